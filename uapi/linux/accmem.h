@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * accmem: device memory of an accelerator, handed out by ioctl and mmap.
+ *
+ * Every structure starts with its own size in bytes. A program built against
+ * an older header passes a shorter structure, whose missing tail reads as
+ * zero; a program built against a newer one may pass a longer structure as
+ * long as the tail that the kernel does not know is zero (E2BIG otherwise).
+ *
+ * The errors that every call shares, in the order they are checked:
+ *
+ *   ENOTTY      unknown command
+ *   EFAULT      the structure cannot be read or written
+ *   EINVAL      size is below the first version of the structure
+ *   E2BIG       size is above the kernel's and the excess is not zero
+ *   EINVAL      unknown flag, or a reserved field that is not zero
+ */
+#ifndef _UAPI_LINUX_ACCMEM_H
+#define _UAPI_LINUX_ACCMEM_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define ACCMEM_IOC_MAGIC 0xBC
+
+/* The size of a command is in its structure, never in its number. */
+#define ACCMEM_IOC_INFO _IO(ACCMEM_IOC_MAGIC, 0x00)
+#define ACCMEM_IOC_ALLOC _IO(ACCMEM_IOC_MAGIC, 0x01)
+#define ACCMEM_IOC_FREE _IO(ACCMEM_IOC_MAGIC, 0x02)
+#define ACCMEM_IOC_QUERY _IO(ACCMEM_IOC_MAGIC, 0x03)
+#define ACCMEM_IOC_TMEM_SETUP _IO(ACCMEM_IOC_MAGIC, 0x10)
+#define ACCMEM_IOC_TMEM_LAUNCH _IO(ACCMEM_IOC_MAGIC, 0x11)
+
+/* On the file of a CTA, which ACCMEM_IOC_TMEM_LAUNCH returns. */
+#define ACCMEM_IOC_CTA_ALLOC _IO(ACCMEM_IOC_MAGIC, 0x20)
+#define ACCMEM_IOC_CTA_DEALLOC _IO(ACCMEM_IOC_MAGIC, 0x21)
+#define ACCMEM_IOC_CTA_RELINQUISH _IO(ACCMEM_IOC_MAGIC, 0x22)
+#define ACCMEM_IOC_CTA_QUERY _IO(ACCMEM_IOC_MAGIC, 0x23)
+
+/**
+ * enum accmem_feature - bits of accmem_info.features
+ * @ACCMEM_FEATURE_SCATTER: a buffer may consist of several runs of memory
+ * @ACCMEM_FEATURE_PIN: mappings can be pinned (O_DIRECT, vmsplice, RDMA)
+ * @ACCMEM_FEATURE_FIRST_TOUCH: memory appears at the first touch
+ */
+enum accmem_feature {
+	ACCMEM_FEATURE_SCATTER = 1 << 0,
+	ACCMEM_FEATURE_PIN = 1 << 1,
+	ACCMEM_FEATURE_FIRST_TOUCH = 1 << 2,
+};
+
+/**
+ * enum accmem_backing - what a carveout is made of
+ * @ACCMEM_BACKING_EMULATED: ordinary memory of the host
+ * @ACCMEM_BACKING_PHYS: a reserved physical range
+ */
+enum accmem_backing {
+	ACCMEM_BACKING_EMULATED = 0,
+	ACCMEM_BACKING_PHYS = 1,
+};
+
+/**
+ * enum accmem_translation - how a device address finds its memory
+ * @ACCMEM_TRANSLATION_IDENTITY: device address = base + offset
+ * @ACCMEM_TRANSLATION_MAPPED: device addresses are virtual
+ */
+enum accmem_translation {
+	ACCMEM_TRANSLATION_IDENTITY = 0,
+	ACCMEM_TRANSLATION_MAPPED = 1,
+};
+
+/**
+ * enum accmem_cache_mode - how the CPU caches a mapping of a buffer
+ * @ACCMEM_CACHE_WB: write-back, the default
+ * @ACCMEM_CACHE_WC: write-combining
+ * @ACCMEM_CACHE_UC: uncached
+ *
+ * Fixed at allocation. accmem_info.cache_modes has bit (1 << mode) set for
+ * each mode that the carveout offers.
+ */
+enum accmem_cache_mode {
+	ACCMEM_CACHE_WB = 0,
+	ACCMEM_CACHE_WC = 1,
+	ACCMEM_CACHE_UC = 2,
+};
+
+/**
+ * enum accmem_page_policy - page size that backs a buffer
+ * @ACCMEM_PAGE_ANY: whatever packs best; larger pages where they come free
+ * @ACCMEM_PAGE_HUGE_FIRST: normal pages up to 1 MiB; above, 2 MiB pages where
+ *	there are any, else normal ones
+ * @ACCMEM_PAGE_HUGE_ONLY: 2 MiB pages, or ENOMEM
+ * @ACCMEM_PAGE_NORMAL_ONLY: normal pages
+ * @ACCMEM_PAGE_HUGE1G_ONLY: whole units of 1 GiB, or ENOMEM
+ *
+ * Conformance: A5, A13. accmem_info.page_sizes says what a carveout has.
+ */
+enum accmem_page_policy {
+	ACCMEM_PAGE_ANY = 0,
+	ACCMEM_PAGE_HUGE_FIRST = 1,
+	ACCMEM_PAGE_HUGE_ONLY = 2,
+	ACCMEM_PAGE_NORMAL_ONLY = 3,
+	ACCMEM_PAGE_HUGE1G_ONLY = 4,
+};
+
+/**
+ * struct accmem_info - ACCMEM_IOC_INFO: a device, one of its carveouts, and
+ *	the calling context's use of it
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @carveout: in: index of the carveout, below @nr_carveouts
+ * @nr_carveouts: out: carveouts of this device
+ * @features: out: enum accmem_feature bits
+ * @now_ns: out: the host's CLOCK_MONOTONIC in nanoseconds; deadlines count on
+ *	it, in every time namespace
+ * @address_base: out: lowest device address, a multiple of 1 GiB, never 0
+ * @address_span: out: bytes of device addresses from @address_base on; the
+ *	mmap offset of a device address is its distance from @address_base
+ * @capacity: out: bytes of the carveout
+ * @free_bytes: out: bytes that are free now
+ * @largest_run: out: largest request, in bytes, that this context could be
+ *	granted now as one contiguous run
+ * @context_bytes: out: bytes charged to this context (footprints)
+ * @context_limit: out: most that may be charged to it, 0 for no limit
+ * @max_alignment: out: largest alignment that ALLOC takes, in bytes
+ * @page_sizes: out: bitwise or of the page sizes in bytes (each a power of 2)
+ * @granule: out: bytes of the smallest unit of allocation
+ * @backing: out: enum accmem_backing
+ * @translation: out: enum accmem_translation
+ * @cache_modes: out: bit (1 << enum accmem_cache_mode) for each mode offered
+ * @reserved: in: 0
+ *
+ * EINVAL: @carveout is out of range.
+ */
+struct accmem_info {
+	__u32 size;
+	__u32 flags;
+	__u32 carveout;
+	__u32 nr_carveouts;
+	__u64 features;
+	__u64 now_ns;
+	__u64 address_base;
+	__u64 address_span;
+	__u64 capacity;
+	__u64 free_bytes;
+	__u64 largest_run;
+	__u64 context_bytes;
+	__u64 context_limit;
+	__u64 max_alignment;
+	__u64 page_sizes;
+	__u32 granule;
+	__u32 backing;
+	__u32 translation;
+	__u32 cache_modes;
+	__u64 reserved;
+};
+
+/*
+ * Flags of ALLOC.
+ *
+ * ROUND32   the usable size is rounded up to 32 bytes instead of being exact
+ * TAIL32    with ROUND32: 32 bytes more, except on 1 GiB pages (A2, A3, A11)
+ * POPULATE  the memory is present when the call returns; without it a touch
+ *	     that cannot be served is SIGBUS
+ * CONTIGUOUS one run of memory, where ACCMEM_FEATURE_SCATTER allows several
+ * TOP_DOWN  from the high end of the carveout
+ */
+#define ACCMEM_ALLOC_ROUND32 0x01u
+#define ACCMEM_ALLOC_TAIL32 0x02u
+#define ACCMEM_ALLOC_POPULATE 0x04u
+#define ACCMEM_ALLOC_CONTIGUOUS 0x08u
+#define ACCMEM_ALLOC_TOP_DOWN 0x10u
+#define ACCMEM_ALLOC_FLAGS                                                     \
+	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE |  \
+	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN)
+
+/**
+ * struct accmem_alloc - ACCMEM_IOC_ALLOC: allocate a buffer
+ * @size: in: bytes of this structure
+ * @flags: in: ACCMEM_ALLOC_*
+ * @length: in: bytes wanted, at least 1
+ * @alignment: in: of the device address, in bytes: 0 for the default (64), or
+ *	a power of two up to accmem_info.max_alignment
+ * @page_policy: in: enum accmem_page_policy
+ * @cache_mode: in: enum accmem_cache_mode
+ * @carveout: in: index of the carveout
+ * @reserved: in: 0
+ * @address: out: device address, the buffer's name in this context
+ * @usable: out: bytes that may be used from @address on
+ * @footprint: out: bytes taken from the carveout, and charged
+ * @mmap_offset: out: offset for mmap on the same file, below 2^44: of the page
+ *	that @address is in
+ * @free_bytes: out: also on ENOMEM: bytes free
+ * @largest_run: out: also on ENOMEM: largest request that this context could
+ *	be granted as one contiguous run
+ * @page_size: out: bytes of the pages that back the buffer
+ * @nr_runs: out: contiguous runs of memory that it consists of
+ *
+ * The memory reads as zero. Nothing is allocated when the call fails.
+ *
+ * A buffer of at most half a granule (2 KiB) shares a granule with others of
+ * its context, and its footprint is a multiple of 64 bytes, unless it is
+ * TOP_DOWN, aligned to more than that, or on larger pages. Mapping it maps the
+ * granule; it starts there at @address modulo the granule.
+ *
+ * EINVAL: @length is 0; @alignment is no power of two or too large; unknown
+ * policy, mode or carveout; TAIL32 without ROUND32. EOVERFLOW: @length with
+ * its rounding or alignment passes 2^64. EOPNOTSUPP: the carveout has not the
+ * cache mode, or not the page size. EDQUOT: a limit of the user or of the
+ * context. ENOMEM: no memory; @free_bytes and @largest_run are filled in.
+ * EINTR: killed while the memory was being cleared.
+ */
+struct accmem_alloc {
+	__u32 size;
+	__u32 flags;
+	__u64 length;
+	__u64 alignment;
+	__u32 page_policy;
+	__u32 cache_mode;
+	__u32 carveout;
+	__u32 reserved;
+	__u64 address;
+	__u64 usable;
+	__u64 footprint;
+	__u64 mmap_offset;
+	__u64 free_bytes;
+	__u64 largest_run;
+	__u32 page_size;
+	__u32 nr_runs;
+};
+
+/**
+ * struct accmem_free - ACCMEM_IOC_FREE: free a buffer
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @address: in: device address, as ALLOC returned it
+ * @reserved: in: 0
+ *
+ * The name is gone when the call returns. The memory is used again when the
+ * last mapping, and the last page pin, has gone too.
+ *
+ * ENOENT: no buffer of this context has that address (unknown, freed already,
+ * or of another context). EINVAL: the address lies inside a buffer.
+ */
+struct accmem_free {
+	__u32 size;
+	__u32 flags;
+	__u64 address;
+	__u64 reserved;
+};
+
+/**
+ * struct accmem_query - ACCMEM_IOC_QUERY: what is at a device address
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @address: in: any device address inside a buffer
+ * @base: out: device address of that buffer
+ * @offset: out: @address - @base
+ * @length: out: bytes asked for
+ * @usable: out: bytes that may be used
+ * @footprint: out: bytes taken from the carveout
+ * @alignment: out: alignment granted, in bytes
+ * @mmap_offset: out: offset for mmap of the page that @base is in
+ * @alloc_flags: out: flags of the ALLOC
+ * @page_policy: out: policy of the ALLOC
+ * @cache_mode: out: enum accmem_cache_mode
+ * @carveout: out: index of the carveout
+ * @page_size: out: bytes of the pages that back it
+ * @nr_runs: out: contiguous runs of memory that it consists of
+ * @reserved: in: 0
+ *
+ * ENOENT: no buffer of this context is there.
+ */
+struct accmem_query {
+	__u32 size;
+	__u32 flags;
+	__u64 address;
+	__u64 base;
+	__u64 offset;
+	__u64 length;
+	__u64 usable;
+	__u64 footprint;
+	__u64 alignment;
+	__u64 mmap_offset;
+	__u32 alloc_flags;
+	__u32 page_policy;
+	__u32 cache_mode;
+	__u32 carveout;
+	__u32 page_size;
+	__u32 nr_runs;
+	__u64 reserved;
+};
+
+/*
+ * Tensor Memory.
+ *
+ * A context has SMs, an SM has columns, and CTAs launched on an SM share them.
+ * A CTA is a file of its own: its last close is its exit, which gives back
+ * whatever it holds. A process that closes its last descriptor of a CTA ends
+ * the call that it waits in. The end of the context is a reset: every wait ends, every
+ * column is taken back, and CTAs that are still open can do no more.
+ *
+ * One errno for each rule that can be broken; the letter and number is the row
+ * of Documentation/conformance.rst. What "both" says is the error of both
+ * peers of a pair.
+ *
+ *   EDOM           alloc: the number of columns is no power of two in [32, 512]
+ *		    (P7)
+ *   ENOSPC	    alloc: more columns than the SM has, or than it could ever
+ *		    have free beside those that this CTA holds (P2); both
+ *   ERANGE	    alloc: more columns than in the CTA's alloc before (P8)
+ *   EPERM	    alloc: after relinquish (P9)
+ *   EFAULT	    alloc: the destination cannot be written (P10)
+ *   EBUSY	    alloc, dealloc: another call of this CTA is waiting (P11)
+ *   EPIPE	    alloc, dealloc: the peer has exited (P12)
+ *   EPROTO	    the peers are in different collective calls, or one dealt
+ *		    with an older allocation (P20) or relinquished while the
+ *		    other is in alloc (P4, P12); both
+ *   EBADR	    the peers' operands differ (P4, P12); both
+ *   EPROTOTYPE	    launch: another cta_group than the launch's CTAs (P13)
+ *   EEXIST	    launch: the rank in the cluster is taken, or was (P19)
+ *   EADDRINUSE	    launch: the peer is on the same SM (P19)
+ *   ENXIO	    launch: no such SM; dealloc: not an address of the SM: its
+ *		    lane is not 0, or it has no such column (P3, P19)
+ *   ENOENT	    dealloc: nothing is allocated there (P3)
+ *   EACCES	    dealloc: another CTA's columns (P3)
+ *   EADDRNOTAVAIL  dealloc: inside an allocation, not at its start (P3)
+ *   EMSGSIZE	    dealloc: not the number of columns allocated (P18)
+ *   EDEADLK	    alloc: every holder waits for columns, and this CTA is the
+ *		    newest of them; both (P2)
+ *   ECANCELED	    alloc: this CTA relinquished meanwhile (P9); alloc, dealloc:
+ *		    the process closed its last descriptor of the CTA meanwhile
+ *   ECONNRESET	    the context has ended
+ *
+ * No rule was broken:
+ *
+ *   EAGAIN	    ACCMEM_CTA_NONBLOCK, and the call would have to wait
+ *   ETIMEDOUT	    the deadline has passed (with nobody at the other end where
+ *		    a peer was waited for, P12)
+ *   EINTR	    a signal
+ */
+
+/**
+ * enum accmem_tmem_discipline - who may allocate on an SM
+ * @ACCMEM_TMEM_SHARED: any CTA; only the number of free columns blocks
+ * @ACCMEM_TMEM_EXCLUSIVE: one at a time: the first alloc takes the SM's permit,
+ *	and others wait until that CTA relinquishes or exits
+ */
+enum accmem_tmem_discipline {
+	ACCMEM_TMEM_SHARED = 0,
+	ACCMEM_TMEM_EXCLUSIVE = 1,
+};
+
+#define ACCMEM_TMEM_UNIT 32u /* columns */
+#define ACCMEM_TMEM_COLUMNS 512u /* an SM, by default */
+#define ACCMEM_TMEM_COLUMNS_MAX 2048u
+#define ACCMEM_TMEM_SMS_MAX 256u
+#define ACCMEM_TMEM_CTAS_MAX 2048u /* a context */
+#define ACCMEM_TMEM_BYPASS_BOUND 64u /* by default */
+
+/**
+ * struct accmem_tmem_setup - ACCMEM_IOC_TMEM_SETUP: what SMs a context has
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @nr_sms: in: number of SMs, 1 to ACCMEM_TMEM_SMS_MAX
+ * @columns: in: columns an SM: 0 for ACCMEM_TMEM_COLUMNS, or a multiple of 32
+ *	up to ACCMEM_TMEM_COLUMNS_MAX
+ * @discipline: in: enum accmem_tmem_discipline
+ * @bypass_bound: in: how often younger requests may pass one that waits; 0 is
+ *	strict order of arrival
+ * @reserved: in: 0
+ *
+ * Once a context, before its first CTA. Without it a context has one SM of 512
+ * columns, shared, with a bound of ACCMEM_TMEM_BYPASS_BOUND.
+ *
+ * EINVAL: a member is out of range. EBUSY: set up already, or a CTA was
+ * launched. ENOMEM.
+ */
+struct accmem_tmem_setup {
+	__u32 size;
+	__u32 flags;
+	__u32 nr_sms;
+	__u32 columns;
+	__u32 discipline;
+	__u32 bypass_bound;
+	__u64 reserved;
+};
+
+/**
+ * struct accmem_tmem_launch - ACCMEM_IOC_TMEM_LAUNCH: start a CTA
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @launch: in: names the launch, which is what PTX calls a kernel
+ * @cluster: in: the cluster in the launch
+ * @rank: in: of the CTA in its cluster; its peer has the last bit flipped
+ * @sm: in: where it runs
+ * @cta_group: in: 1, or 2 for pairs; the same in all CTAs of a launch
+ * @fd: out: the CTA's file, close-on-exec
+ * @reserved: in: 0
+ *
+ * Cluster and rank mean something in pairs only. A launch lives as long as one
+ * of its CTAs.
+ *
+ * EINVAL: @cta_group is not 1 or 2. EMFILE: ACCMEM_TMEM_CTAS_MAX CTAs, or too
+ * many files. ENXIO, EPROTOTYPE, EEXIST, EADDRINUSE: see above. ENOMEM.
+ */
+struct accmem_tmem_launch {
+	__u32 size;
+	__u32 flags;
+	__u64 launch;
+	__u32 cluster;
+	__u32 rank;
+	__u32 sm;
+	__u32 cta_group;
+	__s32 fd;
+	__u32 reserved;
+};
+
+/* Flags of CTA_ALLOC and CTA_DEALLOC: EAGAIN instead of waiting. */
+#define ACCMEM_CTA_NONBLOCK 0x1u
+
+/**
+ * struct accmem_cta_alloc - ACCMEM_IOC_CTA_ALLOC: allocate columns
+ * @size: in: bytes of this structure
+ * @flags: in: ACCMEM_CTA_NONBLOCK
+ * @columns: in: a power of two in [32, 512]
+ * @reserved: in: 0
+ * @deadline_ns: in: 0 for none, or the value of the host's CLOCK_MONOTONIC
+ *	(see accmem_info.now_ns) after which the call gives up; one that has
+ *	passed allows one try
+ * @destination: in: pointer to the __u32 where the address is stored: column
+ *	in the low half, lane (0) in the high half. Its content is lost when
+ *	the call fails.
+ *
+ * A pair allocates together, at the same columns of both SMs: the call waits
+ * for the peer's. A wait that a signal interrupts is started again with the
+ * same deadline where the signal's action says so (SA_RESTART).
+ *
+ * EINVAL: NONBLOCK with a deadline. Others: see above. Nothing is allocated
+ * when the call fails.
+ */
+struct accmem_cta_alloc {
+	__u32 size;
+	__u32 flags;
+	__u32 columns;
+	__u32 reserved;
+	__u64 deadline_ns;
+	__u64 destination;
+};
+
+/**
+ * struct accmem_cta_dealloc - ACCMEM_IOC_CTA_DEALLOC: give columns back
+ * @size: in: bytes of this structure
+ * @flags: in: ACCMEM_CTA_NONBLOCK
+ * @address: in: as alloc stored it
+ * @columns: in: as given to alloc
+ * @deadline_ns: in: as in struct accmem_cta_alloc
+ *
+ * A pair gives back together: the call waits for the peer's.
+ *
+ * EINVAL: NONBLOCK with a deadline. Others: see above. Nothing is given back
+ * when the call fails.
+ */
+struct accmem_cta_dealloc {
+	__u32 size;
+	__u32 flags;
+	__u32 address;
+	__u32 columns;
+	__u64 deadline_ns;
+};
+
+/**
+ * struct accmem_cta_relinquish - ACCMEM_IOC_CTA_RELINQUISH: allocate no more
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ *
+ * An alloc of this CTA that waits ends with ECANCELED. The permit is given up
+ * whatever the call returns.
+ *
+ * EPROTO: the peer is waiting in alloc, which ends with EPROTO too.
+ */
+struct accmem_cta_relinquish {
+	__u32 size;
+	__u32 flags;
+};
+
+/*
+ * Bits of accmem_cta_query.state.
+ *
+ * RELINQUISHED  it may not allocate any more
+ * PERMIT        it holds its SM's permit
+ * WAITING       a call of it is waiting
+ * PEER          its peer has been launched and has not exited
+ * PEER_GONE     its peer has exited
+ * RESET         the context has ended
+ */
+#define ACCMEM_CTA_RELINQUISHED 0x1u
+#define ACCMEM_CTA_PERMIT 0x2u
+#define ACCMEM_CTA_WAITING 0x4u
+#define ACCMEM_CTA_PEER 0x8u
+#define ACCMEM_CTA_PEER_GONE 0x10u
+#define ACCMEM_CTA_RESET 0x20u
+
+/**
+ * struct accmem_cta_query - ACCMEM_IOC_CTA_QUERY: a CTA and its SM
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @launch: out: as launched
+ * @cluster: out: as launched
+ * @rank: out: as launched
+ * @sm: out: as launched
+ * @cta_group: out: as launched
+ * @state: out: ACCMEM_CTA_* bits
+ * @held: out: columns that this CTA holds
+ * @last: out: columns of its last alloc, 0 before it
+ * @columns: out: columns of the SM
+ * @free: out: columns of it that are free
+ * @waiting: out: requests in the queue of the context
+ * @bypassed: out: how often the waiting request was passed
+ * @reserved: in: 0
+ */
+struct accmem_cta_query {
+	__u32 size;
+	__u32 flags;
+	__u64 launch;
+	__u32 cluster;
+	__u32 rank;
+	__u32 sm;
+	__u32 cta_group;
+	__u32 state;
+	__u32 held;
+	__u32 last;
+	__u32 columns;
+	__u32 free;
+	__u32 waiting;
+	__u32 bypassed;
+	__u32 reserved;
+};
+
+#endif /* _UAPI_LINUX_ACCMEM_H */
