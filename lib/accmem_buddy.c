@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * accmem_buddy: free space of a range.
+ *
+ * The public calls. accmem_buddy_map.h knows which granules are used,
+ * accmem_buddy_runs.h finds free runs by size and by place, accmem_buddy_place.h
+ * chooses among them, accmem_buddy_marks.h keeps the dirty marks, and
+ * accmem_buddy_cache.h the blocks that wait for a request of their size.
+ *
+ * Owns the metadata it was given and takes no lock: the caller serialises.
+ */
+#include <linux/bug.h>
+#include <linux/errno.h>
+#include <linux/string.h>
+
+#include "accmem_buddy.h"
+#include "accmem_buddy_cache.h"
+#include "accmem_buddy_place.h"
+#include "accmem_layout.h"
+
+/* Taking and giving back */
+
+static void account_take(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	b->nr_free_dirty -= count_dirty(b, lo, lo + n);
+	b->nr_free -= n;
+	if (is_small(b, n))
+		b->nr_small += n;
+}
+
+static void account_give(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	b->nr_free_dirty += count_dirty(b, lo, lo + n);
+	b->nr_free += n;
+	/* What is given back in parts was not taken in parts: never below 0 */
+	if (is_small(b, n))
+		b->nr_small -= min(n, b->nr_small);
+	b->nr_small = min(b->nr_small, b->nr - b->nr_free);
+}
+
+/* Cuts @n granules out of a free run: what is left of it are up to two. */
+static void cut(struct accmem_buddy *b, const struct spot *spot, u64 n)
+{
+	const struct span *run = &spot->run;
+	u64 end = run->start + run->size, stop = spot->at + n;
+	struct span before = { run->start, spot->at - run->start };
+	struct span after = { stop, end - stop }, none = {};
+	struct gone gone;
+
+	run_going(b, run, &none, &gone);
+	map_set(b, b->map_top, spot->at, stop, true);
+	if (before.size)
+		run_add(b, &before, &gone, 1);
+	if (after.size)
+		run_add(b, &after, &gone, 1);
+	run_gone(b, &gone);
+}
+
+/*
+ * Makes used granules free, in one run with both neighbours. @first and @last
+ * are map_depth() of the first and of the last of them.
+ */
+static void merge(struct accmem_buddy *b, u64 lo, u64 n, unsigned int first,
+		  unsigned int last)
+{
+	struct span left = {}, right = {}, run;
+	struct gone gone[2];
+	unsigned int nr = 0, i;
+	u64 hi = lo + n;
+
+	right.start = hi;
+	run.start = map_prev(b, map_climb(b, lo, first), lo, true);
+	run.size = map_next(b, map_climb(b, hi, last), hi, true) - run.start;
+	left.start = run.start;
+	left.size = lo - run.start;
+	right.size = run.start + run.size - hi;
+	if (left.size)
+		run_going(b, &left, &right, &gone[nr++]);
+	if (right.size)
+		run_going(b, &right, &left, &gone[nr++]);
+	map_set(b, max(first, last), lo, hi, false);
+	run_add(b, &run, gone, nr);
+	for (i = 0; i < nr; i++)
+		run_gone(b, &gone[i]);
+}
+
+static void take(struct accmem_buddy *b, const struct spot *spot, u64 n)
+{
+	account_take(b, spot->at, n);
+	cut(b, spot, n);
+}
+
+static void give(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	account_give(b, lo, n);
+	merge(b, lo, n, map_depth(b, lo), map_depth(b, lo + n - 1));
+}
+
+/* At most @n parked blocks join the free runs. */
+static void unpark(struct accmem_buddy *b, unsigned int n)
+{
+	unsigned int class;
+	u64 lo, size;
+
+	for (class = 1; n && b->nr_parked; class++) {
+		size = class_size(class);
+		for (; n && b->stack[class]; n--) {
+			lo = parked_pop(b, class);
+			merge(b, lo, size, map_depth(b, lo),
+			      map_depth(b, lo + size - 1));
+		}
+	}
+}
+
+static void unpark_all(struct accmem_buddy *b)
+{
+	unpark(b, ACCMEM_BUDDY_PARKED);
+}
+
+/* What is not merged costs room: there is none of it where that is short. */
+static bool may_park(struct accmem_buddy *b)
+{
+	if (b->nr_free >= b->nr >> 1)
+		return true;
+	unpark(b, 2);
+	return false;
+}
+
+static void run_of(struct accmem_run *run, u64 lo, u64 hi)
+{
+	run->start = lo << ACCMEM_GRANULE_SHIFT;
+	run->size = (hi - lo) << ACCMEM_GRANULE_SHIFT;
+}
+
+/* Requests */
+
+static int check_request(const struct accmem_buddy *b,
+			 const struct accmem_buddy_request *req,
+			 struct want *w)
+{
+	u64 bytes = b->nr << ACCMEM_GRANULE_SHIFT;
+	u64 end = req->end ? req->end : bytes;
+
+	if (!req->size || !req->align || (req->align & (req->align - 1)))
+		return -EINVAL;
+	if ((req->size | req->align | req->start | end) & (ACCMEM_GRANULE - 1))
+		return -EINVAL;
+	if (req->start > end || end > bytes ||
+	    (req->flags & ~ACCMEM_BUDDY_TOP_DOWN))
+		return -EINVAL;
+	w->n = req->size >> ACCMEM_GRANULE_SHIFT;
+	w->align = req->align >> ACCMEM_GRANULE_SHIFT;
+	w->lo = req->start >> ACCMEM_GRANULE_SHIFT;
+	w->hi = end >> ACCMEM_GRANULE_SHIFT;
+	w->high = req->flags & ACCMEM_BUDDY_TOP_DOWN;
+	return 0;
+}
+
+/* Place is found where the order cache keeps none from being seen. */
+static struct spot place_among_all(struct accmem_buddy *b, const struct want *w)
+{
+	struct spot spot;
+
+	if (w->high || w->lo || w->hi != b->nr)
+		unpark_all(b);
+	may_park(b);
+	spot = place(b, w);
+	if (spot.run.size || !b->nr_parked)
+		return spot;
+	unpark_all(b);
+	return place(b, w);
+}
+
+static bool alloc_parked(struct accmem_buddy *b, const struct want *w,
+			 u64 *offset)
+{
+	u64 at;
+
+	if (!b->nr_parked || !is_parkable(b, w->n) || w->high || w->lo ||
+	    w->hi != b->nr)
+		return false;
+	at = parked_take(b, w->n, w->align);
+	if (at == NOWHERE)
+		return false;
+	account_take(b, at, w->n);
+	*offset = at << ACCMEM_GRANULE_SHIFT;
+	return true;
+}
+
+int accmem_buddy_alloc(struct accmem_buddy *b,
+		       const struct accmem_buddy_request *req, u64 *offset)
+{
+	struct spot spot;
+	struct want w;
+	int err;
+
+	err = check_request(b, req, &w);
+	if (err)
+		return err;
+	if (alloc_parked(b, &w, offset))
+		return 0;
+	spot = place_among_all(b, &w);
+	if (!spot.run.size)
+		return -ENOSPC;
+	take(b, &spot, w.n);
+	*offset = spot.at << ACCMEM_GRANULE_SHIFT;
+	return 0;
+}
+
+/* The longest piece that may stand before others, taken; false if none. */
+static bool take_piece(struct accmem_buddy *b, const struct want *w,
+		       struct accmem_run *run)
+{
+	u64 n;
+	struct spot spot = longest_spot(b, w->lo, w->hi, w->align, &n);
+
+	n = align_down(min(n, w->n), w->align);
+	if (!n)
+		return false;
+	take(b, &spot, n);
+	run_of(run, spot.at, spot.at + n);
+	return true;
+}
+
+int accmem_buddy_alloc_runs(struct accmem_buddy *b,
+			    const struct accmem_buddy_request *req,
+			    struct accmem_run *runs, unsigned int max_runs,
+			    unsigned int *nr_runs)
+{
+	unsigned int nr = 0;
+	struct spot spot;
+	struct want w;
+	int err;
+
+	err = check_request(b, req, &w);
+	if (err)
+		return err;
+	if (w.n > b->nr_free)
+		return -ENOSPC;
+	for (err = -E2BIG; nr < max_runs; nr++) {
+		spot = place_among_all(b, &w);
+		if (spot.run.size) {
+			take(b, &spot, w.n);
+			run_of(&runs[nr++], spot.at, spot.at + w.n);
+			*nr_runs = nr;
+			return 0;
+		}
+		if (!take_piece(b, &w, &runs[nr])) {
+			err = -ENOSPC;
+			break;
+		}
+		w.n -= runs[nr].size >> ACCMEM_GRANULE_SHIFT;
+	}
+	while (nr--)
+		give(b, runs[nr].start >> ACCMEM_GRANULE_SHIFT,
+		     runs[nr].size >> ACCMEM_GRANULE_SHIFT);
+	return err;
+}
+
+int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size)
+{
+	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
+	u64 n = size >> ACCMEM_GRANULE_SHIFT;
+	unsigned int first, last;
+
+	if (!size || ((offset | size) & (ACCMEM_GRANULE - 1)))
+		return -EINVAL;
+	if (lo >= b->nr || n > b->nr - lo)
+		return -EINVAL;
+	first = map_depth(b, lo);
+	if (map_next(b, first, lo, false) < lo + n ||
+	    parked_overlaps(b, lo, lo + n))
+		return -EINVAL;
+	account_give(b, lo, n);
+	if (may_park(b) && is_parkable(b, n) && parked_push(b, lo, n))
+		return 0;
+	last = n > 1 ? map_depth(b, lo + n - 1) : first;
+	merge(b, lo, n, first, last);
+	return 0;
+}
+
+void accmem_buddy_set_cache(struct accmem_buddy *b, bool on)
+{
+	b->parks = on && b->nr >= PARKED_RANGE_MIN;
+	if (!on)
+		unpark_all(b);
+}
+
+u64 accmem_buddy_free_bytes(const struct accmem_buddy *b)
+{
+	return b->nr_free << ACCMEM_GRANULE_SHIFT;
+}
+
+u64 accmem_buddy_largest_run(struct accmem_buddy *b, u64 align)
+{
+	u64 granules = max_t(u64, align >> ACCMEM_GRANULE_SHIFT, 1), n;
+
+	unpark_all(b);
+	longest_spot(b, 0, b->nr, granules, &n);
+	return n << ACCMEM_GRANULE_SHIFT;
+}
+
+bool accmem_buddy_next_free(struct accmem_buddy *b, u64 offset,
+			    struct accmem_run *run)
+{
+	u64 pos = offset >> ACCMEM_GRANULE_SHIFT, lo, hi, end;
+
+	lo = min(next_free(b, pos), parked_next(b, pos));
+	if (lo >= b->nr)
+		return false;
+	end = lo;
+	do {
+		hi = end;
+		end = next_used(b, parked_end(b, hi));
+	} while (end != hi);
+	run_of(run, lo, hi);
+	return true;
+}
+
+/* Dirty marks */
+
+/* Free granules of [@lo, @hi) that are dirty */
+static u64 count_free_dirty(struct accmem_buddy *b, u64 lo, u64 hi)
+{
+	u64 n = parked_dirty(b, lo, hi), end;
+
+	for (lo = next_free(b, lo); lo < hi; lo = next_free(b, end)) {
+		end = min(hi, next_used(b, lo));
+		n += count_dirty(b, lo, end);
+	}
+	return n;
+}
+
+static void mark(struct accmem_buddy *b, u64 offset, u64 size, bool dirty)
+{
+	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
+	u64 n = size >> ACCMEM_GRANULE_SHIFT;
+
+	if (WARN_ON_ONCE(lo > b->nr || n > b->nr - lo) || !n)
+		return;
+	b->nr_free_dirty -= count_free_dirty(b, lo, lo + n);
+	mark_set(b, lo, lo + n, dirty);
+	b->nr_free_dirty += count_free_dirty(b, lo, lo + n);
+}
+
+void accmem_buddy_mark_dirty(struct accmem_buddy *b, u64 offset, u64 size)
+{
+	mark(b, offset, size, true);
+}
+
+void accmem_buddy_mark_clean(struct accmem_buddy *b, u64 offset, u64 size)
+{
+	mark(b, offset, size, false);
+}
+
+bool accmem_buddy_next_dirty(const struct accmem_buddy *b, u64 offset,
+			     u64 size, u64 max, struct accmem_run *run)
+{
+	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
+	u64 n = size >> ACCMEM_GRANULE_SHIFT, hi;
+
+	if (lo >= b->nr)
+		return false;
+	hi = lo + min(n, b->nr - lo);
+	lo = mark_next(b, lo, hi, true);
+	n = min(max >> ACCMEM_GRANULE_SHIFT, hi - lo);
+	if (!n)
+		return false;
+	run_of(run, lo, mark_next(b, lo, lo + n, false));
+	return true;
+}
+
+u64 accmem_buddy_free_dirty_bytes(const struct accmem_buddy *b)
+{
+	return b->nr_free_dirty << ACCMEM_GRANULE_SHIFT;
+}
+
+/* Where free and dirty granules alternate, pairs that one call steps over */
+#define TAKE_DIRTY_STEPS 32
+
+int accmem_buddy_take_dirty(struct accmem_buddy *b, u64 max,
+			    struct accmem_run *run)
+{
+	u64 limit = max >> ACCMEM_GRANULE_SHIFT, lo, hi;
+	unsigned int steps;
+	struct spot spot;
+
+	if (!limit)
+		return -EINVAL;
+	if (!b->nr_free_dirty)
+		return -ENOENT;
+	unpark_all(b);
+	for (steps = 0; steps < TAKE_DIRTY_STEPS; steps++) {
+		lo = next_free(b, b->cursor);
+		lo = mark_next(b, lo, b->nr, true);
+		b->cursor = lo < b->nr ? lo : 0;
+		if (lo == b->nr || next_free(b, lo) != lo)
+			continue;
+		hi = lo + min(limit, next_used(b, lo) - lo);
+		hi = mark_next(b, lo, hi, false);
+		spot.at = lo;
+		spot.run = run_around(b, lo);
+		take(b, &spot, hi - lo);
+		run_of(run, lo, hi);
+		b->cursor = hi < b->nr ? hi : 0;
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+/* Creation */
+
+static unsigned int map_top(u64 nr)
+{
+	unsigned int level = 0;
+
+	for (nr = words_for(nr); nr > MAP_TOP_WORDS; nr = words_for(nr))
+		level++;
+	return level;
+}
+
+static unsigned int top_level(u64 nr)
+{
+	unsigned int level = 1;
+
+	while (mark_span(level) < nr)
+		level++;
+	return level;
+}
+
+/* Words of a class's bitmap but for the topmost, by the length of its places */
+static u64 class_words(u64 nr, unsigned int shift)
+{
+	u64 words = words_for(((nr - 1) >> shift) + 1), sum = 0;
+
+	for (; words > 1; words = words_for(words))
+		sum += words;
+	return sum;
+}
+
+/* Classes whose places have a length */
+static unsigned int classes_of(unsigned int shift)
+{
+	return shift == WORD_SHIFT ? FIRST_LONG_CLASS - 1 : 4;
+}
+
+/* Words of metadata: what lay_out() divides */
+static u64 meta_words(u64 nr)
+{
+	u64 words = words_for(nr), sum = words + words_for(words), n;
+	unsigned int level, shift;
+
+	for (n = words; n > MAP_TOP_WORDS;) {
+		n = words_for(n);
+		sum += 2 * n;
+	}
+	for (shift = WORD_SHIFT; shift < WORD_SHIFT + ACCMEM_BUDDY_PLACES;
+	     shift++)
+		sum += class_words(nr, shift) * classes_of(shift);
+	for (level = 0; level < top_level(nr); level++)
+		sum += family_count(nr, level); /* longest runs, and marks */
+	/* Marks of level 0 are whole words, the longest runs half of them. */
+	return sum + family_count(nr, 0) / 2 + 1;
+}
+
+static void lay_out(struct accmem_buddy *b, u64 *meta)
+{
+	unsigned int level, i;
+	u64 n;
+
+	b->used = meta;
+	n = words_for(b->nr);
+	meta += n;
+	for (level = 1; level <= b->map_top; level++) {
+		n = words_for(n);
+		b->state[level] = (struct accmem_buddy_state *)meta;
+		meta += 2 * n;
+	}
+	b->continued = meta;
+	meta += words_for(words_for(b->nr));
+	for (i = 0; i < ACCMEM_BUDDY_PLACES; i++) {
+		n = class_words(b->nr, WORD_SHIFT + i);
+		b->index[i].base = meta;
+		b->index[i].stride = n;
+		b->index[i].words =
+			words_for(((b->nr - 1) >> (WORD_SHIFT + i)) + 1);
+		meta += n * classes_of(WORD_SHIFT + i);
+	}
+	b->dirty = meta;
+	meta += family_count(b->nr, 0);
+	for (level = 0; level < b->top; level++) {
+		n = family_count(b->nr, level) / 2;
+		b->longest[level] = (u32 *)meta;
+		meta += n;
+		b->marks[level] = (u32 *)meta;
+		meta += level ? n : 0;
+	}
+	b->longest[level] = (u32 *)meta;
+}
+
+size_t accmem_buddy_meta_size(u64 size)
+{
+	u64 bytes;
+
+	if (!size || size > ACCMEM_BUDDY_MAX_SIZE ||
+	    (size & (ACCMEM_GRANULE - 1)))
+		return 0;
+	bytes = meta_words(size >> ACCMEM_GRANULE_SHIFT) * sizeof(u64);
+	return (size_t)bytes == bytes ? bytes : 0;
+}
+
+int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta)
+{
+	struct span all = {};
+
+	if (!accmem_buddy_meta_size(size))
+		return -EINVAL;
+	memset(b, 0, sizeof(*b));
+	b->nr = size >> ACCMEM_GRANULE_SHIFT;
+	b->nr_free = b->nr;
+	b->top = top_level(b->nr);
+	b->map_top = map_top(b->nr);
+	lay_out(b, meta);
+	b->parks = b->nr >= PARKED_RANGE_MIN;
+	map_init(b);
+	all.size = b->nr;
+	run_add(b, &all, NULL, 0);
+	return 0;
+}

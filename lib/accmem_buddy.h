@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * accmem_buddy: free space of a range.
+ *
+ * Offsets and sizes are in bytes, multiples of the granule; offsets count from
+ * the start of the range. All metadata is made at creation: afterwards nothing
+ * allocates, sleeps, or fails for lack of metadata. The caller serialises
+ * every call on one instance, by a spinlock in the driver. The same calls in
+ * the same order give the same results.
+ */
+#ifndef ACCMEM_BUDDY_H
+#define ACCMEM_BUDDY_H
+
+#include <linux/bits.h>
+#include <linux/types.h>
+
+/* Flags of struct accmem_buddy_request */
+#define ACCMEM_BUDDY_TOP_DOWN BIT(0) /* from the high end */
+
+/**
+ * struct accmem_buddy_request - what to allocate
+ * @size: bytes, a multiple of the granule, at least one
+ * @align: alignment of offsets in bytes, a power of two, at least the granule;
+ *	in scattered mode every run but the last has a size and a start that
+ *	are multiples of it (the last a start)
+ * @start: lowest offset allowed
+ * @end: offset after the highest allowed; 0 for the end of the range
+ * @flags: ACCMEM_BUDDY_*
+ */
+struct accmem_buddy_request {
+	u64 size;
+	u64 align;
+	u64 start;
+	u64 end;
+	u32 flags;
+};
+
+/**
+ * struct accmem_run - a contiguous piece of the range
+ * @start: offset in bytes
+ * @size: bytes
+ */
+struct accmem_run {
+	u64 start;
+	u64 size;
+};
+
+#define ACCMEM_BUDDY_MAX_SIZE BIT_ULL(44) /* 16 TiB */
+#define ACCMEM_BUDDY_LEVELS 10
+#define ACCMEM_BUDDY_CLASSES 128 /* of sizes */
+#define ACCMEM_BUDDY_PLACES 27 /* lengths of places, see accmem_buddy_runs.h */
+#define ACCMEM_BUDDY_STACKS 37 /* in the order cache, for the first classes */
+#define ACCMEM_BUDDY_STACK 16 /* blocks in one of them */
+#define ACCMEM_BUDDY_PARKED 256 /* and in all together */
+#define ACCMEM_BUDDY_UNITS 2 /* by which it is hashed where they are, */
+#define ACCMEM_BUDDY_CHAINS 256 /* and chains of each */
+
+struct accmem_buddy_state;
+
+/**
+ * struct accmem_buddy - free space of one range
+ *
+ * No member is for the caller.
+ */
+struct accmem_buddy {
+	/* private: sizes are in granules */
+	u64 nr;
+	u64 nr_free;
+	u64 nr_free_dirty;
+	u64 nr_small; /* used by small requests, as far as it is known */
+	u64 cursor; /* of take_dirty */
+	/* accmem_buddy_map.h */
+	unsigned int map_top; /* level of one word */
+	u64 *used; /* a bit a granule, true below mixed words only */
+	struct accmem_buddy_state *state[ACCMEM_BUDDY_LEVELS];
+	/* accmem_buddy_runs.h */
+	unsigned int top; /* level of one entry, in the trees of eight */
+	u64 *continued; /* a bit a word: its first run begins before it */
+	u32 *longest[ACCMEM_BUDDY_LEVELS]; /* of the runs that begin there */
+	u64 classes[ACCMEM_BUDDY_CLASSES / 64]; /* that have runs */
+	u64 places[ACCMEM_BUDDY_CLASSES]; /* of each, the topmost word */
+	struct accmem_buddy_index {
+		u64 *base;
+		u32 words; /* of the lowest level of a class */
+		u32 stride; /* words from one class to the next */
+	} index[ACCMEM_BUDDY_PLACES];
+	/* accmem_buddy_marks.h */
+	u64 nr_dirty;
+	u64 *dirty; /* a bit a granule, true below mixed nodes only */
+	u32 *marks[ACCMEM_BUDDY_LEVELS];
+	/* the order cache: used in the map, free for the caller */
+	bool parks;
+	unsigned int nr_parked;
+	u8 stack[ACCMEM_BUDDY_STACKS]; /* blocks in each stack */
+	u32 parked[ACCMEM_BUDDY_STACKS][ACCMEM_BUDDY_STACK];
+	u16 chained[ACCMEM_BUDDY_STACKS * ACCMEM_BUDDY_STACK]; /* the next one */
+	u16 chain[ACCMEM_BUDDY_UNITS][ACCMEM_BUDDY_CHAINS];
+	u16 nr_kind[ACCMEM_BUDDY_UNITS];
+};
+
+/*
+ * Bytes of metadata for a range of @size bytes: at most 4 bits a granule, for
+ * ranges below 8 MiB at most 1 KiB. 0 if @size is not acceptable: 0, no multiple
+ * of the granule, or above 16 TiB.
+ */
+size_t accmem_buddy_meta_size(u64 size);
+/*
+ * All of the range is free and clean afterwards; @meta is zeroed memory of
+ * accmem_buddy_meta_size() bytes, 8-byte aligned. -EINVAL as above.
+ */
+int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
+
+/*
+ * One contiguous run, at *offset, whenever one with that alignment exists in
+ * the window: else -ENOSPC. -EINVAL for a malformed request: size or alignment
+ * 0, no multiples of the granule, an alignment that is no power of two, a
+ * window that passes the end or is the wrong way round, an unknown flag.
+ *
+ * Without a window and without TOP_DOWN the run is cut from the free run that
+ * fits best; small requests keep to the high end of a range that large ones
+ * fill. In a window it is the lowest one, with TOP_DOWN the highest.
+ */
+int accmem_buddy_alloc(struct accmem_buddy *b,
+		       const struct accmem_buddy_request *req, u64 *offset);
+/*
+ * One run where one will do, else the longest ones first, at most @max_runs,
+ * in *nr_runs. -ENOSPC when fewer bytes are free or no further piece has the
+ * alignment; -E2BIG when @max_runs pieces were not enough. Nothing is taken on
+ * failure.
+ */
+int accmem_buddy_alloc_runs(struct accmem_buddy *b,
+			    const struct accmem_buddy_request *req,
+			    struct accmem_run *runs, unsigned int max_runs,
+			    unsigned int *nr_runs);
+/*
+ * Gives back any part of what was allocated (also a tail or a middle).
+ * Merges with both neighbours whatever their marks. -EINVAL where any granule
+ * of it is free already or out of range: nothing is changed then.
+ */
+int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size);
+
+/*
+ * The order cache, on after creation: blocks of 1 to 1024 granules, all powers
+ * of two and some sizes between, wait after they are given back for a request of
+ * the same size, while half of the range is free. They are free in every answer
+ * of this interface, and merge with their neighbours before a request fails,
+ * before one that asks for a window or an end, and before any answer about the
+ * largest run: up to ACCMEM_BUDDY_PARKED blocks in one call. Switched off, it
+ * gives back what it holds. Ranges below 32 MiB have none.
+ */
+void accmem_buddy_set_cache(struct accmem_buddy *b, bool on);
+
+u64 accmem_buddy_free_bytes(const struct accmem_buddy *b);
+/* largest size one alloc with this alignment could be granted, exact */
+u64 accmem_buddy_largest_run(struct accmem_buddy *b, u64 align);
+/* first free run at or after @offset; false at the end: for pictures, walks */
+bool accmem_buddy_next_free(struct accmem_buddy *b, u64 offset,
+			    struct accmem_run *run);
+
+/*
+ * A mark a granule, free or not: its bytes may be other than zero. Marks never
+ * influence merging or placement.
+ */
+void accmem_buddy_mark_dirty(struct accmem_buddy *b, u64 offset, u64 size);
+void accmem_buddy_mark_clean(struct accmem_buddy *b, u64 offset, u64 size);
+/* first dirty run in [offset, offset + size), at most @max bytes of it */
+bool accmem_buddy_next_dirty(const struct accmem_buddy *b, u64 offset,
+			     u64 size, u64 max, struct accmem_run *run);
+/*
+ * For the background scrubber: allocates a run that is free and dirty, at most
+ * @max bytes, with a bounded amount of work a call, from a cursor that it
+ * keeps. 0, -ENOENT when no free granule is dirty, -EAGAIN when the bound was
+ * spent first: call again.
+ */
+int accmem_buddy_take_dirty(struct accmem_buddy *b, u64 max,
+			    struct accmem_run *run);
+/* dirty and free */
+u64 accmem_buddy_free_dirty_bytes(const struct accmem_buddy *b);
+
+#endif /* ACCMEM_BUDDY_H */

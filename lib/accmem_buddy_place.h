@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Placement: which free run a request is cut from, for accmem_buddy.c only. What
+ * was tried, and what it gave, is in EXPERIMENTS.md.
+ */
+#ifndef ACCMEM_BUDDY_PLACE_H
+#define ACCMEM_BUDDY_PLACE_H
+
+#include "accmem_buddy_runs.h"
+
+/* A request in granules */
+struct want {
+	u64 n;
+	u64 align;
+	u64 lo;
+	u64 hi;
+	bool high;
+};
+
+static inline u64 align_up(u64 n, u64 align)
+{
+	return (n + align - 1) & ~(align - 1);
+}
+
+static inline u64 align_down(u64 n, u64 align)
+{
+	return n & ~(align - 1);
+}
+
+/**
+ * struct spot - where a request is placed
+ * @at: its first granule
+ * @run: the whole free run around it; its size is 0 when there is no spot
+ */
+struct spot {
+	u64 at;
+	struct span run;
+};
+
+static const struct spot no_spot;
+
+/*
+ * Small and large requests from the two ends of a range that large ones fill:
+ * what is small lives longer, and would break up the room that the large ones
+ * need again. Where hardly anything is large, best fit alone packs better.
+ */
+static bool is_small(const struct accmem_buddy *b, u64 n)
+{
+	return n < (b->nr >> 5) + (b->nr >> 7);
+}
+
+static bool keeps_apart(const struct accmem_buddy *b, u64 n)
+{
+	u64 live = b->nr - b->nr_free;
+
+	return is_small(b, n) && live - b->nr_small >= live >> 3;
+}
+
+/* Runs of one class that are looked at for the one that fits best */
+#define PROBES 4
+
+static bool serves(const struct want *w, const struct span *run)
+{
+	return align_up(run->start, w->align) + w->n <= run->start + run->size;
+}
+
+/* Of the first runs of a class the smallest that serves; size 0 if none */
+static struct span best_long(const struct accmem_buddy *b, const struct want *w,
+			     unsigned int class)
+{
+	u32 size, least = longest_of(w->n), most = U32_MAX;
+	unsigned int probe = 0;
+	struct span best = {}, run;
+	struct walk walk;
+	u64 place, i;
+
+	walk_init(b, &walk, class);
+	for (; probe < PROBES && most > least; probe++) {
+		place = walk_next(&walk);
+		if (place == NOWHERE)
+			break;
+		i = long_run_word(b, class, place);
+		size = b->longest[0][i];
+		if (size < least || (size >= most && best.size))
+			continue;
+		run = long_run(b, i);
+		if (!serves(w, &run))
+			continue;
+		best = run;
+		most = size;
+	}
+	return best;
+}
+
+/* The same for runs shorter than 64 */
+static struct span best_short(const struct accmem_buddy *b,
+			      const struct want *w, unsigned int class)
+{
+	struct span best = {}, run;
+	unsigned int probe = 0;
+	struct walk walk;
+	struct begun g;
+	u64 place, begin;
+
+	walk_init(b, &walk, class);
+	while (probe < PROBES) {
+		place = walk_next(&walk);
+		if (place == NOWHERE)
+			break;
+		g = begun_in(b, place);
+		begin = begin_class(&g, class);
+		for (; begin && probe < PROBES; begin &= begin - 1, probe++) {
+			run = span_inside(&g, place, __ffs64(begin));
+			if (!serves(w, &run) ||
+			    (best.size && run.size >= best.size))
+				continue;
+			best = run;
+			if (best.size == w->n || class < 8)
+				return best;
+		}
+	}
+	return best;
+}
+
+static inline struct span best_of_class(const struct accmem_buddy *b,
+					const struct want *w,
+					unsigned int class)
+{
+	if (class_size(class) < 64)
+		return best_short(b, w, class);
+	return best_long(b, w, class);
+}
+
+/*
+ * The run to place a request in, by size: from its own class, else from the
+ * smallest class in which all are large enough. With an alignment, the classes
+ * between are those whose runs may or may not serve: they are left alone.
+ */
+static struct span best_fit(const struct accmem_buddy *b, const struct want *w)
+{
+	unsigned int own = class_of(w->n), larger;
+	unsigned int sure = class_of(min(w->n + w->align - 1, b->nr));
+	struct span run = {};
+
+	if (has_class(b, own))
+		run = best_of_class(b, w, own);
+	if (!run.size && sure != own && has_class(b, sure))
+		run = best_of_class(b, w, sure);
+	if (run.size)
+		return run;
+	larger = next_class(b, sure + 1);
+	if (larger < ACCMEM_BUDDY_CLASSES)
+		run = best_of_class(b, w, larger);
+	return run;
+}
+
+/* The lowest spot for @w in a free run, within [@lo, @hi) */
+static bool spot_low(const struct want *w, const struct span *run, u64 lo,
+		     u64 hi, struct spot *spot)
+{
+	u64 end = min(hi, run->start + run->size);
+
+	spot->run = *run;
+	spot->at = align_up(max(lo, run->start), w->align);
+	return run->size && spot->at < end && w->n <= end - spot->at;
+}
+
+static bool spot_high(const struct want *w, const struct span *run, u64 lo,
+		      u64 hi, struct spot *spot)
+{
+	u64 start = max(lo, run->start), end = min(hi, run->start + run->size);
+
+	spot->run = *run;
+	if (!run->size || start >= end || w->n > end - start)
+		return false;
+	spot->at = align_down(end - w->n, w->align);
+	return spot->at >= start;
+}
+
+/* The run that has granule @pos; its size is 0 when that is used */
+static struct span run_around(const struct accmem_buddy *b, u64 pos)
+{
+	struct span run = {};
+	u64 first = free_before(b, pos + 1);
+
+	if (first <= pos) {
+		run.start = first;
+		run.size = next_used(b, pos) - first;
+	}
+	return run;
+}
+
+/*
+ * With an alignment, a run that holds @n granules however it lies is found at
+ * once. Only where there is none are shorter runs tried one by one.
+ */
+static struct spot find_low(const struct accmem_buddy *b, const struct want *w)
+{
+	struct span run = {};
+	struct spot spot;
+	u64 pos = w->lo;
+
+	if (pos && pos < w->hi) {
+		run = run_around(b, pos);
+		if (spot_low(w, &run, w->lo, w->hi, &spot))
+			return spot;
+		pos = max(pos, run.start + run.size);
+	}
+	run = run_at_or_after(b, pos, w->n + w->align - 1);
+	if (spot_low(w, &run, w->lo, w->hi, &spot))
+		return spot;
+	if (w->align == 1)
+		return no_spot;
+	for (; pos < w->hi; pos = run.start + run.size) {
+		run = run_at_or_after(b, pos, w->n);
+		if (!run.size)
+			break;
+		if (spot_low(w, &run, w->lo, w->hi, &spot))
+			return spot;
+	}
+	return no_spot;
+}
+
+static struct spot find_high(const struct accmem_buddy *b,
+			     const struct want *w)
+{
+	struct span run = {};
+	struct spot spot;
+	u64 pos = w->hi;
+
+	if (pos > w->lo) {
+		run = run_around(b, pos - 1);
+		if (spot_high(w, &run, w->lo, w->hi, &spot))
+			return spot;
+		if (run.size)
+			pos = run.start;
+	}
+	run = run_before(b, pos, w->n + w->align - 1);
+	if (spot_high(w, &run, w->lo, w->hi, &spot))
+		return spot;
+	if (w->align == 1)
+		return no_spot;
+	for (; pos > w->lo; pos = run.start) {
+		run = run_before(b, pos, w->n);
+		if (!run.size)
+			break;
+		if (spot_high(w, &run, w->lo, w->hi, &spot))
+			return spot;
+	}
+	return no_spot;
+}
+
+/* The longest spot with an aligned start in a window, of *@n granules or none */
+static struct spot longest_spot(const struct accmem_buddy *b, u64 lo, u64 hi,
+				u64 align, u64 *n)
+{
+	struct spot best = {};
+	struct span run = {};
+	u64 pos = lo, start, end;
+
+	*n = 0;
+	if (align == 1 && !lo && hi == b->nr && longest_in_range(b))
+		*n = longest_in_range(b) - 1;
+	if (lo && lo < hi)
+		run = run_around(b, lo);
+	while (pos < hi) {
+		if (!run.size)
+			run = run_at_or_after(b, pos, *n + 1);
+		if (!run.size || run.start >= hi)
+			break;
+		end = min(hi, run.start + run.size);
+		start = align_up(max(pos, run.start), align);
+		if (start < end && end - start > *n) {
+			best.at = start;
+			best.run = run;
+			*n = end - start;
+		}
+		pos = end;
+		run.size = 0;
+	}
+	if (!best.run.size)
+		*n = 0;
+	return best;
+}
+
+static struct spot place(const struct accmem_buddy *b, const struct want *w)
+{
+	struct spot spot;
+
+	if (longest_of(w->n) > longest_in_range(b))
+		return no_spot;
+	if (w->high)
+		return find_high(b, w);
+	if (w->lo || w->hi != b->nr)
+		return find_low(b, w);
+	if (keeps_apart(b, w->n))
+		return find_high(b, w);
+	spot.run = best_fit(b, w);
+	if (!spot.run.size)
+		return find_low(b, w);
+	spot.at = align_up(spot.run.start, w->align);
+	return spot;
+}
+
+#endif /* ACCMEM_BUDDY_PLACE_H */

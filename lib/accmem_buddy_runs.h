@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Free runs by size and by place, for accmem_buddy.c only.
+ *
+ * A run belongs to the word in which it begins. Two structures find runs:
+ *
+ * - for each class of size, a bitmap of the places where a run of that class
+ *   begins, with a bit for 64 of its words above. A place is a word, or for
+ *   long runs as many granules as the shortest of the class has: no two such
+ *   runs begin in one place.
+ * - for each word the longest run that begins in it, and above that the
+ *   maximum of eight: which run is long enough, in the order of addresses.
+ *
+ * The map keeps true what these need: the bits of each word in which a run
+ * begins, and of each in which a run ends that began before it.
+ */
+#ifndef ACCMEM_BUDDY_RUNS_H
+#define ACCMEM_BUDDY_RUNS_H
+
+#include "accmem_buddy_map.h"
+
+#define NOWHERE (~0ull)
+
+#define EIGHT_SHIFT 3
+#define EIGHT 8u
+
+/* A run in granules; none has size 0 */
+struct span {
+	u64 start;
+	u64 size;
+};
+
+/* Classes */
+
+/* One for each size below 8, then four for each power of two */
+static inline unsigned int class_of(u64 n)
+{
+	unsigned int shift;
+
+	if (n < 8)
+		return n;
+	shift = fls64(n) - 3;
+	return (shift << 2) + (n >> shift);
+}
+
+/* The least size of a class */
+static inline u64 class_size(unsigned int class)
+{
+	if (class < 8)
+		return class;
+	return (4ull + (class & 3)) << ((class >> 2) - 1);
+}
+
+/* Granules of a class's places, as a shift */
+static inline unsigned int class_shift(unsigned int class)
+{
+	return max((class >> 2) + 1, (unsigned int)WORD_SHIFT);
+}
+
+#define FIRST_LONG_CLASS 24 /* whose places are longer than a word */
+
+static inline bool has_class(const struct accmem_buddy *b, unsigned int class)
+{
+	return b->classes[class >> WORD_SHIFT] >> (class & WORD_MASK) & 1;
+}
+
+/* The first class from @class on that has a run; ACCMEM_BUDDY_CLASSES if none */
+static inline unsigned int next_class(const struct accmem_buddy *b,
+				      unsigned int class)
+{
+	unsigned int i = class >> WORD_SHIFT;
+	u64 word = b->classes[i] & ~0ull << (class & WORD_MASK);
+
+	while (!word) {
+		if (++i == ARRAY_SIZE(b->classes))
+			return ACCMEM_BUDDY_CLASSES;
+		word = b->classes[i];
+	}
+	return (i << WORD_SHIFT) + __ffs64(word);
+}
+
+/**
+ * struct places - one class's bitmap, of a level
+ * @words: its words, below the topmost level
+ * @nr: how many; the topmost level has one, which is in the instance
+ */
+struct places {
+	u64 *words;
+	u64 nr;
+};
+
+static inline struct places places_of(const struct accmem_buddy *b,
+				      unsigned int class)
+{
+	const struct accmem_buddy_index *x;
+	struct places p;
+
+	x = &b->index[class_shift(class) - WORD_SHIFT];
+	p.nr = x->words;
+	p.words = x->base + x->stride *
+			    (class < FIRST_LONG_CLASS ? class - 1 : class & 3);
+	return p;
+}
+
+static inline struct places places_above(struct places p)
+{
+	p.words += p.nr;
+	p.nr = words_for(p.nr);
+	return p;
+}
+
+static void place_add(struct accmem_buddy *b, unsigned int class, u64 at)
+{
+	struct places p = places_of(b, class);
+	u64 old;
+
+	for (; p.nr > 1; p = places_above(p)) {
+		touch(1);
+		old = p.words[at >> WORD_SHIFT];
+		p.words[at >> WORD_SHIFT] = old | 1ull << (at & WORD_MASK);
+		if (old)
+			return;
+		at >>= WORD_SHIFT;
+	}
+	touch(2);
+	b->places[class] |= 1ull << at;
+	b->classes[class >> WORD_SHIFT] |= 1ull << (class & WORD_MASK);
+}
+
+static void place_del(struct accmem_buddy *b, unsigned int class, u64 at)
+{
+	struct places p = places_of(b, class);
+
+	for (; p.nr > 1; p = places_above(p)) {
+		touch(1);
+		p.words[at >> WORD_SHIFT] &= ~(1ull << (at & WORD_MASK));
+		if (p.words[at >> WORD_SHIFT])
+			return;
+		at >>= WORD_SHIFT;
+	}
+	touch(2);
+	b->places[class] &= ~(1ull << at);
+	if (!b->places[class])
+		b->classes[class >> WORD_SHIFT] &=
+			~(1ull << (class & WORD_MASK));
+}
+
+/**
+ * struct walk - through the places of a class, in the order of addresses
+ * @level: bitmaps from the lowest level up
+ * @word: what is left of a word of each level
+ * @at: which word that is
+ * @top: the topmost level
+ */
+struct walk {
+	u64 *level[ACCMEM_BUDDY_LEVELS];
+	u64 word[ACCMEM_BUDDY_LEVELS];
+	u64 at[ACCMEM_BUDDY_LEVELS];
+	unsigned int top;
+};
+
+static inline void walk_init(const struct accmem_buddy *b, struct walk *w,
+			     unsigned int class)
+{
+	struct places p = places_of(b, class);
+	unsigned int level;
+
+	for (level = 0; p.nr > 1; p = places_above(p)) {
+		w->word[level] = 0;
+		w->level[level++] = p.words;
+	}
+	touch(1);
+	w->top = level;
+	w->word[level] = b->places[class];
+	w->at[level] = 0;
+}
+
+/* The next place where a run of the class begins; NOWHERE */
+static inline u64 walk_next(struct walk *w)
+{
+	unsigned int level = 0;
+	u64 at;
+
+	while (!w->word[level])
+		if (level++ == w->top)
+			return NOWHERE;
+	for (;;) {
+		at = (w->at[level] << WORD_SHIFT) + __ffs64(w->word[level]);
+		w->word[level] &= w->word[level] - 1;
+		if (!level--)
+			return at;
+		touch(1);
+		w->at[level] = at;
+		w->word[level] = w->level[level][at];
+	}
+}
+
+/* Longest runs */
+
+/* A run of 2^32 granules is a whole range: the map knows its size. */
+static inline u32 longest_of(u64 n)
+{
+	return min_t(u64, n, U32_MAX);
+}
+
+static inline u32 most_of_eight(const u32 *family)
+{
+	u32 a = max(family[0], family[1]), b = max(family[2], family[3]);
+	u32 c = max(family[4], family[5]), d = max(family[6], family[7]);
+
+	touch(4);
+	return max(max(a, b), max(c, d));
+}
+
+/* Word @i's longest run is @new from now on. */
+static void longest_set(struct accmem_buddy *b, u64 i, u32 new)
+{
+	u32 old = b->longest[0][i], *above;
+	unsigned int level;
+
+	touch(1);
+	b->longest[0][i] = new;
+	for (level = 1; level <= b->top && new != old; level++) {
+		above = &b->longest[level][i >> EIGHT_SHIFT];
+		touch(1);
+		if (new > old) {
+			if (*above >= new)
+				return;
+		} else {
+			if (*above != old)
+				return;
+			new = most_of_eight(&b->longest[level - 1]
+						       [i & ~(u64)(EIGHT - 1)]);
+		}
+		*above = new;
+		i >>= EIGHT_SHIFT;
+	}
+}
+
+static inline u32 longest_in_range(const struct accmem_buddy *b)
+{
+	return b->longest[b->top][0];
+}
+
+/* Down from entry @i of @level to the first word below with at least @n */
+static inline u64 longest_down(const struct accmem_buddy *b,
+			       unsigned int level, u64 i, u32 n)
+{
+	while (level--) {
+		i <<= EIGHT_SHIFT;
+		while (b->longest[level][i] < n)
+			i++;
+		touch((i & (EIGHT - 1)) / 2 + 1);
+	}
+	return i;
+}
+
+/* The first word from @i on in which a run of @n granules begins; NOWHERE */
+static u64 word_next(const struct accmem_buddy *b, u64 i, u32 n)
+{
+	unsigned int level = 0;
+
+	while (level < b->top) {
+		if (!(i & (EIGHT - 1))) {
+			i >>= EIGHT_SHIFT;
+			level++;
+			continue;
+		}
+		do {
+			touch(1);
+			if (b->longest[level][i] >= n)
+				return longest_down(b, level, i, n);
+		} while (++i & (EIGHT - 1));
+	}
+	if (i || longest_in_range(b) < n)
+		return NOWHERE;
+	return longest_down(b, level, 0, n);
+}
+
+/* The last word below @i in which a run of @n granules begins; NOWHERE */
+static u64 word_prev(const struct accmem_buddy *b, u64 i, u32 n)
+{
+	unsigned int level = 0;
+
+	for (;;) {
+		if (!i)
+			return NOWHERE;
+		if (level < b->top && !(i & (EIGHT - 1))) {
+			i >>= EIGHT_SHIFT;
+			level++;
+			continue;
+		}
+		touch(1);
+		if (b->longest[level][--i] >= n)
+			break;
+	}
+	while (level--) {
+		i = (i << EIGHT_SHIFT) + EIGHT - 1;
+		while (b->longest[level][i] < n)
+			i--;
+		touch((~i & (EIGHT - 1)) / 2 + 1);
+	}
+	return i;
+}
+
+/* The runs of a word */
+
+/**
+ * struct begun - the runs that begin in a word
+ * @inside: granules of those that end before the word does
+ * @tail: bit at which the one that reaches the end begins; 64 if none does
+ * @tail_size: its granules, in this word and after
+ */
+struct begun {
+	u64 inside;
+	unsigned int tail;
+	u64 tail_size;
+};
+
+/* Does the run at the beginning of word @i, if there is one, begin before? */
+static inline bool is_continued(const struct accmem_buddy *b, u64 i)
+{
+	touch(1);
+	return b->continued[i >> WORD_SHIFT] >> (i & WORD_MASK) & 1;
+}
+
+static inline void set_continued(struct accmem_buddy *b, u64 i, bool set)
+{
+	u64 bit = 1ull << (i & WORD_MASK);
+
+	touch(1);
+	if (set)
+		b->continued[i >> WORD_SHIFT] |= bit;
+	else
+		b->continued[i >> WORD_SHIFT] &= ~bit;
+}
+
+static struct begun begun_in(const struct accmem_buddy *b, u64 i)
+{
+	struct begun g = { .inside = ~b->used[i] };
+	unsigned int high;
+	u32 longest;
+
+	touch(1);
+	if (g.inside & 1 && is_continued(b, i))
+		g.inside &= g.inside + 1;
+	high = high_ones(g.inside);
+	g.tail = 64 - high;
+	if (!high)
+		return g;
+	g.inside &= ~(~0ull << g.tail);
+	touch(1);
+	longest = b->longest[0][i];
+	if (longest == U32_MAX)
+		g.tail_size = next_used(b, (i << WORD_SHIFT) + g.tail) -
+			      (i << WORD_SHIFT) - g.tail;
+	else if (longest >= 64)
+		g.tail_size = longest;
+	else if (i + 1 < words_for(b->nr) && is_continued(b, i + 1))
+		g.tail_size = high + low_ones(~b->used[i + 1]);
+	else
+		g.tail_size = high;
+	return g;
+}
+
+/* Leaves a run out of account that begins in word @i, if it does. */
+static inline void leave_out(struct begun *g, u64 i, const struct span *run)
+{
+	unsigned int bit = run->start & WORD_MASK;
+
+	if (!run->size || run->start >> WORD_SHIFT != i)
+		return;
+	if (bit == g->tail) {
+		g->tail = 64;
+		g->tail_size = 0;
+	} else {
+		g->inside &= ~bits_mask(bit, run->size);
+	}
+}
+
+/* Bit i of the result: bits i to i + @n - 1 of @word are set. */
+static inline u64 runs_of(u64 word, u64 n)
+{
+	unsigned int have = 1, step;
+
+	if (n > 64)
+		return 0;
+	while (have < n && word) {
+		step = min_t(u64, have, n - have);
+		word &= word >> step;
+		have += step;
+	}
+	return word;
+}
+
+/* Where runs of at least @n granules begin that end inside */
+static inline u64 begin_inside(const struct begun *g, u64 n)
+{
+	return runs_of(g->inside, n) & ~(g->inside << 1);
+}
+
+static inline u64 longest_inside(const struct begun *g)
+{
+	u64 word = g->inside, n = 0;
+
+	while (word) {
+		word &= word >> 1;
+		n++;
+	}
+	return n;
+}
+
+/* Where runs of @class, shorter than 64, begin in a word */
+static inline u64 begin_class(const struct begun *g, unsigned int class)
+{
+	u64 begin = begin_inside(g, class_size(class)) &
+		    ~runs_of(g->inside, class_size(class + 1));
+
+	if (class_of(g->tail_size) == class)
+		begin |= 1ull << g->tail;
+	return begin;
+}
+
+static inline struct span span_inside(const struct begun *g, u64 i,
+				      unsigned int bit)
+{
+	struct span run;
+
+	run.start = (i << WORD_SHIFT) + bit;
+	run.size = bit == g->tail ? g->tail_size : low_ones(g->inside >> bit);
+	return run;
+}
+
+/* Adding and removing */
+
+/**
+ * struct gone - what follows from that a run is no more
+ * @word: where it began
+ * @longest: the longest other run there
+ * @class: the run's class
+ * @place: the run's place
+ * @last: no other run of the class begins at the place
+ */
+struct gone {
+	u64 word;
+	u64 longest;
+	unsigned int class;
+	u64 place;
+	bool last;
+};
+
+/*
+ * To be asked while the map still has @run, and @also, which goes too: its size
+ * is 0 if none does.
+ */
+static void run_going(const struct accmem_buddy *b, const struct span *run,
+		      const struct span *also, struct gone *gone)
+{
+	struct begun g;
+
+	gone->word = run->start >> WORD_SHIFT;
+	gone->class = class_of(run->size);
+	gone->place = run->start >> class_shift(gone->class);
+	gone->longest = 0;
+	gone->last = true;
+	if (!(run->start & WORD_MASK) && run->size >= 64)
+		return;
+	g = begun_in(b, gone->word);
+	leave_out(&g, gone->word, run);
+	leave_out(&g, gone->word, also);
+	gone->longest = max(longest_inside(&g), g.tail_size);
+	if (run->size < 64)
+		gone->last = !begin_class(&g, gone->class);
+}
+
+static inline void gone_but(struct gone *gone, const struct span *run,
+			    unsigned int class)
+{
+	if (gone->word == run->start >> WORD_SHIFT)
+		gone->longest = max(gone->longest, run->size);
+	if (gone->class == class &&
+	    gone->place == run->start >> class_shift(class))
+		gone->last = false;
+}
+
+/* To be called when the map has @run, and before run_gone(). */
+static void run_add(struct accmem_buddy *b, const struct span *run,
+		    struct gone *gone, unsigned int nr_gone)
+{
+	u64 i = run->start >> WORD_SHIFT, end = run->start + run->size;
+	unsigned int class = class_of(run->size), k;
+	bool same_word = false;
+
+	if (!(run->start & WORD_MASK)) {
+		set_continued(b, i, false);
+		if (run->size >= 64)
+			b->used[i] = 0;
+	}
+	if (end & WORD_MASK ? end >> WORD_SHIFT != i : end < b->nr)
+		set_continued(b, end >> WORD_SHIFT, end & WORD_MASK);
+	for (k = 0; k < nr_gone; k++) {
+		gone_but(&gone[k], run, class);
+		same_word |= gone[k].word == i;
+	}
+	place_add(b, class, run->start >> class_shift(class));
+	if (!same_word && b->longest[0][i] < longest_of(run->size))
+		longest_set(b, i, longest_of(run->size));
+}
+
+static void run_gone(struct accmem_buddy *b, const struct gone *gone)
+{
+	longest_set(b, gone->word, longest_of(gone->longest));
+	if (gone->last)
+		place_del(b, gone->class, gone->place);
+}
+
+/* Finding */
+
+/* The lowest run that begins at or after @pos and has @n granules; size 0 */
+static struct span run_at_or_after(const struct accmem_buddy *b, u64 pos, u64 n)
+{
+	u64 i = pos >> WORD_SHIFT, begin, mask = ~0ull << (pos & WORD_MASK);
+	struct begun g;
+
+	if (pos >= b->nr)
+		return (struct span){};
+	for (;; mask = ~0ull) {
+		if (b->longest[0][i] >= longest_of(n)) {
+			g = begun_in(b, i);
+			begin = begin_inside(&g, n);
+			if (g.tail_size >= n)
+				begin |= 1ull << g.tail;
+			if (begin & mask)
+				return span_inside(&g, i, __ffs64(begin & mask));
+		}
+		i = word_next(b, i + 1, longest_of(n));
+		if (i == NOWHERE)
+			return (struct span){};
+	}
+}
+
+/* The highest run that begins before @pos and has @n granules; size 0 */
+static struct span run_before(const struct accmem_buddy *b, u64 pos, u64 n)
+{
+	u64 i = pos >> WORD_SHIFT, begin, mask = bits_mask(0, 64);
+	struct begun g;
+
+	mask = pos & WORD_MASK ? ~0ull >> (64 - (pos & WORD_MASK)) : 0;
+	for (;; mask = ~0ull) {
+		if (mask && b->longest[0][i] >= longest_of(n)) {
+			g = begun_in(b, i);
+			begin = begin_inside(&g, n);
+			if (g.tail_size >= n)
+				begin |= 1ull << g.tail;
+			if (begin & mask)
+				return span_inside(&g, i,
+						   fls64(begin & mask) - 1);
+		}
+		i = word_prev(b, i, longest_of(n));
+		if (i == NOWHERE)
+			return (struct span){};
+	}
+}
+
+/* The word in which a run of a class of sizes from 64 up begins, at @place */
+static inline u64 long_run_word(const struct accmem_buddy *b,
+				unsigned int class, u64 place)
+{
+	unsigned int shift = class_shift(class) - WORD_SHIFT;
+	unsigned int level = shift / EIGHT_SHIFT, rest = shift % EIGHT_SHIFT;
+	u64 i = place << rest, last = i + (1u << rest) - 1;
+	u32 n = longest_of(class_size(class));
+
+	touch(1);
+	while (i < last && b->longest[level][i] < n)
+		i++;
+	return longest_down(b, level, i, n);
+}
+
+/* The run of 64 granules or more that begins in word @i */
+static inline struct span long_run(const struct accmem_buddy *b, u64 i)
+{
+	struct span run;
+
+	touch(1);
+	run.start = (i << WORD_SHIFT) + 64 - high_ones(~b->used[i]);
+	run.size = b->longest[0][i];
+	if (run.size == U32_MAX)
+		run.size = next_used(b, run.start) - run.start;
+	return run;
+}
+
+#endif /* ACCMEM_BUDDY_RUNS_H */

@@ -1,0 +1,793 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * accmem_columns: the Tensor Memory arbiter as a state machine.
+ *
+ * The columns of an SM are a word of units. One queue for all SMs holds the
+ * requests that wait for a permit or for columns, by age; a pair is one request
+ * and led by one of its CTAs. After each event settle() serves what can be
+ * served, and then looks for a deadlock (accmem_columns_deadlock.c has the
+ * rules).
+ *
+ * A request whose bypass bound is spent keeps its SMs for itself: nothing
+ * younger is granted there. In the exclusive discipline what is queued for is
+ * the permit; who has it waits for columns in nobody's way.
+ *
+ * Takes no lock: the caller serialises.
+ */
+#include <linux/bug.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/log2.h>
+
+#include "accmem_columns.h"
+#include "accmem_columns_internal.h"
+
+int accmem_columns_init(struct accmem_columns *c,
+			struct accmem_columns_sm *sms, u32 nr_sms, u32 columns,
+			bool exclusive, u32 bypass_bound)
+{
+	u32 i, units = columns / ACCMEM_COLUMNS_UNIT;
+
+	if (!nr_sms || !columns || columns % ACCMEM_COLUMNS_UNIT ||
+	    columns > ACCMEM_COLUMNS_SM_MAX)
+		return -EINVAL;
+	*c = (struct accmem_columns){
+		.sms = sms,
+		.nr_sms = nr_sms,
+		.columns = columns,
+		.absent = units < 64 ? ~0ull << units : 0,
+		.exclusive = exclusive,
+		.bypass_bound = bypass_bound,
+	};
+	INIT_LIST_HEAD(&c->ctas);
+	INIT_LIST_HEAD(&c->queue);
+	c->done_tail = &c->done;
+	for (i = 0; i < nr_sms; i++)
+		sms[i] = (struct accmem_columns_sm){ .used = c->absent };
+	return 0;
+}
+
+/*
+ * Room for @units (a power of two) outside of @busy, at a multiple of their
+ * number: in the smallest free block that has it, so that large ones stay
+ * whole, and the lowest of these. -1: none.
+ */
+int accmem_columns_find(u64 busy, u32 units)
+{
+	/* bits at the multiples of 1, 2, 4, ... */
+	static const u64 aligned[] = {
+		~0ull,		     0x5555555555555555ull,
+		0x1111111111111111ull, 0x0101010101010101ull,
+		0x0001000100010001ull, 0x0000000100000001ull,
+		1,
+	};
+	unsigned int level = ilog2(units), width;
+	u64 fit = ~busy, whole, alone;
+
+	if (!fit) /* as it is when many share an SM */
+		return -1;
+	for (width = 1; width < units; width *= 2)
+		fit &= fit >> width;
+	fit &= aligned[level];
+	if (!fit)
+		return -1;
+	for (; width < 64; width *= 2) {
+		whole = fit & (fit >> width) & aligned[++level];
+		alone = fit & ~(whole | whole << width);
+		if (alone)
+			return __ffs64(alone);
+		fit = whole;
+	}
+	return __ffs64(fit);
+}
+
+static u64 units_mask(u32 columns)
+{
+	return (1ull << columns / ACCMEM_COLUMNS_UNIT) - 1;
+}
+
+static bool spent_for_newcomer(struct accmem_columns *c,
+			       const struct accmem_columns_cta *w)
+{
+	return accmem_sm_of(c, w)->nr_spent ||
+	       (w->group == 2 && accmem_sm_of(c, w->peer)->nr_spent);
+}
+
+/* --- permits (exclusive) -------------------------------------------------- */
+
+static bool has_permit(struct accmem_columns *c,
+		       const struct accmem_columns_cta *cta)
+{
+	return !c->exclusive || accmem_sm_of(c, cta)->permit == cta;
+}
+
+/* does the request still queue for what its discipline queues for? */
+static bool contends(struct accmem_columns *c,
+		     const struct accmem_columns_cta *w)
+{
+	return !c->exclusive || !has_permit(c, w);
+}
+
+static bool permit_free(struct accmem_columns *c,
+			const struct accmem_columns_cta *w)
+{
+	return !accmem_sm_of(c, w)->permit &&
+	       (w->group == 1 || !accmem_sm_of(c, w->peer)->permit);
+}
+
+static void take_permit(struct accmem_columns *c,
+			struct accmem_columns_cta *cta)
+{
+	accmem_sm_of(c, cta)->permit = cta;
+	cta->took_permit = true;
+}
+
+static void drop_permit(struct accmem_columns *c,
+			struct accmem_columns_cta *cta)
+{
+	struct accmem_columns_sm *sm = accmem_sm_of(c, cta);
+
+	if (sm->permit == cta)
+		sm->permit = NULL;
+	cta->took_permit = false;
+}
+
+/* an alloc has failed: a permit that it took goes back */
+static void untake_permit(struct accmem_columns *c,
+			  struct accmem_columns_cta *cta)
+{
+	if (cta->took_permit)
+		drop_permit(c, cta);
+}
+
+/* --- the queue ------------------------------------------------------------ */
+
+static void count_spent(struct accmem_columns *c, struct accmem_columns_cta *w,
+			bool spent)
+{
+	u32 one = spent ? 1 : -1;
+
+	if (w->spent == spent)
+		return;
+	w->spent = spent;
+	accmem_sm_of(c, w)->nr_spent += one;
+	if (w->group == 2)
+		accmem_sm_of(c, w->peer)->nr_spent += one;
+	if (spent)
+		accmem_columns_keep(c, w);
+}
+
+static void enqueue(struct accmem_columns *c, struct accmem_columns_cta *w)
+{
+	w->call = ACCMEM_CALL_QUEUED;
+	w->leads = true;
+	w->bypassed = 0;
+	list_add_tail(&w->queue, &c->queue);
+	c->nr_queued++;
+	if (w->group == 2) {
+		w->peer->call = ACCMEM_CALL_QUEUED;
+		w->peer->leads = false;
+		w->peer->bypassed = 0;
+	}
+	w->counted = accmem_columns_holds(w);
+	c->nr_holding += w->counted;
+	count_spent(c, w, !c->bypass_bound && contends(c, w));
+}
+
+static void dequeue(struct accmem_columns *c, struct accmem_columns_cta *w)
+{
+	count_spent(c, w, false);
+	c->nr_holding -= w->counted;
+	c->nr_queued--;
+	list_del_init(&w->queue);
+	w->leads = false;
+}
+
+static void finish(struct accmem_columns *c, struct accmem_columns_cta *cta,
+		   int result)
+{
+	cta->call = ACCMEM_CALL_DONE;
+	cta->result = result;
+	cta->next_done = NULL;
+	*c->done_tail = cta;
+	c->done_tail = &cta->next_done;
+}
+
+/* the caller gets the result of @cta at once, or never */
+static void forget_done(struct accmem_columns *c,
+			struct accmem_columns_cta *cta)
+{
+	struct accmem_columns_cta **at = &c->done;
+
+	while (*at && *at != cta)
+		at = &(*at)->next_done;
+	if (!*at)
+		return;
+	*at = cta->next_done;
+	if (!*at)
+		c->done_tail = at;
+}
+
+static struct accmem_columns_cta *leader(struct accmem_columns_cta *cta)
+{
+	return cta->leads ? cta : cta->peer;
+}
+
+/* a request in the queue ends with @err, for both of a pair */
+void accmem_columns_fail(struct accmem_columns *c, struct accmem_columns_cta *w,
+			 int err)
+{
+	dequeue(c, w);
+	untake_permit(c, w);
+	finish(c, w, err);
+	if (w->group == 2) {
+		untake_permit(c, w->peer);
+		finish(c, w->peer, err);
+	}
+}
+
+/* --- granting ------------------------------------------------------------- */
+
+/* @w is served before everything older that queues for one of its SMs */
+static u32 pass_by(struct accmem_columns *c, struct accmem_columns_cta *w)
+{
+	struct accmem_columns_cta *older;
+	u32 passed = 0;
+
+	list_for_each_entry(older, &c->queue, queue) {
+		if (older == w)
+			break;
+		if (!accmem_columns_share(older, w) || !contends(c, older))
+			continue;
+		passed++;
+		/* a grant against the bound does not stretch it */
+		if (older->spent)
+			continue;
+		if (++older->bypassed >= c->bypass_bound)
+			count_spent(c, older, true);
+	}
+	c->bypasses += passed;
+	return passed;
+}
+
+static void give(struct accmem_columns *c, struct accmem_columns_cta *cta,
+		 u32 columns, u32 unit)
+{
+	u64 mask = units_mask(columns) << unit;
+
+	accmem_sm_of(c, cta)->used |= mask;
+	cta->held |= mask;
+	cta->starts |= 1ull << unit;
+	cta->last_before = cta->last;
+	cta->last = columns;
+	cta->address = unit * ACCMEM_COLUMNS_UNIT;
+}
+
+static void take(struct accmem_columns *c, struct accmem_columns_cta *cta,
+		 u32 columns, u32 unit)
+{
+	u64 mask = units_mask(columns) << unit;
+
+	accmem_sm_of(c, cta)->used &= ~mask;
+	cta->held &= ~mask;
+	cta->starts &= ~(1ull << unit);
+}
+
+/* the units that are taken on the SM, or on either of a pair's */
+static u64 busy(struct accmem_columns *c, const struct accmem_columns_cta *w)
+{
+	u64 used = accmem_sm_of(c, w)->used;
+
+	return w->group == 2 ? used | accmem_sm_of(c, w->peer)->used : used;
+}
+
+int accmem_columns_fits(struct accmem_columns *c,
+			const struct accmem_columns_cta *w)
+{
+	return accmem_columns_find(busy(c, w),
+				   w->columns / ACCMEM_COLUMNS_UNIT);
+}
+
+/* grant columns from @unit on to a request, which may be in the queue */
+void accmem_columns_grant(struct accmem_columns *c,
+			  struct accmem_columns_cta *w, u32 unit)
+{
+	if (!c->exclusive && !list_empty(&c->queue) &&
+	    !list_is_first(&w->queue, &c->queue))
+		w->passed += pass_by(c, w);
+	if (w->leads) {
+		dequeue(c, w);
+		finish(c, w, 0);
+		if (w->group == 2)
+			finish(c, w->peer, 0);
+	}
+	give(c, w, w->columns, unit);
+	if (w->group == 2)
+		give(c, w->peer, w->columns, unit);
+}
+
+/* In the exclusive discipline: does @w have its permits, now at the latest? */
+static bool obtain_permit(struct accmem_columns *c,
+			  struct accmem_columns_cta *w)
+{
+	if (has_permit(c, w))
+		return true;
+	if (!permit_free(c, w))
+		return false;
+	count_spent(c, w, false);
+	w->passed = pass_by(c, w);
+	take_permit(c, w);
+	if (w->group == 2)
+		take_permit(c, w->peer);
+	return true;
+}
+
+static void serve(struct accmem_columns *c, struct accmem_columns_cta *w)
+{
+	int unit;
+
+	if (contends(c, w) && accmem_columns_kept(c, w))
+		return;
+	if (c->exclusive && !obtain_permit(c, w))
+		return;
+	unit = accmem_columns_fits(c, w);
+	if (unit >= 0)
+		accmem_columns_grant(c, w, unit);
+}
+
+/* one pass over the queue serves everything that can be met */
+static void serve_all(struct accmem_columns *c)
+{
+	struct accmem_columns_cta *w, *next;
+
+	c->pass++;
+	list_for_each_entry_safe(w, next, &c->queue, queue) {
+		serve(c, w);
+		if (w->leads && w->spent)
+			accmem_columns_keep(c, w);
+	}
+}
+
+static void settle(struct accmem_columns *c)
+{
+	if (list_empty(&c->queue))
+		return;
+	do {
+		serve_all(c);
+	} while (!c->exclusive && c->nr_holding &&
+		 accmem_columns_break_deadlock(c));
+}
+
+/*
+ * Grant a request that has just come, if it can be met without waiting. It
+ * takes no permit for nothing.
+ */
+static bool grant_at_once(struct accmem_columns *c,
+			  struct accmem_columns_cta *w)
+{
+	int unit;
+
+	if (contends(c, w) && spent_for_newcomer(c, w))
+		return false;
+	if (!has_permit(c, w) && !permit_free(c, w))
+		return false;
+	unit = accmem_columns_fits(c, w);
+	if (unit < 0)
+		return false;
+	if (c->exclusive)
+		obtain_permit(c, w);
+	accmem_columns_grant(c, w, unit);
+	return true;
+}
+
+/* --- alloc ---------------------------------------------------------------- */
+
+static int check_alloc(struct accmem_columns *c,
+		       struct accmem_columns_cta *cta, u32 columns)
+{
+	if (c->ended)
+		return -ECONNRESET;
+	if (cta->call != ACCMEM_CALL_NONE)
+		return -EBUSY;
+	if (cta->relinquished)
+		return -EPERM;
+	if (columns < ACCMEM_COLUMNS_MIN || columns > ACCMEM_COLUMNS_MAX ||
+	    !is_power_of_2(columns))
+		return -EDOM;
+	if (cta->last && columns > cta->last)
+		return -ERANGE;
+	return 0;
+}
+
+/* Nobody but this CTA can free what it holds, and it is going to wait. */
+static bool never_fits(struct accmem_columns *c,
+		       const struct accmem_columns_cta *cta, u32 columns)
+{
+	u64 own = cta->held;
+
+	if (cta->group == 2 && cta->peer)
+		own |= cta->peer->held;
+	if (!own) /* the usual case, cheaply */
+		return columns > c->columns;
+	return accmem_columns_find(c->absent | own,
+				   columns / ACCMEM_COLUMNS_UNIT) < 0;
+}
+
+/* the peer is at a place where it never should have been */
+static int fail_both(struct accmem_columns *c, struct accmem_columns_cta *peer,
+		     int err)
+{
+	finish(c, peer, err);
+	return err;
+}
+
+/* 0 when the peer has joined, else what the alloc comes to */
+static int meet_for_alloc(struct accmem_columns *c,
+			  struct accmem_columns_cta *cta, bool wait)
+{
+	struct accmem_columns_cta *peer = cta->peer;
+
+	if (cta->peer_gone)
+		return -EPIPE;
+	if (peer && peer->relinquished)
+		return -EPROTO;
+	if (peer && peer->call == ACCMEM_CALL_JOIN_DEALLOC)
+		return fail_both(c, peer, -EPROTO);
+	if (peer && peer->call == ACCMEM_CALL_JOIN_ALLOC) {
+		if (peer->columns != cta->columns)
+			return fail_both(c, peer, -EBADR);
+		return 0;
+	}
+	if (!wait)
+		return -EAGAIN;
+	cta->call = ACCMEM_CALL_JOIN_ALLOC;
+	return -EINPROGRESS;
+}
+
+int accmem_columns_alloc(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta, u32 columns, bool wait)
+{
+	bool pair = cta->group == 2;
+	int err;
+
+	err = check_alloc(c, cta, columns);
+	if (err)
+		return err;
+	cta->columns = columns;
+	cta->passed = 0;
+	cta->took_permit = false;
+	if (never_fits(c, cta, columns)) {
+		if (pair && cta->peer &&
+		    cta->peer->call == ACCMEM_CALL_JOIN_ALLOC)
+			return fail_both(c, cta->peer, -ENOSPC);
+		return -ENOSPC;
+	}
+	if (pair) {
+		err = meet_for_alloc(c, cta, wait);
+		if (err)
+			return err;
+	}
+	if (grant_at_once(c, cta)) {
+		if (pair)
+			finish(c, cta->peer, 0);
+		return 0;
+	}
+	if (!wait)
+		return -EAGAIN;
+	enqueue(c, cta);
+	/* it cannot be met now; but it may take a permit, or be a deadlock */
+	if (c->exclusive || c->nr_holding)
+		settle(c);
+	if (cta->call != ACCMEM_CALL_DONE)
+		return -EINPROGRESS;
+	forget_done(c, cta);
+	return accmem_columns_collect(cta);
+}
+
+/* --- dealloc -------------------------------------------------------------- */
+
+/* units from the start of an allocation to its end */
+static u32 length_at(const struct accmem_columns_cta *cta, u32 unit)
+{
+	u64 end = ~(cta->held >> unit) | ((cta->starts >> unit) & ~1ull);
+
+	return __ffs64(end);
+}
+
+static int check_dealloc(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta, u32 address,
+			 u32 columns)
+{
+	u32 unit = address / ACCMEM_COLUMNS_UNIT;
+	u64 bit;
+
+	if (address >= c->columns) /* a lane, too */
+		return -ENXIO;
+	bit = 1ull << unit;
+	if (!(cta->held & bit))
+		return accmem_sm_of(c, cta)->used & bit ? -EACCES : -ENOENT;
+	if (address % ACCMEM_COLUMNS_UNIT || !(cta->starts & bit))
+		return -EADDRNOTAVAIL;
+	if (length_at(cta, unit) * ACCMEM_COLUMNS_UNIT != columns)
+		return -EMSGSIZE;
+	return 0;
+}
+
+/* 0 when the peer has joined, else what the dealloc comes to */
+static int meet_for_dealloc(struct accmem_columns *c,
+			    struct accmem_columns_cta *cta, u32 address,
+			    u32 columns, bool wait)
+{
+	struct accmem_columns_cta *peer = cta->peer;
+
+	if (cta->peer_gone)
+		return -EPIPE;
+	if (peer && peer->call == ACCMEM_CALL_JOIN_DEALLOC) {
+		if (peer->address != address || peer->columns != columns)
+			return fail_both(c, peer, -EBADR);
+		return 0;
+	}
+	if (!wait)
+		return -EAGAIN;
+	cta->call = ACCMEM_CALL_JOIN_DEALLOC;
+	cta->address = address;
+	cta->columns = columns;
+	return -EINPROGRESS;
+}
+
+int accmem_columns_dealloc(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta, u32 address,
+			   u32 columns, bool wait)
+{
+	struct accmem_columns_cta *peer = cta->group == 2 ? cta->peer : NULL;
+	u32 unit = address / ACCMEM_COLUMNS_UNIT;
+	int err;
+
+	if (c->ended)
+		return -ECONNRESET;
+	if (cta->call != ACCMEM_CALL_NONE)
+		return -EBUSY;
+	/* before the operands: the peer must not be left waiting (P20) */
+	if (peer && peer->call == ACCMEM_CALL_JOIN_ALLOC)
+		return fail_both(c, peer, -EPROTO);
+	err = check_dealloc(c, cta, address, columns);
+	if (err)
+		return err;
+	if (cta->group == 2) {
+		err = meet_for_dealloc(c, cta, address, columns, wait);
+		if (err)
+			return err;
+		take(c, peer, columns, unit);
+		finish(c, peer, 0);
+	}
+	take(c, cta, columns, unit);
+	settle(c);
+	return 0;
+}
+
+static void undo_one(struct accmem_columns *c, struct accmem_columns_cta *cta,
+		     u32 address, u32 columns)
+{
+	if (check_dealloc(c, cta, address, columns))
+		return;
+	take(c, cta, columns, address / ACCMEM_COLUMNS_UNIT);
+	if (!cta->held && cta->call != ACCMEM_CALL_QUEUED)
+		untake_permit(c, cta);
+}
+
+void accmem_columns_undo(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta, u32 address,
+			 u32 columns)
+{
+	struct accmem_columns_cta *peer = cta->group == 2 ? cta->peer : NULL;
+
+	if (cta->address == address && cta->last == columns)
+		cta->last = cta->last_before;
+	undo_one(c, cta, address, columns);
+	if (peer) {
+		undo_one(c, peer, address, columns);
+		if (peer->call == ACCMEM_CALL_JOIN_DEALLOC &&
+		    peer->address == address)
+			finish(c, peer, 0);
+	}
+	settle(c);
+}
+
+/* --- the end of rights, waits, CTAs --------------------------------------- */
+
+/* a wait ends with @err; a peer that has joined it ends with @peer_err */
+static void end_wait(struct accmem_columns *c, struct accmem_columns_cta *cta,
+		     int err, int peer_err)
+{
+	struct accmem_columns_cta *w, *peer;
+
+	if (cta->call == ACCMEM_CALL_QUEUED) {
+		w = leader(cta);
+		peer = cta->group == 2 ? cta->peer : NULL;
+		dequeue(c, w);
+		untake_permit(c, cta);
+		if (peer) {
+			untake_permit(c, peer);
+			finish(c, peer, peer_err);
+		}
+	}
+	finish(c, cta, err);
+}
+
+int accmem_columns_relinquish(struct accmem_columns *c,
+			      struct accmem_columns_cta *cta)
+{
+	struct accmem_columns_cta *peer = cta->group == 2 ? cta->peer : NULL;
+	int ret = 0;
+
+	if (c->ended)
+		return -ECONNRESET;
+	if (peer && (peer->call == ACCMEM_CALL_JOIN_ALLOC ||
+		     peer->call == ACCMEM_CALL_QUEUED))
+		ret = -EPROTO;
+	if (cta->call == ACCMEM_CALL_QUEUED ||
+	    cta->call == ACCMEM_CALL_JOIN_ALLOC)
+		end_wait(c, cta, -ECANCELED, -EPROTO);
+	else if (ret)
+		finish(c, peer, -EPROTO);
+	cta->relinquished = true;
+	drop_permit(c, cta);
+	settle(c);
+	return ret;
+}
+
+bool accmem_columns_cancel(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta)
+{
+	struct accmem_columns_cta *w;
+
+	if (!accmem_columns_waiting(cta))
+		return false;
+	if (cta->call == ACCMEM_CALL_QUEUED) {
+		w = leader(cta);
+		dequeue(c, w);
+		untake_permit(c, cta);
+		if (cta->group == 2) {
+			untake_permit(c, cta->peer);
+			cta->peer->call = ACCMEM_CALL_JOIN_ALLOC;
+		}
+	}
+	cta->call = ACCMEM_CALL_NONE;
+	settle(c);
+	return true;
+}
+
+void accmem_columns_reset(struct accmem_columns *c)
+{
+	struct accmem_columns_cta *cta;
+	u32 i;
+
+	list_for_each_entry(cta, &c->ctas, link) {
+		if (accmem_columns_waiting(cta))
+			end_wait(c, cta, -ECONNRESET, -ECONNRESET);
+	}
+	list_for_each_entry(cta, &c->ctas, link) {
+		cta->held = 0;
+		cta->starts = 0;
+		cta->took_permit = false;
+	}
+	for (i = 0; i < c->nr_sms; i++) {
+		c->sms[i].used = c->absent;
+		c->sms[i].permit = NULL;
+	}
+	c->ended = true;
+}
+
+/* --- CTAs come and go ----------------------------------------------------- */
+
+static bool same_cluster(const struct accmem_columns_cta *a,
+			 const struct accmem_columns_cta *b)
+{
+	return a->launch == b->launch && a->cluster == b->cluster;
+}
+
+/* 0, or why @cta cannot be in a launch with @other; finds the peer */
+static int compare(struct accmem_columns_cta *cta,
+		   struct accmem_columns_cta *other)
+{
+	if (other->launch != cta->launch)
+		return 0;
+	if (other->group != cta->group)
+		return -EPROTOTYPE;
+	if (cta->group == 1 || !same_cluster(cta, other))
+		return 0;
+	if (other->rank == cta->rank)
+		return -EEXIST;
+	if ((other->rank ^ 1) != cta->rank)
+		return 0;
+	if (other->peer_gone)
+		return -EEXIST;
+	if (other->sm == cta->sm)
+		return -EADDRINUSE;
+	cta->peer = other;
+	return 0;
+}
+
+int accmem_columns_launch(struct accmem_columns *c,
+			  struct accmem_columns_cta *cta)
+{
+	struct accmem_columns_cta *other;
+	int err;
+
+	if (c->ended)
+		return -ECONNRESET;
+	if (cta->group != 1 && cta->group != 2)
+		return -EINVAL;
+	if (cta->sm >= c->nr_sms)
+		return -ENXIO;
+	*cta = (struct accmem_columns_cta){
+		.launch = cta->launch,
+		.cluster = cta->cluster,
+		.rank = cta->rank,
+		.sm = cta->sm,
+		.group = cta->group,
+	};
+	list_for_each_entry(other, &c->ctas, link) {
+		err = compare(cta, other);
+		if (err)
+			return err;
+	}
+	INIT_LIST_HEAD(&cta->queue);
+	list_add_tail(&cta->link, &c->ctas);
+	c->nr_ctas++;
+	if (cta->peer)
+		cta->peer->peer = cta;
+	return 0;
+}
+
+u64 accmem_columns_exit(struct accmem_columns *c,
+			struct accmem_columns_cta *cta)
+{
+	struct accmem_columns_cta *peer = cta->peer;
+	u64 held = cta->held;
+
+	/* the caller broke its word: let nothing dangle */
+	if (WARN_ON_ONCE(accmem_columns_waiting(cta)))
+		end_wait(c, cta, -ECANCELED, -EPIPE);
+	if (cta->call == ACCMEM_CALL_DONE)
+		forget_done(c, cta);
+	if (peer) {
+		if (accmem_columns_waiting(peer))
+			finish(c, peer, -EPIPE);
+		peer->peer = NULL;
+		peer->peer_gone = true;
+	}
+	accmem_sm_of(c, cta)->used &= ~held;
+	cta->held = 0;
+	cta->starts = 0;
+	drop_permit(c, cta);
+	list_del_init(&cta->link);
+	c->nr_ctas--;
+	settle(c);
+	return held;
+}
+
+bool accmem_columns_would_grant(struct accmem_columns *c,
+				const struct accmem_columns_cta *cta,
+				u32 columns)
+{
+	u64 used;
+
+	if (c->ended)
+		return false;
+	/* a pair's alloc waits for the peer's, whatever is free */
+	if (cta->group == 2 && (!cta->peer || cta->peer->call !=
+						      ACCMEM_CALL_JOIN_ALLOC))
+		return false;
+	used = busy(c, cta);
+	if (contends(c, cta) && spent_for_newcomer(c, cta))
+		return false;
+	if (!has_permit(c, cta) && !permit_free(c, cta))
+		return false;
+	return accmem_columns_find(used, columns / ACCMEM_COLUMNS_UNIT) >= 0;
+}
+
+u32 accmem_columns_free(const struct accmem_columns *c, u32 sm)
+{
+	return (64 - hweight64(c->sms[sm].used)) * ACCMEM_COLUMNS_UNIT;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * accmem_columns: the Tensor Memory arbiter as a state machine.
+ *
+ * CTAs on SMs ask for columns, wait, are served in order of arrival with
+ * bounded bypass, and give back. It never sleeps, locks or allocates: a CTA is
+ * embedded in the caller's structure, and its one waiting call in the CTA. A
+ * call that has to wait is -EINPROGRESS; when another call ends the wait, the
+ * CTA appears on the list of completed ones, once. The caller serialises every
+ * call on one arbiter, by a spinlock in the driver. The same calls in the same
+ * order give the same results.
+ *
+ * The error values are those of <linux/accmem.h>, which has the table.
+ */
+#ifndef ACCMEM_COLUMNS_H
+#define ACCMEM_COLUMNS_H
+
+#include <linux/list.h>
+#include <linux/types.h>
+
+#define ACCMEM_COLUMNS_UNIT 32u /* columns */
+#define ACCMEM_COLUMNS_MIN 32u /* of one alloc */
+#define ACCMEM_COLUMNS_MAX 512u
+#define ACCMEM_COLUMNS_SM_MAX 2048u /* 64 units: a word */
+
+/**
+ * enum accmem_columns_call - what a CTA's call is doing
+ * @ACCMEM_CALL_NONE: there is none
+ * @ACCMEM_CALL_JOIN_ALLOC: an alloc waits for the peer's
+ * @ACCMEM_CALL_JOIN_DEALLOC: a dealloc waits for the peer's
+ * @ACCMEM_CALL_QUEUED: an alloc waits for a permit or for columns
+ * @ACCMEM_CALL_DONE: the wait is over; the result is to be collected
+ */
+enum accmem_columns_call {
+	ACCMEM_CALL_NONE,
+	ACCMEM_CALL_JOIN_ALLOC,
+	ACCMEM_CALL_JOIN_DEALLOC,
+	ACCMEM_CALL_QUEUED,
+	ACCMEM_CALL_DONE,
+};
+
+/**
+ * struct accmem_columns_cta - a CTA
+ * @launch: what it was launched under
+ * @cluster: its cluster in the launch
+ * @rank: in the cluster; the peer's has the last bit flipped
+ * @sm: index of its SM
+ * @group: 1 or 2 (cta_group)
+ * @link: in accmem_columns.ctas
+ * @peer: the peer, from its launch to its exit
+ * @held: units of the SM that are allocated to it, a bit each
+ * @starts: first unit of each allocation
+ * @last: columns of its last alloc
+ * @last_before: what @last was before that
+ * @relinquished: it may not allocate
+ * @peer_gone: the peer has exited
+ * @took_permit: by its last alloc
+ * @call: what its call is doing
+ * @leads: @queue is in accmem_columns.queue; of a pair one CTA is
+ * @spent: the queued request may not be passed any more
+ * @counted: it is in accmem_columns.nr_holding
+ * @left: scratch of the search for deadlocks
+ * @queue: in accmem_columns.queue
+ * @next_done: the next in accmem_columns.done
+ * @columns: operand of the call
+ * @address: operand of a dealloc, result of an alloc
+ * @bypassed: how often the queued request was passed
+ * @passed: how many requests the last grant passed
+ * @result: of the call, once it is done
+ *
+ * The caller sets the fields down to @group, and may read the others.
+ */
+struct accmem_columns_cta {
+	u64 launch;
+	u32 cluster;
+	u32 rank;
+	u32 sm;
+	u32 group;
+
+	struct list_head link;
+	struct accmem_columns_cta *peer;
+	u64 held;
+	u64 starts;
+	u32 last;
+	u32 last_before;
+	bool relinquished;
+	bool peer_gone;
+	bool took_permit;
+
+	enum accmem_columns_call call;
+	bool leads;
+	bool spent;
+	bool counted;
+	bool left;
+	struct list_head queue;
+	struct accmem_columns_cta *next_done;
+	u32 columns;
+	u32 address;
+	u32 bypassed;
+	u32 passed;
+	int result;
+};
+
+/**
+ * struct accmem_columns_sm - the columns of one SM
+ * @used: units that are not free, a bit each; those it has not are set
+ * @permit: who may allocate (exclusive), or NULL
+ * @nr_spent: queued requests for it that may not be passed any more
+ * @stamp: the pass over the queue in which it was found to be kept for an
+ *	older request
+ * @assumed: scratch of the search for deadlocks
+ */
+struct accmem_columns_sm {
+	u64 used;
+	struct accmem_columns_cta *permit;
+	u32 nr_spent;
+	u64 stamp;
+	u64 assumed;
+};
+
+/**
+ * struct accmem_columns - an arbiter
+ * @sms: its SMs
+ * @nr_sms: how many
+ * @columns: columns an SM
+ * @absent: units that an SM has not
+ * @exclusive: the permit discipline
+ * @bypass_bound: how often a queued request may be passed
+ * @ended: reset; nothing can be done any more
+ * @ctas: CTAs that have not exited
+ * @nr_ctas: how many
+ * @queue: queued requests by age
+ * @nr_queued: how many
+ * @nr_holding: how many of them by a CTA, or a pair, that holds columns
+ * @done: CTAs whose wait is over, in the order in which that happened; they
+ *	are appended only, and taken from the front, so one link does
+ * @done_tail: where the next one goes
+ * @pass: number of passes over the queue
+ * @bypasses: how often a request was passed
+ * @forced: grants against the bound, because it would have been a deadlock
+ * @deadlocks: requests that got -EDEADLK
+ *
+ * For the caller to read.
+ */
+struct accmem_columns {
+	struct accmem_columns_sm *sms;
+	u32 nr_sms;
+	u32 columns;
+	u64 absent;
+	bool exclusive;
+	u32 bypass_bound;
+	bool ended;
+	struct list_head ctas;
+	u32 nr_ctas;
+	struct list_head queue;
+	u32 nr_queued;
+	u32 nr_holding;
+	struct accmem_columns_cta *done;
+	struct accmem_columns_cta **done_tail;
+	u64 pass;
+	u64 bypasses;
+	u64 forced;
+	u64 deadlocks;
+};
+
+/* @sms: memory for @nr_sms of them. -EINVAL: no SM, or not so many columns. */
+int accmem_columns_init(struct accmem_columns *c,
+			struct accmem_columns_sm *sms, u32 nr_sms, u32 columns,
+			bool exclusive, u32 bypass_bound);
+
+int accmem_columns_launch(struct accmem_columns *c,
+			  struct accmem_columns_cta *cta);
+/*
+ * The CTA, none of whose calls is waiting, goes; everything it holds is given
+ * back. Returns the units that it held.
+ */
+u64 accmem_columns_exit(struct accmem_columns *c,
+			struct accmem_columns_cta *cta);
+
+/*
+ * 0 with the address in @cta->address, -EINPROGRESS with @wait, -EAGAIN
+ * without, or the rule that was broken.
+ */
+int accmem_columns_alloc(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta, u32 columns,
+			 bool wait);
+/* 0, -EINPROGRESS with @wait, -EAGAIN without, or the rule that was broken */
+int accmem_columns_dealloc(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta, u32 address,
+			   u32 columns, bool wait);
+/* 0, or -EPROTO when the peer was waiting in alloc; effective in both cases */
+int accmem_columns_relinquish(struct accmem_columns *c,
+			      struct accmem_columns_cta *cta);
+
+/*
+ * Gives a wait up. False when it is over already: then the result counts. A
+ * peer that had joined waits for the next call of this CTA again.
+ */
+bool accmem_columns_cancel(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta);
+/*
+ * Takes an alloc back whose address could not be delivered, for the peer too;
+ * the CTA may have dealt with it meanwhile.
+ */
+void accmem_columns_undo(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta, u32 address,
+			 u32 columns);
+/* everything is taken back, every wait ends, every later call fails */
+void accmem_columns_reset(struct accmem_columns *c);
+
+/* the next CTA whose wait is over, or NULL; each is returned once */
+static inline struct accmem_columns_cta *
+accmem_columns_next_done(struct accmem_columns *c)
+{
+	struct accmem_columns_cta *cta = c->done;
+
+	if (cta) {
+		c->done = cta->next_done;
+		if (!c->done)
+			c->done_tail = &c->done;
+	}
+	return cta;
+}
+
+/* the result of a wait that is over; the CTA can make its next call */
+static inline int accmem_columns_collect(struct accmem_columns_cta *cta)
+{
+	cta->call = ACCMEM_CALL_NONE;
+	return cta->result;
+}
+
+/* could an alloc be granted now, to somebody who comes now */
+bool accmem_columns_would_grant(struct accmem_columns *c,
+				const struct accmem_columns_cta *cta,
+				u32 columns);
+u32 accmem_columns_free(const struct accmem_columns *c, u32 sm);
+
+static inline bool accmem_columns_waiting(const struct accmem_columns_cta *cta)
+{
+	return cta->call != ACCMEM_CALL_NONE && cta->call != ACCMEM_CALL_DONE;
+}
+
+#endif /* ACCMEM_COLUMNS_H */

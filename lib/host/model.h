@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The allocator's contract, told the naive way: one byte a granule and loops
+ * over all of them. The tests hold the real one against it.
+ */
+#ifndef ACCMEM_MODEL_H
+#define ACCMEM_MODEL_H
+
+#include "accmem_buddy.h"
+
+#define MODEL_USED 1
+#define MODEL_DIRTY 2
+
+struct model {
+	u8 *granule;
+	u64 nr;
+};
+
+/*
+ * Where numbers come from: the same generator everywhere, so that a seed names
+ * one run of events, or a fuzzer's input while it lasts.
+ */
+struct rng {
+	u64 state;
+	const u8 *input;
+	size_t left;
+	bool spent;
+};
+
+static inline u64 rng_next(struct rng *r)
+{
+	u64 z;
+
+	if (r->input) {
+		r->spent = r->left < 2;
+		if (r->spent)
+			return 0;
+		z = r->input[0] | (u64)r->input[1] << 8;
+		r->input += 2;
+		r->left -= 2;
+		return z;
+	}
+	z = r->state += 0x9e3779b97f4a7c15ull;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return z ^ (z >> 31);
+}
+
+static inline u64 rng_below(struct rng *r, u64 n)
+{
+	return rng_next(r) % n;
+}
+
+static inline bool rng_is_spent(const struct rng *r)
+{
+	return r->spent;
+}
+
+/* Could @req be granted as one run? */
+bool model_fits(const struct model *m, const struct accmem_buddy_request *req);
+/* Is [@offset, @offset + size) a lawful answer to @req? */
+bool model_lawful(const struct model *m, const struct accmem_buddy_request *req,
+		  u64 offset);
+bool model_all(const struct model *m, u64 offset, u64 size, u8 bit, bool set);
+void model_set(struct model *m, u64 offset, u64 size, u8 bit, bool set);
+u64 model_count(const struct model *m, u8 mask, u8 value);
+u64 model_largest(const struct model *m, u64 align);
+/* First run at or after @offset whose granules have @bit as @set says */
+bool model_next(const struct model *m, u64 offset, u8 bit, bool set,
+		struct accmem_run *run);
+/* What accmem_buddy_alloc_runs() is to return, by the rule in its header */
+int model_runs_result(const struct model *m,
+		      const struct accmem_buddy_request *req,
+		      unsigned int max_runs);
+
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+#ifndef ACCMEM_SHIM_BITS_H
+#define ACCMEM_SHIM_BITS_H
+
+#define BIT(n) (1ul << (n))
+#define BIT_ULL(n) (1ull << (n))
+#define GENMASK_ULL(h, l) ((~0ull << (l)) & (~0ull >> (63 - (h))))
+
+#endif

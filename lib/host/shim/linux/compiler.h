@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+#ifndef ACCMEM_SHIM_COMPILER_H
+#define ACCMEM_SHIM_COMPILER_H
+
+#include <sys/cdefs.h> /* __always_inline */
+
+#endif

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * The slab agrees with its reference after each of many random calls; every
+ * pattern of free units of a narrow granule is placed in as the naive way
+ * would; and mixed sizes share granules instead of each having its own.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "accmem_slab.h"
+#include "world.h"
+
+#define OPS_A_WORLD 2000
+#define UNIT ((unsigned int)ACCMEM_SLAB_UNIT)
+
+static int passed, failed;
+
+static void verdict(const char *name, bool ok)
+{
+	printf("%s slab: %s\n", ok ? "ok" : "FAILED", name);
+	if (ok)
+		passed++;
+	else
+		failed++;
+}
+
+static void agrees_with_the_reference(u64 ops, u64 seed)
+{
+	struct rng draw = {};
+	char origin[80];
+	u64 done;
+
+	printf("slab: %llu operations, seed %llu\n", ops, seed);
+	fflush(stdout);
+	for (done = 0; done < ops; done += OPS_A_WORLD) {
+		draw.state = seed + done / OPS_A_WORLD;
+		snprintf(origin, sizeof(origin), "--ops %u --seed %llu",
+			 OPS_A_WORLD, draw.state);
+		slab_world_run(origin, &draw, OPS_A_WORLD);
+	}
+	verdict("agrees with the reference, at a bounded cost", true);
+}
+
+/* every word of 14 units, the rest used, for every size in it */
+static bool every_pattern_is_served(void)
+{
+	struct accmem_slab s;
+	struct accmem_slab_granule g, *got;
+	unsigned int word, n, i, run, most, offset;
+	bool fits;
+
+	for (word = 0; word < 1u << 14; word++) {
+		for (n = 1; n <= 14; n++) {
+			accmem_slab_init(&s);
+			accmem_slab_add(&s, &g);
+			if (accmem_slab_alloc(&s, 4096, 64, &offset) != &g)
+				return false;
+			for (most = run = i = 0; i < 14; i++) {
+				if (!(word & 1u << i)) {
+					run = 0;
+					continue;
+				}
+				accmem_slab_free(&s, &g, i * UNIT, UNIT);
+				run++;
+				most = run > most ? run : most;
+			}
+			got = accmem_slab_alloc(&s, n * UNIT, 64, &offset);
+			fits = n <= most;
+			if (fits != !!got)
+				return false;
+			for (i = 0; got && i < n; i++)
+				if (!(word & 1u << (offset / UNIT + i)))
+					return false;
+		}
+	}
+	return true;
+}
+
+/* blocks of every size up to half a granule, in random order, at one time */
+static bool mixed_sizes_share_granules(void)
+{
+	enum { N = 20000 };
+	struct accmem_slab_granule *g = calloc(N, sizeof(*g));
+	struct rng r = { .state = 7 };
+	unsigned int nr = 0, offset, size, i;
+	u64 asked = 0;
+	struct accmem_slab s;
+
+	if (!g)
+		abort();
+	accmem_slab_init(&s);
+	for (i = 0; i < N; i++) {
+		size = UNIT * (1 + rng_below(&r, 32) * rng_below(&r, 32) / 32);
+		asked += size;
+		while (!accmem_slab_alloc(&s, size, 64, &offset))
+			accmem_slab_add(&s, &g[nr++]);
+	}
+	free(g);
+	printf("slab: %llu bytes in %u granules, ratio %.4f\n", asked, nr,
+	       nr * 4096.0 / asked);
+	return nr * 4096.0 <= asked * 1.01;
+}
+
+/* a hole that fits exactly is taken before a longer run is cut */
+static bool exact_holes_first(void)
+{
+	struct accmem_slab s;
+	struct accmem_slab_granule g;
+	unsigned int offset;
+
+	accmem_slab_init(&s);
+	accmem_slab_add(&s, &g);
+	accmem_slab_alloc(&s, 4096, 64, &offset);
+	accmem_slab_free(&s, &g, 3 * UNIT, 9 * UNIT);
+	accmem_slab_free(&s, &g, 40 * UNIT, 4 * UNIT);
+	return accmem_slab_alloc(&s, 4 * UNIT, 64, &offset) == &g &&
+	       offset == 40 * UNIT;
+}
+
+int main(int argc, char **argv)
+{
+	u64 ops = 300000, seed = time(NULL);
+	int i;
+
+	for (i = 1; i + 1 < argc; i += 2) {
+		if (!strcmp(argv[i], "--ops"))
+			ops = strtoull(argv[i + 1], NULL, 0);
+		else if (!strcmp(argv[i], "--seed"))
+			seed = strtoull(argv[i + 1], NULL, 0);
+		else
+			i = argc;
+	}
+	if (i != argc) {
+		fprintf(stderr, "usage: %s [--ops N] [--seed S]\n", argv[0]);
+		return 2;
+	}
+	agrees_with_the_reference(ops, seed);
+	verdict("every pattern of units is served", every_pattern_is_served());
+	verdict("mixed sizes share granules", mixed_sizes_share_granules());
+	verdict("exact holes first", exact_holes_first());
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed != 0;
+}

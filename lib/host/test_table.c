@@ -1,0 +1,681 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * The allocator's promises one at a time: each test is named by what it
+ * proves. The ranges reach from one granule to 16 TiB.
+ */
+#include <errno.h>
+#include <linux/kernel.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "accmem_layout.h"
+#include "model.h"
+
+#define G ACCMEM_GRANULE
+#define MIB BIT_ULL(20)
+#define TIB BIT_ULL(40)
+
+static int passed, failed, wrong_here;
+
+#define EXPECT(condition)                                                      \
+	do {                                                                   \
+		if (!(condition)) {                                            \
+			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__,     \
+				#condition);                                   \
+			wrong_here++;                                          \
+		}                                                              \
+	} while (0)
+
+struct fixture {
+	struct accmem_buddy b;
+	void *meta;
+	size_t meta_size;
+	u64 size;
+};
+
+/* Metadata of 16 TiB is address space until it is touched. */
+static void make(struct fixture *f, u64 size)
+{
+	f->size = size;
+	f->meta_size = accmem_buddy_meta_size(size);
+	f->meta = mmap(NULL, f->meta_size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (f->meta == MAP_FAILED) {
+		perror("metadata");
+		exit(1);
+	}
+	EXPECT(!accmem_buddy_init(&f->b, size, f->meta));
+}
+
+static void unmake(struct fixture *f)
+{
+	munmap(f->meta, f->meta_size);
+}
+
+static int take(struct fixture *f, u64 size, u64 align, u32 flags, u64 *at)
+{
+	struct accmem_buddy_request req = {
+		.size = size, .align = align, .flags = flags,
+	};
+
+	return accmem_buddy_alloc(&f->b, &req, at);
+}
+
+static void sizes_that_no_range_has(void)
+{
+	EXPECT(!accmem_buddy_meta_size(0));
+	EXPECT(!accmem_buddy_meta_size(1));
+	EXPECT(!accmem_buddy_meta_size(G + 1));
+	EXPECT(!accmem_buddy_meta_size(16 * TIB + G));
+	EXPECT(!accmem_buddy_meta_size(~0ull << 12));
+	EXPECT(accmem_buddy_meta_size(G));
+	EXPECT(accmem_buddy_meta_size(16 * TIB));
+}
+
+static void metadata_is_at_most_four_bits_a_granule(void)
+{
+	u64 nr;
+
+	for (nr = 1; nr < 2048; nr++)
+		EXPECT(accmem_buddy_meta_size(nr * G) <= 1024);
+	for (nr = 2048; nr < 600000; nr++)
+		EXPECT(accmem_buddy_meta_size(nr * G) * 8 <= nr * 4);
+	for (nr = 2048; nr <= 16 * TIB / G; nr *= 2) {
+		EXPECT(accmem_buddy_meta_size(nr * G) * 8 <= nr * 4);
+		EXPECT(accmem_buddy_meta_size((nr - 1) * G) * 8 <= nr * 4);
+		if (nr < 16 * TIB / G)
+			EXPECT(accmem_buddy_meta_size((nr + 1) * G) * 8 <=
+			       nr * 4);
+	}
+}
+
+static void a_range_that_cannot_be_is_not_made(void)
+{
+	struct accmem_buddy b;
+	u64 meta[64] = {};
+
+	EXPECT(accmem_buddy_init(&b, 0, meta) == -EINVAL);
+	EXPECT(accmem_buddy_init(&b, G + 1, meta) == -EINVAL);
+	EXPECT(accmem_buddy_init(&b, 16 * TIB + G, meta) == -EINVAL);
+}
+
+static void creation_writes_nothing_past_its_metadata(void)
+{
+	static const u64 granules[] = { 1, 2, 63, 64, 65, 511, 512, 513, 4095,
+		4096, 4097, 32767, 32768, 32769, 262145, 5000000 };
+	struct accmem_buddy b;
+	size_t bytes;
+	unsigned int i;
+	u64 *meta;
+
+	for (i = 0; i < ARRAY_SIZE(granules); i++) {
+		bytes = accmem_buddy_meta_size(granules[i] * G);
+		meta = calloc(1, bytes); /* exact: ASan watches the end */
+		EXPECT(!accmem_buddy_init(&b, granules[i] * G, meta));
+		EXPECT(accmem_buddy_free_bytes(&b) == granules[i] * G);
+		EXPECT(accmem_buddy_largest_run(&b, G) == granules[i] * G);
+		free(meta);
+	}
+}
+
+static void a_tebibyte_is_made_within_100_ms(void)
+{
+	struct timespec start, end;
+	struct fixture f;
+	double ms;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	make(&f, TIB);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	ms = (end.tv_sec - start.tv_sec) * 1e3 +
+	     (end.tv_nsec - start.tv_nsec) / 1e6;
+	printf("1 TiB made in %.3f ms, %zu bytes of metadata\n", ms,
+	       f.meta_size);
+	EXPECT(ms < 100);
+	unmake(&f);
+}
+
+static void sixteen_tebibytes_in_one_piece(void)
+{
+	struct fixture f;
+	u64 at;
+
+	make(&f, 16 * TIB);
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == 16 * TIB);
+	EXPECT(!take(&f, 16 * TIB, G, 0, &at) && at == 0);
+	EXPECT(!accmem_buddy_free_bytes(&f.b));
+	EXPECT(take(&f, G, G, 0, &at) == -ENOSPC);
+	EXPECT(!accmem_buddy_free(&f.b, 0, 16 * TIB));
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == 16 * TIB);
+	unmake(&f);
+}
+
+/* Odd sizes at both ends and the middle, given back in another order */
+static void sixteen_tebibytes_in_odd_pieces(void)
+{
+	static const u64 sizes[] = { 5 * TIB + G, G, 3 * MIB + G, 2 * TIB - G,
+				     7 * G, TIB + 5 * MIB, 511 * G, 4 * TIB };
+	u64 at[8], taken = 0;
+	struct fixture f;
+	int i;
+
+	make(&f, 16 * TIB);
+	for (i = 0; i < 8; i++) {
+		EXPECT(!take(&f, sizes[i], G,
+			     i & 1 ? ACCMEM_BUDDY_TOP_DOWN : 0, &at[i]));
+		taken += sizes[i];
+		EXPECT(accmem_buddy_free_bytes(&f.b) == 16 * TIB - taken);
+	}
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == 16 * TIB - taken);
+	for (i = 7; i >= 0; i--)
+		EXPECT(!accmem_buddy_free(&f.b, at[i ^ 3], sizes[i ^ 3]));
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == 16 * TIB);
+	unmake(&f);
+}
+
+static void each_malformed_request_is_refused(void)
+{
+	struct accmem_buddy_request good = { .size = 4 * G, .align = G };
+	struct accmem_buddy_request req;
+	struct fixture f;
+	u64 at = 77;
+
+	make(&f, 64 * G);
+#define REFUSED(change)                                                        \
+	do {                                                                   \
+		req = good;                                                    \
+		change;                                                        \
+		EXPECT(accmem_buddy_alloc(&f.b, &req, &at) == -EINVAL);        \
+	} while (0)
+	REFUSED(req.size = 0);
+	REFUSED(req.size = G + 1);
+	REFUSED(req.size = G - 1);
+	REFUSED(req.align = 0);
+	REFUSED(req.align = 64);
+	REFUSED(req.align = 3 * G);
+	REFUSED(req.start = 1);
+	REFUSED(req.start = 65 * G);
+	REFUSED(req.end = 65 * G);
+	REFUSED(req.end = G + 1);
+	REFUSED((req.start = 8 * G, req.end = 4 * G));
+	REFUSED(req.flags = 1u << 31);
+#undef REFUSED
+	EXPECT(at == 77 && accmem_buddy_free_bytes(&f.b) == 64 * G);
+	EXPECT(!accmem_buddy_alloc(&f.b, &good, &at));
+	unmake(&f);
+}
+
+static void huge_sizes_and_alignments_do_not_wrap(void)
+{
+	struct fixture f;
+	u64 at;
+
+	make(&f, 64 * G);
+	EXPECT(take(&f, ~0ull << 12, G, 0, &at) == -ENOSPC);
+	EXPECT(take(&f, 1ull << 63, G, 0, &at) == -ENOSPC);
+	EXPECT(!take(&f, G, 1ull << 63, 0, &at) && at == 0);
+	EXPECT(take(&f, G, 1ull << 63, 0, &at) == -ENOSPC);
+	EXPECT(take(&f, G, 1ull << 63, ACCMEM_BUDDY_TOP_DOWN, &at) == -ENOSPC);
+	EXPECT(accmem_buddy_largest_run(&f.b, 1ull << 63) == 0);
+	EXPECT(accmem_buddy_free(&f.b, 0, ~0ull << 12) == -EINVAL);
+	EXPECT(accmem_buddy_free(&f.b, ~0ull << 12, 2 * G) == -EINVAL);
+	unmake(&f);
+}
+
+static void no_power_of_two_costs_no_rounding(void)
+{
+	struct fixture f;
+	u64 at;
+	int i;
+
+	make(&f, 1000 * G);
+	for (i = 0; i < 1000 / 40; i++)
+		EXPECT(!take(&f, 37 * G, G, 0, &at) &&
+		       !take(&f, 3 * G, G, 0, &at));
+	EXPECT(accmem_buddy_free_bytes(&f.b) == 0);
+	unmake(&f);
+}
+
+static void runs_span_buddy_boundaries(void)
+{
+	struct fixture f;
+	u64 at;
+
+	make(&f, 1024 * G);
+	EXPECT(!take(&f, 1024 * G, G, 0, &at));
+	/* free around the middle, which every aligned block ends at */
+	EXPECT(!accmem_buddy_free(&f.b, 509 * G, 3 * G));
+	EXPECT(!accmem_buddy_free(&f.b, 512 * G, 4 * G));
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == 7 * G);
+	EXPECT(!take(&f, 7 * G, G, 0, &at) && at == 509 * G);
+	unmake(&f);
+}
+
+static void freeing_what_is_free_changes_nothing(void)
+{
+	struct fixture f;
+	u64 at;
+
+	make(&f, 64 * G);
+	EXPECT(accmem_buddy_free(&f.b, 0, G) == -EINVAL);
+	EXPECT(!take(&f, 8 * G, G, 0, &at));
+	EXPECT(!accmem_buddy_free(&f.b, at + 2 * G, G));
+	EXPECT(accmem_buddy_free(&f.b, at + 2 * G, G) == -EINVAL);
+	EXPECT(accmem_buddy_free(&f.b, at, 8 * G) == -EINVAL);
+	EXPECT(accmem_buddy_free(&f.b, at, 3 * G) == -EINVAL);
+	EXPECT(accmem_buddy_free(&f.b, at, 0) == -EINVAL);
+	EXPECT(accmem_buddy_free(&f.b, at, G - 1) == -EINVAL);
+	EXPECT(accmem_buddy_free(&f.b, at + 1, G) == -EINVAL);
+	EXPECT(accmem_buddy_free(&f.b, 64 * G, G) == -EINVAL);
+	EXPECT(accmem_buddy_free(&f.b, 63 * G, 2 * G) == -EINVAL);
+	EXPECT(accmem_buddy_free_bytes(&f.b) == 57 * G);
+	unmake(&f);
+}
+
+static void dirty_marks_keep_no_neighbours_apart(void)
+{
+	struct fixture f;
+	u64 at;
+	int i;
+
+	make(&f, 256 * G);
+	EXPECT(!take(&f, 256 * G, G, 0, &at));
+	for (i = 0; i < 256; i++) {
+		if (i & 1)
+			accmem_buddy_mark_dirty(&f.b, i * G, G);
+		EXPECT(!accmem_buddy_free(&f.b, i * G, G));
+	}
+	EXPECT(accmem_buddy_free_dirty_bytes(&f.b) == 128 * G);
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == 256 * G);
+	EXPECT(!take(&f, 256 * G, G, 0, &at));
+	EXPECT(accmem_buddy_free_dirty_bytes(&f.b) == 0);
+	unmake(&f);
+}
+
+static void few_dirty_granules_are_found_in_bounded_calls(void)
+{
+	struct accmem_run run;
+	struct fixture f;
+	unsigned int again = 0, found = 0;
+	int err;
+
+	make(&f, TIB);
+	EXPECT(accmem_buddy_take_dirty(&f.b, MIB, &run) == -ENOENT);
+	accmem_buddy_mark_dirty(&f.b, TIB - 3 * G, 2 * G);
+	accmem_buddy_mark_dirty(&f.b, 5 * G, G);
+	while (found < 2) {
+		err = accmem_buddy_take_dirty(&f.b, MIB, &run);
+		if (err == -EAGAIN && ++again < 100)
+			continue;
+		EXPECT(!err);
+		if (err)
+			break;
+		EXPECT((run.start == TIB - 3 * G && run.size == 2 * G) ||
+		       (run.start == 5 * G && run.size == G));
+		found++;
+	}
+	EXPECT(accmem_buddy_take_dirty(&f.b, MIB, &run) == -ENOENT);
+	EXPECT(accmem_buddy_take_dirty(&f.b, G - 1, &run) == -EINVAL);
+	EXPECT(!accmem_buddy_next_dirty(&f.b, TIB, G, G, &run));
+	EXPECT(accmem_buddy_next_dirty(&f.b, 0, TIB, G, &run));
+	EXPECT(!accmem_buddy_next_dirty(&f.b, 0, TIB, G - 1, &run));
+	unmake(&f);
+}
+
+/* What is free is clean, what is dirty is used, but for one granule. */
+static void a_search_among_clean_and_used_is_cut_short(void)
+{
+	struct accmem_run run;
+	struct fixture f;
+	unsigned int again = 0, i;
+	u64 at;
+	int err;
+
+	make(&f, 1000 * G);
+	EXPECT(!take(&f, 1000 * G, G, 0, &at));
+	for (i = 0; i < 999; i += 3) {
+		accmem_buddy_mark_dirty(&f.b, i * G, G);
+		EXPECT(!accmem_buddy_free(&f.b, (i + 1) * G, G));
+	}
+	accmem_buddy_mark_dirty(&f.b, 997 * G, G);
+	do {
+		err = accmem_buddy_take_dirty(&f.b, MIB, &run);
+	} while (err == -EAGAIN && ++again < 100);
+	EXPECT(again && !err && run.start == 997 * G && run.size == G);
+	EXPECT(accmem_buddy_take_dirty(&f.b, MIB, &run) == -ENOENT);
+	unmake(&f);
+}
+
+static void scattered_runs_say_why_they_failed(void)
+{
+	struct accmem_buddy_request req = { .size = 4 * G, .align = G };
+	struct accmem_run runs[4];
+	struct fixture f;
+	unsigned int nr, i;
+	u64 at;
+
+	make(&f, 64 * G);
+	EXPECT(!take(&f, 64 * G, G, 0, &at));
+	for (i = 0; i < 4; i++)
+		EXPECT(!accmem_buddy_free(&f.b, 2 * i * G, G));
+	req.align = 3 * G;
+	EXPECT(accmem_buddy_alloc_runs(&f.b, &req, runs, 4, &nr) == -EINVAL);
+	req.align = G;
+	EXPECT(accmem_buddy_alloc_runs(&f.b, &req, runs, 3, &nr) == -E2BIG);
+	EXPECT(accmem_buddy_free_bytes(&f.b) == 4 * G);
+	EXPECT(!accmem_buddy_alloc_runs(&f.b, &req, runs, 4, &nr) && nr == 4);
+	for (i = 0; i < 4; i++)
+		EXPECT(!accmem_buddy_free(&f.b, runs[i].start, runs[i].size));
+	req.size = 5 * G;
+	EXPECT(accmem_buddy_alloc_runs(&f.b, &req, runs, 4, &nr) == -ENOSPC);
+	EXPECT(accmem_buddy_free_bytes(&f.b) == 4 * G);
+	unmake(&f);
+}
+
+static void hard_alignments_leave_no_fragments(void)
+{
+	struct fixture f;
+	u64 at[256];
+	int i;
+
+	make(&f, 64 * MIB);
+	for (i = 0; i < 256; i++)
+		EXPECT(!take(&f, 2 * G, 64 * G, 0, &at[i]) &&
+		       at[i] % (64 * G) == 0);
+	EXPECT(take(&f, 2 * G, 64 * G, 0, &at[0]) == -ENOSPC);
+	for (i = 0; i < 256; i++)
+		EXPECT(!accmem_buddy_free(&f.b, (i * 37 % 256) * 64 * G,
+					  2 * G));
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == 64 * MIB);
+	unmake(&f);
+}
+
+/* A range in which blocks of up to 4 granules are parked, with 8 of these */
+static void make_parked(struct fixture *f, u64 granules, u64 at[8])
+{
+	int i;
+
+	make(f, 8192 * G);
+	for (i = 0; i < 8; i++)
+		EXPECT(!take(f, granules * G, G, 0, &at[i]));
+	for (i = 0; i < 8; i++)
+		EXPECT(!accmem_buddy_free(&f->b, at[i], granules * G));
+}
+
+static void a_parked_block_is_taken_first_by_its_size(void)
+{
+	struct fixture f;
+	u64 at[8], next;
+
+	make_parked(&f, 4, at);
+	EXPECT(!take(&f, 3 * G, G, 0, &next));
+	EXPECT(!take(&f, 4 * G, G, 0, &next) && next == at[7]);
+	EXPECT(!take(&f, 4 * G, G, 0, &next) && next == at[6]);
+	unmake(&f);
+}
+
+static void a_parked_block_is_free_for_every_question(void)
+{
+	struct accmem_run run;
+	struct fixture f;
+	u64 at[8];
+
+	make_parked(&f, 2, at);
+	EXPECT(accmem_buddy_free_bytes(&f.b) == f.size);
+	EXPECT(accmem_buddy_next_free(&f.b, 0, &run) && !run.start &&
+	       run.size == f.size);
+	EXPECT(accmem_buddy_next_free(&f.b, at[3] + G, &run) &&
+	       run.start == at[3] + G && run.size == f.size - at[3] - G);
+	accmem_buddy_mark_dirty(&f.b, at[5], 2 * G);
+	EXPECT(accmem_buddy_free_dirty_bytes(&f.b) == 2 * G);
+	EXPECT(!accmem_buddy_take_dirty(&f.b, MIB, &run) &&
+	       run.start == at[5] && run.size == 2 * G);
+	EXPECT(!accmem_buddy_free(&f.b, at[5], 2 * G));
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == f.size);
+	unmake(&f);
+}
+
+static void a_parked_block_cannot_be_freed_again(void)
+{
+	struct fixture f;
+	u64 at[8];
+	int i;
+
+	make_parked(&f, 4, at);
+	for (i = 0; i < 8; i++) {
+		EXPECT(accmem_buddy_free(&f.b, at[i], 4 * G) == -EINVAL);
+		EXPECT(accmem_buddy_free(&f.b, at[i] + 3 * G, G) == -EINVAL);
+		EXPECT(accmem_buddy_free(&f.b, at[i], 2 * G) == -EINVAL);
+	}
+	EXPECT(accmem_buddy_free(&f.b, 0, f.size) == -EINVAL);
+	EXPECT(accmem_buddy_free_bytes(&f.b) == f.size);
+	unmake(&f);
+}
+
+static void parked_blocks_keep_no_request_from_its_place(void)
+{
+	struct accmem_buddy_request window = { .size = 2 * G, .align = G };
+	struct fixture f;
+	u64 at[8], top;
+
+	make_parked(&f, 4, at);
+	EXPECT(!take(&f, f.size, G, 0, &top) && !top);
+	unmake(&f);
+	make_parked(&f, 4, at);
+	EXPECT(!take(&f, G, G, ACCMEM_BUDDY_TOP_DOWN, &top) &&
+	       top == f.size - G);
+	unmake(&f);
+	make_parked(&f, 4, at);
+	window.start = at[2];
+	window.end = at[2] + 4 * G;
+	EXPECT(!accmem_buddy_alloc(&f.b, &window, &top) && top == at[2]);
+	unmake(&f);
+	make_parked(&f, 4, at);
+	EXPECT(!take(&f, 4 * G, 4096 * G, 0, &top) && top % (4096 * G) == 0);
+	unmake(&f);
+}
+
+static void a_cache_switched_off_keeps_nothing(void)
+{
+	struct fixture f;
+	u64 at[8], again;
+
+	make_parked(&f, 4, at);
+	accmem_buddy_set_cache(&f.b, false);
+	EXPECT(!f.b.nr_parked);
+	EXPECT(!take(&f, 4 * G, G, 0, &again) && again == at[0]);
+	EXPECT(!accmem_buddy_free(&f.b, again, 4 * G) && !f.b.nr_parked);
+	accmem_buddy_set_cache(&f.b, true);
+	EXPECT(!take(&f, 4 * G, G, 0, &again));
+	EXPECT(!accmem_buddy_free(&f.b, again, 4 * G) && f.b.nr_parked == 1);
+	unmake(&f);
+}
+
+static void what_is_parked_is_bounded(void)
+{
+	struct fixture f;
+	u64 at[32], rest;
+	int i;
+
+	make(&f, 8192 * G);
+	EXPECT(!take(&f, 16 * G, G, 0, at)); /* too large for the range */
+	EXPECT(!accmem_buddy_free(&f.b, at[0], 16 * G) && !f.b.nr_parked);
+	for (i = 0; i < 32; i++)
+		EXPECT(!take(&f, 4 * G, G, 0, &at[i]));
+	for (i = 0; i < 32; i++)
+		EXPECT(!accmem_buddy_free(&f.b, at[i], 4 * G));
+	EXPECT(f.b.nr_parked == ACCMEM_BUDDY_STACK);
+	/* Where less than half of the range is free, nothing stays parked. */
+	EXPECT(!take(&f, 5000 * G, G, 0, &rest));
+	for (i = 0; i < ACCMEM_BUDDY_STACK; i++)
+		EXPECT(!take(&f, 3 * G, G, 0, &at[i]));
+	EXPECT(!f.b.nr_parked);
+	EXPECT(!accmem_buddy_free(&f.b, at[0], 2 * G) && !f.b.nr_parked);
+	unmake(&f);
+}
+
+static void ranges_too_small_for_it_have_no_cache(void)
+{
+	struct fixture f;
+	u64 at;
+
+	make(&f, 8191 * G);
+	accmem_buddy_set_cache(&f.b, true);
+	EXPECT(!take(&f, G, G, 0, &at));
+	EXPECT(!accmem_buddy_free(&f.b, at, G) && !f.b.nr_parked);
+	unmake(&f);
+}
+
+#define PIECES 200
+
+/* What is taken of a range, in the order of addresses, in granules */
+struct pieces {
+	u64 start[PIECES + 1];
+	u64 end[PIECES + 1];
+	int nr;
+};
+
+static u64 longest_gap(const struct pieces *p, u64 nr)
+{
+	u64 from = 0, best = 0, to;
+	int i;
+
+	for (i = 0; i <= p->nr; i++) {
+		to = i < p->nr ? p->start[i] : nr;
+		best = to - from > best ? to - from : best;
+		from = p->end[i];
+	}
+	return best;
+}
+
+static void add_piece(struct pieces *p, u64 start, u64 end)
+{
+	int i = p->nr++;
+
+	for (; i && p->start[i - 1] > start; i--) {
+		p->start[i] = p->start[i - 1];
+		p->end[i] = p->end[i - 1];
+	}
+	EXPECT(!i || p->end[i - 1] <= start);
+	EXPECT(i == p->nr - 1 || end <= p->start[i + 1]);
+	p->start[i] = start;
+	p->end[i] = end;
+}
+
+/* Random pieces, up to a quarter of 16 TiB, beside a list of them */
+static void huge_ranges_agree_with_a_list(void)
+{
+	static struct pieces p;
+	struct rng r = { .state = 3 };
+	struct fixture f;
+	u64 nr = 16 * TIB / G, at, n;
+	int step, i;
+
+	make(&f, 16 * TIB);
+	for (step = 0; step < 100000; step++) {
+		if (p.nr < PIECES && rng_below(&r, 9) < 5) {
+			n = 1 + rng_below(&r, 1ull << rng_below(&r, 31));
+			if (take(&f, n * G, G, rng_next(&r) & 1, &at))
+				EXPECT(n > longest_gap(&p, nr));
+			else
+				add_piece(&p, at / G, at / G + n);
+		} else if (p.nr) {
+			i = rng_below(&r, p.nr);
+			at = p.start[i];
+			n = p.end[i] - at;
+			EXPECT(!accmem_buddy_free(&f.b, at * G, n * G));
+			EXPECT(accmem_buddy_free(&f.b, at * G, G) == -EINVAL);
+			for (p.nr--; i < p.nr; i++) {
+				p.start[i] = p.start[i + 1];
+				p.end[i] = p.end[i + 1];
+			}
+		}
+		p.end[p.nr] = nr;
+		if (step % 16 == 0)
+			EXPECT(accmem_buddy_largest_run(&f.b, G) ==
+			       longest_gap(&p, nr) * G);
+	}
+	unmake(&f);
+}
+
+static void the_same_calls_give_the_same_places(void)
+{
+	struct fixture f[2];
+	struct rng r = { .state = 7 };
+	u64 at[2], size, align;
+	int i, err[2];
+	u32 flags;
+
+	make(&f[0], 9000 * G);
+	make(&f[1], 9000 * G);
+	for (i = 0; i < 100000; i++) {
+		size = (1 + rng_below(&r, 40)) * G;
+		align = G << rng_below(&r, 5);
+		flags = rng_next(&r) & ACCMEM_BUDDY_TOP_DOWN;
+		at[0] = rng_below(&r, 9000) * G;
+		at[1] = at[0];
+		if (rng_next(&r) & 1) {
+			err[0] = take(&f[0], size, align, flags, &at[0]);
+			err[1] = take(&f[1], size, align, flags, &at[1]);
+		} else {
+			err[0] = accmem_buddy_free(&f[0].b, at[0], size);
+			err[1] = accmem_buddy_free(&f[1].b, at[1], size);
+		}
+		EXPECT(err[0] == err[1] && at[0] == at[1]);
+	}
+	unmake(&f[0]);
+	unmake(&f[1]);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} tests[] = {
+#define TEST(name) { #name, name }
+	TEST(sizes_that_no_range_has),
+	TEST(metadata_is_at_most_four_bits_a_granule),
+	TEST(a_range_that_cannot_be_is_not_made),
+	TEST(creation_writes_nothing_past_its_metadata),
+	TEST(a_tebibyte_is_made_within_100_ms),
+	TEST(sixteen_tebibytes_in_one_piece),
+	TEST(sixteen_tebibytes_in_odd_pieces),
+	TEST(each_malformed_request_is_refused),
+	TEST(huge_sizes_and_alignments_do_not_wrap),
+	TEST(no_power_of_two_costs_no_rounding),
+	TEST(runs_span_buddy_boundaries),
+	TEST(freeing_what_is_free_changes_nothing),
+	TEST(dirty_marks_keep_no_neighbours_apart),
+	TEST(few_dirty_granules_are_found_in_bounded_calls),
+	TEST(a_search_among_clean_and_used_is_cut_short),
+	TEST(scattered_runs_say_why_they_failed),
+	TEST(hard_alignments_leave_no_fragments),
+	TEST(a_parked_block_is_taken_first_by_its_size),
+	TEST(a_parked_block_is_free_for_every_question),
+	TEST(a_parked_block_cannot_be_freed_again),
+	TEST(parked_blocks_keep_no_request_from_its_place),
+	TEST(a_cache_switched_off_keeps_nothing),
+	TEST(what_is_parked_is_bounded),
+	TEST(ranges_too_small_for_it_have_no_cache),
+	TEST(huge_ranges_agree_with_a_list),
+	TEST(the_same_calls_give_the_same_places),
+};
+
+int main(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(tests); i++) {
+		wrong_here = 0;
+		tests[i].run();
+		printf("%s %s\n", wrong_here ? "FAILED" : "ok", tests[i].name);
+		if (wrong_here)
+			failed++;
+		else
+			passed++;
+	}
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed != 0;
+}

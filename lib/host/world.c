@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Calls drawn from a generator, on the allocator and on the naive reference
+ * side by side; after every one of them the two must agree on everything that
+ * can be asked. The property test draws at random, the fuzzer from its input.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "accmem_layout.h"
+#include "model.h"
+#include "world.h"
+
+#define G ACCMEM_GRANULE
+#define MAX_RUNS 8
+
+struct world {
+	struct accmem_buddy b;
+	struct model m;
+	struct rng r;
+	void *meta;
+	const char *origin;
+	u64 step;
+	bool cache;
+};
+
+static void fail(const struct world *w, const char *what)
+{
+	fprintf(stderr, "FAILED: %s (%s, step %llu, %llu granules)\n", what,
+		w->origin, w->step, w->m.nr);
+	exit(1);
+}
+
+#define CHECK(w, condition)                                                    \
+	do {                                                                   \
+		if (!(condition))                                              \
+			fail(w, #condition);                                   \
+	} while (0)
+
+/* Exact below 8, then by the two bits below the highest */
+static unsigned int size_class(u64 n)
+{
+	unsigned int shift = 0;
+
+	while (n >> shift >= 8)
+		shift++;
+	return 4 * shift + (n >> shift);
+}
+
+/* Sizes of all magnitudes, small ones as often as large ones */
+static u64 some_size(struct world *w, u64 most)
+{
+	unsigned int bits = 0;
+
+	while (most >> bits)
+		bits++;
+	return 1 + rng_below(&w->r, 1ull << rng_below(&w->r, bits)) % most;
+}
+
+static void random_request(struct world *w, struct accmem_buddy_request *req)
+{
+	u64 a, b;
+
+	memset(req, 0, sizeof(*req));
+	req->size = some_size(w, w->m.nr) * G;
+	req->align = G;
+	if (rng_below(&w->r, 3) == 0)
+		req->align = G << rng_below(&w->r, 11);
+	if (rng_below(&w->r, 4) == 0) {
+		a = rng_below(&w->r, w->m.nr + 1);
+		b = rng_below(&w->r, w->m.nr + 1);
+		req->start = (a < b ? a : b) * G;
+		req->end = (a < b ? b : a) * G;
+		if (!req->end)
+			req->end = G;
+	}
+	if (rng_next(&w->r) & 1)
+		req->flags = ACCMEM_BUDDY_TOP_DOWN;
+}
+
+/* The run that a request without other wishes is cut from, or its size 0 */
+static struct accmem_run run_around(const struct world *w, u64 at)
+{
+	struct accmem_run run = {};
+	u64 pos = 0;
+
+	while (model_next(&w->m, pos, MODEL_USED, false, &run) &&
+	       run.start + run.size <= at)
+		pos = run.start + run.size;
+	return run;
+}
+
+/*
+ * Requests are cut from the end of a run. Best fit up to classes of size: the
+ * run is of the same class as the smallest that serves, unless the request's
+ * own class has more runs than are looked at. Not so with the order cache: a
+ * block of the right size is taken wherever it is.
+ */
+static void fits_best(struct world *w, const struct accmem_buddy_request *req,
+		      u64 at)
+{
+	struct accmem_run run, taken = run_around(w, at);
+	unsigned int own = 0;
+	u64 pos, smallest = ~0ull;
+
+	if (w->cache || req->align != G || req->start || req->end || req->flags)
+		return;
+	pos = taken.start + taken.size;
+	CHECK(w, at == taken.start || at + req->size == pos);
+	if (at != taken.start)
+		return; /* a small request, kept apart from large ones */
+	pos = 0;
+	while (model_next(&w->m, pos, MODEL_USED, false, &run)) {
+		pos = run.start + run.size;
+		if (run.size >= req->size && run.size < smallest)
+			smallest = run.size;
+		own += size_class(run.size / G) == size_class(req->size / G);
+	}
+	if (own > 4)
+		return;
+	CHECK(w, size_class(taken.size / G) == size_class(smallest / G));
+	CHECK(w, smallest >= 8 * G || taken.size == smallest);
+}
+
+static void do_alloc(struct world *w)
+{
+	struct accmem_buddy_request req;
+	bool fits;
+	u64 at = 0;
+	int err;
+
+	random_request(w, &req);
+	fits = model_fits(&w->m, &req);
+	err = accmem_buddy_alloc(&w->b, &req, &at);
+	CHECK(w, err == (fits ? 0 : -ENOSPC));
+	if (err)
+		return;
+	CHECK(w, model_lawful(&w->m, &req, at));
+	fits_best(w, &req, at);
+	model_set(&w->m, at, req.size, MODEL_USED, true);
+}
+
+static void do_alloc_runs(struct world *w)
+{
+	unsigned int max_runs = 1 + rng_below(&w->r, MAX_RUNS), nr = 0, i;
+	struct accmem_run runs[MAX_RUNS];
+	struct accmem_buddy_request req, piece;
+	u64 left;
+	int err;
+
+	random_request(w, &req);
+	err = model_runs_result(&w->m, &req, max_runs);
+	CHECK(w, accmem_buddy_alloc_runs(&w->b, &req, runs, max_runs, &nr) ==
+		 err);
+	if (err)
+		return;
+	CHECK(w, nr >= 1 && nr <= max_runs);
+	CHECK(w, (nr == 1) == model_fits(&w->m, &req));
+	for (i = 0, left = req.size; i < nr; i++) {
+		piece = req;
+		piece.size = runs[i].size;
+		CHECK(w, runs[i].size && runs[i].size <= left);
+		CHECK(w, i == nr - 1 || runs[i].size % req.align == 0);
+		CHECK(w, model_lawful(&w->m, &piece, runs[i].start));
+		model_set(&w->m, runs[i].start, runs[i].size, MODEL_USED, true);
+		left -= runs[i].size;
+	}
+	CHECK(w, !left);
+}
+
+/* A used run in full, a part of one, or anything at all */
+static void do_free(struct world *w)
+{
+	struct accmem_run run;
+	u64 skip, size;
+	bool ok;
+
+	if (!model_next(&w->m, rng_below(&w->r, w->m.nr) * G, MODEL_USED, true,
+			&run))
+		return;
+	skip = rng_below(&w->r, 2) ? rng_below(&w->r, run.size / G) * G : 0;
+	size = some_size(w, (run.size - skip) / G) * G;
+	if (rng_below(&w->r, 3) == 0)
+		size = run.size - skip;
+	run.start += skip;
+	if (rng_below(&w->r, 8) == 0) {
+		run.start = rng_below(&w->r, w->m.nr + 2) * G;
+		size = some_size(w, w->m.nr) * G;
+	}
+	ok = run.start < w->m.nr * G && size <= w->m.nr * G - run.start &&
+	     model_all(&w->m, run.start, size, MODEL_USED, true);
+	CHECK(w, accmem_buddy_free(&w->b, run.start, size) ==
+		 (ok ? 0 : -EINVAL));
+	if (ok)
+		model_set(&w->m, run.start, size, MODEL_USED, false);
+}
+
+static void do_mark(struct world *w)
+{
+	u64 at = rng_below(&w->r, w->m.nr);
+	u64 size = some_size(w, w->m.nr - at) * G;
+	bool dirty = rng_next(&w->r) & 1;
+
+	if (dirty)
+		accmem_buddy_mark_dirty(&w->b, at * G, size);
+	else
+		accmem_buddy_mark_clean(&w->b, at * G, size);
+	model_set(&w->m, at * G, size, MODEL_DIRTY, dirty);
+}
+
+static void do_take_dirty(struct world *w)
+{
+	u64 max = some_size(w, w->m.nr) * G;
+	u64 dirty = model_count(&w->m, MODEL_USED | MODEL_DIRTY, MODEL_DIRTY);
+	struct accmem_run run;
+	unsigned int tries = 0;
+	int err;
+
+	do {
+		err = accmem_buddy_take_dirty(&w->b, max, &run);
+	} while (err == -EAGAIN && ++tries <= w->m.nr);
+	CHECK(w, err == (dirty ? 0 : -ENOENT));
+	if (err)
+		return;
+	CHECK(w, run.size && run.size <= max);
+	CHECK(w, run.start + run.size <= w->m.nr * G);
+	CHECK(w, model_all(&w->m, run.start, run.size, MODEL_USED, false));
+	CHECK(w, model_all(&w->m, run.start, run.size, MODEL_DIRTY, true));
+	model_set(&w->m, run.start, run.size, MODEL_USED, true);
+}
+
+static void do_walk_dirty(struct world *w)
+{
+	u64 at = rng_below(&w->r, w->m.nr);
+	u64 size = some_size(w, w->m.nr - at) * G;
+	u64 max = some_size(w, w->m.nr) * G, end = at * G + size;
+	struct accmem_run run, want;
+	bool any;
+
+	any = model_next(&w->m, at * G, MODEL_DIRTY, true, &want) &&
+	      want.start < end;
+	CHECK(w, accmem_buddy_next_dirty(&w->b, at * G, size, max, &run) ==
+		 any);
+	if (!any)
+		return;
+	if (want.size > end - want.start)
+		want.size = end - want.start;
+	if (want.size > max)
+		want.size = max;
+	CHECK(w, run.start == want.start && run.size == want.size);
+}
+
+static void do_switch(struct world *w)
+{
+	w->cache = rng_below(&w->r, 4);
+	accmem_buddy_set_cache(&w->b, w->cache);
+}
+
+static void agree(struct world *w)
+{
+	u64 at = rng_below(&w->r, w->m.nr) * G, align;
+	struct accmem_run run, want;
+	bool any;
+
+	CHECK(w, accmem_buddy_free_bytes(&w->b) ==
+		 model_count(&w->m, MODEL_USED, 0));
+	CHECK(w, accmem_buddy_free_dirty_bytes(&w->b) ==
+		 model_count(&w->m, MODEL_USED | MODEL_DIRTY, MODEL_DIRTY));
+	any = model_next(&w->m, at, MODEL_USED, false, &want);
+	CHECK(w, accmem_buddy_next_free(&w->b, at, &run) == any);
+	CHECK(w, !any || (run.start == want.start && run.size == want.size));
+	/* The rest merges what the order cache holds: not after every call */
+	if (w->cache && rng_below(&w->r, 8))
+		return;
+	CHECK(w, accmem_buddy_largest_run(&w->b, G) ==
+		 model_largest(&w->m, G));
+	align = G << rng_below(&w->r, 11);
+	CHECK(w, accmem_buddy_largest_run(&w->b, align) ==
+		 model_largest(&w->m, align));
+}
+
+/* Freeing all that is left must bring back one run, whatever the marks. */
+static void wind_up(struct world *w)
+{
+	struct accmem_run run;
+
+	while (model_next(&w->m, 0, MODEL_USED, true, &run)) {
+		CHECK(w, !accmem_buddy_free(&w->b, run.start, run.size));
+		model_set(&w->m, run.start, run.size, MODEL_USED, false);
+	}
+	CHECK(w, accmem_buddy_largest_run(&w->b, G) == w->m.nr * G);
+	agree(w);
+}
+
+static void step(struct world *w)
+{
+	switch (rng_below(&w->r, 20)) {
+	case 0 ... 6:
+		do_alloc(w);
+		break;
+	case 7:
+		do_alloc_runs(w);
+		break;
+	case 8 ... 15:
+		do_free(w);
+		break;
+	case 16:
+		do_mark(w);
+		break;
+	case 17:
+		do_take_dirty(w);
+		break;
+	case 18:
+		do_walk_dirty(w);
+		break;
+	default:
+		do_switch(w);
+		break;
+	}
+	agree(w);
+}
+
+/* Most are small, for speed; some have more words than one word speaks for. */
+static u64 some_range(struct world *w)
+{
+	switch (rng_below(&w->r, 32)) {
+	case 0:
+		return 4097 + rng_below(&w->r, 8000);
+	case 1 ... 4:
+		return 1 + rng_below(&w->r, 4096);
+	case 5 ... 16:
+		return 1 + rng_below(&w->r, 300);
+	default:
+		return some_size(w, 4096);
+	}
+}
+
+void world_run(const char *origin, const struct rng *draw, u64 ops)
+{
+	struct world w = { .origin = origin, .r = *draw };
+	u64 size;
+
+	w.m.nr = some_range(&w);
+	size = w.m.nr * G;
+	w.m.granule = calloc(w.m.nr, 1);
+	w.meta = calloc(accmem_buddy_meta_size(size), 1);
+	if (!w.m.granule || !w.meta)
+		abort();
+	CHECK(&w, !accmem_buddy_init(&w.b, size, w.meta));
+	w.cache = true;
+	agree(&w);
+	for (w.step = 0; w.step < ops && !rng_is_spent(&w.r); w.step++)
+		step(&w);
+	wind_up(&w);
+	free(w.m.granule);
+	free(w.meta);
+}

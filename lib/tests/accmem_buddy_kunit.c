@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The allocator in the kernel: each case is named by the property that it
+ * proves. Random cases hold a naive reference, a byte a granule, beside it and
+ * print their seed.
+ */
+#include <kunit/test.h>
+#include <linux/prandom.h>
+#include <linux/random.h>
+#include <linux/vmalloc.h>
+
+#include "../accmem_buddy.h"
+#include "../accmem_layout.h"
+
+#define G ACCMEM_GRANULE
+#define NR_MAX 2000
+#define USED 1
+#define DIRTY 2
+
+struct buddy_test {
+	struct accmem_buddy b;
+	void *meta;
+	u8 *model;
+	u64 nr;
+	struct rnd_state rnd;
+};
+
+static int buddy_test_init(struct kunit *test)
+{
+	struct buddy_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	t->model = kunit_kzalloc(test, NR_MAX, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, t->model);
+	test->priv = t;
+	return 0;
+}
+
+static void buddy_test_exit(struct kunit *test)
+{
+	struct buddy_test *t = test->priv;
+
+	if (t)
+		vfree(t->meta);
+}
+
+/* Gives the test a fresh range of @nr granules. */
+static struct buddy_test *make(struct kunit *test, u64 nr)
+{
+	struct buddy_test *t = test->priv;
+
+	vfree(t->meta);
+	t->meta = vzalloc(accmem_buddy_meta_size(nr * G));
+	KUNIT_ASSERT_NOT_NULL(test, t->meta);
+	KUNIT_ASSERT_EQ(test, 0, accmem_buddy_init(&t->b, nr * G, t->meta));
+	memset(t->model, 0, NR_MAX);
+	t->nr = nr;
+	return t;
+}
+
+static int take(struct buddy_test *t, u64 granules, u64 align, u32 flags,
+		u64 *at)
+{
+	struct accmem_buddy_request req = {
+		.size = granules * G, .align = align * G, .flags = flags,
+	};
+
+	return accmem_buddy_alloc(&t->b, &req, at);
+}
+
+static u32 below(struct buddy_test *t, u32 n)
+{
+	return prandom_u32_state(&t->rnd) % n;
+}
+
+/* Longest free run of the model with an aligned start, in granules */
+static u64 model_longest(const struct buddy_test *t, u64 align)
+{
+	u64 best = 0, run = 0, i;
+
+	for (i = t->nr; i-- > 0;) {
+		run = t->model[i] & USED ? 0 : run + 1;
+		if (!(i & (align - 1)))
+			best = max(best, run);
+	}
+	return best;
+}
+
+static void model_set(struct buddy_test *t, u64 at, u64 n, u8 bit, bool set)
+{
+	for (at /= G; n--; at++)
+		t->model[at] = set ? t->model[at] | bit : t->model[at] & ~bit;
+}
+
+static bool model_all(const struct buddy_test *t, u64 at, u64 n, bool used)
+{
+	for (at /= G; n--; at++)
+		if (at >= t->nr || (t->model[at] & USED) != (used ? USED : 0))
+			return false;
+	return true;
+}
+
+static u64 model_count(const struct buddy_test *t, u8 mask, u8 value)
+{
+	u64 n = 0, i;
+
+	for (i = 0; i < t->nr; i++)
+		n += (t->model[i] & mask) == value;
+	return n * G;
+}
+
+static void random_alloc(struct kunit *test, struct buddy_test *t)
+{
+	u64 n = 1 + below(t, 1 + below(t, t->nr)), align = 1, at = 0;
+	bool fits;
+	int err;
+
+	if (below(t, 3) == 0)
+		align = 1ull << below(t, 9);
+	fits = model_longest(t, align) >= n;
+	err = take(t, n, align, below(t, 2) ? ACCMEM_BUDDY_TOP_DOWN : 0, &at);
+	KUNIT_ASSERT_EQ(test, err, fits ? 0 : -ENOSPC);
+	if (err)
+		return;
+	KUNIT_ASSERT_EQ(test, at & (align * G - 1), 0);
+	KUNIT_ASSERT_TRUE(test, model_all(t, at, n, false));
+	model_set(t, at, n, USED, true);
+}
+
+static void random_free(struct kunit *test, struct buddy_test *t)
+{
+	u64 at = below(t, t->nr) * G, n = 1 + below(t, 30);
+	bool ok = model_all(t, at, n, true);
+
+	KUNIT_ASSERT_EQ(test, accmem_buddy_free(&t->b, at, n * G),
+			ok ? 0 : -EINVAL);
+	if (ok)
+		model_set(t, at, n, USED, false);
+}
+
+static void random_mark(struct kunit *test, struct buddy_test *t)
+{
+	u64 at = below(t, t->nr), n = 1 + below(t, t->nr - at);
+	bool dirty = below(t, 2);
+
+	if (dirty)
+		accmem_buddy_mark_dirty(&t->b, at * G, n * G);
+	else
+		accmem_buddy_mark_clean(&t->b, at * G, n * G);
+	model_set(t, at * G, n, DIRTY, dirty);
+}
+
+static void expect_agreement(struct kunit *test, struct buddy_test *t)
+{
+	u64 align = 1ull << below(t, 9);
+
+	KUNIT_ASSERT_EQ(test, accmem_buddy_free_bytes(&t->b),
+			model_count(t, USED, 0));
+	KUNIT_ASSERT_EQ(test, accmem_buddy_free_dirty_bytes(&t->b),
+			model_count(t, USED | DIRTY, DIRTY));
+	KUNIT_ASSERT_EQ(test, accmem_buddy_largest_run(&t->b, G),
+			model_longest(t, 1) * G);
+	KUNIT_ASSERT_EQ(test, accmem_buddy_largest_run(&t->b, align * G),
+			model_longest(t, align) * G);
+}
+
+static void random_calls_agree_with_the_reference(struct kunit *test)
+{
+	u64 seed = get_random_u64();
+	struct buddy_test *t;
+	int round, i;
+
+	kunit_info(test, "seed %llu\n", seed);
+	for (round = 0; round < 10; round++) {
+		t = test->priv;
+		prandom_seed_state(&t->rnd, seed + round);
+		t = make(test, 1 + below(t, NR_MAX));
+		for (i = 0; i < 2000; i++) {
+			switch (below(t, 9)) {
+			case 0 ... 2:
+				random_alloc(test, t);
+				break;
+			case 3 ... 7:
+				random_free(test, t);
+				break;
+			default:
+				random_mark(test, t);
+				break;
+			}
+			expect_agreement(test, t);
+		}
+	}
+}
+
+/* Every dirty granule that is free is handed to the scrubber, once. */
+static void take_dirty_finds_all_and_only_dirty(struct kunit *test)
+{
+	struct buddy_test *t = make(test, NR_MAX);
+	struct accmem_run run;
+	u64 seed = get_random_u64(), left;
+	int err, i, again = 0;
+
+	kunit_info(test, "seed %llu\n", seed);
+	prandom_seed_state(&t->rnd, seed);
+	for (i = 0; i < 50; i++) {
+		random_alloc(test, t);
+		random_mark(test, t);
+	}
+	while ((left = accmem_buddy_free_dirty_bytes(&t->b))) {
+		err = accmem_buddy_take_dirty(&t->b, 8 * G, &run);
+		if (err == -EAGAIN && again++ < NR_MAX)
+			continue;
+		KUNIT_ASSERT_EQ(test, err, 0);
+		KUNIT_ASSERT_LE(test, run.size, 8 * G);
+		KUNIT_ASSERT_TRUE(test, model_all(t, run.start, run.size / G,
+						  false));
+		for (i = 0; i < run.size / G; i++)
+			KUNIT_ASSERT_TRUE(test, t->model[run.start / G + i] &
+						DIRTY);
+		KUNIT_ASSERT_EQ(test, accmem_buddy_free_dirty_bytes(&t->b),
+				left - run.size);
+		model_set(t, run.start, run.size / G, USED, true);
+	}
+	KUNIT_EXPECT_EQ(test, model_count(t, USED | DIRTY, DIRTY), 0);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_take_dirty(&t->b, G, &run),
+			-ENOENT);
+}
+
+static void no_size_is_rounded_up(struct kunit *test)
+{
+	struct buddy_test *t = make(test, 37 * 27);
+	u64 at;
+	int i;
+
+	for (i = 0; i < 27; i++)
+		KUNIT_EXPECT_EQ(test, take(t, 37, 1, 0, &at), 0);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), 0);
+}
+
+static void neighbours_merge_whatever_their_marks(struct kunit *test)
+{
+	struct buddy_test *t = make(test, 1024);
+	u64 at;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, take(t, 1024, 1, 0, &at), 0);
+	for (i = 0; i < 1024; i++) {
+		if (i % 3)
+			accmem_buddy_mark_dirty(&t->b, i * G, G);
+		KUNIT_ASSERT_EQ(test, accmem_buddy_free(&t->b, i * G, G), 0);
+	}
+	KUNIT_EXPECT_EQ(test, accmem_buddy_largest_run(&t->b, G), 1024 * G);
+	KUNIT_EXPECT_EQ(test, take(t, 1024, 1, 0, &at), 0);
+}
+
+static void a_second_free_is_refused(struct kunit *test)
+{
+	struct buddy_test *t = make(test, 64);
+	u64 at;
+
+	KUNIT_ASSERT_EQ(test, take(t, 10, 1, 0, &at), 0);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at + 5 * G, G), 0);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at + 5 * G, G),
+			-EINVAL);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at, 10 * G), -EINVAL);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), 55 * G);
+}
+
+static void parked_blocks_are_free(struct kunit *test)
+{
+	struct buddy_test *t = make(test, 8192);
+	struct accmem_run run;
+	u64 at[8], again;
+	int i;
+
+	for (i = 0; i < 8; i++)
+		KUNIT_ASSERT_EQ(test, take(t, 4, 1, 0, &at[i]), 0);
+	for (i = 0; i < 8; i++)
+		KUNIT_ASSERT_EQ(test, 0,
+				accmem_buddy_free(&t->b, at[i], 4 * G));
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), 8192 * G);
+	KUNIT_EXPECT_TRUE(test, accmem_buddy_next_free(&t->b, 0, &run));
+	KUNIT_EXPECT_EQ(test, run.size, 8192 * G);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at[3] + G, G), -EINVAL);
+	KUNIT_EXPECT_EQ(test, take(t, 4, 1, 0, &again), 0);
+	KUNIT_EXPECT_EQ(test, again, at[7]);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, again, 4 * G), 0);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_largest_run(&t->b, G), 8192 * G);
+	KUNIT_EXPECT_EQ(test, take(t, 8192, 1, 0, &again), 0);
+}
+
+static void ends_and_windows_are_honoured(struct kunit *test)
+{
+	struct buddy_test *t = make(test, 1000);
+	struct accmem_buddy_request req = {
+		.size = 10 * G, .align = G, .start = 501 * G, .end = 512 * G,
+	};
+	u64 at;
+
+	KUNIT_EXPECT_EQ(test, take(t, 7, 1, ACCMEM_BUDDY_TOP_DOWN, &at), 0);
+	KUNIT_EXPECT_EQ(test, at, 993 * G);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_alloc(&t->b, &req, &at), 0);
+	KUNIT_EXPECT_EQ(test, at, 501 * G);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_alloc(&t->b, &req, &at), -ENOSPC);
+	req.size = G;
+	KUNIT_EXPECT_EQ(test, accmem_buddy_alloc(&t->b, &req, &at), 0);
+	KUNIT_EXPECT_EQ(test, at, 511 * G);
+}
+
+static void scattered_runs_add_up(struct kunit *test)
+{
+	struct accmem_buddy_request req = { .size = 30 * G, .align = G };
+	struct buddy_test *t = make(test, 100);
+	struct accmem_run runs[3];
+	unsigned int nr, i;
+	u64 at, sum = 0;
+
+	KUNIT_ASSERT_EQ(test, take(t, 100, 1, 0, &at), 0);
+	KUNIT_ASSERT_EQ(test, accmem_buddy_free(&t->b, 0, 10 * G), 0);
+	KUNIT_ASSERT_EQ(test, accmem_buddy_free(&t->b, 50 * G, 16 * G), 0);
+	KUNIT_ASSERT_EQ(test, accmem_buddy_free(&t->b, 80 * G, 5 * G), 0);
+	KUNIT_EXPECT_EQ(test, -E2BIG,
+			accmem_buddy_alloc_runs(&t->b, &req, runs, 2, &nr));
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), 31 * G);
+	KUNIT_ASSERT_EQ(test, 0,
+			accmem_buddy_alloc_runs(&t->b, &req, runs, 3, &nr));
+	for (i = 0; i < nr; i++)
+		sum += runs[i].size;
+	KUNIT_EXPECT_EQ(test, sum, 30 * G);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), G);
+	req.size = 2 * G;
+	KUNIT_EXPECT_EQ(test, -ENOSPC,
+			accmem_buddy_alloc_runs(&t->b, &req, runs, 3, &nr));
+}
+
+static void metadata_is_at_most_four_bits_a_granule(struct kunit *test)
+{
+	u64 size;
+
+	for (size = 1ull << 23; size <= 1ull << 44; size *= 2)
+		KUNIT_EXPECT_LE(test, 2 * (u64)accmem_buddy_meta_size(size),
+				size >> ACCMEM_GRANULE_SHIFT);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_meta_size(0), 0);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_meta_size(G + 1), 0);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_meta_size((1ull << 44) + G), 0);
+}
+
+static struct kunit_case buddy_cases[] = {
+	KUNIT_CASE(random_calls_agree_with_the_reference),
+	KUNIT_CASE(take_dirty_finds_all_and_only_dirty),
+	KUNIT_CASE(no_size_is_rounded_up),
+	KUNIT_CASE(neighbours_merge_whatever_their_marks),
+	KUNIT_CASE(a_second_free_is_refused),
+	KUNIT_CASE(parked_blocks_are_free),
+	KUNIT_CASE(ends_and_windows_are_honoured),
+	KUNIT_CASE(scattered_runs_add_up),
+	KUNIT_CASE(metadata_is_at_most_four_bits_a_granule),
+	{}
+};
+
+static struct kunit_suite buddy_suite = {
+	.name = "accmem_buddy",
+	.init = buddy_test_init,
+	.exit = buddy_test_exit,
+	.test_cases = buddy_cases,
+};
+
+kunit_test_suite(buddy_suite);

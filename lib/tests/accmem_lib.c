@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The cores under test, compiled once more into the test module: they export
+ * nothing, and accmem.ko need not be loaded for the suites to run.
+ */
+#include <linux/module.h>
+
+#include "../accmem_buddy.c"
+
+/* Both cores check requests, each in a function of this name. */
+#define check_request check_layout_request
+#include "../accmem_layout.c"
+
+MODULE_DESCRIPTION("KUnit tests of accmem's cores");
+MODULE_LICENSE("GPL");
