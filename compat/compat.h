@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * compat: what differs between kernel versions and architectures, and nowhere
+ * else. Features are probed by compat/Kbuild.probe, not by version: stable
+ * kernels backport.
+ */
+#ifndef ACCMEM_COMPAT_H
+#define ACCMEM_COMPAT_H
+
+#include <linux/mm.h>
+#include <linux/version.h>
+
+#include <linux/accmem.h>
+
+/*
+ * vm_flags_mod(): bc292ab00f6c ("mm: introduce vma->vm_flags wrapper
+ * functions"), 6.3. Before it, the flags are a plain field.
+ */
+static inline void accmem_vm_flags_mod(struct vm_area_struct *vma,
+				       unsigned long set, unsigned long clear)
+{
+#ifdef ACCMEM_HAVE_VM_FLAGS_MOD
+	vm_flags_mod(vma, set, clear);
+#else
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+#endif
+}
+
+#ifdef CONFIG_X86
+#include <asm/cacheflush.h>
+#include <asm/set_memory.h>
+
+/* write back and drop the CPU's cache lines of a kernel mapping */
+static inline void accmem_flush_cache(void *address, u64 size)
+{
+	/* clflush_cache_range() takes an unsigned int */
+	while (size) {
+		unsigned int part = min_t(u64, size, 1u << 30);
+
+		clflush_cache_range(address, part);
+		address += part;
+		size -= part;
+	}
+}
+
+/* cache modes beyond write-back that ordinary memory can have */
+static inline u32 accmem_emulated_cache_modes(void)
+{
+	return BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC);
+}
+
+/* change the direct mapping of @nr pages from @page on; may sleep */
+static inline int accmem_set_cache_mode(struct page *page, int nr, u32 mode)
+{
+	unsigned long address = (unsigned long)page_address(page);
+
+	switch (mode) {
+	case ACCMEM_CACHE_WC:
+		return set_memory_wc(address, nr);
+	case ACCMEM_CACHE_UC:
+		return set_memory_uc(address, nr);
+	default:
+		return set_memory_wb(address, nr);
+	}
+}
+#else
+static inline void accmem_flush_cache(void *address, u64 size)
+{
+}
+
+static inline u32 accmem_emulated_cache_modes(void)
+{
+	return 0;
+}
+
+static inline int accmem_set_cache_mode(struct page *page, int nr, u32 mode)
+{
+	return mode == ACCMEM_CACHE_WB ? 0 : -EOPNOTSUPP;
+}
+#endif /* CONFIG_X86 */
+
+#endif /* ACCMEM_COMPAT_H */

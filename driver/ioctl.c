@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ioctl table: one row a command, one copy in, one copy out.
+ *
+ * Owns the checks that every structure shares (size, unknown tail) and those
+ * of flags and reserved fields. No lock is held here.
+ */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/ktime.h>
+#include <linux/nospec.h>
+#include <linux/uaccess.h>
+
+#include "accmem_drv.h"
+#include "tmem.h"
+#include "trace.h"
+
+/* a call in progress */
+struct command {
+	struct accmem_context *ctx;
+	void __user *arg;
+	u32 user_size;
+	size_t size;
+	void *data;
+};
+
+/* write the results back; as much of them as the caller knows */
+static int respond(struct command *cmd)
+{
+	size_t size = min_t(size_t, cmd->user_size, cmd->size);
+
+	return copy_to_user(cmd->arg, cmd->data, size) ? -EFAULT : 0;
+}
+
+static int do_info(struct command *cmd)
+{
+	struct accmem_info *info = cmd->data;
+	struct accmem_context *ctx = cmd->ctx;
+	struct accmem_device *dev = ctx->dev;
+	struct accmem_carveout *cv = &dev->cv;
+
+	if (info->flags || info->reserved || info->carveout)
+		return -EINVAL;
+	info->nr_carveouts = 1;
+	info->features = cv->features;
+	info->now_ns = ktime_get_ns();
+	info->address_base = dev->address_base;
+	info->address_span = dev->address_span;
+	info->capacity = cv->capacity;
+	accmem_carveout_space_exact(cv, ctx, &info->free_bytes,
+				    &info->largest_run);
+	info->context_bytes = atomic64_read(&ctx->bytes);
+	info->context_limit = READ_ONCE(accmem_max_bytes_per_context);
+	info->max_alignment = cv->caps.max_alignment;
+	info->page_sizes = cv->caps.page_sizes;
+	info->granule = ACCMEM_GRANULE;
+	info->backing = cv->backing;
+	info->translation = cv->translation;
+	info->cache_modes = cv->cache_modes;
+	return respond(cmd);
+}
+
+static int check_alloc(struct accmem_context *ctx,
+		       const struct accmem_alloc *req)
+{
+	if (req->flags & ~ACCMEM_ALLOC_FLAGS || req->reserved || req->carveout)
+		return -EINVAL;
+	if (req->cache_mode > ACCMEM_CACHE_UC)
+		return -EINVAL;
+	if (!(accmem_context_carveout(ctx)->cache_modes & BIT(req->cache_mode)))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* ENOMEM, with what could have been had */
+static int fail_alloc(struct command *cmd, int err)
+{
+	struct accmem_alloc *req = cmd->data;
+
+	if (err == -ENOMEM) {
+		accmem_carveout_space_exact(accmem_context_carveout(cmd->ctx),
+					    cmd->ctx, &req->free_bytes,
+					    &req->largest_run);
+		if (respond(cmd))
+			err = -EFAULT;
+	}
+	trace_accmem_fail(cmd->ctx, req, err);
+	return err;
+}
+
+/* of the page that the buffer starts in */
+static u64 mmap_offset(const struct accmem_buffer *buf)
+{
+	return round_down(buf->address - buf->ctx->dev->address_base,
+			  ACCMEM_GRANULE);
+}
+
+static void describe_alloc(struct accmem_context *ctx,
+			   struct accmem_buffer *buf, struct accmem_alloc *req)
+{
+	req->address = buf->address;
+	req->usable = buf->layout.usable;
+	req->footprint = buf->layout.footprint;
+	req->mmap_offset = mmap_offset(buf);
+	req->page_size = buf->layout.page_size;
+	req->nr_runs = buf->nr_runs;
+	accmem_carveout_space(buf->cv, ctx, &req->free_bytes,
+			      &req->largest_run);
+}
+
+static int do_alloc(struct command *cmd)
+{
+	struct accmem_context *ctx = cmd->ctx;
+	struct accmem_alloc *req = cmd->data;
+	struct accmem_buffer *buf;
+	int err;
+
+	err = check_alloc(ctx, req);
+	if (err)
+		return fail_alloc(cmd, err);
+	buf = accmem_buffer_create(ctx, req);
+	if (IS_ERR(buf))
+		return fail_alloc(cmd, PTR_ERR(buf));
+
+	/* one hold for this call: once named, anybody may free it */
+	accmem_buffer_get(buf);
+	err = accmem_context_name(ctx, buf);
+	if (err) {
+		accmem_buffer_put(buf);
+		accmem_buffer_put(buf);
+		return fail_alloc(cmd, err);
+	}
+	trace_accmem_alloc(buf);
+	describe_alloc(ctx, buf, req);
+	err = respond(cmd);
+	if (err && accmem_context_unname(ctx, buf))
+		accmem_buffer_detach(buf);
+	accmem_buffer_put(buf);
+	return err;
+}
+
+static int do_free(struct command *cmd)
+{
+	struct accmem_free *req = cmd->data;
+
+	if (req->flags || req->reserved)
+		return -EINVAL;
+	return accmem_context_free(cmd->ctx, req->address);
+}
+
+static int do_query(struct command *cmd)
+{
+	struct accmem_query *req = cmd->data;
+	struct accmem_context *ctx = cmd->ctx;
+	struct accmem_buffer *buf;
+
+	if (req->flags || req->reserved)
+		return -EINVAL;
+	buf = accmem_context_find(ctx, req->address);
+	if (!buf)
+		return -ENOENT;
+	req->base = buf->address;
+	req->offset = req->address - buf->address;
+	req->length = buf->length;
+	req->usable = buf->layout.usable;
+	req->footprint = buf->layout.footprint;
+	req->alignment = buf->layout.alignment;
+	req->mmap_offset = mmap_offset(buf);
+	req->alloc_flags = buf->flags;
+	req->page_policy = buf->page_policy;
+	req->cache_mode = buf->cache_mode;
+	req->carveout = 0;
+	req->page_size = buf->layout.page_size;
+	req->nr_runs = buf->nr_runs;
+	accmem_buffer_put(buf);
+	return respond(cmd);
+}
+
+static int do_tmem_setup(struct command *cmd)
+{
+	struct accmem_tmem_setup *req = cmd->data;
+
+	if (req->flags || req->reserved)
+		return -EINVAL;
+	return accmem_tmem_setup(cmd->ctx, req);
+}
+
+static int do_tmem_launch(struct command *cmd)
+{
+	struct accmem_tmem_launch *req = cmd->data;
+	struct file *file;
+	int err;
+
+	if (req->flags || req->reserved)
+		return -EINVAL;
+	file = accmem_tmem_launch(cmd->ctx, req);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	err = respond(cmd);
+	if (err) {
+		put_unused_fd(req->fd);
+		fput(file);
+		return err;
+	}
+	fd_install(req->fd, file);
+	return 0;
+}
+
+union any_command {
+	struct accmem_info info;
+	struct accmem_alloc alloc;
+	struct accmem_free free;
+	struct accmem_query query;
+	struct accmem_tmem_setup tmem_setup;
+	struct accmem_tmem_launch tmem_launch;
+};
+
+/* @min_size: the structure's size in the first version of the ABI */
+struct command_op {
+	unsigned int cmd;
+	size_t size;
+	size_t min_size;
+	int (*run)(struct command *cmd);
+};
+
+static const struct command_op ops[] = {
+	[_IOC_NR(ACCMEM_IOC_INFO)] = {
+		.cmd = ACCMEM_IOC_INFO,
+		.size = sizeof(struct accmem_info),
+		.min_size = offsetofend(struct accmem_info, reserved),
+		.run = do_info,
+	},
+	[_IOC_NR(ACCMEM_IOC_ALLOC)] = {
+		.cmd = ACCMEM_IOC_ALLOC,
+		.size = sizeof(struct accmem_alloc),
+		.min_size = offsetofend(struct accmem_alloc, nr_runs),
+		.run = do_alloc,
+	},
+	[_IOC_NR(ACCMEM_IOC_FREE)] = {
+		.cmd = ACCMEM_IOC_FREE,
+		.size = sizeof(struct accmem_free),
+		.min_size = offsetofend(struct accmem_free, reserved),
+		.run = do_free,
+	},
+	[_IOC_NR(ACCMEM_IOC_QUERY)] = {
+		.cmd = ACCMEM_IOC_QUERY,
+		.size = sizeof(struct accmem_query),
+		.min_size = offsetofend(struct accmem_query, reserved),
+		.run = do_query,
+	},
+	[_IOC_NR(ACCMEM_IOC_TMEM_SETUP)] = {
+		.cmd = ACCMEM_IOC_TMEM_SETUP,
+		.size = sizeof(struct accmem_tmem_setup),
+		.min_size = offsetofend(struct accmem_tmem_setup, reserved),
+		.run = do_tmem_setup,
+	},
+	[_IOC_NR(ACCMEM_IOC_TMEM_LAUNCH)] = {
+		.cmd = ACCMEM_IOC_TMEM_LAUNCH,
+		.size = sizeof(struct accmem_tmem_launch),
+		.min_size = offsetofend(struct accmem_tmem_launch, reserved),
+		.run = do_tmem_launch,
+	},
+};
+
+/**
+ * accmem_ioctl() - the device's ioctl
+ * @file: the device's file
+ * @nr: ACCMEM_IOC_*
+ * @arg: the command's structure, in the caller's memory
+ *
+ * Return: 0 or the command's error; -ENOTTY for an unknown command.
+ */
+long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
+{
+	struct command cmd = { .ctx = file->private_data };
+	const struct command_op *op;
+	union any_command data;
+	unsigned int index = _IOC_NR(nr);
+	int err;
+
+	if (index >= ARRAY_SIZE(ops) || ops[index].cmd != nr)
+		return -ENOTTY;
+	op = &ops[array_index_nospec(index, ARRAY_SIZE(ops))];
+	cmd.arg = (void __user *)arg;
+	if (get_user(cmd.user_size, (u32 __user *)cmd.arg))
+		return -EFAULT;
+	if (cmd.user_size < op->min_size)
+		return -EINVAL;
+	err = copy_struct_from_user(&data, op->size, cmd.arg, cmd.user_size);
+	if (err)
+		return err;
+	cmd.data = &data;
+	cmd.size = op->size;
+	return op->run(&cmd);
+}

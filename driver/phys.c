@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The phys backing: a physical range that was reserved at boot.
+ *
+ * With page structures it is write-back memory in compound pages of 2 MiB:
+ * mappings get 2 MiB entries and can be pinned. Without them it can be
+ * write-combining or uncached too, is mapped by frame number, and cannot be
+ * pinned.
+ *
+ * Without page structures, the kernel maps each buffer with the buffer's own
+ * cache mode for as long as it lives. That clears it, and it makes the mode
+ * known for the range, which is where user mappings take it from on x86.
+ *
+ * All of the range is dirty at first: nobody knows what is in it.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/io.h>
+#include <linux/ioport.h>
+#include <linux/kernel.h>
+#include <linux/memremap.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+
+#include "../compat/compat.h"
+#include "accmem_drv.h"
+
+static void *kernel_address(struct accmem_carveout *cv, u64 offset)
+{
+	return page_address(pfn_to_page(PHYS_PFN(cv->phys + offset)));
+}
+
+static void __iomem *map_mode(phys_addr_t phys, u64 size, u32 cache_mode)
+{
+	switch (cache_mode) {
+	case ACCMEM_CACHE_WC:
+		return ioremap_wc(phys, size);
+	case ACCMEM_CACHE_UC:
+		return ioremap(phys, size);
+	default:
+		return ioremap_cache(phys, size);
+	}
+}
+
+static int phys_prepare(struct accmem_buffer *buf)
+{
+	struct accmem_carveout *cv = buf->cv;
+	u64 at = buf->run.start, end = at + buf->run.size;
+	struct accmem_run dirty;
+
+	if (!accmem_has_pages(cv)) {
+		buf->io = map_mode(cv->phys + at, buf->run.size,
+				   buf->cache_mode);
+		if (!buf->io)
+			return -ENOMEM;
+	}
+	while (accmem_carveout_next_dirty(cv, at, end - at, &dirty)) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (buf->io)
+			memset_io(buf->io + (dirty.start - buf->run.start), 0,
+				  dirty.size);
+		else
+			memset(kernel_address(cv, dirty.start), 0, dirty.size);
+		at = dirty.start + dirty.size;
+		cond_resched();
+	}
+	return 0;
+}
+
+static void phys_zero(struct accmem_buffer *buf, u64 offset, u64 size)
+{
+	if (buf->io)
+		memset_io(buf->io + offset, 0, size);
+	else
+		memset(kernel_address(buf->cv, buf->run.start) + offset, 0,
+		       size);
+}
+
+static void phys_release(struct accmem_buffer *buf)
+{
+	if (!buf->io)
+		return;
+	/* a line written back later would undo what the next owner does */
+	if (buf->cache_mode == ACCMEM_CACHE_WB)
+		accmem_flush_cache((__force void *)buf->io, buf->run.size);
+	iounmap(buf->io);
+}
+
+static int phys_clear(struct accmem_carveout *cv, u64 offset, u64 size)
+{
+	void __iomem *io;
+
+	if (accmem_has_pages(cv)) {
+		memset(kernel_address(cv, offset), 0, size);
+		return 0;
+	}
+	io = ioremap_wc(cv->phys + offset, size);
+	if (!io)
+		return -ENOMEM;
+	memset_io(io, 0, size);
+	iounmap(io);
+	return 0;
+}
+
+/* @vmf->pgoff counts from the start of the carveout */
+static vm_fault_t fault_page(struct accmem_buffer *buf, struct vm_fault *vmf)
+{
+	struct page *page = pfn_to_page(PHYS_PFN(buf->cv->phys) + vmf->pgoff);
+
+	get_page(page);
+	vmf->page = page;
+	return 0;
+}
+
+/* all of the 2 MiB around the fault, as far as the mapping goes */
+static vm_fault_t fault_frames(struct accmem_buffer *buf, struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long base = round_down(vmf->address, ACCMEM_FOLIO);
+	unsigned long from = max(base, vma->vm_start);
+	unsigned long end = min(base + (ACCMEM_FOLIO - 1), vma->vm_end - 1);
+	unsigned long pfn = PHYS_PFN(buf->cv->phys) + vma->vm_pgoff;
+	unsigned long addr;
+	vm_fault_t ret;
+
+	ret = vmf_insert_pfn(vma, vmf->address & PAGE_MASK,
+			     pfn + ((vmf->address - vma->vm_start) >>
+				    PAGE_SHIFT));
+	for (addr = from; addr < end && ret == VM_FAULT_NOPAGE;
+	     addr += PAGE_SIZE)
+		ret = vmf_insert_pfn(vma, addr,
+				     pfn + ((addr - vma->vm_start) >>
+					    PAGE_SHIFT));
+	return ret;
+}
+
+static vm_fault_t phys_fault(struct accmem_buffer *buf, struct vm_fault *vmf)
+{
+	if (accmem_has_pages(buf->cv))
+		return fault_page(buf, vmf);
+	return fault_frames(buf, vmf);
+}
+
+static bool phys_settle(struct accmem_buffer *buf, bool force)
+{
+	return !accmem_has_pages(buf->cv) || accmem_folio_settle(buf, force);
+}
+
+static void phys_destroy(struct accmem_carveout *cv)
+{
+	if (accmem_has_pages(cv))
+		memunmap_pages(&cv->pagemap);
+	if (cv->resource)
+		release_mem_region(cv->phys, cv->capacity);
+}
+
+static const struct accmem_backing_ops phys_ops = {
+	.prepare = phys_prepare,
+	.fault = phys_fault,
+	.settle = phys_settle,
+	.zero = phys_zero,
+	.idle = phys_settle,
+	.release = phys_release,
+	.clear = phys_clear,
+	.destroy = phys_destroy,
+};
+
+/* our reference to a page stays until the range is unmapped */
+static void page_free(struct page *page)
+{
+	WARN_ON_ONCE(1);
+}
+
+static const struct dev_pagemap_ops pagemap_ops = {
+	.page_free = page_free,
+};
+
+static int map_pages(struct accmem_carveout *cv)
+{
+	struct dev_pagemap *pgmap = &cv->pagemap;
+	void *address;
+	int err;
+
+	err = accmem_folio_init(cv);
+	if (err)
+		return err;
+	pgmap->type = MEMORY_DEVICE_GENERIC;
+	pgmap->range.start = cv->phys;
+	pgmap->range.end = cv->phys + cv->capacity - 1;
+	pgmap->nr_range = 1;
+	pgmap->vmemmap_shift = ACCMEM_FOLIO_ORDER;
+	pgmap->ops = &pagemap_ops;
+	address = memremap_pages(pgmap, NUMA_NO_NODE);
+	if (IS_ERR(address))
+		return PTR_ERR(address);
+	cv->features |= ACCMEM_FEATURE_PIN;
+	return 0;
+}
+
+/* is it a range that can be ours? Nothing is mapped before that is known. */
+static int claim(struct accmem_carveout *cv)
+{
+	phys_addr_t start = cv->phys, last;
+
+	if (!cv->capacity || !IS_ALIGNED(start, ACCMEM_FOLIO) ||
+	    !IS_ALIGNED(cv->capacity, ACCMEM_FOLIO)) {
+		pr_err("start and size must be multiples of 2 MiB, and not 0\n");
+		return -EINVAL;
+	}
+	if (check_add_overflow(start, (phys_addr_t)(cv->capacity - 1), &last)) {
+		pr_err("the range wraps around\n");
+		return -EINVAL;
+	}
+	if (region_intersects(start, cv->capacity, IORESOURCE_SYSTEM_RAM,
+			      IORES_DESC_NONE) != REGION_DISJOINT) {
+		pr_err("%pa..%pa overlaps System RAM\n", &start, &last);
+		return -EINVAL;
+	}
+	cv->resource = request_mem_region(start, cv->capacity, "accmem");
+	if (!cv->resource) {
+		pr_err("%pa..%pa is in use, or beyond what the machine can address\n",
+		       &start, &last);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+/**
+ * accmem_phys_create() - make a carveout of a physical range
+ * @cv: zeroed; to be destroyed by the caller, also on failure
+ * @start: physical address, a multiple of 2 MiB
+ * @size: bytes, a multiple of 2 MiB
+ * @pages: make page structures for it
+ *
+ * The range must be disjoint from System RAM and claimed by nobody. Memory
+ * that the firmware keeps for itself cannot be told apart.
+ *
+ * Return: 0, -EINVAL, -EBUSY, -ENOMEM.
+ */
+int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
+		       bool pages)
+{
+	int err;
+
+	cv->ops = &phys_ops;
+	cv->backing = ACCMEM_BACKING_PHYS;
+	cv->translation = ACCMEM_TRANSLATION_IDENTITY;
+	cv->phys = start;
+	cv->capacity = size;
+	err = claim(cv);
+	if (err)
+		return err;
+	err = accmem_carveout_init(cv);
+	if (err)
+		return err;
+	cv->caps.page_sizes = ACCMEM_GRANULE | ACCMEM_FOLIO;
+	if (IS_ALIGNED(start, SZ_1G) && size >= SZ_1G)
+		cv->caps.page_sizes |= SZ_1G;
+	cv->cache_modes = BIT(ACCMEM_CACHE_WB);
+	if (pages)
+		err = map_pages(cv);
+	else
+		cv->cache_modes |= BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC);
+	if (err)
+		return err;
+	cv->inode = accmem_mmap_inode(size);
+	if (IS_ERR(cv->inode))
+		return PTR_ERR(cv->inode);
+	accmem_buddy_mark_dirty(&cv->buddy, 0, size);
+	queue_work(accmem_wq, &cv->scrub);
+	return 0;
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tensor Memory of a context: its making, and its end.
+ *
+ * Owns struct accmem_tmem. The context refers to it, and so does every CTA,
+ * so that a CTA's file is whole whatever became of the context. It is made by
+ * SETUP, or by the first launch without one, and stays what it is.
+ *
+ * Locks: accmem_context.lock guards the context's pointer to it.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "accmem_drv.h"
+#include "tmem.h"
+
+static void release_tmem(struct kref *refs)
+{
+	struct accmem_tmem *tmem = container_of(refs, struct accmem_tmem, refs);
+
+	kvfree(tmem->sms);
+	kfree(tmem);
+}
+
+void accmem_tmem_put(struct accmem_tmem *tmem)
+{
+	kref_put(&tmem->refs, release_tmem);
+}
+
+static struct accmem_tmem *create(struct accmem_context *ctx,
+				  const struct accmem_tmem_setup *req)
+{
+	struct accmem_tmem *tmem;
+	u32 columns = req->columns ?: ACCMEM_TMEM_COLUMNS;
+
+	tmem = kzalloc(sizeof(*tmem), GFP_KERNEL_ACCOUNT);
+	if (!tmem)
+		return ERR_PTR(-ENOMEM);
+	tmem->sms = kvcalloc(req->nr_sms, sizeof(*tmem->sms),
+			     GFP_KERNEL_ACCOUNT);
+	if (!tmem->sms) {
+		kfree(tmem);
+		return ERR_PTR(-ENOMEM);
+	}
+	kref_init(&tmem->refs);
+	spin_lock_init(&tmem->lock);
+	INIT_LIST_HEAD(&tmem->pollers);
+	strscpy(tmem->device, ctx->dev->name, sizeof(tmem->device));
+	tmem->context = ctx->id;
+	accmem_columns_init(&tmem->columns, tmem->sms, req->nr_sms, columns,
+			    req->discipline == ACCMEM_TMEM_EXCLUSIVE,
+			    req->bypass_bound);
+	return tmem;
+}
+
+/**
+ * accmem_tmem_setup() - give a context its SMs
+ * @ctx: the context
+ * @req: how many, of what kind
+ *
+ * Return: 0, -EINVAL, -EBUSY when it has them, -ENOMEM.
+ */
+int accmem_tmem_setup(struct accmem_context *ctx,
+		      const struct accmem_tmem_setup *req)
+{
+	struct accmem_tmem *tmem;
+	int err;
+
+	if (!req->nr_sms || req->nr_sms > ACCMEM_TMEM_SMS_MAX ||
+	    req->columns % ACCMEM_TMEM_UNIT ||
+	    req->columns > ACCMEM_TMEM_COLUMNS_MAX ||
+	    req->discipline > ACCMEM_TMEM_EXCLUSIVE)
+		return -EINVAL;
+	mutex_lock(&ctx->lock);
+	if (ctx->tmem) {
+		err = -EBUSY;
+	} else {
+		tmem = create(ctx, req);
+		err = PTR_ERR_OR_ZERO(tmem);
+		if (!err)
+			ctx->tmem = tmem;
+	}
+	mutex_unlock(&ctx->lock);
+	return err;
+}
+
+/**
+ * accmem_tmem_get() - a context's Tensor Memory, made if it has none
+ * @ctx: the context
+ *
+ * Return: it, with a reference; -ENOMEM.
+ */
+struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
+{
+	static const struct accmem_tmem_setup usual = {
+		.nr_sms = 1,
+		.discipline = ACCMEM_TMEM_SHARED,
+		.bypass_bound = ACCMEM_TMEM_BYPASS_BOUND,
+	};
+	struct accmem_tmem *tmem;
+	int err;
+
+	/* once there it stays until the context ends */
+	err = accmem_tmem_setup(ctx, &usual);
+	if (err && err != -EBUSY)
+		return ERR_PTR(err);
+	mutex_lock(&ctx->lock);
+	tmem = ctx->tmem;
+	kref_get(&tmem->refs);
+	mutex_unlock(&ctx->lock);
+	return tmem;
+}
+
+/* is there anything new for those who poll? */
+static void wake_pollers(struct accmem_tmem *tmem)
+{
+	struct accmem_columns *c = &tmem->columns;
+	struct accmem_cta *cta, *next;
+
+	list_for_each_entry_safe(cta, next, &tmem->pollers, poll_link) {
+		if (!c->ended && !cta->c.peer_gone &&
+		    !accmem_columns_would_grant(c, &cta->c, cta->poll_columns))
+			continue;
+		list_del_init(&cta->poll_link);
+		wake_up_interruptible_all(&cta->poll);
+	}
+}
+
+/**
+ * accmem_tmem_wake_done() - wake those whose wait is over, and nobody else
+ * @tmem: the Tensor Memory, after a call on its arbiter
+ *
+ * A waiter leaves with the lock taken, so its task cannot go away meanwhile.
+ */
+void accmem_tmem_wake_done(struct accmem_tmem *tmem)
+{
+	struct accmem_columns_cta *c;
+
+	lockdep_assert_held(&tmem->lock);
+	while ((c = accmem_columns_next_done(&tmem->columns))) {
+		struct accmem_cta *cta = accmem_to_cta(c);
+
+		WRITE_ONCE(cta->done, true);
+		if (!WARN_ON_ONCE(!cta->waiter))
+			wake_up_process(cta->waiter);
+	}
+	wake_pollers(tmem);
+}
+
+/**
+ * accmem_tmem_end() - reset the Tensor Memory of a context that ends
+ * @ctx: the context
+ *
+ * Every wait ends with an error. CTAs that are open still keep the structure.
+ */
+void accmem_tmem_end(struct accmem_context *ctx)
+{
+	struct accmem_tmem *tmem = ctx->tmem;
+	struct accmem_columns_cta *cta;
+	u32 holders = 0, units = 0;
+
+	if (!tmem)
+		return;
+	spin_lock(&tmem->lock);
+	list_for_each_entry(cta, &tmem->columns.ctas, link) {
+		holders += !!cta->held;
+		units += hweight64(cta->held);
+	}
+	accmem_columns_reset(&tmem->columns);
+	accmem_tmem_wake(tmem);
+	spin_unlock(&tmem->lock);
+	if (holders)
+		accmem_tmem_report_reset(tmem, holders,
+					 units * ACCMEM_TMEM_UNIT);
+	ctx->tmem = NULL;
+	accmem_tmem_put(tmem);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tensor Memory: what the tmem_*.c files share.
+ *
+ * accmem_tmem.lock is the only lock. It is taken under none of the driver's
+ * but accmem_context.lock (by debugfs and fdinfo), and only the heads of wait
+ * queues and the scheduler's locks are taken under it.
+ */
+#ifndef ACCMEM_TMEM_H
+#define ACCMEM_TMEM_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+#include <linux/accmem.h>
+
+#include "../lib/accmem_columns.h"
+
+struct accmem_context;
+struct accmem_device;
+struct file;
+struct seq_file;
+
+/**
+ * struct accmem_tmem_stats - what was counted, of a CTA and of a context
+ * @grants: allocs that were granted
+ * @waits: calls that slept
+ * @wakeups: how often they came out of sleep
+ * @woken_grant: sleeps that ended with success
+ * @woken_timeout: with the deadline
+ * @woken_signal: with a signal
+ * @woken_exit: because of what the peer, or this CTA, did
+ * @woken_deadlock: with EDEADLK
+ * @woken_reset: with the end of the context
+ * @bypasses: how often a grant passed an older request
+ * @timeouts: calls whose deadline had passed, without sleep included
+ * @deadlocks: calls that got EDEADLK, without sleep included
+ * @misuses: calls that broke a rule
+ *
+ * @wakeups is the sum of the @woken_ ones: nobody is woken for nothing.
+ */
+struct accmem_tmem_stats {
+	u64 grants;
+	u64 waits;
+	u64 wakeups;
+	u64 woken_grant;
+	u64 woken_timeout;
+	u64 woken_signal;
+	u64 woken_exit;
+	u64 woken_deadlock;
+	u64 woken_reset;
+	u64 bypasses;
+	u64 timeouts;
+	u64 deadlocks;
+	u64 misuses;
+};
+
+/**
+ * struct accmem_tmem - the Tensor Memory of a context
+ * @refs: the context, and every CTA
+ * @device: name of the device
+ * @context: number of the context
+ * @lock: guards all that follows, and the fields of the CTAs that say so
+ * @columns: the arbiter
+ * @sms: its SMs
+ * @nr_launched: CTAs so far; the last one's number
+ * @pollers: CTAs that somebody polls, and that were not ready
+ * @stats: of all CTAs, those that have gone included
+ */
+struct accmem_tmem {
+	struct kref refs;
+	char device[16];
+	u64 context;
+
+	spinlock_t lock; /* all that follows */
+	struct accmem_columns columns;
+	struct accmem_columns_sm *sms;
+	u64 nr_launched;
+	struct list_head pollers;
+	struct accmem_tmem_stats stats;
+};
+
+/**
+ * struct accmem_cta - a CTA, one open file
+ * @tmem: its context's Tensor Memory, with a reference
+ * @file: the file, whose life it shares
+ * @c: the arbiter's part, guarded by the lock
+ * @id: its number in the context
+ * @waiter: who sleeps in a call of it; guarded by the lock
+ * @done: the wait is over; set under the lock, read without
+ * @cut: the waiter's process has closed it; set under the lock, read without
+ * @was_closed: some process has closed its last descriptor; guarded by the lock
+ * @since: when the wait began, in jiffies; guarded by the lock
+ * @since_ns: the same on CLOCK_MONOTONIC if grants were traced then, else 0;
+ *	guarded by the lock
+ * @poll: who polls
+ * @poll_link: in accmem_tmem.pollers; guarded by the lock
+ * @poll_columns: what the last alloc wanted that ended with EAGAIN; guarded by
+ *	the lock
+ * @stats: guarded by the lock
+ */
+struct accmem_cta {
+	struct accmem_tmem *tmem;
+	struct file *file;
+	struct accmem_columns_cta c;
+	u64 id;
+	struct task_struct *waiter;
+	bool done;
+	bool cut;
+	bool was_closed;
+	u64 since;
+	u64 since_ns;
+	wait_queue_head_t poll;
+	struct list_head poll_link;
+	u32 poll_columns;
+	struct accmem_tmem_stats stats;
+};
+
+static inline struct accmem_cta *accmem_to_cta(struct accmem_columns_cta *c)
+{
+	return container_of(c, struct accmem_cta, c);
+}
+
+#define ACCMEM_STAT(what) offsetof(struct accmem_tmem_stats, what)
+
+/* counts an ACCMEM_STAT() for the CTA and for its context, under the lock */
+static inline void accmem_tmem_count(struct accmem_cta *cta, size_t stat)
+{
+	++*(u64 *)((char *)&cta->stats + stat);
+	++*(u64 *)((char *)&cta->tmem->stats + stat);
+}
+
+/* tmem.c */
+int accmem_tmem_setup(struct accmem_context *ctx,
+		      const struct accmem_tmem_setup *req);
+struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx);
+void accmem_tmem_put(struct accmem_tmem *tmem);
+void accmem_tmem_end(struct accmem_context *ctx);
+void accmem_tmem_wake_done(struct accmem_tmem *tmem);
+
+/* after each call on the arbiter: wakes those whose wait it has ended */
+static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
+{
+	if (tmem->columns.done || !list_empty(&tmem->pollers))
+		accmem_tmem_wake_done(tmem);
+}
+
+/* tmem_cta.c */
+struct file *accmem_tmem_launch(struct accmem_context *ctx,
+				struct accmem_tmem_launch *req);
+bool accmem_cta_is_open(const struct accmem_cta *cta);
+
+/* tmem_call.c */
+int accmem_cta_alloc(struct accmem_cta *cta,
+		     const struct accmem_cta_alloc *req);
+int accmem_cta_dealloc(struct accmem_cta *cta,
+		       const struct accmem_cta_dealloc *req);
+int accmem_cta_relinquish(struct accmem_cta *cta);
+void accmem_cta_query(struct accmem_cta *cta, struct accmem_cta_query *req);
+
+/* tmem_ioctl.c */
+long accmem_cta_ioctl(struct file *file, unsigned int nr, unsigned long arg);
+
+/* tmem_report.c */
+enum accmem_cta_op {
+	ACCMEM_CTA_OP_LAUNCH,
+	ACCMEM_CTA_OP_ALLOC,
+	ACCMEM_CTA_OP_DEALLOC,
+	ACCMEM_CTA_OP_RELINQUISH,
+};
+
+bool accmem_tmem_is_misuse(int err);
+void accmem_tmem_report(struct accmem_cta *cta, enum accmem_cta_op op,
+			u32 address, u32 columns, int err, bool alone);
+void accmem_tmem_report_leak(struct accmem_cta *cta, u64 units);
+void accmem_tmem_report_reset(struct accmem_tmem *tmem, u32 ctas, u32 columns);
+
+/* tmem_show.c */
+void accmem_tmem_show_fdinfo(struct seq_file *m, struct accmem_context *ctx);
+void accmem_cta_show_fdinfo(struct seq_file *m, struct file *file);
+int accmem_tmem_show_picture(struct seq_file *m, struct accmem_device *dev);
+
+#endif /* ACCMEM_TMEM_H */

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * CTAs: launch, the file, exit.
+ *
+ * Owns struct accmem_cta, which lives as long as its file. A call in progress
+ * holds the file, so an exit finds no call of its own CTA waiting; a process
+ * that closes its last descriptor ends the wait first.
+ *
+ * Locks: accmem_tmem.lock.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+
+#include "accmem_drv.h"
+#include "tmem.h"
+#include "tmem_trace.h"
+
+static void destroy(struct accmem_cta *cta)
+{
+	accmem_tmem_put(cta->tmem);
+	kfree(cta);
+}
+
+/* the CTA goes, and what it holds with it */
+static void leave(struct accmem_cta *cta)
+{
+	struct accmem_tmem *tmem = cta->tmem;
+	u64 units;
+
+	spin_lock(&tmem->lock);
+	units = accmem_columns_exit(&tmem->columns, &cta->c);
+	list_del_init(&cta->poll_link);
+	accmem_tmem_wake(tmem);
+	spin_unlock(&tmem->lock);
+	trace_accmem_tmem_exit(cta, hweight64(units) * ACCMEM_TMEM_UNIT);
+	if (units)
+		accmem_tmem_report_leak(cta, units);
+}
+
+static int release(struct inode *inode, struct file *file)
+{
+	struct accmem_cta *cta = file->private_data;
+
+	leave(cta);
+	destroy(cta);
+	return 0;
+}
+
+static int is_file(const void *wanted, struct file *file, unsigned int fd)
+{
+	return file == wanted;
+}
+
+/**
+ * accmem_cta_is_open() - has the current process a descriptor of a CTA?
+ * @cta: the CTA, whose file the caller holds
+ *
+ * Return: whether it has.
+ */
+bool accmem_cta_is_open(const struct accmem_cta *cta)
+{
+	return iterate_fd(current->files, 0, is_file, cta->file);
+}
+
+/*
+ * A descriptor is closed. When it was the last one of its process, a call that
+ * this process waits in ends: it holds the file, and the CTA could not exit.
+ * Other processes that have the CTA, or had it, make no difference.
+ */
+static int flush(struct file *file, fl_owner_t id)
+{
+	struct accmem_cta *cta = file->private_data;
+	struct accmem_tmem *tmem = cta->tmem;
+
+	/* nobody else has the file: this is the exit */
+	if (file_count(file) == 1)
+		return 0;
+	/* a process that has ended waits for nothing */
+	if (id != current->files || accmem_cta_is_open(cta))
+		return 0;
+	spin_lock(&tmem->lock);
+	/* who is about to wait looks at this, then for a descriptor */
+	cta->was_closed = true;
+	if (cta->waiter && cta->waiter->files == id) {
+		WRITE_ONCE(cta->cut, true);
+		wake_up_process(cta->waiter);
+	}
+	spin_unlock(&tmem->lock);
+	return 0;
+}
+
+/*
+ * Readable: the alloc that last ended with EAGAIN would be granted now. That
+ * is no place in the queue. A reset and a peer's exit hang up.
+ */
+static __poll_t poll(struct file *file, struct poll_table_struct *table)
+{
+	struct accmem_cta *cta = file->private_data;
+	struct accmem_tmem *tmem = cta->tmem;
+	__poll_t mask = 0;
+
+	poll_wait(file, &cta->poll, table);
+	spin_lock(&tmem->lock);
+	if (tmem->columns.ended)
+		mask = EPOLLERR | EPOLLHUP;
+	else if (cta->c.peer_gone)
+		mask = EPOLLHUP;
+	else if (accmem_columns_would_grant(&tmem->columns, &cta->c,
+					    cta->poll_columns))
+		mask = EPOLLIN | EPOLLRDNORM;
+	else if (list_empty(&cta->poll_link))
+		list_add_tail(&cta->poll_link, &tmem->pollers);
+	spin_unlock(&tmem->lock);
+	return mask;
+}
+
+static const struct file_operations cta_fops = {
+	.owner = THIS_MODULE,
+	.flush = flush,
+	.release = release,
+	.unlocked_ioctl = accmem_cta_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.poll = poll,
+	.show_fdinfo = accmem_cta_show_fdinfo,
+	.llseek = noop_llseek,
+};
+
+static struct accmem_cta *create(struct accmem_context *ctx,
+				 const struct accmem_tmem_launch *req)
+{
+	struct accmem_cta *cta = kzalloc(sizeof(*cta), GFP_KERNEL_ACCOUNT);
+
+	if (!cta)
+		return ERR_PTR(-ENOMEM);
+	cta->tmem = accmem_tmem_get(ctx);
+	if (IS_ERR(cta->tmem)) {
+		struct accmem_tmem *err = cta->tmem;
+
+		kfree(cta);
+		return ERR_CAST(err);
+	}
+	init_waitqueue_head(&cta->poll);
+	INIT_LIST_HEAD(&cta->poll_link);
+	cta->poll_columns = ACCMEM_TMEM_UNIT;
+	cta->c.launch = req->launch;
+	cta->c.cluster = req->cluster;
+	cta->c.rank = req->rank;
+	cta->c.sm = req->sm;
+	cta->c.group = req->cta_group;
+	return cta;
+}
+
+static int enter(struct accmem_cta *cta)
+{
+	struct accmem_tmem *tmem = cta->tmem;
+	int err = -EMFILE;
+
+	spin_lock(&tmem->lock);
+	if (tmem->columns.nr_ctas < ACCMEM_TMEM_CTAS_MAX)
+		err = accmem_columns_launch(&tmem->columns, &cta->c);
+	if (!err)
+		cta->id = ++tmem->nr_launched;
+	spin_unlock(&tmem->lock);
+	if (err)
+		accmem_tmem_report(cta, ACCMEM_CTA_OP_LAUNCH, 0, 0, err, false);
+	else
+		trace_accmem_tmem_launch(cta);
+	return err;
+}
+
+/**
+ * accmem_tmem_launch() - launch a CTA
+ * @ctx: its context
+ * @req: where, and as what; gets the number of the descriptor
+ *
+ * Return: the file, which the caller installs at @req->fd or gives up with it;
+ * or an error.
+ */
+struct file *accmem_tmem_launch(struct accmem_context *ctx,
+				struct accmem_tmem_launch *req)
+{
+	struct accmem_cta *cta;
+	struct file *file;
+	int err;
+
+	cta = create(ctx, req);
+	if (IS_ERR(cta))
+		return ERR_CAST(cta);
+	err = get_unused_fd_flags(O_CLOEXEC);
+	if (err < 0)
+		goto err_destroy;
+	req->fd = err;
+	err = enter(cta);
+	if (err)
+		goto err_fd;
+	file = anon_inode_getfile("[accmem-cta]", &cta_fops, cta, O_RDWR);
+	if (IS_ERR(file)) {
+		err = PTR_ERR(file);
+		goto err_leave;
+	}
+	cta->file = file;
+	return file;
+
+err_leave:
+	leave(cta);
+err_fd:
+	put_unused_fd(req->fd);
+err_destroy:
+	destroy(cta);
+	return ERR_PTR(err);
+}

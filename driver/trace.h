@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Trace events of accmem. Sizes and addresses are in bytes.
+ */
+#undef TRACE_SYSTEM
+#define TRACE_SYSTEM accmem
+
+#if !defined(ACCMEM_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define ACCMEM_TRACE_H
+
+#include <linux/tracepoint.h>
+
+#include "accmem_drv.h"
+
+DECLARE_EVENT_CLASS(accmem_buffer,
+	TP_PROTO(const struct accmem_buffer *buf),
+	TP_ARGS(buf),
+	TP_STRUCT__entry(
+		__field(unsigned int, device)
+		__field(u64, context)
+		__field(u64, address)
+		__field(u64, length)
+		__field(u64, footprint)
+		__field(unsigned int, runs)
+	),
+	TP_fast_assign(
+		__entry->device = buf->ctx->dev->index;
+		__entry->context = buf->ctx->id;
+		__entry->address = buf->address;
+		__entry->length = buf->length;
+		__entry->footprint = buf->layout.footprint;
+		__entry->runs = buf->nr_runs;
+	),
+	TP_printk("accmem%u context=%llu address=%#llx length=%llu footprint=%llu runs=%u",
+		  __entry->device, __entry->context, __entry->address,
+		  __entry->length, __entry->footprint, __entry->runs)
+);
+
+/* a buffer got its name */
+DEFINE_EVENT(accmem_buffer, accmem_alloc,
+	TP_PROTO(const struct accmem_buffer *buf),
+	TP_ARGS(buf)
+);
+
+/* a buffer lost its name */
+DEFINE_EVENT(accmem_buffer, accmem_free,
+	TP_PROTO(const struct accmem_buffer *buf),
+	TP_ARGS(buf)
+);
+
+/* the memory of a buffer is free again */
+DEFINE_EVENT(accmem_buffer, accmem_release,
+	TP_PROTO(const struct accmem_buffer *buf),
+	TP_ARGS(buf)
+);
+
+TRACE_EVENT(accmem_map,
+	TP_PROTO(const struct accmem_buffer *buf, u64 offset, u64 size),
+	TP_ARGS(buf, offset, size),
+	TP_STRUCT__entry(
+		__field(unsigned int, device)
+		__field(u64, context)
+		__field(u64, address)
+		__field(u64, offset)
+		__field(u64, size)
+	),
+	TP_fast_assign(
+		__entry->device = buf->ctx->dev->index;
+		__entry->context = buf->ctx->id;
+		__entry->address = buf->address;
+		__entry->offset = offset;
+		__entry->size = size;
+	),
+	TP_printk("accmem%u context=%llu address=%#llx offset=%llu size=%llu",
+		  __entry->device, __entry->context, __entry->address,
+		  __entry->offset, __entry->size)
+);
+
+/* an allocation failed; free and largest say why, where the error is ENOMEM */
+TRACE_EVENT(accmem_fail,
+	TP_PROTO(const struct accmem_context *ctx,
+		 const struct accmem_alloc *req, int error),
+	TP_ARGS(ctx, req, error),
+	TP_STRUCT__entry(
+		__field(unsigned int, device)
+		__field(u64, context)
+		__field(u64, length)
+		__field(u64, alignment)
+		__field(u32, policy)
+		__field(u64, free)
+		__field(u64, largest)
+		__field(int, error)
+	),
+	TP_fast_assign(
+		__entry->device = ctx->dev->index;
+		__entry->context = ctx->id;
+		__entry->length = req->length;
+		__entry->alignment = req->alignment;
+		__entry->policy = req->page_policy;
+		__entry->free = req->free_bytes;
+		__entry->largest = req->largest_run;
+		__entry->error = error;
+	),
+	TP_printk("accmem%u context=%llu length=%llu alignment=%llu policy=%u free=%llu largest=%llu error=%d",
+		  __entry->device, __entry->context, __entry->length,
+		  __entry->alignment, __entry->policy, __entry->free,
+		  __entry->largest, __entry->error)
+);
+
+#endif /* ACCMEM_TRACE_H */
+
+#undef TRACE_INCLUDE_PATH
+#define TRACE_INCLUDE_PATH .
+#undef TRACE_INCLUDE_FILE
+#define TRACE_INCLUDE_FILE trace
+#include <trace/define_trace.h>
