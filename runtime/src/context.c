@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Contexts and the calls that are one ioctl each.
+ *
+ * Owns the list of the process's contexts, which exists for fork: the fork
+ * handlers hold every lock of the library across it, so that the child finds
+ * none taken by a thread that it does not have.
+ *
+ * Lock order: registry_lock > accmem_context.lock.
+ */
+#define _GNU_SOURCE
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define DEFAULT_DEVICE "/dev/accmem0"
+
+/*
+ * A program built against an older header hands over the structure of its
+ * day. When one of these grows, the calls that take it need a new symbol
+ * version, and the old version keeps the old size.
+ */
+static_assert(sizeof(struct accmem_info) == 128, "needs a symbol version");
+static_assert(sizeof(struct accmem_alloc) == 96, "needs a symbol version");
+static_assert(sizeof(struct accmem_query) == 104, "needs a symbol version");
+
+/* Protects @registry and the links of the contexts in it. */
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct accmem_context *registry;
+static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
+static int registry_error;
+
+static void lock_all(void)
+{
+	struct accmem_context *ctx;
+
+	pthread_mutex_lock(&registry_lock);
+	for (ctx = registry; ctx; ctx = ctx->next)
+		pthread_mutex_lock(&ctx->lock);
+}
+
+static void unlock_all(void)
+{
+	struct accmem_context *ctx;
+
+	for (ctx = registry; ctx; ctx = ctx->next)
+		pthread_mutex_unlock(&ctx->lock);
+	pthread_mutex_unlock(&registry_lock);
+}
+
+static void watch_fork(void)
+{
+	registry_error = pthread_atfork(lock_all, unlock_all, unlock_all);
+}
+
+static int register_context(struct accmem_context *ctx)
+{
+	int ret;
+
+	ret = pthread_once(&registry_once, watch_fork);
+	if (ret || registry_error)
+		return ret ? -ret : -registry_error;
+
+	pthread_mutex_lock(&registry_lock);
+	ctx->next = registry;
+	registry = ctx;
+	pthread_mutex_unlock(&registry_lock);
+	return 0;
+}
+
+static void unregister_context(struct accmem_context *ctx)
+{
+	struct accmem_context **link;
+
+	pthread_mutex_lock(&registry_lock);
+	for (link = &registry; *link != ctx; link = &(*link)->next)
+		;
+	*link = ctx->next;
+	pthread_mutex_unlock(&registry_lock);
+}
+
+int accmem_call(const struct accmem_context *ctx, unsigned long command,
+		void *argument)
+{
+	return ioctl(ctx->fd, command, argument) < 0 ? -errno : 0;
+}
+
+/* The environment is not trusted in a program that runs with raised rights. */
+static const char *device_path(const char *path)
+{
+	if (!path)
+		path = secure_getenv("ACCMEM_DEVICE");
+	return path && *path ? path : DEFAULT_DEVICE;
+}
+
+int accmem_open(const char *path, struct accmem_context **result)
+{
+	struct accmem_context *ctx;
+	struct accmem_info info;
+	int ret;
+
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return -ENOMEM;
+
+	ctx->fd = open(device_path(path), O_RDWR | O_CLOEXEC);
+	if (ctx->fd < 0) {
+		ret = -errno;
+		goto free_ctx;
+	}
+	ret = accmem_get_info(ctx, 0, &info);
+	if (ret)
+		goto close_fd;
+	ret = -pthread_mutex_init(&ctx->lock, NULL);
+	if (ret)
+		goto close_fd;
+	ret = register_context(ctx);
+	if (ret)
+		goto destroy_lock;
+
+	accmem_window_reserve(ctx, info.address_span);
+	*result = ctx;
+	return 0;
+
+destroy_lock:
+	pthread_mutex_destroy(&ctx->lock);
+close_fd:
+	close(ctx->fd);
+free_ctx:
+	free(ctx);
+	return ret;
+}
+
+void accmem_close(struct accmem_context *ctx)
+{
+	if (!ctx)
+		return;
+	unregister_context(ctx);
+	accmem_window_destroy(ctx);
+	close(ctx->fd);
+	pthread_mutex_destroy(&ctx->lock);
+	free(ctx);
+}
+
+int accmem_fd(const struct accmem_context *ctx)
+{
+	return ctx->fd;
+}
+
+int accmem_get_info(struct accmem_context *ctx, uint32_t carveout,
+		    struct accmem_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->size = sizeof(*info);
+	info->carveout = carveout;
+	return accmem_call(ctx, ACCMEM_IOC_INFO, info);
+}
+
+static int free_buffer(struct accmem_context *ctx, uint64_t address)
+{
+	struct accmem_free req = { .size = sizeof(req), .address = address };
+
+	return accmem_call(ctx, ACCMEM_IOC_FREE, &req);
+}
+
+int accmem_allocate(struct accmem_context *ctx, struct accmem_alloc *req)
+{
+	int ret;
+
+	req->size = sizeof(*req);
+	ret = accmem_call(ctx, ACCMEM_IOC_ALLOC, req);
+	if (ret)
+		return ret;
+
+	/*
+	 * Something mapped here belongs to a buffer that was freed behind our
+	 * back: by a process that shares the context, or by an ioctl. It must
+	 * not pass for a mapping of the new buffer.
+	 */
+	pthread_mutex_lock(&ctx->lock);
+	ret = accmem_unmap_range(ctx, req->address, req->footprint);
+	pthread_mutex_unlock(&ctx->lock);
+	if (ret)
+		free_buffer(ctx, req->address);
+	return ret;
+}
+
+int accmem_malloc(struct accmem_context *ctx, uint64_t length,
+		  uint64_t *address)
+{
+	struct accmem_alloc req = { .length = length };
+	int ret;
+
+	ret = accmem_allocate(ctx, &req);
+	if (!ret)
+		*address = req.address;
+	return ret;
+}
+
+int accmem_release(struct accmem_context *ctx, uint64_t address)
+{
+	int ret;
+
+	/*
+	 * Unmap first: from FREE on, another thread may be given the address
+	 * and map it. An address inside a buffer is left to FREE to refuse.
+	 */
+	pthread_mutex_lock(&ctx->lock);
+	ret = accmem_unmap_locked(ctx, address);
+	if (!ret || ret == -ENOENT || ret == -EINVAL)
+		ret = free_buffer(ctx, address);
+	pthread_mutex_unlock(&ctx->lock);
+	return ret;
+}
+
+int accmem_get_query(struct accmem_context *ctx, uint64_t address,
+		     struct accmem_query *query)
+{
+	memset(query, 0, sizeof(*query));
+	query->size = sizeof(*query);
+	query->address = address;
+	return accmem_call(ctx, ACCMEM_IOC_QUERY, query);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of libaccmem share; nothing here is installed. */
+#ifndef ACCMEM_RUNTIME_INTERNAL_H
+#define ACCMEM_RUNTIME_INTERNAL_H
+
+#include <accmem.h>
+#include <pthread.h>
+
+/**
+ * struct accmem_context - see accmem.h
+ * @fd: the open device
+ * @window: host address that stands for the lowest device address, or NULL
+ * @window_size: bytes of host addresses reserved from @window on
+ * @lock: protects @mappings and the host addresses inside the window, and
+ *	keeps an unmap and the FREE after it together
+ * @mappings: tsearch() tree of struct mapping, disjoint ranges
+ * @next: next context of the process, under the registry's lock
+ *
+ * @fd, @window and @window_size do not change between open and close.
+ */
+struct accmem_context {
+	int fd;
+	unsigned char *window;
+	size_t window_size;
+	pthread_mutex_t lock;
+	void *mappings;
+	struct accmem_context *next;
+};
+
+/* One ioctl: 0 or a negative errno value. */
+int accmem_call(const struct accmem_context *ctx, unsigned long command,
+		void *argument);
+
+/* Reserve the window for @span bytes, or leave the context without one. */
+void accmem_window_reserve(struct accmem_context *ctx, uint64_t span);
+
+/* Unmap every buffer and give the window back. */
+void accmem_window_destroy(struct accmem_context *ctx);
+
+/*
+ * Unmap whatever is mapped of [@address, @address + @length); with the lock
+ * held. 0, also when nothing was mapped.
+ */
+int accmem_unmap_range(struct accmem_context *ctx, uint64_t address,
+		       uint64_t length);
+
+/*
+ * Unmap the buffer at @address; with the lock held. -ENOENT when nothing is
+ * mapped there, -EINVAL for an address inside a mapped buffer.
+ */
+int accmem_unmap_locked(struct accmem_context *ctx, uint64_t address);
+
+#endif /* ACCMEM_RUNTIME_INTERNAL_H */

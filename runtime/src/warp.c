@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Warp-collective calls: each lane brings its operands, the last one to come
+ * makes the call for all, and all return with its result.
+ *
+ * A round is one collective call. It is broken when the lanes disagree, and
+ * ends at once for those that have come: those that come later meet a new one.
+ * A lane that comes back early waits until the round before is over.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <tcgen05.h>
+
+#include "internal.h"
+
+enum operation {
+	WARP_ALLOC,
+	WARP_DEALLOC,
+	WARP_RELINQUISH,
+};
+
+struct operands {
+	enum operation operation;
+	uint32_t *destination;
+	uint32_t address;
+	uint32_t columns;
+};
+
+/**
+ * struct tcgen05_warp - see tcgen05.h
+ * @cta: whose warp it is
+ * @lanes: how many lanes it has
+ * @lock: protects all that follows
+ * @changed: a round has ended, or a lane has left it
+ * @gone: lanes that have left the warp, a bit each
+ * @inside: lanes that are in the round, a bit each
+ * @waiting: how many of them have not returned yet
+ * @running: the call is being made, without the lock
+ * @over: the round has ended; nobody may enter before all have returned
+ * @operands: of the first lane that came
+ * @result: of the round, once it is over
+ */
+struct tcgen05_warp {
+	struct tcgen05_cta *cta;
+	unsigned int lanes;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	uint32_t gone;
+	uint32_t inside;
+	unsigned int waiting;
+	int running;
+	int over;
+	struct operands operands;
+	int result;
+};
+
+int tcgen05_warp_create(struct tcgen05_cta *cta, unsigned int lanes,
+			struct tcgen05_warp **result)
+{
+	struct tcgen05_warp *warp;
+	int ret;
+
+	if (!lanes || lanes > TCGEN05_WARP_LANES)
+		return -EINVAL;
+	warp = calloc(1, sizeof(*warp));
+	if (!warp)
+		return -ENOMEM;
+	warp->cta = cta;
+	warp->lanes = lanes;
+	ret = pthread_mutex_init(&warp->lock, NULL);
+	if (ret)
+		goto free_warp;
+	ret = pthread_cond_init(&warp->changed, NULL);
+	if (ret)
+		goto destroy_lock;
+	*result = warp;
+	return 0;
+
+destroy_lock:
+	pthread_mutex_destroy(&warp->lock);
+free_warp:
+	free(warp);
+	return -ret;
+}
+
+void tcgen05_warp_destroy(struct tcgen05_warp *warp)
+{
+	if (!warp)
+		return;
+	pthread_cond_destroy(&warp->changed);
+	pthread_mutex_destroy(&warp->lock);
+	free(warp);
+}
+
+static void end_round(struct tcgen05_warp *warp, int result)
+{
+	warp->result = result;
+	warp->over = 1;
+	pthread_cond_broadcast(&warp->changed);
+}
+
+void tcgen05_warp_leave(struct tcgen05_warp *warp, unsigned int lane)
+{
+	if (lane >= warp->lanes)
+		return;
+	pthread_mutex_lock(&warp->lock);
+	warp->gone |= 1u << lane;
+	if (warp->inside && !warp->running && !warp->over)
+		end_round(warp, -ESRCH);
+	pthread_mutex_unlock(&warp->lock);
+}
+
+static int agree(const struct operands *a, const struct operands *b)
+{
+	return a->operation == b->operation &&
+	       a->destination == b->destination && a->address == b->address &&
+	       a->columns == b->columns;
+}
+
+static int perform(struct tcgen05_warp *warp)
+{
+	const struct operands *o = &warp->operands;
+
+	switch (o->operation) {
+	case WARP_ALLOC:
+		return tcgen05_alloc(warp->cta, o->destination, o->columns);
+	case WARP_DEALLOC:
+		return tcgen05_dealloc(warp->cta, o->address, o->columns);
+	default:
+		return tcgen05_relinquish_alloc_permit(warp->cta);
+	}
+}
+
+/* with the lock held, by the lane that came last */
+static void run_round(struct tcgen05_warp *warp)
+{
+	int result;
+
+	warp->running = 1;
+	pthread_mutex_unlock(&warp->lock);
+	result = perform(warp);
+	pthread_mutex_lock(&warp->lock);
+	warp->running = 0;
+	end_round(warp, result);
+}
+
+/* with the lock held; 0, or why the lane cannot be in a round */
+static int enter(struct tcgen05_warp *warp, unsigned int lane,
+		 const struct operands *operands)
+{
+	while (warp->over)
+		pthread_cond_wait(&warp->changed, &warp->lock);
+	if (warp->gone)
+		return -ESRCH;
+	if (warp->inside & 1u << lane)
+		return -EBUSY;
+	if (!warp->inside)
+		warp->operands = *operands;
+	warp->inside |= 1u << lane;
+	warp->waiting++;
+	return 0;
+}
+
+static int leave_round(struct tcgen05_warp *warp)
+{
+	int result = warp->result;
+
+	if (!--warp->waiting) {
+		warp->inside = 0;
+		warp->over = 0;
+		pthread_cond_broadcast(&warp->changed);
+	}
+	return result;
+}
+
+static int collective(struct tcgen05_warp *warp, unsigned int lane,
+		      const struct operands *operands)
+{
+	uint32_t all = 0xffffffffu >> (TCGEN05_WARP_LANES - warp->lanes);
+	int ret;
+
+	if (lane >= warp->lanes)
+		return -EINVAL;
+	pthread_mutex_lock(&warp->lock);
+	ret = enter(warp, lane, operands);
+	if (!ret) {
+		if (!agree(&warp->operands, operands))
+			end_round(warp, -EILSEQ);
+		else if (warp->inside == all)
+			run_round(warp);
+		while (!warp->over)
+			pthread_cond_wait(&warp->changed, &warp->lock);
+		ret = leave_round(warp);
+	}
+	pthread_mutex_unlock(&warp->lock);
+	return ret;
+}
+
+int tcgen05_warp_alloc(struct tcgen05_warp *warp, unsigned int lane,
+		       uint32_t *destination, uint32_t columns)
+{
+	struct operands operands = {
+		.operation = WARP_ALLOC,
+		.destination = destination,
+		.columns = columns,
+	};
+
+	return collective(warp, lane, &operands);
+}
+
+int tcgen05_warp_dealloc(struct tcgen05_warp *warp, unsigned int lane,
+			 uint32_t address, uint32_t columns)
+{
+	struct operands operands = {
+		.operation = WARP_DEALLOC,
+		.address = address,
+		.columns = columns,
+	};
+
+	return collective(warp, lane, &operands);
+}
+
+int tcgen05_warp_relinquish_alloc_permit(struct tcgen05_warp *warp,
+					 unsigned int lane)
+{
+	struct operands operands = { .operation = WARP_RELINQUISH };
+
+	return collective(warp, lane, &operands);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* What a test can do to the fake device that it cannot do to a real one. */
+#ifndef ACCMEM_RUNTIME_FAKE_DEVICE_H
+#define ACCMEM_RUNTIME_FAKE_DEVICE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define FAKE_DEVICE_PATH "/dev/accmem-fake"
+
+/*
+ * The next mapping of a buffer, or the next move of one into the window,
+ * fails with ENOMEM, the former after its target was unmapped as the kernel
+ * may do.
+ */
+extern bool fake_fail_mmap, fake_fail_mremap;
+
+/* The linker's names for the C library's calls and for what replaces them. */
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+int __real_ioctl(int fd, unsigned long command, void *argument);
+int __wrap_ioctl(int fd, unsigned long command, ...);
+void *__real_mmap64(void *start, size_t length, int prot, int flags, int fd,
+		    off_t offset);
+void *__wrap_mmap64(void *start, size_t length, int prot, int flags, int fd,
+		    off_t offset);
+void *__real_mremap(void *start, size_t length, size_t new_length, int flags,
+		    ...);
+void *__wrap_mremap(void *start, size_t length, size_t new_length, int flags,
+		    void *target);
+
+#endif /* ACCMEM_RUNTIME_FAKE_DEVICE_H */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* A test program in a page: TAP lines, and totals at the end. */
+#ifndef ACCMEM_RUNTIME_TEST_H
+#define ACCMEM_RUNTIME_TEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdnoreturn.h>
+
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
+struct test {
+	const char *name;
+	void (*run)(void);
+};
+
+/* Runs every test in a process of its own; the exit status of main(). */
+int test_main(const struct test *tests, size_t count);
+
+/* Ends the running test as failed. */
+noreturn void test_fail(const char *file, int line, const char *what,
+			long long got, long long want);
+
+#define CHECK_EQ(got, want)                                               \
+	do {                                                              \
+		long long got_ = (long long)(got);                        \
+		long long want_ = (long long)(want);                      \
+		if (got_ != want_)                                        \
+			test_fail(__FILE__, __LINE__, #got, got_, want_); \
+	} while (0)
+
+#define CHECK(condition) CHECK_EQ(!!(condition), 1)
+
+#endif /* ACCMEM_RUNTIME_TEST_H */
