@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tensor Memory's commands as such: structures, flags, reserved fields, ranges;
+ * in each test only that is wrong. Also as a 32-bit program.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "accmem_util.h"
+
+FIXTURE(abi_tmem)
+{
+	int fd;
+	int cta;
+};
+
+static int launch(int fd, struct accmem_tmem_launch *req)
+{
+	req->size = sizeof(*req);
+	return accmem_ioctl(fd, ACCMEM_IOC_TMEM_LAUNCH, req);
+}
+
+static int setup(int fd, uint32_t nr_sms, uint32_t columns,
+		 uint32_t discipline)
+{
+	struct accmem_tmem_setup req = { .size = sizeof(req), .nr_sms = nr_sms,
+					 .columns = columns,
+					 .discipline = discipline };
+
+	return accmem_ioctl(fd, ACCMEM_IOC_TMEM_SETUP, &req);
+}
+
+static int alloc(int cta, uint32_t columns, uint32_t *at)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req),
+					.columns = columns,
+					.flags = ACCMEM_CTA_NONBLOCK,
+					.destination = (uintptr_t)at };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
+}
+
+FIXTURE_SETUP(abi_tmem)
+{
+	struct accmem_tmem_launch req = { .cta_group = 1 };
+
+	self->fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, launch(self->fd, &req));
+	self->cta = req.fd;
+}
+
+FIXTURE_TEARDOWN(abi_tmem)
+{
+	close(self->cta);
+	close(self->fd);
+}
+
+TEST_F(abi_tmem, the_layout_is_one)
+{
+	EXPECT_EQ(32, sizeof(struct accmem_tmem_setup));
+	EXPECT_EQ(40, sizeof(struct accmem_tmem_launch));
+	EXPECT_EQ(32, sizeof(struct accmem_cta_alloc));
+	EXPECT_EQ(24, sizeof(struct accmem_cta_dealloc));
+	EXPECT_EQ(8, sizeof(struct accmem_cta_relinquish));
+	EXPECT_EQ(64, sizeof(struct accmem_cta_query));
+}
+
+TEST_F(abi_tmem, commands_belong_to_their_file)
+{
+	struct accmem_cta_query query = { .size = sizeof(query) };
+	struct accmem_info info = { .size = sizeof(info) };
+
+	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->fd, ACCMEM_IOC_CTA_QUERY,
+					&query));
+	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->cta, ACCMEM_IOC_INFO, &info));
+	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->cta, _IO(ACCMEM_IOC_MAGIC, 0x24),
+					&info));
+	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->cta, _IO(0x42, 0x20), &info));
+	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->fd, _IO(ACCMEM_IOC_MAGIC, 0x12),
+					&info));
+}
+
+/* every structure: too short, too long, not readable */
+TEST_F(abi_tmem, sizes_are_checked)
+{
+	static const struct {
+		unsigned long cmd;
+		uint32_t size;
+		bool cta;
+	} cmds[] = {
+		{ ACCMEM_IOC_TMEM_SETUP, sizeof(struct accmem_tmem_setup), 0 },
+		{ ACCMEM_IOC_TMEM_LAUNCH, sizeof(struct accmem_tmem_launch),
+		  0 },
+		{ ACCMEM_IOC_CTA_ALLOC, sizeof(struct accmem_cta_alloc), 1 },
+		{ ACCMEM_IOC_CTA_DEALLOC, sizeof(struct accmem_cta_dealloc),
+		  1 },
+		{ ACCMEM_IOC_CTA_RELINQUISH,
+		  sizeof(struct accmem_cta_relinquish), 1 },
+		{ ACCMEM_IOC_CTA_QUERY, sizeof(struct accmem_cta_query), 1 },
+	};
+	uint32_t words[64];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cmds); i++) {
+		int fd = cmds[i].cta ? self->cta : self->fd;
+
+		memset(words, 0, sizeof(words));
+		words[0] = cmds[i].size - 1;
+		EXPECT_EQ(-EINVAL, accmem_ioctl(fd, cmds[i].cmd, words));
+		words[0] = 0;
+		EXPECT_EQ(-EINVAL, accmem_ioctl(fd, cmds[i].cmd, words));
+		words[0] = cmds[i].size + 8;
+		words[cmds[i].size / 4 + 1] = 1;
+		EXPECT_EQ(-E2BIG, accmem_ioctl(fd, cmds[i].cmd, words));
+		EXPECT_EQ(-EFAULT, accmem_ioctl(fd, cmds[i].cmd, NULL));
+		/* the second word is flags everywhere */
+		memset(words, 0, sizeof(words));
+		words[0] = cmds[i].size;
+		words[1] = 1u << 31;
+		EXPECT_EQ(-EINVAL, accmem_ioctl(fd, cmds[i].cmd, words));
+	}
+}
+
+TEST_F(abi_tmem, a_longer_structure_with_a_zero_tail_works)
+{
+	struct {
+		struct accmem_cta_query query;
+		uint64_t more;
+	} q = { .query.size = sizeof(q) };
+
+	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_QUERY, &q));
+	EXPECT_EQ(512, q.query.columns);
+	EXPECT_EQ(0, q.more);
+}
+
+TEST_F(abi_tmem, reserved_fields_must_be_zero)
+{
+	struct accmem_tmem_setup s = { .size = sizeof(s), .nr_sms = 1,
+				       .reserved = 1 };
+	struct accmem_tmem_launch l = { .cta_group = 1, .reserved = 1 };
+	uint32_t at;
+	struct accmem_cta_alloc a = { .size = sizeof(a), .columns = 32,
+				      .destination = (uintptr_t)&at,
+				      .reserved = 1 };
+	struct accmem_cta_query q = { .size = sizeof(q), .reserved = 1 };
+
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_SETUP, &s));
+	EXPECT_EQ(-EINVAL, launch(self->fd, &l));
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_QUERY, &q));
+}
+
+TEST_F(abi_tmem, nonblock_has_no_deadline)
+{
+	uint32_t at;
+	struct accmem_cta_alloc a = { .size = sizeof(a), .columns = 32,
+				      .flags = ACCMEM_CTA_NONBLOCK,
+				      .deadline_ns = ~0ull,
+				      .destination = (uintptr_t)&at };
+	struct accmem_cta_dealloc d = { .size = sizeof(d), .columns = 32,
+					.flags = ACCMEM_CTA_NONBLOCK,
+					.deadline_ns = 1 };
+
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
+	a.flags = 0; /* as far away as can be said: granted at once */
+	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+}
+
+TEST_F(abi_tmem, setup_takes_what_an_sm_can_be)
+{
+	static const uint32_t bad[] = { 16, 48, 513, 2080, 0x80000000 };
+	size_t i;
+	int fd;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+		EXPECT_EQ(-EINVAL, setup(fd, 1, bad[i], 0));
+		close(fd);
+	}
+	fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+	EXPECT_EQ(-EINVAL, setup(fd, 0, 512, 0));
+	EXPECT_EQ(-EINVAL, setup(fd, ACCMEM_TMEM_SMS_MAX + 1, 512, 0));
+	EXPECT_EQ(-EINVAL, setup(fd, 1, 512, 2));
+	EXPECT_EQ(0, setup(fd, ACCMEM_TMEM_SMS_MAX, 576, 1));
+	EXPECT_EQ(-EBUSY, setup(fd, 1, 512, 0));
+	close(fd);
+	EXPECT_EQ(-EBUSY, setup(self->fd, 1, 512, 0)); /* a CTA was launched */
+}
+
+TEST_F(abi_tmem, an_sm_of_576_columns)
+{
+	struct accmem_tmem_launch req = { .cta_group = 1, .sm = 1 };
+	int fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+	uint32_t at;
+
+	ASSERT_EQ(0, setup(fd, 2, 576, 0));
+	ASSERT_EQ(0, launch(fd, &req));
+	EXPECT_EQ(0, alloc(req.fd, 512, &at));
+	EXPECT_EQ(0, alloc(req.fd, 64, &at));
+	EXPECT_EQ(512, at);
+	EXPECT_EQ(-ENOSPC, alloc(req.fd, 32, &at)); /* it holds all */
+	close(req.fd);
+	close(fd);
+}
+
+TEST_F(abi_tmem, more_than_the_sm_has_is_refused_at_once)
+{
+	struct accmem_tmem_launch req = { .cta_group = 1 };
+	int fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+	uint32_t at;
+	struct accmem_cta_alloc a = { .size = sizeof(a), .columns = 512,
+				      .destination = (uintptr_t)&at };
+
+	ASSERT_EQ(0, setup(fd, 1, 256, 0));
+	ASSERT_EQ(0, launch(fd, &req));
+	EXPECT_EQ(-ENOSPC, accmem_ioctl(req.fd, ACCMEM_IOC_CTA_ALLOC, &a));
+	EXPECT_EQ(0, alloc(req.fd, 256, &at));
+	close(req.fd);
+	close(fd);
+}
+
+TEST_F(abi_tmem, launch_checks_where_and_what)
+{
+	struct accmem_tmem_launch req = { .cta_group = 1, .sm = 1 };
+
+	EXPECT_EQ(-ENXIO, launch(self->fd, &req));
+	req.sm = 0xffffffff;
+	EXPECT_EQ(-ENXIO, launch(self->fd, &req));
+	req.sm = 0;
+	req.cta_group = 0;
+	EXPECT_EQ(-EINVAL, launch(self->fd, &req));
+	req.cta_group = 3;
+	EXPECT_EQ(-EINVAL, launch(self->fd, &req));
+}
+
+static int count_fds(void)
+{
+	int fd, n = 0;
+
+	for (fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+TEST_F(abi_tmem, the_descriptor_is_close_on_exec_and_none_is_lost)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	struct accmem_tmem_launch *req;
+	int before = count_fds();
+	char *p;
+
+	EXPECT_EQ(FD_CLOEXEC, fcntl(self->cta, F_GETFD));
+	/* the answer cannot be written: no CTA, no descriptor */
+	p = mmap(NULL, page, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, p);
+	req = (void *)p;
+	req->size = sizeof(*req);
+	req->cta_group = 1;
+	ASSERT_EQ(0, mprotect(p, page, PROT_READ));
+	EXPECT_EQ(-EFAULT, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_LAUNCH, p));
+	EXPECT_EQ(before, count_fds());
+	munmap(p, page);
+}
+
+TEST_F(abi_tmem, too_many_files)
+{
+	struct accmem_tmem_launch req = { .cta_group = 1 };
+	struct rlimit limit = { 3, 3 };
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	EXPECT_EQ(-EMFILE, launch(self->fd, &req));
+}
+
+TEST_F(abi_tmem, too_many_ctas)
+{
+	struct accmem_tmem_launch req = { .cta_group = 1 };
+	struct rlimit limit = { 4096, 4096 };
+	int i, err = 0;
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	for (i = 1; i < (int)ACCMEM_TMEM_CTAS_MAX && !err; i++)
+		err = launch(self->fd, &req);
+	EXPECT_EQ(0, err);
+	EXPECT_EQ(-EMFILE, launch(self->fd, &req));
+	close(self->cta);
+	EXPECT_EQ(0, launch(self->fd, &req));
+}
+
+TEST_F(abi_tmem, query_says_what_is)
+{
+	struct accmem_tmem_launch req = { .launch = 1ull << 40, .cluster = 5,
+					  .rank = 6, .cta_group = 2 };
+	struct accmem_cta_query q = { .size = sizeof(q) };
+	uint32_t at;
+
+	ASSERT_EQ(0, launch(self->fd, &req));
+	ASSERT_EQ(0, alloc(self->cta, 128, &at));
+	ASSERT_EQ(0, accmem_ioctl(req.fd, ACCMEM_IOC_CTA_QUERY, &q));
+	EXPECT_EQ(1ull << 40, q.launch);
+	EXPECT_EQ(5, q.cluster);
+	EXPECT_EQ(6, q.rank);
+	EXPECT_EQ(0, q.sm);
+	EXPECT_EQ(2, q.cta_group);
+	EXPECT_EQ(0, q.state);
+	EXPECT_EQ(0, q.held);
+	EXPECT_EQ(512, q.columns);
+	EXPECT_EQ(384, q.free);
+	q = (struct accmem_cta_query){ .size = sizeof(q) };
+	ASSERT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_QUERY, &q));
+	EXPECT_EQ(128, q.held);
+	EXPECT_EQ(128, q.last);
+	close(req.fd);
+}
+
+TEST_F(abi_tmem, contexts_have_sms_of_their_own)
+{
+	struct accmem_tmem_launch req = { .cta_group = 1 };
+	int fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+	uint32_t at;
+
+	ASSERT_EQ(0, launch(fd, &req));
+	EXPECT_EQ(0, alloc(self->cta, 512, &at));
+	EXPECT_EQ(0, alloc(req.fd, 512, &at));
+	close(req.fd);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What the selftests share; see accmem_util.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "accmem_util.h"
+
+int accmem_dev_open(const char *path, int flags)
+{
+	int fd = open(path, flags | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int accmem_ioctl(int fd, unsigned long cmd, void *arg)
+{
+	return ioctl(fd, cmd, arg) < 0 ? -errno : 0;
+}
+
+int accmem_ioctl_info(int fd, struct accmem_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->size = sizeof(*info);
+	return accmem_ioctl(fd, ACCMEM_IOC_INFO, info);
+}
+
+int accmem_ioctl_alloc(int fd, struct accmem_alloc *alloc)
+{
+	alloc->size = sizeof(*alloc);
+	return accmem_ioctl(fd, ACCMEM_IOC_ALLOC, alloc);
+}
+
+int accmem_ioctl_free(int fd, uint64_t address)
+{
+	struct accmem_free req = { .size = sizeof(req), .address = address };
+
+	return accmem_ioctl(fd, ACCMEM_IOC_FREE, &req);
+}
+
+int accmem_ioctl_query(int fd, uint64_t address, struct accmem_query *query)
+{
+	memset(query, 0, sizeof(*query));
+	query->size = sizeof(*query);
+	query->address = address;
+	return accmem_ioctl(fd, ACCMEM_IOC_QUERY, query);
+}
+
+int accmem_alloc_bytes(int fd, uint64_t length, uint32_t flags,
+		       struct accmem_alloc *alloc)
+{
+	memset(alloc, 0, sizeof(*alloc));
+	alloc->length = length;
+	alloc->flags = flags;
+	return accmem_ioctl_alloc(fd, alloc);
+}
+
+uint64_t accmem_free_now(int fd)
+{
+	struct accmem_info info;
+
+	return accmem_ioctl_info(fd, &info) ? 0 : info.free_bytes;
+}
+
+int accmem_take_all(int fd, uint32_t cache_mode, struct accmem_alloc *bufs,
+		    int max)
+{
+	struct accmem_info info;
+	int n, err;
+
+	for (n = 0; n < max; n++) {
+		err = accmem_ioctl_info(fd, &info);
+		if (err)
+			return err;
+		if (!info.free_bytes || !info.largest_run)
+			return n;
+		bufs[n] = (struct accmem_alloc){
+			.length = info.largest_run,
+			.cache_mode = cache_mode,
+			.flags = ACCMEM_ALLOC_CONTIGUOUS,
+		};
+		err = accmem_ioctl_alloc(fd, &bufs[n]);
+		if (err)
+			return err;
+	}
+	return n;
+}
+
+void *accmem_mmap_at(void *hint, int fd, uint64_t offset, uint64_t length,
+		     int prot, int flags)
+{
+	void *p = mmap(hint, length, prot, flags, fd, offset);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+void *accmem_mmap(int fd, const struct accmem_alloc *alloc, uint64_t length,
+		  int prot)
+{
+	return accmem_mmap_at(NULL, fd, alloc->mmap_offset, length, prot,
+			      MAP_SHARED);
+}
+
+void *accmem_mmap_huge(int fd, const struct accmem_alloc *alloc,
+		       uint64_t length)
+{
+	const uint64_t huge = MIB(2);
+	uintptr_t base, want;
+	void *hole;
+
+	hole = mmap(NULL, length + 2 * huge, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (hole == MAP_FAILED)
+		return NULL;
+	base = (uintptr_t)hole;
+	want = base + (huge - base % huge) % huge + alloc->mmap_offset % huge;
+	munmap(hole, length + 2 * huge);
+	return accmem_mmap_at((void *)want, fd, alloc->mmap_offset, length,
+			      PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_FIXED_NOREPLACE);
+}
+
+static uint64_t pattern_word(uint64_t seed, uint64_t index)
+{
+	/* odd, so that no word of a pattern is ever zero */
+	return ((seed + index) * 0x9e3779b97f4a7c15ull) | 1;
+}
+
+void accmem_fill(void *p, uint64_t length, uint64_t seed)
+{
+	uint64_t *word = p, i;
+
+	for (i = 0; i < length / sizeof(*word); i++)
+		word[i] = pattern_word(seed, i);
+}
+
+int64_t accmem_check(const void *p, uint64_t length, uint64_t seed)
+{
+	const uint64_t *word = p;
+	uint64_t i;
+
+	for (i = 0; i < length / sizeof(*word); i++)
+		if (word[i] != pattern_word(seed, i))
+			return i * sizeof(*word);
+	return -1;
+}
+
+int64_t accmem_first_nonzero(const void *p, uint64_t length)
+{
+	const uint64_t *word = p;
+	uint64_t i, n = length / sizeof(*word);
+
+	for (i = 0; i + 8 <= n; i += 8)
+		if (word[i] | word[i + 1] | word[i + 2] | word[i + 3] |
+		    word[i + 4] | word[i + 5] | word[i + 6] | word[i + 7])
+			break;
+	for (; i < n; i++)
+		if (word[i])
+			return i * sizeof(*word);
+	return -1;
+}
+
+int64_t accmem_sample_nonzero(const void *p, uint64_t length)
+{
+	const char *byte = p;
+	uint64_t page, offset;
+
+	for (page = 0; page + 4096 <= length; page += 4096) {
+		offset = page + (pattern_word(page, 1) >> 20) % 512 * 8;
+		if (*(const uint64_t *)(byte + offset))
+			return offset;
+	}
+	return -1;
+}
+
+uint64_t accmem_checksum(const void *p, uint64_t length)
+{
+	const uint64_t *word = p;
+	uint64_t sum = 0, i;
+
+	for (i = 0; i < length / sizeof(*word); i++)
+		sum = (sum << 1 | sum >> 63) ^ word[i];
+	return sum;
+}
+
+static sigjmp_buf try_env;
+
+static void try_handler(int sig)
+{
+	siglongjmp(try_env, sig);
+}
+
+static int try_access(volatile void *p, uint64_t *value, bool write)
+{
+	struct sigaction act = { .sa_handler = try_handler };
+	struct sigaction old_bus, old_segv;
+	int sig;
+
+	sigaction(SIGBUS, &act, &old_bus);
+	sigaction(SIGSEGV, &act, &old_segv);
+	sig = sigsetjmp(try_env, 1);
+	if (!sig) {
+		if (write)
+			*(volatile uint64_t *)p = *value;
+		else
+			*value = *(volatile uint64_t *)p;
+	}
+	sigaction(SIGBUS, &old_bus, NULL);
+	sigaction(SIGSEGV, &old_segv, NULL);
+	return sig;
+}
+
+int accmem_try_read(const volatile void *p, uint64_t *value)
+{
+	return try_access((volatile void *)p, value, false);
+}
+
+int accmem_try_write(volatile void *p, uint64_t value)
+{
+	return try_access(p, &value, true);
+}
+
+int accmem_read_file(const char *path, char *buf, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t done = 0;
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (done < size - 1) {
+		n = read(fd, buf + done, size - 1 - done);
+		if (n <= 0)
+			break;
+		done += n;
+	}
+	buf[done] = '\0';
+	if (n < 0)
+		n = -errno;
+	close(fd);
+	return n < 0 ? (int)n : (int)done;
+}
+
+int accmem_write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static int64_t read_number(const char *path)
+{
+	char text[64];
+	int err = accmem_read_file(path, text, sizeof(text));
+
+	return err < 0 ? err : strtoll(text, NULL, 10);
+}
+
+int64_t accmem_sysfs(const char *path, const char *name)
+{
+	char file[256];
+
+	snprintf(file, sizeof(file), "/sys/class/misc/%s/%s",
+		 strrchr(path, '/') + 1, name);
+	return read_number(file);
+}
+
+int64_t accmem_param(const char *name)
+{
+	char file[256];
+
+	snprintf(file, sizeof(file), "/sys/module/accmem/parameters/%s", name);
+	return read_number(file);
+}
+
+int accmem_param_set(const char *name, int64_t value)
+{
+	char file[256], text[32];
+
+	snprintf(file, sizeof(file), "/sys/module/accmem/parameters/%s", name);
+	snprintf(text, sizeof(text), "%lld", (long long)value);
+	return accmem_write_file(file, text);
+}
+
+uint64_t accmem_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int64_t accmem_sysfs_wait(const char *path, const char *name, int64_t value,
+			  int ms)
+{
+	uint64_t end = accmem_ms() + ms;
+	int64_t now;
+
+	for (;;) {
+		now = accmem_sysfs(path, name);
+		if (now == value)
+			return -1;
+		if (accmem_ms() > end)
+			return now;
+		usleep(2000);
+	}
+}
+
+/* one moment, from debugfs: 1 balanced, 0 not, -1 cannot be read */
+static int usage_balances(const char *path)
+{
+	char file[128], text[512], *line, *save, name[32];
+	long long capacity = -1, sum = 0, value;
+
+	snprintf(file, sizeof(file), "/sys/kernel/debug/accmem/%s/usage",
+		 strrchr(path, '/') + 1);
+	if (accmem_read_file(file, text, sizeof(text)) <= 0)
+		return -1;
+	for (line = strtok_r(text, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		if (sscanf(line, "%31s %lld", name, &value) != 2)
+			return 0;
+		if (!strcmp(name, "capacity"))
+			capacity = value;
+		else
+			sum += value;
+	}
+	if (sum == capacity)
+		return 1;
+	fprintf(stderr, "# %s: usage sums up to %lld of %lld\n", path, sum,
+		capacity);
+	return 0;
+}
+
+/*
+ * The counters in sysfs are files of their own, so bytes may move between two
+ * reads; a violation is a sum that never comes out right.
+ */
+static bool counters_balance(const char *path)
+{
+	static const char *const parts[] = { "free_bytes", "live_bytes",
+					     "detached_bytes", "pending_bytes",
+					     "quarantined_bytes" };
+	int64_t capacity = accmem_sysfs(path, "capacity");
+	unsigned int tries, i;
+	int64_t sum, part;
+
+	for (tries = 0; tries < 50; tries++) {
+		for (sum = 0, i = 0; i < 5; i++) {
+			part = accmem_sysfs(path, parts[i]);
+			if (part < 0)
+				return false;
+			sum += part;
+		}
+		if (capacity > 0 && sum == capacity)
+			return true;
+		usleep(1000);
+	}
+	fprintf(stderr, "# %s: counters sum up to %lld of %lld\n", path,
+		(long long)sum, (long long)capacity);
+	return false;
+}
+
+bool accmem_accounts_balance(const char *path)
+{
+	int usage = usage_balances(path);
+
+	return usage >= 0 ? usage : counters_balance(path);
+}
+
+bool accmem_is_idle(const char *path, int ms)
+{
+	static const char *const zero[] = { "contexts", "buffers",
+					    "live_bytes", "detached_bytes",
+					    "pending_bytes",
+					    "quarantined_bytes" };
+	uint64_t end = accmem_ms() + ms;
+	int64_t capacity = accmem_sysfs(path, "capacity");
+	int64_t left;
+	unsigned int i;
+
+	left = accmem_sysfs_wait(path, "free_bytes", capacity, ms);
+	if (capacity <= 0 || left != -1) {
+		fprintf(stderr, "# %s: %lld of %lld bytes are free\n", path,
+			(long long)left, (long long)capacity);
+		return false;
+	}
+	for (i = 0; i < sizeof(zero) / sizeof(*zero); i++) {
+		ms = end > accmem_ms() ? (int)(end - accmem_ms()) : 0;
+		left = accmem_sysfs_wait(path, zero[i], 0, ms);
+		if (left != -1) {
+			fprintf(stderr, "# %s: %s is %lld\n", path, zero[i],
+				(long long)left);
+			return false;
+		}
+	}
+	return accmem_accounts_balance(path) && counters_balance(path);
+}
+
+uint64_t accmem_touchable(int fd)
+{
+	struct accmem_info info;
+	struct sysinfo host;
+	uint64_t most;
+	int64_t param;
+
+	if (accmem_ioctl_info(fd, &info))
+		return 0;
+	if (!(info.features & ACCMEM_FEATURE_FIRST_TOUCH))
+		return info.capacity;
+	sysinfo(&host);
+	most = (uint64_t)host.totalram * host.mem_unit / 2;
+	param = accmem_param("emulated_resident_max");
+	if (param > 0 && (uint64_t)param < most)
+		most = param;
+	/* room for what the previous test's pages still occupy */
+	most = most / 2 / MIB(2) * MIB(2);
+	most = most < MIB(accmem_scale(1024)) ? most : MIB(accmem_scale(1024));
+	return most < info.capacity ? most : info.capacity;
+}
+
+int accmem_wait_child(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid)
+		return 255;
+	return WIFEXITED(status) ? WEXITSTATUS(status) :
+				   128 + WTERMSIG(status);
+}
+
+int accmem_in_child(int (*fn)(void *arg), void *arg)
+{
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid < 0)
+		return 255;
+	if (!pid)
+		_exit(fn(arg));
+	return accmem_wait_child(pid);
+}
+
+unsigned int accmem_scale(unsigned int n)
+{
+	const char *env = getenv("ACCMEM_SCALE");
+	uint64_t percent = env ? strtoul(env, NULL, 10) : 100;
+	uint64_t scaled = n * percent / 100;
+
+	return scaled ? scaled : 1;
+}
+
+uint64_t accmem_seed(void)
+{
+	const char *env = getenv("ACCMEM_SEED");
+	uint64_t seed;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	seed = env ? strtoull(env, NULL, 0) :
+		     (uint64_t)ts.tv_sec * 1000000007u + ts.tv_nsec;
+	printf("# seed=0x%llx\n", (unsigned long long)seed);
+	return seed;
+}
+
+uint32_t accmem_random(uint64_t *state)
+{
+	uint64_t z = (*state += 0x9e3779b97f4a7c15ull);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return (z ^ (z >> 31)) >> 16;
+}

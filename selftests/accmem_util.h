@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the selftests share: calls on a device that return 0 or a negative
+ * errno value, patterns, touches that may fault, counters in sysfs, and the
+ * fixture variants.
+ *
+ * Environment:
+ *   ACCMEM_SCALE	per cent of the usual counts (default 100)
+ *   ACCMEM_SEED	seed of the random tests (default: from the clock)
+ */
+#ifndef ACCMEM_UTIL_H
+#define ACCMEM_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <linux/accmem.h>
+
+#define ACCMEM_DEV_EMULATED "/dev/accmem0"
+#define ACCMEM_DEV_PHYS "/dev/accmem1"
+#define ACCMEM_DEV_NOPAGES "/dev/accmem2"
+
+#define KIB(x) ((uint64_t)(x) << 10)
+#define MIB(x) ((uint64_t)(x) << 20)
+#define GIB(x) ((uint64_t)(x) << 30)
+#define ALIGN_UP(x, a) (((x) + (a) - 1) / (a) * (a))
+
+/* Every lane has these three devices: a missing one fails the test. */
+#define ACCMEM_VARIANTS(fixture)                     \
+	FIXTURE_VARIANT(fixture)                      \
+	{                                             \
+		const char *path;                     \
+	};                                            \
+	FIXTURE_VARIANT_ADD(fixture, emulated)        \
+	{                                             \
+		.path = ACCMEM_DEV_EMULATED,          \
+	};                                            \
+	FIXTURE_VARIANT_ADD(fixture, phys)            \
+	{                                             \
+		.path = ACCMEM_DEV_PHYS,              \
+	};                                            \
+	FIXTURE_VARIANT_ADD(fixture, nopages)         \
+	{                                             \
+		.path = ACCMEM_DEV_NOPAGES,           \
+	}
+
+/* calls: 0 or -errno */
+int accmem_dev_open(const char *path, int flags);
+int accmem_ioctl(int fd, unsigned long cmd, void *arg);
+int accmem_ioctl_info(int fd, struct accmem_info *info);
+int accmem_ioctl_alloc(int fd, struct accmem_alloc *alloc);
+int accmem_ioctl_free(int fd, uint64_t address);
+int accmem_ioctl_query(int fd, uint64_t address, struct accmem_query *query);
+/* the common case: @length bytes with @flags, everything else default */
+int accmem_alloc_bytes(int fd, uint64_t length, uint32_t flags,
+		       struct accmem_alloc *alloc);
+uint64_t accmem_free_now(int fd);
+/*
+ * Allocates everything that is left, run by run, in at most @max buffers.
+ * Returns the number of buffers, or -errno of an unexpected failure.
+ */
+int accmem_take_all(int fd, uint32_t cache_mode, struct accmem_alloc *bufs,
+		    int max);
+
+/* mappings: NULL with errno set on failure */
+void *accmem_mmap(int fd, const struct accmem_alloc *alloc, uint64_t length,
+		  int prot);
+void *accmem_mmap_at(void *hint, int fd, uint64_t offset, uint64_t length,
+		     int prot, int flags);
+/* maps so that address and offset agree modulo 2 MiB */
+void *accmem_mmap_huge(int fd, const struct accmem_alloc *alloc,
+		       uint64_t length);
+
+/* contents; offsets of the first difference, or -1 */
+void accmem_fill(void *p, uint64_t length, uint64_t seed);
+int64_t accmem_check(const void *p, uint64_t length, uint64_t seed);
+int64_t accmem_first_nonzero(const void *p, uint64_t length);
+/* one word of every 4 KiB */
+int64_t accmem_sample_nonzero(const void *p, uint64_t length);
+uint64_t accmem_checksum(const void *p, uint64_t length);
+
+/* 0, or the signal that the access raised */
+int accmem_try_read(const volatile void *p, uint64_t *value);
+int accmem_try_write(volatile void *p, uint64_t value);
+
+/* counters of the device at @path, and parameters of the module */
+int64_t accmem_sysfs(const char *path, const char *name);
+int64_t accmem_param(const char *name);
+int accmem_param_set(const char *name, int64_t value);
+/* -1 when reached within @ms, else the last value */
+int64_t accmem_sysfs_wait(const char *path, const char *name, int64_t value,
+			  int ms);
+/* free + live + detached + pending + quarantined == capacity */
+bool accmem_accounts_balance(const char *path);
+/* everything free, no contexts, no buffers; waits for at most @ms */
+bool accmem_is_idle(const char *path, int ms);
+/* bytes of the device that a test may make present */
+uint64_t accmem_touchable(int fd);
+int accmem_write_file(const char *path, const char *text);
+int accmem_read_file(const char *path, char *buf, size_t size);
+
+/* runs @fn in a child; its exit status, or 128 + signal */
+int accmem_in_child(int (*fn)(void *arg), void *arg);
+int accmem_wait_child(pid_t pid);
+
+/* counts */
+unsigned int accmem_scale(unsigned int n);
+uint64_t accmem_seed(void);
+uint32_t accmem_random(uint64_t *state);
+uint64_t accmem_ms(void);
+
+#ifdef __KSELFTEST_HARNESS_H
+/*
+ * An emulated guest with sanitizers needs more than the 30 s of the harness,
+ * and a test of a hundred times the counts a hundred times as much.
+ */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT 240
+
+#define ACCMEM_HARNESS_MAIN                                             \
+	int main(int argc, char **argv)                                 \
+	{                                                               \
+		struct __fixture_metadata *f;                           \
+		struct __test_metadata *t;                              \
+									\
+		for (f = __fixture_list; f; f = f->next) {              \
+			for (t = f->tests; t; t = t->next) {            \
+				if (accmem_scale(100) > 100)            \
+					t->timeout = accmem_scale(      \
+						t->timeout);            \
+			}                                               \
+		}                                                       \
+		return test_harness_run(argc, argv);                    \
+	}
+#endif
+
+#endif /* ACCMEM_UTIL_H */

@@ -1,0 +1,667 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Each allocation that the kernel makes for a call fails once: the first, the
+ * second, and so on until there was nothing left to fail. After each failure
+ * nothing is left behind. FREE and close allocate nothing at all.
+ *
+ * Needs a kernel with fault injection (debug-6.12). With ACCMEM_FAIL_VERBOSE=2
+ * in the environment the kernel logs the stack of each failure.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "kselftest_harness.h"
+#include "accmem_util.h"
+
+#define RW (PROT_READ | PROT_WRITE)
+#define N_MAX 2000
+#define DEBUG "/sys/kernel/debug/"
+
+static int nth_fd = -1;
+
+static bool can_inject(void)
+{
+	return !access("/proc/self/fail-nth", W_OK) &&
+	       !access(DEBUG "failslab", F_OK) &&
+	       !access(DEBUG "fail_page_alloc", F_OK);
+}
+
+static int set(const char *attr, const char *name, const char *value)
+{
+	char file[128];
+	int err;
+
+	snprintf(file, sizeof(file), DEBUG "%s/%s", attr, name);
+	err = accmem_write_file(file, value);
+	if (err)
+		printf("# %s: %s\n", file, strerror(-err));
+	return err;
+}
+
+/*
+ * Allocations that may sleep fail too, and of every order; without a stack in
+ * the log for each.
+ */
+static int configure(void)
+{
+	static const char *const others[] = { "fail_usercopy", "fail_futex",
+					      "fail_make_request",
+					      "fail_io_timeout" };
+	const char *verbose = getenv("ACCMEM_FAIL_VERBOSE") ?: "0";
+	char file[128];
+	unsigned int i;
+	int err;
+
+	err = set("failslab", "ignore-gfp-wait", "N") ?:
+	      set("failslab", "verbose", verbose) ?:
+	      set("fail_page_alloc", "ignore-gfp-wait", "N") ?:
+	      set("fail_page_alloc", "ignore-gfp-highmem", "N") ?:
+	      set("fail_page_alloc", "min-order", "0") ?:
+	      set("fail_page_alloc", "verbose", verbose);
+	/* what is no allocation is not counted: no stack leads through page 0 */
+	for (i = 0; i < ARRAY_SIZE(others) && !err; i++) {
+		snprintf(file, sizeof(file), DEBUG "%s", others[i]);
+		if (!access(file, F_OK))
+			err = set(others[i], "require-start", "1") ?:
+			      set(others[i], "require-end", "2");
+	}
+	return err;
+}
+
+/*
+ * Only what is allocated below a function of the module counts; or, with
+ * @only false, everything again.
+ */
+static int only_module(bool only)
+{
+	static const char *const attrs[] = { "failslab", "fail_page_alloc" };
+	char start[32] = "0", end[32] = "0xffffffffffffffff";
+	unsigned long long text = 0, size = 0;
+	char line[512];
+	unsigned int i;
+	FILE *f;
+	int err = 0;
+
+	f = only ? fopen("/proc/modules", "r") : NULL;
+	while (f && !text && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "accmem %llu %*s %*s %*s %llx", &size,
+			   &text) != 2)
+			text = 0;
+	}
+	if (f)
+		fclose(f);
+	if (only && !text)
+		return -ENOENT;
+	if (only) {
+		snprintf(start, sizeof(start), "%#llx", text);
+		snprintf(end, sizeof(end), "%#llx", text + size);
+	}
+	for (i = 0; i < ARRAY_SIZE(attrs) && !err; i++)
+		err = set(attrs[i], "require-start", start) ?:
+		      set(attrs[i], "require-end", end) ?:
+		      set(attrs[i], "stacktrace-depth", "32");
+	return err;
+}
+
+static void arm(unsigned int nth)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%u", nth);
+
+	if (pwrite(nth_fd, text, n, 0) != n)
+		abort();
+}
+
+/* whether the failure was spent; in any case there is none left */
+static bool disarm(void)
+{
+	char text[16] = "";
+
+	if (pread(nth_fd, text, sizeof(text) - 1, 0) <= 0)
+		abort();
+	if (pwrite(nth_fd, "0", 1, 0) != 1)
+		abort();
+	return atoi(text) == 0;
+}
+
+FIXTURE(failnth)
+{
+	int fd;
+	struct accmem_info info;
+	char nth[64];
+};
+
+ACCMEM_VARIANTS(failnth);
+
+FIXTURE_SETUP(failnth)
+{
+	/* in each test, so that a kernel without it says so in its name */
+	self->fd = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
+	if (!can_inject())
+		return;
+	ASSERT_EQ(0, configure());
+	ASSERT_EQ(0, only_module(false));
+	snprintf(self->nth, sizeof(self->nth), "/proc/self/task/%d/fail-nth",
+		 (int)syscall(SYS_gettid));
+	nth_fd = open(self->nth, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, nth_fd);
+}
+
+FIXTURE_TEARDOWN(failnth)
+{
+	if (can_inject())
+		only_module(false);
+	close(self->fd);
+	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
+}
+
+#define NEED_INJECTION()                                               \
+	do {                                                            \
+		if (!can_inject())                                      \
+			SKIP(return, "no fault injection in this kernel"); \
+	} while (0)
+
+/*
+ * @call is made with failure 1, 2, …; it undoes itself and returns 0 or
+ * -errno. At the end, nothing was injected and the call has worked.
+ */
+static void sweep(struct __test_metadata *_metadata, const char *what,
+		  const char *path, int fd,
+		  int (*call)(const char *path, int fd))
+{
+	int64_t start = accmem_sysfs(path, "free_bytes");
+	int64_t buffers = accmem_sysfs(path, "buffers");
+	unsigned int nth, failed = 0;
+	bool injected = true;
+	int err = 0;
+
+	/* caches are warm */
+	ASSERT_EQ(0, call(path, fd));
+	disarm();
+	for (nth = 1; nth < N_MAX && injected; nth++) {
+		arm(nth);
+		err = call(path, fd);
+		injected = disarm();
+		failed += err != 0;
+		if (err) {
+			EXPECT_TRUE(injected) {
+				TH_LOG("%s failed by itself: %d", what, err);
+			}
+		}
+		ASSERT_EQ(start, accmem_sysfs(path, "free_bytes")) {
+			TH_LOG("%s, failure %u", what, nth);
+		}
+		ASSERT_EQ(buffers, accmem_sysfs(path, "buffers"));
+	}
+	EXPECT_FALSE(injected);
+	EXPECT_EQ(0, err);
+	printf("# %s %s: %u points, %u failures seen\n", path, what, nth - 2,
+	       failed);
+}
+
+#define SWEEP(call) sweep(_metadata, #call, variant->path, self->fd, call)
+
+static int open_close(const char *path, int fd)
+{
+	(void)fd;
+	fd = accmem_dev_open(path, O_RDWR);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+TEST_F(failnth, open)
+{
+	NEED_INJECTION();
+	SWEEP(open_close);
+	EXPECT_EQ(1, accmem_sysfs(variant->path, "contexts"));
+}
+
+static int alloc_with(int fd, struct accmem_alloc a)
+{
+	int err = accmem_ioctl_alloc(fd, &a);
+
+	if (!err)
+		err = accmem_ioctl_free(fd, a.address);
+	return err;
+}
+
+static int alloc_block(const char *path, int fd)
+{
+	(void)path;
+	return alloc_with(fd, (struct accmem_alloc){ .length = 100 });
+}
+
+static int alloc_block_populated(const char *path, int fd)
+{
+	(void)path;
+	return alloc_with(fd, (struct accmem_alloc){
+				      .length = 100,
+				      .flags = ACCMEM_ALLOC_POPULATE });
+}
+
+static int alloc_small(const char *path, int fd)
+{
+	(void)path;
+	return alloc_with(fd, (struct accmem_alloc){ .length = 4096 });
+}
+
+static int alloc_huge(const char *path, int fd)
+{
+	(void)path;
+	return alloc_with(fd, (struct accmem_alloc){
+				      .length = MIB(4),
+				      .page_policy = ACCMEM_PAGE_HUGE_ONLY });
+}
+
+static int alloc_populated(const char *path, int fd)
+{
+	(void)path;
+	return alloc_with(fd, (struct accmem_alloc){
+				      .length = KIB(64),
+				      .flags = ACCMEM_ALLOC_POPULATE });
+}
+
+static int alloc_uncached(const char *path, int fd)
+{
+	(void)path;
+	return alloc_with(fd, (struct accmem_alloc){
+				      .length = KIB(64),
+				      .cache_mode = ACCMEM_CACHE_UC });
+}
+
+TEST_F(failnth, alloc)
+{
+	NEED_INJECTION();
+	SWEEP(alloc_block);
+	SWEEP(alloc_block_populated);
+	SWEEP(alloc_small);
+	SWEEP(alloc_huge);
+	SWEEP(alloc_populated);
+	if (self->info.cache_modes & (1 << ACCMEM_CACHE_UC))
+		SWEEP(alloc_uncached);
+}
+
+/* more than all that is left in one piece */
+static uint64_t scattered_bytes;
+
+static int alloc_scattered(const char *path, int fd)
+{
+	(void)path;
+	return alloc_with(fd,
+			  (struct accmem_alloc){ .length = scattered_bytes });
+}
+
+TEST_F(failnth, alloc_scattered)
+{
+	struct accmem_alloc *bufs = calloc(256, sizeof(*bufs));
+	struct accmem_info info;
+	uint64_t piece = self->info.capacity / 128 / MIB(2) * MIB(2);
+	int n = 0, i;
+
+	NEED_INJECTION();
+	if (!(self->info.features & ACCMEM_FEATURE_SCATTER))
+		return; /* alloc has it all */
+	ASSERT_LE(MIB(2), piece);
+	while (n < 256 && !accmem_alloc_bytes(self->fd, piece, 0, &bufs[n]))
+		n++;
+	for (i = 0; i < n; i += 2) {
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, bufs[i].address));
+	}
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
+	scattered_bytes = info.largest_run + 24 * piece;
+	ASSERT_GE(info.free_bytes, scattered_bytes);
+	SWEEP(alloc_scattered);
+	for (i = 1; i < n; i += 2) {
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, bufs[i].address));
+	}
+	free(bufs);
+}
+
+static struct accmem_alloc mapped;
+
+static int map_unmap(const char *path, int fd)
+{
+	void *p = accmem_mmap(fd, &mapped, mapped.footprint, RW);
+
+	(void)path;
+	if (!p)
+		return -errno;
+	munmap(p, mapped.footprint);
+	return 0;
+}
+
+TEST_F(failnth, mmap)
+{
+	NEED_INJECTION();
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(4), 0, &mapped));
+	SWEEP(map_unmap);
+}
+
+/* A first touch works, or is a signal, and works the next time. */
+static void sweep_touch(struct __test_metadata *_metadata, const char *path,
+			int fd, uint64_t length, uint32_t policy)
+{
+	int64_t start = accmem_sysfs(path, "free_bytes");
+	unsigned int nth, signals = 0;
+	bool injected = true;
+	int sig;
+
+	for (nth = 1; nth < N_MAX && injected; nth++) {
+		struct accmem_alloc a = { .length = length,
+					  .page_policy = policy };
+		char *p;
+
+		ASSERT_EQ(0, accmem_ioctl_alloc(fd, &a));
+		p = accmem_mmap_huge(fd, &a, length);
+		ASSERT_NE(NULL, p);
+		arm(nth);
+		sig = accmem_try_write(p, 1);
+		injected = disarm();
+		signals += sig != 0;
+		ASSERT_TRUE(!sig || (sig == SIGBUS && injected));
+		ASSERT_EQ(0, accmem_try_write(p, 1));
+		ASSERT_EQ(-1, accmem_first_nonzero(p + 8, length - 8));
+		munmap(p, length);
+		ASSERT_EQ(0, accmem_ioctl_free(fd, a.address));
+		ASSERT_EQ(start, accmem_sysfs(path, "free_bytes"));
+	}
+	EXPECT_FALSE(injected);
+	printf("# %s touch of %llu KiB: %u points, %u signals\n", path,
+	       (unsigned long long)(length >> 10), nth - 2, signals);
+}
+
+TEST_F(failnth, first_touch)
+{
+	NEED_INJECTION();
+	sweep_touch(_metadata, variant->path, self->fd, KIB(64),
+		    ACCMEM_PAGE_NORMAL_ONLY);
+	sweep_touch(_metadata, variant->path, self->fd, MIB(4),
+		    ACCMEM_PAGE_HUGE_ONLY);
+}
+
+static int query_it(const char *path, int fd)
+{
+	struct accmem_query q;
+
+	(void)path;
+	return accmem_ioctl_query(fd, mapped.address + 1, &q);
+}
+
+static int info_it(const char *path, int fd)
+{
+	struct accmem_info info;
+
+	(void)path;
+	return accmem_ioctl_info(fd, &info);
+}
+
+TEST_F(failnth, query_and_info)
+{
+	NEED_INJECTION();
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 4096, 0, &mapped));
+	SWEEP(query_it);
+	SWEEP(info_it);
+}
+
+/* --- Tensor Memory -------------------------------------------------------- */
+
+static int setup_sms(const char *path, int fd)
+{
+	struct accmem_tmem_setup req = { .size = sizeof(req),
+					 .nr_sms = ACCMEM_TMEM_SMS_MAX };
+	int err;
+
+	/* once a context */
+	fd = accmem_dev_open(path, O_RDWR);
+	if (fd < 0)
+		return fd;
+	err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_SETUP, &req);
+	close(fd);
+	return err;
+}
+
+static int launch_cta(int fd)
+{
+	struct accmem_tmem_launch req = { .size = sizeof(req),
+					  .cta_group = 1 };
+	int err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_LAUNCH, &req);
+
+	return err ?: req.fd;
+}
+
+static int launch_exit(const char *path, int fd)
+{
+	int cta = launch_cta(fd);
+
+	(void)path;
+	if (cta < 0)
+		return cta;
+	close(cta);
+	return 0;
+}
+
+/* the first launch of a context sets up its SMs, too */
+static int first_launch(const char *path, int fd)
+{
+	int err;
+
+	fd = accmem_dev_open(path, O_RDWR);
+	if (fd < 0)
+		return fd;
+	err = launch_exit(path, fd);
+	close(fd);
+	return err;
+}
+
+static int alloc_columns(int cta, uint32_t columns, uint64_t deadline_ns,
+			 uint32_t *at)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req),
+					.columns = columns,
+					.deadline_ns = deadline_ns,
+					.destination = (uintptr_t)at };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
+}
+
+static int dealloc_columns(int cta, uint32_t columns, uint32_t at)
+{
+	struct accmem_cta_dealloc req = { .size = sizeof(req),
+					  .columns = columns,
+					  .address = at };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_DEALLOC, &req);
+}
+
+TEST_F(failnth, tmem_setup_and_launch)
+{
+	NEED_INJECTION();
+	SWEEP(setup_sms);
+	SWEEP(first_launch);
+	SWEEP(launch_exit);
+}
+
+/* Nor does a call that waits, or one that is refused. */
+TEST_F(failnth, tmem_calls_allocate_nothing)
+{
+	struct accmem_cta_relinquish relinquish = { .size = 8 };
+	struct accmem_cta_query query;
+	unsigned int round;
+	uint32_t at = 1;
+	int a, b;
+
+	NEED_INJECTION();
+	for (round = 0; round < 4; round++) {
+		a = launch_cta(self->fd);
+		b = launch_cta(self->fd);
+		ASSERT_LE(0, a);
+		ASSERT_LE(0, b);
+		if (round >= 2)
+			arm(1);
+		EXPECT_EQ(0, alloc_columns(a, 512, 0, &at));
+		EXPECT_EQ(-EDOM, alloc_columns(b, 1, 0, &at));
+		EXPECT_EQ(-ETIMEDOUT,
+			  alloc_columns(b, 64, accmem_ms() * 1000000ull + 1,
+					&at));
+		EXPECT_EQ(-ETIMEDOUT,
+			  alloc_columns(b, 64,
+					(accmem_ms() + 20) * 1000000ull, &at));
+		EXPECT_EQ(-ENXIO, dealloc_columns(b, 64, 512));
+		EXPECT_EQ(0, dealloc_columns(a, 512, 0));
+		EXPECT_EQ(0, accmem_ioctl(a, ACCMEM_IOC_CTA_RELINQUISH,
+					  &relinquish));
+		query = (struct accmem_cta_query){ .size = sizeof(query) };
+		EXPECT_EQ(0, accmem_ioctl(a, ACCMEM_IOC_CTA_QUERY, &query));
+		if (round >= 2) {
+			EXPECT_FALSE(disarm());
+		}
+		close(a);
+		close(b);
+	}
+}
+
+/* with columns, too, which are reported; the core's end of a file may */
+TEST_F(failnth, tmem_exit_allocates_nothing)
+{
+	unsigned int round;
+	uint32_t at = 1;
+	int cta;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, only_module(true));
+	for (round = 0; round < 4; round++) {
+		cta = launch_cta(self->fd);
+		ASSERT_LE(0, cta);
+		ASSERT_EQ(0, alloc_columns(cta, 512, 0, &at));
+		if (round >= 2)
+			arm(1);
+		EXPECT_EQ(0, close(cta));
+		if (round >= 2) {
+			EXPECT_FALSE(disarm()) {
+				TH_LOG("the exit of a CTA allocates");
+			}
+		}
+	}
+}
+
+/* --- what must not allocate ---------------------------------------------- */
+
+static struct accmem_alloc many[64];
+
+static int allocate_many(int fd, bool map)
+{
+	unsigned int i;
+	char *p;
+
+	for (i = 0; i < ARRAY_SIZE(many); i++) {
+		if (accmem_alloc_bytes(fd, 512u << (i % 11), 0, &many[i]))
+			return -1;
+		if (!map || i % 2)
+			continue;
+		p = accmem_mmap(fd, &many[i], many[i].length, RW);
+		if (!p)
+			return -1;
+		memset(p, 1, many[i].length);
+		munmap(p, many[i].length);
+	}
+	return 0;
+}
+
+/*
+ * Debugging inside the kernel (where KASAN keeps the stack of a free) may
+ * allocate the first time that it sees a path, so each is walked before.
+ */
+TEST_F(failnth, free_allocates_nothing)
+{
+	unsigned int round, i;
+
+	NEED_INJECTION();
+	for (round = 0; round < 4; round++) {
+		ASSERT_EQ(0, allocate_many(self->fd, round & 1));
+		for (i = 0; i < ARRAY_SIZE(many); i++) {
+			uint64_t name = many[i].address;
+
+			if (round < 2) {
+				ASSERT_EQ(0, accmem_ioctl_free(self->fd, name));
+				continue;
+			}
+			arm(1);
+			ASSERT_EQ(0, accmem_ioctl_free(self->fd, name));
+			ASSERT_FALSE(disarm()) {
+				TH_LOG("FREE of buffer %u allocates", i);
+			}
+		}
+	}
+}
+
+/*
+ * Also of the last mapping of a buffer that has no name any more. The core's
+ * own bookkeeping of mappings does allocate, and is not asked about.
+ */
+TEST_F(failnth, munmap_of_freed_allocates_nothing)
+{
+	unsigned int round;
+	struct accmem_alloc a;
+	char *p;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, only_module(true));
+	for (round = 0; round < 6; round++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2), 0, &a));
+		p = accmem_mmap(self->fd, &a, MIB(2), RW);
+		ASSERT_NE(NULL, p);
+		memset(p, 1, MIB(2));
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+		if (round > 2)
+			arm(1);
+		ASSERT_EQ(0, munmap(p, MIB(2)));
+		if (round > 2) {
+			EXPECT_FALSE(disarm());
+		}
+	}
+}
+
+/* The core's end of a file does, where it checks its own objects. */
+TEST_F(failnth, close_allocates_nothing)
+{
+	unsigned int round;
+	int fd;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, only_module(true));
+	for (round = 0; round < 4; round++) {
+		fd = accmem_dev_open(variant->path, O_RDWR);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, allocate_many(fd, round & 1));
+		if (round >= 2)
+			arm(1);
+		EXPECT_EQ(0, close(fd));
+		if (round >= 2) {
+			EXPECT_FALSE(disarm()) {
+				TH_LOG("close allocates");
+			}
+		}
+		ASSERT_EQ(1, accmem_sysfs(variant->path, "contexts"));
+	}
+}
+
+/* The means of these tests work: a call that allocates does see a failure. */
+TEST_F(failnth, injection_works)
+{
+	NEED_INJECTION();
+	arm(1);
+	EXPECT_GT(0, accmem_dev_open(variant->path, O_RDWR));
+	EXPECT_TRUE(disarm());
+	/* and, of the module's own, one is the context */
+	ASSERT_EQ(0, only_module(true));
+	arm(1);
+	EXPECT_EQ(-ENOMEM, accmem_dev_open(variant->path, O_RDWR));
+	EXPECT_TRUE(disarm());
+}
+
+ACCMEM_HARNESS_MAIN

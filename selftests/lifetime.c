@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Processes that allocate, map, pin, fork and are killed at random points
+ * leave nothing behind: afterwards every carveout is wholly free.
+ *
+ * Environment: ACCMEM_STORM, how many processes (default 1000, scaled).
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+
+#include "kselftest_harness.h"
+#include "accmem_util.h"
+
+#define RW (PROT_READ | PROT_WRITE)
+#define AT_ONCE 8
+#define BUFS 16
+
+static const char *const devices[] = { ACCMEM_DEV_EMULATED, ACCMEM_DEV_PHYS,
+				       ACCMEM_DEV_NOPAGES };
+
+struct storm {
+	int fd;
+	int pipes[2];
+	uint64_t random;
+	struct {
+		struct accmem_alloc a;
+		char *p;
+	} buf[BUFS];
+};
+
+static void drop(struct storm *s, unsigned int i)
+{
+	/* in an order that changes: freed while mapped, or unmapped first */
+	if (s->buf[i].p && accmem_random(&s->random) & 1) {
+		munmap(s->buf[i].p, s->buf[i].a.length);
+		s->buf[i].p = NULL;
+	}
+	accmem_ioctl_free(s->fd, s->buf[i].a.address);
+	if (s->buf[i].p)
+		munmap(s->buf[i].p, s->buf[i].a.length);
+	memset(&s->buf[i], 0, sizeof(s->buf[i]));
+}
+
+static void take(struct storm *s, unsigned int i)
+{
+	struct accmem_alloc *a = &s->buf[i].a;
+	unsigned int shift = accmem_random(&s->random) % 11;
+
+	a->length = accmem_random(&s->random) % (4096u << shift) + 1;
+	/* some of the small ones share granules */
+	if (a->length > 2048 || accmem_random(&s->random) & 1)
+		a->length = ALIGN_UP(a->length, 4096);
+	a->flags = accmem_random(&s->random) & ACCMEM_ALLOC_TOP_DOWN;
+	if (accmem_random(&s->random) % 8 == 0)
+		a->flags |= ACCMEM_ALLOC_POPULATE;
+	if (accmem_ioctl_alloc(s->fd, a)) {
+		a->address = 0;
+		return;
+	}
+	s->buf[i].p = accmem_mmap(s->fd, a, a->length, RW);
+}
+
+static void use(struct storm *s, unsigned int i)
+{
+	struct iovec iov = { s->buf[i].p, 4096 };
+	struct accmem_query q;
+	uint64_t at;
+
+	if (!s->buf[i].p)
+		return;
+	switch (accmem_random(&s->random) % 6) {
+	case 0:
+		vmsplice(s->pipes[1], &iov, 1, SPLICE_F_NONBLOCK);
+		break;
+	case 1:
+		munmap(s->buf[i].p + s->buf[i].a.length / 2 / 4096 * 4096,
+		       4096);
+		break;
+	case 2:
+		accmem_ioctl_query(s->fd, s->buf[i].a.address + 1, &q);
+		break;
+	case 3:
+		madvise(s->buf[i].p, s->buf[i].a.length, MADV_DONTNEED);
+		break;
+	default:
+		for (at = 0; at < s->buf[i].a.length; at += 16 * 4096)
+			accmem_try_write(s->buf[i].p + at, at);
+	}
+}
+
+/* runs until it is killed; forks once, and the child does the same */
+static void run_until_killed(const char *path, uint64_t seed)
+{
+	struct storm s = { .random = seed };
+	unsigned int step, i;
+
+	s.fd = accmem_dev_open(path, O_RDWR);
+	if (s.fd < 0 || pipe(s.pipes))
+		_exit(1);
+	for (step = 0;; step++) {
+		i = accmem_random(&s.random) % BUFS;
+		if (!s.buf[i].a.address)
+			take(&s, i);
+		else if (accmem_random(&s.random) % 3)
+			use(&s, i);
+		else
+			drop(&s, i);
+		if (step == 12 && fork() == 0)
+			s.random ^= 0x5555;
+	}
+}
+
+static pid_t start(const char *path, uint64_t seed)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	/* never at the expense of whoever is to end it */
+	setpriority(PRIO_PROCESS, 0, 15);
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	run_until_killed(path, seed);
+	_exit(0);
+}
+
+static void finish(pid_t pid)
+{
+	/* out of the crowd, to die at once */
+	setpriority(PRIO_PGRP, pid, -5);
+	/* before its setpgid(), it is not a group yet */
+	if (kill(-pid, SIGKILL))
+		kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+TEST(storm)
+{
+	const char *env = getenv("ACCMEM_STORM");
+	unsigned int n = env ? strtoul(env, NULL, 10) : accmem_scale(1000), i;
+	uint64_t seed = accmem_seed(), random = seed, began = accmem_ms();
+	pid_t pids[AT_ONCE] = { 0 };
+
+	ASSERT_LT(0, n);
+	/* grandchildren come to us, so that none is left when we look */
+	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
+	for (i = 0; i < ARRAY_SIZE(devices); i++) {
+		ASSERT_TRUE(accmem_is_idle(devices[i], 10000));
+	}
+
+	for (i = 0; i < n; i++) {
+		unsigned int slot = accmem_random(&random) % AT_ONCE;
+
+		if (pids[slot])
+			finish(pids[slot]);
+		pids[slot] = start(devices[i % 3], seed + i);
+		ASSERT_LT(0, pids[slot]);
+		usleep(accmem_random(&random) % 2000);
+		if (i % 250 == 249)
+			printf("# %u processes, %llu ms\n", i + 1,
+			       (unsigned long long)(accmem_ms() - began));
+	}
+	for (i = 0; i < AT_ONCE; i++)
+		if (pids[i])
+			finish(pids[i]);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	ASSERT_EQ(ECHILD, errno);
+	for (i = 0; i < ARRAY_SIZE(devices); i++) {
+		EXPECT_TRUE(accmem_is_idle(devices[i], 30000));
+	}
+}
+
+/* The same in small: killed in the middle of one long call. */
+TEST(killed_in_a_call)
+{
+	unsigned int i, rounds = accmem_scale(40), device;
+	struct accmem_alloc a;
+	pid_t pid;
+	int fd;
+
+	for (i = 0; i < rounds; i++) {
+		device = i % 3;
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			fd = accmem_dev_open(devices[device], O_RDWR);
+			for (;;) {
+				/* clears or makes present 64 MiB */
+				if (accmem_alloc_bytes(fd, MIB(64),
+						       ACCMEM_ALLOC_POPULATE,
+						       &a))
+					_exit(1);
+				accmem_ioctl_free(fd, a.address);
+			}
+		}
+		usleep(1000 + i * 700);
+		kill(pid, SIGKILL);
+		EXPECT_EQ(128 + SIGKILL, accmem_wait_child(pid));
+	}
+	for (i = 0; i < ARRAY_SIZE(devices); i++) {
+		EXPECT_TRUE(accmem_is_idle(devices[i], 30000));
+	}
+}
+
+/* Exit with many buffers and mappings, and a file passed to itself. */
+TEST(exit_with_everything)
+{
+	unsigned int i, j, bufs = accmem_scale(2000);
+	struct accmem_alloc a;
+	pid_t pid;
+	int fd;
+
+	/* a process has room for 65,530 mappings */
+	bufs = bufs < 60000 ? bufs : 60000;
+	for (i = 0; i < ARRAY_SIZE(devices); i++) {
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			fd = accmem_dev_open(devices[i], O_RDWR);
+			for (j = 0; j < bufs; j++) {
+				if (accmem_alloc_bytes(fd, 4096 + j % 5 * 4096,
+						       0, &a))
+					_exit(1);
+				if (j % 3)
+					continue;
+				memset(accmem_mmap(fd, &a, 4096, RW), 1, 4096);
+			}
+			_exit(0);
+		}
+		EXPECT_EQ(0, accmem_wait_child(pid));
+		EXPECT_TRUE(accmem_is_idle(devices[i], 10000));
+	}
+}
+
+ACCMEM_HARNESS_MAIN

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Limits of a user and of a context: EMFILE from open, EDQUOT from ALLOC,
+ * and an unprivileged user who takes all it can stops there, while the
+ * machine and the other users go on.
+ */
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "kselftest_harness.h"
+#include "accmem_util.h"
+
+#define RW (PROT_READ | PROT_WRITE)
+#define USER_A 65534
+#define USER_B 65533
+
+static const char *const names[] = { "max_contexts_per_user",
+				     "max_buffers_per_user",
+				     "max_bytes_per_user",
+				     "max_bytes_per_context" };
+
+FIXTURE(limits)
+{
+	int64_t saved[4];
+	mode_t mode;
+};
+
+ACCMEM_VARIANTS(limits);
+
+FIXTURE_SETUP(limits)
+{
+	struct rlimit files = { 20000, 20000 };
+	struct stat st;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		self->saved[i] = accmem_param(names[i]);
+		ASSERT_LE(0, self->saved[i]) {
+			TH_LOG("no parameter %s", names[i]);
+		}
+	}
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
+	ASSERT_EQ(0, stat(variant->path, &st));
+	self->mode = st.st_mode & 07777;
+	ASSERT_EQ(0, chmod(variant->path, 0666));
+	ASSERT_TRUE(accmem_is_idle(variant->path, 10000));
+}
+
+FIXTURE_TEARDOWN(limits)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		EXPECT_EQ(0, accmem_param_set(names[i], self->saved[i]));
+	}
+	chmod(variant->path, self->mode);
+	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
+}
+
+struct user {
+	const char *path;
+	uid_t uid;
+	int (*fn)(const char *path);
+};
+
+static int as_user(void *arg)
+{
+	struct user *u = arg;
+
+	if (u->uid && (setgroups(0, NULL) || setgid(u->uid) || setuid(u->uid)))
+		return 250;
+	return u->fn(u->path);
+}
+
+static int run_as(const char *path, uid_t uid, int (*fn)(const char *path))
+{
+	struct user u = { path, uid, fn };
+
+	return accmem_in_child(as_user, &u);
+}
+
+#define MUST(condition)                                                \
+	do {                                                            \
+		if (!(condition)) {                                     \
+			printf("# line %d: %s\n", __LINE__, #condition); \
+			return 1;                                       \
+		}                                                       \
+	} while (0)
+
+/* --- contexts ------------------------------------------------------------ */
+
+static int opens_three(const char *path)
+{
+	int fd[4];
+
+	MUST((fd[0] = accmem_dev_open(path, O_RDWR)) >= 0);
+	MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
+	MUST((fd[2] = accmem_dev_open(path, O_RDWR)) >= 0);
+	MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
+	/* a descriptor of the same file is no context */
+	MUST((fd[3] = dup(fd[0])) >= 0);
+	MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
+	/* and one that goes makes room */
+	close(fd[1]);
+	MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
+	MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
+	return 0;
+}
+
+static int opens_one(const char *path)
+{
+	int fd;
+
+	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	close(fd);
+	return 0;
+}
+
+static int opens_none(const char *path)
+{
+	MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
+	return 0;
+}
+
+static int opens_four(const char *path)
+{
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		MUST(accmem_dev_open(path, O_RDWR) >= 0);
+	return 0;
+}
+
+TEST_F(limits, contexts)
+{
+	ASSERT_EQ(0, accmem_param_set(names[0], 3));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_three));
+	/* nothing is remembered */
+	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_three));
+	EXPECT_EQ(0, run_as(variant->path, USER_B, opens_three));
+	/* CAP_SYS_RESOURCE */
+	EXPECT_EQ(0, run_as(variant->path, 0, opens_four));
+	/* 0 is no limit */
+	ASSERT_EQ(0, accmem_param_set(names[0], 0));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_four));
+}
+
+/* One user at its limit takes nothing from another. */
+TEST_F(limits, contexts_are_counted_by_user)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	ASSERT_EQ(0, accmem_param_set(names[0], 3));
+	ASSERT_EQ(0, pipe(ready));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		struct user u = { variant->path, USER_A, opens_three };
+		char result = as_user(&u);
+
+		/* what it opened is open still */
+		(void)!write(ready[1], &result, 1);
+		pause();
+		_exit(0);
+	}
+	ASSERT_EQ(1, read(ready[0], &byte, 1));
+	EXPECT_EQ(0, byte);
+	EXPECT_EQ(0, run_as(variant->path, USER_B, opens_one));
+	/* two processes are one user */
+	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_none));
+	kill(pid, SIGKILL);
+	EXPECT_EQ(128 + SIGKILL, accmem_wait_child(pid));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_one));
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* --- buffers and bytes --------------------------------------------------- */
+
+static int allocates_five(const char *path)
+{
+	struct accmem_alloc a[6];
+	uint64_t before;
+	int fd[2], i;
+
+	MUST((fd[0] = accmem_dev_open(path, O_RDWR)) >= 0);
+	MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
+	for (i = 0; i < 5; i++)
+		MUST(!accmem_alloc_bytes(fd[i & 1], 4096, 0, &a[i]));
+	before = accmem_free_now(fd[0]);
+	MUST(accmem_alloc_bytes(fd[0], 4096, 0, &a[5]) == -EDQUOT);
+	MUST(accmem_alloc_bytes(fd[1], 4096, 0, &a[5]) == -EDQUOT);
+	MUST(accmem_free_now(fd[0]) == before);
+	MUST(!accmem_ioctl_free(fd[0], a[0].address));
+	MUST(!accmem_alloc_bytes(fd[1], 4096, 0, &a[0]));
+	MUST(accmem_alloc_bytes(fd[0], 4096, 0, &a[5]) == -EDQUOT);
+	return 0;
+}
+
+static int allocates_six(const char *path)
+{
+	struct accmem_alloc a;
+	int fd, i;
+
+	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	for (i = 0; i < 6; i++)
+		MUST(!accmem_alloc_bytes(fd, 4096, 0, &a));
+	return 0;
+}
+
+TEST_F(limits, buffers)
+{
+	ASSERT_EQ(0, accmem_param_set(names[1], 5));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, allocates_five));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, allocates_five));
+	EXPECT_EQ(0, run_as(variant->path, 0, allocates_six));
+	ASSERT_EQ(0, accmem_param_set(names[1], 0));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, allocates_six));
+}
+
+/* the limit is MIB(4), of one user or of one context */
+static int fills_4m(int fd, int other)
+{
+	struct accmem_alloc a, b, c;
+	char *p;
+
+	MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
+	MUST(!accmem_alloc_bytes(other, MIB(2), 0, &b));
+	MUST(accmem_alloc_bytes(fd, 4096, 0, &c) == -EDQUOT);
+	MUST(accmem_alloc_bytes(fd, GIB(1), 0, &c) == -EDQUOT);
+	/* the name goes, the memory stays, and so does the charge */
+	p = accmem_mmap(fd, &a, MIB(2), RW);
+	MUST(p);
+	MUST(!accmem_ioctl_free(fd, a.address));
+	MUST(accmem_alloc_bytes(fd, 4096, 0, &c) == -EDQUOT);
+	MUST(!munmap(p, MIB(2)));
+	MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
+	MUST(accmem_alloc_bytes(other, 4096, 0, &c) == -EDQUOT);
+	return 0;
+}
+
+static int fills_user(const char *path)
+{
+	int fd, other;
+
+	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	MUST((other = accmem_dev_open(path, O_RDWR)) >= 0);
+	return fills_4m(fd, other);
+}
+
+static int fills_context(const char *path)
+{
+	struct accmem_info info;
+	struct accmem_alloc a;
+	int fd, second;
+
+	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	MUST(!accmem_ioctl_info(fd, &info));
+	MUST(info.context_limit == MIB(4));
+	MUST(!fills_4m(fd, fd));
+	MUST(!accmem_ioctl_info(fd, &info));
+	MUST(info.context_bytes == MIB(4));
+	/* another context of the same user has its own */
+	MUST((second = accmem_dev_open(path, O_RDWR)) >= 0);
+	MUST(!accmem_alloc_bytes(second, MIB(4), 0, &a));
+	MUST(accmem_alloc_bytes(second, 4096, 0, &a) == -EDQUOT);
+	return 0;
+}
+
+static int fills_8m(const char *path)
+{
+	struct accmem_alloc a;
+	int fd;
+
+	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	MUST(!accmem_alloc_bytes(fd, MIB(8), 0, &a));
+	return 0;
+}
+
+TEST_F(limits, bytes_of_a_user)
+{
+	ASSERT_EQ(0, accmem_param_set(names[2], MIB(4)));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, fills_user));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, fills_user));
+	EXPECT_EQ(0, run_as(variant->path, 0, fills_8m));
+	ASSERT_EQ(0, accmem_param_set(names[2], 0));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, fills_8m));
+}
+
+TEST_F(limits, bytes_of_a_context)
+{
+	ASSERT_EQ(0, accmem_param_set(names[3], MIB(4)));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, fills_context));
+	/* a context's limit is everybody's */
+	EXPECT_EQ(0, run_as(variant->path, 0, fills_context));
+	ASSERT_EQ(0, accmem_param_set(names[3], 0));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, fills_8m));
+}
+
+/* What does not fit the type of a parameter is refused and changes nothing. */
+TEST_F(limits, parameters_refuse_garbage)
+{
+	static const char *const garbage[] = { "-1", "x", "",
+					       "99999999999999999999999" };
+	char file[128];
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(file, sizeof(file),
+			 "/sys/module/accmem/parameters/%s", names[i]);
+		for (j = 0; j < ARRAY_SIZE(garbage); j++) {
+			if (!*garbage[j])
+				continue; /* writes nothing */
+			EXPECT_GT(0, accmem_write_file(file, garbage[j])) {
+				TH_LOG("%s took '%s'", names[i], garbage[j]);
+			}
+			EXPECT_EQ(self->saved[i], accmem_param(names[i]));
+		}
+	}
+}
+
+/* --- 10,000 contexts ----------------------------------------------------- */
+
+static int opens_10000(const char *path)
+{
+	unsigned int opened, full = 0, other = 0;
+	struct accmem_alloc a;
+	int fd, err;
+
+	for (opened = 0; opened < accmem_scale(10000); opened++) {
+		fd = accmem_dev_open(path, O_RDWR);
+		if (fd < 0) {
+			MUST(fd == -EMFILE || fd == -ENOMEM);
+			break;
+		}
+		/* until it is refused, or one context has its share */
+		for (err = 0; !err;) {
+			err = accmem_alloc_bytes(fd, MIB(1), 0, &a);
+			if (err == -ENOMEM || err == -EDQUOT)
+				full++;
+			else if (err)
+				other++;
+			else if (a.free_bytes % MIB(16) == 0)
+				break;
+		}
+	}
+	printf("# %u contexts, %u of them refused memory\n", opened, full);
+	MUST(opened);
+	MUST(!other);
+	return 0;
+}
+
+TEST_F(limits, ten_thousand_contexts)
+{
+	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_10000));
+	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
+	/* all of the limits off: the memory is the limit */
+	EXPECT_EQ(0, accmem_param_set(names[0], 0));
+	EXPECT_EQ(0, accmem_param_set(names[1], 0));
+	EXPECT_EQ(0, accmem_param_set(names[2], 0));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_10000));
+	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
+	EXPECT_EQ(0, run_as(variant->path, USER_B, opens_one));
+}
+
+ACCMEM_HARNESS_MAIN

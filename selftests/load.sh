@@ -1,0 +1,306 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Loading and unloading. Parameters that make no sense: the load fails, the
+# kernel log says why, and nothing half-made stays. A module that somebody
+# uses, by a file, a mapping or a pinned page, stays.
+#
+# Runs as root in the guest of tools/vm: ACCMEM_KO is the module,
+# ACCMEM_MODULE_ARGS what it is loaded with before and afterwards.
+
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd -P)
+hold=${ACCMEM_BUILD:-$here/../build}/selftests/helpers/hold
+good=()
+# Quotes in the arguments mean what they mean in a shell.
+eval "good=(${ACCMEM_MODULE_ARGS-})"
+: "${ACCMEM_KO:?is not set}"
+tests=0 passed=0 failed=0
+# A kernel that checks itself, where the counts are scaled down, loads slowly:
+# one of so many bad loads is tried there, another one each time.
+every=$((100 / ${ACCMEM_SCALE:-100}))
+((every > 0)) || every=1
+tried=$((${ACCMEM_SEED:-0} % every))
+
+# check NAME COMMAND...: one test.
+check()
+{
+	local name=$1
+
+	shift
+	tests=$((tests + 1))
+	if "$@"; then
+		passed=$((passed + 1))
+		echo "ok $tests $name"
+	else
+		failed=$((failed + 1))
+		echo "not ok $tests $name"
+	fi
+}
+
+# bad NAME ARGUMENTS...: a load that must be refused.
+bad()
+{
+	local name=$1
+
+	shift
+	tried=$((tried + 1))
+	((tried % every)) || check "$name" refused "$@"
+}
+
+why()
+{
+	echo "# $*"
+	return 1
+}
+
+loaded()
+{
+	[ -d /sys/module/accmem ]
+}
+
+# The module refuses to go while pages that it freed are on their way home:
+# "no" within this time means no.
+unload()
+{
+	local _
+
+	for _ in {1..100}; do
+		loaded || return 0
+		rmmod accmem 2>/dev/null && return
+		sleep 0.1
+	done
+	return 1
+}
+
+load()
+{
+	insmod "$ACCMEM_KO" "$@" 2>/dev/null
+}
+
+# What a load leaves in the system. Starts no program, each of which takes a
+# while in an emulated machine.
+traces()
+{
+	local text
+
+	compgen -G "/dev/accmem*" || true
+	compgen -G "/sys/class/misc/accmem*" || true
+	compgen -G "/sys/kernel/debug/accmem" || true
+	compgen -G "/sys/kernel/tracing/events/accmem" || true
+	text=$(</proc/misc)$(</proc/iomem)
+	[[ $text != *accmem* ]] || echo "/proc/misc or /proc/iomem"
+}
+
+# Is a load with these parameters refused, with a message, without a trace?
+refused()
+{
+	local before mark log
+
+	before=$(</proc/iomem)
+	mark="load.sh: $tests."
+	echo "$mark" >/dev/kmsg
+	if load "$@"; then
+		unload || true
+		why "the load worked"
+		return
+	fi
+	! loaded || why "the module is there" || return
+	[ -z "$(traces)" ] || why "left behind: $(traces)" || return
+	[ "$before" = "$(</proc/iomem)" ] || why "iomem changed" || return
+	log=$(dmesg)
+	[[ ${log##*"$mark"} = *accmem* ]] || why "the kernel log says nothing"
+}
+
+# The first reserved range of the good parameters, as decimal SIZE and START.
+reserved_range()
+{
+	local item
+
+	[[ " ${good[*]} " =~ phys=([^,: ]*) ]] || return 1
+	item=${BASH_REMATCH[1]}
+	size=$(numfmt --from=iec "$(decimal "${item%@*}")")
+	start=$(numfmt --from=iec "$(decimal "${item#*@}")")
+}
+
+decimal()
+{
+	case $1 in
+	0x*) echo $(($1)) ;;
+	*) echo "$1" ;;
+	esac
+}
+
+# The start of the 2 MiB in which a resource of that name lies.
+claimed()
+{
+	local line
+
+	line=$(grep -m1 -E "$1" /proc/iomem) || return 1
+	line=${line%%-*}
+	echo $((0x${line// /} / 2097152 * 2097152))
+}
+
+bad_emulated()
+{
+	local value
+
+	for value in 0 1 4095 4097 0K 1G1 1Q x -1 -1G 0x 1.5G ' 1G' \
+		17T 16E 18446744073709551615 18446744073709551616 \
+		99999999999999999999999999 17179869184G 1G,,1G 1G,0 \
+		1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,1M,1M; do
+		bad "emulated=$value" "emulated=$value"
+	done
+}
+
+bad_phys_text()
+{
+	local value
+
+	for value in "" 1G @ 1G@ "@$start" "x@$start" "2M@x" "2M@$start:" \
+		"2M@$start:pages" "2M@$start:nopages:nopages" "2M@$start@0" \
+		"2M:nopages" "-2M@$start" "2M@-$start"; do
+		bad "phys=$value" "phys=$value"
+	done
+}
+
+# What is wrong is where the range lies, with page structures and without.
+bad_phys_place()
+{
+	local pages bar
+
+	bar=$(claimed ': (0000:00:|virtio)') || bar=''
+	for pages in "" :nopages; do
+		bad "phys: no bytes$pages" "phys=0@$start$pages"
+		bad "phys: size is no multiple of 2 MiB$pages" \
+			"phys=3M@$start$pages"
+		bad "phys: start is no multiple of 2 MiB$pages" \
+			"phys=2M@$((start + 4096))$pages"
+		bad "phys: System RAM$pages" "phys=2M@16M$pages"
+		bad "phys: the first megabyte$pages" "phys=2M@0$pages"
+		bad "phys: the end lies in System RAM$pages" \
+			"phys=$((size + 64 * 1048576))@$start$pages"
+		bad "phys: the start lies in System RAM$pages" \
+			"phys=4M@$((start - 2097152))$pages"
+		bad "phys: wraps$pages" \
+			"phys=4M@18446744073707454464$pages"
+		bad "phys: ends at 2^64$pages" \
+			"phys=2M@18446744073707454464$pages"
+		bad "phys: beyond the address bits$pages" \
+			"phys=2M@0x10000000000000$pages"
+		bad "phys: size wraps$pages" \
+			"phys=0xffffffffffe00000@$start$pages"
+		bad "phys: too large$pages" "phys=32T@$start$pages"
+		bad "phys: the same range twice$pages" \
+			"phys=2M@$start$pages,2M@$start"
+		bad "phys: overlapping by half$pages" \
+			"phys=4M@$start$pages,4M@$((start + 2097152))"
+		bad "phys: one inside the other$pages" \
+			"phys=8M@$start$pages,2M@$((start + 2097152))"
+		bad "phys: a claimed resource$pages" \
+			"phys=2M@${bar:-no resource was found}$pages"
+	done
+}
+
+# The last device is wrong: those before it go again.
+bad_last()
+{
+	bad "good ones, then a bad one" \
+		emulated=64M,64M "phys=2M@$start,2M@16M"
+	bad "good phys, then a bad one" \
+		"phys=2M@$start,2M@$((start + 2097152)):nopages,2M@0"
+	bad "limit that is no number" max_bytes_per_user=many
+	bad "resident limit that is no number" emulated_resident_max=-1
+}
+
+# --- unloading --------------------------------------------------------------
+
+# is_kept HOW DEVICE: rmmod is refused while it is held, and works afterwards.
+is_kept()
+{
+	local line status=0
+
+	coproc holder { exec "$hold" "$1" "$2"; }
+	# shellcheck disable=SC2154 # set by coproc
+	local pid=$holder_PID in=${holder[1]}
+
+	read -r line <&"${holder[0]}" || line=""
+	if [ "$line" != held ]; then
+		why "the holder says '$line'" || status=1
+	elif rmmod accmem 2>/dev/null; then
+		why "rmmod worked" || status=1
+	fi
+	exec {in}>&-
+	wait "$pid" || true
+	[ "$status" = 0 ] && ! unload && why "rmmod is refused afterwards" &&
+		status=1
+	loaded || load "${good[@]}" || status=1
+	return "$status"
+}
+
+# With a page in a pipe, for longer than the driver looks after it at once.
+is_kept_long()
+{
+	local line status=0 _
+
+	coproc holder { exec "$hold" pinned "$1"; }
+	local pid=$holder_PID in=${holder[1]}
+
+	read -r line <&"${holder[0]}" || line=""
+	[ "$line" = held ] || why "the holder says '$line'" || status=1
+	for _ in {1..30}; do
+		! rmmod accmem 2>/dev/null || why "rmmod worked" || {
+			status=1
+			break
+		}
+		sleep 0.1
+	done
+	exec {in}>&-
+	wait "$pid" || true
+	unload || why "rmmod is refused afterwards" || status=1
+	loaded || load "${good[@]}" || status=1
+	return "$status"
+}
+
+good_again()
+{
+	load "${good[@]}" || why "cannot be loaded" || return
+	[ -e /dev/accmem0 ] || why "no device"
+}
+
+# Many loads and unloads in a row.
+again_and_again()
+{
+	local _
+
+	for _ in {1..5}; do
+		unload || why "rmmod" || return
+		[ -z "$(traces)" ] || why "left behind: $(traces)" || return
+		load "${good[@]}" || why "insmod" || return
+	done
+}
+
+unload || true
+if ! reserved_range; then
+	echo "1..1"
+	echo "not ok 1 ACCMEM_MODULE_ARGS has no phys range to try things on"
+	exit 1
+fi
+check "nothing is left after an unload" test -z "$(traces)"
+bad_emulated
+bad_phys_text
+bad_phys_place
+bad_last
+check "a good load afterwards" good_again
+for device in /dev/accmem0 /dev/accmem1 /dev/accmem2; do
+	check "$device: kept while open" is_kept open "$device"
+	check "$device: kept while mapped" is_kept mapped "$device"
+done
+for device in /dev/accmem0 /dev/accmem1; do
+	check "$device: kept while a page is in a pipe" is_kept_long "$device"
+done
+check "loaded and unloaded again and again" again_and_again
+loaded || load "${good[@]}" || true
+echo "1..$tests"
+echo "# $passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Blocks of at most half a granule: they share granules with others of their
+ * context, and with nobody else; each is a buffer in every other respect. On
+ * every device.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include "kselftest_harness.h"
+#include "accmem_util.h"
+
+#define RW (PROT_READ | PROT_WRITE)
+#define GRANULE 4096ull
+#define MANY 256
+
+FIXTURE(small)
+{
+	int fd;
+	struct accmem_info info;
+};
+
+ACCMEM_VARIANTS(small);
+
+FIXTURE_SETUP(small)
+{
+	ASSERT_TRUE(accmem_is_idle(variant->path, 10000));
+	self->fd = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
+}
+
+FIXTURE_TEARDOWN(small)
+{
+	close(self->fd);
+	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
+}
+
+static uint64_t page_of(const struct accmem_alloc *a)
+{
+	return a->address / GRANULE;
+}
+
+static bool overlap(const struct accmem_alloc *a, const struct accmem_alloc *b)
+{
+	return a->address < b->address + b->footprint &&
+	       b->address < a->address + a->footprint;
+}
+
+/* maps the granule of @a; where the block starts in it */
+static char *map_block(int fd, const struct accmem_alloc *a)
+{
+	char *p = accmem_mmap(fd, a, GRANULE, RW);
+
+	return p ? p + a->address % GRANULE : NULL;
+}
+
+static void unmap_block(char *p)
+{
+	munmap((void *)((uintptr_t)p / GRANULE * GRANULE), GRANULE);
+}
+
+static int64_t live(const char *path)
+{
+	return accmem_sysfs(path, "live_bytes");
+}
+
+/* A1: 64 bytes are the unit, and 64 units a granule. */
+TEST_F(small, sixty_four_share_a_granule)
+{
+	uint64_t before = accmem_free_now(self->fd);
+	struct accmem_alloc a[64];
+	unsigned int i;
+
+	for (i = 0; i < 64; i++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, i + 1, 0, &a[i]));
+		ASSERT_EQ(64, a[i].footprint);
+		ASSERT_EQ(i + 1, a[i].usable);
+		ASSERT_EQ(0, a[i].address % 64);
+		ASSERT_EQ(page_of(&a[0]), page_of(&a[i]));
+		ASSERT_EQ(a[0].mmap_offset, a[i].mmap_offset);
+		ASSERT_EQ(before - 64 * (i + 1), accmem_free_now(self->fd));
+		ASSERT_EQ(64 * (i + 1), live(variant->path));
+	}
+	EXPECT_EQ(64, accmem_sysfs(variant->path, "buffers"));
+	EXPECT_TRUE(accmem_accounts_balance(variant->path));
+	for (i = 0; i < 64; i++) {
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
+	}
+	/* and the granule is anybody's again */
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, self->info.largest_run,
+					ACCMEM_ALLOC_CONTIGUOUS, &a[0]));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[0].address));
+}
+
+/* Sizes and alignments at random: apart, aligned, and each keeps its bytes. */
+TEST_F(small, blocks_are_apart)
+{
+	static struct accmem_alloc a[MANY];
+	static char *p[MANY];
+	uint64_t seed = accmem_seed();
+	unsigned int i, j;
+
+	for (i = 0; i < MANY; i++) {
+		a[i] = (struct accmem_alloc){
+			.length = 8 + accmem_random(&seed) % 2041,
+			.alignment = 1u << accmem_random(&seed) % 12,
+		};
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a[i]));
+		ASSERT_EQ(ALIGN_UP(a[i].length, 64), a[i].footprint);
+		ASSERT_EQ(0, a[i].address % a[i].alignment);
+		ASSERT_EQ(a[i].address / GRANULE,
+			  (a[i].address + a[i].footprint - 1) / GRANULE);
+		for (j = 0; j < i; j++)
+			ASSERT_FALSE(overlap(&a[i], &a[j]));
+		p[i] = map_block(self->fd, &a[i]);
+		ASSERT_NE(NULL, p[i]);
+		ASSERT_EQ(-1, accmem_first_nonzero(p[i], a[i].length));
+		accmem_fill(p[i], a[i].length, i);
+	}
+	for (i = 0; i < MANY; i++)
+		ASSERT_EQ(-1, accmem_check(p[i], a[i].length, i));
+	for (i = 0; i < MANY; i++) {
+		if (i % 2)
+			unmap_block(p[i]);
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
+		if (i % 2 == 0)
+			unmap_block(p[i]);
+	}
+}
+
+/* What is in the same granule is found by its own address only. */
+TEST_F(small, names)
+{
+	struct accmem_alloc a, b;
+	struct accmem_query q;
+	int other;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 100, 0, &a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 1000, 0, &b));
+	ASSERT_EQ(page_of(&a), page_of(&b));
+	ASSERT_EQ(0, accmem_ioctl_query(self->fd, b.address + 999, &q));
+	EXPECT_EQ(b.address, q.base);
+	EXPECT_EQ(999, q.offset);
+	EXPECT_EQ(1000, q.length);
+	EXPECT_EQ(1024, q.footprint);
+	EXPECT_EQ(64, q.alignment);
+	EXPECT_EQ(b.mmap_offset, q.mmap_offset);
+	EXPECT_EQ(0, q.mmap_offset % GRANULE);
+	EXPECT_EQ(b.address - self->info.address_base - q.mmap_offset,
+		  b.address % GRANULE);
+	/* beyond the last block of the granule there is nothing */
+	EXPECT_EQ(-ENOENT, accmem_ioctl_query(self->fd, b.address + 1024, &q));
+	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->fd, b.address + 1024));
+	EXPECT_EQ(-EINVAL, accmem_ioctl_free(self->fd, b.address + 64));
+	EXPECT_EQ(-EINVAL, accmem_ioctl_free(self->fd, b.address + 1));
+
+	other = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, other);
+	EXPECT_EQ(-ENOENT, accmem_ioctl_free(other, a.address));
+	EXPECT_EQ(-ENOENT, accmem_ioctl_query(other, a.address, &q));
+	EXPECT_EQ(NULL, accmem_mmap(other, &a, GRANULE, RW));
+	EXPECT_EQ(ENXIO, errno);
+	close(other);
+
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_EQ(-ENOENT, accmem_ioctl_query(self->fd, a.address, &q));
+	ASSERT_EQ(0, accmem_ioctl_query(self->fd, b.address, &q));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	EXPECT_EQ(NULL, accmem_mmap(self->fd, &b, GRANULE, RW));
+	EXPECT_EQ(ENXIO, errno);
+}
+
+/* What has a granule of its own: each request differs in one thing only. */
+TEST_F(small, not_small)
+{
+	struct accmem_alloc a[] = {
+		{ .length = 2049 },
+		{ .length = 2017, .flags = ACCMEM_ALLOC_ROUND32 |
+					   ACCMEM_ALLOC_TAIL32 },
+		{ .length = 64, .alignment = 4096 },
+		{ .length = 64, .flags = ACCMEM_ALLOC_TOP_DOWN },
+		{ .length = 64, .page_policy = ACCMEM_PAGE_HUGE_ONLY },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(a); i++) {
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a[i]));
+		EXPECT_EQ(0, a[i].address % GRANULE);
+		EXPECT_EQ(a[i].page_size, a[i].footprint);
+		EXPECT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
+	}
+}
+
+/* A mapping shows the granule, all of it and no more. */
+TEST_F(small, a_mapping_shows_the_granule)
+{
+	struct accmem_alloc a, b;
+	char *p, *q;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 640, 0, &a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 640, 0, &b));
+	ASSERT_EQ(page_of(&a), page_of(&b));
+	EXPECT_EQ(NULL, accmem_mmap(self->fd, &a, 2 * GRANULE, RW));
+	EXPECT_EQ(ENXIO, errno);
+	p = map_block(self->fd, &a);
+	q = map_block(self->fd, &b);
+	ASSERT_NE(NULL, p);
+	ASSERT_NE(NULL, q);
+	accmem_fill(p, 640, 1);
+	accmem_fill(q, 640, 2);
+	EXPECT_EQ(-1, accmem_check(p, 640, 1));
+	EXPECT_EQ(-1, accmem_check(p + (b.address - a.address), 640, 2));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	unmap_block(p);
+	unmap_block(q);
+}
+
+/* Freed while mapped: readable, counted, and nobody's until it is unmapped. */
+TEST_F(small, freed_while_mapped)
+{
+	static struct accmem_alloc more[MANY];
+	struct accmem_alloc a, b;
+	unsigned int i;
+	char *p;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &b));
+	p = map_block(self->fd, &a);
+	ASSERT_NE(NULL, p);
+	accmem_fill(p, 512, 7);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_EQ(512, accmem_sysfs(variant->path, "detached_bytes"));
+	EXPECT_EQ(64, live(variant->path));
+	EXPECT_EQ(2, accmem_sysfs(variant->path, "buffers"));
+	EXPECT_TRUE(accmem_accounts_balance(variant->path));
+	for (i = 0; i < MANY; i++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &more[i]));
+		ASSERT_FALSE(overlap(&a, &more[i]));
+	}
+	EXPECT_EQ(-1, accmem_check(p, 512, 7));
+	unmap_block(p);
+	/* or quarantined for a moment, with a mapping of a neighbour */
+	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "detached_bytes", 0,
+					5000));
+	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "quarantined_bytes", 0,
+					5000));
+	EXPECT_EQ(64 + MANY * 64, live(variant->path));
+	/* the hole is the best place for what fits it, and reads as zero */
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &more[0]));
+	p = map_block(self->fd, &more[0]);
+	ASSERT_NE(NULL, p);
+	EXPECT_EQ(-1, accmem_first_nonzero(p, 512));
+	unmap_block(p);
+}
+
+/* All of a granule was written; what is cut from it anew reads as zero. */
+TEST_F(small, zero_when_cut_again)
+{
+	struct accmem_alloc keep, a;
+	uint64_t length;
+	char *p, *q;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &keep));
+	p = map_block(self->fd, &keep);
+	ASSERT_NE(NULL, p);
+	accmem_fill(p - keep.address % GRANULE, GRANULE, 3);
+	for (length = 64; length <= 2048; length *= 2) {
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, length, 0, &a));
+		ASSERT_EQ(page_of(&keep), page_of(&a));
+		q = p + (a.address - keep.address);
+		EXPECT_EQ(-1, accmem_first_nonzero(q, length));
+		if (length < 1024)
+			EXPECT_NE(-1, accmem_first_nonzero(q + length, 64));
+		memset(q, 0xa5, length);
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+		unmap_block(p);
+		p = map_block(self->fd, &keep);
+		ASSERT_NE(NULL, p);
+	}
+	unmap_block(p);
+}
+
+/* The mapping of a granule of which nothing is left, and of no context. */
+TEST_F(small, mapping_outlives_everything)
+{
+	struct accmem_alloc a, b;
+	char *p;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 256, 0, &a));
+	p = map_block(self->fd, &a);
+	ASSERT_NE(NULL, p);
+	accmem_fill(p, 256, 9);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_EQ(NULL, accmem_mmap(self->fd, &a, GRANULE, RW));
+	EXPECT_EQ(ENXIO, errno);
+	/* the rest of the granule still is the context's */
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &b));
+	EXPECT_FALSE(overlap(&a, &b));
+	close(self->fd);
+	EXPECT_EQ(0, live(variant->path));
+	EXPECT_LE(256, accmem_sysfs(variant->path, "detached_bytes"));
+	EXPECT_TRUE(accmem_accounts_balance(variant->path));
+	EXPECT_EQ(-1, accmem_check(p, 256, 9));
+	unmap_block(p);
+	EXPECT_TRUE(accmem_is_idle(variant->path, 10000));
+	self->fd = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, self->fd);
+}
+
+/* Two contexts take turns: no granule has blocks of both. */
+TEST_F(small, contexts_are_apart)
+{
+	static struct accmem_alloc a[2][MANY];
+	unsigned int i, j, c;
+	int fd[2];
+	char *p;
+
+	fd[0] = self->fd;
+	fd[1] = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, fd[1]);
+	for (i = 0; i < MANY; i++) {
+		for (c = 0; c < 2; c++) {
+			ASSERT_EQ(0, accmem_alloc_bytes(fd[c], 64 + i % 5 * 64,
+							0, &a[c][i]));
+			p = map_block(fd[c], &a[c][i]);
+			ASSERT_NE(NULL, p);
+			accmem_fill(p, a[c][i].footprint, c + 1);
+			unmap_block(p);
+		}
+	}
+	for (i = 0; i < MANY; i++) {
+		for (c = 0; c < 2; c++) {
+			/* nothing in all of the granule but what c wrote */
+			p = map_block(fd[c], &a[c][i]);
+			ASSERT_NE(NULL, p);
+			ASSERT_EQ(-1, accmem_check(p, a[c][i].footprint,
+						   c + 1));
+			unmap_block(p);
+		}
+		if (self->info.translation == ACCMEM_TRANSLATION_MAPPED)
+			continue;
+		for (j = 0; j < MANY; j++)
+			ASSERT_NE(page_of(&a[0][i]), page_of(&a[1][j]));
+	}
+	close(fd[1]);
+	/* what the other one left is not seen by this one */
+	for (i = 0; i < MANY; i++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &a[1][i]));
+		p = map_block(self->fd, &a[1][i]);
+		ASSERT_NE(NULL, p);
+		ASSERT_EQ(-1, accmem_first_nonzero(p, 2048));
+		unmap_block(p);
+	}
+}
+
+/* Pinned when it is freed: quarantined, and not cut again before. */
+TEST_F(small, freed_while_pinned)
+{
+	static struct accmem_alloc more[MANY];
+	static char out[GRANULE];
+	struct accmem_alloc a, b;
+	struct iovec iov;
+	unsigned int i;
+	int pipes[2];
+	char *p;
+
+	if (!(self->info.features & ACCMEM_FEATURE_PIN))
+		return; /* nothing can be pinned */
+	ASSERT_EQ(0, pipe(pipes));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &b));
+	p = map_block(self->fd, &a);
+	ASSERT_NE(NULL, p);
+	accmem_fill(p, 512, 5);
+	iov = (struct iovec){ p, 512 };
+	ASSERT_EQ(512, vmsplice(pipes[1], &iov, 1, 0));
+	unmap_block(p);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_EQ(512, accmem_sysfs(variant->path, "quarantined_bytes"));
+	EXPECT_TRUE(accmem_accounts_balance(variant->path));
+	for (i = 0; i < MANY; i++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &more[i]));
+		ASSERT_FALSE(overlap(&a, &more[i]));
+	}
+	ASSERT_EQ(512, read(pipes[0], out, 512));
+	EXPECT_EQ(-1, accmem_check(out, 512, 5));
+	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "quarantined_bytes", 0,
+					5000));
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* A neighbour's mapping hides whether it is pinned, for a moment only. */
+TEST_F(small, neighbour_mapped)
+{
+	struct accmem_alloc a, b;
+	uint64_t value;
+	char *p, *q;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &b));
+	ASSERT_EQ(page_of(&a), page_of(&b));
+	p = map_block(self->fd, &a);
+	q = map_block(self->fd, &b);
+	ASSERT_NE(NULL, p);
+	ASSERT_NE(NULL, q);
+	accmem_fill(p, 512, 1);
+	accmem_fill(q, 512, 2);
+	unmap_block(p);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	/* b's mapping shows it too */
+	EXPECT_EQ(512, accmem_sysfs(variant->path, "detached_bytes"));
+	EXPECT_EQ(-1, accmem_check(q, 512, 2));
+	unmap_block(q);
+	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "detached_bytes", 0,
+					5000));
+	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "quarantined_bytes", 0,
+					5000));
+	q = map_block(self->fd, &b);
+	ASSERT_NE(NULL, q);
+	EXPECT_EQ(-1, accmem_check(q, 512, 2));
+	EXPECT_EQ(0, accmem_try_read(q, &value));
+	unmap_block(q);
+}
+
+/* The footprint is what is charged. */
+TEST_F(small, charged_by_footprint)
+{
+	struct accmem_alloc a, b;
+	struct accmem_info info;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 65, 0, &a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2000, 0, &b));
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
+	EXPECT_EQ(128 + 2048, info.context_bytes);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
+	EXPECT_EQ(128, info.context_bytes);
+	EXPECT_EQ(self->info.free_bytes - 128, info.free_bytes);
+}
+
+/* With no granule left, what is left of one's own still is to be had. */
+TEST_F(small, the_last_granule)
+{
+	static struct accmem_alloc all[1024];
+	struct accmem_alloc a, b, c;
+	struct accmem_info info;
+	int other, n;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &a));
+	other = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, other);
+	n = accmem_take_all(other, 0, all, ARRAY_SIZE(all));
+	ASSERT_LT(0, n);
+	/* of the rest of a granule, or of 2 MiB, others get nothing */
+	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(other, 1, 0, &c));
+	EXPECT_EQ(0, c.largest_run);
+	EXPECT_LE(2048, c.free_bytes);
+	n = accmem_take_all(self->fd, 0, all, ARRAY_SIZE(all));
+	ASSERT_LT(0, n);
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
+	EXPECT_EQ(0, info.free_bytes);
+	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->fd, 1, 0, &b));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->fd, 2049, 0, &b));
+	EXPECT_EQ(2048, b.free_bytes);
+	EXPECT_EQ(2048, b.largest_run);
+	EXPECT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &b));
+	close(other);
+}
+
+/* Cache modes do not share granules. */
+TEST_F(small, cache_modes_are_apart)
+{
+	struct accmem_alloc a[3];
+	unsigned int mode, other;
+
+	for (mode = 0; mode < 3; mode++) {
+		a[mode] = (struct accmem_alloc){ .length = 64,
+						 .cache_mode = mode };
+		if (!(self->info.cache_modes & 1u << mode)) {
+			EXPECT_EQ(-EOPNOTSUPP,
+				  accmem_ioctl_alloc(self->fd, &a[mode]));
+			continue;
+		}
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a[mode]));
+		for (other = 0; other < mode; other++)
+			EXPECT_NE(page_of(&a[mode]), page_of(&a[other]));
+	}
+}
+
+static int fill_and_exit(void *arg)
+{
+	struct accmem_alloc a;
+	unsigned int i;
+	char *p;
+	int fd = accmem_dev_open(arg, O_RDWR);
+
+	if (fd < 0)
+		return 1;
+	for (i = 0; i < accmem_scale(2000); i++) {
+		if (accmem_alloc_bytes(fd, 1 + i * 37 % 2048, 0, &a))
+			return 2;
+		if (i % 7)
+			continue;
+		p = map_block(fd, &a);
+		if (!p)
+			return 3;
+		memset(p, 1, a.length);
+		if (i % 3 == 0 && accmem_ioctl_free(fd, a.address))
+			return 4;
+	}
+	return 0;
+}
+
+TEST_F(small, exit_with_everything)
+{
+	EXPECT_EQ(0, accmem_in_child(fill_and_exit, (void *)variant->path));
+	EXPECT_EQ(1, accmem_sysfs(variant->path, "contexts"));
+	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "free_bytes",
+					self->info.capacity, 10000));
+}
+
+ACCMEM_HARNESS_MAIN

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The end of a CTA while a call of it waits. The process that waits closes its
+ * last descriptor: the wait ends, and the CTA exits. Other descriptors, and
+ * other processes, make no difference. And a destination that goes away during
+ * the wait: nothing stays allocated.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "kselftest_harness.h"
+#include "tmem_util.h"
+
+FIXTURE(tmem_close)
+{
+	struct accmem_context *ctx;
+	struct tcgen05_cta *a, *b; /* on SM 0 */
+	struct tcgen05_cta *p, *q; /* a pair on SMs 1 and 2 */
+	struct tcgen05_cta *w; /* somebody else, on SM 2 */
+	uint32_t at;
+};
+
+/* a holds all of SM 0 */
+FIXTURE_SETUP(tmem_close)
+{
+	self->ctx = tmem_open(3, 0, 0, 64);
+	ASSERT_NE(NULL, self->ctx);
+	self->a = tmem_single(self->ctx, 0);
+	self->b = tmem_single(self->ctx, 0);
+	self->p = tmem_peer(self->ctx, 1, 0);
+	self->q = tmem_peer(self->ctx, 2, 1);
+	self->w = tmem_single(self->ctx, 2);
+	ASSERT_TRUE(self->a && self->b && self->p && self->q && self->w);
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 512));
+}
+
+FIXTURE_TEARDOWN(tmem_close)
+{
+	EXPECT_EQ(0, tmem_unexplained_wakeups(self->ctx));
+	tcgen05_exit(self->a);
+	tcgen05_exit(self->b);
+	tcgen05_exit(self->p);
+	tcgen05_exit(self->q);
+	tcgen05_exit(self->w);
+	accmem_close(self->ctx);
+}
+
+static int64_t ctas(struct accmem_context *ctx)
+{
+	return tmem_fdinfo(accmem_fd(ctx), "tmem-ctas");
+}
+
+TEST_F(tmem_close, p2_closing_the_cta_ends_its_wait)
+{
+	struct tmem_call call;
+
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 32));
+	tcgen05_exit(self->b);
+	self->b = NULL;
+	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
+	EXPECT_EQ(4, ctas(self->ctx));
+	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
+	EXPECT_EQ(1, tmem_fdinfo(accmem_fd(self->ctx), "tmem-woken-exit"));
+}
+
+TEST_F(tmem_close, p2_another_descriptor_keeps_the_wait)
+{
+	struct tmem_call call;
+	int fd = dup(tcgen05_fd(self->b));
+
+	ASSERT_LE(0, fd);
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_EQ(0, close(fd));
+	EXPECT_TRUE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+/* what a child inherits is not the parent's wait, before or after fork */
+TEST_F(tmem_close, p2_another_process_that_closes_keeps_the_wait)
+{
+	struct tmem_call call;
+	pid_t pid;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (i) {
+			ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+		}
+		pid = fork();
+		if (!pid) {
+			tcgen05_exit(self->b);
+			_exit(0);
+		}
+		ASSERT_LT(0, pid);
+		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+		if (!i) {
+			ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+		}
+		EXPECT_TRUE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
+		ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+		EXPECT_EQ(0, tmem_finish(&call));
+		ASSERT_EQ(0, tcgen05_dealloc(self->b, call.address, 512));
+		ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 512));
+	}
+}
+
+/* the wait of the process that has closed it ends; the CTA lives on */
+TEST_F(tmem_close, p2_a_cta_that_another_process_has_lives_on)
+{
+	int up[2], down[2];
+	struct tmem_call call;
+	uint32_t at;
+	pid_t pid;
+	char c;
+
+	ASSERT_EQ(0, pipe(up));
+	ASSERT_EQ(0, pipe(down));
+	pid = fork();
+	if (!pid) {
+		tcgen05_exit(self->a);
+		if (read(down[0], &c, 1) != 1 ||
+		    tcgen05_alloc_until(self->b, &at, 32, 1) != -ETIMEDOUT)
+			_exit(1);
+		_exit(0);
+	}
+	ASSERT_LT(0, pid);
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 32));
+	tcgen05_exit(self->b);
+	self->b = NULL;
+	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
+	EXPECT_EQ(5, ctas(self->ctx));
+	ASSERT_EQ(1, write(down[1], "", 1));
+	ASSERT_EQ(pid, waitpid(pid, &up[0], 0));
+	EXPECT_EQ(0, up[0]);
+	EXPECT_EQ(4, ctas(self->ctx));
+}
+
+static bool closer_go;
+
+static unsigned int closer_delay;
+
+static void spin(unsigned int n)
+{
+	while (n--)
+		__asm__ volatile("" ::: "memory");
+}
+
+static void *close_it(void *argument)
+{
+	while (!__atomic_load_n(&closer_go, __ATOMIC_ACQUIRE))
+		;
+	spin(closer_delay);
+	tcgen05_exit(argument);
+	return NULL;
+}
+
+/* wherever the close meets the call, it comes to an end */
+TEST_F(tmem_close, p2_a_close_that_races_the_call_leaves_no_wait)
+{
+	unsigned int i, rounds = accmem_scale(1000), cancelled = 0;
+	struct accmem_cta_alloc req = { .size = sizeof(req), .columns = 32 };
+	uint64_t random = accmem_seed();
+	struct tcgen05_cta *c;
+	pthread_t thread;
+	uint32_t at;
+	int fd, ret;
+
+	req.destination = (uintptr_t)&at;
+	for (i = 0; i < rounds; i++) {
+		c = tmem_single(self->ctx, 0);
+		ASSERT_NE(NULL, c);
+		fd = tcgen05_fd(c);
+		closer_delay = accmem_random(&random) % 2000;
+		__atomic_store_n(&closer_go, false, __ATOMIC_RELAXED);
+		ASSERT_EQ(0, pthread_create(&thread, NULL, close_it, c));
+		__atomic_store_n(&closer_go, true, __ATOMIC_RELEASE);
+		spin(accmem_random(&random) % 2000);
+		ret = accmem_ioctl(fd, ACCMEM_IOC_CTA_ALLOC, &req);
+		ASSERT_TRUE(ret == -ECANCELED || ret == -EBADF);
+		cancelled += ret == -ECANCELED;
+		pthread_join(thread, NULL);
+		ASSERT_EQ(5, ctas(self->ctx));
+	}
+	TH_LOG("%u of %u calls were cut short", cancelled, rounds);
+}
+
+/* --- pairs --- */
+
+TEST_F(tmem_close, p12_closing_who_waits_for_the_peer)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	tcgen05_exit(self->p);
+	self->p = NULL;
+	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
+	EXPECT_EQ(-EPIPE, tcgen05_alloc(self->q, &at, 64));
+}
+
+/* both wait for columns: who came first, or who came last, goes */
+TEST_F(tmem_close, p12_closing_one_of_a_pair_in_the_queue)
+{
+	struct tmem_call p, q;
+	struct tcgen05_cta *gone, *stays;
+	uint32_t at;
+	int i;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 512));
+	for (i = 0; i < 2; i++) {
+		ASSERT_TRUE(tmem_start_alloc(&p, self->p, 64));
+		ASSERT_TRUE(tmem_start_alloc(&q, self->q, 64));
+		gone = i ? self->p : self->q;
+		stays = i ? self->q : self->p;
+		tcgen05_exit(gone);
+		EXPECT_EQ(-ECANCELED, tmem_finish(i ? &p : &q));
+		EXPECT_EQ(-EPIPE, tmem_finish(i ? &q : &p));
+		EXPECT_TRUE(tmem_state(stays) & ACCMEM_CTA_PEER_GONE);
+		tcgen05_exit(stays);
+		self->p = tmem_peer(self->ctx, 1, 0);
+		self->q = tmem_peer(self->ctx, 2, 1);
+		ASSERT_TRUE(self->p && self->q);
+		EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
+	}
+}
+
+TEST_F(tmem_close, p4_closing_who_waits_in_dealloc)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
+	tcgen05_exit(self->p);
+	self->p = NULL;
+	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
+	EXPECT_EQ(-EPIPE, tcgen05_dealloc(self->q, at, 64));
+	EXPECT_EQ(512 - 64, tmem_free_columns(self->q));
+	tcgen05_exit(self->q);
+	self->q = NULL;
+	EXPECT_EQ(512, tmem_free_columns(self->w));
+}
+
+/* somebody else's exit serves the pair */
+TEST_F(tmem_close, p12_the_exit_of_a_holder_serves_the_pair)
+{
+	struct tmem_call p, q;
+	uint32_t at;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 32));
+	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 512));
+	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 512));
+	tcgen05_exit(self->w);
+	self->w = NULL;
+	EXPECT_EQ(0, tmem_finish(&p));
+	EXPECT_EQ(0, tmem_finish(&q));
+}
+
+/* --- a destination that goes away while the call waits --- */
+
+static uint32_t *page_for_address(void)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
+struct late {
+	struct tcgen05_cta *cta;
+	uint32_t *destination;
+	uint32_t columns;
+};
+
+static void *alloc_to(void *argument)
+{
+	struct late *l = argument;
+
+	return (void *)(intptr_t)tcgen05_alloc(l->cta, l->destination,
+					       l->columns);
+}
+
+TEST_F(tmem_close, p10_a_destination_that_goes_away_keeps_nothing)
+{
+	struct late late = { self->b, page_for_address(), 512 };
+	pthread_t thread;
+	uint32_t at;
+	void *ret;
+
+	ASSERT_NE(NULL, late.destination);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, alloc_to, &late));
+	ASSERT_TRUE(tmem_until_waiting(self->b));
+	ASSERT_EQ(0, munmap(late.destination, 4096));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(-EFAULT, (intptr_t)ret);
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+	/* nor has it been an alloc (P8): the next may be of any size */
+	EXPECT_EQ(0, tcgen05_alloc(self->b, &at, 512));
+}
+
+/* the peer's columns are taken back, too; a dealloc that it is in succeeds */
+TEST_F(tmem_close, p10_a_destination_that_goes_away_in_a_pair)
+{
+	struct late late = { self->p, page_for_address(), 64 };
+	pthread_t thread;
+	uint32_t at;
+	void *ret;
+
+	ASSERT_NE(NULL, late.destination);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, alloc_to, &late));
+	ASSERT_TRUE(tmem_until_waiting(self->p));
+	ASSERT_EQ(0, munmap(late.destination, 4096));
+	ASSERT_EQ(0, tcgen05_alloc(self->q, &at, 64));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(-EFAULT, (intptr_t)ret);
+	EXPECT_EQ(512, tmem_free_columns(self->p));
+	EXPECT_EQ(512, tmem_free_columns(self->q));
+	EXPECT_EQ(-ENOENT, tcgen05_dealloc(self->q, at, 64));
+	EXPECT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+}
+
+TEST_HARNESS_MAIN

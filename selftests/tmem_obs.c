@@ -1,0 +1,684 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What can be seen of Tensor Memory: a message for each broken rule, with who
+ * broke it and how; the counters in fdinfo; trace events; the picture in
+ * debugfs. Each is changed by what it tells of, and by as much.
+ */
+#include <fcntl.h>
+
+#include "kselftest_harness.h"
+#include "tmem_util.h"
+
+#define TRACING "/sys/kernel/tracing/"
+#define PICTURE "/sys/kernel/debug/accmem/accmem0/tmem"
+#define MESSAGE_PATIENCE_MS 30000
+
+FIXTURE(tmem_obs)
+{
+	struct accmem_context *ctx;
+	struct tcgen05_cta *a, *b; /* CTAs 1 and 2, on SM 0 */
+	struct tcgen05_cta *p, *q; /* CTAs 3 and 4, a pair on SMs 1 and 2 */
+};
+
+FIXTURE_SETUP(tmem_obs)
+{
+	self->ctx = tmem_open(3, 0, 0, 2);
+	ASSERT_NE(NULL, self->ctx);
+	self->a = tmem_single(self->ctx, 0);
+	self->b = tmem_single(self->ctx, 0);
+	self->p = tmem_peer(self->ctx, 1, 0);
+	self->q = tmem_peer(self->ctx, 2, 1);
+	ASSERT_TRUE(self->a && self->b && self->p && self->q);
+}
+
+FIXTURE_TEARDOWN(tmem_obs)
+{
+	tcgen05_exit(self->a);
+	tcgen05_exit(self->b);
+	tcgen05_exit(self->p);
+	tcgen05_exit(self->q);
+	accmem_close(self->ctx);
+}
+
+/* --- messages --- */
+
+struct world {
+	struct accmem_context *ctx;
+	struct tcgen05_cta *a, *b, *p, *q;
+};
+
+/* Each breaks one rule, returns the error, and can be called again. */
+
+static int grow(struct world *w)
+{
+	uint32_t at;
+
+	tcgen05_alloc(w->a, &at, 32);
+	tcgen05_dealloc(w->a, at, 32);
+	return tcgen05_alloc(w->a, &at, 64);
+}
+
+static int no_power_of_two(struct world *w)
+{
+	uint32_t at;
+
+	return tcgen05_alloc(w->b, &at, 48);
+}
+
+static int too_much(struct world *w)
+{
+	struct tcgen05_cta *c = tmem_single(w->ctx, 0);
+	uint32_t at;
+	int ret;
+
+	tcgen05_alloc(c, &at, 512);
+	ret = tcgen05_alloc(c, &at, 512);
+	tcgen05_dealloc(c, at, 512);
+	tcgen05_exit(c);
+	return ret;
+}
+
+static int after_relinquish(struct world *w)
+{
+	struct tcgen05_cta *c = tmem_single(w->ctx, 0);
+	uint32_t at;
+	int ret;
+
+	tcgen05_relinquish_alloc_permit(c);
+	ret = tcgen05_alloc(c, &at, 64);
+	tcgen05_exit(c);
+	return ret;
+}
+
+static int no_destination(struct world *w)
+{
+	return tcgen05_alloc(w->b, NULL, 64);
+}
+
+static int second_call(struct world *w)
+{
+	struct tmem_call call;
+	uint32_t at;
+	int ret;
+
+	tcgen05_alloc(w->a, &at, 32);
+	tmem_start_alloc(&call, w->b, 512);
+	ret = tcgen05_dealloc(w->b, 64, 32);
+	tcgen05_dealloc(w->a, at, 32);
+	tmem_finish(&call);
+	tcgen05_dealloc(w->b, call.address, 512);
+	return ret;
+}
+
+static int peer_exited(struct world *w)
+{
+	struct tcgen05_cta *c[2];
+	struct tcgen05_place place = { .launch = 9, .cta_group = 2 };
+	uint32_t at;
+	int i, ret;
+
+	for (i = 0; i < 2; i++) {
+		place.rank = i;
+		place.sm = i;
+		if (tcgen05_launch(w->ctx, &place, &c[i]))
+			return 1;
+	}
+	tcgen05_exit(c[1]);
+	ret = tcgen05_alloc(c[0], &at, 64);
+	tcgen05_exit(c[0]);
+	return ret;
+}
+
+static int peer_missing(struct world *w)
+{
+	uint32_t at;
+
+	return tcgen05_alloc_until(w->p, &at, 64, tmem_in_ms(1));
+}
+
+static int other_operands(struct world *w)
+{
+	struct tmem_call call;
+	uint32_t at;
+	int ret;
+
+	tmem_start_alloc(&call, w->p, 64);
+	ret = tcgen05_alloc(w->q, &at, 32);
+	tmem_finish(&call);
+	return ret;
+}
+
+static int other_call(struct world *w)
+{
+	struct tmem_call call;
+	int ret;
+
+	tmem_start_alloc(&call, w->p, 64);
+	ret = tcgen05_dealloc(w->q, 0, 64);
+	tmem_finish(&call);
+	return ret;
+}
+
+static int launch_at(struct world *w, uint64_t launch, uint32_t group,
+		     uint32_t rank, uint32_t sm)
+{
+	struct tcgen05_place place = { .launch = launch, .rank = rank, .sm = sm,
+				       .cta_group = group };
+	struct tcgen05_cta *c;
+
+	return tcgen05_launch(w->ctx, &place, &c);
+}
+
+static int other_group(struct world *w)
+{
+	return launch_at(w, 1, 2, 0, 1);
+}
+
+static int rank_taken(struct world *w)
+{
+	return launch_at(w, 2, 2, 1, 0);
+}
+
+static int peer_on_the_sm(struct world *w)
+{
+	struct tcgen05_place place = { .launch = 2, .rank = 4, .sm = 0,
+				       .cta_group = 2 };
+	struct tcgen05_cta *c;
+	int ret;
+
+	if (tcgen05_launch(w->ctx, &place, &c))
+		return 1;
+	ret = launch_at(w, 2, 2, 5, 0);
+	tcgen05_exit(c);
+	return ret;
+}
+
+static int no_such_sm(struct world *w)
+{
+	return launch_at(w, 1, 1, 0, 3);
+}
+
+static int a_lane(struct world *w)
+{
+	return tcgen05_dealloc(w->a, 0x30000, 64);
+}
+
+static int nothing_there(struct world *w)
+{
+	return tcgen05_dealloc(w->a, 96, 64);
+}
+
+static int with_columns(struct world *w, uint32_t address, uint32_t columns)
+{
+	struct tcgen05_cta *c = tmem_single(w->ctx, 0);
+	uint32_t at;
+	int ret;
+
+	tcgen05_alloc(c, &at, 128);
+	ret = tcgen05_dealloc(c, at + address, columns);
+	tcgen05_dealloc(c, at, 128);
+	tcgen05_exit(c);
+	return ret;
+}
+
+static int interior(struct world *w)
+{
+	return with_columns(w, 64, 32);
+}
+
+static int other_columns(struct world *w)
+{
+	return with_columns(w, 0, 64);
+}
+
+static int somebody_elses(struct world *w)
+{
+	uint32_t at;
+	int ret;
+
+	tcgen05_alloc(w->b, &at, 64);
+	ret = tcgen05_dealloc(w->a, at, 64);
+	tcgen05_dealloc(w->b, at, 64);
+	return ret;
+}
+
+static int deadlock(struct world *w)
+{
+	struct tcgen05_cta *c = tmem_single(w->ctx, 0);
+	struct tcgen05_cta *d = tmem_single(w->ctx, 0);
+	struct tmem_call call;
+	uint32_t at, more;
+	int ret;
+
+	tcgen05_alloc(c, &at, 256);
+	tcgen05_alloc(d, &at, 256);
+	tmem_start_alloc(&call, c, 256);
+	ret = tcgen05_alloc(d, &more, 128);
+	tcgen05_dealloc(d, at, 256);
+	tmem_finish(&call);
+	tcgen05_exit(d);
+	tcgen05_dealloc(c, 0, 256);
+	tcgen05_dealloc(c, 256, 256);
+	tcgen05_exit(c);
+	return ret;
+}
+
+static const struct {
+	int (*misuse)(struct world *w);
+	int err;
+	const char *who;
+	const char *what; /* call, columns, address, row */
+} rules[] = {
+	{ no_power_of_two, -EDOM, "CTA 2 (launch 0x1, cluster 0, rank 0, SM 0)",
+	  "alloc of 48 columns at 0x0: P7: " },
+	{ grow, -ERANGE, "CTA 1 (", "alloc of 64 columns at 0x0: P8: " },
+	{ too_much, -ENOSPC, "CTA ", "alloc of 512 columns at 0x0: P2: more" },
+	{ after_relinquish, -EPERM, "CTA ", "alloc of 64 columns at 0x0: P9: " },
+	{ no_destination, -EFAULT, "CTA 2 (",
+	  "alloc of 64 columns at 0x0: P10: " },
+	{ second_call, -EBUSY, "CTA 2 (",
+	  "dealloc of 32 columns at 0x40: P11: " },
+	{ peer_exited, -EPIPE, "(launch 0x9, cluster 0, rank 0, SM 0)",
+	  "alloc of 64 columns at 0x0: P12: the peer has exited" },
+	{ peer_missing, -ETIMEDOUT, "CTA 3 (launch 0x2, ",
+	  "alloc of 64 columns at 0x0: P12: the peer has not come" },
+	{ other_operands, -EBADR, "CTA 4 (",
+	  "alloc of 32 columns at 0x0: P12: " },
+	{ other_operands, -EBADR, "CTA 3 (",
+	  "alloc of 64 columns at 0x0: P12: " },
+	{ other_call, -EPROTO, "CTA 4 (",
+	  "dealloc of 64 columns at 0x0: P20: " },
+	{ other_call, -EPROTO, "CTA 3 (", "alloc of 64 columns at 0x0: P12: " },
+	{ other_group, -EPROTOTYPE, "(launch 0x1, cluster 0, rank 0, SM 1)",
+	  "launch of 0 columns at 0x0: P13: " },
+	{ rank_taken, -EEXIST, "rank 1, SM 0)", "launch of 0 columns at 0x0: P19: " },
+	{ peer_on_the_sm, -EADDRINUSE, "rank 5, SM 0)", ": P19: the peer is on" },
+	{ no_such_sm, -ENXIO, "SM 3)", ": P19: no such SM" },
+	{ a_lane, -ENXIO, "CTA 1 (", "dealloc of 64 columns at 0x30000: P3: " },
+	{ nothing_there, -ENOENT, "CTA 1 (",
+	  "dealloc of 64 columns at 0x60: P3: nothing" },
+	{ interior, -EADDRNOTAVAIL, "CTA ",
+	  "dealloc of 32 columns at 0x40: P3: an address inside" },
+	{ somebody_elses, -EACCES, "CTA 1 (",
+	  "dealloc of 64 columns at 0x0: P3: another CTA's" },
+	{ other_columns, -EMSGSIZE, "CTA ",
+	  "dealloc of 64 columns at 0x0: P18: " },
+	{ deadlock, -EDEADLK, "CTA ",
+	  "alloc of 128 columns at 0x0: P2: a deadlock" },
+};
+
+/* lines of this process since the last look that have both in them */
+static int log_lines(int log, const char *who, const char *what)
+{
+	char record[2048], process[64];
+	ssize_t length;
+	int n = 0;
+
+	snprintf(process, sizeof(process), "accmem0: context ");
+	while ((length = read(log, record, sizeof(record) - 1)) > 0 ||
+	       (length < 0 && errno == EPIPE)) {
+		if (length < 0)
+			continue;
+		record[length] = '\0';
+		n += strstr(record, process) && strstr(record, "tmem_obs[") &&
+		     strstr(record, who) && strstr(record, what);
+	}
+	return n;
+}
+
+TEST_F(tmem_obs, each_broken_rule_is_a_message)
+{
+	struct world w = { self->ctx, self->a, self->b, self->p, self->q };
+	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+	uint64_t start;
+	unsigned int i;
+	int n;
+
+	ASSERT_LE(0, log);
+	for (i = 0; i < ARRAY_SIZE(rules); i++) {
+		/* messages are rate-limited, and others may have had a share */
+		start = accmem_ms();
+		do {
+			ASSERT_LE(0, lseek(log, 0, SEEK_END));
+			ASSERT_EQ(rules[i].err, rules[i].misuse(&w)) {
+				TH_LOG("rule %u", i);
+			}
+			n = log_lines(log, rules[i].who, rules[i].what);
+			if (!n)
+				usleep(200000);
+		} while (!n && accmem_ms() < start + MESSAGE_PATIENCE_MS);
+		EXPECT_EQ(1, n) {
+			TH_LOG("%s %s", rules[i].who, rules[i].what);
+		}
+	}
+	close(log);
+}
+
+/* however often a rule is broken */
+TEST_F(tmem_obs, messages_are_rate_limited)
+{
+	struct world w = { self->ctx, self->a, self->b, self->p, self->q };
+	int i, n, log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+	uint64_t start = accmem_ms();
+
+	ASSERT_LE(0, log);
+	ASSERT_LE(0, lseek(log, 0, SEEK_END));
+	for (i = 0; i < 1000; i++)
+		ASSERT_EQ(-EDOM, no_power_of_two(&w));
+	n = log_lines(log, "CTA 2 (", "P7");
+	TH_LOG("%d messages of 1000", n);
+	/* ten in five seconds */
+	EXPECT_LE(n, 10 + (int)((accmem_ms() - start) / 5000 + 1) * 10);
+	EXPECT_EQ(1000, tmem_fdinfo(tcgen05_fd(self->b), "tmem-misuses"));
+	close(log);
+}
+
+/* --- fdinfo --- */
+
+static int64_t of(struct tcgen05_cta *cta, const char *name)
+{
+	return tmem_fdinfo(tcgen05_fd(cta), name);
+}
+
+TEST_F(tmem_obs, fdinfo_of_a_cta)
+{
+	uint32_t at;
+
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	EXPECT_EQ(4, of(self->q, "cta"));
+	EXPECT_EQ(2, of(self->q, "launch"));
+	EXPECT_EQ(0, of(self->q, "cluster"));
+	EXPECT_EQ(1, of(self->q, "rank"));
+	EXPECT_EQ(2, of(self->q, "sm"));
+	EXPECT_EQ(2, of(self->q, "cta-group"));
+	EXPECT_EQ(64, of(self->q, "held"));
+	EXPECT_EQ(0, of(self->a, "held"));
+}
+
+static const char *const counters[] = {
+	"grants", "waits", "wakeups", "woken-grant", "woken-timeout",
+	"woken-signal", "woken-exit", "woken-deadlock", "woken-reset",
+	"bypasses", "timeouts", "deadlocks", "misuses", "forced",
+};
+
+struct counts {
+	int64_t of[ARRAY_SIZE(counters)];
+};
+
+static void read_counts(struct accmem_context *ctx, struct counts *c)
+{
+	char name[64];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(counters); i++) {
+		snprintf(name, sizeof(name), "tmem-%.32s", counters[i]);
+		c->of[i] = tmem_fdinfo(accmem_fd(ctx), name);
+	}
+}
+
+/* is what has been counted since @before exactly @what, "name=n name=n"? */
+static bool counted(struct accmem_context *ctx, struct counts *before,
+		    const char *what)
+{
+	char text[512], line[64];
+	struct counts now;
+	bool same = true;
+	unsigned int i;
+
+	read_counts(ctx, &now);
+	snprintf(text, sizeof(text), " %s ", what);
+	for (i = 0; i < ARRAY_SIZE(counters); i++) {
+		int64_t n = now.of[i] - before->of[i];
+
+		snprintf(line, sizeof(line), " %.32s=%lld ", counters[i],
+			 (long long)n);
+		if (!n) /* it should not be there at all */
+			snprintf(line, sizeof(line), " %.32s=", counters[i]);
+		if (!strstr(text, line) == !n)
+			continue;
+		printf("# %s %lld, not%s\n", counters[i], (long long)n, text);
+		same = false;
+	}
+	*before = now;
+	return same;
+}
+
+TEST_F(tmem_obs, fdinfo_counts_what_was_done)
+{
+	struct tcgen05_cta *c = tmem_single(self->ctx, 0);
+	struct counts n;
+	struct tmem_call call;
+	uint32_t at, more;
+
+	ASSERT_NE(NULL, c);
+	EXPECT_EQ(3, tmem_fdinfo(accmem_fd(self->ctx), "tmem-sms"));
+	EXPECT_EQ(512, tmem_fdinfo(accmem_fd(self->ctx), "tmem-columns"));
+	EXPECT_EQ(5, tmem_fdinfo(accmem_fd(self->ctx), "tmem-ctas"));
+	read_counts(self->ctx, &n);
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 256));
+	EXPECT_TRUE(counted(self->ctx, &n, "grants=1"));
+	ASSERT_EQ(-EDOM, tcgen05_alloc(self->a, &more, 1));
+	EXPECT_TRUE(counted(self->ctx, &n, "misuses=1"));
+	ASSERT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &more, 512, 1));
+	EXPECT_TRUE(counted(self->ctx, &n, "timeouts=1"));
+	ASSERT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &more, 512,
+						  tmem_in_ms(50)));
+	EXPECT_TRUE(counted(self->ctx, &n, "waits=1 wakeups=1 woken-timeout=1 timeouts=1"));
+	/* b waits; c passes it */
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	EXPECT_EQ(1, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
+	ASSERT_EQ(0, tcgen05_alloc(c, &more, 128));
+	EXPECT_TRUE(counted(self->ctx, &n, "grants=1 bypasses=1"));
+	EXPECT_EQ(1, of(c, "tmem-bypasses"));
+	ASSERT_EQ(0, tcgen05_dealloc(c, more, 128));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, at, 256));
+	ASSERT_EQ(0, tmem_finish(&call));
+	EXPECT_TRUE(counted(self->ctx, &n, "grants=1 waits=1 wakeups=1 woken-grant=1"));
+	EXPECT_EQ(1, of(self->b, "tmem-woken-grant"));
+	/* relinquish ends the wait of a */
+	ASSERT_TRUE(tmem_start_alloc(&call, self->a, 256));
+	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(self->a));
+	ASSERT_EQ(-ECANCELED, tmem_finish(&call));
+	EXPECT_TRUE(counted(self->ctx, &n, "waits=1 wakeups=1 woken-exit=1"));
+	tcgen05_exit(c);
+}
+
+TEST_F(tmem_obs, fdinfo_counts_deadlocks_and_forced_grants)
+{
+	struct tcgen05_cta *c = tmem_single(self->ctx, 0);
+	struct tmem_call first, second;
+	struct counts n;
+	uint32_t at[3], more;
+	int i;
+
+	ASSERT_NE(NULL, c);
+	read_counts(self->ctx, &n);
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at[0], 256));
+	ASSERT_EQ(0, tcgen05_alloc(self->b, &at[1], 256));
+	ASSERT_TRUE(tmem_start_alloc(&first, self->a, 256));
+	ASSERT_EQ(-EDEADLK, tcgen05_alloc(self->b, &more, 256));
+	EXPECT_TRUE(counted(self->ctx, &n, "grants=2 deadlocks=1"));
+	ASSERT_EQ(0, tcgen05_dealloc(self->b, at[1], 256));
+	ASSERT_EQ(0, tmem_finish(&first));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, at[0], 256));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, first.address, 256));
+	EXPECT_TRUE(counted(self->ctx, &n, "grants=1 waits=1 wakeups=1 woken-grant=1"));
+	/*
+	 * c waits for all of the SM and is passed as often as may be. b holds
+	 * columns that c waits for, and waits for some that are free, but kept
+	 * for c: it is served against the bound.
+	 */
+	ASSERT_EQ(0, tcgen05_alloc(self->b, &at[1], 32));
+	ASSERT_TRUE(tmem_start_alloc(&second, c, 512));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, tcgen05_alloc(self->a, &at[0], 32));
+		ASSERT_EQ(0, tcgen05_dealloc(self->a, at[0], 32));
+	}
+	EXPECT_TRUE(counted(self->ctx, &n, "grants=3 bypasses=2"));
+	ASSERT_EQ(-EAGAIN, tcgen05_try_alloc(self->a, &at[0], 32));
+	ASSERT_EQ(0, tcgen05_alloc(self->b, &at[2], 32));
+	EXPECT_TRUE(counted(self->ctx, &n, "grants=1 bypasses=1 forced=1"));
+	ASSERT_EQ(0, tcgen05_dealloc(self->b, at[1], 32));
+	ASSERT_EQ(0, tcgen05_dealloc(self->b, at[2], 32));
+	ASSERT_EQ(0, tmem_finish(&second));
+	tcgen05_dealloc(c, 0, 512);
+	tcgen05_exit(c);
+}
+
+/* --- trace events --- */
+
+static bool trace_on(bool on)
+{
+	int fd = open(TRACING "trace", O_WRONLY | O_TRUNC);
+
+	return fd >= 0 && !close(fd) &&
+	       !accmem_write_file(TRACING "tracing_on", "1") &&
+	       !accmem_write_file(TRACING "events/accmem/enable",
+				  on ? "1" : "0");
+}
+
+/* lines with @event and @detail; and the longest wait in them, in ns */
+static int count_events(const char *event, const char *detail,
+			unsigned long long *waited)
+{
+	static char text[1 << 20];
+	unsigned long long ns;
+	char *line, *save, *at;
+	int n = 0;
+
+	if (accmem_read_file(TRACING "trace", text, sizeof(text)) <= 0)
+		return -1;
+	for (line = strtok_r(text, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		at = *line == '#' ? NULL : strstr(line, event);
+		if (!at || at[strlen(event)] != ':' || !strstr(at, detail))
+			continue;
+		n++;
+		at = strstr(at, "waited=");
+		if (waited && at && sscanf(at, "waited=%llu ns", &ns) == 1)
+			*waited = ns;
+	}
+	return n;
+}
+
+TEST_F(tmem_obs, trace_events)
+{
+	unsigned long long waited = 0, gave_up = 0, at_once = 1;
+	struct tcgen05_cta *c;
+	struct tmem_call call;
+	uint32_t at, more;
+
+	if (access(TRACING "events", F_OK))
+		SKIP(return, "no tracefs in this kernel");
+	ASSERT_TRUE(trace_on(true));
+	c = tmem_single(self->ctx, 0);
+	ASSERT_NE(NULL, c);
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 256));
+	ASSERT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &more, 512,
+						  tmem_in_ms(30)));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_EQ(0, tcgen05_alloc(c, &more, 64));
+	usleep(20000);
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, at, 256));
+	ASSERT_EQ(-EDOM, tcgen05_alloc(self->a, &at, 7));
+	tcgen05_exit(c);
+	ASSERT_EQ(0, tmem_finish(&call));
+	accmem_write_file(TRACING "events/accmem/enable", "0");
+
+	EXPECT_EQ(1, count_events("accmem_tmem_launch",
+				  "cta=5 launch=0x1 cluster=0 rank=0 sm=0 cta_group=1",
+				  NULL));
+	EXPECT_EQ(1, count_events("accmem_tmem_request",
+				  "cta=1 sm=0 columns=256", NULL));
+	EXPECT_EQ(2, count_events("accmem_tmem_request",
+				  "cta=2 sm=0 columns=512", NULL));
+	EXPECT_EQ(1, count_events("accmem_tmem_grant",
+				  "cta=1 sm=0 columns=256 address=0x0",
+				  &at_once));
+	EXPECT_EQ(0, at_once);
+	EXPECT_EQ(1, count_events("accmem_tmem_grant",
+				  "cta=2 sm=0 columns=512 address=0x0",
+				  &waited));
+	EXPECT_LE(20 * TMEM_MS, waited);
+	EXPECT_EQ(1, count_events("accmem_tmem_timeout",
+				  "cta=2 sm=0 columns=512", &gave_up));
+	EXPECT_LT(0, gave_up);
+	EXPECT_GE(60000 * TMEM_MS, gave_up);
+	EXPECT_EQ(1, count_events("accmem_tmem_bypass",
+				  "cta=5 sm=0 passed=1", NULL));
+	EXPECT_EQ(1, count_events("accmem_tmem_dealloc",
+				  "cta=1 sm=0 columns=256 address=0x0", NULL));
+	EXPECT_EQ(1, count_events("accmem_tmem_fail",
+				  "cta=1 sm=0 columns=7 error=-33", NULL));
+	EXPECT_EQ(1, count_events("accmem_tmem_exit", "cta=5 sm=0 columns=64",
+				  NULL));
+	/* off means off */
+	ASSERT_TRUE(trace_on(false));
+	ASSERT_EQ(0, tcgen05_dealloc(self->b, call.address, 512));
+	EXPECT_EQ(0, count_events("accmem_tmem_dealloc", "", NULL));
+}
+
+/* --- the picture --- */
+
+static const char *const picture[] = {
+	": shared, bypass bound 2\n",
+	"SM 0 |................| 512 of 512 columns free\n",
+	"SM 1 |a...............| 480 of 512 columns free\n"
+	"  a CTA 3 launch 0x2 cluster 0 rank 0 holds 32 columns\n",
+	"SM 2 |a...............| 480 of 512 columns free\n"
+	"  a CTA 4 launch 0x2 cluster 0 rank 1 holds 32 columns\n",
+	": exclusive, bypass bound 3\n",
+	"| 512 of 576 columns free\n"
+	"  a CTA 1 launch 0x1 cluster 0 rank 0 holds 64 columns, permit\n"
+	"  ? CTA 2 launch 0x1 cluster 0 rank 0 waits for 512 columns, passed 0",
+	"SM 1 |..................| 576 of 576 columns free\n",
+};
+
+TEST_F(tmem_obs, debugfs_shows_every_sm)
+{
+	struct accmem_context *ctx = tmem_open(2, 576, 1, 3);
+	struct tcgen05_cta *c = tmem_single(ctx, 0), *d = tmem_single(ctx, 0);
+	struct tmem_call call;
+	char text[8192];
+	unsigned int i;
+	uint32_t at;
+
+	ASSERT_TRUE(c && d);
+	ASSERT_EQ(0, tcgen05_alloc(c, &at, 64));
+	ASSERT_TRUE(tmem_start_alloc(&call, d, 512));
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 32, &at));
+	ASSERT_LT(0, accmem_read_file(PICTURE, text, sizeof(text)));
+	for (i = 0; i < ARRAY_SIZE(picture); i++) {
+		EXPECT_NE(NULL, strstr(text, picture[i])) {
+			TH_LOG("%s", picture[i]);
+		}
+	}
+	tcgen05_exit(c);
+	EXPECT_EQ(0, tmem_finish(&call));
+	tcgen05_exit(d);
+	accmem_close(ctx);
+}
+
+/* on any kernel's clock */
+TEST_F(tmem_obs, debugfs_shows_how_often_and_how_long)
+{
+	struct tmem_call call;
+	static const char waits[] = "waits for 512 columns, passed 1 of 2, ";
+	char text[8192], *at;
+	uint32_t held, more;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &held, 32));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &more, 32));
+	usleep(50000);
+	ASSERT_LT(0, accmem_read_file(PICTURE, text, sizeof(text)));
+	at = strstr(text, waits);
+	ASSERT_NE(NULL, at);
+	/* in us; to a tick, of 10 ms at most */
+	EXPECT_LE(40000, strtoul(at + strlen(waits), NULL, 10));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, held, 32));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, more, 32));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+TEST_HARNESS_MAIN

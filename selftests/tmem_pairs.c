@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The life of a pair: each way in which the peers can fail to meet is an error
+ * on both sides, and a death at any point leaves nobody waiting and no column
+ * taken.
+ */
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "kselftest_harness.h"
+#include "tmem_util.h"
+
+FIXTURE(tmem_pair)
+{
+	struct accmem_context *ctx;
+	struct tcgen05_cta *p, *q; /* peers on SMs 0 and 1 */
+	struct tcgen05_cta *w; /* somebody else, on SM 1 */
+};
+
+FIXTURE_SETUP(tmem_pair)
+{
+	self->ctx = tmem_open(2, 0, 0, 64);
+	ASSERT_NE(NULL, self->ctx);
+	self->p = tmem_peer(self->ctx, 0, 0);
+	self->q = tmem_peer(self->ctx, 1, 1);
+	self->w = tmem_single(self->ctx, 1);
+	ASSERT_TRUE(self->p && self->q && self->w);
+}
+
+FIXTURE_TEARDOWN(tmem_pair)
+{
+	EXPECT_EQ(0, tmem_unexplained_wakeups(self->ctx));
+	tcgen05_exit(self->p);
+	tcgen05_exit(self->q);
+	tcgen05_exit(self->w);
+	accmem_close(self->ctx);
+}
+
+TEST_F(tmem_pair, p12_the_same_columns_of_both_sms)
+{
+	uint32_t at, own;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &own, 32));
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 256, &at));
+	EXPECT_EQ(256, at);
+	EXPECT_EQ(256, tmem_free_columns(self->p));
+	EXPECT_EQ(512 - 32 - 256, tmem_free_columns(self->q));
+}
+
+TEST_F(tmem_pair, p12_both_or_neither)
+{
+	struct tmem_call p, q;
+	uint32_t at;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 32));
+	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 512));
+	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 512));
+	EXPECT_EQ(512, tmem_free_columns(self->p));
+	ASSERT_EQ(0, tcgen05_dealloc(self->w, at, 32));
+	EXPECT_EQ(0, tmem_finish(&p));
+	EXPECT_EQ(0, tmem_finish(&q));
+}
+
+TEST_F(tmem_pair, p12_columns_that_differ)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	EXPECT_EQ(-EBADR, tcgen05_alloc(self->q, &at, 32));
+	EXPECT_EQ(-EBADR, tmem_finish(&call));
+	EXPECT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+}
+
+TEST_F(tmem_pair, p4_deallocs_that_differ)
+{
+	struct tmem_call call;
+	uint32_t first, second;
+
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &first));
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &second));
+	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, first, 64));
+	EXPECT_EQ(-EBADR, tcgen05_dealloc(self->q, second, 64));
+	EXPECT_EQ(-EBADR, tmem_finish(&call));
+	EXPECT_EQ(512 - 128, tmem_free_columns(self->p));
+}
+
+TEST_F(tmem_pair, p4_a_wrong_dealloc_leaves_the_peer_waiting)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
+	EXPECT_EQ(-EMSGSIZE, tcgen05_dealloc(self->q, at, 32));
+	EXPECT_EQ(-ENOENT, tcgen05_dealloc(self->q, at + 64, 64));
+	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 64));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+TEST_F(tmem_pair, p12_the_peer_relinquishes)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	EXPECT_EQ(-EPROTO, tcgen05_relinquish_alloc_permit(self->q));
+	EXPECT_EQ(-EPROTO, tmem_finish(&call));
+	EXPECT_EQ(-EPROTO, tcgen05_alloc(self->p, &at, 64));
+	EXPECT_EQ(-EPERM, tcgen05_alloc(self->q, &at, 64));
+}
+
+TEST_F(tmem_pair, p11_a_second_call_while_one_waits)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	EXPECT_EQ(-EBUSY, tcgen05_alloc(self->p, &at, 64));
+	EXPECT_EQ(-EBUSY, tcgen05_dealloc(self->p, 0, 64));
+	EXPECT_EQ(0, tcgen05_alloc(self->q, &at, 64));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+TEST_F(tmem_pair, p12_deadlines_on_both_sides)
+{
+	struct tmem_call call;
+	uint32_t at, own;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &own, 32));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 512));
+	/* gives up in the queue; the peer goes on waiting for it */
+	EXPECT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->q, &at, 512,
+						  tmem_in_ms(30)));
+	ASSERT_EQ(0, tcgen05_dealloc(self->w, own, 32));
+	EXPECT_TRUE(tmem_state(self->p) & ACCMEM_CTA_WAITING);
+	EXPECT_EQ(0, tcgen05_alloc(self->q, &at, 512));
+	EXPECT_EQ(0, tmem_finish(&call));
+	EXPECT_EQ(-ETIMEDOUT, tcgen05_dealloc_until(self->p, at, 512,
+						    tmem_in_ms(30)));
+	EXPECT_EQ(0, tmem_free_columns(self->p));
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->w, &own, 32));
+}
+
+TEST_F(tmem_pair, p12_nonblocking_joins_a_peer_that_waits)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->q, &at, 64));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	EXPECT_EQ(0, tcgen05_try_alloc(self->q, &at, 64));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+/* the destination is written before the peer gets anything (P10) */
+TEST_F(tmem_pair, p10_a_bad_destination_leaves_the_peer_waiting)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->q, NULL, 64));
+	EXPECT_EQ(512, tmem_free_columns(self->p));
+	EXPECT_EQ(0, tcgen05_alloc(self->q, &at, 64));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+/* --- death --- */
+
+enum moment {
+	BEFORE, /* it has not called */
+	IN_ALLOC, /* it waits for the peer */
+	IN_QUEUE, /* both wait for columns, and it came first */
+	LAST_IN_QUEUE, /* both do, and it came last */
+	HOLDING,
+	IN_DEALLOC,
+	MOMENTS,
+};
+
+static const char *const moment_names[] = { "before alloc", "in alloc",
+					    "in the queue", "last in the queue",
+					    "holding", "in dealloc" };
+
+static void child_life(struct tcgen05_cta *q, enum moment moment)
+{
+	uint32_t at;
+
+	if (moment == BEFORE)
+		pause();
+	if (tcgen05_alloc(q, &at, 64))
+		_exit(1);
+	if (moment == IN_DEALLOC)
+		tcgen05_dealloc(q, at, 64);
+	pause();
+}
+
+/* q's only file is the child's; p's other files are closed there */
+static pid_t start_child(struct tcgen05_cta **q, struct tcgen05_cta *p,
+			 struct tcgen05_cta *w, enum moment moment)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		tcgen05_exit(p);
+		tcgen05_exit(w);
+		child_life(*q, moment);
+	}
+	return pid;
+}
+
+static bool child_is_there(struct tcgen05_cta *q, enum moment moment)
+{
+	struct accmem_cta_query query;
+	int i;
+
+	if (moment == BEFORE)
+		return true;
+	for (i = 0; i < TMEM_PATIENCE_MS; i++, usleep(1000)) {
+		if (tcgen05_query(q, &query))
+			return false;
+		if (moment == HOLDING && query.held &&
+		    !(query.state & ACCMEM_CTA_WAITING))
+			return true;
+		if (moment == IN_DEALLOC && query.held &&
+		    query.state & ACCMEM_CTA_WAITING)
+			return true;
+		if ((moment == IN_ALLOC || moment == IN_QUEUE ||
+		     moment == LAST_IN_QUEUE) &&
+		    query.state & ACCMEM_CTA_WAITING)
+			return true;
+	}
+	return false;
+}
+
+/* the errors that p sees when q dies at @moment while p is in a call */
+TEST_F(tmem_pair, p12_death_of_the_peer_at_any_point)
+{
+	struct tmem_call call;
+	enum moment moment;
+	uint32_t at, own;
+	bool p_calls, queued;
+	pid_t pid;
+
+	for (moment = BEFORE; moment < MOMENTS; moment++) {
+		queued = moment == IN_QUEUE || moment == LAST_IN_QUEUE;
+		p_calls = moment == BEFORE || moment == HOLDING || queued;
+		TH_LOG("%s", moment_names[moment]);
+		if (queued) {
+			ASSERT_EQ(0, tcgen05_alloc(self->w, &own, 512));
+		}
+		if (moment == LAST_IN_QUEUE) {
+			ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+		}
+		pid = start_child(&self->q, self->p, self->w, moment);
+		ASSERT_LT(0, pid);
+		if (moment == HOLDING || moment == IN_DEALLOC) {
+			ASSERT_EQ(0, tcgen05_alloc(self->p, &at, 64));
+		}
+		ASSERT_TRUE(child_is_there(self->q, moment));
+		tcgen05_exit(self->q);
+		if (moment == HOLDING) {
+			ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at,
+					       64));
+		} else if (p_calls && moment != LAST_IN_QUEUE) {
+			ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+		}
+		kill(pid, SIGKILL);
+		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+		if (p_calls) {
+			EXPECT_EQ(-EPIPE, tmem_finish(&call));
+		}
+		EXPECT_TRUE(tmem_state(self->p) & ACCMEM_CTA_PEER_GONE);
+		EXPECT_EQ(-EPIPE, tcgen05_alloc(self->p, &at, 32));
+		if (queued) {
+			ASSERT_EQ(0, tcgen05_dealloc(self->w, own, 512));
+		}
+		EXPECT_EQ(512, tmem_free_columns(self->w));
+		/* a launch is over with its last CTA */
+		tcgen05_exit(self->p);
+		self->p = tmem_peer(self->ctx, 0, 0);
+		self->q = tmem_peer(self->ctx, 1, 1);
+		ASSERT_TRUE(self->p && self->q);
+		EXPECT_EQ(512, tmem_free_columns(self->p));
+	}
+}
+
+TEST_F(tmem_pair, p12_a_peer_still_to_be_launched)
+{
+	struct tcgen05_place place = { .launch = 3, .rank = 4, .cta_group = 2 };
+	struct tcgen05_cta *first, *second;
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &first));
+	ASSERT_TRUE(tmem_start_alloc(&call, first, 64));
+	place.rank = 5;
+	place.sm = 1;
+	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &second));
+	EXPECT_EQ(0, tcgen05_alloc(second, &at, 64));
+	EXPECT_EQ(0, tmem_finish(&call));
+	tcgen05_exit(second);
+	/* the place of a peer that has gone is not taken again */
+	EXPECT_EQ(-EEXIST, tcgen05_launch(self->ctx, &place, &second));
+	tcgen05_exit(first);
+}
+
+TEST_F(tmem_pair, p12_the_end_of_the_context)
+{
+	struct tmem_call p, q;
+	uint32_t at;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 512));
+	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 64));
+	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 64));
+	EXPECT_EQ(0, tmem_unexplained_wakeups(self->ctx));
+	accmem_close(self->ctx);
+	EXPECT_EQ(-ECONNRESET, tmem_finish(&p));
+	EXPECT_EQ(-ECONNRESET, tmem_finish(&q));
+	self->ctx = tmem_open(1, 0, 0, 0);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The rows P1 to P20 of the conformance table, each through libaccmem's
+ * tcgen05 front-end; the row's id is in the test's name.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "kselftest_harness.h"
+#include "tmem_util.h"
+
+FIXTURE(tmem)
+{
+	struct accmem_context *ctx;
+	struct tcgen05_cta *a, *b; /* on SM 0 */
+	struct tcgen05_cta *p, *q; /* a pair on SMs 2 and 3 */
+};
+
+FIXTURE_SETUP(tmem)
+{
+	self->ctx = tmem_open(4, 0, 0, 64);
+	ASSERT_NE(NULL, self->ctx);
+	self->a = tmem_single(self->ctx, 0);
+	self->b = tmem_single(self->ctx, 0);
+	self->p = tmem_peer(self->ctx, 2, 0);
+	self->q = tmem_peer(self->ctx, 3, 1);
+	ASSERT_TRUE(self->a && self->b && self->p && self->q);
+}
+
+FIXTURE_TEARDOWN(tmem)
+{
+	EXPECT_EQ(0, tmem_unexplained_wakeups(self->ctx));
+	tcgen05_exit(self->a);
+	tcgen05_exit(self->b);
+	tcgen05_exit(self->p);
+	tcgen05_exit(self->q);
+	accmem_close(self->ctx);
+}
+
+TEST_F(tmem, p1_alloc_stores_the_address)
+{
+	uint32_t at[3] = { 0xdeadbeef, 0xdeadbeef, 0xdeadbeef };
+
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at[1], 128));
+	EXPECT_EQ(0, at[1]);
+	EXPECT_EQ(0xdeadbeef, at[0]);
+	EXPECT_EQ(0xdeadbeef, at[2]);
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at[1], 64));
+	EXPECT_EQ(128, at[1]);
+	EXPECT_EQ(512 - 192, tmem_free_columns(self->a));
+}
+
+TEST_F(tmem, p2_alloc_waits_until_it_can_be_met)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 256));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	EXPECT_EQ(1, call.ret);
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, at, 256));
+	EXPECT_EQ(0, tmem_finish(&call));
+	EXPECT_EQ(0, call.address);
+	EXPECT_EQ(0, tmem_free_columns(self->a));
+}
+
+TEST_F(tmem, p3_dealloc_takes_what_an_alloc_of_the_cta_returned)
+{
+	uint32_t at, other;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 128));
+	ASSERT_EQ(0, tcgen05_alloc(self->b, &other, 32));
+	EXPECT_EQ(-ENOENT, tcgen05_dealloc(self->a, at + 256, 128));
+	EXPECT_EQ(-EADDRNOTAVAIL, tcgen05_dealloc(self->a, at + 32, 128));
+	EXPECT_EQ(-EADDRNOTAVAIL, tcgen05_dealloc(self->a, at + 1, 128));
+	EXPECT_EQ(-EACCES, tcgen05_dealloc(self->a, other, 32));
+	EXPECT_EQ(-ENXIO, tcgen05_dealloc(self->a, at + 512, 128));
+	EXPECT_EQ(0, tcgen05_dealloc(self->a, at, 128));
+	EXPECT_EQ(-ENOENT, tcgen05_dealloc(self->a, at, 128));
+}
+
+TEST_F(tmem, p4_dealloc_of_a_pair_is_collective)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
+	EXPECT_EQ(512 - 64, tmem_free_columns(self->p));
+	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 64));
+	EXPECT_EQ(0, tmem_finish(&call));
+	EXPECT_EQ(512, tmem_free_columns(self->p));
+	EXPECT_EQ(512, tmem_free_columns(self->q));
+}
+
+/* is there a new line in the kernel's log with @text in it? */
+static bool log_has(int log, const char *text)
+{
+	char record[2048];
+	ssize_t n;
+
+	while ((n = read(log, record, sizeof(record) - 1)) > 0 ||
+	       (n < 0 && errno == EPIPE)) {
+		if (n < 0)
+			continue;
+		record[n] = '\0';
+		if (strstr(record, text))
+			return true;
+	}
+	return false;
+}
+
+TEST_F(tmem, p5_exit_with_columns_is_reported_and_they_come_back)
+{
+	int tries, log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+	struct tcgen05_cta *c;
+	bool reported = false;
+	uint32_t at;
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 32));
+	/* messages are rate-limited, and others may have had their share */
+	for (tries = 0; tries < 15 && !reported; tries++) {
+		ASSERT_LE(0, lseek(log, 0, SEEK_END));
+		c = tmem_single(self->ctx, 0);
+		ASSERT_NE(NULL, c);
+		ASSERT_EQ(0, tcgen05_alloc(c, &at, 64));
+		EXPECT_EQ(512 - 96, tmem_free_columns(self->a));
+		tcgen05_exit(c);
+		EXPECT_EQ(512 - 32, tmem_free_columns(self->a));
+		reported = log_has(log, "P5: exits with 64 columns");
+		if (!reported)
+			sleep(1);
+	}
+	EXPECT_TRUE(reported);
+	close(log);
+}
+
+TEST_F(tmem, p6_the_unit_is_32_columns)
+{
+	uint32_t at, i;
+
+	for (i = 0; i < 16; i++) {
+		ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 32));
+		EXPECT_EQ(i * 32, tcgen05_column(at));
+	}
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->b, &at, 32));
+}
+
+TEST_F(tmem, p7_columns_are_a_power_of_two_from_32_to_512)
+{
+	static const uint32_t bad[] = { 0,   1,	  16,  31,  33,	 48,
+					96,  384, 513, 768, 1024, 0x80000000 };
+	uint32_t at, n;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		EXPECT_EQ(-EDOM, tcgen05_alloc(self->a, &at, bad[i]));
+	for (n = 512; n >= 32; n /= 2) {
+		ASSERT_EQ(0, tcgen05_alloc(self->a, &at, n));
+		ASSERT_EQ(0, tcgen05_dealloc(self->a, at, n));
+	}
+}
+
+TEST_F(tmem, p8_columns_do_not_grow)
+{
+	uint32_t at;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 64));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, at, 64));
+	EXPECT_EQ(-ERANGE, tcgen05_alloc(self->a, &at, 128));
+	EXPECT_EQ(0, tcgen05_alloc(self->a, &at, 64));
+	EXPECT_EQ(0, tcgen05_alloc(self->b, &at, 128));
+}
+
+static void *try_alloc(void *argument)
+{
+	uint32_t at;
+
+	return (void *)(intptr_t)tcgen05_alloc(argument, &at, 32);
+}
+
+TEST_F(tmem, p9_no_alloc_after_relinquish_by_any_thread)
+{
+	pthread_t thread;
+	uint32_t at, late;
+	void *ret;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 32));
+	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(self->a));
+	EXPECT_EQ(-EPERM, tcgen05_alloc(self->a, &late, 32));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, try_alloc, self->a));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(-EPERM, (intptr_t)ret);
+	EXPECT_EQ(0, tcgen05_dealloc(self->a, at, 32));
+	EXPECT_EQ(0, tcgen05_alloc(self->b, &late, 32));
+}
+
+TEST_F(tmem, p10_a_bad_destination_allocates_nothing)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	uint32_t *bad, at;
+
+	bad = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, bad);
+	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->a, bad, 32));
+	ASSERT_EQ(0, munmap(bad, page));
+	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->a, bad, 32));
+	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->a, (uint32_t *)-4096l, 32));
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+	/* it does not count as an alloc (P8), nor does the peer have columns */
+	EXPECT_EQ(0, tcgen05_alloc(self->a, &at, 64));
+	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->p, bad, 32));
+	EXPECT_EQ(512, tmem_free_columns(self->q));
+}
+
+TEST_F(tmem, p11_one_warp_of_a_cta_calls_at_a_time)
+{
+	struct tmem_call call;
+	uint32_t at, other;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 32));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	EXPECT_EQ(-EBUSY, tcgen05_alloc(self->b, &other, 32));
+	EXPECT_EQ(-EBUSY, tcgen05_dealloc(self->b, at, 32));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, at, 32));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+TEST_F(tmem, p12_a_pair_allocates_together)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	/* the first waits for the other, and has nothing meanwhile */
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	EXPECT_EQ(512, tmem_free_columns(self->p));
+	ASSERT_EQ(0, tcgen05_alloc(self->q, &at, 64));
+	ASSERT_EQ(0, tmem_finish(&call));
+	EXPECT_EQ(at, call.address);
+	/* a peer that never comes before the deadline */
+	EXPECT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->p, &at, 64,
+						  tmem_in_ms(20)));
+	/* a peer that exits */
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	tcgen05_exit(self->q);
+	self->q = NULL;
+	EXPECT_EQ(-EPIPE, tmem_finish(&call));
+	EXPECT_EQ(-EPIPE, tcgen05_alloc(self->p, &at, 64));
+}
+
+TEST_F(tmem, p13_one_cta_group_a_launch)
+{
+	struct tcgen05_place place = { .launch = 1, .rank = 9, .sm = 1,
+				       .cta_group = 2 };
+	struct tcgen05_cta *c = NULL;
+
+	EXPECT_EQ(-EPROTOTYPE, tcgen05_launch(self->ctx, &place, &c));
+	place.launch = 2;
+	place.cta_group = 1;
+	EXPECT_EQ(-EPROTOTYPE, tcgen05_launch(self->ctx, &place, &c));
+	place.cta_group = 2;
+	EXPECT_EQ(0, tcgen05_launch(self->ctx, &place, &c));
+	tcgen05_exit(c);
+	place.cta_group = 3;
+	EXPECT_EQ(-EINVAL, tcgen05_launch(self->ctx, &place, &c));
+}
+
+/* --- the warp-collective form --- */
+
+struct lane {
+	pthread_t thread;
+	struct tcgen05_warp *warp;
+	unsigned int lane;
+	uint32_t *destination;
+	uint32_t columns;
+	int ret;
+	bool *all_in; /* set before the last lane calls */
+	bool early; /* it came back before */
+};
+
+static void *call_lane(void *argument)
+{
+	struct lane *l = argument;
+
+	l->ret = tcgen05_warp_alloc(l->warp, l->lane, l->destination,
+				    l->columns);
+	l->early = l->all_in && !__atomic_load_n(l->all_in, __ATOMIC_ACQUIRE);
+	return NULL;
+}
+
+static void start_lanes(struct lane *lanes, unsigned int nr,
+			struct tcgen05_warp *warp, uint32_t *destination,
+			bool *all_in)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		lanes[i] = (struct lane){ .warp = warp, .lane = i,
+					  .destination = destination,
+					  .columns = 64, .all_in = all_in };
+		pthread_create(&lanes[i].thread, NULL, call_lane, &lanes[i]);
+	}
+}
+
+TEST_F(tmem, p14_a_call_completes_for_the_whole_warp)
+{
+	struct lane lanes[32];
+	struct tcgen05_warp *warp;
+	bool all_in = false;
+	uint32_t at;
+	int i;
+
+	ASSERT_EQ(0, tcgen05_warp_create(self->a, 32, &warp));
+	start_lanes(lanes, 31, warp, &at, &all_in);
+	usleep(50000);
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+	__atomic_store_n(&all_in, true, __ATOMIC_RELEASE);
+	EXPECT_EQ(0, tcgen05_warp_alloc(warp, 31, &at, 64));
+	for (i = 0; i < 31; i++) {
+		pthread_join(lanes[i].thread, NULL);
+		EXPECT_EQ(0, lanes[i].ret);
+		EXPECT_FALSE(lanes[i].early);
+	}
+	/* once for all of them */
+	EXPECT_EQ(512 - 64, tmem_free_columns(self->a));
+	tcgen05_warp_destroy(warp);
+}
+
+TEST_F(tmem, p15_lanes_that_disagree_are_diagnosed)
+{
+	struct lane lanes[3];
+	struct tcgen05_warp *warp;
+	uint32_t at;
+	int i;
+
+	ASSERT_EQ(0, tcgen05_warp_create(self->a, 4, &warp));
+	start_lanes(lanes, 3, warp, &at, NULL);
+	usleep(50000);
+	EXPECT_EQ(-EILSEQ, tcgen05_warp_alloc(warp, 3, &at, 32));
+	for (i = 0; i < 3; i++) {
+		pthread_join(lanes[i].thread, NULL);
+		EXPECT_EQ(-EILSEQ, lanes[i].ret);
+	}
+	start_lanes(lanes, 3, warp, &at, NULL);
+	usleep(50000);
+	EXPECT_EQ(-EILSEQ, tcgen05_warp_dealloc(warp, 3, 0, 64));
+	for (i = 0; i < 3; i++) {
+		pthread_join(lanes[i].thread, NULL);
+		EXPECT_EQ(-EILSEQ, lanes[i].ret);
+	}
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+	tcgen05_warp_destroy(warp);
+}
+
+TEST_F(tmem, p16_a_missing_lane_is_diagnosed)
+{
+	struct lane lanes[3];
+	struct tcgen05_warp *warp;
+	uint32_t at;
+	int i;
+
+	ASSERT_EQ(0, tcgen05_warp_create(self->a, 4, &warp));
+	start_lanes(lanes, 3, warp, &at, NULL);
+	usleep(50000);
+	tcgen05_warp_leave(warp, 3);
+	for (i = 0; i < 3; i++) {
+		pthread_join(lanes[i].thread, NULL);
+		EXPECT_EQ(-ESRCH, lanes[i].ret);
+	}
+	EXPECT_EQ(-ESRCH, tcgen05_warp_alloc(warp, 0, &at, 64));
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+	tcgen05_warp_destroy(warp);
+}
+
+TEST_F(tmem, p17_the_address_is_there_when_the_call_returns)
+{
+	uint32_t *at, address;
+	int i;
+
+	at = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, at);
+	for (i = 0; i < 100; i++) {
+		*at = ~0u;
+		ASSERT_EQ(0, tcgen05_alloc(self->a, at, 32));
+		address = *at;
+		ASSERT_NE(~0u, address);
+		ASSERT_EQ(0, tcgen05_dealloc(self->a, address, 32));
+	}
+	munmap(at, 4096);
+}
+
+TEST_F(tmem, p18_dealloc_takes_the_columns_of_the_alloc)
+{
+	uint32_t at, next;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 128));
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &next, 128));
+	EXPECT_EQ(-EMSGSIZE, tcgen05_dealloc(self->a, at, 64));
+	EXPECT_EQ(-EMSGSIZE, tcgen05_dealloc(self->a, at, 256));
+	EXPECT_EQ(-EMSGSIZE, tcgen05_dealloc(self->a, at, 0));
+	EXPECT_EQ(512 - 256, tmem_free_columns(self->a));
+	EXPECT_EQ(0, tcgen05_dealloc(self->a, at, 128));
+	EXPECT_EQ(0, tcgen05_dealloc(self->a, next, 128));
+}
+
+TEST_F(tmem, p19_peers_and_addresses)
+{
+	struct tcgen05_place place = { .launch = 2, .sm = 1, .cta_group = 2 };
+	struct tcgen05_cta *c = NULL, *d = NULL;
+	uint32_t at;
+
+	/* ranks 0 and 1 are peers, and so are 6 and 7, but not 7 and 8 */
+	EXPECT_EQ(-EEXIST, tcgen05_launch(self->ctx, &place, &c));
+	place.rank = 7;
+	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &c));
+	EXPECT_FALSE(tmem_state(c) & ACCMEM_CTA_PEER);
+	place.rank = 8;
+	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &d));
+	EXPECT_FALSE(tmem_state(c) & ACCMEM_CTA_PEER);
+	tcgen05_exit(d);
+	place.rank = 6;
+	EXPECT_EQ(-EADDRINUSE, tcgen05_launch(self->ctx, &place, &d));
+	place.sm = 0;
+	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &d));
+	EXPECT_TRUE(tmem_state(c) & ACCMEM_CTA_PEER);
+	tcgen05_exit(c);
+	tcgen05_exit(d);
+	/* lane << 16 or column */
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 32));
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 32));
+	EXPECT_EQ(32, tcgen05_column(at));
+	EXPECT_EQ(0, tcgen05_lane(at));
+	EXPECT_EQ(-ENXIO, tcgen05_dealloc(self->a, at | 1 << 16, 32));
+	EXPECT_EQ(0, tcgen05_dealloc(self->a, at, 32));
+}
+
+TEST_F(tmem, p20_dealloc_before_the_peers_alloc_has_completed)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	/* with nothing to give back, and with an older allocation */
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	EXPECT_EQ(-EPROTO, tcgen05_dealloc(self->q, 0, 64));
+	EXPECT_EQ(-EPROTO, tmem_finish(&call));
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	EXPECT_EQ(-EPROTO, tcgen05_dealloc(self->q, at, 64));
+	EXPECT_EQ(-EPROTO, tmem_finish(&call));
+	/* and the other way round */
+	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
+	EXPECT_EQ(-EPROTO, tcgen05_alloc(self->q, &at, 64));
+	EXPECT_EQ(-EPROTO, tmem_finish(&call));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests of Tensor Memory share: contexts and CTAs through libaccmem,
+ * calls made by a thread of their own, and counters in fdinfo.
+ */
+#ifndef TMEM_UTIL_H
+#define TMEM_UTIL_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tcgen05.h>
+
+#include "accmem_util.h"
+
+#define TMEM_MS 1000000ull /* ns */
+#define TMEM_PATIENCE_MS 60000
+
+static inline uint64_t tmem_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+static inline uint64_t tmem_in_ms(uint64_t ms)
+{
+	return tmem_now() + ms * TMEM_MS;
+}
+
+/* a context with SMs, or NULL */
+static inline struct accmem_context *tmem_open(uint32_t nr_sms,
+					       uint32_t columns,
+					       uint32_t exclusive,
+					       uint32_t bound)
+{
+	struct tcgen05_config config = { nr_sms, columns, exclusive, bound };
+	struct accmem_context *ctx;
+
+	if (accmem_open(NULL, &ctx))
+		return NULL;
+	if (tcgen05_setup(ctx, &config)) {
+		accmem_close(ctx);
+		return NULL;
+	}
+	return ctx;
+}
+
+/* a CTA of its own on an SM, or NULL */
+static inline struct tcgen05_cta *tmem_single(struct accmem_context *ctx,
+					      uint32_t sm)
+{
+	struct tcgen05_place place = { .launch = 1, .sm = sm, .cta_group = 1 };
+	struct tcgen05_cta *cta;
+
+	return tcgen05_launch(ctx, &place, &cta) ? NULL : cta;
+}
+
+/* one CTA of a pair, or NULL */
+static inline struct tcgen05_cta *tmem_peer(struct accmem_context *ctx,
+					    uint32_t sm, uint32_t rank)
+{
+	struct tcgen05_place place = { .launch = 2, .rank = rank, .sm = sm,
+				       .cta_group = 2 };
+	struct tcgen05_cta *cta;
+
+	return tcgen05_launch(ctx, &place, &cta) ? NULL : cta;
+}
+
+enum tmem_op { TMEM_ALLOC, TMEM_DEALLOC };
+
+/* a call in a thread of its own */
+struct tmem_call {
+	pthread_t thread;
+	struct tcgen05_cta *cta;
+	enum tmem_op op;
+	uint32_t address; /* result of an alloc, operand of a dealloc */
+	uint32_t columns;
+	uint64_t deadline_ns;
+	int ret;
+};
+
+static inline void *tmem_run_call(void *argument)
+{
+	struct tmem_call *call = argument;
+
+	if (call->op == TMEM_ALLOC)
+		call->ret = tcgen05_alloc_until(call->cta, &call->address,
+						call->columns,
+						call->deadline_ns);
+	else
+		call->ret = tcgen05_dealloc_until(call->cta, call->address,
+						  call->columns,
+						  call->deadline_ns);
+	return NULL;
+}
+
+static inline uint32_t tmem_state(struct tcgen05_cta *cta)
+{
+	struct accmem_cta_query query;
+
+	return tcgen05_query(cta, &query) ? 0 : query.state;
+}
+
+/* true once a call of the CTA waits */
+static inline bool tmem_until_waiting(struct tcgen05_cta *cta)
+{
+	int i;
+
+	for (i = 0; i < TMEM_PATIENCE_MS; i++) {
+		if (tmem_state(cta) & ACCMEM_CTA_WAITING)
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+/* starts a call; true once it waits */
+static inline bool tmem_start(struct tmem_call *call, struct tcgen05_cta *cta,
+			      enum tmem_op op, uint32_t address,
+			      uint32_t columns)
+{
+	*call = (struct tmem_call){ .cta = cta, .op = op, .columns = columns,
+				    .address = address, .ret = 1 };
+	if (pthread_create(&call->thread, NULL, tmem_run_call, call))
+		return false;
+	return tmem_until_waiting(cta);
+}
+
+static inline bool tmem_start_alloc(struct tmem_call *call,
+				    struct tcgen05_cta *cta, uint32_t columns)
+{
+	return tmem_start(call, cta, TMEM_ALLOC, 0, columns);
+}
+
+static inline int tmem_finish(struct tmem_call *call)
+{
+	pthread_join(call->thread, NULL);
+	return call->ret;
+}
+
+/* both of a pair allocate; 0 or the first error */
+static inline int tmem_pair_alloc(struct tcgen05_cta *a, struct tcgen05_cta *b,
+				  uint32_t columns, uint32_t *address)
+{
+	struct tmem_call call;
+	uint32_t other;
+	int ret;
+
+	if (!tmem_start_alloc(&call, a, columns))
+		return -1000;
+	ret = tcgen05_alloc(b, &other, columns);
+	tmem_finish(&call);
+	*address = call.address;
+	if (!ret && !call.ret && other != *address)
+		return -1001;
+	return ret ?: call.ret;
+}
+
+/* a line of the fdinfo of a file, or -1 */
+static inline int64_t tmem_fdinfo(int fd, const char *name)
+{
+	char path[64], line[128], wanted[128];
+	int64_t value = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	snprintf(wanted, sizeof(wanted), "accmem-%s:", name);
+	file = fopen(path, "r");
+	if (!file)
+		return -1;
+	while (fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, wanted, strlen(wanted)))
+			value = strtoll(line + strlen(wanted), NULL, 0);
+	}
+	fclose(file);
+	return value;
+}
+
+/* nobody was woken for nothing: every wake-up has a reason */
+static inline int64_t tmem_unexplained_wakeups(struct accmem_context *ctx)
+{
+	int fd = accmem_fd(ctx);
+
+	return tmem_fdinfo(fd, "tmem-wakeups") -
+	       tmem_fdinfo(fd, "tmem-woken-grant") -
+	       tmem_fdinfo(fd, "tmem-woken-timeout") -
+	       tmem_fdinfo(fd, "tmem-woken-signal") -
+	       tmem_fdinfo(fd, "tmem-woken-exit") -
+	       tmem_fdinfo(fd, "tmem-woken-deadlock") -
+	       tmem_fdinfo(fd, "tmem-woken-reset");
+}
+
+static inline uint32_t tmem_free_columns(struct tcgen05_cta *cta)
+{
+	struct accmem_cta_query query;
+
+	return tcgen05_query(cta, &query) ? ~0u : query.free;
+}
+
+#endif /* TMEM_UTIL_H */

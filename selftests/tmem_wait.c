@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Waits for columns: order, deadlines, signals, death, poll, the end of the
+ * context, and that nobody is woken for nothing.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "kselftest_harness.h"
+#include "tmem_util.h"
+
+#define WAITERS 1000
+#define CHURNERS 15
+#define BOUND 64
+#define PICTURE "/sys/kernel/debug/accmem/accmem0/tmem"
+
+FIXTURE(tmem_wait)
+{
+	struct accmem_context *ctx;
+	struct tcgen05_cta *a, *b;
+	uint32_t at;
+};
+
+/* a holds 256 of 512 columns */
+FIXTURE_SETUP(tmem_wait)
+{
+	self->ctx = tmem_open(1, 0, 0, BOUND);
+	ASSERT_NE(NULL, self->ctx);
+	self->a = tmem_single(self->ctx, 0);
+	self->b = tmem_single(self->ctx, 0);
+	ASSERT_TRUE(self->a && self->b);
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 256));
+}
+
+FIXTURE_TEARDOWN(tmem_wait)
+{
+	if (self->ctx) {
+		EXPECT_EQ(0, tmem_unexplained_wakeups(self->ctx));
+	}
+	tcgen05_exit(self->a);
+	tcgen05_exit(self->b);
+	accmem_close(self->ctx);
+}
+
+TEST_F(tmem_wait, p2_a_deadline_ends_the_wait)
+{
+	uint64_t start = tmem_now();
+	uint32_t at;
+
+	EXPECT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &at, 512,
+						  start + 50 * TMEM_MS));
+	EXPECT_LE(50 * TMEM_MS, tmem_now() - start);
+	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-timeouts"));
+	EXPECT_EQ(0, tcgen05_alloc(self->b, &at, 256));
+}
+
+TEST_F(tmem_wait, p2_a_deadline_in_the_past_is_one_try)
+{
+	uint32_t at;
+
+	EXPECT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &at, 512, 1));
+	EXPECT_EQ(0, tmem_fdinfo(tcgen05_fd(self->b), "tmem-waits"));
+	EXPECT_EQ(0, tcgen05_alloc_until(self->b, &at, 256, 1));
+}
+
+TEST_F(tmem_wait, p2_nonblocking_is_eagain)
+{
+	uint32_t at;
+
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->b, &at, 512));
+	EXPECT_EQ(0, tmem_fdinfo(tcgen05_fd(self->b), "tmem-waits"));
+}
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+static int handle(int flags)
+{
+	struct sigaction action = { .sa_handler = nothing, .sa_flags = flags };
+
+	return sigaction(SIGUSR1, &action, NULL);
+}
+
+TEST_F(tmem_wait, p2_a_signal_restarts_with_the_same_deadline)
+{
+	struct tmem_call call = { .cta = self->b, .op = TMEM_ALLOC,
+				  .columns = 512 };
+	uint64_t start = tmem_now();
+	int signals = 0;
+
+	ASSERT_EQ(0, handle(SA_RESTART));
+	call.deadline_ns = start + 600 * TMEM_MS;
+	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
+	while (tmem_now() < start + 400 * TMEM_MS) {
+		pthread_kill(call.thread, SIGUSR1);
+		signals++;
+		usleep(20000);
+	}
+	EXPECT_EQ(-ETIMEDOUT, tmem_finish(&call));
+	EXPECT_LE(600 * TMEM_MS, tmem_now() - start);
+	EXPECT_LT(0, tmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-signal"));
+	TH_LOG("%d signals", signals);
+}
+
+TEST_F(tmem_wait, p2_a_signal_without_restart_is_eintr)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, handle(0));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	pthread_kill(call.thread, SIGUSR1);
+	EXPECT_EQ(-EINTR, tmem_finish(&call));
+	EXPECT_EQ(0, tcgen05_alloc(self->b, &at, 256));
+}
+
+/* a grant that raced a signal is a success: columns never get lost */
+TEST_F(tmem_wait, p2_grants_that_race_signals_lose_nothing)
+{
+	unsigned int i, rounds = accmem_scale(500), granted = 0;
+	struct tmem_call call;
+
+	ASSERT_EQ(0, handle(0));
+	for (i = 0; i < rounds; i++) {
+		ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+		pthread_kill(call.thread, SIGUSR1);
+		ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
+		if (!tmem_finish(&call)) {
+			granted++;
+			ASSERT_EQ(0, tcgen05_dealloc(self->b, call.address,
+						     512));
+		} else {
+			ASSERT_EQ(-EINTR, call.ret);
+		}
+		ASSERT_EQ(512, tmem_free_columns(self->a));
+		ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 256));
+	}
+	TH_LOG("%u of %u granted", granted, rounds);
+}
+
+/* the child's copy of the CTA's file is the last */
+TEST_F(tmem_wait, p5_a_waiter_that_is_killed_leaves_nothing)
+{
+	struct tcgen05_cta *c = tmem_single(self->ctx, 0);
+	uint32_t at;
+	pid_t pid;
+
+	ASSERT_NE(NULL, c);
+	ASSERT_EQ(0, tcgen05_alloc(c, &at, 128));
+	pid = fork();
+	if (!pid) {
+		tcgen05_alloc(c, &at, 128);
+		tcgen05_alloc(c, &at, 128);
+		_exit(0);
+	}
+	ASSERT_LT(0, pid);
+	ASSERT_TRUE(tmem_until_waiting(c));
+	tcgen05_exit(c);
+	EXPECT_EQ(0, tmem_free_columns(self->a));
+	kill(pid, SIGKILL);
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+	EXPECT_EQ(256, tmem_free_columns(self->a));
+}
+
+TEST_F(tmem_wait, p9_relinquish_ends_the_wait)
+{
+	struct tmem_call call;
+
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	EXPECT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
+	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
+}
+
+TEST_F(tmem_wait, p2_the_end_of_the_context_ends_every_wait)
+{
+	struct accmem_cta_query query;
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	EXPECT_EQ(0, tmem_unexplained_wakeups(self->ctx));
+	accmem_close(self->ctx);
+	self->ctx = NULL;
+	EXPECT_EQ(-ECONNRESET, tmem_finish(&call));
+	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-reset"));
+	EXPECT_EQ(-ECONNRESET, tcgen05_alloc(self->b, &at, 32));
+	EXPECT_EQ(-ECONNRESET, tcgen05_dealloc(self->a, self->at, 256));
+	EXPECT_EQ(-ECONNRESET, tcgen05_relinquish_alloc_permit(self->a));
+	ASSERT_EQ(0, tcgen05_query(self->a, &query));
+	EXPECT_EQ(ACCMEM_CTA_RESET, query.state);
+	EXPECT_EQ(512, query.free);
+	/* the fixture closes the CTAs, and knows of no context */
+	self->ctx = tmem_open(1, 0, 0, BOUND);
+}
+
+TEST_F(tmem_wait, p2_poll_says_when_to_try_again)
+{
+	struct pollfd p = { .fd = tcgen05_fd(self->b), .events = POLLIN };
+	uint32_t at;
+
+	EXPECT_EQ(1, poll(&p, 1, 0));
+	EXPECT_EQ(POLLIN, p.revents);
+	ASSERT_EQ(-EAGAIN, tcgen05_try_alloc(self->b, &at, 512));
+	EXPECT_EQ(0, poll(&p, 1, 50));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
+	EXPECT_EQ(1, poll(&p, 1, 0));
+	EXPECT_EQ(0, tcgen05_try_alloc(self->b, &at, 512));
+	accmem_close(self->ctx);
+	EXPECT_EQ(1, poll(&p, 1, 0));
+	EXPECT_EQ(POLLERR | POLLHUP, p.revents);
+	self->ctx = tmem_open(1, 0, 0, BOUND);
+}
+
+static void *free_soon(void *argument)
+{
+	usleep(100000);
+	return (void *)(intptr_t)tcgen05_dealloc(argument, 0, 256);
+}
+
+TEST_F(tmem_wait, p2_poll_is_woken)
+{
+	struct pollfd p = { .fd = tcgen05_fd(self->b), .events = POLLIN };
+	pthread_t thread;
+	uint32_t at;
+
+	ASSERT_EQ(-EAGAIN, tcgen05_try_alloc(self->b, &at, 512));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, free_soon, self->a));
+	EXPECT_EQ(1, poll(&p, 1, TMEM_PATIENCE_MS));
+	EXPECT_EQ(POLLIN, p.revents);
+	pthread_join(thread, NULL);
+}
+
+TEST_F(tmem_wait, p2_a_deadlock_is_told_to_the_newest)
+{
+	struct tmem_call call;
+	uint32_t at, none;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->b, &at, 256));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->a, 256));
+	EXPECT_EQ(-EDEADLK, tcgen05_alloc(self->b, &none, 256));
+	EXPECT_EQ(0, tcgen05_dealloc(self->b, at, 256));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+TEST_F(tmem_wait, p2_strict_order_of_arrival)
+{
+	struct accmem_context *ctx = tmem_open(1, 0, 0, 0);
+	struct tcgen05_cta *c[4];
+	struct tmem_call large, small;
+	uint32_t at;
+	int i;
+
+	ASSERT_NE(NULL, ctx);
+	for (i = 0; i < 4; i++)
+		c[i] = tmem_single(ctx, 0);
+	ASSERT_EQ(0, tcgen05_alloc(c[0], &at, 32));
+	ASSERT_TRUE(tmem_start_alloc(&large, c[1], 512));
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(c[2], &at, 32));
+	ASSERT_TRUE(tmem_start_alloc(&small, c[2], 32));
+	ASSERT_EQ(0, tcgen05_dealloc(c[0], 0, 32));
+	EXPECT_EQ(0, tmem_finish(&large));
+	EXPECT_TRUE(tmem_state(c[2]) & ACCMEM_CTA_WAITING);
+	ASSERT_EQ(0, tcgen05_dealloc(c[1], 0, 512));
+	EXPECT_EQ(0, tmem_finish(&small));
+	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(ctx), "tmem-bypasses"));
+	for (i = 0; i < 4; i++)
+		tcgen05_exit(c[i]);
+	accmem_close(ctx);
+}
+
+TEST_F(tmem_wait, p9_exclusive_the_permit_goes_on_with_relinquish_and_exit)
+{
+	struct accmem_context *ctx = tmem_open(1, 0, 1, 0);
+	struct tcgen05_cta *c[3];
+	struct tmem_call second, third;
+	uint32_t at;
+	int i;
+
+	ASSERT_NE(NULL, ctx);
+	for (i = 0; i < 3; i++)
+		c[i] = tmem_single(ctx, 0);
+	ASSERT_EQ(0, tcgen05_alloc(c[0], &at, 32));
+	EXPECT_TRUE(tmem_state(c[0]) & ACCMEM_CTA_PERMIT);
+	ASSERT_TRUE(tmem_start_alloc(&second, c[1], 32));
+	ASSERT_TRUE(tmem_start_alloc(&third, c[2], 32));
+	ASSERT_EQ(0, tcgen05_alloc(c[0], &at, 32));
+	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(c[0]));
+	EXPECT_EQ(0, tmem_finish(&second));
+	EXPECT_TRUE(tmem_state(c[1]) & ACCMEM_CTA_PERMIT);
+	tcgen05_exit(c[1]);
+	EXPECT_EQ(0, tmem_finish(&third));
+	tcgen05_exit(c[0]);
+	tcgen05_exit(c[2]);
+	accmem_close(ctx);
+}
+
+/* who is served makes room for the next */
+static void *alloc_and_exit(void *argument)
+{
+	struct tmem_call *call = argument;
+
+	tmem_run_call(call);
+	if (!call->ret)
+		tcgen05_exit(call->cta);
+	return NULL;
+}
+
+/* 1,000 wait; each leaves in one of the ways there are, and wakes once */
+TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
+{
+	struct rlimit files = { 4096, 4096 };
+	unsigned int i, n = WAITERS, by[5] = {};
+	struct tmem_call *calls = calloc(n, sizeof(*calls));
+	struct accmem_cta_query query;
+	pthread_attr_t attr;
+	int fd = accmem_fd(self->ctx);
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
+	ASSERT_EQ(0, handle(0));
+	ASSERT_EQ(0, pthread_attr_init(&attr));
+	ASSERT_EQ(0, pthread_attr_setstacksize(&attr, 65536));
+	for (i = 0; i < n; i++) {
+		calls[i].cta = tmem_single(self->ctx, 0);
+		calls[i].columns = 512;
+		ASSERT_NE(NULL, calls[i].cta);
+		if (i % 4 == 1)
+			continue;
+		ASSERT_EQ(0, pthread_create(&calls[i].thread, &attr,
+					    alloc_and_exit, &calls[i]));
+	}
+	do {
+		usleep(10000);
+		ASSERT_EQ(0, tcgen05_query(self->a, &query));
+	} while (query.waiting < n - n / 4);
+	/* last, since a deadline is short to a slow machine */
+	for (i = 1; i < n; i += 4) {
+		calls[i].deadline_ns = tmem_in_ms(10000);
+		ASSERT_EQ(0, pthread_create(&calls[i].thread, &attr,
+					    alloc_and_exit, &calls[i]));
+	}
+	for (i = 0; i < n; i++) {
+		if (i % 4 == 2)
+			pthread_kill(calls[i].thread, SIGUSR1);
+		else if (i % 4 == 3)
+			tcgen05_relinquish_alloc_permit(calls[i].cta);
+	}
+	do {
+		usleep(10000);
+		ASSERT_EQ(0, tcgen05_query(self->a, &query));
+	} while (query.waiting > n / 4);
+	/* the rest is served one after the other */
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
+	for (i = 0; i < n; i++) {
+		switch (tmem_finish(&calls[i])) {
+		case 0:
+			by[0]++;
+			break;
+		case -ETIMEDOUT:
+			by[1]++;
+			break;
+		case -EINTR:
+			by[2]++;
+			break;
+		case -ECANCELED:
+			by[3]++;
+			break;
+		default:
+			by[4]++;
+		}
+		if (calls[i].ret)
+			tcgen05_exit(calls[i].cta);
+	}
+	TH_LOG("%u granted, %u timed out, %u interrupted, %u cancelled", by[0],
+	       by[1], by[2], by[3]);
+	EXPECT_EQ(0, by[4]);
+	EXPECT_EQ(n / 4, by[0]);
+	EXPECT_EQ(n / 4, by[1]);
+	EXPECT_LE(n - n / 4, tmem_fdinfo(fd, "tmem-waits"));
+	EXPECT_EQ(tmem_fdinfo(fd, "tmem-waits"),
+		  tmem_fdinfo(fd, "tmem-wakeups"));
+	EXPECT_EQ(0, tmem_unexplained_wakeups(self->ctx));
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+	free(calls);
+}
+
+static bool churn_stop;
+
+static void *churn(void *argument)
+{
+	uintptr_t failed = 0;
+	uint32_t at;
+
+	while (!__atomic_load_n(&churn_stop, __ATOMIC_RELAXED)) {
+		if (tcgen05_alloc(argument, &at, 32) ||
+		    tcgen05_dealloc(argument, at, 32)) {
+			failed = 1;
+			break;
+		}
+	}
+	return (void *)failed;
+}
+
+/* a polling allocator would starve it: see the benchmark */
+TEST_F(tmem_wait, p2_512_columns_among_15_that_churn)
+{
+	unsigned int i, round, rounds = accmem_scale(20);
+	struct tcgen05_cta *c[CHURNERS];
+	pthread_t thread[CHURNERS];
+	int64_t before, passed, most = 0;
+	uint32_t at;
+	void *ret;
+
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
+	for (i = 0; i < CHURNERS; i++) {
+		c[i] = tmem_single(self->ctx, 0);
+		ASSERT_NE(NULL, c[i]);
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, churn, c[i]));
+	}
+	for (round = 0; round < rounds; round++) {
+		before = tmem_fdinfo(accmem_fd(self->ctx), "tmem-bypasses");
+		ASSERT_EQ(0, tcgen05_alloc(self->b, &at, 512));
+		passed = tmem_fdinfo(accmem_fd(self->ctx), "tmem-bypasses") -
+			 before;
+		ASSERT_EQ(0, tcgen05_dealloc(self->b, at, 512));
+		if (passed > most)
+			most = passed;
+	}
+	__atomic_store_n(&churn_stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < CHURNERS; i++) {
+		pthread_join(thread[i], &ret);
+		EXPECT_EQ(NULL, ret);
+		tcgen05_exit(c[i]);
+	}
+	TH_LOG("passed %lld times at most", (long long)most);
+	EXPECT_LE(most, BOUND);
+	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-forced"));
+}
+
+TEST_F(tmem_wait, p2_debugfs_shows_holders_and_the_queue)
+{
+	struct tmem_call call;
+	char text[8192];
+
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_LT(0, accmem_read_file(PICTURE, text, sizeof(text)));
+	EXPECT_NE(NULL, strstr(text, "SM 0 |aaaaaaaa........| 256 of 512"));
+	EXPECT_NE(NULL, strstr(text, "a CTA 1 launch 0x1 "));
+	EXPECT_NE(NULL, strstr(text, "rank 0 holds 256 columns"));
+	EXPECT_NE(NULL, strstr(text, "? CTA 2 launch 0x1 "));
+	EXPECT_NE(NULL, strstr(text, "waits for 512 columns, passed 0 of 64"));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+TEST_HARNESS_MAIN
