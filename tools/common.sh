@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# What every script of the project shares: where things are, how to say what
+# is going on, and how to take a lock. Sourced, never run.
+
+shopt -s inherit_errexit
+
+ACCMEM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+ACCMEM_BUILD=$ACCMEM_ROOT/build
+ACCMEM_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/accmem
+ACCMEM_JOBS=${ACCMEM_JOBS:-$(nproc)}
+export ACCMEM_ROOT ACCMEM_BUILD ACCMEM_CACHE ACCMEM_JOBS
+
+# say TEXT: progress, on stderr so that a script's output stays its own.
+say()
+{
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+}
+
+# die TEXT: give up with a reason.
+die()
+{
+	say "$*"
+	exit 1
+}
+
+# with_lock FILE COMMAND...: run one at a time over all processes. The lock
+# goes with the process, so nothing stale is left behind by a kill. To be
+# called where a failure ends the script: after `||` or `if` the shell would
+# go on in the middle of the command.
+with_lock()
+{
+	local file=$1 fd
+
+	shift
+	mkdir -p "$(dirname "$file")"
+	exec {fd}>"$file"
+	if ! flock -n "$fd"; then
+		say "waiting for ${file##*/}"
+		flock "$fd"
+	fi
+	# Background children of the command must not inherit the lock.
+	"$@" {fd}>&-
+	exec {fd}>&-
+}
+
+# logged FILE COMMAND...: keep the output of a long command in a file and
+# show the end of it when the command fails.
+logged()
+{
+	local log=$1
+
+	shift
+	mkdir -p "$(dirname "$log")"
+	if ! "$@" >"$log" 2>&1 </dev/null; then
+		say "failed: $*"
+		say "the last lines of $log:"
+		tail -n 40 "$log" >&2
+		return 1
+	fi
+}

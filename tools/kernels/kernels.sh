@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+#
+# The kernels that tools/vm can boot, and where their parts are. Stock ones
+# are Debian's packages, the others are built by tools/kernels/build from
+# Debian's source and the fragments beside this file. Sourced after common.sh.
+
+kernels_all=(stock-6.1 stock-6.12 debug-6.12 kcsan-6.12)
+
+kernel_is_known()
+{
+	[[ " ${kernels_all[*]} " = *" $1 "* ]]
+}
+
+kernel_release()
+{
+	echo "${1#*-}"
+}
+
+# kernel_dir NAME: the build directory of a kernel of our own. Its name has
+# the source's version and a hash of the configuration, so that a change of
+# either is a new kernel.
+kernel_dir()
+{
+	local source hash
+
+	source=$("$ACCMEM_ROOT/tools/deps" path "source-$(kernel_release "$1")")
+	hash=$(cat "$ACCMEM_ROOT/tools/kernels/"{base,"${1%%-*}"}.config |
+		sha256sum)
+	source=${source%/tree}
+	echo "$ACCMEM_CACHE/kernels/$1-${source##*"$(kernel_release "$1")"-}-${hash:0:12}"
+}
+
+# kernel_path NAME image|headers|modules
+kernel_path()
+{
+	local dir
+
+	case $1 in
+	stock-*)
+		"$ACCMEM_ROOT/tools/deps" path "$2-$(kernel_release "$1")"
+		return
+		;;
+	esac
+	dir=$(kernel_dir "$1")
+	case $2 in
+	image) echo "$dir/arch/x86/boot/bzImage" ;;
+	headers) echo "$dir" ;;
+	modules) ;; # all built in
+	esac
+}
+
+# kernel_is_ready NAME: whether it could boot without fetching or building.
+kernel_is_ready()
+{
+	local source
+
+	case $1 in
+	stock-*)
+		[ -e "$ACCMEM_CACHE/current/$1" ]
+		;;
+	*)
+		source=$ACCMEM_CACHE/current/source-$(kernel_release "$1")
+		[ -e "$source" ] && [ -e "$(kernel_dir "$1")/.accmem-done" ]
+		;;
+	esac
+}
+
+# kernel_prepare NAME: fetch or build it when it is not ready.
+kernel_prepare()
+{
+	kernel_is_ready "$1" && return
+	case $1 in
+	stock-*) kernel_path "$1" image >/dev/null ;;
+	*) "$ACCMEM_ROOT/tools/kernels/build" "$1" ;;
+	esac
+}

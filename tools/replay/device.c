@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Replaying through a device: ALLOC, mmap, a pattern over the whole buffer,
+ * the comparison, munmap, FREE. Only ALLOC and FREE are timed.
+ */
+#include <accmem.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "replay.h"
+
+struct buffer {
+	u64 address;
+	u64 length;
+	u64 footprint;
+	u64 seed; /* of the pattern */
+	void *pointer; /* NULL when it is not allocated */
+};
+
+struct player {
+	const struct trace *t;
+	const struct options *o;
+	struct accmem_context *ctx;
+	struct buffer *buffers; /* by id */
+	u64 failures, corrupt, spent, calls, live, footprint;
+};
+
+static int complain(const struct player *p, const char *what, int err)
+{
+	fprintf(stderr, "accmem-replay: %s: %s: %s\n", p->o->device, what,
+		strerror(-err));
+	return -1;
+}
+
+/* Neighbouring words and neighbouring buffers differ, as cheaply as can be. */
+#define PATTERN_STEP 0x9e3779b97f4a7c15ull
+
+static void pattern_write(const struct buffer *b)
+{
+	u64 n = b->length / 8, word = b->seed, i;
+	u64 *to = b->pointer;
+
+	for (i = 0; i < n; i++, word += PATTERN_STEP)
+		to[i] = word;
+	memcpy(to + n, &word, b->length % 8);
+}
+
+static bool pattern_is_there(const struct buffer *b)
+{
+	u64 n = b->length / 8, word = b->seed, differ = 0, i;
+	const u64 *from = b->pointer;
+
+	for (i = 0; i < n; i++, word += PATTERN_STEP)
+		differ |= from[i] ^ word;
+	return !differ && !memcmp(from + n, &word, b->length % 8);
+}
+
+static int player_alloc(struct player *p, size_t event)
+{
+	const struct event *e = &p->t->events[event];
+	struct buffer *b = &p->buffers[e->id];
+	struct accmem_alloc req = {};
+	u64 start = now_ns();
+	int err;
+
+	req.length = round_up_to(e->bytes, p->o->granule);
+	if (p->o->granule == GRANULE_MIN)
+		req.length = e->bytes;
+	err = accmem_allocate(p->ctx, &req);
+	p->spent += now_ns() - start;
+	p->calls++;
+	if (err == -ENOMEM || err == -EDQUOT) {
+		p->failures++;
+		return 0;
+	}
+	if (err)
+		return complain(p, "alloc", err);
+	b->address = req.address;
+	b->length = req.length;
+	b->footprint = req.footprint;
+	b->seed = (event + 1) * 0xd1342543de82ef95ull;
+	err = accmem_map(p->ctx, b->address, PROT_READ | PROT_WRITE,
+			 &b->pointer);
+	if (err)
+		return complain(p, "map", err);
+	pattern_write(b);
+	p->live += b->footprint;
+	return 0;
+}
+
+static int player_free(struct player *p, u32 id)
+{
+	struct buffer *b = &p->buffers[id];
+	u64 start;
+	int err;
+
+	if (!b->pointer)
+		return 0;
+	if (!pattern_is_there(b))
+		p->corrupt++;
+	b->pointer = NULL;
+	p->live -= b->footprint;
+	err = accmem_unmap(p->ctx, b->address);
+	if (err)
+		return complain(p, "unmap", err);
+	start = now_ns();
+	err = accmem_release(p->ctx, b->address);
+	p->spent += now_ns() - start;
+	p->calls++;
+	return err ? complain(p, "free", err) : 0;
+}
+
+/* The kernel's own picture of where the memory is, when we may read it. */
+static bool print_debugfs_map(const struct player *p)
+{
+	const char *slash = strrchr(p->o->device, '/');
+	char path[256], text[4096];
+	FILE *file;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/accmem/%s/map",
+		 slash ? slash + 1 : p->o->device);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	printf("%s: the carveout at the peak\n", p->t->name);
+	while ((n = fread(text, 1, sizeof(text), file)))
+		fwrite(text, 1, n, stdout);
+	fclose(file);
+	return true;
+}
+
+static int print_map(const struct player *p)
+{
+	struct accmem_info info = {};
+	struct picture *picture;
+	u64 size, end;
+	u32 id;
+	int err;
+
+	if (print_debugfs_map(p))
+		return 0;
+	err = accmem_get_info(p->ctx, 0, &info);
+	if (err)
+		return complain(p, "info", err);
+	size = info.capacity;
+	for (id = 0; id < p->t->nr_ids; id++) {
+		const struct buffer *b = &p->buffers[id];
+
+		end = b->address - info.address_base + b->footprint;
+		if (b->pointer && end > size)
+			size = end;
+	}
+	picture = picture_new(size);
+	for (id = 0; id < p->t->nr_ids; id++) {
+		const struct buffer *b = &p->buffers[id];
+
+		if (b->pointer)
+			picture_add(picture, b->address - info.address_base,
+				    b->footprint);
+	}
+	picture_print(picture, p->t->name);
+	return 0;
+}
+
+static int play(struct player *p)
+{
+	const struct trace *t = p->t;
+	size_t i;
+	u32 id;
+	int err = 0;
+
+	for (i = 0; i < t->nr_events && !err; i++) {
+		progress(t, "events", i, t->nr_events);
+		if (t->events[i].bytes)
+			err = player_alloc(p, i);
+		else
+			err = player_free(p, t->events[i].id);
+		if (err || i != t->peak_event)
+			continue;
+		p->footprint = p->live;
+		if (p->o->map)
+			err = print_map(p);
+	}
+	for (id = 0; id < t->nr_ids && !err; id++)
+		err = player_free(p, id);
+	return err;
+}
+
+int replay_device(const struct trace *t, const struct options *o,
+		  struct result *r)
+{
+	struct player p = { .t = t, .o = o };
+	int err;
+
+	err = accmem_open(o->device, &p.ctx);
+	if (err)
+		return complain(&p, "open", err);
+	p.buffers = xcalloc(t->nr_ids, sizeof(*p.buffers));
+	err = play(&p);
+	free(p.buffers);
+	accmem_close(p.ctx);
+	r->footprint = p.footprint;
+	r->ns_per_op = p.calls ? (double)p.spent / p.calls : 0;
+	r->failures = p.failures;
+	r->corrupt = p.corrupt;
+	r->has_footprint = true;
+	r->has_time = true;
+	r->has_failures = true;
+	r->has_corrupt = true;
+	return err;
+}
