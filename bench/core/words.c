@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The workloads once more, in userspace, over lib/ compiled so that it counts:
+ * how many metadata words the median and the costliest call touch, a line for
+ * each workload with the order cache and one without:
+ *
+ *   words=WORKLOAD impl=NAME median=N max=N
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "accmem_buddy.h"
+#include "core.h"
+
+u64 accmem_buddy_touched;
+
+struct counted {
+	struct accmem_buddy buddy;
+	void *meta;
+	union bench_block *block;
+	u32 *words;
+};
+
+static void *xcalloc(size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+
+	if (!p) {
+		perror("words");
+		exit(2);
+	}
+	return p;
+}
+
+/* Returns the words that the call touched. */
+static u32 call(struct counted *c, const struct bench_workload *w,
+		const struct bench_event *e)
+{
+	struct accmem_buddy_request req = {
+		.size = e->granules * BENCH_GRANULE,
+		.align = w->align,
+	};
+	union bench_block *block = &c->block[e->id];
+
+	accmem_buddy_touched = 0;
+	if (e->granules) {
+		if (!accmem_buddy_alloc(&c->buddy, &req, &block->start))
+			block->size = req.size;
+	} else if (block->size) {
+		if (accmem_buddy_free(&c->buddy, block->start, block->size))
+			abort();
+		block->size = 0;
+	}
+	return accmem_buddy_touched;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void count(const struct bench_workload *w, bool order_cache)
+{
+	u32 n = w->nr_events - w->nr_setup, i;
+	struct counted c = {};
+
+	c.meta = xcalloc(1, accmem_buddy_meta_size(BENCH_RANGE));
+	c.block = xcalloc(w->nr_ids, sizeof(*c.block));
+	c.words = xcalloc(w->nr_events, sizeof(*c.words));
+	if (accmem_buddy_init(&c.buddy, BENCH_RANGE, c.meta))
+		abort();
+	accmem_buddy_set_cache(&c.buddy, order_cache);
+	for (i = 0; i < w->nr_events; i++)
+		c.words[i] = call(&c, w, &w->event[i]);
+	qsort(c.words + w->nr_setup, n, sizeof(*c.words), by_value);
+	printf("words=%s impl=accmem%s median=%u max=%u\n", w->name,
+	       order_cache ? "" : "-nocache", c.words[w->nr_setup + n / 2],
+	       c.words[w->nr_events - 1]);
+	free(c.meta);
+	free(c.block);
+	free(c.words);
+}
+
+int main(void)
+{
+	struct bench_workload w;
+	unsigned int i;
+
+	for (i = 0; !bench_workload_make(&w, i, BENCH_SEED, 100); i++) {
+		count(&w, true);
+		count(&w, false);
+		bench_workload_free(&w);
+	}
+	return 0;
+}
