@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# The commands of the project. The kernel's build reads Kbuild, not this.
+
+ROOT := $(abspath $(dir $(lastword $(MAKEFILE_LIST))))
+BUILD := $(ROOT)/build
+KDIR ?= /lib/modules/$(shell uname -r)/build
+LANES := host kunit stock-6.1 stock-6.12 debug kcsan
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check model bench-tmem bench-core bench-vm bench-report soak host selftests modules modules_install \
+	install clean $(LANES:%=test-%)
+
+help:
+	@echo 'In virtual machines, with nothing installed but packages:'
+	@echo '  make run              replay three models on the module in a booted kernel'
+	@echo '  make test             every test lane; the lanes one by one:'
+	@echo '    make test-host        lib/ and libaccmem under sanitizers'
+	@echo '    make test-kunit       KUnit in User Mode Linux'
+	@echo '    make test-stock-6.1   selftests on the stock 6.1 kernel'
+	@echo '    make test-stock-6.12  selftests on the stock 6.12 kernel'
+	@echo '    make test-debug       selftests and KUnit under KASAN, lockdep, kmemleak...'
+	@echo '    make test-kcsan       selftests under the race detector'
+	@echo '  make soak             the lanes with a hundred times the work'
+	@echo '  make model            check the model of the Tensor Memory arbiter'
+	@echo '  make bench-core       the allocator beside those of the kernel'
+	@echo '  make bench-vm         the same on stock 6.12, in instructions'
+	@echo '  make bench-report     put what bench-core found into Documentation/'
+	@echo '  make bench-tmem       what Tensor Memory costs, against floors'
+	@echo '  make check            style and static checks'
+	@echo '  tools/vm --help       one command on one kernel'
+	@echo 'For this machine (KDIR=... for another kernel, DESTDIR=... to stage):'
+	@echo '  make host             libaccmem and accmem-replay in build/host'
+	@echo '  make modules          accmem.ko for the running kernel'
+	@echo '  make install          module, libaccmem, manual pages, udev rule'
+	@echo '  make modules_install  the module only'
+	@echo '  make clean            remove build/'
+
+run:
+	@tools/run
+
+test:
+	@tools/lanes all
+
+soak:
+	@ACCMEM_SCALE=10000 tools/lanes all
+
+$(LANES:%=test-%):
+	@tools/lanes $(@:test-%=%)
+
+check:
+	@tools/check
+
+model:
+	@tools/deps model
+	@model/check
+
+bench-core:
+	@bench/run-core
+
+bench-vm:
+	@bench/run-core-vm
+
+bench-report:
+	@bench/report-core
+
+bench-tmem:
+	@tools/deps build vm
+	@bench/run-tmem
+
+host:
+	@tools/deps build
+	$(MAKE) -C runtime O=$(BUILD) all
+	$(MAKE) -C tools/replay O=$(BUILD) all
+	$(MAKE) -C lib/host O=$(BUILD) all
+	$(MAKE) -C lib/host/columns O=$(BUILD) all
+	$(MAKE) -C lib/host/slab O=$(BUILD) all
+
+selftests:
+	@tools/deps build
+	$(MAKE) -C runtime O=$(BUILD) all
+	$(MAKE) -C selftests O=$(BUILD) all all32
+
+modules:
+	@tools/build-module --kdir $(KDIR)
+
+modules_install: modules
+	$(MAKE) -C $(KDIR) INSTALL_MOD_PATH=$(DESTDIR) \
+		M=$(BUILD)/modules/$(shell cat $(KDIR)/include/config/kernel.release)/src \
+		modules_install
+
+install: modules_install
+	$(MAKE) -C runtime O=$(BUILD) DESTDIR=$(DESTDIR) install
+	$(if $(DESTDIR),,depmod $(shell cat $(KDIR)/include/config/kernel.release))
+	$(if $(DESTDIR),,udevadm control --reload || true)
+
+clean:
+	rm -rf $(BUILD)
