@@ -264,6 +264,69 @@ int accmem_write_file(const char *path, const char *text)
 	return err;
 }
 
+#define TRACING "/sys/kernel/tracing/"
+
+static char events_before, tracing_before;
+
+static char trace_switch(const char *path)
+{
+	char text[8] = "";
+
+	accmem_read_file(path, text, sizeof(text));
+	return text[0];
+}
+
+static bool trace_empty(void)
+{
+	int fd = open(TRACING "trace", O_WRONLY | O_TRUNC);
+
+	return fd >= 0 && !close(fd);
+}
+
+bool accmem_trace_start(void)
+{
+	events_before = trace_switch(TRACING "events/accmem/enable");
+	tracing_before = trace_switch(TRACING "tracing_on");
+	if (!events_before || !trace_empty())
+		return false;
+	if (events_before != '1' &&
+	    accmem_write_file(TRACING "events/accmem/enable", "1"))
+		return false;
+	return !accmem_write_file(TRACING "tracing_on", "1");
+}
+
+bool accmem_trace_stop(void)
+{
+	if (accmem_write_file(TRACING "tracing_on", "0"))
+		return false;
+	if (events_before != '1' &&
+	    accmem_write_file(TRACING "events/accmem/enable", "0"))
+		return false;
+	return tracing_before == '0' ||
+	       !accmem_write_file(TRACING "tracing_on", "1");
+}
+
+int accmem_trace_count(const char *event, const char *detail, char *last,
+		       size_t size)
+{
+	static char text[1 << 20];
+	char *line, *save, *at;
+	int n = 0;
+
+	if (accmem_read_file(TRACING "trace", text, sizeof(text)) <= 0)
+		return -1;
+	for (line = strtok_r(text, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		at = *line == '#' ? NULL : strstr(line, event);
+		if (!at || at[strlen(event)] != ':' || !strstr(at, detail))
+			continue;
+		n++;
+		if (last)
+			snprintf(last, size, "%s", strstr(at, detail));
+	}
+	return n;
+}
+
 static int64_t read_number(const char *path)
 {
 	char text[64];

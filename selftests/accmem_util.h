@@ -98,6 +98,17 @@ bool accmem_is_idle(const char *path, int ms);
 /* bytes of the device that a test may make present */
 uint64_t accmem_touchable(int fd);
 int accmem_write_file(const char *path, const char *text);
+
+/*
+ * The kernel's trace of the module's events. start() empties it and returns
+ * false where the kernel has none; stop() leaves the events as start() found
+ * them. count() is the number of lines since then with @event, and @detail in
+ * what it says; @last gets the text of the last one's detail, or is NULL.
+ */
+bool accmem_trace_start(void);
+bool accmem_trace_stop(void);
+int accmem_trace_count(const char *event, const char *detail, char *last,
+		       size_t size);
 int accmem_read_file(const char *path, char *buf, size_t size);
 
 /* runs @fn in a child; its exit status, or 128 + signal */

@@ -237,48 +237,10 @@ TEST_F(obs, debugfs_is_for_root)
 
 /* --- trace events -------------------------------------------------------- */
 
-static const char *const events[] = { "accmem_alloc", "accmem_free",
-				      "accmem_map", "accmem_fail" };
-
-static bool trace_clear(void)
-{
-	int fd = open(TRACING "trace", O_WRONLY | O_TRUNC);
-
-	return fd >= 0 && !close(fd);
-}
-
-static bool trace_on(bool on)
-{
-	char file[128];
-	unsigned int i;
-
-	if (accmem_write_file(TRACING "tracing_on", on ? "1" : "0"))
-		return false;
-	for (i = 0; i < ARRAY_SIZE(events); i++) {
-		snprintf(file, sizeof(file), TRACING "events/accmem/%s/enable",
-			 events[i]);
-		if (accmem_write_file(file, on ? "1" : "0"))
-			return false;
-	}
-	return true;
-}
-
 /* lines of the trace with @event and @detail in them */
 static int count_events(const char *event, const char *detail)
 {
-	static char text[1 << 20];
-	char *line, *save;
-	int n = 0;
-
-	if (accmem_read_file(TRACING "trace", text, sizeof(text)) <= 0)
-		return -1;
-	for (line = strtok_r(text, "\n", &save); line;
-	     line = strtok_r(NULL, "\n", &save)) {
-		char *at = *line == '#' ? NULL : strstr(line, event);
-
-		n += at && at[strlen(event)] == ':' && strstr(at, detail);
-	}
-	return n;
+	return accmem_trace_count(event, detail, NULL, 0);
 }
 
 TEST_F(obs, trace_events)
@@ -289,8 +251,7 @@ TEST_F(obs, trace_events)
 
 	if (access(TRACING "events", F_OK))
 		SKIP(return, "no tracefs in this kernel");
-	ASSERT_TRUE(trace_clear());
-	ASSERT_TRUE(trace_on(true));
+	ASSERT_TRUE(accmem_trace_start());
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 12288, 0, &self->a));
 	p = accmem_mmap(self->fd, &self->a, 8192, RW);
 	ASSERT_NE(NULL, p);
@@ -300,7 +261,7 @@ TEST_F(obs, trace_events)
 					      &failed));
 	ASSERT_EQ(-EINVAL, accmem_ioctl_free(self->fd, self->a.address + 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
-	ASSERT_TRUE(trace_on(false));
+	ASSERT_TRUE(accmem_trace_stop());
 
 	snprintf(address, sizeof(address), "address=%#llx ",
 		 (unsigned long long)self->a.address);
@@ -313,11 +274,6 @@ TEST_F(obs, trace_events)
 	EXPECT_EQ(1, count_events("accmem_free", address));
 	EXPECT_EQ(1, count_events("accmem_fail", length));
 	EXPECT_EQ(1, count_events("accmem_fail", "error=-12"));
-	/* off means off */
-	ASSERT_TRUE(trace_clear());
-	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 4096, 0, &self->a));
-	EXPECT_EQ(0, count_events("accmem_alloc", ""));
-	accmem_write_file(TRACING "tracing_on", "1");
 }
 
 ACCMEM_HARNESS_MAIN

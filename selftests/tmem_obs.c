@@ -527,36 +527,17 @@ TEST_F(tmem_obs, fdinfo_counts_deadlocks_and_forced_grants)
 
 /* --- trace events --- */
 
-static bool trace_on(bool on)
-{
-	int fd = open(TRACING "trace", O_WRONLY | O_TRUNC);
-
-	return fd >= 0 && !close(fd) &&
-	       !accmem_write_file(TRACING "tracing_on", "1") &&
-	       !accmem_write_file(TRACING "events/accmem/enable",
-				  on ? "1" : "0");
-}
-
-/* lines with @event and @detail; and the longest wait in them, in ns */
+/* lines with @event and @detail; and the wait in the last one, in ns */
 static int count_events(const char *event, const char *detail,
 			unsigned long long *waited)
 {
-	static char text[1 << 20];
-	unsigned long long ns;
-	char *line, *save, *at;
-	int n = 0;
+	char last[256], *at;
+	int n = accmem_trace_count(event, detail, last, sizeof(last));
 
-	if (accmem_read_file(TRACING "trace", text, sizeof(text)) <= 0)
-		return -1;
-	for (line = strtok_r(text, "\n", &save); line;
-	     line = strtok_r(NULL, "\n", &save)) {
-		at = *line == '#' ? NULL : strstr(line, event);
-		if (!at || at[strlen(event)] != ':' || !strstr(at, detail))
-			continue;
-		n++;
-		at = strstr(at, "waited=");
-		if (waited && at && sscanf(at, "waited=%llu ns", &ns) == 1)
-			*waited = ns;
+	if (n > 0 && waited) {
+		at = strstr(last, "waited=");
+		if (!at || sscanf(at, "waited=%llu ns", waited) != 1)
+			return -1;
 	}
 	return n;
 }
@@ -570,7 +551,7 @@ TEST_F(tmem_obs, trace_events)
 
 	if (access(TRACING "events", F_OK))
 		SKIP(return, "no tracefs in this kernel");
-	ASSERT_TRUE(trace_on(true));
+	ASSERT_TRUE(accmem_trace_start());
 	c = tmem_single(self->ctx, 0);
 	ASSERT_NE(NULL, c);
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 256));
@@ -583,7 +564,7 @@ TEST_F(tmem_obs, trace_events)
 	ASSERT_EQ(-EDOM, tcgen05_alloc(self->a, &at, 7));
 	tcgen05_exit(c);
 	ASSERT_EQ(0, tmem_finish(&call));
-	accmem_write_file(TRACING "events/accmem/enable", "0");
+	ASSERT_TRUE(accmem_trace_stop());
 
 	EXPECT_EQ(1, count_events("accmem_tmem_launch",
 				  "cta=5 launch=0x1 cluster=0 rank=0 sm=0 cta_group=1",
@@ -612,10 +593,6 @@ TEST_F(tmem_obs, trace_events)
 				  "cta=1 sm=0 columns=7 error=-33", NULL));
 	EXPECT_EQ(1, count_events("accmem_tmem_exit", "cta=5 sm=0 columns=64",
 				  NULL));
-	/* off means off */
-	ASSERT_TRUE(trace_on(false));
-	ASSERT_EQ(0, tcgen05_dealloc(self->b, call.address, 512));
-	EXPECT_EQ(0, count_events("accmem_tmem_dealloc", "", NULL));
 }
 
 /* --- the picture --- */
