@@ -6,6 +6,7 @@
  *
  *	mmap_lock
  *	  accmem_device.lock		contexts of a device
+ *	  users_lock			users, and their contexts
  *	    accmem_context.lock		names of a context, its Tensor Memory
  *	      accmem_tmem.lock		spinlock: see tmem.h
  *	accmem_carveout.settle_lock	one settler of quarantined memory at once
@@ -82,6 +83,9 @@ enum accmem_state {
  * @contexts: open contexts
  * @buffers: buffers, until their memory is free again
  * @bytes: footprints of these buffers
+ * @charges: how often @buffers and @bytes were changed
+ * @list: its contexts, until their last buffers have gone; guarded by the
+ *	table's lock
  */
 struct accmem_user {
 	struct hlist_node node;
@@ -90,6 +94,8 @@ struct accmem_user {
 	atomic64_t contexts;
 	atomic64_t buffers;
 	atomic64_t bytes;
+	atomic64_t charges;
+	struct list_head list;
 };
 
 /**
@@ -156,7 +162,7 @@ struct accmem_backing_ops {
  *	translation that is the offset in the carveout, congruent to the
  *	physical address modulo 2 MiB, as 2 MiB entries need it.
  * @resident: pages present (emulated)
- * @lock: guards the fields down to @nr_buffers
+ * @lock: guards the fields down to @holds; taken with accmem_carveout_lock()
  * @buddy: free space
  * @buddy_meta: its metadata
  * @folios: owners of compound pages; NULL where there are none
@@ -170,6 +176,7 @@ struct accmem_backing_ops {
  * @frees: buffers whose memory came back
  * @failures: allocations that failed for lack of memory
  * @nr_buffers: buffers whose memory is not free
+ * @holds: how often @lock was taken
  * @scrub_lock: held while the scrubber has a chunk out
  * @scrub: clears free memory in the background
  * @settle_lock: held while quarantined buffers are looked at
@@ -191,7 +198,7 @@ struct accmem_carveout {
 	struct inode *inode;
 	atomic64_t resident;
 
-	spinlock_t lock; /* the fields down to nr_buffers */
+	spinlock_t lock; /* the fields down to holds */
 	struct accmem_buddy buddy;
 	void *buddy_meta;
 	struct accmem_folio *folios;
@@ -205,6 +212,7 @@ struct accmem_carveout {
 	u64 frees;
 	u64 failures;
 	u64 nr_buffers;
+	u64 holds;
 
 	struct mutex scrub_lock; /* a chunk is out of the free space */
 	struct work_struct scrub;
@@ -242,6 +250,20 @@ struct accmem_device {
 };
 
 /**
+ * struct accmem_stash - what a context freed last
+ * @buffers: the buffers, the latest first
+ * @nr: how many
+ * @hits: allocations served from it that the carveout has not counted yet
+ *
+ * Guarded by the context's lock.
+ */
+struct accmem_stash {
+	struct list_head buffers;
+	unsigned int nr;
+	u64 hits;
+};
+
+/**
  * struct accmem_context - one open file
  * @refs: the file, and every buffer
  * @dev: the device
@@ -251,13 +273,15 @@ struct accmem_device {
  * @comm: its name then
  * @bytes: footprints of its buffers, until their memory is free again
  * @link: in accmem_device.contexts
- * @lock: guards the fields down to @named_bytes
+ * @user_link: in accmem_user.list
+ * @lock: guards the fields down to @slabs
  * @names: buffers by device address, and sheets, with their blocks in them
  * @cursor: where the search for a free device address starts (mapped)
  * @nr_names: buffers that have a name
  * @tmem: Tensor Memory, NULL until it is set up or a CTA is launched; stays
  *	until the context ends
  * @named_bytes: their footprints
+ * @stash: buffers kept for the next requests
  * @slabs: sheets with room for small blocks, of each cache mode; NULL before
  *	the first of them
  * @partial: owned compound pages with room, by ilog2 of their longest free
@@ -272,13 +296,15 @@ struct accmem_context {
 	char comm[TASK_COMM_LEN];
 	atomic64_t bytes;
 	struct list_head link;
+	struct list_head user_link;
 
-	struct mutex lock; /* the fields down to named_bytes */
+	struct mutex lock; /* the fields down to slabs */
 	struct rb_root names;
 	u64 cursor;
 	u64 nr_names;
 	struct accmem_tmem *tmem;
 	u64 named_bytes;
+	struct accmem_stash stash;
 	struct accmem_slab *slabs[ACCMEM_CACHE_UC + 1];
 
 	struct list_head partial[ACCMEM_FOLIO_CLASSES];
@@ -303,7 +329,7 @@ struct accmem_context {
  * @run: the one piece, where it is one
  * @state: guarded by the carveout's lock
  * @link: in accmem_carveout.quarantine, guarded by the carveout's lock; in
- *	accmem_sheet.waiting, guarded by the context's
+ *	accmem_sheet.waiting or accmem_stash.buffers, guarded by the context's
  * @sheet: what a small block is cut from; NULL otherwise
  * @is_sheet: this is the sheet's own memory, which has no name
  * @mapped: there was a mapping once, so that pages may be pinned
@@ -374,8 +400,10 @@ extern unsigned long accmem_max_contexts_per_user;
 extern unsigned long accmem_max_buffers_per_user;
 extern unsigned long long accmem_max_bytes_per_user;
 extern unsigned long long accmem_max_bytes_per_context;
-struct accmem_user *accmem_user_open(kuid_t uid);
-void accmem_user_close(struct accmem_user *user);
+int accmem_user_open(struct accmem_context *ctx, kuid_t uid);
+void accmem_user_close(struct accmem_context *ctx);
+void accmem_user_drain(struct accmem_user *user);
+u64 accmem_user_charges(void);
 int accmem_charge(struct accmem_context *ctx, u64 bytes);
 void accmem_uncharge(struct accmem_context *ctx, u64 bytes);
 
@@ -408,6 +436,16 @@ void accmem_buffer_put(struct accmem_buffer *buf);
 void accmem_settle(struct accmem_carveout *cv, bool force);
 void accmem_settle_work(struct work_struct *work);
 
+/* stash.c */
+void accmem_stash_collect(struct accmem_context *ctx, struct list_head *list);
+void accmem_stash_release(struct list_head *list);
+void accmem_stash_drain(struct accmem_context *ctx);
+void accmem_stash_drain_device(struct accmem_device *dev);
+struct accmem_buffer *accmem_stash_put(struct accmem_context *ctx,
+				       struct accmem_buffer *buf);
+struct accmem_buffer *accmem_stash_take(struct accmem_context *ctx,
+					const struct accmem_alloc *req);
+
 /* sheet.c */
 int accmem_sheet_take(struct accmem_buffer *buf);
 int accmem_sheet_prepare(struct accmem_buffer *buf);
@@ -428,12 +466,8 @@ u64 accmem_sheet_largest(struct accmem_context *ctx);
 int accmem_carveout_init(struct accmem_carveout *cv);
 void accmem_carveout_stop(struct accmem_carveout *cv);
 void accmem_carveout_destroy(struct accmem_carveout *cv);
-void accmem_carveout_space(struct accmem_carveout *cv,
-			   struct accmem_context *ctx, u64 *free_bytes,
+void accmem_carveout_space(struct accmem_context *ctx, u64 *free_bytes,
 			   u64 *largest_run);
-void accmem_carveout_space_exact(struct accmem_carveout *cv,
-				 struct accmem_context *ctx, u64 *free_bytes,
-				 u64 *largest_run);
 u64 accmem_carveout_free_bytes(struct accmem_carveout *cv);
 u64 accmem_carveout_bytes(struct accmem_carveout *cv, enum accmem_state state);
 bool accmem_carveout_next_dirty(struct accmem_carveout *cv, u64 offset,
@@ -485,6 +519,19 @@ static inline struct accmem_carveout *
 accmem_context_carveout(struct accmem_context *ctx)
 {
 	return &ctx->dev->cv;
+}
+
+static inline void accmem_carveout_lock(struct accmem_carveout *cv)
+	__acquires(&cv->lock)
+{
+	spin_lock(&cv->lock);
+	WRITE_ONCE(cv->holds, cv->holds + 1);
+}
+
+static inline void accmem_carveout_unlock(struct accmem_carveout *cv)
+	__releases(&cv->lock)
+{
+	spin_unlock(&cv->lock);
 }
 
 static inline struct accmem_sheet *accmem_to_sheet(struct accmem_buffer *buf)

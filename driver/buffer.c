@@ -72,12 +72,12 @@ static void quarantine(struct accmem_buffer *buf)
 
 	/* never the first reference: a file of ours is being closed */
 	__module_get(THIS_MODULE);
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	set_state(buf, ACCMEM_QUARANTINED);
 	if (list_empty(&cv->quarantine))
 		WRITE_ONCE(cv->settle_delay, SETTLE_DELAY_MIN);
 	list_add_tail(&buf->link, &cv->quarantine);
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 	queue_delayed_work(accmem_wq, &cv->settle, SETTLE_DELAY_MIN);
 }
 
@@ -130,17 +130,16 @@ void accmem_buffer_put(struct accmem_buffer *buf)
 }
 
 /**
- * accmem_buffer_detach() - a buffer has lost its name
- * @buf: the buffer; the name's reference goes with the call
+ * accmem_buffer_detach() - a buffer has lost its name and is not kept
+ * @buf: the buffer; the reference that was the name's goes with the call
  */
 void accmem_buffer_detach(struct accmem_buffer *buf)
 {
 	struct accmem_carveout *cv = buf->cv;
 
-	trace_accmem_free(buf);
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	set_state(buf, ACCMEM_DETACHED);
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 	accmem_buffer_put(buf);
 }
 
@@ -160,9 +159,9 @@ void accmem_settle(struct accmem_carveout *cv, bool force)
 	if (!READ_ONCE(cv->bytes[ACCMEM_QUARANTINED]))
 		return;
 	mutex_lock(&cv->settle_lock);
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	list_splice_init(&cv->quarantine, &todo);
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 
 	list_for_each_entry_safe(buf, next, &todo, link) {
 		if (settled(buf, force)) {
@@ -173,9 +172,9 @@ void accmem_settle(struct accmem_carveout *cv, bool force)
 		cond_resched();
 	}
 
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	list_splice(&todo, &cv->quarantine);
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 	mutex_unlock(&cv->settle_lock);
 }
 
@@ -191,13 +190,13 @@ void accmem_settle_work(struct work_struct *work)
 
 	/* what stays is pinned, or hidden by neighbours' mappings: find out */
 	accmem_settle(cv, READ_ONCE(cv->settle_delay) > SETTLE_DELAY_FORCE);
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	/* not the list: a pass at this moment has it in its hands */
 	if (cv->bytes[ACCMEM_QUARANTINED]) {
 		delay = cv->settle_delay;
 		WRITE_ONCE(cv->settle_delay, min(2 * delay, SETTLE_DELAY_MAX));
 	}
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 	if (delay)
 		queue_delayed_work(accmem_wq, &cv->settle, delay);
 }
@@ -236,12 +235,13 @@ static struct accmem_buffer *new_buffer(struct accmem_context *ctx,
 	return buf;
 }
 
-/* quarantined memory stays charged: see first whether it has settled */
+/* kept and quarantined memory is charged: see first whether it can go */
 static int charge(struct accmem_buffer *buf)
 {
 	int err = accmem_charge(buf->ctx, buf->layout.footprint);
 
 	if (err == -EDQUOT) {
+		accmem_user_drain(buf->ctx->user);
 		accmem_settle(buf->cv, true);
 		err = accmem_charge(buf->ctx, buf->layout.footprint);
 	}
@@ -274,9 +274,9 @@ static int take(struct accmem_buffer *buf, u64 alignment, u32 page_policy)
 
 static void count_failure(struct accmem_carveout *cv)
 {
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	cv->failures++;
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 }
 
 /**
@@ -293,6 +293,9 @@ struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
 	struct accmem_buffer *buf;
 	int err;
 
+	buf = accmem_stash_take(ctx, req);
+	if (buf)
+		return buf;
 	buf = new_buffer(ctx, req);
 	if (!buf)
 		return ERR_PTR(-ENOMEM);

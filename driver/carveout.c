@@ -23,18 +23,18 @@ static bool scrub_chunk(struct accmem_carveout *cv)
 	int err;
 
 	mutex_lock(&cv->scrub_lock);
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	err = accmem_buddy_take_dirty(&cv->buddy, ACCMEM_CHUNK, &run);
 	if (!err) {
 		cv->scrubbing += run.size;
 		if (cv->folios)
 			accmem_folio_scrub_begin(cv, run.start, run.size);
 	}
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 
 	if (!err) {
 		cleared = !cv->ops->clear(cv, run.start, run.size);
-		spin_lock(&cv->lock);
+		accmem_carveout_lock(cv);
 		if (cleared)
 			accmem_buddy_mark_clean(&cv->buddy, run.start,
 						run.size);
@@ -43,7 +43,7 @@ static bool scrub_chunk(struct accmem_carveout *cv)
 		cv->scrubbing -= run.size;
 		if (cv->folios)
 			accmem_folio_scrub_end(cv, run.start, run.size);
-		spin_unlock(&cv->lock);
+		accmem_carveout_unlock(cv);
 	}
 	mutex_unlock(&cv->scrub_lock);
 	return cleared || err == -EAGAIN;
@@ -136,46 +136,34 @@ u64 accmem_carveout_bytes(struct accmem_carveout *cv, enum accmem_state state)
 
 /**
  * accmem_carveout_space() - how much is free
- * @cv: the carveout
  * @ctx: the context that asks
  * @free_bytes: out: bytes free
  * @largest_run: out: largest contiguous request that @ctx could be granted
+ *
+ * All that is free counts: stashes are drained, and quarantined memory that
+ * has settled meanwhile comes back first; and the scrubber's chunk, for which
+ * this may wait while 2 MiB are cleared.
  */
-void accmem_carveout_space(struct accmem_carveout *cv,
-			   struct accmem_context *ctx, u64 *free_bytes,
+void accmem_carveout_space(struct accmem_context *ctx, u64 *free_bytes,
 			   u64 *largest_run)
 {
-	u64 small = accmem_sheet_largest(ctx);
+	struct accmem_carveout *cv = accmem_context_carveout(ctx);
+	u64 small;
 
-	spin_lock(&cv->lock);
+	accmem_stash_drain_device(ctx->dev);
+	accmem_settle(cv, false);
+	mutex_lock(&cv->scrub_lock);
+	small = accmem_sheet_largest(ctx);
+	accmem_carveout_lock(cv);
 	*free_bytes = accmem_carveout_free_bytes(cv);
 	if (cv->folios)
 		*largest_run = accmem_folio_largest_run(cv, ctx);
 	else
 		*largest_run = accmem_buddy_largest_run(&cv->buddy,
 							ACCMEM_GRANULE);
-	spin_unlock(&cv->lock);
-	*largest_run = max(*largest_run, small);
-}
-
-/**
- * accmem_carveout_space_exact() - the same, with all that is free counted
- * @cv: the carveout
- * @ctx: the context that asks
- * @free_bytes: out: bytes free
- * @largest_run: out: largest contiguous request that @ctx could be granted
- *
- * Quarantined memory that has settled meanwhile comes back first; and the
- * scrubber's chunk, for which this may wait while 2 MiB are cleared.
- */
-void accmem_carveout_space_exact(struct accmem_carveout *cv,
-				 struct accmem_context *ctx, u64 *free_bytes,
-				 u64 *largest_run)
-{
-	accmem_settle(cv, false);
-	mutex_lock(&cv->scrub_lock);
-	accmem_carveout_space(cv, ctx, free_bytes, largest_run);
+	accmem_carveout_unlock(cv);
 	mutex_unlock(&cv->scrub_lock);
+	*largest_run = max(*largest_run, small);
 }
 
 /**
@@ -192,9 +180,9 @@ bool accmem_carveout_next_dirty(struct accmem_carveout *cv, u64 offset,
 {
 	bool found;
 
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	found = accmem_buddy_next_dirty(&cv->buddy, offset, size, ACCMEM_CHUNK,
 					run);
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 	return found;
 }

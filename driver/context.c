@@ -18,6 +18,7 @@
 
 #include "accmem_drv.h"
 #include "tmem.h"
+#include "trace.h"
 
 static atomic64_t next_id;
 
@@ -41,20 +42,14 @@ static u64 buffer_end(const struct accmem_buffer *buf)
 struct accmem_context *accmem_context_open(struct accmem_device *dev)
 {
 	struct accmem_context *ctx;
-	struct accmem_user *user;
 	unsigned int i;
+	int err;
 
 	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
 	if (!ctx)
 		return ERR_PTR(-ENOMEM);
-	user = accmem_user_open(current_uid());
-	if (IS_ERR(user)) {
-		kfree(ctx);
-		return ERR_CAST(user);
-	}
 	kref_init(&ctx->refs);
 	ctx->dev = dev;
-	ctx->user = user;
 	ctx->id = atomic64_inc_return(&next_id);
 	ctx->pid = task_tgid_nr(current);
 	get_task_comm(ctx->comm, current);
@@ -63,6 +58,13 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 	ctx->cursor = dev->address_base;
 	for (i = 0; i < ACCMEM_FOLIO_CLASSES; i++)
 		INIT_LIST_HEAD(&ctx->partial[i]);
+	INIT_LIST_HEAD(&ctx->stash.buffers);
+	err = accmem_user_open(ctx, current_uid());
+	if (err) {
+		mutex_destroy(&ctx->lock);
+		kfree(ctx);
+		return ERR_PTR(err);
+	}
 
 	mutex_lock(&dev->lock);
 	list_add_tail(&ctx->link, &dev->contexts);
@@ -79,7 +81,7 @@ static void release_context(struct kref *refs)
 	unsigned int i;
 
 	WARN_ON_ONCE(atomic64_read(&ctx->bytes));
-	accmem_user_close(ctx->user);
+	accmem_user_close(ctx);
 	for (i = 0; i < ARRAY_SIZE(ctx->slabs); i++)
 		kfree(ctx->slabs[i]);
 	mutex_destroy(&ctx->lock);
@@ -237,6 +239,7 @@ int accmem_context_name(struct accmem_context *ctx, struct accmem_buffer *buf)
 static void unname_locked(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
 	lockdep_assert_held(&ctx->lock);
+	trace_accmem_free(buf);
 	if (buf->sheet)
 		accmem_sheet_unname(buf);
 	else
@@ -322,20 +325,22 @@ struct accmem_buffer *accmem_context_mappable(struct accmem_context *ctx,
  */
 int accmem_context_free(struct accmem_context *ctx, u64 address)
 {
-	struct accmem_buffer *buf;
+	struct accmem_buffer *buf, *goes = NULL;
 	int err = 0;
 
 	mutex_lock(&ctx->lock);
 	buf = find_named(ctx, address);
-	if (!buf)
+	if (!buf) {
 		err = -ENOENT;
-	else if (buf->address < address)
+	} else if (buf->address < address) {
 		err = -EINVAL;
-	else
+	} else {
 		unname_locked(ctx, buf);
+		goes = accmem_stash_put(ctx, buf);
+	}
 	mutex_unlock(&ctx->lock);
-	if (!err)
-		accmem_buffer_detach(buf);
+	if (goes)
+		accmem_buffer_detach(goes);
 	return err;
 }
 
@@ -380,6 +385,7 @@ void accmem_context_end(struct accmem_context *ctx)
 	mutex_unlock(&dev->lock);
 
 	accmem_tmem_end(ctx);
+	accmem_stash_drain(ctx);
 	while (take_name(ctx, &buf)) {
 		if (buf)
 			accmem_buffer_detach(buf);

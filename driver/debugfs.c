@@ -54,6 +54,7 @@ static int map_show(struct seq_file *m, void *unused)
 	cell = div_u64(cv->capacity + COLUMNS * ROWS_MAX - 1,
 		       COLUMNS * ROWS_MAX);
 	cell = max_t(u64, ALIGN(cell, ACCMEM_GRANULE), ACCMEM_GRANULE);
+	accmem_stash_drain_device(dev);
 	seq_printf(m, "# %s: %llu bytes a character: . free, - less than half used, + more, # all used\n",
 		   dev->name, cell);
 	while (at < cv->capacity) {
@@ -62,9 +63,9 @@ static int map_show(struct seq_file *m, void *unused)
 			u64 end = min(at + cell, cv->capacity);
 			u64 free;
 
-			spin_lock(&cv->lock);
+			accmem_carveout_lock(cv);
 			free = free_within(cv, at, end);
-			spin_unlock(&cv->lock);
+			accmem_carveout_unlock(cv);
 			seq_putc(m, fill_char(free, end - at));
 			at = end;
 			cond_resched();
@@ -83,11 +84,12 @@ static int usage_show(struct seq_file *m, void *unused)
 	u64 bytes[ACCMEM_NR_STATES], free;
 	unsigned int i;
 
-	spin_lock(&cv->lock);
+	accmem_stash_drain_device(dev);
+	accmem_carveout_lock(cv);
 	for (i = 0; i < ACCMEM_NR_STATES; i++)
 		bytes[i] = accmem_carveout_bytes(cv, i);
 	free = accmem_carveout_free_bytes(cv);
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 	seq_printf(m, "capacity %llu\nfree %llu\nlive %llu\ndetached %llu\npending %llu\nquarantined %llu\n",
 		   cv->capacity, free, bytes[ACCMEM_LIVE],
 		   bytes[ACCMEM_DETACHED], bytes[ACCMEM_PENDING],
@@ -101,6 +103,7 @@ static int contexts_show(struct seq_file *m, void *unused)
 	struct accmem_device *dev = m->private;
 	struct accmem_context *ctx;
 
+	accmem_stash_drain_device(dev);
 	seq_puts(m, "# context pid comm uid buffers charged\n");
 	mutex_lock(&dev->lock);
 	list_for_each_entry(ctx, &dev->contexts, link) {
@@ -171,6 +174,20 @@ static int buffers_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(buffers);
 
+/*
+ * How often what contexts share was written; the carveout's lines lie behind
+ * its lock. Reading this writes neither.
+ */
+static int shared_show(struct seq_file *m, void *unused)
+{
+	struct accmem_device *dev = m->private;
+
+	seq_printf(m, "carveout_lock_holds %llu\nuser_charges %llu\n",
+		   READ_ONCE(dev->cv.holds), accmem_user_charges());
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(shared);
+
 static int tmem_show(struct seq_file *m, void *unused)
 {
 	return accmem_tmem_show_picture(m, m->private);
@@ -195,6 +212,7 @@ void accmem_debugfs_add(struct accmem_device *dev)
 	debugfs_create_file("contexts", 0400, dev->debugfs, dev,
 			    &contexts_fops);
 	debugfs_create_file("buffers", 0400, dev->debugfs, dev, &buffers_fops);
+	debugfs_create_file("shared", 0400, dev->debugfs, dev, &shared_fops);
 	debugfs_create_file("tmem", 0400, dev->debugfs, dev, &tmem_fops);
 }
 

@@ -13,6 +13,7 @@ void accmem_show_fdinfo(struct seq_file *m, struct file *file)
 	struct accmem_context *ctx = file->private_data;
 	u64 named, buffers;
 
+	accmem_stash_drain(ctx);
 	mutex_lock(&ctx->lock);
 	buffers = ctx->nr_names;
 	named = ctx->named_bytes;

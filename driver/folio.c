@@ -306,10 +306,10 @@ static bool has_neighbours(struct accmem_buffer *buf, u64 at)
 	u64 to = min(at + ACCMEM_FOLIO, buf->run.start + buf->run.size);
 	bool has;
 
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	has = cv->folios[at >> ACCMEM_FOLIO_SHIFT].used >
 	      (to - from) >> ACCMEM_GRANULE_SHIFT;
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 	return has;
 }
 

@@ -47,8 +47,7 @@ static int do_info(struct command *cmd)
 	info->address_base = dev->address_base;
 	info->address_span = dev->address_span;
 	info->capacity = cv->capacity;
-	accmem_carveout_space_exact(cv, ctx, &info->free_bytes,
-				    &info->largest_run);
+	accmem_carveout_space(ctx, &info->free_bytes, &info->largest_run);
 	info->context_bytes = atomic64_read(&ctx->bytes);
 	info->context_limit = READ_ONCE(accmem_max_bytes_per_context);
 	info->max_alignment = cv->caps.max_alignment;
@@ -78,9 +77,8 @@ static int fail_alloc(struct command *cmd, int err)
 	struct accmem_alloc *req = cmd->data;
 
 	if (err == -ENOMEM) {
-		accmem_carveout_space_exact(accmem_context_carveout(cmd->ctx),
-					    cmd->ctx, &req->free_bytes,
-					    &req->largest_run);
+		accmem_carveout_space(cmd->ctx, &req->free_bytes,
+				      &req->largest_run);
 		if (respond(cmd))
 			err = -EFAULT;
 	}
@@ -95,8 +93,7 @@ static u64 mmap_offset(const struct accmem_buffer *buf)
 			  ACCMEM_GRANULE);
 }
 
-static void describe_alloc(struct accmem_context *ctx,
-			   struct accmem_buffer *buf, struct accmem_alloc *req)
+static void describe_alloc(struct accmem_buffer *buf, struct accmem_alloc *req)
 {
 	req->address = buf->address;
 	req->usable = buf->layout.usable;
@@ -104,8 +101,8 @@ static void describe_alloc(struct accmem_context *ctx,
 	req->mmap_offset = mmap_offset(buf);
 	req->page_size = buf->layout.page_size;
 	req->nr_runs = buf->nr_runs;
-	accmem_carveout_space(buf->cv, ctx, &req->free_bytes,
-			      &req->largest_run);
+	req->free_bytes = 0;
+	req->largest_run = 0;
 }
 
 static int do_alloc(struct command *cmd)
@@ -131,7 +128,7 @@ static int do_alloc(struct command *cmd)
 		return fail_alloc(cmd, err);
 	}
 	trace_accmem_alloc(buf);
-	describe_alloc(ctx, buf, req);
+	describe_alloc(buf, req);
 	err = respond(cmd);
 	if (err && accmem_context_unname(ctx, buf))
 		accmem_buffer_detach(buf);

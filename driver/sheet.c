@@ -109,11 +109,11 @@ static bool cut(struct accmem_buffer *buf)
 	buf->runs = &buf->run;
 	buf->nr_runs = 1;
 	buf->state = ACCMEM_LIVE;
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	cv->slack -= buf->layout.footprint;
 	cv->nr_buffers++;
 	cv->allocs++;
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 	return true;
 }
 
@@ -140,9 +140,9 @@ static int cut_from_new(struct accmem_buffer *buf, struct accmem_sheet *sheet)
 	if (err)
 		return err;
 	accmem_slab_add(slab_of(buf), &sheet->units);
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	cv->slack += ACCMEM_GRANULE;
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 	return WARN_ON_ONCE(!cut(buf)) ? -ENOMEM : 0;
 }
 
@@ -233,7 +233,7 @@ void accmem_sheet_give(struct accmem_buffer *buf)
 	if (empty > 0)
 		accmem_context_erase(buf->ctx, &sheet->buf);
 
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	list_del_init(&buf->link);
 	cv->nr_buffers--;
 	cv->frees++;
@@ -243,7 +243,7 @@ void accmem_sheet_give(struct accmem_buffer *buf)
 		cv->slack += size;
 	if (empty > 0)
 		detach_locked(sheet, ACCMEM_GRANULE);
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 	mutex_unlock(&sheet->buf.ctx->lock);
 	accmem_buffer_put(&sheet->buf);
 }
@@ -262,9 +262,9 @@ void accmem_sheet_retire(struct accmem_buffer *own)
 	lockdep_assert_held(&own->ctx->lock);
 	accmem_slab_remove(slab_of(own), &sheet->units);
 	sheet->retired = true;
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	detach_locked(sheet, accmem_slab_free_bytes(&sheet->units));
-	spin_unlock(&cv->lock);
+	accmem_carveout_unlock(cv);
 }
 
 /**

@@ -6,8 +6,8 @@
  * blocks are sheet.c's. Work under the carveout's lock
  * is bounded: a buffer of many runs takes and gives them in batches.
  *
- * Before a request fails for lack of memory, quarantined memory is looked at
- * again and the scrubber's chunk is waited for.
+ * Before a request fails for lack of memory, stashes are drained, quarantined
+ * memory is looked at again, and the scrubber's chunk is waited for.
  */
 #include <linux/kernel.h>
 #include <linux/slab.h>
@@ -21,6 +21,27 @@ static void account_take(struct accmem_carveout *cv, u64 size)
 {
 	lockdep_assert_held(&cv->lock);
 	cv->bytes[ACCMEM_LIVE] += size;
+}
+
+/* a buffer has all of its memory; a sheet is no buffer to anybody */
+static void count_taken(struct accmem_buffer *buf)
+{
+	lockdep_assert_held(&buf->cv->lock);
+	if (buf->is_sheet)
+		return;
+	buf->cv->nr_buffers++;
+	buf->cv->allocs++;
+}
+
+/* none of its memory is its own any more */
+static void count_given(struct accmem_buffer *buf)
+{
+	lockdep_assert_held(&buf->cv->lock);
+	list_del_init(&buf->link);
+	if (buf->is_sheet)
+		return;
+	buf->cv->nr_buffers--;
+	buf->cv->frees++;
 }
 
 /* identity translation, or one run asked for */
@@ -37,14 +58,16 @@ static int take_run(struct accmem_buffer *buf)
 
 	if (cv->translation == ACCMEM_TRANSLATION_IDENTITY)
 		req.align = max(req.align, buf->layout.alignment);
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	if (cv->folios)
 		err = accmem_folio_take(cv, buf->ctx, &req, &buf->run.start);
 	else
 		err = accmem_buddy_alloc(&cv->buddy, &req, &buf->run.start);
-	if (!err)
+	if (!err) {
 		account_take(cv, req.size);
-	spin_unlock(&cv->lock);
+		count_taken(buf);
+	}
+	accmem_carveout_unlock(cv);
 	if (err)
 		return err;
 	buf->run.size = req.size;
@@ -82,13 +105,13 @@ static int take_batch(struct accmem_buffer *buf, u64 size, u64 *taken)
 	int err;
 
 	for (;;) {
-		spin_lock(&cv->lock);
+		accmem_carveout_lock(cv);
 		err = accmem_buddy_alloc_runs(&cv->buddy, &req,
 					      buf->runs + buf->nr_runs, BATCH,
 					      &nr);
 		if (!err)
 			account_take(cv, req.size);
-		spin_unlock(&cv->lock);
+		accmem_carveout_unlock(cv);
 		if (err != -E2BIG || req.size <= req.align)
 			break;
 		req.size = round_up(req.size / 2, req.align);
@@ -116,13 +139,14 @@ static void give_part(struct accmem_buffer *buf, u64 start, u64 size)
 		accmem_folio_give(cv, start, size);
 }
 
-static void give_runs(struct accmem_buffer *buf)
+/* @all: it had all of its memory, and was counted */
+static void give_runs(struct accmem_buffer *buf, bool all)
 {
 	struct accmem_carveout *cv = buf->cv;
 	unsigned int i, batch = 0;
 	u64 at, end, part;
 
-	spin_lock(&cv->lock);
+	accmem_carveout_lock(cv);
 	for (i = 0; i < buf->nr_runs; i++) {
 		at = buf->runs[i].start;
 		end = at + buf->runs[i].size;
@@ -131,12 +155,14 @@ static void give_runs(struct accmem_buffer *buf)
 			give_part(buf, at, part);
 			if (++batch % BATCH && part < GIVE_MAX)
 				continue;
-			spin_unlock(&cv->lock);
+			accmem_carveout_unlock(cv);
 			cond_resched();
-			spin_lock(&cv->lock);
+			accmem_carveout_lock(cv);
 		}
 	}
-	spin_unlock(&cv->lock);
+	if (all)
+		count_given(buf);
+	accmem_carveout_unlock(cv);
 	if (cv->ops->clear)
 		queue_work(accmem_wq, &cv->scrub);
 
@@ -170,10 +196,13 @@ static int take_runs(struct accmem_buffer *buf)
 		kvfree(buf->runs);
 		buf->runs = &buf->run;
 	}
+	accmem_carveout_lock(buf->cv);
+	count_taken(buf);
+	accmem_carveout_unlock(buf->cv);
 	return 0;
 
 err:
-	give_runs(buf);
+	give_runs(buf, false);
 	return err;
 }
 
@@ -205,21 +234,13 @@ int accmem_space_take(struct accmem_buffer *buf)
 	buf->state = ACCMEM_LIVE;
 	err = take_once(buf);
 	if (err == -ENOSPC) {
+		accmem_stash_drain_device(buf->ctx->dev);
 		accmem_settle(cv, true);
 		mutex_lock(&cv->scrub_lock);
 		err = take_once(buf);
 		mutex_unlock(&cv->scrub_lock);
 	}
-	if (err)
-		return err == -ENOSPC ? -ENOMEM : err;
-
-	if (!buf->is_sheet) {
-		spin_lock(&cv->lock);
-		cv->nr_buffers++;
-		cv->allocs++;
-		spin_unlock(&cv->lock);
-	}
-	return 0;
+	return err == -ENOSPC ? -ENOMEM : err;
 }
 
 /**
@@ -228,14 +249,5 @@ int accmem_space_take(struct accmem_buffer *buf)
  */
 void accmem_space_give(struct accmem_buffer *buf)
 {
-	struct accmem_carveout *cv = buf->cv;
-
-	give_runs(buf);
-	spin_lock(&cv->lock);
-	list_del_init(&buf->link);
-	if (!buf->is_sheet) {
-		cv->nr_buffers--;
-		cv->frees++;
-	}
-	spin_unlock(&cv->lock);
+	give_runs(buf, true);
 }

@@ -17,17 +17,26 @@ static struct accmem_device *to_accmem(struct device *d)
 	return container_of(misc, struct accmem_device, misc);
 }
 
+/* the memory of a device, when what its contexts keep has been given back */
+static struct accmem_carveout *drained(struct device *d)
+{
+	struct accmem_device *dev = to_accmem(d);
+
+	accmem_stash_drain_device(dev);
+	return &dev->cv;
+}
+
 /* an attribute that is an expression of cv, read under its lock */
 #define LOCKED_ATTR(_name, _expr)                                           \
 	static ssize_t _name##_show(struct device *d,                       \
 				    struct device_attribute *attr, char *b) \
 	{                                                                   \
-		struct accmem_carveout *cv = &to_accmem(d)->cv;             \
+		struct accmem_carveout *cv = drained(d);                    \
 		u64 value;                                                  \
 									    \
-		spin_lock(&cv->lock);                                       \
+		accmem_carveout_lock(cv);                                   \
 		value = _expr;                                              \
-		spin_unlock(&cv->lock);                                     \
+		accmem_carveout_unlock(cv);                                 \
 		return sysfs_emit(b, "%llu\n", value);                      \
 	}                                                                   \
 	static DEVICE_ATTR_RO(_name)

@@ -5,7 +5,9 @@
  * Owns the table of users. A user is charged for what was allocated through
  * files that it opened, until the memory is free again: detached and
  * quarantined memory stays charged. CAP_SYS_RESOURCE lifts a user's limits,
- * not a context's. users_lock is a leaf; the counters are atomic.
+ * not a context's. The counters are atomic.
+ *
+ * Locks: users_lock > context.lock.
  */
 #include <linux/capability.h>
 #include <linux/hashtable.h>
@@ -37,7 +39,7 @@ module_param_named(max_bytes_per_context, accmem_max_bytes_per_context, ullong,
 MODULE_PARM_DESC(max_bytes_per_context,
 		 "bytes a context may have (0: no limit, the default)");
 
-static DEFINE_MUTEX(users_lock); /* guards the table and the refs in it */
+static DEFINE_MUTEX(users_lock); /* the table, its refs, lists of contexts */
 static DEFINE_HASHTABLE(users, 6);
 
 /*
@@ -79,6 +81,7 @@ static struct accmem_user *get_user_ref(kuid_t uid)
 		if (!user)
 			return NULL;
 		user->uid = uid;
+		INIT_LIST_HEAD(&user->list);
 		hash_add(users, &user->node, __kuid_val(uid));
 	}
 	user->refs++;
@@ -96,37 +99,80 @@ static void put_user_ref(struct accmem_user *user)
 
 /**
  * accmem_user_open() - charge a new context to a user
+ * @ctx: the context, which is made the user's until accmem_user_close()
  * @uid: the user
  *
- * Return: the user, with a reference that accmem_user_close() gives back;
- * -EMFILE when it has as many contexts as it may, -ENOMEM.
+ * Return: 0; -EMFILE when it has as many contexts as it may, -ENOMEM.
  */
-struct accmem_user *accmem_user_open(kuid_t uid)
+int accmem_user_open(struct accmem_context *ctx, kuid_t uid)
 {
 	struct accmem_user *user;
+	int err = 0;
 
 	mutex_lock(&users_lock);
 	user = get_user_ref(uid);
 	if (!user) {
-		user = ERR_PTR(-ENOMEM);
+		err = -ENOMEM;
 	} else if (!add_within(&user->contexts, 1,
 			       READ_ONCE(accmem_max_contexts_per_user), true)) {
 		put_user_ref(user);
-		user = ERR_PTR(-EMFILE);
+		err = -EMFILE;
+	} else {
+		ctx->user = user;
+		list_add_tail(&ctx->user_link, &user->list);
 	}
 	mutex_unlock(&users_lock);
-	return user;
+	return err;
 }
 
 /**
- * accmem_user_close() - drop a context's reference to its user
- * @user: the user; its count of contexts went down before
+ * accmem_user_close() - a context leaves its user
+ * @ctx: the context, whose last buffer has gone; the user's count of contexts
+ *	went down before
  */
-void accmem_user_close(struct accmem_user *user)
+void accmem_user_close(struct accmem_context *ctx)
 {
 	mutex_lock(&users_lock);
-	put_user_ref(user);
+	list_del(&ctx->user_link);
+	put_user_ref(ctx->user);
 	mutex_unlock(&users_lock);
+}
+
+/**
+ * accmem_user_drain() - give back what all stashes of a user hold
+ * @user: the user
+ *
+ * On whatever device: to be called, without locks, before a request fails over
+ * a limit.
+ */
+void accmem_user_drain(struct accmem_user *user)
+{
+	struct accmem_context *ctx;
+	LIST_HEAD(list);
+
+	mutex_lock(&users_lock);
+	list_for_each_entry(ctx, &user->list, user_link)
+		accmem_stash_collect(ctx, &list);
+	mutex_unlock(&users_lock);
+	accmem_stash_release(&list);
+}
+
+/**
+ * accmem_user_charges() - how often counters of users were changed
+ *
+ * Return: the sum over all users that there are.
+ */
+u64 accmem_user_charges(void)
+{
+	struct accmem_user *user;
+	unsigned int i;
+	u64 sum = 0;
+
+	mutex_lock(&users_lock);
+	hash_for_each(users, i, user, node)
+		sum += atomic64_read(&user->charges);
+	mutex_unlock(&users_lock);
+	return sum;
 }
 
 /**
@@ -140,6 +186,7 @@ int accmem_charge(struct accmem_context *ctx, u64 bytes)
 {
 	struct accmem_user *user = ctx->user;
 
+	atomic64_inc(&user->charges);
 	if (!add_within(&ctx->bytes, bytes,
 			READ_ONCE(accmem_max_bytes_per_context), false))
 		return -EDQUOT;
@@ -165,6 +212,7 @@ err_context:
  */
 void accmem_uncharge(struct accmem_context *ctx, u64 bytes)
 {
+	atomic64_inc(&ctx->user->charges);
 	atomic64_dec(&ctx->user->buffers);
 	atomic64_sub(bytes, &ctx->user->bytes);
 	atomic64_sub(bytes, &ctx->bytes);

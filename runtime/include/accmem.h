@@ -42,8 +42,8 @@ int accmem_get_info(struct accmem_context *ctx, uint32_t carveout,
 
 /*
  * As ACCMEM_IOC_ALLOC. @req: length and whatever else is wanted, the rest
- * zero; size is filled in. Results are in @req, free_bytes and largest_run
- * also on -ENOMEM.
+ * zero; size is filled in. Results are in @req; free_bytes and largest_run are
+ * those of a failure with -ENOMEM, else 0.
  */
 int accmem_allocate(struct accmem_context *ctx, struct accmem_alloc *req);
 

@@ -154,8 +154,8 @@ static int do_alloc(struct file *file, struct accmem_alloc *req)
 
 	if (!req->length)
 		return -EINVAL;
-	req->free_bytes = free_bytes(file);
-	req->largest_run = req->free_bytes;
+	req->free_bytes = 0;
+	req->largest_run = 0;
 	for (i = 0; i < file->count; i++) {
 		if (file->buffers[i].offset >= offset + size)
 			break;
@@ -164,8 +164,11 @@ static int do_alloc(struct file *file, struct accmem_alloc *req)
 				    size);
 	}
 	if (offset > CAPACITY || size > CAPACITY - offset ||
-	    file->count == MAX_BUFFERS)
+	    file->count == MAX_BUFFERS) {
+		req->free_bytes = free_bytes(file);
+		req->largest_run = req->free_bytes;
 		return -ENOMEM;
+	}
 	memmove(&file->buffers[i + 1], &file->buffers[i],
 		(file->count++ - i) * sizeof(file->buffers[0]));
 	file->buffers[i] = (struct buffer){ offset, req->length, size };

@@ -190,9 +190,9 @@ struct accmem_info {
  * @footprint: out: bytes taken from the carveout, and charged
  * @mmap_offset: out: offset for mmap on the same file, below 2^44: of the page
  *	that @address is in
- * @free_bytes: out: also on ENOMEM: bytes free
- * @largest_run: out: also on ENOMEM: largest request that this context could
- *	be granted as one contiguous run
+ * @free_bytes: out: on ENOMEM, bytes free; 0 when the call succeeds
+ * @largest_run: out: on ENOMEM, largest request in bytes that this context
+ *	could be granted as one contiguous run; 0 when the call succeeds
  * @page_size: out: bytes of the pages that back the buffer
  * @nr_runs: out: contiguous runs of memory that it consists of
  *

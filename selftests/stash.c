@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a context frees is kept for what it allocates next: a pair of calls then
+ * writes nothing that other contexts write, and nobody, the context included,
+ * sees what is kept as anything but free. On every device.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "kselftest_harness.h"
+#include "accmem_util.h"
+
+#define RW (PROT_READ | PROT_WRITE)
+#define KEPT 16 /* buffers, at most */
+
+FIXTURE(stash)
+{
+	int fd;
+	struct accmem_info info;
+};
+
+ACCMEM_VARIANTS(stash);
+
+FIXTURE_SETUP(stash)
+{
+	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
+	self->fd = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
+}
+
+FIXTURE_TEARDOWN(stash)
+{
+	close(self->fd);
+	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
+}
+
+/* how often what contexts share was written */
+struct shared {
+	uint64_t holds; /* of the carveout's lock */
+	uint64_t charges; /* changes of users' counters */
+};
+
+static bool read_shared(const char *path, struct shared *s)
+{
+	char file[128], text[256];
+
+	snprintf(file, sizeof(file), "/sys/kernel/debug/accmem/%s/shared",
+		 strrchr(path, '/') + 1);
+	return accmem_read_file(file, text, sizeof(text)) > 0 &&
+	       sscanf(text, "carveout_lock_holds %lu user_charges %lu",
+		      &s->holds, &s->charges) == 2;
+}
+
+/* allocates and frees; 0 or -errno */
+static int pair(int fd, uint64_t length, uint32_t flags,
+		struct accmem_alloc *a)
+{
+	return accmem_alloc_bytes(fd, length, flags, a) ?:
+	       accmem_ioctl_free(fd, a->address);
+}
+
+TEST_F(stash, a_pair_writes_nothing_shared)
+{
+	static const uint64_t lengths[] = { 64, 2048, 4096, 12288, MIB(2) };
+	struct shared before, after;
+	struct accmem_alloc a;
+	unsigned int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		ASSERT_EQ(0, pair(self->fd, lengths[i], 0, &a));
+		/* the scrubber, at what was freed before, uses the lock too */
+		while (accmem_sysfs(variant->path, "dirty_bytes"))
+			usleep(1000);
+		ASSERT_EQ(0, pair(self->fd, lengths[i], 0, &a));
+		ASSERT_TRUE(read_shared(variant->path, &before));
+		for (n = 0; n < 1000; n++) {
+			ASSERT_EQ(0, pair(self->fd, lengths[i], 0, &a));
+		}
+		ASSERT_TRUE(read_shared(variant->path, &after));
+		EXPECT_EQ(before.holds, after.holds) {
+			TH_LOG("%lu bytes", lengths[i]);
+		}
+		EXPECT_EQ(before.charges, after.charges);
+	}
+}
+
+/* For the analysis in Documentation/benchmarks.rst. */
+TEST_F(stash, what_a_pair_writes_without_it)
+{
+	static const uint64_t lengths[] = { 64, 4096, MIB(2) };
+	struct shared before, after;
+	struct accmem_alloc a[4 * KEPT];
+	unsigned int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
+		ASSERT_TRUE(read_shared(variant->path, &before));
+		for (n = 0; n < ARRAY_SIZE(a) / 2; n++) {
+			ASSERT_EQ(0, accmem_alloc_bytes(self->fd, lengths[i], 0,
+							&a[n]));
+		}
+		for (n = 0; n < ARRAY_SIZE(a) / 2; n++) {
+			ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[n].address));
+		}
+		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
+		ASSERT_TRUE(read_shared(variant->path, &after));
+		TH_LOG("%lu bytes: %.1f holds of the lock a pair, %.1f charges",
+		       lengths[i],
+		       1.0 * (after.holds - before.holds) / (ARRAY_SIZE(a) / 2),
+		       1.0 * (after.charges - before.charges) /
+			       (ARRAY_SIZE(a) / 2));
+		EXPECT_LT(before.holds, after.holds);
+		EXPECT_EQ(before.charges + ARRAY_SIZE(a), after.charges);
+	}
+}
+
+TEST_F(stash, what_is_kept_has_no_name)
+{
+	struct accmem_query query;
+	struct accmem_alloc a;
+
+	ASSERT_EQ(0, pair(self->fd, MIB(1), 0, &a));
+	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->fd, a.address + 4096));
+	EXPECT_EQ(-ENOENT, accmem_ioctl_query(self->fd, a.address, &query));
+	EXPECT_EQ(NULL, accmem_mmap(self->fd, &a, 4096, RW));
+	EXPECT_EQ(ENXIO, errno);
+}
+
+TEST_F(stash, what_is_kept_counts_as_free)
+{
+	struct accmem_alloc a[KEPT];
+	struct accmem_info info;
+	int64_t allocs = accmem_sysfs(variant->path, "allocs");
+	int64_t frees = accmem_sysfs(variant->path, "frees");
+	int i;
+
+	for (i = 0; i < KEPT; i++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 4096u << i % 9, 0,
+						&a[i]));
+	}
+	for (i = 0; i < KEPT; i++) {
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
+	}
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
+	EXPECT_EQ(self->info.free_bytes, info.free_bytes);
+	EXPECT_EQ(self->info.largest_run, info.largest_run);
+	EXPECT_EQ(0, info.context_bytes);
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(0, pair(self->fd, 4096, 0, &a[0]));
+	}
+	EXPECT_EQ(0, accmem_sysfs(variant->path, "live_bytes"));
+	EXPECT_EQ(0, accmem_sysfs(variant->path, "buffers"));
+	EXPECT_EQ(allocs + KEPT + 10, accmem_sysfs(variant->path, "allocs"));
+	EXPECT_EQ(frees + KEPT + 10, accmem_sysfs(variant->path, "frees"));
+	EXPECT_TRUE(accmem_accounts_balance(variant->path));
+}
+
+/* It is there for another context before that would be refused. */
+TEST_F(stash, others_get_what_is_kept)
+{
+	struct accmem_alloc a[KEPT], all;
+	int i, other;
+
+	other = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, other);
+	for (i = 0; i < KEPT; i++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(1), 0, &a[i]));
+	}
+	for (i = 0; i < KEPT; i++) {
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
+	}
+	EXPECT_EQ(0, accmem_alloc_bytes(other, self->info.largest_run,
+					ACCMEM_ALLOC_CONTIGUOUS, &all));
+	close(other);
+}
+
+/* The bytes stay charged; no limit is ever met for that. */
+TEST_F(stash, limits_do_not_count_what_is_kept)
+{
+	int64_t limit = accmem_param("max_bytes_per_context");
+	struct accmem_alloc a, b;
+
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", MIB(2)));
+	ASSERT_EQ(0, pair(self->fd, MIB(2), 0, &a));
+	EXPECT_EQ(0, accmem_alloc_bytes(self->fd, MIB(1), 0, &a));
+	EXPECT_EQ(0, accmem_alloc_bytes(self->fd, KIB(1024), 0, &b));
+	EXPECT_EQ(-EDQUOT, accmem_alloc_bytes(self->fd, 64, 0, &b));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", limit));
+}
+
+static int another_device(void *arg)
+{
+	const char *path = arg;
+	struct accmem_alloc a;
+	int one, other;
+
+	/* the limit of a user is of all devices, and not root's */
+	if (setuid(65534))
+		return 1;
+	one = accmem_dev_open(path, O_RDWR);
+	other = accmem_dev_open(strcmp(path, ACCMEM_DEV_EMULATED) ?
+					ACCMEM_DEV_EMULATED :
+					ACCMEM_DEV_PHYS,
+				O_RDWR);
+	if (one < 0 || other < 0)
+		return 2;
+	if (pair(one, MIB(2), 0, &a))
+		return 3;
+	return accmem_alloc_bytes(other, MIB(2), 0, &a) ? 4 : 0;
+}
+
+TEST_F(stash, limits_of_a_user_on_another_device)
+{
+	int64_t limit = accmem_param("max_bytes_per_user");
+
+	chmod(ACCMEM_DEV_EMULATED, 0666);
+	chmod(ACCMEM_DEV_PHYS, 0666);
+	chmod(variant->path, 0666);
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_user", MIB(3)));
+	EXPECT_EQ(0, accmem_in_child(another_device, (void *)variant->path));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_user", limit));
+}
+
+/* Whoever mapped it may have written to it, or have it pinned. */
+TEST_F(stash, what_was_mapped_is_not_kept)
+{
+	struct shared before, after;
+	struct accmem_alloc a;
+	char *p;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &a));
+	p = accmem_mmap(self->fd, &a, 8192, RW);
+	ASSERT_NE(NULL, p);
+	accmem_fill(p, 8192, 1);
+	munmap(p, 8192);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	ASSERT_TRUE(read_shared(variant->path, &before));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &a));
+	ASSERT_TRUE(read_shared(variant->path, &after));
+	EXPECT_LT(before.holds, after.holds);
+	p = accmem_mmap(self->fd, &a, 8192, RW);
+	ASSERT_NE(NULL, p);
+	EXPECT_EQ(-1, accmem_first_nonzero(p, 8192));
+	munmap(p, 8192);
+}
+
+/* A small block may be mapped after it was freed, with its neighbours. */
+TEST_F(stash, a_block_whose_granule_was_mapped_is_not_kept)
+{
+	struct accmem_alloc a, b;
+	char *p;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 1024, 0, &b));
+	ASSERT_EQ(a.mmap_offset, b.mmap_offset);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	p = accmem_mmap(self->fd, &a, 4096, RW);
+	ASSERT_NE(NULL, p);
+	memset(p, 0x5a, 4096);
+	munmap(p, 4096);
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 1024, 0, &b));
+	p = accmem_mmap(self->fd, &b, 4096, RW);
+	ASSERT_NE(NULL, p);
+	EXPECT_EQ(-1, accmem_first_nonzero(p + b.address % 4096, 1024));
+	munmap(p, 4096);
+}
+
+/* What is kept serves only a request that it would have been made for. */
+TEST_F(stash, only_the_same_kind)
+{
+	struct accmem_alloc a, b;
+	struct accmem_query query;
+
+	ASSERT_EQ(0, pair(self->fd, 4096, 0, &a));
+	b = (struct accmem_alloc){ .length = 4096, .alignment = MIB(1) };
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &b));
+	EXPECT_EQ(0, b.address % MIB(1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 4096, ACCMEM_ALLOC_POPULATE,
+					&b));
+	if (self->info.backing == ACCMEM_BACKING_EMULATED) {
+		EXPECT_EQ(4096, accmem_sysfs(variant->path, "resident_bytes"));
+	}
+	if (self->info.cache_modes & (1 << ACCMEM_CACHE_UC)) {
+		a = (struct accmem_alloc){ .length = 4096,
+					   .cache_mode = ACCMEM_CACHE_UC };
+		ASSERT_EQ(0, pair(self->fd, 4096, 0, &b));
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+		ASSERT_EQ(0, accmem_ioctl_query(self->fd, a.address, &query));
+		EXPECT_EQ(ACCMEM_CACHE_UC, query.cache_mode);
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	}
+	/* what the caller asked for this time is what QUERY says */
+	ASSERT_EQ(0, pair(self->fd, 8000, 0, &a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 5000, 0, &a));
+	ASSERT_EQ(0, accmem_ioctl_query(self->fd, a.address, &query));
+	EXPECT_EQ(5000, query.length);
+	EXPECT_EQ(a.usable, query.usable);
+}
+
+ACCMEM_HARNESS_MAIN
