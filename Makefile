@@ -8,8 +8,8 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 LANES := host kunit stock-6.1 stock-6.12 debug kcsan
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check model bench-tmem bench-core bench-vm bench-report soak host selftests modules modules_install \
-	install clean $(LANES:%=test-%)
+.PHONY: help run test check model bench-tmem bench-core bench-vm bench-report \
+	soak fuzz host selftests modules modules_install install clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
@@ -22,6 +22,7 @@ help:
 	@echo '    make test-debug       selftests and KUnit under KASAN, lockdep, kmemleak...'
 	@echo '    make test-kcsan       selftests under the race detector'
 	@echo '  make soak             the lanes with a hundred times the work'
+	@echo '  make fuzz             fuzz lib/, FUZZ_SECONDS each part (60)'
 	@echo '  make model            check the model of the Tensor Memory arbiter'
 	@echo '  make bench-core       the allocator beside those of the kernel'
 	@echo '  make bench-vm         the same on stock 6.12, in instructions'
@@ -47,6 +48,12 @@ soak:
 
 $(LANES:%=test-%):
 	@tools/lanes $(@:test-%=%)
+
+fuzz:
+	@tools/deps fuzz
+	@for part in . slab columns; do \
+		$(MAKE) -C lib/host/$$part O=$(BUILD) fuzz coverage || exit; \
+	done
 
 check:
 	@tools/check
