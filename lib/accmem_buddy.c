@@ -199,6 +199,8 @@ int accmem_buddy_alloc(struct accmem_buddy *b,
 		return err;
 	if (alloc_parked(b, &w, offset))
 		return 0;
+	if (w.n > b->nr_free)
+		return -ENOSPC;
 	spot = place_among_all(b, &w);
 	if (!spot.run.size)
 		return -ENOSPC;

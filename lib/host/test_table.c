@@ -223,6 +223,14 @@ static void huge_sizes_and_alignments_do_not_wrap(void)
 	EXPECT(accmem_buddy_free(&f.b, 0, ~0ull << 12) == -EINVAL);
 	EXPECT(accmem_buddy_free(&f.b, ~0ull << 12, 2 * G) == -EINVAL);
 	unmake(&f);
+
+	/* the longest run is one that 32 bits do not count */
+	make(&f, ACCMEM_BUDDY_MAX_SIZE);
+	EXPECT(take(&f, ~0ull << 12, G, 0, &at) == -ENOSPC);
+	EXPECT(take(&f, 1ull << 45, G, 0, &at) == -ENOSPC);
+	EXPECT(take(&f, ACCMEM_BUDDY_MAX_SIZE + G, G, 0, &at) == -ENOSPC);
+	EXPECT(!take(&f, ACCMEM_BUDDY_MAX_SIZE, G, 0, &at) && at == 0);
+	unmake(&f);
 }
 
 static void no_power_of_two_costs_no_rounding(void)
