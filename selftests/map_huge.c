@@ -52,6 +52,9 @@ FIXTURE_SETUP(map_huge)
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	self->length = variant->length;
+	/* where the counts are scaled down, so may the devices be */
+	if (accmem_scale(100) < 100 && self->length > self->info.capacity)
+		self->length = 0;
 	if (!self->length)
 		self->length = self->info.capacity < GIB(1) ?
 				       self->info.capacity / MIB(2) * MIB(2) :

@@ -173,6 +173,11 @@ static void one_call(unsigned int i)
 	}
 }
 
+static bool is_reset(int err)
+{
+	return err == -ECONNRESET;
+}
+
 /* everything fails, and nobody is left waiting */
 static void end_of_the_context(void)
 {
@@ -181,18 +186,19 @@ static void end_of_the_context(void)
 
 	accmem_columns_reset(&c);
 	judge();
-	must(accmem_columns_launch(&c, &late) == -ECONNRESET, "a late launch");
+	must(is_reset(accmem_columns_launch(&c, &late)), "a late launch");
 	for (i = 0; i < CTAS; i++) {
+		struct accmem_columns_cta *x = &cta[i];
+
 		if (!live[i])
 			continue;
-		must(!accmem_columns_would_grant(&c, &cta[i], 32) &&
-			     accmem_columns_alloc(&c, &cta[i], 32, true) ==
-				     -ECONNRESET &&
-			     accmem_columns_dealloc(&c, &cta[i], 0, 32, true) ==
-				     -ECONNRESET &&
-			     accmem_columns_relinquish(&c, &cta[i]) ==
-				     -ECONNRESET,
-		     "a late call");
+		must(!accmem_columns_would_grant(&c, x, 32), "a late promise");
+		must(is_reset(accmem_columns_alloc(&c, x, 32, true)),
+		     "a late alloc");
+		must(is_reset(accmem_columns_dealloc(&c, x, 0, 32, true)),
+		     "a late dealloc");
+		must(is_reset(accmem_columns_relinquish(&c, x)),
+		     "a late relinquish");
 	}
 }
 
