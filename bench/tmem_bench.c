@@ -349,9 +349,13 @@ static void report(const char *how, double cpu)
 {
 	printf("%s: %llu allocs of small ones, %.2f s of CPU time\n", how,
 	       (unsigned long long)served, cpu);
-	if (served_large)
-		printf("%s: %llu of 512 columns, longest wait %.1f ms\n", how,
-		       (unsigned long long)served_large, longest / 1e6);
+}
+
+static void report_large(const char *how, double cpu)
+{
+	report(how, cpu);
+	printf("%s: %llu allocs of 512 columns, longest wait %.1f ms\n", how,
+	       (unsigned long long)served_large, longest / 1e6);
 }
 
 static void bench_sharing(void)
@@ -367,12 +371,12 @@ static void bench_sharing(void)
 	goal("tmem-cpu-per-alloc-to-polling", waits / polls, 1.0);
 
 	cpu = run(false, want_all, churn);
-	report("512 columns among 15 CTAs of 32, waiting", cpu);
+	report_large("512 columns among 15 CTAs of 32, waiting", cpu);
 	goal("tmem-passes-per-large",
 	     served_large ? (double)counter("accmem-tmem-bypasses") / served_large : 1e9,
 	     ACCMEM_TMEM_BYPASS_BOUND);
 	cpu = run(true, want_all, churn);
-	report("512 columns among 15 CTAs of 32, polling", cpu);
+	report_large("512 columns among 15 CTAs of 32, polling", cpu);
 }
 
 int main(int argc, char **argv)
