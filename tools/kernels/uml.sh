@@ -32,13 +32,17 @@ link_all()
 # Under the lock: the tree, with this copy of the project in it.
 uml_graft()
 {
-	local link=$uml_tree/drivers/misc/accmem
+	local link=$uml_tree/drivers/misc/accmem config
 
 	[ -e "$uml_tree/.grafted" ] || make_tree
 	[ "$(readlink "$link")" != "$ACCMEM_ROOT" ] || return 0
-	# By their times, files of this copy may be older than the objects.
+	# By their times, files of this copy may be older than the objects. The
+	# configuration is read again, and compared with what it was: without
+	# that, all of the kernel would be built again.
 	rm -rf "${uml_tree%/*}"/objects*/drivers/misc/accmem
-	rm -f "${uml_tree%/*}"/objects*/include/config/auto.conf
+	for config in "${uml_tree%/*}"/objects*/include/config/auto.conf; do
+		[ ! -e "$config" ] || touch -d @0 "$config"
+	done
 	ln -sfn "$ACCMEM_ROOT" "$link"
 }
 
