@@ -4,7 +4,8 @@
 # Each recorded model through a device of emulated memory and one of reserved
 # memory, both at a time: every allocation is served, and every buffer holds its
 # pattern until it is freed. On the kernels that check themselves, where the
-# counts are scaled down, the beginning of the shortest trace stands for all.
+# counts are scaled down and the devices small, the beginning of the shortest
+# trace stands for all, with as many of its buffers as there is room for.
 
 set -euo pipefail
 
@@ -14,8 +15,18 @@ trap 'rm -rf "$work"' EXIT
 traces=("$root"/traces/*.trace)
 if [ "${ACCMEM_SCALE:-100}" -lt 100 ]; then
 	lines=$(wc -l <"$root/traces/gpt.trace")
-	head -n $((lines * ACCMEM_SCALE / 100)) "$root/traces/gpt.trace" \
-		>"$work/gpt.trace"
+	capacity=$(</sys/class/misc/accmem0/capacity)
+	head -n $((lines * ACCMEM_SCALE / 100)) "$root/traces/gpt.trace" |
+		awk -v room=$((capacity / 2)) '
+			$1 == "a" && live + $3 <= room {
+				live += size[$2] = $3
+				print
+			}
+			$1 == "f" && $2 in size {
+				live -= size[$2]
+				delete size[$2]
+				print
+			}' >"$work/gpt.trace"
 	traces=("$work/gpt.trace")
 fi
 
