@@ -78,6 +78,7 @@ enum tmem_op { TMEM_ALLOC, TMEM_DEALLOC };
 /* a call in a thread of its own */
 struct tmem_call {
 	pthread_t thread;
+	pid_t tid;
 	struct tcgen05_cta *cta;
 	enum tmem_op op;
 	uint32_t address; /* result of an alloc, operand of a dealloc */
@@ -90,6 +91,7 @@ static inline void *tmem_run_call(void *argument)
 {
 	struct tmem_call *call = argument;
 
+	__atomic_store_n(&call->tid, gettid(), __ATOMIC_RELEASE);
 	if (call->op == TMEM_ALLOC)
 		call->ret = tcgen05_alloc_until(call->cta, &call->address,
 						call->columns,
@@ -108,6 +110,18 @@ static inline uint32_t tmem_state(struct tcgen05_cta *cta)
 	return tcgen05_query(cta, &query) ? 0 : query.state;
 }
 
+/* is the thread asleep? A call that waits is about to be. */
+static inline bool tmem_is_asleep(pid_t tid)
+{
+	char path[64], text[512], *end;
+	int n;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	n = accmem_read_file(path, text, sizeof(text));
+	end = n > 0 ? strrchr(text, ')') : NULL;
+	return end && end[1] && end[2] == 'S';
+}
+
 /* true once a call of the CTA waits */
 static inline bool tmem_until_waiting(struct tcgen05_cta *cta)
 {
@@ -121,7 +135,23 @@ static inline bool tmem_until_waiting(struct tcgen05_cta *cta)
 	return false;
 }
 
-/* starts a call; true once it waits */
+/* the same, and its thread sleeps: it will have to be woken */
+static inline bool tmem_until_asleep(struct tmem_call *call)
+{
+	int i;
+
+	if (!tmem_until_waiting(call->cta))
+		return false;
+	for (i = 0; i < TMEM_PATIENCE_MS; i++) {
+		if (tmem_is_asleep(__atomic_load_n(&call->tid,
+						   __ATOMIC_ACQUIRE)))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+/* starts a call; true once it waits, asleep */
 static inline bool tmem_start(struct tmem_call *call, struct tcgen05_cta *cta,
 			      enum tmem_op op, uint32_t address,
 			      uint32_t columns)
@@ -130,7 +160,7 @@ static inline bool tmem_start(struct tmem_call *call, struct tcgen05_cta *cta,
 				    .address = address, .ret = 1 };
 	if (pthread_create(&call->thread, NULL, tmem_run_call, call))
 		return false;
-	return tmem_until_waiting(cta);
+	return tmem_until_asleep(call);
 }
 
 static inline bool tmem_start_alloc(struct tmem_call *call,
