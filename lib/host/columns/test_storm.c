@@ -8,19 +8,17 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "../model.h"
 #include "world.h"
 
 #define ROUND 500 /* calls in one setting */
 
-static unsigned long long state, seed;
+static struct rng draw;
+static unsigned long long seed;
 
 unsigned int below(unsigned int n)
 {
-	unsigned long long z = state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return (z ^ (z >> 31)) % n;
+	return rng_below(&draw, n);
 }
 
 void must(bool condition, const char *what)
@@ -40,7 +38,7 @@ int main(int argc, char **argv)
 
 	seed = argc > 2 ? strtoull(argv[2], NULL, 0) :
 			  (unsigned long long)time(NULL);
-	state = seed;
+	draw.state = seed;
 	printf("seed %llu, %llu calls\n", seed, most);
 	while (columns_world.step < most)
 		columns_world_play(ROUND);
