@@ -41,7 +41,9 @@ struct seq_file;
  * @deadlocks: calls that got EDEADLK, without sleep included
  * @misuses: calls that broke a rule
  *
- * @wakeups is the sum of the @woken_ ones: nobody is woken for nothing.
+ * @wakeups is the sum of the @woken_ ones: the arbiter wakes nobody for nothing.
+ * It is more by the strays: a lock of the kernel's own that a task has waited
+ * for before may wake it late (wake_q), in this sleep; it sleeps on.
  */
 struct accmem_tmem_stats {
 	u64 grants;

@@ -373,7 +373,7 @@ static void expect_a_storm(struct __test_metadata *_metadata,
 			   unsigned int calls)
 {
 	EXPECT_LE(calls / 50, count(ctx, "woken-grant"));
-	EXPECT_LE(calls / 100, count(ctx, "woken-timeout"));
+	EXPECT_LE(calls / 1000, count(ctx, "woken-timeout"));
 	EXPECT_LE(calls / 1000, count(ctx, "woken-exit"));
 	EXPECT_LT(0, count(ctx, "woken-signal"));
 	EXPECT_LT(0, count(ctx, "misuses"));
@@ -438,7 +438,7 @@ TEST_F_TIMEOUT(tmem_storm, p2_nobody_is_lost, 100000)
 	expect_a_storm(_metadata, self->ctx, variant->exclusive, calls);
 	EXPECT_EQ(0, count(self->ctx, "ctas"));
 	EXPECT_EQ(0, count(self->ctx, "waiting"));
-	EXPECT_EQ(0, tmem_unexplained_wakeups(self->ctx));
+	EXPECT_TRUE(tmem_woken_by_strays_only(self->ctx));
 	for (i = 0; i < SMS; i++) {
 		cta = tmem_single(self->ctx, i);
 		ASSERT_EQ(0, tcgen05_query(cta, &query));
