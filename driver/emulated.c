@@ -63,13 +63,26 @@ static void free_page_of(struct accmem_buffer *buf, struct page *page)
 	__free_pages(page, order);
 }
 
+/* How hard the host is asked for a page of 2 MiB: as hard as the policy wants */
+static gfp_t folio_gfp(const struct accmem_buffer *buf)
+{
+	switch (buf->page_policy) {
+	case ACCMEM_PAGE_ANY:
+		return __GFP_COMP | __GFP_NORETRY;
+	case ACCMEM_PAGE_HUGE_FIRST:
+		return __GFP_COMP;
+	default:
+		return __GFP_COMP | __GFP_RETRY_MAYFAIL;
+	}
+}
+
 static struct page *new_page(struct accmem_buffer *buf, unsigned int order)
 {
 	gfp_t gfp = GFP_USER | __GFP_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
 	struct accmem_carveout *cv = buf->cv;
 	struct page *page;
 
-	gfp |= order ? __GFP_COMP | __GFP_NORETRY : __GFP_RETRY_MAYFAIL;
+	gfp |= order ? folio_gfp(buf) : __GFP_RETRY_MAYFAIL;
 	if (!add_resident(cv, 1l << order))
 		return NULL;
 	page = alloc_pages(gfp, order);

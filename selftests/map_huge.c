@@ -48,6 +48,8 @@ FIXTURE_VARIANT_ADD(map_huge, nopages_wc)
 
 FIXTURE_SETUP(map_huge)
 {
+	/* memory that other programs left in pieces is not what is tested */
+	accmem_write_file("/proc/sys/vm/compact_memory", "1");
 	self->fd = accmem_dev_open(variant->path, O_RDWR);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
