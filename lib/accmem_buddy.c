@@ -20,17 +20,19 @@
 
 /* Taking and giving back */
 
-static void account_take(struct accmem_buddy *b, u64 lo, u64 n)
+static inline void account_take(struct accmem_buddy *b, u64 lo, u64 n)
 {
-	b->nr_free_dirty -= count_dirty(b, lo, lo + n);
+	if (b->nr_free_dirty)
+		b->nr_free_dirty -= count_dirty(b, lo, lo + n);
 	b->nr_free -= n;
 	if (is_small(b, n))
 		b->nr_small += n;
 }
 
-static void account_give(struct accmem_buddy *b, u64 lo, u64 n)
+static inline void account_give(struct accmem_buddy *b, u64 lo, u64 n)
 {
-	b->nr_free_dirty += count_dirty(b, lo, lo + n);
+	if (b->nr_dirty)
+		b->nr_free_dirty += count_dirty(b, lo, lo + n);
 	b->nr_free += n;
 	/* What is given back in parts was not taken in parts: never below 0 */
 	if (is_small(b, n))
@@ -48,7 +50,8 @@ static void cut(struct accmem_buddy *b, const struct spot *spot, u64 n)
 	struct gone gone;
 
 	run_going(b, run, &none, &gone);
-	map_set(b, b->map_top, spot->at, stop, true);
+	map_set(b, max(map_depth(b, spot->at), map_depth(b, stop - 1)),
+		spot->at, stop, true);
 	if (before.size)
 		run_add(b, &before, &gone, 1);
 	if (after.size)
@@ -60,8 +63,8 @@ static void cut(struct accmem_buddy *b, const struct spot *spot, u64 n)
  * Makes used granules free, in one run with both neighbours. @first and @last
  * are map_depth() of the first and of the last of them.
  */
-static void merge(struct accmem_buddy *b, u64 lo, u64 n, unsigned int first,
-		  unsigned int last)
+static noinline void merge(struct accmem_buddy *b, u64 lo, u64 n,
+			   unsigned int first, unsigned int last)
 {
 	struct span left = {}, right = {}, run;
 	struct gone gone[2];
@@ -69,8 +72,8 @@ static void merge(struct accmem_buddy *b, u64 lo, u64 n, unsigned int first,
 	u64 hi = lo + n;
 
 	right.start = hi;
-	run.start = map_prev(b, map_climb(b, lo, first), lo, true);
-	run.size = map_next(b, map_climb(b, hi, last), hi, true) - run.start;
+	run.start = run_start(b, first, lo);
+	run.size = run_end(b, last, hi) - run.start;
 	left.start = run.start;
 	left.size = lo - run.start;
 	right.size = run.start + run.size - hi;
@@ -96,20 +99,18 @@ static void give(struct accmem_buddy *b, u64 lo, u64 n)
 	merge(b, lo, n, map_depth(b, lo), map_depth(b, lo + n - 1));
 }
 
-/* At most @n parked blocks join the free runs. */
-static void unpark(struct accmem_buddy *b, unsigned int n)
+/* At most @nr parked blocks join the free runs. */
+static noinline void unpark_one(struct accmem_buddy *b, u16 id)
 {
-	unsigned int class;
-	u64 lo, size;
+	u64 n = b->parked[id].n, lo = parked_remove(b, id);
 
-	for (class = 1; n && b->nr_parked; class++) {
-		size = class_size(class);
-		for (; n && b->stack[class]; n--) {
-			lo = parked_pop(b, class);
-			merge(b, lo, size, map_depth(b, lo),
-			      map_depth(b, lo + size - 1));
-		}
-	}
+	merge(b, lo, n, map_depth(b, lo), map_depth(b, lo + n - 1));
+}
+
+static void unpark(struct accmem_buddy *b, unsigned int nr)
+{
+	while (nr-- && b->nr_parked)
+		unpark_one(b, parked_next_out(b));
 }
 
 static void unpark_all(struct accmem_buddy *b)
@@ -118,12 +119,30 @@ static void unpark_all(struct accmem_buddy *b)
 }
 
 /* What is not merged costs room: there is none of it where that is short. */
-static bool may_park(struct accmem_buddy *b)
+static bool is_roomy(struct accmem_buddy *b)
 {
 	if (b->nr_free >= b->nr >> 1)
 		return true;
 	unpark(b, 2);
 	return false;
+}
+
+/* Whether a block waits now; where it would displace one of its size, no. */
+static bool park(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	u16 id;
+
+	if (n > b->parked_max)
+		return false;
+	if (n > b->parked_max >> 2 && b->nr_free < b->nr - (b->nr >> 2))
+		return false;
+	if (b->nr_parked == ACCMEM_BUDDY_PARKED) {
+		id = parked_next_out(b);
+		if (b->parked[id].n == n)
+			return false;
+		unpark_one(b, id);
+	}
+	return parked_push(b, lo, n);
 }
 
 static void run_of(struct accmem_run *run, u64 lo, u64 hi)
@@ -134,9 +153,9 @@ static void run_of(struct accmem_run *run, u64 lo, u64 hi)
 
 /* Requests */
 
-static int check_request(const struct accmem_buddy *b,
-			 const struct accmem_buddy_request *req,
-			 struct want *w)
+static __always_inline int check_request(const struct accmem_buddy *b,
+					 const struct accmem_buddy_request *req,
+					 struct want *w)
 {
 	u64 bytes = b->nr << ACCMEM_GRANULE_SHIFT;
 	u64 end = req->end ? req->end : bytes;
@@ -163,7 +182,7 @@ static struct spot place_among_all(struct accmem_buddy *b, const struct want *w)
 
 	if (w->high || w->lo || w->hi != b->nr)
 		unpark_all(b);
-	may_park(b);
+	is_roomy(b);
 	spot = place(b, w);
 	if (spot.run.size || !b->nr_parked)
 		return spot;
@@ -176,8 +195,7 @@ static bool alloc_parked(struct accmem_buddy *b, const struct want *w,
 {
 	u64 at;
 
-	if (!b->nr_parked || !is_parkable(b, w->n) || w->high || w->lo ||
-	    w->hi != b->nr)
+	if (w->n > b->parked_max || w->high || w->lo || w->hi != b->nr)
 		return false;
 	at = parked_take(b, w->n, w->align);
 	if (at == NOWHERE)
@@ -187,10 +205,24 @@ static bool alloc_parked(struct accmem_buddy *b, const struct want *w,
 	return true;
 }
 
+static noinline int alloc_placed(struct accmem_buddy *b, const struct want *w,
+				 u64 *offset)
+{
+	struct spot spot;
+
+	if (w->n > b->nr_free)
+		return -ENOSPC;
+	spot = place_among_all(b, w);
+	if (!spot.run.size)
+		return -ENOSPC;
+	take(b, &spot, w->n);
+	*offset = spot.at << ACCMEM_GRANULE_SHIFT;
+	return 0;
+}
+
 int accmem_buddy_alloc(struct accmem_buddy *b,
 		       const struct accmem_buddy_request *req, u64 *offset)
 {
-	struct spot spot;
 	struct want w;
 	int err;
 
@@ -199,14 +231,7 @@ int accmem_buddy_alloc(struct accmem_buddy *b,
 		return err;
 	if (alloc_parked(b, &w, offset))
 		return 0;
-	if (w.n > b->nr_free)
-		return -ENOSPC;
-	spot = place_among_all(b, &w);
-	if (!spot.run.size)
-		return -ENOSPC;
-	take(b, &spot, w.n);
-	*offset = spot.at << ACCMEM_GRANULE_SHIFT;
-	return 0;
+	return alloc_placed(b, &w, offset);
 }
 
 /* The longest piece that may stand before others, taken; false if none. */
@@ -270,11 +295,11 @@ int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size)
 	if (lo >= b->nr || n > b->nr - lo)
 		return -EINVAL;
 	first = map_depth(b, lo);
-	if (map_next(b, first, lo, false) < lo + n ||
+	if (!map_is_used(b, first, lo, lo + n) ||
 	    parked_overlaps(b, lo, lo + n))
 		return -EINVAL;
 	account_give(b, lo, n);
-	if (may_park(b) && is_parkable(b, n) && parked_push(b, lo, n))
+	if (is_roomy(b) && park(b, lo, n))
 		return 0;
 	last = n > 1 ? map_depth(b, lo + n - 1) : first;
 	merge(b, lo, n, first, last);
@@ -283,7 +308,9 @@ int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size)
 
 void accmem_buddy_set_cache(struct accmem_buddy *b, bool on)
 {
-	b->parks = on && b->nr >= PARKED_RANGE_MIN;
+	u64 max = b->nr >= PARKED_RANGE_MIN ? b->nr >> PARKED_SHARE_SHIFT : 0;
+
+	b->parked_max = on ? min_t(u64, max, ACCMEM_BUDDY_PARKED_MAX) : 0;
 	if (!on)
 		unpark_all(b);
 }
@@ -355,8 +382,8 @@ void accmem_buddy_mark_clean(struct accmem_buddy *b, u64 offset, u64 size)
 	mark(b, offset, size, false);
 }
 
-bool accmem_buddy_next_dirty(const struct accmem_buddy *b, u64 offset,
-			     u64 size, u64 max, struct accmem_run *run)
+bool accmem_buddy_next_dirty(const struct accmem_buddy *b, u64 offset, u64 size,
+			     u64 max, struct accmem_run *run)
 {
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
 	u64 n = size >> ACCMEM_GRANULE_SHIFT, hi;
@@ -523,7 +550,8 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta)
 	b->top = top_level(b->nr);
 	b->map_top = map_top(b->nr);
 	lay_out(b, meta);
-	b->parks = b->nr >= PARKED_RANGE_MIN;
+	b->small = (b->nr >> 5) + (b->nr >> 7);
+	accmem_buddy_set_cache(b, true);
 	map_init(b);
 	all.size = b->nr;
 	run_add(b, &all, NULL, 0);

@@ -49,13 +49,21 @@ struct accmem_run {
 #define ACCMEM_BUDDY_LEVELS 10
 #define ACCMEM_BUDDY_CLASSES 128 /* of sizes */
 #define ACCMEM_BUDDY_PLACES 27 /* lengths of places, see accmem_buddy_runs.h */
-#define ACCMEM_BUDDY_STACKS 37 /* in the order cache, for the first classes */
-#define ACCMEM_BUDDY_STACK 16 /* blocks in one of them */
-#define ACCMEM_BUDDY_PARKED 256 /* and in all together */
-#define ACCMEM_BUDDY_UNITS 2 /* by which it is hashed where they are, */
-#define ACCMEM_BUDDY_CHAINS 256 /* and chains of each */
+#define ACCMEM_BUDDY_PARKED 256 /* blocks in the order cache */
+#define ACCMEM_BUDDY_PARKED_MAX 1024 /* granules of one */
+#define ACCMEM_BUDDY_PARTS 512 /* words with parked granules */
+#define ACCMEM_BUDDY_WHOLES 64 /* groups of 64 words with parked ones */
 
 struct accmem_buddy_state;
+
+/**
+ * struct accmem_buddy_slot - what is parked near a place, see accmem_buddy_cache.h
+ */
+struct accmem_buddy_slot {
+	/* private: */
+	u64 mask; /* 0: the slot is empty */
+	u64 key;
+};
 
 /**
  * struct accmem_buddy - free space of one range
@@ -68,6 +76,7 @@ struct accmem_buddy {
 	u64 nr_free;
 	u64 nr_free_dirty;
 	u64 nr_small; /* used by small requests, as far as it is known */
+	u64 small; /* requests below this are */
 	u64 cursor; /* of take_dirty */
 	/* accmem_buddy_map.h */
 	unsigned int map_top; /* level of one word */
@@ -89,13 +98,20 @@ struct accmem_buddy {
 	u64 *dirty; /* a bit a granule, true below mixed nodes only */
 	u32 *marks[ACCMEM_BUDDY_LEVELS];
 	/* the order cache: used in the map, free for the caller */
-	bool parks;
-	unsigned int nr_parked;
-	u8 stack[ACCMEM_BUDDY_STACKS]; /* blocks in each stack */
-	u32 parked[ACCMEM_BUDDY_STACKS][ACCMEM_BUDDY_STACK];
-	u16 chained[ACCMEM_BUDDY_STACKS * ACCMEM_BUDDY_STACK]; /* the next one */
-	u16 chain[ACCMEM_BUDDY_UNITS][ACCMEM_BUDDY_CHAINS];
-	u16 nr_kind[ACCMEM_BUDDY_UNITS];
+	u16 parked_max; /* granules; 0 while the cache is off */
+	u16 nr_parked;
+	u16 parked_ever; /* the highest id since the cache was empty */
+	u16 unused; /* the first id below that is not in use */
+	u16 hand; /* the last id that had to go */
+	u16 stack[ACCMEM_BUDDY_PARKED_MAX + 1]; /* by size: the last id */
+	struct accmem_buddy_parked {
+		u32 lo;
+		u16 n; /* granules; 0: not in use */
+		u16 below; /* of the same size, or the next unused id */
+		u16 above;
+	} parked[ACCMEM_BUDDY_PARKED + 1];
+	struct accmem_buddy_slot part[ACCMEM_BUDDY_PARTS];
+	struct accmem_buddy_slot whole[ACCMEM_BUDDY_WHOLES];
 };
 
 /*
@@ -140,13 +156,13 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size);
 
 /*
- * The order cache, on after creation: blocks of 1 to 1024 granules, all powers
- * of two and some sizes between, wait after they are given back for a request of
- * the same size, while half of the range is free. They are free in every answer
- * of this interface, and merge with their neighbours before a request fails,
- * before one that asks for a window or an end, and before any answer about the
- * largest run: up to ACCMEM_BUDDY_PARKED blocks in one call. Switched off, it
- * gives back what it holds. Ranges below 32 MiB have none.
+ * The order cache, on after creation: blocks of up to 1024 granules wait after
+ * they are given back for a request of the same size, while half of the range is
+ * free (large ones: three quarters). They are free in every answer of this
+ * interface, and merge with their neighbours before a request fails, before one
+ * that asks for a window or an end, and before any answer about the largest run:
+ * up to ACCMEM_BUDDY_PARKED blocks in one call. Switched off, it gives back what
+ * it holds. Ranges below 32 MiB have none.
  */
 void accmem_buddy_set_cache(struct accmem_buddy *b, bool on);
 

@@ -4,10 +4,11 @@
  * still used in the map, so that a request of the same size takes them without
  * a search, and nothing is cut and merged in between.
  *
- * Sizes are the least ones of the classes, which all powers of two are, and for
- * each there is a stack. Where parked blocks begin is hashed, by units of two
- * lengths that are not shorter than the block: whether a call would meet one is
- * known from a few chains. Parked bytes count as free, and as free and dirty.
+ * For each size there is a stack. Which granules are parked is known exactly:
+ * those of a word that is parked in part by a mask in a slot for that word,
+ * words that are parked as a whole by a mask in a slot for 64 of them. Slots are
+ * found by the number of the word, or of the 64; a block that would need one
+ * that is taken is not parked. Parked bytes count as free, and as free and dirty.
  */
 #ifndef ACCMEM_BUDDY_CACHE_H
 #define ACCMEM_BUDDY_CACHE_H
@@ -16,137 +17,210 @@
 
 /*
  * No range smaller than this has an order cache, and no block is larger than
- * this share of the range. Tests of small ranges have others.
+ * this share of the range, or of four times this while less than three quarters
+ * are free. Tests of small ranges have others.
  */
 #ifndef PARKED_RANGE_MIN
 #define PARKED_RANGE_MIN 8192
 #define PARKED_SHARE_SHIFT 10
 #endif
 
-/* Granules of the units, as shifts */
-static const u8 parked_unit[ACCMEM_BUDDY_UNITS] = { 6, 10 };
+/**
+ * struct parked_piece - a part of a block that has one slot
+ * @slot: the slot
+ * @key: of what the slot speaks when it has this piece
+ * @mask: its bits
+ */
+struct parked_piece {
+	struct accmem_buddy_slot *slot;
+	u64 key;
+	u64 mask;
+};
 
-static inline bool is_parkable(const struct accmem_buddy *b, u64 n)
+static inline struct parked_piece part_of(struct accmem_buddy *b, u64 i,
+					  u64 mask)
 {
-	unsigned int class;
-
-	if (!b->parks || n > b->nr >> PARKED_SHARE_SHIFT)
-		return false;
-	class = class_of(n);
-	return class < ACCMEM_BUDDY_STACKS && class_size(class) == n;
+	return (struct parked_piece){ &b->part[i % ACCMEM_BUDDY_PARTS], i,
+				      mask };
 }
 
-/* Blocks are numbered by their stack and their place in it, from 1 on. */
-static inline u16 parked_id(unsigned int class, unsigned int i)
+static inline struct parked_piece whole_of(struct accmem_buddy *b, u64 first,
+					   u64 n)
 {
-	return class * ACCMEM_BUDDY_STACK + i;
+	u64 i = first >> WORD_SHIFT;
+
+	return (struct parked_piece){ &b->whole[i % ACCMEM_BUDDY_WHOLES], i,
+				      bits_mask(first & WORD_MASK, n) };
 }
 
-static inline u64 parked_start(const struct accmem_buddy *b, u16 id)
+/* Words from @first on, up to @last, that are in one group */
+static inline u64 in_group(u64 first, u64 last)
 {
-	return b->parked[id / ACCMEM_BUDDY_STACK][id % ACCMEM_BUDDY_STACK];
+	return min(last - first, WORD_MASK - (first & WORD_MASK)) + 1;
 }
 
-static inline u64 parked_size(u16 id)
+static inline bool piece_fits(const struct parked_piece *p)
 {
-	return class_size(id / ACCMEM_BUDDY_STACK);
+	touch(1);
+	return !p->slot->mask || p->slot->key == p->key;
 }
 
-static inline unsigned int parked_kind(u16 id)
+static inline void piece_set(const struct parked_piece *p, bool parked)
 {
-	return parked_size(id) > 64;
+	touch(1);
+	p->slot->key = p->key;
+	p->slot->mask = parked ? p->slot->mask | p->mask :
+				 p->slot->mask & ~p->mask;
 }
 
-static inline u16 *parked_chain(struct accmem_buddy *b, u16 id)
+/* Is [@lo, @hi) one piece, as most blocks are? Then it is in *@p. */
+static inline bool is_one_piece(struct accmem_buddy *b, u64 lo, u64 hi,
+				struct parked_piece *p)
 {
-	unsigned int kind = parked_kind(id);
-	u64 i = parked_start(b, id) >> parked_unit[kind];
+	u64 first = lo >> WORD_SHIFT, last = (hi - 1) >> WORD_SHIFT;
 
-	return &b->chain[kind][i % ACCMEM_BUDDY_CHAINS];
-}
-
-static inline void parked_link(struct accmem_buddy *b, u16 id)
-{
-	u16 *chain = parked_chain(b, id);
-
-	touch(2);
-	b->nr_kind[parked_kind(id)]++;
-	b->chained[id] = *chain;
-	*chain = id;
-}
-
-static inline void parked_unlink(struct accmem_buddy *b, u16 id)
-{
-	u16 *at = parked_chain(b, id);
-
-	touch(2);
-	b->nr_kind[parked_kind(id)]--;
-	while (*at != id) {
-		touch(1);
-		at = &b->chained[*at];
+	if (first == last) {
+		*p = part_of(b, first, bits_mask(lo & WORD_MASK, hi - lo));
+		return true;
 	}
-	*at = b->chained[id];
+	if ((lo | hi) & WORD_MASK || first >> WORD_SHIFT != last >> WORD_SHIFT)
+		return false;
+	*p = whole_of(b, first, last - first + 1);
+	return true;
 }
 
-/* The block on top of a stack, which its caller has use for */
-static inline u64 parked_pop(struct accmem_buddy *b, unsigned int class)
+/* Pieces of the others: the words at the ends, and two groups between */
+#define PARKED_PIECES 4
+
+static unsigned int parked_pieces(struct accmem_buddy *b, u64 lo, u64 hi,
+				  struct parked_piece *p)
 {
-	unsigned int i = --b->stack[class];
+	u64 first = lo >> WORD_SHIFT, last = (hi - 1) >> WORD_SHIFT, n;
+	unsigned int nr = 0;
 
-	touch(2);
-	b->nr_parked--;
-	parked_unlink(b, parked_id(class, i));
-	return b->parked[class][i];
+	if (lo & WORD_MASK)
+		p[nr++] = part_of(b, first++, ~0ull << (lo & WORD_MASK));
+	if (hi & WORD_MASK)
+		p[nr++] = part_of(b, last--, bits_mask(0, hi & WORD_MASK));
+	for (; first <= last; first += n) {
+		n = in_group(first, last);
+		p[nr++] = whole_of(b, first, n);
+	}
+	return nr;
 }
+
+static noinline bool parked_mark_pieces(struct accmem_buddy *b, u64 lo, u64 hi,
+					bool parked)
+{
+	struct parked_piece piece[PARKED_PIECES];
+	unsigned int nr = parked_pieces(b, lo, hi, piece), i;
+
+	for (i = 0; i < nr; i++)
+		if (parked && !piece_fits(&piece[i]))
+			return false;
+	for (i = 0; i < nr; i++)
+		piece_set(&piece[i], parked);
+	return true;
+}
+
+/* Granules are parked, if there is room in the slots, or are no more. */
+static inline bool parked_mark(struct accmem_buddy *b, u64 lo, u64 hi,
+			       bool parked)
+{
+	struct parked_piece piece;
+
+	if (!is_one_piece(b, lo, hi, &piece))
+		return parked_mark_pieces(b, lo, hi, parked);
+	if (parked && !piece_fits(&piece))
+		return false;
+	piece_set(&piece, parked);
+	return true;
+}
+
+/* Whether there was room in the slots; the caller sees to it in the cache. */
+static inline bool parked_push(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	struct accmem_buddy_parked *p;
+	u16 id, below;
+
+	if (!parked_mark(b, lo, lo + n, true))
+		return false;
+	touch(4);
+	id = b->unused;
+	if (id)
+		b->unused = b->parked[id].below;
+	else
+		id = ++b->parked_ever;
+	below = b->stack[n];
+	b->stack[n] = id;
+	b->parked[below].above = id;
+	p = &b->parked[id];
+	p->lo = lo;
+	p->n = n;
+	p->below = below;
+	p->above = 0;
+	b->nr_parked++;
+	return true;
+}
+
+/* A block is parked no more, and its caller has use for it. */
+static inline u64 parked_remove(struct accmem_buddy *b, u16 id)
+{
+	struct accmem_buddy_parked *p = &b->parked[id];
+
+	touch(4);
+	parked_mark(b, p->lo, (u64)p->lo + p->n, false);
+	if (p->above)
+		b->parked[p->above].below = p->below;
+	else
+		b->stack[p->n] = p->below;
+	b->parked[p->below].above = p->above;
+	p->n = 0;
+	p->below = b->unused;
+	b->unused = id;
+	if (!--b->nr_parked) {
+		b->unused = 0;
+		b->parked_ever = 0;
+	}
+	return p->lo;
+}
+
+/* Blocks of a size that are looked at for one with an alignment */
+#define PARKED_PROBES 8
 
 /* The last one given back of @n granules with this alignment; NOWHERE */
 static inline u64 parked_take(struct accmem_buddy *b, u64 n, u64 align)
 {
-	unsigned int class = class_of(n), top = b->stack[class], i = top;
-	u32 at;
+	unsigned int probe = 0;
+	u16 id;
 
-	touch(1);
-	while (i && b->parked[class][i - 1] & (align - 1)) {
+	for (id = b->stack[n]; id && probe < PARKED_PROBES; probe++) {
 		touch(1);
-		i--;
+		if (!(b->parked[id].lo & (align - 1)))
+			return parked_remove(b, id);
+		id = b->parked[id].below;
 	}
-	if (!i)
-		return NOWHERE;
-	if (i == top)
-		return parked_pop(b, class);
-	/* The topmost block takes its place. */
-	at = b->parked[class][i - 1];
-	parked_unlink(b, parked_id(class, i - 1));
-	b->parked[class][i - 1] = parked_pop(b, class);
-	parked_link(b, parked_id(class, i - 1));
-	return at;
+	return NOWHERE;
 }
 
-/* Whether there was room */
-static inline bool parked_push(struct accmem_buddy *b, u64 lo, u64 n)
+/* The id of the next block that has to go, of all in turn; there is one. */
+static inline u16 parked_next_out(struct accmem_buddy *b)
 {
-	unsigned int class = class_of(n), i = b->stack[class];
-
-	touch(2);
-	if (i == ACCMEM_BUDDY_STACK || b->nr_parked == ACCMEM_BUDDY_PARKED)
-		return false;
-	b->parked[class][i] = lo;
-	b->stack[class]++;
-	b->nr_parked++;
-	parked_link(b, parked_id(class, i));
-	return true;
+	do {
+		touch(1);
+		b->hand = b->hand < b->parked_ever ? b->hand + 1 : 1;
+	} while (!b->parked[b->hand].n);
+	return b->hand;
 }
 
 /**
  * struct parked_walk - through all parked blocks
- * @class: of the next one, or above it
- * @i: how many of that class are left
+ * @id: of the last one
  * @lo: the block
  * @hi: its end
  */
 struct parked_walk {
-	unsigned int class;
-	unsigned int i;
+	u16 id;
 	u64 lo;
 	u64 hi;
 };
@@ -154,48 +228,66 @@ struct parked_walk {
 static inline bool parked_each(const struct accmem_buddy *b,
 			       struct parked_walk *w)
 {
-	if (!b->nr_parked)
-		return false;
-	while (!w->i) {
-		if (++w->class == ACCMEM_BUDDY_STACKS)
-			return false;
-		w->i = b->stack[w->class];
-	}
-	touch(1);
-	w->lo = b->parked[w->class][--w->i];
-	w->hi = w->lo + class_size(w->class);
-	return true;
-}
+	const struct accmem_buddy_parked *p;
 
-/* Is one of a chain of blocks in [@lo, @hi)? */
-static inline bool chain_overlaps(const struct accmem_buddy *b, u16 id, u64 lo,
-				  u64 hi)
-{
-	u64 start;
-
-	for (; id; id = b->chained[id]) {
-		touch(2);
-		start = parked_start(b, id);
-		if (start < hi && lo < start + parked_size(id))
-			return true;
+	while (w->id < b->parked_ever) {
+		p = &b->parked[++w->id];
+		touch(1);
+		if (!p->n)
+			continue;
+		w->lo = p->lo;
+		w->hi = w->lo + p->n;
+		return true;
 	}
 	return false;
 }
 
-/* The same of all blocks of a kind, in the chains in which one can be */
-static inline bool kind_overlaps(const struct accmem_buddy *b,
-				 unsigned int kind, u64 lo, u64 hi)
+static inline u64 slot_bits(const struct accmem_buddy_slot *slot, u64 key)
 {
-	const u16 *chain = b->chain[kind];
-	unsigned int shift = parked_unit[kind];
-	u64 reach = (1ull << shift) - 1;
-	u64 i = (lo - min(lo, reach)) >> shift, last = (hi - 1) >> shift;
+	touch(1);
+	return slot->key == key ? slot->mask : 0;
+}
 
-	last = min(last, i + ACCMEM_BUDDY_CHAINS - 1);
-	touch((last - i) / 4 + 1);
-	for (; i <= last; i++) {
-		if (chain[i % ACCMEM_BUDDY_CHAINS] &&
-		    chain_overlaps(b, chain[i % ACCMEM_BUDDY_CHAINS], lo, hi))
+static inline u64 parts_parked(const struct accmem_buddy *b, u64 i)
+{
+	return slot_bits(&b->part[i % ACCMEM_BUDDY_PARTS], i);
+}
+
+static inline u64 wholes_parked(const struct accmem_buddy *b, u64 i)
+{
+	return slot_bits(&b->whole[i % ACCMEM_BUDDY_WHOLES], i);
+}
+
+/* Words of a range beyond which all parked blocks are fewer to look at */
+#define PARKED_NEAR 64
+
+static bool parked_overlaps_far(const struct accmem_buddy *b, u64 lo, u64 hi)
+{
+	struct parked_walk w = {};
+
+	while (parked_each(b, &w))
+		if (w.lo < hi && lo < w.hi)
+			return true;
+	return false;
+}
+
+static noinline bool parked_overlaps_words(const struct accmem_buddy *b, u64 lo,
+					   u64 hi)
+{
+	u64 i = lo >> WORD_SHIFT, last = (hi - 1) >> WORD_SHIFT, n;
+	u64 mask = ~0ull << (lo & WORD_MASK);
+
+	if (last - i >= PARKED_NEAR)
+		return parked_overlaps_far(b, lo, hi);
+	for (; i < last; i++, mask = ~0ull)
+		if (parts_parked(b, i) & mask)
+			return true;
+	if (parts_parked(b, i) & bits_mask(0, ((hi - 1) & WORD_MASK) + 1))
+		return true;
+	for (i = lo >> WORD_SHIFT; i <= last; i += n) {
+		n = in_group(i, last);
+		if (wholes_parked(b, i >> WORD_SHIFT) &
+		    bits_mask(i & WORD_MASK, n))
 			return true;
 	}
 	return false;
@@ -204,14 +296,14 @@ static inline bool kind_overlaps(const struct accmem_buddy *b,
 /* Does a parked block have a granule of [@lo, @hi)? */
 static inline bool parked_overlaps(const struct accmem_buddy *b, u64 lo, u64 hi)
 {
-	unsigned int kind;
+	u64 i = lo >> WORD_SHIFT;
 
 	if (!b->nr_parked)
 		return false;
-	for (kind = 0; kind < ACCMEM_BUDDY_UNITS; kind++)
-		if (b->nr_kind[kind] && kind_overlaps(b, kind, lo, hi))
-			return true;
-	return false;
+	if (i != (hi - 1) >> WORD_SHIFT)
+		return parked_overlaps_words(b, lo, hi);
+	return parts_parked(b, i) & bits_mask(lo & WORD_MASK, hi - lo) ||
+	       wholes_parked(b, i >> WORD_SHIFT) >> (i & WORD_MASK) & 1;
 }
 
 /* Dirty granules of [@lo, @hi) that are parked */

@@ -222,6 +222,21 @@ static inline void map_change_word(struct accmem_buddy *b, u64 i, u64 mask,
 	above->full = ~word ? above->full & ~bit : above->full | bit;
 }
 
+/* map_set() in a word that is mixed and stays it; whether it does */
+static inline bool map_set_mixed(struct accmem_buddy *b, u64 lo, u64 hi,
+				 bool used)
+{
+	u64 mask = bits_mask(lo & WORD_MASK, hi - lo);
+	u64 word = b->used[lo >> WORD_SHIFT];
+
+	touch(1);
+	word = used ? word | mask : word & ~mask;
+	if (!word || !~word)
+		return false;
+	b->used[lo >> WORD_SHIFT] = word;
+	return true;
+}
+
 /* map_set() for granules of which one word of level 1 speaks */
 static void map_set_near(struct accmem_buddy *b, unsigned int level, u64 lo,
 			 u64 last, bool used)
@@ -257,6 +272,9 @@ static void map_set(struct accmem_buddy *b, unsigned int level, u64 lo, u64 hi,
 {
 	u64 left, right, last = hi - 1;
 
+	if (!level && lo >> WORD_SHIFT == last >> WORD_SHIFT &&
+	    map_set_mixed(b, lo, hi, used))
+		return;
 	if (b->map_top && lo >> map_shift(2) == last >> map_shift(2)) {
 		map_set_near(b, level, lo, last, used);
 		return;
@@ -344,6 +362,24 @@ static __always_inline u64 map_next(const struct accmem_buddy *b,
 	return b->nr;
 }
 
+/* Are all of [@lo, @hi) used? @level is map_depth() of @lo. */
+static inline bool map_is_used(const struct accmem_buddy *b, unsigned int level,
+			       u64 lo, u64 hi)
+{
+	u64 first = lo >> map_shift(level), last = (hi - 1) >> map_shift(level);
+	u64 i = first >> WORD_SHIFT, full;
+
+	if (i == last >> WORD_SHIFT) {
+		touch(1);
+		full = level ? b->state[level][i].full : b->used[i];
+		if (!(~full & bits_mask(first & WORD_MASK, last - first + 1)))
+			return true;
+		if (!level)
+			return false;
+	}
+	return map_next(b, level, lo, false) >= hi;
+}
+
 /*
  * One more than the last granule below @pos that is used, or free; 0. @level is
  * not less than map_depth() of the granule before @pos.
@@ -371,6 +407,35 @@ static __always_inline u64 map_prev(const struct accmem_buddy *b,
 		level--;
 	}
 	return 0;
+}
+
+/*
+ * Where the free run below @lo begins: @lo if there is none. @level is
+ * map_depth() of @lo.
+ */
+static inline u64 run_start(const struct accmem_buddy *b, unsigned int level,
+			    u64 lo)
+{
+	u64 word = b->used[lo >> WORD_SHIFT];
+
+	touch(1);
+	word &= (1ull << (lo & WORD_MASK)) - 1;
+	if (!level && word)
+		return (lo & ~(u64)WORD_MASK) + fls64(word);
+	return map_prev(b, map_climb(b, lo, level), lo, true);
+}
+
+/* Where the one from @hi on ends; @level is map_depth() of @hi - 1. */
+static inline u64 run_end(const struct accmem_buddy *b, unsigned int level,
+			  u64 hi)
+{
+	u64 word = b->used[(hi - 1) >> WORD_SHIFT];
+
+	touch(1);
+	word = word >> ((hi - 1) & WORD_MASK) >> 1;
+	if (!level && word)
+		return hi + __ffs64(word);
+	return map_next(b, map_climb(b, hi, level), hi, true);
 }
 
 static u64 next_free(const struct accmem_buddy *b, u64 pos)

@@ -46,7 +46,7 @@ static const struct spot no_spot;
  */
 static bool is_small(const struct accmem_buddy *b, u64 n)
 {
-	return n < (b->nr >> 5) + (b->nr >> 7);
+	return n < b->small;
 }
 
 static bool keeps_apart(const struct accmem_buddy *b, u64 n)

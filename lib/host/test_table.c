@@ -20,13 +20,13 @@
 
 static int passed, failed, wrong_here;
 
-#define EXPECT(condition)                                                      \
-	do {                                                                   \
-		if (!(condition)) {                                            \
-			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__,     \
-				#condition);                                   \
-			wrong_here++;                                          \
-		}                                                              \
+#define EXPECT(condition)                                                  \
+	do {                                                               \
+		if (!(condition)) {                                        \
+			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__, \
+				#condition);                               \
+			wrong_here++;                                      \
+		}                                                          \
 	} while (0)
 
 struct fixture {
@@ -58,7 +58,9 @@ static void unmake(struct fixture *f)
 static int take(struct fixture *f, u64 size, u64 align, u32 flags, u64 *at)
 {
 	struct accmem_buddy_request req = {
-		.size = size, .align = align, .flags = flags,
+		.size = size,
+		.align = align,
+		.flags = flags,
 	};
 
 	return accmem_buddy_alloc(&f->b, &req, at);
@@ -104,8 +106,10 @@ static void a_range_that_cannot_be_is_not_made(void)
 
 static void creation_writes_nothing_past_its_metadata(void)
 {
-	static const u64 granules[] = { 1, 2, 63, 64, 65, 511, 512, 513, 4095,
-		4096, 4097, 32767, 32768, 32769, 262145, 5000000 };
+	static const u64 granules[] = { 1,     2,     63,     64,
+					65,    511,   512,    513,
+					4095,  4096,  4097,   32767,
+					32768, 32769, 262145, 5000000 };
 	struct accmem_buddy b;
 	size_t bytes;
 	unsigned int i;
@@ -156,16 +160,17 @@ static void sixteen_tebibytes_in_one_piece(void)
 /* Odd sizes at both ends and the middle, given back in another order */
 static void sixteen_tebibytes_in_odd_pieces(void)
 {
-	static const u64 sizes[] = { 5 * TIB + G, G, 3 * MIB + G, 2 * TIB - G,
-				     7 * G, TIB + 5 * MIB, 511 * G, 4 * TIB };
+	static const u64 sizes[] = { 5 * TIB + G, G,	  3 * MIB + G,
+				     2 * TIB - G, 7 * G,  TIB + 5 * MIB,
+				     511 * G,	  4 * TIB };
 	u64 at[8], taken = 0;
 	struct fixture f;
 	int i;
 
 	make(&f, 16 * TIB);
 	for (i = 0; i < 8; i++) {
-		EXPECT(!take(&f, sizes[i], G,
-			     i & 1 ? ACCMEM_BUDDY_TOP_DOWN : 0, &at[i]));
+		EXPECT(!take(&f, sizes[i], G, i & 1 ? ACCMEM_BUDDY_TOP_DOWN : 0,
+			     &at[i]));
 		taken += sizes[i];
 		EXPECT(accmem_buddy_free_bytes(&f.b) == 16 * TIB - taken);
 	}
@@ -184,11 +189,11 @@ static void each_malformed_request_is_refused(void)
 	u64 at = 77;
 
 	make(&f, 64 * G);
-#define REFUSED(change)                                                        \
-	do {                                                                   \
-		req = good;                                                    \
-		change;                                                        \
-		EXPECT(accmem_buddy_alloc(&f.b, &req, &at) == -EINVAL);        \
+#define REFUSED(change)                                                 \
+	do {                                                            \
+		req = good;                                             \
+		change;                                                 \
+		EXPECT(accmem_buddy_alloc(&f.b, &req, &at) == -EINVAL); \
 	} while (0)
 	REFUSED(req.size = 0);
 	REFUSED(req.size = G + 1);
@@ -502,23 +507,56 @@ static void a_cache_switched_off_keeps_nothing(void)
 	unmake(&f);
 }
 
+/* Two blocks whose places have one slot: only the first is parked. */
+static void a_block_without_a_slot_is_not_parked(void)
+{
+	u64 far = ACCMEM_BUDDY_PARTS * 64 * G, at;
+	struct accmem_buddy_request first = {
+		.size = G,
+		.align = G,
+		.end = G,
+	};
+	struct accmem_buddy_request second = {
+		.size = G,
+		.align = G,
+		.start = far,
+		.end = far + G,
+	};
+	struct fixture f;
+
+	make(&f, 2 * far);
+	EXPECT(!accmem_buddy_alloc(&f.b, &first, &at));
+	EXPECT(!accmem_buddy_alloc(&f.b, &second, &at));
+	EXPECT(!accmem_buddy_free(&f.b, 0, G) && f.b.nr_parked == 1);
+	EXPECT(!accmem_buddy_free(&f.b, far, G) && f.b.nr_parked == 1);
+	EXPECT(accmem_buddy_free(&f.b, far, G) == -EINVAL);
+	EXPECT(accmem_buddy_free(&f.b, 0, G) == -EINVAL);
+	EXPECT(accmem_buddy_free_bytes(&f.b) == 2 * far);
+	unmake(&f);
+}
+
 static void what_is_parked_is_bounded(void)
 {
 	struct fixture f;
-	u64 at[32], rest;
+	u64 at[ACCMEM_BUDDY_PARKED + 32], rest;
 	int i;
 
 	make(&f, 8192 * G);
 	EXPECT(!take(&f, 16 * G, G, 0, at)); /* too large for the range */
 	EXPECT(!accmem_buddy_free(&f.b, at[0], 16 * G) && !f.b.nr_parked);
-	for (i = 0; i < 32; i++)
-		EXPECT(!take(&f, 4 * G, G, 0, &at[i]));
-	for (i = 0; i < 32; i++)
-		EXPECT(!accmem_buddy_free(&f.b, at[i], 4 * G));
-	EXPECT(f.b.nr_parked == ACCMEM_BUDDY_STACK);
-	/* Where less than half of the range is free, nothing stays parked. */
-	EXPECT(!take(&f, 5000 * G, G, 0, &rest));
-	for (i = 0; i < ACCMEM_BUDDY_STACK; i++)
+	for (i = 0; i < ACCMEM_BUDDY_PARKED + 32; i++)
+		EXPECT(!take(&f, 2 * G, G, 0, &at[i]));
+	for (i = 0; i < ACCMEM_BUDDY_PARKED + 32; i++)
+		EXPECT(!accmem_buddy_free(&f.b, at[i], 2 * G));
+	EXPECT(f.b.nr_parked == ACCMEM_BUDDY_PARKED);
+	/* Where less than three quarters are free, no large one is parked, */
+	EXPECT(!take(&f, 2500 * G, G, 0, &rest));
+	EXPECT(!take(&f, 3 * G, G, 0, &at[0]));
+	EXPECT(!accmem_buddy_free(&f.b, at[0], 3 * G));
+	EXPECT(f.b.nr_parked == ACCMEM_BUDDY_PARKED);
+	/* and where less than half, nothing stays parked. */
+	EXPECT(!take(&f, 2500 * G, G, 0, &rest));
+	for (i = 0; i < ACCMEM_BUDDY_PARKED / 2; i++)
 		EXPECT(!take(&f, 3 * G, G, 0, &at[i]));
 	EXPECT(!f.b.nr_parked);
 	EXPECT(!accmem_buddy_free(&f.b, at[0], 2 * G) && !f.b.nr_parked);
@@ -642,7 +680,10 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } tests[] = {
-#define TEST(name) { #name, name }
+#define TEST(name)          \
+	{                   \
+#name, name \
+	}
 	TEST(sizes_that_no_range_has),
 	TEST(metadata_is_at_most_four_bits_a_granule),
 	TEST(a_range_that_cannot_be_is_not_made),
@@ -665,6 +706,7 @@ static const struct {
 	TEST(a_parked_block_cannot_be_freed_again),
 	TEST(parked_blocks_keep_no_request_from_its_place),
 	TEST(a_cache_switched_off_keeps_nothing),
+	TEST(a_block_without_a_slot_is_not_parked),
 	TEST(what_is_parked_is_bounded),
 	TEST(ranges_too_small_for_it_have_no_cache),
 	TEST(huge_ranges_agree_with_a_list),

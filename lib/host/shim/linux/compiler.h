@@ -4,4 +4,6 @@
 
 #include <sys/cdefs.h> /* __always_inline */
 
+#define noinline __attribute_noinline__ /* as sys/cdefs.h has it */
+
 #endif
