@@ -70,9 +70,10 @@ int accmem_carveout_init(struct accmem_carveout *cv)
 
 	if (!size)
 		return -EINVAL;
-	cv->buddy_meta = kvzalloc(size, GFP_KERNEL);
+	cv->buddy_meta = kvmalloc(size, GFP_KERNEL);
 	if (!cv->buddy_meta)
 		return -ENOMEM;
+	memset(cv->buddy_meta, 0, accmem_buddy_meta_zeroed(cv->capacity));
 	spin_lock_init(&cv->lock);
 	mutex_init(&cv->scrub_lock);
 	mutex_init(&cv->settle_lock);

@@ -134,7 +134,8 @@ static bool park(struct accmem_buddy *b, u64 lo, u64 n)
 
 	if (n > b->parked_max)
 		return false;
-	if (n > b->parked_max >> 2 && b->nr_free < b->nr - (b->nr >> 2))
+	if (n > b->nr >> (PARKED_SHARE_SHIFT + 2) &&
+	    b->nr_free < b->nr - (b->nr >> 2))
 		return false;
 	if (b->nr_parked == ACCMEM_BUDDY_PARKED) {
 		id = parked_next_out(b);
@@ -473,10 +474,10 @@ static unsigned int classes_of(unsigned int shift)
 	return shift == WORD_SHIFT ? FIRST_LONG_CLASS - 1 : 4;
 }
 
-/* Words of metadata: what lay_out() divides */
-static u64 meta_words(u64 nr)
+/* Words of metadata that are read before they are written */
+static u64 zeroed_words(u64 nr)
 {
-	u64 words = words_for(nr), sum = words + words_for(words), n;
+	u64 words = words_for(nr), sum = words_for(words) + 1, n;
 	unsigned int level, shift;
 
 	for (n = words; n > MAP_TOP_WORDS;) {
@@ -487,26 +488,34 @@ static u64 meta_words(u64 nr)
 	     shift++)
 		sum += class_words(nr, shift) * classes_of(shift);
 	for (level = 0; level < top_level(nr); level++)
-		sum += family_count(nr, level); /* longest runs, and marks */
-	/* Marks of level 0 are whole words, the longest runs half of them. */
-	return sum + family_count(nr, 0) / 2 + 1;
+		sum += family_count(nr, level) / 2; /* longest runs */
+	return sum;
 }
 
+/* Words of metadata: what lay_out() divides */
+static u64 meta_words(u64 nr)
+{
+	u64 sum = zeroed_words(nr) + words_for(nr) + family_count(nr, 0);
+	unsigned int level;
+
+	for (level = 1; level < top_level(nr); level++)
+		sum += family_count(nr, level) / 2; /* marks */
+	return sum;
+}
+
+/* First what has to be zero, then what something above speaks for at first */
 static void lay_out(struct accmem_buddy *b, u64 *meta)
 {
+	u64 words = words_for(b->nr), n = words;
 	unsigned int level, i;
-	u64 n;
 
-	b->used = meta;
-	n = words_for(b->nr);
-	meta += n;
 	for (level = 1; level <= b->map_top; level++) {
 		n = words_for(n);
 		b->state[level] = (struct accmem_buddy_state *)meta;
 		meta += 2 * n;
 	}
 	b->continued = meta;
-	meta += words_for(words_for(b->nr));
+	meta += words_for(words);
 	for (i = 0; i < ACCMEM_BUDDY_PLACES; i++) {
 		n = class_words(b->nr, WORD_SHIFT + i);
 		b->index[i].base = meta;
@@ -515,27 +524,42 @@ static void lay_out(struct accmem_buddy *b, u64 *meta)
 			words_for(((b->nr - 1) >> (WORD_SHIFT + i)) + 1);
 		meta += n * classes_of(WORD_SHIFT + i);
 	}
+	for (level = 0; level < b->top; level++) {
+		b->longest[level] = (u32 *)meta;
+		meta += family_count(b->nr, level) / 2;
+	}
+	b->longest[level] = (u32 *)meta++;
+	b->used = meta;
+	meta += words;
 	b->dirty = meta;
 	meta += family_count(b->nr, 0);
-	for (level = 0; level < b->top; level++) {
-		n = family_count(b->nr, level) / 2;
-		b->longest[level] = (u32 *)meta;
-		meta += n;
+	for (level = 1; level < b->top; level++) {
 		b->marks[level] = (u32 *)meta;
-		meta += level ? n : 0;
+		meta += family_count(b->nr, level) / 2;
 	}
-	b->longest[level] = (u32 *)meta;
+}
+
+static bool is_size(u64 size)
+{
+	return size && size <= ACCMEM_BUDDY_MAX_SIZE &&
+	       !(size & (ACCMEM_GRANULE - 1));
 }
 
 size_t accmem_buddy_meta_size(u64 size)
 {
 	u64 bytes;
 
-	if (!size || size > ACCMEM_BUDDY_MAX_SIZE ||
-	    (size & (ACCMEM_GRANULE - 1)))
+	if (!is_size(size))
 		return 0;
 	bytes = meta_words(size >> ACCMEM_GRANULE_SHIFT) * sizeof(u64);
 	return (size_t)bytes == bytes ? bytes : 0;
+}
+
+size_t accmem_buddy_meta_zeroed(u64 size)
+{
+	if (!accmem_buddy_meta_size(size))
+		return 0;
+	return zeroed_words(size >> ACCMEM_GRANULE_SHIFT) * sizeof(u64);
 }
 
 int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta)

@@ -100,16 +100,15 @@ struct accmem_buddy {
 	/* the order cache: used in the map, free for the caller */
 	u16 parked_max; /* granules; 0 while the cache is off */
 	u16 nr_parked;
-	u16 parked_ever; /* the highest id since the cache was empty */
-	u16 unused; /* the first id below that is not in use */
 	u16 hand; /* the last id that had to go */
 	u16 stack[ACCMEM_BUDDY_PARKED_MAX + 1]; /* by size: the last id */
 	struct accmem_buddy_parked {
 		u32 lo;
-		u16 n; /* granules; 0: not in use */
-		u16 below; /* of the same size, or the next unused id */
+		u16 n;
+		u16 below; /* of the same size */
 		u16 above;
-	} parked[ACCMEM_BUDDY_PARKED + 1];
+	} parked[ACCMEM_BUDDY_PARKED + 1]; /* by id, from 1 on */
+	u64 ids[ACCMEM_BUDDY_PARKED / 64]; /* bit i: id i + 1 is in use */
 	struct accmem_buddy_slot part[ACCMEM_BUDDY_PARTS];
 	struct accmem_buddy_slot whole[ACCMEM_BUDDY_WHOLES];
 };
@@ -121,7 +120,12 @@ struct accmem_buddy {
  */
 size_t accmem_buddy_meta_size(u64 size);
 /*
- * All of the range is free and clean afterwards; @meta is zeroed memory of
+ * The first bytes of that, about a third, that have to be zero at creation: what
+ * the rest holds makes no difference. 0 as above.
+ */
+size_t accmem_buddy_meta_zeroed(u64 size);
+/*
+ * All of the range is free and clean afterwards; @meta is memory of
  * accmem_buddy_meta_size() bytes, 8-byte aligned. -EINVAL as above.
  */
 int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);

@@ -17,8 +17,8 @@
 
 /*
  * No range smaller than this has an order cache, and no block is larger than
- * this share of the range, or of four times this while less than three quarters
- * are free. Tests of small ranges have others.
+ * this share of the range, or a quarter of that while less than three quarters
+ * of the range are free. Tests of small ranges have others.
  */
 #ifndef PARKED_RANGE_MIN
 #define PARKED_RANGE_MIN 8192
@@ -137,6 +137,38 @@ static inline bool parked_mark(struct accmem_buddy *b, u64 lo, u64 hi,
 	return true;
 }
 
+/* An id that is not in use; there is one. */
+static inline u16 parked_new_id(struct accmem_buddy *b)
+{
+	unsigned int i = 0, bit;
+
+	while (!~b->ids[i])
+		i++;
+	touch(i + 1);
+	bit = __ffs64(~b->ids[i]);
+	b->ids[i] |= 1ull << bit;
+	return (i << WORD_SHIFT) + bit + 1;
+}
+
+/* The first id from @id on that is in use; 0 if none is */
+static inline u16 parked_id_from(const struct accmem_buddy *b, u16 id)
+{
+	unsigned int i = (id - 1) >> WORD_SHIFT;
+	u64 word;
+
+	if (id > ACCMEM_BUDDY_PARKED)
+		return 0;
+	word = b->ids[i] & ~0ull << ((id - 1) & WORD_MASK);
+	touch(1);
+	while (!word) {
+		if (++i == ARRAY_SIZE(b->ids))
+			return 0;
+		touch(1);
+		word = b->ids[i];
+	}
+	return (i << WORD_SHIFT) + __ffs64(word) + 1;
+}
+
 /* Whether there was room in the slots; the caller sees to it in the cache. */
 static inline bool parked_push(struct accmem_buddy *b, u64 lo, u64 n)
 {
@@ -146,11 +178,7 @@ static inline bool parked_push(struct accmem_buddy *b, u64 lo, u64 n)
 	if (!parked_mark(b, lo, lo + n, true))
 		return false;
 	touch(4);
-	id = b->unused;
-	if (id)
-		b->unused = b->parked[id].below;
-	else
-		id = ++b->parked_ever;
+	id = parked_new_id(b);
 	below = b->stack[n];
 	b->stack[n] = id;
 	b->parked[below].above = id;
@@ -175,13 +203,8 @@ static inline u64 parked_remove(struct accmem_buddy *b, u16 id)
 	else
 		b->stack[p->n] = p->below;
 	b->parked[p->below].above = p->above;
-	p->n = 0;
-	p->below = b->unused;
-	b->unused = id;
-	if (!--b->nr_parked) {
-		b->unused = 0;
-		b->parked_ever = 0;
-	}
+	b->ids[(id - 1) >> WORD_SHIFT] &= ~(1ull << ((id - 1) & WORD_MASK));
+	b->nr_parked--;
 	return p->lo;
 }
 
@@ -206,11 +229,12 @@ static inline u64 parked_take(struct accmem_buddy *b, u64 n, u64 align)
 /* The id of the next block that has to go, of all in turn; there is one. */
 static inline u16 parked_next_out(struct accmem_buddy *b)
 {
-	do {
-		touch(1);
-		b->hand = b->hand < b->parked_ever ? b->hand + 1 : 1;
-	} while (!b->parked[b->hand].n);
-	return b->hand;
+	u16 id = parked_id_from(b, b->hand + 1);
+
+	if (!id)
+		id = parked_id_from(b, 1);
+	b->hand = id;
+	return id;
 }
 
 /**
@@ -228,18 +252,13 @@ struct parked_walk {
 static inline bool parked_each(const struct accmem_buddy *b,
 			       struct parked_walk *w)
 {
-	const struct accmem_buddy_parked *p;
-
-	while (w->id < b->parked_ever) {
-		p = &b->parked[++w->id];
-		touch(1);
-		if (!p->n)
-			continue;
-		w->lo = p->lo;
-		w->hi = w->lo + p->n;
-		return true;
-	}
-	return false;
+	w->id = b->nr_parked ? parked_id_from(b, w->id + 1) : 0;
+	if (!w->id)
+		return false;
+	touch(1);
+	w->lo = b->parked[w->id].lo;
+	w->hi = w->lo + b->parked[w->id].n;
+	return true;
 }
 
 static inline u64 slot_bits(const struct accmem_buddy_slot *slot, u64 key)

@@ -16,6 +16,7 @@
 #include <linux/compiler.h>
 #include <linux/kernel.h>
 #include <linux/minmax.h>
+#include <linux/string.h>
 
 #include "accmem_buddy.h"
 
@@ -461,6 +462,9 @@ static void map_init(struct accmem_buddy *b)
 	unsigned int level;
 	bool mixed = false;
 
+	if (!b->map_top)
+		memset(b->used, 0, words_for(count) * sizeof(*b->used));
+	b->used[(count - 1) >> WORD_SHIFT] = 0;
 	for (level = 0; level <= b->map_top; level++) {
 		last = (count - 1) >> WORD_SHIFT;
 		if (count & WORD_MASK)

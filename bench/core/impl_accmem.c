@@ -109,11 +109,13 @@ const struct bench_impl bench_accmem_nocache = {
 int bench_create_range(u64 size)
 {
 	struct accmem_buddy *b = kzalloc(sizeof(*b), GFP_KERNEL);
-	void *meta = kvzalloc(accmem_buddy_meta_size(size), GFP_KERNEL);
+	void *meta = kvmalloc(accmem_buddy_meta_size(size), GFP_KERNEL);
 	int err = -ENOMEM;
 
-	if (b && meta)
+	if (b && meta) {
+		memset(meta, 0, accmem_buddy_meta_zeroed(size));
 		err = accmem_buddy_init(b, size, meta);
+	}
 	kvfree(meta);
 	kfree(b);
 	return err;

@@ -50,8 +50,10 @@ static struct buddy_test *make(struct kunit *test, u64 nr)
 	struct buddy_test *t = test->priv;
 
 	vfree(t->meta);
-	t->meta = vzalloc(accmem_buddy_meta_size(nr * G));
+	t->meta = vmalloc(accmem_buddy_meta_size(nr * G));
 	KUNIT_ASSERT_NOT_NULL(test, t->meta);
+	memset(t->meta, 0xa5, accmem_buddy_meta_size(nr * G));
+	memset(t->meta, 0, accmem_buddy_meta_zeroed(nr * G));
 	KUNIT_ASSERT_EQ(test, 0, accmem_buddy_init(&t->b, nr * G, t->meta));
 	memset(t->model, 0, NR_MAX);
 	t->nr = nr;
