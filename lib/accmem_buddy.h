@@ -49,7 +49,7 @@ struct accmem_run {
 #define ACCMEM_BUDDY_LEVELS 10
 #define ACCMEM_BUDDY_CLASSES 128 /* of sizes */
 #define ACCMEM_BUDDY_PLACES 27 /* lengths of places, see accmem_buddy_runs.h */
-#define ACCMEM_BUDDY_PARKED 256 /* blocks in the order cache */
+#define ACCMEM_BUDDY_PARKED 128 /* blocks in the order cache */
 #define ACCMEM_BUDDY_PARKED_MAX 1024 /* granules of one */
 #define ACCMEM_BUDDY_PARTS 512 /* words with parked granules */
 #define ACCMEM_BUDDY_WHOLES 64 /* groups of 64 words with parked ones */

@@ -239,12 +239,14 @@ static inline u16 parked_next_out(struct accmem_buddy *b)
 
 /**
  * struct parked_walk - through all parked blocks
- * @id: of the last one
+ * @ids: what is left of a word of ids
+ * @next: which word comes after it
  * @lo: the block
  * @hi: its end
  */
 struct parked_walk {
-	u16 id;
+	u64 ids;
+	unsigned int next;
 	u64 lo;
 	u64 hi;
 };
@@ -252,12 +254,19 @@ struct parked_walk {
 static inline bool parked_each(const struct accmem_buddy *b,
 			       struct parked_walk *w)
 {
-	w->id = b->nr_parked ? parked_id_from(b, w->id + 1) : 0;
-	if (!w->id)
-		return false;
+	const struct accmem_buddy_parked *p;
+
+	while (!w->ids) {
+		if (w->next == ARRAY_SIZE(b->ids))
+			return false;
+		touch(1);
+		w->ids = b->ids[w->next++];
+	}
 	touch(1);
-	w->lo = b->parked[w->id].lo;
-	w->hi = w->lo + b->parked[w->id].n;
+	p = &b->parked[((w->next - 1) << WORD_SHIFT) + __ffs64(w->ids) + 1];
+	w->ids &= w->ids - 1;
+	w->lo = p->lo;
+	w->hi = w->lo + p->n;
 	return true;
 }
 
