@@ -68,7 +68,7 @@ static void set_addresses(struct accmem_device *dev)
  */
 struct accmem_device *accmem_device_alloc(unsigned int index)
 {
-	struct accmem_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	struct accmem_device *dev = kvzalloc(sizeof(*dev), GFP_KERNEL);
 
 	if (!dev)
 		return NULL;
@@ -124,5 +124,5 @@ void accmem_device_unregister(struct accmem_device *dev)
 	if (!IS_ERR_OR_NULL(cv->inode))
 		iput(cv->inode);
 	mutex_destroy(&dev->lock);
-	kfree(dev);
+	kvfree(dev);
 }

@@ -119,12 +119,10 @@ static void unpark_all(struct accmem_buddy *b)
 }
 
 /* What is not merged costs room: there is none of it where that is short. */
-static bool is_roomy(struct accmem_buddy *b)
+static void unpark_where_short(struct accmem_buddy *b)
 {
-	if (b->nr_free >= b->nr >> 1)
-		return true;
-	unpark(b, 2);
-	return false;
+	if (b->nr_free < b->nr >> 1)
+		unpark(b, 2);
 }
 
 /* Whether a block waits now; where it would displace one of its size, no. */
@@ -132,7 +130,7 @@ static bool park(struct accmem_buddy *b, u64 lo, u64 n)
 {
 	u16 id;
 
-	if (n > b->parked_max)
+	if (n > b->parked_max || b->nr_free < b->nr >> 1)
 		return false;
 	if (n > b->nr >> (PARKED_SHARE_SHIFT + 2) &&
 	    b->nr_free < b->nr - (b->nr >> 2))
@@ -183,7 +181,7 @@ static struct spot place_among_all(struct accmem_buddy *b, const struct want *w)
 
 	if (w->high || w->lo || w->hi != b->nr)
 		unpark_all(b);
-	is_roomy(b);
+	unpark_where_short(b);
 	spot = place(b, w);
 	if (spot.run.size || !b->nr_parked)
 		return spot;
@@ -300,7 +298,8 @@ int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size)
 	    parked_overlaps(b, lo, lo + n))
 		return -EINVAL;
 	account_give(b, lo, n);
-	if (is_roomy(b) && park(b, lo, n))
+	unpark_where_short(b);
+	if (park(b, lo, n))
 		return 0;
 	last = n > 1 ? map_depth(b, lo + n - 1) : first;
 	merge(b, lo, n, first, last);

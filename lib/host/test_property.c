@@ -4,10 +4,9 @@
  * calls, in many small ranges one after the other.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
+#include "campaign.h"
 #include "world.h"
 
 #define OPS_A_WORLD 2000
@@ -18,20 +17,9 @@ int main(int argc, char **argv)
 	time_t last = time(NULL);
 	struct rng draw = {};
 	char origin[80];
-	int i;
 
-	for (i = 1; i + 1 < argc; i += 2) {
-		if (!strcmp(argv[i], "--ops"))
-			ops = strtoull(argv[i + 1], NULL, 0);
-		else if (!strcmp(argv[i], "--seed"))
-			seed = strtoull(argv[i + 1], NULL, 0);
-		else
-			i = argc;
-	}
-	if (i != argc) {
-		fprintf(stderr, "usage: %s [--ops N] [--seed S]\n", argv[0]);
+	if (!campaign_options(argc, argv, &ops, &seed))
 		return 2;
-	}
 	printf("property: %llu operations, seed %llu\n", ops, seed);
 	fflush(stdout);
 	for (done = 0; done < ops; done += OPS_A_WORLD) {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../campaign.h"
 #include "accmem_slab.h"
 #include "world.h"
 
@@ -122,20 +123,9 @@ static bool exact_holes_first(void)
 int main(int argc, char **argv)
 {
 	u64 ops = 300000, seed = time(NULL);
-	int i;
 
-	for (i = 1; i + 1 < argc; i += 2) {
-		if (!strcmp(argv[i], "--ops"))
-			ops = strtoull(argv[i + 1], NULL, 0);
-		else if (!strcmp(argv[i], "--seed"))
-			seed = strtoull(argv[i + 1], NULL, 0);
-		else
-			i = argc;
-	}
-	if (i != argc) {
-		fprintf(stderr, "usage: %s [--ops N] [--seed S]\n", argv[0]);
+	if (!campaign_options(argc, argv, &ops, &seed))
 		return 2;
-	}
 	agrees_with_the_reference(ops, seed);
 	verdict("every pattern of units is served", every_pattern_is_served());
 	verdict("mixed sizes share granules", mixed_sizes_share_granules());
