@@ -61,28 +61,52 @@ static int pair(int fd, uint64_t length, uint32_t flags,
 	       accmem_ioctl_free(fd, a->address);
 }
 
+/* What 1,000 pairs write that is shared; false if one fails */
+static bool shared_by_pairs(int fd, const char *path, uint64_t length,
+			    struct shared *n)
+{
+	struct shared before, after;
+	struct accmem_alloc a;
+	unsigned int i;
+
+	if (!read_shared(path, &before))
+		return false;
+	for (i = 0; i < 1000; i++)
+		if (pair(fd, length, 0, &a))
+			return false;
+	if (!read_shared(path, &after))
+		return false;
+	n->holds = after.holds - before.holds;
+	n->charges = after.charges - before.charges;
+	return true;
+}
+
+/*
+ * The scrubber, at what was freed before, uses the lock too, and once more after
+ * the last dirty byte: of five times there has to be one in which nobody did.
+ */
 TEST_F(stash, a_pair_writes_nothing_shared)
 {
 	static const uint64_t lengths[] = { 64, 2048, 4096, 12288, MIB(2) };
-	struct shared before, after;
 	struct accmem_alloc a;
-	unsigned int i, n;
+	unsigned int i, tries;
+	struct shared n;
 
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		ASSERT_EQ(0, pair(self->fd, lengths[i], 0, &a));
-		/* the scrubber, at what was freed before, uses the lock too */
 		while (accmem_sysfs(variant->path, "dirty_bytes"))
 			usleep(1000);
 		ASSERT_EQ(0, pair(self->fd, lengths[i], 0, &a));
-		ASSERT_TRUE(read_shared(variant->path, &before));
-		for (n = 0; n < 1000; n++) {
-			ASSERT_EQ(0, pair(self->fd, lengths[i], 0, &a));
+		for (tries = 0; tries < 5; tries++) {
+			ASSERT_TRUE(shared_by_pairs(self->fd, variant->path,
+						    lengths[i], &n));
+			EXPECT_EQ(0, n.charges);
+			if (!n.holds)
+				break;
 		}
-		ASSERT_TRUE(read_shared(variant->path, &after));
-		EXPECT_EQ(before.holds, after.holds) {
+		EXPECT_EQ(0, n.holds) {
 			TH_LOG("%lu bytes", lengths[i]);
 		}
-		EXPECT_EQ(before.charges, after.charges);
 	}
 }
 
