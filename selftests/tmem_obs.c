@@ -462,7 +462,7 @@ TEST_F(tmem_obs, fdinfo_counts_what_was_done)
 	ASSERT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &more, 512, 1));
 	EXPECT_TRUE(counted(self->ctx, &n, "timeouts=1"));
 	ASSERT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &more, 512,
-						  tmem_in_ms(50)));
+						  tmem_in_ms(300)));
 	EXPECT_TRUE(counted(self->ctx, &n, "waits=1 wakeups=1 woken-timeout=1 timeouts=1"));
 	/* b waits; c passes it */
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
@@ -556,7 +556,7 @@ TEST_F(tmem_obs, trace_events)
 	ASSERT_NE(NULL, c);
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 256));
 	ASSERT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &more, 512,
-						  tmem_in_ms(30)));
+						  tmem_in_ms(300)));
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
 	ASSERT_EQ(0, tcgen05_alloc(c, &more, 64));
 	usleep(20000);
