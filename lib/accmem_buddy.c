@@ -99,7 +99,6 @@ static void give(struct accmem_buddy *b, u64 lo, u64 n)
 	merge(b, lo, n, map_depth(b, lo), map_depth(b, lo + n - 1));
 }
 
-/* At most @nr parked blocks join the free runs. */
 static noinline void unpark_one(struct accmem_buddy *b, u16 id)
 {
 	u64 n = b->parked[id].n, lo = parked_remove(b, id);
@@ -107,6 +106,7 @@ static noinline void unpark_one(struct accmem_buddy *b, u16 id)
 	merge(b, lo, n, map_depth(b, lo), map_depth(b, lo + n - 1));
 }
 
+/* At most @nr parked blocks join the free runs. */
 static void unpark(struct accmem_buddy *b, unsigned int nr)
 {
 	while (nr-- && b->nr_parked)
