@@ -135,7 +135,7 @@ static bool park(struct accmem_buddy *b, u64 lo, u64 n)
 	if (n > b->nr >> (PARKED_SHARE_SHIFT + 2) &&
 	    b->nr_free < b->nr - (b->nr >> 2))
 		return false;
-	if (b->nr_parked == ACCMEM_BUDDY_PARKED) {
+	if (b->nr_parked == b->room) {
 		id = parked_next_out(b);
 		if (b->parked[id].n == n)
 			return false;
@@ -473,6 +473,16 @@ static unsigned int classes_of(unsigned int shift)
 	return shift == WORD_SHIFT ? FIRST_LONG_CLASS - 1 : 4;
 }
 
+#define SLOT_WORDS (sizeof(struct accmem_buddy_slot) / sizeof(u64))
+
+/* Words of the order cache's blocks; id 0 is no block, but is written to */
+static u64 parked_list_words(u64 nr)
+{
+	u64 size = (parked_room(nr) + 1) * sizeof(struct accmem_buddy_parked);
+
+	return parked_room(nr) ? DIV_ROUND_UP(size, sizeof(u64)) : 0;
+}
+
 /* Words of metadata that are read before they are written */
 static u64 zeroed_words(u64 nr)
 {
@@ -488,6 +498,8 @@ static u64 zeroed_words(u64 nr)
 		sum += class_words(nr, shift) * classes_of(shift);
 	for (level = 0; level < top_level(nr); level++)
 		sum += family_count(nr, level) / 2; /* longest runs */
+	if (parked_room(nr))
+		sum += words_for(words) + SLOT_WORDS * parked_slots(nr);
 	return sum;
 }
 
@@ -497,6 +509,7 @@ static u64 meta_words(u64 nr)
 	u64 sum = zeroed_words(nr) + words_for(nr) + family_count(nr, 0);
 	unsigned int level;
 
+	sum += parked_list_words(nr);
 	for (level = 1; level < top_level(nr); level++)
 		sum += family_count(nr, level) / 2; /* marks */
 	return sum;
@@ -528,6 +541,12 @@ static void lay_out(struct accmem_buddy *b, u64 *meta)
 		meta += family_count(b->nr, level) / 2;
 	}
 	b->longest[level] = (u32 *)meta++;
+	if (b->room) {
+		b->parked_words = meta;
+		meta += words_for(words);
+		b->slot = (struct accmem_buddy_slot *)meta;
+		meta += SLOT_WORDS * (b->slot_mask + 1);
+	}
 	b->used = meta;
 	meta += words;
 	b->dirty = meta;
@@ -536,6 +555,7 @@ static void lay_out(struct accmem_buddy *b, u64 *meta)
 		b->marks[level] = (u32 *)meta;
 		meta += family_count(b->nr, level) / 2;
 	}
+	b->parked = (struct accmem_buddy_parked *)meta;
 }
 
 static bool is_size(u64 size)
@@ -572,6 +592,8 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta)
 	b->nr_free = b->nr;
 	b->top = top_level(b->nr);
 	b->map_top = map_top(b->nr);
+	b->room = parked_room(b->nr);
+	b->slot_mask = b->room ? parked_slots(b->nr) - 1 : 0;
 	lay_out(b, meta);
 	b->small = (b->nr >> 5) + (b->nr >> 7);
 	accmem_buddy_set_cache(b, true);

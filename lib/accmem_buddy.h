@@ -49,20 +49,29 @@ struct accmem_run {
 #define ACCMEM_BUDDY_LEVELS 10
 #define ACCMEM_BUDDY_CLASSES 128 /* of sizes */
 #define ACCMEM_BUDDY_PLACES 27 /* lengths of places, see accmem_buddy_runs.h */
-#define ACCMEM_BUDDY_PARKED 128 /* blocks in the order cache */
+#define ACCMEM_BUDDY_PARKED 1024 /* blocks in the order cache, at most */
 #define ACCMEM_BUDDY_PARKED_MAX 1024 /* granules of one */
-#define ACCMEM_BUDDY_PARTS 512 /* words with parked granules */
-#define ACCMEM_BUDDY_WHOLES 64 /* groups of 64 words with parked ones */
 
 struct accmem_buddy_state;
 
 /**
- * struct accmem_buddy_slot - what is parked near a place, see accmem_buddy_cache.h
+ * struct accmem_buddy_parked - a block in the order cache
+ */
+struct accmem_buddy_parked {
+	/* private: */
+	u32 lo;
+	u16 n;
+	u16 below; /* of the same size */
+	u16 above;
+};
+
+/**
+ * struct accmem_buddy_slot - what is parked in a word, where that is a part of it
  */
 struct accmem_buddy_slot {
 	/* private: */
-	u64 mask; /* 0: the slot is empty */
-	u64 key;
+	u64 mask; /* 0: the slot is no word's */
+	u64 word;
 };
 
 /**
@@ -100,17 +109,15 @@ struct accmem_buddy {
 	/* the order cache: used in the map, free for the caller */
 	u16 parked_max; /* granules; 0 while the cache is off */
 	u16 nr_parked;
+	u16 room; /* blocks at most */
 	u16 hand; /* the last id that had to go */
 	u16 stack[ACCMEM_BUDDY_PARKED_MAX + 1]; /* by size: the last id */
-	struct accmem_buddy_parked {
-		u32 lo;
-		u16 n;
-		u16 below; /* of the same size */
-		u16 above;
-	} parked[ACCMEM_BUDDY_PARKED + 1]; /* by id, from 1 on */
+	struct accmem_buddy_parked *parked; /* by id, from 1 on */
 	u64 ids[ACCMEM_BUDDY_PARKED / 64]; /* bit i: id i + 1 is in use */
-	struct accmem_buddy_slot part[ACCMEM_BUDDY_PARTS];
-	struct accmem_buddy_slot whole[ACCMEM_BUDDY_WHOLES];
+	u64 ids_full; /* bit i: word i of ids has no other */
+	u64 *parked_words; /* a bit a word: some of it is parked */
+	struct accmem_buddy_slot *slot;
+	unsigned int slot_mask;
 };
 
 /*
@@ -166,7 +173,7 @@ int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size);
  * interface, and merge with their neighbours before a request fails, before one
  * that asks for a window or an end, and before any answer about the largest run:
  * up to ACCMEM_BUDDY_PARKED blocks in one call. Switched off, it gives back what
- * it holds. Ranges below 32 MiB have none.
+ * it holds. Ranges below 64 MiB have none.
  */
 void accmem_buddy_set_cache(struct accmem_buddy *b, bool on);
 

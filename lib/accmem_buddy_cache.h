@@ -4,11 +4,11 @@
  * still used in the map, so that a request of the same size takes them without
  * a search, and nothing is cut and merged in between.
  *
- * For each size there is a stack. Which granules are parked is known exactly:
- * those of a word that is parked in part by a mask in a slot for that word,
- * words that are parked as a whole by a mask in a slot for 64 of them. Slots are
- * found by the number of the word, or of the 64; a block that would need one
- * that is taken is not parked. Parked bytes count as free, and as free and dirty.
+ * For each size there is a stack. Which granules are parked is known exactly: a
+ * bit a word says that some are, and which ones a mask in a slot, unless all are.
+ * A slot is found by the number of the word; a block that would need one that
+ * another word has is not parked. Parked bytes count as free, and as free and
+ * dirty.
  */
 #ifndef ACCMEM_BUDDY_CACHE_H
 #define ACCMEM_BUDDY_CACHE_H
@@ -16,138 +16,155 @@
 #include "accmem_buddy_marks.h"
 
 /*
- * No range smaller than this has an order cache, and no block is larger than
- * this share of the range, or a quarter of that while less than three quarters
- * of the range are free. Tests of small ranges have others.
+ * No range smaller than this has an order cache. This share of its granules is
+ * the number of blocks that are parked, and the size of one, or a quarter of that
+ * while less than three quarters of the range are free. Tests of small ranges
+ * have others.
  */
 #ifndef PARKED_RANGE_MIN
-#define PARKED_RANGE_MIN 8192
+#define PARKED_RANGE_MIN 16384
 #define PARKED_SHARE_SHIFT 10
 #endif
 
-/**
- * struct parked_piece - a part of a block that has one slot
- * @slot: the slot
- * @key: of what the slot speaks when it has this piece
- * @mask: its bits
- */
-struct parked_piece {
-	struct accmem_buddy_slot *slot;
-	u64 key;
-	u64 mask;
-};
-
-static inline struct parked_piece part_of(struct accmem_buddy *b, u64 i,
-					  u64 mask)
+/* Blocks that have room in the order cache of a range of @nr granules */
+static inline unsigned int parked_room(u64 nr)
 {
-	return (struct parked_piece){ &b->part[i % ACCMEM_BUDDY_PARTS], i,
-				      mask };
+	if (nr < PARKED_RANGE_MIN)
+		return 0;
+	return min_t(u64, nr >> PARKED_SHARE_SHIFT, ACCMEM_BUDDY_PARKED);
 }
 
-static inline struct parked_piece whole_of(struct accmem_buddy *b, u64 first,
-					   u64 n)
+/* Slots, a power of two: one for each four words, but not more than can help */
+static inline unsigned int parked_slots(u64 nr)
 {
-	u64 i = first >> WORD_SHIFT;
+	u64 words = words_for(nr) >> 2;
 
-	return (struct parked_piece){ &b->whole[i % ACCMEM_BUDDY_WHOLES], i,
-				      bits_mask(first & WORD_MASK, n) };
+	if (!parked_room(nr))
+		return 0;
+	if (words >= 8 * ACCMEM_BUDDY_PARKED)
+		return 8 * ACCMEM_BUDDY_PARKED;
+	return words ? 1u << (fls64(words) - 1) : 1;
 }
 
-/* Words from @first on, up to @last, that are in one group */
-static inline u64 in_group(u64 first, u64 last)
+static inline struct accmem_buddy_slot *slot_of(const struct accmem_buddy *b,
+						u64 i)
 {
-	return min(last - first, WORD_MASK - (first & WORD_MASK)) + 1;
+	return &b->slot[i & b->slot_mask];
 }
 
-static inline bool piece_fits(const struct parked_piece *p)
+/* Granules of word @i that are parked */
+static inline u64 parked_in(const struct accmem_buddy *b, u64 i)
 {
+	const struct accmem_buddy_slot *slot = slot_of(b, i);
+
 	touch(1);
-	return !p->slot->mask || p->slot->key == p->key;
-}
-
-static inline void piece_set(const struct parked_piece *p, bool parked)
-{
+	if (!(b->parked_words[i >> WORD_SHIFT] >> (i & WORD_MASK) & 1))
+		return 0;
 	touch(1);
-	p->slot->key = p->key;
-	p->slot->mask = parked ? p->slot->mask | p->mask :
-				 p->slot->mask & ~p->mask;
+	return slot->mask && slot->word == i ? slot->mask : ~0ull;
 }
 
-/* Is [@lo, @hi) one piece, as most blocks are? Then it is in *@p. */
-static inline bool is_one_piece(struct accmem_buddy *b, u64 lo, u64 hi,
-				struct parked_piece *p)
+/* Granules of a word are parked now, if there is a slot for it. */
+static inline bool word_park(struct accmem_buddy *b, u64 i, u64 mask)
 {
-	u64 first = lo >> WORD_SHIFT, last = (hi - 1) >> WORD_SHIFT;
+	struct accmem_buddy_slot *slot = slot_of(b, i);
 
-	if (first == last) {
-		*p = part_of(b, first, bits_mask(lo & WORD_MASK, hi - lo));
-		return true;
-	}
-	if ((lo | hi) & WORD_MASK || first >> WORD_SHIFT != last >> WORD_SHIFT)
-		return false;
-	*p = whole_of(b, first, last - first + 1);
-	return true;
-}
-
-/* Pieces of the others: the words at the ends, and two groups between */
-#define PARKED_PIECES 4
-
-static unsigned int parked_pieces(struct accmem_buddy *b, u64 lo, u64 hi,
-				  struct parked_piece *p)
-{
-	u64 first = lo >> WORD_SHIFT, last = (hi - 1) >> WORD_SHIFT, n;
-	unsigned int nr = 0;
-
-	if (lo & WORD_MASK)
-		p[nr++] = part_of(b, first++, ~0ull << (lo & WORD_MASK));
-	if (hi & WORD_MASK)
-		p[nr++] = part_of(b, last--, bits_mask(0, hi & WORD_MASK));
-	for (; first <= last; first += n) {
-		n = in_group(first, last);
-		p[nr++] = whole_of(b, first, n);
-	}
-	return nr;
-}
-
-static noinline bool parked_mark_pieces(struct accmem_buddy *b, u64 lo, u64 hi,
-					bool parked)
-{
-	struct parked_piece piece[PARKED_PIECES];
-	unsigned int nr = parked_pieces(b, lo, hi, piece), i;
-
-	for (i = 0; i < nr; i++)
-		if (parked && !piece_fits(&piece[i]))
+	if (~mask) {
+		touch(1);
+		if (slot->mask && slot->word != i)
 			return false;
-	for (i = 0; i < nr; i++)
-		piece_set(&piece[i], parked);
+		slot->word = i;
+		slot->mask |= mask;
+	}
+	touch(1);
+	b->parked_words[i >> WORD_SHIFT] |= 1ull << (i & WORD_MASK);
 	return true;
 }
 
-/* Granules are parked, if there is room in the slots, or are no more. */
-static inline bool parked_mark(struct accmem_buddy *b, u64 lo, u64 hi,
-			       bool parked)
+/* Parked granules of a word are no more. */
+static inline void word_unpark(struct accmem_buddy *b, u64 i, u64 mask)
 {
-	struct parked_piece piece;
+	struct accmem_buddy_slot *slot = slot_of(b, i);
 
-	if (!is_one_piece(b, lo, hi, &piece))
-		return parked_mark_pieces(b, lo, hi, parked);
-	if (parked && !piece_fits(&piece))
+	if (~mask) {
+		touch(1);
+		slot->mask &= ~mask;
+		if (slot->mask)
+			return;
+	}
+	touch(1);
+	b->parked_words[i >> WORD_SHIFT] &= ~(1ull << (i & WORD_MASK));
+}
+
+static inline u64 mask_from(u64 lo)
+{
+	return ~0ull << (lo & WORD_MASK);
+}
+
+static inline u64 mask_up_to(u64 last)
+{
+	return ~0ull >> (WORD_MASK - (last & WORD_MASK));
+}
+
+/* Words from @i on, before @end, that have one word of bits, which is in *@mask */
+static inline u64 words_together(u64 i, u64 end, u64 *mask)
+{
+	u64 n = min(end - i, 64 - (i & WORD_MASK));
+
+	*mask = bits_mask(i & WORD_MASK, n);
+	return n;
+}
+
+static noinline bool words_park(struct accmem_buddy *b, u64 lo, u64 last)
+{
+	u64 i = lo >> WORD_SHIFT, end = last >> WORD_SHIFT, mask, n;
+
+	if (!word_park(b, i, mask_from(lo)))
 		return false;
-	piece_set(&piece, parked);
+	if (!word_park(b, end, mask_up_to(last))) {
+		word_unpark(b, i, mask_from(lo));
+		return false;
+	}
+	for (i++; i < end; i += n) {
+		n = words_together(i, end, &mask);
+		touch(1);
+		b->parked_words[i >> WORD_SHIFT] |= mask;
+	}
 	return true;
+}
+
+static noinline void words_unpark(struct accmem_buddy *b, u64 lo, u64 last)
+{
+	u64 i = lo >> WORD_SHIFT, end = last >> WORD_SHIFT, mask, n;
+
+	word_unpark(b, i, mask_from(lo));
+	word_unpark(b, end, mask_up_to(last));
+	for (i++; i < end; i += n) {
+		n = words_together(i, end, &mask);
+		touch(1);
+		b->parked_words[i >> WORD_SHIFT] &= ~mask;
+	}
 }
 
 /* An id that is not in use; there is one. */
 static inline u16 parked_new_id(struct accmem_buddy *b)
 {
-	unsigned int i = 0, bit;
+	unsigned int i = __ffs64(~b->ids_full), bit = __ffs64(~b->ids[i]);
 
-	while (!~b->ids[i])
-		i++;
-	touch(i + 1);
-	bit = __ffs64(~b->ids[i]);
+	touch(2);
 	b->ids[i] |= 1ull << bit;
+	if (!~b->ids[i])
+		b->ids_full |= 1ull << i;
 	return (i << WORD_SHIFT) + bit + 1;
+}
+
+static inline void parked_end_id(struct accmem_buddy *b, u16 id)
+{
+	unsigned int i = (id - 1) >> WORD_SHIFT;
+
+	touch(2);
+	b->ids[i] &= ~(1ull << ((id - 1) & WORD_MASK));
+	b->ids_full &= ~(1ull << i);
 }
 
 /* The first id from @id on that is in use; 0 if none is */
@@ -158,7 +175,7 @@ static inline u16 parked_id_from(const struct accmem_buddy *b, u16 id)
 
 	if (id > ACCMEM_BUDDY_PARKED)
 		return 0;
-	word = b->ids[i] & ~0ull << ((id - 1) & WORD_MASK);
+	word = b->ids[i] & mask_from(id - 1);
 	touch(1);
 	while (!word) {
 		if (++i == ARRAY_SIZE(b->ids))
@@ -169,15 +186,18 @@ static inline u16 parked_id_from(const struct accmem_buddy *b, u16 id)
 	return (i << WORD_SHIFT) + __ffs64(word) + 1;
 }
 
-/* Whether there was room in the slots; the caller sees to it in the cache. */
+/* Whether there were slots for it; the caller sees to room in the cache. */
 static inline bool parked_push(struct accmem_buddy *b, u64 lo, u64 n)
 {
+	u64 i = lo >> WORD_SHIFT, last = lo + n - 1;
 	struct accmem_buddy_parked *p;
 	u16 id, below;
 
-	if (!parked_mark(b, lo, lo + n, true))
+	if (i == last >> WORD_SHIFT ?
+		    !word_park(b, i, bits_mask(lo & WORD_MASK, n)) :
+		    !words_park(b, lo, last))
 		return false;
-	touch(4);
+	touch(3);
 	id = parked_new_id(b);
 	below = b->stack[n];
 	b->stack[n] = id;
@@ -195,17 +215,21 @@ static inline bool parked_push(struct accmem_buddy *b, u64 lo, u64 n)
 static inline u64 parked_remove(struct accmem_buddy *b, u16 id)
 {
 	struct accmem_buddy_parked *p = &b->parked[id];
+	u64 lo = p->lo, i = lo >> WORD_SHIFT, last = lo + p->n - 1;
 
-	touch(4);
-	parked_mark(b, p->lo, (u64)p->lo + p->n, false);
+	touch(3);
+	if (i == last >> WORD_SHIFT)
+		word_unpark(b, i, bits_mask(lo & WORD_MASK, p->n));
+	else
+		words_unpark(b, lo, last);
 	if (p->above)
 		b->parked[p->above].below = p->below;
 	else
 		b->stack[p->n] = p->below;
 	b->parked[p->below].above = p->above;
-	b->ids[(id - 1) >> WORD_SHIFT] &= ~(1ull << ((id - 1) & WORD_MASK));
+	parked_end_id(b, id);
 	b->nr_parked--;
-	return p->lo;
+	return lo;
 }
 
 /* Blocks of a size that are looked at for one with an alignment */
@@ -270,25 +294,6 @@ static inline bool parked_each(const struct accmem_buddy *b,
 	return true;
 }
 
-static inline u64 slot_bits(const struct accmem_buddy_slot *slot, u64 key)
-{
-	touch(1);
-	return slot->key == key ? slot->mask : 0;
-}
-
-static inline u64 parts_parked(const struct accmem_buddy *b, u64 i)
-{
-	return slot_bits(&b->part[i % ACCMEM_BUDDY_PARTS], i);
-}
-
-static inline u64 wholes_parked(const struct accmem_buddy *b, u64 i)
-{
-	return slot_bits(&b->whole[i % ACCMEM_BUDDY_WHOLES], i);
-}
-
-/* Words of a range beyond which all parked blocks are fewer to look at */
-#define PARKED_NEAR 64
-
 static bool parked_overlaps_far(const struct accmem_buddy *b, u64 lo, u64 hi)
 {
 	struct parked_walk w = {};
@@ -300,22 +305,19 @@ static bool parked_overlaps_far(const struct accmem_buddy *b, u64 lo, u64 hi)
 }
 
 static noinline bool parked_overlaps_words(const struct accmem_buddy *b, u64 lo,
-					   u64 hi)
+					   u64 last)
 {
-	u64 i = lo >> WORD_SHIFT, last = (hi - 1) >> WORD_SHIFT, n;
-	u64 mask = ~0ull << (lo & WORD_MASK);
+	u64 i = lo >> WORD_SHIFT, end = last >> WORD_SHIFT, mask, n;
 
-	if (last - i >= PARKED_NEAR)
-		return parked_overlaps_far(b, lo, hi);
-	for (; i < last; i++, mask = ~0ull)
-		if (parts_parked(b, i) & mask)
-			return true;
-	if (parts_parked(b, i) & bits_mask(0, ((hi - 1) & WORD_MASK) + 1))
+	if ((end - i) >> WORD_SHIFT > b->nr_parked)
+		return parked_overlaps_far(b, lo, last + 1);
+	if (parked_in(b, i) & mask_from(lo) ||
+	    parked_in(b, end) & mask_up_to(last))
 		return true;
-	for (i = lo >> WORD_SHIFT; i <= last; i += n) {
-		n = in_group(i, last);
-		if (wholes_parked(b, i >> WORD_SHIFT) &
-		    bits_mask(i & WORD_MASK, n))
+	for (i++; i < end; i += n) {
+		n = words_together(i, end, &mask);
+		touch(1);
+		if (b->parked_words[i >> WORD_SHIFT] & mask)
 			return true;
 	}
 	return false;
@@ -329,9 +331,8 @@ static inline bool parked_overlaps(const struct accmem_buddy *b, u64 lo, u64 hi)
 	if (!b->nr_parked)
 		return false;
 	if (i != (hi - 1) >> WORD_SHIFT)
-		return parked_overlaps_words(b, lo, hi);
-	return parts_parked(b, i) & bits_mask(lo & WORD_MASK, hi - lo) ||
-	       wholes_parked(b, i >> WORD_SHIFT) >> (i & WORD_MASK) & 1;
+		return parked_overlaps_words(b, lo, hi - 1);
+	return parked_in(b, i) & bits_mask(lo & WORD_MASK, hi - lo);
 }
 
 /* Dirty granules of [@lo, @hi) that are parked */
@@ -340,6 +341,8 @@ static inline u64 parked_dirty(const struct accmem_buddy *b, u64 lo, u64 hi)
 	struct parked_walk w = {};
 	u64 n = 0;
 
+	if (lo == hi || !parked_overlaps(b, lo, hi))
+		return 0;
 	while (parked_each(b, &w))
 		if (max(lo, w.lo) < min(hi, w.hi))
 			n += count_dirty(b, max(lo, w.lo), min(hi, w.hi));

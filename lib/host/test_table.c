@@ -411,7 +411,7 @@ static void make_parked(struct fixture *f, u64 granules, u64 at[8])
 {
 	int i;
 
-	make(f, 8192 * G);
+	make(f, 16384 * G);
 	for (i = 0; i < 8; i++)
 		EXPECT(!take(f, granules * G, G, 0, &at[i]));
 	for (i = 0; i < 8; i++)
@@ -507,10 +507,10 @@ static void a_cache_switched_off_keeps_nothing(void)
 	unmake(&f);
 }
 
-/* Two blocks whose places have one slot: only the first is parked. */
+/* Two blocks whose words have one slot: only the first is parked. */
 static void a_block_without_a_slot_is_not_parked(void)
 {
-	u64 far = ACCMEM_BUDDY_PARTS * 64 * G, at;
+	u64 far = 2048 * 64 * G, at;
 	struct accmem_buddy_request first = {
 		.size = G,
 		.align = G,
@@ -524,40 +524,42 @@ static void a_block_without_a_slot_is_not_parked(void)
 	};
 	struct fixture f;
 
-	make(&f, 2 * far);
+	make(&f, 4 * far);
+	EXPECT(far / G >> 6 == f.b.slot_mask + 1);
 	EXPECT(!accmem_buddy_alloc(&f.b, &first, &at));
 	EXPECT(!accmem_buddy_alloc(&f.b, &second, &at));
 	EXPECT(!accmem_buddy_free(&f.b, 0, G) && f.b.nr_parked == 1);
 	EXPECT(!accmem_buddy_free(&f.b, far, G) && f.b.nr_parked == 1);
 	EXPECT(accmem_buddy_free(&f.b, far, G) == -EINVAL);
 	EXPECT(accmem_buddy_free(&f.b, 0, G) == -EINVAL);
-	EXPECT(accmem_buddy_free_bytes(&f.b) == 2 * far);
+	EXPECT(accmem_buddy_free_bytes(&f.b) == 4 * far);
 	unmake(&f);
 }
 
 static void what_is_parked_is_bounded(void)
 {
 	struct fixture f;
-	u64 at[ACCMEM_BUDDY_PARKED + 32], rest;
+	u64 at[64], rest;
 	int i;
 
-	make(&f, 8192 * G);
-	EXPECT(!take(&f, 16 * G, G, 0, at)); /* too large for the range */
-	EXPECT(!accmem_buddy_free(&f.b, at[0], 16 * G) && !f.b.nr_parked);
-	for (i = 0; i < ACCMEM_BUDDY_PARKED + 32; i++)
+	make(&f, 16384 * G);
+	EXPECT(f.b.room == 16);
+	EXPECT(!take(&f, 17 * G, G, 0, at)); /* too large for the range */
+	EXPECT(!accmem_buddy_free(&f.b, at[0], 17 * G) && !f.b.nr_parked);
+	for (i = 0; i < 64; i++)
 		EXPECT(!take(&f, 2 * G, G, 0, &at[i]));
-	for (i = 0; i < ACCMEM_BUDDY_PARKED + 32; i++)
+	for (i = 0; i < 64; i++)
 		EXPECT(!accmem_buddy_free(&f.b, at[i], 2 * G));
-	EXPECT(f.b.nr_parked == ACCMEM_BUDDY_PARKED);
+	EXPECT(f.b.nr_parked == f.b.room);
 	/* Where less than three quarters are free, no large one is parked, */
-	EXPECT(!take(&f, 2500 * G, G, 0, &rest));
-	EXPECT(!take(&f, 3 * G, G, 0, &at[0]));
-	EXPECT(!accmem_buddy_free(&f.b, at[0], 3 * G));
-	EXPECT(f.b.nr_parked == ACCMEM_BUDDY_PARKED);
+	EXPECT(!take(&f, 5000 * G, G, 0, &rest));
+	EXPECT(!take(&f, 5 * G, G, 0, &at[0]));
+	EXPECT(!accmem_buddy_free(&f.b, at[0], 5 * G));
+	EXPECT(f.b.nr_parked == f.b.room);
 	/* and where less than half, nothing stays parked. */
-	EXPECT(!take(&f, 2500 * G, G, 0, &rest));
-	for (i = 0; i < ACCMEM_BUDDY_PARKED / 2; i++)
-		EXPECT(!take(&f, 3 * G, G, 0, &at[i]));
+	EXPECT(!take(&f, 5000 * G, G, 0, &rest));
+	for (i = 0; i < f.b.room / 2; i++)
+		EXPECT(!take(&f, 5 * G, G, 0, &at[i]));
 	EXPECT(!f.b.nr_parked);
 	EXPECT(!accmem_buddy_free(&f.b, at[0], 2 * G) && !f.b.nr_parked);
 	unmake(&f);
@@ -568,7 +570,7 @@ static void ranges_too_small_for_it_have_no_cache(void)
 	struct fixture f;
 	u64 at;
 
-	make(&f, 8191 * G);
+	make(&f, 16383 * G);
 	accmem_buddy_set_cache(&f.b, true);
 	EXPECT(!take(&f, G, G, 0, &at));
 	EXPECT(!accmem_buddy_free(&f.b, at, G) && !f.b.nr_parked);
