@@ -40,6 +40,22 @@ static inline void account_give(struct accmem_buddy *b, u64 lo, u64 n)
 	b->nr_small = min(b->nr_small, b->nr - b->nr_free);
 }
 
+/* A run is the wilderness from now on; there is none, or it was part of this. */
+static inline void wild_set(struct accmem_buddy *b, const struct span *run)
+{
+	b->wild_start = run->start;
+	b->wild_size = run->size;
+	if (run->size)
+		run_show(b, run);
+}
+
+static inline void add_shown(struct accmem_buddy *b, const struct span *run,
+			     struct gone *gone, unsigned int nr_gone)
+{
+	run_show(b, run);
+	run_add(b, run, gone, nr_gone);
+}
+
 /* Cuts @n granules out of a free run: what is left of it are up to two. */
 static void cut(struct accmem_buddy *b, const struct spot *spot, u64 n)
 {
@@ -47,16 +63,35 @@ static void cut(struct accmem_buddy *b, const struct spot *spot, u64 n)
 	u64 end = run->start + run->size, stop = spot->at + n;
 	struct span before = { run->start, spot->at - run->start };
 	struct span after = { stop, end - stop }, none = {};
+	bool wild = is_wild(b, run);
 	struct gone gone;
 
-	run_going(b, run, &none, &gone);
+	if (!wild)
+		run_going(b, run, &none, &gone);
 	map_set(b, max(map_depth(b, spot->at), map_depth(b, stop - 1)),
 		spot->at, stop, true);
+	if (wild) {
+		if (before.size > after.size)
+			swap(before, after);
+		wild_set(b, &after);
+		if (before.size)
+			add_shown(b, &before, NULL, 0);
+		return;
+	}
 	if (before.size)
-		run_add(b, &before, &gone, 1);
+		add_shown(b, &before, &gone, 1);
 	if (after.size)
-		run_add(b, &after, &gone, 1);
+		add_shown(b, &after, &gone, 1);
 	run_gone(b, &gone);
+}
+
+/* If a run is the wilderness, it is none that the indexes have. */
+static inline bool leave_wild(const struct accmem_buddy *b, struct span *run)
+{
+	if (!run->size || !is_wild(b, run))
+		return false;
+	run->size = 0;
+	return true;
 }
 
 /*
@@ -66,25 +101,37 @@ static void cut(struct accmem_buddy *b, const struct spot *spot, u64 n)
 static noinline void merge(struct accmem_buddy *b, u64 lo, u64 n,
 			   unsigned int first, unsigned int last)
 {
-	struct span left = {}, right = {}, run;
-	struct gone gone[2];
+	struct span left, right, run, wild;
 	unsigned int nr = 0, i;
+	struct gone gone[2];
 	u64 hi = lo + n;
+	bool in_wild;
 
 	right.start = hi;
+	right.size = size_from(b, hi);
 	run.start = run_start(b, first, lo);
-	run.size = run_end(b, last, hi) - run.start;
+	run.size = hi + right.size - run.start;
 	left.start = run.start;
 	left.size = lo - run.start;
-	right.size = run.start + run.size - hi;
+	in_wild = leave_wild(b, &left) || leave_wild(b, &right);
 	if (left.size)
 		run_going(b, &left, &right, &gone[nr++]);
 	if (right.size)
 		run_going(b, &right, &left, &gone[nr++]);
 	map_set(b, max(first, last), lo, hi, false);
-	run_add(b, &run, gone, nr);
+	if (in_wild) {
+		wild_set(b, &run);
+	} else if (run.size > b->wild_size) {
+		wild = wilderness(b);
+		wild_set(b, &run);
+	} else {
+		add_shown(b, &run, gone, nr);
+		wild.size = 0;
+	}
 	for (i = 0; i < nr; i++)
 		run_gone(b, &gone[i]);
+	if (!in_wild && wild.size)
+		run_add(b, &wild, NULL, 0);
 }
 
 static void take(struct accmem_buddy *b, const struct spot *spot, u64 n)
@@ -599,6 +646,6 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta)
 	accmem_buddy_set_cache(b, true);
 	map_init(b);
 	all.size = b->nr;
-	run_add(b, &all, NULL, 0);
+	wild_set(b, &all);
 	return 0;
 }

@@ -97,6 +97,8 @@ struct accmem_buddy {
 	u32 *longest[ACCMEM_BUDDY_LEVELS]; /* of the runs that begin there */
 	u64 classes[ACCMEM_BUDDY_CLASSES / 64]; /* that have runs */
 	u64 places[ACCMEM_BUDDY_CLASSES]; /* of each, the topmost word */
+	u64 wild_start; /* the wilderness: a run that is in none of these */
+	u64 wild_size; /* 0 if there is none */
 	struct accmem_buddy_index {
 		u64 *base;
 		u32 words; /* of the lowest level of a class */

@@ -96,16 +96,6 @@ static inline void word_unpark(struct accmem_buddy *b, u64 i, u64 mask)
 	b->parked_words[i >> WORD_SHIFT] &= ~(1ull << (i & WORD_MASK));
 }
 
-static inline u64 mask_from(u64 lo)
-{
-	return ~0ull << (lo & WORD_MASK);
-}
-
-static inline u64 mask_up_to(u64 last)
-{
-	return ~0ull >> (WORD_MASK - (last & WORD_MASK));
-}
-
 /* Words from @i on, before @end, that have one word of bits, which is in *@mask */
 static inline u64 words_together(u64 i, u64 end, u64 *mask)
 {

@@ -55,6 +55,25 @@ static inline u64 bits_mask(unsigned int first, unsigned int count)
 	return (~0ull >> (64 - count)) << first;
 }
 
+/* From granule @lo of its word on, and up to @last of its word */
+static inline u64 mask_from(u64 lo)
+{
+	return ~0ull << (lo & WORD_MASK);
+}
+
+static inline u64 mask_up_to(u64 last)
+{
+	return ~0ull >> (WORD_MASK - (last & WORD_MASK));
+}
+
+/* Of words of which one word speaks, those after @left and before @right */
+static inline u64 words_between(u64 left, u64 right)
+{
+	return left == right ? 0 :
+			       (1ull << (right & WORD_MASK)) -
+				       (2ull << (left & WORD_MASK));
+}
+
 static inline unsigned int low_ones(u64 word)
 {
 	return ~word ? __ffs64(~word) : 64;
@@ -244,24 +263,29 @@ static void map_set_near(struct accmem_buddy *b, unsigned int level, u64 lo,
 {
 	u64 left = lo >> WORD_SHIFT, right = last >> WORD_SHIFT, mask;
 	struct accmem_buddy_state *s = &b->state[1][left >> WORD_SHIFT];
+	bool mixed = level < 2;
 
 	for (; level > 1; level--)
 		map_push_down(b, level, lo >> map_shift(level));
 	touch(2);
-	mask = ~0ull << (lo & WORD_MASK);
 	if (left == right) {
-		mask &= ~0ull >> (WORD_MASK - (last & WORD_MASK));
+		mask = mask_from(lo) & mask_up_to(last);
 		map_change_word(b, left, mask, used, s);
 	} else {
-		map_change_word(b, left, mask, used, s);
-		mask = ~0ull >> (WORD_MASK - (last & WORD_MASK));
-		map_change_word(b, right, mask, used, s);
-		mask = (1ull << (right & WORD_MASK)) -
-		       (2ull << (left & WORD_MASK));
+		mask = words_between(left, right);
+		if (lo & WORD_MASK)
+			map_change_word(b, left, mask_from(lo), used, s);
+		else
+			mask |= 1ull << (left & WORD_MASK);
+		if (~last & WORD_MASK)
+			map_change_word(b, right, mask_up_to(last), used, s);
+		else
+			mask |= 1ull << (right & WORD_MASK);
 		s->some = used ? s->some | mask : s->some & ~mask;
 		s->full = used ? s->full | mask : s->full & ~mask;
 	}
-	map_sum_up_from(b, 2, left >> WORD_SHIFT);
+	if (!mixed || !s->some || !~s->full)
+		map_sum_up_from(b, 2, left >> WORD_SHIFT);
 }
 
 /*
@@ -363,6 +387,32 @@ static __always_inline u64 map_next(const struct accmem_buddy *b,
 	return b->nr;
 }
 
+/* Are @mask's granules of word @i used? @s speaks of that word. */
+static inline bool map_word_is_used(const struct accmem_buddy *b,
+				    const struct accmem_buddy_state *s, u64 i,
+				    u64 mask)
+{
+	u64 bit = 1ull << (i & WORD_MASK);
+
+	if (s->full & bit)
+		return true;
+	touch(1);
+	return s->some & bit && !(~b->used[i] & mask);
+}
+
+/* The same for granules up to @last of which one word of level 1 speaks */
+static inline bool map_is_used_near(const struct accmem_buddy *b, u64 lo,
+				    u64 last)
+{
+	u64 left = lo >> WORD_SHIFT, right = last >> WORD_SHIFT;
+	const struct accmem_buddy_state *s = &b->state[1][left >> WORD_SHIFT];
+
+	touch(1);
+	return !(~s->full & words_between(left, right)) &&
+	       map_word_is_used(b, s, left, mask_from(lo)) &&
+	       map_word_is_used(b, s, right, mask_up_to(last));
+}
+
 /* Are all of [@lo, @hi) used? @level is map_depth() of @lo. */
 static inline bool map_is_used(const struct accmem_buddy *b, unsigned int level,
 			       u64 lo, u64 hi)
@@ -378,6 +428,9 @@ static inline bool map_is_used(const struct accmem_buddy *b, unsigned int level,
 		if (!level)
 			return false;
 	}
+	if (level < 2 && b->map_top &&
+	    lo >> map_shift(2) == (hi - 1) >> map_shift(2))
+		return map_is_used_near(b, lo, hi - 1);
 	return map_next(b, level, lo, false) >= hi;
 }
 

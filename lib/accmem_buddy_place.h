@@ -154,6 +154,17 @@ static struct span best_fit(const struct accmem_buddy *b, const struct want *w)
 	return run;
 }
 
+/* The same, and the wilderness if that fits better */
+static struct span best_fit_of_all(const struct accmem_buddy *b,
+				   const struct want *w)
+{
+	struct span run = best_fit(b, w), wild = wilderness(b);
+
+	if (serves(w, &wild) && (!run.size || wild.size < run.size))
+		return wild;
+	return run;
+}
+
 /* The lowest spot for @w in a free run, within [@lo, @hi) */
 static bool spot_low(const struct want *w, const struct span *run, u64 lo,
 		     u64 hi, struct spot *spot)
@@ -228,7 +239,9 @@ static struct spot find_high(const struct accmem_buddy *b,
 	struct spot spot;
 	u64 pos = w->hi;
 
-	if (pos > w->lo) {
+	if (longest_of(w->n) > longest_in_range(b))
+		return no_spot;
+	if (pos < b->nr && pos > w->lo) {
 		run = run_around(b, pos - 1);
 		if (spot_high(w, &run, w->lo, w->hi, &spot))
 			return spot;
@@ -250,17 +263,58 @@ static struct spot find_high(const struct accmem_buddy *b,
 	return no_spot;
 }
 
+/* Like find_low() and find_high(), of all runs */
+static struct spot lowest_spot(const struct accmem_buddy *b,
+			       const struct want *w)
+{
+	struct spot spot = find_low(b, w), other;
+	struct span wild = wilderness(b);
+
+	if (spot_low(w, &wild, w->lo, w->hi, &other) &&
+	    (!spot.run.size || other.at < spot.at))
+		return other;
+	return spot;
+}
+
+static struct spot highest_spot(const struct accmem_buddy *b,
+				const struct want *w)
+{
+	struct spot spot = find_high(b, w), other;
+	struct span wild = wilderness(b);
+
+	if (spot_high(w, &wild, w->lo, w->hi, &other) &&
+	    (!spot.run.size || other.at > spot.at))
+		return other;
+	return spot;
+}
+
+/* Takes the spot in @run for the best if it has more than *@n granules. */
+static inline void take_longer(const struct span *run, u64 lo, u64 hi,
+			       u64 align, struct spot *best, u64 *n)
+{
+	u64 start = align_up(max(lo, run->start), align);
+	u64 end = min(hi, run->start + run->size);
+
+	if (start >= end || end - start <= *n)
+		return;
+	best->at = start;
+	best->run = *run;
+	*n = end - start;
+}
+
 /* The longest spot with an aligned start in a window, of *@n granules or none */
 static struct spot longest_spot(const struct accmem_buddy *b, u64 lo, u64 hi,
 				u64 align, u64 *n)
 {
+	struct span run = wilderness(b);
 	struct spot best = {};
-	struct span run = {};
-	u64 pos = lo, start, end;
+	u64 pos = lo;
 
 	*n = 0;
 	if (align == 1 && !lo && hi == b->nr && longest_in_range(b))
 		*n = longest_in_range(b) - 1;
+	take_longer(&run, lo, hi, align, &best, n);
+	run.size = 0;
 	if (lo && lo < hi)
 		run = run_around(b, lo);
 	while (pos < hi) {
@@ -268,14 +322,8 @@ static struct spot longest_spot(const struct accmem_buddy *b, u64 lo, u64 hi,
 			run = run_at_or_after(b, pos, *n + 1);
 		if (!run.size || run.start >= hi)
 			break;
-		end = min(hi, run.start + run.size);
-		start = align_up(max(pos, run.start), align);
-		if (start < end && end - start > *n) {
-			best.at = start;
-			best.run = run;
-			*n = end - start;
-		}
-		pos = end;
+		take_longer(&run, lo, hi, align, &best, n);
+		pos = min(hi, run.start + run.size);
 		run.size = 0;
 	}
 	if (!best.run.size)
@@ -287,15 +335,15 @@ static struct spot place(const struct accmem_buddy *b, const struct want *w)
 {
 	struct spot spot;
 
-	if (longest_of(w->n) > longest_in_range(b))
+	if (w->n > b->wild_size && longest_of(w->n) > longest_in_range(b))
 		return no_spot;
 	if (w->high)
-		return find_high(b, w);
+		return highest_spot(b, w);
 	if (w->lo || w->hi != b->nr)
-		return find_low(b, w);
+		return lowest_spot(b, w);
 	if (keeps_apart(b, w->n))
-		return find_high(b, w);
-	spot.run = best_fit(b, w);
+		return highest_spot(b, w);
+	spot.run = best_fit_of_all(b, w);
 	if (!spot.run.size)
 		return find_low(b, w);
 	spot.at = align_up(spot.run.start, w->align);

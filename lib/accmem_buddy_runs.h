@@ -11,6 +11,10 @@
  * - for each word the longest run that begins in it, and above that the
  *   maximum of eight: which run is long enough, in the order of addresses.
  *
+ * One run is in neither: the wilderness, a large one from which most of what
+ * finds no better place is cut, and with which most of it merges again. Each
+ * search looks at it besides.
+ *
  * The map keeps true what these need: the bits of each word in which a run
  * begins, and of each in which a run ends that began before it.
  */
@@ -29,6 +33,16 @@ struct span {
 	u64 start;
 	u64 size;
 };
+
+static inline struct span wilderness(const struct accmem_buddy *b)
+{
+	return (struct span){ b->wild_start, b->wild_size };
+}
+
+static inline bool is_wild(const struct accmem_buddy *b, const struct span *run)
+{
+	return b->wild_size && run->start == b->wild_start;
+}
 
 /* Classes */
 
@@ -335,32 +349,21 @@ static inline void set_continued(struct accmem_buddy *b, u64 i, bool set)
 		b->continued[i >> WORD_SHIFT] &= ~bit;
 }
 
-static struct begun begun_in(const struct accmem_buddy *b, u64 i)
+/* Of the run that has the last @high granules of word @i, and begins there */
+static inline u64 tail_size(const struct accmem_buddy *b, u64 i,
+			    unsigned int high)
 {
-	struct begun g = { .inside = ~b->used[i] };
-	unsigned int high;
-	u32 longest;
+	u64 start = ((i + 1) << WORD_SHIFT) - high;
+	u32 longest = b->longest[0][i];
 
 	touch(1);
-	if (g.inside & 1 && is_continued(b, i))
-		g.inside &= g.inside + 1;
-	high = high_ones(g.inside);
-	g.tail = 64 - high;
-	if (!high)
-		return g;
-	g.inside &= ~(~0ull << g.tail);
-	touch(1);
-	longest = b->longest[0][i];
 	if (longest == U32_MAX)
-		g.tail_size = next_used(b, (i << WORD_SHIFT) + g.tail) -
-			      (i << WORD_SHIFT) - g.tail;
-	else if (longest >= 64)
-		g.tail_size = longest;
-	else if (i + 1 < words_for(b->nr) && is_continued(b, i + 1))
-		g.tail_size = high + low_ones(~b->used[i + 1]);
-	else
-		g.tail_size = high;
-	return g;
+		return next_used(b, start) - start;
+	if (longest >= 64)
+		return longest;
+	if (i + 1 < words_for(b->nr) && is_continued(b, i + 1))
+		return high + low_ones(~b->used[i + 1]);
+	return high;
 }
 
 /* Leaves a run out of account that begins in word @i, if it does. */
@@ -376,6 +379,42 @@ static inline void leave_out(struct begun *g, u64 i, const struct span *run)
 	} else {
 		g->inside &= ~bits_mask(bit, run->size);
 	}
+}
+
+/* All but the wilderness */
+static struct begun begun_in(const struct accmem_buddy *b, u64 i)
+{
+	struct begun g = { .inside = ~b->used[i] };
+	struct span wild = wilderness(b);
+	unsigned int high;
+
+	touch(1);
+	if (g.inside & 1 && is_continued(b, i))
+		g.inside &= g.inside + 1;
+	high = high_ones(g.inside);
+	g.tail = 64 - high;
+	if (high) {
+		g.inside &= ~(~0ull << g.tail);
+		g.tail_size = tail_size(b, i, high);
+	}
+	leave_out(&g, i, &wild);
+	return g;
+}
+
+/* Of the free run that begins at @pos, if the one before is used; else 0 */
+static inline u64 size_from(const struct accmem_buddy *b, u64 pos)
+{
+	unsigned int bit = pos & WORD_MASK;
+	u64 i = pos >> WORD_SHIFT, word;
+
+	if (pos == b->wild_start && b->wild_size)
+		return b->wild_size;
+	touch(1);
+	if (pos == b->nr || !b->longest[0][i])
+		return 0;
+	touch(1);
+	word = b->used[i] >> bit;
+	return word ? __ffs64(word) : tail_size(b, i, 64 - bit);
 }
 
 /* Bit i of the result: bits i to i + @n - 1 of @word are set. */
@@ -483,13 +522,10 @@ static inline void gone_but(struct gone *gone, const struct span *run,
 		gone->last = false;
 }
 
-/* To be called when the map has @run, and before run_gone(). */
-static void run_add(struct accmem_buddy *b, const struct span *run,
-		    struct gone *gone, unsigned int nr_gone)
+/* What of a run the map keeps true, for these; to be called when it has @run. */
+static inline void run_show(struct accmem_buddy *b, const struct span *run)
 {
 	u64 i = run->start >> WORD_SHIFT, end = run->start + run->size;
-	unsigned int class = class_of(run->size), k;
-	bool same_word = false;
 
 	if (!(run->start & WORD_MASK)) {
 		set_continued(b, i, false);
@@ -498,6 +534,16 @@ static void run_add(struct accmem_buddy *b, const struct span *run,
 	}
 	if (end & WORD_MASK ? end >> WORD_SHIFT != i : end < b->nr)
 		set_continued(b, end >> WORD_SHIFT, end & WORD_MASK);
+}
+
+/* To be called when the map shows @run, and before run_gone(). */
+static void run_add(struct accmem_buddy *b, const struct span *run,
+		    struct gone *gone, unsigned int nr_gone)
+{
+	unsigned int class = class_of(run->size), k;
+	u64 i = run->start >> WORD_SHIFT;
+	bool same_word = false;
+
 	for (k = 0; k < nr_gone; k++) {
 		gone_but(&gone[k], run, class);
 		same_word |= gone[k].word == i;

@@ -17,4 +17,11 @@
 #define min_t(type, a, b) min((type)(a), (type)(b))
 #define max_t(type, a, b) max((type)(a), (type)(b))
 
+#define swap(a, b)                                                             \
+	do {                                                                   \
+		__typeof__(a) swap_a = (a);                                    \
+		(a) = (b);                                                     \
+		(b) = swap_a;                                                  \
+	} while (0)
+
 #endif
