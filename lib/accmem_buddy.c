@@ -163,13 +163,14 @@ static void unpark(struct accmem_buddy *b, unsigned int nr)
 static void unpark_all(struct accmem_buddy *b)
 {
 	unpark(b, ACCMEM_BUDDY_PARKED);
+	b->nr_ids = 0;
+	b->stack[0] = 0;
 }
 
 /* What is not merged costs room: there is none of it where that is short. */
-static void unpark_where_short(struct accmem_buddy *b)
+static inline bool is_short(const struct accmem_buddy *b)
 {
-	if (b->nr_free < b->nr >> 1)
-		unpark(b, 2);
+	return b->nr_free < b->nr >> 1;
 }
 
 /* Whether a block waits now; where it would displace one of its size, no. */
@@ -177,7 +178,7 @@ static bool park(struct accmem_buddy *b, u64 lo, u64 n)
 {
 	u16 id;
 
-	if (n > b->parked_max || b->nr_free < b->nr >> 1)
+	if (n > b->parked_max)
 		return false;
 	if (n > b->nr >> (PARKED_SHARE_SHIFT + 2) &&
 	    b->nr_free < b->nr - (b->nr >> 2))
@@ -228,7 +229,8 @@ static struct spot place_among_all(struct accmem_buddy *b, const struct want *w)
 
 	if (w->high || w->lo || w->hi != b->nr)
 		unpark_all(b);
-	unpark_where_short(b);
+	if (is_short(b))
+		unpark(b, 2);
 	spot = place(b, w);
 	if (spot.run.size || !b->nr_parked)
 		return spot;
@@ -345,8 +347,9 @@ int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size)
 	    parked_overlaps(b, lo, lo + n))
 		return -EINVAL;
 	account_give(b, lo, n);
-	unpark_where_short(b);
-	if (park(b, lo, n))
+	if (is_short(b))
+		unpark(b, 2);
+	else if (park(b, lo, n))
 		return 0;
 	last = n > 1 ? map_depth(b, lo + n - 1) : first;
 	merge(b, lo, n, first, last);

@@ -60,8 +60,8 @@ struct accmem_buddy_state;
 struct accmem_buddy_parked {
 	/* private: */
 	u32 lo;
-	u16 n;
-	u16 below; /* of the same size */
+	u16 n; /* 0: the id is not in use */
+	u16 below; /* of the same size, or also not in use */
 	u16 above;
 };
 
@@ -113,10 +113,9 @@ struct accmem_buddy {
 	u16 nr_parked;
 	u16 room; /* blocks at most */
 	u16 hand; /* the last id that had to go */
+	u16 nr_ids; /* that were ever in use */
 	u16 stack[ACCMEM_BUDDY_PARKED_MAX + 1]; /* by size: the last id */
 	struct accmem_buddy_parked *parked; /* by id, from 1 on */
-	u64 ids[ACCMEM_BUDDY_PARKED / 64]; /* bit i: id i + 1 is in use */
-	u64 ids_full; /* bit i: word i of ids has no other */
 	u64 *parked_words; /* a bit a word: some of it is parked */
 	struct accmem_buddy_slot *slot;
 	unsigned int slot_mask;

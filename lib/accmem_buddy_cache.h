@@ -105,10 +105,26 @@ static inline u64 words_together(u64 i, u64 end, u64 *mask)
 	return n;
 }
 
+/* If these are whole words that have one word of bits: those; else 0 */
+static inline u64 whole_words(u64 lo, u64 last)
+{
+	if ((lo | (last + 1)) & WORD_MASK ||
+	    lo >> map_shift(2) != last >> map_shift(2))
+		return 0;
+	return bits_mask(lo >> WORD_SHIFT & WORD_MASK,
+			 ((last - lo) >> WORD_SHIFT) + 1);
+}
+
 static noinline bool words_park(struct accmem_buddy *b, u64 lo, u64 last)
 {
 	u64 i = lo >> WORD_SHIFT, end = last >> WORD_SHIFT, mask, n;
 
+	mask = whole_words(lo, last);
+	if (mask) {
+		touch(1);
+		b->parked_words[i >> WORD_SHIFT] |= mask;
+		return true;
+	}
 	if (!word_park(b, i, mask_from(lo)))
 		return false;
 	if (!word_park(b, end, mask_up_to(last))) {
@@ -127,6 +143,12 @@ static noinline void words_unpark(struct accmem_buddy *b, u64 lo, u64 last)
 {
 	u64 i = lo >> WORD_SHIFT, end = last >> WORD_SHIFT, mask, n;
 
+	mask = whole_words(lo, last);
+	if (mask) {
+		touch(1);
+		b->parked_words[i >> WORD_SHIFT] &= ~mask;
+		return;
+	}
 	word_unpark(b, i, mask_from(lo));
 	word_unpark(b, end, mask_up_to(last));
 	for (i++; i < end; i += n) {
@@ -136,44 +158,27 @@ static noinline void words_unpark(struct accmem_buddy *b, u64 lo, u64 last)
 	}
 }
 
-/* An id that is not in use; there is one. */
+/* An id that is not in use; there is one. Those that were in use are a stack. */
 static inline u16 parked_new_id(struct accmem_buddy *b)
 {
-	unsigned int i = __ffs64(~b->ids_full), bit = __ffs64(~b->ids[i]);
+	u16 id = b->stack[0];
 
-	touch(2);
-	b->ids[i] |= 1ull << bit;
-	if (!~b->ids[i])
-		b->ids_full |= 1ull << i;
-	return (i << WORD_SHIFT) + bit + 1;
+	if (!id)
+		return ++b->nr_ids;
+	b->stack[0] = b->parked[id].below;
+	return id;
 }
 
-static inline void parked_end_id(struct accmem_buddy *b, u16 id)
+/* The block with the first id from @id on that is in use; NULL if none is */
+static inline struct accmem_buddy_parked *
+parked_from(const struct accmem_buddy *b, unsigned int id)
 {
-	unsigned int i = (id - 1) >> WORD_SHIFT;
-
-	touch(2);
-	b->ids[i] &= ~(1ull << ((id - 1) & WORD_MASK));
-	b->ids_full &= ~(1ull << i);
-}
-
-/* The first id from @id on that is in use; 0 if none is */
-static inline u16 parked_id_from(const struct accmem_buddy *b, u16 id)
-{
-	unsigned int i = (id - 1) >> WORD_SHIFT;
-	u64 word;
-
-	if (id > ACCMEM_BUDDY_PARKED)
-		return 0;
-	word = b->ids[i] & mask_from(id - 1);
-	touch(1);
-	while (!word) {
-		if (++i == ARRAY_SIZE(b->ids))
-			return 0;
+	for (; id <= b->nr_ids; id++) {
 		touch(1);
-		word = b->ids[i];
+		if (b->parked[id].n)
+			return &b->parked[id];
 	}
-	return (i << WORD_SHIFT) + __ffs64(word) + 1;
+	return NULL;
 }
 
 /* Whether there were slots for it; the caller sees to room in the cache. */
@@ -217,7 +222,9 @@ static inline u64 parked_remove(struct accmem_buddy *b, u16 id)
 	else
 		b->stack[p->n] = p->below;
 	b->parked[p->below].above = p->above;
-	parked_end_id(b, id);
+	p->n = 0;
+	p->below = b->stack[0];
+	b->stack[0] = id;
 	b->nr_parked--;
 	return lo;
 }
@@ -243,53 +250,34 @@ static inline u64 parked_take(struct accmem_buddy *b, u64 n, u64 align)
 /* The id of the next block that has to go, of all in turn; there is one. */
 static inline u16 parked_next_out(struct accmem_buddy *b)
 {
-	u16 id = parked_id_from(b, b->hand + 1);
+	struct accmem_buddy_parked *p = parked_from(b, b->hand + 1);
 
-	if (!id)
-		id = parked_id_from(b, 1);
-	b->hand = id;
-	return id;
+	if (!p)
+		p = parked_from(b, 1);
+	b->hand = p - b->parked;
+	return b->hand;
 }
 
-/**
- * struct parked_walk - through all parked blocks
- * @ids: what is left of a word of ids
- * @next: which word comes after it
- * @lo: the block
- * @hi: its end
- */
-struct parked_walk {
-	u64 ids;
-	unsigned int next;
-	u64 lo;
-	u64 hi;
-};
-
-static inline bool parked_each(const struct accmem_buddy *b,
-			       struct parked_walk *w)
+/* The parked block after @p, or the first one after NULL; NULL */
+static inline struct accmem_buddy_parked *
+parked_each(const struct accmem_buddy *b, const struct accmem_buddy_parked *p)
 {
-	const struct accmem_buddy_parked *p;
+	if (!b->nr_parked)
+		return NULL;
+	return parked_from(b, p ? p - b->parked + 1 : 1);
+}
 
-	while (!w->ids) {
-		if (w->next == ARRAY_SIZE(b->ids))
-			return false;
-		touch(1);
-		w->ids = b->ids[w->next++];
-	}
-	touch(1);
-	p = &b->parked[((w->next - 1) << WORD_SHIFT) + __ffs64(w->ids) + 1];
-	w->ids &= w->ids - 1;
-	w->lo = p->lo;
-	w->hi = w->lo + p->n;
-	return true;
+static inline u64 parked_hi(const struct accmem_buddy_parked *p)
+{
+	return (u64)p->lo + p->n;
 }
 
 static bool parked_overlaps_far(const struct accmem_buddy *b, u64 lo, u64 hi)
 {
-	struct parked_walk w = {};
+	const struct accmem_buddy_parked *p = NULL;
 
-	while (parked_each(b, &w))
-		if (w.lo < hi && lo < w.hi)
+	while ((p = parked_each(b, p)))
+		if (p->lo < hi && lo < parked_hi(p))
 			return true;
 	return false;
 }
@@ -299,6 +287,11 @@ static noinline bool parked_overlaps_words(const struct accmem_buddy *b, u64 lo,
 {
 	u64 i = lo >> WORD_SHIFT, end = last >> WORD_SHIFT, mask, n;
 
+	mask = whole_words(lo, last);
+	if (mask) {
+		touch(1);
+		return b->parked_words[i >> WORD_SHIFT] & mask;
+	}
 	if ((end - i) >> WORD_SHIFT > b->nr_parked)
 		return parked_overlaps_far(b, lo, last + 1);
 	if (parked_in(b, i) & mask_from(lo) ||
@@ -328,37 +321,40 @@ static inline bool parked_overlaps(const struct accmem_buddy *b, u64 lo, u64 hi)
 /* Dirty granules of [@lo, @hi) that are parked */
 static inline u64 parked_dirty(const struct accmem_buddy *b, u64 lo, u64 hi)
 {
-	struct parked_walk w = {};
-	u64 n = 0;
+	const struct accmem_buddy_parked *p = NULL;
+	u64 n = 0, from, to;
 
 	if (lo == hi || !parked_overlaps(b, lo, hi))
 		return 0;
-	while (parked_each(b, &w))
-		if (max(lo, w.lo) < min(hi, w.hi))
-			n += count_dirty(b, max(lo, w.lo), min(hi, w.hi));
+	while ((p = parked_each(b, p))) {
+		from = max_t(u64, lo, p->lo);
+		to = min(hi, parked_hi(p));
+		if (from < to)
+			n += count_dirty(b, from, to);
+	}
 	return n;
 }
 
 /* The end of the parked block that has granule @pos, or @pos */
 static inline u64 parked_end(const struct accmem_buddy *b, u64 pos)
 {
-	struct parked_walk w = {};
+	const struct accmem_buddy_parked *p = NULL;
 
-	while (parked_each(b, &w))
-		if (w.lo <= pos && pos < w.hi)
-			return w.hi;
+	while ((p = parked_each(b, p)))
+		if (p->lo <= pos && pos < parked_hi(p))
+			return parked_hi(p);
 	return pos;
 }
 
 /* The first granule at or after @pos that is parked; NOWHERE */
 static inline u64 parked_next(const struct accmem_buddy *b, u64 pos)
 {
-	struct parked_walk w = {};
+	const struct accmem_buddy_parked *p = NULL;
 	u64 best = NOWHERE;
 
-	while (parked_each(b, &w))
-		if (w.hi > pos)
-			best = min(best, max(pos, w.lo));
+	while ((p = parked_each(b, p)))
+		if (parked_hi(p) > pos)
+			best = min(best, max_t(u64, pos, p->lo));
 	return best;
 }
 
