@@ -154,7 +154,7 @@ static noinline void unpark_one(struct accmem_buddy *b, u16 id)
 }
 
 /* At most @nr parked blocks join the free runs. */
-static void unpark(struct accmem_buddy *b, unsigned int nr)
+static inline void unpark(struct accmem_buddy *b, unsigned int nr)
 {
 	while (nr-- && b->nr_parked)
 		unpark_one(b, parked_next_out(b));

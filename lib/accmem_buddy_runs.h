@@ -256,15 +256,24 @@ static inline u32 longest_in_range(const struct accmem_buddy *b)
 	return b->longest[b->top][0];
 }
 
+/* Which of @count entries have at least @n; without a branch for each */
+static inline unsigned int at_least(const u32 *entry, unsigned int count, u32 n)
+{
+	unsigned int found = 0, i;
+
+	touch(DIV_ROUND_UP(count, 2));
+	for (i = 0; i < count; i++)
+		found |= (entry[i] >= n) << i;
+	return found;
+}
+
 /* Down from entry @i of @level to the first word below with at least @n */
 static inline u64 longest_down(const struct accmem_buddy *b,
 			       unsigned int level, u64 i, u32 n)
 {
 	while (level--) {
 		i <<= EIGHT_SHIFT;
-		while (b->longest[level][i] < n)
-			i++;
-		touch((i & (EIGHT - 1)) / 2 + 1);
+		i += __ffs64(at_least(&b->longest[level][i], EIGHT, n));
 	}
 	return i;
 }
@@ -438,9 +447,10 @@ static inline u64 begin_inside(const struct begun *g, u64 n)
 	return runs_of(g->inside, n) & ~(g->inside << 1);
 }
 
-static inline u64 longest_inside(const struct begun *g)
+/* The longest run of bits */
+static inline u64 longest_inside(u64 word)
 {
-	u64 word = g->inside, n = 0;
+	u64 n = 0;
 
 	while (word) {
 		word &= word >> 1;
@@ -489,6 +499,28 @@ struct gone {
 };
 
 /*
+ * Of the runs of the word that has @start, the longest that begins and ends
+ * below it, where a run begins that reaches the word's end; but @also
+ */
+static inline u64 longest_below(const struct accmem_buddy *b, u64 start,
+				const struct span *also)
+{
+	struct span wild = wilderness(b);
+	u64 i = start >> WORD_SHIFT;
+	struct begun g = { .tail = 64 };
+
+	g.inside = ~b->used[i] & ~mask_from(start);
+	touch(1);
+	if (!g.inside)
+		return 0;
+	if (g.inside & 1 && is_continued(b, i))
+		g.inside &= g.inside + 1;
+	leave_out(&g, i, also);
+	leave_out(&g, i, &wild);
+	return longest_inside(g.inside);
+}
+
+/*
  * To be asked while the map still has @run, and @also, which goes too: its size
  * is 0 if none does.
  */
@@ -502,14 +534,15 @@ static void run_going(const struct accmem_buddy *b, const struct span *run,
 	gone->place = run->start >> class_shift(gone->class);
 	gone->longest = 0;
 	gone->last = true;
-	if (!(run->start & WORD_MASK) && run->size >= 64)
+	if (run->size >= 64) {
+		gone->longest = longest_below(b, run->start, also);
 		return;
+	}
 	g = begun_in(b, gone->word);
 	leave_out(&g, gone->word, run);
 	leave_out(&g, gone->word, also);
-	gone->longest = max(longest_inside(&g), g.tail_size);
-	if (run->size < 64)
-		gone->last = !begin_class(&g, gone->class);
+	gone->longest = max(longest_inside(g.inside), g.tail_size);
+	gone->last = !begin_class(&g, gone->class);
 }
 
 static inline void gone_but(struct gone *gone, const struct span *run,
@@ -614,12 +647,11 @@ static inline u64 long_run_word(const struct accmem_buddy *b,
 {
 	unsigned int shift = class_shift(class) - WORD_SHIFT;
 	unsigned int level = shift / EIGHT_SHIFT, rest = shift % EIGHT_SHIFT;
-	u64 i = place << rest, last = i + (1u << rest) - 1;
 	u32 n = longest_of(class_size(class));
+	u64 i = place << rest;
 
-	touch(1);
-	while (i < last && b->longest[level][i] < n)
-		i++;
+	if (rest)
+		i += __ffs64(at_least(&b->longest[level][i], 1u << rest, n));
 	return longest_down(b, level, i, n);
 }
 
