@@ -256,15 +256,19 @@ static inline u32 longest_in_range(const struct accmem_buddy *b)
 	return b->longest[b->top][0];
 }
 
-/* Which of @count entries have at least @n; without a branch for each */
-static inline unsigned int at_least(const u32 *entry, unsigned int count, u32 n)
+/*
+ * Bit k of the result: entry k of the family of entry @i has at least @n. Which
+ * one does cannot be predicted, so there is no branch for each.
+ */
+static inline unsigned int at_least(const struct accmem_buddy *b,
+				    unsigned int level, u64 i, u32 n)
 {
-	unsigned int found = 0, i;
+	const u32 *f = &b->longest[level][i & ~(u64)(EIGHT - 1)];
 
-	touch(DIV_ROUND_UP(count, 2));
-	for (i = 0; i < count; i++)
-		found |= (entry[i] >= n) << i;
-	return found;
+	touch(4);
+	return (f[0] >= n) | (f[1] >= n) << 1 | (f[2] >= n) << 2 |
+	       (f[3] >= n) << 3 | (f[4] >= n) << 4 | (f[5] >= n) << 5 |
+	       (f[6] >= n) << 6 | (f[7] >= n) << 7;
 }
 
 /* Down from entry @i of @level to the first word below with at least @n */
@@ -273,7 +277,7 @@ static inline u64 longest_down(const struct accmem_buddy *b,
 {
 	while (level--) {
 		i <<= EIGHT_SHIFT;
-		i += __ffs64(at_least(&b->longest[level][i], EIGHT, n));
+		i += __ffs64(at_least(b, level, i, n));
 	}
 	return i;
 }
@@ -651,7 +655,7 @@ static inline u64 long_run_word(const struct accmem_buddy *b,
 	u64 i = place << rest;
 
 	if (rest)
-		i += __ffs64(at_least(&b->longest[level][i], 1u << rest, n));
+		i += __ffs64(at_least(b, level, i, n) >> (i & (EIGHT - 1)));
 	return longest_down(b, level, i, n);
 }
 
