@@ -433,14 +433,14 @@ static inline u64 size_from(const struct accmem_buddy *b, u64 pos)
 /* Bit i of the result: bits i to i + @n - 1 of @word are set. */
 static inline u64 runs_of(u64 word, u64 n)
 {
-	unsigned int have = 1, step;
+	unsigned int left = n - 1, have, step;
 
 	if (n > 64)
 		return 0;
-	while (have < n && word) {
-		step = min_t(u64, have, n - have);
+	for (have = 1; have < 64; have <<= 1) {
+		step = min(have, left);
 		word &= word >> step;
-		have += step;
+		left -= step;
 	}
 	return word;
 }
@@ -466,9 +466,10 @@ static inline u64 longest_inside(u64 word)
 /* Where runs of @class, shorter than 64, begin in a word */
 static inline u64 begin_class(const struct begun *g, unsigned int class)
 {
-	u64 begin = begin_inside(g, class_size(class)) &
-		    ~runs_of(g->inside, class_size(class + 1));
+	u64 least = class_size(class), more = class_size(class + 1) - least;
+	u64 begin = runs_of(g->inside, least);
 
+	begin &= ~(begin >> more | g->inside << 1);
 	if (class_of(g->tail_size) == class)
 		begin |= 1ull << g->tail;
 	return begin;
@@ -545,7 +546,9 @@ static void run_going(const struct accmem_buddy *b, const struct span *run,
 	g = begun_in(b, gone->word);
 	leave_out(&g, gone->word, run);
 	leave_out(&g, gone->word, also);
-	gone->longest = max(longest_inside(g.inside), g.tail_size);
+	gone->longest = b->longest[0][gone->word];
+	if (max(run->size, also->size) >= gone->longest)
+		gone->longest = max(longest_inside(g.inside), g.tail_size);
 	gone->last = !begin_class(&g, gone->class);
 }
 
