@@ -101,11 +101,11 @@ static inline bool leave_wild(const struct accmem_buddy *b, struct span *run)
 static noinline void merge(struct accmem_buddy *b, u64 lo, u64 n,
 			   unsigned int first, unsigned int last)
 {
-	struct span left, right, run, wild;
+	struct span left, right, run, wild = wilderness(b);
+	bool in_wild, displaces;
 	unsigned int nr = 0, i;
 	struct gone gone[2];
 	u64 hi = lo + n;
-	bool in_wild;
 
 	right.start = hi;
 	right.size = size_from(b, hi);
@@ -119,18 +119,14 @@ static noinline void merge(struct accmem_buddy *b, u64 lo, u64 n,
 	if (right.size)
 		run_going(b, &right, &left, &gone[nr++]);
 	map_set(b, max(first, last), lo, hi, false);
-	if (in_wild) {
+	displaces = !in_wild && run.size > wild.size;
+	if (in_wild || displaces)
 		wild_set(b, &run);
-	} else if (run.size > b->wild_size) {
-		wild = wilderness(b);
-		wild_set(b, &run);
-	} else {
+	else
 		add_shown(b, &run, gone, nr);
-		wild.size = 0;
-	}
 	for (i = 0; i < nr; i++)
 		run_gone(b, &gone[i]);
-	if (!in_wild && wild.size)
+	if (displaces && wild.size)
 		run_add(b, &wild, NULL, 0);
 }
 
@@ -140,17 +136,22 @@ static void take(struct accmem_buddy *b, const struct spot *spot, u64 n)
 	cut(b, spot, n);
 }
 
+static void merge_at(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	merge(b, lo, n, map_depth(b, lo), map_depth(b, lo + n - 1));
+}
+
 static void give(struct accmem_buddy *b, u64 lo, u64 n)
 {
 	account_give(b, lo, n);
-	merge(b, lo, n, map_depth(b, lo), map_depth(b, lo + n - 1));
+	merge_at(b, lo, n);
 }
 
 static noinline void unpark_one(struct accmem_buddy *b, u16 id)
 {
 	u64 n = b->parked[id].n, lo = parked_remove(b, id);
 
-	merge(b, lo, n, map_depth(b, lo), map_depth(b, lo + n - 1));
+	merge_at(b, lo, n);
 }
 
 /* At most @nr parked blocks join the free runs. */

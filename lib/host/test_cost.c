@@ -189,18 +189,18 @@ static void checkerboard(const char *name, u32 limit)
 
 static void workloads(void)
 {
-	pairs_in_an_empty_range("pair-4k", 4 * GIB, G, 100);
-	pairs_in_an_empty_range("pair-2m", 4 * GIB, 512 * G, 100);
-	pairs_in_an_empty_range("pair-odd", 4 * GIB, 12345 * G, 100);
-	pairs_in_an_empty_range("pair-4k-16t", BIT_ULL(44), G, 200);
+	pairs_in_an_empty_range("pair-4k", 4 * GIB, G, 30);
+	pairs_in_an_empty_range("pair-2m", 4 * GIB, 512 * G, 30);
+	pairs_in_an_empty_range("pair-odd", 4 * GIB, 12345 * G, 50);
+	pairs_in_an_empty_range("pair-4k-16t", BIT_ULL(44), G, 50);
 	pairs_in_an_empty_range("pair-1t-16t", BIT_ULL(44), BIT_ULL(40) + G,
-				200);
-	bulk_then_random_frees("bulk-4k", G, G, LIVE_MAX - 1, 150);
-	bulk_then_random_frees("bulk-8k-256k", 2 * G, 64 * G, 16384, 150);
-	churn("churn-small", GIB, 256 * G, 300);
-	churn("churn-4m", 4 * GIB, 1024 * G, 300);
-	powers_of_two("powers-of-two", 150);
-	checkerboard("checkerboard", 150);
+				80);
+	bulk_then_random_frees("bulk-4k", G, G, LIVE_MAX - 1, 80);
+	bulk_then_random_frees("bulk-8k-256k", 2 * G, 64 * G, 16384, 120);
+	churn("churn-small", GIB, 256 * G, 150);
+	churn("churn-4m", 4 * GIB, 1024 * G, 150);
+	powers_of_two("powers-of-two", 120);
+	checkerboard("checkerboard", 50);
 }
 
 int main(void)

@@ -66,6 +66,18 @@ static int take(struct fixture *f, u64 size, u64 align, u32 flags, u64 *at)
 	return accmem_buddy_alloc(&f->b, &req, at);
 }
 
+static int take_within(struct fixture *f, u64 size, u64 start, u64 end, u64 *at)
+{
+	struct accmem_buddy_request req = {
+		.size = size,
+		.align = G,
+		.start = start,
+		.end = end,
+	};
+
+	return accmem_buddy_alloc(&f->b, &req, at);
+}
+
 static void sizes_that_no_range_has(void)
 {
 	EXPECT(!accmem_buddy_meta_size(0));
@@ -264,6 +276,37 @@ static void runs_span_buddy_boundaries(void)
 	EXPECT(!accmem_buddy_free(&f.b, 512 * G, 4 * G));
 	EXPECT(accmem_buddy_largest_run(&f.b, G) == 7 * G);
 	EXPECT(!take(&f, 7 * G, G, 0, &at) && at == 509 * G);
+	unmake(&f);
+}
+
+/* The one run that no index has is found like any other, and fits like it. */
+static void the_wilderness_is_a_run_like_others(void)
+{
+	u64 at[4], low, high, next;
+	struct fixture f;
+	int i;
+
+	make(&f, 4096 * G);
+	for (i = 0; i < 4; i++)
+		EXPECT(!take(&f, 1000 * G, G, 0, &at[i]));
+	EXPECT(!accmem_buddy_free(&f.b, at[1], 1000 * G));
+	EXPECT(f.b.wild_start * G == at[1] && f.b.wild_size == 1000);
+	/* What fits better than the wilderness goes elsewhere, */
+	EXPECT(!take(&f, 96 * G, G, 0, &next) && next == 4000 * G);
+	/* what needs all of it gets it, */
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == 1000 * G);
+	EXPECT(!take(&f, 1000 * G, G, 0, &next) && next == at[1]);
+	EXPECT(!f.b.wild_size && take(&f, G, G, 0, &next) == -ENOSPC);
+	/* and from either end it is seen with the others. */
+	EXPECT(!accmem_buddy_free(&f.b, at[1], 1000 * G));
+	EXPECT(!accmem_buddy_free(&f.b, at[0] + 10 * G, 10 * G));
+	EXPECT(!accmem_buddy_free(&f.b, at[3] + 10 * G, 10 * G));
+	EXPECT(!take_within(&f, G, 0, 4095 * G, &low));
+	EXPECT(low == at[0] + 10 * G);
+	EXPECT(!take(&f, G, G, ACCMEM_BUDDY_TOP_DOWN, &high));
+	EXPECT(high == at[3] + 19 * G);
+	EXPECT(!take_within(&f, 100 * G, 500 * G, 3000 * G, &next));
+	EXPECT(next == at[1]);
 	unmake(&f);
 }
 
@@ -697,6 +740,7 @@ static const struct {
 	TEST(huge_sizes_and_alignments_do_not_wrap),
 	TEST(no_power_of_two_costs_no_rounding),
 	TEST(runs_span_buddy_boundaries),
+	TEST(the_wilderness_is_a_run_like_others),
 	TEST(freeing_what_is_free_changes_nothing),
 	TEST(dirty_marks_keep_no_neighbours_apart),
 	TEST(few_dirty_granules_are_found_in_bounded_calls),
