@@ -270,7 +270,7 @@ static void a_second_free_is_refused(struct kunit *test)
 
 static void parked_blocks_are_free(struct kunit *test)
 {
-	struct buddy_test *t = make(test, 8192);
+	struct buddy_test *t = make(test, 16384);
 	struct accmem_run run;
 	u64 at[8], again;
 	int i;
@@ -280,15 +280,15 @@ static void parked_blocks_are_free(struct kunit *test)
 	for (i = 0; i < 8; i++)
 		KUNIT_ASSERT_EQ(test, 0,
 				accmem_buddy_free(&t->b, at[i], 4 * G));
-	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), 8192 * G);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), 16384 * G);
 	KUNIT_EXPECT_TRUE(test, accmem_buddy_next_free(&t->b, 0, &run));
-	KUNIT_EXPECT_EQ(test, run.size, 8192 * G);
+	KUNIT_EXPECT_EQ(test, run.size, 16384 * G);
 	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at[3] + G, G), -EINVAL);
 	KUNIT_EXPECT_EQ(test, take(t, 4, 1, 0, &again), 0);
 	KUNIT_EXPECT_EQ(test, again, at[7]);
 	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, again, 4 * G), 0);
-	KUNIT_EXPECT_EQ(test, accmem_buddy_largest_run(&t->b, G), 8192 * G);
-	KUNIT_EXPECT_EQ(test, take(t, 8192, 1, 0, &again), 0);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_largest_run(&t->b, G), 16384 * G);
+	KUNIT_EXPECT_EQ(test, take(t, 16384, 1, 0, &again), 0);
 }
 
 static void ends_and_windows_are_honoured(struct kunit *test)
