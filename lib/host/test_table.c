@@ -4,79 +4,11 @@
  * proves. The ranges reach from one granule to 16 TiB.
  */
 #include <errno.h>
-#include <linux/kernel.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
-#include "accmem_layout.h"
 #include "model.h"
-
-#define G ACCMEM_GRANULE
-#define MIB BIT_ULL(20)
-#define TIB BIT_ULL(40)
-
-static int passed, failed, wrong_here;
-
-#define EXPECT(condition)                                                  \
-	do {                                                               \
-		if (!(condition)) {                                        \
-			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__, \
-				#condition);                               \
-			wrong_here++;                                      \
-		}                                                          \
-	} while (0)
-
-struct fixture {
-	struct accmem_buddy b;
-	void *meta;
-	size_t meta_size;
-	u64 size;
-};
-
-/* Metadata of 16 TiB is address space until it is touched. */
-static void make(struct fixture *f, u64 size)
-{
-	f->size = size;
-	f->meta_size = accmem_buddy_meta_size(size);
-	f->meta = mmap(NULL, f->meta_size, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (f->meta == MAP_FAILED) {
-		perror("metadata");
-		exit(1);
-	}
-	EXPECT(!accmem_buddy_init(&f->b, size, f->meta));
-}
-
-static void unmake(struct fixture *f)
-{
-	munmap(f->meta, f->meta_size);
-}
-
-static int take(struct fixture *f, u64 size, u64 align, u32 flags, u64 *at)
-{
-	struct accmem_buddy_request req = {
-		.size = size,
-		.align = align,
-		.flags = flags,
-	};
-
-	return accmem_buddy_alloc(&f->b, &req, at);
-}
-
-static int take_within(struct fixture *f, u64 size, u64 start, u64 end, u64 *at)
-{
-	struct accmem_buddy_request req = {
-		.size = size,
-		.align = G,
-		.start = start,
-		.end = end,
-	};
-
-	return accmem_buddy_alloc(&f->b, &req, at);
-}
+#include "table.h"
 
 static void sizes_that_no_range_has(void)
 {
@@ -449,177 +381,6 @@ static void hard_alignments_leave_no_fragments(void)
 	unmake(&f);
 }
 
-/* A range in which blocks of up to 4 granules are parked, with 8 of these */
-static void make_parked(struct fixture *f, u64 granules, u64 at[8])
-{
-	int i;
-
-	make(f, 16384 * G);
-	for (i = 0; i < 8; i++)
-		EXPECT(!take(f, granules * G, G, 0, &at[i]));
-	for (i = 0; i < 8; i++)
-		EXPECT(!accmem_buddy_free(&f->b, at[i], granules * G));
-}
-
-static void a_parked_block_is_taken_first_by_its_size(void)
-{
-	struct fixture f;
-	u64 at[8], next;
-
-	make_parked(&f, 4, at);
-	EXPECT(!take(&f, 3 * G, G, 0, &next));
-	EXPECT(!take(&f, 4 * G, G, 0, &next) && next == at[7]);
-	EXPECT(!take(&f, 4 * G, G, 0, &next) && next == at[6]);
-	unmake(&f);
-}
-
-static void a_parked_block_is_free_for_every_question(void)
-{
-	struct accmem_run run;
-	struct fixture f;
-	u64 at[8];
-
-	make_parked(&f, 2, at);
-	EXPECT(accmem_buddy_free_bytes(&f.b) == f.size);
-	EXPECT(accmem_buddy_next_free(&f.b, 0, &run) && !run.start &&
-	       run.size == f.size);
-	EXPECT(accmem_buddy_next_free(&f.b, at[3] + G, &run) &&
-	       run.start == at[3] + G && run.size == f.size - at[3] - G);
-	accmem_buddy_mark_dirty(&f.b, at[5], 2 * G);
-	EXPECT(accmem_buddy_free_dirty_bytes(&f.b) == 2 * G);
-	EXPECT(!accmem_buddy_take_dirty(&f.b, MIB, &run) &&
-	       run.start == at[5] && run.size == 2 * G);
-	EXPECT(!accmem_buddy_free(&f.b, at[5], 2 * G));
-	EXPECT(accmem_buddy_largest_run(&f.b, G) == f.size);
-	unmake(&f);
-}
-
-static void a_parked_block_cannot_be_freed_again(void)
-{
-	struct fixture f;
-	u64 at[8];
-	int i;
-
-	make_parked(&f, 4, at);
-	for (i = 0; i < 8; i++) {
-		EXPECT(accmem_buddy_free(&f.b, at[i], 4 * G) == -EINVAL);
-		EXPECT(accmem_buddy_free(&f.b, at[i] + 3 * G, G) == -EINVAL);
-		EXPECT(accmem_buddy_free(&f.b, at[i], 2 * G) == -EINVAL);
-	}
-	EXPECT(accmem_buddy_free(&f.b, 0, f.size) == -EINVAL);
-	EXPECT(accmem_buddy_free_bytes(&f.b) == f.size);
-	unmake(&f);
-}
-
-static void parked_blocks_keep_no_request_from_its_place(void)
-{
-	struct accmem_buddy_request window = { .size = 2 * G, .align = G };
-	struct fixture f;
-	u64 at[8], top;
-
-	make_parked(&f, 4, at);
-	EXPECT(!take(&f, f.size, G, 0, &top) && !top);
-	unmake(&f);
-	make_parked(&f, 4, at);
-	EXPECT(!take(&f, G, G, ACCMEM_BUDDY_TOP_DOWN, &top) &&
-	       top == f.size - G);
-	unmake(&f);
-	make_parked(&f, 4, at);
-	window.start = at[2];
-	window.end = at[2] + 4 * G;
-	EXPECT(!accmem_buddy_alloc(&f.b, &window, &top) && top == at[2]);
-	unmake(&f);
-	make_parked(&f, 4, at);
-	EXPECT(!take(&f, 4 * G, 4096 * G, 0, &top) && top % (4096 * G) == 0);
-	unmake(&f);
-}
-
-static void a_cache_switched_off_keeps_nothing(void)
-{
-	struct fixture f;
-	u64 at[8], again;
-
-	make_parked(&f, 4, at);
-	accmem_buddy_set_cache(&f.b, false);
-	EXPECT(!f.b.nr_parked);
-	EXPECT(!take(&f, 4 * G, G, 0, &again) && again == at[0]);
-	EXPECT(!accmem_buddy_free(&f.b, again, 4 * G) && !f.b.nr_parked);
-	accmem_buddy_set_cache(&f.b, true);
-	EXPECT(!take(&f, 4 * G, G, 0, &again));
-	EXPECT(!accmem_buddy_free(&f.b, again, 4 * G) && f.b.nr_parked == 1);
-	unmake(&f);
-}
-
-/* Two blocks whose words have one slot: only the first is parked. */
-static void a_block_without_a_slot_is_not_parked(void)
-{
-	u64 far = 2048 * 64 * G, at;
-	struct accmem_buddy_request first = {
-		.size = G,
-		.align = G,
-		.end = G,
-	};
-	struct accmem_buddy_request second = {
-		.size = G,
-		.align = G,
-		.start = far,
-		.end = far + G,
-	};
-	struct fixture f;
-
-	make(&f, 4 * far);
-	EXPECT(far / G >> 6 == f.b.slot_mask + 1);
-	EXPECT(!accmem_buddy_alloc(&f.b, &first, &at));
-	EXPECT(!accmem_buddy_alloc(&f.b, &second, &at));
-	EXPECT(!accmem_buddy_free(&f.b, 0, G) && f.b.nr_parked == 1);
-	EXPECT(!accmem_buddy_free(&f.b, far, G) && f.b.nr_parked == 1);
-	EXPECT(accmem_buddy_free(&f.b, far, G) == -EINVAL);
-	EXPECT(accmem_buddy_free(&f.b, 0, G) == -EINVAL);
-	EXPECT(accmem_buddy_free_bytes(&f.b) == 4 * far);
-	unmake(&f);
-}
-
-static void what_is_parked_is_bounded(void)
-{
-	struct fixture f;
-	u64 at[64], rest;
-	int i;
-
-	make(&f, 16384 * G);
-	EXPECT(f.b.room == 16);
-	EXPECT(!take(&f, 17 * G, G, 0, at)); /* too large for the range */
-	EXPECT(!accmem_buddy_free(&f.b, at[0], 17 * G) && !f.b.nr_parked);
-	for (i = 0; i < 64; i++)
-		EXPECT(!take(&f, 2 * G, G, 0, &at[i]));
-	for (i = 0; i < 64; i++)
-		EXPECT(!accmem_buddy_free(&f.b, at[i], 2 * G));
-	EXPECT(f.b.nr_parked == f.b.room);
-	/* Where less than three quarters are free, no large one is parked, */
-	EXPECT(!take(&f, 5000 * G, G, 0, &rest));
-	EXPECT(!take(&f, 5 * G, G, 0, &at[0]));
-	EXPECT(!accmem_buddy_free(&f.b, at[0], 5 * G));
-	EXPECT(f.b.nr_parked == f.b.room);
-	/* and where less than half, nothing stays parked. */
-	EXPECT(!take(&f, 5000 * G, G, 0, &rest));
-	for (i = 0; i < f.b.room / 2; i++)
-		EXPECT(!take(&f, 5 * G, G, 0, &at[i]));
-	EXPECT(!f.b.nr_parked);
-	EXPECT(!accmem_buddy_free(&f.b, at[0], 2 * G) && !f.b.nr_parked);
-	unmake(&f);
-}
-
-static void ranges_too_small_for_it_have_no_cache(void)
-{
-	struct fixture f;
-	u64 at;
-
-	make(&f, 16383 * G);
-	accmem_buddy_set_cache(&f.b, true);
-	EXPECT(!take(&f, G, G, 0, &at));
-	EXPECT(!accmem_buddy_free(&f.b, at, G) && !f.b.nr_parked);
-	unmake(&f);
-}
-
 #define PIECES 200
 
 /* What is taken of a range, in the order of addresses, in granules */
@@ -721,57 +482,27 @@ static void the_same_calls_give_the_same_places(void)
 	unmake(&f[1]);
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} tests[] = {
-#define TEST(name)          \
-	{                   \
-#name, name \
-	}
-	TEST(sizes_that_no_range_has),
-	TEST(metadata_is_at_most_four_bits_a_granule),
-	TEST(a_range_that_cannot_be_is_not_made),
-	TEST(creation_writes_nothing_past_its_metadata),
-	TEST(a_tebibyte_is_made_within_100_ms),
-	TEST(sixteen_tebibytes_in_one_piece),
-	TEST(sixteen_tebibytes_in_odd_pieces),
-	TEST(each_malformed_request_is_refused),
-	TEST(huge_sizes_and_alignments_do_not_wrap),
-	TEST(no_power_of_two_costs_no_rounding),
-	TEST(runs_span_buddy_boundaries),
-	TEST(the_wilderness_is_a_run_like_others),
-	TEST(freeing_what_is_free_changes_nothing),
-	TEST(dirty_marks_keep_no_neighbours_apart),
-	TEST(few_dirty_granules_are_found_in_bounded_calls),
-	TEST(a_search_among_clean_and_used_is_cut_short),
-	TEST(scattered_runs_say_why_they_failed),
-	TEST(hard_alignments_leave_no_fragments),
-	TEST(a_parked_block_is_taken_first_by_its_size),
-	TEST(a_parked_block_is_free_for_every_question),
-	TEST(a_parked_block_cannot_be_freed_again),
-	TEST(parked_blocks_keep_no_request_from_its_place),
-	TEST(a_cache_switched_off_keeps_nothing),
-	TEST(a_block_without_a_slot_is_not_parked),
-	TEST(what_is_parked_is_bounded),
-	TEST(ranges_too_small_for_it_have_no_cache),
-	TEST(huge_ranges_agree_with_a_list),
-	TEST(the_same_calls_give_the_same_places),
-};
-
 int main(void)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(tests); i++) {
-		wrong_here = 0;
-		tests[i].run();
-		printf("%s %s\n", wrong_here ? "FAILED" : "ok", tests[i].name);
-		if (wrong_here)
-			failed++;
-		else
-			passed++;
-	}
-	printf("%d passed, %d failed\n", passed, failed);
-	return failed != 0;
+	TEST(sizes_that_no_range_has);
+	TEST(metadata_is_at_most_four_bits_a_granule);
+	TEST(a_range_that_cannot_be_is_not_made);
+	TEST(creation_writes_nothing_past_its_metadata);
+	TEST(a_tebibyte_is_made_within_100_ms);
+	TEST(sixteen_tebibytes_in_one_piece);
+	TEST(sixteen_tebibytes_in_odd_pieces);
+	TEST(each_malformed_request_is_refused);
+	TEST(huge_sizes_and_alignments_do_not_wrap);
+	TEST(no_power_of_two_costs_no_rounding);
+	TEST(runs_span_buddy_boundaries);
+	TEST(the_wilderness_is_a_run_like_others);
+	TEST(freeing_what_is_free_changes_nothing);
+	TEST(dirty_marks_keep_no_neighbours_apart);
+	TEST(few_dirty_granules_are_found_in_bounded_calls);
+	TEST(a_search_among_clean_and_used_is_cut_short);
+	TEST(scattered_runs_say_why_they_failed);
+	TEST(hard_alignments_leave_no_fragments);
+	TEST(huge_ranges_agree_with_a_list);
+	TEST(the_same_calls_give_the_same_places);
+	return tests_end();
 }
