@@ -114,7 +114,7 @@ struct accmem_buddy {
 	u16 room; /* blocks at most */
 	u16 hand; /* the last id that had to go */
 	u16 nr_ids; /* that were ever in use */
-	u16 stack[ACCMEM_BUDDY_PARKED_MAX + 1]; /* by size: the last id */
+	u16 stack[ACCMEM_BUDDY_PARKED_MAX + 1]; /* by size; 0: ids to use */
 	struct accmem_buddy_parked *parked; /* by id, from 1 on */
 	u64 *parked_words; /* a bit a word: some of it is parked */
 	struct accmem_buddy_slot *slot;

@@ -49,6 +49,7 @@ FIXTURE_VARIANT_ADD(map_huge, nopages_wc)
 FIXTURE_SETUP(map_huge)
 {
 	/* memory that other programs left in pieces is not what is tested */
+	accmem_write_file("/proc/sys/vm/drop_caches", "3");
 	accmem_write_file("/proc/sys/vm/compact_memory", "1");
 	self->fd = accmem_dev_open(variant->path, O_RDWR);
 	ASSERT_LE(0, self->fd);

@@ -106,16 +106,19 @@ const struct bench_impl bench_accmem_nocache = {
 };
 
 /* As the driver makes that of a carveout. */
-int bench_create_range(u64 size)
+int bench_create_range(u64 size, u64 *ns)
 {
 	struct accmem_buddy *b = kzalloc(sizeof(*b), GFP_KERNEL);
-	void *meta = kvmalloc(accmem_buddy_meta_size(size), GFP_KERNEL);
 	int err = -ENOMEM;
+	void *meta;
 
+	*ns = bench_ns();
+	meta = kvmalloc(accmem_buddy_meta_size(size), GFP_KERNEL);
 	if (b && meta) {
 		memset(meta, 0, accmem_buddy_meta_zeroed(size));
 		err = accmem_buddy_init(b, size, meta);
 	}
+	*ns = bench_ns() - *ns;
 	kvfree(meta);
 	kfree(b);
 	return err;

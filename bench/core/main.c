@@ -310,13 +310,10 @@ static int measure_creation(void)
 {
 	u64 samples[ROUNDS_MIN], ns;
 	unsigned int i;
-	int err = bench_create_range(BIT_ULL(40));
+	int err = bench_create_range(BIT_ULL(40), &ns);
 
-	for (i = 0; !err && i < ARRAY_SIZE(samples); i++) {
-		ns = bench_ns();
-		err = bench_create_range(BIT_ULL(40));
-		samples[i] = bench_ns() - ns;
-	}
+	for (i = 0; !err && i < ARRAY_SIZE(samples); i++)
+		err = bench_create_range(BIT_ULL(40), &samples[i]);
 	if (!err)
 		pr_notice("create=1t ns=%llu\n",
 			  median(samples, ARRAY_SIZE(samples)));

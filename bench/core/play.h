@@ -15,8 +15,6 @@
 /* Number of that call on x86-64 hosts */
 #define BENCH_HOST_CLOCK_GETTIME 228
 
-/* Makes an accmem range, and takes it away again. */
-int bench_create_range(u64 size);
 
 /* User Mode Linux has no get_cycles(), and a slow clock. */
 static inline u64 bench_ticks(void)
@@ -47,6 +45,9 @@ static inline u64 bench_ns(void)
 	return ktime_get_ns();
 #endif
 }
+
+/* Makes an accmem range in *@ns nanoseconds, and takes it away again. */
+int bench_create_range(u64 size, u64 *ns);
 
 static __always_inline void
 bench_play(struct bench_run *run,
