@@ -123,6 +123,12 @@ static bool wants_folio(struct accmem_buffer *buf, unsigned long index)
 	return !xa_find(&buf->pages, &at, first + FOLIO_PAGES - 1, XA_PRESENT);
 }
 
+/* where @buf starts among the pages of the inode behind its mappings */
+static unsigned long first_pgoff(const struct accmem_buffer *buf)
+{
+	return (buf->address - buf->ctx->dev->address_base) >> PAGE_SHIFT;
+}
+
 static struct page *store_page(struct accmem_buffer *buf, unsigned long index,
 			       unsigned int order)
 {
@@ -131,6 +137,11 @@ static struct page *store_page(struct accmem_buffer *buf, unsigned long index,
 	if (!page)
 		return NULL;
 	index = round_down(index, 1ul << order);
+	/*
+	 * A fault compares it with the inode's size before it makes a 2 MiB
+	 * entry, and a new page still has that of its last use.
+	 */
+	page_folio(page)->index = first_pgoff(buf) + index;
 	if (xa_err(xa_store(&buf->pages, index, page, GFP_KERNEL))) {
 		free_page_of(buf, page);
 		return NULL;
@@ -159,8 +170,7 @@ static struct page *get_page_at(struct accmem_buffer *buf, unsigned long index)
 static vm_fault_t emulated_fault(struct accmem_buffer *buf,
 				 struct vm_fault *vmf)
 {
-	u64 start = (buf->address - buf->ctx->dev->address_base) >> PAGE_SHIFT;
-	struct page *page = get_page_at(buf, vmf->pgoff - start);
+	struct page *page = get_page_at(buf, vmf->pgoff - first_pgoff(buf));
 
 	if (!page)
 		return VM_FAULT_SIGBUS;
