@@ -479,19 +479,6 @@ static inline u64 run_start(const struct accmem_buddy *b, unsigned int level,
 	return map_prev(b, map_climb(b, lo, level), lo, true);
 }
 
-/* Where the one from @hi on ends; @level is map_depth() of @hi - 1. */
-static inline u64 run_end(const struct accmem_buddy *b, unsigned int level,
-			  u64 hi)
-{
-	u64 word = b->used[(hi - 1) >> WORD_SHIFT];
-
-	touch(1);
-	word = word >> ((hi - 1) & WORD_MASK) >> 1;
-	if (!level && word)
-		return hi + __ffs64(word);
-	return map_next(b, map_climb(b, hi, level), hi, true);
-}
-
 static u64 next_free(const struct accmem_buddy *b, u64 pos)
 {
 	return map_next(b, b->map_top, pos, false);

@@ -263,27 +263,19 @@ static struct spot find_high(const struct accmem_buddy *b,
 	return no_spot;
 }
 
-/* Like find_low() and find_high(), of all runs */
-static struct spot lowest_spot(const struct accmem_buddy *b,
-			       const struct want *w)
+/* The highest or lowest spot of all runs */
+static struct spot spot_at_end(const struct accmem_buddy *b,
+			       const struct want *w, bool high)
 {
-	struct spot spot = find_low(b, w), other;
+	struct spot spot = high ? find_high(b, w) : find_low(b, w), other;
 	struct span wild = wilderness(b);
+	bool serves = high ? spot_high(w, &wild, w->lo, w->hi, &other) :
+			     spot_low(w, &wild, w->lo, w->hi, &other);
 
-	if (spot_low(w, &wild, w->lo, w->hi, &other) &&
-	    (!spot.run.size || other.at < spot.at))
-		return other;
-	return spot;
-}
-
-static struct spot highest_spot(const struct accmem_buddy *b,
-				const struct want *w)
-{
-	struct spot spot = find_high(b, w), other;
-	struct span wild = wilderness(b);
-
-	if (spot_high(w, &wild, w->lo, w->hi, &other) &&
-	    (!spot.run.size || other.at > spot.at))
+	if (!serves)
+		return spot;
+	if (!spot.run.size ||
+	    (high ? other.at > spot.at : other.at < spot.at))
 		return other;
 	return spot;
 }
@@ -333,16 +325,14 @@ static struct spot longest_spot(const struct accmem_buddy *b, u64 lo, u64 hi,
 
 static struct spot place(const struct accmem_buddy *b, const struct want *w)
 {
+	bool window = w->lo || w->hi != b->nr;
+	bool high = w->high || (!window && keeps_apart(b, w->n));
 	struct spot spot;
 
 	if (w->n > b->wild_size && longest_of(w->n) > longest_in_range(b))
 		return no_spot;
-	if (w->high)
-		return highest_spot(b, w);
-	if (w->lo || w->hi != b->nr)
-		return lowest_spot(b, w);
-	if (keeps_apart(b, w->n))
-		return highest_spot(b, w);
+	if (high || window)
+		return spot_at_end(b, w, high);
 	spot.run = best_fit_of_all(b, w);
 	if (!spot.run.size)
 		return find_low(b, w);

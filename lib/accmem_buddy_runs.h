@@ -394,16 +394,22 @@ static inline void leave_out(struct begun *g, u64 i, const struct span *run)
 	}
 }
 
+/* Free granules of word @i, but for the run that begins before it */
+static inline u64 free_from_here(const struct accmem_buddy *b, u64 i)
+{
+	u64 word = ~b->used[i];
+
+	touch(1);
+	return word & 1 && is_continued(b, i) ? word & (word + 1) : word;
+}
+
 /* All but the wilderness */
 static struct begun begun_in(const struct accmem_buddy *b, u64 i)
 {
-	struct begun g = { .inside = ~b->used[i] };
+	struct begun g = { .inside = free_from_here(b, i) };
 	struct span wild = wilderness(b);
 	unsigned int high;
 
-	touch(1);
-	if (g.inside & 1 && is_continued(b, i))
-		g.inside &= g.inside + 1;
 	high = high_ones(g.inside);
 	g.tail = 64 - high;
 	if (high) {
@@ -514,12 +520,9 @@ static inline u64 longest_below(const struct accmem_buddy *b, u64 start,
 	u64 i = start >> WORD_SHIFT;
 	struct begun g = { .tail = 64 };
 
-	g.inside = ~b->used[i] & ~mask_from(start);
-	touch(1);
-	if (!g.inside)
+	if (!(start & WORD_MASK))
 		return 0;
-	if (g.inside & 1 && is_continued(b, i))
-		g.inside &= g.inside + 1;
+	g.inside = free_from_here(b, i) & ~mask_from(start);
 	leave_out(&g, i, also);
 	leave_out(&g, i, &wild);
 	return longest_inside(g.inside);

@@ -15,7 +15,6 @@
 /* Number of that call on x86-64 hosts */
 #define BENCH_HOST_CLOCK_GETTIME 228
 
-
 /* User Mode Linux has no get_cycles(), and a slow clock. */
 static inline u64 bench_ticks(void)
 {
