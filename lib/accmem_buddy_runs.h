@@ -520,9 +520,9 @@ static inline u64 longest_below(const struct accmem_buddy *b, u64 start,
 	u64 i = start >> WORD_SHIFT;
 	struct begun g = { .tail = 64 };
 
-	if (!(start & WORD_MASK))
-		return 0;
 	g.inside = free_from_here(b, i) & ~mask_from(start);
+	if (!g.inside)
+		return 0;
 	leave_out(&g, i, also);
 	leave_out(&g, i, &wild);
 	return longest_inside(g.inside);

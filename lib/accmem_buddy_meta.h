@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * How the metadata of a range is divided, for accmem_buddy.c only: how many
+ * words each structure has, and where they are.
+ */
+#ifndef ACCMEM_BUDDY_META_H
+#define ACCMEM_BUDDY_META_H
+
+#include "accmem_buddy_cache.h"
+#include "accmem_buddy_runs.h"
+
+static unsigned int map_top(u64 nr)
+{
+	unsigned int level = 0;
+
+	for (nr = words_for(nr); nr > MAP_TOP_WORDS; nr = words_for(nr))
+		level++;
+	return level;
+}
+
+static unsigned int top_level(u64 nr)
+{
+	unsigned int level = 1;
+
+	while (mark_span(level) < nr)
+		level++;
+	return level;
+}
+
+/* Words of a class's bitmap but for the topmost, by the length of its places */
+static u64 class_words(u64 nr, unsigned int shift)
+{
+	u64 words = words_for(((nr - 1) >> shift) + 1), sum = 0;
+
+	for (; words > 1; words = words_for(words))
+		sum += words;
+	return sum;
+}
+
+/* Classes whose places have a length */
+static unsigned int classes_of(unsigned int shift)
+{
+	return shift == WORD_SHIFT ? FIRST_LONG_CLASS - 1 : 4;
+}
+
+#define SLOT_WORDS (sizeof(struct accmem_buddy_slot) / sizeof(u64))
+
+/* Words of the order cache's blocks; id 0 is no block, but is written to */
+static u64 parked_list_words(u64 nr)
+{
+	u64 size = (parked_room(nr) + 1) * sizeof(struct accmem_buddy_parked);
+
+	return parked_room(nr) ? DIV_ROUND_UP(size, sizeof(u64)) : 0;
+}
+
+/* Words of metadata that are read before they are written */
+static u64 zeroed_words(u64 nr)
+{
+	u64 words = words_for(nr), sum = words_for(words) + 1, n;
+	unsigned int level, shift;
+
+	for (n = words; n > MAP_TOP_WORDS;) {
+		n = words_for(n);
+		sum += 2 * n;
+	}
+	for (shift = WORD_SHIFT; shift < WORD_SHIFT + ACCMEM_BUDDY_PLACES;
+	     shift++)
+		sum += class_words(nr, shift) * classes_of(shift);
+	for (level = 0; level < top_level(nr); level++)
+		sum += family_count(nr, level) / 2; /* longest runs */
+	if (parked_room(nr))
+		sum += words_for(words) + SLOT_WORDS * parked_slots(nr);
+	return sum;
+}
+
+/* Words of metadata: what lay_out() divides */
+static u64 meta_words(u64 nr)
+{
+	u64 sum = zeroed_words(nr) + words_for(nr) + family_count(nr, 0);
+	unsigned int level;
+
+	sum += parked_list_words(nr);
+	for (level = 1; level < top_level(nr); level++)
+		sum += family_count(nr, level) / 2; /* marks */
+	return sum;
+}
+
+/* First what has to be zero, then what something above speaks for at first */
+static void lay_out(struct accmem_buddy *b, u64 *meta)
+{
+	u64 words = words_for(b->nr), n = words;
+	unsigned int level, i;
+
+	for (level = 1; level <= b->map_top; level++) {
+		n = words_for(n);
+		b->state[level] = (struct accmem_buddy_state *)meta;
+		meta += 2 * n;
+	}
+	b->continued = meta;
+	meta += words_for(words);
+	for (i = 0; i < ACCMEM_BUDDY_PLACES; i++) {
+		n = class_words(b->nr, WORD_SHIFT + i);
+		b->index[i].base = meta;
+		b->index[i].stride = n;
+		b->index[i].words =
+			words_for(((b->nr - 1) >> (WORD_SHIFT + i)) + 1);
+		meta += n * classes_of(WORD_SHIFT + i);
+	}
+	for (level = 0; level < b->top; level++) {
+		b->longest[level] = (u32 *)meta;
+		meta += family_count(b->nr, level) / 2;
+	}
+	b->longest[level] = (u32 *)meta++;
+	if (b->room) {
+		b->parked_words = meta;
+		meta += words_for(words);
+		b->slot = (struct accmem_buddy_slot *)meta;
+		meta += SLOT_WORDS * (b->slot_mask + 1);
+	}
+	b->used = meta;
+	meta += words;
+	b->dirty = meta;
+	meta += family_count(b->nr, 0);
+	for (level = 1; level < b->top; level++) {
+		b->marks[level] = (u32 *)meta;
+		meta += family_count(b->nr, level) / 2;
+	}
+	b->parked = (struct accmem_buddy_parked *)meta;
+}
+
+#endif /* ACCMEM_BUDDY_META_H */
