@@ -3,10 +3,10 @@
  * accmem_buddy: free space of a range.
  *
  * The public calls. accmem_buddy_map.h knows which granules are used,
- * accmem_buddy_runs.h finds free runs by size and by place, accmem_buddy_place.h
- * chooses among them, accmem_buddy_marks.h keeps the dirty marks,
- * accmem_buddy_cache.h the blocks that wait for a request of their size, and
- * accmem_buddy_meta.h says where in the metadata each of them has its part.
+ * accmem_buddy_classes.h and accmem_buddy_runs.h find free runs by size and by
+ * place, accmem_buddy_place.h chooses among them, accmem_buddy_marks.h keeps the
+ * dirty marks, accmem_buddy_cache.h the blocks that wait for a request of their
+ * size, and accmem_buddy_meta.h says where in the metadata each has its part.
  *
  * Owns the metadata it was given and takes no lock: the caller serialises.
  */
@@ -66,12 +66,16 @@ static void cut(struct accmem_buddy *b, const struct spot *spot, u64 n)
 	struct span before = { run->start, spot->at - run->start };
 	struct span after = { stop, end - stop }, none = {};
 	bool wild = is_wild(b, run);
+	unsigned int depth = 0;
 	struct gone gone;
 
 	if (!wild)
 		run_going(b, run, &none, &gone);
-	map_set(b, max(map_depth(b, spot->at), map_depth(b, stop - 1)),
-		spot->at, stop, true);
+	/* where a run begins inside a word, the word has what is used as well */
+	if (spot->at != run->start || !(spot->at & WORD_MASK))
+		depth = map_depth(b, spot->at);
+	map_set(b, map_depth_up_to(b, depth, spot->at, stop - 1), spot->at,
+		stop, true);
 	if (wild) {
 		if (before.size > after.size)
 			swap(before, after);
@@ -97,11 +101,11 @@ static inline bool leave_wild(const struct accmem_buddy *b, struct span *run)
 }
 
 /*
- * Makes used granules free, in one run with both neighbours. @first and @last
- * are map_depth() of the first and of the last of them.
+ * Makes used granules free, in one run with both neighbours. @depth is
+ * map_depth() of the first of them.
  */
 static noinline void merge(struct accmem_buddy *b, u64 lo, u64 n,
-			   unsigned int first, unsigned int last)
+			   unsigned int depth)
 {
 	struct span left, right, run, wild = wilderness(b);
 	bool in_wild, displaces;
@@ -111,7 +115,7 @@ static noinline void merge(struct accmem_buddy *b, u64 lo, u64 n,
 
 	right.start = hi;
 	right.size = size_from(b, hi);
-	run.start = run_start(b, first, lo);
+	run.start = run_start(b, depth, lo);
 	run.size = hi + right.size - run.start;
 	left.start = run.start;
 	left.size = lo - run.start;
@@ -120,7 +124,7 @@ static noinline void merge(struct accmem_buddy *b, u64 lo, u64 n,
 		run_going(b, &left, &right, &gone[nr++]);
 	if (right.size)
 		run_going(b, &right, &left, &gone[nr++]);
-	map_set(b, max(first, last), lo, hi, false);
+	map_set(b, map_depth_up_to(b, depth, lo, hi - 1), lo, hi, false);
 	displaces = !in_wild && run.size > wild.size;
 	if (in_wild || displaces)
 		wild_set(b, &run);
@@ -140,7 +144,7 @@ static void take(struct accmem_buddy *b, const struct spot *spot, u64 n)
 
 static void merge_at(struct accmem_buddy *b, u64 lo, u64 n)
 {
-	merge(b, lo, n, map_depth(b, lo), map_depth(b, lo + n - 1));
+	merge(b, lo, n, map_depth(b, lo));
 }
 
 static void give(struct accmem_buddy *b, u64 lo, u64 n)
@@ -339,14 +343,14 @@ int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size)
 {
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
 	u64 n = size >> ACCMEM_GRANULE_SHIFT;
-	unsigned int first, last;
+	unsigned int depth;
 
 	if (!size || ((offset | size) & (ACCMEM_GRANULE - 1)))
 		return -EINVAL;
 	if (lo >= b->nr || n > b->nr - lo)
 		return -EINVAL;
-	first = map_depth(b, lo);
-	if (!map_is_used(b, first, lo, lo + n) ||
+	depth = map_depth(b, lo);
+	if (!map_is_used(b, depth, lo, lo + n) ||
 	    parked_overlaps(b, lo, lo + n))
 		return -EINVAL;
 	account_give(b, lo, n);
@@ -354,8 +358,7 @@ int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size)
 		unpark(b, 2);
 	else if (park(b, lo, n))
 		return 0;
-	last = n > 1 ? map_depth(b, lo + n - 1) : first;
-	merge(b, lo, n, first, last);
+	merge(b, lo, n, depth);
 	return 0;
 }
 

@@ -48,7 +48,7 @@ struct accmem_run {
 #define ACCMEM_BUDDY_MAX_SIZE BIT_ULL(44) /* 16 TiB */
 #define ACCMEM_BUDDY_LEVELS 10
 #define ACCMEM_BUDDY_CLASSES 128 /* of sizes */
-#define ACCMEM_BUDDY_PLACES 27 /* lengths of places, see accmem_buddy_runs.h */
+#define ACCMEM_BUDDY_LISTED 24 /* the first that has a list of its runs */
 #define ACCMEM_BUDDY_PARKED 1024 /* blocks in the order cache, at most */
 #define ACCMEM_BUDDY_PARKED_MAX 1024 /* granules of one */
 
@@ -91,19 +91,18 @@ struct accmem_buddy {
 	unsigned int map_top; /* level of one word */
 	u64 *used; /* a bit a granule, true below mixed words only */
 	struct accmem_buddy_state *state[ACCMEM_BUDDY_LEVELS];
+	/* accmem_buddy_classes.h */
+	u64 classes[ACCMEM_BUDDY_CLASSES / 64]; /* that have runs */
+	u64 *index; /* words where runs of a class begin, but for listed ones */
+	u64 stride; /* words from one class to the next */
+	u64 places[ACCMEM_BUDDY_LISTED]; /* of each, the topmost word */
+	u32 first[ACCMEM_BUDDY_CLASSES]; /* of a listed one that has runs */
 	/* accmem_buddy_runs.h */
 	unsigned int top; /* level of one entry, in the trees of eight */
 	u64 *continued; /* a bit a word: its first run begins before it */
 	u32 *longest[ACCMEM_BUDDY_LEVELS]; /* of the runs that begin there */
-	u64 classes[ACCMEM_BUDDY_CLASSES / 64]; /* that have runs */
-	u64 places[ACCMEM_BUDDY_CLASSES]; /* of each, the topmost word */
 	u64 wild_start; /* the wilderness: a run that is in none of these */
 	u64 wild_size; /* 0 if there is none */
-	struct accmem_buddy_index {
-		u64 *base;
-		u32 words; /* of the lowest level of a class */
-		u32 stride; /* words from one class to the next */
-	} index[ACCMEM_BUDDY_PLACES];
 	/* accmem_buddy_marks.h */
 	u64 nr_dirty;
 	u64 *dirty; /* a bit a granule, true below mixed nodes only */

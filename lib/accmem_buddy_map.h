@@ -7,7 +7,8 @@
  * used or wholly free is described by the level above it, and its own contents
  * are then stale, as is everything below: so a large range costs a few words,
  * and creation writes one word a level. push_down() makes a word true again
- * before a part of it changes.
+ * before a part of it changes. Until then a wholly free word may have something
+ * else in it: accmem_buddy_classes.h keeps links there.
  */
 #ifndef ACCMEM_BUDDY_MAP_H
 #define ACCMEM_BUDDY_MAP_H
@@ -217,6 +218,15 @@ static inline unsigned int map_depth(const struct accmem_buddy *b, u64 pos)
 	return level;
 }
 
+/* The most of that of @lo, which is @level, and that of @last */
+static inline unsigned int map_depth_up_to(const struct accmem_buddy *b,
+					   unsigned int level, u64 lo, u64 last)
+{
+	if (lo >> WORD_SHIFT == last >> WORD_SHIFT)
+		return level;
+	return max(level, map_depth(b, last));
+}
+
 /* From @level up, after word @i of the level below has changed */
 static inline void map_sum_up_from(struct accmem_buddy *b, unsigned int level,
 				   u64 i)
@@ -227,19 +237,28 @@ static inline void map_sum_up_from(struct accmem_buddy *b, unsigned int level,
 	}
 }
 
-/* A word of granules, of which @mask changes, and what is said above it */
+/* A word in which the bits of @mask become 1s or 0s */
+static inline u64 with_bits(u64 word, u64 mask, bool set)
+{
+	return (word | mask) & ~(set ? 0 : mask);
+}
+
+/*
+ * A word of granules, of which @mask changes, and what is said above it: what
+ * it was cannot be predicted, so there is no branch for it.
+ */
 static inline void map_change_word(struct accmem_buddy *b, u64 i, u64 mask,
 				   bool used, struct accmem_buddy_state *above)
 {
 	u64 bit = 1ull << (i & WORD_MASK), word = b->used[i];
 
 	touch(1);
-	if (!(above->some & ~above->full & bit))
-		word = above->full & bit ? ~0ull : 0;
-	word = used ? word | mask : word & ~mask;
+	word = above->some & bit ? word : 0;
+	word = above->full & bit ? ~0ull : word;
+	word = with_bits(word, mask, used);
 	b->used[i] = word;
-	above->some = word ? above->some | bit : above->some & ~bit;
-	above->full = ~word ? above->full & ~bit : above->full | bit;
+	above->some = (above->some & ~bit) | (word ? bit : 0);
+	above->full = (above->full & ~bit) | (~word ? 0 : bit);
 }
 
 /* map_set() in a word that is mixed and stays it; whether it does */
@@ -288,22 +307,12 @@ static void map_set_near(struct accmem_buddy *b, unsigned int level, u64 lo,
 		map_sum_up_from(b, 2, left >> WORD_SHIFT);
 }
 
-/*
- * [@lo, @hi), which is not empty, becomes used or free; @level is not less than
- * map_depth() of the first and of the last granule.
- */
-static void map_set(struct accmem_buddy *b, unsigned int level, u64 lo, u64 hi,
-		    bool used)
+/* map_set() for any other granules */
+static noinline void map_set_far(struct accmem_buddy *b, unsigned int level,
+				 u64 lo, u64 last, bool used)
 {
-	u64 left, right, last = hi - 1;
+	u64 left, right;
 
-	if (!level && lo >> WORD_SHIFT == last >> WORD_SHIFT &&
-	    map_set_mixed(b, lo, hi, used))
-		return;
-	if (b->map_top && lo >> map_shift(2) == last >> map_shift(2)) {
-		map_set_near(b, level, lo, last, used);
-		return;
-	}
 	for (; level; level--) {
 		left = lo >> map_shift(level);
 		right = last >> map_shift(level);
@@ -324,6 +333,24 @@ static void map_set(struct accmem_buddy *b, unsigned int level, u64 lo, u64 hi,
 		map_sum_up(b, level, left);
 		map_sum_up(b, level, right);
 	}
+}
+
+/*
+ * [@lo, @hi), which is not empty, becomes used or free; @level is not less than
+ * map_depth() of the first and of the last granule.
+ */
+static inline void map_set(struct accmem_buddy *b, unsigned int level, u64 lo,
+			   u64 hi, bool used)
+{
+	u64 last = hi - 1;
+
+	if (!level && lo >> WORD_SHIFT == last >> WORD_SHIFT &&
+	    map_set_mixed(b, lo, hi, used))
+		return;
+	if (lo >> map_shift(2) == last >> map_shift(2))
+		map_set_near(b, level, lo, last, used);
+	else
+		map_set_far(b, level, lo, last, used);
 }
 
 /* Of word @i of @level the bits below which something is used, or free */
@@ -428,8 +455,7 @@ static inline bool map_is_used(const struct accmem_buddy *b, unsigned int level,
 		if (!level)
 			return false;
 	}
-	if (level < 2 && b->map_top &&
-	    lo >> map_shift(2) == (hi - 1) >> map_shift(2))
+	if (level < 2 && lo >> map_shift(2) == (hi - 1) >> map_shift(2))
 		return map_is_used_near(b, lo, hi - 1);
 	return map_next(b, level, lo, false) >= hi;
 }
@@ -502,8 +528,6 @@ static void map_init(struct accmem_buddy *b)
 	unsigned int level;
 	bool mixed = false;
 
-	if (!b->map_top)
-		memset(b->used, 0, words_for(count) * sizeof(*b->used));
 	b->used[(count - 1) >> WORD_SHIFT] = 0;
 	for (level = 0; level <= b->map_top; level++) {
 		last = (count - 1) >> WORD_SHIFT;

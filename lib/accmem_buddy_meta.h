@@ -9,11 +9,13 @@
 #include "accmem_buddy_cache.h"
 #include "accmem_buddy_runs.h"
 
+/* At least 1: what a word has when it is all free is not what its bits say. */
 static unsigned int map_top(u64 nr)
 {
-	unsigned int level = 0;
+	unsigned int level = 1;
 
-	for (nr = words_for(nr); nr > MAP_TOP_WORDS; nr = words_for(nr))
+	for (nr = words_for(words_for(nr)); nr > MAP_TOP_WORDS;
+	     nr = words_for(nr))
 		level++;
 	return level;
 }
@@ -27,20 +29,14 @@ static unsigned int top_level(u64 nr)
 	return level;
 }
 
-/* Words of a class's bitmap but for the topmost, by the length of its places */
-static u64 class_words(u64 nr, unsigned int shift)
+/* Words of a class's bitmap but for the topmost */
+static u64 class_words(u64 nr)
 {
-	u64 words = words_for(((nr - 1) >> shift) + 1), sum = 0;
+	u64 words = words_for(words_for(nr)), sum = 0;
 
 	for (; words > 1; words = words_for(words))
 		sum += words;
 	return sum;
-}
-
-/* Classes whose places have a length */
-static unsigned int classes_of(unsigned int shift)
-{
-	return shift == WORD_SHIFT ? FIRST_LONG_CLASS - 1 : 4;
 }
 
 #define SLOT_WORDS (sizeof(struct accmem_buddy_slot) / sizeof(u64))
@@ -56,16 +52,14 @@ static u64 parked_list_words(u64 nr)
 /* Words of metadata that are read before they are written */
 static u64 zeroed_words(u64 nr)
 {
-	u64 words = words_for(nr), sum = words_for(words) + 1, n;
-	unsigned int level, shift;
+	u64 words = words_for(nr), sum = words_for(words) + 1, n = words;
+	unsigned int level;
 
-	for (n = words; n > MAP_TOP_WORDS;) {
+	for (level = 1; level <= map_top(nr); level++) {
 		n = words_for(n);
 		sum += 2 * n;
 	}
-	for (shift = WORD_SHIFT; shift < WORD_SHIFT + ACCMEM_BUDDY_PLACES;
-	     shift++)
-		sum += class_words(nr, shift) * classes_of(shift);
+	sum += class_words(nr) * (ACCMEM_BUDDY_LISTED - 1);
 	for (level = 0; level < top_level(nr); level++)
 		sum += family_count(nr, level) / 2; /* longest runs */
 	if (parked_room(nr))
@@ -89,7 +83,7 @@ static u64 meta_words(u64 nr)
 static void lay_out(struct accmem_buddy *b, u64 *meta)
 {
 	u64 words = words_for(b->nr), n = words;
-	unsigned int level, i;
+	unsigned int level;
 
 	for (level = 1; level <= b->map_top; level++) {
 		n = words_for(n);
@@ -98,14 +92,9 @@ static void lay_out(struct accmem_buddy *b, u64 *meta)
 	}
 	b->continued = meta;
 	meta += words_for(words);
-	for (i = 0; i < ACCMEM_BUDDY_PLACES; i++) {
-		n = class_words(b->nr, WORD_SHIFT + i);
-		b->index[i].base = meta;
-		b->index[i].stride = n;
-		b->index[i].words =
-			words_for(((b->nr - 1) >> (WORD_SHIFT + i)) + 1);
-		meta += n * classes_of(WORD_SHIFT + i);
-	}
+	b->index = meta;
+	b->stride = class_words(b->nr);
+	meta += b->stride * (ACCMEM_BUDDY_LISTED - 1);
 	for (level = 0; level < b->top; level++) {
 		b->longest[level] = (u32 *)meta;
 		meta += family_count(b->nr, level) / 2;

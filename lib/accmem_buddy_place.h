@@ -64,37 +64,32 @@ static bool serves(const struct want *w, const struct span *run)
 	return align_up(run->start, w->align) + w->n <= run->start + run->size;
 }
 
-/* Of the first runs of a class the smallest that serves; size 0 if none */
-static struct span best_long(const struct accmem_buddy *b, const struct want *w,
-			     unsigned int class)
+/*
+ * Of the runs of a listed class that were added last, the smallest that serves,
+ * and the oldest of these; size 0 if none does. Which one it is cannot be
+ * predicted, so there is no branch for each.
+ */
+static struct span best_listed(const struct accmem_buddy *b,
+			       const struct want *w, unsigned int class)
 {
-	u32 size, least = longest_of(w->n), most = U32_MAX;
-	unsigned int probe = 0;
-	struct span best = {}, run;
-	struct walk walk;
-	u64 place, i;
+	u64 best = ~0ull, that; /* size and word */
+	u32 i = b->first[class];
+	unsigned int probe;
+	struct span run;
 
-	walk_init(b, &walk, class);
-	for (; probe < PROBES && most > least; probe++) {
-		place = walk_next(&walk);
-		if (place == NOWHERE)
-			break;
-		i = long_run_word(b, class, place);
-		size = b->longest[0][i];
-		if (size < least || (size >= most && best.size))
-			continue;
+	for (probe = 0; probe < PROBES && i != NO_WORD; probe++) {
 		run = long_run(b, i);
-		if (!serves(w, &run))
-			continue;
-		best = run;
-		most = size;
+		that = run.size << 32 | i;
+		that = run.size <= best >> 32 ? that : best;
+		best = serves(w, &run) ? that : best;
+		i = link_next(b, i);
 	}
-	return best;
+	return ~best ? long_run(b, (u32)best) : (struct span){};
 }
 
-/* The same for runs shorter than 64 */
-static struct span best_short(const struct accmem_buddy *b,
-			      const struct want *w, unsigned int class)
+/* The same for a class with a bitmap of words */
+static struct span best_placed(const struct accmem_buddy *b,
+			       const struct want *w, unsigned int class)
 {
 	struct span best = {}, run;
 	unsigned int probe = 0;
@@ -126,9 +121,9 @@ static inline struct span best_of_class(const struct accmem_buddy *b,
 					const struct want *w,
 					unsigned int class)
 {
-	if (class_size(class) < 64)
-		return best_short(b, w, class);
-	return best_long(b, w, class);
+	if (is_listed(class))
+		return best_listed(b, w, class);
+	return best_placed(b, w, class);
 }
 
 /*

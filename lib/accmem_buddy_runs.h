@@ -2,14 +2,10 @@
 /*
  * Free runs by size and by place, for accmem_buddy.c only.
  *
- * A run belongs to the word in which it begins. Two structures find runs:
- *
- * - for each class of size, a bitmap of the places where a run of that class
- *   begins, with a bit for 64 of its words above. A place is a word, or for
- *   long runs as many granules as the shortest of the class has: no two such
- *   runs begin in one place.
- * - for each word the longest run that begins in it, and above that the
- *   maximum of eight: which run is long enough, in the order of addresses.
+ * A run belongs to the word in which it begins. Two structures find runs: the
+ * words of each class of size, in accmem_buddy_classes.h, and here for each word
+ * the longest run that begins in it, and above that the maximum of eight: which
+ * run is long enough, in the order of addresses.
  *
  * One run is in neither: the wilderness, a large one from which most of what
  * finds no better place is cut, and with which most of it merges again. Each
@@ -21,9 +17,7 @@
 #ifndef ACCMEM_BUDDY_RUNS_H
 #define ACCMEM_BUDDY_RUNS_H
 
-#include "accmem_buddy_map.h"
-
-#define NOWHERE (~0ull)
+#include "accmem_buddy_classes.h"
 
 #define EIGHT_SHIFT 3
 #define EIGHT 8u
@@ -44,174 +38,9 @@ static inline bool is_wild(const struct accmem_buddy *b, const struct span *run)
 	return b->wild_size && run->start == b->wild_start;
 }
 
-/* Classes */
-
-/* One for each size below 8, then four for each power of two */
-static inline unsigned int class_of(u64 n)
-{
-	unsigned int shift;
-
-	if (n < 8)
-		return n;
-	shift = fls64(n) - 3;
-	return (shift << 2) + (n >> shift);
-}
-
-/* The least size of a class */
-static inline u64 class_size(unsigned int class)
-{
-	if (class < 8)
-		return class;
-	return (4ull + (class & 3)) << ((class >> 2) - 1);
-}
-
-/* Granules of a class's places, as a shift */
-static inline unsigned int class_shift(unsigned int class)
-{
-	return max((class >> 2) + 1, (unsigned int)WORD_SHIFT);
-}
-
-#define FIRST_LONG_CLASS 24 /* whose places are longer than a word */
-
-static inline bool has_class(const struct accmem_buddy *b, unsigned int class)
-{
-	return b->classes[class >> WORD_SHIFT] >> (class & WORD_MASK) & 1;
-}
-
-/* The first class from @class on that has a run; ACCMEM_BUDDY_CLASSES if none */
-static inline unsigned int next_class(const struct accmem_buddy *b,
-				      unsigned int class)
-{
-	unsigned int i = class >> WORD_SHIFT;
-	u64 word = b->classes[i] & ~0ull << (class & WORD_MASK);
-
-	while (!word) {
-		if (++i == ARRAY_SIZE(b->classes))
-			return ACCMEM_BUDDY_CLASSES;
-		word = b->classes[i];
-	}
-	return (i << WORD_SHIFT) + __ffs64(word);
-}
-
-/**
- * struct places - one class's bitmap, of a level
- * @words: its words, below the topmost level
- * @nr: how many; the topmost level has one, which is in the instance
- */
-struct places {
-	u64 *words;
-	u64 nr;
-};
-
-static inline struct places places_of(const struct accmem_buddy *b,
-				      unsigned int class)
-{
-	const struct accmem_buddy_index *x;
-	struct places p;
-
-	x = &b->index[class_shift(class) - WORD_SHIFT];
-	p.nr = x->words;
-	p.words = x->base + x->stride *
-			    (class < FIRST_LONG_CLASS ? class - 1 : class & 3);
-	return p;
-}
-
-static inline struct places places_above(struct places p)
-{
-	p.words += p.nr;
-	p.nr = words_for(p.nr);
-	return p;
-}
-
-static void place_add(struct accmem_buddy *b, unsigned int class, u64 at)
-{
-	struct places p = places_of(b, class);
-	u64 old;
-
-	for (; p.nr > 1; p = places_above(p)) {
-		touch(1);
-		old = p.words[at >> WORD_SHIFT];
-		p.words[at >> WORD_SHIFT] = old | 1ull << (at & WORD_MASK);
-		if (old)
-			return;
-		at >>= WORD_SHIFT;
-	}
-	touch(2);
-	b->places[class] |= 1ull << at;
-	b->classes[class >> WORD_SHIFT] |= 1ull << (class & WORD_MASK);
-}
-
-static void place_del(struct accmem_buddy *b, unsigned int class, u64 at)
-{
-	struct places p = places_of(b, class);
-
-	for (; p.nr > 1; p = places_above(p)) {
-		touch(1);
-		p.words[at >> WORD_SHIFT] &= ~(1ull << (at & WORD_MASK));
-		if (p.words[at >> WORD_SHIFT])
-			return;
-		at >>= WORD_SHIFT;
-	}
-	touch(2);
-	b->places[class] &= ~(1ull << at);
-	if (!b->places[class])
-		b->classes[class >> WORD_SHIFT] &=
-			~(1ull << (class & WORD_MASK));
-}
-
-/**
- * struct walk - through the places of a class, in the order of addresses
- * @level: bitmaps from the lowest level up
- * @word: what is left of a word of each level
- * @at: which word that is
- * @top: the topmost level
- */
-struct walk {
-	u64 *level[ACCMEM_BUDDY_LEVELS];
-	u64 word[ACCMEM_BUDDY_LEVELS];
-	u64 at[ACCMEM_BUDDY_LEVELS];
-	unsigned int top;
-};
-
-static inline void walk_init(const struct accmem_buddy *b, struct walk *w,
-			     unsigned int class)
-{
-	struct places p = places_of(b, class);
-	unsigned int level;
-
-	for (level = 0; p.nr > 1; p = places_above(p)) {
-		w->word[level] = 0;
-		w->level[level++] = p.words;
-	}
-	touch(1);
-	w->top = level;
-	w->word[level] = b->places[class];
-	w->at[level] = 0;
-}
-
-/* The next place where a run of the class begins; NOWHERE */
-static inline u64 walk_next(struct walk *w)
-{
-	unsigned int level = 0;
-	u64 at;
-
-	while (!w->word[level])
-		if (level++ == w->top)
-			return NOWHERE;
-	for (;;) {
-		at = (w->at[level] << WORD_SHIFT) + __ffs64(w->word[level]);
-		w->word[level] &= w->word[level] - 1;
-		if (!level--)
-			return at;
-		touch(1);
-		w->at[level] = at;
-		w->word[level] = w->level[level][at];
-	}
-}
-
 /* Longest runs */
 
-/* A run of 2^32 granules is a whole range: the map knows its size. */
+/* A run of 2^32 granules is a whole range, and so the wilderness. */
 static inline u32 longest_of(u64 n)
 {
 	return min_t(u64, n, U32_MAX);
@@ -366,12 +195,9 @@ static inline void set_continued(struct accmem_buddy *b, u64 i, bool set)
 static inline u64 tail_size(const struct accmem_buddy *b, u64 i,
 			    unsigned int high)
 {
-	u64 start = ((i + 1) << WORD_SHIFT) - high;
 	u32 longest = b->longest[0][i];
 
 	touch(1);
-	if (longest == U32_MAX)
-		return next_used(b, start) - start;
 	if (longest >= 64)
 		return longest;
 	if (i + 1 < words_for(b->nr) && is_continued(b, i + 1))
@@ -469,7 +295,7 @@ static inline u64 longest_inside(u64 word)
 	return n;
 }
 
-/* Where runs of @class, shorter than 64, begin in a word */
+/* Where runs of @class, which is not listed, begin in a word */
 static inline u64 begin_class(const struct begun *g, unsigned int class)
 {
 	u64 least = class_size(class), more = class_size(class + 1) - least;
@@ -498,14 +324,12 @@ static inline struct span span_inside(const struct begun *g, u64 i,
  * @word: where it began
  * @longest: the longest other run there
  * @class: the run's class
- * @place: the run's place
- * @last: no other run of the class begins at the place
+ * @last: the class is not listed, and no other run of it begins there
  */
 struct gone {
 	u64 word;
 	u64 longest;
 	unsigned int class;
-	u64 place;
 	bool last;
 };
 
@@ -529,19 +353,20 @@ static inline u64 longest_below(const struct accmem_buddy *b, u64 start,
 }
 
 /*
- * To be asked while the map still has @run, and @also, which goes too: its size
+ * To be called while the map still has @run, and @also, which goes too: its size
  * is 0 if none does.
  */
-static void run_going(const struct accmem_buddy *b, const struct span *run,
+static void run_going(struct accmem_buddy *b, const struct span *run,
 		      const struct span *also, struct gone *gone)
 {
 	struct begun g;
 
 	gone->word = run->start >> WORD_SHIFT;
 	gone->class = class_of(run->size);
-	gone->place = run->start >> class_shift(gone->class);
 	gone->longest = 0;
-	gone->last = true;
+	gone->last = !is_listed(gone->class);
+	if (!gone->last)
+		list_del_run(b, gone->class, gone->word);
 	if (run->size >= 64) {
 		gone->longest = longest_below(b, run->start, also);
 		return;
@@ -558,10 +383,10 @@ static void run_going(const struct accmem_buddy *b, const struct span *run,
 static inline void gone_but(struct gone *gone, const struct span *run,
 			    unsigned int class)
 {
-	if (gone->word == run->start >> WORD_SHIFT)
-		gone->longest = max(gone->longest, run->size);
-	if (gone->class == class &&
-	    gone->place == run->start >> class_shift(class))
+	if (gone->word != run->start >> WORD_SHIFT)
+		return;
+	gone->longest = max(gone->longest, run->size);
+	if (gone->class == class)
 		gone->last = false;
 }
 
@@ -591,7 +416,10 @@ static void run_add(struct accmem_buddy *b, const struct span *run,
 		gone_but(&gone[k], run, class);
 		same_word |= gone[k].word == i;
 	}
-	place_add(b, class, run->start >> class_shift(class));
+	if (is_listed(class))
+		list_add_run(b, class, i);
+	else
+		place_add(b, class, i);
 	if (!same_word && b->longest[0][i] < longest_of(run->size))
 		longest_set(b, i, longest_of(run->size));
 }
@@ -600,7 +428,7 @@ static void run_gone(struct accmem_buddy *b, const struct gone *gone)
 {
 	longest_set(b, gone->word, longest_of(gone->longest));
 	if (gone->last)
-		place_del(b, gone->class, gone->place);
+		place_del(b, gone->class, gone->word);
 }
 
 /* Finding */
@@ -651,20 +479,6 @@ static struct span run_before(const struct accmem_buddy *b, u64 pos, u64 n)
 	}
 }
 
-/* The word in which a run of a class of sizes from 64 up begins, at @place */
-static inline u64 long_run_word(const struct accmem_buddy *b,
-				unsigned int class, u64 place)
-{
-	unsigned int shift = class_shift(class) - WORD_SHIFT;
-	unsigned int level = shift / EIGHT_SHIFT, rest = shift % EIGHT_SHIFT;
-	u32 n = longest_of(class_size(class));
-	u64 i = place << rest;
-
-	if (rest)
-		i += __ffs64(at_least(b, level, i, n) >> (i & (EIGHT - 1)));
-	return longest_down(b, level, i, n);
-}
-
 /* The run of 64 granules or more that begins in word @i */
 static inline struct span long_run(const struct accmem_buddy *b, u64 i)
 {
@@ -673,8 +487,6 @@ static inline struct span long_run(const struct accmem_buddy *b, u64 i)
 	touch(1);
 	run.start = (i << WORD_SHIFT) + 64 - high_ones(~b->used[i]);
 	run.size = b->longest[0][i];
-	if (run.size == U32_MAX)
-		run.size = next_used(b, run.start) - run.start;
 	return run;
 }
 

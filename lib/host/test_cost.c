@@ -197,9 +197,9 @@ static void workloads(void)
 				80);
 	bulk_then_random_frees("bulk-4k", G, G, LIVE_MAX - 1, 80);
 	bulk_then_random_frees("bulk-8k-256k", 2 * G, 64 * G, 16384, 120);
-	churn("churn-small", GIB, 256 * G, 150);
-	churn("churn-4m", 4 * GIB, 1024 * G, 150);
-	powers_of_two("powers-of-two", 120);
+	churn("churn-small", GIB, 256 * G, 90);
+	churn("churn-4m", 4 * GIB, 1024 * G, 90);
+	powers_of_two("powers-of-two", 90);
 	checkerboard("checkerboard", 50);
 }
 

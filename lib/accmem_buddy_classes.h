@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * In which words free runs of a class of size begin, for accmem_buddy.c only.
+ *
+ * Most classes have a bitmap, with a bit a word, and a bit for 64 of its words
+ * above. Listed classes, whose runs have 128 granules or more, have a list of
+ * their words instead, the latest first. It costs no metadata: the second word
+ * of such a run is free as a whole, which the map says above it, and so its own
+ * 64 bits are there for the links.
+ */
+#ifndef ACCMEM_BUDDY_CLASSES_H
+#define ACCMEM_BUDDY_CLASSES_H
+
+#include "accmem_buddy_map.h"
+
+#define NOWHERE (~0ull)
+
+/* One for each size below 8, then four for each power of two */
+static inline unsigned int class_of(u64 n)
+{
+	unsigned int shift;
+
+	if (n < 8)
+		return n;
+	shift = fls64(n) - 3;
+	return (shift << 2) + (n >> shift);
+}
+
+/* The least size of a class */
+static inline u64 class_size(unsigned int class)
+{
+	if (class < 8)
+		return class;
+	return (4ull + (class & 3)) << ((class >> 2) - 1);
+}
+
+static inline bool is_listed(unsigned int class)
+{
+	return class >= ACCMEM_BUDDY_LISTED;
+}
+
+static inline bool has_class(const struct accmem_buddy *b, unsigned int class)
+{
+	return b->classes[class >> WORD_SHIFT] >> (class & WORD_MASK) & 1;
+}
+
+/* The first class from @class on that has a run; ACCMEM_BUDDY_CLASSES if none */
+static inline unsigned int next_class(const struct accmem_buddy *b,
+				      unsigned int class)
+{
+	unsigned int i = class >> WORD_SHIFT;
+	u64 word = b->classes[i] & ~0ull << (class & WORD_MASK);
+
+	while (!word) {
+		if (++i == ARRAY_SIZE(b->classes))
+			return ACCMEM_BUDDY_CLASSES;
+		word = b->classes[i];
+	}
+	return (i << WORD_SHIFT) + __ffs64(word);
+}
+
+/**
+ * struct places - one class's bitmap, of a level
+ * @words: its words, below the topmost level
+ * @nr: how many; the topmost level has one, which is in the instance
+ */
+struct places {
+	u64 *words;
+	u64 nr;
+};
+
+static inline struct places places_of(const struct accmem_buddy *b,
+				      unsigned int class)
+{
+	struct places p;
+
+	p.nr = words_for(words_for(b->nr));
+	p.words = b->index + b->stride * (class - 1);
+	return p;
+}
+
+static inline struct places places_above(struct places p)
+{
+	p.words += p.nr;
+	p.nr = words_for(p.nr);
+	return p;
+}
+
+static inline void class_add(struct accmem_buddy *b, unsigned int class)
+{
+	b->classes[class >> WORD_SHIFT] |= 1ull << (class & WORD_MASK);
+}
+
+static inline void class_del(struct accmem_buddy *b, unsigned int class)
+{
+	b->classes[class >> WORD_SHIFT] &= ~(1ull << (class & WORD_MASK));
+}
+
+static void place_add(struct accmem_buddy *b, unsigned int class, u64 at)
+{
+	struct places p = places_of(b, class);
+	u64 old;
+
+	for (; p.nr > 1; p = places_above(p)) {
+		touch(1);
+		old = p.words[at >> WORD_SHIFT];
+		p.words[at >> WORD_SHIFT] = old | 1ull << (at & WORD_MASK);
+		if (old)
+			return;
+		at >>= WORD_SHIFT;
+	}
+	touch(2);
+	b->places[class] |= 1ull << at;
+	class_add(b, class);
+}
+
+static void place_del(struct accmem_buddy *b, unsigned int class, u64 at)
+{
+	struct places p = places_of(b, class);
+
+	for (; p.nr > 1; p = places_above(p)) {
+		touch(1);
+		p.words[at >> WORD_SHIFT] &= ~(1ull << (at & WORD_MASK));
+		if (p.words[at >> WORD_SHIFT])
+			return;
+		at >>= WORD_SHIFT;
+	}
+	touch(2);
+	b->places[class] &= ~(1ull << at);
+	if (!b->places[class])
+		class_del(b, class);
+}
+
+/**
+ * struct walk - through the places of a class, in the order of addresses
+ * @level: bitmaps from the lowest level up
+ * @word: what is left of a word of each level
+ * @at: which word that is
+ * @top: the topmost level
+ */
+struct walk {
+	u64 *level[ACCMEM_BUDDY_LEVELS];
+	u64 word[ACCMEM_BUDDY_LEVELS];
+	u64 at[ACCMEM_BUDDY_LEVELS];
+	unsigned int top;
+};
+
+static inline void walk_init(const struct accmem_buddy *b, struct walk *w,
+			     unsigned int class)
+{
+	struct places p = places_of(b, class);
+	unsigned int level;
+
+	for (level = 0; p.nr > 1; p = places_above(p)) {
+		w->word[level] = 0;
+		w->level[level++] = p.words;
+	}
+	touch(1);
+	w->top = level;
+	w->word[level] = b->places[class];
+	w->at[level] = 0;
+}
+
+/* The next place where a run of the class begins; NOWHERE */
+static inline u64 walk_next(struct walk *w)
+{
+	unsigned int level = 0;
+	u64 at;
+
+	while (!w->word[level])
+		if (level++ == w->top)
+			return NOWHERE;
+	for (;;) {
+		at = (w->at[level] << WORD_SHIFT) + __ffs64(w->word[level]);
+		w->word[level] &= w->word[level] - 1;
+		if (!level--)
+			return at;
+		touch(1);
+		w->at[level] = at;
+		w->word[level] = w->level[level][at];
+	}
+}
+
+/* Lists */
+
+#define NO_WORD U32_MAX /* of 2^26 at most */
+
+/* The words of the runs before and after the one that begins in word @i */
+static inline u32 link_prev(const struct accmem_buddy *b, u64 i)
+{
+	return b->used[i + 1] >> 32;
+}
+
+static inline u32 link_next(const struct accmem_buddy *b, u64 i)
+{
+	return b->used[i + 1];
+}
+
+static inline void link_set(struct accmem_buddy *b, u64 i, u32 prev, u32 next)
+{
+	touch(1);
+	b->used[i + 1] = (u64)prev << 32 | next;
+}
+
+/* A run of a listed class begins in word @i; the map shows it already. */
+static void list_add_run(struct accmem_buddy *b, unsigned int class, u32 i)
+{
+	u32 next = has_class(b, class) ? b->first[class] : NO_WORD;
+
+	touch(2);
+	link_set(b, i, NO_WORD, next);
+	if (next != NO_WORD)
+		link_set(b, next, i, link_next(b, next));
+	b->first[class] = i;
+	class_add(b, class);
+}
+
+/* To be called before the map changes. */
+static void list_del_run(struct accmem_buddy *b, unsigned int class, u32 i)
+{
+	u32 prev = link_prev(b, i), next = link_next(b, i);
+
+	touch(1);
+	if (next != NO_WORD)
+		link_set(b, next, prev, link_next(b, next));
+	if (prev != NO_WORD) {
+		link_set(b, prev, link_prev(b, prev), next);
+		return;
+	}
+	touch(1);
+	b->first[class] = next;
+	if (next == NO_WORD)
+		class_del(b, class);
+}
+
+#endif /* ACCMEM_BUDDY_CLASSES_H */
