@@ -242,6 +242,34 @@ static void the_wilderness_is_a_run_like_others(void)
 	unmake(&f);
 }
 
+/* They are linked through words of their own, which nobody may see. */
+static void long_runs_begin_at_any_bit_of_a_word(void)
+{
+	struct accmem_run run;
+	struct fixture f;
+	u64 at, k, n = 64;
+
+	make(&f, n * 512 * G);
+	accmem_buddy_set_cache(&f.b, false);
+	EXPECT(!take(&f, n * 512 * G, G, 0, &at));
+	for (k = 0; k < n; k++)
+		EXPECT(!accmem_buddy_free(&f.b, (k * 512 + k) * G,
+					  (128 + k) * G));
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == (127 + n) * G);
+	for (k = 0, at = 0; k < n; k++, at = run.start + run.size) {
+		EXPECT(accmem_buddy_next_free(&f.b, at, &run));
+		EXPECT(run.start == (k * 512 + k) * G);
+		EXPECT(run.size == (128 + k) * G);
+		EXPECT(accmem_buddy_free(&f.b, run.start + 64 * G, G) ==
+		       -EINVAL);
+	}
+	for (k = 0; k < n; k++)
+		EXPECT(!take(&f, 128 * G, G, 0, &at));
+	EXPECT(take(&f, 128 * G, G, 0, &at) == -ENOSPC);
+	EXPECT(accmem_buddy_free_bytes(&f.b) == n * (n - 1) / 2 * G);
+	unmake(&f);
+}
+
 static void freeing_what_is_free_changes_nothing(void)
 {
 	struct fixture f;
@@ -496,6 +524,7 @@ int main(void)
 	TEST(no_power_of_two_costs_no_rounding);
 	TEST(runs_span_buddy_boundaries);
 	TEST(the_wilderness_is_a_run_like_others);
+	TEST(long_runs_begin_at_any_bit_of_a_word);
 	TEST(freeing_what_is_free_changes_nothing);
 	TEST(dirty_marks_keep_no_neighbours_apart);
 	TEST(few_dirty_granules_are_found_in_bounded_calls);
