@@ -48,7 +48,7 @@ struct accmem_run {
 #define ACCMEM_BUDDY_MAX_SIZE BIT_ULL(44) /* 16 TiB */
 #define ACCMEM_BUDDY_LEVELS 10
 #define ACCMEM_BUDDY_CLASSES 128 /* of sizes */
-#define ACCMEM_BUDDY_LISTED 24 /* the first that has a list of its runs */
+#define ACCMEM_BUDDY_LISTED 24 /* the first one of 128 granules and more */
 #define ACCMEM_BUDDY_PARKED 1024 /* blocks in the order cache, at most */
 #define ACCMEM_BUDDY_PARKED_MAX 1024 /* granules of one */
 
@@ -88,14 +88,14 @@ struct accmem_buddy {
 	u64 small; /* requests below this are */
 	u64 cursor; /* of take_dirty */
 	/* accmem_buddy_map.h */
-	unsigned int map_top; /* level of one word */
-	u64 *used; /* a bit a granule, true below mixed words only */
+	unsigned int map_top; /* level above which there is none */
+	u64 *used; /* a bit a granule, where the word is mixed; or links */
 	struct accmem_buddy_state *state[ACCMEM_BUDDY_LEVELS];
 	/* accmem_buddy_classes.h */
 	u64 classes[ACCMEM_BUDDY_CLASSES / 64]; /* that have runs */
 	u64 *index; /* words where runs of a class begin, but for listed ones */
 	u64 stride; /* words from one class to the next */
-	u64 places[ACCMEM_BUDDY_LISTED]; /* of each, the topmost word */
+	u64 starts[ACCMEM_BUDDY_LISTED]; /* of each, the topmost word */
 	u32 first[ACCMEM_BUDDY_CLASSES]; /* of a listed one that has runs */
 	/* accmem_buddy_runs.h */
 	unsigned int top; /* level of one entry, in the trees of eight */

@@ -11,6 +11,8 @@
 #ifndef ACCMEM_BUDDY_CLASSES_H
 #define ACCMEM_BUDDY_CLASSES_H
 
+#include <linux/build_bug.h>
+
 #include "accmem_buddy_map.h"
 
 #define NOWHERE (~0ull)
@@ -33,6 +35,9 @@ static inline u64 class_size(unsigned int class)
 		return class;
 	return (4ull + (class & 3)) << ((class >> 2) - 1);
 }
+
+/* A shorter run may have no word of its own. */
+static_assert(4 << ((ACCMEM_BUDDY_LISTED >> 2) - 1) >= 2 << WORD_SHIFT);
 
 static inline bool is_listed(unsigned int class)
 {
@@ -60,26 +65,26 @@ static inline unsigned int next_class(const struct accmem_buddy *b,
 }
 
 /**
- * struct places - one class's bitmap, of a level
+ * struct starts - one class's bitmap of words, of a level
  * @words: its words, below the topmost level
  * @nr: how many; the topmost level has one, which is in the instance
  */
-struct places {
+struct starts {
 	u64 *words;
 	u64 nr;
 };
 
-static inline struct places places_of(const struct accmem_buddy *b,
+static inline struct starts starts_of(const struct accmem_buddy *b,
 				      unsigned int class)
 {
-	struct places p;
+	struct starts p;
 
 	p.nr = words_for(words_for(b->nr));
 	p.words = b->index + b->stride * (class - 1);
 	return p;
 }
 
-static inline struct places places_above(struct places p)
+static inline struct starts starts_above(struct starts p)
 {
 	p.words += p.nr;
 	p.nr = words_for(p.nr);
@@ -96,12 +101,13 @@ static inline void class_del(struct accmem_buddy *b, unsigned int class)
 	b->classes[class >> WORD_SHIFT] &= ~(1ull << (class & WORD_MASK));
 }
 
-static void place_add(struct accmem_buddy *b, unsigned int class, u64 at)
+/* A run of the class begins in word @at. */
+static void start_add(struct accmem_buddy *b, unsigned int class, u64 at)
 {
-	struct places p = places_of(b, class);
+	struct starts p = starts_of(b, class);
 	u64 old;
 
-	for (; p.nr > 1; p = places_above(p)) {
+	for (; p.nr > 1; p = starts_above(p)) {
 		touch(1);
 		old = p.words[at >> WORD_SHIFT];
 		p.words[at >> WORD_SHIFT] = old | 1ull << (at & WORD_MASK);
@@ -110,15 +116,16 @@ static void place_add(struct accmem_buddy *b, unsigned int class, u64 at)
 		at >>= WORD_SHIFT;
 	}
 	touch(2);
-	b->places[class] |= 1ull << at;
+	b->starts[class] |= 1ull << at;
 	class_add(b, class);
 }
 
-static void place_del(struct accmem_buddy *b, unsigned int class, u64 at)
+/* None does any more. */
+static void start_del(struct accmem_buddy *b, unsigned int class, u64 at)
 {
-	struct places p = places_of(b, class);
+	struct starts p = starts_of(b, class);
 
-	for (; p.nr > 1; p = places_above(p)) {
+	for (; p.nr > 1; p = starts_above(p)) {
 		touch(1);
 		p.words[at >> WORD_SHIFT] &= ~(1ull << (at & WORD_MASK));
 		if (p.words[at >> WORD_SHIFT])
@@ -126,13 +133,13 @@ static void place_del(struct accmem_buddy *b, unsigned int class, u64 at)
 		at >>= WORD_SHIFT;
 	}
 	touch(2);
-	b->places[class] &= ~(1ull << at);
-	if (!b->places[class])
+	b->starts[class] &= ~(1ull << at);
+	if (!b->starts[class])
 		class_del(b, class);
 }
 
 /**
- * struct walk - through the places of a class, in the order of addresses
+ * struct walk - through the words where runs of a class begin, upwards
  * @level: bitmaps from the lowest level up
  * @word: what is left of a word of each level
  * @at: which word that is
@@ -148,20 +155,20 @@ struct walk {
 static inline void walk_init(const struct accmem_buddy *b, struct walk *w,
 			     unsigned int class)
 {
-	struct places p = places_of(b, class);
+	struct starts p = starts_of(b, class);
 	unsigned int level;
 
-	for (level = 0; p.nr > 1; p = places_above(p)) {
+	for (level = 0; p.nr > 1; p = starts_above(p)) {
 		w->word[level] = 0;
 		w->level[level++] = p.words;
 	}
 	touch(1);
 	w->top = level;
-	w->word[level] = b->places[class];
+	w->word[level] = b->starts[class];
 	w->at[level] = 0;
 }
 
-/* The next place where a run of the class begins; NOWHERE */
+/* The next word where a run of the class begins; NOWHERE */
 static inline u64 walk_next(struct walk *w)
 {
 	unsigned int level = 0;
@@ -193,6 +200,7 @@ static inline u32 link_prev(const struct accmem_buddy *b, u64 i)
 
 static inline u32 link_next(const struct accmem_buddy *b, u64 i)
 {
+	touch(1);
 	return b->used[i + 1];
 }
 
@@ -220,7 +228,6 @@ static void list_del_run(struct accmem_buddy *b, unsigned int class, u32 i)
 {
 	u32 prev = link_prev(b, i), next = link_next(b, i);
 
-	touch(1);
 	if (next != NO_WORD)
 		link_set(b, next, prev, link_next(b, next));
 	if (prev != NO_WORD) {

@@ -6,9 +6,9 @@
  * A level's bits stand for the words of the level below. A word that is wholly
  * used or wholly free is described by the level above it, and its own contents
  * are then stale, as is everything below: so a large range costs a few words,
- * and creation writes one word a level. push_down() makes a word true again
- * before a part of it changes. Until then a wholly free word may have something
- * else in it: accmem_buddy_classes.h keeps links there.
+ * and creation writes one word a level. A word is made true again before a part
+ * of it changes. Until then a wholly free word may have something else in it:
+ * accmem_buddy_classes.h keeps links there.
  */
 #ifndef ACCMEM_BUDDY_MAP_H
 #define ACCMEM_BUDDY_MAP_H
@@ -17,7 +17,6 @@
 #include <linux/compiler.h>
 #include <linux/kernel.h>
 #include <linux/minmax.h>
-#include <linux/string.h>
 
 #include "accmem_buddy.h"
 
@@ -188,19 +187,13 @@ static inline bool map_is_mixed(const struct accmem_buddy *b,
 	return (s->some & ~s->full) >> (i & WORD_MASK) & 1;
 }
 
+/* Was it mixed, and is it still? @level is above the first. */
 static inline bool map_stays_mixed(const struct accmem_buddy *b,
 				   unsigned int level, u64 i)
 {
-	u64 some, full;
+	const struct accmem_buddy_state *s = &b->state[level - 1][i];
 
-	if (level == 1) {
-		some = b->used[i];
-		full = some;
-	} else {
-		some = b->state[level - 1][i].some;
-		full = b->state[level - 1][i].full;
-	}
-	return some && ~full && map_is_mixed(b, level, i);
+	return s->some && ~s->full && map_is_mixed(b, level, i);
 }
 
 /*
@@ -218,7 +211,7 @@ static inline unsigned int map_depth(const struct accmem_buddy *b, u64 pos)
 	return level;
 }
 
-/* The most of that of @lo, which is @level, and that of @last */
+/* map_depth() of @lo, which is @level, or of @last, whichever is more */
 static inline unsigned int map_depth_up_to(const struct accmem_buddy *b,
 					   unsigned int level, u64 lo, u64 last)
 {
@@ -227,7 +220,7 @@ static inline unsigned int map_depth_up_to(const struct accmem_buddy *b,
 	return max(level, map_depth(b, last));
 }
 
-/* From @level up, after word @i of the level below has changed */
+/* From @level up, which is above the first, after word @i below has changed */
 static inline void map_sum_up_from(struct accmem_buddy *b, unsigned int level,
 				   u64 i)
 {
@@ -320,7 +313,7 @@ static noinline void map_set_far(struct accmem_buddy *b, unsigned int level,
 		if (left != right)
 			map_push_down(b, level, right);
 	}
-	map_fill_between(b, 0, lo, last, used);
+	map_fill_ends(b, 0, lo, last, used);
 	for (level = 1; level <= b->map_top; level++) {
 		left = lo >> map_shift(level);
 		right = last >> map_shift(level);

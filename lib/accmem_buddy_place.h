@@ -77,6 +77,7 @@ static struct span best_listed(const struct accmem_buddy *b,
 	unsigned int probe;
 	struct span run;
 
+	touch(1);
 	for (probe = 0; probe < PROBES && i != NO_WORD; probe++) {
 		run = long_run(b, i);
 		that = run.size << 32 | i;
@@ -87,25 +88,25 @@ static struct span best_listed(const struct accmem_buddy *b,
 	return ~best ? long_run(b, (u32)best) : (struct span){};
 }
 
-/* The same for a class with a bitmap of words */
-static struct span best_placed(const struct accmem_buddy *b,
-			       const struct want *w, unsigned int class)
+/* Of the lowest ones of any other class the smallest that serves */
+static struct span best_in_order(const struct accmem_buddy *b,
+				 const struct want *w, unsigned int class)
 {
 	struct span best = {}, run;
 	unsigned int probe = 0;
 	struct walk walk;
 	struct begun g;
-	u64 place, begin;
+	u64 i, begin;
 
 	walk_init(b, &walk, class);
 	while (probe < PROBES) {
-		place = walk_next(&walk);
-		if (place == NOWHERE)
+		i = walk_next(&walk);
+		if (i == NOWHERE)
 			break;
-		g = begun_in(b, place);
+		g = begun_in(b, i);
 		begin = begin_class(&g, class);
 		for (; begin && probe < PROBES; begin &= begin - 1, probe++) {
-			run = span_inside(&g, place, __ffs64(begin));
+			run = span_inside(&g, i, __ffs64(begin));
 			if (!serves(w, &run) ||
 			    (best.size && run.size >= best.size))
 				continue;
@@ -123,7 +124,7 @@ static inline struct span best_of_class(const struct accmem_buddy *b,
 {
 	if (is_listed(class))
 		return best_listed(b, w, class);
-	return best_placed(b, w, class);
+	return best_in_order(b, w, class);
 }
 
 /*

@@ -40,7 +40,7 @@ static inline bool is_wild(const struct accmem_buddy *b, const struct span *run)
 
 /* Longest runs */
 
-/* A run of 2^32 granules is a whole range, and so the wilderness. */
+/* For requests: a run of 2^32 granules is a whole range, and the wilderness. */
 static inline u32 longest_of(u64 n)
 {
 	return min_t(u64, n, U32_MAX);
@@ -191,7 +191,10 @@ static inline void set_continued(struct accmem_buddy *b, u64 i, bool set)
 		b->continued[i >> WORD_SHIFT] &= ~bit;
 }
 
-/* Of the run that has the last @high granules of word @i, and begins there */
+/*
+ * Of the run that has the last @high granules of word @i, and begins there. For
+ * the wilderness, of which nothing is known here, the answer is to be left out.
+ */
 static inline u64 tail_size(const struct accmem_buddy *b, u64 i,
 			    unsigned int high)
 {
@@ -353,7 +356,8 @@ static inline u64 longest_below(const struct accmem_buddy *b, u64 start,
 }
 
 /*
- * To be called while the map still has @run, and @also, which goes too: its size
+ * Takes a run out of its list, if it is in one, and works out what else follows.
+ * To be called while the map still has it, and @also, which goes too: its size
  * is 0 if none does.
  */
 static void run_going(struct accmem_buddy *b, const struct span *run,
@@ -404,7 +408,7 @@ static inline void run_show(struct accmem_buddy *b, const struct span *run)
 		set_continued(b, end >> WORD_SHIFT, end & WORD_MASK);
 }
 
-/* To be called when the map shows @run, and before run_gone(). */
+/* To be called when the map shows @run, and before run_gone() of these. */
 static void run_add(struct accmem_buddy *b, const struct span *run,
 		    struct gone *gone, unsigned int nr_gone)
 {
@@ -419,7 +423,7 @@ static void run_add(struct accmem_buddy *b, const struct span *run,
 	if (is_listed(class))
 		list_add_run(b, class, i);
 	else
-		place_add(b, class, i);
+		start_add(b, class, i);
 	if (!same_word && b->longest[0][i] < longest_of(run->size))
 		longest_set(b, i, longest_of(run->size));
 }
@@ -428,7 +432,7 @@ static void run_gone(struct accmem_buddy *b, const struct gone *gone)
 {
 	longest_set(b, gone->word, longest_of(gone->longest));
 	if (gone->last)
-		place_del(b, gone->class, gone->word);
+		start_del(b, gone->class, gone->word);
 }
 
 /* Finding */
@@ -484,7 +488,7 @@ static inline struct span long_run(const struct accmem_buddy *b, u64 i)
 {
 	struct span run;
 
-	touch(1);
+	touch(2);
 	run.start = (i << WORD_SHIFT) + 64 - high_ones(~b->used[i]);
 	run.size = b->longest[0][i];
 	return run;
