@@ -74,6 +74,12 @@ static inline u64 words_between(u64 left, u64 right)
 				       (2ull << (left & WORD_MASK));
 }
 
+/* @word with the bits of @mask made 1s or 0s */
+static inline u64 with_bits(u64 word, u64 mask, bool set)
+{
+	return (word | mask) & ~(set ? 0 : mask);
+}
+
 static inline unsigned int low_ones(u64 word)
 {
 	return ~word ? __ffs64(~word) : 64;
@@ -137,17 +143,16 @@ static inline void map_fill(struct accmem_buddy *b, unsigned int level, u64 i,
 			    unsigned int first, unsigned int last, bool set)
 {
 	u64 mask = bits_mask(first, last - first + 1);
+	struct accmem_buddy_state *s;
 
 	touch(1);
 	if (!level) {
-		b->used[i] = set ? b->used[i] | mask : b->used[i] & ~mask;
-	} else if (set) {
-		b->state[level][i].some |= mask;
-		b->state[level][i].full |= mask;
-	} else {
-		b->state[level][i].some &= ~mask;
-		b->state[level][i].full &= ~mask;
+		b->used[i] = with_bits(b->used[i], mask, set);
+		return;
 	}
+	s = &b->state[level][i];
+	s->some = with_bits(s->some, mask, set);
+	s->full = with_bits(s->full, mask, set);
 }
 
 /* Bits @first to @last of @level, without the words that lie in between */
@@ -230,12 +235,6 @@ static inline void map_sum_up_from(struct accmem_buddy *b, unsigned int level,
 	}
 }
 
-/* A word in which the bits of @mask become 1s or 0s */
-static inline u64 with_bits(u64 word, u64 mask, bool set)
-{
-	return (word | mask) & ~(set ? 0 : mask);
-}
-
 /*
  * A word of granules, of which @mask changes, and what is said above it: what
  * it was cannot be predicted, so there is no branch for it.
@@ -259,10 +258,9 @@ static inline bool map_set_mixed(struct accmem_buddy *b, u64 lo, u64 hi,
 				 bool used)
 {
 	u64 mask = bits_mask(lo & WORD_MASK, hi - lo);
-	u64 word = b->used[lo >> WORD_SHIFT];
+	u64 word = with_bits(b->used[lo >> WORD_SHIFT], mask, used);
 
 	touch(1);
-	word = used ? word | mask : word & ~mask;
 	if (!word || !~word)
 		return false;
 	b->used[lo >> WORD_SHIFT] = word;
@@ -293,8 +291,8 @@ static void map_set_near(struct accmem_buddy *b, unsigned int level, u64 lo,
 			map_change_word(b, right, mask_up_to(last), used, s);
 		else
 			mask |= 1ull << (right & WORD_MASK);
-		s->some = used ? s->some | mask : s->some & ~mask;
-		s->full = used ? s->full | mask : s->full & ~mask;
+		s->some = with_bits(s->some, mask, used);
+		s->full = with_bits(s->full, mask, used);
 	}
 	if (!mixed || !s->some || !~s->full)
 		map_sum_up_from(b, 2, left >> WORD_SHIFT);
