@@ -534,6 +534,12 @@ static inline void accmem_carveout_unlock(struct accmem_carveout *cv)
 	spin_unlock(&cv->lock);
 }
 
+/* where a buffer starts in the inode behind its mappings, in bytes */
+static inline u64 accmem_buffer_offset(const struct accmem_buffer *buf)
+{
+	return buf->address - buf->ctx->dev->address_base;
+}
+
 static inline struct accmem_sheet *accmem_to_sheet(struct accmem_buffer *buf)
 {
 	return container_of(buf, struct accmem_sheet, buf);

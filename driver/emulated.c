@@ -123,10 +123,9 @@ static bool wants_folio(struct accmem_buffer *buf, unsigned long index)
 	return !xa_find(&buf->pages, &at, first + FOLIO_PAGES - 1, XA_PRESENT);
 }
 
-/* where @buf starts among the pages of the inode behind its mappings */
 static unsigned long first_pgoff(const struct accmem_buffer *buf)
 {
-	return (buf->address - buf->ctx->dev->address_base) >> PAGE_SHIFT;
+	return accmem_buffer_offset(buf) >> PAGE_SHIFT;
 }
 
 static struct page *store_page(struct accmem_buffer *buf, unsigned long index,
@@ -211,12 +210,12 @@ static void emulated_zero(struct accmem_buffer *buf, u64 offset, u64 size)
 static bool emulated_idle(struct accmem_buffer *buf, bool force)
 {
 	struct page *page = find_page(buf, 0);
-	u64 offset = buf->address - buf->ctx->dev->address_base;
 
 	if (!page || page_ref_count(page) == 1)
 		return true;
 	return force && accmem_folio_settle_shared(buf->cv, page_folio(page),
-						   offset, ACCMEM_GRANULE);
+						   accmem_buffer_offset(buf),
+						   ACCMEM_GRANULE);
 }
 
 /* pages without another reference go at once; the others are asked again */

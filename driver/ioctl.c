@@ -89,8 +89,7 @@ static int fail_alloc(struct command *cmd, int err)
 /* of the page that the buffer starts in */
 static u64 mmap_offset(const struct accmem_buffer *buf)
 {
-	return round_down(buf->address - buf->ctx->dev->address_base,
-			  ACCMEM_GRANULE);
+	return round_down(accmem_buffer_offset(buf), ACCMEM_GRANULE);
 }
 
 static void describe_alloc(struct accmem_buffer *buf, struct accmem_alloc *req)

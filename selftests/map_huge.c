@@ -90,6 +90,16 @@ static long faults(void)
 	return use.ru_minflt + use.ru_majflt;
 }
 
+static long faults_to_write(volatile char *p, uint64_t length)
+{
+	long before = faults();
+	uint64_t at;
+
+	for (at = 0; at < length; at += 4096)
+		p[at] = 1;
+	return faults() - before;
+}
+
 /* every 4 KiB page is written to and read back */
 TEST_F(map_huge, one_fault_for_2m)
 {
@@ -135,15 +145,8 @@ static bool dirty_host_memory(int length)
 /* what pages were used for before does not decide how they are mapped */
 TEST_F(map_huge, one_fault_for_2m_of_used_memory)
 {
-	volatile char *p = self->p;
-	uint64_t at, length = MIB(32);
-	long before;
-
 	ASSERT_TRUE(dirty_host_memory(MIB(accmem_scale(128))));
-	before = faults();
-	for (at = 0; at < length; at += 4096)
-		p[at] = 1;
-	EXPECT_GE(length / MIB(2), faults() - before);
+	EXPECT_GE(16, faults_to_write(self->p, MIB(32)));
 }
 
 /* reads fault in the same way */
@@ -158,18 +161,13 @@ TEST_F(map_huge, one_fault_for_2m_read)
 /* mmap with no hint is aligned well enough for large entries by itself */
 TEST_F(map_huge, aligned_by_the_kernel)
 {
-	volatile char *q;
-	uint64_t page;
-	long before;
+	char *q;
 
 	q = accmem_mmap(self->fd, &self->buf, MIB(32), RW);
 	ASSERT_NE(NULL, q);
 	EXPECT_EQ(self->buf.mmap_offset % MIB(2), (uintptr_t)q % MIB(2));
-	before = faults();
-	for (page = 0; page < MIB(32) / 4096; page++)
-		q[page * 4096] = 1;
-	EXPECT_GE(16, faults() - before);
-	munmap((void *)q, MIB(32));
+	EXPECT_GE(16, faults_to_write(q, MIB(32)));
+	munmap(q, MIB(32));
 }
 
 TEST_F(map_huge, hole_in_an_entry)
