@@ -46,12 +46,13 @@ static inline u32 longest_of(u64 n)
 	return min_t(u64, n, U32_MAX);
 }
 
+/* The caller has touched one of their four words. */
 static inline u32 most_of_eight(const u32 *family)
 {
 	u32 a = max(family[0], family[1]), b = max(family[2], family[3]);
 	u32 c = max(family[4], family[5]), d = max(family[6], family[7]);
 
-	touch(4);
+	touch(3);
 	return max(max(a, b), max(c, d));
 }
 
@@ -194,18 +195,19 @@ static inline void set_continued(struct accmem_buddy *b, u64 i, bool set)
 /*
  * Of the run that has the last @high granules of word @i, and begins there. For
  * the wilderness, of which nothing is known here, the answer is to be left out.
+ * The caller counts the word of the longest run.
  */
 static inline u64 tail_size(const struct accmem_buddy *b, u64 i,
 			    unsigned int high)
 {
 	u32 longest = b->longest[0][i];
 
-	touch(1);
 	if (longest >= 64)
 		return longest;
-	if (i + 1 < words_for(b->nr) && is_continued(b, i + 1))
-		return high + low_ones(~b->used[i + 1]);
-	return high;
+	if (i + 1 == words_for(b->nr) || !is_continued(b, i + 1))
+		return high;
+	touch(1);
+	return high + low_ones(~b->used[i + 1]);
 }
 
 /* Leaves a run out of account that begins in word @i, if it does. */
@@ -243,6 +245,7 @@ static struct begun begun_in(const struct accmem_buddy *b, u64 i)
 	g.tail = 64 - high;
 	if (high) {
 		g.inside &= ~(~0ull << g.tail);
+		touch(1);
 		g.tail_size = tail_size(b, i, high);
 	}
 	leave_out(&g, i, &wild);
