@@ -26,9 +26,9 @@ static inline void account_take(struct accmem_buddy *b, u64 lo, u64 n)
 {
 	if (b->nr_free_dirty)
 		b->nr_free_dirty -= count_dirty(b, lo, lo + n);
+	if (!is_small(b, n))
+		b->nr_large = min(b->nr_large, b->nr - b->nr_free) + n;
 	b->nr_free -= n;
-	if (is_small(b, n))
-		b->nr_small += n;
 }
 
 static inline void account_give(struct accmem_buddy *b, u64 lo, u64 n)
@@ -36,10 +36,9 @@ static inline void account_give(struct accmem_buddy *b, u64 lo, u64 n)
 	if (b->nr_dirty)
 		b->nr_free_dirty += count_dirty(b, lo, lo + n);
 	b->nr_free += n;
-	/* What is given back in parts was not taken in parts: never below 0 */
-	if (is_small(b, n))
-		b->nr_small -= min(n, b->nr_small);
-	b->nr_small = min(b->nr_small, b->nr - b->nr_free);
+	/* What is given back whole was not always taken so: never below 0 */
+	if (!is_small(b, n))
+		b->nr_large -= min(n, b->nr_large);
 }
 
 /* A run is the wilderness from now on; there is none, or it was part of this. */
@@ -155,21 +154,34 @@ static void give(struct accmem_buddy *b, u64 lo, u64 n)
 
 static noinline void unpark_one(struct accmem_buddy *b, u16 id)
 {
-	u64 n = b->parked[id].n, lo = parked_remove(b, id);
+	u64 n = b->kept[id].n, lo = parked_lend(b, id);
 
+	kept_forget(b, id);
 	merge_at(b, lo, n);
 }
 
-/* At most @nr parked blocks join the free runs. */
-static inline void unpark(struct accmem_buddy *b, unsigned int nr)
+/* Up to two parked blocks join the free runs. */
+static inline void unpark_two(struct accmem_buddy *b)
 {
-	while (nr-- && b->nr_parked)
-		unpark_one(b, parked_next_out(b));
+	unsigned int i;
+	u16 id;
+
+	for (i = 0; i < 2; i++) {
+		id = kept_next_out(b, false);
+		if (!id)
+			return;
+		unpark_one(b, id);
+	}
 }
 
 static void unpark_all(struct accmem_buddy *b)
 {
-	unpark(b, ACCMEM_BUDDY_PARKED);
+	const struct accmem_buddy_kept *k = NULL;
+
+	while ((k = parked_each(b, k)))
+		unpark_one(b, k - b->kept);
+	if (b->nr_kept)
+		return;
 	b->nr_ids = 0;
 	b->stack[0] = 0;
 }
@@ -180,23 +192,58 @@ static inline bool is_short(const struct accmem_buddy *b)
 	return b->nr_free < b->nr >> 1;
 }
 
-/* Whether a block waits now; where it would displace one of its size, no. */
+/*
+ * Large blocks that wait may be pieces of the room that a larger one needs, or
+ * leaves: one of the largest that are smaller goes. Those that are not large, and
+ * larger ones, hardly stand in its way.
+ */
+static void unpark_smaller(struct accmem_buddy *b, u64 n)
+{
+	u64 large = (b->nr >> (PARKED_SHARE_SHIFT + 2)) + 1;
+
+	n = parked_size(b, large, min_t(u64, n - 1, b->parked_max));
+	if (n)
+		unpark_one(b, b->stack[n]);
+}
+
+/* Before @n granules are cut from the free runs, or join them */
+static void unpark_some(struct accmem_buddy *b, u64 n)
+{
+	if (!b->nr_parked)
+		return;
+	if (is_short(b))
+		unpark_two(b);
+	else
+		unpark_smaller(b, n);
+}
+
+/* One block less on the full stacks, but not for another of its size */
+static noinline bool make_room(struct accmem_buddy *b, u64 n)
+{
+	u16 id = kept_next_out(b, false);
+
+	if (!id || b->kept[id].n == n)
+		return false;
+	unpark_one(b, id);
+	return true;
+}
+
+/* May a block of @n granules wait now? */
+static inline bool has_room(struct accmem_buddy *b, u64 n)
+{
+	if (n > b->parked_max || is_short(b))
+		return false;
+	return b->nr_parked != b->room || make_room(b, n);
+}
+
+/* Whether a block that was not kept waits now */
 static bool park(struct accmem_buddy *b, u64 lo, u64 n)
 {
-	u16 id;
+	u16 id = has_room(b, n) ? kept_add(b, lo, n) : 0;
 
-	if (n > b->parked_max)
-		return false;
-	if (n > b->nr >> (PARKED_SHARE_SHIFT + 2) &&
-	    b->nr_free < b->nr - (b->nr >> 2))
-		return false;
-	if (b->nr_parked == b->room) {
-		id = parked_next_out(b);
-		if (b->parked[id].n == n)
-			return false;
-		unpark_one(b, id);
-	}
-	return parked_push(b, lo, n);
+	if (id)
+		parked_push(b, id, n);
+	return id;
 }
 
 static void run_of(struct accmem_run *run, u64 lo, u64 hi)
@@ -207,6 +254,11 @@ static void run_of(struct accmem_run *run, u64 lo, u64 hi)
 
 /* Requests */
 
+static inline bool is_alignment(u64 align)
+{
+	return align && !(align & (align - 1));
+}
+
 static __always_inline int check_request(const struct accmem_buddy *b,
 					 const struct accmem_buddy_request *req,
 					 struct want *w)
@@ -214,7 +266,7 @@ static __always_inline int check_request(const struct accmem_buddy *b,
 	u64 bytes = b->nr << ACCMEM_GRANULE_SHIFT;
 	u64 end = req->end ? req->end : bytes;
 
-	if (!req->size || !req->align || (req->align & (req->align - 1)))
+	if (!req->size || !is_alignment(req->align))
 		return -EINVAL;
 	if ((req->size | req->align | req->start | end) & (ACCMEM_GRANULE - 1))
 		return -EINVAL;
@@ -236,8 +288,7 @@ static struct spot place_among_all(struct accmem_buddy *b, const struct want *w)
 
 	if (w->high || w->lo || w->hi != b->nr)
 		unpark_all(b);
-	if (is_short(b))
-		unpark(b, 2);
+	unpark_some(b, w->n);
 	spot = place(b, w);
 	if (spot.run.size || !b->nr_parked)
 		return spot;
@@ -245,32 +296,43 @@ static struct spot place_among_all(struct accmem_buddy *b, const struct want *w)
 	return place(b, w);
 }
 
-static bool alloc_parked(struct accmem_buddy *b, const struct want *w,
-			 u64 *offset)
+/* What asks for no window and no end may be served by the order cache. */
+static inline bool alloc_parked(struct accmem_buddy *b,
+				const struct accmem_buddy_request *req,
+				u64 *offset)
 {
-	u64 at;
+	u64 n = req->size >> ACCMEM_GRANULE_SHIFT, at;
 
-	if (w->n > b->parked_max || w->high || w->lo || w->hi != b->nr)
+	if (req->start | req->end | req->flags || n - 1 >= b->parked_max)
 		return false;
-	at = parked_take(b, w->n, w->align);
+	if ((req->size | req->align) & (ACCMEM_GRANULE - 1) ||
+	    !is_alignment(req->align))
+		return false;
+	at = parked_take(b, n, req->align >> ACCMEM_GRANULE_SHIFT);
 	if (at == NOWHERE)
 		return false;
-	account_take(b, at, w->n);
+	account_take(b, at, n);
 	*offset = at << ACCMEM_GRANULE_SHIFT;
 	return true;
 }
 
-static noinline int alloc_placed(struct accmem_buddy *b, const struct want *w,
+static noinline int alloc_placed(struct accmem_buddy *b,
+				 const struct accmem_buddy_request *req,
 				 u64 *offset)
 {
 	struct spot spot;
+	struct want w;
+	int err;
 
-	if (w->n > b->nr_free)
+	err = check_request(b, req, &w);
+	if (err)
+		return err;
+	if (w.n > b->nr_free)
 		return -ENOSPC;
-	spot = place_among_all(b, w);
+	spot = place_among_all(b, &w);
 	if (!spot.run.size)
 		return -ENOSPC;
-	take(b, &spot, w->n);
+	take(b, &spot, w.n);
 	*offset = spot.at << ACCMEM_GRANULE_SHIFT;
 	return 0;
 }
@@ -278,15 +340,9 @@ static noinline int alloc_placed(struct accmem_buddy *b, const struct want *w,
 int accmem_buddy_alloc(struct accmem_buddy *b,
 		       const struct accmem_buddy_request *req, u64 *offset)
 {
-	struct want w;
-	int err;
-
-	err = check_request(b, req, &w);
-	if (err)
-		return err;
-	if (alloc_parked(b, &w, offset))
+	if (alloc_parked(b, req, offset))
 		return 0;
-	return alloc_placed(b, &w, offset);
+	return alloc_placed(b, req, offset);
 }
 
 /* The longest piece that may stand before others, taken; false if none. */
@@ -339,26 +395,47 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 	return err;
 }
 
+static noinline void free_forgotten(struct accmem_buddy *b, u16 id, u64 lo,
+				    u64 n)
+{
+	kept_forget(b, id);
+	unpark_some(b, n);
+	merge_at(b, lo, n);
+}
+
+static noinline int free_unknown(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	unsigned int depth;
+
+	if (!n || lo >= b->nr || n > b->nr - lo)
+		return -EINVAL;
+	depth = map_depth(b, lo);
+	if (!map_is_used(b, depth, lo, lo + n) || !kept_release(b, lo, lo + n))
+		return -EINVAL;
+	account_give(b, lo, n);
+	if (park(b, lo, n))
+		return 0;
+	unpark_some(b, n);
+	merge(b, lo, n, depth);
+	return 0;
+}
+
 int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size)
 {
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
 	u64 n = size >> ACCMEM_GRANULE_SHIFT;
-	unsigned int depth;
+	u16 id;
 
-	if (!size || ((offset | size) & (ACCMEM_GRANULE - 1)))
+	if ((offset | size) & (ACCMEM_GRANULE - 1))
 		return -EINVAL;
-	if (lo >= b->nr || n > b->nr - lo)
-		return -EINVAL;
-	depth = map_depth(b, lo);
-	if (!map_is_used(b, depth, lo, lo + n) ||
-	    parked_overlaps(b, lo, lo + n))
-		return -EINVAL;
+	id = has_lent(b) ? kept_find(b, lo) : 0;
+	if (!id || !b->kept[id].lent || b->kept[id].n != n)
+		return free_unknown(b, lo, n);
 	account_give(b, lo, n);
-	if (is_short(b))
-		unpark(b, 2);
-	else if (park(b, lo, n))
-		return 0;
-	merge(b, lo, n, depth);
+	if (has_room(b, n))
+		parked_push(b, id, n);
+	else
+		free_forgotten(b, id, lo, n);
 	return 0;
 }
 
@@ -530,7 +607,8 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta)
 	b->top = top_level(b->nr);
 	b->map_top = map_top(b->nr);
 	b->room = parked_room(b->nr);
-	b->slot_mask = b->room ? parked_slots(b->nr) - 1 : 0;
+	b->kept_hash_shift = kept_hash_shift(b->nr);
+	b->kept_start_shift = kept_start_shift(b->nr);
 	lay_out(b, meta);
 	b->small = (b->nr >> 5) + (b->nr >> 7);
 	accmem_buddy_set_cache(b, true);

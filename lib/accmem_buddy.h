@@ -55,23 +55,16 @@ struct accmem_run {
 struct accmem_buddy_state;
 
 /**
- * struct accmem_buddy_parked - a block in the order cache
+ * struct accmem_buddy_kept - a block that the order cache knows
  */
-struct accmem_buddy_parked {
+struct accmem_buddy_kept {
 	/* private: */
 	u32 lo;
-	u16 n; /* 0: the id is not in use */
-	u16 below; /* of the same size, or also not in use */
+	u16 n : 15; /* 0: the id is not in use */
+	u16 lent : 1; /* else it is parked */
+	u16 below; /* parked, of the same size; or also not in use */
 	u16 above;
-};
-
-/**
- * struct accmem_buddy_slot - what is parked in a word, where that is a part of it
- */
-struct accmem_buddy_slot {
-	/* private: */
-	u64 mask; /* 0: the slot is no word's */
-	u64 word;
+	u16 next; /* in the list of the hash */
 };
 
 /**
@@ -84,8 +77,8 @@ struct accmem_buddy {
 	u64 nr;
 	u64 nr_free;
 	u64 nr_free_dirty;
-	u64 nr_small; /* used by small requests, as far as it is known */
-	u64 small; /* requests below this are */
+	u64 nr_large; /* used by large requests, as far as it is known */
+	u64 small; /* requests below this are not */
 	u64 cursor; /* of take_dirty */
 	/* accmem_buddy_map.h */
 	unsigned int map_top; /* level above which there is none */
@@ -107,17 +100,22 @@ struct accmem_buddy {
 	u64 nr_dirty;
 	u64 *dirty; /* a bit a granule, true below mixed nodes only */
 	u32 *marks[ACCMEM_BUDDY_LEVELS];
-	/* the order cache: used in the map, free for the caller */
+	/* accmem_buddy_cache.h */
 	u16 parked_max; /* granules; 0 while the cache is off */
 	u16 nr_parked;
-	u16 room; /* blocks at most */
+	u16 room; /* for parked blocks */
 	u16 hand; /* the last id that had to go */
 	u16 nr_ids; /* that were ever in use */
+	u16 nr_kept; /* blocks that are parked or lent */
+	u16 kept_longest; /* of these, or of one that was */
+	u16 kept_hash_shift;
+	u16 kept_start_shift;
 	u16 stack[ACCMEM_BUDDY_PARKED_MAX + 1]; /* by size; 0: ids to use */
-	struct accmem_buddy_parked *parked; /* by id, from 1 on */
-	u64 *parked_words; /* a bit a word: some of it is parked */
-	struct accmem_buddy_slot *slot;
-	unsigned int slot_mask;
+	u64 sizes[ACCMEM_BUDDY_PARKED_MAX / 64 + 1]; /* that may have one */
+	struct accmem_buddy_kept *kept; /* by id, from 1 on */
+	u16 *kept_hash;
+	u64 *kept_starts; /* a bit for granules: a kept block begins there */
+	u8 *kept_turns; /* of each of these words, whose they are */
 };
 
 /*
@@ -169,11 +167,12 @@ int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size);
 /*
  * The order cache, on after creation: blocks of up to 1024 granules wait after
  * they are given back for a request of the same size, while half of the range is
- * free (large ones: three quarters). They are free in every answer of this
- * interface, and merge with their neighbours before a request fails, before one
- * that asks for a window or an end, and before any answer about the largest run:
- * up to ACCMEM_BUDDY_PARKED blocks in one call. Switched off, it gives back what
- * it holds. Ranges below 64 MiB have none.
+ * free. They are free in every answer of this interface, and merge with their
+ * neighbours before a request fails, before one that asks for a window or an end,
+ * and before any answer about the largest run: up to ACCMEM_BUDDY_PARKED blocks in
+ * one call. It knows the blocks that it serves until they come back; one that
+ * comes back in parts, or with others, is given back like any other. Switched off,
+ * it gives back what it holds. Ranges below 80 MiB have none.
  */
 void accmem_buddy_set_cache(struct accmem_buddy *b, bool on);
 

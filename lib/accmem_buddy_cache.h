@@ -4,29 +4,35 @@
  * still used in the map, so that a request of the same size takes them without
  * a search, and nothing is cut and merged in between.
  *
- * For each size there is a stack. Which granules are parked is known exactly: a
- * bit a word says that some are, and which ones a mask in a slot, unless all are.
- * A slot is found by the number of the word; a block that would need one that
- * another word has is not parked. Parked bytes count as free, and as free and
+ * For each size there is a stack of those that wait: they are parked. A block that
+ * a request took from there is lent, and stays known: when it is given back as a
+ * whole, nothing has to be looked up in the map. Both are kept, and are found by
+ * where they begin, in a hash table. A map of starts tells which kept blocks a
+ * range has a part of: it has a bit for all granules that are the same modulo its
+ * size, and of these only one may begin a kept block. A lent block of which a
+ * part is given back is forgotten. Parked bytes count as free, and as free and
  * dirty.
  */
 #ifndef ACCMEM_BUDDY_CACHE_H
 #define ACCMEM_BUDDY_CACHE_H
 
+#include <linux/hash.h>
+
 #include "accmem_buddy_marks.h"
 
 /*
  * No range smaller than this has an order cache. This share of its granules is
- * the number of blocks that are parked, and the size of one, or a quarter of that
- * while less than three quarters of the range are free. Tests of small ranges
+ * the number of blocks that are parked, and the size of one. Tests of small ranges
  * have others.
  */
 #ifndef PARKED_RANGE_MIN
-#define PARKED_RANGE_MIN 16384
+#define PARKED_RANGE_MIN 20480
 #define PARKED_SHARE_SHIFT 10
 #endif
 
-/* Blocks that have room in the order cache of a range of @nr granules */
+#define KEPT_STARTS_SHIFT_MAX 16
+
+/* Blocks that have room on the stacks of a range of @nr granules */
 static inline unsigned int parked_room(u64 nr)
 {
 	if (nr < PARKED_RANGE_MIN)
@@ -34,202 +40,334 @@ static inline unsigned int parked_room(u64 nr)
 	return min_t(u64, nr >> PARKED_SHARE_SHIFT, ACCMEM_BUDDY_PARKED);
 }
 
-/* Slots, a power of two: one for each four words, but not more than can help */
-static inline unsigned int parked_slots(u64 nr)
+/* Blocks that are kept, at most, with room for @parked of them to be parked */
+static inline unsigned int kept_room(unsigned int parked)
+{
+	return 4 * parked;
+}
+
+/* Twice as many lists, or up to half of that less; as a shift */
+static inline unsigned int kept_hash_shift(u64 nr)
+{
+	return fls64(kept_room(parked_room(nr)));
+}
+
+/* Words of the map of starts, as a shift: an eighth to a quarter of all */
+static inline unsigned int kept_start_shift(u64 nr)
 {
 	u64 words = words_for(nr) >> 2;
 
-	if (!parked_room(nr))
+	if (!words)
 		return 0;
-	if (words >= 8 * ACCMEM_BUDDY_PARKED)
-		return 8 * ACCMEM_BUDDY_PARKED;
-	return words ? 1u << (fls64(words) - 1) : 1;
+	return min_t(unsigned int, fls64(words) - 1, KEPT_STARTS_SHIFT_MAX);
 }
 
-static inline struct accmem_buddy_slot *slot_of(const struct accmem_buddy *b,
-						u64 i)
+/* Where kept blocks begin */
+
+/*
+ * The word of starts for word @i of the range. It is shifted a little from one
+ * turn through the map to the next, as large blocks like to begin at multiples of
+ * powers of two.
+ */
+static inline u64 start_word(const struct accmem_buddy *b, u64 i)
 {
-	return &b->slot[i & b->slot_mask];
+	i += (i >> b->kept_start_shift) * 5;
+	return i & ((1ull << b->kept_start_shift) - 1);
 }
 
-/* Granules of word @i that are parked */
-static inline u64 parked_in(const struct accmem_buddy *b, u64 i)
+/* The bit of a word's turn, in what is said of all turns that share a word */
+static inline u8 turn_bit(const struct accmem_buddy *b, u64 i)
 {
-	const struct accmem_buddy_slot *slot = slot_of(b, i);
+	return 1 << (i >> b->kept_start_shift & 7);
+}
 
-	touch(1);
-	if (!(b->parked_words[i >> WORD_SHIFT] >> (i & WORD_MASK) & 1))
+/* Where kept blocks may begin in word @i of the range, of a row of such words */
+static inline u64 starts_in(const struct accmem_buddy *b, u64 i)
+{
+	u64 k = start_word(b, i);
+
+	touch(!(k & 7)); /* of turns a word has eight */
+	if (!(b->kept_turns[k] & turn_bit(b, i)))
 		return 0;
 	touch(1);
-	return slot->mask && slot->word == i ? slot->mask : ~0ull;
+	return b->kept_starts[k];
 }
 
-/* Granules of a word are parked now, if there is a slot for it. */
-static inline bool word_park(struct accmem_buddy *b, u64 i, u64 mask)
+/* Does no kept block have the bit of @lo? */
+static inline bool start_is_free(const struct accmem_buddy *b, u64 lo)
 {
-	struct accmem_buddy_slot *slot = slot_of(b, i);
+	u64 starts = b->kept_starts[start_word(b, lo >> WORD_SHIFT)];
 
-	if (~mask) {
-		touch(1);
-		if (slot->mask && slot->word != i)
-			return false;
-		slot->word = i;
-		slot->mask |= mask;
-	}
 	touch(1);
-	b->parked_words[i >> WORD_SHIFT] |= 1ull << (i & WORD_MASK);
-	return true;
+	return !(starts >> (lo & WORD_MASK) & 1);
 }
 
-/* Parked granules of a word are no more. */
-static inline void word_unpark(struct accmem_buddy *b, u64 i, u64 mask)
+static inline void start_set(struct accmem_buddy *b, u64 lo)
 {
-	struct accmem_buddy_slot *slot = slot_of(b, i);
+	u64 i = lo >> WORD_SHIFT, k = start_word(b, i);
 
-	if (~mask) {
-		touch(1);
-		slot->mask &= ~mask;
-		if (slot->mask)
-			return;
-	}
 	touch(1);
-	b->parked_words[i >> WORD_SHIFT] &= ~(1ull << (i & WORD_MASK));
+	b->kept_starts[k] |= 1ull << (lo & WORD_MASK);
+	b->kept_turns[k] |= turn_bit(b, i);
 }
 
-/* Words from @i on, before @end, that have one word of bits, which is in *@mask */
-static inline u64 words_together(u64 i, u64 end, u64 *mask)
+static inline void start_clear(struct accmem_buddy *b, u64 lo)
 {
-	u64 n = min(end - i, 64 - (i & WORD_MASK));
+	u64 k = start_word(b, lo >> WORD_SHIFT);
 
-	*mask = bits_mask(i & WORD_MASK, n);
-	return n;
+	touch(2);
+	b->kept_starts[k] &= ~(1ull << (lo & WORD_MASK));
+	if (!b->kept_starts[k])
+		b->kept_turns[k] = 0;
 }
 
-/* If these are whole words that have one word of bits: those; else 0 */
-static inline u64 whole_words(u64 lo, u64 last)
+static inline u16 *kept_list(const struct accmem_buddy *b, u64 lo)
 {
-	if ((lo | (last + 1)) & WORD_MASK ||
-	    lo >> map_shift(2) != last >> map_shift(2))
-		return 0;
-	return bits_mask(lo >> WORD_SHIFT & WORD_MASK,
-			 ((last - lo) >> WORD_SHIFT) + 1);
+	touch(1);
+	return &b->kept_hash[hash_32(lo, b->kept_hash_shift)];
 }
 
-static noinline bool words_park(struct accmem_buddy *b, u64 lo, u64 last)
+static inline u64 kept_hi(const struct accmem_buddy_kept *k)
 {
-	u64 i = lo >> WORD_SHIFT, end = last >> WORD_SHIFT, mask, n;
+	return (u64)k->lo + k->n;
+}
 
-	mask = whole_words(lo, last);
-	if (mask) {
+/* The id of the kept block that begins at @lo; 0 */
+static inline u16 kept_find(const struct accmem_buddy *b, u64 lo)
+{
+	u16 id = *kept_list(b, lo);
+
+	while (id) {
 		touch(1);
-		b->parked_words[i >> WORD_SHIFT] |= mask;
-		return true;
+		if (b->kept[id].lo == lo)
+			break;
+		id = b->kept[id].next;
 	}
-	if (!word_park(b, i, mask_from(lo)))
-		return false;
-	if (!word_park(b, end, mask_up_to(last))) {
-		word_unpark(b, i, mask_from(lo));
-		return false;
-	}
-	for (i++; i < end; i += n) {
-		n = words_together(i, end, &mask);
-		touch(1);
-		b->parked_words[i >> WORD_SHIFT] |= mask;
-	}
-	return true;
-}
-
-static noinline void words_unpark(struct accmem_buddy *b, u64 lo, u64 last)
-{
-	u64 i = lo >> WORD_SHIFT, end = last >> WORD_SHIFT, mask, n;
-
-	mask = whole_words(lo, last);
-	if (mask) {
-		touch(1);
-		b->parked_words[i >> WORD_SHIFT] &= ~mask;
-		return;
-	}
-	word_unpark(b, i, mask_from(lo));
-	word_unpark(b, end, mask_up_to(last));
-	for (i++; i < end; i += n) {
-		n = words_together(i, end, &mask);
-		touch(1);
-		b->parked_words[i >> WORD_SHIFT] &= ~mask;
-	}
-}
-
-/* An id that is not in use; there is one. Those that were in use are a stack. */
-static inline u16 parked_new_id(struct accmem_buddy *b)
-{
-	u16 id = b->stack[0];
-
-	if (!id)
-		return ++b->nr_ids;
-	b->stack[0] = b->parked[id].below;
 	return id;
 }
 
-/* The block with the first id from @id on that is in use; NULL if none is */
-static inline struct accmem_buddy_parked *
-parked_from(const struct accmem_buddy *b, unsigned int id)
+/* Blocks that are kept */
+
+/* Has it any that are not parked? */
+static inline bool has_lent(const struct accmem_buddy *b)
 {
-	for (; id <= b->nr_ids; id++) {
-		touch(1);
-		if (b->parked[id].n)
-			return &b->parked[id];
-	}
-	return NULL;
+	return b->nr_kept != b->nr_parked;
 }
 
-/* Whether there were slots for it; the caller sees to room in the cache. */
-static inline bool parked_push(struct accmem_buddy *b, u64 lo, u64 n)
-{
-	u64 i = lo >> WORD_SHIFT, last = lo + n - 1;
-	struct accmem_buddy_parked *p;
-	u16 id, below;
+/* Ids that are looked at for a block that has to go */
+#define KEPT_PROBES 8
 
-	if (i == last >> WORD_SHIFT ?
-		    !word_park(b, i, bits_mask(lo & WORD_MASK, n)) :
-		    !words_park(b, lo, last))
-		return false;
-	touch(3);
-	id = parked_new_id(b);
-	below = b->stack[n];
-	b->stack[n] = id;
-	b->parked[below].above = id;
-	p = &b->parked[id];
-	p->lo = lo;
-	p->n = n;
-	p->below = below;
-	p->above = 0;
-	b->nr_parked++;
+/* The next block, of all in turn, that is lent, or parked; 0 if none is near */
+static inline u16 kept_next_out(struct accmem_buddy *b, bool lent)
+{
+	unsigned int probe;
+
+	for (probe = 0; probe < KEPT_PROBES; probe++) {
+		b->hand = b->hand < b->nr_ids ? b->hand + 1 : 1;
+		touch(1);
+		if (b->kept[b->hand].n && b->kept[b->hand].lent == lent)
+			return b->hand;
+	}
+	return 0;
+}
+
+/* The block is not parked. */
+static noinline void kept_forget(struct accmem_buddy *b, u16 id)
+{
+	struct accmem_buddy_kept *k = &b->kept[id];
+	u16 *link = kept_list(b, k->lo);
+
+	while (*link != id) {
+		touch(1);
+		link = &b->kept[*link].next;
+	}
+	*link = k->next;
+	start_clear(b, k->lo);
+	k->n = 0;
+	k->below = b->stack[0];
+	b->stack[0] = id;
+	b->nr_kept--;
+}
+
+/* An id that is not in use; 0. Those that were in use are a stack. */
+static inline u16 kept_new_id(struct accmem_buddy *b)
+{
+	u16 id;
+
+	if (b->nr_kept == kept_room(b->room)) {
+		id = kept_next_out(b, true);
+		if (!id)
+			return 0;
+		kept_forget(b, id);
+	}
+	id = b->stack[0];
+	if (!id)
+		return ++b->nr_ids;
+	b->stack[0] = b->kept[id].below;
+	return id;
+}
+
+/* The id of a block that is kept from now on; 0 if there is no room for it */
+static inline u16 kept_add(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	struct accmem_buddy_kept *k;
+	u16 id, *list;
+
+	id = start_is_free(b, lo) ? kept_new_id(b) : 0;
+	if (!id)
+		return 0;
+	start_set(b, lo);
+	list = kept_list(b, lo);
+	k = &b->kept[id];
+	touch(1);
+	k->lo = lo;
+	k->n = n;
+	k->next = *list;
+	*list = id;
+	b->kept_longest = b->nr_kept ? max_t(u64, b->kept_longest, n) : n;
+	b->nr_kept++;
+	return id;
+}
+
+/* The kept block that begins last before @pos, if that may have it; 0 */
+static inline u16 kept_before(const struct accmem_buddy *b, u64 pos)
+{
+	u64 least = pos - min_t(u64, pos, b->kept_longest - 1), word;
+	u16 id;
+
+	touch(1);
+	while (pos-- > least) {
+		word = starts_in(b, pos >> WORD_SHIFT) & mask_up_to(pos);
+		pos &= ~(u64)WORD_MASK;
+		for (; word; word &= ~(1ull << (fls64(word) - 1))) {
+			id = kept_find(b, pos + fls64(word) - 1);
+			if (id)
+				return id;
+		}
+	}
+	return 0;
+}
+
+/* The first kept block that begins in [@pos, @hi); 0 */
+static inline u16 kept_within(const struct accmem_buddy *b, u64 pos, u64 hi)
+{
+	u64 word;
+	u16 id;
+
+	touch(1);
+	for (; pos < hi; pos++) {
+		word = starts_in(b, pos >> WORD_SHIFT) & mask_from(pos);
+		pos &= ~(u64)WORD_MASK;
+		if ((hi - 1) >> WORD_SHIFT == pos >> WORD_SHIFT)
+			word &= mask_up_to(hi - 1);
+		for (; word; word &= word - 1) {
+			id = kept_find(b, pos + __ffs64(word));
+			if (id)
+				return id;
+		}
+		pos |= WORD_MASK;
+	}
+	return 0;
+}
+
+/* The first id after @id whose block has a granule of [@lo, @hi); 0 */
+static noinline u16 kept_in_far(const struct accmem_buddy *b, unsigned int id,
+				u64 lo, u64 hi)
+{
+	const struct accmem_buddy_kept *k;
+
+	while (++id <= b->nr_ids) {
+		touch(1);
+		k = &b->kept[id];
+		if (k->n && k->lo < hi && lo < kept_hi(k))
+			return id;
+	}
+	return 0;
+}
+
+/* Are there more words in a range than ids to look through? */
+static inline bool kept_is_far(const struct accmem_buddy *b, u64 lo, u64 hi)
+{
+	return (hi - lo) >> WORD_SHIFT > b->nr_ids;
+}
+
+/* The lowest kept block that has a granule of [@lo, @hi); 0 */
+static inline u16 kept_in_near(const struct accmem_buddy *b, u64 lo, u64 hi)
+{
+	u16 id = kept_before(b, lo);
+
+	if (id && kept_hi(&b->kept[id]) > lo)
+		return id;
+	return kept_within(b, lo, hi);
+}
+
+/* A kept block that has a granule of [@lo, @hi); 0 */
+static u16 kept_in(const struct accmem_buddy *b, u64 lo, u64 hi)
+{
+	if (!b->nr_kept)
+		return 0;
+	if (kept_is_far(b, lo, hi))
+		return kept_in_far(b, 0, lo, hi);
+	return kept_in_near(b, lo, hi);
+}
+
+/*
+ * Is nothing of [@lo, @hi), which is used in the map, parked? Lent blocks that
+ * have a part of it are forgotten: they do not come back as a whole.
+ */
+static inline bool kept_release(struct accmem_buddy *b, u64 lo, u64 hi)
+{
+	bool far = kept_is_far(b, lo, hi);
+	u16 id = 0;
+
+	while (b->nr_kept && lo < hi) {
+		id = far ? kept_in_far(b, id, lo, hi) : kept_in_near(b, lo, hi);
+		if (!id)
+			return true;
+		if (!b->kept[id].lent)
+			return false;
+		if (!far)
+			lo = kept_hi(&b->kept[id]);
+		kept_forget(b, id);
+	}
 	return true;
 }
 
-/* A block is parked no more, and its caller has use for it. */
-static inline u64 parked_remove(struct accmem_buddy *b, u16 id)
-{
-	struct accmem_buddy_parked *p = &b->parked[id];
-	u64 lo = p->lo, i = lo >> WORD_SHIFT, last = lo + p->n - 1;
+/* Blocks that are parked */
 
-	touch(3);
-	if (i == last >> WORD_SHIFT)
-		word_unpark(b, i, bits_mask(lo & WORD_MASK, p->n));
-	else
-		words_unpark(b, lo, last);
-	if (p->above)
-		b->parked[p->above].below = p->below;
-	else
-		b->stack[p->n] = p->below;
-	b->parked[p->below].above = p->above;
-	p->n = 0;
-	p->below = b->stack[0];
-	b->stack[0] = id;
-	b->nr_parked--;
-	return lo;
+/* The caller sees to room on the stacks. */
+static inline void parked_push(struct accmem_buddy *b, u16 id, u64 n)
+{
+	struct accmem_buddy_kept *k = &b->kept[id];
+	u16 below = b->stack[n];
+
+	touch(4);
+	b->stack[n] = id;
+	b->sizes[n >> WORD_SHIFT] |= 1ull << (n & WORD_MASK);
+	b->kept[below].above = id;
+	k->below = below;
+	k->above = 0;
+	k->lent = false;
+	b->nr_parked++;
 }
 
-/* Blocks of a size that are looked at for one with an alignment */
+/* A block is lent from now on. */
+static inline u64 parked_lend(struct accmem_buddy *b, u16 id)
+{
+	struct accmem_buddy_kept *k = &b->kept[id];
+
+	touch(3);
+	if (k->above)
+		b->kept[k->above].below = k->below;
+	else
+		b->stack[k->n] = k->below;
+	b->kept[k->below].above = k->above;
+	k->lent = true;
+	b->nr_parked--;
+	return k->lo;
+}
+
+/* Blocks of a size that are looked at for one with an alignment; and sizes */
 #define PARKED_PROBES 8
 
 /* The last one given back of @n granules with this alignment; NOWHERE */
@@ -240,95 +378,67 @@ static inline u64 parked_take(struct accmem_buddy *b, u64 n, u64 align)
 
 	for (id = b->stack[n]; id && probe < PARKED_PROBES; probe++) {
 		touch(1);
-		if (!(b->parked[id].lo & (align - 1)))
-			return parked_remove(b, id);
-		id = b->parked[id].below;
+		if (!(b->kept[id].lo & (align - 1)))
+			return parked_lend(b, id);
+		id = b->kept[id].below;
 	}
 	return NOWHERE;
 }
 
-/* The id of the next block that has to go, of all in turn; there is one. */
-static inline u16 parked_next_out(struct accmem_buddy *b)
+/*
+ * The largest size of @least to @most granules that has a parked block; 0 if none
+ * has, or if too many that had one have to be passed
+ */
+static inline u64 parked_size(struct accmem_buddy *b, u64 least, u64 most)
 {
-	struct accmem_buddy_parked *p = parked_from(b, b->hand + 1);
+	unsigned int probe;
+	u64 n, word;
 
-	if (!p)
-		p = parked_from(b, 1);
-	b->hand = p - b->parked;
-	return b->hand;
-}
-
-/* The parked block after @p, or the first one after NULL; NULL */
-static inline struct accmem_buddy_parked *
-parked_each(const struct accmem_buddy *b, const struct accmem_buddy_parked *p)
-{
-	if (!b->nr_parked)
-		return NULL;
-	return parked_from(b, p ? p - b->parked + 1 : 1);
-}
-
-static inline u64 parked_hi(const struct accmem_buddy_parked *p)
-{
-	return (u64)p->lo + p->n;
-}
-
-static bool parked_overlaps_far(const struct accmem_buddy *b, u64 lo, u64 hi)
-{
-	const struct accmem_buddy_parked *p = NULL;
-
-	while ((p = parked_each(b, p)))
-		if (p->lo < hi && lo < parked_hi(p))
-			return true;
-	return false;
-}
-
-static noinline bool parked_overlaps_words(const struct accmem_buddy *b, u64 lo,
-					   u64 last)
-{
-	u64 i = lo >> WORD_SHIFT, end = last >> WORD_SHIFT, mask, n;
-
-	mask = whole_words(lo, last);
-	if (mask) {
+	for (n = most, probe = 0; n >= least && probe < PARKED_PROBES;) {
+		word = b->sizes[n >> WORD_SHIFT] & mask_up_to(n);
+		n &= ~(u64)WORD_MASK;
+		if (!word) {
+			if (!n--)
+				break;
+			continue;
+		}
+		n += fls64(word) - 1;
 		touch(1);
-		return b->parked_words[i >> WORD_SHIFT] & mask;
+		if (b->stack[n])
+			return n >= least ? n : 0;
+		b->sizes[n >> WORD_SHIFT] &= ~(1ull << (n & WORD_MASK));
+		probe++;
 	}
-	if ((end - i) >> WORD_SHIFT > b->nr_parked)
-		return parked_overlaps_far(b, lo, last + 1);
-	if (parked_in(b, i) & mask_from(lo) ||
-	    parked_in(b, end) & mask_up_to(last))
-		return true;
-	for (i++; i < end; i += n) {
-		n = words_together(i, end, &mask);
-		touch(1);
-		if (b->parked_words[i >> WORD_SHIFT] & mask)
-			return true;
-	}
-	return false;
+	return 0;
 }
 
-/* Does a parked block have a granule of [@lo, @hi)? */
-static inline bool parked_overlaps(const struct accmem_buddy *b, u64 lo, u64 hi)
+/* The parked block after @k, or the first one after NULL; NULL */
+static inline struct accmem_buddy_kept *
+parked_each(const struct accmem_buddy *b, const struct accmem_buddy_kept *k)
 {
-	u64 i = lo >> WORD_SHIFT;
+	unsigned int id = k ? k - b->kept : 0;
 
-	if (!b->nr_parked)
-		return false;
-	if (i != (hi - 1) >> WORD_SHIFT)
-		return parked_overlaps_words(b, lo, hi - 1);
-	return parked_in(b, i) & bits_mask(lo & WORD_MASK, hi - lo);
+	while (b->nr_parked && ++id <= b->nr_ids) {
+		touch(1);
+		if (b->kept[id].n && !b->kept[id].lent)
+			return &b->kept[id];
+	}
+	return NULL;
 }
 
 /* Dirty granules of [@lo, @hi) that are parked */
 static inline u64 parked_dirty(const struct accmem_buddy *b, u64 lo, u64 hi)
 {
-	const struct accmem_buddy_parked *p = NULL;
+	u16 id = lo < hi ? kept_in(b, lo, hi) : 0;
+	const struct accmem_buddy_kept *k = &b->kept[id];
 	u64 n = 0, from, to;
 
-	if (lo == hi || !parked_overlaps(b, lo, hi))
+	if (!id || (k->lent && k->lo <= lo && hi <= kept_hi(k)))
 		return 0;
-	while ((p = parked_each(b, p))) {
-		from = max_t(u64, lo, p->lo);
-		to = min(hi, parked_hi(p));
+	k = NULL;
+	while ((k = parked_each(b, k))) {
+		from = max_t(u64, lo, k->lo);
+		to = min(hi, kept_hi(k));
 		if (from < to)
 			n += count_dirty(b, from, to);
 	}
@@ -338,23 +448,23 @@ static inline u64 parked_dirty(const struct accmem_buddy *b, u64 lo, u64 hi)
 /* The end of the parked block that has granule @pos, or @pos */
 static inline u64 parked_end(const struct accmem_buddy *b, u64 pos)
 {
-	const struct accmem_buddy_parked *p = NULL;
+	const struct accmem_buddy_kept *k = NULL;
 
-	while ((p = parked_each(b, p)))
-		if (p->lo <= pos && pos < parked_hi(p))
-			return parked_hi(p);
+	while ((k = parked_each(b, k)))
+		if (k->lo <= pos && pos < kept_hi(k))
+			return kept_hi(k);
 	return pos;
 }
 
 /* The first granule at or after @pos that is parked; NOWHERE */
 static inline u64 parked_next(const struct accmem_buddy *b, u64 pos)
 {
-	const struct accmem_buddy_parked *p = NULL;
+	const struct accmem_buddy_kept *k = NULL;
 	u64 best = NOWHERE;
 
-	while ((p = parked_each(b, p)))
-		if (parked_hi(p) > pos)
-			best = min(best, max_t(u64, pos, p->lo));
+	while ((k = parked_each(b, k)))
+		if (kept_hi(k) > pos)
+			best = min(best, max_t(u64, pos, k->lo));
 	return best;
 }
 

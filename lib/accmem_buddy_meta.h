@@ -39,12 +39,27 @@ static u64 class_words(u64 nr)
 	return sum;
 }
 
-#define SLOT_WORDS (sizeof(struct accmem_buddy_slot) / sizeof(u64))
+/* Words of the order cache's hash, its starts and whose they are */
+static u64 kept_hash_words(u64 nr)
+{
+	return DIV_ROUND_UP(sizeof(u16) << kept_hash_shift(nr), sizeof(u64));
+}
+
+static u64 kept_start_words(u64 nr)
+{
+	return 1ull << kept_start_shift(nr);
+}
+
+static u64 kept_turn_words(u64 nr)
+{
+	return DIV_ROUND_UP(kept_start_words(nr), sizeof(u64));
+}
 
 /* Words of the order cache's blocks; id 0 is no block, but is written to */
-static u64 parked_list_words(u64 nr)
+static u64 kept_list_words(u64 nr)
 {
-	u64 size = (parked_room(nr) + 1) * sizeof(struct accmem_buddy_parked);
+	u64 ids = kept_room(parked_room(nr)) + 1;
+	u64 size = ids * sizeof(struct accmem_buddy_kept);
 
 	return parked_room(nr) ? DIV_ROUND_UP(size, sizeof(u64)) : 0;
 }
@@ -63,7 +78,8 @@ static u64 zeroed_words(u64 nr)
 	for (level = 0; level < top_level(nr); level++)
 		sum += family_count(nr, level) / 2; /* longest runs */
 	if (parked_room(nr))
-		sum += words_for(words) + SLOT_WORDS * parked_slots(nr);
+		sum += kept_hash_words(nr) + kept_start_words(nr) +
+		       kept_turn_words(nr);
 	return sum;
 }
 
@@ -73,7 +89,7 @@ static u64 meta_words(u64 nr)
 	u64 sum = zeroed_words(nr) + words_for(nr) + family_count(nr, 0);
 	unsigned int level;
 
-	sum += parked_list_words(nr);
+	sum += kept_list_words(nr);
 	for (level = 1; level < top_level(nr); level++)
 		sum += family_count(nr, level) / 2; /* marks */
 	return sum;
@@ -101,10 +117,12 @@ static void lay_out(struct accmem_buddy *b, u64 *meta)
 	}
 	b->longest[level] = (u32 *)meta++;
 	if (b->room) {
-		b->parked_words = meta;
-		meta += words_for(words);
-		b->slot = (struct accmem_buddy_slot *)meta;
-		meta += SLOT_WORDS * (b->slot_mask + 1);
+		b->kept_hash = (u16 *)meta;
+		meta += kept_hash_words(b->nr);
+		b->kept_starts = meta;
+		meta += kept_start_words(b->nr);
+		b->kept_turns = (u8 *)meta;
+		meta += kept_turn_words(b->nr);
 	}
 	b->used = meta;
 	meta += words;
@@ -114,7 +132,7 @@ static void lay_out(struct accmem_buddy *b, u64 *meta)
 		b->marks[level] = (u32 *)meta;
 		meta += family_count(b->nr, level) / 2;
 	}
-	b->parked = (struct accmem_buddy_parked *)meta;
+	b->kept = (struct accmem_buddy_kept *)meta;
 }
 
 #endif /* ACCMEM_BUDDY_META_H */

@@ -53,7 +53,7 @@ static bool keeps_apart(const struct accmem_buddy *b, u64 n)
 {
 	u64 live = b->nr - b->nr_free;
 
-	return is_small(b, n) && live - b->nr_small >= live >> 3;
+	return is_small(b, n) && min(b->nr_large, live) >= live >> 3;
 }
 
 /* Runs of one class that are looked at for the one that fits best */

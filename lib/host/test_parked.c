@@ -7,12 +7,15 @@
 
 #include "table.h"
 
+/* The smallest that has an order cache: 20 blocks, of up to 20 granules */
+#define RANGE (20480 * G)
+
 /* A range in which blocks of up to 4 granules are parked, with 8 of these */
 static void make_parked(struct fixture *f, u64 granules, u64 at[8])
 {
 	int i;
 
-	make(f, 16384 * G);
+	make(f, RANGE);
 	for (i = 0; i < 8; i++)
 		EXPECT(!take(f, granules * G, G, 0, &at[i]));
 	for (i = 0; i < 8; i++)
@@ -108,32 +111,117 @@ static void a_cache_switched_off_keeps_nothing(void)
 	unmake(&f);
 }
 
-/* Two blocks whose words have one slot: only the first is parked. */
-static void a_block_without_a_slot_is_not_parked(void)
+/* Eight blocks side by side that wait, and are all taken again */
+static void make_lent(struct fixture *f, u64 granules, u64 at[8])
 {
-	u64 far = 2048 * 64 * G, at;
+	u64 all;
+	int i;
+
+	make(f, RANGE);
+	EXPECT(!take(f, 8 * granules * G, G, 0, &all));
+	for (i = 0; i < 8; i++)
+		EXPECT(!accmem_buddy_free(&f->b, all + i * granules * G,
+					  granules * G));
+	EXPECT(f->b.nr_parked == 8);
+	for (i = 7; i >= 0; i--) {
+		EXPECT(!take(f, granules * G, G, 0, &at[i]));
+		EXPECT(at[i] == all + i * granules * G);
+	}
+	EXPECT(!f->b.nr_parked && f->b.nr_kept == 8);
+}
+
+static void a_lent_block_waits_again(void)
+{
+	struct fixture f;
+	u64 at[8], next;
+
+	make_lent(&f, 4, at);
+	EXPECT(!accmem_buddy_free(&f.b, at[3], 4 * G) && f.b.nr_parked == 1);
+	EXPECT(accmem_buddy_free(&f.b, at[3], 4 * G) == -EINVAL);
+	EXPECT(!take(&f, 4 * G, G, 0, &next) && next == at[3]);
+	EXPECT(f.b.nr_kept == 8);
+	unmake(&f);
+}
+
+static void a_lent_block_can_be_freed_in_parts(void)
+{
+	struct fixture f;
+	u64 at[8], next;
+
+	make_lent(&f, 4, at);
+	EXPECT(!accmem_buddy_free(&f.b, at[2] + 3 * G, G));
+	EXPECT(accmem_buddy_free(&f.b, at[2], 4 * G) == -EINVAL);
+	EXPECT(!accmem_buddy_free(&f.b, at[2], 3 * G));
+	EXPECT(accmem_buddy_free(&f.b, at[2], 3 * G) == -EINVAL);
+	EXPECT(!accmem_buddy_free(&f.b, at[4], G));
+	EXPECT(accmem_buddy_free(&f.b, at[4], 4 * G) == -EINVAL);
+	EXPECT(!accmem_buddy_free(&f.b, at[4] + 2 * G, G));
+	EXPECT(!accmem_buddy_free(&f.b, at[4] + 3 * G, G));
+	EXPECT(!accmem_buddy_free(&f.b, at[4] + G, G));
+	EXPECT(accmem_buddy_free_bytes(&f.b) == f.size - 6 * 4 * G);
+	EXPECT(take(&f, 0, G, 0, &next) == -EINVAL);
+	unmake(&f);
+}
+
+static void lent_blocks_can_be_freed_together(void)
+{
+	struct fixture f;
+	u64 at[8];
+	int i;
+
+	make_lent(&f, 4, at);
+	EXPECT(!accmem_buddy_free(&f.b, at[1], 8 * G));
+	EXPECT(!accmem_buddy_free(&f.b, at[3] + G, 8 * G));
+	EXPECT(accmem_buddy_free(&f.b, at[0], 32 * G) == -EINVAL);
+	for (i = 1; i < 6; i++)
+		EXPECT(accmem_buddy_free(&f.b, at[i], 4 * G) == -EINVAL);
+	EXPECT(!accmem_buddy_free(&f.b, at[0], 4 * G));
+	EXPECT(!accmem_buddy_free(&f.b, at[3], G));
+	EXPECT(!accmem_buddy_free(&f.b, at[5] + G, 11 * G));
+	EXPECT(accmem_buddy_free_bytes(&f.b) == f.size);
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == f.size);
+	EXPECT(!f.b.nr_kept);
+	unmake(&f);
+}
+
+static void a_cache_switched_off_takes_back_what_is_lent(void)
+{
+	struct fixture f;
+	u64 at[8];
+	int i;
+
+	make_lent(&f, 4, at);
+	accmem_buddy_set_cache(&f.b, false);
+	for (i = 0; i < 8; i++)
+		EXPECT(!accmem_buddy_free(&f.b, at[i], 4 * G));
+	EXPECT(!f.b.nr_parked && !f.b.nr_kept);
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == f.size);
+	unmake(&f);
+}
+
+/* Two blocks that have one bit in the map of starts: only the first is parked. */
+static void a_block_without_a_bit_is_not_parked(void)
+{
 	struct accmem_buddy_request first = {
 		.size = G,
 		.align = G,
 		.end = G,
 	};
-	struct accmem_buddy_request second = {
-		.size = G,
-		.align = G,
-		.start = far,
-		.end = far + G,
-	};
+	struct accmem_buddy_request second = first;
 	struct fixture f;
+	u64 far, at;
 
-	make(&f, 4 * far);
-	EXPECT(far / G >> 6 == f.b.slot_mask + 1);
+	make(&f, 1048576 * G);
+	far = ((2ull << f.b.kept_start_shift) - 5) * 64 * G;
+	second.start = far;
+	second.end = far + G;
 	EXPECT(!accmem_buddy_alloc(&f.b, &first, &at));
 	EXPECT(!accmem_buddy_alloc(&f.b, &second, &at));
 	EXPECT(!accmem_buddy_free(&f.b, 0, G) && f.b.nr_parked == 1);
 	EXPECT(!accmem_buddy_free(&f.b, far, G) && f.b.nr_parked == 1);
 	EXPECT(accmem_buddy_free(&f.b, far, G) == -EINVAL);
 	EXPECT(accmem_buddy_free(&f.b, 0, G) == -EINVAL);
-	EXPECT(accmem_buddy_free_bytes(&f.b) == 4 * far);
+	EXPECT(accmem_buddy_free_bytes(&f.b) == f.size);
 	unmake(&f);
 }
 
@@ -143,26 +231,64 @@ static void what_is_parked_is_bounded(void)
 	u64 at[64], rest;
 	int i;
 
-	make(&f, 16384 * G);
-	EXPECT(f.b.room == 16);
-	EXPECT(!take(&f, 17 * G, G, 0, at)); /* too large for the range */
-	EXPECT(!accmem_buddy_free(&f.b, at[0], 17 * G) && !f.b.nr_parked);
+	make(&f, RANGE);
+	EXPECT(f.b.room == 20);
+	EXPECT(!take(&f, 21 * G, G, 0, at)); /* too large for the range */
+	EXPECT(!accmem_buddy_free(&f.b, at[0], 21 * G) && !f.b.nr_parked);
 	for (i = 0; i < 64; i++)
 		EXPECT(!take(&f, 2 * G, G, 0, &at[i]));
 	for (i = 0; i < 64; i++)
 		EXPECT(!accmem_buddy_free(&f.b, at[i], 2 * G));
 	EXPECT(f.b.nr_parked == f.b.room);
-	/* Where less than three quarters are free, no large one is parked, */
-	EXPECT(!take(&f, 5000 * G, G, 0, &rest));
-	EXPECT(!take(&f, 5 * G, G, 0, &at[0]));
-	EXPECT(!accmem_buddy_free(&f.b, at[0], 5 * G));
-	EXPECT(f.b.nr_parked == f.b.room);
-	/* and where less than half, nothing stays parked. */
-	EXPECT(!take(&f, 5000 * G, G, 0, &rest));
+	/* Where less than half is free, nothing stays parked. */
+	EXPECT(!take(&f, 12000 * G, G, 0, &rest));
 	for (i = 0; i < f.b.room / 2; i++)
 		EXPECT(!take(&f, 5 * G, G, 0, &at[i]));
 	EXPECT(!f.b.nr_parked);
-	EXPECT(!accmem_buddy_free(&f.b, at[0], 2 * G) && !f.b.nr_parked);
+	EXPECT(!accmem_buddy_free(&f.b, at[0], 5 * G) && !f.b.nr_parked);
+	unmake(&f);
+}
+
+/* Rounds in which sizes take turns: each lends what waits, and parks more. */
+static void what_is_kept_is_bounded(void)
+{
+	struct fixture f;
+	u64 at[10][20];
+	int i, k;
+
+	make(&f, RANGE);
+	for (k = 0; k < 10; k++) {
+		for (i = 0; i < 20; i++)
+			EXPECT(!take(&f, (k + 1) * G, G, 0, &at[k][i]));
+		for (i = 0; i < 20; i++)
+			EXPECT(!accmem_buddy_free(&f.b, at[k][i], (k + 1) * G));
+		for (i = 0; i < 20; i++)
+			EXPECT(!take(&f, (k + 1) * G, G, 0, &at[k][i]));
+		EXPECT(f.b.nr_kept <= 4 * f.b.room);
+	}
+	EXPECT(f.b.nr_kept == 4 * f.b.room);
+	for (k = 0; k < 10; k++)
+		for (i = 0; i < 20; i++)
+			EXPECT(!accmem_buddy_free(&f.b, at[k][i], (k + 1) * G));
+	EXPECT(accmem_buddy_largest_run(&f.b, G) == f.size);
+	EXPECT(!f.b.nr_kept);
+	unmake(&f);
+}
+
+/* In this range more than 5 granules are large. */
+static void large_blocks_merge_for_a_larger_one(void)
+{
+	struct fixture f;
+	u64 at[8], next;
+
+	make_parked(&f, 8, at);
+	EXPECT(!take(&f, 6 * G, G, 0, &next) && f.b.nr_parked == 8);
+	EXPECT(!take(&f, 16 * G, G, 0, &next) && f.b.nr_parked == 7);
+	EXPECT(!take(&f, 9 * G, G, 0, &next) && f.b.nr_parked == 6);
+	EXPECT(!take(&f, 7 * G, G, 0, &next) && f.b.nr_parked == 6);
+	unmake(&f);
+	make_parked(&f, 5, at);
+	EXPECT(!take(&f, 16 * G, G, 0, &next) && f.b.nr_parked == 8);
 	unmake(&f);
 }
 
@@ -171,7 +297,7 @@ static void ranges_too_small_for_it_have_no_cache(void)
 	struct fixture f;
 	u64 at;
 
-	make(&f, 16383 * G);
+	make(&f, RANGE - G);
 	accmem_buddy_set_cache(&f.b, true);
 	EXPECT(!take(&f, G, G, 0, &at));
 	EXPECT(!accmem_buddy_free(&f.b, at, G) && !f.b.nr_parked);
@@ -185,8 +311,14 @@ int main(void)
 	TEST(a_parked_block_cannot_be_freed_again);
 	TEST(parked_blocks_keep_no_request_from_its_place);
 	TEST(a_cache_switched_off_keeps_nothing);
-	TEST(a_block_without_a_slot_is_not_parked);
+	TEST(a_lent_block_waits_again);
+	TEST(a_lent_block_can_be_freed_in_parts);
+	TEST(lent_blocks_can_be_freed_together);
+	TEST(a_cache_switched_off_takes_back_what_is_lent);
+	TEST(a_block_without_a_bit_is_not_parked);
 	TEST(what_is_parked_is_bounded);
+	TEST(what_is_kept_is_bounded);
+	TEST(large_blocks_merge_for_a_larger_one);
 	TEST(ranges_too_small_for_it_have_no_cache);
 	return tests_end();
 }

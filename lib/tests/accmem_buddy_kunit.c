@@ -270,7 +270,7 @@ static void a_second_free_is_refused(struct kunit *test)
 
 static void parked_blocks_are_free(struct kunit *test)
 {
-	struct buddy_test *t = make(test, 16384);
+	struct buddy_test *t = make(test, 20480);
 	struct accmem_run run;
 	u64 at[8], again;
 	int i;
@@ -280,15 +280,31 @@ static void parked_blocks_are_free(struct kunit *test)
 	for (i = 0; i < 8; i++)
 		KUNIT_ASSERT_EQ(test, 0,
 				accmem_buddy_free(&t->b, at[i], 4 * G));
-	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), 16384 * G);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), 20480 * G);
 	KUNIT_EXPECT_TRUE(test, accmem_buddy_next_free(&t->b, 0, &run));
-	KUNIT_EXPECT_EQ(test, run.size, 16384 * G);
+	KUNIT_EXPECT_EQ(test, run.size, 20480 * G);
 	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at[3] + G, G), -EINVAL);
 	KUNIT_EXPECT_EQ(test, take(t, 4, 1, 0, &again), 0);
 	KUNIT_EXPECT_EQ(test, again, at[7]);
 	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, again, 4 * G), 0);
-	KUNIT_EXPECT_EQ(test, accmem_buddy_largest_run(&t->b, G), 16384 * G);
-	KUNIT_EXPECT_EQ(test, take(t, 16384, 1, 0, &again), 0);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_largest_run(&t->b, G), 20480 * G);
+	KUNIT_EXPECT_EQ(test, take(t, 20480, 1, 0, &again), 0);
+}
+
+static void lent_blocks_come_back_in_parts(struct kunit *test)
+{
+	struct buddy_test *t = make(test, 20480);
+	u64 first, at;
+
+	KUNIT_ASSERT_EQ(test, take(t, 4, 1, 0, &first), 0);
+	KUNIT_ASSERT_EQ(test, accmem_buddy_free(&t->b, first, 4 * G), 0);
+	KUNIT_ASSERT_EQ(test, take(t, 4, 1, 0, &at), 0);
+	KUNIT_EXPECT_EQ(test, at, first);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at + 2 * G, G), 0);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at, 4 * G), -EINVAL);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at, 2 * G), 0);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at + 3 * G, G), 0);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), 20480 * G);
 }
 
 static void ends_and_windows_are_honoured(struct kunit *test)
@@ -354,6 +370,7 @@ static struct kunit_case buddy_cases[] = {
 	KUNIT_CASE(neighbours_merge_whatever_their_marks),
 	KUNIT_CASE(a_second_free_is_refused),
 	KUNIT_CASE(parked_blocks_are_free),
+	KUNIT_CASE(lent_blocks_come_back_in_parts),
 	KUNIT_CASE(ends_and_windows_are_honoured),
 	KUNIT_CASE(scattered_runs_add_up),
 	KUNIT_CASE(metadata_is_at_most_four_bits_a_granule),

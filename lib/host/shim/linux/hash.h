@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+#ifndef ACCMEM_SHIM_HASH_H
+#define ACCMEM_SHIM_HASH_H
+
+#include <linux/types.h>
+
+/* The upper bits of a product with 2^32 over the golden ratio */
+static inline u32 hash_32(u32 value, unsigned int bits)
+{
+	return value * 2654435769u >> (32 - bits);
+}
+
+#endif
