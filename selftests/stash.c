@@ -235,15 +235,24 @@ static int another_device(void *arg)
 	return accmem_alloc_bytes(other, MIB(2), 0, &a) ? 4 : 0;
 }
 
+/* All have the same mode. */
+static void set_modes(const char *path, mode_t mode)
+{
+	chmod(ACCMEM_DEV_EMULATED, mode);
+	chmod(ACCMEM_DEV_PHYS, mode);
+	chmod(path, mode);
+}
+
 TEST_F(stash, limits_of_a_user_on_another_device)
 {
 	int64_t limit = accmem_param("max_bytes_per_user");
+	struct stat st;
 
-	chmod(ACCMEM_DEV_EMULATED, 0666);
-	chmod(ACCMEM_DEV_PHYS, 0666);
-	chmod(variant->path, 0666);
+	ASSERT_EQ(0, stat(variant->path, &st));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_user", MIB(3)));
+	set_modes(variant->path, 0666);
 	EXPECT_EQ(0, accmem_in_child(another_device, (void *)variant->path));
+	set_modes(variant->path, st.st_mode & 07777);
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_user", limit));
 }
 
