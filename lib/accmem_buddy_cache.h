@@ -22,12 +22,13 @@
 
 /*
  * No range smaller than this has an order cache. This share of its granules is
- * the number of blocks that are parked, and the size of one. Tests of small ranges
- * have others.
+ * the number of blocks that are parked, and the size of one; so many times as many
+ * are kept. Tests of small ranges have others.
  */
 #ifndef PARKED_RANGE_MIN
 #define PARKED_RANGE_MIN 20480
 #define PARKED_SHARE_SHIFT 10
+#define KEPT_TIMES 4
 #endif
 
 #define KEPT_STARTS_SHIFT_MAX 16
@@ -43,7 +44,7 @@ static inline unsigned int parked_room(u64 nr)
 /* Blocks that are kept, at most, with room for @parked of them to be parked */
 static inline unsigned int kept_room(unsigned int parked)
 {
-	return 4 * parked;
+	return KEPT_TIMES * parked;
 }
 
 /* Twice as many lists, or up to half of that less; as a shift */
