@@ -12,6 +12,7 @@
  */
 #include <linux/bug.h>
 #include <linux/errno.h>
+#include <linux/log2.h>
 #include <linux/string.h>
 
 #include "accmem_buddy.h"
@@ -254,11 +255,6 @@ static void run_of(struct accmem_run *run, u64 lo, u64 hi)
 
 /* Requests */
 
-static inline bool is_alignment(u64 align)
-{
-	return align && !(align & (align - 1));
-}
-
 static __always_inline int check_request(const struct accmem_buddy *b,
 					 const struct accmem_buddy_request *req,
 					 struct want *w)
@@ -266,7 +262,7 @@ static __always_inline int check_request(const struct accmem_buddy *b,
 	u64 bytes = b->nr << ACCMEM_GRANULE_SHIFT;
 	u64 end = req->end ? req->end : bytes;
 
-	if (!req->size || !is_alignment(req->align))
+	if (!req->size || !is_power_of_2(req->align))
 		return -EINVAL;
 	if ((req->size | req->align | req->start | end) & (ACCMEM_GRANULE - 1))
 		return -EINVAL;
@@ -278,7 +274,7 @@ static __always_inline int check_request(const struct accmem_buddy *b,
 	w->lo = req->start >> ACCMEM_GRANULE_SHIFT;
 	w->hi = end >> ACCMEM_GRANULE_SHIFT;
 	w->high = req->flags & ACCMEM_BUDDY_TOP_DOWN;
-	return 0;
+	return w->n > b->nr_free ? -ENOSPC : 0;
 }
 
 /* Place is found where the order cache keeps none from being seen. */
@@ -306,7 +302,7 @@ static inline bool alloc_parked(struct accmem_buddy *b,
 	if (req->start | req->end | req->flags || n - 1 >= b->parked_max)
 		return false;
 	if ((req->size | req->align) & (ACCMEM_GRANULE - 1) ||
-	    !is_alignment(req->align))
+	    !is_power_of_2(req->align))
 		return false;
 	at = parked_take(b, n, req->align >> ACCMEM_GRANULE_SHIFT);
 	if (at == NOWHERE)
@@ -327,8 +323,6 @@ static noinline int alloc_placed(struct accmem_buddy *b,
 	err = check_request(b, req, &w);
 	if (err)
 		return err;
-	if (w.n > b->nr_free)
-		return -ENOSPC;
 	spot = place_among_all(b, &w);
 	if (!spot.run.size)
 		return -ENOSPC;
@@ -373,8 +367,6 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 	err = check_request(b, req, &w);
 	if (err)
 		return err;
-	if (w.n > b->nr_free)
-		return -ENOSPC;
 	for (err = -E2BIG; nr < max_runs; nr++) {
 		spot = place_among_all(b, &w);
 		if (spot.run.size) {
