@@ -56,26 +56,42 @@ static inline u32 most_of_eight(const u32 *family)
 	return max(max(a, b), max(c, d));
 }
 
+/*
+ * Word @i has a run of @new granules, which is longer than any before. Up to
+ * which level it is the longest cannot be predicted, so there is no branch for it.
+ */
+static inline void longest_raise(struct accmem_buddy *b, u64 i, u32 new)
+{
+	unsigned int level;
+	u32 *longest;
+
+	for (level = 0; level <= b->top; level++) {
+		longest = &b->longest[level][i];
+		touch(1);
+		*longest = max(*longest, new);
+		i >>= EIGHT_SHIFT;
+	}
+}
+
 /* Word @i's longest run is @new from now on. */
 static void longest_set(struct accmem_buddy *b, u64 i, u32 new)
 {
 	u32 old = b->longest[0][i], *above;
 	unsigned int level;
 
+	if (new > old) {
+		longest_raise(b, i, new);
+		return;
+	}
 	touch(1);
 	b->longest[0][i] = new;
 	for (level = 1; level <= b->top && new != old; level++) {
 		above = &b->longest[level][i >> EIGHT_SHIFT];
 		touch(1);
-		if (new > old) {
-			if (*above >= new)
-				return;
-		} else {
-			if (*above != old)
-				return;
-			new = most_of_eight(&b->longest[level - 1]
+		if (*above != old)
+			return;
+		new = most_of_eight(&b->longest[level - 1]
 						       [i & ~(u64)(EIGHT - 1)]);
-		}
 		*above = new;
 		i >>= EIGHT_SHIFT;
 	}
@@ -428,7 +444,7 @@ static void run_add(struct accmem_buddy *b, const struct span *run,
 	else
 		start_add(b, class, i);
 	if (!same_word && b->longest[0][i] < longest_of(run->size))
-		longest_set(b, i, longest_of(run->size));
+		longest_raise(b, i, longest_of(run->size));
 }
 
 static void run_gone(struct accmem_buddy *b, const struct gone *gone)
