@@ -4,9 +4,10 @@
  *
  * The public calls. accmem_buddy_map.h knows which granules are used,
  * accmem_buddy_classes.h and accmem_buddy_runs.h find free runs by size and by
- * place, accmem_buddy_place.h chooses among them, accmem_buddy_marks.h keeps the
- * dirty marks, accmem_buddy_cache.h the blocks that wait for a request of their
- * size, and accmem_buddy_meta.h says where in the metadata each has its part.
+ * place, accmem_buddy_place.h chooses among them, accmem_buddy_change.h cuts and
+ * merges them, accmem_buddy_marks.h keeps the dirty marks, accmem_buddy_cache.h
+ * the blocks that wait for a request of their size, accmem_buddy_park.h says which
+ * ones do, and accmem_buddy_meta.h where in the metadata each has its part.
  *
  * Owns the metadata it was given and takes no lock: the caller serialises.
  */
@@ -16,236 +17,9 @@
 #include <linux/string.h>
 
 #include "accmem_buddy.h"
-#include "accmem_buddy_cache.h"
 #include "accmem_buddy_meta.h"
-#include "accmem_buddy_place.h"
+#include "accmem_buddy_park.h"
 #include "accmem_layout.h"
-
-/* Taking and giving back */
-
-static inline void account_take(struct accmem_buddy *b, u64 lo, u64 n)
-{
-	if (b->nr_free_dirty)
-		b->nr_free_dirty -= count_dirty(b, lo, lo + n);
-	if (!is_small(b, n))
-		b->nr_large = min(b->nr_large, b->nr - b->nr_free) + n;
-	b->nr_free -= n;
-}
-
-static inline void account_give(struct accmem_buddy *b, u64 lo, u64 n)
-{
-	if (b->nr_dirty)
-		b->nr_free_dirty += count_dirty(b, lo, lo + n);
-	b->nr_free += n;
-	/* What is given back whole was not always taken so: never below 0 */
-	if (!is_small(b, n))
-		b->nr_large -= min(n, b->nr_large);
-}
-
-/* A run is the wilderness from now on; there is none, or it was part of this. */
-static inline void wild_set(struct accmem_buddy *b, const struct span *run)
-{
-	b->wild_start = run->start;
-	b->wild_size = run->size;
-	if (run->size)
-		run_show(b, run);
-}
-
-static inline void add_shown(struct accmem_buddy *b, const struct span *run,
-			     struct gone *gone, unsigned int nr_gone)
-{
-	run_show(b, run);
-	run_add(b, run, gone, nr_gone);
-}
-
-/* Cuts @n granules out of a free run: what is left of it are up to two. */
-static void cut(struct accmem_buddy *b, const struct spot *spot, u64 n)
-{
-	const struct span *run = &spot->run;
-	u64 end = run->start + run->size, stop = spot->at + n;
-	struct span before = { run->start, spot->at - run->start };
-	struct span after = { stop, end - stop }, none = {};
-	bool wild = is_wild(b, run);
-	unsigned int depth = 0;
-	struct gone gone;
-
-	if (!wild)
-		run_going(b, run, &none, &gone);
-	/* where a run begins inside a word, the word has what is used as well */
-	if (spot->at != run->start || !(spot->at & WORD_MASK))
-		depth = map_depth(b, spot->at);
-	map_set(b, map_depth_up_to(b, depth, spot->at, stop - 1), spot->at,
-		stop, true);
-	if (wild) {
-		if (before.size > after.size)
-			swap(before, after);
-		wild_set(b, &after);
-		if (before.size)
-			add_shown(b, &before, NULL, 0);
-		return;
-	}
-	if (before.size)
-		add_shown(b, &before, &gone, 1);
-	if (after.size)
-		add_shown(b, &after, &gone, 1);
-	run_gone(b, &gone);
-}
-
-/* If a run is the wilderness, it is none that the indexes have. */
-static inline bool leave_wild(const struct accmem_buddy *b, struct span *run)
-{
-	if (!run->size || !is_wild(b, run))
-		return false;
-	run->size = 0;
-	return true;
-}
-
-/*
- * Makes used granules free, in one run with both neighbours. @depth is
- * map_depth() of the first of them.
- */
-static noinline void merge(struct accmem_buddy *b, u64 lo, u64 n,
-			   unsigned int depth)
-{
-	struct span left, right, run, wild = wilderness(b);
-	bool in_wild, displaces;
-	unsigned int nr = 0, i;
-	struct gone gone[2];
-	u64 hi = lo + n;
-
-	right.start = hi;
-	right.size = size_from(b, hi);
-	run.start = run_start(b, depth, lo);
-	run.size = hi + right.size - run.start;
-	left.start = run.start;
-	left.size = lo - run.start;
-	in_wild = leave_wild(b, &left) || leave_wild(b, &right);
-	if (left.size)
-		run_going(b, &left, &right, &gone[nr++]);
-	if (right.size)
-		run_going(b, &right, &left, &gone[nr++]);
-	map_set(b, map_depth_up_to(b, depth, lo, hi - 1), lo, hi, false);
-	displaces = !in_wild && run.size > wild.size;
-	if (in_wild || displaces)
-		wild_set(b, &run);
-	else
-		add_shown(b, &run, gone, nr);
-	for (i = 0; i < nr; i++)
-		run_gone(b, &gone[i]);
-	if (displaces && wild.size)
-		run_add(b, &wild, NULL, 0);
-}
-
-static void take(struct accmem_buddy *b, const struct spot *spot, u64 n)
-{
-	account_take(b, spot->at, n);
-	cut(b, spot, n);
-}
-
-static void merge_at(struct accmem_buddy *b, u64 lo, u64 n)
-{
-	merge(b, lo, n, map_depth(b, lo));
-}
-
-static void give(struct accmem_buddy *b, u64 lo, u64 n)
-{
-	account_give(b, lo, n);
-	merge_at(b, lo, n);
-}
-
-static noinline void unpark_one(struct accmem_buddy *b, u16 id)
-{
-	u64 n = b->kept[id].n, lo = parked_lend(b, id);
-
-	kept_forget(b, id);
-	merge_at(b, lo, n);
-}
-
-/* Up to two parked blocks join the free runs. */
-static inline void unpark_two(struct accmem_buddy *b)
-{
-	unsigned int i;
-	u16 id;
-
-	for (i = 0; i < 2; i++) {
-		id = kept_next_out(b, false);
-		if (!id)
-			return;
-		unpark_one(b, id);
-	}
-}
-
-static void unpark_all(struct accmem_buddy *b)
-{
-	const struct accmem_buddy_kept *k = NULL;
-
-	while ((k = parked_each(b, k)))
-		unpark_one(b, k - b->kept);
-	if (b->nr_kept)
-		return;
-	b->nr_ids = 0;
-	b->stack[0] = 0;
-}
-
-/* What is not merged costs room: there is none of it where that is short. */
-static inline bool is_short(const struct accmem_buddy *b)
-{
-	return b->nr_free < b->nr >> 1;
-}
-
-/*
- * Large blocks that wait may be pieces of the room that a larger one needs, or
- * leaves: one of the largest that are smaller goes. Those that are not large, and
- * larger ones, hardly stand in its way.
- */
-static void unpark_smaller(struct accmem_buddy *b, u64 n)
-{
-	u64 large = (b->nr >> (PARKED_SHARE_SHIFT + 2)) + 1;
-
-	n = parked_size(b, large, min_t(u64, n - 1, b->parked_max));
-	if (n)
-		unpark_one(b, b->stack[n]);
-}
-
-/* Before @n granules are cut from the free runs, or join them */
-static void unpark_some(struct accmem_buddy *b, u64 n)
-{
-	if (!b->nr_parked)
-		return;
-	if (is_short(b))
-		unpark_two(b);
-	else
-		unpark_smaller(b, n);
-}
-
-/* One block less on the full stacks, but not for another of its size */
-static noinline bool make_room(struct accmem_buddy *b, u64 n)
-{
-	u16 id = kept_next_out(b, false);
-
-	if (!id || b->kept[id].n == n)
-		return false;
-	unpark_one(b, id);
-	return true;
-}
-
-/* May a block of @n granules wait now? */
-static inline bool has_room(struct accmem_buddy *b, u64 n)
-{
-	if (n > b->parked_max || is_short(b))
-		return false;
-	return b->nr_parked != b->room || make_room(b, n);
-}
-
-/* Whether a block that was not kept waits now */
-static bool park(struct accmem_buddy *b, u64 lo, u64 n)
-{
-	u16 id = has_room(b, n) ? kept_add(b, lo, n) : 0;
-
-	if (id)
-		parked_push(b, id, n);
-	return id;
-}
 
 static void run_of(struct accmem_run *run, u64 lo, u64 hi)
 {
@@ -285,11 +59,12 @@ static struct spot place_among_all(struct accmem_buddy *b, const struct want *w)
 	if (w->high || w->lo || w->hi != b->nr)
 		unpark_all(b);
 	unpark_some(b, w->n);
-	spot = place(b, w);
-	if (spot.run.size || !b->nr_parked)
-		return spot;
-	unpark_all(b);
-	return place(b, w);
+	for (;;) {
+		spot = place(b, w);
+		if (spot.run.size || !b->nr_parked)
+			return spot;
+		unpark_all(b);
+	}
 }
 
 /* What asks for no window and no end may be served by the order cache. */
@@ -433,9 +208,9 @@ int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size)
 
 void accmem_buddy_set_cache(struct accmem_buddy *b, bool on)
 {
-	u64 max = b->nr >= PARKED_RANGE_MIN ? b->nr >> PARKED_SHARE_SHIFT : 0;
+	u64 max = min_t(u64, parked_share(b->nr), ACCMEM_BUDDY_PARKED_MAX);
 
-	b->parked_max = on ? min_t(u64, max, ACCMEM_BUDDY_PARKED_MAX) : 0;
+	b->parked_max = on ? max : 0;
 	if (!on)
 		unpark_all(b);
 }

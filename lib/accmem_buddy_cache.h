@@ -33,12 +33,15 @@
 
 #define KEPT_STARTS_SHIFT_MAX 16
 
+static inline u64 parked_share(u64 nr)
+{
+	return nr < PARKED_RANGE_MIN ? 0 : nr >> PARKED_SHARE_SHIFT;
+}
+
 /* Blocks that have room on the stacks of a range of @nr granules */
 static inline unsigned int parked_room(u64 nr)
 {
-	if (nr < PARKED_RANGE_MIN)
-		return 0;
-	return min_t(u64, nr >> PARKED_SHARE_SHIFT, ACCMEM_BUDDY_PARKED);
+	return min_t(u64, parked_share(nr), ACCMEM_BUDDY_PARKED);
 }
 
 /* Blocks that are kept, at most, with room for @parked of them to be parked */

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * How free runs change, for accmem_buddy.c only: granules are cut from one, or
+ * become one with their neighbours. Both see to it that the map, the indexes, the
+ * wilderness and the counts say the same.
+ */
+#ifndef ACCMEM_BUDDY_CHANGE_H
+#define ACCMEM_BUDDY_CHANGE_H
+
+#include "accmem_buddy_marks.h"
+#include "accmem_buddy_place.h"
+
+static inline void account_take(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	if (b->nr_free_dirty)
+		b->nr_free_dirty -= count_dirty(b, lo, lo + n);
+	if (!is_small(b, n))
+		b->nr_large = min(b->nr_large, b->nr - b->nr_free) + n;
+	b->nr_free -= n;
+}
+
+static inline void account_give(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	if (b->nr_dirty)
+		b->nr_free_dirty += count_dirty(b, lo, lo + n);
+	b->nr_free += n;
+	/* What is given back whole was not always taken so: never below 0 */
+	if (!is_small(b, n))
+		b->nr_large -= min(n, b->nr_large);
+}
+
+/* A run is the wilderness from now on; there is none, or it was part of this. */
+static inline void wild_set(struct accmem_buddy *b, const struct span *run)
+{
+	b->wild_start = run->start;
+	b->wild_size = run->size;
+	if (run->size)
+		run_show(b, run);
+}
+
+static inline void add_shown(struct accmem_buddy *b, const struct span *run,
+			     struct gone *gone, unsigned int nr_gone)
+{
+	run_show(b, run);
+	run_add(b, run, gone, nr_gone);
+}
+
+/* Cuts @n granules out of a free run: what is left of it are up to two. */
+static void cut(struct accmem_buddy *b, const struct spot *spot, u64 n)
+{
+	const struct span *run = &spot->run;
+	u64 end = run->start + run->size, stop = spot->at + n;
+	struct span before = { run->start, spot->at - run->start };
+	struct span after = { stop, end - stop }, none = {};
+	bool wild = is_wild(b, run);
+	unsigned int depth = 0;
+	struct gone gone;
+
+	if (!wild)
+		run_going(b, run, &none, &gone);
+	/* where a run begins inside a word, the word has what is used as well */
+	if (spot->at != run->start || !(spot->at & WORD_MASK))
+		depth = map_depth(b, spot->at);
+	map_set(b, map_depth_up_to(b, depth, spot->at, stop - 1), spot->at,
+		stop, true);
+	if (wild) {
+		if (before.size > after.size)
+			swap(before, after);
+		wild_set(b, &after);
+		if (before.size)
+			add_shown(b, &before, NULL, 0);
+		return;
+	}
+	if (before.size)
+		add_shown(b, &before, &gone, 1);
+	if (after.size)
+		add_shown(b, &after, &gone, 1);
+	run_gone(b, &gone);
+}
+
+/* If a run is the wilderness, it is none that the indexes have. */
+static inline bool leave_wild(const struct accmem_buddy *b, struct span *run)
+{
+	if (!run->size || !is_wild(b, run))
+		return false;
+	run->size = 0;
+	return true;
+}
+
+/*
+ * Makes used granules free, in one run with both neighbours. @depth is
+ * map_depth() of the first of them.
+ */
+static noinline void merge(struct accmem_buddy *b, u64 lo, u64 n,
+			   unsigned int depth)
+{
+	struct span left, right, run, wild = wilderness(b);
+	bool in_wild, displaces;
+	unsigned int nr = 0, i;
+	struct gone gone[2];
+	u64 hi = lo + n;
+
+	right.start = hi;
+	right.size = size_from(b, hi);
+	run.start = run_start(b, depth, lo);
+	run.size = hi + right.size - run.start;
+	left.start = run.start;
+	left.size = lo - run.start;
+	in_wild = leave_wild(b, &left) || leave_wild(b, &right);
+	if (left.size)
+		run_going(b, &left, &right, &gone[nr++]);
+	if (right.size)
+		run_going(b, &right, &left, &gone[nr++]);
+	map_set(b, map_depth_up_to(b, depth, lo, hi - 1), lo, hi, false);
+	displaces = !in_wild && run.size > wild.size;
+	if (in_wild || displaces)
+		wild_set(b, &run);
+	else
+		add_shown(b, &run, gone, nr);
+	for (i = 0; i < nr; i++)
+		run_gone(b, &gone[i]);
+	if (displaces && wild.size)
+		run_add(b, &wild, NULL, 0);
+}
+
+static void take(struct accmem_buddy *b, const struct spot *spot, u64 n)
+{
+	account_take(b, spot->at, n);
+	cut(b, spot, n);
+}
+
+static void merge_at(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	merge(b, lo, n, map_depth(b, lo));
+}
+
+static void give(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	account_give(b, lo, n);
+	merge_at(b, lo, n);
+}
+
+#endif /* ACCMEM_BUDDY_CHANGE_H */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Which blocks wait in the order cache, and which of those have to go, for
+ * accmem_buddy.c only. What was tried is in EXPERIMENTS.md.
+ */
+#ifndef ACCMEM_BUDDY_PARK_H
+#define ACCMEM_BUDDY_PARK_H
+
+#include "accmem_buddy_cache.h"
+#include "accmem_buddy_change.h"
+
+static noinline void unpark_one(struct accmem_buddy *b, u16 id)
+{
+	u64 n = b->kept[id].n, lo = parked_lend(b, id);
+
+	kept_forget(b, id);
+	merge_at(b, lo, n);
+}
+
+/* Up to two parked blocks join the free runs. */
+static inline void unpark_two(struct accmem_buddy *b)
+{
+	unsigned int i;
+	u16 id;
+
+	for (i = 0; i < 2; i++) {
+		id = kept_next_out(b, false);
+		if (!id)
+			return;
+		unpark_one(b, id);
+	}
+}
+
+static void unpark_all(struct accmem_buddy *b)
+{
+	const struct accmem_buddy_kept *k = NULL;
+
+	while ((k = parked_each(b, k)))
+		unpark_one(b, k - b->kept);
+	if (b->nr_kept)
+		return;
+	b->nr_ids = 0;
+	b->stack[0] = 0;
+}
+
+/* What is not merged costs room: there is none of it where that is short. */
+static inline bool is_short(const struct accmem_buddy *b)
+{
+	return b->nr_free < b->nr >> 1;
+}
+
+/*
+ * Large blocks that wait may be pieces of the room that a larger one needs, or
+ * leaves: one of the largest that are smaller goes. Those that are not large, and
+ * larger ones, hardly stand in its way.
+ */
+static void unpark_smaller(struct accmem_buddy *b, u64 n)
+{
+	u64 large = (b->nr >> (PARKED_SHARE_SHIFT + 2)) + 1;
+
+	n = parked_size(b, large, min_t(u64, n - 1, b->parked_max));
+	if (n)
+		unpark_one(b, b->stack[n]);
+}
+
+/* Before @n granules are cut from the free runs, or join them */
+static void unpark_some(struct accmem_buddy *b, u64 n)
+{
+	if (!b->nr_parked)
+		return;
+	if (is_short(b))
+		unpark_two(b);
+	else
+		unpark_smaller(b, n);
+}
+
+/* One block less on the full stacks, but not for another of its size */
+static noinline bool make_room(struct accmem_buddy *b, u64 n)
+{
+	u16 id = kept_next_out(b, false);
+
+	if (!id || b->kept[id].n == n)
+		return false;
+	unpark_one(b, id);
+	return true;
+}
+
+/* May a block of @n granules wait now? */
+static inline bool has_room(struct accmem_buddy *b, u64 n)
+{
+	if (n > b->parked_max || is_short(b))
+		return false;
+	return b->nr_parked != b->room || make_room(b, n);
+}
+
+/* Whether a block that was not kept waits now */
+static bool park(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	u16 id = has_room(b, n) ? kept_add(b, lo, n) : 0;
+
+	if (id)
+		parked_push(b, id, n);
+	return id;
+}
+
+#endif /* ACCMEM_BUDDY_PARK_H */
