@@ -172,18 +172,18 @@ static noinline void free_forgotten(struct accmem_buddy *b, u16 id, u64 lo,
 
 static noinline int free_unknown(struct accmem_buddy *b, u64 lo, u64 n)
 {
-	unsigned int depth;
+	unsigned int level;
 
 	if (!n || lo >= b->nr || n > b->nr - lo)
 		return -EINVAL;
-	depth = map_depth(b, lo);
-	if (!map_is_used(b, depth, lo, lo + n) || !kept_release(b, lo, lo + n))
+	level = map_level(b, lo, lo + n);
+	if (!map_is_used(b, level, lo, lo + n) || !kept_release(b, lo, lo + n))
 		return -EINVAL;
 	account_give(b, lo, n);
 	if (park(b, lo, n))
 		return 0;
 	unpark_some(b, n);
-	merge(b, lo, n, depth);
+	merge(b, level, lo, n);
 	return 0;
 }
 
@@ -380,7 +380,9 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta)
 	b->small = (b->nr >> 5) + (b->nr >> 7);
 	accmem_buddy_set_cache(b, true);
 	map_init(b);
+	memset(b->first, 0xff, sizeof(b->first)); /* NO_WORD */
 	all.size = b->nr;
+	run_show(b, &all);
 	wild_set(b, &all);
 	return 0;
 }

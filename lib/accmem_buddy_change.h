@@ -34,15 +34,6 @@ static inline void wild_set(struct accmem_buddy *b, const struct span *run)
 {
 	b->wild_start = run->start;
 	b->wild_size = run->size;
-	if (run->size)
-		run_show(b, run);
-}
-
-static inline void add_shown(struct accmem_buddy *b, const struct span *run,
-			     struct gone *gone, unsigned int nr_gone)
-{
-	run_show(b, run);
-	run_add(b, run, gone, nr_gone);
 }
 
 /* Cuts @n granules out of a free run: what is left of it are up to two. */
@@ -53,28 +44,33 @@ static void cut(struct accmem_buddy *b, const struct spot *spot, u64 n)
 	struct span before = { run->start, spot->at - run->start };
 	struct span after = { stop, end - stop }, none = {};
 	bool wild = is_wild(b, run);
-	unsigned int depth = 0;
+	unsigned int level;
 	struct gone gone;
 
 	if (!wild)
 		run_going(b, run, &none, &gone);
 	/* where a run begins inside a word, the word has what is used as well */
+	level = !is_one_word(spot->at, stop);
 	if (spot->at != run->start || !(spot->at & WORD_MASK))
-		depth = map_depth(b, spot->at);
-	map_set(b, map_depth_up_to(b, depth, spot->at, stop - 1), spot->at,
-		stop, true);
+		level = map_level(b, spot->at, stop);
+	map_set(b, level, spot->at, stop, true);
+	/* at the other ends of these the map has what it had */
+	if (before.size)
+		run_show_end(b, &before);
+	if (after.size)
+		run_show_start(b, &after);
 	if (wild) {
 		if (before.size > after.size)
 			swap(before, after);
 		wild_set(b, &after);
 		if (before.size)
-			add_shown(b, &before, NULL, 0);
+			run_add(b, &before, NULL, 0);
 		return;
 	}
 	if (before.size)
-		add_shown(b, &before, &gone, 1);
+		run_add(b, &before, &gone, 1);
 	if (after.size)
-		add_shown(b, &after, &gone, 1);
+		run_add(b, &after, &gone, 1);
 	run_gone(b, &gone);
 }
 
@@ -88,11 +84,11 @@ static inline bool leave_wild(const struct accmem_buddy *b, struct span *run)
 }
 
 /*
- * Makes used granules free, in one run with both neighbours. @depth is
- * map_depth() of the first of them.
+ * Makes used granules free, in one run with both neighbours. @level is
+ * map_level() of them.
  */
-static noinline void merge(struct accmem_buddy *b, u64 lo, u64 n,
-			   unsigned int depth)
+static noinline void merge(struct accmem_buddy *b, unsigned int level, u64 lo,
+			   u64 n)
 {
 	struct span left, right, run, wild = wilderness(b);
 	bool in_wild, displaces;
@@ -102,7 +98,7 @@ static noinline void merge(struct accmem_buddy *b, u64 lo, u64 n,
 
 	right.start = hi;
 	right.size = size_from(b, hi);
-	run.start = run_start(b, depth, lo);
+	run.start = run_start(b, level, lo);
 	run.size = hi + right.size - run.start;
 	left.start = run.start;
 	left.size = lo - run.start;
@@ -111,12 +107,13 @@ static noinline void merge(struct accmem_buddy *b, u64 lo, u64 n,
 		run_going(b, &left, &right, &gone[nr++]);
 	if (right.size)
 		run_going(b, &right, &left, &gone[nr++]);
-	map_set(b, map_depth_up_to(b, depth, lo, hi - 1), lo, hi, false);
+	map_set(b, level, lo, hi, false);
 	displaces = !in_wild && run.size > wild.size;
+	run_show(b, &run);
 	if (in_wild || displaces)
 		wild_set(b, &run);
 	else
-		add_shown(b, &run, gone, nr);
+		run_add(b, &run, gone, nr);
 	for (i = 0; i < nr; i++)
 		run_gone(b, &gone[i]);
 	if (displaces && wild.size)
@@ -131,7 +128,7 @@ static void take(struct accmem_buddy *b, const struct spot *spot, u64 n)
 
 static void merge_at(struct accmem_buddy *b, u64 lo, u64 n)
 {
-	merge(b, lo, n, map_depth(b, lo));
+	merge(b, map_level(b, lo, lo + n), lo, n);
 }
 
 static void give(struct accmem_buddy *b, u64 lo, u64 n)

@@ -213,7 +213,7 @@ static inline void link_set(struct accmem_buddy *b, u64 i, u32 prev, u32 next)
 /* A run of a listed class begins in word @i; the map shows it already. */
 static void list_add_run(struct accmem_buddy *b, unsigned int class, u32 i)
 {
-	u32 next = has_class(b, class) ? b->first[class] : NO_WORD;
+	u32 next = b->first[class];
 
 	touch(2);
 	link_set(b, i, NO_WORD, next);

@@ -202,27 +202,47 @@ static inline bool map_stays_mixed(const struct accmem_buddy *b,
 }
 
 /*
- * The lowest level whose word for @pos is true: what lies below is alike, or
- * @level is 0.
+ * The lowest level, from @least up, whose word for @pos is true: what lies below
+ * is alike, or it is @least.
  */
-static inline unsigned int map_depth(const struct accmem_buddy *b, u64 pos)
+static inline unsigned int map_depth_from(const struct accmem_buddy *b,
+					  unsigned int least, u64 pos)
 {
 	unsigned int level = b->map_top;
 
-	while (level && map_is_mixed(b, level, pos >> map_shift(level))) {
+	while (level > least &&
+	       map_is_mixed(b, level, pos >> map_shift(level))) {
 		touch(1);
 		level--;
 	}
 	return level;
 }
 
-/* map_depth() of @lo, which is @level, or of @last, whichever is more */
-static inline unsigned int map_depth_up_to(const struct accmem_buddy *b,
-					   unsigned int level, u64 lo, u64 last)
+static inline unsigned int map_depth(const struct accmem_buddy *b, u64 pos)
 {
-	if (lo >> WORD_SHIFT == last >> WORD_SHIFT)
-		return level;
-	return max(level, map_depth(b, last));
+	return map_depth_from(b, 0, pos);
+}
+
+static inline bool is_one_word(u64 lo, u64 hi)
+{
+	return lo >> WORD_SHIFT == (hi - 1) >> WORD_SHIFT;
+}
+
+/* Does one word of level 1 speak of it? */
+static inline bool is_near(u64 lo, u64 hi)
+{
+	return lo >> map_shift(2) == (hi - 1) >> map_shift(2);
+}
+
+/*
+ * From where [@lo, @hi) is looked at and changed: level 0 where it is part of a
+ * mixed word; else the lowest level from 1 up whose word for @lo is true. Which of
+ * several words are mixed cannot be predicted, so there is no branch for that.
+ */
+static inline unsigned int map_level(const struct accmem_buddy *b, u64 lo,
+				     u64 hi)
+{
+	return map_depth_from(b, !is_one_word(lo, hi), lo);
 }
 
 /* From @level up, which is above the first, after word @i below has changed */
@@ -299,9 +319,10 @@ static void map_set_near(struct accmem_buddy *b, unsigned int level, u64 lo,
 }
 
 /* map_set() for any other granules */
-static noinline void map_set_far(struct accmem_buddy *b, unsigned int level,
-				 u64 lo, u64 last, bool used)
+static noinline void map_set_far(struct accmem_buddy *b, u64 lo, u64 last,
+				 bool used)
 {
+	unsigned int level = max(map_depth(b, lo), map_depth(b, last));
 	u64 left, right;
 
 	for (; level; level--) {
@@ -327,21 +348,18 @@ static noinline void map_set_far(struct accmem_buddy *b, unsigned int level,
 }
 
 /*
- * [@lo, @hi), which is not empty, becomes used or free; @level is not less than
- * map_depth() of the first and of the last granule.
+ * [@lo, @hi), which is not empty, becomes used or free. @level is map_level() of
+ * it, here and below.
  */
 static inline void map_set(struct accmem_buddy *b, unsigned int level, u64 lo,
 			   u64 hi, bool used)
 {
-	u64 last = hi - 1;
-
-	if (!level && lo >> WORD_SHIFT == last >> WORD_SHIFT &&
-	    map_set_mixed(b, lo, hi, used))
+	if (!level && map_set_mixed(b, lo, hi, used))
 		return;
-	if (lo >> map_shift(2) == last >> map_shift(2))
-		map_set_near(b, level, lo, last, used);
+	if (is_near(lo, hi))
+		map_set_near(b, level, lo, hi - 1, used);
 	else
-		map_set_far(b, level, lo, last, used);
+		map_set_far(b, lo, hi - 1, used);
 }
 
 /* Of word @i of @level the bits below which something is used, or free */
@@ -405,48 +423,45 @@ static __always_inline u64 map_next(const struct accmem_buddy *b,
 	return b->nr;
 }
 
-/* Are @mask's granules of word @i used? @s speaks of that word. */
-static inline bool map_word_is_used(const struct accmem_buddy *b,
-				    const struct accmem_buddy_state *s, u64 i,
-				    u64 mask)
+/* What word @i has that is used, if it is not all free; @s speaks of it. */
+static inline u64 map_word_used(const struct accmem_buddy *b,
+				const struct accmem_buddy_state *s, u64 i)
 {
-	u64 bit = 1ull << (i & WORD_MASK);
-
-	if (s->full & bit)
-		return true;
 	touch(1);
-	return s->some & bit && !(~b->used[i] & mask);
+	return b->used[i] | -(s->full >> (i & WORD_MASK) & 1);
 }
 
-/* The same for granules up to @last of which one word of level 1 speaks */
+/* map_is_used() for granules up to @last of which one word of level 1 speaks */
 static inline bool map_is_used_near(const struct accmem_buddy *b, u64 lo,
 				    u64 last)
 {
-	u64 left = lo >> WORD_SHIFT, right = last >> WORD_SHIFT;
+	u64 left = lo >> WORD_SHIFT, right = last >> WORD_SHIFT, unused;
 	const struct accmem_buddy_state *s = &b->state[1][left >> WORD_SHIFT];
 
 	touch(1);
-	return !(~s->full & words_between(left, right)) &&
-	       map_word_is_used(b, s, left, mask_from(lo)) &&
-	       map_word_is_used(b, s, right, mask_up_to(last));
+	unused = ~s->some >> (left & WORD_MASK) & 1;
+	unused |= ~s->some >> (right & WORD_MASK) & 1;
+	if (left == right) {
+		unused |= ~map_word_used(b, s, left) & mask_from(lo) &
+			  mask_up_to(last);
+	} else {
+		unused |= ~map_word_used(b, s, left) & mask_from(lo);
+		unused |= ~map_word_used(b, s, right) & mask_up_to(last);
+		unused |= ~s->full & words_between(left, right);
+	}
+	return !unused;
 }
 
-/* Are all of [@lo, @hi) used? @level is map_depth() of @lo. */
+/* Are all of [@lo, @hi) used? */
 static inline bool map_is_used(const struct accmem_buddy *b, unsigned int level,
 			       u64 lo, u64 hi)
 {
-	u64 first = lo >> map_shift(level), last = (hi - 1) >> map_shift(level);
-	u64 i = first >> WORD_SHIFT, full;
-
-	if (i == last >> WORD_SHIFT) {
+	if (!level) {
 		touch(1);
-		full = level ? b->state[level][i].full : b->used[i];
-		if (!(~full & bits_mask(first & WORD_MASK, last - first + 1)))
-			return true;
-		if (!level)
-			return false;
+		return !(~b->used[lo >> WORD_SHIFT] &
+			 bits_mask(lo & WORD_MASK, hi - lo));
 	}
-	if (level < 2 && lo >> map_shift(2) == (hi - 1) >> map_shift(2))
+	if (level == 1 && is_near(lo, hi))
 		return map_is_used_near(b, lo, hi - 1);
 	return map_next(b, level, lo, false) >= hi;
 }
@@ -480,18 +495,17 @@ static __always_inline u64 map_prev(const struct accmem_buddy *b,
 	return 0;
 }
 
-/*
- * Where the free run below @lo begins: @lo if there is none. @level is
- * map_depth() of @lo.
- */
+/* Where the free run below @lo, which is used, begins: @lo if there is none. */
 static inline u64 run_start(const struct accmem_buddy *b, unsigned int level,
 			    u64 lo)
 {
-	u64 word = b->used[lo >> WORD_SHIFT];
+	u64 i = lo >> WORD_SHIFT, word = b->used[i];
 
 	touch(1);
+	if (level)
+		word = map_word_used(b, &b->state[1][i >> WORD_SHIFT], i);
 	word &= (1ull << (lo & WORD_MASK)) - 1;
-	if (!level && word)
+	if (level < 2 && word)
 		return (lo & ~(u64)WORD_MASK) + fls64(word);
 	return map_prev(b, map_climb(b, lo, level), lo, true);
 }

@@ -64,6 +64,18 @@ static bool serves(const struct want *w, const struct span *run)
 	return align_up(run->start, w->align) + w->n <= run->start + run->size;
 }
 
+/* The same for the run of @size granules that begins last in word @i */
+static inline bool long_serves(const struct accmem_buddy *b,
+			       const struct want *w, u64 i, u64 size)
+{
+	struct span run;
+
+	if (w->align == 1)
+		return size >= w->n;
+	run = long_run(b, i);
+	return serves(w, &run);
+}
+
 /*
  * Of the runs of a listed class that were added last, the smallest that serves,
  * and the oldest of these; size 0 if none does. Which one it is cannot be
@@ -72,17 +84,17 @@ static bool serves(const struct want *w, const struct span *run)
 static struct span best_listed(const struct accmem_buddy *b,
 			       const struct want *w, unsigned int class)
 {
-	u64 best = ~0ull, that; /* size and word */
+	u64 best = ~0ull, that, size; /* size and word */
 	u32 i = b->first[class];
 	unsigned int probe;
-	struct span run;
 
 	touch(1);
 	for (probe = 0; probe < PROBES && i != NO_WORD; probe++) {
-		run = long_run(b, i);
-		that = run.size << 32 | i;
-		that = run.size <= best >> 32 ? that : best;
-		best = serves(w, &run) ? that : best;
+		touch(1);
+		size = b->longest[0][i];
+		that = size << 32 | i;
+		that = size <= best >> 32 ? that : best;
+		best = long_serves(b, w, i, size) ? that : best;
 		i = link_next(b, i);
 	}
 	return ~best ? long_run(b, (u32)best) : (struct span){};

@@ -397,6 +397,8 @@ static void run_going(struct accmem_buddy *b, const struct span *run,
 	g = begun_in(b, gone->word);
 	leave_out(&g, gone->word, run);
 	leave_out(&g, gone->word, also);
+	if (!g.inside && !g.tail_size)
+		return;
 	gone->longest = b->longest[0][gone->word];
 	if (max(run->size, also->size) >= gone->longest)
 		gone->longest = max(longest_inside(g.inside), g.tail_size);
@@ -413,18 +415,32 @@ static inline void gone_but(struct gone *gone, const struct span *run,
 		gone->last = false;
 }
 
-/* What of a run the map keeps true, for these; to be called when it has @run. */
-static inline void run_show(struct accmem_buddy *b, const struct span *run)
+/* What the map keeps true, for these, where a run begins; it has @run already. */
+static inline void run_show_start(struct accmem_buddy *b,
+				  const struct span *run)
+{
+	u64 i = run->start >> WORD_SHIFT;
+
+	if (run->start & WORD_MASK)
+		return;
+	set_continued(b, i, false);
+	if (run->size >= 64)
+		b->used[i] = 0;
+}
+
+/* And where it ends */
+static inline void run_show_end(struct accmem_buddy *b, const struct span *run)
 {
 	u64 i = run->start >> WORD_SHIFT, end = run->start + run->size;
 
-	if (!(run->start & WORD_MASK)) {
-		set_continued(b, i, false);
-		if (run->size >= 64)
-			b->used[i] = 0;
-	}
 	if (end & WORD_MASK ? end >> WORD_SHIFT != i : end < b->nr)
 		set_continued(b, end >> WORD_SHIFT, end & WORD_MASK);
+}
+
+static inline void run_show(struct accmem_buddy *b, const struct span *run)
+{
+	run_show_start(b, run);
+	run_show_end(b, run);
 }
 
 /* To be called when the map shows @run, and before run_gone() of these. */
