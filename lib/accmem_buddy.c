@@ -74,7 +74,8 @@ static inline bool alloc_parked(struct accmem_buddy *b,
 {
 	u64 n = req->size >> ACCMEM_GRANULE_SHIFT, at;
 
-	if (req->start | req->end | req->flags || n - 1 >= b->parked_max)
+	if (!b->nr_parked || req->start | req->end | req->flags ||
+	    n - 1 >= b->parked_max)
 		return false;
 	if ((req->size | req->align) & (ACCMEM_GRANULE - 1) ||
 	    !is_power_of_2(req->align))

@@ -17,23 +17,23 @@
 
 #define NOWHERE (~0ull)
 
-/* One for each size below 8, then four for each power of two */
+/*
+ * One for each size below 8, then four for each power of two. Which of these a run
+ * is cannot be predicted, so there is no branch for it.
+ */
 static inline unsigned int class_of(u64 n)
 {
-	unsigned int shift;
+	unsigned int shift = fls64(n | 4) - 3;
 
-	if (n < 8)
-		return n;
-	shift = fls64(n) - 3;
 	return (shift << 2) + (n >> shift);
 }
 
 /* The least size of a class */
 static inline u64 class_size(unsigned int class)
 {
-	if (class < 8)
-		return class;
-	return (4ull + (class & 3)) << ((class >> 2) - 1);
+	unsigned int shift = max(class >> 2, 1u) - 1;
+
+	return (u64)(class - (shift << 2)) << shift;
 }
 
 /* A shorter run may have no word of its own. */
