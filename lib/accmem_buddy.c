@@ -381,7 +381,7 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta)
 	b->small = (b->nr >> 5) + (b->nr >> 7);
 	accmem_buddy_set_cache(b, true);
 	map_init(b);
-	memset(b->first, 0xff, sizeof(b->first)); /* NO_WORD */
+	lists_init(b);
 	all.size = b->nr;
 	run_show(b, &all);
 	wild_set(b, &all);

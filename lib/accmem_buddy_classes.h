@@ -192,6 +192,14 @@ static inline u64 walk_next(struct walk *w)
 
 #define NO_WORD U32_MAX /* of 2^26 at most */
 
+static inline void lists_init(struct accmem_buddy *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < ACCMEM_BUDDY_CLASSES; i++)
+		b->first[i] = NO_WORD;
+}
+
 /* The words of the runs before and after the one that begins in word @i */
 static inline u32 link_prev(const struct accmem_buddy *b, u64 i)
 {

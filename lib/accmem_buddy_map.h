@@ -431,7 +431,10 @@ static inline u64 map_word_used(const struct accmem_buddy *b,
 	return b->used[i] | -(s->full >> (i & WORD_MASK) & 1);
 }
 
-/* map_is_used() for granules up to @last of which one word of level 1 speaks */
+/*
+ * map_is_used() for granules up to @last of which one word of level 1 speaks. If
+ * they are part of one word, it is not mixed.
+ */
 static inline bool map_is_used_near(const struct accmem_buddy *b, u64 lo,
 				    u64 last)
 {
@@ -441,14 +444,9 @@ static inline bool map_is_used_near(const struct accmem_buddy *b, u64 lo,
 	touch(1);
 	unused = ~s->some >> (left & WORD_MASK) & 1;
 	unused |= ~s->some >> (right & WORD_MASK) & 1;
-	if (left == right) {
-		unused |= ~map_word_used(b, s, left) & mask_from(lo) &
-			  mask_up_to(last);
-	} else {
-		unused |= ~map_word_used(b, s, left) & mask_from(lo);
-		unused |= ~map_word_used(b, s, right) & mask_up_to(last);
-		unused |= ~s->full & words_between(left, right);
-	}
+	unused |= ~map_word_used(b, s, left) & mask_from(lo);
+	unused |= ~map_word_used(b, s, right) & mask_up_to(last);
+	unused |= ~s->full & words_between(left, right);
 	return !unused;
 }
 
@@ -499,11 +497,14 @@ static __always_inline u64 map_prev(const struct accmem_buddy *b,
 static inline u64 run_start(const struct accmem_buddy *b, unsigned int level,
 			    u64 lo)
 {
-	u64 i = lo >> WORD_SHIFT, word = b->used[i];
+	u64 i = lo >> WORD_SHIFT, word;
 
-	touch(1);
-	if (level)
+	if (level) {
 		word = map_word_used(b, &b->state[1][i >> WORD_SHIFT], i);
+	} else {
+		touch(1);
+		word = b->used[i];
+	}
 	word &= (1ull << (lo & WORD_MASK)) - 1;
 	if (level < 2 && word)
 		return (lo & ~(u64)WORD_MASK) + fls64(word);
