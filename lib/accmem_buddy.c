@@ -235,7 +235,7 @@ bool accmem_buddy_next_free(struct accmem_buddy *b, u64 offset,
 {
 	u64 pos = offset >> ACCMEM_GRANULE_SHIFT, lo, hi, end;
 
-	lo = min(next_free(b, pos), parked_next(b, pos));
+	lo = parked_next(b, pos, next_free(b, pos));
 	if (lo >= b->nr)
 		return false;
 	end = lo;

@@ -115,7 +115,9 @@ struct accmem_buddy {
 	struct accmem_buddy_kept *kept; /* by id, from 1 on */
 	u16 *kept_hash;
 	u64 *kept_starts; /* a bit for granules: a kept block begins there */
-	u8 *kept_turns; /* of each of these words, whose they are */
+	u8 *kept_count; /* of kept blocks that begin in a part of the range */
+	u64 *kept_index; /* parts where any do */
+	u64 kept_top; /* of that, the topmost word */
 };
 
 /*
@@ -143,7 +145,10 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
  *
  * Without a window and without TOP_DOWN the run is cut from the free run that
  * fits best; small requests keep to the high end of a range that large ones
- * fill. In a window it is the lowest one, with TOP_DOWN the highest.
+ * fill. In a window it is the lowest one, with TOP_DOWN the highest; with an
+ * alignment, of the free runs that hold it however they lie, if there are any.
+ * Where only others hold it, the call looks at each word of 64 granules in which
+ * one long enough begins.
  */
 int accmem_buddy_alloc(struct accmem_buddy *b,
 		       const struct accmem_buddy_request *req, u64 *offset);
@@ -165,19 +170,23 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size);
 
 /*
- * The order cache, on after creation: blocks of up to 1024 granules wait after
- * they are given back for a request of the same size, while half of the range is
- * free. They are free in every answer of this interface, and merge with their
- * neighbours before a request fails, before one that asks for a window or an end,
- * and before any answer about the largest run: up to ACCMEM_BUDDY_PARKED blocks in
- * one call. It knows the blocks that it serves until they come back; one that
- * comes back in parts, or with others, is given back like any other. Switched off,
- * it gives back what it holds. Ranges below 80 MiB have none.
+ * The order cache, on after creation: blocks of up to 1/1024 of the range, at most
+ * 1024 granules, wait after they are given back for a request of the same size,
+ * while half of the range is free. They are free in every answer of this
+ * interface, and merge with their neighbours before a request fails, before one
+ * that asks for a window or an end, and before any answer about the largest run:
+ * up to ACCMEM_BUDDY_PARKED blocks in one call. It knows the blocks that it serves
+ * until they come back; one that comes back in parts, or with others, is given
+ * back like any other. Switched off, it gives back what it holds. Ranges below
+ * 80 MiB have none.
  */
 void accmem_buddy_set_cache(struct accmem_buddy *b, bool on);
 
 u64 accmem_buddy_free_bytes(const struct accmem_buddy *b);
-/* largest size one alloc with this alignment could be granted, exact */
+/*
+ * Largest size one alloc with this alignment, a power of two, could be granted,
+ * exact. Above a granule it looks at words as alloc does.
+ */
 u64 accmem_buddy_largest_run(struct accmem_buddy *b, u64 align);
 /* first free run at or after @offset; false at the end: for pictures, walks */
 bool accmem_buddy_next_free(struct accmem_buddy *b, u64 offset,
@@ -195,8 +204,8 @@ bool accmem_buddy_next_dirty(const struct accmem_buddy *b, u64 offset,
 /*
  * For the background scrubber: allocates a run that is free and dirty, at most
  * @max bytes, with a bounded amount of work a call, from a cursor that it
- * keeps. 0, -ENOENT when no free granule is dirty, -EAGAIN when the bound was
- * spent first: call again.
+ * keeps. 0, -EINVAL if @max is below a granule, -ENOENT when no free granule is
+ * dirty, -EAGAIN when the bound was spent first: call again.
  */
 int accmem_buddy_take_dirty(struct accmem_buddy *b, u64 max,
 			    struct accmem_run *run);

@@ -7,11 +7,11 @@
  * For each size there is a stack of those that wait: they are parked. A block that
  * a request took from there is lent, and stays known: when it is given back as a
  * whole, nothing has to be looked up in the map. Both are kept, and are found by
- * where they begin, in a hash table. A map of starts tells which kept blocks a
- * range has a part of: it has a bit for all granules that are the same modulo its
- * size, and of these only one may begin a kept block. A lent block of which a
- * part is given back is forgotten. Parked bytes count as free, and as free and
- * dirty.
+ * where they begin, in a hash table. In which parts of the range any do is
+ * counted, and has a bitmap; inside them, a map of starts has a bit for each
+ * granule, which it shares with others far away: of these only one may begin a
+ * kept block. A lent block of which a part is given back is forgotten. Parked
+ * bytes count as free, and as free and dirty.
  */
 #ifndef ACCMEM_BUDDY_CACHE_H
 #define ACCMEM_BUDDY_CACHE_H
@@ -19,6 +19,7 @@
 #include <linux/hash.h>
 
 #include "accmem_buddy_marks.h"
+#include "accmem_buddy_starts.h"
 
 /*
  * No range smaller than this has an order cache. This share of its granules is
@@ -56,7 +57,7 @@ static inline unsigned int kept_hash_shift(u64 nr)
 	return fls64(kept_room(parked_room(nr)));
 }
 
-/* Words of the map of starts, as a shift: an eighth to a quarter of all */
+/* Words of the map of starts, as a shift: at most a quarter of all */
 static inline unsigned int kept_start_shift(u64 nr)
 {
 	u64 words = words_for(nr) >> 2;
@@ -66,63 +67,61 @@ static inline unsigned int kept_start_shift(u64 nr)
 	return min_t(unsigned int, fls64(words) - 1, KEPT_STARTS_SHIFT_MAX);
 }
 
+/* A part of the range in which kept blocks are counted, in granules, as a shift */
+#define KEPT_PART_SHIFT 7
+
+static inline u64 kept_parts(u64 nr)
+{
+	return (nr + (1ull << KEPT_PART_SHIFT) - 1) >> KEPT_PART_SHIFT;
+}
+
 /* Where kept blocks begin */
 
 /*
- * The word of starts for word @i of the range. It is shifted a little from one
+ * The word of starts for granule @lo and its word. It is shifted a little from one
  * turn through the map to the next, as large blocks like to begin at multiples of
  * powers of two.
  */
-static inline u64 start_word(const struct accmem_buddy *b, u64 i)
+static inline u64 start_word(const struct accmem_buddy *b, u64 lo)
 {
+	u64 i = lo >> WORD_SHIFT;
+
 	i += (i >> b->kept_start_shift) * 5;
 	return i & ((1ull << b->kept_start_shift) - 1);
-}
-
-/* The bit of a word's turn, in what is said of all turns that share a word */
-static inline u8 turn_bit(const struct accmem_buddy *b, u64 i)
-{
-	return 1 << (i >> b->kept_start_shift & 7);
-}
-
-/* Where kept blocks may begin in word @i of the range, of a row of such words */
-static inline u64 starts_in(const struct accmem_buddy *b, u64 i)
-{
-	u64 k = start_word(b, i);
-
-	touch(!(k & 7)); /* of turns a word has eight */
-	if (!(b->kept_turns[k] & turn_bit(b, i)))
-		return 0;
-	touch(1);
-	return b->kept_starts[k];
 }
 
 /* Does no kept block have the bit of @lo? */
 static inline bool start_is_free(const struct accmem_buddy *b, u64 lo)
 {
-	u64 starts = b->kept_starts[start_word(b, lo >> WORD_SHIFT)];
+	u64 starts = b->kept_starts[start_word(b, lo)];
 
 	touch(1);
 	return !(starts >> (lo & WORD_MASK) & 1);
 }
 
+static inline struct starts parts_of(const struct accmem_buddy *b)
+{
+	return starts_at(b->kept_index, kept_parts(b->nr));
+}
+
 static inline void start_set(struct accmem_buddy *b, u64 lo)
 {
-	u64 i = lo >> WORD_SHIFT, k = start_word(b, i);
+	u64 part = lo >> KEPT_PART_SHIFT;
 
-	touch(1);
-	b->kept_starts[k] |= 1ull << (lo & WORD_MASK);
-	b->kept_turns[k] |= turn_bit(b, i);
+	touch(2);
+	b->kept_starts[start_word(b, lo)] |= 1ull << (lo & WORD_MASK);
+	if (!b->kept_count[part]++)
+		starts_add(parts_of(b), &b->kept_top, part);
 }
 
 static inline void start_clear(struct accmem_buddy *b, u64 lo)
 {
-	u64 k = start_word(b, lo >> WORD_SHIFT);
+	u64 part = lo >> KEPT_PART_SHIFT;
 
 	touch(2);
-	b->kept_starts[k] &= ~(1ull << (lo & WORD_MASK));
-	if (!b->kept_starts[k])
-		b->kept_turns[k] = 0;
+	b->kept_starts[start_word(b, lo)] &= ~(1ull << (lo & WORD_MASK));
+	if (!--b->kept_count[part])
+		starts_del(parts_of(b), &b->kept_top, part);
 }
 
 static inline u16 *kept_list(const struct accmem_buddy *b, u64 lo)
@@ -233,15 +232,15 @@ static inline u16 kept_add(struct accmem_buddy *b, u64 lo, u64 n)
 	return id;
 }
 
-/* The kept block that begins last before @pos, if that may have it; 0 */
-static inline u16 kept_before(const struct accmem_buddy *b, u64 pos)
+/* The last kept block that begins in [@least, @pos), of a part; 0 */
+static inline u16 kept_last(const struct accmem_buddy *b, u64 least, u64 pos)
 {
-	u64 least = pos - min_t(u64, pos, b->kept_longest - 1), word;
+	u64 word;
 	u16 id;
 
-	touch(1);
 	while (pos-- > least) {
-		word = starts_in(b, pos >> WORD_SHIFT) & mask_up_to(pos);
+		touch(1);
+		word = b->kept_starts[start_word(b, pos)] & mask_up_to(pos);
 		pos &= ~(u64)WORD_MASK;
 		for (; word; word &= ~(1ull << (fls64(word) - 1))) {
 			id = kept_find(b, pos + fls64(word) - 1);
@@ -252,67 +251,74 @@ static inline u16 kept_before(const struct accmem_buddy *b, u64 pos)
 	return 0;
 }
 
-/* The first kept block that begins in [@pos, @hi); 0 */
-static inline u16 kept_within(const struct accmem_buddy *b, u64 pos, u64 hi)
+/* The first kept block that begins in [@pos, @hi), of a part; 0 */
+static inline u16 kept_first(const struct accmem_buddy *b, u64 pos, u64 hi)
 {
 	u64 word;
 	u16 id;
 
-	touch(1);
-	for (; pos < hi; pos++) {
-		word = starts_in(b, pos >> WORD_SHIFT) & mask_from(pos);
-		pos &= ~(u64)WORD_MASK;
-		if ((hi - 1) >> WORD_SHIFT == pos >> WORD_SHIFT)
+	for (; pos < hi; pos = (pos | WORD_MASK) + 1) {
+		touch(1);
+		word = b->kept_starts[start_word(b, pos)] & mask_from(pos);
+		if (is_one_word(pos, hi))
 			word &= mask_up_to(hi - 1);
+		pos &= ~(u64)WORD_MASK;
 		for (; word; word &= word - 1) {
 			id = kept_find(b, pos + __ffs64(word));
 			if (id)
 				return id;
 		}
-		pos |= WORD_MASK;
 	}
 	return 0;
 }
 
-/* The first id after @id whose block has a granule of [@lo, @hi); 0 */
-static noinline u16 kept_in_far(const struct accmem_buddy *b, unsigned int id,
-				u64 lo, u64 hi)
+/* The kept block that begins last before @pos, if that may have it; 0 */
+static inline u16 kept_before(const struct accmem_buddy *b, u64 pos)
 {
-	const struct accmem_buddy_kept *k;
+	u64 least = pos - min_t(u64, pos, b->kept_longest - 1), part;
+	u16 id = 0;
 
-	while (++id <= b->nr_ids) {
-		touch(1);
-		k = &b->kept[id];
-		if (k->n && k->lo < hi && lo < kept_hi(k))
-			return id;
+	for (; pos > least && !id; pos = part << KEPT_PART_SHIFT) {
+		part = starts_prev(parts_of(b), &b->kept_top,
+				   (pos - 1) >> KEPT_PART_SHIFT,
+				   least >> KEPT_PART_SHIFT);
+		if (part == NOWHERE)
+			return 0;
+		id = kept_last(b, max(least, part << KEPT_PART_SHIFT),
+			       min(pos, (part + 1) << KEPT_PART_SHIFT));
 	}
-	return 0;
+	return id;
 }
 
-/* Are there more words in a range than ids to look through? */
-static inline bool kept_is_far(const struct accmem_buddy *b, u64 lo, u64 hi)
+/* The first kept block that begins in [@pos, @hi); 0 */
+static inline u16 kept_within(const struct accmem_buddy *b, u64 pos, u64 hi)
 {
-	return (hi - lo) >> WORD_SHIFT > b->nr_ids;
+	u64 part;
+	u16 id = 0;
+
+	for (; pos < hi && !id; pos = (part + 1) << KEPT_PART_SHIFT) {
+		part = starts_next(parts_of(b), &b->kept_top,
+				   pos >> KEPT_PART_SHIFT,
+				   (hi - 1) >> KEPT_PART_SHIFT);
+		if (part == NOWHERE)
+			return 0;
+		id = kept_first(b, max(pos, part << KEPT_PART_SHIFT),
+				min(hi, (part + 1) << KEPT_PART_SHIFT));
+	}
+	return id;
 }
 
 /* The lowest kept block that has a granule of [@lo, @hi); 0 */
-static inline u16 kept_in_near(const struct accmem_buddy *b, u64 lo, u64 hi)
+static u16 kept_in(const struct accmem_buddy *b, u64 lo, u64 hi)
 {
-	u16 id = kept_before(b, lo);
+	u16 id;
 
+	if (!b->nr_kept)
+		return 0;
+	id = kept_before(b, lo);
 	if (id && kept_hi(&b->kept[id]) > lo)
 		return id;
 	return kept_within(b, lo, hi);
-}
-
-/* A kept block that has a granule of [@lo, @hi); 0 */
-static u16 kept_in(const struct accmem_buddy *b, u64 lo, u64 hi)
-{
-	if (!b->nr_kept)
-		return 0;
-	if (kept_is_far(b, lo, hi))
-		return kept_in_far(b, 0, lo, hi);
-	return kept_in_near(b, lo, hi);
 }
 
 /*
@@ -321,17 +327,15 @@ static u16 kept_in(const struct accmem_buddy *b, u64 lo, u64 hi)
  */
 static inline bool kept_release(struct accmem_buddy *b, u64 lo, u64 hi)
 {
-	bool far = kept_is_far(b, lo, hi);
-	u16 id = 0;
+	u16 id;
 
-	while (b->nr_kept && lo < hi) {
-		id = far ? kept_in_far(b, id, lo, hi) : kept_in_near(b, lo, hi);
+	while (lo < hi) {
+		id = kept_in(b, lo, hi);
 		if (!id)
 			return true;
 		if (!b->kept[id].lent)
 			return false;
-		if (!far)
-			lo = kept_hi(&b->kept[id]);
+		lo = kept_hi(&b->kept[id]);
 		kept_forget(b, id);
 	}
 	return true;
@@ -433,18 +437,15 @@ parked_each(const struct accmem_buddy *b, const struct accmem_buddy_kept *k)
 /* Dirty granules of [@lo, @hi) that are parked */
 static inline u64 parked_dirty(const struct accmem_buddy *b, u64 lo, u64 hi)
 {
-	u16 id = lo < hi ? kept_in(b, lo, hi) : 0;
-	const struct accmem_buddy_kept *k = &b->kept[id];
-	u64 n = 0, from, to;
+	const struct accmem_buddy_kept *k;
+	u64 n = 0;
+	u16 id;
 
-	if (!id || (k->lent && k->lo <= lo && hi <= kept_hi(k)))
-		return 0;
-	k = NULL;
-	while ((k = parked_each(b, k))) {
-		from = max_t(u64, lo, k->lo);
-		to = min(hi, kept_hi(k));
-		if (from < to)
-			n += count_dirty(b, from, to);
+	for (; lo < hi && (id = kept_in(b, lo, hi)); lo = kept_hi(k)) {
+		k = &b->kept[id];
+		if (!k->lent)
+			n += count_dirty(b, max_t(u64, lo, k->lo),
+					 min(hi, kept_hi(k)));
 	}
 	return n;
 }
@@ -452,24 +453,23 @@ static inline u64 parked_dirty(const struct accmem_buddy *b, u64 lo, u64 hi)
 /* The end of the parked block that has granule @pos, or @pos */
 static inline u64 parked_end(const struct accmem_buddy *b, u64 pos)
 {
-	const struct accmem_buddy_kept *k = NULL;
+	u16 id = pos < b->nr ? kept_in(b, pos, pos + 1) : 0;
 
-	while ((k = parked_each(b, k)))
-		if (k->lo <= pos && pos < kept_hi(k))
-			return kept_hi(k);
-	return pos;
+	return id && !b->kept[id].lent ? kept_hi(&b->kept[id]) : pos;
 }
 
-/* The first granule at or after @pos that is parked; NOWHERE */
-static inline u64 parked_next(const struct accmem_buddy *b, u64 pos)
+/* The first granule from @lo on, but before @hi, that is parked; or @hi */
+static inline u64 parked_next(const struct accmem_buddy *b, u64 lo, u64 hi)
 {
-	const struct accmem_buddy_kept *k = NULL;
-	u64 best = NOWHERE;
+	const struct accmem_buddy_kept *k;
+	u16 id;
 
-	while ((k = parked_each(b, k)))
-		if (kept_hi(k) > pos)
-			best = min(best, max_t(u64, pos, k->lo));
-	return best;
+	for (; lo < hi && (id = kept_in(b, lo, hi)); lo = kept_hi(k)) {
+		k = &b->kept[id];
+		if (!k->lent)
+			return max_t(u64, lo, k->lo);
+	}
+	return hi;
 }
 
 #endif /* ACCMEM_BUDDY_CACHE_H */

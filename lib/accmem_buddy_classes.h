@@ -2,20 +2,17 @@
 /*
  * In which words free runs of a class of size begin, for accmem_buddy.c only.
  *
- * Most classes have a bitmap, with a bit a word, and a bit for 64 of its words
- * above. Listed classes, whose runs have 128 granules or more, have a list of
- * their words instead, the latest first. It costs no metadata: the second word
- * of such a run is free as a whole, which the map says above it, and so its own
- * 64 bits are there for the links.
+ * Most classes have a bitmap of words. Listed classes, whose runs have 128 granules
+ * or more, have a list of their words instead, the latest first. It costs no
+ * metadata: the second word of such a run is free as a whole, which the map says
+ * above it, and so its own 64 bits are there for the links.
  */
 #ifndef ACCMEM_BUDDY_CLASSES_H
 #define ACCMEM_BUDDY_CLASSES_H
 
 #include <linux/build_bug.h>
 
-#include "accmem_buddy_map.h"
-
-#define NOWHERE (~0ull)
+#include "accmem_buddy_starts.h"
 
 /*
  * One for each size below 8, then four for each power of two. Which of these a run
@@ -64,31 +61,10 @@ static inline unsigned int next_class(const struct accmem_buddy *b,
 	return (i << WORD_SHIFT) + __ffs64(word);
 }
 
-/**
- * struct starts - one class's bitmap of words, of a level
- * @words: its words, below the topmost level
- * @nr: how many; the topmost level has one, which is in the instance
- */
-struct starts {
-	u64 *words;
-	u64 nr;
-};
-
 static inline struct starts starts_of(const struct accmem_buddy *b,
 				      unsigned int class)
 {
-	struct starts p;
-
-	p.nr = words_for(words_for(b->nr));
-	p.words = b->index + b->stride * (class - 1);
-	return p;
-}
-
-static inline struct starts starts_above(struct starts p)
-{
-	p.words += p.nr;
-	p.nr = words_for(p.nr);
-	return p;
+	return starts_at(b->index + b->stride * (class - 1), words_for(b->nr));
 }
 
 static inline void class_add(struct accmem_buddy *b, unsigned int class)
@@ -104,88 +80,19 @@ static inline void class_del(struct accmem_buddy *b, unsigned int class)
 /* A run of the class begins in word @at. */
 static void start_add(struct accmem_buddy *b, unsigned int class, u64 at)
 {
-	struct starts p = starts_of(b, class);
-	u64 old;
-
-	for (; p.nr > 1; p = starts_above(p)) {
-		touch(1);
-		old = p.words[at >> WORD_SHIFT];
-		p.words[at >> WORD_SHIFT] = old | 1ull << (at & WORD_MASK);
-		if (old)
-			return;
-		at >>= WORD_SHIFT;
-	}
-	touch(2);
-	b->starts[class] |= 1ull << at;
+	if (!starts_add(starts_of(b, class), &b->starts[class], at))
+		return;
+	touch(1);
 	class_add(b, class);
 }
 
 /* None does any more. */
 static void start_del(struct accmem_buddy *b, unsigned int class, u64 at)
 {
-	struct starts p = starts_of(b, class);
-
-	for (; p.nr > 1; p = starts_above(p)) {
-		touch(1);
-		p.words[at >> WORD_SHIFT] &= ~(1ull << (at & WORD_MASK));
-		if (p.words[at >> WORD_SHIFT])
-			return;
-		at >>= WORD_SHIFT;
-	}
-	touch(2);
-	b->starts[class] &= ~(1ull << at);
-	if (!b->starts[class])
-		class_del(b, class);
-}
-
-/**
- * struct walk - through the words where runs of a class begin, upwards
- * @level: bitmaps from the lowest level up
- * @word: what is left of a word of each level
- * @at: which word that is
- * @top: the topmost level
- */
-struct walk {
-	u64 *level[ACCMEM_BUDDY_LEVELS];
-	u64 word[ACCMEM_BUDDY_LEVELS];
-	u64 at[ACCMEM_BUDDY_LEVELS];
-	unsigned int top;
-};
-
-static inline void walk_init(const struct accmem_buddy *b, struct walk *w,
-			     unsigned int class)
-{
-	struct starts p = starts_of(b, class);
-	unsigned int level;
-
-	for (level = 0; p.nr > 1; p = starts_above(p)) {
-		w->word[level] = 0;
-		w->level[level++] = p.words;
-	}
+	if (!starts_del(starts_of(b, class), &b->starts[class], at))
+		return;
 	touch(1);
-	w->top = level;
-	w->word[level] = b->starts[class];
-	w->at[level] = 0;
-}
-
-/* The next word where a run of the class begins; NOWHERE */
-static inline u64 walk_next(struct walk *w)
-{
-	unsigned int level = 0;
-	u64 at;
-
-	while (!w->word[level])
-		if (level++ == w->top)
-			return NOWHERE;
-	for (;;) {
-		at = (w->at[level] << WORD_SHIFT) + __ffs64(w->word[level]);
-		w->word[level] &= w->word[level] - 1;
-		if (!level--)
-			return at;
-		touch(1);
-		w->at[level] = at;
-		w->word[level] = w->level[level][at];
-	}
+	class_del(b, class);
 }
 
 /* Lists */

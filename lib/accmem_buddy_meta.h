@@ -29,17 +29,13 @@ static unsigned int top_level(u64 nr)
 	return level;
 }
 
-/* Words of a class's bitmap but for the topmost */
+/* Words of the bitmap of one class */
 static u64 class_words(u64 nr)
 {
-	u64 words = words_for(words_for(nr)), sum = 0;
-
-	for (; words > 1; words = words_for(words))
-		sum += words;
-	return sum;
+	return starts_words(words_for(nr));
 }
 
-/* Words of the order cache's hash, its starts and whose they are */
+/* Words of the order cache's hash, its starts, and how many a part has of them */
 static u64 kept_hash_words(u64 nr)
 {
 	return DIV_ROUND_UP(sizeof(u16) << kept_hash_shift(nr), sizeof(u64));
@@ -50,9 +46,9 @@ static u64 kept_start_words(u64 nr)
 	return 1ull << kept_start_shift(nr);
 }
 
-static u64 kept_turn_words(u64 nr)
+static u64 kept_count_words(u64 nr)
 {
-	return DIV_ROUND_UP(kept_start_words(nr), sizeof(u64));
+	return DIV_ROUND_UP(kept_parts(nr), sizeof(u64));
 }
 
 /* Words of the order cache's blocks; id 0 is no block, but is written to */
@@ -79,7 +75,7 @@ static u64 zeroed_words(u64 nr)
 		sum += family_count(nr, level) / 2; /* longest runs */
 	if (parked_room(nr))
 		sum += kept_hash_words(nr) + kept_start_words(nr) +
-		       kept_turn_words(nr);
+		       kept_count_words(nr) + starts_words(kept_parts(nr));
 	return sum;
 }
 
@@ -121,8 +117,10 @@ static void lay_out(struct accmem_buddy *b, u64 *meta)
 		meta += kept_hash_words(b->nr);
 		b->kept_starts = meta;
 		meta += kept_start_words(b->nr);
-		b->kept_turns = (u8 *)meta;
-		meta += kept_turn_words(b->nr);
+		b->kept_count = (u8 *)meta;
+		meta += kept_count_words(b->nr);
+		b->kept_index = meta;
+		meta += starts_words(kept_parts(b->nr));
 	}
 	b->used = meta;
 	meta += words;

@@ -17,20 +17,6 @@ static noinline void unpark_one(struct accmem_buddy *b, u16 id)
 	merge_at(b, lo, n);
 }
 
-/* Up to two parked blocks join the free runs. */
-static inline void unpark_two(struct accmem_buddy *b)
-{
-	unsigned int i;
-	u16 id;
-
-	for (i = 0; i < 2; i++) {
-		id = kept_next_out(b, false);
-		if (!id)
-			return;
-		unpark_one(b, id);
-	}
-}
-
 static void unpark_all(struct accmem_buddy *b)
 {
 	const struct accmem_buddy_kept *k = NULL;
@@ -54,24 +40,24 @@ static inline bool is_short(const struct accmem_buddy *b)
  * leaves: one of the largest that are smaller goes. Those that are not large, and
  * larger ones, hardly stand in its way.
  */
-static void unpark_smaller(struct accmem_buddy *b, u64 n)
+static inline u16 largest_smaller(struct accmem_buddy *b, u64 n)
 {
 	u64 large = (b->nr >> (PARKED_SHARE_SHIFT + 2)) + 1;
 
 	n = parked_size(b, large, min_t(u64, n - 1, b->parked_max));
-	if (n)
-		unpark_one(b, b->stack[n]);
+	return n ? b->stack[n] : 0;
 }
 
 /* Before @n granules are cut from the free runs, or join them */
 static void unpark_some(struct accmem_buddy *b, u64 n)
 {
+	u16 id;
+
 	if (!b->nr_parked)
 		return;
-	if (is_short(b))
-		unpark_two(b);
-	else
-		unpark_smaller(b, n);
+	id = is_short(b) ? kept_next_out(b, false) : largest_smaller(b, n);
+	if (id)
+		unpark_one(b, id);
 }
 
 /* One block less on the full stacks, but not for another of its size */

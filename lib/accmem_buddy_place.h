@@ -110,7 +110,7 @@ static struct span best_in_order(const struct accmem_buddy *b,
 	struct begun g;
 	u64 i, begin;
 
-	walk_init(b, &walk, class);
+	walk_init(&walk, starts_of(b, class), b->starts[class]);
 	while (probe < PROBES) {
 		i = walk_next(&walk);
 		if (i == NOWHERE)

@@ -242,7 +242,7 @@ static void what_is_parked_is_bounded(void)
 	EXPECT(f.b.nr_parked == f.b.room);
 	/* Where less than half is free, nothing stays parked. */
 	EXPECT(!take(&f, 12000 * G, G, 0, &rest));
-	for (i = 0; i < f.b.room / 2; i++)
+	for (i = 0; i < f.b.room; i++)
 		EXPECT(!take(&f, 5 * G, G, 0, &at[i]));
 	EXPECT(!f.b.nr_parked);
 	EXPECT(!accmem_buddy_free(&f.b, at[0], 5 * G) && !f.b.nr_parked);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Where something begins, for accmem_buddy.c only: a bitmap with a bit for a piece
+ * of the range, and a bit for 64 of its words above, up to one word. There is one
+ * for each class of size that is not listed, and one for the order cache.
+ */
+#ifndef ACCMEM_BUDDY_STARTS_H
+#define ACCMEM_BUDDY_STARTS_H
+
+#include "accmem_buddy_map.h"
+
+#define NOWHERE (~0ull)
+
+/**
+ * struct starts - such a bitmap, from a level up
+ * @words: its words, below the topmost level
+ * @nr: how many of this level; the topmost has one, which is in the instance
+ */
+struct starts {
+	u64 *words;
+	u64 nr;
+};
+
+/* Words of one for so many pieces, but for the topmost */
+static inline u64 starts_words(u64 pieces)
+{
+	u64 words = words_for(pieces), sum = 0;
+
+	for (; words > 1; words = words_for(words))
+		sum += words;
+	return sum;
+}
+
+static inline struct starts starts_at(u64 *words, u64 pieces)
+{
+	return (struct starts){ words, words_for(pieces) };
+}
+
+static inline struct starts starts_above(struct starts p)
+{
+	p.words += p.nr;
+	p.nr = words_for(p.nr);
+	return p;
+}
+
+/* Something begins in piece @at. Was there nothing before in any? */
+static inline bool starts_add(struct starts p, u64 *top, u64 at)
+{
+	u64 old;
+
+	for (; p.nr > 1; p = starts_above(p)) {
+		touch(1);
+		old = p.words[at >> WORD_SHIFT];
+		p.words[at >> WORD_SHIFT] = old | 1ull << (at & WORD_MASK);
+		if (old)
+			return false;
+		at >>= WORD_SHIFT;
+	}
+	touch(1);
+	old = *top;
+	*top = old | 1ull << at;
+	return !old;
+}
+
+/* Nothing does any more. Is there nothing left in any? */
+static inline bool starts_del(struct starts p, u64 *top, u64 at)
+{
+	for (; p.nr > 1; p = starts_above(p)) {
+		touch(1);
+		p.words[at >> WORD_SHIFT] &= ~(1ull << (at & WORD_MASK));
+		if (p.words[at >> WORD_SHIFT])
+			return false;
+		at >>= WORD_SHIFT;
+	}
+	touch(1);
+	*top &= ~(1ull << at);
+	return !*top;
+}
+
+/* The first piece from @at to @most in which something begins; NOWHERE */
+static inline u64 starts_next(struct starts p, const u64 *top, u64 at, u64 most)
+{
+	const u64 *level[ACCMEM_BUDDY_LEVELS];
+	unsigned int n = 0;
+	u64 word;
+
+	for (; at <= most >> map_shift(n); p = starts_above(p)) {
+		touch(1);
+		level[n] = p.nr > 1 ? p.words : top;
+		word = level[n][at >> WORD_SHIFT] & mask_from(at);
+		if (!word) {
+			at = (at >> WORD_SHIFT) + 1;
+			n++;
+			continue;
+		}
+		at = (at & ~(u64)WORD_MASK) + __ffs64(word);
+		for (; n; n--) {
+			touch(1);
+			at = (at << WORD_SHIFT) + __ffs64(level[n - 1][at]);
+		}
+		return at <= most ? at : NOWHERE;
+	}
+	return NOWHERE;
+}
+
+/* The last piece from @least to @at in which something begins; NOWHERE */
+static inline u64 starts_prev(struct starts p, const u64 *top, u64 at,
+			      u64 least)
+{
+	const u64 *level[ACCMEM_BUDDY_LEVELS];
+	unsigned int n = 0;
+	u64 word;
+
+	for (;; p = starts_above(p)) {
+		touch(1);
+		level[n] = p.nr > 1 ? p.words : top;
+		word = level[n][at >> WORD_SHIFT] & mask_up_to(at);
+		if (word)
+			break;
+		at >>= WORD_SHIFT;
+		n++;
+		if (at <= least >> map_shift(n))
+			return NOWHERE;
+		at--;
+	}
+	at = (at & ~(u64)WORD_MASK) + fls64(word) - 1;
+	for (; n; n--) {
+		touch(1);
+		at = (at << WORD_SHIFT) + fls64(level[n - 1][at]) - 1;
+	}
+	return at >= least ? at : NOWHERE;
+}
+
+/**
+ * struct walk - through all pieces in which something begins, upwards
+ * @level: bitmaps from the lowest level up
+ * @word: what is left of a word of each level
+ * @at: which word that is
+ * @top: the topmost level
+ */
+struct walk {
+	u64 *level[ACCMEM_BUDDY_LEVELS];
+	u64 word[ACCMEM_BUDDY_LEVELS];
+	u64 at[ACCMEM_BUDDY_LEVELS];
+	unsigned int top;
+};
+
+static inline void walk_init(struct walk *w, struct starts p, u64 top)
+{
+	unsigned int level;
+
+	for (level = 0; p.nr > 1; p = starts_above(p)) {
+		w->word[level] = 0;
+		w->level[level++] = p.words;
+	}
+	touch(1);
+	w->top = level;
+	w->word[level] = top;
+	w->at[level] = 0;
+}
+
+/* The next of them; NOWHERE */
+static inline u64 walk_next(struct walk *w)
+{
+	unsigned int level = 0;
+	u64 at;
+
+	while (!w->word[level])
+		if (level++ == w->top)
+			return NOWHERE;
+	for (;;) {
+		at = (w->at[level] << WORD_SHIFT) + __ffs64(w->word[level]);
+		w->word[level] &= w->word[level] - 1;
+		if (!level--)
+			return at;
+		touch(1);
+		w->at[level] = at;
+		w->word[level] = w->level[level][at];
+	}
+}
+
+#endif /* ACCMEM_BUDDY_STARTS_H */
