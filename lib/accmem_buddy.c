@@ -120,7 +120,8 @@ static bool take_piece(struct accmem_buddy *b, const struct want *w,
 		       struct accmem_run *run)
 {
 	u64 n;
-	struct spot spot = longest_spot(b, w->lo, w->hi, w->align, &n);
+	struct spot spot =
+		longest_spot(b, w->lo, w->hi, w->align, w->align, &n);
 
 	n = align_down(min(n, w->n), w->align);
 	if (!n)
@@ -226,7 +227,7 @@ u64 accmem_buddy_largest_run(struct accmem_buddy *b, u64 align)
 	u64 granules = max_t(u64, align >> ACCMEM_GRANULE_SHIFT, 1), n;
 
 	unpark_all(b);
-	longest_spot(b, 0, b->nr, granules, &n);
+	longest_spot(b, 0, b->nr, granules, 1, &n);
 	return n << ACCMEM_GRANULE_SHIFT;
 }
 

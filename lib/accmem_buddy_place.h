@@ -42,7 +42,8 @@ static const struct spot no_spot;
 /*
  * Small and large requests from the two ends of a range that large ones fill:
  * what is small lives longer, and would break up the room that the large ones
- * need again. Where hardly anything is large, best fit alone packs better.
+ * need again. Where hardly anything is large, best fit alone packs better. While
+ * less than 8 granules are live, what is small goes to the high end as well.
  */
 static bool is_small(const struct accmem_buddy *b, u64 n)
 {
@@ -61,7 +62,7 @@ static bool keeps_apart(const struct accmem_buddy *b, u64 n)
 
 static bool serves(const struct want *w, const struct span *run)
 {
-	return align_up(run->start, w->align) + w->n <= run->start + run->size;
+	return span_holds(run, w->n, w->align);
 }
 
 /* The same for the run of @size granules that begins last in word @i */
@@ -211,7 +212,7 @@ static struct span run_around(const struct accmem_buddy *b, u64 pos)
 
 /*
  * With an alignment, a run that holds @n granules however it lies is found at
- * once. Only where there is none are shorter runs tried one by one.
+ * once. Only where there is none are the words with shorter ones looked at.
  */
 static struct spot find_low(const struct accmem_buddy *b, const struct want *w)
 {
@@ -225,18 +226,14 @@ static struct spot find_low(const struct accmem_buddy *b, const struct want *w)
 			return spot;
 		pos = max(pos, run.start + run.size);
 	}
-	run = run_at_or_after(b, pos, w->n + w->align - 1);
+	run = run_at_or_after(b, pos, w->n + w->align - 1, 1);
 	if (spot_low(w, &run, w->lo, w->hi, &spot))
 		return spot;
 	if (w->align == 1)
 		return no_spot;
-	for (; pos < w->hi; pos = run.start + run.size) {
-		run = run_at_or_after(b, pos, w->n);
-		if (!run.size)
-			break;
-		if (spot_low(w, &run, w->lo, w->hi, &spot))
-			return spot;
-	}
+	run = run_at_or_after(b, pos, w->n, w->align);
+	if (spot_low(w, &run, w->lo, w->hi, &spot))
+		return spot;
 	return no_spot;
 }
 
@@ -256,18 +253,14 @@ static struct spot find_high(const struct accmem_buddy *b,
 		if (run.size)
 			pos = run.start;
 	}
-	run = run_before(b, pos, w->n + w->align - 1);
+	run = run_before(b, pos, w->n + w->align - 1, 1);
 	if (spot_high(w, &run, w->lo, w->hi, &spot))
 		return spot;
 	if (w->align == 1)
 		return no_spot;
-	for (; pos > w->lo; pos = run.start) {
-		run = run_before(b, pos, w->n);
-		if (!run.size)
-			break;
-		if (spot_high(w, &run, w->lo, w->hi, &spot))
-			return spot;
-	}
+	run = run_before(b, pos, w->n, w->align);
+	if (spot_high(w, &run, w->lo, w->hi, &spot))
+		return spot;
 	return no_spot;
 }
 
@@ -302,24 +295,27 @@ static inline void take_longer(const struct span *run, u64 lo, u64 hi,
 	*n = end - start;
 }
 
-/* The longest spot with an aligned start in a window, of *@n granules or none */
+/*
+ * The longest spot with an aligned start in a window, of *@n granules, which is
+ * @least at least; or none.
+ */
 static struct spot longest_spot(const struct accmem_buddy *b, u64 lo, u64 hi,
-				u64 align, u64 *n)
+				u64 align, u64 least, u64 *n)
 {
 	struct span run = wilderness(b);
 	struct spot best = {};
 	u64 pos = lo;
 
-	*n = 0;
+	*n = least - 1;
 	if (align == 1 && !lo && hi == b->nr && longest_in_range(b))
-		*n = longest_in_range(b) - 1;
+		*n = max_t(u64, *n, longest_in_range(b) - 1);
 	take_longer(&run, lo, hi, align, &best, n);
 	run.size = 0;
 	if (lo && lo < hi)
 		run = run_around(b, lo);
 	while (pos < hi) {
 		if (!run.size)
-			run = run_at_or_after(b, pos, *n + 1);
+			run = run_at_or_after(b, pos, *n + 1, align);
 		if (!run.size || run.start >= hi)
 			break;
 		take_longer(&run, lo, hi, align, &best, n);

@@ -299,10 +299,24 @@ static inline u64 runs_of(u64 word, u64 n)
 	return word;
 }
 
-/* Where runs of at least @n granules begin that end inside */
-static inline u64 begin_inside(const struct begun *g, u64 n)
+/* Bits of word @i whose granules are multiples of @align */
+static inline u64 aligned_bits(u64 i, u64 align)
 {
-	return runs_of(g->inside, n) & ~(g->inside << 1);
+	u64 bits = 1, step;
+
+	if (align > 64)
+		return !((i << WORD_SHIFT) & (align - 1));
+	for (step = align; step < 64; step <<= 1)
+		bits |= bits << step;
+	return bits;
+}
+
+/* Does a run hold @n granules at a multiple of @align? */
+static inline bool span_holds(const struct span *run, u64 n, u64 align)
+{
+	u64 at = (run->start + align - 1) & ~(align - 1);
+
+	return at + n <= run->start + run->size;
 }
 
 /* The longest run of bits */
@@ -337,6 +351,15 @@ static inline struct span span_inside(const struct begun *g, u64 i,
 	run.start = (i << WORD_SHIFT) + bit;
 	run.size = bit == g->tail ? g->tail_size : low_ones(g->inside >> bit);
 	return run;
+}
+
+/* The run that ends inside and has bit @bit of word @i */
+static inline struct span span_around(const struct begun *g, u64 i,
+				      unsigned int bit)
+{
+	u64 below = ~g->inside & ((1ull << bit) - 1);
+
+	return span_inside(g, i, fls64(below));
 }
 
 /* Adding and removing */
@@ -472,22 +495,30 @@ static void run_gone(struct accmem_buddy *b, const struct gone *gone)
 
 /* Finding */
 
-/* The lowest run that begins at or after @pos and has @n granules; size 0 */
-static struct span run_at_or_after(const struct accmem_buddy *b, u64 pos, u64 n)
+/*
+ * The lowest run from @pos on that holds @n granules at a multiple of @align;
+ * size 0 if none does. @pos is not inside a run. One step a word in which a run
+ * of @n granules begins: few if @align is 1.
+ */
+static struct span run_at_or_after(const struct accmem_buddy *b, u64 pos, u64 n,
+				   u64 align)
 {
-	u64 i = pos >> WORD_SHIFT, begin, mask = ~0ull << (pos & WORD_MASK);
+	u64 i = pos >> WORD_SHIFT, mask = mask_from(pos), fits;
 	struct begun g;
+	struct span run;
 
 	if (pos >= b->nr)
 		return (struct span){};
 	for (;; mask = ~0ull) {
 		if (b->longest[0][i] >= longest_of(n)) {
 			g = begun_in(b, i);
-			begin = begin_inside(&g, n);
-			if (g.tail_size >= n)
-				begin |= 1ull << g.tail;
-			if (begin & mask)
-				return span_inside(&g, i, __ffs64(begin & mask));
+			fits = runs_of(g.inside, n) & aligned_bits(i, align);
+			if (fits & mask)
+				return span_around(&g, i, __ffs64(fits & mask));
+			run = span_inside(&g, i, g.tail);
+			if (g.tail_size && mask >> g.tail & 1 &&
+			    span_holds(&run, n, align))
+				return run;
 		}
 		i = word_next(b, i + 1, longest_of(n));
 		if (i == NOWHERE)
@@ -495,22 +526,25 @@ static struct span run_at_or_after(const struct accmem_buddy *b, u64 pos, u64 n)
 	}
 }
 
-/* The highest run that begins before @pos and has @n granules; size 0 */
-static struct span run_before(const struct accmem_buddy *b, u64 pos, u64 n)
+/* The highest such run that begins before @pos, which is not inside a run */
+static struct span run_before(const struct accmem_buddy *b, u64 pos, u64 n,
+			      u64 align)
 {
-	u64 i = pos >> WORD_SHIFT, begin, mask = bits_mask(0, 64);
+	u64 i = pos >> WORD_SHIFT, mask = ~mask_from(pos), fits;
 	struct begun g;
+	struct span run;
 
-	mask = pos & WORD_MASK ? ~0ull >> (64 - (pos & WORD_MASK)) : 0;
 	for (;; mask = ~0ull) {
 		if (mask && b->longest[0][i] >= longest_of(n)) {
 			g = begun_in(b, i);
-			begin = begin_inside(&g, n);
-			if (g.tail_size >= n)
-				begin |= 1ull << g.tail;
-			if (begin & mask)
-				return span_inside(&g, i,
-						   fls64(begin & mask) - 1);
+			run = span_inside(&g, i, g.tail);
+			if (g.tail_size && mask >> g.tail & 1 &&
+			    span_holds(&run, n, align))
+				return run;
+			fits = runs_of(g.inside, n) & aligned_bits(i, align);
+			if (fits & mask)
+				return span_around(&g, i,
+						   fls64(fits & mask) - 1);
 		}
 		i = word_prev(b, i, longest_of(n));
 		if (i == NOWHERE)
