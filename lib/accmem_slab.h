@@ -51,7 +51,8 @@ void accmem_slab_add(struct accmem_slab *s, struct accmem_slab_granule *g);
 /*
  * A block of @size bytes whose offset in its granule, in *offset, is a multiple
  * of @align, a power of two. Sizes are rounded up to a unit. NULL when a
- * granule has to be added first, or when no granule could ever serve: size 0,
+ * granule has to be added first, which with an alignment above a unit may be
+ * while another one could serve; or when no granule could ever serve: size 0,
  * size or alignment above a granule, an alignment that is no power of two.
  */
 struct accmem_slab_granule *accmem_slab_alloc(struct accmem_slab *s,
@@ -66,7 +67,10 @@ struct accmem_slab_granule *accmem_slab_alloc(struct accmem_slab *s,
  */
 int accmem_slab_free(struct accmem_slab *s, struct accmem_slab_granule *g,
 		     unsigned int offset, unsigned int size);
-/* takes a granule out, whatever is in it: nothing more is cut from it */
+/*
+ * Takes a granule out, whatever is in it: nothing more is cut from it. None of its
+ * blocks may be given back afterwards, which would file it again.
+ */
 void accmem_slab_remove(struct accmem_slab *s, struct accmem_slab_granule *g);
 unsigned int accmem_slab_free_bytes(const struct accmem_slab_granule *g);
 /* bytes of the largest block that needs no further granule */

@@ -5,6 +5,7 @@
  * far that lies above the median.
  */
 #include <errno.h>
+#include <linux/kernel.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +188,122 @@ static void checkerboard(const char *name, u32 limit)
 	bench_end(t, name, limit);
 }
 
+/* Small blocks that the order cache knows all over, and large ones that come and go */
+static void large_among_small(const char *name, u32 limit)
+{
+	struct bench *t = bench_new(4 * GIB);
+	unsigned int i, k;
+	u64 at[64];
+
+	for (i = 0; i < ARRAY_SIZE(at); i++) {
+		for (k = 0; k < 32; k++)
+			bench_alloc(t, G << (k & 3), G);
+		if (!bench_alloc(t, (8192 + 64 * i) * G, G))
+			abort();
+		at[i] = t->live[t->nr_live - 1].start;
+		t->nr_live--;
+	}
+	while (t->nr_live > ARRAY_SIZE(at))
+		bench_free(t, rng_below(&t->r, t->nr_live));
+	t->nr_costs = 0;
+	for (i = 0; i < ARRAY_SIZE(at); i++) {
+		t->live[t->nr_live++] =
+			(struct accmem_run){ at[i], (8192 + 64 * i) * G };
+		bench_free(t, t->nr_live - 1);
+		for (k = 0; k < 2; k++)
+			if (bench_alloc(t, 4 * G, G))
+				bench_free(t, t->nr_live - 1);
+	}
+	bench_end(t, name, limit);
+}
+
+static void answer(const char *name, u64 limit)
+{
+	bool ok = accmem_buddy_touched <= limit;
+
+	printf("%s cost=%s cache=%s words=%llu limit=%llu\n",
+	       ok ? "ok" : "FAILED", name, cache ? "on" : "off",
+	       accmem_buddy_touched, limit);
+	if (ok)
+		passed++;
+	else
+		failed++;
+}
+
+/*
+ * A question with an alignment looks once at each word in which a run begins that
+ * is long enough, whatever else is there; here at each word, for pairs of granules
+ * at odd places. Pieces that are too short for the alignment are not looked at.
+ */
+static void questions_with_an_alignment(void)
+{
+	struct accmem_buddy_request req = { .size = 2 * G, .align = 2 * G };
+	struct bench *t = bench_new(GIB);
+	u64 words = GIB / G / 64, i, at;
+	struct accmem_run runs[64];
+	unsigned int nr;
+
+	for (i = 0; i < GIB / G; i++)
+		if (accmem_buddy_alloc(&t->b,
+				       &(struct accmem_buddy_request){
+					       G, G, i * G, (i + 1) * G, 0 },
+				       &at) ||
+		    at != i * G)
+			abort();
+	for (i = 1; i < GIB / G; i += 4)
+		if (accmem_buddy_free(&t->b, i * G, 2 * G))
+			abort();
+	accmem_buddy_largest_run(&t->b, G);
+	accmem_buddy_touched = 0;
+	if (accmem_buddy_alloc(&t->b, &req, &at) != -ENOSPC)
+		abort();
+	answer("aligned-pairs", words * 3);
+	accmem_buddy_touched = 0;
+	req.align = G;
+	req.size = 65 * 2 * G;
+	if (accmem_buddy_alloc_runs(&t->b, &req, runs, 64, &nr) != -E2BIG)
+		abort();
+	answer("runs-of-pairs", 64 * 50);
+	/* 64 holes of 35 granules, each at a multiple of 32 */
+	for (i = 0; i < 64; i++)
+		for (at = 0; at < 33; at += at & 3 ? 1 : 3)
+			if (accmem_buddy_free(&t->b, (i * 4096 + 2048 + at) * G, G))
+				abort();
+	accmem_buddy_touched = 0;
+	req.align = 32 * G;
+	req.size = 65 * 32 * G;
+	if (accmem_buddy_alloc_runs(&t->b, &req, runs, 64, &nr) != -E2BIG)
+		abort();
+	answer("aligned-runs", 64 * 64 * 12);
+	accmem_buddy_touched = 0;
+	if (accmem_buddy_largest_run(&t->b, 32 * G) != 35 * G)
+		abort();
+	answer("largest-aligned", 200);
+	munmap(t->meta, t->meta_size);
+	free(t);
+}
+
+/* Blocks that wait one beside the other are one free run. */
+static void the_next_free_run_of_parked_blocks(void)
+{
+	struct bench *t = bench_new(4 * GIB);
+	struct accmem_run run;
+	unsigned int i;
+
+	for (i = 0; i < 4000; i++)
+		bench_alloc(t, G, G);
+	for (i = 1000; i < 2000; i++)
+		if (accmem_buddy_free(&t->b, t->live[i].start, G))
+			abort();
+	accmem_buddy_touched = 0;
+	if (!accmem_buddy_next_free(&t->b, t->live[1000].start, &run) ||
+	    run.size != 1000 * G)
+		abort();
+	answer("next-free", 1000 * 8);
+	munmap(t->meta, t->meta_size);
+	free(t);
+}
+
 static void workloads(void)
 {
 	pairs_in_an_empty_range("pair-4k", 4 * GIB, G, 30);
@@ -201,6 +318,9 @@ static void workloads(void)
 	churn("churn-4m", 4 * GIB, 1024 * G, 90);
 	powers_of_two("powers-of-two", 90);
 	checkerboard("checkerboard", 50);
+	large_among_small("large-among-small", 120);
+	questions_with_an_alignment();
+	the_next_free_run_of_parked_blocks();
 }
 
 int main(void)

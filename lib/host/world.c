@@ -15,7 +15,17 @@
 
 #define G ACCMEM_GRANULE
 #define MAX_RUNS 8
+#define SIZES 4
+#define BLOCKS 64
 
+/**
+ * struct world - one instance and its reference
+ * @cache: it has an order cache, which is on
+ * @calm: few sizes, hardly a window or an end, and what merges all that is parked
+ *	is seldom asked, so that the order cache fills
+ * @sizes: in granules, of most requests in a calm world
+ * @block: what was allocated lately, which may have been given back since
+ */
 struct world {
 	struct accmem_buddy b;
 	struct model m;
@@ -24,6 +34,9 @@ struct world {
 	const char *origin;
 	u64 step;
 	bool cache;
+	bool calm;
+	u64 sizes[SIZES];
+	struct accmem_run block[BLOCKS];
 };
 
 static void fail(const struct world *w, const char *what)
@@ -64,8 +77,12 @@ static void random_request(struct world *w, struct accmem_buddy_request *req)
 	u64 a, b;
 
 	memset(req, 0, sizeof(*req));
-	req->size = some_size(w, w->m.nr) * G;
 	req->align = G;
+	if (w->calm && rng_below(&w->r, 32)) {
+		req->size = w->sizes[rng_below(&w->r, SIZES)] * G;
+		return;
+	}
+	req->size = some_size(w, w->m.nr) * G;
 	if (rng_below(&w->r, 3) == 0)
 		req->align = G << rng_below(&w->r, 11);
 	if (rng_below(&w->r, 4) == 0) {
@@ -124,7 +141,7 @@ static void fits_best(struct world *w, const struct accmem_buddy_request *req,
 	CHECK(w, smallest >= 8 * G || taken.size == smallest);
 }
 
-static void do_alloc(struct world *w)
+static void do_alloc(struct world *w, struct accmem_run *block)
 {
 	struct accmem_buddy_request req;
 	bool fits;
@@ -140,6 +157,8 @@ static void do_alloc(struct world *w)
 	CHECK(w, model_lawful(&w->m, &req, at));
 	fits_best(w, &req, at);
 	model_set(&w->m, at, req.size, MODEL_USED, true);
+	block->start = at;
+	block->size = req.size;
 }
 
 static void do_alloc_runs(struct world *w)
@@ -170,12 +189,37 @@ static void do_alloc_runs(struct world *w)
 	CHECK(w, !left);
 }
 
+static bool is_live(const struct world *w, u64 start, u64 size)
+{
+	return size && start < w->m.nr * G && size <= w->m.nr * G - start &&
+	       model_all(&w->m, start, size, MODEL_USED, true);
+}
+
+static void free_run(struct world *w, u64 start, u64 size)
+{
+	bool live = is_live(w, start, size);
+
+	CHECK(w, accmem_buddy_free(&w->b, start, size) == (live ? 0 : -EINVAL));
+	if (live)
+		model_set(&w->m, start, size, MODEL_USED, false);
+}
+
+/* A block as it was allocated, if it is still there; else another one */
+static void do_block(struct world *w)
+{
+	struct accmem_run *block = &w->block[rng_below(&w->r, BLOCKS)];
+
+	if (is_live(w, block->start, block->size))
+		free_run(w, block->start, block->size);
+	else
+		do_alloc(w, block);
+}
+
 /* A used run in full, a part of one, or anything at all */
 static void do_free(struct world *w)
 {
 	struct accmem_run run;
 	u64 skip, size;
-	bool ok;
 
 	if (!model_next(&w->m, rng_below(&w->r, w->m.nr) * G, MODEL_USED, true,
 			&run))
@@ -189,12 +233,7 @@ static void do_free(struct world *w)
 		run.start = rng_below(&w->r, w->m.nr + 2) * G;
 		size = some_size(w, w->m.nr) * G;
 	}
-	ok = run.start < w->m.nr * G && size <= w->m.nr * G - run.start &&
-	     model_all(&w->m, run.start, size, MODEL_USED, true);
-	CHECK(w, accmem_buddy_free(&w->b, run.start, size) ==
-		 (ok ? 0 : -EINVAL));
-	if (ok)
-		model_set(&w->m, run.start, size, MODEL_USED, false);
+	free_run(w, run.start, size);
 }
 
 static void do_mark(struct world *w)
@@ -254,8 +293,10 @@ static void do_walk_dirty(struct world *w)
 
 static void do_switch(struct world *w)
 {
-	w->cache = rng_below(&w->r, 4);
-	accmem_buddy_set_cache(&w->b, w->cache);
+	bool on = rng_below(&w->r, 4);
+
+	accmem_buddy_set_cache(&w->b, on);
+	w->cache = on && w->b.room;
 }
 
 static void agree(struct world *w)
@@ -272,7 +313,7 @@ static void agree(struct world *w)
 	CHECK(w, accmem_buddy_next_free(&w->b, at, &run) == any);
 	CHECK(w, !any || (run.start == want.start && run.size == want.size));
 	/* The rest merges what the order cache holds: not after every call */
-	if (w->cache && rng_below(&w->r, 8))
+	if (w->cache && rng_below(&w->r, w->calm ? 256 : 8))
 		return;
 	CHECK(w, accmem_buddy_largest_run(&w->b, G) ==
 		 model_largest(&w->m, G));
@@ -298,12 +339,15 @@ static void step(struct world *w)
 {
 	switch (rng_below(&w->r, 20)) {
 	case 0 ... 6:
-		do_alloc(w);
+		do_alloc(w, &w->block[rng_below(&w->r, BLOCKS)]);
 		break;
 	case 7:
 		do_alloc_runs(w);
 		break;
-	case 8 ... 15:
+	case 8 ... 10:
+		do_block(w);
+		break;
+	case 11 ... 15:
 		do_free(w);
 		break;
 	case 16:
@@ -319,15 +363,34 @@ static void step(struct world *w)
 		do_switch(w);
 		break;
 	}
-	agree(w);
 }
 
-/* Most are small, for speed; some have more words than one word speaks for. */
+/* What disturbs the order cache is rare. */
+static void step_calm(struct world *w)
+{
+	switch (rng_below(&w->r, 64)) {
+	case 0:
+		step(w);
+		break;
+	case 1 ... 8:
+		do_mark(w);
+		break;
+	default:
+		do_block(w);
+		break;
+	}
+}
+
+/*
+ * Most are small, for speed; some have more words than one word speaks for, and a
+ * few are large enough for an order cache as it is built in.
+ */
 static u64 some_range(struct world *w)
 {
 	switch (rng_below(&w->r, 32)) {
 	case 0:
-		return 4097 + rng_below(&w->r, 8000);
+		return 4097 + rng_below(&w->r, 8000) +
+		       (rng_below(&w->r, 4) ? 0 : 16384);
 	case 1 ... 4:
 		return 1 + rng_below(&w->r, 4096);
 	case 5 ... 16:
@@ -340,6 +403,7 @@ static u64 some_range(struct world *w)
 void world_run(const char *origin, const struct rng *draw, u64 ops)
 {
 	struct world w = { .origin = origin, .r = *draw };
+	unsigned int i;
 	u64 size;
 
 	w.m.nr = some_range(&w);
@@ -352,10 +416,18 @@ void world_run(const char *origin, const struct rng *draw, u64 ops)
 	memset(w.meta, 0xa5, accmem_buddy_meta_size(size));
 	memset(w.meta, 0, accmem_buddy_meta_zeroed(size));
 	CHECK(&w, !accmem_buddy_init(&w.b, size, w.meta));
-	w.cache = true;
+	w.cache = w.b.room;
+	w.calm = w.cache && rng_below(&w.r, 2);
+	for (i = 0; i < SIZES; i++)
+		w.sizes[i] = some_size(&w, w.m.nr / (2 * BLOCKS) + 1);
 	agree(&w);
-	for (w.step = 0; w.step < ops && !rng_is_spent(&w.r); w.step++)
-		step(&w);
+	for (w.step = 0; w.step < ops && !rng_is_spent(&w.r); w.step++) {
+		if (w.calm)
+			step_calm(&w);
+		else
+			step(&w);
+		agree(&w);
+	}
 	wind_up(&w);
 	free(w.m.granule);
 	free(w.meta);
