@@ -404,6 +404,7 @@ int accmem_user_open(struct accmem_context *ctx, kuid_t uid);
 void accmem_user_close(struct accmem_context *ctx);
 void accmem_user_drain(struct accmem_user *user);
 u64 accmem_user_charges(void);
+bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit);
 int accmem_charge(struct accmem_context *ctx, u64 bytes);
 void accmem_uncharge(struct accmem_context *ctx, u64 bytes);
 

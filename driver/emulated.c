@@ -36,10 +36,8 @@ static bool add_resident(struct accmem_carveout *cv, long pages)
 
 	if (!max)
 		max = totalram_pages() / 2;
-	if (atomic64_add_return(pages, &resident) > max) {
-		atomic64_sub(pages, &resident);
+	if (!accmem_add_within(&resident, pages, max))
 		return false;
-	}
 	atomic64_add(pages, &cv->resident);
 	return true;
 }

@@ -12,6 +12,7 @@
 #include <linux/capability.h>
 #include <linux/hashtable.h>
 #include <linux/moduleparam.h>
+#include <linux/overflow.h>
 #include <linux/slab.h>
 
 #include "accmem_drv.h"
@@ -42,20 +43,37 @@ MODULE_PARM_DESC(max_bytes_per_context,
 static DEFINE_MUTEX(users_lock); /* the table, its refs, lists of contexts */
 static DEFINE_HASHTABLE(users, 6);
 
-/*
- * Adds @n to @counter unless that passes @limit (0: none) and the caller is
- * not @exempt from it.
+/**
+ * accmem_add_within() - add to a counter that has a limit
+ * @counter: the counter; what is refused is never seen in it
+ * @n: what to add
+ * @limit: what it may become
+ *
+ * Return: whether it was added.
  */
-static bool add_within(atomic64_t *counter, u64 n, u64 limit, bool exempt)
+bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit)
 {
-	u64 sum = atomic64_add_return(n, counter);
+	s64 old = atomic64_read(counter);
+	u64 sum;
 
-	if (!limit || sum <= limit)
-		return true;
-	if (exempt && capable(CAP_SYS_RESOURCE))
-		return true;
-	atomic64_sub(n, counter);
-	return false;
+	do {
+		if (check_add_overflow((u64)old, n, &sum) || sum > limit)
+			return false;
+	} while (!atomic64_try_cmpxchg(counter, &old, sum));
+	return true;
+}
+
+/*
+ * Adds @n to @counter. -EDQUOT beyond @limit (0: none), if the caller is not
+ * @exempt from it; -ENOMEM where there can be no such sum.
+ */
+static int charge_one(atomic64_t *counter, u64 n, u64 limit, bool exempt)
+{
+	if (limit && accmem_add_within(counter, n, limit))
+		return 0;
+	if (limit && !(exempt && capable(CAP_SYS_RESOURCE)))
+		return -EDQUOT;
+	return accmem_add_within(counter, n, U64_MAX) ? 0 : -ENOMEM;
 }
 
 static struct accmem_user *lookup_user(kuid_t uid)
@@ -70,16 +88,16 @@ static struct accmem_user *lookup_user(kuid_t uid)
 	return NULL;
 }
 
-static struct accmem_user *get_user_ref(kuid_t uid)
+/* The user, which is *@spare if there was none; that is NULL then. */
+static struct accmem_user *get_user_ref(kuid_t uid, struct accmem_user **spare)
 {
 	struct accmem_user *user;
 
 	lockdep_assert_held(&users_lock);
 	user = lookup_user(uid);
 	if (!user) {
-		user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
-		if (!user)
-			return NULL;
+		user = *spare;
+		*spare = NULL;
 		user->uid = uid;
 		INIT_LIST_HEAD(&user->list);
 		hash_add(users, &user->node, __kuid_val(uid));
@@ -106,15 +124,17 @@ static void put_user_ref(struct accmem_user *user)
  */
 int accmem_user_open(struct accmem_context *ctx, kuid_t uid)
 {
-	struct accmem_user *user;
+	struct accmem_user *user, *spare;
 	int err = 0;
 
+	/* not under the lock: others need not wait for this one's memory */
+	spare = kzalloc(sizeof(*spare), GFP_KERNEL_ACCOUNT);
+	if (!spare)
+		return -ENOMEM;
 	mutex_lock(&users_lock);
-	user = get_user_ref(uid);
-	if (!user) {
-		err = -ENOMEM;
-	} else if (!add_within(&user->contexts, 1,
-			       READ_ONCE(accmem_max_contexts_per_user), true)) {
+	user = get_user_ref(uid, &spare);
+	if (charge_one(&user->contexts, 1,
+		       READ_ONCE(accmem_max_contexts_per_user), true)) {
 		put_user_ref(user);
 		err = -EMFILE;
 	} else {
@@ -122,6 +142,7 @@ int accmem_user_open(struct accmem_context *ctx, kuid_t uid)
 		list_add_tail(&ctx->user_link, &user->list);
 	}
 	mutex_unlock(&users_lock);
+	kfree(spare);
 	return err;
 }
 
@@ -180,21 +201,26 @@ u64 accmem_user_charges(void)
  * @ctx: the context it is for
  * @bytes: its footprint
  *
- * Return: 0, or -EDQUOT where a limit would be passed.
+ * Return: 0; -EDQUOT where a limit would be passed; -ENOMEM for what no memory
+ * can hold.
  */
 int accmem_charge(struct accmem_context *ctx, u64 bytes)
 {
 	struct accmem_user *user = ctx->user;
+	int err;
 
 	atomic64_inc(&user->charges);
-	if (!add_within(&ctx->bytes, bytes,
-			READ_ONCE(accmem_max_bytes_per_context), false))
-		return -EDQUOT;
-	if (!add_within(&user->bytes, bytes,
-			READ_ONCE(accmem_max_bytes_per_user), true))
+	err = charge_one(&ctx->bytes, bytes,
+			 READ_ONCE(accmem_max_bytes_per_context), false);
+	if (err)
+		return err;
+	err = charge_one(&user->bytes, bytes,
+			 READ_ONCE(accmem_max_bytes_per_user), true);
+	if (err)
 		goto err_context;
-	if (!add_within(&user->buffers, 1,
-			READ_ONCE(accmem_max_buffers_per_user), true))
+	err = charge_one(&user->buffers, 1,
+			 READ_ONCE(accmem_max_buffers_per_user), true);
+	if (err)
 		goto err_user;
 	return 0;
 
@@ -202,7 +228,7 @@ err_user:
 	atomic64_sub(bytes, &user->bytes);
 err_context:
 	atomic64_sub(bytes, &ctx->bytes);
-	return -EDQUOT;
+	return err;
 }
 
 /**

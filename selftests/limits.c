@@ -303,6 +303,63 @@ TEST_F(limits, bytes_of_a_context)
 	EXPECT_EQ(0, run_as(variant->path, USER_A, fills_8m));
 }
 
+/*
+ * A request that no memory can hold is refused without a trace: it does not pass
+ * the limit by a sum that wraps around, nor is what another thread has hidden
+ * behind it for a moment.
+ */
+static int hides_behind_a_huge_one(const char *path)
+{
+	unsigned int i, granted = 0;
+	struct accmem_alloc a, huge;
+	int fd, other, err = 0;
+	pid_t pid;
+
+	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	MUST((other = accmem_dev_open(path, O_RDWR)) >= 0);
+	MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
+	MUST((pid = fork()) >= 0);
+	if (!pid)
+		for (;;)
+			accmem_alloc_bytes(other, -MIB(2), 0, &huge);
+	for (i = 0; i < accmem_scale(4000) && !err; i++) {
+		if (!accmem_alloc_bytes(fd, MIB(4), 0, &a))
+			granted++;
+		if (i % 16)
+			continue;
+		/* and what is within the limit is not refused for it */
+		err = accmem_alloc_bytes(fd, MIB(1), 0, &a);
+		if (!err)
+			err = accmem_ioctl_free(fd, a.address);
+	}
+	kill(pid, SIGKILL);
+	accmem_wait_child(pid);
+	MUST(!granted);
+	MUST(!err);
+	MUST(accmem_alloc_bytes(fd, -MIB(4), 0, &huge) == -EDQUOT);
+	return 0;
+}
+
+static int huge_without_a_limit(const char *path)
+{
+	struct accmem_alloc a, huge;
+	int fd;
+
+	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
+	MUST(accmem_alloc_bytes(fd, -MIB(2), 0, &huge) == -ENOMEM);
+	MUST(accmem_alloc_bytes(fd, -MIB(4), 0, &huge) == -ENOMEM);
+	return 0;
+}
+
+TEST_F(limits, a_sum_does_not_wrap)
+{
+	ASSERT_EQ(0, accmem_param_set(names[2], MIB(4)));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, hides_behind_a_huge_one));
+	ASSERT_EQ(0, accmem_param_set(names[2], 0));
+	EXPECT_EQ(0, run_as(variant->path, USER_A, huge_without_a_limit));
+}
+
 /* What does not fit the type of a parameter is refused and changes nothing. */
 TEST_F(limits, parameters_refuse_garbage)
 {
