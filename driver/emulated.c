@@ -134,11 +134,6 @@ static struct page *store_page(struct accmem_buffer *buf, unsigned long index,
 	if (!page)
 		return NULL;
 	index = round_down(index, 1ul << order);
-	/*
-	 * A fault compares it with the inode's size before it makes a 2 MiB
-	 * entry, and a new page still has that of its last use.
-	 */
-	page_folio(page)->index = first_pgoff(buf) + index;
 	if (xa_err(xa_store(&buf->pages, index, page, GFP_KERNEL))) {
 		free_page_of(buf, page);
 		return NULL;
@@ -168,9 +163,16 @@ static vm_fault_t emulated_fault(struct accmem_buffer *buf,
 				 struct vm_fault *vmf)
 {
 	struct page *page = get_page_at(buf, vmf->pgoff - first_pgoff(buf));
+	struct folio *folio;
 
 	if (!page)
 		return VM_FAULT_SIGBUS;
+	/*
+	 * Compared with the inode's size before there is a 2 MiB entry. Only now
+	 * is it known: a buffer is populated before it has its address.
+	 */
+	folio = page_folio(page);
+	WRITE_ONCE(folio->index, vmf->pgoff - folio_page_idx(folio, page));
 	get_page(page);
 	vmf->page = page;
 	return 0;

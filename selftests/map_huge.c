@@ -28,11 +28,18 @@ FIXTURE_VARIANT(map_huge)
 	const char *path;
 	uint64_t length; /* 0: as much as there is, up to 1 GiB */
 	uint32_t cache_mode;
+	uint32_t flags;
 };
 
 FIXTURE_VARIANT_ADD(map_huge, emulated)
 {
 	.path = ACCMEM_DEV_EMULATED, .length = MIB(64),
+};
+/* whose pages are there before the buffer has an address */
+FIXTURE_VARIANT_ADD(map_huge, emulated_populate)
+{
+	.path = ACCMEM_DEV_EMULATED, .length = MIB(64),
+	.flags = ACCMEM_ALLOC_POPULATE,
 };
 FIXTURE_VARIANT_ADD(map_huge, phys)
 {
@@ -67,6 +74,7 @@ FIXTURE_SETUP(map_huge)
 		.length = self->length,
 		.page_policy = ACCMEM_PAGE_HUGE_ONLY,
 		.cache_mode = variant->cache_mode,
+		.flags = variant->flags,
 	};
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &self->buf));
 	ASSERT_EQ(MIB(2), self->buf.page_size);
