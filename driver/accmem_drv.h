@@ -393,6 +393,7 @@ extern struct workqueue_struct *accmem_wq;
 /* device.c */
 struct accmem_device *accmem_device_alloc(unsigned int index);
 int accmem_device_register(struct accmem_device *dev);
+void accmem_devices_start(void);
 void accmem_device_unregister(struct accmem_device *dev);
 
 /* user.c */

@@ -14,12 +14,18 @@
 
 #include "accmem_drv.h"
 
+/* Until all devices are there the load may fail, and then none may be in use. */
+static bool started;
+
 static int open(struct inode *inode, struct file *file)
 {
 	struct accmem_device *dev = container_of(file->private_data,
 						 struct accmem_device, misc);
-	struct accmem_context *ctx = accmem_context_open(dev);
+	struct accmem_context *ctx;
 
+	if (!smp_load_acquire(&started))
+		return -ENXIO;
+	ctx = accmem_context_open(dev);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	file->private_data = ctx;
@@ -80,8 +86,8 @@ struct accmem_device *accmem_device_alloc(unsigned int index)
 }
 
 /**
- * accmem_device_register() - let users in
- * @dev: the device, with its carveout made
+ * accmem_device_register() - show a device
+ * @dev: the device, with its carveout made; accmem_devices_start() lets users in
  *
  * Return: 0, or an error of misc_register().
  */
@@ -104,6 +110,14 @@ int accmem_device_register(struct accmem_device *dev)
 	pr_info("%s: %llu bytes, %s\n", dev->name, dev->cv.capacity,
 		dev->cv.backing == ACCMEM_BACKING_PHYS ? "phys" : "emulated");
 	return 0;
+}
+
+/**
+ * accmem_devices_start() - let users in, when all devices are registered
+ */
+void accmem_devices_start(void)
+{
+	smp_store_release(&started, true);
 }
 
 /**

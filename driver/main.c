@@ -121,8 +121,6 @@ static int add_device(int (*make)(struct accmem_carveout *cv, const char *text),
 	if (!dev)
 		return -ENOMEM;
 	err = make(&dev->cv, text);
-	if (!err)
-		err = accmem_device_register(dev);
 	if (err) {
 		accmem_device_unregister(dev);
 		return err;
@@ -137,7 +135,7 @@ static void remove_devices(void)
 		accmem_device_unregister(devices[--nr_devices]);
 }
 
-static int add_devices(void)
+static int make_devices(void)
 {
 	int i, err = 0;
 
@@ -147,6 +145,20 @@ static int add_devices(void)
 		err = add_device(make_emulated, emulated[i]);
 	for (i = 0; i < nr_phys && !err; i++)
 		err = add_device(make_phys, phys[i]);
+	return err;
+}
+
+/* All are made before the first one is seen: most loads that fail do so here. */
+static int add_devices(void)
+{
+	unsigned int i;
+	int err;
+
+	err = make_devices();
+	for (i = 0; i < nr_devices && !err; i++)
+		err = accmem_device_register(devices[i]);
+	if (!err)
+		accmem_devices_start();
 	return err;
 }
 

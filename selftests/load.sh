@@ -106,6 +106,7 @@ refused()
 		return
 	fi
 	! loaded || why "the module is there" || return
+	[[ $(dmesg) != *accmem0:*bytes* ]] || why "a device was there" || return
 	[ -z "$(traces)" ] || why "left behind: $(traces)" || return
 	[ "$before" = "$(</proc/iomem)" ] || why "iomem changed" || return
 	[[ $(dmesg) = *accmem* ]] || why "the kernel log says nothing"
