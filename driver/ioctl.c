@@ -274,14 +274,18 @@ long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 	unsigned int index = _IOC_NR(nr);
 	int err;
 
-	if (index >= ARRAY_SIZE(ops) || ops[index].cmd != nr)
+	if (index >= ARRAY_SIZE(ops))
 		return -ENOTTY;
 	op = &ops[array_index_nospec(index, ARRAY_SIZE(ops))];
+	if (op->cmd != nr)
+		return -ENOTTY;
 	cmd.arg = (void __user *)arg;
 	if (get_user(cmd.user_size, (u32 __user *)cmd.arg))
 		return -EFAULT;
 	if (cmd.user_size < op->min_size)
 		return -EINVAL;
+	if (cmd.user_size > PAGE_SIZE)
+		return -E2BIG;
 	err = copy_struct_from_user(&data, op->size, cmd.arg, cmd.user_size);
 	if (err)
 		return err;

@@ -156,5 +156,7 @@ long accmem_cta_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 		return -EFAULT;
 	if (user_size < op->min_size)
 		return -EINVAL;
+	if (user_size > PAGE_SIZE)
+		return -E2BIG;
 	return op->run(file->private_data, user, user_size);
 }

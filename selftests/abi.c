@@ -368,8 +368,11 @@ TEST_F(abi, struct_absurdly_long)
 		call = &calls[i];
 		memset(at, 0, sizeof(at));
 		/* the tail is not zero, or not there: either may be seen */
-		err = CALL_AT(call, at, put_u32(at, ~0u));
+		err = CALL_AT(call, at, put_u32(at, 4096));
 		EXPECT_TRUE(err == -E2BIG || err == -EFAULT);
+		/* and more is not looked at, be it zero or not there */
+		EXPECT_EQ(-E2BIG, CALL_AT(call, at, put_u32(at, 4097)));
+		EXPECT_EQ(-E2BIG, CALL_AT(call, at, put_u32(at, ~0u)));
 	}
 }
 

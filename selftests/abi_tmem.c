@@ -119,6 +119,8 @@ TEST_F(abi_tmem, sizes_are_checked)
 		words[0] = cmds[i].size + 8;
 		words[cmds[i].size / 4 + 1] = 1;
 		EXPECT_EQ(-E2BIG, accmem_ioctl(fd, cmds[i].cmd, words));
+		words[0] = 4097;
+		EXPECT_EQ(-E2BIG, accmem_ioctl(fd, cmds[i].cmd, words));
 		EXPECT_EQ(-EFAULT, accmem_ioctl(fd, cmds[i].cmd, NULL));
 		/* the second word is flags everywhere */
 		memset(words, 0, sizeof(words));

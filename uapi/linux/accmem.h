@@ -4,15 +4,17 @@
  *
  * Every structure starts with its own size in bytes. A program built against
  * an older header passes a shorter structure, whose missing tail reads as
- * zero; a program built against a newer one may pass a longer structure as
- * long as the tail that the kernel does not know is zero (E2BIG otherwise).
+ * zero; a program built against a newer one may pass a longer structure, up to
+ * 4096 bytes, as long as the tail that the kernel does not know is zero (E2BIG
+ * otherwise).
  *
  * The errors that every call shares, in the order they are checked:
  *
  *   ENOTTY      unknown command
  *   EFAULT      the structure cannot be read or written
  *   EINVAL      size is below the first version of the structure
- *   E2BIG       size is above the kernel's and the excess is not zero
+ *   E2BIG       size is above 4096, or above the kernel's and the excess is not
+ *               zero
  *   EINVAL      unknown flag, or a reserved field that is not zero
  */
 #ifndef _UAPI_LINUX_ACCMEM_H
