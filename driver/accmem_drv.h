@@ -435,7 +435,7 @@ struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
 void accmem_buffer_detach(struct accmem_buffer *buf);
 void accmem_buffer_get(struct accmem_buffer *buf);
 void accmem_buffer_put(struct accmem_buffer *buf);
-void accmem_settle(struct accmem_carveout *cv, bool force);
+void accmem_settle(struct accmem_carveout *cv, bool force, unsigned int most);
 void accmem_settle_work(struct work_struct *work);
 
 /* stash.c */

@@ -147,33 +147,42 @@ void accmem_buffer_detach(struct accmem_buffer *buf)
  * accmem_settle() - look at quarantined buffers again
  * @cv: the carveout
  * @force: find out at the price of page faults; before a failure
+ * @most: buffers to look at; those that were not are the next ones
  *
- * Gives the memory of those back that have settled.
+ * Gives the memory of those back that have settled. A signal that kills ends the
+ * wait for somebody else's pass.
  */
-void accmem_settle(struct accmem_carveout *cv, bool force)
+void accmem_settle(struct accmem_carveout *cv, bool force, unsigned int most)
 {
 	struct accmem_buffer *buf, *next;
 	LIST_HEAD(todo);
+	LIST_HEAD(seen);
 
 	/* the common case; somebody else's pass is worth waiting for */
 	if (!READ_ONCE(cv->bytes[ACCMEM_QUARANTINED]))
 		return;
-	mutex_lock(&cv->settle_lock);
+	if (mutex_lock_killable(&cv->settle_lock))
+		return;
 	accmem_carveout_lock(cv);
 	list_splice_init(&cv->quarantine, &todo);
 	accmem_carveout_unlock(cv);
 
 	list_for_each_entry_safe(buf, next, &todo, link) {
+		if (!most--)
+			break;
 		if (settled(buf, force)) {
 			list_del_init(&buf->link);
 			destroy(buf);
 			module_put(THIS_MODULE);
+		} else {
+			list_move_tail(&buf->link, &seen);
 		}
 		cond_resched();
 	}
 
 	accmem_carveout_lock(cv);
 	list_splice(&todo, &cv->quarantine);
+	list_splice_tail(&seen, &cv->quarantine);
 	accmem_carveout_unlock(cv);
 	mutex_unlock(&cv->settle_lock);
 }
@@ -189,7 +198,8 @@ void accmem_settle_work(struct work_struct *work)
 	unsigned long delay = 0;
 
 	/* what stays is pinned, or hidden by neighbours' mappings: find out */
-	accmem_settle(cv, READ_ONCE(cv->settle_delay) > SETTLE_DELAY_FORCE);
+	accmem_settle(cv, READ_ONCE(cv->settle_delay) > SETTLE_DELAY_FORCE,
+		      UINT_MAX);
 	accmem_carveout_lock(cv);
 	/* not the list: a pass at this moment has it in its hands */
 	if (cv->bytes[ACCMEM_QUARANTINED]) {
@@ -242,7 +252,7 @@ static int charge(struct accmem_buffer *buf)
 
 	if (err == -EDQUOT) {
 		accmem_user_drain(buf->ctx->user);
-		accmem_settle(buf->cv, true);
+		accmem_settle(buf->cv, true, UINT_MAX);
 		err = accmem_charge(buf->ctx, buf->layout.footprint);
 	}
 	return err;

@@ -135,6 +135,9 @@ u64 accmem_carveout_bytes(struct accmem_carveout *cv, enum accmem_state state)
 	return cv->bytes[state] - (state == ACCMEM_LIVE ? cv->slack : 0);
 }
 
+/* Quarantined buffers that a call of anybody looks at */
+#define SETTLE_SOME 1024
+
 /**
  * accmem_carveout_space() - how much is free
  * @ctx: the context that asks
@@ -142,8 +145,8 @@ u64 accmem_carveout_bytes(struct accmem_carveout *cv, enum accmem_state state)
  * @largest_run: out: largest contiguous request that @ctx could be granted
  *
  * All that is free counts: stashes are drained, and quarantined memory that
- * has settled meanwhile comes back first; and the scrubber's chunk, for which
- * this may wait while 2 MiB are cleared.
+ * has settled meanwhile comes back first, of up to 1,024 buffers a call; and the
+ * scrubber's chunk, for which this may wait while 2 MiB are cleared.
  */
 void accmem_carveout_space(struct accmem_context *ctx, u64 *free_bytes,
 			   u64 *largest_run)
@@ -152,7 +155,7 @@ void accmem_carveout_space(struct accmem_context *ctx, u64 *free_bytes,
 	u64 small;
 
 	accmem_stash_drain_device(ctx->dev);
-	accmem_settle(cv, false);
+	accmem_settle(cv, false, SETTLE_SOME);
 	mutex_lock(&cv->scrub_lock);
 	small = accmem_sheet_largest(ctx);
 	accmem_carveout_lock(cv);

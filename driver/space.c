@@ -235,7 +235,7 @@ int accmem_space_take(struct accmem_buffer *buf)
 	err = take_once(buf);
 	if (err == -ENOSPC) {
 		accmem_stash_drain_device(buf->ctx->dev);
-		accmem_settle(cv, true);
+		accmem_settle(cv, true, UINT_MAX);
 		mutex_lock(&cv->scrub_lock);
 		err = take_once(buf);
 		mutex_unlock(&cv->scrub_lock);
