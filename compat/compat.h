@@ -8,7 +8,6 @@
 #define ACCMEM_COMPAT_H
 
 #include <linux/mm.h>
-#include <linux/version.h>
 
 #include <linux/accmem.h>
 

@@ -32,7 +32,7 @@
 
 /**
  * accmem_folio_init() - all folios of a carveout are free
- * @cv: the carveout; its capacity is a multiple of 2 MiB
+ * @cv: the carveout; its capacity is a multiple of 2 MiB, and its space is made
  *
  * Return: 0, -ENOMEM.
  */
@@ -47,6 +47,8 @@ int accmem_folio_init(struct accmem_carveout *cv)
 		return -ENOMEM;
 	for (i = 0; i < nr; i++)
 		INIT_LIST_HEAD(&cv->folios[i].link);
+	/* each request of it names its folio: blocks would wait for nobody */
+	accmem_buddy_set_cache(&cv->buddy, false);
 	return accmem_buddy_init(&cv->whole, nr * WHOLE, cv->whole_meta);
 }
 
