@@ -23,6 +23,7 @@ static int open(struct inode *inode, struct file *file)
 						 struct accmem_device, misc);
 	struct accmem_context *ctx;
 
+	/* with accmem_devices_start(): what the load made is seen */
 	if (!smp_load_acquire(&started))
 		return -ENXIO;
 	ctx = accmem_context_open(dev);
@@ -117,6 +118,7 @@ int accmem_device_register(struct accmem_device *dev)
  */
 void accmem_devices_start(void)
 {
+	/* with open() */
 	smp_store_release(&started, true);
 }
 
