@@ -16,6 +16,9 @@
  *	  accmem_carveout.scrub_lock	one dirty chunk being cleared at once
  *	    accmem_carveout.lock	spinlock: free space, states, accounting
  *
+ * users_lock and accmem_context.lock are also taken under settle_lock, the latter
+ * under scrub_lock as well.
+ *
  * Nothing is copied from or to the user, cleared, or waited for under the
  * folio lock, a context's lock or the spinlock.
  */
