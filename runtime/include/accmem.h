@@ -33,7 +33,7 @@ int accmem_open(const char *path, struct accmem_context **ctx);
 /* Frees every buffer that was not freed, and unmaps what accmem_map() mapped. */
 void accmem_close(struct accmem_context *ctx);
 
-/* The file descriptor, for poll and for ioctls of one's own. */
+/* The file descriptor, for ioctls of one's own. */
 int accmem_fd(const struct accmem_context *ctx);
 
 /* As ACCMEM_IOC_INFO; @info needs no preparation. */

@@ -314,10 +314,10 @@ struct accmem_query {
  *   EPERM	    alloc: after relinquish (P9)
  *   EFAULT	    alloc: the destination cannot be written (P10)
  *   EBUSY	    alloc, dealloc: another call of this CTA is waiting (P11)
- *   EPIPE	    alloc, dealloc: the peer has exited (P12)
+ *   EPIPE	    alloc, dealloc: the peer has exited (P12, P4)
  *   EPROTO	    the peers are in different collective calls, or one dealt
  *		    with an older allocation (P20) or relinquished while the
- *		    other is in alloc (P4, P12); both
+ *		    other is in alloc (P12); both
  *   EBADR	    the peers' operands differ (P4, P12); both
  *   EPROTOTYPE	    launch: another cta_group than the launch's CTAs (P13)
  *   EEXIST	    launch: the rank in the cluster is taken, or was (P19)
