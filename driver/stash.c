@@ -152,6 +152,7 @@ static bool fits(const struct accmem_buffer *buf,
 	       buf->layout.alignment == layout->alignment &&
 	       buf->layout.page_size == layout->page_size &&
 	       buf->layout.small == layout->small &&
+	       buf->page_policy == req->page_policy &&
 	       buf->cache_mode == req->cache_mode && buf->flags == req->flags;
 }
 
