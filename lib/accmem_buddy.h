@@ -120,28 +120,42 @@ struct accmem_buddy {
 	u64 kept_top; /* of that, the topmost word */
 };
 
-/*
- * Bytes of metadata for a range of @size bytes: at most 4 bits a granule, for
- * ranges below 8 MiB at most 1 KiB. 0 if @size is not acceptable: 0, no multiple
- * of the granule, or above 16 TiB.
+/**
+ * accmem_buddy_meta_size() - memory that a range needs for metadata
+ * @size: bytes of the range
+ *
+ * At most 4 bits a granule, for ranges below 8 MiB at most 1 KiB.
+ *
+ * Return: bytes; 0 if @size is not acceptable: 0, no multiple of the granule, or
+ * above 16 TiB.
  */
 size_t accmem_buddy_meta_size(u64 size);
-/*
- * The first bytes of that, about a third, that have to be zero at creation: what
- * the rest holds makes no difference. 0 as above.
+
+/**
+ * accmem_buddy_meta_zeroed() - how much of the metadata has to be zero at first
+ * @size: bytes of the range
+ *
+ * What the rest holds makes no difference.
+ *
+ * Return: the first bytes of accmem_buddy_meta_size(), about a third; 0 as there.
  */
 size_t accmem_buddy_meta_zeroed(u64 size);
-/*
- * All of the range is free and clean afterwards; @meta is memory of
- * accmem_buddy_meta_size() bytes, 8-byte aligned. -EINVAL as above.
+
+/**
+ * accmem_buddy_init() - make a range, all of which is free and clean
+ * @b: the instance
+ * @size: bytes of the range
+ * @meta: memory of accmem_buddy_meta_size() bytes, 8-byte aligned
+ *
+ * Return: 0; -EINVAL if @size is not acceptable.
  */
 int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
 
-/*
- * One contiguous run, at *offset, whenever one with that alignment exists in
- * the window: else -ENOSPC. -EINVAL for a malformed request: size or alignment
- * 0, no multiples of the granule, an alignment that is no power of two, a
- * window that passes the end or is the wrong way round, an unknown flag.
+/**
+ * accmem_buddy_alloc() - allocate one contiguous run
+ * @b: the instance
+ * @req: the request; every field may hold anything
+ * @offset: out: where the run begins, in bytes
  *
  * Without a window and without TOP_DOWN the run is cut from the free run that
  * fits best; small requests keep to the high end of a range that large ones
@@ -149,67 +163,145 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
  * alignment, of the free runs that hold it however they lie, if there are any.
  * Where only others hold it, the call looks at each word of 64 granules in which
  * one long enough begins.
+ *
+ * Return: 0, whenever a run with that alignment exists in the window, else
+ * -ENOSPC. -EINVAL for a malformed request: size or alignment 0, no multiples of
+ * the granule, an alignment that is no power of two, a window that passes the end
+ * or is the wrong way round, an unknown flag.
  */
 int accmem_buddy_alloc(struct accmem_buddy *b,
 		       const struct accmem_buddy_request *req, u64 *offset);
-/*
- * One run where one will do, else the longest ones first, at most @max_runs,
- * in *nr_runs. -ENOSPC when fewer bytes are free or no further piece has the
- * alignment; -E2BIG when @max_runs pieces were not enough. Nothing is taken on
- * failure.
+
+/**
+ * accmem_buddy_alloc_runs() - allocate one run where one will do, else several
+ * @b: the instance
+ * @req: the request, as for accmem_buddy_alloc()
+ * @runs: out: the runs, the longest ones first
+ * @max_runs: room for so many
+ * @nr_runs: out: how many they are
+ *
+ * Nothing is taken on failure.
+ *
+ * Return: 0; -ENOSPC when fewer bytes are free or no further piece has the
+ * alignment; -E2BIG when @max_runs pieces were not enough; -EINVAL as for
+ * accmem_buddy_alloc().
  */
 int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 			    const struct accmem_buddy_request *req,
 			    struct accmem_run *runs, unsigned int max_runs,
 			    unsigned int *nr_runs);
-/*
- * Gives back any part of what was allocated (also a tail or a middle).
- * Merges with both neighbours whatever their marks. -EINVAL where any granule
- * of it is free already or out of range: nothing is changed then.
+
+/**
+ * accmem_buddy_free() - give back any part of what was allocated
+ * @b: the instance
+ * @offset: where it begins, in bytes
+ * @size: bytes; also a tail or a middle, or several neighbours
+ *
+ * Merges with both neighbours whatever their marks.
+ *
+ * Return: 0; -EINVAL where any granule of it is free already or out of range, or
+ * where it is none: nothing is changed then.
  */
 int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size);
 
-/*
- * The order cache, on after creation: blocks of up to 1/1024 of the range, at most
- * 1024 granules, wait after they are given back for a request of the same size,
- * while half of the range is free. They are free in every answer of this
- * interface, and merge with their neighbours before a request fails, before one
- * that asks for a window or an end, and before any answer about the largest run:
- * up to ACCMEM_BUDDY_PARKED blocks in one call. It knows the blocks that it serves
- * until they come back; one that comes back in parts, or with others, is given
- * back like any other. Switched off, it gives back what it holds. Ranges below
- * 80 MiB have none.
+/**
+ * accmem_buddy_set_cache() - switch the order cache, which is on after creation
+ * @b: the instance
+ * @on: whether it is to be on; switched off, it gives back what it holds
+ *
+ * Blocks of up to 1/1024 of the range, at most 1024 granules, wait after they are
+ * given back for a request of the same size, while half of the range is free.
+ * They are free in every answer of this interface, and merge with their
+ * neighbours before a request fails, before one that asks for a window or an end,
+ * and before any answer about the largest run: up to ACCMEM_BUDDY_PARKED blocks in
+ * one call. The cache knows the blocks that it serves until they come back; one
+ * that comes back in parts, or with others, is given back like any other. Ranges
+ * below 80 MiB have none.
  */
 void accmem_buddy_set_cache(struct accmem_buddy *b, bool on);
 
+/**
+ * accmem_buddy_free_bytes() - how much is free
+ * @b: the instance
+ *
+ * Return: bytes.
+ */
 u64 accmem_buddy_free_bytes(const struct accmem_buddy *b);
-/*
- * Largest size one alloc with this alignment, a power of two, could be granted,
- * exact. Above a granule it looks at words as alloc does.
+
+/**
+ * accmem_buddy_largest_run() - the largest request that could be granted
+ * @b: the instance
+ * @align: with this alignment in bytes, a power of two
+ *
+ * Above a granule it looks at words as accmem_buddy_alloc() does.
+ *
+ * Return: bytes, exact.
  */
 u64 accmem_buddy_largest_run(struct accmem_buddy *b, u64 align);
-/* first free run at or after @offset; false at the end: for pictures, walks */
+
+/**
+ * accmem_buddy_next_free() - walk through what is free
+ * @b: the instance
+ * @offset: where to start, in bytes
+ * @run: out: the first free run at or after it; a part of one, if that is where
+ *	@offset lies
+ *
+ * Return: whether there is one.
+ */
 bool accmem_buddy_next_free(struct accmem_buddy *b, u64 offset,
 			    struct accmem_run *run);
 
-/*
- * A mark a granule, free or not: its bytes may be other than zero. Marks never
- * influence merging or placement.
+/**
+ * accmem_buddy_mark_dirty() - say that bytes may be other than zero
+ * @b: the instance
+ * @offset: where, in bytes
+ * @size: bytes; free or not
+ *
+ * A mark a granule. Marks never influence merging or placement.
  */
 void accmem_buddy_mark_dirty(struct accmem_buddy *b, u64 offset, u64 size);
+
+/**
+ * accmem_buddy_mark_clean() - say that bytes are zero
+ * @b: the instance
+ * @offset: where, in bytes
+ * @size: bytes; free or not
+ */
 void accmem_buddy_mark_clean(struct accmem_buddy *b, u64 offset, u64 size);
-/* first dirty run in [offset, offset + size), at most @max bytes of it */
+
+/**
+ * accmem_buddy_next_dirty() - walk through what is dirty
+ * @b: the instance
+ * @offset: where to start, in bytes
+ * @size: bytes to look at
+ * @max: bytes of a run, at most
+ * @run: out: the first dirty run there, free or not
+ *
+ * Return: whether there is one.
+ */
 bool accmem_buddy_next_dirty(const struct accmem_buddy *b, u64 offset,
 			     u64 size, u64 max, struct accmem_run *run);
-/*
- * For the background scrubber: allocates a run that is free and dirty, at most
- * @max bytes, with a bounded amount of work a call, from a cursor that it
- * keeps. 0, -EINVAL if @max is below a granule, -ENOENT when no free granule is
- * dirty, -EAGAIN when the bound was spent first: call again.
+
+/**
+ * accmem_buddy_take_dirty() - allocate what is free and dirty, to clear it
+ * @b: the instance
+ * @max: bytes, at most
+ * @run: out: the run
+ *
+ * A bounded amount of work a call, from a cursor that it keeps.
+ *
+ * Return: 0; -EINVAL if @max is below a granule; -ENOENT when no free granule is
+ * dirty; -EAGAIN when the bound was spent first: call again.
  */
 int accmem_buddy_take_dirty(struct accmem_buddy *b, u64 max,
 			    struct accmem_run *run);
-/* dirty and free */
+
+/**
+ * accmem_buddy_free_dirty_bytes() - how much is free and dirty
+ * @b: the instance
+ *
+ * Return: bytes.
+ */
 u64 accmem_buddy_free_dirty_bytes(const struct accmem_buddy *b);
 
 #endif /* ACCMEM_BUDDY_H */

@@ -45,35 +45,74 @@ struct accmem_slab {
 	u64 present; /* bit i: longest[i] is not empty */
 };
 
+/**
+ * accmem_slab_init() - make a slab without granules
+ * @s: the slab
+ */
 void accmem_slab_init(struct accmem_slab *s);
-/* a granule of which nothing is taken yet */
+
+/**
+ * accmem_slab_add() - add a granule of which nothing is taken yet
+ * @s: the slab
+ * @g: the granule
+ */
 void accmem_slab_add(struct accmem_slab *s, struct accmem_slab_granule *g);
-/*
- * A block of @size bytes whose offset in its granule, in *offset, is a multiple
- * of @align, a power of two. Sizes are rounded up to a unit. NULL when a
- * granule has to be added first, which with an alignment above a unit may be
- * while another one could serve; or when no granule could ever serve: size 0,
- * size or alignment above a granule, an alignment that is no power of two.
+
+/**
+ * accmem_slab_alloc() - allocate a block
+ * @s: the slab
+ * @size: bytes, rounded up to a unit
+ * @align: alignment of the block in its granule, in bytes, a power of two
+ * @offset: out: where in its granule it begins, in bytes
+ *
+ * Return: its granule. NULL when a granule has to be added first, which with an
+ * alignment above a unit may be while another one could serve; or when no granule
+ * could ever serve: size 0, size or alignment above a granule, an alignment that
+ * is no power of two.
  */
 struct accmem_slab_granule *accmem_slab_alloc(struct accmem_slab *s,
 					      unsigned int size,
 					      unsigned int align,
 					      unsigned int *offset);
-/*
- * Gives a block back, with the size that it was allocated with. 1 when the
- * granule is empty: it has left the slab, and is the caller's again. Else 0;
- * -EINVAL where it is no block: outside of the granule, no multiple of a unit,
- * or free in part. Nothing is changed then.
+
+/**
+ * accmem_slab_free() - give a block back
+ * @s: the slab
+ * @g: its granule, which was not removed
+ * @offset: where in that it begins, in bytes
+ * @size: bytes that were asked for
+ *
+ * Return: 1 when the granule is empty: it has left the slab, and is the caller's
+ * again; else 0. -EINVAL where it is no block: outside of the granule, no multiple
+ * of a unit, or free in part; nothing is changed then.
  */
 int accmem_slab_free(struct accmem_slab *s, struct accmem_slab_granule *g,
 		     unsigned int offset, unsigned int size);
-/*
- * Takes a granule out, whatever is in it: nothing more is cut from it. None of its
- * blocks may be given back afterwards, which would file it again.
+
+/**
+ * accmem_slab_remove() - take a granule out, whatever is in it
+ * @s: the slab
+ * @g: the granule
+ *
+ * Nothing more is cut from it. None of its blocks may be given back afterwards,
+ * which would file it again.
  */
 void accmem_slab_remove(struct accmem_slab *s, struct accmem_slab_granule *g);
+
+/**
+ * accmem_slab_free_bytes() - how much of a granule is free
+ * @g: the granule
+ *
+ * Return: bytes.
+ */
 unsigned int accmem_slab_free_bytes(const struct accmem_slab_granule *g);
-/* bytes of the largest block that needs no further granule */
+
+/**
+ * accmem_slab_largest() - the largest block that needs no further granule
+ * @s: the slab
+ *
+ * Return: bytes.
+ */
 unsigned int accmem_slab_largest(const struct accmem_slab *s);
 
 #endif /* ACCMEM_SLAB_H */
