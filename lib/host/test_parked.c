@@ -130,6 +130,24 @@ static void make_lent(struct fixture *f, u64 granules, u64 at[8])
 	EXPECT(!f->b.nr_parked && f->b.nr_kept == 8);
 }
 
+/* What is marked in both counts once, for the part that waits. */
+static void parked_bytes_beside_lent_ones_are_free_and_dirty(void)
+{
+	struct fixture f;
+	u64 at[8], lent;
+
+	make_parked(&f, 4, at);
+	EXPECT(!take(&f, 4 * G, G, 0, &lent) && lent == at[7]);
+	EXPECT(at[7] == at[6] + 4 * G || at[6] == at[7] + 4 * G);
+	accmem_buddy_mark_dirty(&f.b, min(at[6], at[7]), 8 * G);
+	EXPECT(accmem_buddy_free_dirty_bytes(&f.b) == 4 * G);
+	EXPECT(!accmem_buddy_free(&f.b, lent, 4 * G));
+	EXPECT(accmem_buddy_free_dirty_bytes(&f.b) == 8 * G);
+	accmem_buddy_mark_clean(&f.b, 0, f.size);
+	EXPECT(!accmem_buddy_free_dirty_bytes(&f.b));
+	unmake(&f);
+}
+
 static void a_lent_block_waits_again(void)
 {
 	struct fixture f;
@@ -311,6 +329,7 @@ int main(void)
 	TEST(a_parked_block_cannot_be_freed_again);
 	TEST(parked_blocks_keep_no_request_from_its_place);
 	TEST(a_cache_switched_off_keeps_nothing);
+	TEST(parked_bytes_beside_lent_ones_are_free_and_dirty);
 	TEST(a_lent_block_waits_again);
 	TEST(a_lent_block_can_be_freed_in_parts);
 	TEST(lent_blocks_can_be_freed_together);

@@ -481,31 +481,73 @@ static void huge_ranges_agree_with_a_list(void)
 	unmake(&f);
 }
 
+/*
+ * Four runs of one class of size, freed in this order: the smallest that serves is
+ * cut, and of two that are equal the one that is there for longer.
+ */
+static void of_a_class_the_smallest_and_oldest_run_is_cut(void)
+{
+	static const u64 sizes[] = { 700, 650, 660, 650 };
+	struct fixture f;
+	u64 at[4], got, pos = 0;
+	unsigned int i;
+
+	make(&f, 40000 * G);
+	accmem_buddy_set_cache(&f.b, false);
+	for (i = 0; i < 4; i++) {
+		EXPECT(!take_within(&f, sizes[i] * G, pos, 4000 * G, &at[i]) &&
+		       at[i] == pos);
+		pos += sizes[i] * G;
+		EXPECT(!take_within(&f, 3 * G, pos, 4000 * G, &got) &&
+		       got == pos);
+		pos += 3 * G;
+	}
+	for (i = 0; i < 4; i++)
+		EXPECT(!accmem_buddy_free(&f.b, at[i], sizes[i] * G));
+	EXPECT(!take(&f, 645 * G, G, 0, &got) && got == at[1]);
+	EXPECT(!take(&f, 645 * G, G, 0, &got) && got == at[3]);
+	EXPECT(!take(&f, 645 * G, G, 0, &got) && got == at[2]);
+	EXPECT(!take(&f, 645 * G, G, 0, &got) && got == at[0]);
+	unmake(&f);
+}
+
+/* Also where metadata that need not be zero is not, and with the order cache */
 static void the_same_calls_give_the_same_places(void)
 {
+	u64 at[2], size, align, nr = 30000, block[64] = {}, bytes[64] = {};
 	struct fixture f[2];
 	struct rng r = { .state = 7 };
-	u64 at[2], size, align;
-	int i, err[2];
+	int i, k, err[2];
+	size_t zeroed;
 	u32 flags;
 
-	make(&f[0], 9000 * G);
-	make(&f[1], 9000 * G);
+	make(&f[0], nr * G);
+	make(&f[1], nr * G);
+	zeroed = accmem_buddy_meta_zeroed(nr * G);
+	memset(f[1].meta, 0, zeroed);
+	memset((char *)f[1].meta + zeroed, 0xa5, f[1].meta_size - zeroed);
+	EXPECT(!accmem_buddy_init(&f[1].b, nr * G, f[1].meta));
 	for (i = 0; i < 100000; i++) {
-		size = (1 + rng_below(&r, 40)) * G;
-		align = G << rng_below(&r, 5);
-		flags = rng_next(&r) & ACCMEM_BUDDY_TOP_DOWN;
-		at[0] = rng_below(&r, 9000) * G;
-		at[1] = at[0];
-		if (rng_next(&r) & 1) {
+		k = rng_below(&r, 64);
+		size = bytes[k] ? bytes[k] : (1 + rng_below(&r, 40)) * G;
+		align = G << (rng_below(&r, 4) ? 0 : rng_below(&r, 5));
+		flags = rng_below(&r, 64) ? 0 : ACCMEM_BUDDY_TOP_DOWN;
+		at[0] = block[k];
+		at[1] = block[k];
+		if (!bytes[k]) {
 			err[0] = take(&f[0], size, align, flags, &at[0]);
 			err[1] = take(&f[1], size, align, flags, &at[1]);
+			bytes[k] = err[0] ? 0 : size;
+			block[k] = at[0];
 		} else {
 			err[0] = accmem_buddy_free(&f[0].b, at[0], size);
 			err[1] = accmem_buddy_free(&f[1].b, at[1], size);
+			bytes[k] = 0;
 		}
 		EXPECT(err[0] == err[1] && at[0] == at[1]);
+		EXPECT(f[0].b.nr_parked == f[1].b.nr_parked);
 	}
+	EXPECT(f[0].b.nr_kept);
 	unmake(&f[0]);
 	unmake(&f[1]);
 }
@@ -532,6 +574,7 @@ int main(void)
 	TEST(scattered_runs_say_why_they_failed);
 	TEST(hard_alignments_leave_no_fragments);
 	TEST(huge_ranges_agree_with_a_list);
+	TEST(of_a_class_the_smallest_and_oldest_run_is_cut);
 	TEST(the_same_calls_give_the_same_places);
 	return tests_end();
 }

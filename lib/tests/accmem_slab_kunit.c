@@ -177,11 +177,11 @@ static void random_free(struct kunit *test, struct slab_test *t, u32 random)
 {
 	unsigned int at = random % t->nr, g = t->blocks[at].granule;
 	unsigned int offset = t->blocks[at].offset, size = t->blocks[at].size;
-	bool left;
+	int left;
 
 	left = accmem_slab_free(&t->s, &t->granule[g], offset, size);
 	memset(&t->used[g][offset / UNIT], 0, DIV_ROUND_UP(size, UNIT));
-	KUNIT_ASSERT_EQ(test, left, !memchr_inv(t->used[g], 0, UNITS));
+	KUNIT_ASSERT_EQ(test, left, memchr_inv(t->used[g], 0, UNITS) ? 0 : 1);
 	if (left)
 		t->in[g] = false;
 	t->blocks[at] = t->blocks[--t->nr];
