@@ -148,6 +148,7 @@ static u64 find_room(struct accmem_context *ctx, const struct accmem_buffer *buf
 	while (next && next->address < address + size) {
 		address = ALIGN(buffer_end(next), alignment);
 		next = to_buffer(rb_next(&next->node));
+		cond_resched();
 	}
 	return address <= limit && limit - address >= size ? address : 0;
 }

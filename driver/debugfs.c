@@ -148,10 +148,14 @@ static void show_names(struct seq_file *m, struct accmem_context *ctx)
 		struct accmem_buffer *buf =
 			rb_entry(node, struct accmem_buffer, node);
 
+		/* all is shown again in a larger buffer */
+		if (seq_has_overflowed(m))
+			return;
 		if (buf->is_sheet)
 			show_sheet(m, buf);
 		else
 			show_name(m, buf);
+		cond_resched();
 	}
 }
 
