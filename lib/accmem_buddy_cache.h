@@ -104,14 +104,15 @@ static inline struct starts parts_of(const struct accmem_buddy *b)
 	return starts_at(b->kept_index, kept_parts(b->nr));
 }
 
+/* Whether it is the first or the last of its part cannot be predicted: no branch */
 static inline void start_set(struct accmem_buddy *b, u64 lo)
 {
 	u64 part = lo >> KEPT_PART_SHIFT;
 
 	touch(2);
 	b->kept_starts[start_word(b, lo)] |= 1ull << (lo & WORD_MASK);
-	if (!b->kept_count[part]++)
-		starts_add(parts_of(b), &b->kept_top, part);
+	b->kept_count[part]++;
+	starts_add(parts_of(b), &b->kept_top, part);
 }
 
 static inline void start_clear(struct accmem_buddy *b, u64 lo)
@@ -120,8 +121,8 @@ static inline void start_clear(struct accmem_buddy *b, u64 lo)
 
 	touch(2);
 	b->kept_starts[start_word(b, lo)] &= ~(1ull << (lo & WORD_MASK));
-	if (!--b->kept_count[part])
-		starts_del(parts_of(b), &b->kept_top, part);
+	b->kept_count[part]--;
+	starts_del(parts_of(b), &b->kept_top, part, !b->kept_count[part]);
 }
 
 static inline u16 *kept_list(const struct accmem_buddy *b, u64 lo)
@@ -308,12 +309,29 @@ static inline u16 kept_within(const struct accmem_buddy *b, u64 pos, u64 hi)
 	return id;
 }
 
+/*
+ * May a kept block have a granule of [@lo, @hi)? None is the usual answer, and found
+ * without a search where one word has all the parts in which it might begin.
+ */
+static inline bool kept_maybe(const struct accmem_buddy *b, u64 lo, u64 hi)
+{
+	struct starts p = parts_of(b);
+	const u64 *words = p.nr > 1 ? p.words : &b->kept_top;
+	u64 last = (hi - 1) >> KEPT_PART_SHIFT;
+
+	lo = (lo - min_t(u64, lo, b->kept_longest - 1)) >> KEPT_PART_SHIFT;
+	if (lo >> WORD_SHIFT != last >> WORD_SHIFT)
+		return true;
+	touch(1);
+	return words[lo >> WORD_SHIFT] & mask_from(lo) & mask_up_to(last);
+}
+
 /* The lowest kept block that has a granule of [@lo, @hi); 0 */
 static u16 kept_in(const struct accmem_buddy *b, u64 lo, u64 hi)
 {
 	u16 id;
 
-	if (!b->nr_kept)
+	if (!b->nr_kept || !kept_maybe(b, lo, hi))
 		return 0;
 	id = kept_before(b, lo);
 	if (id && kept_hi(&b->kept[id]) > lo)
@@ -329,7 +347,7 @@ static inline bool kept_release(struct accmem_buddy *b, u64 lo, u64 hi)
 {
 	u16 id;
 
-	while (lo < hi) {
+	while (b->nr_kept && lo < hi) {
 		id = kept_in(b, lo, hi);
 		if (!id)
 			return true;

@@ -89,7 +89,7 @@ static void start_add(struct accmem_buddy *b, unsigned int class, u64 at)
 /* None does any more. */
 static void start_del(struct accmem_buddy *b, unsigned int class, u64 at)
 {
-	if (!starts_del(starts_of(b, class), &b->starts[class], at))
+	if (!starts_del(starts_of(b, class), &b->starts[class], at, true))
 		return;
 	touch(1);
 	class_del(b, class);

@@ -62,18 +62,20 @@ static inline bool starts_add(struct starts p, u64 *top, u64 at)
 	return !old;
 }
 
-/* Nothing does any more. Is there nothing left in any? */
-static inline bool starts_del(struct starts p, u64 *top, u64 at)
+/* Nothing does any more, if @gone. Is there nothing left in any? */
+static inline bool starts_del(struct starts p, u64 *top, u64 at, bool gone)
 {
+	u64 bit = gone;
+
 	for (; p.nr > 1; p = starts_above(p)) {
 		touch(1);
-		p.words[at >> WORD_SHIFT] &= ~(1ull << (at & WORD_MASK));
+		p.words[at >> WORD_SHIFT] &= ~(bit << (at & WORD_MASK));
 		if (p.words[at >> WORD_SHIFT])
 			return false;
 		at >>= WORD_SHIFT;
 	}
 	touch(1);
-	*top &= ~(1ull << at);
+	*top &= ~(bit << at);
 	return !*top;
 }
 
