@@ -35,6 +35,7 @@
 #include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
+#include <linux/uaccess.h>
 #include <linux/uidgid.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -505,6 +506,19 @@ int accmem_emulated_create(struct accmem_carveout *cv, u64 size);
 
 /* ioctl.c */
 long accmem_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+
+/*
+ * The size of a caller's structure, with which it begins: 0, -EFAULT, -EINVAL
+ * below @least, or -E2BIG above a page, beyond which no tail is looked at.
+ */
+static inline int accmem_get_size(const void __user *arg, u32 least, u32 *size)
+{
+	if (get_user(*size, (const u32 __user *)arg))
+		return -EFAULT;
+	if (*size < least)
+		return -EINVAL;
+	return *size > PAGE_SIZE ? -E2BIG : 0;
+}
 
 /* mmap.c */
 int accmem_mmap(struct file *file, struct vm_area_struct *vma);

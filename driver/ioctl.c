@@ -280,12 +280,9 @@ long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 	if (op->cmd != nr)
 		return -ENOTTY;
 	cmd.arg = (void __user *)arg;
-	if (get_user(cmd.user_size, (u32 __user *)cmd.arg))
-		return -EFAULT;
-	if (cmd.user_size < op->min_size)
-		return -EINVAL;
-	if (cmd.user_size > PAGE_SIZE)
-		return -E2BIG;
+	err = accmem_get_size(cmd.arg, op->min_size, &cmd.user_size);
+	if (err)
+		return err;
 	err = copy_struct_from_user(&data, op->size, cmd.arg, cmd.user_size);
 	if (err)
 		return err;

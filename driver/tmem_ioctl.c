@@ -146,17 +146,15 @@ long accmem_cta_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 	unsigned int index = _IOC_NR(nr) - FIRST;
 	const struct call_op *op;
 	u32 user_size;
+	int err;
 
 	if (index >= ARRAY_SIZE(ops))
 		return -ENOTTY;
 	op = &ops[array_index_nospec(index, ARRAY_SIZE(ops))];
 	if (op->cmd != nr)
 		return -ENOTTY;
-	if (get_user(user_size, (u32 __user *)user))
-		return -EFAULT;
-	if (user_size < op->min_size)
-		return -EINVAL;
-	if (user_size > PAGE_SIZE)
-		return -E2BIG;
+	err = accmem_get_size(user, op->min_size, &user_size);
+	if (err)
+		return err;
 	return op->run(file->private_data, user, user_size);
 }
