@@ -17,11 +17,6 @@ struct want {
 	bool high;
 };
 
-static inline u64 align_up(u64 n, u64 align)
-{
-	return (n + align - 1) & ~(align - 1);
-}
-
 static inline u64 align_down(u64 n, u64 align)
 {
 	return n & ~(align - 1);

@@ -311,12 +311,15 @@ static inline u64 aligned_bits(u64 i, u64 align)
 	return bits;
 }
 
+static inline u64 align_up(u64 n, u64 align)
+{
+	return (n + align - 1) & ~(align - 1);
+}
+
 /* Does a run hold @n granules at a multiple of @align? */
 static inline bool span_holds(const struct span *run, u64 n, u64 align)
 {
-	u64 at = (run->start + align - 1) & ~(align - 1);
-
-	return at + n <= run->start + run->size;
+	return align_up(run->start, align) + n <= run->start + run->size;
 }
 
 /* The longest run of bits */

@@ -90,6 +90,20 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static void bench_drop(struct bench *t)
+{
+	munmap(t->meta, t->meta_size);
+	free(t);
+}
+
+static void count(bool ok)
+{
+	if (ok)
+		passed++;
+	else
+		failed++;
+}
+
 static void bench_end(struct bench *t, const char *name, u32 limit)
 {
 	u32 median, most;
@@ -102,12 +116,8 @@ static void bench_end(struct bench *t, const char *name, u32 limit)
 	printf("%s cost=%s cache=%s median=%u max=%u limit=%u failures=%llu\n",
 	       ok ? "ok" : "FAILED", name, cache ? "on" : "off", median, most,
 	       limit, t->failures);
-	if (ok)
-		passed++;
-	else
-		failed++;
-	munmap(t->meta, t->meta_size);
-	free(t);
+	count(ok);
+	bench_drop(t);
 }
 
 static void pairs_in_an_empty_range(const char *name, u64 range, u64 size,
@@ -224,10 +234,7 @@ static void answer(const char *name, u64 limit)
 	printf("%s cost=%s cache=%s words=%llu limit=%llu\n",
 	       ok ? "ok" : "FAILED", name, cache ? "on" : "off",
 	       accmem_buddy_touched, limit);
-	if (ok)
-		passed++;
-	else
-		failed++;
+	count(ok);
 }
 
 /*
@@ -279,8 +286,7 @@ static void questions_with_an_alignment(void)
 	if (accmem_buddy_largest_run(&t->b, 32 * G) != 35 * G)
 		abort();
 	answer("largest-aligned", 200);
-	munmap(t->meta, t->meta_size);
-	free(t);
+	bench_drop(t);
 }
 
 /* Blocks that wait one beside the other are one free run. */
@@ -300,8 +306,7 @@ static void the_next_free_run_of_parked_blocks(void)
 	    run.size != 1000 * G)
 		abort();
 	answer("next-free", 1000 * 8);
-	munmap(t->meta, t->meta_size);
-	free(t);
+	bench_drop(t);
 }
 
 static void workloads(void)
