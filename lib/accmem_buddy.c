@@ -117,13 +117,12 @@ int accmem_buddy_alloc(struct accmem_buddy *b,
 
 /* The longest piece that may stand before others, taken; false if none. */
 static bool take_piece(struct accmem_buddy *b, const struct want *w,
-		       struct accmem_run *run)
+		       struct pieces *p, struct accmem_run *run)
 {
+	struct spot spot;
 	u64 n;
-	struct spot spot =
-		longest_spot(b, w->lo, w->hi, w->align, w->align, &n);
 
-	n = align_down(min(n, w->n), w->align);
+	spot = next_piece(b, w, p, &n);
 	if (!n)
 		return false;
 	take(b, &spot, n);
@@ -136,6 +135,7 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 			    struct accmem_run *runs, unsigned int max_runs,
 			    unsigned int *nr_runs)
 {
+	struct pieces p = { .last = ~0ull };
 	unsigned int nr = 0;
 	struct spot spot;
 	struct want w;
@@ -144,6 +144,7 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 	err = check_request(b, req, &w);
 	if (err)
 		return err;
+	p.from = w.lo;
 	for (err = -E2BIG; nr < max_runs; nr++) {
 		spot = place_among_all(b, &w);
 		if (spot.run.size) {
@@ -152,7 +153,7 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 			*nr_runs = nr;
 			return 0;
 		}
-		if (!take_piece(b, &w, &runs[nr])) {
+		if (!take_piece(b, &w, &p, &runs[nr])) {
 			err = -ENOSPC;
 			break;
 		}
@@ -224,10 +225,15 @@ u64 accmem_buddy_free_bytes(const struct accmem_buddy *b)
 
 u64 accmem_buddy_largest_run(struct accmem_buddy *b, u64 align)
 {
-	u64 granules = max_t(u64, align >> ACCMEM_GRANULE_SHIFT, 1), n;
+	struct want any = {
+		.n = 1,
+		.align = max_t(u64, align >> ACCMEM_GRANULE_SHIFT, 1),
+		.hi = b->nr,
+	};
+	u64 n;
 
 	unpark_all(b);
-	longest_spot(b, 0, b->nr, granules, 1, &n);
+	longest_spot(b, &any, 0, ~0ull, &n);
 	return n << ACCMEM_GRANULE_SHIFT;
 }
 
@@ -267,7 +273,8 @@ static void mark(struct accmem_buddy *b, u64 offset, u64 size, bool dirty)
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
 	u64 n = size >> ACCMEM_GRANULE_SHIFT;
 
-	if (WARN_ON_ONCE(lo > b->nr || n > b->nr - lo) || !n)
+	if (WARN_ON_ONCE((offset | size) & (ACCMEM_GRANULE - 1)) ||
+	    WARN_ON_ONCE(lo > b->nr || n > b->nr - lo) || !n)
 		return;
 	b->nr_free_dirty -= count_free_dirty(b, lo, lo + n);
 	mark_set(b, lo, lo + n, dirty);

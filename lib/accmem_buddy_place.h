@@ -221,12 +221,12 @@ static struct spot find_low(const struct accmem_buddy *b, const struct want *w)
 			return spot;
 		pos = max(pos, run.start + run.size);
 	}
-	run = run_at_or_after(b, pos, w->n + w->align - 1, 1);
+	run = run_at_or_after(b, pos, w->hi, w->n + w->align - 1, 1);
 	if (spot_low(w, &run, w->lo, w->hi, &spot))
 		return spot;
 	if (w->align == 1)
 		return no_spot;
-	run = run_at_or_after(b, pos, w->n, w->align);
+	run = run_at_or_after(b, pos, w->hi, w->n, w->align);
 	if (spot_low(w, &run, w->lo, w->hi, &spot))
 		return spot;
 	return no_spot;
@@ -248,14 +248,20 @@ static struct spot find_high(const struct accmem_buddy *b,
 		if (run.size)
 			pos = run.start;
 	}
-	run = run_before(b, pos, w->n + w->align - 1, 1);
+	run = run_before(b, pos, w->lo, w->n + w->align - 1, 1);
 	if (spot_high(w, &run, w->lo, w->hi, &spot))
 		return spot;
-	if (w->align == 1)
-		return no_spot;
-	run = run_before(b, pos, w->n, w->align);
-	if (spot_high(w, &run, w->lo, w->hi, &spot))
-		return spot;
+	if (w->align > 1) {
+		run = run_before(b, pos, w->lo, w->n, w->align);
+		if (spot_high(w, &run, w->lo, w->hi, &spot))
+			return spot;
+	}
+	/* what reaches into the window from below it */
+	if (w->lo && w->lo < pos) {
+		run = run_around(b, w->lo);
+		if (spot_high(w, &run, w->lo, w->hi, &spot))
+			return spot;
+	}
 	return no_spot;
 }
 
@@ -291,35 +297,69 @@ static inline void take_longer(const struct span *run, u64 lo, u64 hi,
 }
 
 /*
- * The longest spot with an aligned start in a window, of *@n granules, which is
- * @least at least; or none.
+ * The longest spot with an aligned start in the window of @w, of *@n granules,
+ * which is w->n at least; or none. What is not the wilderness is looked at from
+ * @from on, and no further than a spot of @enough granules.
  */
-static struct spot longest_spot(const struct accmem_buddy *b, u64 lo, u64 hi,
-				u64 align, u64 least, u64 *n)
+static struct spot longest_spot(const struct accmem_buddy *b,
+				const struct want *w, u64 from, u64 enough,
+				u64 *n)
 {
 	struct span run = wilderness(b);
 	struct spot best = {};
-	u64 pos = lo;
+	u64 pos = from;
 
-	*n = least - 1;
-	if (align == 1 && !lo && hi == b->nr && longest_in_range(b))
+	*n = w->n - 1;
+	if (w->align == 1 && !w->lo && w->hi == b->nr && longest_in_range(b))
 		*n = max_t(u64, *n, longest_in_range(b) - 1);
-	take_longer(&run, lo, hi, align, &best, n);
+	take_longer(&run, w->lo, w->hi, w->align, &best, n);
 	run.size = 0;
-	if (lo && lo < hi)
-		run = run_around(b, lo);
-	while (pos < hi) {
+	if (from && from < w->hi)
+		run = run_around(b, from);
+	while (pos < w->hi && *n < enough) {
 		if (!run.size)
-			run = run_at_or_after(b, pos, *n + 1, align);
-		if (!run.size || run.start >= hi)
+			run = run_at_or_after(b, pos, w->hi, *n + 1, w->align);
+		if (!run.size)
 			break;
-		take_longer(&run, lo, hi, align, &best, n);
-		pos = min(hi, run.start + run.size);
+		take_longer(&run, w->lo, w->hi, w->align, &best, n);
+		pos = min(w->hi, run.start + run.size);
 		run.size = 0;
 	}
 	if (!best.run.size)
 		*n = 0;
 	return best;
+}
+
+/*
+ * Pieces that are taken one after the other, each the longest there is
+ * @from: there is none below, but the wilderness
+ * @last: granules of the last one; there is none of more
+ */
+struct pieces {
+	u64 from;
+	u64 last;
+};
+
+/*
+ * The spot of the next one, a multiple of w->align and w->n granules long at
+ * most; *@n is 0 if there is none.
+ */
+static struct spot next_piece(const struct accmem_buddy *b,
+			      const struct want *w, struct pieces *p, u64 *n)
+{
+	struct want least = *w;
+	struct spot spot;
+
+	least.n = w->align;
+	spot = longest_spot(b, &least, p->from, p->last, n);
+	*n = align_down(min(*n, w->n), w->align);
+	/* all that are left are as long, and those below this one are gone */
+	if (p->last == w->align && !is_wild(b, &spot.run))
+		p->from = spot.at + *n;
+	/* where the rest is a multiple, too, any of these is as good */
+	if (!(w->n & (w->align - 1)))
+		p->last = *n;
+	return spot;
 }
 
 static struct spot place(const struct accmem_buddy *b, const struct want *w)

@@ -500,17 +500,17 @@ static void run_gone(struct accmem_buddy *b, const struct gone *gone)
 
 /*
  * The lowest run from @pos on that holds @n granules at a multiple of @align;
- * size 0 if none does. @pos is not inside a run. One step a word in which a run
- * of @n granules begins: few if @align is 1.
+ * size 0 if none does that begins below @hi. @pos is not inside a run. One step
+ * a word in which a run of @n granules begins: few if @align is 1.
  */
-static struct span run_at_or_after(const struct accmem_buddy *b, u64 pos, u64 n,
-				   u64 align)
+static struct span run_at_or_after(const struct accmem_buddy *b, u64 pos,
+				   u64 hi, u64 n, u64 align)
 {
 	u64 i = pos >> WORD_SHIFT, mask = mask_from(pos), fits;
 	struct begun g;
 	struct span run;
 
-	if (pos >= b->nr)
+	if (pos >= hi)
 		return (struct span){};
 	for (;; mask = ~0ull) {
 		if (b->longest[0][i] >= longest_of(n)) {
@@ -524,14 +524,17 @@ static struct span run_at_or_after(const struct accmem_buddy *b, u64 pos, u64 n,
 				return run;
 		}
 		i = word_next(b, i + 1, longest_of(n));
-		if (i == NOWHERE)
+		if (i > (hi - 1) >> WORD_SHIFT)
 			return (struct span){};
 	}
 }
 
-/* The highest such run that begins before @pos, which is not inside a run */
-static struct span run_before(const struct accmem_buddy *b, u64 pos, u64 n,
-			      u64 align)
+/*
+ * The highest such run that begins before @pos, which is not inside a run; size 0
+ * if none does that begins from @lo on.
+ */
+static struct span run_before(const struct accmem_buddy *b, u64 pos, u64 lo,
+			      u64 n, u64 align)
 {
 	u64 i = pos >> WORD_SHIFT, mask = ~mask_from(pos), fits;
 	struct begun g;
@@ -550,7 +553,7 @@ static struct span run_before(const struct accmem_buddy *b, u64 pos, u64 n,
 						   fls64(fits & mask) - 1);
 		}
 		i = word_prev(b, i, longest_of(n));
-		if (i == NOWHERE)
+		if (i == NOWHERE || i < lo >> WORD_SHIFT)
 			return (struct span){};
 	}
 }

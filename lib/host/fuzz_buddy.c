@@ -46,8 +46,9 @@ static void alloc_survives_nonsense(const u8 *data)
 	const u64 size = data[0] & 4 ? ACCMEM_BUDDY_MAX_SIZE :
 				       1000 * ACCMEM_GRANULE;
 	struct accmem_buddy_request req;
-	struct accmem_run run;
+	struct accmem_run runs[8], run;
 	struct accmem_buddy b;
+	unsigned int nr, i;
 	u64 at, taken = 0;
 	void *meta;
 
@@ -81,6 +82,13 @@ static void alloc_survives_nonsense(const u8 *data)
 		abort();
 	if (!accmem_buddy_free(&b, req.start, req.size))
 		taken -= req.size;
+	if (accmem_buddy_next_free(&b, req.end, &run) &&
+	    (run.start < req.end || run.size > size - taken))
+		abort();
+	if (!accmem_buddy_alloc_runs(&b, &req, runs, 8, &nr)) {
+		for (i = 0; i < nr; i++)
+			taken += runs[i].size;
+	}
 	accmem_buddy_next_dirty(&b, req.start, req.size, req.end, &run);
 	if (!accmem_buddy_take_dirty(&b, req.size, &run) ||
 	    accmem_buddy_free_bytes(&b) != size - taken)

@@ -24,6 +24,48 @@ u64 accmem_buddy_touched;
 static int passed, failed;
 static bool cache;
 
+/*
+ * Words of the median and of the costliest call, without and with the order
+ * cache: a quarter above what they were when this was written.
+ */
+static const struct limit {
+	const char *name;
+	u32 median[2];
+	u32 most[2];
+} limits[] = {
+	{ "pair-4k", { 22, 8 }, { 22, 19 } },
+	{ "pair-2m", { 19, 8 }, { 19, 20 } },
+	{ "pair-odd", { 39, 39 }, { 39, 39 } },
+	{ "pair-4k-16t", { 29, 8 }, { 29, 24 } },
+	{ "pair-1t-16t", { 50, 50 }, { 50, 50 } },
+	{ "bulk-4k", { 9, 13 }, { 63, 58 } },
+	{ "bulk-8k-256k", { 28, 18 }, { 89, 90 } },
+	{ "churn-small", { 34, 34 }, { 93, 93 } },
+	{ "churn-4m", { 44, 44 }, { 94, 94 } },
+	{ "powers-of-two", { 28, 5 }, { 74, 89 } },
+	{ "checkerboard", { 9, 17 }, { 10, 19 } },
+	{ "large-among-small", { 22, 8 }, { 83, 87 } },
+	{ "aligned-pairs", { 0, 0 }, { 13183, 13183 } },
+	{ "runs-of-pairs", { 0, 0 }, { 1094, 1094 } },
+	{ "aligned-runs", { 0, 0 }, { 5512, 15343 } },
+	{ "largest-aligned", { 0, 0 }, { 35, 35 } },
+	{ "windows", { 0, 0 }, { 429302, 429302 } },
+	{ "aligned-pieces", { 0, 0 }, { 540000, 540000 } },
+	{ "merge-all", { 0, 0 }, { 44, 22078 } },
+	{ "next-free", { 0, 0 }, { 14, 8767 } },
+};
+
+static const struct limit *limit_of(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(limits); i++)
+		if (!strcmp(limits[i].name, name))
+			return &limits[i];
+	fprintf(stderr, "no limit for %s\n", name);
+	abort();
+}
+
 struct bench {
 	struct accmem_buddy b;
 	void *meta;
@@ -104,24 +146,25 @@ static void count(bool ok)
 		failed++;
 }
 
-static void bench_end(struct bench *t, const char *name, u32 limit)
+static void bench_end(struct bench *t, const char *name)
 {
+	const struct limit *limit = limit_of(name);
 	u32 median, most;
 	bool ok;
 
 	qsort(t->cost, t->nr_costs, sizeof(t->cost[0]), by_size);
 	median = t->cost[t->nr_costs / 2];
 	most = t->cost[t->nr_costs - 1];
-	ok = most <= limit && most <= 20 * median;
-	printf("%s cost=%s cache=%s median=%u max=%u limit=%u failures=%llu\n",
-	       ok ? "ok" : "FAILED", name, cache ? "on" : "off", median, most,
-	       limit, t->failures);
+	ok = median <= limit->median[cache] && most <= limit->most[cache] &&
+	     most <= 20 * median;
+	printf("%s cost=%s cache=%s median=%u limit=%u max=%u limit=%u failures=%llu\n",
+	       ok ? "ok" : "FAILED", name, cache ? "on" : "off", median,
+	       limit->median[cache], most, limit->most[cache], t->failures);
 	count(ok);
 	bench_drop(t);
 }
 
-static void pairs_in_an_empty_range(const char *name, u64 range, u64 size,
-				    u32 limit)
+static void pairs_in_an_empty_range(const char *name, u64 range, u64 size)
 {
 	struct bench *t = bench_new(range);
 	int i;
@@ -130,11 +173,11 @@ static void pairs_in_an_empty_range(const char *name, u64 range, u64 size,
 		bench_alloc(t, size, G);
 		bench_free(t, 0);
 	}
-	bench_end(t, name, limit);
+	bench_end(t, name);
 }
 
 static void bulk_then_random_frees(const char *name, u64 size, u64 align,
-				   unsigned int n, u32 limit)
+				   unsigned int n)
 {
 	struct bench *t = bench_new(4 * GIB);
 	unsigned int i;
@@ -145,10 +188,10 @@ static void bulk_then_random_frees(const char *name, u64 size, u64 align,
 		bench_free(t, rng_below(&t->r, t->nr_live));
 	if (accmem_buddy_largest_run(&t->b, G) != 4 * GIB)
 		abort();
-	bench_end(t, name, limit);
+	bench_end(t, name);
 }
 
-static void churn(const char *name, u64 range, u64 most, u32 limit)
+static void churn(const char *name, u64 range, u64 most)
 {
 	struct bench *t = bench_new(range);
 	int i;
@@ -158,11 +201,11 @@ static void churn(const char *name, u64 range, u64 most, u32 limit)
 			bench_free(t, rng_below(&t->r, t->nr_live));
 		bench_alloc(t, (1 + rng_below(&t->r, most / G)) * G, G);
 	}
-	bench_end(t, name, limit);
+	bench_end(t, name);
 }
 
 /* Powers of two, as many as half of the range holds */
-static void powers_of_two(const char *name, u32 limit)
+static void powers_of_two(const char *name)
 {
 	struct bench *t = bench_new(4 * GIB);
 	u64 size;
@@ -174,11 +217,11 @@ static void powers_of_two(const char *name, u32 limit)
 			bench_free(t, rng_below(&t->r, t->nr_live));
 		bench_alloc(t, size, G);
 	}
-	bench_end(t, name, limit);
+	bench_end(t, name);
 }
 
 /* Every second granule free: no worse layout exists for a search. */
-static void checkerboard(const char *name, u32 limit)
+static void checkerboard(const char *name)
 {
 	struct bench *t = bench_new(GIB / 4);
 	u64 i;
@@ -195,11 +238,11 @@ static void checkerboard(const char *name, u32 limit)
 		if (bench_alloc(t, G, G))
 			bench_free(t, 0);
 	}
-	bench_end(t, name, limit);
+	bench_end(t, name);
 }
 
 /* Small blocks that the order cache knows all over, and large ones that come and go */
-static void large_among_small(const char *name, u32 limit)
+static void large_among_small(const char *name)
 {
 	struct bench *t = bench_new(4 * GIB);
 	unsigned int i, k;
@@ -224,11 +267,12 @@ static void large_among_small(const char *name, u32 limit)
 			if (bench_alloc(t, 4 * G, G))
 				bench_free(t, t->nr_live - 1);
 	}
-	bench_end(t, name, limit);
+	bench_end(t, name);
 }
 
-static void answer(const char *name, u64 limit)
+static void answer(const char *name)
 {
+	u64 limit = limit_of(name)->most[cache];
 	bool ok = accmem_buddy_touched <= limit;
 
 	printf("%s cost=%s cache=%s words=%llu limit=%llu\n",
@@ -246,7 +290,7 @@ static void questions_with_an_alignment(void)
 {
 	struct accmem_buddy_request req = { .size = 2 * G, .align = 2 * G };
 	struct bench *t = bench_new(GIB);
-	u64 words = GIB / G / 64, i, at;
+	u64 i, at;
 	struct accmem_run runs[64];
 	unsigned int nr;
 
@@ -264,13 +308,13 @@ static void questions_with_an_alignment(void)
 	accmem_buddy_touched = 0;
 	if (accmem_buddy_alloc(&t->b, &req, &at) != -ENOSPC)
 		abort();
-	answer("aligned-pairs", words * 3);
+	answer("aligned-pairs");
 	accmem_buddy_touched = 0;
 	req.align = G;
 	req.size = 65 * 2 * G;
 	if (accmem_buddy_alloc_runs(&t->b, &req, runs, 64, &nr) != -E2BIG)
 		abort();
-	answer("runs-of-pairs", 64 * 50);
+	answer("runs-of-pairs");
 	/* 64 holes of 35 granules, each at a multiple of 32 */
 	for (i = 0; i < 64; i++)
 		for (at = 0; at < 33; at += at & 3 ? 1 : 3)
@@ -281,11 +325,74 @@ static void questions_with_an_alignment(void)
 	req.size = 65 * 32 * G;
 	if (accmem_buddy_alloc_runs(&t->b, &req, runs, 64, &nr) != -E2BIG)
 		abort();
-	answer("aligned-runs", 64 * 64 * 12);
+	answer("aligned-runs");
 	accmem_buddy_touched = 0;
 	if (accmem_buddy_largest_run(&t->b, 32 * G) != 35 * G)
 		abort();
-	answer("largest-aligned", 200);
+	answer("largest-aligned");
+	bench_drop(t);
+}
+
+/*
+ * A window of 512 granules costs what it has, however many runs lie elsewhere.
+ * In each word there is a hole of two granules at an odd place, which no request
+ * with an alignment can use.
+ */
+static void windows_with_an_alignment(void)
+{
+	struct accmem_buddy_request req = { .size = 2 * G, .align = 2 * G };
+	const u64 range = 8 * GIB, window = 512 * G;
+	struct bench *t = bench_new(range);
+	u64 at, i;
+
+	if (!bench_alloc(t, range, G))
+		abort();
+	for (i = 1; i < range / G; i += 64)
+		if (accmem_buddy_free(&t->b, i * G, 2 * G))
+			abort();
+	accmem_buddy_largest_run(&t->b, G);
+	accmem_buddy_touched = 0;
+	for (i = 0; i < 2; i++) {
+		req.flags = i ? ACCMEM_BUDDY_TOP_DOWN : 0;
+		for (req.start = 0; req.start < range; req.start += window) {
+			req.end = req.start + window;
+			if (accmem_buddy_alloc(&t->b, &req, &at) != -ENOSPC)
+				abort();
+		}
+	}
+	answer("windows");
+	bench_drop(t);
+}
+
+/*
+ * Pieces of the least length that the alignment allows are found one after the
+ * other, not each from the start: 64 of them behind a million that are too short.
+ */
+static void pieces_with_an_alignment(void)
+{
+	struct accmem_buddy_request req = { .size = 65 * 32 * G,
+					    .align = 32 * G };
+	const u64 range = 8 * GIB;
+	struct accmem_run runs[64];
+	struct bench *t;
+	unsigned int nr;
+	u64 i;
+
+	t = bench_new(range);
+	if (!bench_alloc(t, range, G))
+		abort();
+	/* holes of 62 granules, none of which has 32 at a multiple of 32 */
+	for (i = 0; i < range / G - 8192 - 64; i += 64)
+		if (accmem_buddy_free(&t->b, (i + 33) * G, 62 * G))
+			abort();
+	for (i = range / G - 8192; i < range / G; i += 128)
+		if (accmem_buddy_free(&t->b, i * G, 33 * G))
+			abort();
+	accmem_buddy_largest_run(&t->b, G);
+	accmem_buddy_touched = 0;
+	if (accmem_buddy_alloc_runs(&t->b, &req, runs, 64, &nr) != -E2BIG)
+		abort();
+	answer("aligned-pieces");
 	bench_drop(t);
 }
 
@@ -305,26 +412,45 @@ static void the_next_free_run_of_parked_blocks(void)
 	if (!accmem_buddy_next_free(&t->b, t->live[1000].start, &run) ||
 	    run.size != 1000 * G)
 		abort();
-	answer("next-free", 1000 * 8);
+	answer("next-free");
+	bench_drop(t);
+}
+
+/* A question for the largest run merges the 1,024 blocks that wait. */
+static void all_that_waits_merges(void)
+{
+	struct bench *t = bench_new(4 * GIB);
+	unsigned int i;
+
+	for (i = 0; i < 2048; i++)
+		bench_alloc(t, (1 + i % 7) * G, G);
+	for (i = 0; i < 2048; i += 2)
+		if (accmem_buddy_free(&t->b, t->live[i].start, t->live[i].size))
+			abort();
+	accmem_buddy_touched = 0;
+	accmem_buddy_largest_run(&t->b, G);
+	answer("merge-all");
 	bench_drop(t);
 }
 
 static void workloads(void)
 {
-	pairs_in_an_empty_range("pair-4k", 4 * GIB, G, 30);
-	pairs_in_an_empty_range("pair-2m", 4 * GIB, 512 * G, 30);
-	pairs_in_an_empty_range("pair-odd", 4 * GIB, 12345 * G, 50);
-	pairs_in_an_empty_range("pair-4k-16t", BIT_ULL(44), G, 50);
-	pairs_in_an_empty_range("pair-1t-16t", BIT_ULL(44), BIT_ULL(40) + G,
-				80);
-	bulk_then_random_frees("bulk-4k", G, G, LIVE_MAX - 1, 80);
-	bulk_then_random_frees("bulk-8k-256k", 2 * G, 64 * G, 16384, 120);
-	churn("churn-small", GIB, 256 * G, 90);
-	churn("churn-4m", 4 * GIB, 1024 * G, 90);
-	powers_of_two("powers-of-two", 90);
-	checkerboard("checkerboard", 50);
-	large_among_small("large-among-small", 120);
+	pairs_in_an_empty_range("pair-4k", 4 * GIB, G);
+	pairs_in_an_empty_range("pair-2m", 4 * GIB, 512 * G);
+	pairs_in_an_empty_range("pair-odd", 4 * GIB, 12345 * G);
+	pairs_in_an_empty_range("pair-4k-16t", BIT_ULL(44), G);
+	pairs_in_an_empty_range("pair-1t-16t", BIT_ULL(44), BIT_ULL(40) + G);
+	bulk_then_random_frees("bulk-4k", G, G, LIVE_MAX - 1);
+	bulk_then_random_frees("bulk-8k-256k", 2 * G, 64 * G, 16384);
+	churn("churn-small", GIB, 256 * G);
+	churn("churn-4m", 4 * GIB, 1024 * G);
+	powers_of_two("powers-of-two");
+	checkerboard("checkerboard");
+	large_among_small("large-among-small");
 	questions_with_an_alignment();
+	windows_with_an_alignment();
+	pieces_with_an_alignment();
+	all_that_waits_merges();
 	the_next_free_run_of_parked_blocks();
 }
 

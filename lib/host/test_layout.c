@@ -39,7 +39,7 @@ static const char *one_random(struct rng *r)
 	bool small;
 	int err;
 
-	q.length = (rng_next(r) >> rng_below(r, 64)) | 1;
+	q.length = max_t(u64, rng_next(r) >> rng_below(r, 64), 1);
 	q.alignment = rng_below(r, 2) ? 1ull << rng_below(r, 31) : 0;
 	q.page_policy = rng_below(r, 5);
 	q.flags = rng_below(r, 2) ? 0 : (rng_below(r, 2) ? R32 : TAIL);

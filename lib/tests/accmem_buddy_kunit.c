@@ -14,6 +14,7 @@
 
 #define G ACCMEM_GRANULE
 #define NR_MAX 2000
+#define NR_CACHE 20480 /* the least that has an order cache */
 #define USED 1
 #define DIRTY 2
 
@@ -30,7 +31,7 @@ static int buddy_test_init(struct kunit *test)
 	struct buddy_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, t);
-	t->model = kunit_kzalloc(test, NR_MAX, GFP_KERNEL);
+	t->model = kunit_kzalloc(test, NR_CACHE, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, t->model);
 	test->priv = t;
 	return 0;
@@ -55,7 +56,7 @@ static struct buddy_test *make(struct kunit *test, u64 nr)
 	memset(t->meta, 0xa5, accmem_buddy_meta_size(nr * G));
 	memset(t->meta, 0, accmem_buddy_meta_zeroed(nr * G));
 	KUNIT_ASSERT_EQ(test, 0, accmem_buddy_init(&t->b, nr * G, t->meta));
-	memset(t->model, 0, NR_MAX);
+	memset(t->model, 0, NR_CACHE);
 	t->nr = nr;
 	return t;
 }
@@ -192,6 +193,42 @@ static void random_calls_agree_with_the_reference(struct kunit *test)
 			expect_agreement(test, t);
 		}
 	}
+}
+
+/* The same with blocks that wait: no question is asked that merges them all. */
+static void parked_blocks_agree_with_the_reference(struct kunit *test)
+{
+	struct accmem_run live[64] = {}, *run;
+	u64 seed = get_random_u64(), n, at;
+	struct buddy_test *t = test->priv;
+	int i, most = 0;
+
+	kunit_info(test, "seed %llu\n", seed);
+	prandom_seed_state(&t->rnd, seed);
+	t = make(test, NR_CACHE);
+	for (i = 0; i < 5000; i++) {
+		run = &live[below(t, ARRAY_SIZE(live))];
+		n = 1 + below(t, 5);
+		if (run->size) {
+			at = run->start;
+			n = run->size / G;
+			KUNIT_ASSERT_EQ(test,
+					accmem_buddy_free(&t->b, at, n * G), 0);
+			model_set(t, at, n, USED, false);
+			run->size = 0;
+		} else {
+			KUNIT_ASSERT_EQ(test, take(t, n, 1, 0, &at), 0);
+			KUNIT_ASSERT_TRUE(test, model_all(t, at, n, false));
+			model_set(t, at, n, USED, true);
+			*run = (struct accmem_run){ at, n * G };
+		}
+		most = max_t(int, most, t->b.nr_parked);
+		if (i % 16 == 0)
+			random_mark(test, t);
+		if (i % 256 == 0)
+			expect_agreement(test, t);
+	}
+	KUNIT_EXPECT_GE(test, most, 8);
 }
 
 /* Every dirty granule that is free is handed to the scrubber, once. */
@@ -365,6 +402,7 @@ static void metadata_is_at_most_four_bits_a_granule(struct kunit *test)
 
 static struct kunit_case buddy_cases[] = {
 	KUNIT_CASE(random_calls_agree_with_the_reference),
+	KUNIT_CASE(parked_blocks_agree_with_the_reference),
 	KUNIT_CASE(take_dirty_finds_all_and_only_dirty),
 	KUNIT_CASE(no_size_is_rounded_up),
 	KUNIT_CASE(neighbours_merge_whatever_their_marks),

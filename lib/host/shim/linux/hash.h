@@ -4,10 +4,10 @@
 
 #include <linux/types.h>
 
-/* The upper bits of a product with 2^32 over the golden ratio */
+/* The upper bits of a product, with the constant that the kernel has */
 static inline u32 hash_32(u32 value, unsigned int bits)
 {
-	return value * 2654435769u >> (32 - bits);
+	return value * 0x61c88647u >> (32 - bits);
 }
 
 #endif
