@@ -383,7 +383,7 @@ static bool grant_at_once(struct accmem_columns *c,
 /* --- alloc ---------------------------------------------------------------- */
 
 static int check_alloc(struct accmem_columns *c,
-		       struct accmem_columns_cta *cta, u32 columns)
+		       const struct accmem_columns_cta *cta, u32 columns)
 {
 	if (c->ended)
 		return -ECONNRESET;
@@ -773,7 +773,7 @@ bool accmem_columns_would_grant(struct accmem_columns *c,
 {
 	u64 used;
 
-	if (c->ended)
+	if (check_alloc(c, cta, columns))
 		return false;
 	/* a pair's alloc waits for the peer's, whatever is free */
 	if (cta->group == 2 && (!cta->peer || cta->peer->call !=

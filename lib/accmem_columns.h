@@ -229,7 +229,10 @@ static inline int accmem_columns_collect(struct accmem_columns_cta *cta)
 	return cta->result;
 }
 
-/* could an alloc be granted now, to somebody who comes now */
+/*
+ * Would an alloc be granted that comes now? In a pair: does the peer wait for
+ * it, and is there room? Whether both want the same is not looked at.
+ */
 bool accmem_columns_would_grant(struct accmem_columns *c,
 				const struct accmem_columns_cta *cta,
 				u32 columns);
