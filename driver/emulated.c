@@ -121,6 +121,13 @@ static bool wants_folio(struct accmem_buffer *buf, unsigned long index)
 	return !xa_find(&buf->pages, &at, first + FOLIO_PAGES - 1, XA_PRESENT);
 }
 
+/* of these nothing is ever smaller than 2 MiB */
+static bool needs_folio(const struct accmem_buffer *buf)
+{
+	return buf->page_policy == ACCMEM_PAGE_HUGE_ONLY ||
+	       buf->page_policy == ACCMEM_PAGE_HUGE1G_ONLY;
+}
+
 static unsigned long first_pgoff(const struct accmem_buffer *buf)
 {
 	return accmem_buffer_offset(buf) >> PAGE_SHIFT;
@@ -153,7 +160,7 @@ static struct page *get_page_at(struct accmem_buffer *buf, unsigned long index)
 	if (!page && wants_folio(buf, index) &&
 	    store_page(buf, index, ACCMEM_FOLIO_ORDER))
 		page = find_page(buf, index);
-	if (!page)
+	if (!page && !needs_folio(buf))
 		page = store_page(buf, index, 0);
 	mutex_unlock(&buf->lock);
 	return page;

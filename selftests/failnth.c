@@ -343,11 +343,15 @@ TEST_F(failnth, mmap)
 	SWEEP(map_unmap);
 }
 
-/* A first touch works, or is a signal, and works the next time. */
+/*
+ * A first touch works, or is a signal, and works the next time. What memory is
+ * behind it then is one page of the policy's size.
+ */
 static void sweep_touch(struct __test_metadata *_metadata, const char *path,
 			int fd, uint64_t length, uint32_t policy)
 {
 	int64_t start = accmem_sysfs(path, "free_bytes");
+	bool emulated = !strcmp(path, ACCMEM_DEV_EMULATED);
 	unsigned int nth, signals = 0;
 	bool injected = true;
 	int sig;
@@ -355,9 +359,11 @@ static void sweep_touch(struct __test_metadata *_metadata, const char *path,
 	for (nth = 1; nth < N_MAX && injected; nth++) {
 		struct accmem_alloc a = { .length = length,
 					  .page_policy = policy };
+		int64_t resident;
 		char *p;
 
 		ASSERT_EQ(0, accmem_ioctl_alloc(fd, &a));
+		resident = accmem_sysfs(path, "resident_bytes");
 		p = accmem_mmap_huge(fd, &a, length);
 		ASSERT_NE(NULL, p);
 		arm(nth);
@@ -366,6 +372,9 @@ static void sweep_touch(struct __test_metadata *_metadata, const char *path,
 		signals += sig != 0;
 		ASSERT_TRUE(!sig || (sig == SIGBUS && injected));
 		ASSERT_EQ(0, accmem_try_write(p, 1));
+		if (emulated)
+			resident += a.page_size;
+		ASSERT_EQ(resident, accmem_sysfs(path, "resident_bytes"));
 		ASSERT_EQ(-1, accmem_first_nonzero(p + 8, length - 8));
 		munmap(p, length);
 		ASSERT_EQ(0, accmem_ioctl_free(fd, a.address));

@@ -91,7 +91,8 @@ enum accmem_cache_mode {
  * @ACCMEM_PAGE_ANY: whatever packs best; larger pages where they come free
  * @ACCMEM_PAGE_HUGE_FIRST: normal pages up to 1 MiB; above, 2 MiB pages where
  *	there are any, else normal ones
- * @ACCMEM_PAGE_HUGE_ONLY: 2 MiB pages, or ENOMEM
+ * @ACCMEM_PAGE_HUGE_ONLY: 2 MiB pages, or ENOMEM; on an emulated device
+ *	without ACCMEM_ALLOC_POPULATE, or SIGBUS at the first touch
  * @ACCMEM_PAGE_NORMAL_ONLY: normal pages
  * @ACCMEM_PAGE_HUGE1G_ONLY: whole units of 1 GiB, or ENOMEM
  *
@@ -195,7 +196,8 @@ struct accmem_info {
  * @free_bytes: out: on ENOMEM, bytes free; 0 when the call succeeds
  * @largest_run: out: on ENOMEM, largest request in bytes that this context
  *	could be granted as one contiguous run; 0 when the call succeeds
- * @page_size: out: bytes of the pages that back the buffer
+ * @page_size: out: bytes, 4 KiB, 2 MiB or 1 GiB: the page size that its length
+ *	and address are multiples of; larger pages may back it
  * @nr_runs: out: contiguous runs of memory that it consists of
  *
  * The memory reads as zero. Nothing is allocated when the call fails.
