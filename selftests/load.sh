@@ -170,6 +170,7 @@ bad_phys_place()
 	local pages bar
 
 	bar=$(claimed ': (0000:00:|virtio)') || bar=''
+	check "there is a claimed resource" test -n "$bar"
 	for pages in "" :nopages; do
 		bad "phys: no bytes$pages" "phys=0@$start$pages"
 		bad "phys: size is no multiple of 2 MiB$pages" \
@@ -198,7 +199,7 @@ bad_phys_place()
 		bad "phys: one inside the other$pages" \
 			"phys=8M@$start$pages,2M@$((start + 2097152))"
 		bad "phys: a claimed resource$pages" \
-			"phys=2M@${bar:-no resource was found}$pages"
+			"phys=2M@$bar$pages"
 	done
 }
 

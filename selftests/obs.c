@@ -150,12 +150,12 @@ static int read_debug(const char *path, const char *name, char *text,
 	return accmem_read_file(file, text, size);
 }
 
-/* cells of the picture that are not wholly free */
-static int used_cells(const char *path)
+/* cells of the picture: those that are not wholly free, or all */
+static int count_cells(const char *path, bool all)
 {
 	static char text[65536];
 	char *line, *save, *cells;
-	int used = 0;
+	int nr = 0;
 
 	if (read_debug(path, "map", text, sizeof(text)) <= 0)
 		return -1;
@@ -167,9 +167,9 @@ static int used_cells(const char *path)
 		if (!cells)
 			return -1;
 		for (cells++; *cells; cells++)
-			used += *cells != '.';
+			nr += all || *cells != '.';
 	}
-	return used;
+	return nr;
 }
 
 /* what is being cleared in the background is not free for the moment */
@@ -179,21 +179,23 @@ static int used_cells_settled(const char *path)
 	int used;
 
 	do {
-		used = used_cells(path);
+		used = count_cells(path, false);
 	} while (used > 0 && accmem_ms() < end);
 	return used;
 }
 
 TEST_F(obs, debugfs_map)
 {
-	int after;
+	int after, all = count_cells(variant->path, true);
 
 	ASSERT_EQ(0, used_cells_settled(variant->path));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, self->info.capacity / 4,
 					0, &self->a));
-	after = used_cells(variant->path);
+	after = count_cells(variant->path, false);
 	/* about a quarter of the picture, which has many cells */
 	EXPECT_LE(8, after);
+	EXPECT_LE(all / 5, after);
+	EXPECT_GE(all / 3, after);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
 	EXPECT_EQ(0, used_cells_settled(variant->path));
 }
@@ -220,7 +222,8 @@ TEST_F(obs, debugfs_buffers)
 /* Addresses of others are for root: modes, without asking anybody. */
 TEST_F(obs, debugfs_is_for_root)
 {
-	static const char *const names[] = { "map", "buffers" };
+	static const char *const names[] = { "map",	"usage",  "contexts",
+					     "buffers", "shared", "tmem" };
 	char file[128];
 	struct stat st;
 	unsigned int i;
@@ -272,6 +275,7 @@ TEST_F(obs, trace_events)
 	EXPECT_EQ(1, count_events("accmem_map", address));
 	EXPECT_EQ(1, count_events("accmem_map", "size=8192"));
 	EXPECT_EQ(1, count_events("accmem_free", address));
+	EXPECT_EQ(1, count_events("accmem_release", address));
 	EXPECT_EQ(1, count_events("accmem_fail", length));
 	EXPECT_EQ(1, count_events("accmem_fail", "error=-12"));
 }

@@ -229,7 +229,7 @@ struct race {
 	int fd;
 	uint64_t address;
 	uint64_t offset;
-	unsigned int freed, mapped;
+	unsigned int freed, mapped, bad;
 };
 
 static void *race_free(void *arg)
@@ -253,8 +253,9 @@ static void *race_map(void *arg)
 	if (!p)
 		return NULL;
 	/* freed or not, a mapping that was granted works and is clean */
-	if (!accmem_try_read(p, &value) && !value)
-		__atomic_add_fetch(&r->mapped, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&r->mapped, 1, __ATOMIC_RELAXED);
+	if (accmem_try_read(p, &value) || value)
+		__atomic_add_fetch(&r->bad, 1, __ATOMIC_RELAXED);
 	munmap(p, 8192);
 	return NULL;
 }
@@ -306,6 +307,7 @@ TEST_F(stress, map_against_free)
 		for (i = 0; i < ARRAY_SIZE(threads); i++)
 			pthread_join(threads[i], NULL);
 		ASSERT_EQ(1, r.freed);
+		ASSERT_EQ(0, r.bad);
 		ASSERT_EQ(0, accmem_sysfs(variant->path, "live_bytes"));
 		mapped += r.mapped;
 		pthread_barrier_destroy(&r.start);

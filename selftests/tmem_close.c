@@ -322,4 +322,4 @@ TEST_F(tmem_close, p10_a_destination_that_goes_away_in_a_pair)
 	EXPECT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

@@ -314,10 +314,13 @@ TEST_F(tmem_pair, p12_the_end_of_the_context)
 	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 512));
 	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 64));
 	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 64));
-	EXPECT_EQ(0, tmem_unexplained_wakeups(self->ctx));
 	accmem_close(self->ctx);
 	EXPECT_EQ(-ECONNRESET, tmem_finish(&p));
 	EXPECT_EQ(-ECONNRESET, tmem_finish(&q));
+	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->p), "tmem-wakeups"));
+	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->p), "tmem-woken-reset"));
+	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->q), "tmem-wakeups"));
+	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->q), "tmem-woken-reset"));
 	self->ctx = tmem_open(1, 0, 0, 0);
 }
 

@@ -270,6 +270,7 @@ TEST_F(tmem, p13_one_cta_group_a_launch)
 
 struct lane {
 	pthread_t thread;
+	pid_t tid;
 	struct tcgen05_warp *warp;
 	unsigned int lane;
 	uint32_t *destination;
@@ -283,13 +284,15 @@ static void *call_lane(void *argument)
 {
 	struct lane *l = argument;
 
+	__atomic_store_n(&l->tid, gettid(), __ATOMIC_RELEASE);
 	l->ret = tcgen05_warp_alloc(l->warp, l->lane, l->destination,
 				    l->columns);
 	l->early = l->all_in && !__atomic_load_n(l->all_in, __ATOMIC_ACQUIRE);
 	return NULL;
 }
 
-static void start_lanes(struct lane *lanes, unsigned int nr,
+/* starts lanes 0 to nr - 1; true once all of them sleep in the call */
+static bool start_lanes(struct lane *lanes, unsigned int nr,
 			struct tcgen05_warp *warp, uint32_t *destination,
 			bool *all_in)
 {
@@ -299,8 +302,15 @@ static void start_lanes(struct lane *lanes, unsigned int nr,
 		lanes[i] = (struct lane){ .warp = warp, .lane = i,
 					  .destination = destination,
 					  .columns = 64, .all_in = all_in };
-		pthread_create(&lanes[i].thread, NULL, call_lane, &lanes[i]);
+		if (pthread_create(&lanes[i].thread, NULL, call_lane,
+				   &lanes[i]))
+			return false;
 	}
+	for (i = 0; i < nr; i++) {
+		if (!tmem_until_thread_sleeps(&lanes[i].tid))
+			return false;
+	}
+	return true;
 }
 
 TEST_F(tmem, p14_a_call_completes_for_the_whole_warp)
@@ -312,8 +322,7 @@ TEST_F(tmem, p14_a_call_completes_for_the_whole_warp)
 	int i;
 
 	ASSERT_EQ(0, tcgen05_warp_create(self->a, 32, &warp));
-	start_lanes(lanes, 31, warp, &at, &all_in);
-	usleep(50000);
+	ASSERT_TRUE(start_lanes(lanes, 31, warp, &at, &all_in));
 	EXPECT_EQ(512, tmem_free_columns(self->a));
 	__atomic_store_n(&all_in, true, __ATOMIC_RELEASE);
 	EXPECT_EQ(0, tcgen05_warp_alloc(warp, 31, &at, 64));
@@ -335,15 +344,13 @@ TEST_F(tmem, p15_lanes_that_disagree_are_diagnosed)
 	int i;
 
 	ASSERT_EQ(0, tcgen05_warp_create(self->a, 4, &warp));
-	start_lanes(lanes, 3, warp, &at, NULL);
-	usleep(50000);
+	ASSERT_TRUE(start_lanes(lanes, 3, warp, &at, NULL));
 	EXPECT_EQ(-EILSEQ, tcgen05_warp_alloc(warp, 3, &at, 32));
 	for (i = 0; i < 3; i++) {
 		pthread_join(lanes[i].thread, NULL);
 		EXPECT_EQ(-EILSEQ, lanes[i].ret);
 	}
-	start_lanes(lanes, 3, warp, &at, NULL);
-	usleep(50000);
+	ASSERT_TRUE(start_lanes(lanes, 3, warp, &at, NULL));
 	EXPECT_EQ(-EILSEQ, tcgen05_warp_dealloc(warp, 3, 0, 64));
 	for (i = 0; i < 3; i++) {
 		pthread_join(lanes[i].thread, NULL);
@@ -361,8 +368,7 @@ TEST_F(tmem, p16_a_missing_lane_is_diagnosed)
 	int i;
 
 	ASSERT_EQ(0, tcgen05_warp_create(self->a, 4, &warp));
-	start_lanes(lanes, 3, warp, &at, NULL);
-	usleep(50000);
+	ASSERT_TRUE(start_lanes(lanes, 3, warp, &at, NULL));
 	tcgen05_warp_leave(warp, 3);
 	for (i = 0; i < 3; i++) {
 		pthread_join(lanes[i].thread, NULL);
@@ -375,18 +381,20 @@ TEST_F(tmem, p16_a_missing_lane_is_diagnosed)
 
 TEST_F(tmem, p17_the_address_is_there_when_the_call_returns)
 {
-	uint32_t *at, address;
+	uint32_t *at, first;
 	int i;
 
+	/* so that no address is the one that a careless call leaves */
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &first, 32));
+	ASSERT_EQ(0, first);
 	at = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, at);
 	for (i = 0; i < 100; i++) {
 		*at = ~0u;
 		ASSERT_EQ(0, tcgen05_alloc(self->a, at, 32));
-		address = *at;
-		ASSERT_NE(~0u, address);
-		ASSERT_EQ(0, tcgen05_dealloc(self->a, address, 32));
+		ASSERT_EQ(32, *at);
+		ASSERT_EQ(0, tcgen05_dealloc(self->a, 32, 32));
 	}
 	munmap(at, 4096);
 }

@@ -122,6 +122,19 @@ static inline bool tmem_is_asleep(pid_t tid)
 	return end && end[1] && end[2] == 'S';
 }
 
+/* true once the thread that stores its id at @tid sleeps */
+static inline bool tmem_until_thread_sleeps(const pid_t *tid)
+{
+	int i;
+
+	for (i = 0; i < TMEM_PATIENCE_MS; i++) {
+		if (tmem_is_asleep(__atomic_load_n(tid, __ATOMIC_ACQUIRE)))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
 /* true once a call of the CTA waits */
 static inline bool tmem_until_waiting(struct tcgen05_cta *cta)
 {
@@ -138,17 +151,8 @@ static inline bool tmem_until_waiting(struct tcgen05_cta *cta)
 /* the same, and its thread sleeps: it will have to be woken */
 static inline bool tmem_until_asleep(struct tmem_call *call)
 {
-	int i;
-
-	if (!tmem_until_waiting(call->cta))
-		return false;
-	for (i = 0; i < TMEM_PATIENCE_MS; i++) {
-		if (tmem_is_asleep(__atomic_load_n(&call->tid,
-						   __ATOMIC_ACQUIRE)))
-			return true;
-		usleep(1000);
-	}
-	return false;
+	return tmem_until_waiting(call->cta) &&
+	       tmem_until_thread_sleeps(&call->tid);
 }
 
 /* starts a call; true once it waits, asleep */

@@ -183,10 +183,10 @@ TEST_F(tmem_wait, p2_the_end_of_the_context_ends_every_wait)
 	uint32_t at;
 
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	EXPECT_EQ(0, tmem_unexplained_wakeups(self->ctx));
 	accmem_close(self->ctx);
 	self->ctx = NULL;
 	EXPECT_EQ(-ECONNRESET, tmem_finish(&call));
+	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-wakeups"));
 	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-reset"));
 	EXPECT_EQ(-ECONNRESET, tcgen05_alloc(self->b, &at, 32));
 	EXPECT_EQ(-ECONNRESET, tcgen05_dealloc(self->a, self->at, 256));
@@ -210,6 +210,11 @@ TEST_F(tmem_wait, p2_poll_says_when_to_try_again)
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
 	EXPECT_EQ(1, poll(&p, 1, 0));
 	EXPECT_EQ(0, tcgen05_try_alloc(self->b, &at, 512));
+	ASSERT_EQ(0, tcgen05_dealloc(self->b, at, 512));
+	EXPECT_EQ(1, poll(&p, 1, 0));
+	/* room, but none that this CTA could ever be granted */
+	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
+	EXPECT_EQ(0, poll(&p, 1, 0));
 	accmem_close(self->ctx);
 	EXPECT_EQ(1, poll(&p, 1, 0));
 	EXPECT_EQ(POLLERR | POLLHUP, p.revents);
@@ -457,4 +462,4 @@ TEST_F(tmem_wait, p2_debugfs_shows_holders_and_the_queue)
 	EXPECT_EQ(0, tmem_finish(&call));
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN
