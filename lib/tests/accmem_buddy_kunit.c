@@ -198,7 +198,7 @@ static void random_calls_agree_with_the_reference(struct kunit *test)
 /* The same with blocks that wait: no question is asked that merges them all. */
 static void parked_blocks_agree_with_the_reference(struct kunit *test)
 {
-	struct accmem_run live[64] = {}, *run;
+	struct accmem_run *live, *run;
 	u64 seed = get_random_u64(), n, at;
 	struct buddy_test *t = test->priv;
 	int i, most = 0;
@@ -206,8 +206,10 @@ static void parked_blocks_agree_with_the_reference(struct kunit *test)
 	kunit_info(test, "seed %llu\n", seed);
 	prandom_seed_state(&t->rnd, seed);
 	t = make(test, NR_CACHE);
+	live = kunit_kcalloc(test, 64, sizeof(*live), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, live);
 	for (i = 0; i < 5000; i++) {
-		run = &live[below(t, ARRAY_SIZE(live))];
+		run = &live[below(t, 64)];
 		n = 1 + below(t, 5);
 		if (run->size) {
 			at = run->start;
