@@ -189,17 +189,24 @@ static int do_tmem_launch(struct command *cmd)
 
 	if (req->flags || req->reserved)
 		return -EINVAL;
-	file = accmem_tmem_launch(cmd->ctx, req);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	err = respond(cmd);
-	if (err) {
-		put_unused_fd(req->fd);
-		fput(file);
+	err = get_unused_fd_flags(O_CLOEXEC);
+	if (err < 0)
 		return err;
+	req->fd = err;
+	err = respond(cmd);
+	if (err)
+		goto err_fd;
+	file = accmem_tmem_launch(cmd->ctx, req);
+	if (IS_ERR(file)) {
+		err = PTR_ERR(file);
+		goto err_fd;
 	}
 	fd_install(req->fd, file);
 	return 0;
+
+err_fd:
+	put_unused_fd(req->fd);
+	return err;
 }
 
 union any_command {

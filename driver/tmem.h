@@ -153,7 +153,7 @@ static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
 
 /* tmem_cta.c */
 struct file *accmem_tmem_launch(struct accmem_context *ctx,
-				struct accmem_tmem_launch *req);
+				const struct accmem_tmem_launch *req);
 bool accmem_cta_is_open(const struct accmem_cta *cta);
 
 /* tmem_call.c */

@@ -46,7 +46,8 @@ static int release(struct inode *inode, struct file *file)
 {
 	struct accmem_cta *cta = file->private_data;
 
-	leave(cta);
+	if (cta->id)
+		leave(cta);
 	destroy(cta);
 	return 0;
 }
@@ -113,7 +114,8 @@ static __poll_t poll(struct file *file, struct poll_table_struct *table)
 	else if (accmem_columns_would_grant(&tmem->columns, &cta->c,
 					    cta->poll_columns))
 		mask = EPOLLIN | EPOLLRDNORM;
-	else if (list_empty(&cta->poll_link))
+	/* who waits for edges is told of the next one, whatever is there now */
+	if (list_empty(&cta->poll_link))
 		list_add_tail(&cta->poll_link, &tmem->pollers);
 	spin_unlock(&tmem->lock);
 	return mask;
@@ -176,13 +178,15 @@ static int enter(struct accmem_cta *cta)
 /**
  * accmem_tmem_launch() - launch a CTA
  * @ctx: its context
- * @req: where, and as what; gets the number of the descriptor
+ * @req: where, and as what
  *
- * Return: the file, which the caller installs at @req->fd or gives up with it;
- * or an error.
+ * The launch comes last: one that is undone is an exit, and the peer would have
+ * lost its own.
+ *
+ * Return: the file, for the caller to install; or an error.
  */
 struct file *accmem_tmem_launch(struct accmem_context *ctx,
-				struct accmem_tmem_launch *req)
+				const struct accmem_tmem_launch *req)
 {
 	struct accmem_cta *cta;
 	struct file *file;
@@ -191,26 +195,16 @@ struct file *accmem_tmem_launch(struct accmem_context *ctx,
 	cta = create(ctx, req);
 	if (IS_ERR(cta))
 		return ERR_CAST(cta);
-	err = get_unused_fd_flags(O_CLOEXEC);
-	if (err < 0)
-		goto err_destroy;
-	req->fd = err;
-	err = enter(cta);
-	if (err)
-		goto err_fd;
 	file = anon_inode_getfile("[accmem-cta]", &cta_fops, cta, O_RDWR);
 	if (IS_ERR(file)) {
-		err = PTR_ERR(file);
-		goto err_leave;
+		destroy(cta);
+		return file;
 	}
 	cta->file = file;
+	err = enter(cta);
+	if (err) {
+		fput(file);
+		return ERR_PTR(err);
+	}
 	return file;
-
-err_leave:
-	leave(cta);
-err_fd:
-	put_unused_fd(req->fd);
-err_destroy:
-	destroy(cta);
-	return ERR_PTR(err);
 }

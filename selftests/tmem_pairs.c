@@ -306,6 +306,38 @@ TEST_F(tmem_pair, p12_a_peer_still_to_be_launched)
 	tcgen05_exit(first);
 }
 
+/* A launch of which nobody can be told does not take place, nor end the peer. */
+TEST_F(tmem_pair, p12_a_launch_that_failed_can_be_made_again)
+{
+	struct tcgen05_place place = { .launch = 3, .rank = 4, .cta_group = 2 };
+	struct tcgen05_cta *first, *second;
+	struct accmem_tmem_launch *req;
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &first));
+	ASSERT_TRUE(tmem_start_alloc(&call, first, 64));
+	req = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, req);
+	*req = (struct accmem_tmem_launch){ .size = sizeof(*req),
+					    .launch = 3,
+					    .rank = 5,
+					    .sm = 1,
+					    .cta_group = 2 };
+	ASSERT_EQ(0, mprotect(req, 4096, PROT_READ));
+	EXPECT_EQ(-EFAULT, accmem_ioctl(accmem_fd(self->ctx),
+					ACCMEM_IOC_TMEM_LAUNCH, req));
+	place.rank = 5;
+	place.sm = 1;
+	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &second));
+	EXPECT_EQ(0, tcgen05_alloc(second, &at, 64));
+	EXPECT_EQ(0, tmem_finish(&call));
+	tcgen05_exit(second);
+	tcgen05_exit(first);
+	munmap(req, 4096);
+}
+
 TEST_F(tmem_pair, p12_the_end_of_the_context)
 {
 	struct tmem_call p, q;

@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -238,6 +239,31 @@ TEST_F(tmem_wait, p2_poll_is_woken)
 	EXPECT_EQ(1, poll(&p, 1, TMEM_PATIENCE_MS));
 	EXPECT_EQ(POLLIN, p.revents);
 	pthread_join(thread, NULL);
+}
+
+/* who waits for edges asked when it was readable, and never again */
+TEST_F(tmem_wait, p2_an_edge_is_not_lost)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+	int ep = epoll_create1(EPOLL_CLOEXEC);
+	uint32_t at;
+
+	ASSERT_LE(0, ep);
+	ASSERT_EQ(0, epoll_ctl(ep, EPOLL_CTL_ADD, tcgen05_fd(self->b), &e));
+	ASSERT_EQ(1, epoll_wait(ep, &e, 1, 0));
+	ASSERT_EQ(0, epoll_wait(ep, &e, 1, 0));
+	ASSERT_EQ(-EAGAIN, tcgen05_try_alloc(self->b, &at, 512));
+	EXPECT_EQ(0, epoll_wait(ep, &e, 1, 50));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
+	EXPECT_EQ(1, epoll_wait(ep, &e, 1, TMEM_PATIENCE_MS));
+	EXPECT_EQ(EPOLLIN, e.events);
+	EXPECT_EQ(0, tcgen05_try_alloc(self->b, &at, 512));
+	accmem_close(self->ctx);
+	self->ctx = NULL;
+	EXPECT_EQ(1, epoll_wait(ep, &e, 1, TMEM_PATIENCE_MS));
+	EXPECT_NE(0, e.events & EPOLLHUP);
+	close(ep);
+	self->ctx = tmem_open(1, 0, 0, BOUND);
 }
 
 TEST_F(tmem_wait, p2_a_deadlock_is_told_to_the_newest)
