@@ -5,10 +5,12 @@
  * Lock order, outermost first:
  *
  *	mmap_lock
- *	  accmem_device.lock		contexts of a device
- *	  users_lock			users, and their contexts
- *	    accmem_context.lock		names of a context, its Tensor Memory
- *	      accmem_tmem.lock		spinlock: see tmem.h
+ *	  accmem_stash_drain_lock	memory on its way out of stashes
+ *	    accmem_device.lock		contexts of a device
+ *	    users_lock			users, and their contexts
+ *	      accmem_context.lock	names of a context, its Tensor Memory
+ *		accmem_stash.lock	spinlock: what a context keeps
+ *		accmem_tmem.lock	spinlock: see tmem.h
  *	accmem_carveout.settle_lock	one settler of quarantined memory at once
  *	  accmem_buffer.lock		pages of an emulated buffer; also under
  *					mmap_lock, by a fault
@@ -16,11 +18,10 @@
  *	  accmem_carveout.scrub_lock	one dirty chunk being cleared at once
  *	    accmem_carveout.lock	spinlock: free space, states, accounting
  *
- * users_lock and accmem_context.lock are also taken under settle_lock, the latter
- * under scrub_lock as well.
+ * users_lock and accmem_context.lock are also taken under settle_lock.
  *
  * Nothing is copied from or to the user, cleared, or waited for under the
- * folio lock, a context's lock or the spinlock.
+ * folio lock, a context's lock or a spinlock.
  */
 #ifndef ACCMEM_DRV_H
 #define ACCMEM_DRV_H
@@ -82,14 +83,13 @@ enum accmem_state {
 /**
  * struct accmem_user - what one user of the system holds
  * @node: in the table of users
- * @refs: contexts and buffers charged to it, guarded by the table's lock
+ * @refs: contexts whose buffers are charged to it, guarded by the table's lock
  * @uid: the user, as it was when the context was opened
  * @contexts: open contexts
  * @buffers: buffers, until their memory is free again
  * @bytes: footprints of these buffers
  * @charges: how often @buffers and @bytes were changed
- * @list: its contexts, until their last buffers have gone; guarded by the
- *	table's lock
+ * @list: its open contexts; guarded by the table's lock
  */
 struct accmem_user {
 	struct hlist_node node;
@@ -108,6 +108,8 @@ struct accmem_user {
  * @used: granules of it that are not free
  * @run: longest free run in it, in granules
  * @scrubbed: the scrubber has granules of it out
+ * @pinned: the accmem_carveout.settle_pass in which it was found pinned; guarded
+ *	by settle_lock
  * @link: in accmem_context.partial while owned and not full
  *
  * Guarded by the carveout's lock. A page count covers the whole compound page,
@@ -118,6 +120,7 @@ struct accmem_folio {
 	u16 used;
 	u16 run;
 	bool scrubbed;
+	u16 pinned;
 	struct list_head link;
 };
 
@@ -185,6 +188,7 @@ struct accmem_backing_ops {
  * @scrub: clears free memory in the background
  * @settle_lock: held while quarantined buffers are looked at
  * @settle: looks at quarantined buffers again
+ * @settle_pass: serial number of its passes, never 0; guarded by @settle_lock
  * @settle_delay: jiffies until it looks the next time
  * @stopping: the carveout is going; no more background work
  */
@@ -222,6 +226,7 @@ struct accmem_carveout {
 	struct work_struct scrub;
 	struct mutex settle_lock; /* quarantine is being looked through */
 	struct delayed_work settle;
+	u16 settle_pass;
 	unsigned long settle_delay;
 	bool stopping;
 };
@@ -255,13 +260,14 @@ struct accmem_device {
 
 /**
  * struct accmem_stash - what a context freed last
+ * @lock: of its own: whoever drains the stash of another context must not wait
+ *	for what that one does under its lock
  * @buffers: the buffers, the latest first
  * @nr: how many
  * @hits: allocations served from it that the carveout has not counted yet
- *
- * Guarded by the context's lock.
  */
 struct accmem_stash {
+	spinlock_t lock;
 	struct list_head buffers;
 	unsigned int nr;
 	u64 hits;
@@ -333,7 +339,7 @@ struct accmem_context {
  * @run: the one piece, where it is one
  * @state: guarded by the carveout's lock
  * @link: in accmem_carveout.quarantine, guarded by the carveout's lock; in
- *	accmem_sheet.waiting or accmem_stash.buffers, guarded by the context's
+ *	accmem_sheet.waiting, guarded by the context's; in accmem_stash.buffers
  * @sheet: what a small block is cut from; NULL otherwise
  * @is_sheet: this is the sheet's own memory, which has no name
  * @mapped: there was a mapping once, so that pages may be pinned
@@ -406,6 +412,7 @@ extern unsigned long accmem_max_buffers_per_user;
 extern unsigned long long accmem_max_bytes_per_user;
 extern unsigned long long accmem_max_bytes_per_context;
 int accmem_user_open(struct accmem_context *ctx, kuid_t uid);
+void accmem_user_leave(struct accmem_context *ctx);
 void accmem_user_close(struct accmem_context *ctx);
 void accmem_user_drain(struct accmem_user *user);
 u64 accmem_user_charges(void);
@@ -443,6 +450,8 @@ void accmem_settle(struct accmem_carveout *cv, bool force, unsigned int most);
 void accmem_settle_work(struct work_struct *work);
 
 /* stash.c */
+extern struct mutex accmem_stash_drain_lock;
+void accmem_stash_init(struct accmem_stash *stash);
 void accmem_stash_collect(struct accmem_context *ctx, struct list_head *list);
 void accmem_stash_release(struct list_head *list);
 void accmem_stash_drain(struct accmem_context *ctx);

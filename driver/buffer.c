@@ -163,6 +163,7 @@ void accmem_settle(struct accmem_carveout *cv, bool force, unsigned int most)
 		return;
 	if (mutex_lock_killable(&cv->settle_lock))
 		return;
+	cv->settle_pass = cv->settle_pass % U16_MAX + 1;
 	accmem_carveout_lock(cv);
 	list_splice_init(&cv->quarantine, &todo);
 	accmem_carveout_unlock(cv);

@@ -156,8 +156,8 @@ void accmem_carveout_space(struct accmem_context *ctx, u64 *free_bytes,
 
 	accmem_stash_drain_device(ctx->dev);
 	accmem_settle(cv, false, SETTLE_SOME);
-	mutex_lock(&cv->scrub_lock);
 	small = accmem_sheet_largest(ctx);
+	mutex_lock(&cv->scrub_lock);
 	accmem_carveout_lock(cv);
 	*free_bytes = accmem_carveout_free_bytes(cv);
 	if (cv->folios)

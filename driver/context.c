@@ -14,6 +14,7 @@
  * Locks: device.lock > context.lock.
  */
 #include <linux/cred.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "accmem_drv.h"
@@ -58,7 +59,7 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 	ctx->cursor = dev->address_base;
 	for (i = 0; i < ACCMEM_FOLIO_CLASSES; i++)
 		INIT_LIST_HEAD(&ctx->partial[i]);
-	INIT_LIST_HEAD(&ctx->stash.buffers);
+	accmem_stash_init(&ctx->stash);
 	err = accmem_user_open(ctx, current_uid());
 	if (err) {
 		mutex_destroy(&ctx->lock);
@@ -148,6 +149,8 @@ static u64 find_room(struct accmem_context *ctx, const struct accmem_buffer *buf
 	while (next && next->address < address + size) {
 		address = ALIGN(buffer_end(next), alignment);
 		next = to_buffer(rb_next(&next->node));
+		if (fatal_signal_pending(current))
+			return 0;
 		cond_resched();
 	}
 	return address <= limit && limit - address >= size ? address : 0;
@@ -392,6 +395,6 @@ void accmem_context_end(struct accmem_context *ctx)
 			accmem_buffer_detach(buf);
 		cond_resched();
 	}
-	atomic64_dec(&ctx->user->contexts);
+	accmem_user_leave(ctx);
 	accmem_context_put(ctx);
 }

@@ -340,6 +340,22 @@ bool accmem_folio_settle_shared(struct accmem_carveout *cv, struct folio *folio,
 	return settled;
 }
 
+/* Is a folio with a reference beyond ours pinned? Asked once in a pass. */
+static bool settle_folio(struct accmem_buffer *buf, struct folio *folio, u64 at)
+{
+	struct accmem_carveout *cv = buf->cv;
+	struct accmem_folio *f = &cv->folios[at >> ACCMEM_FOLIO_SHIFT];
+
+	lockdep_assert_held(&cv->settle_lock);
+	if (f->pinned == cv->settle_pass)
+		return false;
+	if (has_neighbours(buf, at) &&
+	    accmem_folio_settle_shared(cv, folio, at, ACCMEM_FOLIO))
+		return true;
+	f->pinned = cv->settle_pass;
+	return false;
+}
+
 /**
  * accmem_folio_settle() - has a buffer's memory no reference but ours?
  * @buf: the buffer, which has no mapping any more
@@ -364,8 +380,7 @@ bool accmem_folio_settle(struct accmem_buffer *buf, bool force)
 
 		if (folio_ref_count(folio) == 1)
 			continue;
-		if (!force || !has_neighbours(buf, at) ||
-		    !accmem_folio_settle_shared(cv, folio, at, ACCMEM_FOLIO))
+		if (!force || !settle_folio(buf, folio, at))
 			return false;
 	}
 	return true;

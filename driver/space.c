@@ -10,6 +10,7 @@
  * memory is looked at again, and the scrubber's chunk is waited for.
  */
 #include <linux/kernel.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "accmem_drv.h"
@@ -80,7 +81,8 @@ static int grow_runs(struct accmem_buffer *buf, unsigned int capacity)
 {
 	struct accmem_run *runs;
 
-	runs = kvmalloc_array(capacity, sizeof(*runs), GFP_KERNEL_ACCOUNT);
+	runs = kvmalloc_array(capacity, sizeof(*runs),
+			      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!runs)
 		return -ENOMEM;
 	if (buf->nr_runs)
@@ -175,7 +177,7 @@ static void give_runs(struct accmem_buffer *buf, bool all)
 /* mapped translation: several runs will do */
 static int take_runs(struct accmem_buffer *buf)
 {
-	u64 left = buf->layout.footprint, taken;
+	u64 left = buf->layout.footprint, most = left, taken;
 	unsigned int capacity = 0;
 	int err;
 
@@ -186,10 +188,15 @@ static int take_runs(struct accmem_buffer *buf)
 			if (err)
 				goto err;
 		}
-		err = take_batch(buf, left, &taken);
+		err = fatal_signal_pending(current) ? -EINTR : 0;
+		if (err)
+			goto err;
+		err = take_batch(buf, min(left, most), &taken);
 		if (err)
 			goto err;
 		left -= taken;
+		/* no more than that was to be had; it may get better again */
+		most = 2 * taken;
 	}
 	if (buf->nr_runs == 1) {
 		buf->run = buf->runs[0];

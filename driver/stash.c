@@ -14,15 +14,22 @@
  *
  * Nothing is cleared: no other context had it, and no mapping showed it.
  *
- * Locks: device.lock > context.lock, or users_lock > context.lock, while
- * stashes are emptied into a list; the memory goes back under neither.
+ * Owns accmem_stash_drain_lock, which is held from where stashes are emptied to
+ * where the last of their memory is free: it is in no stash then, and whoever is
+ * about to fail for lack of it waits.
+ *
+ * Locks: accmem_stash_drain_lock > device.lock or users_lock > stash.lock, and
+ * context.lock > stash.lock. The memory goes back under the first alone.
  */
 #include <linux/kernel.h>
+#include <linux/mutex.h>
 
 #include "accmem_drv.h"
 
 #define STASH_BUFFERS 16u
 #define STASH_BUFFER_MAX ((u64)SZ_2M)
+
+DEFINE_MUTEX(accmem_stash_drain_lock);
 
 static void account(struct accmem_context *ctx, u64 hits)
 {
@@ -35,23 +42,35 @@ static void account(struct accmem_context *ctx, u64 hits)
 }
 
 /**
+ * accmem_stash_init() - make an empty stash
+ * @stash: the stash
+ */
+void accmem_stash_init(struct accmem_stash *stash)
+{
+	spin_lock_init(&stash->lock);
+	INIT_LIST_HEAD(&stash->buffers);
+}
+
+/**
  * accmem_stash_collect() - empty the stash of a context
  * @ctx: the context
- * @list: where its buffers go, for accmem_stash_release()
+ * @list: where its buffers go, for accmem_stash_release(); the caller holds
+ *	accmem_stash_drain_lock until then
  */
 void accmem_stash_collect(struct accmem_context *ctx, struct list_head *list)
 {
 	struct accmem_stash *stash = &ctx->stash;
 	u64 hits;
 
+	lockdep_assert_held(&accmem_stash_drain_lock);
 	if (!READ_ONCE(stash->nr) && !READ_ONCE(stash->hits))
 		return;
-	mutex_lock(&ctx->lock);
+	spin_lock(&stash->lock);
 	list_splice_init(&stash->buffers, list);
 	WRITE_ONCE(stash->nr, 0);
 	hits = stash->hits;
 	WRITE_ONCE(stash->hits, 0);
-	mutex_unlock(&ctx->lock);
+	spin_unlock(&stash->lock);
 	if (hits)
 		account(ctx, hits);
 }
@@ -79,8 +98,10 @@ void accmem_stash_drain(struct accmem_context *ctx)
 {
 	LIST_HEAD(list);
 
+	mutex_lock(&accmem_stash_drain_lock);
 	accmem_stash_collect(ctx, &list);
 	accmem_stash_release(&list);
+	mutex_unlock(&accmem_stash_drain_lock);
 }
 
 /**
@@ -95,11 +116,13 @@ void accmem_stash_drain_device(struct accmem_device *dev)
 	struct accmem_context *ctx;
 	LIST_HEAD(list);
 
+	mutex_lock(&accmem_stash_drain_lock);
 	mutex_lock(&dev->lock);
 	list_for_each_entry(ctx, &dev->contexts, link)
 		accmem_stash_collect(ctx, &list);
 	mutex_unlock(&dev->lock);
 	accmem_stash_release(&list);
+	mutex_unlock(&accmem_stash_drain_lock);
 }
 
 /* did a mapping ever show it? */
@@ -133,6 +156,10 @@ struct accmem_buffer *accmem_stash_put(struct accmem_context *ctx,
 	smp_acquire__after_ctrl_dep();
 	if (!untouched(buf))
 		return buf;
+	/* the host's own memory is not for keeping */
+	if (!xa_empty(&buf->pages))
+		return buf;
+	spin_lock(&stash->lock);
 	if (stash->nr == STASH_BUFFERS) {
 		oldest = list_last_entry(&stash->buffers, struct accmem_buffer,
 					 link);
@@ -141,6 +168,7 @@ struct accmem_buffer *accmem_stash_put(struct accmem_context *ctx,
 		WRITE_ONCE(stash->nr, stash->nr + 1);
 	}
 	list_add(&buf->link, &stash->buffers);
+	spin_unlock(&stash->lock);
 	return oldest;
 }
 
@@ -181,7 +209,7 @@ struct accmem_buffer *accmem_stash_take(struct accmem_context *ctx,
 	    accmem_layout(&wanted, &accmem_context_carveout(ctx)->caps,
 			  &layout))
 		return NULL;
-	mutex_lock(&ctx->lock);
+	spin_lock(&stash->lock);
 	list_for_each_entry(buf, &stash->buffers, link) {
 		/* since it was freed, its sheet may have been mapped */
 		if (fits(buf, req, &layout) && untouched(buf)) {
@@ -197,6 +225,6 @@ struct accmem_buffer *accmem_stash_take(struct accmem_context *ctx,
 		found->page_policy = req->page_policy;
 		found->layout = layout;
 	}
-	mutex_unlock(&ctx->lock);
+	spin_unlock(&stash->lock);
 	return found;
 }

@@ -64,24 +64,40 @@ int accmem_tmem_setup(struct accmem_context *ctx,
 		      const struct accmem_tmem_setup *req)
 {
 	struct accmem_tmem *tmem;
-	int err;
+	int err = -EBUSY;
 
 	if (!req->nr_sms || req->nr_sms > ACCMEM_TMEM_SMS_MAX ||
 	    req->columns % ACCMEM_TMEM_UNIT ||
 	    req->columns > ACCMEM_TMEM_COLUMNS_MAX ||
 	    req->discipline > ACCMEM_TMEM_EXCLUSIVE)
 		return -EINVAL;
+	/* not under the lock: others need not wait for this one's memory */
+	tmem = create(ctx, req);
+	if (IS_ERR(tmem))
+		return PTR_ERR(tmem);
 	mutex_lock(&ctx->lock);
-	if (ctx->tmem) {
-		err = -EBUSY;
-	} else {
-		tmem = create(ctx, req);
-		err = PTR_ERR_OR_ZERO(tmem);
-		if (!err)
-			ctx->tmem = tmem;
+	if (!ctx->tmem) {
+		ctx->tmem = tmem;
+		tmem = NULL;
+		err = 0;
 	}
 	mutex_unlock(&ctx->lock);
+	if (tmem)
+		accmem_tmem_put(tmem);
 	return err;
+}
+
+/* with a reference, or NULL */
+static struct accmem_tmem *find(struct accmem_context *ctx)
+{
+	struct accmem_tmem *tmem;
+
+	mutex_lock(&ctx->lock);
+	tmem = ctx->tmem;
+	if (tmem)
+		kref_get(&tmem->refs);
+	mutex_unlock(&ctx->lock);
+	return tmem;
 }
 
 /**
@@ -97,18 +113,16 @@ struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
 		.discipline = ACCMEM_TMEM_SHARED,
 		.bypass_bound = ACCMEM_TMEM_BYPASS_BOUND,
 	};
-	struct accmem_tmem *tmem;
+	struct accmem_tmem *tmem = find(ctx);
 	int err;
 
+	if (tmem)
+		return tmem;
 	/* once there it stays until the context ends */
 	err = accmem_tmem_setup(ctx, &usual);
 	if (err && err != -EBUSY)
 		return ERR_PTR(err);
-	mutex_lock(&ctx->lock);
-	tmem = ctx->tmem;
-	kref_get(&tmem->refs);
-	mutex_unlock(&ctx->lock);
-	return tmem;
+	return find(ctx);
 }
 
 /* is there anything new for those who poll? */

@@ -7,7 +7,7 @@
  * quarantined memory stays charged. CAP_SYS_RESOURCE lifts a user's limits,
  * not a context's. The counters are atomic.
  *
- * Locks: users_lock > context.lock.
+ * Locks: accmem_stash_drain_lock > users_lock > stash.lock.
  */
 #include <linux/capability.h>
 #include <linux/hashtable.h>
@@ -147,14 +147,24 @@ int accmem_user_open(struct accmem_context *ctx, kuid_t uid)
 }
 
 /**
- * accmem_user_close() - a context leaves its user
- * @ctx: the context, whose last buffer has gone; the user's count of contexts
- *	went down before
+ * accmem_user_leave() - a context has ended
+ * @ctx: the context, which has nothing left to drain; its buffers stay charged
+ */
+void accmem_user_leave(struct accmem_context *ctx)
+{
+	mutex_lock(&users_lock);
+	list_del_init(&ctx->user_link);
+	mutex_unlock(&users_lock);
+	atomic64_dec(&ctx->user->contexts);
+}
+
+/**
+ * accmem_user_close() - undo accmem_user_open()
+ * @ctx: the context, which left and whose last buffer has gone
  */
 void accmem_user_close(struct accmem_context *ctx)
 {
 	mutex_lock(&users_lock);
-	list_del(&ctx->user_link);
 	put_user_ref(ctx->user);
 	mutex_unlock(&users_lock);
 }
@@ -171,11 +181,13 @@ void accmem_user_drain(struct accmem_user *user)
 	struct accmem_context *ctx;
 	LIST_HEAD(list);
 
+	mutex_lock(&accmem_stash_drain_lock);
 	mutex_lock(&users_lock);
 	list_for_each_entry(ctx, &user->list, user_link)
 		accmem_stash_collect(ctx, &list);
 	mutex_unlock(&users_lock);
 	accmem_stash_release(&list);
+	mutex_unlock(&accmem_stash_drain_lock);
 }
 
 /**

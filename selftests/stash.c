@@ -300,6 +300,37 @@ TEST_F(stash, a_block_whose_granule_was_mapped_is_not_kept)
 	munmap(p, 4096);
 }
 
+/* Of emulated memory nothing is kept that the host could use. */
+TEST_F(stash, pages_of_the_host_are_not_kept)
+{
+	const int64_t before = accmem_param("emulated_resident_max");
+	struct accmem_alloc a[16];
+	unsigned int i;
+	int other;
+	char *p;
+
+	if (self->info.backing != ACCMEM_BACKING_EMULATED)
+		return;
+	ASSERT_EQ(0, accmem_param_set("emulated_resident_max", MIB(64)));
+	for (i = 0; i < ARRAY_SIZE(a); i++) {
+		EXPECT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2),
+						ACCMEM_ALLOC_POPULATE, &a[i]));
+	}
+	for (i = 0; i < ARRAY_SIZE(a); i++) {
+		EXPECT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
+	}
+	other = accmem_dev_open(variant->path, O_RDWR);
+	EXPECT_EQ(0, accmem_alloc_bytes(other, MIB(40), 0, &a[0]));
+	p = accmem_mmap(other, &a[0], MIB(40), RW);
+	EXPECT_NE(NULL, p);
+	for (i = 0; p && i < 20; i++) {
+		EXPECT_EQ(0, accmem_try_write(p + MIB(2) * i, 1));
+	}
+	munmap(p, MIB(40));
+	close(other);
+	EXPECT_EQ(0, accmem_param_set("emulated_resident_max", before));
+}
+
 /* What is kept serves only a request that it would have been made for. */
 TEST_F(stash, only_the_same_kind)
 {
