@@ -239,26 +239,6 @@ TEST_F(map_hostile, proc_files)
 	EXPECT_EQ(-1, accmem_check(self->p, LENGTH, 8));
 }
 
-/* With no room for the dump's device memory: it is not dumped. */
-static int child_dumps(void *arg)
-{
-	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
-
-	(void)arg;
-	setrlimit(RLIMIT_CORE, &limit);
-	signal(SIGABRT, SIG_DFL);
-	if (chdir("/tmp"))
-		return 1;
-	abort();
-}
-
-TEST_F(map_hostile, core_dump)
-{
-	accmem_fill(self->p, LENGTH, 9);
-	EXPECT_EQ(128 + SIGABRT, accmem_in_child(child_dumps, NULL));
-	EXPECT_EQ(-1, accmem_check(self->p, LENGTH, 9));
-}
-
 TEST_F(map_hostile, dontdump_stays)
 {
 	static char text[1 << 20];

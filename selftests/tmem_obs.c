@@ -358,19 +358,23 @@ TEST_F(tmem_obs, each_broken_rule_is_a_message)
 TEST_F(tmem_obs, messages_are_rate_limited)
 {
 	struct world w = { self->ctx, self->a, self->b, self->p, self->q };
-	int i, n, log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+	int i, n = 0, all = 0, log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
 	uint64_t start = accmem_ms();
 
 	ASSERT_LE(0, log);
 	ASSERT_LE(0, lseek(log, 0, SEEK_END));
-	for (i = 0; i < 1000; i++)
-		ASSERT_EQ(-EDOM, no_power_of_two(&w));
-	n = log_lines(log, "CTA 2 (", "P7");
-	TH_LOG("%d messages of 1000", n);
+	/* others may have had this interval's share: until there is one */
+	do {
+		for (i = 0; i < 1000; i++)
+			ASSERT_EQ(-EDOM, no_power_of_two(&w));
+		all += i;
+		n += log_lines(log, "CTA 2 (", "P7");
+	} while (!n && accmem_ms() < start + MESSAGE_PATIENCE_MS);
+	TH_LOG("%d messages of %d", n, all);
 	EXPECT_LE(1, n);
 	/* ten in five seconds */
 	EXPECT_LE(n, 10 + (int)((accmem_ms() - start) / 5000 + 1) * 10);
-	EXPECT_EQ(1000, tmem_fdinfo(tcgen05_fd(self->b), "tmem-misuses"));
+	EXPECT_EQ(all, tmem_fdinfo(tcgen05_fd(self->b), "tmem-misuses"));
 	close(log);
 }
 

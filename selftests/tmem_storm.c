@@ -4,7 +4,7 @@
  * more than there is, give back, relinquish and exit at random, with and
  * without deadlines, under signals, while processes that do the same are
  * killed; in both disciplines. At the end nobody waits, every column is free,
- * and each way in which a wait can end has been seen.
+ * and each way in which a wait can end has been seen but the context's end.
  *
  * 3,000 calls are made in each discipline, and more until all has been seen: a
  * deadlock, say, is rare on a slow machine. Where ACCMEM_SCALE is above 100
@@ -371,7 +371,7 @@ static const struct need needs[] = {
 	{ .what = "woken-signal" },
 	{ .what = "misuses" },
 	{ .what = "bypasses", .calls = 1000, .shared_only = true },
-	{ .what = "deadlocks", .shared_only = true },
+	{ .what = "woken-deadlock", .shared_only = true },
 };
 
 static int64_t least(const struct need *n, bool exclusive, unsigned int calls)
