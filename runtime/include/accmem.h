@@ -21,50 +21,114 @@ struct accmem_context;
 
 /**
  * accmem_open() - open a device
- * @path: device node, or NULL for $ACCMEM_DEVICE, else /dev/accmem0
+ * @path: device node; NULL for $ACCMEM_DEVICE, which a program with raised rights
+ *	does not look at, else /dev/accmem0
  * @ctx: out: the context
  *
  * Reserves one window of host addresses for the device's addresses, so that
  * the two differ by a constant; where the address space is too small for it,
  * buffers are mapped anywhere.
+ *
+ * Return: 0; -ENOMEM; the errors of open(2), among them -EMFILE when the user
+ * has as many contexts as it may.
  */
 int accmem_open(const char *path, struct accmem_context **ctx);
 
-/* Frees every buffer that was not freed, and unmaps what accmem_map() mapped. */
+/**
+ * accmem_close() - close the file and forget the context
+ * @ctx: the context, on which no other call is in progress, or NULL
+ *
+ * Unmaps what accmem_map() mapped. Where no other process has the file, every
+ * buffer that was not freed goes with it.
+ */
 void accmem_close(struct accmem_context *ctx);
 
-/* The file descriptor, for ioctls of one's own. */
+/**
+ * accmem_fd() - the file descriptor, for ioctls of one's own
+ * @ctx: the context, which keeps it
+ *
+ * Return: the descriptor.
+ */
 int accmem_fd(const struct accmem_context *ctx);
 
-/* As ACCMEM_IOC_INFO; @info needs no preparation. */
+/**
+ * accmem_get_info() - ACCMEM_IOC_INFO
+ * @ctx: the context
+ * @carveout: index of the carveout, 0 for the first
+ * @info: out: all of it; needs no preparation
+ *
+ * Return: 0; -EINVAL for a carveout that is not there.
+ */
 int accmem_get_info(struct accmem_context *ctx, uint32_t carveout,
 		    struct accmem_info *info);
 
-/*
- * As ACCMEM_IOC_ALLOC. @req: length and whatever else is wanted, the rest
- * zero; size is filled in. Results are in @req; free_bytes and largest_run are
- * those of a failure with -ENOMEM, else 0.
+/**
+ * accmem_allocate() - ACCMEM_IOC_ALLOC
+ * @ctx: the context
+ * @req: length in bytes and whatever else is wanted, the rest zero; size is
+ *	filled in. Results are in it; free_bytes and largest_run are those of a
+ *	failure with -ENOMEM, else 0.
+ *
+ * Return: 0; -EINVAL, -EOPNOTSUPP, -EDQUOT, -ENOMEM, -EINTR as struct
+ * accmem_alloc says.
  */
 int accmem_allocate(struct accmem_context *ctx, struct accmem_alloc *req);
 
-/* The short form: default alignment and policy. */
+/**
+ * accmem_malloc() - allocate with the default alignment (64 bytes) and policy
+ * @ctx: the context
+ * @length: bytes, at least 1
+ * @address: out: device address
+ *
+ * Return: as accmem_allocate().
+ */
 int accmem_malloc(struct accmem_context *ctx, uint64_t length,
 		  uint64_t *address);
 
-/* As ACCMEM_IOC_FREE; also unmaps what accmem_map() mapped of the buffer. */
+/**
+ * accmem_release() - ACCMEM_IOC_FREE
+ * @ctx: the context
+ * @address: device address of a buffer's first byte
+ *
+ * Also unmaps what accmem_map() mapped of the buffer.
+ *
+ * Return: 0; -ENOENT where no buffer is, -EINVAL inside one.
+ */
 int accmem_release(struct accmem_context *ctx, uint64_t address);
 
-/* As ACCMEM_IOC_QUERY, interior addresses included. */
+/**
+ * accmem_get_query() - ACCMEM_IOC_QUERY
+ * @ctx: the context
+ * @address: device address, anywhere in a buffer
+ * @query: out: the buffer; needs no preparation
+ *
+ * Return: 0; -ENOENT where no buffer is.
+ */
 int accmem_get_query(struct accmem_context *ctx, uint64_t address,
 		     struct accmem_query *query);
 
-/*
- * Map the whole buffer at device address @address with @prot (PROT_READ,
- * PROT_WRITE); @pointer gets its start. Mapping a mapped buffer again gives
- * the same pointer.
+/**
+ * accmem_map() - map a whole buffer
+ * @ctx: the context
+ * @address: device address of its first byte
+ * @prot: PROT_READ, PROT_WRITE or both
+ * @pointer: out: its first byte
+ *
+ * A buffer that is mapped already keeps its place: the pointer is the same, and
+ * @prot is added to what was allowed.
+ *
+ * Return: 0; -ENOENT, -EINVAL as accmem_release(); the errors of mmap(2).
  */
 int accmem_map(struct accmem_context *ctx, uint64_t address, int prot,
 	       void **pointer);
+
+/**
+ * accmem_unmap() - undo accmem_map(), however often it was called
+ * @ctx: the context
+ * @address: device address of the buffer's first byte
+ *
+ * Return: 0; -ENOENT for what is not mapped.
+ */
 int accmem_unmap(struct accmem_context *ctx, uint64_t address);
 
 #ifdef __cplusplus

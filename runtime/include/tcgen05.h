@@ -24,10 +24,10 @@ struct tcgen05_warp;
 
 /**
  * struct tcgen05_config - the SMs of a context
- * @nr_sms: how many, at least 1
- * @columns: columns an SM, 0 for 512
+ * @nr_sms: how many, 1 to 256
+ * @columns: columns an SM, a multiple of 32 up to 2048; 0 for 512
  * @exclusive: 0: only capacity blocks; 1: one CTA an SM allocates at a time
- * @bypass_bound: how often a request that waits may be passed
+ * @bypass_bound: how often younger requests may pass one that waits
  */
 struct tcgen05_config {
 	uint32_t nr_sms;
@@ -52,46 +52,134 @@ struct tcgen05_place {
 	uint32_t cta_group;
 };
 
-/* Once, before the first CTA; without it one SM of 512 columns, shared. */
+/**
+ * tcgen05_setup() - give a context its SMs
+ * @ctx: the context, which has none and no CTA
+ * @config: which
+ *
+ * Without it a context has one SM of 512 columns, shared, bypass bound 64.
+ *
+ * Return: 0; -EINVAL for a member out of range, -EBUSY for a second time or after
+ * the first CTA, -ENOMEM.
+ */
 int tcgen05_setup(struct accmem_context *ctx,
 		  const struct tcgen05_config *config);
 
+/**
+ * tcgen05_launch() - start a CTA
+ * @ctx: the context, which may have 2,048 CTAs
+ * @place: where, and as what
+ * @cta: out: the CTA
+ *
+ * Return: 0; -EINVAL; -ENXIO, -EPROTOTYPE, -EEXIST, -EADDRINUSE for a place that
+ * cannot be (P13, P19); -EMFILE, -ENFILE, -ENOMEM.
+ */
 int tcgen05_launch(struct accmem_context *ctx,
 		   const struct tcgen05_place *place,
 		   struct tcgen05_cta **cta);
 
-/* The exit of the CTA; what it has not given back is reported and taken. */
+/**
+ * tcgen05_exit() - the exit of the CTA
+ * @cta: the CTA, on which no other call is in progress, or NULL
+ *
+ * What it has not given back is reported and taken (P5). Where another process
+ * has the file, a child for example, the CTA exits with the last one.
+ */
 void tcgen05_exit(struct tcgen05_cta *cta);
 
-/*
- * The file: for poll (readable when the tcgen05_try_alloc() that failed would
- * succeed now) and for ioctls of one's own.
+/**
+ * tcgen05_fd() - the file, for poll() and for ioctls of one's own
+ * @cta: the CTA, which keeps it
+ *
+ * It is readable when the tcgen05_try_alloc() that failed would succeed now.
+ *
+ * Return: the descriptor.
  */
 int tcgen05_fd(const struct tcgen05_cta *cta);
 
-/*
- * tcgen05.alloc: waits until @columns (a power of two in [32, 512]) are there
- * and stores their address at @destination.
+/**
+ * tcgen05_alloc() - tcgen05.alloc
+ * @cta: the CTA
+ * @destination: where the address is stored before the call returns (P17)
+ * @columns: a power of two in [32, 512], no more than in the alloc before (P7,
+ *	P8); in a pair the same for both, and on both SMs (P12)
+ *
+ * Waits until there are so many, and in a pair for the peer.
+ *
+ * Return: 0; -EDOM, -ENOSPC, -ERANGE, -EPERM, -EFAULT, -EBUSY, -EPIPE, -EPROTO,
+ * -EBADR, -EDEADLK where a rule was broken; -ECANCELED, -ECONNRESET, -EINTR where
+ * the wait was ended. <linux/accmem.h> has the rules.
  */
 int tcgen05_alloc(struct tcgen05_cta *cta, uint32_t *destination,
 		  uint32_t columns);
-/* -ETIMEDOUT at @deadline_ns on CLOCK_MONOTONIC; 0 is none */
+
+/**
+ * tcgen05_alloc_until() - tcgen05.alloc with a deadline
+ * @cta: the CTA
+ * @destination: where the address is stored
+ * @columns: as in tcgen05_alloc()
+ * @deadline_ns: on CLOCK_MONOTONIC, in nanoseconds; 0 for none. One that has
+ *	passed is one try.
+ *
+ * Return: as tcgen05_alloc(); -ETIMEDOUT.
+ */
 int tcgen05_alloc_until(struct tcgen05_cta *cta, uint32_t *destination,
 			uint32_t columns, uint64_t deadline_ns);
-/* -EAGAIN instead of waiting */
+
+/**
+ * tcgen05_try_alloc() - tcgen05.alloc without waiting
+ * @cta: the CTA
+ * @destination: where the address is stored
+ * @columns: as in tcgen05_alloc()
+ *
+ * Return: as tcgen05_alloc(); -EAGAIN where that would wait.
+ */
 int tcgen05_try_alloc(struct tcgen05_cta *cta, uint32_t *destination,
 		      uint32_t columns);
 
-/* tcgen05.dealloc; in a pair it waits for the peer's */
+/**
+ * tcgen05_dealloc() - tcgen05.dealloc
+ * @cta: the CTA
+ * @address: what an alloc stored (P3)
+ * @columns: what that alloc asked for (P18)
+ *
+ * In a pair it waits for the peer's.
+ *
+ * Return: 0; -ENXIO, -ENOENT, -EACCES, -EADDRNOTAVAIL, -EMSGSIZE, -EBUSY, -EPIPE,
+ * -EPROTO, -EBADR where a rule was broken; -ECANCELED, -ECONNRESET, -EINTR where
+ * the wait was ended.
+ */
 int tcgen05_dealloc(struct tcgen05_cta *cta, uint32_t address,
 		    uint32_t columns);
+
+/**
+ * tcgen05_dealloc_until() - tcgen05.dealloc with a deadline
+ * @cta: the CTA
+ * @address: as in tcgen05_dealloc()
+ * @columns: as in tcgen05_dealloc()
+ * @deadline_ns: as in tcgen05_alloc_until()
+ *
+ * Return: as tcgen05_dealloc(); -ETIMEDOUT.
+ */
 int tcgen05_dealloc_until(struct tcgen05_cta *cta, uint32_t address,
 			  uint32_t columns, uint64_t deadline_ns);
 
-/* tcgen05.relinquish_alloc_permit */
+/**
+ * tcgen05_relinquish_alloc_permit() - the instruction of that name (P9)
+ * @cta: the CTA, which allocates no more; an alloc of it that waits ends
+ *
+ * Return: 0, also for a second time; -EPROTO where the peer waits in alloc,
+ * -ECONNRESET.
+ */
 int tcgen05_relinquish_alloc_permit(struct tcgen05_cta *cta);
 
-/* As ACCMEM_IOC_CTA_QUERY; @query needs no preparation. */
+/**
+ * tcgen05_query() - ACCMEM_IOC_CTA_QUERY
+ * @cta: the CTA
+ * @query: out: it and its SM; needs no preparation
+ *
+ * Return: 0, also when the context has ended.
+ */
 int tcgen05_query(struct tcgen05_cta *cta, struct accmem_cta_query *query);
 
 /* The parts of an address. */
@@ -112,19 +200,72 @@ static inline uint32_t tcgen05_lane(uint32_t address)
  * @lanes - 1, makes the same call from a thread of its own. The call is made
  * once, and returns to all lanes, with one result, after the last has come.
  *
- * -EILSEQ to all: the lanes are in different calls, or their operands differ.
- * -ESRCH to all: a lane has left the warp.
- * -EBUSY: this lane is in a call already.
+ * Besides those of the call itself, its errors are
+ *
+ *   -EILSEQ to all: the lanes are in different calls, or their operands differ
+ *	     (P15)
+ *   -ESRCH  to all: a lane has left the warp (P16)
+ *   -EBUSY  this lane is in a call already
+ *   -EINVAL no such lane
+ *
+ * A warp is its process's: in a child of fork() it must not be used.
+ */
+
+/**
+ * tcgen05_warp_create() - make a warp of a CTA
+ * @cta: the CTA, which has to stay as long
+ * @lanes: 1 to TCGEN05_WARP_LANES
+ * @warp: out: the warp
+ *
+ * Return: 0, -EINVAL, -ENOMEM.
  */
 int tcgen05_warp_create(struct tcgen05_cta *cta, unsigned int lanes,
 			struct tcgen05_warp **warp);
+
+/**
+ * tcgen05_warp_destroy() - forget a warp
+ * @warp: the warp, in which no lane is, or NULL
+ */
 void tcgen05_warp_destroy(struct tcgen05_warp *warp);
-/* The lane's thread ends, or will not call any more. */
+
+/**
+ * tcgen05_warp_leave() - a lane's thread ends, or will not call any more
+ * @warp: the warp, which can make no call after that
+ * @lane: the lane
+ */
 void tcgen05_warp_leave(struct tcgen05_warp *warp, unsigned int lane);
+
+/**
+ * tcgen05_warp_alloc() - tcgen05_alloc() by all lanes (P14)
+ * @warp: the warp
+ * @lane: the caller's
+ * @destination: as in tcgen05_alloc()
+ * @columns: as in tcgen05_alloc()
+ *
+ * Return: as tcgen05_alloc(), and those above.
+ */
 int tcgen05_warp_alloc(struct tcgen05_warp *warp, unsigned int lane,
 		       uint32_t *destination, uint32_t columns);
+
+/**
+ * tcgen05_warp_dealloc() - tcgen05_dealloc() by all lanes (P14)
+ * @warp: the warp
+ * @lane: the caller's
+ * @address: as in tcgen05_dealloc()
+ * @columns: as in tcgen05_dealloc()
+ *
+ * Return: as tcgen05_dealloc(), and those above.
+ */
 int tcgen05_warp_dealloc(struct tcgen05_warp *warp, unsigned int lane,
 			 uint32_t address, uint32_t columns);
+
+/**
+ * tcgen05_warp_relinquish_alloc_permit() - the same by all lanes (P14)
+ * @warp: the warp
+ * @lane: the caller's
+ *
+ * Return: as tcgen05_relinquish_alloc_permit(), and those above.
+ */
 int tcgen05_warp_relinquish_alloc_permit(struct tcgen05_warp *warp,
 					 unsigned int lane);
 

@@ -3,8 +3,8 @@
  * Contexts and the calls that are one ioctl each.
  *
  * Owns the list of the process's contexts, which exists for fork: the fork
- * handlers hold every lock of the library across it, so that the child finds
- * none taken by a thread that it does not have.
+ * handlers hold every lock of a context across it, so that the child finds none
+ * taken by a thread that it does not have.
  *
  * Lock order: registry_lock > accmem_context.lock.
  */
@@ -94,8 +94,9 @@ int accmem_call(const struct accmem_context *ctx, unsigned long command,
 /* The environment is not trusted in a program that runs with raised rights. */
 static const char *device_path(const char *path)
 {
-	if (!path)
-		path = secure_getenv("ACCMEM_DEVICE");
+	if (path)
+		return path;
+	path = secure_getenv("ACCMEM_DEVICE");
 	return path && *path ? path : DEFAULT_DEVICE;
 }
 

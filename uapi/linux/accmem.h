@@ -212,7 +212,7 @@ struct accmem_info {
  * its rounding or alignment passes 2^64. EOPNOTSUPP: the carveout has not the
  * cache mode, or not the page size. EDQUOT: a limit of the user or of the
  * context. ENOMEM: no memory; @free_bytes and @largest_run are filled in.
- * EINTR: killed while the memory was being cleared.
+ * EINTR: killed while the memory was being found, cleared or made present.
  */
 struct accmem_alloc {
 	__u32 size;
@@ -399,14 +399,16 @@ struct accmem_tmem_setup {
  * @rank: in: of the CTA in its cluster; its peer has the last bit flipped
  * @sm: in: where it runs
  * @cta_group: in: 1, or 2 for pairs; the same in all CTAs of a launch
- * @fd: out: the CTA's file, close-on-exec
+ * @fd: out: the CTA's file, close-on-exec; written before the launch, and of no
+ *	meaning if that fails
  * @reserved: in: 0
  *
  * Cluster and rank mean something in pairs only. A launch lives as long as one
  * of its CTAs.
  *
  * EINVAL: @cta_group is not 1 or 2. EMFILE: ACCMEM_TMEM_CTAS_MAX CTAs, or too
- * many files. ENXIO, EPROTOTYPE, EEXIST, EADDRINUSE: see above. ENOMEM.
+ * many files. ENFILE: the system has too many. ENXIO, EPROTOTYPE, EEXIST,
+ * EADDRINUSE: see above. ENOMEM.
  */
 struct accmem_tmem_launch {
 	__u32 size;
