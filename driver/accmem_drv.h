@@ -267,7 +267,7 @@ struct accmem_device {
  * @hits: allocations served from it that the carveout has not counted yet
  */
 struct accmem_stash {
-	spinlock_t lock;
+	spinlock_t lock; /* all that follows */
 	struct list_head buffers;
 	unsigned int nr;
 	u64 hits;

@@ -29,7 +29,7 @@
 #define STASH_BUFFERS 16u
 #define STASH_BUFFER_MAX ((u64)SZ_2M)
 
-DEFINE_MUTEX(accmem_stash_drain_lock);
+DEFINE_MUTEX(accmem_stash_drain_lock); /* memory on its way out */
 
 static void account(struct accmem_context *ctx, u64 hits)
 {
