@@ -240,7 +240,9 @@ TEST_F(pin, neighbour_is_not_held_up)
 #define IO_BYTES MIB(4)
 #define PIECE KIB(512)
 /* the same again and again, so that it takes longer than giving it up */
-#define IO_PIECES (4 * IO_BYTES / PIECE)
+#define IO_TIMES 4
+#define IO_TIMES_MAX 64
+#define IO_PIECES_MAX (IO_TIMES_MAX * IO_BYTES / PIECE)
 
 static int open_disk(int flags)
 {
@@ -278,22 +280,24 @@ static bool disk_has(uint64_t seed)
 
 struct io {
 	aio_context_t aio;
-	struct iocb cb[IO_PIECES];
+	struct iocb cb[IO_PIECES_MAX];
+	unsigned int pieces;
 	int disk;
 };
 
 /* all of it pinned and on its way when this returns true */
-static bool start_io(struct io *io, char *p, bool write)
+static bool start_io(struct io *io, char *p, bool write, unsigned int times)
 {
-	struct iocb *list[IO_PIECES];
+	static struct iocb *list[IO_PIECES_MAX];
 	uint64_t at;
 	unsigned int i;
 
 	memset(io, 0, sizeof(*io));
+	io->pieces = times * IO_BYTES / PIECE;
 	io->disk = open_disk(O_RDWR | O_DIRECT);
-	if (io->disk < 0 || syscall(SYS_io_setup, IO_PIECES, &io->aio))
+	if (io->disk < 0 || syscall(SYS_io_setup, io->pieces, &io->aio))
 		return false;
-	for (i = 0; i < IO_PIECES; i++) {
+	for (i = 0; i < io->pieces; i++) {
 		at = i * PIECE % IO_BYTES;
 		io->cb[i].aio_lio_opcode =
 			write ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD;
@@ -303,20 +307,20 @@ static bool start_io(struct io *io, char *p, bool write)
 		io->cb[i].aio_offset = at;
 		list[i] = &io->cb[i];
 	}
-	return syscall(SYS_io_submit, io->aio, IO_PIECES, list) ==
-	       (long)IO_PIECES;
+	return syscall(SYS_io_submit, io->aio, io->pieces, list) ==
+	       (long)io->pieces;
 }
 
 /* did every byte make it? */
 static bool end_io(struct io *io)
 {
-	struct io_event events[IO_PIECES];
+	static struct io_event events[IO_PIECES_MAX];
 	unsigned int i;
 	bool good;
 
-	good = syscall(SYS_io_getevents, io->aio, IO_PIECES, IO_PIECES, events,
-		       NULL) == (long)IO_PIECES;
-	for (i = 0; i < IO_PIECES && good; i++)
+	good = syscall(SYS_io_getevents, io->aio, io->pieces, io->pieces,
+		       events, NULL) == (long)io->pieces;
+	for (i = 0; i < io->pieces && good; i++)
 		good = events[i].res == PIECE;
 	syscall(SYS_io_destroy, io->aio);
 	close(io->disk);
@@ -326,17 +330,18 @@ static bool end_io(struct io *io)
 /*
  * Starts I/O on a buffer, gives the buffer up at once, lets another context
  * take and look at what there is while the I/O runs, and again afterwards.
- * *@flying counts the rounds in which pages were pinned at that moment.
+ * The I/O is all of the buffer @times times. *@flying counts the rounds in which
+ * pages were pinned at that moment.
  */
 static int one_round(const char *path, uint32_t policy, bool write,
-		     unsigned int *flying)
+		     unsigned int times, unsigned int *flying)
 {
 	struct accmem_alloc a = { .length = IO_BYTES, .page_policy = policy };
 	struct accmem_alloc b = { .length = 2 * IO_BYTES,
 				  .page_policy = policy };
 	int fd = accmem_dev_open(path, O_RDWR);
 	int other = accmem_dev_open(path, O_RDWR);
-	struct io io;
+	static struct io io;
 	char *p, *q;
 
 	if (fd < 0 || other < 0 || accmem_ioctl_alloc(fd, &a))
@@ -345,7 +350,7 @@ static int one_round(const char *path, uint32_t policy, bool write,
 	if (!p)
 		return 2;
 	accmem_fill(p, IO_BYTES, 21);
-	if (!start_io(&io, p, write))
+	if (!start_io(&io, p, write, times))
 		return 3;
 	munmap(p, IO_BYTES);
 	close(fd);
@@ -377,11 +382,14 @@ static int one_round(const char *path, uint32_t policy, bool write,
 static void run_io(struct __test_metadata *_metadata, const char *path,
 		   uint32_t policy, bool write)
 {
-	unsigned int i, flying = 0, rounds = accmem_scale(4);
+	unsigned int i, flying = 0, rounds = accmem_scale(4), times = IO_TIMES;
 
-	for (i = 0; i < rounds || (!flying && i < 200); i++) {
+	for (i = 0; i < rounds || (!flying && i < 50); i++) {
 		ASSERT_TRUE(disk_fill(22));
-		ASSERT_EQ(0, one_round(path, policy, write, &flying));
+		ASSERT_EQ(0, one_round(path, policy, write, times, &flying));
+		/* it was over too soon */
+		if (!flying && times < IO_TIMES_MAX)
+			times *= 2;
 		ASSERT_EQ(-1, accmem_sysfs_wait(path, "quarantined_bytes", 0,
 						10000));
 	}
