@@ -4,6 +4,5 @@
 
 #define BIT(n) (1ul << (n))
 #define BIT_ULL(n) (1ull << (n))
-#define GENMASK_ULL(h, l) ((~0ull << (l)) & (~0ull >> (63 - (h))))
 
 #endif

@@ -13,7 +13,6 @@
 
 #define min(a, b) SHIM_PICK(a, <, b)
 #define max(a, b) SHIM_PICK(a, >, b)
-#define max3(a, b, c) max((__typeof__(a))max(a, b), c)
 #define min_t(type, a, b) min((type)(a), (type)(b))
 #define max_t(type, a, b) max((type)(a), (type)(b))
 

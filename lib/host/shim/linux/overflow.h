@@ -3,6 +3,5 @@
 #define ACCMEM_SHIM_OVERFLOW_H
 
 #define check_add_overflow(a, b, d) __builtin_add_overflow(a, b, d)
-#define check_mul_overflow(a, b, d) __builtin_mul_overflow(a, b, d)
 
 #endif
