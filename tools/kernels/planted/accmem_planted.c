@@ -8,7 +8,9 @@
  */
 #include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/gfp.h>
 #include <linux/kthread.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
@@ -103,6 +105,24 @@ static void plant_leak(void)
 	OPTIMIZER_HIDE_VAR(leaked);
 }
 
+/* Without the compiler's help, as from a mapping that somebody still has. */
+static void plant_late_store(void)
+{
+	struct page *page = alloc_page(GFP_KERNEL);
+	char *freed;
+
+	if (!page)
+		return;
+	freed = page_address(page);
+	preempt_disable();
+	__free_page(page);
+	asm volatile("movb $1, %0" : "=m"(*freed));
+	page = alloc_page(GFP_NOWAIT);
+	preempt_enable();
+	if (page)
+		__free_page(page);
+}
+
 static int __init accmem_planted_init(void)
 {
 	if (faults) {
@@ -112,6 +132,7 @@ static int __init accmem_planted_init(void)
 		plant_out_of_bounds();
 		plant_shift();
 		plant_leak();
+		plant_late_store();
 		WARN_ON(faults);
 	}
 	return race ? plant_race() : 0;
