@@ -188,8 +188,8 @@ static int take_runs(struct accmem_buffer *buf)
 			if (err)
 				goto err;
 		}
-		err = fatal_signal_pending(current) ? -EINTR : 0;
-		if (err)
+		err = -EINTR;
+		if (fatal_signal_pending(current))
 			goto err;
 		err = take_batch(buf, min(left, most), &taken);
 		if (err)

@@ -330,8 +330,8 @@ static struct spot longest_spot(const struct accmem_buddy *b,
 	return best;
 }
 
-/*
- * Pieces that are taken one after the other, each the longest there is
+/**
+ * struct pieces - taken one after the other, each the longest there is
  * @from: there is none below, but the wilderness
  * @last: granules of the last one; there is none of more
  */

@@ -286,21 +286,30 @@ TEST_F(tmem_pair, p12_death_of_the_peer_at_any_point)
 	}
 }
 
+/* The peer of the CTA at @place, which waits for 64 columns, comes and goes. */
+static void meet(struct __test_metadata *_metadata, struct accmem_context *ctx,
+		 struct tcgen05_place *place, struct tmem_call *call)
+{
+	struct tcgen05_cta *peer;
+	uint32_t at;
+
+	place->rank ^= 1;
+	place->sm ^= 1;
+	ASSERT_EQ(0, tcgen05_launch(ctx, place, &peer));
+	EXPECT_EQ(0, tcgen05_alloc(peer, &at, 64));
+	EXPECT_EQ(0, tmem_finish(call));
+	tcgen05_exit(peer);
+}
+
 TEST_F(tmem_pair, p12_a_peer_still_to_be_launched)
 {
 	struct tcgen05_place place = { .launch = 3, .rank = 4, .cta_group = 2 };
 	struct tcgen05_cta *first, *second;
 	struct tmem_call call;
-	uint32_t at;
 
 	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &first));
 	ASSERT_TRUE(tmem_start_alloc(&call, first, 64));
-	place.rank = 5;
-	place.sm = 1;
-	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &second));
-	EXPECT_EQ(0, tcgen05_alloc(second, &at, 64));
-	EXPECT_EQ(0, tmem_finish(&call));
-	tcgen05_exit(second);
+	meet(_metadata, self->ctx, &place, &call);
 	/* the place of a peer that has gone is not taken again */
 	EXPECT_EQ(-EEXIST, tcgen05_launch(self->ctx, &place, &second));
 	tcgen05_exit(first);
@@ -310,10 +319,9 @@ TEST_F(tmem_pair, p12_a_peer_still_to_be_launched)
 TEST_F(tmem_pair, p12_a_launch_that_failed_can_be_made_again)
 {
 	struct tcgen05_place place = { .launch = 3, .rank = 4, .cta_group = 2 };
-	struct tcgen05_cta *first, *second;
 	struct accmem_tmem_launch *req;
+	struct tcgen05_cta *first;
 	struct tmem_call call;
-	uint32_t at;
 
 	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &first));
 	ASSERT_TRUE(tmem_start_alloc(&call, first, 64));
@@ -328,12 +336,7 @@ TEST_F(tmem_pair, p12_a_launch_that_failed_can_be_made_again)
 	ASSERT_EQ(0, mprotect(req, 4096, PROT_READ));
 	EXPECT_EQ(-EFAULT, accmem_ioctl(accmem_fd(self->ctx),
 					ACCMEM_IOC_TMEM_LAUNCH, req));
-	place.rank = 5;
-	place.sm = 1;
-	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &second));
-	EXPECT_EQ(0, tcgen05_alloc(second, &at, 64));
-	EXPECT_EQ(0, tmem_finish(&call));
-	tcgen05_exit(second);
+	meet(_metadata, self->ctx, &place, &call);
 	tcgen05_exit(first);
 	munmap(req, 4096);
 }

@@ -270,6 +270,14 @@ static void large_among_small(const char *name)
 	bench_end(t, name);
 }
 
+/* Frees @n granules of each @step of them, from @lo on and below @hi. */
+static void make_holes(struct bench *t, u64 lo, u64 hi, u64 step, u64 n)
+{
+	for (; lo < hi; lo += step)
+		if (accmem_buddy_free(&t->b, lo * G, n * G))
+			abort();
+}
+
 static void answer(const char *name)
 {
 	u64 limit = limit_of(name)->most[cache];
@@ -301,9 +309,7 @@ static void questions_with_an_alignment(void)
 				       &at) ||
 		    at != i * G)
 			abort();
-	for (i = 1; i < GIB / G; i += 4)
-		if (accmem_buddy_free(&t->b, i * G, 2 * G))
-			abort();
+	make_holes(t, 1, GIB / G, 4, 2);
 	accmem_buddy_largest_run(&t->b, G);
 	accmem_buddy_touched = 0;
 	if (accmem_buddy_alloc(&t->b, &req, &at) != -ENOSPC)
@@ -347,9 +353,7 @@ static void windows_with_an_alignment(void)
 
 	if (!bench_alloc(t, range, G))
 		abort();
-	for (i = 1; i < range / G; i += 64)
-		if (accmem_buddy_free(&t->b, i * G, 2 * G))
-			abort();
+	make_holes(t, 1, range / G, 64, 2);
 	accmem_buddy_largest_run(&t->b, G);
 	accmem_buddy_touched = 0;
 	for (i = 0; i < 2; i++) {
@@ -366,7 +370,7 @@ static void windows_with_an_alignment(void)
 
 /*
  * Pieces of the least length that the alignment allows are found one after the
- * other, not each from the start: 64 of them behind a million that are too short.
+ * other, not each from the start: 64 of them behind 32,000 that are too short.
  */
 static void pieces_with_an_alignment(void)
 {
@@ -376,18 +380,13 @@ static void pieces_with_an_alignment(void)
 	struct accmem_run runs[64];
 	struct bench *t;
 	unsigned int nr;
-	u64 i;
 
 	t = bench_new(range);
 	if (!bench_alloc(t, range, G))
 		abort();
 	/* holes of 62 granules, none of which has 32 at a multiple of 32 */
-	for (i = 0; i < range / G - 8192 - 64; i += 64)
-		if (accmem_buddy_free(&t->b, (i + 33) * G, 62 * G))
-			abort();
-	for (i = range / G - 8192; i < range / G; i += 128)
-		if (accmem_buddy_free(&t->b, i * G, 33 * G))
-			abort();
+	make_holes(t, 33, range / G - 8192 - 31, 64, 62);
+	make_holes(t, range / G - 8192, range / G, 128, 33);
 	accmem_buddy_largest_run(&t->b, G);
 	accmem_buddy_touched = 0;
 	if (accmem_buddy_alloc_runs(&t->b, &req, runs, 64, &nr) != -E2BIG)
