@@ -110,6 +110,7 @@ static noinline int alloc_placed(struct accmem_buddy *b,
 int accmem_buddy_alloc(struct accmem_buddy *b,
 		       const struct accmem_buddy_request *req, u64 *offset)
 {
+	b->ebb = 0;
 	if (alloc_parked(b, req, offset))
 		return 0;
 	return alloc_placed(b, req, offset);
@@ -141,6 +142,7 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 	struct want w;
 	int err;
 
+	b->ebb = 0;
 	err = check_request(b, req, &w);
 	if (err)
 		return err;

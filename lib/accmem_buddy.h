@@ -105,6 +105,7 @@ struct accmem_buddy {
 	u16 nr_parked;
 	u16 room; /* for parked blocks */
 	u16 hand; /* the last id that had to go */
+	u16 ebb; /* blocks given back to a full cache since the last request */
 	u16 nr_ids; /* that were ever in use */
 	u16 nr_kept; /* blocks that are parked or lent */
 	u16 kept_longest; /* of these, or of one that was */

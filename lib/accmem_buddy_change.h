@@ -83,6 +83,50 @@ static inline bool leave_wild(const struct accmem_buddy *b, struct span *run)
 	return true;
 }
 
+/* A run of @size granules is no more in word @i, whose runs @g has. */
+static inline void class_left(struct accmem_buddy *b, const struct begun *g,
+			      u64 i, u64 size)
+{
+	unsigned int class = class_of(size);
+
+	start_del(b, class, i, !begin_class(g, class));
+}
+
+/*
+ * merge() of a part of a mixed word, where the run that comes of it neither begins
+ * nor ends with the word, and where neither it nor a neighbour is the wilderness:
+ * what is free before and after this word has nothing to do with it.
+ */
+static noinline bool merge_inside(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	unsigned int bit = lo & WORD_MASK, first;
+	u64 i = lo >> WORD_SHIFT, used, left, right, size;
+	struct begun g = {};
+
+	touch(1);
+	used = b->used[i] & ~bits_mask(bit, n);
+	first = fls64(used & ~mask_from(lo));
+	if (!first || !(used >> bit) || b->wild_start >> WORD_SHIFT == i)
+		return false;
+	left = bit - first;
+	right = __ffs64(used >> bit) - n;
+	size = left + n + right;
+	if (size > b->wild_size)
+		return false;
+	b->used[i] = used;
+	start_add(b, class_of(size), i);
+	if (left || right)
+		g = begun_in_mixed(b, i);
+	if (left)
+		class_left(b, &g, i, left);
+	if (right)
+		class_left(b, &g, i, right);
+	touch(1);
+	if (b->longest[0][i] < size)
+		longest_raise(b, i, size);
+	return true;
+}
+
 /*
  * Makes used granules free, in one run with both neighbours. @level is
  * map_level() of them.
@@ -96,6 +140,8 @@ static noinline void merge(struct accmem_buddy *b, unsigned int level, u64 lo,
 	struct gone gone[2];
 	u64 hi = lo + n;
 
+	if (!level && merge_inside(b, lo, n))
+		return;
 	right.start = hi;
 	right.size = size_from(b, hi);
 	run.start = run_start(b, level, lo);

@@ -86,10 +86,11 @@ static void start_add(struct accmem_buddy *b, unsigned int class, u64 at)
 	class_add(b, class);
 }
 
-/* None does any more. */
-static void start_del(struct accmem_buddy *b, unsigned int class, u64 at)
+/* None does any more, if @gone. */
+static void start_del(struct accmem_buddy *b, unsigned int class, u64 at,
+		      bool gone)
 {
-	if (!starts_del(starts_of(b, class), &b->starts[class], at, true))
+	if (!starts_del(starts_of(b, class), &b->starts[class], at, gone))
 		return;
 	touch(1);
 	class_del(b, class);

@@ -48,6 +48,16 @@ static inline u16 largest_smaller(struct accmem_buddy *b, u64 n)
 	return n ? b->stack[n] : 0;
 }
 
+/*
+ * As many blocks came back to a full cache as it holds, with no request between
+ * them: nobody waits for blocks. Until a request comes none is parked, and of
+ * those that are one goes at a time.
+ */
+static inline bool is_ebb(const struct accmem_buddy *b)
+{
+	return b->ebb == b->room;
+}
+
 /* Before @n granules are cut from the free runs, or join them */
 static void unpark_some(struct accmem_buddy *b, u64 n)
 {
@@ -55,7 +65,10 @@ static void unpark_some(struct accmem_buddy *b, u64 n)
 
 	if (!b->nr_parked)
 		return;
-	id = is_short(b) ? kept_next_out(b, false) : largest_smaller(b, n);
+	if (is_short(b) || is_ebb(b))
+		id = kept_next_out(b, false);
+	else
+		id = largest_smaller(b, n);
 	if (id)
 		unpark_one(b, id);
 }
@@ -65,6 +78,7 @@ static noinline bool make_room(struct accmem_buddy *b, u64 n)
 {
 	u16 id = kept_next_out(b, false);
 
+	b->ebb++;
 	if (!id || b->kept[id].n == n)
 		return false;
 	unpark_one(b, id);
@@ -74,7 +88,7 @@ static noinline bool make_room(struct accmem_buddy *b, u64 n)
 /* May a block of @n granules wait now? */
 static inline bool has_room(struct accmem_buddy *b, u64 n)
 {
-	if (n > b->parked_max || is_short(b))
+	if (n > b->parked_max || is_short(b) || is_ebb(b))
 		return false;
 	return b->nr_parked != b->room || make_room(b, n);
 }

@@ -268,6 +268,25 @@ static struct begun begun_in(const struct accmem_buddy *b, u64 i)
 	return g;
 }
 
+/*
+ * The same for a mixed word in which the wilderness does not begin. Whether a run
+ * comes from before it cannot be predicted: no branch.
+ */
+static inline struct begun begun_in_mixed(const struct accmem_buddy *b, u64 i)
+{
+	u64 word = ~b->used[i];
+	unsigned int high;
+	struct begun g;
+
+	touch(1);
+	word &= word + is_continued(b, i);
+	high = high_ones(word);
+	g.inside = word & ~0ull >> high;
+	g.tail = 64 - high;
+	g.tail_size = high ? tail_size(b, i, high) : 0;
+	return g;
+}
+
 /* Of the free run that begins at @pos, if the one before is used; else 0 */
 static inline u64 size_from(const struct accmem_buddy *b, u64 pos)
 {
@@ -493,7 +512,7 @@ static void run_gone(struct accmem_buddy *b, const struct gone *gone)
 {
 	longest_set(b, gone->word, longest_of(gone->longest));
 	if (gone->last)
-		start_del(b, gone->class, gone->word);
+		start_del(b, gone->class, gone->word, true);
 }
 
 /* Finding */

@@ -253,9 +253,9 @@ static void what_is_parked_is_bounded(void)
 	EXPECT(f.b.room == 20);
 	EXPECT(!take(&f, 21 * G, G, 0, at)); /* too large for the range */
 	EXPECT(!accmem_buddy_free(&f.b, at[0], 21 * G) && !f.b.nr_parked);
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < 39; i++)
 		EXPECT(!take(&f, 2 * G, G, 0, &at[i]));
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < 39; i++)
 		EXPECT(!accmem_buddy_free(&f.b, at[i], 2 * G));
 	EXPECT(f.b.nr_parked == f.b.room);
 	/* Where less than half is free, nothing stays parked. */
@@ -264,6 +264,31 @@ static void what_is_parked_is_bounded(void)
 		EXPECT(!take(&f, 5 * G, G, 0, &at[i]));
 	EXPECT(!f.b.nr_parked);
 	EXPECT(!accmem_buddy_free(&f.b, at[0], 5 * G) && !f.b.nr_parked);
+	unmake(&f);
+}
+
+/* Which is seen when a full cache has refused as many as it holds. */
+static void what_nobody_asks_for_merges(void)
+{
+	struct fixture f;
+	u64 at[64], again;
+	int i;
+
+	make(&f, RANGE);
+	for (i = 0; i < 64; i++)
+		EXPECT(!take(&f, 2 * G, G, 0, &at[i]));
+	for (i = 0; i < 39; i++)
+		EXPECT(!accmem_buddy_free(&f.b, at[i], 2 * G));
+	EXPECT(f.b.nr_parked == 20);
+	for (i = 39; i < 59; i++) {
+		EXPECT(!accmem_buddy_free(&f.b, at[i], 2 * G));
+		EXPECT(f.b.nr_parked == 58 - i);
+	}
+	EXPECT(!accmem_buddy_free(&f.b, at[59], 2 * G));
+	EXPECT(!f.b.nr_parked && !f.b.nr_kept);
+	/* a request ends it */
+	EXPECT(!take(&f, 2 * G, G, 0, &again));
+	EXPECT(!accmem_buddy_free(&f.b, at[60], 2 * G) && f.b.nr_parked == 1);
 	unmake(&f);
 }
 
@@ -336,6 +361,7 @@ int main(void)
 	TEST(a_cache_switched_off_takes_back_what_is_lent);
 	TEST(a_block_without_a_bit_is_not_parked);
 	TEST(what_is_parked_is_bounded);
+	TEST(what_nobody_asks_for_merges);
 	TEST(what_is_kept_is_bounded);
 	TEST(large_blocks_merge_for_a_larger_one);
 	TEST(ranges_too_small_for_it_have_no_cache);
