@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Allocators side by side: every workload over every allocator, in rounds that
- * take turns, one line a result in the kernel's log:
+ * take turns, and in several passes through all workloads, so that a slow minute
+ * of the machine meets few of the rounds of each. One line a result in the
+ * kernel's log:
  *
  *   bench=WORKLOAD impl=NAME ns=MEDIAN p999=NS failures=N
  *   whole=WORKLOAD impl=NAME rounds=N fragmented=N misaligned=N
@@ -23,6 +25,8 @@
 
 #define ROUNDS_MAX 31
 #define ROUNDS_MIN 3
+#define PASSES_MAX 5
+#define WORKLOADS_MAX 16
 
 static unsigned int rounds = 15;
 module_param(rounds, uint, 0444);
@@ -32,6 +36,10 @@ static unsigned int budget_ms = 1000;
 module_param(budget_ms, uint, 0444);
 MODULE_PARM_DESC(budget_ms,
 		 "No more rounds after so many milliseconds in one (1000)");
+
+static unsigned int passes = 3;
+module_param(passes, uint, 0444);
+MODULE_PARM_DESC(passes, "Passes through all workloads, 1 to 5 (3)");
 
 static unsigned int percent = 100;
 module_param(percent, uint, 0444);
@@ -57,7 +65,7 @@ static const struct bench_impl *const impls[] = {
 /**
  * struct lane - one allocator on its way through one workload
  * @impl: the allocator, NULL when it does not take part
- * @instance: its range
+ * @instance: its range, NULL between passes
  * @samples: a pair in each measured round, in tenths of a nanosecond
  * @nr_samples: how many
  * @spent: nanoseconds in these rounds
@@ -218,17 +226,23 @@ static void play_single_calls(struct lane *lane,
 			     ns_of(latency[at] - ticks_overhead) : 0;
 }
 
-static bool wants_more(const struct lane *lane)
+/* What @all of all passes comes to at the end of this one */
+static u64 share(u64 all, unsigned int pass)
 {
-	if (!lane->impl || lane->nr_samples >= rounds)
+	return DIV_ROUND_UP(all * (pass + 1), passes);
+}
+
+static bool wants_more(const struct lane *lane, unsigned int pass)
+{
+	if (!lane->instance || lane->nr_samples >= share(rounds, pass))
 		return false;
-	return lane->nr_samples < ROUNDS_MIN ||
-	       lane->spent < budget_ms * NSEC_PER_MSEC;
+	return lane->nr_samples < share(ROUNDS_MIN, pass) ||
+	       lane->spent < share(budget_ms * NSEC_PER_MSEC, pass);
 }
 
 /* The allocators take turns, so that a slow moment of the machine meets all. */
 static void play_rounds(struct lane *lanes, const struct bench_workload *w,
-			union bench_block *block)
+			unsigned int pass, union bench_block *block)
 {
 	u32 n = allocations(w);
 	bool again = true;
@@ -240,7 +254,7 @@ static void play_rounds(struct lane *lanes, const struct bench_workload *w,
 		for (i = 0; i < ARRAY_SIZE(impls); i++) {
 			struct lane *lane = &lanes[i];
 
-			if (!wants_more(lane))
+			if (!wants_more(lane, pass))
 				continue;
 			ns = play_round(lane, w, block, NULL);
 			lane->spent += ns;
@@ -265,41 +279,49 @@ static void report(struct lane *lane, const struct bench_workload *w)
 static int lane_open(struct lane *lane, const struct bench_impl *impl,
 		     const struct bench_workload *w)
 {
+	void *instance;
+
 	if (w->align > impl->align_max)
 		return 0;
-	lane->instance = impl->create();
-	if (IS_ERR(lane->instance))
-		return PTR_ERR(lane->instance);
+	instance = impl->create();
+	if (IS_ERR(instance))
+		return PTR_ERR(instance);
 	lane->impl = impl;
+	lane->instance = instance;
 	return 0;
 }
 
-static int run_workload(const struct bench_workload *w)
+static void lane_close(struct lane *lane)
+{
+	if (lane->instance)
+		lane->impl->destroy(lane->instance);
+	lane->instance = NULL;
+}
+
+static int run_workload(struct lane *lanes, const struct bench_workload *w,
+			unsigned int pass)
 {
 	union bench_block *block = bench_calloc(w->nr_ids, sizeof(*block));
 	u32 *latency = bench_calloc(w->nr_events, sizeof(*latency));
-	struct lane *lanes = bench_calloc(ARRAY_SIZE(impls), sizeof(*lanes));
-	int err = block && latency && lanes ? 0 : -ENOMEM;
+	int err = block && latency ? 0 : -ENOMEM;
 	unsigned int i;
 
 	for (i = 0; !err && i < ARRAY_SIZE(impls); i++)
 		err = lane_open(&lanes[i], impls[i], w);
 	for (i = 0; !err && i < ARRAY_SIZE(impls); i++) {
-		if (!lanes[i].impl)
+		if (!lanes[i].instance)
 			continue;
 		play_warm(&lanes[i], w, block);
-		play_single_calls(&lanes[i], w, block, latency);
+		if (!pass)
+			play_single_calls(&lanes[i], w, block, latency);
 	}
 	if (!err)
-		play_rounds(lanes, w, block);
-	for (i = 0; lanes && i < ARRAY_SIZE(impls); i++) {
-		if (!lanes[i].impl)
-			continue;
-		if (!err)
+		play_rounds(lanes, w, pass, block);
+	for (i = 0; i < ARRAY_SIZE(impls); i++) {
+		lane_close(&lanes[i]);
+		if (!err && lanes[i].impl && pass == passes - 1)
 			report(&lanes[i], w);
-		lanes[i].impl->destroy(lanes[i].instance);
 	}
-	bench_release(lanes);
 	bench_release(latency);
 	bench_release(block);
 	return err;
@@ -320,22 +342,40 @@ static int measure_creation(void)
 	return err;
 }
 
-static int run_all(void)
+static int run_pass(struct lane (*lanes)[ARRAY_SIZE(impls)], unsigned int pass)
 {
 	struct bench_workload w;
 	unsigned int i;
-	int err = measure_creation();
+	int err = 0;
 
 	for (i = 0; !err; i++) {
 		err = bench_workload_make(&w, i, seed, percent);
 		if (err)
 			break;
-		pr_notice("# %s: %u calls a round\n", w.name,
-			  w.nr_events - w.nr_setup);
-		err = run_workload(&w);
+		if (WARN_ON(i == WORKLOADS_MAX))
+			return -E2BIG;
+		pr_notice("# pass %u of %u, %s: %u calls a round\n", pass + 1,
+			  passes, w.name, w.nr_events - w.nr_setup);
+		err = run_workload(lanes[i], &w, pass);
 		bench_workload_free(&w);
 	}
 	return err == -ENOENT ? 0 : err;
+}
+
+static int run_all(void)
+{
+	struct lane(*lanes)[ARRAY_SIZE(impls)];
+	unsigned int pass;
+	int err;
+
+	lanes = bench_calloc(WORKLOADS_MAX, sizeof(*lanes));
+	if (!lanes)
+		return -ENOMEM;
+	err = measure_creation();
+	for (pass = 0; !err && pass < passes; pass++)
+		err = run_pass(lanes, pass);
+	bench_release(lanes);
+	return err;
 }
 
 static int __init bench_init(void)
@@ -343,9 +383,10 @@ static int __init bench_init(void)
 	int err;
 
 	rounds = clamp(rounds, 1U, (unsigned int)ROUNDS_MAX);
+	passes = clamp(passes, 1U, (unsigned int)PASSES_MAX);
 	percent = clamp(percent, 1U, 100U);
-	pr_notice("# seed=%llu rounds=%u budget_ms=%u percent=%u\n", seed,
-		  rounds, budget_ms, percent);
+	pr_notice("# seed=%llu rounds=%u budget_ms=%u passes=%u percent=%u\n",
+		  seed, rounds, budget_ms, passes, percent);
 	clock_measure();
 	err = run_all();
 	pr_notice("done=%d\n", err);
