@@ -127,12 +127,9 @@ static noinline bool merge_inside(struct accmem_buddy *b, u64 lo, u64 n)
 	return true;
 }
 
-/*
- * Makes used granules free, in one run with both neighbours. @level is
- * map_level() of them.
- */
-static noinline void merge(struct accmem_buddy *b, unsigned int level, u64 lo,
-			   u64 n)
+/* merge() where it may be anywhere */
+static noinline void merge_across(struct accmem_buddy *b, unsigned int level,
+				  u64 lo, u64 n)
 {
 	struct span left, right, run, wild = wilderness(b);
 	bool in_wild, displaces;
@@ -140,8 +137,6 @@ static noinline void merge(struct accmem_buddy *b, unsigned int level, u64 lo,
 	struct gone gone[2];
 	u64 hi = lo + n;
 
-	if (!level && merge_inside(b, lo, n))
-		return;
 	right.start = hi;
 	right.size = size_from(b, hi);
 	run.start = run_start(b, level, lo);
@@ -164,6 +159,17 @@ static noinline void merge(struct accmem_buddy *b, unsigned int level, u64 lo,
 		run_gone(b, &gone[i]);
 	if (displaces && wild.size)
 		run_add(b, &wild, NULL, 0);
+}
+
+/*
+ * Makes used granules free, in one run with both neighbours. @level is
+ * map_level() of them.
+ */
+static inline void merge(struct accmem_buddy *b, unsigned int level, u64 lo,
+			 u64 n)
+{
+	if (level || !merge_inside(b, lo, n))
+		merge_across(b, level, lo, n);
 }
 
 static void take(struct accmem_buddy *b, const struct spot *spot, u64 n)
