@@ -168,7 +168,9 @@ static noinline void merge_across(struct accmem_buddy *b, unsigned int level,
 static inline void merge(struct accmem_buddy *b, unsigned int level, u64 lo,
 			 u64 n)
 {
-	if (level || !merge_inside(b, lo, n))
+	bool at_end = !(lo & WORD_MASK) || !((lo + n) & WORD_MASK);
+
+	if (level || at_end || !merge_inside(b, lo, n))
 		merge_across(b, level, lo, n);
 }
 

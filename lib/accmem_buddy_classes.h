@@ -78,7 +78,8 @@ static inline void class_del(struct accmem_buddy *b, unsigned int class)
 }
 
 /* A run of the class begins in word @at. */
-static void start_add(struct accmem_buddy *b, unsigned int class, u64 at)
+static __always_inline void start_add(struct accmem_buddy *b,
+				      unsigned int class, u64 at)
 {
 	if (!starts_add(starts_of(b, class), &b->starts[class], at))
 		return;
@@ -87,8 +88,8 @@ static void start_add(struct accmem_buddy *b, unsigned int class, u64 at)
 }
 
 /* None does any more, if @gone. */
-static void start_del(struct accmem_buddy *b, unsigned int class, u64 at,
-		      bool gone)
+static __always_inline void start_del(struct accmem_buddy *b,
+				      unsigned int class, u64 at, bool gone)
 {
 	if (!starts_del(starts_of(b, class), &b->starts[class], at, gone))
 		return;

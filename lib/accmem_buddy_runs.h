@@ -400,23 +400,14 @@ struct gone {
 	bool last;
 };
 
-/*
- * Of the runs of the word that has @start, the longest that begins and ends
- * below it, where a run begins that reaches the word's end; but @also
- */
-static inline u64 longest_below(const struct accmem_buddy *b, u64 start,
-				const struct span *also)
+/* What a run has of word @i, if it begins there: bits */
+static inline u64 begun_bits(const struct span *run, u64 i)
 {
-	struct span wild = wilderness(b);
-	u64 i = start >> WORD_SHIFT;
-	struct begun g = { .tail = 64 };
+	unsigned int bit = run->start & WORD_MASK;
 
-	g.inside = free_from_here(b, i) & ~mask_from(start);
-	if (!g.inside)
+	if (!run->size || run->start >> WORD_SHIFT != i)
 		return 0;
-	leave_out(&g, i, also);
-	leave_out(&g, i, &wild);
-	return longest_inside(g.inside);
+	return bits_mask(bit, min_t(u64, run->size, 64 - bit));
 }
 
 /*
@@ -427,27 +418,26 @@ static inline u64 longest_below(const struct accmem_buddy *b, u64 start,
 static void run_going(struct accmem_buddy *b, const struct span *run,
 		      const struct span *also, struct gone *gone)
 {
+	u64 i = run->start >> WORD_SHIFT;
 	struct begun g;
 
-	gone->word = run->start >> WORD_SHIFT;
+	gone->word = i;
 	gone->class = class_of(run->size);
 	gone->longest = 0;
 	gone->last = !is_listed(gone->class);
 	if (!gone->last)
-		list_del_run(b, gone->class, gone->word);
-	if (run->size >= 64) {
-		gone->longest = longest_below(b, run->start, also);
+		list_del_run(b, gone->class, i);
+	if (!(free_from_here(b, i) & ~begun_bits(run, i) &
+	      ~begun_bits(also, i)))
 		return;
-	}
-	g = begun_in(b, gone->word);
-	leave_out(&g, gone->word, run);
-	leave_out(&g, gone->word, also);
-	if (!g.inside && !g.tail_size)
-		return;
-	gone->longest = b->longest[0][gone->word];
+	g = begun_in(b, i);
+	leave_out(&g, i, run);
+	leave_out(&g, i, also);
+	gone->longest = b->longest[0][i];
 	if (max(run->size, also->size) >= gone->longest)
 		gone->longest = max(longest_inside(g.inside), g.tail_size);
-	gone->last = !begin_class(&g, gone->class);
+	if (gone->last)
+		gone->last = !begin_class(&g, gone->class);
 }
 
 static inline void gone_but(struct gone *gone, const struct span *run,
@@ -489,8 +479,9 @@ static inline void run_show(struct accmem_buddy *b, const struct span *run)
 }
 
 /* To be called when the map shows @run, and before run_gone() of these. */
-static void run_add(struct accmem_buddy *b, const struct span *run,
-		    struct gone *gone, unsigned int nr_gone)
+static __always_inline void run_add(struct accmem_buddy *b,
+				    const struct span *run, struct gone *gone,
+				    unsigned int nr_gone)
 {
 	unsigned int class = class_of(run->size), k;
 	u64 i = run->start >> WORD_SHIFT;
@@ -508,7 +499,8 @@ static void run_add(struct accmem_buddy *b, const struct span *run,
 		longest_raise(b, i, longest_of(run->size));
 }
 
-static void run_gone(struct accmem_buddy *b, const struct gone *gone)
+static __always_inline void run_gone(struct accmem_buddy *b,
+				     const struct gone *gone)
 {
 	longest_set(b, gone->word, longest_of(gone->longest));
 	if (gone->last)
