@@ -142,6 +142,33 @@ static void untake_permit(struct accmem_columns *c,
 
 /* --- the queue ------------------------------------------------------------ */
 
+static bool uses_sm(const struct accmem_columns_cta *w, u32 sm)
+{
+	return w->sm == sm || (w->group == 2 && w->peer->sm == sm);
+}
+
+/* do two requests want columns of one SM? */
+static bool share_sm(const struct accmem_columns_cta *a,
+		     const struct accmem_columns_cta *b)
+{
+	return uses_sm(a, b->sm) || (b->group == 2 && uses_sm(a, b->peer->sm));
+}
+
+/* from here to the end of this pass the SMs of @w are for nobody younger */
+static void keep(struct accmem_columns *c, const struct accmem_columns_cta *w)
+{
+	accmem_sm_of(c, w)->stamp = c->pass;
+	if (w->group == 2)
+		accmem_sm_of(c, w->peer)->stamp = c->pass;
+}
+
+static bool is_kept(struct accmem_columns *c,
+		    const struct accmem_columns_cta *w)
+{
+	return accmem_sm_of(c, w)->stamp == c->pass ||
+	       (w->group == 2 && accmem_sm_of(c, w->peer)->stamp == c->pass);
+}
+
 static void count_spent(struct accmem_columns *c, struct accmem_columns_cta *w,
 			bool spent)
 {
@@ -154,7 +181,7 @@ static void count_spent(struct accmem_columns *c, struct accmem_columns_cta *w,
 	if (w->group == 2)
 		accmem_sm_of(c, w->peer)->nr_spent += one;
 	if (spent)
-		accmem_columns_keep(c, w);
+		keep(c, w);
 }
 
 static void enqueue(struct accmem_columns *c, struct accmem_columns_cta *w)
@@ -237,7 +264,7 @@ static u32 pass_by(struct accmem_columns *c, struct accmem_columns_cta *w)
 	list_for_each_entry(older, &c->queue, queue) {
 		if (older == w)
 			break;
-		if (!accmem_columns_share(older, w) || !contends(c, older))
+		if (!share_sm(older, w) || !contends(c, older))
 			continue;
 		passed++;
 		/* a grant against the bound does not stretch it */
@@ -326,7 +353,7 @@ static void serve(struct accmem_columns *c, struct accmem_columns_cta *w)
 {
 	int unit;
 
-	if (contends(c, w) && accmem_columns_kept(c, w))
+	if (contends(c, w) && is_kept(c, w))
 		return;
 	if (c->exclusive && !obtain_permit(c, w))
 		return;
@@ -344,7 +371,7 @@ static void serve_all(struct accmem_columns *c)
 	list_for_each_entry_safe(w, next, &c->queue, queue) {
 		serve(c, w);
 		if (w->leads && w->spent)
-			accmem_columns_keep(c, w);
+			keep(c, w);
 	}
 }
 

@@ -59,7 +59,9 @@ enum accmem_columns_call {
  * @leads: @queue is in accmem_columns.queue; of a pair one CTA is
  * @spent: the queued request may not be passed any more
  * @counted: it is in accmem_columns.nr_holding
- * @left: scratch of the search for deadlocks
+ * @left: scratch of the search for deadlocks: not met so far
+ * @age: the same: its place in the queue
+ * @beside: the same: the next of those that want columns of its SM, by age
  * @queue: in accmem_columns.queue
  * @next_done: the next in accmem_columns.done
  * @columns: operand of the call
@@ -92,6 +94,8 @@ struct accmem_columns_cta {
 	bool spent;
 	bool counted;
 	bool left;
+	u32 age;
+	struct accmem_columns_cta *beside;
 	struct list_head queue;
 	struct accmem_columns_cta *next_done;
 	u32 columns;
@@ -108,7 +112,14 @@ struct accmem_columns_cta {
  * @nr_spent: queued requests for it that may not be passed any more
  * @stamp: the pass over the queue in which it was found to be kept for an
  *	older request
- * @assumed: scratch of the search for deadlocks
+ * @assumed: scratch of the search for deadlocks: units that are not free
+ * @oldest: the same, as all below: the CTAs that want its columns, by age
+ * @youngest: of these
+ * @spent: of these; none before it holds up a younger one
+ * @from: of these; those before it have been looked at
+ * @all: but columns have come back since
+ * @again: it is to be looked at
+ * @next_again: and so is this one
  */
 struct accmem_columns_sm {
 	u64 used;
@@ -116,6 +127,13 @@ struct accmem_columns_sm {
 	u32 nr_spent;
 	u64 stamp;
 	u64 assumed;
+	struct accmem_columns_cta *oldest;
+	struct accmem_columns_cta *youngest;
+	struct accmem_columns_cta *spent;
+	struct accmem_columns_cta *from;
+	bool all;
+	bool again;
+	struct accmem_columns_sm *next_again;
 };
 
 /**
@@ -136,6 +154,7 @@ struct accmem_columns_sm {
  *	are appended only, and taken from the front, so one link does
  * @done_tail: where the next one goes
  * @pass: number of passes over the queue
+ * @looks: how often searches for deadlocks have looked at a request
  * @bypasses: how often a request was passed
  * @forced: grants against the bound, because it would have been a deadlock
  * @deadlocks: requests that got -EDEADLK
@@ -158,6 +177,7 @@ struct accmem_columns {
 	struct accmem_columns_cta *done;
 	struct accmem_columns_cta **done_tail;
 	u64 pass;
+	u64 looks;
 	u64 bypasses;
 	u64 forced;
 	u64 deadlocks;

@@ -22,73 +22,160 @@
 
 #include "accmem_columns_internal.h"
 
-static void assume_held(struct accmem_columns *c,
-			const struct accmem_columns_cta *w)
+/*
+ * struct search - one of the two
+ * @c: the arbiter
+ * @bounds: bypass bounds count
+ * @again: SMs that are to be looked at
+ */
+struct search {
+	struct accmem_columns *c;
+	bool bounds;
+	struct accmem_columns_sm *again;
+};
+
+static void look_again(struct search *s, struct accmem_columns_sm *sm)
 {
-	accmem_sm_of(c, w)->assumed |= w->held;
-	if (w->group == 2)
-		accmem_sm_of(c, w->peer)->assumed |= w->peer->held;
+	if (sm->again)
+		return;
+	sm->again = true;
+	sm->next_again = s->again;
+	s->again = sm;
 }
 
-static void assume_free(struct accmem_columns *c,
-			const struct accmem_columns_cta *w)
+/* a CTA of a request, the youngest so far that wants columns of its SM */
+static void assume_held(struct search *s, struct accmem_columns_cta *cta)
 {
-	accmem_sm_of(c, w)->assumed &= ~w->held;
-	if (w->group == 2)
-		accmem_sm_of(c, w->peer)->assumed &= ~w->peer->held;
+	struct accmem_columns_sm *sm = accmem_sm_of(s->c, cta);
+
+	sm->assumed |= cta->held;
+	cta->beside = NULL;
+	if (sm->youngest)
+		sm->youngest->beside = cta;
+	else
+		sm->oldest = cta;
+	sm->youngest = cta;
+	sm->spent = sm->oldest;
+	sm->all = true;
+	look_again(s, sm);
 }
 
 /* only those who wait hold anything */
-static void assume(struct accmem_columns *c)
+static void assume(struct search *s)
 {
+	struct accmem_columns *c = s->c;
 	struct accmem_columns_cta *w;
-	u32 i;
+	u32 i, age = 0;
 
-	for (i = 0; i < c->nr_sms; i++)
+	for (i = 0; i < c->nr_sms; i++) {
 		c->sms[i].assumed = c->absent;
+		c->sms[i].oldest = NULL;
+		c->sms[i].youngest = NULL;
+	}
 	list_for_each_entry(w, &c->queue, queue) {
 		w->left = true;
-		assume_held(c, w);
+		w->age = age++;
+		assume_held(s, w);
+		if (w->group == 2)
+			assume_held(s, w->peer);
 	}
 }
 
-static bool assumed_fit(struct accmem_columns *c,
-			const struct accmem_columns_cta *w)
+/* the request that a CTA belongs to */
+static struct accmem_columns_cta *request_of(struct accmem_columns_cta *cta)
 {
-	u64 busy = accmem_sm_of(c, w)->assumed;
-
-	if (w->group == 2)
-		busy |= accmem_sm_of(c, w->peer)->assumed;
-	return accmem_columns_find(busy,
-				   w->columns / ACCMEM_COLUMNS_UNIT) >= 0;
+	return cta->leads ? cta : cta->peer;
 }
 
-/* one pass over the queue; false when it found nothing that could be met */
-static bool reduce_once(struct accmem_columns *c, bool bounds)
+/* is a CTA of @w younger than a request for its SM that is left and spent? */
+static bool held_up_on(struct search *s, const struct accmem_columns_cta *w,
+		       struct accmem_columns_sm *sm)
 {
-	struct accmem_columns_cta *w;
-	bool progress = false;
+	const struct accmem_columns_cta *old;
 
-	c->pass++;
-	list_for_each_entry(w, &c->queue, queue) {
+	for (; sm->spent; sm->spent = sm->spent->beside) {
+		s->c->looks++;
+		old = request_of(sm->spent);
+		if (old->left && old->spent)
+			return old->age < w->age;
+	}
+	return false;
+}
+
+static bool can_be_met(struct search *s, const struct accmem_columns_cta *w)
+{
+	struct accmem_columns_sm *sm = accmem_sm_of(s->c, w), *other = NULL;
+	u64 busy = sm->assumed;
+
+	if (w->group == 2) {
+		other = accmem_sm_of(s->c, w->peer);
+		busy |= other->assumed;
+	}
+	if (accmem_columns_find(busy, w->columns / ACCMEM_COLUMNS_UNIT) < 0)
+		return false;
+	return !s->bounds ||
+	       (!held_up_on(s, w, sm) && (!other || !held_up_on(s, w, other)));
+}
+
+/* what it holds comes back, and it holds nobody up */
+static void assume_free(struct search *s, const struct accmem_columns_cta *cta,
+			bool spent)
+{
+	struct accmem_columns_sm *sm = accmem_sm_of(s->c, cta);
+
+	sm->assumed &= ~cta->held;
+	if (cta->held)
+		sm->all = true;
+	if (cta->held || spent)
+		look_again(s, sm);
+}
+
+static void meet(struct search *s, struct accmem_columns_cta *w)
+{
+	w->left = false;
+	assume_free(s, w, w->spent);
+	if (w->group == 2)
+		assume_free(s, w->peer, w->spent);
+}
+
+/*
+ * Meet what can be met of the requests for an SM: of all, or only of those that
+ * are younger than the last one that held others up.
+ */
+static void look(struct search *s, struct accmem_columns_sm *sm)
+{
+	struct accmem_columns_cta *cta = sm->all ? sm->oldest : sm->from, *w;
+
+	sm->all = false;
+	for (; cta; cta = cta->beside) {
+		s->c->looks++;
+		w = request_of(cta);
 		if (!w->left)
 			continue;
-		if (!accmem_columns_kept(c, w) && assumed_fit(c, w)) {
-			w->left = false;
-			assume_free(c, w);
-			progress = true;
-		} else if (bounds && w->spent) {
-			accmem_columns_keep(c, w);
-		}
+		if (can_be_met(s, w))
+			meet(s, w);
+		else if (s->bounds && w->spent)
+			break;
 	}
-	return progress;
+	sm->from = cta;
 }
 
+/*
+ * As columns only come back, the order makes no difference. All requests for an
+ * SM are looked at once, and again when some of its columns have come back: as
+ * often as it has units, at most.
+ */
 static void reduce(struct accmem_columns *c, bool bounds)
 {
-	assume(c);
-	while (reduce_once(c, bounds))
-		;
+	struct search s = { .c = c, .bounds = bounds };
+	struct accmem_columns_sm *sm;
+
+	assume(&s);
+	while ((sm = s.again)) {
+		s.again = sm->next_again;
+		sm->again = false;
+		look(&s, sm);
+	}
 }
 
 /* grant the oldest that fits of what is left */
