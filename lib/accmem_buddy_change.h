@@ -43,9 +43,9 @@ static void cut(struct accmem_buddy *b, const struct spot *spot, u64 n)
 	u64 end = run->start + run->size, stop = spot->at + n;
 	struct span before = { run->start, spot->at - run->start };
 	struct span after = { stop, end - stop }, none = {};
+	struct gone gone = { .word = NOWHERE }, no_other = gone;
 	bool wild = is_wild(b, run);
 	unsigned int level;
-	struct gone gone;
 
 	if (!wild)
 		run_going(b, run, &none, &gone);
@@ -64,13 +64,13 @@ static void cut(struct accmem_buddy *b, const struct spot *spot, u64 n)
 			swap(before, after);
 		wild_set(b, &after);
 		if (before.size)
-			run_add(b, &before, NULL, 0);
+			run_add(b, &before, &gone, &no_other);
 		return;
 	}
 	if (before.size)
-		run_add(b, &before, &gone, 1);
+		run_add(b, &before, &gone, &no_other);
 	if (after.size)
-		run_add(b, &after, &gone, 1);
+		run_add(b, &after, &gone, &no_other);
 	run_gone(b, &gone);
 }
 
@@ -132,9 +132,9 @@ static noinline void merge_across(struct accmem_buddy *b, unsigned int level,
 				  u64 lo, u64 n)
 {
 	struct span left, right, run, wild = wilderness(b);
+	struct gone left_gone = { .word = NOWHERE }, right_gone = left_gone;
+	struct gone no_gone = left_gone;
 	bool in_wild, displaces;
-	unsigned int nr = 0, i;
-	struct gone gone[2];
 	u64 hi = lo + n;
 
 	right.start = hi;
@@ -145,20 +145,20 @@ static noinline void merge_across(struct accmem_buddy *b, unsigned int level,
 	left.size = lo - run.start;
 	in_wild = leave_wild(b, &left) || leave_wild(b, &right);
 	if (left.size)
-		run_going(b, &left, &right, &gone[nr++]);
+		run_going(b, &left, &right, &left_gone);
 	if (right.size)
-		run_going(b, &right, &left, &gone[nr++]);
+		run_going(b, &right, &left, &right_gone);
 	map_set(b, level, lo, hi, false);
 	displaces = !in_wild && run.size > wild.size;
 	run_show(b, &run);
 	if (in_wild || displaces)
 		wild_set(b, &run);
 	else
-		run_add(b, &run, gone, nr);
-	for (i = 0; i < nr; i++)
-		run_gone(b, &gone[i]);
+		run_add(b, &run, &left_gone, &right_gone);
+	run_gone(b, &left_gone);
+	run_gone(b, &right_gone);
 	if (displaces && wild.size)
-		run_add(b, &wild, NULL, 0);
+		run_add(b, &wild, &no_gone, &no_gone);
 }
 
 /*

@@ -100,15 +100,15 @@ static struct span best_listed(const struct accmem_buddy *b,
 static struct span best_in_order(const struct accmem_buddy *b,
 				 const struct want *w, unsigned int class)
 {
+	struct starts words = starts_of(b, class);
+	const u64 *top = &b->starts[class];
 	struct span best = {}, run;
 	unsigned int probe = 0;
-	struct walk walk;
 	struct begun g;
 	u64 i, begin;
 
-	walk_init(&walk, starts_of(b, class), b->starts[class]);
-	while (probe < PROBES) {
-		i = walk_next(&walk);
+	for (i = 0; probe < PROBES; i++) {
+		i = starts_next(words, top, i, words_for(b->nr) - 1);
 		if (i == NOWHERE)
 			break;
 		g = begun_in(b, i);

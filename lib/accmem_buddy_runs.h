@@ -388,7 +388,7 @@ static inline struct span span_around(const struct begun *g, u64 i,
 
 /**
  * struct gone - what follows from that a run is no more
- * @word: where it began
+ * @word: where it began; NOWHERE if there was none
  * @longest: the longest other run there
  * @class: the run's class
  * @last: the class is not listed, and no other run of it begins there
@@ -440,14 +440,16 @@ static void run_going(struct accmem_buddy *b, const struct span *run,
 		gone->last = !begin_class(&g, gone->class);
 }
 
-static inline void gone_but(struct gone *gone, const struct span *run,
+/* What does not follow when @run is there instead, and begins in that word */
+static inline bool gone_but(struct gone *gone, const struct span *run,
 			    unsigned int class)
 {
 	if (gone->word != run->start >> WORD_SHIFT)
-		return;
+		return false;
 	gone->longest = max(gone->longest, run->size);
 	if (gone->class == class)
 		gone->last = false;
+	return true;
 }
 
 /* What the map keeps true, for these, where a run begins; it has @run already. */
@@ -480,17 +482,14 @@ static inline void run_show(struct accmem_buddy *b, const struct span *run)
 
 /* To be called when the map shows @run, and before run_gone() of these. */
 static __always_inline void run_add(struct accmem_buddy *b,
-				    const struct span *run, struct gone *gone,
-				    unsigned int nr_gone)
+				    const struct span *run, struct gone *one,
+				    struct gone *other)
 {
-	unsigned int class = class_of(run->size), k;
+	unsigned int class = class_of(run->size);
 	u64 i = run->start >> WORD_SHIFT;
-	bool same_word = false;
+	bool same_word = gone_but(one, run, class);
 
-	for (k = 0; k < nr_gone; k++) {
-		gone_but(&gone[k], run, class);
-		same_word |= gone[k].word == i;
-	}
+	same_word |= gone_but(other, run, class);
 	if (is_listed(class))
 		list_add_run(b, class, i);
 	else
@@ -502,6 +501,8 @@ static __always_inline void run_add(struct accmem_buddy *b,
 static __always_inline void run_gone(struct accmem_buddy *b,
 				     const struct gone *gone)
 {
+	if (gone->word == NOWHERE)
+		return;
 	longest_set(b, gone->word, longest_of(gone->longest));
 	if (gone->last)
 		start_del(b, gone->class, gone->word, true);

@@ -11,6 +11,12 @@
 
 #define NOWHERE (~0ull)
 
+/*
+ * Levels of the map of 2^26 pieces. What is on the stack is small: many kernels
+ * clear it at each call.
+ */
+#define STARTS_LEVELS 5
+
 /**
  * struct starts - such a bitmap, from a level up
  * @words: its words, below the topmost level
@@ -82,7 +88,7 @@ static inline bool starts_del(struct starts p, u64 *top, u64 at, bool gone)
 /* The first piece from @at to @most in which something begins; NOWHERE */
 static inline u64 starts_next(struct starts p, const u64 *top, u64 at, u64 most)
 {
-	const u64 *level[ACCMEM_BUDDY_LEVELS];
+	const u64 *level[STARTS_LEVELS];
 	unsigned int n = 0;
 	u64 word;
 
@@ -109,7 +115,7 @@ static inline u64 starts_next(struct starts p, const u64 *top, u64 at, u64 most)
 static inline u64 starts_prev(struct starts p, const u64 *top, u64 at,
 			      u64 least)
 {
-	const u64 *level[ACCMEM_BUDDY_LEVELS];
+	const u64 *level[STARTS_LEVELS];
 	unsigned int n = 0;
 	u64 word;
 
@@ -131,54 +137,6 @@ static inline u64 starts_prev(struct starts p, const u64 *top, u64 at,
 		at = (at << WORD_SHIFT) + fls64(level[n - 1][at]) - 1;
 	}
 	return at >= least ? at : NOWHERE;
-}
-
-/**
- * struct walk - through all pieces in which something begins, upwards
- * @level: bitmaps from the lowest level up
- * @word: what is left of a word of each level
- * @at: which word that is
- * @top: the topmost level
- */
-struct walk {
-	u64 *level[ACCMEM_BUDDY_LEVELS];
-	u64 word[ACCMEM_BUDDY_LEVELS];
-	u64 at[ACCMEM_BUDDY_LEVELS];
-	unsigned int top;
-};
-
-static inline void walk_init(struct walk *w, struct starts p, u64 top)
-{
-	unsigned int level;
-
-	for (level = 0; p.nr > 1; p = starts_above(p)) {
-		w->word[level] = 0;
-		w->level[level++] = p.words;
-	}
-	touch(1);
-	w->top = level;
-	w->word[level] = top;
-	w->at[level] = 0;
-}
-
-/* The next of them; NOWHERE */
-static inline u64 walk_next(struct walk *w)
-{
-	unsigned int level = 0;
-	u64 at;
-
-	while (!w->word[level])
-		if (level++ == w->top)
-			return NOWHERE;
-	for (;;) {
-		at = (w->at[level] << WORD_SHIFT) + __ffs64(w->word[level]);
-		w->word[level] &= w->word[level] - 1;
-		if (!level--)
-			return at;
-		touch(1);
-		w->at[level] = at;
-		w->word[level] = w->level[level][at];
-	}
 }
 
 #endif /* ACCMEM_BUDDY_STARTS_H */
