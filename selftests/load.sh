@@ -95,7 +95,7 @@ traces()
 # Is a load with these parameters refused, with a message, without a trace?
 refused()
 {
-	local before
+	local before said
 
 	before=$(</proc/iomem)
 	# What is said from here on; the console has all of it.
@@ -106,10 +106,11 @@ refused()
 		return
 	fi
 	! loaded || why "the module is there" || return
-	[[ $(dmesg) != *accmem0:*bytes* ]] || why "a device was there" || return
+	said=$(dmesg)
+	[[ $said != *accmem0:*bytes* ]] || why "a device was there" || return
 	[ -z "$(traces)" ] || why "left behind: $(traces)" || return
 	[ "$before" = "$(</proc/iomem)" ] || why "iomem changed" || return
-	[[ $(dmesg) = *accmem* ]] || why "the kernel log says nothing"
+	[[ $said = *accmem* ]] || why "the kernel log says nothing"
 }
 
 # The first reserved range of the good parameters, as decimal SIZE and START.
