@@ -88,6 +88,11 @@ struct lane {
 	unsigned int misaligned;
 };
 
+/* All allocators on their way through one workload */
+struct lanes {
+	struct lane of[ARRAY_SIZE(impls)];
+};
+
 /* Ticks of the clock in a microsecond, and of one reading of it */
 static u64 ticks_per_us;
 static u64 ticks_overhead;
@@ -342,7 +347,7 @@ static int measure_creation(void)
 	return err;
 }
 
-static int run_pass(struct lane (*lanes)[ARRAY_SIZE(impls)], unsigned int pass)
+static int run_pass(struct lanes *lanes, unsigned int pass)
 {
 	struct bench_workload w;
 	unsigned int i;
@@ -356,7 +361,7 @@ static int run_pass(struct lane (*lanes)[ARRAY_SIZE(impls)], unsigned int pass)
 			return -E2BIG;
 		pr_notice("# pass %u of %u, %s: %u calls a round\n", pass + 1,
 			  passes, w.name, w.nr_events - w.nr_setup);
-		err = run_workload(lanes[i], &w, pass);
+		err = run_workload(lanes[i].of, &w, pass);
 		bench_workload_free(&w);
 	}
 	return err == -ENOENT ? 0 : err;
@@ -364,7 +369,7 @@ static int run_pass(struct lane (*lanes)[ARRAY_SIZE(impls)], unsigned int pass)
 
 static int run_all(void)
 {
-	struct lane(*lanes)[ARRAY_SIZE(impls)];
+	struct lanes *lanes;
 	unsigned int pass;
 	int err;
 
