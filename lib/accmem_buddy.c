@@ -51,6 +51,23 @@ static __always_inline int check_request(const struct accmem_buddy *b,
 	return w->n > b->nr_free ? -ENOSPC : 0;
 }
 
+/* For a request, which may come again */
+static inline void take_block(struct accmem_buddy *b, const struct spot *spot,
+			      u64 n)
+{
+	take(b, spot, n);
+	if (is_big(b, n))
+		life_begins(b, spot->at, n);
+}
+
+static void give_block(struct accmem_buddy *b, u64 lo, u64 n)
+{
+	if (is_big(b, n))
+		life_ends(b, lo, n);
+	account_give(b, lo, n);
+	merge_at(b, lo, n);
+}
+
 /* Place is found where the order cache keeps none from being seen. */
 static struct spot place_among_all(struct accmem_buddy *b, const struct want *w)
 {
@@ -102,7 +119,7 @@ static noinline int alloc_placed(struct accmem_buddy *b,
 	spot = place_among_all(b, &w);
 	if (!spot.run.size)
 		return -ENOSPC;
-	take(b, &spot, w.n);
+	take_block(b, &spot, w.n);
 	*offset = spot.at << ACCMEM_GRANULE_SHIFT;
 	return 0;
 }
@@ -126,7 +143,7 @@ static bool take_piece(struct accmem_buddy *b, const struct want *w,
 	spot = next_piece(b, w, p, &n);
 	if (!n)
 		return false;
-	take(b, &spot, n);
+	take_block(b, &spot, n);
 	run_of(run, spot.at, spot.at + n);
 	return true;
 }
@@ -150,7 +167,7 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 	for (err = -E2BIG; nr < max_runs; nr++) {
 		spot = place_among_all(b, &w);
 		if (spot.run.size) {
-			take(b, &spot, w.n);
+			take_block(b, &spot, w.n);
 			run_of(&runs[nr++], spot.at, spot.at + w.n);
 			*nr_runs = nr;
 			return 0;
@@ -162,8 +179,8 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 		w.n -= runs[nr].size >> ACCMEM_GRANULE_SHIFT;
 	}
 	while (nr--)
-		give(b, runs[nr].start >> ACCMEM_GRANULE_SHIFT,
-		     runs[nr].size >> ACCMEM_GRANULE_SHIFT);
+		give_block(b, runs[nr].start >> ACCMEM_GRANULE_SHIFT,
+			   runs[nr].size >> ACCMEM_GRANULE_SHIFT);
 	return err;
 }
 
@@ -185,6 +202,8 @@ static noinline int free_unknown(struct accmem_buddy *b, u64 lo, u64 n)
 	if (!map_is_used(b, level, lo, lo + n) || !kept_release(b, lo, lo + n))
 		return -EINVAL;
 	account_give(b, lo, n);
+	if (is_big(b, n))
+		life_ends(b, lo, n);
 	if (park(b, lo, n))
 		return 0;
 	unpark_some(b, n);
@@ -385,6 +404,8 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta)
 	b->top = top_level(b->nr);
 	b->map_top = map_top(b->nr);
 	b->room = parked_room(b->nr);
+	b->unit_shift = unit_shift(b->nr);
+	b->big = 2ull << b->unit_shift;
 	b->kept_hash_shift = kept_hash_shift(b->nr);
 	b->kept_start_shift = kept_start_shift(b->nr);
 	lay_out(b, meta);

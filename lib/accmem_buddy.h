@@ -52,6 +52,9 @@ struct accmem_run {
 #define ACCMEM_BUDDY_PARKED 1024 /* blocks in the order cache, at most */
 #define ACCMEM_BUDDY_PARKED_MAX 1024 /* granules of one */
 
+#define ACCMEM_BUDDY_UNITS 1024 /* of a range, at most, that may have a label */
+#define ACCMEM_BUDDY_LESSONS 2048 /* a power of two */
+
 struct accmem_buddy_state;
 
 /**
@@ -96,6 +99,13 @@ struct accmem_buddy {
 	u32 *longest[ACCMEM_BUDDY_LEVELS]; /* of the runs that begin there */
 	u64 wild_start; /* the wilderness: a run that is in none of these */
 	u64 wild_size; /* 0 if there is none */
+	/* accmem_buddy_lives.h */
+	unsigned int unit_shift; /* of granules */
+	u64 big; /* blocks of at least so many granules have labels */
+	u32 order; /* what the latest events of big blocks were */
+	u32 now; /* how many there were */
+	u8 lessons[ACCMEM_BUDDY_LESSONS]; /* classes of lifetimes */
+	u64 labelled[ACCMEM_BUDDY_UNITS / 64]; /* a bit a unit */
 	/* accmem_buddy_marks.h */
 	u64 nr_dirty;
 	u64 *dirty; /* a bit a granule, true below mixed nodes only */

@@ -185,10 +185,4 @@ static void merge_at(struct accmem_buddy *b, u64 lo, u64 n)
 	merge(b, map_level(b, lo, lo + n), lo, n);
 }
 
-static void give(struct accmem_buddy *b, u64 lo, u64 n)
-{
-	account_give(b, lo, n);
-	merge_at(b, lo, n);
-}
-
 #endif /* ACCMEM_BUDDY_CHANGE_H */

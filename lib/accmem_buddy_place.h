@@ -6,6 +6,7 @@
 #ifndef ACCMEM_BUDDY_PLACE_H
 #define ACCMEM_BUDDY_PLACE_H
 
+#include "accmem_buddy_lives.h"
 #include "accmem_buddy_runs.h"
 
 /* A request in granules */
@@ -45,11 +46,16 @@ static bool is_small(const struct accmem_buddy *b, u64 n)
 	return n < b->small;
 }
 
-static bool keeps_apart(const struct accmem_buddy *b, u64 n)
+static bool is_filled(const struct accmem_buddy *b)
 {
 	u64 live = b->nr - b->nr_free;
 
-	return is_small(b, n) && min(b->nr_large, live) >= live >> 3;
+	return min(b->nr_large, live) >= live >> 3;
+}
+
+static bool keeps_apart(const struct accmem_buddy *b, u64 n)
+{
+	return is_small(b, n) && is_filled(b);
 }
 
 /* Runs of one class that are looked at for the one that fits best */
@@ -362,6 +368,66 @@ static struct spot next_piece(const struct accmem_buddy *b,
 	return spot;
 }
 
+/*
+ * A big request goes beside a block that will live on as it will, where that does
+ * not take a much larger run: what goes leaves room as a whole then. Not in a range
+ * that large ones fill, where the two ends are enough.
+ */
+#define NEIGHBOUR_PROBES 4 /* runs that are looked at, but for the wilderness */
+#define NEIGHBOUR_WORTH 4 /* classes of size: how much larger it may be */
+
+/* Either end of a free run, if it serves and costs less than *@cost */
+static void weigh_ends(const struct accmem_buddy *b, const struct want *w,
+		       const struct span *run, bool stays, struct spot *best,
+		       unsigned int *cost)
+{
+	unsigned int low = class_of(run->size) - class_of(w->n), high = low;
+	bool below, above;
+	struct spot spot;
+
+	if (low >= *cost)
+		return;
+	below = stays_below(b, run->start) == stays;
+	above = stays_above(b, run->start + run->size) == stays;
+	if (run->size == w->n)
+		below |= above;
+	low += below ? 0 : NEIGHBOUR_WORTH;
+	high += above ? 0 : NEIGHBOUR_WORTH;
+	if (low < *cost && spot_low(w, run, 0, b->nr, &spot)) {
+		*best = spot;
+		*cost = low;
+	}
+	if (high < *cost && spot_high(w, run, 0, b->nr, &spot)) {
+		*best = spot;
+		*cost = high;
+	}
+}
+
+static noinline struct spot best_neighbour(const struct accmem_buddy *b,
+					   const struct want *w)
+{
+	unsigned int own = class_of(w->n), class, cost = ~0u, probe = 0;
+	bool stays = life_stays(b, life_place(b, w->n), 0);
+	struct span run = wilderness(b);
+	struct spot best = {};
+	u32 i;
+
+	if (run.size >= w->n)
+		weigh_ends(b, w, &run, stays, &best, &cost);
+	for (class = next_class(b, own); class < ACCMEM_BUDDY_CLASSES;
+	     class = next_class(b, class + 1)) {
+		touch(1);
+		for (i = b->first[class]; i != NO_WORD; i = link_next(b, i)) {
+			if (class - own >= cost || probe++ == NEIGHBOUR_PROBES)
+				return best;
+			run = long_run(b, i);
+			if (run.size >= w->n)
+				weigh_ends(b, w, &run, stays, &best, &cost);
+		}
+	}
+	return best;
+}
+
 static struct spot place(const struct accmem_buddy *b, const struct want *w)
 {
 	bool window = w->lo || w->hi != b->nr;
@@ -372,6 +438,11 @@ static struct spot place(const struct accmem_buddy *b, const struct want *w)
 		return no_spot;
 	if (high || window)
 		return spot_at_end(b, w, high);
+	if (is_big(b, w->n) && !is_filled(b)) {
+		spot = best_neighbour(b, w);
+		if (spot.run.size)
+			return spot;
+	}
 	spot.run = best_fit_of_all(b, w);
 	if (!spot.run.size)
 		return find_low(b, w);

@@ -495,7 +495,8 @@ static void of_a_class_the_smallest_and_oldest_run_is_cut(void)
 	u64 at[4], got, pos = 0;
 	unsigned int i;
 
-	make(&f, 40000 * G);
+	/* one in which these are not big */
+	make(&f, 1000000 * G);
 	accmem_buddy_set_cache(&f.b, false);
 	for (i = 0; i < 4; i++) {
 		EXPECT(!take_within(&f, sizes[i] * G, pos, 4000 * G, &at[i]) &&
@@ -514,10 +515,59 @@ static void of_a_class_the_smallest_and_oldest_run_is_cut(void)
 	unmake(&f);
 }
 
+/* A block of @size made beside what stays and given back; where it was */
+static u64 take_and_give(struct fixture *f, u64 size)
+{
+	u64 at = 0;
+
+	EXPECT(!take(f, size, G, 0, &at));
+	EXPECT(!accmem_buddy_free(&f->b, at, size));
+	return at;
+}
+
+static void what_goes_is_kept_from_what_stays(void)
+{
+	const u64 size = 200 * G, low = 300 * G, high = 39800 * G;
+	struct fixture f;
+	u64 at;
+	int i;
+
+	make(&f, 40000 * G);
+	EXPECT(!take_within(&f, low, 0, low, &at));
+	/* it is known when the same events were before it once */
+	for (i = 0; i < 3; i++)
+		EXPECT(take_and_give(&f, size) == low);
+	EXPECT(take_and_give(&f, size) == high);
+	/* then it stays */
+	EXPECT(!take(&f, size, G, 0, &at) && at == high);
+	for (i = 0; i < 20; i++)
+		take_and_give(&f, 500 * G);
+	EXPECT(!accmem_buddy_free(&f.b, at, size));
+	take_and_give(&f, size);
+	EXPECT(take_and_give(&f, size) == low);
+	/* and goes again */
+	EXPECT(take_and_give(&f, size) == high);
+	unmake(&f);
+}
+
+/* What was never seen is taken for what stays: it goes where that is beside it. */
+static void a_run_is_cut_at_the_end_where_its_like_is(void)
+{
+	struct fixture f;
+	u64 at;
+
+	make(&f, 40000 * G);
+	EXPECT(!take_within(&f, 300 * G, 5000 * G, 5300 * G, &at));
+	EXPECT(!take(&f, 200 * G, G, 0, &at) && at == 4800 * G);
+	EXPECT(!take(&f, 200 * G, 256 * G, 0, &at) && at == 4352 * G);
+	unmake(&f);
+}
+
 /* Also where metadata that need not be zero is not, and with the order cache */
 static void the_same_calls_give_the_same_places(void)
 {
-	u64 at[2], size, align, nr = 30000, block[64] = {}, bytes[64] = {};
+	u64 at[2], size, most, align, nr = 30000;
+	u64 block[64] = {}, bytes[64] = {};
 	struct fixture f[2];
 	struct rng r = { .state = 7 };
 	int i, k, err[2];
@@ -532,7 +582,8 @@ static void the_same_calls_give_the_same_places(void)
 	EXPECT(!accmem_buddy_init(&f[1].b, nr * G, f[1].meta));
 	for (i = 0; i < 100000; i++) {
 		k = rng_below(&r, 64);
-		size = bytes[k] ? bytes[k] : (1 + rng_below(&r, 40)) * G;
+		most = k % 8 ? 40 : 400;
+		size = bytes[k] ? bytes[k] : (1 + rng_below(&r, most)) * G;
 		align = G << (rng_below(&r, 4) ? 0 : rng_below(&r, 5));
 		flags = rng_below(&r, 64) ? 0 : ACCMEM_BUDDY_TOP_DOWN;
 		at[0] = block[k];
@@ -578,6 +629,8 @@ int main(void)
 	TEST(hard_alignments_leave_no_fragments);
 	TEST(huge_ranges_agree_with_a_list);
 	TEST(of_a_class_the_smallest_and_oldest_run_is_cut);
+	TEST(what_goes_is_kept_from_what_stays);
+	TEST(a_run_is_cut_at_the_end_where_its_like_is);
 	TEST(the_same_calls_give_the_same_places);
 	return tests_end();
 }

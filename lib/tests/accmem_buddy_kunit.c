@@ -390,6 +390,25 @@ static void scattered_runs_add_up(struct kunit *test)
 			accmem_buddy_alloc_runs(&t->b, &req, runs, 3, &nr));
 }
 
+static void what_goes_is_kept_from_what_stays(struct kunit *test)
+{
+	struct accmem_buddy_request stays = {
+		.size = 300 * G,
+		.align = G,
+		.end = 300 * G,
+	};
+	struct buddy_test *t = make(test, 40000);
+	unsigned int i;
+	u64 at;
+
+	KUNIT_ASSERT_EQ(test, accmem_buddy_alloc(&t->b, &stays, &at), 0);
+	for (i = 0; i < 4; i++) {
+		KUNIT_ASSERT_EQ(test, take(t, 200, 1, 0, &at), 0);
+		KUNIT_EXPECT_EQ(test, at, (i < 3 ? 300 : 39800) * G);
+		KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at, 200 * G), 0);
+	}
+}
+
 static void metadata_is_at_most_four_bits_a_granule(struct kunit *test)
 {
 	u64 size;
@@ -413,6 +432,7 @@ static struct kunit_case buddy_cases[] = {
 	KUNIT_CASE(lent_blocks_come_back_in_parts),
 	KUNIT_CASE(ends_and_windows_are_honoured),
 	KUNIT_CASE(scattered_runs_add_up),
+	KUNIT_CASE(what_goes_is_kept_from_what_stays),
 	KUNIT_CASE(metadata_is_at_most_four_bits_a_granule),
 	{}
 };
