@@ -170,7 +170,8 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
  *
  * Without a window and without TOP_DOWN the run is cut from the free run that
  * fits best; small requests keep to the high end of a range that large ones
- * fill. In a window it is the lowest one, with TOP_DOWN the highest; with an
+ * fill, and in others big ones, from 1/512 of it on, to neighbours that will live
+ * on as they will, as far as earlier calls tell. In a window it is the lowest one, with TOP_DOWN the highest; with an
  * alignment, of the free runs that hold it however they lie, if there are any.
  * Where only others hold it, the call looks at each word of 64 granules in which
  * one long enough begins.
