@@ -4,7 +4,8 @@
  *
  * The public calls. accmem_buddy_map.h knows which granules are used,
  * accmem_buddy_classes.h and accmem_buddy_runs.h find free runs by size and by
- * place, accmem_buddy_place.h chooses among them, accmem_buddy_change.h cuts and
+ * place, accmem_buddy_place.h chooses among them, for big ones by how long they
+ * will live, which accmem_buddy_lives.h foresees, accmem_buddy_change.h cuts and
  * merges them, accmem_buddy_marks.h keeps the dirty marks, accmem_buddy_cache.h
  * the blocks that wait for a request of their size, accmem_buddy_park.h says which
  * ones do, and accmem_buddy_meta.h where in the metadata each has its part.

@@ -85,7 +85,7 @@ struct accmem_buddy {
 	u64 cursor; /* of take_dirty */
 	/* accmem_buddy_map.h */
 	unsigned int map_top; /* level above which there is none */
-	u64 *used; /* a bit a granule, where the word is mixed; or links */
+	u64 *used; /* a bit a granule, where the word is mixed */
 	struct accmem_buddy_state *state[ACCMEM_BUDDY_LEVELS];
 	/* accmem_buddy_classes.h */
 	u64 classes[ACCMEM_BUDDY_CLASSES / 64]; /* that have runs */

@@ -7,8 +7,9 @@
  * used or wholly free is described by the level above it, and its own contents
  * are then stale, as is everything below: so a large range costs a few words,
  * and creation writes one word a level. A word is made true again before a part
- * of it changes. Until then a wholly free word may have something else in it:
- * accmem_buddy_classes.h keeps links there.
+ * of it changes. Until then a word of granules may have something else in it:
+ * accmem_buddy_classes.h keeps links in some that are wholly free, and
+ * accmem_buddy_lives.h labels in some that are wholly used.
  */
 #ifndef ACCMEM_BUDDY_MAP_H
 #define ACCMEM_BUDDY_MAP_H
