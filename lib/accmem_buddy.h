@@ -169,12 +169,12 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
  * @offset: out: where the run begins, in bytes
  *
  * Without a window and without TOP_DOWN the run is cut from the free run that
- * fits best; small requests keep to the high end of a range that large ones
- * fill, and in others big ones, from 1/512 of it on, to neighbours that will live
- * on as they will, as far as earlier calls tell. In a window it is the lowest one, with TOP_DOWN the highest; with an
- * alignment, of the free runs that hold it however they lie, if there are any.
- * Where only others hold it, the call looks at each word of 64 granules in which
- * one long enough begins.
+ * fits best. Small requests keep to the high end of a range that large ones fill;
+ * in other ranges those of 1/512 of the range or more, up to 1/256, keep to
+ * neighbours that will live on as they will, as far as earlier calls tell. In a
+ * window it is the lowest run, with TOP_DOWN the highest; with an alignment, of the
+ * free runs that hold it however they lie, if there are any. Where only others hold
+ * it, the call looks at each word of 64 granules in which one long enough begins.
  *
  * Return: 0, whenever a run with that alignment exists in the window, else
  * -ENOSPC. -EINVAL for a malformed request: size or alignment 0, no multiples of
