@@ -61,12 +61,12 @@ static inline void take_block(struct accmem_buddy *b, const struct spot *spot,
 		life_begins(b, spot->at, n);
 }
 
-static void give_block(struct accmem_buddy *b, u64 lo, u64 n)
+/* It comes back; the map has it yet. */
+static inline void end_block(struct accmem_buddy *b, u64 lo, u64 n)
 {
+	account_give(b, lo, n);
 	if (is_big(b, n))
 		life_ends(b, lo, n);
-	account_give(b, lo, n);
-	merge_at(b, lo, n);
 }
 
 /* Place is found where the order cache keeps none from being seen. */
@@ -158,6 +158,7 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 	unsigned int nr = 0;
 	struct spot spot;
 	struct want w;
+	u64 lo, n;
 	int err;
 
 	b->ebb = 0;
@@ -179,9 +180,12 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 		}
 		w.n -= runs[nr].size >> ACCMEM_GRANULE_SHIFT;
 	}
-	while (nr--)
-		give_block(b, runs[nr].start >> ACCMEM_GRANULE_SHIFT,
-			   runs[nr].size >> ACCMEM_GRANULE_SHIFT);
+	while (nr--) {
+		lo = runs[nr].start >> ACCMEM_GRANULE_SHIFT;
+		n = runs[nr].size >> ACCMEM_GRANULE_SHIFT;
+		end_block(b, lo, n);
+		merge_at(b, lo, n);
+	}
 	return err;
 }
 
@@ -202,9 +206,7 @@ static noinline int free_unknown(struct accmem_buddy *b, u64 lo, u64 n)
 	level = map_level(b, lo, lo + n);
 	if (!map_is_used(b, level, lo, lo + n) || !kept_release(b, lo, lo + n))
 		return -EINVAL;
-	account_give(b, lo, n);
-	if (is_big(b, n))
-		life_ends(b, lo, n);
+	end_block(b, lo, n);
 	if (park(b, lo, n))
 		return 0;
 	unpark_some(b, n);

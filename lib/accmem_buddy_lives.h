@@ -21,6 +21,7 @@
 #define ACCMEM_BUDDY_LIVES_H
 
 #include <linux/hash.h>
+#include <linux/log2.h>
 
 #include "accmem_buddy_classes.h"
 

@@ -385,7 +385,7 @@ static void weigh_ends(const struct accmem_buddy *b, const struct want *w,
 	bool below, above;
 	struct spot spot;
 
-	if (low >= *cost)
+	if (run->size < w->n || low >= *cost)
 		return;
 	below = stays_below(b, run->start) == stays;
 	above = stays_above(b, run->start + run->size) == stays;
@@ -412,8 +412,7 @@ static noinline struct spot best_neighbour(const struct accmem_buddy *b,
 	struct spot best = {};
 	u32 i;
 
-	if (run.size >= w->n)
-		weigh_ends(b, w, &run, stays, &best, &cost);
+	weigh_ends(b, w, &run, stays, &best, &cost);
 	for (class = next_class(b, own); class < ACCMEM_BUDDY_CLASSES;
 	     class = next_class(b, class + 1)) {
 		touch(1);
@@ -421,8 +420,7 @@ static noinline struct spot best_neighbour(const struct accmem_buddy *b,
 			if (class - own >= cost || probe++ == NEIGHBOUR_PROBES)
 				return best;
 			run = long_run(b, i);
-			if (run.size >= w->n)
-				weigh_ends(b, w, &run, stays, &best, &cost);
+			weigh_ends(b, w, &run, stays, &best, &cost);
 		}
 	}
 	return best;

@@ -515,7 +515,7 @@ static void of_a_class_the_smallest_and_oldest_run_is_cut(void)
 	unmake(&f);
 }
 
-/* A block of @size made beside what stays and given back; where it was */
+/* A block of @size, made and given back at once; where it was */
 static u64 take_and_give(struct fixture *f, u64 size)
 {
 	u64 at = 0;
