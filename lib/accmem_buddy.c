@@ -4,11 +4,12 @@
  *
  * The public calls. accmem_buddy_map.h knows which granules are used,
  * accmem_buddy_classes.h and accmem_buddy_runs.h find free runs by size and by
- * place, accmem_buddy_place.h chooses among them, for big ones by how long they
- * will live, which accmem_buddy_lives.h foresees, accmem_buddy_change.h cuts and
- * merges them, accmem_buddy_marks.h keeps the dirty marks, accmem_buddy_cache.h
- * the blocks that wait for a request of their size, accmem_buddy_park.h says which
- * ones do, and accmem_buddy_meta.h where in the metadata each has its part.
+ * place, accmem_buddy_place.h chooses among them, accmem_buddy_big.h for big requests,
+ * by how long blocks will live, which accmem_buddy_lives.h foresees.
+ * accmem_buddy_change.h cuts and merges runs, accmem_buddy_marks.h keeps the dirty
+ * marks, accmem_buddy_cache.h the blocks that wait for a request of their size,
+ * accmem_buddy_park.h says which ones do, and accmem_buddy_meta.h where in the
+ * metadata each has its part.
  *
  * Owns the metadata it was given and takes no lock: the caller serialises.
  */
@@ -407,12 +408,10 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta)
 	b->top = top_level(b->nr);
 	b->map_top = map_top(b->nr);
 	b->room = parked_room(b->nr);
-	b->unit_shift = unit_shift(b->nr);
-	b->big = 2ull << b->unit_shift;
+	lives_init(b);
 	b->kept_hash_shift = kept_hash_shift(b->nr);
 	b->kept_start_shift = kept_start_shift(b->nr);
 	lay_out(b, meta);
-	b->small = (b->nr >> 5) + (b->nr >> 7);
 	accmem_buddy_set_cache(b, true);
 	map_init(b);
 	lists_init(b);

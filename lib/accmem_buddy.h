@@ -52,10 +52,23 @@ struct accmem_run {
 #define ACCMEM_BUDDY_PARKED 1024 /* blocks in the order cache, at most */
 #define ACCMEM_BUDDY_PARKED_MAX 1024 /* granules of one */
 
-#define ACCMEM_BUDDY_UNITS 1024 /* of a range, at most, that may have a label */
+#define ACCMEM_BUDDY_UNITS \
+	512 /* of a range, at most; a block may begin in each */
 #define ACCMEM_BUDDY_LESSONS 2048 /* a power of two */
 
 struct accmem_buddy_state;
+
+/**
+ * struct accmem_buddy_life - a big block that begins in a unit
+ */
+struct accmem_buddy_life {
+	/* private: */
+	u32 lo;
+	u32 n; /* 0: there is none */
+	u32 born; /* event */
+	u16 place;
+	u16 begins; /* unit in which the one begins that ends in this unit */
+};
 
 /**
  * struct accmem_buddy_kept - a block that the order cache knows
@@ -80,8 +93,8 @@ struct accmem_buddy {
 	u64 nr;
 	u64 nr_free;
 	u64 nr_free_dirty;
-	u64 nr_large; /* used by large requests, as far as it is known */
-	u64 small; /* requests below this are not */
+	u64 large; /* requests of so many are */
+	u64 nr_large; /* used by these, as far as it is known */
 	u64 cursor; /* of take_dirty */
 	/* accmem_buddy_map.h */
 	unsigned int map_top; /* level above which there is none */
@@ -100,12 +113,14 @@ struct accmem_buddy {
 	u64 wild_start; /* the wilderness: a run that is in none of these */
 	u64 wild_size; /* 0 if there is none */
 	/* accmem_buddy_lives.h */
-	unsigned int unit_shift; /* of granules */
-	u64 big; /* blocks of at least so many granules have labels */
+	unsigned int unit_shift; /* a block of a unit of granules is big */
+	bool has_large; /* or had one since a big block was last alone in it */
 	u32 order; /* what the latest events of big blocks were */
 	u32 now; /* how many there were */
+	u32 nr_ended; /* lifetimes that count in the mean, at most LIFE_MEAN */
+	u64 mean; /* of lifetime times size */
 	u8 lessons[ACCMEM_BUDDY_LESSONS]; /* classes of lifetimes */
-	u64 labelled[ACCMEM_BUDDY_UNITS / 64]; /* a bit a unit */
+	struct accmem_buddy_life lives[ACCMEM_BUDDY_UNITS];
 	/* accmem_buddy_marks.h */
 	u64 nr_dirty;
 	u64 *dirty; /* a bit a granule, true below mixed nodes only */
@@ -169,12 +184,13 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
  * @offset: out: where the run begins, in bytes
  *
  * Without a window and without TOP_DOWN the run is cut from the free run that
- * fits best. Small requests keep to the high end of a range that large ones fill;
- * in other ranges those of 1/512 of the range or more, up to 1/256, keep to
- * neighbours that will live on as they will, as far as earlier calls tell. In a
- * window it is the lowest run, with TOP_DOWN the highest; with an alignment, of the
- * free runs that hold it however they lie, if there are any. Where only others hold
- * it, the call looks at each word of 64 granules in which one long enough begins.
+ * fits best. Big requests, from 1/512 of the range on, up to 1/256, go to an end of
+ * one of those that fit best, by how long they and the blocks beside it will live, as
+ * far as earlier calls tell. What is not big keeps to the high end of a range that
+ * requests of 5/128 of it fill. In a window it is the lowest run, with TOP_DOWN the
+ * highest; with an alignment, of the free runs that hold it however they lie, if there
+ * are any. Where only others hold it, the call looks at each word of 64 granules in
+ * which one long enough begins.
  *
  * Return: 0, whenever a run with that alignment exists in the window, else
  * -ENOSPC. -EINVAL for a malformed request: size or alignment 0, no multiples of

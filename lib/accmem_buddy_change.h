@@ -14,7 +14,7 @@ static inline void account_take(struct accmem_buddy *b, u64 lo, u64 n)
 {
 	if (b->nr_free_dirty)
 		b->nr_free_dirty -= count_dirty(b, lo, lo + n);
-	if (!is_small(b, n))
+	if (n >= b->large)
 		b->nr_large = min(b->nr_large, b->nr - b->nr_free) + n;
 	b->nr_free -= n;
 }
@@ -25,7 +25,7 @@ static inline void account_give(struct accmem_buddy *b, u64 lo, u64 n)
 		b->nr_free_dirty += count_dirty(b, lo, lo + n);
 	b->nr_free += n;
 	/* What is given back whole was not always taken so: never below 0 */
-	if (!is_small(b, n))
+	if (n >= b->large)
 		b->nr_large -= min(n, b->nr_large);
 }
 

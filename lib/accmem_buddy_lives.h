@@ -10,17 +10,20 @@
  * was seen there lately; time is counted in events. Where nothing was learned yet a
  * block is taken for one that stays, as programs begin with what they keep.
  *
- * The range has units, of which every big block has a whole one, wherever it
- * lies. Its first and its last one are labelled with its place and its birth. That
- * costs no metadata: the first word of the unit is wholly used, which the map says
- * above it, and so its own 64 bits are there for the label. Labels are hints. What is
- * given back in parts leaves some that are wrong, until a big block begins or ends
- * in that unit again; they change where a request is served, but not whether.
+ * A program that does not repeat itself tells less: the larger a block, the sooner
+ * it goes. A size times its lifetime is taken for the mean of those that ended.
+ *
+ * The range has units. A big block has at least the size of one, so that no two
+ * begin in the same unit, nor end there: what is known of it is kept by the unit in
+ * which it begins. That may be wrong where a block was given back in parts, until
+ * another begins there; it changes where a request is served, but not whether.
  */
 #ifndef ACCMEM_BUDDY_LIVES_H
 #define ACCMEM_BUDDY_LIVES_H
 
+#include <linux/bits.h>
 #include <linux/hash.h>
+#include <linux/limits.h>
 #include <linux/log2.h>
 
 #include "accmem_buddy_classes.h"
@@ -37,19 +40,26 @@ static_assert(ACCMEM_BUDDY_CLASSES <= EVENT_ENDS);
 /* A lesson is forgotten by so many classes at once: an octave. */
 #define LESSON_FADES 4
 
-static inline unsigned int unit_shift(u64 nr)
-{
-	unsigned int shift = WORD_SHIFT;
+/* Blocks of which the mean is taken */
+#define LIFE_MEAN 1024
 
-	while (nr >> shift > ACCMEM_BUDDY_UNITS)
-		shift++;
-	return shift;
+/*
+ * Events that a block lives as long as nothing is known, and the most otherwise: of
+ * two that live as long, the one that is there goes before the one that comes.
+ */
+#define LIFE_UNKNOWN BIT_ULL(40)
+
+static inline void lives_init(struct accmem_buddy *b)
+{
+	while ((b->nr - 1) >> b->unit_shift >= ACCMEM_BUDDY_UNITS)
+		b->unit_shift++;
+	b->large = max(1ull, (b->nr >> 5) + (b->nr >> 7));
 }
 
-/* Has a block of @n granules a whole unit, wherever it lies? */
+/* Has a block of @n granules a unit to itself? */
 static inline bool is_big(const struct accmem_buddy *b, u64 n)
 {
-	return n >= b->big;
+	return n >> b->unit_shift;
 }
 
 /* The place of a big request that would come now */
@@ -66,7 +76,7 @@ static inline void life_event(struct accmem_buddy *b, unsigned int event)
 }
 
 /* Does a block of @age stay that was made in @place? */
-static inline bool life_stays(const struct accmem_buddy *b, u16 place, u32 age)
+static inline bool place_stays(const struct accmem_buddy *b, u16 place, u32 age)
 {
 	u64 life = class_size(b->lessons[place]);
 
@@ -74,106 +84,109 @@ static inline bool life_stays(const struct accmem_buddy *b, u16 place, u32 age)
 	return !life || life >= (u64)age + LIFE_STAYS;
 }
 
-/* Labels */
-
-static inline u64 *label_of(const struct accmem_buddy *b, u64 unit)
+/* The lifetime of a block of @n granules, from its size alone */
+static inline u64 size_life(const struct accmem_buddy *b, u64 n)
 {
+	if (!b->nr_ended)
+		return LIFE_UNKNOWN;
+	return min(b->mean / n, LIFE_UNKNOWN);
+}
+
+/* The big block that ends where granule @lo begins; NULL if none is known */
+static inline const struct accmem_buddy_life *
+life_below(const struct accmem_buddy *b, u64 lo)
+{
+	const struct accmem_buddy_life *life;
+
+	if (!lo)
+		return NULL;
+	touch(2);
+	life = &b->lives[(lo - 1) >> b->unit_shift];
+	life = &b->lives[life->begins];
+	return life->n && (u64)life->lo + life->n == lo ? life : NULL;
+}
+
+/* The one that begins at granule @hi */
+static inline const struct accmem_buddy_life *
+life_above(const struct accmem_buddy *b, u64 hi)
+{
+	const struct accmem_buddy_life *life;
+
+	if (hi == b->nr)
+		return NULL;
 	touch(1);
-	return &b->used[unit << (b->unit_shift - WORD_SHIFT)];
+	life = &b->lives[hi >> b->unit_shift];
+	return life->n && life->lo == hi ? life : NULL;
 }
 
-static inline bool has_label(const struct accmem_buddy *b, u64 unit)
+static inline u32 life_age(const struct accmem_buddy *b,
+			   const struct accmem_buddy_life *life)
 {
-	touch(1);
-	return unit < ACCMEM_BUDDY_UNITS &&
-	       b->labelled[unit >> WORD_SHIFT] >> (unit & WORD_MASK) & 1;
+	return b->now - life->born;
 }
 
-static inline u16 label_place(u64 label)
+/* What is not known to stay goes. */
+static inline bool life_stays(const struct accmem_buddy *b,
+			      const struct accmem_buddy_life *life)
 {
-	return label & (ACCMEM_BUDDY_LESSONS - 1);
+	return life && place_stays(b, life->place, life_age(b, life));
 }
 
-static inline u32 label_age(const struct accmem_buddy *b, u64 label)
+/*
+ * How many events it will live on, from its size alone; what is not known stays.
+ * One that is overdue lives on for a quarter of its age.
+ */
+static inline u64 life_rest(const struct accmem_buddy *b,
+			    const struct accmem_buddy_life *life)
 {
-	return b->now - (u32)(label >> 32);
+	u64 whole, age;
+
+	if (!life)
+		return U64_MAX;
+	whole = size_life(b, life->n);
+	age = life_age(b, life);
+	return whole > age ? whole - age : age / 4;
 }
 
-/* The first whole unit from granule @lo on, and the one after the last below @hi */
-static inline u64 unit_from(const struct accmem_buddy *b, u64 lo)
-{
-	return (lo + (1ull << b->unit_shift) - 1) >> b->unit_shift;
-}
-
-static inline u64 unit_below(const struct accmem_buddy *b, u64 hi)
-{
-	return hi >> b->unit_shift;
-}
-
-static inline void label_set(struct accmem_buddy *b, u64 unit, u64 label)
-{
-	touch(1);
-	b->labelled[unit >> WORD_SHIFT] |= 1ull << (unit & WORD_MASK);
-	*label_of(b, unit) = label;
-}
-
-static inline void label_clear(struct accmem_buddy *b, u64 unit)
-{
-	touch(1);
-	b->labelled[unit >> WORD_SHIFT] &= ~(1ull << (unit & WORD_MASK));
-}
-
-static inline bool unit_stays(const struct accmem_buddy *b, u64 unit)
-{
-	u64 label;
-
-	if (!has_label(b, unit))
-		return false;
-	label = *label_of(b, unit);
-	return life_stays(b, label_place(label), label_age(b, label));
-}
-
-/* Does a big block below granule @lo stay, or above @hi? Others go. */
-static inline bool stays_below(const struct accmem_buddy *b, u64 lo)
-{
-	u64 unit = unit_below(b, lo);
-
-	return unit && unit_stays(b, unit - 1);
-}
-
-static inline bool stays_above(const struct accmem_buddy *b, u64 hi)
-{
-	return unit_stays(b, unit_from(b, hi));
-}
-
-/* A big block is made; the map has it already. */
+/* A big block is made; it is accounted for. */
 static noinline void life_begins(struct accmem_buddy *b, u64 lo, u64 n)
 {
-	u64 label = (u64)b->now << 32 | life_place(b, n);
+	u64 begins = lo >> b->unit_shift, ends = (lo + n - 1) >> b->unit_shift;
+	struct accmem_buddy_life *life = &b->lives[begins];
 
+	touch(2);
+	life->lo = lo;
+	life->n = n;
+	life->place = life_place(b, n);
+	b->lives[ends].begins = begins;
 	life_event(b, class_of(n));
-	label_set(b, unit_from(b, lo), label);
-	label_set(b, unit_below(b, lo + n) - 1, label);
+	life->born = b->now;
+	b->has_large &= n < b->nr - b->nr_free;
+	b->has_large |= n >= b->large;
 }
 
-/* It is given back: to be called before the map changes. */
+/* It is given back, as a whole or in parts that are big. */
 static noinline void life_ends(struct accmem_buddy *b, u64 lo, u64 n)
 {
-	u64 first = unit_from(b, lo), label;
+	struct accmem_buddy_life *life = &b->lives[lo >> b->unit_shift];
 	unsigned int class, faded;
 	u8 *lesson;
+	u64 age;
 
 	life_event(b, EVENT_ENDS | class_of(n));
-	if (has_label(b, first)) {
-		label = *label_of(b, first);
-		class = class_of(label_age(b, label));
-		lesson = &b->lessons[label_place(label)];
-		faded = *lesson - min_t(unsigned int, *lesson, LESSON_FADES);
-		touch(1);
-		*lesson = max(class, faded);
-	}
-	label_clear(b, first);
-	label_clear(b, unit_below(b, lo + n) - 1);
+	touch(1);
+	if (life->n != n || life->lo != lo)
+		return;
+	age = life_age(b, life);
+	class = class_of(age);
+	lesson = &b->lessons[life->place];
+	faded = *lesson - min_t(unsigned int, *lesson, LESSON_FADES);
+	touch(2);
+	*lesson = max(class, faded);
+	b->nr_ended += b->nr_ended < LIFE_MEAN;
+	b->mean -= b->mean / b->nr_ended;
+	b->mean += age * n / b->nr_ended;
+	life->n = 0;
 }
 
 #endif /* ACCMEM_BUDDY_LIVES_H */

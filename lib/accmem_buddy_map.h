@@ -8,8 +8,7 @@
  * are then stale, as is everything below: so a large range costs a few words,
  * and creation writes one word a level. A word is made true again before a part
  * of it changes. Until then a word of granules may have something else in it:
- * accmem_buddy_classes.h keeps links in some that are wholly free, and
- * accmem_buddy_lives.h labels in some that are wholly used.
+ * accmem_buddy_classes.h keeps links in some that are wholly free.
  */
 #ifndef ACCMEM_BUDDY_MAP_H
 #define ACCMEM_BUDDY_MAP_H

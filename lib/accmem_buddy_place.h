@@ -6,65 +6,10 @@
 #ifndef ACCMEM_BUDDY_PLACE_H
 #define ACCMEM_BUDDY_PLACE_H
 
-#include "accmem_buddy_lives.h"
-#include "accmem_buddy_runs.h"
-
-/* A request in granules */
-struct want {
-	u64 n;
-	u64 align;
-	u64 lo;
-	u64 hi;
-	bool high;
-};
-
-static inline u64 align_down(u64 n, u64 align)
-{
-	return n & ~(align - 1);
-}
-
-/**
- * struct spot - where a request is placed
- * @at: its first granule
- * @run: the whole free run around it; its size is 0 when there is no spot
- */
-struct spot {
-	u64 at;
-	struct span run;
-};
-
-static const struct spot no_spot;
-
-/*
- * Small and large requests from the two ends of a range that large ones fill:
- * what is small lives longer, and would break up the room that the large ones
- * need again. Where hardly anything is large, best fit alone packs better. While
- * less than 8 granules are live, what is small goes to the high end as well.
- */
-static bool is_small(const struct accmem_buddy *b, u64 n)
-{
-	return n < b->small;
-}
-
-static bool is_filled(const struct accmem_buddy *b)
-{
-	u64 live = b->nr - b->nr_free;
-
-	return min(b->nr_large, live) >= live >> 3;
-}
-
-static bool keeps_apart(const struct accmem_buddy *b, u64 n)
-{
-	return is_small(b, n) && is_filled(b);
-}
+#include "accmem_buddy_big.h"
 
 /* Runs of one class that are looked at for the one that fits best */
 #define PROBES 4
-
-static bool serves(const struct want *w, const struct span *run)
-{
-	return span_holds(run, w->n, w->align);
-}
 
 /* The same for the run of @size granules that begins last in word @i */
 static inline bool long_serves(const struct accmem_buddy *b,
@@ -173,29 +118,6 @@ static struct span best_fit_of_all(const struct accmem_buddy *b,
 	if (serves(w, &wild) && (!run.size || wild.size < run.size))
 		return wild;
 	return run;
-}
-
-/* The lowest spot for @w in a free run, within [@lo, @hi) */
-static bool spot_low(const struct want *w, const struct span *run, u64 lo,
-		     u64 hi, struct spot *spot)
-{
-	u64 end = min(hi, run->start + run->size);
-
-	spot->run = *run;
-	spot->at = align_up(max(lo, run->start), w->align);
-	return run->size && spot->at < end && w->n <= end - spot->at;
-}
-
-static bool spot_high(const struct want *w, const struct span *run, u64 lo,
-		      u64 hi, struct spot *spot)
-{
-	u64 start = max(lo, run->start), end = min(hi, run->start + run->size);
-
-	spot->run = *run;
-	if (!run->size || start >= end || w->n > end - start)
-		return false;
-	spot->at = align_down(end - w->n, w->align);
-	return spot->at >= start;
 }
 
 /* The run that has granule @pos; its size is 0 when that is used */
@@ -368,64 +290,6 @@ static struct spot next_piece(const struct accmem_buddy *b,
 	return spot;
 }
 
-/*
- * A big request goes beside a block that will live on as it will, where that does
- * not take a much larger run: what goes leaves room as a whole then. Not in a range
- * that large ones fill, where the two ends are enough.
- */
-#define NEIGHBOUR_PROBES 4 /* runs that are looked at, but for the wilderness */
-#define NEIGHBOUR_WORTH 4 /* classes of size: how much larger it may be */
-
-/* Either end of a free run, if it serves and costs less than *@cost */
-static void weigh_ends(const struct accmem_buddy *b, const struct want *w,
-		       const struct span *run, bool stays, struct spot *best,
-		       unsigned int *cost)
-{
-	unsigned int low = class_of(run->size) - class_of(w->n), high = low;
-	bool below, above;
-	struct spot spot;
-
-	if (run->size < w->n || low >= *cost)
-		return;
-	below = stays_below(b, run->start) == stays;
-	above = stays_above(b, run->start + run->size) == stays;
-	if (run->size == w->n)
-		below |= above;
-	low += below ? 0 : NEIGHBOUR_WORTH;
-	high += above ? 0 : NEIGHBOUR_WORTH;
-	if (low < *cost && spot_low(w, run, 0, b->nr, &spot)) {
-		*best = spot;
-		*cost = low;
-	}
-	if (high < *cost && spot_high(w, run, 0, b->nr, &spot)) {
-		*best = spot;
-		*cost = high;
-	}
-}
-
-static noinline struct spot best_neighbour(const struct accmem_buddy *b,
-					   const struct want *w)
-{
-	unsigned int own = class_of(w->n), class, cost = ~0u, probe = 0;
-	bool stays = life_stays(b, life_place(b, w->n), 0);
-	struct span run = wilderness(b);
-	struct spot best = {};
-	u32 i;
-
-	weigh_ends(b, w, &run, stays, &best, &cost);
-	for (class = next_class(b, own); class < ACCMEM_BUDDY_CLASSES;
-	     class = next_class(b, class + 1)) {
-		touch(1);
-		for (i = b->first[class]; i != NO_WORD; i = link_next(b, i)) {
-			if (class - own >= cost || probe++ == NEIGHBOUR_PROBES)
-				return best;
-			run = long_run(b, i);
-			weigh_ends(b, w, &run, stays, &best, &cost);
-		}
-	}
-	return best;
-}
-
 static struct spot place(const struct accmem_buddy *b, const struct want *w)
 {
 	bool window = w->lo || w->hi != b->nr;
@@ -436,8 +300,8 @@ static struct spot place(const struct accmem_buddy *b, const struct want *w)
 		return no_spot;
 	if (high || window)
 		return spot_at_end(b, w, high);
-	if (is_big(b, w->n) && !is_filled(b)) {
-		spot = best_neighbour(b, w);
+	if (is_big(b, w->n)) {
+		spot = place_big(b, w);
 		if (spot.run.size)
 			return spot;
 	}

@@ -217,11 +217,15 @@ static void runs_span_buddy_boundaries(void)
 /* The one run that no index has is found like any other, and fits like it. */
 static void the_wilderness_is_a_run_like_others(void)
 {
+	const u64 rest = 20000 * G;
 	u64 at[4], low, high, next;
 	struct fixture f;
 	int i;
 
-	make(&f, 4096 * G);
+	/* 4096 granules of one in which these are not big */
+	make(&f, 4096 * G + 30 * rest);
+	for (i = 0, next = 4096 * G; i < 30; i++, next += rest)
+		EXPECT(!take_within(&f, rest, next, next + rest, &low));
 	for (i = 0; i < 4; i++)
 		EXPECT(!take(&f, 1000 * G, G, 0, &at[i]));
 	EXPECT(!accmem_buddy_free(&f.b, at[1], 1000 * G));
@@ -534,8 +538,9 @@ static void what_goes_is_kept_from_what_stays(void)
 
 	make(&f, 40000 * G);
 	EXPECT(!take_within(&f, low, 0, low, &at));
+	take_and_give(&f, size);
 	/* it is known when the same events were before it once */
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 2; i++)
 		EXPECT(take_and_give(&f, size) == low);
 	EXPECT(take_and_give(&f, size) == high);
 	/* then it stays */
@@ -557,9 +562,96 @@ static void a_run_is_cut_at_the_end_where_its_like_is(void)
 	u64 at;
 
 	make(&f, 40000 * G);
+	take_and_give(&f, 500 * G);
 	EXPECT(!take_within(&f, 300 * G, 5000 * G, 5300 * G, &at));
 	EXPECT(!take(&f, 200 * G, G, 0, &at) && at == 4800 * G);
 	EXPECT(!take(&f, 200 * G, 256 * G, 0, &at) && at == 4352 * G);
+	unmake(&f);
+}
+
+/*
+ * A hole of 100 between a block of 10, which lives for 100 events, and one of 1000,
+ * which lives for one: a request of 20 leaves the rest of it to the large one's room.
+ */
+static u64 take_beside(bool large_above, u64 align)
+{
+	const u64 hole = (large_above ? 10 : 3890) * G;
+	struct fixture f;
+	u64 at;
+
+	make(&f, 4000 * G);
+	take_and_give(&f, 1000 * G);
+	if (large_above) {
+		EXPECT(!take_within(&f, 2890 * G, 1110 * G, 0, &at));
+		EXPECT(!take_within(&f, 10 * G, 0, 10 * G, &at));
+		EXPECT(!take_within(&f, 1000 * G, 110 * G, 1110 * G, &at));
+	} else {
+		EXPECT(!take_within(&f, 2890 * G, 0, 2890 * G, &at));
+		EXPECT(!take_within(&f, 10 * G, 3990 * G, 0, &at));
+		EXPECT(!take_within(&f, 1000 * G, 2890 * G, 3890 * G, &at));
+	}
+	EXPECT(accmem_buddy_free_bytes(&f.b) == 100 * G);
+	EXPECT(!take(&f, 20 * G, align * G, 0, &at));
+	unmake(&f);
+	return at / G - hole / G;
+}
+
+static void what_will_be_free_together_is_not_broken_up(void)
+{
+	EXPECT(take_beside(true, 1) == 0);
+	EXPECT(take_beside(false, 1) == 80);
+	EXPECT(take_beside(true, 16) == 6);
+	EXPECT(take_beside(false, 16) == 78);
+}
+
+static void the_larger_the_lower(void)
+{
+	struct fixture f;
+	u64 at;
+
+	make(&f, 4000 * G);
+	EXPECT(!take(&f, 1000 * G, G, 0, &at) && at == 0);
+	EXPECT(!take(&f, 9 * G, G, 0, &at) && at == 3991 * G);
+	EXPECT(!take(&f, 500 * G, G, 0, &at) && at == 1000 * G);
+	unmake(&f);
+}
+
+static void what_is_small_is_kept_from_what_is_large(void)
+{
+	struct fixture f;
+	u64 at, small;
+
+	make(&f, 4000 * G);
+	EXPECT(!take_within(&f, 1000 * G, 0, 1000 * G, &at));
+	EXPECT(!take(&f, 7 * G, G, 0, &small) && small == 3993 * G);
+	EXPECT(!take(&f, 7 * G, G, 0, &small) && small == 3986 * G);
+	EXPECT(!accmem_buddy_free(&f.b, at, 1000 * G));
+	/* nothing is large any more */
+	EXPECT(!take(&f, 7 * G, G, 0, &small) && small == 0);
+	unmake(&f);
+}
+
+/* Where a large one was, big ones go on as if there were; not in a new beginning. */
+static void a_range_that_had_large_blocks_may_have_them_again(void)
+{
+	const u64 hole = 1000 * G;
+	struct fixture f;
+	u64 at[2], big;
+	int i;
+
+	make(&f, 4000 * G);
+	for (i = 0; i < 2; i++) {
+		EXPECT(!take_within(&f, 100 * G, 0, 100 * G, &at[0]));
+		if (!i)
+			take_and_give(&f, hole);
+		EXPECT(!take_within(&f, 100 * G, hole, hole + 100 * G, &at[1]));
+		/* of a hole and the wilderness the one that is further up, or fits */
+		EXPECT(!take(&f, 9 * G, G, 0, &big));
+		EXPECT(i ? big < hole : big == 3991 * G);
+		EXPECT(!accmem_buddy_free(&f.b, big, 9 * G));
+		EXPECT(!accmem_buddy_free(&f.b, at[0], 100 * G));
+		EXPECT(!accmem_buddy_free(&f.b, at[1], 100 * G));
+	}
 	unmake(&f);
 }
 
@@ -631,6 +723,10 @@ int main(void)
 	TEST(of_a_class_the_smallest_and_oldest_run_is_cut);
 	TEST(what_goes_is_kept_from_what_stays);
 	TEST(a_run_is_cut_at_the_end_where_its_like_is);
+	TEST(what_will_be_free_together_is_not_broken_up);
+	TEST(the_larger_the_lower);
+	TEST(what_is_small_is_kept_from_what_is_large);
+	TEST(a_range_that_had_large_blocks_may_have_them_again);
 	TEST(the_same_calls_give_the_same_places);
 	return tests_end();
 }

