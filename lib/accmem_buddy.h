@@ -150,7 +150,8 @@ struct accmem_buddy {
  * accmem_buddy_meta_size() - memory that a range needs for metadata
  * @size: bytes of the range
  *
- * At most 4 bits a granule, for ranges below 8 MiB at most 1 KiB.
+ * At most 4 bits a granule, for ranges below 8 MiB at most 1 KiB. The instance, of
+ * some 14 KiB whatever the range, comes on top of that.
  *
  * Return: bytes; 0 if @size is not acceptable: 0, no multiple of the granule, or
  * above 16 TiB.
