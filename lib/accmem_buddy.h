@@ -52,8 +52,7 @@ struct accmem_run {
 #define ACCMEM_BUDDY_PARKED 1024 /* blocks in the order cache, at most */
 #define ACCMEM_BUDDY_PARKED_MAX 1024 /* granules of one */
 
-#define ACCMEM_BUDDY_UNITS \
-	512 /* of a range, at most; a block may begin in each */
+#define ACCMEM_BUDDY_UNITS 512 /* of a range, at most */
 #define ACCMEM_BUDDY_LESSONS 2048 /* a power of two */
 
 struct accmem_buddy_state;
