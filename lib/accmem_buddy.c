@@ -53,13 +53,11 @@ static __always_inline int check_request(const struct accmem_buddy *b,
 	return w->n > b->nr_free ? -ENOSPC : 0;
 }
 
-/* For a request, which may come again */
-static inline void take_block(struct accmem_buddy *b, const struct spot *spot,
-			      u64 n)
+/* A block has been taken for a request, which may come again. */
+static inline void begin_block(struct accmem_buddy *b, u64 lo, u64 n)
 {
-	take(b, spot, n);
 	if (is_big(b, n))
-		life_begins(b, spot->at, n);
+		life_begins(b, lo, n);
 }
 
 /* It comes back; the map has it yet. */
@@ -121,7 +119,8 @@ static noinline int alloc_placed(struct accmem_buddy *b,
 	spot = place_among_all(b, &w);
 	if (!spot.run.size)
 		return -ENOSPC;
-	take_block(b, &spot, w.n);
+	take(b, &spot, w.n);
+	begin_block(b, spot.at, w.n);
 	*offset = spot.at << ACCMEM_GRANULE_SHIFT;
 	return 0;
 }
@@ -145,9 +144,19 @@ static bool take_piece(struct accmem_buddy *b, const struct want *w,
 	spot = next_piece(b, w, p, &n);
 	if (!n)
 		return false;
-	take_block(b, &spot, n);
+	take(b, &spot, n);
 	run_of(run, spot.at, spot.at + n);
 	return true;
+}
+
+static void begin_runs(struct accmem_buddy *b, const struct accmem_run *runs,
+		       unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		begin_block(b, runs[i].start >> ACCMEM_GRANULE_SHIFT,
+			    runs[i].size >> ACCMEM_GRANULE_SHIFT);
 }
 
 int accmem_buddy_alloc_runs(struct accmem_buddy *b,
@@ -170,8 +179,9 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 	for (err = -E2BIG; nr < max_runs; nr++) {
 		spot = place_among_all(b, &w);
 		if (spot.run.size) {
-			take_block(b, &spot, w.n);
+			take(b, &spot, w.n);
 			run_of(&runs[nr++], spot.at, spot.at + w.n);
+			begin_runs(b, runs, nr);
 			*nr_runs = nr;
 			return 0;
 		}
@@ -184,7 +194,7 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 	while (nr--) {
 		lo = runs[nr].start >> ACCMEM_GRANULE_SHIFT;
 		n = runs[nr].size >> ACCMEM_GRANULE_SHIFT;
-		end_block(b, lo, n);
+		account_give(b, lo, n);
 		merge_at(b, lo, n);
 	}
 	return err;
@@ -364,6 +374,7 @@ int accmem_buddy_take_dirty(struct accmem_buddy *b, u64 max,
 		spot.at = lo;
 		spot.run = run_around(b, lo);
 		take(b, &spot, hi - lo);
+		life_forget(b, lo);
 		run_of(run, lo, hi);
 		b->cursor = hi < b->nr ? hi : 0;
 		return 0;

@@ -113,11 +113,11 @@ struct accmem_buddy {
 	u64 wild_size; /* 0 if there is none */
 	/* accmem_buddy_lives.h */
 	unsigned int unit_shift; /* a block of a unit of granules is big */
-	bool has_large; /* or had one since a big block was last alone in it */
+	u32 large_at; /* event: when the last large block was made; 0 for never */
 	u32 order; /* what the latest events of big blocks were */
 	u32 now; /* how many there were */
 	u32 nr_ended; /* lifetimes that count in the mean, at most LIFE_MEAN */
-	u64 mean; /* of lifetime times size */
+	u64 sum; /* of these, each times its size */
 	u8 lessons[ACCMEM_BUDDY_LESSONS]; /* classes of lifetimes */
 	struct accmem_buddy_life lives[ACCMEM_BUDDY_UNITS];
 	/* accmem_buddy_marks.h */
@@ -184,7 +184,7 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
  * @offset: out: where the run begins, in bytes
  *
  * Without a window and without TOP_DOWN the run is cut from the free run that
- * fits best. Big requests, from 1/512 of the range on, up to 1/256, go to an end of
+ * fits best. Big requests, of a granule and 1/512 of the range, up to 1/256, go to an end of
  * one of those that fit best, by how long they and the blocks beside it will live, as
  * far as earlier calls tell. What is not big keeps to the high end of a range that
  * requests of 5/128 of it fill. In a window it is the lowest run, with TOP_DOWN the

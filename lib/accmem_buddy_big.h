@@ -192,6 +192,7 @@ static int end_cost(const struct accmem_buddy *b, const struct choice *c,
 	return c->low * (int)((at << LOG_SHIFT) / b->nr) >> LOG_SHIFT;
 }
 
+/* With an alignment, what the ends would cost without: they are near enough. */
 static void weigh_regions(const struct accmem_buddy *b, struct choice *c,
 			  const struct span *run)
 {
@@ -213,10 +214,10 @@ static void weigh_regions(const struct accmem_buddy *b, struct choice *c,
 	choose(b, c, run, low, high);
 }
 
-/* Which of the two rules: are there large blocks, or is nothing known? */
+/* Which of the two rules: were there large blocks lately, or is nothing known? */
 static bool has_regions(const struct accmem_buddy *b)
 {
-	return b->has_large || !b->nr_ended;
+	return had_large(b) || !b->nr_ended;
 }
 
 /*

@@ -15,8 +15,9 @@
  *
  * The range has units. A big block has at least the size of one, so that no two
  * begin in the same unit, nor end there: what is known of it is kept by the unit in
- * which it begins. That may be wrong where a block was given back in parts, until
- * another begins there; it changes where a request is served, but not whether.
+ * which it begins. That may be wrong where a block was given back in parts, or with
+ * others, until another begins there; it changes where a request is served, but not
+ * whether.
  */
 #ifndef ACCMEM_BUDDY_LIVES_H
 #define ACCMEM_BUDDY_LIVES_H
@@ -40,8 +41,12 @@ static_assert(ACCMEM_BUDDY_CLASSES <= EVENT_ENDS);
 /* A lesson is forgotten by so many classes at once: an octave. */
 #define LESSON_FADES 4
 
-/* Blocks of which the mean is taken */
+/* Blocks of which the mean is taken, and the most that one counts for */
 #define LIFE_MEAN 1024
+#define AREA_MAX BIT_ULL(53)
+
+/* Events after which a range that had a large block is one that has none */
+#define LARGE_LATELY 1024
 
 /*
  * Events that a block lives as long as nothing is known, and the most otherwise: of
@@ -60,6 +65,11 @@ static inline void lives_init(struct accmem_buddy *b)
 static inline bool is_big(const struct accmem_buddy *b, u64 n)
 {
 	return n >> b->unit_shift;
+}
+
+static inline bool had_large(const struct accmem_buddy *b)
+{
+	return b->large_at && b->now - b->large_at < LARGE_LATELY;
 }
 
 /* The place of a big request that would come now */
@@ -89,7 +99,7 @@ static inline u64 size_life(const struct accmem_buddy *b, u64 n)
 {
 	if (!b->nr_ended)
 		return LIFE_UNKNOWN;
-	return min(b->mean / n, LIFE_UNKNOWN);
+	return min(b->sum / b->nr_ended / n, LIFE_UNKNOWN);
 }
 
 /* The big block that ends where granule @lo begins; NULL if none is known */
@@ -154,6 +164,7 @@ static noinline void life_begins(struct accmem_buddy *b, u64 lo, u64 n)
 	u64 begins = lo >> b->unit_shift, ends = (lo + n - 1) >> b->unit_shift;
 	struct accmem_buddy_life *life = &b->lives[begins];
 
+	/* of a range of 2^32 granules that is one block nothing is known: n is 0 */
 	touch(2);
 	life->lo = lo;
 	life->n = n;
@@ -161,11 +172,11 @@ static noinline void life_begins(struct accmem_buddy *b, u64 lo, u64 n)
 	b->lives[ends].begins = begins;
 	life_event(b, class_of(n));
 	life->born = b->now;
-	b->has_large &= n < b->nr - b->nr_free;
-	b->has_large |= n >= b->large;
+	if (n >= b->large)
+		b->large_at = b->now;
 }
 
-/* It is given back, as a whole or in parts that are big. */
+/* It is given back. What is not given back as it was made teaches nothing. */
 static noinline void life_ends(struct accmem_buddy *b, u64 lo, u64 n)
 {
 	struct accmem_buddy_life *life = &b->lives[lo >> b->unit_shift];
@@ -173,20 +184,32 @@ static noinline void life_ends(struct accmem_buddy *b, u64 lo, u64 n)
 	u8 *lesson;
 	u64 age;
 
-	life_event(b, EVENT_ENDS | class_of(n));
 	touch(1);
 	if (life->n != n || life->lo != lo)
 		return;
+	life->n = 0;
+	life_event(b, EVENT_ENDS | class_of(n));
 	age = life_age(b, life);
 	class = class_of(age);
 	lesson = &b->lessons[life->place];
 	faded = *lesson - min_t(unsigned int, *lesson, LESSON_FADES);
 	touch(2);
 	*lesson = max(class, faded);
-	b->nr_ended += b->nr_ended < LIFE_MEAN;
-	b->mean -= b->mean / b->nr_ended;
-	b->mean += age * n / b->nr_ended;
-	life->n = 0;
+	if (b->nr_ended == LIFE_MEAN)
+		b->sum -= b->sum / LIFE_MEAN;
+	else
+		b->nr_ended++;
+	b->sum += min(age * n, AREA_MAX);
+}
+
+/* What begins at @lo now is no block of a request. */
+static inline void life_forget(struct accmem_buddy *b, u64 lo)
+{
+	struct accmem_buddy_life *life = &b->lives[lo >> b->unit_shift];
+
+	touch(1);
+	if (life->lo == lo)
+		life->n = 0;
 }
 
 #endif /* ACCMEM_BUDDY_LIVES_H */

@@ -631,27 +631,49 @@ static void what_is_small_is_kept_from_what_is_large(void)
 	unmake(&f);
 }
 
-/* Where a large one was, big ones go on as if there were; not in a new beginning. */
+/* Where a large one was, big ones go on as if there were; but not for ever. */
 static void a_range_that_had_large_blocks_may_have_them_again(void)
 {
-	const u64 hole = 1000 * G;
 	struct fixture f;
-	u64 at[2], big;
+	u64 at;
 	int i;
 
 	make(&f, 4000 * G);
-	for (i = 0; i < 2; i++) {
-		EXPECT(!take_within(&f, 100 * G, 0, 100 * G, &at[0]));
-		if (!i)
-			take_and_give(&f, hole);
-		EXPECT(!take_within(&f, 100 * G, hole, hole + 100 * G, &at[1]));
-		/* of a hole and the wilderness the one that is further up, or fits */
-		EXPECT(!take(&f, 9 * G, G, 0, &big));
-		EXPECT(i ? big < hole : big == 3991 * G);
-		EXPECT(!accmem_buddy_free(&f.b, big, 9 * G));
-		EXPECT(!accmem_buddy_free(&f.b, at[0], 100 * G));
-		EXPECT(!accmem_buddy_free(&f.b, at[1], 100 * G));
-	}
+	EXPECT(!take_within(&f, 100 * G, 0, 100 * G, &at));
+	take_and_give(&f, 1000 * G);
+	EXPECT(!take_within(&f, 100 * G, 1000 * G, 1100 * G, &at));
+	/* of a hole and the wilderness what is further up, or what fits */
+	EXPECT(take_and_give(&f, 9 * G) == 3991 * G);
+	for (i = 0; i < 600; i++)
+		take_and_give(&f, 50 * G);
+	EXPECT(take_and_give(&f, 9 * G) < 1000 * G);
+	unmake(&f);
+}
+
+/* Nor does a call that gives back what it took by itself change what is known. */
+static void what_fails_or_clears_teaches_nothing(void)
+{
+	struct accmem_buddy_request req = { .size = 60 * G, .align = G };
+	struct accmem_run run[2];
+	struct fixture f;
+	unsigned int nr;
+	u64 at, now;
+
+	make(&f, 100 * G);
+	EXPECT(!take(&f, 100 * G, G, 0, &at));
+	EXPECT(!accmem_buddy_free(&f.b, 0, 30 * G));
+	EXPECT(!accmem_buddy_free(&f.b, 40 * G, 30 * G));
+	EXPECT(!accmem_buddy_free(&f.b, 80 * G, 10 * G));
+	now = f.b.now;
+	EXPECT(accmem_buddy_alloc_runs(&f.b, &req, run, 1, &nr) == -E2BIG);
+	accmem_buddy_mark_dirty(&f.b, 40 * G, 20 * G);
+	EXPECT(!accmem_buddy_take_dirty(&f.b, 100 * G, &run[0]));
+	EXPECT(run[0].start == 40 * G && run[0].size == 20 * G);
+	EXPECT(!accmem_buddy_free(&f.b, run[0].start, run[0].size));
+	EXPECT(f.b.now == now && !f.b.nr_ended);
+	EXPECT(!accmem_buddy_alloc_runs(&f.b, &req, run, 2, &nr) && nr == 2);
+	EXPECT(!accmem_buddy_free(&f.b, run[0].start, run[0].size));
+	EXPECT(f.b.now == now + 3 && f.b.nr_ended == 1);
 	unmake(&f);
 }
 
@@ -727,6 +749,7 @@ int main(void)
 	TEST(the_larger_the_lower);
 	TEST(what_is_small_is_kept_from_what_is_large);
 	TEST(a_range_that_had_large_blocks_may_have_them_again);
+	TEST(what_fails_or_clears_teaches_nothing);
 	TEST(the_same_calls_give_the_same_places);
 	return tests_end();
 }
