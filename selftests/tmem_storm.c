@@ -24,7 +24,7 @@
 #define SMS 4
 #define CALLS 10000
 #define CALLS_USUAL 3000
-#define LONGER 20 /* times that, at most, until everything has been seen */
+#define LONGER 40 /* times that, at most, until everything has been seen */
 #define BACKLOG 4 /* allocations that a thread remembers */
 
 struct worker {
