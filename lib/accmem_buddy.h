@@ -184,13 +184,13 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
  * @offset: out: where the run begins, in bytes
  *
  * Without a window and without TOP_DOWN the run is cut from the free run that
- * fits best. Big requests, of a granule and 1/512 of the range, up to 1/256, go to an end of
- * one of those that fit best, by how long they and the blocks beside it will live, as
- * far as earlier calls tell. What is not big keeps to the high end of a range that
- * requests of 5/128 of it fill. In a window it is the lowest run, with TOP_DOWN the
- * highest; with an alignment, of the free runs that hold it however they lie, if there
- * are any. Where only others hold it, the call looks at each word of 64 granules in
- * which one long enough begins.
+ * fits best. Big requests, from 1/512 of the range on, up to 1/256, and at least a
+ * granule, go to an end of one of those that fit best, by how long they and the blocks
+ * beside it will live, as far as earlier calls tell. What is not big keeps to the high
+ * end of a range that requests of 5/128 of it fill. In a window it is the lowest run,
+ * with TOP_DOWN the highest; with an alignment, of the free runs that hold it however
+ * they lie, if there are any. Where only others hold it, the call looks at each word of
+ * 64 granules in which one long enough begins.
  *
  * Return: 0, whenever a run with that alignment exists in the window, else
  * -ENOSPC. -EINVAL for a malformed request: size or alignment 0, no multiples of

@@ -10,8 +10,7 @@
  * In others: a run, with the blocks beside it that will be gone before the request
  * is, makes a region. What the request cuts off from the rest of it is lost for the
  * next one that needs it as a whole. It costs more the more that is, and the larger
- * the region. The larger the request, the further down it goes, and what is not big
- * keeps to the high end.
+ * the region. The larger the request, the further down it goes.
  */
 #ifndef ACCMEM_BUDDY_BIG_H
 #define ACCMEM_BUDDY_BIG_H
@@ -20,18 +19,6 @@
 
 #include "accmem_buddy_lives.h"
 #include "accmem_buddy_spots.h"
-
-/*
- * What is not big, in a range that large blocks fill: it would break up the room that
- * they need again. Where hardly anything is large, best fit alone packs better. While
- * less than 8 granules are live, it goes to the high end as well.
- */
-static bool keeps_apart(const struct accmem_buddy *b, u64 n)
-{
-	u64 live = b->nr - b->nr_free;
-
-	return !is_big(b, n) && min(b->nr_large, live) >= live >> 3;
-}
 
 /* Runs that are looked at, but for the wilderness */
 #define BIG_PROBES 8
@@ -111,6 +98,7 @@ static bool walk_next(const struct accmem_buddy *b, struct walk *k,
  * struct choice - of a spot for a big request
  * @w: the request
  * @class: of its size
+ * @regions: which of the two rules
  * @stays: whether it will
  * @life: its lifetime, from its size alone
  * @log: of its size
@@ -121,6 +109,7 @@ static bool walk_next(const struct accmem_buddy *b, struct walk *k,
 struct choice {
 	const struct want *w;
 	unsigned int class;
+	bool regions;
 	bool stays;
 	u64 life;
 	int log;
@@ -236,22 +225,20 @@ static void weigh(const struct accmem_buddy *b, struct choice *c,
 {
 	if (run->size < c->w->n)
 		return;
-	if (has_regions(b))
+	if (c->regions)
 		weigh_regions(b, c, run);
 	else
 		weigh_neighbours(b, c, run);
 }
 
 /* May a run of @class cost less than the best so far? */
-static bool may_be_better(const struct accmem_buddy *b, const struct choice *c,
-			  unsigned int class)
+static bool may_be_better(const struct choice *c, unsigned int class)
 {
-	int larger = (int)class - (int)c->class;
 	int log = log_of(class_size(class)) - c->log;
 
-	if (!has_regions(b))
-		return larger < c->cost;
-	return (int)ARRAY_SIZE(shares) * log + min(c->low, 0) < c->cost;
+	if (c->regions)
+		return (int)ARRAY_SIZE(shares) * log + min(c->low, 0) < c->cost;
+	return (int)class - (int)c->class < c->cost;
 }
 
 static noinline struct spot place_big(const struct accmem_buddy *b,
@@ -261,6 +248,7 @@ static noinline struct spot place_big(const struct accmem_buddy *b,
 	struct choice c = {
 		.w = w,
 		.class = class_of(w->n),
+		.regions = has_regions(b),
 		.stays = place_stays(b, life_place(b, w->n), 0),
 		.life = size_life(b, w->n),
 		.log = log_of(w->n),
@@ -273,7 +261,7 @@ static noinline struct spot place_big(const struct accmem_buddy *b,
 	weigh(b, &c, &run);
 	walk_class(b, &k, c.class);
 	for (probe = 0; probe < BIG_PROBES && walk_next(b, &k, &run); probe++) {
-		if (!may_be_better(b, &c, k.class))
+		if (!may_be_better(&c, k.class))
 			break;
 		weigh(b, &c, &run);
 	}

@@ -8,6 +8,18 @@
 
 #include "accmem_buddy_big.h"
 
+/*
+ * What is not big, in a range that large blocks fill: it would break up the room that
+ * they need again. Where hardly anything is large, best fit alone packs better. While
+ * less than 8 granules are live, it goes to the high end as well.
+ */
+static bool keeps_apart(const struct accmem_buddy *b, u64 n)
+{
+	u64 live = b->nr - b->nr_free;
+
+	return !is_big(b, n) && min(b->nr_large, live) >= live >> 3;
+}
+
 /* Runs of one class that are looked at for the one that fits best */
 #define PROBES 4
 
