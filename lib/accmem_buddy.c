@@ -419,6 +419,7 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta)
 	b->top = top_level(b->nr);
 	b->map_top = map_top(b->nr);
 	b->room = parked_room(b->nr);
+	b->short_of = parked_free_min(b->nr);
 	lives_init(b);
 	b->kept_hash_shift = kept_hash_shift(b->nr);
 	b->kept_start_shift = kept_start_shift(b->nr);

@@ -92,6 +92,7 @@ struct accmem_buddy {
 	u64 nr;
 	u64 nr_free;
 	u64 nr_free_dirty;
+	u64 short_of; /* nr_free, for anything to wait in the order cache */
 	u64 large; /* requests of so many are */
 	u64 nr_large; /* used by these, as far as it is known */
 	u64 cursor; /* of take_dirty */
@@ -238,11 +239,11 @@ int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size);
  * @on: whether it is to be on; switched off, it gives back what it holds
  *
  * Blocks of up to 1/1024 of the range, at most 1024 granules, wait after they are
- * given back for a request of the same size, while half of the range is free.
- * They are free in every answer of this interface, and merge with their
- * neighbours before a request fails, before one that asks for a window or an end,
- * and before any answer about the largest run: up to ACCMEM_BUDDY_PARKED blocks in
- * one call. The cache knows the blocks that it serves until they come back; one
+ * given back for a request of the same size, while 2 GiB of the range are free: no
+ * less than half of it, but three quarters at most. They are free in every answer of
+ * this interface, and merge with their neighbours before a request fails, before one
+ * that asks for a window or an end, and before any answer about the largest run: up
+ * to ACCMEM_BUDDY_PARKED blocks in one call. The cache knows the blocks that it serves until they come back; one
  * that comes back in parts, or with others, is given back like any other. Ranges
  * below 80 MiB have none.
  */

@@ -246,7 +246,7 @@ static void a_block_without_a_bit_is_not_parked(void)
 static void what_is_parked_is_bounded(void)
 {
 	struct fixture f;
-	u64 at[64], rest;
+	u64 at[64];
 	int i;
 
 	make(&f, RANGE);
@@ -258,13 +258,38 @@ static void what_is_parked_is_bounded(void)
 	for (i = 0; i < 39; i++)
 		EXPECT(!accmem_buddy_free(&f.b, at[i], 2 * G));
 	EXPECT(f.b.nr_parked == f.b.room);
-	/* Where less than half is free, nothing stays parked. */
-	EXPECT(!take(&f, 12000 * G, G, 0, &rest));
-	for (i = 0; i < f.b.room; i++)
-		EXPECT(!take(&f, 5 * G, G, 0, &at[i]));
-	EXPECT(!f.b.nr_parked);
-	EXPECT(!accmem_buddy_free(&f.b, at[0], 5 * G) && !f.b.nr_parked);
 	unmake(&f);
+}
+
+/* Nor does it stay there. */
+static void nothing_is_parked_where_room_is_short(void)
+{
+	static const struct {
+		u64 nr, free; /* granules, and those that have to be free */
+	} ranges[] = {
+		{ 20480, 15360 }, /* three quarters */
+		{ 655360, 491520 },
+		{ 786432, 524288 }, /* 2 GiB */
+		{ 1048576, 524288 },
+		{ 4194304, 2097152 } /* half */
+	};
+	struct fixture f;
+	u64 at[8], rest;
+	size_t i, k;
+
+	for (i = 0; i < ARRAY_SIZE(ranges); i++) {
+		make(&f, ranges[i].nr * G);
+		for (k = 0; k < ARRAY_SIZE(at); k++)
+			EXPECT(!take(&f, 2 * G, G, 0, &at[k]));
+		rest = ranges[i].nr - ranges[i].free - 2 * (ARRAY_SIZE(at) - 1);
+		EXPECT(!take(&f, rest * G, G, 0, &rest));
+		EXPECT(!accmem_buddy_free(&f.b, at[0], 2 * G) &&
+		       f.b.nr_parked == 1);
+		EXPECT(!take(&f, 5 * G, G, 0, &rest) && f.b.nr_parked == 1);
+		EXPECT(!accmem_buddy_free(&f.b, at[1], 2 * G));
+		EXPECT(!f.b.nr_parked);
+		unmake(&f);
+	}
 }
 
 /* Which is seen when a full cache has refused as many as it holds. */
@@ -361,6 +386,7 @@ int main(void)
 	TEST(a_cache_switched_off_takes_back_what_is_lent);
 	TEST(a_block_without_a_bit_is_not_parked);
 	TEST(what_is_parked_is_bounded);
+	TEST(nothing_is_parked_where_room_is_short);
 	TEST(what_nobody_asks_for_merges);
 	TEST(what_is_kept_is_bounded);
 	TEST(large_blocks_merge_for_a_larger_one);

@@ -16,6 +16,7 @@
 #define min_t(type, a, b) min((type)(a), (type)(b))
 #define max_t(type, a, b) max((type)(a), (type)(b))
 #define clamp(a, lo, hi) min(max(a, lo), hi)
+#define clamp_t(type, a, lo, hi) clamp((type)(a), (type)(lo), (type)(hi))
 
 #define swap(a, b)                          \
 	do {                                \
