@@ -104,8 +104,9 @@ struct accmem_user {
 
 /**
  * struct accmem_folio - owner of a compound page (2 MiB) of a carveout
- * @owner: the context with granules in it; NULL when it is wholly free
- * @used: granules of it that are not free
+ * @owner: the context with granules in it; NULL when it is wholly free, or wholly one
+ *	buffer's
+ * @used: granules of it that are not free; 0 also when it is wholly one buffer's
  * @run: longest free run in it, in granules
  * @scrubbed: the scrubber has granules of it out
  * @pinned: the accmem_carveout.settle_pass in which it was found pinned; guarded

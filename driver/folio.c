@@ -6,7 +6,9 @@
  * a pin of one granule is a pin of all. Therefore it has one owner, from the
  * first granule allocated in it to the last one given back: requests take
  * whole folios, of which they leave the tail free, and smaller ones first look
- * into the folios with room that their context has already.
+ * into the folios with room that their context has already. A folio that is one
+ * buffer's alone, all of it, needs no owner: only that buffer can give it back. So
+ * a run costs the same however many it has.
  *
  * Folios that are free for anybody are kept in an allocator of their own
  * (accmem_carveout.whole), in which a granule stands for a folio. One that the
@@ -23,7 +25,6 @@
 
 #include "accmem_drv.h"
 
-#define GRANULES (1u << (ACCMEM_FOLIO_SHIFT - ACCMEM_GRANULE_SHIFT))
 #define SCAN_MAX 4096 /* folios looked at for one request */
 
 /* one folio, as a size in accmem_carveout.whole */
@@ -103,24 +104,49 @@ static void file_folio(struct accmem_carveout *cv, struct accmem_folio *f)
 		list_add(&f->link, &f->owner->partial[ilog2(f->run)]);
 }
 
+/*
+ * Granules that a run has of the folio in which it ends, where that is not its alone.
+ * A run of less than a folio lies in one, any other begins where one does.
+ */
+static u16 rest_of(u64 size)
+{
+	return (size & (ACCMEM_FOLIO - 1)) >> ACCMEM_GRANULE_SHIFT;
+}
+
+static struct accmem_folio *last_folio(struct accmem_carveout *cv, u64 offset,
+				       u64 size)
+{
+	return &cv->folios[(offset + size - 1) >> ACCMEM_FOLIO_SHIFT];
+}
+
 static void own(struct accmem_carveout *cv, struct accmem_context *ctx,
 		u64 offset, u64 size)
 {
-	u64 at = offset, end = offset + size;
+	struct accmem_folio *f = last_folio(cv, offset, size);
 
-	while (at < end) {
-		struct accmem_folio *f = &cv->folios[at >> ACCMEM_FOLIO_SHIFT];
-		u64 stop = min(end, folio_start(cv, f) + ACCMEM_FOLIO);
+	if (!rest_of(size))
+		return;
+	WARN_ON_ONCE(f->owner && f->owner != ctx);
+	f->owner = ctx;
+	f->used += rest_of(size);
+	file_folio(cv, f);
+}
 
-		WARN_ON_ONCE(f->owner && f->owner != ctx);
-		f->owner = ctx;
-		f->used += (stop - at) >> ACCMEM_GRANULE_SHIFT;
-		if (f->used < GRANULES)
-			file_folio(cv, f);
-		else
-			list_del_init(&f->link);
-		at = stop;
+/* Is the folio that it shared with others free for anybody now? */
+static bool disown(struct accmem_carveout *cv, u64 offset, u64 size)
+{
+	struct accmem_folio *f = last_folio(cv, offset, size);
+
+	if (!rest_of(size))
+		return false;
+	f->used -= rest_of(size);
+	if (f->used) {
+		file_folio(cv, f);
+		return false;
 	}
+	list_del_init(&f->link);
+	f->owner = NULL;
+	return !f->scrubbed;
 }
 
 /* from a folio that @ctx has already */
@@ -202,31 +228,11 @@ int accmem_folio_take(struct accmem_carveout *cv, struct accmem_context *ctx,
  */
 void accmem_folio_give(struct accmem_carveout *cv, u64 offset, u64 size)
 {
-	u64 at = offset, end = offset + size, first = 0, nr = 0;
+	u64 first = offset >> ACCMEM_FOLIO_SHIFT;
+	u64 nr = size >> ACCMEM_FOLIO_SHIFT;
 
 	lockdep_assert_held(&cv->lock);
-	while (at < end) {
-		u64 i = at >> ACCMEM_FOLIO_SHIFT;
-		struct accmem_folio *f = &cv->folios[i];
-		u64 stop = min(end, folio_start(cv, f) + ACCMEM_FOLIO);
-
-		f->used -= (stop - at) >> ACCMEM_GRANULE_SHIFT;
-		at = stop;
-		if (f->used) {
-			file_folio(cv, f);
-			continue;
-		}
-		list_del_init(&f->link);
-		f->owner = NULL;
-		if (f->scrubbed)
-			continue;
-		if (first + nr != i) {
-			give_whole(cv, first, nr);
-			first = i;
-			nr = 0;
-		}
-		nr++;
-	}
+	nr += disown(cv, offset, size);
 	give_whole(cv, first, nr);
 }
 

@@ -16,7 +16,6 @@
 #include "accmem_drv.h"
 
 #define BATCH 64u /* runs taken or given in one hold of the lock */
-#define GIVE_MAX ((u64)SZ_1G) /* bytes of a run given in one hold */
 
 static void account_take(struct accmem_carveout *cv, u64 size)
 {
@@ -126,41 +125,34 @@ static int take_batch(struct accmem_buffer *buf, u64 size, u64 *taken)
 	return 0;
 }
 
-/* at most GIVE_MAX bytes of one run */
-static void give_part(struct accmem_buffer *buf, u64 start, u64 size)
+static void give_run(struct accmem_buffer *buf, const struct accmem_run *run)
 {
 	struct accmem_carveout *cv = buf->cv;
 
 	lockdep_assert_held(&cv->lock);
 	if (cv->ops->clear)
-		accmem_buddy_mark_dirty(&cv->buddy, start, size);
-	if (WARN_ON_ONCE(accmem_buddy_free(&cv->buddy, start, size)))
+		accmem_buddy_mark_dirty(&cv->buddy, run->start, run->size);
+	if (WARN_ON_ONCE(accmem_buddy_free(&cv->buddy, run->start, run->size)))
 		return;
-	WRITE_ONCE(cv->bytes[buf->state], cv->bytes[buf->state] - size);
+	WRITE_ONCE(cv->bytes[buf->state], cv->bytes[buf->state] - run->size);
 	if (cv->folios)
-		accmem_folio_give(cv, start, size);
+		accmem_folio_give(cv, run->start, run->size);
 }
 
 /* @all: it had all of its memory, and was counted */
 static void give_runs(struct accmem_buffer *buf, bool all)
 {
 	struct accmem_carveout *cv = buf->cv;
-	unsigned int i, batch = 0;
-	u64 at, end, part;
+	unsigned int i;
 
 	accmem_carveout_lock(cv);
 	for (i = 0; i < buf->nr_runs; i++) {
-		at = buf->runs[i].start;
-		end = at + buf->runs[i].size;
-		for (; at < end; at += part) {
-			part = min(end - at, GIVE_MAX);
-			give_part(buf, at, part);
-			if (++batch % BATCH && part < GIVE_MAX)
-				continue;
+		if (i && !(i % BATCH)) {
 			accmem_carveout_unlock(cv);
 			cond_resched();
 			accmem_carveout_lock(cv);
 		}
+		give_run(buf, &buf->runs[i]);
 	}
 	if (all)
 		count_given(buf);

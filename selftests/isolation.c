@@ -5,9 +5,12 @@
  * another allocates everything and finds zeros only. On every backing, in
  * every cache mode, with the accounts balanced all the time.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "kselftest_harness.h"
 #include "accmem_util.h"
@@ -368,6 +371,91 @@ TEST_F(isolation, neighbours)
 		munmap(p[1][i], a[1][i].length);
 	}
 	close(fd[1]);
+}
+
+static bool share_large_page(const struct accmem_alloc *a,
+			     const struct accmem_alloc *b)
+{
+	uint64_t a_end = a->address + a->footprint;
+	uint64_t b_end = b->address + b->footprint;
+
+	return a->address / MIB(2) <= (b_end - 1) / MIB(2) &&
+	       b->address / MIB(2) <= (a_end - 1) / MIB(2);
+}
+
+static bool is_whole(int fd, int ms)
+{
+	struct accmem_info info = { .size = sizeof(info) };
+	uint64_t until = accmem_ms() + ms;
+
+	do {
+		if (accmem_ioctl_info(fd, &info))
+			return false;
+		if (info.largest_run == info.capacity)
+			return true;
+		/* the scrubber has some */
+		usleep(10000);
+	} while (accmem_ms() < until);
+	return false;
+}
+
+/*
+ * Two contexts take and give runs of all lengths, in any order: no page of 2 MiB,
+ * which is pinned as a whole, has memory of both, and all are free in the end.
+ */
+TEST_F(isolation, no_large_page_of_two)
+{
+	enum { N = 12 };
+	static struct accmem_alloc a[2][N];
+	bool has_pages = !strcmp(variant->path, ACCMEM_DEV_PHYS);
+	unsigned int i, j, c, rounds = accmem_scale(4000);
+	int fd[2], err;
+
+	for (c = 0; c < 2; c++) {
+		fd[c] = accmem_dev_open(variant->path, O_RDWR);
+		ASSERT_LE(0, fd[c]);
+	}
+	memset(a, 0, sizeof(a));
+	while (rounds--) {
+		struct accmem_alloc *new;
+
+		c = accmem_random(&self->seed) % 2;
+		i = accmem_random(&self->seed) % N;
+		new = &a[c][i];
+		if (new->footprint) {
+			ASSERT_EQ(0, accmem_ioctl_free(fd[c], new->address));
+			new->footprint = 0;
+			continue;
+		}
+		*new = (struct accmem_alloc){
+			.length = KIB(4) << accmem_random(&self->seed) % 11,
+			.cache_mode = variant->cache_mode,
+			.flags = variant->flags | ACCMEM_ALLOC_CONTIGUOUS,
+		};
+		if (accmem_random(&self->seed) % 2)
+			new->length +=
+				KIB(4) * (accmem_random(&self->seed) % 1024);
+		err = accmem_ioctl_alloc(fd[c], new);
+		if (err == -ENOMEM) {
+			new->footprint = 0;
+			continue;
+		}
+		ASSERT_EQ(0, err);
+		for (j = 0; has_pages && j < N; j++) {
+			if (!a[!c][j].footprint)
+				continue;
+			ASSERT_FALSE(share_large_page(new, &a[!c][j]));
+		}
+	}
+	for (c = 0; c < 2; c++)
+		for (i = 0; i < N; i++) {
+			if (!a[c][i].footprint)
+				continue;
+			ASSERT_EQ(0, accmem_ioctl_free(fd[c], a[c][i].address));
+		}
+	EXPECT_TRUE(is_whole(fd[0], 5000));
+	for (c = 0; c < 2; c++)
+		close(fd[c]);
 }
 
 ACCMEM_HARNESS_MAIN
