@@ -243,9 +243,9 @@ int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size);
  * less than half of it, but three quarters at most. They are free in every answer of
  * this interface, and merge with their neighbours before a request fails, before one
  * that asks for a window or an end, and before any answer about the largest run: up
- * to ACCMEM_BUDDY_PARKED blocks in one call. The cache knows the blocks that it serves until they come back; one
- * that comes back in parts, or with others, is given back like any other. Ranges
- * below 80 MiB have none.
+ * to ACCMEM_BUDDY_PARKED blocks in one call. The cache knows the blocks that it
+ * serves until they come back; one that comes back in parts, or with others, is given
+ * back like any other. Ranges below 80 MiB have none.
  */
 void accmem_buddy_set_cache(struct accmem_buddy *b, bool on);
 
