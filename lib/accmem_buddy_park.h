@@ -29,14 +29,17 @@ static void unpark_all(struct accmem_buddy *b)
 	b->stack[0] = 0;
 }
 
+/* 2 GiB */
+#define PARKED_FREE BIT_ULL(19)
+
 /*
- * What is not merged costs room, and the more the smaller a range is: there is none
- * of it while less than this is free: 2 GiB, but no less than half of the range and no
- * more than three quarters.
+ * What is not merged costs room, and the more the smaller a range is. There is none of
+ * it while less than this is free, no less than half of the range and no more than
+ * three quarters.
  */
 static inline u64 parked_free_min(u64 nr)
 {
-	return clamp_t(u64, BIT_ULL(19), nr >> 1, nr - (nr >> 2));
+	return clamp_t(u64, PARKED_FREE, nr >> 1, nr - (nr >> 2));
 }
 
 static inline bool is_short(const struct accmem_buddy *b)
