@@ -251,6 +251,29 @@ int accmem_read_file(const char *path, char *buf, size_t size)
 	return n < 0 ? (int)n : (int)done;
 }
 
+int accmem_log_open(void)
+{
+	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	if (log >= 0 && lseek(log, 0, SEEK_END) < 0) {
+		close(log);
+		log = -1;
+	}
+	return log;
+}
+
+bool accmem_log_next(int log, char *record)
+{
+	ssize_t n;
+
+	/* -EPIPE: some were overwritten before they were read */
+	do {
+		n = read(log, record, ACCMEM_LOG_RECORD - 1);
+	} while (n < 0 && errno == EPIPE);
+	record[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
 int accmem_write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);

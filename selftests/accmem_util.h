@@ -111,6 +111,14 @@ int accmem_trace_count(const char *event, const char *detail, char *last,
 		       size_t size);
 int accmem_read_file(const char *path, char *buf, size_t size);
 
+/*
+ * The kernel's log, from its end on; the next record of it, of
+ * ACCMEM_LOG_RECORD bytes at most, or false where there is none yet.
+ */
+#define ACCMEM_LOG_RECORD 2048
+int accmem_log_open(void);
+bool accmem_log_next(int log, char *record);
+
 /* runs @fn in a child; its exit status, or 128 + signal */
 int accmem_in_child(int (*fn)(void *arg), void *arg);
 int accmem_wait_child(pid_t pid);

@@ -310,26 +310,20 @@ static const struct {
 /* lines of this process since the last look that have both in them */
 static int log_lines(int log, const char *who, const char *what)
 {
-	char record[2048], process[64];
-	ssize_t length;
+	char record[ACCMEM_LOG_RECORD];
 	int n = 0;
 
-	snprintf(process, sizeof(process), "accmem0: context ");
-	while ((length = read(log, record, sizeof(record) - 1)) > 0 ||
-	       (length < 0 && errno == EPIPE)) {
-		if (length < 0)
-			continue;
-		record[length] = '\0';
-		n += strstr(record, process) && strstr(record, "tmem_obs[") &&
-		     strstr(record, who) && strstr(record, what);
-	}
+	while (accmem_log_next(log, record))
+		n += strstr(record, "accmem0: context ") &&
+		     strstr(record, "tmem_obs[") && strstr(record, who) &&
+		     strstr(record, what);
 	return n;
 }
 
 TEST_F(tmem_obs, each_broken_rule_is_a_message)
 {
 	struct world w = { self->ctx, self->a, self->b, self->p, self->q };
-	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+	int log = accmem_log_open();
 	uint64_t start;
 	unsigned int i;
 	int n;
@@ -358,7 +352,7 @@ TEST_F(tmem_obs, each_broken_rule_is_a_message)
 TEST_F(tmem_obs, messages_are_rate_limited)
 {
 	struct world w = { self->ctx, self->a, self->b, self->p, self->q };
-	int i, n = 0, all = 0, log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+	int i, n = 0, all = 0, log = accmem_log_open();
 	uint64_t start = accmem_ms();
 
 	ASSERT_LE(0, log);

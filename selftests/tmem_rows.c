@@ -96,14 +96,9 @@ TEST_F(tmem, p4_dealloc_of_a_pair_is_collective)
 /* is there a new line in the kernel's log with @text in it? */
 static bool log_has(int log, const char *text)
 {
-	char record[2048];
-	ssize_t n;
+	char record[ACCMEM_LOG_RECORD];
 
-	while ((n = read(log, record, sizeof(record) - 1)) > 0 ||
-	       (n < 0 && errno == EPIPE)) {
-		if (n < 0)
-			continue;
-		record[n] = '\0';
+	while (accmem_log_next(log, record)) {
 		if (strstr(record, text))
 			return true;
 	}
@@ -112,7 +107,7 @@ static bool log_has(int log, const char *text)
 
 TEST_F(tmem, p5_exit_with_columns_is_reported_and_they_come_back)
 {
-	int tries, log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
+	int tries, log = accmem_log_open();
 	struct tcgen05_cta *c;
 	bool reported = false;
 	uint32_t at;
