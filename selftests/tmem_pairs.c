@@ -143,6 +143,27 @@ TEST_F(tmem_pair, p12_deadlines_on_both_sides)
 	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->w, &own, 32));
 }
 
+/* the newest is the pair's request, since the second of them makes it */
+TEST_F(tmem_pair, p2_a_deadlock_wakes_the_peer_that_sleeps)
+{
+	struct tmem_call w, p;
+	uint32_t own, at, none;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &own, 256));
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 256, &at));
+	ASSERT_TRUE(tmem_start_alloc(&w, self->w, 256));
+	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 256));
+	EXPECT_EQ(-EDEADLK, tcgen05_alloc(self->q, &none, 256));
+	EXPECT_EQ(-EDEADLK, tmem_finish(&p));
+	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->p), "tmem-woken-deadlock"));
+	EXPECT_EQ(0, tmem_fdinfo(tcgen05_fd(self->q), "tmem-woken-deadlock"));
+	EXPECT_TRUE(tmem_state(self->w) & ACCMEM_CTA_WAITING);
+	ASSERT_TRUE(tmem_start(&p, self->p, TMEM_DEALLOC, at, 256));
+	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 256));
+	EXPECT_EQ(0, tmem_finish(&p));
+	EXPECT_EQ(0, tmem_finish(&w));
+}
+
 TEST_F(tmem_pair, p12_nonblocking_joins_a_peer_that_waits)
 {
 	struct tmem_call call;
