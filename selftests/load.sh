@@ -240,21 +240,20 @@ is_kept()
 	return "$status"
 }
 
-# With a page in a pipe, for longer than the driver looks after it at once.
+# With a page in a pipe, for longer than the driver looks after it at once: it
+# does so after ever longer times, of a second at most.
 is_kept_long()
 {
-	local line status=0 _
+	local line status=0 end
 
 	coproc holder { exec "$hold" pinned "$1"; }
 	local pid=$holder_PID in=${holder[1]}
 
 	read -r line <&"${holder[0]}" || line=""
 	[ "$line" = held ] || why "the holder says '$line'" || status=1
-	for _ in {1..30}; do
-		! rmmod accmem 2>/dev/null || why "rmmod worked" || {
-			status=1
-			break
-		}
+	end=$((SECONDS + 4))
+	while ((SECONDS < end && status == 0)); do
+		! rmmod accmem 2>/dev/null || why "rmmod worked" || status=1
 		sleep 0.1
 	done
 	exec {in}>&-
