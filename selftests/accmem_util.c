@@ -253,13 +253,7 @@ int accmem_read_file(const char *path, char *buf, size_t size)
 
 int accmem_log_open(void)
 {
-	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-
-	if (log >= 0 && lseek(log, 0, SEEK_END) < 0) {
-		close(log);
-		log = -1;
-	}
-	return log;
+	return open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
 bool accmem_log_next(int log, char *record)
@@ -272,6 +266,17 @@ bool accmem_log_next(int log, char *record)
 	} while (n < 0 && errno == EPIPE);
 	record[n > 0 ? n : 0] = '\0';
 	return n > 0;
+}
+
+bool accmem_log_has(int log, const char *text)
+{
+	char record[ACCMEM_LOG_RECORD];
+
+	while (accmem_log_next(log, record)) {
+		if (strstr(record, text))
+			return true;
+	}
+	return false;
 }
 
 int accmem_write_file(const char *path, const char *text)

@@ -112,12 +112,15 @@ int accmem_trace_count(const char *event, const char *detail, char *last,
 int accmem_read_file(const char *path, char *buf, size_t size);
 
 /*
- * The kernel's log, from its end on; the next record of it, of
- * ACCMEM_LOG_RECORD bytes at most, or false where there is none yet.
+ * The kernel's log, from its first record; lseek() to its end skips what there
+ * is. The next record, of ACCMEM_LOG_RECORD bytes at most, or false where there
+ * is none yet; whether one of those to come has @text in it, which is the last
+ * that is read then.
  */
 #define ACCMEM_LOG_RECORD 2048
 int accmem_log_open(void);
 bool accmem_log_next(int log, char *record);
+bool accmem_log_has(int log, const char *text);
 
 /* runs @fn in a child; its exit status, or 128 + signal */
 int accmem_in_child(int (*fn)(void *arg), void *arg);

@@ -40,6 +40,19 @@ static int set(const char *attr, const char *name, const char *value)
 	return err;
 }
 
+static int set_both(const char *name, const char *value)
+{
+	int err = set("failslab", name, value);
+
+	return err ?: set("fail_page_alloc", name, value);
+}
+
+/* of the log; the environment's, or what is usual */
+static int set_verbose(const char *usual)
+{
+	return set_both("verbose", getenv("ACCMEM_FAIL_VERBOSE") ?: usual);
+}
+
 /*
  * Allocations that may sleep fail too, and of every order; without a stack in
  * the log for each.
@@ -49,17 +62,14 @@ static int configure(void)
 	static const char *const others[] = { "fail_usercopy", "fail_futex",
 					      "fail_make_request",
 					      "fail_io_timeout" };
-	const char *verbose = getenv("ACCMEM_FAIL_VERBOSE") ?: "0";
 	char file[128];
 	unsigned int i;
 	int err;
 
-	err = set("failslab", "ignore-gfp-wait", "N") ?:
-	      set("failslab", "verbose", verbose) ?:
-	      set("fail_page_alloc", "ignore-gfp-wait", "N") ?:
-	      set("fail_page_alloc", "ignore-gfp-highmem", "N") ?:
-	      set("fail_page_alloc", "min-order", "0") ?:
-	      set("fail_page_alloc", "verbose", verbose);
+	err = set_both("ignore-gfp-wait", "N");
+	err = err ?: set("fail_page_alloc", "ignore-gfp-highmem", "N");
+	err = err ?: set("fail_page_alloc", "min-order", "0");
+	err = err ?: set_verbose("0");
 	/* what is no allocation is not counted: no stack leads through page 0 */
 	for (i = 0; i < ARRAY_SIZE(others) && !err; i++) {
 		snprintf(file, sizeof(file), DEBUG "%s", others[i]);
@@ -76,13 +86,11 @@ static int configure(void)
  */
 static int only_module(bool only)
 {
-	static const char *const attrs[] = { "failslab", "fail_page_alloc" };
 	char start[32] = "0", end[32] = "0xffffffffffffffff";
 	unsigned long long text = 0, size = 0;
 	char line[512];
-	unsigned int i;
 	FILE *f;
-	int err = 0;
+	int err;
 
 	f = only ? fopen("/proc/modules", "r") : NULL;
 	while (f && !text && fgets(line, sizeof(line), f)) {
@@ -98,11 +106,9 @@ static int only_module(bool only)
 		snprintf(start, sizeof(start), "%#llx", text);
 		snprintf(end, sizeof(end), "%#llx", text + size);
 	}
-	for (i = 0; i < ARRAY_SIZE(attrs) && !err; i++)
-		err = set(attrs[i], "require-start", start) ?:
-		      set(attrs[i], "require-end", end) ?:
-		      set(attrs[i], "stacktrace-depth", "32");
-	return err;
+	err = set_both("require-start", start);
+	err = err ?: set_both("require-end", end);
+	return err ?: set_both("stacktrace-depth", "32");
 }
 
 static void arm(unsigned int nth)
@@ -502,16 +508,15 @@ TEST_F(failnth, tmem_setup_and_launch)
 /* --- what must not allocate ---------------------------------------------- */
 
 /*
- * Rounds in which the module may allocate nothing, in either of two ways, which
- * take turns: each is walked once, since KASAN may allocate where it sees the
- * stack of a free for the first time, and then armed until it was seen to work
- * without a failure. What the core does around it (a stack of the program that
- * grows, the ends of files and mappings) is not asked about.
+ * Rounds in which nothing may be allocated, in either of two ways, which take
+ * turns: each is walked once, since KASAN may allocate where it sees the stack
+ * of a free for the first time (and the program where it first calls something),
+ * and then armed until it was seen to work without a failure.
  *
  * The kernel's checkers refill pools of their own (KASAN of stacks, the debug
  * objects) now and then, in whichever call it is. They ask for no warning, so
- * that the log has nothing of such a failure, as it has of the module's, and
- * the round is repeated. What allocates every time has no clean round.
+ * that the log has nothing of such a failure, as it has of others, and the
+ * round is repeated. What allocates every time has no clean round.
  */
 struct rounds {
 	unsigned int nr; /* of this one, from 1; its last bit is the way */
@@ -524,8 +529,7 @@ struct rounds {
 
 static bool next_round(struct rounds *r)
 {
-	if (!r->nr && (only_module(true) || set("failslab", "verbose", "1") ||
-		       set("fail_page_alloc", "verbose", "1")))
+	if (!r->nr && set_verbose("1"))
 		abort();
 	r->nr++;
 	return r->nr <= ROUNDS_MAX && r->clean != BOTH_WAYS;
@@ -535,26 +539,20 @@ static void arm_round(struct rounds *r)
 {
 	if (lseek(log_fd, 0, SEEK_END) < 0)
 		abort();
-	if (r->nr > WALKED)
-		arm(1);
+	arm(r->nr > WALKED);
 }
 
 /* false if it was seen to allocate */
 static bool disarm_round(struct rounds *r)
 {
-	char record[ACCMEM_LOG_RECORD];
+	bool failed = disarm();
 
 	if (r->nr <= WALKED)
 		return true;
-	if (!disarm()) {
+	if (!failed)
 		r->clean |= 1u << (r->nr & 1);
-		return true;
-	}
-	while (accmem_log_next(log_fd, record)) {
-		if (strstr(record, "FAULT_INJECTION: forcing a failure"))
-			return false;
-	}
-	return true;
+	return !failed ||
+	       !accmem_log_has(log_fd, "FAULT_INJECTION: forcing a failure");
 }
 
 static struct accmem_alloc many[64];
@@ -595,7 +593,10 @@ TEST_F(failnth, free_allocates_nothing)
 	EXPECT_EQ(BOTH_WAYS, r.clean);
 }
 
-/* also of the last mapping of a buffer that has no name any more */
+/*
+ * Also of the last mapping of a buffer that has no name any more. The core's
+ * own bookkeeping of mappings does allocate, and is not asked about.
+ */
 TEST_F(failnth, munmap_of_freed_allocates_nothing)
 {
 	struct rounds r = {};
@@ -603,6 +604,7 @@ TEST_F(failnth, munmap_of_freed_allocates_nothing)
 	char *p;
 
 	NEED_INJECTION();
+	ASSERT_EQ(0, only_module(true));
 	while (next_round(&r)) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2), 0, &a));
 		p = accmem_mmap(self->fd, &a, MIB(2), RW);
@@ -616,12 +618,14 @@ TEST_F(failnth, munmap_of_freed_allocates_nothing)
 	EXPECT_EQ(BOTH_WAYS, r.clean);
 }
 
+/* The core's end of a file does, where it checks its own objects. */
 TEST_F(failnth, close_allocates_nothing)
 {
 	struct rounds r = {};
 	int fd;
 
 	NEED_INJECTION();
+	ASSERT_EQ(0, only_module(true));
 	while (next_round(&r)) {
 		fd = accmem_dev_open(variant->path, O_RDWR);
 		ASSERT_LE(0, fd);
@@ -634,7 +638,7 @@ TEST_F(failnth, close_allocates_nothing)
 	EXPECT_EQ(BOTH_WAYS, r.clean);
 }
 
-/* also one that waits, and one that is refused */
+/* Nor does a call that waits, or one that is refused. */
 TEST_F(failnth, tmem_calls_allocate_nothing)
 {
 	struct accmem_cta_relinquish relinquish = { .size = 8 };
@@ -671,7 +675,7 @@ TEST_F(failnth, tmem_calls_allocate_nothing)
 	EXPECT_EQ(BOTH_WAYS, r.clean);
 }
 
-/* with columns, too, which are reported */
+/* with columns, too, which are reported; the core's end of a file may */
 TEST_F(failnth, tmem_exit_allocates_nothing)
 {
 	struct rounds r = {};
@@ -679,6 +683,7 @@ TEST_F(failnth, tmem_exit_allocates_nothing)
 	int cta;
 
 	NEED_INJECTION();
+	ASSERT_EQ(0, only_module(true));
 	while (next_round(&r)) {
 		cta = launch_cta(self->fd);
 		ASSERT_LE(0, cta);
@@ -702,6 +707,7 @@ TEST_F(failnth, injection_works)
 	EXPECT_GT(0, accmem_dev_open(variant->path, O_RDWR));
 	EXPECT_TRUE(disarm());
 	/* and, of the module's own, one is the context, which the log has */
+	ASSERT_EQ(0, only_module(true));
 	while (!seen && next_round(&r)) {
 		arm_round(&r);
 		err = open_close(variant->path, -1);

@@ -93,18 +93,6 @@ TEST_F(tmem, p4_dealloc_of_a_pair_is_collective)
 	EXPECT_EQ(512, tmem_free_columns(self->q));
 }
 
-/* is there a new line in the kernel's log with @text in it? */
-static bool log_has(int log, const char *text)
-{
-	char record[ACCMEM_LOG_RECORD];
-
-	while (accmem_log_next(log, record)) {
-		if (strstr(record, text))
-			return true;
-	}
-	return false;
-}
-
 TEST_F(tmem, p5_exit_with_columns_is_reported_and_they_come_back)
 {
 	int tries, log = accmem_log_open();
@@ -123,7 +111,7 @@ TEST_F(tmem, p5_exit_with_columns_is_reported_and_they_come_back)
 		EXPECT_EQ(512 - 96, tmem_free_columns(self->a));
 		tcgen05_exit(c);
 		EXPECT_EQ(512 - 32, tmem_free_columns(self->a));
-		reported = log_has(log, "P5: exits with 64 columns");
+		reported = accmem_log_has(log, "P5: exits with 64 columns");
 		if (!reported)
 			sleep(1);
 	}
