@@ -180,6 +180,7 @@ static void count_spent(struct accmem_columns *c, struct accmem_columns_cta *w,
 	accmem_sm_of(c, w)->nr_spent += one;
 	if (w->group == 2)
 		accmem_sm_of(c, w->peer)->nr_spent += one;
+	c->nr_spent += one;
 	if (spent)
 		keep(c, w);
 }
@@ -475,6 +476,7 @@ int accmem_columns_alloc(struct accmem_columns *c,
 			 struct accmem_columns_cta *cta, u32 columns, bool wait)
 {
 	bool pair = cta->group == 2;
+	u32 spent = c->nr_spent;
 	int err;
 
 	err = check_alloc(c, cta, columns);
@@ -497,6 +499,9 @@ int accmem_columns_alloc(struct accmem_columns *c,
 	if (grant_at_once(c, cta)) {
 		if (pair)
 			finish(c, cta->peer, 0);
+		/* whom it has passed too often may hold up what it waits for */
+		if (c->nr_spent != spent && c->nr_holding)
+			settle(c);
 		return 0;
 	}
 	if (!wait)

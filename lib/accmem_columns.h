@@ -149,6 +149,7 @@ struct accmem_columns_sm {
  * @nr_ctas: how many
  * @queue: queued requests by age
  * @nr_queued: how many
+ * @nr_spent: how many of them may not be passed any more
  * @nr_holding: how many of them by a CTA, or a pair, that holds columns
  * @done: CTAs whose wait is over, in the order in which that happened; they
  *	are appended only, and taken from the front, so one link does
@@ -173,6 +174,7 @@ struct accmem_columns {
 	u32 nr_ctas;
 	struct list_head queue;
 	u32 nr_queued;
+	u32 nr_spent;
 	u32 nr_holding;
 	struct accmem_columns_cta *done;
 	struct accmem_columns_cta **done_tail;

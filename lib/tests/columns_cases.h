@@ -32,7 +32,7 @@ enum columns_op {
 	OP_FORCED, /* result: grants against the bound so far */
 };
 
-enum { A, B, C, D, E, NR_NAMES };
+enum { A, B, C, D, E, F, NR_NAMES };
 
 struct columns_step {
 	enum columns_op op;
@@ -193,6 +193,14 @@ static const struct columns_case columns_cases[] = {
 		ALLOC(C, 256, 0), ALLOC(B, 512, WAITS), ALLOC(A, 128, WAITS),
 		FORCED(0), DEALLOC(C, 256, 256, 0), GOT(A, 0), FORCED(1),
 		EXIT(A, 384), GOT(B, 0) } },
+	{ "p2_a_newcomer_spends_the_bound_of_a_pair", 2, 512, false, 1, {
+		LAUNCH(A, 0), LAUNCH(B, 0), LAUNCH(C, 0), PAIR(D, 0, 0),
+		PAIR(E, 1, 1), LAUNCH(F, 1), ALLOC(A, 256, 0), ALLOC(B, 32, 0),
+		ALLOC(C, 256, WAITS), ALLOC(B, 32, 0), ALLOC(D, 512, WAITS),
+		ALLOC(E, 512, WAITS), ALLOC(B, 32, WAITS), FORCED(0),
+		ALLOC(F, 32, 0), GOT(B, 0), FORCED(1), EXIT(B, 96), GOT(C, 0),
+		EXIT(A, 256), EXIT(F, 32), EXIT(C, 256), GOT(E, 0),
+		GOT(D, 0) } },
 	{ "p2_a_ring_over_two_sms", 2, 64, false, 64, {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), LAUNCH(C, 0), LAUNCH(D, 1),
 		ALLOC(A, 32, WAITS), ALLOC(B, 32, 0), GOT(A, 0),
