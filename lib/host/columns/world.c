@@ -20,6 +20,7 @@ static struct accmem_columns_sm sms[ORACLE_SMS];
 static struct accmem_columns_cta cta[CTAS];
 static bool live[CTAS];
 static struct oracle oracle;
+static unsigned int greed; /* of eight that would give back, so many ask */
 
 struct columns_world columns_world;
 
@@ -113,6 +114,24 @@ static void alloc(struct accmem_columns_cta *x, u32 columns)
 		accmem_columns_undo(&c, x, x->address, columns);
 }
 
+/* the call that the peer waits for */
+static void join(struct accmem_columns_cta *x)
+{
+	struct accmem_columns_cta *peer = x->peer;
+
+	if (peer->call == ACCMEM_CALL_JOIN_ALLOC)
+		alloc(x, peer->columns);
+	else
+		accmem_columns_dealloc(&c, x, peer->address, peer->columns,
+				       true);
+}
+
+static bool is_awaited(const struct accmem_columns_cta *x)
+{
+	return x->call == ACCMEM_CALL_NONE && x->peer &&
+	       accmem_columns_waiting(x->peer);
+}
+
 /* a second call while one waits, or the end of the wait */
 static void disturb(struct accmem_columns_cta *x)
 {
@@ -135,6 +154,16 @@ static void disturb(struct accmem_columns_cta *x)
 	}
 }
 
+/* mostly what rule P8 lets it ask for */
+static u32 some_columns(const struct accmem_columns_cta *x)
+{
+	u32 columns = 32u << below(5);
+
+	while (columns > x->last && x->last && below(8))
+		columns /= 2;
+	return columns;
+}
+
 static void one_call(unsigned int i)
 {
 	struct accmem_columns_cta *x = &cta[i];
@@ -147,8 +176,14 @@ static void one_call(unsigned int i)
 		disturb(x);
 		return;
 	}
+	if (is_awaited(x) && below(4)) {
+		join(x);
+		return;
+	}
 	switch (below(16)) {
 	case 0:
+		if (below(8) < greed)
+			return;
 		accmem_columns_exit(&c, x);
 		live[i] = false;
 		return;
@@ -160,17 +195,20 @@ static void one_call(unsigned int i)
 	case 4:
 	case 5:
 	case 6:
-		dealloc(x);
+		if (below(8) < greed)
+			alloc(x, some_columns(x));
+		else
+			dealloc(x);
 		return;
 	case 7:
 		accmem_columns_alloc(&c, x, below(700), below(2));
 		return;
 	case 8:
 	case 9:
-		try_alloc(x, 32u << below(5));
+		try_alloc(x, some_columns(x));
 		return;
 	default:
-		alloc(x, 32u << below(5));
+		alloc(x, some_columns(x));
 	}
 }
 
@@ -213,6 +251,7 @@ void columns_world_play(unsigned int calls)
 	must(!accmem_columns_init(&c, sms, 1 + below(ORACLE_SMS), columns,
 				  below(3) == 0, below(2) ? below(5) : 64),
 	     "init");
+	greed = below(8);
 	for (i = 0; i < calls; i++, columns_world.step++) {
 		one_call(below(CTAS));
 		/* results wait until somebody looks */
