@@ -288,8 +288,9 @@ static inline bool map_set_mixed(struct accmem_buddy *b, u64 lo, u64 hi,
 }
 
 /* map_set() for granules of which one word of level 1 speaks */
-static void map_set_near(struct accmem_buddy *b, unsigned int level, u64 lo,
-			 u64 last, bool used)
+static __always_inline void map_set_near(struct accmem_buddy *b,
+					 unsigned int level, u64 lo, u64 last,
+					 bool used)
 {
 	u64 left = lo >> WORD_SHIFT, right = last >> WORD_SHIFT, mask;
 	struct accmem_buddy_state *s = &b->state[1][left >> WORD_SHIFT];
@@ -347,17 +348,36 @@ static noinline void map_set_far(struct accmem_buddy *b, u64 lo, u64 last,
 	}
 }
 
+/* Do two words of level 1 speak of it, side by side? */
+static inline bool is_side_by_side(u64 lo, u64 hi)
+{
+	return ((hi - 1) >> map_shift(2)) - (lo >> map_shift(2)) == 1;
+}
+
+/* map_set() for these */
+static noinline void map_set_two(struct accmem_buddy *b, unsigned int level,
+				 u64 lo, u64 hi, bool used)
+{
+	u64 middle = (hi - 1) >> map_shift(2) << map_shift(2);
+
+	map_set_near(b, level, lo, middle - 1, used);
+	level = map_depth_from(b, 1, middle);
+	map_set_near(b, level, middle, hi - 1, used);
+}
+
 /*
  * [@lo, @hi), which is not empty, becomes used or free. @level is map_level() of
  * it, here and below.
  */
-static inline void map_set(struct accmem_buddy *b, unsigned int level, u64 lo,
-			   u64 hi, bool used)
+static __always_inline void map_set(struct accmem_buddy *b, unsigned int level,
+				    u64 lo, u64 hi, bool used)
 {
 	if (!level && map_set_mixed(b, lo, hi, used))
 		return;
 	if (is_near(lo, hi))
 		map_set_near(b, level, lo, hi - 1, used);
+	else if (is_side_by_side(lo, hi))
+		map_set_two(b, level, lo, hi, used);
 	else
 		map_set_far(b, lo, hi - 1, used);
 }
