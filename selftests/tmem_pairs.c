@@ -164,6 +164,49 @@ TEST_F(tmem_pair, p2_a_deadlock_wakes_the_peer_that_sleeps)
 	EXPECT_EQ(0, tmem_finish(&w));
 }
 
+/*
+ * The pair waits for all of both SMs. What is granted on SM 1 spends its bound, and
+ * from then on it keeps SM 0 as well, from a holder there that it waits for itself.
+ */
+TEST_F(tmem_pair, p2_a_grant_on_one_sm_is_no_deadlock_on_the_other)
+{
+	struct accmem_context *ctx = tmem_open(2, 0, 0, 1);
+	struct tcgen05_cta *p, *q, *first, *holder, *other, *newcomer;
+	struct tmem_call wait_first, wait_p, wait_q, wait_holder;
+	uint32_t at;
+
+	ASSERT_NE(NULL, ctx);
+	p = tmem_peer(ctx, 0, 0);
+	q = tmem_peer(ctx, 1, 1);
+	first = tmem_single(ctx, 0);
+	holder = tmem_single(ctx, 0);
+	other = tmem_single(ctx, 0);
+	newcomer = tmem_single(ctx, 1);
+	ASSERT_TRUE(p && q && first && holder && other && newcomer);
+	ASSERT_EQ(0, tcgen05_alloc(other, &at, 256));
+	ASSERT_EQ(0, tcgen05_alloc(holder, &at, 32));
+	ASSERT_TRUE(tmem_start_alloc(&wait_first, first, 256));
+	ASSERT_EQ(0, tcgen05_alloc(holder, &at, 32));
+	ASSERT_TRUE(tmem_start_alloc(&wait_p, p, 512));
+	ASSERT_TRUE(tmem_start_alloc(&wait_q, q, 512));
+	/* held up by the first, which is going to be served by the other */
+	ASSERT_TRUE(tmem_start_alloc(&wait_holder, holder, 32));
+	ASSERT_EQ(0, tmem_fdinfo(accmem_fd(ctx), "tmem-forced"));
+	ASSERT_EQ(0, tcgen05_alloc(newcomer, &at, 32));
+	EXPECT_EQ(0, tmem_finish(&wait_holder));
+	EXPECT_EQ(1, tmem_fdinfo(accmem_fd(ctx), "tmem-forced"));
+	tcgen05_exit(holder);
+	EXPECT_EQ(0, tmem_finish(&wait_first));
+	tcgen05_exit(first);
+	tcgen05_exit(other);
+	tcgen05_exit(newcomer);
+	EXPECT_EQ(0, tmem_finish(&wait_p));
+	EXPECT_EQ(0, tmem_finish(&wait_q));
+	tcgen05_exit(p);
+	tcgen05_exit(q);
+	accmem_close(ctx);
+}
+
 TEST_F(tmem_pair, p12_nonblocking_joins_a_peer_that_waits)
 {
 	struct tmem_call call;
