@@ -37,9 +37,9 @@ module_param(budget_ms, uint, 0444);
 MODULE_PARM_DESC(budget_ms,
 		 "No more rounds after so many milliseconds in one (1000)");
 
-static unsigned int passes = 3;
+static unsigned int passes = 5;
 module_param(passes, uint, 0444);
-MODULE_PARM_DESC(passes, "Passes through all workloads, 1 to 5 (3)");
+MODULE_PARM_DESC(passes, "Passes through all workloads, 1 to 5 (5)");
 
 static unsigned int percent = 100;
 module_param(percent, uint, 0444);
