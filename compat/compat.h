@@ -7,6 +7,8 @@
 #ifndef ACCMEM_COMPAT_H
 #define ACCMEM_COMPAT_H
 
+#include <linux/fs.h>
+#include <linux/memremap.h>
 #include <linux/mm.h>
 
 #include <linux/accmem.h>
@@ -25,6 +27,70 @@ static inline void accmem_vm_flags_mod(struct vm_area_struct *vma,
 #endif
 }
 
+/*
+ * dev_pagemap_ops.folio_free(): "mm/zone_device: rename page_free callback to
+ * folio_free", 6.19. Before it, the callback takes the head page. The callback
+ * that this names is for carveouts whose pages all keep a reference until the
+ * range is unmapped.
+ */
+#ifdef ACCMEM_HAVE_FOLIO_FREE
+static inline void accmem_never_freed(struct folio *folio)
+{
+	WARN_ON_ONCE(1);
+}
+
+#define ACCMEM_PAGEMAP_NEVER_FREED .folio_free = accmem_never_freed
+#else
+static inline void accmem_never_freed(struct page *page)
+{
+	WARN_ON_ONCE(1);
+}
+
+#define ACCMEM_PAGEMAP_NEVER_FREED .page_free = accmem_never_freed
+#endif
+
+/*
+ * get_file_active(): 0ede61d8589c ("file: convert to SLAB_TYPESAFE_BY_RCU"),
+ * 6.7. A reference to a file whose last one may be going; the caller's lock keeps
+ * the structure, since the file's release() takes it.
+ */
+static inline struct file *accmem_get_live_file(struct file **file)
+{
+#ifdef ACCMEM_HAVE_GET_FILE_ACTIVE
+	return get_file_active(file);
+#else
+	return get_file_rcu(*file) ? *file : NULL;
+#endif
+}
+
+/*
+ * A page that is charged as kernel memory must not be mapped by a 2 MiB entry as
+ * it is: madvise() of a part of it looks for the memory cgroup of a page of user
+ * memory. The charge is put aside while the page is in use, and put back before
+ * it is freed.
+ */
+#ifdef CONFIG_MEMCG
+static inline void accmem_hide_charge(struct page *page)
+{
+	set_page_private(page, page->memcg_data);
+	page->memcg_data = 0;
+}
+
+static inline void accmem_show_charge(struct page *page)
+{
+	page->memcg_data = page_private(page);
+	set_page_private(page, 0);
+}
+#else
+static inline void accmem_hide_charge(struct page *page)
+{
+}
+
+static inline void accmem_show_charge(struct page *page)
+{
+}
+#endif
+
 #ifdef CONFIG_X86
 #include <asm/cacheflush.h>
 #include <asm/set_memory.h>
@@ -41,6 +107,10 @@ static inline void accmem_flush_cache(void *address, u64 size)
 		size -= part;
 	}
 }
+
+/* cache modes of memory without page structures */
+#define ACCMEM_FRAME_CACHE_MODES                                               \
+	(BIT(ACCMEM_CACHE_WB) | BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC))
 
 /* cache modes beyond write-back that ordinary memory can have */
 static inline u32 accmem_emulated_cache_modes(void)
@@ -63,6 +133,9 @@ static inline int accmem_set_cache_mode(struct page *page, int nr, u32 mode)
 	}
 }
 #else
+/* without a flush, what one owner left in the cache would reach the next */
+#define ACCMEM_FRAME_CACHE_MODES (BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC))
+
 static inline void accmem_flush_cache(void *address, u64 size)
 {
 }

@@ -1,62 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Carveouts: the state that every backing has, and the scrubber.
+ * Carveouts: the state that every backing has.
  *
- * Owns the free-space structure, the accounting, and the background work of a
- * carveout. Freed memory is dirty until the scrubber, or the allocation that
- * gets it first, has cleared it.
+ * Owns the free-space structure and the accounting of a carveout. The bytes of
+ * all states and the free ones add up to its capacity at any moment. What the
+ * caches of contexts hold is live to the lock and free to everybody who asks;
+ * it is counted by processor, so that a pair of calls that a cache serves
+ * writes nothing that contexts share.
  *
- * Locks: scrub_lock > lock. The scrubber holds scrub_lock while it has a chunk
- * out of the free space, so whoever holds it sees all free memory.
+ * Locks: lock is innermost.
  */
 #include <linux/kernel.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "accmem_drv.h"
+#include "carveout.h"
 
-/* one dirty chunk; false when there is none left, or it cannot be cleared */
-static bool scrub_chunk(struct accmem_carveout *cv)
-{
-	struct accmem_run run;
-	bool cleared = false;
-	int err;
-
-	mutex_lock(&cv->scrub_lock);
-	accmem_carveout_lock(cv);
-	err = accmem_buddy_take_dirty(&cv->buddy, ACCMEM_CHUNK, &run);
-	if (!err) {
-		cv->scrubbing += run.size;
-		if (cv->folios)
-			accmem_folio_scrub_begin(cv, run.start, run.size);
-	}
-	accmem_carveout_unlock(cv);
-
-	if (!err) {
-		cleared = !cv->ops->clear(cv, run.start, run.size);
-		accmem_carveout_lock(cv);
-		if (cleared)
-			accmem_buddy_mark_clean(&cv->buddy, run.start,
-						run.size);
-		WARN_ON_ONCE(accmem_buddy_free(&cv->buddy, run.start,
-					       run.size));
-		cv->scrubbing -= run.size;
-		if (cv->folios)
-			accmem_folio_scrub_end(cv, run.start, run.size);
-		accmem_carveout_unlock(cv);
-	}
-	mutex_unlock(&cv->scrub_lock);
-	return cleared || err == -EAGAIN;
-}
-
-static void scrub_work(struct work_struct *work)
-{
-	struct accmem_carveout *cv =
-		container_of(work, struct accmem_carveout, scrub);
-
-	while (!READ_ONCE(cv->stopping) && scrub_chunk(cv))
-		cond_resched();
-}
+struct workqueue_struct *accmem_wq; /* the work of all carveouts */
 
 /**
  * accmem_carveout_init() - make the common part of a carveout
@@ -71,122 +31,123 @@ int accmem_carveout_init(struct accmem_carveout *cv)
 	if (!size)
 		return -EINVAL;
 	cv->buddy_meta = kvmalloc(size, GFP_KERNEL);
-	if (!cv->buddy_meta)
+	cv->counters = alloc_percpu(struct accmem_counters);
+	if (!cv->buddy_meta || !cv->counters)
 		return -ENOMEM;
 	memset(cv->buddy_meta, 0, accmem_buddy_meta_zeroed(cv->capacity));
 	spin_lock_init(&cv->lock);
-	mutex_init(&cv->scrub_lock);
-	mutex_init(&cv->settle_lock);
 	INIT_LIST_HEAD(&cv->quarantine);
-	INIT_WORK(&cv->scrub, scrub_work);
-	INIT_DELAYED_WORK(&cv->settle, accmem_settle_work);
 	cv->caps.max_alignment = ACCMEM_MAX_ALIGNMENT;
 	return accmem_buddy_init(&cv->buddy, cv->capacity, cv->buddy_meta);
 }
 
 /**
- * accmem_carveout_stop() - end the background work
- * @cv: the carveout, all of whose memory is free
+ * accmem_carveout_own_folios() - give each compound page one context at a time
+ * @cv: the carveout, initialised; its capacity is a multiple of 2 MiB
+ *
+ * Return: 0, -ENOMEM.
  */
-void accmem_carveout_stop(struct accmem_carveout *cv)
+int accmem_carveout_own_folios(struct accmem_carveout *cv)
 {
-	WRITE_ONCE(cv->stopping, true);
-	cancel_delayed_work_sync(&cv->settle);
-	cancel_work_sync(&cv->scrub);
-	WARN_ON_ONCE(accmem_buddy_free_bytes(&cv->buddy) != cv->capacity);
+	cv->owners = kvcalloc(accmem_unit_of(cv->capacity), sizeof(*cv->owners),
+			      GFP_KERNEL);
+	if (!cv->owners)
+		return -ENOMEM;
+	accmem_buddy_set_owners(&cv->buddy, cv->owners);
+	return 0;
+}
+
+/**
+ * accmem_carveout_track_dirty() - memory has to be cleared by us
+ * @cv: the carveout, initialised; its capacity is a multiple of 2 MiB
+ *
+ * All of it is dirty: nobody knows what is in it.
+ *
+ * Return: 0, -ENOMEM.
+ */
+int accmem_carveout_track_dirty(struct accmem_carveout *cv)
+{
+	cv->units = kvcalloc(accmem_unit_of(cv->capacity), sizeof(*cv->units),
+			     GFP_KERNEL);
+	if (!cv->units)
+		return -ENOMEM;
+	accmem_buddy_mark_dirty(&cv->buddy, 0, cv->capacity);
+	return 0;
 }
 
 /**
  * accmem_carveout_destroy() - give back what a carveout consists of
- * @cv: the carveout, stopped, or half made by its backing
+ * @cv: the carveout, without background work, or half made by its backing
  */
 void accmem_carveout_destroy(struct accmem_carveout *cv)
 {
+	if (cv->buddy_meta)
+		WARN_ON_ONCE(accmem_buddy_free_bytes(&cv->buddy) !=
+			     cv->capacity);
 	if (cv->ops && cv->ops->destroy)
 		cv->ops->destroy(cv);
-	kvfree(cv->whole_meta);
-	kvfree(cv->folios);
+	kvfree(cv->units);
+	kvfree(cv->owners);
+	free_percpu(cv->counters);
 	kvfree(cv->buddy_meta);
 }
 
 /**
- * accmem_carveout_free_bytes() - bytes in no buffer
- * @cv: the carveout, whose lock is held
+ * accmem_carveout_sum() - what is counted without a lock
+ * @cv: the carveout
+ * @sum: out: over all processors. Each number is exact once those who change it
+ *	have come to rest.
+ */
+void accmem_carveout_sum(struct accmem_carveout *cv,
+			 struct accmem_counters *sum)
+{
+	int cpu;
+
+	memset(sum, 0, sizeof(*sum));
+	for_each_possible_cpu(cpu) {
+		const struct accmem_counters *c =
+			per_cpu_ptr(cv->counters, cpu);
+
+		sum->cached += READ_ONCE(c->cached);
+		sum->allocs += READ_ONCE(c->allocs);
+		sum->frees += READ_ONCE(c->frees);
+		sum->failures += READ_ONCE(c->failures);
+	}
+}
+
+/**
+ * accmem_carveout_usage() - all bytes of a carveout by state
+ * @cv: the carveout
+ * @bytes: out: bytes in each state
+ * @free: out: the rest: in no state, in the hands of the cleaner, or in caches
+ */
+void accmem_carveout_usage(struct accmem_carveout *cv,
+			   u64 bytes[ACCMEM_NR_STATES], u64 *free)
+{
+	struct accmem_counters sum;
+	u64 cached;
+
+	accmem_carveout_sum(cv, &sum);
+	accmem_carveout_lock(cv);
+	memcpy(bytes, cv->bytes, sizeof(cv->bytes));
+	*free = accmem_buddy_free_bytes(&cv->buddy) + cv->clearing;
+	accmem_carveout_unlock(cv);
+	/* the sum is of another moment: what it says is live at most */
+	cached = clamp_t(s64, sum.cached, 0, bytes[ACCMEM_LIVE]);
+	bytes[ACCMEM_LIVE] -= cached;
+	*free += cached;
+}
+
+/**
+ * accmem_carveout_free_bytes() - bytes that are free
+ * @cv: the carveout
  *
- * Return: bytes, wherever they are: also those that the scrubber has, and what
- * is left of the granules that small blocks are cut from.
+ * Return: bytes, wherever they are.
  */
 u64 accmem_carveout_free_bytes(struct accmem_carveout *cv)
 {
-	lockdep_assert_held(&cv->lock);
-	return accmem_buddy_free_bytes(&cv->buddy) + cv->scrubbing + cv->slack;
-}
+	u64 bytes[ACCMEM_NR_STATES], free;
 
-/**
- * accmem_carveout_bytes() - bytes of the buffers in a state
- * @cv: the carveout, whose lock is held
- * @state: the state
- *
- * Return: bytes.
- */
-u64 accmem_carveout_bytes(struct accmem_carveout *cv, enum accmem_state state)
-{
-	lockdep_assert_held(&cv->lock);
-	return cv->bytes[state] - (state == ACCMEM_LIVE ? cv->slack : 0);
-}
-
-/* Quarantined buffers that a call of anybody looks at */
-#define SETTLE_SOME 1024
-
-/**
- * accmem_carveout_space() - how much is free
- * @ctx: the context that asks
- * @free_bytes: out: bytes free
- * @largest_run: out: largest contiguous request that @ctx could be granted
- *
- * All that is free counts: stashes are drained, and quarantined memory that
- * has settled meanwhile comes back first, of up to 1,024 buffers a call; and the
- * scrubber's chunk, for which this may wait while 2 MiB are cleared.
- */
-void accmem_carveout_space(struct accmem_context *ctx, u64 *free_bytes,
-			   u64 *largest_run)
-{
-	struct accmem_carveout *cv = accmem_context_carveout(ctx);
-	u64 small;
-
-	accmem_stash_drain_device(ctx->dev);
-	accmem_settle(cv, false, SETTLE_SOME);
-	small = accmem_sheet_largest(ctx);
-	mutex_lock(&cv->scrub_lock);
-	accmem_carveout_lock(cv);
-	*free_bytes = accmem_carveout_free_bytes(cv);
-	if (cv->folios)
-		*largest_run = accmem_folio_largest_run(cv, ctx);
-	else
-		*largest_run = accmem_buddy_largest_run(&cv->buddy,
-							ACCMEM_GRANULE);
-	accmem_carveout_unlock(cv);
-	mutex_unlock(&cv->scrub_lock);
-	*largest_run = max(*largest_run, small);
-}
-
-/**
- * accmem_carveout_next_dirty() - what of a buffer's memory is to be cleared
- * @cv: the carveout
- * @offset: where to start
- * @size: bytes to look at; the caller has allocated them
- * @run: out: the first dirty run, at most ACCMEM_CHUNK bytes of it
- *
- * Return: whether there is one.
- */
-bool accmem_carveout_next_dirty(struct accmem_carveout *cv, u64 offset,
-				u64 size, struct accmem_run *run)
-{
-	bool found;
-
-	accmem_carveout_lock(cv);
-	found = accmem_buddy_next_dirty(&cv->buddy, offset, size, ACCMEM_CHUNK,
-					run);
-	accmem_carveout_unlock(cv);
-	return found;
+	accmem_carveout_usage(cv, bytes, &free);
+	return free;
 }

@@ -3,23 +3,24 @@
  * /sys/kernel/debug/accmem/accmemN/: for root, a picture of the carveout and
  * the list of who holds what.
  *
- * Locks: device.lock > context.lock, and the carveout's lock for the picture,
- * a line at a time.
+ * Locks: a context's lock for some buffers at a time, and the carveout's for a
+ * character of the picture; none while anything is printed.
  */
 #include <linux/debugfs.h>
 #include <linux/math64.h>
 #include <linux/seq_file.h>
 
-#include "accmem_drv.h"
+#include "context.h"
 #include "tmem.h"
 
 #define COLUMNS 64
 #define ROWS_MAX 32
+#define LINES 8 /* buffers looked at in one hold of a lock */
 
 static struct dentry *root;
 
 /* free bytes in [start, end) */
-static u64 free_within(struct accmem_carveout *cv, u64 start, u64 end)
+static u64 debugfs_free_within(struct accmem_carveout *cv, u64 start, u64 end)
 {
 	struct accmem_run run;
 	u64 free = 0;
@@ -35,7 +36,7 @@ static u64 free_within(struct accmem_carveout *cv, u64 start, u64 end)
 	return free;
 }
 
-static char fill_char(u64 free, u64 size)
+static char debugfs_map_char(u64 free, u64 size)
 {
 	if (free == size)
 		return '.';
@@ -44,7 +45,7 @@ static char fill_char(u64 free, u64 size)
 	return free > size / 2 ? '-' : '+';
 }
 
-static int map_show(struct seq_file *m, void *unused)
+static int debugfs_map_show(struct seq_file *m, void *unused)
 {
 	struct accmem_device *dev = m->private;
 	struct accmem_carveout *cv = &dev->cv;
@@ -54,7 +55,6 @@ static int map_show(struct seq_file *m, void *unused)
 	cell = div_u64(cv->capacity + COLUMNS * ROWS_MAX - 1,
 		       COLUMNS * ROWS_MAX);
 	cell = max_t(u64, ALIGN(cell, ACCMEM_GRANULE), ACCMEM_GRANULE);
-	accmem_stash_drain_device(dev);
 	seq_printf(m, "# %s: %llu bytes a character: . free, - less than half used, + more, # all used\n",
 		   dev->name, cell);
 	while (at < cv->capacity) {
@@ -64,9 +64,9 @@ static int map_show(struct seq_file *m, void *unused)
 			u64 free;
 
 			accmem_carveout_lock(cv);
-			free = free_within(cv, at, end);
+			free = debugfs_free_within(cv, at, end);
 			accmem_carveout_unlock(cv);
-			seq_putc(m, fill_char(free, end - at));
+			seq_putc(m, debugfs_map_char(free, end - at));
 			at = end;
 			cond_resched();
 		}
@@ -74,129 +74,161 @@ static int map_show(struct seq_file *m, void *unused)
 	}
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(map);
+DEFINE_SHOW_ATTRIBUTE(debugfs_map);
 
 /* one moment's accounting: unlike sysfs, all of it at once */
-static int usage_show(struct seq_file *m, void *unused)
+static int debugfs_usage_show(struct seq_file *m, void *unused)
 {
 	struct accmem_device *dev = m->private;
 	struct accmem_carveout *cv = &dev->cv;
 	u64 bytes[ACCMEM_NR_STATES], free;
-	unsigned int i;
 
-	accmem_stash_drain_device(dev);
-	accmem_carveout_lock(cv);
-	for (i = 0; i < ACCMEM_NR_STATES; i++)
-		bytes[i] = accmem_carveout_bytes(cv, i);
-	free = accmem_carveout_free_bytes(cv);
-	accmem_carveout_unlock(cv);
+	accmem_carveout_usage(cv, bytes, &free);
 	seq_printf(m, "capacity %llu\nfree %llu\nlive %llu\ndetached %llu\npending %llu\nquarantined %llu\n",
 		   cv->capacity, free, bytes[ACCMEM_LIVE],
 		   bytes[ACCMEM_DETACHED], bytes[ACCMEM_PENDING],
 		   bytes[ACCMEM_QUARANTINED]);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(usage);
+DEFINE_SHOW_ATTRIBUTE(debugfs_usage);
 
-static int contexts_show(struct seq_file *m, void *unused)
+/* the account with the next number from @id on, with a reference */
+static struct accmem_account *debugfs_account_next(struct accmem_device *dev,
+						   unsigned long *id)
+{
+	struct accmem_account *account;
+
+	rcu_read_lock();
+	account = xa_find(&dev->accounts, id, ULONG_MAX, XA_PRESENT);
+	while (account && !kref_get_unless_zero(&account->refs))
+		account = xa_find_after(&dev->accounts, id, ULONG_MAX,
+					XA_PRESENT);
+	rcu_read_unlock();
+	++*id;
+	return account;
+}
+
+static void debugfs_show_account(struct seq_file *m,
+				 struct accmem_account *account)
+{
+	struct accmem_context *ctx = accmem_context_of(account);
+	u64 buffers = 0, charged = atomic64_read(&account->bytes);
+
+	if (ctx) {
+		buffers = READ_ONCE(ctx->nr_names);
+		charged = accmem_usage_charged(ctx);
+	}
+	seq_printf(m, "%llu %d %s %u %llu %llu%s\n", account->id, account->pid,
+		   account->comm, from_kuid(&init_user_ns, account->user->uid),
+		   buffers, charged, ctx ? "" : " ended");
+	if (ctx)
+		accmem_context_put(ctx);
+}
+
+static int debugfs_contexts_show(struct seq_file *m, void *unused)
 {
 	struct accmem_device *dev = m->private;
-	struct accmem_context *ctx;
+	struct accmem_account *account;
+	unsigned long id = 0;
 
-	accmem_stash_drain_device(dev);
 	seq_puts(m, "# context pid comm uid buffers charged\n");
-	mutex_lock(&dev->lock);
-	list_for_each_entry(ctx, &dev->contexts, link) {
-		mutex_lock(&ctx->lock);
-		seq_printf(m, "%llu %d %s %u %llu %llu\n", ctx->id, ctx->pid,
-			   ctx->comm, from_kuid(&init_user_ns, ctx->user->uid),
-			   ctx->nr_names, (u64)atomic64_read(&ctx->bytes));
-		mutex_unlock(&ctx->lock);
+	while ((account = debugfs_account_next(dev, &id))) {
+		debugfs_show_account(m, account);
+		accmem_account_put(account);
+		cond_resched();
 	}
-	mutex_unlock(&dev->lock);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(contexts);
+DEFINE_SHOW_ATTRIBUTE(debugfs_contexts);
 
-static void show_name(struct seq_file *m, const struct accmem_buffer *buf)
+/* what is printed of a buffer */
+struct line {
+	u64 address;
+	u64 length;
+	u64 footprint;
+	unsigned int nr_runs;
+	u32 cache_mode;
+	bool mapped;
+};
+
+static void debugfs_describe(struct line *line, const struct accmem_buffer *buf)
 {
-	const struct accmem_buffer *own = buf->sheet ? &buf->sheet->buf : buf;
+	const struct accmem_memory *mem = accmem_buffer_memory(buf);
 
-	seq_printf(m, "%llu %#llx %llu %llu %u %u%s\n", buf->ctx->id,
-		   buf->address, buf->length, buf->layout.footprint,
-		   buf->nr_runs, buf->cache_mode,
-		   READ_ONCE(own->mapped) ? " mapped" : "");
+	line->address = buf->address;
+	line->length = buf->length;
+	line->footprint = buf->layout.footprint;
+	line->nr_runs = mem->nr_runs;
+	line->cache_mode = mem->cache_mode;
+	line->mapped = accmem_memory_was_mapped(mem);
 }
 
-static void show_sheet(struct seq_file *m, struct accmem_buffer *own)
+/* the next buffers from *@address on, in one hold of the lock */
+static unsigned int debugfs_next_lines(struct accmem_context *ctx,
+				       struct line *lines, unsigned int max,
+				       u64 *address)
 {
-	struct accmem_buffer *buf = accmem_sheet_next(own, own->address);
+	struct accmem_buffer *buf;
+	unsigned int nr = 0;
 
-	while (buf) {
-		show_name(m, buf);
-		buf = accmem_sheet_next(own, buf->address +
-						     buf->layout.footprint);
+	spin_lock(&ctx->lock);
+	while (nr < max && (buf = accmem_name_next(ctx, *address))) {
+		debugfs_describe(&lines[nr++], buf);
+		*address = buf->address + buf->layout.footprint;
 	}
+	spin_unlock(&ctx->lock);
+	return nr;
 }
 
-static void show_names(struct seq_file *m, struct accmem_context *ctx)
+static void debugfs_show_buffers(struct seq_file *m, struct accmem_context *ctx)
 {
-	struct rb_node *node;
+	struct line lines[LINES];
+	unsigned int i, nr;
+	u64 address = 0;
 
-	lockdep_assert_held(&ctx->lock);
-	for (node = rb_first(&ctx->names); node; node = rb_next(node)) {
-		struct accmem_buffer *buf =
-			rb_entry(node, struct accmem_buffer, node);
-
-		/* all is shown again in a larger buffer */
-		if (seq_has_overflowed(m))
-			return;
-		if (buf->is_sheet)
-			show_sheet(m, buf);
-		else
-			show_name(m, buf);
+	/* all is shown again in a larger buffer, where this one is full */
+	while (!seq_has_overflowed(m) &&
+	       (nr = debugfs_next_lines(ctx, lines, LINES, &address))) {
+		for (i = 0; i < nr; i++)
+			seq_printf(m, "%llu %#llx %llu %llu %u %u%s\n",
+				   ctx->account->id, lines[i].address,
+				   lines[i].length, lines[i].footprint,
+				   lines[i].nr_runs, lines[i].cache_mode,
+				   lines[i].mapped ? " mapped" : "");
 		cond_resched();
 	}
 }
 
-static int buffers_show(struct seq_file *m, void *unused)
+static int debugfs_buffers_show(struct seq_file *m, void *unused)
 {
 	struct accmem_device *dev = m->private;
 	struct accmem_context *ctx;
+	unsigned long id = 0;
 
 	seq_puts(m, "# context address length footprint runs cache_mode\n");
-	mutex_lock(&dev->lock);
-	list_for_each_entry(ctx, &dev->contexts, link) {
-		mutex_lock(&ctx->lock);
-		show_names(m, ctx);
-		mutex_unlock(&ctx->lock);
-		if (seq_has_overflowed(m))
-			break;
+	while ((ctx = accmem_context_next(&dev->accounts, &id))) {
+		debugfs_show_buffers(m, ctx);
+		accmem_context_put(ctx);
 	}
-	mutex_unlock(&dev->lock);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(buffers);
+DEFINE_SHOW_ATTRIBUTE(debugfs_buffers);
 
-/*
- * How often what contexts share was written; the carveout's lines lie behind
- * its lock. Reading this writes neither.
- */
-static int shared_show(struct seq_file *m, void *unused)
+/* How often what contexts share was written. Reading this does not write it. */
+static int debugfs_shared_show(struct seq_file *m, void *unused)
 {
 	struct accmem_device *dev = m->private;
 
-	seq_printf(m, "carveout_lock_holds %llu\nuser_charges %llu\n",
-		   READ_ONCE(dev->cv.holds), accmem_user_charges());
+	seq_printf(m, "carveout_lock_holds %llu\n", READ_ONCE(dev->cv.holds));
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(shared);
+DEFINE_SHOW_ATTRIBUTE(debugfs_shared);
 
-static int tmem_show(struct seq_file *m, void *unused)
+static int debugfs_tmem_show(struct seq_file *m, void *unused)
 {
 	return accmem_tmem_show_picture(m, m->private);
 }
-DEFINE_SHOW_ATTRIBUTE(tmem);
+DEFINE_SHOW_ATTRIBUTE(debugfs_tmem);
 
 void accmem_debugfs_init(void)
 {
@@ -211,13 +243,17 @@ void accmem_debugfs_exit(void)
 void accmem_debugfs_add(struct accmem_device *dev)
 {
 	dev->debugfs = debugfs_create_dir(dev->name, root);
-	debugfs_create_file("map", 0400, dev->debugfs, dev, &map_fops);
-	debugfs_create_file("usage", 0400, dev->debugfs, dev, &usage_fops);
+	debugfs_create_file("map", 0400, dev->debugfs, dev, &debugfs_map_fops);
+	debugfs_create_file("usage", 0400, dev->debugfs, dev,
+			    &debugfs_usage_fops);
 	debugfs_create_file("contexts", 0400, dev->debugfs, dev,
-			    &contexts_fops);
-	debugfs_create_file("buffers", 0400, dev->debugfs, dev, &buffers_fops);
-	debugfs_create_file("shared", 0400, dev->debugfs, dev, &shared_fops);
-	debugfs_create_file("tmem", 0400, dev->debugfs, dev, &tmem_fops);
+			    &debugfs_contexts_fops);
+	debugfs_create_file("buffers", 0400, dev->debugfs, dev,
+			    &debugfs_buffers_fops);
+	debugfs_create_file("shared", 0400, dev->debugfs, dev,
+			    &debugfs_shared_fops);
+	debugfs_create_file("tmem", 0400, dev->debugfs, dev,
+			    &debugfs_tmem_fops);
 }
 
 void accmem_debugfs_remove(struct accmem_device *dev)

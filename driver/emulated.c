@@ -18,21 +18,22 @@
 #include <linux/sizes.h>
 
 #include "../compat/compat.h"
-#include "accmem_drv.h"
+#include "backing.h"
+#include "memory.h"
 
 #define FOLIO_PAGES BIT(ACCMEM_FOLIO_ORDER)
 
-unsigned long long accmem_emulated_resident_max;
-module_param_named(emulated_resident_max, accmem_emulated_resident_max, ullong,
+static unsigned long long resident_max;
+module_param_named(emulated_resident_max, resident_max, ullong,
 		   0644);
 MODULE_PARM_DESC(emulated_resident_max,
 		 "bytes of host memory that emulated devices may use together (0: half of RAM, the default)");
 
 static atomic64_t resident; /* pages of all emulated carveouts */
 
-static bool add_resident(struct accmem_carveout *cv, long pages)
+static bool emulated_add_resident(struct accmem_carveout *cv, long pages)
 {
-	u64 max = READ_ONCE(accmem_emulated_resident_max) >> PAGE_SHIFT;
+	u64 max = READ_ONCE(resident_max) >> PAGE_SHIFT;
 
 	if (!max)
 		max = totalram_pages() / 2;
@@ -42,141 +43,136 @@ static bool add_resident(struct accmem_carveout *cv, long pages)
 	return true;
 }
 
-static void sub_resident(struct accmem_carveout *cv, long pages)
+static void emulated_sub_resident(struct accmem_carveout *cv, long pages)
 {
 	atomic64_sub(pages, &cv->resident);
 	atomic64_sub(pages, &resident);
 }
 
-static void free_page_of(struct accmem_buffer *buf, struct page *page)
+static void emulated_free_page_of(struct accmem_memory *mem, struct page *page)
 {
 	unsigned int order = compound_order(page);
 
 	/* a page whose direct mapping cannot be mended is lost, not reused */
-	if (buf->cache_mode != ACCMEM_CACHE_WB &&
+	if (mem->cache_mode != ACCMEM_CACHE_WB &&
 	    WARN_ON_ONCE(accmem_set_cache_mode(page, 1u << order,
 					       ACCMEM_CACHE_WB)))
 		return;
-	sub_resident(buf->cv, 1l << order);
+	emulated_sub_resident(mem->cv, 1l << order);
+	if (order)
+		accmem_show_charge(page);
 	__free_pages(page, order);
 }
 
 /* How hard the host is asked for a page of 2 MiB: as hard as the policy wants */
-static gfp_t folio_gfp(const struct accmem_buffer *buf)
+static gfp_t emulated_folio_gfp(const struct accmem_memory *mem)
 {
-	switch (buf->page_policy) {
-	case ACCMEM_PAGE_ANY:
+	switch (mem->huge) {
+	case ACCMEM_HUGE_FREE:
 		return __GFP_COMP | __GFP_NORETRY;
-	case ACCMEM_PAGE_HUGE_FIRST:
+	case ACCMEM_HUGE_FIRST:
 		return __GFP_COMP;
 	default:
 		return __GFP_COMP | __GFP_RETRY_MAYFAIL;
 	}
 }
 
-static struct page *new_page(struct accmem_buffer *buf, unsigned int order)
+static struct page *emulated_new_page(struct accmem_memory *mem,
+				      unsigned int order)
 {
 	gfp_t gfp = GFP_USER | __GFP_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
-	struct accmem_carveout *cv = buf->cv;
+	struct accmem_carveout *cv = mem->cv;
 	struct page *page;
 
-	gfp |= order ? folio_gfp(buf) : __GFP_RETRY_MAYFAIL;
-	if (!add_resident(cv, 1l << order))
+	gfp |= order ? emulated_folio_gfp(mem) : __GFP_RETRY_MAYFAIL;
+	if (!emulated_add_resident(cv, 1l << order))
 		return NULL;
 	page = alloc_pages(gfp, order);
 	if (!page) {
-		sub_resident(cv, 1l << order);
+		emulated_sub_resident(cv, 1l << order);
 		return NULL;
 	}
-	if (buf->cache_mode != ACCMEM_CACHE_WB &&
-	    accmem_set_cache_mode(page, 1u << order, buf->cache_mode)) {
-		sub_resident(cv, 1l << order);
+	if (mem->cache_mode != ACCMEM_CACHE_WB &&
+	    accmem_set_cache_mode(page, 1u << order, mem->cache_mode)) {
+		emulated_sub_resident(cv, 1l << order);
 		__free_pages(page, order);
 		return NULL;
 	}
+	if (order)
+		accmem_hide_charge(page);
 	return page;
 }
 
-static struct page *find_page(struct accmem_buffer *buf, unsigned long index)
+static struct page *emulated_find_page(struct accmem_memory *mem,
+				       unsigned long index)
 {
 	unsigned long first = round_down(index, FOLIO_PAGES);
-	struct page *page = xa_load(&buf->pages, first);
+	struct page *page = xa_load(&mem->pages, first);
 
 	if (page && compound_order(page))
 		return page + (index - first);
-	return index == first ? page : xa_load(&buf->pages, index);
+	return index == first ? page : xa_load(&mem->pages, index);
 }
 
 /* may the 2 MiB around @index be one page? */
-static bool wants_folio(struct accmem_buffer *buf, unsigned long index)
+static bool emulated_wants_folio(struct accmem_memory *mem, unsigned long index)
 {
 	unsigned long first = round_down(index, FOLIO_PAGES);
 	unsigned long at = first;
 
-	if (buf->page_policy == ACCMEM_PAGE_NORMAL_ONLY ||
-	    buf->address & (ACCMEM_FOLIO - 1))
+	if (mem->huge == ACCMEM_HUGE_NEVER ||
+	    first + FOLIO_PAGES > mem->size >> PAGE_SHIFT)
 		return false;
-	if (first + FOLIO_PAGES > buf->layout.footprint >> PAGE_SHIFT)
-		return false;
-	return !xa_find(&buf->pages, &at, first + FOLIO_PAGES - 1, XA_PRESENT);
+	return !xa_find(&mem->pages, &at, first + FOLIO_PAGES - 1, XA_PRESENT);
 }
 
-/* of these nothing is ever smaller than 2 MiB */
-static bool needs_folio(const struct accmem_buffer *buf)
+static struct page *emulated_store_page(struct accmem_memory *mem,
+					unsigned long index, unsigned int order)
 {
-	return buf->page_policy == ACCMEM_PAGE_HUGE_ONLY ||
-	       buf->page_policy == ACCMEM_PAGE_HUGE1G_ONLY;
-}
-
-static unsigned long first_pgoff(const struct accmem_buffer *buf)
-{
-	return accmem_buffer_offset(buf) >> PAGE_SHIFT;
-}
-
-static struct page *store_page(struct accmem_buffer *buf, unsigned long index,
-			       unsigned int order)
-{
-	struct page *page = new_page(buf, order);
+	struct page *page = emulated_new_page(mem, order);
 
 	if (!page)
 		return NULL;
 	index = round_down(index, 1ul << order);
-	if (xa_err(xa_store(&buf->pages, index, page, GFP_KERNEL))) {
-		free_page_of(buf, page);
+	if (xa_err(xa_store(&mem->pages, index, page, GFP_KERNEL))) {
+		emulated_free_page_of(mem, page);
 		return NULL;
 	}
 	return page;
 }
 
 /* the page at @index, made if there is none; NULL when it cannot be had */
-static struct page *get_page_at(struct accmem_buffer *buf, unsigned long index)
+static struct page *emulated_get_page_at(struct accmem_memory *mem,
+					 unsigned long index)
 {
-	struct page *page = find_page(buf, index);
+	struct page *page = emulated_find_page(mem, index);
 
 	if (page)
 		return page;
-	mutex_lock(&buf->lock);
-	page = find_page(buf, index);
-	if (!page && wants_folio(buf, index) &&
-	    store_page(buf, index, ACCMEM_FOLIO_ORDER))
-		page = find_page(buf, index);
-	if (!page && !needs_folio(buf))
-		page = store_page(buf, index, 0);
-	mutex_unlock(&buf->lock);
+	mutex_lock(&mem->lock);
+	page = emulated_find_page(mem, index);
+	if (!page && emulated_wants_folio(mem, index) &&
+	    emulated_store_page(mem, index, ACCMEM_FOLIO_ORDER))
+		page = emulated_find_page(mem, index);
+	if (!page && mem->huge != ACCMEM_HUGE_ONLY)
+		page = emulated_store_page(mem, index, 0);
+	mutex_unlock(&mem->lock);
 	return page;
 }
 
-static vm_fault_t emulated_fault(struct accmem_buffer *buf,
+static vm_fault_t emulated_fault(struct accmem_memory *mem,
 				 struct vm_fault *vmf)
 {
-	struct page *page = get_page_at(buf, vmf->pgoff - first_pgoff(buf));
+	struct page *page =
+		emulated_get_page_at(mem,
+				     vmf->pgoff - (mem->offset >> PAGE_SHIFT));
 	struct folio *folio;
 
 	if (!page)
 		return VM_FAULT_SIGBUS;
 	/*
 	 * Compared with the inode's size before there is a 2 MiB entry. Only now
-	 * is it known: a buffer is populated before it has its address.
+	 * is it known: memory is populated before it has a name.
 	 */
 	folio = page_folio(page);
 	WRITE_ONCE(folio->index, vmf->pgoff - folio_page_idx(folio, page));
@@ -185,83 +181,80 @@ static vm_fault_t emulated_fault(struct accmem_buffer *buf,
 	return 0;
 }
 
-static int emulated_populate(struct accmem_buffer *buf)
+static int emulated_populate(struct accmem_memory *mem)
 {
-	unsigned long i, nr = buf->layout.footprint >> PAGE_SHIFT;
+	unsigned long i, nr = mem->size >> PAGE_SHIFT;
 
 	for (i = 0; i < nr; i++) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		if (!get_page_at(buf, i))
+		if (!emulated_get_page_at(mem, i))
 			return -ENOMEM;
 		cond_resched();
 	}
 	return 0;
 }
 
-static int emulated_prepare(struct accmem_buffer *buf)
+/* of memory that is one page, which stays as long as the memory */
+static void emulated_zero(struct accmem_memory *mem, u64 offset, u64 size)
 {
-	return buf->flags & ACCMEM_ALLOC_POPULATE ? emulated_populate(buf) : 0;
-}
-
-/* of a sheet, whose one page stays until the sheet goes */
-static void emulated_zero(struct accmem_buffer *buf, u64 offset, u64 size)
-{
-	struct page *page = find_page(buf, 0);
+	struct page *page = emulated_find_page(mem, 0);
 
 	if (page)
 		memset(page_address(page) + offset, 0, size);
 }
 
-/* likewise */
-static bool emulated_idle(struct accmem_buffer *buf, bool force)
+static bool emulated_idle(struct accmem_memory *mem)
 {
-	struct page *page = find_page(buf, 0);
+	unsigned long index, seen = 0;
+	struct page *page;
 
-	if (!page || page_ref_count(page) == 1)
-		return true;
-	return force && accmem_folio_settle_shared(buf->cv, page_folio(page),
-						   accmem_buffer_offset(buf),
-						   ACCMEM_GRANULE);
+	xa_for_each(&mem->pages, index, page) {
+		if (page_ref_count(page) != 1)
+			return false;
+		/* not reached by memory of one page, for which we may not sleep */
+		if (!(++seen % FOLIO_PAGES))
+			cond_resched();
+	}
+	return true;
 }
 
 /* pages without another reference go at once; the others are asked again */
-static bool emulated_settle(struct accmem_buffer *buf, bool force)
+static bool emulated_settle(struct accmem_memory *mem)
 {
 	unsigned long index;
 	struct page *page;
 
-	mutex_lock(&buf->lock);
-	xa_for_each(&buf->pages, index, page) {
+	mutex_lock(&mem->lock);
+	xa_for_each(&mem->pages, index, page) {
 		if (page_ref_count(page) == 1) {
-			xa_erase(&buf->pages, index);
-			free_page_of(buf, page);
+			xa_erase(&mem->pages, index);
+			emulated_free_page_of(mem, page);
 		}
 		cond_resched();
 	}
-	mutex_unlock(&buf->lock);
-	return xa_empty(&buf->pages);
+	mutex_unlock(&mem->lock);
+	return xa_empty(&mem->pages);
 }
 
-static void emulated_release(struct accmem_buffer *buf)
+static void emulated_release(struct accmem_memory *mem)
 {
 	unsigned long index;
 	struct page *page;
 
-	xa_for_each(&buf->pages, index, page) {
-		free_page_of(buf, page);
+	xa_for_each(&mem->pages, index, page) {
+		emulated_free_page_of(mem, page);
 		cond_resched();
 	}
-	xa_destroy(&buf->pages);
+	xa_destroy(&mem->pages);
 }
 
 static const struct accmem_backing_ops emulated_ops = {
-	.prepare = emulated_prepare,
-	.fault = emulated_fault,
-	.settle = emulated_settle,
 	.populate = emulated_populate,
-	.zero = emulated_zero,
+	.fault = emulated_fault,
 	.idle = emulated_idle,
+	.settle = emulated_settle,
+	.zero = emulated_zero,
 	.release = emulated_release,
 };
 
@@ -289,6 +282,5 @@ int accmem_emulated_create(struct accmem_carveout *cv, u64 size)
 	if (size >= SZ_1G)
 		cv->caps.page_sizes |= SZ_1G;
 	cv->cache_modes = BIT(ACCMEM_CACHE_WB) | accmem_emulated_cache_modes();
-	cv->inode = accmem_mmap_inode(ACCMEM_MAX_SPAN);
-	return PTR_ERR_OR_ZERO(cv->inode);
+	return 0;
 }

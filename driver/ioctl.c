@@ -11,9 +11,19 @@
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
 
-#include "accmem_drv.h"
+#include "context.h"
+#include "ioctl.h"
 #include "tmem.h"
 #include "trace.h"
+
+union any_command {
+	struct accmem_info info;
+	struct accmem_alloc alloc;
+	struct accmem_free free;
+	struct accmem_query query;
+	struct accmem_tmem_setup tmem_setup;
+	struct accmem_tmem_launch tmem_launch;
+};
 
 /* a call in progress */
 struct command {
@@ -21,20 +31,20 @@ struct command {
 	void __user *arg;
 	u32 user_size;
 	size_t size;
-	void *data;
+	union any_command data;
 };
 
 /* write the results back; as much of them as the caller knows */
-static int respond(struct command *cmd)
+static int ioctl_respond(struct command *cmd)
 {
 	size_t size = min_t(size_t, cmd->user_size, cmd->size);
 
-	return copy_to_user(cmd->arg, cmd->data, size) ? -EFAULT : 0;
+	return copy_to_user(cmd->arg, &cmd->data, size) ? -EFAULT : 0;
 }
 
-static int do_info(struct command *cmd)
+static int ioctl_info(struct command *cmd)
 {
-	struct accmem_info *info = cmd->data;
+	struct accmem_info *info = &cmd->data.info;
 	struct accmem_context *ctx = cmd->ctx;
 	struct accmem_device *dev = ctx->dev;
 	struct accmem_carveout *cv = &dev->cv;
@@ -47,8 +57,8 @@ static int do_info(struct command *cmd)
 	info->address_base = dev->address_base;
 	info->address_span = dev->address_span;
 	info->capacity = cv->capacity;
-	accmem_carveout_space(ctx, &info->free_bytes, &info->largest_run);
-	info->context_bytes = atomic64_read(&ctx->bytes);
+	accmem_usage_space(ctx, &info->free_bytes, &info->largest_run);
+	info->context_bytes = accmem_usage_charged(ctx);
 	info->context_limit = READ_ONCE(accmem_max_bytes_per_context);
 	info->max_alignment = cv->caps.max_alignment;
 	info->page_sizes = cv->caps.page_sizes;
@@ -56,11 +66,11 @@ static int do_info(struct command *cmd)
 	info->backing = cv->backing;
 	info->translation = cv->translation;
 	info->cache_modes = cv->cache_modes;
-	return respond(cmd);
+	return ioctl_respond(cmd);
 }
 
-static int check_alloc(struct accmem_context *ctx,
-		       const struct accmem_alloc *req)
+static int ioctl_check_alloc(struct accmem_context *ctx,
+			     const struct accmem_alloc *req)
 {
 	if (req->flags & ~ACCMEM_ALLOC_FLAGS || req->reserved || req->carveout)
 		return -EINVAL;
@@ -72,118 +82,110 @@ static int check_alloc(struct accmem_context *ctx,
 }
 
 /* ENOMEM, with what could have been had */
-static int fail_alloc(struct command *cmd, int err)
+static int ioctl_fail_alloc(struct command *cmd, int err)
 {
-	struct accmem_alloc *req = cmd->data;
+	struct accmem_alloc *req = &cmd->data.alloc;
 
 	if (err == -ENOMEM) {
-		accmem_carveout_space(cmd->ctx, &req->free_bytes,
-				      &req->largest_run);
-		if (respond(cmd))
+		accmem_usage_space(cmd->ctx, &req->free_bytes,
+				   &req->largest_run);
+		if (ioctl_respond(cmd))
 			err = -EFAULT;
 	}
 	trace_accmem_fail(cmd->ctx, req, err);
 	return err;
 }
 
-/* of the page that the buffer starts in */
-static u64 mmap_offset(const struct accmem_buffer *buf)
-{
-	return round_down(accmem_buffer_offset(buf), ACCMEM_GRANULE);
-}
-
-static void describe_alloc(struct accmem_buffer *buf, struct accmem_alloc *req)
+static void ioctl_describe_alloc(const struct accmem_buffer *buf,
+				 struct accmem_alloc *req)
 {
 	req->address = buf->address;
 	req->usable = buf->layout.usable;
 	req->footprint = buf->layout.footprint;
-	req->mmap_offset = mmap_offset(buf);
+	req->mmap_offset = accmem_buffer_mmap_offset(buf);
 	req->page_size = buf->layout.page_size;
-	req->nr_runs = buf->nr_runs;
+	req->nr_runs = accmem_buffer_memory(buf)->nr_runs;
 	req->free_bytes = 0;
 	req->largest_run = 0;
 }
 
-static int do_alloc(struct command *cmd)
+static int ioctl_alloc(struct command *cmd)
 {
 	struct accmem_context *ctx = cmd->ctx;
-	struct accmem_alloc *req = cmd->data;
+	struct accmem_alloc *req = &cmd->data.alloc;
 	struct accmem_buffer *buf;
 	int err;
 
-	err = check_alloc(ctx, req);
+	err = ioctl_check_alloc(ctx, req);
 	if (err)
-		return fail_alloc(cmd, err);
-	buf = accmem_buffer_create(ctx, req);
+		return ioctl_fail_alloc(cmd, err);
+	buf = accmem_alloc(ctx, req);
 	if (IS_ERR(buf))
-		return fail_alloc(cmd, PTR_ERR(buf));
-
-	/* one hold for this call: once named, anybody may free it */
-	accmem_buffer_get(buf);
-	err = accmem_context_name(ctx, buf);
-	if (err) {
-		accmem_buffer_put(buf);
-		accmem_buffer_put(buf);
-		return fail_alloc(cmd, err);
-	}
-	trace_accmem_alloc(buf);
-	describe_alloc(buf, req);
-	err = respond(cmd);
-	if (err && accmem_context_unname(ctx, buf))
-		accmem_buffer_detach(buf);
-	accmem_buffer_put(buf);
+		return ioctl_fail_alloc(cmd, PTR_ERR(buf));
+	ioctl_describe_alloc(buf, req);
+	err = ioctl_respond(cmd);
+	if (err)
+		accmem_alloc_discard(ctx, buf);
+	else
+		accmem_alloc_publish(ctx, buf);
 	return err;
 }
 
-static int do_free(struct command *cmd)
+static int ioctl_free(struct command *cmd)
 {
-	struct accmem_free *req = cmd->data;
+	struct accmem_free *req = &cmd->data.free;
 
 	if (req->flags || req->reserved)
 		return -EINVAL;
-	return accmem_context_free(cmd->ctx, req->address);
+	return accmem_free(cmd->ctx, req->address);
 }
 
-static int do_query(struct command *cmd)
+static void ioctl_describe_query(const struct accmem_buffer *buf,
+				 struct accmem_query *req)
 {
-	struct accmem_query *req = cmd->data;
-	struct accmem_context *ctx = cmd->ctx;
-	struct accmem_buffer *buf;
-
-	if (req->flags || req->reserved)
-		return -EINVAL;
-	buf = accmem_context_find(ctx, req->address);
-	if (!buf)
-		return -ENOENT;
 	req->base = buf->address;
 	req->offset = req->address - buf->address;
 	req->length = buf->length;
 	req->usable = buf->layout.usable;
 	req->footprint = buf->layout.footprint;
 	req->alignment = buf->layout.alignment;
-	req->mmap_offset = mmap_offset(buf);
+	req->mmap_offset = accmem_buffer_mmap_offset(buf);
 	req->alloc_flags = buf->flags;
 	req->page_policy = buf->page_policy;
-	req->cache_mode = buf->cache_mode;
+	req->cache_mode = accmem_buffer_memory(buf)->cache_mode;
 	req->carveout = 0;
 	req->page_size = buf->layout.page_size;
-	req->nr_runs = buf->nr_runs;
-	accmem_buffer_put(buf);
-	return respond(cmd);
+	req->nr_runs = accmem_buffer_memory(buf)->nr_runs;
 }
 
-static int do_tmem_setup(struct command *cmd)
+static int ioctl_query(struct command *cmd)
 {
-	struct accmem_tmem_setup *req = cmd->data;
+	struct accmem_query *req = &cmd->data.query;
+	struct accmem_context *ctx = cmd->ctx;
+	struct accmem_buffer *buf;
+
+	if (req->flags || req->reserved)
+		return -EINVAL;
+	spin_lock(&ctx->lock);
+	buf = accmem_name_find(ctx, req->address);
+	if (buf)
+		ioctl_describe_query(buf, req);
+	spin_unlock(&ctx->lock);
+	return buf ? ioctl_respond(cmd) : -ENOENT;
+}
+
+static int ioctl_tmem_setup(struct command *cmd)
+{
+	struct accmem_tmem_setup *req = &cmd->data.tmem_setup;
 
 	if (req->flags || req->reserved)
 		return -EINVAL;
 	return accmem_tmem_setup(cmd->ctx, req);
 }
 
-static int do_tmem_launch(struct command *cmd)
+static int ioctl_tmem_launch(struct command *cmd)
 {
-	struct accmem_tmem_launch *req = cmd->data;
+	struct accmem_tmem_launch *req = &cmd->data.tmem_launch;
 	struct file *file;
 	int err;
 
@@ -193,7 +195,7 @@ static int do_tmem_launch(struct command *cmd)
 	if (err < 0)
 		return err;
 	req->fd = err;
-	err = respond(cmd);
+	err = ioctl_respond(cmd);
 	if (err)
 		goto err_fd;
 	file = accmem_tmem_launch(cmd->ctx, req);
@@ -209,14 +211,26 @@ err_fd:
 	return err;
 }
 
-union any_command {
-	struct accmem_info info;
-	struct accmem_alloc alloc;
-	struct accmem_free free;
-	struct accmem_query query;
-	struct accmem_tmem_setup tmem_setup;
-	struct accmem_tmem_launch tmem_launch;
-};
+/*
+ * The member of the union that a row and its function name is the command's
+ * structure, and that begins with its size.
+ */
+static_assert(__same_type(struct accmem_info, ((union any_command *)0)->info));
+static_assert(__same_type(struct accmem_alloc,
+			  ((union any_command *)0)->alloc));
+static_assert(__same_type(struct accmem_free, ((union any_command *)0)->free));
+static_assert(__same_type(struct accmem_query,
+			  ((union any_command *)0)->query));
+static_assert(__same_type(struct accmem_tmem_setup,
+			  ((union any_command *)0)->tmem_setup));
+static_assert(__same_type(struct accmem_tmem_launch,
+			  ((union any_command *)0)->tmem_launch));
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_info);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_alloc);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_free);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_query);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_launch);
 
 /* @min_size: the structure's size in the first version of the ABI */
 struct command_op {
@@ -229,39 +243,39 @@ struct command_op {
 static const struct command_op ops[] = {
 	[_IOC_NR(ACCMEM_IOC_INFO)] = {
 		.cmd = ACCMEM_IOC_INFO,
-		.size = sizeof(struct accmem_info),
+		.size = sizeof_field(union any_command, info),
 		.min_size = offsetofend(struct accmem_info, reserved),
-		.run = do_info,
+		.run = ioctl_info,
 	},
 	[_IOC_NR(ACCMEM_IOC_ALLOC)] = {
 		.cmd = ACCMEM_IOC_ALLOC,
-		.size = sizeof(struct accmem_alloc),
+		.size = sizeof_field(union any_command, alloc),
 		.min_size = offsetofend(struct accmem_alloc, nr_runs),
-		.run = do_alloc,
+		.run = ioctl_alloc,
 	},
 	[_IOC_NR(ACCMEM_IOC_FREE)] = {
 		.cmd = ACCMEM_IOC_FREE,
-		.size = sizeof(struct accmem_free),
+		.size = sizeof_field(union any_command, free),
 		.min_size = offsetofend(struct accmem_free, reserved),
-		.run = do_free,
+		.run = ioctl_free,
 	},
 	[_IOC_NR(ACCMEM_IOC_QUERY)] = {
 		.cmd = ACCMEM_IOC_QUERY,
-		.size = sizeof(struct accmem_query),
+		.size = sizeof_field(union any_command, query),
 		.min_size = offsetofend(struct accmem_query, reserved),
-		.run = do_query,
+		.run = ioctl_query,
 	},
 	[_IOC_NR(ACCMEM_IOC_TMEM_SETUP)] = {
 		.cmd = ACCMEM_IOC_TMEM_SETUP,
-		.size = sizeof(struct accmem_tmem_setup),
+		.size = sizeof_field(union any_command, tmem_setup),
 		.min_size = offsetofend(struct accmem_tmem_setup, reserved),
-		.run = do_tmem_setup,
+		.run = ioctl_tmem_setup,
 	},
 	[_IOC_NR(ACCMEM_IOC_TMEM_LAUNCH)] = {
 		.cmd = ACCMEM_IOC_TMEM_LAUNCH,
-		.size = sizeof(struct accmem_tmem_launch),
+		.size = sizeof_field(union any_command, tmem_launch),
 		.min_size = offsetofend(struct accmem_tmem_launch, reserved),
-		.run = do_tmem_launch,
+		.run = ioctl_tmem_launch,
 	},
 };
 
@@ -275,9 +289,8 @@ static const struct command_op ops[] = {
  */
 long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 {
-	struct command cmd = { .ctx = file->private_data };
 	const struct command_op *op;
-	union any_command data;
+	struct command cmd;
 	unsigned int index = _IOC_NR(nr);
 	int err;
 
@@ -286,14 +299,15 @@ long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 	op = &ops[array_index_nospec(index, ARRAY_SIZE(ops))];
 	if (op->cmd != nr)
 		return -ENOTTY;
+	cmd.ctx = file->private_data;
 	cmd.arg = (void __user *)arg;
+	cmd.size = op->size;
 	err = accmem_get_size(cmd.arg, op->min_size, &cmd.user_size);
 	if (err)
 		return err;
-	err = copy_struct_from_user(&data, op->size, cmd.arg, cmd.user_size);
+	err = copy_struct_from_user(&cmd.data, cmd.size, cmd.arg,
+				    cmd.user_size);
 	if (err)
 		return err;
-	cmd.data = &data;
-	cmd.size = op->size;
 	return op->run(&cmd);
 }

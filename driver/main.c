@@ -2,7 +2,7 @@
 /*
  * The module: parameters, and the devices that they ask for.
  *
- * Owns the table of devices and the workqueue. Either all the devices that
+ * Owns the table of devices, and makes the workqueue. Either all the devices that
  * were asked for exist, or the load fails and nothing does.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -13,7 +13,9 @@
 #include <linux/overflow.h>
 #include <linux/string.h>
 
-#include "accmem_drv.h"
+#include "backing.h"
+#include "device.h"
+#include "mapping.h"
 
 static char *emulated[ACCMEM_MAX_DEVICES];
 static int nr_emulated;
@@ -26,8 +28,6 @@ static int nr_phys;
 module_param_hw_array(phys, charp, iomem, &nr_phys, 0444);
 MODULE_PARM_DESC(phys,
 		 "reserved physical ranges, as SIZE@ADDRESS[:nopages], one device each");
-
-struct workqueue_struct *accmem_wq;
 
 static struct accmem_device *devices[ACCMEM_MAX_DEVICES];
 static unsigned int nr_devices;
@@ -158,7 +158,7 @@ static int add_devices(void)
 	for (i = 0; i < nr_devices && !err; i++)
 		err = accmem_device_register(devices[i]);
 	if (!err)
-		accmem_devices_start();
+		accmem_device_start();
 	return err;
 }
 
@@ -173,9 +173,12 @@ static int __init accmem_init(void)
 	accmem_wq = alloc_workqueue("accmem", WQ_UNBOUND, 0);
 	if (!accmem_wq)
 		return -ENOMEM;
-	err = accmem_mmap_init();
+	err = accmem_mapping_init();
 	if (err)
 		goto err_wq;
+	err = accmem_device_init();
+	if (err)
+		goto err_mapping;
 	accmem_debugfs_init();
 	err = add_devices();
 	if (err)
@@ -185,7 +188,9 @@ static int __init accmem_init(void)
 err_devices:
 	remove_devices();
 	accmem_debugfs_exit();
-	accmem_mmap_exit();
+	accmem_device_exit();
+err_mapping:
+	accmem_mapping_exit();
 err_wq:
 	destroy_workqueue(accmem_wq);
 	return err;
@@ -195,8 +200,11 @@ static void __exit accmem_exit(void)
 {
 	remove_devices();
 	accmem_debugfs_exit();
-	accmem_mmap_exit();
+	accmem_device_exit();
+	accmem_mapping_exit();
 	destroy_workqueue(accmem_wq);
+	/* of accounts and contexts */
+	rcu_barrier();
 }
 
 module_init(accmem_init);

@@ -24,14 +24,12 @@
 #include <linux/sizes.h>
 
 #include "../compat/compat.h"
-#include "accmem_drv.h"
+#include "backing.h"
+#include "clear.h"
+#include "memory.h"
+#include "pins.h"
 
-static void *kernel_address(struct accmem_carveout *cv, u64 offset)
-{
-	return page_address(pfn_to_page(PHYS_PFN(cv->phys + offset)));
-}
-
-static void __iomem *map_mode(phys_addr_t phys, u64 size, u32 cache_mode)
+static void __iomem *phys_map_mode(phys_addr_t phys, u64 size, u32 cache_mode)
 {
 	switch (cache_mode) {
 	case ACCMEM_CACHE_WC:
@@ -43,49 +41,82 @@ static void __iomem *map_mode(phys_addr_t phys, u64 size, u32 cache_mode)
 	}
 }
 
-static int phys_prepare(struct accmem_buffer *buf)
+static void *phys_kernel_address(struct accmem_carveout *cv, u64 offset)
 {
-	struct accmem_carveout *cv = buf->cv;
-	u64 at = buf->run.start, end = at + buf->run.size;
+	phys_addr_t phys = cv->phys + offset;
+
+	return page_address(pfn_to_page(PHYS_PFN(phys))) + offset_in_page(phys);
+}
+
+/* the kernel's address of memory that has one; words are the fastest there */
+static void phys_clear_pages(struct accmem_carveout *cv, u64 offset, u64 size)
+{
+	memset64(phys_kernel_address(cv, offset), 0, size / sizeof(u64));
+}
+
+static void phys_clear_dirty(struct accmem_memory *mem,
+			     const struct accmem_run *run)
+{
+	if (mem->io)
+		memset_io(mem->io + (run->start - mem->run.start), 0,
+			  run->size);
+	else
+		phys_clear_pages(mem->cv, run->start, run->size);
+}
+
+static int phys_prepare(struct accmem_memory *mem)
+{
+	struct accmem_carveout *cv = mem->cv;
+	u64 at = mem->run.start, end = at + mem->run.size;
 	struct accmem_run dirty;
 
+	/* first: what is given back after a failure is this account's, too */
+	accmem_clear_claim(cv, &mem->run, mem->account->id);
 	if (!accmem_has_pages(cv)) {
-		buf->io = map_mode(cv->phys + at, buf->run.size,
-				   buf->cache_mode);
-		if (!buf->io)
+		mem->io = phys_map_mode(cv->phys + at, mem->run.size,
+					mem->cache_mode);
+		if (!mem->io)
 			return -ENOMEM;
 	}
-	while (accmem_carveout_next_dirty(cv, at, end - at, &dirty)) {
+	while (accmem_clear_next(cv, at, end - at, &dirty)) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		if (buf->io)
-			memset_io(buf->io + (dirty.start - buf->run.start), 0,
-				  dirty.size);
-		else
-			memset(kernel_address(cv, dirty.start), 0, dirty.size);
+		phys_clear_dirty(mem, &dirty);
+		accmem_clear_done(cv, &dirty);
 		at = dirty.start + dirty.size;
 		cond_resched();
 	}
 	return 0;
 }
 
-static void phys_zero(struct accmem_buffer *buf, u64 offset, u64 size)
+static void phys_zero(struct accmem_memory *mem, u64 offset, u64 size)
 {
-	if (buf->io)
-		memset_io(buf->io + offset, 0, size);
+	if (mem->io)
+		memset_io(mem->io + offset, 0, size);
 	else
-		memset(kernel_address(buf->cv, buf->run.start) + offset, 0,
-		       size);
+		phys_clear_pages(mem->cv, mem->run.start + offset, size);
 }
 
-static void phys_release(struct accmem_buffer *buf)
+/* a line written back later would undo what the next owner does */
+static void phys_flush(struct accmem_memory *mem)
 {
-	if (!buf->io)
+	void *address = (__force void *)mem->io;
+	u64 at, size;
+
+	for (at = 0; at < mem->run.size; at += size) {
+		size = min_t(u64, mem->run.size - at, ACCMEM_CHUNK);
+		accmem_flush_cache(address + at, size);
+		cond_resched();
+	}
+}
+
+static void phys_release(struct accmem_memory *mem)
+{
+	if (!mem->io)
 		return;
-	/* a line written back later would undo what the next owner does */
-	if (buf->cache_mode == ACCMEM_CACHE_WB)
-		accmem_flush_cache((__force void *)buf->io, buf->run.size);
-	iounmap(buf->io);
+	if (mem->cache_mode == ACCMEM_CACHE_WB)
+		phys_flush(mem);
+	iounmap(mem->io);
 }
 
 static int phys_clear(struct accmem_carveout *cv, u64 offset, u64 size)
@@ -93,7 +124,7 @@ static int phys_clear(struct accmem_carveout *cv, u64 offset, u64 size)
 	void __iomem *io;
 
 	if (accmem_has_pages(cv)) {
-		memset(kernel_address(cv, offset), 0, size);
+		phys_clear_pages(cv, offset, size);
 		return 0;
 	}
 	io = ioremap_wc(cv->phys + offset, size);
@@ -105,9 +136,10 @@ static int phys_clear(struct accmem_carveout *cv, u64 offset, u64 size)
 }
 
 /* @vmf->pgoff counts from the start of the carveout */
-static vm_fault_t fault_page(struct accmem_buffer *buf, struct vm_fault *vmf)
+static vm_fault_t phys_fault_page(struct accmem_memory *mem,
+				  struct vm_fault *vmf)
 {
-	struct page *page = pfn_to_page(PHYS_PFN(buf->cv->phys) + vmf->pgoff);
+	struct page *page = pfn_to_page(PHYS_PFN(mem->cv->phys) + vmf->pgoff);
 
 	get_page(page);
 	vmf->page = page;
@@ -115,13 +147,14 @@ static vm_fault_t fault_page(struct accmem_buffer *buf, struct vm_fault *vmf)
 }
 
 /* all of the 2 MiB around the fault, as far as the mapping goes */
-static vm_fault_t fault_frames(struct accmem_buffer *buf, struct vm_fault *vmf)
+static vm_fault_t phys_fault_frames(struct accmem_memory *mem,
+				    struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	unsigned long base = round_down(vmf->address, ACCMEM_FOLIO);
 	unsigned long from = max(base, vma->vm_start);
 	unsigned long end = min(base + (ACCMEM_FOLIO - 1), vma->vm_end - 1);
-	unsigned long pfn = PHYS_PFN(buf->cv->phys) + vma->vm_pgoff;
+	unsigned long pfn = PHYS_PFN(mem->cv->phys) + vma->vm_pgoff;
 	unsigned long addr;
 	vm_fault_t ret;
 
@@ -136,16 +169,21 @@ static vm_fault_t fault_frames(struct accmem_buffer *buf, struct vm_fault *vmf)
 	return ret;
 }
 
-static vm_fault_t phys_fault(struct accmem_buffer *buf, struct vm_fault *vmf)
+static vm_fault_t phys_fault(struct accmem_memory *mem, struct vm_fault *vmf)
 {
-	if (accmem_has_pages(buf->cv))
-		return fault_page(buf, vmf);
-	return fault_frames(buf, vmf);
+	if (accmem_has_pages(mem->cv))
+		return phys_fault_page(mem, vmf);
+	return phys_fault_frames(mem, vmf);
 }
 
-static bool phys_settle(struct accmem_buffer *buf, bool force)
+static bool phys_idle(struct accmem_memory *mem)
 {
-	return !accmem_has_pages(buf->cv) || accmem_folio_settle(buf, force);
+	return !accmem_has_pages(mem->cv) || accmem_pins_idle(mem);
+}
+
+static bool phys_settle(struct accmem_memory *mem)
+{
+	return !accmem_has_pages(mem->cv) || accmem_pins_settle(mem);
 }
 
 static void phys_destroy(struct accmem_carveout *cv)
@@ -159,31 +197,26 @@ static void phys_destroy(struct accmem_carveout *cv)
 static const struct accmem_backing_ops phys_ops = {
 	.prepare = phys_prepare,
 	.fault = phys_fault,
+	.idle = phys_idle,
 	.settle = phys_settle,
 	.zero = phys_zero,
-	.idle = phys_settle,
 	.release = phys_release,
 	.clear = phys_clear,
 	.destroy = phys_destroy,
 };
 
 /* our reference to a page stays until the range is unmapped */
-static void page_free(struct page *page)
-{
-	WARN_ON_ONCE(1);
-}
-
 static const struct dev_pagemap_ops pagemap_ops = {
-	.page_free = page_free,
+	ACCMEM_PAGEMAP_NEVER_FREED,
 };
 
-static int map_pages(struct accmem_carveout *cv)
+static int phys_map_pages(struct accmem_carveout *cv)
 {
 	struct dev_pagemap *pgmap = &cv->pagemap;
 	void *address;
 	int err;
 
-	err = accmem_folio_init(cv);
+	err = accmem_carveout_own_folios(cv);
 	if (err)
 		return err;
 	pgmap->type = MEMORY_DEVICE_GENERIC;
@@ -200,7 +233,7 @@ static int map_pages(struct accmem_carveout *cv)
 }
 
 /* is it a range that can be ours? Nothing is mapped before that is known. */
-static int claim(struct accmem_carveout *cv)
+static int phys_claim(struct accmem_carveout *cv)
 {
 	phys_addr_t start = cv->phys, last;
 
@@ -249,7 +282,7 @@ int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
 	cv->translation = ACCMEM_TRANSLATION_IDENTITY;
 	cv->phys = start;
 	cv->capacity = size;
-	err = claim(cv);
+	err = phys_claim(cv);
 	if (err)
 		return err;
 	err = accmem_carveout_init(cv);
@@ -258,17 +291,12 @@ int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
 	cv->caps.page_sizes = ACCMEM_GRANULE | ACCMEM_FOLIO;
 	if (IS_ALIGNED(start, SZ_1G) && size >= SZ_1G)
 		cv->caps.page_sizes |= SZ_1G;
-	cv->cache_modes = BIT(ACCMEM_CACHE_WB);
-	if (pages)
-		err = map_pages(cv);
-	else
-		cv->cache_modes |= BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC);
+	err = accmem_carveout_track_dirty(cv);
 	if (err)
 		return err;
-	cv->inode = accmem_mmap_inode(size);
-	if (IS_ERR(cv->inode))
-		return PTR_ERR(cv->inode);
-	accmem_buddy_mark_dirty(&cv->buddy, 0, size);
-	queue_work(accmem_wq, &cv->scrub);
-	return 0;
+	cv->cache_modes = ACCMEM_FRAME_CACHE_MODES;
+	if (!pages)
+		return 0;
+	cv->cache_modes = BIT(ACCMEM_CACHE_WB);
+	return phys_map_pages(cv);
 }

@@ -1,75 +1,88 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/class/misc/accmemN/: one decimal number a file; sizes in bytes.
+ * /sys/class/accmem/accmemN/: one decimal number a file; sizes in bytes.
  *
- * capacity = free + live + detached + pending + quarantined at any moment;
- * files read one after the other see different moments.
+ * Everybody may read the capacity; what tenants do is for root. A reader writes
+ * nothing that tenants write but the carveout's lock. capacity = free + live +
+ * detached + pending + quarantined at any moment; files read one after the other
+ * see different moments.
  */
 #include <linux/device.h>
 #include <linux/sysfs.h>
 
-#include "accmem_drv.h"
+#include "context.h"
 
 static struct accmem_device *to_accmem(struct device *d)
 {
-	struct miscdevice *misc = dev_get_drvdata(d);
-
-	return container_of(misc, struct accmem_device, misc);
+	return container_of(d, struct accmem_device, device);
 }
 
-/* the memory of a device, when what its contexts keep has been given back */
-static struct accmem_carveout *drained(struct device *d)
-{
-	struct accmem_device *dev = to_accmem(d);
-
-	accmem_stash_drain_device(dev);
-	return &dev->cv;
-}
-
-/* an attribute that is an expression of cv, read under its lock */
-#define LOCKED_ATTR(_name, _expr)                                           \
+/* an attribute that is an expression of cv and of what @_prepare has read */
+#define ROOT_ATTR(_name, _prepare, _expr)                                   \
 	static ssize_t _name##_show(struct device *d,                       \
 				    struct device_attribute *attr, char *b) \
 	{                                                                   \
-		struct accmem_carveout *cv = drained(d);                    \
+		struct accmem_carveout *cv = &to_accmem(d)->cv;             \
 		u64 value;                                                  \
 									    \
-		accmem_carveout_lock(cv);                                   \
+		_prepare;                                                   \
 		value = _expr;                                              \
-		accmem_carveout_unlock(cv);                                 \
 		return sysfs_emit(b, "%llu\n", value);                      \
 	}                                                                   \
-	static DEVICE_ATTR_RO(_name)
+	static DEVICE_ATTR_ADMIN_RO(_name)
 
-LOCKED_ATTR(capacity, cv->capacity);
-LOCKED_ATTR(free_bytes, accmem_carveout_free_bytes(cv));
-LOCKED_ATTR(dirty_bytes,
-	    accmem_buddy_free_dirty_bytes(&cv->buddy) + cv->scrubbing);
-LOCKED_ATTR(largest_run,
-	    accmem_buddy_largest_run(&cv->buddy, ACCMEM_GRANULE));
-LOCKED_ATTR(live_bytes, accmem_carveout_bytes(cv, ACCMEM_LIVE));
-LOCKED_ATTR(detached_bytes, accmem_carveout_bytes(cv, ACCMEM_DETACHED));
-LOCKED_ATTR(pending_bytes, accmem_carveout_bytes(cv, ACCMEM_PENDING));
-LOCKED_ATTR(quarantined_bytes,
-	    accmem_carveout_bytes(cv, ACCMEM_QUARANTINED));
-LOCKED_ATTR(resident_bytes, (u64)atomic64_read(&cv->resident) << PAGE_SHIFT);
-LOCKED_ATTR(buffers, cv->nr_buffers);
-LOCKED_ATTR(allocs, cv->allocs);
-LOCKED_ATTR(frees, cv->frees);
-LOCKED_ATTR(failures, cv->failures);
+#define USAGE_ATTR(_name, _expr)                                            \
+	ROOT_ATTR(_name,                                                    \
+		  u64 bytes[ACCMEM_NR_STATES]; u64 free;                    \
+		  accmem_carveout_usage(cv, bytes, &free), _expr)
+
+#define COUNTER_ATTR(_name, _expr)                                          \
+	ROOT_ATTR(_name, struct accmem_counters sum;                        \
+		  accmem_carveout_sum(cv, &sum), _expr)
+
+static u64 dirty_bytes(struct accmem_carveout *cv)
+{
+	u64 bytes;
+
+	accmem_carveout_lock(cv);
+	bytes = accmem_buddy_free_dirty_bytes(&cv->buddy) + cv->clearing;
+	accmem_carveout_unlock(cv);
+	return bytes;
+}
+
+static ssize_t capacity_show(struct device *d, struct device_attribute *attr,
+			     char *b)
+{
+	return sysfs_emit(b, "%llu\n", to_accmem(d)->cv.capacity);
+}
+static DEVICE_ATTR_RO(capacity);
+
+USAGE_ATTR(free_bytes, free);
+USAGE_ATTR(live_bytes, bytes[ACCMEM_LIVE]);
+USAGE_ATTR(detached_bytes, bytes[ACCMEM_DETACHED]);
+USAGE_ATTR(pending_bytes, bytes[ACCMEM_PENDING]);
+USAGE_ATTR(quarantined_bytes, bytes[ACCMEM_QUARANTINED]);
+ROOT_ATTR(dirty_bytes, value = 0, dirty_bytes(cv));
+ROOT_ATTR(resident_bytes, value = 0,
+	  (u64)atomic64_read(&cv->resident) << PAGE_SHIFT);
+COUNTER_ATTR(buffers, sum.allocs - sum.frees);
+COUNTER_ATTR(allocs, sum.allocs);
+COUNTER_ATTR(frees, sum.frees);
+COUNTER_ATTR(failures, sum.failures);
+
+static ssize_t largest_run_show(struct device *d, struct device_attribute *attr,
+				char *b)
+{
+	return sysfs_emit(b, "%llu\n", accmem_usage_longest(to_accmem(d), 0));
+}
+static DEVICE_ATTR_ADMIN_RO(largest_run);
 
 static ssize_t contexts_show(struct device *d, struct device_attribute *attr,
 			     char *b)
 {
-	struct accmem_device *dev = to_accmem(d);
-	u64 value;
-
-	mutex_lock(&dev->lock);
-	value = dev->nr_contexts;
-	mutex_unlock(&dev->lock);
-	return sysfs_emit(b, "%llu\n", value);
+	return sysfs_emit(b, "%d\n", atomic_read(&to_accmem(d)->nr_contexts));
 }
-static DEVICE_ATTR_RO(contexts);
+static DEVICE_ATTR_ADMIN_RO(contexts);
 
 static struct attribute *accmem_sysfs_attrs[] = {
 	&dev_attr_capacity.attr,

@@ -6,15 +6,16 @@
  * so that a CTA's file is whole whatever became of the context. It is made by
  * SETUP, or by the first launch without one, and stays what it is.
  *
- * Locks: accmem_context.lock guards the context's pointer to it.
+ * Locks: accmem_context.tmem_lock guards the context's pointer to it.
  */
+#include <linux/fdtable.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "accmem_drv.h"
+#include "context.h"
 #include "tmem.h"
 
-static void release_tmem(struct kref *refs)
+static void tmem_release(struct kref *refs)
 {
 	struct accmem_tmem *tmem = container_of(refs, struct accmem_tmem, refs);
 
@@ -24,11 +25,11 @@ static void release_tmem(struct kref *refs)
 
 void accmem_tmem_put(struct accmem_tmem *tmem)
 {
-	kref_put(&tmem->refs, release_tmem);
+	kref_put(&tmem->refs, tmem_release);
 }
 
-static struct accmem_tmem *create(struct accmem_context *ctx,
-				  const struct accmem_tmem_setup *req)
+static struct accmem_tmem *tmem_create(struct accmem_context *ctx,
+				       const struct accmem_tmem_setup *req)
 {
 	struct accmem_tmem *tmem;
 	u32 columns = req->columns ?: ACCMEM_TMEM_COLUMNS;
@@ -46,7 +47,7 @@ static struct accmem_tmem *create(struct accmem_context *ctx,
 	spin_lock_init(&tmem->lock);
 	INIT_LIST_HEAD(&tmem->pollers);
 	strscpy(tmem->device, ctx->dev->name, sizeof(tmem->device));
-	tmem->context = ctx->id;
+	tmem->context = ctx->account->id;
 	accmem_columns_init(&tmem->columns, tmem->sms, req->nr_sms, columns,
 			    req->discipline == ACCMEM_TMEM_EXCLUSIVE,
 			    req->bypass_bound);
@@ -72,31 +73,36 @@ int accmem_tmem_setup(struct accmem_context *ctx,
 	    req->discipline > ACCMEM_TMEM_EXCLUSIVE)
 		return -EINVAL;
 	/* not under the lock: others need not wait for this one's memory */
-	tmem = create(ctx, req);
+	tmem = tmem_create(ctx, req);
 	if (IS_ERR(tmem))
 		return PTR_ERR(tmem);
-	mutex_lock(&ctx->lock);
+	mutex_lock(&ctx->tmem_lock);
 	if (!ctx->tmem) {
 		ctx->tmem = tmem;
 		tmem = NULL;
 		err = 0;
 	}
-	mutex_unlock(&ctx->lock);
+	mutex_unlock(&ctx->tmem_lock);
 	if (tmem)
 		accmem_tmem_put(tmem);
 	return err;
 }
 
-/* with a reference, or NULL */
-static struct accmem_tmem *find(struct accmem_context *ctx)
+/**
+ * accmem_tmem_find() - a context's Tensor Memory, if it has any
+ * @ctx: the context
+ *
+ * Return: it, with a reference, or NULL.
+ */
+struct accmem_tmem *accmem_tmem_find(struct accmem_context *ctx)
 {
 	struct accmem_tmem *tmem;
 
-	mutex_lock(&ctx->lock);
+	mutex_lock(&ctx->tmem_lock);
 	tmem = ctx->tmem;
 	if (tmem)
 		kref_get(&tmem->refs);
-	mutex_unlock(&ctx->lock);
+	mutex_unlock(&ctx->tmem_lock);
 	return tmem;
 }
 
@@ -113,7 +119,7 @@ struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
 		.discipline = ACCMEM_TMEM_SHARED,
 		.bypass_bound = ACCMEM_TMEM_BYPASS_BOUND,
 	};
-	struct accmem_tmem *tmem = find(ctx);
+	struct accmem_tmem *tmem = accmem_tmem_find(ctx);
 	int err;
 
 	if (tmem)
@@ -122,11 +128,27 @@ struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
 	err = accmem_tmem_setup(ctx, &usual);
 	if (err && err != -EBUSY)
 		return ERR_PTR(err);
-	return find(ctx);
+	return accmem_tmem_find(ctx);
+}
+
+static int tmem_is_file(const void *wanted, struct file *file, unsigned int fd)
+{
+	return file == wanted;
+}
+
+/**
+ * accmem_cta_is_open() - has the current process a descriptor of a CTA?
+ * @cta: the CTA, whose file the caller holds
+ *
+ * Return: whether it has.
+ */
+bool accmem_cta_is_open(const struct accmem_cta *cta)
+{
+	return iterate_fd(current->files, 0, tmem_is_file, cta->file);
 }
 
 /* is there anything new for those who poll? */
-static void wake_pollers(struct accmem_tmem *tmem)
+static void tmem_wake_pollers(struct accmem_tmem *tmem)
 {
 	struct accmem_columns *c = &tmem->columns;
 	struct accmem_cta *cta, *next;
@@ -158,7 +180,7 @@ void accmem_tmem_wake_done(struct accmem_tmem *tmem)
 		if (!WARN_ON_ONCE(!cta->waiter))
 			wake_up_process(cta->waiter);
 	}
-	wake_pollers(tmem);
+	tmem_wake_pollers(tmem);
 }
 
 /**
@@ -169,10 +191,14 @@ void accmem_tmem_wake_done(struct accmem_tmem *tmem)
  */
 void accmem_tmem_end(struct accmem_context *ctx)
 {
-	struct accmem_tmem *tmem = ctx->tmem;
 	struct accmem_columns_cta *cta;
 	u32 holders = 0, units = 0;
+	struct accmem_tmem *tmem;
 
+	mutex_lock(&ctx->tmem_lock);
+	tmem = ctx->tmem;
+	ctx->tmem = NULL;
+	mutex_unlock(&ctx->tmem_lock);
 	if (!tmem)
 		return;
 	spin_lock(&tmem->lock);
@@ -186,6 +212,5 @@ void accmem_tmem_end(struct accmem_context *ctx)
 	if (holders)
 		accmem_tmem_report_reset(tmem, holders,
 					 units * ACCMEM_TMEM_UNIT);
-	ctx->tmem = NULL;
 	accmem_tmem_put(tmem);
 }

@@ -3,7 +3,7 @@
  * Tensor Memory: what the tmem_*.c files share.
  *
  * accmem_tmem.lock is the only lock. It is taken under none of the driver's
- * but accmem_context.lock (by debugfs and fdinfo), and only the heads of wait
+ * but accmem_context.tmem_lock (by debugfs and fdinfo), and only the heads of wait
  * queues and the scheduler's locks are taken under it.
  */
 #ifndef ACCMEM_TMEM_H
@@ -139,9 +139,11 @@ static inline void accmem_tmem_count(struct accmem_cta *cta, size_t stat)
 /* tmem.c */
 int accmem_tmem_setup(struct accmem_context *ctx,
 		      const struct accmem_tmem_setup *req);
+struct accmem_tmem *accmem_tmem_find(struct accmem_context *ctx);
 struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx);
 void accmem_tmem_put(struct accmem_tmem *tmem);
 void accmem_tmem_end(struct accmem_context *ctx);
+bool accmem_cta_is_open(const struct accmem_cta *cta);
 void accmem_tmem_wake_done(struct accmem_tmem *tmem);
 
 /* after each call on the arbiter: wakes those whose wait it has ended */
@@ -154,7 +156,6 @@ static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
 /* tmem_cta.c */
 struct file *accmem_tmem_launch(struct accmem_context *ctx,
 				const struct accmem_tmem_launch *req);
-bool accmem_cta_is_open(const struct accmem_cta *cta);
 
 /* tmem_call.c */
 int accmem_cta_alloc(struct accmem_cta *cta,

@@ -14,7 +14,7 @@
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
-#include "accmem_drv.h"
+#include "context.h"
 #include "tmem.h"
 #include "tmem_trace.h"
 

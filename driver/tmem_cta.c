@@ -9,25 +9,24 @@
  * Locks: accmem_tmem.lock.
  */
 #include <linux/anon_inodes.h>
-#include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 
-#include "accmem_drv.h"
+#include "context.h"
 #include "tmem.h"
 #include "tmem_trace.h"
 
-static void destroy(struct accmem_cta *cta)
+static void cta_destroy(struct accmem_cta *cta)
 {
 	accmem_tmem_put(cta->tmem);
 	kfree(cta);
 }
 
 /* the CTA goes, and what it holds with it */
-static void leave(struct accmem_cta *cta)
+static void cta_leave(struct accmem_cta *cta)
 {
 	struct accmem_tmem *tmem = cta->tmem;
 	u64 units;
@@ -42,30 +41,14 @@ static void leave(struct accmem_cta *cta)
 		accmem_tmem_report_leak(cta, units);
 }
 
-static int release(struct inode *inode, struct file *file)
+static int cta_release(struct inode *inode, struct file *file)
 {
 	struct accmem_cta *cta = file->private_data;
 
 	if (cta->id)
-		leave(cta);
-	destroy(cta);
+		cta_leave(cta);
+	cta_destroy(cta);
 	return 0;
-}
-
-static int is_file(const void *wanted, struct file *file, unsigned int fd)
-{
-	return file == wanted;
-}
-
-/**
- * accmem_cta_is_open() - has the current process a descriptor of a CTA?
- * @cta: the CTA, whose file the caller holds
- *
- * Return: whether it has.
- */
-bool accmem_cta_is_open(const struct accmem_cta *cta)
-{
-	return iterate_fd(current->files, 0, is_file, cta->file);
 }
 
 /*
@@ -73,7 +56,7 @@ bool accmem_cta_is_open(const struct accmem_cta *cta)
  * this process waits in ends: it holds the file, and the CTA could not exit.
  * Other processes that have the CTA, or had it, make no difference.
  */
-static int flush(struct file *file, fl_owner_t id)
+static int cta_flush(struct file *file, fl_owner_t id)
 {
 	struct accmem_cta *cta = file->private_data;
 	struct accmem_tmem *tmem = cta->tmem;
@@ -99,7 +82,7 @@ static int flush(struct file *file, fl_owner_t id)
  * Readable: the alloc that last ended with EAGAIN would be granted now. That
  * is no place in the queue. A reset and a peer's exit hang up.
  */
-static __poll_t poll(struct file *file, struct poll_table_struct *table)
+static __poll_t cta_poll(struct file *file, struct poll_table_struct *table)
 {
 	struct accmem_cta *cta = file->private_data;
 	struct accmem_tmem *tmem = cta->tmem;
@@ -123,17 +106,17 @@ static __poll_t poll(struct file *file, struct poll_table_struct *table)
 
 static const struct file_operations cta_fops = {
 	.owner = THIS_MODULE,
-	.flush = flush,
-	.release = release,
+	.flush = cta_flush,
+	.release = cta_release,
 	.unlocked_ioctl = accmem_cta_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
-	.poll = poll,
+	.poll = cta_poll,
 	.show_fdinfo = accmem_cta_show_fdinfo,
 	.llseek = noop_llseek,
 };
 
-static struct accmem_cta *create(struct accmem_context *ctx,
-				 const struct accmem_tmem_launch *req)
+static struct accmem_cta *cta_create(struct accmem_context *ctx,
+				     const struct accmem_tmem_launch *req)
 {
 	struct accmem_cta *cta = kzalloc(sizeof(*cta), GFP_KERNEL_ACCOUNT);
 
@@ -157,7 +140,7 @@ static struct accmem_cta *create(struct accmem_context *ctx,
 	return cta;
 }
 
-static int enter(struct accmem_cta *cta)
+static int cta_enter(struct accmem_cta *cta)
 {
 	struct accmem_tmem *tmem = cta->tmem;
 	int err = -EMFILE;
@@ -192,16 +175,16 @@ struct file *accmem_tmem_launch(struct accmem_context *ctx,
 	struct file *file;
 	int err;
 
-	cta = create(ctx, req);
+	cta = cta_create(ctx, req);
 	if (IS_ERR(cta))
 		return ERR_CAST(cta);
 	file = anon_inode_getfile("[accmem-cta]", &cta_fops, cta, O_RDWR);
 	if (IS_ERR(file)) {
-		destroy(cta);
+		cta_destroy(cta);
 		return file;
 	}
 	cta->file = file;
-	err = enter(cta);
+	err = cta_enter(cta);
 	if (err) {
 		fput(file);
 		return ERR_PTR(err);

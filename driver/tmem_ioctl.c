@@ -8,10 +8,10 @@
 #include <linux/nospec.h>
 #include <linux/uaccess.h>
 
-#include "accmem_drv.h"
+#include "ioctl.h"
 #include "tmem.h"
 
-static int check_wait(u32 flags, u64 deadline_ns)
+static int cta_ioctl_check_wait(u32 flags, u64 deadline_ns)
 {
 	if (flags & ~ACCMEM_CTA_NONBLOCK)
 		return -EINVAL;
@@ -22,8 +22,8 @@ static int check_wait(u32 flags, u64 deadline_ns)
  * Copies a call's structure in. The one that this kernel knows comes by words:
  * a call that need not wait is short, and the copy would be a good part of it.
  */
-static __always_inline int fetch(void *req, size_t size, const void __user *arg,
-				 u32 user_size)
+static __always_inline int
+cta_ioctl_fetch(void *req, size_t size, const void __user *arg, u32 user_size)
 {
 	const u64 __user *from = arg;
 	u64 *to = req;
@@ -44,39 +44,41 @@ fault:
 	return -EFAULT;
 }
 
-static int do_alloc(struct accmem_cta *cta, void __user *arg, u32 user_size)
+static int cta_ioctl_alloc(struct accmem_cta *cta, void __user *arg,
+			   u32 user_size)
 {
 	struct accmem_cta_alloc req;
 	int err;
 
-	err = fetch(&req, sizeof(req), arg, user_size);
+	err = cta_ioctl_fetch(&req, sizeof(req), arg, user_size);
 	if (err)
 		return err;
-	if (req.reserved || check_wait(req.flags, req.deadline_ns))
+	if (req.reserved || cta_ioctl_check_wait(req.flags, req.deadline_ns))
 		return -EINVAL;
 	return accmem_cta_alloc(cta, &req);
 }
 
-static int do_dealloc(struct accmem_cta *cta, void __user *arg, u32 user_size)
+static int cta_ioctl_dealloc(struct accmem_cta *cta, void __user *arg,
+			     u32 user_size)
 {
 	struct accmem_cta_dealloc req;
 	int err;
 
-	err = fetch(&req, sizeof(req), arg, user_size);
+	err = cta_ioctl_fetch(&req, sizeof(req), arg, user_size);
 	if (err)
 		return err;
-	if (check_wait(req.flags, req.deadline_ns))
+	if (cta_ioctl_check_wait(req.flags, req.deadline_ns))
 		return -EINVAL;
 	return accmem_cta_dealloc(cta, &req);
 }
 
-static int do_relinquish(struct accmem_cta *cta, void __user *arg,
-			 u32 user_size)
+static int cta_ioctl_relinquish(struct accmem_cta *cta, void __user *arg,
+				u32 user_size)
 {
 	struct accmem_cta_relinquish req;
 	int err;
 
-	err = fetch(&req, sizeof(req), arg, user_size);
+	err = cta_ioctl_fetch(&req, sizeof(req), arg, user_size);
 	if (err)
 		return err;
 	if (req.flags)
@@ -84,12 +86,13 @@ static int do_relinquish(struct accmem_cta *cta, void __user *arg,
 	return accmem_cta_relinquish(cta);
 }
 
-static int do_query(struct accmem_cta *cta, void __user *arg, u32 user_size)
+static int cta_ioctl_query(struct accmem_cta *cta, void __user *arg,
+			   u32 user_size)
 {
 	struct accmem_cta_query req;
 	int err;
 
-	err = fetch(&req, sizeof(req), arg, user_size);
+	err = cta_ioctl_fetch(&req, sizeof(req), arg, user_size);
 	if (err)
 		return err;
 	if (req.flags || req.reserved)
@@ -107,28 +110,33 @@ struct call_op {
 	int (*run)(struct accmem_cta *cta, void __user *arg, u32 user_size);
 };
 
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_alloc);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_dealloc);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_relinquish);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_query);
+
 #define FIRST _IOC_NR(ACCMEM_IOC_CTA_ALLOC)
 
 static const struct call_op ops[] = {
 	[_IOC_NR(ACCMEM_IOC_CTA_ALLOC) - FIRST] = {
 		.cmd = ACCMEM_IOC_CTA_ALLOC,
 		.min_size = offsetofend(struct accmem_cta_alloc, destination),
-		.run = do_alloc,
+		.run = cta_ioctl_alloc,
 	},
 	[_IOC_NR(ACCMEM_IOC_CTA_DEALLOC) - FIRST] = {
 		.cmd = ACCMEM_IOC_CTA_DEALLOC,
 		.min_size = offsetofend(struct accmem_cta_dealloc, deadline_ns),
-		.run = do_dealloc,
+		.run = cta_ioctl_dealloc,
 	},
 	[_IOC_NR(ACCMEM_IOC_CTA_RELINQUISH) - FIRST] = {
 		.cmd = ACCMEM_IOC_CTA_RELINQUISH,
 		.min_size = offsetofend(struct accmem_cta_relinquish, flags),
-		.run = do_relinquish,
+		.run = cta_ioctl_relinquish,
 	},
 	[_IOC_NR(ACCMEM_IOC_CTA_QUERY) - FIRST] = {
 		.cmd = ACCMEM_IOC_CTA_QUERY,
 		.min_size = offsetofend(struct accmem_cta_query, reserved),
-		.run = do_query,
+		.run = cta_ioctl_query,
 	},
 };
 

@@ -14,7 +14,7 @@
 #include <linux/ratelimit.h>
 #include <linux/sched.h>
 
-#include "accmem_drv.h"
+#include "context.h"
 #include "tmem.h"
 
 #define ANY (~0u)
@@ -62,7 +62,7 @@ static const char *const op_names[] = {
 	[ACCMEM_CTA_OP_RELINQUISH] = "relinquish",
 };
 
-static const struct rule *find_rule(int err, unsigned int ops)
+static const struct rule *report_find_rule(int err, unsigned int ops)
 {
 	unsigned int i;
 
@@ -76,16 +76,17 @@ static const struct rule *find_rule(int err, unsigned int ops)
 /* does the error say that somebody broke a rule? */
 bool accmem_tmem_is_misuse(int err)
 {
-	return err != -EDEADLK && find_rule(err, ANY);
+	return err != -EDEADLK && report_find_rule(err, ANY);
 }
 
 /* a peer that does not come is diagnosed, too */
-static const struct rule *rule_for(enum accmem_cta_op op, int err, bool alone)
+static const struct rule *report_rule_for(enum accmem_cta_op op, int err,
+					  bool alone)
 {
 	static const struct rule missing = { -ETIMEDOUT, ANY, "P12",
 					     "the peer has not come in time" };
 
-	return alone ? &missing : find_rule(err, BIT(op));
+	return alone ? &missing : report_find_rule(err, BIT(op));
 }
 
 /**
@@ -103,7 +104,7 @@ void accmem_tmem_report(struct accmem_cta *cta, enum accmem_cta_op op,
 	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL,
 				      DEFAULT_RATELIMIT_BURST);
 	const struct accmem_columns_cta *c = &cta->c;
-	const struct rule *rule = rule_for(op, err, alone);
+	const struct rule *rule = report_rule_for(op, err, alone);
 
 	if (!rule || !__ratelimit(&limit))
 		return;

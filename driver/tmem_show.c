@@ -9,7 +9,7 @@
 #include <linux/jiffies.h>
 #include <linux/seq_file.h>
 
-#include "accmem_drv.h"
+#include "context.h"
 #include "tmem.h"
 
 #define LETTERS 52
@@ -53,10 +53,7 @@ void accmem_tmem_show_fdinfo(struct seq_file *m, struct accmem_context *ctx)
 	u32 ctas, waiting;
 	u64 forced;
 
-	mutex_lock(&ctx->lock);
-	tmem = ctx->tmem;
-	mutex_unlock(&ctx->lock);
-	/* the file is open, so the context has not ended */
+	tmem = accmem_tmem_find(ctx);
 	if (!tmem)
 		return;
 	spin_lock(&tmem->lock);
@@ -72,6 +69,7 @@ void accmem_tmem_show_fdinfo(struct seq_file *m, struct accmem_context *ctx)
 	seq_printf(m, "accmem-tmem-waiting:\t%u\n", waiting);
 	seq_printf(m, "accmem-tmem-forced:\t%llu\n", forced);
 	show_stats(m, &stats);
+	accmem_tmem_put(tmem);
 }
 
 void accmem_cta_show_fdinfo(struct seq_file *m, struct file *file)
@@ -98,7 +96,7 @@ void accmem_cta_show_fdinfo(struct seq_file *m, struct file *file)
 	show_stats(m, &stats);
 }
 
-static char letter(unsigned int n)
+static char show_letter(unsigned int n)
 {
 	static const char letters[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -120,7 +118,7 @@ static void show_units(struct seq_file *m, struct accmem_columns *c, u32 sm)
 			continue;
 		for (i = 0; i < nr; i++) {
 			if (cta->held & BIT_ULL(i))
-				units[i] = letter(n);
+				units[i] = show_letter(n);
 		}
 		n++;
 	}
@@ -143,7 +141,7 @@ static void show_holders(struct seq_file *m, struct accmem_columns *c, u32 sm)
 	list_for_each_entry(cta, &c->ctas, link) {
 		if (cta->sm != sm || (!cta->held && c->sms[sm].permit != cta))
 			continue;
-		seq_printf(m, "  %c ", cta->held ? letter(n++) : '-');
+		seq_printf(m, "  %c ", cta->held ? show_letter(n++) : '-');
 		show_name(m, cta);
 		seq_printf(m, " holds %u columns%s\n",
 			   (u32)hweight64(cta->held) * ACCMEM_COLUMNS_UNIT,
@@ -196,16 +194,16 @@ static void show_tmem(struct seq_file *m, struct accmem_tmem *tmem)
 int accmem_tmem_show_picture(struct seq_file *m, struct accmem_device *dev)
 {
 	struct accmem_context *ctx;
+	struct accmem_tmem *tmem;
+	unsigned long id = 0;
 
-	mutex_lock(&dev->lock);
-	list_for_each_entry(ctx, &dev->contexts, link) {
-		mutex_lock(&ctx->lock);
-		if (ctx->tmem)
-			show_tmem(m, ctx->tmem);
-		mutex_unlock(&ctx->lock);
-		if (seq_has_overflowed(m))
-			break;
+	while ((ctx = accmem_context_next(&dev->accounts, &id))) {
+		tmem = accmem_tmem_find(ctx);
+		accmem_context_put(ctx);
+		if (!tmem)
+			continue;
+		show_tmem(m, tmem);
+		accmem_tmem_put(tmem);
 	}
-	mutex_unlock(&dev->lock);
 	return 0;
 }

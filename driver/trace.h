@@ -10,11 +10,12 @@
 
 #include <linux/tracepoint.h>
 
-#include "accmem_drv.h"
+#include "context.h"
 
 DECLARE_EVENT_CLASS(accmem_buffer,
-	TP_PROTO(const struct accmem_buffer *buf),
-	TP_ARGS(buf),
+	TP_PROTO(const struct accmem_context *ctx,
+		 const struct accmem_buffer *buf),
+	TP_ARGS(ctx, buf),
 	TP_STRUCT__entry(
 		__field(unsigned int, device)
 		__field(u64, context)
@@ -24,12 +25,12 @@ DECLARE_EVENT_CLASS(accmem_buffer,
 		__field(unsigned int, runs)
 	),
 	TP_fast_assign(
-		__entry->device = buf->ctx->dev->index;
-		__entry->context = buf->ctx->id;
+		__entry->device = ctx->dev->index;
+		__entry->context = ctx->account->id;
 		__entry->address = buf->address;
 		__entry->length = buf->length;
 		__entry->footprint = buf->layout.footprint;
-		__entry->runs = buf->nr_runs;
+		__entry->runs = accmem_buffer_memory(buf)->nr_runs;
 	),
 	TP_printk("accmem%u context=%llu address=%#llx length=%llu footprint=%llu runs=%u",
 		  __entry->device, __entry->context, __entry->address,
@@ -38,25 +39,42 @@ DECLARE_EVENT_CLASS(accmem_buffer,
 
 /* a buffer got its name */
 DEFINE_EVENT(accmem_buffer, accmem_alloc,
-	TP_PROTO(const struct accmem_buffer *buf),
-	TP_ARGS(buf)
+	TP_PROTO(const struct accmem_context *ctx,
+		 const struct accmem_buffer *buf),
+	TP_ARGS(ctx, buf)
 );
 
 /* a buffer lost its name */
 DEFINE_EVENT(accmem_buffer, accmem_free,
-	TP_PROTO(const struct accmem_buffer *buf),
-	TP_ARGS(buf)
+	TP_PROTO(const struct accmem_context *ctx,
+		 const struct accmem_buffer *buf),
+	TP_ARGS(ctx, buf)
 );
 
-/* the memory of a buffer is free again */
-DEFINE_EVENT(accmem_buffer, accmem_release,
-	TP_PROTO(const struct accmem_buffer *buf),
-	TP_ARGS(buf)
+/* memory becomes free */
+TRACE_EVENT(accmem_release,
+	TP_PROTO(const struct accmem_memory *mem),
+	TP_ARGS(mem),
+	TP_STRUCT__entry(
+		__field(unsigned int, device)
+		__field(u64, context)
+		__field(u64, size)
+		__field(unsigned int, runs)
+	),
+	TP_fast_assign(
+		__entry->device = mem->account->dev->index;
+		__entry->context = mem->account->id;
+		__entry->size = mem->size;
+		__entry->runs = mem->nr_runs;
+	),
+	TP_printk("accmem%u context=%llu size=%llu runs=%u",
+		  __entry->device, __entry->context, __entry->size,
+		  __entry->runs)
 );
 
 TRACE_EVENT(accmem_map,
-	TP_PROTO(const struct accmem_buffer *buf, u64 offset, u64 size),
-	TP_ARGS(buf, offset, size),
+	TP_PROTO(const struct accmem_memory *mem, u64 offset, u64 size),
+	TP_ARGS(mem, offset, size),
 	TP_STRUCT__entry(
 		__field(unsigned int, device)
 		__field(u64, context)
@@ -65,9 +83,10 @@ TRACE_EVENT(accmem_map,
 		__field(u64, size)
 	),
 	TP_fast_assign(
-		__entry->device = buf->ctx->dev->index;
-		__entry->context = buf->ctx->id;
-		__entry->address = buf->address;
+		__entry->device = mem->account->dev->index;
+		__entry->context = mem->account->id;
+		__entry->address = mem->account->dev->address_base +
+				   mem->offset;
 		__entry->offset = offset;
 		__entry->size = size;
 	),
@@ -93,7 +112,7 @@ TRACE_EVENT(accmem_fail,
 	),
 	TP_fast_assign(
 		__entry->device = ctx->dev->index;
-		__entry->context = ctx->id;
+		__entry->context = ctx->account->id;
 		__entry->length = req->length;
 		__entry->alignment = req->alignment;
 		__entry->policy = req->page_policy;

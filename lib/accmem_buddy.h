@@ -14,8 +14,15 @@
 #include <linux/bits.h>
 #include <linux/types.h>
 
+/* With the rule of accmem_buddy_set_owners(): what has one owner; tests have less */
+#ifndef ACCMEM_BUDDY_UNIT_SHIFT
+#define ACCMEM_BUDDY_UNIT_SHIFT 21
+#endif
+#define ACCMEM_BUDDY_CLEANER (~0ull) /* who has what take_dirty() gave */
+
 /* Flags of struct accmem_buddy_request */
 #define ACCMEM_BUDDY_TOP_DOWN BIT(0) /* from the high end */
+#define ACCMEM_BUDDY_OWN BIT(1) /* for alloc_scan: only in units of the owner's */
 
 /**
  * struct accmem_buddy_request - what to allocate
@@ -25,6 +32,7 @@
  *	are multiples of it (the last a start)
  * @start: lowest offset allowed
  * @end: offset after the highest allowed; 0 for the end of the range
+ * @owner: who asks; 0 for nobody in particular, who is bound by no rule
  * @flags: ACCMEM_BUDDY_*
  */
 struct accmem_buddy_request {
@@ -32,7 +40,19 @@ struct accmem_buddy_request {
 	u64 align;
 	u64 start;
 	u64 end;
+	u64 owner;
 	u32 flags;
+};
+
+/**
+ * struct accmem_buddy_unit - whose a unit of 2 MiB is
+ */
+struct accmem_buddy_unit {
+	/* private: */
+	u64 owner;
+	u32 full; /* of 32 units: which have records of all of their granules */
+	u16 used; /* granules; 0: nobody's, or a block covers it */
+	u16 cleaning; /* granules that the cleaner has besides */
 };
 
 /**
@@ -46,104 +66,13 @@ struct accmem_run {
 };
 
 #define ACCMEM_BUDDY_MAX_SIZE BIT_ULL(44) /* 16 TiB */
-#define ACCMEM_BUDDY_LEVELS 10
-#define ACCMEM_BUDDY_CLASSES 128 /* of sizes */
-#define ACCMEM_BUDDY_LISTED 24 /* the first one of 128 granules and more */
-#define ACCMEM_BUDDY_PARKED 1024 /* blocks in the order cache, at most */
-#define ACCMEM_BUDDY_PARKED_MAX 1024 /* granules of one */
-
-#define ACCMEM_BUDDY_UNITS 512 /* of a range, at most */
-#define ACCMEM_BUDDY_LESSONS 2048 /* a power of two */
-
-struct accmem_buddy_state;
-
-/**
- * struct accmem_buddy_life - a big block that begins in a unit
- */
-struct accmem_buddy_life {
-	/* private: */
-	u32 lo;
-	u32 n; /* 0: there is none */
-	u32 born; /* event */
-	u16 place;
-	u16 begins; /* unit in which the one begins that ends in this unit */
-};
-
-/**
- * struct accmem_buddy_kept - a block that the order cache knows
- */
-struct accmem_buddy_kept {
-	/* private: */
-	u32 lo;
-	u16 n : 15; /* 0: the id is not in use */
-	u16 lent : 1; /* else it is parked */
-	u16 below; /* parked, of the same size; or also not in use */
-	u16 above;
-	u16 next; /* in the list of the hash */
-};
-
+#define ACCMEM_BUDDY_STATE 1712 /* words of an instance */
 /**
  * struct accmem_buddy - free space of one range
- *
- * No member is for the caller.
  */
 struct accmem_buddy {
-	/* private: sizes are in granules */
-	u64 nr;
-	u64 nr_free;
-	u64 nr_free_dirty;
-	u64 short_of; /* nr_free, for anything to wait in the order cache */
-	u64 large; /* requests of so many are */
-	u64 nr_large; /* used by these, as far as it is known */
-	u64 cursor; /* of take_dirty */
-	/* accmem_buddy_map.h */
-	unsigned int map_top; /* level above which there is none */
-	u64 *used; /* a bit a granule, where the word is mixed */
-	struct accmem_buddy_state *state[ACCMEM_BUDDY_LEVELS];
-	/* accmem_buddy_classes.h */
-	u64 classes[ACCMEM_BUDDY_CLASSES / 64]; /* that have runs */
-	u64 *index; /* words where runs of a class begin, but for listed ones */
-	u64 stride; /* words from one class to the next */
-	u64 starts[ACCMEM_BUDDY_LISTED]; /* of each, the topmost word */
-	u32 first[ACCMEM_BUDDY_CLASSES]; /* of a listed one that has runs */
-	/* accmem_buddy_runs.h */
-	unsigned int top; /* level of one entry, in the trees of eight */
-	u64 *continued; /* a bit a word: its first run begins before it */
-	u32 *longest[ACCMEM_BUDDY_LEVELS]; /* of the runs that begin there */
-	u64 wild_start; /* the wilderness: a run that is in none of these */
-	u64 wild_size; /* 0 if there is none */
-	/* accmem_buddy_lives.h */
-	unsigned int unit_shift; /* a block of a unit of granules is big */
-	u32 large_at; /* event: when the last large block was made; 0 for never */
-	u32 order; /* what the latest events of big blocks were */
-	u32 now; /* how many there were */
-	u32 nr_ended; /* lifetimes that count in the mean, at most LIFE_MEAN */
-	u64 sum; /* of these, each times its size */
-	u8 lessons[ACCMEM_BUDDY_LESSONS]; /* classes of lifetimes */
-	struct accmem_buddy_life lives[ACCMEM_BUDDY_UNITS];
-	/* accmem_buddy_marks.h */
-	u64 nr_dirty;
-	u64 *dirty; /* a bit a granule, true below mixed nodes only */
-	u32 *marks[ACCMEM_BUDDY_LEVELS];
-	/* accmem_buddy_cache.h */
-	u16 parked_max; /* granules; 0 while the cache is off */
-	u16 nr_parked;
-	u16 room; /* for parked blocks */
-	u16 hand; /* the last id that had to go */
-	u16 ebb; /* blocks given back to a full cache since the last request */
-	u16 nr_ids; /* that were ever in use */
-	u16 nr_kept; /* blocks that are parked or lent */
-	u16 kept_longest; /* of these, or of one that was */
-	u16 kept_hash_shift;
-	u16 kept_start_shift;
-	u16 stack[ACCMEM_BUDDY_PARKED_MAX + 1]; /* by size; 0: ids to use */
-	u64 sizes[ACCMEM_BUDDY_PARKED_MAX / 64 + 1]; /* that may have one */
-	struct accmem_buddy_kept *kept; /* by id, from 1 on */
-	u16 *kept_hash;
-	u64 *kept_starts; /* a bit for granules: a kept block begins there */
-	u8 *kept_count; /* of kept blocks that begin in a part of the range */
-	u64 *kept_index; /* parts where any do */
-	u64 kept_top; /* of that, the topmost word */
+	/* private: */
+	u64 state[ACCMEM_BUDDY_STATE];
 };
 
 /**
@@ -179,6 +108,23 @@ size_t accmem_buddy_meta_zeroed(u64 size);
 int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
 
 /**
+ * accmem_buddy_set_owners() - from now on a unit of 2 MiB has one owner
+ * @b: the instance, right after accmem_buddy_init()
+ * @units: zeroed, one for each 2 MiB of the range, a short last one included; the
+ *	instance keeps it
+ *
+ * A unit belongs to one owner while any granule of it is in use: a request is served
+ * from units of its owner and from such as are nobody's. Blocks in the order cache
+ * are free. A unit that one allocation covers has no record: whoever gives back a
+ * part of it says whose it is, by accmem_buddy_free_owned().
+ *
+ * While all units are the requester's or nobody's, each call does what it would do
+ * without the rule.
+ */
+void accmem_buddy_set_owners(struct accmem_buddy *b,
+			     struct accmem_buddy_unit *units);
+
+/**
  * accmem_buddy_alloc() - allocate one contiguous run
  * @b: the instance
  * @req: the request; every field may hold anything
@@ -193,18 +139,40 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
  * they lie, if there are any. Where only others hold it, the call looks at each word of
  * 64 granules in which one long enough begins.
  *
+ * With owners, what that gives may be another's: then, of some free runs of each size,
+ * it is the end of one that breaks the fewest free units, in the window.
+ *
  * Return: 0, whenever a run with that alignment exists in the window, else
- * -ENOSPC. -EINVAL for a malformed request: size or alignment 0, no multiples of
- * the granule, an alignment that is no power of two, a window that passes the end
- * or is the wrong way round, an unknown flag.
+ * -ENOSPC; where units are others', accmem_buddy_alloc_scan() knows. -EINVAL for a
+ * malformed request: size or alignment 0, no multiples of the granule, an alignment
+ * that is no power of two, a window that passes the end or is the wrong way round, an
+ * unknown flag.
  */
 int accmem_buddy_alloc(struct accmem_buddy *b,
 		       const struct accmem_buddy_request *req, u64 *offset);
 
 /**
+ * accmem_buddy_alloc_scan() - allocate one contiguous run, wherever it is
+ * @b: the instance
+ * @req: the request; TOP_DOWN makes no difference. With OWN, and owners, the run lies
+ *	in units that are its owner's already, so that it claims nothing.
+ * @cursor: where the search is; 0 at first, then what the last call left
+ * @offset: out: where the run begins, in bytes
+ *
+ * For when units of others hide a run from accmem_buddy_alloc(). A call takes a
+ * bounded time, and the caller may drop its lock after it.
+ *
+ * Return: 0; -EAGAIN: call again; -ENOSPC: there was none, if nothing changed
+ * meanwhile. -EINVAL as for accmem_buddy_alloc().
+ */
+int accmem_buddy_alloc_scan(struct accmem_buddy *b,
+			    const struct accmem_buddy_request *req, u64 *cursor,
+			    u64 *offset);
+
+/**
  * accmem_buddy_alloc_runs() - allocate one run where one will do, else several
  * @b: the instance
- * @req: the request, as for accmem_buddy_alloc()
+ * @req: the request, as for accmem_buddy_alloc(); its owner is nobody
  * @runs: out: the runs, the longest ones first
  * @max_runs: room for so many
  * @nr_runs: out: how many they are
@@ -230,22 +198,76 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
  *
  * Return: 0; -EINVAL where any granule of it is free already or out of range, or
  * where it is none: nothing is changed then.
+ *
+ * With owners: what was allocated in one piece, all of it.
  */
 int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size);
+
+/**
+ * accmem_buddy_free_owned() - give back any part of what an owner has
+ * @b: the instance
+ * @offset: where it begins, in bytes
+ * @size: bytes; also a tail or a middle, or several neighbours
+ * @owner: whose all of it is
+ *
+ * Return: as accmem_buddy_free().
+ */
+int accmem_buddy_free_owned(struct accmem_buddy *b, u64 offset, u64 size,
+			    u64 owner);
+
+/**
+ * accmem_buddy_claimed() - what a block withholds from others
+ * @b: the instance
+ * @offset: where it begins, in bytes
+ * @size: bytes; all in use
+ *
+ * Right after an allocation: what that newly withholds. Right before it is given back:
+ * what that releases. What the cleaner has of a unit does not count.
+ *
+ * Return: bytes of the units that would be nobody's if exactly this was given back
+ * now; @size where there is no rule.
+ */
+u64 accmem_buddy_claimed(const struct accmem_buddy *b, u64 offset, u64 size);
+
+/**
+ * accmem_buddy_owned_bytes() - bytes of all units that are somebody's
+ * @b: the instance
+ *
+ * Return: bytes; those in use where there is no rule.
+ */
+u64 accmem_buddy_owned_bytes(const struct accmem_buddy *b);
+
+/**
+ * accmem_buddy_unit_owner() - whose a unit is
+ * @b: the instance, with owners
+ * @offset: any in the unit
+ *
+ * Return: the owner; 0 where it is nobody's, and where one block covers the unit.
+ */
+u64 accmem_buddy_unit_owner(const struct accmem_buddy *b, u64 offset);
+
+/**
+ * accmem_buddy_unit_used() - how much of a unit is in use
+ * @b: the instance, with owners
+ * @offset: any in the unit
+ *
+ * Return: granules, without those that the cleaner has, unless they are all.
+ */
+unsigned int accmem_buddy_unit_used(const struct accmem_buddy *b, u64 offset);
 
 /**
  * accmem_buddy_set_cache() - switch the order cache, which is on after creation
  * @b: the instance
  * @on: whether it is to be on; switched off, it gives back what it holds
  *
- * Blocks of up to 1/1024 of the range, at most 1024 granules, wait after they are
- * given back for a request of the same size, while 2 GiB of the range are free: no
- * less than half of it, but three quarters at most. They are free in every answer of
- * this interface, and merge with their neighbours before a request fails, before one
- * that asks for a window or an end, and before any answer about the largest run: up
- * to ACCMEM_BUDDY_PARKED blocks in one call. The cache knows the blocks that it
- * serves until they come back; one that comes back in parts, or with others, is given
- * back like any other. Ranges below 80 MiB have none.
+ * Freed blocks of up to 1/1024 of the range, at most 1024 granules, are parked: they
+ * wait for a request of the same size, while 2 GiB of the range are free, no less than
+ * half of it, but three quarters at most. They are free in every answer of this
+ * interface. They merge with their neighbours before a request fails, before one that
+ * asks for a window or an end, before any answer about free runs, and when they are
+ * marked dirty or clean: up to 1024 blocks in one call. The cache knows the blocks that
+ * it serves until they are freed; one that is freed in parts, or with others, is freed
+ * like any other. Ranges below 80 MiB have none.
  */
 void accmem_buddy_set_cache(struct accmem_buddy *b, bool on);
 
@@ -269,16 +291,47 @@ u64 accmem_buddy_free_bytes(const struct accmem_buddy *b);
 u64 accmem_buddy_largest_run(struct accmem_buddy *b, u64 align);
 
 /**
+ * accmem_buddy_largest_run_of() - the largest request that an owner could be granted
+ * @b: the instance
+ * @owner: who asks
+ * @cursor: where the search is; 0 at first, then what the last call left
+ * @largest: bytes: the largest so far, after each call; exact after the last, if
+ *	nothing changed meanwhile
+ *
+ * A call takes a bounded time, and the caller may drop its lock after it. One call is
+ * enough while no unit is another's.
+ *
+ * Return: 0; -EAGAIN: call again.
+ */
+int accmem_buddy_largest_run_of(struct accmem_buddy *b, u64 owner, u64 *cursor,
+				u64 *largest);
+
+/**
  * accmem_buddy_next_free() - walk through what is free
  * @b: the instance
  * @offset: where to start, in bytes
  * @run: out: the first free run at or after it; a part of one, if that is where
  *	@offset lies
  *
+ * Parked blocks merge first.
+ *
  * Return: whether there is one.
  */
 bool accmem_buddy_next_free(struct accmem_buddy *b, u64 offset,
 			    struct accmem_run *run);
+
+/**
+ * accmem_buddy_free_around() - the free run that a granule lies in
+ * @b: the instance
+ * @offset: the granule, in bytes
+ * @run: out: all of the run
+ *
+ * Parked blocks merge first.
+ *
+ * Return: whether the granule is free.
+ */
+bool accmem_buddy_free_around(struct accmem_buddy *b, u64 offset,
+			      struct accmem_run *run);
 
 /**
  * accmem_buddy_mark_dirty() - say that bytes may be other than zero
@@ -317,7 +370,9 @@ bool accmem_buddy_next_dirty(const struct accmem_buddy *b, u64 offset,
  * @max: bytes, at most
  * @run: out: the run
  *
- * A bounded amount of work a call, from a cursor that it keeps.
+ * A bounded amount of work a call, from a cursor that it keeps. With owners, it takes
+ * from units of anybody, which stay theirs, as accmem_buddy_free_owned() gives it back
+ * for ACCMEM_BUDDY_CLEANER, to whom units that are nobody's belong meanwhile.
  *
  * Return: 0; -EINVAL if @max is below a granule; -ENOENT when no free granule is
  * dirty; -EAGAIN when the bound was spent first: call again.

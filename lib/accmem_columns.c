@@ -4,8 +4,8 @@
  *
  * The columns of an SM are a word of units. One queue for all SMs holds the
  * requests that wait for a permit or for columns, by age; a pair is one request
- * and led by one of its CTAs. After each event settle() serves what can be
- * served, and then looks for a deadlock (accmem_columns_deadlock.c has the
+ * and led by one of its CTAs. After each event columns_settle() serves what can
+ * be served, and then looks for a deadlock (accmem_columns_deadlock.c has the
  * rules).
  *
  * A request whose bypass bound is spent keeps its SMs for itself: nothing
@@ -81,13 +81,13 @@ int accmem_columns_find(u64 busy, u32 units)
 	return __ffs64(fit);
 }
 
-static u64 units_mask(u32 columns)
+static u64 columns_units_mask(u32 columns)
 {
 	return (1ull << columns / ACCMEM_COLUMNS_UNIT) - 1;
 }
 
-static bool spent_for_newcomer(struct accmem_columns *c,
-			       const struct accmem_columns_cta *w)
+static bool columns_spent_for_newcomer(struct accmem_columns *c,
+				       const struct accmem_columns_cta *w)
 {
 	return accmem_sm_of(c, w)->nr_spent ||
 	       (w->group == 2 && accmem_sm_of(c, w->peer)->nr_spent);
@@ -95,35 +95,35 @@ static bool spent_for_newcomer(struct accmem_columns *c,
 
 /* --- permits (exclusive) -------------------------------------------------- */
 
-static bool has_permit(struct accmem_columns *c,
-		       const struct accmem_columns_cta *cta)
+static bool columns_has_permit(struct accmem_columns *c,
+			       const struct accmem_columns_cta *cta)
 {
 	return !c->exclusive || accmem_sm_of(c, cta)->permit == cta;
 }
 
 /* does the request still queue for what its discipline queues for? */
-static bool contends(struct accmem_columns *c,
-		     const struct accmem_columns_cta *w)
+static bool columns_contends(struct accmem_columns *c,
+			     const struct accmem_columns_cta *w)
 {
-	return !c->exclusive || !has_permit(c, w);
+	return !c->exclusive || !columns_has_permit(c, w);
 }
 
-static bool permit_free(struct accmem_columns *c,
-			const struct accmem_columns_cta *w)
+static bool columns_permit_free(struct accmem_columns *c,
+				const struct accmem_columns_cta *w)
 {
 	return !accmem_sm_of(c, w)->permit &&
 	       (w->group == 1 || !accmem_sm_of(c, w->peer)->permit);
 }
 
-static void take_permit(struct accmem_columns *c,
-			struct accmem_columns_cta *cta)
+static void columns_take_permit(struct accmem_columns *c,
+				struct accmem_columns_cta *cta)
 {
 	accmem_sm_of(c, cta)->permit = cta;
 	cta->took_permit = true;
 }
 
-static void drop_permit(struct accmem_columns *c,
-			struct accmem_columns_cta *cta)
+static void columns_drop_permit(struct accmem_columns *c,
+				struct accmem_columns_cta *cta)
 {
 	struct accmem_columns_sm *sm = accmem_sm_of(c, cta);
 
@@ -133,44 +133,46 @@ static void drop_permit(struct accmem_columns *c,
 }
 
 /* an alloc has failed: a permit that it took goes back */
-static void untake_permit(struct accmem_columns *c,
-			  struct accmem_columns_cta *cta)
+static void columns_untake_permit(struct accmem_columns *c,
+				  struct accmem_columns_cta *cta)
 {
 	if (cta->took_permit)
-		drop_permit(c, cta);
+		columns_drop_permit(c, cta);
 }
 
 /* --- the queue ------------------------------------------------------------ */
 
-static bool uses_sm(const struct accmem_columns_cta *w, u32 sm)
+static bool columns_uses_sm(const struct accmem_columns_cta *w, u32 sm)
 {
 	return w->sm == sm || (w->group == 2 && w->peer->sm == sm);
 }
 
 /* do two requests want columns of one SM? */
-static bool share_sm(const struct accmem_columns_cta *a,
-		     const struct accmem_columns_cta *b)
+static bool columns_share_sm(const struct accmem_columns_cta *a,
+			     const struct accmem_columns_cta *b)
 {
-	return uses_sm(a, b->sm) || (b->group == 2 && uses_sm(a, b->peer->sm));
+	return columns_uses_sm(a, b->sm) ||
+	       (b->group == 2 && columns_uses_sm(a, b->peer->sm));
 }
 
 /* from here to the end of this pass the SMs of @w are for nobody younger */
-static void keep(struct accmem_columns *c, const struct accmem_columns_cta *w)
+static void columns_keep(struct accmem_columns *c,
+			 const struct accmem_columns_cta *w)
 {
 	accmem_sm_of(c, w)->stamp = c->pass;
 	if (w->group == 2)
 		accmem_sm_of(c, w->peer)->stamp = c->pass;
 }
 
-static bool is_kept(struct accmem_columns *c,
-		    const struct accmem_columns_cta *w)
+static bool columns_is_kept(struct accmem_columns *c,
+			    const struct accmem_columns_cta *w)
 {
 	return accmem_sm_of(c, w)->stamp == c->pass ||
 	       (w->group == 2 && accmem_sm_of(c, w->peer)->stamp == c->pass);
 }
 
-static void count_spent(struct accmem_columns *c, struct accmem_columns_cta *w,
-			bool spent)
+static void columns_count_spent(struct accmem_columns *c,
+				struct accmem_columns_cta *w, bool spent)
 {
 	u32 one = spent ? 1 : -1;
 
@@ -182,10 +184,11 @@ static void count_spent(struct accmem_columns *c, struct accmem_columns_cta *w,
 		accmem_sm_of(c, w->peer)->nr_spent += one;
 	c->nr_spent += one;
 	if (spent)
-		keep(c, w);
+		columns_keep(c, w);
 }
 
-static void enqueue(struct accmem_columns *c, struct accmem_columns_cta *w)
+static void columns_enqueue(struct accmem_columns *c,
+			    struct accmem_columns_cta *w)
 {
 	w->call = ACCMEM_CALL_QUEUED;
 	w->leads = true;
@@ -199,20 +202,21 @@ static void enqueue(struct accmem_columns *c, struct accmem_columns_cta *w)
 	}
 	w->counted = accmem_columns_holds(w);
 	c->nr_holding += w->counted;
-	count_spent(c, w, !c->bypass_bound && contends(c, w));
+	columns_count_spent(c, w, !c->bypass_bound && columns_contends(c, w));
 }
 
-static void dequeue(struct accmem_columns *c, struct accmem_columns_cta *w)
+static void columns_dequeue(struct accmem_columns *c,
+			    struct accmem_columns_cta *w)
 {
-	count_spent(c, w, false);
+	columns_count_spent(c, w, false);
 	c->nr_holding -= w->counted;
 	c->nr_queued--;
 	list_del_init(&w->queue);
 	w->leads = false;
 }
 
-static void finish(struct accmem_columns *c, struct accmem_columns_cta *cta,
-		   int result)
+static void columns_finish(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta, int result)
 {
 	cta->call = ACCMEM_CALL_DONE;
 	cta->result = result;
@@ -222,8 +226,8 @@ static void finish(struct accmem_columns *c, struct accmem_columns_cta *cta,
 }
 
 /* the caller gets the result of @cta at once, or never */
-static void forget_done(struct accmem_columns *c,
-			struct accmem_columns_cta *cta)
+static void columns_forget_done(struct accmem_columns *c,
+				struct accmem_columns_cta *cta)
 {
 	struct accmem_columns_cta **at = &c->done;
 
@@ -236,7 +240,7 @@ static void forget_done(struct accmem_columns *c,
 		c->done_tail = at;
 }
 
-static struct accmem_columns_cta *leader(struct accmem_columns_cta *cta)
+static struct accmem_columns_cta *columns_leader(struct accmem_columns_cta *cta)
 {
 	return cta->leads ? cta : cta->peer;
 }
@@ -245,19 +249,20 @@ static struct accmem_columns_cta *leader(struct accmem_columns_cta *cta)
 void accmem_columns_fail(struct accmem_columns *c, struct accmem_columns_cta *w,
 			 int err)
 {
-	dequeue(c, w);
-	untake_permit(c, w);
-	finish(c, w, err);
+	columns_dequeue(c, w);
+	columns_untake_permit(c, w);
+	columns_finish(c, w, err);
 	if (w->group == 2) {
-		untake_permit(c, w->peer);
-		finish(c, w->peer, err);
+		columns_untake_permit(c, w->peer);
+		columns_finish(c, w->peer, err);
 	}
 }
 
 /* --- granting ------------------------------------------------------------- */
 
 /* @w is served before everything older that queues for one of its SMs */
-static u32 pass_by(struct accmem_columns *c, struct accmem_columns_cta *w)
+static u32 columns_pass_by(struct accmem_columns *c,
+			   struct accmem_columns_cta *w)
 {
 	struct accmem_columns_cta *older;
 	u32 passed = 0;
@@ -265,23 +270,23 @@ static u32 pass_by(struct accmem_columns *c, struct accmem_columns_cta *w)
 	list_for_each_entry(older, &c->queue, queue) {
 		if (older == w)
 			break;
-		if (!share_sm(older, w) || !contends(c, older))
+		if (!columns_share_sm(older, w) || !columns_contends(c, older))
 			continue;
 		passed++;
 		/* a grant against the bound does not stretch it */
 		if (older->spent)
 			continue;
 		if (++older->bypassed >= c->bypass_bound)
-			count_spent(c, older, true);
+			columns_count_spent(c, older, true);
 	}
 	c->bypasses += passed;
 	return passed;
 }
 
-static void give(struct accmem_columns *c, struct accmem_columns_cta *cta,
-		 u32 columns, u32 unit)
+static void columns_give(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta, u32 columns, u32 unit)
 {
-	u64 mask = units_mask(columns) << unit;
+	u64 mask = columns_units_mask(columns) << unit;
 
 	accmem_sm_of(c, cta)->used |= mask;
 	cta->held |= mask;
@@ -291,10 +296,10 @@ static void give(struct accmem_columns *c, struct accmem_columns_cta *cta,
 	cta->address = unit * ACCMEM_COLUMNS_UNIT;
 }
 
-static void take(struct accmem_columns *c, struct accmem_columns_cta *cta,
-		 u32 columns, u32 unit)
+static void columns_take(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta, u32 columns, u32 unit)
 {
-	u64 mask = units_mask(columns) << unit;
+	u64 mask = columns_units_mask(columns) << unit;
 
 	accmem_sm_of(c, cta)->used &= ~mask;
 	cta->held &= ~mask;
@@ -302,7 +307,8 @@ static void take(struct accmem_columns *c, struct accmem_columns_cta *cta,
 }
 
 /* the units that are taken on the SM, or on either of a pair's */
-static u64 busy(struct accmem_columns *c, const struct accmem_columns_cta *w)
+static u64 columns_busy(struct accmem_columns *c,
+			const struct accmem_columns_cta *w)
 {
 	u64 used = accmem_sm_of(c, w)->used;
 
@@ -312,7 +318,7 @@ static u64 busy(struct accmem_columns *c, const struct accmem_columns_cta *w)
 int accmem_columns_fits(struct accmem_columns *c,
 			const struct accmem_columns_cta *w)
 {
-	return accmem_columns_find(busy(c, w),
+	return accmem_columns_find(columns_busy(c, w),
 				   w->columns / ACCMEM_COLUMNS_UNIT);
 }
 
@@ -322,41 +328,42 @@ void accmem_columns_grant(struct accmem_columns *c,
 {
 	if (!c->exclusive && !list_empty(&c->queue) &&
 	    !list_is_first(&w->queue, &c->queue))
-		w->passed += pass_by(c, w);
+		w->passed += columns_pass_by(c, w);
 	if (w->leads) {
-		dequeue(c, w);
-		finish(c, w, 0);
+		columns_dequeue(c, w);
+		columns_finish(c, w, 0);
 		if (w->group == 2)
-			finish(c, w->peer, 0);
+			columns_finish(c, w->peer, 0);
 	}
-	give(c, w, w->columns, unit);
+	columns_give(c, w, w->columns, unit);
 	if (w->group == 2)
-		give(c, w->peer, w->columns, unit);
+		columns_give(c, w->peer, w->columns, unit);
 }
 
 /* In the exclusive discipline: does @w have its permits, now at the latest? */
-static bool obtain_permit(struct accmem_columns *c,
-			  struct accmem_columns_cta *w)
+static bool columns_obtain_permit(struct accmem_columns *c,
+				  struct accmem_columns_cta *w)
 {
-	if (has_permit(c, w))
+	if (columns_has_permit(c, w))
 		return true;
-	if (!permit_free(c, w))
+	if (!columns_permit_free(c, w))
 		return false;
-	count_spent(c, w, false);
-	w->passed = pass_by(c, w);
-	take_permit(c, w);
+	columns_count_spent(c, w, false);
+	w->passed = columns_pass_by(c, w);
+	columns_take_permit(c, w);
 	if (w->group == 2)
-		take_permit(c, w->peer);
+		columns_take_permit(c, w->peer);
 	return true;
 }
 
-static void serve(struct accmem_columns *c, struct accmem_columns_cta *w)
+static void columns_serve(struct accmem_columns *c,
+			  struct accmem_columns_cta *w)
 {
 	int unit;
 
-	if (contends(c, w) && is_kept(c, w))
+	if (columns_contends(c, w) && columns_is_kept(c, w))
 		return;
-	if (c->exclusive && !obtain_permit(c, w))
+	if (c->exclusive && !columns_obtain_permit(c, w))
 		return;
 	unit = accmem_columns_fits(c, w);
 	if (unit >= 0)
@@ -364,24 +371,24 @@ static void serve(struct accmem_columns *c, struct accmem_columns_cta *w)
 }
 
 /* one pass over the queue serves everything that can be met */
-static void serve_all(struct accmem_columns *c)
+static void columns_serve_all(struct accmem_columns *c)
 {
 	struct accmem_columns_cta *w, *next;
 
 	c->pass++;
 	list_for_each_entry_safe(w, next, &c->queue, queue) {
-		serve(c, w);
+		columns_serve(c, w);
 		if (w->leads && w->spent)
-			keep(c, w);
+			columns_keep(c, w);
 	}
 }
 
-static void settle(struct accmem_columns *c)
+static void columns_settle(struct accmem_columns *c)
 {
 	if (list_empty(&c->queue))
 		return;
 	do {
-		serve_all(c);
+		columns_serve_all(c);
 	} while (!c->exclusive && c->nr_holding &&
 		 accmem_columns_break_deadlock(c));
 }
@@ -390,28 +397,29 @@ static void settle(struct accmem_columns *c)
  * Grant a request that has just come, if it can be met without waiting. It
  * takes no permit for nothing.
  */
-static bool grant_at_once(struct accmem_columns *c,
-			  struct accmem_columns_cta *w)
+static bool columns_grant_at_once(struct accmem_columns *c,
+				  struct accmem_columns_cta *w)
 {
 	int unit;
 
-	if (contends(c, w) && spent_for_newcomer(c, w))
+	if (columns_contends(c, w) && columns_spent_for_newcomer(c, w))
 		return false;
-	if (!has_permit(c, w) && !permit_free(c, w))
+	if (!columns_has_permit(c, w) && !columns_permit_free(c, w))
 		return false;
 	unit = accmem_columns_fits(c, w);
 	if (unit < 0)
 		return false;
 	if (c->exclusive)
-		obtain_permit(c, w);
+		columns_obtain_permit(c, w);
 	accmem_columns_grant(c, w, unit);
 	return true;
 }
 
 /* --- alloc ---------------------------------------------------------------- */
 
-static int check_alloc(struct accmem_columns *c,
-		       const struct accmem_columns_cta *cta, u32 columns)
+static int columns_check_alloc(struct accmem_columns *c,
+			       const struct accmem_columns_cta *cta,
+			       u32 columns)
 {
 	if (c->ended)
 		return -ECONNRESET;
@@ -428,8 +436,9 @@ static int check_alloc(struct accmem_columns *c,
 }
 
 /* Nobody but this CTA can free what it holds, and it is going to wait. */
-static bool never_fits(struct accmem_columns *c,
-		       const struct accmem_columns_cta *cta, u32 columns)
+static bool columns_never_fits(struct accmem_columns *c,
+			       const struct accmem_columns_cta *cta,
+			       u32 columns)
 {
 	u64 own = cta->held;
 
@@ -442,16 +451,16 @@ static bool never_fits(struct accmem_columns *c,
 }
 
 /* the peer is at a place where it never should have been */
-static int fail_both(struct accmem_columns *c, struct accmem_columns_cta *peer,
-		     int err)
+static int columns_fail_both(struct accmem_columns *c,
+			     struct accmem_columns_cta *peer, int err)
 {
-	finish(c, peer, err);
+	columns_finish(c, peer, err);
 	return err;
 }
 
 /* 0 when the peer has joined, else what the alloc comes to */
-static int meet_for_alloc(struct accmem_columns *c,
-			  struct accmem_columns_cta *cta, bool wait)
+static int columns_meet_for_alloc(struct accmem_columns *c,
+				  struct accmem_columns_cta *cta, bool wait)
 {
 	struct accmem_columns_cta *peer = cta->peer;
 
@@ -460,10 +469,10 @@ static int meet_for_alloc(struct accmem_columns *c,
 	if (peer && peer->relinquished)
 		return -EPROTO;
 	if (peer && peer->call == ACCMEM_CALL_JOIN_DEALLOC)
-		return fail_both(c, peer, -EPROTO);
+		return columns_fail_both(c, peer, -EPROTO);
 	if (peer && peer->call == ACCMEM_CALL_JOIN_ALLOC) {
 		if (peer->columns != cta->columns)
-			return fail_both(c, peer, -EBADR);
+			return columns_fail_both(c, peer, -EBADR);
 		return 0;
 	}
 	if (!wait)
@@ -479,56 +488,56 @@ int accmem_columns_alloc(struct accmem_columns *c,
 	u32 spent = c->nr_spent;
 	int err;
 
-	err = check_alloc(c, cta, columns);
+	err = columns_check_alloc(c, cta, columns);
 	if (err)
 		return err;
 	cta->columns = columns;
 	cta->passed = 0;
 	cta->took_permit = false;
-	if (never_fits(c, cta, columns)) {
+	if (columns_never_fits(c, cta, columns)) {
 		if (pair && cta->peer &&
 		    cta->peer->call == ACCMEM_CALL_JOIN_ALLOC)
-			return fail_both(c, cta->peer, -ENOSPC);
+			return columns_fail_both(c, cta->peer, -ENOSPC);
 		return -ENOSPC;
 	}
 	if (pair) {
-		err = meet_for_alloc(c, cta, wait);
+		err = columns_meet_for_alloc(c, cta, wait);
 		if (err)
 			return err;
 	}
-	if (grant_at_once(c, cta)) {
+	if (columns_grant_at_once(c, cta)) {
 		if (pair)
-			finish(c, cta->peer, 0);
+			columns_finish(c, cta->peer, 0);
 		/* whom it has passed too often may hold up what it waits for */
 		if (c->nr_spent != spent && c->nr_holding)
-			settle(c);
+			columns_settle(c);
 		return 0;
 	}
 	if (!wait)
 		return -EAGAIN;
-	enqueue(c, cta);
+	columns_enqueue(c, cta);
 	/* it cannot be met now; but it may take a permit, or be a deadlock */
 	if (c->exclusive || c->nr_holding)
-		settle(c);
+		columns_settle(c);
 	if (cta->call != ACCMEM_CALL_DONE)
 		return -EINPROGRESS;
-	forget_done(c, cta);
+	columns_forget_done(c, cta);
 	return accmem_columns_collect(cta);
 }
 
 /* --- dealloc -------------------------------------------------------------- */
 
 /* units from the start of an allocation to its end */
-static u32 length_at(const struct accmem_columns_cta *cta, u32 unit)
+static u32 columns_length_at(const struct accmem_columns_cta *cta, u32 unit)
 {
 	u64 end = ~(cta->held >> unit) | ((cta->starts >> unit) & ~1ull);
 
 	return __ffs64(end);
 }
 
-static int check_dealloc(struct accmem_columns *c,
-			 struct accmem_columns_cta *cta, u32 address,
-			 u32 columns)
+static int columns_check_dealloc(struct accmem_columns *c,
+				 struct accmem_columns_cta *cta, u32 address,
+				 u32 columns)
 {
 	u32 unit = address / ACCMEM_COLUMNS_UNIT;
 	u64 bit;
@@ -540,15 +549,15 @@ static int check_dealloc(struct accmem_columns *c,
 		return accmem_sm_of(c, cta)->used & bit ? -EACCES : -ENOENT;
 	if (address % ACCMEM_COLUMNS_UNIT || !(cta->starts & bit))
 		return -EADDRNOTAVAIL;
-	if (length_at(cta, unit) * ACCMEM_COLUMNS_UNIT != columns)
+	if (columns_length_at(cta, unit) * ACCMEM_COLUMNS_UNIT != columns)
 		return -EMSGSIZE;
 	return 0;
 }
 
 /* 0 when the peer has joined, else what the dealloc comes to */
-static int meet_for_dealloc(struct accmem_columns *c,
-			    struct accmem_columns_cta *cta, u32 address,
-			    u32 columns, bool wait)
+static int columns_meet_for_dealloc(struct accmem_columns *c,
+				    struct accmem_columns_cta *cta, u32 address,
+				    u32 columns, bool wait)
 {
 	struct accmem_columns_cta *peer = cta->peer;
 
@@ -556,7 +565,7 @@ static int meet_for_dealloc(struct accmem_columns *c,
 		return -EPIPE;
 	if (peer && peer->call == ACCMEM_CALL_JOIN_DEALLOC) {
 		if (peer->address != address || peer->columns != columns)
-			return fail_both(c, peer, -EBADR);
+			return columns_fail_both(c, peer, -EBADR);
 		return 0;
 	}
 	if (!wait)
@@ -581,30 +590,31 @@ int accmem_columns_dealloc(struct accmem_columns *c,
 		return -EBUSY;
 	/* before the operands: the peer must not be left waiting (P20) */
 	if (peer && peer->call == ACCMEM_CALL_JOIN_ALLOC)
-		return fail_both(c, peer, -EPROTO);
-	err = check_dealloc(c, cta, address, columns);
+		return columns_fail_both(c, peer, -EPROTO);
+	err = columns_check_dealloc(c, cta, address, columns);
 	if (err)
 		return err;
 	if (cta->group == 2) {
-		err = meet_for_dealloc(c, cta, address, columns, wait);
+		err = columns_meet_for_dealloc(c, cta, address, columns, wait);
 		if (err)
 			return err;
-		take(c, peer, columns, unit);
-		finish(c, peer, 0);
+		columns_take(c, peer, columns, unit);
+		columns_finish(c, peer, 0);
 	}
-	take(c, cta, columns, unit);
-	settle(c);
+	columns_take(c, cta, columns, unit);
+	columns_settle(c);
 	return 0;
 }
 
-static void undo_one(struct accmem_columns *c, struct accmem_columns_cta *cta,
-		     u32 address, u32 columns)
+static void columns_undo_one(struct accmem_columns *c,
+			     struct accmem_columns_cta *cta, u32 address,
+			     u32 columns)
 {
-	if (check_dealloc(c, cta, address, columns))
+	if (columns_check_dealloc(c, cta, address, columns))
 		return;
-	take(c, cta, columns, address / ACCMEM_COLUMNS_UNIT);
+	columns_take(c, cta, columns, address / ACCMEM_COLUMNS_UNIT);
 	if (!cta->held && cta->call != ACCMEM_CALL_QUEUED)
-		untake_permit(c, cta);
+		columns_untake_permit(c, cta);
 }
 
 void accmem_columns_undo(struct accmem_columns *c,
@@ -615,35 +625,36 @@ void accmem_columns_undo(struct accmem_columns *c,
 
 	if (cta->address == address && cta->last == columns)
 		cta->last = cta->last_before;
-	undo_one(c, cta, address, columns);
+	columns_undo_one(c, cta, address, columns);
 	if (peer) {
-		undo_one(c, peer, address, columns);
+		columns_undo_one(c, peer, address, columns);
 		if (peer->call == ACCMEM_CALL_JOIN_DEALLOC &&
 		    peer->address == address)
-			finish(c, peer, 0);
+			columns_finish(c, peer, 0);
 	}
-	settle(c);
+	columns_settle(c);
 }
 
 /* --- the end of rights, waits, CTAs --------------------------------------- */
 
 /* a wait ends with @err; a peer that has joined it ends with @peer_err */
-static void end_wait(struct accmem_columns *c, struct accmem_columns_cta *cta,
-		     int err, int peer_err)
+static void columns_end_wait(struct accmem_columns *c,
+			     struct accmem_columns_cta *cta, int err,
+			     int peer_err)
 {
 	struct accmem_columns_cta *w, *peer;
 
 	if (cta->call == ACCMEM_CALL_QUEUED) {
-		w = leader(cta);
+		w = columns_leader(cta);
 		peer = cta->group == 2 ? cta->peer : NULL;
-		dequeue(c, w);
-		untake_permit(c, cta);
+		columns_dequeue(c, w);
+		columns_untake_permit(c, cta);
 		if (peer) {
-			untake_permit(c, peer);
-			finish(c, peer, peer_err);
+			columns_untake_permit(c, peer);
+			columns_finish(c, peer, peer_err);
 		}
 	}
-	finish(c, cta, err);
+	columns_finish(c, cta, err);
 }
 
 int accmem_columns_relinquish(struct accmem_columns *c,
@@ -659,12 +670,12 @@ int accmem_columns_relinquish(struct accmem_columns *c,
 		ret = -EPROTO;
 	if (cta->call == ACCMEM_CALL_QUEUED ||
 	    cta->call == ACCMEM_CALL_JOIN_ALLOC)
-		end_wait(c, cta, -ECANCELED, -EPROTO);
+		columns_end_wait(c, cta, -ECANCELED, -EPROTO);
 	else if (ret)
-		finish(c, peer, -EPROTO);
+		columns_finish(c, peer, -EPROTO);
 	cta->relinquished = true;
-	drop_permit(c, cta);
-	settle(c);
+	columns_drop_permit(c, cta);
+	columns_settle(c);
 	return ret;
 }
 
@@ -676,16 +687,16 @@ bool accmem_columns_cancel(struct accmem_columns *c,
 	if (!accmem_columns_waiting(cta))
 		return false;
 	if (cta->call == ACCMEM_CALL_QUEUED) {
-		w = leader(cta);
-		dequeue(c, w);
-		untake_permit(c, cta);
+		w = columns_leader(cta);
+		columns_dequeue(c, w);
+		columns_untake_permit(c, cta);
 		if (cta->group == 2) {
-			untake_permit(c, cta->peer);
+			columns_untake_permit(c, cta->peer);
 			cta->peer->call = ACCMEM_CALL_JOIN_ALLOC;
 		}
 	}
 	cta->call = ACCMEM_CALL_NONE;
-	settle(c);
+	columns_settle(c);
 	return true;
 }
 
@@ -696,7 +707,7 @@ void accmem_columns_reset(struct accmem_columns *c)
 
 	list_for_each_entry(cta, &c->ctas, link) {
 		if (accmem_columns_waiting(cta))
-			end_wait(c, cta, -ECONNRESET, -ECONNRESET);
+			columns_end_wait(c, cta, -ECONNRESET, -ECONNRESET);
 	}
 	list_for_each_entry(cta, &c->ctas, link) {
 		cta->held = 0;
@@ -712,21 +723,21 @@ void accmem_columns_reset(struct accmem_columns *c)
 
 /* --- CTAs come and go ----------------------------------------------------- */
 
-static bool same_cluster(const struct accmem_columns_cta *a,
-			 const struct accmem_columns_cta *b)
+static bool columns_same_cluster(const struct accmem_columns_cta *a,
+				 const struct accmem_columns_cta *b)
 {
 	return a->launch == b->launch && a->cluster == b->cluster;
 }
 
 /* 0, or why @cta cannot be in a launch with @other; finds the peer */
-static int compare(struct accmem_columns_cta *cta,
-		   struct accmem_columns_cta *other)
+static int columns_compare(struct accmem_columns_cta *cta,
+			   struct accmem_columns_cta *other)
 {
 	if (other->launch != cta->launch)
 		return 0;
 	if (other->group != cta->group)
 		return -EPROTOTYPE;
-	if (cta->group == 1 || !same_cluster(cta, other))
+	if (cta->group == 1 || !columns_same_cluster(cta, other))
 		return 0;
 	if (other->rank == cta->rank)
 		return -EEXIST;
@@ -760,7 +771,7 @@ int accmem_columns_launch(struct accmem_columns *c,
 		.group = cta->group,
 	};
 	list_for_each_entry(other, &c->ctas, link) {
-		err = compare(cta, other);
+		err = columns_compare(cta, other);
 		if (err)
 			return err;
 	}
@@ -780,22 +791,22 @@ u64 accmem_columns_exit(struct accmem_columns *c,
 
 	/* the caller broke its word: let nothing dangle */
 	if (WARN_ON_ONCE(accmem_columns_waiting(cta)))
-		end_wait(c, cta, -ECANCELED, -EPIPE);
+		columns_end_wait(c, cta, -ECANCELED, -EPIPE);
 	if (cta->call == ACCMEM_CALL_DONE)
-		forget_done(c, cta);
+		columns_forget_done(c, cta);
 	if (peer) {
 		if (accmem_columns_waiting(peer))
-			finish(c, peer, -EPIPE);
+			columns_finish(c, peer, -EPIPE);
 		peer->peer = NULL;
 		peer->peer_gone = true;
 	}
 	accmem_sm_of(c, cta)->used &= ~held;
 	cta->held = 0;
 	cta->starts = 0;
-	drop_permit(c, cta);
+	columns_drop_permit(c, cta);
 	list_del_init(&cta->link);
 	c->nr_ctas--;
-	settle(c);
+	columns_settle(c);
 	return held;
 }
 
@@ -805,16 +816,16 @@ bool accmem_columns_would_grant(struct accmem_columns *c,
 {
 	u64 used;
 
-	if (check_alloc(c, cta, columns))
+	if (columns_check_alloc(c, cta, columns))
 		return false;
 	/* a pair's alloc waits for the peer's, whatever is free */
 	if (cta->group == 2 && (!cta->peer || cta->peer->call !=
 						      ACCMEM_CALL_JOIN_ALLOC))
 		return false;
-	used = busy(c, cta);
-	if (contends(c, cta) && spent_for_newcomer(c, cta))
+	used = columns_busy(c, cta);
+	if (columns_contends(c, cta) && columns_spent_for_newcomer(c, cta))
 		return false;
-	if (!has_permit(c, cta) && !permit_free(c, cta))
+	if (!columns_has_permit(c, cta) && !columns_permit_free(c, cta))
 		return false;
 	return accmem_columns_find(used, columns / ACCMEM_COLUMNS_UNIT) >= 0;
 }

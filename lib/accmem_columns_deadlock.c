@@ -34,7 +34,7 @@ struct search {
 	struct accmem_columns_sm *again;
 };
 
-static void look_again(struct search *s, struct accmem_columns_sm *sm)
+static void deadlock_look_again(struct search *s, struct accmem_columns_sm *sm)
 {
 	if (sm->again)
 		return;
@@ -44,7 +44,8 @@ static void look_again(struct search *s, struct accmem_columns_sm *sm)
 }
 
 /* a CTA of a request, the youngest so far that wants columns of its SM */
-static void assume_held(struct search *s, struct accmem_columns_cta *cta)
+static void deadlock_assume_held(struct search *s,
+				 struct accmem_columns_cta *cta)
 {
 	struct accmem_columns_sm *sm = accmem_sm_of(s->c, cta);
 
@@ -57,11 +58,11 @@ static void assume_held(struct search *s, struct accmem_columns_cta *cta)
 	sm->youngest = cta;
 	sm->spent = sm->oldest;
 	sm->all = true;
-	look_again(s, sm);
+	deadlock_look_again(s, sm);
 }
 
 /* only those who wait hold anything */
-static void assume(struct search *s)
+static void deadlock_assume(struct search *s)
 {
 	struct accmem_columns *c = s->c;
 	struct accmem_columns_cta *w;
@@ -75,34 +76,37 @@ static void assume(struct search *s)
 	list_for_each_entry(w, &c->queue, queue) {
 		w->left = true;
 		w->age = age++;
-		assume_held(s, w);
+		deadlock_assume_held(s, w);
 		if (w->group == 2)
-			assume_held(s, w->peer);
+			deadlock_assume_held(s, w->peer);
 	}
 }
 
 /* the request that a CTA belongs to */
-static struct accmem_columns_cta *request_of(struct accmem_columns_cta *cta)
+static struct accmem_columns_cta *
+deadlock_request_of(struct accmem_columns_cta *cta)
 {
 	return cta->leads ? cta : cta->peer;
 }
 
 /* is a CTA of @w younger than a request for its SM that is left and spent? */
-static bool held_up_on(struct search *s, const struct accmem_columns_cta *w,
-		       struct accmem_columns_sm *sm)
+static bool deadlock_held_up_on(struct search *s,
+				const struct accmem_columns_cta *w,
+				struct accmem_columns_sm *sm)
 {
 	const struct accmem_columns_cta *old;
 
 	for (; sm->spent; sm->spent = sm->spent->beside) {
 		s->c->looks++;
-		old = request_of(sm->spent);
+		old = deadlock_request_of(sm->spent);
 		if (old->left && old->spent)
 			return old->age < w->age;
 	}
 	return false;
 }
 
-static bool can_be_met(struct search *s, const struct accmem_columns_cta *w)
+static bool deadlock_can_be_met(struct search *s,
+				const struct accmem_columns_cta *w)
 {
 	struct accmem_columns_sm *sm = accmem_sm_of(s->c, w), *other = NULL;
 	u64 busy = sm->assumed;
@@ -113,13 +117,14 @@ static bool can_be_met(struct search *s, const struct accmem_columns_cta *w)
 	}
 	if (accmem_columns_find(busy, w->columns / ACCMEM_COLUMNS_UNIT) < 0)
 		return false;
-	return !s->bounds ||
-	       (!held_up_on(s, w, sm) && (!other || !held_up_on(s, w, other)));
+	return !s->bounds || (!deadlock_held_up_on(s, w, sm) &&
+			      (!other || !deadlock_held_up_on(s, w, other)));
 }
 
 /* what it holds comes back, and it holds nobody up */
-static void assume_free(struct search *s, const struct accmem_columns_cta *cta,
-			bool spent)
+static void deadlock_assume_free(struct search *s,
+				 const struct accmem_columns_cta *cta,
+				 bool spent)
 {
 	struct accmem_columns_sm *sm = accmem_sm_of(s->c, cta);
 
@@ -127,33 +132,33 @@ static void assume_free(struct search *s, const struct accmem_columns_cta *cta,
 	if (cta->held)
 		sm->all = true;
 	if (cta->held || spent)
-		look_again(s, sm);
+		deadlock_look_again(s, sm);
 }
 
-static void meet(struct search *s, struct accmem_columns_cta *w)
+static void deadlock_meet(struct search *s, struct accmem_columns_cta *w)
 {
 	w->left = false;
-	assume_free(s, w, w->spent);
+	deadlock_assume_free(s, w, w->spent);
 	if (w->group == 2)
-		assume_free(s, w->peer, w->spent);
+		deadlock_assume_free(s, w->peer, w->spent);
 }
 
 /*
  * Meet what can be met of the requests for an SM: of all, or only of those that
  * are younger than the last one that held others up.
  */
-static void look(struct search *s, struct accmem_columns_sm *sm)
+static void deadlock_look(struct search *s, struct accmem_columns_sm *sm)
 {
 	struct accmem_columns_cta *cta = sm->all ? sm->oldest : sm->from, *w;
 
 	sm->all = false;
 	for (; cta; cta = cta->beside) {
 		s->c->looks++;
-		w = request_of(cta);
+		w = deadlock_request_of(cta);
 		if (!w->left)
 			continue;
-		if (can_be_met(s, w))
-			meet(s, w);
+		if (deadlock_can_be_met(s, w))
+			deadlock_meet(s, w);
 		else if (s->bounds && w->spent)
 			break;
 	}
@@ -165,21 +170,21 @@ static void look(struct search *s, struct accmem_columns_sm *sm)
  * SM are looked at once, and again when some of its columns have come back: as
  * often as it has units, at most.
  */
-static void reduce(struct accmem_columns *c, bool bounds)
+static void deadlock_reduce(struct accmem_columns *c, bool bounds)
 {
 	struct search s = { .c = c, .bounds = bounds };
 	struct accmem_columns_sm *sm;
 
-	assume(&s);
+	deadlock_assume(&s);
 	while ((sm = s.again)) {
 		s.again = sm->next_again;
 		sm->again = false;
-		look(&s, sm);
+		deadlock_look(&s, sm);
 	}
 }
 
 /* grant the oldest that fits of what is left */
-static bool force(struct accmem_columns *c)
+static bool deadlock_force(struct accmem_columns *c)
 {
 	struct accmem_columns_cta *w;
 	int unit;
@@ -195,7 +200,7 @@ static bool force(struct accmem_columns *c)
 	return false;
 }
 
-static bool refuse(struct accmem_columns *c)
+static bool deadlock_refuse(struct accmem_columns *c)
 {
 	struct accmem_columns_cta *w, *newest = NULL;
 
@@ -213,9 +218,9 @@ static bool refuse(struct accmem_columns *c)
 /* true when a step was made that may let others go on */
 bool accmem_columns_break_deadlock(struct accmem_columns *c)
 {
-	reduce(c, true);
-	if (force(c))
+	deadlock_reduce(c, true);
+	if (deadlock_force(c))
 		return true;
-	reduce(c, false);
-	return refuse(c);
+	deadlock_reduce(c, false);
+	return deadlock_refuse(c);
 }

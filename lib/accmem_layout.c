@@ -22,8 +22,8 @@
 /* The unit of ROUND32, and the bytes that TAIL32 adds (A2). */
 #define ROUND_UNIT 32ull
 
-static int check_request(const struct accmem_layout_request *req,
-			 const struct accmem_layout_caps *caps)
+static int layout_check_request(const struct accmem_layout_request *req,
+				const struct accmem_layout_caps *caps)
 {
 	const u32 both = ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32;
 
@@ -42,17 +42,20 @@ static int check_request(const struct accmem_layout_request *req,
  * The page size goes by the length as asked, so that the 32 bytes of a tail
  * never move a request from one class of pages to another.
  */
-static int choose_page_size(const struct accmem_layout_request *req,
-			    const struct accmem_layout_caps *caps,
-			    struct accmem_layout *out)
+static int layout_choose_page_size(const struct accmem_layout_request *req,
+				   const struct accmem_layout_caps *caps,
+				   struct accmem_layout *out)
 {
 	u64 want = ACCMEM_GRANULE;
 
 	switch (req->page_policy) {
 	case ACCMEM_PAGE_ANY:
+		out->huge = ACCMEM_HUGE_FREE;
+		break;
 	case ACCMEM_PAGE_NORMAL_ONLY:
 		break;
 	case ACCMEM_PAGE_HUGE_FIRST:
+		out->huge = ACCMEM_HUGE_FIRST;
 		if (req->length <= HUGE_FIRST_MIN ||
 		    !(caps->page_sizes & SIZE_2M))
 			break;
@@ -60,9 +63,11 @@ static int choose_page_size(const struct accmem_layout_request *req,
 		out->may_fall_back = true;
 		break;
 	case ACCMEM_PAGE_HUGE_ONLY:
+		out->huge = ACCMEM_HUGE_ONLY;
 		want = SIZE_2M;
 		break;
 	case ACCMEM_PAGE_HUGE1G_ONLY:
+		out->huge = ACCMEM_HUGE_ONLY;
 		want = SIZE_1G;
 		break;
 	default:
@@ -74,7 +79,7 @@ static int choose_page_size(const struct accmem_layout_request *req,
 	return 0;
 }
 
-static int round_up_checked(u64 value, u64 unit, u64 *out)
+static int layout_round_up_checked(u64 value, u64 unit, u64 *out)
 {
 	u64 sum;
 
@@ -85,14 +90,15 @@ static int round_up_checked(u64 value, u64 unit, u64 *out)
 }
 
 /* A2 and A11; with 1 GiB pages there is no tail (A3). */
-static int usable_size(const struct accmem_layout_request *req, u64 *usable)
+static int layout_usable_size(const struct accmem_layout_request *req,
+			      u64 *usable)
 {
 	int err;
 
 	*usable = req->length;
 	if (!(req->flags & ACCMEM_ALLOC_ROUND32))
 		return 0;
-	err = round_up_checked(req->length, ROUND_UNIT, usable);
+	err = layout_round_up_checked(req->length, ROUND_UNIT, usable);
 	if (err)
 		return err;
 	if (!(req->flags & ACCMEM_ALLOC_TAIL32) ||
@@ -107,8 +113,8 @@ static int usable_size(const struct accmem_layout_request *req, u64 *usable)
  * From one end of the carveout is a wish for memory of one's own: a granule
  * that is there already is at neither end.
  */
-static bool is_small_block(const struct accmem_layout_request *req,
-			   const struct accmem_layout *layout)
+static bool layout_is_small_block(const struct accmem_layout_request *req,
+				  const struct accmem_layout *layout)
 {
 	return layout->page_size == ACCMEM_GRANULE &&
 	       layout->usable <= ACCMEM_SMALL_MAX &&
@@ -124,18 +130,18 @@ int accmem_layout(const struct accmem_layout_request *req,
 	u64 unit, end;
 	int err;
 
-	err = check_request(req, caps);
+	err = layout_check_request(req, caps);
 	if (err)
 		return err;
-	err = choose_page_size(req, caps, &layout);
+	err = layout_choose_page_size(req, caps, &layout);
 	if (err)
 		return err;
-	err = usable_size(req, &layout.usable);
+	err = layout_usable_size(req, &layout.usable);
 	if (err)
 		return err;
-	layout.small = is_small_block(req, &layout);
+	layout.small = layout_is_small_block(req, &layout);
 	unit = layout.small ? ACCMEM_ALIGN_MIN : layout.page_size;
-	err = round_up_checked(layout.usable, unit, &layout.footprint);
+	err = layout_round_up_checked(layout.usable, unit, &layout.footprint);
 	if (err)
 		return err;
 

@@ -41,12 +41,27 @@ struct accmem_layout_request {
 };
 
 /**
+ * enum accmem_layout_huge - may pages of 2 MiB back it, where they need not?
+ * @ACCMEM_HUGE_NEVER: no
+ * @ACCMEM_HUGE_FREE: where they come free
+ * @ACCMEM_HUGE_FIRST: where they can be had
+ * @ACCMEM_HUGE_ONLY: nothing smaller
+ */
+enum accmem_layout_huge {
+	ACCMEM_HUGE_NEVER,
+	ACCMEM_HUGE_FREE,
+	ACCMEM_HUGE_FIRST,
+	ACCMEM_HUGE_ONLY,
+};
+
+/**
  * struct accmem_layout - what it becomes
  * @usable: bytes the caller may use
  * @footprint: bytes to take from the carveout: a multiple of @page_size, or of
  *	ACCMEM_ALIGN_MIN for a small block
  * @alignment: alignment in bytes of the address and of contiguous memory
  * @page_size: bytes of the pages that back it
+ * @huge: what a backing that chooses its pages does
  * @may_fall_back: HUGE_FIRST chose large pages: when there is no memory for
  *	that, the caller asks again with NORMAL_ONLY
  * @small: a block of at most half a granule, which it shares with others of
@@ -57,6 +72,7 @@ struct accmem_layout {
 	u64 footprint;
 	u64 alignment;
 	u32 page_size;
+	enum accmem_layout_huge huge;
 	bool may_fall_back;
 	bool small;
 };

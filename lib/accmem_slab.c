@@ -27,7 +27,7 @@ extern u64 accmem_slab_touched;
 #endif
 
 /* bit i: @nr units from i on are free; 1 <= @nr <= 64 */
-static u64 runs_of(u64 free, unsigned int nr)
+static u64 slab_runs_of(u64 free, unsigned int nr)
 {
 	unsigned int have = 1;
 
@@ -37,7 +37,7 @@ static u64 runs_of(u64 free, unsigned int nr)
 }
 
 /* units in the longest free run */
-static unsigned int longest_run(u64 free)
+static unsigned int slab_longest_run(u64 free)
 {
 	u64 runs[7] = { free }; /* [k]: of 2^k units */
 	unsigned int k = 0, length;
@@ -62,12 +62,12 @@ static unsigned int longest_run(u64 free)
 }
 
 /* bit i: i is a multiple of @units, a power of two up to 64 */
-static u64 multiples_of(unsigned int units)
+static u64 slab_multiples_of(unsigned int units)
 {
 	return units < ACCMEM_SLAB_UNITS ? ~0ull / (BIT_ULL(units) - 1) : 1;
 }
 
-static u64 block_mask(unsigned int first, unsigned int nr)
+static u64 slab_block_mask(unsigned int first, unsigned int nr)
 {
 	return (~0ull >> (ACCMEM_SLAB_UNITS - nr)) << first;
 }
@@ -95,9 +95,9 @@ void accmem_slab_remove(struct accmem_slab *s, struct accmem_slab_granule *g)
 }
 
 /* to the list that its longest run belongs to */
-static void file(struct accmem_slab *s, struct accmem_slab_granule *g)
+static void slab_file(struct accmem_slab *s, struct accmem_slab_granule *g)
 {
-	unsigned int longest = longest_run(g->free);
+	unsigned int longest = slab_longest_run(g->free);
 
 	if (longest == g->longest)
 		return;
@@ -114,12 +114,12 @@ void accmem_slab_add(struct accmem_slab *s, struct accmem_slab_granule *g)
 {
 	g->free = ~0ull;
 	g->longest = 0;
-	file(s, g);
+	slab_file(s, g);
 }
 
 /* the granule whose longest run is the shortest of at least @units */
-static struct accmem_slab_granule *shortest_of(struct accmem_slab *s,
-					       unsigned int units)
+static struct accmem_slab_granule *slab_shortest_of(struct accmem_slab *s,
+						    unsigned int units)
 {
 	u64 fit = s->present >> (units - 1);
 
@@ -131,14 +131,16 @@ static struct accmem_slab_granule *shortest_of(struct accmem_slab *s,
 }
 
 /* where in @g to put @nr units; 64 when there is no such place */
-static unsigned int place(const struct accmem_slab_granule *g, unsigned int nr,
-			  unsigned int align)
+static unsigned int slab_place(const struct accmem_slab_granule *g,
+			       unsigned int nr, unsigned int align)
 {
-	u64 at = runs_of(g->free, nr) & multiples_of(align), exact = at;
+	u64 at = slab_runs_of(g->free, nr) & slab_multiples_of(align),
+	    exact = at;
 
 	exact &= ~(g->free << 1); /* the start of a run, */
 	if (nr < ACCMEM_SLAB_UNITS)
-		exact &= ~runs_of(g->free, nr + 1); /* which is no longer */
+		exact &=
+			~slab_runs_of(g->free, nr + 1); /* which is no longer */
 	if (exact)
 		return __ffs64(exact);
 	return at ? __ffs64(at) : ACCMEM_SLAB_UNITS;
@@ -158,19 +160,19 @@ struct accmem_slab_granule *accmem_slab_alloc(struct accmem_slab *s,
 	nr = DIV_ROUND_UP(size, (unsigned int)ACCMEM_SLAB_UNIT);
 	units = DIV_ROUND_UP(align, (unsigned int)ACCMEM_SLAB_UNIT);
 
-	g = shortest_of(s, nr);
+	g = slab_shortest_of(s, nr);
 	if (!g)
 		return NULL;
-	first = place(g, nr, units);
+	first = slab_place(g, nr, units);
 	if (first == ACCMEM_SLAB_UNITS) {
 		/* such a place is in any run as long, and in an empty one */
-		g = shortest_of(s, min(nr + units - 1, ACCMEM_SLAB_UNITS));
+		g = slab_shortest_of(s, min(nr + units - 1, ACCMEM_SLAB_UNITS));
 		if (!g)
 			return NULL;
-		first = place(g, nr, units);
+		first = slab_place(g, nr, units);
 	}
-	g->free &= ~block_mask(first, nr);
-	file(s, g);
+	g->free &= ~slab_block_mask(first, nr);
+	slab_file(s, g);
 	*offset = first * ACCMEM_SLAB_UNIT;
 	return g;
 }
@@ -183,12 +185,13 @@ int accmem_slab_free(struct accmem_slab *s, struct accmem_slab_granule *g,
 	if (!size || size > ACCMEM_GRANULE || offset % ACCMEM_SLAB_UNIT)
 		return -EINVAL;
 	nr = DIV_ROUND_UP(size, (unsigned int)ACCMEM_SLAB_UNIT);
-	if (first > ACCMEM_SLAB_UNITS - nr || g->free & block_mask(first, nr))
+	if (first > ACCMEM_SLAB_UNITS - nr ||
+	    g->free & slab_block_mask(first, nr))
 		return -EINVAL;
 	TOUCH();
-	g->free |= block_mask(first, nr);
+	g->free |= slab_block_mask(first, nr);
 	if (~g->free) {
-		file(s, g);
+		slab_file(s, g);
 		return 0;
 	}
 	accmem_slab_remove(s, g);

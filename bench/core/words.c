@@ -11,8 +11,7 @@
 
 #include "accmem_buddy.h"
 #include "core.h"
-
-u64 accmem_buddy_touched;
+#include "count.h"
 
 struct counted {
 	struct accmem_buddy buddy;
@@ -42,7 +41,7 @@ static u32 call(struct counted *c, const struct bench_workload *w,
 	};
 	union bench_block *block = &c->block[e->id];
 
-	accmem_buddy_touched = 0;
+	count_begin();
 	if (e->granules) {
 		if (!accmem_buddy_alloc(&c->buddy, &req, &block->start))
 			block->size = req.size;
@@ -51,7 +50,7 @@ static u32 call(struct counted *c, const struct bench_workload *w,
 			abort();
 		block->size = 0;
 	}
-	return accmem_buddy_touched;
+	return count_words();
 }
 
 static int by_value(const void *a, const void *b)
@@ -72,6 +71,7 @@ static void count(const struct bench_workload *w, bool order_cache)
 	if (accmem_buddy_init(&c.buddy, BENCH_RANGE, c.meta))
 		abort();
 	accmem_buddy_set_cache(&c.buddy, order_cache);
+	count_within(c.meta, accmem_buddy_meta_size(BENCH_RANGE));
 	for (i = 0; i < w->nr_events; i++)
 		c.words[i] = call(&c, w, &w->event[i]);
 	qsort(c.words + w->nr_setup, n, sizeof(*c.words), by_value);

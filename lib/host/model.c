@@ -40,6 +40,86 @@ u64 model_count(const struct model *m, u8 mask, u8 value)
 	return n * G;
 }
 
+u64 model_unit_used(const struct model *m, u64 i)
+{
+	u64 n = 0, end;
+
+	i -= i % MODEL_UNIT;
+	end = i + MODEL_UNIT < m->nr ? i + MODEL_UNIT : m->nr;
+	for (; i < end; i++)
+		n += m->granule[i] & MODEL_USED;
+	return n;
+}
+
+u64 model_unit_cleaning(const struct model *m, u64 i)
+{
+	u64 n = 0, end;
+
+	i -= i % MODEL_UNIT;
+	end = i + MODEL_UNIT < m->nr ? i + MODEL_UNIT : m->nr;
+	for (; i < end; i++)
+		n += m->granule[i] & MODEL_USED &&
+		     m->taker[i] == MODEL_CLEANER;
+	return n;
+}
+
+/* Its owner may have given back the rest of what the cleaner has a part of. */
+static void update_owners(struct model *m, u64 offset, u64 size)
+{
+	u64 i = offset / G - offset / G % MODEL_UNIT;
+
+	for (; m->rule && i < (offset + size) / G; i += MODEL_UNIT) {
+		u64 cleaning = model_unit_cleaning(m, i);
+
+		if (cleaning && cleaning == model_unit_used(m, i))
+			m->owner[i / MODEL_UNIT] = MODEL_CLEANER;
+	}
+}
+
+void model_take(struct model *m, u64 offset, u64 size, u8 owner)
+{
+	u64 i;
+
+	for (i = offset / G; m->rule && i < (offset + size) / G; i++) {
+		if ((i == offset / G || i % MODEL_UNIT == 0) &&
+		    !model_unit_used(m, i))
+			m->owner[i / MODEL_UNIT] = owner;
+		m->granule[i] |= MODEL_USED;
+		m->taker[i] = owner;
+	}
+	model_set(m, offset, size, MODEL_USED, true);
+}
+
+void model_give(struct model *m, u64 offset, u64 size)
+{
+	model_set(m, offset, size, MODEL_USED, false);
+	update_owners(m, offset, size);
+}
+
+struct model model_view(const struct model *m, u64 owner)
+{
+	struct model view = *m;
+	u64 i;
+
+	if (!m->rule || !owner || owner == MODEL_CLEANER)
+		return view;
+	view.granule = malloc(m->nr);
+	if (!view.granule)
+		abort();
+	memcpy(view.granule, m->granule, m->nr);
+	for (i = 0; i < m->nr; i += MODEL_UNIT)
+		if (m->owner[i / MODEL_UNIT] != owner && model_unit_used(m, i))
+			memset(view.granule + i, MODEL_USED,
+			       m->nr - i < MODEL_UNIT ? m->nr - i : MODEL_UNIT);
+	return view;
+}
+
+void model_view_free(const struct model *m, struct model *view)
+{
+	if (view->granule != m->granule)
+		free(view->granule);
+}
+
 /* Longest free run with an aligned start in granules [lo, hi) */
 static u64 longest(const u8 *granule, u64 lo, u64 hi, u64 align, u64 *where)
 {

@@ -11,10 +11,23 @@
 #define MODEL_USED 1
 #define MODEL_DIRTY 2
 
+/**
+ * struct model - what is known of each granule, and of each unit
+ * @granule: bits
+ * @taker: who took it
+ * @owner: of each unit; valid while it has used granules
+ * @rule: a unit has one owner
+ */
 struct model {
 	u8 *granule;
+	u8 *taker;
+	u8 *owner;
 	u64 nr;
+	bool rule;
 };
+
+#define MODEL_UNIT (1ull << (ACCMEM_BUDDY_UNIT_SHIFT - 12))
+#define MODEL_CLEANER 255
 
 /*
  * Where numbers come from: the same generator everywhere, so that a seed names
@@ -56,6 +69,16 @@ static inline bool rng_is_spent(const struct rng *r)
 	return r->spent;
 }
 
+/* What the calls say: an owner takes free granules, or gives back its own. */
+void model_take(struct model *m, u64 offset, u64 size, u8 owner);
+void model_give(struct model *m, u64 offset, u64 size);
+/* Used granules of the unit of granule @i */
+u64 model_unit_used(const struct model *m, u64 i);
+/* Those of them that the cleaner has */
+u64 model_unit_cleaning(const struct model *m, u64 i);
+/* The model in which all that @owner may not have is used; to be freed */
+struct model model_view(const struct model *m, u64 owner);
+void model_view_free(const struct model *m, struct model *view);
 /* Could @req be granted as one run? */
 bool model_fits(const struct model *m, const struct accmem_buddy_request *req);
 /* Is [@offset, @offset + size) a lawful answer to @req? */

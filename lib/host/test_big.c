@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "buddy/internal.h"
 #include "table.h"
 
 /* A block of @size, made and given back at once; where it was */
@@ -153,16 +154,16 @@ static void what_fails_or_clears_teaches_nothing(void)
 	EXPECT(!accmem_buddy_free(&f.b, 0, 30 * G));
 	EXPECT(!accmem_buddy_free(&f.b, 40 * G, 30 * G));
 	EXPECT(!accmem_buddy_free(&f.b, 80 * G, 10 * G));
-	now = f.b.now;
+	now = buddy_of(&f.b)->now;
 	EXPECT(accmem_buddy_alloc_runs(&f.b, &req, run, 1, &nr) == -E2BIG);
 	accmem_buddy_mark_dirty(&f.b, 40 * G, 20 * G);
 	EXPECT(!accmem_buddy_take_dirty(&f.b, 100 * G, &run[0]));
 	EXPECT(run[0].start == 40 * G && run[0].size == 20 * G);
 	EXPECT(!accmem_buddy_free(&f.b, run[0].start, run[0].size));
-	EXPECT(f.b.now == now && !f.b.nr_ended);
+	EXPECT(buddy_of(&f.b)->now == now && !buddy_of(&f.b)->nr_ended);
 	EXPECT(!accmem_buddy_alloc_runs(&f.b, &req, run, 2, &nr) && nr == 2);
 	EXPECT(!accmem_buddy_free(&f.b, run[0].start, run[0].size));
-	EXPECT(f.b.now == now + 3 && f.b.nr_ended == 1);
+	EXPECT(buddy_of(&f.b)->now == now + 3 && buddy_of(&f.b)->nr_ended == 1);
 	unmake(&f);
 }
 

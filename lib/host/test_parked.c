@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "buddy/internal.h"
 #include "table.h"
 
 /* The smallest that has an order cache: 20 blocks, of up to 20 granules */
@@ -102,12 +103,14 @@ static void a_cache_switched_off_keeps_nothing(void)
 
 	make_parked(&f, 4, at);
 	accmem_buddy_set_cache(&f.b, false);
-	EXPECT(!f.b.nr_parked);
+	EXPECT(!buddy_of(&f.b)->nr_parked);
 	EXPECT(!take(&f, 4 * G, G, 0, &again) && again == at[0]);
-	EXPECT(!accmem_buddy_free(&f.b, again, 4 * G) && !f.b.nr_parked);
+	EXPECT(!accmem_buddy_free(&f.b, again, 4 * G) &&
+	       !buddy_of(&f.b)->nr_parked);
 	accmem_buddy_set_cache(&f.b, true);
 	EXPECT(!take(&f, 4 * G, G, 0, &again));
-	EXPECT(!accmem_buddy_free(&f.b, again, 4 * G) && f.b.nr_parked == 1);
+	EXPECT(!accmem_buddy_free(&f.b, again, 4 * G) &&
+	       buddy_of(&f.b)->nr_parked == 1);
 	unmake(&f);
 }
 
@@ -122,12 +125,12 @@ static void make_lent(struct fixture *f, u64 granules, u64 at[8])
 	for (i = 0; i < 8; i++)
 		EXPECT(!accmem_buddy_free(&f->b, all + i * granules * G,
 					  granules * G));
-	EXPECT(f->b.nr_parked == 8);
+	EXPECT(buddy_of(&f->b)->nr_parked == 8);
 	for (i = 7; i >= 0; i--) {
 		EXPECT(!take(f, granules * G, G, 0, &at[i]));
 		EXPECT(at[i] == all + i * granules * G);
 	}
-	EXPECT(!f->b.nr_parked && f->b.nr_kept == 8);
+	EXPECT(!buddy_of(&f->b)->nr_parked && buddy_of(&f->b)->nr_kept == 8);
 }
 
 /* What is marked in both counts once, for the part that waits. */
@@ -154,10 +157,11 @@ static void a_lent_block_waits_again(void)
 	u64 at[8], next;
 
 	make_lent(&f, 4, at);
-	EXPECT(!accmem_buddy_free(&f.b, at[3], 4 * G) && f.b.nr_parked == 1);
+	EXPECT(!accmem_buddy_free(&f.b, at[3], 4 * G) &&
+	       buddy_of(&f.b)->nr_parked == 1);
 	EXPECT(accmem_buddy_free(&f.b, at[3], 4 * G) == -EINVAL);
 	EXPECT(!take(&f, 4 * G, G, 0, &next) && next == at[3]);
-	EXPECT(f.b.nr_kept == 8);
+	EXPECT(buddy_of(&f.b)->nr_kept == 8);
 	unmake(&f);
 }
 
@@ -198,7 +202,7 @@ static void lent_blocks_can_be_freed_together(void)
 	EXPECT(!accmem_buddy_free(&f.b, at[5] + G, 11 * G));
 	EXPECT(accmem_buddy_free_bytes(&f.b) == f.size);
 	EXPECT(accmem_buddy_largest_run(&f.b, G) == f.size);
-	EXPECT(!f.b.nr_kept);
+	EXPECT(!buddy_of(&f.b)->nr_kept);
 	unmake(&f);
 }
 
@@ -212,7 +216,7 @@ static void a_cache_switched_off_takes_back_what_is_lent(void)
 	accmem_buddy_set_cache(&f.b, false);
 	for (i = 0; i < 8; i++)
 		EXPECT(!accmem_buddy_free(&f.b, at[i], 4 * G));
-	EXPECT(!f.b.nr_parked && !f.b.nr_kept);
+	EXPECT(!buddy_of(&f.b)->nr_parked && !buddy_of(&f.b)->nr_kept);
 	EXPECT(accmem_buddy_largest_run(&f.b, G) == f.size);
 	unmake(&f);
 }
@@ -230,13 +234,15 @@ static void a_block_without_a_bit_is_not_parked(void)
 	u64 far, at;
 
 	make(&f, 1048576 * G);
-	far = ((2ull << f.b.kept_start_shift) - 5) * 64 * G;
+	far = ((2ull << buddy_of(&f.b)->kept_start_shift) - 5) * 64 * G;
 	second.start = far;
 	second.end = far + G;
 	EXPECT(!accmem_buddy_alloc(&f.b, &first, &at));
 	EXPECT(!accmem_buddy_alloc(&f.b, &second, &at));
-	EXPECT(!accmem_buddy_free(&f.b, 0, G) && f.b.nr_parked == 1);
-	EXPECT(!accmem_buddy_free(&f.b, far, G) && f.b.nr_parked == 1);
+	EXPECT(!accmem_buddy_free(&f.b, 0, G) &&
+	       buddy_of(&f.b)->nr_parked == 1);
+	EXPECT(!accmem_buddy_free(&f.b, far, G) &&
+	       buddy_of(&f.b)->nr_parked == 1);
 	EXPECT(accmem_buddy_free(&f.b, far, G) == -EINVAL);
 	EXPECT(accmem_buddy_free(&f.b, 0, G) == -EINVAL);
 	EXPECT(accmem_buddy_free_bytes(&f.b) == f.size);
@@ -250,14 +256,15 @@ static void what_is_parked_is_bounded(void)
 	int i;
 
 	make(&f, RANGE);
-	EXPECT(f.b.room == 20);
+	EXPECT(buddy_of(&f.b)->room == 20);
 	EXPECT(!take(&f, 21 * G, G, 0, at)); /* too large for the range */
-	EXPECT(!accmem_buddy_free(&f.b, at[0], 21 * G) && !f.b.nr_parked);
+	EXPECT(!accmem_buddy_free(&f.b, at[0], 21 * G) &&
+	       !buddy_of(&f.b)->nr_parked);
 	for (i = 0; i < 39; i++)
 		EXPECT(!take(&f, 2 * G, G, 0, &at[i]));
 	for (i = 0; i < 39; i++)
 		EXPECT(!accmem_buddy_free(&f.b, at[i], 2 * G));
-	EXPECT(f.b.nr_parked == f.b.room);
+	EXPECT(buddy_of(&f.b)->nr_parked == buddy_of(&f.b)->room);
 	unmake(&f);
 }
 
@@ -284,10 +291,11 @@ static void nothing_is_parked_where_room_is_short(void)
 		rest = ranges[i].nr - ranges[i].free - 2 * (ARRAY_SIZE(at) - 1);
 		EXPECT(!take(&f, rest * G, G, 0, &rest));
 		EXPECT(!accmem_buddy_free(&f.b, at[0], 2 * G) &&
-		       f.b.nr_parked == 1);
-		EXPECT(!take(&f, 5 * G, G, 0, &rest) && f.b.nr_parked == 1);
+		       buddy_of(&f.b)->nr_parked == 1);
+		EXPECT(!take(&f, 5 * G, G, 0, &rest) &&
+		       buddy_of(&f.b)->nr_parked == 1);
 		EXPECT(!accmem_buddy_free(&f.b, at[1], 2 * G));
-		EXPECT(!f.b.nr_parked);
+		EXPECT(!buddy_of(&f.b)->nr_parked);
 		unmake(&f);
 	}
 }
@@ -304,16 +312,17 @@ static void what_nobody_asks_for_merges(void)
 		EXPECT(!take(&f, 2 * G, G, 0, &at[i]));
 	for (i = 0; i < 39; i++)
 		EXPECT(!accmem_buddy_free(&f.b, at[i], 2 * G));
-	EXPECT(f.b.nr_parked == 20);
+	EXPECT(buddy_of(&f.b)->nr_parked == 20);
 	for (i = 39; i < 59; i++) {
 		EXPECT(!accmem_buddy_free(&f.b, at[i], 2 * G));
-		EXPECT(f.b.nr_parked == 58 - i);
+		EXPECT(buddy_of(&f.b)->nr_parked == 58 - i);
 	}
 	EXPECT(!accmem_buddy_free(&f.b, at[59], 2 * G));
-	EXPECT(!f.b.nr_parked && !f.b.nr_kept);
+	EXPECT(!buddy_of(&f.b)->nr_parked && !buddy_of(&f.b)->nr_kept);
 	/* a request ends it */
 	EXPECT(!take(&f, 2 * G, G, 0, &again));
-	EXPECT(!accmem_buddy_free(&f.b, at[60], 2 * G) && f.b.nr_parked == 1);
+	EXPECT(!accmem_buddy_free(&f.b, at[60], 2 * G) &&
+	       buddy_of(&f.b)->nr_parked == 1);
 	unmake(&f);
 }
 
@@ -332,31 +341,14 @@ static void what_is_kept_is_bounded(void)
 			EXPECT(!accmem_buddy_free(&f.b, at[k][i], (k + 1) * G));
 		for (i = 0; i < 20; i++)
 			EXPECT(!take(&f, (k + 1) * G, G, 0, &at[k][i]));
-		EXPECT(f.b.nr_kept <= 4 * f.b.room);
+		EXPECT(buddy_of(&f.b)->nr_kept <= 4 * buddy_of(&f.b)->room);
 	}
-	EXPECT(f.b.nr_kept == 4 * f.b.room);
+	EXPECT(buddy_of(&f.b)->nr_kept == 4 * buddy_of(&f.b)->room);
 	for (k = 0; k < 10; k++)
 		for (i = 0; i < 20; i++)
 			EXPECT(!accmem_buddy_free(&f.b, at[k][i], (k + 1) * G));
 	EXPECT(accmem_buddy_largest_run(&f.b, G) == f.size);
-	EXPECT(!f.b.nr_kept);
-	unmake(&f);
-}
-
-/* In this range more than 5 granules are large. */
-static void large_blocks_merge_for_a_larger_one(void)
-{
-	struct fixture f;
-	u64 at[8], next;
-
-	make_parked(&f, 8, at);
-	EXPECT(!take(&f, 6 * G, G, 0, &next) && f.b.nr_parked == 8);
-	EXPECT(!take(&f, 16 * G, G, 0, &next) && f.b.nr_parked == 7);
-	EXPECT(!take(&f, 9 * G, G, 0, &next) && f.b.nr_parked == 6);
-	EXPECT(!take(&f, 7 * G, G, 0, &next) && f.b.nr_parked == 6);
-	unmake(&f);
-	make_parked(&f, 5, at);
-	EXPECT(!take(&f, 16 * G, G, 0, &next) && f.b.nr_parked == 8);
+	EXPECT(!buddy_of(&f.b)->nr_kept);
 	unmake(&f);
 }
 
@@ -368,7 +360,7 @@ static void ranges_too_small_for_it_have_no_cache(void)
 	make(&f, RANGE - G);
 	accmem_buddy_set_cache(&f.b, true);
 	EXPECT(!take(&f, G, G, 0, &at));
-	EXPECT(!accmem_buddy_free(&f.b, at, G) && !f.b.nr_parked);
+	EXPECT(!accmem_buddy_free(&f.b, at, G) && !buddy_of(&f.b)->nr_parked);
 	unmake(&f);
 }
 
@@ -389,7 +381,6 @@ int main(void)
 	TEST(nothing_is_parked_where_room_is_short);
 	TEST(what_nobody_asks_for_merges);
 	TEST(what_is_kept_is_bounded);
-	TEST(large_blocks_merge_for_a_larger_one);
 	TEST(ranges_too_small_for_it_have_no_cache);
 	return tests_end();
 }

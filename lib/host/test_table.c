@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model.h"
+#include "buddy/internal.h"
 #include "table.h"
 
 static void sizes_that_no_range_has(void)
@@ -229,13 +230,15 @@ static void the_wilderness_is_a_run_like_others(void)
 	for (i = 0; i < 4; i++)
 		EXPECT(!take(&f, 1000 * G, G, 0, &at[i]));
 	EXPECT(!accmem_buddy_free(&f.b, at[1], 1000 * G));
-	EXPECT(f.b.wild_start * G == at[1] && f.b.wild_size == 1000);
+	EXPECT(buddy_of(&f.b)->wild_start * G == at[1] &&
+	       buddy_of(&f.b)->wild_size == 1000);
 	/* What fits better than the wilderness goes elsewhere, */
 	EXPECT(!take(&f, 96 * G, G, 0, &next) && next == 4000 * G);
 	/* what needs all of it gets it, */
 	EXPECT(accmem_buddy_largest_run(&f.b, G) == 1000 * G);
 	EXPECT(!take(&f, 1000 * G, G, 0, &next) && next == at[1]);
-	EXPECT(!f.b.wild_size && take(&f, G, G, 0, &next) == -ENOSPC);
+	EXPECT(!buddy_of(&f.b)->wild_size &&
+	       take(&f, G, G, 0, &next) == -ENOSPC);
 	/* and from either end it is seen with the others. */
 	EXPECT(!accmem_buddy_free(&f.b, at[1], 1000 * G));
 	EXPECT(!accmem_buddy_free(&f.b, at[0] + 10 * G, 10 * G));
@@ -555,9 +558,10 @@ static void the_same_calls_give_the_same_places(void)
 			bytes[k] = 0;
 		}
 		EXPECT(err[0] == err[1] && at[0] == at[1]);
-		EXPECT(f[0].b.nr_parked == f[1].b.nr_parked);
+		EXPECT(buddy_of(&f[0].b)->nr_parked ==
+		       buddy_of(&f[1].b)->nr_parked);
 	}
-	EXPECT(f[0].b.nr_kept);
+	EXPECT(buddy_of(&f[0].b)->nr_kept);
 	unmake(&f[0]);
 	unmake(&f[1]);
 }

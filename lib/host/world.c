@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "accmem_layout.h"
+#include "buddy/internal.h"
 #include "model.h"
 #include "world.h"
 
@@ -23,6 +24,7 @@
  * @cache: it has an order cache, which is on
  * @calm: few sizes, hardly a window or an end, and what merges all that is parked
  *	is seldom asked, so that the order cache fills
+ * @units: with the rule of owners
  * @sizes: in granules, of most requests in a calm world
  * @block: what was allocated lately, which may have been given back since
  */
@@ -35,6 +37,7 @@ struct world {
 	u64 step;
 	bool cache;
 	bool calm;
+	struct accmem_buddy_unit *units;
 	u64 sizes[SIZES];
 	struct accmem_run block[BLOCKS];
 };
@@ -78,6 +81,8 @@ static void random_request(struct world *w, struct accmem_buddy_request *req)
 
 	memset(req, 0, sizeof(*req));
 	req->align = G;
+	if (w->m.rule)
+		req->owner = rng_below(&w->r, 4);
 	if (w->calm && rng_below(&w->r, 32)) {
 		req->size = w->sizes[rng_below(&w->r, SIZES)] * G;
 		return;
@@ -132,7 +137,8 @@ static void fits_best(struct world *w, const struct accmem_buddy_request *req,
 	unsigned int own = 0;
 	u64 pos, smallest = ~0ull;
 
-	if (w->cache || req->align != G || req->start || req->end || req->flags)
+	if (w->cache || req->owner || req->align != G || req->start ||
+	    req->end || req->flags)
 		return;
 	pos = taken.start + taken.size;
 	CHECK(w, at == taken.start || at + req->size == pos);
@@ -151,22 +157,72 @@ static void fits_best(struct world *w, const struct accmem_buddy_request *req,
 	CHECK(w, smallest >= 8 * G || taken.size == smallest);
 }
 
+/* As a caller does it: at once, or by a search in steps */
+static int alloc_or_scan(struct world *w,
+			 const struct accmem_buddy_request *req, u64 *at)
+{
+	u64 cursor = 0, steps = 0;
+	int err;
+
+	err = accmem_buddy_alloc(&w->b, req, at);
+	if (err != -ENOSPC || (!req->owner && rng_below(&w->r, 8)))
+		return err;
+	do {
+		err = accmem_buddy_alloc_scan(&w->b, req, &cursor, at);
+	} while (err == -EAGAIN && ++steps <= w->m.nr);
+	return err;
+}
+
+/* Bytes of units that have a granule in use, or all that are in use */
+static u64 owned_bytes(const struct world *w)
+{
+	u64 i, n = 0;
+
+	if (!w->m.rule)
+		return model_count(&w->m, MODEL_USED, MODEL_USED);
+	for (i = 0; i < w->m.nr; i += MODEL_UNIT)
+		if (model_unit_used(&w->m, i))
+			n += w->m.nr - i < MODEL_UNIT ? w->m.nr - i :
+							MODEL_UNIT;
+	return n * G;
+}
+
+/* The same of units of which somebody but the cleaner has a granule */
+static u64 held_bytes(const struct world *w)
+{
+	u64 i, n = 0;
+
+	if (!w->m.rule)
+		return owned_bytes(w);
+	for (i = 0; i < w->m.nr; i += MODEL_UNIT)
+		if (model_unit_used(&w->m, i) > model_unit_cleaning(&w->m, i))
+			n += w->m.nr - i < MODEL_UNIT ? w->m.nr - i :
+							MODEL_UNIT;
+	return n * G;
+}
+
 static void do_alloc(struct world *w, struct accmem_run *block)
 {
 	struct accmem_buddy_request req;
+	u64 at = 0, held = held_bytes(w);
+	struct model view;
 	bool fits;
-	u64 at = 0;
 	int err;
 
 	random_request(w, &req);
-	fits = model_fits(&w->m, &req);
-	err = accmem_buddy_alloc(&w->b, &req, &at);
+	view = model_view(&w->m, req.owner);
+	fits = model_fits(&view, &req);
+	err = alloc_or_scan(w, &req, &at);
 	CHECK(w, err == (fits ? 0 : -ENOSPC));
+	if (!err)
+		CHECK(w, model_lawful(&view, &req, at));
+	model_view_free(&w->m, &view);
 	if (err)
 		return;
-	CHECK(w, model_lawful(&w->m, &req, at));
 	fits_best(w, &req, at);
-	model_set(&w->m, at, req.size, MODEL_USED, true);
+	model_take(&w->m, at, req.size, req.owner);
+	CHECK(w, accmem_buddy_claimed(&w->b, at, req.size) ==
+			 held_bytes(w) - held);
 	block->start = at;
 	block->size = req.size;
 }
@@ -193,7 +249,7 @@ static void do_alloc_runs(struct world *w)
 		CHECK(w, runs[i].size && runs[i].size <= left);
 		CHECK(w, i == nr - 1 || runs[i].size % req.align == 0);
 		CHECK(w, model_lawful(&w->m, &piece, runs[i].start));
-		model_set(&w->m, runs[i].start, runs[i].size, MODEL_USED, true);
+		model_take(&w->m, runs[i].start, runs[i].size, 0);
 		left -= runs[i].size;
 	}
 	CHECK(w, !left);
@@ -205,13 +261,42 @@ static bool is_live(const struct world *w, u64 start, u64 size)
 	       model_all(&w->m, start, size, MODEL_USED, true);
 }
 
+/* What one owner has of a run, from its start on */
+static u64 of_one_owner(const struct world *w, u64 start, u64 size)
+{
+	u64 i = start / G;
+
+	while (i < (start + size) / G && w->m.taker[i] == w->m.taker[start / G])
+		i++;
+	return i * G - start;
+}
+
+static u64 taker(const struct world *w, u64 start)
+{
+	u8 owner = w->m.taker[start / G];
+
+	return owner == MODEL_CLEANER ? ACCMEM_BUDDY_CLEANER : owner;
+}
+
 static void free_run(struct world *w, u64 start, u64 size)
 {
-	bool live = is_live(w, start, size);
+	u64 claimed = 0, held = held_bytes(w);
 
-	CHECK(w, accmem_buddy_free(&w->b, start, size) == (live ? 0 : -EINVAL));
-	if (live)
-		model_set(&w->m, start, size, MODEL_USED, false);
+	if (!is_live(w, start, size)) {
+		CHECK(w, accmem_buddy_free(&w->b, start, size) == -EINVAL);
+		return;
+	}
+	if (w->m.rule) {
+		size = of_one_owner(w, start, size);
+		if (taker(w, start) != ACCMEM_BUDDY_CLEANER)
+			claimed = accmem_buddy_claimed(&w->b, start, size);
+		CHECK(w, !accmem_buddy_free_owned(&w->b, start, size,
+						  taker(w, start)));
+	} else {
+		CHECK(w, !accmem_buddy_free(&w->b, start, size));
+	}
+	model_give(&w->m, start, size);
+	CHECK(w, !w->m.rule || claimed == held - held_bytes(w));
 }
 
 /* A block as it was allocated, if it is still there; else another one */
@@ -277,7 +362,9 @@ static void do_take_dirty(struct world *w)
 	CHECK(w, run.start + run.size <= w->m.nr * G);
 	CHECK(w, model_all(&w->m, run.start, run.size, MODEL_USED, false));
 	CHECK(w, model_all(&w->m, run.start, run.size, MODEL_DIRTY, true));
-	model_set(&w->m, run.start, run.size, MODEL_USED, true);
+	model_take(&w->m, run.start, run.size, MODEL_CLEANER);
+	if (rng_below(&w->r, 4))
+		free_run(w, run.start, run.size);
 }
 
 static void do_walk_dirty(struct world *w)
@@ -306,7 +393,32 @@ static void do_switch(struct world *w)
 	bool on = rng_below(&w->r, 4);
 
 	accmem_buddy_set_cache(&w->b, on);
-	w->cache = on && w->b.room;
+	w->cache = on && buddy_of(&w->b)->room;
+}
+
+static void agree_on_owners(struct world *w)
+{
+	u64 owner = rng_below(&w->r, 4), cursor = 0, largest = 0, steps = 0, i;
+	struct model view = model_view(&w->m, owner);
+	int err;
+
+	do {
+		err = accmem_buddy_largest_run_of(&w->b, owner, &cursor,
+						  &largest);
+	} while (err == -EAGAIN && ++steps <= w->m.nr);
+	CHECK(w, !err && largest == model_largest(&view, G));
+	model_view_free(&w->m, &view);
+	for (i = 0; i < w->m.nr; i += MODEL_UNIT) {
+		u64 used = model_unit_used(&w->m, i), of;
+
+		if (model_unit_cleaning(&w->m, i) < used)
+			CHECK(w, accmem_buddy_unit_used(&w->b, i * G) ==
+				 used - model_unit_cleaning(&w->m, i));
+		of = accmem_buddy_unit_owner(&w->b, i * G);
+		if (of == ACCMEM_BUDDY_CLEANER)
+			of = MODEL_CLEANER;
+		CHECK(w, !of || (used && of == w->m.owner[i / MODEL_UNIT]));
+	}
 }
 
 static void agree(struct world *w)
@@ -322,9 +434,12 @@ static void agree(struct world *w)
 	any = model_next(&w->m, at, MODEL_USED, false, &want);
 	CHECK(w, accmem_buddy_next_free(&w->b, at, &run) == any);
 	CHECK(w, !any || (run.start == want.start && run.size == want.size));
+	CHECK(w, accmem_buddy_owned_bytes(&w->b) == owned_bytes(w));
 	/* The rest merges what the order cache holds: not after every call */
 	if (w->cache && rng_below(&w->r, w->calm ? 256 : 8))
 		return;
+	if (w->m.rule)
+		agree_on_owners(w);
 	CHECK(w, accmem_buddy_largest_run(&w->b, G) ==
 		 model_largest(&w->m, G));
 	align = G << rng_below(&w->r, 11);
@@ -337,10 +452,9 @@ static void wind_up(struct world *w)
 {
 	struct accmem_run run;
 
-	while (model_next(&w->m, 0, MODEL_USED, true, &run)) {
-		CHECK(w, !accmem_buddy_free(&w->b, run.start, run.size));
-		model_set(&w->m, run.start, run.size, MODEL_USED, false);
-	}
+	while (model_next(&w->m, 0, MODEL_USED, true, &run))
+		free_run(w, run.start, run.size);
+	CHECK(w, !accmem_buddy_owned_bytes(&w->b));
 	CHECK(w, accmem_buddy_largest_run(&w->b, G) == w->m.nr * G);
 	agree(w);
 }
@@ -426,7 +540,15 @@ void world_run(const char *origin, const struct rng *draw, u64 ops)
 	memset(w.meta, 0xa5, accmem_buddy_meta_size(size));
 	memset(w.meta, 0, accmem_buddy_meta_zeroed(size));
 	CHECK(&w, !accmem_buddy_init(&w.b, size, w.meta));
-	w.cache = w.b.room;
+	w.units = calloc(w.m.nr / MODEL_UNIT + 1, sizeof(*w.units));
+	w.m.owner = calloc(w.m.nr / MODEL_UNIT + 1, 1);
+	w.m.taker = calloc(w.m.nr, 1);
+	w.m.rule = rng_below(&w.r, 2);
+	if (!w.units || !w.m.owner || !w.m.taker)
+		abort();
+	if (w.m.rule)
+		accmem_buddy_set_owners(&w.b, w.units);
+	w.cache = buddy_of(&w.b)->room;
 	w.calm = w.cache && rng_below(&w.r, 2);
 	for (i = 0; i < SIZES; i++)
 		w.sizes[i] = some_size(&w, w.m.nr / (2 * BLOCKS) + 1);
@@ -439,6 +561,9 @@ void world_run(const char *origin, const struct rng *draw, u64 ops)
 		agree(&w);
 	}
 	wind_up(&w);
+	free(w.units);
+	free(w.m.owner);
+	free(w.m.taker);
 	free(w.m.granule);
 	free(w.meta);
 }

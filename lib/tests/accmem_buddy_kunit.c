@@ -11,6 +11,7 @@
 
 #include "../accmem_buddy.h"
 #include "../accmem_layout.h"
+#include "../buddy/internal.h"
 
 #define G ACCMEM_GRANULE
 #define NR_MAX 2000
@@ -224,7 +225,7 @@ static void parked_blocks_agree_with_the_reference(struct kunit *test)
 			model_set(t, at, n, USED, true);
 			*run = (struct accmem_run){ at, n * G };
 		}
-		most = max_t(int, most, t->b.nr_parked);
+		most = max_t(int, most, buddy_of(&t->b)->nr_parked);
 		if (i % 16 == 0)
 			random_mark(test, t);
 		if (i % 256 == 0)
@@ -320,12 +321,12 @@ static void parked_blocks_are_free(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0,
 				accmem_buddy_free(&t->b, at[i], 4 * G));
 	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), 20480 * G);
-	KUNIT_EXPECT_TRUE(test, accmem_buddy_next_free(&t->b, 0, &run));
-	KUNIT_EXPECT_EQ(test, run.size, 20480 * G);
 	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at[3] + G, G), -EINVAL);
 	KUNIT_EXPECT_EQ(test, take(t, 4, 1, 0, &again), 0);
 	KUNIT_EXPECT_EQ(test, again, at[7]);
 	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, again, 4 * G), 0);
+	KUNIT_EXPECT_TRUE(test, accmem_buddy_next_free(&t->b, 0, &run));
+	KUNIT_EXPECT_EQ(test, run.size, 20480 * G);
 	KUNIT_EXPECT_EQ(test, accmem_buddy_largest_run(&t->b, G), 20480 * G);
 	KUNIT_EXPECT_EQ(test, take(t, 20480, 1, 0, &again), 0);
 }
@@ -451,6 +452,48 @@ static void what_is_small_is_kept_from_what_is_large(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, at, 1000 * G);
 }
 
+/* Where @owner gets @granules; ~0 if nowhere */
+static u64 take_owned(struct buddy_test *t, u64 owner, u64 granules)
+{
+	struct accmem_buddy_request req = {
+		.size = granules * G, .align = G, .owner = owner,
+	};
+	u64 at, cursor = 0;
+	int err;
+
+	err = accmem_buddy_alloc(&t->b, &req, &at);
+	if (err == -ENOSPC) {
+		do {
+			err = accmem_buddy_alloc_scan(&t->b, &req, &cursor,
+						      &at);
+		} while (err == -EAGAIN);
+	}
+	return err ? ~0ull : at;
+}
+
+static void two_owners_share_no_unit(struct kunit *test)
+{
+	struct buddy_test *t = make(test, 1024);
+	struct accmem_buddy_unit *units;
+	u64 a, b, cursor = 0, largest = 0;
+
+	units = kunit_kcalloc(test, 2, sizeof(*units), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, units);
+	accmem_buddy_set_owners(&t->b, units);
+	a = take_owned(t, 1, 1);
+	b = take_owned(t, 2, 1);
+	KUNIT_EXPECT_NE(test, a / (512 * G), b / (512 * G));
+	KUNIT_EXPECT_EQ(test, take_owned(t, 3, 1), ~0ull);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_claimed(&t->b, a, G), 512 * G);
+	KUNIT_EXPECT_EQ(test, 0,
+			accmem_buddy_largest_run_of(&t->b, 1, &cursor,
+						    &largest));
+	KUNIT_EXPECT_EQ(test, largest, 511 * G);
+	KUNIT_EXPECT_EQ(test, 0, accmem_buddy_free_owned(&t->b, b, G, 2));
+	KUNIT_EXPECT_NE(test, take_owned(t, 3, 512), ~0ull);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_owned_bytes(&t->b), 1024 * G);
+}
+
 static void metadata_is_at_most_four_bits_a_granule(struct kunit *test)
 {
 	u64 size;
@@ -477,6 +520,7 @@ static struct kunit_case buddy_cases[] = {
 	KUNIT_CASE(what_goes_is_kept_from_what_stays),
 	KUNIT_CASE(what_will_be_free_together_is_not_broken_up),
 	KUNIT_CASE(what_is_small_is_kept_from_what_is_large),
+	KUNIT_CASE(two_owners_share_no_unit),
 	KUNIT_CASE(metadata_is_at_most_four_bits_a_granule),
 	{}
 };

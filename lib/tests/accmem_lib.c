@@ -5,10 +5,8 @@
  */
 #include <linux/module.h>
 
-#include "../accmem_buddy.c"
+#include "../buddy/buddy.c"
 
-/* Both cores check requests, each in a function of this name. */
-#define check_request check_layout_request
 #include "../accmem_layout.c"
 
 MODULE_DESCRIPTION("KUnit tests of accmem's cores");

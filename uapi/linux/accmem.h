@@ -117,13 +117,14 @@ enum accmem_page_policy {
  * @now_ns: out: the host's CLOCK_MONOTONIC in nanoseconds; deadlines count on
  *	it, in every time namespace
  * @address_base: out: lowest device address, a multiple of 1 GiB, never 0
- * @address_span: out: bytes of device addresses from @address_base on; the
- *	mmap offset of a device address is its distance from @address_base
+ * @address_span: out: bytes of device addresses from @address_base on
  * @capacity: out: bytes of the carveout
- * @free_bytes: out: bytes that are free now
+ * @free_bytes: out: bytes that are free now, with what is left of the pages that
+ *	this context's small buffers are cut from
  * @largest_run: out: largest request, in bytes, that this context could be
  *	granted now as one contiguous run
- * @context_bytes: out: bytes charged to this context (footprints)
+ * @context_bytes: out: bytes charged to this context: what its memory
+ *	withholds from others
  * @context_limit: out: most that may be charged to it, 0 for no limit
  * @max_alignment: out: largest alignment that ALLOC takes, in bytes
  * @page_sizes: out: bitwise or of the page sizes in bytes (each a power of 2)
@@ -190,9 +191,12 @@ struct accmem_info {
  * @reserved: in: 0
  * @address: out: device address, the buffer's name in this context
  * @usable: out: bytes that may be used from @address on
- * @footprint: out: bytes taken from the carveout, and charged
+ * @footprint: out: bytes taken from the carveout. The context is charged for
+ *	what they withhold from others: a small buffer's granule, and where
+ *	ACCMEM_FEATURE_PIN is offered on device memory the whole pages of 2 MiB
  * @mmap_offset: out: offset for mmap on the same file, below 2^44: of the page
- *	that @address is in
+ *	that @address is in. It means something in this context only, and
+ *	nothing else is promised about it.
  * @free_bytes: out: on ENOMEM, bytes free; 0 when the call succeeds
  * @largest_run: out: on ENOMEM, largest request in bytes that this context
  *	could be granted as one contiguous run; 0 when the call succeeds

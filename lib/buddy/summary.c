@@ -1,15 +1,9 @@
-/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+// SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Where something begins, for accmem_buddy.c only: a bitmap with a bit for a piece
- * of the range, and a bit for 64 of its words above, up to one word. There is one
- * for each class of size that is not listed, and one for the order cache.
+ * A bitmap with a summary: a bit for each piece of the range, above it a bit for each
+ * of its words that is not 0, and so on up to one word. There is one for each class of
+ * size that has no list, and one for the order cache.
  */
-#ifndef ACCMEM_BUDDY_STARTS_H
-#define ACCMEM_BUDDY_STARTS_H
-
-#include "accmem_buddy_map.h"
-
-#define NOWHERE (~0ull)
 
 /*
  * Levels of the map of 2^26 pieces. What is on the stack is small: many kernels
@@ -18,17 +12,17 @@
 #define STARTS_LEVELS 5
 
 /**
- * struct starts - such a bitmap, from a level up
+ * struct summary - such a bitmap, from a level up
  * @words: its words, below the topmost level
  * @nr: how many of this level; the topmost has one, which is in the instance
  */
-struct starts {
+struct summary {
 	u64 *words;
 	u64 nr;
 };
 
 /* Words of one for so many pieces, but for the topmost */
-static inline u64 starts_words(u64 pieces)
+static inline u64 summary_words(u64 pieces)
 {
 	u64 words = words_for(pieces), sum = 0;
 
@@ -37,12 +31,12 @@ static inline u64 starts_words(u64 pieces)
 	return sum;
 }
 
-static inline struct starts starts_at(u64 *words, u64 pieces)
+static inline struct summary summary_at(u64 *words, u64 pieces)
 {
-	return (struct starts){ words, words_for(pieces) };
+	return (struct summary){ words, words_for(pieces) };
 }
 
-static inline struct starts starts_above(struct starts p)
+static inline struct summary summary_above(struct summary p)
 {
 	p.words += p.nr;
 	p.nr = words_for(p.nr);
@@ -50,50 +44,46 @@ static inline struct starts starts_above(struct starts p)
 }
 
 /* Something begins in piece @at. Was there nothing before in any? */
-static inline bool starts_add(struct starts p, u64 *top, u64 at)
+static inline bool summary_add(struct summary p, u64 *top, u64 at)
 {
 	u64 old;
 
-	for (; p.nr > 1; p = starts_above(p)) {
-		touch(1);
+	for (; p.nr > 1; p = summary_above(p)) {
 		old = p.words[at >> WORD_SHIFT];
 		p.words[at >> WORD_SHIFT] = old | 1ull << (at & WORD_MASK);
 		if (old)
 			return false;
 		at >>= WORD_SHIFT;
 	}
-	touch(1);
 	old = *top;
 	*top = old | 1ull << at;
 	return !old;
 }
 
 /* Nothing does any more, if @gone. Is there nothing left in any? */
-static inline bool starts_del(struct starts p, u64 *top, u64 at, bool gone)
+static inline bool summary_del(struct summary p, u64 *top, u64 at, bool gone)
 {
 	u64 bit = gone;
 
-	for (; p.nr > 1; p = starts_above(p)) {
-		touch(1);
+	for (; p.nr > 1; p = summary_above(p)) {
 		p.words[at >> WORD_SHIFT] &= ~(bit << (at & WORD_MASK));
 		if (p.words[at >> WORD_SHIFT])
 			return false;
 		at >>= WORD_SHIFT;
 	}
-	touch(1);
 	*top &= ~(bit << at);
 	return !*top;
 }
 
 /* The first piece from @at to @most in which something begins; NOWHERE */
-static inline u64 starts_next(struct starts p, const u64 *top, u64 at, u64 most)
+static inline u64 summary_next(struct summary p, const u64 *top, u64 at,
+			       u64 most)
 {
 	const u64 *level[STARTS_LEVELS];
 	unsigned int n = 0;
 	u64 word;
 
-	for (; at <= most >> map_shift(n); p = starts_above(p)) {
-		touch(1);
+	for (; at <= most >> map_shift(n); p = summary_above(p)) {
 		level[n] = p.nr > 1 ? p.words : top;
 		word = level[n][at >> WORD_SHIFT] & mask_from(at);
 		if (!word) {
@@ -102,25 +92,22 @@ static inline u64 starts_next(struct starts p, const u64 *top, u64 at, u64 most)
 			continue;
 		}
 		at = (at & ~(u64)WORD_MASK) + __ffs64(word);
-		for (; n; n--) {
-			touch(1);
-			at = (at << WORD_SHIFT) + __ffs64(level[n - 1][at]);
-		}
+		while (n--)
+			at = (at << WORD_SHIFT) + __ffs64(level[n][at]);
 		return at <= most ? at : NOWHERE;
 	}
 	return NOWHERE;
 }
 
 /* The last piece from @least to @at in which something begins; NOWHERE */
-static inline u64 starts_prev(struct starts p, const u64 *top, u64 at,
-			      u64 least)
+static inline u64 summary_prev(struct summary p, const u64 *top, u64 at,
+			       u64 least)
 {
 	const u64 *level[STARTS_LEVELS];
 	unsigned int n = 0;
 	u64 word;
 
-	for (;; p = starts_above(p)) {
-		touch(1);
+	for (;; p = summary_above(p)) {
 		level[n] = p.nr > 1 ? p.words : top;
 		word = level[n][at >> WORD_SHIFT] & mask_up_to(at);
 		if (word)
@@ -132,11 +119,7 @@ static inline u64 starts_prev(struct starts p, const u64 *top, u64 at,
 		at--;
 	}
 	at = (at & ~(u64)WORD_MASK) + fls64(word) - 1;
-	for (; n; n--) {
-		touch(1);
-		at = (at << WORD_SHIFT) + fls64(level[n - 1][at]) - 1;
-	}
+	while (n--)
+		at = (at << WORD_SHIFT) + fls64(level[n][at]) - 1;
 	return at >= least ? at : NOWHERE;
 }
-
-#endif /* ACCMEM_BUDDY_STARTS_H */

@@ -1,16 +1,11 @@
-/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+// SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * How the metadata of a range is divided, for accmem_buddy.c only: how many
- * words each structure has, and where they are.
+ * How the metadata of a range is divided: how many words each structure has, and where
+ * they are.
  */
-#ifndef ACCMEM_BUDDY_META_H
-#define ACCMEM_BUDDY_META_H
-
-#include "accmem_buddy_cache.h"
-#include "accmem_buddy_runs.h"
 
 /* At least 1: what a word has when it is all free is not what its bits say. */
-static unsigned int map_top(u64 nr)
+static unsigned int metadata_map_top(u64 nr)
 {
 	unsigned int level = 1;
 
@@ -20,7 +15,7 @@ static unsigned int map_top(u64 nr)
 	return level;
 }
 
-static unsigned int top_level(u64 nr)
+static unsigned int metadata_top(u64 nr)
 {
 	unsigned int level = 1;
 
@@ -30,9 +25,9 @@ static unsigned int top_level(u64 nr)
 }
 
 /* Words of the bitmap of one class */
-static u64 class_words(u64 nr)
+static u64 metadata_class_words(u64 nr)
 {
-	return starts_words(words_for(nr));
+	return summary_words(words_for(nr));
 }
 
 /* Words of the order cache's hash, its starts, and how many a part has of them */
@@ -55,61 +50,62 @@ static u64 kept_count_words(u64 nr)
 static u64 kept_list_words(u64 nr)
 {
 	u64 ids = kept_room(parked_room(nr)) + 1;
-	u64 size = ids * sizeof(struct accmem_buddy_kept);
+	u64 size = ids * sizeof(struct kept_block);
 
 	return parked_room(nr) ? DIV_ROUND_UP(size, sizeof(u64)) : 0;
 }
 
 /* Words of metadata that are read before they are written */
-static u64 zeroed_words(u64 nr)
+static u64 metadata_zeroed_words(u64 nr)
 {
 	u64 words = words_for(nr), sum = words_for(words) + 1, n = words;
 	unsigned int level;
 
-	for (level = 1; level <= map_top(nr); level++) {
+	for (level = 1; level <= metadata_map_top(nr); level++) {
 		n = words_for(n);
 		sum += 2 * n;
 	}
-	sum += class_words(nr) * (ACCMEM_BUDDY_LISTED - 1);
-	for (level = 0; level < top_level(nr); level++)
-		sum += family_count(nr, level) / 2; /* longest runs */
+	sum += metadata_class_words(nr) * (CLASS_LISTED - 1);
+	for (level = 0; level < metadata_top(nr); level++)
+		sum += mark_family_count(nr, level) / 2; /* longest runs */
 	if (parked_room(nr))
 		sum += kept_hash_words(nr) + kept_start_words(nr) +
-		       kept_count_words(nr) + starts_words(kept_parts(nr));
+		       kept_count_words(nr) + summary_words(kept_parts(nr));
 	return sum;
 }
 
-/* Words of metadata: what lay_out() divides */
-static u64 meta_words(u64 nr)
+/* Words of metadata: what metadata_lay_out() divides */
+static u64 metadata_words(u64 nr)
 {
-	u64 sum = zeroed_words(nr) + words_for(nr) + family_count(nr, 0);
+	u64 sum = metadata_zeroed_words(nr) + words_for(nr) +
+		  mark_family_count(nr, 0);
 	unsigned int level;
 
 	sum += kept_list_words(nr);
-	for (level = 1; level < top_level(nr); level++)
-		sum += family_count(nr, level) / 2; /* marks */
+	for (level = 1; level < metadata_top(nr); level++)
+		sum += mark_family_count(nr, level) / 2; /* marks */
 	return sum;
 }
 
 /* First what has to be zero, then what something above speaks for at first */
-static void lay_out(struct accmem_buddy *b, u64 *meta)
+static void metadata_lay_out(struct buddy *b, u64 *meta)
 {
 	u64 words = words_for(b->nr), n = words;
 	unsigned int level;
 
 	for (level = 1; level <= b->map_top; level++) {
 		n = words_for(n);
-		b->state[level] = (struct accmem_buddy_state *)meta;
+		b->state[level] = (struct map_state *)meta;
 		meta += 2 * n;
 	}
 	b->continued = meta;
 	meta += words_for(words);
 	b->index = meta;
-	b->stride = class_words(b->nr);
-	meta += b->stride * (ACCMEM_BUDDY_LISTED - 1);
+	b->stride = metadata_class_words(b->nr);
+	meta += b->stride * (CLASS_LISTED - 1);
 	for (level = 0; level < b->top; level++) {
 		b->longest[level] = (u32 *)meta;
-		meta += family_count(b->nr, level) / 2;
+		meta += mark_family_count(b->nr, level) / 2;
 	}
 	b->longest[level] = (u32 *)meta++;
 	if (b->room) {
@@ -120,17 +116,15 @@ static void lay_out(struct accmem_buddy *b, u64 *meta)
 		b->kept_count = (u8 *)meta;
 		meta += kept_count_words(b->nr);
 		b->kept_index = meta;
-		meta += starts_words(kept_parts(b->nr));
+		meta += summary_words(kept_parts(b->nr));
 	}
 	b->used = meta;
 	meta += words;
 	b->dirty = meta;
-	meta += family_count(b->nr, 0);
+	meta += mark_family_count(b->nr, 0);
 	for (level = 1; level < b->top; level++) {
 		b->marks[level] = (u32 *)meta;
-		meta += family_count(b->nr, level) / 2;
+		meta += mark_family_count(b->nr, level) / 2;
 	}
-	b->kept = (struct accmem_buddy_kept *)meta;
+	b->kept = (struct kept_block *)meta;
 }
-
-#endif /* ACCMEM_BUDDY_META_H */

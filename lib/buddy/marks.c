@@ -1,17 +1,12 @@
-/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+// SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Dirty marks, for accmem_buddy.c only: a bit a granule, and above each eight
- * words, and each eight of these, how many are dirty. They know nothing of what
- * is free, and what finds free runs knows nothing of marks.
+ * Dirty marks: a bit a granule, and above each eight words, and each eight of these,
+ * how many are dirty. They know nothing of what is free, and what finds free runs knows
+ * nothing of marks.
  *
- * A node that is wholly dirty or wholly clean speaks for all below it, whose
- * contents are then stale; mark_push_down() makes its children true again
- * before one of them changes.
+ * A node that is wholly dirty or wholly clean speaks for its children, which are then
+ * stale; mark_push_down() makes them true before one of them changes.
  */
-#ifndef ACCMEM_BUDDY_MARKS_H
-#define ACCMEM_BUDDY_MARKS_H
-
-#include "accmem_buddy_runs.h"
 
 /* Granules of a node of @level, as a shift; words are level 0 */
 static inline unsigned int mark_shift(unsigned int level)
@@ -25,13 +20,13 @@ static inline u64 mark_span(unsigned int level)
 }
 
 /* Nodes of a level, whole families of eight always */
-static inline u64 family_count(u64 nr, unsigned int level)
+static inline u64 mark_family_count(u64 nr, unsigned int level)
 {
 	return (((nr - 1) >> mark_shift(level)) | (EIGHT - 1)) + 1;
 }
 
 /* The highest level that starts at @pos */
-static inline unsigned int mark_climb(const struct accmem_buddy *b, u64 pos,
+static inline unsigned int mark_climb(const struct buddy *b, u64 pos,
 				      unsigned int level)
 {
 	while (level < b->top && !(pos & (mark_span(level + 1) - 1)))
@@ -40,19 +35,16 @@ static inline unsigned int mark_climb(const struct accmem_buddy *b, u64 pos,
 }
 
 /* Dirty granules of a node */
-static inline u64 mark_count(const struct accmem_buddy *b, unsigned int level,
-			     u64 i)
+static inline u64 mark_count(const struct buddy *b, unsigned int level, u64 i)
 {
-	touch(1);
 	if (level == b->top)
 		return b->nr_dirty;
 	return level ? b->marks[level][i] : hweight64(b->dirty[i]);
 }
 
-static inline void mark_fill(struct accmem_buddy *b, unsigned int level, u64 i,
+static inline void mark_fill(struct buddy *b, unsigned int level, u64 i,
 			     bool set)
 {
-	touch(1);
 	if (level == b->top)
 		b->nr_dirty = set ? mark_span(level) : 0;
 	else if (level)
@@ -61,9 +53,8 @@ static inline void mark_fill(struct accmem_buddy *b, unsigned int level, u64 i,
 		b->dirty[i] = set ? ~0ull : 0;
 }
 
-static inline void mark_bits(struct accmem_buddy *b, u64 i, u64 mask, bool set)
+static inline void mark_bits(struct buddy *b, u64 i, u64 mask, bool set)
 {
-	touch(1);
 	if (set)
 		b->dirty[i] |= mask;
 	else
@@ -71,15 +62,13 @@ static inline void mark_bits(struct accmem_buddy *b, u64 i, u64 mask, bool set)
 }
 
 /* Returns whether the node's count changed. */
-static inline bool mark_sum_up(struct accmem_buddy *b, unsigned int level,
-			       u64 i)
+static inline bool mark_sum_up(struct buddy *b, unsigned int level, u64 i)
 {
 	u64 sum = 0, first = i << EIGHT_SHIFT;
 	unsigned int k;
 
 	for (k = 0; k < EIGHT; k++)
 		sum += mark_count(b, level - 1, first + k);
-	touch(1);
 	if (level == b->top) {
 		b->nr_dirty = sum;
 		return true;
@@ -90,8 +79,7 @@ static inline bool mark_sum_up(struct accmem_buddy *b, unsigned int level,
 	return true;
 }
 
-static inline void mark_push_down(struct accmem_buddy *b, unsigned int level,
-				  u64 i)
+static inline void mark_push_down(struct buddy *b, unsigned int level, u64 i)
 {
 	u64 count = mark_count(b, level, i), first = i << EIGHT_SHIFT;
 	unsigned int k;
@@ -103,7 +91,7 @@ static inline void mark_push_down(struct accmem_buddy *b, unsigned int level,
 }
 
 /* The nodes of @level in which [@lo, @hi) begins and ends */
-static inline void mark_ends(struct accmem_buddy *b, unsigned int level, u64 lo,
+static inline void mark_ends(struct buddy *b, unsigned int level, u64 lo,
 			     u64 hi, bool set)
 {
 	u64 left = lo >> mark_shift(level);
@@ -125,8 +113,8 @@ static inline void mark_ends(struct accmem_buddy *b, unsigned int level, u64 lo,
  * The nodes of one level strictly between the two ends, as far as they are
  * siblings of one of these: the others are below a parent that is covered.
  */
-static inline void mark_between(struct accmem_buddy *b, unsigned int level,
-				u64 left, u64 right, bool set)
+static inline void mark_between(struct buddy *b, unsigned int level, u64 left,
+				u64 right, bool set)
 {
 	u64 i, stop = min(right, (left | (EIGHT - 1)) + 1);
 
@@ -137,7 +125,7 @@ static inline void mark_between(struct accmem_buddy *b, unsigned int level,
 }
 
 /* Marks every granule of [@lo, @hi), which is not empty, dirty or clean. */
-static void mark_set(struct accmem_buddy *b, u64 lo, u64 hi, bool set)
+static void mark_set(struct buddy *b, u64 lo, u64 hi, bool set)
 {
 	unsigned int level, shift, base = 0;
 	bool changed = true;
@@ -171,7 +159,7 @@ static void mark_set(struct accmem_buddy *b, u64 lo, u64 hi, bool set)
 }
 
 /* The first granule in [@pos, @hi) that is dirty, or clean; @hi */
-static u64 mark_next(const struct accmem_buddy *b, u64 pos, u64 hi, bool dirty)
+static u64 mark_next(const struct buddy *b, u64 pos, u64 hi, bool dirty)
 {
 	unsigned int level = b->top, shift;
 	u64 count, word;
@@ -198,7 +186,7 @@ static u64 mark_next(const struct accmem_buddy *b, u64 pos, u64 hi, bool dirty)
 }
 
 /* Dirty granules of [@lo, @hi) */
-static u64 count_dirty(const struct accmem_buddy *b, u64 lo, u64 hi)
+static u64 mark_count_dirty(const struct buddy *b, u64 lo, u64 hi)
 {
 	unsigned int level = b->top, shift;
 	u64 n = 0, count, end, stop;
@@ -226,5 +214,3 @@ static u64 count_dirty(const struct accmem_buddy *b, u64 lo, u64 hi)
 	}
 	return n;
 }
-
-#endif /* ACCMEM_BUDDY_MARKS_H */

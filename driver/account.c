@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a user, and a context, may hold.
+ *
+ * Owns the table of users, and the accounts. A file that is opened has an
+ * account, which is charged for what is allocated through the file until that
+ * memory is free again: detached and quarantined memory stays charged, and so
+ * the account stays, after its context has ended, and counts as one of its
+ * user's contexts. CAP_SYS_RESOURCE lifts a user's limits, not a context's.
+ *
+ * The counters are atomic: a charge is made under the carveout's lock, together
+ * with the placement that decides how much it is.
+ *
+ * Locks: users_lock is innermost among what sleeps.
+ */
+#include <linux/capability.h>
+#include <linux/fs.h>
+#include <linux/hashtable.h>
+#include <linux/moduleparam.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+
+#include "account.h"
+#include "device.h"
+
+unsigned long accmem_max_contexts_per_user = 1024;
+module_param_named(max_contexts_per_user, accmem_max_contexts_per_user, ulong,
+		   0644);
+MODULE_PARM_DESC(max_contexts_per_user,
+		 "contexts a user may have (0: no limit; default 1024)");
+
+unsigned long accmem_max_buffers_per_user = 1ul << 20;
+module_param_named(max_buffers_per_user, accmem_max_buffers_per_user, ulong,
+		   0644);
+MODULE_PARM_DESC(max_buffers_per_user,
+		 "buffers a user may have (0: no limit; default 1048576)");
+
+unsigned long long accmem_max_bytes_per_user;
+module_param_named(max_bytes_per_user, accmem_max_bytes_per_user, ullong, 0644);
+MODULE_PARM_DESC(max_bytes_per_user,
+		 "bytes a user may have (0: no limit, the default)");
+
+unsigned long long accmem_max_bytes_per_context;
+module_param_named(max_bytes_per_context, accmem_max_bytes_per_context, ullong,
+		   0644);
+MODULE_PARM_DESC(max_bytes_per_context,
+		 "bytes a context may have (0: no limit, the default)");
+
+static DEFINE_MUTEX(users_lock); /* the table, and refs of users */
+static DEFINE_HASHTABLE(users, 6);
+
+/**
+ * accmem_add_within() - add to a counter that has a limit
+ * @counter: the counter; what is refused is never seen in it
+ * @n: what to add
+ * @limit: what it may become
+ *
+ * Return: whether it was added.
+ */
+bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit)
+{
+	s64 old = atomic64_read(counter);
+	u64 sum;
+
+	do {
+		if (check_add_overflow((u64)old, n, &sum) || sum > limit)
+			return false;
+	} while (!atomic64_try_cmpxchg(counter, &old, sum));
+	return true;
+}
+
+static bool account_charge_one(atomic64_t *counter, u64 n, u64 limit,
+			       bool exempt)
+{
+	return accmem_add_within(counter, n,
+				 limit && !exempt ? limit : U64_MAX);
+}
+
+static struct accmem_user *user_find(kuid_t uid)
+{
+	struct accmem_user *user;
+
+	lockdep_assert_held(&users_lock);
+	hash_for_each_possible(users, user, node, __kuid_val(uid)) {
+		if (uid_eq(user->uid, uid))
+			return user;
+	}
+	return NULL;
+}
+
+/* The user, with a reference; it is *@spare, and that NULL, if there was none. */
+static struct accmem_user *user_get(kuid_t uid, struct accmem_user **spare)
+{
+	struct accmem_user *user;
+
+	mutex_lock(&users_lock);
+	user = user_find(uid);
+	if (!user) {
+		user = *spare;
+		*spare = NULL;
+		user->uid = uid;
+		xa_init_flags(&user->accounts, XA_FLAGS_ACCOUNT);
+		hash_add(users, &user->node, __kuid_val(uid));
+	}
+	user->refs++;
+	mutex_unlock(&users_lock);
+	return user;
+}
+
+static void user_put(struct accmem_user *user)
+{
+	mutex_lock(&users_lock);
+	if (--user->refs)
+		user = NULL;
+	else
+		hash_del(&user->node);
+	mutex_unlock(&users_lock);
+	if (!user)
+		return;
+	xa_destroy(&user->accounts);
+	kfree(user);
+}
+
+/* charges a new context to its user */
+static int user_enter(struct accmem_user *user)
+{
+	u64 limit = READ_ONCE(accmem_max_contexts_per_user);
+
+	if (account_charge_one(&user->contexts, 1, limit, false) ||
+	    (capable(CAP_SYS_RESOURCE) &&
+	     account_charge_one(&user->contexts, 1, limit, true)))
+		return 0;
+	return -EMFILE;
+}
+
+/* numbers are of a device; a user has contexts on several */
+static unsigned long user_key(const struct accmem_account *account)
+{
+	return (unsigned long)account->dev->index << 48 | account->id;
+}
+
+/* from here on debugfs, and who looks for memory to reclaim, can find it */
+static int account_insert(struct accmem_account *account)
+{
+	struct accmem_device *dev = account->dev;
+	int err;
+
+	err = xa_insert(&account->user->accounts, user_key(account), account,
+			GFP_KERNEL_ACCOUNT);
+	if (err)
+		return err;
+	err = xa_insert(&dev->accounts, account->id, account,
+			GFP_KERNEL_ACCOUNT);
+	if (err)
+		xa_erase(&account->user->accounts, user_key(account));
+	return err;
+}
+
+/**
+ * accmem_account_open() - make the account of a file that is being opened
+ * @dev: the device
+ * @uid: the user
+ *
+ * Return: the account, with a reference; -EMFILE when the user has as many as
+ * it may, -ENOMEM.
+ */
+struct accmem_account *accmem_account_open(struct accmem_device *dev,
+					   kuid_t uid)
+{
+	struct accmem_account *account;
+	struct accmem_user *spare;
+	int err = -ENOMEM;
+
+	account = kzalloc(sizeof(*account), GFP_KERNEL_ACCOUNT);
+	/* not under the lock: others need not wait for this one's memory */
+	spare = kzalloc(sizeof(*spare), GFP_KERNEL_ACCOUNT);
+	if (!account || !spare)
+		goto err_free;
+	kref_init(&account->refs);
+	INIT_LIST_HEAD(&account->quarantine);
+	account->dev = dev;
+	account->id = accmem_device_next_id(dev);
+	account->pid = task_tgid_nr(current);
+	get_task_comm(account->comm, current);
+	account->user = user_get(uid, &spare);
+	err = user_enter(account->user);
+	if (err)
+		goto err_user;
+	err = account_insert(account);
+	if (err)
+		goto err_leave;
+	kfree(spare);
+	return account;
+
+err_leave:
+	atomic64_dec(&account->user->contexts);
+err_user:
+	user_put(account->user);
+err_free:
+	kfree(spare);
+	kfree(account);
+	return ERR_PTR(err);
+}
+
+void accmem_account_get(struct accmem_account *account)
+{
+	kref_get(&account->refs);
+}
+
+static void account_release(struct kref *refs)
+{
+	struct accmem_account *account =
+		container_of(refs, struct accmem_account, refs);
+	struct accmem_user *user = account->user;
+
+	WARN_ON_ONCE(atomic64_read(&account->bytes));
+	xa_erase(&account->dev->accounts, account->id);
+	xa_erase(&user->accounts, user_key(account));
+	iput(account->inode);
+	atomic64_dec(&user->contexts);
+	user_put(user);
+	kfree_rcu(account, rcu);
+}
+
+/**
+ * accmem_account_put() - drop a reference
+ * @account: the account. May sleep.
+ */
+void accmem_account_put(struct accmem_account *account)
+{
+	kref_put(&account->refs, account_release);
+}
+
+/**
+ * accmem_charge() - charge memory
+ * @account: the account
+ * @bytes: what the memory withholds from others
+ * @buffers: buffers that come with it
+ * @exempt: the caller has CAP_SYS_RESOURCE: the user's limits do not count
+ *
+ * Return: 0; -EDQUOT where a limit would be passed. Does not sleep.
+ */
+int accmem_charge(struct accmem_account *account, u64 bytes, u64 buffers,
+		  bool exempt)
+{
+	struct accmem_user *user = account->user;
+
+	if (!account_charge_one(&account->bytes, bytes,
+				READ_ONCE(accmem_max_bytes_per_context), false))
+		return -EDQUOT;
+	if (!account_charge_one(&user->bytes, bytes,
+				READ_ONCE(accmem_max_bytes_per_user), exempt))
+		goto err_context;
+	if (!account_charge_one(&user->buffers, buffers,
+				READ_ONCE(accmem_max_buffers_per_user), exempt))
+		goto err_user;
+	return 0;
+
+err_user:
+	atomic64_sub(bytes, &user->bytes);
+err_context:
+	atomic64_sub(bytes, &account->bytes);
+	return -EDQUOT;
+}
+
+/**
+ * accmem_charge_buffers() - charge buffers, whose memory is charged apart
+ * @account: the account
+ * @buffers: how many
+ *
+ * Return: 0; -EDQUOT where a limit would be passed. May sleep.
+ */
+int accmem_charge_buffers(struct accmem_account *account, u64 buffers)
+{
+	int err = accmem_charge(account, 0, buffers, false);
+
+	if (err && capable(CAP_SYS_RESOURCE))
+		err = accmem_charge(account, 0, buffers, true);
+	return err;
+}
+
+/**
+ * accmem_uncharge() - undo accmem_charge(), or a part of it
+ * @account: the account
+ * @bytes: what is withheld no more
+ * @buffers: buffers that have gone
+ */
+void accmem_uncharge(struct accmem_account *account, u64 bytes, u64 buffers)
+{
+	atomic64_sub(buffers, &account->user->buffers);
+	atomic64_sub(bytes, &account->user->bytes);
+	atomic64_sub(bytes, &account->bytes);
+}
+
+static bool account_fits_one(const atomic64_t *counter, u64 n, u64 limit)
+{
+	u64 sum;
+
+	return !limit || (!check_add_overflow((u64)atomic64_read(counter), n,
+					      &sum) && sum <= limit);
+}
+
+/**
+ * accmem_charge_fits() - could so many bytes be charged?
+ * @account: the account
+ * @bytes: bytes
+ *
+ * Return: whether accmem_charge() would take them now.
+ */
+bool accmem_charge_fits(struct accmem_account *account, u64 bytes)
+{
+	if (!account_fits_one(&account->bytes, bytes,
+			      READ_ONCE(accmem_max_bytes_per_context)))
+		return false;
+	return account_fits_one(&account->user->bytes, bytes,
+				READ_ONCE(accmem_max_bytes_per_user)) ||
+	       capable(CAP_SYS_RESOURCE);
+}
+
+/**
+ * accmem_charge_is_limited() - is there a limit of bytes?
+ *
+ * Return: whether it is worth while to withhold as little as can be.
+ */
+bool accmem_charge_is_limited(void)
+{
+	return READ_ONCE(accmem_max_bytes_per_context) ||
+	       READ_ONCE(accmem_max_bytes_per_user);
+}

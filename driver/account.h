@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Users and accounts: who is charged for memory, and what each may hold.
+ */
+#ifndef ACCMEM_ACCOUNT_H
+#define ACCMEM_ACCOUNT_H
+
+#include <linux/atomic.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/uidgid.h>
+#include <linux/xarray.h>
+
+struct accmem_context;
+struct accmem_device;
+struct inode;
+
+/**
+ * struct accmem_user - what one user of the system holds
+ * @node: in the table of users
+ * @refs: its accounts; guarded by the table's lock
+ * @uid: the user, as it was when the file was opened
+ * @contexts: accounts, ended ones too
+ * @buffers: buffers, until their memory is free again
+ * @bytes: what their memory withholds from others
+ * @accounts: its accounts, by device and number
+ */
+struct accmem_user {
+	struct hlist_node node;
+	unsigned long refs;
+	kuid_t uid;
+	atomic64_t contexts;
+	atomic64_t buffers;
+	atomic64_t bytes;
+	struct xarray accounts;
+};
+
+/**
+ * struct accmem_account - what an open file is charged for
+ * @refs: the context, and every memory that is charged to it
+ * @rcu: frees it when nobody can be looking at it any more
+ * @dev: the device
+ * @user: who opened the file
+ * @id: serial number on the device; never used again
+ * @pid: thread group that opened the file
+ * @comm: its name then
+ * @context: the context, NULL when it has ended
+ * @bytes: what its memory withholds from others
+ * @inode: behind the mappings of its memory; NULL before the first one
+ * @quarantine: its quarantined memory; guarded by the carveout's lock
+ * @nr_quarantined: how much that is; guarded by the carveout's lock
+ *
+ * It outlives its context until the last of its memory has gone.
+ */
+struct accmem_account {
+	struct kref refs;
+	struct rcu_head rcu;
+	struct accmem_device *dev;
+	struct accmem_user *user;
+	u64 id;
+	pid_t pid;
+	char comm[TASK_COMM_LEN];
+	struct accmem_context __rcu *context;
+	atomic64_t bytes;
+	struct inode *inode;
+	struct list_head quarantine;
+	unsigned int nr_quarantined;
+};
+
+extern unsigned long accmem_max_contexts_per_user;
+extern unsigned long accmem_max_buffers_per_user;
+extern unsigned long long accmem_max_bytes_per_user;
+extern unsigned long long accmem_max_bytes_per_context;
+
+struct accmem_account *accmem_account_open(struct accmem_device *dev,
+					   kuid_t uid);
+void accmem_account_get(struct accmem_account *account);
+void accmem_account_put(struct accmem_account *account);
+int accmem_charge(struct accmem_account *account, u64 bytes, u64 buffers,
+		  bool exempt);
+int accmem_charge_buffers(struct accmem_account *account, u64 buffers);
+void accmem_uncharge(struct accmem_account *account, u64 bytes, u64 buffers);
+bool accmem_charge_fits(struct accmem_account *account, u64 bytes);
+bool accmem_charge_is_limited(void);
+bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit);
+
+#endif /* ACCMEM_ACCOUNT_H */

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ALLOC and FREE, and what is tried before a request fails.
+ *
+ * A request is served from the context's cache, else by a new buffer. One that
+ * fails for lack of memory is tried again when the caches of the device have
+ * been emptied, a few at a time, and quarantined memory has been looked at; one
+ * that fails over a limit when the caches of the user have been. At last the
+ * cleaner is made to hold nothing: what it holds may be the room that is left,
+ * or that of a folio that is charged already.
+ *
+ * Locks: none is held while memory is reclaimed, but the context's for a moment
+ * at a time. Nobody waits for a lock that depends on what other contexts do.
+ */
+#include <linux/kernel.h>
+#include <linux/sched/signal.h>
+
+#include "clear.h"
+#include "context.h"
+#include "reap.h"
+
+#define RECLAIM_BUFFERS 128u /* drained before a request is tried again */
+#define RECLAIM_LOOKS 256u /* at quarantined memory of others */
+#define RECLAIM_PAUSES 8u /* of the cleaner, if it does not keep them */
+
+/**
+ * struct reclaim - how far a request has got that finds no memory
+ * @accounts: whose caches are drained
+ * @next: the next of these
+ * @stage: what is done next
+ * @paused: the cleaner holds nothing
+ * @pauses: how often it was made to
+ * @seq: of the last time
+ */
+struct reclaim {
+	struct xarray *accounts;
+	unsigned long next;
+	enum { RECLAIM_OWN, RECLAIM_CACHES, RECLAIM_CLEANER } stage;
+	bool paused;
+	unsigned int pauses;
+	unsigned int seq;
+};
+
+/* does any cache of the device hold anything? */
+static bool alloc_has_cached(struct accmem_device *dev)
+{
+	struct accmem_counters sum;
+
+	accmem_carveout_sum(&dev->cv, &sum);
+	return sum.cached > 0;
+}
+
+/* caches of others, until enough came back to try again; false at the end */
+static bool alloc_drain_caches(struct xarray *accounts, unsigned long *next)
+{
+	struct accmem_context *ctx;
+	unsigned int nr = 0;
+
+	while (nr < RECLAIM_BUFFERS) {
+		ctx = accmem_context_next(accounts, next);
+		if (!ctx)
+			return false;
+		nr += accmem_cache_drain(ctx);
+		accmem_context_put(ctx);
+		cond_resched();
+	}
+	return true;
+}
+
+/* what costs nobody else anything */
+static void alloc_reclaim_own(struct accmem_context *ctx)
+{
+	struct accmem_carveout *cv = accmem_context_carveout(ctx);
+
+	accmem_cache_drain(ctx);
+	accmem_slab_reap(ctx);
+	accmem_reap_own(cv, ctx->account);
+	accmem_reap_some(cv, RECLAIM_LOOKS);
+}
+
+/* false when nothing was hidden at the last attempt */
+static bool alloc_pause_cleaner(struct accmem_carveout *cv, struct reclaim *r)
+{
+	if (r->paused) {
+		r->paused = false;
+		accmem_clear_resume(cv);
+		if (!accmem_clear_hid(cv, r->seq) ||
+		    r->pauses == RECLAIM_PAUSES)
+			return false;
+	}
+	r->seq = accmem_clear_pause(cv);
+	r->paused = true;
+	r->pauses++;
+	return true;
+}
+
+/* Does what may help next; false when nothing is left to try. */
+static bool alloc_reclaim(struct accmem_context *ctx, struct reclaim *r,
+			  int err)
+{
+	switch (r->stage) {
+	case RECLAIM_OWN:
+		alloc_reclaim_own(ctx);
+		r->accounts = err == -EDQUOT ? &ctx->account->user->accounts :
+					       &ctx->dev->accounts;
+		r->stage = RECLAIM_CACHES;
+		return true;
+	case RECLAIM_CACHES:
+		if (err == -ENOSPC && !alloc_has_cached(ctx->dev))
+			r->next = ULONG_MAX;
+		if (!alloc_drain_caches(r->accounts, &r->next))
+			r->stage = RECLAIM_CLEANER;
+		return true;
+	default:
+		return alloc_pause_cleaner(accmem_context_carveout(ctx), r);
+	}
+}
+
+/* A limit is the reason that is told, where more memory would be of no use. */
+static int alloc_reason(struct accmem_context *ctx,
+			const struct accmem_layout *layout, int err)
+{
+	if (err != -ENOSPC)
+		return err;
+	return accmem_charge_fits(ctx->account, layout->footprint) ? -ENOMEM :
+								     -EDQUOT;
+}
+
+static struct accmem_buffer *alloc_create(struct accmem_context *ctx,
+					  const struct accmem_alloc *req,
+					  const struct accmem_layout *layout)
+{
+	struct accmem_buffer *buf;
+	struct reclaim r = {};
+	int err;
+
+	for (;;) {
+		buf = accmem_buffer_create(ctx, req, layout);
+		if (!IS_ERR(buf))
+			break;
+		err = PTR_ERR(buf);
+		if (err != -ENOSPC && err != -EDQUOT)
+			break;
+		if (fatal_signal_pending(current)) {
+			buf = ERR_PTR(-EINTR);
+			break;
+		}
+		if (alloc_reclaim(ctx, &r, err))
+			continue;
+		buf = ERR_PTR(alloc_reason(ctx, layout, err));
+		break;
+	}
+	if (r.paused)
+		accmem_clear_resume(accmem_context_carveout(ctx));
+	return buf;
+}
+
+static int alloc_lay_out(struct accmem_context *ctx,
+			 const struct accmem_alloc *req, u32 page_policy,
+			 struct accmem_layout *layout)
+{
+	const struct accmem_layout_request wanted = {
+		.length = req->length,
+		.alignment = req->alignment,
+		.page_policy = page_policy,
+		.flags = req->flags,
+	};
+
+	return accmem_layout(&wanted, &accmem_context_carveout(ctx)->caps,
+			     layout);
+}
+
+static struct accmem_buffer *alloc_create_any(struct accmem_context *ctx,
+					      const struct accmem_alloc *req,
+					      struct accmem_layout *layout)
+{
+	struct accmem_buffer *buf = alloc_create(ctx, req, layout);
+	int err;
+
+	if (PTR_ERR_OR_ZERO(buf) != -ENOMEM || !layout->may_fall_back)
+		return buf;
+	err = alloc_lay_out(ctx, req, ACCMEM_PAGE_NORMAL_ONLY, layout);
+	return err ? ERR_PTR(err) : alloc_create(ctx, req, layout);
+}
+
+/**
+ * accmem_alloc() - allocate a buffer
+ * @ctx: the context
+ * @req: the request; flags, cache mode and carveout were checked
+ *
+ * Return: the buffer, at its address, for accmem_alloc_publish() or
+ * accmem_alloc_discard(); or an error of ACCMEM_IOC_ALLOC.
+ */
+struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
+				   const struct accmem_alloc *req)
+{
+	struct accmem_layout layout;
+	struct accmem_buffer *buf;
+	int err;
+
+	err = alloc_lay_out(ctx, req, req->page_policy, &layout);
+	if (err)
+		return ERR_PTR(err);
+	buf = accmem_cache_take(ctx, req, &layout);
+	if (buf)
+		return buf;
+	buf = alloc_create_any(ctx, req, &layout);
+	if (buf == ERR_PTR(-ENOMEM))
+		accmem_count_failure(accmem_context_carveout(ctx));
+	return buf;
+}
+
+/**
+ * accmem_alloc_publish() - a buffer's address has been told
+ * @ctx: the context
+ * @buf: the buffer; from here on other threads may free it
+ */
+void accmem_alloc_publish(struct accmem_context *ctx, struct accmem_buffer *buf)
+{
+	spin_lock(&ctx->lock);
+	accmem_name_publish(ctx, buf);
+	spin_unlock(&ctx->lock);
+}
+
+/**
+ * accmem_alloc_discard() - a buffer's address could not be told
+ * @ctx: the context
+ * @buf: the buffer, which goes
+ */
+void accmem_alloc_discard(struct accmem_context *ctx, struct accmem_buffer *buf)
+{
+	spin_lock(&ctx->lock);
+	accmem_buffer_remove(ctx, buf);
+	spin_unlock(&ctx->lock);
+	accmem_buffer_destroy(ctx, buf);
+}
+
+/**
+ * accmem_free() - free a buffer by its name
+ * @ctx: the context
+ * @address: its device address
+ *
+ * Return: 0; -ENOENT when there is no buffer, -EINVAL when @address is inside
+ * one. Allocates nothing.
+ */
+int accmem_free(struct accmem_context *ctx, u64 address)
+{
+	struct accmem_buffer *buf, *goes = NULL;
+	int err = 0;
+
+	spin_lock(&ctx->lock);
+	buf = accmem_name_find(ctx, address);
+	if (!buf) {
+		err = -ENOENT;
+	} else if (buf->address < address) {
+		err = -EINVAL;
+	} else {
+		accmem_name_unpublish(ctx, buf);
+		goes = accmem_cache_put(ctx, buf);
+	}
+	spin_unlock(&ctx->lock);
+	if (goes)
+		accmem_buffer_destroy(ctx, goes);
+	return err;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Carveouts: a range of device memory, its free space and its accounting.
+ */
+#ifndef ACCMEM_CARVEOUT_H
+#define ACCMEM_CARVEOUT_H
+
+#include <linux/list.h>
+#include <linux/memremap.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/sizes.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include <linux/accmem.h>
+
+#include "../lib/accmem_buddy.h"
+#include "../lib/accmem_layout.h"
+
+#define ACCMEM_MAX_ALIGNMENT ((u64)SZ_1G)
+#define ACCMEM_MAX_SPAN BIT_ULL(44) /* mmap offsets stay below it */
+#define ACCMEM_CHUNK ((u64)SZ_2M) /* cleared at once */
+#define ACCMEM_FOLIO_SHIFT 21
+#define ACCMEM_FOLIO BIT_ULL(ACCMEM_FOLIO_SHIFT)
+#define ACCMEM_FOLIO_ORDER (ACCMEM_FOLIO_SHIFT - PAGE_SHIFT)
+
+struct accmem_carveout;
+struct accmem_memory;
+struct vm_fault;
+
+/**
+ * enum accmem_state - who answers for the bytes of a carveout
+ * @ACCMEM_LIVE: has a name
+ * @ACCMEM_DETACHED: freed, but mapped still
+ * @ACCMEM_PENDING: freed at a position of a stream that is not reached yet
+ * @ACCMEM_QUARANTINED: freed and unmapped, but pages are pinned still
+ * @ACCMEM_NR_STATES: number of states; what is in none of them is free
+ */
+enum accmem_state {
+	ACCMEM_LIVE,
+	ACCMEM_DETACHED,
+	ACCMEM_PENDING,
+	ACCMEM_QUARANTINED,
+	ACCMEM_NR_STATES,
+};
+
+/**
+ * struct accmem_backing_ops - what a carveout's memory is made of
+ * @prepare: make new memory ready: cleared, and with its cache mode. Sleeps.
+ * @populate: make all of a memory present; absent where it always is. Sleeps.
+ * @fault: serve a page fault of a mapping of the memory
+ * @idle: has nobody but us a reference to the pages? Does not sleep. May be
+ *	called at any time, and says no too often rather than yes.
+ * @settle: as @idle, of memory without mappings, but finds out: mappings of
+ *	neighbours that hide the answer are taken down. Sleeps.
+ * @zero: clear a part of a memory that is in use. Sleeps.
+ * @release: undo @prepare. Sleeps, allocates nothing.
+ * @clear: clear a chunk that nobody has; absent where memory is clear whenever
+ *	it is free. Sleeps.
+ * @destroy: give the carveout's own resources back
+ */
+struct accmem_backing_ops {
+	int (*prepare)(struct accmem_memory *mem);
+	int (*populate)(struct accmem_memory *mem);
+	vm_fault_t (*fault)(struct accmem_memory *mem, struct vm_fault *vmf);
+	bool (*idle)(struct accmem_memory *mem);
+	bool (*settle)(struct accmem_memory *mem);
+	void (*zero)(struct accmem_memory *mem, u64 offset, u64 size);
+	void (*release)(struct accmem_memory *mem);
+	int (*clear)(struct accmem_carveout *cv, u64 offset, u64 size);
+	void (*destroy)(struct accmem_carveout *cv);
+};
+
+/**
+ * struct accmem_counters - of one processor; a carveout's are the sums
+ * @cached: bytes that caches of freed buffers hold; they count as free
+ * @allocs: buffers allocated
+ * @frees: buffers whose memory came back
+ * @failures: allocations that failed for lack of memory
+ */
+struct accmem_counters {
+	s64 cached;
+	u64 allocs;
+	u64 frees;
+	u64 failures;
+};
+
+/**
+ * struct accmem_unit - what is known of 2 MiB of a carveout
+ * @untouched_by: number of the account whose free memory in it nobody has
+ *	touched since it was cleared for that account; 0 if there is none
+ * @pinned: the accmem_carveout.reap_pass in which it was found pinned
+ */
+struct accmem_unit {
+	u64 untouched_by;
+	u32 pinned;
+};
+
+/**
+ * struct accmem_carveout - a range of device memory
+ * @ops: its backing
+ * @capacity: bytes
+ * @phys: physical address of the range (phys)
+ * @backing: enum accmem_backing
+ * @translation: enum accmem_translation
+ * @cache_modes: bit (1 << enum accmem_cache_mode) for each mode offered
+ * @features: enum accmem_feature bits
+ * @caps: what the layout function may choose from
+ * @pagemap: page structures of the range (phys with pages)
+ * @resource: the claimed range (phys)
+ * @resident: pages present (emulated)
+ * @counters: what is counted without a lock
+ * @units: what is known of each 2 MiB; NULL where memory is never dirty
+ * @lock: guards the fields down to @holds; taken with accmem_carveout_lock()
+ * @buddy: free space
+ * @buddy_meta: its metadata
+ * @owners: whose each compound page is; NULL where there are none
+ * @bytes: bytes in each state
+ * @clearing: bytes that the cleaner holds; they count as free
+ * @quarantine: quarantined memory
+ * @nr_quarantined: how many
+ * @reap_delay: jiffies until the reaper looks the next time
+ * @holds: how often @lock was taken
+ * @clear_seq: odd while the cleaner has a chunk; under @lock
+ * @clear_lock: held while the cleaner has a chunk
+ * @clear_pause: how many want it to have none
+ * @clear_work: clears free memory in the background
+ * @clear_due: jiffies when it starts the next time
+ * @clear_aged: jiffies of its last look at what is untouched
+ * @untouched: some units may have an untouched_by
+ * @reap_lock: held while one quarantined memory is looked at
+ * @reap_pass: serial number of the pass that looks, never 0; guarded by
+ *	@reap_lock
+ * @reap_work: looks at quarantined memory again
+ * @stopping: the carveout is going; no more background work
+ */
+struct accmem_carveout {
+	const struct accmem_backing_ops *ops;
+	u64 capacity;
+	phys_addr_t phys;
+	u32 backing;
+	u32 translation;
+	u32 cache_modes;
+	u64 features;
+	struct accmem_layout_caps caps;
+	struct dev_pagemap pagemap;
+	struct resource *resource;
+	atomic64_t resident;
+	struct accmem_counters __percpu *counters;
+	struct accmem_unit *units;
+
+	spinlock_t lock; /* the fields down to holds */
+	struct accmem_buddy buddy;
+	void *buddy_meta;
+	struct accmem_buddy_unit *owners;
+	u64 bytes[ACCMEM_NR_STATES];
+	u64 clearing;
+	struct list_head quarantine;
+	unsigned int nr_quarantined;
+	unsigned long reap_delay;
+	u64 holds;
+
+	unsigned int clear_seq;
+	struct mutex clear_lock; /* a chunk is out of the free space */
+	atomic_t clear_pause;
+	struct delayed_work clear_work;
+	unsigned long clear_due;
+	unsigned long clear_aged;
+	bool untouched;
+	struct mutex reap_lock; /* one quarantined memory is looked at */
+	u32 reap_pass;
+	struct delayed_work reap_work;
+	bool stopping;
+};
+
+extern struct workqueue_struct *accmem_wq;
+
+int accmem_carveout_init(struct accmem_carveout *cv);
+int accmem_carveout_own_folios(struct accmem_carveout *cv);
+int accmem_carveout_track_dirty(struct accmem_carveout *cv);
+void accmem_carveout_destroy(struct accmem_carveout *cv);
+u64 accmem_carveout_free_bytes(struct accmem_carveout *cv);
+void accmem_carveout_sum(struct accmem_carveout *cv,
+			 struct accmem_counters *sum);
+void accmem_carveout_usage(struct accmem_carveout *cv,
+			   u64 bytes[ACCMEM_NR_STATES], u64 *free);
+
+/* What is counted, on the processor at hand */
+static inline void accmem_count_cached(struct accmem_carveout *cv, s64 bytes)
+{
+	this_cpu_add(cv->counters->cached, bytes);
+}
+
+static inline void accmem_count_allocs(struct accmem_carveout *cv, u64 n)
+{
+	this_cpu_add(cv->counters->allocs, n);
+}
+
+static inline void accmem_count_frees(struct accmem_carveout *cv, s64 n)
+{
+	this_cpu_add(cv->counters->frees, n);
+}
+
+static inline void accmem_count_failure(struct accmem_carveout *cv)
+{
+	this_cpu_inc(cv->counters->failures);
+}
+
+static inline void accmem_carveout_lock(struct accmem_carveout *cv)
+	__acquires(&cv->lock)
+{
+	spin_lock(&cv->lock);
+	WRITE_ONCE(cv->holds, cv->holds + 1);
+}
+
+static inline void accmem_carveout_unlock(struct accmem_carveout *cv)
+	__releases(&cv->lock)
+{
+	spin_unlock(&cv->lock);
+}
+
+static inline bool accmem_has_pages(const struct accmem_carveout *cv)
+{
+	return cv->features & ACCMEM_FEATURE_PIN;
+}
+
+static inline u64 accmem_unit_of(u64 offset)
+{
+	return offset >> ACCMEM_FOLIO_SHIFT;
+}
+
+#endif /* ACCMEM_CARVEOUT_H */

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Contexts: an open file, and its names for memory.
+ */
+#ifndef ACCMEM_CONTEXT_H
+#define ACCMEM_CONTEXT_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rbtree.h>
+#include <linux/spinlock.h>
+
+#include <linux/accmem.h>
+
+#include "../lib/accmem_layout.h"
+#include "../lib/accmem_slab.h"
+#include "device.h"
+#include "memory.h"
+
+#define ACCMEM_NR_CACHE_MODES (ACCMEM_CACHE_UC + 1)
+#define ACCMEM_CACHE_BUFFERS 16u /* freed ones that a context keeps, at most */
+
+struct accmem_buffer;
+struct accmem_tmem;
+
+/**
+ * struct accmem_place - a memory at its device addresses
+ * @node: in accmem_context.places, by address
+ * @start: lowest device address
+ * @size: bytes
+ * @gap: device addresses that are nobody's, below it
+ * @max_gap: the largest such gap in its subtree
+ * @memory: the memory
+ * @names: bit i: a buffer that has been published begins i * 64 bytes in
+ * @buffers: these buffers, by bit
+ *
+ * Guarded by the context's lock.
+ */
+struct accmem_place {
+	struct rb_node node;
+	u64 start;
+	u64 size;
+	u64 gap;
+	u64 max_gap;
+	struct accmem_memory *memory;
+	u64 names;
+	struct accmem_buffer **buffers;
+};
+
+/**
+ * struct accmem_buffer - a name: what ALLOC returned, until FREE
+ * @place: where its memory is
+ * @address: device address
+ * @length: bytes asked for
+ * @layout: what that became
+ * @flags: ACCMEM_ALLOC_*
+ * @page_policy: enum accmem_page_policy as asked for
+ * @link: in accmem_context.cache
+ *
+ * Guarded by the context's lock while it is published or cached; else it is
+ * whose call has it in hand.
+ */
+struct accmem_buffer {
+	struct accmem_place *place;
+	u64 address;
+	u64 length;
+	struct accmem_layout layout;
+	u32 flags;
+	u32 page_policy;
+	struct list_head link;
+};
+
+/**
+ * struct accmem_slab_page - a granule that small buffers are cut from
+ * @place: where it is
+ * @units: what is taken of it
+ * @waiting: units that were freed when somebody could have had the page
+ * @nr_used: buffers cut from it that are not free
+ * @nr_cached: as many of them are in the cache
+ * @link: in accmem_context.waiting_pages, when there are @waiting units
+ * @buffers: those that have been published, by unit
+ *
+ * Guarded by the context's lock.
+ */
+struct accmem_slab_page {
+	struct accmem_place place;
+	struct accmem_slab_granule units;
+	u64 waiting;
+	unsigned int nr_used;
+	unsigned int nr_cached;
+	struct list_head link;
+	struct accmem_buffer *buffers[ACCMEM_SLAB_UNITS];
+};
+
+/**
+ * struct accmem_context - one open file
+ * @refs: the file, and who reclaims what it caches
+ * @rcu: frees it when nobody can be looking at it any more
+ * @dev: the device
+ * @account: what it is charged for
+ * @lock: guards the fields down to @cached_bytes. Held for O(log n).
+ * @places: memory by device address
+ * @cursor: where the search for a free device address starts (mapped)
+ * @nr_names: buffers that are published
+ * @named_bytes: their footprints
+ * @slabs: pages with room for small buffers, of each cache mode; NULL before the
+ *	first of them
+ * @slab_room: bytes of its slab pages that it could have: in no buffer, or in a
+ *	cached one, and not waiting; but for pages that are cached in whole
+ * @waiting_pages: slab pages with units that wait
+ * @nr_waiting: how many pages
+ * @cache: freed buffers kept for the next requests, the latest first
+ * @nr_cached: how many
+ * @cached_bytes: what they hold that is free to all who ask
+ * @tmem_lock: guards @tmem
+ * @tmem: Tensor Memory, NULL until it is set up or a CTA is launched; stays
+ *	until the context ends
+ */
+struct accmem_context {
+	struct kref refs;
+	struct rcu_head rcu;
+	struct accmem_device *dev;
+	struct accmem_account *account;
+
+	spinlock_t lock; /* the fields down to cached_bytes */
+	struct rb_root places;
+	u64 cursor;
+	u64 nr_names;
+	u64 named_bytes;
+	struct accmem_slab *slabs[ACCMEM_NR_CACHE_MODES];
+	s64 slab_room;
+	struct list_head waiting_pages;
+	unsigned int nr_waiting;
+	struct list_head cache;
+	unsigned int nr_cached;
+	u64 cached_bytes;
+
+	struct mutex tmem_lock; /* tmem */
+	struct accmem_tmem *tmem;
+};
+
+/* names.c */
+int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
+			u64 alignment);
+void accmem_place_erase(struct accmem_context *ctx, struct accmem_place *place);
+struct accmem_place *accmem_place_above(struct accmem_context *ctx,
+					u64 address);
+struct accmem_place *accmem_place_find(struct accmem_context *ctx, u64 address);
+void accmem_name_publish(struct accmem_context *ctx, struct accmem_buffer *buf);
+void accmem_name_unpublish(struct accmem_context *ctx,
+			   struct accmem_buffer *buf);
+struct accmem_buffer *accmem_name_find(struct accmem_context *ctx, u64 address);
+struct accmem_buffer *accmem_name_next(struct accmem_context *ctx, u64 address);
+
+/* slab.c */
+struct accmem_buffer *
+accmem_slab_create(struct accmem_context *ctx, const struct accmem_alloc *req,
+		   const struct accmem_layout *layout);
+void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf);
+void accmem_slab_set_cached(struct accmem_context *ctx,
+			    struct accmem_buffer *buf, bool cached);
+bool accmem_slab_is_cached(const struct accmem_buffer *buf);
+void accmem_slab_reap(struct accmem_context *ctx);
+u64 accmem_slab_room(struct accmem_context *ctx, u64 *largest);
+
+/* buffer.c */
+struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
+					   const struct accmem_alloc *req,
+					   const struct accmem_layout *layout);
+void accmem_buffer_remove(struct accmem_context *ctx,
+			  struct accmem_buffer *buf);
+void accmem_buffer_destroy(struct accmem_context *ctx,
+			   struct accmem_buffer *buf);
+
+/* cache.c */
+struct accmem_buffer *accmem_cache_put(struct accmem_context *ctx,
+				       struct accmem_buffer *buf);
+struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
+					const struct accmem_alloc *req,
+					const struct accmem_layout *layout);
+unsigned int accmem_cache_drain(struct accmem_context *ctx);
+
+/* context.c */
+struct accmem_context *accmem_context_open(struct accmem_device *dev);
+void accmem_context_end(struct accmem_context *ctx);
+struct accmem_context *accmem_context_of(struct accmem_account *account);
+struct accmem_context *accmem_context_next(struct xarray *accounts,
+					   unsigned long *id);
+void accmem_context_put(struct accmem_context *ctx);
+
+/* alloc.c */
+struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
+				   const struct accmem_alloc *req);
+void accmem_alloc_publish(struct accmem_context *ctx,
+			  struct accmem_buffer *buf);
+void accmem_alloc_discard(struct accmem_context *ctx,
+			  struct accmem_buffer *buf);
+int accmem_free(struct accmem_context *ctx, u64 address);
+
+/* usage.c */
+void accmem_usage_space(struct accmem_context *ctx, u64 *free_bytes,
+			u64 *largest_run);
+u64 accmem_usage_longest(struct accmem_device *dev, u64 account);
+u64 accmem_usage_charged(struct accmem_context *ctx);
+
+static inline struct accmem_carveout *
+accmem_context_carveout(struct accmem_context *ctx)
+{
+	return &ctx->dev->cv;
+}
+
+static inline struct accmem_memory *
+accmem_buffer_memory(const struct accmem_buffer *buf)
+{
+	return buf->place->memory;
+}
+
+/* where a mapping of a buffer begins in its context's address_space */
+static inline u64 accmem_buffer_mmap_offset(const struct accmem_buffer *buf)
+{
+	u64 offset = buf->address - buf->place->start;
+
+	return accmem_buffer_memory(buf)->offset +
+	       round_down(offset, ACCMEM_GRANULE);
+}
+
+#endif /* ACCMEM_CONTEXT_H */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tables of commands share.
+ */
+#ifndef ACCMEM_IOCTL_H
+#define ACCMEM_IOCTL_H
+
+#include <linux/build_bug.h>
+#include <linux/mm.h>
+#include <linux/uaccess.h>
+
+/* what accmem_get_size() looks for is there, in every version */
+#define ACCMEM_BEGINS_WITH_SIZE(_type) \
+	static_assert(offsetofend(_type, size) == sizeof(u32))
+
+/*
+ * The size of a caller's structure, with which it begins: 0, -EFAULT, -EINVAL
+ * below @least, or -E2BIG above a page, beyond which no tail is looked at.
+ */
+static inline int accmem_get_size(const void __user *arg, u32 least, u32 *size)
+{
+	if (get_user(*size, (const u32 __user *)arg))
+		return -EFAULT;
+	if (*size < least)
+		return -EINVAL;
+	return *size > PAGE_SIZE ? -E2BIG : 0;
+}
+
+#endif /* ACCMEM_IOCTL_H */

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory: taken from a carveout, charged, made ready, and given back.
+ *
+ * The only caller of the allocator but for the cleaner. Work under the
+ * carveout's lock is bounded: memory of many runs is taken and given in
+ * batches, and an exact search goes on in steps. A run is charged in the hold
+ * that places it, for where it lies decides what it withholds from others.
+ *
+ * Giving back allocates nothing. Quarantined memory holds the module.
+ *
+ * Locks: the carveout's, with none held by the caller.
+ */
+#include <linux/capability.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "clear.h"
+#include "memory.h"
+#include "trace.h"
+
+#define MEMORY_BATCH 64u /* runs taken or given in one hold of the lock */
+#define MEMORY_REAP_DELAY msecs_to_jiffies(10)
+
+static void run_give(struct accmem_memory *mem, u64 start, u64 size)
+{
+	lockdep_assert_held(&mem->cv->lock);
+	WARN_ON_ONCE(accmem_buddy_free_owned(&mem->cv->buddy, start, size,
+					     mem->account->id));
+}
+
+/* @run has been placed: it is charged and live, or given back again */
+static int run_charge(struct accmem_memory *mem, const struct accmem_run *run,
+		      bool exempt)
+{
+	struct accmem_carveout *cv = mem->cv;
+	u64 claimed = accmem_buddy_claimed(&cv->buddy, run->start, run->size);
+	int err;
+
+	lockdep_assert_held(&cv->lock);
+	err = accmem_charge(mem->account, claimed, 0, exempt);
+	if (err)
+		run_give(mem, run->start, run->size);
+	else
+		cv->bytes[ACCMEM_LIVE] += run->size;
+	return err;
+}
+
+static int run_place(struct accmem_memory *mem,
+		     const struct accmem_buddy_request *req, bool exempt)
+{
+	struct accmem_run run = { .size = req->size };
+	struct accmem_carveout *cv = mem->cv;
+	int err;
+
+	accmem_carveout_lock(cv);
+	err = accmem_buddy_alloc(&cv->buddy, req, &run.start);
+	if (!err)
+		err = run_charge(mem, &run, exempt);
+	accmem_carveout_unlock(cv);
+	if (!err)
+		mem->run = run;
+	return err;
+}
+
+/* where others' folios hid the room: in as many holds as it takes */
+static int run_search(struct accmem_memory *mem,
+		      const struct accmem_buddy_request *req, bool exempt)
+{
+	struct accmem_run run = { .size = req->size };
+	struct accmem_carveout *cv = mem->cv;
+	u64 cursor = 0;
+	int err;
+
+	do {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+		accmem_carveout_lock(cv);
+		err = accmem_buddy_alloc_scan(&cv->buddy, req, &cursor,
+					      &run.start);
+		if (!err)
+			err = run_charge(mem, &run, exempt);
+		accmem_carveout_unlock(cv);
+	} while (err == -EAGAIN);
+	if (!err)
+		mem->run = run;
+	return err;
+}
+
+/* at the start of a folio: it claims as few as its size allows */
+static int run_place_aligned(struct accmem_memory *mem,
+			     const struct accmem_buddy_request *req,
+			     bool exempt)
+{
+	struct accmem_buddy_request aligned = *req;
+
+	aligned.align = max_t(u64, req->align, ACCMEM_FOLIO);
+	return run_place(mem, &aligned, exempt);
+}
+
+/* in folios that are charged already, or else where it claims few new ones */
+static int run_place_frugally(struct accmem_memory *mem,
+			      const struct accmem_buddy_request *req,
+			      bool exempt)
+{
+	struct accmem_buddy_request own = *req;
+	int err;
+
+	own.flags = ACCMEM_BUDDY_OWN;
+	err = run_search(mem, &own, exempt);
+	if (err == -ENOSPC)
+		err = run_place_aligned(mem, req, exempt);
+	return err == -ENOSPC ? -EDQUOT : err;
+}
+
+/* where folios have owners, and what a run withholds depends on where it lies */
+static int run_place_owned(struct accmem_memory *mem,
+			   const struct accmem_buddy_request *req, bool exempt)
+{
+	int err = -ENOSPC;
+
+	/* two folios of which it has a part each would be charged in whole */
+	if (req->size >= ACCMEM_FOLIO && accmem_charge_is_limited())
+		err = run_place_aligned(mem, req, exempt);
+	if (err == -ENOSPC)
+		err = run_place(mem, req, exempt);
+	if (err == -ENOSPC)
+		err = run_search(mem, req, exempt);
+	if (err == -EDQUOT)
+		err = run_place_frugally(mem, req, exempt);
+	return err;
+}
+
+/* identity translation, or one run asked for */
+static int memory_take_run(struct accmem_memory *mem,
+			   const struct accmem_memory_spec *spec, bool exempt)
+{
+	struct accmem_buddy_request req = {
+		.size = spec->size,
+		.align = max_t(u64, ACCMEM_GRANULE, spec->page_size),
+		.owner = mem->account->id,
+		.flags = spec->flags & ACCMEM_ALLOC_TOP_DOWN ?
+				 ACCMEM_BUDDY_TOP_DOWN : 0,
+	};
+	int err;
+
+	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY)
+		req.align = max(req.align, spec->alignment);
+	err = mem->cv->owners ? run_place_owned(mem, &req, exempt) :
+				run_place(mem, &req, exempt);
+	if (err)
+		return err;
+	mem->runs = &mem->run;
+	mem->nr_runs = 1;
+	return 0;
+}
+
+static int memory_grow_runs(struct accmem_memory *mem, unsigned int capacity)
+{
+	struct accmem_run *runs;
+
+	runs = kvmalloc_array(capacity, sizeof(*runs),
+			      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!runs)
+		return -ENOMEM;
+	if (mem->nr_runs)
+		memcpy(runs, mem->runs, mem->nr_runs * sizeof(*runs));
+	if (mem->runs != &mem->run)
+		kvfree(mem->runs);
+	mem->runs = runs;
+	return 0;
+}
+
+/* the @nr runs from @runs on, that hold @size bytes together */
+static int runs_charge(struct accmem_memory *mem, const struct accmem_run *runs,
+		       unsigned int nr, u64 size, bool exempt)
+{
+	struct accmem_carveout *cv = mem->cv;
+	int err;
+
+	lockdep_assert_held(&cv->lock);
+	err = accmem_charge(mem->account, size, 0, exempt);
+	if (!err) {
+		cv->bytes[ACCMEM_LIVE] += size;
+		return 0;
+	}
+	while (nr--)
+		run_give(mem, runs[nr].start, runs[nr].size);
+	return err;
+}
+
+/* as much of @size bytes as one batch of runs can hold */
+static int memory_take_batch(struct accmem_memory *mem,
+			     const struct accmem_memory_spec *spec, u64 size,
+			     bool exempt, u64 *taken)
+{
+	struct accmem_carveout *cv = mem->cv;
+	struct accmem_run *runs = mem->runs + mem->nr_runs;
+	struct accmem_buddy_request req = {
+		.size = size,
+		.align = spec->page_size,
+		.flags = spec->flags & ACCMEM_ALLOC_TOP_DOWN ?
+				 ACCMEM_BUDDY_TOP_DOWN : 0,
+	};
+	unsigned int nr;
+	int err;
+
+	for (;;) {
+		accmem_carveout_lock(cv);
+		err = accmem_buddy_alloc_runs(&cv->buddy, &req, runs,
+					      MEMORY_BATCH, &nr);
+		if (!err)
+			err = runs_charge(mem, runs, nr, req.size, exempt);
+		accmem_carveout_unlock(cv);
+		if (err != -E2BIG || req.size <= req.align)
+			break;
+		req.size = round_up(req.size / 2, req.align);
+		cond_resched();
+	}
+	if (err)
+		return err;
+	mem->nr_runs += nr;
+	*taken = req.size;
+	return 0;
+}
+
+/* one run, whose pages nobody else has; its state says where it is counted */
+static void memory_give_run(struct accmem_memory *mem,
+			    const struct accmem_run *run)
+{
+	struct accmem_carveout *cv = mem->cv;
+	u64 released = accmem_buddy_claimed(&cv->buddy, run->start, run->size);
+
+	lockdep_assert_held(&cv->lock);
+	if (cv->units)
+		accmem_clear_release(cv, run, mem->account->id, mem->mapped);
+	run_give(mem, run->start, run->size);
+	WRITE_ONCE(cv->bytes[mem->state], cv->bytes[mem->state] - run->size);
+	accmem_uncharge(mem->account, released, 0);
+}
+
+static void memory_give_runs(struct accmem_memory *mem)
+{
+	struct accmem_carveout *cv = mem->cv;
+	unsigned int i;
+
+	for (i = 0; i < mem->nr_runs && cv->units && !mem->mapped; i++)
+		accmem_clear_untouched(cv, &mem->runs[i], mem->account->id);
+	accmem_carveout_lock(cv);
+	for (i = 0; i < mem->nr_runs; i++) {
+		if (i && !(i % MEMORY_BATCH)) {
+			accmem_carveout_unlock(cv);
+			cond_resched();
+			accmem_carveout_lock(cv);
+		}
+		memory_give_run(mem, &mem->runs[i]);
+	}
+	accmem_carveout_unlock(cv);
+	accmem_clear_kick(cv, mem->mapped);
+
+	if (mem->runs != &mem->run)
+		kvfree(mem->runs);
+	mem->runs = NULL;
+	mem->nr_runs = 0;
+}
+
+/* an array of one run is none */
+static void memory_trim_runs(struct accmem_memory *mem)
+{
+	if (mem->nr_runs != 1)
+		return;
+	mem->run = mem->runs[0];
+	kvfree(mem->runs);
+	mem->runs = &mem->run;
+}
+
+/* mapped translation: several runs will do */
+static int memory_take_runs(struct accmem_memory *mem,
+			    const struct accmem_memory_spec *spec, bool exempt)
+{
+	u64 left = spec->size, most = left, taken;
+	unsigned int capacity = 0;
+	int err;
+
+	while (left) {
+		if (capacity - mem->nr_runs < MEMORY_BATCH) {
+			capacity = max_t(unsigned int, MEMORY_BATCH,
+					 2 * capacity);
+			err = memory_grow_runs(mem, capacity);
+			if (err)
+				goto err;
+		}
+		err = -EINTR;
+		if (fatal_signal_pending(current))
+			goto err;
+		err = memory_take_batch(mem, spec, min(left, most), exempt,
+					&taken);
+		if (err)
+			goto err;
+		left -= taken;
+		/* no more than that was to be had; it may get better again */
+		most = 2 * taken;
+	}
+	memory_trim_runs(mem);
+	return 0;
+
+err:
+	memory_give_runs(mem);
+	return err;
+}
+
+static int memory_take_any(struct accmem_memory *mem,
+			   const struct accmem_memory_spec *spec, bool exempt)
+{
+	int err;
+
+	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY ||
+	    spec->flags & ACCMEM_ALLOC_CONTIGUOUS)
+		return memory_take_run(mem, spec, exempt);
+	/* one run is the common case, and needs no array */
+	err = memory_take_run(mem, spec, exempt);
+	return err == -ENOSPC ? memory_take_runs(mem, spec, exempt) : err;
+}
+
+/* its runs and its charges */
+static int memory_take(struct accmem_memory *mem,
+		       const struct accmem_memory_spec *spec)
+{
+	int err;
+
+	if (spec->size > mem->cv->capacity)
+		return -ENOSPC;
+	err = accmem_charge_buffers(mem->account, spec->buffers);
+	if (err)
+		return err;
+	err = memory_take_any(mem, spec, false);
+	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
+		err = memory_take_any(mem, spec, true);
+	if (err)
+		accmem_uncharge(mem->account, 0, spec->buffers);
+	else
+		accmem_count_allocs(mem->cv, spec->buffers);
+	return err;
+}
+
+static struct accmem_memory *memory_alloc(struct accmem_account *account,
+					  struct accmem_carveout *cv,
+					  const struct accmem_memory_spec *spec)
+{
+	struct accmem_memory *mem = kzalloc(sizeof(*mem), GFP_KERNEL_ACCOUNT);
+
+	if (!mem)
+		return NULL;
+	kref_init(&mem->refs);
+	accmem_account_get(account);
+	mem->account = account;
+	mem->cv = cv;
+	mem->size = spec->size;
+	mem->huge = spec->huge;
+	mem->cache_mode = spec->cache_mode;
+	mem->buffers = spec->buffers;
+	mem->state = ACCMEM_LIVE;
+	INIT_LIST_HEAD(&mem->link);
+	INIT_LIST_HEAD(&mem->own_link);
+	mutex_init(&mem->lock);
+	xa_init_flags(&mem->pages, XA_FLAGS_ACCOUNT);
+	return mem;
+}
+
+static void memory_destroy(struct accmem_memory *mem)
+{
+	struct accmem_account *account = mem->account;
+
+	mutex_destroy(&mem->lock);
+	kfree(mem);
+	accmem_account_put(account);
+}
+
+/**
+ * accmem_memory_create() - take memory and make it ready
+ * @account: what it is charged to
+ * @cv: the carveout
+ * @spec: what is wanted
+ *
+ * It reads as zero, and is live.
+ *
+ * Return: the memory, with a reference; -ENOSPC where there is no room, which
+ * may be had by reclaiming; -EDQUOT for a limit, likewise; -ENOMEM, -EINTR.
+ */
+struct accmem_memory *accmem_memory_create(struct accmem_account *account,
+					   struct accmem_carveout *cv,
+					   const struct accmem_memory_spec *spec)
+{
+	struct accmem_memory *mem = memory_alloc(account, cv, spec);
+	int err;
+
+	if (!mem)
+		return ERR_PTR(-ENOMEM);
+	err = memory_take(mem, spec);
+	if (err) {
+		memory_destroy(mem);
+		return ERR_PTR(err);
+	}
+	err = cv->ops->prepare ? cv->ops->prepare(mem) : 0;
+	if (!err && spec->flags & ACCMEM_ALLOC_POPULATE && cv->ops->populate)
+		err = cv->ops->populate(mem);
+	if (err) {
+		accmem_memory_put(mem);
+		return ERR_PTR(err);
+	}
+	return mem;
+}
+
+/**
+ * accmem_memory_free() - give memory back for good
+ * @mem: the memory, to which nobody refers, nor to its pages. Sleeps, allocates
+ *	nothing.
+ */
+void accmem_memory_free(struct accmem_memory *mem)
+{
+	trace_accmem_release(mem);
+	if (mem->cv->ops->release)
+		mem->cv->ops->release(mem);
+	memory_give_runs(mem);
+	accmem_uncharge(mem->account, 0, mem->buffers);
+	accmem_count_frees(mem->cv, mem->buffers);
+	memory_destroy(mem);
+}
+
+static void memory_set_state(struct accmem_memory *mem, enum accmem_state state)
+{
+	struct accmem_carveout *cv = mem->cv;
+
+	lockdep_assert_held(&cv->lock);
+	WRITE_ONCE(cv->bytes[mem->state], cv->bytes[mem->state] - mem->size);
+	WRITE_ONCE(cv->bytes[state], cv->bytes[state] + mem->size);
+	mem->state = state;
+}
+
+static void memory_quarantine(struct accmem_memory *mem)
+{
+	struct accmem_carveout *cv = mem->cv;
+
+	/* never the first reference: a file of ours is being closed */
+	__module_get(THIS_MODULE);
+	accmem_carveout_lock(cv);
+	memory_set_state(mem, ACCMEM_QUARANTINED);
+	if (!cv->nr_quarantined++)
+		cv->reap_delay = MEMORY_REAP_DELAY;
+	mem->account->nr_quarantined++;
+	list_add_tail(&mem->link, &cv->quarantine);
+	list_add_tail(&mem->own_link, &mem->account->quarantine);
+	accmem_carveout_unlock(cv);
+	queue_delayed_work(accmem_wq, &cv->reap_work, MEMORY_REAP_DELAY);
+}
+
+/**
+ * accmem_memory_is_idle() - does nobody have pages of a memory?
+ * @mem: the memory, of which the caller knows all references
+ *
+ * Return: true if so. False may turn into true later without notice. Does not
+ * sleep.
+ */
+bool accmem_memory_is_idle(struct accmem_memory *mem)
+{
+	return !accmem_memory_was_mapped(mem) || !mem->cv->ops->idle ||
+	       mem->cv->ops->idle(mem);
+}
+
+static void memory_release(struct kref *refs)
+{
+	struct accmem_memory *mem =
+		container_of(refs, struct accmem_memory, refs);
+
+	if (accmem_memory_is_idle(mem))
+		accmem_memory_free(mem);
+	else
+		memory_quarantine(mem);
+}
+
+void accmem_memory_get(struct accmem_memory *mem)
+{
+	kref_get(&mem->refs);
+}
+
+/**
+ * accmem_memory_put() - drop a reference
+ * @mem: the memory
+ *
+ * The last one gives it back, or quarantines it. May sleep.
+ */
+void accmem_memory_put(struct accmem_memory *mem)
+{
+	kref_put(&mem->refs, memory_release);
+}
+
+/**
+ * accmem_memory_detach() - the last name of a memory has gone
+ * @mem: the memory; the reference that was the name's goes with the call
+ */
+void accmem_memory_detach(struct accmem_memory *mem)
+{
+	struct accmem_carveout *cv = mem->cv;
+
+	/* without a name there is nobody to get a reference from */
+	if (kref_read(&mem->refs) > 1) {
+		accmem_carveout_lock(cv);
+		memory_set_state(mem, ACCMEM_DETACHED);
+		accmem_carveout_unlock(cv);
+	}
+	accmem_memory_put(mem);
+}

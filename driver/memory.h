@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Memory: pieces of a carveout that somebody holds, whatever they are called.
+ */
+#ifndef ACCMEM_MEMORY_H
+#define ACCMEM_MEMORY_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/xarray.h>
+
+#include "account.h"
+#include "carveout.h"
+
+struct file;
+
+/**
+ * struct accmem_memory_spec - what memory is wanted
+ * @size: bytes, a multiple of @page_size
+ * @alignment: bytes, of one run
+ * @page_size: bytes; every run but the last one has a multiple of it
+ * @huge: enum accmem_layout_huge
+ * @flags: ACCMEM_ALLOC_POPULATE, _CONTIGUOUS, _TOP_DOWN
+ * @cache_mode: enum accmem_cache_mode
+ * @buffers: how many buffers it counts as: 0 or 1
+ */
+struct accmem_memory_spec {
+	u64 size;
+	u64 alignment;
+	u64 page_size;
+	u32 huge;
+	u32 flags;
+	u32 cache_mode;
+	u32 buffers;
+};
+
+/**
+ * struct accmem_memory - one piece of memory
+ * @refs: whoever named it, the file behind its mappings, calls at work on it
+ * @account: what it is charged to
+ * @cv: the carveout
+ * @size: bytes
+ * @huge: enum accmem_layout_huge
+ * @cache_mode: enum accmem_cache_mode
+ * @buffers: how many buffers it counts as
+ * @offset: where its mappings begin in the address_space of its account; set
+ *	before the first of them can be made
+ * @runs: its pieces of the carveout
+ * @nr_runs: how many
+ * @run: the one piece, where it is one
+ * @state: guarded by the carveout's lock
+ * @link: in accmem_carveout.quarantine; guarded by the carveout's lock
+ * @own_link: in accmem_account.quarantine; guarded by the carveout's lock
+ * @mapped: there was a mapping once, so that it may have been written to and
+ *	pages may be pinned. Set before a mapping is made, by those who name it.
+ * @lock: guards @file, and the filling of @pages
+ * @file: behind its mappings, as long as there is one; without a reference
+ * @pages: pages by index (emulated)
+ * @io: kernel's mapping, of the same cache mode (phys without pages)
+ *
+ * It is live while it has a name, and detached from then on. When its last
+ * reference goes, it is free at once, unless somebody (a pipe, O_DIRECT in
+ * flight, another driver) has pages of it: then it is quarantined until they
+ * have been given back.
+ */
+struct accmem_memory {
+	struct kref refs;
+	struct accmem_account *account;
+	struct accmem_carveout *cv;
+	u64 size;
+	u32 huge;
+	u32 cache_mode;
+	u32 buffers;
+	u64 offset;
+	struct accmem_run *runs;
+	unsigned int nr_runs;
+	struct accmem_run run;
+
+	enum accmem_state state;
+	struct list_head link;
+	struct list_head own_link;
+
+	bool mapped;
+	struct mutex lock; /* file, filling of pages */
+	struct file *file;
+	struct xarray pages;
+	void __iomem *io;
+};
+
+struct accmem_memory *accmem_memory_create(struct accmem_account *account,
+					   struct accmem_carveout *cv,
+					   const struct accmem_memory_spec *spec);
+void accmem_memory_get(struct accmem_memory *mem);
+void accmem_memory_put(struct accmem_memory *mem);
+void accmem_memory_detach(struct accmem_memory *mem);
+void accmem_memory_free(struct accmem_memory *mem);
+bool accmem_memory_is_idle(struct accmem_memory *mem);
+
+/* did a mapping ever show it? */
+static inline bool accmem_memory_was_mapped(const struct accmem_memory *mem)
+{
+	return READ_ONCE(mem->mapped);
+}
+
+#endif /* ACCMEM_MEMORY_H */

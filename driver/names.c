@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Names: which buffer is at a device address.
+ *
+ * A context's memory is in an rbtree by device address (struct accmem_place),
+ * and each place knows the buffers in it: one, or those of a slab page. Nodes
+ * are embedded, so inserting allocates nothing and erasing cannot fail. With
+ * mapped translation an address has to be chosen: each node knows the gap below
+ * it, and the largest gap of its subtree, so one that is wide enough is found
+ * on one way through the tree.
+ *
+ * A buffer is in the tree from the moment its address is chosen, and found from
+ * accmem_name_publish() on.
+ *
+ * Locks: the context's lock is held by the callers.
+ */
+#include <linux/rbtree_augmented.h>
+
+#include "context.h"
+#include "trace.h"
+
+/* gaps looked at for one that fits only because of how it lies */
+#define GAP_PROBES 64u
+
+static struct accmem_place *to_place(struct rb_node *node)
+{
+	return rb_entry_safe(node, struct accmem_place, node);
+}
+
+static u64 place_end(const struct accmem_place *place)
+{
+	return place->start + place->size;
+}
+
+static u64 place_gap(const struct accmem_place *place)
+{
+	return place->gap;
+}
+
+RB_DECLARE_CALLBACKS_MAX(static, place_gaps, struct accmem_place, node, u64,
+			 max_gap, place_gap)
+
+/**
+ * accmem_place_above() - the lowest place that ends above an address
+ * @ctx: the context, whose lock is held
+ * @address: a device address
+ *
+ * Return: the place, or NULL.
+ */
+struct accmem_place *accmem_place_above(struct accmem_context *ctx, u64 address)
+{
+	struct rb_node *node = ctx->places.rb_node;
+	struct accmem_place *found = NULL;
+
+	lockdep_assert_held(&ctx->lock);
+	while (node) {
+		struct accmem_place *place = to_place(node);
+
+		if (place_end(place) > address) {
+			found = place;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
+}
+
+/**
+ * accmem_place_find() - the place that contains an address
+ * @ctx: the context, whose lock is held
+ * @address: a device address
+ *
+ * Return: the place, or NULL.
+ */
+struct accmem_place *accmem_place_find(struct accmem_context *ctx, u64 address)
+{
+	struct accmem_place *place = accmem_place_above(ctx, address);
+
+	return place && place->start <= address ? place : NULL;
+}
+
+/* has the subtree at @node a gap of @need? */
+static bool names_has_gap(struct rb_node *node, u64 need)
+{
+	return node && to_place(node)->max_gap >= need;
+}
+
+/* the lowest place of a subtree with a gap of @need below it; there is one */
+static struct accmem_place *names_gap_lowest(struct rb_node *node, u64 need)
+{
+	for (;;) {
+		if (names_has_gap(node->rb_left, need)) {
+			node = node->rb_left;
+			continue;
+		}
+		if (to_place(node)->gap >= need)
+			return to_place(node);
+		node = node->rb_right;
+	}
+}
+
+/* the first place after @place with a gap of @need below it, or NULL */
+static struct accmem_place *names_gap_next(struct accmem_place *place, u64 need)
+{
+	struct rb_node *node = &place->node, *parent;
+
+	if (names_has_gap(node->rb_right, need))
+		return names_gap_lowest(node->rb_right, need);
+	while ((parent = rb_parent(node))) {
+		bool from_left = node == parent->rb_left;
+
+		node = parent;
+		if (!from_left)
+			continue;
+		if (to_place(node)->gap >= need)
+			return to_place(node);
+		if (names_has_gap(node->rb_right, need))
+			return names_gap_lowest(node->rb_right, need);
+	}
+	return NULL;
+}
+
+/* above everything that is there, or 0 */
+static u64 names_room_at_end(struct accmem_context *ctx, u64 from, u64 size,
+			     u64 alignment)
+{
+	struct accmem_device *dev = ctx->dev;
+	u64 limit = dev->address_base + dev->address_span;
+	struct accmem_place *last = to_place(rb_last(&ctx->places));
+
+	if (last)
+		from = max(from, place_end(last));
+	from = ALIGN(from, alignment);
+	return from <= limit && limit - from >= size ? from : 0;
+}
+
+/* the first room at or after @from, in one of @probes gaps of @need, or 0 */
+static u64 names_room_from(struct accmem_context *ctx, u64 from, u64 size,
+			   u64 alignment, u64 need, unsigned int probes)
+{
+	struct accmem_place *place = accmem_place_above(ctx, from);
+
+	for (; place && probes--; place = names_gap_next(place, need)) {
+		u64 low = max(from, place->start - place->gap);
+		u64 address = ALIGN(low, alignment);
+
+		if (address + size <= place->start)
+			return address;
+	}
+	return place ? 0 : names_room_at_end(ctx, from, size, alignment);
+}
+
+/*
+ * Addresses are handed out in ascending order and come round only after the
+ * whole span, so that a stale address seldom names something new. A gap that
+ * has room however it lies is found at once; others are the last resort.
+ */
+static u64 names_find_room(struct accmem_context *ctx, u64 size, u64 alignment)
+{
+	u64 base = ctx->dev->address_base, address;
+	u64 sure = size + alignment - ACCMEM_GRANULE;
+
+	address = names_room_from(ctx, ctx->cursor, size, alignment, sure,
+				  UINT_MAX);
+	if (!address)
+		address = names_room_from(ctx, base, size, alignment, sure,
+					  UINT_MAX);
+	if (!address)
+		address = names_room_from(ctx, base, size, alignment, size,
+					  GAP_PROBES);
+	if (address)
+		ctx->cursor = address + size;
+	return address;
+}
+
+static int names_choose_address(struct accmem_context *ctx,
+				struct accmem_place *place, u64 alignment)
+{
+	struct accmem_device *dev = ctx->dev;
+
+	if (dev->cv.translation == ACCMEM_TRANSLATION_IDENTITY) {
+		place->start = dev->address_base + place->memory->run.start;
+		return 0;
+	}
+	if (place->size >= ACCMEM_FOLIO)
+		alignment = max_t(u64, alignment, ACCMEM_FOLIO);
+	alignment = max_t(u64, alignment, ACCMEM_GRANULE);
+	place->start = names_find_room(ctx, place->size, alignment);
+	return place->start ? 0 : -ENOMEM;
+}
+
+static void place_link(struct accmem_context *ctx, struct accmem_place *place)
+{
+	struct rb_node **link = &ctx->places.rb_node, *parent = NULL;
+	struct accmem_place *below = NULL, *above = NULL;
+
+	while (*link) {
+		parent = *link;
+		if (place->start < to_place(parent)->start) {
+			above = to_place(parent);
+			link = &parent->rb_left;
+		} else {
+			below = to_place(parent);
+			link = &parent->rb_right;
+		}
+	}
+	place->gap = place->start -
+		     (below ? place_end(below) : ctx->dev->address_base);
+	place->max_gap = place->gap;
+	rb_link_node(&place->node, parent, link);
+	place_gaps.propagate(parent, NULL);
+	if (above) {
+		above->gap = above->start - place_end(place);
+		place_gaps.propagate(&above->node, NULL);
+	}
+	rb_insert_augmented(&place->node, &ctx->places, &place_gaps);
+}
+
+/**
+ * accmem_place_insert() - give a memory its device addresses
+ * @ctx: the context, whose lock is held
+ * @place: the place, with its memory and size
+ * @alignment: of the address, in bytes (mapped translation)
+ *
+ * Return: 0, or -ENOMEM when no device address is left for it.
+ */
+int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
+			u64 alignment)
+{
+	int err;
+
+	lockdep_assert_held(&ctx->lock);
+	err = names_choose_address(ctx, place, alignment);
+	if (err)
+		return err;
+	place_link(ctx, place);
+	place->memory->offset = place->start - ctx->dev->address_base;
+	return 0;
+}
+
+/**
+ * accmem_place_erase() - undo accmem_place_insert()
+ * @ctx: the context, whose lock is held
+ * @place: the place
+ */
+void accmem_place_erase(struct accmem_context *ctx, struct accmem_place *place)
+{
+	struct accmem_place *above = to_place(rb_next(&place->node));
+
+	lockdep_assert_held(&ctx->lock);
+	rb_erase_augmented(&place->node, &ctx->places, &place_gaps);
+	if (!above)
+		return;
+	above->gap += place->gap + place->size;
+	place_gaps.propagate(&above->node, NULL);
+}
+
+static unsigned int names_unit_of(const struct accmem_buffer *buf)
+{
+	return (buf->address - buf->place->start) / ACCMEM_SLAB_UNIT;
+}
+
+/**
+ * accmem_name_publish() - let a buffer be found
+ * @ctx: the context, whose lock is held
+ * @buf: the buffer; from here on other threads may free it
+ */
+void accmem_name_publish(struct accmem_context *ctx, struct accmem_buffer *buf)
+{
+	struct accmem_place *place = buf->place;
+	unsigned int unit = names_unit_of(buf);
+
+	lockdep_assert_held(&ctx->lock);
+	place->buffers[unit] = buf;
+	place->names |= BIT_ULL(unit);
+	ctx->nr_names++;
+	ctx->named_bytes += buf->layout.footprint;
+	trace_accmem_alloc(ctx, buf);
+}
+
+/**
+ * accmem_name_unpublish() - undo accmem_name_publish()
+ * @ctx: the context, whose lock is held
+ * @buf: the buffer, which is the caller's from here on
+ */
+void accmem_name_unpublish(struct accmem_context *ctx,
+			   struct accmem_buffer *buf)
+{
+	struct accmem_place *place = buf->place;
+	unsigned int unit = names_unit_of(buf);
+
+	lockdep_assert_held(&ctx->lock);
+	trace_accmem_free(ctx, buf);
+	place->names &= ~BIT_ULL(unit);
+	place->buffers[unit] = NULL;
+	ctx->nr_names--;
+	ctx->named_bytes -= buf->layout.footprint;
+}
+
+/**
+ * accmem_name_find() - the buffer that contains an address
+ * @ctx: the context, whose lock is held
+ * @address: a device address
+ *
+ * Return: the buffer, which has been published, or NULL.
+ */
+struct accmem_buffer *accmem_name_find(struct accmem_context *ctx, u64 address)
+{
+	struct accmem_place *place = accmem_place_find(ctx, address);
+	struct accmem_buffer *buf;
+	u64 unit, below;
+
+	if (!place)
+		return NULL;
+	unit = min_t(u64, (address - place->start) / ACCMEM_SLAB_UNIT,
+		     ACCMEM_SLAB_UNITS - 1);
+	below = place->names & (~0ull >> (ACCMEM_SLAB_UNITS - 1 - unit));
+	if (!below)
+		return NULL;
+	buf = place->buffers[fls64(below) - 1];
+	return address - buf->address < buf->layout.footprint ? buf : NULL;
+}
+
+/* the first buffer of @place that begins at or after @address, or NULL */
+static struct accmem_buffer *place_next(struct accmem_place *place, u64 address)
+{
+	u64 unit = 0, above;
+
+	if (address > place->start)
+		unit = DIV_ROUND_UP_ULL(address - place->start,
+					ACCMEM_SLAB_UNIT);
+	if (unit >= ACCMEM_SLAB_UNITS)
+		return NULL;
+	above = place->names & (~0ull << unit);
+	return above ? place->buffers[__ffs64(above)] : NULL;
+}
+
+/**
+ * accmem_name_next() - the first buffer from an address on
+ * @ctx: the context, whose lock is held
+ * @address: a device address
+ *
+ * Return: the buffer, which has been published and begins at or after @address,
+ * or NULL.
+ */
+struct accmem_buffer *accmem_name_next(struct accmem_context *ctx, u64 address)
+{
+	struct accmem_place *place = accmem_place_above(ctx, address);
+	struct accmem_buffer *buf = NULL;
+
+	for (; place && !buf; place = to_place(rb_next(&place->node)))
+		buf = place_next(place, address);
+	return buf;
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The reaper: quarantined memory becomes free when its pages have come home.
+ *
+ * Looked at by a worker, from time to time, and by requests that would fail.
+ * One memory is looked at under reap_lock, so that it is in its list for all
+ * others: who has seen every memory there has missed none. A look is cheap, or
+ * it finds out: then mappings that hide the answer are taken down, of the same
+ * account, which come back by a fault. Others' memory is never more than looked
+ * at on behalf of a request; the worker finds out.
+ *
+ * Locks: reap_lock > folio lock, the carveout's lock, users_lock.
+ */
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+
+#include "memory.h"
+#include "reap.h"
+
+#define REAP_DELAY_FIND_OUT msecs_to_jiffies(40)
+#define REAP_DELAY_MAX msecs_to_jiffies(1000)
+
+/* the memory that was looked at longest ago, of @account if that is given */
+static struct accmem_memory *reap_next(struct accmem_carveout *cv,
+				       struct accmem_account *account)
+{
+	struct accmem_memory *mem;
+
+	accmem_carveout_lock(cv);
+	if (account)
+		mem = list_first_entry_or_null(&account->quarantine,
+					       struct accmem_memory, own_link);
+	else
+		mem = list_first_entry_or_null(&cv->quarantine,
+					       struct accmem_memory, link);
+	if (mem) {
+		list_move_tail(&mem->link, &cv->quarantine);
+		list_move_tail(&mem->own_link, &mem->account->quarantine);
+	}
+	accmem_carveout_unlock(cv);
+	return mem;
+}
+
+static void reap_free(struct accmem_carveout *cv, struct accmem_memory *mem)
+{
+	accmem_carveout_lock(cv);
+	list_del_init(&mem->link);
+	list_del_init(&mem->own_link);
+	mem->account->nr_quarantined--;
+	cv->nr_quarantined--;
+	accmem_carveout_unlock(cv);
+	accmem_memory_free(mem);
+	module_put(THIS_MODULE);
+}
+
+/* False when there is nothing to look at, or the caller is being killed. */
+static bool reap_one(struct accmem_carveout *cv, struct accmem_account *account,
+		     bool find_out, u32 pass)
+{
+	struct accmem_memory *mem;
+
+	if (mutex_lock_killable(&cv->reap_lock))
+		return false;
+	cv->reap_pass = pass;
+	mem = reap_next(cv, account);
+	if (mem && (find_out ? cv->ops->settle(mem) : cv->ops->idle(mem)))
+		reap_free(cv, mem);
+	mutex_unlock(&cv->reap_lock);
+	cond_resched();
+	return mem;
+}
+
+static u32 reap_next_pass(void)
+{
+	static atomic_t passes;
+
+	return atomic_inc_return(&passes) ?: atomic_inc_return(&passes);
+}
+
+static void reap_pass(struct accmem_carveout *cv,
+		      struct accmem_account *account, bool find_out,
+		      unsigned int nr)
+{
+	u32 pass = reap_next_pass();
+
+	while (nr-- && reap_one(cv, account, find_out, pass))
+		;
+}
+
+/**
+ * accmem_reap_some() - look at quarantined memory
+ * @cv: the carveout
+ * @most: how many to look at; those that were not are the next ones
+ */
+void accmem_reap_some(struct accmem_carveout *cv, unsigned int most)
+{
+	reap_pass(cv, NULL, false, min(most, READ_ONCE(cv->nr_quarantined)));
+}
+
+/**
+ * accmem_reap_own() - find out which quarantined memory can be had
+ * @cv: the carveout
+ * @account: whose
+ */
+void accmem_reap_own(struct accmem_carveout *cv, struct accmem_account *account)
+{
+	reap_pass(cv, account, true, READ_ONCE(account->nr_quarantined));
+}
+
+/**
+ * accmem_reap_find_out() - take down what hides whether a memory is idle
+ * @mem: the memory, without mappings, which stays in use
+ */
+void accmem_reap_find_out(struct accmem_memory *mem)
+{
+	struct accmem_carveout *cv = mem->cv;
+
+	if (!cv->ops->settle || mutex_lock_killable(&cv->reap_lock))
+		return;
+	cv->reap_pass = reap_next_pass();
+	cv->ops->settle(mem);
+	mutex_unlock(&cv->reap_lock);
+}
+
+static void reap_work(struct work_struct *work)
+{
+	struct accmem_carveout *cv = container_of(work, struct accmem_carveout,
+						  reap_work.work);
+	unsigned long delay = 0;
+
+	/* what stays is pinned, or hidden by neighbours' mappings: find out */
+	reap_pass(cv, NULL, READ_ONCE(cv->reap_delay) > REAP_DELAY_FIND_OUT,
+		  READ_ONCE(cv->nr_quarantined));
+	accmem_carveout_lock(cv);
+	if (cv->nr_quarantined) {
+		delay = cv->reap_delay;
+		WRITE_ONCE(cv->reap_delay, min(2 * delay, REAP_DELAY_MAX));
+	}
+	accmem_carveout_unlock(cv);
+	if (delay)
+		queue_delayed_work(accmem_wq, &cv->reap_work, delay);
+}
+
+/**
+ * accmem_reap_init() - get the reaper of a carveout ready
+ * @cv: the carveout
+ */
+void accmem_reap_init(struct accmem_carveout *cv)
+{
+	mutex_init(&cv->reap_lock);
+	INIT_DELAYED_WORK(&cv->reap_work, reap_work);
+}
+
+/**
+ * accmem_reap_stop() - end the reaper
+ * @cv: the carveout, all of whose memory is free
+ */
+void accmem_reap_stop(struct accmem_carveout *cv)
+{
+	cancel_delayed_work_sync(&cv->reap_work);
+	mutex_destroy(&cv->reap_lock);
+}

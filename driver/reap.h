@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The reaper: quarantined memory becomes free when its pages have come home.
+ */
+#ifndef ACCMEM_REAP_H
+#define ACCMEM_REAP_H
+
+#include <linux/types.h>
+
+struct accmem_account;
+struct accmem_carveout;
+struct accmem_memory;
+
+void accmem_reap_init(struct accmem_carveout *cv);
+void accmem_reap_stop(struct accmem_carveout *cv);
+void accmem_reap_some(struct accmem_carveout *cv, unsigned int most);
+void accmem_reap_own(struct accmem_carveout *cv,
+		     struct accmem_account *account);
+void accmem_reap_find_out(struct accmem_memory *mem);
+
+#endif /* ACCMEM_REAP_H */

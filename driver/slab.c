@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Small buffers: cut from slab pages, granules of one context.
+ *
+ * A slab page is a memory with a slab; a buffer in it is a name like any other.
+ * A mapping shows the whole page, so a buffer that is freed when the page is
+ * mapped, or pinned, leaves its units waiting: they are used again once nobody
+ * has the page. The page goes when no buffer of it is left, and is detached or
+ * quarantined then as any memory is.
+ *
+ * Pages of different cache modes are apart. What no mapping has ever shown is
+ * zero still; on a page that was mapped, a buffer is cleared when it is cut.
+ *
+ * Locks: the context's lock; reap_lock without it.
+ */
+#include <linux/bitops.h>
+#include <linux/kernel.h>
+#include <linux/slab.h>
+
+#include "context.h"
+#include "reap.h"
+
+#define SLAB_PROBES 2u /* pages asked whether their units may be used again */
+#define SLAB_WAITING_MANY 8u /* of so many, one is made to answer */
+
+static struct accmem_slab_page *slab_to_page(struct accmem_place *place)
+{
+	return container_of(place, struct accmem_slab_page, place);
+}
+
+static struct accmem_slab *slab_of(struct accmem_context *ctx,
+				   const struct accmem_slab_page *page)
+{
+	return ctx->slabs[page->place.memory->cache_mode];
+}
+
+static unsigned int slab_offset_of(const struct accmem_buffer *buf)
+{
+	return buf->address - buf->place->start;
+}
+
+/* what of a page is free to all who ask, although the slab has it */
+static u64 slab_page_cached_bytes(const struct accmem_slab_page *page)
+{
+	return page->nr_used && page->nr_used == page->nr_cached ?
+		       ACCMEM_GRANULE : 0;
+}
+
+static void slab_page_adjust(struct accmem_context *ctx,
+			     struct accmem_slab_page *page, int used,
+			     int cached)
+{
+	u64 before = slab_page_cached_bytes(page), after;
+
+	lockdep_assert_held(&ctx->lock);
+	page->nr_used += used;
+	page->nr_cached += cached;
+	after = slab_page_cached_bytes(page);
+	if (after == before)
+		return;
+	ctx->cached_bytes += after - before;
+	/* all of the page is anybody's then, and no room of the context's */
+	ctx->slab_room -= after - before;
+	accmem_count_cached(accmem_context_carveout(ctx), after - before);
+}
+
+/* the slab of a cache mode is there from its first buffer on */
+static int slab_make(struct accmem_context *ctx, u32 cache_mode)
+{
+	struct accmem_slab *slab;
+
+	if (READ_ONCE(ctx->slabs[cache_mode]))
+		return 0;
+	slab = kmalloc(sizeof(*slab), GFP_KERNEL_ACCOUNT);
+	if (!slab)
+		return -ENOMEM;
+	accmem_slab_init(slab);
+	spin_lock(&ctx->lock);
+	if (!ctx->slabs[cache_mode]) {
+		WRITE_ONCE(ctx->slabs[cache_mode], slab);
+		slab = NULL;
+	}
+	spin_unlock(&ctx->lock);
+	kfree(slab);
+	return 0;
+}
+
+/* Has nobody the page but the slab? A mapping is made under the context's lock. */
+static bool slab_page_is_idle(struct accmem_slab_page *page)
+{
+	struct accmem_memory *mem = page->place.memory;
+
+	return !accmem_memory_was_mapped(mem) ||
+	       (kref_read(&mem->refs) == 1 && accmem_memory_is_idle(mem));
+}
+
+static void slab_page_stop_waiting(struct accmem_context *ctx,
+				   struct accmem_slab_page *page)
+{
+	if (!page->waiting)
+		return;
+	page->waiting = 0;
+	list_del_init(&page->link);
+	ctx->nr_waiting--;
+}
+
+/* units that waited can be used again, if nobody has the page any more */
+static void slab_page_reap(struct accmem_context *ctx,
+			   struct accmem_slab_page *page)
+{
+	u64 waiting = page->waiting;
+
+	lockdep_assert_held(&ctx->lock);
+	if (!slab_page_is_idle(page)) {
+		list_move_tail(&page->link, &ctx->waiting_pages);
+		return;
+	}
+	slab_page_stop_waiting(ctx, page);
+	ctx->slab_room += hweight64(waiting) * ACCMEM_SLAB_UNIT;
+	while (waiting) {
+		unsigned int first = __ffs64(waiting);
+		u64 rest = ~(waiting >> first);
+		unsigned int nr = rest ? __ffs64(rest) : ACCMEM_SLAB_UNITS;
+
+		WARN_ON_ONCE(accmem_slab_free(slab_of(ctx, page), &page->units,
+					      first * ACCMEM_SLAB_UNIT,
+					      nr * ACCMEM_SLAB_UNIT));
+		waiting &= ~GENMASK_ULL(first + nr - 1, first);
+	}
+}
+
+static void slab_reap_some(struct accmem_context *ctx, unsigned int nr)
+{
+	lockdep_assert_held(&ctx->lock);
+	for (nr = min(nr, ctx->nr_waiting); nr; nr--)
+		slab_page_reap(ctx,
+			       list_first_entry(&ctx->waiting_pages,
+						struct accmem_slab_page, link));
+}
+
+/**
+ * accmem_slab_reap() - find units that can be used again
+ * @ctx: the context
+ */
+void accmem_slab_reap(struct accmem_context *ctx)
+{
+	unsigned int left = READ_ONCE(ctx->nr_waiting);
+
+	while (left) {
+		unsigned int nr = min(left, 64u);
+
+		spin_lock(&ctx->lock);
+		slab_reap_some(ctx, nr);
+		spin_unlock(&ctx->lock);
+		left -= nr;
+		cond_resched();
+	}
+}
+
+/*
+ * Where everything is mapped all the time, neighbours' mappings hide that a page
+ * has come home: one of the pages is made to answer.
+ */
+static void slab_find_out(struct accmem_context *ctx)
+{
+	struct accmem_slab_page *page;
+	struct accmem_memory *mem = NULL;
+
+	if (READ_ONCE(ctx->nr_waiting) < SLAB_WAITING_MANY)
+		return;
+	spin_lock(&ctx->lock);
+	page = list_first_entry_or_null(&ctx->waiting_pages,
+					struct accmem_slab_page, link);
+	if (page && kref_read(&page->place.memory->refs) == 1) {
+		mem = page->place.memory;
+		accmem_memory_get(mem);
+	}
+	if (page)
+		list_move_tail(&page->link, &ctx->waiting_pages);
+	spin_unlock(&ctx->lock);
+	if (!mem)
+		return;
+	accmem_reap_find_out(mem);
+	accmem_memory_put(mem);
+	/* at the end of the list, where it has become the first to be asked */
+	spin_lock(&ctx->lock);
+	if (!list_empty(&ctx->waiting_pages))
+		slab_page_reap(ctx,
+			       list_last_entry(&ctx->waiting_pages,
+					       struct accmem_slab_page, link));
+	spin_unlock(&ctx->lock);
+}
+
+static bool slab_cut_units(struct accmem_context *ctx,
+			   struct accmem_buffer *buf, u32 cache_mode)
+{
+	struct accmem_slab_granule *units;
+	struct accmem_slab_page *page;
+	unsigned int offset;
+
+	lockdep_assert_held(&ctx->lock);
+	units = accmem_slab_alloc(ctx->slabs[cache_mode], buf->layout.footprint,
+				  buf->layout.alignment, &offset);
+	if (!units)
+		return false;
+	page = container_of(units, struct accmem_slab_page, units);
+	slab_page_adjust(ctx, page, 1, 0);
+	ctx->slab_room -= buf->layout.footprint;
+	buf->place = &page->place;
+	buf->address = page->place.start + offset;
+	return true;
+}
+
+/* from a page that is there */
+static bool slab_cut_from_old(struct accmem_context *ctx,
+			      struct accmem_buffer *buf, u32 cache_mode)
+{
+	bool done;
+
+	spin_lock(&ctx->lock);
+	slab_reap_some(ctx, SLAB_PROBES);
+	done = slab_cut_units(ctx, buf, cache_mode);
+	spin_unlock(&ctx->lock);
+	return done;
+}
+
+/* from @page, unless another call has brought one; *@page is NULL if it is used */
+static int slab_cut_from_new(struct accmem_context *ctx,
+			     struct accmem_buffer *buf,
+			     struct accmem_slab_page **page)
+{
+	u32 cache_mode = (*page)->place.memory->cache_mode;
+	int err = 0;
+
+	spin_lock(&ctx->lock);
+	if (slab_cut_units(ctx, buf, cache_mode))
+		goto out;
+	err = accmem_place_insert(ctx, &(*page)->place, ACCMEM_GRANULE);
+	if (err)
+		goto out;
+	accmem_slab_add(ctx->slabs[cache_mode], &(*page)->units);
+	ctx->slab_room += ACCMEM_GRANULE;
+	*page = NULL;
+	WARN_ON_ONCE(!slab_cut_units(ctx, buf, cache_mode));
+out:
+	spin_unlock(&ctx->lock);
+	return err;
+}
+
+static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
+						 u32 cache_mode)
+{
+	const struct accmem_memory_spec spec = {
+		.size = ACCMEM_GRANULE,
+		.alignment = ACCMEM_GRANULE,
+		.page_size = ACCMEM_GRANULE,
+		.huge = ACCMEM_HUGE_NEVER,
+		.cache_mode = cache_mode,
+	};
+	struct accmem_slab_page *page;
+	struct accmem_memory *mem;
+
+	page = kzalloc(sizeof(*page), GFP_KERNEL_ACCOUNT);
+	if (!page)
+		return ERR_PTR(-ENOMEM);
+	mem = accmem_memory_create(ctx->account, accmem_context_carveout(ctx),
+				   &spec);
+	if (IS_ERR(mem)) {
+		kfree(page);
+		return ERR_CAST(mem);
+	}
+	INIT_LIST_HEAD(&page->link);
+	page->place.size = ACCMEM_GRANULE;
+	page->place.memory = mem;
+	page->place.buffers = page->buffers;
+	return page;
+}
+
+/* a page that is in no slab and at no address */
+static void slab_page_destroy(struct accmem_slab_page *page)
+{
+	accmem_memory_detach(page->place.memory);
+	kfree(page);
+}
+
+static int slab_get_units(struct accmem_context *ctx, struct accmem_buffer *buf,
+			  u32 cache_mode)
+{
+	struct accmem_slab_page *page;
+	int err;
+
+	err = slab_make(ctx, cache_mode);
+	if (err)
+		return err;
+	if (slab_cut_from_old(ctx, buf, cache_mode))
+		return 0;
+	slab_find_out(ctx);
+	page = slab_page_create(ctx, cache_mode);
+	if (IS_ERR(page))
+		return slab_cut_from_old(ctx, buf, cache_mode) ? 0 :
+								 PTR_ERR(page);
+	err = slab_cut_from_new(ctx, buf, &page);
+	if (page)
+		slab_page_destroy(page);
+	return err;
+}
+
+/* zero, and present if asked */
+static int slab_prepare(struct accmem_buffer *buf)
+{
+	struct accmem_memory *mem = accmem_buffer_memory(buf);
+	const struct accmem_backing_ops *ops = mem->cv->ops;
+
+	if (accmem_memory_was_mapped(mem))
+		ops->zero(mem, slab_offset_of(buf), buf->layout.footprint);
+	if (buf->flags & ACCMEM_ALLOC_POPULATE && ops->populate)
+		return ops->populate(mem);
+	return 0;
+}
+
+/**
+ * accmem_slab_create() - make a small buffer, which has not been published
+ * @ctx: the context
+ * @req: the request
+ * @layout: what it became
+ *
+ * Return: the buffer; an error of accmem_memory_create().
+ */
+struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
+					 const struct accmem_alloc *req,
+					 const struct accmem_layout *layout)
+{
+	struct accmem_buffer *buf;
+	int err;
+
+	buf = kzalloc(sizeof(*buf), GFP_KERNEL_ACCOUNT);
+	if (!buf)
+		return ERR_PTR(-ENOMEM);
+	INIT_LIST_HEAD(&buf->link);
+	buf->length = req->length;
+	buf->layout = *layout;
+	buf->flags = req->flags;
+	buf->page_policy = req->page_policy;
+	err = accmem_charge_buffers(ctx->account, 1);
+	if (err)
+		goto err_free;
+	err = slab_get_units(ctx, buf, req->cache_mode);
+	if (err)
+		goto err_charge;
+	accmem_count_allocs(accmem_context_carveout(ctx), 1);
+	err = slab_prepare(buf);
+	if (err) {
+		accmem_slab_destroy(ctx, buf);
+		return ERR_PTR(err);
+	}
+	return buf;
+
+err_charge:
+	accmem_uncharge(ctx->account, 0, 1);
+err_free:
+	kfree(buf);
+	return ERR_PTR(err);
+}
+
+static void slab_give_units(struct accmem_context *ctx,
+			    struct accmem_slab_page *page,
+			    struct accmem_buffer *buf)
+{
+	unsigned int first = slab_offset_of(buf) / ACCMEM_SLAB_UNIT;
+	unsigned int nr = buf->layout.footprint / ACCMEM_SLAB_UNIT;
+
+	lockdep_assert_held(&ctx->lock);
+	if (slab_page_is_idle(page)) {
+		WARN_ON_ONCE(accmem_slab_free(slab_of(ctx, page), &page->units,
+					      slab_offset_of(buf),
+					      buf->layout.footprint) < 0);
+		ctx->slab_room += buf->layout.footprint;
+		return;
+	}
+	if (!page->waiting) {
+		list_add_tail(&page->link, &ctx->waiting_pages);
+		ctx->nr_waiting++;
+	}
+	page->waiting |= GENMASK_ULL(first + nr - 1, first);
+}
+
+/* nothing of the page is used: out of the slab, if units that wait keep it in */
+static void slab_page_remove(struct accmem_context *ctx,
+			     struct accmem_slab_page *page)
+{
+	lockdep_assert_held(&ctx->lock);
+	ctx->slab_room -= accmem_slab_free_bytes(&page->units);
+	if (page->waiting)
+		accmem_slab_remove(slab_of(ctx, page), &page->units);
+	slab_page_stop_waiting(ctx, page);
+	accmem_place_erase(ctx, &page->place);
+}
+
+/**
+ * accmem_slab_destroy() - give a small buffer back
+ * @ctx: the context
+ * @buf: the buffer, neither published nor cached. Sleeps, allocates nothing.
+ */
+void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
+{
+	struct accmem_slab_page *page = slab_to_page(buf->place);
+	bool gone;
+
+	spin_lock(&ctx->lock);
+	slab_give_units(ctx, page, buf);
+	slab_page_adjust(ctx, page, -1, 0);
+	gone = !page->nr_used;
+	if (gone)
+		slab_page_remove(ctx, page);
+	spin_unlock(&ctx->lock);
+	accmem_uncharge(ctx->account, 0, 1);
+	accmem_count_frees(accmem_context_carveout(ctx), 1);
+	if (gone)
+		slab_page_destroy(page);
+	kfree(buf);
+}
+
+/**
+ * accmem_slab_set_cached() - a small buffer goes into the cache, or comes out
+ * @ctx: the context, whose lock is held
+ * @buf: the buffer
+ * @cached: which of both
+ */
+void accmem_slab_set_cached(struct accmem_context *ctx,
+			    struct accmem_buffer *buf, bool cached)
+{
+	u64 size = buf->layout.footprint;
+
+	lockdep_assert_held(&ctx->lock);
+	ctx->slab_room += cached ? size : -size;
+	slab_page_adjust(ctx, slab_to_page(buf->place), 0, cached ? 1 : -1);
+}
+
+/**
+ * accmem_slab_is_cached() - are all buffers of a page in the cache?
+ * @buf: a small buffer that is; the context's lock is held
+ *
+ * Return: whether the page would go if the cache were emptied.
+ */
+bool accmem_slab_is_cached(const struct accmem_buffer *buf)
+{
+	return slab_page_cached_bytes(slab_to_page(buf->place));
+}
+
+/**
+ * accmem_slab_room() - what is left of a context's slab pages
+ * @ctx: the context
+ * @largest: out: bytes of the largest small buffer that needs no new page
+ *
+ * Return: bytes in all.
+ */
+u64 accmem_slab_room(struct accmem_context *ctx, u64 *largest)
+{
+	unsigned int i;
+	u64 room;
+
+	*largest = 0;
+	spin_lock(&ctx->lock);
+	for (i = 0; i < ARRAY_SIZE(ctx->slabs); i++) {
+		if (ctx->slabs[i])
+			*largest = max_t(u64, *largest,
+					 accmem_slab_largest(ctx->slabs[i]));
+	}
+	/* what waits of a page that is cached is no room, but free with it */
+	room = max_t(s64, ctx->slab_room, 0);
+	spin_unlock(&ctx->lock);
+	*largest = min(*largest, ACCMEM_SMALL_MAX);
+	return room;
+}

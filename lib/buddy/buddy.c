@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * The allocator: free space of a range. Here are the public calls.
+ *
+ * One translation unit, which includes the other sources: each call goes through
+ * several of them in a few dozen instructions, and is twice as slow without inlining.
+ * internal.h says what each one does.
+ *
+ * Owns the metadata it was given and takes no lock: the caller serialises.
+ */
+#include "internal.h"
+
+#include "map.c"
+#include "summary.c"
+#include "classes.c"
+#include "index.c"
+#include "find.c"
+#include "lifetimes.c"
+#include "owners.c"
+#include "big.c"
+#include "choice.c"
+#include "marks.c"
+#include "change.c"
+#include "cache.c"
+#include "parked.c"
+#include "shared.c"
+#include "metadata.c"
+
+static void buddy_run(struct accmem_run *run, u64 lo, u64 hi)
+{
+	run->start = lo << ACCMEM_GRANULE_SHIFT;
+	run->size = (hi - lo) << ACCMEM_GRANULE_SHIFT;
+}
+
+/* Requests */
+
+static __always_inline int buddy_check(const struct buddy *b,
+				       const struct accmem_buddy_request *req,
+				       struct wanted *w)
+{
+	u64 bytes = b->nr << ACCMEM_GRANULE_SHIFT;
+	u64 end = req->end ? req->end : bytes;
+
+	if (!req->size || !is_power_of_2(req->align))
+		return -EINVAL;
+	if ((req->size | req->align | req->start | end) & (ACCMEM_GRANULE - 1))
+		return -EINVAL;
+	if (req->start > end || end > bytes ||
+	    (req->flags & ~ACCMEM_BUDDY_TOP_DOWN))
+		return -EINVAL;
+	w->n = req->size >> ACCMEM_GRANULE_SHIFT;
+	w->align = req->align >> ACCMEM_GRANULE_SHIFT;
+	w->lo = req->start >> ACCMEM_GRANULE_SHIFT;
+	w->hi = end >> ACCMEM_GRANULE_SHIFT;
+	w->high = req->flags & ACCMEM_BUDDY_TOP_DOWN;
+	w->owner = owner_is_bound(b, req->owner) ? req->owner : 0;
+	return w->n > b->nr_free ? -ENOSPC : 0;
+}
+
+/* A block has been taken for a request, which may come again. */
+static inline void buddy_block_begins(struct buddy *b, u64 lo, u64 n)
+{
+	if (life_is_big(b, n))
+		life_begins(b, lo, n);
+}
+
+/* It comes back; the map has it yet. */
+static inline void buddy_block_ends(struct buddy *b, u64 lo, u64 n)
+{
+	change_count_given(b, lo, n);
+	if (life_is_big(b, n))
+		life_ends(b, lo, n);
+}
+
+/* Place is found where the order cache keeps none from being seen. */
+static struct candidate buddy_place(struct buddy *b, const struct wanted *w,
+				    u64 owner)
+{
+	bool bound = owner_is_bound(b, owner);
+	struct candidate cand;
+
+	if (w->high || w->lo || w->hi != b->nr)
+		parked_merge_all(b);
+	parked_merge_some(b);
+	for (;;) {
+		cand = choice_place(b, w);
+		if (bound && cand.run.size &&
+		    !owner_permits(b, owner, cand.at, w->n))
+			cand = shared_place(b, w, owner);
+		if (cand.run.size || !b->nr_parked)
+			return cand;
+		parked_merge_all(b);
+	}
+}
+
+/* What asks for no window and no end may be served by the order cache. */
+static inline bool buddy_alloc_parked(struct buddy *b,
+				      const struct accmem_buddy_request *req,
+				      u64 *offset)
+{
+	u64 n = req->size >> ACCMEM_GRANULE_SHIFT, at;
+
+	if (!b->nr_parked || req->start | req->end | req->flags ||
+	    n - 1 >= b->parked_max)
+		return false;
+	if ((req->size | req->align) & (ACCMEM_GRANULE - 1) ||
+	    !is_power_of_2(req->align))
+		return false;
+	at = parked_take(b, n, req->align >> ACCMEM_GRANULE_SHIFT, req->owner);
+	if (at == NOWHERE)
+		return false;
+	change_count_taken(b, at, n);
+	if (b->owners)
+		owner_take(b, at, n, req->owner);
+	*offset = at << ACCMEM_GRANULE_SHIFT;
+	return true;
+}
+
+static void buddy_take(struct buddy *b, const struct candidate *cand, u64 n,
+		       u64 owner)
+{
+	change_take(b, cand, n);
+	if (b->owners)
+		owner_take(b, cand->at, n, owner);
+	buddy_block_begins(b, cand->at, n);
+}
+
+static noinline int buddy_alloc_placed(struct buddy *b,
+				       const struct accmem_buddy_request *req,
+				       u64 *offset)
+{
+	struct candidate cand;
+	struct wanted w;
+	int err;
+
+	err = buddy_check(b, req, &w);
+	if (err)
+		return err;
+	cand = buddy_place(b, &w, req->owner);
+	if (!cand.run.size)
+		return -ENOSPC;
+	buddy_take(b, &cand, w.n, req->owner);
+	*offset = cand.at << ACCMEM_GRANULE_SHIFT;
+	return 0;
+}
+
+int accmem_buddy_alloc(struct accmem_buddy *range,
+		       const struct accmem_buddy_request *req, u64 *offset)
+{
+	struct buddy *b = buddy_of(range);
+
+	b->frees_since_alloc = 0;
+	if (buddy_alloc_parked(b, req, offset))
+		return 0;
+	return buddy_alloc_placed(b, req, offset);
+}
+
+int accmem_buddy_alloc_scan(struct accmem_buddy *range,
+			    const struct accmem_buddy_request *req, u64 *cursor,
+			    u64 *offset)
+{
+	struct buddy *b = buddy_of(range);
+	struct accmem_buddy_request any = *req;
+	struct scan scan = {
+		.owner = req->owner,
+		.own = b->owners && req->flags & ACCMEM_BUDDY_OWN,
+		.words = SCAN_WORDS,
+	};
+	struct candidate cand;
+	struct wanted w;
+	int err;
+
+	any.flags &= ~ACCMEM_BUDDY_OWN;
+	err = buddy_check(b, &any, &w);
+	if (err)
+		return err;
+	parked_merge_all(b);
+	scan.word = max(*cursor, w.lo >> WORD_SHIFT);
+	err = scan_for(b, &w, &scan, &cand);
+	*cursor = scan.word;
+	if (err)
+		return err;
+	buddy_take(b, &cand, w.n, req->owner);
+	*offset = cand.at << ACCMEM_GRANULE_SHIFT;
+	return 0;
+}
+
+/* The longest piece that may stand before others, taken; false if none. */
+static bool buddy_take_piece(struct buddy *b, const struct wanted *w,
+			     struct pieces *p, struct accmem_run *run)
+{
+	struct candidate cand;
+	u64 n;
+
+	cand = choice_next_piece(b, w, p, &n);
+	if (!n)
+		return false;
+	change_take(b, &cand, n);
+	if (b->owners)
+		owner_take(b, cand.at, n, 0);
+	buddy_run(run, cand.at, cand.at + n);
+	return true;
+}
+
+static void buddy_runs_begin(struct buddy *b, const struct accmem_run *runs,
+			     unsigned int nr)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		buddy_block_begins(b, runs[i].start >> ACCMEM_GRANULE_SHIFT,
+				   runs[i].size >> ACCMEM_GRANULE_SHIFT);
+}
+
+int accmem_buddy_alloc_runs(struct accmem_buddy *range,
+			    const struct accmem_buddy_request *req,
+			    struct accmem_run *runs, unsigned int max_runs,
+			    unsigned int *nr_runs)
+{
+	struct buddy *b = buddy_of(range);
+	struct pieces p = { .last = ~0ull };
+	unsigned int nr = 0;
+	struct candidate cand;
+	struct wanted w;
+	u64 lo, n;
+	int err;
+
+	b->frees_since_alloc = 0;
+	err = buddy_check(b, req, &w);
+	if (err)
+		return err;
+	p.from = w.lo;
+	for (err = -E2BIG; nr < max_runs; nr++) {
+		cand = buddy_place(b, &w, 0);
+		if (cand.run.size) {
+			change_take(b, &cand, w.n);
+			if (b->owners)
+				owner_take(b, cand.at, w.n, 0);
+			buddy_run(&runs[nr++], cand.at, cand.at + w.n);
+			buddy_runs_begin(b, runs, nr);
+			*nr_runs = nr;
+			return 0;
+		}
+		if (!buddy_take_piece(b, &w, &p, &runs[nr])) {
+			err = -ENOSPC;
+			break;
+		}
+		w.n -= runs[nr].size >> ACCMEM_GRANULE_SHIFT;
+	}
+	while (nr--) {
+		lo = runs[nr].start >> ACCMEM_GRANULE_SHIFT;
+		n = runs[nr].size >> ACCMEM_GRANULE_SHIFT;
+		change_count_given(b, lo, n);
+		if (b->owners)
+			owner_give(b, lo, n, 0);
+		change_merge_at(b, lo, n);
+	}
+	return err;
+}
+
+static noinline void buddy_free_forgotten(struct buddy *b, u16 id, u64 lo,
+					  u64 n)
+{
+	kept_forget(b, id);
+	parked_merge_some(b);
+	change_merge_at(b, lo, n);
+}
+
+static noinline int buddy_free_unknown(struct buddy *b, u64 lo, u64 n)
+{
+	unsigned int level;
+
+	if (!n || lo >= b->nr || n > b->nr - lo)
+		return -EINVAL;
+	level = map_level(b, lo, lo + n);
+	if (!map_is_used(b, level, lo, lo + n) || !kept_release(b, lo, lo + n))
+		return -EINVAL;
+	buddy_block_ends(b, lo, n);
+	if (parked_add(b, lo, n))
+		return 0;
+	parked_merge_some(b);
+	change_merge(b, level, lo, n);
+	return 0;
+}
+
+static __always_inline int buddy_free_block(struct buddy *b, u64 offset,
+					    u64 size)
+{
+	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
+	u64 n = size >> ACCMEM_GRANULE_SHIFT;
+	u16 id;
+
+	if ((offset | size) & (ACCMEM_GRANULE - 1))
+		return -EINVAL;
+	id = kept_any_lent(b) ? kept_find(b, lo) : 0;
+	if (!id || !b->kept[id].lent || b->kept[id].n != n)
+		return buddy_free_unknown(b, lo, n);
+	change_count_given(b, lo, n);
+	if (parked_has_room(b, n))
+		parked_push(b, id, n);
+	else
+		buddy_free_forgotten(b, id, lo, n);
+	return 0;
+}
+
+int accmem_buddy_free(struct accmem_buddy *range, u64 offset, u64 size)
+{
+	return accmem_buddy_free_owned(range, offset, size, 0);
+}
+
+int accmem_buddy_free_owned(struct accmem_buddy *range, u64 offset, u64 size,
+			    u64 owner)
+{
+	struct buddy *b = buddy_of(range);
+	int err = buddy_free_block(b, offset, size);
+
+	if (!err && b->owners)
+		owner_give(b, offset >> ACCMEM_GRANULE_SHIFT,
+			   size >> ACCMEM_GRANULE_SHIFT, owner);
+	return err;
+}
+
+void accmem_buddy_set_cache(struct accmem_buddy *range, bool on)
+{
+	struct buddy *b = buddy_of(range);
+	u64 max = min_t(u64, parked_share(b->nr), PARKED_SIZE_MAX);
+
+	b->parked_max = on ? max : 0;
+	if (!on)
+		parked_merge_all(b);
+}
+
+u64 accmem_buddy_free_bytes(const struct accmem_buddy *range)
+{
+	return buddy_of(range)->nr_free << ACCMEM_GRANULE_SHIFT;
+}
+
+u64 accmem_buddy_largest_run(struct accmem_buddy *range, u64 align)
+{
+	struct buddy *b = buddy_of(range);
+	struct wanted any = {
+		.n = 1,
+		.align = max_t(u64, align >> ACCMEM_GRANULE_SHIFT, 1),
+		.hi = b->nr,
+	};
+	u64 n;
+
+	parked_merge_all(b);
+	choice_longest(b, &any, 0, ~0ull, &n);
+	return n << ACCMEM_GRANULE_SHIFT;
+}
+
+int accmem_buddy_largest_run_of(struct accmem_buddy *range, u64 owner,
+				u64 *cursor, u64 *largest)
+{
+	struct buddy *b = buddy_of(range);
+	struct scan scan = { .owner = owner,
+			     .word = *cursor,
+			     .words = SCAN_WORDS };
+	struct wanted any = { .n = 1, .align = 1, .hi = b->nr };
+	u64 n = *cursor ? *largest >> ACCMEM_GRANULE_SHIFT : 0, i, all;
+	struct run run;
+	int err;
+
+	parked_merge_all(b);
+	run = choice_longest(b, &any, 0, ~0ull, &all).run;
+	if (all)
+		n = max(n, owner_trim(b, owner, &run).size);
+	run = wild_run(b);
+	if (run.size)
+		n = max(n, owner_trim(b, owner, &run).size);
+	for (err = 0; n < all; n = max(n, scan_longest(b, owner, i))) {
+		i = scan_next(b, &scan, b->nr, n + 1, &err);
+		if (i == NOWHERE)
+			break;
+	}
+	*cursor = scan.word;
+	*largest = n << ACCMEM_GRANULE_SHIFT;
+	return n < all && err == -EAGAIN ? -EAGAIN : 0;
+}
+
+/* Owners */
+
+void accmem_buddy_set_owners(struct accmem_buddy *range,
+			     struct accmem_buddy_unit *units)
+{
+	buddy_of(range)->owners = units;
+}
+
+u64 accmem_buddy_claimed(const struct accmem_buddy *range, u64 offset, u64 size)
+{
+	const struct buddy *b = buddy_of(range);
+	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
+	u64 n = size >> ACCMEM_GRANULE_SHIFT, claimed;
+	struct cover c;
+
+	if (!b->owners)
+		return size;
+	c = cover_of(b, lo, n);
+	claimed = cover_whole(b, &c);
+	if (c.left && b->owners[c.first - 1].used == c.left)
+		claimed += unit_granules(b, c.first - 1);
+	if (c.right && b->owners[c.last].used == c.right)
+		claimed += unit_granules(b, c.last);
+	return claimed << ACCMEM_GRANULE_SHIFT;
+}
+
+u64 accmem_buddy_owned_bytes(const struct accmem_buddy *range)
+{
+	const struct buddy *b = buddy_of(range);
+
+	return (b->nr - b->nr_free + b->nr_withheld) << ACCMEM_GRANULE_SHIFT;
+}
+
+u64 accmem_buddy_unit_owner(const struct accmem_buddy *range, u64 offset)
+{
+	const struct buddy *b = buddy_of(range);
+
+	return b->owners[offset >> ACCMEM_BUDDY_UNIT_SHIFT].owner;
+}
+
+unsigned int accmem_buddy_unit_used(const struct accmem_buddy *range,
+				    u64 offset)
+{
+	const struct buddy *b = buddy_of(range);
+	u64 unit = offset >> ACCMEM_BUDDY_UNIT_SHIFT;
+	u64 lo = unit << OWNED_SHIFT;
+
+	if (unit_taken(&b->owners[unit]))
+		return b->owners[unit].used;
+	/* without a record either all or nothing is */
+	if (map_next_free(b, lo) == lo || parked_overlap(b, lo, lo + 1))
+		return 0;
+	return unit_granules(b, unit);
+}
+
+bool accmem_buddy_next_free(struct accmem_buddy *range, u64 offset,
+			    struct accmem_run *run)
+{
+	u64 pos = offset >> ACCMEM_GRANULE_SHIFT, lo;
+	struct buddy *b = buddy_of(range);
+
+	parked_merge_all(b);
+	lo = map_next_free(b, pos);
+	if (lo >= b->nr)
+		return false;
+	buddy_run(run, lo, map_next_used(b, lo));
+	return true;
+}
+
+bool accmem_buddy_free_around(struct accmem_buddy *range, u64 offset,
+			      struct accmem_run *run)
+{
+	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
+	struct buddy *b = buddy_of(range);
+	struct run around = {};
+
+	parked_merge_all(b);
+	if (lo < b->nr)
+		around = index_run_around(b, lo);
+	buddy_run(run, around.start, around.start + around.size);
+	return around.size;
+}
+
+/* Dirty marks */
+
+/* Free granules of [@lo, @hi) that are dirty */
+static u64 buddy_count_free_dirty(struct buddy *b, u64 lo, u64 hi)
+{
+	u64 n = 0, end;
+
+	for (lo = map_next_free(b, lo); lo < hi; lo = map_next_free(b, end)) {
+		end = min(hi, map_next_used(b, lo));
+		n += mark_count_dirty(b, lo, end);
+	}
+	return n;
+}
+
+static void buddy_mark(struct buddy *b, u64 offset, u64 size, bool dirty)
+{
+	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
+	u64 n = size >> ACCMEM_GRANULE_SHIFT;
+
+	if (WARN_ON_ONCE((offset | size) & (ACCMEM_GRANULE - 1)) ||
+	    WARN_ON_ONCE(lo > b->nr || n > b->nr - lo) || !n)
+		return;
+	if (parked_overlap(b, lo, lo + n))
+		parked_merge_all(b);
+	b->nr_free_dirty -= buddy_count_free_dirty(b, lo, lo + n);
+	mark_set(b, lo, lo + n, dirty);
+	b->nr_free_dirty += buddy_count_free_dirty(b, lo, lo + n);
+}
+
+void accmem_buddy_mark_dirty(struct accmem_buddy *range, u64 offset, u64 size)
+{
+	buddy_mark(buddy_of(range), offset, size, true);
+}
+
+void accmem_buddy_mark_clean(struct accmem_buddy *range, u64 offset, u64 size)
+{
+	buddy_mark(buddy_of(range), offset, size, false);
+}
+
+bool accmem_buddy_next_dirty(const struct accmem_buddy *range, u64 offset,
+			     u64 size, u64 max, struct accmem_run *run)
+{
+	const struct buddy *b = buddy_of(range);
+	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
+	u64 n = size >> ACCMEM_GRANULE_SHIFT, hi;
+
+	if (lo >= b->nr)
+		return false;
+	hi = lo + min(n, b->nr - lo);
+	lo = mark_next(b, lo, hi, true);
+	n = min(max >> ACCMEM_GRANULE_SHIFT, hi - lo);
+	if (!n)
+		return false;
+	buddy_run(run, lo, mark_next(b, lo, lo + n, false));
+	return true;
+}
+
+u64 accmem_buddy_free_dirty_bytes(const struct accmem_buddy *range)
+{
+	return buddy_of(range)->nr_free_dirty << ACCMEM_GRANULE_SHIFT;
+}
+
+/* Where free and dirty granules alternate, pairs that one call steps over */
+#define TAKE_DIRTY_STEPS 32
+
+int accmem_buddy_take_dirty(struct accmem_buddy *range, u64 max,
+			    struct accmem_run *run)
+{
+	struct buddy *b = buddy_of(range);
+	u64 limit = max >> ACCMEM_GRANULE_SHIFT, lo, hi;
+	unsigned int steps;
+	struct candidate cand;
+
+	if (!limit)
+		return -EINVAL;
+	if (!b->nr_free_dirty)
+		return -ENOENT;
+	parked_merge_all(b);
+	for (steps = 0; steps < TAKE_DIRTY_STEPS; steps++) {
+		lo = map_next_free(b, b->cursor);
+		lo = mark_next(b, lo, b->nr, true);
+		b->cursor = lo < b->nr ? lo : 0;
+		if (lo == b->nr || map_next_free(b, lo) != lo)
+			continue;
+		hi = lo + min(limit, map_next_used(b, lo) - lo);
+		hi = mark_next(b, lo, hi, false);
+		cand.at = lo;
+		cand.run = index_run_around(b, lo);
+		change_take(b, &cand, hi - lo);
+		if (b->owners)
+			owner_take(b, lo, hi - lo, ACCMEM_BUDDY_CLEANER);
+		life_forget(b, lo);
+		buddy_run(run, lo, hi);
+		b->cursor = hi < b->nr ? hi : 0;
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+/* Creation */
+
+static bool buddy_is_size(u64 size)
+{
+	return size && size <= ACCMEM_BUDDY_MAX_SIZE &&
+	       !(size & (ACCMEM_GRANULE - 1));
+}
+
+size_t accmem_buddy_meta_size(u64 size)
+{
+	u64 bytes;
+
+	if (!buddy_is_size(size))
+		return 0;
+	bytes = metadata_words(size >> ACCMEM_GRANULE_SHIFT) * sizeof(u64);
+	return (size_t)bytes == bytes ? bytes : 0;
+}
+
+size_t accmem_buddy_meta_zeroed(u64 size)
+{
+	if (!accmem_buddy_meta_size(size))
+		return 0;
+	return metadata_zeroed_words(size >> ACCMEM_GRANULE_SHIFT) *
+	       sizeof(u64);
+}
+
+int accmem_buddy_init(struct accmem_buddy *range, u64 size, void *meta)
+{
+	struct buddy *b = buddy_of(range);
+	struct run all = {};
+
+	if (!accmem_buddy_meta_size(size))
+		return -EINVAL;
+	memset(b, 0, sizeof(*b));
+	b->nr = size >> ACCMEM_GRANULE_SHIFT;
+	b->nr_free = b->nr;
+	b->top = metadata_top(b->nr);
+	b->map_top = metadata_map_top(b->nr);
+	b->room = parked_room(b->nr);
+	b->short_of = parked_free_min(b->nr);
+	life_init(b);
+	b->kept_hash_shift = kept_hash_shift(b->nr);
+	b->kept_start_shift = kept_start_shift(b->nr);
+	metadata_lay_out(b, meta);
+	accmem_buddy_set_cache(range, true);
+	map_init(b);
+	class_list_init(b);
+	all.size = b->nr;
+	index_show(b, &all);
+	wild_set(b, &all);
+	return 0;
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * How free runs change: a block is cut from one, or merges with its neighbours. Both
+ * keep the map, the index, the wilderness and the counts consistent.
+ */
+
+static inline void change_count_taken(struct buddy *b, u64 lo, u64 n)
+{
+	if (b->nr_free_dirty)
+		b->nr_free_dirty -= mark_count_dirty(b, lo, lo + n);
+	if (n >= b->large)
+		b->nr_large = min(b->nr_large, b->nr - b->nr_free) + n;
+	b->nr_free -= n;
+}
+
+static inline void change_count_given(struct buddy *b, u64 lo, u64 n)
+{
+	if (b->nr_dirty)
+		b->nr_free_dirty += mark_count_dirty(b, lo, lo + n);
+	b->nr_free += n;
+	/* What is given back whole was not always taken so: never below 0 */
+	if (n >= b->large)
+		b->nr_large -= min(n, b->nr_large);
+}
+
+/* Makes @run the wilderness; the caller has dealt with the old one. */
+static inline void wild_set(struct buddy *b, const struct run *run)
+{
+	b->wild_start = run->start;
+	b->wild_size = run->size;
+}
+
+/* Cuts @n granules out of a free run, of which up to two runs are left. */
+static void change_cut(struct buddy *b, const struct candidate *cand, u64 n)
+{
+	const struct run *run = &cand->run;
+	u64 end = run->start + run->size, stop = cand->at + n;
+	struct run before = { run->start, cand->at - run->start };
+	struct run after = { stop, end - stop }, none = {};
+	struct removed removed = { .word = NOWHERE }, none_removed = removed;
+	bool wild = wild_is(b, run);
+	unsigned int level;
+
+	if (!wild)
+		index_remove_begin(b, run, &none, &removed);
+	/* where a run begins inside a word, the word has what is used as well */
+	level = !map_one_word(cand->at, stop);
+	if (cand->at != run->start || !(cand->at & WORD_MASK))
+		level = map_level(b, cand->at, stop);
+	map_set(b, level, cand->at, stop, true);
+	/* at the other ends of these the map has what it had */
+	if (before.size)
+		index_show_end(b, &before);
+	if (after.size)
+		index_show_start(b, &after);
+	if (wild) {
+		if (before.size > after.size)
+			swap(before, after);
+		wild_set(b, &after);
+		if (before.size)
+			index_add(b, &before, &removed, &none_removed);
+		return;
+	}
+	if (before.size)
+		index_add(b, &before, &removed, &none_removed);
+	if (after.size)
+		index_add(b, &after, &removed, &none_removed);
+	index_remove_end(b, &removed);
+}
+
+/* The wilderness is not in the index. */
+static inline bool change_skip_wild(const struct buddy *b, struct run *run)
+{
+	if (!run->size || !wild_is(b, run))
+		return false;
+	run->size = 0;
+	return true;
+}
+
+/* A run of @size granules has left word @i; @g has the runs that remain. */
+static inline void change_class_left(struct buddy *b, const struct word_runs *g,
+				     u64 i, u64 size)
+{
+	unsigned int class = class_of(size);
+
+	class_word_del(b, class, i, !word_class_starts(g, class));
+}
+
+/*
+ * change_merge() of a part of a mixed word, where the run that comes of it neither begins
+ * nor ends with the word, and where neither it nor a neighbour is the wilderness:
+ * what is free before and after this word has nothing to do with it.
+ */
+static noinline bool change_merge_inside(struct buddy *b, u64 lo, u64 n)
+{
+	unsigned int bit = lo & WORD_MASK, first;
+	u64 i = lo >> WORD_SHIFT, used, left, right, size;
+	struct word_runs g = {};
+
+	used = b->used[i] & ~bits_mask(bit, n);
+	first = fls64(used & ~mask_from(lo));
+	if (!first || !(used >> bit) || b->wild_start >> WORD_SHIFT == i)
+		return false;
+	left = bit - first;
+	right = __ffs64(used >> bit) - n;
+	size = left + n + right;
+	if (size > b->wild_size)
+		return false;
+	b->used[i] = used;
+	class_word_add(b, class_of(size), i);
+	if (left || right)
+		g = word_runs_in_mixed(b, i);
+	if (left)
+		change_class_left(b, &g, i, left);
+	if (right)
+		change_class_left(b, &g, i, right);
+	if (b->longest[0][i] < size)
+		longest_raise(b, i, size);
+	return true;
+}
+
+/* change_merge() where it may be anywhere */
+static noinline void change_merge_across(struct buddy *b, unsigned int level,
+					 u64 lo, u64 n)
+{
+	struct run left, right, run, wild = wild_run(b);
+	struct removed left_removed = { .word = NOWHERE },
+		       right_removed = left_removed;
+	struct removed none_removed = left_removed;
+	bool in_wild, displaces;
+	u64 hi = lo + n;
+
+	right.start = hi;
+	right.size = index_size_at(b, hi);
+	run.start = map_run_start(b, level, lo);
+	run.size = hi + right.size - run.start;
+	left.start = run.start;
+	left.size = lo - run.start;
+	in_wild = change_skip_wild(b, &left) || change_skip_wild(b, &right);
+	if (left.size)
+		index_remove_begin(b, &left, &right, &left_removed);
+	if (right.size)
+		index_remove_begin(b, &right, &left, &right_removed);
+	map_set(b, level, lo, hi, false);
+	displaces = !in_wild && run.size > wild.size;
+	index_show(b, &run);
+	if (in_wild || displaces)
+		wild_set(b, &run);
+	else
+		index_add(b, &run, &left_removed, &right_removed);
+	index_remove_end(b, &left_removed);
+	index_remove_end(b, &right_removed);
+	if (displaces && wild.size)
+		index_add(b, &wild, &none_removed, &none_removed);
+}
+
+/*
+ * Makes used granules free, in one run with both neighbours. @level is
+ * map_level() of them.
+ */
+static inline void change_merge(struct buddy *b, unsigned int level, u64 lo,
+				u64 n)
+{
+	bool at_end = !(lo & WORD_MASK) || !((lo + n) & WORD_MASK);
+
+	if (level || at_end || !change_merge_inside(b, lo, n))
+		change_merge_across(b, level, lo, n);
+}
+
+static void change_take(struct buddy *b, const struct candidate *cand, u64 n)
+{
+	change_count_taken(b, cand->at, n);
+	change_cut(b, cand, n);
+}
+
+static void change_merge_at(struct buddy *b, u64 lo, u64 n)
+{
+	change_merge(b, map_level(b, lo, lo + n), lo, n);
+}

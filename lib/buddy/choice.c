@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Placement: which free run a request is cut from. The best fit of a few runs of its
+ * class; Documentation/allocator-experiments.md has what else was tried.
+ */
+
+/*
+ * What is not big, in a range that large blocks fill: it would break up the room that
+ * they need again. Where hardly anything is large, best fit alone packs better. While
+ * less than 8 granules are live, it goes to the high end as well.
+ */
+static bool choice_keeps_apart(const struct buddy *b, u64 n)
+{
+	u64 live = b->nr - b->nr_free;
+
+	return !life_is_big(b, n) && min(b->nr_large, live) >= live >> 3;
+}
+
+/* Runs of one class that are looked at for the one that fits best */
+#define PROBES 4
+
+/* The same for the run of @size granules that begins last in word @i */
+static inline bool choice_long_serves(const struct buddy *b,
+				      const struct wanted *w, u64 i, u64 size)
+{
+	struct run run;
+
+	if (w->align == 1)
+		return size >= w->n;
+	run = index_long_run(b, i);
+	return wanted_serves(w, &run);
+}
+
+/*
+ * Of the runs of a listed class that were added last, the smallest that serves,
+ * and the oldest of these; size 0 if none does. Which one it is cannot be
+ * predicted, so there is no branch for each.
+ */
+static struct run choice_best_listed(const struct buddy *b,
+				     const struct wanted *w, unsigned int class)
+{
+	u64 best = ~0ull, that, size; /* size and word */
+	u32 i = b->first[class];
+	unsigned int probe;
+
+	for (probe = 0; probe < PROBES && i != NO_WORD; probe++) {
+		size = b->longest[0][i];
+		that = size << 32 | i;
+		that = size <= best >> 32 ? that : best;
+		best = choice_long_serves(b, w, i, size) ? that : best;
+		i = class_list_next(b, i);
+	}
+	return ~best ? index_long_run(b, (u32)best) : (struct run){};
+}
+
+/* Of the lowest ones of any other class the smallest that serves */
+static struct run choice_best_in_order(const struct buddy *b,
+				       const struct wanted *w,
+				       unsigned int class)
+{
+	struct summary words = class_summary(b, class);
+	const u64 *top = &b->starts[class];
+	struct run best = {}, run;
+	unsigned int probe = 0;
+	struct word_runs g;
+	u64 i, begin;
+
+	for (i = 0; probe < PROBES; i++) {
+		i = summary_next(words, top, i, words_for(b->nr) - 1);
+		if (i == NOWHERE)
+			break;
+		g = word_runs_in(b, i);
+		begin = word_class_starts(&g, class);
+		for (; begin && probe < PROBES; begin &= begin - 1, probe++) {
+			run = word_run_at(&g, i, __ffs64(begin));
+			if (!wanted_serves(w, &run) ||
+			    (best.size && run.size >= best.size))
+				continue;
+			best = run;
+			if (best.size == w->n || class < 8)
+				return best;
+		}
+	}
+	return best;
+}
+
+static inline struct run choice_best_of_class(const struct buddy *b,
+					      const struct wanted *w,
+					      unsigned int class)
+{
+	if (class_is_listed(class))
+		return choice_best_listed(b, w, class);
+	return choice_best_in_order(b, w, class);
+}
+
+/*
+ * The run to place a request in, by size: from its own class, else from the
+ * smallest class in which all are large enough. With an alignment, the classes
+ * between are those whose runs may or may not serve: they are left alone.
+ */
+static struct run choice_best_fit(const struct buddy *b, const struct wanted *w)
+{
+	unsigned int own = class_of(w->n), larger;
+	unsigned int sure = class_of(min(w->n + w->align - 1, b->nr));
+	struct run run = {};
+
+	if (class_present(b, own))
+		run = choice_best_of_class(b, w, own);
+	if (!run.size && sure != own && class_present(b, sure))
+		run = choice_best_of_class(b, w, sure);
+	if (run.size)
+		return run;
+	larger = class_next(b, sure + 1);
+	if (larger < CLASSES)
+		run = choice_best_of_class(b, w, larger);
+	return run;
+}
+
+/* The same, and the wilderness if that fits better */
+static struct run choice_best_of_all(const struct buddy *b,
+				     const struct wanted *w)
+{
+	struct run run = choice_best_fit(b, w), wild = wild_run(b);
+
+	if (wanted_serves(w, &wild) && (!run.size || wild.size < run.size))
+		return wild;
+	return run;
+}
+
+/*
+ * With an alignment, a run that holds @n granules however it lies is found at
+ * once. Only where there is none are the words with shorter ones looked at.
+ */
+static struct candidate choice_lowest(const struct buddy *b,
+				      const struct wanted *w)
+{
+	struct run run = {};
+	struct candidate cand;
+	u64 pos = w->lo;
+
+	if (pos && pos < w->hi) {
+		run = index_run_around(b, pos);
+		if (wanted_low(w, &run, w->lo, w->hi, &cand))
+			return cand;
+		pos = max(pos, run.start + run.size);
+	}
+	run = index_find_up(b, pos, w->hi, w->n + w->align - 1, 1);
+	if (wanted_low(w, &run, w->lo, w->hi, &cand))
+		return cand;
+	if (w->align == 1)
+		return no_candidate;
+	run = index_find_up(b, pos, w->hi, w->n, w->align);
+	if (wanted_low(w, &run, w->lo, w->hi, &cand))
+		return cand;
+	return no_candidate;
+}
+
+static struct candidate choice_highest(const struct buddy *b,
+				       const struct wanted *w)
+{
+	struct run run = {};
+	struct candidate cand;
+	u64 pos = w->hi;
+
+	if (longest_value(w->n) > longest_in_range(b))
+		return no_candidate;
+	if (pos < b->nr && pos > w->lo) {
+		run = index_run_around(b, pos - 1);
+		if (wanted_high(w, &run, w->lo, w->hi, &cand))
+			return cand;
+		if (run.size)
+			pos = run.start;
+	}
+	run = index_find_down(b, pos, w->lo, w->n + w->align - 1, 1);
+	if (wanted_high(w, &run, w->lo, w->hi, &cand))
+		return cand;
+	if (w->align > 1) {
+		run = index_find_down(b, pos, w->lo, w->n, w->align);
+		if (wanted_high(w, &run, w->lo, w->hi, &cand))
+			return cand;
+	}
+	/* what reaches into the window from below it */
+	if (w->lo && w->lo < pos) {
+		run = index_run_around(b, w->lo);
+		if (wanted_high(w, &run, w->lo, w->hi, &cand))
+			return cand;
+	}
+	return no_candidate;
+}
+
+/* The highest or lowest candidate of all runs */
+static struct candidate choice_at_end(const struct buddy *b,
+				      const struct wanted *w, bool high)
+{
+	struct candidate cand = high ? choice_highest(b, w) :
+				       choice_lowest(b, w),
+			 other;
+	struct run wild = wild_run(b);
+	bool serves = high ? wanted_high(w, &wild, w->lo, w->hi, &other) :
+			     wanted_low(w, &wild, w->lo, w->hi, &other);
+
+	if (!serves)
+		return cand;
+	if (!cand.run.size || (high ? other.at > cand.at : other.at < cand.at))
+		return other;
+	return cand;
+}
+
+/* Takes the candidate in @run for the best if it has more than *@n granules. */
+static inline void choice_take_longer(const struct run *run, u64 lo, u64 hi,
+				      u64 align, struct candidate *best, u64 *n)
+{
+	u64 start = align_up(max(lo, run->start), align);
+	u64 end = min(hi, run->start + run->size);
+
+	if (start >= end || end - start <= *n)
+		return;
+	best->at = start;
+	best->run = *run;
+	*n = end - start;
+}
+
+/*
+ * The longest candidate with an aligned start in the window of @w, of *@n granules,
+ * which is w->n at least; or none. What is not the wilderness is looked at from
+ * @from on, and no further than a candidate of @enough granules.
+ */
+static struct candidate choice_longest(const struct buddy *b,
+				       const struct wanted *w, u64 from,
+				       u64 enough, u64 *n)
+{
+	struct run run = wild_run(b);
+	struct candidate best = {};
+	u64 pos = from;
+
+	*n = w->n - 1;
+	if (w->align == 1 && !w->lo && w->hi == b->nr && longest_in_range(b))
+		*n = max_t(u64, *n, longest_in_range(b) - 1);
+	choice_take_longer(&run, w->lo, w->hi, w->align, &best, n);
+	run.size = 0;
+	if (from && from < w->hi)
+		run = index_run_around(b, from);
+	while (pos < w->hi && *n < enough) {
+		if (!run.size)
+			run = index_find_up(b, pos, w->hi, *n + 1, w->align);
+		if (!run.size)
+			break;
+		choice_take_longer(&run, w->lo, w->hi, w->align, &best, n);
+		pos = min(w->hi, run.start + run.size);
+		run.size = 0;
+	}
+	if (!best.run.size)
+		*n = 0;
+	return best;
+}
+
+/**
+ * struct pieces - state of taking pieces of a request, each the longest there is
+ * @from: no usable run starts lower, except the wilderness
+ * @last: granules of the last one: upper bound for the next
+ */
+struct pieces {
+	u64 from;
+	u64 last;
+};
+
+/*
+ * The candidate of the next one, a multiple of w->align and w->n granules long at
+ * most; *@n is 0 if there is none.
+ */
+static struct candidate choice_next_piece(const struct buddy *b,
+					  const struct wanted *w,
+					  struct pieces *p, u64 *n)
+{
+	struct wanted least = *w;
+	struct candidate cand;
+
+	least.n = w->align;
+	cand = choice_longest(b, &least, p->from, p->last, n);
+	*n = align_down(min(*n, w->n), w->align);
+	/* all that are left are as long, and those below this one are gone */
+	if (p->last == w->align && !wild_is(b, &cand.run))
+		p->from = cand.at + *n;
+	/* where the rest is a multiple, too, any of these is as good */
+	if (!(w->n & (w->align - 1)))
+		p->last = *n;
+	return cand;
+}
+
+static struct candidate choice_place(const struct buddy *b,
+				     const struct wanted *w)
+{
+	bool window = w->lo || w->hi != b->nr;
+	bool high = w->high || (!window && choice_keeps_apart(b, w->n));
+	struct candidate cand;
+
+	if (w->n > b->wild_size && longest_value(w->n) > longest_in_range(b))
+		return no_candidate;
+	if (high || window)
+		return choice_at_end(b, w, high);
+	if (life_is_big(b, w->n)) {
+		cand = big_place(b, w);
+		if (cand.run.size)
+			return cand;
+	}
+	cand.run = choice_best_of_all(b, w);
+	if (!cand.run.size)
+		return choice_lowest(b, w);
+	cand.at = align_up(cand.run.start, w->align);
+	return cand;
+}

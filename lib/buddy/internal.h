@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * The allocator inside: its state, and the words that its sources share. These are, in
+ * the order of their dependence:
+ *
+ *   map.c        which granules are used
+ *   summary.c    bitmaps with a summary
+ *   classes.c    free runs by size class
+ *   index.c      free runs by address; adds and removes runs
+ *   find.c       the search by address
+ *   lifetimes.c  how long big blocks are predicted to live
+ *   owners.c     whose each unit of 2 MiB is
+ *   big.c        placement of big requests, by lifetimes
+ *   choice.c     placement of all others
+ *   marks.c      which granules are dirty
+ *   change.c     cuts blocks from runs, and merges them
+ *   cache.c      the order cache: blocks that wait for a request of their size
+ *   parked.c     which blocks those are
+ *   shared.c     placement among units of several owners
+ *   metadata.c   where in the metadata each has its part
+ *   buddy.c      the public calls
+ *
+ * Words: a run is a maximal range of free granules. A word is 64 granules of the map.
+ * An interval [lo, hi) does not have hi; "last" is inclusive. A request is big if it is
+ * at least a slot of lifetimes.c, large if it is at least 5/128 of the range.
+ */
+#ifndef ACCMEM_BUDDY_INTERNAL_H
+#define ACCMEM_BUDDY_INTERNAL_H
+
+#include <linux/bitops.h>
+#include <linux/bug.h>
+#include <linux/build_bug.h>
+#include <linux/compiler.h>
+#include <linux/errno.h>
+#include <linux/hash.h>
+#include <linux/kernel.h>
+#include <linux/limits.h>
+#include <linux/log2.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+
+#include "../accmem_buddy.h"
+#include "../accmem_layout.h"
+
+#define MAP_LEVELS 10
+#define CLASSES 128 /* of sizes */
+#define CLASS_LISTED 24 /* the first one of 128 granules and more */
+#define PARKED_BLOCKS 1024 /* blocks in the order cache, at most */
+#define PARKED_SIZE_MAX 1024 /* granules of one */
+
+#define LIFE_SLOTS 512 /* of a range, at most */
+#define LIFE_HISTORIES 2048 /* a power of two */
+
+#define WORD_SHIFT 6
+#define WORD_MASK 63u
+
+#define NOWHERE (~0ull)
+
+#define EIGHT_SHIFT 3
+#define EIGHT 8u
+
+/*
+ * At most, on the level above which there is none. Tests have fewer, for more
+ * levels above a small range.
+ */
+#ifndef MAP_TOP_WORDS
+#define MAP_TOP_WORDS 16
+#endif
+
+/**
+ * struct map_state - what 64 words of the level below hold
+ * @some: of which words a bit is set
+ * @full: of which words all are
+ */
+struct map_state {
+	u64 some;
+	u64 full;
+};
+
+/*
+ * struct lifetime - a big block that begins in a slot
+ */
+struct lifetime {
+	u32 lo;
+	u32 n; /* 0: there is none */
+	u32 born; /* event */
+	u16 key;
+	u16 begins; /* slot in which the one begins that ends in this slot */
+};
+
+/*
+ * struct kept_block - a block that the order cache knows
+ */
+struct kept_block {
+	u32 lo;
+	u16 n : 15; /* 0: the id is not in use */
+	u16 lent : 1; /* else it is parked */
+	u16 below; /* parked, of the same size; or also not in use */
+	u16 above;
+	u16 next; /* in the list of the hash */
+};
+
+/*
+ * struct buddy - free space of one range
+ */
+struct buddy {
+	/* sizes are in granules */
+	u64 nr;
+	u64 nr_free;
+	u64 nr_free_dirty;
+	u64 short_of; /* nr_free, for anything to wait in the order cache */
+	u64 large; /* requests of so many are */
+	u64 nr_large; /* used by these, as far as it is known */
+	u64 cursor; /* of take_dirty */
+	/* map.c */
+	unsigned int map_top; /* level above which there is none */
+	u64 *used; /* a bit a granule, where the word is mixed */
+	struct map_state *state[MAP_LEVELS];
+	/* classes.c */
+	u64 classes[CLASSES / 64]; /* that have runs */
+	u64 *index; /* words where runs of a class begin, but for listed ones */
+	u64 stride; /* words from one class to the next */
+	u64 starts[CLASS_LISTED]; /* of each, the topmost word */
+	u32 first[CLASSES]; /* of a listed one that has runs */
+	/* index.c */
+	unsigned int top; /* level of one entry, in the trees of eight */
+	u64 *continued; /* a bit a word: its first run begins before it */
+	u32 *longest[MAP_LEVELS]; /* of the runs that begin there */
+	u64 wild_start; /* the wilderness: a run that is in none of these */
+	u64 wild_size; /* 0 if there is none */
+	/* lifetimes.c */
+	unsigned int life_shift; /* a block of a slot of granules is big */
+	u32 large_at; /* event: when the last large block was made; 0 for never */
+	u32 order; /* what the latest events of big blocks were */
+	u32 now; /* how many there were */
+	u32 nr_ended; /* lifetimes that count in the mean, at most LIFE_MEAN */
+	u64 sum; /* of these, each times its size */
+	u8 histories[LIFE_HISTORIES]; /* classes of lifetimes */
+	struct lifetime lifetimes[LIFE_SLOTS];
+	/* marks.c */
+	u64 nr_dirty;
+	u64 *dirty; /* a bit a granule, true below mixed nodes only */
+	u32 *marks[MAP_LEVELS];
+	/* cache.c */
+	u16 parked_max; /* granules; 0 while the cache is off */
+	u16 nr_parked;
+	u16 room; /* for parked blocks */
+	u16 hand; /* the last id that had to go */
+	u16 frees_since_alloc; /* to a full cache */
+	u16 nr_ids; /* that were ever in use */
+	u16 nr_kept; /* blocks that are parked or lent */
+	u16 kept_longest; /* of these, or of one that was */
+	u16 kept_hash_shift;
+	u16 kept_start_shift;
+	u16 stack[PARKED_SIZE_MAX + 1]; /* by size; 0: ids to use */
+	struct kept_block *kept; /* by id, from 1 on */
+	u16 *kept_hash;
+	u64 *kept_starts; /* a bit for granules: a kept block begins there */
+	u8 *kept_count; /* of kept blocks that begin in a part of the range */
+	u64 *kept_index; /* parts where any do */
+	u64 kept_top; /* of that, the topmost word */
+	/* owners.c */
+	struct accmem_buddy_unit *owners; /* NULL without the rule */
+	u64 nr_withheld; /* free granules of units that have a record */
+	u64 nr_full; /* units that have a full one */
+};
+
+static_assert(sizeof(struct buddy) <= sizeof(struct accmem_buddy));
+
+static inline struct buddy *buddy_of(const struct accmem_buddy *range)
+{
+	return (struct buddy *)range->state;
+}
+
+/* Bits */
+
+/* @count low bits, 1 to 64 of them, from bit @first on */
+static inline u64 bits_mask(unsigned int first, unsigned int count)
+{
+	return (~0ull >> (64 - count)) << first;
+}
+
+/* From granule @lo of its word on, and up to @last of its word */
+static inline u64 mask_from(u64 lo)
+{
+	return ~0ull << (lo & WORD_MASK);
+}
+
+static inline u64 mask_up_to(u64 last)
+{
+	return ~0ull >> (WORD_MASK - (last & WORD_MASK));
+}
+
+/* Of words of which one word speaks, those after @left and before @right */
+static inline u64 words_between(u64 left, u64 right)
+{
+	return left == right ? 0 :
+			       (1ull << (right & WORD_MASK)) -
+				       (2ull << (left & WORD_MASK));
+}
+
+/* @word with the bits of @mask made 1s or 0s */
+static inline u64 with_bits(u64 word, u64 mask, bool set)
+{
+	return (word | mask) & ~(set ? 0 : mask);
+}
+
+static inline unsigned int low_ones(u64 word)
+{
+	return ~word ? __ffs64(~word) : 64;
+}
+
+static inline unsigned int high_ones(u64 word)
+{
+	return 64 - fls64(~word);
+}
+
+static inline u64 words_for(u64 bits)
+{
+	return (bits + WORD_MASK) >> WORD_SHIFT;
+}
+
+/* Granules */
+
+static inline u64 align_up(u64 n, u64 align)
+{
+	return (n + align - 1) & ~(align - 1);
+}
+
+static inline u64 align_down(u64 n, u64 align)
+{
+	return n & ~(align - 1);
+}
+
+/* A run in granules; none has size 0 */
+struct run {
+	u64 start;
+	u64 size;
+};
+
+/* A request in granules */
+struct wanted {
+	u64 n;
+	u64 align;
+	u64 lo;
+	u64 hi;
+	u64 owner; /* whom a rule binds; 0 if it is nobody */
+	bool high;
+};
+
+/**
+ * struct candidate - where a request is placed
+ * @at: its first granule
+ * @run: the whole free run around it; its size is 0 when there is no candidate
+ */
+struct candidate {
+	u64 at;
+	struct run run;
+};
+
+static const struct candidate no_candidate;
+
+#endif /* ACCMEM_BUDDY_INTERNAL_H */

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Owners: with this rule on, a unit of 2 MiB belongs to one owner while any granule of
+ * it is in use.
+ *
+ * A unit has a record while a part of it is in use, or all of it by several parts. A
+ * block that covers a unit needs none there: nothing of the unit is free, and whoever
+ * frees a part of it says whose it is. So the cost of a block does not grow with its
+ * size. A free run has whole units inside, which are nobody's; only the units at its
+ * two ends may have an owner.
+ *
+ * Nobody in particular (0) and the cleaner (~0ull) are bound by no rule, and do not
+ * change the owner of a unit that has one. What the cleaner has is counted apart: it
+ * keeps a unit from others, but is no use by the unit's owner, who may free the rest
+ * meanwhile. Parked blocks count as free.
+ */
+
+#define OWNED_SHIFT (ACCMEM_BUDDY_UNIT_SHIFT - ACCMEM_GRANULE_SHIFT)
+#define OWNED BIT_ULL(OWNED_SHIFT) /* granules of a unit */
+#define FULL_SHIFT 5 /* units of one word of full records */
+#define FULL_MASK 31u
+
+static inline bool owner_is_bound(const struct buddy *b, u64 owner)
+{
+	return b->owners && owner && owner != ACCMEM_BUDDY_CLEANER;
+}
+
+/* The last one may be short. */
+static inline u64 unit_granules(const struct buddy *b, u64 unit)
+{
+	return min(OWNED, b->nr - (unit << OWNED_SHIFT));
+}
+
+/* Granules that a unit has a record of */
+static inline unsigned int unit_taken(const struct accmem_buddy_unit *u)
+{
+	return u->used + u->cleaning;
+}
+
+/* May @owner have what is free of a unit? */
+static inline bool unit_permits(const struct buddy *b, u64 unit, u64 owner)
+{
+	const struct accmem_buddy_unit *u = &b->owners[unit];
+
+	return !unit_taken(u) || u->owner == owner;
+}
+
+/* May it have [@lo, @lo + @n), which is free? Only the ends can tell. */
+static inline bool owner_permits(const struct buddy *b, u64 owner, u64 lo,
+				 u64 n)
+{
+	return unit_permits(b, lo >> OWNED_SHIFT, owner) &&
+	       unit_permits(b, (lo + n - 1) >> OWNED_SHIFT, owner);
+}
+
+/* What @owner may have of a free run */
+static struct run owner_trim(const struct buddy *b, u64 owner,
+			     const struct run *run)
+{
+	u64 start = run->start, end = start + run->size;
+	u64 last = (end - 1) >> OWNED_SHIFT;
+
+	if (!owner_is_bound(b, owner) || !run->size)
+		return *run;
+	if (!unit_permits(b, start >> OWNED_SHIFT, owner))
+		start = min(end, ((start >> OWNED_SHIFT) + 1) << OWNED_SHIFT);
+	if (start < end && !unit_permits(b, last, owner))
+		end = max(start, last << OWNED_SHIFT);
+	return (struct run){ start, end - start };
+}
+
+/**
+ * struct cover - the units that a block has
+ * @first: the first that it has all of
+ * @last: one more than the last of these
+ * @left: granules that it has of the unit before @first
+ * @right: granules that it has of unit @last
+ */
+struct cover {
+	u64 first;
+	u64 last;
+	u64 left;
+	u64 right;
+};
+
+static struct cover cover_of(const struct buddy *b, u64 lo, u64 n)
+{
+	u64 hi = lo + n;
+	struct cover c = {
+		.first = (lo + OWNED - 1) >> OWNED_SHIFT,
+		.last = hi >> OWNED_SHIFT,
+	};
+
+	if (hi == b->nr)
+		c.last = (hi + OWNED - 1) >> OWNED_SHIFT;
+	c.left = min(c.first << OWNED_SHIFT, hi) - lo;
+	if (c.first <= c.last && hi < b->nr)
+		c.right = hi & (OWNED - 1);
+	c.last = max(c.first, c.last);
+	return c;
+}
+
+/* Granules of the units that a block has all of */
+static inline u64 cover_whole(const struct buddy *b, const struct cover *c)
+{
+	u64 lo = c->first << OWNED_SHIFT;
+
+	return lo < b->nr ? min(c->last << OWNED_SHIFT, b->nr) - lo : 0;
+}
+
+static inline void unit_set_full(struct buddy *b, u64 unit, bool full)
+{
+	u32 bit = 1u << (unit & FULL_MASK);
+
+	if (full) {
+		b->owners[unit >> FULL_SHIFT].full |= bit;
+		b->nr_full++;
+	} else {
+		b->owners[unit >> FULL_SHIFT].full &= ~bit;
+		b->nr_full--;
+	}
+}
+
+/* What a unit's record has of @owner's granules */
+static u16 *unit_share(struct accmem_buddy_unit *u, u64 owner)
+{
+	return owner == ACCMEM_BUDDY_CLEANER ? &u->cleaning : &u->used;
+}
+
+static void unit_take(struct buddy *b, u64 unit, u64 n, u64 owner)
+{
+	struct accmem_buddy_unit *u = &b->owners[unit];
+	u64 all = unit_granules(b, unit);
+
+	if (!unit_taken(u)) {
+		u->owner = owner;
+		b->nr_withheld += all;
+	}
+	*unit_share(u, owner) += n;
+	b->nr_withheld -= n;
+	if (unit_taken(u) == all)
+		unit_set_full(b, unit, true);
+}
+
+static void unit_give(struct buddy *b, u64 unit, u64 n, u64 owner)
+{
+	struct accmem_buddy_unit *u = &b->owners[unit];
+	u64 all = unit_granules(b, unit);
+
+	if (!unit_taken(u)) { /* a block covered it */
+		u->owner = owner;
+		*unit_share(u, owner) = all;
+	} else if (unit_taken(u) == all) {
+		unit_set_full(b, unit, false);
+	}
+	*unit_share(u, owner) -= n;
+	b->nr_withheld += n;
+	if (u->used)
+		return;
+	u->owner = u->cleaning ? ACCMEM_BUDDY_CLEANER : 0;
+	if (!u->cleaning)
+		b->nr_withheld -= all;
+}
+
+/* Units of [@first, @last) have no records any more, which are full ones. */
+static void units_forget(struct buddy *b, u64 first, u64 last)
+{
+	u64 unit = first, end;
+	u32 full;
+
+	for (; unit < last && b->nr_full; unit = end) {
+		end = min((unit | FULL_MASK) + 1, last);
+		full = b->owners[unit >> FULL_SHIFT].full;
+		full &= ~0u << (unit & FULL_MASK);
+		full &= ~0u >> (FULL_MASK - ((end - 1) & FULL_MASK));
+		for (; full; full &= full - 1) {
+			unit = ((end - 1) & ~(u64)FULL_MASK) + __ffs64(full);
+			unit_set_full(b, unit, false);
+			b->owners[unit].used = 0;
+			b->owners[unit].cleaning = 0;
+			b->owners[unit].owner = 0;
+		}
+	}
+}
+
+/* @owner has taken a block. */
+static noinline void owner_take(struct buddy *b, u64 lo, u64 n, u64 owner)
+{
+	struct cover c = cover_of(b, lo, n);
+
+	if (c.left)
+		unit_take(b, c.first - 1, c.left, owner);
+	if (c.right)
+		unit_take(b, c.last, c.right, owner);
+}
+
+/* It has given it back, or a part of one. */
+static noinline void owner_give(struct buddy *b, u64 lo, u64 n, u64 owner)
+{
+	struct cover c = cover_of(b, lo, n);
+
+	if (c.left)
+		unit_give(b, c.first - 1, c.left, owner);
+	units_forget(b, c.first, c.last);
+	if (c.right)
+		unit_give(b, c.last, c.right, owner);
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Placement where units have several owners: the best fit among some runs, for when
+ * the candidate of choice.c is in a unit of somebody else, and a search of all runs in
+ * steps.
+ */
+
+/* Runs of a class that are looked at, and in all */
+#define SHARED_PROBES 8
+#define SHARED_PROBES_ALL 128
+
+/**
+ * struct shared - of a candidate in a range of several owners
+ * @w: the request
+ * @owner: who asks
+ * @cand: the best one so far
+ * @cost: units that would be nobody's otherwise, then granules of the run
+ */
+struct shared {
+	const struct wanted *w;
+	u64 owner;
+	struct candidate cand;
+	u64 cost;
+};
+
+/* Units that become somebody's */
+static u64 shared_units_broken(const struct buddy *b, u64 lo, u64 n)
+{
+	struct cover c = cover_of(b, lo, n);
+
+	return c.last - c.first + (c.left && !b->owners[c.first - 1].used) +
+	       (c.right && !b->owners[c.last].used);
+}
+
+static void shared_weigh(const struct buddy *b, struct shared *s,
+			 const struct candidate *cand, const struct run *run)
+{
+	u64 cost = shared_units_broken(b, cand->at, s->w->n) << 33 |
+		   cand->run.size;
+
+	if (cost >= s->cost)
+		return;
+	s->cost = cost;
+	s->cand.at = cand->at;
+	s->cand.run = *run;
+}
+
+static void shared_look(const struct buddy *b, struct shared *s,
+			const struct run *run)
+{
+	struct run own = owner_trim(b, s->owner, run);
+	const struct wanted *w = s->w;
+	struct candidate cand;
+
+	if (!w->high && wanted_low(w, &own, w->lo, w->hi, &cand))
+		shared_weigh(b, s, &cand, run);
+	if (wanted_high(w, &own, w->lo, w->hi, &cand))
+		shared_weigh(b, s, &cand, run);
+}
+
+/* The least class in which what anybody may have of a run is enough */
+static unsigned int shared_sure_class(const struct buddy *b,
+				      const struct wanted *w)
+{
+	return class_of(min(w->n + w->align + 2 * OWNED, b->nr)) + 1;
+}
+
+/*
+ * The best fit among what @owner may have of runs, where runs of others are met: of
+ * some of each class, from the smallest on, that which breaks the fewest free units.
+ * After many that do not serve only runs are looked at that do, wherever they lie.
+ */
+static noinline struct candidate shared_place(const struct buddy *b,
+					      const struct wanted *w, u64 owner)
+{
+	struct shared s = { .w = w, .owner = owner, .cost = ~0ull };
+	unsigned int probe = 0, looked = 0, class;
+	struct run run = wild_run(b);
+	struct walk k = {};
+
+	shared_look(b, &s, &run);
+	walk_class(b, &k, class_of(w->n));
+	class = k.class;
+	for (; looked < SHARED_PROBES_ALL && walk_next(b, &k, &run); looked++) {
+		probe = k.class == class ? probe + 1 : 1;
+		class = k.class;
+		shared_look(b, &s, &run);
+		if (looked == SHARED_PROBES_ALL / 2 && !s.cand.run.size)
+			walk_class(b, &k, max(class, shared_sure_class(b, w)));
+		else if (probe == SHARED_PROBES)
+			walk_class(b, &k, class + 1);
+	}
+	return s.cand;
+}
+
+/* Looking at all */
+
+#ifndef SCAN_WORDS
+#define SCAN_WORDS 256 /* that a call looks at; tests have fewer */
+#endif
+
+/**
+ * struct scan - through the runs that are long enough, by address
+ * @owner: who asks
+ * @own: only in units that are its own already
+ * @word: from which on to look
+ * @words: that may be looked at yet
+ */
+struct scan {
+	u64 owner;
+	bool own;
+	u64 word;
+	unsigned int words;
+};
+
+/* The next word in which a run of @n granules begins: NOWHERE, with the reason */
+static u64 scan_next(const struct buddy *b, struct scan *s, u64 hi, u64 n,
+		     int *err)
+{
+	u64 i = NOWHERE, all = words_for(hi);
+
+	*err = -ENOSPC;
+	if (s->word < all)
+		i = b->longest[0][s->word] >= longest_value(n) ?
+			    s->word :
+			    longest_next_word(b, s->word + 1, longest_value(n));
+	if (i >= all)
+		return NOWHERE;
+	s->word = i;
+	*err = -EAGAIN;
+	if (!s->words)
+		return NOWHERE;
+	s->words--;
+	s->word++;
+	return i;
+}
+
+/* The candidate in [@lo, @hi), a part of a run */
+static bool scan_part(const struct wanted *w, u64 lo, u64 hi,
+		      const struct run *run, struct candidate *cand)
+{
+	struct run part = { lo, hi - lo };
+
+	if (lo >= hi || !wanted_low(w, &part, w->lo, w->hi, cand))
+		return false;
+	cand->run = *run;
+	return true;
+}
+
+/* in the parts of a run that lie in units of the owner's: one end, the other, both */
+static bool scan_own(const struct buddy *b, const struct wanted *w, u64 owner,
+		     const struct run *run, struct candidate *cand)
+{
+	u64 lo = run->start, hi = lo + run->size;
+	u64 first = lo >> OWNED_SHIFT, last = (hi - 1) >> OWNED_SHIFT;
+	bool low = b->owners[first].used && b->owners[first].owner == owner;
+	bool high = b->owners[last].used && b->owners[last].owner == owner;
+
+	if (low && high && last - first <= 1)
+		return scan_part(w, lo, hi, run, cand);
+	if (low && scan_part(w, lo, min(hi, (first + 1) << OWNED_SHIFT), run,
+			     cand))
+		return true;
+	return high &&
+	       scan_part(w, max(lo, last << OWNED_SHIFT), hi, run, cand);
+}
+
+/* The candidate in a run, of which the owner may have a part */
+static bool scan_run(const struct buddy *b, const struct wanted *w,
+		     const struct scan *s, const struct run *run,
+		     struct candidate *cand)
+{
+	struct run own;
+
+	if (!run->size)
+		return false;
+	if (s->own)
+		return scan_own(b, w, s->owner, run, cand);
+	own = owner_trim(b, s->owner, run);
+	return scan_part(w, own.start, own.start + own.size, run, cand);
+}
+
+/* In a word: what ends there is of one unit, as the word is. */
+static bool scan_word(const struct buddy *b, const struct wanted *w,
+		      const struct scan *s, u64 i, struct candidate *cand)
+{
+	struct word_runs g = word_runs_in(b, i);
+	struct run run = word_run_at(&g, i, g.tail);
+	u64 fits, inside;
+
+	if (g.tail_size && scan_run(b, w, s, &run, cand))
+		return true;
+	for (inside = g.inside; inside; inside &= ~fits) {
+		run = word_run_at(&g, i, __ffs64(inside));
+		fits = bits_mask(run.start & WORD_MASK, run.size);
+		if (run.size >= w->n && scan_run(b, w, s, &run, cand))
+			return true;
+	}
+	return false;
+}
+
+/* 0 with a candidate; -EAGAIN or -ENOSPC */
+static int scan_for(const struct buddy *b, const struct wanted *w,
+		    struct scan *s, struct candidate *cand)
+{
+	struct run run = wild_run(b);
+	u64 i;
+	int err;
+
+	if (scan_run(b, w, s, &run, cand))
+		return 0;
+	run = w->lo && w->lo < b->nr ? index_run_around(b, w->lo) :
+				       (struct run){};
+	if (scan_run(b, w, s, &run, cand))
+		return 0;
+	while ((i = scan_next(b, s, w->hi, w->n, &err)) != NOWHERE)
+		if (scan_word(b, w, s, i, cand))
+			return 0;
+	return err;
+}
+
+/* The longest run of a word that @owner may have */
+static u64 scan_longest(const struct buddy *b, u64 owner, u64 i)
+{
+	struct word_runs g = word_runs_in(b, i);
+	struct run run = word_run_at(&g, i, g.tail);
+	u64 n = 0;
+
+	if (g.tail_size)
+		n = owner_trim(b, owner, &run).size;
+	if (!owner_is_bound(b, owner) ||
+	    unit_permits(b, i >> (OWNED_SHIFT - WORD_SHIFT), owner))
+		n = max(n, bits_longest(g.inside));
+	return n;
+}
