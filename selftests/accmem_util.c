@@ -2,6 +2,7 @@
 /* What the selftests share; see accmem_util.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -63,6 +65,18 @@ int accmem_alloc_bytes(int fd, uint64_t length, uint32_t flags,
 	alloc->length = length;
 	alloc->flags = flags;
 	return accmem_ioctl_alloc(fd, alloc);
+}
+
+int accmem_drain(int fd)
+{
+	struct accmem_info info;
+	struct accmem_alloc a;
+	int err = accmem_ioctl_info(fd, &info);
+
+	if (err)
+		return err;
+	err = accmem_alloc_bytes(fd, info.capacity + 4096, 0, &a);
+	return err == -ENOMEM ? 0 : err ?: -EINVAL;
 }
 
 uint64_t accmem_free_now(int fd)
@@ -367,8 +381,7 @@ int64_t accmem_sysfs(const char *path, const char *name)
 {
 	char file[256];
 
-	snprintf(file, sizeof(file), "/sys/class/misc/%s/%s",
-		 strrchr(path, '/') + 1, name);
+	accmem_sysfs_file(path, name, file, sizeof(file));
 	return read_number(file);
 }
 
@@ -578,4 +591,167 @@ uint32_t accmem_random(uint64_t *state)
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
 	return (z ^ (z >> 31)) >> 16;
+}
+
+void accmem_sysfs_file(const char *path, const char *name, char *file,
+		       size_t size)
+{
+	snprintf(file, size, "/sys/class/accmem/%s/%s", strrchr(path, '/') + 1,
+		 name);
+}
+
+int accmem_debug_read(const char *path, const char *name, char *text,
+		      size_t size)
+{
+	char file[128];
+
+	snprintf(file, sizeof(file), "/sys/kernel/debug/accmem/%s/%s",
+		 strrchr(path, '/') + 1, name);
+	return accmem_read_file(file, text, size);
+}
+
+int64_t accmem_shared(const char *path, const char *key)
+{
+	char text[512], *at;
+	int err = accmem_debug_read(path, "shared", text, sizeof(text));
+
+	if (err < 0)
+		return err;
+	at = strstr(text, key);
+	return at ? strtoll(at + strlen(key), NULL, 10) : -ENOENT;
+}
+
+struct user_call {
+	uid_t uid;
+	int (*fn)(void *arg);
+	void *arg;
+};
+
+static int call_as_user(void *arg)
+{
+	struct user_call *call = arg;
+
+	if (setgroups(0, NULL) || setgid(call->uid) || setuid(call->uid))
+		return 250;
+	return call->fn(call->arg);
+}
+
+int accmem_as_user(uid_t uid, int (*fn)(void *arg), void *arg)
+{
+	struct user_call call = { uid, fn, arg };
+
+	return accmem_in_child(call_as_user, &call);
+}
+
+static void run_steps(int ready, int (*prepare)(void *arg),
+		      void (*step)(void *arg), void *arg)
+{
+	volatile unsigned int spin = 0;
+	int err = prepare ? prepare(arg) : 0;
+
+	if (err)
+		fprintf(stderr, "# process cannot start: %d\n", err);
+	if (write(ready, &err, sizeof(err)) != sizeof(err) || err)
+		_exit(1);
+	for (;;) {
+		if (step)
+			step(arg);
+		else
+			spin++;
+	}
+}
+
+pid_t accmem_start(int (*prepare)(void *arg), void (*step)(void *arg),
+		   void *arg)
+{
+	int ready[2], err = -1;
+	pid_t pid;
+
+	if (pipe(ready))
+		return -1;
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		close(ready[0]);
+		run_steps(ready[1], prepare, step, arg);
+	}
+	close(ready[1]);
+	if (pid > 0 &&
+	    (read(ready[0], &err, sizeof(err)) != sizeof(err) || err)) {
+		accmem_stop(pid);
+		pid = -1;
+	}
+	close(ready[0]);
+	return pid;
+}
+
+void accmem_stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	accmem_wait_child(pid);
+}
+
+void accmem_rest(void *unused)
+{
+	(void)unused;
+	pause();
+}
+
+int64_t accmem_slept(int64_t since)
+{
+	unsigned long long ran, waited;
+	struct timespec wall, cpu;
+	struct rusage usage;
+	char text[128];
+
+	clock_gettime(CLOCK_MONOTONIC, &wall);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	if (accmem_read_file("/proc/self/schedstat", text, sizeof(text)) > 0 &&
+	    sscanf(text, "%llu %llu", &ran, &waited) == 2)
+		return (wall.tv_sec - cpu.tv_sec) * 1000000000ll +
+		       wall.tv_nsec - cpu.tv_nsec - waited - since;
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_nvcsw * 10000000ll - since;
+}
+
+uint64_t accmem_time(void (*fn)(void *arg), void *arg, unsigned int n)
+{
+	struct timespec from, to;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	while (n--)
+		fn(arg);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	return (to.tv_sec - from.tv_sec) * 1000000000ll + to.tv_nsec -
+	       from.tv_nsec;
+}
+
+bool accmem_owns_folios(const struct accmem_info *info)
+{
+	return info->backing == ACCMEM_BACKING_PHYS &&
+	       info->features & ACCMEM_FEATURE_PIN;
+}
+
+/* does @a lie in the unit of @size that begins at @at? */
+static bool is_in(const struct accmem_alloc *a, uint64_t at, uint64_t size)
+{
+	return a->address < at + size && a->address + a->footprint > at;
+}
+
+uint64_t accmem_charge_of(const struct accmem_info *info,
+			  const struct accmem_alloc *a, unsigned int n)
+{
+	uint64_t size = accmem_owns_folios(info) ? MIB(2) : 4096, at, sum = 0;
+	unsigned int i, j;
+
+	for (i = 0; i < n; i++) {
+		at = a[i].address / size * size;
+		for (; at < a[i].address + a[i].footprint; at += size) {
+			/* counted with the first that lies in it */
+			for (j = 0; j < i && !is_in(&a[j], at, size); j++)
+				;
+			sum += j == i ? size : 0;
+		}
+	}
+	return sum;
 }

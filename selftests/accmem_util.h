@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 #include <linux/accmem.h>
 
@@ -56,6 +57,8 @@ int accmem_ioctl_query(int fd, uint64_t address, struct accmem_query *query);
 int accmem_alloc_bytes(int fd, uint64_t length, uint32_t flags,
 		       struct accmem_alloc *alloc);
 uint64_t accmem_free_now(int fd);
+/* empties the caches of freed buffers of all contexts: by an ALLOC that fails */
+int accmem_drain(int fd);
 /*
  * Allocates everything that is left, run by run, in at most @max buffers.
  * Returns the number of buffers, or -errno of an unexpected failure.
@@ -132,6 +135,45 @@ uint64_t accmem_seed(void);
 uint32_t accmem_random(uint64_t *state);
 uint64_t accmem_ms(void);
 
+/*
+ * Tenants beside each other. The file of an attribute in sysfs; a file of the
+ * device in debugfs, as accmem_read_file(); a number in its file "shared", or
+ * a negative value.
+ */
+void accmem_sysfs_file(const char *path, const char *name, char *file,
+		       size_t size);
+int accmem_debug_read(const char *path, const char *name, char *text,
+		      size_t size);
+int64_t accmem_shared(const char *path, const char *key);
+/* does a compound page belong to one context? */
+bool accmem_owns_folios(const struct accmem_info *info);
+/*
+ * What a context that holds these buffers, and nothing else, is charged: whole
+ * compound pages where they have owners, else the granules that they lie in.
+ */
+uint64_t accmem_charge_of(const struct accmem_info *info,
+			  const struct accmem_alloc *a, unsigned int n);
+/* exit status of @fn in a child that is the unprivileged user @uid */
+int accmem_as_user(uid_t uid, int (*fn)(void *arg), void *arg);
+/*
+ * A child that calls @prepare once, which returns 0 or fails the start, and
+ * @step until accmem_stop(); both may be NULL, and then it spins. Returns its
+ * id when it is ready, or -1.
+ */
+pid_t accmem_start(int (*prepare)(void *arg), void (*step)(void *arg),
+		   void *arg);
+void accmem_stop(pid_t pid);
+/* a step that waits for accmem_stop() */
+void accmem_rest(void *unused);
+/*
+ * Nanoseconds that this process has neither run nor waited for a processor since
+ * it was at @since, which is 0 for a beginning: it slept, for a lock or a page.
+ * Where the kernel does not say how long, each time counts as 10 ms.
+ */
+int64_t accmem_slept(int64_t since);
+/* nanoseconds that @n calls of @fn take, by the wall clock */
+uint64_t accmem_time(void (*fn)(void *arg), void *arg, unsigned int n);
+
 #ifdef __KSELFTEST_HARNESS_H
 /*
  * An emulated guest with sanitizers needs more than the 30 s of the harness,
@@ -156,5 +198,14 @@ uint64_t accmem_ms(void);
 		return test_harness_run(argc, argv);                    \
 	}
 #endif
+
+/* In a child: says which condition does not hold, and ends the function with 1 */
+#define ACCMEM_MUST(condition)                                           \
+	do {                                                             \
+		if (!(condition)) {                                      \
+			printf("# line %d: %s\n", __LINE__, #condition); \
+			return 1;                                        \
+		}                                                        \
+	} while (0)
 
 #endif /* ACCMEM_UTIL_H */

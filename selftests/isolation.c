@@ -97,6 +97,7 @@ static int leave_pattern(int fd, uint32_t mode, struct trace *trace,
 	uint64_t budget = fill_bytes(fd), sum = 0, length;
 	struct accmem_alloc *a;
 	unsigned int i;
+	int err;
 
 	for (i = 0; i < PIECES && sum < budget; i++) {
 		length = i % 3 ? 4096 + accmem_random(&seed) % KIB(1500) :
@@ -107,11 +108,15 @@ static int leave_pattern(int fd, uint32_t mode, struct trace *trace,
 			.cache_mode = mode,
 			.flags = i & 1 ? ACCMEM_ALLOC_TOP_DOWN : 0,
 		};
-		if (accmem_ioctl_alloc(fd, a))
+		err = accmem_ioctl_alloc(fd, a);
+		maps[i] = err ? NULL : accmem_mmap(fd, a, a->footprint, RW);
+		if (!maps[i]) {
+			printf("# %llu bytes after %llu: %s\n",
+			       (unsigned long long)a->length,
+			       (unsigned long long)sum,
+			       err ? strerror(-err) : "no mapping");
 			return -1;
-		maps[i] = accmem_mmap(fd, a, a->footprint, RW);
-		if (!maps[i])
-			return -1;
+		}
 		accmem_fill(maps[i], a->footprint, seed);
 		sum += a->footprint;
 		trace->n = i + 1;
@@ -437,7 +442,7 @@ TEST_F(isolation, no_large_page_of_two)
 				continue;
 			ASSERT_EQ(0, accmem_ioctl_free(fd[c], a[c][i].address));
 		}
-	/* the scrubber is done: what it clears is nobody's for a moment */
+	/* the cleaner is done: what it clears is nobody's for a moment */
 	ASSERT_EQ(-1,
 		  accmem_sysfs_wait(variant->path, "dirty_bytes", 0, 60000));
 	ASSERT_EQ(0, accmem_ioctl_info(fd[0], &info));

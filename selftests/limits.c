@@ -83,31 +83,23 @@ static int run_as(const char *path, uid_t uid, int (*fn)(const char *path))
 	return accmem_in_child(as_user, &u);
 }
 
-#define MUST(condition)                                                \
-	do {                                                            \
-		if (!(condition)) {                                     \
-			printf("# line %d: %s\n", __LINE__, #condition); \
-			return 1;                                       \
-		}                                                       \
-	} while (0)
-
 /* --- contexts ------------------------------------------------------------ */
 
 static int opens_three(const char *path)
 {
 	int fd[4];
 
-	MUST((fd[0] = accmem_dev_open(path, O_RDWR)) >= 0);
-	MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
-	MUST((fd[2] = accmem_dev_open(path, O_RDWR)) >= 0);
-	MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
+	ACCMEM_MUST((fd[0] = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST((fd[2] = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
 	/* a descriptor of the same file is no context */
-	MUST((fd[3] = dup(fd[0])) >= 0);
-	MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
+	ACCMEM_MUST((fd[3] = dup(fd[0])) >= 0);
+	ACCMEM_MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
 	/* and one that goes makes room */
 	close(fd[1]);
-	MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
-	MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
+	ACCMEM_MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
 	return 0;
 }
 
@@ -115,14 +107,14 @@ static int opens_one(const char *path)
 {
 	int fd;
 
-	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
 	close(fd);
 	return 0;
 }
 
 static int opens_none(const char *path)
 {
-	MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
+	ACCMEM_MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
 	return 0;
 }
 
@@ -131,7 +123,7 @@ static int opens_four(const char *path)
 	unsigned int i;
 
 	for (i = 0; i < 4; i++)
-		MUST(accmem_dev_open(path, O_RDWR) >= 0);
+		ACCMEM_MUST(accmem_dev_open(path, O_RDWR) >= 0);
 	return 0;
 }
 
@@ -189,17 +181,17 @@ static int allocates_five(const char *path)
 	uint64_t before;
 	int fd[2], i;
 
-	MUST((fd[0] = accmem_dev_open(path, O_RDWR)) >= 0);
-	MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST((fd[0] = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
 	for (i = 0; i < 5; i++)
-		MUST(!accmem_alloc_bytes(fd[i & 1], 4096, 0, &a[i]));
+		ACCMEM_MUST(!accmem_alloc_bytes(fd[i & 1], 4096, 0, &a[i]));
 	before = accmem_free_now(fd[0]);
-	MUST(accmem_alloc_bytes(fd[0], 4096, 0, &a[5]) == -EDQUOT);
-	MUST(accmem_alloc_bytes(fd[1], 4096, 0, &a[5]) == -EDQUOT);
-	MUST(accmem_free_now(fd[0]) == before);
-	MUST(!accmem_ioctl_free(fd[0], a[0].address));
-	MUST(!accmem_alloc_bytes(fd[1], 4096, 0, &a[0]));
-	MUST(accmem_alloc_bytes(fd[0], 4096, 0, &a[5]) == -EDQUOT);
+	ACCMEM_MUST(accmem_alloc_bytes(fd[0], 4096, 0, &a[5]) == -EDQUOT);
+	ACCMEM_MUST(accmem_alloc_bytes(fd[1], 4096, 0, &a[5]) == -EDQUOT);
+	ACCMEM_MUST(accmem_free_now(fd[0]) == before);
+	ACCMEM_MUST(!accmem_ioctl_free(fd[0], a[0].address));
+	ACCMEM_MUST(!accmem_alloc_bytes(fd[1], 4096, 0, &a[0]));
+	ACCMEM_MUST(accmem_alloc_bytes(fd[0], 4096, 0, &a[5]) == -EDQUOT);
 	return 0;
 }
 
@@ -208,9 +200,9 @@ static int allocates_six(const char *path)
 	struct accmem_alloc a;
 	int fd, i;
 
-	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
 	for (i = 0; i < 6; i++)
-		MUST(!accmem_alloc_bytes(fd, 4096, 0, &a));
+		ACCMEM_MUST(!accmem_alloc_bytes(fd, 4096, 0, &a));
 	return 0;
 }
 
@@ -230,18 +222,18 @@ static int fills_4m(int fd, int other)
 	struct accmem_alloc a, b, c;
 	char *p;
 
-	MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
-	MUST(!accmem_alloc_bytes(other, MIB(2), 0, &b));
-	MUST(accmem_alloc_bytes(fd, 4096, 0, &c) == -EDQUOT);
-	MUST(accmem_alloc_bytes(fd, GIB(1), 0, &c) == -EDQUOT);
+	ACCMEM_MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
+	ACCMEM_MUST(!accmem_alloc_bytes(other, MIB(2), 0, &b));
+	ACCMEM_MUST(accmem_alloc_bytes(fd, 4096, 0, &c) == -EDQUOT);
+	ACCMEM_MUST(accmem_alloc_bytes(fd, GIB(1), 0, &c) == -EDQUOT);
 	/* the name goes, the memory stays, and so does the charge */
 	p = accmem_mmap(fd, &a, MIB(2), RW);
-	MUST(p);
-	MUST(!accmem_ioctl_free(fd, a.address));
-	MUST(accmem_alloc_bytes(fd, 4096, 0, &c) == -EDQUOT);
-	MUST(!munmap(p, MIB(2)));
-	MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
-	MUST(accmem_alloc_bytes(other, 4096, 0, &c) == -EDQUOT);
+	ACCMEM_MUST(p);
+	ACCMEM_MUST(!accmem_ioctl_free(fd, a.address));
+	ACCMEM_MUST(accmem_alloc_bytes(fd, 4096, 0, &c) == -EDQUOT);
+	ACCMEM_MUST(!munmap(p, MIB(2)));
+	ACCMEM_MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
+	ACCMEM_MUST(accmem_alloc_bytes(other, 4096, 0, &c) == -EDQUOT);
 	return 0;
 }
 
@@ -249,8 +241,8 @@ static int fills_user(const char *path)
 {
 	int fd, other;
 
-	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
-	MUST((other = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST((other = accmem_dev_open(path, O_RDWR)) >= 0);
 	return fills_4m(fd, other);
 }
 
@@ -260,16 +252,16 @@ static int fills_context(const char *path)
 	struct accmem_alloc a;
 	int fd, second;
 
-	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
-	MUST(!accmem_ioctl_info(fd, &info));
-	MUST(info.context_limit == MIB(4));
-	MUST(!fills_4m(fd, fd));
-	MUST(!accmem_ioctl_info(fd, &info));
-	MUST(info.context_bytes == MIB(4));
+	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST(!accmem_ioctl_info(fd, &info));
+	ACCMEM_MUST(info.context_limit == MIB(4));
+	ACCMEM_MUST(!fills_4m(fd, fd));
+	ACCMEM_MUST(!accmem_ioctl_info(fd, &info));
+	ACCMEM_MUST(info.context_bytes == MIB(4));
 	/* another context of the same user has its own */
-	MUST((second = accmem_dev_open(path, O_RDWR)) >= 0);
-	MUST(!accmem_alloc_bytes(second, MIB(4), 0, &a));
-	MUST(accmem_alloc_bytes(second, 4096, 0, &a) == -EDQUOT);
+	ACCMEM_MUST((second = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST(!accmem_alloc_bytes(second, MIB(4), 0, &a));
+	ACCMEM_MUST(accmem_alloc_bytes(second, 4096, 0, &a) == -EDQUOT);
 	return 0;
 }
 
@@ -278,8 +270,8 @@ static int fills_8m(const char *path)
 	struct accmem_alloc a;
 	int fd;
 
-	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
-	MUST(!accmem_alloc_bytes(fd, MIB(8), 0, &a));
+	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST(!accmem_alloc_bytes(fd, MIB(8), 0, &a));
 	return 0;
 }
 
@@ -304,9 +296,9 @@ TEST_F(limits, bytes_of_a_context)
 }
 
 /*
- * A request that no memory can hold is refused without a trace: it does not pass
- * the limit by a sum that wraps around, nor is what another thread has hidden
- * behind it for a moment.
+ * A request that no memory can hold is refused without a trace: it does not
+ * pass the limit by a sum that wraps around, nor is what another thread has
+ * hidden behind it for a moment.
  */
 static int hides_behind_a_huge_one(const char *path)
 {
@@ -315,10 +307,10 @@ static int hides_behind_a_huge_one(const char *path)
 	int fd, other, err = 0;
 	pid_t pid;
 
-	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
-	MUST((other = accmem_dev_open(path, O_RDWR)) >= 0);
-	MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
-	MUST((pid = fork()) >= 0);
+	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST((other = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
+	ACCMEM_MUST((pid = fork()) >= 0);
 	if (!pid)
 		for (;;)
 			accmem_alloc_bytes(other, -MIB(2), 0, &huge);
@@ -334,9 +326,9 @@ static int hides_behind_a_huge_one(const char *path)
 	}
 	kill(pid, SIGKILL);
 	accmem_wait_child(pid);
-	MUST(!granted);
-	MUST(!err);
-	MUST(accmem_alloc_bytes(fd, -MIB(4), 0, &huge) == -EDQUOT);
+	ACCMEM_MUST(!granted);
+	ACCMEM_MUST(!err);
+	ACCMEM_MUST(accmem_alloc_bytes(fd, -MIB(4), 0, &huge) == -EDQUOT);
 	return 0;
 }
 
@@ -345,10 +337,10 @@ static int huge_without_a_limit(const char *path)
 	struct accmem_alloc a, huge;
 	int fd;
 
-	MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
-	MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
-	MUST(accmem_alloc_bytes(fd, -MIB(2), 0, &huge) == -ENOMEM);
-	MUST(accmem_alloc_bytes(fd, -MIB(4), 0, &huge) == -ENOMEM);
+	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
+	ACCMEM_MUST(accmem_alloc_bytes(fd, -MIB(2), 0, &huge) == -ENOMEM);
+	ACCMEM_MUST(accmem_alloc_bytes(fd, -MIB(4), 0, &huge) == -ENOMEM);
 	return 0;
 }
 
@@ -397,7 +389,7 @@ static int opens_10000(const char *path)
 	for (opened = 0; opened < accmem_scale(10000); opened++) {
 		fd = accmem_dev_open(path, O_RDWR);
 		if (fd < 0) {
-			MUST(fd == -EMFILE || fd == -ENOMEM);
+			ACCMEM_MUST(fd == -EMFILE || fd == -ENOMEM);
 			break;
 		}
 		/* until it is refused, or one context has its share */
@@ -410,8 +402,8 @@ static int opens_10000(const char *path)
 		}
 	}
 	printf("# %u contexts, %u of them refused memory\n", opened, full);
-	MUST(opened == want);
-	MUST(!other);
+	ACCMEM_MUST(opened == want);
+	ACCMEM_MUST(!other);
 	return 0;
 }
 

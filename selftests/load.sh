@@ -85,11 +85,13 @@ traces()
 	local text
 
 	compgen -G "/dev/accmem*" || true
-	compgen -G "/sys/class/misc/accmem*" || true
+	compgen -G "/sys/class/accmem" || true
+	compgen -G "/sys/class/accmem/accmem*" || true
 	compgen -G "/sys/kernel/debug/accmem" || true
 	compgen -G "/sys/kernel/tracing/events/accmem" || true
-	text=$(</proc/misc)$(</proc/iomem)
-	[[ $text != *accmem* ]] || echo "/proc/misc or /proc/iomem"
+	text=$(</proc/devices)$(</proc/misc)$(</proc/iomem)
+	[[ $text != *accmem* ]] ||
+		echo "/proc/devices, /proc/misc or /proc/iomem"
 }
 
 # Is a load with these parameters refused, with a message, without a trace?

@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 traces=("$root"/traces/*.trace)
 if [ "${ACCMEM_SCALE:-100}" -lt 100 ]; then
 	lines=$(wc -l <"$root/traces/gpt.trace")
-	capacity=$(</sys/class/misc/accmem0/capacity)
+	capacity=$(</sys/class/accmem/accmem0/capacity)
 	head -n $((lines * ACCMEM_SCALE / 100)) "$root/traces/gpt.trace" |
 		awk -v room=$((capacity / 2)) '
 			$1 == "a" && live + $3 <= room {

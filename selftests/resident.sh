@@ -16,7 +16,7 @@ good=()
 eval "good=(${ACCMEM_MODULE_ARGS-})"
 : "${ACCMEM_KO:?is not set}"
 device=/dev/accmem0
-sys=/sys/class/misc/accmem0
+sys=/sys/class/accmem/accmem0
 group=/sys/fs/cgroup/accmem-test
 mib=$((1024 * 1024))
 tests=0 passed=0 failed=0

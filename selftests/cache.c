@@ -14,15 +14,15 @@
 #define RW (PROT_READ | PROT_WRITE)
 #define KEPT 16 /* buffers, at most */
 
-FIXTURE(stash)
+FIXTURE(cache)
 {
 	int fd;
 	struct accmem_info info;
 };
 
-ACCMEM_VARIANTS(stash);
+ACCMEM_VARIANTS(cache);
 
-FIXTURE_SETUP(stash)
+FIXTURE_SETUP(cache)
 {
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
 	self->fd = accmem_dev_open(variant->path, O_RDWR);
@@ -30,27 +30,19 @@ FIXTURE_SETUP(stash)
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 }
 
-FIXTURE_TEARDOWN(stash)
+FIXTURE_TEARDOWN(cache)
 {
 	close(self->fd);
 	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
 }
 
-/* how often what contexts share was written */
-struct shared {
-	uint64_t holds; /* of the carveout's lock */
-	uint64_t charges; /* changes of users' counters */
-};
-
-static bool read_shared(const char *path, struct shared *s)
+/* how often the carveout's lock was taken: whatever contexts share is under it */
+static bool read_holds(const char *path, uint64_t *holds)
 {
-	char file[128], text[256];
+	int64_t now = accmem_shared(path, "carveout_lock_holds");
 
-	snprintf(file, sizeof(file), "/sys/kernel/debug/accmem/%s/shared",
-		 strrchr(path, '/') + 1);
-	return accmem_read_file(file, text, sizeof(text)) > 0 &&
-	       sscanf(text, "carveout_lock_holds %lu user_charges %lu",
-		      &s->holds, &s->charges) == 2;
+	*holds = now;
+	return now >= 0;
 }
 
 /* allocates and frees; 0 or -errno */
@@ -61,36 +53,35 @@ static int pair(int fd, uint64_t length, uint32_t flags,
 	       accmem_ioctl_free(fd, a->address);
 }
 
-/* What 1,000 pairs write that is shared; false if one fails */
-static bool shared_by_pairs(int fd, const char *path, uint64_t length,
-			    struct shared *n)
+/* Holds of the lock by 1,000 pairs; false if one fails */
+static bool holds_of_pairs(int fd, const char *path, uint64_t length,
+			   uint64_t *holds)
 {
-	struct shared before, after;
+	uint64_t before, after;
 	struct accmem_alloc a;
 	unsigned int i;
 
-	if (!read_shared(path, &before))
+	if (!read_holds(path, &before))
 		return false;
 	for (i = 0; i < 1000; i++)
 		if (pair(fd, length, 0, &a))
 			return false;
-	if (!read_shared(path, &after))
+	if (!read_holds(path, &after))
 		return false;
-	n->holds = after.holds - before.holds;
-	n->charges = after.charges - before.charges;
+	*holds = after - before;
 	return true;
 }
 
 /*
- * The scrubber, at what was freed before, uses the lock too, and once more after
+ * The cleaner, at what was freed before, uses the lock too, and once more after
  * the last dirty byte: of five times there has to be one in which nobody did.
  */
-TEST_F(stash, a_pair_writes_nothing_shared)
+TEST_F(cache, a_pair_writes_nothing_shared)
 {
 	static const uint64_t lengths[] = { 64, 2048, 4096, 12288, MIB(2) };
 	struct accmem_alloc a;
 	unsigned int i, tries;
-	struct shared n;
+	uint64_t holds;
 
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		ASSERT_EQ(0, pair(self->fd, lengths[i], 0, &a));
@@ -98,29 +89,29 @@ TEST_F(stash, a_pair_writes_nothing_shared)
 			usleep(1000);
 		ASSERT_EQ(0, pair(self->fd, lengths[i], 0, &a));
 		for (tries = 0; tries < 5; tries++) {
-			ASSERT_TRUE(shared_by_pairs(self->fd, variant->path,
-						    lengths[i], &n));
-			EXPECT_EQ(0, n.charges);
-			if (!n.holds)
+			ASSERT_TRUE(holds_of_pairs(self->fd, variant->path,
+						   lengths[i], &holds));
+			if (!holds)
 				break;
 		}
-		EXPECT_EQ(0, n.holds) {
+		EXPECT_EQ(0, holds)
+		{
 			TH_LOG("%lu bytes", lengths[i]);
 		}
 	}
 }
 
 /* For the analysis in Documentation/benchmarks.rst. */
-TEST_F(stash, what_a_pair_writes_without_it)
+TEST_F(cache, what_a_pair_writes_without_it)
 {
 	static const uint64_t lengths[] = { 64, 4096, MIB(2) };
-	struct shared before, after;
-	struct accmem_alloc a[3 * KEPT / 2]; /* fit, wherever the scrubber is */
+	struct accmem_alloc a[3 * KEPT / 2]; /* fit, wherever the cleaner is */
+	uint64_t before, after;
 	unsigned int i, n;
 
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
-		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
-		ASSERT_TRUE(read_shared(variant->path, &before));
+		ASSERT_EQ(0, accmem_drain(self->fd));
+		ASSERT_TRUE(read_holds(variant->path, &before));
 		for (n = 0; n < ARRAY_SIZE(a); n++) {
 			ASSERT_EQ(0, accmem_alloc_bytes(self->fd, lengths[i], 0,
 							&a[n]));
@@ -128,18 +119,15 @@ TEST_F(stash, what_a_pair_writes_without_it)
 		for (n = 0; n < ARRAY_SIZE(a); n++) {
 			ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[n].address));
 		}
-		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
-		ASSERT_TRUE(read_shared(variant->path, &after));
-		TH_LOG("%lu bytes: %.1f holds of the lock a pair, %.1f charges",
-		       lengths[i],
-		       1.0 * (after.holds - before.holds) / ARRAY_SIZE(a),
-		       1.0 * (after.charges - before.charges) / ARRAY_SIZE(a));
-		EXPECT_LT(before.holds, after.holds);
-		EXPECT_EQ(before.charges + 2 * ARRAY_SIZE(a), after.charges);
+		ASSERT_EQ(0, accmem_drain(self->fd));
+		ASSERT_TRUE(read_holds(variant->path, &after));
+		TH_LOG("%lu bytes: %.1f holds of the lock a pair", lengths[i],
+		       1.0 * (after - before) / ARRAY_SIZE(a));
+		EXPECT_LT(before, after);
 	}
 }
 
-TEST_F(stash, what_is_kept_has_no_name)
+TEST_F(cache, what_is_kept_has_no_name)
 {
 	struct accmem_query query;
 	struct accmem_alloc a;
@@ -152,7 +140,7 @@ TEST_F(stash, what_is_kept_has_no_name)
 	EXPECT_EQ(ENXIO, errno);
 }
 
-TEST_F(stash, what_is_kept_counts_as_free)
+TEST_F(cache, what_is_kept_counts_as_free)
 {
 	struct accmem_alloc a[KEPT];
 	struct accmem_info info;
@@ -182,7 +170,7 @@ TEST_F(stash, what_is_kept_counts_as_free)
 }
 
 /* It is there for another context before that would be refused. */
-TEST_F(stash, others_get_what_is_kept)
+TEST_F(cache, others_get_what_is_kept)
 {
 	struct accmem_alloc a[KEPT], all;
 	int i, other;
@@ -201,7 +189,7 @@ TEST_F(stash, others_get_what_is_kept)
 }
 
 /* The bytes stay charged; no limit is ever met for that. */
-TEST_F(stash, limits_do_not_count_what_is_kept)
+TEST_F(cache, limits_do_not_count_what_is_kept)
 {
 	int64_t limit = accmem_param("max_bytes_per_context");
 	struct accmem_alloc a, b;
@@ -243,7 +231,7 @@ static void set_modes(const char *path, mode_t mode)
 	chmod(path, mode);
 }
 
-TEST_F(stash, limits_of_a_user_on_another_device)
+TEST_F(cache, limits_of_a_user_on_another_device)
 {
 	int64_t limit = accmem_param("max_bytes_per_user");
 	struct stat st;
@@ -257,9 +245,9 @@ TEST_F(stash, limits_of_a_user_on_another_device)
 }
 
 /* Whoever mapped it may have written to it, or have it pinned. */
-TEST_F(stash, what_was_mapped_is_not_kept)
+TEST_F(cache, what_was_mapped_is_not_kept)
 {
-	struct shared before, after;
+	uint64_t before, after;
 	struct accmem_alloc a;
 	char *p;
 
@@ -269,10 +257,10 @@ TEST_F(stash, what_was_mapped_is_not_kept)
 	accmem_fill(p, 8192, 1);
 	munmap(p, 8192);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
-	ASSERT_TRUE(read_shared(variant->path, &before));
+	ASSERT_TRUE(read_holds(variant->path, &before));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &a));
-	ASSERT_TRUE(read_shared(variant->path, &after));
-	EXPECT_LT(before.holds, after.holds);
+	ASSERT_TRUE(read_holds(variant->path, &after));
+	EXPECT_LT(before, after);
 	p = accmem_mmap(self->fd, &a, 8192, RW);
 	ASSERT_NE(NULL, p);
 	EXPECT_EQ(-1, accmem_first_nonzero(p, 8192));
@@ -280,7 +268,7 @@ TEST_F(stash, what_was_mapped_is_not_kept)
 }
 
 /* A small block may be mapped after it was freed, with its neighbours. */
-TEST_F(stash, a_block_whose_granule_was_mapped_is_not_kept)
+TEST_F(cache, a_block_whose_granule_was_mapped_is_not_kept)
 {
 	struct accmem_alloc a, b;
 	char *p;
@@ -301,7 +289,7 @@ TEST_F(stash, a_block_whose_granule_was_mapped_is_not_kept)
 }
 
 /* Of emulated memory nothing is kept that the host could use. */
-TEST_F(stash, pages_of_the_host_are_not_kept)
+TEST_F(cache, pages_of_the_host_are_not_kept)
 {
 	const int64_t before = accmem_param("emulated_resident_max");
 	struct accmem_alloc a[16];
@@ -332,7 +320,7 @@ TEST_F(stash, pages_of_the_host_are_not_kept)
 }
 
 /* What is kept serves only a request that it would have been made for. */
-TEST_F(stash, only_the_same_kind)
+TEST_F(cache, only_the_same_kind)
 {
 	struct accmem_alloc a, b;
 	struct accmem_query query;

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A tenant that does its worst with very many buffers, or with full caches of
+ * freed ones, does not make the others wait: on its device or another. What is
+ * counted is how long they sleep; a time is compared with one of the same test.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "kselftest_harness.h"
+#include "accmem_util.h"
+
+#define NAMES 8000
+#define SLOWER 6 /* times the control; without the mend it is hundreds */
+#define CALLS 40
+#define TRIES 5
+#define WINDOW_MS 400
+#define ASLEEP_MS 20
+#define KEPT 16 /* buffers that a context's cache may hold */
+
+FIXTURE(tenant_crowd)
+{
+	int dummy;
+};
+
+/* With page structures or without, addresses and caches are the same. */
+FIXTURE_VARIANT(tenant_crowd)
+{
+	const char *path;
+};
+
+/* clang-format off */
+FIXTURE_VARIANT_ADD(tenant_crowd, emulated)
+{
+	.path = ACCMEM_DEV_EMULATED,
+};
+FIXTURE_VARIANT_ADD(tenant_crowd, phys)
+{
+	.path = ACCMEM_DEV_PHYS,
+};
+/* clang-format on */
+
+FIXTURE_SETUP(tenant_crowd)
+{
+	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
+	self->dummy = 0;
+}
+
+FIXTURE_TEARDOWN(tenant_crowd)
+{
+	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
+	EXPECT_EQ(0, self->dummy);
+}
+
+struct tenant {
+	const char *path;
+	int fd;
+	struct accmem_info info;
+	uint64_t gap;
+	int err; /* what the last call returned */
+};
+
+static int enter(struct tenant *t)
+{
+	t->fd = accmem_dev_open(t->path, O_RDWR);
+	return t->fd < 0 ? t->fd : accmem_ioctl_info(t->fd, &t->info);
+}
+
+/*
+ * Buffers all over the device addresses, so that the gaps between them are
+ * below gap. Where addresses are places they stand for themselves: one granule
+ * in two is taken.
+ */
+static int spread(struct tenant *t)
+{
+	unsigned int i, names = accmem_scale(NAMES);
+	struct accmem_alloc a, hop;
+	int err = 0;
+
+	if (t->info.translation == ACCMEM_TRANSLATION_IDENTITY) {
+		if (names > t->info.capacity / 4 / 8192)
+			names = t->info.capacity / 4 / 8192;
+		t->gap = t->info.capacity;
+	} else {
+		t->gap = ALIGN_UP(t->info.address_span / names + 1, MIB(2));
+	}
+	for (i = 0; i < names && !err; i++) {
+		err = accmem_alloc_bytes(t->fd, 4096, 0, &a);
+		if (err || t->info.translation == ACCMEM_TRANSLATION_IDENTITY)
+			continue;
+		/* the addresses go on in ascending order */
+		err = accmem_alloc_bytes(t->fd, t->gap - MIB(2), 0, &hop) ?:
+			      accmem_ioctl_free(t->fd, hop.address);
+	}
+	return err;
+}
+
+/* an allocation that fits nowhere, or comes after everything */
+static void alloc_above(void *arg)
+{
+	struct tenant *t = arg;
+	struct accmem_alloc a;
+
+	t->err = accmem_alloc_bytes(t->fd, t->gap + MIB(4), 0, &a);
+	if (!t->err)
+		accmem_ioctl_free(t->fd, a.address);
+}
+
+static void alloc_failing(void *arg)
+{
+	struct tenant *t = arg;
+	struct accmem_alloc a;
+
+	t->err = accmem_alloc_bytes(t->fd, 2 * t->info.capacity, 0, &a);
+}
+
+static void ask(void *arg)
+{
+	struct tenant *t = arg;
+	struct accmem_info info;
+
+	t->err = accmem_ioctl_info(t->fd, &info);
+}
+
+static uint64_t best_of(void (*fn)(void *arg), void *arg)
+{
+	uint64_t best = ~0ull, now;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		now = accmem_time(fn, arg, CALLS);
+		best = now < best ? now : best;
+	}
+	return best;
+}
+
+/* --- the search for a free device address -------------------------------- */
+
+/* An address is found, or not, as fast among many names as among none. */
+TEST_F(tenant_crowd, the_search_for_an_address_does_not_grow)
+{
+	struct tenant many = { .path = variant->path };
+	struct tenant none = { .path = variant->path };
+	uint64_t alone = 1, crowded = ~0ull;
+	unsigned int i;
+
+	ASSERT_EQ(0, enter(&many));
+	ASSERT_EQ(0, enter(&none));
+	ASSERT_EQ(0, spread(&many));
+	if (many.info.translation == ACCMEM_TRANSLATION_IDENTITY)
+		many.gap = many.info.capacity / 4;
+	none.gap = many.gap;
+	for (i = 0; i < TRIES && crowded > SLOWER * alone; i++) {
+		alone = best_of(alloc_above, &none);
+		crowded = best_of(alloc_above, &many);
+	}
+	EXPECT_EQ(0, none.err);
+	EXPECT_GE(SLOWER * alone, crowded)
+	{
+		TH_LOG("%llu ns a call among many, %llu alone",
+		       (unsigned long long)crowded / CALLS,
+		       (unsigned long long)alone / CALLS);
+	}
+	close(many.fd);
+	close(none.fd);
+}
+
+/* Addresses stay apart, also when they have come round. */
+TEST_F(tenant_crowd, addresses_come_round_apart)
+{
+	struct tenant t = { .path = variant->path };
+	struct accmem_alloc a, b[2];
+	struct accmem_query query;
+	unsigned int i, rounds;
+
+	ASSERT_EQ(0, enter(&t));
+	ASSERT_EQ(0, accmem_alloc_bytes(t.fd, 4096, 0, &b[0]));
+	ASSERT_EQ(0, accmem_alloc_bytes(t.fd, 64, 0, &b[1]));
+	rounds = 3 * t.info.address_span / (t.info.capacity / 2);
+	for (i = 0; i < rounds; i++) {
+		ASSERT_EQ(0,
+			  accmem_alloc_bytes(t.fd, t.info.capacity / 2 - MIB(2),
+					     0, &a));
+		ASSERT_LE(t.info.address_base, a.address);
+		ASSERT_GE(t.info.address_base + t.info.address_span,
+			  a.address + a.footprint);
+		ASSERT_TRUE(b[0].address + 4096 <= a.address ||
+			    b[0].address >= a.address + a.footprint);
+		ASSERT_TRUE(b[1].address + 64 <= a.address ||
+			    b[1].address >= a.address + a.footprint);
+		ASSERT_EQ(0,
+			  accmem_ioctl_query(t.fd, a.address + a.footprint - 1,
+					     &query));
+		ASSERT_EQ(a.address, query.base);
+		ASSERT_EQ(0, accmem_ioctl_free(t.fd, a.address));
+	}
+	EXPECT_EQ(0, accmem_ioctl_query(t.fd, b[0].address, &query));
+	EXPECT_EQ(0, accmem_ioctl_query(t.fd, b[1].address, &query));
+	close(t.fd);
+}
+
+/* --- what the others wait ------------------------------------------------ */
+
+/* in a child of @parent: to end with it */
+static void end_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+}
+
+/*
+ * Beside its parent, in the same context: fills the cache with small blocks, and
+ * has all caches emptied by whoever still does that for an answer.
+ */
+static void cache_and_ask(struct tenant *t)
+{
+	struct accmem_alloc a[KEPT];
+	unsigned int n;
+
+	for (;;) {
+		for (n = 0; n < KEPT; n++)
+			if (accmem_alloc_bytes(t->fd, 64, 0, &a[n]))
+				break;
+		while (n--)
+			accmem_ioctl_free(t->fd, a[n].address);
+		ask(t);
+	}
+}
+
+static int prepare_names(void *arg)
+{
+	struct tenant *t = arg;
+	pid_t parent = getpid(), pid;
+	int err = enter(t) ?: spread(t);
+
+	if (err)
+		return err;
+	pid = fork();
+	if (!pid) {
+		end_with(parent);
+		cache_and_ask(t);
+	}
+	return pid < 0;
+}
+
+#define HOARDERS 30
+
+static int hoarders[HOARDERS];
+static unsigned int nr_hoarders;
+
+/* contexts whose caches can hold half of the memory */
+static int prepare_caches(void *arg)
+{
+	struct tenant *t = arg;
+	int err = enter(t);
+	unsigned int i;
+
+	nr_hoarders = 1;
+	while (nr_hoarders < HOARDERS &&
+	       nr_hoarders * KEPT * MIB(2) < t->info.capacity / 2)
+		nr_hoarders++;
+	for (i = 0; i < nr_hoarders && !err; i++) {
+		hoarders[i] = accmem_dev_open(t->path, O_RDWR);
+		err = hoarders[i] < 0 ? hoarders[i] : 0;
+	}
+	return err;
+}
+
+/* fills the caches, and asks and fails, which needs what is in them */
+static void hoard_and_fail(void *arg)
+{
+	static struct accmem_alloc a[KEPT];
+	unsigned int i, n;
+
+	for (i = 0; i < nr_hoarders; i++) {
+		for (n = 0; n < KEPT; n++)
+			if (accmem_alloc_bytes(hoarders[i], MIB(2), 0, &a[n]))
+				break;
+		while (n--)
+			accmem_ioctl_free(hoarders[i], a[n].address);
+	}
+	ask(arg);
+	alloc_failing(arg);
+}
+
+/* milliseconds slept in calls of @fn, of WINDOW_MS */
+static long sleep_in(void (*fn)(void *arg), void *arg)
+{
+	uint64_t end = accmem_ms() + WINDOW_MS;
+	int64_t before = accmem_slept(0);
+
+	while (accmem_ms() < end)
+		fn(arg);
+	return accmem_slept(before) / 1000000;
+}
+
+struct worst {
+	int (*prepare)(void *arg);
+	void (*step)(void *arg);
+};
+
+/*
+ * How long @victim sleeps in calls of @fn beside a tenant at its worst. Of some
+ * tries there has to be one with next to nothing: the kernel's own locks are met
+ * by chance.
+ */
+static void count(struct __test_metadata *_metadata, const char *path,
+		  struct tenant *victim, void (*fn)(void *arg),
+		  const struct worst *worst, const char *what)
+{
+	struct tenant t = { .path = path };
+	long slept, least = 1000;
+	unsigned int i;
+	pid_t pid;
+
+	for (i = 0; i < TRIES && least > ASLEEP_MS; i++) {
+		pid = accmem_start(worst->prepare, worst->step, &t);
+		ASSERT_LT(0, pid);
+		slept = sleep_in(fn, victim);
+		accmem_stop(pid);
+		least = slept < least ? slept : least;
+	}
+	TH_LOG("%s: sleeps %ld ms of 400", what, least);
+	EXPECT_GE(ASLEEP_MS, least);
+}
+
+static const char *another(const char *path)
+{
+	return strcmp(path, ACCMEM_DEV_EMULATED) ? ACCMEM_DEV_EMULATED :
+						   ACCMEM_DEV_PHYS;
+}
+
+static void count_all(struct __test_metadata *_metadata, const char *path,
+		      const struct worst *worst)
+{
+	struct tenant same = { .path = path };
+	struct tenant far = { .path = another(path) };
+
+	ASSERT_EQ(0, enter(&same));
+	ASSERT_EQ(0, enter(&far));
+	count(_metadata, path, &same, ask, worst, "INFO");
+	count(_metadata, path, &far, ask, worst, "INFO, another device");
+	count(_metadata, path, &far, alloc_failing, worst,
+	      "failing ALLOC, another device");
+	EXPECT_EQ(0, same.err);
+	EXPECT_EQ(-ENOMEM, far.err);
+	close(same.fd);
+	close(far.fd);
+}
+
+TEST_F(tenant_crowd, nobody_waits_for_many_names)
+{
+	static const struct worst worst = { prepare_names, alloc_above };
+
+	count_all(_metadata, variant->path, &worst);
+}
+
+TEST_F(tenant_crowd, nobody_waits_for_full_caches)
+{
+	static const struct worst worst = { prepare_caches, hoard_and_fail };
+
+	count_all(_metadata, variant->path, &worst);
+}
+
+ACCMEM_HARNESS_MAIN

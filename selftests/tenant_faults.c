@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Whether a tenant's memory is pinned is found out at that tenant's expense:
+ * nobody else's mappings come down for it, whatever their offset.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+
+#include "kselftest_harness.h"
+#include "accmem_util.h"
+
+#define RW (PROT_READ | PROT_WRITE)
+#define GRANULES 16
+#define ROUNDS 200
+
+FIXTURE(tenant_faults)
+{
+	int fd, other;
+	int pipes[2];
+	struct accmem_info info;
+	struct accmem_alloc block, kept;
+};
+
+FIXTURE_VARIANT(tenant_faults)
+{
+	const char *path;
+};
+
+FIXTURE_VARIANT_ADD(tenant_faults, emulated)
+{
+	.path = ACCMEM_DEV_EMULATED,
+};
+FIXTURE_VARIANT_ADD(tenant_faults, phys)
+{
+	.path = ACCMEM_DEV_PHYS,
+};
+
+FIXTURE_SETUP(tenant_faults)
+{
+	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
+	self->fd = accmem_dev_open(variant->path, O_RDWR);
+	self->other = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, self->fd);
+	ASSERT_LE(0, self->other);
+	ASSERT_EQ(0, pipe(self->pipes));
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
+}
+
+FIXTURE_TEARDOWN(tenant_faults)
+{
+	close(self->fd);
+	close(self->other);
+	close(self->pipes[0]);
+	close(self->pipes[1]);
+	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
+}
+
+static long minor_faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt;
+}
+
+/* the page is pinned; @p stays mapped */
+static bool pin(int pipe, char *p)
+{
+	struct iovec iov = { p, 4096 };
+
+	*p = 1;
+	return vmsplice(pipe, &iov, 1, 0) == 4096;
+}
+
+/* faults of touches of @p, each after an ALLOC of @fd that fails */
+static long faults_beside(int fd, const struct accmem_info *info,
+			  volatile char *p, uint64_t length)
+{
+	struct accmem_alloc a;
+	long before;
+	unsigned int i;
+	uint64_t at;
+
+	for (at = 0; at < length; at += 4096)
+		p[at] = 1;
+	before = minor_faults();
+	for (i = 0; i < ROUNDS; i++) {
+		if (accmem_alloc_bytes(fd, info->capacity, 0, &a) != -ENOMEM)
+			return -1;
+		for (at = 0; at < length; at += 4096)
+			p[at] = 2;
+	}
+	return minor_faults() - before;
+}
+
+/*
+ * A granule with a pinned page, of which one block is quarantined, and another
+ * tenant's memory at the same offsets, from its first allocation on.
+ */
+TEST_F(tenant_faults, a_pinned_slab_page_is_its_owner_s_affair)
+{
+	struct accmem_alloc all[GRANULES];
+	unsigned int i;
+	long faults;
+	char *p, *q[GRANULES];
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &self->block));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &self->kept));
+	p = accmem_mmap(self->fd, &self->block, 4096, RW);
+	ASSERT_NE(NULL, p);
+	ASSERT_TRUE(pin(self->pipes[1], p));
+	munmap(p, 4096);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->block.address));
+	for (i = 0; i < GRANULES; i++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(self->other, 4096, 0, &all[i]));
+		q[i] = accmem_mmap(self->other, &all[i], 4096, RW);
+		ASSERT_NE(NULL, q[i]);
+		faults = faults_beside(self->fd, &self->info, q[i], 4096);
+		EXPECT_LE(0, faults);
+		EXPECT_GE(ROUNDS / 10, faults)
+		{
+			TH_LOG("%ld faults in %u rounds", faults, ROUNDS);
+		}
+	}
+	for (i = 0; i < GRANULES; i++)
+		munmap(q[i], 4096);
+}
+
+/* The same with a whole buffer that is pinned, and a large one beside it. */
+TEST_F(tenant_faults, a_pinned_buffer_is_its_owner_s_affair)
+{
+	struct accmem_alloc a, b;
+	long faults;
+	char *p, *q;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->other, MIB(4), 0, &b));
+	p = accmem_mmap(self->fd, &a, 8192, RW);
+	q = accmem_mmap(self->other, &b, MIB(4), RW);
+	ASSERT_NE(NULL, p);
+	ASSERT_NE(NULL, q);
+	ASSERT_TRUE(pin(self->pipes[1], p));
+	munmap(p, 8192);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	faults = faults_beside(self->fd, &self->info, q, MIB(4));
+	EXPECT_LE(0, faults);
+	EXPECT_GE(ROUNDS / 10, faults)
+	{
+		TH_LOG("%ld faults in %u rounds", faults, ROUNDS);
+	}
+	munmap(q, MIB(4));
+}
+
+/* And when nothing is pinned any more, all of it is had again. */
+TEST_F(tenant_faults, what_was_pinned_comes_back)
+{
+	struct accmem_alloc all;
+	uint64_t end = accmem_ms() + 20000;
+	int err;
+	char *p;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &self->block));
+	p = accmem_mmap(self->fd, &self->block, 4096, RW);
+	ASSERT_NE(NULL, p);
+	ASSERT_TRUE(pin(self->pipes[1], p));
+	munmap(p, 4096);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->block.address));
+	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, self->info.capacity,
+					      0, &all));
+	close(self->pipes[0]);
+	close(self->pipes[1]);
+	do {
+		err = accmem_alloc_bytes(self->other, self->info.capacity, 0,
+					 &all);
+	} while (err == -ENOMEM && accmem_ms() < end);
+	EXPECT_EQ(0, err);
+}
+
+ACCMEM_HARNESS_MAIN

@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Where memory is found, on carveouts whose device addresses are places. A
+ * compound page belongs to one context while anything of it is in use; a
+ * request may begin in the free end of its own, go on into free ones, and end
+ * anywhere. Whenever that rule leaves room, an allocation finds it: a model
+ * that knows all addresses says whether it does.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "accmem_util.h"
+
+#define GRANULE 4096ull
+#define FOLIO MIB(2)
+#define PER_FOLIO (FOLIO / GRANULE)
+#define GRANULES_MAX (GIB(1) / GRANULE)
+#define FOLIOS_MAX (GIB(1) / FOLIO)
+#define ROOM 24 /* folios that the random test leaves */
+#define TENANTS 3 /* the last one fills what is not to be used */
+#define LIVE 512 /* buffers of each tenant */
+
+FIXTURE(tenant_place)
+{
+	int fd[TENANTS];
+	struct accmem_info info;
+	uint64_t folios;
+	bool owned; /* folios have owners */
+};
+
+FIXTURE_VARIANT(tenant_place)
+{
+	const char *path;
+};
+
+FIXTURE_VARIANT_ADD(tenant_place, phys)
+{
+	.path = ACCMEM_DEV_PHYS,
+};
+FIXTURE_VARIANT_ADD(tenant_place, nopages)
+{
+	.path = ACCMEM_DEV_NOPAGES,
+};
+
+FIXTURE_SETUP(tenant_place)
+{
+	unsigned int i;
+
+	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
+	for (i = 0; i < TENANTS; i++) {
+		self->fd[i] = accmem_dev_open(variant->path, O_RDWR);
+		ASSERT_LE(0, self->fd[i]);
+	}
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd[0], &self->info));
+	ASSERT_EQ(ACCMEM_TRANSLATION_IDENTITY, self->info.translation);
+	ASSERT_GE(GIB(1), self->info.capacity);
+	self->folios = self->info.capacity / FOLIO;
+	self->owned = self->info.features & ACCMEM_FEATURE_PIN;
+}
+
+FIXTURE_TEARDOWN(tenant_place)
+{
+	unsigned int i;
+
+	for (i = 0; i < TENANTS; i++)
+		close(self->fd[i]);
+	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
+}
+
+/* --- the model ----------------------------------------------------------- */
+
+static uint8_t uses[GRANULES_MAX]; /* buffers in a granule */
+static uint16_t used[FOLIOS_MAX][TENANTS]; /* granules of each tenant */
+static uint64_t nr_granules;
+static bool folios_are_owned;
+
+static void model_init(uint64_t capacity, bool owned)
+{
+	memset(uses, 0, sizeof(uses));
+	memset(used, 0, sizeof(used));
+	nr_granules = capacity / GRANULE;
+	folios_are_owned = owned;
+}
+
+/* has nobody but @t anything in the folio? */
+static bool may_use(unsigned int t, uint64_t folio)
+{
+	unsigned int i;
+
+	for (i = 0; folios_are_owned && i < TENANTS; i++)
+		if (i != t && used[folio][i])
+			return false;
+	return true;
+}
+
+static uint64_t first_granule(uint64_t base, const struct accmem_alloc *a)
+{
+	return (a->address - base) / GRANULE;
+}
+
+static uint64_t end_granule(uint64_t base, const struct accmem_alloc *a)
+{
+	return (a->address - base + a->footprint - 1) / GRANULE + 1;
+}
+
+/* small blocks share a granule with others of their tenant */
+static bool is_small(const struct accmem_alloc *a)
+{
+	return a->footprint % GRANULE;
+}
+
+/* what was granted; false if the rule forbids it */
+static bool model_add(unsigned int t, uint64_t base,
+		      const struct accmem_alloc *a)
+{
+	uint64_t g;
+
+	for (g = first_granule(base, a); g < end_granule(base, a); g++) {
+		if (g >= nr_granules || !may_use(t, g / PER_FOLIO))
+			return false;
+		if (uses[g] && !is_small(a))
+			return false;
+		if (!uses[g]++)
+			used[g / PER_FOLIO][t]++;
+	}
+	return true;
+}
+
+static void model_remove(unsigned int t, uint64_t base,
+			 const struct accmem_alloc *a)
+{
+	uint64_t g;
+
+	for (g = first_granule(base, a); g < end_granule(base, a); g++)
+		if (!--uses[g])
+			used[g / PER_FOLIO][t]--;
+}
+
+/* the granule at @at, or the folio there, is the end of any run of @t */
+static bool blocks(unsigned int t, uint64_t at)
+{
+	return uses[at] || (at % PER_FOLIO == 0 && !may_use(t, at / PER_FOLIO));
+}
+
+/*
+ * The longest run that the rule allows @t, in bytes; of those that begin at a
+ * multiple of @align.
+ */
+static uint64_t model_longest(unsigned int t, uint64_t align)
+{
+	uint64_t start, at = 0, from, best = 0;
+
+	while (at < nr_granules) {
+		if (!may_use(t, at / PER_FOLIO)) {
+			at = ALIGN_UP(at + 1, PER_FOLIO);
+			continue;
+		}
+		if (uses[at]) {
+			at++;
+			continue;
+		}
+		for (start = at++; at < nr_granules && !blocks(t, at); at++)
+			;
+		from = ALIGN_UP(start * GRANULE, align);
+		if (from < at * GRANULE && at * GRANULE - from > best)
+			best = at * GRANULE - from;
+	}
+	return best;
+}
+
+/* what the rule charges @t for */
+static uint64_t model_charge(unsigned int t)
+{
+	uint64_t f, sum = 0;
+
+	for (f = 0; f < nr_granules / PER_FOLIO; f++) {
+		if (folios_are_owned)
+			sum += used[f][t] ? FOLIO : 0;
+		else
+			sum += used[f][t] * GRANULE;
+	}
+	return sum;
+}
+
+/* --- one placement ------------------------------------------------------- */
+
+/* takes all that is left, a folio at a time; the number of them, or -1 */
+static int take_folios(int fd, struct accmem_alloc *a, int max)
+{
+	int n, err = 0;
+
+	for (n = 0; n < max && !err; n++) {
+		a[n] = (struct accmem_alloc){ .length = FOLIO,
+					      .alignment = FOLIO };
+		err = accmem_ioctl_alloc(fd, &a[n]);
+	}
+	return !err ? n : err == -ENOMEM ? n - 1 : -1;
+}
+
+static struct accmem_alloc filler[FOLIOS_MAX];
+
+/* the model of @a, and of the first @n of the filler */
+static bool model_of(const struct accmem_info *info,
+		     const struct accmem_alloc *a, int n)
+{
+	model_init(info->capacity, accmem_owns_folios(info));
+	if (!model_add(0, info->address_base, a))
+		return false;
+	while (n--)
+		if (!model_add(1, info->address_base, &filler[n]))
+			return false;
+	return true;
+}
+
+/* frees those folios of the filler that lie beside @own; how many are left */
+static int free_beside(int fd, uint64_t base, uint64_t own, int n)
+{
+	uint64_t at;
+	int i;
+
+	for (i = 0; i < n;) {
+		at = (filler[i].address - base) / FOLIO;
+		if (at + 1 != own && at != own + 1) {
+			i++;
+			continue;
+		}
+		if (accmem_ioctl_free(fd, filler[i].address))
+			return -1;
+		filler[i] = filler[--n];
+	}
+	return n;
+}
+
+/*
+ * A tenant has 1 MiB; but for the folios beside it, somebody else has the rest.
+ * So more than 2 MiB are had where they begin or end in its own folio.
+ */
+TEST_F(tenant_place, a_request_uses_the_free_end_of_an_own_folio)
+{
+	uint64_t base = self->info.address_base, own;
+	struct accmem_alloc a, b;
+	int n;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd[0], MIB(1), 0, &a));
+	own = (a.address - base) / FOLIO;
+	ASSERT_EQ(own, (a.address + MIB(1) - 1 - base) / FOLIO);
+	n = take_folios(self->fd[1], filler, FOLIOS_MAX);
+	ASSERT_LE((int)self->folios - 1, n);
+	n = free_beside(self->fd[1], base, own, n);
+	ASSERT_LT(0, n);
+	ASSERT_TRUE(model_of(&self->info, &a, n));
+	ASSERT_LE(MIB(2) + KIB(512), model_longest(0, GRANULE));
+	/* and no more for the other than what is whole */
+	if (self->owned) {
+		EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->fd[1],
+						      MIB(2) + 4096, 0, &b));
+	}
+	EXPECT_EQ(0, accmem_alloc_bytes(self->fd[0], model_longest(0, GRANULE),
+					0, &b));
+	EXPECT_TRUE(model_add(0, base, &b));
+
+	/* it ends anywhere: what is left of the last folio is its owner's */
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd[0], b.address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd[0], a.address));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd[0], FOLIO + MIB(1), 0, &a));
+	n += take_folios(self->fd[1], filler + n, FOLIOS_MAX - n);
+	ASSERT_TRUE(model_of(&self->info, &a, n));
+	if (self->owned) {
+		ASSERT_EQ(-ENOMEM,
+			  accmem_alloc_bytes(self->fd[2], 4096, 0, &b));
+	}
+	EXPECT_EQ(0, accmem_alloc_bytes(self->fd[0], model_longest(0, GRANULE),
+					0, &b));
+	EXPECT_TRUE(model_add(0, base, &b));
+}
+
+/* --- two tenants --------------------------------------------------------- */
+
+/* folios in which @n buffers of @t lie, by the model */
+static uint64_t folios_of(unsigned int t)
+{
+	uint64_t f, n = 0;
+
+	for (f = 0; f < nr_granules / PER_FOLIO; f++)
+		n += !!used[f][t];
+	return n;
+}
+
+/* @length at a time, turn by turn: the folios of each are full but for ends */
+static void alternate(struct __test_metadata *_metadata, const int *fd,
+		      const struct accmem_info *info, bool owned,
+		      uint64_t length)
+{
+	uint64_t sum = info->capacity / 4, t, i;
+	struct accmem_info now;
+	struct accmem_alloc a;
+
+	model_init(info->capacity, owned);
+	for (i = 0; i < sum / length; i++) {
+		for (t = 0; t < 2; t++) {
+			ASSERT_EQ(0, accmem_alloc_bytes(fd[t], length, 0, &a));
+			ASSERT_TRUE(model_add(t, info->address_base, &a));
+		}
+	}
+	for (t = 0; t < 2; t++) {
+		if (owned) {
+			EXPECT_GE(sum / FOLIO + 1, folios_of(t));
+		}
+		ASSERT_EQ(0, accmem_ioctl_info(fd[t], &now));
+		EXPECT_EQ(model_charge(t), now.context_bytes);
+	}
+}
+
+TEST_F(tenant_place, alternating_tenants_lose_a_folio_an_end_4k)
+{
+	alternate(_metadata, self->fd, &self->info, self->owned, 4096);
+}
+
+TEST_F(tenant_place, alternating_tenants_lose_a_folio_an_end_64k)
+{
+	alternate(_metadata, self->fd, &self->info, self->owned, KIB(64));
+}
+
+TEST_F(tenant_place, alternating_tenants_lose_a_folio_an_end_1m)
+{
+	alternate(_metadata, self->fd, &self->info, self->owned, MIB(1));
+}
+
+/* --- at random ----------------------------------------------------------- */
+
+struct world {
+	int *fd;
+	uint64_t base, seed;
+	struct accmem_alloc live[2][LIVE];
+	unsigned int nr[2];
+	unsigned int granted, refused, wrong, charges;
+};
+
+/*
+ * Leaves ROOM folios, half of them side by side, and the rest wherever. Returns
+ * the number of those that are left, or -1.
+ */
+static int leave_room(struct world *w, uint64_t folios)
+{
+	int n = take_folios(w->fd[2], filler, FOLIOS_MAX), left = 0, i;
+	uint64_t middle = folios / 3, at;
+
+	if (n != (int)folios)
+		return -1;
+	for (i = 0; i < n; i++) {
+		at = (filler[i].address - w->base) / FOLIO;
+		if ((at >= middle && at < middle + ROOM / 2) ||
+		    (left < ROOM / 2 &&
+		     accmem_random(&w->seed) % folios < ROOM)) {
+			if (accmem_ioctl_free(w->fd[2], filler[i].address))
+				return -1;
+			left += at < middle || at >= middle + ROOM / 2;
+		} else if (!model_add(2, w->base, &filler[i])) {
+			return -1;
+		}
+	}
+	return left + ROOM / 2;
+}
+
+static void random_request(struct world *w, struct accmem_alloc *a)
+{
+	static const uint64_t most[] = { 2048,	    KIB(16), KIB(256),
+					 KIB(1536), MIB(2),  MIB(7) };
+	uint32_t r = accmem_random(&w->seed);
+
+	*a = (struct accmem_alloc){
+		.length = 1 + accmem_random(&w->seed) % most[r % 6],
+	};
+	if (r & 64)
+		a->page_policy = ACCMEM_PAGE_NORMAL_ONLY;
+	if ((r >> 8) % 8 == 0)
+		a->flags |= ACCMEM_ALLOC_TOP_DOWN;
+	if ((r >> 12) % 8 == 0)
+		a->alignment = GRANULE << (r >> 16) % 10;
+}
+
+static void wrong(struct world *w, const char *what, unsigned int t,
+		  const struct accmem_alloc *a, uint64_t longest)
+{
+	if (w->wrong++ >= 10)
+		return;
+	printf("# %s: tenant %u, %llu bytes, alignment %#llx, ", what, t,
+	       (unsigned long long)a->length,
+	       (unsigned long long)a->alignment);
+	printf("flags %#x, policy %u: address %#llx, free %llu, ", a->flags,
+	       a->page_policy, (unsigned long long)a->address,
+	       (unsigned long long)a->free_bytes);
+	printf("largest %llu, by the rule %llu\n",
+	       (unsigned long long)a->largest_run,
+	       (unsigned long long)longest);
+}
+
+static void check_refusal(struct world *w, unsigned int t,
+			  struct accmem_alloc *a)
+{
+	uint64_t align = a->alignment > GRANULE ? a->alignment : GRANULE;
+	uint64_t longest = model_longest(t, align);
+
+	w->refused++;
+	if (longest >= a->length)
+		wrong(w, "refused what there is", t, a, longest);
+	/* a whole number of granules; less only in a slab page */
+	longest = model_longest(t, GRANULE);
+	if (a->largest_run > longest && a->largest_run > GRANULE / 2)
+		wrong(w, "promised what there is not", t, a, longest);
+}
+
+static void one_alloc(struct world *w, unsigned int t)
+{
+	struct accmem_alloc a;
+	int err;
+
+	random_request(w, &a);
+	err = accmem_ioctl_alloc(w->fd[t], &a);
+	if (err == -ENOMEM) {
+		check_refusal(w, t, &a);
+	} else if (err) {
+		wrong(w, strerror(-err), t, &a, 0);
+	} else {
+		w->granted++;
+		if (!model_add(t, w->base, &a))
+			wrong(w, "granted what is not its own", t, &a, 0);
+		w->live[t][w->nr[t]++] = a;
+	}
+}
+
+static void one_free(struct world *w, unsigned int t)
+{
+	unsigned int i = accmem_random(&w->seed) % w->nr[t];
+	struct accmem_alloc *a = &w->live[t][i];
+
+	if (accmem_ioctl_free(w->fd[t], a->address))
+		wrong(w, "not freed", t, a, 0);
+	model_remove(t, w->base, a);
+	*a = w->live[t][--w->nr[t]];
+}
+
+/* INFO says what the rule charges; the first that is wrong is shown */
+static void check_charge(struct world *w, unsigned int t)
+{
+	uint64_t want = model_charge(t);
+	struct accmem_info info;
+
+	if (accmem_ioctl_info(w->fd[t], &info) || info.context_bytes != want) {
+		if (!w->charges++)
+			printf("# tenant %u is charged %llu, by the rule %llu\n",
+			       t, (unsigned long long)info.context_bytes,
+			       (unsigned long long)want);
+	}
+}
+
+/* INFO promises no more, and no less, than the rule allows; it is granted */
+static void check_largest(struct world *w, unsigned int t)
+{
+	uint64_t longest = model_longest(t, GRANULE);
+	struct accmem_alloc a = {};
+	struct accmem_info info;
+	int err;
+
+	err = accmem_ioctl_info(w->fd[t], &info);
+	a.largest_run = info.largest_run;
+	/* without a granule it is what is left of a slab page */
+	if (!err && (longest ? info.largest_run != longest :
+			       info.largest_run > GRANULE / 2))
+		wrong(w, "INFO", t, &a, longest);
+	if (err || !info.largest_run)
+		return;
+	err = accmem_alloc_bytes(w->fd[t], info.largest_run, ACCMEM_ALLOC_CONTIGUOUS, &a) ?:
+		      accmem_ioctl_free(w->fd[t], a.address);
+	if (err)
+		wrong(w, "refused what INFO said", t, &a, longest);
+}
+
+TEST_F(tenant_place, whatever_the_rule_allows_is_found)
+{
+	static struct world w;
+	unsigned int i, t, r;
+
+	w = (struct world){ .fd = self->fd,
+			    .base = self->info.address_base,
+			    .seed = accmem_seed() };
+	model_init(self->info.capacity, self->owned);
+	ASSERT_LT(ROOM / 2, leave_room(&w, self->folios));
+	for (i = 0; i < accmem_scale(10000) && w.wrong < 10; i++) {
+		r = accmem_random(&w.seed);
+		t = r & 1;
+		/* waves: it fills up, and empties to a half */
+		if (!w.nr[t] || (w.nr[t] < LIVE &&
+				 (r >> 8) % 100 < (i / 500 % 2 ? 45 : 65)))
+			one_alloc(&w, t);
+		else
+			one_free(&w, t);
+		if (i % 16 == 0)
+			check_charge(&w, t);
+		if (i % 64 == 0)
+			check_largest(&w, t);
+	}
+	printf("# %u granted, %u refused\n", w.granted, w.refused);
+	EXPECT_LT(0, w.granted);
+	EXPECT_LT(0, w.refused);
+	EXPECT_EQ(0, w.wrong);
+	EXPECT_EQ(0, w.charges);
+	EXPECT_TRUE(accmem_accounts_balance(variant->path));
+}
+
+ACCMEM_HARNESS_MAIN
+
+/*
+ * What the cleaner has in its hands is free: a request that fits nowhere else
+ * gets it, however often the cleaner comes between.
+ */
+TEST_F(tenant_place, the_cleaner_hides_nothing)
+{
+	struct accmem_alloc rest, a = { .length = MIB(12) };
+	unsigned int i;
+	char *p;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd[2],
+					self->info.capacity - a.length, 0,
+					&rest));
+	for (i = 0; i < 150; i++) {
+		a.flags = i & 1 ? ACCMEM_ALLOC_TOP_DOWN : 0;
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd[i & 1], &a))
+		{
+			TH_LOG("round %u: %llu free, %llu in one run", i,
+			       (unsigned long long)a.free_bytes,
+			       (unsigned long long)a.largest_run);
+		}
+		p = accmem_mmap(self->fd[i & 1], &a, a.footprint,
+				PROT_READ | PROT_WRITE);
+		ASSERT_NE(NULL, p);
+		p[0] = 1;
+		munmap(p, a.footprint);
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd[i & 1], a.address));
+		usleep(i % 16 * 100); /* the cleaner has begun, or not */
+	}
+}
