@@ -5,11 +5,11 @@
 ROOT := $(abspath $(dir $(lastword $(MAKEFILE_LIST))))
 BUILD := $(ROOT)/build
 KDIR ?= /lib/modules/$(shell uname -r)/build
-LANES := host kunit stock-6.1 stock-6.12 debug kcsan
+LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check model bench-tmem bench-core bench-vm bench-report \
-	soak fuzz host selftests modules modules_install install clean $(LANES:%=test-%)
+	bench-device soak fuzz host selftests modules modules_install install clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
@@ -19,6 +19,7 @@ help:
 	@echo '    make test-kunit       KUnit in User Mode Linux'
 	@echo '    make test-stock-6.1   selftests on the stock 6.1 kernel'
 	@echo '    make test-stock-6.12  selftests on the stock 6.12 kernel'
+	@echo '    make test-stock-7.3   selftests on the stock 7.3 kernel of the backports'
 	@echo '    make test-debug       selftests and KUnit under KASAN, lockdep, kmemleak...'
 	@echo '    make test-kcsan       selftests under the race detector'
 	@echo '  make soak             the lanes with a hundred times the work'
@@ -28,6 +29,7 @@ help:
 	@echo '  make bench-vm         the same on stock 6.12, in instructions'
 	@echo '  make bench-report     put what bench-core found into Documentation/'
 	@echo '  make bench-tmem       what Tensor Memory costs, against floors'
+	@echo '  make bench-device     what a device costs: calls, waits, packing, processors'
 	@echo '  make check            style and static checks'
 	@echo '  tools/vm --help       one command on one kernel'
 	@echo 'For this machine (KDIR=... for another kernel, DESTDIR=... to stage):'
@@ -74,6 +76,9 @@ bench-report:
 bench-tmem:
 	@tools/deps build vm
 	@bench/run-tmem
+
+bench-device:
+	@bench/run-device
 
 host:
 	@tools/deps build

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What calls cost, in instructions: for a guest with one processor in which a
+ * nanosecond is an instruction.
+ *
+ * Work that a call leaves to others counts, whenever it is done. A process that
+ * runs when nobody else would (SCHED_IDLE) takes the time that is left over; what
+ * it did not get is the cost.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define ROUNDS 20000 /* of pairs */
+#define WARM 500
+#define MANY 20000 /* live buffers */
+#define WHOLE_ROUNDS 2000 /* of lives with a mapping */
+#define MIXED_ROUNDS 5000
+#define MIXED_LIVE 64
+#define CLEAR_4K 512 /* stores */
+
+/* --- the meter ------------------------------------------------------------ */
+
+static pid_t idler;
+static clockid_t idler_clock;
+
+static void idler_start(void)
+{
+	struct sched_param param = {};
+
+	idler = fork();
+	if (idler < 0)
+		die(errno, "fork");
+	if (!idler) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (sched_setscheduler(0, SCHED_IDLE, &param))
+			_exit(1);
+		for (;;)
+			;
+	}
+	if (clock_getcpuclockid(idler, &idler_clock))
+		die(0, "no clock of another process");
+	usleep(100000);
+}
+
+static void idler_stop(void)
+{
+	kill(idler, SIGKILL);
+	waitpid(idler, NULL, 0);
+}
+
+/* instructions so far that were not idle */
+static uint64_t busy_now(void)
+{
+	struct timespec t;
+
+	if (clock_gettime(idler_clock, &t))
+		die(errno, "the idler");
+	return clock_now() - (t.tv_sec * 1000000000ull + t.tv_nsec);
+}
+
+/* --- floors --------------------------------------------------------------- */
+
+static double null_ioctls(int fd)
+{
+	uint64_t start;
+	int i;
+
+	for (i = 0; i < WARM; i++)
+		null_ioctl(fd);
+	start = busy_now();
+	for (i = 0; i < ROUNDS; i++)
+		null_ioctl(fd);
+	return (double)(busy_now() - start) / ROUNDS;
+}
+
+static void touch(volatile char *p, size_t length, bool all)
+{
+	size_t at;
+
+	for (at = 0; at < (all ? length : 1); at += 4096)
+		p[at] = 1;
+}
+
+static void memfd_life(size_t length, bool all)
+{
+	int fd = memfd_create("bench", MFD_CLOEXEC);
+	void *p;
+
+	if (fd < 0 || ftruncate(fd, length))
+		die(errno, "memfd");
+	p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		die(errno, "mmap of a memfd");
+	touch(p, length, all);
+	munmap(p, length);
+	close(fd);
+}
+
+static double memfd_lives(size_t length, bool all)
+{
+	uint64_t start;
+	int i;
+
+	for (i = 0; i < WARM; i++)
+		memfd_life(length, all);
+	start = busy_now();
+	for (i = 0; i < WHOLE_ROUNDS; i++)
+		memfd_life(length, all);
+	usleep(100000);
+	return (double)(busy_now() - start) / WHOLE_ROUNDS;
+}
+
+/* --- pairs ---------------------------------------------------------------- */
+
+static void pairs(int fd, int n)
+{
+	while (n--)
+		buffer_free(fd, buffer_alloc(fd, KIB(4), 0).address);
+}
+
+static double pair_cost(int fd)
+{
+	uint64_t start;
+
+	pairs(fd, WARM);
+	start = busy_now();
+	pairs(fd, ROUNDS);
+	return (double)(busy_now() - start) / ROUNDS;
+}
+
+/* ALLOC + FREE of 4 KiB beside live buffers, over two null ioctls */
+static void measure_pairs(const struct device *dev)
+{
+	static const struct {
+		const char *name;
+		unsigned int live;
+	} rows[] = { { "pair-1-live", 1 }, { "pair-20000-live", MANY } };
+	unsigned int i, live = 0;
+	int fd = device_open(dev);
+	double cost, null;
+
+	device_settle(dev);
+	for (i = 0; i < 2; i++) {
+		for (; live < rows[i].live; live++)
+			buffer_alloc(fd, KIB(4), 0);
+		null = null_ioctls(fd);
+		cost = pair_cost(fd);
+		figure(rows[i].name, dev, cost, "instructions");
+		goal_most(rows[i].name, dev, cost / (2 * null), 2.0);
+	}
+	close(fd);
+}
+
+/* --- FREE of many --------------------------------------------------------- */
+
+static void shuffle(uint64_t *values, unsigned int n)
+{
+	uint64_t seed = 1, swap;
+	unsigned int i, j;
+
+	for (i = n - 1; i; i--) {
+		j = random_next(&seed) % (i + 1);
+		swap = values[i];
+		values[i] = values[j];
+		values[j] = swap;
+	}
+}
+
+static double free_cost(const struct device *dev, bool map)
+{
+	static uint64_t addresses[MANY];
+	int fd = device_open(dev);
+	struct accmem_alloc a;
+	uint64_t start;
+	unsigned int i;
+
+	device_settle(dev);
+	for (i = 0; i < MANY; i++) {
+		a = buffer_alloc(fd, KIB(4), 0);
+		if (map)
+			buffer_touch(fd, &a, KIB(4));
+		addresses[i] = a.address;
+	}
+	shuffle(addresses, MANY);
+	device_settle(dev);
+	start = busy_now();
+	for (i = 0; i < MANY; i++)
+		buffer_free(fd, addresses[i]);
+	device_settle(dev);
+	start = busy_now() - start;
+	close(fd);
+	return (double)start / MANY;
+}
+
+static void measure_frees(const struct device *dev)
+{
+	double cost = free_cost(dev, true);
+
+	if (dev == &devices[PHYS])
+		goal_most("free-of-20000", dev, cost, 3000 + CLEAR_4K);
+	else
+		figure("free-of-20000", dev, cost, "instructions");
+	figure("free-of-20000-never-mapped", dev, free_cost(dev, false),
+	       "instructions");
+}
+
+/* --- whole lives ---------------------------------------------------------- */
+
+static void buffer_life(int fd, size_t length, bool all)
+{
+	struct accmem_alloc a = buffer_alloc(fd, length, 0);
+	void *p = buffer_map(fd, &a, length);
+
+	touch(p, length, all);
+	munmap(p, length);
+	buffer_free(fd, a.address);
+}
+
+static double buffer_lives(const struct device *dev, size_t length, bool all)
+{
+	int fd = device_open(dev);
+	uint64_t start;
+	int i;
+
+	for (i = 0; i < WARM; i++)
+		buffer_life(fd, length, all);
+	device_settle(dev);
+	start = busy_now();
+	for (i = 0; i < WHOLE_ROUNDS; i++)
+		buffer_life(fd, length, all);
+	device_settle(dev);
+	start = busy_now() - start;
+	close(fd);
+	return (double)start / WHOLE_ROUNDS;
+}
+
+/* alloc, map, touch, unmap, free, over the same of a memfd */
+static void measure_lives(void)
+{
+	static const struct {
+		const char *name;
+		size_t length;
+		bool all; /* pages are touched; else the first one */
+	} rows[] = {
+		{ "life-4k", KIB(4), false },
+		{ "life-64k", KIB(64), false },
+		{ "life-64k-all-pages", KIB(64), true },
+	};
+	double cost, floor;
+	unsigned int i, j;
+
+	for (i = 0; i < 3; i++) {
+		floor = memfd_lives(rows[i].length, rows[i].all);
+		printf("bench=%s-memfd instructions=%.0f\n", rows[i].name,
+		       floor);
+		for (j = 0; j < NR_DEVICES; j++) {
+			const struct device *dev = &devices[j];
+
+			cost = buffer_lives(dev, rows[i].length, rows[i].all);
+			figure(rows[i].name, dev, cost, "instructions");
+			if (j == NOPAGES || rows[i].all)
+				figure(rows[i].name, dev, cost / floor,
+				       "over_memfd");
+			else
+				goal_most(rows[i].name, dev, cost / floor, 0.7);
+		}
+	}
+}
+
+/* --- random sizes --------------------------------------------------------- */
+
+static void replace(int fd, uint64_t *address, uint64_t *seed)
+{
+	uint64_t length = KIB(4) + random_next(seed) % (KIB(508) + 1);
+
+	if (*address)
+		buffer_free(fd, *address);
+	*address = buffer_alloc(fd, length, 0).address;
+}
+
+/* pairs in a million instructions */
+static double mixed_rate(const struct device *dev)
+{
+	uint64_t live[MIXED_LIVE] = {}, seed = 1, start;
+	int fd = device_open(dev), i;
+
+	device_settle(dev);
+	for (i = 0; i < MIXED_LIVE; i++)
+		replace(fd, &live[i], &seed);
+	start = busy_now();
+	for (i = 0; i < MIXED_ROUNDS; i++)
+		replace(fd, &live[random_next(&seed) % MIXED_LIVE], &seed);
+	device_settle(dev);
+	start = busy_now() - start;
+	close(fd);
+	return MIXED_ROUNDS * 1e6 / start;
+}
+
+static void measure_mixed(void)
+{
+	double rate[NR_DEVICES];
+	int i;
+
+	for (i = 0; i < NR_DEVICES; i++) {
+		rate[i] = mixed_rate(&devices[i]);
+		figure("mixed", &devices[i], 1e6 / rate[i], "instructions");
+	}
+	goal_least("mixed-over-emulated", &devices[PHYS],
+		   rate[PHYS] / rate[EMULATED], 0.8);
+	figure("mixed-over-emulated", &devices[NOPAGES],
+	       rate[NOPAGES] / rate[EMULATED], "ratio");
+}
+
+void bench_calls(void)
+{
+	int i;
+
+	idler_start();
+	for (i = 0; i < NR_DEVICES; i++)
+		device_settle(&devices[i]);
+	for (i = 0; i < NR_DEVICES; i++)
+		measure_pairs(&devices[i]);
+	for (i = 0; i < NR_DEVICES; i++)
+		measure_frees(&devices[i]);
+	measure_lives();
+	measure_mixed();
+	idler_stop();
+}

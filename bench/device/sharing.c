@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What two contexts on two processors get done, over what one gets done on one;
+ * and the same of ioctls that do nothing, which share nothing but the machine.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define PASSES 15
+#define SLICES 6 /* a pass, of each kind in turn */
+#define SLICE_NS 20000000ull
+#define BATCH 8 /* calls between two looks at the clock */
+#define WARM 500
+#define WORKERS 2 /* one a processor */
+
+enum call { NULL_IOCTL, PAIR, NR_KINDS };
+
+/* what a worker is to do for a slice */
+struct order {
+	enum call call;
+	unsigned int workers; /* that do it */
+	unsigned int turn; /* how many have started before */
+};
+
+struct worker {
+	pid_t pid;
+	int orders, answers; /* ends of pipes */
+};
+
+/* by all workers, how often they have started */
+static atomic_uint *started;
+
+static void make_call(int fd, enum call call)
+{
+	if (call == NULL_IOCTL)
+		null_ioctl(fd);
+	else
+		buffer_free(fd, buffer_alloc(fd, KIB(4), 0).address);
+}
+
+/* calls in a slice that begins when all are there */
+static uint64_t obey(int fd, const struct order *order)
+{
+	uint64_t calls = 0, end;
+	int i;
+
+	++*started;
+	while (*started < order->turn + order->workers)
+		;
+	end = clock_now() + SLICE_NS;
+	do {
+		for (i = 0; i < BATCH; i++)
+			make_call(fd, order->call);
+		calls += BATCH;
+	} while (clock_now() < end);
+	return calls;
+}
+
+/* in a process of its own, with a context of its own */
+static void work(const struct device *dev, unsigned int cpu, int in, int out)
+{
+	int fd = device_open(dev), i;
+	struct order order;
+	uint64_t calls;
+
+	pin_to(cpu);
+	for (i = 0; i < WARM; i++)
+		make_call(fd, PAIR);
+	while (read(in, &order, sizeof(order)) == sizeof(order)) {
+		calls = obey(fd, &order);
+		if (write(out, &calls, sizeof(calls)) != sizeof(calls))
+			break;
+	}
+	_exit(0);
+}
+
+static void worker_start(struct worker *w, const struct device *dev,
+			 unsigned int cpu)
+{
+	int orders[2], answers[2];
+
+	if (pipe2(orders, O_CLOEXEC) || pipe2(answers, O_CLOEXEC))
+		die(errno, "pipe");
+	w->pid = fork();
+	if (w->pid < 0)
+		die(errno, "fork");
+	if (!w->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		work(dev, cpu, orders[0], answers[1]);
+	}
+	close(orders[0]);
+	close(answers[1]);
+	w->orders = orders[1];
+	w->answers = answers[0];
+}
+
+static void worker_end(struct worker *w)
+{
+	kill(w->pid, SIGKILL);
+	waitpid(w->pid, NULL, 0);
+	close(w->orders);
+	close(w->answers);
+}
+
+/* calls that @n workers do in a slice, of which @first is one */
+static double slice(struct worker *workers, unsigned int first, unsigned int n,
+		    enum call call)
+{
+	struct order order = { .call = call, .workers = n, .turn = *started };
+	uint64_t calls, sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (write(workers[(first + i) % WORKERS].orders, &order,
+			  sizeof(order)) != sizeof(order))
+			die(errno, "an order");
+	for (i = 0; i < n; i++) {
+		if (read(workers[(first + i) % WORKERS].answers, &calls,
+			 sizeof(calls)) != sizeof(calls))
+			die(0, "a worker has failed");
+		sum += calls;
+	}
+	return sum;
+}
+
+/* What two get done over one, by kind. What the host does meets all slices. */
+static void measure_pass(struct worker *workers, double *gain)
+{
+	double one[NR_KINDS] = {}, two[NR_KINDS] = {};
+	unsigned int i;
+	int call;
+
+	for (i = 0; i < SLICES; i++) {
+		for (call = 0; call < NR_KINDS; call++) {
+			one[call] += slice(workers, i, 1, call);
+			two[call] += slice(workers, i, 2, call);
+		}
+	}
+	for (call = 0; call < NR_KINDS; call++)
+		gain[call] = two[call] / one[call];
+}
+
+/*
+ * Two gains that are the same differ from pass to pass. The upper quartile is
+ * below 1 when the pairs gain less in more than three passes of four.
+ */
+static void measure(const struct device *dev)
+{
+	double pairs[PASSES], nulls[PASSES], ratio[PASSES], gain[NR_KINDS];
+	struct worker workers[WORKERS];
+	unsigned int i;
+
+	for (i = 0; i < WORKERS; i++)
+		worker_start(&workers[i], dev, i);
+	for (i = 0; i < PASSES; i++) {
+		measure_pass(workers, gain);
+		nulls[i] = gain[NULL_IOCTL];
+		pairs[i] = gain[PAIR];
+		ratio[i] = pairs[i] / nulls[i];
+	}
+	for (i = 0; i < WORKERS; i++)
+		worker_end(&workers[i]);
+	figure("gain-of-null-ioctls", dev, quantile(nulls, PASSES, 0.5),
+	       "median");
+	figure("gain-of-pairs", dev, quantile(pairs, PASSES, 0.5), "median");
+	figure("gain-over-null-ioctls", dev, quantile(ratio, PASSES, 0.5),
+	       "median");
+	goal_least("gain-over-null-ioctls", dev, quantile(ratio, PASSES, 0.75),
+		   1.0);
+}
+
+void bench_sharing(void)
+{
+	int i;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+		for (i = 0; i < NR_DEVICES; i++)
+			goal_skipped("gain-over-null-ioctls", &devices[i], 1.0);
+		return;
+	}
+	started = mmap(NULL, sizeof(*started), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (started == MAP_FAILED)
+		die(errno, "mmap");
+	for (i = 0; i < NR_DEVICES; i++)
+		device_settle(&devices[i]);
+	for (i = 0; i < NR_DEVICES; i++)
+		measure(&devices[i]);
+}

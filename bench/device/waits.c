@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How long a tenant waits in ALLOC, FREE and INFO while another does its worst,
+ * over how long it waits beside a process that only spins: a turn of that, which
+ * a tick ends. Of each pass the longest wait counts, in whichever call, and of
+ * the passes the median.
+ *
+ * For a guest with one processor in which a nanosecond is an instruction: there
+ * the host's other work is in no wait, and who waits for a lock, or for a
+ * processor that somebody has with a lock held, waits as long as anywhere. Where
+ * there are two processors, each has a process of the other tenant, or one that
+ * spins; the one that waits is on the first.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define PASSES 5
+#define PASS_NS 120000000ull
+#define MAX_RIVALS 2
+#define LIVE 64 /* buffers of the one that waits */
+#define MANY 20000
+#define BLOCKS 32000
+#define CONTEXTS 32
+#define FAILS_ONCE_IN 16 /* calls of the one that waits */
+#define KEPT 16 /* buffers that a context caches */
+
+static unsigned int nr_rivals; /* one a processor */
+
+/* What an offender has; its processes share it, as they were forked. */
+struct tenant {
+	const struct device *dev;
+	uint64_t capacity;
+	int fd;
+	int pipe[2];
+	int contexts[CONTEXTS];
+	unsigned int rival; /* which of the processes this is */
+	uint64_t seed;
+};
+
+/* act() is called over and over */
+struct offender {
+	const char *name;
+	void (*prepare)(struct tenant *t);
+	void (*act)(struct tenant *t);
+};
+
+/* --- offenders ------------------------------------------------------------ */
+
+static void spin(struct tenant *t)
+{
+	t->seed++;
+}
+
+/* Pins the first page of a buffer, on devices that have pages. */
+static void pin(struct tenant *t, void *page)
+{
+	struct iovec piece = { page, 4096 };
+
+	if (pipe(t->pipe))
+		die(errno, "pipe");
+	if (vmsplice(t->pipe[1], &piece, 1, 0) != 4096 && errno != EFAULT)
+		die(errno, "vmsplice");
+}
+
+/* Blocks that one pinned page keeps from being used again */
+static void prepare_pinned(struct tenant *t)
+{
+	uint64_t *addresses = calloc(BLOCKS, sizeof(*addresses)), last = -1ull;
+	struct accmem_alloc a;
+	unsigned int i;
+	void *page;
+
+	for (i = 0; i < BLOCKS; i++) {
+		a = buffer_alloc(t->fd, 64, 0);
+		addresses[i] = a.address;
+		if (a.mmap_offset == last)
+			continue;
+		last = a.mmap_offset;
+		page = buffer_map(t->fd, &a, 4096);
+		*(volatile char *)page = 1;
+		if (!i)
+			pin(t, page);
+		munmap(page, 4096);
+	}
+	for (i = 0; i < BLOCKS; i++)
+		buffer_free(t->fd, addresses[i]);
+	buffer_alloc(t->fd, 4096, 0); /* so that act_failing() fails */
+	free(addresses);
+}
+
+static void act_failing(struct tenant *t)
+{
+	struct accmem_alloc a = { .length = t->capacity };
+
+	if (buffer_request(t->fd, &a) != ENOMEM)
+		die(0, "more than there is was had");
+}
+
+/* Every other buffer of many has gone: addresses and memory have holes. */
+static void prepare_fragments(struct tenant *t)
+{
+	uint64_t *addresses = calloc(MANY, sizeof(*addresses));
+	unsigned int i;
+
+	for (i = 0; i < MANY; i++)
+		addresses[i] = buffer_alloc(t->fd, KIB(4), 0).address;
+	for (i = 0; i < MANY; i += 2)
+		buffer_free(t->fd, addresses[i]);
+	free(addresses);
+}
+
+static void act_fragments(struct tenant *t)
+{
+	uint64_t a = buffer_alloc(t->fd, KIB(8), 0).address;
+
+	buffer_free(t->fd, buffer_alloc(t->fd, KIB(12), 0).address);
+	buffer_free(t->fd, a);
+}
+
+/* A buffer at every 256 KiB of half of the device */
+static void prepare_aligned(struct tenant *t)
+{
+	uint64_t i;
+
+	for (i = 0; i < t->capacity / 2 / KIB(256); i++) {
+		struct accmem_alloc a = { .length = KIB(4),
+					  .alignment = KIB(256) };
+
+		if (buffer_request(t->fd, &a))
+			return;
+	}
+}
+
+/* No hole between these has that alignment. */
+static void act_aligned(struct tenant *t)
+{
+	struct accmem_alloc a = { .length = KIB(200), .alignment = KIB(256) };
+
+	if (!buffer_request(t->fd, &a))
+		buffer_free(t->fd, a.address);
+}
+
+static void act_big(struct tenant *t)
+{
+	struct accmem_alloc a = buffer_alloc(t->fd, t->capacity / 8, 0);
+
+	buffer_touch(t->fd, &a, t->capacity / 8);
+	buffer_free(t->fd, a.address);
+}
+
+static void act_sysfs(struct tenant *t)
+{
+	static const char *const names[] = { "free_bytes", "largest_run",
+					     "live_bytes", "buffers",
+					     "contexts" };
+
+	device_number(t->dev, names[t->seed++ % 5]);
+}
+
+static void prepare_contexts(struct tenant *t)
+{
+	int i;
+
+	for (i = 0; i < CONTEXTS; i++)
+		t->contexts[i] = device_open(t->dev);
+}
+
+/* Fills the caches of many contexts. */
+static void act_cached(struct tenant *t)
+{
+	uint64_t addresses[KEPT];
+	int i, fd;
+
+	fd = t->contexts[(nr_rivals * t->seed++ + t->rival) % CONTEXTS];
+	for (i = 0; i < KEPT; i++)
+		addresses[i] = buffer_alloc(fd, KIB(128), 0).address;
+	for (i = 0; i < KEPT; i++)
+		buffer_free(fd, addresses[i]);
+}
+
+/* Contexts come and go with all that they have. */
+static void act_contexts(struct tenant *t)
+{
+	int fd = device_open(t->dev), i;
+	struct accmem_alloc a;
+
+	for (i = 0; i < 200; i++) {
+		a = buffer_alloc(fd, KIB(4), 0);
+		if (i % 10 == 0)
+			buffer_touch(fd, &a, KIB(4));
+	}
+	close(fd);
+}
+
+static const struct offender spinner = { .name = "spin", .act = spin };
+
+static const struct offender offenders[] = {
+	{ "pinned", prepare_pinned, act_failing },
+	{ "fragments", prepare_fragments, act_fragments },
+	{ "aligned", prepare_aligned, act_aligned },
+	{ "big", NULL, act_big },
+	{ "sysfs", NULL, act_sysfs },
+	{ "cached", prepare_contexts, act_cached },
+	{ "contexts", NULL, act_contexts },
+};
+
+#define NR_OFFENDERS (sizeof(offenders) / sizeof(*offenders))
+
+static void rivals_start(const struct offender *o, struct tenant *t,
+			 pid_t *pids)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_rivals; i++) {
+		pids[i] = fork();
+		if (pids[i] < 0)
+			die(errno, "fork");
+		if (pids[i])
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pin_to(i);
+		t->rival = i;
+		for (;;)
+			o->act(t);
+	}
+	usleep(50000);
+}
+
+static void rivals_end(pid_t *pids)
+{
+	unsigned int i;
+	int status;
+
+	for (i = 0; i < nr_rivals; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], &status, 0);
+		if (!WIFSIGNALED(status))
+			die(0, "an offender has given up");
+	}
+}
+
+static void tenant_open(struct tenant *t, const struct device *dev)
+{
+	struct accmem_info info;
+	int i;
+
+	*t = (struct tenant){ .dev = dev, .fd = device_open(dev), .seed = 1 };
+	t->pipe[0] = -1;
+	t->pipe[1] = -1;
+	for (i = 0; i < CONTEXTS; i++)
+		t->contexts[i] = -1;
+	device_info(t->fd, &info);
+	t->capacity = info.capacity;
+}
+
+static void tenant_close(struct tenant *t)
+{
+	int i;
+
+	close(t->pipe[0]);
+	close(t->pipe[1]);
+	for (i = 0; i < CONTEXTS; i++)
+		close(t->contexts[i]);
+	close(t->fd);
+}
+
+/* --- the one that waits --------------------------------------------------- */
+
+enum { ALLOC, FREE, INFO, FAILING, NR_CALLS };
+static const char *const call_names[NR_CALLS] = { "ALLOC", "FREE", "INFO",
+						  "failing ALLOC" };
+
+/* in ms, by pass */
+struct waits {
+	double longest[NR_CALLS][PASSES];
+	double any[PASSES];
+};
+
+struct victim {
+	int fd;
+	uint64_t live[LIVE];
+	uint64_t seed;
+};
+
+static void note(double *longest, uint64_t since)
+{
+	double ms = (clock_now() - since) / 1e6;
+
+	if (ms > *longest)
+		*longest = ms;
+}
+
+/* Allocates more than there is. */
+static void fail(struct victim *v, uint64_t capacity, double *longest)
+{
+	struct accmem_alloc a = { .length = capacity };
+	uint64_t since = clock_now();
+
+	if (buffer_request(v->fd, &a) != ENOMEM)
+		die(0, "more than there is was had");
+	note(longest, since);
+}
+
+/*
+ * Frees one of its buffers, allocates another, asks for INFO; now and then for
+ * too much.
+ */
+static void make_calls(struct victim *v, struct waits *w, unsigned int i)
+{
+	uint64_t *slot = &v->live[random_next(&v->seed) % LIVE], since;
+	struct accmem_alloc a = {
+		.length = KIB(4) + random_next(&v->seed) % KIB(124),
+	};
+	struct accmem_info info;
+
+	if (*slot) {
+		since = clock_now();
+		buffer_free(v->fd, *slot);
+		note(&w->longest[FREE][i], since);
+	}
+	since = clock_now();
+	*slot = buffer_request(v->fd, &a) ? 0 : a.address;
+	note(&w->longest[ALLOC][i], since);
+	since = clock_now();
+	device_info(v->fd, &info);
+	note(&w->longest[INFO][i], since);
+	if (*slot && random_next(&v->seed) % FAILS_ONCE_IN == 0)
+		fail(v, info.capacity, &w->longest[FAILING][i]);
+}
+
+static void wait_beside(struct victim *v, const struct offender *o,
+			struct tenant *t, struct waits *w)
+{
+	pid_t pids[MAX_RIVALS];
+	unsigned int i;
+	uint64_t end;
+
+	memset(w, 0, sizeof(*w));
+	rivals_start(o, t, pids);
+	for (i = 0; i < PASSES; i++) {
+		end = clock_now() + PASS_NS;
+		do {
+			make_calls(v, w, i);
+		} while (clock_now() < end);
+	}
+	rivals_end(pids);
+}
+
+/* The median of the passes' longest waits in any call */
+static double longest_wait(struct waits *w)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < PASSES; i++) {
+		w->any[i] = 0;
+		for (j = 0; j < NR_CALLS; j++)
+			if (w->longest[j][i] > w->any[i])
+				w->any[i] = w->longest[j][i];
+	}
+	return quantile(w->any, PASSES, 0.5);
+}
+
+static void print_waits(const char *name, const struct device *dev,
+			struct waits *w)
+{
+	unsigned int i;
+
+	printf("# %s-%s:", name, dev->kind);
+	for (i = 0; i < NR_CALLS; i++)
+		printf(" %s %.2f", call_names[i],
+		       quantile(w->longest[i], PASSES, 0.5));
+	printf(" ms\n");
+}
+
+/* A victim on one device, an offender on the same or on another */
+static double measure(const char *name, const struct offender *o,
+		      const struct device *dev, const struct device *other)
+{
+	struct victim v = { .fd = device_open(dev), .seed = 1 };
+	struct tenant t;
+	struct waits w;
+
+	tenant_open(&t, other);
+	if (o->prepare)
+		o->prepare(&t);
+	wait_beside(&v, o, &t, &w);
+	tenant_close(&t);
+	close(v.fd);
+	print_waits(name, dev, &w);
+	device_settle(dev);
+	device_settle(other);
+	return longest_wait(&w);
+}
+
+/* To a tenth: a wait of two turns has the call's own time in it, too. */
+static double in_tenths(double value)
+{
+	return (int)(value * 10 + 0.5) / 10.0;
+}
+
+/*
+ * All are held against the device on which the wait beside a spinning process is
+ * least: on one that clears what was freed, work of one's own may add a turn.
+ */
+void bench_waits(void)
+{
+	static const char *const on_phys = "-on-phys";
+	double floor = 1e9, wait;
+	unsigned int i, j;
+	char name[64];
+
+	nr_rivals = sysconf(_SC_NPROCESSORS_ONLN) < 2 ? 1 : 2;
+	pin_to(0);
+	for (i = 0; i < NR_DEVICES; i++)
+		device_settle(&devices[i]);
+	for (i = 0; i < NR_DEVICES; i++) {
+		const struct device *dev = &devices[i];
+
+		wait = measure("wait-spin", &spinner, dev, dev);
+		figure("wait-spin", dev, wait, "ms");
+		if (wait < floor)
+			floor = wait;
+	}
+	for (i = 0; i < NR_OFFENDERS; i++) {
+		for (j = 0; j <= NR_DEVICES; j++) {
+			bool cross = j == NR_DEVICES;
+			unsigned int at = cross ? EMULATED : j;
+
+			snprintf(name, sizeof(name), "wait-%s%s",
+				 offenders[i].name, cross ? on_phys : "");
+			wait = measure(name, &offenders[i], &devices[at],
+				       &devices[cross ? PHYS : j]);
+			goal_most(name, &devices[at], in_tenths(wait / floor),
+				  2.0);
+		}
+	}
+}
