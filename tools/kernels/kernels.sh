@@ -5,7 +5,7 @@
 # are Debian's packages, the others are built by tools/kernels/build from
 # Debian's source and the fragments beside this file. Sourced after common.sh.
 
-kernels_all=(stock-6.1 stock-6.12 debug-6.12 kcsan-6.12)
+kernels_all=(stock-6.1 stock-6.12 stock-7.3 debug-6.12 kcsan-6.12)
 
 kernel_is_known()
 {

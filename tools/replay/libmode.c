@@ -4,6 +4,7 @@
  * the slab that the driver runs, called as its ALLOC calls them for a contiguous
  * buffer with every default.
  */
+#include <errno.h>
 #include <linux/accmem.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,50 +16,92 @@
 #include "replay.h"
 
 /* a granule that small blocks are cut from */
-struct sheet {
+struct slab_page {
 	struct accmem_slab_granule units;
 	u64 start;
 };
 
-struct heap {
+/* a range, which several may use at once */
+struct range {
 	struct accmem_buddy buddy;
-	struct accmem_slab slab;
-	struct accmem_run *runs; /* of each id; size 0 when it has none */
-	struct sheet **sheets; /* likewise, of small blocks */
-	bool exact; /* sizes as asked for: small ones are small blocks */
+	struct accmem_buddy_unit *units;
 	void *meta;
 	u64 size;
-	size_t meta_size;
 };
 
-static int heap_make(struct heap *h, const struct trace *t, u64 size)
+/* what one has of it */
+struct heap {
+	struct range *range;
+	u64 owner;
+	struct accmem_slab slab;
+	struct accmem_run *runs; /* of each id; size 0 when it has none */
+	struct slab_page **slab_pages; /* likewise, of small blocks */
+	bool exact; /* sizes as asked for: small ones are small blocks */
+};
+
+static int range_make(struct range *r, u64 size, bool owners)
 {
-	h->size = size;
-	h->meta_size = accmem_buddy_meta_size(size);
-	if (!h->meta_size) {
+	size_t meta_size = accmem_buddy_meta_size(size);
+
+	if (!meta_size) {
 		fprintf(stderr, "accmem-replay: no range can have %llu bytes\n",
 			size);
 		return -1;
 	}
-	h->meta = xcalloc(1, h->meta_size);
+	r->size = size;
+	r->meta = xcalloc(1, meta_size);
+	r->units = xcalloc((size >> ACCMEM_BUDDY_UNIT_SHIFT) + 1,
+			   sizeof(*r->units));
+	accmem_buddy_init(&r->buddy, size, r->meta);
+	if (owners)
+		accmem_buddy_set_owners(&r->buddy, r->units);
+	return 0;
+}
+
+static void range_unmake(struct range *r)
+{
+	free(r->units);
+	free(r->meta);
+}
+
+static void heap_make(struct heap *h, struct range *r, const struct trace *t)
+{
+	h->range = r;
 	h->runs = xcalloc(t->nr_ids, sizeof(*h->runs));
-	h->sheets = xcalloc(t->nr_ids, sizeof(*h->sheets));
+	h->slab_pages = xcalloc(t->nr_ids, sizeof(*h->slab_pages));
 	accmem_slab_init(&h->slab);
-	return accmem_buddy_init(&h->buddy, size, h->meta);
+}
+
+/* As the driver does it */
+static bool range_alloc(struct heap *h, struct accmem_buddy_request *req,
+			u64 *start)
+{
+	struct accmem_buddy *b = &h->range->buddy;
+	u64 cursor = 0;
+	int err;
+
+	req->owner = h->owner;
+	err = accmem_buddy_alloc(b, req, start);
+	if (err && h->owner) {
+		do {
+			err = accmem_buddy_alloc_scan(b, req, &cursor, start);
+		} while (err == -EAGAIN);
+	}
+	return !err;
 }
 
 /* a granule more for small blocks */
-static bool add_sheet(struct heap *h)
+static bool add_slab_page(struct heap *h)
 {
 	struct accmem_buddy_request req = { .size = ACCMEM_GRANULE,
 					    .align = ACCMEM_GRANULE };
-	struct sheet *sheet = xcalloc(1, sizeof(*sheet));
+	struct slab_page *slab_page = xcalloc(1, sizeof(*slab_page));
 
-	if (accmem_buddy_alloc(&h->buddy, &req, &sheet->start)) {
-		free(sheet);
+	if (!range_alloc(h, &req, &slab_page->start)) {
+		free(slab_page);
 		return false;
 	}
-	accmem_slab_add(&h->slab, &sheet->units);
+	accmem_slab_add(&h->slab, &slab_page->units);
 	return true;
 }
 
@@ -71,28 +114,29 @@ static bool small_alloc(struct heap *h, u32 id,
 	do {
 		units = accmem_slab_alloc(&h->slab, layout->footprint,
 					  layout->alignment, &offset);
-	} while (!units && add_sheet(h));
+	} while (!units && add_slab_page(h));
 	if (!units)
 		return false;
-	h->sheets[id] = list_entry(units, struct sheet, units);
-	h->runs[id].start = h->sheets[id]->start + offset;
+	h->slab_pages[id] = list_entry(units, struct slab_page, units);
+	h->runs[id].start = h->slab_pages[id]->start + offset;
 	h->runs[id].size = layout->footprint;
 	return true;
 }
 
 static bool small_free(struct heap *h, u32 id)
 {
-	struct sheet *sheet = h->sheets[id];
-	u64 start = sheet->start;
+	struct slab_page *slab_page = h->slab_pages[id];
+	u64 start = slab_page->start;
 	int empty;
 
-	h->sheets[id] = NULL;
-	empty = accmem_slab_free(&h->slab, &sheet->units,
+	h->slab_pages[id] = NULL;
+	empty = accmem_slab_free(&h->slab, &slab_page->units,
 				 h->runs[id].start - start, h->runs[id].size);
 	if (empty <= 0)
 		return !empty;
-	free(sheet);
-	return !accmem_buddy_free(&h->buddy, start, ACCMEM_GRANULE);
+	free(slab_page);
+	return !accmem_buddy_free_owned(&h->range->buddy, start, ACCMEM_GRANULE,
+					h->owner);
 }
 
 static bool heap_alloc(struct heap *h, const struct event *e, u64 granule)
@@ -115,7 +159,7 @@ static bool heap_alloc(struct heap *h, const struct event *e, u64 granule)
 		return small_alloc(h, e->id, &layout);
 	req.size = layout.footprint;
 	req.align = layout.alignment;
-	if (accmem_buddy_alloc(&h->buddy, &req, &run->start))
+	if (!range_alloc(h, &req, &run->start))
 		return false;
 	run->size = req.size;
 	return true;
@@ -127,9 +171,10 @@ static void heap_free(struct heap *h, u32 id)
 
 	if (!run->size)
 		return;
-	if (h->sheets[id] ?
+	if (h->slab_pages[id] ?
 		    !small_free(h, id) :
-		    accmem_buddy_free(&h->buddy, run->start, run->size)) {
+		    accmem_buddy_free_owned(&h->range->buddy, run->start,
+					    run->size, h->owner)) {
 		fprintf(stderr, "accmem-replay: id %u cannot be freed\n", id);
 		abort();
 	}
@@ -140,25 +185,24 @@ static void heap_unmake(struct heap *h, const struct trace *t)
 {
 	u32 id;
 
-	/* the sheets that are left are among what is freed */
+	/* the slab_pages that are left are among what is freed */
 	for (id = 0; id < t->nr_ids; id++)
 		heap_free(h, id);
-	free(h->meta);
 	free(h->runs);
-	free(h->sheets);
+	free(h->slab_pages);
 }
 
 static void draw(struct heap *h, const struct trace *t)
 {
-	struct picture *p = picture_new(h->size);
+	struct picture *p = picture_new(h->range->size);
 	struct accmem_run run;
 	u64 at = 0;
 
-	while (accmem_buddy_next_free(&h->buddy, at, &run)) {
+	while (accmem_buddy_next_free(&h->range->buddy, at, &run)) {
 		picture_add(p, at, run.start - at);
 		at = run.start + run.size;
 	}
-	picture_add(p, at, h->size - at);
+	picture_add(p, at, h->range->size - at);
 	picture_print(p, t->name);
 }
 
@@ -185,13 +229,15 @@ int replay_lib(const struct trace *t, const struct options *o,
 {
 	u64 capacity = o->capacity ? o->capacity : 2 * t->peak, start, spent;
 	struct heap h = { .exact = o->granule == GRANULE_MIN };
+	struct range range;
 
-	if (heap_make(&h, t, capacity))
+	if (range_make(&range, capacity, false))
 		return -1;
+	heap_make(&h, &range, t);
 	start = cpu_ns();
 	r->failures = play(&h, t, o->granule, 0, t->peak_event + 1);
 	spent = cpu_ns() - start;
-	r->footprint = capacity - accmem_buddy_free_bytes(&h.buddy);
+	r->footprint = capacity - accmem_buddy_free_bytes(&range.buddy);
 	if (o->map)
 		draw(&h, t);
 	start = cpu_ns();
@@ -203,22 +249,38 @@ int replay_lib(const struct trace *t, const struct options *o,
 	r->has_footprint = true;
 	r->has_time = true;
 	heap_unmake(&h, t);
+	range_unmake(&range);
 	return 0;
 }
 
-static bool serves(struct heap *h, const struct trace *t, u64 granule)
+/* In a range of @size, @nr traces in turn, an event each; -1 after a message */
+static int serves(const struct trace *t, unsigned int nr, u64 size,
+		  const struct options *o)
 {
+	struct heap *h = xcalloc(nr, sizeof(*h));
+	struct range range;
+	unsigned int k, left = nr;
+	u64 failures = 0;
 	size_t i;
 
-	for (i = 0; i < t->nr_events; i++) {
-		const struct event *e = &t->events[i];
-
-		if (!e->bytes)
-			heap_free(h, e->id);
-		else if (!heap_alloc(h, e, granule))
-			return false;
+	if (range_make(&range, size, o->owners))
+		return -1;
+	for (k = 0; k < nr; k++) {
+		h[k].owner = o->owners ? k + 1 : 0;
+		heap_make(&h[k], &range, &t[k]);
 	}
-	return true;
+	for (i = 0; left && !failures; i++)
+		for (k = 0, left = 0; k < nr; k++) {
+			left += i + 1 < t[k].nr_events;
+			if (i < t[k].nr_events)
+				failures += play(&h[k], &t[k], o->granule, i,
+						 i + 1);
+		}
+	for (k = 0; k < nr; k++)
+		heap_unmake(&h[k], &t[k]);
+	free(h);
+	range_unmake(&range);
+	return !failures;
 }
 
 /* Success is not monotone in the size: this many in a row are asked for. */
@@ -226,14 +288,40 @@ static bool serves(struct heap *h, const struct trace *t, u64 granule)
 #define STEPS 512
 #define STEPS_MAX (16 * STEPS)
 
-int replay_min_heap(const struct trace *t, const struct options *o,
-		    struct result *r)
+/* Most bytes live at once, of @nr traces in turn */
+static u64 peak_of(const struct trace *t, unsigned int nr, u64 granule)
 {
-	u64 step = round_up_to((t->peak + STEPS - 1) / STEPS, GRANULE_MIN);
-	unsigned int in_a_row = 0, i;
-	struct heap h = {};
-	bool ok;
+	u64 **bytes = xcalloc(nr, sizeof(*bytes)), live = 0, peak = 0;
+	unsigned int k, left = nr;
+	size_t i;
 
+	for (k = 0; k < nr; k++)
+		bytes[k] = xcalloc(t[k].nr_ids, sizeof(**bytes));
+	for (i = 0; left; i++)
+		for (k = 0, left = 0; k < nr; k++) {
+			if (i >= t[k].nr_events)
+				continue;
+			live -= bytes[k][t[k].events[i].id];
+			bytes[k][t[k].events[i].id] =
+				round_up_to(t[k].events[i].bytes, granule);
+			live += bytes[k][t[k].events[i].id];
+			peak = live > peak ? live : peak;
+			left++;
+		}
+	for (k = 0; k < nr; k++)
+		free(bytes[k]);
+	free(bytes);
+	return peak;
+}
+
+int replay_min_heap(const struct trace *t, unsigned int nr,
+		    const struct options *o, struct result *r)
+{
+	unsigned int in_a_row = 0, i;
+	u64 peak = peak_of(t, nr, o->granule), step;
+	int ok;
+
+	step = round_up_to((peak + STEPS - 1) / STEPS, GRANULE_MIN);
 	for (i = 0; in_a_row < IN_A_ROW; i++) {
 		if (i == STEPS_MAX) {
 			fprintf(stderr, "accmem-replay: %s: no heap is enough\n",
@@ -241,13 +329,13 @@ int replay_min_heap(const struct trace *t, const struct options *o,
 			return -1;
 		}
 		progress(t, "heap sizes tried", i, STEPS);
-		if (heap_make(&h, t, t->peak + i * step))
+		ok = serves(t, nr, peak + i * step, o);
+		if (ok < 0)
 			return -1;
-		ok = serves(&h, t, o->granule);
-		heap_unmake(&h, t);
 		in_a_row = ok ? in_a_row + 1 : 0;
 	}
-	r->min_heap = t->peak + (i - IN_A_ROW) * step;
+	r->peak = peak;
+	r->min_heap = peak + (i - IN_A_ROW) * step;
 	r->has_min_heap = true;
 	return 0;
 }

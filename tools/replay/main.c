@@ -22,6 +22,8 @@ static const char usage_text[] =
 	"                    a pattern and compared before it is freed\n"
 	"  --min-heap        find how large a range has to be: in steps of 1/512 of\n"
 	"                    the peak, the first of nine in a row that serve\n"
+	"  --owners          with --min-heap: all traces at once, an event of each in\n"
+	"                    turn, by owners who share no 2 MiB; one line for all\n"
 	"  --capacity BYTES  size of the range (default: twice the peak)\n"
 	"  --granule BYTES   round sizes up to this power of two, 4096 or more\n"
 	"                    (default: 4096)\n"
@@ -88,7 +90,7 @@ static void print_line(const struct trace *t, const struct result *r)
 		printf(" footprint=%llu asked=%llu", r->footprint, t->asked);
 	if (r->has_min_heap)
 		printf(" min_heap=%llu ratio=%.3f", r->min_heap,
-		       (double)r->min_heap / t->peak);
+		       (double)r->min_heap / r->peak);
 	if (r->has_time)
 		printf(" ns_per_op=%.0f", r->ns_per_op);
 	if (r->has_failures)
@@ -109,7 +111,7 @@ static int replay(const char *path, const struct options *o)
 	if (o->device)
 		err = replay_device(&t, o, &r);
 	else if (o->min_heap)
-		err = replay_min_heap(&t, o, &r);
+		err = replay_min_heap(&t, 1, o, &r);
 	else
 		err = replay_lib(&t, o, &r);
 	if (!err)
@@ -118,6 +120,34 @@ static int replay(const char *path, const struct options *o)
 	if (err)
 		return 2;
 	return r.failures || r.corrupt;
+}
+
+/* One line for all of them: the peak is the sum of theirs. */
+static int replay_owners(char **paths, unsigned int nr, const struct options *o)
+{
+	struct trace *t = xcalloc(nr, sizeof(*t)), all = {};
+	size_t length = 1;
+	struct result r = {};
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < nr; i++) {
+		trace_load(&t[i], paths[i], o->granule);
+		length += strlen(t[i].name) + 1;
+		all.nr_events += t[i].nr_events;
+	}
+	all.name = xcalloc(length, 1);
+	for (i = 0; i < nr; i++)
+		strcat(strcat(all.name, i ? "+" : ""), t[i].name);
+	err = replay_min_heap(t, nr, o, &r);
+	all.peak = r.peak;
+	if (!err)
+		print_line(&all, &r);
+	for (i = 0; i < nr; i++)
+		trace_unload(&t[i]);
+	free(all.name);
+	free(t);
+	return err ? 2 : 0;
 }
 
 static u64 bytes_of(const char *option, const char *text)
@@ -148,6 +178,7 @@ static void parse(struct options *o, int argc, char **argv)
 	static const struct option options[] = {
 		{ "device", required_argument, NULL, 'd' },
 		{ "min-heap", no_argument, NULL, 'm' },
+		{ "owners", no_argument, NULL, 'o' },
 		{ "capacity", required_argument, NULL, 'c' },
 		{ "granule", required_argument, NULL, 'g' },
 		{ "map", no_argument, NULL, 'p' },
@@ -163,6 +194,9 @@ static void parse(struct options *o, int argc, char **argv)
 			break;
 		case 'm':
 			o->min_heap = true;
+			break;
+		case 'o':
+			o->owners = true;
 			break;
 		case 'c':
 			o->capacity = bytes_of("--capacity", optarg);
@@ -183,7 +217,9 @@ static void parse(struct options *o, int argc, char **argv)
 	if (o->granule & (o->granule - 1))
 		wrong("--granule takes a power of two");
 	if (o->min_heap && (o->device || o->capacity || o->map))
-		wrong("--min-heap goes with --granule only");
+		wrong("--min-heap goes with --granule and --owners only");
+	if (o->owners && !o->min_heap)
+		wrong("--owners goes with --min-heap");
 	if (o->device && o->capacity)
 		wrong("a device has the capacity it has");
 	if (optind == argc)
@@ -196,6 +232,8 @@ int main(int argc, char **argv)
 	int status = 0, one;
 
 	parse(&o, argc, argv);
+	if (o.owners)
+		return replay_owners(argv + optind, argc - optind, &o);
 	for (; optind < argc; optind++) {
 		one = replay(argv[optind], &o);
 		if (one > status)

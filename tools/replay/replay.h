@@ -39,6 +39,7 @@ struct options {
 	u64 capacity; /* 0: twice the peak */
 	u64 granule;
 	bool min_heap;
+	bool owners; /* all traces at once, each by an owner of its own */
 	bool map;
 };
 
@@ -46,6 +47,7 @@ struct options {
 struct result {
 	bool has_footprint, has_min_heap, has_time, has_failures, has_corrupt;
 	u64 footprint;
+	u64 peak; /* what min_heap is held against */
 	u64 min_heap;
 	double ns_per_op;
 	u64 failures;
@@ -71,8 +73,9 @@ void trace_unload(struct trace *t);
 /* One mode each; they return 0, or -1 after a message on stderr. */
 int replay_lib(const struct trace *t, const struct options *o,
 	       struct result *r);
-int replay_min_heap(const struct trace *t, const struct options *o,
-		    struct result *r);
+/* Of @nr traces at once */
+int replay_min_heap(const struct trace *t, unsigned int nr,
+		    const struct options *o, struct result *r);
 int replay_device(const struct trace *t, const struct options *o,
 		  struct result *r);
 
