@@ -124,11 +124,12 @@ static pid_t start(const char *path, uint64_t seed)
 {
 	pid_t pid = fork();
 
+	/* both do so: whoever is first, it is a group before it is ended */
+	setpgid(pid, pid);
 	if (pid)
 		return pid;
 	/* never at the expense of whoever is to end it */
 	setpriority(PRIO_PROCESS, 0, 15);
-	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	run_until_killed(path, seed);
 	_exit(0);
@@ -138,9 +139,7 @@ static void finish(pid_t pid)
 {
 	/* out of the crowd, to die at once */
 	setpriority(PRIO_PGRP, pid, -5);
-	/* before its setpgid(), it is not a group yet */
-	if (kill(-pid, SIGKILL))
-		kill(pid, SIGKILL);
+	kill(-pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }
 

@@ -11,7 +11,7 @@
 #include "kselftest_harness.h"
 #include "accmem_util.h"
 
-#define PAIRS 200
+#define PAIRS_MIN 20
 
 FIXTURE(tenant_view)
 {
@@ -155,6 +155,13 @@ static int look(const char *path, int fd, enum view view)
 	}
 }
 
+static unsigned int nr_pairs(void)
+{
+	unsigned int n = accmem_scale(200);
+
+	return n < PAIRS_MIN ? PAIRS_MIN : n;
+}
+
 /* holds of the carveout's lock by looks, with a pair of calls before each */
 static int64_t holds(const char *path, int reader, enum view view, int fd,
 		     uint64_t length)
@@ -162,7 +169,7 @@ static int64_t holds(const char *path, int reader, enum view view, int fd,
 	int64_t before = accmem_shared(path, "carveout_lock_holds");
 	unsigned int i;
 
-	for (i = 0; i < PAIRS; i++) {
+	for (i = 0; i < nr_pairs(); i++) {
 		if (length && pair(fd, length))
 			return -1;
 		if (look(path, reader, view))
@@ -186,13 +193,13 @@ static bool look_is_free(const char *path, int reader, enum view view, int fd,
 		alone = holds(path, reader, view, fd, 0);
 		pair(fd, length);
 		beside = holds(path, reader, view, fd, length);
-		if (alone >= 0 && beside >= 0 && beside <= alone + PAIRS / 10)
+		if (alone >= 0 && beside >= 0 && beside <= alone + nr_pairs() / 10)
 			return true;
 		usleep(20000);
 	}
 	printf("# %s, %llu bytes: %lld holds alone, %lld beside %u pairs\n",
 	       views[view], (unsigned long long)length, (long long)alone,
-	       (long long)beside, PAIRS);
+	       (long long)beside, nr_pairs());
 	return false;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Replaying through a device: ALLOC, mmap, a pattern over the whole buffer,
- * the comparison, munmap, FREE. Only ALLOC and FREE are timed.
+ * Replaying through a device: ALLOC, mmap, a pattern in every granule of the
+ * buffer, the comparison, munmap, FREE. Only ALLOC and FREE are timed.
  */
 #include <accmem.h>
 #include <errno.h>
@@ -35,27 +35,47 @@ static int complain(const struct player *p, const char *what, int err)
 	return -1;
 }
 
-/* Neighbouring words and neighbouring buffers differ, as cheaply as can be. */
-#define PATTERN_STEP 0x9e3779b97f4a7c15ull
+#define PATTERN_BYTES 32u /* at either end of a granule */
 
-static void pattern_write(const struct buffer *b)
+/* Neighbouring words, granules and buffers differ. */
+static void pattern_fill(const struct buffer *b, u64 at, u64 *words)
 {
-	u64 n = b->length / 8, word = b->seed, i;
-	u64 *to = b->pointer;
+	unsigned int i;
 
-	for (i = 0; i < n; i++, word += PATTERN_STEP)
-		to[i] = word;
-	memcpy(to + n, &word, b->length % 8);
+	for (i = 0; i < PATTERN_BYTES / 8; i++)
+		words[i] = b->seed + (at + i) * 0x9e3779b97f4a7c15ull;
 }
 
-static bool pattern_is_there(const struct buffer *b)
+/* @size bytes of the pattern at @at are written, or compared */
+static bool pattern_piece(const struct buffer *b, u64 at, u64 size, bool write)
 {
-	u64 n = b->length / 8, word = b->seed, differ = 0, i;
-	const u64 *from = b->pointer;
+	char *piece = (char *)b->pointer + at;
+	u64 words[PATTERN_BYTES / 8];
 
-	for (i = 0; i < n; i++, word += PATTERN_STEP)
-		differ |= from[i] ^ word;
-	return !differ && !memcmp(from + n, &word, b->length % 8);
+	pattern_fill(b, at, words);
+	if (write)
+		memcpy(piece, words, size);
+	return !memcmp(piece, words, size);
+}
+
+/*
+ * The ends of each granule: buffers that overlap, and pages that are mapped in
+ * the wrong place, do so by granules, or by a part of one at its ends.
+ */
+static bool pattern_go(const struct buffer *b, bool write)
+{
+	u64 at, end, size;
+	bool same = true;
+
+	for (at = 0; at < b->length; at = end) {
+		end = at + GRANULE_MIN < b->length ? at + GRANULE_MIN : b->length;
+		size = end - at < PATTERN_BYTES ? end - at : PATTERN_BYTES;
+		same &= pattern_piece(b, at, size, write);
+		at += size;
+		size = end - at < PATTERN_BYTES ? end - at : PATTERN_BYTES;
+		same &= pattern_piece(b, end - size, size, write);
+	}
+	return same;
 }
 
 static int player_alloc(struct player *p, size_t event)
@@ -86,7 +106,7 @@ static int player_alloc(struct player *p, size_t event)
 			 &b->pointer);
 	if (err)
 		return complain(p, "map", err);
-	pattern_write(b);
+	pattern_go(b, true);
 	p->live += b->footprint;
 	return 0;
 }
@@ -99,7 +119,7 @@ static int player_free(struct player *p, u32 id)
 
 	if (!b->pointer)
 		return 0;
-	if (!pattern_is_there(b))
+	if (!pattern_go(b, false))
 		p->corrupt++;
 	b->pointer = NULL;
 	p->live -= b->footprint;
