@@ -50,20 +50,6 @@ static inline void accmem_never_freed(struct page *page)
 #endif
 
 /*
- * get_file_active(): 0ede61d8589c ("file: convert to SLAB_TYPESAFE_BY_RCU"),
- * 6.7. A reference to a file whose last one may be going; the caller's lock keeps
- * the structure, since the file's release() takes it.
- */
-static inline struct file *accmem_get_live_file(struct file **file)
-{
-#ifdef ACCMEM_HAVE_GET_FILE_ACTIVE
-	return get_file_active(file);
-#else
-	return get_file_rcu(*file) ? *file : NULL;
-#endif
-}
-
-/*
  * A page that is charged as kernel memory must not be mapped by a 2 MiB entry as
  * it is: madvise() of a part of it looks for the memory cgroup of a page of user
  * memory. The charge is put aside while the page is in use, and put back before

@@ -14,6 +14,7 @@
  * Locks: users_lock is innermost among what sleeps.
  */
 #include <linux/capability.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/hashtable.h>
 #include <linux/moduleparam.h>
@@ -216,7 +217,8 @@ static void account_release(struct kref *refs)
 	WARN_ON_ONCE(atomic64_read(&account->bytes));
 	xa_erase(&account->dev->accounts, account->id);
 	xa_erase(&user->accounts, user_key(account));
-	iput(account->inode);
+	if (account->file)
+		fput(account->file);
 	atomic64_dec(&user->contexts);
 	user_put(user);
 	kfree_rcu(account, rcu);

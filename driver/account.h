@@ -15,7 +15,7 @@
 
 struct accmem_context;
 struct accmem_device;
-struct inode;
+struct file;
 
 /**
  * struct accmem_user - what one user of the system holds
@@ -48,7 +48,7 @@ struct accmem_user {
  * @comm: its name then
  * @context: the context, NULL when it has ended
  * @bytes: what its memory withholds from others
- * @inode: behind the mappings of its memory; NULL before the first one
+ * @file: behind the mappings of its memory; NULL before the first one
  * @quarantine: its quarantined memory; guarded by the carveout's lock
  * @nr_quarantined: how much that is; guarded by the carveout's lock
  *
@@ -64,7 +64,7 @@ struct accmem_account {
 	char comm[TASK_COMM_LEN];
 	struct accmem_context __rcu *context;
 	atomic64_t bytes;
-	struct inode *inode;
+	struct file *file;
 	struct list_head quarantine;
 	unsigned int nr_quarantined;
 };

@@ -25,7 +25,7 @@
 #include "carveout.h"
 #include "clear.h"
 
-#define CLEAR_DELAY msecs_to_jiffies(20) /* from a free to the cleaner */
+#define CLEAR_DELAY msecs_to_jiffies(100) /* from a free to the cleaner */
 #define CLEAR_AGE HZ /* between two looks at what is untouched */
 #define CLEAR_GIVE_WAY (HZ / 10) /* to requests that look for memory */
 #define CLEAR_SCAN 512u /* units looked at in one hold of the lock */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The file behind the mappings of a memory.
+ * The file behind the mappings of an account's memory.
  */
 #ifndef ACCMEM_MAPPING_H
 #define ACCMEM_MAPPING_H
 
-struct accmem_memory;
+struct accmem_account;
 struct file;
 
 int accmem_mapping_init(void);
 void accmem_mapping_exit(void);
-struct file *accmem_mapping_file(struct accmem_memory *mem);
+struct file *accmem_mapping_file(struct accmem_account *account);
 
 #endif /* ACCMEM_MAPPING_H */

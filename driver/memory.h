@@ -13,8 +13,6 @@
 #include "account.h"
 #include "carveout.h"
 
-struct file;
-
 /**
  * struct accmem_memory_spec - what memory is wanted
  * @size: bytes, a multiple of @page_size
@@ -37,7 +35,7 @@ struct accmem_memory_spec {
 
 /**
  * struct accmem_memory - one piece of memory
- * @refs: whoever named it, the file behind its mappings, calls at work on it
+ * @refs: whoever named it, its mappings, calls at work on it
  * @account: what it is charged to
  * @cv: the carveout
  * @size: bytes
@@ -54,8 +52,7 @@ struct accmem_memory_spec {
  * @own_link: in accmem_account.quarantine; guarded by the carveout's lock
  * @mapped: there was a mapping once, so that it may have been written to and
  *	pages may be pinned. Set before a mapping is made, by those who name it.
- * @lock: guards @file, and the filling of @pages
- * @file: behind its mappings, as long as there is one; without a reference
+ * @lock: guards the filling of @pages
  * @pages: pages by index (emulated)
  * @io: kernel's mapping, of the same cache mode (phys without pages)
  *
@@ -82,8 +79,7 @@ struct accmem_memory {
 	struct list_head own_link;
 
 	bool mapped;
-	struct mutex lock; /* file, filling of pages */
-	struct file *file;
+	struct mutex lock; /* filling of pages */
 	struct xarray pages;
 	void __iomem *io;
 };

@@ -3,9 +3,10 @@
  * Mappings of buffers into processes.
  *
  * A mapping is of a memory, whatever names it has: of all of a buffer's, or of a
- * slab page. It holds the memory by the file behind it, and so outlives FREE.
+ * slab page. It holds the memory, and so outlives FREE. The last one of a freed
+ * memory gives it back when it goes.
  *
- * Locks: mmap_lock > the context's lock, memory.lock.
+ * Locks: mmap_lock > the context's lock, and what giving memory back takes.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -17,12 +18,25 @@
 
 static vm_fault_t mmap_fault(struct vm_fault *vmf)
 {
-	struct accmem_memory *mem = vmf->vma->vm_file->private_data;
+	struct accmem_memory *mem = vmf->vma->vm_private_data;
 
 	return mem->cv->ops->fault(mem, vmf);
 }
 
+/* a mapping was split, moved, or copied to another process */
+static void mmap_open(struct vm_area_struct *vma)
+{
+	accmem_memory_get(vma->vm_private_data);
+}
+
+static void mmap_close(struct vm_area_struct *vma)
+{
+	accmem_memory_put(vma->vm_private_data);
+}
+
 static const struct vm_operations_struct mmap_vm_ops = {
+	.open = mmap_open,
+	.close = mmap_close,
 	.fault = mmap_fault,
 };
 
@@ -63,19 +77,22 @@ static struct accmem_memory *mmap_find_memory(struct accmem_context *ctx,
 static int mmap_memory(struct accmem_memory *mem, struct vm_area_struct *vma,
 		       u64 offset)
 {
+	/* VM_DONTEXPAND keeps neighbours of one file from being merged, too */
 	unsigned long set = VM_DONTEXPAND | VM_DONTDUMP;
 	u64 size = vma->vm_end - vma->vm_start;
 	struct file *file;
 
 	if (offset >= mem->size || size > mem->size - offset)
 		return -ENXIO;
-	file = accmem_mapping_file(mem);
+	file = accmem_mapping_file(mem->account);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
 	if (!accmem_has_pages(mem->cv))
 		set |= VM_PFNMAP;
 	accmem_vm_flags_mod(vma, set, VM_MAYEXEC);
 	vma->vm_page_prot = mmap_cache_prot(mem->cache_mode, vma->vm_page_prot);
+	accmem_memory_get(mem);
+	vma->vm_private_data = mem;
 	vma->vm_ops = &mmap_vm_ops;
 	vma_set_file(vma, file);
 	fput(file);

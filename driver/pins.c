@@ -44,12 +44,12 @@ static bool pins_folio_is_shared(struct accmem_memory *mem, u64 at)
 static bool pins_folio_unmap(struct accmem_memory *mem, struct folio *folio,
 			     u64 at)
 {
-	struct inode *inode = READ_ONCE(mem->account->inode);
+	struct file *file = READ_ONCE(mem->account->file);
 	bool idle;
 
 	folio_lock(folio);
-	if (inode)
-		unmap_mapping_range(inode->i_mapping, at, ACCMEM_FOLIO, 1);
+	if (file)
+		unmap_mapping_range(file->f_mapping, at, ACCMEM_FOLIO, 1);
 	idle = folio_ref_count(folio) == 1;
 	folio_unlock(folio);
 	return idle;

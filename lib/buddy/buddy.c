@@ -486,6 +486,11 @@ static void buddy_mark(struct buddy *b, u64 offset, u64 size, bool dirty)
 		return;
 	if (parked_overlap(b, lo, lo + n))
 		parked_merge_all(b);
+	/* most calls are of a block that is in use */
+	if (map_next_free(b, lo) >= lo + n) {
+		mark_set(b, lo, lo + n, dirty);
+		return;
+	}
 	b->nr_free_dirty -= buddy_count_free_dirty(b, lo, lo + n);
 	mark_set(b, lo, lo + n, dirty);
 	b->nr_free_dirty += buddy_count_free_dirty(b, lo, lo + n);

@@ -124,6 +124,29 @@ static inline void mark_between(struct buddy *b, unsigned int level, u64 left,
 		mark_fill(b, level, i, set);
 }
 
+static inline bool mark_one_word(u64 lo, u64 hi)
+{
+	return lo >> WORD_SHIFT == (hi - 1) >> WORD_SHIFT;
+}
+
+/* mark_set() inside of one word: what changes there changes every count above it. */
+static void mark_set_near(struct buddy *b, u64 lo, u64 hi, bool set)
+{
+	u64 i = lo >> WORD_SHIFT, change;
+	unsigned int level;
+
+	for (level = b->top; level; level--)
+		mark_push_down(b, level, lo >> mark_shift(level));
+	change = hweight64(b->dirty[i]);
+	mark_bits(b, i, bits_mask(lo & WORD_MASK, hi - lo), set);
+	change = hweight64(b->dirty[i]) - change;
+	if (!change)
+		return;
+	for (level = 1; level < b->top; level++)
+		b->marks[level][lo >> mark_shift(level)] += change;
+	b->nr_dirty += change;
+}
+
 /* Marks every granule of [@lo, @hi), which is not empty, dirty or clean. */
 static void mark_set(struct buddy *b, u64 lo, u64 hi, bool set)
 {
@@ -131,6 +154,10 @@ static void mark_set(struct buddy *b, u64 lo, u64 hi, bool set)
 	bool changed = true;
 	u64 left, right;
 
+	if (mark_one_word(lo, hi)) {
+		mark_set_near(b, lo, hi, set);
+		return;
+	}
 	/* Down to the level at which the range consists of whole nodes */
 	while (base + 1 < b->top && !((lo | hi) & (mark_span(base + 1) - 1)))
 		base++;
@@ -185,14 +212,33 @@ static u64 mark_next(const struct buddy *b, u64 pos, u64 hi, bool dirty)
 	return hi;
 }
 
+/* mark_count_dirty() inside of one word */
+static u64 mark_count_near(const struct buddy *b, u64 lo, u64 hi)
+{
+	unsigned int level;
+	u64 count;
+
+	for (level = b->top; level; level--) {
+		count = mark_count(b, level, lo >> mark_shift(level));
+		if (!count)
+			return 0;
+		if (count == mark_span(level))
+			return hi - lo;
+	}
+	return hweight64(b->dirty[lo >> WORD_SHIFT] &
+			 bits_mask(lo & WORD_MASK, hi - lo));
+}
+
 /* Dirty granules of [@lo, @hi) */
 static u64 mark_count_dirty(const struct buddy *b, u64 lo, u64 hi)
 {
 	unsigned int level = b->top, shift;
 	u64 n = 0, count, end, stop;
 
-	if (!b->nr_dirty)
+	if (!b->nr_dirty || lo == hi)
 		return 0;
+	if (mark_one_word(lo, hi))
+		return mark_count_near(b, lo, hi);
 	while (lo < hi) {
 		shift = mark_shift(level);
 		count = mark_count(b, level, lo >> shift);
