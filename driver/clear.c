@@ -2,14 +2,14 @@
 /*
  * Clearing: which free memory may hold something, and the cleaner.
  *
- * A granule is dirty when somebody may have written to it: it was mapped since
- * it was last cleared, or was never cleared. Dirty memory is cleared by the
+ * A granule is dirty when somebody may have written to it: a fault has shown it
+ * since it was last cleared, or it was never cleared. Dirty memory is cleared by the
  * cleaner in the background, in chunks of 2 MiB, or by the allocation that gets
  * it first. Frees do not wake the cleaner: the first one arms a timer, and what
  * came back when it fires is cleared together; where more than half of the free
  * memory is dirty, the cleaner starts at once.
  *
- * Memory that was never mapped reads as zero still, for all that the driver
+ * Memory that no fault has shown reads as zero still, for all that the driver
  * knows. It goes back to the same account as it is; to any other it is dirty,
  * since a device may have reached it by its address. accmem_unit.untouched_by
  * says for 2 MiB at a time whose such memory it is. After a second or two the
@@ -100,7 +100,7 @@ bool accmem_clear_next(struct accmem_carveout *cv, u64 offset, u64 size,
 void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run)
 {
 	accmem_carveout_lock(cv);
-	accmem_buddy_mark_clean(&cv->buddy, run->start, run->size);
+	accmem_buddy_mark_held(&cv->buddy, run->start, run->size, false);
 	accmem_carveout_unlock(cv);
 }
 
@@ -113,22 +113,68 @@ static void clear_whole_units(const struct accmem_run *run, u64 *first,
 }
 
 /**
- * accmem_clear_untouched() - prepare the release of memory nobody has touched
+ * accmem_clear_touch() - a fault is about to show memory
+ * @cv: the carveout
+ * @run: the memory, which is in use
+ *
+ * From here on it may be written to.
+ */
+void accmem_clear_touch(struct accmem_carveout *cv,
+			const struct accmem_run *run)
+{
+	accmem_carveout_lock(cv);
+	accmem_buddy_mark_held(&cv->buddy, run->start, run->size, true);
+	accmem_carveout_unlock(cv);
+}
+
+/* is all of it dirty, and nothing untouched? */
+static bool clear_is_dirty(struct accmem_carveout *cv, u64 start, u64 size)
+{
+	lockdep_assert_held(&cv->lock);
+	return accmem_buddy_is_dirty(&cv->buddy, start, size);
+}
+
+static void clear_set_untouched(struct accmem_carveout *cv, u64 unit,
+				u64 account)
+{
+	WRITE_ONCE(cv->units[unit].untouched_by, account);
+	WRITE_ONCE(cv->untouched, true);
+}
+
+static void clear_release_unit(struct accmem_carveout *cv, u64 unit,
+			       u64 account)
+{
+	bool dirty;
+
+	accmem_carveout_lock(cv);
+	dirty = clear_is_dirty(cv, clear_unit_start(unit), ACCMEM_FOLIO);
+	accmem_carveout_unlock(cv);
+	if (!dirty)
+		clear_set_untouched(cv, unit, account);
+}
+
+/**
+ * accmem_clear_release_units() - prepare the release of memory
  * @cv: the carveout
  * @run: the memory, which is the caller's still
  * @account: the account that had it
+ * @mapped: some of it may be dirty
  *
- * Before accmem_clear_release(), for all that needs no lock: the units that lie
- * in @run whole are nobody else's.
+ * Before accmem_clear_release(), for all that needs no long hold of the lock:
+ * the units that lie in @run whole are nobody else's.
  */
-void accmem_clear_untouched(struct accmem_carveout *cv,
-			    const struct accmem_run *run, u64 account)
+void accmem_clear_release_units(struct accmem_carveout *cv,
+				const struct accmem_run *run, u64 account,
+				bool mapped)
 {
 	u64 unit, end;
 
 	clear_whole_units(run, &unit, &end);
 	for (; unit < end; unit++) {
-		WRITE_ONCE(cv->units[unit].untouched_by, account);
+		if (mapped)
+			clear_release_unit(cv, unit, account);
+		else
+			clear_set_untouched(cv, unit, account);
 		cond_resched();
 	}
 }
@@ -137,28 +183,16 @@ void accmem_clear_untouched(struct accmem_carveout *cv,
 static void clear_release_piece(struct accmem_carveout *cv, u64 start, u64 end,
 				u64 account)
 {
-	struct accmem_unit *unit = &cv->units[accmem_unit_of(start)];
-	u64 by = unit->untouched_by & ~CLEAR_SEEN;
+	u64 unit = accmem_unit_of(start);
+	u64 by = cv->units[unit].untouched_by & ~CLEAR_SEEN;
 
 	lockdep_assert_held(&cv->lock);
+	if (clear_is_dirty(cv, start, end - start))
+		return;
 	if (by && by != account)
-		accmem_buddy_mark_dirty(&cv->buddy, start, end - start);
+		accmem_buddy_mark_held(&cv->buddy, start, end - start, true);
 	else
-		WRITE_ONCE(unit->untouched_by, account);
-}
-
-static void clear_release_untouched(struct accmem_carveout *cv,
-				    const struct accmem_run *run, u64 account)
-{
-	u64 start = run->start, end = start + run->size;
-	u64 head = min(round_up(start, ACCMEM_FOLIO), end);
-	u64 tail = max(round_down(end, ACCMEM_FOLIO), head);
-
-	if (start < head)
-		clear_release_piece(cv, start, head, account);
-	if (tail < end)
-		clear_release_piece(cv, tail, end, account);
-	WRITE_ONCE(cv->untouched, true);
+		clear_set_untouched(cv, unit, account);
 }
 
 /**
@@ -166,17 +200,21 @@ static void clear_release_untouched(struct accmem_carveout *cv,
  * @cv: the carveout, whose lock is held
  * @run: the memory
  * @account: the account that had it
- * @touched: somebody may have written to it
+ *
+ * What no fault has shown is untouched.
  */
 void accmem_clear_release(struct accmem_carveout *cv,
-			  const struct accmem_run *run, u64 account,
-			  bool touched)
+			  const struct accmem_run *run, u64 account)
 {
+	u64 start = run->start, end = start + run->size;
+	u64 head = min(round_up(start, ACCMEM_FOLIO), end);
+	u64 tail = max(round_down(end, ACCMEM_FOLIO), head);
+
 	lockdep_assert_held(&cv->lock);
-	if (touched)
-		accmem_buddy_mark_dirty(&cv->buddy, run->start, run->size);
-	else
-		clear_release_untouched(cv, run, account);
+	if (start < head)
+		clear_release_piece(cv, start, head, account);
+	if (tail < end)
+		clear_release_piece(cv, tail, end, account);
 }
 
 static int clear_take_chunk(struct accmem_carveout *cv, struct accmem_run *run)
@@ -198,7 +236,8 @@ static void clear_give_chunk(struct accmem_carveout *cv,
 {
 	accmem_carveout_lock(cv);
 	if (cleared)
-		accmem_buddy_mark_clean(&cv->buddy, run->start, run->size);
+		accmem_buddy_mark_held(&cv->buddy, run->start, run->size,
+				       false);
 	WARN_ON_ONCE(accmem_buddy_free_owned(&cv->buddy, run->start, run->size,
 					     ACCMEM_BUDDY_CLEANER));
 	cv->clearing -= run->size;

@@ -22,10 +22,12 @@ bool accmem_clear_next(struct accmem_carveout *cv, u64 offset, u64 size,
 		       struct accmem_run *run);
 void accmem_clear_done(struct accmem_carveout *cv,
 		       const struct accmem_run *run);
-void accmem_clear_untouched(struct accmem_carveout *cv,
-			    const struct accmem_run *run, u64 account);
+void accmem_clear_touch(struct accmem_carveout *cv,
+			const struct accmem_run *run);
+void accmem_clear_release_units(struct accmem_carveout *cv,
+				const struct accmem_run *run, u64 account,
+				bool mapped);
 void accmem_clear_release(struct accmem_carveout *cv,
-			  const struct accmem_run *run, u64 account,
-			  bool touched);
+			  const struct accmem_run *run, u64 account);
 
 #endif /* ACCMEM_CLEAR_H */

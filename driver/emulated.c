@@ -114,6 +114,16 @@ static struct page *emulated_find_page(struct accmem_memory *mem,
 	return index == first ? page : xa_load(&mem->pages, index);
 }
 
+/* the first page from *@index on, and its index; NULL */
+static struct page *emulated_next_page(struct accmem_memory *mem,
+				       unsigned long *index)
+{
+	unsigned long last = (mem->size >> PAGE_SHIFT) - 1;
+
+	return *index > last ? NULL :
+			       xa_find(&mem->pages, index, last, XA_PRESENT);
+}
+
 /* may the 2 MiB around @index be one page? */
 static bool emulated_wants_folio(struct accmem_memory *mem, unsigned long index)
 {
@@ -206,15 +216,16 @@ static void emulated_zero(struct accmem_memory *mem, u64 offset, u64 size)
 
 static bool emulated_idle(struct accmem_memory *mem)
 {
-	unsigned long index, seen = 0;
+	unsigned long index = 0, seen = 0;
 	struct page *page;
 
-	xa_for_each(&mem->pages, index, page) {
+	while ((page = emulated_next_page(mem, &index))) {
 		if (page_ref_count(page) != 1)
 			return false;
 		/* not reached by memory of one page, for which we may not sleep */
 		if (!(++seen % FOLIO_PAGES))
 			cond_resched();
+		index++;
 	}
 	return true;
 }
@@ -239,11 +250,12 @@ static bool emulated_settle(struct accmem_memory *mem)
 
 static void emulated_release(struct accmem_memory *mem)
 {
-	unsigned long index;
+	unsigned long index = 0;
 	struct page *page;
 
-	xa_for_each(&mem->pages, index, page) {
+	while ((page = emulated_next_page(mem, &index))) {
 		emulated_free_page_of(mem, page);
+		index++;
 		cond_resched();
 	}
 	xa_destroy(&mem->pages);

@@ -236,7 +236,7 @@ static void memory_give_run(struct accmem_memory *mem,
 
 	lockdep_assert_held(&cv->lock);
 	if (cv->units)
-		accmem_clear_release(cv, run, mem->account->id, mem->mapped);
+		accmem_clear_release(cv, run, mem->account->id);
 	run_give(mem, run->start, run->size);
 	WRITE_ONCE(cv->bytes[mem->state], cv->bytes[mem->state] - run->size);
 	accmem_uncharge(mem->account, released, 0);
@@ -245,10 +245,14 @@ static void memory_give_run(struct accmem_memory *mem,
 static void memory_give_runs(struct accmem_memory *mem)
 {
 	struct accmem_carveout *cv = mem->cv;
-	unsigned int i;
+	unsigned int i, nr_units = 0;
 
-	for (i = 0; i < mem->nr_runs && cv->units && !mem->mapped; i++)
-		accmem_clear_untouched(cv, &mem->runs[i], mem->account->id);
+	/* where it can have all of a unit */
+	if (cv->units && mem->size >= ACCMEM_FOLIO)
+		nr_units = mem->nr_runs;
+	for (i = 0; i < nr_units; i++)
+		accmem_clear_release_units(cv, &mem->runs[i], mem->account->id,
+					   mem->mapped);
 	accmem_carveout_lock(cv);
 	for (i = 0; i < mem->nr_runs; i++) {
 		if (i && !(i % MEMORY_BATCH)) {

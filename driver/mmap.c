@@ -23,6 +23,18 @@ static vm_fault_t mmap_fault(struct vm_fault *vmf)
 	return mem->cv->ops->fault(mem, vmf);
 }
 
+/*
+ * A read fault may show the pages around it as well: only those that are asked
+ * for are there. That there is such a function has faults served under the lock
+ * of the mapping, where the kernel has one; without it they are tried again
+ * under mmap_lock.
+ */
+static vm_fault_t mmap_map_pages(struct vm_fault *vmf, pgoff_t start,
+				 pgoff_t end)
+{
+	return 0;
+}
+
 /* a mapping was split, moved, or copied to another process */
 static void mmap_open(struct vm_area_struct *vma)
 {
@@ -38,6 +50,7 @@ static const struct vm_operations_struct mmap_vm_ops = {
 	.open = mmap_open,
 	.close = mmap_close,
 	.fault = mmap_fault,
+	.map_pages = mmap_map_pages,
 };
 
 static pgprot_t mmap_cache_prot(u32 cache_mode, pgprot_t prot)

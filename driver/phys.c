@@ -78,7 +78,7 @@ static int phys_prepare(struct accmem_memory *mem)
 		if (!mem->io)
 			return -ENOMEM;
 	}
-	while (accmem_clear_next(cv, at, end - at, &dirty)) {
+	while (at < end && accmem_clear_next(cv, at, end - at, &dirty)) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		phys_clear_dirty(mem, &dirty);
@@ -135,12 +135,34 @@ static int phys_clear(struct accmem_carveout *cv, u64 offset, u64 size)
 	return 0;
 }
 
-/* @vmf->pgoff counts from the start of the carveout */
+/*
+ * What one fault shows at most: the 2 MiB around it, where the mapping has all of
+ * them and is aligned as they are. @vmf->pgoff counts from the start of the
+ * carveout.
+ */
+static struct accmem_run phys_fault_extent(const struct vm_fault *vmf)
+{
+	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
+	unsigned long address = vmf->address & PAGE_MASK;
+	unsigned long base = round_down(address, ACCMEM_FOLIO);
+	struct accmem_run run = { offset, PAGE_SIZE };
+
+	if (!IS_ALIGNED(offset - address, ACCMEM_FOLIO) ||
+	    base < vmf->vma->vm_start ||
+	    vmf->vma->vm_end - base < ACCMEM_FOLIO)
+		return run;
+	run.start = round_down(offset, ACCMEM_FOLIO);
+	run.size = ACCMEM_FOLIO;
+	return run;
+}
+
 static vm_fault_t phys_fault_page(struct accmem_memory *mem,
 				  struct vm_fault *vmf)
 {
 	struct page *page = pfn_to_page(PHYS_PFN(mem->cv->phys) + vmf->pgoff);
+	struct accmem_run shown = phys_fault_extent(vmf);
 
+	accmem_clear_touch(mem->cv, &shown);
 	get_page(page);
 	vmf->page = page;
 	return 0;
@@ -155,9 +177,15 @@ static vm_fault_t phys_fault_frames(struct accmem_memory *mem,
 	unsigned long from = max(base, vma->vm_start);
 	unsigned long end = min(base + (ACCMEM_FOLIO - 1), vma->vm_end - 1);
 	unsigned long pfn = PHYS_PFN(mem->cv->phys) + vma->vm_pgoff;
+	struct accmem_run shown = {
+		.start = ((u64)vma->vm_pgoff << PAGE_SHIFT) +
+			 (from - vma->vm_start),
+		.size = end + 1 - from,
+	};
 	unsigned long addr;
 	vm_fault_t ret;
 
+	accmem_clear_touch(mem->cv, &shown);
 	ret = vmf_insert_pfn(vma, vmf->address & PAGE_MASK,
 			     pfn + ((vmf->address - vma->vm_start) >>
 				    PAGE_SHIFT));

@@ -352,6 +352,19 @@ void accmem_buddy_mark_dirty(struct accmem_buddy *b, u64 offset, u64 size);
 void accmem_buddy_mark_clean(struct accmem_buddy *b, u64 offset, u64 size);
 
 /**
+ * accmem_buddy_mark_held() - mark what somebody has
+ * @b: the instance
+ * @offset: where, in bytes
+ * @size: bytes, none of them free
+ * @dirty: or clean
+ *
+ * As accmem_buddy_mark_dirty() and accmem_buddy_mark_clean() for any part, with
+ * less to look at.
+ */
+void accmem_buddy_mark_held(struct accmem_buddy *b, u64 offset, u64 size,
+			    bool dirty);
+
+/**
  * accmem_buddy_next_dirty() - walk through what is dirty
  * @b: the instance
  * @offset: where to start, in bytes
@@ -363,6 +376,16 @@ void accmem_buddy_mark_clean(struct accmem_buddy *b, u64 offset, u64 size);
  */
 bool accmem_buddy_next_dirty(const struct accmem_buddy *b, u64 offset,
 			     u64 size, u64 max, struct accmem_run *run);
+
+/**
+ * accmem_buddy_is_dirty() - is all of a part dirty?
+ * @b: the instance
+ * @offset: where, in bytes
+ * @size: bytes
+ *
+ * Return: whether every granule of it is; false where it is not in the range.
+ */
+bool accmem_buddy_is_dirty(const struct accmem_buddy *b, u64 offset, u64 size);
 
 /**
  * accmem_buddy_take_dirty() - allocate what is free and dirty, to clear it

@@ -68,6 +68,21 @@ static uint64_t busy_now(void)
 	return clock_now() - (t.tv_sec * 1000000000ull + t.tv_nsec);
 }
 
+/*
+ * Until nothing is left to be done for what was freed before: memory that was
+ * never mapped becomes dirty after a while.
+ */
+static void rest(void)
+{
+	int i;
+
+	for (i = 0; i < NR_DEVICES; i++)
+		device_settle(&devices[i]);
+	usleep(2500000);
+	for (i = 0; i < NR_DEVICES; i++)
+		device_settle(&devices[i]);
+}
+
 /* --- floors --------------------------------------------------------------- */
 
 static double null_ioctls(int fd)
@@ -330,9 +345,13 @@ void bench_calls(void)
 		device_settle(&devices[i]);
 	for (i = 0; i < NR_DEVICES; i++)
 		measure_pairs(&devices[i]);
-	for (i = 0; i < NR_DEVICES; i++)
+	for (i = 0; i < NR_DEVICES; i++) {
+		rest();
 		measure_frees(&devices[i]);
+	}
+	rest();
 	measure_lives();
+	rest();
 	measure_mixed();
 	idler_stop();
 }

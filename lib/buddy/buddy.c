@@ -486,11 +486,6 @@ static void buddy_mark(struct buddy *b, u64 offset, u64 size, bool dirty)
 		return;
 	if (parked_overlap(b, lo, lo + n))
 		parked_merge_all(b);
-	/* most calls are of a block that is in use */
-	if (map_next_free(b, lo) >= lo + n) {
-		mark_set(b, lo, lo + n, dirty);
-		return;
-	}
 	b->nr_free_dirty -= buddy_count_free_dirty(b, lo, lo + n);
 	mark_set(b, lo, lo + n, dirty);
 	b->nr_free_dirty += buddy_count_free_dirty(b, lo, lo + n);
@@ -506,6 +501,34 @@ void accmem_buddy_mark_clean(struct accmem_buddy *range, u64 offset, u64 size)
 	buddy_mark(buddy_of(range), offset, size, false);
 }
 
+/* accmem_buddy_next_dirty() inside of one word */
+static bool buddy_next_dirty_near(const struct buddy *b, u64 lo, u64 hi,
+				  u64 max, struct accmem_run *run)
+{
+	u64 word = mark_word(b, lo, hi), rest;
+
+	if (!word || !max)
+		return false;
+	lo = (lo & ~(u64)WORD_MASK) + __ffs64(word);
+	rest = ~(word >> (lo & WORD_MASK));
+	hi = rest ? lo + __ffs64(rest) : hi;
+	buddy_run(run, lo, min(hi, lo + max));
+	return true;
+}
+
+void accmem_buddy_mark_held(struct accmem_buddy *range, u64 offset, u64 size,
+			    bool dirty)
+{
+	struct buddy *b = buddy_of(range);
+	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
+	u64 n = size >> ACCMEM_GRANULE_SHIFT;
+
+	if (WARN_ON_ONCE((offset | size) & (ACCMEM_GRANULE - 1)) ||
+	    WARN_ON_ONCE(lo > b->nr || n > b->nr - lo) || !n)
+		return;
+	mark_set(b, lo, lo + n, dirty);
+}
+
 bool accmem_buddy_next_dirty(const struct accmem_buddy *range, u64 offset,
 			     u64 size, u64 max, struct accmem_run *run)
 {
@@ -516,12 +539,27 @@ bool accmem_buddy_next_dirty(const struct accmem_buddy *range, u64 offset,
 	if (lo >= b->nr)
 		return false;
 	hi = lo + min(n, b->nr - lo);
+	if (n && mark_one_word(lo, hi))
+		return buddy_next_dirty_near(b, lo, hi,
+					     max >> ACCMEM_GRANULE_SHIFT, run);
 	lo = mark_next(b, lo, hi, true);
 	n = min(max >> ACCMEM_GRANULE_SHIFT, hi - lo);
 	if (!n)
 		return false;
 	buddy_run(run, lo, mark_next(b, lo, lo + n, false));
 	return true;
+}
+
+bool accmem_buddy_is_dirty(const struct accmem_buddy *range, u64 offset,
+			   u64 size)
+{
+	const struct buddy *b = buddy_of(range);
+	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
+	u64 n = size >> ACCMEM_GRANULE_SHIFT;
+
+	if (lo >= b->nr || n > b->nr - lo)
+		return false;
+	return mark_count_dirty(b, lo, lo + n) == n;
 }
 
 u64 accmem_buddy_free_dirty_bytes(const struct accmem_buddy *range)

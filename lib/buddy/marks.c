@@ -129,6 +129,25 @@ static inline bool mark_one_word(u64 lo, u64 hi)
 	return lo >> WORD_SHIFT == (hi - 1) >> WORD_SHIFT;
 }
 
+/* The marks of [@lo, @hi), which lies in one word, as bits of that word */
+static u64 mark_word(const struct buddy *b, u64 lo, u64 hi)
+{
+	u64 mask = bits_mask(lo & WORD_MASK, hi - lo), i = lo >> WORD_SHIFT;
+	unsigned int level = b->top, shift = EIGHT_SHIFT * level;
+	u64 count = b->nr_dirty;
+
+	for (;;) {
+		if (!count)
+			return 0;
+		if (count == (u64)(WORD_MASK + 1) << shift)
+			return mask;
+		shift -= EIGHT_SHIFT;
+		if (!--level)
+			return b->dirty[i] & mask;
+		count = b->marks[level][i >> shift];
+	}
+}
+
 /* mark_set() inside of one word: what changes there changes every count above it. */
 static void mark_set_near(struct buddy *b, u64 lo, u64 hi, bool set)
 {
@@ -191,6 +210,11 @@ static u64 mark_next(const struct buddy *b, u64 pos, u64 hi, bool dirty)
 	unsigned int level = b->top, shift;
 	u64 count, word;
 
+	if (pos < hi && mark_one_word(pos, hi)) {
+		word = mark_word(b, pos, hi) >> (pos & WORD_MASK);
+		word = (dirty ? word : ~word);
+		return word ? min(hi, pos + __ffs64(word)) : hi;
+	}
 	while (pos < hi) {
 		shift = mark_shift(level);
 		count = mark_count(b, level, pos >> shift);
@@ -212,23 +236,6 @@ static u64 mark_next(const struct buddy *b, u64 pos, u64 hi, bool dirty)
 	return hi;
 }
 
-/* mark_count_dirty() inside of one word */
-static u64 mark_count_near(const struct buddy *b, u64 lo, u64 hi)
-{
-	unsigned int level;
-	u64 count;
-
-	for (level = b->top; level; level--) {
-		count = mark_count(b, level, lo >> mark_shift(level));
-		if (!count)
-			return 0;
-		if (count == mark_span(level))
-			return hi - lo;
-	}
-	return hweight64(b->dirty[lo >> WORD_SHIFT] &
-			 bits_mask(lo & WORD_MASK, hi - lo));
-}
-
 /* Dirty granules of [@lo, @hi) */
 static u64 mark_count_dirty(const struct buddy *b, u64 lo, u64 hi)
 {
@@ -238,7 +245,7 @@ static u64 mark_count_dirty(const struct buddy *b, u64 lo, u64 hi)
 	if (!b->nr_dirty || lo == hi)
 		return 0;
 	if (mark_one_word(lo, hi))
-		return mark_count_near(b, lo, hi);
+		return hweight64(mark_word(b, lo, hi));
 	while (lo < hi) {
 		shift = mark_shift(level);
 		count = mark_count(b, level, lo >> shift);

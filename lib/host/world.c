@@ -337,7 +337,9 @@ static void do_mark(struct world *w)
 	u64 size = some_size(w, w->m.nr - at) * G;
 	bool dirty = rng_next(&w->r) & 1;
 
-	if (dirty)
+	if (model_all(&w->m, at * G, size, MODEL_USED, true))
+		accmem_buddy_mark_held(&w->b, at * G, size, dirty);
+	else if (dirty)
 		accmem_buddy_mark_dirty(&w->b, at * G, size);
 	else
 		accmem_buddy_mark_clean(&w->b, at * G, size);
