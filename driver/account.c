@@ -237,30 +237,18 @@ void accmem_account_put(struct accmem_account *account)
  * accmem_charge() - charge memory
  * @account: the account
  * @bytes: what the memory withholds from others
- * @buffers: buffers that come with it
  * @exempt: the caller has CAP_SYS_RESOURCE: the user's limits do not count
  *
  * Return: 0; -EDQUOT where a limit would be passed. Does not sleep.
  */
-int accmem_charge(struct accmem_account *account, u64 bytes, u64 buffers,
-		  bool exempt)
+int accmem_charge(struct accmem_account *account, u64 bytes, bool exempt)
 {
-	struct accmem_user *user = account->user;
-
 	if (!account_charge_one(&account->bytes, bytes,
 				READ_ONCE(accmem_max_bytes_per_context), false))
 		return -EDQUOT;
-	if (!account_charge_one(&user->bytes, bytes,
-				READ_ONCE(accmem_max_bytes_per_user), exempt))
-		goto err_context;
-	if (!account_charge_one(&user->buffers, buffers,
-				READ_ONCE(accmem_max_buffers_per_user), exempt))
-		goto err_user;
-	return 0;
-
-err_user:
-	atomic64_sub(bytes, &user->bytes);
-err_context:
+	if (account_charge_one(&account->user->bytes, bytes,
+			       READ_ONCE(accmem_max_bytes_per_user), exempt))
+		return 0;
 	atomic64_sub(bytes, &account->bytes);
 	return -EDQUOT;
 }
@@ -274,24 +262,35 @@ err_context:
  */
 int accmem_charge_buffers(struct accmem_account *account, u64 buffers)
 {
-	int err = accmem_charge(account, 0, buffers, false);
+	u64 limit = READ_ONCE(accmem_max_buffers_per_user);
+	atomic64_t *counter = &account->user->buffers;
 
-	if (err && capable(CAP_SYS_RESOURCE))
-		err = accmem_charge(account, 0, buffers, true);
-	return err;
+	if (account_charge_one(counter, buffers, limit, false) ||
+	    (capable(CAP_SYS_RESOURCE) &&
+	     account_charge_one(counter, buffers, limit, true)))
+		return 0;
+	return -EDQUOT;
 }
 
 /**
  * accmem_uncharge() - undo accmem_charge(), or a part of it
  * @account: the account
  * @bytes: what is withheld no more
- * @buffers: buffers that have gone
  */
-void accmem_uncharge(struct accmem_account *account, u64 bytes, u64 buffers)
+void accmem_uncharge(struct accmem_account *account, u64 bytes)
 {
-	atomic64_sub(buffers, &account->user->buffers);
 	atomic64_sub(bytes, &account->user->bytes);
 	atomic64_sub(bytes, &account->bytes);
+}
+
+/**
+ * accmem_uncharge_buffers() - undo accmem_charge_buffers()
+ * @account: the account
+ * @buffers: how many have gone
+ */
+void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers)
+{
+	atomic64_sub(buffers, &account->user->buffers);
 }
 
 static bool account_fits_one(const atomic64_t *counter, u64 n, u64 limit)

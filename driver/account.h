@@ -78,10 +78,10 @@ struct accmem_account *accmem_account_open(struct accmem_device *dev,
 					   kuid_t uid);
 void accmem_account_get(struct accmem_account *account);
 void accmem_account_put(struct accmem_account *account);
-int accmem_charge(struct accmem_account *account, u64 bytes, u64 buffers,
-		  bool exempt);
+int accmem_charge(struct accmem_account *account, u64 bytes, bool exempt);
 int accmem_charge_buffers(struct accmem_account *account, u64 buffers);
-void accmem_uncharge(struct accmem_account *account, u64 bytes, u64 buffers);
+void accmem_uncharge(struct accmem_account *account, u64 bytes);
+void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers);
 bool accmem_charge_fits(struct accmem_account *account, u64 bytes);
 bool accmem_charge_is_limited(void);
 bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit);

@@ -5,7 +5,8 @@
  * A request is served from the context's cache, else by a new buffer. One that
  * fails for lack of memory is tried again when the caches of the device have
  * been emptied, a few at a time, and quarantined memory has been looked at; one
- * that fails over a limit when the caches of the user have been. At last the
+ * that fails over a limit when the caches of the user have been. They are not
+ * emptied for more than what is free together with what they hold. At last the
  * cleaner is made to hold nothing: what it holds may be the room that is left,
  * or that of a folio that is charged already.
  *
@@ -25,6 +26,7 @@
 
 /**
  * struct reclaim - how far a request has got that finds no memory
+ * @size: bytes that it needs
  * @accounts: whose caches are drained
  * @next: the next of these
  * @stage: what is done next
@@ -33,6 +35,7 @@
  * @seq: of the last time
  */
 struct reclaim {
+	u64 size;
 	struct xarray *accounts;
 	unsigned long next;
 	enum { RECLAIM_OWN, RECLAIM_CACHES, RECLAIM_CLEANER } stage;
@@ -98,6 +101,8 @@ static bool alloc_pause_cleaner(struct accmem_carveout *cv, struct reclaim *r)
 static bool alloc_reclaim(struct accmem_context *ctx, struct reclaim *r,
 			  int err)
 {
+	struct accmem_carveout *cv = accmem_context_carveout(ctx);
+
 	switch (r->stage) {
 	case RECLAIM_OWN:
 		alloc_reclaim_own(ctx);
@@ -106,13 +111,15 @@ static bool alloc_reclaim(struct accmem_context *ctx, struct reclaim *r,
 		r->stage = RECLAIM_CACHES;
 		return true;
 	case RECLAIM_CACHES:
+		if (err == -ENOSPC && accmem_carveout_free_bytes(cv) < r->size)
+			return false;
 		if (err == -ENOSPC && !alloc_has_cached(ctx->dev))
 			r->next = ULONG_MAX;
 		if (!alloc_drain_caches(r->accounts, &r->next))
 			r->stage = RECLAIM_CLEANER;
 		return true;
 	default:
-		return alloc_pause_cleaner(accmem_context_carveout(ctx), r);
+		return alloc_pause_cleaner(cv, r);
 	}
 }
 
@@ -131,7 +138,7 @@ static struct accmem_buffer *alloc_create(struct accmem_context *ctx,
 					  const struct accmem_layout *layout)
 {
 	struct accmem_buffer *buf;
-	struct reclaim r = {};
+	struct reclaim r = { .size = layout->footprint };
 	int err;
 
 	for (;;) {

@@ -40,7 +40,7 @@ static int run_charge(struct accmem_memory *mem, const struct accmem_run *run,
 	int err;
 
 	lockdep_assert_held(&cv->lock);
-	err = accmem_charge(mem->account, claimed, 0, exempt);
+	err = accmem_charge(mem->account, claimed, exempt);
 	if (err)
 		run_give(mem, run->start, run->size);
 	else
@@ -182,7 +182,7 @@ static int runs_charge(struct accmem_memory *mem, const struct accmem_run *runs,
 	int err;
 
 	lockdep_assert_held(&cv->lock);
-	err = accmem_charge(mem->account, size, 0, exempt);
+	err = accmem_charge(mem->account, size, exempt);
 	if (!err) {
 		cv->bytes[ACCMEM_LIVE] += size;
 		return 0;
@@ -239,7 +239,7 @@ static void memory_give_run(struct accmem_memory *mem,
 		accmem_clear_release(cv, run, mem->account->id);
 	run_give(mem, run->start, run->size);
 	WRITE_ONCE(cv->bytes[mem->state], cv->bytes[mem->state] - run->size);
-	accmem_uncharge(mem->account, released, 0);
+	accmem_uncharge(mem->account, released);
 }
 
 static void memory_give_runs(struct accmem_memory *mem)
@@ -344,7 +344,7 @@ static int memory_take(struct accmem_memory *mem,
 	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
 		err = memory_take_any(mem, spec, true);
 	if (err)
-		accmem_uncharge(mem->account, 0, spec->buffers);
+		accmem_uncharge_buffers(mem->account, spec->buffers);
 	else
 		accmem_count_allocs(mem->cv, spec->buffers);
 	return err;
@@ -429,7 +429,7 @@ void accmem_memory_free(struct accmem_memory *mem)
 	if (mem->cv->ops->release)
 		mem->cv->ops->release(mem);
 	memory_give_runs(mem);
-	accmem_uncharge(mem->account, 0, mem->buffers);
+	accmem_uncharge_buffers(mem->account, mem->buffers);
 	accmem_count_frees(mem->cv, mem->buffers);
 	memory_destroy(mem);
 }

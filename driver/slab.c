@@ -356,7 +356,7 @@ struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 	return buf;
 
 err_charge:
-	accmem_uncharge(ctx->account, 0, 1);
+	accmem_uncharge_buffers(ctx->account, 1);
 err_free:
 	kfree(buf);
 	return ERR_PTR(err);
@@ -413,7 +413,7 @@ void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
 	if (gone)
 		slab_page_remove(ctx, page);
 	spin_unlock(&ctx->lock);
-	accmem_uncharge(ctx->account, 0, 1);
+	accmem_uncharge_buffers(ctx->account, 1);
 	accmem_count_frees(accmem_context_carveout(ctx), 1);
 	if (gone)
 		slab_page_destroy(page);
