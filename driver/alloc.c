@@ -2,8 +2,9 @@
 /*
  * ALLOC and FREE, and what is tried before a request fails.
  *
- * A request is served from the context's cache, else by a new buffer. One that
- * fails for lack of memory is tried again when the caches of the device have
+ * A request is served from the context's cache, else by a new buffer; a larger
+ * one empties the cache before, so that it is placed where there is room. One
+ * that fails for lack of memory is tried again when the caches of the device have
  * been emptied, a few at a time, and quarantined memory has been looked at; one
  * that fails over a limit when the caches of the user have been. They are not
  * emptied for more than what is free together with what they hold. At last the
@@ -20,6 +21,7 @@
 #include "context.h"
 #include "reap.h"
 
+#define ALLOC_SEES_ROOM ((u64)SZ_16K) /* from this size on */
 #define RECLAIM_BUFFERS 128u /* drained before a request is tried again */
 #define RECLAIM_LOOKS 256u /* at quarantined memory of others */
 #define RECLAIM_PAUSES 8u /* of the cleaner, if it does not keep them */
@@ -211,6 +213,9 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 	buf = accmem_cache_take(ctx, req, &layout);
 	if (buf)
 		return buf;
+	/* what is kept is room that it had better see */
+	if (layout.footprint >= ALLOC_SEES_ROOM)
+		accmem_cache_drain(ctx);
 	buf = alloc_create_any(ctx, req, &layout);
 	if (buf == ERR_PTR(-ENOMEM))
 		accmem_count_failure(accmem_context_carveout(ctx));

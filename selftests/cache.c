@@ -78,7 +78,7 @@ static bool holds_of_pairs(int fd, const char *path, uint64_t length,
  */
 TEST_F(cache, a_pair_writes_nothing_shared)
 {
-	static const uint64_t lengths[] = { 64, 2048, 4096, 12288, MIB(2) };
+	static const uint64_t lengths[] = { 64, 2048, 4096, 12288, KIB(32) };
 	struct accmem_alloc a;
 	unsigned int i, tries;
 	uint64_t holds;
@@ -132,7 +132,7 @@ TEST_F(cache, what_is_kept_has_no_name)
 	struct accmem_query query;
 	struct accmem_alloc a;
 
-	ASSERT_EQ(0, pair(self->fd, MIB(1), 0, &a));
+	ASSERT_EQ(0, pair(self->fd, KIB(32), 0, &a));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->fd, a.address));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->fd, a.address + 4096));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_query(self->fd, a.address, &query));
@@ -178,7 +178,7 @@ TEST_F(cache, others_get_what_is_kept)
 	other = accmem_dev_open(variant->path, O_RDWR);
 	ASSERT_LE(0, other);
 	for (i = 0; i < KEPT; i++) {
-		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(1), 0, &a[i]));
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, KIB(32), 0, &a[i]));
 	}
 	for (i = 0; i < KEPT; i++) {
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
@@ -195,7 +195,7 @@ TEST_F(cache, limits_do_not_count_what_is_kept)
 	struct accmem_alloc a, b;
 
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", MIB(2)));
-	ASSERT_EQ(0, pair(self->fd, MIB(2), 0, &a));
+	ASSERT_EQ(0, pair(self->fd, KIB(32), 0, &a));
 	EXPECT_EQ(0, accmem_alloc_bytes(self->fd, MIB(1), 0, &a));
 	EXPECT_EQ(0, accmem_alloc_bytes(self->fd, KIB(1024), 0, &b));
 	EXPECT_EQ(-EDQUOT, accmem_alloc_bytes(self->fd, 64, 0, &b));
@@ -218,7 +218,7 @@ static int another_device(void *arg)
 				O_RDWR);
 	if (one < 0 || other < 0)
 		return 2;
-	if (pair(one, MIB(2), 0, &a))
+	if (pair(one, KIB(32), 0, &a))
 		return 3;
 	return accmem_alloc_bytes(other, MIB(2), 0, &a) ? 4 : 0;
 }
@@ -237,7 +237,7 @@ TEST_F(cache, limits_of_a_user_on_another_device)
 	struct stat st;
 
 	ASSERT_EQ(0, stat(variant->path, &st));
-	ASSERT_EQ(0, accmem_param_set("max_bytes_per_user", MIB(3)));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_user", MIB(2)));
 	set_modes(variant->path, 0666);
 	EXPECT_EQ(0, accmem_in_child(another_device, (void *)variant->path));
 	set_modes(variant->path, st.st_mode & 07777);

@@ -249,35 +249,30 @@ static int prepare_names(void *arg)
 #define HOARDERS 30
 
 static int hoarders[HOARDERS];
-static unsigned int nr_hoarders;
 
-/* contexts whose caches can hold half of the memory */
+/* many contexts, whose caches are to be filled */
 static int prepare_caches(void *arg)
 {
 	struct tenant *t = arg;
 	int err = enter(t);
 	unsigned int i;
 
-	nr_hoarders = 1;
-	while (nr_hoarders < HOARDERS &&
-	       nr_hoarders * KEPT * MIB(2) < t->info.capacity / 2)
-		nr_hoarders++;
-	for (i = 0; i < nr_hoarders && !err; i++) {
+	for (i = 0; i < HOARDERS && !err; i++) {
 		hoarders[i] = accmem_dev_open(t->path, O_RDWR);
 		err = hoarders[i] < 0 ? hoarders[i] : 0;
 	}
 	return err;
 }
 
-/* fills the caches, and asks and fails, which needs what is in them */
+/* fills the caches, and asks and fails */
 static void hoard_and_fail(void *arg)
 {
 	static struct accmem_alloc a[KEPT];
 	unsigned int i, n;
 
-	for (i = 0; i < nr_hoarders; i++) {
+	for (i = 0; i < HOARDERS; i++) {
 		for (n = 0; n < KEPT; n++)
-			if (accmem_alloc_bytes(hoarders[i], MIB(2), 0, &a[n]))
+			if (accmem_alloc_bytes(hoarders[i], KIB(32), 0, &a[n]))
 				break;
 		while (n--)
 			accmem_ioctl_free(hoarders[i], a[n].address);

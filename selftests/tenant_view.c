@@ -205,7 +205,7 @@ static bool look_is_free(const char *path, int reader, enum view view, int fd,
 
 TEST_F(tenant_view, looking_empties_no_cache)
 {
-	static const uint64_t lengths[] = { 64, 4096, MIB(1) };
+	static const uint64_t lengths[] = { 64, 4096, KIB(32) };
 	enum view view;
 	unsigned int i;
 
@@ -242,7 +242,7 @@ static int64_t usage(const char *path, const char *key)
 /* And what the caches hold is free, in every number. */
 TEST_F(tenant_view, caches_count_as_free)
 {
-	static const uint64_t lengths[] = { 64, 2048, 4096, KIB(64), MIB(2) };
+	static const uint64_t lengths[] = { 64, 2048, 4096, KIB(32), MIB(2) };
 	int64_t capacity = self->info.capacity;
 	struct accmem_info info;
 	unsigned int i;

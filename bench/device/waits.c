@@ -184,7 +184,7 @@ static void act_cached(struct tenant *t)
 
 	fd = t->contexts[(nr_rivals * t->seed++ + t->rival) % CONTEXTS];
 	for (i = 0; i < KEPT; i++)
-		addresses[i] = buffer_alloc(fd, KIB(128), 0).address;
+		addresses[i] = buffer_alloc(fd, KIB(32), 0).address;
 	for (i = 0; i < KEPT; i++)
 		buffer_free(fd, addresses[i]);
 }
