@@ -21,7 +21,9 @@
 #include "context.h"
 #include "reap.h"
 
-#define ALLOC_SEES_ROOM ((u64)SZ_16K) /* from this size on */
+/* Requests from these sizes on see what the context's cache, or the cleaner, has. */
+#define ALLOC_SEES_CACHE ((u64)SZ_16K)
+#define ALLOC_SEES_CHUNK ((u64)SZ_256K)
 #define RECLAIM_BUFFERS 128u /* drained before a request is tried again */
 #define RECLAIM_LOOKS 256u /* at quarantined memory of others */
 #define RECLAIM_PAUSES 8u /* of the cleaner, if it does not keep them */
@@ -143,6 +145,10 @@ static struct accmem_buffer *alloc_create(struct accmem_context *ctx,
 	struct reclaim r = { .size = layout->footprint };
 	int err;
 
+	/* a chunk that the cleaner has would split the room beside it */
+	if (layout->footprint >= ALLOC_SEES_CHUNK &&
+	    accmem_clear_is_busy(accmem_context_carveout(ctx)))
+		alloc_pause_cleaner(accmem_context_carveout(ctx), &r);
 	for (;;) {
 		buf = accmem_buffer_create(ctx, req, layout);
 		if (!IS_ERR(buf))
@@ -214,7 +220,7 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 	if (buf)
 		return buf;
 	/* what is kept is room that it had better see */
-	if (layout.footprint >= ALLOC_SEES_ROOM)
+	if (layout.footprint >= ALLOC_SEES_CACHE)
 		accmem_cache_drain(ctx);
 	buf = alloc_create_any(ctx, req, &layout);
 	if (buf == ERR_PTR(-ENOMEM))

@@ -420,6 +420,17 @@ bool accmem_clear_hid(struct accmem_carveout *cv, unsigned int seq)
 }
 
 /**
+ * accmem_clear_is_busy() - has the cleaner a chunk?
+ * @cv: the carveout
+ *
+ * Return: whether it has, which may be over.
+ */
+bool accmem_clear_is_busy(struct accmem_carveout *cv)
+{
+	return READ_ONCE(cv->clear_seq) & 1;
+}
+
+/**
  * accmem_clear_resume() - undo accmem_clear_pause()
  * @cv: the carveout
  */

@@ -15,6 +15,7 @@ void accmem_clear_stop(struct accmem_carveout *cv);
 void accmem_clear_kick(struct accmem_carveout *cv, bool touched);
 unsigned int accmem_clear_pause(struct accmem_carveout *cv);
 bool accmem_clear_hid(struct accmem_carveout *cv, unsigned int seq);
+bool accmem_clear_is_busy(struct accmem_carveout *cv);
 void accmem_clear_resume(struct accmem_carveout *cv);
 void accmem_clear_claim(struct accmem_carveout *cv, const struct accmem_run *run,
 			u64 account);
