@@ -452,9 +452,11 @@ static void memory_quarantine(struct accmem_memory *mem)
 	__module_get(THIS_MODULE);
 	accmem_carveout_lock(cv);
 	memory_set_state(mem, ACCMEM_QUARANTINED);
-	if (!cv->nr_quarantined++)
-		cv->reap_delay = MEMORY_REAP_DELAY;
-	mem->account->nr_quarantined++;
+	if (!cv->nr_quarantined)
+		WRITE_ONCE(cv->reap_delay, MEMORY_REAP_DELAY);
+	WRITE_ONCE(cv->nr_quarantined, cv->nr_quarantined + 1);
+	WRITE_ONCE(mem->account->nr_quarantined,
+		   mem->account->nr_quarantined + 1);
 	list_add_tail(&mem->link, &cv->quarantine);
 	list_add_tail(&mem->own_link, &mem->account->quarantine);
 	accmem_carveout_unlock(cv);

@@ -47,8 +47,9 @@ static void reap_free(struct accmem_carveout *cv, struct accmem_memory *mem)
 	accmem_carveout_lock(cv);
 	list_del_init(&mem->link);
 	list_del_init(&mem->own_link);
-	mem->account->nr_quarantined--;
-	cv->nr_quarantined--;
+	WRITE_ONCE(mem->account->nr_quarantined,
+		   mem->account->nr_quarantined - 1);
+	WRITE_ONCE(cv->nr_quarantined, cv->nr_quarantined - 1);
 	accmem_carveout_unlock(cv);
 	accmem_memory_free(mem);
 	module_put(THIS_MODULE);
