@@ -9,9 +9,10 @@
  *
  * That is done twice. With the bypass bounds, what is left may be held up by a
  * spent bound only, whose owner waits for the columns of what it holds up: one
- * that fits now is granted against the bound, and one that does not will fit
- * when the columns of others come back. Without the bounds, what is left waits
- * for columns that nobody will give back: the newest that holds any gets
+ * that holds columns and fits now is granted against the bound, and one that does
+ * not fit will when the columns of others come back. To serve one that holds none
+ * would bring nothing back, and starve the older. Without the bounds, what is left
+ * waits for columns that nobody will give back: the newest that holds any gets
  * -EDEADLK.
  *
  * Only what holds columns can be waited for, so there is nothing to do while no
@@ -183,14 +184,19 @@ static void deadlock_reduce(struct accmem_columns *c, bool bounds)
 	}
 }
 
-/* grant the oldest that fits of what is left */
+/*
+ * Grant the oldest that fits of what is left and holds columns: nobody waits for
+ * one that holds none.
+ */
 static bool deadlock_force(struct accmem_columns *c)
 {
 	struct accmem_columns_cta *w;
 	int unit;
 
 	list_for_each_entry(w, &c->queue, queue) {
-		unit = w->left ? accmem_columns_fits(c, w) : -1;
+		if (!w->left || !accmem_columns_holds(w))
+			continue;
+		unit = accmem_columns_fits(c, w);
 		if (unit >= 0) {
 			c->forced++;
 			accmem_columns_grant(c, w, unit);

@@ -382,7 +382,13 @@ inline break_deadlock()
 		if
 		:: left[victim] && BUG != 3 ->
 			look();
-			find(victim);
+			some = held[victim] ||
+			       (IN_PAIR(victim) && held[PEER(victim)]);
+			room = NOBODY;
+			if
+			:: some -> find(victim)
+			:: else
+			fi;
 			if
 			:: room != NOBODY -> grant(victim); changed = true
 			:: else

@@ -193,6 +193,13 @@ static const struct columns_case columns_cases[] = {
 		ALLOC(C, 256, 0), ALLOC(B, 512, WAITS), ALLOC(A, 128, WAITS),
 		FORCED(0), DEALLOC(C, 256, 256, 0), GOT(A, 0), FORCED(1),
 		EXIT(A, 384), GOT(B, 0) } },
+	{ "p2_who_holds_nothing_is_not_served_against_the_bound", 1, 128, false,
+	  0, {
+		LAUNCH(A, 0), LAUNCH(B, 0), LAUNCH(C, 0), LAUNCH(D, 0),
+		ALLOC(A, 64, 0), ALLOC(B, 32, 0), ALLOC(C, 128, WAITS),
+		ALLOC(A, 64, WAITS), ALLOC(D, 32, WAITS), FORCED(0),
+		DEALLOC(B, 64, 32, 0), GOT(A, 0), FORCED(1), EXIT(A, 128),
+		GOT(C, 0), EXIT(C, 128), GOT(D, 0) } },
 	{ "p2_a_newcomer_spends_the_bound_of_a_pair", 2, 512, false, 1, {
 		LAUNCH(A, 0), LAUNCH(B, 0), LAUNCH(C, 0), PAIR(D, 0, 0),
 		PAIR(E, 1, 1), LAUNCH(F, 1), ALLOC(A, 256, 0), ALLOC(B, 32, 0),

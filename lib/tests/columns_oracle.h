@@ -223,7 +223,23 @@ static inline void oracle_check_queue(struct oracle *o)
 	}
 }
 
-/* no wait without an end */
+/* does the request's CTA hold columns, or the peer? */
+static inline bool oracle_holds(const struct accmem_columns_cta *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < ORACLE_UNITS; i++) {
+		if (oracle_bit(w->held, i) ||
+		    (w->group == 2 && oracle_bit(w->peer->held, i)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * No wait without an end. Of those that wait for each other because of a spent
+ * bound, only one that holds columns resolves anything by being served.
+ */
 static inline void oracle_check_deadlock(struct oracle *o)
 {
 	unsigned int i;
@@ -233,7 +249,8 @@ static inline void oracle_check_deadlock(struct oracle *o)
 	ORACLE(o, !oracle_reduce(o, false));
 	oracle_reduce(o, true);
 	for (i = 0; i < o->nr; i++)
-		ORACLE(o, !o->left[i] || !oracle_fits(o, o->now, o->request[i]));
+		ORACLE(o, !o->left[i] || !oracle_holds(o->request[i]) ||
+		       !oracle_fits(o, o->now, o->request[i]));
 }
 
 static inline void oracle_gather(struct oracle *o,
