@@ -466,10 +466,10 @@ static int columns_meet_for_alloc(struct accmem_columns *c,
 
 	if (cta->peer_gone)
 		return -EPIPE;
-	if (peer && peer->relinquished)
-		return -EPROTO;
 	if (peer && peer->call == ACCMEM_CALL_JOIN_DEALLOC)
 		return columns_fail_both(c, peer, -EPROTO);
+	if (peer && peer->relinquished)
+		return -EPROTO;
 	if (peer && peer->call == ACCMEM_CALL_JOIN_ALLOC) {
 		if (peer->columns != cta->columns)
 			return columns_fail_both(c, peer, -EBADR);

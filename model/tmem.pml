@@ -458,7 +458,8 @@ inline do_alloc(c, n)
 		if
 		:: !IN_PAIR(c)
 		:: IN_PAIR(c) && gone[PEER(c)] -> result[c] = EPIPE
-		:: IN_PAIR(c) && !gone[PEER(c)] && relinquished[PEER(c)] ->
+		:: IN_PAIR(c) && !gone[PEER(c)] && relinquished[PEER(c)] &&
+		   call[PEER(c)] != JOIN_DEALLOC ->
 			result[c] = EPROTO
 		:: else ->
 			if

@@ -296,6 +296,12 @@ static const struct columns_case columns_cases[] = {
 		ALLOC(A, 64, WAITS), DEALLOC(B, 320, 64, -EPROTO),
 		GOT(A, -EPROTO), DEALLOC(B, 0, 64, WAITS),
 		ALLOC(A, 64, -EPROTO), GOT(B, -EPROTO), FREE(0, 448) } },
+	{ "p12_alloc_after_relinquish_of_a_peer_in_dealloc", 2, 512, false, 64, {
+		PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(A, 64, WAITS),
+		ALLOC(B, 64, 0), GOT(A, 0), RELINQUISH(B, 0),
+		DEALLOC(B, 0, 64, WAITS), ALLOC(A, 64, -EPROTO),
+		GOT(B, -EPROTO), DEALLOC(B, 0, 64, WAITS), RELINQUISH(A, 0),
+		DEALLOC(A, 0, 64, 0), GOT(B, 0), FREE(0, 512) } },
 	{ "p12_who_gives_up_leaves_the_peer_waiting", 2, 512, false, 64, {
 		LAUNCH(C, 0), ALLOC(C, 32, 0), PAIR(A, 0, 0), PAIR(B, 1, 1),
 		ALLOC(A, 512, WAITS), ALLOC(B, 512, WAITS), CANCEL(A, true),
