@@ -274,6 +274,17 @@ static void *call_lane(void *argument)
 	return NULL;
 }
 
+/* starts a lane with so many columns; true once it sleeps in the call */
+static bool start_lane(struct lane *l, unsigned int lane,
+		       struct tcgen05_warp *warp, uint32_t *destination,
+		       uint32_t columns)
+{
+	*l = (struct lane){ .warp = warp, .lane = lane,
+			    .destination = destination, .columns = columns };
+	return !pthread_create(&l->thread, NULL, call_lane, l) &&
+	       tmem_until_thread_sleeps(&l->tid);
+}
+
 /* starts lanes 0 to nr - 1; true once all of them sleep in the call */
 static bool start_lanes(struct lane *lanes, unsigned int nr,
 			struct tcgen05_warp *warp, uint32_t *destination,
@@ -341,6 +352,65 @@ TEST_F(tmem, p15_lanes_that_disagree_are_diagnosed)
 	}
 	EXPECT_EQ(512, tmem_free_columns(self->a));
 	tcgen05_warp_destroy(warp);
+}
+
+/* whichever lane is the odd one, the first to come included */
+TEST_F(tmem, p15_all_lanes_are_told_whatever_their_order)
+{
+	struct lane lanes[3];
+	struct tcgen05_warp *warp;
+	unsigned int odd, i;
+	uint32_t at;
+
+	ASSERT_EQ(0, tcgen05_warp_create(self->a, 4, &warp));
+	for (odd = 0; odd < 4; odd++) {
+		for (i = 0; i < 3; i++)
+			ASSERT_TRUE(start_lane(&lanes[i], i, warp, &at,
+					       i == odd ? 32 : 64));
+		EXPECT_EQ(-EILSEQ, tcgen05_warp_alloc(warp, 3, &at,
+						      odd == 3 ? 32 : 64));
+		for (i = 0; i < 3; i++) {
+			pthread_join(lanes[i].thread, NULL);
+			EXPECT_EQ(-EILSEQ, lanes[i].ret);
+		}
+	}
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+	/* the next round is one like any other */
+	ASSERT_TRUE(start_lanes(lanes, 3, warp, &at, NULL));
+	EXPECT_EQ(0, tcgen05_warp_alloc(warp, 3, &at, 64));
+	for (i = 0; i < 3; i++) {
+		pthread_join(lanes[i].thread, NULL);
+		EXPECT_EQ(0, lanes[i].ret);
+	}
+	tcgen05_warp_destroy(warp);
+}
+
+/* also when one leaves that has not come */
+TEST_F(tmem, p15_all_lanes_are_told_when_one_has_left)
+{
+	struct lane lanes[3];
+	struct tcgen05_warp *warp;
+	unsigned int last, i;
+	uint32_t at;
+
+	/* lane 3 leaves before the last lane comes, or after */
+	for (last = 2; last <= 3; last++) {
+		ASSERT_EQ(0, tcgen05_warp_create(self->a, 4, &warp));
+		for (i = 0; i < last; i++)
+			ASSERT_TRUE(start_lane(&lanes[i], i, warp, &at,
+					       i ? 64 : 32));
+		tcgen05_warp_leave(warp, 3);
+		for (; i < 3; i++)
+			EXPECT_EQ(-EILSEQ, tcgen05_warp_alloc(warp, i, &at, 64));
+		for (i = 0; i < last; i++) {
+			pthread_join(lanes[i].thread, NULL);
+			EXPECT_EQ(-EILSEQ, lanes[i].ret);
+		}
+		EXPECT_EQ(-ESRCH, tcgen05_warp_alloc(warp, 3, &at, 64));
+		EXPECT_EQ(-ESRCH, tcgen05_warp_alloc(warp, 0, &at, 64));
+		tcgen05_warp_destroy(warp);
+	}
+	EXPECT_EQ(512, tmem_free_columns(self->a));
 }
 
 TEST_F(tmem, p16_a_missing_lane_is_diagnosed)

@@ -202,9 +202,9 @@ static inline uint32_t tcgen05_lane(uint32_t address)
  *
  * Besides those of the call itself, its errors are
  *
- *   -EILSEQ to all: the lanes are in different calls, or their operands differ
- *	     (P15)
- *   -ESRCH  to all: a lane has left the warp (P16)
+ *   -EILSEQ to all, whichever of them is the odd one: the lanes are in different
+ *	     calls, or their operands differ (P15)
+ *   -ESRCH  to all: a lane has left the warp (P16), and the others agree so far
  *   -EBUSY  this lane is in a call already
  *   -EINVAL no such lane
  *

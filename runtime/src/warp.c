@@ -3,9 +3,11 @@
  * Warp-collective calls: each lane brings its operands, the last one to come
  * makes the call for all, and all return with its result.
  *
- * A round is one collective call. It is broken when the lanes disagree, and
- * ends at once for those that have come: those that come later meet a new one.
- * A lane that comes back early waits until the round before is over.
+ * A round is one collective call. When the lanes disagree it ends like any other
+ * as soon as all have come, so that each of them is told, whichever is the odd one.
+ * When one leaves the warp, a round whose lanes agree ends at once; one whose lanes
+ * disagree waits for the others still. A lane that comes back early waits until the
+ * round before is over.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,6 +38,7 @@ struct operands {
  * @gone: lanes that have left the warp, a bit each
  * @inside: lanes that are in the round, a bit each
  * @waiting: how many of them have not returned yet
+ * @differ: two of them disagree
  * @running: the call is being made, without the lock
  * @over: the round has ended; nobody may enter before all have returned
  * @operands: of the first lane that came
@@ -49,6 +52,7 @@ struct tcgen05_warp {
 	uint32_t gone;
 	uint32_t inside;
 	unsigned int waiting;
+	int differ;
 	int running;
 	int over;
 	struct operands operands;
@@ -100,14 +104,26 @@ static void end_round(struct tcgen05_warp *warp, int result)
 	pthread_cond_broadcast(&warp->changed);
 }
 
+/* have all lanes come that have not left? */
+static int all_inside(const struct tcgen05_warp *warp)
+{
+	uint32_t all = 0xffffffffu >> (TCGEN05_WARP_LANES - warp->lanes);
+
+	return !(all & ~warp->gone & ~warp->inside);
+}
+
 void tcgen05_warp_leave(struct tcgen05_warp *warp, unsigned int lane)
 {
 	if (lane >= warp->lanes)
 		return;
 	pthread_mutex_lock(&warp->lock);
 	warp->gone |= 1u << lane;
-	if (warp->inside && !warp->running && !warp->over)
-		end_round(warp, -ESRCH);
+	if (warp->inside && !warp->running && !warp->over) {
+		if (!warp->differ)
+			end_round(warp, -ESRCH);
+		else if (all_inside(warp))
+			end_round(warp, -EILSEQ);
+	}
 	pthread_mutex_unlock(&warp->lock);
 }
 
@@ -151,12 +167,15 @@ static int enter(struct tcgen05_warp *warp, unsigned int lane,
 {
 	while (warp->over)
 		pthread_cond_wait(&warp->changed, &warp->lock);
-	if (warp->gone)
+	/* a round of lanes that disagree goes on without those that left */
+	if (warp->gone & 1u << lane || (warp->gone && !warp->differ))
 		return -ESRCH;
 	if (warp->inside & 1u << lane)
 		return -EBUSY;
 	if (!warp->inside)
 		warp->operands = *operands;
+	else if (!agree(&warp->operands, operands))
+		warp->differ = 1;
 	warp->inside |= 1u << lane;
 	warp->waiting++;
 	return 0;
@@ -168,6 +187,7 @@ static int leave_round(struct tcgen05_warp *warp)
 
 	if (!--warp->waiting) {
 		warp->inside = 0;
+		warp->differ = 0;
 		warp->over = 0;
 		pthread_cond_broadcast(&warp->changed);
 	}
@@ -177,7 +197,6 @@ static int leave_round(struct tcgen05_warp *warp)
 static int collective(struct tcgen05_warp *warp, unsigned int lane,
 		      const struct operands *operands)
 {
-	uint32_t all = 0xffffffffu >> (TCGEN05_WARP_LANES - warp->lanes);
 	int ret;
 
 	if (lane >= warp->lanes)
@@ -185,9 +204,9 @@ static int collective(struct tcgen05_warp *warp, unsigned int lane,
 	pthread_mutex_lock(&warp->lock);
 	ret = enter(warp, lane, operands);
 	if (!ret) {
-		if (!agree(&warp->operands, operands))
+		if (all_inside(warp) && warp->differ)
 			end_round(warp, -EILSEQ);
-		else if (warp->inside == all)
+		else if (all_inside(warp))
 			run_round(warp);
 		while (!warp->over)
 			pthread_cond_wait(&warp->changed, &warp->lock);
