@@ -94,8 +94,9 @@ struct accmem_tmem {
  * @id: its number in the context
  * @waiter: who sleeps in a call of it; guarded by the lock
  * @done: the wait is over; set under the lock, read without
- * @cut: the waiter's process has closed it; set under the lock, read without
- * @was_closed: some process has closed its last descriptor; guarded by the lock
+ * @look: the waiter's process has closed a descriptor of it since the waiter looked
+ *	whether there are others; set under the lock, used without
+ * @was_closed: some process has closed a descriptor; guarded by the lock
  * @since: when the wait began, in jiffies; guarded by the lock
  * @since_ns: the same on CLOCK_MONOTONIC if grants were traced then, else 0;
  *	guarded by the lock
@@ -112,7 +113,7 @@ struct accmem_cta {
 	u64 id;
 	struct task_struct *waiter;
 	bool done;
-	bool cut;
+	bool look;
 	bool was_closed;
 	u64 since;
 	u64 since_ns;

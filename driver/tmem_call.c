@@ -26,6 +26,18 @@ static bool may_wait(u32 flags, u64 deadline_ns)
 	return !deadline_ns || ktime_get_ns() < deadline_ns;
 }
 
+/*
+ * Has the process closed its last descriptor? That it closed any is forgotten
+ * first: one that is closed during the walk is looked for again.
+ */
+static bool was_cut_off(struct accmem_cta *cta)
+{
+	WRITE_ONCE(cta->look, false);
+	/* pairs with the lock of the table, under which a descriptor goes */
+	smp_mb();
+	return !accmem_cta_is_open(cta);
+}
+
 /* 0 when it is done, else why the wait is to be given up */
 static int sleep_until_done(struct accmem_cta *cta, u64 deadline_ns, u64 *sleeps)
 {
@@ -36,9 +48,16 @@ static int sleep_until_done(struct accmem_cta *cta, u64 deadline_ns, u64 *sleeps
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (READ_ONCE(cta->done) || err)
 			break;
-		if (READ_ONCE(cta->cut)) {
-			err = -ECANCELED;
-			break;
+		if (READ_ONCE(cta->look)) {
+			__set_current_state(TASK_RUNNING);
+			if (was_cut_off(cta)) {
+				err = -ECANCELED;
+				break;
+			}
+			/* the sleep goes on */
+			if (*sleeps)
+				--*sleeps;
+			continue;
 		}
 		if (signal_pending(current)) {
 			err = -ERESTARTSYS;
@@ -104,7 +123,7 @@ static int wait_for_result(struct accmem_cta *cta, u64 deadline_ns)
 	lockdep_assert_held(&tmem->lock);
 	cta->waiter = current;
 	cta->done = false;
-	cta->cut = false;
+	cta->look = false;
 	was_closed = cta->was_closed;
 	cta->since = get_jiffies_64();
 	cta->since_ns = is_traced() ? ktime_get_ns() : 0;

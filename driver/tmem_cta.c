@@ -53,8 +53,10 @@ static int cta_release(struct inode *inode, struct file *file)
 
 /*
  * A descriptor is closed. When it was the last one of its process, a call that
- * this process waits in ends: it holds the file, and the CTA could not exit.
- * Other processes that have the CTA, or had it, make no difference.
+ * this process waits in ends: it holds the file, and the CTA could not exit. The
+ * waiter finds that out, once for all descriptors that are closed before it runs:
+ * here it would be a walk through all of them for each. Other processes that have
+ * the CTA, or had it, make no difference.
  */
 static int cta_flush(struct file *file, fl_owner_t id)
 {
@@ -65,13 +67,13 @@ static int cta_flush(struct file *file, fl_owner_t id)
 	if (file_count(file) == 1)
 		return 0;
 	/* a process that has ended waits for nothing */
-	if (id != current->files || accmem_cta_is_open(cta))
+	if (id != current->files)
 		return 0;
 	spin_lock(&tmem->lock);
 	/* who is about to wait looks at this, then for a descriptor */
 	cta->was_closed = true;
 	if (cta->waiter && cta->waiter->files == id) {
-		WRITE_ONCE(cta->cut, true);
+		WRITE_ONCE(cta->look, true);
 		wake_up_process(cta->waiter);
 	}
 	spin_unlock(&tmem->lock);
