@@ -7,6 +7,7 @@
 #ifndef ACCMEM_COMPAT_H
 #define ACCMEM_COMPAT_H
 
+#include <linux/eventfd.h>
 #include <linux/fs.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
@@ -24,6 +25,19 @@ static inline void accmem_vm_flags_mod(struct vm_area_struct *vma,
 	vm_flags_mod(vma, set, clear);
 #else
 	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+#endif
+}
+
+/*
+ * eventfd_signal(): 3652117f8548 ("eventfd: simplify eventfd_signal()"), 6.8,
+ * took the count away that all but one caller had at 1.
+ */
+static inline void accmem_eventfd_signal(struct eventfd_ctx *ctx)
+{
+#ifdef ACCMEM_HAVE_EVENTFD_COUNT
+	eventfd_signal(ctx, 1);
+#else
+	eventfd_signal(ctx);
 #endif
 }
 

@@ -8,7 +8,6 @@
  *
  * Locks: accmem_context.tmem_lock guards the context's pointer to it.
  */
-#include <linux/fdtable.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
@@ -129,58 +128,6 @@ struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
 	if (err && err != -EBUSY)
 		return ERR_PTR(err);
 	return accmem_tmem_find(ctx);
-}
-
-static int tmem_is_file(const void *wanted, struct file *file, unsigned int fd)
-{
-	return file == wanted;
-}
-
-/**
- * accmem_cta_is_open() - has the current process a descriptor of a CTA?
- * @cta: the CTA, whose file the caller holds
- *
- * Return: whether it has.
- */
-bool accmem_cta_is_open(const struct accmem_cta *cta)
-{
-	return iterate_fd(current->files, 0, tmem_is_file, cta->file);
-}
-
-/* is there anything new for those who poll? */
-static void tmem_wake_pollers(struct accmem_tmem *tmem)
-{
-	struct accmem_columns *c = &tmem->columns;
-	struct accmem_cta *cta, *next;
-
-	list_for_each_entry_safe(cta, next, &tmem->pollers, poll_link) {
-		if (!c->ended && !cta->c.peer_gone &&
-		    !accmem_columns_would_grant(c, &cta->c, cta->poll_columns))
-			continue;
-		list_del_init(&cta->poll_link);
-		wake_up_interruptible_all(&cta->poll);
-	}
-}
-
-/**
- * accmem_tmem_wake_done() - wake those whose wait is over, and nobody else
- * @tmem: the Tensor Memory, after a call on its arbiter
- *
- * A waiter leaves with the lock taken, so its task cannot go away meanwhile.
- */
-void accmem_tmem_wake_done(struct accmem_tmem *tmem)
-{
-	struct accmem_columns_cta *c;
-
-	lockdep_assert_held(&tmem->lock);
-	while ((c = accmem_columns_next_done(&tmem->columns))) {
-		struct accmem_cta *cta = accmem_to_cta(c);
-
-		WRITE_ONCE(cta->done, true);
-		if (!WARN_ON_ONCE(!cta->waiter))
-			wake_up_process(cta->waiter);
-	}
-	tmem_wake_pollers(tmem);
 }
 
 /**

@@ -15,6 +15,7 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include <linux/accmem.h>
 
@@ -22,6 +23,7 @@
 
 struct accmem_context;
 struct accmem_device;
+struct eventfd_ctx;
 struct file;
 struct seq_file;
 
@@ -86,13 +88,82 @@ struct accmem_tmem {
 	struct accmem_tmem_stats stats;
 };
 
+enum accmem_cta_op {
+	ACCMEM_CTA_OP_LAUNCH,
+	ACCMEM_CTA_OP_ALLOC,
+	ACCMEM_CTA_OP_DEALLOC,
+	ACCMEM_CTA_OP_RELINQUISH,
+};
+
+/**
+ * struct accmem_cta_call - a call of a CTA
+ * @op: which
+ * @flags: as in its structure
+ * @columns: as in its structure
+ * @address: as in its structure; of a queued alloc that was granted, its result
+ * @warp: as in its structure
+ * @deadline_ns: as in its structure
+ * @user_data: as in its structure
+ */
+struct accmem_cta_call {
+	enum accmem_cta_op op;
+	u32 flags;
+	u32 columns;
+	u32 address;
+	u32 warp;
+	u64 deadline_ns;
+	u64 user_data;
+};
+
+/**
+ * enum accmem_cta_wait - where the wait of a CTA's call is
+ * @ACCMEM_CTA_IDLE: there is none; its caller may be running
+ * @ACCMEM_CTA_ASLEEP: its caller sleeps
+ * @ACCMEM_CTA_INTERRUPTED: its caller handles a signal, and will make it again
+ * @ACCMEM_CTA_IN_QUEUE: it is a queued call
+ * @ACCMEM_CTA_COMPLETED: it was one, and its completion is to be read
+ */
+enum accmem_cta_wait {
+	ACCMEM_CTA_IDLE,
+	ACCMEM_CTA_ASLEEP,
+	ACCMEM_CTA_INTERRUPTED,
+	ACCMEM_CTA_IN_QUEUE,
+	ACCMEM_CTA_COMPLETED,
+};
+
+/* how long an interrupted call keeps its place */
+#define ACCMEM_CTA_RESTART_MS 1000
+
+/* a range of user memory that stores go to; of length 0, all of it */
+struct accmem_window {
+	u64 base;
+	u64 length;
+};
+
+static inline bool accmem_window_has(const struct accmem_window *window,
+				     const void __user *address, u64 size)
+{
+	u64 at = (uintptr_t)address - window->base;
+
+	return !window->length ||
+	       (at < window->length && size <= window->length - at);
+}
+
 /**
  * struct accmem_cta - a CTA, one open file
  * @tmem: its context's Tensor Memory, with a reference
  * @file: the file, whose life it shares
  * @c: the arbiter's part, guarded by the lock
  * @id: its number in the context
- * @waiter: who sleeps in a call of it; guarded by the lock
+ * @window: where the addresses of its allocs may be stored
+ * @call: the call that waits without a caller; guarded by the lock
+ * @wait: where it waits; set under the lock
+ * @waiter: who sleeps in it, or was interrupted: no reference, for it leaves with
+ *	the lock held, or is compared only; set under the lock
+ * @waited: the call has waited; guarded by the lock
+ * @alone: of a completion: the deadline has passed, and the peer had not come;
+ *	guarded by the lock
+ * @result: of a completion; guarded by the lock
  * @done: the wait is over; set under the lock, read without
  * @look: the waiter's process has closed a descriptor of it since the waiter looked
  *	whether there are others; set under the lock, used without
@@ -100,7 +171,11 @@ struct accmem_tmem {
  * @since: when the wait began, in jiffies; guarded by the lock
  * @since_ns: the same on CLOCK_MONOTONIC if grants were traced then, else 0;
  *	guarded by the lock
- * @poll: who polls
+ * @expires: when a wait that nobody sleeps in ends, in jiffies; guarded by the
+ *	lock
+ * @expiry: ends it
+ * @eventfd: counts completions, or NULL; guarded by the lock
+ * @poll: who polls, or reads
  * @poll_link: in accmem_tmem.pollers; guarded by the lock
  * @poll_columns: what the last alloc wanted that ended with EAGAIN; guarded by
  *	the lock
@@ -111,12 +186,21 @@ struct accmem_cta {
 	struct file *file;
 	struct accmem_columns_cta c;
 	u64 id;
+	struct accmem_window window;
+	struct accmem_cta_call call;
+	enum accmem_cta_wait wait;
 	struct task_struct *waiter;
+	bool waited;
+	bool alone;
+	int result;
 	bool done;
 	bool look;
 	bool was_closed;
 	u64 since;
 	u64 since_ns;
+	u64 expires;
+	struct delayed_work expiry;
+	struct eventfd_ctx *eventfd;
 	wait_queue_head_t poll;
 	struct list_head poll_link;
 	u32 poll_columns;
@@ -144,8 +228,13 @@ struct accmem_tmem *accmem_tmem_find(struct accmem_context *ctx);
 struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx);
 void accmem_tmem_put(struct accmem_tmem *tmem);
 void accmem_tmem_end(struct accmem_context *ctx);
-bool accmem_cta_is_open(const struct accmem_cta *cta);
+
+/* tmem_wake.c */
 void accmem_tmem_wake_done(struct accmem_tmem *tmem);
+int accmem_cta_conclude(struct accmem_cta *cta,
+			const struct accmem_cta_call *call, int err,
+			bool *alone);
+void accmem_cta_complete(struct accmem_cta *cta, int err);
 
 /* after each call on the arbiter: wakes those whose wait it has ended */
 static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
@@ -154,15 +243,51 @@ static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
 		accmem_tmem_wake_done(tmem);
 }
 
+/* tmem_sleep.c */
+void accmem_cta_begin_wait(struct accmem_cta *cta);
+bool accmem_cta_is_open(const struct accmem_cta *cta);
+int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
+		     u64 deadline_ns);
+bool accmem_cta_resume(struct accmem_cta *cta,
+		       const struct accmem_cta_call *call);
+int accmem_cta_resumed(struct accmem_cta *cta);
+void accmem_cta_expire(struct accmem_cta *cta, u64 delay);
+void accmem_cta_expired(struct work_struct *work);
+
+/*
+ * Has a signal interrupted a call of this thread? Exact under the lock; without it
+ * the answer may become wrong at any time, from yes to no only.
+ */
+static inline bool accmem_cta_is_interrupted(const struct accmem_cta *cta)
+{
+	return READ_ONCE(cta->wait) == ACCMEM_CTA_INTERRUPTED &&
+	       READ_ONCE(cta->waiter) == current;
+}
+
+/* can the CTA make no call, as another is in progress or to be read? */
+static inline bool accmem_cta_is_busy(const struct accmem_cta *cta)
+{
+	return cta->c.call != ACCMEM_CALL_NONE ||
+	       cta->wait == ACCMEM_CTA_COMPLETED;
+}
+
 /* tmem_cta.c */
 struct file *accmem_tmem_launch(struct accmem_context *ctx,
 				const struct accmem_tmem_launch *req);
 
+/* tmem_queue.c */
+int accmem_cta_submit(struct accmem_cta *cta,
+		      const struct accmem_cta_call *call);
+int accmem_cta_cancel(struct accmem_cta *cta);
+int accmem_cta_set_eventfd(struct accmem_cta *cta, int fd);
+ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
+			loff_t *pos);
+
 /* tmem_call.c */
-int accmem_cta_alloc(struct accmem_cta *cta,
-		     const struct accmem_cta_alloc *req);
+int accmem_cta_alloc(struct accmem_cta *cta, const struct accmem_cta_call *call,
+		     u32 __user *destination);
 int accmem_cta_dealloc(struct accmem_cta *cta,
-		       const struct accmem_cta_dealloc *req);
+		       const struct accmem_cta_call *call);
 int accmem_cta_relinquish(struct accmem_cta *cta);
 void accmem_cta_query(struct accmem_cta *cta, struct accmem_cta_query *req);
 
@@ -170,16 +295,9 @@ void accmem_cta_query(struct accmem_cta *cta, struct accmem_cta_query *req);
 long accmem_cta_ioctl(struct file *file, unsigned int nr, unsigned long arg);
 
 /* tmem_report.c */
-enum accmem_cta_op {
-	ACCMEM_CTA_OP_LAUNCH,
-	ACCMEM_CTA_OP_ALLOC,
-	ACCMEM_CTA_OP_DEALLOC,
-	ACCMEM_CTA_OP_RELINQUISH,
-};
-
 bool accmem_tmem_is_misuse(int err);
-void accmem_tmem_report(struct accmem_cta *cta, enum accmem_cta_op op,
-			u32 address, u32 columns, int err, bool alone);
+void accmem_tmem_report(struct accmem_cta *cta,
+			const struct accmem_cta_call *call, int err, bool alone);
 void accmem_tmem_report_leak(struct accmem_cta *cta, u64 units);
 void accmem_tmem_report_reset(struct accmem_tmem *tmem, u32 ctas, u32 columns);
 

@@ -2,16 +2,18 @@
 /*
  * CTAs: launch, the file, exit.
  *
- * Owns struct accmem_cta, which lives as long as its file. A call in progress
- * holds the file, so an exit finds no call of its own CTA waiting; a process
- * that closes its last descriptor ends the wait first.
+ * Owns struct accmem_cta, which lives as long as its file. A caller that sleeps
+ * holds the file, so an exit finds none; a process that closes its last descriptor
+ * ends its wait first.
  *
  * Locks: accmem_tmem.lock.
  */
 #include <linux/anon_inodes.h>
+#include <linux/eventfd.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/module.h>
+#include <linux/overflow.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 
@@ -21,6 +23,8 @@
 
 static void cta_destroy(struct accmem_cta *cta)
 {
+	if (cta->eventfd)
+		eventfd_ctx_put(cta->eventfd);
 	accmem_tmem_put(cta->tmem);
 	kfree(cta);
 }
@@ -31,7 +35,10 @@ static void cta_leave(struct accmem_cta *cta)
 	struct accmem_tmem *tmem = cta->tmem;
 	u64 units;
 
+	cancel_delayed_work_sync(&cta->expiry);
 	spin_lock(&tmem->lock);
+	/* a call that nobody sleeps in does not hold the file */
+	accmem_columns_cancel(&tmem->columns, &cta->c);
 	units = accmem_columns_exit(&tmem->columns, &cta->c);
 	list_del_init(&cta->poll_link);
 	accmem_tmem_wake(tmem);
@@ -72,7 +79,7 @@ static int cta_flush(struct file *file, fl_owner_t id)
 	spin_lock(&tmem->lock);
 	/* who is about to wait looks at this, then for a descriptor */
 	cta->was_closed = true;
-	if (cta->waiter && cta->waiter->files == id) {
+	if (cta->wait == ACCMEM_CTA_ASLEEP && cta->waiter->files == id) {
 		WRITE_ONCE(cta->look, true);
 		wake_up_process(cta->waiter);
 	}
@@ -81,8 +88,9 @@ static int cta_flush(struct file *file, fl_owner_t id)
 }
 
 /*
- * Readable: the alloc that last ended with EAGAIN would be granted now. That
- * is no place in the queue. A reset and a peer's exit hang up.
+ * Readable: there is a completion; or, where no call is queued, the alloc that
+ * last ended with EAGAIN would be granted now. That is no place in the queue. A
+ * reset and a peer's exit hang up.
  */
 static __poll_t cta_poll(struct file *file, struct poll_table_struct *table)
 {
@@ -96,9 +104,10 @@ static __poll_t cta_poll(struct file *file, struct poll_table_struct *table)
 		mask = EPOLLERR | EPOLLHUP;
 	else if (cta->c.peer_gone)
 		mask = EPOLLHUP;
-	else if (accmem_columns_would_grant(&tmem->columns, &cta->c,
-					    cta->poll_columns))
-		mask = EPOLLIN | EPOLLRDNORM;
+	if (cta->wait == ACCMEM_CTA_COMPLETED ||
+	    (!mask && accmem_columns_would_grant(&tmem->columns, &cta->c,
+						 cta->poll_columns)))
+		mask |= EPOLLIN | EPOLLRDNORM;
 	/* who waits for edges is told of the next one, whatever is there now */
 	if (list_empty(&cta->poll_link))
 		list_add_tail(&cta->poll_link, &tmem->pollers);
@@ -110,12 +119,22 @@ static const struct file_operations cta_fops = {
 	.owner = THIS_MODULE,
 	.flush = cta_flush,
 	.release = cta_release,
+	.read = accmem_cta_read,
 	.unlocked_ioctl = accmem_cta_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.poll = cta_poll,
 	.show_fdinfo = accmem_cta_show_fdinfo,
 	.llseek = noop_llseek,
 };
+
+static int cta_check_window(u64 base, u64 length)
+{
+	u64 end;
+
+	if (base && !length)
+		return -EINVAL;
+	return check_add_overflow(base, length, &end) ? -EOVERFLOW : 0;
+}
 
 static struct accmem_cta *cta_create(struct accmem_context *ctx,
 				     const struct accmem_tmem_launch *req)
@@ -133,7 +152,10 @@ static struct accmem_cta *cta_create(struct accmem_context *ctx,
 	}
 	init_waitqueue_head(&cta->poll);
 	INIT_LIST_HEAD(&cta->poll_link);
+	INIT_DELAYED_WORK(&cta->expiry, accmem_cta_expired);
 	cta->poll_columns = ACCMEM_TMEM_UNIT;
+	cta->window.base = req->window_base;
+	cta->window.length = req->window_length;
 	cta->c.launch = req->launch;
 	cta->c.cluster = req->cluster;
 	cta->c.rank = req->rank;
@@ -144,6 +166,9 @@ static struct accmem_cta *cta_create(struct accmem_context *ctx,
 
 static int cta_enter(struct accmem_cta *cta)
 {
+	static const struct accmem_cta_call call = {
+		.op = ACCMEM_CTA_OP_LAUNCH,
+	};
 	struct accmem_tmem *tmem = cta->tmem;
 	int err = -EMFILE;
 
@@ -154,7 +179,7 @@ static int cta_enter(struct accmem_cta *cta)
 		cta->id = ++tmem->nr_launched;
 	spin_unlock(&tmem->lock);
 	if (err)
-		accmem_tmem_report(cta, ACCMEM_CTA_OP_LAUNCH, 0, 0, err, false);
+		accmem_tmem_report(cta, &call, err, false);
 	else
 		trace_accmem_tmem_launch(cta);
 	return err;
@@ -177,6 +202,9 @@ struct file *accmem_tmem_launch(struct accmem_context *ctx,
 	struct file *file;
 	int err;
 
+	err = cta_check_window(req->window_base, req->window_length);
+	if (err)
+		return ERR_PTR(err);
 	cta = cta_create(ctx, req);
 	if (IS_ERR(cta))
 		return ERR_CAST(cta);

@@ -92,26 +92,25 @@ static const struct rule *report_rule_for(enum accmem_cta_op op, int err,
 /**
  * accmem_tmem_report() - say who broke which rule
  * @cta: whose call it was
- * @op: which call
- * @address: its operand, or 0
- * @columns: its operand, or 0
+ * @call: which call
  * @err: what it came to; errors that break no rule are not reported
  * @alone: a deadline has passed, and the peer had not come
  */
-void accmem_tmem_report(struct accmem_cta *cta, enum accmem_cta_op op,
-			u32 address, u32 columns, int err, bool alone)
+void accmem_tmem_report(struct accmem_cta *cta,
+			const struct accmem_cta_call *call, int err, bool alone)
 {
 	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL,
 				      DEFAULT_RATELIMIT_BURST);
 	const struct accmem_columns_cta *c = &cta->c;
-	const struct rule *rule = report_rule_for(op, err, alone);
+	const struct rule *rule = report_rule_for(call->op, err, alone);
 
 	if (!rule || !__ratelimit(&limit))
 		return;
 	pr_notice("%s: context %llu: %s[%d]: CTA %llu (launch %#llx, cluster %u, rank %u, SM %u): %s of %u columns at %#x: %s: %s\n",
 		  cta->tmem->device, cta->tmem->context, current->comm,
 		  task_pid_nr(current), cta->id, c->launch, c->cluster, c->rank,
-		  c->sm, op_names[op], columns, address, rule->id, rule->text);
+		  c->sm, op_names[call->op], call->columns, call->address,
+		  rule->id, rule->text);
 }
 
 /**

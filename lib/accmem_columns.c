@@ -12,6 +12,11 @@
  * younger is granted there. In the exclusive discipline what is queued for is
  * the permit; who has it waits for columns in nobody's way.
  *
+ * A grant is a reservation until each side has its address where it wants it:
+ * only then the columns are held, the permits that the call took are kept, and
+ * the number of columns bounds the next alloc. What ends a call before gives all
+ * of it back, so nothing that a CTA was told of is ever taken away again.
+ *
  * Takes no lock: the caller serialises.
  */
 #include <linux/bug.h>
@@ -71,7 +76,7 @@ int accmem_columns_find(u64 busy, u32 units)
 	fit &= aligned[level];
 	if (!fit)
 		return -1;
-	for (; width < 64; width *= 2) {
+	for (; width < 64 && fit & (fit - 1); width *= 2) {
 		whole = fit & (fit >> width) & aligned[++level];
 		alone = fit & ~(whole | whole << width);
 		if (alone)
@@ -215,14 +220,20 @@ static void columns_dequeue(struct accmem_columns *c,
 	w->leads = false;
 }
 
+static void columns_tell(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta)
+{
+	cta->next_done = NULL;
+	*c->done_tail = cta;
+	c->done_tail = &cta->next_done;
+}
+
 static void columns_finish(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta, int result)
 {
 	cta->call = ACCMEM_CALL_DONE;
 	cta->result = result;
-	cta->next_done = NULL;
-	*c->done_tail = cta;
-	c->done_tail = &cta->next_done;
+	columns_tell(c, cta);
 }
 
 /* the caller gets the result of @cta at once, or never */
@@ -243,6 +254,21 @@ static void columns_forget_done(struct accmem_columns *c,
 static struct accmem_columns_cta *columns_leader(struct accmem_columns_cta *cta)
 {
 	return cta->leads ? cta : cta->peer;
+}
+
+/*
+ * The call of @cta ends, whose caller may be about to confirm a reservation: it
+ * is not told then, for it finds out.
+ */
+static void columns_end(struct accmem_columns *c,
+			struct accmem_columns_cta *cta, int result)
+{
+	if (cta->call != ACCMEM_CALL_RESERVED) {
+		columns_finish(c, cta, result);
+		return;
+	}
+	cta->call = ACCMEM_CALL_DONE;
+	cta->result = result;
 }
 
 /* a request in the queue ends with @err, for both of a pair */
@@ -283,17 +309,64 @@ static u32 columns_pass_by(struct accmem_columns *c,
 	return passed;
 }
 
-static void columns_give(struct accmem_columns *c,
-			 struct accmem_columns_cta *cta, u32 columns, u32 unit)
+static bool columns_is_reserved(const struct accmem_columns_cta *cta)
+{
+	return cta->call == ACCMEM_CALL_RESERVED ||
+	       cta->call == ACCMEM_CALL_STORED;
+}
+
+static void columns_reserve(struct accmem_columns *c,
+			    struct accmem_columns_cta *cta, u32 columns,
+			    u32 unit)
 {
 	u64 mask = columns_units_mask(columns) << unit;
 
 	accmem_sm_of(c, cta)->used |= mask;
-	cta->held |= mask;
-	cta->starts |= 1ull << unit;
-	cta->last_before = cta->last;
-	cta->last = columns;
+	cta->reserved = mask;
 	cta->address = unit * ACCMEM_COLUMNS_UNIT;
+	cta->call = cta->stores ? ACCMEM_CALL_RESERVED : ACCMEM_CALL_STORED;
+}
+
+/* a reservation becomes an allocation */
+static void columns_give(struct accmem_columns_cta *cta)
+{
+	cta->held |= cta->reserved;
+	cta->starts |= 1ull << cta->address / ACCMEM_COLUMNS_UNIT;
+	cta->reserved = 0;
+	cta->last = cta->columns;
+	cta->took_permit = false;
+	cta->call = ACCMEM_CALL_NONE;
+}
+
+/* each side has its address: the columns are theirs */
+static inline bool columns_commit(struct accmem_columns_cta *w)
+{
+	struct accmem_columns_cta *peer = w->group == 2 ? w->peer : NULL;
+
+	if (w->call != ACCMEM_CALL_STORED ||
+	    (peer && peer->call != ACCMEM_CALL_STORED))
+		return false;
+	columns_give(w);
+	if (peer)
+		columns_give(peer);
+	return true;
+}
+
+static void columns_unreserve_one(struct accmem_columns *c,
+				  struct accmem_columns_cta *cta)
+{
+	accmem_sm_of(c, cta)->used &= ~cta->reserved;
+	cta->reserved = 0;
+	columns_untake_permit(c, cta);
+}
+
+/* the columns of a reservation, and the permits that it took, go back */
+static void columns_unreserve(struct accmem_columns *c,
+			      struct accmem_columns_cta *w)
+{
+	columns_unreserve_one(c, w);
+	if (w->group == 2)
+		columns_unreserve_one(c, w->peer);
 }
 
 static void columns_take(struct accmem_columns *c,
@@ -322,22 +395,38 @@ int accmem_columns_fits(struct accmem_columns *c,
 				   w->columns / ACCMEM_COLUMNS_UNIT);
 }
 
-/* grant columns from @unit on to a request, which may be in the queue */
+/* a CTA that waited for columns has them, or is to store their address */
+static inline void columns_tell_granted(struct accmem_columns *c,
+					struct accmem_columns_cta *cta)
+{
+	if (cta->call == ACCMEM_CALL_NONE)
+		columns_finish(c, cta, 0);
+	else if (cta->call == ACCMEM_CALL_RESERVED)
+		columns_tell(c, cta);
+}
+
+/*
+ * Grant columns from @unit on to a request. One that is not in the queue is the
+ * call in progress, which needs not be told.
+ */
 void accmem_columns_grant(struct accmem_columns *c,
 			  struct accmem_columns_cta *w, u32 unit)
 {
+	bool waited = w->leads;
+
 	if (!c->exclusive && !list_empty(&c->queue) &&
 	    !list_is_first(&w->queue, &c->queue))
 		w->passed += columns_pass_by(c, w);
-	if (w->leads) {
+	if (waited)
 		columns_dequeue(c, w);
-		columns_finish(c, w, 0);
-		if (w->group == 2)
-			columns_finish(c, w->peer, 0);
-	}
-	columns_give(c, w, w->columns, unit);
+	columns_reserve(c, w, w->columns, unit);
 	if (w->group == 2)
-		columns_give(c, w->peer, w->columns, unit);
+		columns_reserve(c, w->peer, w->columns, unit);
+	columns_commit(w);
+	if (waited)
+		columns_tell_granted(c, w);
+	if (w->group == 2)
+		columns_tell_granted(c, w->peer);
 }
 
 /* In the exclusive discipline: does @w have its permits, now at the latest? */
@@ -417,9 +506,9 @@ static bool columns_grant_at_once(struct accmem_columns *c,
 
 /* --- alloc ---------------------------------------------------------------- */
 
-static int columns_check_alloc(struct accmem_columns *c,
-			       const struct accmem_columns_cta *cta,
-			       u32 columns)
+static inline int columns_check_alloc(struct accmem_columns *c,
+				      const struct accmem_columns_cta *cta,
+				      u32 columns)
 {
 	if (c->ended)
 		return -ECONNRESET;
@@ -481,10 +570,19 @@ static int columns_meet_for_alloc(struct accmem_columns *c,
 	return -EINPROGRESS;
 }
 
-int accmem_columns_alloc(struct accmem_columns *c,
-			 struct accmem_columns_cta *cta, u32 columns, bool wait)
+/* what a call that has been granted columns, or not yet, returns */
+static int columns_outcome(const struct accmem_columns_cta *cta)
 {
-	bool pair = cta->group == 2;
+	if (cta->call == ACCMEM_CALL_NONE ||
+	    cta->call == ACCMEM_CALL_RESERVED)
+		return 0;
+	return -EINPROGRESS;
+}
+
+int accmem_columns_request(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta, u32 columns,
+			   bool stores, bool wait)
+{
 	u32 spent = c->nr_spent;
 	int err;
 
@@ -493,36 +591,35 @@ int accmem_columns_alloc(struct accmem_columns *c,
 		return err;
 	cta->columns = columns;
 	cta->passed = 0;
-	cta->took_permit = false;
+	cta->stores = stores;
 	if (columns_never_fits(c, cta, columns)) {
-		if (pair && cta->peer &&
+		if (cta->group == 2 && cta->peer &&
 		    cta->peer->call == ACCMEM_CALL_JOIN_ALLOC)
 			return columns_fail_both(c, cta->peer, -ENOSPC);
 		return -ENOSPC;
 	}
-	if (pair) {
+	if (cta->group == 2) {
 		err = columns_meet_for_alloc(c, cta, wait);
 		if (err)
 			return err;
 	}
 	if (columns_grant_at_once(c, cta)) {
-		if (pair)
-			columns_finish(c, cta->peer, 0);
 		/* whom it has passed too often may hold up what it waits for */
 		if (c->nr_spent != spent && c->nr_holding)
 			columns_settle(c);
-		return 0;
+		return columns_outcome(cta);
 	}
 	if (!wait)
 		return -EAGAIN;
 	columns_enqueue(c, cta);
 	/* it cannot be met now; but it may take a permit, or be a deadlock */
-	if (c->exclusive || c->nr_holding)
-		columns_settle(c);
-	if (cta->call != ACCMEM_CALL_DONE)
+	if (!c->exclusive && !c->nr_holding)
 		return -EINPROGRESS;
+	columns_settle(c);
 	columns_forget_done(c, cta);
-	return accmem_columns_collect(cta);
+	if (cta->call == ACCMEM_CALL_DONE)
+		return accmem_columns_collect(cta);
+	return columns_outcome(cta);
 }
 
 /* --- dealloc -------------------------------------------------------------- */
@@ -606,95 +703,103 @@ int accmem_columns_dealloc(struct accmem_columns *c,
 	return 0;
 }
 
-static void columns_undo_one(struct accmem_columns *c,
-			     struct accmem_columns_cta *cta, u32 address,
-			     u32 columns)
-{
-	if (columns_check_dealloc(c, cta, address, columns))
-		return;
-	columns_take(c, cta, columns, address / ACCMEM_COLUMNS_UNIT);
-	if (!cta->held && cta->call != ACCMEM_CALL_QUEUED)
-		columns_untake_permit(c, cta);
-}
-
-void accmem_columns_undo(struct accmem_columns *c,
-			 struct accmem_columns_cta *cta, u32 address,
-			 u32 columns)
-{
-	struct accmem_columns_cta *peer = cta->group == 2 ? cta->peer : NULL;
-
-	if (cta->address == address && cta->last == columns)
-		cta->last = cta->last_before;
-	columns_undo_one(c, cta, address, columns);
-	if (peer) {
-		columns_undo_one(c, peer, address, columns);
-		if (peer->call == ACCMEM_CALL_JOIN_DEALLOC &&
-		    peer->address == address)
-			columns_finish(c, peer, 0);
-	}
-	columns_settle(c);
-}
-
 /* --- the end of rights, waits, CTAs --------------------------------------- */
+
+/* a CTA's alloc has not come to its end */
+static bool columns_in_alloc(const struct accmem_columns_cta *cta)
+{
+	return cta->call == ACCMEM_CALL_JOIN_ALLOC ||
+	       cta->call == ACCMEM_CALL_QUEUED || columns_is_reserved(cta);
+}
+
+/*
+ * What a call that waits has, and a peer that has joined it: its place in the
+ * queue, permits, columns. Returns that peer, or NULL.
+ */
+static struct accmem_columns_cta *columns_withdraw(struct accmem_columns *c,
+						   struct accmem_columns_cta *cta)
+{
+	if (cta->call == ACCMEM_CALL_QUEUED)
+		columns_dequeue(c, columns_leader(cta));
+	else if (!columns_is_reserved(cta))
+		return NULL;
+	columns_unreserve(c, cta);
+	return cta->group == 2 ? cta->peer : NULL;
+}
 
 /* a wait ends with @err; a peer that has joined it ends with @peer_err */
 static void columns_end_wait(struct accmem_columns *c,
 			     struct accmem_columns_cta *cta, int err,
 			     int peer_err)
 {
-	struct accmem_columns_cta *w, *peer;
+	struct accmem_columns_cta *peer = columns_withdraw(c, cta);
 
-	if (cta->call == ACCMEM_CALL_QUEUED) {
-		w = columns_leader(cta);
-		peer = cta->group == 2 ? cta->peer : NULL;
-		columns_dequeue(c, w);
-		columns_untake_permit(c, cta);
-		if (peer) {
-			columns_untake_permit(c, peer);
-			columns_finish(c, peer, peer_err);
-		}
-	}
-	columns_finish(c, cta, err);
+	if (peer)
+		columns_end(c, peer, peer_err);
+	columns_end(c, cta, err);
+}
+
+static int columns_confirm_lost(struct accmem_columns *c,
+				struct accmem_columns_cta *cta)
+{
+	columns_end_wait(c, cta, -EFAULT, -EFAULT);
+	columns_forget_done(c, cta);
+	columns_settle(c);
+	return accmem_columns_collect(cta);
+}
+
+int accmem_columns_confirm(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta, u32 address,
+			   bool stored)
+{
+	if (c->done)
+		columns_forget_done(c, cta);
+	if (cta->call == ACCMEM_CALL_DONE)
+		return accmem_columns_collect(cta);
+	if (!stored)
+		return columns_confirm_lost(c, cta);
+	if (cta->call != ACCMEM_CALL_RESERVED || cta->address != address)
+		return -EINPROGRESS;
+	cta->call = ACCMEM_CALL_STORED;
+	if (!columns_commit(cta))
+		return -EINPROGRESS;
+	if (cta->group == 2)
+		columns_finish(c, cta->peer, 0);
+	return 0;
 }
 
 int accmem_columns_relinquish(struct accmem_columns *c,
 			      struct accmem_columns_cta *cta)
 {
 	struct accmem_columns_cta *peer = cta->group == 2 ? cta->peer : NULL;
-	int ret = 0;
+	bool both = peer && columns_in_alloc(peer);
 
 	if (c->ended)
 		return -ECONNRESET;
-	if (peer && (peer->call == ACCMEM_CALL_JOIN_ALLOC ||
-		     peer->call == ACCMEM_CALL_QUEUED))
-		ret = -EPROTO;
-	if (cta->call == ACCMEM_CALL_QUEUED ||
-	    cta->call == ACCMEM_CALL_JOIN_ALLOC)
+	if (columns_in_alloc(cta))
 		columns_end_wait(c, cta, -ECANCELED, -EPROTO);
-	else if (ret)
+	else if (both)
 		columns_finish(c, peer, -EPROTO);
 	cta->relinquished = true;
 	columns_drop_permit(c, cta);
 	columns_settle(c);
-	return ret;
+	return both ? -EPROTO : 0;
 }
 
 bool accmem_columns_cancel(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta)
 {
-	struct accmem_columns_cta *w;
+	struct accmem_columns_cta *peer;
 
 	if (!accmem_columns_waiting(cta))
 		return false;
-	if (cta->call == ACCMEM_CALL_QUEUED) {
-		w = columns_leader(cta);
-		columns_dequeue(c, w);
-		columns_untake_permit(c, cta);
-		if (cta->group == 2) {
-			columns_untake_permit(c, cta->peer);
-			cta->peer->call = ACCMEM_CALL_JOIN_ALLOC;
-		}
+	peer = columns_withdraw(c, cta);
+	if (peer) {
+		/* told of a reservation that it has no more */
+		columns_forget_done(c, peer);
+		peer->call = ACCMEM_CALL_JOIN_ALLOC;
 	}
+	columns_forget_done(c, cta);
 	cta->call = ACCMEM_CALL_NONE;
 	columns_settle(c);
 	return true;
@@ -712,7 +817,6 @@ void accmem_columns_reset(struct accmem_columns *c)
 	list_for_each_entry(cta, &c->ctas, link) {
 		cta->held = 0;
 		cta->starts = 0;
-		cta->took_permit = false;
 	}
 	for (i = 0; i < c->nr_sms; i++) {
 		c->sms[i].used = c->absent;

@@ -10,6 +10,11 @@
  * call on one arbiter, by a spinlock in the driver. The same calls in the same
  * order give the same results.
  *
+ * An alloc whose address the caller stores where that can fail is a reservation
+ * first: the columns are nobody else's, and count as allocated once they are
+ * confirmed, of a pair once both sides are. Until then either side can refuse,
+ * and the alloc has not been.
+ *
  * The error values are those of <linux/accmem.h>, which has the table.
  */
 #ifndef ACCMEM_COLUMNS_H
@@ -29,6 +34,9 @@
  * @ACCMEM_CALL_JOIN_ALLOC: an alloc waits for the peer's
  * @ACCMEM_CALL_JOIN_DEALLOC: a dealloc waits for the peer's
  * @ACCMEM_CALL_QUEUED: an alloc waits for a permit or for columns
+ * @ACCMEM_CALL_RESERVED: columns are reserved; the caller is to store their
+ *	address and to confirm that
+ * @ACCMEM_CALL_STORED: the address is stored, but not the peer's
  * @ACCMEM_CALL_DONE: the wait is over; the result is to be collected
  */
 enum accmem_columns_call {
@@ -36,6 +44,8 @@ enum accmem_columns_call {
 	ACCMEM_CALL_JOIN_ALLOC,
 	ACCMEM_CALL_JOIN_DEALLOC,
 	ACCMEM_CALL_QUEUED,
+	ACCMEM_CALL_RESERVED,
+	ACCMEM_CALL_STORED,
 	ACCMEM_CALL_DONE,
 };
 
@@ -50,11 +60,12 @@ enum accmem_columns_call {
  * @peer: the peer, from its launch to its exit
  * @held: units of the SM that are allocated to it, a bit each
  * @starts: first unit of each allocation
+ * @reserved: units of the SM that are reserved for its call
  * @last: columns of its last alloc
- * @last_before: what @last was before that
  * @relinquished: it may not allocate
  * @peer_gone: the peer has exited
- * @took_permit: by its last alloc
+ * @took_permit: by the call in progress
+ * @stores: the call's address counts once it is confirmed
  * @call: what its call is doing
  * @leads: @queue is in accmem_columns.queue; of a pair one CTA is
  * @spent: the queued request may not be passed any more
@@ -83,11 +94,12 @@ struct accmem_columns_cta {
 	struct accmem_columns_cta *peer;
 	u64 held;
 	u64 starts;
+	u64 reserved;
 	u32 last;
-	u32 last_before;
 	bool relinquished;
 	bool peer_gone;
 	bool took_permit;
+	bool stores;
 
 	enum accmem_columns_call call;
 	bool leads;
@@ -199,13 +211,45 @@ int accmem_columns_launch(struct accmem_columns *c,
 u64 accmem_columns_exit(struct accmem_columns *c,
 			struct accmem_columns_cta *cta);
 
+/* see accmem_columns_alloc() and accmem_columns_reserve() */
+int accmem_columns_request(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta, u32 columns,
+			   bool stores, bool wait);
+
 /*
  * 0 with the address in @cta->address, -EINPROGRESS with @wait, -EAGAIN
- * without, or the rule that was broken.
+ * without, or the rule that was broken. -EINPROGRESS without @wait, too, when
+ * the peer has its address to store.
  */
-int accmem_columns_alloc(struct accmem_columns *c,
-			 struct accmem_columns_cta *cta, u32 columns,
-			 bool wait);
+static inline int accmem_columns_alloc(struct accmem_columns *c,
+				       struct accmem_columns_cta *cta,
+				       u32 columns, bool wait)
+{
+	return accmem_columns_request(c, cta, columns, false, wait);
+}
+
+/*
+ * The same, but what is 0 there is a reservation here, and so is a wait that
+ * ends with 0: the caller stores @cta->address and says with
+ * accmem_columns_confirm() whether that went well.
+ */
+static inline int accmem_columns_reserve(struct accmem_columns *c,
+					 struct accmem_columns_cta *cta,
+					 u32 columns, bool wait)
+{
+	return accmem_columns_request(c, cta, columns, true, wait);
+}
+
+/*
+ * The address of a reservation was stored, or could not be: then the alloc has
+ * not been, and is -EFAULT for both of a pair. 0: the columns are allocated.
+ * -EINPROGRESS: the call waits again, for the peer to store its own, or since
+ * the peer has given up; or @address is not what is reserved by now, and
+ * @cta->call is ACCMEM_CALL_RESERVED. Otherwise how the call ended meanwhile.
+ */
+int accmem_columns_confirm(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta, u32 address,
+			   bool stored);
 /* 0, -EINPROGRESS with @wait, -EAGAIN without, or the rule that was broken */
 int accmem_columns_dealloc(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta, u32 address,
@@ -215,22 +259,19 @@ int accmem_columns_relinquish(struct accmem_columns *c,
 			      struct accmem_columns_cta *cta);
 
 /*
- * Gives a wait up. False when it is over already: then the result counts. A
- * peer that had joined waits for the next call of this CTA again.
+ * Gives a wait up, or a reservation. False when it is over already: then the
+ * result counts. A peer that had joined waits for the next call of this CTA
+ * again.
  */
 bool accmem_columns_cancel(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta);
-/*
- * Takes an alloc back whose address could not be delivered, for the peer too;
- * the CTA may have dealt with it meanwhile.
- */
-void accmem_columns_undo(struct accmem_columns *c,
-			 struct accmem_columns_cta *cta, u32 address,
-			 u32 columns);
 /* everything is taken back, every wait ends, every later call fails */
 void accmem_columns_reset(struct accmem_columns *c);
 
-/* the next CTA whose wait is over, or NULL; each is returned once */
+/*
+ * The next CTA whose wait is over, or that has a reservation to confirm, or NULL;
+ * each is returned once.
+ */
 static inline struct accmem_columns_cta *
 accmem_columns_next_done(struct accmem_columns *c)
 {
@@ -244,9 +285,14 @@ accmem_columns_next_done(struct accmem_columns *c)
 	return cta;
 }
 
-/* the result of a wait that is over; the CTA can make its next call */
+/*
+ * The result of a wait that is over; the CTA can make its next call. 0 of a
+ * reservation, which is to be confirmed first.
+ */
 static inline int accmem_columns_collect(struct accmem_columns_cta *cta)
 {
+	if (cta->call == ACCMEM_CALL_RESERVED)
+		return 0;
 	cta->call = ACCMEM_CALL_NONE;
 	return cta->result;
 }

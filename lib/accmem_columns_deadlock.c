@@ -27,11 +27,13 @@
  * struct search - one of the two
  * @c: the arbiter
  * @bounds: bypass bounds count
+ * @left: requests that are left
  * @again: SMs that are to be looked at
  */
 struct search {
 	struct accmem_columns *c;
 	bool bounds;
+	u32 left;
 	struct accmem_columns_sm *again;
 };
 
@@ -139,6 +141,7 @@ static void deadlock_assume_free(struct search *s,
 static void deadlock_meet(struct search *s, struct accmem_columns_cta *w)
 {
 	w->left = false;
+	s->left--;
 	deadlock_assume_free(s, w, w->spent);
 	if (w->group == 2)
 		deadlock_assume_free(s, w->peer, w->spent);
@@ -167,13 +170,15 @@ static void deadlock_look(struct search *s, struct accmem_columns_sm *sm)
 }
 
 /*
+ * Returns how many requests are left.
+ *
  * As columns only come back, the order makes no difference. All requests for an
  * SM are looked at once, and again when some of its columns have come back: as
  * often as it has units, at most.
  */
-static void deadlock_reduce(struct accmem_columns *c, bool bounds)
+static u32 deadlock_reduce(struct accmem_columns *c, bool bounds)
 {
-	struct search s = { .c = c, .bounds = bounds };
+	struct search s = { .c = c, .bounds = bounds, .left = c->nr_queued };
 	struct accmem_columns_sm *sm;
 
 	deadlock_assume(&s);
@@ -182,6 +187,7 @@ static void deadlock_reduce(struct accmem_columns *c, bool bounds)
 		sm->again = false;
 		deadlock_look(&s, sm);
 	}
+	return s.left;
 }
 
 /*
@@ -224,9 +230,10 @@ static bool deadlock_refuse(struct accmem_columns *c)
 /* true when a step was made that may let others go on */
 bool accmem_columns_break_deadlock(struct accmem_columns *c)
 {
-	deadlock_reduce(c, true);
+	/* what is left without the bounds is left with them, too */
+	if (!deadlock_reduce(c, true))
+		return false;
 	if (deadlock_force(c))
 		return true;
-	deadlock_reduce(c, false);
-	return deadlock_refuse(c);
+	return deadlock_reduce(c, false) && deadlock_refuse(c);
 }

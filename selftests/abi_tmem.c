@@ -65,11 +65,17 @@ FIXTURE_TEARDOWN(abi_tmem)
 TEST_F(abi_tmem, the_layout_is_one)
 {
 	EXPECT_EQ(32, sizeof(struct accmem_tmem_setup));
-	EXPECT_EQ(40, sizeof(struct accmem_tmem_launch));
-	EXPECT_EQ(32, sizeof(struct accmem_cta_alloc));
-	EXPECT_EQ(24, sizeof(struct accmem_cta_dealloc));
+	EXPECT_EQ(56, sizeof(struct accmem_tmem_launch));
+	EXPECT_EQ(32, sizeof(struct accmem_tmem_member));
+	EXPECT_EQ(40, sizeof(struct accmem_tmem_cluster));
+	EXPECT_EQ(40, sizeof(struct accmem_cta_alloc));
+	EXPECT_EQ(40, sizeof(struct accmem_cta_dealloc));
+	EXPECT_EQ(24, sizeof(struct accmem_cta_completion));
 	EXPECT_EQ(8, sizeof(struct accmem_cta_relinquish));
-	EXPECT_EQ(64, sizeof(struct accmem_cta_query));
+	EXPECT_EQ(88, sizeof(struct accmem_cta_query));
+	EXPECT_EQ(8, sizeof(struct accmem_cta_cancel));
+	EXPECT_EQ(16, sizeof(struct accmem_cta_eventfd));
+	EXPECT_EQ(520, sizeof(struct accmem_tmem_map));
 }
 
 TEST_F(abi_tmem, commands_belong_to_their_file)
@@ -80,10 +86,10 @@ TEST_F(abi_tmem, commands_belong_to_their_file)
 	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->fd, ACCMEM_IOC_CTA_QUERY,
 					&query));
 	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->cta, ACCMEM_IOC_INFO, &info));
-	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->cta, _IO(ACCMEM_IOC_MAGIC, 0x24),
+	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->cta, _IO(ACCMEM_IOC_MAGIC, 0x26),
 					&info));
 	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->cta, _IO(0x42, 0x20), &info));
-	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->fd, _IO(ACCMEM_IOC_MAGIC, 0x12),
+	EXPECT_EQ(-ENOTTY, accmem_ioctl(self->fd, _IO(ACCMEM_IOC_MAGIC, 0x13),
 					&info));
 }
 
@@ -92,18 +98,24 @@ TEST_F(abi_tmem, sizes_are_checked)
 {
 	static const struct {
 		unsigned long cmd;
+		uint32_t least; /* the structure's size in the first version */
 		uint32_t size;
 		bool cta;
 	} cmds[] = {
-		{ ACCMEM_IOC_TMEM_SETUP, sizeof(struct accmem_tmem_setup), 0 },
-		{ ACCMEM_IOC_TMEM_LAUNCH, sizeof(struct accmem_tmem_launch),
+		{ ACCMEM_IOC_TMEM_SETUP, 32, sizeof(struct accmem_tmem_setup),
 		  0 },
-		{ ACCMEM_IOC_CTA_ALLOC, sizeof(struct accmem_cta_alloc), 1 },
-		{ ACCMEM_IOC_CTA_DEALLOC, sizeof(struct accmem_cta_dealloc),
+		{ ACCMEM_IOC_TMEM_LAUNCH, 40, sizeof(struct accmem_tmem_launch),
+		  0 },
+		{ ACCMEM_IOC_CTA_ALLOC, 32, sizeof(struct accmem_cta_alloc), 1 },
+		{ ACCMEM_IOC_CTA_DEALLOC, 24, sizeof(struct accmem_cta_dealloc),
 		  1 },
-		{ ACCMEM_IOC_CTA_RELINQUISH,
+		{ ACCMEM_IOC_CTA_RELINQUISH, 8,
 		  sizeof(struct accmem_cta_relinquish), 1 },
-		{ ACCMEM_IOC_CTA_QUERY, sizeof(struct accmem_cta_query), 1 },
+		{ ACCMEM_IOC_CTA_QUERY, 64, sizeof(struct accmem_cta_query), 1 },
+		{ ACCMEM_IOC_CTA_CANCEL, 8, sizeof(struct accmem_cta_cancel),
+		  1 },
+		{ ACCMEM_IOC_CTA_EVENTFD, 16, sizeof(struct accmem_cta_eventfd),
+		  1 },
 	};
 	uint32_t words[64];
 	size_t i;
@@ -112,7 +124,7 @@ TEST_F(abi_tmem, sizes_are_checked)
 		int fd = cmds[i].cta ? self->cta : self->fd;
 
 		memset(words, 0, sizeof(words));
-		words[0] = cmds[i].size - 1;
+		words[0] = cmds[i].least - 1;
 		EXPECT_EQ(-EINVAL, accmem_ioctl(fd, cmds[i].cmd, words));
 		words[0] = 0;
 		EXPECT_EQ(-EINVAL, accmem_ioctl(fd, cmds[i].cmd, words));
@@ -150,13 +162,19 @@ TEST_F(abi_tmem, reserved_fields_must_be_zero)
 	uint32_t at;
 	struct accmem_cta_alloc a = { .size = sizeof(a), .columns = 32,
 				      .destination = (uintptr_t)&at,
-				      .reserved = 1 };
+				      .user_data = 1 };
+	struct accmem_cta_dealloc d = { .size = sizeof(d), .columns = 32,
+					.reserved = 1 };
 	struct accmem_cta_query q = { .size = sizeof(q), .reserved = 1 };
+	struct accmem_cta_eventfd e = { .size = sizeof(e), .fd = -1,
+					.reserved = 1 };
 
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_SETUP, &s));
 	EXPECT_EQ(-EINVAL, launch(self->fd, &l));
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_QUERY, &q));
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_EVENTFD, &e));
 }
 
 TEST_F(abi_tmem, nonblock_has_no_deadline)

@@ -313,13 +313,43 @@ TEST_F(tmem_close, p10_a_destination_that_goes_away_in_a_pair)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, alloc_to, &late));
 	ASSERT_TRUE(tmem_until_waiting(self->p));
 	ASSERT_EQ(0, munmap(late.destination, 4096));
-	ASSERT_EQ(0, tcgen05_alloc(self->q, &at, 64));
+	/* nobody is told of columns that are taken away again */
+	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->q, &at, 64));
 	ASSERT_EQ(0, pthread_join(thread, &ret));
 	EXPECT_EQ(-EFAULT, (intptr_t)ret);
 	EXPECT_EQ(512, tmem_free_columns(self->p));
 	EXPECT_EQ(512, tmem_free_columns(self->q));
-	EXPECT_EQ(-ENOENT, tcgen05_dealloc(self->q, at, 64));
-	EXPECT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	EXPECT_EQ(0, tmem_pair_alloc(self->p, self->q, 128, &at));
+}
+
+/*
+ * The leader calls again as soon as it has its answer; whoever asks next for a
+ * permit gets it.
+ */
+TEST_F(tmem_close, p10_a_destination_that_goes_away_keeps_no_permit)
+{
+	struct accmem_context *ctx = tmem_open(2, 0, 1, 64);
+	struct tcgen05_cta *p = tmem_peer(ctx, 0, 0), *q = tmem_peer(ctx, 1, 1);
+	struct tcgen05_cta *third = tmem_single(ctx, 0);
+	struct late late = { p, page_for_address(), 32 };
+	pthread_t thread;
+	uint32_t at;
+	void *ret;
+
+	ASSERT_TRUE(p && q && third && late.destination);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, alloc_to, &late));
+	ASSERT_TRUE(tmem_until_waiting(p));
+	ASSERT_EQ(0, munmap(late.destination, 4096));
+	EXPECT_EQ(-EFAULT, tcgen05_alloc(q, &at, 32));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(-EFAULT, (intptr_t)ret);
+	EXPECT_EQ(0, tcgen05_try_alloc(third, &at, 32));
+	EXPECT_EQ(0, tcgen05_relinquish_alloc_permit(third));
+	EXPECT_EQ(0, tmem_pair_alloc(p, q, 32, &at));
+	tcgen05_exit(p);
+	tcgen05_exit(q);
+	tcgen05_exit(third);
+	accmem_close(ctx);
 }
 
 ACCMEM_HARNESS_MAIN

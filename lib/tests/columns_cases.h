@@ -24,7 +24,9 @@ enum columns_op {
 	OP_EXIT, /* result: columns that it held */
 	OP_CANCEL, /* result: whether it was waiting */
 	OP_RESET,
-	OP_UNDO, /* value: address; more: columns */
+	OP_RESERVE, /* an alloc that is to be confirmed; value: columns */
+	OP_STORED, /* its address is stored; value: address */
+	OP_LOST, /* it could not be; value: address */
 	OP_GOT, /* the wait of this CTA is over */
 	OP_AT, /* result: address of its last alloc */
 	OP_HELD, /* result: columns that it holds */
@@ -63,7 +65,9 @@ struct columns_case {
 #define EXIT(x, n) { OP_EXIT, x, 0, 0, n }
 #define CANCEL(x, r) { OP_CANCEL, x, 0, 0, r }
 #define RESET { OP_RESET, A, 0, 0, 0 }
-#define UNDO(x, at, n) { OP_UNDO, x, at, n, 0 }
+#define RESERVE(x, n, r) { OP_RESERVE, x, n, 0, r }
+#define STORED(x, at, r) { OP_STORED, x, at, 0, r }
+#define LOST(x, at, r) { OP_LOST, x, at, 0, r }
 #define GOT(x, r) { OP_GOT, x, 0, 0, r }
 #define AT(x, at) { OP_AT, x, 0, 0, at }
 #define HELD(x, n) { OP_HELD, x, 0, 0, n }
@@ -97,9 +101,22 @@ static const struct columns_case columns_cases[] = {
 		LAUNCH(A, 0), ALLOC(A, 64, 0), DEALLOC(A, 0, 64, 0),
 		ALLOC(A, 128, -ERANGE), ALLOC(A, 64, 0), ALLOC(A, 32, 0),
 		ALLOC(A, 64, -ERANGE) } },
-	{ "p8_an_alloc_taken_back_does_not_count", 1, 512, false, 64, {
-		LAUNCH(A, 0), ALLOC(A, 64, 0), UNDO(A, 0, 64), FREE(0, 512),
+	{ "p8_an_alloc_whose_address_is_lost_does_not_count", 1, 512, false, 64, {
+		LAUNCH(A, 0), RESERVE(A, 64, 0), AT(A, 0), FREE(0, 448),
+		HELD(A, 0), LOST(A, 0, -EFAULT), FREE(0, 512),
 		ALLOC(A, 128, 0) } },
+	{ "p10_a_reservation_counts_once_it_is_stored", 1, 512, false, 64, {
+		LAUNCH(A, 0), RESERVE(A, 64, 0), HELD(A, 0),
+		ALLOC(A, 32, -EBUSY), DEALLOC(A, 0, 64, -EBUSY),
+		STORED(A, 0, 0), HELD(A, 64), DEALLOC(A, 0, 64, 0),
+		ALLOC(A, 128, -ERANGE) } },
+	{ "p10_what_is_lost_serves_who_waits", 1, 512, false, 64, {
+		LAUNCH(A, 0), LAUNCH(B, 0), RESERVE(A, 512, 0),
+		RESERVE(B, 512, WAITS), LOST(A, 0, -EFAULT), GOT(B, 0),
+		HELD(B, 0), STORED(B, 0, 0), HELD(B, 512) } },
+	{ "p9_relinquish_before_the_address_is_stored", 1, 512, false, 64, {
+		LAUNCH(A, 0), RESERVE(A, 64, 0), RELINQUISH(A, 0),
+		FREE(0, 512), STORED(A, 0, -ECANCELED), HELD(A, 0) } },
 	{ "p9_no_alloc_after_relinquish", 1, 512, false, 64, {
 		LAUNCH(A, 0), ALLOC(A, 64, 0), RELINQUISH(A, 0),
 		ALLOC(A, 64, -EPERM), DEALLOC(A, 0, 64, 0), RELINQUISH(A, 0),
@@ -228,9 +245,13 @@ static const struct columns_case columns_cases[] = {
 		RELINQUISH(A, 0), ALLOC(B, 32, WAITS), ALLOC(C, 32, WAITS),
 		CANCEL(B, true), DEALLOC(A, 0, 512, 0), GOT(C, 0),
 		TRY(B, 32, -EAGAIN) } },
-	{ "p2_exclusive_an_alloc_taken_back_too", 1, 512, true, 64, {
-		LAUNCH(A, 0), LAUNCH(B, 0), ALLOC(A, 64, 0), UNDO(A, 0, 64),
-		ALLOC(B, 64, 0) } },
+	{ "p2_exclusive_one_whose_address_is_lost_too", 1, 512, true, 64, {
+		LAUNCH(A, 0), LAUNCH(B, 0), RESERVE(A, 64, 0),
+		LOST(A, 0, -EFAULT), ALLOC(B, 64, 0) } },
+	{ "p2_exclusive_a_permit_of_an_older_alloc_is_kept", 1, 512, true, 64, {
+		LAUNCH(A, 0), LAUNCH(B, 0), ALLOC(A, 32, 0),
+		DEALLOC(A, 0, 32, 0), RESERVE(A, 32, 0), LOST(A, 0, -EFAULT),
+		TRY(B, 32, -EAGAIN), RELINQUISH(A, 0), TRY(B, 32, 0) } },
 	{ "p2_exclusive_holder_is_not_held_up_by_the_queue", 1, 512, true, 0, {
 		LAUNCH(A, 0), LAUNCH(B, 0), ALLOC(A, 32, 0),
 		ALLOC(B, 512, WAITS), ALLOC(A, 32, 0), ALLOC(A, 32, 0),
@@ -257,6 +278,60 @@ static const struct columns_case columns_cases[] = {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(A, 512, WAITS),
 		ALLOC(B, 512, WAITS), DEALLOC(C, 0, 256, 0),
 		DEALLOC(D, 0, 32, 0), GOT(B, 0), GOT(A, 0) } },
+	{ "p12_a_pair_has_its_columns_when_both_have_the_address", 2, 512,
+	  false, 64, {
+		PAIR(A, 0, 0), PAIR(B, 1, 1), RESERVE(A, 64, WAITS),
+		RESERVE(B, 64, 0), GOT(A, 0), STORED(B, 0, WAITS),
+		ALLOC(B, 64, -EBUSY), HELD(B, 0), STORED(A, 0, 0), GOT(B, 0),
+		HELD(A, 64), HELD(B, 64) } },
+	{ "p10_a_pair_has_none_when_one_cannot_store_it", 2, 512, false, 64, {
+		PAIR(A, 0, 0), PAIR(B, 1, 1), RESERVE(A, 64, WAITS),
+		RESERVE(B, 64, 0), GOT(A, 0), STORED(B, 0, WAITS),
+		LOST(A, 0, -EFAULT), GOT(B, -EFAULT), FREE(0, 512),
+		FREE(1, 512), ALLOC(A, 128, WAITS), ALLOC(B, 128, 0),
+		GOT(A, 0) } },
+	{ "p10_neither_has_stored_it_yet", 2, 512, false, 64, {
+		PAIR(A, 0, 0), PAIR(B, 1, 1), RESERVE(A, 64, WAITS),
+		RESERVE(B, 64, 0), GOT(A, 0), LOST(A, 0, -EFAULT),
+		STORED(B, 0, -EFAULT), FREE(0, 512), FREE(1, 512) } },
+	{ "p10_exclusive_a_lost_pair_gives_both_permits_back", 2, 512, true,
+	  64, {
+		PAIR(A, 0, 0), PAIR(B, 1, 1), LAUNCH(C, 0), LAUNCH(D, 1),
+		RESERVE(A, 32, WAITS), RESERVE(B, 32, 0), GOT(A, 0),
+		STORED(B, 0, WAITS), LOST(A, 0, -EFAULT), GOT(B, -EFAULT),
+		ALLOC(C, 32, 0), ALLOC(D, 32, 0) } },
+	{ "p10_exclusive_a_lost_pair_keeps_those_it_had", 2, 512, true, 64, {
+		PAIR(A, 0, 0), PAIR(B, 1, 1), LAUNCH(C, 0), LAUNCH(D, 1),
+		RESERVE(A, 32, WAITS), RESERVE(B, 32, 0), GOT(A, 0),
+		STORED(B, 0, WAITS), STORED(A, 0, 0), GOT(B, 0),
+		RESERVE(A, 32, WAITS), RESERVE(B, 32, 0), GOT(A, 0),
+		LOST(B, 32, -EFAULT), STORED(A, 32, -EFAULT),
+		TRY(C, 32, -EAGAIN), TRY(D, 32, -EAGAIN), ALLOC(B, 32, WAITS),
+		ALLOC(A, 32, 0), GOT(B, 0), HELD(A, 64) } },
+	{ "p12_who_gives_up_before_the_peer_has_stored", 2, 512, false, 64, {
+		LAUNCH(C, 0), PAIR(A, 0, 0), PAIR(B, 1, 1),
+		RESERVE(A, 32, WAITS), RESERVE(B, 32, 0), GOT(A, 0),
+		STORED(B, 0, WAITS), CANCEL(B, true), FREE(0, 512),
+		STORED(A, 0, WAITS), ALLOC(C, 32, 0), RESERVE(B, 32, 0),
+		GOT(A, 0), STORED(B, 32, WAITS), STORED(A, 32, 0), GOT(B, 0),
+		AT(A, 32), HELD(A, 32) } },
+	{ "p12_the_peer_comes_back_before_the_old_address_is_stored", 2, 512,
+	  false, 64, {
+		LAUNCH(C, 0), PAIR(A, 0, 0), PAIR(B, 1, 1),
+		RESERVE(A, 32, WAITS), RESERVE(B, 32, 0), GOT(A, 0),
+		CANCEL(B, true), ALLOC(C, 32, 0), RESERVE(B, 32, 0), GOT(A, 0),
+		STORED(A, 0, WAITS), AT(A, 32), STORED(A, 32, WAITS),
+		STORED(B, 32, 0), GOT(A, 0), HELD(A, 32), HELD(B, 32) } },
+	{ "p9_p12_relinquish_before_a_pair_has_stored", 2, 512, false, 64, {
+		PAIR(A, 0, 0), PAIR(B, 1, 1), RESERVE(A, 64, WAITS),
+		RESERVE(B, 64, 0), GOT(A, 0), STORED(B, 0, WAITS),
+		RELINQUISH(A, -EPROTO), GOT(B, -EPROTO),
+		STORED(A, 0, -ECANCELED), FREE(0, 512), FREE(1, 512) } },
+	{ "p12_one_of_a_pair_has_nowhere_to_store", 2, 512, false, 64, {
+		PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(A, 64, WAITS),
+		RESERVE(B, 64, 0), STORED(B, 0, 0), GOT(A, 0),
+		RESERVE(A, 64, WAITS), ALLOC(B, 64, WAITS), GOT(A, 0),
+		HELD(B, 64), STORED(A, 64, 0), GOT(B, 0), HELD(B, 128) } },
 	{ "p4_dealloc_of_a_pair_waits_for_the_peer", 2, 512, false, 64, {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(B, 64, WAITS),
 		ALLOC(A, 64, 0), GOT(B, 0), DEALLOC(A, 0, 64, WAITS),
@@ -333,6 +408,13 @@ static const struct columns_case columns_cases[] = {
 		ALLOC(C, 32, -ECONNRESET), DEALLOC(C, 0, 512, -ECONNRESET),
 		RELINQUISH(C, -ECONNRESET), PAIR_IS(E, 0, 9, -ECONNRESET),
 		EXIT(A, 0), EXIT(B, 0), EXIT(C, 0), EXIT(D, 0) } },
+	{ "p2_reset_before_the_address_is_stored", 2, 512, true, 64, {
+		PAIR(A, 0, 0), PAIR(B, 1, 1), LAUNCH(C, 0),
+		RESERVE(A, 32, WAITS), RESERVE(B, 32, 0), GOT(A, 0),
+		STORED(B, 0, WAITS), RESERVE(C, 32, WAITS), RESET,
+		GOT(B, -ECONNRESET), GOT(C, -ECONNRESET),
+		STORED(A, 0, -ECONNRESET), FREE(0, 512), FREE(1, 512),
+		EXIT(A, 0), EXIT(B, 0), EXIT(C, 0) } },
 };
 
 /* where a story went wrong */
@@ -390,9 +472,12 @@ static inline long long columns_do(struct columns_world *w,
 	case OP_RESET:
 		accmem_columns_reset(c);
 		return 0;
-	case OP_UNDO:
-		accmem_columns_undo(c, cta, s->value, s->more);
-		return 0;
+	case OP_RESERVE:
+		return accmem_columns_reserve(c, cta, s->value, true);
+	case OP_STORED:
+		return accmem_columns_confirm(c, cta, s->value, true);
+	case OP_LOST:
+		return accmem_columns_confirm(c, cta, s->value, false);
 	case OP_GOT:
 		done = accmem_columns_next_done(c);
 		return done == cta ? accmem_columns_collect(cta) : 1000;

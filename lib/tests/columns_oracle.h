@@ -169,6 +169,33 @@ static inline void oracle_expect(struct oracle *o, bool holds, const char *what)
 
 #define ORACLE(o, condition) oracle_expect(o, condition, #condition)
 
+/* what a call has that is neither over nor waits any more for columns */
+static inline void oracle_check_reserved(struct oracle *o,
+					 const struct accmem_columns_cta *cta)
+{
+	bool reserved = cta->call == ACCMEM_CALL_RESERVED ||
+			cta->call == ACCMEM_CALL_STORED;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < ORACLE_UNITS; i++) {
+		if (!oracle_bit(cta->reserved, i))
+			continue;
+		ORACLE(o, !o->now[cta->sm].taken[i]);
+		n++;
+	}
+	ORACLE(o, n == (reserved ? cta->columns / 32 : 0));
+	oracle_set(&o->now[cta->sm], cta->reserved, true);
+	if (cta->call == ACCMEM_CALL_STORED && cta->group == 2)
+		ORACLE(o, cta->peer->call == ACCMEM_CALL_RESERVED);
+	else
+		ORACLE(o, cta->call != ACCMEM_CALL_STORED);
+	if (reserved && cta->group == 2)
+		ORACLE(o, cta->reserved == cta->peer->reserved);
+	/* nothing that a call took outlives it */
+	ORACLE(o, cta->took_permit ? reserved || cta->call == ACCMEM_CALL_QUEUED :
+				     true);
+}
+
 /* the allocations of one CTA */
 static inline void oracle_check_cta(struct oracle *o,
 				    const struct accmem_columns_cta *cta)
@@ -184,20 +211,23 @@ static inline void oracle_check_cta(struct oracle *o,
 		ORACLE(o, i < oracle_units(o));
 		/* columns never granted twice */
 		ORACLE(o, !o->now[cta->sm].taken[i]);
+		ORACLE(o, !oracle_bit(cta->reserved, i));
 		ORACLE(o, n || oracle_bit(cta->starts, i));
 		n++;
 	}
 	oracle_set(&o->now[cta->sm], cta->held, true);
+	oracle_check_reserved(o, cta);
 	if (cta->peer) {
 		ORACLE(o, cta->peer->peer == cta);
 		ORACLE(o, cta->held == cta->peer->held);
 		ORACLE(o, cta->starts == cta->peer->starts);
 	}
-	if (o->c->exclusive && cta->held && !cta->relinquished)
+	if (o->c->exclusive && (cta->held || cta->reserved) &&
+	    !cta->relinquished)
 		ORACLE(o, o->c->sms[cta->sm].permit == cta);
 	if (cta->relinquished)
-		ORACLE(o, cta->call != ACCMEM_CALL_QUEUED &&
-		       cta->call != ACCMEM_CALL_JOIN_ALLOC);
+		ORACLE(o, !accmem_columns_waiting(cta) ||
+		       cta->call == ACCMEM_CALL_JOIN_DEALLOC);
 }
 
 /* nobody waits who need not */

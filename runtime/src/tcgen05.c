@@ -15,7 +15,7 @@
 #include "internal.h"
 
 /* see context.c */
-static_assert(sizeof(struct accmem_cta_query) == 64, "needs a symbol version");
+static_assert(sizeof(struct accmem_cta_query) == 88, "needs a symbol version");
 
 struct tcgen05_cta {
 	int fd;

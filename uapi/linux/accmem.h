@@ -32,12 +32,15 @@
 #define ACCMEM_IOC_QUERY _IO(ACCMEM_IOC_MAGIC, 0x03)
 #define ACCMEM_IOC_TMEM_SETUP _IO(ACCMEM_IOC_MAGIC, 0x10)
 #define ACCMEM_IOC_TMEM_LAUNCH _IO(ACCMEM_IOC_MAGIC, 0x11)
+#define ACCMEM_IOC_TMEM_CLUSTER _IO(ACCMEM_IOC_MAGIC, 0x12)
 
 /* On the file of a CTA, which ACCMEM_IOC_TMEM_LAUNCH returns. */
 #define ACCMEM_IOC_CTA_ALLOC _IO(ACCMEM_IOC_MAGIC, 0x20)
 #define ACCMEM_IOC_CTA_DEALLOC _IO(ACCMEM_IOC_MAGIC, 0x21)
 #define ACCMEM_IOC_CTA_RELINQUISH _IO(ACCMEM_IOC_MAGIC, 0x22)
 #define ACCMEM_IOC_CTA_QUERY _IO(ACCMEM_IOC_MAGIC, 0x23)
+#define ACCMEM_IOC_CTA_CANCEL _IO(ACCMEM_IOC_MAGIC, 0x24)
+#define ACCMEM_IOC_CTA_EVENTFD _IO(ACCMEM_IOC_MAGIC, 0x25)
 
 /**
  * enum accmem_feature - bits of accmem_info.features
@@ -308,6 +311,17 @@ struct accmem_query {
  * the call that it waits in. The end of the context is a reset: every wait ends, every
  * column is taken back, and CTAs that are still open can do no more.
  *
+ * A call of a CTA waits in its caller, or is queued (ACCMEM_CTA_QUEUED): then it
+ * returns at once, and what became of it is read from the file. Of one CTA one
+ * call waits at a time, whichever way. A signal interrupts a caller that waits.
+ * Where the signal's action says that the call is started again (SA_RESTART), it
+ * keeps its place in the queue and its count of passes, if the same thread makes
+ * it again within a second.
+ *
+ * An alloc counts once its address is stored, of a pair once both are: the
+ * second of them to come waits for the first to store its own, whatever its
+ * flags say. One that cannot be stored is EFAULT for both.
+ *
  * One errno for each rule that can be broken; the letter and number is the row
  * of Documentation/conformance.rst. What "both" says is the error of both
  * peers of a pair.
@@ -318,8 +332,11 @@ struct accmem_query {
  *		    have free beside those that this CTA holds (P2); both
  *   ERANGE	    alloc: more columns than in the CTA's alloc before (P8)
  *   EPERM	    alloc: after relinquish (P9)
- *   EFAULT	    alloc: the destination cannot be written (P10)
- *   EBUSY	    alloc, dealloc: another call of this CTA is waiting (P11)
+ *   EFAULT	    alloc: the destination cannot be written, or is outside of the
+ *		    window of the launch (P10); both, where that is found after
+ *		    the pair has met
+ *   EBUSY	    alloc, dealloc: another call of this CTA is waiting, or a
+ *		    queued one has ended and was not read (P11)
  *   EPIPE	    alloc, dealloc: the peer has exited (P12, P4)
  *   EPROTO	    the peers are in different collective calls, or one dealt
  *		    with an older allocation (P20) or relinquished while the
@@ -337,7 +354,8 @@ struct accmem_query {
  *   EDEADLK	    alloc: every holder waits for columns, and this CTA is the
  *		    newest of them; both (P2)
  *   ECANCELED	    alloc: this CTA relinquished meanwhile (P9); alloc, dealloc:
- *		    the process closed its last descriptor of the CTA meanwhile
+ *		    the process closed its last descriptor of the CTA meanwhile;
+ *		    a queued call was cancelled
  *   ECONNRESET	    the context has ended
  *
  * No rule was broken:
@@ -359,17 +377,26 @@ enum accmem_tmem_discipline {
 	ACCMEM_TMEM_EXCLUSIVE = 1,
 };
 
+/*
+ * Flags of TMEM_SETUP.
+ *
+ * STRICT  report what is harmless here and would not be on hardware: see
+ *	   Documentation/userspace-api/tensor-memory.rst
+ */
+#define ACCMEM_TMEM_STRICT 0x1u
+
 #define ACCMEM_TMEM_UNIT 32u /* columns */
 #define ACCMEM_TMEM_COLUMNS 512u /* an SM, by default */
 #define ACCMEM_TMEM_COLUMNS_MAX 2048u
 #define ACCMEM_TMEM_SMS_MAX 256u
 #define ACCMEM_TMEM_CTAS_MAX 2048u /* a context */
 #define ACCMEM_TMEM_BYPASS_BOUND 64u /* by default */
+#define ACCMEM_TMEM_CLUSTER_MAX 64u /* CTAs of one TMEM_CLUSTER */
 
 /**
  * struct accmem_tmem_setup - ACCMEM_IOC_TMEM_SETUP: what SMs a context has
  * @size: in: bytes of this structure
- * @flags: in: 0
+ * @flags: in: ACCMEM_TMEM_STRICT or 0
  * @nr_sms: in: number of SMs, 1 to ACCMEM_TMEM_SMS_MAX
  * @columns: in: columns an SM: 0 for ACCMEM_TMEM_COLUMNS, or a multiple of 32
  *	up to ACCMEM_TMEM_COLUMNS_MAX
@@ -406,11 +433,15 @@ struct accmem_tmem_setup {
  * @fd: out: the CTA's file, close-on-exec; written before the launch, and of no
  *	meaning if that fails
  * @reserved: in: 0
+ * @window_base: in: start of the CTA's shared::cta window in the caller's memory
+ * @window_length: in: bytes of it, 0 for no window. The address of an alloc is
+ *	stored inside of it only: EFAULT otherwise (P10)
  *
  * Cluster and rank mean something in pairs only. A launch lives as long as one
  * of its CTAs.
  *
- * EINVAL: @cta_group is not 1 or 2. EMFILE: ACCMEM_TMEM_CTAS_MAX CTAs, or too
+ * EINVAL: @cta_group is not 1 or 2, @window_base without @window_length.
+ * EOVERFLOW: the window passes 2^64. EMFILE: ACCMEM_TMEM_CTAS_MAX CTAs, or too
  * many files. ENFILE: the system has too many. ENXIO, EPROTOTYPE, EEXIST,
  * EADDRINUSE: see above. ENOMEM.
  */
@@ -424,52 +455,122 @@ struct accmem_tmem_launch {
 	__u32 cta_group;
 	__s32 fd;
 	__u32 reserved;
+	__u64 window_base;
+	__u64 window_length;
 };
 
-/* Flags of CTA_ALLOC and CTA_DEALLOC: EAGAIN instead of waiting. */
+/**
+ * struct accmem_tmem_member - a CTA of a cluster that is launched as a whole
+ * @rank: in: in the cluster
+ * @sm: in: where it runs
+ * @fd: out: as in struct accmem_tmem_launch
+ * @reserved: in: 0
+ * @window_base: in: as in struct accmem_tmem_launch
+ * @window_length: in: as in struct accmem_tmem_launch
+ */
+struct accmem_tmem_member {
+	__u32 rank;
+	__u32 sm;
+	__s32 fd;
+	__u32 reserved;
+	__u64 window_base;
+	__u64 window_length;
+};
+
+/**
+ * struct accmem_tmem_cluster - ACCMEM_IOC_TMEM_CLUSTER: start the CTAs of a
+ *	cluster, all or none
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @launch: in: as in struct accmem_tmem_launch
+ * @cluster: in: as in struct accmem_tmem_launch; no CTA of it is running
+ * @cta_group: in: as in struct accmem_tmem_launch; of 2, both of each pair are
+ *	among the members
+ * @nr_members: in: how many, 1 to ACCMEM_TMEM_CLUSTER_MAX
+ * @reserved: in: 0
+ * @members: in, out: pointer to as many struct accmem_tmem_member
+ *
+ * The cluster is complete: no CTA can be launched into it any more, and none
+ * waits for a peer that was never launched.
+ *
+ * EINVAL: @nr_members is out of range, a member's reserved field is not zero, a
+ * pair has one CTA only. EEXIST: the cluster has CTAs already, or a rank comes
+ * twice. Others: as ACCMEM_IOC_TMEM_LAUNCH. No CTA was launched when the call
+ * fails.
+ */
+struct accmem_tmem_cluster {
+	__u32 size;
+	__u32 flags;
+	__u64 launch;
+	__u32 cluster;
+	__u32 cta_group;
+	__u32 nr_members;
+	__u32 reserved;
+	__u64 members;
+};
+
+/*
+ * Flags of CTA_ALLOC and CTA_DEALLOC.
+ *
+ * NONBLOCK  EAGAIN instead of waiting
+ * QUEUED    return at once: the call waits without a caller, in the same order
+ *	     as others, and what became of it is read from the file
+ */
 #define ACCMEM_CTA_NONBLOCK 0x1u
+#define ACCMEM_CTA_QUEUED 0x2u
 
 /**
  * struct accmem_cta_alloc - ACCMEM_IOC_CTA_ALLOC: allocate columns
  * @size: in: bytes of this structure
- * @flags: in: ACCMEM_CTA_NONBLOCK
+ * @flags: in: ACCMEM_CTA_NONBLOCK or ACCMEM_CTA_QUEUED
  * @columns: in: a power of two in [32, 512]
- * @reserved: in: 0
+ * @warp: in: number of the warp in the CTA, 0 if it is not told. Looked at in
+ *	strict mode (P11)
  * @deadline_ns: in: 0 for none, or the value of the host's CLOCK_MONOTONIC
  *	(see accmem_info.now_ns) after which the call gives up; one that has
  *	passed allows one try
  * @destination: in: pointer to the __u32 where the address is stored: column
  *	in the low half, lane (0) in the high half. Its content is lost when
- *	the call fails.
+ *	the call fails. 0 with ACCMEM_CTA_QUEUED.
+ * @user_data: in: with ACCMEM_CTA_QUEUED, comes back in the completion; else 0
  *
  * A pair allocates together, at the same columns of both SMs: the call waits
- * for the peer's. A wait that a signal interrupts is started again with the
- * same deadline where the signal's action says so (SA_RESTART).
+ * for the peer's.
  *
- * EINVAL: NONBLOCK with a deadline. Others: see above. Nothing is allocated
- * when the call fails.
+ * Queued, the call returns 0 once it has its place in the queue, or has been
+ * granted already: in both cases there will be a struct accmem_cta_completion to
+ * read. Errors that need no wait are returned as ever, and leave no completion.
+ * The deadline is met to a tick of the kernel's.
+ *
+ * EINVAL: NONBLOCK with a deadline or with QUEUED, QUEUED with a destination,
+ * @user_data without QUEUED. Others: see above. Nothing is allocated when the
+ * call fails.
  */
 struct accmem_cta_alloc {
 	__u32 size;
 	__u32 flags;
 	__u32 columns;
-	__u32 reserved;
+	__u32 warp;
 	__u64 deadline_ns;
 	__u64 destination;
+	__u64 user_data;
 };
 
 /**
  * struct accmem_cta_dealloc - ACCMEM_IOC_CTA_DEALLOC: give columns back
  * @size: in: bytes of this structure
- * @flags: in: ACCMEM_CTA_NONBLOCK
+ * @flags: in: ACCMEM_CTA_NONBLOCK or ACCMEM_CTA_QUEUED
  * @address: in: as alloc stored it
  * @columns: in: as given to alloc
  * @deadline_ns: in: as in struct accmem_cta_alloc
+ * @user_data: in: as in struct accmem_cta_alloc
+ * @warp: in: as in struct accmem_cta_alloc
+ * @reserved: in: 0
  *
  * A pair gives back together: the call waits for the peer's.
  *
- * EINVAL: NONBLOCK with a deadline. Others: see above. Nothing is given back
- * when the call fails.
+ * EINVAL: NONBLOCK with a deadline or with QUEUED, @user_data without QUEUED.
+ * Others: see above. Nothing is given back when the call fails.
  */
 struct accmem_cta_dealloc {
 	__u32 size;
@@ -477,6 +578,82 @@ struct accmem_cta_dealloc {
 	__u32 address;
 	__u32 columns;
 	__u64 deadline_ns;
+	__u64 user_data;
+	__u32 warp;
+	__u32 reserved;
+};
+
+/**
+ * struct accmem_cta_completion - what became of a queued call: read() from the
+ *	CTA's file
+ * @user_data: as given to the call
+ * @result: 0, or an error as a negative errno, as the call would have returned it
+ * @call: _IOC_NR of the call: of ACCMEM_IOC_CTA_ALLOC or _DEALLOC
+ * @address: of the columns, as alloc stores it
+ * @columns: as given to the call
+ *
+ * The file is readable (EPOLLIN) when there is one. read() waits for it unless
+ * the file is O_NONBLOCK: EAGAIN then. A read takes it; a buffer of fewer bytes
+ * than this structure is EINVAL, and one that cannot be written EFAULT, and the
+ * completion stays. ENODATA: no call is queued.
+ */
+struct accmem_cta_completion {
+	__u64 user_data;
+	__s32 result;
+	__u32 call;
+	__u32 address;
+	__u32 columns;
+};
+
+/**
+ * struct accmem_cta_cancel - ACCMEM_IOC_CTA_CANCEL: end a queued call
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ *
+ * The call ends with ECANCELED, which is to be read. A peer that had joined it
+ * waits on, as it does for a caller that gives up.
+ *
+ * ENOENT: no call is queued, or it has ended already.
+ */
+struct accmem_cta_cancel {
+	__u32 size;
+	__u32 flags;
+};
+
+/**
+ * struct accmem_cta_eventfd - ACCMEM_IOC_CTA_EVENTFD: count completions in an
+ *	eventfd
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @fd: in: an eventfd, to which each queued call of this CTA that ends adds 1,
+ *	in place of the one before; -1 for none. Many CTAs may have the same.
+ * @reserved: in: 0
+ *
+ * EBADF: no file. EINVAL: not an eventfd.
+ */
+struct accmem_cta_eventfd {
+	__u32 size;
+	__u32 flags;
+	__s32 fd;
+	__u32 reserved;
+};
+
+/**
+ * struct accmem_tmem_map - whose the columns of an SM are: mmap() of a CTA's file,
+ *	at offset 0, one page, read-only
+ * @sequence: odd while the map changes: what was read counts if it was even
+ *	before and is the same after
+ * @units: units of ACCMEM_TMEM_UNIT columns that the SM has
+ * @owner: of each unit: accmem_cta_query.id of the CTA that holds it, 0 of one
+ *	that is free
+ *
+ * All CTAs of an SM map the same page. It outlives them; after the end of the
+ * context all is free.
+ */
+struct accmem_tmem_map {
+	__u32 sequence;
+	__u32 units;
+	__u64 owner[ACCMEM_TMEM_COLUMNS_MAX / ACCMEM_TMEM_UNIT];
 };
 
 /**
@@ -500,6 +677,7 @@ struct accmem_cta_relinquish {
  * RELINQUISHED  it may not allocate any more
  * PERMIT        it holds its SM's permit
  * WAITING       a call of it is waiting
+ * COMPLETION    a queued call has ended, and was not read
  * PEER          its peer has been launched and has not exited
  * PEER_GONE     its peer has exited
  * RESET         the context has ended
@@ -510,6 +688,7 @@ struct accmem_cta_relinquish {
 #define ACCMEM_CTA_PEER 0x8u
 #define ACCMEM_CTA_PEER_GONE 0x10u
 #define ACCMEM_CTA_RESET 0x20u
+#define ACCMEM_CTA_COMPLETION 0x40u
 
 /**
  * struct accmem_cta_query - ACCMEM_IOC_CTA_QUERY: a CTA and its SM
@@ -528,6 +707,10 @@ struct accmem_cta_relinquish {
  * @waiting: out: requests in the queue of the context
  * @bypassed: out: how often the waiting request was passed
  * @reserved: in: 0
+ * @id: out: number of the CTA in its context, never 0
+ * @units: out: what it holds: bit n is set where it holds the columns from
+ *	n * ACCMEM_TMEM_UNIT on
+ * @starts: out: the bits of @units with which an allocation begins
  */
 struct accmem_cta_query {
 	__u32 size;
@@ -545,6 +728,9 @@ struct accmem_cta_query {
 	__u32 waiting;
 	__u32 bypassed;
 	__u32 reserved;
+	__u64 id;
+	__u64 units;
+	__u64 starts;
 };
 
 #endif /* _UAPI_LINUX_ACCMEM_H */

@@ -138,7 +138,7 @@ static void a_ring_of_pairs(void)
 		before = c.looks;
 		wait(pair[k]->peer, ACCMEM_COLUMNS_UNIT);
 	}
-	report("ring-of-pairs", before, 3170);
+	report("ring-of-pairs", before, 1903);
 }
 
 /*
@@ -167,7 +167,7 @@ static void units_come_back_one_by_one(void)
 		before = c.looks;
 		wait(holder[k], columns >> k);
 	}
-	report("units-one-by-one", before, 33260);
+	report("units-one-by-one", before, 17912);
 }
 
 /* Nothing may be passed: each request holds up all that came later. */
@@ -186,7 +186,7 @@ static void every_bound_is_spent(void)
 		before = c.looks;
 		wait(launch_one(0), ACCMEM_COLUMNS_MAX);
 	}
-	report("every-bound-spent", before, 15350);
+	report("every-bound-spent", before, 10234);
 }
 
 int main(void)

@@ -36,8 +36,11 @@ static void judge(void)
 	const char *what;
 
 	while ((done = accmem_columns_next_done(&c))) {
-		must(done->call == ACCMEM_CALL_DONE, "a wait that is not over");
-		count(accmem_columns_collect(done));
+		must(done->call == ACCMEM_CALL_DONE ||
+			     done->call == ACCMEM_CALL_RESERVED,
+		     "a wait that is not over");
+		if (done->call == ACCMEM_CALL_DONE)
+			count(accmem_columns_collect(done));
 	}
 	what = oracle_check(&oracle, &c);
 	must(!what, what ?: "");
@@ -100,18 +103,27 @@ static void try_alloc(struct accmem_columns_cta *x, u32 columns)
 	int err = accmem_columns_alloc(&c, x, columns, false);
 
 	count(err);
-	must(!served || !err || (x->group == 2 && err == -EBADR),
+	must(err != -EINPROGRESS || x->call == ACCMEM_CALL_STORED,
+	     "a wait that was not wanted");
+	must(!served || !err || err == -EINPROGRESS ||
+		     (x->group == 2 && err == -EBADR),
 	     "not served, though it could be");
 }
 
-/* sometimes the address cannot be delivered */
+/* whether the address could be stored; a while after, others having called */
+static void confirm(struct accmem_columns_cta *x)
+{
+	count(accmem_columns_confirm(&c, x, x->address, below(8)));
+}
+
 static void alloc(struct accmem_columns_cta *x, u32 columns)
 {
-	int err = accmem_columns_alloc(&c, x, columns, true);
-
-	count(err);
-	if (!err && !below(8))
-		accmem_columns_undo(&c, x, x->address, columns);
+	if (below(2)) {
+		count(accmem_columns_alloc(&c, x, columns, true));
+		return;
+	}
+	if (!accmem_columns_reserve(&c, x, columns, true) && below(4))
+		confirm(x);
 }
 
 /* the call that the peer waits for */
@@ -170,6 +182,11 @@ static void one_call(unsigned int i)
 
 	if (!live[i]) {
 		launch(i);
+		return;
+	}
+	if ((x->call == ACCMEM_CALL_RESERVED && below(4)) ||
+	    x->call == ACCMEM_CALL_DONE) {
+		confirm(x);
 		return;
 	}
 	if (accmem_columns_waiting(x)) {

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queued calls of a CTA: they wait without a caller, and what became of them is
+ * read from the file.
+ *
+ * The arbiter has them in the same queue as others. One that has ended is a
+ * completion, which tmem_wake.c makes; a CTA has one at a time, and makes its next
+ * call once it is read.
+ *
+ * Locks: accmem_tmem.lock.
+ */
+#include <linux/eventfd.h>
+#include <linux/fs.h>
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/uaccess.h>
+
+#include "tmem.h"
+#include "tmem_trace.h"
+
+static int queue_begin(struct accmem_cta *cta, bool wait)
+{
+	struct accmem_columns *c = &cta->tmem->columns;
+	const struct accmem_cta_call *call = &cta->call;
+
+	if (call->op == ACCMEM_CTA_OP_ALLOC)
+		return accmem_columns_alloc(c, &cta->c, call->columns, wait);
+	return accmem_columns_dealloc(c, &cta->c, call->address, call->columns,
+				      wait);
+}
+
+/* ticks until a deadline, rounded up; 0 if it has passed */
+static u64 queue_patience(u64 deadline_ns)
+{
+	u64 now = ktime_get_ns();
+
+	if (deadline_ns <= now)
+		return 0;
+	return nsecs_to_jiffies64(deadline_ns - now) + 1;
+}
+
+/* the call waits from now on, or has ended already */
+static void queue_enter(struct accmem_cta *cta, int err, u64 patience)
+{
+	if (!err) {
+		accmem_cta_complete(cta, 0);
+		return;
+	}
+	accmem_cta_begin_wait(cta);
+	cta->wait = ACCMEM_CTA_IN_QUEUE;
+	if (cta->call.deadline_ns)
+		accmem_cta_expire(cta, patience);
+}
+
+/**
+ * accmem_cta_submit() - queue a call
+ * @cta: the CTA
+ * @call: the call, checked for flags
+ *
+ * Return: 0 if there will be a completion; an error that needs no wait.
+ */
+int accmem_cta_submit(struct accmem_cta *cta, const struct accmem_cta_call *call)
+{
+	struct accmem_tmem *tmem = cta->tmem;
+	u64 patience = 0;
+	bool alone = false;
+	int err;
+
+	if (call->deadline_ns)
+		patience = queue_patience(call->deadline_ns);
+	if (call->op == ACCMEM_CTA_OP_ALLOC)
+		trace_accmem_tmem_request(cta, call->columns);
+	spin_lock(&tmem->lock);
+	accmem_cta_resume(cta, call); /* it is another: that one is given up */
+	err = -EBUSY;
+	if (!accmem_cta_is_busy(cta)) {
+		cta->call = *call;
+		cta->waited = false;
+		err = queue_begin(cta, !call->deadline_ns || patience);
+	}
+	if (!err || err == -EINPROGRESS) {
+		queue_enter(cta, err, patience);
+		err = 0;
+	} else {
+		err = accmem_cta_conclude(cta, call, err, &alone);
+	}
+	accmem_tmem_wake(tmem);
+	spin_unlock(&tmem->lock);
+	if (err)
+		accmem_tmem_report(cta, call, err, alone);
+	return err;
+}
+
+/**
+ * accmem_cta_cancel() - end a queued call
+ * @cta: the CTA
+ *
+ * Return: 0, or -ENOENT if none waits.
+ */
+int accmem_cta_cancel(struct accmem_cta *cta)
+{
+	struct accmem_tmem *tmem = cta->tmem;
+	int err = -ENOENT;
+
+	spin_lock(&tmem->lock);
+	if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
+		accmem_columns_cancel(&tmem->columns, &cta->c);
+		accmem_cta_complete(cta, -ECANCELED);
+		accmem_tmem_wake(tmem);
+		err = 0;
+	}
+	spin_unlock(&tmem->lock);
+	return err;
+}
+
+/**
+ * accmem_cta_set_eventfd() - where the completions of a CTA are counted
+ * @cta: the CTA
+ * @fd: an eventfd, or -1 for none
+ *
+ * Return: 0, -EBADF, -EINVAL.
+ */
+int accmem_cta_set_eventfd(struct accmem_cta *cta, int fd)
+{
+	struct eventfd_ctx *eventfd = NULL;
+
+	if (fd != -1) {
+		eventfd = eventfd_ctx_fdget(fd);
+		if (IS_ERR(eventfd))
+			return PTR_ERR(eventfd);
+	}
+	spin_lock(&cta->tmem->lock);
+	swap(cta->eventfd, eventfd);
+	spin_unlock(&cta->tmem->lock);
+	if (eventfd)
+		eventfd_ctx_put(eventfd);
+	return 0;
+}
+
+static bool queue_may_read(struct accmem_cta *cta)
+{
+	return READ_ONCE(cta->wait) != ACCMEM_CTA_IN_QUEUE;
+}
+
+static void queue_describe(const struct accmem_cta *cta,
+			   struct accmem_cta_completion *completion)
+{
+	*completion = (struct accmem_cta_completion){
+		.user_data = cta->call.user_data,
+		.result = cta->result,
+		.call = cta->call.op == ACCMEM_CTA_OP_ALLOC ?
+				_IOC_NR(ACCMEM_IOC_CTA_ALLOC) :
+				_IOC_NR(ACCMEM_IOC_CTA_DEALLOC),
+		.address = cta->call.address,
+		.columns = cta->call.columns,
+	};
+}
+
+/*
+ * Takes the completion, which is copied under the lock: what cannot be copied is
+ * not taken. 0, -EAGAIN, -ENODATA, -EFAULT.
+ */
+static int queue_take(struct accmem_cta *cta, char __user *buf,
+		      struct accmem_cta_call *call, int *result, bool *alone)
+{
+	struct accmem_cta_completion completion;
+	int err;
+
+	spin_lock(&cta->tmem->lock);
+	if (cta->wait == ACCMEM_CTA_COMPLETED) {
+		queue_describe(cta, &completion);
+		pagefault_disable();
+		err = copy_to_user(buf, &completion, sizeof(completion)) ?
+			      -EFAULT :
+			      0;
+		pagefault_enable();
+	} else {
+		err = cta->wait == ACCMEM_CTA_IN_QUEUE ? -EAGAIN : -ENODATA;
+	}
+	if (!err) {
+		cta->wait = ACCMEM_CTA_IDLE;
+		*call = cta->call;
+		*result = cta->result;
+		*alone = cta->alone;
+	}
+	spin_unlock(&cta->tmem->lock);
+	return err;
+}
+
+/**
+ * accmem_cta_read() - read a completion
+ * @file: the CTA's
+ * @buf: where to
+ * @size: bytes of it
+ * @pos: not used
+ *
+ * Who reads of an error that says that a rule was broken has it reported.
+ *
+ * Return: the bytes of one, or an error as <linux/accmem.h> has them.
+ */
+ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
+			loff_t *pos)
+{
+	struct accmem_cta *cta = file->private_data;
+	struct accmem_cta_call call;
+	bool alone;
+	int err, result;
+
+	if (size < sizeof(struct accmem_cta_completion))
+		return -EINVAL;
+	for (;;) {
+		err = queue_take(cta, buf, &call, &result, &alone);
+		if (err == -EFAULT) {
+			if (fault_in_writeable(buf, sizeof(struct accmem_cta_completion)))
+				return -EFAULT;
+		} else if (err == -EAGAIN && !(file->f_flags & O_NONBLOCK)) {
+			err = wait_event_interruptible(cta->poll,
+						       queue_may_read(cta));
+			if (err)
+				return err;
+		} else {
+			break;
+		}
+		if (signal_pending(current))
+			return -ERESTARTSYS;
+		cond_resched();
+	}
+	if (err)
+		return err;
+	if (result)
+		accmem_tmem_report(cta, &call, result, alone);
+	return sizeof(struct accmem_cta_completion);
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Waits of CTAs' calls: in their callers, and in nobody.
+ *
+ * A caller sleeps without the lock until its call has ended, its deadline has
+ * passed, a signal has come, or its process has closed the CTA. It takes the lock
+ * again to leave: what the arbiter decided meanwhile wins.
+ *
+ * Where a signal has the call made again, the wait goes on without its caller,
+ * who takes it up again or, after ACCMEM_CTA_RESTART_MS, has lost it. Queued
+ * calls have no caller at all. Both end by a work item of the CTA.
+ *
+ * Locks: accmem_tmem.lock.
+ */
+#include <linux/fdtable.h>
+#include <linux/hrtimer.h>
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/sched/signal.h>
+
+#include "tmem.h"
+#include "tmem_trace.h"
+
+/* does anybody want to know how long a wait is? */
+static bool sleep_is_traced(void)
+{
+	return trace_accmem_tmem_grant_enabled() ||
+	       trace_accmem_tmem_dealloc_enabled() ||
+	       trace_accmem_tmem_timeout_enabled();
+}
+
+/**
+ * accmem_cta_begin_wait() - note when a call began to wait
+ * @cta: the CTA
+ */
+void accmem_cta_begin_wait(struct accmem_cta *cta)
+{
+	cta->since = get_jiffies_64();
+	cta->since_ns = sleep_is_traced() ? ktime_get_ns() : 0;
+	cta->waited = true;
+}
+
+static int sleep_is_file(const void *wanted, struct file *file, unsigned int fd)
+{
+	return file == wanted;
+}
+
+/**
+ * accmem_cta_is_open() - has the current process a descriptor of a CTA?
+ * @cta: the CTA, whose file the caller holds
+ *
+ * Return: whether it has.
+ */
+bool accmem_cta_is_open(const struct accmem_cta *cta)
+{
+	return iterate_fd(current->files, 0, sleep_is_file, cta->file);
+}
+
+/*
+ * Has the process closed its last descriptor? That it closed any is forgotten
+ * first: one that is closed during the walk is looked for again.
+ */
+static bool sleep_was_cut_off(struct accmem_cta *cta)
+{
+	WRITE_ONCE(cta->look, false);
+	/* pairs with the lock of the table, under which a descriptor goes */
+	smp_mb();
+	return !accmem_cta_is_open(cta);
+}
+
+/* 0 when it is done, else why the wait is to be given up */
+static int sleep_until_done(struct accmem_cta *cta, u64 deadline_ns, u64 *sleeps)
+{
+	ktime_t expires = min_t(u64, deadline_ns, KTIME_MAX);
+	int err = 0;
+
+	for (;;) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (READ_ONCE(cta->done) || err)
+			break;
+		if (READ_ONCE(cta->look)) {
+			__set_current_state(TASK_RUNNING);
+			if (sleep_was_cut_off(cta)) {
+				err = -ECANCELED;
+				break;
+			}
+			/* the sleep goes on */
+			if (*sleeps)
+				--*sleeps;
+			continue;
+		}
+		if (signal_pending(current)) {
+			err = -ERESTARTSYS;
+			break;
+		}
+		++*sleeps;
+		if (!deadline_ns)
+			schedule();
+		else if (!schedule_hrtimeout_range_clock(&expires,
+							 current->timer_slack_ns,
+							 HRTIMER_MODE_ABS,
+							 CLOCK_MONOTONIC))
+			err = -ETIMEDOUT;
+	}
+	__set_current_state(TASK_RUNNING);
+	return err;
+}
+
+static void sleep_count(struct accmem_cta *cta, u64 sleeps, int err)
+{
+	accmem_tmem_count(cta, ACCMEM_STAT(waits));
+	cta->stats.wakeups += sleeps;
+	cta->tmem->stats.wakeups += sleeps;
+	switch (err) {
+	case 0:
+		accmem_tmem_count(cta, ACCMEM_STAT(woken_grant));
+		break;
+	case -ETIMEDOUT:
+		accmem_tmem_count(cta, ACCMEM_STAT(woken_timeout));
+		break;
+	case -ERESTARTSYS:
+		accmem_tmem_count(cta, ACCMEM_STAT(woken_signal));
+		break;
+	case -EDEADLK:
+		accmem_tmem_count(cta, ACCMEM_STAT(woken_deadlock));
+		break;
+	case -ECONNRESET:
+		accmem_tmem_count(cta, ACCMEM_STAT(woken_reset));
+		break;
+	default:
+		accmem_tmem_count(cta, ACCMEM_STAT(woken_exit));
+		break;
+	}
+}
+
+/* does the default action of a signal let the call be made again? */
+static bool sleep_default_restarts(int sig)
+{
+	return sig_kernel_stop(sig) || sig_kernel_ignore(sig) || sig == SIGCONT;
+}
+
+/*
+ * Will the call be made again? Not if the action of any signal that is to be
+ * delivered is a handler without SA_RESTART, or death. Where that changes before
+ * the signal is delivered, the wait is lost a little later.
+ */
+static bool sleep_will_restart(void)
+{
+	struct sighand_struct *sighand =
+		rcu_dereference_protected(current->sighand, true);
+	const struct k_sigaction *action;
+	sigset_t pending;
+	bool restarts = true;
+	int sig;
+
+	if (fatal_signal_pending(current))
+		return false;
+	spin_lock_irq(&sighand->siglock);
+	sigorsets(&pending, &current->pending.signal,
+		  &current->signal->shared_pending.signal);
+	sigandnsets(&pending, &pending, &current->blocked);
+	for (sig = 1; sig <= _NSIG && restarts; sig++) {
+		if (!sigismember(&pending, sig))
+			continue;
+		action = &sighand->action[sig - 1];
+		if (action->sa.sa_handler == SIG_DFL)
+			restarts = sleep_default_restarts(sig);
+		else if (action->sa.sa_handler != SIG_IGN)
+			restarts = action->sa.sa_flags & SA_RESTART;
+	}
+	spin_unlock_irq(&sighand->siglock);
+	return restarts;
+}
+
+/* is the call over, as far as its caller has to wait? */
+static bool sleep_is_over(const struct accmem_cta *cta)
+{
+	return !accmem_columns_waiting(&cta->c) ||
+	       cta->c.call == ACCMEM_CALL_RESERVED;
+}
+
+/* the wait goes on without its caller; false if it is to be given up */
+static bool sleep_leave_behind(struct accmem_cta *cta,
+			       const struct accmem_cta_call *call)
+{
+	unsigned long patience = msecs_to_jiffies(ACCMEM_CTA_RESTART_MS);
+
+	if (!sleep_will_restart())
+		return false;
+	cta->call = *call;
+	cta->wait = ACCMEM_CTA_INTERRUPTED;
+	accmem_cta_expire(cta, patience);
+	return true;
+}
+
+/**
+ * accmem_cta_sleep() - wait for a call to end, in its caller
+ * @cta: the CTA
+ * @call: its call, which waits
+ * @deadline_ns: for how long, or 0
+ *
+ * Called, and returns, with the lock held. Drops it.
+ *
+ * Return: the result of the call, 0 of one that has a reservation to confirm, or
+ * why the wait was given up. After -ERESTARTSYS the CTA may be
+ * ACCMEM_CTA_INTERRUPTED: then the call goes on.
+ */
+int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
+		     u64 deadline_ns) __must_hold(&cta->tmem->lock)
+{
+	struct accmem_tmem *tmem = cta->tmem;
+	u64 sleeps = 0;
+	bool was_closed;
+	int err;
+
+	lockdep_assert_held(&tmem->lock);
+	if (!cta->waited)
+		accmem_cta_begin_wait(cta);
+	cta->wait = ACCMEM_CTA_ASLEEP;
+	cta->waiter = current;
+	cta->done = false;
+	cta->look = false;
+	was_closed = cta->was_closed;
+	accmem_tmem_wake(tmem);
+	spin_unlock(&tmem->lock);
+
+	/* closed between the call's beginning and here? */
+	if (unlikely(was_closed) && !accmem_cta_is_open(cta))
+		err = -ECANCELED;
+	else
+		err = sleep_until_done(cta, deadline_ns, &sleeps);
+
+	spin_lock(&tmem->lock);
+	cta->wait = ACCMEM_CTA_IDLE;
+	if (sleep_is_over(cta))
+		err = accmem_columns_collect(&cta->c);
+	else if (!err)
+		/* a reservation that is none any more: the wait goes on */
+		err = -EINPROGRESS;
+	else if (err != -ERESTARTSYS || !sleep_leave_behind(cta, call))
+		accmem_columns_cancel(&tmem->columns, &cta->c);
+	if (sleeps)
+		sleep_count(cta, sleeps, err);
+	return err;
+}
+
+static bool sleep_is_same_call(const struct accmem_cta_call *a,
+			       const struct accmem_cta_call *b)
+{
+	return a->op == b->op && a->flags == b->flags &&
+	       a->columns == b->columns && a->address == b->address &&
+	       a->deadline_ns == b->deadline_ns;
+}
+
+/* a wait that nobody will take up again */
+static void sleep_drop(struct accmem_cta *cta)
+{
+	cta->wait = ACCMEM_CTA_IDLE;
+	if (!accmem_columns_cancel(&cta->tmem->columns, &cta->c))
+		accmem_columns_collect(&cta->c);
+}
+
+/**
+ * accmem_cta_resume() - take up an interrupted call again
+ * @cta: the CTA; the lock is held
+ * @call: the call that is made now
+ *
+ * An interrupted call that is not this one, of the same thread, is given up.
+ *
+ * Return: whether @call goes on where it was.
+ */
+bool accmem_cta_resume(struct accmem_cta *cta,
+		       const struct accmem_cta_call *call)
+{
+	if (!accmem_cta_is_interrupted(cta))
+		return false;
+	if (!sleep_is_same_call(&cta->call, call)) {
+		sleep_drop(cta);
+		return false;
+	}
+	cta->wait = ACCMEM_CTA_IDLE;
+	return true;
+}
+
+/**
+ * accmem_cta_resumed() - how far a call has come that was taken up again
+ * @cta: the CTA; the lock is held
+ *
+ * Return: its result; 0 of a reservation; -EINPROGRESS if it waits on.
+ */
+int accmem_cta_resumed(struct accmem_cta *cta)
+{
+	return sleep_is_over(cta) ? accmem_columns_collect(&cta->c) :
+				    -EINPROGRESS;
+}
+
+/**
+ * accmem_cta_expire() - end the wait of a call that nobody sleeps in
+ * @cta: the CTA; the lock is held
+ * @delay: in how many ticks
+ */
+void accmem_cta_expire(struct accmem_cta *cta, u64 delay)
+{
+	/* a deadline that far is none */
+	delay = min_t(u64, delay, MAX_JIFFY_OFFSET);
+	cta->expires = get_jiffies_64() + delay;
+	mod_delayed_work(system_highpri_wq, &cta->expiry, delay);
+}
+
+/**
+ * accmem_cta_expired() - the time of a call that nobody sleeps in is up
+ * @work: accmem_cta.expiry
+ *
+ * The work item may be that of an older call: then it comes again.
+ */
+void accmem_cta_expired(struct work_struct *work)
+{
+	struct accmem_cta *cta = container_of(to_delayed_work(work),
+					      struct accmem_cta, expiry);
+	struct accmem_tmem *tmem = cta->tmem;
+
+	spin_lock(&tmem->lock);
+	if (time_before64(get_jiffies_64(), cta->expires))
+		goto out;
+	if (cta->wait == ACCMEM_CTA_INTERRUPTED) {
+		sleep_drop(cta);
+	} else if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
+		accmem_columns_cancel(&tmem->columns, &cta->c);
+		accmem_cta_complete(cta, -ETIMEDOUT);
+	}
+	accmem_tmem_wake(tmem);
+out:
+	spin_unlock(&tmem->lock);
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Waits that a signal interrupts. Where the call is made again (SA_RESTART), it
+ * keeps its place in the queue and its count of passes, and so does the peer's;
+ * what is granted meanwhile is there when it comes back. Where it is not, nothing
+ * of it is left.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+
+#include "kselftest_harness.h"
+#include "tmem_util.h"
+
+FIXTURE(tmem_restart)
+{
+	struct accmem_context *ctx;
+	struct tcgen05_cta *a, *b, *c; /* on SM 0 */
+	struct tcgen05_cta *p, *q; /* a pair on SMs 1 and 2 */
+	uint32_t at;
+};
+
+/* a holds all of SM 0; strict order of arrival */
+FIXTURE_SETUP(tmem_restart)
+{
+	self->ctx = tmem_open(3, 0, 0, 0);
+	ASSERT_NE(NULL, self->ctx);
+	self->a = tmem_single(self->ctx, 0);
+	self->b = tmem_single(self->ctx, 0);
+	self->c = tmem_single(self->ctx, 0);
+	self->p = tmem_peer(self->ctx, 1, 0);
+	self->q = tmem_peer(self->ctx, 2, 1);
+	ASSERT_TRUE(self->a && self->b && self->c && self->p && self->q);
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 512));
+}
+
+FIXTURE_TEARDOWN(tmem_restart)
+{
+	tcgen05_exit(self->a);
+	tcgen05_exit(self->b);
+	tcgen05_exit(self->c);
+	tcgen05_exit(self->p);
+	tcgen05_exit(self->q);
+	accmem_close(self->ctx);
+}
+
+/* a handler that stays until it is let go */
+static int in_handler, let_go;
+
+static void linger(int sig)
+{
+	(void)sig;
+	__atomic_store_n(&in_handler, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&let_go, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	__atomic_store_n(&in_handler, 0, __ATOMIC_SEQ_CST);
+}
+
+static void pass(int sig)
+{
+	(void)sig;
+}
+
+static int handle(void (*handler)(int), int flags)
+{
+	struct sigaction action = { .sa_handler = handler, .sa_flags = flags };
+
+	in_handler = 0;
+	let_go = 0;
+	return sigaction(SIGUSR1, &action, NULL);
+}
+
+static bool until_in_handler(void)
+{
+	int i;
+
+	for (i = 0; i < TMEM_PATIENCE_MS; i++) {
+		if (__atomic_load_n(&in_handler, __ATOMIC_SEQ_CST))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+static void leave_handler(void)
+{
+	__atomic_store_n(&let_go, 1, __ATOMIC_SEQ_CST);
+}
+
+/* the call waits, and its thread is in the handler */
+static bool interrupt(struct tmem_call *call)
+{
+	pthread_kill(call->thread, SIGUSR1);
+	return until_in_handler();
+}
+
+TEST_F(tmem_restart, p2_the_place_in_the_queue_is_kept)
+{
+	struct tmem_call first, second;
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&first, self->b, 512));
+	ASSERT_TRUE(interrupt(&first));
+	ASSERT_TRUE(tmem_start_alloc(&second, self->c, 512));
+	leave_handler();
+	ASSERT_TRUE(tmem_until_thread_sleeps(&first.tid));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&first));
+	EXPECT_EQ(1, second.ret);
+	ASSERT_EQ(0, tcgen05_dealloc(self->b, 0, 512));
+	EXPECT_EQ(0, tmem_finish(&second));
+}
+
+TEST_F(tmem_restart, p2_what_is_granted_in_the_handler_is_there_after_it)
+{
+	struct tmem_call call;
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	call.address = 77;
+	ASSERT_TRUE(interrupt(&call));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->c, &self->at, 32));
+	leave_handler();
+	EXPECT_EQ(0, tmem_finish(&call));
+	EXPECT_EQ(0, call.address);
+	EXPECT_EQ(0, tcgen05_dealloc(self->b, 0, 512));
+}
+
+TEST_F(tmem_restart, p12_both_of_a_pair_keep_their_place)
+{
+	struct tcgen05_cta *w = tmem_single(self->ctx, 2);
+	struct tmem_call p, q, other;
+	uint32_t at;
+
+	ASSERT_NE(NULL, w);
+	ASSERT_EQ(0, tcgen05_alloc(w, &at, 512));
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 512));
+	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 512));
+	ASSERT_TRUE(interrupt(&p));
+	ASSERT_TRUE(tmem_is_asleep(q.tid));
+	/* the columns come while one of them is away: both get them */
+	ASSERT_EQ(0, tcgen05_dealloc(w, at, 512));
+	ASSERT_TRUE(tmem_start_alloc(&other, w, 32));
+	leave_handler();
+	EXPECT_EQ(0, tmem_finish(&p));
+	EXPECT_EQ(0, tmem_finish(&q));
+	tcgen05_exit(self->q);
+	self->q = NULL;
+	EXPECT_EQ(0, tmem_finish(&other));
+	tcgen05_exit(w);
+}
+
+TEST_F(tmem_restart, p4_a_dealloc_that_the_peer_ends_meanwhile_has_been)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
+	ASSERT_TRUE(interrupt(&call));
+	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 64));
+	leave_handler();
+	EXPECT_EQ(0, tmem_finish(&call));
+	EXPECT_EQ(512, tmem_free_columns(self->p));
+}
+
+TEST_F(tmem_restart, p12_the_peer_exits_meanwhile)
+{
+	struct tmem_call call;
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	ASSERT_TRUE(interrupt(&call));
+	tcgen05_exit(self->q);
+	self->q = NULL;
+	leave_handler();
+	EXPECT_EQ(-EPIPE, tmem_finish(&call));
+}
+
+/* the small ones pass the large one as often as the bound says, and no more */
+TEST_F(tmem_restart, p2_the_count_of_passes_is_kept)
+{
+	struct accmem_context *ctx = tmem_open(1, 0, 0, 4);
+	struct tcgen05_cta *large = tmem_single(ctx, 0);
+	struct tcgen05_cta *small = tmem_single(ctx, 0);
+	struct tcgen05_cta *rest = tmem_single(ctx, 0);
+	struct accmem_cta_query query;
+	struct tmem_call call;
+	uint32_t at, kept;
+	int i;
+
+	ASSERT_TRUE(large && small && rest);
+	ASSERT_EQ(0, tcgen05_alloc(rest, &kept, 256));
+	ASSERT_EQ(0, handle(pass, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&call, large, 512));
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, tcgen05_try_alloc(small, &at, 32));
+		ASSERT_EQ(0, tcgen05_dealloc(small, at, 32));
+		pthread_kill(call.thread, SIGUSR1);
+		ASSERT_TRUE(tmem_until_asleep(&call));
+		ASSERT_EQ(0, tcgen05_query(large, &query));
+		EXPECT_EQ(i + 1, query.bypassed);
+	}
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(small, &at, 32));
+	ASSERT_EQ(0, tcgen05_dealloc(rest, kept, 256));
+	EXPECT_EQ(0, tmem_finish(&call));
+	tcgen05_exit(large);
+	tcgen05_exit(small);
+	tcgen05_exit(rest);
+	accmem_close(ctx);
+}
+
+TEST_F(tmem_restart, p2_without_restart_nothing_is_left)
+{
+	struct tmem_call call;
+
+	ASSERT_EQ(0, handle(linger, 0));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_TRUE(interrupt(&call));
+	/* before the handler has come to its end */
+	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(512, tmem_free_columns(self->c));
+	leave_handler();
+	EXPECT_EQ(-EINTR, tmem_finish(&call));
+}
+
+TEST_F(tmem_restart, p11_another_thread_meets_a_call_in_progress)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_TRUE(interrupt(&call));
+	EXPECT_EQ(-EBUSY, tcgen05_try_alloc(self->b, &at, 512));
+	EXPECT_EQ(-EBUSY, tcgen05_dealloc(self->b, 0, 512));
+	leave_handler();
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+TEST_F(tmem_restart, p9_relinquish_meanwhile_ends_it)
+{
+	struct tmem_call call;
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_TRUE(interrupt(&call));
+	EXPECT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
+	leave_handler();
+	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
+}
+
+static sigjmp_buf out;
+
+static void jump(int sig)
+{
+	(void)sig;
+	siglongjmp(out, 1);
+}
+
+struct leaper {
+	struct tcgen05_cta *cta;
+	pid_t tid;
+	int ret;
+};
+
+/* leaves its call by a jump, and makes another */
+static void *leap(void *argument)
+{
+	struct leaper *leaper = argument;
+	uint32_t at;
+
+	__atomic_store_n(&leaper->tid, gettid(), __ATOMIC_RELEASE);
+	if (!sigsetjmp(out, 1))
+		leaper->ret = tcgen05_alloc(leaper->cta, &at, 512);
+	else
+		leaper->ret = tcgen05_try_alloc(leaper->cta, &at, 32);
+	return NULL;
+}
+
+TEST_F(tmem_restart, p2_who_makes_another_call_has_left_the_first)
+{
+	struct leaper leaper = { .cta = self->b, .ret = 1 };
+	struct tmem_call next;
+	pthread_t thread;
+
+	ASSERT_EQ(0, handle(jump, SA_RESTART));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, leap, &leaper));
+	ASSERT_TRUE(tmem_until_waiting(self->b));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&leaper.tid));
+	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(-EAGAIN, leaper.ret);
+	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
+	ASSERT_TRUE(tmem_start_alloc(&next, self->c, 512));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&next));
+}
+
+/* leaves its call by a jump, and makes none */
+static void *leap_away(void *argument)
+{
+	struct leaper *leaper = argument;
+	uint32_t at;
+
+	__atomic_store_n(&leaper->tid, gettid(), __ATOMIC_RELEASE);
+	if (!sigsetjmp(out, 1))
+		leaper->ret = tcgen05_alloc(leaper->cta, &at, 512);
+	return NULL;
+}
+
+TEST_F(tmem_restart, p2_a_call_that_never_comes_back_is_forgotten)
+{
+	struct leaper leaper = { .cta = self->b, .ret = 1 };
+	pthread_t thread;
+	uint32_t at;
+
+	ASSERT_EQ(0, handle(jump, SA_RESTART));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, leap_away, &leaper));
+	ASSERT_TRUE(tmem_until_waiting(self->b));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&leaper.tid));
+	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	/* it has its second; then whoever waits is served */
+	EXPECT_EQ(0, tcgen05_alloc_until(self->c, &at, 512, tmem_in_ms(20000)));
+	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
+}
+
+TEST_F(tmem_restart, p5_a_cta_exits_while_its_call_is_away)
+{
+	struct leaper leaper = { .cta = self->b, .ret = 1 };
+	pthread_t thread;
+	uint32_t at;
+
+	ASSERT_EQ(0, handle(jump, SA_RESTART));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, leap_away, &leaper));
+	ASSERT_TRUE(tmem_until_waiting(self->b));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&leaper.tid));
+	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	tcgen05_exit(self->b);
+	self->b = NULL;
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tcgen05_try_alloc(self->c, &at, 512));
+}
+
+ACCMEM_HARNESS_MAIN
