@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* Does the arbiter stand where the reference does? */
+#include "reference.h"
+
+/* what the units say that a CTA has, as words */
+struct words {
+	u64 held;
+	u64 starts;
+	u64 reserved;
+};
+
+static struct words words_of(const struct reference *r, u32 i)
+{
+	const struct reference_unit *unit = r->unit[r->cta[i].sm];
+	struct words w = {};
+	u32 u;
+
+	for (u = 0; u < r->units; u++) {
+		if (unit[u].owner != (int)i)
+			continue;
+		if (unit[u].reserved)
+			w.reserved |= 1ull << u;
+		else
+			w.held |= 1ull << u;
+		if (unit[u].starts && !unit[u].reserved)
+			w.starts |= 1ull << u;
+	}
+	return w;
+}
+
+static enum accmem_columns_call call_of(const struct reference_cta *x)
+{
+	static const enum accmem_columns_call calls[] = {
+		[REFERENCE_IDLE] = ACCMEM_CALL_NONE,
+		[REFERENCE_AT_ALLOC] = ACCMEM_CALL_JOIN_ALLOC,
+		[REFERENCE_AT_DEALLOC] = ACCMEM_CALL_JOIN_DEALLOC,
+		[REFERENCE_IN_QUEUE] = ACCMEM_CALL_QUEUED,
+		[REFERENCE_TO_STORE] = ACCMEM_CALL_RESERVED,
+		[REFERENCE_STORED] = ACCMEM_CALL_STORED,
+		[REFERENCE_OVER] = ACCMEM_CALL_DONE,
+	};
+
+	return calls[x->stage];
+}
+
+static const char *compare_cta(const struct reference *r, u32 i,
+			       const struct accmem_columns_cta *cta,
+			       const struct accmem_columns_cta *first)
+{
+	const struct reference_cta *x = &r->cta[i];
+	struct words w = words_of(r, i);
+	int peer = cta->peer ? cta->peer - first : REFERENCE_NOBODY;
+
+	if (cta->call != call_of(x))
+		return "how far its call is";
+	if (cta->held != w.held || cta->starts != w.starts)
+		return "what it holds";
+	if (cta->reserved != w.reserved)
+		return "what is reserved for it";
+	if (cta->address != x->address)
+		return "the address";
+	if (cta->last != x->last)
+		return "the columns of its last alloc";
+	if (cta->relinquished != x->relinquished)
+		return "the right to allocate";
+	if (peer != x->peer || cta->peer_gone != x->peer_gone)
+		return "the peer";
+	if (cta->took_permit != x->took_permit)
+		return "whose call took the permit";
+	if (cta->call != ACCMEM_CALL_NONE && cta->call != ACCMEM_CALL_DONE &&
+	    cta->columns != x->columns)
+		return "the columns it asks for";
+	if (cta->call == ACCMEM_CALL_DONE && cta->result != x->result)
+		return "the result";
+	return NULL;
+}
+
+static const char *compare_queue(const struct reference *r,
+				 const struct accmem_columns *c,
+				 const struct accmem_columns_cta *first)
+{
+	const struct accmem_columns_cta *w;
+	u32 q = 0;
+
+	if (c->nr_queued != r->nr_queued)
+		return "how many are queued";
+	list_for_each_entry(w, &c->queue, queue) {
+		if (q == r->nr_queued || w - first != r->queue[q])
+			return "the order of the queue";
+		if (w->bypassed != r->cta[r->queue[q]].bypassed)
+			return "how often a request was passed";
+		q++;
+	}
+	return q == r->nr_queued ? NULL : "the length of the queue";
+}
+
+static const char *compare_told(const struct reference *r,
+				const struct accmem_columns *c,
+				const struct accmem_columns_cta *first)
+{
+	const struct accmem_columns_cta *done;
+	u32 i, nr = 0;
+
+	for (done = c->done; done; done = done->next_done) {
+		if (!r->cta[done - first].told || ++nr > REFERENCE_CTAS)
+			return "who is told";
+	}
+	for (i = 0; i < REFERENCE_CTAS; i++)
+		nr -= r->cta[i].told;
+	return nr ? "somebody is not told" : NULL;
+}
+
+const char *reference_compare(const struct reference *r,
+			      const struct accmem_columns *c,
+			      const struct accmem_columns_cta *cta)
+{
+	const char *what;
+	u32 i;
+
+	for (i = 0; i < REFERENCE_CTAS; i++) {
+		if (!r->cta[i].live)
+			continue;
+		what = compare_cta(r, i, &cta[i], cta);
+		if (what)
+			return what;
+	}
+	for (i = 0; i < r->nr_sms; i++) {
+		int permit = c->sms[i].permit ? c->sms[i].permit - cta :
+						REFERENCE_NOBODY;
+
+		if (permit != r->permit[i])
+			return "who has the permit";
+	}
+	if (c->forced != r->forced || c->deadlocks != r->deadlocks ||
+	    c->bypasses != r->bypasses)
+		return "a count";
+	what = compare_queue(r, c, cta);
+	return what ?: compare_told(r, c, cta);
+}
