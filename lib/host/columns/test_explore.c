@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * Every state that the arbiter can reach in small worlds: breadth first, every
- * possible call in every state, each result held against the oracle. States
- * are told apart by what decides the future; a world is done when no new one
- * turns up, or at the depth given as the first argument.
+ * call in every state, made to the arbiter and to the reference, which must agree
+ * in the result and in what it comes to. CTAs are launched alone or in pairs, on
+ * any SM, so a world has every placement of its CTAs. It is done when no new state
+ * turns up.
+ *
+ * With the argument "all": up to 4 CTAs on 3 SMs of 1 to 4 units, else smaller
+ * worlds. Six arguments name one world: CTAs, SMs, units, bound, and whether it is
+ * exclusive and folded.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,316 +18,481 @@
 #include <linux/bitops.h>
 
 #include "../../tests/columns_oracle.h"
+#include "explore.h"
 
-#define CTAS 4
-#define DEPTH 60
-
-struct setting {
-	const char *name;
-	u32 nr_sms;
-	u32 columns;
-	u32 bound;
-	bool exclusive;
-	u32 group[CTAS]; /* 0: there is no such CTA */
-	u32 sm[CTAS];
-};
-
-static const struct setting settings[] = {
-	{ "three CTAs, 64 columns, shared, bound 2", 1, 64, 2, false,
-	  { 1, 1, 1 }, { 0, 0, 0 } },
-	{ "three CTAs, 96 columns, shared, bound 1", 1, 96, 1, false,
-	  { 1, 1, 1 }, { 0, 0, 0 } },
-	{ "three CTAs, 64 columns, shared, bound 0", 1, 64, 0, false,
-	  { 1, 1, 1 }, { 0, 0, 0 } },
-	{ "three CTAs, 64 columns, exclusive, bound 1", 1, 64, 1, true,
-	  { 1, 1, 1 }, { 0, 0, 0 } },
-	{ "a pair and a CTA, 64 columns, shared, bound 1", 2, 64, 1, false,
-	  { 2, 2, 1 }, { 0, 1, 1 } },
-	{ "a pair and a CTA, 64 columns, exclusive, bound 1", 2, 64, 1, true,
-	  { 2, 2, 1 }, { 0, 1, 1 } },
-	{ "four CTAs, 96 columns, shared, bound 1", 1, 96, 1, false,
-	  { 1, 1, 1, 1 }, { 0, 0, 0, 0 } },
-	{ "a pair and a CTA on each SM, 64 columns, shared, bound 1", 2, 64, 1,
-	  false, { 2, 2, 1, 1 }, { 0, 1, 0, 1 } },
-	{ "a pair and a CTA on each SM, 64 columns, exclusive, bound 1", 2, 64,
-	  1, true, { 2, 2, 1, 1 }, { 0, 1, 0, 1 } },
-	{ "two pairs on two SMs, 64 columns, shared, bound 1", 2, 64, 1, false,
-	  { 2, 2, 2, 2 }, { 0, 1, 0, 1 } },
-	{ "two pairs on two SMs, 64 columns, exclusive, bound 1", 2, 64, 1,
-	  true, { 2, 2, 2, 2 }, { 0, 1, 0, 1 } },
-};
-
-/* lies at one place, so that its pointers survive being copied */
-static struct world {
-	struct accmem_columns c;
-	struct accmem_columns_sm sms[2];
-	struct accmem_columns_cta cta[CTAS];
-	bool live[CTAS];
-} world;
-
-struct states {
-	struct world *at;
-	size_t nr;
-	size_t room;
-};
-
+static const struct setting *setting;
+/* where the call in progress comes from, and where it leads */
+static struct reference before, reference;
+static struct world before_world, world;
 static struct oracle oracle;
-static u64 *seen;
-static size_t seen_mask, seen_nr;
 static unsigned long long calls;
 
-static void grow_seen(void)
+/* A call that a CTA makes; both return what it comes to */
+struct call {
+	const char *name;
+	u32 cta;
+	u32 value;
+	u32 more;
+	bool wait;
+	bool stores;
+};
+
+static void fail(const struct call *call, int got, int wanted, const char *what)
 {
-	size_t i, old = seen ? seen_mask + 1 : 0, room = old ? old * 2 : 65536;
-	u64 *table = calloc(room, sizeof(*table));
+	u32 i;
 
-	if (!table)
-		abort();
-	for (i = 0; i < old; i++) {
-		size_t at = seen[i] & (room - 1);
+	printf("not ok %u CTAs, %u SMs, %u units, bound %u%s: ", setting->ctas,
+	       setting->nr_sms, setting->units, setting->bound,
+	       setting->exclusive ? ", exclusive" : "");
+	printf("%s of %u (%u, %u, %d, %d): %d, not %d: %s\n", call->name,
+	       call->cta, call->value, call->more, call->wait, call->stores,
+	       got, wanted, what);
+	for (i = 0; i < REFERENCE_CTAS; i++) {
+		const struct reference_cta *x = &before.cta[i];
 
-		while (seen[i] && table[at])
-			at = (at + 1) & (room - 1);
-		if (seen[i])
-			table[at] = seen[i];
+		if (x->live)
+			printf("# %u: SM %u, group %u, peer %d, stage %d, %u columns at %u, last %u\n",
+			       i, x->sm, x->group, x->peer, x->stage,
+			       x->columns, x->address, x->last);
 	}
-	free(seen);
-	seen = table;
-	seen_mask = room - 1;
-}
-
-/* true when @key is new */
-static bool remember(u64 key)
-{
-	size_t at;
-
-	if (!seen || seen_nr * 2 > seen_mask)
-		grow_seen();
-	for (at = key & seen_mask; seen[at]; at = (at + 1) & seen_mask) {
-		if (seen[at] == key)
-			return false;
-	}
-	seen[at] = key;
-	seen_nr++;
-	return true;
-}
-
-static u64 mix(u64 key, u64 value)
-{
-	key = (key ^ value) * 0x9e3779b97f4a7c15ull;
-	return key ^ (key >> 29);
-}
-
-static u64 cta_key(u64 key, unsigned int n)
-{
-	const struct accmem_columns_cta *cta = &world.cta[n], *w;
-	bool waits = accmem_columns_waiting(cta);
-	unsigned int place = 0;
-
-	key = mix(key, world.live[n]);
-	if (!world.live[n])
-		return key;
-	key = mix(key, cta->held << 8 | cta->starts);
-	key = mix(key, cta->last);
-	key = mix(key, cta->relinquished | cta->peer_gone << 1 |
-			       (cta->peer ? 4 : 0) |
-			       (world.c.sms[cta->sm].permit == cta) << 3);
-	key = mix(key, cta->call);
-	if (!waits)
-		return key;
-	key = mix(key, cta->columns);
-	key = mix(key, cta->took_permit);
-	if (cta->call == ACCMEM_CALL_JOIN_DEALLOC)
-		key = mix(key, cta->address);
-	if (cta->call == ACCMEM_CALL_QUEUED && cta->leads) {
-		list_for_each_entry(w, &world.c.queue, queue) {
-			place++;
-			if (w == cta)
-				break;
-		}
-		key = mix(key, place << 8 | cta->bypassed);
-	}
-	return key;
-}
-
-static u64 world_key(void)
-{
-	u64 key = 1;
-	unsigned int i;
-
-	for (i = 0; i < CTAS; i++)
-		key = cta_key(key, i);
-	return key ? key : 1;
-}
-
-static void fail(const struct setting *s, unsigned int depth, const char *what)
-{
-	printf("not ok %s: depth %u: %s\n", s->name, depth, what);
 	printf("0 passed, 1 failed\n");
 	exit(1);
 }
 
-/* drains the list of those whose wait is over, and asks the oracle */
-static const char *judge(int err, struct accmem_columns_cta *cta)
-{
-	struct accmem_columns_cta *done, *victim = NULL;
-	unsigned int nr_done = 0, victims = 0;
-	const char *what;
-	int result;
+/* --- one call ------------------------------------------------------------- */
 
-	if (err == -EDEADLK) {
-		victim = cta;
-		victims++;
-	}
+/* those who are told know it, and no other */
+static const char *drain(void)
+{
+	struct accmem_columns_cta *done;
+
 	while ((done = accmem_columns_next_done(&world.c))) {
-		if (done->call != ACCMEM_CALL_DONE)
-			return "a wait is over, and is not";
-		result = accmem_columns_collect(done);
-		nr_done++;
-		if (result == -EDEADLK && (done->group == 1 || !victim ||
-					   done->peer != victim)) {
-			victim = done;
-			victims++;
-		} else if (result != -EDEADLK) {
-			victims += 2; /* more has changed than one refusal */
-		}
+		struct reference_cta *x = &reference.cta[done - world.cta];
+
+		if (!x->told)
+			return "who is told";
+		x->told = false;
 	}
-	what = oracle_check(&oracle, &world.c);
-	if (!what && victims == 1 && !oracle_was_deadlock(&oracle, victim))
-		what = "EDEADLK without a deadlock";
-	return what;
+	return NULL;
 }
 
-/*
- * Call number @n of those that a CTA can make; false when there is none. 32
- * and 64 columns, with and without waiting; every allocation; and the rest.
- */
-static bool make_call(const struct setting *s, unsigned int i, unsigned int n,
-		      int *err)
+/* does an alloc wait that has no address to store? */
+static bool is_not_followed(void)
+{
+	u32 i;
+
+	for (i = 0; i < REFERENCE_CTAS; i++) {
+		const struct reference_cta *x = &reference.cta[i];
+
+		if (x->live && !x->stores && reference_waits(x) &&
+		    x->stage != REFERENCE_AT_DEALLOC)
+			return true;
+	}
+	return false;
+}
+
+/* what the call has led to is kept if it is new */
+static void arrive(const struct call *call, int got, int wanted,
+		   struct states *next)
+{
+	const char *what = got == wanted ? NULL : "the result";
+	struct packed packed;
+
+	calls++;
+	what = what ?: reference_compare(&reference, &world.c, world.cta);
+	what = what ?: drain();
+	what = what ?: explore_check_derived(&reference, &world);
+	if (what)
+		fail(call, got, wanted, what);
+	if (setting->fold && is_not_followed())
+		return;
+	explore_normalise(setting, &reference);
+	if (!memcmp(&reference, &before, sizeof(before)))
+		return;
+	explore_pack(&reference, &packed);
+	if (!explore_remember(&packed))
+		return;
+	what = oracle_check(&oracle, &world.c);
+	if (what)
+		fail(call, got, wanted, what);
+	explore_keep(next, &packed);
+}
+
+static void start(void)
+{
+	reference = before;
+	world = before_world;
+}
+
+/* of the arbiter and, in @wanted, of the reference */
+static int launch(u32 i, u32 sm, u32 group, u32 cluster, int *wanted)
+{
+	u32 rank = cluster != i;
+	int got;
+
+	world.cta[i] = (struct accmem_columns_cta){
+		.launch = group,
+		.cluster = cluster,
+		.rank = rank,
+		.sm = sm,
+		.group = group,
+	};
+	got = accmem_columns_launch(&world.c, &world.cta[i]);
+	*wanted = reference_launch(&reference, i, group, cluster, rank, sm,
+				   group);
+	/* both rules are broken, by different CTAs */
+	return got == -EADDRINUSE && *wanted == -EEXIST ? *wanted : got;
+}
+
+static void try_launch(u32 i, u32 sm, u32 group, u32 cluster,
+		       struct states *next)
+{
+	struct call call = { "launch", i, sm, group, false, false };
+	int got, wanted;
+
+	start();
+	got = launch(i, sm, group, cluster, &wanted);
+	arrive(&call, got, wanted, next);
+}
+
+static void try_exit(u32 i, struct states *next)
+{
+	struct call call = { "exit", i, 0, 0, false, false };
+	int got, wanted;
+
+	start();
+	got = hweight64(accmem_columns_exit(&world.c, &world.cta[i]));
+	wanted = reference_exit(&reference, i);
+	arrive(&call, got, wanted, next);
+}
+
+static int alloc(u32 i, u32 columns, bool wait, bool stores, int *wanted)
 {
 	struct accmem_columns_cta *cta = &world.cta[i];
-	struct accmem_columns *c = &world.c;
+	int got;
 
-	*err = 0;
-	if (!world.live[i]) {
-		if (n || !s->group[i])
-			return false;
-		*cta = (struct accmem_columns_cta){
-			.launch = s->group[i], .rank = i, .sm = s->sm[i],
-			.group = s->group[i],
-		};
-		*err = accmem_columns_launch(c, cta);
-		world.live[i] = !*err;
-		return true;
-	}
-	if (accmem_columns_waiting(cta)) {
-		if (n == 0)
-			return accmem_columns_cancel(c, cta);
-		if (n == 1)
-			accmem_columns_relinquish(c, cta);
-		return n <= 1;
-	}
-	switch (n) {
-	case 0:
-	case 1:
-		*err = accmem_columns_alloc(c, cta, 32u << n, true);
-		return true;
-	case 2:
-	case 3:
-		*err = accmem_columns_alloc(c, cta, 8u << n, false);
-		return true;
-	case 4:
-	case 5:
-	case 6:
-	case 7:
-	case 8:
-		*err = accmem_columns_dealloc(c, cta, (n - 4) / 2 * 32,
-					      n == 8 ? 32 : 32u << n % 2, true);
-		return true;
-	case 9:
-		accmem_columns_relinquish(c, cta);
-		return true;
-	case 10:
-		accmem_columns_exit(c, cta);
-		world.live[i] = false;
-		return true;
-	default:
-		return false;
+	got = stores ? accmem_columns_reserve(&world.c, cta, columns, wait) :
+		       accmem_columns_alloc(&world.c, cta, columns, wait);
+	*wanted = reference_alloc(&reference, i, columns, wait, stores);
+	return got;
+}
+
+static void try_alloc(u32 i, u32 columns, bool wait, bool stores,
+		      struct states *next)
+{
+	struct call call = { "alloc", i, columns, 0, wait, stores };
+	int got, wanted;
+
+	start();
+	got = alloc(i, columns, wait, stores, &wanted);
+	arrive(&call, got, wanted, next);
+}
+
+/* the first call of a CTA */
+static void try_launch_alloc(u32 i, u32 sm, u32 group, u32 columns, bool wait,
+			     bool stores, struct states *next)
+{
+	struct call call = { "launch and alloc", i, columns, sm, wait, stores };
+	int got, wanted;
+
+	start();
+	got = launch(i, sm, group, i, &wanted);
+	if (got || wanted)
+		fail(&call, got, wanted, "the result");
+	got = alloc(i, columns, wait, stores, &wanted);
+	arrive(&call, got, wanted, next);
+}
+
+static void try_promise(u32 i, u32 columns)
+{
+	struct call call = { "would_grant", i, columns, 0, false, false };
+	int got, wanted;
+
+	start();
+	got = accmem_columns_would_grant(&world.c, &world.cta[i], columns);
+	wanted = reference_would_grant(&reference, i, columns);
+	if (got != wanted)
+		fail(&call, got, wanted, "the promise");
+}
+
+static void try_dealloc(u32 i, u32 address, u32 columns, bool wait,
+			struct states *next)
+{
+	struct call call = { "dealloc", i, address, columns, wait, false };
+	int got, wanted;
+
+	start();
+	got = accmem_columns_dealloc(&world.c, &world.cta[i], address, columns,
+				     wait);
+	wanted = reference_dealloc(&reference, i, address, columns, wait);
+	arrive(&call, got, wanted, next);
+}
+
+static void try_confirm(u32 i, u32 address, bool stored, struct states *next)
+{
+	struct call call = { "confirm", i, address, 0, false, stored };
+	int got, wanted;
+
+	start();
+	got = accmem_columns_confirm(&world.c, &world.cta[i], address, stored);
+	wanted = reference_confirm(&reference, i, address, stored);
+	arrive(&call, got, wanted, next);
+}
+
+static void try_relinquish(u32 i, struct states *next)
+{
+	struct call call = { "relinquish", i, 0, 0, false, false };
+	int got, wanted;
+
+	start();
+	got = accmem_columns_relinquish(&world.c, &world.cta[i]);
+	wanted = reference_relinquish(&reference, i);
+	arrive(&call, got, wanted, next);
+}
+
+static void try_cancel(u32 i, struct states *next)
+{
+	struct call call = { "cancel", i, 0, 0, false, false };
+	int got, wanted;
+
+	start();
+	got = accmem_columns_cancel(&world.c, &world.cta[i]);
+	wanted = reference_cancel(&reference, i);
+	arrive(&call, got, wanted, next);
+}
+
+/* --- all calls of a state ------------------------------------------------- */
+
+/* alone, or as the first of a pair */
+static void launches_of(u32 i, u32 sm, u32 group, struct states *next)
+{
+	u32 n;
+
+	try_launch(i, sm, group, i, next);
+	for (n = 1; setting->fold && n <= 4; n *= 2) {
+		try_launch_alloc(i, sm, group, n * 32, true, true, next);
+		try_launch_alloc(i, sm, group, n * 32, true, false, next);
+		try_launch_alloc(i, sm, group, n * 32, false, true, next);
 	}
 }
 
-static void keep(struct states *to)
+/* alone, as the first of a pair, and as the peer of each that has none yet */
+static void launches(u32 i, struct states *next)
 {
-	if (to->nr == to->room) {
-		to->room = to->room ? to->room * 2 : 1024;
-		to->at = realloc(to->at, to->room * sizeof(*to->at));
-		if (!to->at)
-			abort();
+	bool used[REFERENCE_SMS] = {};
+	u32 sm, k;
+
+	for (k = 0; k < REFERENCE_CTAS; k++) {
+		if (before.cta[k].live)
+			used[before.cta[k].sm] = true;
 	}
-	to->at[to->nr++] = world;
-}
+	for (sm = 0; sm < setting->nr_sms; sm++) {
+		/* of those that are like one another the first will do */
+		if (sm && !used[sm] && !used[sm - 1])
+			continue;
+		launches_of(i, sm, 1, next);
+		if (setting->nr_sms == 1)
+			continue;
+		launches_of(i, sm, 2, next);
+		for (k = 0; k < REFERENCE_CTAS; k++) {
+			const struct reference_cta *x = &before.cta[k];
 
-static void expand(const struct setting *s, const struct world *from,
-		   struct states *to, unsigned int depth)
-{
-	unsigned int i, n;
-	const char *what;
-	int err;
-
-	for (i = 0; i < CTAS; i++) {
-		for (n = 0;; n++) {
-			world = *from;
-			if (!make_call(s, i, n, &err))
-				break;
-			calls++;
-			what = judge(err, &world.cta[i]);
-			if (what)
-				fail(s, depth, what);
-			if (remember(world_key()))
-				keep(to);
+			if (x->live && x->group == 2)
+				try_launch(i, sm, 2, x->cluster, next);
 		}
 	}
 }
 
-static void explore(const struct setting *s, unsigned int most)
+/* the thread of an alloc comes back with an address, maybe with an old one */
+static void confirms(u32 i, struct states *next)
+{
+	const struct reference_cta *x = &before.cta[i];
+
+	if (x->stage == REFERENCE_TO_STORE)
+		try_confirm(i, x->address, true, next);
+	if (x->stores && x->stage != REFERENCE_STORED) {
+		try_confirm(i, x->address + 32, true, next);
+		try_confirm(i, x->address, false, next);
+	}
+}
+
+static void calls_while_waiting(u32 i, struct states *next)
+{
+	try_cancel(i, next);
+	try_relinquish(i, next);
+	confirms(i, next);
+	if (setting->fold)
+		return;
+	try_alloc(i, 32, true, true, next);
+	try_dealloc(i, 0, 32, true, next);
+}
+
+/* units of the allocation of @i that starts at @unit, or 0 */
+static u32 length_at(u32 i, u32 unit)
+{
+	const struct reference_unit *u = before.unit[before.cta[i].sm];
+	u32 end = unit;
+
+	if (u[unit].owner != (int)i || !u[unit].starts)
+		return 0;
+	do {
+		end++;
+	} while (end < setting->units && u[end].owner == (int)i &&
+		 !u[end].starts);
+	return end - unit;
+}
+
+/* of each allocation, and of what is none */
+static void deallocs(u32 i, struct states *next)
+{
+	u32 unit, n;
+
+	for (unit = 0; unit < setting->units; unit++) {
+		for (n = 1; n <= 4; n *= 2) {
+			if (setting->fold && n != length_at(i, unit))
+				continue;
+			try_dealloc(i, unit * 32, n * 32, true, next);
+			if (before.cta[i].group == 2)
+				try_dealloc(i, unit * 32, n * 32, false, next);
+		}
+	}
+	try_dealloc(i, setting->units * 32, 32, true, next);
+	try_dealloc(i, 0, 32, true, next);
+}
+
+static void calls_of_an_idle_one(u32 i, struct states *next)
+{
+	u32 n;
+
+	for (n = 1; n <= 4; n *= 2) {
+		try_promise(i, n * 32);
+		try_alloc(i, n * 32, true, true, next);
+		try_alloc(i, n * 32, true, false, next);
+		try_alloc(i, n * 32, false, true, next);
+		try_alloc(i, n * 32, false, false, next);
+	}
+	deallocs(i, next);
+	try_relinquish(i, next);
+	try_exit(i, next);
+}
+
+static void calls_when_over(u32 i, struct states *next)
+{
+	try_confirm(i, 0, true, next);
+	try_confirm(i, 0, false, next);
+	try_cancel(i, next);
+	try_alloc(i, 32, true, true, next);
+	try_relinquish(i, next);
+	try_exit(i, next);
+}
+
+static void expand(const struct packed *from, struct states *next)
+{
+	bool launched = false;
+	u32 i;
+
+	explore_unpack(setting, from, &before);
+	explore_build(&before, &world);
+	before_world = world;
+	for (i = 0; i < setting->ctas; i++) {
+		if (!before.cta[i].live) {
+			if (!launched)
+				launches(i, next);
+			launched = true;
+		} else if (reference_waits(&before.cta[i])) {
+			calls_while_waiting(i, next);
+		} else if (before.cta[i].stage == REFERENCE_OVER) {
+			calls_when_over(i, next);
+		} else {
+			calls_of_an_idle_one(i, next);
+		}
+	}
+}
+
+/* --- a world -------------------------------------------------------------- */
+
+static unsigned long long all_states, all_calls;
+
+static void explore(const struct setting *s)
 {
 	struct states now = {}, next = {}, tmp;
+	struct packed nothing = {};
+	size_t i, mark = 5000000;
 	unsigned int depth;
-	size_t i;
 
-	memset(&world, 0, sizeof(world));
-	if (accmem_columns_init(&world.c, world.sms, s->nr_sms, s->columns,
-				s->exclusive, s->bound))
-		fail(s, 0, "init");
+	setting = s;
 	calls = 0;
-	remember(world_key());
-	keep(&now);
-	for (depth = 0; now.nr && depth < most; depth++) {
+	explore_remember(&nothing);
+	explore_keep(&now, &nothing);
+	for (depth = 0; now.nr; depth++) {
 		next.nr = 0;
-		for (i = 0; i < now.nr; i++)
-			expand(s, &now.at[i], &next, depth + 1);
+		for (i = 0; i < now.nr; i++) {
+			expand(&now.at[i], &next);
+			if (explore_seen() < mark)
+				continue;
+			printf("# depth %u: %zu states, %llu calls\n", depth,
+			       explore_seen(), calls);
+			mark += 5000000;
+		}
 		tmp = now;
 		now = next;
 		next = tmp;
 	}
-	printf("ok %s: %zu states, %llu calls, depth %u%s\n", s->name, seen_nr,
-	       calls, depth, now.nr ? ", not all" : ", complete");
+	printf("ok %u CTAs, %u SMs, %u units, bound %u, %s%s: %zu states, %llu calls, depth %u\n",
+	       s->ctas, s->nr_sms, s->units, s->bound,
+	       s->exclusive ? "exclusive" : "shared", s->fold ? ", folded" : "",
+	       explore_seen(), calls, depth);
+	all_states += explore_seen();
+	all_calls += calls;
 	free(now.at);
 	free(next.at);
-	free(seen);
-	seen = NULL;
-	seen_nr = 0;
+	explore_forget();
+}
+
+/* every world of so many CTAs and SMs; returns how many these are */
+static u32 explore_all(u32 ctas, u32 nr_sms, u32 units, bool fold)
+{
+	struct setting s = { .ctas = ctas, .nr_sms = nr_sms, .fold = fold };
+	u32 n = 0;
+
+	for (s.units = 1; s.units <= units; s.units++) {
+		for (s.bound = 0; s.bound <= 2; s.bound++) {
+			s.exclusive = false;
+			explore(&s);
+			s.exclusive = true;
+			explore(&s);
+			n += 2;
+		}
+	}
+	return n;
 }
 
 int main(int argc, char **argv)
 {
-	unsigned int depth = argc > 1 ? atoi(argv[1]) : DEPTH;
-	size_t i, nr = ARRAY_SIZE(settings);
+	u32 worlds;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("exploring to depth %u\n", depth);
-	for (i = 0; i < nr; i++)
-		explore(&settings[i], depth);
-	printf("%zu passed, 0 failed\n", nr);
+	if (argc == 7) {
+		struct setting one = {
+			.ctas = atoi(argv[1]),
+			.nr_sms = atoi(argv[2]),
+			.units = atoi(argv[3]),
+			.bound = atoi(argv[4]),
+			.exclusive = atoi(argv[5]),
+			.fold = atoi(argv[6]),
+		};
+
+		explore(&one);
+		worlds = 1;
+	} else if (argc == 2 && !strcmp(argv[1], "all")) {
+		worlds = explore_all(3, 3, REFERENCE_UNITS, false);
+		worlds += explore_all(4, 3, REFERENCE_UNITS, true);
+	} else {
+		worlds = explore_all(2, 2, 3, false);
+		worlds += explore_all(3, 3, 2, true);
+	}
+	printf("# %llu states, %llu calls, no difference\n", all_states,
+	       all_calls);
+	printf("%u passed, 0 failed\n", worlds);
 	return 0;
 }
