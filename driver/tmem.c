@@ -14,12 +14,19 @@
 #include "context.h"
 #include "tmem.h"
 
+static void tmem_free(struct accmem_tmem *tmem)
+{
+	kvfree(tmem->maps);
+	kvfree(tmem->sms);
+	kfree(tmem);
+}
+
 static void tmem_release(struct kref *refs)
 {
 	struct accmem_tmem *tmem = container_of(refs, struct accmem_tmem, refs);
 
-	kvfree(tmem->sms);
-	kfree(tmem);
+	accmem_tmem_put_maps(tmem);
+	tmem_free(tmem);
 }
 
 void accmem_tmem_put(struct accmem_tmem *tmem)
@@ -38,8 +45,10 @@ static struct accmem_tmem *tmem_create(struct accmem_context *ctx,
 		return ERR_PTR(-ENOMEM);
 	tmem->sms = kvcalloc(req->nr_sms, sizeof(*tmem->sms),
 			     GFP_KERNEL_ACCOUNT);
-	if (!tmem->sms) {
-		kfree(tmem);
+	tmem->maps = kvcalloc(req->nr_sms, sizeof(*tmem->maps),
+			      GFP_KERNEL_ACCOUNT);
+	if (!tmem->sms || !tmem->maps) {
+		tmem_free(tmem);
 		return ERR_PTR(-ENOMEM);
 	}
 	kref_init(&tmem->refs);

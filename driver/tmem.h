@@ -26,6 +26,7 @@ struct accmem_device;
 struct eventfd_ctx;
 struct file;
 struct seq_file;
+struct vm_area_struct;
 
 /**
  * struct accmem_tmem_stats - what was counted, of a CTA and of a context
@@ -71,6 +72,7 @@ struct accmem_tmem_stats {
  * @lock: guards all that follows, and the fields of the CTAs that say so
  * @columns: the arbiter
  * @sms: its SMs
+ * @maps: of each SM, the file that has its map page, or NULL; set once
  * @nr_launched: CTAs so far; the last one's number
  * @pollers: CTAs that somebody polls, and that were not ready
  * @stats: of all CTAs, those that have gone included
@@ -83,6 +85,7 @@ struct accmem_tmem {
 	spinlock_t lock; /* all that follows */
 	struct accmem_columns columns;
 	struct accmem_columns_sm *sms;
+	struct file **maps;
 	u64 nr_launched;
 	struct list_head pollers;
 	struct accmem_tmem_stats stats;
@@ -270,6 +273,10 @@ static inline bool accmem_cta_is_busy(const struct accmem_cta *cta)
 	return cta->c.call != ACCMEM_CALL_NONE ||
 	       cta->wait == ACCMEM_CTA_COMPLETED;
 }
+
+/* tmem_map.c */
+int accmem_cta_mmap(struct file *file, struct vm_area_struct *vma);
+void accmem_tmem_put_maps(struct accmem_tmem *tmem);
 
 /* tmem_cta.c */
 struct file *accmem_tmem_launch(struct accmem_context *ctx,

@@ -120,6 +120,7 @@ static const struct file_operations cta_fops = {
 	.flush = cta_flush,
 	.release = cta_release,
 	.read = accmem_cta_read,
+	.mmap = accmem_cta_mmap,
 	.unlocked_ioctl = accmem_cta_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.poll = cta_poll,

@@ -327,10 +327,22 @@ static void columns_reserve(struct accmem_columns *c,
 	cta->call = cta->stores ? ACCMEM_CALL_RESERVED : ACCMEM_CALL_STORED;
 }
 
-/* a reservation becomes an allocation */
-static void columns_give(struct accmem_columns_cta *cta)
+/* what a CTA holds changes: nowhere else */
+static void columns_hold(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta, u64 held)
 {
-	cta->held |= cta->reserved;
+	u64 units = cta->held ^ held;
+
+	cta->held = held;
+	if (unlikely(c->held_changed) && units)
+		c->held_changed(cta, units);
+}
+
+/* a reservation becomes an allocation */
+static void columns_give(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta)
+{
+	columns_hold(c, cta, cta->held | cta->reserved);
 	cta->starts |= 1ull << cta->address / ACCMEM_COLUMNS_UNIT;
 	cta->reserved = 0;
 	cta->last = cta->columns;
@@ -339,16 +351,17 @@ static void columns_give(struct accmem_columns_cta *cta)
 }
 
 /* each side has its address: the columns are theirs */
-static inline bool columns_commit(struct accmem_columns_cta *w)
+static inline bool columns_commit(struct accmem_columns *c,
+				  struct accmem_columns_cta *w)
 {
 	struct accmem_columns_cta *peer = w->group == 2 ? w->peer : NULL;
 
 	if (w->call != ACCMEM_CALL_STORED ||
 	    (peer && peer->call != ACCMEM_CALL_STORED))
 		return false;
-	columns_give(w);
+	columns_give(c, w);
 	if (peer)
-		columns_give(peer);
+		columns_give(c, peer);
 	return true;
 }
 
@@ -375,7 +388,7 @@ static void columns_take(struct accmem_columns *c,
 	u64 mask = columns_units_mask(columns) << unit;
 
 	accmem_sm_of(c, cta)->used &= ~mask;
-	cta->held &= ~mask;
+	columns_hold(c, cta, cta->held & ~mask);
 	cta->starts &= ~(1ull << unit);
 }
 
@@ -422,7 +435,7 @@ void accmem_columns_grant(struct accmem_columns *c,
 	columns_reserve(c, w, w->columns, unit);
 	if (w->group == 2)
 		columns_reserve(c, w->peer, w->columns, unit);
-	columns_commit(w);
+	columns_commit(c, w);
 	if (waited)
 		columns_tell_granted(c, w);
 	if (w->group == 2)
@@ -761,7 +774,7 @@ int accmem_columns_confirm(struct accmem_columns *c,
 	if (cta->call != ACCMEM_CALL_RESERVED || cta->address != address)
 		return -EINPROGRESS;
 	cta->call = ACCMEM_CALL_STORED;
-	if (!columns_commit(cta))
+	if (!columns_commit(c, cta))
 		return -EINPROGRESS;
 	if (cta->group == 2)
 		columns_finish(c, cta->peer, 0);
@@ -815,7 +828,7 @@ void accmem_columns_reset(struct accmem_columns *c)
 			columns_end_wait(c, cta, -ECONNRESET, -ECONNRESET);
 	}
 	list_for_each_entry(cta, &c->ctas, link) {
-		cta->held = 0;
+		columns_hold(c, cta, 0);
 		cta->starts = 0;
 	}
 	for (i = 0; i < c->nr_sms; i++) {
@@ -905,7 +918,7 @@ u64 accmem_columns_exit(struct accmem_columns *c,
 		peer->peer_gone = true;
 	}
 	accmem_sm_of(c, cta)->used &= ~held;
-	cta->held = 0;
+	columns_hold(c, cta, 0);
 	cta->starts = 0;
 	columns_drop_permit(c, cta);
 	list_del_init(&cta->link);

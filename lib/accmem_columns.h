@@ -171,8 +171,10 @@ struct accmem_columns_sm {
  * @bypasses: how often a request was passed
  * @forced: grants against the bound, because it would have been a deadlock
  * @deadlocks: requests that got -EDEADLK
+ * @held_changed: unless NULL, told of each change of what a CTA holds, once it
+ *	is made: @units are those that differ. It calls nothing of the arbiter.
  *
- * For the caller to read.
+ * For the caller to read; @held_changed is the caller's to set.
  */
 struct accmem_columns {
 	struct accmem_columns_sm *sms;
@@ -195,6 +197,7 @@ struct accmem_columns {
 	u64 bypasses;
 	u64 forced;
 	u64 deadlocks;
+	void (*held_changed)(struct accmem_columns_cta *cta, u64 units);
 };
 
 /* @sms: memory for @nr_sms of them. -EINVAL: no SM, or not so many columns. */
