@@ -324,7 +324,7 @@ void accmem_cta_expired(struct work_struct *work)
 		goto out;
 	if (cta->wait == ACCMEM_CTA_INTERRUPTED) {
 		sleep_drop(cta);
-	} else if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
+	} else if (cta->wait == ACCMEM_CTA_IN_QUEUE && cta->call.deadline_ns) {
 		accmem_columns_cancel(&tmem->columns, &cta->c);
 		accmem_cta_complete(cta, -ETIMEDOUT);
 	}

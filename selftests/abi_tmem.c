@@ -194,6 +194,80 @@ TEST_F(abi_tmem, nonblock_has_no_deadline)
 	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
 }
 
+TEST_F(abi_tmem, queued_has_neither_nonblock_nor_destination)
+{
+	uint32_t at, both = ACCMEM_CTA_QUEUED | ACCMEM_CTA_NONBLOCK;
+	struct accmem_cta_alloc a = { .size = sizeof(a), .columns = 32,
+				      .flags = both };
+	struct accmem_cta_dealloc d = { .size = sizeof(d), .columns = 32,
+					.flags = both };
+	struct accmem_cta_completion done;
+
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
+	a.flags = ACCMEM_CTA_QUEUED;
+	a.destination = (uintptr_t)&at;
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	a.destination = 0;
+	a.flags = ACCMEM_CTA_QUEUED | 4;
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	d.flags = ACCMEM_CTA_QUEUED | 4;
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
+	EXPECT_EQ(-1, read(self->cta, &done, sizeof(done)));
+	EXPECT_EQ(ENODATA, errno);
+	a.flags = ACCMEM_CTA_QUEUED;
+	a.user_data = ~0ull;
+	a.deadline_ns = ~0ull;
+	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	EXPECT_EQ((ssize_t)sizeof(done), read(self->cta, &done, sizeof(done)));
+	EXPECT_EQ(~0ull, done.user_data);
+}
+
+TEST_F(abi_tmem, user_data_is_for_queued_calls)
+{
+	uint32_t at;
+	struct accmem_cta_alloc a = { .size = sizeof(a), .columns = 32,
+				      .destination = (uintptr_t)&at,
+				      .user_data = 1 };
+	struct accmem_cta_dealloc d = { .size = sizeof(d), .columns = 32,
+					.user_data = 1 };
+
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	a.flags = ACCMEM_CTA_NONBLOCK;
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	a.user_data = 0;
+	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
+	d.flags = ACCMEM_CTA_NONBLOCK;
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
+	d.user_data = 0;
+	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
+}
+
+/* as the first version of the ABI had it, and longer than this kernel's */
+TEST_F(abi_tmem, a_call_of_another_size_works)
+{
+	uint32_t at;
+	struct {
+		struct accmem_cta_alloc a;
+		uint64_t more;
+	} a = { .a = { .size = 32, .columns = 32,
+		       .destination = (uintptr_t)&at, .user_data = 1 } };
+	struct {
+		struct accmem_cta_dealloc d;
+		uint64_t more;
+	} d = { .d = { .size = 24, .columns = 32, .user_data = 1 } };
+
+	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
+	a.a.size = sizeof(a);
+	a.a.user_data = 0;
+	d.d.size = sizeof(d);
+	d.d.user_data = 0;
+	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
+}
+
 TEST_F(abi_tmem, setup_takes_what_an_sm_can_be)
 {
 	static const uint32_t bad[] = { 16, 48, 513, 2080, 0x80000000 };

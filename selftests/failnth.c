@@ -8,6 +8,7 @@
  * in the environment the kernel logs the stack of each failure.
  */
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -489,6 +490,16 @@ static int alloc_columns(int cta, uint32_t columns, uint64_t deadline_ns,
 	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
 }
 
+static int queue_columns(int cta, uint32_t columns, uint64_t deadline_ns)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req),
+					.flags = ACCMEM_CTA_QUEUED,
+					.columns = columns,
+					.deadline_ns = deadline_ns };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
+}
+
 static int dealloc_columns(int cta, uint32_t columns, uint32_t at)
 {
 	struct accmem_cta_dealloc req = { .size = sizeof(req),
@@ -504,6 +515,70 @@ TEST_F(failnth, tmem_setup_and_launch)
 	SWEEP(setup_sms);
 	SWEEP(first_launch);
 	SWEEP(launch_exit);
+}
+
+/* the first of an SM makes the page */
+static int map_sm(const char *path, int fd)
+{
+	int cta, err = 0;
+	void *p;
+
+	fd = accmem_dev_open(path, O_RDWR);
+	if (fd < 0)
+		return fd;
+	cta = launch_cta(fd);
+	if (cta < 0) {
+		close(fd);
+		return cta;
+	}
+	p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, cta, 0);
+	if (p == MAP_FAILED)
+		err = -errno;
+	else
+		munmap(p, 4096);
+	close(cta);
+	close(fd);
+	return err;
+}
+
+/* a queued alloc that waits, one that need not, and where both are counted */
+static int queue_both(const char *path, int fd)
+{
+	struct accmem_cta_eventfd e = { .size = sizeof(e) };
+	struct accmem_cta_cancel cancel = { .size = sizeof(cancel) };
+	struct accmem_cta_completion done;
+	int cta[2], i, err = 0;
+
+	(void)path;
+	e.fd = eventfd(0, EFD_NONBLOCK);
+	if (e.fd < 0)
+		return -errno;
+	for (i = 0; i < 2 && !err; i++) {
+		cta[i] = launch_cta(fd);
+		if (cta[i] < 0) {
+			err = cta[i];
+			break;
+		}
+		err = accmem_ioctl(cta[i], ACCMEM_IOC_CTA_EVENTFD, &e);
+		err = err ?: queue_columns(cta[i], 512, i ? ~0ull : 0);
+	}
+	if (!err)
+		err = accmem_ioctl(cta[1], ACCMEM_IOC_CTA_CANCEL, &cancel);
+	if (!err && read(cta[0], &done, sizeof(done)) != sizeof(done))
+		err = -errno;
+	if (!err && (done.result || done.address))
+		err = -1000;
+	while (i--)
+		close(cta[i]);
+	close(e.fd);
+	return err;
+}
+
+TEST_F(failnth, tmem_map_and_queue)
+{
+	NEED_INJECTION();
+	SWEEP(map_sm);
+	SWEEP(queue_both);
 }
 
 /* --- what must not allocate ---------------------------------------------- */
@@ -643,6 +718,7 @@ TEST_F(failnth, close_allocates_nothing)
 TEST_F(failnth, tmem_calls_allocate_nothing)
 {
 	struct accmem_cta_relinquish relinquish = { .size = 8 };
+	struct accmem_cta_completion done;
 	struct accmem_cta_query query;
 	struct rounds r = {};
 	uint32_t at = 1;
@@ -664,7 +740,10 @@ TEST_F(failnth, tmem_calls_allocate_nothing)
 			  alloc_columns(b, 64, (accmem_ms() + 20) * 1000000ull,
 					&at));
 		EXPECT_EQ(-ENXIO, dealloc_columns(b, 64, 512));
+		EXPECT_EQ(0, queue_columns(b, 32, ~0ull));
 		EXPECT_EQ(0, dealloc_columns(a, 512, 0));
+		EXPECT_EQ((ssize_t)sizeof(done), read(b, &done, sizeof(done)));
+		EXPECT_EQ(0, done.result);
 		EXPECT_EQ(0, accmem_ioctl(a, ACCMEM_IOC_CTA_RELINQUISH,
 					  &relinquish));
 		query = (struct accmem_cta_query){ .size = sizeof(query) };
