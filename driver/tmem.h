@@ -164,8 +164,8 @@ static inline bool accmem_window_has(const struct accmem_window *window,
  * @waiter: who sleeps in it, or was interrupted: no reference, for it leaves with
  *	the lock held, or is compared only; set under the lock
  * @waited: the call has waited; guarded by the lock
- * @alone: of a completion: the deadline has passed, and the peer had not come;
- *	guarded by the lock
+ * @alone: the peer had not come to the last call whose deadline has passed; set
+ *	under the lock, read without
  * @result: of a completion; guarded by the lock
  * @done: the wait is over; set under the lock, read without
  * @look: the waiter's process has closed a descriptor of it since the waiter looked
@@ -235,8 +235,7 @@ void accmem_tmem_end(struct accmem_context *ctx);
 /* tmem_wake.c */
 void accmem_tmem_wake_done(struct accmem_tmem *tmem);
 int accmem_cta_conclude(struct accmem_cta *cta,
-			const struct accmem_cta_call *call, int err,
-			bool *alone);
+			const struct accmem_cta_call *call, int err);
 void accmem_cta_complete(struct accmem_cta *cta, int err);
 
 /* after each call on the arbiter: wakes those whose wait it has ended */
@@ -304,7 +303,7 @@ long accmem_cta_ioctl(struct file *file, unsigned int nr, unsigned long arg);
 /* tmem_report.c */
 bool accmem_tmem_is_misuse(int err);
 void accmem_tmem_report(struct accmem_cta *cta,
-			const struct accmem_cta_call *call, int err, bool alone);
+			const struct accmem_cta_call *call, int err);
 void accmem_tmem_report_leak(struct accmem_cta *cta, u64 units);
 void accmem_tmem_report_reset(struct accmem_tmem *tmem, u32 ctas, u32 columns);
 

@@ -48,10 +48,10 @@ call_enter(struct accmem_cta *cta, const struct accmem_cta_call *call,
 /* the end of a call, unless it goes on without its caller */
 static __always_inline int call_leave(struct accmem_cta *cta,
 				      const struct accmem_cta_call *call,
-				      int err, bool *alone)
+				      int err)
 {
 	if (err != -ERESTARTSYS || cta->wait != ACCMEM_CTA_INTERRUPTED)
-		err = accmem_cta_conclude(cta, call, err, alone);
+		err = accmem_cta_conclude(cta, call, err);
 	accmem_tmem_wake(cta->tmem);
 	return err;
 }
@@ -96,7 +96,7 @@ static int call_store(struct accmem_cta *cta, u32 __user *destination)
 
 static int call_alloc(struct accmem_cta *cta,
 		      const struct accmem_cta_call *call,
-		      u32 __user *destination, bool *alone)
+		      u32 __user *destination)
 {
 	bool wait = call_may_wait(call);
 	int err;
@@ -115,7 +115,7 @@ static int call_alloc(struct accmem_cta *cta,
 	}
 	if (err == -EAGAIN)
 		cta->poll_columns = call->columns;
-	err = call_leave(cta, call, err, alone);
+	err = call_leave(cta, call, err);
 	spin_unlock(&cta->tmem->lock);
 	return err;
 }
@@ -136,11 +136,10 @@ static int call_check_destination(struct accmem_cta *cta,
 static int call_refuse_destination(struct accmem_cta *cta,
 				   const struct accmem_cta_call *call)
 {
-	bool alone;
 	int err;
 
 	spin_lock(&cta->tmem->lock);
-	err = accmem_cta_conclude(cta, call, -EFAULT, &alone);
+	err = accmem_cta_conclude(cta, call, -EFAULT);
 	spin_unlock(&cta->tmem->lock);
 	return err;
 }
@@ -156,16 +155,15 @@ static int call_refuse_destination(struct accmem_cta *cta,
 int accmem_cta_alloc(struct accmem_cta *cta, const struct accmem_cta_call *call,
 		     u32 __user *destination)
 {
-	bool alone = false;
 	int err;
 
 	trace_accmem_tmem_request(cta, call->columns);
 	if (unlikely(call_check_destination(cta, destination)))
 		err = call_refuse_destination(cta, call);
 	else
-		err = call_alloc(cta, call, destination, &alone);
+		err = call_alloc(cta, call, destination);
 	if (unlikely(err))
-		accmem_tmem_report(cta, call, err, alone);
+		accmem_tmem_report(cta, call, err);
 	return err;
 }
 
@@ -187,17 +185,16 @@ int accmem_cta_dealloc(struct accmem_cta *cta,
 		       const struct accmem_cta_call *call)
 {
 	bool wait = call_may_wait(call);
-	bool alone = false;
 	int err;
 
 	spin_lock(&cta->tmem->lock);
 	err = call_enter(cta, call, wait, call_give_back);
 	while (err == -EINPROGRESS)
 		err = accmem_cta_sleep(cta, call, call->deadline_ns);
-	err = call_leave(cta, call, err, &alone);
+	err = call_leave(cta, call, err);
 	spin_unlock(&cta->tmem->lock);
 	if (unlikely(err))
-		accmem_tmem_report(cta, call, err, alone);
+		accmem_tmem_report(cta, call, err);
 	return err;
 }
 
@@ -222,7 +219,7 @@ int accmem_cta_relinquish(struct accmem_cta *cta)
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);
 	if (err)
-		accmem_tmem_report(cta, &call, err, false);
+		accmem_tmem_report(cta, &call, err);
 	return err;
 }
 

@@ -180,7 +180,7 @@ static int cta_enter(struct accmem_cta *cta)
 		cta->id = ++tmem->nr_launched;
 	spin_unlock(&tmem->lock);
 	if (err)
-		accmem_tmem_report(cta, &call, err, false);
+		accmem_tmem_report(cta, &call, err);
 	else
 		trace_accmem_tmem_launch(cta);
 	return err;

@@ -65,7 +65,6 @@ int accmem_cta_submit(struct accmem_cta *cta, const struct accmem_cta_call *call
 {
 	struct accmem_tmem *tmem = cta->tmem;
 	u64 patience = 0;
-	bool alone = false;
 	int err;
 
 	if (call->deadline_ns)
@@ -84,12 +83,12 @@ int accmem_cta_submit(struct accmem_cta *cta, const struct accmem_cta_call *call
 		queue_enter(cta, err, patience);
 		err = 0;
 	} else {
-		err = accmem_cta_conclude(cta, call, err, &alone);
+		err = accmem_cta_conclude(cta, call, err);
 	}
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);
 	if (err)
-		accmem_tmem_report(cta, call, err, alone);
+		accmem_tmem_report(cta, call, err);
 	return err;
 }
 
@@ -163,7 +162,7 @@ static void queue_describe(const struct accmem_cta *cta,
  * not taken. 0, -EAGAIN, -ENODATA, -EFAULT.
  */
 static int queue_take(struct accmem_cta *cta, char __user *buf,
-		      struct accmem_cta_call *call, int *result, bool *alone)
+		      struct accmem_cta_call *call, int *result)
 {
 	struct accmem_cta_completion completion;
 	int err;
@@ -183,7 +182,6 @@ static int queue_take(struct accmem_cta *cta, char __user *buf,
 		cta->wait = ACCMEM_CTA_IDLE;
 		*call = cta->call;
 		*result = cta->result;
-		*alone = cta->alone;
 	}
 	spin_unlock(&cta->tmem->lock);
 	return err;
@@ -205,13 +203,12 @@ ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
 {
 	struct accmem_cta *cta = file->private_data;
 	struct accmem_cta_call call;
-	bool alone;
 	int err, result;
 
 	if (size < sizeof(struct accmem_cta_completion))
 		return -EINVAL;
 	for (;;) {
-		err = queue_take(cta, buf, &call, &result, &alone);
+		err = queue_take(cta, buf, &call, &result);
 		if (err == -EFAULT) {
 			if (fault_in_writeable(buf, sizeof(struct accmem_cta_completion)))
 				return -EFAULT;
@@ -230,6 +227,6 @@ ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
 	if (err)
 		return err;
 	if (result)
-		accmem_tmem_report(cta, &call, result, alone);
+		accmem_tmem_report(cta, &call, result);
 	return sizeof(struct accmem_cta_completion);
 }

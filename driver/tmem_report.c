@@ -94,14 +94,14 @@ static const struct rule *report_rule_for(enum accmem_cta_op op, int err,
  * @cta: whose call it was
  * @call: which call
  * @err: what it came to; errors that break no rule are not reported
- * @alone: a deadline has passed, and the peer had not come
  */
 void accmem_tmem_report(struct accmem_cta *cta,
-			const struct accmem_cta_call *call, int err, bool alone)
+			const struct accmem_cta_call *call, int err)
 {
 	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL,
 				      DEFAULT_RATELIMIT_BURST);
 	const struct accmem_columns_cta *c = &cta->c;
+	bool alone = err == -ETIMEDOUT && READ_ONCE(cta->alone);
 	const struct rule *rule = report_rule_for(call->op, err, alone);
 
 	if (!rule || !__ratelimit(&limit))

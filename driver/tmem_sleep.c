@@ -29,15 +29,20 @@ static bool sleep_is_traced(void)
 	       trace_accmem_tmem_timeout_enabled();
 }
 
-/**
- * accmem_cta_begin_wait() - note when a call began to wait
- * @cta: the CTA
- */
-void accmem_cta_begin_wait(struct accmem_cta *cta)
+static __always_inline void sleep_begin(struct accmem_cta *cta)
 {
 	cta->since = get_jiffies_64();
 	cta->since_ns = sleep_is_traced() ? ktime_get_ns() : 0;
 	cta->waited = true;
+}
+
+/**
+ * accmem_cta_begin_wait() - note when a call began to wait
+ * @cta: the CTA, in whose call nobody sleeps
+ */
+void accmem_cta_begin_wait(struct accmem_cta *cta)
+{
+	sleep_begin(cta);
 }
 
 static int sleep_is_file(const void *wanted, struct file *file, unsigned int fd)
@@ -215,7 +220,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 
 	lockdep_assert_held(&tmem->lock);
 	if (!cta->waited)
-		accmem_cta_begin_wait(cta);
+		sleep_begin(cta);
 	cta->wait = ACCMEM_CTA_ASLEEP;
 	cta->waiter = current;
 	cta->done = false;

@@ -99,17 +99,19 @@ static bool wake_is_alone(const struct accmem_columns_cta *c)
 /* a call that does not wait because its deadline has passed is out of time */
 static noinline int wake_conclude_failure(struct accmem_cta *cta,
 					  const struct accmem_cta_call *call,
-					  int err, bool *alone)
+					  int err)
 {
 	if (err == -EAGAIN && call->deadline_ns)
 		err = -ETIMEDOUT;
 	wake_count_failure(cta, err);
-	*alone = err == -ETIMEDOUT && wake_is_alone(&cta->c);
-	if (err == -ETIMEDOUT)
+	if (err == -ETIMEDOUT) {
+		/* read without the lock, for a message */
+		WRITE_ONCE(cta->alone, wake_is_alone(&cta->c));
 		trace_accmem_tmem_timeout(cta, call->columns, call->address,
 					  wake_waited_ns(cta));
-	else
+	} else {
 		trace_accmem_tmem_fail(cta, call->columns, err);
+	}
 	return err;
 }
 
@@ -118,17 +120,15 @@ static noinline int wake_conclude_failure(struct accmem_cta *cta,
  * @cta: the CTA, which may have another call in progress after -EBUSY
  * @call: the call
  * @err: as the arbiter has it, or why the wait was given up
- * @alone: out: the deadline has passed, and the peer had not come
  *
  * Return: the call's result.
  */
 int accmem_cta_conclude(struct accmem_cta *cta,
-			const struct accmem_cta_call *call, int err,
-			bool *alone)
+			const struct accmem_cta_call *call, int err)
 {
 	lockdep_assert_held(&cta->tmem->lock);
 	if (unlikely(err))
-		return wake_conclude_failure(cta, call, err, alone);
+		return wake_conclude_failure(cta, call, err);
 	if (call->op == ACCMEM_CTA_OP_ALLOC) {
 		accmem_tmem_count(cta, ACCMEM_STAT(grants));
 		if (unlikely(cta->c.passed))
@@ -151,7 +151,7 @@ int accmem_cta_conclude(struct accmem_cta *cta,
  */
 void accmem_cta_complete(struct accmem_cta *cta, int err)
 {
-	cta->result = accmem_cta_conclude(cta, &cta->call, err, &cta->alone);
+	cta->result = accmem_cta_conclude(cta, &cta->call, err);
 	if (!err && cta->call.op == ACCMEM_CTA_OP_ALLOC)
 		cta->call.address = cta->c.address;
 	cta->wait = ACCMEM_CTA_COMPLETED;

@@ -207,13 +207,15 @@ static void columns_enqueue(struct accmem_columns *c,
 	}
 	w->counted = accmem_columns_holds(w);
 	c->nr_holding += w->counted;
-	columns_count_spent(c, w, !c->bypass_bound && columns_contends(c, w));
+	if (!c->bypass_bound)
+		columns_count_spent(c, w, columns_contends(c, w));
 }
 
 static void columns_dequeue(struct accmem_columns *c,
 			    struct accmem_columns_cta *w)
 {
-	columns_count_spent(c, w, false);
+	if (w->spent)
+		columns_count_spent(c, w, false);
 	c->nr_holding -= w->counted;
 	c->nr_queued--;
 	list_del_init(&w->queue);
@@ -328,14 +330,14 @@ static void columns_reserve(struct accmem_columns *c,
 }
 
 /* what a CTA holds changes: nowhere else */
-static void columns_hold(struct accmem_columns *c,
-			 struct accmem_columns_cta *cta, u64 held)
+static inline void columns_hold(struct accmem_columns *c,
+				struct accmem_columns_cta *cta, u64 held)
 {
-	u64 units = cta->held ^ held;
+	u64 before = cta->held;
 
 	cta->held = held;
-	if (unlikely(c->held_changed) && units)
-		c->held_changed(cta, units);
+	if (c->held_changed && held != before)
+		c->held_changed(cta, held ^ before);
 }
 
 /* a reservation becomes an allocation */
