@@ -50,7 +50,6 @@ struct accmem_buddy_request {
 struct accmem_buddy_unit {
 	/* private: */
 	u64 owner;
-	u32 full; /* of 32 units: which have records of all of their granules */
 	u16 used; /* granules; 0: nobody's, or a block covers it */
 	u16 cleaning; /* granules that the cleaner has besides */
 };
@@ -230,14 +229,6 @@ int accmem_buddy_free_owned(struct accmem_buddy *b, u64 offset, u64 size,
 u64 accmem_buddy_claimed(const struct accmem_buddy *b, u64 offset, u64 size);
 
 /**
- * accmem_buddy_owned_bytes() - bytes of all units that are somebody's
- * @b: the instance
- *
- * Return: bytes; those in use where there is no rule.
- */
-u64 accmem_buddy_owned_bytes(const struct accmem_buddy *b);
-
-/**
  * accmem_buddy_unit_owner() - whose a unit is
  * @b: the instance, with owners
  * @offset: any in the unit
@@ -278,17 +269,6 @@ void accmem_buddy_set_cache(struct accmem_buddy *b, bool on);
  * Return: bytes.
  */
 u64 accmem_buddy_free_bytes(const struct accmem_buddy *b);
-
-/**
- * accmem_buddy_largest_run() - the largest request that could be granted
- * @b: the instance
- * @align: with this alignment in bytes, a power of two
- *
- * Above a granule it looks at words as accmem_buddy_alloc() does.
- *
- * Return: bytes, exact.
- */
-u64 accmem_buddy_largest_run(struct accmem_buddy *b, u64 align);
 
 /**
  * accmem_buddy_largest_run_of() - the largest request that an owner could be granted
@@ -344,21 +324,13 @@ bool accmem_buddy_free_around(struct accmem_buddy *b, u64 offset,
 void accmem_buddy_mark_dirty(struct accmem_buddy *b, u64 offset, u64 size);
 
 /**
- * accmem_buddy_mark_clean() - say that bytes are zero
- * @b: the instance
- * @offset: where, in bytes
- * @size: bytes; free or not
- */
-void accmem_buddy_mark_clean(struct accmem_buddy *b, u64 offset, u64 size);
-
-/**
  * accmem_buddy_mark_held() - mark what somebody has
  * @b: the instance
  * @offset: where, in bytes
  * @size: bytes, none of them free
  * @dirty: or clean
  *
- * As accmem_buddy_mark_dirty() and accmem_buddy_mark_clean() for any part, with
+ * Clean are bytes that are zero. As accmem_buddy_mark_dirty() for any part, with
  * less to look at.
  */
 void accmem_buddy_mark_held(struct accmem_buddy *b, u64 offset, u64 size,

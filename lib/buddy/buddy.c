@@ -19,18 +19,12 @@
 #include "owners.c"
 #include "big.c"
 #include "choice.c"
-#include "marks.c"
 #include "change.c"
 #include "cache.c"
 #include "parked.c"
 #include "shared.c"
 #include "metadata.c"
-
-static void buddy_run(struct accmem_run *run, u64 lo, u64 hi)
-{
-	run->start = lo << ACCMEM_GRANULE_SHIFT;
-	run->size = (hi - lo) << ACCMEM_GRANULE_SHIFT;
-}
+#include "marks.c"
 
 /* Requests */
 
@@ -119,9 +113,7 @@ static inline bool buddy_alloc_parked(struct buddy *b,
 static void buddy_take(struct buddy *b, const struct candidate *cand, u64 n,
 		       u64 owner)
 {
-	change_take(b, cand, n);
-	if (b->owners)
-		owner_take(b, cand->at, n, owner);
+	change_take(b, cand, n, owner);
 	buddy_block_begins(b, cand->at, n);
 }
 
@@ -195,10 +187,8 @@ static bool buddy_take_piece(struct buddy *b, const struct wanted *w,
 	cand = choice_next_piece(b, w, p, &n);
 	if (!n)
 		return false;
-	change_take(b, &cand, n);
-	if (b->owners)
-		owner_take(b, cand.at, n, 0);
-	buddy_run(run, cand.at, cand.at + n);
+	change_take(b, &cand, n, 0);
+	run_bytes(run, cand.at, cand.at + n);
 	return true;
 }
 
@@ -233,10 +223,8 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *range,
 	for (err = -E2BIG; nr < max_runs; nr++) {
 		cand = buddy_place(b, &w, 0);
 		if (cand.run.size) {
-			change_take(b, &cand, w.n);
-			if (b->owners)
-				owner_take(b, cand.at, w.n, 0);
-			buddy_run(&runs[nr++], cand.at, cand.at + w.n);
+			change_take(b, &cand, w.n, 0);
+			run_bytes(&runs[nr++], cand.at, cand.at + w.n);
 			buddy_runs_begin(b, runs, nr);
 			*nr_runs = nr;
 			return 0;
@@ -272,8 +260,8 @@ static noinline int buddy_free_unknown(struct buddy *b, u64 lo, u64 n)
 
 	if (!n || lo >= b->nr || n > b->nr - lo)
 		return -EINVAL;
-	level = map_level(b, lo, lo + n);
-	if (!map_is_used(b, level, lo, lo + n) || !kept_release(b, lo, lo + n))
+	level = map_level(&b->used, lo, lo + n);
+	if (!map_is_set(&b->used, level, lo, lo + n) || !kept_release(b, lo, lo + n))
 		return -EINVAL;
 	buddy_block_ends(b, lo, n);
 	if (parked_add(b, lo, n))
@@ -335,21 +323,6 @@ u64 accmem_buddy_free_bytes(const struct accmem_buddy *range)
 	return buddy_of(range)->nr_free << ACCMEM_GRANULE_SHIFT;
 }
 
-u64 accmem_buddy_largest_run(struct accmem_buddy *range, u64 align)
-{
-	struct buddy *b = buddy_of(range);
-	struct wanted any = {
-		.n = 1,
-		.align = max_t(u64, align >> ACCMEM_GRANULE_SHIFT, 1),
-		.hi = b->nr,
-	};
-	u64 n;
-
-	parked_merge_all(b);
-	choice_longest(b, &any, 0, ~0ull, &n);
-	return n << ACCMEM_GRANULE_SHIFT;
-}
-
 int accmem_buddy_largest_run_of(struct accmem_buddy *range, u64 owner,
 				u64 *cursor, u64 *largest)
 {
@@ -357,22 +330,22 @@ int accmem_buddy_largest_run_of(struct accmem_buddy *range, u64 owner,
 	struct scan scan = { .owner = owner,
 			     .word = *cursor,
 			     .words = SCAN_WORDS };
-	struct wanted any = { .n = 1, .align = 1, .hi = b->nr };
 	u64 n = *cursor ? *largest >> ACCMEM_GRANULE_SHIFT : 0, i, all;
-	struct run run;
-	int err;
+	struct run run = {}, wild;
+	int err = 0;
 
 	parked_merge_all(b);
-	run = choice_longest(b, &any, 0, ~0ull, &all).run;
+	wild = wild_run(b);
+	all = longest_in_range(b);
 	if (all)
-		n = max(n, owner_trim(b, owner, &run).size);
-	run = wild_run(b);
-	if (run.size)
-		n = max(n, owner_trim(b, owner, &run).size);
-	for (err = 0; n < all; n = max(n, scan_longest(b, owner, i))) {
+		run = index_find_up(b, 0, b->nr, all, 1);
+	n = max(n, owner_trim(b, owner, &run).size);
+	n = max(n, owner_trim(b, owner, &wild).size);
+	while (n < all) {
 		i = scan_next(b, &scan, b->nr, n + 1, &err);
 		if (i == NOWHERE)
 			break;
+		n = max(n, scan_longest(b, owner, i));
 	}
 	*cursor = scan.word;
 	*largest = n << ACCMEM_GRANULE_SHIFT;
@@ -405,13 +378,6 @@ u64 accmem_buddy_claimed(const struct accmem_buddy *range, u64 offset, u64 size)
 	return claimed << ACCMEM_GRANULE_SHIFT;
 }
 
-u64 accmem_buddy_owned_bytes(const struct accmem_buddy *range)
-{
-	const struct buddy *b = buddy_of(range);
-
-	return (b->nr - b->nr_free + b->nr_withheld) << ACCMEM_GRANULE_SHIFT;
-}
-
 u64 accmem_buddy_unit_owner(const struct accmem_buddy *range, u64 offset)
 {
 	const struct buddy *b = buddy_of(range);
@@ -429,7 +395,7 @@ unsigned int accmem_buddy_unit_used(const struct accmem_buddy *range,
 	if (unit_taken(&b->owners[unit]))
 		return b->owners[unit].used;
 	/* without a record either all or nothing is */
-	if (map_next_free(b, lo) == lo || parked_overlap(b, lo, lo + 1))
+	if (map_next(&b->used, lo, false) == lo || parked_overlap(b, lo, lo + 1))
 		return 0;
 	return unit_granules(b, unit);
 }
@@ -441,10 +407,10 @@ bool accmem_buddy_next_free(struct accmem_buddy *range, u64 offset,
 	struct buddy *b = buddy_of(range);
 
 	parked_merge_all(b);
-	lo = map_next_free(b, pos);
+	lo = map_next(&b->used, pos, false);
 	if (lo >= b->nr)
 		return false;
-	buddy_run(run, lo, map_next_used(b, lo));
+	run_bytes(run, lo, map_next(&b->used, lo, true));
 	return true;
 }
 
@@ -453,155 +419,12 @@ bool accmem_buddy_free_around(struct accmem_buddy *range, u64 offset,
 {
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
 	struct buddy *b = buddy_of(range);
-	struct run around = {};
+	struct run around;
 
 	parked_merge_all(b);
-	if (lo < b->nr)
-		around = index_run_around(b, lo);
-	buddy_run(run, around.start, around.start + around.size);
+	around = index_run_around(b, lo);
+	run_bytes(run, around.start, around.start + around.size);
 	return around.size;
-}
-
-/* Dirty marks */
-
-/* Free granules of [@lo, @hi) that are dirty */
-static u64 buddy_count_free_dirty(struct buddy *b, u64 lo, u64 hi)
-{
-	u64 n = 0, end;
-
-	for (lo = map_next_free(b, lo); lo < hi; lo = map_next_free(b, end)) {
-		end = min(hi, map_next_used(b, lo));
-		n += mark_count_dirty(b, lo, end);
-	}
-	return n;
-}
-
-static void buddy_mark(struct buddy *b, u64 offset, u64 size, bool dirty)
-{
-	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
-	u64 n = size >> ACCMEM_GRANULE_SHIFT;
-
-	if (WARN_ON_ONCE((offset | size) & (ACCMEM_GRANULE - 1)) ||
-	    WARN_ON_ONCE(lo > b->nr || n > b->nr - lo) || !n)
-		return;
-	if (parked_overlap(b, lo, lo + n))
-		parked_merge_all(b);
-	b->nr_free_dirty -= buddy_count_free_dirty(b, lo, lo + n);
-	mark_set(b, lo, lo + n, dirty);
-	b->nr_free_dirty += buddy_count_free_dirty(b, lo, lo + n);
-}
-
-void accmem_buddy_mark_dirty(struct accmem_buddy *range, u64 offset, u64 size)
-{
-	buddy_mark(buddy_of(range), offset, size, true);
-}
-
-void accmem_buddy_mark_clean(struct accmem_buddy *range, u64 offset, u64 size)
-{
-	buddy_mark(buddy_of(range), offset, size, false);
-}
-
-/* accmem_buddy_next_dirty() inside of one word */
-static bool buddy_next_dirty_near(const struct buddy *b, u64 lo, u64 hi,
-				  u64 max, struct accmem_run *run)
-{
-	u64 word = mark_word(b, lo, hi), rest;
-
-	if (!word || !max)
-		return false;
-	lo = (lo & ~(u64)WORD_MASK) + __ffs64(word);
-	rest = ~(word >> (lo & WORD_MASK));
-	hi = rest ? lo + __ffs64(rest) : hi;
-	buddy_run(run, lo, min(hi, lo + max));
-	return true;
-}
-
-void accmem_buddy_mark_held(struct accmem_buddy *range, u64 offset, u64 size,
-			    bool dirty)
-{
-	struct buddy *b = buddy_of(range);
-	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
-	u64 n = size >> ACCMEM_GRANULE_SHIFT;
-
-	if (WARN_ON_ONCE((offset | size) & (ACCMEM_GRANULE - 1)) ||
-	    WARN_ON_ONCE(lo > b->nr || n > b->nr - lo) || !n)
-		return;
-	mark_set(b, lo, lo + n, dirty);
-}
-
-bool accmem_buddy_next_dirty(const struct accmem_buddy *range, u64 offset,
-			     u64 size, u64 max, struct accmem_run *run)
-{
-	const struct buddy *b = buddy_of(range);
-	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
-	u64 n = size >> ACCMEM_GRANULE_SHIFT, hi;
-
-	if (lo >= b->nr)
-		return false;
-	hi = lo + min(n, b->nr - lo);
-	if (n && mark_one_word(lo, hi))
-		return buddy_next_dirty_near(b, lo, hi,
-					     max >> ACCMEM_GRANULE_SHIFT, run);
-	lo = mark_next(b, lo, hi, true);
-	n = min(max >> ACCMEM_GRANULE_SHIFT, hi - lo);
-	if (!n)
-		return false;
-	buddy_run(run, lo, mark_next(b, lo, lo + n, false));
-	return true;
-}
-
-bool accmem_buddy_is_dirty(const struct accmem_buddy *range, u64 offset,
-			   u64 size)
-{
-	const struct buddy *b = buddy_of(range);
-	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
-	u64 n = size >> ACCMEM_GRANULE_SHIFT;
-
-	if (lo >= b->nr || n > b->nr - lo)
-		return false;
-	return mark_count_dirty(b, lo, lo + n) == n;
-}
-
-u64 accmem_buddy_free_dirty_bytes(const struct accmem_buddy *range)
-{
-	return buddy_of(range)->nr_free_dirty << ACCMEM_GRANULE_SHIFT;
-}
-
-/* Where free and dirty granules alternate, pairs that one call steps over */
-#define TAKE_DIRTY_STEPS 32
-
-int accmem_buddy_take_dirty(struct accmem_buddy *range, u64 max,
-			    struct accmem_run *run)
-{
-	struct buddy *b = buddy_of(range);
-	u64 limit = max >> ACCMEM_GRANULE_SHIFT, lo, hi;
-	unsigned int steps;
-	struct candidate cand;
-
-	if (!limit)
-		return -EINVAL;
-	if (!b->nr_free_dirty)
-		return -ENOENT;
-	parked_merge_all(b);
-	for (steps = 0; steps < TAKE_DIRTY_STEPS; steps++) {
-		lo = map_next_free(b, b->cursor);
-		lo = mark_next(b, lo, b->nr, true);
-		b->cursor = lo < b->nr ? lo : 0;
-		if (lo == b->nr || map_next_free(b, lo) != lo)
-			continue;
-		hi = lo + min(limit, map_next_used(b, lo) - lo);
-		hi = mark_next(b, lo, hi, false);
-		cand.at = lo;
-		cand.run = index_run_around(b, lo);
-		change_take(b, &cand, hi - lo);
-		if (b->owners)
-			owner_take(b, lo, hi - lo, ACCMEM_BUDDY_CLEANER);
-		life_forget(b, lo);
-		buddy_run(run, lo, hi);
-		b->cursor = hi < b->nr ? hi : 0;
-		return 0;
-	}
-	return -EAGAIN;
 }
 
 /* Creation */
@@ -618,7 +441,8 @@ size_t accmem_buddy_meta_size(u64 size)
 
 	if (!buddy_is_size(size))
 		return 0;
-	bytes = metadata_words(size >> ACCMEM_GRANULE_SHIFT) * sizeof(u64);
+	bytes = metadata_words(size >> ACCMEM_GRANULE_SHIFT, METADATA_PARTS) *
+		sizeof(u64);
 	return (size_t)bytes == bytes ? bytes : 0;
 }
 
@@ -626,7 +450,7 @@ size_t accmem_buddy_meta_zeroed(u64 size)
 {
 	if (!accmem_buddy_meta_size(size))
 		return 0;
-	return metadata_zeroed_words(size >> ACCMEM_GRANULE_SHIFT) *
+	return metadata_words(size >> ACCMEM_GRANULE_SHIFT, METADATA_ZEROED) *
 	       sizeof(u64);
 }
 
@@ -640,8 +464,7 @@ int accmem_buddy_init(struct accmem_buddy *range, u64 size, void *meta)
 	memset(b, 0, sizeof(*b));
 	b->nr = size >> ACCMEM_GRANULE_SHIFT;
 	b->nr_free = b->nr;
-	b->top = metadata_top(b->nr);
-	b->map_top = metadata_map_top(b->nr);
+	b->top = longest_top(b->nr);
 	b->room = parked_room(b->nr);
 	b->short_of = parked_free_min(b->nr);
 	life_init(b);
@@ -649,7 +472,6 @@ int accmem_buddy_init(struct accmem_buddy *range, u64 size, void *meta)
 	b->kept_start_shift = kept_start_shift(b->nr);
 	metadata_lay_out(b, meta);
 	accmem_buddy_set_cache(range, true);
-	map_init(b);
 	class_list_init(b);
 	all.size = b->nr;
 	index_show(b, &all);

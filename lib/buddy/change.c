@@ -7,7 +7,7 @@
 static inline void change_count_taken(struct buddy *b, u64 lo, u64 n)
 {
 	if (b->nr_free_dirty)
-		b->nr_free_dirty -= mark_count_dirty(b, lo, lo + n);
+		b->nr_free_dirty -= map_count(&b->dirty, lo, lo + n);
 	if (n >= b->large)
 		b->nr_large = min(b->nr_large, b->nr - b->nr_free) + n;
 	b->nr_free -= n;
@@ -16,7 +16,7 @@ static inline void change_count_taken(struct buddy *b, u64 lo, u64 n)
 static inline void change_count_given(struct buddy *b, u64 lo, u64 n)
 {
 	if (b->nr_dirty)
-		b->nr_free_dirty += mark_count_dirty(b, lo, lo + n);
+		b->nr_free_dirty += map_count(&b->dirty, lo, lo + n);
 	b->nr_free += n;
 	/* What is given back whole was not always taken so: never below 0 */
 	if (n >= b->large)
@@ -46,8 +46,8 @@ static void change_cut(struct buddy *b, const struct candidate *cand, u64 n)
 	/* where a run begins inside a word, the word has what is used as well */
 	level = !map_one_word(cand->at, stop);
 	if (cand->at != run->start || !(cand->at & WORD_MASK))
-		level = map_level(b, cand->at, stop);
-	map_set(b, level, cand->at, stop, true);
+		level = map_level(&b->used, cand->at, stop);
+	map_set(&b->used, level, cand->at, stop, true);
 	/* at the other ends of these the map has what it had */
 	if (before.size)
 		index_show_end(b, &before);
@@ -97,7 +97,7 @@ static noinline bool change_merge_inside(struct buddy *b, u64 lo, u64 n)
 	u64 i = lo >> WORD_SHIFT, used, left, right, size;
 	struct word_runs g = {};
 
-	used = b->used[i] & ~bits_mask(bit, n);
+	used = b->used.words[i] & ~bits_mask(bit, n);
 	first = fls64(used & ~mask_from(lo));
 	if (!first || !(used >> bit) || b->wild_start >> WORD_SHIFT == i)
 		return false;
@@ -106,7 +106,7 @@ static noinline bool change_merge_inside(struct buddy *b, u64 lo, u64 n)
 	size = left + n + right;
 	if (size > b->wild_size)
 		return false;
-	b->used[i] = used;
+	b->used.words[i] = used;
 	class_word_add(b, class_of(size), i);
 	if (left || right)
 		g = word_runs_in_mixed(b, i);
@@ -132,7 +132,7 @@ static noinline void change_merge_across(struct buddy *b, unsigned int level,
 
 	right.start = hi;
 	right.size = index_size_at(b, hi);
-	run.start = map_run_start(b, level, lo);
+	run.start = map_run_start(&b->used, level, lo);
 	run.size = hi + right.size - run.start;
 	left.start = run.start;
 	left.size = lo - run.start;
@@ -141,7 +141,7 @@ static noinline void change_merge_across(struct buddy *b, unsigned int level,
 		index_remove_begin(b, &left, &right, &left_removed);
 	if (right.size)
 		index_remove_begin(b, &right, &left, &right_removed);
-	map_set(b, level, lo, hi, false);
+	map_set(&b->used, level, lo, hi, false);
 	displaces = !in_wild && run.size > wild.size;
 	index_show(b, &run);
 	if (in_wild || displaces)
@@ -167,13 +167,16 @@ static inline void change_merge(struct buddy *b, unsigned int level, u64 lo,
 		change_merge_across(b, level, lo, n);
 }
 
-static void change_take(struct buddy *b, const struct candidate *cand, u64 n)
+static void change_take(struct buddy *b, const struct candidate *cand, u64 n,
+			u64 owner)
 {
 	change_count_taken(b, cand->at, n);
 	change_cut(b, cand, n);
+	if (b->owners)
+		owner_take(b, cand->at, n, owner);
 }
 
 static void change_merge_at(struct buddy *b, u64 lo, u64 n)
 {
-	change_merge(b, map_level(b, lo, lo + n), lo, n);
+	change_merge(b, map_level(&b->used, lo, lo + n), lo, n);
 }

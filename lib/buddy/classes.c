@@ -102,17 +102,17 @@ static inline void class_list_init(struct buddy *b)
 /* The words of the runs before and after the one that begins in word @i */
 static inline u32 class_list_prev(const struct buddy *b, u64 i)
 {
-	return b->used[i + 1] >> 32;
+	return b->used.words[i + 1] >> 32;
 }
 
 static inline u32 class_list_next(const struct buddy *b, u64 i)
 {
-	return b->used[i + 1];
+	return b->used.words[i + 1];
 }
 
 static inline void class_list_link(struct buddy *b, u64 i, u32 prev, u32 next)
 {
-	b->used[i + 1] = (u64)prev << 32 | next;
+	b->used.words[i + 1] = (u64)prev << 32 | next;
 }
 
 /* A run of a listed class begins in word @i; the map shows it already. */

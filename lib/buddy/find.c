@@ -69,11 +69,10 @@ static struct run index_find_down(const struct buddy *b, u64 pos, u64 lo, u64 n,
 static struct run index_run_around(const struct buddy *b, u64 pos)
 {
 	struct run run = {};
-	u64 first = map_free_before(b, pos + 1);
 
-	if (first <= pos) {
-		run.start = first;
-		run.size = map_next_used(b, pos) - first;
+	if (pos < b->nr && map_next(&b->used, pos, false) == pos) {
+		run.start = map_prev(&b->used, pos, true);
+		run.size = map_next(&b->used, pos, true) - run.start;
 	}
 	return run;
 }

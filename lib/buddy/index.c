@@ -26,6 +26,26 @@ static inline bool wild_is(const struct buddy *b, const struct run *run)
 
 /* Longest runs */
 
+#define EIGHT_SHIFT 3
+#define EIGHT 8u
+
+/* The level of one entry, for @nr granules */
+static unsigned int longest_top(u64 nr)
+{
+	unsigned int level = 1;
+
+	while ((nr - 1) >> (WORD_SHIFT + EIGHT_SHIFT * level))
+		level++;
+	return level;
+}
+
+/* Entries of a level below that one, always whole families of eight */
+static u64 longest_count(u64 nr, unsigned int level)
+{
+	nr = (nr - 1) >> (WORD_SHIFT + EIGHT_SHIFT * level);
+	return (nr | (EIGHT - 1)) + 1;
+}
+
 /* For requests: a run of 2^32 granules is a whole range, and the wilderness. */
 static inline u32 longest_value(u64 n)
 {
@@ -198,7 +218,7 @@ static inline u64 word_tail_size(const struct buddy *b, u64 i,
 		return longest;
 	if (i + 1 == words_for(b->nr) || !word_continued(b, i + 1))
 		return high;
-	return high + low_ones(~b->used[i + 1]);
+	return high + low_ones(~b->used.words[i + 1]);
 }
 
 /* Leaves a run out of account that begins in word @i, if it does. */
@@ -220,7 +240,7 @@ static inline void word_leave_out(struct word_runs *g, u64 i,
 /* Free granules of word @i, but for the run that begins before it */
 static inline u64 word_free_bits(const struct buddy *b, u64 i)
 {
-	u64 word = ~b->used[i];
+	u64 word = ~b->used.words[i];
 
 	return word & 1 && word_continued(b, i) ? word & (word + 1) : word;
 }
@@ -248,7 +268,7 @@ static struct word_runs word_runs_in(const struct buddy *b, u64 i)
  */
 static inline struct word_runs word_runs_in_mixed(const struct buddy *b, u64 i)
 {
-	u64 word = ~b->used[i];
+	u64 word = ~b->used.words[i];
 	unsigned int high;
 	struct word_runs g;
 
@@ -270,7 +290,7 @@ static inline u64 index_size_at(const struct buddy *b, u64 pos)
 		return b->wild_size;
 	if (pos == b->nr || !b->longest[0][i])
 		return 0;
-	word = b->used[i] >> bit;
+	word = b->used.words[i] >> bit;
 	return word ? __ffs64(word) : word_tail_size(b, i, 64 - bit);
 }
 
@@ -428,7 +448,7 @@ static inline void index_show_start(struct buddy *b, const struct run *run)
 		return;
 	word_set_continued(b, i, false);
 	if (run->size >= 64)
-		b->used[i] = 0;
+		b->used.words[i] = 0;
 }
 
 /* And where it ends */
@@ -479,7 +499,7 @@ static inline struct run index_long_run(const struct buddy *b, u64 i)
 {
 	struct run run;
 
-	run.start = (i << WORD_SHIFT) + 64 - high_ones(~b->used[i]);
+	run.start = (i << WORD_SHIFT) + 64 - high_ones(~b->used.words[i]);
 	run.size = b->longest[0][i];
 	return run;
 }

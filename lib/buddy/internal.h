@@ -3,7 +3,7 @@
  * The allocator inside: its state, and the words that its sources share. These are, in
  * the order of their dependence:
  *
- *   map.c        which granules are used
+ *   map.c        maps of granules: which are used, which are dirty
  *   summary.c    bitmaps with a summary
  *   classes.c    free runs by size class
  *   index.c      free runs by address; adds and removes runs
@@ -12,13 +12,13 @@
  *   owners.c     whose each unit of 2 MiB is
  *   big.c        placement of big requests, by lifetimes
  *   choice.c     placement of all others
- *   marks.c      which granules are dirty
  *   change.c     cuts blocks from runs, and merges them
  *   cache.c      the order cache: blocks that wait for a request of their size
  *   parked.c     which blocks those are
  *   shared.c     placement among units of several owners
  *   metadata.c   where in the metadata each has its part
- *   buddy.c      the public calls
+ *   marks.c      the public calls that mark granules dirty, or look for such
+ *   buddy.c      the other public calls
  *
  * Words: a run is a maximal range of free granules. A word is 64 granules of the map.
  * An interval [lo, hi) does not have hi; "last" is inclusive. A request is big if it is
@@ -56,9 +56,6 @@
 
 #define NOWHERE (~0ull)
 
-#define EIGHT_SHIFT 3
-#define EIGHT 8u
-
 /*
  * At most, on the level above which there is none. Tests have fewer, for more
  * levels above a small range.
@@ -75,6 +72,20 @@
 struct map_state {
 	u64 some;
 	u64 full;
+};
+
+/**
+ * struct map - a bit for each granule
+ * @nr: of so many
+ * @top: level above which there is none
+ * @words: the bits, where the word is mixed
+ * @state: from level 1 on
+ */
+struct map {
+	u64 nr;
+	unsigned int top;
+	u64 *words;
+	struct map_state *state[MAP_LEVELS];
 };
 
 /*
@@ -112,10 +123,9 @@ struct buddy {
 	u64 large; /* requests of so many are */
 	u64 nr_large; /* used by these, as far as it is known */
 	u64 cursor; /* of take_dirty */
-	/* map.c */
-	unsigned int map_top; /* level above which there is none */
-	u64 *used; /* a bit a granule, where the word is mixed */
-	struct map_state *state[MAP_LEVELS];
+	struct map used;
+	struct map dirty;
+	u64 nr_dirty;
 	/* classes.c */
 	u64 classes[CLASSES / 64]; /* that have runs */
 	u64 *index; /* words where runs of a class begin, but for listed ones */
@@ -137,10 +147,6 @@ struct buddy {
 	u64 sum; /* of these, each times its size */
 	u8 histories[LIFE_HISTORIES]; /* classes of lifetimes */
 	struct lifetime lifetimes[LIFE_SLOTS];
-	/* marks.c */
-	u64 nr_dirty;
-	u64 *dirty; /* a bit a granule, true below mixed nodes only */
-	u32 *marks[MAP_LEVELS];
 	/* cache.c */
 	u16 parked_max; /* granules; 0 while the cache is off */
 	u16 nr_parked;
@@ -161,8 +167,7 @@ struct buddy {
 	u64 kept_top; /* of that, the topmost word */
 	/* owners.c */
 	struct accmem_buddy_unit *owners; /* NULL without the rule */
-	u64 nr_withheld; /* free granules of units that have a record */
-	u64 nr_full; /* units that have a full one */
+	struct map full; /* units that have a record of all of their granules */
 };
 
 static_assert(sizeof(struct buddy) <= sizeof(struct accmem_buddy));
@@ -237,6 +242,12 @@ struct run {
 	u64 start;
 	u64 size;
 };
+
+static inline void run_bytes(struct accmem_run *run, u64 lo, u64 hi)
+{
+	run->start = lo << ACCMEM_GRANULE_SHIFT;
+	run->size = (hi - lo) << ACCMEM_GRANULE_SHIFT;
+}
 
 /* A request in granules */
 struct wanted {

@@ -17,8 +17,6 @@
 
 #define OWNED_SHIFT (ACCMEM_BUDDY_UNIT_SHIFT - ACCMEM_GRANULE_SHIFT)
 #define OWNED BIT_ULL(OWNED_SHIFT) /* granules of a unit */
-#define FULL_SHIFT 5 /* units of one word of full records */
-#define FULL_MASK 31u
 
 static inline bool owner_is_bound(const struct buddy *b, u64 owner)
 {
@@ -108,17 +106,15 @@ static inline u64 cover_whole(const struct buddy *b, const struct cover *c)
 	return lo < b->nr ? min(c->last << OWNED_SHIFT, b->nr) - lo : 0;
 }
 
-static inline void unit_set_full(struct buddy *b, u64 unit, bool full)
+static u64 owner_units(u64 nr)
 {
-	u32 bit = 1u << (unit & FULL_MASK);
+	return (nr + OWNED - 1) >> OWNED_SHIFT;
+}
 
-	if (full) {
-		b->owners[unit >> FULL_SHIFT].full |= bit;
-		b->nr_full++;
-	} else {
-		b->owners[unit >> FULL_SHIFT].full &= ~bit;
-		b->nr_full--;
-	}
+/* Units of [@first, @last) have records of all of their granules, or do not. */
+static void units_set_full(struct buddy *b, u64 first, u64 last, bool full)
+{
+	map_set(&b->full, map_level(&b->full, first, last), first, last, full);
 }
 
 /* What a unit's record has of @owner's granules */
@@ -130,16 +126,12 @@ static u16 *unit_share(struct accmem_buddy_unit *u, u64 owner)
 static void unit_take(struct buddy *b, u64 unit, u64 n, u64 owner)
 {
 	struct accmem_buddy_unit *u = &b->owners[unit];
-	u64 all = unit_granules(b, unit);
 
-	if (!unit_taken(u)) {
+	if (!unit_taken(u))
 		u->owner = owner;
-		b->nr_withheld += all;
-	}
 	*unit_share(u, owner) += n;
-	b->nr_withheld -= n;
-	if (unit_taken(u) == all)
-		unit_set_full(b, unit, true);
+	if (unit_taken(u) == unit_granules(b, unit))
+		units_set_full(b, unit, unit + 1, true);
 }
 
 static void unit_give(struct buddy *b, u64 unit, u64 n, u64 owner)
@@ -151,36 +143,23 @@ static void unit_give(struct buddy *b, u64 unit, u64 n, u64 owner)
 		u->owner = owner;
 		*unit_share(u, owner) = all;
 	} else if (unit_taken(u) == all) {
-		unit_set_full(b, unit, false);
+		units_set_full(b, unit, unit + 1, false);
 	}
 	*unit_share(u, owner) -= n;
-	b->nr_withheld += n;
-	if (u->used)
-		return;
-	u->owner = u->cleaning ? ACCMEM_BUDDY_CLEANER : 0;
-	if (!u->cleaning)
-		b->nr_withheld -= all;
+	if (!u->used)
+		u->owner = u->cleaning ? ACCMEM_BUDDY_CLEANER : 0;
 }
 
 /* Units of [@first, @last) have no records any more, which are full ones. */
 static void units_forget(struct buddy *b, u64 first, u64 last)
 {
-	u64 unit = first, end;
-	u32 full;
+	u64 unit = map_next(&b->full, first, true);
 
-	for (; unit < last && b->nr_full; unit = end) {
-		end = min((unit | FULL_MASK) + 1, last);
-		full = b->owners[unit >> FULL_SHIFT].full;
-		full &= ~0u << (unit & FULL_MASK);
-		full &= ~0u >> (FULL_MASK - ((end - 1) & FULL_MASK));
-		for (; full; full &= full - 1) {
-			unit = ((end - 1) & ~(u64)FULL_MASK) + __ffs64(full);
-			unit_set_full(b, unit, false);
-			b->owners[unit].used = 0;
-			b->owners[unit].cleaning = 0;
-			b->owners[unit].owner = 0;
-		}
-	}
+	if (unit >= last)
+		return;
+	for (; unit < last; unit = map_next(&b->full, unit + 1, true))
+		b->owners[unit] = (struct accmem_buddy_unit){};
+	units_set_full(b, first, last, false);
 }
 
 /* @owner has taken a block. */

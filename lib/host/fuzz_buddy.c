@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "accmem_layout.h"
+#include "model.h"
 #include "world.h"
 
 #define HEAD                                    \
@@ -78,7 +79,7 @@ static void alloc_survives_nonsense(const u8 *data)
 			abort();
 	}
 	if (accmem_buddy_free_bytes(&b) != size - taken ||
-	    accmem_buddy_largest_run(&b, ACCMEM_GRANULE) > size - taken)
+	    largest_run(&b) > size - taken)
 		abort();
 	if (!accmem_buddy_free(&b, req.start, req.size))
 		taken -= req.size;

@@ -135,11 +135,11 @@ static u64 longest(const u8 *granule, u64 lo, u64 hi, u64 align, u64 *where)
 	return best;
 }
 
-u64 model_largest(const struct model *m, u64 align)
+u64 model_largest(const struct model *m)
 {
 	u64 where;
 
-	return longest(m->granule, 0, m->nr, align / G, &where) * G;
+	return longest(m->granule, 0, m->nr, 1, &where) * G;
 }
 
 static u64 window_end(const struct model *m,

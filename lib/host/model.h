@@ -69,6 +69,16 @@ static inline bool rng_is_spent(const struct rng *r)
 	return r->spent;
 }
 
+/* What accmem_buddy_largest_run_of() says to nobody in particular */
+static inline u64 largest_run(struct accmem_buddy *b)
+{
+	u64 cursor = 0, largest = 0;
+
+	while (accmem_buddy_largest_run_of(b, 0, &cursor, &largest))
+		;
+	return largest;
+}
+
 /* What the calls say: an owner takes free granules, or gives back its own. */
 void model_take(struct model *m, u64 offset, u64 size, u8 owner);
 void model_give(struct model *m, u64 offset, u64 size);
@@ -87,7 +97,7 @@ bool model_lawful(const struct model *m, const struct accmem_buddy_request *req,
 bool model_all(const struct model *m, u64 offset, u64 size, u8 bit, bool set);
 void model_set(struct model *m, u64 offset, u64 size, u8 bit, bool set);
 u64 model_count(const struct model *m, u8 mask, u8 value);
-u64 model_largest(const struct model *m, u64 align);
+u64 model_largest(const struct model *m);
 /* First run at or after @offset whose granules have @bit as @set says */
 bool model_next(const struct model *m, u64 offset, u8 bit, bool set,
 		struct accmem_run *run);

@@ -13,6 +13,7 @@
 
 #include "accmem_buddy.h"
 #include "accmem_layout.h"
+#include "model.h"
 
 #define G ACCMEM_GRANULE
 #define MIB BIT_ULL(20)

@@ -48,7 +48,6 @@ static const struct limit {
 	{ "aligned-pairs", { 0, 0 }, { 21208, 21208 } },
 	{ "runs-of-pairs", { 0, 0 }, { 2073, 2073 } },
 	{ "aligned-runs", { 0, 0 }, { 9737, 9737 } },
-	{ "largest-aligned", { 0, 0 }, { 37, 37 } },
 	{ "windows", { 0, 0 }, { 575553, 575553 } },
 	{ "aligned-pieces", { 0, 0 }, { 670429, 670429 } },
 	{ "merge-all", { 0, 0 }, { 47, 48025 } },
@@ -187,7 +186,7 @@ static void bulk_then_random_frees(const char *name, u64 size, u64 align,
 		bench_alloc(t, size, align);
 	while (t->nr_live)
 		bench_free(t, rng_below(&t->r, t->nr_live));
-	if (accmem_buddy_largest_run(&t->b, G) != 4 * GIB)
+	if (largest_run(&t->b) != 4 * GIB)
 		abort();
 	bench_end(t, name);
 }
@@ -311,7 +310,7 @@ static void questions_with_an_alignment(void)
 		    at != i * G)
 			abort();
 	make_holes(t, 1, GIB / G, 4, 2);
-	accmem_buddy_largest_run(&t->b, G);
+	largest_run(&t->b);
 	count_begin();
 	if (accmem_buddy_alloc(&t->b, &req, &at) != -ENOSPC)
 		abort();
@@ -333,10 +332,6 @@ static void questions_with_an_alignment(void)
 	if (accmem_buddy_alloc_runs(&t->b, &req, runs, 64, &nr) != -E2BIG)
 		abort();
 	answer("aligned-runs");
-	count_begin();
-	if (accmem_buddy_largest_run(&t->b, 32 * G) != 35 * G)
-		abort();
-	answer("largest-aligned");
 	bench_drop(t);
 }
 
@@ -355,7 +350,7 @@ static void windows_with_an_alignment(void)
 	if (!bench_alloc(t, range, G))
 		abort();
 	make_holes(t, 1, range / G, 64, 2);
-	accmem_buddy_largest_run(&t->b, G);
+	largest_run(&t->b);
 	count_begin();
 	for (i = 0; i < 2; i++) {
 		req.flags = i ? ACCMEM_BUDDY_TOP_DOWN : 0;
@@ -388,7 +383,7 @@ static void pieces_with_an_alignment(void)
 	/* holes of 62 granules, none of which has 32 at a multiple of 32 */
 	make_holes(t, 33, range / G - 8192 - 31, 64, 62);
 	make_holes(t, range / G - 8192, range / G, 128, 33);
-	accmem_buddy_largest_run(&t->b, G);
+	largest_run(&t->b);
 	count_begin();
 	if (accmem_buddy_alloc_runs(&t->b, &req, runs, 64, &nr) != -E2BIG)
 		abort();
@@ -428,7 +423,7 @@ static void all_that_waits_merges(void)
 		if (accmem_buddy_free(&t->b, t->live[i].start, t->live[i].size))
 			abort();
 	count_begin();
-	accmem_buddy_largest_run(&t->b, G);
+	largest_run(&t->b);
 	answer("merge-all");
 	bench_drop(t);
 }

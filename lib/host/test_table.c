@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "model.h"
 #include "buddy/internal.h"
 #include "table.h"
 
@@ -64,7 +63,7 @@ static void creation_writes_nothing_past_its_metadata(void)
 		meta = calloc(1, bytes); /* exact: ASan watches the end */
 		EXPECT(!accmem_buddy_init(&b, granules[i] * G, meta));
 		EXPECT(accmem_buddy_free_bytes(&b) == granules[i] * G);
-		EXPECT(accmem_buddy_largest_run(&b, G) == granules[i] * G);
+		EXPECT(largest_run(&b) == granules[i] * G);
 		free(meta);
 	}
 }
@@ -96,12 +95,12 @@ static void sixteen_tebibytes_in_one_piece(void)
 	u64 at;
 
 	make(&f, 16 * TIB);
-	EXPECT(accmem_buddy_largest_run(&f.b, G) == 16 * TIB);
+	EXPECT(largest_run(&f.b) == 16 * TIB);
 	EXPECT(!take(&f, 16 * TIB, G, 0, &at) && at == 0);
 	EXPECT(!accmem_buddy_free_bytes(&f.b));
 	EXPECT(take(&f, G, G, 0, &at) == -ENOSPC);
 	EXPECT(!accmem_buddy_free(&f.b, 0, 16 * TIB));
-	EXPECT(accmem_buddy_largest_run(&f.b, G) == 16 * TIB);
+	EXPECT(largest_run(&f.b) == 16 * TIB);
 	unmake(&f);
 }
 
@@ -122,10 +121,10 @@ static void sixteen_tebibytes_in_odd_pieces(void)
 		taken += sizes[i];
 		EXPECT(accmem_buddy_free_bytes(&f.b) == 16 * TIB - taken);
 	}
-	EXPECT(accmem_buddy_largest_run(&f.b, G) == 16 * TIB - taken);
+	EXPECT(largest_run(&f.b) == 16 * TIB - taken);
 	for (i = 7; i >= 0; i--)
 		EXPECT(!accmem_buddy_free(&f.b, at[i ^ 3], sizes[i ^ 3]));
-	EXPECT(accmem_buddy_largest_run(&f.b, G) == 16 * TIB);
+	EXPECT(largest_run(&f.b) == 16 * TIB);
 	unmake(&f);
 }
 
@@ -172,7 +171,6 @@ static void huge_sizes_and_alignments_do_not_wrap(void)
 	EXPECT(!take(&f, G, 1ull << 63, 0, &at) && at == 0);
 	EXPECT(take(&f, G, 1ull << 63, 0, &at) == -ENOSPC);
 	EXPECT(take(&f, G, 1ull << 63, ACCMEM_BUDDY_TOP_DOWN, &at) == -ENOSPC);
-	EXPECT(accmem_buddy_largest_run(&f.b, 1ull << 63) == 0);
 	EXPECT(accmem_buddy_free(&f.b, 0, ~0ull << 12) == -EINVAL);
 	EXPECT(accmem_buddy_free(&f.b, ~0ull << 12, 2 * G) == -EINVAL);
 	unmake(&f);
@@ -210,7 +208,7 @@ static void runs_span_buddy_boundaries(void)
 	/* free around the middle, which every aligned block ends at */
 	EXPECT(!accmem_buddy_free(&f.b, 509 * G, 3 * G));
 	EXPECT(!accmem_buddy_free(&f.b, 512 * G, 4 * G));
-	EXPECT(accmem_buddy_largest_run(&f.b, G) == 7 * G);
+	EXPECT(largest_run(&f.b) == 7 * G);
 	EXPECT(!take(&f, 7 * G, G, 0, &at) && at == 509 * G);
 	unmake(&f);
 }
@@ -235,7 +233,7 @@ static void the_wilderness_is_a_run_like_others(void)
 	/* What fits better than the wilderness goes elsewhere, */
 	EXPECT(!take(&f, 96 * G, G, 0, &next) && next == 4000 * G);
 	/* what needs all of it gets it, */
-	EXPECT(accmem_buddy_largest_run(&f.b, G) == 1000 * G);
+	EXPECT(largest_run(&f.b) == 1000 * G);
 	EXPECT(!take(&f, 1000 * G, G, 0, &next) && next == at[1]);
 	EXPECT(!buddy_of(&f.b)->wild_size &&
 	       take(&f, G, G, 0, &next) == -ENOSPC);
@@ -265,7 +263,7 @@ static void long_runs_begin_at_any_bit_of_a_word(void)
 	for (k = 0; k < n; k++)
 		EXPECT(!accmem_buddy_free(&f.b, (k * 512 + k) * G,
 					  (128 + k) * G));
-	EXPECT(accmem_buddy_largest_run(&f.b, G) == (127 + n) * G);
+	EXPECT(largest_run(&f.b) == (127 + n) * G);
 	for (k = 0, at = 0; k < n; k++, at = run.start + run.size) {
 		EXPECT(accmem_buddy_next_free(&f.b, at, &run));
 		EXPECT(run.start == (k * 512 + k) * G);
@@ -315,7 +313,7 @@ static void dirty_marks_keep_no_neighbours_apart(void)
 		EXPECT(!accmem_buddy_free(&f.b, i * G, G));
 	}
 	EXPECT(accmem_buddy_free_dirty_bytes(&f.b) == 128 * G);
-	EXPECT(accmem_buddy_largest_run(&f.b, G) == 256 * G);
+	EXPECT(largest_run(&f.b) == 256 * G);
 	EXPECT(!take(&f, 256 * G, G, 0, &at));
 	EXPECT(accmem_buddy_free_dirty_bytes(&f.b) == 0);
 	unmake(&f);
@@ -415,7 +413,7 @@ static void hard_alignments_leave_no_fragments(void)
 	for (i = 0; i < 256; i++)
 		EXPECT(!accmem_buddy_free(&f.b, (i * 37 % 256) * 64 * G,
 					  2 * G));
-	EXPECT(accmem_buddy_largest_run(&f.b, G) == 64 * MIB);
+	EXPECT(largest_run(&f.b) == 64 * MIB);
 	unmake(&f);
 }
 
@@ -485,7 +483,7 @@ static void huge_ranges_agree_with_a_list(void)
 		}
 		p.end[p.nr] = nr;
 		if (step % 16 == 0)
-			EXPECT(accmem_buddy_largest_run(&f.b, G) ==
+			EXPECT(largest_run(&f.b) ==
 			       longest_gap(&p, nr) * G);
 	}
 	unmake(&f);

@@ -173,27 +173,13 @@ static int alloc_or_scan(struct world *w,
 	return err;
 }
 
-/* Bytes of units that have a granule in use, or all that are in use */
-static u64 owned_bytes(const struct world *w)
-{
-	u64 i, n = 0;
-
-	if (!w->m.rule)
-		return model_count(&w->m, MODEL_USED, MODEL_USED);
-	for (i = 0; i < w->m.nr; i += MODEL_UNIT)
-		if (model_unit_used(&w->m, i))
-			n += w->m.nr - i < MODEL_UNIT ? w->m.nr - i :
-							MODEL_UNIT;
-	return n * G;
-}
-
-/* The same of units of which somebody but the cleaner has a granule */
+/* Bytes of units of which somebody but the cleaner has a granule, or all in use */
 static u64 held_bytes(const struct world *w)
 {
 	u64 i, n = 0;
 
 	if (!w->m.rule)
-		return owned_bytes(w);
+		return model_count(&w->m, MODEL_USED, MODEL_USED);
 	for (i = 0; i < w->m.nr; i += MODEL_UNIT)
 		if (model_unit_used(&w->m, i) > model_unit_cleaning(&w->m, i))
 			n += w->m.nr - i < MODEL_UNIT ? w->m.nr - i :
@@ -337,12 +323,11 @@ static void do_mark(struct world *w)
 	u64 size = some_size(w, w->m.nr - at) * G;
 	bool dirty = rng_next(&w->r) & 1;
 
+	dirty |= !model_all(&w->m, at * G, size, MODEL_USED, true);
 	if (model_all(&w->m, at * G, size, MODEL_USED, true))
 		accmem_buddy_mark_held(&w->b, at * G, size, dirty);
-	else if (dirty)
-		accmem_buddy_mark_dirty(&w->b, at * G, size);
 	else
-		accmem_buddy_mark_clean(&w->b, at * G, size);
+		accmem_buddy_mark_dirty(&w->b, at * G, size);
 	model_set(&w->m, at * G, size, MODEL_DIRTY, dirty);
 }
 
@@ -408,7 +393,7 @@ static void agree_on_owners(struct world *w)
 		err = accmem_buddy_largest_run_of(&w->b, owner, &cursor,
 						  &largest);
 	} while (err == -EAGAIN && ++steps <= w->m.nr);
-	CHECK(w, !err && largest == model_largest(&view, G));
+	CHECK(w, !err && largest == model_largest(&view));
 	model_view_free(&w->m, &view);
 	for (i = 0; i < w->m.nr; i += MODEL_UNIT) {
 		u64 used = model_unit_used(&w->m, i), of;
@@ -425,7 +410,7 @@ static void agree_on_owners(struct world *w)
 
 static void agree(struct world *w)
 {
-	u64 at = rng_below(&w->r, w->m.nr) * G, align;
+	u64 at = rng_below(&w->r, w->m.nr) * G;
 	struct accmem_run run, want;
 	bool any;
 
@@ -436,17 +421,12 @@ static void agree(struct world *w)
 	any = model_next(&w->m, at, MODEL_USED, false, &want);
 	CHECK(w, accmem_buddy_next_free(&w->b, at, &run) == any);
 	CHECK(w, !any || (run.start == want.start && run.size == want.size));
-	CHECK(w, accmem_buddy_owned_bytes(&w->b) == owned_bytes(w));
 	/* The rest merges what the order cache holds: not after every call */
 	if (w->cache && rng_below(&w->r, w->calm ? 256 : 8))
 		return;
 	if (w->m.rule)
 		agree_on_owners(w);
-	CHECK(w, accmem_buddy_largest_run(&w->b, G) ==
-		 model_largest(&w->m, G));
-	align = G << rng_below(&w->r, 11);
-	CHECK(w, accmem_buddy_largest_run(&w->b, align) ==
-		 model_largest(&w->m, align));
+	CHECK(w, largest_run(&w->b) == model_largest(&w->m));
 }
 
 /* Freeing all that is left must bring back one run, whatever the marks. */
@@ -456,8 +436,8 @@ static void wind_up(struct world *w)
 
 	while (model_next(&w->m, 0, MODEL_USED, true, &run))
 		free_run(w, run.start, run.size);
-	CHECK(w, !accmem_buddy_owned_bytes(&w->b));
-	CHECK(w, accmem_buddy_largest_run(&w->b, G) == w->m.nr * G);
+	CHECK(w, accmem_buddy_free_bytes(&w->b) == w->m.nr * G);
+	CHECK(w, largest_run(&w->b) == w->m.nr * G);
 	agree(w);
 }
 
