@@ -21,7 +21,6 @@
 #include "choice.c"
 #include "change.c"
 #include "cache.c"
-#include "parked.c"
 #include "shared.c"
 #include "metadata.c"
 #include "marks.c"
@@ -276,12 +275,14 @@ static __always_inline int buddy_free_block(struct buddy *b, u64 offset,
 {
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
 	u64 n = size >> ACCMEM_GRANULE_SHIFT;
+	const struct kept_block *k;
 	u16 id;
 
 	if ((offset | size) & (ACCMEM_GRANULE - 1))
 		return -EINVAL;
-	id = kept_any_lent(b) ? kept_find(b, lo) : 0;
-	if (!id || !b->kept[id].lent || b->kept[id].n != n)
+	id = kept_any_lent(b) ? kept_find(b, lo + n - 1) : 0;
+	k = &b->kept[id];
+	if (!id || !k->lent || k->lo != lo || k->n != n)
 		return buddy_free_unknown(b, lo, n);
 	change_count_given(b, lo, n);
 	if (parked_has_room(b, n))
@@ -469,7 +470,7 @@ int accmem_buddy_init(struct accmem_buddy *range, u64 size, void *meta)
 	b->short_of = parked_free_min(b->nr);
 	life_init(b);
 	b->kept_hash_shift = kept_hash_shift(b->nr);
-	b->kept_start_shift = kept_start_shift(b->nr);
+	b->kept_bits_shift = kept_bits_shift(b->nr);
 	metadata_lay_out(b, meta);
 	accmem_buddy_set_cache(range, true);
 	class_list_init(b);

@@ -8,8 +8,8 @@
  * as a whole, nothing has to be looked up in the map. A lent block of which a part is
  * freed is forgotten. Parked and lent blocks are the known ones ("kept").
  *
- * They are found by their first granule, in a hash table. Overlaps are found by a
- * bitmap of first granules, in which granules far apart share a bit that at most one
+ * They are found by their last granule, in a hash table. Overlaps are found by a
+ * bitmap of last granules, in which granules far apart share a bit that at most one
  * may set, and a count for each 128 granules with a summary above. Parked bytes count
  * as free, and as free and dirty.
  */
@@ -24,8 +24,6 @@
 #define PARKED_SHARE_SHIFT 10
 #define KEPT_TIMES 4
 #endif
-
-#define KEPT_STARTS_SHIFT_MAX 16
 
 static inline u64 parked_share(u64 nr)
 {
@@ -50,14 +48,10 @@ static inline unsigned int kept_hash_shift(u64 nr)
 	return fls64(kept_room(parked_room(nr)));
 }
 
-/* Words of the map of starts, as a shift: at most a quarter of all */
-static inline unsigned int kept_start_shift(u64 nr)
+/* Words of bits for last granules, as a shift: at most a quarter of all */
+static inline unsigned int kept_bits_shift(u64 nr)
 {
-	u64 words = words_for(nr) >> 2;
-
-	if (!words)
-		return 0;
-	return min_t(unsigned int, fls64(words) - 1, KEPT_STARTS_SHIFT_MAX);
+	return min_t(unsigned int, ilog2(max(words_for(nr) >> 2, 1ull)), 16);
 }
 
 /* A part of the range in which kept blocks are counted, in granules, as a shift */
@@ -68,27 +62,24 @@ static inline u64 kept_parts(u64 nr)
 	return (nr + (1ull << KEPT_PART_SHIFT) - 1) >> KEPT_PART_SHIFT;
 }
 
-/* Where kept blocks begin */
+/* Where kept blocks end */
 
-/*
- * The word of starts for granule @lo and its word. It is shifted a little from one
- * turn through the map to the next, as large blocks like to begin at multiples of
- * powers of two.
- */
-static inline u64 kept_start_word(const struct buddy *b, u64 lo)
+static inline u64 kept_hi(const struct kept_block *k)
 {
-	u64 i = lo >> WORD_SHIFT;
-
-	i += (i >> b->kept_start_shift) * 5;
-	return i & ((1ull << b->kept_start_shift) - 1);
+	return (u64)k->lo + k->n;
 }
 
-/* Does no kept block have the bit of @lo? */
-static inline bool kept_start_is_free(const struct buddy *b, u64 lo)
+/*
+ * The word of bits for granule @at and its word. It is shifted a little from one turn
+ * through the bits to the next, as large blocks like to end at multiples of powers of
+ * two.
+ */
+static inline u64 *kept_word(const struct buddy *b, u64 at)
 {
-	u64 starts = b->kept_starts[kept_start_word(b, lo)];
+	u64 i = at >> WORD_SHIFT;
 
-	return !(starts >> (lo & WORD_MASK) & 1);
+	i += (i >> b->kept_bits_shift) * 5;
+	return &b->kept_bits[i & ((1ull << b->kept_bits_shift) - 1)];
 }
 
 static inline struct summary kept_summary(const struct buddy *b)
@@ -96,46 +87,71 @@ static inline struct summary kept_summary(const struct buddy *b)
 	return summary_at(b->kept_index, kept_parts(b->nr));
 }
 
-/* Whether it is the first or the last of its part cannot be predicted: no branch */
-static inline void kept_start_set(struct buddy *b, u64 lo)
+/* A block that ends with granule @last is kept, or no more. */
+static inline void kept_set_bit(struct buddy *b, u64 last, bool set)
 {
-	u64 part = lo >> KEPT_PART_SHIFT;
+	u64 *word = kept_word(b, last), part = last >> KEPT_PART_SHIFT;
 
-	b->kept_starts[kept_start_word(b, lo)] |= 1ull << (lo & WORD_MASK);
-	b->kept_count[part]++;
-	summary_add(kept_summary(b), &b->kept_top, part);
+	*word = with_bits(*word, 1ull << (last & WORD_MASK), set);
+	b->kept_count[part] += set ? 1 : -1;
+	if (set)
+		summary_add(kept_summary(b), &b->kept_top, part);
+	else
+		summary_del(kept_summary(b), &b->kept_top, part,
+			    !b->kept_count[part]);
 }
 
-static inline void kept_start_clear(struct buddy *b, u64 lo)
+static inline u16 *kept_list(const struct buddy *b, u64 last)
 {
-	u64 part = lo >> KEPT_PART_SHIFT;
-
-	b->kept_starts[kept_start_word(b, lo)] &= ~(1ull << (lo & WORD_MASK));
-	b->kept_count[part]--;
-	summary_del(kept_summary(b), &b->kept_top, part, !b->kept_count[part]);
+	return &b->kept_hash[hash_32(last, b->kept_hash_shift)];
 }
 
-static inline u16 *kept_list(const struct buddy *b, u64 lo)
+/* The id of the kept block that ends with granule @last; 0 */
+static inline u16 kept_find(const struct buddy *b, u64 last)
 {
-	return &b->kept_hash[hash_32(lo, b->kept_hash_shift)];
-}
+	u16 id = *kept_list(b, last);
 
-static inline u64 kept_hi(const struct kept_block *k)
-{
-	return (u64)k->lo + k->n;
-}
-
-/* The id of the kept block that begins at @lo; 0 */
-static inline u16 kept_find(const struct buddy *b, u64 lo)
-{
-	u16 id = *kept_list(b, lo);
-
-	while (id) {
-		if (b->kept[id].lo == lo)
-			break;
+	while (id && kept_hi(&b->kept[id]) - 1 != last)
 		id = b->kept[id].next;
-	}
 	return id;
+}
+
+/* The first one that ends in [@at, @hi), of a part, or in a word that has some; 0 */
+static inline u16 kept_first(const struct buddy *b, u64 at, u64 hi)
+{
+	u64 word;
+	u16 id;
+
+	for (; at < hi; at = (at | WORD_MASK) + 1) {
+		word = *kept_word(b, at) & mask_from(at);
+		for (; word; word &= word - 1) {
+			id = kept_find(b, (at & ~(u64)WORD_MASK) +
+						  __ffs64(word));
+			if (id)
+				return id;
+		}
+	}
+	return 0;
+}
+
+/* The first kept block that has a granule of [@lo, @hi); 0 */
+static u16 kept_in(const struct buddy *b, u64 lo, u64 hi)
+{
+	u64 last = hi + b->kept_longest - 2, at, part;
+	u16 id = 0;
+
+	if (!b->nr_kept)
+		return 0;
+	for (at = lo; at <= last && !id; at = (part + 1) << KEPT_PART_SHIFT) {
+		part = summary_next(kept_summary(b), &b->kept_top,
+				    at >> KEPT_PART_SHIFT,
+				    min(last, b->nr - 1) >> KEPT_PART_SHIFT);
+		if (part == NOWHERE)
+			return 0;
+		id = kept_first(b, max(at, part << KEPT_PART_SHIFT),
+				(part + 1) << KEPT_PART_SHIFT);
+	}
+	return b->kept[id].lo < hi ? id : 0;
 }
 
 /* Blocks that are kept */
@@ -166,12 +182,13 @@ static inline u16 kept_next_out(struct buddy *b, bool lent)
 static noinline void kept_forget(struct buddy *b, u16 id)
 {
 	struct kept_block *k = &b->kept[id];
-	u16 *link = kept_list(b, k->lo);
+	u64 last = kept_hi(k) - 1;
+	u16 *link = kept_list(b, last);
 
 	while (*link != id)
 		link = &b->kept[*link].next;
 	*link = k->next;
-	kept_start_clear(b, k->lo);
+	kept_set_bit(b, last, false);
 	k->n = 0;
 	k->below = b->stack[0];
 	b->stack[0] = id;
@@ -199,126 +216,20 @@ static inline u16 kept_new_id(struct buddy *b)
 /* The id of a block that is kept from now on; 0 if there is no room for it */
 static inline u16 kept_add(struct buddy *b, u64 lo, u64 n)
 {
-	struct kept_block *k;
-	u16 id, *list;
+	u64 last = lo + n - 1;
+	u16 id, *list = kept_list(b, last);
 
-	id = kept_start_is_free(b, lo) ? kept_new_id(b) : 0;
+	if (*kept_word(b, last) >> (last & WORD_MASK) & 1)
+		return 0;
+	id = kept_new_id(b);
 	if (!id)
 		return 0;
-	kept_start_set(b, lo);
-	list = kept_list(b, lo);
-	k = &b->kept[id];
-	k->lo = lo;
-	k->n = n;
-	k->next = *list;
+	kept_set_bit(b, last, true);
+	b->kept[id] = (struct kept_block){ .lo = lo, .n = n, .next = *list };
 	*list = id;
 	b->kept_longest = b->nr_kept ? max_t(u64, b->kept_longest, n) : n;
 	b->nr_kept++;
 	return id;
-}
-
-/* The last kept block that begins in [@least, @pos), of a part; 0 */
-static inline u16 kept_last(const struct buddy *b, u64 least, u64 pos)
-{
-	u64 word;
-	u16 id;
-
-	while (pos-- > least) {
-		word = b->kept_starts[kept_start_word(b, pos)] &
-		       mask_up_to(pos);
-		pos &= ~(u64)WORD_MASK;
-		for (; word; word &= ~(1ull << (fls64(word) - 1))) {
-			id = kept_find(b, pos + fls64(word) - 1);
-			if (id)
-				return id;
-		}
-	}
-	return 0;
-}
-
-/* The first kept block that begins in [@pos, @hi), of a part; 0 */
-static inline u16 kept_first(const struct buddy *b, u64 pos, u64 hi)
-{
-	u64 word;
-	u16 id;
-
-	for (; pos < hi; pos = (pos | WORD_MASK) + 1) {
-		word = b->kept_starts[kept_start_word(b, pos)] & mask_from(pos);
-		if (map_one_word(pos, hi))
-			word &= mask_up_to(hi - 1);
-		pos &= ~(u64)WORD_MASK;
-		for (; word; word &= word - 1) {
-			id = kept_find(b, pos + __ffs64(word));
-			if (id)
-				return id;
-		}
-	}
-	return 0;
-}
-
-/* The kept block that begins last before @pos, if that may have it; 0 */
-static inline u16 kept_before(const struct buddy *b, u64 pos)
-{
-	u64 least = pos - min_t(u64, pos, b->kept_longest - 1), part;
-	u16 id = 0;
-
-	for (; pos > least && !id; pos = part << KEPT_PART_SHIFT) {
-		part = summary_prev(kept_summary(b), &b->kept_top,
-				    (pos - 1) >> KEPT_PART_SHIFT,
-				    least >> KEPT_PART_SHIFT);
-		if (part == NOWHERE)
-			return 0;
-		id = kept_last(b, max(least, part << KEPT_PART_SHIFT),
-			       min(pos, (part + 1) << KEPT_PART_SHIFT));
-	}
-	return id;
-}
-
-/* The first kept block that begins in [@pos, @hi); 0 */
-static inline u16 kept_within(const struct buddy *b, u64 pos, u64 hi)
-{
-	u64 part;
-	u16 id = 0;
-
-	for (; pos < hi && !id; pos = (part + 1) << KEPT_PART_SHIFT) {
-		part = summary_next(kept_summary(b), &b->kept_top,
-				    pos >> KEPT_PART_SHIFT,
-				    (hi - 1) >> KEPT_PART_SHIFT);
-		if (part == NOWHERE)
-			return 0;
-		id = kept_first(b, max(pos, part << KEPT_PART_SHIFT),
-				min(hi, (part + 1) << KEPT_PART_SHIFT));
-	}
-	return id;
-}
-
-/*
- * May a kept block have a granule of [@lo, @hi)? None is the usual answer, and found
- * without a search where one word has all the parts in which it might begin.
- */
-static inline bool kept_maybe(const struct buddy *b, u64 lo, u64 hi)
-{
-	struct summary p = kept_summary(b);
-	const u64 *words = p.nr > 1 ? p.words : &b->kept_top;
-	u64 last = (hi - 1) >> KEPT_PART_SHIFT;
-
-	lo = (lo - min_t(u64, lo, b->kept_longest - 1)) >> KEPT_PART_SHIFT;
-	if (lo >> WORD_SHIFT != last >> WORD_SHIFT)
-		return true;
-	return words[lo >> WORD_SHIFT] & mask_from(lo) & mask_up_to(last);
-}
-
-/* The lowest kept block that has a granule of [@lo, @hi); 0 */
-static u16 kept_in(const struct buddy *b, u64 lo, u64 hi)
-{
-	u16 id;
-
-	if (!b->nr_kept || !kept_maybe(b, lo, hi))
-		return 0;
-	id = kept_before(b, lo);
-	if (id && kept_hi(&b->kept[id]) > lo)
-		return id;
-	return kept_within(b, lo, hi);
 }
 
 /*
@@ -329,10 +240,7 @@ static inline bool kept_release(struct buddy *b, u64 lo, u64 hi)
 {
 	u16 id;
 
-	while (b->nr_kept && lo < hi) {
-		id = kept_in(b, lo, hi);
-		if (!id)
-			return true;
+	while (lo < hi && (id = kept_in(b, lo, hi))) {
 		if (!b->kept[id].lent)
 			return false;
 		lo = kept_hi(&b->kept[id]);
@@ -342,6 +250,19 @@ static inline bool kept_release(struct buddy *b, u64 lo, u64 hi)
 }
 
 /* Blocks that are parked */
+
+/* Is anything of [@lo, @hi) parked? */
+static bool parked_overlap(const struct buddy *b, u64 lo, u64 hi)
+{
+	u16 id;
+
+	if (!b->nr_parked)
+		return false;
+	for (; lo < hi && (id = kept_in(b, lo, hi)); lo = kept_hi(&b->kept[id]))
+		if (!b->kept[id].lent)
+			return true;
+	return false;
+}
 
 /* The caller sees to room on the stacks. */
 static inline void parked_push(struct buddy *b, u16 id, u64 n)
@@ -394,28 +315,93 @@ static inline u64 parked_take(struct buddy *b, u64 n, u64 align, u64 owner)
 	return NOWHERE;
 }
 
-/* The parked block after @k, or the first one after NULL; NULL */
-static inline struct kept_block *parked_each(const struct buddy *b,
-					     const struct kept_block *k)
-{
-	unsigned int id = k ? k - b->kept : 0;
+/* Which blocks are parked, and which parked blocks are merged when */
 
-	while (b->nr_parked && ++id <= b->nr_ids) {
-		if (b->kept[id].n && !b->kept[id].lent)
-			return &b->kept[id];
-	}
-	return NULL;
+static noinline void parked_merge_one(struct buddy *b, u16 id)
+{
+	u64 n = b->kept[id].n, lo = parked_lend(b, id);
+
+	kept_forget(b, id);
+	change_merge_at(b, lo, n);
 }
 
-/* Is anything of [@lo, @hi) parked? */
-static bool parked_overlap(const struct buddy *b, u64 lo, u64 hi)
+static void parked_merge_all(struct buddy *b)
 {
 	u16 id;
 
-	if (!b->nr_parked)
+	for (id = 1; b->nr_parked; id++)
+		if (b->kept[id].n && !b->kept[id].lent)
+			parked_merge_one(b, id);
+	if (b->nr_kept)
+		return;
+	b->nr_ids = 0;
+	b->stack[0] = 0;
+}
+
+/* 2 GiB */
+#define PARKED_FREE BIT_ULL(19)
+
+/*
+ * What is not merged costs room, and the more the smaller a range is. There is none of
+ * it while less than this is free, no less than half of the range and no more than
+ * three quarters.
+ */
+static inline u64 parked_free_min(u64 nr)
+{
+	return clamp_t(u64, PARKED_FREE, nr >> 1, nr - (nr >> 2));
+}
+
+/*
+ * As many blocks came back to a full cache as it holds, with no request between
+ * them: nobody waits for blocks. Until a request comes none is parked, and of
+ * those that are one goes at a time.
+ */
+static inline bool parked_only_frees(const struct buddy *b)
+{
+	return b->frees_since_alloc == b->room;
+}
+
+/* May no block be parked now? */
+static inline bool parked_is_off(const struct buddy *b)
+{
+	return b->nr_free < b->short_of || parked_only_frees(b);
+}
+
+/* Called before free runs change: while no block may be parked, merges one. */
+static void parked_merge_some(struct buddy *b)
+{
+	u16 id = b->nr_parked && parked_is_off(b) ? kept_next_out(b, false) : 0;
+
+	if (id)
+		parked_merge_one(b, id);
+}
+
+/* One block less on the full stacks, but not for another of its size */
+static noinline bool parked_make_room(struct buddy *b, u64 n)
+{
+	u16 id = kept_next_out(b, false);
+
+	b->frees_since_alloc++;
+	if (!id || b->kept[id].n == n)
 		return false;
-	for (; lo < hi && (id = kept_in(b, lo, hi)); lo = kept_hi(&b->kept[id]))
-		if (!b->kept[id].lent)
-			return true;
-	return false;
+	parked_merge_one(b, id);
+	return true;
+}
+
+/* May a block of @n granules wait now? */
+static inline bool parked_has_room(struct buddy *b, u64 n)
+{
+	if (n > b->parked_max || parked_is_off(b))
+		return false;
+	return b->nr_parked != b->room || parked_make_room(b, n);
+}
+
+/* Whether a block that was not kept waits now */
+static bool parked_add(struct buddy *b, u64 lo, u64 n)
+{
+	u16 id = parked_has_room(b, n) ? kept_add(b, lo, n) : 0;
+
+	if (id)
+		parked_push(b, id, n);
+	return id;
 }

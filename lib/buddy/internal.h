@@ -14,7 +14,6 @@
  *   choice.c     placement of all others
  *   change.c     cuts blocks from runs, and merges them
  *   cache.c      the order cache: blocks that wait for a request of their size
- *   parked.c     which blocks those are
  *   shared.c     placement among units of several owners
  *   metadata.c   where in the metadata each has its part
  *   marks.c      the public calls that mark granules dirty, or look for such
@@ -157,12 +156,12 @@ struct buddy {
 	u16 nr_kept; /* blocks that are parked or lent */
 	u16 kept_longest; /* of these, or of one that was */
 	u16 kept_hash_shift;
-	u16 kept_start_shift;
+	u16 kept_bits_shift;
 	u16 stack[PARKED_SIZE_MAX + 1]; /* by size; 0: ids to use */
 	struct kept_block *kept; /* by id, from 1 on */
 	u16 *kept_hash;
-	u64 *kept_starts; /* a bit for granules: a kept block begins there */
-	u8 *kept_count; /* of kept blocks that begin in a part of the range */
+	u64 *kept_bits; /* one for some granules: a kept block ends there */
+	u8 *kept_count; /* of kept blocks that end in a part of the range */
 	u64 *kept_index; /* parts where any do */
 	u64 kept_top; /* of that, the topmost word */
 	/* owners.c */

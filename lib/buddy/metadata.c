@@ -11,7 +11,7 @@ enum metadata_part {
 	METADATA_CLASSES,
 	METADATA_LONGEST,
 	METADATA_KEPT_HASH,
-	METADATA_KEPT_STARTS,
+	METADATA_KEPT_BITS,
 	METADATA_KEPT_COUNT,
 	METADATA_KEPT_INDEX,
 	METADATA_ZEROED,
@@ -35,9 +35,8 @@ static u64 metadata_longest_words(u64 nr)
 /* Words of a part */
 static u64 metadata_part_words(u64 nr, enum metadata_part part)
 {
-	if (part >= METADATA_KEPT_HASH && part <= METADATA_KEPT_INDEX &&
-	    !parked_room(nr))
-		return 0;
+	u64 ids = kept_room(parked_room(nr));
+
 	switch (part) {
 	case METADATA_USED_STATES:
 	case METADATA_DIRTY_STATES:
@@ -51,26 +50,21 @@ static u64 metadata_part_words(u64 nr, enum metadata_part part)
 	case METADATA_LONGEST:
 		return metadata_longest_words(nr);
 	case METADATA_KEPT_HASH:
-		return DIV_ROUND_UP(sizeof(u16) << kept_hash_shift(nr),
-				    sizeof(u64));
-	case METADATA_KEPT_STARTS:
-		return 1ull << kept_start_shift(nr);
+		return ids ? DIV_ROUND_UP(2ul << kept_hash_shift(nr), 8) : 0;
+	case METADATA_KEPT_BITS:
+		return ids ? 1ull << kept_bits_shift(nr) : 0;
 	case METADATA_KEPT_COUNT:
-		return DIV_ROUND_UP(kept_parts(nr), sizeof(u64));
+		return ids ? DIV_ROUND_UP(kept_parts(nr), 8) : 0;
 	case METADATA_KEPT_INDEX:
-		return summary_words(kept_parts(nr));
+		return ids ? summary_words(kept_parts(nr)) : 0;
 	case METADATA_USED:
 	case METADATA_DIRTY:
 		return words_for(nr);
 	case METADATA_FULL:
 		return words_for(owner_units(nr));
-	case METADATA_KEPT: /* id 0 is no block, but is written to */
-		return parked_room(nr) ?
-		       DIV_ROUND_UP((kept_room(parked_room(nr)) + 1) *
-					    sizeof(struct kept_block),
-				    sizeof(u64)) : 0;
-	default:
-		return 0;
+	default: /* id 0 is no block, but is written to */
+		ids += ids ? 1 : 0;
+		return DIV_ROUND_UP(ids * sizeof(struct kept_block), 8);
 	}
 }
 
@@ -112,7 +106,7 @@ static void metadata_lay_out(struct buddy *b, u64 *meta)
 		longest += longest_count(b->nr, level);
 	}
 	b->kept_hash = (u16 *)at[METADATA_KEPT_HASH];
-	b->kept_starts = at[METADATA_KEPT_STARTS];
+	b->kept_bits = at[METADATA_KEPT_BITS];
 	b->kept_count = (u8 *)at[METADATA_KEPT_COUNT];
 	b->kept_index = at[METADATA_KEPT_INDEX];
 	b->kept = (struct kept_block *)at[METADATA_KEPT];

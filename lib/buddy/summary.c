@@ -98,28 +98,3 @@ static inline u64 summary_next(struct summary p, const u64 *top, u64 at,
 	}
 	return NOWHERE;
 }
-
-/* The last piece from @least to @at in which something begins; NOWHERE */
-static inline u64 summary_prev(struct summary p, const u64 *top, u64 at,
-			       u64 least)
-{
-	const u64 *level[STARTS_LEVELS];
-	unsigned int n = 0;
-	u64 word;
-
-	for (;; p = summary_above(p)) {
-		level[n] = p.nr > 1 ? p.words : top;
-		word = level[n][at >> WORD_SHIFT] & mask_up_to(at);
-		if (word)
-			break;
-		at >>= WORD_SHIFT;
-		n++;
-		if (at <= least >> map_shift(n))
-			return NOWHERE;
-		at--;
-	}
-	at = (at & ~(u64)WORD_MASK) + fls64(word) - 1;
-	while (n--)
-		at = (at << WORD_SHIFT) + fls64(level[n][at]) - 1;
-	return at >= least ? at : NOWHERE;
-}

@@ -219,7 +219,7 @@ static void a_cache_switched_off_takes_back_what_is_lent(void)
 	unmake(&f);
 }
 
-/* Two blocks that have one bit in the map of starts: only the first is parked. */
+/* Two blocks that have one bit of those for where they end: only the first is parked. */
 static void a_block_without_a_bit_is_not_parked(void)
 {
 	struct accmem_buddy_request first = {
@@ -232,7 +232,7 @@ static void a_block_without_a_bit_is_not_parked(void)
 	u64 far, at;
 
 	make(&f, 1048576 * G);
-	far = ((2ull << buddy_of(&f.b)->kept_start_shift) - 5) * 64 * G;
+	far = ((2ull << buddy_of(&f.b)->kept_bits_shift) - 5) * 64 * G;
 	second.start = far;
 	second.end = far + G;
 	EXPECT(!accmem_buddy_alloc(&f.b, &first, &at));
