@@ -17,73 +17,6 @@
 #define BIG_PROBES 8
 
 /**
- * struct walk - through the free runs that fit best, the smallest classes first
- * @class: the class it is in
- * @at: the word in which the next run of a listed class begins; of another, from
- *	which on to look
- * @word: the word that was looked at last, of a class that is not listed
- * @runs: what begins there
- * @begin: bits of the runs of the class that are left of it
- */
-struct walk {
-	unsigned int class;
-	u64 at;
-	u64 word;
-	struct word_runs runs;
-	u64 begin;
-};
-
-static bool walk_list(const struct buddy *b, struct walk *k, struct run *run)
-{
-	if (k->at == NO_WORD)
-		return false;
-	*run = index_long_run(b, k->at);
-	k->at = class_list_next(b, k->at);
-	return true;
-}
-
-static bool walk_words(const struct buddy *b, struct walk *k, struct run *run)
-{
-	struct summary words = class_summary(b, k->class);
-
-	while (!k->begin) {
-		k->word = summary_next(words, &b->starts[k->class], k->at,
-				       words_for(b->nr) - 1);
-		if (k->word == NOWHERE)
-			return false;
-		k->at = k->word + 1;
-		k->runs = word_runs_in(b, k->word);
-		k->begin = word_class_starts(&k->runs, k->class);
-	}
-	*run = word_run_at(&k->runs, k->word, __ffs64(k->begin));
-	k->begin &= k->begin - 1;
-	return true;
-}
-
-/* Goes on with the first class from @class on that has runs, if there is one. */
-static void walk_class(const struct buddy *b, struct walk *k,
-		       unsigned int class)
-{
-	k->class = class_next(b, class);
-	k->at = 0;
-	k->begin = 0;
-	if (k->class == CLASSES || !class_is_listed(k->class))
-		return;
-	k->at = b->first[k->class];
-}
-
-static bool walk_next(const struct buddy *b, struct walk *k, struct run *run)
-{
-	while (k->class < CLASSES) {
-		if (class_is_listed(k->class) ? walk_list(b, k, run) :
-						walk_words(b, k, run))
-			return true;
-		walk_class(b, k, k->class + 1);
-	}
-	return false;
-}
-
-/**
  * struct big_choice - of a candidate for a big request
  * @w: the request
  * @class: of its size
@@ -113,11 +46,11 @@ static void big_choose(const struct buddy *b, struct big_choice *c,
 {
 	struct candidate cand;
 
-	if (low < c->cost && wanted_low(c->w, run, 0, b->nr, &cand)) {
+	if (low < c->cost && wanted_in(c->w, run, 0, b->nr, false, &cand)) {
 		c->cand = cand;
 		c->cost = low;
 	}
-	if (high < c->cost && wanted_high(c->w, run, 0, b->nr, &cand)) {
+	if (high < c->cost && wanted_in(c->w, run, 0, b->nr, true, &cand)) {
 		c->cand = cand;
 		c->cost = high;
 	}

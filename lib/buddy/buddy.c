@@ -339,7 +339,7 @@ int accmem_buddy_largest_run_of(struct accmem_buddy *range, u64 owner,
 	wild = wild_run(b);
 	all = longest_in_range(b);
 	if (all)
-		run = index_find_up(b, 0, b->nr, all, 1);
+		run = index_find(b, 0, b->nr, all, 1, false);
 	n = max(n, owner_trim(b, owner, &run).size);
 	n = max(n, owner_trim(b, owner, &wild).size);
 	while (n < all) {

@@ -58,28 +58,17 @@ static struct run choice_best_in_order(const struct buddy *b,
 				       const struct wanted *w,
 				       unsigned int class)
 {
-	struct summary words = class_summary(b, class);
-	const u64 *top = &b->starts[class];
+	struct walk k = { .class = class };
 	struct run best = {}, run;
-	unsigned int probe = 0;
-	struct word_runs g;
-	u64 i, begin;
+	unsigned int probe;
 
-	for (i = 0; probe < PROBES; i++) {
-		i = summary_next(words, top, i, words_for(b->nr) - 1);
-		if (i == NOWHERE)
+	for (probe = 0; probe < PROBES && walk_words(b, &k, &run); probe++) {
+		if (!wanted_serves(w, &run) ||
+		    (best.size && run.size >= best.size))
+			continue;
+		best = run;
+		if (best.size == w->n || class < 8)
 			break;
-		g = word_runs_in(b, i);
-		begin = word_class_starts(&g, class);
-		for (; begin && probe < PROBES; begin &= begin - 1, probe++) {
-			run = word_run_at(&g, i, __ffs64(begin));
-			if (!wanted_serves(w, &run) ||
-			    (best.size && run.size >= best.size))
-				continue;
-			best = run;
-			if (best.size == w->n || class < 8)
-				return best;
-		}
 	}
 	return best;
 }
@@ -128,78 +117,48 @@ static struct run choice_best_of_all(const struct buddy *b,
 }
 
 /*
- * With an alignment, a run that holds @n granules however it lies is found at
- * once. Only where there is none are the words with shorter ones looked at.
+ * The highest or lowest candidate of all runs but the wilderness. With an alignment, a
+ * run that holds w->n granules however it lies is found at once. Only where there is
+ * none are the words with shorter ones looked at.
  */
-static struct candidate choice_lowest(const struct buddy *b,
-				      const struct wanted *w)
+static noinline struct candidate choice_indexed(const struct buddy *b,
+				       const struct wanted *w, bool high)
 {
-	struct run run = {};
+	u64 pos = high ? w->hi : w->lo, limit = high ? w->lo : w->hi;
 	struct candidate cand;
-	u64 pos = w->lo;
-
-	if (pos && pos < w->hi) {
-		run = index_run_around(b, pos);
-		if (wanted_low(w, &run, w->lo, w->hi, &cand))
-			return cand;
-		pos = max(pos, run.start + run.size);
-	}
-	run = index_find_up(b, pos, w->hi, w->n + w->align - 1, 1);
-	if (wanted_low(w, &run, w->lo, w->hi, &cand))
-		return cand;
-	if (w->align == 1)
-		return no_candidate;
-	run = index_find_up(b, pos, w->hi, w->n, w->align);
-	if (wanted_low(w, &run, w->lo, w->hi, &cand))
-		return cand;
-	return no_candidate;
-}
-
-static struct candidate choice_highest(const struct buddy *b,
-				       const struct wanted *w)
-{
 	struct run run = {};
-	struct candidate cand;
-	u64 pos = w->hi;
 
-	if (longest_value(w->n) > longest_in_range(b))
-		return no_candidate;
-	if (pos < b->nr && pos > w->lo) {
-		run = index_run_around(b, pos - 1);
-		if (wanted_high(w, &run, w->lo, w->hi, &cand))
-			return cand;
-		if (run.size)
-			pos = run.start;
-	}
-	run = index_find_down(b, pos, w->lo, w->n + w->align - 1, 1);
-	if (wanted_high(w, &run, w->lo, w->hi, &cand))
+	if (high ? pos < b->nr : pos > 0)
+		run = index_run_around(b, pos - high);
+	if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
 		return cand;
-	if (w->align > 1) {
-		run = index_find_down(b, pos, w->lo, w->n, w->align);
-		if (wanted_high(w, &run, w->lo, w->hi, &cand))
-			return cand;
-	}
+	if (run.size)
+		pos = high ? run.start : run.start + run.size;
+	run = index_find(b, pos, limit, w->n + w->align - 1, 1, high);
+	if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
+		return cand;
+	if (w->align > 1)
+		run = index_find(b, pos, limit, w->n, w->align, high);
+	if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
+		return cand;
 	/* what reaches into the window from below it */
-	if (w->lo && w->lo < pos) {
-		run = index_run_around(b, w->lo);
-		if (wanted_high(w, &run, w->lo, w->hi, &cand))
-			return cand;
-	}
+	if (high && limit && limit < pos)
+		run = index_run_around(b, limit);
+	if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
+		return cand;
 	return no_candidate;
 }
 
-/* The highest or lowest candidate of all runs */
+/* The same of all runs */
 static struct candidate choice_at_end(const struct buddy *b,
 				      const struct wanted *w, bool high)
 {
-	struct candidate cand = high ? choice_highest(b, w) :
-				       choice_lowest(b, w),
-			 other;
+	struct candidate cand = {}, other;
 	struct run wild = wild_run(b);
-	bool serves = high ? wanted_high(w, &wild, w->lo, w->hi, &other) :
-			     wanted_low(w, &wild, w->lo, w->hi, &other);
 
-	if (!serves)
+	if (longest_value(w->n) <= longest_in_range(b))
+		cand = choice_indexed(b, w, high);
+	if (!wanted_in(w, &wild, w->lo, w->hi, high, &other))
 		return cand;
 	if (!cand.run.size || (high ? other.at > cand.at : other.at < cand.at))
 		return other;
@@ -242,7 +201,8 @@ static struct candidate choice_longest(const struct buddy *b,
 		run = index_run_around(b, from);
 	while (pos < w->hi && *n < enough) {
 		if (!run.size)
-			run = index_find_up(b, pos, w->hi, *n + 1, w->align);
+			run = index_find(b, pos, w->hi, *n + 1, w->align,
+					 false);
 		if (!run.size)
 			break;
 		choice_take_longer(&run, w->lo, w->hi, w->align, &best, n);
@@ -305,7 +265,7 @@ static struct candidate choice_place(const struct buddy *b,
 	}
 	cand.run = choice_best_of_all(b, w);
 	if (!cand.run.size)
-		return choice_lowest(b, w);
+		return choice_indexed(b, w, false);
 	cand.at = align_up(cand.run.start, w->align);
 	return cand;
 }

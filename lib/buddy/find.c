@@ -1,66 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The search by address: the lowest and the highest free run that is long enough, and
- * where in a run a request may be.
+ * The searches: by address for the lowest or the highest free run that is long enough,
+ * by size from the smallest on, and where in a run a request may be.
  */
 
 /*
- * The lowest run from @pos on that holds @n granules at a multiple of @align;
- * size 0 if none does that begins below @hi. @pos is not inside a run. One step
- * a word in which a run of @n granules begins: few if @align is 1.
+ * The lowest run from @pos on that holds @n granules at a multiple of @align; size 0 if
+ * none does that begins below @limit. If @high, the highest one that begins before @pos;
+ * size 0 if none does that begins from @limit on. @pos is not inside a run. One step a
+ * word in which a run of @n granules begins: few if @align is 1.
  */
-static struct run index_find_up(const struct buddy *b, u64 pos, u64 hi, u64 n,
-				u64 align)
+static struct run index_find(const struct buddy *b, u64 pos, u64 limit, u64 n,
+			     u64 align, bool high)
 {
-	u64 i = pos >> WORD_SHIFT, mask = mask_from(pos), fits;
+	u64 i = pos >> WORD_SHIFT, fits;
+	u64 mask = high ? ~mask_from(pos) : mask_from(pos);
+	u32 least = longest_value(n);
 	struct word_runs g;
 	struct run run;
+	bool tail;
 
-	if (pos >= hi)
+	if (!high && pos >= limit)
 		return (struct run){};
 	for (;; mask = ~0ull) {
-		if (b->longest[0][i] >= longest_value(n)) {
-			g = word_runs_in(b, i);
-			fits = bits_runs(g.inside, n) & bits_aligned(i, align);
-			if (fits & mask)
-				return word_run_around(&g, i,
-						       __ffs64(fits & mask));
-			run = word_run_at(&g, i, g.tail);
-			if (g.tail_size && mask >> g.tail & 1 &&
-			    run_holds(&run, n, align))
-				return run;
-		}
-		i = longest_next_word(b, i + 1, longest_value(n));
-		if (i > (hi - 1) >> WORD_SHIFT)
-			return (struct run){};
-	}
-}
-
-/*
- * The highest such run that begins before @pos, which is not inside a run; size 0
- * if none does that begins from @lo on.
- */
-static struct run index_find_down(const struct buddy *b, u64 pos, u64 lo, u64 n,
-				  u64 align)
-{
-	u64 i = pos >> WORD_SHIFT, mask = ~mask_from(pos), fits;
-	struct word_runs g;
-	struct run run;
-
-	for (;; mask = ~0ull) {
-		if (mask && b->longest[0][i] >= longest_value(n)) {
+		if (mask && b->longest[0][i] >= least) {
 			g = word_runs_in(b, i);
 			run = word_run_at(&g, i, g.tail);
-			if (g.tail_size && mask >> g.tail & 1 &&
-			    run_holds(&run, n, align))
-				return run;
-			fits = bits_runs(g.inside, n) & bits_aligned(i, align);
-			if (fits & mask)
+			tail = g.tail_size && mask >> g.tail & 1 &&
+			       run_holds(&run, n, align);
+			fits = bits_runs(g.inside, n) & bits_aligned(i, align) &
+			       mask;
+			if (fits && !(high && tail))
 				return word_run_around(&g, i,
-						       fls64(fits & mask) - 1);
+						       high ? fls64(fits) - 1 :
+							      __ffs64(fits));
+			if (tail)
+				return run;
 		}
-		i = longest_prev_word(b, i, longest_value(n));
-		if (i == NOWHERE || i < lo >> WORD_SHIFT)
+		i = high ? longest_prev_word(b, i, least) :
+			   longest_next_word(b, i + 1, least);
+		if (i == NOWHERE || (high ? i < limit >> WORD_SHIFT :
+					    i > (limit - 1) >> WORD_SHIFT))
 			return (struct run){};
 	}
 }
@@ -82,25 +62,85 @@ static bool wanted_serves(const struct wanted *w, const struct run *run)
 	return run_holds(run, w->n, w->align);
 }
 
-/* The lowest candidate for @w in a free run, within [@lo, @hi) */
-static bool wanted_low(const struct wanted *w, const struct run *run, u64 lo,
-		       u64 hi, struct candidate *cand)
-{
-	u64 end = min(hi, run->start + run->size);
-
-	cand->run = *run;
-	cand->at = align_up(max(lo, run->start), w->align);
-	return run->size && cand->at < end && w->n <= end - cand->at;
-}
-
-static bool wanted_high(const struct wanted *w, const struct run *run, u64 lo,
-			u64 hi, struct candidate *cand)
+/* The lowest or the highest candidate for @w in a free run, within [@lo, @hi) */
+static bool wanted_in(const struct wanted *w, const struct run *run, u64 lo,
+		      u64 hi, bool high, struct candidate *cand)
 {
 	u64 start = max(lo, run->start), end = min(hi, run->start + run->size);
 
-	cand->run = *run;
 	if (!run->size || start >= end || w->n > end - start)
 		return false;
-	cand->at = align_down(end - w->n, w->align);
-	return cand->at >= start;
+	cand->run = *run;
+	cand->at = high ? align_down(end - w->n, w->align) :
+			  align_up(start, w->align);
+	return cand->at >= start && cand->at <= end - w->n;
+}
+
+/* By size */
+
+/**
+ * struct walk - through the free runs that fit best, the smallest classes first
+ * @class: the class it is in
+ * @at: the word in which the next run of a listed class begins; of another, from
+ *	which on to look
+ * @word: the word that was looked at last, of a class that is not listed
+ * @runs: what begins there
+ * @begin: bits of the runs of the class that are left of it
+ */
+struct walk {
+	unsigned int class;
+	u64 at;
+	u64 word;
+	struct word_runs runs;
+	u64 begin;
+};
+
+static bool walk_list(const struct buddy *b, struct walk *k, struct run *run)
+{
+	if (k->at == NO_WORD)
+		return false;
+	*run = index_long_run(b, k->at);
+	k->at = class_list_next(b, k->at);
+	return true;
+}
+
+static inline bool walk_words(const struct buddy *b, struct walk *k, struct run *run)
+{
+	struct summary words = class_summary(b, k->class);
+
+	while (!k->begin) {
+		k->word = summary_next(words, &b->starts[k->class], k->at,
+				       words_for(b->nr) - 1);
+		if (k->word == NOWHERE)
+			return false;
+		k->at = k->word + 1;
+		k->runs = word_runs_in(b, k->word);
+		k->begin = word_class_starts(&k->runs, k->class);
+	}
+	*run = word_run_at(&k->runs, k->word, __ffs64(k->begin));
+	k->begin &= k->begin - 1;
+	return true;
+}
+
+/* Goes on with the first class from @class on that has runs, if there is one. */
+static void walk_class(const struct buddy *b, struct walk *k,
+		       unsigned int class)
+{
+	k->class = class_next(b, class);
+	k->at = 0;
+	k->begin = 0;
+	if (k->class == CLASSES || !class_is_listed(k->class))
+		return;
+	k->at = b->first[k->class];
+}
+
+static bool walk_next(const struct buddy *b, struct walk *k, struct run *run)
+{
+	while (k->class < CLASSES) {
+		if (class_is_listed(k->class) ? walk_list(b, k, run) :
+						walk_words(b, k, run))
+			return true;
+		walk_class(b, k, k->class + 1);
+	}
+	return false;
 }

@@ -237,46 +237,38 @@ static inline void word_leave_out(struct word_runs *g, u64 i,
 	}
 }
 
-/* Free granules of word @i, but for the run that begins before it */
+/*
+ * Free granules of word @i, but for the run that begins before it. Whether one does
+ * cannot be predicted: no branch.
+ */
 static inline u64 word_free_bits(const struct buddy *b, u64 i)
 {
 	u64 word = ~b->used.words[i];
 
-	return word & 1 && word_continued(b, i) ? word & (word + 1) : word;
+	return word & (word + word_continued(b, i));
+}
+
+/* Where the wilderness does not begin */
+static inline struct word_runs word_runs_tame(const struct buddy *b, u64 i)
+{
+	u64 word = word_free_bits(b, i);
+	unsigned int high = high_ones(word);
+	struct word_runs g = { .inside = word, .tail = 64 - high };
+
+	if (high) {
+		g.inside &= ~(~0ull << g.tail);
+		g.tail_size = word_tail_size(b, i, high);
+	}
+	return g;
 }
 
 /* All but the wilderness */
 static struct word_runs word_runs_in(const struct buddy *b, u64 i)
 {
-	struct word_runs g = { .inside = word_free_bits(b, i) };
+	struct word_runs g = word_runs_tame(b, i);
 	struct run wild = wild_run(b);
-	unsigned int high;
 
-	high = high_ones(g.inside);
-	g.tail = 64 - high;
-	if (high) {
-		g.inside &= ~(~0ull << g.tail);
-		g.tail_size = word_tail_size(b, i, high);
-	}
 	word_leave_out(&g, i, &wild);
-	return g;
-}
-
-/*
- * The same for a mixed word in which the wilderness does not begin. Whether a run
- * comes from before it cannot be predicted: no branch.
- */
-static inline struct word_runs word_runs_in_mixed(const struct buddy *b, u64 i)
-{
-	u64 word = ~b->used.words[i];
-	unsigned int high;
-	struct word_runs g;
-
-	word &= word + word_continued(b, i);
-	high = high_ones(word);
-	g.inside = word & ~0ull >> high;
-	g.tail = 64 - high;
-	g.tail_size = high ? word_tail_size(b, i, high) : 0;
 	return g;
 }
 
@@ -402,7 +394,7 @@ static inline u64 word_run_bits(const struct run *run, u64 i)
  * To be called while the map still has it, and @also, which goes too: its size
  * is 0 if none does.
  */
-static void index_remove_begin(struct buddy *b, const struct run *run,
+static __always_inline void index_remove_begin(struct buddy *b, const struct run *run,
 			       const struct run *also, struct removed *removed)
 {
 	u64 i = run->start >> WORD_SHIFT;

@@ -52,9 +52,9 @@ static void shared_look(const struct buddy *b, struct shared *s,
 	const struct wanted *w = s->w;
 	struct candidate cand;
 
-	if (!w->high && wanted_low(w, &own, w->lo, w->hi, &cand))
+	if (!w->high && wanted_in(w, &own, w->lo, w->hi, false, &cand))
 		shared_weigh(b, s, &cand, run);
-	if (wanted_high(w, &own, w->lo, w->hi, &cand))
+	if (wanted_in(w, &own, w->lo, w->hi, true, &cand))
 		shared_weigh(b, s, &cand, run);
 }
 
@@ -141,7 +141,7 @@ static bool scan_part(const struct wanted *w, u64 lo, u64 hi,
 {
 	struct run part = { lo, hi - lo };
 
-	if (lo >= hi || !wanted_low(w, &part, w->lo, w->hi, cand))
+	if (lo >= hi || !wanted_in(w, &part, w->lo, w->hi, false, cand))
 		return false;
 	cand->run = *run;
 	return true;
