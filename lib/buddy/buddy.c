@@ -4,26 +4,26 @@
  *
  * One translation unit, which includes the other sources: each call goes through
  * several of them in a few dozen instructions, and is twice as slow without inlining.
- * internal.h says what each one does.
  *
  * Owns the metadata it was given and takes no lock: the caller serialises.
  */
 #include "internal.h"
 
-#include "map.c"
-#include "summary.c"
-#include "classes.c"
-#include "index.c"
-#include "find.c"
-#include "lifetimes.c"
-#include "owners.c"
-#include "big.c"
-#include "choice.c"
-#include "change.c"
-#include "cache.c"
-#include "shared.c"
-#include "metadata.c"
-#include "marks.c"
+/* In the order of their dependence */
+#include "map.c" /* maps of granules: which are used, which are dirty */
+#include "summary.c" /* bitmaps with a summary */
+#include "classes.c" /* free runs by size class */
+#include "index.c" /* free runs by address; adds and removes runs */
+#include "find.c" /* searches by address and by size */
+#include "lifetimes.c" /* how long big blocks are predicted to live */
+#include "owners.c" /* whose each unit of 2 MiB is */
+#include "big.c" /* placement of big requests, by lifetimes */
+#include "choice.c" /* placement of all others */
+#include "change.c" /* cuts blocks from runs, and merges them */
+#include "cache.c" /* the order cache: blocks that wait for one of their size */
+#include "shared.c" /* placement among units of several owners */
+#include "metadata.c" /* where in the metadata each has its part */
+#include "marks.c" /* the public calls that mark granules dirty, or look for such */
 
 /* Requests */
 
@@ -176,21 +176,6 @@ int accmem_buddy_alloc_scan(struct accmem_buddy *range,
 	return 0;
 }
 
-/* The longest piece that may stand before others, taken; false if none. */
-static bool buddy_take_piece(struct buddy *b, const struct wanted *w,
-			     struct pieces *p, struct accmem_run *run)
-{
-	struct candidate cand;
-	u64 n;
-
-	cand = choice_next_piece(b, w, p, &n);
-	if (!n)
-		return false;
-	change_take(b, &cand, n, 0);
-	run_bytes(run, cand.at, cand.at + n);
-	return true;
-}
-
 static void buddy_runs_begin(struct buddy *b, const struct accmem_run *runs,
 			     unsigned int nr)
 {
@@ -219,20 +204,22 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *range,
 	if (err)
 		return err;
 	p.from = w.lo;
-	for (err = -E2BIG; nr < max_runs; nr++) {
+	for (err = -E2BIG; nr < max_runs; w.n -= n) {
+		n = w.n;
 		cand = buddy_place(b, &w, 0);
-		if (cand.run.size) {
-			change_take(b, &cand, w.n, 0);
-			run_bytes(&runs[nr++], cand.at, cand.at + w.n);
+		if (!cand.run.size)
+			cand = choice_next_piece(b, &w, &p, &n);
+		if (!n) {
+			err = -ENOSPC;
+			break;
+		}
+		change_take(b, &cand, n, 0);
+		run_bytes(&runs[nr++], cand.at, cand.at + n);
+		if (n == w.n) {
 			buddy_runs_begin(b, runs, nr);
 			*nr_runs = nr;
 			return 0;
 		}
-		if (!buddy_take_piece(b, &w, &p, &runs[nr])) {
-			err = -ENOSPC;
-			break;
-		}
-		w.n -= runs[nr].size >> ACCMEM_GRANULE_SHIFT;
 	}
 	while (nr--) {
 		lo = runs[nr].start >> ACCMEM_GRANULE_SHIFT;
@@ -280,7 +267,7 @@ static __always_inline int buddy_free_block(struct buddy *b, u64 offset,
 
 	if ((offset | size) & (ACCMEM_GRANULE - 1))
 		return -EINVAL;
-	id = kept_any_lent(b) ? kept_find(b, lo + n - 1) : 0;
+	id = b->nr_kept > b->nr_parked ? kept_find(b, lo + n - 1) : 0;
 	k = &b->kept[id];
 	if (!id || !k->lent || k->lo != lo || k->n != n)
 		return buddy_free_unknown(b, lo, n);

@@ -156,12 +156,6 @@ static u16 kept_in(const struct buddy *b, u64 lo, u64 hi)
 
 /* Blocks that are kept */
 
-/* Has it any that are not parked? */
-static inline bool kept_any_lent(const struct buddy *b)
-{
-	return b->nr_kept != b->nr_parked;
-}
-
 /* Ids that are looked at for a block that has to go */
 #define KEPT_PROBES 8
 

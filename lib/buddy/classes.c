@@ -59,32 +59,27 @@ static inline struct summary class_summary(const struct buddy *b,
 	return summary_at(b->index + b->stride * (class - 1), words_for(b->nr));
 }
 
-static inline void class_add(struct buddy *b, unsigned int class)
+static inline void class_set(struct buddy *b, unsigned int class, bool present)
 {
-	b->classes[class >> WORD_SHIFT] |= 1ull << (class & WORD_MASK);
-}
+	u64 *word = &b->classes[class >> WORD_SHIFT];
 
-static inline void class_del(struct buddy *b, unsigned int class)
-{
-	b->classes[class >> WORD_SHIFT] &= ~(1ull << (class & WORD_MASK));
+	*word = with_bits(*word, 1ull << (class & WORD_MASK), present);
 }
 
 /* A run of the class begins in word @at. */
 static __always_inline void class_word_add(struct buddy *b, unsigned int class,
 					   u64 at)
 {
-	if (!summary_add(class_summary(b, class), &b->starts[class], at))
-		return;
-	class_add(b, class);
+	if (summary_add(class_summary(b, class), &b->starts[class], at))
+		class_set(b, class, true);
 }
 
 /* None does any more, if @gone. */
 static __always_inline void class_word_del(struct buddy *b, unsigned int class,
 					   u64 at, bool gone)
 {
-	if (!summary_del(class_summary(b, class), &b->starts[class], at, gone))
-		return;
-	class_del(b, class);
+	if (summary_del(class_summary(b, class), &b->starts[class], at, gone))
+		class_set(b, class, false);
 }
 
 /* Lists */
@@ -124,7 +119,7 @@ static void class_list_add(struct buddy *b, unsigned int class, u32 i)
 	if (next != NO_WORD)
 		class_list_link(b, next, i, class_list_next(b, next));
 	b->first[class] = i;
-	class_add(b, class);
+	class_set(b, class, true);
 }
 
 /* To be called before the map changes. */
@@ -140,5 +135,5 @@ static void class_list_del(struct buddy *b, unsigned int class, u32 i)
 	}
 	b->first[class] = next;
 	if (next == NO_WORD)
-		class_del(b, class);
+		class_set(b, class, false);
 }

@@ -363,6 +363,16 @@ static inline struct run word_run_around(const struct word_runs *g, u64 i,
 	return word_run_at(g, i, fls64(below));
 }
 
+/* The lowest run of @g, which has it no more; false if there is none. */
+static bool word_take_run(struct word_runs *g, u64 i, struct run *run)
+{
+	if (!g->inside && !g->tail_size)
+		return false;
+	*run = word_run_at(g, i, g->inside ? __ffs64(g->inside) : g->tail);
+	word_leave_out(g, i, run);
+	return true;
+}
+
 /* Adding and removing */
 
 /**

@@ -1,23 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The allocator inside: its state, and the words that its sources share. These are, in
- * the order of their dependence:
- *
- *   map.c        maps of granules: which are used, which are dirty
- *   summary.c    bitmaps with a summary
- *   classes.c    free runs by size class
- *   index.c      free runs by address; adds and removes runs
- *   find.c       the search by address
- *   lifetimes.c  how long big blocks are predicted to live
- *   owners.c     whose each unit of 2 MiB is
- *   big.c        placement of big requests, by lifetimes
- *   choice.c     placement of all others
- *   change.c     cuts blocks from runs, and merges them
- *   cache.c      the order cache: blocks that wait for a request of their size
- *   shared.c     placement among units of several owners
- *   metadata.c   where in the metadata each has its part
- *   marks.c      the public calls that mark granules dirty, or look for such
- *   buddy.c      the other public calls
+ * The allocator inside: its state, and the words that its sources share.
  *
  * Words: a run is a maximal range of free granules. A word is 64 granules of the map.
  * An interval [lo, hi) does not have hi; "last" is inclusive. A request is big if it is

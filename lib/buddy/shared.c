@@ -139,12 +139,7 @@ static u64 scan_next(const struct buddy *b, struct scan *s, u64 hi, u64 n,
 static bool scan_part(const struct wanted *w, u64 lo, u64 hi,
 		      const struct run *run, struct candidate *cand)
 {
-	struct run part = { lo, hi - lo };
-
-	if (lo >= hi || !wanted_in(w, &part, w->lo, w->hi, false, cand))
-		return false;
-	cand->run = *run;
-	return true;
+	return wanted_in(w, run, max(lo, w->lo), min(hi, w->hi), false, cand);
 }
 
 /* in the parts of a run that lie in units of the owner's: one end, the other, both */
@@ -172,30 +167,21 @@ static bool scan_run(const struct buddy *b, const struct wanted *w,
 {
 	struct run own;
 
-	if (!run->size)
-		return false;
 	if (s->own)
-		return scan_own(b, w, s->owner, run, cand);
+		return run->size && scan_own(b, w, s->owner, run, cand);
 	own = owner_trim(b, s->owner, run);
 	return scan_part(w, own.start, own.start + own.size, run, cand);
 }
 
-/* In a word: what ends there is of one unit, as the word is. */
 static bool scan_word(const struct buddy *b, const struct wanted *w,
 		      const struct scan *s, u64 i, struct candidate *cand)
 {
 	struct word_runs g = word_runs_in(b, i);
-	struct run run = word_run_at(&g, i, g.tail);
-	u64 fits, inside;
+	struct run run;
 
-	if (g.tail_size && scan_run(b, w, s, &run, cand))
-		return true;
-	for (inside = g.inside; inside; inside &= ~fits) {
-		run = word_run_at(&g, i, __ffs64(inside));
-		fits = bits_mask(run.start & WORD_MASK, run.size);
-		if (run.size >= w->n && scan_run(b, w, s, &run, cand))
+	while (word_take_run(&g, i, &run))
+		if (scan_run(b, w, s, &run, cand))
 			return true;
-	}
 	return false;
 }
 
@@ -209,8 +195,7 @@ static int scan_for(const struct buddy *b, const struct wanted *w,
 
 	if (scan_run(b, w, s, &run, cand))
 		return 0;
-	run = w->lo && w->lo < b->nr ? index_run_around(b, w->lo) :
-				       (struct run){};
+	run = index_run_around(b, w->lo);
 	if (scan_run(b, w, s, &run, cand))
 		return 0;
 	while ((i = scan_next(b, s, w->hi, w->n, &err)) != NOWHERE)
@@ -223,13 +208,10 @@ static int scan_for(const struct buddy *b, const struct wanted *w,
 static u64 scan_longest(const struct buddy *b, u64 owner, u64 i)
 {
 	struct word_runs g = word_runs_in(b, i);
-	struct run run = word_run_at(&g, i, g.tail);
+	struct run run;
 	u64 n = 0;
 
-	if (g.tail_size)
-		n = owner_trim(b, owner, &run).size;
-	if (!owner_is_bound(b, owner) ||
-	    unit_permits(b, i >> (OWNED_SHIFT - WORD_SHIFT), owner))
-		n = max(n, bits_longest(g.inside));
+	while (word_take_run(&g, i, &run))
+		n = max(n, owner_trim(b, owner, &run).size);
 	return n;
 }
