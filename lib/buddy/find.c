@@ -37,8 +37,7 @@ static struct run index_find(const struct buddy *b, u64 pos, u64 limit, u64 n,
 			if (tail)
 				return run;
 		}
-		i = high ? longest_prev_word(b, i, least) :
-			   longest_next_word(b, i + 1, least);
+		i = longest_word(b, i + !high, least, high);
 		if (i == NOWHERE || (high ? i < limit >> WORD_SHIFT :
 					    i > (limit - 1) >> WORD_SHIFT))
 			return (struct run){};

@@ -118,58 +118,37 @@ static inline unsigned int longest_family(const struct buddy *b,
 	       (f[6] >= n) << 6 | (f[7] >= n) << 7;
 }
 
-/* Down from entry @i of @level to the first word below with at least @n */
-static inline u64 longest_down(const struct buddy *b, unsigned int level, u64 i,
-			       u32 n)
+/* Of the family of entry @i, the first or last one in @mask */
+static inline u64 longest_pick(u64 i, unsigned int mask, bool high)
 {
+	return (i & ~(u64)(EIGHT - 1)) +
+	       (high ? fls64(mask) - 1 : __ffs64(mask));
+}
+
+/*
+ * The first word from @i on in which a run of @n granules begins, or if @high, the last
+ * one below @i; NOWHERE
+ */
+static u64 longest_word(const struct buddy *b, u64 i, u32 n, bool high)
+{
+	unsigned int level, mask = 0, at;
+
+	for (level = 0; level < b->top; level++, i >>= EIGHT_SHIFT) {
+		at = i & (EIGHT - 1);
+		if (!at)
+			continue;
+		mask = longest_family(b, level, i, n) &
+		       (high ? (1u << at) - 1 : ~0u << at);
+		if (mask)
+			break;
+		i += high ? 0 : EIGHT;
+	}
+	if (!mask && ((high ? !i : i) || longest_in_range(b) < n))
+		return NOWHERE;
+	i = mask ? longest_pick(i, mask, high) : 0;
 	while (level--) {
 		i <<= EIGHT_SHIFT;
-		i += __ffs64(longest_family(b, level, i, n));
-	}
-	return i;
-}
-
-/* The first word from @i on in which a run of @n granules begins; NOWHERE */
-static u64 longest_next_word(const struct buddy *b, u64 i, u32 n)
-{
-	unsigned int level = 0;
-
-	while (level < b->top) {
-		if (!(i & (EIGHT - 1))) {
-			i >>= EIGHT_SHIFT;
-			level++;
-			continue;
-		}
-		do {
-			if (b->longest[level][i] >= n)
-				return longest_down(b, level, i, n);
-		} while (++i & (EIGHT - 1));
-	}
-	if (i || longest_in_range(b) < n)
-		return NOWHERE;
-	return longest_down(b, level, 0, n);
-}
-
-/* The last word below @i in which a run of @n granules begins; NOWHERE */
-static u64 longest_prev_word(const struct buddy *b, u64 i, u32 n)
-{
-	unsigned int level = 0;
-
-	for (;;) {
-		if (!i)
-			return NOWHERE;
-		if (level < b->top && !(i & (EIGHT - 1))) {
-			i >>= EIGHT_SHIFT;
-			level++;
-			continue;
-		}
-		if (b->longest[level][--i] >= n)
-			break;
-	}
-	while (level--) {
-		i = (i << EIGHT_SHIFT) + EIGHT - 1;
-		while (b->longest[level][i] < n)
-			i--;
+		i = longest_pick(i, longest_family(b, level, i, n), high);
 	}
 	return i;
 }

@@ -123,7 +123,8 @@ static u64 scan_next(const struct buddy *b, struct scan *s, u64 hi, u64 n,
 	if (s->word < all)
 		i = b->longest[0][s->word] >= longest_value(n) ?
 			    s->word :
-			    longest_next_word(b, s->word + 1, longest_value(n));
+			    longest_word(b, s->word + 1, longest_value(n),
+				 false);
 	if (i >= all)
 		return NOWHERE;
 	s->word = i;
