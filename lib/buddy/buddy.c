@@ -247,7 +247,8 @@ static noinline int buddy_free_unknown(struct buddy *b, u64 lo, u64 n)
 	if (!n || lo >= b->nr || n > b->nr - lo)
 		return -EINVAL;
 	level = map_level(&b->used, lo, lo + n);
-	if (!map_is_set(&b->used, level, lo, lo + n) || !kept_release(b, lo, lo + n))
+	if (!map_is_set(&b->used, level, lo, lo + n) ||
+	    !kept_release(b, lo, lo + n))
 		return -EINVAL;
 	buddy_block_ends(b, lo, n);
 	if (parked_add(b, lo, n))
@@ -383,7 +384,8 @@ unsigned int accmem_buddy_unit_used(const struct accmem_buddy *range,
 	if (unit_taken(&b->owners[unit]))
 		return b->owners[unit].used;
 	/* without a record either all or nothing is */
-	if (map_next(&b->used, lo, false) == lo || parked_overlap(b, lo, lo + 1))
+	if (map_next(&b->used, lo, false) == lo ||
+	    parked_overlap(b, lo, lo + 1))
 		return 0;
 	return unit_granules(b, unit);
 }

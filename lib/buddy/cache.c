@@ -125,8 +125,8 @@ static inline u16 kept_first(const struct buddy *b, u64 at, u64 hi)
 	for (; at < hi; at = (at | WORD_MASK) + 1) {
 		word = *kept_word(b, at) & mask_from(at);
 		for (; word; word &= word - 1) {
-			id = kept_find(b, (at & ~(u64)WORD_MASK) +
-						  __ffs64(word));
+			id = kept_find(b,
+				       (at & ~(u64)WORD_MASK) + __ffs64(word));
 			if (id)
 				return id;
 		}

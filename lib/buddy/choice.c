@@ -121,8 +121,8 @@ static struct run choice_best_of_all(const struct buddy *b,
  * run that holds w->n granules however it lies is found at once. Only where there is
  * none are the words with shorter ones looked at.
  */
-static noinline struct candidate choice_indexed(const struct buddy *b,
-				       const struct wanted *w, bool high)
+static noinline struct candidate
+choice_indexed(const struct buddy *b, const struct wanted *w, bool high)
 {
 	u64 pos = high ? w->hi : w->lo, limit = high ? w->lo : w->hi;
 	struct candidate cand;

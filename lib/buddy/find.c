@@ -103,7 +103,8 @@ static bool walk_list(const struct buddy *b, struct walk *k, struct run *run)
 	return true;
 }
 
-static inline bool walk_words(const struct buddy *b, struct walk *k, struct run *run)
+static inline bool walk_words(const struct buddy *b, struct walk *k,
+			      struct run *run)
 {
 	struct summary words = class_summary(b, k->class);
 

@@ -383,8 +383,10 @@ static inline u64 word_run_bits(const struct run *run, u64 i)
  * To be called while the map still has it, and @also, which goes too: its size
  * is 0 if none does.
  */
-static __always_inline void index_remove_begin(struct buddy *b, const struct run *run,
-			       const struct run *also, struct removed *removed)
+static __always_inline void index_remove_begin(struct buddy *b,
+					       const struct run *run,
+					       const struct run *also,
+					       struct removed *removed)
 {
 	u64 i = run->start >> WORD_SHIFT;
 	struct word_runs g;

@@ -214,8 +214,7 @@ static inline bool map_all(const struct map *m, unsigned int level, u64 i,
 static inline unsigned int map_climb(const struct map *m, u64 pos,
 				     unsigned int level)
 {
-	while (level < m->top &&
-	       !(pos & ((1ull << map_shift(level + 1)) - 1)))
+	while (level < m->top && !(pos & ((1ull << map_shift(level + 1)) - 1)))
 		level++;
 	return level;
 }
@@ -387,7 +386,8 @@ static u64 map_states(u64 nr)
  * All is 0; what words have past the end reads as 1. @states are zero, @words may
  * hold anything.
  */
-static void map_init(struct map *m, u64 nr, struct map_state *states, u64 *words)
+static void map_init(struct map *m, u64 nr, struct map_state *states,
+		     u64 *words)
 {
 	u64 count = nr, last = (count - 1) >> WORD_SHIFT;
 	bool mixed = count & WORD_MASK;

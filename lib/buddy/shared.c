@@ -124,7 +124,7 @@ static u64 scan_next(const struct buddy *b, struct scan *s, u64 hi, u64 n,
 		i = b->longest[0][s->word] >= longest_value(n) ?
 			    s->word :
 			    longest_word(b, s->word + 1, longest_value(n),
-				 false);
+					 false);
 	if (i >= all)
 		return NOWHERE;
 	s->word = i;

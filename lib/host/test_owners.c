@@ -250,8 +250,7 @@ static void one_owner_is_as_no_rule(void)
 		EXPECT(a == b);
 		block[i].start = a;
 		block[i].size = a == ~0ull ? 0 : size;
-		EXPECT(largest_of(&with, 7) ==
-		       largest_run(&without.b));
+		EXPECT(largest_of(&with, 7) == largest_run(&without.b));
 	}
 	place_unmake(&with);
 	place_unmake(&without);

@@ -483,8 +483,7 @@ static void huge_ranges_agree_with_a_list(void)
 		}
 		p.end[p.nr] = nr;
 		if (step % 16 == 0)
-			EXPECT(largest_run(&f.b) ==
-			       longest_gap(&p, nr) * G);
+			EXPECT(largest_run(&f.b) == longest_gap(&p, nr) * G);
 	}
 	unmake(&f);
 }

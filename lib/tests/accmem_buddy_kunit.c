@@ -170,8 +170,7 @@ static void expect_agreement(struct kunit *test, struct buddy_test *t)
 			model_count(t, USED, 0));
 	KUNIT_ASSERT_EQ(test, accmem_buddy_free_dirty_bytes(&t->b),
 			model_count(t, USED | DIRTY, DIRTY));
-	KUNIT_ASSERT_EQ(test, largest_run(t),
-			model_longest(t, 1) * G);
+	KUNIT_ASSERT_EQ(test, largest_run(t), model_longest(t, 1) * G);
 }
 
 static void random_calls_agree_with_the_reference(struct kunit *test)
