@@ -319,7 +319,8 @@ bool accmem_buddy_free_around(struct accmem_buddy *b, u64 offset,
  * @offset: where, in bytes
  * @size: bytes; free or not
  *
- * A mark a granule. Marks never influence merging or placement.
+ * A mark a granule. Marks never influence merging or placement. An allocation and a
+ * free count what is dirty, word by word of 64 granules where marks differ in one.
  */
 void accmem_buddy_mark_dirty(struct accmem_buddy *b, u64 offset, u64 size);
 

@@ -102,17 +102,25 @@ static inline void map_fill(struct map *m, unsigned int level, u64 i, u64 mask,
 }
 
 /*
- * A word of granules, of which @mask changes, and what is said above it: what
- * it was cannot be predicted, so there is no branch for it.
+ * Word @i of granules; @s speaks of it. Whether it is mixed cannot be predicted, so
+ * there is no branch for that.
  */
-static inline void map_change_word(struct map *m, u64 i, u64 mask, bool set,
-				   struct map_state *above)
+static inline u64 map_true_word(const struct map *m, const struct map_state *s,
+				u64 i)
 {
 	u64 bit = 1ull << (i & WORD_MASK), word = m->words[i];
 
-	word = above->some & bit ? word : 0;
-	word = above->full & bit ? ~0ull : word;
-	word = with_bits(word, mask, set);
+	word = s->some & bit ? word : 0;
+	return s->full & bit ? ~0ull : word;
+}
+
+/* A word of granules, of which @mask changes, and what is said above it */
+static inline void map_change_word(struct map *m, u64 i, u64 mask, bool set,
+				   struct map_state *above)
+{
+	u64 word = with_bits(map_true_word(m, above, i), mask, set);
+	u64 bit = 1ull << (i & WORD_MASK);
+
 	m->words[i] = word;
 	above->some = (above->some & ~bit) | (word ? bit : 0);
 	above->full = (above->full & ~bit) | (~word ? 0 : bit);
@@ -340,21 +348,34 @@ static inline u64 map_run_start(const struct map *m, unsigned int level, u64 lo)
 	return map_prev_from(m, map_climb(m, lo, level), lo, true);
 }
 
-/* How many of [@lo, @hi) are 1: a step for each word that is mixed, and few more */
+/* How many up to @last, of which one word of level 1 speaks, are 1 */
+static inline u64 map_count_near(const struct map *m, u64 lo, u64 last)
+{
+	u64 left = lo >> WORD_SHIFT, right = last >> WORD_SHIFT, n = 0, i, word;
+	const struct map_state *s = &m->state[1][left >> WORD_SHIFT];
+
+	for (i = left; i <= right; i++) {
+		word = map_true_word(m, s, i);
+		word &= i == left ? mask_from(lo) : ~0ull;
+		word &= i == right ? mask_up_to(last) : ~0ull;
+		n += hweight64(word);
+	}
+	return n;
+}
+
+/* How many of [@lo, @hi) are 1: a step a word, but for what is alike further up */
 static u64 map_count(const struct map *m, u64 lo, u64 hi)
 {
+	unsigned int level, shift;
 	u64 n = 0, stop;
 
 	for (; lo < hi; lo = stop) {
-		unsigned int level = map_depth(m, 0, lo);
-
-		stop = ((lo >> map_shift(level ?: 1)) + 1)
-		       << map_shift(level ?: 1);
-		stop = min(hi, stop);
-		if (!level)
-			n += hweight64(m->words[lo >> WORD_SHIFT] &
-				       mask_from(lo) & mask_up_to(stop - 1));
-		else if (map_all(m, level, lo >> map_shift(level), true))
+		level = map_depth(m, 1, lo);
+		shift = map_shift(max(level, 2u));
+		stop = min(hi, ((lo >> shift) + 1) << shift);
+		if (level == 1)
+			n += map_count_near(m, lo, stop - 1);
+		else if (map_all(m, level, lo >> shift, true))
 			n += stop - lo;
 	}
 	return n;
