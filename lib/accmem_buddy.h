@@ -256,7 +256,7 @@ unsigned int accmem_buddy_unit_used(const struct accmem_buddy *b, u64 offset);
  * half of it, but three quarters at most. They are free in every answer of this
  * interface. They merge with their neighbours before a request fails, before one that
  * asks for a window or an end, before any answer about free runs, and when they are
- * marked dirty or clean: up to 1024 blocks in one call. The cache knows the blocks that
+ * marked dirty: up to 1024 blocks in one call. The cache knows the blocks that
  * it serves until they are freed; one that is freed in parts, or with others, is freed
  * like any other. Ranges below 80 MiB have none.
  */

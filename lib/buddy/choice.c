@@ -126,26 +126,29 @@ choice_indexed(const struct buddy *b, const struct wanted *w, bool high)
 {
 	u64 pos = high ? w->hi : w->lo, limit = high ? w->lo : w->hi;
 	struct candidate cand;
-	struct run run = {};
+	struct run run;
 
-	if (high ? pos < b->nr : pos > 0)
+	if (high ? pos < b->nr : pos > 0) {
 		run = index_run_around(b, pos - high);
-	if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
-		return cand;
-	if (run.size)
-		pos = high ? run.start : run.start + run.size;
+		if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
+			return cand;
+		if (run.size)
+			pos = high ? run.start : run.start + run.size;
+	}
 	run = index_find(b, pos, limit, w->n + w->align - 1, 1, high);
 	if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
 		return cand;
-	if (w->align > 1)
+	if (w->align > 1) {
 		run = index_find(b, pos, limit, w->n, w->align, high);
-	if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
-		return cand;
+		if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
+			return cand;
+	}
 	/* what reaches into the window from below it */
-	if (high && limit && limit < pos)
+	if (high && limit && limit < pos) {
 		run = index_run_around(b, limit);
-	if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
-		return cand;
+		if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
+			return cand;
+	}
 	return no_candidate;
 }
 

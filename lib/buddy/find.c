@@ -18,24 +18,22 @@ static struct run index_find(const struct buddy *b, u64 pos, u64 limit, u64 n,
 	u32 least = longest_value(n);
 	struct word_runs g;
 	struct run run;
-	bool tail;
 
 	if (!high && pos >= limit)
 		return (struct run){};
 	for (;; mask = ~0ull) {
 		if (mask && b->longest[0][i] >= least) {
 			g = word_runs_in(b, i);
+			fits = bits_runs(g.inside, n) & bits_aligned(i, align);
+			fits &= mask;
+			if (fits && !high)
+				return word_run_around(&g, i, __ffs64(fits));
 			run = word_run_at(&g, i, g.tail);
-			tail = g.tail_size && mask >> g.tail & 1 &&
-			       run_holds(&run, n, align);
-			fits = bits_runs(g.inside, n) & bits_aligned(i, align) &
-			       mask;
-			if (fits && !(high && tail))
-				return word_run_around(&g, i,
-						       high ? fls64(fits) - 1 :
-							      __ffs64(fits));
-			if (tail)
+			if (g.tail_size && mask >> g.tail & 1 &&
+			    run_holds(&run, n, align))
 				return run;
+			if (fits)
+				return word_run_around(&g, i, fls64(fits) - 1);
 		}
 		i = longest_word(b, i + !high, least, high);
 		if (i == NOWHERE || (high ? i < limit >> WORD_SHIFT :
@@ -47,13 +45,14 @@ static struct run index_find(const struct buddy *b, u64 pos, u64 limit, u64 n,
 /* The run that has granule @pos; its size is 0 when that is used */
 static struct run index_run_around(const struct buddy *b, u64 pos)
 {
-	struct run run = {};
+	u64 start;
 
-	if (pos < b->nr && map_next(&b->used, pos, false) == pos) {
-		run.start = map_prev(&b->used, pos, true);
-		run.size = map_next(&b->used, pos, true) - run.start;
-	}
-	return run;
+	if (pos >= b->nr)
+		return (struct run){};
+	start = map_prev(&b->used, pos + 1, true);
+	if (start > pos)
+		return (struct run){};
+	return (struct run){ start, map_next(&b->used, pos, true) - start };
 }
 
 static bool wanted_serves(const struct wanted *w, const struct run *run)

@@ -118,11 +118,18 @@ static inline unsigned int longest_family(const struct buddy *b,
 	       (f[6] >= n) << 6 | (f[7] >= n) << 7;
 }
 
-/* Of the family of entry @i, the first or last one in @mask */
-static inline u64 longest_pick(u64 i, unsigned int mask, bool high)
+/* Down from entry @i of @level to the first or last word below with at least @n */
+static inline u64 longest_down(const struct buddy *b, unsigned int level, u64 i,
+			       u32 n, bool high)
 {
-	return (i & ~(u64)(EIGHT - 1)) +
-	       (high ? fls64(mask) - 1 : __ffs64(mask));
+	unsigned int family;
+
+	while (level--) {
+		i <<= EIGHT_SHIFT;
+		family = longest_family(b, level, i, n);
+		i += high ? fls64(family) - 1 : __ffs64(family);
+	}
+	return i;
 }
 
 /*
@@ -131,26 +138,16 @@ static inline u64 longest_pick(u64 i, unsigned int mask, bool high)
  */
 static u64 longest_word(const struct buddy *b, u64 i, u32 n, bool high)
 {
-	unsigned int level, mask = 0, at;
+	unsigned int level;
 
-	for (level = 0; level < b->top; level++, i >>= EIGHT_SHIFT) {
-		at = i & (EIGHT - 1);
-		if (!at)
-			continue;
-		mask = longest_family(b, level, i, n) &
-		       (high ? (1u << at) - 1 : ~0u << at);
-		if (mask)
-			break;
-		i += high ? 0 : EIGHT;
-	}
-	if (!mask && ((high ? !i : i) || longest_in_range(b) < n))
+	for (level = 0; level < b->top; level++, i >>= EIGHT_SHIFT)
+		for (; i & (EIGHT - 1); i += high ? -1 : 1)
+			if (b->longest[level][i - high] >= n)
+				return longest_down(b, level, i - high, n,
+						    high);
+	if ((high ? !i : i) || longest_in_range(b) < n)
 		return NOWHERE;
-	i = mask ? longest_pick(i, mask, high) : 0;
-	while (level--) {
-		i <<= EIGHT_SHIFT;
-		i = longest_pick(i, longest_family(b, level, i, n), high);
-	}
-	return i;
+	return longest_down(b, level, 0, n, high);
 }
 
 /* The runs of a word */

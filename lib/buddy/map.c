@@ -126,6 +126,18 @@ static inline void map_change_word(struct map *m, u64 i, u64 mask, bool set,
 	above->full = (above->full & ~bit) | (~word ? 0 : bit);
 }
 
+/* map_set() in a word that is mixed and stays it; whether it does */
+static inline bool map_set_mixed(struct map *m, u64 lo, u64 hi, bool set)
+{
+	u64 mask = bits_mask(lo & WORD_MASK, hi - lo);
+	u64 word = with_bits(m->words[lo >> WORD_SHIFT], mask, set);
+
+	if (!word || !~word)
+		return false;
+	m->words[lo >> WORD_SHIFT] = word;
+	return true;
+}
+
 /* map_set() for granules of which one word of level 1 speaks */
 static __always_inline void map_set_near(struct map *m, unsigned int level,
 					 u64 lo, u64 last, bool set)
@@ -191,6 +203,8 @@ static noinline void map_set_far(struct map *m, unsigned int level, u64 lo,
 static __always_inline void map_set(struct map *m, unsigned int level, u64 lo,
 				    u64 hi, bool set)
 {
+	if (!level && map_set_mixed(m, lo, hi, set))
+		return;
 	if (map_near(lo, hi))
 		map_set_near(m, level, lo, hi - 1, set);
 	else

@@ -48,7 +48,7 @@ static const struct limit {
 	{ "aligned-pairs", { 0, 0 }, { 21208, 21208 } },
 	{ "runs-of-pairs", { 0, 0 }, { 2073, 2073 } },
 	{ "aligned-runs", { 0, 0 }, { 9737, 9737 } },
-	{ "windows", { 0, 0 }, { 575553, 575553 } },
+	{ "windows", { 0, 0 }, { 744463, 744463 } },
 	{ "aligned-pieces", { 0, 0 }, { 670429, 670429 } },
 	{ "merge-all", { 0, 0 }, { 47, 48025 } },
 	{ "next-free", { 0, 0 }, { 17, 66463 } },
