@@ -170,6 +170,18 @@ static struct accmem_buffer *alloc_create(struct accmem_context *ctx,
 	return buf;
 }
 
+static int alloc_check(struct accmem_context *ctx,
+		       const struct accmem_alloc *req)
+{
+	if (req->flags & ~ACCMEM_ALLOC_FLAGS || req->reserved || req->carveout)
+		return -EINVAL;
+	if (req->cache_mode > ACCMEM_CACHE_UC)
+		return -EINVAL;
+	if (!(accmem_context_carveout(ctx)->cache_modes & BIT(req->cache_mode)))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
 static int alloc_lay_out(struct accmem_context *ctx,
 			 const struct accmem_alloc *req, u32 page_policy,
 			 struct accmem_layout *layout)
@@ -201,7 +213,7 @@ static struct accmem_buffer *alloc_create_any(struct accmem_context *ctx,
 /**
  * accmem_alloc() - allocate a buffer
  * @ctx: the context
- * @req: the request; flags, cache mode and carveout were checked
+ * @req: the request; every field may hold anything
  *
  * Return: the buffer, at its address, for accmem_alloc_publish() or
  * accmem_alloc_discard(); or an error of ACCMEM_IOC_ALLOC.
@@ -213,7 +225,9 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 	struct accmem_buffer *buf;
 	int err;
 
-	err = alloc_lay_out(ctx, req, req->page_policy, &layout);
+	err = alloc_check(ctx, req);
+	if (!err)
+		err = alloc_lay_out(ctx, req, req->page_policy, &layout);
 	if (err)
 		return ERR_PTR(err);
 	buf = accmem_cache_take(ctx, req, &layout);
@@ -228,29 +242,103 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 	return buf;
 }
 
-/**
- * accmem_alloc_publish() - a buffer's address has been told
- * @ctx: the context
- * @buf: the buffer; from here on other threads may free it
- */
-void accmem_alloc_publish(struct accmem_context *ctx, struct accmem_buffer *buf)
+/* flags that leave open where it is, and what is there */
+#define ALLOC_ROW_FLAGS \
+	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_CONTIGUOUS)
+
+/* Memory that the kernel maps buffer by buffer comes so. */
+static bool alloc_fits_row(struct accmem_context *ctx,
+			   const struct accmem_alloc *req,
+			   const struct accmem_layout *layout)
 {
-	spin_lock(&ctx->lock);
-	accmem_name_publish(ctx, buf);
-	spin_unlock(&ctx->lock);
+	return accmem_has_pages(accmem_context_carveout(ctx)) &&
+	       !layout->small && layout->page_size == ACCMEM_GRANULE &&
+	       layout->footprint <= ACCMEM_FOLIO / 2 &&
+	       IS_ALIGNED(layout->footprint, layout->alignment) &&
+	       !(req->flags & ~ALLOC_ROW_FLAGS);
 }
 
 /**
- * accmem_alloc_discard() - a buffer's address could not be told
+ * accmem_alloc_row() - allocate equal buffers beside each other
  * @ctx: the context
- * @buf: the buffer, which goes
+ * @req: the request of each; every field may hold anything
+ * @bufs: out: the buffers, as accmem_alloc() makes them
+ * @nr: how many are wanted
+ *
+ * Return: how many these are. None, or too few, is no failure: accmem_alloc()
+ * says of each of the others whether it can be had.
  */
-void accmem_alloc_discard(struct accmem_context *ctx, struct accmem_buffer *buf)
+unsigned int accmem_alloc_row(struct accmem_context *ctx,
+			      const struct accmem_alloc *req,
+			      struct accmem_buffer **bufs, unsigned int nr)
 {
+	struct accmem_layout layout;
+
+	if (nr < 2 || alloc_check(ctx, req) ||
+	    alloc_lay_out(ctx, req, req->page_policy, &layout) ||
+	    !alloc_fits_row(ctx, req, &layout))
+		return 0;
+	nr = min3(nr, ACCMEM_ROW_MAX,
+		  (unsigned int)(ACCMEM_FOLIO / layout.footprint));
+	if (layout.footprint * nr >= ALLOC_SEES_CACHE)
+		accmem_cache_drain(ctx);
+	return accmem_row_create(ctx, req, &layout, bufs, nr) ? 0 : nr;
+}
+
+/**
+ * accmem_alloc_publish() - addresses of buffers have been told
+ * @ctx: the context
+ * @bufs: the buffers; from here on other threads may free them
+ * @nr: how many
+ */
+void accmem_alloc_publish(struct accmem_context *ctx,
+			  struct accmem_buffer **bufs, unsigned int nr)
+{
+	unsigned int i;
+
 	spin_lock(&ctx->lock);
-	accmem_buffer_remove(ctx, buf);
+	for (i = 0; i < nr; i++)
+		accmem_name_publish(ctx, bufs[i]);
 	spin_unlock(&ctx->lock);
-	accmem_buffer_destroy(ctx, buf);
+}
+
+/* buffers that are not published, and that nobody can find */
+static void alloc_destroy(struct accmem_context *ctx,
+			  struct accmem_buffer **bufs, unsigned int nr)
+{
+	unsigned int i, some;
+
+	for (i = 0; i < nr; i += some) {
+		some = min(nr - i, ACCMEM_MANY);
+		spin_lock(&ctx->lock);
+		accmem_buffer_remove_all(ctx, bufs + i, some);
+		spin_unlock(&ctx->lock);
+		accmem_buffer_destroy_all(ctx, bufs + i, some);
+		cond_resched();
+	}
+}
+
+/**
+ * accmem_alloc_discard() - addresses of buffers could not be told
+ * @ctx: the context
+ * @bufs: the buffers, which go
+ * @nr: how many
+ */
+void accmem_alloc_discard(struct accmem_context *ctx,
+			  struct accmem_buffer **bufs, unsigned int nr)
+{
+	alloc_destroy(ctx, bufs, nr);
+}
+
+/* the buffer that has @address, or an error of FREE; @near is a guess */
+static struct accmem_buffer *alloc_find(struct accmem_context *ctx,
+					struct accmem_buffer *near, u64 address)
+{
+	struct accmem_buffer *buf = accmem_name_find_near(ctx, near, address);
+
+	if (!buf)
+		return ERR_PTR(-ENOENT);
+	return buf->address < address ? ERR_PTR(-EINVAL) : buf;
 }
 
 /**
@@ -264,20 +352,104 @@ void accmem_alloc_discard(struct accmem_context *ctx, struct accmem_buffer *buf)
 int accmem_free(struct accmem_context *ctx, u64 address)
 {
 	struct accmem_buffer *buf, *goes = NULL;
-	int err = 0;
 
 	spin_lock(&ctx->lock);
-	buf = accmem_name_find(ctx, address);
-	if (!buf) {
-		err = -ENOENT;
-	} else if (buf->address < address) {
-		err = -EINVAL;
-	} else {
+	buf = alloc_find(ctx, NULL, address);
+	if (!IS_ERR(buf)) {
 		accmem_name_unpublish(ctx, buf);
 		goes = accmem_cache_put(ctx, buf);
 	}
 	spin_unlock(&ctx->lock);
 	if (goes)
 		accmem_buffer_destroy(ctx, goes);
+	return PTR_ERR_OR_ZERO(buf);
+}
+
+/**
+ * accmem_free_each() - free buffers by their names
+ * @ctx: the context
+ * @addresses: their device addresses
+ * @results: of each, what accmem_free() would have returned; in: an error, with
+ *	which the address is not looked at, or 0
+ * @nr: how many, up to ACCMEM_MANY
+ *
+ * None is kept in the cache: who frees many wants room. Allocates nothing.
+ */
+void accmem_free_each(struct accmem_context *ctx, const u64 *addresses,
+		      int *results, unsigned int nr)
+{
+	struct accmem_buffer *bufs[ACCMEM_MANY], *buf, *last = NULL;
+	unsigned int i, found = 0;
+
+	spin_lock(&ctx->lock);
+	for (i = 0; i < nr; i++) {
+		if (results[i])
+			continue;
+		buf = alloc_find(ctx, last, addresses[i]);
+		results[i] = PTR_ERR_OR_ZERO(buf);
+		if (results[i])
+			continue;
+		accmem_name_unpublish(ctx, buf);
+		last = buf;
+		bufs[found++] = buf;
+	}
+	accmem_buffer_remove_all(ctx, bufs, found);
+	spin_unlock(&ctx->lock);
+	accmem_buffer_destroy_all(ctx, bufs, found);
+}
+
+/* Hides as many buffers as can be found, of which @bufs has as many then. */
+static unsigned int alloc_hide(struct accmem_context *ctx, const u64 *addresses,
+			       struct accmem_buffer **bufs, unsigned int nr,
+			       int *err)
+{
+	struct accmem_buffer *last = NULL;
+	unsigned int i;
+
+	lockdep_assert_held(&ctx->lock);
+	for (i = 0; i < nr; i++) {
+		bufs[i] = alloc_find(ctx, last, addresses[i]);
+		*err = PTR_ERR_OR_ZERO(bufs[i]);
+		if (*err)
+			break;
+		accmem_name_hide(ctx, bufs[i], true);
+		last = bufs[i];
+	}
+	return i;
+}
+
+/**
+ * accmem_free_all() - free buffers by their names, all of them or none
+ * @ctx: the context
+ * @addresses: their device addresses
+ * @bufs: room for @nr buffers
+ * @nr: how many
+ * @at_fault: out: on failure, which of them could not be freed
+ *
+ * Holds the context's lock until all have been found: nobody sees a part of
+ * them gone.
+ *
+ * Return: 0; what accmem_free() would have returned of the first that is not to
+ * be freed; -ENOENT for one that was there before.
+ */
+int accmem_free_all(struct accmem_context *ctx, const u64 *addresses,
+		    struct accmem_buffer **bufs, unsigned int nr,
+		    unsigned int *at_fault)
+{
+	unsigned int i, found;
+	int err = 0;
+
+	spin_lock(&ctx->lock);
+	found = alloc_hide(ctx, addresses, bufs, nr, &err);
+	for (i = 0; i < found; i++) {
+		if (err)
+			accmem_name_hide(ctx, bufs[i], false);
+		else
+			accmem_name_unpublish(ctx, bufs[i]);
+	}
+	spin_unlock(&ctx->lock);
+	*at_fault = found;
+	if (!err)
+		alloc_destroy(ctx, bufs, nr);
 	return err;
 }

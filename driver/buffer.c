@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Buffers: names over a memory of their own, or over a piece of a slab page.
+ * Buffers: names over a memory of their own, or over a piece of one that others
+ * share, a slab page or a row.
  *
  * A buffer that has been made is at its device address, and is found once it
  * has been published. Taking it away again is removing it, under the context's
@@ -23,6 +24,38 @@ struct whole {
 static struct whole *to_whole(struct accmem_buffer *buf)
 {
 	return container_of(buf, struct whole, buf);
+}
+
+static void whole_remove(struct accmem_context *ctx, struct accmem_buffer *buf,
+			 struct accmem_place **above)
+{
+	accmem_place_erase_next(ctx, buf->place, above);
+}
+
+static void whole_destroy(struct accmem_context *ctx,
+			  struct accmem_buffer **bufs, unsigned int nr)
+{
+	for (; nr--; bufs++) {
+		accmem_memory_detach((*bufs)->place->memory);
+		kfree(to_whole(*bufs));
+	}
+}
+
+static const struct accmem_place_ops whole_place_ops = {
+	.remove = whole_remove,
+	.destroy = whole_destroy,
+	.may_cache = true,
+};
+
+static void whole_init(struct whole *whole, struct accmem_memory *mem, u64 size)
+{
+	whole->place.ops = &whole_place_ops;
+	whole->place.size = size;
+	whole->place.unit = size;
+	whole->place.memory = mem;
+	whole->place.buffers = &whole->only;
+	whole->buf.place = &whole->place;
+	INIT_LIST_HEAD(&whole->buf.link);
 }
 
 static struct accmem_memory *memory_for(struct accmem_context *ctx,
@@ -71,11 +104,7 @@ static struct accmem_buffer *whole_create(struct accmem_context *ctx,
 		kfree(whole);
 		return ERR_CAST(mem);
 	}
-	whole->place.size = layout->footprint;
-	whole->place.memory = mem;
-	whole->place.buffers = &whole->only;
-	INIT_LIST_HEAD(&whole->buf.link);
-	whole->buf.place = &whole->place;
+	whole_init(whole, mem, layout->footprint);
 	whole->buf.length = req->length;
 	whole->buf.layout = *layout;
 	whole->buf.flags = req->flags;
@@ -109,14 +138,52 @@ accmem_buffer_create(struct accmem_context *ctx, const struct accmem_alloc *req,
 }
 
 /**
+ * accmem_buffer_remove_all() - take the addresses of buffers away
+ * @ctx: the context, whose lock is held
+ * @bufs: the buffers, which are not published; best in the order of their
+ *	addresses
+ * @nr: how many
+ */
+void accmem_buffer_remove_all(struct accmem_context *ctx,
+			      struct accmem_buffer **bufs, unsigned int nr)
+{
+	struct accmem_place *above = NULL;
+
+	for (; nr--; bufs++)
+		(*bufs)->place->ops->remove(ctx, *bufs, &above);
+	accmem_place_erase_end(above);
+}
+
+/**
  * accmem_buffer_remove() - take the address of a buffer away
  * @ctx: the context, whose lock is held
  * @buf: the buffer, which is not published
  */
 void accmem_buffer_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
-	if (!buf->layout.small)
-		accmem_place_erase(ctx, buf->place);
+	accmem_buffer_remove_all(ctx, &buf, 1);
+}
+
+/**
+ * accmem_buffer_destroy_all() - give buffers, and what they have, back
+ * @ctx: the context
+ * @bufs: the buffers, which were removed
+ * @nr: how many. Sleeps, allocates nothing.
+ */
+void accmem_buffer_destroy_all(struct accmem_context *ctx,
+			       struct accmem_buffer **bufs, unsigned int nr)
+{
+	const struct accmem_place_ops *ops;
+	unsigned int same;
+
+	for (; nr; nr -= same, bufs += same) {
+		ops = bufs[0]->place->ops;
+		for (same = 1; same < nr; same++) {
+			if (bufs[same]->place->ops != ops)
+				break;
+		}
+		ops->destroy(ctx, bufs, same);
+	}
 }
 
 /**
@@ -127,10 +194,63 @@ void accmem_buffer_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 void accmem_buffer_destroy(struct accmem_context *ctx,
 			   struct accmem_buffer *buf)
 {
-	if (buf->layout.small) {
-		accmem_slab_destroy(ctx, buf);
-		return;
+	accmem_buffer_destroy_all(ctx, &buf, 1);
+}
+
+/* @buf, of a row that it leaves, becomes @whole; true if it was the last one */
+static bool whole_replace(struct accmem_context *ctx, struct whole *whole,
+			  struct accmem_buffer *buf)
+{
+	struct accmem_memory *mem = whole->place.memory;
+	bool empty;
+
+	lockdep_assert_held(&ctx->lock);
+	empty = accmem_row_extract(ctx, buf, mem);
+	whole->buf = *buf;
+	whole_init(whole, mem, buf->layout.footprint);
+	whole->place.start = buf->address;
+	whole->place.names = 1;
+	whole->only = &whole->buf;
+	accmem_place_insert_at(ctx, &whole->place);
+	return empty;
+}
+
+/**
+ * accmem_buffer_extract() - give a buffer of a row a memory of its own
+ * @ctx: the context
+ * @address: any address in the buffer
+ *
+ * Whoever is to refer to the memory of a buffer does so before.
+ *
+ * Return: 0, also where there is nothing to do; -ENOMEM.
+ */
+int accmem_buffer_extract(struct accmem_context *ctx, u64 address)
+{
+	struct whole *whole = kzalloc(sizeof(*whole), GFP_KERNEL_ACCOUNT);
+	struct accmem_memory *mem;
+	struct accmem_buffer *buf;
+	bool done, empty = false;
+
+	mem = accmem_memory_create_empty(ctx->account,
+					 accmem_context_carveout(ctx));
+	if (!whole || !mem) {
+		if (mem)
+			accmem_memory_destroy_empty(mem);
+		kfree(whole);
+		return -ENOMEM;
 	}
-	accmem_memory_detach(buf->place->memory);
-	kfree(to_whole(buf));
+	whole->place.memory = mem;
+	spin_lock(&ctx->lock);
+	buf = accmem_name_find(ctx, address);
+	done = buf && buf->place->ops->shares_pieces;
+	if (done)
+		empty = whole_replace(ctx, whole, buf);
+	spin_unlock(&ctx->lock);
+	if (empty)
+		accmem_row_destroy_empty(buf);
+	if (!done) {
+		accmem_memory_destroy_empty(mem);
+		kfree(whole);
+	}
+	return 0;
 }

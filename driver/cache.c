@@ -50,7 +50,8 @@ static bool cache_may_keep(const struct accmem_buffer *buf)
 	struct accmem_memory *mem = accmem_buffer_memory(buf);
 
 	/* the pages of emulated memory are the host's: not for keeping */
-	return buf->layout.footprint <= CACHE_BUFFER_MAX &&
+	return buf->place->ops->may_cache &&
+	       buf->layout.footprint <= CACHE_BUFFER_MAX &&
 	       !accmem_memory_was_mapped(mem) && xa_empty(&mem->pages);
 }
 

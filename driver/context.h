@@ -20,27 +20,53 @@
 
 #define ACCMEM_NR_CACHE_MODES (ACCMEM_CACHE_UC + 1)
 #define ACCMEM_CACHE_BUFFERS 16u /* freed ones that a context keeps, at most */
+#define ACCMEM_MANY 64u /* buffers made, or freed, together */
 
 struct accmem_buffer;
+struct accmem_context;
+struct accmem_place;
 struct accmem_tmem;
 
 /**
- * struct accmem_place - a memory at its device addresses
+ * struct accmem_place_ops - what the buffers of a place have
+ * @remove: take the address of a buffer away that is not published; under the
+ *	context's lock. @above is that of accmem_place_erase_next().
+ * @destroy: give buffers of such places back that were removed. Sleeps, allocates
+ *	nothing.
+ * @may_cache: a buffer may be kept when it is freed
+ * @shares_pieces: each buffer has a piece of the memory for itself, which can be
+ *	made a memory of its own
+ */
+struct accmem_place_ops {
+	void (*remove)(struct accmem_context *ctx, struct accmem_buffer *buf,
+		       struct accmem_place **above);
+	void (*destroy)(struct accmem_context *ctx, struct accmem_buffer **bufs,
+			unsigned int nr);
+	bool may_cache;
+	bool shares_pieces;
+};
+
+/**
+ * struct accmem_place - a memory, or a part of one, at its device addresses
  * @node: in accmem_context.places, by address
+ * @ops: what its buffers have
  * @start: lowest device address
  * @size: bytes
+ * @unit: bytes from one address that a buffer may have to the next
  * @gap: device addresses that are nobody's, below it
  * @max_gap: the largest such gap in its subtree
  * @memory: the memory
- * @names: bit i: a buffer that has been published begins i * 64 bytes in
+ * @names: bit i: a buffer that has been published begins i units in
  * @buffers: these buffers, by bit
  *
  * Guarded by the context's lock.
  */
 struct accmem_place {
 	struct rb_node node;
+	const struct accmem_place_ops *ops;
 	u64 start;
 	u64 size;
+	u64 unit;
 	u64 gap;
 	u64 max_gap;
 	struct accmem_memory *memory;
@@ -143,6 +169,20 @@ struct accmem_context {
 /* names.c */
 int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
 			u64 alignment);
+void accmem_place_insert_at(struct accmem_context *ctx,
+			    struct accmem_place *place);
+void accmem_place_cut(struct accmem_context *ctx, struct accmem_place *place,
+		      struct accmem_place *rest, u64 size);
+void accmem_place_trim_start(struct accmem_context *ctx,
+			     struct accmem_place *place,
+			     struct accmem_place **above);
+void accmem_place_trim_end(struct accmem_context *ctx,
+			   struct accmem_place *place,
+			   struct accmem_place **above);
+void accmem_place_erase_next(struct accmem_context *ctx,
+			     struct accmem_place *place,
+			     struct accmem_place **above);
+void accmem_place_erase_end(struct accmem_place *above);
 void accmem_place_erase(struct accmem_context *ctx, struct accmem_place *place);
 struct accmem_place *accmem_place_above(struct accmem_context *ctx,
 					u64 address);
@@ -150,19 +190,34 @@ struct accmem_place *accmem_place_find(struct accmem_context *ctx, u64 address);
 void accmem_name_publish(struct accmem_context *ctx, struct accmem_buffer *buf);
 void accmem_name_unpublish(struct accmem_context *ctx,
 			   struct accmem_buffer *buf);
+void accmem_name_hide(struct accmem_context *ctx, struct accmem_buffer *buf,
+		      bool hidden);
 struct accmem_buffer *accmem_name_find(struct accmem_context *ctx, u64 address);
+struct accmem_buffer *accmem_name_find_near(struct accmem_context *ctx,
+					    struct accmem_buffer *near,
+					    u64 address);
 struct accmem_buffer *accmem_name_next(struct accmem_context *ctx, u64 address);
 
 /* slab.c */
-struct accmem_buffer *
-accmem_slab_create(struct accmem_context *ctx, const struct accmem_alloc *req,
-		   const struct accmem_layout *layout);
-void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf);
+struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
+					 const struct accmem_alloc *req,
+					 const struct accmem_layout *layout);
 void accmem_slab_set_cached(struct accmem_context *ctx,
 			    struct accmem_buffer *buf, bool cached);
 bool accmem_slab_is_cached(const struct accmem_buffer *buf);
 void accmem_slab_reap(struct accmem_context *ctx);
 u64 accmem_slab_room(struct accmem_context *ctx, u64 *largest);
+
+/* row.c */
+#define ACCMEM_ROW_MAX 16u /* buffers in a row */
+
+int accmem_row_create(struct accmem_context *ctx,
+		      const struct accmem_alloc *req,
+		      const struct accmem_layout *layout,
+		      struct accmem_buffer **bufs, unsigned int nr);
+bool accmem_row_extract(struct accmem_context *ctx, struct accmem_buffer *buf,
+			struct accmem_memory *mem);
+void accmem_row_destroy_empty(struct accmem_buffer *buf);
 
 /* buffer.c */
 struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
@@ -172,6 +227,11 @@ void accmem_buffer_remove(struct accmem_context *ctx,
 			  struct accmem_buffer *buf);
 void accmem_buffer_destroy(struct accmem_context *ctx,
 			   struct accmem_buffer *buf);
+void accmem_buffer_remove_all(struct accmem_context *ctx,
+			      struct accmem_buffer **bufs, unsigned int nr);
+void accmem_buffer_destroy_all(struct accmem_context *ctx,
+			       struct accmem_buffer **bufs, unsigned int nr);
+int accmem_buffer_extract(struct accmem_context *ctx, u64 address);
 
 /* cache.c */
 struct accmem_buffer *accmem_cache_put(struct accmem_context *ctx,
@@ -192,11 +252,22 @@ void accmem_context_put(struct accmem_context *ctx);
 /* alloc.c */
 struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 				   const struct accmem_alloc *req);
+unsigned int accmem_alloc_row(struct accmem_context *ctx,
+			      const struct accmem_alloc *req,
+			      struct accmem_buffer **bufs, unsigned int nr);
 void accmem_alloc_publish(struct accmem_context *ctx,
-			  struct accmem_buffer *buf);
+			  struct accmem_buffer **bufs, unsigned int nr);
 void accmem_alloc_discard(struct accmem_context *ctx,
-			  struct accmem_buffer *buf);
+			  struct accmem_buffer **bufs, unsigned int nr);
 int accmem_free(struct accmem_context *ctx, u64 address);
+void accmem_free_each(struct accmem_context *ctx, const u64 *addresses,
+		      int *results, unsigned int nr);
+int accmem_free_all(struct accmem_context *ctx, const u64 *addresses,
+		    struct accmem_buffer **bufs, unsigned int nr,
+		    unsigned int *at_fault);
+
+/* batch.c */
+int accmem_batch(struct accmem_context *ctx, struct accmem_batch *req);
 
 /* usage.c */
 void accmem_usage_space(struct accmem_context *ctx, u64 *free_bytes,
@@ -219,10 +290,10 @@ accmem_buffer_memory(const struct accmem_buffer *buf)
 /* where a mapping of a buffer begins in its context's address_space */
 static inline u64 accmem_buffer_mmap_offset(const struct accmem_buffer *buf)
 {
-	u64 offset = buf->address - buf->place->start;
+	const struct accmem_device *dev =
+		accmem_buffer_memory(buf)->account->dev;
 
-	return accmem_buffer_memory(buf)->offset +
-	       round_down(offset, ACCMEM_GRANULE);
+	return round_down(buf->address - dev->address_base, ACCMEM_GRANULE);
 }
 
 #endif /* ACCMEM_CONTEXT_H */

@@ -2,8 +2,8 @@
 /*
  * The ioctl table: one row a command, one copy in, one copy out.
  *
- * Owns the checks that every structure shares (size, unknown tail) and those
- * of flags and reserved fields. No lock is held here.
+ * Owns the checks that every structure shares (size, unknown tail) and most
+ * of those of flags and reserved fields. No lock is held here.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -21,6 +21,7 @@ union any_command {
 	struct accmem_alloc alloc;
 	struct accmem_free free;
 	struct accmem_query query;
+	struct accmem_batch batch;
 	struct accmem_tmem_setup tmem_setup;
 	struct accmem_tmem_launch tmem_launch;
 };
@@ -69,18 +70,6 @@ static int ioctl_info(struct command *cmd)
 	return ioctl_respond(cmd);
 }
 
-static int ioctl_check_alloc(struct accmem_context *ctx,
-			     const struct accmem_alloc *req)
-{
-	if (req->flags & ~ACCMEM_ALLOC_FLAGS || req->reserved || req->carveout)
-		return -EINVAL;
-	if (req->cache_mode > ACCMEM_CACHE_UC)
-		return -EINVAL;
-	if (!(accmem_context_carveout(ctx)->cache_modes & BIT(req->cache_mode)))
-		return -EOPNOTSUPP;
-	return 0;
-}
-
 /* ENOMEM, with what could have been had */
 static int ioctl_fail_alloc(struct command *cmd, int err)
 {
@@ -116,18 +105,15 @@ static int ioctl_alloc(struct command *cmd)
 	struct accmem_buffer *buf;
 	int err;
 
-	err = ioctl_check_alloc(ctx, req);
-	if (err)
-		return ioctl_fail_alloc(cmd, err);
 	buf = accmem_alloc(ctx, req);
 	if (IS_ERR(buf))
 		return ioctl_fail_alloc(cmd, PTR_ERR(buf));
 	ioctl_describe_alloc(buf, req);
 	err = ioctl_respond(cmd);
 	if (err)
-		accmem_alloc_discard(ctx, buf);
+		accmem_alloc_discard(ctx, &buf, 1);
 	else
-		accmem_alloc_publish(ctx, buf);
+		accmem_alloc_publish(ctx, &buf, 1);
 	return err;
 }
 
@@ -172,6 +158,27 @@ static int ioctl_query(struct command *cmd)
 		ioctl_describe_query(buf, req);
 	spin_unlock(&ctx->lock);
 	return buf ? ioctl_respond(cmd) : -ENOENT;
+}
+
+/*
+ * The answer, which says how far the batch came, is written after a failure, too;
+ * and before, since what cannot be told had better not be done.
+ */
+static int ioctl_batch(struct command *cmd)
+{
+	struct accmem_batch *req = &cmd->data.batch;
+	int err;
+
+	if (req->flags & ~ACCMEM_BATCH_FLAGS || req->reserved)
+		return -EINVAL;
+	req->done = 0;
+	req->free_bytes = 0;
+	req->largest_run = 0;
+	err = ioctl_respond(cmd);
+	if (err)
+		return err;
+	err = accmem_batch(cmd->ctx, req);
+	return ioctl_respond(cmd) ?: err;
 }
 
 static int ioctl_tmem_setup(struct command *cmd)
@@ -221,6 +228,8 @@ static_assert(__same_type(struct accmem_alloc,
 static_assert(__same_type(struct accmem_free, ((union any_command *)0)->free));
 static_assert(__same_type(struct accmem_query,
 			  ((union any_command *)0)->query));
+static_assert(__same_type(struct accmem_batch,
+			  ((union any_command *)0)->batch));
 static_assert(__same_type(struct accmem_tmem_setup,
 			  ((union any_command *)0)->tmem_setup));
 static_assert(__same_type(struct accmem_tmem_launch,
@@ -229,6 +238,7 @@ ACCMEM_BEGINS_WITH_SIZE(struct accmem_info);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_alloc);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_free);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_query);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_batch);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_launch);
 
@@ -264,6 +274,12 @@ static const struct command_op ops[] = {
 		.size = sizeof_field(union any_command, query),
 		.min_size = offsetofend(struct accmem_query, reserved),
 		.run = ioctl_query,
+	},
+	[_IOC_NR(ACCMEM_IOC_BATCH)] = {
+		.cmd = ACCMEM_IOC_BATCH,
+		.size = sizeof_field(union any_command, batch),
+		.min_size = offsetofend(struct accmem_batch, reserved),
+		.run = ioctl_batch,
 	},
 	[_IOC_NR(ACCMEM_IOC_TMEM_SETUP)] = {
 		.cmd = ACCMEM_IOC_TMEM_SETUP,

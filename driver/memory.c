@@ -425,7 +425,7 @@ struct accmem_memory *accmem_memory_create(struct accmem_account *account,
  */
 void accmem_memory_free(struct accmem_memory *mem)
 {
-	trace_accmem_release(mem);
+	trace_accmem_release(mem, mem->size, mem->nr_runs);
 	if (mem->cv->ops->release)
 		mem->cv->ops->release(mem);
 	memory_give_runs(mem);
@@ -518,4 +518,98 @@ void accmem_memory_detach(struct accmem_memory *mem)
 		accmem_carveout_unlock(cv);
 	}
 	accmem_memory_put(mem);
+}
+
+/**
+ * accmem_memory_give_parts() - give parts of a memory back
+ * @mem: the memory: one run, which has never been mapped nor populated, and to
+ *	which nobody refers but those who share it
+ * @parts: the parts
+ * @nr: how many
+ * @buffers: how many buffers these were
+ *
+ * Sleeps, allocates nothing.
+ *
+ * Return: whether nothing is left of it: then it has gone.
+ */
+bool accmem_memory_give_parts(struct accmem_memory *mem,
+			      const struct accmem_run *parts, unsigned int nr,
+			      u64 buffers)
+{
+	struct accmem_carveout *cv = mem->cv;
+	unsigned int i;
+	bool gone;
+
+	/* without the last part, what the memory is charged to may go */
+	accmem_uncharge_buffers(mem->account, buffers);
+	accmem_carveout_lock(cv);
+	for (i = 0; i < nr; i++) {
+		trace_accmem_release(mem, parts[i].size, 1);
+		memory_give_run(mem, &parts[i]);
+		mem->size -= parts[i].size;
+	}
+	mem->buffers -= buffers;
+	gone = !mem->size;
+	accmem_carveout_unlock(cv);
+	accmem_count_frees(cv, buffers);
+	accmem_clear_kick(cv, false);
+	if (gone)
+		memory_destroy(mem);
+	return gone;
+}
+
+/**
+ * accmem_memory_create_empty() - make a memory that has nothing yet
+ * @account: what it will be charged to
+ * @cv: the carveout
+ *
+ * Return: the memory, for accmem_memory_move_part() or
+ * accmem_memory_destroy_empty(); NULL.
+ */
+struct accmem_memory *accmem_memory_create_empty(struct accmem_account *account,
+						 struct accmem_carveout *cv)
+{
+	const struct accmem_memory_spec spec = {};
+
+	return memory_alloc(account, cv, &spec);
+}
+
+/**
+ * accmem_memory_move_part() - make a part of a memory one of its own
+ * @from: the memory, as for accmem_memory_give_parts()
+ * @to: gets it, as one buffer; an empty memory of the same account
+ * @part: the part
+ *
+ * Does not sleep.
+ *
+ * Return: whether @from is empty now.
+ */
+bool accmem_memory_move_part(struct accmem_memory *from,
+			     struct accmem_memory *to,
+			     const struct accmem_run *part)
+{
+	bool empty;
+
+	to->size = part->size;
+	to->huge = from->huge;
+	to->cache_mode = from->cache_mode;
+	to->buffers = 1;
+	to->run = *part;
+	to->runs = &to->run;
+	to->nr_runs = 1;
+	accmem_carveout_lock(from->cv);
+	from->size -= part->size;
+	from->buffers--;
+	empty = !from->size;
+	accmem_carveout_unlock(from->cv);
+	return empty;
+}
+
+/**
+ * accmem_memory_destroy_empty() - give a memory back that has nothing
+ * @mem: the memory. May sleep.
+ */
+void accmem_memory_destroy_empty(struct accmem_memory *mem)
+{
+	memory_destroy(mem);
 }

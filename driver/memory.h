@@ -21,7 +21,7 @@
  * @huge: enum accmem_layout_huge
  * @flags: ACCMEM_ALLOC_POPULATE, _CONTIGUOUS, _TOP_DOWN
  * @cache_mode: enum accmem_cache_mode
- * @buffers: how many buffers it counts as: 0 or 1
+ * @buffers: how many buffers it counts as
  */
 struct accmem_memory_spec {
 	u64 size;
@@ -38,10 +38,11 @@ struct accmem_memory_spec {
  * @refs: whoever named it, its mappings, calls at work on it
  * @account: what it is charged to
  * @cv: the carveout
- * @size: bytes
+ * @size: bytes; what parts of it were given back is not in it, and changes under
+ *	the carveout's lock
  * @huge: enum accmem_layout_huge
  * @cache_mode: enum accmem_cache_mode
- * @buffers: how many buffers it counts as
+ * @buffers: how many buffers it counts as; likewise
  * @offset: where its mappings begin in the address_space of its account; set
  *	before the first of them can be made
  * @runs: its pieces of the carveout
@@ -92,6 +93,15 @@ void accmem_memory_put(struct accmem_memory *mem);
 void accmem_memory_detach(struct accmem_memory *mem);
 void accmem_memory_free(struct accmem_memory *mem);
 bool accmem_memory_is_idle(struct accmem_memory *mem);
+bool accmem_memory_give_parts(struct accmem_memory *mem,
+			      const struct accmem_run *parts, unsigned int nr,
+			      u64 buffers);
+struct accmem_memory *accmem_memory_create_empty(struct accmem_account *account,
+						 struct accmem_carveout *cv);
+bool accmem_memory_move_part(struct accmem_memory *from,
+			     struct accmem_memory *to,
+			     const struct accmem_run *part);
+void accmem_memory_destroy_empty(struct accmem_memory *mem);
 
 /* did a mapping ever show it? */
 static inline bool accmem_memory_was_mapped(const struct accmem_memory *mem)

@@ -65,26 +65,46 @@ static pgprot_t mmap_cache_prot(u32 cache_mode, pgprot_t prot)
 	}
 }
 
+/* The memory at an address, with a reference; -EAGAIN if it is not one buffer's. */
+static struct accmem_memory *mmap_get_memory(struct accmem_context *ctx,
+					     u64 address)
+{
+	struct accmem_place *place = accmem_place_find(ctx, address);
+	struct accmem_memory *mem;
+
+	lockdep_assert_held(&ctx->lock);
+	if (!place || !place->names)
+		return ERR_PTR(-ENXIO);
+	if (place->ops->shares_pieces)
+		return accmem_name_find(ctx, address) ? ERR_PTR(-EAGAIN) :
+							ERR_PTR(-ENXIO);
+	mem = place->memory;
+	accmem_memory_get(mem);
+	WRITE_ONCE(mem->mapped, true);
+	return mem;
+}
+
 /*
  * The memory at an address, with a reference, as long as it has a name. From
  * here on it counts as mapped: it is not kept when it is freed, and its pages
- * may be pinned.
+ * may be pinned. So it is one that no other buffer has a piece of.
  */
 static struct accmem_memory *mmap_find_memory(struct accmem_context *ctx,
 					      u64 address)
 {
-	struct accmem_memory *mem = NULL;
-	struct accmem_place *place;
+	struct accmem_memory *mem;
+	int err;
 
-	spin_lock(&ctx->lock);
-	place = accmem_place_find(ctx, address);
-	if (place && place->names) {
-		mem = place->memory;
-		accmem_memory_get(mem);
-		WRITE_ONCE(mem->mapped, true);
+	for (;;) {
+		spin_lock(&ctx->lock);
+		mem = mmap_get_memory(ctx, address);
+		spin_unlock(&ctx->lock);
+		if (mem != ERR_PTR(-EAGAIN))
+			return mem;
+		err = accmem_buffer_extract(ctx, address);
+		if (err)
+			return ERR_PTR(err);
 	}
-	spin_unlock(&ctx->lock);
-	return mem;
 }
 
 static int mmap_memory(struct accmem_memory *mem, struct vm_area_struct *vma,
@@ -136,8 +156,8 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 	if (offset >= ctx->dev->address_span)
 		return -ENXIO;
 	mem = mmap_find_memory(ctx, ctx->dev->address_base + offset);
-	if (!mem)
-		return -ENXIO;
+	if (IS_ERR(mem))
+		return PTR_ERR(mem);
 	err = mmap_memory(mem, vma, offset - mem->offset);
 	accmem_memory_put(mem);
 	return err;

@@ -3,7 +3,8 @@
  * Names: which buffer is at a device address.
  *
  * A context's memory is in an rbtree by device address (struct accmem_place),
- * and each place knows the buffers in it: one, or those of a slab page. Nodes
+ * and each place knows the buffers in it: one, those of a slab page, or those of
+ * a row, which may lose some of its places. Nodes
  * are embedded, so inserting allocates nothing and erasing cannot fail. With
  * mapped translation an address has to be chosen: each node knows the gap below
  * it, and the largest gap of its subtree, so one that is wide enough is found
@@ -14,6 +15,7 @@
  *
  * Locks: the context's lock is held by the callers.
  */
+#include <linux/math64.h>
 #include <linux/rbtree_augmented.h>
 
 #include "context.h"
@@ -240,25 +242,163 @@ int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
 }
 
 /**
+ * accmem_place_insert_at() - give a memory device addresses that are free
+ * @ctx: the context, whose lock is held
+ * @place: the place, with its memory, size and start
+ */
+void accmem_place_insert_at(struct accmem_context *ctx,
+			    struct accmem_place *place)
+{
+	lockdep_assert_held(&ctx->lock);
+	place_link(ctx, place);
+	place->memory->offset = place->start - ctx->dev->address_base;
+}
+
+/**
+ * accmem_place_cut() - make two places of one
+ * @ctx: the context, whose lock is held
+ * @place: the place, which keeps its first bytes
+ * @rest: gets the others, of the same memory
+ * @size: bytes that @place keeps, a multiple of its unit
+ */
+void accmem_place_cut(struct accmem_context *ctx, struct accmem_place *place,
+		      struct accmem_place *rest, u64 size)
+{
+	struct rb_node *parent = &place->node, **link = &parent->rb_right;
+	unsigned int units = div64_u64(size, place->unit);
+
+	lockdep_assert_held(&ctx->lock);
+	rest->ops = place->ops;
+	rest->memory = place->memory;
+	rest->unit = place->unit;
+	rest->start = place->start + size;
+	rest->size = place->size - size;
+	rest->names = place->names >> units;
+	rest->buffers = place->buffers + units;
+	place->size = size;
+	place->names &= BIT_ULL(units) - 1;
+	/* there is no gap between them: nobody above has anything to learn */
+	rest->gap = 0;
+	rest->max_gap = 0;
+	if (*link) {
+		parent = rb_next(parent);
+		link = &parent->rb_left;
+	}
+	rb_link_node(&rest->node, parent, link);
+	rb_insert_augmented(&rest->node, &ctx->places, &place_gaps);
+}
+
+/*
+ * What was erased below @place has been added to its gap, and those above it in
+ * the tree do not know yet. They are all told: one of them may know already.
+ */
+static void place_tell_gap(struct accmem_place *place)
+{
+	struct rb_node *node = &place->node;
+
+	for (; node; node = rb_parent(node))
+		place_gaps_compute_max(to_place(node), false);
+}
+
+/* The gap below @place has grown; those above it are told when it has ended. */
+static void place_grow_gap(struct accmem_place *place, u64 size,
+			   struct accmem_place **above)
+{
+	if (*above && *above != place)
+		place_tell_gap(*above);
+	if (place)
+		place->gap += size;
+	*above = place;
+}
+
+/**
+ * accmem_place_trim_start() - take the addresses of its first unit from a place
+ * @ctx: the context, whose lock is held
+ * @place: the place, of several units; no buffer is published in the first
+ * @above: as for accmem_place_erase_next()
+ */
+void accmem_place_trim_start(struct accmem_context *ctx,
+			     struct accmem_place *place,
+			     struct accmem_place **above)
+{
+	lockdep_assert_held(&ctx->lock);
+	place->start += place->unit;
+	place->size -= place->unit;
+	place->names >>= 1;
+	place->buffers++;
+	place_grow_gap(place, place->unit, above);
+}
+
+/**
+ * accmem_place_trim_end() - take the addresses of its last unit from a place
+ * @ctx: the context, whose lock is held
+ * @place: the place, of several units; no buffer is published in the last
+ * @above: as for accmem_place_erase_next()
+ */
+void accmem_place_trim_end(struct accmem_context *ctx,
+			   struct accmem_place *place,
+			   struct accmem_place **above)
+{
+	lockdep_assert_held(&ctx->lock);
+	place->size -= place->unit;
+	place_grow_gap(to_place(rb_next(&place->node)), place->unit, above);
+}
+
+/**
+ * accmem_place_erase_next() - erase one of many places
+ * @ctx: the context, whose lock is held
+ * @place: the place
+ * @above: NULL at first, then what the last call left. Until
+ *	accmem_place_erase_end() the lock stays held, and nothing else changes.
+ *
+ * Where addresses are taken away in their order, the tree learns of the gap that
+ * they leave once.
+ */
+void accmem_place_erase_next(struct accmem_context *ctx,
+			     struct accmem_place *place,
+			     struct accmem_place **above)
+{
+	struct accmem_place *next = to_place(rb_next(&place->node));
+
+	lockdep_assert_held(&ctx->lock);
+	/* what its own gap has grown by is part of the next one's */
+	if (*above == place)
+		*above = next;
+	rb_erase_augmented(&place->node, &ctx->places, &place_gaps);
+	place_grow_gap(next, place->gap + place->size, above);
+}
+
+/**
+ * accmem_place_erase_end() - the last of many addresses have been taken away
+ * @above: what accmem_place_erase_next(), or a trim, left
+ */
+void accmem_place_erase_end(struct accmem_place *above)
+{
+	if (above)
+		place_tell_gap(above);
+}
+
+/**
  * accmem_place_erase() - undo accmem_place_insert()
  * @ctx: the context, whose lock is held
  * @place: the place
  */
 void accmem_place_erase(struct accmem_context *ctx, struct accmem_place *place)
 {
-	struct accmem_place *above = to_place(rb_next(&place->node));
+	struct accmem_place *above = NULL;
 
-	lockdep_assert_held(&ctx->lock);
-	rb_erase_augmented(&place->node, &ctx->places, &place_gaps);
-	if (!above)
-		return;
-	above->gap += place->gap + place->size;
-	place_gaps.propagate(&above->node, NULL);
+	accmem_place_erase_next(ctx, place, &above);
+	accmem_place_erase_end(above);
+}
+
+static u64 place_unit_of(const struct accmem_place *place, u64 address)
+{
+	return div64_u64(address - place->start, place->unit);
 }
 
 static unsigned int names_unit_of(const struct accmem_buffer *buf)
 {
-	return (buf->address - buf->place->start) / ACCMEM_SLAB_UNIT;
+	return place_unit_of(buf->place, buf->address);
 }
 
 /**
@@ -299,6 +439,39 @@ void accmem_name_unpublish(struct accmem_context *ctx,
 }
 
 /**
+ * accmem_name_hide() - let a published buffer not be found
+ * @ctx: the context, whose lock is held until it is shown or unpublished
+ * @buf: the buffer
+ * @hidden: or be found again
+ */
+void accmem_name_hide(struct accmem_context *ctx, struct accmem_buffer *buf,
+		      bool hidden)
+{
+	u64 bit = BIT_ULL(names_unit_of(buf));
+
+	lockdep_assert_held(&ctx->lock);
+	if (hidden)
+		buf->place->names &= ~bit;
+	else
+		buf->place->names |= bit;
+}
+
+/* the buffer of a place that contains an address, or NULL */
+static struct accmem_buffer *place_find_name(struct accmem_place *place,
+					     u64 address)
+{
+	struct accmem_buffer *buf;
+	u64 unit, below;
+
+	unit = place_unit_of(place, address);
+	below = place->names & GENMASK_ULL(unit, 0);
+	if (!below)
+		return NULL;
+	buf = place->buffers[fls64(below) - 1];
+	return address - buf->address < buf->layout.footprint ? buf : NULL;
+}
+
+/**
  * accmem_name_find() - the buffer that contains an address
  * @ctx: the context, whose lock is held
  * @address: a device address
@@ -308,18 +481,30 @@ void accmem_name_unpublish(struct accmem_context *ctx,
 struct accmem_buffer *accmem_name_find(struct accmem_context *ctx, u64 address)
 {
 	struct accmem_place *place = accmem_place_find(ctx, address);
-	struct accmem_buffer *buf;
-	u64 unit, below;
 
-	if (!place)
-		return NULL;
-	unit = min_t(u64, (address - place->start) / ACCMEM_SLAB_UNIT,
-		     ACCMEM_SLAB_UNITS - 1);
-	below = place->names & (~0ull >> (ACCMEM_SLAB_UNITS - 1 - unit));
-	if (!below)
-		return NULL;
-	buf = place->buffers[fls64(below) - 1];
-	return address - buf->address < buf->layout.footprint ? buf : NULL;
+	return place ? place_find_name(place, address) : NULL;
+}
+
+/**
+ * accmem_name_find_near() - accmem_name_find() with a guess
+ * @ctx: the context, whose lock is held
+ * @near: a buffer, with its address, which it may follow; or NULL
+ * @address: a device address
+ *
+ * Return: as accmem_name_find().
+ */
+struct accmem_buffer *accmem_name_find_near(struct accmem_context *ctx,
+					    struct accmem_buffer *near,
+					    u64 address)
+{
+	struct accmem_place *place = near ? near->place : NULL;
+
+	lockdep_assert_held(&ctx->lock);
+	if (place && address >= place_end(place))
+		place = to_place(rb_next(&place->node));
+	if (place && address >= place->start && address < place_end(place))
+		return place_find_name(place, address);
+	return accmem_name_find(ctx, address);
 }
 
 /* the first buffer of @place that begins at or after @address, or NULL */
@@ -328,9 +513,8 @@ static struct accmem_buffer *place_next(struct accmem_place *place, u64 address)
 	u64 unit = 0, above;
 
 	if (address > place->start)
-		unit = DIV_ROUND_UP_ULL(address - place->start,
-					ACCMEM_SLAB_UNIT);
-	if (unit >= ACCMEM_SLAB_UNITS)
+		unit = place_unit_of(place, address + place->unit - 1);
+	if (unit >= BITS_PER_TYPE(u64))
 		return NULL;
 	above = place->names & (~0ull << unit);
 	return above ? place->buffers[__ffs64(above)] : NULL;

@@ -247,6 +247,86 @@ out:
 	return err;
 }
 
+/* a page that is in no slab and at no address */
+static void slab_page_destroy(struct accmem_slab_page *page)
+{
+	accmem_memory_detach(page->place.memory);
+	kfree(page);
+}
+
+static void slab_give_units(struct accmem_context *ctx,
+			    struct accmem_slab_page *page,
+			    struct accmem_buffer *buf)
+{
+	unsigned int first = slab_offset_of(buf) / ACCMEM_SLAB_UNIT;
+	unsigned int nr = buf->layout.footprint / ACCMEM_SLAB_UNIT;
+
+	lockdep_assert_held(&ctx->lock);
+	if (slab_page_is_idle(page)) {
+		WARN_ON_ONCE(accmem_slab_free(slab_of(ctx, page), &page->units,
+					      slab_offset_of(buf),
+					      buf->layout.footprint) < 0);
+		ctx->slab_room += buf->layout.footprint;
+		return;
+	}
+	if (!page->waiting) {
+		list_add_tail(&page->link, &ctx->waiting_pages);
+		ctx->nr_waiting++;
+	}
+	page->waiting |= GENMASK_ULL(first + nr - 1, first);
+}
+
+/* nothing of the page is used: out of the slab, if units that wait keep it in */
+static void slab_page_remove(struct accmem_context *ctx,
+			     struct accmem_slab_page *page)
+{
+	lockdep_assert_held(&ctx->lock);
+	ctx->slab_room -= accmem_slab_free_bytes(&page->units);
+	if (page->waiting)
+		accmem_slab_remove(slab_of(ctx, page), &page->units);
+	slab_page_stop_waiting(ctx, page);
+	accmem_place_erase(ctx, &page->place);
+}
+
+static void slab_destroy_one(struct accmem_context *ctx,
+			     struct accmem_buffer *buf)
+{
+	struct accmem_slab_page *page = slab_to_page(buf->place);
+	bool gone;
+
+	spin_lock(&ctx->lock);
+	slab_give_units(ctx, page, buf);
+	slab_page_adjust(ctx, page, -1, 0);
+	gone = !page->nr_used;
+	if (gone)
+		slab_page_remove(ctx, page);
+	spin_unlock(&ctx->lock);
+	accmem_uncharge_buffers(ctx->account, 1);
+	accmem_count_frees(accmem_context_carveout(ctx), 1);
+	if (gone)
+		slab_page_destroy(page);
+	kfree(buf);
+}
+
+/* Its address is a part of its page's, which goes with the last buffer. */
+static void slab_remove(struct accmem_context *ctx, struct accmem_buffer *buf,
+			struct accmem_place **above)
+{
+}
+
+static void slab_destroy(struct accmem_context *ctx,
+			 struct accmem_buffer **bufs, unsigned int nr)
+{
+	while (nr--)
+		slab_destroy_one(ctx, *bufs++);
+}
+
+static const struct accmem_place_ops slab_place_ops = {
+	.remove = slab_remove,
+	.destroy = slab_destroy,
+	.may_cache = true,
+};
+
 static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
 						 u32 cache_mode)
 {
@@ -270,17 +350,12 @@ static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
 		return ERR_CAST(mem);
 	}
 	INIT_LIST_HEAD(&page->link);
+	page->place.ops = &slab_place_ops;
 	page->place.size = ACCMEM_GRANULE;
+	page->place.unit = ACCMEM_SLAB_UNIT;
 	page->place.memory = mem;
 	page->place.buffers = page->buffers;
 	return page;
-}
-
-/* a page that is in no slab and at no address */
-static void slab_page_destroy(struct accmem_slab_page *page)
-{
-	accmem_memory_detach(page->place.memory);
-	kfree(page);
 }
 
 static int slab_get_units(struct accmem_context *ctx, struct accmem_buffer *buf,
@@ -350,7 +425,7 @@ struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 	accmem_count_allocs(accmem_context_carveout(ctx), 1);
 	err = slab_prepare(buf);
 	if (err) {
-		accmem_slab_destroy(ctx, buf);
+		slab_destroy_one(ctx, buf);
 		return ERR_PTR(err);
 	}
 	return buf;
@@ -360,64 +435,6 @@ err_charge:
 err_free:
 	kfree(buf);
 	return ERR_PTR(err);
-}
-
-static void slab_give_units(struct accmem_context *ctx,
-			    struct accmem_slab_page *page,
-			    struct accmem_buffer *buf)
-{
-	unsigned int first = slab_offset_of(buf) / ACCMEM_SLAB_UNIT;
-	unsigned int nr = buf->layout.footprint / ACCMEM_SLAB_UNIT;
-
-	lockdep_assert_held(&ctx->lock);
-	if (slab_page_is_idle(page)) {
-		WARN_ON_ONCE(accmem_slab_free(slab_of(ctx, page), &page->units,
-					      slab_offset_of(buf),
-					      buf->layout.footprint) < 0);
-		ctx->slab_room += buf->layout.footprint;
-		return;
-	}
-	if (!page->waiting) {
-		list_add_tail(&page->link, &ctx->waiting_pages);
-		ctx->nr_waiting++;
-	}
-	page->waiting |= GENMASK_ULL(first + nr - 1, first);
-}
-
-/* nothing of the page is used: out of the slab, if units that wait keep it in */
-static void slab_page_remove(struct accmem_context *ctx,
-			     struct accmem_slab_page *page)
-{
-	lockdep_assert_held(&ctx->lock);
-	ctx->slab_room -= accmem_slab_free_bytes(&page->units);
-	if (page->waiting)
-		accmem_slab_remove(slab_of(ctx, page), &page->units);
-	slab_page_stop_waiting(ctx, page);
-	accmem_place_erase(ctx, &page->place);
-}
-
-/**
- * accmem_slab_destroy() - give a small buffer back
- * @ctx: the context
- * @buf: the buffer, neither published nor cached. Sleeps, allocates nothing.
- */
-void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
-{
-	struct accmem_slab_page *page = slab_to_page(buf->place);
-	bool gone;
-
-	spin_lock(&ctx->lock);
-	slab_give_units(ctx, page, buf);
-	slab_page_adjust(ctx, page, -1, 0);
-	gone = !page->nr_used;
-	if (gone)
-		slab_page_remove(ctx, page);
-	spin_unlock(&ctx->lock);
-	accmem_uncharge_buffers(ctx->account, 1);
-	accmem_count_frees(accmem_context_carveout(ctx), 1);
-	if (gone)
-		slab_page_destroy(page);
-	kfree(buf);
 }
 
 /**

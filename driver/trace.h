@@ -51,10 +51,10 @@ DEFINE_EVENT(accmem_buffer, accmem_free,
 	TP_ARGS(ctx, buf)
 );
 
-/* memory becomes free */
+/* memory, or a part of one, becomes free */
 TRACE_EVENT(accmem_release,
-	TP_PROTO(const struct accmem_memory *mem),
-	TP_ARGS(mem),
+	TP_PROTO(const struct accmem_memory *mem, u64 size, unsigned int runs),
+	TP_ARGS(mem, size, runs),
 	TP_STRUCT__entry(
 		__field(unsigned int, device)
 		__field(u64, context)
@@ -64,8 +64,8 @@ TRACE_EVENT(accmem_release,
 	TP_fast_assign(
 		__entry->device = mem->account->dev->index;
 		__entry->context = mem->account->id;
-		__entry->size = mem->size;
-		__entry->runs = mem->nr_runs;
+		__entry->size = size;
+		__entry->runs = runs;
 	),
 	TP_printk("accmem%u context=%llu size=%llu runs=%u",
 		  __entry->device, __entry->context, __entry->size,

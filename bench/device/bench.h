@@ -27,6 +27,7 @@ extern const struct device devices[NR_DEVICES];
 
 /* The groups of figures, one a run of the program. */
 void bench_calls(void);
+void bench_batches(void);
 void bench_sharing(void);
 void bench_waits(void);
 /* @argc and @argv: what stands after "packing" */
@@ -48,6 +49,15 @@ void goal_most(const char *name, const struct device *dev, double value,
 void goal_least(const char *name, const struct device *dev, double value,
 		double limit);
 void goal_skipped(const char *name, const struct device *dev, double limit);
+
+/* Between these two, instructions so far that were not idle */
+void meter_start(void);
+uint64_t meter_now(void);
+void meter_stop(void);
+/* Until nothing is left to be done for what was freed before. */
+void meter_rest(void);
+/* instructions of a null ioctl on the file */
+double meter_null_ioctl(int fd);
 
 int device_open(const struct device *dev);
 /* A number in sysfs, where that is wherever its class is; -1 if there is none */

@@ -2,20 +2,11 @@
 /*
  * What calls cost, in instructions: for a guest with one processor in which a
  * nanosecond is an instruction.
- *
- * Work that a call leaves to others counts, whenever it is done. A process that
- * runs when nobody else would (SCHED_IDLE) takes the time that is left over; what
- * it did not get is the cost.
  */
 #include <errno.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bench.h"
@@ -28,75 +19,7 @@
 #define MIXED_LIVE 64
 #define CLEAR_4K 512 /* stores */
 
-/* --- the meter ------------------------------------------------------------ */
-
-static pid_t idler;
-static clockid_t idler_clock;
-
-static void idler_start(void)
-{
-	struct sched_param param = {};
-
-	idler = fork();
-	if (idler < 0)
-		die(errno, "fork");
-	if (!idler) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (sched_setscheduler(0, SCHED_IDLE, &param))
-			_exit(1);
-		for (;;)
-			;
-	}
-	if (clock_getcpuclockid(idler, &idler_clock))
-		die(0, "no clock of another process");
-	usleep(100000);
-}
-
-static void idler_stop(void)
-{
-	kill(idler, SIGKILL);
-	waitpid(idler, NULL, 0);
-}
-
-/* instructions so far that were not idle */
-static uint64_t busy_now(void)
-{
-	struct timespec t;
-
-	if (clock_gettime(idler_clock, &t))
-		die(errno, "the idler");
-	return clock_now() - (t.tv_sec * 1000000000ull + t.tv_nsec);
-}
-
-/*
- * Until nothing is left to be done for what was freed before: memory that was
- * never mapped becomes dirty after a while.
- */
-static void rest(void)
-{
-	int i;
-
-	for (i = 0; i < NR_DEVICES; i++)
-		device_settle(&devices[i]);
-	usleep(2500000);
-	for (i = 0; i < NR_DEVICES; i++)
-		device_settle(&devices[i]);
-}
-
 /* --- floors --------------------------------------------------------------- */
-
-static double null_ioctls(int fd)
-{
-	uint64_t start;
-	int i;
-
-	for (i = 0; i < WARM; i++)
-		null_ioctl(fd);
-	start = busy_now();
-	for (i = 0; i < ROUNDS; i++)
-		null_ioctl(fd);
-	return (double)(busy_now() - start) / ROUNDS;
-}
 
 static void touch(volatile char *p, size_t length, bool all)
 {
@@ -128,11 +51,11 @@ static double memfd_lives(size_t length, bool all)
 
 	for (i = 0; i < WARM; i++)
 		memfd_life(length, all);
-	start = busy_now();
+	start = meter_now();
 	for (i = 0; i < WHOLE_ROUNDS; i++)
 		memfd_life(length, all);
 	usleep(100000);
-	return (double)(busy_now() - start) / WHOLE_ROUNDS;
+	return (double)(meter_now() - start) / WHOLE_ROUNDS;
 }
 
 /* --- pairs ---------------------------------------------------------------- */
@@ -148,9 +71,9 @@ static double pair_cost(int fd)
 	uint64_t start;
 
 	pairs(fd, WARM);
-	start = busy_now();
+	start = meter_now();
 	pairs(fd, ROUNDS);
-	return (double)(busy_now() - start) / ROUNDS;
+	return (double)(meter_now() - start) / ROUNDS;
 }
 
 /* ALLOC + FREE of 4 KiB beside live buffers, over two null ioctls */
@@ -168,7 +91,7 @@ static void measure_pairs(const struct device *dev)
 	for (i = 0; i < 2; i++) {
 		for (; live < rows[i].live; live++)
 			buffer_alloc(fd, KIB(4), 0);
-		null = null_ioctls(fd);
+		null = meter_null_ioctl(fd);
 		cost = pair_cost(fd);
 		figure(rows[i].name, dev, cost, "instructions");
 		goal_most(rows[i].name, dev, cost / (2 * null), 2.0);
@@ -208,11 +131,11 @@ static double free_cost(const struct device *dev, bool map)
 	}
 	shuffle(addresses, MANY);
 	device_settle(dev);
-	start = busy_now();
+	start = meter_now();
 	for (i = 0; i < MANY; i++)
 		buffer_free(fd, addresses[i]);
 	device_settle(dev);
-	start = busy_now() - start;
+	start = meter_now() - start;
 	close(fd);
 	return (double)start / MANY;
 }
@@ -250,11 +173,11 @@ static double buffer_lives(const struct device *dev, size_t length, bool all)
 	for (i = 0; i < WARM; i++)
 		buffer_life(fd, length, all);
 	device_settle(dev);
-	start = busy_now();
+	start = meter_now();
 	for (i = 0; i < WHOLE_ROUNDS; i++)
 		buffer_life(fd, length, all);
 	device_settle(dev);
-	start = busy_now() - start;
+	start = meter_now() - start;
 	close(fd);
 	return (double)start / WHOLE_ROUNDS;
 }
@@ -312,11 +235,11 @@ static double mixed_rate(const struct device *dev)
 	device_settle(dev);
 	for (i = 0; i < MIXED_LIVE; i++)
 		replace(fd, &live[i], &seed);
-	start = busy_now();
+	start = meter_now();
 	for (i = 0; i < MIXED_ROUNDS; i++)
 		replace(fd, &live[random_next(&seed) % MIXED_LIVE], &seed);
 	device_settle(dev);
-	start = busy_now() - start;
+	start = meter_now() - start;
 	close(fd);
 	return MIXED_ROUNDS * 1e6 / start;
 }
@@ -340,18 +263,18 @@ void bench_calls(void)
 {
 	int i;
 
-	idler_start();
+	meter_start();
 	for (i = 0; i < NR_DEVICES; i++)
 		device_settle(&devices[i]);
 	for (i = 0; i < NR_DEVICES; i++)
 		measure_pairs(&devices[i]);
 	for (i = 0; i < NR_DEVICES; i++) {
-		rest();
+		meter_rest();
 		measure_frees(&devices[i]);
 	}
-	rest();
+	meter_rest();
 	measure_lives();
-	rest();
+	meter_rest();
 	measure_mixed();
-	idler_stop();
+	meter_stop();
 }

@@ -4,6 +4,7 @@
  * boot. Runs in the guests of bench/run-device, as root.
  *
  *   device_bench calls			where time counts instructions
+ *   device_bench batches			likewise
  *   device_bench sharing		on two processors
  *   device_bench waits			on two processors
  *   device_bench packing MODULE KIND ADDRESS SIZE TRACE=BYTES...
@@ -25,6 +26,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (!strcmp(what, "calls"))
 		bench_calls();
+	else if (!strcmp(what, "batches"))
+		bench_batches();
 	else if (!strcmp(what, "sharing"))
 		bench_sharing();
 	else if (!strcmp(what, "waits"))
@@ -32,6 +35,6 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "packing"))
 		bench_packing(argc - 2, argv + 2);
 	else
-		die(0, "calls, sharing, waits or packing");
+		die(0, "calls, batches, sharing, waits or packing");
 	return 0;
 }

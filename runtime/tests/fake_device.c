@@ -212,6 +212,70 @@ static int do_query(struct file *file, struct accmem_query *query)
 	return 0;
 }
 
+static int entry_alloc(struct file *file, struct accmem_batch_alloc *entry)
+{
+	struct accmem_alloc req = { .length = entry->length };
+	int error = do_alloc(file, &req);
+
+	entry->result = error;
+	entry->address = req.address;
+	entry->usable = req.usable;
+	entry->footprint = req.footprint;
+	entry->mmap_offset = req.mmap_offset;
+	return error;
+}
+
+static int entry_free(int fd, struct file *file,
+		      struct accmem_batch_free *entry)
+{
+	const struct accmem_free req = { .address = entry->address };
+
+	entry->result = do_free(fd, file, &req);
+	return entry->result;
+}
+
+/* Atomic is what fails before anything is done. */
+static int batch_is_bad(struct file *file, struct accmem_batch *batch)
+{
+	struct accmem_batch_alloc *a = (void *)(uintptr_t)batch->entries;
+	struct accmem_batch_free *f = (void *)(uintptr_t)batch->entries;
+	struct accmem_query query;
+	unsigned int i;
+
+	for (i = 0; i < batch->count; i++, batch->done++) {
+		if (batch->op == ACCMEM_BATCH_ALLOC && !a[i].length)
+			return -EINVAL;
+		query.address = f[i].address;
+		if (batch->op == ACCMEM_BATCH_FREE && do_query(file, &query))
+			return -ENOENT;
+	}
+	batch->done = 0;
+	return 0;
+}
+
+static int do_batch(int fd, struct file *file, struct accmem_batch *batch)
+{
+	struct accmem_batch_alloc *a = (void *)(uintptr_t)batch->entries;
+	struct accmem_batch_free *f = (void *)(uintptr_t)batch->entries;
+	int error;
+
+	if (batch->count > ACCMEM_BATCH_MAX)
+		return -EINVAL;
+	batch->done = 0;
+	if (batch->flags & ACCMEM_BATCH_ATOMIC) {
+		error = batch_is_bad(file, batch);
+		if (error)
+			return error;
+	}
+	for (; batch->done < batch->count; batch->done++) {
+		if (batch->op == ACCMEM_BATCH_ALLOC)
+			entry_alloc(file, &a[batch->done]);
+		else
+			entry_free(fd, file, &f[batch->done]);
+	}
+	return 0;
+}
+
 int __wrap_ioctl(int fd, unsigned long command, ...)
 {
 	struct file *file;
@@ -237,6 +301,8 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 		error = do_free(fd, file, argument);
 	else if (command == ACCMEM_IOC_QUERY)
 		error = do_query(file, argument);
+	else if (command == ACCMEM_IOC_BATCH)
+		error = do_batch(fd, file, argument);
 	pthread_mutex_unlock(&device->lock);
 
 	errno = -error;

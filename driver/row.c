@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Rows: equal buffers that were allocated together, beside each other.
+ *
+ * A row is one memory, taken, charged, prepared and given an address at once,
+ * and one object with all of its buffers. A buffer that is freed gives its piece
+ * of the memory, and its address, back; the memory goes with the last of them,
+ * and the row with it. Nothing that has to be known of one buffer's memory alone
+ * is known of a row: one whose memory somebody is to refer to, for a mapping,
+ * leaves the row before (accmem_buffer_extract()).
+ *
+ * The addresses that are left are one place or several. Each is embedded in the
+ * buffer that it began with, be that free or not.
+ *
+ * Locks: the context's lock; how much of the memory is left is known under the
+ * carveout's.
+ */
+#include <linux/kernel.h>
+#include <linux/slab.h>
+
+#include "context.h"
+
+struct row;
+
+/**
+ * struct row_cell - one buffer of a row
+ * @row: the row
+ * @buf: the buffer
+ * @place: a place that begins, or began, with it
+ */
+struct row_cell {
+	struct row *row;
+	struct accmem_buffer buf;
+	struct accmem_place place;
+};
+
+/**
+ * struct row - buffers beside each other
+ * @memory: what is left of theirs
+ * @nr: how many they were
+ * @buffers: those that are published
+ * @cells: all of them
+ */
+struct row {
+	struct accmem_memory *memory;
+	unsigned int nr;
+	struct accmem_buffer *buffers[ACCMEM_ROW_MAX];
+	struct row_cell cells[];
+};
+
+static struct row_cell *to_cell(struct accmem_buffer *buf)
+{
+	return container_of(buf, struct row_cell, buf);
+}
+
+/* A place ends before @first; what is after it is another one. */
+static void row_cut(struct accmem_context *ctx, struct accmem_place *place,
+		    struct row_cell *first)
+{
+	struct row_cell *cell, *end = first->row->cells + first->row->nr;
+
+	lockdep_assert_held(&ctx->lock);
+	accmem_place_cut(ctx, place, &first->place,
+			 first->buf.address - place->start);
+	for (cell = first; cell < end && cell->buf.place == place; cell++)
+		cell->buf.place = &first->place;
+}
+
+static void row_remove(struct accmem_context *ctx, struct accmem_buffer *buf,
+		       struct accmem_place **above)
+{
+	struct accmem_place *place = buf->place;
+	u64 after = buf->address - place->start + place->unit;
+
+	lockdep_assert_held(&ctx->lock);
+	if (place->size == place->unit) {
+		accmem_place_erase_next(ctx, place, above);
+		return;
+	}
+	if (buf->address == place->start) {
+		accmem_place_trim_start(ctx, place, above);
+		return;
+	}
+	if (after < place->size) {
+		/* the tree has to be right while something is inserted */
+		accmem_place_erase_end(*above);
+		*above = NULL;
+		row_cut(ctx, place, to_cell(buf) + 1);
+	}
+	accmem_place_trim_end(ctx, place, above);
+}
+
+/* a buffer's piece of the carveout */
+static struct accmem_run row_piece(struct accmem_buffer *buf)
+{
+	struct row_cell *cell = to_cell(buf);
+	u64 size = buf->layout.footprint;
+
+	return (struct accmem_run){
+		.start = cell->row->memory->run.start +
+			 (cell - cell->row->cells) * size,
+		.size = size,
+	};
+}
+
+/* buffers of one row, at most as many as it has */
+static void row_give(struct row *row, struct accmem_buffer **bufs,
+		     unsigned int nr)
+{
+	struct accmem_run parts[ACCMEM_ROW_MAX], piece;
+	unsigned int i, nr_parts = 0;
+
+	for (i = 0; i < nr; i++) {
+		piece = row_piece(bufs[i]);
+		if (nr_parts &&
+		    parts[nr_parts - 1].start + parts[nr_parts - 1].size ==
+			    piece.start)
+			parts[nr_parts - 1].size += piece.size;
+		else
+			parts[nr_parts++] = piece;
+	}
+	if (accmem_memory_give_parts(row->memory, parts, nr_parts, nr))
+		kfree(row);
+}
+
+static void row_destroy(struct accmem_context *ctx, struct accmem_buffer **bufs,
+			unsigned int nr)
+{
+	unsigned int same;
+	struct row *row;
+
+	for (; nr; nr -= same, bufs += same) {
+		row = to_cell(bufs[0])->row;
+		for (same = 1; same < nr; same++) {
+			if (to_cell(bufs[same])->row != row)
+				break;
+		}
+		row_give(row, bufs, same);
+	}
+}
+
+static const struct accmem_place_ops row_place_ops = {
+	.remove = row_remove,
+	.destroy = row_destroy,
+	.shares_pieces = true,
+};
+
+static struct accmem_memory *row_take(struct accmem_context *ctx,
+				      const struct accmem_alloc *req,
+				      const struct accmem_layout *layout,
+				      unsigned int nr)
+{
+	const struct accmem_memory_spec spec = {
+		.size = layout->footprint * nr,
+		.alignment = layout->alignment,
+		.page_size = layout->page_size,
+		.huge = layout->huge,
+		.flags = req->flags | ACCMEM_ALLOC_CONTIGUOUS,
+		.cache_mode = req->cache_mode,
+		.buffers = nr,
+	};
+
+	return accmem_memory_create(ctx->account, accmem_context_carveout(ctx),
+				    &spec);
+}
+
+/* all of a row is one place at first, embedded in the first buffer */
+static int row_insert(struct accmem_context *ctx, struct row *row,
+		      const struct accmem_layout *layout)
+{
+	struct accmem_place *place = &row->cells[0].place;
+	int err;
+
+	place->ops = &row_place_ops;
+	place->size = row->memory->size;
+	place->unit = layout->footprint;
+	place->memory = row->memory;
+	place->names = 0;
+	place->buffers = row->buffers;
+	spin_lock(&ctx->lock);
+	err = accmem_place_insert(ctx, place, layout->alignment);
+	spin_unlock(&ctx->lock);
+	return err;
+}
+
+static void row_fill(struct row *row, const struct accmem_alloc *req,
+		     const struct accmem_layout *layout,
+		     struct accmem_buffer **bufs)
+{
+	struct accmem_place *place = &row->cells[0].place;
+	u64 address = place->start;
+	unsigned int i;
+
+	for (i = 0; i < row->nr; i++, address += layout->footprint) {
+		struct row_cell *cell = &row->cells[i];
+
+		cell->row = row;
+		cell->buf.place = place;
+		cell->buf.address = address;
+		cell->buf.length = req->length;
+		cell->buf.layout = *layout;
+		cell->buf.flags = req->flags;
+		cell->buf.page_policy = req->page_policy;
+		INIT_LIST_HEAD(&cell->buf.link);
+		bufs[i] = &cell->buf;
+	}
+}
+
+/**
+ * accmem_row_create() - make equal buffers beside each other
+ * @ctx: the context
+ * @req: the request of each, which leaves open where it is and what is present
+ * @layout: what it became: no small buffer; the footprint is a multiple of the
+ *	alignment. The kernel need not map the memory.
+ * @bufs: out: the buffers, which have not been published
+ * @nr: how many, 2 to ACCMEM_ROW_MAX
+ *
+ * Return: 0; an error of accmem_buffer_create(), and there are none.
+ */
+int accmem_row_create(struct accmem_context *ctx,
+		      const struct accmem_alloc *req,
+		      const struct accmem_layout *layout,
+		      struct accmem_buffer **bufs, unsigned int nr)
+{
+	struct row *row =
+		kmalloc(struct_size(row, cells, nr), GFP_KERNEL_ACCOUNT);
+	struct accmem_run all;
+	int err;
+
+	if (!row)
+		return -ENOMEM;
+	row->nr = nr;
+	row->memory = row_take(ctx, req, layout, nr);
+	err = PTR_ERR_OR_ZERO(row->memory);
+	if (err)
+		goto err_free;
+	all = row->memory->run;
+	err = row_insert(ctx, row, layout);
+	if (err)
+		goto err_memory;
+	row_fill(row, req, layout, bufs);
+	return 0;
+
+err_memory:
+	accmem_memory_give_parts(row->memory, &all, 1, nr);
+err_free:
+	kfree(row);
+	return err;
+}
+
+/**
+ * accmem_row_extract() - a buffer leaves its row
+ * @ctx: the context, whose lock is held
+ * @buf: the buffer, which is published; it has no address then
+ * @mem: an empty memory; gets the buffer's piece
+ *
+ * Return: whether it was the last one: accmem_row_destroy_empty() is called then,
+ * without the lock.
+ */
+bool accmem_row_extract(struct accmem_context *ctx, struct accmem_buffer *buf,
+			struct accmem_memory *mem)
+{
+	struct accmem_run piece = row_piece(buf);
+	struct accmem_place *above = NULL;
+
+	lockdep_assert_held(&ctx->lock);
+	accmem_name_hide(ctx, buf, true);
+	row_remove(ctx, buf, &above);
+	accmem_place_erase_end(above);
+	return accmem_memory_move_part(to_cell(buf)->row->memory, mem, &piece);
+}
+
+/**
+ * accmem_row_destroy_empty() - give a row back that has no buffer left
+ * @buf: the last of its buffers, which has been extracted. May sleep.
+ */
+void accmem_row_destroy_empty(struct accmem_buffer *buf)
+{
+	struct row *row = to_cell(buf)->row;
+
+	accmem_memory_destroy_empty(row->memory);
+	kfree(row);
+}
