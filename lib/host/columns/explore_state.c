@@ -226,7 +226,8 @@ void explore_pack(const struct reference *r, struct packed *p)
 	u64 alone[CTAS], sign[CTAS];
 
 	for (i = 0; i < CTAS; i++)
-		alone[i] = sign[i] = pack_alone(r, i);
+		alone[i] = pack_alone(r, i);
+	memcpy(sign, alone, sizeof(sign));
 	look_around(r, sign);
 	look_around(r, sign);
 	sort_by(sign, order);

@@ -51,7 +51,7 @@ static void fail(const struct call *call, int got, int wanted, const char *what)
 		const struct reference_cta *x = &before.cta[i];
 
 		if (x->live)
-			printf("# %u: SM %u, group %u, peer %d, stage %d, %u columns at %u, last %u\n",
+			printf("# %u: SM %u, group %u, peer %d, stage %d, %u at %u, last %u\n",
 			       i, x->sm, x->group, x->peer, x->stage,
 			       x->columns, x->address, x->last);
 	}

@@ -37,13 +37,13 @@ void must(bool condition, const char *what)
 /* how often each has happened; false when one never has */
 static bool report(void)
 {
+	const struct columns_event *event;
 	bool all = true;
 
-#define REPORT(name)                                       \
-	printf("# %s: %llu\n", #name, columns_world.name); \
-	all = all && columns_world.name;
-	COLUMNS_EVENTS(REPORT)
-#undef REPORT
+	for (event = columns_events; event->name; event++) {
+		printf("# %s: %llu\n", event->name, *event->count);
+		all = all && *event->count;
+	}
 	return all;
 }
 

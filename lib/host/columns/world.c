@@ -24,6 +24,8 @@ static struct reference reference;
 static struct oracle oracle;
 /* the address that the thread in an alloc is about to store, or none */
 static u32 storing[CTAS];
+/* what the arbiter has told of what a CTA holds */
+static u64 told_held[CTAS];
 static unsigned int nr_ctas; /* that may be launched */
 static unsigned int greed; /* of eight that would give back, so many ask */
 static unsigned int sizes; /* how many of 32, 64, ... are asked for */
@@ -32,6 +34,42 @@ static unsigned int sizes; /* how many of 32, 64, ... are asked for */
 
 struct columns_world columns_world;
 unsigned int columns_world_oracle_every = 1;
+
+#define EVENT(event)                         \
+	{                                    \
+#event, &columns_world.event \
+	}
+
+const struct columns_event columns_events[] = {
+	EVENT(grants),
+	EVENT(waits_granted),
+	EVENT(passed_by),
+	EVENT(forced),
+	EVENT(deadlocks),
+	EVENT(deadlocks_of_pairs),
+	EVENT(given_up),
+	EVENT(reservations),
+	EVENT(reservations_of_pairs),
+	EVENT(half_stored),
+	EVENT(stored_at_old_address),
+	EVENT(lost),
+	EVENT(lost_by_peer),
+	EVENT(lost_by_both),
+	EVENT(given_up_while_reserved),
+	EVENT(peer_back_at_alloc),
+	EVENT(relinquished_while_reserved),
+	EVENT(unlike_collectives),
+	EVENT(unlike_operands),
+	EVENT(peer_exits),
+	EVENT(never_fits),
+	EVENT(columns_grow),
+	EVENT(too_late),
+	EVENT(permits_handed_on),
+	EVENT(permits_taken_back),
+	EVENT(resets),
+	EVENT(resets_of_reserved),
+	{},
+};
 
 /* --- the arbiter and the reference, side by side -------------------------- */
 
@@ -50,6 +88,13 @@ static void differs(const char *call, const struct accmem_columns_cta *x,
 	must(false, text);
 }
 
+static void held_changed(struct accmem_columns_cta *x, u64 units)
+{
+	told_held[number(x)] ^= units;
+	must(units && told_held[number(x)] == x->held,
+	     "what is told of what a CTA holds");
+}
+
 static void agree(const char *call, const struct accmem_columns_cta *x, int got,
 		  int wanted)
 {
@@ -57,6 +102,7 @@ static void agree(const char *call, const struct accmem_columns_cta *x, int got,
 
 	if (got != wanted || what)
 		differs(call, x, got, wanted, what);
+	must(told_held[number(x)] == x->held, "a change that is not told");
 }
 
 static bool is_reserved(const struct accmem_columns_cta *x)
@@ -204,19 +250,18 @@ static int both_confirm(struct accmem_columns_cta *x, u32 address, bool stored)
 static void deliver(struct accmem_columns_cta *done)
 {
 	struct reference_cta *wanted = &reference.cta[number(done)];
+	bool over = done->call == ACCMEM_CALL_DONE;
 	int result;
 
 	must(wanted->told, "told, and there is nothing to tell");
 	wanted->told = false;
-	must(done->call == ACCMEM_CALL_DONE ||
-		     done->call == ACCMEM_CALL_RESERVED,
+	must(over || done->call == ACCMEM_CALL_RESERVED,
 	     "a wait that is not over");
 	/* it is on its way to store what it was told of before, or is slow */
-	if (storing[number(done)] != NO_ADDRESS ||
-	    (done->call == ACCMEM_CALL_DONE && !below(8)))
+	if (storing[number(done)] != NO_ADDRESS || (over && !below(8)))
 		return;
 	result = accmem_columns_collect(done);
-	if (done->call == ACCMEM_CALL_NONE)
+	if (over)
 		must(result == reference_collect(&reference, number(done)),
 		     "another result");
 	columns_world.waits_granted += !result;
@@ -270,6 +315,7 @@ static void launch(unsigned int i)
 		break;
 	}
 	storing[i] = NO_ADDRESS;
+	told_held[i] = 0;
 	both_launch(x);
 }
 
@@ -302,8 +348,9 @@ static void try_alloc(struct accmem_columns_cta *x, u32 columns)
 	err = both_alloc(x, columns, false, below(2));
 	must(err != -EINPROGRESS || x->call == ACCMEM_CALL_STORED,
 	     "a wait that was not wanted");
-	must(!served || !err || err == -EINPROGRESS ||
-		     (x->group == 2 && err == -EBADR),
+	if (x->group == 2 && err == -EBADR) /* the peer asks for others */
+		return;
+	must(!served || !err || err == -EINPROGRESS,
 	     "not served, though it could be");
 }
 
@@ -511,6 +558,8 @@ static void begin(void)
 	must(!accmem_columns_init(&c, sms, nr_sms, columns, exclusive, bound),
 	     "init");
 	reference_init(&reference, nr_sms, columns, exclusive, bound);
+	memset(told_held, 0, sizeof(told_held));
+	c.held_changed = held_changed;
 	greed = below(8);
 	sizes = 1 + below(5);
 	nr_ctas = below(2) ? 2 + below(6) : CTAS;

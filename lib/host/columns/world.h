@@ -8,31 +8,49 @@
 
 #include <stdbool.h>
 
-/* What can happen, and should often; the names are printed */
-#define COLUMNS_EVENTS(event)                                             \
-	event(grants) event(waits_granted) event(passed_by) event(forced) \
-	event(deadlocks) event(deadlocks_of_pairs) event(given_up)        \
-	event(reservations) event(reservations_of_pairs)                  \
-	event(half_stored) event(stored_at_old_address) event(lost)       \
-	event(lost_by_peer) event(lost_by_both)                           \
-	event(given_up_while_reserved) event(peer_back_at_alloc)          \
-	event(relinquished_while_reserved) event(unlike_collectives)      \
-	event(unlike_operands) event(peer_exits) event(never_fits)        \
-	event(columns_grow) event(too_late) event(permits_handed_on)      \
-	event(permits_taken_back) event(resets) event(resets_of_reserved)
-
 /**
  * struct columns_world - what has happened so far
  * @step: calls made
- * @grants: and so on: how often each event has occurred
+ * @grants: and so on: how often each thing that can happen has
  */
 struct columns_world {
 	unsigned long long step;
-#define COLUMNS_COUNTER(name) unsigned long long name;
-	COLUMNS_EVENTS(COLUMNS_COUNTER)
-#undef COLUMNS_COUNTER
+	unsigned long long grants;
+	unsigned long long waits_granted;
+	unsigned long long passed_by;
+	unsigned long long forced;
+	unsigned long long deadlocks;
+	unsigned long long deadlocks_of_pairs;
+	unsigned long long given_up;
+	unsigned long long reservations;
+	unsigned long long reservations_of_pairs;
+	unsigned long long half_stored;
+	unsigned long long stored_at_old_address;
+	unsigned long long lost;
+	unsigned long long lost_by_peer;
+	unsigned long long lost_by_both;
+	unsigned long long given_up_while_reserved;
+	unsigned long long peer_back_at_alloc;
+	unsigned long long relinquished_while_reserved;
+	unsigned long long unlike_collectives;
+	unsigned long long unlike_operands;
+	unsigned long long peer_exits;
+	unsigned long long never_fits;
+	unsigned long long columns_grow;
+	unsigned long long too_late;
+	unsigned long long permits_handed_on;
+	unsigned long long permits_taken_back;
+	unsigned long long resets;
+	unsigned long long resets_of_reserved;
 };
 
+/* One of them; the last has no name */
+struct columns_event {
+	const char *name;
+	const unsigned long long *count;
+};
+
+extern const struct columns_event columns_events[];
 extern struct columns_world columns_world;
 /* The oracle is asked after one call of so many; the reference after each */
 extern unsigned int columns_world_oracle_every;
