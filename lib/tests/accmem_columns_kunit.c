@@ -9,6 +9,7 @@
 
 /* a copy of its own: the module under test exports nothing */
 #include "../accmem_columns.c"
+#include "../accmem_columns_alloc.c"
 #include "../accmem_columns_deadlock.c"
 #include "columns_cases.h"
 #include "columns_oracle.h"
