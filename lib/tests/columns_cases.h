@@ -320,8 +320,9 @@ static const struct columns_case columns_cases[] = {
 		LAUNCH(C, 0), PAIR(A, 0, 0), PAIR(B, 1, 1),
 		RESERVE(A, 32, WAITS), RESERVE(B, 32, 0), GOT(A, 0),
 		CANCEL(B, true), ALLOC(C, 32, 0), RESERVE(B, 32, 0), GOT(A, 0),
-		STORED(A, 0, WAITS), AT(A, 32), STORED(A, 32, WAITS),
-		STORED(B, 32, 0), GOT(A, 0), HELD(A, 32), HELD(B, 32) } },
+		STORED(B, 32, WAITS), STORED(A, 0, WAITS), HELD(A, 0),
+		AT(A, 32), STORED(A, 32, 0), GOT(B, 0), HELD(A, 32),
+		HELD(B, 32) } },
 	{ "p9_p12_relinquish_before_a_pair_has_stored", 2, 512, false, 64, {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), RESERVE(A, 64, WAITS),
 		RESERVE(B, 64, 0), GOT(A, 0), STORED(B, 0, WAITS),

@@ -59,6 +59,7 @@ const struct columns_event columns_events[] = {
 	EVENT(peer_back_at_alloc),
 	EVENT(relinquished_while_reserved),
 	EVENT(unlike_collectives),
+	EVENT(alloc_meets_last_dealloc),
 	EVENT(unlike_operands),
 	EVENT(peer_exits),
 	EVENT(never_fits),
@@ -160,6 +161,8 @@ static int both_alloc(struct accmem_columns_cta *x, u32 columns, bool wait,
 		      bool stores)
 {
 	u64 bypasses = c.bypasses, forced = c.forced;
+	bool last = x->peer && x->peer->relinquished &&
+		    x->peer->call == ACCMEM_CALL_JOIN_DEALLOC;
 	int err = stores ? accmem_columns_reserve(&c, x, columns, wait) :
 			   accmem_columns_alloc(&c, x, columns, wait);
 	int wanted =
@@ -169,6 +172,7 @@ static int both_alloc(struct accmem_columns_cta *x, u32 columns, bool wait,
 	columns_world.passed_by += c.bypasses - bypasses;
 	columns_world.forced += c.forced - forced;
 	columns_world.grants += !err;
+	columns_world.alloc_meets_last_dealloc += last && err == -EPROTO;
 	if (err != -EBUSY)
 		note(x, err);
 	return err;
@@ -357,7 +361,7 @@ static void try_alloc(struct accmem_columns_cta *x, u32 columns)
 /* whether the address could be stored; a while after, others having called */
 static void confirm(struct accmem_columns_cta *x)
 {
-	both_confirm(x, storing[number(x)], below(8) != 0);
+	both_confirm(x, storing[number(x)], below(4) != 0);
 }
 
 static void alloc(struct accmem_columns_cta *x, u32 columns)
@@ -385,6 +389,30 @@ static bool is_awaited(const struct accmem_columns_cta *x)
 	       accmem_columns_waiting(x->peer);
 }
 
+/* who has given up comes back, and somebody else has its columns by then */
+static void come_back(struct accmem_columns_cta *x, u32 columns)
+{
+	u32 i;
+
+	for (i = 0; i < CTAS; i++) {
+		if (!is_live(i) || cta[i].sm != x->sm || cta[i].group == 2 ||
+		    cta[i].call != ACCMEM_CALL_NONE)
+			continue;
+		both_alloc(&cta[i], 32, false, false);
+		break;
+	}
+	both_alloc(x, columns, true, true);
+}
+
+static void give_up(struct accmem_columns_cta *x)
+{
+	bool again = is_reserved(x) && x->group == 2 && below(2);
+
+	must(both_cancel(x), "cannot be cancelled");
+	if (again)
+		come_back(x, x->columns);
+}
+
 /* a second call while one waits, or the end of the wait */
 static void disturb(struct accmem_columns_cta *x)
 {
@@ -402,7 +430,7 @@ static void disturb(struct accmem_columns_cta *x)
 		return;
 	case 3:
 	case 4:
-		must(both_cancel(x), "cannot be cancelled");
+		give_up(x);
 		return;
 	}
 }
@@ -426,14 +454,18 @@ static u32 some_columns(const struct accmem_columns_cta *x)
 	return columns;
 }
 
-/* it can give back, and go */
+/* it, or its peer, can give back, and go */
 static void call_last(struct accmem_columns_cta *x)
 {
-	switch (below(8)) {
-	case 0:
+	if (!x->relinquished && below(2)) {
 		both_alloc(x, 32, true, true);
 		return;
+	}
+	switch (below(8)) {
+	case 0:
 	case 1:
+		both_alloc(x, 32, true, true);
+		return;
 	case 2:
 		both_exit(x);
 		return;
@@ -491,7 +523,7 @@ static void one_call(unsigned int i)
 		go_on(x);
 	else if (accmem_columns_waiting(x))
 		disturb(x);
-	else if (is_awaited(x) && below(4))
+	else if (is_awaited(x) && below(3))
 		join(x);
 	else if (x->relinquished || (x->peer && x->peer->relinquished))
 		call_last(x);

@@ -33,6 +33,7 @@ struct columns_world {
 	unsigned long long peer_back_at_alloc;
 	unsigned long long relinquished_while_reserved;
 	unsigned long long unlike_collectives;
+	unsigned long long alloc_meets_last_dealloc;
 	unsigned long long unlike_operands;
 	unsigned long long peer_exits;
 	unsigned long long never_fits;
