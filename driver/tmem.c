@@ -45,8 +45,8 @@ static struct accmem_tmem *tmem_create(struct accmem_context *ctx,
 		return ERR_PTR(-ENOMEM);
 	tmem->sms = kvcalloc(req->nr_sms, sizeof(*tmem->sms),
 			     GFP_KERNEL_ACCOUNT);
-	tmem->maps = kvcalloc(req->nr_sms, sizeof(*tmem->maps),
-			      GFP_KERNEL_ACCOUNT);
+	tmem->maps =
+		kvcalloc(req->nr_sms, sizeof(*tmem->maps), GFP_KERNEL_ACCOUNT);
 	if (!tmem->sms || !tmem->maps) {
 		tmem_free(tmem);
 		return ERR_PTR(-ENOMEM);

@@ -50,18 +50,17 @@ static const struct vm_operations_struct map_vm_ops = {
  * The owner of units changes. The barriers pair with those of readers, who read
  * the count, the owners, and the count again, in this order.
  */
-static void map_set_owner(struct accmem_tmem_map *map, u64 units,
-			  u64 owner)
+static void map_set_owner(struct accmem_tmem_map *map, u64 units, u64 owner)
 {
 	u32 sequence = map->sequence;
 
 	WRITE_ONCE(map->sequence, sequence + 1);
-	smp_wmb();
+	smp_wmb(); /* it is odd before the first owner changes */
 	while (units) {
 		WRITE_ONCE(map->owner[__ffs64(units)], owner);
 		units &= units - 1;
 	}
-	smp_wmb();
+	smp_wmb(); /* and even after the last */
 	WRITE_ONCE(map->sequence, sequence + 2);
 }
 
@@ -109,7 +108,7 @@ static struct file *map_find(struct accmem_tmem *tmem, u32 sm)
 {
 	struct file *file, *unused = NULL;
 
-	/* pairs with the release below */
+	/* pairs with the release in this function: the page is filled */
 	file = smp_load_acquire(&tmem->maps[sm]);
 	if (file)
 		return file;
@@ -123,6 +122,7 @@ static struct file *map_find(struct accmem_tmem *tmem, u32 sm)
 	} else {
 		map_fill(tmem, file->private_data, sm);
 		tmem->columns.held_changed = map_update;
+		/* pairs with the acquire above */
 		smp_store_release(&tmem->maps[sm], file);
 	}
 	spin_unlock(&tmem->lock);

@@ -291,6 +291,7 @@ static void try_to_write(struct __test_metadata *_metadata,
 			 struct tcgen05_cta *cta, int flags)
 {
 	void *p = map_with(cta, PAGE, PROT_READ, flags, 0);
+	char copy[PAGE];
 	int mem, zero;
 
 	ASSERT_NE(NULL, p);
@@ -303,7 +304,7 @@ static void try_to_write(struct __test_metadata *_metadata,
 	mem = open("/proc/self/mem", O_RDWR);
 	ASSERT_LE(0, mem);
 	EXPECT_EQ(-1, pwrite(mem, "x", 1, (uintptr_t)p));
-	EXPECT_EQ(PAGE, pread(mem, (char[PAGE]){}, PAGE, (uintptr_t)p));
+	EXPECT_EQ(PAGE, pread(mem, copy, PAGE, (uintptr_t)p));
 	close(mem);
 	/* as a system call would */
 	zero = open("/dev/zero", O_RDONLY);

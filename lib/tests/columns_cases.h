@@ -431,6 +431,37 @@ struct columns_world {
 	struct accmem_columns_cta cta[NR_NAMES];
 };
 
+/* what each CTA holds as the arbiter has told, in the story being played */
+static u64 columns_told[NR_NAMES];
+static struct accmem_columns_cta *columns_told_from;
+
+/* accmem_columns.held_changed */
+static inline void columns_tell_held(struct accmem_columns_cta *cta, u64 units)
+{
+	columns_told[cta - columns_told_from] ^= units;
+}
+
+static inline bool columns_told_all(const struct columns_world *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_NAMES; i++) {
+		if (w->cta[i].held != columns_told[i])
+			return false;
+	}
+	return true;
+}
+
+static inline void columns_listen(struct columns_world *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_NAMES; i++)
+		columns_told[i] = 0;
+	columns_told_from = w->cta;
+	w->c.held_changed = columns_tell_held;
+}
+
 static inline int columns_launch(struct columns_world *w,
 				 const struct columns_step *s)
 {
@@ -507,6 +538,7 @@ static inline bool columns_run(struct columns_world *w,
 				     k->exclusive, k->bound);
 	f->wanted = 0;
 	f->step = 0;
+	columns_listen(w);
 	for (; f->got == f->wanted && s->op != OP_END; s++) {
 		f->step = s - k->steps;
 		if (s->op != OP_GOT && w->c.done) {
@@ -515,6 +547,10 @@ static inline bool columns_run(struct columns_world *w,
 		}
 		f->got = columns_do(w, s);
 		f->wanted = s->result;
+		if (!columns_told_all(w)) {
+			f->got = 1003;
+			return false;
+		}
 	}
 	return f->got == f->wanted && !w->c.done;
 }
