@@ -74,7 +74,8 @@ struct accmem_tmem_stats {
  * @sms: its SMs
  * @maps: of each SM, the file that has its map page, or NULL; set once
  * @nr_launched: CTAs so far; the last one's number
- * @pollers: CTAs that somebody polls, and that were not ready
+ * @pollers: CTAs that somebody polls, and whose next event is not the end of a
+ *	queued call
  * @stats: of all CTAs, those that have gone included
  */
 struct accmem_tmem {
@@ -276,6 +277,16 @@ static inline bool accmem_cta_is_busy(const struct accmem_cta *cta)
 /* tmem_map.c */
 int accmem_cta_mmap(struct file *file, struct vm_area_struct *vma);
 void accmem_tmem_put_maps(struct accmem_tmem *tmem);
+
+/*
+ * Is a call of the CTA queued, or to be read? Then its end, or the read, is the next
+ * event for those who poll, and other CTAs' calls need not be looked at.
+ */
+static inline bool accmem_cta_is_queued(const struct accmem_cta *cta)
+{
+	return cta->wait == ACCMEM_CTA_IN_QUEUE ||
+	       cta->wait == ACCMEM_CTA_COMPLETED;
+}
 
 /* tmem_cta.c */
 struct file *accmem_tmem_launch(struct accmem_context *ctx,

@@ -109,7 +109,7 @@ static __poll_t cta_poll(struct file *file, struct poll_table_struct *table)
 						 cta->poll_columns)))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	/* who waits for edges is told of the next one, whatever is there now */
-	if (list_empty(&cta->poll_link))
+	if (list_empty(&cta->poll_link) && !accmem_cta_is_queued(cta))
 		list_add_tail(&cta->poll_link, &tmem->pollers);
 	spin_unlock(&tmem->lock);
 	return mask;

@@ -157,6 +157,20 @@ static void queue_describe(const struct accmem_cta *cta,
 	};
 }
 
+/* the CTA has no queued call any more; those who poll it may be told of more */
+static void queue_end(struct accmem_cta *cta)
+{
+	struct accmem_tmem *tmem = cta->tmem;
+
+	cta->wait = ACCMEM_CTA_IDLE;
+	/* who comes now takes the lock after it is in the queue, and sees this */
+	if (!waitqueue_active(&cta->poll))
+		return;
+	if (list_empty(&cta->poll_link))
+		list_add_tail(&cta->poll_link, &tmem->pollers);
+	accmem_tmem_wake(tmem);
+}
+
 /*
  * Takes the completion, which is copied under the lock: what cannot be copied is
  * not taken. 0, -EAGAIN, -ENODATA, -EFAULT.
@@ -179,9 +193,9 @@ static int queue_take(struct accmem_cta *cta, char __user *buf,
 		err = cta->wait == ACCMEM_CTA_IN_QUEUE ? -EAGAIN : -ENODATA;
 	}
 	if (!err) {
-		cta->wait = ACCMEM_CTA_IDLE;
 		*call = cta->call;
 		*result = cta->result;
+		queue_end(cta);
 	}
 	spin_unlock(&cta->tmem->lock);
 	return err;

@@ -23,6 +23,10 @@ static void wake_pollers(struct accmem_tmem *tmem)
 	struct accmem_cta *cta, *next;
 
 	list_for_each_entry_safe(cta, next, &tmem->pollers, poll_link) {
+		if (accmem_cta_is_queued(cta)) {
+			list_del_init(&cta->poll_link);
+			continue;
+		}
 		if (!c->ended && !cta->c.peer_gone &&
 		    !accmem_columns_would_grant(c, &cta->c, cta->poll_columns))
 			continue;

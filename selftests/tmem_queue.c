@@ -284,6 +284,50 @@ TEST_F(tmem_queue, epoll_says_of_which_cta)
 	close(epoll);
 }
 
+/* what is no end of a queued call is still told of, before one and after it */
+TEST_F(tmem_queue, epoll_says_of_what_comes_after_a_completion)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+	int epoll = epoll_create1(0);
+	uint32_t at;
+
+	ASSERT_LE(0, epoll);
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, tcgen05_fd(self->b), &e));
+	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
+	EXPECT_EQ(0, epoll_wait(epoll, &e, 1, 0));
+	/* others' calls are no event of it */
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->c, &at, 32));
+	EXPECT_EQ(0, epoll_wait(epoll, &e, 1, 0));
+	ASSERT_EQ(0, cancel(self->b));
+	ASSERT_EQ(1, epoll_wait(epoll, &e, 1, 0));
+	ASSERT_EQ(-ECANCELED, finish(self->b));
+	/* an alloc that would be granted now */
+	ASSERT_EQ(-EAGAIN, tcgen05_try_alloc(self->b, &at, 32));
+	EXPECT_EQ(0, epoll_wait(epoll, &e, 1, 0));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(1, epoll_wait(epoll, &e, 1, 0));
+	EXPECT_EQ(EPOLLIN, e.events);
+	close(epoll);
+}
+
+TEST_F(tmem_queue, epoll_says_that_the_peer_has_gone_while_a_completion_is_unread)
+{
+	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
+	int epoll = epoll_create1(0);
+
+	ASSERT_LE(0, epoll);
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, tcgen05_fd(self->p), &e));
+	ASSERT_EQ(0, queue_alloc(self->p, 32, 0));
+	ASSERT_EQ(0, cancel(self->p));
+	ASSERT_EQ(1, epoll_wait(epoll, &e, 1, 0));
+	EXPECT_EQ(EPOLLIN, e.events);
+	exits(&self->q);
+	ASSERT_EQ(-ECANCELED, finish(self->p));
+	ASSERT_EQ(1, epoll_wait(epoll, &e, 1, 0));
+	EXPECT_TRUE(e.events & EPOLLHUP);
+	close(epoll);
+}
+
 /* --- eventfd -------------------------------------------------------------- */
 
 static int64_t count_of(int eventfd)
