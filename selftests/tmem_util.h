@@ -40,7 +40,10 @@ static inline struct accmem_context *tmem_open(uint32_t nr_sms,
 					       uint32_t exclusive,
 					       uint32_t bound)
 {
-	struct tcgen05_config config = { nr_sms, columns, exclusive, bound };
+	struct tcgen05_config config = { .nr_sms = nr_sms,
+					 .columns = columns,
+					 .exclusive = exclusive,
+					 .bypass_bound = bound };
 	struct accmem_context *ctx;
 
 	if (accmem_open(NULL, &ctx))

@@ -28,12 +28,14 @@ struct tcgen05_warp;
  * @columns: columns an SM, a multiple of 32 up to 2048; 0 for 512
  * @exclusive: 0: only capacity blocks; 1: one CTA an SM allocates at a time
  * @bypass_bound: how often younger requests may pass one that waits
+ * @strict: 1: what is harmless here and would not be on hardware is reported
  */
 struct tcgen05_config {
 	uint32_t nr_sms;
 	uint32_t columns;
 	uint32_t exclusive;
 	uint32_t bypass_bound;
+	uint32_t strict;
 };
 
 /**
@@ -43,6 +45,9 @@ struct tcgen05_config {
  * @rank: in the cluster; the peer's is rank xor 1
  * @sm: where it runs
  * @cta_group: 1, or 2 for pairs; one value in all of a launch
+ * @window: the CTA's shared::cta window, or NULL
+ * @window_length: bytes of it; an alloc stores its address nowhere else (P10).
+ *	0 for no window: then it may be stored anywhere
  */
 struct tcgen05_place {
 	uint64_t launch;
@@ -50,6 +55,8 @@ struct tcgen05_place {
 	uint32_t rank;
 	uint32_t sm;
 	uint32_t cta_group;
+	void *window;
+	uint64_t window_length;
 };
 
 /**
@@ -72,11 +79,29 @@ int tcgen05_setup(struct accmem_context *ctx,
  * @cta: out: the CTA
  *
  * Return: 0; -EINVAL; -ENXIO, -EPROTOTYPE, -EEXIST, -EADDRINUSE for a place that
- * cannot be (P13, P19); -EMFILE, -ENFILE, -ENOMEM.
+ * cannot be (P13, P19); -EOVERFLOW for such a window; -EMFILE, -ENFILE, -ENOMEM.
  */
 int tcgen05_launch(struct accmem_context *ctx,
 		   const struct tcgen05_place *place,
 		   struct tcgen05_cta **cta);
+
+/**
+ * tcgen05_launch_cluster() - start the CTAs of a cluster, all or none
+ * @ctx: the context
+ * @places: of each of them; launch, cluster and cta_group are the same in all
+ * @count: how many, 1 to 64; of cta_group 2, both of each pair
+ * @ctas: out: as many CTAs, in the order of their places
+ *
+ * No CTA can be launched into the cluster after that, so none waits for a peer
+ * that does not come.
+ *
+ * Return: 0; -EINVAL for a count that is out of range, for places that are not of
+ * one cluster, for half a pair; -EEXIST also where the cluster has CTAs; otherwise
+ * as tcgen05_launch().
+ */
+int tcgen05_launch_cluster(struct accmem_context *ctx,
+			   const struct tcgen05_place *places,
+			   unsigned int count, struct tcgen05_cta **ctas);
 
 /**
  * tcgen05_exit() - the exit of the CTA
@@ -91,7 +116,8 @@ void tcgen05_exit(struct tcgen05_cta *cta);
  * tcgen05_fd() - the file, for poll() and for ioctls of one's own
  * @cta: the CTA, which keeps it
  *
- * It is readable when the tcgen05_try_alloc() that failed would succeed now.
+ * It is readable when there is a completion, or, where no call is queued, when
+ * the tcgen05_try_alloc() that failed would succeed now.
  *
  * Return: the descriptor.
  */
@@ -182,6 +208,159 @@ int tcgen05_relinquish_alloc_permit(struct tcgen05_cta *cta);
  */
 int tcgen05_query(struct tcgen05_cta *cta, struct accmem_cta_query *query);
 
+/*
+ * Queued calls wait without a thread, in the same queue as others: a program of
+ * one thread can have thousands of CTAs. What became of a call is a completion,
+ * which is read; until then the CTA can make no other alloc or dealloc (-EBUSY).
+ */
+
+/**
+ * tcgen05_queue_alloc() - tcgen05.alloc whose end is a completion
+ * @cta: the CTA
+ * @columns: as in tcgen05_alloc()
+ * @deadline_ns: as in tcgen05_alloc_until()
+ * @user_data: comes back in the completion, which has the address, too
+ *
+ * Return: 0 if there will be a completion. An error that needs no wait, as
+ * tcgen05_alloc_until() has it: then there will be none.
+ */
+int tcgen05_queue_alloc(struct tcgen05_cta *cta, uint32_t columns,
+			uint64_t deadline_ns, uint64_t user_data);
+
+/**
+ * tcgen05_queue_dealloc() - tcgen05.dealloc whose end is a completion
+ * @cta: the CTA
+ * @address: as in tcgen05_dealloc()
+ * @columns: as in tcgen05_dealloc()
+ * @deadline_ns: as in tcgen05_alloc_until()
+ * @user_data: comes back in the completion
+ *
+ * Return: as tcgen05_queue_alloc(), with the errors of tcgen05_dealloc_until().
+ */
+int tcgen05_queue_dealloc(struct tcgen05_cta *cta, uint32_t address,
+			  uint32_t columns, uint64_t deadline_ns,
+			  uint64_t user_data);
+
+/**
+ * tcgen05_next_completion() - what became of the queued call
+ * @cta: the CTA
+ * @completion: out: it; its result is 0 or a negative errno value
+ *
+ * Waits for it, unless tcgen05_fd() was made O_NONBLOCK.
+ *
+ * Return: 0; -EAGAIN where it would wait, -ENODATA if no call is queued, -EINTR.
+ */
+int tcgen05_next_completion(struct tcgen05_cta *cta,
+			    struct accmem_cta_completion *completion);
+
+/**
+ * tcgen05_cancel() - end a queued call
+ * @cta: the CTA
+ *
+ * Return: 0: its completion says -ECANCELED. -ENOENT: no call is queued, or it has
+ * ended.
+ */
+int tcgen05_cancel(struct tcgen05_cta *cta);
+
+/**
+ * tcgen05_set_eventfd() - count completions
+ * @cta: the CTA
+ * @fd: an eventfd, to which each completion adds 1, in place of the one before; -1
+ *	for none. Many CTAs may have the same.
+ *
+ * Return: 0; -EBADF, -EINVAL if it is none.
+ */
+int tcgen05_set_eventfd(struct tcgen05_cta *cta, int fd);
+
+/**
+ * tcgen05_map() - map the page that says whose the columns of the CTA's SM are
+ * @cta: the CTA
+ * @map: out: the page, which changes as columns change hands, until tcgen05_unmap()
+ *
+ * It outlives the CTA and the context. One for each SM is enough.
+ *
+ * Return: 0; -ENOMEM, -ENFILE.
+ */
+int tcgen05_map(struct tcgen05_cta *cta, const struct accmem_tmem_map **map);
+
+/**
+ * tcgen05_unmap() - give such a page back
+ * @map: the page, or NULL
+ */
+void tcgen05_unmap(const struct accmem_tmem_map *map);
+
+/**
+ * tcgen05_owner() - which CTA holds a column
+ * @map: the page of its SM
+ * @column: the column
+ *
+ * No call: for each access of an emulator.
+ *
+ * Return: accmem_cta_query.id of the CTA; 0 if no CTA holds it, or the SM has no
+ * such column.
+ */
+static inline uint64_t tcgen05_owner(const struct accmem_tmem_map *map,
+				     uint32_t column)
+{
+	const uint32_t unit = column / ACCMEM_TMEM_UNIT;
+	uint32_t sequence;
+	uint64_t owner;
+
+	if (unit >= ACCMEM_TMEM_COLUMNS_MAX / ACCMEM_TMEM_UNIT)
+		return 0;
+	do {
+		sequence = __atomic_load_n(&map->sequence, __ATOMIC_ACQUIRE);
+		owner = *(const volatile __u64 *)&map->owner[unit];
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (sequence % 2 ||
+		 sequence != __atomic_load_n(&map->sequence, __ATOMIC_RELAXED));
+	return owner;
+}
+
+/* Whose columns are: bits of tcgen05_owners(). */
+#define TCGEN05_SELF 1u
+#define TCGEN05_OTHER 2u
+#define TCGEN05_NOBODY 4u
+
+/**
+ * tcgen05_owners() - whose a range of columns is, at one moment
+ * @map: the page of their SM
+ * @id: accmem_cta_query.id of the CTA that asks
+ * @column: the first
+ * @columns: how many, from 1 on
+ *
+ * Return: the bits of all to whom a part of them belongs, so TCGEN05_SELF alone if
+ * all are @id's. 0: they are not columns of the SM.
+ */
+static inline unsigned int tcgen05_owners(const struct accmem_tmem_map *map,
+					  uint64_t id, uint32_t column,
+					  uint32_t columns)
+{
+	const uint32_t first = column / ACCMEM_TMEM_UNIT;
+	const uint64_t last =
+		((uint64_t)column + columns - 1) / ACCMEM_TMEM_UNIT;
+	uint32_t sequence, unit;
+	unsigned int found;
+	uint64_t owner;
+
+	if (!columns || last >= map->units ||
+	    last >= ACCMEM_TMEM_COLUMNS_MAX / ACCMEM_TMEM_UNIT)
+		return 0;
+	do {
+		found = 0;
+		sequence = __atomic_load_n(&map->sequence, __ATOMIC_ACQUIRE);
+		for (unit = first; unit <= last; unit++) {
+			owner = *(const volatile __u64 *)&map->owner[unit];
+			found |= owner == id ? TCGEN05_SELF :
+				 owner	     ? TCGEN05_OTHER :
+					       TCGEN05_NOBODY;
+		}
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (sequence % 2 ||
+		 sequence != __atomic_load_n(&map->sequence, __ATOMIC_RELAXED));
+	return found;
+}
+
 /* The parts of an address. */
 static inline uint32_t tcgen05_column(uint32_t address)
 {
@@ -221,6 +400,16 @@ static inline uint32_t tcgen05_lane(uint32_t address)
  */
 int tcgen05_warp_create(struct tcgen05_cta *cta, unsigned int lanes,
 			struct tcgen05_warp **warp);
+
+/**
+ * tcgen05_warp_set_number() - tell which warp of the CTA it is
+ * @warp: the warp, in which no lane is
+ * @number: its number, from 1 on; 0 is not telling
+ *
+ * With a strict context, an alloc by a warp other than the one that has to free is
+ * reported (P11).
+ */
+void tcgen05_warp_set_number(struct tcgen05_warp *warp, uint32_t number);
 
 /**
  * tcgen05_warp_destroy() - forget a warp

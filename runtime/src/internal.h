@@ -50,4 +50,11 @@ int accmem_unmap_range(struct accmem_context *ctx, uint64_t address,
  */
 int accmem_unmap_locked(struct accmem_context *ctx, uint64_t address);
 
+struct tcgen05_cta;
+
+/* An alloc or dealloc of a CTA; the command's structure but for its size. */
+int tcgen05_call_alloc(struct tcgen05_cta *cta, struct accmem_cta_alloc req);
+int tcgen05_call_dealloc(struct tcgen05_cta *cta,
+			 struct accmem_cta_dealloc req);
+
 #endif /* ACCMEM_RUNTIME_INTERNAL_H */

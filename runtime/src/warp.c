@@ -22,17 +22,22 @@ enum operation {
 	WARP_RELINQUISH,
 };
 
+/* @flags, @deadline_ns, @user_data: of a call for all lanes, which has them once */
 struct operands {
 	enum operation operation;
 	uint32_t *destination;
 	uint32_t address;
 	uint32_t columns;
+	uint32_t flags;
+	uint64_t deadline_ns;
+	uint64_t user_data;
 };
 
 /**
  * struct tcgen05_warp - see tcgen05.h
  * @cta: whose warp it is
  * @lanes: how many lanes it has
+ * @number: which of the CTA's warps it is, or 0
  * @lock: protects all that follows
  * @changed: a round has ended, or a lane has left it
  * @gone: lanes that have left the warp, a bit each
@@ -47,6 +52,7 @@ struct operands {
 struct tcgen05_warp {
 	struct tcgen05_cta *cta;
 	unsigned int lanes;
+	uint32_t number;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint32_t gone;
@@ -88,6 +94,11 @@ free_warp:
 	return -ret;
 }
 
+void tcgen05_warp_set_number(struct tcgen05_warp *warp, uint32_t number)
+{
+	warp->number = number;
+}
+
 void tcgen05_warp_destroy(struct tcgen05_warp *warp)
 {
 	if (!warp)
@@ -104,12 +115,15 @@ static void end_round(struct tcgen05_warp *warp, int result)
 	pthread_cond_broadcast(&warp->changed);
 }
 
+static uint32_t all_lanes(const struct tcgen05_warp *warp)
+{
+	return 0xffffffffu >> (TCGEN05_WARP_LANES - warp->lanes);
+}
+
 /* have all lanes come that have not left? */
 static int all_inside(const struct tcgen05_warp *warp)
 {
-	uint32_t all = 0xffffffffu >> (TCGEN05_WARP_LANES - warp->lanes);
-
-	return !(all & ~warp->gone & ~warp->inside);
+	return !(all_lanes(warp) & ~warp->gone & ~warp->inside);
 }
 
 void tcgen05_warp_leave(struct tcgen05_warp *warp, unsigned int lane)
@@ -140,9 +154,26 @@ static int perform(struct tcgen05_warp *warp)
 
 	switch (o->operation) {
 	case WARP_ALLOC:
-		return tcgen05_alloc(warp->cta, o->destination, o->columns);
+		return tcgen05_call_alloc(warp->cta,
+					  (struct accmem_cta_alloc){
+						  .flags = o->flags,
+						  .columns = o->columns,
+						  .warp = warp->number,
+						  .deadline_ns = o->deadline_ns,
+						  .destination =
+							  (uintptr_t)o
+								  ->destination,
+						  .user_data = o->user_data });
 	case WARP_DEALLOC:
-		return tcgen05_dealloc(warp->cta, o->address, o->columns);
+		return tcgen05_call_dealloc(warp->cta,
+					    (struct accmem_cta_dealloc){
+						    .flags = o->flags,
+						    .address = o->address,
+						    .columns = o->columns,
+						    .deadline_ns =
+							    o->deadline_ns,
+						    .user_data = o->user_data,
+						    .warp = warp->number });
 	default:
 		return tcgen05_relinquish_alloc_permit(warp->cta);
 	}

@@ -276,6 +276,27 @@ static int do_batch(int fd, struct file *file, struct accmem_batch *batch)
 	return 0;
 }
 
+/* CTAs are files, and nothing can be done with them. SM 1 is the last. */
+static int do_cluster(const struct accmem_tmem_cluster *req)
+{
+	struct accmem_tmem_member *members =
+		(struct accmem_tmem_member *)(uintptr_t)req->members;
+	unsigned int i;
+
+	if (!req->nr_members || req->nr_members > ACCMEM_TMEM_CLUSTER_MAX)
+		abort(); /* the library looks at that */
+	for (i = 0; i < req->nr_members; i++)
+		if (members[i].sm > 1)
+			return -ENXIO;
+	for (i = 0; i < req->nr_members; i++) {
+		if (members[i].rank != i || members[i].reserved ||
+		    (members[i].window_base && !members[i].window_length))
+			return -EINVAL;
+		members[i].fd = memfd_create("accmem-fake-cta", MFD_CLOEXEC);
+	}
+	return 0;
+}
+
 int __wrap_ioctl(int fd, unsigned long command, ...)
 {
 	struct file *file;
@@ -303,6 +324,8 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 		error = do_query(file, argument);
 	else if (command == ACCMEM_IOC_BATCH)
 		error = do_batch(fd, file, argument);
+	else if (command == ACCMEM_IOC_TMEM_CLUSTER)
+		error = do_cluster(argument);
 	pthread_mutex_unlock(&device->lock);
 
 	errno = -error;

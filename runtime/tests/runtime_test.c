@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <tcgen05.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -525,6 +526,38 @@ static void failed_mremap_leaves_no_hole(void)
 {
 	failed_map_leaves_no_hole(&fake_fail_mremap);
 }
+
+/* what was allocated for CTAs that were not launched is a leak otherwise */
+static void a_cluster_is_all_or_nothing(void)
+{
+	struct accmem_context *ctx = open_device();
+	struct tcgen05_place places[2] = {
+		{ .launch = 5, .cluster = 6, .rank = 0, .cta_group = 2 },
+		{ .launch = 5, .cluster = 6, .rank = 1, .cta_group = 2 },
+	};
+	struct tcgen05_cta *ctas[2];
+	unsigned int i;
+
+	CHECK_EQ(tcgen05_launch_cluster(ctx, places, 0, ctas), -EINVAL);
+	CHECK_EQ(tcgen05_launch_cluster(ctx, places, 65, ctas), -EINVAL);
+	places[1].sm = 2;
+	CHECK_EQ(tcgen05_launch_cluster(ctx, places, 2, ctas), -ENXIO);
+	places[1].sm = 1;
+	for (i = 0; i < 3; i++) {
+		places[1].launch += i == 0;
+		places[1].cluster += i == 1;
+		places[1].cta_group -= i == 2;
+		CHECK_EQ(tcgen05_launch_cluster(ctx, places, 2, ctas), -EINVAL);
+		places[1].launch = 5;
+		places[1].cluster = 6;
+		places[1].cta_group = 2;
+	}
+	CHECK_EQ(tcgen05_launch_cluster(ctx, places, 2, ctas), 0);
+	CHECK(tcgen05_fd(ctas[0]) != tcgen05_fd(ctas[1]));
+	tcgen05_exit(ctas[0]);
+	tcgen05_exit(ctas[1]);
+	accmem_close(ctx);
+}
 #endif /* FAKE_DEVICE */
 
 #define MANY 100u
@@ -635,6 +668,7 @@ static const struct test tests[] = {
 	  stale_mapping_goes_when_its_address_is_reused },
 	{ "failed_mmap_leaves_no_hole", failed_mmap_leaves_no_hole },
 	{ "failed_mremap_leaves_no_hole", failed_mremap_leaves_no_hole },
+	{ "a_cluster_is_all_or_nothing", a_cluster_is_all_or_nothing },
 #endif
 };
 
