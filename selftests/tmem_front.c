@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tcgen05 front-end's own work: whose columns are, queued calls, windows,
- * clusters.
+ * The tcgen05 front-end's own work: whole warps from one thread, whose columns are,
+ * queued calls, windows, clusters.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -10,24 +10,37 @@
 #include "kselftest_harness.h"
 #include "tmem_util.h"
 
+#define LANES TCGEN05_WARP_LANES
+#define ALL 0xffffffffu
+
 FIXTURE(tmem_front)
 {
 	struct accmem_context *ctx;
 	struct tcgen05_cta *a, *b; /* on SM 0 */
-	uint32_t at;
+	struct tcgen05_warp *warp; /* of a */
+	uint32_t *destinations[LANES], addresses[LANES], columns[LANES], at;
 };
 
+/* 64 columns everywhere, to at */
 FIXTURE_SETUP(tmem_front)
 {
+	int i;
+
 	self->ctx = tmem_open(2, 0, 0, 0);
 	ASSERT_NE(NULL, self->ctx);
 	self->a = tmem_single(self->ctx, 0);
 	self->b = tmem_single(self->ctx, 0);
 	ASSERT_TRUE(self->a && self->b);
+	ASSERT_EQ(0, tcgen05_warp_create(self->a, LANES, &self->warp));
+	for (i = 0; i < LANES; i++) {
+		self->destinations[i] = &self->at;
+		self->columns[i] = 64;
+	}
 }
 
 FIXTURE_TEARDOWN(tmem_front)
 {
+	tcgen05_warp_destroy(self->warp);
 	tcgen05_exit(self->a);
 	tcgen05_exit(self->b);
 	accmem_close(self->ctx);
@@ -38,6 +51,195 @@ static uint64_t id_of(struct tcgen05_cta *cta)
 	struct accmem_cta_query query;
 
 	return tcgen05_query(cta, &query) ? 0 : query.id;
+}
+
+/* --- a whole warp from one thread ----------------------------------------- */
+
+TEST_F(tmem_front, p14_one_thread_calls_for_all_lanes)
+{
+	int i;
+
+	ASSERT_EQ(0, tcgen05_warp_alloc_all(self->warp, ALL, self->destinations,
+					    self->columns));
+	EXPECT_EQ(512 - 64, tmem_free_columns(self->a));
+	for (i = 0; i < LANES; i++)
+		self->addresses[i] = self->at;
+	ASSERT_EQ(0, tcgen05_warp_dealloc_all(self->warp, ALL, self->addresses,
+					      self->columns));
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+	/* the call's own errors */
+	EXPECT_EQ(-ENOENT, tcgen05_warp_dealloc_all(self->warp, ALL,
+						    self->addresses,
+						    self->columns));
+	EXPECT_EQ(0, tcgen05_warp_relinquish_all(self->warp, ALL));
+	EXPECT_EQ(-EPERM, tcgen05_warp_alloc_all(self->warp, ALL,
+						 self->destinations,
+						 self->columns));
+}
+
+TEST_F(tmem_front, p15_operands_of_one_thread_that_differ)
+{
+	uint32_t other;
+	int odd;
+
+	for (odd = 0; odd < LANES; odd++) {
+		self->columns[odd] = 32;
+		EXPECT_EQ(-EILSEQ, tcgen05_warp_alloc_all(self->warp, ALL,
+							  self->destinations,
+							  self->columns));
+		EXPECT_EQ(-EILSEQ, tcgen05_warp_dealloc_all(self->warp, ALL,
+							    self->addresses,
+							    self->columns));
+		EXPECT_EQ(-EILSEQ,
+			  tcgen05_warp_queue_alloc_all(self->warp, ALL,
+						       self->columns, 0, 0));
+		EXPECT_EQ(-EILSEQ,
+			  tcgen05_warp_queue_dealloc_all(self->warp, ALL,
+							 self->addresses,
+							 self->columns, 0, 0));
+		self->columns[odd] = 64;
+		self->addresses[odd] = 32;
+		EXPECT_EQ(-EILSEQ, tcgen05_warp_dealloc_all(self->warp, ALL,
+							    self->addresses,
+							    self->columns));
+		EXPECT_EQ(-EILSEQ,
+			  tcgen05_warp_queue_dealloc_all(self->warp, ALL,
+							 self->addresses,
+							 self->columns, 0, 0));
+		self->addresses[odd] = 0;
+		self->destinations[odd] = &other;
+		EXPECT_EQ(-EILSEQ, tcgen05_warp_alloc_all(self->warp, ALL,
+							  self->destinations,
+							  self->columns));
+		self->destinations[odd] = &self->at;
+	}
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+	EXPECT_EQ(0, tmem_state(self->a));
+}
+
+/* the operands of a lane that does not call are nobody's */
+TEST_F(tmem_front, p16_a_lane_that_is_not_active)
+{
+	int i;
+
+	for (i = 0; i < LANES; i++) {
+		EXPECT_EQ(-ESRCH, tcgen05_warp_alloc_all(self->warp,
+							 ALL & ~(1u << i),
+							 self->destinations,
+							 self->columns));
+		self->columns[i] = 7;
+		EXPECT_EQ(-ESRCH, tcgen05_warp_alloc_all(self->warp,
+							 ALL & ~(1u << i),
+							 self->destinations,
+							 self->columns));
+		self->columns[i] = 64;
+	}
+	EXPECT_EQ(-ESRCH, tcgen05_warp_dealloc_all(self->warp, 1,
+						   self->addresses,
+						   self->columns));
+	EXPECT_EQ(-ESRCH, tcgen05_warp_queue_alloc_all(self->warp, 3,
+						       self->columns, 0, 0));
+	EXPECT_EQ(-ESRCH, tcgen05_warp_relinquish_all(self->warp, ALL >> 1));
+	/* those that do call disagree: that is what is wrong first */
+	self->columns[0] = 32;
+	EXPECT_EQ(-EILSEQ, tcgen05_warp_alloc_all(self->warp, 3,
+						  self->destinations,
+						  self->columns));
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+	EXPECT_EQ(0, tmem_state(self->a));
+}
+
+TEST_F(tmem_front, p16_a_lane_that_has_left)
+{
+	tcgen05_warp_leave(self->warp, 5);
+	EXPECT_EQ(-ESRCH, tcgen05_warp_alloc_all(self->warp, ALL,
+						 self->destinations,
+						 self->columns));
+	EXPECT_EQ(-ESRCH, tcgen05_warp_alloc_all(self->warp, ALL & ~(1u << 5),
+						 self->destinations,
+						 self->columns));
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+}
+
+TEST_F(tmem_front, p16_only_lanes_that_the_warp_has)
+{
+	struct tcgen05_warp *warp;
+
+	ASSERT_EQ(0, tcgen05_warp_create(self->b, 4, &warp));
+	EXPECT_EQ(-EINVAL, tcgen05_warp_alloc_all(warp, 0, self->destinations,
+						  self->columns));
+	EXPECT_EQ(-EINVAL, tcgen05_warp_alloc_all(warp, 0x1f,
+						  self->destinations,
+						  self->columns));
+	EXPECT_EQ(-EINVAL, tcgen05_warp_alloc_all(warp, ALL, self->destinations,
+						  self->columns));
+	EXPECT_EQ(0, tcgen05_warp_alloc_all(warp, 0xf, self->destinations,
+					    self->columns));
+	tcgen05_warp_destroy(warp);
+}
+
+struct lane {
+	struct tcgen05_warp *warp;
+	uint32_t at;
+	pid_t tid;
+	int ret;
+};
+
+static void *call_as_lane_0(void *argument)
+{
+	struct lane *lane = argument;
+
+	__atomic_store_n(&lane->tid, gettid(), __ATOMIC_RELEASE);
+	lane->ret = tcgen05_warp_alloc(lane->warp, 0, &lane->at, 32);
+	return NULL;
+}
+
+/* threads of lanes and one for all, of one warp */
+TEST_F(tmem_front, p14_not_while_lanes_are_in_a_call)
+{
+	struct lane lane = { .ret = 1 };
+	struct tcgen05_warp *warp;
+	pthread_t thread;
+
+	ASSERT_EQ(0, tcgen05_warp_create(self->b, 2, &warp));
+	lane.warp = warp;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, call_as_lane_0, &lane));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&lane.tid));
+	EXPECT_EQ(-EBUSY, tcgen05_warp_alloc_all(warp, 3, self->destinations,
+						 self->columns));
+	EXPECT_EQ(0, tcgen05_warp_alloc(warp, 1, &lane.at, 32));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, lane.ret);
+	self->columns[0] = 32;
+	self->columns[1] = 32;
+	EXPECT_EQ(0, tcgen05_warp_alloc_all(warp, 3, self->destinations,
+					    self->columns));
+	tcgen05_warp_destroy(warp);
+}
+
+TEST_F(tmem_front, p14_a_queued_call_of_all_lanes)
+{
+	struct accmem_cta_completion done;
+	uint32_t at;
+
+	tcgen05_warp_set_number(self->warp, 3);
+	ASSERT_EQ(0, tcgen05_alloc(self->b, &at, 512));
+	ASSERT_EQ(0, tcgen05_warp_queue_alloc_all(self->warp, ALL,
+						  self->columns, 0, 42));
+	EXPECT_EQ(-EBUSY, tcgen05_warp_queue_alloc_all(self->warp, ALL,
+						       self->columns, 0, 43));
+	ASSERT_EQ(0, tcgen05_dealloc(self->b, at, 512));
+	ASSERT_EQ(0, tcgen05_next_completion(self->a, &done));
+	EXPECT_EQ(42, done.user_data);
+	EXPECT_EQ(0, done.result);
+	EXPECT_EQ(0, done.address);
+	ASSERT_EQ(0, tcgen05_warp_queue_dealloc_all(self->warp, ALL,
+						    self->addresses,
+						    self->columns, 0, 44));
+	ASSERT_EQ(0, tcgen05_next_completion(self->a, &done));
+	EXPECT_EQ(44, done.user_data);
+	EXPECT_EQ(0, done.result);
+	EXPECT_EQ(512, tmem_free_columns(self->a));
 }
 
 /* --- whose columns are ---------------------------------------------------- */

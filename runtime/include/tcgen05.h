@@ -458,6 +458,83 @@ int tcgen05_warp_dealloc(struct tcgen05_warp *warp, unsigned int lane,
 int tcgen05_warp_relinquish_alloc_permit(struct tcgen05_warp *warp,
 					 unsigned int lane);
 
+/*
+ * The same for all lanes from one thread: @active has a bit for each lane that
+ * makes the call, and each array the operand of each lane, of which those of the
+ * active lanes are looked at. Besides those of the call itself, their errors are
+ *
+ *   -EILSEQ operands of active lanes differ (P15)
+ *   -ESRCH  a lane of the warp is not active, or has left it (P16), and the others
+ *	     agree
+ *   -EBUSY  lanes are in a call
+ *   -EINVAL @active is 0, or has a lane that the warp has not
+ */
+
+/**
+ * tcgen05_warp_alloc_all() - tcgen05_alloc() for all lanes
+ * @warp: the warp
+ * @active: which lanes call
+ * @destinations: of each lane
+ * @columns: of each lane
+ *
+ * Return: as tcgen05_alloc(), and those above.
+ */
+int tcgen05_warp_alloc_all(struct tcgen05_warp *warp, uint32_t active,
+			   uint32_t *const destinations[TCGEN05_WARP_LANES],
+			   const uint32_t columns[TCGEN05_WARP_LANES]);
+
+/**
+ * tcgen05_warp_dealloc_all() - tcgen05_dealloc() for all lanes
+ * @warp: the warp
+ * @active: which lanes call
+ * @addresses: of each lane
+ * @columns: of each lane
+ *
+ * Return: as tcgen05_dealloc(), and those above.
+ */
+int tcgen05_warp_dealloc_all(struct tcgen05_warp *warp, uint32_t active,
+			     const uint32_t addresses[TCGEN05_WARP_LANES],
+			     const uint32_t columns[TCGEN05_WARP_LANES]);
+
+/**
+ * tcgen05_warp_queue_alloc_all() - tcgen05_queue_alloc() for all lanes
+ * @warp: the warp
+ * @active: which lanes call
+ * @columns: of each lane
+ * @deadline_ns: as in tcgen05_queue_alloc()
+ * @user_data: as in tcgen05_queue_alloc()
+ *
+ * Return: as tcgen05_queue_alloc(), and those above.
+ */
+int tcgen05_warp_queue_alloc_all(struct tcgen05_warp *warp, uint32_t active,
+				 const uint32_t columns[TCGEN05_WARP_LANES],
+				 uint64_t deadline_ns, uint64_t user_data);
+
+/**
+ * tcgen05_warp_queue_dealloc_all() - tcgen05_queue_dealloc() for all lanes
+ * @warp: the warp
+ * @active: which lanes call
+ * @addresses: of each lane
+ * @columns: of each lane
+ * @deadline_ns: as in tcgen05_queue_dealloc()
+ * @user_data: as in tcgen05_queue_dealloc()
+ *
+ * Return: as tcgen05_queue_dealloc(), and those above.
+ */
+int tcgen05_warp_queue_dealloc_all(struct tcgen05_warp *warp, uint32_t active,
+				   const uint32_t addresses[TCGEN05_WARP_LANES],
+				   const uint32_t columns[TCGEN05_WARP_LANES],
+				   uint64_t deadline_ns, uint64_t user_data);
+
+/**
+ * tcgen05_warp_relinquish_all() - the same of the permit
+ * @warp: the warp
+ * @active: which lanes call
+ *
+ * Return: as tcgen05_relinquish_alloc_permit(), and those above.
+ */
+int tcgen05_warp_relinquish_all(struct tcgen05_warp *warp, uint32_t active);
+
 #ifdef __cplusplus
 }
 #endif

@@ -278,3 +278,138 @@ int tcgen05_warp_relinquish_alloc_permit(struct tcgen05_warp *warp,
 
 	return collective(warp, lane, &operands);
 }
+
+/* --- all lanes from one thread -------------------------------------------- */
+
+/* with the lock held, when no round is in progress; 0, or what the call comes to */
+static int check_active(const struct tcgen05_warp *warp, uint32_t active,
+			int differ)
+{
+	if (!active || active & ~all_lanes(warp))
+		return -EINVAL;
+	if (differ)
+		return -EILSEQ;
+	return active == all_lanes(warp) && !warp->gone ? 0 : -ESRCH;
+}
+
+/*
+ * A round that one thread makes for all lanes. @operands: of the first active one.
+ * @differ: another's are not the same.
+ */
+static int collective_all(struct tcgen05_warp *warp, uint32_t active,
+			  const struct operands *operands, int differ)
+{
+	int ret;
+
+	pthread_mutex_lock(&warp->lock);
+	while (warp->over)
+		pthread_cond_wait(&warp->changed, &warp->lock);
+	ret = warp->inside ? -EBUSY : check_active(warp, active, differ);
+	if (!ret) {
+		warp->operands = *operands;
+		warp->inside = active;
+		warp->waiting = 1;
+		run_round(warp);
+		ret = leave_round(warp);
+	}
+	pthread_mutex_unlock(&warp->lock);
+	return ret;
+}
+
+/* the first active lane; any, if there is none */
+static unsigned int first_lane(uint32_t active)
+{
+	return active ? __builtin_ctz(active) : 0;
+}
+
+static int words_differ(uint32_t active, const uint32_t *words)
+{
+	unsigned int first = first_lane(active), lane;
+
+	for (lane = first; lane < TCGEN05_WARP_LANES; lane++)
+		if (active & 1u << lane && words[lane] != words[first])
+			return 1;
+	return 0;
+}
+
+static int pointers_differ(uint32_t active, uint32_t *const *pointers)
+{
+	unsigned int first = first_lane(active), lane;
+
+	for (lane = first; lane < TCGEN05_WARP_LANES; lane++)
+		if (active & 1u << lane && pointers[lane] != pointers[first])
+			return 1;
+	return 0;
+}
+
+int tcgen05_warp_alloc_all(struct tcgen05_warp *warp, uint32_t active,
+			   uint32_t *const destinations[TCGEN05_WARP_LANES],
+			   const uint32_t columns[TCGEN05_WARP_LANES])
+{
+	struct operands operands = {
+		.operation = WARP_ALLOC,
+		.destination = destinations[first_lane(active)],
+		.columns = columns[first_lane(active)],
+	};
+
+	return collective_all(warp, active, &operands,
+			      words_differ(active, columns) ||
+				      pointers_differ(active, destinations));
+}
+
+int tcgen05_warp_dealloc_all(struct tcgen05_warp *warp, uint32_t active,
+			     const uint32_t addresses[TCGEN05_WARP_LANES],
+			     const uint32_t columns[TCGEN05_WARP_LANES])
+{
+	struct operands operands = {
+		.operation = WARP_DEALLOC,
+		.address = addresses[first_lane(active)],
+		.columns = columns[first_lane(active)],
+	};
+
+	return collective_all(warp, active, &operands,
+			      words_differ(active, columns) ||
+				      words_differ(active, addresses));
+}
+
+int tcgen05_warp_queue_alloc_all(struct tcgen05_warp *warp, uint32_t active,
+				 const uint32_t columns[TCGEN05_WARP_LANES],
+				 uint64_t deadline_ns, uint64_t user_data)
+{
+	struct operands operands = {
+		.operation = WARP_ALLOC,
+		.columns = columns[first_lane(active)],
+		.flags = ACCMEM_CTA_QUEUED,
+		.deadline_ns = deadline_ns,
+		.user_data = user_data,
+	};
+
+	return collective_all(warp, active, &operands,
+			      words_differ(active, columns));
+}
+
+int tcgen05_warp_queue_dealloc_all(struct tcgen05_warp *warp, uint32_t active,
+				   const uint32_t addresses[TCGEN05_WARP_LANES],
+				   const uint32_t columns[TCGEN05_WARP_LANES],
+				   uint64_t deadline_ns, uint64_t user_data)
+{
+	struct operands operands = {
+		.operation = WARP_DEALLOC,
+		.address = addresses[first_lane(active)],
+		.columns = columns[first_lane(active)],
+		.flags = ACCMEM_CTA_QUEUED,
+		.deadline_ns = deadline_ns,
+		.user_data = user_data,
+	};
+
+	return collective_all(warp, active, &operands,
+			      words_differ(active, columns) ||
+				      words_differ(active, addresses));
+}
+
+int tcgen05_warp_relinquish_all(struct tcgen05_warp *warp, uint32_t active)
+{
+	struct operands operands = { .operation = WARP_RELINQUISH };
+
+	return collective_all(warp, active, &operands, 0);
+}
