@@ -4,13 +4,16 @@
  *
  *   tmem_bench calls      where time counts instructions (tools/vm --icount):
  *			   alloc + dealloc against two null ioctls on the same
- *			   file, and a hand-off against a futex's
+ *			   file, a hand-off against a futex's, a queued alloc and
+ *			   its completion against alloc + dealloc, a look at the
+ *			   map page
  *   tmem_bench sharing    16 CTAs on one SM, with the arbiter's waits and with
  *			   polling, and one large request among small ones
  *
  * Each goal is a line `goal=NAME value=X limit=Y result=met|short`.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -19,6 +22,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -29,6 +34,9 @@
 
 #define ROUNDS 20000
 #define CTAS 16
+#define MANY 1000 /* CTAs in one thread */
+#define MANY_SMS 64
+#define MANY_ROUNDS 10
 #define SHARING_MS 3000
 #define USE_US 200
 
@@ -208,11 +216,191 @@ static double play(void *(*turns)(void *))
 	return (double)start / (2 * ROUNDS);
 }
 
+/* --- queued calls: many CTAs in one thread, which count in one eventfd */
+
+static struct tcgen05_cta *many[MANY];
+static int many_done;
+
+static void launch_many(struct accmem_context *of, uint32_t sms)
+{
+	struct tcgen05_place place = { .launch = 2, .cta_group = 1 };
+	int i;
+
+	many_done = eventfd(0, EFD_NONBLOCK);
+	for (i = 0; i < MANY; i++) {
+		place.sm = i % sms;
+		check(tcgen05_launch(of, &place, &many[i]), "launch");
+		check(tcgen05_set_eventfd(many[i], many_done), "eventfd");
+		check(fcntl(tcgen05_fd(many[i]), F_SETFL, O_NONBLOCK), "fcntl");
+	}
+}
+
+static void exit_many(void)
+{
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		tcgen05_exit(many[i]);
+	close(many_done);
+}
+
+static uint32_t next_address(struct tcgen05_cta *cta)
+{
+	struct accmem_cta_completion done;
+
+	check(tcgen05_next_completion(cta, &done), "completion");
+	check(done.result, "queued alloc");
+	return done.address;
+}
+
+/* all are granted as they come: a queued alloc and its completion */
+static double queued_at_once(void)
+{
+	static uint32_t at[MANY];
+	uint64_t start = now(), took;
+	eventfd_t count;
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		check(tcgen05_queue_alloc(many[i], 32, 0, i), "queue");
+	check(eventfd_read(many_done, &count) || count != MANY ? -EIO : 0,
+	      "count");
+	for (i = 0; i < MANY; i++)
+		at[i] = next_address(many[i]);
+	took = now() - start;
+	for (i = 0; i < MANY; i++)
+		check(tcgen05_dealloc(many[i], at[i], 32), "dealloc");
+	return (double)took / MANY;
+}
+
+/* each waits for the one before; its dealloc, and a look at the counter, too */
+static double queued_in_line(void)
+{
+	uint64_t start = now();
+	eventfd_t count;
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		check(tcgen05_queue_alloc(many[i], 512, 0, i), "queue");
+	for (i = 0; i < MANY; i++) {
+		check(eventfd_read(many_done, &count) || count != 1 ? -EIO : 0,
+		      "count");
+		check(tcgen05_dealloc(many[i], next_address(many[i]), 512),
+		      "dealloc");
+	}
+	return (double)(now() - start) / MANY;
+}
+
+/* the same, with epoll in place of the counter */
+static double queued_in_epoll(void)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll = epoll_create1(0), i;
+	struct tcgen05_cta *cta;
+	uint64_t start;
+
+	for (i = 0; i < MANY; i++) {
+		event.data.ptr = many[i];
+		check(epoll_ctl(epoll, EPOLL_CTL_ADD, tcgen05_fd(many[i]),
+				&event),
+		      "epoll");
+	}
+	start = now();
+	for (i = 0; i < MANY; i++)
+		check(tcgen05_queue_alloc(many[i], 512, 0, i), "queue");
+	for (i = 0; i < MANY; i++) {
+		check(epoll_wait(epoll, &event, 1, -1) != 1, "epoll");
+		cta = event.data.ptr;
+		check(tcgen05_dealloc(cta, next_address(cta), 512), "dealloc");
+		/* it would be told that it could allocate */
+		check(epoll_ctl(epoll, EPOLL_CTL_DEL, tcgen05_fd(cta), NULL),
+		      "epoll");
+	}
+	close(epoll);
+	return (double)(now() - start) / MANY;
+}
+
+static struct accmem_context *open_with(uint32_t sms)
+{
+	struct tcgen05_config config = {
+		.nr_sms = sms,
+		.bypass_bound = ACCMEM_TMEM_BYPASS_BOUND,
+	};
+	struct accmem_context *of;
+
+	check(accmem_open(NULL, &of), "open");
+	check(tcgen05_setup(of, &config), "setup");
+	return of;
+}
+
+static void bench_queued(double pair)
+{
+	struct rlimit limit = { 4 * MANY, 4 * MANY };
+	struct accmem_context *of = open_with(MANY_SMS);
+	double took = 0;
+	int i;
+
+	check(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit");
+	launch_many(of, MANY_SMS);
+	queued_at_once();
+	for (i = 0; i < MANY_ROUNDS; i++)
+		took += queued_at_once() / MANY_ROUNDS;
+	exit_many();
+	accmem_close(of);
+	printf("a queued alloc and its completion, of %u CTAs: %.0f\n", MANY,
+	       took);
+	goal("tmem-queued", took / pair, 1.5);
+
+	of = open_with(1);
+	launch_many(of, 1);
+	/* 512 columns first: allocs of a CTA do not grow */
+	queued_in_line();
+	took = queued_in_line();
+	printf("the same, of %u CTAs that wait in line for one SM, with dealloc: %.0f\n",
+	       MANY, took);
+	printf("and with epoll: %.0f\n", queued_in_epoll());
+	exit_many();
+	accmem_close(of);
+}
+
+/* --- the map page */
+
+static double look(const struct accmem_tmem_map *map)
+{
+	uint64_t start = now(), sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < 10 * ROUNDS; i++) {
+		uint32_t column = i % 512;
+
+		/* the compiler knows neither what comes in nor what comes out */
+		__asm__ volatile("" : "+r"(column));
+		sum = map ? tcgen05_owner(map, column) : column;
+		__asm__ volatile("" : : "r"(sum));
+	}
+	return (double)(now() - start) / (10 * ROUNDS);
+}
+
+static void bench_map(struct tcgen05_cta *cta)
+{
+	const struct accmem_tmem_map *map;
+	double floor, took;
+
+	check(tcgen05_map(cta, &map), "map");
+	look(map);
+	floor = look(NULL);
+	took = look(map);
+	tcgen05_unmap(map);
+	printf("the owner of a column: %.1f, the loop without: %.1f\n", took,
+	       floor);
+	goal("tmem-map-read", took - floor, 20);
+}
+
 static void bench_calls(void)
 {
 	struct tcgen05_cta *a = launch(0);
 	unsigned long long switches;
-	double null, pair, hand, floor;
+	double null, pair, mapped, hand, floor;
 
 	/* once for the caches of the kernel and of the emulator */
 	null_ioctls(tcgen05_fd(a));
@@ -221,6 +409,10 @@ static void bench_calls(void)
 	pair = alloc_dealloc(a);
 	printf("two null ioctls: %.0f, alloc + dealloc: %.0f\n", null, pair);
 	goal("tmem-uncontended", pair / null, 2.2);
+	bench_queued(pair);
+	bench_map(a);
+	mapped = alloc_dealloc(a);
+	printf("alloc + dealloc once the SM has a map page: %.0f\n", mapped);
 	tcgen05_exit(a);
 
 	switches = context_switches();
