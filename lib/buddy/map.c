@@ -378,7 +378,7 @@ static inline u64 map_count_near(const struct map *m, u64 lo, u64 last)
 }
 
 /* How many of [@lo, @hi) are 1: a step a word, but for what is alike further up */
-static u64 map_count(const struct map *m, u64 lo, u64 hi)
+static noinline u64 map_count(const struct map *m, u64 lo, u64 hi)
 {
 	unsigned int level, shift;
 	u64 n = 0, stop;
