@@ -5,10 +5,11 @@
  * Owns the checks that every structure shares (size, unknown tail) and most
  * of those of flags and reserved fields. No lock is held here.
  */
-#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/ktime.h>
 #include <linux/nospec.h>
+#include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 
 #include "context.h"
@@ -24,6 +25,7 @@ union any_command {
 	struct accmem_batch batch;
 	struct accmem_tmem_setup tmem_setup;
 	struct accmem_tmem_launch tmem_launch;
+	struct accmem_tmem_cluster tmem_cluster;
 };
 
 /* a call in progress */
@@ -193,28 +195,87 @@ static int ioctl_tmem_setup(struct command *cmd)
 static int ioctl_tmem_launch(struct command *cmd)
 {
 	struct accmem_tmem_launch *req = &cmd->data.tmem_launch;
-	struct file *file;
+	struct accmem_tmem_member member = {
+		.rank = req->rank,
+		.sm = req->sm,
+		.window_base = req->window_base,
+		.window_length = req->window_length,
+	};
+	struct accmem_launch launch = {
+		.launch = req->launch,
+		.cluster = req->cluster,
+		.cta_group = req->cta_group,
+		.nr_members = 1,
+		.members = &member,
+	};
 	int err;
 
 	if (req->flags || req->reserved)
 		return -EINVAL;
-	err = get_unused_fd_flags(O_CLOEXEC);
-	if (err < 0)
-		return err;
-	req->fd = err;
-	err = ioctl_respond(cmd);
+	err = accmem_launch_prepare(&launch);
 	if (err)
-		goto err_fd;
-	file = accmem_tmem_launch(cmd->ctx, req);
-	if (IS_ERR(file)) {
-		err = PTR_ERR(file);
-		goto err_fd;
-	}
-	fd_install(req->fd, file);
-	return 0;
+		return err;
+	req->fd = member.fd;
+	err = ioctl_respond(cmd);
+	if (!err)
+		err = accmem_tmem_launch(cmd->ctx, &launch);
+	if (err)
+		accmem_launch_cancel(&launch);
+	return err;
+}
 
-err_fd:
-	put_unused_fd(req->fd);
+static int ioctl_check_members(const struct accmem_launch *launch)
+{
+	u32 i;
+
+	for (i = 0; i < launch->nr_members; i++) {
+		if (launch->members[i].reserved)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* the CTAs of @launch, which came from @user, where their descriptors go */
+static int ioctl_launch_members(struct command *cmd,
+				struct accmem_launch *launch,
+				struct accmem_tmem_member __user *user)
+{
+	size_t size = launch->nr_members * sizeof(*user);
+	int err;
+
+	err = ioctl_check_members(launch) ?: accmem_launch_prepare(launch);
+	if (err)
+		return err;
+	if (copy_to_user(user, launch->members, size))
+		err = -EFAULT;
+	else
+		err = accmem_tmem_launch(cmd->ctx, launch);
+	if (err)
+		accmem_launch_cancel(launch);
+	return err;
+}
+
+static int ioctl_tmem_cluster(struct command *cmd)
+{
+	const struct accmem_tmem_cluster *req = &cmd->data.tmem_cluster;
+	struct accmem_tmem_member __user *user = u64_to_user_ptr(req->members);
+	struct accmem_launch launch = {
+		.launch = req->launch,
+		.cluster = req->cluster,
+		.cta_group = req->cta_group,
+		.complete = true,
+		.nr_members = req->nr_members,
+	};
+	int err;
+
+	if (req->flags || req->reserved || !req->nr_members ||
+	    req->nr_members > ACCMEM_TMEM_CLUSTER_MAX)
+		return -EINVAL;
+	launch.members = memdup_user(user, req->nr_members * sizeof(*user));
+	if (IS_ERR(launch.members))
+		return PTR_ERR(launch.members);
+	err = ioctl_launch_members(cmd, &launch, user);
+	kfree(launch.members);
 	return err;
 }
 
@@ -234,6 +295,8 @@ static_assert(__same_type(struct accmem_tmem_setup,
 			  ((union any_command *)0)->tmem_setup));
 static_assert(__same_type(struct accmem_tmem_launch,
 			  ((union any_command *)0)->tmem_launch));
+static_assert(__same_type(struct accmem_tmem_cluster,
+			  ((union any_command *)0)->tmem_cluster));
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_info);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_alloc);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_free);
@@ -241,6 +304,7 @@ ACCMEM_BEGINS_WITH_SIZE(struct accmem_query);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_batch);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_launch);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_cluster);
 
 /* @min_size: the structure's size in the first version of the ABI */
 struct command_op {
@@ -292,6 +356,12 @@ static const struct command_op ops[] = {
 		.size = sizeof_field(union any_command, tmem_launch),
 		.min_size = offsetofend(struct accmem_tmem_launch, reserved),
 		.run = ioctl_tmem_launch,
+	},
+	[_IOC_NR(ACCMEM_IOC_TMEM_CLUSTER)] = {
+		.cmd = ACCMEM_IOC_TMEM_CLUSTER,
+		.size = sizeof_field(union any_command, tmem_cluster),
+		.min_size = offsetofend(struct accmem_tmem_cluster, members),
+		.run = ioctl_tmem_cluster,
 	},
 };
 

@@ -92,6 +92,24 @@ struct accmem_tmem {
 	struct accmem_tmem_stats stats;
 };
 
+/**
+ * struct accmem_launch - CTAs of a cluster that are launched in one call
+ * @launch: as in struct accmem_tmem_cluster
+ * @cluster: the same
+ * @cta_group: the same
+ * @complete: no other can be launched into the cluster; else it is one CTA
+ * @nr_members: how many, 1 to ACCMEM_TMEM_CLUSTER_MAX
+ * @members: the CTAs
+ */
+struct accmem_launch {
+	u64 launch;
+	u32 cluster;
+	u32 cta_group;
+	bool complete;
+	u32 nr_members;
+	struct accmem_tmem_member *members;
+};
+
 enum accmem_cta_op {
 	ACCMEM_CTA_OP_LAUNCH,
 	ACCMEM_CTA_OP_ALLOC,
@@ -289,8 +307,15 @@ static inline bool accmem_cta_is_queued(const struct accmem_cta *cta)
 }
 
 /* tmem_cta.c */
-struct file *accmem_tmem_launch(struct accmem_context *ctx,
-				const struct accmem_tmem_launch *req);
+struct accmem_cta *accmem_cta_create(struct accmem_tmem *tmem,
+				     const struct accmem_columns_cta *place,
+				     const struct accmem_window *window);
+
+/* tmem_launch.c */
+int accmem_launch_prepare(struct accmem_launch *launch);
+void accmem_launch_cancel(struct accmem_launch *launch);
+int accmem_tmem_launch(struct accmem_context *ctx,
+		       const struct accmem_launch *launch);
 
 /* tmem_queue.c */
 int accmem_cta_submit(struct accmem_cta *cta,

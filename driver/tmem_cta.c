@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CTAs: launch, the file, exit.
+ * CTAs: the file, poll, exit.
  *
  * Owns struct accmem_cta, which lives as long as its file. A caller that sleeps
  * holds the file, so an exit finds none; a process that closes its last descriptor
@@ -13,11 +13,9 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/module.h>
-#include <linux/overflow.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 
-#include "context.h"
 #include "tmem.h"
 #include "tmem_trace.h"
 
@@ -128,97 +126,39 @@ static const struct file_operations cta_fops = {
 	.llseek = noop_llseek,
 };
 
-static int cta_check_window(u64 base, u64 length)
-{
-	u64 end;
-
-	if (base && !length)
-		return -EINVAL;
-	return check_add_overflow(base, length, &end) ? -EOVERFLOW : 0;
-}
-
-static struct accmem_cta *cta_create(struct accmem_context *ctx,
-				     const struct accmem_tmem_launch *req)
+/**
+ * accmem_cta_create() - make a CTA and its file
+ * @tmem: its context's Tensor Memory
+ * @place: which CTA it is, and where it runs; the fields that the arbiter wants
+ * @window: where the addresses of its allocs may be stored
+ *
+ * It is not launched yet: until it has a number, fput() of its file is the end of
+ * it, and no exit.
+ *
+ * Return: the CTA; or an error.
+ */
+struct accmem_cta *accmem_cta_create(struct accmem_tmem *tmem,
+				     const struct accmem_columns_cta *place,
+				     const struct accmem_window *window)
 {
 	struct accmem_cta *cta = kzalloc(sizeof(*cta), GFP_KERNEL_ACCOUNT);
+	struct file *file;
 
 	if (!cta)
 		return ERR_PTR(-ENOMEM);
-	cta->tmem = accmem_tmem_get(ctx);
-	if (IS_ERR(cta->tmem)) {
-		struct accmem_tmem *err = cta->tmem;
-
-		kfree(cta);
-		return ERR_CAST(err);
-	}
+	kref_get(&tmem->refs);
+	cta->tmem = tmem;
+	cta->c = *place;
+	cta->window = *window;
+	cta->poll_columns = ACCMEM_TMEM_UNIT;
 	init_waitqueue_head(&cta->poll);
 	INIT_LIST_HEAD(&cta->poll_link);
 	INIT_DELAYED_WORK(&cta->expiry, accmem_cta_expired);
-	cta->poll_columns = ACCMEM_TMEM_UNIT;
-	cta->window.base = req->window_base;
-	cta->window.length = req->window_length;
-	cta->c.launch = req->launch;
-	cta->c.cluster = req->cluster;
-	cta->c.rank = req->rank;
-	cta->c.sm = req->sm;
-	cta->c.group = req->cta_group;
-	return cta;
-}
-
-static int cta_enter(struct accmem_cta *cta)
-{
-	static const struct accmem_cta_call call = {
-		.op = ACCMEM_CTA_OP_LAUNCH,
-	};
-	struct accmem_tmem *tmem = cta->tmem;
-	int err = -EMFILE;
-
-	spin_lock(&tmem->lock);
-	if (tmem->columns.nr_ctas < ACCMEM_TMEM_CTAS_MAX)
-		err = accmem_columns_launch(&tmem->columns, &cta->c);
-	if (!err)
-		cta->id = ++tmem->nr_launched;
-	spin_unlock(&tmem->lock);
-	if (err)
-		accmem_tmem_report(cta, &call, err);
-	else
-		trace_accmem_tmem_launch(cta);
-	return err;
-}
-
-/**
- * accmem_tmem_launch() - launch a CTA
- * @ctx: its context
- * @req: where, and as what
- *
- * The launch comes last: one that is undone is an exit, and the peer would have
- * lost its own.
- *
- * Return: the file, for the caller to install; or an error.
- */
-struct file *accmem_tmem_launch(struct accmem_context *ctx,
-				const struct accmem_tmem_launch *req)
-{
-	struct accmem_cta *cta;
-	struct file *file;
-	int err;
-
-	err = cta_check_window(req->window_base, req->window_length);
-	if (err)
-		return ERR_PTR(err);
-	cta = cta_create(ctx, req);
-	if (IS_ERR(cta))
-		return ERR_CAST(cta);
 	file = anon_inode_getfile("[accmem-cta]", &cta_fops, cta, O_RDWR);
 	if (IS_ERR(file)) {
 		cta_destroy(cta);
-		return file;
+		return ERR_CAST(file);
 	}
 	cta->file = file;
-	err = cta_enter(cta);
-	if (err) {
-		fput(file);
-		return ERR_PTR(err);
-	}
-	return file;
+	return cta;
 }

@@ -2,10 +2,10 @@
 /*
  * accmem_columns: the Tensor Memory arbiter as a state machine.
  *
- * Who gets columns, and when, is in accmem_columns_alloc.c, and the rules about
- * deadlocks in accmem_columns_deadlock.c; here is the rest. After each event that
- * may let somebody go on, accmem_columns_settle() serves what can be served, and
- * then looks for a deadlock.
+ * Who gets columns, and when, is in accmem_columns_alloc.c; the rules about
+ * deadlocks are in accmem_columns_deadlock.c, launches in accmem_columns_launch.c;
+ * here is the rest. After each event that may let somebody go on,
+ * accmem_columns_settle() serves what can be served, and then looks for a deadlock.
  *
  * A grant is a reservation until each side has its address where it wants it:
  * only then the columns are held, the permits that the call took are kept, and
@@ -249,67 +249,7 @@ void accmem_columns_reset(struct accmem_columns *c)
 	c->ended = true;
 }
 
-/* --- CTAs come and go ----------------------------------------------------- */
-
-static bool columns_same_cluster(const struct accmem_columns_cta *a,
-				 const struct accmem_columns_cta *b)
-{
-	return a->launch == b->launch && a->cluster == b->cluster;
-}
-
-/* 0, or why @cta cannot be in a launch with @other; finds the peer */
-static int columns_compare(struct accmem_columns_cta *cta,
-			   struct accmem_columns_cta *other)
-{
-	if (other->launch != cta->launch)
-		return 0;
-	if (other->group != cta->group)
-		return -EPROTOTYPE;
-	if (cta->group == 1 || !columns_same_cluster(cta, other))
-		return 0;
-	if (other->rank == cta->rank)
-		return -EEXIST;
-	if ((other->rank ^ 1) != cta->rank)
-		return 0;
-	if (other->peer_gone)
-		return -EEXIST;
-	if (other->sm == cta->sm)
-		return -EADDRINUSE;
-	cta->peer = other;
-	return 0;
-}
-
-int accmem_columns_launch(struct accmem_columns *c,
-			  struct accmem_columns_cta *cta)
-{
-	struct accmem_columns_cta *other;
-	int err;
-
-	if (c->ended)
-		return -ECONNRESET;
-	if (cta->group != 1 && cta->group != 2)
-		return -EINVAL;
-	if (cta->sm >= c->nr_sms)
-		return -ENXIO;
-	*cta = (struct accmem_columns_cta){
-		.launch = cta->launch,
-		.cluster = cta->cluster,
-		.rank = cta->rank,
-		.sm = cta->sm,
-		.group = cta->group,
-	};
-	list_for_each_entry(other, &c->ctas, link) {
-		err = columns_compare(cta, other);
-		if (err)
-			return err;
-	}
-	INIT_LIST_HEAD(&cta->queue);
-	list_add_tail(&cta->link, &c->ctas);
-	c->nr_ctas++;
-	if (cta->peer)
-		cta->peer->peer = cta;
-	return 0;
-}
+/* --- exit ----------------------------------------------------------------- */
 
 u64 accmem_columns_exit(struct accmem_columns *c,
 			struct accmem_columns_cta *cta)

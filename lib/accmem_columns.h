@@ -64,6 +64,7 @@ enum accmem_columns_call {
  * @last: columns of its last alloc
  * @relinquished: it may not allocate
  * @peer_gone: the peer has exited
+ * @complete: no CTA can be launched into its cluster any more
  * @took_permit: by the call in progress
  * @stores: the call's address counts once it is confirmed
  * @call: what its call is doing
@@ -98,6 +99,7 @@ struct accmem_columns_cta {
 	u32 last;
 	bool relinquished;
 	bool peer_gone;
+	bool complete;
 	bool took_permit;
 	bool stores;
 
@@ -207,6 +209,14 @@ int accmem_columns_init(struct accmem_columns *c,
 
 int accmem_columns_launch(struct accmem_columns *c,
 			  struct accmem_columns_cta *cta);
+/*
+ * All CTAs of a cluster, at least one, which have launch, cluster and group in
+ * common; or none. -EINVAL, too, when a pair has one CTA only. Otherwise as one
+ * alone; *@culprit is the index of the CTA that cannot be launched.
+ */
+int accmem_columns_launch_cluster(struct accmem_columns *c,
+				  struct accmem_columns_cta *const *ctas, u32 nr,
+				  u32 *culprit);
 /*
  * The CTA, none of whose calls is waiting, goes; everything it holds is given
  * back. Returns the units that it held.

@@ -106,6 +106,8 @@ TEST_F(abi_tmem, sizes_are_checked)
 		  0 },
 		{ ACCMEM_IOC_TMEM_LAUNCH, 40, sizeof(struct accmem_tmem_launch),
 		  0 },
+		{ ACCMEM_IOC_TMEM_CLUSTER, 40,
+		  sizeof(struct accmem_tmem_cluster), 0 },
 		{ ACCMEM_IOC_CTA_ALLOC, 32, sizeof(struct accmem_cta_alloc), 1 },
 		{ ACCMEM_IOC_CTA_DEALLOC, 24, sizeof(struct accmem_cta_dealloc),
 		  1 },
@@ -159,6 +161,10 @@ TEST_F(abi_tmem, reserved_fields_must_be_zero)
 	struct accmem_tmem_setup s = { .size = sizeof(s), .nr_sms = 1,
 				       .reserved = 1 };
 	struct accmem_tmem_launch l = { .cta_group = 1, .reserved = 1 };
+	struct accmem_tmem_member m = { .reserved = 1 };
+	struct accmem_tmem_cluster c = { .size = sizeof(c), .cta_group = 1,
+					 .nr_members = 1,
+					 .members = (uintptr_t)&m };
 	uint32_t at;
 	struct accmem_cta_alloc a = { .size = sizeof(a), .columns = 32,
 				      .destination = (uintptr_t)&at,
@@ -171,6 +177,10 @@ TEST_F(abi_tmem, reserved_fields_must_be_zero)
 
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_SETUP, &s));
 	EXPECT_EQ(-EINVAL, launch(self->fd, &l));
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_CLUSTER, &c));
+	m.reserved = 0;
+	c.reserved = 1;
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_CLUSTER, &c));
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_QUERY, &q));
@@ -363,6 +373,57 @@ TEST_F(abi_tmem, the_descriptor_is_close_on_exec_and_none_is_lost)
 	EXPECT_EQ(-EFAULT, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_LAUNCH, p));
 	EXPECT_EQ(before, count_fds());
 	munmap(p, page);
+}
+
+static int launch_members(int fd, void *members, uint32_t nr)
+{
+	struct accmem_tmem_cluster req = { .size = sizeof(req), .launch = 1,
+					   .cta_group = 1, .nr_members = nr,
+					   .members = (uintptr_t)members };
+
+	return accmem_ioctl(fd, ACCMEM_IOC_TMEM_CLUSTER, &req);
+}
+
+TEST_F(abi_tmem, a_cluster_has_from_1_to_64_members)
+{
+	struct accmem_tmem_member m[ACCMEM_TMEM_CLUSTER_MAX + 1] = {};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(m); i++)
+		m[i].rank = i;
+	EXPECT_EQ(-EINVAL, launch_members(self->fd, m, 0));
+	EXPECT_EQ(-EINVAL, launch_members(self->fd, m, ARRAY_SIZE(m)));
+	EXPECT_EQ(-EINVAL, launch_members(self->fd, m, ~0u));
+	ASSERT_EQ(0, launch_members(self->fd, m, 1));
+	close(m[0].fd);
+	ASSERT_EQ(0, launch_members(self->fd, m, ACCMEM_TMEM_CLUSTER_MAX));
+	for (i = 0; i < ACCMEM_TMEM_CLUSTER_MAX; i++)
+		EXPECT_EQ(0, close(m[i].fd));
+}
+
+TEST_F(abi_tmem, the_members_are_read_to_their_end_and_not_beyond)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	struct accmem_tmem_member *m;
+	int before = count_fds();
+	char *p;
+
+	p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, p);
+	ASSERT_EQ(0, mprotect(p + page, page, PROT_NONE));
+	m = (void *)(p + page);
+	m[-1].rank = 1;
+	ASSERT_EQ(0, launch_members(self->fd, m - 2, 2));
+	EXPECT_EQ(before + 2, count_fds());
+	EXPECT_EQ(0, close(m[-1].fd));
+	EXPECT_EQ(0, close(m[-2].fd));
+	/* the last one is not there, nor half of it */
+	EXPECT_EQ(-EFAULT, launch_members(self->fd, m - 1, 2));
+	EXPECT_EQ(-EFAULT, launch_members(self->fd, (char *)(m - 1) + 16, 1));
+	EXPECT_EQ(-EFAULT, launch_members(self->fd, NULL, 1));
+	EXPECT_EQ(before, count_fds());
+	munmap(p, 2 * page);
 }
 
 TEST_F(abi_tmem, too_many_files)

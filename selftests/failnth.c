@@ -577,6 +577,43 @@ static int first_launch(const char *path, int fd)
 	return err;
 }
 
+/* one that is reserved, and not put back, is in its way */
+static int next_fd(int fd)
+{
+	int next = dup(fd);
+
+	close(next);
+	return next;
+}
+
+static unsigned int lost_fds;
+
+/* two pairs */
+static int launch_cluster(const char *path, int fd)
+{
+	struct accmem_tmem_setup setup = { .size = sizeof(setup), .nr_sms = 2 };
+	struct accmem_tmem_member m[4] = { { .rank = 0, .sm = 0 },
+					   { .rank = 1, .sm = 1 },
+					   { .rank = 2, .sm = 0 },
+					   { .rank = 3, .sm = 1 } };
+	struct accmem_tmem_cluster req = { .size = sizeof(req), .cta_group = 2,
+					   .nr_members = 4,
+					   .members = (uintptr_t)m };
+	int err, next, i;
+
+	fd = accmem_dev_open(path, O_RDWR);
+	if (fd < 0)
+		return fd;
+	next = next_fd(fd);
+	err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_SETUP, &setup);
+	err = err ?: accmem_ioctl(fd, ACCMEM_IOC_TMEM_CLUSTER, &req);
+	for (i = 0; i < 4 && !err; i++)
+		close(m[i].fd);
+	lost_fds += next_fd(fd) != next;
+	close(fd);
+	return err;
+}
+
 static int alloc_columns(int cta, uint32_t columns, uint64_t deadline_ns,
 			 uint32_t *at)
 {
@@ -613,6 +650,8 @@ TEST_F(failnth, tmem_setup_and_launch)
 	SWEEP(setup_sms);
 	SWEEP(first_launch);
 	SWEEP(launch_exit);
+	SWEEP(launch_cluster);
+	EXPECT_EQ(0, lost_fds);
 }
 
 /* the first of an SM makes the page */

@@ -17,6 +17,9 @@ enum columns_op {
 	OP_END,
 	OP_LAUNCH, /* value: SM; more: launch */
 	OP_PAIR, /* value: SM; more: rank */
+	OP_MEMBER, /* of the next OP_CLUSTER; value: SM; more: rank */
+	OP_CLUSTER, /* cta: not used; value: cta_group; more: launch */
+	OP_CULPRIT, /* result: index of the member that could not be launched */
 	OP_ALLOC, /* value: columns */
 	OP_TRY, /* the same, without waiting */
 	OP_DEALLOC, /* value: address; more: columns */
@@ -58,6 +61,9 @@ struct columns_case {
 #define LAUNCH_AS(x, sm, launch, r) { OP_LAUNCH, x, sm, launch, r }
 #define PAIR(x, sm, rank) { OP_PAIR, x, sm, rank, 0 }
 #define PAIR_IS(x, sm, rank, r) { OP_PAIR, x, sm, rank, r }
+#define MEMBER(x, sm, rank) { OP_MEMBER, x, sm, rank, 0 }
+#define CLUSTER(group, launch, r) { OP_CLUSTER, A, group, launch, r }
+#define CULPRIT(n) { OP_CULPRIT, A, 0, 0, n }
 #define ALLOC(x, n, r) { OP_ALLOC, x, n, 0, r }
 #define TRY(x, n, r) { OP_TRY, x, n, 0, r }
 #define DEALLOC(x, at, n, r) { OP_DEALLOC, x, at, n, r }
@@ -400,6 +406,50 @@ static const struct columns_case columns_cases[] = {
 		ALLOC(B, 32, 0), GOT(A, 0), EXIT(B, 32),
 		PAIR_IS(D, 2, 3, -EEXIST), EXIT(A, 32), PAIR(D, 2, 3) } },
 
+	/* --- clusters as a whole --- */
+	{ "p19_a_cluster_as_a_whole", 4, 512, false, 64, {
+		MEMBER(A, 0, 2), MEMBER(B, 1, 1), MEMBER(C, 2, 3),
+		MEMBER(D, 3, 0), CLUSTER(2, 8, 0), ALLOC(A, 32, WAITS),
+		ALLOC(C, 32, 0), GOT(A, 0), ALLOC(B, 32, WAITS),
+		ALLOC(D, 32, 0), GOT(B, 0), HELD(D, 32) } },
+	{ "p19_nobody_joins_a_complete_cluster", 4, 512, false, 64, {
+		MEMBER(A, 0, 0), MEMBER(B, 1, 1), CLUSTER(2, 8, 0),
+		PAIR_IS(C, 2, 2, -EEXIST), PAIR_IS(C, 2, 0, -EEXIST), EXIT(B, 0),
+		PAIR_IS(C, 2, 1, -EEXIST), PAIR_IS(C, 2, 3, -EEXIST),
+		MEMBER(C, 2, 4), MEMBER(D, 3, 5), CLUSTER(2, 8, -EEXIST),
+		EXIT(A, 0), PAIR(C, 2, 3), PAIR(D, 3, 2) } },
+	{ "p19_a_cluster_that_has_ctas_cannot_be_launched", 4, 512, false, 64, {
+		PAIR(C, 2, 2), MEMBER(A, 0, 0), MEMBER(B, 1, 1),
+		CLUSTER(2, 8, -EEXIST), PAIR(D, 3, 3), EXIT(C, 0), EXIT(D, 0),
+		MEMBER(A, 0, 0), MEMBER(B, 1, 1), CLUSTER(2, 8, 0) } },
+	{ "p12_a_complete_cluster_has_no_half_pair", 4, 512, false, 64, {
+		MEMBER(A, 0, 0), CLUSTER(2, 8, -EINVAL), MEMBER(A, 0, 0),
+		MEMBER(B, 1, 1), MEMBER(C, 2, 2), CLUSTER(2, 8, -EINVAL),
+		PAIR(C, 2, 2), ALLOC(C, 32, WAITS), PAIR(D, 3, 3),
+		ALLOC(D, 32, 0), GOT(C, 0) } },
+	{ "p19_one_that_cannot_be_launched_and_none_is", 2, 512, false, 64, {
+		MEMBER(A, 0, 0), MEMBER(B, 1, 1), MEMBER(C, 2, 2),
+		MEMBER(D, 0, 3), CLUSTER(2, 8, -ENXIO), CULPRIT(2),
+		MEMBER(A, 0, 0), MEMBER(B, 0, 1), CLUSTER(2, 8, -EADDRINUSE),
+		CULPRIT(1), MEMBER(A, 0, 0), MEMBER(B, 1, 1), MEMBER(C, 0, 0),
+		CLUSTER(2, 8, -EEXIST), CULPRIT(2), MEMBER(A, 0, 0),
+		CLUSTER(3, 8, -EINVAL), MEMBER(A, 0, 0), MEMBER(B, 1, 1),
+		CLUSTER(2, 8, 0) } },
+	{ "p13_a_cluster_has_the_launchs_cta_group", 2, 512, false, 64, {
+		LAUNCH_AS(C, 0, 8, 0), MEMBER(A, 0, 0), MEMBER(B, 1, 1),
+		CLUSTER(2, 8, -EPROTOTYPE), CULPRIT(0), MEMBER(A, 0, 0),
+		MEMBER(B, 1, 1), CLUSTER(2, 9, 0) } },
+	{ "p19_a_cluster_of_single_ctas", 1, 512, false, 64, {
+		MEMBER(A, 0, 0), MEMBER(B, 0, 2), MEMBER(C, 0, 0),
+		CLUSTER(1, 7, -EEXIST), CULPRIT(2), MEMBER(A, 0, 0),
+		MEMBER(B, 0, 2), CLUSTER(1, 7, 0), ALLOC(A, 32, 0),
+		ALLOC(B, 32, 0), LAUNCH_AS(C, 0, 7, -EEXIST),
+		LAUNCH_AS(C, 0, 8, 0), EXIT(A, 32), LAUNCH_AS(D, 0, 7, -EEXIST),
+		EXIT(B, 32), LAUNCH_AS(D, 0, 7, 0) } },
+	{ "p2_no_cluster_after_the_end", 2, 512, false, 64, {
+		RESET, MEMBER(A, 0, 0), MEMBER(B, 1, 1),
+		CLUSTER(2, 8, -ECONNRESET) } },
+
 	/* --- the end --- */
 	{ "p2_reset_ends_every_wait", 2, 512, false, 64, {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), LAUNCH(C, 0), LAUNCH(D, 0),
@@ -429,6 +479,9 @@ struct columns_world {
 	struct accmem_columns c;
 	struct accmem_columns_sm sms[4];
 	struct accmem_columns_cta cta[NR_NAMES];
+	struct accmem_columns_cta *member[NR_NAMES];
+	u32 nr_members;
+	u32 culprit;
 };
 
 /* what each CTA holds as the arbiter has told, in the story being played */
@@ -479,6 +532,30 @@ static inline int columns_launch(struct columns_world *w,
 	return accmem_columns_launch(&w->c, cta);
 }
 
+static inline int columns_name_member(struct columns_world *w,
+				      const struct columns_step *s)
+{
+	struct accmem_columns_cta *cta = &w->cta[s->cta];
+
+	cta->sm = s->value;
+	cta->rank = s->more;
+	w->member[w->nr_members++] = cta;
+	return 0;
+}
+
+static inline int columns_launch_members(struct columns_world *w,
+					 const struct columns_step *s)
+{
+	u32 i, nr = w->nr_members;
+
+	for (i = 0; i < nr; i++) {
+		w->member[i]->group = s->value;
+		w->member[i]->launch = s->more;
+	}
+	w->nr_members = 0;
+	return accmem_columns_launch_cluster(&w->c, w->member, nr, &w->culprit);
+}
+
 static inline long long columns_do(struct columns_world *w,
 				   const struct columns_step *s)
 {
@@ -489,6 +566,12 @@ static inline long long columns_do(struct columns_world *w,
 	case OP_LAUNCH:
 	case OP_PAIR:
 		return columns_launch(w, s);
+	case OP_MEMBER:
+		return columns_name_member(w, s);
+	case OP_CLUSTER:
+		return columns_launch_members(w, s);
+	case OP_CULPRIT:
+		return w->culprit;
 	case OP_ALLOC:
 		return accmem_columns_alloc(c, cta, s->value, true);
 	case OP_TRY:

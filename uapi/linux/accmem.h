@@ -35,7 +35,7 @@
 #define ACCMEM_IOC_TMEM_LAUNCH _IO(ACCMEM_IOC_MAGIC, 0x11)
 #define ACCMEM_IOC_TMEM_CLUSTER _IO(ACCMEM_IOC_MAGIC, 0x12)
 
-/* On the file of a CTA, which ACCMEM_IOC_TMEM_LAUNCH returns. */
+/* On the file of a CTA, which ACCMEM_IOC_TMEM_LAUNCH and _CLUSTER return. */
 #define ACCMEM_IOC_CTA_ALLOC _IO(ACCMEM_IOC_MAGIC, 0x20)
 #define ACCMEM_IOC_CTA_DEALLOC _IO(ACCMEM_IOC_MAGIC, 0x21)
 #define ACCMEM_IOC_CTA_RELINQUISH _IO(ACCMEM_IOC_MAGIC, 0x22)
@@ -463,7 +463,8 @@ struct accmem_batch {
  *		    other is in alloc (P12); both
  *   EBADR	    the peers' operands differ (P4, P12); both
  *   EPROTOTYPE	    launch: another cta_group than the launch's CTAs (P13)
- *   EEXIST	    launch: the rank in the cluster is taken, or was (P19)
+ *   EEXIST	    launch: the rank in the cluster is taken, or was; the cluster
+ *		    is complete (P19)
  *   EADDRINUSE	    launch: the peer is on the same SM (P19)
  *   ENXIO	    launch: no such SM; dealloc: not an address of the SM: its
  *		    lane is not 0, or it has no such column (P3, P19)
@@ -557,8 +558,9 @@ struct accmem_tmem_setup {
  * @window_length: in: bytes of it, 0 for no window. The address of an alloc is
  *	stored inside of it only: EFAULT otherwise (P10)
  *
- * Cluster and rank mean something in pairs only. A launch lives as long as one
- * of its CTAs.
+ * Cluster and rank mean something in pairs only, and the cluster where it is
+ * complete (ACCMEM_IOC_TMEM_CLUSTER). A launch lives as long as one of its CTAs,
+ * and so does a cluster.
  *
  * EINVAL: @cta_group is not 1 or 2, @window_base without @window_length.
  * EOVERFLOW: the window passes 2^64. EMFILE: ACCMEM_TMEM_CTAS_MAX CTAs, or too

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Launches: of a cluster as a whole, all of its CTAs or none; and the windows that
+ * a launch gives its CTAs for the addresses of their allocs (P10).
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "kselftest_harness.h"
+#include "tmem_util.h"
+
+#define LAUNCH 8ull
+#define MEMBERS 4
+
+FIXTURE(tmem_cluster)
+{
+	int fd;
+	int log;
+	struct accmem_tmem_member members[ACCMEM_TMEM_CLUSTER_MAX];
+	uint32_t words[8];
+};
+
+/* two pairs, on four SMs, in no order */
+FIXTURE_SETUP(tmem_cluster)
+{
+	struct accmem_tmem_setup setup = { .size = sizeof(setup), .nr_sms = 4 };
+	static const uint32_t ranks[MEMBERS] = { 2, 1, 3, 0 };
+	int i;
+
+	self->fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_SETUP, &setup));
+	for (i = 0; i < MEMBERS; i++) {
+		self->members[i].rank = ranks[i];
+		self->members[i].sm = i;
+	}
+	self->log = accmem_log_open();
+	ASSERT_LE(0, self->log);
+	ASSERT_LE(0, lseek(self->log, 0, SEEK_END));
+}
+
+FIXTURE_TEARDOWN(tmem_cluster)
+{
+	close(self->log);
+	close(self->fd);
+}
+
+static int launch_cluster(int fd, struct accmem_tmem_member *members,
+			  uint32_t nr, uint32_t group)
+{
+	struct accmem_tmem_cluster req = { .size = sizeof(req),
+					   .launch = LAUNCH,
+					   .cta_group = group,
+					   .nr_members = nr,
+					   .members = (uintptr_t)members };
+
+	return accmem_ioctl(fd, ACCMEM_IOC_TMEM_CLUSTER, &req);
+}
+
+/* the CTA, or an error */
+static int launch_one(int fd, uint32_t rank, uint32_t sm, uint32_t group)
+{
+	struct accmem_tmem_launch req = { .size = sizeof(req),
+					  .launch = LAUNCH, .rank = rank,
+					  .sm = sm, .cta_group = group };
+	int err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_LAUNCH, &req);
+
+	return err ?: req.fd;
+}
+
+static int launch_window(int fd, uint64_t base, uint64_t length)
+{
+	struct accmem_tmem_launch req = { .size = sizeof(req),
+					  .cta_group = 1,
+					  .window_base = base,
+					  .window_length = length };
+	int err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_LAUNCH, &req);
+
+	return err ?: req.fd;
+}
+
+static int alloc(int cta, void *at)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req), .columns = 32,
+					.destination = (uintptr_t)at };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
+}
+
+static int queue_alloc(int cta)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req), .columns = 32,
+					.flags = ACCMEM_CTA_QUEUED };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
+}
+
+static int queue_dealloc(int cta, uint32_t at)
+{
+	struct accmem_cta_dealloc req = { .size = sizeof(req), .columns = 32,
+					  .address = at,
+					  .flags = ACCMEM_CTA_QUEUED };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_DEALLOC, &req);
+}
+
+/* the result of a queued call */
+static int result_of(int cta)
+{
+	struct accmem_cta_completion completion;
+
+	if (read(cta, &completion, sizeof(completion)) != sizeof(completion))
+		return -1000;
+	return completion.result;
+}
+
+static struct accmem_cta_query query(int cta)
+{
+	struct accmem_cta_query q = { .size = sizeof(q) };
+
+	if (accmem_ioctl(cta, ACCMEM_IOC_CTA_QUERY, &q))
+		q.columns = 0;
+	return q;
+}
+
+/* the next descriptor: one that is reserved and not put back is in its way */
+static int next_fd(int fd)
+{
+	int next = dup(fd);
+
+	close(next);
+	return next;
+}
+
+static void exit_all(struct accmem_tmem_member *members, int nr)
+{
+	while (nr--)
+		close(members[nr].fd);
+}
+
+TEST_F(tmem_cluster, p19_all_ctas_are_launched)
+{
+	struct accmem_tmem_member *m = self->members;
+	int i;
+
+	ASSERT_EQ(0, launch_cluster(self->fd, m, MEMBERS, 2));
+	for (i = 0; i < MEMBERS; i++) {
+		struct accmem_cta_query q = query(m[i].fd);
+
+		EXPECT_EQ(FD_CLOEXEC, fcntl(m[i].fd, F_GETFD));
+		EXPECT_EQ(LAUNCH, q.launch);
+		EXPECT_EQ(m[i].rank, q.rank);
+		EXPECT_EQ(i, q.sm);
+		EXPECT_EQ(2, q.cta_group);
+		EXPECT_EQ(i + 1, q.id);
+		EXPECT_EQ(ACCMEM_CTA_PEER, q.state);
+	}
+	EXPECT_EQ(MEMBERS, tmem_fdinfo(self->fd, "tmem-ctas"));
+	/* 0 and 2 are a pair */
+	ASSERT_EQ(0, queue_alloc(m[0].fd));
+	EXPECT_EQ(0, alloc(m[2].fd, &self->words[0]));
+	EXPECT_EQ(0, result_of(m[0].fd));
+	ASSERT_EQ(0, queue_dealloc(m[0].fd, 0));
+	ASSERT_EQ(0, queue_dealloc(m[2].fd, 0));
+	EXPECT_EQ(0, result_of(m[0].fd));
+	EXPECT_EQ(0, result_of(m[2].fd));
+	exit_all(m, MEMBERS);
+	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
+}
+
+TEST_F(tmem_cluster, p12_a_peer_is_there_or_has_gone)
+{
+	struct accmem_tmem_member *m = self->members;
+
+	ASSERT_EQ(0, launch_cluster(self->fd, m, MEMBERS, 2));
+	ASSERT_EQ(0, queue_alloc(m[0].fd));
+	close(m[2].fd);
+	EXPECT_EQ(-EPIPE, result_of(m[0].fd));
+	EXPECT_EQ(-EPIPE, queue_alloc(m[0].fd));
+	EXPECT_EQ(ACCMEM_CTA_PEER_GONE, query(m[0].fd).state);
+	/* the other pair has lost nothing */
+	ASSERT_EQ(0, queue_alloc(m[1].fd));
+	EXPECT_EQ(0, alloc(m[3].fd, &self->words[0]));
+	EXPECT_EQ(0, result_of(m[1].fd));
+	close(m[0].fd);
+	close(m[1].fd);
+	close(m[3].fd);
+}
+
+TEST_F(tmem_cluster, p19_nobody_joins_a_complete_cluster)
+{
+	struct accmem_tmem_member *m = self->members;
+	struct accmem_tmem_member more[2] = { { .rank = 4 },
+					      { .rank = 5, .sm = 1 } };
+	int a, b;
+
+	ASSERT_EQ(0, launch_cluster(self->fd, m, MEMBERS, 2));
+	EXPECT_EQ(-EEXIST, launch_one(self->fd, 4, 0, 2));
+	EXPECT_EQ(-EEXIST, launch_one(self->fd, 0, 3, 2));
+	EXPECT_EQ(-EEXIST, launch_cluster(self->fd, more, 2, 2));
+	/* as long as one of its CTAs is there */
+	exit_all(m, MEMBERS - 1);
+	EXPECT_EQ(-EEXIST, launch_one(self->fd, 4, 0, 2));
+	EXPECT_EQ(-EEXIST, launch_one(self->fd, 2, 0, 2));
+	close(m[MEMBERS - 1].fd);
+	a = launch_one(self->fd, 4, 0, 2);
+	EXPECT_LE(0, a);
+	/* and the other way round */
+	EXPECT_EQ(-EEXIST, launch_cluster(self->fd, m, MEMBERS, 2));
+	b = launch_one(self->fd, 5, 1, 2);
+	EXPECT_LE(0, b);
+	close(a);
+	close(b);
+	EXPECT_EQ(0, launch_cluster(self->fd, more, 2, 2));
+	exit_all(more, 2);
+}
+
+TEST_F(tmem_cluster, p19_single_ctas_are_a_cluster_too)
+{
+	struct accmem_tmem_member *m = self->members;
+
+	ASSERT_EQ(0, launch_cluster(self->fd, m, 3, 1));
+	EXPECT_EQ(-EEXIST, launch_one(self->fd, 9, 0, 1));
+	EXPECT_EQ(0, alloc(m[0].fd, &self->words[0]));
+	exit_all(m, 3);
+	m[2].rank = m[0].rank;
+	EXPECT_EQ(-EEXIST, launch_cluster(self->fd, m, 3, 1));
+}
+
+/* lines of this process in the log that have both in them */
+static int log_lines(int log, const char *who, const char *what)
+{
+	char record[ACCMEM_LOG_RECORD];
+	int n = 0;
+
+	while (accmem_log_next(log, record))
+		n += strstr(record, "tmem_cluster[") && strstr(record, who) &&
+		     strstr(record, what);
+	return n;
+}
+
+/* nothing is left of a launch that has failed: no CTA, no descriptor, no leak */
+TEST_F(tmem_cluster, p5_a_launch_that_fails_has_not_been)
+{
+	static const struct {
+		uint32_t rank, sm; /* of the last member */
+		uint32_t group;
+		int err;
+	} bad[] = {
+		{ 0, 4, 2, -ENXIO },
+		{ 0, 1, 2, -EADDRINUSE },
+		{ 3, 3, 2, -EEXIST },
+		{ 4, 3, 2, -EINVAL }, /* a pair has one CTA only */
+		{ 0, 3, 3, -EINVAL },
+	};
+	struct accmem_tmem_member *m = self->members;
+	int fds = next_fd(self->fd), other;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		m[3].rank = bad[i].rank;
+		m[3].sm = bad[i].sm;
+		EXPECT_EQ(bad[i].err, launch_cluster(self->fd, m, MEMBERS,
+						     bad[i].group));
+	}
+	m[3].rank = 0;
+	m[3].sm = 3;
+	/* three CTAs: the missing peer is the only thing wrong */
+	EXPECT_EQ(-EINVAL, launch_cluster(self->fd, m, 3, 2));
+	other = launch_one(self->fd, 9, 0, 1);
+	EXPECT_EQ(-EPROTOTYPE, launch_cluster(self->fd, m, MEMBERS, 2));
+	close(other);
+	EXPECT_EQ(fds, next_fd(self->fd));
+	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
+	ASSERT_EQ(0, launch_cluster(self->fd, m, MEMBERS, 2));
+	EXPECT_EQ(2, query(m[0].fd).id);
+	exit_all(m, MEMBERS);
+	EXPECT_EQ(0, log_lines(self->log, "", "P5"));
+}
+
+TEST_F(tmem_cluster, p19_the_message_names_the_cta)
+{
+	static const char who[] = "CTA 0 (launch 0x8, cluster 0, rank 0, SM 77)";
+	struct accmem_tmem_member *m = self->members;
+	uint64_t start = accmem_ms();
+	int n;
+
+	m[3].sm = 77;
+	/* messages are rate-limited, and others may have had a share */
+	do {
+		ASSERT_EQ(-ENXIO, launch_cluster(self->fd, m, MEMBERS, 2));
+		n = log_lines(self->log, who, "P19: no such SM");
+		if (!n)
+			usleep(200000);
+	} while (!n && accmem_ms() < start + 30000);
+	EXPECT_EQ(1, n);
+}
+
+TEST_F(tmem_cluster, not_enough_descriptors)
+{
+	struct rlimit limit = { next_fd(self->fd) + MEMBERS - 1, 1024 };
+	int fds = next_fd(self->fd);
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	EXPECT_EQ(-EMFILE, launch_cluster(self->fd, self->members, MEMBERS, 2));
+	limit.rlim_cur = 1024;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	EXPECT_EQ(fds, next_fd(self->fd));
+	EXPECT_EQ(0, launch_cluster(self->fd, self->members, MEMBERS, 2));
+	exit_all(self->members, MEMBERS);
+}
+
+TEST_F(tmem_cluster, descriptors_that_cannot_be_told)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	int fds = next_fd(self->fd);
+	char *p;
+
+	p = mmap(NULL, page, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, p);
+	memcpy(p, self->members, MEMBERS * sizeof(self->members[0]));
+	ASSERT_EQ(0, mprotect(p, page, PROT_READ));
+	EXPECT_EQ(-EFAULT, launch_cluster(self->fd, (void *)p, MEMBERS, 2));
+	EXPECT_EQ(fds, next_fd(self->fd));
+	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
+	munmap(p, page);
+}
+
+TEST_F(tmem_cluster, too_many_ctas)
+{
+	struct accmem_tmem_member *m = self->members;
+	struct rlimit limit = { 4096, 4096 };
+	unsigned int i, n = ACCMEM_TMEM_CLUSTER_MAX;
+	struct accmem_tmem_cluster req = { .size = sizeof(req),
+					   .cta_group = 1, .nr_members = n,
+					   .members = (uintptr_t)m };
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	for (i = 0; i < n; i++)
+		m[i] = (struct accmem_tmem_member){ .rank = i };
+	for (i = 0; i < ACCMEM_TMEM_CTAS_MAX / n; i++) {
+		req.cluster = i;
+		ASSERT_EQ(0, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_CLUSTER,
+					  &req));
+	}
+	close(m[0].fd);
+	req.cluster = i;
+	req.nr_members = 2;
+	EXPECT_EQ(-EMFILE, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_CLUSTER,
+					&req));
+	req.nr_members = 1;
+	EXPECT_EQ(0, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_CLUSTER, &req));
+	EXPECT_EQ(ACCMEM_TMEM_CTAS_MAX, tmem_fdinfo(self->fd, "tmem-ctas"));
+}
+
+/* --- P10: the window ------------------------------------------------------- */
+
+/* words 2 to 5 are the window */
+static int launch_in_words(int fd, uint32_t *words)
+{
+	return launch_window(fd, (uintptr_t)&words[2], 4 * sizeof(*words));
+}
+
+TEST_F(tmem_cluster, p10_a_destination_inside_the_window)
+{
+	int cta = launch_in_words(self->fd, self->words);
+	int i;
+
+	ASSERT_LE(0, cta);
+	for (i = 2; i < 6; i++) {
+		self->words[i] = ~0u;
+		EXPECT_EQ(0, alloc(cta, &self->words[i]));
+		EXPECT_EQ((i - 2) * 32, self->words[i]);
+	}
+	close(cta);
+}
+
+TEST_F(tmem_cluster, p10_a_destination_outside_of_the_window)
+{
+	int cta = launch_in_words(self->fd, self->words);
+	char *bytes = (char *)self->words;
+
+	ASSERT_LE(0, cta);
+	memset(self->words, 0xee, sizeof(self->words));
+	EXPECT_EQ(-EFAULT, alloc(cta, &self->words[1]));
+	EXPECT_EQ(-EFAULT, alloc(cta, &self->words[6]));
+	/* a part of it is not enough, at either end */
+	EXPECT_EQ(-EFAULT, alloc(cta, bytes + 7));
+	EXPECT_EQ(-EFAULT, alloc(cta, bytes + 21));
+	EXPECT_EQ(-EFAULT, alloc(cta, NULL));
+	EXPECT_EQ(-EFAULT, alloc(cta, (void *)-4l));
+	/* nothing was written, and nothing allocated (P8 does not count it) */
+	EXPECT_EQ(0xeeeeeeee, self->words[1]);
+	EXPECT_EQ(0xeeeeeeee, self->words[2]);
+	EXPECT_EQ(0xeeeeeeee, self->words[6]);
+	EXPECT_EQ(512, query(cta).free);
+	EXPECT_EQ(0, query(cta).last);
+	close(cta);
+}
+
+TEST_F(tmem_cluster, p10_a_window_of_less_than_an_address)
+{
+	int cta = launch_window(self->fd, (uintptr_t)self->words, 3);
+
+	ASSERT_LE(0, cta);
+	EXPECT_EQ(-EFAULT, alloc(cta, self->words));
+	close(cta);
+}
+
+TEST_F(tmem_cluster, p10_the_window_must_be_one)
+{
+	int cta;
+
+	EXPECT_EQ(-EINVAL, launch_window(self->fd, 4096, 0));
+	EXPECT_EQ(-EOVERFLOW, launch_window(self->fd, ~0ull, 2));
+	EXPECT_EQ(-EOVERFLOW, launch_window(self->fd, 2, ~0ull));
+	/* up to the last byte there could be */
+	cta = launch_window(self->fd, 1, ~0ull);
+	ASSERT_LE(0, cta);
+	EXPECT_EQ(0, alloc(cta, &self->words[0]));
+	close(cta);
+}
+
+TEST_F(tmem_cluster, p10_each_member_has_its_window)
+{
+	struct accmem_tmem_member *m = self->members;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		m[i].window_base = (uintptr_t)&self->words[i];
+		m[i].window_length = sizeof(self->words[i]);
+	}
+	ASSERT_EQ(0, launch_cluster(self->fd, m, 3, 1));
+	EXPECT_EQ(-EFAULT, alloc(m[0].fd, &self->words[1]));
+	EXPECT_EQ(-EFAULT, alloc(m[1].fd, &self->words[0]));
+	EXPECT_EQ(0, alloc(m[0].fd, &self->words[0]));
+	EXPECT_EQ(0, alloc(m[1].fd, &self->words[1]));
+	EXPECT_EQ(0, alloc(m[2].fd, &self->words[2])); /* it has none */
+	exit_all(m, 3);
+}
+
+TEST_F(tmem_cluster, p10_each_members_window_is_checked)
+{
+	struct accmem_tmem_member *m = self->members;
+	int fds = next_fd(self->fd);
+
+	m[3].window_base = 4096;
+	EXPECT_EQ(-EINVAL, launch_cluster(self->fd, m, MEMBERS, 2));
+	m[3].window_length = ~0ull;
+	EXPECT_EQ(-EOVERFLOW, launch_cluster(self->fd, m, MEMBERS, 2));
+	EXPECT_EQ(fds, next_fd(self->fd));
+	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
+}
+
+/* a peer whose destination is outside has not come yet */
+TEST_F(tmem_cluster, p10_of_a_pair_the_other_waits_on)
+{
+	struct accmem_tmem_member *m = self->members;
+
+	m[2].window_base = (uintptr_t)self->words;
+	m[2].window_length = sizeof(self->words);
+	ASSERT_EQ(0, launch_cluster(self->fd, m, MEMBERS, 2));
+	ASSERT_EQ(0, queue_alloc(m[0].fd));
+	EXPECT_EQ(-EFAULT, alloc(m[2].fd, &m[0].rank));
+	EXPECT_TRUE(query(m[0].fd).state & ACCMEM_CTA_WAITING);
+	EXPECT_EQ(0, alloc(m[2].fd, &self->words[7]));
+	EXPECT_EQ(0, result_of(m[0].fd));
+	exit_all(m, MEMBERS);
+}
+
+TEST_HARNESS_MAIN
