@@ -170,13 +170,21 @@ static struct accmem_buffer *alloc_create(struct accmem_context *ctx,
 	return buf;
 }
 
+/* each of these says where a buffer is to be */
+#define ALLOC_PLACES (ACCMEM_ALLOC_TOP_DOWN | ACCMEM_ALLOC_FIXED)
+#define ALLOC_NOT_YET (ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE)
+
 static int alloc_check(struct accmem_context *ctx,
 		       const struct accmem_alloc *req)
 {
 	if (req->flags & ~ACCMEM_ALLOC_FLAGS || req->reserved || req->carveout)
 		return -EINVAL;
+	if ((req->flags & ALLOC_PLACES) == ALLOC_PLACES)
+		return -EINVAL;
 	if (req->cache_mode > ACCMEM_CACHE_UC)
 		return -EINVAL;
+	if (req->flags & ALLOC_NOT_YET)
+		return -EOPNOTSUPP;
 	if (!(accmem_context_carveout(ctx)->cache_modes & BIT(req->cache_mode)))
 		return -EOPNOTSUPP;
 	return 0;
@@ -197,6 +205,24 @@ static int alloc_lay_out(struct accmem_context *ctx,
 			     layout);
 }
 
+/* Is the address asked for one that a buffer of this context may get? */
+static int alloc_check_fixed(struct accmem_context *ctx,
+			     const struct accmem_alloc *req,
+			     const struct accmem_layout *layout)
+{
+	u64 offset = req->address - ctx->dev->address_base;
+	u64 span = ctx->dev->address_span;
+	bool is_free;
+
+	if (!IS_ALIGNED(req->address, layout->alignment) ||
+	    layout->footprint > span || offset > span - layout->footprint)
+		return -EINVAL;
+	spin_lock(&ctx->lock);
+	is_free = accmem_place_is_free(ctx, req->address, layout->footprint);
+	spin_unlock(&ctx->lock);
+	return is_free ? 0 : -EEXIST;
+}
+
 static struct accmem_buffer *alloc_create_any(struct accmem_context *ctx,
 					      const struct accmem_alloc *req,
 					      struct accmem_layout *layout)
@@ -208,6 +234,37 @@ static struct accmem_buffer *alloc_create_any(struct accmem_context *ctx,
 		return buf;
 	err = alloc_lay_out(ctx, req, ACCMEM_PAGE_NORMAL_ONLY, layout);
 	return err ? ERR_PTR(err) : alloc_create(ctx, req, layout);
+}
+
+/* The cache would serve another address, and may have this one. */
+static struct accmem_buffer *alloc_fixed(struct accmem_context *ctx,
+					 const struct accmem_alloc *req,
+					 struct accmem_layout *layout)
+{
+	int err = 0;
+
+	accmem_cache_drain(ctx);
+	/* an address that excludes large pages, where they are only preferred */
+	if (layout->may_fall_back &&
+	    !IS_ALIGNED(req->address, layout->alignment))
+		err = alloc_lay_out(ctx, req, ACCMEM_PAGE_NORMAL_ONLY, layout);
+	if (!err)
+		err = alloc_check_fixed(ctx, req, layout);
+	return err ? ERR_PTR(err) : alloc_create_any(ctx, req, layout);
+}
+
+static struct accmem_buffer *alloc_anywhere(struct accmem_context *ctx,
+					    const struct accmem_alloc *req,
+					    struct accmem_layout *layout)
+{
+	struct accmem_buffer *buf = accmem_cache_take(ctx, req, layout);
+
+	if (buf)
+		return buf;
+	/* what is kept is room that it had better see */
+	if (layout->footprint >= ALLOC_SEES_CACHE)
+		accmem_cache_drain(ctx);
+	return alloc_create_any(ctx, req, layout);
 }
 
 /**
@@ -230,13 +287,9 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 		err = alloc_lay_out(ctx, req, req->page_policy, &layout);
 	if (err)
 		return ERR_PTR(err);
-	buf = accmem_cache_take(ctx, req, &layout);
-	if (buf)
-		return buf;
-	/* what is kept is room that it had better see */
-	if (layout.footprint >= ALLOC_SEES_CACHE)
-		accmem_cache_drain(ctx);
-	buf = alloc_create_any(ctx, req, &layout);
+	buf = req->flags & ACCMEM_ALLOC_FIXED ?
+		      alloc_fixed(ctx, req, &layout) :
+		      alloc_anywhere(ctx, req, &layout);
 	if (buf == ERR_PTR(-ENOMEM))
 		accmem_count_failure(accmem_context_carveout(ctx));
 	return buf;

@@ -105,6 +105,7 @@ static unsigned int allocs_read(struct allocs *a, unsigned int nr)
 		unsafe_get_user(to->page_policy, &from->page_policy, out);
 		unsafe_get_user(to->cache_mode, &from->cache_mode, out);
 		unsafe_get_user(to->carveout, &from->carveout, out);
+		unsafe_get_user(to->address, &from->address, out);
 		unsafe_get_user(to->reserved, &from->reserved, out);
 	}
 out:
@@ -118,7 +119,8 @@ static bool allocs_are_equal(const struct accmem_batch_alloc *x,
 	return x->length == y->length && x->alignment == y->alignment &&
 	       x->flags == y->flags && x->page_policy == y->page_policy &&
 	       x->cache_mode == y->cache_mode && x->carveout == y->carveout &&
-	       x->reserved == y->reserved;
+	       x->reserved == y->reserved &&
+	       (x->address == y->address || !(x->flags & ACCMEM_ALLOC_FIXED));
 }
 
 /* one by one; false when the caller is being killed, or all or none may be */
@@ -161,6 +163,7 @@ static unsigned int allocs_make(struct allocs *a, struct accmem_buffer **bufs,
 			.page_policy = e[made].page_policy,
 			.cache_mode = e[made].cache_mode,
 			.carveout = e[made].carveout,
+			.address = e[made].address,
 			.reserved = e[made].reserved,
 		};
 

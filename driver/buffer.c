@@ -67,6 +67,7 @@ static struct accmem_memory *memory_for(struct accmem_context *ctx,
 		.alignment = layout->alignment,
 		.page_size = layout->page_size,
 		.huge = layout->huge,
+		.start = req->address - ctx->dev->address_base,
 		.flags = req->flags,
 		.cache_mode = req->cache_mode,
 		.buffers = 1,
@@ -76,14 +77,28 @@ static struct accmem_memory *memory_for(struct accmem_context *ctx,
 				    &spec);
 }
 
-/* at its device address from here on */
+/* where the request says */
+static int whole_insert_fixed(struct accmem_context *ctx,
+			      struct accmem_place *place)
+{
+	lockdep_assert_held(&ctx->lock);
+	if (!accmem_place_is_free(ctx, place->start, place->size))
+		return -EEXIST;
+	accmem_place_insert_at(ctx, place);
+	return 0;
+}
+
+/* at its device address from here on, unless that fails */
 static int whole_insert(struct accmem_context *ctx, struct whole *whole)
 {
 	int err;
 
 	lockdep_assert_held(&ctx->lock);
-	err = accmem_place_insert(ctx, &whole->place,
-				  whole->buf.layout.alignment);
+	if (whole->buf.flags & ACCMEM_ALLOC_FIXED)
+		err = whole_insert_fixed(ctx, &whole->place);
+	else
+		err = accmem_place_insert(ctx, &whole->place,
+					  whole->buf.layout.alignment);
 	whole->buf.address = whole->place.start;
 	return err;
 }
@@ -105,6 +120,7 @@ static struct accmem_buffer *whole_create(struct accmem_context *ctx,
 		return ERR_CAST(mem);
 	}
 	whole_init(whole, mem, layout->footprint);
+	whole->place.start = req->address;
 	whole->buf.length = req->length;
 	whole->buf.layout = *layout;
 	whole->buf.flags = req->flags;
@@ -126,7 +142,7 @@ static struct accmem_buffer *whole_create(struct accmem_context *ctx,
  * @layout: what it became
  *
  * Return: the buffer; an error of accmem_memory_create(), or -ENOMEM when no
- * device address is left for it.
+ * device address is left for it; -EEXIST when the one asked for is not.
  */
 struct accmem_buffer *
 accmem_buffer_create(struct accmem_context *ctx, const struct accmem_alloc *req,

@@ -49,8 +49,12 @@ static bool cache_may_keep(const struct accmem_buffer *buf)
 {
 	struct accmem_memory *mem = accmem_buffer_memory(buf);
 
-	/* the pages of emulated memory are the host's: not for keeping */
+	/*
+	 * The pages of emulated memory are the host's: not for keeping. Who asks
+	 * for an address is not served with another.
+	 */
 	return buf->place->ops->may_cache &&
+	       !(buf->flags & ACCMEM_ALLOC_FIXED) &&
 	       buf->layout.footprint <= CACHE_BUFFER_MAX &&
 	       !accmem_memory_was_mapped(mem) && xa_empty(&mem->pages);
 }

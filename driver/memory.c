@@ -134,6 +134,17 @@ static int run_place_owned(struct accmem_memory *mem,
 	return err;
 }
 
+/* what identity translation makes of a device address */
+static void memory_ask_for_address(struct accmem_buddy_request *req,
+				   const struct accmem_memory_spec *spec)
+{
+	req->align = max(req->align, spec->alignment);
+	if (!(spec->flags & ACCMEM_ALLOC_FIXED))
+		return;
+	req->start = spec->start;
+	req->end = spec->start + spec->size;
+}
+
 /* identity translation, or one run asked for */
 static int memory_take_run(struct accmem_memory *mem,
 			   const struct accmem_memory_spec *spec, bool exempt)
@@ -148,7 +159,7 @@ static int memory_take_run(struct accmem_memory *mem,
 	int err;
 
 	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY)
-		req.align = max(req.align, spec->alignment);
+		memory_ask_for_address(&req, spec);
 	err = mem->cv->owners ? run_place_owned(mem, &req, exempt) :
 				run_place(mem, &req, exempt);
 	if (err)

@@ -19,7 +19,8 @@
  * @alignment: bytes, of one run
  * @page_size: bytes; every run but the last one has a multiple of it
  * @huge: enum accmem_layout_huge
- * @flags: ACCMEM_ALLOC_POPULATE, _CONTIGUOUS, _TOP_DOWN
+ * @start: with FIXED, and identity translation, where in the carveout
+ * @flags: ACCMEM_ALLOC_POPULATE, _CONTIGUOUS, _TOP_DOWN, _FIXED
  * @cache_mode: enum accmem_cache_mode
  * @buffers: how many buffers it counts as
  */
@@ -27,6 +28,7 @@ struct accmem_memory_spec {
 	u64 size;
 	u64 alignment;
 	u64 page_size;
+	u64 start;
 	u32 huge;
 	u32 flags;
 	u32 cache_mode;

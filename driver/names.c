@@ -242,6 +242,21 @@ int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
 }
 
 /**
+ * accmem_place_is_free() - are device addresses nobody's?
+ * @ctx: the context, whose lock is held
+ * @start: the lowest
+ * @size: how many
+ *
+ * Return: whether no place has any of them.
+ */
+bool accmem_place_is_free(struct accmem_context *ctx, u64 start, u64 size)
+{
+	struct accmem_place *place = accmem_place_above(ctx, start);
+
+	return !place || place->start >= start + size;
+}
+
+/**
  * accmem_place_insert_at() - give a memory device addresses that are free
  * @ctx: the context, whose lock is held
  * @place: the place, with its memory, size and start

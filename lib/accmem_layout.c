@@ -110,8 +110,8 @@ static int layout_usable_size(const struct accmem_layout_request *req,
 }
 
 /*
- * From one end of the carveout is a wish for memory of one's own: a granule
- * that is there already is at neither end.
+ * One end of the carveout, or an address, is a wish for memory of one's own: a
+ * granule that is there already is neither at an end nor where one wishes.
  */
 static bool layout_is_small_block(const struct accmem_layout_request *req,
 				  const struct accmem_layout *layout)
@@ -119,7 +119,7 @@ static bool layout_is_small_block(const struct accmem_layout_request *req,
 	return layout->page_size == ACCMEM_GRANULE &&
 	       layout->usable <= ACCMEM_SMALL_MAX &&
 	       req->alignment <= ACCMEM_SMALL_MAX &&
-	       !(req->flags & ACCMEM_ALLOC_TOP_DOWN);
+	       !(req->flags & (ACCMEM_ALLOC_TOP_DOWN | ACCMEM_ALLOC_FIXED));
 }
 
 int accmem_layout(const struct accmem_layout_request *req,

@@ -31,7 +31,7 @@ struct accmem_layout_caps {
  * @length: bytes, at least 1
  * @alignment: bytes, 0 or a power of two
  * @page_policy: enum accmem_page_policy
- * @flags: ACCMEM_ALLOC_*; only ROUND32, TAIL32 and TOP_DOWN matter here
+ * @flags: ACCMEM_ALLOC_*; only ROUND32, TAIL32, TOP_DOWN and FIXED matter here
  */
 struct accmem_layout_request {
 	u64 length;

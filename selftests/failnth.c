@@ -286,6 +286,17 @@ static int alloc_uncached(const char *path, int fd)
 				      .cache_mode = ACCMEM_CACHE_UC });
 }
 
+static uint64_t fixed_address;
+
+static int alloc_fixed(const char *path, int fd)
+{
+	(void)path;
+	return alloc_with(fd, (struct accmem_alloc){
+				      .length = KIB(64),
+				      .address = fixed_address,
+				      .flags = ACCMEM_ALLOC_FIXED });
+}
+
 TEST_F(failnth, alloc)
 {
 	NEED_INJECTION();
@@ -294,6 +305,8 @@ TEST_F(failnth, alloc)
 	SWEEP(alloc_small);
 	SWEEP(alloc_huge);
 	SWEEP(alloc_populated);
+	fixed_address = self->info.address_base + self->info.capacity / 2;
+	SWEEP(alloc_fixed);
 	if (self->info.cache_modes & (1 << ACCMEM_CACHE_UC))
 		SWEEP(alloc_uncached);
 }

@@ -45,7 +45,8 @@ static const char *one_random(struct rng *r)
 	q.flags = rng_below(r, 2) ? 0 : (rng_below(r, 2) ? R32 : TAIL);
 
 	if (!rng_below(r, 4))
-		q.flags |= ACCMEM_ALLOC_TOP_DOWN;
+		q.flags |= rng_below(r, 2) ? ACCMEM_ALLOC_TOP_DOWN :
+					     ACCMEM_ALLOC_FIXED;
 	page = pages[q.page_policy];
 	if (q.page_policy == ACCMEM_PAGE_ANY ||
 	    (q.page_policy == ACCMEM_PAGE_HUGE_FIRST && q.length <= M))
@@ -57,7 +58,7 @@ static const char *one_random(struct rng *r)
 	    q.page_policy != ACCMEM_PAGE_HUGE1G_ONLY)
 		use += 32;
 	small = page == 4 * K && use <= 2 * K && q.alignment <= 2 * K &&
-		!(q.flags & ACCMEM_ALLOC_TOP_DOWN);
+		!(q.flags & (ACCMEM_ALLOC_TOP_DOWN | ACCMEM_ALLOC_FIXED));
 	unit = small ? 64 : page;
 	foot = align_up(use, unit);
 	al = q.alignment > unit ? q.alignment : unit;

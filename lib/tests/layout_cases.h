@@ -72,6 +72,8 @@ static const struct layout_case layout_cases[] = {
 		100, 4 * K, 4 * K, 4 * K, false),
 	OK_CASE("small, from the high end", 100, 0, ANY, ACCMEM_ALLOC_TOP_DOWN,
 		HUGE_PAGES, 100, 4 * K, 4 * K, 4 * K, false),
+	OK_CASE("small, at an address", 100, 0, ANY, ACCMEM_ALLOC_FIXED,
+		HUGE_PAGES, 100, 4 * K, 4 * K, 4 * K, false),
 	OK_CASE("alignment above the page", 8 * K, 256 * K, ANY, 0, HUGE_PAGES,
 		8 * K, 8 * K, 256 * K, 4 * K, false),
 	OK_CASE("largest alignment", 8 * K, GIB, ANY, 0, HUGE_PAGES, 8 * K,

@@ -172,15 +172,24 @@ struct accmem_info {
  *	     that cannot be served is SIGBUS
  * CONTIGUOUS one run of memory, where ACCMEM_FEATURE_SCATTER allows several
  * TOP_DOWN  from the high end of the carveout
+ * FIXED     at the device address given, which is a multiple of the granule;
+ *	     with identity translation that is the very piece of the carveout
+ * MOVABLE   its memory may be moved; not supported yet (EOPNOTSUPP)
+ * PARKABLE  its memory may be taken from it and given back; not supported yet
+ *	     (EOPNOTSUPP)
  */
 #define ACCMEM_ALLOC_ROUND32 0x01u
 #define ACCMEM_ALLOC_TAIL32 0x02u
 #define ACCMEM_ALLOC_POPULATE 0x04u
 #define ACCMEM_ALLOC_CONTIGUOUS 0x08u
 #define ACCMEM_ALLOC_TOP_DOWN 0x10u
-#define ACCMEM_ALLOC_FLAGS                                                     \
-	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE |  \
-	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN)
+#define ACCMEM_ALLOC_FIXED 0x20u
+#define ACCMEM_ALLOC_MOVABLE 0x40u
+#define ACCMEM_ALLOC_PARKABLE 0x80u
+#define ACCMEM_ALLOC_FLAGS                                                    \
+	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE | \
+	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN |                    \
+	 ACCMEM_ALLOC_FIXED | ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE)
 
 /**
  * struct accmem_alloc - ACCMEM_IOC_ALLOC: allocate a buffer
@@ -193,7 +202,8 @@ struct accmem_info {
  * @cache_mode: in: enum accmem_cache_mode
  * @carveout: in: index of the carveout
  * @reserved: in: 0
- * @address: out: device address, the buffer's name in this context
+ * @address: out: device address, the buffer's name in this context; with FIXED
+ *	in, too
  * @usable: out: bytes that may be used from @address on
  * @footprint: out: bytes taken from the carveout. The context is charged for
  *	what they withhold from others: a small buffer's granule, and where
@@ -212,15 +222,19 @@ struct accmem_info {
  *
  * A buffer of at most half a granule (2 KiB) shares a granule with others of
  * its context, and its footprint is a multiple of 64 bytes, unless it is
- * TOP_DOWN, aligned to more than that, or on larger pages. Mapping it maps the
+ * TOP_DOWN or FIXED, aligned to more than that, or on larger pages. Mapping it maps the
  * granule; it starts there at @address modulo the granule.
  *
  * EINVAL: @length is 0; @alignment is no power of two or too large; unknown
- * policy, mode or carveout; TAIL32 without ROUND32. EOVERFLOW: @length with
+ * policy, mode or carveout; TAIL32 without ROUND32; FIXED with TOP_DOWN, or with an
+ * @address that is not aligned to the granule, to @alignment or to the page size
+ * that the policy insists on, or where the buffer would not lie in the span of
+ * device addresses. EEXIST: FIXED, and the context has a buffer, or a granule of
+ * small buffers, there. EOVERFLOW: @length with
  * its rounding or alignment passes 2^64. EOPNOTSUPP: the carveout has not the
- * cache mode, or not the page size. EDQUOT: a limit of the user or of the
- * context. ENOMEM: no memory; @free_bytes and @largest_run are filled in.
- * EINTR: killed while the memory was being found, cleared or made present.
+ * cache mode, or not the page size; MOVABLE, PARKABLE. EDQUOT: a limit of the user
+ * or of the context. ENOMEM: no memory, or with FIXED not there; @free_bytes and
+ * @largest_run are filled in. EINTR: killed while the memory was being found, cleared or made present.
  */
 struct accmem_alloc {
 	__u32 size;
@@ -332,7 +346,7 @@ enum accmem_batch_op {
  * @page_policy: in
  * @cache_mode: in
  * @carveout: in
- * @address: out
+ * @address: out; with FIXED in, too
  * @usable: out
  * @footprint: out
  * @mmap_offset: out
