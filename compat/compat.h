@@ -7,7 +7,9 @@
 #ifndef ACCMEM_COMPAT_H
 #define ACCMEM_COMPAT_H
 
+#include <linux/dma-fence.h>
 #include <linux/eventfd.h>
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
@@ -61,6 +63,46 @@ static inline void accmem_never_freed(struct page *page)
 }
 
 #define ACCMEM_PAGEMAP_NEVER_FREED .page_free = accmem_never_freed
+#endif
+
+/*
+ * fd_file(): 1da91ea87aef ("introduce fd_file(), convert all accessors to it."),
+ * 6.12. Before it, the file is a plain field.
+ */
+static inline struct file *accmem_fd_file(struct fd fd)
+{
+#ifdef ACCMEM_HAVE_FD_FILE
+	return fd_file(fd);
+#else
+	return fd.file;
+#endif
+}
+
+/*
+ * dma_fence_init64(): "dma-fence: Change a flag to 64b", 6.17. Before it, the
+ * operations say that sequence numbers have 64 bits; here, the one that releases.
+ */
+#ifdef ACCMEM_HAVE_DMA_FENCE_INIT64
+#define ACCMEM_DMA_FENCE_RELEASE64(_fn) .release = (_fn)
+
+static inline void accmem_dma_fence_init(struct dma_fence *fence,
+					 const struct dma_fence_ops *ops,
+					 spinlock_t *lock, u64 context,
+					 u64 seqno)
+{
+	dma_fence_init64(fence, ops, lock, context, seqno);
+}
+#else
+#define ACCMEM_DMA_FENCE_RELEASE64(_fn) \
+	.release = (_fn), .use_64bit_seqno = true
+
+static inline void accmem_dma_fence_init(struct dma_fence *fence,
+					 const struct dma_fence_ops *ops,
+					 spinlock_t *lock, u64 context,
+					 u64 seqno)
+{
+	dma_fence_init(fence, ops, lock, context, seqno);
+}
 #endif
 
 /*

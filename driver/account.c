@@ -179,6 +179,10 @@ struct accmem_account *accmem_account_open(struct accmem_device *dev,
 		goto err_free;
 	kref_init(&account->refs);
 	INIT_LIST_HEAD(&account->quarantine);
+	ratelimit_state_init(&account->overdue_limit,
+			     DEFAULT_RATELIMIT_INTERVAL,
+			     DEFAULT_RATELIMIT_BURST);
+	ratelimit_set_flags(&account->overdue_limit, RATELIMIT_MSG_ON_RELEASE);
 	account->dev = dev;
 	account->id = accmem_device_next_id(dev);
 	account->pid = task_tgid_nr(current);

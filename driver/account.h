@@ -8,6 +8,7 @@
 #include <linux/atomic.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/ratelimit.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/uidgid.h>
@@ -51,6 +52,9 @@ struct accmem_user {
  * @file: behind the mappings of its memory; NULL before the first one
  * @quarantine: its quarantined memory; guarded by the carveout's lock
  * @nr_quarantined: how much that is; guarded by the carveout's lock
+ * @overdue: bytes that have been pending for too long; guarded by the
+ *	carveout's lock
+ * @overdue_limit: of messages about it
  *
  * It outlives its context until the last of its memory has gone.
  */
@@ -67,6 +71,8 @@ struct accmem_account {
 	struct file *file;
 	struct list_head quarantine;
 	unsigned int nr_quarantined;
+	u64 overdue;
+	struct ratelimit_state overdue_limit;
 };
 
 extern unsigned long accmem_max_contexts_per_user;

@@ -2,7 +2,8 @@
 /*
  * ALLOC and FREE, and what is tried before a request fails.
  *
- * A request is served from the context's cache, else by a new buffer; a larger
+ * A request is served from what is pending on its stream, if it names one, else
+ * from the context's cache, else by a new buffer; a larger
  * one empties the cache before, so that it is placed where there is room. One
  * that fails for lack of memory is tried again when the caches of the device have
  * been emptied, a few at a time, and quarantined memory has been looked at; one
@@ -19,6 +20,7 @@
 
 #include "clear.h"
 #include "context.h"
+#include "pending.h"
 #include "reap.h"
 
 /* Requests from these sizes on see what the context's cache, or the cleaner, has. */
@@ -80,6 +82,7 @@ static void alloc_reclaim_own(struct accmem_context *ctx)
 	struct accmem_carveout *cv = accmem_context_carveout(ctx);
 
 	accmem_cache_drain(ctx);
+	accmem_pending_reap(cv);
 	accmem_slab_reap(ctx);
 	accmem_reap_own(cv, ctx->account);
 	accmem_reap_some(cv, RECLAIM_LOOKS);
@@ -174,12 +177,22 @@ static struct accmem_buffer *alloc_create(struct accmem_context *ctx,
 #define ALLOC_PLACES (ACCMEM_ALLOC_TOP_DOWN | ACCMEM_ALLOC_FIXED)
 #define ALLOC_NOT_YET (ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE)
 
-static int alloc_check(struct accmem_context *ctx,
+/**
+ * accmem_alloc_check() - check what does not depend on sizes
+ * @ctx: the context
+ * @req: the request; every field may hold anything
+ *
+ * Return: 0, -EINVAL or -EOPNOTSUPP.
+ */
+int accmem_alloc_check(struct accmem_context *ctx,
 		       const struct accmem_alloc *req)
 {
 	if (req->flags & ~ACCMEM_ALLOC_FLAGS || req->reserved || req->carveout)
 		return -EINVAL;
 	if ((req->flags & ALLOC_PLACES) == ALLOC_PLACES)
+		return -EINVAL;
+	if (req->reserved2 ||
+	    (req->stream && !(req->flags & ACCMEM_ALLOC_STREAM)))
 		return -EINVAL;
 	if (req->cache_mode > ACCMEM_CACHE_UC)
 		return -EINVAL;
@@ -271,22 +284,32 @@ static struct accmem_buffer *alloc_anywhere(struct accmem_context *ctx,
  * accmem_alloc() - allocate a buffer
  * @ctx: the context
  * @req: the request; every field may hold anything
+ * @stream: of the context, with ACCMEM_ALLOC_STREAM; else NULL
  *
  * Return: the buffer, at its address, for accmem_alloc_publish() or
  * accmem_alloc_discard(); or an error of ACCMEM_IOC_ALLOC.
  */
 struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
-				   const struct accmem_alloc *req)
+				   const struct accmem_alloc *req,
+				   struct accmem_stream *stream)
 {
 	struct accmem_layout layout;
 	struct accmem_buffer *buf;
 	int err;
 
-	err = alloc_check(ctx, req);
+	err = accmem_alloc_check(ctx, req);
+	if (!err && req->flags & ACCMEM_ALLOC_STREAM && !stream)
+		err = -EINVAL;
 	if (!err)
 		err = alloc_lay_out(ctx, req, req->page_policy, &layout);
 	if (err)
 		return ERR_PTR(err);
+	/* what is at an address is not chosen */
+	if (stream && !(req->flags & ACCMEM_ALLOC_FIXED)) {
+		buf = accmem_pending_take(ctx, stream, req, &layout);
+		if (buf)
+			return buf;
+	}
 	buf = req->flags & ACCMEM_ALLOC_FIXED ?
 		      alloc_fixed(ctx, req, &layout) :
 		      alloc_anywhere(ctx, req, &layout);
@@ -327,7 +350,7 @@ unsigned int accmem_alloc_row(struct accmem_context *ctx,
 {
 	struct accmem_layout layout;
 
-	if (nr < 2 || alloc_check(ctx, req) ||
+	if (nr < 2 || accmem_alloc_check(ctx, req) ||
 	    alloc_lay_out(ctx, req, req->page_policy, &layout) ||
 	    !alloc_fits_row(ctx, req, &layout))
 		return 0;
@@ -355,18 +378,51 @@ void accmem_alloc_publish(struct accmem_context *ctx,
 	spin_unlock(&ctx->lock);
 }
 
+/*
+ * Takes the addresses of buffers away that are not published. Those that have to
+ * wait keep theirs, and come last then; returns how many do not.
+ */
+static unsigned int alloc_remove(struct accmem_context *ctx,
+				 struct accmem_buffer **bufs, unsigned int nr)
+{
+	const struct accmem_gate none = {};
+	unsigned int i, goes = 0;
+
+	lockdep_assert_held(&ctx->lock);
+	for (i = 0; i < nr; i++) {
+		if (accmem_pending_add(ctx, bufs[i], &none))
+			continue;
+		swap(bufs[goes], bufs[i]);
+		goes++;
+	}
+	accmem_buffer_remove_all(ctx, bufs, goes);
+	return goes;
+}
+
+/* the first @goes of @nr buffers go, the others begin to wait */
+static void alloc_finish(struct accmem_context *ctx,
+			 struct accmem_buffer **bufs, unsigned int nr,
+			 unsigned int goes)
+{
+	unsigned int i;
+
+	accmem_buffer_destroy_all(ctx, bufs, goes);
+	for (i = goes; i < nr; i++)
+		accmem_pending_start(bufs[i]);
+}
+
 /* buffers that are not published, and that nobody can find */
 static void alloc_destroy(struct accmem_context *ctx,
 			  struct accmem_buffer **bufs, unsigned int nr)
 {
-	unsigned int i, some;
+	unsigned int i, some, goes;
 
 	for (i = 0; i < nr; i += some) {
 		some = min(nr - i, ACCMEM_MANY);
 		spin_lock(&ctx->lock);
-		accmem_buffer_remove_all(ctx, bufs + i, some);
+		goes = alloc_remove(ctx, bufs + i, some);
 		spin_unlock(&ctx->lock);
-		accmem_buffer_destroy_all(ctx, bufs + i, some);
+		alloc_finish(ctx, bufs + i, some, goes);
 		cond_resched();
 	}
 }
@@ -374,7 +430,7 @@ static void alloc_destroy(struct accmem_context *ctx,
 /**
  * accmem_alloc_discard() - addresses of buffers could not be told
  * @ctx: the context
- * @bufs: the buffers, which go
+ * @bufs: the buffers, which go, or wait as they did before
  * @nr: how many
  */
 void accmem_alloc_discard(struct accmem_context *ctx,
@@ -398,22 +454,30 @@ static struct accmem_buffer *alloc_find(struct accmem_context *ctx,
  * accmem_free() - free a buffer by its name
  * @ctx: the context
  * @address: its device address
+ * @gate: what it waits for, with a reference that is taken over on success; may
+ *	be open
  *
  * Return: 0; -ENOENT when there is no buffer, -EINVAL when @address is inside
  * one. Allocates nothing.
  */
-int accmem_free(struct accmem_context *ctx, u64 address)
+int accmem_free(struct accmem_context *ctx, u64 address,
+		const struct accmem_gate *gate)
 {
 	struct accmem_buffer *buf, *goes = NULL;
+	bool waits = false;
 
 	spin_lock(&ctx->lock);
 	buf = alloc_find(ctx, NULL, address);
 	if (!IS_ERR(buf)) {
 		accmem_name_unpublish(ctx, buf);
-		goes = accmem_cache_put(ctx, buf);
+		waits = accmem_pending_add(ctx, buf, gate);
+		if (!waits)
+			goes = accmem_cache_put(ctx, buf);
 	}
 	spin_unlock(&ctx->lock);
-	if (goes)
+	if (waits)
+		accmem_pending_start(buf);
+	else if (goes)
 		accmem_buffer_destroy(ctx, goes);
 	return PTR_ERR_OR_ZERO(buf);
 }
@@ -432,7 +496,7 @@ void accmem_free_each(struct accmem_context *ctx, const u64 *addresses,
 		      int *results, unsigned int nr)
 {
 	struct accmem_buffer *bufs[ACCMEM_MANY], *buf, *last = NULL;
-	unsigned int i, found = 0;
+	unsigned int i, goes, found = 0;
 
 	spin_lock(&ctx->lock);
 	for (i = 0; i < nr; i++) {
@@ -446,9 +510,9 @@ void accmem_free_each(struct accmem_context *ctx, const u64 *addresses,
 		last = buf;
 		bufs[found++] = buf;
 	}
-	accmem_buffer_remove_all(ctx, bufs, found);
+	goes = alloc_remove(ctx, bufs, found);
 	spin_unlock(&ctx->lock);
-	accmem_buffer_destroy_all(ctx, bufs, found);
+	alloc_finish(ctx, bufs, found, goes);
 }
 
 /* Hides as many buffers as can be found, of which @bufs has as many then. */

@@ -132,7 +132,7 @@ static bool allocs_make_each(struct allocs *a, const struct accmem_alloc *req,
 	int err;
 
 	while (nr--) {
-		buf = accmem_alloc(a->ctx, req);
+		buf = accmem_alloc(a->ctx, req, NULL);
 		err = PTR_ERR_OR_ZERO(buf);
 		bufs[(*made)++] = buf;
 		if (!err)

@@ -41,9 +41,16 @@ static void whole_destroy(struct accmem_context *ctx,
 	}
 }
 
+static void whole_set_pending(struct accmem_context *ctx,
+			      struct accmem_buffer *buf, bool pending)
+{
+	accmem_memory_set_pending(accmem_buffer_memory(buf), pending);
+}
+
 static const struct accmem_place_ops whole_place_ops = {
 	.remove = whole_remove,
 	.destroy = whole_destroy,
+	.set_pending = whole_set_pending,
 	.may_cache = true,
 };
 
@@ -123,7 +130,7 @@ static struct accmem_buffer *whole_create(struct accmem_context *ctx,
 	whole->place.start = req->address;
 	whole->buf.length = req->length;
 	whole->buf.layout = *layout;
-	whole->buf.flags = req->flags;
+	whole->buf.flags = accmem_alloc_flags(req);
 	whole->buf.page_policy = req->page_policy;
 	spin_lock(&ctx->lock);
 	err = whole_insert(ctx, whole);

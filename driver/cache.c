@@ -109,16 +109,9 @@ static bool cache_fits(const struct accmem_buffer *buf,
 		       const struct accmem_alloc *req,
 		       const struct accmem_layout *layout)
 {
-	const struct accmem_memory *mem = accmem_buffer_memory(buf);
-
-	return buf->layout.footprint == layout->footprint &&
-	       buf->layout.alignment == layout->alignment &&
-	       buf->layout.page_size == layout->page_size &&
-	       buf->layout.small == layout->small &&
-	       buf->page_policy == req->page_policy &&
-	       buf->flags == req->flags && mem->cache_mode == req->cache_mode &&
+	return accmem_buffer_fits(buf, req, layout) &&
 	       /* since it was freed, its slab page may have been mapped */
-	       !accmem_memory_was_mapped(mem);
+	       !accmem_memory_was_mapped(accmem_buffer_memory(buf));
 }
 
 static struct accmem_buffer *cache_find(struct accmem_context *ctx,

@@ -37,6 +37,8 @@ int accmem_carveout_init(struct accmem_carveout *cv)
 	memset(cv->buddy_meta, 0, accmem_buddy_meta_zeroed(cv->capacity));
 	spin_lock_init(&cv->lock);
 	INIT_LIST_HEAD(&cv->quarantine);
+	INIT_LIST_HEAD(&cv->pending);
+	INIT_LIST_HEAD(&cv->overdue);
 	cv->caps.max_alignment = ACCMEM_MAX_ALIGNMENT;
 	return accmem_buddy_init(&cv->buddy, cv->capacity, cv->buddy_meta);
 }

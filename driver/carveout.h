@@ -6,6 +6,7 @@
 #define ACCMEM_CARVEOUT_H
 
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -35,7 +36,8 @@ struct vm_fault;
  * @ACCMEM_LIVE: has a name
  * @ACCMEM_DETACHED: freed, but mapped still
  * @ACCMEM_PENDING: freed at a position of a stream that is not reached yet
- * @ACCMEM_QUARANTINED: freed and unmapped, but pages are pinned still
+ * @ACCMEM_QUARANTINED: freed and unmapped, but pages are pinned still; or
+ *	pending for too long
  * @ACCMEM_NR_STATES: number of states; what is in none of them is free
  */
 enum accmem_state {
@@ -121,6 +123,8 @@ struct accmem_unit {
  * @clearing: bytes that the cleaner holds; they count as free
  * @quarantine: quarantined memory
  * @nr_quarantined: how many
+ * @pending: pending memory, in the order of its frees
+ * @overdue: memory that has been pending for too long
  * @reap_delay: jiffies until the reaper looks the next time
  * @holds: how often @lock was taken
  * @clear_seq: odd while the cleaner has a chunk; under @lock
@@ -134,6 +138,10 @@ struct accmem_unit {
  * @reap_pass: serial number of the pass that looks, never 0; guarded by
  *	@reap_lock
  * @reap_work: looks at quarantined memory again
+ * @due: frees that wait for nothing any more
+ * @due_lock: held while one of them is finished that nobody else has
+ * @due_work: finishes them
+ * @overdue_work: finds what has been pending for too long
  * @stopping: the carveout is going; no more background work
  */
 struct accmem_carveout {
@@ -159,6 +167,8 @@ struct accmem_carveout {
 	u64 clearing;
 	struct list_head quarantine;
 	unsigned int nr_quarantined;
+	struct list_head pending;
+	struct list_head overdue;
 	unsigned long reap_delay;
 	u64 holds;
 
@@ -172,6 +182,10 @@ struct accmem_carveout {
 	struct mutex reap_lock; /* one quarantined memory is looked at */
 	u32 reap_pass;
 	struct delayed_work reap_work;
+	struct llist_head due;
+	struct mutex due_lock; /* one of due is in nobody's list */
+	struct work_struct due_work;
+	struct delayed_work overdue_work;
 	bool stopping;
 };
 

@@ -3,16 +3,15 @@
  * Contexts: open files of a device.
  *
  * A context is one open file; fork and fd passing share it, and it ends with the
- * last reference to the file. Then every name goes, and with the names what
- * nobody has mapped or pinned. What is left keeps the account, not the context.
+ * last reference to the file (close.c). Pending frees and files of its streams
+ * keep what is left of it.
  *
- * Locks: the context's lock, for one buffer at a time.
+ * Locks: none.
  */
 #include <linux/cred.h>
 #include <linux/slab.h>
 
 #include "context.h"
-#include "tmem.h"
 
 /**
  * accmem_context_open() - make a context for a file being opened
@@ -42,6 +41,7 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 	ctx->cursor = dev->address_base;
 	INIT_LIST_HEAD(&ctx->waiting_pages);
 	INIT_LIST_HEAD(&ctx->cache);
+	xa_init_flags(&ctx->streams, XA_FLAGS_ACCOUNT);
 	atomic_inc(&dev->nr_contexts);
 	/* with accmem_context_next() */
 	rcu_assign_pointer(account->context, ctx);
@@ -56,6 +56,7 @@ static void context_release(struct kref *refs)
 
 	for (i = 0; i < ARRAY_SIZE(ctx->slabs); i++)
 		kfree(ctx->slabs[i]);
+	xa_destroy(&ctx->streams);
 	mutex_destroy(&ctx->tmem_lock);
 	accmem_account_put(ctx->account);
 	kfree_rcu(ctx, rcu);
@@ -111,40 +112,4 @@ struct accmem_context *accmem_context_next(struct xarray *accounts,
 	rcu_read_unlock();
 	++*id;
 	return ctx;
-}
-
-/* the first buffer, out of the tree; false when there is none */
-static struct accmem_buffer *context_take_first(struct accmem_context *ctx)
-{
-	struct accmem_buffer *buf;
-
-	spin_lock(&ctx->lock);
-	buf = accmem_name_next(ctx, 0);
-	if (buf) {
-		accmem_name_unpublish(ctx, buf);
-		accmem_buffer_remove(ctx, buf);
-	}
-	spin_unlock(&ctx->lock);
-	return buf;
-}
-
-/**
- * accmem_context_end() - the last reference to the file has gone
- * @ctx: the context; the caller's reference goes with it
- *
- * Every name goes; memory follows as its mappings and pins go.
- */
-void accmem_context_end(struct accmem_context *ctx)
-{
-	struct accmem_buffer *buf;
-
-	rcu_assign_pointer(ctx->account->context, NULL);
-	atomic_dec(&ctx->dev->nr_contexts);
-	accmem_tmem_end(ctx);
-	accmem_cache_drain(ctx);
-	while ((buf = context_take_first(ctx))) {
-		accmem_buffer_destroy(ctx, buf);
-		cond_resched();
-	}
-	accmem_context_put(ctx);
 }

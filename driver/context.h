@@ -17,8 +17,10 @@
 #include "../lib/accmem_slab.h"
 #include "device.h"
 #include "memory.h"
+#include "stream.h"
 
 #define ACCMEM_NR_CACHE_MODES (ACCMEM_CACHE_UC + 1)
+#define ACCMEM_NAMES_END (~0ull) /* no device address: of accmem_name_next() */
 #define ACCMEM_CACHE_BUFFERS 16u /* freed ones that a context keeps, at most */
 #define ACCMEM_MANY 64u /* buffers made, or freed, together */
 
@@ -33,6 +35,7 @@ struct accmem_tmem;
  *	context's lock. @above is that of accmem_place_erase_next().
  * @destroy: give buffers of such places back that were removed. Sleeps, allocates
  *	nothing.
+ * @set_pending: the free of a buffer waits, or is undone; under the context's lock
  * @may_cache: a buffer may be kept when it is freed
  * @shares_pieces: each buffer has a piece of the memory for itself, which can be
  *	made a memory of its own
@@ -42,6 +45,8 @@ struct accmem_place_ops {
 		       struct accmem_place **above);
 	void (*destroy)(struct accmem_context *ctx, struct accmem_buffer **bufs,
 			unsigned int nr);
+	void (*set_pending)(struct accmem_context *ctx,
+			    struct accmem_buffer *buf, bool pending);
 	bool may_cache;
 	bool shares_pieces;
 };
@@ -83,9 +88,11 @@ struct accmem_place {
  * @flags: ACCMEM_ALLOC_*
  * @page_policy: enum accmem_page_policy as asked for
  * @link: in accmem_context.cache
+ * @pending: its free, when that waits
  *
  * Guarded by the context's lock while it is published or cached; else it is
- * whose call has it in hand.
+ * whose call has it in hand, or the stream's or the fence's that its free waits
+ * for.
  */
 struct accmem_buffer {
 	struct accmem_place *place;
@@ -95,6 +102,7 @@ struct accmem_buffer {
 	u32 flags;
 	u32 page_policy;
 	struct list_head link;
+	struct accmem_pending pending;
 };
 
 /**
@@ -104,6 +112,7 @@ struct accmem_buffer {
  * @waiting: units that were freed when somebody could have had the page
  * @nr_used: buffers cut from it that are not free
  * @nr_cached: as many of them are in the cache
+ * @nr_pending: as many of them wait to be free
  * @link: in accmem_context.waiting_pages, when there are @waiting units
  * @buffers: those that have been published, by unit
  *
@@ -115,17 +124,18 @@ struct accmem_slab_page {
 	u64 waiting;
 	unsigned int nr_used;
 	unsigned int nr_cached;
+	unsigned int nr_pending;
 	struct list_head link;
 	struct accmem_buffer *buffers[ACCMEM_SLAB_UNITS];
 };
 
 /**
  * struct accmem_context - one open file
- * @refs: the file, and who reclaims what it caches
+ * @refs: the file, who reclaims what it caches, pending frees, files of streams
  * @rcu: frees it when nobody can be looking at it any more
  * @dev: the device
  * @account: what it is charged for
- * @lock: guards the fields down to @cached_bytes. Held for O(log n).
+ * @lock: guards the fields down to @pending_bytes. Held for O(log n).
  * @places: memory by device address
  * @cursor: where the search for a free device address starts (mapped)
  * @nr_names: buffers that are published
@@ -139,6 +149,10 @@ struct accmem_slab_page {
  * @cache: freed buffers kept for the next requests, the latest first
  * @nr_cached: how many
  * @cached_bytes: what they hold that is free to all who ask
+ * @nr_pending: frees that wait
+ * @pending_bytes: their footprints
+ * @streams: its streams, by number, while their files are open
+ * @last_stream: number of the latest one
  * @tmem_lock: guards @tmem
  * @tmem: Tensor Memory, NULL until it is set up or a CTA is launched; stays
  *	until the context ends
@@ -149,7 +163,7 @@ struct accmem_context {
 	struct accmem_device *dev;
 	struct accmem_account *account;
 
-	spinlock_t lock; /* the fields down to cached_bytes */
+	spinlock_t lock; /* the fields down to pending_bytes */
 	struct rb_root places;
 	u64 cursor;
 	u64 nr_names;
@@ -161,7 +175,11 @@ struct accmem_context {
 	struct list_head cache;
 	unsigned int nr_cached;
 	u64 cached_bytes;
+	u64 nr_pending;
+	u64 pending_bytes;
 
+	struct xarray streams;
+	atomic64_t last_stream;
 	struct mutex tmem_lock; /* tmem */
 	struct accmem_tmem *tmem;
 };
@@ -197,7 +215,8 @@ struct accmem_buffer *accmem_name_find(struct accmem_context *ctx, u64 address);
 struct accmem_buffer *accmem_name_find_near(struct accmem_context *ctx,
 					    struct accmem_buffer *near,
 					    u64 address);
-struct accmem_buffer *accmem_name_next(struct accmem_context *ctx, u64 address);
+struct accmem_buffer *accmem_name_next(struct accmem_context *ctx,
+				       u64 *address);
 
 /* slab.c */
 struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
@@ -244,15 +263,20 @@ unsigned int accmem_cache_drain(struct accmem_context *ctx);
 
 /* context.c */
 struct accmem_context *accmem_context_open(struct accmem_device *dev);
-void accmem_context_end(struct accmem_context *ctx);
 struct accmem_context *accmem_context_of(struct accmem_account *account);
 struct accmem_context *accmem_context_next(struct xarray *accounts,
 					   unsigned long *id);
 void accmem_context_put(struct accmem_context *ctx);
 
+/* close.c */
+void accmem_context_end(struct accmem_context *ctx);
+
 /* alloc.c */
+int accmem_alloc_check(struct accmem_context *ctx,
+		       const struct accmem_alloc *req);
 struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
-				   const struct accmem_alloc *req);
+				   const struct accmem_alloc *req,
+				   struct accmem_stream *stream);
 unsigned int accmem_alloc_row(struct accmem_context *ctx,
 			      const struct accmem_alloc *req,
 			      struct accmem_buffer **bufs, unsigned int nr);
@@ -260,7 +284,8 @@ void accmem_alloc_publish(struct accmem_context *ctx,
 			  struct accmem_buffer **bufs, unsigned int nr);
 void accmem_alloc_discard(struct accmem_context *ctx,
 			  struct accmem_buffer **bufs, unsigned int nr);
-int accmem_free(struct accmem_context *ctx, u64 address);
+int accmem_free(struct accmem_context *ctx, u64 address,
+		const struct accmem_gate *gate);
 void accmem_free_each(struct accmem_context *ctx, const u64 *addresses,
 		      int *results, unsigned int nr);
 int accmem_free_all(struct accmem_context *ctx, const u64 *addresses,
@@ -286,6 +311,31 @@ static inline struct accmem_memory *
 accmem_buffer_memory(const struct accmem_buffer *buf)
 {
 	return buf->place->memory;
+}
+
+static inline void accmem_context_get(struct accmem_context *ctx)
+{
+	kref_get(&ctx->refs);
+}
+
+/* the flags that decide what a buffer is */
+static inline u32 accmem_alloc_flags(const struct accmem_alloc *req)
+{
+	return req->flags & ~ACCMEM_ALLOC_STREAM;
+}
+
+/* would a request, with its layout, have led to a buffer like this one? */
+static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
+				      const struct accmem_alloc *req,
+				      const struct accmem_layout *layout)
+{
+	return buf->layout.footprint == layout->footprint &&
+	       buf->layout.alignment == layout->alignment &&
+	       buf->layout.page_size == layout->page_size &&
+	       buf->layout.small == layout->small &&
+	       buf->page_policy == req->page_policy &&
+	       buf->flags == accmem_alloc_flags(req) &&
+	       accmem_buffer_memory(buf)->cache_mode == req->cache_mode;
 }
 
 /* where a mapping of a buffer begins in its context's address_space */

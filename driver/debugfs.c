@@ -172,10 +172,8 @@ static unsigned int debugfs_next_lines(struct accmem_context *ctx,
 	unsigned int nr = 0;
 
 	spin_lock(&ctx->lock);
-	while (nr < max && (buf = accmem_name_next(ctx, *address))) {
+	while (nr < max && (buf = accmem_name_next(ctx, address)))
 		debugfs_describe(&lines[nr++], buf);
-		*address = buf->address + buf->layout.footprint;
-	}
 	spin_unlock(&ctx->lock);
 	return nr;
 }
@@ -187,8 +185,8 @@ static void debugfs_show_buffers(struct seq_file *m, struct accmem_context *ctx)
 	u64 address = 0;
 
 	/* all is shown again in a larger buffer, where this one is full */
-	while (!seq_has_overflowed(m) &&
-	       (nr = debugfs_next_lines(ctx, lines, LINES, &address))) {
+	while (!seq_has_overflowed(m) && address != ACCMEM_NAMES_END) {
+		nr = debugfs_next_lines(ctx, lines, LINES, &address);
 		for (i = 0; i < nr; i++)
 			seq_printf(m, "%llu %#llx %llu %llu %u %u%s\n",
 				   ctx->account->id, lines[i].address,
@@ -213,6 +211,37 @@ static int debugfs_buffers_show(struct seq_file *m, void *unused)
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_buffers);
+
+static void debugfs_show_streams(struct seq_file *m, struct accmem_context *ctx)
+{
+	struct accmem_stream_query query = {};
+	struct accmem_stream *stream;
+	unsigned long id = 0;
+
+	while ((stream = accmem_stream_next(ctx, &id))) {
+		accmem_stream_query(stream, &query);
+		seq_printf(m, "%llu %llu %llu %llu %llu %d\n", stream->context,
+			   stream->id, query.reached, query.claimed,
+			   query.pending, query.error);
+		accmem_stream_put(stream);
+		cond_resched();
+	}
+}
+
+static int debugfs_streams_show(struct seq_file *m, void *unused)
+{
+	struct accmem_device *dev = m->private;
+	struct accmem_context *ctx;
+	unsigned long id = 0;
+
+	seq_puts(m, "# context stream reached claimed pending error\n");
+	while ((ctx = accmem_context_next(&dev->accounts, &id))) {
+		debugfs_show_streams(m, ctx);
+		accmem_context_put(ctx);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(debugfs_streams);
 
 /* How often what contexts share was written. Reading this does not write it. */
 static int debugfs_shared_show(struct seq_file *m, void *unused)
@@ -250,6 +279,8 @@ void accmem_debugfs_add(struct accmem_device *dev)
 			    &debugfs_contexts_fops);
 	debugfs_create_file("buffers", 0400, dev->debugfs, dev,
 			    &debugfs_buffers_fops);
+	debugfs_create_file("streams", 0400, dev->debugfs, dev,
+			    &debugfs_streams_fops);
 	debugfs_create_file("shared", 0400, dev->debugfs, dev,
 			    &debugfs_shared_fops);
 	debugfs_create_file("tmem", 0400, dev->debugfs, dev,

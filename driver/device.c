@@ -16,6 +16,8 @@
 #include "clear.h"
 #include "context.h"
 #include "device.h"
+#include "overdue.h"
+#include "pending.h"
 #include "reap.h"
 
 static dev_t region;
@@ -103,6 +105,8 @@ struct accmem_device *accmem_device_alloc(unsigned int index)
 	dev->cdev.owner = THIS_MODULE;
 	accmem_clear_init(&dev->cv);
 	accmem_reap_init(&dev->cv);
+	accmem_pending_init(&dev->cv);
+	accmem_overdue_init(&dev->cv);
 	return dev;
 }
 
@@ -148,6 +152,8 @@ void accmem_device_unregister(struct accmem_device *dev)
 		accmem_debugfs_remove(dev);
 		cdev_device_del(&dev->cdev, &dev->device);
 	}
+	accmem_overdue_stop(&dev->cv);
+	accmem_pending_stop(&dev->cv);
 	accmem_clear_stop(&dev->cv);
 	accmem_reap_stop(&dev->cv);
 	accmem_carveout_destroy(&dev->cv);

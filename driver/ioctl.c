@@ -12,8 +12,11 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
+#include "../compat/compat.h"
 #include "context.h"
 #include "ioctl.h"
+#include "pending.h"
+#include "stream.h"
 #include "tmem.h"
 #include "trace.h"
 
@@ -23,6 +26,7 @@ union any_command {
 	struct accmem_free free;
 	struct accmem_query query;
 	struct accmem_batch batch;
+	struct accmem_stream_create stream_create;
 	struct accmem_tmem_setup tmem_setup;
 	struct accmem_tmem_launch tmem_launch;
 	struct accmem_tmem_cluster tmem_cluster;
@@ -55,7 +59,7 @@ static int ioctl_info(struct command *cmd)
 	if (info->flags || info->reserved || info->carveout)
 		return -EINVAL;
 	info->nr_carveouts = 1;
-	info->features = cv->features;
+	info->features = cv->features | ACCMEM_FEATURE_STREAM;
 	info->now_ns = ktime_get_ns();
 	info->address_base = dev->address_base;
 	info->address_span = dev->address_span;
@@ -98,6 +102,37 @@ static void ioctl_describe_alloc(const struct accmem_buffer *buf,
 	req->nr_runs = accmem_buffer_memory(buf)->nr_runs;
 	req->free_bytes = 0;
 	req->largest_run = 0;
+	req->position = buf->pending.gates[0].position;
+}
+
+/* the stream of a descriptor, which holds it until fdput() */
+static struct accmem_stream *ioctl_get_stream(struct accmem_context *ctx,
+					      struct fd fd)
+{
+	struct file *file = accmem_fd_file(fd);
+
+	return file ? accmem_stream_of(ctx, file) : ERR_PTR(-EBADF);
+}
+
+static struct accmem_buffer *ioctl_alloc_on(struct accmem_context *ctx,
+					    const struct accmem_alloc *req)
+{
+	struct accmem_stream *stream;
+	struct accmem_buffer *buf;
+	struct fd fd;
+	int err;
+
+	if (!(req->flags & ACCMEM_ALLOC_STREAM))
+		return accmem_alloc(ctx, req, NULL);
+	err = accmem_alloc_check(ctx, req);
+	if (err)
+		return ERR_PTR(err);
+	fd = fdget(req->stream);
+	stream = ioctl_get_stream(ctx, fd);
+	buf = IS_ERR(stream) ? ERR_CAST(stream) :
+			       accmem_alloc(ctx, req, stream);
+	fdput(fd);
+	return buf;
 }
 
 static int ioctl_alloc(struct command *cmd)
@@ -107,7 +142,7 @@ static int ioctl_alloc(struct command *cmd)
 	struct accmem_buffer *buf;
 	int err;
 
-	buf = accmem_alloc(ctx, req);
+	buf = ioctl_alloc_on(ctx, req);
 	if (IS_ERR(buf))
 		return ioctl_fail_alloc(cmd, PTR_ERR(buf));
 	ioctl_describe_alloc(buf, req);
@@ -119,13 +154,68 @@ static int ioctl_alloc(struct command *cmd)
 	return err;
 }
 
+static int ioctl_stream_gate(struct accmem_context *ctx,
+			     const struct accmem_free *req,
+			     struct accmem_gate *gate)
+{
+	struct fd fd = fdget(req->fd);
+	struct accmem_stream *stream = ioctl_get_stream(ctx, fd);
+
+	if (!IS_ERR(stream) &&
+	    !accmem_stream_has_reached(stream, req->position)) {
+		accmem_stream_get(stream);
+		gate->stream = stream;
+		gate->position = req->position;
+	}
+	fdput(fd);
+	return PTR_ERR_OR_ZERO(stream);
+}
+
+static int ioctl_fence_gate(const struct accmem_free *req,
+			    struct accmem_gate *gate)
+{
+	struct dma_fence *fence = accmem_sync_file_fence(req->fd);
+
+	if (IS_ERR(fence))
+		return PTR_ERR(fence);
+	if (dma_fence_is_signaled(fence))
+		dma_fence_put(fence);
+	else
+		gate->fence = fence;
+	return 0;
+}
+
+/* what a free has to wait for; an open gate where it need not */
+static int ioctl_gate(struct accmem_context *ctx, const struct accmem_free *req,
+		      struct accmem_gate *gate)
+{
+	switch (req->flags) {
+	case 0:
+		return req->fd || req->position ? -EINVAL : 0;
+	case ACCMEM_FREE_STREAM:
+		return ioctl_stream_gate(ctx, req, gate);
+	case ACCMEM_FREE_FENCE:
+		return req->position ? -EINVAL : ioctl_fence_gate(req, gate);
+	default:
+		return -EINVAL;
+	}
+}
+
 static int ioctl_free(struct command *cmd)
 {
 	struct accmem_free *req = &cmd->data.free;
+	struct accmem_gate gate = {};
+	int err;
 
-	if (req->flags || req->reserved)
+	if (req->reserved || req->reserved2)
 		return -EINVAL;
-	return accmem_free(cmd->ctx, req->address);
+	err = ioctl_gate(cmd->ctx, req, &gate);
+	if (err)
+		return err;
+	err = accmem_free(cmd->ctx, req->address, &gate);
+	if (err && !accmem_gate_is_open(&gate))
+		accmem_gate_put(&gate);
+	return err;
 }
 
 static void ioctl_describe_query(const struct accmem_buffer *buf,
@@ -181,6 +271,36 @@ static int ioctl_batch(struct command *cmd)
 		return err;
 	err = accmem_batch(cmd->ctx, req);
 	return ioctl_respond(cmd) ?: err;
+}
+
+static int ioctl_stream_create(struct command *cmd)
+{
+	struct accmem_stream_create *req = &cmd->data.stream_create;
+	struct accmem_context *ctx = cmd->ctx;
+	struct file *file;
+	int err;
+
+	if (req->flags || req->reserved)
+		return -EINVAL;
+	err = get_unused_fd_flags(O_CLOEXEC);
+	if (err < 0)
+		return err;
+	req->fd = err;
+	req->id = atomic64_inc_return(&ctx->last_stream);
+	err = ioctl_respond(cmd);
+	if (err)
+		goto err_fd;
+	file = accmem_stream_open(ctx, req->id);
+	if (IS_ERR(file)) {
+		err = PTR_ERR(file);
+		goto err_fd;
+	}
+	fd_install(req->fd, file);
+	return 0;
+
+err_fd:
+	put_unused_fd(req->fd);
+	return err;
 }
 
 static int ioctl_tmem_setup(struct command *cmd)
@@ -291,6 +411,8 @@ static_assert(__same_type(struct accmem_query,
 			  ((union any_command *)0)->query));
 static_assert(__same_type(struct accmem_batch,
 			  ((union any_command *)0)->batch));
+static_assert(__same_type(struct accmem_stream_create,
+			  ((union any_command *)0)->stream_create));
 static_assert(__same_type(struct accmem_tmem_setup,
 			  ((union any_command *)0)->tmem_setup));
 static_assert(__same_type(struct accmem_tmem_launch,
@@ -302,6 +424,7 @@ ACCMEM_BEGINS_WITH_SIZE(struct accmem_alloc);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_free);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_query);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_batch);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_create);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_launch);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_cluster);
@@ -344,6 +467,12 @@ static const struct command_op ops[] = {
 		.size = sizeof_field(union any_command, batch),
 		.min_size = offsetofend(struct accmem_batch, reserved),
 		.run = ioctl_batch,
+	},
+	[_IOC_NR(ACCMEM_IOC_STREAM_CREATE)] = {
+		.cmd = ACCMEM_IOC_STREAM_CREATE,
+		.size = sizeof_field(union any_command, stream_create),
+		.min_size = offsetofend(struct accmem_stream_create, reserved),
+		.run = ioctl_stream_create,
 	},
 	[_IOC_NR(ACCMEM_IOC_TMEM_SETUP)] = {
 		.cmd = ACCMEM_IOC_TMEM_SETUP,

@@ -16,6 +16,7 @@
 #include "backing.h"
 #include "device.h"
 #include "mapping.h"
+#include "stream.h"
 
 static char *emulated[ACCMEM_MAX_DEVICES];
 static int nr_emulated;
@@ -176,9 +177,12 @@ static int __init accmem_init(void)
 	err = accmem_mapping_init();
 	if (err)
 		goto err_wq;
-	err = accmem_device_init();
+	err = accmem_stream_init();
 	if (err)
 		goto err_mapping;
+	err = accmem_device_init();
+	if (err)
+		goto err_stream;
 	accmem_debugfs_init();
 	err = add_devices();
 	if (err)
@@ -189,6 +193,8 @@ err_devices:
 	remove_devices();
 	accmem_debugfs_exit();
 	accmem_device_exit();
+err_stream:
+	accmem_stream_exit();
 err_mapping:
 	accmem_mapping_exit();
 err_wq:
@@ -198,12 +204,15 @@ err_wq:
 
 static void __exit accmem_exit(void)
 {
+	/* callbacks of fences have queued what they queue */
+	synchronize_rcu();
+	accmem_stream_exit();
 	remove_devices();
 	accmem_debugfs_exit();
 	accmem_device_exit();
 	accmem_mapping_exit();
 	destroy_workqueue(accmem_wq);
-	/* of accounts and contexts */
+	/* of accounts and contexts, and of fences */
 	rcu_barrier();
 }
 

@@ -514,6 +514,50 @@ void accmem_memory_put(struct accmem_memory *mem)
 	kref_put(&mem->refs, memory_release);
 }
 
+static void memory_leave_pending(struct accmem_memory *mem)
+{
+	lockdep_assert_held(&mem->cv->lock);
+	mem->pending = false;
+	list_del_init(&mem->link);
+	if (mem->state == ACCMEM_QUARANTINED)
+		WRITE_ONCE(mem->account->overdue,
+			   mem->account->overdue - mem->size);
+}
+
+/**
+ * accmem_memory_set_pending() - the free of a memory begins to wait, or is undone
+ * @mem: the memory; nobody else calls this or detaches it
+ * @pending: which of both. Does not sleep.
+ */
+void accmem_memory_set_pending(struct accmem_memory *mem, bool pending)
+{
+	struct accmem_carveout *cv = mem->cv;
+
+	accmem_carveout_lock(cv);
+	if (pending) {
+		mem->pending = true;
+		mem->since = jiffies;
+		list_add_tail(&mem->link, &cv->pending);
+	} else {
+		memory_leave_pending(mem);
+	}
+	memory_set_state(mem, pending ? ACCMEM_PENDING : ACCMEM_LIVE);
+	accmem_carveout_unlock(cv);
+}
+
+/**
+ * accmem_memory_set_overdue() - a memory has been pending for too long
+ * @mem: a pending memory; the carveout's lock is held
+ */
+void accmem_memory_set_overdue(struct accmem_memory *mem)
+{
+	struct accmem_account *account = mem->account;
+
+	memory_set_state(mem, ACCMEM_QUARANTINED);
+	list_move_tail(&mem->link, &mem->cv->overdue);
+	WRITE_ONCE(account->overdue, account->overdue + mem->size);
+}
+
 /**
  * accmem_memory_detach() - the last name of a memory has gone
  * @mem: the memory; the reference that was the name's goes with the call
@@ -523,12 +567,24 @@ void accmem_memory_detach(struct accmem_memory *mem)
 	struct accmem_carveout *cv = mem->cv;
 
 	/* without a name there is nobody to get a reference from */
-	if (kref_read(&mem->refs) > 1) {
+	if (mem->pending || kref_read(&mem->refs) > 1) {
 		accmem_carveout_lock(cv);
-		memory_set_state(mem, ACCMEM_DETACHED);
+		if (mem->pending)
+			memory_leave_pending(mem);
+		if (kref_read(&mem->refs) > 1)
+			memory_set_state(mem, ACCMEM_DETACHED);
 		accmem_carveout_unlock(cv);
 	}
 	accmem_memory_put(mem);
+}
+
+/* a part of it has gone */
+static void memory_shrink(struct accmem_memory *mem, u64 size)
+{
+	lockdep_assert_held(&mem->cv->lock);
+	mem->size -= size;
+	if (mem->pending && mem->state == ACCMEM_QUARANTINED)
+		WRITE_ONCE(mem->account->overdue, mem->account->overdue - size);
 }
 
 /**
@@ -557,10 +613,12 @@ bool accmem_memory_give_parts(struct accmem_memory *mem,
 	for (i = 0; i < nr; i++) {
 		trace_accmem_release(mem, parts[i].size, 1);
 		memory_give_run(mem, &parts[i]);
-		mem->size -= parts[i].size;
+		memory_shrink(mem, parts[i].size);
 	}
 	mem->buffers -= buffers;
 	gone = !mem->size;
+	if (gone && mem->pending)
+		memory_leave_pending(mem);
 	accmem_carveout_unlock(cv);
 	accmem_count_frees(cv, buffers);
 	accmem_clear_kick(cv, false);
@@ -599,6 +657,7 @@ bool accmem_memory_move_part(struct accmem_memory *from,
 			     struct accmem_memory *to,
 			     const struct accmem_run *part)
 {
+	struct accmem_carveout *cv = from->cv;
 	bool empty;
 
 	to->size = part->size;
@@ -608,11 +667,14 @@ bool accmem_memory_move_part(struct accmem_memory *from,
 	to->run = *part;
 	to->runs = &to->run;
 	to->nr_runs = 1;
-	accmem_carveout_lock(from->cv);
-	from->size -= part->size;
+	accmem_carveout_lock(cv);
+	/* without it, all that is left may be pending */
+	WRITE_ONCE(cv->bytes[from->state], cv->bytes[from->state] - part->size);
+	WRITE_ONCE(cv->bytes[to->state], cv->bytes[to->state] + part->size);
+	memory_shrink(from, part->size);
 	from->buffers--;
 	empty = !from->size;
-	accmem_carveout_unlock(from->cv);
+	accmem_carveout_unlock(cv);
 	return empty;
 }
 

@@ -51,15 +51,20 @@ struct accmem_memory_spec {
  * @nr_runs: how many
  * @run: the one piece, where it is one
  * @state: guarded by the carveout's lock
- * @link: in accmem_carveout.quarantine; guarded by the carveout's lock
+ * @link: in accmem_carveout.quarantine, .pending or .overdue; guarded by the
+ *	carveout's lock
  * @own_link: in accmem_account.quarantine; guarded by the carveout's lock
+ * @pending: its free is; it is in one of the latter two lists. Changed by those
+ *	who name it, or did.
+ * @since: jiffies when that began
  * @mapped: there was a mapping once, so that it may have been written to and
  *	pages may be pinned. Set before a mapping is made, by those who name it.
  * @lock: guards the filling of @pages
  * @pages: pages by index (emulated)
  * @io: kernel's mapping, of the same cache mode (phys without pages)
  *
- * It is live while it has a name, and detached from then on. When its last
+ * It is live while it has a name, pending while its free waits, and detached from
+ * then on. When its last
  * reference goes, it is free at once, unless somebody (a pipe, O_DIRECT in
  * flight, another driver) has pages of it: then it is quarantined until they
  * have been given back.
@@ -81,6 +86,8 @@ struct accmem_memory {
 	struct list_head link;
 	struct list_head own_link;
 
+	bool pending;
+	unsigned long since;
 	bool mapped;
 	struct mutex lock; /* filling of pages */
 	struct xarray pages;
@@ -93,6 +100,8 @@ struct accmem_memory *accmem_memory_create(struct accmem_account *account,
 void accmem_memory_get(struct accmem_memory *mem);
 void accmem_memory_put(struct accmem_memory *mem);
 void accmem_memory_detach(struct accmem_memory *mem);
+void accmem_memory_set_pending(struct accmem_memory *mem, bool pending);
+void accmem_memory_set_overdue(struct accmem_memory *mem);
 void accmem_memory_free(struct accmem_memory *mem);
 bool accmem_memory_is_idle(struct accmem_memory *mem);
 bool accmem_memory_give_parts(struct accmem_memory *mem,

@@ -24,6 +24,9 @@
 /* gaps looked at for one that fits only because of how it lies */
 #define GAP_PROBES 64u
 
+/* places looked at for a name in one call */
+#define NAME_PROBES 64u
+
 static struct accmem_place *to_place(struct rb_node *node)
 {
 	return rb_entry_safe(node, struct accmem_place, node);
@@ -536,19 +539,27 @@ static struct accmem_buffer *place_next(struct accmem_place *place, u64 address)
 }
 
 /**
- * accmem_name_next() - the first buffer from an address on
+ * accmem_name_next() - walk through the names of a context
  * @ctx: the context, whose lock is held
- * @address: a device address
+ * @address: where to begin; where to go on, on return, or ACCMEM_NAMES_END
  *
- * Return: the buffer, which has been published and begins at or after @address,
- * or NULL.
+ * Return: the first buffer that has been published and begins at or after
+ * @address; NULL where there is none, or none near.
  */
-struct accmem_buffer *accmem_name_next(struct accmem_context *ctx, u64 address)
+struct accmem_buffer *accmem_name_next(struct accmem_context *ctx, u64 *address)
 {
-	struct accmem_place *place = accmem_place_above(ctx, address);
-	struct accmem_buffer *buf = NULL;
+	struct accmem_place *place = accmem_place_above(ctx, *address);
+	struct accmem_buffer *buf;
+	unsigned int nr = 0;
 
-	for (; place && !buf; place = to_place(rb_next(&place->node)))
-		buf = place_next(place, address);
-	return buf;
+	for (; place && nr++ < NAME_PROBES;
+	     place = to_place(rb_next(&place->node))) {
+		buf = place_next(place, *address);
+		if (buf) {
+			*address = buf->address + buf->layout.footprint;
+			return buf;
+		}
+	}
+	*address = place ? place->start : ACCMEM_NAMES_END;
+	return NULL;
 }

@@ -9,6 +9,9 @@
  * is known of a row: one whose memory somebody is to refer to, for a mapping,
  * leaves the row before (accmem_buffer_extract()).
  *
+ * Buffers whose frees wait keep their pieces and addresses; the memory is pending
+ * when all that is left of it is.
+ *
  * The addresses that are left are one place or several. Each is embedded in the
  * buffer that it began with, be that free or not.
  *
@@ -38,12 +41,16 @@ struct row_cell {
  * struct row - buffers beside each other
  * @memory: what is left of theirs
  * @nr: how many they were
+ * @nr_left: those that have their addresses still
+ * @nr_pending: as many of them wait to be free
  * @buffers: those that are published
  * @cells: all of them
  */
 struct row {
 	struct accmem_memory *memory;
 	unsigned int nr;
+	unsigned int nr_left;
+	unsigned int nr_pending;
 	struct accmem_buffer *buffers[ACCMEM_ROW_MAX];
 	struct row_cell cells[];
 };
@@ -66,6 +73,31 @@ static void row_cut(struct accmem_context *ctx, struct accmem_place *place,
 		cell->buf.place = &first->place;
 }
 
+static bool row_is_pending(const struct row *row)
+{
+	return row->nr_pending && row->nr_pending == row->nr_left;
+}
+
+static void row_adjust(struct accmem_context *ctx, struct row *row, int left,
+		       int pending)
+{
+	bool before = row_is_pending(row), after;
+
+	lockdep_assert_held(&ctx->lock);
+	row->nr_left += left;
+	row->nr_pending += pending;
+	after = row_is_pending(row);
+	/* what nothing is left of goes with the last piece */
+	if (before != after && row->nr_left)
+		accmem_memory_set_pending(row->memory, after);
+}
+
+static void row_set_pending(struct accmem_context *ctx,
+			    struct accmem_buffer *buf, bool pending)
+{
+	row_adjust(ctx, to_cell(buf)->row, 0, pending ? 1 : -1);
+}
+
 static void row_remove(struct accmem_context *ctx, struct accmem_buffer *buf,
 		       struct accmem_place **above)
 {
@@ -73,6 +105,7 @@ static void row_remove(struct accmem_context *ctx, struct accmem_buffer *buf,
 	u64 after = buf->address - place->start + place->unit;
 
 	lockdep_assert_held(&ctx->lock);
+	row_adjust(ctx, to_cell(buf)->row, -1, buf->pending.ctx ? -1 : 0);
 	if (place->size == place->unit) {
 		accmem_place_erase_next(ctx, place, above);
 		return;
@@ -142,6 +175,7 @@ static void row_destroy(struct accmem_context *ctx, struct accmem_buffer **bufs,
 static const struct accmem_place_ops row_place_ops = {
 	.remove = row_remove,
 	.destroy = row_destroy,
+	.set_pending = row_set_pending,
 	.shares_pieces = true,
 };
 
@@ -199,8 +233,9 @@ static void row_fill(struct row *row, const struct accmem_alloc *req,
 		cell->buf.address = address;
 		cell->buf.length = req->length;
 		cell->buf.layout = *layout;
-		cell->buf.flags = req->flags;
+		cell->buf.flags = accmem_alloc_flags(req);
 		cell->buf.page_policy = req->page_policy;
+		cell->buf.pending = (struct accmem_pending){};
 		INIT_LIST_HEAD(&cell->buf.link);
 		bufs[i] = &cell->buf;
 	}
@@ -230,6 +265,8 @@ int accmem_row_create(struct accmem_context *ctx,
 	if (!row)
 		return -ENOMEM;
 	row->nr = nr;
+	row->nr_left = nr;
+	row->nr_pending = 0;
 	row->memory = row_take(ctx, req, layout, nr);
 	err = PTR_ERR_OR_ZERO(row->memory);
 	if (err)

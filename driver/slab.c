@@ -46,15 +46,36 @@ static u64 slab_page_cached_bytes(const struct accmem_slab_page *page)
 		       ACCMEM_GRANULE : 0;
 }
 
+/* nothing of the page has a name, but frees of it wait */
+static bool slab_page_is_pending(const struct accmem_slab_page *page)
+{
+	return page->nr_pending && page->nr_used == page->nr_pending;
+}
+
+static void slab_page_adjust_pending(struct accmem_context *ctx,
+				     struct accmem_slab_page *page, int used,
+				     int pending)
+{
+	bool before = slab_page_is_pending(page), after;
+
+	lockdep_assert_held(&ctx->lock);
+	page->nr_used += used;
+	page->nr_pending += pending;
+	after = slab_page_is_pending(page);
+	/* what is not used any more is detached by its last buffer */
+	if (before != after && page->nr_used)
+		accmem_memory_set_pending(page->place.memory, after);
+}
+
 static void slab_page_adjust(struct accmem_context *ctx,
 			     struct accmem_slab_page *page, int used,
-			     int cached)
+			     int cached, int pending)
 {
 	u64 before = slab_page_cached_bytes(page), after;
 
 	lockdep_assert_held(&ctx->lock);
-	page->nr_used += used;
 	page->nr_cached += cached;
+	slab_page_adjust_pending(ctx, page, used, pending);
 	after = slab_page_cached_bytes(page);
 	if (after == before)
 		return;
@@ -204,7 +225,7 @@ static bool slab_cut_units(struct accmem_context *ctx,
 	if (!units)
 		return false;
 	page = container_of(units, struct accmem_slab_page, units);
-	slab_page_adjust(ctx, page, 1, 0);
+	slab_page_adjust(ctx, page, 1, 0, 0);
 	ctx->slab_room -= buf->layout.footprint;
 	buf->place = &page->place;
 	buf->address = page->place.start + offset;
@@ -296,7 +317,7 @@ static void slab_destroy_one(struct accmem_context *ctx,
 
 	spin_lock(&ctx->lock);
 	slab_give_units(ctx, page, buf);
-	slab_page_adjust(ctx, page, -1, 0);
+	slab_page_adjust(ctx, page, -1, 0, buf->pending.ctx ? -1 : 0);
 	gone = !page->nr_used;
 	if (gone)
 		slab_page_remove(ctx, page);
@@ -321,9 +342,17 @@ static void slab_destroy(struct accmem_context *ctx,
 		slab_destroy_one(ctx, *bufs++);
 }
 
+/* A page is pending when all that is used of it is. */
+static void slab_set_pending(struct accmem_context *ctx,
+			     struct accmem_buffer *buf, bool pending)
+{
+	slab_page_adjust(ctx, slab_to_page(buf->place), 0, 0, pending ? 1 : -1);
+}
+
 static const struct accmem_place_ops slab_place_ops = {
 	.remove = slab_remove,
 	.destroy = slab_destroy,
+	.set_pending = slab_set_pending,
 	.may_cache = true,
 };
 
@@ -414,7 +443,7 @@ struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 	INIT_LIST_HEAD(&buf->link);
 	buf->length = req->length;
 	buf->layout = *layout;
-	buf->flags = req->flags;
+	buf->flags = accmem_alloc_flags(req);
 	buf->page_policy = req->page_policy;
 	err = accmem_charge_buffers(ctx->account, 1);
 	if (err)
@@ -450,7 +479,7 @@ void accmem_slab_set_cached(struct accmem_context *ctx,
 
 	lockdep_assert_held(&ctx->lock);
 	ctx->slab_room += cached ? size : -size;
-	slab_page_adjust(ctx, slab_to_page(buf->place), 0, cached ? 1 : -1);
+	slab_page_adjust(ctx, slab_to_page(buf->place), 0, cached ? 1 : -1, 0);
 }
 
 /**

@@ -72,6 +72,77 @@ TRACE_EVENT(accmem_release,
 		  __entry->runs)
 );
 
+/* a free begins to wait: for a position, or for a fence (stream 0) */
+TRACE_EVENT(accmem_pend,
+	TP_PROTO(const struct accmem_context *ctx,
+		 const struct accmem_buffer *buf),
+	TP_ARGS(ctx, buf),
+	TP_STRUCT__entry(
+		__field(unsigned int, device)
+		__field(u64, context)
+		__field(u64, address)
+		__field(u64, footprint)
+		__field(u64, stream)
+		__field(u64, position)
+	),
+	TP_fast_assign(
+		const struct accmem_gate *gate = &buf->pending.gates[0];
+
+		__entry->device = ctx->dev->index;
+		__entry->context = ctx->account->id;
+		__entry->address = buf->address;
+		__entry->footprint = buf->layout.footprint;
+		__entry->stream = gate->position ? gate->stream->id : 0;
+		__entry->position = gate->position;
+	),
+	TP_printk("accmem%u context=%llu address=%#llx footprint=%llu stream=%llu position=%llu",
+		  __entry->device, __entry->context, __entry->address,
+		  __entry->footprint, __entry->stream, __entry->position)
+);
+
+/* a stream has come to a position */
+TRACE_EVENT(accmem_stream_reach,
+	TP_PROTO(const struct accmem_stream *stream, u64 position),
+	TP_ARGS(stream, position),
+	TP_STRUCT__entry(
+		__field(unsigned int, device)
+		__field(u64, context)
+		__field(u64, stream)
+		__field(u64, position)
+	),
+	TP_fast_assign(
+		__entry->device = stream->dev->index;
+		__entry->context = stream->context;
+		__entry->stream = stream->id;
+		__entry->position = position;
+	),
+	TP_printk("accmem%u context=%llu stream=%llu position=%llu",
+		  __entry->device, __entry->context, __entry->stream,
+		  __entry->position)
+);
+
+/* a free has been waiting for too long */
+TRACE_EVENT(accmem_overdue,
+	TP_PROTO(const struct accmem_account *account, u64 size,
+		 unsigned int ms),
+	TP_ARGS(account, size, ms),
+	TP_STRUCT__entry(
+		__field(unsigned int, device)
+		__field(u64, context)
+		__field(u64, size)
+		__field(unsigned int, ms)
+	),
+	TP_fast_assign(
+		__entry->device = account->dev->index;
+		__entry->context = account->id;
+		__entry->size = size;
+		__entry->ms = ms;
+	),
+	TP_printk("accmem%u context=%llu size=%llu ms=%u",
+		  __entry->device, __entry->context, __entry->size,
+		  __entry->ms)
+);
+
 TRACE_EVENT(accmem_map,
 	TP_PROTO(const struct accmem_memory *mem, u64 offset, u64 size),
 	TP_ARGS(mem, offset, size),

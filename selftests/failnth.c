@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 
 #include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "stream_util.h"
 
 #define RW (PROT_READ | PROT_WRITE)
 #define N_MAX 2000
@@ -731,6 +731,130 @@ TEST_F(failnth, tmem_map_and_queue)
 	SWEEP(queue_both);
 }
 
+/* --- streams --------------------------------------------------------------- */
+
+static int fences = -1;
+
+static int create_stream(const char *path, int fd)
+{
+	int stream = stream_create(fd);
+
+	(void)path;
+	if (stream < 0)
+		return stream;
+	close(stream);
+	return 0;
+}
+
+/* of a fence that is to come, and of one of the past; the fence is made before */
+static int import_file = -1;
+
+static int import_fence(const char *path, int stream)
+{
+	uint64_t at = stream_query(stream).claimed + 1;
+
+	(void)path;
+	return stream_import(stream, at, import_file);
+}
+
+static int export_position(const char *path, int stream)
+{
+	int file = stream_export(stream, stream_query(stream).claimed);
+
+	(void)path;
+	if (file < 0)
+		return file;
+	close(file);
+	return 0;
+}
+
+/* as sweep(), of a call that leaves nothing that counters show */
+static void sweep_stream(struct __test_metadata *_metadata, int stream,
+			 int (*call)(const char *path, int fd))
+{
+	unsigned int nth, failed = 0;
+	bool injected = true;
+	int err;
+
+	ASSERT_EQ(0, call(NULL, stream));
+	for (nth = 1; nth < N_MAX && injected; nth++) {
+		struct accmem_stream_query before = stream_query(stream);
+
+		arm(nth);
+		err = call(NULL, stream);
+		injected = disarm();
+		failed += err != 0;
+		if (err) {
+			EXPECT_TRUE(injected);
+			EXPECT_EQ(before.claimed, stream_query(stream).claimed);
+		}
+	}
+	EXPECT_FALSE(injected);
+	EXPECT_EQ(0, err);
+	EXPECT_LT(0, failed);
+}
+
+TEST_F(failnth, streams)
+{
+	uint32_t ids[2];
+	int stream, i;
+
+	NEED_INJECTION();
+	SWEEP(create_stream);
+	fences = fence_device();
+	ASSERT_LE(0, fences);
+	stream = stream_create(self->fd);
+	ASSERT_LE(0, stream);
+	/* what is reached, then what is claimed */
+	sweep_stream(_metadata, stream, export_position);
+	for (i = 0; i < 2; i++) {
+		import_file = fence_create(fences, &ids[i]);
+		ASSERT_LE(0, import_file);
+		if (!i)
+			ASSERT_EQ(0, fence_signal(fences, ids[i], 0, 0));
+		sweep_stream(_metadata, stream, import_fence);
+		sweep_stream(_metadata, stream, export_position);
+		close(import_file);
+	}
+	ASSERT_EQ(0, fence_signal(fences, ids[1], 0, 0));
+	EXPECT_EQ(0, stream_settle(stream, stream_query(stream).claimed));
+	close(stream);
+	close(fences);
+}
+
+static int stream_for_alloc;
+
+/* memory that is pending already, and memory that is not */
+static int alloc_on_stream(const char *path, int fd)
+{
+	struct accmem_alloc a = { .length = KIB(64),
+				  .flags = ACCMEM_ALLOC_TOP_DOWN };
+	int err = stream_alloc(fd, stream_for_alloc, &a);
+	uint64_t at = stream_query(stream_for_alloc).reached + 1;
+
+	(void)path;
+	if (err)
+		return err;
+	err = stream_free(fd, a.address, stream_for_alloc, at);
+	if (err)
+		return err;
+	a = (struct accmem_alloc){ .length = KIB(64),
+				   .flags = ACCMEM_ALLOC_TOP_DOWN };
+	err = stream_alloc(fd, stream_for_alloc, &a);
+	if (!err)
+		err = accmem_ioctl_free(fd, a.address);
+	return stream_signal(stream_for_alloc, at) ?: err;
+}
+
+TEST_F(failnth, alloc_on_a_stream)
+{
+	NEED_INJECTION();
+	stream_for_alloc = stream_create(self->fd);
+	ASSERT_LE(0, stream_for_alloc);
+	SWEEP(alloc_on_stream);
+	close(stream_for_alloc);
+}
+
 /* --- what must not allocate ---------------------------------------------- */
 
 /*
@@ -836,6 +960,71 @@ TEST_F(failnth, free_of_a_batch_allocates_nothing)
 						&done));
 		EXPECT_TRUE(disarm_round(&r));
 		EXPECT_EQ(ENTRIES, done);
+	}
+	EXPECT_EQ(BOTH_WAYS, r.clean);
+}
+
+/* Nor at a position, nor after a fence; nor does the end of what it waits for. */
+TEST_F(failnth, pending_frees_allocate_nothing)
+{
+	struct rounds r = {};
+	unsigned int i;
+	uint32_t id;
+	int stream, file, device;
+
+	NEED_INJECTION();
+	device = fence_device();
+	ASSERT_LE(0, device);
+	stream = stream_create(self->fd);
+	ASSERT_LE(0, stream);
+	while (next_round(&r)) {
+		file = fence_create(device, &id);
+		ASSERT_LE(0, file);
+		ASSERT_EQ(0, allocate_many(self->fd, r.nr & 1));
+		arm_round(&r);
+		for (i = 0; i < ARRAY_SIZE(many); i++)
+			EXPECT_EQ(0, i % 2 ? fence_free(self->fd,
+							many[i].address, file) :
+					     stream_free(self->fd,
+							 many[i].address,
+							 stream, 2 * r.nr));
+		EXPECT_EQ(-EAGAIN, stream_try(stream, 2 * r.nr));
+		EXPECT_EQ(0, stream_signal(stream, 2 * r.nr));
+		EXPECT_EQ(-ERANGE, stream_signal(stream, 2 * r.nr));
+		EXPECT_EQ(2 * r.nr, stream_query(stream).reached);
+		EXPECT_EQ(-ETIMEDOUT, stream_wait(stream, 2 * r.nr + 1, 0,
+						  stream_in_ms(5)));
+		EXPECT_TRUE(disarm_round(&r));
+		ASSERT_EQ(0, fence_signal(device, id, 0, 0));
+		close(file);
+	}
+	EXPECT_EQ(BOTH_WAYS, r.clean);
+	close(stream);
+	close(device);
+}
+
+/* with pending frees, and with a stream that is open still */
+TEST_F(failnth, close_with_pending_frees_allocates_nothing)
+{
+	struct rounds r = {};
+	unsigned int i;
+	int fd, stream;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, only_module(true));
+	while (next_round(&r)) {
+		fd = accmem_dev_open(variant->path, O_RDWR);
+		ASSERT_LE(0, fd);
+		stream = stream_create(fd);
+		ASSERT_LE(0, stream);
+		ASSERT_EQ(0, allocate_many(fd, false));
+		for (i = 0; i < ARRAY_SIZE(many); i += 2)
+			ASSERT_EQ(0, stream_free(fd, many[i].address, stream,
+						 1));
+		arm_round(&r);
+		EXPECT_EQ(0, close(r.nr & 1 ? fd : stream));
+		EXPECT_EQ(0, close(r.nr & 1 ? stream : fd));
+		EXPECT_TRUE(disarm_round(&r));
 	}
 	EXPECT_EQ(BOTH_WAYS, r.clean);
 }

@@ -226,7 +226,8 @@ TEST_F(obs, debugfs_buffers)
 TEST_F(obs, debugfs_is_for_root)
 {
 	static const char *const names[] = { "map",	"usage",  "contexts",
-					     "buffers", "shared", "tmem" };
+					     "buffers", "streams", "shared",
+					     "tmem" };
 	char file[128];
 	struct stat st;
 	unsigned int i;

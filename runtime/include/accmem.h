@@ -166,6 +166,129 @@ int accmem_map(struct accmem_context *ctx, uint64_t address, int prot,
  */
 int accmem_unmap(struct accmem_context *ctx, uint64_t address);
 
+/*
+ * Streams. A stream is a file descriptor, close-on-exec, which close(2) ends; it
+ * can be passed to whoever does the work. The rules are those of
+ * <linux/accmem.h>.
+ */
+
+/**
+ * accmem_open_stream() - ACCMEM_IOC_STREAM_CREATE
+ * @ctx: the context
+ * @stream: out: the stream's file descriptor
+ *
+ * Return: 0; -EMFILE, -ENFILE, -ENOMEM.
+ */
+int accmem_open_stream(struct accmem_context *ctx, int *stream);
+
+/**
+ * accmem_signal() - ACCMEM_IOC_STREAM_SIGNAL: reach a position
+ * @stream: the stream
+ * @position: what its count becomes
+ *
+ * Return: 0; -ERANGE where the count is as large already, -EBUSY where a fence
+ * has to come first, -ECANCELED when the context has ended.
+ */
+int accmem_signal(int stream, uint64_t position);
+
+/**
+ * accmem_get_stream() - ACCMEM_IOC_STREAM_QUERY
+ * @stream: the stream
+ * @query: out: how far it is; needs no preparation
+ *
+ * Return: 0.
+ */
+int accmem_get_stream(int stream, struct accmem_stream_query *query);
+
+/**
+ * accmem_wait() - ACCMEM_IOC_STREAM_WAIT: until a position is reached
+ * @stream: the stream
+ * @position: the position
+ *
+ * Return: 0; -EINTR; -ECANCELED when the context has ended.
+ */
+int accmem_wait(int stream, uint64_t position);
+
+/**
+ * accmem_wait_until() - the same, until a deadline
+ * @stream: the stream
+ * @position: the position
+ * @deadline_ns: on the host's CLOCK_MONOTONIC (accmem_info.now_ns); 0 for none
+ *
+ * Return: as accmem_wait(); -ETIMEDOUT.
+ */
+int accmem_wait_until(int stream, uint64_t position, uint64_t deadline_ns);
+
+/**
+ * accmem_try_wait() - is a position reached?
+ * @stream: the stream
+ * @position: the position; poll(2) is about it from here on
+ *
+ * Return: 0 if it is; -EAGAIN; -ECANCELED when the context has ended.
+ */
+int accmem_try_wait(int stream, uint64_t position);
+
+/**
+ * accmem_import_fence() - ACCMEM_IOC_STREAM_IMPORT: reach a position after a
+ *	fence
+ * @stream: the stream
+ * @position: the position
+ * @sync_file: the fence, which may be closed then
+ *
+ * Return: 0; -EBADF, -EINVAL, -ERANGE, -ECANCELED, -ENOMEM.
+ */
+int accmem_import_fence(int stream, uint64_t position, int sync_file);
+
+/**
+ * accmem_export_fence() - ACCMEM_IOC_STREAM_EXPORT: a position as a fence
+ * @stream: the stream
+ * @position: reached, or to be reached after an imported fence
+ * @sync_file: out: its file descriptor
+ *
+ * Return: 0; -EPERM where userspace has to signal the position; -EMFILE, -ENFILE,
+ * -ENOMEM.
+ */
+int accmem_export_fence(int stream, uint64_t position, int *sync_file);
+
+/**
+ * accmem_allocate_on() - ACCMEM_IOC_ALLOC for work on a stream
+ * @ctx: the context
+ * @stream: a stream of it, whose pending frees will do
+ * @req: as for accmem_allocate(); the position in it is 0, or from where on others
+ *	than the stream may touch the memory, which does not read as zero then
+ *
+ * Return: as accmem_allocate(); -EBADF, -EACCES for the stream.
+ */
+int accmem_allocate_on(struct accmem_context *ctx, int stream,
+		       struct accmem_alloc *req);
+
+/**
+ * accmem_release_at() - ACCMEM_IOC_FREE at a position of a stream
+ * @ctx: the context
+ * @address: device address of a buffer's first byte
+ * @stream: a stream of the context
+ * @position: before which the memory is not used again
+ *
+ * The name is gone at once, and so is what accmem_map() mapped of the buffer.
+ *
+ * Return: as accmem_release(); -EBADF, -EINVAL, -EACCES for the stream.
+ */
+int accmem_release_at(struct accmem_context *ctx, uint64_t address, int stream,
+		      uint64_t position);
+
+/**
+ * accmem_release_after() - ACCMEM_IOC_FREE after a fence
+ * @ctx: the context
+ * @address: device address of a buffer's first byte
+ * @sync_file: the fence, which may be closed then
+ *
+ * As accmem_release_at() otherwise.
+ *
+ * Return: as accmem_release(); -EBADF, -EINVAL for the sync_file.
+ */
+int accmem_release_after(struct accmem_context *ctx, uint64_t address,
+			 int sync_file);
+
 #ifdef __cplusplus
 }
 #endif

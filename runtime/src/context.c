@@ -24,10 +24,10 @@
 /*
  * A program built against an older header hands over the structure of its
  * day. When one of these grows, the calls that take it need a new symbol
- * version, and the old version keeps the old size.
+ * version, and the old version keeps the old size (compat.c).
  */
 static_assert(sizeof(struct accmem_info) == 128, "needs a symbol version");
-static_assert(sizeof(struct accmem_alloc) == 96, "needs a symbol version");
+static_assert(sizeof(struct accmem_alloc) == 112, "needs a symbol version");
 static_assert(sizeof(struct accmem_query) == 104, "needs a symbol version");
 static_assert(sizeof(struct accmem_batch_alloc) == 80,
 	      "needs a symbol version");
@@ -173,7 +173,7 @@ static int free_buffer(struct accmem_context *ctx, uint64_t address)
 	return accmem_call(ctx, ACCMEM_IOC_FREE, &req);
 }
 
-int accmem_allocate(struct accmem_context *ctx, struct accmem_alloc *req)
+int accmem_allocate_now(struct accmem_context *ctx, struct accmem_alloc *req)
 {
 	int ret;
 
@@ -201,13 +201,13 @@ int accmem_malloc(struct accmem_context *ctx, uint64_t length,
 	struct accmem_alloc req = { .length = length };
 	int ret;
 
-	ret = accmem_allocate(ctx, &req);
+	ret = accmem_allocate_now(ctx, &req);
 	if (!ret)
 		*address = req.address;
 	return ret;
 }
 
-int accmem_release(struct accmem_context *ctx, uint64_t address)
+int accmem_free_unmapped(struct accmem_context *ctx, struct accmem_free *req)
 {
 	int ret;
 
@@ -216,11 +216,18 @@ int accmem_release(struct accmem_context *ctx, uint64_t address)
 	 * and map it. An address inside a buffer is left to FREE to refuse.
 	 */
 	pthread_mutex_lock(&ctx->lock);
-	ret = accmem_unmap_locked(ctx, address);
+	ret = accmem_unmap_locked(ctx, req->address);
 	if (!ret || ret == -ENOENT || ret == -EINVAL)
-		ret = free_buffer(ctx, address);
+		ret = accmem_call(ctx, ACCMEM_IOC_FREE, req);
 	pthread_mutex_unlock(&ctx->lock);
 	return ret;
+}
+
+int accmem_release(struct accmem_context *ctx, uint64_t address)
+{
+	struct accmem_free req = { .size = sizeof(req), .address = address };
+
+	return accmem_free_unmapped(ctx, &req);
 }
 
 int accmem_get_query(struct accmem_context *ctx, uint64_t address,

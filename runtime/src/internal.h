@@ -31,6 +31,16 @@ struct accmem_context {
 int accmem_call(const struct accmem_context *ctx, unsigned long command,
 		void *argument);
 
+/* ALLOC: accmem_allocate(), of the version at hand. */
+int accmem_allocate_now(struct accmem_context *ctx, struct accmem_alloc *req);
+
+/* Its versions in the shared library; @old is the structure of the first one. */
+int accmem_allocate_0_1(struct accmem_context *ctx, void *old);
+int accmem_allocate_0_2(struct accmem_context *ctx, struct accmem_alloc *req);
+
+/* FREE, after what is mapped of the buffer has been unmapped. */
+int accmem_free_unmapped(struct accmem_context *ctx, struct accmem_free *req);
+
 /* Reserve the window for @span bytes, or leave the context without one. */
 void accmem_window_reserve(struct accmem_context *ctx, uint64_t span);
 

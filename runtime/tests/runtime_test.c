@@ -483,7 +483,88 @@ static void threads_share_a_context(void)
 	accmem_close(ctx);
 }
 
-#ifdef FAKE_DEVICE
+#ifndef FAKE_DEVICE
+static struct accmem_stream_query get_stream(int stream)
+{
+	struct accmem_stream_query query;
+
+	CHECK_EQ(accmem_get_stream(stream, &query), 0);
+	return query;
+}
+
+static void release_at_a_position(void)
+{
+	struct accmem_context *ctx = open_device();
+	uint64_t address = new_buffer(ctx, MIB);
+	unsigned char *pointer = map(ctx, address);
+	struct accmem_alloc req = { .length = MIB };
+	struct accmem_query query;
+	int stream;
+
+	CHECK_EQ(accmem_open_stream(ctx, &stream), 0);
+	CHECK_EQ(accmem_release_at(ctx, address, -1, 1), -EBADF);
+	CHECK_EQ(accmem_release_at(ctx, address + 64, stream, 1), -EINVAL);
+	CHECK_EQ(accmem_release_at(ctx, address, stream, 5), 0);
+	CHECK(!readable(pointer));
+	CHECK_EQ(accmem_get_query(ctx, address, &query), -ENOENT);
+	CHECK_EQ(get_stream(stream).pending, 1);
+	CHECK_EQ(accmem_allocate_on(ctx, stream, &req), 0);
+	CHECK_EQ(req.address, address);
+	CHECK_EQ(req.position, 5);
+	CHECK_EQ(get_stream(stream).pending, 0);
+	CHECK_EQ(accmem_release(ctx, address), 0);
+	CHECK_EQ(get_stream(stream).pending, 1);
+	CHECK_EQ(accmem_signal(stream, 5), 0);
+	CHECK_EQ(get_stream(stream).pending, 0);
+	wait_until_all_is_free(ctx);
+	close(stream);
+	accmem_close(ctx);
+}
+
+static void streams_are_waited_for(void)
+{
+	struct accmem_context *ctx = open_device();
+	int stream;
+
+	CHECK_EQ(accmem_open_stream(ctx, &stream), 0);
+	CHECK_EQ(accmem_try_wait(stream, 1), -EAGAIN);
+	CHECK_EQ(accmem_wait_until(stream, 1, 1), -ETIMEDOUT);
+	CHECK_EQ(accmem_signal(stream, 3), 0);
+	CHECK_EQ(accmem_signal(stream, 3), -ERANGE);
+	CHECK_EQ(get_stream(stream).reached, 3);
+	CHECK_EQ(accmem_try_wait(stream, 3), 0);
+	CHECK_EQ(accmem_wait(stream, 3), 0);
+	CHECK_EQ(accmem_wait_until(stream, 2, 0), 0);
+	accmem_close(ctx);
+	CHECK_EQ(accmem_wait(stream, 4), -ECANCELED);
+	close(stream);
+}
+
+/* A fence of the past: the kernel signals nothing else by itself. */
+static void fences_go_both_ways(void)
+{
+	struct accmem_context *ctx = open_device();
+	uint64_t address = new_buffer(ctx, MIB);
+	int stream, other, fence;
+
+	CHECK_EQ(accmem_open_stream(ctx, &stream), 0);
+	CHECK_EQ(accmem_open_stream(ctx, &other), 0);
+	CHECK_EQ(accmem_export_fence(stream, 1, &fence), -EPERM);
+	CHECK_EQ(accmem_signal(stream, 1), 0);
+	CHECK_EQ(accmem_export_fence(stream, 1, &fence), 0);
+	CHECK_EQ(accmem_import_fence(other, 7, stream), -EINVAL);
+	CHECK_EQ(accmem_import_fence(other, 7, fence), 0);
+	CHECK_EQ(accmem_wait(other, 7), 0);
+	CHECK_EQ(accmem_import_fence(other, 7, fence), -ERANGE);
+	CHECK_EQ(accmem_release_after(ctx, address, stream), -EINVAL);
+	CHECK_EQ(accmem_release_after(ctx, address, fence), 0);
+	wait_until_all_is_free(ctx);
+	close(fence);
+	close(other);
+	close(stream);
+	accmem_close(ctx);
+}
+#else
 /* On a real device the address may not come back soon enough to tell. */
 static void stale_mapping_goes_when_its_address_is_reused(void)
 {
@@ -663,7 +744,11 @@ static const struct test tests[] = {
 	{ "child_of_a_threaded_process_can_allocate",
 	  child_of_a_threaded_process_can_allocate },
 	{ "threads_share_a_context", threads_share_a_context },
-#ifdef FAKE_DEVICE
+#ifndef FAKE_DEVICE
+	{ "release_at_a_position", release_at_a_position },
+	{ "streams_are_waited_for", streams_are_waited_for },
+	{ "fences_go_both_ways", fences_go_both_ways },
+#else
 	{ "stale_mapping_goes_when_its_address_is_reused",
 	  stale_mapping_goes_when_its_address_is_reused },
 	{ "failed_mmap_leaves_no_hole", failed_mmap_leaves_no_hole },

@@ -31,9 +31,17 @@
 #define ACCMEM_IOC_FREE _IO(ACCMEM_IOC_MAGIC, 0x02)
 #define ACCMEM_IOC_QUERY _IO(ACCMEM_IOC_MAGIC, 0x03)
 #define ACCMEM_IOC_BATCH _IO(ACCMEM_IOC_MAGIC, 0x05)
+#define ACCMEM_IOC_STREAM_CREATE _IO(ACCMEM_IOC_MAGIC, 0x08)
 #define ACCMEM_IOC_TMEM_SETUP _IO(ACCMEM_IOC_MAGIC, 0x10)
 #define ACCMEM_IOC_TMEM_LAUNCH _IO(ACCMEM_IOC_MAGIC, 0x11)
 #define ACCMEM_IOC_TMEM_CLUSTER _IO(ACCMEM_IOC_MAGIC, 0x12)
+
+/* On the file of a stream, which ACCMEM_IOC_STREAM_CREATE returns. */
+#define ACCMEM_IOC_STREAM_SIGNAL _IO(ACCMEM_IOC_MAGIC, 0x09)
+#define ACCMEM_IOC_STREAM_QUERY _IO(ACCMEM_IOC_MAGIC, 0x0a)
+#define ACCMEM_IOC_STREAM_WAIT _IO(ACCMEM_IOC_MAGIC, 0x0b)
+#define ACCMEM_IOC_STREAM_IMPORT _IO(ACCMEM_IOC_MAGIC, 0x0c)
+#define ACCMEM_IOC_STREAM_EXPORT _IO(ACCMEM_IOC_MAGIC, 0x0d)
 
 /* On the file of a CTA, which ACCMEM_IOC_TMEM_LAUNCH and _CLUSTER return. */
 #define ACCMEM_IOC_CTA_ALLOC _IO(ACCMEM_IOC_MAGIC, 0x20)
@@ -48,11 +56,13 @@
  * @ACCMEM_FEATURE_SCATTER: a buffer may consist of several runs of memory
  * @ACCMEM_FEATURE_PIN: mappings can be pinned (O_DIRECT, vmsplice, RDMA)
  * @ACCMEM_FEATURE_FIRST_TOUCH: memory appears at the first touch
+ * @ACCMEM_FEATURE_STREAM: there are streams, and FREE takes a position or a fence
  */
 enum accmem_feature {
 	ACCMEM_FEATURE_SCATTER = 1 << 0,
 	ACCMEM_FEATURE_PIN = 1 << 1,
 	ACCMEM_FEATURE_FIRST_TOUCH = 1 << 2,
+	ACCMEM_FEATURE_STREAM = 1 << 3,
 };
 
 /**
@@ -177,6 +187,7 @@ struct accmem_info {
  * MOVABLE   its memory may be moved; not supported yet (EOPNOTSUPP)
  * PARKABLE  its memory may be taken from it and given back; not supported yet
  *	     (EOPNOTSUPP)
+ * STREAM    memory whose free is pending on accmem_alloc.stream will do
  */
 #define ACCMEM_ALLOC_ROUND32 0x01u
 #define ACCMEM_ALLOC_TAIL32 0x02u
@@ -186,10 +197,12 @@ struct accmem_info {
 #define ACCMEM_ALLOC_FIXED 0x20u
 #define ACCMEM_ALLOC_MOVABLE 0x40u
 #define ACCMEM_ALLOC_PARKABLE 0x80u
+#define ACCMEM_ALLOC_STREAM 0x100u
 #define ACCMEM_ALLOC_FLAGS                                                    \
 	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE | \
 	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN |                    \
-	 ACCMEM_ALLOC_FIXED | ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE)
+	 ACCMEM_ALLOC_FIXED | ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE |  \
+	 ACCMEM_ALLOC_STREAM)
 
 /**
  * struct accmem_alloc - ACCMEM_IOC_ALLOC: allocate a buffer
@@ -217,8 +230,19 @@ struct accmem_info {
  * @page_size: out: bytes, 4 KiB, 2 MiB or 1 GiB: the page size that its length
  *	and address are multiples of; larger pages may back it
  * @nr_runs: out: contiguous runs of memory that it consists of
+ * @stream: in: with ACCMEM_ALLOC_STREAM, a stream of this context; else 0
+ * @reserved2: in: 0
+ * @position: out: 0, or the position of @stream that the memory's free before is
+ *	still pending on
  *
  * The memory reads as zero. Nothing is allocated when the call fails.
+ *
+ * With ACCMEM_ALLOC_STREAM, what was freed at a position of @stream that is not
+ * reached yet is used again where it has the same layout, flags and cache mode,
+ * and nobody maps or pins it. @position says that it was: only work on the
+ * stream may touch the memory before that position, and what the context had in
+ * it is still there. However it is freed, the memory is not used by others before
+ * that position.
  *
  * A buffer of at most half a granule (2 KiB) shares a granule with others of
  * its context, and its footprint is a multiple of 64 bytes, unless it is
@@ -230,7 +254,9 @@ struct accmem_info {
  * @address that is not aligned to the granule, to @alignment or to the page size
  * that the policy insists on, or where the buffer would not lie in the span of
  * device addresses. EEXIST: FIXED, and the context has a buffer, or a granule of
- * small buffers, there. EOVERFLOW: @length with
+ * small buffers, there. @stream without its flag, or no
+ * stream: EINVAL. EBADF: @stream is no open file. EACCES: it is another context's.
+ * EOVERFLOW: @length with
  * its rounding or alignment passes 2^64. EOPNOTSUPP: the carveout has not the
  * cache mode, or not the page size; MOVABLE, PARKABLE. EDQUOT: a limit of the user
  * or of the context. ENOMEM: no memory, or with FIXED not there; @free_bytes and
@@ -253,26 +279,49 @@ struct accmem_alloc {
 	__u64 largest_run;
 	__u32 page_size;
 	__u32 nr_runs;
+	__s32 stream;
+	__u32 reserved2;
+	__u64 position;
 };
+
+/*
+ * Flags of FREE, one of them at most.
+ *
+ * STREAM    at accmem_free.position of the stream accmem_free.fd
+ * FENCE     after the fence of the sync_file accmem_free.fd
+ */
+#define ACCMEM_FREE_STREAM 0x1u
+#define ACCMEM_FREE_FENCE 0x2u
+#define ACCMEM_FREE_FLAGS (ACCMEM_FREE_STREAM | ACCMEM_FREE_FENCE)
 
 /**
  * struct accmem_free - ACCMEM_IOC_FREE: free a buffer
  * @size: in: bytes of this structure
- * @flags: in: 0
+ * @flags: in: ACCMEM_FREE_*
  * @address: in: device address, as ALLOC returned it
  * @reserved: in: 0
+ * @fd: in: a stream of this context, or a sync_file; 0 without a flag
+ * @reserved2: in: 0
+ * @position: in: of the stream; else 0
  *
  * The name is gone when the call returns. The memory is used again when the
- * last mapping, and the last page pin, has gone too.
+ * last mapping, and the last page pin, has gone too; and with a flag not before
+ * the position is reached, or the fence has signalled, with an error or without
+ * (T10). Until then its device addresses stay taken. @fd may be closed.
  *
  * ENOENT: no buffer of this context has that address (unknown, freed already,
- * or of another context). EINVAL: the address lies inside a buffer.
+ * or of another context). EINVAL: the address lies inside a buffer; both flags;
+ * @fd is not what the flag says; @fd or @position without its flag. EBADF: @fd is
+ * no open file. EACCES: the stream is another context's. Allocates nothing.
  */
 struct accmem_free {
 	__u32 size;
 	__u32 flags;
 	__u64 address;
 	__u64 reserved;
+	__s32 fd;
+	__u32 reserved2;
+	__u64 position;
 };
 
 /**
@@ -287,7 +336,7 @@ struct accmem_free {
  * @footprint: out: bytes taken from the carveout
  * @alignment: out: alignment granted, in bytes
  * @mmap_offset: out: offset for mmap of the page that @base is in
- * @alloc_flags: out: flags of the ALLOC
+ * @alloc_flags: out: flags of the ALLOC, without ACCMEM_ALLOC_STREAM
  * @page_policy: out: policy of the ALLOC
  * @cache_mode: out: enum accmem_cache_mode
  * @carveout: out: index of the carveout
@@ -342,7 +391,7 @@ enum accmem_batch_op {
  * struct accmem_batch_alloc - one buffer of a batch
  * @length: in: as in struct accmem_alloc, like all that follow
  * @alignment: in
- * @flags: in
+ * @flags: in: without ACCMEM_ALLOC_STREAM
  * @page_policy: in
  * @cache_mode: in
  * @carveout: in
@@ -434,6 +483,163 @@ struct accmem_batch {
 	__u64 free_bytes;
 	__u64 largest_run;
 	__u64 reserved;
+};
+
+/*
+ * Streams.
+ *
+ * A stream is an ordered timeline of a context: a count of 64 bits that starts at
+ * 0 and only grows. A position is reached when the count is as large. A stream is
+ * a file of its own, which may be handed to whoever does the work.
+ *
+ * Positions come in order, and each is signalled by one of two. STREAM_IMPORT
+ * leaves those up to its position to the kernel, which reaches them when a fence
+ * has signalled: they are claimed. All others are userspace's: STREAM_SIGNAL
+ * reaches them. Claimed positions can be exported as a sync_file. Userspace's
+ * cannot: a fence that it could forget to signal must not reach other drivers.
+ *
+ * A stream ends with the last close of its file, or with its context. Nobody can
+ * signal userspace's positions then: they complete with ECANCELED, after those
+ * that are claimed.
+ *
+ * Memory that waits longer than the module parameter overdue_ms for a position or
+ * a fence is counted as quarantined, and reported. It stays what it is until the
+ * position is reached: no time makes it free.
+ */
+
+/**
+ * struct accmem_stream_create - ACCMEM_IOC_STREAM_CREATE: make a stream
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @id: out: serial number in this context, from 1; names the stream in messages,
+ *	fdinfo and debugfs
+ * @fd: out: the stream's file, close-on-exec; written before it is made, as @id
+ *	is, and of no meaning if the call fails
+ * @reserved: in: 0
+ *
+ * EMFILE: too many files. ENFILE: the system has too many. ENOMEM.
+ */
+struct accmem_stream_create {
+	__u32 size;
+	__u32 flags;
+	__u64 id;
+	__s32 fd;
+	__u32 reserved;
+};
+
+/**
+ * struct accmem_stream_signal - ACCMEM_IOC_STREAM_SIGNAL: reach a position
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @position: in: what the count becomes
+ *
+ * What was freed at positions up to it is free when the call returns.
+ *
+ * ERANGE: the count is as large already. EBUSY: a claimed position is not
+ * reached yet. ECANCELED: the context has ended. Nothing changes then.
+ */
+struct accmem_stream_signal {
+	__u32 size;
+	__u32 flags;
+	__u64 position;
+};
+
+#define ACCMEM_STREAM_ENDED 0x1u /* the context has ended */
+
+/**
+ * struct accmem_stream_query - ACCMEM_IOC_STREAM_QUERY: how far a stream is
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @reached: out: the count
+ * @claimed: out: the highest position that is reached or that the kernel will
+ *	reach; userspace's are above it
+ * @pending: out: buffers that wait for a position
+ * @state: out: ACCMEM_STREAM_ENDED
+ * @error: out: of the first fence that signalled with one, a negative errno
+ *	value; else 0
+ * @reserved: in: 0
+ */
+struct accmem_stream_query {
+	__u32 size;
+	__u32 flags;
+	__u64 reached;
+	__u64 claimed;
+	__u64 pending;
+	__u32 state;
+	__s32 error;
+	__u64 reserved;
+};
+
+/* Flag of STREAM_WAIT: EAGAIN instead of waiting. */
+#define ACCMEM_STREAM_NONBLOCK 0x1u
+
+/**
+ * struct accmem_stream_wait - ACCMEM_IOC_STREAM_WAIT: until a position is reached
+ * @size: in: bytes of this structure
+ * @flags: in: ACCMEM_STREAM_NONBLOCK
+ * @position: in: the position; one in the past is reached
+ * @deadline_ns: in: 0 for none, or the value of the host's CLOCK_MONOTONIC (see
+ *	accmem_info.now_ns) after which the call gives up
+ *
+ * poll() of the file says readable when the position that the last call with
+ * NONBLOCK asked for is reached (1 before there was one), and hangs up when
+ * the context has ended. A wait that a signal interrupts is started again with
+ * the same deadline where the signal's action says so (SA_RESTART). The file
+ * stays open during the call, whoever closes its descriptors.
+ *
+ * EINVAL: NONBLOCK with a deadline. EAGAIN: NONBLOCK, and the position is not
+ * reached. ETIMEDOUT: the deadline has passed. EINTR: a signal. ECANCELED: the
+ * context has ended, and nobody will reach the position.
+ */
+struct accmem_stream_wait {
+	__u32 size;
+	__u32 flags;
+	__u64 position;
+	__u64 deadline_ns;
+};
+
+/**
+ * struct accmem_stream_import - ACCMEM_IOC_STREAM_IMPORT: have a stream wait for
+ *	a fence
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @position: in: reached when all before it are, and the fence has signalled
+ * @fd: in: a sync_file, which may be closed then
+ * @reserved: in: 0
+ *
+ * All positions up to @position are claimed from here on. A fence that signals
+ * with an error counts as one that signals.
+ *
+ * EBADF: @fd is no open file. EINVAL: it is no sync_file. ERANGE: @position is
+ * claimed already. ECANCELED: the context has ended. ENOMEM.
+ */
+struct accmem_stream_import {
+	__u32 size;
+	__u32 flags;
+	__u64 position;
+	__s32 fd;
+	__u32 reserved;
+};
+
+/**
+ * struct accmem_stream_export - ACCMEM_IOC_STREAM_EXPORT: a position as a fence
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @position: in: reached, or claimed
+ * @fd: out: a sync_file, close-on-exec
+ * @reserved: in: 0
+ *
+ * The fence has the stream's error when it signals.
+ *
+ * EPERM: only userspace can reach the position. EMFILE, ENFILE: too many files.
+ * ENOMEM.
+ */
+struct accmem_stream_export {
+	__u32 size;
+	__u32 flags;
+	__u64 position;
+	__s32 fd;
+	__u32 reserved;
 };
 
 /*

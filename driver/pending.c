@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Pending frees: buffers without a name that wait for a position or a fence.
+ *
+ * A buffer that is freed at a gate which is shut loses its name and keeps all
+ * else: its memory, its device addresses, its charge. It goes when the gate has
+ * opened. A request on the stream may have it before; the gate then stays with
+ * the buffer, and whatever frees it next waits for both.
+ *
+ * A gate opens in any context. What waited is put in a list of its carveout, which
+ * a worker goes through, and whoever would fail for lack of memory. Userspace
+ * that reaches a position finishes what that frees itself.
+ *
+ * Allocates nothing. Each pending free holds its context and the module.
+ *
+ * Locks: due_lock > the context's > the stream's; no fence is called under them.
+ */
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+
+#include "context.h"
+#include "overdue.h"
+#include "pending.h"
+#include "stream.h"
+#include "trace.h"
+
+static struct accmem_buffer *pending_buffer(struct accmem_pending *pending)
+{
+	return container_of(pending, struct accmem_buffer, pending);
+}
+
+/**
+ * accmem_gate_put() - drop what a gate refers to
+ * @gate: the gate, which is open from here on
+ */
+void accmem_gate_put(struct accmem_gate *gate)
+{
+	if (gate->position)
+		accmem_stream_put(gate->stream);
+	else
+		dma_fence_put(gate->fence);
+	*gate = (struct accmem_gate){};
+}
+
+/* both have to open: the reference of @gate is the buffer's from here on */
+static void pending_add_gate(struct accmem_pending *pending,
+			     const struct accmem_gate *gate)
+{
+	struct accmem_gate *first = &pending->gates[0];
+
+	if (accmem_gate_is_open(first)) {
+		*first = *gate;
+	} else if (gate->position && first->position &&
+		   gate->stream == first->stream) {
+		first->position = max(first->position, gate->position);
+		accmem_stream_put(gate->stream);
+	} else {
+		pending->gates[1] = *gate;
+	}
+}
+
+static void pending_count(struct accmem_context *ctx, struct accmem_buffer *buf,
+			  bool pending)
+{
+	u64 size = buf->layout.footprint;
+
+	lockdep_assert_held(&ctx->lock);
+	ctx->nr_pending += pending ? 1 : -1;
+	ctx->pending_bytes += pending ? size : -size;
+}
+
+static void pending_mark(struct accmem_context *ctx, struct accmem_buffer *buf,
+			 bool pending)
+{
+	buf->place->ops->set_pending(ctx, buf, pending);
+}
+
+/**
+ * accmem_pending_add_shut() - free a buffer when its gates have opened
+ * @ctx: the context, whose lock is held
+ * @buf: the buffer, which is not published
+ * @gate: what else it waits for, with a reference that is taken over; may be
+ *	open
+ *
+ * For accmem_pending_add(), where a gate is shut, or was.
+ *
+ * Return: as accmem_pending_add().
+ */
+bool accmem_pending_add_shut(struct accmem_context *ctx,
+			     struct accmem_buffer *buf,
+			     const struct accmem_gate *gate)
+{
+	struct accmem_pending *pending = &buf->pending;
+	struct accmem_gate *kept = &pending->gates[0];
+
+	lockdep_assert_held(&ctx->lock);
+	/* of memory that it was cut from before its time */
+	if (kept->position &&
+	    accmem_stream_has_reached(kept->stream, kept->position))
+		accmem_gate_put(kept);
+	if (!accmem_gate_is_open(gate))
+		pending_add_gate(pending, gate);
+	if (accmem_gate_is_open(kept))
+		return false;
+	/* never the first reference: a file of ours is in use */
+	__module_get(THIS_MODULE);
+	accmem_context_get(ctx);
+	pending->ctx = ctx;
+	pending_count(ctx, buf, true);
+	pending_mark(ctx, buf, true);
+	accmem_overdue_watch(accmem_context_carveout(ctx));
+	trace_accmem_pend(ctx, buf);
+	return true;
+}
+
+/* the last gate has opened */
+static void pending_end(struct accmem_pending *pending)
+{
+	struct accmem_buffer *buf = pending_buffer(pending);
+	struct accmem_context *ctx = pending->ctx;
+
+	spin_lock(&ctx->lock);
+	pending_count(ctx, buf, false);
+	accmem_buffer_remove(ctx, buf);
+	spin_unlock(&ctx->lock);
+	accmem_buffer_destroy(ctx, buf);
+	accmem_context_put(ctx);
+	module_put(THIS_MODULE);
+}
+
+/* With the fence's lock held, in any context. The free may be over at once. */
+static void pending_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
+{
+	struct accmem_pending *pending =
+		container_of(cb, struct accmem_pending, cb);
+	struct accmem_carveout *cv = accmem_context_carveout(pending->ctx);
+
+	llist_add(&pending->due, &cv->due);
+	queue_work(accmem_wq, &cv->due_work);
+}
+
+/* false if the first gate is open; else it is another's from here on */
+static bool pending_wait(struct accmem_pending *pending)
+{
+	struct accmem_gate *gate = &pending->gates[0];
+
+	if (gate->position)
+		return accmem_stream_hold(gate->stream, pending);
+	return !dma_fence_add_callback(gate->fence, &pending->cb,
+				       pending_signalled);
+}
+
+/* waits for the next gate that is shut, or is over */
+static void pending_go_on(struct accmem_pending *pending)
+{
+	while (!accmem_gate_is_open(&pending->gates[0])) {
+		if (pending_wait(pending))
+			return;
+		accmem_gate_put(&pending->gates[0]);
+		swap(pending->gates[0], pending->gates[1]);
+	}
+	pending_end(pending);
+}
+
+/**
+ * accmem_pending_start() - begin to wait
+ * @buf: after accmem_pending_add(); from here on it may be gone
+ */
+void accmem_pending_start(struct accmem_buffer *buf)
+{
+	pending_go_on(&buf->pending);
+}
+
+/* what a request on a stream wants */
+struct wanted {
+	const struct accmem_alloc *req;
+	const struct accmem_layout *layout;
+};
+
+/* does it suit, wait for nothing else, and is it mapped nowhere? */
+static bool pending_fits(struct accmem_pending *pending, void *arg)
+{
+	const struct wanted *wanted = arg;
+	struct accmem_buffer *buf = pending_buffer(pending);
+
+	return accmem_gate_is_open(&pending->gates[1]) &&
+	       accmem_buffer_fits(buf, wanted->req, wanted->layout) &&
+	       kref_read(&accmem_buffer_memory(buf)->refs) == 1;
+}
+
+/* a buffer that suits, which waits for nothing while the caller has it */
+static struct accmem_buffer *pending_find(struct accmem_stream *stream,
+					  struct wanted *wanted)
+{
+	struct accmem_pending *pending;
+	struct accmem_buffer *buf;
+
+	pending = accmem_stream_take(stream, pending_fits, wanted);
+	if (!pending)
+		return NULL;
+	/* one look at all of its pages, which is too long for a lock */
+	buf = pending_buffer(pending);
+	if (accmem_memory_is_idle(accmem_buffer_memory(buf)))
+		return buf;
+	pending_go_on(pending);
+	return NULL;
+}
+
+/**
+ * accmem_pending_take() - serve a request with what is pending on its stream
+ * @ctx: the context
+ * @stream: a stream of it
+ * @req: the request
+ * @layout: what it became
+ *
+ * Return: the buffer, as accmem_buffer_create() makes one, but for what is in it,
+ * and with its gate; NULL if none fits.
+ */
+struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
+					  struct accmem_stream *stream,
+					  const struct accmem_alloc *req,
+					  const struct accmem_layout *layout)
+{
+	struct wanted wanted = { .req = req, .layout = layout };
+	struct accmem_buffer *buf = pending_find(stream, &wanted);
+
+	if (!buf)
+		return NULL;
+	spin_lock(&ctx->lock);
+	pending_count(ctx, buf, false);
+	pending_mark(ctx, buf, false);
+	buf->pending.ctx = NULL;
+	buf->length = req->length;
+	buf->layout = *layout;
+	spin_unlock(&ctx->lock);
+	/* the caller's file holds both */
+	accmem_context_put(ctx);
+	module_put(THIS_MODULE);
+	/* it was freed and is allocated again */
+	accmem_count_frees(accmem_context_carveout(ctx), 1);
+	accmem_count_allocs(accmem_context_carveout(ctx), 1);
+	return buf;
+}
+
+/**
+ * accmem_pending_finish() - finish frees whose gates have opened
+ * @due: a list that nobody else has. Sleeps.
+ */
+void accmem_pending_finish(struct llist_head *due)
+{
+	struct accmem_pending *pending, *next;
+
+	llist_for_each_entry_safe(pending, next, llist_del_all(due), due) {
+		pending_go_on(pending);
+		cond_resched();
+	}
+}
+
+/* One at a time is in nobody's list. False at the end, or when being killed. */
+static bool pending_reap_one(struct accmem_carveout *cv)
+{
+	struct llist_node *node;
+
+	if (mutex_lock_killable(&cv->due_lock))
+		return false;
+	node = llist_del_first(&cv->due);
+	if (node)
+		pending_go_on(llist_entry(node, struct accmem_pending, due));
+	mutex_unlock(&cv->due_lock);
+	cond_resched();
+	return node;
+}
+
+/**
+ * accmem_pending_reap() - finish what is due on a carveout
+ * @cv: the carveout. Sleeps.
+ */
+void accmem_pending_reap(struct accmem_carveout *cv)
+{
+	while (pending_reap_one(cv))
+		;
+}
+
+static void pending_work(struct work_struct *work)
+{
+	struct accmem_carveout *cv =
+		container_of(work, struct accmem_carveout, due_work);
+
+	accmem_pending_reap(cv);
+}
+
+/**
+ * accmem_pending_init() - get ready for pending frees
+ * @cv: the carveout
+ */
+void accmem_pending_init(struct accmem_carveout *cv)
+{
+	init_llist_head(&cv->due);
+	mutex_init(&cv->due_lock);
+	INIT_WORK(&cv->due_work, pending_work);
+}
+
+/**
+ * accmem_pending_stop() - undo accmem_pending_init()
+ * @cv: the carveout, with all of its memory free
+ */
+void accmem_pending_stop(struct accmem_carveout *cv)
+{
+	cancel_work_sync(&cv->due_work);
+	mutex_destroy(&cv->due_lock);
+}

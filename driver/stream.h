@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Streams: ordered timelines of a context, and what waits for their positions.
+ */
+#ifndef ACCMEM_STREAM_H
+#define ACCMEM_STREAM_H
+
+#include <linux/dma-fence.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/rbtree.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include <linux/accmem.h>
+
+struct accmem_context;
+struct accmem_device;
+struct file;
+struct seq_file;
+
+/**
+ * struct accmem_gate - what a free waits for
+ * @stream: whose position it is, with a reference
+ * @fence: where @position is 0: a fence, with a reference
+ * @position: the position. 0, which every stream has reached, makes it a fence,
+ *	or, without one, a gate that is open.
+ */
+struct accmem_gate {
+	union {
+		struct accmem_stream *stream;
+		struct dma_fence *fence;
+	};
+	u64 position;
+};
+
+static inline bool accmem_gate_is_open(const struct accmem_gate *gate)
+{
+	return !gate->fence;
+}
+
+/**
+ * struct accmem_pending - a free that waits, embedded in its buffer
+ * @ctx: the context, with a reference, while it waits
+ * @gates: what it waits for, one after the other; those that are open come last.
+ *	A buffer that was cut from pending memory keeps the gate of that memory
+ *	while it is in use.
+ * @node: in accmem_stream.pending, by position
+ * @cb: of the fence
+ * @due: in a list of what waits for nothing any more
+ */
+struct accmem_pending {
+	struct accmem_context *ctx;
+	struct accmem_gate gates[2];
+	union {
+		struct rb_node node;
+		struct dma_fence_cb cb;
+		struct llist_node due;
+	};
+};
+
+/**
+ * struct accmem_stream - a timeline
+ * @refs: its file, gates, steps, fences, and work that is queued
+ * @rcu: frees it when nobody can be looking at it any more
+ * @ctx: whose it is, with a reference; NULL when its file has been closed
+ * @dev: the device
+ * @context: number of the account
+ * @id: serial number in the context
+ * @fences: dma_fence context of its fences
+ * @work: reaches what the kernel has to reach
+ * @wait: who waits for a position, and who polls
+ * @poll: the position that poll() is about
+ * @lock: guards the fields below
+ * @reached: the count
+ * @claimed: the highest position that is reached, or that a step will reach
+ * @ended: nobody will signal userspace's positions any more
+ * @error: of the first step that failed; 0 or a negative errno value
+ * @steps: imported fences, in order of their positions
+ * @exports: fences of claimed positions, by position
+ * @pending: frees that wait for a position
+ * @nr_pending: how many
+ */
+struct accmem_stream {
+	struct kref refs;
+	struct rcu_head rcu;
+	struct accmem_context *ctx;
+	struct accmem_device *dev;
+	u64 context;
+	u64 id;
+	u64 fences;
+	struct work_struct work;
+	wait_queue_head_t wait;
+	u64 poll;
+
+	spinlock_t lock; /* the fields below */
+	u64 reached;
+	u64 claimed;
+	bool ended;
+	int error;
+	struct list_head steps;
+	struct rb_root_cached exports;
+	struct rb_root_cached pending;
+	u64 nr_pending;
+};
+
+/* stream.c */
+struct accmem_stream *accmem_stream_create(struct accmem_context *ctx, u64 id);
+void accmem_stream_put(struct accmem_stream *stream);
+int accmem_stream_signal(struct accmem_stream *stream, u64 position,
+			 struct llist_head *due);
+void accmem_stream_end(struct accmem_stream *stream, struct llist_head *due);
+void accmem_stream_settle(struct accmem_stream *stream, struct llist_head *due);
+bool accmem_stream_hold(struct accmem_stream *stream,
+			struct accmem_pending *pending);
+struct accmem_pending *
+accmem_stream_take(struct accmem_stream *stream,
+		   bool (*fits)(struct accmem_pending *pending, void *arg),
+		   void *arg);
+int accmem_stream_check(struct accmem_stream *stream, u64 position);
+void accmem_stream_query(struct accmem_stream *stream,
+			 struct accmem_stream_query *query);
+struct accmem_stream *accmem_stream_next(struct accmem_context *ctx,
+					 unsigned long *id);
+
+/* stream_fence.c */
+int accmem_stream_init(void);
+void accmem_stream_exit(void);
+void accmem_stream_work(struct work_struct *work);
+struct dma_fence *accmem_sync_file_fence(int fd);
+int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd);
+struct file *accmem_stream_export(struct accmem_stream *stream, u64 position);
+
+/* stream_wait.c */
+int accmem_stream_wait(struct accmem_stream *stream,
+		       const struct accmem_stream_wait *req);
+
+/* stream_file.c */
+struct file *accmem_stream_open(struct accmem_context *ctx, u64 id);
+struct accmem_stream *accmem_stream_of(struct accmem_context *ctx,
+				       const struct file *file);
+
+/* stream_ioctl.c */
+long accmem_stream_ioctl(struct file *file, unsigned int nr, unsigned long arg);
+
+/* has the count come to a position? It does not come back. */
+static inline bool accmem_stream_has_reached(const struct accmem_stream *stream,
+					     u64 position)
+{
+	return READ_ONCE(stream->reached) >= position;
+}
+
+static inline void accmem_stream_get(struct accmem_stream *stream)
+{
+	kref_get(&stream->refs);
+}
+
+#endif /* ACCMEM_STREAM_H */
