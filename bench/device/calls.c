@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -152,6 +153,64 @@ static void measure_frees(const struct device *dev)
 	       "instructions");
 }
 
+/* --- FREE at a position --------------------------------------------------- */
+
+#define STREAM_FREES 4000
+
+static int stream_reached(int fd, uint64_t position)
+{
+	struct accmem_stream_create create = { .size = sizeof(create) };
+	struct accmem_stream_signal signal = { .size = sizeof(signal),
+					       .position = position };
+
+	if (ioctl(fd, ACCMEM_IOC_STREAM_CREATE, &create) ||
+	    ioctl(create.fd, ACCMEM_IOC_STREAM_SIGNAL, &signal))
+		die(errno, "a stream");
+	return create.fd;
+}
+
+/* of buffers that are not kept for the next requests, one after the other */
+static double one_free(int fd, const struct accmem_free *how)
+{
+	static uint64_t addresses[STREAM_FREES];
+	struct accmem_free req = *how;
+	uint64_t start;
+	unsigned int i;
+
+	for (i = 0; i < STREAM_FREES; i++)
+		addresses[i] = buffer_alloc(fd, KIB(4), 0).address;
+	start = meter_now();
+	for (i = 0; i < STREAM_FREES; i++) {
+		req.address = addresses[i];
+		if (ioctl(fd, ACCMEM_IOC_FREE, &req))
+			die(errno, "FREE");
+	}
+	return (double)(meter_now() - start) / STREAM_FREES;
+}
+
+/* at one that is reached, over FREE as such; and at one that is not */
+static void measure_stream_frees(const struct device *dev)
+{
+	int fd = device_open(dev), stream = stream_reached(fd, 7);
+	struct accmem_free plain = { .size = sizeof(plain) };
+	struct accmem_free at = { .size = sizeof(at),
+				  .flags = ACCMEM_FREE_STREAM,
+				  .fd = stream, .position = 7 };
+	double cost, reached;
+
+	device_settle(dev);
+	one_free(fd, &plain);
+	cost = one_free(fd, &plain);
+	reached = one_free(fd, &at);
+	figure("free", dev, cost, "instructions");
+	figure("free-at-reached", dev, reached, "instructions");
+	goal_most("free-at-reached", dev, reached / cost, 1.3);
+	at.position = 8;
+	figure("free-at-pending", dev, one_free(fd, &at), "instructions");
+	close(stream);
+	close(fd);
+}
+
 /* --- whole lives ---------------------------------------------------------- */
 
 static void buffer_life(int fd, size_t length, bool all)
@@ -272,6 +331,8 @@ void bench_calls(void)
 		meter_rest();
 		measure_frees(&devices[i]);
 	}
+	for (i = 0; i < NR_DEVICES; i++)
+		measure_stream_frees(&devices[i]);
 	meter_rest();
 	measure_lives();
 	meter_rest();
