@@ -118,6 +118,7 @@ int tcgen05_launch_cluster(struct accmem_context *ctx,
 			   unsigned int count, struct tcgen05_cta **ctas)
 {
 	struct accmem_tmem_member members[ACCMEM_TMEM_CLUSTER_MAX];
+	struct tcgen05_cta *made[ACCMEM_TMEM_CLUSTER_MAX];
 	unsigned int i;
 	int ret;
 
@@ -125,22 +126,24 @@ int tcgen05_launch_cluster(struct accmem_context *ctx,
 	if (ret)
 		return ret;
 	for (i = 0; i < count; i++) {
-		ctas[i] = malloc(sizeof(*ctas[i]));
-		if (!ctas[i]) {
+		made[i] = malloc(sizeof(*made[i]));
+		if (!made[i]) {
 			ret = -ENOMEM;
-			goto free_ctas;
+			goto free_made;
 		}
 	}
 	ret = launch_members(ctx, places, count, members);
 	if (ret)
-		goto free_ctas;
-	for (i = 0; i < count; i++)
-		ctas[i]->fd = members[i].fd;
+		goto free_made;
+	for (i = 0; i < count; i++) {
+		made[i]->fd = members[i].fd;
+		ctas[i] = made[i];
+	}
 	return 0;
 
-free_ctas:
+free_made:
 	while (i--)
-		free(ctas[i]);
+		free(made[i]);
 	return ret;
 }
 
