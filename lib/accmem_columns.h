@@ -215,8 +215,8 @@ int accmem_columns_launch(struct accmem_columns *c,
  * alone; *@culprit is the index of the CTA that cannot be launched.
  */
 int accmem_columns_launch_cluster(struct accmem_columns *c,
-				  struct accmem_columns_cta *const *ctas, u32 nr,
-				  u32 *culprit);
+				  struct accmem_columns_cta *const *ctas,
+				  u32 nr, u32 *culprit);
 /*
  * The CTA, none of whose calls is waiting, goes; everything it holds is given
  * back. Returns the units that it held.

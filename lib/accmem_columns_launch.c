@@ -154,8 +154,8 @@ int accmem_columns_launch(struct accmem_columns *c,
 }
 
 int accmem_columns_launch_cluster(struct accmem_columns *c,
-				  struct accmem_columns_cta *const *ctas, u32 nr,
-				  u32 *culprit)
+				  struct accmem_columns_cta *const *ctas,
+				  u32 nr, u32 *culprit)
 {
 	*culprit = 0;
 	return launch_all(c, ctas, nr, true, culprit);

@@ -56,6 +56,8 @@ struct columns_case {
 	struct columns_step steps[32];
 };
 
+/* a step is a word, a story a paragraph */
+/* clang-format off */
 #define WAITS (-EINPROGRESS)
 #define LAUNCH(x, sm) { OP_LAUNCH, x, sm, 7, 0 }
 #define LAUNCH_AS(x, sm, launch, r) { OP_LAUNCH, x, sm, launch, r }
@@ -467,6 +469,8 @@ static const struct columns_case columns_cases[] = {
 		STORED(A, 0, -ECONNRESET), FREE(0, 512), FREE(1, 512),
 		EXIT(A, 0), EXIT(B, 0), EXIT(C, 0) } },
 };
+
+/* clang-format on */
 
 /* where a story went wrong */
 struct columns_failure {
