@@ -8,6 +8,10 @@
  * the account stays, after its context has ended, and counts as one of its
  * user's contexts. CAP_SYS_RESOURCE lifts a user's limits, not a context's.
  *
+ * A user is there as long as it has an account, or as somebody refers to it who may
+ * have messages to write for it: each user has a rate limit of messages of its own,
+ * so that nobody's hide another's.
+ *
  * The counters are atomic: a charge is made under the carveout's lock, together
  * with the placement that decides how much it is.
  *
@@ -90,7 +94,8 @@ static struct accmem_user *user_find(kuid_t uid)
 }
 
 /* The user, with a reference; it is *@spare, and that NULL, if there was none. */
-static struct accmem_user *user_get(kuid_t uid, struct accmem_user **spare)
+static struct accmem_user *user_find_or_add(kuid_t uid,
+					    struct accmem_user **spare)
 {
 	struct accmem_user *user;
 
@@ -101,6 +106,9 @@ static struct accmem_user *user_get(kuid_t uid, struct accmem_user **spare)
 		*spare = NULL;
 		user->uid = uid;
 		xa_init_flags(&user->accounts, XA_FLAGS_ACCOUNT);
+		ratelimit_state_init(&user->messages,
+				     DEFAULT_RATELIMIT_INTERVAL,
+				     DEFAULT_RATELIMIT_BURST);
 		hash_add(users, &user->node, __kuid_val(uid));
 	}
 	user->refs++;
@@ -108,7 +116,23 @@ static struct accmem_user *user_get(kuid_t uid, struct accmem_user **spare)
 	return user;
 }
 
-static void user_put(struct accmem_user *user)
+/**
+ * accmem_user_get() - take a reference to a user
+ * @user: the user, of which an account is there. It counts as nothing of the user's.
+ *	May sleep.
+ */
+void accmem_user_get(struct accmem_user *user)
+{
+	mutex_lock(&users_lock);
+	user->refs++;
+	mutex_unlock(&users_lock);
+}
+
+/**
+ * accmem_user_put() - drop a reference
+ * @user: the user. May sleep.
+ */
+void accmem_user_put(struct accmem_user *user)
 {
 	mutex_lock(&users_lock);
 	if (--user->refs)
@@ -187,7 +211,7 @@ struct accmem_account *accmem_account_open(struct accmem_device *dev,
 	account->id = accmem_device_next_id(dev);
 	account->pid = task_tgid_nr(current);
 	get_task_comm(account->comm, current);
-	account->user = user_get(uid, &spare);
+	account->user = user_find_or_add(uid, &spare);
 	err = user_enter(account->user);
 	if (err)
 		goto err_user;
@@ -200,7 +224,7 @@ struct accmem_account *accmem_account_open(struct accmem_device *dev,
 err_leave:
 	atomic64_dec(&account->user->contexts);
 err_user:
-	user_put(account->user);
+	accmem_user_put(account->user);
 err_free:
 	kfree(spare);
 	kfree(account);
@@ -224,7 +248,7 @@ static void account_release(struct kref *refs)
 	if (account->file)
 		fput(account->file);
 	atomic64_dec(&user->contexts);
-	user_put(user);
+	accmem_user_put(user);
 	kfree_rcu(account, rcu);
 }
 

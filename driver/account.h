@@ -21,12 +21,14 @@ struct file;
 /**
  * struct accmem_user - what one user of the system holds
  * @node: in the table of users
- * @refs: its accounts; guarded by the table's lock
+ * @refs: its accounts, and Tensor Memory of its contexts; guarded by the table's
+ *	lock
  * @uid: the user, as it was when the file was opened
  * @contexts: accounts, ended ones too
  * @buffers: buffers, until their memory is free again
  * @bytes: what their memory withholds from others
  * @accounts: its accounts, by device and number
+ * @messages: how many messages it may still cause
  */
 struct accmem_user {
 	struct hlist_node node;
@@ -36,6 +38,7 @@ struct accmem_user {
 	atomic64_t buffers;
 	atomic64_t bytes;
 	struct xarray accounts;
+	struct ratelimit_state messages;
 };
 
 /**
@@ -82,6 +85,8 @@ extern unsigned long long accmem_max_bytes_per_context;
 
 struct accmem_account *accmem_account_open(struct accmem_device *dev,
 					   kuid_t uid);
+void accmem_user_get(struct accmem_user *user);
+void accmem_user_put(struct accmem_user *user);
 void accmem_account_get(struct accmem_account *account);
 void accmem_account_put(struct accmem_account *account);
 int accmem_charge(struct accmem_account *account, u64 bytes, bool exempt);

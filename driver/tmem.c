@@ -26,6 +26,7 @@ static void tmem_release(struct kref *refs)
 	struct accmem_tmem *tmem = container_of(refs, struct accmem_tmem, refs);
 
 	accmem_tmem_put_maps(tmem);
+	accmem_user_put(tmem->user);
 	tmem_free(tmem);
 }
 
@@ -56,6 +57,8 @@ static struct accmem_tmem *tmem_create(struct accmem_context *ctx,
 	INIT_LIST_HEAD(&tmem->pollers);
 	strscpy(tmem->device, ctx->dev->name, sizeof(tmem->device));
 	tmem->context = ctx->account->id;
+	tmem->user = ctx->account->user;
+	accmem_user_get(tmem->user);
 	accmem_columns_init(&tmem->columns, tmem->sms, req->nr_sms, columns,
 			    req->discipline == ACCMEM_TMEM_EXCLUSIVE,
 			    req->bypass_bound);

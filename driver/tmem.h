@@ -23,6 +23,7 @@
 
 struct accmem_context;
 struct accmem_device;
+struct accmem_user;
 struct eventfd_ctx;
 struct file;
 struct seq_file;
@@ -69,6 +70,7 @@ struct accmem_tmem_stats {
  * @refs: the context, and every CTA
  * @device: name of the device
  * @context: number of the context
+ * @user: whose it is, with a reference: CTAs have messages after the context's end
  * @lock: guards all that follows, and the fields of the CTAs that say so
  * @columns: the arbiter
  * @sms: its SMs
@@ -82,6 +84,7 @@ struct accmem_tmem {
 	struct kref refs;
 	char device[16];
 	u64 context;
+	struct accmem_user *user;
 
 	spinlock_t lock; /* all that follows */
 	struct accmem_columns columns;

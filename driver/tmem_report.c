@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages: who broke which rule, with what. Rate-limited, in the kernel log.
+ * Messages: who broke which rule, with what. In the kernel log, rate-limited for
+ * each user.
  *
  * Owns the table of rules; the errors are those of <linux/accmem.h>. No lock
  * is held here.
@@ -91,6 +92,26 @@ static const struct rule *report_rule_for(enum accmem_cta_op op, int err,
 	return alone ? &missing : report_find_rule(err, BIT(op));
 }
 
+/* a message about a CTA; those of one user do not hide those of another */
+static __printf(2, 3) void report_say(const struct accmem_cta *cta,
+				      const char *fmt, ...)
+{
+	const struct accmem_columns_cta *c = &cta->c;
+	struct va_format text;
+	va_list args;
+
+	if (!__ratelimit(&cta->tmem->user->messages))
+		return;
+	va_start(args, fmt);
+	text.fmt = fmt;
+	text.va = &args;
+	pr_notice("%s: context %llu: %s[%d]: CTA %llu (launch %#llx, cluster %u, rank %u, SM %u): %pV\n",
+		  cta->tmem->device, cta->tmem->context, current->comm,
+		  task_pid_nr(current), cta->id, c->launch, c->cluster, c->rank,
+		  c->sm, &text);
+	va_end(args);
+}
+
 /**
  * accmem_tmem_report() - say who broke which rule
  * @cta: whose call it was
@@ -100,19 +121,13 @@ static const struct rule *report_rule_for(enum accmem_cta_op op, int err,
 void accmem_tmem_report(struct accmem_cta *cta,
 			const struct accmem_cta_call *call, int err)
 {
-	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL,
-				      DEFAULT_RATELIMIT_BURST);
-	const struct accmem_columns_cta *c = &cta->c;
 	bool alone = err == -ETIMEDOUT && READ_ONCE(cta->alone);
 	const struct rule *rule = report_rule_for(call->op, err, alone);
 
-	if (!rule || !__ratelimit(&limit))
-		return;
-	pr_notice("%s: context %llu: %s[%d]: CTA %llu (launch %#llx, cluster %u, rank %u, SM %u): %s of %u columns at %#x: %s: %s\n",
-		  cta->tmem->device, cta->tmem->context, current->comm,
-		  task_pid_nr(current), cta->id, c->launch, c->cluster, c->rank,
-		  c->sm, op_names[call->op], call->columns, call->address,
-		  rule->id, rule->text);
+	if (rule)
+		report_say(cta, "%s of %u columns at %#x: %s: %s",
+			   op_names[call->op], call->columns, call->address,
+			   rule->id, rule->text);
 }
 
 /**
@@ -122,17 +137,10 @@ void accmem_tmem_report(struct accmem_cta *cta,
  */
 void accmem_tmem_report_leak(struct accmem_cta *cta, u64 units)
 {
-	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL,
-				      DEFAULT_RATELIMIT_BURST);
-	const struct accmem_columns_cta *c = &cta->c;
-
-	if (!__ratelimit(&limit))
-		return;
-	pr_notice("%s: context %llu: %s[%d]: CTA %llu (launch %#llx, cluster %u, rank %u, SM %u): P5: exits with %u columns, the first at %#x; taken back\n",
-		  cta->tmem->device, cta->tmem->context, current->comm,
-		  task_pid_nr(current), cta->id, c->launch, c->cluster, c->rank,
-		  c->sm, (u32)hweight64(units) * ACCMEM_TMEM_UNIT,
-		  (u32)__ffs64(units) * ACCMEM_TMEM_UNIT);
+	report_say(cta,
+		   "P5: exits with %u columns, the first at %#x; taken back",
+		   (u32)hweight64(units) * ACCMEM_TMEM_UNIT,
+		   (u32)__ffs64(units) * ACCMEM_TMEM_UNIT);
 }
 
 /**
@@ -143,7 +151,9 @@ void accmem_tmem_report_leak(struct accmem_cta *cta, u64 units)
  */
 void accmem_tmem_report_reset(struct accmem_tmem *tmem, u32 ctas, u32 columns)
 {
-	pr_notice_ratelimited("%s: context %llu: %s[%d]: P5: ends while %u CTAs hold %u columns; taken back\n",
-			      tmem->device, tmem->context, current->comm,
-			      task_pid_nr(current), ctas, columns);
+	if (!__ratelimit(&tmem->user->messages))
+		return;
+	pr_notice("%s: context %llu: %s[%d]: P5: ends while %u CTAs hold %u columns; taken back\n",
+		  tmem->device, tmem->context, current->comm,
+		  task_pid_nr(current), ctas, columns);
 }

@@ -372,6 +372,107 @@ TEST_F(tmem_obs, messages_are_rate_limited)
 	close(log);
 }
 
+#define NOISY_USER 23001
+#define QUIET_USER 23002
+
+static int launch_single(int fd)
+{
+	struct accmem_tmem_launch req = { .size = sizeof(req), .cta_group = 1 };
+	int err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_LAUNCH, &req);
+
+	return err ?: req.fd;
+}
+
+static int alloc_at(int cta, uint32_t columns, uint32_t *at)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req),
+					.columns = columns,
+					.destination = (uintptr_t)at };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
+}
+
+struct misuses {
+	uint32_t columns; /* by which they are known in the log */
+	int nr;
+};
+
+/* a user who asks for what no alloc can be, so many times */
+static int misuse_as_user(void *arg)
+{
+	const struct misuses *m = arg;
+	int cta, i, fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+	uint32_t at;
+
+	cta = fd < 0 ? fd : launch_single(fd);
+	if (cta < 0)
+		return 1;
+	for (i = 0; i < m->nr; i++) {
+		if (alloc_at(cta, m->columns, &at) != -EDOM)
+			return 2;
+	}
+	return 0;
+}
+
+static int count_user_lines(int log, const char *what)
+{
+	char record[ACCMEM_LOG_RECORD];
+	int n = 0;
+
+	if (lseek(log, 0, SEEK_SET) < 0)
+		return -1;
+	while (accmem_log_next(log, record))
+		n += strstr(record, "tmem_obs[") && strstr(record, what);
+	return n;
+}
+
+TEST_F(tmem_obs, one_users_messages_do_not_hide_anothers)
+{
+	struct misuses noise = { 48001, 3000 }, word = { 48002, 1 };
+	int n, log = accmem_log_open();
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, accmem_as_user(NOISY_USER, misuse_as_user, &noise));
+	ASSERT_EQ(0, accmem_as_user(QUIET_USER, misuse_as_user, &word));
+	n = count_user_lines(log, "alloc of 48001 columns");
+	EXPECT_LE(1, n);
+	EXPECT_GT(3000, n);
+	EXPECT_EQ(1, count_user_lines(log, "alloc of 48002 columns"));
+	close(log);
+}
+
+/* the CTA is left: it is no context, and can still be the subject of a message */
+static int outlive_context(void *arg)
+{
+	int cta, fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+
+	(void)arg;
+	cta = fd < 0 ? fd : launch_single(fd);
+	if (cta < 0)
+		return 1;
+	close(fd);
+	fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+	if (fd < 0)
+		return 2;
+	if (accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR) != -EMFILE)
+		return 3;
+	return alloc_at(cta, 48003, NULL) == -EFAULT ? 0 : 4;
+}
+
+TEST_F(tmem_obs, a_cta_outlives_its_context_and_counts_as_none)
+{
+	int64_t limit = accmem_param("max_contexts_per_user");
+	int status, log = accmem_log_open();
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, accmem_param_set("max_contexts_per_user", 1));
+	status = accmem_as_user(QUIET_USER + 1, outlive_context, NULL);
+	EXPECT_EQ(0, accmem_param_set("max_contexts_per_user", limit));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(1, count_user_lines(log, "alloc of 48003 columns"));
+	close(log);
+}
+
 /* --- fdinfo --- */
 
 static int64_t of(struct tcgen05_cta *cta, const char *name)
