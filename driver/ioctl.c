@@ -307,7 +307,7 @@ static int ioctl_tmem_setup(struct command *cmd)
 {
 	struct accmem_tmem_setup *req = &cmd->data.tmem_setup;
 
-	if (req->flags || req->reserved)
+	if (req->flags & ~ACCMEM_TMEM_STRICT || req->reserved)
 		return -EINVAL;
 	return accmem_tmem_setup(cmd->ctx, req);
 }

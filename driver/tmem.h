@@ -9,6 +9,7 @@
 #ifndef ACCMEM_TMEM_H
 #define ACCMEM_TMEM_H
 
+#include <linux/atomic.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/sched.h>
@@ -44,6 +45,7 @@ struct vm_area_struct;
  * @timeouts: calls whose deadline had passed, without sleep included
  * @deadlocks: calls that got EDEADLK, without sleep included
  * @misuses: calls that broke a rule
+ * @strict: what strict mode has found
  *
  * @wakeups is the sum of the @woken_ ones: the arbiter wakes nobody for nothing.
  * It is more by the strays: a lock of the kernel's own that a task has waited
@@ -63,6 +65,7 @@ struct accmem_tmem_stats {
 	u64 timeouts;
 	u64 deadlocks;
 	u64 misuses;
+	u64 strict;
 };
 
 /**
@@ -188,6 +191,10 @@ static inline bool accmem_window_has(const struct accmem_window *window,
  * @waited: the call has waited; guarded by the lock
  * @alone: the peer had not come to the last call whose deadline has passed; set
  *	under the lock, read without
+ * @found: ACCMEM_HAZARD_* that are to be reported; set under the lock, taken
+ *	without
+ * @keeper: the launch that the report of ACCMEM_HAZARD_PERMIT names; set under the
+ *	lock, read without
  * @result: of a completion; guarded by the lock
  * @done: the wait is over; set under the lock, read without
  * @look: the waiter's process has closed a descriptor of it since the waiter looked
@@ -217,6 +224,8 @@ struct accmem_cta {
 	struct task_struct *waiter;
 	bool waited;
 	bool alone;
+	atomic_t found;
+	u64 keeper;
 	int result;
 	bool done;
 	bool look;
@@ -339,10 +348,28 @@ void accmem_cta_query(struct accmem_cta *cta, struct accmem_cta_query *req);
 /* tmem_ioctl.c */
 long accmem_cta_ioctl(struct file *file, unsigned int nr, unsigned long arg);
 
+/* tmem_strict.c */
+void accmem_cta_note_hazards(struct accmem_cta *cta);
+void accmem_cta_report_hazards(struct accmem_cta *cta);
+
+/* a call of the CTA's own has ended; the lock is held */
+static inline void accmem_cta_check_hazards(struct accmem_cta *cta)
+{
+	if (unlikely(cta->c.hazards))
+		accmem_cta_note_hazards(cta);
+}
+
+/* is there anything to report? */
+static inline bool accmem_cta_has_hazards(const struct accmem_cta *cta)
+{
+	return unlikely(atomic_read(&cta->found));
+}
+
 /* tmem_report.c */
 bool accmem_tmem_is_misuse(int err);
 void accmem_tmem_report(struct accmem_cta *cta,
 			const struct accmem_cta_call *call, int err);
+void accmem_tmem_report_strict(struct accmem_cta *cta, u32 hazards, u64 keeper);
 void accmem_tmem_report_leak(struct accmem_cta *cta, u64 units);
 void accmem_tmem_report_reset(struct accmem_tmem *tmem, u32 ctas, u32 columns);
 

@@ -42,6 +42,7 @@ call_enter(struct accmem_cta *cta, const struct accmem_cta_call *call,
 			return -EBUSY;
 	}
 	cta->waited = false;
+	cta->c.warp = call->warp;
 	return begin(cta, call, wait);
 }
 
@@ -50,6 +51,10 @@ static __always_inline int call_leave(struct accmem_cta *cta,
 				      const struct accmem_cta_call *call,
 				      int err)
 {
+	if (!err)
+		accmem_columns_returned(&cta->c);
+	if (err != -EBUSY)
+		accmem_cta_check_hazards(cta);
 	if (err != -ERESTARTSYS || cta->wait != ACCMEM_CTA_INTERRUPTED)
 		err = accmem_cta_conclude(cta, call, err);
 	accmem_tmem_wake(cta->tmem);
@@ -164,6 +169,8 @@ int accmem_cta_alloc(struct accmem_cta *cta, const struct accmem_cta_call *call,
 		err = call_alloc(cta, call, destination);
 	if (unlikely(err))
 		accmem_tmem_report(cta, call, err);
+	if (accmem_cta_has_hazards(cta))
+		accmem_cta_report_hazards(cta);
 	return err;
 }
 
@@ -195,6 +202,8 @@ int accmem_cta_dealloc(struct accmem_cta *cta,
 	spin_unlock(&cta->tmem->lock);
 	if (unlikely(err))
 		accmem_tmem_report(cta, call, err);
+	if (accmem_cta_has_hazards(cta))
+		accmem_cta_report_hazards(cta);
 	return err;
 }
 

@@ -77,6 +77,7 @@ int accmem_cta_submit(struct accmem_cta *cta, const struct accmem_cta_call *call
 	if (!accmem_cta_is_busy(cta)) {
 		cta->call = *call;
 		cta->waited = false;
+		cta->c.warp = call->warp;
 		err = queue_begin(cta, !call->deadline_ns || patience);
 	}
 	if (!err || err == -EINPROGRESS) {
@@ -193,6 +194,7 @@ static int queue_take(struct accmem_cta *cta, char __user *buf,
 		err = cta->wait == ACCMEM_CTA_IN_QUEUE ? -EAGAIN : -ENODATA;
 	}
 	if (!err) {
+		accmem_columns_returned(&cta->c);
 		*call = cta->call;
 		*result = cta->result;
 		queue_end(cta);
@@ -208,7 +210,8 @@ static int queue_take(struct accmem_cta *cta, char __user *buf,
  * @size: bytes of it
  * @pos: not used
  *
- * Who reads of an error that says that a rule was broken has it reported.
+ * Who reads of an error that says that a rule was broken has it reported, and what
+ * strict mode has found.
  *
  * Return: the bytes of one, or an error as <linux/accmem.h> has them.
  */
@@ -242,5 +245,7 @@ ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
 		return err;
 	if (result)
 		accmem_tmem_report(cta, &call, result);
+	if (accmem_cta_has_hazards(cta))
+		accmem_cta_report_hazards(cta);
 	return sizeof(struct accmem_cta_completion);
 }

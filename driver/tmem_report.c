@@ -131,6 +131,26 @@ void accmem_tmem_report(struct accmem_cta *cta,
 }
 
 /**
+ * accmem_tmem_report_strict() - say what hardware would not survive
+ * @cta: whose call it was
+ * @hazards: ACCMEM_HAZARD_*
+ * @keeper: the launch that has not relinquished, of ACCMEM_HAZARD_PERMIT
+ */
+void accmem_tmem_report_strict(struct accmem_cta *cta, u32 hazards, u64 keeper)
+{
+	if (hazards & ACCMEM_HAZARD_PEER)
+		report_say(cta,
+			   "strict: P12: dealloc or exit before the peer's alloc has returned");
+	if (hazards & ACCMEM_HAZARD_PERMIT)
+		report_say(cta,
+			   "strict: P9: alloc where launch %#llx has allocated and not relinquished",
+			   keeper);
+	if (hazards & ACCMEM_HAZARD_WARP)
+		report_say(cta,
+			   "strict: P11: alloc or dealloc by another warp than its first alloc");
+}
+
+/**
  * accmem_tmem_report_leak() - say that a CTA exits with columns
  * @cta: the CTA
  * @units: what it held

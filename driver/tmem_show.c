@@ -33,6 +33,7 @@ static void show_stats(struct seq_file *m, const struct accmem_tmem_stats *s)
 		{ "timeouts", s->timeouts },
 		{ "deadlocks", s->deadlocks },
 		{ "misuses", s->misuses },
+		{ "strict", s->strict },
 	};
 	unsigned int i;
 
@@ -172,8 +173,9 @@ static void show_tmem(struct seq_file *m, struct accmem_tmem *tmem)
 	struct accmem_columns *c = &tmem->columns;
 	u32 sm;
 
-	seq_printf(m, "context %llu: %s, bypass bound %u\n", tmem->context,
-		   c->exclusive ? "exclusive" : "shared", c->bypass_bound);
+	seq_printf(m, "context %llu: %s, bypass bound %u%s\n", tmem->context,
+		   c->exclusive ? "exclusive" : "shared", c->bypass_bound,
+		   c->strict ? ", strict" : "");
 	for (sm = 0; sm < c->nr_sms && !seq_has_overflowed(m); sm++) {
 		spin_lock(&tmem->lock);
 		show_units(m, c, sm);

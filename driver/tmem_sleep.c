@@ -263,6 +263,7 @@ static void sleep_drop(struct accmem_cta *cta)
 	cta->wait = ACCMEM_CTA_IDLE;
 	if (!accmem_columns_cancel(&cta->tmem->columns, &cta->c))
 		accmem_columns_collect(&cta->c);
+	accmem_columns_returned(&cta->c);
 }
 
 /**

@@ -158,6 +158,30 @@ TRACE_EVENT(accmem_tmem_fail,
 		  __entry->columns, __entry->error)
 );
 
+/* strict mode has found what hardware would not survive */
+TRACE_EVENT(accmem_tmem_strict,
+	TP_PROTO(const struct accmem_cta *cta, u32 hazard),
+	TP_ARGS(cta, hazard),
+	TP_STRUCT__entry(
+		__field(u64, context)
+		__field(u64, cta)
+		__field(u32, sm)
+		__field(u32, hazard)
+	),
+	TP_fast_assign(
+		__entry->context = cta->tmem->context;
+		__entry->cta = cta->id;
+		__entry->sm = cta->c.sm;
+		__entry->hazard = hazard;
+	),
+	TP_printk("context=%llu cta=%llu sm=%u hazard=%s", __entry->context,
+		  __entry->cta, __entry->sm,
+		  __print_symbolic(__entry->hazard,
+				   { ACCMEM_HAZARD_PEER, "peer" },
+				   { ACCMEM_HAZARD_PERMIT, "permit" },
+				   { ACCMEM_HAZARD_WARP, "warp" }))
+);
+
 #endif /* ACCMEM_TMEM_TRACE_H */
 
 #undef TRACE_INCLUDE_PATH

@@ -155,6 +155,7 @@ int accmem_cta_conclude(struct accmem_cta *cta,
  */
 void accmem_cta_complete(struct accmem_cta *cta, int err)
 {
+	accmem_cta_check_hazards(cta);
 	cta->result = accmem_cta_conclude(cta, &cta->call, err);
 	if (!err && cta->call.op == ACCMEM_CTA_OP_ALLOC)
 		cta->call.address = cta->c.address;

@@ -132,8 +132,14 @@ int accmem_columns_dealloc(struct accmem_columns *c,
 		return err;
 	if (cta->group == 2) {
 		err = columns_meet_for_dealloc(c, cta, address, columns, wait);
-		if (err)
+		if (err && err != -EINPROGRESS)
 			return err;
+	}
+	if (c->strict)
+		accmem_strict_dealloc(cta);
+	if (err)
+		return err;
+	if (peer) {
 		columns_take(c, peer, columns, unit);
 		accmem_columns_finish(c, peer, 0);
 	}
@@ -262,6 +268,8 @@ u64 accmem_columns_exit(struct accmem_columns *c,
 		columns_end_wait(c, cta, -ECANCELED, -EPIPE);
 	if (cta->call == ACCMEM_CALL_DONE)
 		accmem_columns_forget_done(c, cta);
+	if (c->strict)
+		accmem_strict_exit(cta);
 	if (peer) {
 		if (accmem_columns_waiting(peer))
 			accmem_columns_finish(c, peer, -EPIPE);

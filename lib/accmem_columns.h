@@ -50,6 +50,20 @@ enum accmem_columns_call {
 };
 
 /**
+ * enum accmem_columns_hazard - what hardware would not survive (strict mode)
+ * @ACCMEM_HAZARD_PEER: a dealloc or exit before the peer's alloc has returned
+ * @ACCMEM_HAZARD_PERMIT: an alloc was granted where a CTA of another launch has
+ *	allocated, and neither relinquished nor exited (shared discipline)
+ * @ACCMEM_HAZARD_WARP: an alloc or dealloc by another warp than the CTA's first
+ *	alloc
+ */
+enum accmem_columns_hazard {
+	ACCMEM_HAZARD_PEER = 1 << 0,
+	ACCMEM_HAZARD_PERMIT = 1 << 1,
+	ACCMEM_HAZARD_WARP = 1 << 2,
+};
+
+/**
  * struct accmem_columns_cta - a CTA
  * @launch: what it was launched under
  * @cluster: its cluster in the launch
@@ -66,6 +80,12 @@ enum accmem_columns_call {
  * @peer_gone: the peer has exited
  * @complete: no CTA can be launched into its cluster any more
  * @took_permit: by the call in progress
+ * @unreturned: its last alloc was granted, and the call has not returned; kept in
+ *	strict mode only, and so are the fields down to @keeper
+ * @hazards: bits of enum accmem_columns_hazard that were found in its calls
+ * @warp: by which the call in progress is made; the caller sets it
+ * @first_warp: by which its first alloc was made
+ * @keeper: of ACCMEM_HAZARD_PERMIT, the other launch
  * @stores: the call's address counts once it is confirmed
  * @call: what its call is doing
  * @leads: @queue is in accmem_columns.queue; of a pair one CTA is
@@ -101,6 +121,11 @@ struct accmem_columns_cta {
 	bool peer_gone;
 	bool complete;
 	bool took_permit;
+	bool unreturned;
+	u32 hazards;
+	u32 warp;
+	u32 first_warp;
+	u64 keeper;
 	bool stores;
 
 	enum accmem_columns_call call;
@@ -158,6 +183,7 @@ struct accmem_columns_sm {
  * @absent: units that an SM has not
  * @exclusive: the permit discipline
  * @bypass_bound: how often a queued request may be passed
+ * @strict: look for hazards
  * @ended: reset; nothing can be done any more
  * @ctas: CTAs that have not exited
  * @nr_ctas: how many
@@ -176,7 +202,8 @@ struct accmem_columns_sm {
  * @held_changed: unless NULL, told of each change of what a CTA holds, once it
  *	is made: @units are those that differ. It calls nothing of the arbiter.
  *
- * For the caller to read; @held_changed is the caller's to set.
+ * For the caller to read; @held_changed and @strict are the caller's to
+ * set, before the first launch.
  */
 struct accmem_columns {
 	struct accmem_columns_sm *sms;
@@ -185,6 +212,7 @@ struct accmem_columns {
 	u64 absent;
 	bool exclusive;
 	u32 bypass_bound;
+	bool strict;
 	bool ended;
 	struct list_head ctas;
 	u32 nr_ctas;
@@ -308,6 +336,21 @@ static inline int accmem_columns_collect(struct accmem_columns_cta *cta)
 		return 0;
 	cta->call = ACCMEM_CALL_NONE;
 	return cta->result;
+}
+
+/* strict mode: the call of an alloc that was granted has returned */
+static inline void accmem_columns_returned(struct accmem_columns_cta *cta)
+{
+	cta->unreturned = false;
+}
+
+/* bits of enum accmem_columns_hazard that were found since the last look */
+static inline u32 accmem_columns_take_hazards(struct accmem_columns_cta *cta)
+{
+	u32 hazards = cta->hazards;
+
+	cta->hazards = 0;
+	return hazards;
 }
 
 /*

@@ -22,6 +22,10 @@ void accmem_columns_end(struct accmem_columns *c,
 			struct accmem_columns_cta *cta, int result);
 void accmem_columns_serve(struct accmem_columns *c);
 bool accmem_columns_break_deadlock(struct accmem_columns *c);
+void accmem_strict_grant(const struct accmem_columns *c,
+			 struct accmem_columns_cta *cta);
+void accmem_strict_dealloc(struct accmem_columns_cta *cta);
+void accmem_strict_exit(struct accmem_columns_cta *cta);
 
 static inline struct accmem_columns_sm *
 accmem_sm_of(struct accmem_columns *c, const struct accmem_columns_cta *cta)
@@ -107,6 +111,8 @@ static inline void accmem_columns_give(struct accmem_columns *c,
 	accmem_columns_hold(c, cta, cta->held | cta->reserved);
 	cta->starts |= 1ull << cta->address / ACCMEM_COLUMNS_UNIT;
 	cta->reserved = 0;
+	if (c->strict)
+		accmem_strict_grant(c, cta);
 	cta->last = cta->columns;
 	cta->took_permit = false;
 	cta->call = ACCMEM_CALL_NONE;

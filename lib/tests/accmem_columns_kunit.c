@@ -12,6 +12,7 @@
 #include "../accmem_columns_alloc.c"
 #include "../accmem_columns_deadlock.c"
 #include "../accmem_columns_launch.c"
+#include "../accmem_columns_strict.c"
 #include "columns_cases.h"
 #include "columns_oracle.h"
 

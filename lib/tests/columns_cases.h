@@ -34,6 +34,10 @@ enum columns_op {
 	OP_AT, /* result: address of its last alloc */
 	OP_HELD, /* result: columns that it holds */
 	OP_FREE, /* value: SM; result: free columns */
+	OP_STRICT, /* look for hazards */
+	OP_WARP, /* value: warp of the CTA's next calls */
+	OP_RETURNED, /* the call of its alloc has returned */
+	OP_HAZARDS, /* result: what was found since the last look */
 	OP_FORCED, /* result: grants against the bound so far */
 };
 
@@ -80,6 +84,10 @@ struct columns_case {
 #define AT(x, at) { OP_AT, x, 0, 0, at }
 #define HELD(x, n) { OP_HELD, x, 0, 0, n }
 #define FREE(sm, n) { OP_FREE, A, sm, 0, n }
+#define STRICT { OP_STRICT, A, 0, 0, 0 }
+#define WARP(x, n) { OP_WARP, x, n, 0, 0 }
+#define RETURNED(x) { OP_RETURNED, x, 0, 0, 0 }
+#define HAZARDS(x, bits) { OP_HAZARDS, x, 0, 0, bits }
 #define FORCED(n) { OP_FORCED, A, 0, 0, n }
 
 static const struct columns_case columns_cases[] = {
@@ -452,6 +460,75 @@ static const struct columns_case columns_cases[] = {
 		RESET, MEMBER(A, 0, 0), MEMBER(B, 1, 1),
 		CLUSTER(2, 8, -ECONNRESET) } },
 
+	/* --- strict mode --- */
+	{ "p12_strict_dealloc_before_the_peers_alloc_has_returned", 2, 512,
+	  false, 64, {
+		STRICT, PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(A, 64, WAITS),
+		ALLOC(B, 64, 0), GOT(A, 0), RETURNED(B),
+		DEALLOC(B, 0, 64, WAITS), HAZARDS(B, ACCMEM_HAZARD_PEER),
+		HAZARDS(A, 0), RETURNED(A), DEALLOC(A, 0, 64, 0), GOT(B, 0),
+		HAZARDS(A, 0), HAZARDS(B, 0) } },
+	{ "p12_strict_dealloc_after_both_have_returned", 2, 512, false, 64, {
+		STRICT, PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(A, 64, WAITS),
+		ALLOC(B, 64, 0), GOT(A, 0), RETURNED(A), RETURNED(B),
+		DEALLOC(B, 0, 64, WAITS), DEALLOC(A, 0, 64, 0), GOT(B, 0),
+		EXIT(A, 0), EXIT(B, 0), HAZARDS(A, 0), HAZARDS(B, 0) } },
+	{ "p12_strict_exit_before_the_peers_alloc_has_returned", 2, 512, false,
+	  64, {
+		STRICT, PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(A, 64, WAITS),
+		ALLOC(B, 64, 0), GOT(A, 0), RETURNED(B), EXIT(B, 64),
+		HAZARDS(B, ACCMEM_HAZARD_PEER), HAZARDS(A, 0), EXIT(A, 64),
+		HAZARDS(A, 0) } },
+	{ "p12_strict_a_wait_that_failed_is_none", 2, 512, false, 64, {
+		STRICT, PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(A, 64, WAITS),
+		EXIT(B, 0), GOT(A, -EPIPE), HAZARDS(B, 0) } },
+	{ "p12_strict_a_dealloc_that_breaks_a_rule_is_that", 2, 512, false, 64, {
+		STRICT, PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(A, 64, WAITS),
+		ALLOC(B, 64, 0), GOT(A, 0), RETURNED(B),
+		DEALLOC(B, 0, 32, -EMSGSIZE), HAZARDS(B, 0) } },
+	{ "p9_strict_an_alloc_that_would_wait_for_another_launch", 2, 512,
+	  false, 64, {
+		STRICT, LAUNCH_AS(A, 0, 5, 0), LAUNCH_AS(B, 0, 6, 0),
+		LAUNCH_AS(C, 1, 6, 0), ALLOC(A, 32, 0), HAZARDS(A, 0),
+		DEALLOC(A, 0, 32, 0), ALLOC(B, 32, 0),
+		HAZARDS(B, ACCMEM_HAZARD_PERMIT), ALLOC(B, 32, 0),
+		HAZARDS(B, 0), ALLOC(C, 32, 0), HAZARDS(C, 0) } },
+	{ "p9_strict_after_relinquish_or_exit_it_would_not", 1, 512, false, 64, {
+		STRICT, LAUNCH_AS(A, 0, 5, 0), LAUNCH_AS(B, 0, 6, 0),
+		LAUNCH_AS(C, 0, 7, 0), LAUNCH_AS(D, 0, 7, 0), ALLOC(A, 32, 0),
+		RELINQUISH(A, 0), ALLOC(B, 32, 0), HAZARDS(B, 0), EXIT(B, 32),
+		ALLOC(C, 32, 0), HAZARDS(C, 0), ALLOC(D, 32, 0),
+		HAZARDS(D, 0) } },
+	{ "p9_strict_who_has_not_allocated_keeps_nothing", 1, 512, false, 64, {
+		STRICT, LAUNCH_AS(A, 0, 5, 0), LAUNCH_AS(B, 0, 6, 0),
+		TRY(A, 48, -EDOM), ALLOC(B, 32, 0), HAZARDS(B, 0) } },
+	{ "p9_strict_exclusive_it_has_waited", 1, 512, true, 64, {
+		STRICT, LAUNCH_AS(A, 0, 5, 0), LAUNCH_AS(B, 0, 6, 0),
+		ALLOC(A, 32, 0), ALLOC(B, 32, WAITS), RELINQUISH(A, 0),
+		GOT(B, 0), HAZARDS(B, 0) } },
+	{ "p11_strict_another_warp", 1, 512, false, 64, {
+		STRICT, LAUNCH(A, 0), WARP(A, 3), ALLOC(A, 64, 0),
+		HAZARDS(A, 0), WARP(A, 4), ALLOC(A, 32, 0),
+		HAZARDS(A, ACCMEM_HAZARD_WARP), DEALLOC(A, 0, 64, 0),
+		HAZARDS(A, ACCMEM_HAZARD_WARP), WARP(A, 3),
+		DEALLOC(A, 64, 32, 0), ALLOC(A, 32, 0), HAZARDS(A, 0) } },
+	{ "p11_strict_an_alloc_that_failed_is_not_the_first", 1, 512, false, 64, {
+		STRICT, LAUNCH(A, 0), WARP(A, 3), TRY(A, 48, -EDOM),
+		WARP(A, 4), ALLOC(A, 32, 0), DEALLOC(A, 0, 32, 0),
+		HAZARDS(A, 0) } },
+	{ "p11_strict_each_of_a_pair_has_its_own", 2, 512, false, 64, {
+		STRICT, PAIR(A, 0, 0), PAIR(B, 1, 1), WARP(A, 1), WARP(B, 2),
+		ALLOC(A, 64, WAITS), ALLOC(B, 64, 0), GOT(A, 0), RETURNED(A),
+		RETURNED(B), WARP(A, 2), DEALLOC(A, 0, 64, WAITS),
+		DEALLOC(B, 0, 64, 0), GOT(A, 0),
+		HAZARDS(A, ACCMEM_HAZARD_WARP), HAZARDS(B, 0) } },
+	{ "p11_without_strict_mode_nothing_is_looked_for", 2, 512, false, 64, {
+		PAIR(A, 0, 0), PAIR(B, 1, 1), LAUNCH(C, 1), ALLOC(C, 32, 0),
+		ALLOC(A, 64, WAITS), WARP(B, 1), ALLOC(B, 64, 0), GOT(A, 0),
+		WARP(B, 2), DEALLOC(B, 64, 64, WAITS), EXIT(C, 32),
+		CANCEL(B, true), EXIT(B, 64), HAZARDS(A, 0), HAZARDS(B, 0),
+		HAZARDS(C, 0) } },
+
 	/* --- the end --- */
 	{ "p2_reset_ends_every_wait", 2, 512, false, 64, {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), LAUNCH(C, 0), LAUNCH(D, 0),
@@ -606,6 +683,17 @@ static inline long long columns_do(struct columns_world *w,
 		return 32 * hweight64(cta->held);
 	case OP_FREE:
 		return accmem_columns_free(c, s->value);
+	case OP_STRICT:
+		c->strict = true;
+		return 0;
+	case OP_WARP:
+		cta->warp = s->value;
+		return 0;
+	case OP_RETURNED:
+		accmem_columns_returned(cta);
+		return 0;
+	case OP_HAZARDS:
+		return accmem_columns_take_hazards(cta);
 	case OP_FORCED:
 		return c->forced;
 	default:

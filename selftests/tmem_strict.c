@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Strict mode: what hardware would not survive is counted, traced and reported, and
+ * changes no result; what it would survive is not. Queued calls hold things in the
+ * states that count: an alloc whose completion was not read has not returned.
+ */
+#include <fcntl.h>
+
+#include "kselftest_harness.h"
+#include "tmem_util.h"
+
+#define MESSAGE_PATIENCE_MS 30000
+
+/* CTAs: two of a pair on SMs 0 and 1; two of launches of their own on SM 2 */
+struct ctas {
+	int fd;
+	int a, b;
+	int c, d;
+};
+
+static int launch(int fd, uint64_t launch, uint32_t group, uint32_t rank,
+		  uint32_t sm)
+{
+	struct accmem_tmem_launch req = { .size = sizeof(req),
+					  .launch = launch, .rank = rank,
+					  .sm = sm, .cta_group = group };
+	int err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_LAUNCH, &req);
+
+	return err ?: req.fd;
+}
+
+static bool open_ctas(struct ctas *x, uint32_t flags, uint32_t discipline)
+{
+	struct accmem_tmem_setup setup = { .size = sizeof(setup), .nr_sms = 3,
+					   .flags = flags,
+					   .discipline = discipline };
+
+	x->fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+	if (x->fd < 0 || accmem_ioctl(x->fd, ACCMEM_IOC_TMEM_SETUP, &setup))
+		return false;
+	x->a = launch(x->fd, 1, 2, 0, 0);
+	x->b = launch(x->fd, 1, 2, 1, 1);
+	x->c = launch(x->fd, 0xc, 1, 0, 2);
+	x->d = launch(x->fd, 0xd, 1, 0, 2);
+	return x->a >= 0 && x->b >= 0 && x->c >= 0 && x->d >= 0;
+}
+
+static void close_ctas(struct ctas *x)
+{
+	close(x->a);
+	close(x->b);
+	close(x->c);
+	close(x->d);
+	close(x->fd);
+}
+
+static int alloc_by(int cta, uint32_t warp)
+{
+	uint32_t at;
+	struct accmem_cta_alloc req = { .size = sizeof(req), .columns = 32,
+					.warp = warp,
+					.destination = (uintptr_t)&at };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
+}
+
+static int dealloc_by(int cta, uint32_t at, uint32_t warp, uint32_t flags)
+{
+	struct accmem_cta_dealloc req = { .size = sizeof(req), .columns = 32,
+					  .address = at, .warp = warp,
+					  .flags = flags };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_DEALLOC, &req);
+}
+
+static int queue_alloc(int cta)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req), .columns = 32,
+					.flags = ACCMEM_CTA_QUEUED };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
+}
+
+static int result_of(int cta)
+{
+	struct accmem_cta_completion completion;
+
+	if (read(cta, &completion, sizeof(completion)) != sizeof(completion))
+		return -1000;
+	return completion.result;
+}
+
+static int relinquish(int cta)
+{
+	struct accmem_cta_relinquish req = { .size = sizeof(req) };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_RELINQUISH, &req);
+}
+
+/* what was found: of a CTA, or in the context */
+static int64_t found(int fd)
+{
+	return tmem_fdinfo(fd, "tmem-strict");
+}
+
+FIXTURE(tmem_strict)
+{
+	struct ctas x;
+};
+
+FIXTURE_SETUP(tmem_strict)
+{
+	ASSERT_TRUE(open_ctas(&self->x, ACCMEM_TMEM_STRICT,
+			      ACCMEM_TMEM_SHARED));
+}
+
+FIXTURE_TEARDOWN(tmem_strict)
+{
+	close_ctas(&self->x);
+}
+
+TEST_F(tmem_strict, p12_dealloc_before_the_peers_alloc_has_returned)
+{
+	struct ctas *x = &self->x;
+
+	ASSERT_EQ(0, queue_alloc(x->a));
+	ASSERT_EQ(0, alloc_by(x->b, 0));
+	EXPECT_EQ(0, found(x->fd));
+	/* b goes on, and a has not seen its columns yet */
+	ASSERT_EQ(0, dealloc_by(x->b, 0, 0, ACCMEM_CTA_QUEUED));
+	EXPECT_EQ(0, result_of(x->a));
+	EXPECT_EQ(0, dealloc_by(x->a, 0, 0, 0));
+	EXPECT_EQ(0, result_of(x->b));
+	EXPECT_EQ(1, found(x->b));
+	EXPECT_EQ(0, found(x->a));
+	EXPECT_EQ(1, found(x->fd));
+}
+
+TEST_F(tmem_strict, p12_dealloc_after_the_peers_alloc_has_returned)
+{
+	struct ctas *x = &self->x;
+
+	ASSERT_EQ(0, queue_alloc(x->a));
+	ASSERT_EQ(0, alloc_by(x->b, 0));
+	EXPECT_EQ(0, result_of(x->a));
+	ASSERT_EQ(0, dealloc_by(x->b, 0, 0, ACCMEM_CTA_QUEUED));
+	EXPECT_EQ(0, dealloc_by(x->a, 0, 0, 0));
+	EXPECT_EQ(0, result_of(x->b));
+	EXPECT_EQ(0, found(x->fd));
+}
+
+TEST_F(tmem_strict, p12_exit_before_the_peers_alloc_has_returned)
+{
+	struct ctas *x = &self->x;
+
+	ASSERT_EQ(0, queue_alloc(x->a));
+	ASSERT_EQ(0, alloc_by(x->b, 0));
+	close(x->b);
+	x->b = -1;
+	EXPECT_EQ(1, found(x->fd));
+	EXPECT_EQ(0, result_of(x->a));
+}
+
+TEST_F(tmem_strict, p12_exit_after_the_peers_alloc_has_returned)
+{
+	struct ctas *x = &self->x;
+
+	ASSERT_EQ(0, queue_alloc(x->a));
+	ASSERT_EQ(0, alloc_by(x->b, 0));
+	EXPECT_EQ(0, result_of(x->a));
+	close(x->b);
+	x->b = -1;
+	EXPECT_EQ(0, found(x->fd));
+}
+
+/* the exit is the peer's error: there is nothing to add */
+TEST_F(tmem_strict, p12_exit_while_the_peer_waits)
+{
+	struct ctas *x = &self->x;
+
+	ASSERT_EQ(0, queue_alloc(x->a));
+	close(x->b);
+	x->b = -1;
+	EXPECT_EQ(-EPIPE, result_of(x->a));
+	EXPECT_EQ(0, found(x->fd));
+}
+
+/* a caller that waits, and one that comes to it: either returns before it goes on */
+TEST_F(tmem_strict, p12_callers_that_wait_are_not_late)
+{
+	struct accmem_context *ctx;
+	struct tcgen05_cta *p, *q;
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, accmem_open(NULL, &ctx));
+	ASSERT_EQ(0, accmem_ioctl(accmem_fd(ctx), ACCMEM_IOC_TMEM_SETUP,
+				  (&(struct accmem_tmem_setup){
+					  .size = sizeof(struct accmem_tmem_setup),
+					  .flags = ACCMEM_TMEM_STRICT,
+					  .nr_sms = 2 })));
+	p = tmem_peer(ctx, 0, 0);
+	q = tmem_peer(ctx, 1, 1);
+	ASSERT_TRUE(p && q);
+	ASSERT_EQ(0, tmem_pair_alloc(p, q, 64, &at));
+	ASSERT_TRUE(tmem_start(&call, p, TMEM_DEALLOC, at, 64));
+	EXPECT_EQ(0, tcgen05_dealloc(q, at, 64));
+	EXPECT_EQ(0, tmem_finish(&call));
+	EXPECT_EQ(0, found(accmem_fd(ctx)));
+	tcgen05_exit(p);
+	tcgen05_exit(q);
+	EXPECT_EQ(0, found(accmem_fd(ctx)));
+	accmem_close(ctx);
+}
+
+TEST_F(tmem_strict, p9_an_alloc_that_would_wait_for_another_launch)
+{
+	struct ctas *x = &self->x;
+
+	ASSERT_EQ(0, alloc_by(x->c, 0));
+	ASSERT_EQ(0, dealloc_by(x->c, 0, 0, 0));
+	EXPECT_EQ(0, found(x->fd));
+	ASSERT_EQ(0, alloc_by(x->d, 0));
+	EXPECT_EQ(1, found(x->d));
+	/* the permit would be its own now */
+	ASSERT_EQ(0, alloc_by(x->d, 0));
+	EXPECT_EQ(1, found(x->d));
+	EXPECT_EQ(1, found(x->fd));
+}
+
+TEST_F(tmem_strict, p9_after_relinquish_it_would_not)
+{
+	struct ctas *x = &self->x;
+
+	ASSERT_EQ(0, alloc_by(x->c, 0));
+	ASSERT_EQ(0, relinquish(x->c));
+	ASSERT_EQ(0, alloc_by(x->d, 0));
+	EXPECT_EQ(0, found(x->fd));
+}
+
+TEST_F(tmem_strict, p9_after_exit_it_would_not)
+{
+	struct ctas *x = &self->x;
+
+	ASSERT_EQ(0, alloc_by(x->c, 0));
+	close(x->c);
+	x->c = -1;
+	ASSERT_EQ(0, alloc_by(x->d, 0));
+	EXPECT_EQ(0, found(x->fd));
+}
+
+TEST_F(tmem_strict, p9_ctas_of_one_launch_do_not_count)
+{
+	struct ctas *x = &self->x;
+	int more = launch(x->fd, 0xc, 1, 1, 2);
+
+	ASSERT_LE(0, more);
+	ASSERT_EQ(0, alloc_by(x->c, 0));
+	ASSERT_EQ(0, alloc_by(more, 0));
+	EXPECT_EQ(0, found(x->fd));
+	close(more);
+}
+
+TEST_F(tmem_strict, p9_exclusive_it_has_waited)
+{
+	struct ctas x;
+
+	ASSERT_TRUE(open_ctas(&x, ACCMEM_TMEM_STRICT, ACCMEM_TMEM_EXCLUSIVE));
+	ASSERT_EQ(0, alloc_by(x.c, 0));
+	ASSERT_EQ(0, queue_alloc(x.d));
+	ASSERT_EQ(0, relinquish(x.c));
+	EXPECT_EQ(0, result_of(x.d));
+	EXPECT_EQ(0, found(x.fd));
+	close_ctas(&x);
+}
+
+TEST_F(tmem_strict, p11_another_warp)
+{
+	struct ctas *x = &self->x;
+
+	ASSERT_EQ(0, alloc_by(x->c, 3));
+	EXPECT_EQ(0, found(x->c));
+	ASSERT_EQ(0, alloc_by(x->c, 4));
+	EXPECT_EQ(1, found(x->c));
+	ASSERT_EQ(0, dealloc_by(x->c, 0, 4, 0));
+	EXPECT_EQ(2, found(x->c));
+	ASSERT_EQ(0, dealloc_by(x->c, 32, 4, ACCMEM_CTA_QUEUED));
+	EXPECT_EQ(0, result_of(x->c));
+	EXPECT_EQ(3, found(x->c));
+	EXPECT_EQ(3, found(x->fd));
+}
+
+TEST_F(tmem_strict, p11_the_same_warp)
+{
+	struct ctas *x = &self->x;
+
+	ASSERT_EQ(0, alloc_by(x->c, 3));
+	ASSERT_EQ(0, alloc_by(x->c, 3));
+	ASSERT_EQ(0, dealloc_by(x->c, 0, 3, 0));
+	ASSERT_EQ(0, dealloc_by(x->c, 32, 3, 0));
+	EXPECT_EQ(0, found(x->fd));
+}
+
+/* what breaks a rule is reported as that */
+TEST_F(tmem_strict, p11_calls_that_fail_do_not_count)
+{
+	struct ctas *x = &self->x;
+
+	ASSERT_EQ(0, alloc_by(x->c, 3));
+	EXPECT_EQ(-ENOENT, dealloc_by(x->c, 64, 4, 0));
+	EXPECT_EQ(0, found(x->fd));
+	EXPECT_EQ(1, tmem_fdinfo(x->fd, "tmem-misuses"));
+}
+
+/* everything that would be found, and nothing is */
+TEST_F(tmem_strict, without_it_nothing_is_looked_for)
+{
+	struct ctas x;
+
+	ASSERT_TRUE(open_ctas(&x, 0, ACCMEM_TMEM_SHARED));
+	ASSERT_EQ(0, queue_alloc(x.a));
+	ASSERT_EQ(0, alloc_by(x.b, 0));
+	ASSERT_EQ(0, dealloc_by(x.b, 0, 0, ACCMEM_CTA_QUEUED));
+	ASSERT_EQ(0, alloc_by(x.c, 3));
+	ASSERT_EQ(0, alloc_by(x.d, 0));
+	ASSERT_EQ(0, dealloc_by(x.c, 0, 4, 0));
+	EXPECT_EQ(0, found(x.fd));
+	close_ctas(&x);
+}
+
+TEST_F(tmem_strict, setup_takes_no_other_flag)
+{
+	struct accmem_tmem_setup setup = { .size = sizeof(setup), .nr_sms = 1,
+					   .flags = ACCMEM_TMEM_STRICT << 1 };
+	int fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+
+	EXPECT_EQ(-EINVAL, accmem_ioctl(fd, ACCMEM_IOC_TMEM_SETUP, &setup));
+	setup.flags |= ACCMEM_TMEM_STRICT;
+	EXPECT_EQ(-EINVAL, accmem_ioctl(fd, ACCMEM_IOC_TMEM_SETUP, &setup));
+	close(fd);
+}
+
+/* --- messages and trace events --------------------------------------------- */
+
+static const struct {
+	const char *who;
+	const char *message;
+	const char *event;
+} hazards[] = {
+	{ "CTA 2 (launch 0x1, cluster 0, rank 1, SM 1): strict: ",
+	  "P12: dealloc or exit before the peer's alloc has returned",
+	  "cta=2 sm=1 hazard=peer" },
+	{ "CTA 4 (launch 0xd, cluster 0, rank 0, SM 2): strict: ",
+	  "P9: alloc where launch 0xc has allocated and not relinquished",
+	  "cta=4 sm=2 hazard=permit" },
+	{ "CTA 3 (launch 0xc, cluster 0, rank 0, SM 2): strict: ",
+	  "P11: alloc or dealloc by another warp than its first alloc",
+	  "cta=3 sm=2 hazard=warp" },
+};
+
+/* one of each, in CTAs that are new */
+static bool provoke_all(void)
+{
+	struct ctas x;
+	bool done = open_ctas(&x, ACCMEM_TMEM_STRICT, ACCMEM_TMEM_SHARED);
+
+	done = done && !queue_alloc(x.a) && !alloc_by(x.b, 0) &&
+	       !dealloc_by(x.b, 0, 0, ACCMEM_CTA_QUEUED) && !result_of(x.a) &&
+	       !dealloc_by(x.a, 0, 0, 0) && !result_of(x.b) &&
+	       !alloc_by(x.c, 3) && !alloc_by(x.d, 0) &&
+	       !dealloc_by(x.c, 0, 4, 0) && found(x.fd) == 3;
+	close_ctas(&x);
+	return done;
+}
+
+static int count_lines(int log, const char *who, const char *message)
+{
+	char record[ACCMEM_LOG_RECORD];
+	int n = 0;
+
+	while (accmem_log_next(log, record))
+		n += strstr(record, "tmem_strict[") && strstr(record, who) &&
+		     strstr(record, message);
+	return n;
+}
+
+TEST_F(tmem_strict, each_is_one_message)
+{
+	int log = accmem_log_open(), n;
+	unsigned int i;
+	uint64_t start;
+
+	ASSERT_LE(0, log);
+	for (i = 0; i < ARRAY_SIZE(hazards); i++) {
+		/* messages are rate-limited, and other tests have had a share */
+		start = accmem_ms();
+		do {
+			ASSERT_LE(0, lseek(log, 0, SEEK_END));
+			ASSERT_TRUE(provoke_all());
+			n = count_lines(log, hazards[i].who,
+					hazards[i].message);
+			if (!n)
+				usleep(200000);
+		} while (!n && accmem_ms() < start + MESSAGE_PATIENCE_MS);
+		EXPECT_EQ(1, n) {
+			TH_LOG("%s", hazards[i].message);
+		}
+	}
+	close(log);
+}
+
+TEST_F(tmem_strict, each_is_one_trace_event)
+{
+	char last[256];
+	unsigned int i;
+
+	if (access("/sys/kernel/tracing/events", F_OK))
+		SKIP(return, "no tracefs in this kernel");
+	ASSERT_TRUE(accmem_trace_start());
+	ASSERT_TRUE(provoke_all());
+	ASSERT_TRUE(accmem_trace_stop());
+	for (i = 0; i < ARRAY_SIZE(hazards); i++)
+		EXPECT_EQ(1, accmem_trace_count("accmem_tmem_strict",
+						hazards[i].event, last,
+						sizeof(last)));
+}
+
+TEST_HARNESS_MAIN
