@@ -19,6 +19,7 @@
 
 #include "clear.h"
 #include "memory.h"
+#include "overdue.h"
 #include "trace.h"
 
 #define MEMORY_BATCH 64u /* runs taken or given in one hold of the lock */
@@ -543,6 +544,8 @@ void accmem_memory_set_pending(struct accmem_memory *mem, bool pending)
 	}
 	memory_set_state(mem, pending ? ACCMEM_PENDING : ACCMEM_LIVE);
 	accmem_carveout_unlock(cv);
+	if (pending)
+		accmem_overdue_watch(cv);
 }
 
 /**

@@ -24,17 +24,6 @@ module_param(overdue_ms, uint, 0644);
 MODULE_PARM_DESC(overdue_ms,
 		 "ms until pending frees are reported (0: never; 10000)");
 
-/* Pending memory is looked at while there is any. Does not sleep. */
-void accmem_overdue_watch(struct accmem_carveout *cv)
-{
-	unsigned int ms = READ_ONCE(overdue_ms);
-
-	ms = min(ms ?: OVERDUE_LOOK_MS, OVERDUE_LOOK_MS);
-	if (!delayed_work_pending(&cv->overdue_work))
-		queue_delayed_work(accmem_wq, &cv->overdue_work,
-				   msecs_to_jiffies(ms));
-}
-
 /* the account of the next one, which is quarantined now, held; or NULL */
 static struct accmem_account *overdue_next(struct accmem_carveout *cv,
 					   unsigned int limit_ms, u64 *size,
@@ -84,8 +73,10 @@ static void overdue_work(struct work_struct *work)
 	accmem_carveout_lock(cv);
 	more = !list_empty(&cv->pending);
 	accmem_carveout_unlock(cv);
-	if (more)
-		accmem_overdue_watch(cv);
+	if (!more)
+		return;
+	ms = min(limit_ms ?: OVERDUE_LOOK_MS, OVERDUE_LOOK_MS);
+	queue_delayed_work(accmem_wq, &cv->overdue_work, msecs_to_jiffies(ms));
 }
 
 /**

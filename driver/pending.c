@@ -19,7 +19,6 @@
 #include <linux/sched/signal.h>
 
 #include "context.h"
-#include "overdue.h"
 #include "pending.h"
 #include "stream.h"
 #include "trace.h"
@@ -108,7 +107,6 @@ bool accmem_pending_add_shut(struct accmem_context *ctx,
 	pending->ctx = ctx;
 	pending_count(ctx, buf, true);
 	pending_mark(ctx, buf, true);
-	accmem_overdue_watch(accmem_context_carveout(ctx));
 	trace_accmem_pend(ctx, buf);
 	return true;
 }

@@ -253,14 +253,14 @@ struct accmem_info {
  * policy, mode or carveout; TAIL32 without ROUND32; FIXED with TOP_DOWN, or with an
  * @address that is not aligned to the granule, to @alignment or to the page size
  * that the policy insists on, or where the buffer would not lie in the span of
- * device addresses. EEXIST: FIXED, and the context has a buffer, or a granule of
- * small buffers, there. @stream without its flag, or no
- * stream: EINVAL. EBADF: @stream is no open file. EACCES: it is another context's.
- * EOVERFLOW: @length with
- * its rounding or alignment passes 2^64. EOPNOTSUPP: the carveout has not the
- * cache mode, or not the page size; MOVABLE, PARKABLE. EDQUOT: a limit of the user
- * or of the context. ENOMEM: no memory, or with FIXED not there; @free_bytes and
- * @largest_run are filled in. EINTR: killed while the memory was being found, cleared or made present.
+ * device addresses; @stream without its flag, or no stream. EEXIST: FIXED, and the
+ * context has a buffer, or a granule of small buffers, there. EBADF: @stream is no
+ * open file. EACCES: it is another context's. EOVERFLOW: @length with its rounding
+ * or alignment passes 2^64. EOPNOTSUPP: the carveout has not the cache mode, or not
+ * the page size; MOVABLE, PARKABLE. EDQUOT: a limit of the user or of the context.
+ * ENOMEM: no memory, or with FIXED not there; @free_bytes and @largest_run are
+ * filled in. EINTR: killed while the memory was being found, cleared or made
+ * present.
  */
 struct accmem_alloc {
 	__u32 size;
