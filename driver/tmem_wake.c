@@ -23,7 +23,9 @@ static void wake_pollers(struct accmem_tmem *tmem)
 	struct accmem_cta *cta, *next;
 
 	list_for_each_entry_safe(cta, next, &tmem->pollers, poll_link) {
-		if (accmem_cta_is_queued(cta)) {
+		/* who comes now takes the lock after it is in the wait queue */
+		if (accmem_cta_is_queued(cta) ||
+		    !waitqueue_active(&cta->poll)) {
 			list_del_init(&cta->poll_link);
 			continue;
 		}
