@@ -10,6 +10,7 @@
  *
  * Locks: accmem_tmem.lock.
  */
+#include <linux/bitops.h>
 #include <linux/ktime.h>
 #include <linux/uaccess.h>
 
@@ -223,6 +224,9 @@ int accmem_cta_relinquish(struct accmem_cta *cta)
 
 	spin_lock(&tmem->lock);
 	err = accmem_columns_relinquish(&tmem->columns, &cta->c);
+	/* before the grants that it makes possible */
+	trace_accmem_tmem_relinquish(cta, hweight64(cta->c.held) *
+						  ACCMEM_TMEM_UNIT);
 	if (accmem_tmem_is_misuse(err))
 		accmem_tmem_count(cta, ACCMEM_STAT(misuses));
 	accmem_tmem_wake(tmem);

@@ -39,10 +39,11 @@ static void cta_leave(struct accmem_cta *cta)
 	accmem_columns_cancel(&tmem->columns, &cta->c);
 	units = accmem_columns_exit(&tmem->columns, &cta->c);
 	accmem_cta_check_hazards(cta);
+	/* before the grants that it makes possible */
+	trace_accmem_tmem_exit(cta, hweight64(units) * ACCMEM_TMEM_UNIT);
 	list_del_init(&cta->poll_link);
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);
-	trace_accmem_tmem_exit(cta, hweight64(units) * ACCMEM_TMEM_UNIT);
 	if (units)
 		accmem_tmem_report_leak(cta, units);
 	if (accmem_cta_has_hazards(cta))

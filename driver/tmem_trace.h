@@ -64,6 +64,12 @@ DEFINE_EVENT(accmem_tmem_number, accmem_tmem_request,
 	TP_ARGS(cta, columns)
 );
 
+/* a CTA will allocate no more; columns: what it holds */
+DEFINE_EVENT(accmem_tmem_number, accmem_tmem_relinquish,
+	TP_PROTO(const struct accmem_cta *cta, u32 columns),
+	TP_ARGS(cta, columns)
+);
+
 /* a CTA exits; columns: what it held */
 DEFINE_EVENT(accmem_tmem_number, accmem_tmem_exit,
 	TP_PROTO(const struct accmem_cta *cta, u32 columns),

@@ -680,6 +680,7 @@ TEST_F(tmem_obs, trace_events)
 	usleep(20000);
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, at, 256));
 	ASSERT_EQ(-EDOM, tcgen05_alloc(self->a, &at, 7));
+	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(c));
 	tcgen05_exit(c);
 	ASSERT_EQ(0, tmem_finish(&call));
 	ASSERT_TRUE(accmem_trace_stop());
@@ -709,6 +710,8 @@ TEST_F(tmem_obs, trace_events)
 				  "cta=1 sm=0 columns=256 address=0x0", NULL));
 	EXPECT_EQ(1, count_events("accmem_tmem_fail",
 				  "cta=1 sm=0 columns=7 error=-33", NULL));
+	EXPECT_EQ(1, count_events("accmem_tmem_relinquish",
+				  "cta=5 sm=0 columns=64", NULL));
 	EXPECT_EQ(1, count_events("accmem_tmem_exit", "cta=5 sm=0 columns=64",
 				  NULL));
 }
