@@ -33,7 +33,7 @@ help:
 	@echo '  make check            style and static checks'
 	@echo '  tools/vm --help       one command on one kernel'
 	@echo 'For this machine (KDIR=... for another kernel, DESTDIR=... to stage):'
-	@echo '  make host             libaccmem and accmem-replay in build/host'
+	@echo '  make host             libaccmem, accmem-replay, accmem-tmem-replay in build/host'
 	@echo '  make modules          accmem.ko for the running kernel'
 	@echo '  make install          module, libaccmem, manual pages, udev rule'
 	@echo '  make modules_install  the module only'
@@ -84,6 +84,7 @@ host:
 	@tools/deps build
 	$(MAKE) -C runtime O=$(BUILD) all
 	$(MAKE) -C tools/replay O=$(BUILD) all
+	$(MAKE) -C tools/tmem-replay O=$(BUILD) all
 	$(MAKE) -C lib/host O=$(BUILD) all
 	$(MAKE) -C lib/host/columns O=$(BUILD) all
 	$(MAKE) -C lib/host/slab O=$(BUILD) all
