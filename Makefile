@@ -8,12 +8,13 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check model bench-tmem bench-core bench-vm bench-report \
+.PHONY: help run replay-tmem test check model bench-tmem bench-core bench-vm bench-report \
 	bench-device soak fuzz host selftests modules modules_install install clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
 	@echo '  make run              replay three models on the module in a booted kernel'
+	@echo '  make replay-tmem      replay what kernels do with Tensor Memory: a table'
 	@echo '  make test             every test lane; the lanes one by one:'
 	@echo '    make test-host        lib/ and libaccmem under sanitizers'
 	@echo '    make test-kunit       KUnit in User Mode Linux'
@@ -41,6 +42,11 @@ help:
 
 run:
 	@tools/run
+
+replay-tmem:
+	@tools/deps build vm
+	@$(MAKE) -s -C tools/tmem-replay O=$(BUILD) all
+	@tools/vm -- $(BUILD)/host/accmem-tmem-replay $(ROOT)/traces/tmem/*.trace
 
 test:
 	@tools/lanes all
