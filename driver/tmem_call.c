@@ -225,8 +225,8 @@ int accmem_cta_relinquish(struct accmem_cta *cta)
 	spin_lock(&tmem->lock);
 	err = accmem_columns_relinquish(&tmem->columns, &cta->c);
 	/* before the grants that it makes possible */
-	trace_accmem_tmem_relinquish(cta, hweight64(cta->c.held) *
-						  ACCMEM_TMEM_UNIT);
+	trace_accmem_tmem_relinquish(cta,
+				     hweight64(cta->c.held) * ACCMEM_TMEM_UNIT);
 	if (accmem_tmem_is_misuse(err))
 		accmem_tmem_count(cta, ACCMEM_STAT(misuses));
 	accmem_tmem_wake(tmem);

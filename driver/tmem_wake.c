@@ -16,6 +16,12 @@
 #include "tmem.h"
 #include "tmem_trace.h"
 
+static bool wake_is_polled(struct accmem_cta *cta)
+{
+	/* who comes now takes the lock after it is in the wait queue */
+	return waitqueue_active(&cta->poll);
+}
+
 /* is there anything new for those who poll? */
 static void wake_pollers(struct accmem_tmem *tmem)
 {
@@ -23,9 +29,7 @@ static void wake_pollers(struct accmem_tmem *tmem)
 	struct accmem_cta *cta, *next;
 
 	list_for_each_entry_safe(cta, next, &tmem->pollers, poll_link) {
-		/* who comes now takes the lock after it is in the wait queue */
-		if (accmem_cta_is_queued(cta) ||
-		    !waitqueue_active(&cta->poll)) {
+		if (accmem_cta_is_queued(cta) || !wake_is_polled(cta)) {
 			list_del_init(&cta->poll_link);
 			continue;
 		}

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,19 +44,6 @@ static const char usage_text[] =
 	"the last exit, in us; failures, calls that failed and CTAs that waited for ever.\n"
 	"\n"
 	"Exit status: 0; 1 when there were failures; 2 when the replay could not be made.\n";
-
-noreturn void die(const char *format, ...)
-{
-	va_list args;
-
-	fflush(stdout);
-	fputs("accmem-tmem-replay: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	exit(2);
-}
 
 void *xcalloc(size_t n, size_t size)
 {
@@ -174,7 +160,7 @@ struct command {
 
 static void set_option(struct command *c, int option)
 {
-	c->one |= strchr("sxev", option) != NULL;
+	c->one |= !!strchr("sxev", option);
 	switch (option) {
 	case 's':
 	case 'x':
@@ -232,9 +218,10 @@ static void parse(struct command *c, int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
 		set_option(c, option);
-	if (c->record != (optind == argc))
-		die(c->record ? "--record reads its input, and no file" :
-				"no trace given; --help says more");
+	if (c->record && optind < argc)
+		die("--record reads its input, and no file");
+	if (!c->record && optind == argc)
+		die("no trace given; --help says more");
 }
 
 int main(int argc, char **argv)

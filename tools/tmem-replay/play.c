@@ -117,14 +117,13 @@ static void set_starved(struct player *p, uint32_t cta, bool starved)
 static void go_on(struct player *p, uint32_t cta)
 {
 	struct actor *a = &p->actors[cta];
-	const struct step *step;
+	struct moment m = { .cta = cta };
 
 	a->state = RUNNING;
 	a->step = p->t->steps[a->step].next;
-	step = &p->t->steps[a->step];
-	queue_push(&p->queue, (struct moment){ .time = p->now + step->after,
-					       .line = step->line,
-					       .cta = cta });
+	m.time = p->now + p->t->steps[a->step].after;
+	m.line = p->t->steps[a->step].line;
+	queue_push(&p->queue, m);
 }
 
 /* --- starts and exits --- */
@@ -137,13 +136,11 @@ static void release_launches(struct player *p, uint32_t launch)
 
 	for (i = 0; i < t->nr_ctas; i++) {
 		const struct step *step = &t->steps[t->ctas[i].first];
+		struct moment m = { .cta = i, .line = step->line };
 
-		if (t->launches[t->ctas[i].launch].behind != launch)
-			continue;
-		queue_push(&p->queue,
-			   (struct moment){ .time = p->now + step->after,
-					    .line = step->line,
-					    .cta = i });
+		m.time = p->now + step->after;
+		if (t->launches[t->ctas[i].launch].behind == launch)
+			queue_push(&p->queue, m);
 	}
 }
 
@@ -303,10 +300,11 @@ static void print_grant(const struct player *p, uint32_t cta, uint32_t address,
 {
 	const struct cta *a = &p->t->ctas[cta];
 
-	printf("grant time=%llu asked=%llu launch=%llu cluster=%u rank=%u sm=%u columns=%u address=%u\n",
+	printf("grant time=%llu asked=%llu launch=%llu",
 	       (unsigned long long)p->now,
 	       (unsigned long long)p->actors[cta].asked,
-	       (unsigned long long)p->t->launches[a->launch].id, a->cluster,
+	       (unsigned long long)p->t->launches[a->launch].id);
+	printf(" cluster=%u rank=%u sm=%u columns=%u address=%u\n", a->cluster,
 	       a->rank, a->sm, columns, address);
 }
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <stdnoreturn.h>
 #include <tcgen05.h>
 
@@ -137,8 +138,11 @@ struct result {
 	uint64_t end;
 };
 
-noreturn void die(const char *format, ...)
-	__attribute__((format(printf, 1, 2)));
+/* Says why, as printf() does, and ends the program. */
+#define die(...)                                               \
+	(fprintf(stderr, "accmem-tmem-replay: " __VA_ARGS__), \
+	 fputc('\n', stderr), exit(2))
+
 void *xcalloc(size_t n, size_t size);
 void *grow(void *array, size_t n, size_t size);
 
