@@ -22,7 +22,7 @@
 #include "../driver/tests/test_fence.h"
 #include "accmem_util.h"
 
-#define TEST_FENCE_DEVICE "/dev/accmem-test-fence"
+#define TEST_FENCE_DEVICE "/dev/test-fence"
 
 static inline uint64_t stream_now(void)
 {

@@ -425,13 +425,20 @@ static int misuse_as_user(void *arg)
 	return 0;
 }
 
-static int count_user_lines(int log, const char *what)
+/* a number that no alloc takes, and that is in the log of no other run */
+static uint32_t some_columns(uint32_t n)
 {
-	char record[ACCMEM_LOG_RECORD];
+	return 1000000u + getpid() * 4u + n;
+}
+
+static int count_user_lines(int log, uint32_t columns)
+{
+	char record[ACCMEM_LOG_RECORD], what[64];
 	int n = 0;
 
 	if (lseek(log, 0, SEEK_SET) < 0)
 		return -1;
+	snprintf(what, sizeof(what), "alloc of %u columns", columns);
 	while (accmem_log_next(log, record))
 		n += strstr(record, "tmem_obs[") && strstr(record, what);
 	return n;
@@ -439,7 +446,8 @@ static int count_user_lines(int log, const char *what)
 
 TEST_F(tmem_obs, one_users_messages_do_not_hide_anothers)
 {
-	struct misuses noise = { 48001, 3000 }, word = { 48002, 1 };
+	struct misuses noise = { some_columns(1), 3000 };
+	struct misuses word = { some_columns(2), 1 };
 	int n, log = accmem_log_open();
 
 	mode_t mode = let_users_in();
@@ -449,19 +457,19 @@ TEST_F(tmem_obs, one_users_messages_do_not_hide_anothers)
 	EXPECT_EQ(0, accmem_as_user(NOISY_USER, misuse_as_user, &noise));
 	EXPECT_EQ(0, accmem_as_user(QUIET_USER, misuse_as_user, &word));
 	EXPECT_EQ(0, chmod(ACCMEM_DEV_EMULATED, mode));
-	n = count_user_lines(log, "alloc of 48001 columns");
+	n = count_user_lines(log, noise.columns);
 	EXPECT_LE(1, n);
 	EXPECT_GT(3000, n);
-	EXPECT_EQ(1, count_user_lines(log, "alloc of 48002 columns"));
+	EXPECT_EQ(1, count_user_lines(log, word.columns));
 	close(log);
 }
 
 /* the CTA is left: it is no context, and can still be the subject of a message */
 static int outlive_context(void *arg)
 {
+	const uint32_t *columns = arg;
 	int cta, fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
 
-	(void)arg;
 	cta = fd < 0 ? fd : launch_single(fd);
 	if (cta < 0)
 		return 1;
@@ -471,23 +479,24 @@ static int outlive_context(void *arg)
 		return 2;
 	if (accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR) != -EMFILE)
 		return 3;
-	return alloc_at(cta, 48003, NULL) == -EFAULT ? 0 : 4;
+	return alloc_at(cta, *columns, NULL) == -EFAULT ? 0 : 4;
 }
 
 TEST_F(tmem_obs, a_cta_outlives_its_context_and_counts_as_none)
 {
 	int64_t limit = accmem_param("max_contexts_per_user");
+	uint32_t columns = some_columns(3);
 	int status, log = accmem_log_open();
 	mode_t mode = let_users_in();
 
 	ASSERT_TRUE(mode);
 	ASSERT_LE(0, log);
 	ASSERT_EQ(0, accmem_param_set("max_contexts_per_user", 1));
-	status = accmem_as_user(QUIET_USER + 1, outlive_context, NULL);
+	status = accmem_as_user(QUIET_USER + 1, outlive_context, &columns);
 	EXPECT_EQ(0, accmem_param_set("max_contexts_per_user", limit));
 	EXPECT_EQ(0, chmod(ACCMEM_DEV_EMULATED, mode));
 	EXPECT_EQ(0, status);
-	EXPECT_EQ(1, count_user_lines(log, "alloc of 48003 columns"));
+	EXPECT_EQ(1, count_user_lines(log, columns));
 	close(log);
 }
 

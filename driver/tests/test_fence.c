@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/accmem-test-fence: fences that a test signals when it likes, in the context
+ * /dev/test-fence: fences that a test signals when it likes, in the context
  * that it likes, with the error that it likes. Another driver, to accmem.
  *
  * The module cannot be unloaded: somebody may have a fence of it.
@@ -175,7 +175,7 @@ static const struct file_operations test_fence_fops = {
 
 static struct miscdevice test_fence_device = {
 	.minor = MISC_DYNAMIC_MINOR,
-	.name = "accmem-test-fence",
+	.name = "test-fence",
 	.fops = &test_fence_fops,
 	.mode = 0600,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * /dev/accmem-test-fence: fences that a test signals when it likes. For tests of
+ * /dev/test-fence: fences that a test signals when it likes. For tests of
  * who waits for fences of other drivers; never on a machine that is used.
  */
 #ifndef ACCMEM_TEST_FENCE_H
