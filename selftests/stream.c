@@ -40,20 +40,6 @@ FIXTURE_TEARDOWN(stream)
 	EXPECT_TRUE(accmem_is_idle(variant->path, PATIENCE_MS));
 }
 
-static int64_t pending(const char *path)
-{
-	return accmem_sysfs(path, "pending_bytes");
-}
-
-static struct accmem_alloc allocate(int fd, uint64_t length)
-{
-	struct accmem_alloc a = { .length = length };
-
-	if (accmem_ioctl_alloc(fd, &a))
-		abort();
-	return a;
-}
-
 TEST_F(stream, the_count_only_grows)
 {
 	struct accmem_stream_query q = stream_query(self->stream);
@@ -94,7 +80,7 @@ TEST_F(stream, numbers_are_of_the_context)
 TEST_F(stream, t10_free_waits_for_its_position)
 {
 	int64_t start = accmem_sysfs(variant->path, "free_bytes");
-	struct accmem_alloc a = allocate(self->fd, MIB(2));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(2));
 	struct accmem_query q;
 
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 5));
@@ -102,15 +88,15 @@ TEST_F(stream, t10_free_waits_for_its_position)
 	EXPECT_EQ(-ENOENT, accmem_ioctl_query(self->fd, a.address, &q));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->fd, a.address));
 	EXPECT_EQ(NULL, accmem_mmap(self->fd, &a, 4096, RW));
-	EXPECT_EQ(MIB(2), pending(variant->path));
+	EXPECT_EQ(MIB(2), stream_pending(variant->path));
 	EXPECT_EQ(1, stream_query(self->stream).pending);
 	EXPECT_EQ(0, stream_signal(self->stream, 4));
-	EXPECT_EQ(MIB(2), pending(variant->path));
+	EXPECT_EQ(MIB(2), stream_pending(variant->path));
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 	EXPECT_EQ(start - (int64_t)MIB(2),
 		  accmem_sysfs(variant->path, "free_bytes"));
 	EXPECT_EQ(0, stream_signal(self->stream, 5));
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	EXPECT_EQ(0, stream_query(self->stream).pending);
 	EXPECT_EQ(start, accmem_sysfs(variant->path, "free_bytes"));
 }
@@ -124,10 +110,10 @@ TEST_F(stream, a_position_in_the_past_is_a_plain_free)
 
 	ASSERT_EQ(0, stream_signal(self->stream, 7));
 	for (i = 0; i < ARRAY_SIZE(positions); i++) {
-		a = allocate(self->fd, MIB(1));
+		a = stream_allocate(self->fd, MIB(1));
 		ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream,
 					 positions[i]));
-		EXPECT_EQ(0, pending(variant->path));
+		EXPECT_EQ(0, stream_pending(variant->path));
 		EXPECT_EQ(start, accmem_sysfs(variant->path, "free_bytes"));
 	}
 }
@@ -139,19 +125,19 @@ TEST_F(stream, each_free_has_its_position)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(order); i++) {
-		a = allocate(self->fd, MIB(1));
+		a = stream_allocate(self->fd, MIB(1));
 		ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream,
 					 order[i]));
 	}
 	EXPECT_EQ(5, stream_query(self->stream).pending);
 	EXPECT_EQ(0, stream_signal(self->stream, 1));
 	EXPECT_EQ(3, stream_query(self->stream).pending);
-	EXPECT_EQ(MIB(3), pending(variant->path));
+	EXPECT_EQ(MIB(3), stream_pending(variant->path));
 	EXPECT_EQ(0, stream_signal(self->stream, 2));
 	EXPECT_EQ(2, stream_query(self->stream).pending);
 	EXPECT_EQ(0, stream_signal(self->stream, 100));
 	EXPECT_EQ(0, stream_query(self->stream).pending);
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 }
 
 /* More than are taken out in one hold of a lock. */
@@ -161,7 +147,7 @@ TEST_F(stream, many_frees_at_one_position)
 	unsigned int i, n = 300;
 
 	for (i = 0; i < n; i++) {
-		a = allocate(self->fd, i % 2 ? 4096 : 64);
+		a = stream_allocate(self->fd, i % 2 ? 4096 : 64);
 		ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream,
 					 1 + i % 2));
 	}
@@ -169,7 +155,7 @@ TEST_F(stream, many_frees_at_one_position)
 	EXPECT_EQ(n, accmem_sysfs(variant->path, "buffers"));
 	EXPECT_EQ(0, stream_signal(self->stream, 2));
 	EXPECT_EQ(0, stream_query(self->stream).pending);
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "buffers"));
 }
 
@@ -197,12 +183,12 @@ TEST_F(stream, t10_nobody_is_given_pending_memory)
 /* Work before the position may use them still. */
 TEST_F(stream, device_addresses_stay_taken)
 {
-	struct accmem_alloc a = allocate(self->fd, KIB(64)), b;
+	struct accmem_alloc a = stream_allocate(self->fd, KIB(64)), b;
 	unsigned int i;
 
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
 	for (i = 0; i < 64; i++) {
-		b = allocate(self->fd, KIB(64));
+		b = stream_allocate(self->fd, KIB(64));
 		EXPECT_TRUE(b.address >= a.address + KIB(64) ||
 			    b.address + KIB(64) <= a.address);
 	}
@@ -210,16 +196,16 @@ TEST_F(stream, device_addresses_stay_taken)
 
 TEST_F(stream, mappings_outlive_the_position)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(2));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(2));
 	char *p = accmem_mmap(self->fd, &a, MIB(2), RW);
 
 	ASSERT_NE(NULL, p);
 	accmem_fill(p, MIB(2), 1);
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
-	EXPECT_EQ(MIB(2), pending(variant->path));
+	EXPECT_EQ(MIB(2), stream_pending(variant->path));
 	EXPECT_EQ(-1, accmem_check(p, MIB(2), 1));
 	ASSERT_EQ(0, stream_signal(self->stream, 1));
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	EXPECT_EQ(MIB(2), accmem_sysfs(variant->path, "detached_bytes"));
 	EXPECT_EQ(-1, accmem_check(p, MIB(2), 1));
 	munmap(p, MIB(2));
@@ -230,25 +216,25 @@ TEST_F(stream, mappings_outlive_the_position)
 /* A small buffer's granule is pending when nothing else of it is named. */
 TEST_F(stream, small_buffers_wait_as_well)
 {
-	struct accmem_alloc a = allocate(self->fd, 64);
-	struct accmem_alloc b = allocate(self->fd, 64), c;
+	struct accmem_alloc a = stream_allocate(self->fd, 64);
+	struct accmem_alloc b = stream_allocate(self->fd, 64), c;
 	unsigned int i;
 
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	for (i = 0; i < 200; i++) {
-		c = allocate(self->fd, 64);
+		c = stream_allocate(self->fd, 64);
 		EXPECT_NE(a.address, c.address);
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, c.address));
 	}
 	accmem_drain(self->fd);
 	ASSERT_EQ(0, stream_free(self->fd, b.address, self->stream, 2));
-	EXPECT_EQ(4096, pending(variant->path));
+	EXPECT_EQ(4096, stream_pending(variant->path));
 	ASSERT_EQ(0, stream_signal(self->stream, 1));
-	EXPECT_EQ(4096, pending(variant->path));
+	EXPECT_EQ(4096, stream_pending(variant->path));
 	/* a name in it, again */
-	c = allocate(self->fd, 64);
-	EXPECT_EQ(0, pending(variant->path));
+	c = stream_allocate(self->fd, 64);
+	EXPECT_EQ(0, stream_pending(variant->path));
 	ASSERT_EQ(0, stream_signal(self->stream, 2));
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, c.address));
 }
@@ -257,7 +243,7 @@ TEST_F(stream, small_buffers_wait_as_well)
 
 TEST_F(stream, alloc_takes_what_is_pending_on_its_stream)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	struct accmem_alloc b = { .length = MIB(1) };
 	uint64_t value = 0;
 	char *p = accmem_mmap(self->fd, &a, MIB(1), RW);
@@ -269,7 +255,7 @@ TEST_F(stream, alloc_takes_what_is_pending_on_its_stream)
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 	EXPECT_EQ(a.address, b.address);
 	EXPECT_EQ(3, b.position);
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	EXPECT_EQ(0, stream_query(self->stream).pending);
 	EXPECT_EQ(1, accmem_sysfs(variant->path, "buffers"));
 	/* what the context had in it is there */
@@ -283,23 +269,23 @@ TEST_F(stream, alloc_takes_what_is_pending_on_its_stream)
 
 TEST_F(stream, alloc_takes_small_buffers_too)
 {
-	struct accmem_alloc a = allocate(self->fd, 256);
+	struct accmem_alloc a = stream_allocate(self->fd, 256);
 	struct accmem_alloc b = { .length = 200 };
 
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 3));
-	EXPECT_EQ(4096, pending(variant->path));
+	EXPECT_EQ(4096, stream_pending(variant->path));
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 	EXPECT_EQ(a.address, b.address);
 	EXPECT_EQ(200, b.usable);
 	EXPECT_EQ(3, b.position);
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
-	EXPECT_EQ(4096, pending(variant->path));
+	EXPECT_EQ(4096, stream_pending(variant->path));
 }
 
 TEST_F(stream, alloc_takes_nothing_else)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1)), b;
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1)), b;
 	int second = stream_create(self->fd);
 	char *p;
 
@@ -310,7 +296,7 @@ TEST_F(stream, alloc_takes_nothing_else)
 	ASSERT_EQ(0, stream_alloc(self->fd, second, &b));
 	EXPECT_NE(a.address, b.address);
 	EXPECT_EQ(0, b.position);
-	b = allocate(self->fd, MIB(1));
+	b = stream_allocate(self->fd, MIB(1));
 	EXPECT_NE(a.address, b.address);
 	b = (struct accmem_alloc){ .length = MIB(1) + 4096 };
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
@@ -321,7 +307,7 @@ TEST_F(stream, alloc_takes_nothing_else)
 	EXPECT_NE(a.address, b.address);
 	EXPECT_EQ(1, stream_query(self->stream).pending);
 	/* what is mapped still */
-	a = allocate(self->fd, KIB(512));
+	a = stream_allocate(self->fd, KIB(512));
 	p = accmem_mmap(self->fd, &a, KIB(512), RW);
 	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
@@ -334,7 +320,7 @@ TEST_F(stream, alloc_takes_nothing_else)
 
 TEST_F(stream, alloc_takes_nothing_that_is_pinned)
 {
-	struct accmem_alloc a = allocate(self->fd, KIB(64));
+	struct accmem_alloc a = stream_allocate(self->fd, KIB(64));
 	struct accmem_alloc b = { .length = KIB(64) };
 	struct iovec iov = { .iov_len = 4096 };
 	int pipes[2];
@@ -361,14 +347,14 @@ TEST_F(stream, alloc_takes_nothing_that_is_pinned)
 /* The first free's promise holds, however the second one is made. */
 TEST_F(stream, t10_what_was_taken_keeps_its_position)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	struct accmem_alloc b = { .length = MIB(1) };
 
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 5));
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 	ASSERT_EQ(a.address, b.address);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
-	EXPECT_EQ(MIB(1), pending(variant->path));
+	EXPECT_EQ(MIB(1), stream_pending(variant->path));
 	/* at an earlier position of the same stream */
 	b = (struct accmem_alloc){ .length = MIB(1) };
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
@@ -376,16 +362,16 @@ TEST_F(stream, t10_what_was_taken_keeps_its_position)
 	ASSERT_EQ(5, b.position);
 	ASSERT_EQ(0, stream_free(self->fd, b.address, self->stream, 2));
 	ASSERT_EQ(0, stream_signal(self->stream, 4));
-	EXPECT_EQ(MIB(1), pending(variant->path));
+	EXPECT_EQ(MIB(1), stream_pending(variant->path));
 	/* and at a later one */
 	b = (struct accmem_alloc){ .length = MIB(1) };
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 	ASSERT_EQ(a.address, b.address);
 	ASSERT_EQ(0, stream_free(self->fd, b.address, self->stream, 9));
 	ASSERT_EQ(0, stream_signal(self->stream, 8));
-	EXPECT_EQ(MIB(1), pending(variant->path));
+	EXPECT_EQ(MIB(1), stream_pending(variant->path));
 	ASSERT_EQ(0, stream_signal(self->stream, 9));
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 }
 
 TEST_F(stream, t10_two_streams_both_have_to_come)
@@ -397,17 +383,17 @@ TEST_F(stream, t10_two_streams_both_have_to_come)
 	for (first_first = 0; first_first < 2; first_first++) {
 		uint64_t at = 10 * (first_first + 1);
 
-		a = allocate(self->fd, MIB(1));
+		a = stream_allocate(self->fd, MIB(1));
 		b = (struct accmem_alloc){ .length = MIB(1) };
 		ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream,
 					 at));
 		ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 		ASSERT_EQ(a.address, b.address);
 		ASSERT_EQ(0, stream_free(self->fd, b.address, second, at));
-		EXPECT_EQ(MIB(1), pending(variant->path));
+		EXPECT_EQ(MIB(1), stream_pending(variant->path));
 		ASSERT_EQ(0, stream_signal(first_first ? self->stream : second,
 					   at));
-		EXPECT_EQ(MIB(1), pending(variant->path));
+		EXPECT_EQ(MIB(1), stream_pending(variant->path));
 		/* while it waits for both, neither stream alone may have it */
 		b = (struct accmem_alloc){ .length = MIB(1) };
 		if (!first_first) {
@@ -417,28 +403,28 @@ TEST_F(stream, t10_two_streams_both_have_to_come)
 		}
 		ASSERT_EQ(0, stream_signal(first_first ? second : self->stream,
 					   at));
-		EXPECT_EQ(0, pending(variant->path));
+		EXPECT_EQ(0, stream_pending(variant->path));
 	}
 	close(second);
 }
 
 TEST_F(stream, what_was_taken_is_plain_after_its_position)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	struct accmem_alloc b = { .length = MIB(1) };
 
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 5));
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 	ASSERT_EQ(0, stream_signal(self->stream, 5));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	EXPECT_EQ(self->info.free_bytes, accmem_free_now(self->fd));
 }
 
 /* An answer that cannot be written leaves the free as it was. */
 TEST_F(stream, t10_an_alloc_that_fails_gives_it_back)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1)), *req;
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1)), *req;
 	char *page = mmap(NULL, 4096, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	ASSERT_NE(MAP_FAILED, page);
@@ -450,10 +436,10 @@ TEST_F(stream, t10_an_alloc_that_fails_gives_it_back)
 	ASSERT_EQ(0, mprotect(page, 4096, PROT_READ));
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 5));
 	EXPECT_EQ(-EFAULT, accmem_ioctl(self->fd, ACCMEM_IOC_ALLOC, req));
-	EXPECT_EQ(MIB(1), pending(variant->path));
+	EXPECT_EQ(MIB(1), stream_pending(variant->path));
 	EXPECT_EQ(1, stream_query(self->stream).pending);
 	ASSERT_EQ(0, stream_signal(self->stream, 5));
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	munmap(page, 4096);
 }
 
@@ -461,7 +447,7 @@ TEST_F(stream, t10_an_alloc_that_fails_gives_it_back)
 
 TEST_F(stream, a_stream_is_of_one_context)
 {
-	struct accmem_alloc a = allocate(self->fd, 4096);
+	struct accmem_alloc a = stream_allocate(self->fd, 4096);
 	struct accmem_alloc b = { .length = 4096 };
 	int other = accmem_dev_open(variant->path, O_RDWR);
 	const char *elsewhere = strcmp(variant->path, ACCMEM_DEV_PHYS) ?
@@ -497,7 +483,7 @@ TEST_F(stream, a_stream_is_of_one_context)
 
 TEST_F(stream, what_is_wrong_with_the_buffer_is_told)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	int other = accmem_dev_open(variant->path, O_RDWR);
 	int of_other = stream_create(other);
 
@@ -521,11 +507,11 @@ static int signal_as_child(void *arg)
 
 TEST_F(stream, another_process_may_signal)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 3));
 	EXPECT_EQ(0, accmem_in_child(signal_as_child, &self->stream));
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	EXPECT_EQ(3, stream_query(self->stream).reached);
 }
 

@@ -40,39 +40,25 @@ FIXTURE_TEARDOWN(stream_end)
 	EXPECT_TRUE(accmem_is_idle(variant->path, PATIENCE_MS));
 }
 
-static int64_t pending(const char *path)
-{
-	return accmem_sysfs(path, "pending_bytes");
-}
-
-static struct accmem_alloc allocate(int fd, uint64_t length)
-{
-	struct accmem_alloc a = { .length = length };
-
-	if (accmem_ioctl_alloc(fd, &a))
-		abort();
-	return a;
-}
-
 /* --- the end --------------------------------------------------------------- */
 
 TEST_F(stream_end, the_last_close_cancels)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	int copy = dup(self->stream);
 
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 3));
 	close(self->stream);
-	EXPECT_EQ(MIB(1), pending(variant->path));
+	EXPECT_EQ(MIB(1), stream_pending(variant->path));
 	close(copy);
 	self->stream = -1;
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	EXPECT_EQ(self->info.free_bytes, accmem_free_now(self->fd));
 }
 
 TEST_F(stream_end, the_end_of_the_context_cancels)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	struct pollfd pollfd = { .fd = self->stream, .events = POLLIN };
 
 	ASSERT_EQ(0, stream_signal(self->stream, 2));
@@ -80,7 +66,7 @@ TEST_F(stream_end, the_end_of_the_context_cancels)
 	EXPECT_EQ(0, poll(&pollfd, 1, 0) & POLLHUP);
 	close(self->fd);
 	self->fd = -1;
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	EXPECT_EQ(-ECANCELED, stream_wait(self->stream, 3, 0, 0));
 	EXPECT_EQ(-ECANCELED, stream_try(self->stream, 3));
 	EXPECT_EQ(0, stream_try(self->stream, 2));
@@ -94,7 +80,7 @@ TEST_F(stream_end, the_end_of_the_context_cancels)
 /* Named buffers that were taken from what was pending go as all others do. */
 TEST_F(stream_end, the_end_of_the_context_frees_what_was_taken)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	struct accmem_alloc b = { .length = MIB(1) };
 
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 3));
@@ -102,7 +88,7 @@ TEST_F(stream_end, the_end_of_the_context_frees_what_was_taken)
 	ASSERT_EQ(a.address, b.address);
 	close(self->fd);
 	self->fd = -1;
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "live_bytes"));
 }
 
@@ -283,7 +269,7 @@ TEST_F(stream_end, poll_wakes)
 TEST_F(stream_end, overdue_memory_is_quarantined_and_stays)
 {
 	int64_t usual = accmem_param("overdue_ms");
-	struct accmem_alloc a = allocate(self->fd, MIB(2)), b;
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(2)), b;
 	int log = accmem_log_open();
 	char text[512];
 	int64_t start;
@@ -294,7 +280,7 @@ TEST_F(stream_end, overdue_memory_is_quarantined_and_stays)
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
 	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "quarantined_bytes",
 					MIB(2), PATIENCE_MS));
-	EXPECT_EQ(0, pending(variant->path));
+	EXPECT_EQ(0, stream_pending(variant->path));
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 	EXPECT_TRUE(accmem_log_has(log, "a fence that does not come"));
 	snprintf(text, sizeof(text), "/proc/self/fdinfo/%d", self->fd);
@@ -325,7 +311,7 @@ TEST_F(stream_end, overdue_memory_is_quarantined_and_stays)
 
 TEST_F(stream_end, can_be_seen)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	char text[4096], file[64];
 
 	ASSERT_EQ(0, stream_signal(self->stream, 3));
@@ -351,7 +337,7 @@ TEST_F(stream_end, can_be_seen)
 
 TEST_F(stream_end, can_be_traced)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	char last[256];
 
 	if (!accmem_trace_start())

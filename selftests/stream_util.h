@@ -197,4 +197,20 @@ static inline int fence_settle(int sync_file)
 	return fence_status(sync_file);
 }
 
+/* bytes that are pending on the device */
+static inline int64_t stream_pending(const char *path)
+{
+	return accmem_sysfs(path, "pending_bytes");
+}
+
+/* a buffer, which there has to be */
+static inline struct accmem_alloc stream_allocate(int fd, uint64_t length)
+{
+	struct accmem_alloc a = { .length = length };
+
+	if (accmem_ioctl_alloc(fd, &a))
+		abort();
+	return a;
+}
+
 #endif /* STREAM_UTIL_H */
