@@ -121,6 +121,11 @@ TEST_F(fixed, taken)
 	uint64_t before;
 
 	ASSERT_EQ(0, alloc_at(self->fd, self->at, 3 * 4096, 0, &a));
+	/* right beside it, where a small one may be later */
+	ASSERT_EQ(0, alloc_at(self->fd, self->at - 4096, 4096, 0, &b));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	ASSERT_EQ(0, alloc_at(self->fd, self->at + 3 * 4096, 4096, 0, &b));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, b.address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 100, 0, &small));
 	before = accmem_free_now(self->fd);
 	/* the same, its end, its start, around it, the page of a small one */
@@ -131,11 +136,6 @@ TEST_F(fixed, taken)
 	EXPECT_EQ(-EEXIST, alloc_at(self->fd, small.address & ~4095ull, 4096,
 				    0, &b));
 	EXPECT_EQ(before, accmem_free_now(self->fd));
-	/* right beside it */
-	ASSERT_EQ(0, alloc_at(self->fd, self->at - 4096, 4096, 0, &b));
-	EXPECT_EQ(0, accmem_ioctl_free(self->fd, b.address));
-	ASSERT_EQ(0, alloc_at(self->fd, self->at + 3 * 4096, 4096, 0, &b));
-	EXPECT_EQ(0, accmem_ioctl_free(self->fd, b.address));
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, small.address));
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
