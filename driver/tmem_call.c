@@ -48,9 +48,8 @@ call_enter(struct accmem_cta *cta, const struct accmem_cta_call *call,
 }
 
 /* the end of a call, unless it goes on without its caller */
-static __always_inline int call_leave(struct accmem_cta *cta,
-				      const struct accmem_cta_call *call,
-				      int err)
+static __always_inline int
+call_leave(struct accmem_cta *cta, const struct accmem_cta_call *call, int err)
 {
 	if (!err)
 		accmem_columns_returned(&cta->c);

@@ -61,7 +61,8 @@ static void queue_enter(struct accmem_cta *cta, int err, u64 patience)
  *
  * Return: 0 if there will be a completion; an error that needs no wait.
  */
-int accmem_cta_submit(struct accmem_cta *cta, const struct accmem_cta_call *call)
+int accmem_cta_submit(struct accmem_cta *cta,
+		      const struct accmem_cta_call *call)
 {
 	struct accmem_tmem *tmem = cta->tmem;
 	u64 patience = 0;
@@ -218,16 +219,17 @@ static int queue_take(struct accmem_cta *cta, char __user *buf,
 ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
 			loff_t *pos)
 {
+	const size_t need = sizeof(struct accmem_cta_completion);
 	struct accmem_cta *cta = file->private_data;
 	struct accmem_cta_call call;
 	int err, result;
 
-	if (size < sizeof(struct accmem_cta_completion))
+	if (size < need)
 		return -EINVAL;
 	for (;;) {
 		err = queue_take(cta, buf, &call, &result);
 		if (err == -EFAULT) {
-			if (fault_in_writeable(buf, sizeof(struct accmem_cta_completion)))
+			if (fault_in_writeable(buf, need))
 				return -EFAULT;
 		} else if (err == -EAGAIN && !(file->f_flags & O_NONBLOCK)) {
 			err = wait_event_interruptible(cta->poll,

@@ -74,7 +74,8 @@ static bool sleep_was_cut_off(struct accmem_cta *cta)
 }
 
 /* 0 when it is done, else why the wait is to be given up */
-static int sleep_until_done(struct accmem_cta *cta, u64 deadline_ns, u64 *sleeps)
+static int sleep_until_done(struct accmem_cta *cta, u64 deadline_ns,
+			    u64 *sleeps)
 {
 	ktime_t expires = min_t(u64, deadline_ns, KTIME_MAX);
 	int err = 0;
@@ -321,8 +322,8 @@ void accmem_cta_expire(struct accmem_cta *cta, u64 delay)
  */
 void accmem_cta_expired(struct work_struct *work)
 {
-	struct accmem_cta *cta = container_of(to_delayed_work(work),
-					      struct accmem_cta, expiry);
+	struct accmem_cta *cta =
+		container_of(to_delayed_work(work), struct accmem_cta, expiry);
 	struct accmem_tmem *tmem = cta->tmem;
 
 	spin_lock(&tmem->lock);

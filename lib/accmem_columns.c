@@ -154,7 +154,8 @@ int accmem_columns_dealloc(struct accmem_columns *c,
 static bool columns_in_alloc(const struct accmem_columns_cta *cta)
 {
 	return cta->call == ACCMEM_CALL_JOIN_ALLOC ||
-	       cta->call == ACCMEM_CALL_QUEUED || accmem_columns_is_reserved(cta);
+	       cta->call == ACCMEM_CALL_QUEUED ||
+	       accmem_columns_is_reserved(cta);
 }
 
 /* a wait ends with @err; a peer that has joined it ends with @peer_err */

@@ -192,8 +192,9 @@ static inline void oracle_check_reserved(struct oracle *o,
 	if (reserved && cta->group == 2)
 		ORACLE(o, cta->reserved == cta->peer->reserved);
 	/* nothing that a call took outlives it */
-	ORACLE(o, cta->took_permit ? reserved || cta->call == ACCMEM_CALL_QUEUED :
-				     true);
+	ORACLE(o, cta->took_permit ?
+			  reserved || cta->call == ACCMEM_CALL_QUEUED :
+			  true);
 }
 
 /* the allocations of one CTA */
@@ -225,9 +226,8 @@ static inline void oracle_check_cta(struct oracle *o,
 	if (o->c->exclusive && (cta->held || cta->reserved) &&
 	    !cta->relinquished)
 		ORACLE(o, o->c->sms[cta->sm].permit == cta);
-	if (cta->relinquished)
-		ORACLE(o, !accmem_columns_waiting(cta) ||
-		       cta->call == ACCMEM_CALL_JOIN_DEALLOC);
+	if (cta->relinquished && accmem_columns_waiting(cta))
+		ORACLE(o, cta->call == ACCMEM_CALL_JOIN_DEALLOC);
 }
 
 /* nobody waits who need not */

@@ -139,7 +139,7 @@ struct result {
 };
 
 /* Says why, as printf() does, and ends the program. */
-#define die(...)                                               \
+#define die(...)                                              \
 	(fprintf(stderr, "accmem-tmem-replay: " __VA_ARGS__), \
 	 fputc('\n', stderr), exit(2))
 
