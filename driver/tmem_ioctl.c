@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ioctl table of a CTA's file: as ioctl.c is for the device's.
+ * The ioctls of a CTA's file: as ioctl.c is for the device's, but for the table: a
+ * call need not be much longer than what it does.
  *
  * Owns the checks of sizes, flags and reserved fields. No lock is held here.
  */
 #include <linux/fs.h>
-#include <linux/nospec.h>
 #include <linux/uaccess.h>
 
 #include "ioctl.h"
@@ -25,19 +25,45 @@ static int cta_ioctl_check_call(const struct accmem_cta_call *call)
 	}
 }
 
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_alloc);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_dealloc);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_relinquish);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_query);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_cancel);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_eventfd);
+
 /*
- * The structures of alloc and dealloc come by members where they have the size
- * that this kernel knows: a call that need not wait is short, and a copy, with the
- * way from it into the call, would be a good part of it.
+ * A structure, with its size in the caller's version; @least: the size in the
+ * first version of the ABI.
+ */
+static int cta_ioctl_copy(void *req, size_t size, const void __user *arg,
+			  u32 least)
+{
+	u32 user_size;
+	int err;
+
+	err = accmem_get_size(arg, least, &user_size) ?:
+		      copy_struct_from_user(req, size, arg, user_size);
+	if (err)
+		return err;
+	*(u32 *)req = user_size;
+	return 0;
+}
+
+/*
+ * The structures of alloc and dealloc come by members, in one go with their size,
+ * where that is the one that this kernel knows: a call that need not wait is short,
+ * and a copy, with the way from it into the call, would be a good part of it.
  */
 static noinline int cta_ioctl_copy_alloc(struct accmem_cta_call *call,
 					 u64 *destination,
-					 const void __user *arg, u32 user_size)
+					 const void __user *arg)
 {
 	struct accmem_cta_alloc req;
 	int err;
 
-	err = copy_struct_from_user(&req, sizeof(req), arg, user_size);
+	err = cta_ioctl_copy(&req, sizeof(req), arg,
+			     offsetofend(struct accmem_cta_alloc, destination));
 	if (err)
 		return err;
 	call->flags = req.flags;
@@ -51,12 +77,17 @@ static noinline int cta_ioctl_copy_alloc(struct accmem_cta_call *call,
 
 static __always_inline int
 cta_ioctl_fetch_alloc(struct accmem_cta_call *call, u64 *destination,
-		      const struct accmem_cta_alloc __user *arg, u32 user_size)
+		      const struct accmem_cta_alloc __user *arg)
 {
-	if (user_size != sizeof(*arg))
-		return cta_ioctl_copy_alloc(call, destination, arg, user_size);
+	u32 size;
+
 	if (!user_read_access_begin(arg, sizeof(*arg)))
-		return -EFAULT;
+		return cta_ioctl_copy_alloc(call, destination, arg);
+	unsafe_get_user(size, &arg->size, fault);
+	if (unlikely(size != sizeof(*arg))) {
+		user_read_access_end();
+		return cta_ioctl_copy_alloc(call, destination, arg);
+	}
 	unsafe_get_user(call->flags, &arg->flags, fault);
 	unsafe_get_user(call->columns, &arg->columns, fault);
 	unsafe_get_user(call->warp, &arg->warp, fault);
@@ -73,13 +104,14 @@ fault:
 
 static noinline int cta_ioctl_copy_dealloc(struct accmem_cta_call *call,
 					   u32 *reserved,
-					   const void __user *arg,
-					   u32 user_size)
+					   const void __user *arg)
 {
 	struct accmem_cta_dealloc req;
 	int err;
 
-	err = copy_struct_from_user(&req, sizeof(req), arg, user_size);
+	err = cta_ioctl_copy(&req, sizeof(req), arg,
+			     offsetofend(struct accmem_cta_dealloc,
+					 deadline_ns));
 	if (err)
 		return err;
 	call->flags = req.flags;
@@ -94,13 +126,17 @@ static noinline int cta_ioctl_copy_dealloc(struct accmem_cta_call *call,
 
 static __always_inline int
 cta_ioctl_fetch_dealloc(struct accmem_cta_call *call, u32 *reserved,
-			const struct accmem_cta_dealloc __user *arg,
-			u32 user_size)
+			const struct accmem_cta_dealloc __user *arg)
 {
-	if (user_size != sizeof(*arg))
-		return cta_ioctl_copy_dealloc(call, reserved, arg, user_size);
+	u32 size;
+
 	if (!user_read_access_begin(arg, sizeof(*arg)))
-		return -EFAULT;
+		return cta_ioctl_copy_dealloc(call, reserved, arg);
+	unsafe_get_user(size, &arg->size, fault);
+	if (unlikely(size != sizeof(*arg))) {
+		user_read_access_end();
+		return cta_ioctl_copy_dealloc(call, reserved, arg);
+	}
 	unsafe_get_user(call->flags, &arg->flags, fault);
 	unsafe_get_user(call->address, &arg->address, fault);
 	unsafe_get_user(call->columns, &arg->columns, fault);
@@ -116,14 +152,14 @@ fault:
 	return -EFAULT;
 }
 
-static int cta_ioctl_alloc(struct accmem_cta *cta, void __user *arg,
-			   u32 user_size)
+/* Not inlined: each has a stack frame, and then they would have all of them. */
+static noinline int cta_ioctl_alloc(struct accmem_cta *cta, void __user *arg)
 {
 	struct accmem_cta_call call = { .op = ACCMEM_CTA_OP_ALLOC };
 	u64 destination;
 	int err;
 
-	err = cta_ioctl_fetch_alloc(&call, &destination, arg, user_size) ?:
+	err = cta_ioctl_fetch_alloc(&call, &destination, arg) ?:
 		      cta_ioctl_check_call(&call);
 	if (err)
 		return err;
@@ -133,14 +169,13 @@ static int cta_ioctl_alloc(struct accmem_cta *cta, void __user *arg,
 	return destination ? -EINVAL : accmem_cta_submit(cta, &call);
 }
 
-static int cta_ioctl_dealloc(struct accmem_cta *cta, void __user *arg,
-			     u32 user_size)
+static noinline int cta_ioctl_dealloc(struct accmem_cta *cta, void __user *arg)
 {
 	struct accmem_cta_call call = { .op = ACCMEM_CTA_OP_DEALLOC };
 	u32 reserved;
 	int err;
 
-	err = cta_ioctl_fetch_dealloc(&call, &reserved, arg, user_size) ?:
+	err = cta_ioctl_fetch_dealloc(&call, &reserved, arg) ?:
 		      cta_ioctl_check_call(&call);
 	if (err)
 		return err;
@@ -151,13 +186,14 @@ static int cta_ioctl_dealloc(struct accmem_cta *cta, void __user *arg,
 	return accmem_cta_dealloc(cta, &call);
 }
 
-static int cta_ioctl_relinquish(struct accmem_cta *cta, void __user *arg,
-				u32 user_size)
+static noinline int cta_ioctl_relinquish(struct accmem_cta *cta,
+					 void __user *arg)
 {
 	struct accmem_cta_relinquish req;
 	int err;
 
-	err = copy_struct_from_user(&req, sizeof(req), arg, user_size);
+	err = cta_ioctl_copy(&req, sizeof(req), arg,
+			     offsetofend(struct accmem_cta_relinquish, flags));
 	if (err)
 		return err;
 	if (req.flags)
@@ -165,97 +201,48 @@ static int cta_ioctl_relinquish(struct accmem_cta *cta, void __user *arg,
 	return accmem_cta_relinquish(cta);
 }
 
-static int cta_ioctl_query(struct accmem_cta *cta, void __user *arg,
-			   u32 user_size)
+static noinline int cta_ioctl_query(struct accmem_cta *cta, void __user *arg)
 {
 	struct accmem_cta_query req;
 	int err;
 
-	err = copy_struct_from_user(&req, sizeof(req), arg, user_size);
+	err = cta_ioctl_copy(&req, sizeof(req), arg,
+			     offsetofend(struct accmem_cta_query, reserved));
 	if (err)
 		return err;
 	if (req.flags || req.reserved)
 		return -EINVAL;
 	accmem_cta_query(cta, &req);
-	if (copy_to_user(arg, &req, min_t(size_t, user_size, sizeof(req))))
+	if (copy_to_user(arg, &req, min_t(size_t, req.size, sizeof(req))))
 		return -EFAULT;
 	return 0;
 }
 
-static int cta_ioctl_cancel(struct accmem_cta *cta, void __user *arg,
-			    u32 user_size)
+static noinline int cta_ioctl_cancel(struct accmem_cta *cta, void __user *arg)
 {
 	struct accmem_cta_cancel req;
 	int err;
 
-	err = copy_struct_from_user(&req, sizeof(req), arg, user_size);
+	err = cta_ioctl_copy(&req, sizeof(req), arg,
+			     offsetofend(struct accmem_cta_cancel, flags));
 	if (err)
 		return err;
 	return req.flags ? -EINVAL : accmem_cta_cancel(cta);
 }
 
-static int cta_ioctl_eventfd(struct accmem_cta *cta, void __user *arg,
-			     u32 user_size)
+static noinline int cta_ioctl_eventfd(struct accmem_cta *cta, void __user *arg)
 {
 	struct accmem_cta_eventfd req;
 	int err;
 
-	err = copy_struct_from_user(&req, sizeof(req), arg, user_size);
+	err = cta_ioctl_copy(&req, sizeof(req), arg,
+			     offsetofend(struct accmem_cta_eventfd, reserved));
 	if (err)
 		return err;
 	if (req.flags || req.reserved)
 		return -EINVAL;
 	return accmem_cta_set_eventfd(cta, req.fd);
 }
-
-/* @min_size: the structure's size in the first version of the ABI */
-struct call_op {
-	unsigned int cmd;
-	u32 min_size;
-	int (*run)(struct accmem_cta *cta, void __user *arg, u32 user_size);
-};
-
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_alloc);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_dealloc);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_relinquish);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_query);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_cancel);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_eventfd);
-
-#define FIRST _IOC_NR(ACCMEM_IOC_CTA_ALLOC)
-
-static const struct call_op ops[] = {
-	[_IOC_NR(ACCMEM_IOC_CTA_ALLOC) - FIRST] = {
-		.cmd = ACCMEM_IOC_CTA_ALLOC,
-		.min_size = offsetofend(struct accmem_cta_alloc, destination),
-		.run = cta_ioctl_alloc,
-	},
-	[_IOC_NR(ACCMEM_IOC_CTA_DEALLOC) - FIRST] = {
-		.cmd = ACCMEM_IOC_CTA_DEALLOC,
-		.min_size = offsetofend(struct accmem_cta_dealloc, deadline_ns),
-		.run = cta_ioctl_dealloc,
-	},
-	[_IOC_NR(ACCMEM_IOC_CTA_RELINQUISH) - FIRST] = {
-		.cmd = ACCMEM_IOC_CTA_RELINQUISH,
-		.min_size = offsetofend(struct accmem_cta_relinquish, flags),
-		.run = cta_ioctl_relinquish,
-	},
-	[_IOC_NR(ACCMEM_IOC_CTA_QUERY) - FIRST] = {
-		.cmd = ACCMEM_IOC_CTA_QUERY,
-		.min_size = offsetofend(struct accmem_cta_query, reserved),
-		.run = cta_ioctl_query,
-	},
-	[_IOC_NR(ACCMEM_IOC_CTA_CANCEL) - FIRST] = {
-		.cmd = ACCMEM_IOC_CTA_CANCEL,
-		.min_size = offsetofend(struct accmem_cta_cancel, flags),
-		.run = cta_ioctl_cancel,
-	},
-	[_IOC_NR(ACCMEM_IOC_CTA_EVENTFD) - FIRST] = {
-		.cmd = ACCMEM_IOC_CTA_EVENTFD,
-		.min_size = offsetofend(struct accmem_cta_eventfd, reserved),
-		.run = cta_ioctl_eventfd,
-	},
-};
 
 /**
  * accmem_cta_ioctl() - the ioctl of a CTA's file
@@ -267,19 +254,23 @@ static const struct call_op ops[] = {
  */
 long accmem_cta_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 {
+	struct accmem_cta *cta = file->private_data;
 	void __user *user = (void __user *)arg;
-	unsigned int index = _IOC_NR(nr) - FIRST;
-	const struct call_op *op;
-	u32 user_size;
-	int err;
 
-	if (index >= ARRAY_SIZE(ops))
+	switch (nr) {
+	case ACCMEM_IOC_CTA_ALLOC:
+		return cta_ioctl_alloc(cta, user);
+	case ACCMEM_IOC_CTA_DEALLOC:
+		return cta_ioctl_dealloc(cta, user);
+	case ACCMEM_IOC_CTA_RELINQUISH:
+		return cta_ioctl_relinquish(cta, user);
+	case ACCMEM_IOC_CTA_QUERY:
+		return cta_ioctl_query(cta, user);
+	case ACCMEM_IOC_CTA_CANCEL:
+		return cta_ioctl_cancel(cta, user);
+	case ACCMEM_IOC_CTA_EVENTFD:
+		return cta_ioctl_eventfd(cta, user);
+	default:
 		return -ENOTTY;
-	op = &ops[array_index_nospec(index, ARRAY_SIZE(ops))];
-	if (op->cmd != nr)
-		return -ENOTTY;
-	err = accmem_get_size(user, op->min_size, &user_size);
-	if (err)
-		return err;
-	return op->run(file->private_data, user, user_size);
+	}
 }
