@@ -62,6 +62,7 @@ static struct accmem_tmem *tmem_create(struct accmem_context *ctx,
 	accmem_columns_init(&tmem->columns, tmem->sms, req->nr_sms, columns,
 			    req->discipline == ACCMEM_TMEM_EXCLUSIVE,
 			    req->bypass_bound);
+	accmem_tmem_init_maps(tmem);
 	tmem->columns.strict = req->flags & ACCMEM_TMEM_STRICT;
 	return tmem;
 }

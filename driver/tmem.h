@@ -306,6 +306,7 @@ static inline bool accmem_cta_is_busy(const struct accmem_cta *cta)
 
 /* tmem_map.c */
 int accmem_cta_mmap(struct file *file, struct vm_area_struct *vma);
+void accmem_tmem_init_maps(struct accmem_tmem *tmem);
 void accmem_tmem_put_maps(struct accmem_tmem *tmem);
 
 /*

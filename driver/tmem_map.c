@@ -71,9 +71,17 @@ static void map_update(struct accmem_columns_cta *c, u64 units)
 	struct accmem_tmem *tmem = cta->tmem;
 
 	lockdep_assert_held(&tmem->lock);
-	if (tmem->maps[c->sm])
-		map_set_owner(tmem->maps[c->sm]->private_data, units,
-			      c->held & units ? cta->id : 0);
+	map_set_owner(tmem->maps[c->sm]->private_data, units,
+		      c->held & units ? cta->id : 0);
+}
+
+/**
+ * accmem_tmem_init_maps() - no SM has a map page yet
+ * @tmem: the Tensor Memory, whose arbiter is initialised
+ */
+void accmem_tmem_init_maps(struct accmem_tmem *tmem)
+{
+	tmem->columns.held_changed = map_update;
 }
 
 static void map_fill(struct accmem_tmem *tmem, struct accmem_tmem_map *map,
@@ -121,7 +129,7 @@ static struct file *map_find(struct accmem_tmem *tmem, u32 sm)
 		file = tmem->maps[sm];
 	} else {
 		map_fill(tmem, file->private_data, sm);
-		tmem->columns.held_changed = map_update;
+		tmem->columns.sms[sm].watched = true;
 		/* pairs with the acquire above */
 		smp_store_release(&tmem->maps[sm], file);
 	}

@@ -149,6 +149,7 @@ struct accmem_columns_cta {
  * @used: units that are not free, a bit each; those it has not are set
  * @permit: who may allocate (exclusive), or NULL
  * @nr_spent: queued requests for it that may not be passed any more
+ * @watched: each change of what a CTA holds of it is told of
  * @stamp: the pass over the queue in which it was found to be kept for an
  *	older request
  * @assumed: scratch of the search for deadlocks: units that are not free
@@ -164,6 +165,7 @@ struct accmem_columns_sm {
 	u64 used;
 	struct accmem_columns_cta *permit;
 	u32 nr_spent;
+	bool watched;
 	u64 stamp;
 	u64 assumed;
 	struct accmem_columns_cta *oldest;
@@ -199,11 +201,12 @@ struct accmem_columns_sm {
  * @bypasses: how often a request was passed
  * @forced: grants against the bound, because it would have been a deadlock
  * @deadlocks: requests that got -EDEADLK
- * @held_changed: unless NULL, told of each change of what a CTA holds, once it
- *	is made: @units are those that differ. It calls nothing of the arbiter.
+ * @held_changed: told of each change of what a CTA holds of an SM that is
+ *	watched, once it is made: @units are those that differ. It calls nothing
+ *	of the arbiter.
  *
- * For the caller to read; @held_changed and @strict are the caller's to
- * set, before the first launch.
+ * For the caller to read; @held_changed and @strict are the caller's to set,
+ * before the first launch, and so is accmem_columns_sm.watched, at any time.
  */
 struct accmem_columns {
 	struct accmem_columns_sm *sms;

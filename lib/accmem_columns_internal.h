@@ -100,7 +100,7 @@ static inline void accmem_columns_hold(struct accmem_columns *c,
 	u64 before = cta->held;
 
 	cta->held = held;
-	if (c->held_changed && held != before)
+	if (accmem_sm_of(c, cta)->watched && held != before)
 		c->held_changed(cta, held ^ before);
 }
 

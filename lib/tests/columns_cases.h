@@ -594,6 +594,8 @@ static inline void columns_listen(struct columns_world *w)
 		columns_told[i] = 0;
 	columns_told_from = w->cta;
 	w->c.held_changed = columns_tell_held;
+	for (i = 0; i < ARRAY_SIZE(w->sms); i++)
+		w->sms[i].watched = true;
 }
 
 static inline int columns_launch(struct columns_world *w,

@@ -584,6 +584,7 @@ static void begin(void)
 	u32 columns = 32 * (1 + below(below(4) ? 18 : 64));
 	u32 nr_sms = 1 + below(ORACLE_SMS), bound = below(2) ? below(5) : 64;
 	bool exclusive = below(3) == 0;
+	u32 i;
 
 	must(accmem_columns_init(&c, sms, 1, columns + 1, false, 0) == -EINVAL,
 	     "columns that are no units");
@@ -592,6 +593,8 @@ static void begin(void)
 	reference_init(&reference, nr_sms, columns, exclusive, bound);
 	memset(told_held, 0, sizeof(told_held));
 	c.held_changed = held_changed;
+	for (i = 0; i < nr_sms; i++)
+		sms[i].watched = true;
 	greed = below(8);
 	sizes = 1 + below(5);
 	nr_ctas = below(2) ? 2 + below(6) : CTAS;
