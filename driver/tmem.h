@@ -81,7 +81,7 @@ struct accmem_tmem_stats {
  * @nr_launched: CTAs so far; the last one's number
  * @pollers: CTAs that somebody polls, and whose next event is not the end of a
  *	queued call
- * @stats: of all CTAs, those that have gone included
+ * @stats: of the CTAs that have gone
  */
 struct accmem_tmem {
 	struct kref refs;
@@ -248,11 +248,22 @@ static inline struct accmem_cta *accmem_to_cta(struct accmem_columns_cta *c)
 
 #define ACCMEM_STAT(what) offsetof(struct accmem_tmem_stats, what)
 
-/* counts an ACCMEM_STAT() for the CTA and for its context, under the lock */
+/* counts an ACCMEM_STAT() of the CTA, under the lock */
 static inline void accmem_tmem_count(struct accmem_cta *cta, size_t stat)
 {
 	++*(u64 *)((char *)&cta->stats + stat);
-	++*(u64 *)((char *)&cta->tmem->stats + stat);
+}
+
+/* what one CTA has counted, and what others have */
+static inline void accmem_tmem_add_stats(struct accmem_tmem_stats *to,
+					 const struct accmem_tmem_stats *from)
+{
+	u64 *sum = (u64 *)to;
+	const u64 *one = (const u64 *)from;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(*to) / sizeof(*sum); i++)
+		sum[i] += one[i];
 }
 
 /* tmem.c */

@@ -41,6 +41,7 @@ static void cta_leave(struct accmem_cta *cta)
 	accmem_cta_check_hazards(cta);
 	/* before the grants that it makes possible */
 	trace_accmem_tmem_exit(cta, hweight64(units) * ACCMEM_TMEM_UNIT);
+	accmem_tmem_add_stats(&tmem->stats, &cta->stats);
 	list_del_init(&cta->poll_link);
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);

@@ -49,6 +49,7 @@ static void show_stats(struct seq_file *m, const struct accmem_tmem_stats *s)
  */
 void accmem_tmem_show_fdinfo(struct seq_file *m, struct accmem_context *ctx)
 {
+	struct accmem_columns_cta *cta;
 	struct accmem_tmem_stats stats;
 	struct accmem_tmem *tmem;
 	u32 ctas, waiting;
@@ -59,6 +60,8 @@ void accmem_tmem_show_fdinfo(struct seq_file *m, struct accmem_context *ctx)
 		return;
 	spin_lock(&tmem->lock);
 	stats = tmem->stats;
+	list_for_each_entry(cta, &tmem->columns.ctas, link)
+		accmem_tmem_add_stats(&stats, &accmem_to_cta(cta)->stats);
 	ctas = tmem->columns.nr_ctas;
 	waiting = tmem->columns.nr_queued;
 	forced = tmem->columns.forced;

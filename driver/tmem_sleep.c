@@ -116,7 +116,6 @@ static void sleep_count(struct accmem_cta *cta, u64 sleeps, int err)
 {
 	accmem_tmem_count(cta, ACCMEM_STAT(waits));
 	cta->stats.wakeups += sleeps;
-	cta->tmem->stats.wakeups += sleeps;
 	switch (err) {
 	case 0:
 		accmem_tmem_count(cta, ACCMEM_STAT(woken_grant));

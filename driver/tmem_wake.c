@@ -86,7 +86,6 @@ static u64 wake_waited_ns(const struct accmem_cta *cta)
 static noinline void wake_count_passes(struct accmem_cta *cta, u32 passed)
 {
 	cta->stats.bypasses += passed;
-	cta->tmem->stats.bypasses += passed;
 	trace_accmem_tmem_bypass(cta, passed);
 }
 
