@@ -47,6 +47,14 @@ call_enter(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	return begin(cta, call, wait);
 }
 
+/* is there nothing to count or trace, as most often? */
+static __always_inline bool call_is_plain(const struct accmem_cta_call *call,
+					  int err)
+{
+	return !err && call->op == ACCMEM_CTA_OP_DEALLOC &&
+	       !trace_accmem_tmem_dealloc_enabled();
+}
+
 /* the end of a call, unless it goes on without its caller */
 static __always_inline int
 call_leave(struct accmem_cta *cta, const struct accmem_cta_call *call, int err)
@@ -55,7 +63,8 @@ call_leave(struct accmem_cta *cta, const struct accmem_cta_call *call, int err)
 		accmem_columns_returned(&cta->c);
 	if (err != -EBUSY)
 		accmem_cta_check_hazards(cta);
-	if (err != -ERESTARTSYS || cta->wait != ACCMEM_CTA_INTERRUPTED)
+	if (!call_is_plain(call, err) &&
+	    (err != -ERESTARTSYS || cta->wait != ACCMEM_CTA_INTERRUPTED))
 		err = accmem_cta_conclude(cta, call, err);
 	accmem_tmem_wake(cta->tmem);
 	return err;

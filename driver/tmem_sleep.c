@@ -73,11 +73,20 @@ static bool sleep_was_cut_off(struct accmem_cta *cta)
 	return !accmem_cta_is_open(cta);
 }
 
+/* The calls that most waits do without are not inlined: they need a stack frame. */
+static noinline bool sleep_until(u64 deadline_ns)
+{
+	ktime_t expires = min_t(u64, deadline_ns, KTIME_MAX);
+
+	return schedule_hrtimeout_range_clock(&expires, current->timer_slack_ns,
+					      HRTIMER_MODE_ABS,
+					      CLOCK_MONOTONIC);
+}
+
 /* 0 when it is done, else why the wait is to be given up */
 static int sleep_until_done(struct accmem_cta *cta, u64 deadline_ns,
 			    u64 *sleeps)
 {
-	ktime_t expires = min_t(u64, deadline_ns, KTIME_MAX);
 	int err = 0;
 
 	for (;;) {
@@ -102,10 +111,7 @@ static int sleep_until_done(struct accmem_cta *cta, u64 deadline_ns,
 		++*sleeps;
 		if (!deadline_ns)
 			schedule();
-		else if (!schedule_hrtimeout_range_clock(&expires,
-							 current->timer_slack_ns,
-							 HRTIMER_MODE_ABS,
-							 CLOCK_MONOTONIC))
+		else if (!sleep_until(deadline_ns))
 			err = -ETIMEDOUT;
 	}
 	__set_current_state(TASK_RUNNING);
@@ -149,7 +155,7 @@ static bool sleep_default_restarts(int sig)
  * delivered is a handler without SA_RESTART, or death. Where that changes before
  * the signal is delivered, the wait is lost a little later.
  */
-static bool sleep_will_restart(void)
+static noinline bool sleep_will_restart(void)
 {
 	struct sighand_struct *sighand =
 		rcu_dereference_protected(current->sighand, true);
