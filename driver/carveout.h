@@ -121,6 +121,8 @@ struct accmem_unit {
  * @owners: whose each compound page is; NULL where there are none
  * @bytes: bytes in each state
  * @clearing: bytes that the cleaner holds; they count as free
+ * @cleared: bytes that the cleaner has cleared so far
+ * @cleared_late: bytes that were cleared by the allocations that got them
  * @quarantine: quarantined memory
  * @nr_quarantined: how many
  * @pending: pending memory, in the order of its frees
@@ -165,6 +167,8 @@ struct accmem_carveout {
 	struct accmem_buddy_unit *owners;
 	u64 bytes[ACCMEM_NR_STATES];
 	u64 clearing;
+	u64 cleared;
+	u64 cleared_late;
 	struct list_head quarantine;
 	unsigned int nr_quarantined;
 	struct list_head pending;

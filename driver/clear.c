@@ -101,6 +101,7 @@ void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run)
 {
 	accmem_carveout_lock(cv);
 	accmem_buddy_mark_held(&cv->buddy, run->start, run->size, false);
+	cv->cleared_late += run->size;
 	accmem_carveout_unlock(cv);
 }
 
@@ -235,9 +236,11 @@ static void clear_give_chunk(struct accmem_carveout *cv,
 			     const struct accmem_run *run, bool cleared)
 {
 	accmem_carveout_lock(cv);
-	if (cleared)
+	if (cleared) {
 		accmem_buddy_mark_held(&cv->buddy, run->start, run->size,
 				       false);
+		cv->cleared += run->size;
+	}
 	WARN_ON_ONCE(accmem_buddy_free_owned(&cv->buddy, run->start, run->size,
 					     ACCMEM_BUDDY_CLEANER));
 	cv->clearing -= run->size;

@@ -50,6 +50,17 @@ static u64 dirty_bytes(struct accmem_carveout *cv)
 	return bytes;
 }
 
+/* a 64-bit number under the lock, whole on every machine */
+static u64 locked_value(struct accmem_carveout *cv, const u64 *number)
+{
+	u64 value;
+
+	accmem_carveout_lock(cv);
+	value = *number;
+	accmem_carveout_unlock(cv);
+	return value;
+}
+
 static ssize_t capacity_show(struct device *d, struct device_attribute *attr,
 			     char *b)
 {
@@ -63,6 +74,8 @@ USAGE_ATTR(detached_bytes, bytes[ACCMEM_DETACHED]);
 USAGE_ATTR(pending_bytes, bytes[ACCMEM_PENDING]);
 USAGE_ATTR(quarantined_bytes, bytes[ACCMEM_QUARANTINED]);
 ROOT_ATTR(dirty_bytes, value = 0, dirty_bytes(cv));
+ROOT_ATTR(cleared_bytes, value = 0, locked_value(cv, &cv->cleared));
+ROOT_ATTR(cleared_late_bytes, value = 0, locked_value(cv, &cv->cleared_late));
 ROOT_ATTR(resident_bytes, value = 0,
 	  (u64)atomic64_read(&cv->resident) << PAGE_SHIFT);
 COUNTER_ATTR(buffers, sum.allocs - sum.frees);
@@ -88,6 +101,8 @@ static struct attribute *accmem_sysfs_attrs[] = {
 	&dev_attr_capacity.attr,
 	&dev_attr_free_bytes.attr,
 	&dev_attr_dirty_bytes.attr,
+	&dev_attr_cleared_bytes.attr,
+	&dev_attr_cleared_late_bytes.attr,
 	&dev_attr_largest_run.attr,
 	&dev_attr_live_bytes.attr,
 	&dev_attr_detached_bytes.attr,

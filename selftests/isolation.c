@@ -330,10 +330,6 @@ TEST_F(isolation, accounts_balance_throughout)
 }
 
 /*
- * Two live contexts, page by page interleaved in the same large page: neither
- * sees nor disturbs the other.
- */
-/*
  * Bytes that wait to be cleared after one page of a buffer of 64 KiB was written;
  * in @table what of its mapping one page table has, with that page.
  */
@@ -392,6 +388,10 @@ TEST_F(isolation, only_what_a_fault_showed_is_dirty)
 	close(fd);
 }
 
+/*
+ * Two live contexts, page by page interleaved in the same large page: neither
+ * sees nor disturbs the other.
+ */
 TEST_F(isolation, neighbours)
 {
 	enum { N = 96 };
@@ -509,6 +509,123 @@ TEST_F(isolation, no_large_page_of_two)
 	EXPECT_EQ(info.capacity, info.largest_run);
 	for (c = 0; c < 2; c++)
 		close(fd[c]);
+}
+
+/* --- who clears --- */
+
+struct clear_counts {
+	int64_t cleared;
+	int64_t late;
+};
+
+static struct clear_counts clears_now(const char *path)
+{
+	return (struct clear_counts){
+		.cleared = accmem_sysfs(path, "cleared_bytes"),
+		.late = accmem_sysfs(path, "cleared_late_bytes"),
+	};
+}
+
+static int free_all(int fd, const struct accmem_alloc *a, int n)
+{
+	int err = 0;
+
+	while (n--)
+		err = accmem_ioctl_free(fd, a[n].address) ?: err;
+	return err;
+}
+
+FIXTURE(clears)
+{
+	bool clears;
+};
+
+ACCMEM_VARIANTS(clears);
+
+FIXTURE_SETUP(clears)
+{
+	self->clears = strcmp(variant->path, ACCMEM_DEV_EMULATED);
+	ASSERT_TRUE(accmem_is_idle(variant->path, 10000));
+}
+
+FIXTURE_TEARDOWN(clears)
+{
+	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
+}
+
+/*
+ * A context that has all memory writes to 4 MiB of it, frees it, and gets all of it
+ * again: the 4 MiB are cleared in the background, and nothing when it is taken. What
+ * is untouched for a second or two becomes dirty: of some tries one has to tell.
+ */
+TEST_F(clears, who_gets_clean_memory_clears_nothing)
+{
+	struct clear_counts before, between, after;
+	struct accmem_alloc a[64];
+	int tries, n, fd;
+	char *p;
+
+	fd = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, fd);
+	for (tries = 0; tries < 10; tries++) {
+		n = accmem_take_all(fd, ACCMEM_CACHE_WB, a, ARRAY_SIZE(a));
+		ASSERT_LE(1, n);
+		ASSERT_LE(MIB(4), a[0].footprint);
+		p = accmem_mmap(fd, &a[0], MIB(4), RW);
+		ASSERT_NE(NULL, p);
+		accmem_fill(p, MIB(4), 1);
+		munmap(p, MIB(4));
+		before = clears_now(variant->path);
+		ASSERT_EQ(0, free_all(fd, a, n));
+		ASSERT_EQ(-1, accmem_sysfs_wait(variant->path, "dirty_bytes", 0,
+						60000));
+		between = clears_now(variant->path);
+		n = accmem_take_all(fd, ACCMEM_CACHE_WB, a, ARRAY_SIZE(a));
+		ASSERT_LE(1, n);
+		after = clears_now(variant->path);
+		ASSERT_EQ(0, free_all(fd, a, n));
+		EXPECT_LE(self->clears ? (int64_t)MIB(4) : 0,
+			  between.cleared - before.cleared);
+		EXPECT_EQ(before.late, between.late);
+		if (after.late == before.late)
+			break;
+	}
+	EXPECT_LT(tries, 10);
+	close(fd);
+}
+
+/* What is dirty is cleared by who gets it, if not before. */
+TEST(dirty_memory_is_cleared_by_who_gets_it_at_the_latest)
+{
+	const char *path = ACCMEM_DEV_NOPAGES;
+	struct clear_counts before, after;
+	struct accmem_alloc a[64];
+	int fd[2], i, n;
+	char *p;
+
+	for (i = 0; i < 2; i++) {
+		fd[i] = accmem_dev_open(path, O_RDWR);
+		ASSERT_LE(0, fd[i]);
+	}
+	n = accmem_take_all(fd[0], ACCMEM_CACHE_WB, a, ARRAY_SIZE(a));
+	ASSERT_LE(1, n);
+	p = accmem_mmap(fd[0], &a[0], MIB(4), RW);
+	ASSERT_NE(NULL, p);
+	accmem_fill(p, MIB(4), 1);
+	munmap(p, MIB(4));
+	before = clears_now(path);
+	ASSERT_EQ(0, free_all(fd[0], a, n));
+	n = accmem_take_all(fd[1], ACCMEM_CACHE_WB, a, ARRAY_SIZE(a));
+	ASSERT_LE(1, n);
+	after = clears_now(path);
+	EXPECT_LE((int64_t)MIB(4), after.cleared - before.cleared +
+					   after.late - before.late);
+	p = accmem_mmap(fd[1], &a[0], MIB(4), RW);
+	ASSERT_NE(NULL, p);
+	EXPECT_EQ(-1, accmem_first_nonzero(p, MIB(4)));
+	munmap(p, MIB(4));
+	for (i = 0; i < 2; i++)
+		close(fd[i]);
 }
 
 ACCMEM_HARNESS_MAIN

@@ -43,6 +43,8 @@ FIXTURE_TEARDOWN(tenant_view)
 static const char *const attributes[] = {
 	"free_bytes",
 	"dirty_bytes",
+	"cleared_bytes",
+	"cleared_late_bytes",
 	"largest_run",
 	"live_bytes",
 	"detached_bytes",

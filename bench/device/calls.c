@@ -211,6 +211,47 @@ static void measure_stream_frees(const struct device *dev)
 	close(fd);
 }
 
+/* --- clean memory --------------------------------------------------------- */
+
+/* ALLOC of 64 MiB, which becomes dirty if wanted */
+static double clean_alloc(int fd, bool dirty)
+{
+	uint64_t start = meter_now();
+	struct accmem_alloc a = buffer_alloc(fd, MIB(64), 0);
+	double cost = meter_now() - start;
+	void *p;
+
+	if (dirty) {
+		p = buffer_map(fd, &a, MIB(64));
+		touch(p, MIB(64), true);
+		munmap(p, MIB(64));
+	}
+	buffer_free(fd, a.address);
+	return cost;
+}
+
+/*
+ * What the background has cleared, over what its last owner has not touched, who
+ * gets it again: that nobody has to clear.
+ */
+static void measure_clean(const struct device *dev)
+{
+	int fd = device_open(dev);
+	double untouched, cleared;
+
+	clean_alloc(fd, false);
+	untouched = clean_alloc(fd, false);
+	clean_alloc(fd, true);
+	close(fd);
+	meter_rest();
+	fd = device_open(dev);
+	cleared = clean_alloc(fd, false);
+	close(fd);
+	figure("alloc-64m-untouched", dev, untouched, "instructions");
+	figure("alloc-64m-cleared", dev, cleared, "instructions");
+	goal_most("alloc-64m-cleared", dev, cleared / untouched, 1.1);
+}
+
 /* --- whole lives ---------------------------------------------------------- */
 
 static void buffer_life(int fd, size_t length, bool all)
@@ -333,6 +374,9 @@ void bench_calls(void)
 	}
 	for (i = 0; i < NR_DEVICES; i++)
 		measure_stream_frees(&devices[i]);
+	meter_rest();
+	for (i = 0; i < NR_DEVICES; i++)
+		measure_clean(&devices[i]);
 	meter_rest();
 	measure_lives();
 	meter_rest();
