@@ -23,7 +23,6 @@
 union any_command {
 	struct accmem_info info;
 	struct accmem_alloc alloc;
-	struct accmem_free free;
 	struct accmem_query query;
 	struct accmem_batch batch;
 	struct accmem_stream_create stream_create;
@@ -105,6 +104,36 @@ static void ioctl_describe_alloc(const struct accmem_buffer *buf,
 	req->position = buf->pending.gates[0].position;
 }
 
+/*
+ * By members, where the structure has the size that this kernel knows: a copy of all
+ * of it, most of which is as it was, would be a good part of the call.
+ */
+static int ioctl_respond_alloc(struct command *cmd)
+{
+	const struct accmem_alloc *req = &cmd->data.alloc;
+	struct accmem_alloc __user *to = cmd->arg;
+
+	if (cmd->user_size != sizeof(*to))
+		return ioctl_respond(cmd);
+	if (!user_write_access_begin(to, sizeof(*to)))
+		return -EFAULT;
+	unsafe_put_user(req->address, &to->address, fault);
+	unsafe_put_user(req->usable, &to->usable, fault);
+	unsafe_put_user(req->footprint, &to->footprint, fault);
+	unsafe_put_user(req->mmap_offset, &to->mmap_offset, fault);
+	unsafe_put_user(req->free_bytes, &to->free_bytes, fault);
+	unsafe_put_user(req->largest_run, &to->largest_run, fault);
+	unsafe_put_user(req->page_size, &to->page_size, fault);
+	unsafe_put_user(req->nr_runs, &to->nr_runs, fault);
+	unsafe_put_user(req->position, &to->position, fault);
+	user_write_access_end();
+	return 0;
+
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
 /* the stream of a descriptor, which holds it until fdput() */
 static struct accmem_stream *ioctl_get_stream(struct accmem_context *ctx,
 					      struct fd fd)
@@ -146,7 +175,7 @@ static int ioctl_alloc(struct command *cmd)
 	if (IS_ERR(buf))
 		return ioctl_fail_alloc(cmd, PTR_ERR(buf));
 	ioctl_describe_alloc(buf, req);
-	err = ioctl_respond(cmd);
+	err = ioctl_respond_alloc(cmd);
 	if (err)
 		accmem_alloc_discard(ctx, &buf, 1);
 	else
@@ -201,18 +230,53 @@ static int ioctl_gate(struct accmem_context *ctx, const struct accmem_free *req,
 	}
 }
 
-static int ioctl_free(struct command *cmd)
+/* as ioctl_respond_alloc(), with the size in the same go */
+static int ioctl_fetch_free(struct accmem_free *req,
+			    const struct accmem_free __user *from)
 {
-	struct accmem_free *req = &cmd->data.free;
+	u32 user_size;
+
+	if (!user_read_access_begin(from, sizeof(*from)))
+		goto slowly;
+	unsafe_get_user(req->size, &from->size, fault);
+	if (unlikely(req->size != sizeof(*from))) {
+		user_read_access_end();
+		goto slowly;
+	}
+	unsafe_get_user(req->flags, &from->flags, fault);
+	unsafe_get_user(req->address, &from->address, fault);
+	unsafe_get_user(req->reserved, &from->reserved, fault);
+	unsafe_get_user(req->fd, &from->fd, fault);
+	unsafe_get_user(req->reserved2, &from->reserved2, fault);
+	unsafe_get_user(req->position, &from->position, fault);
+	user_read_access_end();
+	return 0;
+
+fault:
+	user_read_access_end();
+	return -EFAULT;
+
+slowly:
+	return accmem_get_size(from, offsetofend(struct accmem_free, reserved), &user_size) ?:
+		       copy_struct_from_user(req, sizeof(*req), from,
+					     user_size);
+}
+
+static noinline int ioctl_free(struct accmem_context *ctx, void __user *arg)
+{
 	struct accmem_gate gate = {};
+	struct accmem_free req;
 	int err;
 
-	if (req->reserved || req->reserved2)
-		return -EINVAL;
-	err = ioctl_gate(cmd->ctx, req, &gate);
+	err = ioctl_fetch_free(&req, arg);
 	if (err)
 		return err;
-	err = accmem_free(cmd->ctx, req->address, &gate);
+	if (req.reserved || req.reserved2)
+		return -EINVAL;
+	err = ioctl_gate(ctx, &req, &gate);
+	if (err)
+		return err;
+	err = accmem_free(ctx, req.address, &gate);
 	if (err && !accmem_gate_is_open(&gate))
 		accmem_gate_put(&gate);
 	return err;
@@ -406,7 +470,6 @@ static int ioctl_tmem_cluster(struct command *cmd)
 static_assert(__same_type(struct accmem_info, ((union any_command *)0)->info));
 static_assert(__same_type(struct accmem_alloc,
 			  ((union any_command *)0)->alloc));
-static_assert(__same_type(struct accmem_free, ((union any_command *)0)->free));
 static_assert(__same_type(struct accmem_query,
 			  ((union any_command *)0)->query));
 static_assert(__same_type(struct accmem_batch,
@@ -450,12 +513,6 @@ static const struct command_op ops[] = {
 		.min_size = offsetofend(struct accmem_alloc, nr_runs),
 		.run = ioctl_alloc,
 	},
-	[_IOC_NR(ACCMEM_IOC_FREE)] = {
-		.cmd = ACCMEM_IOC_FREE,
-		.size = sizeof_field(union any_command, free),
-		.min_size = offsetofend(struct accmem_free, reserved),
-		.run = ioctl_free,
-	},
 	[_IOC_NR(ACCMEM_IOC_QUERY)] = {
 		.cmd = ACCMEM_IOC_QUERY,
 		.size = sizeof_field(union any_command, query),
@@ -494,15 +551,8 @@ static const struct command_op ops[] = {
 	},
 };
 
-/**
- * accmem_ioctl() - the device's ioctl
- * @file: the device's file
- * @nr: ACCMEM_IOC_*
- * @arg: the command's structure, in the caller's memory
- *
- * Return: 0 or the command's error; -ENOTTY for an unknown command.
- */
-long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
+static noinline int ioctl_by_table(struct accmem_context *ctx, unsigned int nr,
+				   void __user *arg)
 {
 	const struct command_op *op;
 	struct command cmd;
@@ -514,8 +564,8 @@ long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 	op = &ops[array_index_nospec(index, ARRAY_SIZE(ops))];
 	if (op->cmd != nr)
 		return -ENOTTY;
-	cmd.ctx = file->private_data;
-	cmd.arg = (void __user *)arg;
+	cmd.ctx = ctx;
+	cmd.arg = arg;
 	cmd.size = op->size;
 	err = accmem_get_size(cmd.arg, op->min_size, &cmd.user_size);
 	if (err)
@@ -525,4 +575,20 @@ long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 	if (err)
 		return err;
 	return op->run(&cmd);
+}
+
+/**
+ * accmem_ioctl() - the device's ioctl
+ * @file: the device's file
+ * @nr: ACCMEM_IOC_*
+ * @arg: the command's structure, in the caller's memory
+ *
+ * Return: 0 or the command's error; -ENOTTY for an unknown command.
+ */
+long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
+{
+	/* the shortest command: the table's way would be longer than what it does */
+	if (nr == ACCMEM_IOC_FREE)
+		return ioctl_free(file->private_data, (void __user *)arg);
+	return ioctl_by_table(file->private_data, nr, (void __user *)arg);
 }
