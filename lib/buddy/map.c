@@ -378,7 +378,7 @@ static inline u64 map_count_near(const struct map *m, u64 lo, u64 last)
 }
 
 /* How many of [@lo, @hi) are 1: a step a word, but for what is alike further up */
-static noinline u64 map_count(const struct map *m, u64 lo, u64 hi)
+static noinline u64 map_count_far(const struct map *m, u64 lo, u64 hi)
 {
 	unsigned int level, shift;
 	u64 n = 0, stop;
@@ -393,6 +393,22 @@ static noinline u64 map_count(const struct map *m, u64 lo, u64 hi)
 			n += stop - lo;
 	}
 	return n;
+}
+
+/* The same, which is not empty */
+static inline u64 map_count(const struct map *m, u64 lo, u64 hi)
+{
+	unsigned int level;
+
+	if (!map_one_word(lo, hi))
+		return map_count_far(m, lo, hi);
+	level = map_level(m, lo, hi);
+	if (level)
+		return map_all(m, level, lo >> map_shift(level), true) ?
+			       hi - lo :
+			       0;
+	return hweight64(m->words[lo >> WORD_SHIFT] &
+			 bits_mask(lo & WORD_MASK, hi - lo));
 }
 
 /* At least 1: what a word has when it is all 0 or 1 is not what its bits say. */

@@ -56,6 +56,9 @@ bool accmem_buddy_next_dirty(const struct accmem_buddy *range, u64 offset,
 	if (lo >= b->nr)
 		return false;
 	hi = lo + min(n, b->nr - lo);
+	/* most requests are for clean granules */
+	if (n && map_one_word(lo, hi) && !map_count(&b->dirty, lo, hi))
+		return false;
 	lo = map_next(&b->dirty, lo, true);
 	if (lo >= hi || !(max >> ACCMEM_GRANULE_SHIFT))
 		return false;
@@ -71,8 +74,9 @@ bool accmem_buddy_is_dirty(const struct accmem_buddy *range, u64 offset,
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
 	u64 n = size >> ACCMEM_GRANULE_SHIFT;
 
-	return lo < b->nr && n <= b->nr - lo &&
-	       map_next(&b->dirty, lo, false) >= lo + n;
+	return lo < b->nr && n <= b->nr - lo && n &&
+	       map_is_set(&b->dirty, map_level(&b->dirty, lo, lo + n), lo,
+			  lo + n);
 }
 
 u64 accmem_buddy_free_dirty_bytes(const struct accmem_buddy *range)
