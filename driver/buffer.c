@@ -65,6 +65,19 @@ static void whole_init(struct whole *whole, struct accmem_memory *mem, u64 size)
 	INIT_LIST_HEAD(&whole->buf.link);
 }
 
+/*
+ * An entry of a page table is for 2 MiB of addresses from a multiple of that on.
+ * At any other address no page of so much fits one.
+ */
+static u32 whole_huge(const struct accmem_alloc *req,
+		      const struct accmem_layout *layout)
+{
+	if (req->flags & ACCMEM_ALLOC_FIXED &&
+	    !IS_ALIGNED(req->address, ACCMEM_FOLIO))
+		return ACCMEM_HUGE_NEVER;
+	return layout->huge;
+}
+
 static struct accmem_memory *memory_for(struct accmem_context *ctx,
 					const struct accmem_alloc *req,
 					const struct accmem_layout *layout)
@@ -73,7 +86,7 @@ static struct accmem_memory *memory_for(struct accmem_context *ctx,
 		.size = layout->footprint,
 		.alignment = layout->alignment,
 		.page_size = layout->page_size,
-		.huge = layout->huge,
+		.huge = whole_huge(req, layout),
 		.start = req->address - ctx->dev->address_base,
 		.flags = req->flags,
 		.cache_mode = req->cache_mode,

@@ -168,6 +168,51 @@ TEST_F(fixed, unaligned)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
+/* the first word of each page of a mapping says which it is */
+static void number_pages(uint64_t *p, uint64_t length)
+{
+	uint64_t i;
+
+	for (i = 0; i < length / 4096; i++)
+		p[i * 512] = i + 1;
+}
+
+/* the first page that does not, or -1 */
+static int64_t misnumbered_page(const uint64_t *p, uint64_t length)
+{
+	uint64_t i;
+
+	for (i = 0; i < length / 4096; i++) {
+		if (p[i * 512] != i + 1)
+			return i;
+	}
+	return -1;
+}
+
+/* where large pages do not fit, each page is still where it belongs */
+TEST_F(fixed, odd_to_large_pages)
+{
+	static const uint64_t off[] = { 4096, MIB(1) };
+	const uint64_t length = MIB(4);
+	struct accmem_alloc a;
+	uint64_t *p, *q;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(off); i++) {
+		ASSERT_EQ(0,
+			  alloc_at(self->fd, self->at + off[i], length, 0, &a));
+		p = accmem_mmap_huge(self->fd, &a, length);
+		q = accmem_mmap(self->fd, &a, length, RW);
+		ASSERT_TRUE(p && q);
+		number_pages(p, length);
+		EXPECT_EQ(-1, misnumbered_page(p, length));
+		EXPECT_EQ(-1, misnumbered_page(q, length));
+		munmap(p, length);
+		munmap(q, length);
+		EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	}
+}
+
 TEST_F(fixed, beyond_the_span)
 {
 	uint64_t end = self->info.address_base + self->info.address_span;
