@@ -217,6 +217,19 @@ int accmem_columns_relinquish(struct accmem_columns *c,
 	return both ? -EPROTO : 0;
 }
 
+/* a peer that had joined an alloc, and is without a reservation now */
+static void columns_leave_alone(struct accmem_columns *c,
+				struct accmem_columns_cta *peer)
+{
+	if (!peer->may_wait) {
+		accmem_columns_end(c, peer, -EAGAIN);
+		return;
+	}
+	/* told of a reservation that it has no more */
+	accmem_columns_forget_done(c, peer);
+	peer->call = ACCMEM_CALL_JOIN_ALLOC;
+}
+
 bool accmem_columns_cancel(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta)
 {
@@ -225,11 +238,8 @@ bool accmem_columns_cancel(struct accmem_columns *c,
 	if (!accmem_columns_waiting(cta))
 		return false;
 	peer = accmem_columns_withdraw(c, cta);
-	if (peer) {
-		/* told of a reservation that it has no more */
-		accmem_columns_forget_done(c, peer);
-		peer->call = ACCMEM_CALL_JOIN_ALLOC;
-	}
+	if (peer)
+		columns_leave_alone(c, peer);
 	accmem_columns_forget_done(c, cta);
 	cta->call = ACCMEM_CALL_NONE;
 	accmem_columns_settle(c);

@@ -87,6 +87,7 @@ enum accmem_columns_hazard {
  * @first_warp: by which its first alloc was made
  * @keeper: of ACCMEM_HAZARD_PERMIT, the other launch
  * @stores: the call's address counts once it is confirmed
+ * @may_wait: the alloc in progress may wait, and not only for the peer's store
  * @call: what its call is doing
  * @leads: @queue is in accmem_columns.queue; of a pair one CTA is
  * @spent: the queued request may not be passed any more
@@ -127,6 +128,7 @@ struct accmem_columns_cta {
 	u32 first_warp;
 	u64 keeper;
 	bool stores;
+	bool may_wait;
 
 	enum accmem_columns_call call;
 	bool leads;
@@ -305,7 +307,7 @@ int accmem_columns_relinquish(struct accmem_columns *c,
 /*
  * Gives a wait up, or a reservation. False when it is over already: then the
  * result counts. A peer that had joined waits for the next call of this CTA
- * again.
+ * again, or gets -EAGAIN, if it may not wait.
  */
 bool accmem_columns_cancel(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta);

@@ -477,6 +477,7 @@ int accmem_columns_request(struct accmem_columns *c,
 	cta->columns = columns;
 	cta->passed = 0;
 	cta->stores = stores;
+	cta->may_wait = wait;
 	if (alloc_never_fits(c, cta, columns)) {
 		if (cta->group == 2 && cta->peer &&
 		    cta->peer->call == ACCMEM_CALL_JOIN_ALLOC)

@@ -332,6 +332,30 @@ TEST_F(tmem_restart, p2_a_call_that_never_comes_back_is_forgotten)
 	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
 }
 
+/* the peer waits for it to store its address, and would for its next call */
+TEST_F(tmem_restart, p12_who_may_not_wait_is_not_left_waiting)
+{
+	struct leaper leaper = { .cta = self->p, .ret = 1 };
+	struct tmem_call call = { .cta = self->q,
+				  .op = TMEM_ALLOC,
+				  .columns = 512,
+				  .deadline_ns = 1,
+				  .ret = 1 };
+	pthread_t thread;
+
+	ASSERT_EQ(0, handle(jump, SA_RESTART));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, leap_away, &leaper));
+	ASSERT_TRUE(tmem_until_waiting(self->p));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&leaper.tid));
+	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
+	EXPECT_TRUE(tmem_ends(&call));
+	tcgen05_exit(self->p);
+	self->p = NULL;
+	EXPECT_EQ(-ETIMEDOUT, tmem_finish(&call));
+}
+
 TEST_F(tmem_restart, p5_a_cta_exits_while_its_call_is_away)
 {
 	struct leaper leaper = { .cta = self->b, .ret = 1 };

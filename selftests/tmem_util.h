@@ -94,15 +94,16 @@ static inline void *tmem_run_call(void *argument)
 {
 	struct tmem_call *call = argument;
 
+	int ret;
+
 	__atomic_store_n(&call->tid, gettid(), __ATOMIC_RELEASE);
 	if (call->op == TMEM_ALLOC)
-		call->ret = tcgen05_alloc_until(call->cta, &call->address,
-						call->columns,
-						call->deadline_ns);
+		ret = tcgen05_alloc_until(call->cta, &call->address,
+					  call->columns, call->deadline_ns);
 	else
-		call->ret = tcgen05_dealloc_until(call->cta, call->address,
-						  call->columns,
-						  call->deadline_ns);
+		ret = tcgen05_dealloc_until(call->cta, call->address,
+					    call->columns, call->deadline_ns);
+	__atomic_store_n(&call->ret, ret, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -174,6 +175,19 @@ static inline bool tmem_start_alloc(struct tmem_call *call,
 				    struct tcgen05_cta *cta, uint32_t columns)
 {
 	return tmem_start(call, cta, TMEM_ALLOC, 0, columns);
+}
+
+/* true once the call has ended; false if it still waits after some seconds */
+static inline bool tmem_ends(const struct tmem_call *call)
+{
+	int i;
+
+	for (i = 0; i < 5000; i++) {
+		if (__atomic_load_n(&call->ret, __ATOMIC_ACQUIRE) != 1)
+			return true;
+		usleep(1000);
+	}
+	return false;
 }
 
 static inline int tmem_finish(struct tmem_call *call)

@@ -399,6 +399,13 @@ static const struct columns_case columns_cases[] = {
 		ALLOC(A, 512, WAITS), ALLOC(B, 512, WAITS), CANCEL(A, true),
 		DEALLOC(C, 0, 32, 0), FREE(0, 512), ALLOC(A, 512, 0),
 		GOT(B, 0) } },
+	{ "p12_who_gives_up_does_not_leave_waiting_who_may_not", 2, 512, false,
+	  64, {
+		PAIR(A, 0, 0), PAIR(B, 1, 1), RESERVE(A, 64, WAITS),
+		TRY(B, 64, WAITS), GOT(A, 0), CANCEL(A, true), GOT(B, -EAGAIN),
+		FREE(0, 512), FREE(1, 512), TRY(B, 64, -EAGAIN),
+		RESERVE(A, 64, WAITS), ALLOC(B, 64, WAITS), GOT(A, 0),
+		STORED(A, 0, 0), GOT(B, 0) } },
 	{ "p12_a_pair_whose_peer_is_still_to_come_is_no_deadlock", 2, 512,
 	  false, 64, {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(A, 256, WAITS),

@@ -660,7 +660,8 @@ struct accmem_stream_export {
  *
  * An alloc counts once its address is stored, of a pair once both are: the
  * second of them to come waits for the first to store its own, whatever its
- * flags say. One that cannot be stored is EFAULT for both.
+ * flags say, but if the first gives up then, EAGAIN. One that cannot be stored is
+ * EFAULT for both.
  *
  * One errno for each rule that can be broken; the letter and number is the row
  * of Documentation/conformance.rst. What "both" says is the error of both

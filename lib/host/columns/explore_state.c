@@ -21,8 +21,10 @@ static void normalise_call(const struct reference *r, struct reference_cta *x,
 	bool granted = x->stage == REFERENCE_TO_STORE ||
 		       x->stage == REFERENCE_STORED;
 
-	if (!alloc)
+	if (!alloc) {
 		x->stores = false;
+		x->may_wait = false;
+	}
 	if (!alloc && x->stage != REFERENCE_AT_DEALLOC)
 		x->columns = 0;
 	if (!granted && x->stage != REFERENCE_AT_DEALLOC)
@@ -164,6 +166,7 @@ static u64 pack_alone(const struct reference *r, u32 i)
 	bits_put(&b, x->relinquished, 1);
 	bits_put(&b, x->stage, 3);
 	bits_put(&b, x->stores, 1);
+	bits_put(&b, x->may_wait, 1);
 	bits_put(&b, x->took_permit, 1);
 	bits_put(&b, size_code(x->last), 2);
 	bits_put(&b, size_code(x->columns), 2);
@@ -176,7 +179,7 @@ static u64 pack_alone(const struct reference *r, u32 i)
 	return b.word;
 }
 
-#define ALONE_BITS (21 + 2 * REFERENCE_UNITS)
+#define ALONE_BITS (22 + 2 * REFERENCE_UNITS)
 
 static u64 mix(u64 key, u64 value)
 {
@@ -282,6 +285,7 @@ static void unpack_cta(struct reference *r, u64 word, u32 i, u32 *place)
 	x->relinquished = bits_get(&b, 1);
 	x->stage = bits_get(&b, 3);
 	x->stores = bits_get(&b, 1);
+	x->may_wait = bits_get(&b, 1);
 	x->took_permit = bits_get(&b, 1);
 	x->last = size_of(bits_get(&b, 2));
 	x->columns = size_of(bits_get(&b, 2));
@@ -358,6 +362,7 @@ static void build_cta(const struct reference *r, struct world *w, u32 i)
 		.peer_gone = x->peer_gone,
 		.took_permit = x->took_permit,
 		.stores = x->stores,
+		.may_wait = x->may_wait,
 		.call = calls[x->stage],
 		.columns = x->columns,
 		.address = x->address,

@@ -202,6 +202,7 @@ int reference_alloc(struct reference *r, u32 i, u32 columns, bool wait,
 		return err;
 	x->columns = columns;
 	x->stores = stores;
+	x->may_wait = wait;
 	if (!reference_could_ever_fit(r, i, columns)) {
 		if (x->peer != REFERENCE_NOBODY &&
 		    r->cta[x->peer].stage == REFERENCE_AT_ALLOC)
@@ -341,14 +342,17 @@ int reference_relinquish(struct reference *r, u32 i)
 bool reference_cancel(struct reference *r, u32 i)
 {
 	struct reference_cta *x = &r->cta[i];
+	bool joined = has_joined(x) && x->peer != REFERENCE_NOBODY;
 
 	if (!reference_waits(x))
 		return false;
-	if (has_joined(x) && x->peer != REFERENCE_NOBODY) {
+	reference_withdraw(r, i);
+	if (joined && r->cta[x->peer].may_wait) {
 		r->cta[x->peer].stage = REFERENCE_AT_ALLOC;
 		r->cta[x->peer].told = false;
+	} else if (joined) {
+		reference_end(r, x->peer, -EAGAIN);
 	}
-	reference_withdraw(r, i);
 	x->stage = REFERENCE_IDLE;
 	x->told = false;
 	reference_after_event(r);

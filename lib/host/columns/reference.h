@@ -42,6 +42,7 @@ enum reference_stage {
  * @told: its caller has news that have not been fetched
  * @stage: of its call
  * @stores: the address of the call counts when it is stored
+ * @may_wait: the alloc may, and not only for the peer's store
  * @took_permit: the call did, and gives it back if it fails
  * @bypassed: of the request that it leads
  */
@@ -51,6 +52,7 @@ struct reference_cta {
 	bool relinquished;
 	bool told;
 	bool stores;
+	bool may_wait;
 	bool took_permit;
 	signed char peer;
 	enum reference_stage stage;

@@ -57,6 +57,7 @@ const struct columns_event columns_events[] = {
 	EVENT(lost_by_both),
 	EVENT(given_up_while_reserved),
 	EVENT(peer_back_at_alloc),
+	EVENT(peer_could_not_wait),
 	EVENT(relinquished_while_reserved),
 	EVENT(unlike_collectives),
 	EVENT(alloc_meets_last_dealloc),
@@ -213,6 +214,8 @@ static bool both_cancel(struct accmem_columns_cta *x)
 	columns_world.permits_taken_back += took;
 	columns_world.peer_back_at_alloc +=
 		reserved && peer && peer->call == ACCMEM_CALL_JOIN_ALLOC;
+	columns_world.peer_could_not_wait += reserved && peer &&
+					     peer->call == ACCMEM_CALL_DONE;
 	return waited;
 }
 
@@ -377,7 +380,9 @@ static void join(struct accmem_columns_cta *x)
 {
 	struct accmem_columns_cta *peer = x->peer;
 
-	if (peer->call == ACCMEM_CALL_JOIN_ALLOC)
+	if (peer->call == ACCMEM_CALL_JOIN_ALLOC && !below(4))
+		try_alloc(x, peer->columns);
+	else if (peer->call == ACCMEM_CALL_JOIN_ALLOC)
 		alloc(x, peer->columns);
 	else
 		both_dealloc(x, peer->address, peer->columns, true);

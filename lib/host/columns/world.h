@@ -31,6 +31,7 @@ struct columns_world {
 	unsigned long long lost_by_both;
 	unsigned long long given_up_while_reserved;
 	unsigned long long peer_back_at_alloc;
+	unsigned long long peer_could_not_wait;
 	unsigned long long relinquished_while_reserved;
 	unsigned long long unlike_collectives;
 	unsigned long long alloc_meets_last_dealloc;
