@@ -108,6 +108,13 @@ static int call_store(struct accmem_cta *cta, u32 __user *destination)
 				      !err);
 }
 
+/* The peer's store has no deadline: who may not wait waits for it all the same. */
+static u64 call_deadline(const struct accmem_cta *cta,
+			 const struct accmem_cta_call *call)
+{
+	return cta->c.may_wait ? call->deadline_ns : 0;
+}
+
 static int call_alloc(struct accmem_cta *cta,
 		      const struct accmem_cta_call *call,
 		      u32 __user *destination)
@@ -118,12 +125,11 @@ static int call_alloc(struct accmem_cta *cta,
 	spin_lock(&cta->tmem->lock);
 	err = call_enter(cta, call, wait, call_reserve);
 	while (!err || err == -EINPROGRESS) {
-		/* who may not wait waits for the peer's store all the same */
 		if (cta->c.call == ACCMEM_CALL_RESERVED)
 			err = call_store(cta, destination);
 		else if (err)
 			err = accmem_cta_sleep(cta, call,
-					       wait ? call->deadline_ns : 0);
+					       call_deadline(cta, call));
 		else
 			break;
 	}

@@ -127,6 +127,26 @@ TEST_F(tmem_restart, p2_what_is_granted_in_the_handler_is_there_after_it)
 	EXPECT_EQ(0, tcgen05_dealloc(self->b, 0, 512));
 }
 
+TEST_F(tmem_restart, p2_the_deadline_passes_in_the_handler)
+{
+	struct tmem_call call = {
+		.cta = self->b, .op = TMEM_ALLOC, .columns = 512, .ret = 1
+	};
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	call.deadline_ns = tmem_in_ms(200);
+	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
+	ASSERT_TRUE(tmem_until_asleep(&call));
+	ASSERT_TRUE(interrupt(&call));
+	while (tmem_now() < call.deadline_ns)
+		usleep(1000);
+	leave_handler();
+	EXPECT_TRUE(tmem_ends(&call));
+	/* who waits for ever is let go */
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(-ETIMEDOUT, tmem_finish(&call));
+}
+
 TEST_F(tmem_restart, p12_both_of_a_pair_keep_their_place)
 {
 	struct tcgen05_cta *w = tmem_single(self->ctx, 2);
