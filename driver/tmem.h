@@ -199,7 +199,8 @@ static inline bool accmem_window_has(const struct accmem_window *window,
  * @done: the wait is over; set under the lock, read without
  * @look: the waiter's process has closed a descriptor of it since the waiter looked
  *	whether there are others; set under the lock, used without
- * @was_closed: some process has closed a descriptor; guarded by the lock
+ * @nr_closed: descriptors that processes have closed; set under the lock, read
+ *	without
  * @since: when the wait began, in jiffies; guarded by the lock
  * @since_ns: the same on CLOCK_MONOTONIC if grants were traced then, else 0;
  *	guarded by the lock
@@ -229,7 +230,7 @@ struct accmem_cta {
 	int result;
 	bool done;
 	bool look;
-	bool was_closed;
+	unsigned int nr_closed;
 	u64 since;
 	u64 since_ns;
 	u64 expires;

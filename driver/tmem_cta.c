@@ -64,7 +64,7 @@ static int cta_release(struct inode *inode, struct file *file)
 /*
  * A descriptor is closed. When it was the last one of its process, a call that
  * this process waits in ends: it holds the file, and the CTA could not exit. The
- * waiter finds that out, once for all descriptors that are closed before it runs:
+ * waiter, or who reads, finds that out, once for all that are closed before it runs:
  * here it would be a walk through all of them for each. Other processes that have
  * the CTA, or had it, make no difference.
  */
@@ -81,12 +81,14 @@ static int cta_flush(struct file *file, fl_owner_t id)
 		return 0;
 	spin_lock(&tmem->lock);
 	/* who is about to wait looks at this, then for a descriptor */
-	cta->was_closed = true;
+	WRITE_ONCE(cta->nr_closed, cta->nr_closed + 1);
 	if (cta->wait == ACCMEM_CTA_ASLEEP && cta->waiter->files == id) {
 		WRITE_ONCE(cta->look, true);
 		wake_up_process(cta->waiter);
 	}
 	spin_unlock(&tmem->lock);
+	/* who reads is told, and not those who poll: nobody has this event */
+	wake_up_interruptible_poll(&cta->poll, EPOLLNVAL);
 	return 0;
 }
 

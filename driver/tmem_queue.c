@@ -140,9 +140,28 @@ int accmem_cta_set_eventfd(struct accmem_cta *cta, int fd)
 	return 0;
 }
 
-static bool queue_may_read(struct accmem_cta *cta)
+/* is there anything to read, or was a descriptor closed since there were @nr? */
+static bool queue_has_news(const struct accmem_cta *cta, unsigned int nr)
 {
-	return READ_ONCE(cta->wait) != ACCMEM_CTA_IN_QUEUE;
+	return READ_ONCE(cta->wait) != ACCMEM_CTA_IN_QUEUE ||
+	       READ_ONCE(cta->nr_closed) != nr;
+}
+
+/*
+ * Sleeps until there may be something to read. Without a descriptor there will be
+ * nothing, and the call would keep the CTA from its exit.
+ */
+static int queue_wait(struct accmem_cta *cta)
+{
+	unsigned int nr;
+
+	/* pairs with the lock under which cta_flush() counts */
+	spin_lock(&cta->tmem->lock);
+	nr = cta->nr_closed;
+	spin_unlock(&cta->tmem->lock);
+	if (nr && !accmem_cta_is_open(cta))
+		return -ECANCELED;
+	return wait_event_interruptible(cta->poll, queue_has_news(cta, nr));
 }
 
 static void queue_describe(const struct accmem_cta *cta,
@@ -232,8 +251,7 @@ ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
 			if (fault_in_writeable(buf, need))
 				return -EFAULT;
 		} else if (err == -EAGAIN && !(file->f_flags & O_NONBLOCK)) {
-			err = wait_event_interruptible(cta->poll,
-						       queue_may_read(cta));
+			err = queue_wait(cta);
 			if (err)
 				return err;
 		} else {

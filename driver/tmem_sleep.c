@@ -231,7 +231,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	cta->waiter = current;
 	cta->done = false;
 	cta->look = false;
-	was_closed = cta->was_closed;
+	was_closed = cta->nr_closed;
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);
 

@@ -245,6 +245,29 @@ TEST_F(tmem_queue, a_signal_ends_the_read_and_not_the_call)
 	EXPECT_EQ(0, finish(self->b));
 }
 
+/* it would keep the CTA from its exit; another descriptor keeps the read */
+TEST_F(tmem_queue, closing_the_cta_ends_the_read)
+{
+	struct tmem_call reader = { .cta = self->b, .ret = 1 };
+	int fd = dup(tcgen05_fd(self->b));
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
+	ASSERT_EQ(0, queue_alloc(self->b, 64, 0));
+	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_one, &reader));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&reader.tid));
+	ASSERT_EQ(0, close(fd));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&reader.tid));
+	EXPECT_EQ(1, reader.ret);
+	EXPECT_EQ(ACCMEM_CTA_WAITING, tmem_state(self->b));
+	tcgen05_exit(self->b);
+	self->b = NULL;
+	EXPECT_TRUE(tmem_ends(&reader));
+	/* who reads on is let go */
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(-ECANCELED, tmem_finish(&reader));
+}
+
 TEST_F(tmem_queue, is_polled_for)
 {
 	struct accmem_cta_completion done;

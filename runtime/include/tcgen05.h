@@ -248,7 +248,8 @@ int tcgen05_queue_dealloc(struct tcgen05_cta *cta, uint32_t address,
  *
  * Waits for it, unless tcgen05_fd() was made O_NONBLOCK.
  *
- * Return: 0; -EAGAIN where it would wait, -ENODATA if no call is queued, -EINTR.
+ * Return: 0; -EAGAIN where it would wait, -ENODATA if no call is queued, -EINTR;
+ * -ECANCELED when the process has closed the CTA meanwhile.
  */
 int tcgen05_next_completion(struct tcgen05_cta *cta,
 			    struct accmem_cta_completion *completion);

@@ -648,8 +648,8 @@ struct accmem_stream_export {
  * A context has SMs, an SM has columns, and CTAs launched on an SM share them.
  * A CTA is a file of its own: its last close is its exit, which gives back
  * whatever it holds. A process that closes its last descriptor of a CTA ends
- * the call that it waits in. The end of the context is a reset: every wait ends, every
- * column is taken back, and CTAs that are still open can do no more.
+ * the call, or the read, that it waits in. The end of the context is a reset: every
+ * wait ends, every column is taken back, and CTAs that are still open can do no more.
  *
  * A call of a CTA waits in its caller, or is queued (ACCMEM_CTA_QUEUED): then it
  * returns at once, and what became of it is read from the file. Of one CTA one
@@ -938,7 +938,8 @@ struct accmem_cta_dealloc {
  * The file is readable (EPOLLIN) when there is one. read() waits for it unless
  * the file is O_NONBLOCK: EAGAIN then. A read takes it; a buffer of fewer bytes
  * than this structure is EINVAL, and one that cannot be written EFAULT, and the
- * completion stays. ENODATA: no call is queued.
+ * completion stays. ENODATA: no call is queued. ECANCELED: the process has closed its
+ * last descriptor of the CTA meanwhile.
  */
 struct accmem_cta_completion {
 	__u64 user_data;
