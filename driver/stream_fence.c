@@ -16,6 +16,7 @@
  */
 #include <linux/file.h>
 #include <linux/module.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/sync_file.h>
 
@@ -352,7 +353,10 @@ static void stream_signal_exports(struct accmem_stream *stream,
 		while ((export = export_next_reached(stream, &error))) {
 			export_signal(export, error);
 			dma_fence_put(&export->base);
+			/* there is no limit to how many a process exports */
+			cond_resched();
 		}
+		cond_resched();
 	} while (more);
 	dma_fence_end_signalling(cookie);
 }
