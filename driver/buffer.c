@@ -197,7 +197,10 @@ void accmem_buffer_remove_all(struct accmem_context *ctx,
  */
 void accmem_buffer_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
-	accmem_buffer_remove_all(ctx, &buf, 1);
+	if (buf->place->ops == &whole_place_ops)
+		accmem_place_erase(ctx, buf->place);
+	else
+		accmem_buffer_remove_all(ctx, &buf, 1);
 }
 
 /**

@@ -403,10 +403,15 @@ void accmem_place_erase_end(struct accmem_place *above)
  */
 void accmem_place_erase(struct accmem_context *ctx, struct accmem_place *place)
 {
-	struct accmem_place *above = NULL;
+	struct accmem_place *next = to_place(rb_next(&place->node));
 
-	accmem_place_erase_next(ctx, place, &above);
-	accmem_place_erase_end(above);
+	lockdep_assert_held(&ctx->lock);
+	rb_erase_augmented(&place->node, &ctx->places, &place_gaps);
+	if (!next)
+		return;
+	next->gap += place->gap + place->size;
+	/* nobody above knows of it: who learns nothing new is the last that is told */
+	place_gaps.propagate(&next->node, NULL);
 }
 
 static u64 place_unit_of(const struct accmem_place *place, u64 address)
