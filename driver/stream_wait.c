@@ -65,6 +65,19 @@ static int waiter_sleep(struct waiter *waiter, u64 deadline_ns)
 	return err;
 }
 
+/* poll() is about the position before it is looked at: it misses nothing then */
+static int waiter_ask(struct accmem_stream *stream, u64 position)
+{
+	int err;
+
+	WRITE_ONCE(stream->poll, position);
+	err = accmem_stream_check(stream, position);
+	/* who sleeps in poll() already went by another one */
+	if (!err && wq_has_sleeper(&stream->wait))
+		wake_up_all(&stream->wait);
+	return err;
+}
+
 /**
  * accmem_stream_wait() - wait until a position is reached
  * @stream: the stream
@@ -81,13 +94,11 @@ int accmem_stream_wait(struct accmem_stream *stream,
 	};
 	int err;
 
+	if (req->flags & ACCMEM_STREAM_NONBLOCK)
+		return waiter_ask(stream, req->position);
 	err = accmem_stream_check(stream, req->position);
 	if (err != -EAGAIN)
 		return err;
-	if (req->flags & ACCMEM_STREAM_NONBLOCK) {
-		WRITE_ONCE(stream->poll, req->position);
-		return -EAGAIN;
-	}
 	init_waitqueue_func_entry(&waiter.entry, waiter_wake);
 	waiter.entry.private = current;
 	add_wait_queue(&stream->wait, &waiter.entry);

@@ -264,6 +264,48 @@ TEST_F(stream_end, poll_wakes)
 	pthread_join(thread, NULL);
 }
 
+/* Also when that was reached already: it is the last one asked for. */
+TEST_F(stream_end, poll_is_about_what_was_reached_when_asked_for)
+{
+	struct pollfd pollfd = { .fd = self->stream, .events = POLLIN };
+
+	ASSERT_EQ(0, stream_signal(self->stream, 5));
+	EXPECT_EQ(-EAGAIN, stream_try(self->stream, 9));
+	EXPECT_EQ(0, poll(&pollfd, 1, 0));
+	EXPECT_EQ(0, stream_try(self->stream, 5));
+	EXPECT_EQ(1, poll(&pollfd, 1, 0));
+	EXPECT_EQ(POLLIN, pollfd.revents);
+}
+
+struct poller {
+	pthread_t thread;
+	int stream;
+	int ret;
+};
+
+static void *sleep_in_poll(void *arg)
+{
+	struct poller *p = arg;
+	struct pollfd pollfd = { .fd = p->stream, .events = POLLIN };
+
+	p->ret = poll(&pollfd, 1, PATIENCE_MS);
+	return NULL;
+}
+
+/* Who sleeps in poll() learns of what another thread asks for. */
+TEST_F(stream_end, poll_wakes_by_what_another_asks_for)
+{
+	struct poller p = { .stream = self->stream, .ret = -1 };
+
+	ASSERT_EQ(0, stream_signal(self->stream, 5));
+	EXPECT_EQ(-EAGAIN, stream_try(self->stream, 9));
+	ASSERT_EQ(0, pthread_create(&p.thread, NULL, sleep_in_poll, &p));
+	usleep(20000);
+	EXPECT_EQ(0, stream_try(self->stream, 5));
+	ASSERT_EQ(0, pthread_join(p.thread, NULL));
+	EXPECT_EQ(1, p.ret);
+}
+
 /* --- what does not come ---------------------------------------------------- */
 
 TEST_F(stream_end, overdue_memory_is_quarantined_and_stays)
