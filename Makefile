@@ -25,7 +25,7 @@ help:
 	@echo '    make test-kcsan       selftests under the race detector'
 	@echo '  make soak             the lanes with a hundred times the work'
 	@echo '  make fuzz             fuzz lib/, FUZZ_SECONDS each part (60)'
-	@echo '  make model            check the model of the Tensor Memory arbiter'
+	@echo '  make model            check the models of the arbiter, of warps and of streams'
 	@echo '  make bench-core       the allocator beside those of the kernel'
 	@echo '  make bench-vm         the same on stock 6.12, in instructions'
 	@echo '  make bench-report     put what bench-core found into Documentation/'
