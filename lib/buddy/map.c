@@ -242,69 +242,45 @@ static inline unsigned int map_climb(const struct map *m, u64 pos,
 }
 
 /*
- * The first granule at or after @pos that is 1, or 0; m->nr. @level is not less
- * than map_depth() of @pos.
+ * The first granule at or after @pos that is 1, or 0; m->nr. If @high, one more than
+ * the last one below @pos; 0. @level is not less than map_depth() of the first granule
+ * that is looked at.
  */
-static __always_inline u64 map_next_from(const struct map *m,
-					 unsigned int level, u64 pos, bool set)
+static __always_inline u64 map_find(const struct map *m, unsigned int level,
+				    u64 pos, bool set, bool high)
 {
 	u64 i, word;
 
-	while (pos < m->nr) {
-		i = pos >> map_shift(level);
-		word = map_any(m, level, i >> WORD_SHIFT, set) & mask_from(i);
+	while (high ? pos > 0 : pos < m->nr) {
+		i = (pos - high) >> map_shift(level);
+		word = map_any(m, level, i >> WORD_SHIFT, set);
+		word &= high ? mask_up_to(i) : mask_from(i);
 		if (!word) {
-			pos = ((i | WORD_MASK) + 1) << map_shift(level);
-			level = map_climb(m, pos, level);
-			continue;
-		}
-		if (!(word >> (i & WORD_MASK) & 1)) {
-			i = (i & ~(u64)WORD_MASK) + __ffs64(word);
+			i = high ? i & ~(u64)WORD_MASK : (i | WORD_MASK) + 1;
 			pos = i << map_shift(level);
-		}
-		if (map_all(m, level, i, set))
-			return min(pos, m->nr);
-		level--;
-	}
-	return m->nr;
-}
-
-/*
- * One more than the last granule below @pos that is 1, or 0; 0. @level is not less
- * than map_depth() of the granule before @pos.
- */
-static __always_inline u64 map_prev_from(const struct map *m,
-					 unsigned int level, u64 pos, bool set)
-{
-	u64 i, word;
-
-	while (pos) {
-		i = (pos - 1) >> map_shift(level);
-		word = map_any(m, level, i >> WORD_SHIFT, set) & mask_up_to(i);
-		if (!word) {
-			pos = (i & ~(u64)WORD_MASK) << map_shift(level);
 			level = map_climb(m, pos, level);
 			continue;
 		}
 		if (!(word >> (i & WORD_MASK) & 1)) {
-			i = (i & ~(u64)WORD_MASK) + fls64(word) - 1;
-			pos = (i + 1) << map_shift(level);
+			i &= ~(u64)WORD_MASK;
+			i += high ? fls64(word) - 1 : __ffs64(word);
+			pos = (i + high) << map_shift(level);
 		}
 		if (map_all(m, level, i, set))
-			return pos;
+			break;
 		level--;
 	}
-	return 0;
+	return min(pos, m->nr);
 }
 
 static u64 map_next(const struct map *m, u64 pos, bool set)
 {
-	return map_next_from(m, m->top, pos, set);
+	return map_find(m, m->top, pos, set, false);
 }
 
 static u64 map_prev(const struct map *m, u64 pos, bool set)
 {
-	return map_prev_from(m, m->top, pos, set);
+	return map_find(m, m->top, pos, set, true);
 }
 
 /* What word @i has that is 1, if it is not all 0; @s speaks of it. */
@@ -341,7 +317,7 @@ static inline bool map_is_set(const struct map *m, unsigned int level, u64 lo,
 	}
 	if (level == 1 && map_near(lo, hi))
 		return map_is_set_near(m, lo, hi - 1);
-	return map_next_from(m, level, lo, false) >= hi;
+	return map_find(m, level, lo, false, false) >= hi;
 }
 
 /*
@@ -350,16 +326,7 @@ static inline bool map_is_set(const struct map *m, unsigned int level, u64 lo,
  */
 static inline u64 map_run_start(const struct map *m, unsigned int level, u64 lo)
 {
-	u64 i = lo >> WORD_SHIFT, word;
-
-	if (level)
-		word = map_word(m, &m->state[1][i >> WORD_SHIFT], i);
-	else
-		word = m->words[i];
-	word &= (1ull << (lo & WORD_MASK)) - 1;
-	if (level < 2 && word)
-		return (lo & ~(u64)WORD_MASK) + fls64(word);
-	return map_prev_from(m, map_climb(m, lo, level), lo, true);
+	return map_find(m, map_climb(m, lo, level), lo, true, true);
 }
 
 /* How many up to @last, of which one word of level 1 speaks, are 1 */

@@ -32,50 +32,34 @@ static u64 metadata_longest_words(u64 nr)
 	return sum;
 }
 
-/* Words of a part */
-static u64 metadata_part_words(u64 nr, enum metadata_part part)
-{
-	u64 ids = kept_room(parked_room(nr));
-
-	switch (part) {
-	case METADATA_USED_STATES:
-	case METADATA_DIRTY_STATES:
-		return 2 * map_states(nr);
-	case METADATA_FULL_STATES:
-		return 2 * map_states(owner_units(nr));
-	case METADATA_CONTINUED:
-		return words_for(words_for(nr));
-	case METADATA_CLASSES:
-		return (CLASS_LISTED - 1) * summary_words(words_for(nr));
-	case METADATA_LONGEST:
-		return metadata_longest_words(nr);
-	case METADATA_KEPT_HASH:
-		return ids ? DIV_ROUND_UP(2ul << kept_hash_shift(nr), 8) : 0;
-	case METADATA_KEPT_BITS:
-		return ids ? 1ull << kept_bits_shift(nr) : 0;
-	case METADATA_KEPT_COUNT:
-		return ids ? DIV_ROUND_UP(kept_parts(nr), 8) : 0;
-	case METADATA_KEPT_INDEX:
-		return ids ? summary_words(kept_parts(nr)) : 0;
-	case METADATA_USED:
-	case METADATA_DIRTY:
-		return words_for(nr);
-	case METADATA_FULL:
-		return words_for(owner_units(nr));
-	default: /* id 0 is no block, but is written to */
-		ids += ids ? 1 : 0;
-		return DIV_ROUND_UP(ids * sizeof(struct kept_block), 8);
-	}
-}
-
 /* Words of all parts before @end */
 static u64 metadata_words(u64 nr, enum metadata_part end)
 {
+	u64 words = words_for(nr), units = owner_units(nr);
+	u64 ids = kept_room(parked_room(nr)), sum = 0;
+	u64 each = !!ids; /* of what only an order cache has */
+	u64 kept = (ids + each) * sizeof(struct kept_block); /* and id 0 */
+	const u64 parts[METADATA_PARTS] = {
+		[METADATA_USED_STATES] = 2 * map_states(nr),
+		[METADATA_DIRTY_STATES] = 2 * map_states(nr),
+		[METADATA_FULL_STATES] = 2 * map_states(units),
+		[METADATA_CONTINUED] = words_for(words),
+		[METADATA_CLASSES] = (CLASS_LISTED - 1) * summary_words(words),
+		[METADATA_LONGEST] = metadata_longest_words(nr),
+		[METADATA_KEPT_HASH] =
+			each * DIV_ROUND_UP(2ul << kept_hash_shift(nr), 8),
+		[METADATA_KEPT_BITS] = each << kept_bits_shift(nr),
+		[METADATA_KEPT_COUNT] = each * DIV_ROUND_UP(kept_parts(nr), 8),
+		[METADATA_KEPT_INDEX] = each * summary_words(kept_parts(nr)),
+		[METADATA_USED] = words,
+		[METADATA_DIRTY] = words,
+		[METADATA_FULL] = words_for(units),
+		[METADATA_KEPT] = DIV_ROUND_UP(kept, 8),
+	};
 	unsigned int part;
-	u64 sum = 0;
 
 	for (part = 0; part < end; part++)
-		sum += metadata_part_words(nr, part);
+		sum += parts[part];
 	return sum;
 }
 
@@ -85,10 +69,8 @@ static void metadata_lay_out(struct buddy *b, u64 *meta)
 	unsigned int part, level;
 	u32 *longest;
 
-	for (part = 0; part < METADATA_PARTS; part++) {
-		at[part] = meta;
-		meta += metadata_part_words(b->nr, part);
-	}
+	for (part = 0; part < METADATA_PARTS; part++)
+		at[part] = meta + metadata_words(b->nr, part);
 	map_init(&b->used, b->nr, (struct map_state *)at[METADATA_USED_STATES],
 		 at[METADATA_USED]);
 	map_init(&b->dirty, b->nr,
