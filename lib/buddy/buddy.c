@@ -352,19 +352,12 @@ void accmem_buddy_set_owners(struct accmem_buddy *range,
 u64 accmem_buddy_claimed(const struct accmem_buddy *range, u64 offset, u64 size)
 {
 	const struct buddy *b = buddy_of(range);
-	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
-	u64 n = size >> ACCMEM_GRANULE_SHIFT, claimed;
-	struct cover c;
 
 	if (!b->owners)
 		return size;
-	c = cover_of(b, lo, n);
-	claimed = cover_whole(b, &c);
-	if (c.left && b->owners[c.first - 1].used == c.left)
-		claimed += unit_granules(b, c.first - 1);
-	if (c.right && b->owners[c.last].used == c.right)
-		claimed += unit_granules(b, c.last);
-	return claimed << ACCMEM_GRANULE_SHIFT;
+	return cover_alone(b, offset >> ACCMEM_GRANULE_SHIFT,
+			   size >> ACCMEM_GRANULE_SHIFT, true)
+	       << ACCMEM_GRANULE_SHIFT;
 }
 
 u64 accmem_buddy_unit_owner(const struct accmem_buddy *range, u64 offset)

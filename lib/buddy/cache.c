@@ -116,22 +116,15 @@ static inline u16 kept_find(const struct buddy *b, u64 last)
 	return id;
 }
 
-/* The first one that ends in [@at, @hi), of a part, or in a word that has some; 0 */
-static inline u16 kept_first(const struct buddy *b, u64 at, u64 hi)
+/* The first one that ends in the word of @at, at it or after; 0 */
+static inline u16 kept_first(const struct buddy *b, u64 at)
 {
-	u64 word;
-	u16 id;
+	u64 word = *kept_word(b, at) & mask_from(at);
+	u16 id = 0;
 
-	for (; at < hi; at = (at | WORD_MASK) + 1) {
-		word = *kept_word(b, at) & mask_from(at);
-		for (; word; word &= word - 1) {
-			id = kept_find(b,
-				       (at & ~(u64)WORD_MASK) + __ffs64(word));
-			if (id)
-				return id;
-		}
-	}
-	return 0;
+	for (; word && !id; word &= word - 1)
+		id = kept_find(b, (at & ~(u64)WORD_MASK) + __ffs64(word));
+	return id;
 }
 
 /* The first kept block that has a granule of [@lo, @hi); 0 */
@@ -142,14 +135,14 @@ static u16 kept_in(const struct buddy *b, u64 lo, u64 hi)
 
 	if (!b->nr_kept)
 		return 0;
-	for (at = lo; at <= last && !id; at = (part + 1) << KEPT_PART_SHIFT) {
+	for (at = lo; at <= last && !id; at = (at | WORD_MASK) + 1) {
 		part = summary_next(kept_summary(b), &b->kept_top,
 				    at >> KEPT_PART_SHIFT,
 				    min(last, b->nr - 1) >> KEPT_PART_SHIFT);
 		if (part == NOWHERE)
 			return 0;
-		id = kept_first(b, max(at, part << KEPT_PART_SHIFT),
-				(part + 1) << KEPT_PART_SHIFT);
+		at = max(at, part << KEPT_PART_SHIFT);
+		id = kept_first(b, at);
 	}
 	return b->kept[id].lo < hi ? id : 0;
 }

@@ -98,12 +98,19 @@ static struct cover cover_of(const struct buddy *b, u64 lo, u64 n)
 	return c;
 }
 
-/* Granules of the units that a block has all of */
-static inline u64 cover_whole(const struct buddy *b, const struct cover *c)
+/* Granules of the units that a block, which is taken or not yet, has to itself */
+static u64 cover_alone(const struct buddy *b, u64 lo, u64 n, bool taken)
 {
-	u64 lo = c->first << OWNED_SHIFT;
+	struct cover c = cover_of(b, lo, n);
+	u64 whole = c.first << OWNED_SHIFT, alone = 0;
 
-	return lo < b->nr ? min(c->last << OWNED_SHIFT, b->nr) - lo : 0;
+	if (whole < b->nr)
+		alone = min(c.last << OWNED_SHIFT, b->nr) - whole;
+	if (c.left && b->owners[c.first - 1].used == (taken ? c.left : 0))
+		alone += unit_granules(b, c.first - 1);
+	if (c.right && b->owners[c.last].used == (taken ? c.right : 0))
+		alone += unit_granules(b, c.last);
+	return alone;
 }
 
 static u64 owner_units(u64 nr)

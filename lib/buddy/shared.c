@@ -23,20 +23,11 @@ struct shared {
 	u64 cost;
 };
 
-/* Units that become somebody's */
-static u64 shared_units_broken(const struct buddy *b, u64 lo, u64 n)
-{
-	struct cover c = cover_of(b, lo, n);
-
-	return c.last - c.first + (c.left && !b->owners[c.first - 1].used) +
-	       (c.right && !b->owners[c.last].used);
-}
-
 static void shared_weigh(const struct buddy *b, struct shared *s,
 			 const struct candidate *cand, const struct run *run)
 {
-	u64 cost = shared_units_broken(b, cand->at, s->w->n) << 33 |
-		   cand->run.size;
+	u64 broken = cover_alone(b, cand->at, s->w->n, false);
+	u64 cost = DIV_ROUND_UP(broken, OWNED) << 33 | cand->run.size;
 
 	if (cost >= s->cost)
 		return;
