@@ -1,181 +1,62 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ALLOC and FREE, and what is tried before a request fails.
+ * ALLOC and FREE.
  *
  * A request is served from what is pending on its stream, if it names one, else
- * from the context's cache, else by a new buffer; a larger
- * one empties the cache before, so that it is placed where there is room. One
- * that fails for lack of memory is tried again when the caches of the device have
- * been emptied, a few at a time, and quarantined memory has been looked at; one
- * that fails over a limit when the caches of the user have been. They are not
- * emptied for more than what is free together with what they hold. At last the
- * cleaner is made to hold nothing: what it holds may be the room that is left,
- * or that of a folio that is charged already.
+ * from the context's cache, else by a new buffer; a larger one empties the cache
+ * before, so that it is placed where there is room. What is tried before it fails
+ * is in reclaim.c.
  *
- * Locks: none is held while memory is reclaimed, but the context's for a moment
- * at a time. Nobody waits for a lock that depends on what other contexts do.
+ * Locks: the context's, for a moment at a time.
  */
 #include <linux/kernel.h>
-#include <linux/sched/signal.h>
 
-#include "clear.h"
 #include "context.h"
 #include "pending.h"
-#include "reap.h"
 
-/* Requests from these sizes on see what the context's cache, or the cleaner, has. */
+/* requests from this size on see what the context's cache has */
 #define ALLOC_SEES_CACHE ((u64)SZ_16K)
-#define ALLOC_SEES_CHUNK ((u64)SZ_256K)
-#define RECLAIM_BUFFERS 128u /* drained before a request is tried again */
-#define RECLAIM_LOOKS 256u /* at quarantined memory of others */
-#define RECLAIM_PAUSES 8u /* of the cleaner, if it does not keep them */
 
-/**
- * struct reclaim - how far a request has got that finds no memory
- * @size: bytes that it needs
- * @accounts: whose caches are drained
- * @next: the next of these
- * @stage: what is done next
- * @paused: the cleaner holds nothing
- * @pauses: how often it was made to
- * @seq: of the last time
- */
-struct reclaim {
-	u64 size;
-	struct xarray *accounts;
-	unsigned long next;
-	enum { RECLAIM_OWN, RECLAIM_CACHES, RECLAIM_CLEANER } stage;
-	bool paused;
-	unsigned int pauses;
-	unsigned int seq;
+/* a buffer that is to be made */
+struct creation {
+	struct accmem_context *ctx;
+	const struct accmem_alloc *req;
+	const struct accmem_layout *layout;
+	struct accmem_buffer *buf;
 };
 
-/* does any cache of the device hold anything? */
-static bool alloc_has_cached(struct accmem_device *dev)
+static int alloc_create_once(void *arg)
 {
-	struct accmem_counters sum;
+	struct creation *c = arg;
 
-	accmem_carveout_sum(&dev->cv, &sum);
-	return sum.cached > 0;
-}
-
-/* caches of others, until enough came back to try again; false at the end */
-static bool alloc_drain_caches(struct xarray *accounts, unsigned long *next)
-{
-	struct accmem_context *ctx;
-	unsigned int nr = 0;
-
-	while (nr < RECLAIM_BUFFERS) {
-		ctx = accmem_context_next(accounts, next);
-		if (!ctx)
-			return false;
-		nr += accmem_cache_drain(ctx);
-		accmem_context_put(ctx);
-		cond_resched();
-	}
-	return true;
-}
-
-/* what costs nobody else anything */
-static void alloc_reclaim_own(struct accmem_context *ctx)
-{
-	struct accmem_carveout *cv = accmem_context_carveout(ctx);
-
-	accmem_cache_drain(ctx);
-	accmem_pending_reap(cv);
-	accmem_slab_reap(ctx);
-	accmem_reap_own(cv, ctx->account);
-	accmem_reap_some(cv, RECLAIM_LOOKS);
-}
-
-/* false when nothing was hidden at the last attempt */
-static bool alloc_pause_cleaner(struct accmem_carveout *cv, struct reclaim *r)
-{
-	if (r->paused) {
-		r->paused = false;
-		accmem_clear_resume(cv);
-		if (!accmem_clear_hid(cv, r->seq) ||
-		    r->pauses == RECLAIM_PAUSES)
-			return false;
-	}
-	r->seq = accmem_clear_pause(cv);
-	r->paused = true;
-	r->pauses++;
-	return true;
-}
-
-/* Does what may help next; false when nothing is left to try. */
-static bool alloc_reclaim(struct accmem_context *ctx, struct reclaim *r,
-			  int err)
-{
-	struct accmem_carveout *cv = accmem_context_carveout(ctx);
-
-	switch (r->stage) {
-	case RECLAIM_OWN:
-		alloc_reclaim_own(ctx);
-		r->accounts = err == -EDQUOT ? &ctx->account->user->accounts :
-					       &ctx->dev->accounts;
-		r->stage = RECLAIM_CACHES;
-		return true;
-	case RECLAIM_CACHES:
-		if (err == -ENOSPC && accmem_carveout_free_bytes(cv) < r->size)
-			return false;
-		if (err == -ENOSPC && !alloc_has_cached(ctx->dev))
-			r->next = ULONG_MAX;
-		if (!alloc_drain_caches(r->accounts, &r->next))
-			r->stage = RECLAIM_CLEANER;
-		return true;
-	default:
-		return alloc_pause_cleaner(cv, r);
-	}
-}
-
-/* A limit is the reason that is told, where more memory would be of no use. */
-static int alloc_reason(struct accmem_context *ctx,
-			const struct accmem_layout *layout, int err)
-{
-	if (err != -ENOSPC)
-		return err;
-	return accmem_charge_fits(ctx->account, layout->footprint) ? -ENOMEM :
-								     -EDQUOT;
+	c->buf = accmem_buffer_create(c->ctx, c->req, c->layout);
+	return PTR_ERR_OR_ZERO(c->buf);
 }
 
 static struct accmem_buffer *alloc_create(struct accmem_context *ctx,
 					  const struct accmem_alloc *req,
 					  const struct accmem_layout *layout)
 {
-	struct accmem_buffer *buf;
-	struct reclaim r = { .size = layout->footprint };
-	int err;
+	struct creation c = { .ctx = ctx, .req = req, .layout = layout };
+	int err = accmem_reclaim_retry(ctx, layout->footprint,
+				       alloc_create_once, &c);
 
-	/* a chunk that the cleaner has would split the room beside it */
-	if (layout->footprint >= ALLOC_SEES_CHUNK &&
-	    accmem_clear_is_busy(accmem_context_carveout(ctx)))
-		alloc_pause_cleaner(accmem_context_carveout(ctx), &r);
-	for (;;) {
-		buf = accmem_buffer_create(ctx, req, layout);
-		if (!IS_ERR(buf))
-			break;
-		err = PTR_ERR(buf);
-		if (err != -ENOSPC && err != -EDQUOT)
-			break;
-		if (fatal_signal_pending(current)) {
-			buf = ERR_PTR(-EINTR);
-			break;
-		}
-		if (alloc_reclaim(ctx, &r, err))
-			continue;
-		buf = ERR_PTR(alloc_reason(ctx, layout, err));
-		break;
-	}
-	if (r.paused)
-		accmem_clear_resume(accmem_context_carveout(ctx));
-	return buf;
+	return err ? ERR_PTR(err) : c.buf;
 }
 
 /* each of these says where a buffer is to be */
 #define ALLOC_PLACES (ACCMEM_ALLOC_TOP_DOWN | ACCMEM_ALLOC_FIXED)
 #define ALLOC_NOT_YET (ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE)
+
+static bool alloc_reserve_is_valid(struct accmem_context *ctx,
+				   const struct accmem_alloc *req)
+{
+	if (!req->reserve)
+		return true;
+	return req->flags & ACCMEM_ALLOC_RESIZABLE &&
+	       req->reserve >= req->length &&
+	       req->reserve <= ctx->dev->address_span;
+}
 
 /**
  * accmem_alloc_check() - check what does not depend on sizes
@@ -196,6 +77,8 @@ int accmem_alloc_check(struct accmem_context *ctx,
 		return -EINVAL;
 	if (req->cache_mode > ACCMEM_CACHE_UC)
 		return -EINVAL;
+	if (!alloc_reserve_is_valid(ctx, req))
+		return -EINVAL;
 	if (req->flags & ALLOC_NOT_YET)
 		return -EOPNOTSUPP;
 	if (!(accmem_context_carveout(ctx)->cache_modes & BIT(req->cache_mode)))
@@ -203,13 +86,25 @@ int accmem_alloc_check(struct accmem_context *ctx,
 	return 0;
 }
 
-static int alloc_lay_out(struct accmem_context *ctx,
+/**
+ * accmem_alloc_lay_out() - what a request becomes
+ * @ctx: the context
+ * @req: the request, which has been checked
+ * @page_policy: enum accmem_page_policy
+ * @layout: out
+ *
+ * Return: as accmem_layout().
+ */
+int accmem_alloc_lay_out(struct accmem_context *ctx,
 			 const struct accmem_alloc *req, u32 page_policy,
 			 struct accmem_layout *layout)
 {
 	const struct accmem_layout_request wanted = {
 		.length = req->length,
-		.alignment = req->alignment,
+		/* what is to grow shares no granule */
+		.alignment = req->reserve ?
+				     max(req->alignment, ACCMEM_GRANULE) :
+				     req->alignment,
 		.page_policy = page_policy,
 		.flags = req->flags,
 	};
@@ -225,13 +120,15 @@ static int alloc_check_fixed(struct accmem_context *ctx,
 {
 	u64 offset = req->address - ctx->dev->address_base;
 	u64 span = ctx->dev->address_span;
+	u64 size =
+		accmem_context_addresses(ctx, layout->footprint, req->reserve);
 	bool is_free;
 
-	if (!IS_ALIGNED(req->address, layout->alignment) ||
-	    layout->footprint > span || offset > span - layout->footprint)
+	if (!IS_ALIGNED(req->address, layout->alignment) || size > span ||
+	    offset > span - size)
 		return -EINVAL;
 	spin_lock(&ctx->lock);
-	is_free = accmem_place_is_free(ctx, req->address, layout->footprint);
+	is_free = accmem_place_is_free(ctx, req->address, size);
 	spin_unlock(&ctx->lock);
 	return is_free ? 0 : -EEXIST;
 }
@@ -245,7 +142,7 @@ static struct accmem_buffer *alloc_create_any(struct accmem_context *ctx,
 
 	if (PTR_ERR_OR_ZERO(buf) != -ENOMEM || !layout->may_fall_back)
 		return buf;
-	err = alloc_lay_out(ctx, req, ACCMEM_PAGE_NORMAL_ONLY, layout);
+	err = accmem_alloc_lay_out(ctx, req, ACCMEM_PAGE_NORMAL_ONLY, layout);
 	return err ? ERR_PTR(err) : alloc_create(ctx, req, layout);
 }
 
@@ -260,7 +157,8 @@ static struct accmem_buffer *alloc_fixed(struct accmem_context *ctx,
 	/* an address that excludes large pages, where they are only preferred */
 	if (layout->may_fall_back &&
 	    !IS_ALIGNED(req->address, layout->alignment))
-		err = alloc_lay_out(ctx, req, ACCMEM_PAGE_NORMAL_ONLY, layout);
+		err = accmem_alloc_lay_out(ctx, req, ACCMEM_PAGE_NORMAL_ONLY,
+					   layout);
 	if (!err)
 		err = alloc_check_fixed(ctx, req, layout);
 	return err ? ERR_PTR(err) : alloc_create_any(ctx, req, layout);
@@ -301,7 +199,7 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 	if (!err && req->flags & ACCMEM_ALLOC_STREAM && !stream)
 		err = -EINVAL;
 	if (!err)
-		err = alloc_lay_out(ctx, req, req->page_policy, &layout);
+		err = accmem_alloc_lay_out(ctx, req, req->page_policy, &layout);
 	if (err)
 		return ERR_PTR(err);
 	/* what is at an address is not chosen */
@@ -319,8 +217,9 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 }
 
 /* flags that leave open where it is, and what is there */
-#define ALLOC_ROW_FLAGS \
-	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_CONTIGUOUS)
+#define ALLOC_ROW_FLAGS                               \
+	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | \
+	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_RESIZABLE)
 
 /* Memory that the kernel maps buffer by buffer comes so. */
 static bool alloc_fits_row(struct accmem_context *ctx,
@@ -328,7 +227,8 @@ static bool alloc_fits_row(struct accmem_context *ctx,
 			   const struct accmem_layout *layout)
 {
 	return accmem_has_pages(accmem_context_carveout(ctx)) &&
-	       !layout->small && layout->page_size == ACCMEM_GRANULE &&
+	       !layout->small && !req->reserve &&
+	       layout->page_size == ACCMEM_GRANULE &&
 	       layout->footprint <= ACCMEM_FOLIO / 2 &&
 	       IS_ALIGNED(layout->footprint, layout->alignment) &&
 	       !(req->flags & ~ALLOC_ROW_FLAGS);
@@ -351,7 +251,7 @@ unsigned int accmem_alloc_row(struct accmem_context *ctx,
 	struct accmem_layout layout;
 
 	if (nr < 2 || accmem_alloc_check(ctx, req) ||
-	    alloc_lay_out(ctx, req, req->page_policy, &layout) ||
+	    accmem_alloc_lay_out(ctx, req, req->page_policy, &layout) ||
 	    !alloc_fits_row(ctx, req, &layout))
 		return 0;
 	nr = min3(nr, ACCMEM_ROW_MAX,
@@ -447,7 +347,22 @@ static struct accmem_buffer *alloc_find(struct accmem_context *ctx,
 
 	if (!buf)
 		return ERR_PTR(-ENOENT);
-	return buf->address < address ? ERR_PTR(-EINVAL) : buf;
+	if (buf->address < address)
+		return ERR_PTR(-EINVAL);
+	return buf->resizing ? ERR_PTR(-EBUSY) : buf;
+}
+
+/**
+ * accmem_alloc_find() - the buffer that a call may take
+ * @ctx: the context, whose lock is held
+ * @address: its device address
+ *
+ * Return: the buffer; -ENOENT when there is none, -EINVAL when @address is inside
+ * one, -EBUSY when a REALLOC of it is in progress.
+ */
+struct accmem_buffer *accmem_alloc_find(struct accmem_context *ctx, u64 address)
+{
+	return alloc_find(ctx, NULL, address);
 }
 
 /**
@@ -457,8 +372,7 @@ static struct accmem_buffer *alloc_find(struct accmem_context *ctx,
  * @gate: what it waits for, with a reference that is taken over on success; may
  *	be open
  *
- * Return: 0; -ENOENT when there is no buffer, -EINVAL when @address is inside
- * one. Allocates nothing.
+ * Return: 0; an error of accmem_alloc_find(). Allocates nothing.
  */
 int accmem_free(struct accmem_context *ctx, u64 address,
 		const struct accmem_gate *gate)
@@ -480,6 +394,26 @@ int accmem_free(struct accmem_context *ctx, u64 address,
 	else if (goes)
 		accmem_buffer_destroy(ctx, goes);
 	return PTR_ERR_OR_ZERO(buf);
+}
+
+/**
+ * accmem_alloc_replace() - a buffer takes the place of another
+ * @ctx: the context
+ * @old: a published buffer, which alone is the caller's; is freed
+ * @fresh: a new buffer, which is published
+ */
+void accmem_alloc_replace(struct accmem_context *ctx, struct accmem_buffer *old,
+			  struct accmem_buffer *fresh)
+{
+	unsigned int goes;
+
+	spin_lock(&ctx->lock);
+	old->resizing = false;
+	accmem_name_unpublish(ctx, old);
+	accmem_name_publish(ctx, fresh);
+	goes = alloc_remove(ctx, &old, 1);
+	spin_unlock(&ctx->lock);
+	alloc_finish(ctx, &old, 1, goes);
 }
 
 /**

@@ -88,6 +88,8 @@ static struct accmem_memory *memory_for(struct accmem_context *ctx,
 		.page_size = layout->page_size,
 		.huge = whole_huge(req, layout),
 		.start = req->address - ctx->dev->address_base,
+		.room = min(req->reserve, ctx->dev->cv.capacity) &
+			~(ACCMEM_GRANULE - 1),
 		.flags = req->flags,
 		.cache_mode = req->cache_mode,
 		.buffers = 1,
@@ -139,8 +141,11 @@ static struct accmem_buffer *whole_create(struct accmem_context *ctx,
 		kfree(whole);
 		return ERR_CAST(mem);
 	}
-	whole_init(whole, mem, layout->footprint);
+	whole_init(whole, mem,
+		   accmem_context_addresses(ctx, layout->footprint,
+					    req->reserve));
 	whole->place.start = req->address;
+	whole->buf.reserve = req->reserve;
 	whole->buf.length = req->length;
 	whole->buf.layout = *layout;
 	whole->buf.flags = accmem_alloc_flags(req);

@@ -51,13 +51,21 @@ enum accmem_state {
 /**
  * struct accmem_backing_ops - what a carveout's memory is made of
  * @prepare: make new memory ready: cleared, and with its cache mode. Sleeps.
- * @populate: make all of a memory present; absent where it always is. Sleeps.
+ * @populate: make a memory present, from an offset on; absent where it always is.
+ *	Sleeps.
  * @fault: serve a page fault of a mapping of the memory
  * @idle: has nobody but us a reference to the pages? Does not sleep. May be
  *	called at any time, and says no too often rather than yes.
  * @settle: as @idle, of memory without mappings, but finds out: mappings of
  *	neighbours that hide the answer are taken down. Sleeps.
  * @zero: clear a part of a memory that is in use. Sleeps.
+ * @copy: copy to a memory, which somebody may have written to from then on. Sleeps.
+ * @join: what accmem_memory_join_prepare() has to do besides. Sleeps.
+ * @keep: how much of a memory stays when it shrinks to a size; under its lock
+ * @split: what accmem_memory_split_prepare() has to do besides; likewise. Sleeps.
+ * @trim: forget pages beyond the end of a memory that has shrunk; likewise
+ * @pass_faults: wait for faults that may show memory that is split off. Sleeps.
+ * @unpinned: as @settle, of memory that stays in use and has no mappings
  * @release: undo @prepare. Sleeps, allocates nothing.
  * @clear: clear a chunk that nobody has; absent where memory is clear whenever
  *	it is free. Sleeps.
@@ -65,11 +73,19 @@ enum accmem_state {
  */
 struct accmem_backing_ops {
 	int (*prepare)(struct accmem_memory *mem);
-	int (*populate)(struct accmem_memory *mem);
+	int (*populate)(struct accmem_memory *mem, u64 offset);
 	vm_fault_t (*fault)(struct accmem_memory *mem, struct vm_fault *vmf);
 	bool (*idle)(struct accmem_memory *mem);
 	bool (*settle)(struct accmem_memory *mem);
 	void (*zero)(struct accmem_memory *mem, u64 offset, u64 size);
+	int (*copy)(struct accmem_memory *to, u64 to_offset,
+		    struct accmem_memory *from, u64 from_offset, u64 size);
+	int (*join)(struct accmem_memory *mem, struct accmem_memory *more);
+	u64 (*keep)(struct accmem_memory *mem, u64 size);
+	int (*split)(struct accmem_memory *mem, struct accmem_memory *rest);
+	void (*trim)(struct accmem_memory *mem);
+	void (*pass_faults)(struct accmem_memory *rest);
+	bool (*unpinned)(struct accmem_memory *mem);
 	void (*release)(struct accmem_memory *mem);
 	int (*clear)(struct accmem_carveout *cv, u64 offset, u64 size);
 	void (*destroy)(struct accmem_carveout *cv);

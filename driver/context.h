@@ -87,6 +87,8 @@ struct accmem_place {
  * @layout: what that became
  * @flags: ACCMEM_ALLOC_*
  * @page_policy: enum accmem_page_policy as asked for
+ * @reserve: bytes that it is expected to grow to, or 0
+ * @resizing: a REALLOC of it is in progress, which alone may take its name away
  * @link: in accmem_context.cache
  * @pending: its free, when that waits
  *
@@ -101,6 +103,8 @@ struct accmem_buffer {
 	struct accmem_layout layout;
 	u32 flags;
 	u32 page_policy;
+	u64 reserve;
+	bool resizing;
 	struct list_head link;
 	struct accmem_pending pending;
 };
@@ -190,6 +194,8 @@ int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
 bool accmem_place_is_free(struct accmem_context *ctx, u64 start, u64 size);
 void accmem_place_insert_at(struct accmem_context *ctx,
 			    struct accmem_place *place);
+int accmem_place_resize(struct accmem_context *ctx, struct accmem_place *place,
+			u64 size);
 void accmem_place_cut(struct accmem_context *ctx, struct accmem_place *place,
 		      struct accmem_place *rest, u64 size);
 void accmem_place_trim_start(struct accmem_context *ctx,
@@ -219,6 +225,8 @@ struct accmem_buffer *accmem_name_next(struct accmem_context *ctx,
 				       u64 *address);
 
 /* slab.c */
+void accmem_slab_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
+			u64 footprint);
 struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 					 const struct accmem_alloc *req,
 					 const struct accmem_layout *layout);
@@ -271,6 +279,10 @@ void accmem_context_put(struct accmem_context *ctx);
 /* close.c */
 void accmem_context_end(struct accmem_context *ctx);
 
+/* reclaim.c */
+int accmem_reclaim_retry(struct accmem_context *ctx, u64 size,
+			 int (*take)(void *arg), void *arg);
+
 /* alloc.c */
 int accmem_alloc_check(struct accmem_context *ctx,
 		       const struct accmem_alloc *req);
@@ -291,6 +303,41 @@ void accmem_free_each(struct accmem_context *ctx, const u64 *addresses,
 int accmem_free_all(struct accmem_context *ctx, const u64 *addresses,
 		    struct accmem_buffer **bufs, unsigned int nr,
 		    unsigned int *at_fault);
+
+int accmem_alloc_lay_out(struct accmem_context *ctx,
+			 const struct accmem_alloc *req, u32 page_policy,
+			 struct accmem_layout *layout);
+struct accmem_buffer *accmem_alloc_find(struct accmem_context *ctx,
+					u64 address);
+void accmem_alloc_replace(struct accmem_context *ctx, struct accmem_buffer *old,
+			  struct accmem_buffer *fresh);
+
+/* realloc.c */
+/**
+ * struct accmem_resize - a REALLOC in progress
+ * @buf: the buffer, as it is found
+ * @fresh: what takes its place; NULL where it is resized in place
+ * @layout: what it becomes
+ * @length: bytes asked for
+ * @old_size: bytes of its memory when the call began
+ * @copied: bytes
+ */
+struct accmem_resize {
+	struct accmem_buffer *buf;
+	struct accmem_buffer *fresh;
+	struct accmem_layout layout;
+	u64 length;
+	u64 old_size;
+	u64 copied;
+};
+
+int accmem_realloc_prepare(struct accmem_context *ctx,
+			   const struct accmem_realloc *req,
+			   struct accmem_resize *r);
+void accmem_realloc_describe(const struct accmem_resize *r,
+			     struct accmem_realloc *req);
+int accmem_realloc_commit(struct accmem_context *ctx, struct accmem_resize *r);
+void accmem_realloc_cancel(struct accmem_context *ctx, struct accmem_resize *r);
 
 /* batch.c */
 int accmem_batch(struct accmem_context *ctx, struct accmem_batch *req);
@@ -324,6 +371,15 @@ static inline u32 accmem_alloc_flags(const struct accmem_alloc *req)
 	return req->flags & ~ACCMEM_ALLOC_STREAM;
 }
 
+/* With mapped translation, addresses can be had before there is memory. */
+static inline u64 accmem_context_addresses(const struct accmem_context *ctx,
+					   u64 footprint, u64 reserve)
+{
+	if (ctx->dev->cv.translation == ACCMEM_TRANSLATION_IDENTITY)
+		return footprint;
+	return max(footprint, round_up(reserve, ACCMEM_GRANULE));
+}
+
 /* would a request, with its layout, have led to a buffer like this one? */
 static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 				      const struct accmem_alloc *req,
@@ -335,6 +391,7 @@ static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 	       buf->layout.small == layout->small &&
 	       buf->page_policy == req->page_policy &&
 	       buf->flags == accmem_alloc_flags(req) &&
+	       buf->reserve == req->reserve &&
 	       accmem_buffer_memory(buf)->cache_mode == req->cache_mode;
 }
 

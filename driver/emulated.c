@@ -118,7 +118,7 @@ static struct page *emulated_find_page(struct accmem_memory *mem,
 static struct page *emulated_next_page(struct accmem_memory *mem,
 				       unsigned long *index)
 {
-	unsigned long last = (mem->size >> PAGE_SHIFT) - 1;
+	unsigned long last = (READ_ONCE(mem->size) >> PAGE_SHIFT) - 1;
 
 	return *index > last ? NULL :
 			       xa_find(&mem->pages, index, last, XA_PRESENT);
@@ -131,7 +131,7 @@ static bool emulated_wants_folio(struct accmem_memory *mem, unsigned long index)
 	unsigned long at = first;
 
 	if (mem->huge == ACCMEM_HUGE_NEVER ||
-	    first + FOLIO_PAGES > mem->size >> PAGE_SHIFT)
+	    first + FOLIO_PAGES > READ_ONCE(mem->size) >> PAGE_SHIFT)
 		return false;
 	return !xa_find(&mem->pages, &at, first + FOLIO_PAGES - 1, XA_PRESENT);
 }
@@ -151,6 +151,11 @@ static struct page *emulated_store_page(struct accmem_memory *mem,
 	return page;
 }
 
+static bool emulated_has_index(struct accmem_memory *mem, unsigned long index)
+{
+	return index < READ_ONCE(mem->size) >> PAGE_SHIFT;
+}
+
 /* the page at @index, made if there is none; NULL when it cannot be had */
 static struct page *emulated_get_page_at(struct accmem_memory *mem,
 					 unsigned long index)
@@ -161,21 +166,47 @@ static struct page *emulated_get_page_at(struct accmem_memory *mem,
 		return page;
 	mutex_lock(&mem->lock);
 	page = emulated_find_page(mem, index);
+	if (!page && !emulated_has_index(mem, index))
+		goto out;
 	if (!page && emulated_wants_folio(mem, index) &&
 	    emulated_store_page(mem, index, ACCMEM_FOLIO_ORDER))
 		page = emulated_find_page(mem, index);
 	if (!page && mem->huge != ACCMEM_HUGE_ONLY)
 		page = emulated_store_page(mem, index, 0);
+out:
 	mutex_unlock(&mem->lock);
 	return page;
+}
+
+/*
+ * The page at @index with a reference, locked: it is the memory's as long as it is
+ * locked. A memory that shrinks gives pages up, of which one may be found last.
+ */
+static struct page *emulated_lock_page(struct accmem_memory *mem,
+				       unsigned long index)
+{
+	struct folio *folio;
+	struct page *page;
+
+	while ((page = emulated_get_page_at(mem, index))) {
+		folio = page_folio(page);
+		if (!folio_try_get(folio))
+			continue;
+		folio_lock(folio);
+		if (emulated_has_index(mem, index) &&
+		    emulated_find_page(mem, index) == page)
+			return page;
+		folio_unlock(folio);
+		folio_put(folio);
+	}
+	return NULL;
 }
 
 static vm_fault_t emulated_fault(struct accmem_memory *mem,
 				 struct vm_fault *vmf)
 {
-	struct page *page =
-		emulated_get_page_at(mem,
-				     vmf->pgoff - (mem->offset >> PAGE_SHIFT));
+	unsigned long index = vmf->pgoff - (mem->offset >> PAGE_SHIFT);
+	struct page *page = emulated_lock_page(mem, index);
 	struct folio *folio;
 
 	if (!page)
@@ -186,16 +217,15 @@ static vm_fault_t emulated_fault(struct accmem_memory *mem,
 	 */
 	folio = page_folio(page);
 	WRITE_ONCE(folio->index, vmf->pgoff - folio_page_idx(folio, page));
-	get_page(page);
 	vmf->page = page;
-	return 0;
+	return VM_FAULT_LOCKED;
 }
 
-static int emulated_populate(struct accmem_memory *mem)
+static int emulated_populate(struct accmem_memory *mem, u64 offset)
 {
 	unsigned long i, nr = mem->size >> PAGE_SHIFT;
 
-	for (i = 0; i < nr; i++) {
+	for (i = offset >> PAGE_SHIFT; i < nr; i++) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		if (!emulated_get_page_at(mem, i))
@@ -205,13 +235,103 @@ static int emulated_populate(struct accmem_memory *mem)
 	return 0;
 }
 
-/* of memory that is one page, which stays as long as the memory */
+/* how much of @size bytes from @offset on lies in one page */
+static u64 emulated_part(u64 offset, u64 size)
+{
+	return min(size, PAGE_SIZE - offset_in_page(offset));
+}
+
+/* pages stay while the memory does not shrink, which the caller sees to */
 static void emulated_zero(struct accmem_memory *mem, u64 offset, u64 size)
 {
-	struct page *page = emulated_find_page(mem, 0);
+	u64 end = offset + size, part;
+	struct page *page;
 
-	if (page)
-		memset(page_address(page) + offset, 0, size);
+	for (; offset < end; offset += part) {
+		part = emulated_part(offset, end - offset);
+		page = emulated_find_page(mem, offset >> PAGE_SHIFT);
+		if (page)
+			memset(page_address(page) + offset_in_page(offset), 0,
+			       part);
+	}
+}
+
+/* where there is no page, there is nothing but zeroes */
+static int emulated_copy(struct accmem_memory *to, u64 to_offset,
+			 struct accmem_memory *from, u64 from_offset, u64 size)
+{
+	struct page *source, *page;
+	u64 part;
+
+	for (; size; size -= part, to_offset += part, from_offset += part) {
+		part = emulated_part(from_offset,
+				     emulated_part(to_offset, size));
+		source = emulated_find_page(from, from_offset >> PAGE_SHIFT);
+		if (!source)
+			continue;
+		page = emulated_get_page_at(to, to_offset >> PAGE_SHIFT);
+		if (!page)
+			return -ENOMEM;
+		memcpy(page_address(page) + offset_in_page(to_offset),
+		       page_address(source) + offset_in_page(from_offset),
+		       part);
+	}
+	return 0;
+}
+
+/* a page of 2 MiB stays whole */
+static u64 emulated_keep(struct accmem_memory *mem, u64 size)
+{
+	unsigned long first = round_down(size, ACCMEM_FOLIO) >> PAGE_SHIFT;
+	struct page *page = xa_load(&mem->pages, first);
+
+	return page && compound_order(page) ? round_up(size, ACCMEM_FOLIO) :
+					      size;
+}
+
+/* @rest has the pages as well from here on */
+static int emulated_split(struct accmem_memory *mem, struct accmem_memory *rest)
+{
+	unsigned long index = (mem->size - rest->size) >> PAGE_SHIFT;
+	unsigned long first = index;
+	struct page *page;
+	int err;
+
+	while ((page = emulated_next_page(mem, &index))) {
+		err = xa_err(xa_store(&rest->pages, index - first, page,
+				      GFP_KERNEL));
+		if (err) {
+			xa_destroy(&rest->pages);
+			return err;
+		}
+		index++;
+		cond_resched();
+	}
+	return 0;
+}
+
+static void emulated_trim(struct accmem_memory *mem)
+{
+	unsigned long index;
+	struct page *page;
+
+	xa_for_each_start(&mem->pages, index, page, mem->size >> PAGE_SHIFT) {
+		xa_erase(&mem->pages, index);
+		cond_resched();
+	}
+}
+
+/* whoever has one of these pages locked found it when it was the memory's */
+static void emulated_pass_faults(struct accmem_memory *rest)
+{
+	unsigned long index;
+	struct page *page;
+
+	xa_for_each(&rest->pages, index, page) {
+		lock_page(page);
+		unlock_page(page);
+		cond_resched();
+	}
 }
 
 static bool emulated_idle(struct accmem_memory *mem)
@@ -267,6 +387,12 @@ static const struct accmem_backing_ops emulated_ops = {
 	.idle = emulated_idle,
 	.settle = emulated_settle,
 	.zero = emulated_zero,
+	.copy = emulated_copy,
+	.keep = emulated_keep,
+	.split = emulated_split,
+	.trim = emulated_trim,
+	.pass_faults = emulated_pass_faults,
+	.unpinned = emulated_idle,
 	.release = emulated_release,
 };
 

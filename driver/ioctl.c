@@ -24,6 +24,7 @@ union any_command {
 	struct accmem_info info;
 	struct accmem_alloc alloc;
 	struct accmem_query query;
+	struct accmem_realloc realloc;
 	struct accmem_batch batch;
 	struct accmem_stream_create stream_create;
 	struct accmem_tmem_setup tmem_setup;
@@ -58,7 +59,8 @@ static int ioctl_info(struct command *cmd)
 	if (info->flags || info->reserved || info->carveout)
 		return -EINVAL;
 	info->nr_carveouts = 1;
-	info->features = cv->features | ACCMEM_FEATURE_STREAM;
+	info->features = cv->features | ACCMEM_FEATURE_STREAM |
+			 ACCMEM_FEATURE_REALLOC;
 	info->now_ns = ktime_get_ns();
 	info->address_base = dev->address_base;
 	info->address_span = dev->address_span;
@@ -282,6 +284,51 @@ static noinline int ioctl_free(struct accmem_context *ctx, void __user *arg)
 	return err;
 }
 
+/* ENOMEM, with what could have been had; the address is what it was */
+static int ioctl_fail_realloc(struct command *cmd, int err)
+{
+	struct accmem_realloc *req = &cmd->data.realloc;
+	struct accmem_alloc wanted = { .length = req->length };
+
+	if (err == -ENOMEM) {
+		accmem_usage_space(cmd->ctx, &req->free_bytes,
+				   &req->largest_run);
+		if (ioctl_respond(cmd))
+			err = -EFAULT;
+	}
+	wanted.free_bytes = req->free_bytes;
+	wanted.largest_run = req->largest_run;
+	trace_accmem_fail(cmd->ctx, &wanted, err);
+	return err;
+}
+
+static int ioctl_realloc(struct command *cmd)
+{
+	struct accmem_realloc *req = &cmd->data.realloc;
+	u64 address = req->address;
+	struct accmem_resize r;
+	int err;
+
+	if (req->flags & ~ACCMEM_REALLOC_FLAGS || req->reserved)
+		return -EINVAL;
+	req->free_bytes = 0;
+	req->largest_run = 0;
+	err = accmem_realloc_prepare(cmd->ctx, req, &r);
+	if (err)
+		return ioctl_fail_realloc(cmd, err);
+	accmem_realloc_describe(&r, req);
+	err = ioctl_respond(cmd);
+	if (err) {
+		accmem_realloc_cancel(cmd->ctx, &r);
+		return err;
+	}
+	err = accmem_realloc_commit(cmd->ctx, &r);
+	if (!err)
+		return 0;
+	req->address = address;
+	return ioctl_fail_realloc(cmd, err);
+}
+
 static void ioctl_describe_query(const struct accmem_buffer *buf,
 				 struct accmem_query *req)
 {
@@ -472,6 +519,8 @@ static_assert(__same_type(struct accmem_alloc,
 			  ((union any_command *)0)->alloc));
 static_assert(__same_type(struct accmem_query,
 			  ((union any_command *)0)->query));
+static_assert(__same_type(struct accmem_realloc,
+			  ((union any_command *)0)->realloc));
 static_assert(__same_type(struct accmem_batch,
 			  ((union any_command *)0)->batch));
 static_assert(__same_type(struct accmem_stream_create,
@@ -486,6 +535,7 @@ ACCMEM_BEGINS_WITH_SIZE(struct accmem_info);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_alloc);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_free);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_query);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_realloc);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_batch);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_create);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup);
@@ -518,6 +568,12 @@ static const struct command_op ops[] = {
 		.size = sizeof_field(union any_command, query),
 		.min_size = offsetofend(struct accmem_query, reserved),
 		.run = ioctl_query,
+	},
+	[_IOC_NR(ACCMEM_IOC_REALLOC)] = {
+		.cmd = ACCMEM_IOC_REALLOC,
+		.size = sizeof_field(union any_command, realloc),
+		.min_size = offsetofend(struct accmem_realloc, reserved),
+		.run = ioctl_realloc,
 	},
 	[_IOC_NR(ACCMEM_IOC_BATCH)] = {
 		.cmd = ACCMEM_IOC_BATCH,

@@ -135,6 +135,29 @@ static int run_place_owned(struct accmem_memory *mem,
 	return err;
 }
 
+/* a run at the start of room to grow into, which stays free */
+static int run_place_in_room(struct accmem_memory *mem,
+			     const struct accmem_buddy_request *req, u64 room,
+			     bool exempt)
+{
+	struct accmem_buddy_request wide = *req;
+	struct accmem_run run = { .size = req->size };
+	struct accmem_carveout *cv = mem->cv;
+	int err;
+
+	wide.size = room;
+	accmem_carveout_lock(cv);
+	err = accmem_buddy_alloc(&cv->buddy, &wide, &run.start);
+	if (!err) {
+		run_give(mem, run.start + run.size, room - run.size);
+		err = run_charge(mem, &run, exempt);
+	}
+	accmem_carveout_unlock(cv);
+	if (!err)
+		mem->run = run;
+	return err;
+}
+
 /* what identity translation makes of a device address */
 static void memory_ask_for_address(struct accmem_buddy_request *req,
 				   const struct accmem_memory_spec *spec)
@@ -157,12 +180,21 @@ static int memory_take_run(struct accmem_memory *mem,
 		.flags = spec->flags & ACCMEM_ALLOC_TOP_DOWN ?
 				 ACCMEM_BUDDY_TOP_DOWN : 0,
 	};
-	int err;
+	int err = -ENOSPC;
 
 	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY)
 		memory_ask_for_address(&req, spec);
-	err = mem->cv->owners ? run_place_owned(mem, &req, exempt) :
-				run_place(mem, &req, exempt);
+	if (spec->behind) {
+		req.start = spec->behind;
+		req.end = spec->behind + spec->size;
+		if (req.end > mem->cv->capacity)
+			return -ENOSPC;
+	}
+	if (spec->room > spec->size && !req.end)
+		err = run_place_in_room(mem, &req, spec->room, exempt);
+	if (err)
+		err = mem->cv->owners ? run_place_owned(mem, &req, exempt) :
+					run_place(mem, &req, exempt);
 	if (err)
 		return err;
 	mem->runs = &mem->run;
@@ -334,7 +366,7 @@ static int memory_take_any(struct accmem_memory *mem,
 	int err;
 
 	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY ||
-	    spec->flags & ACCMEM_ALLOC_CONTIGUOUS)
+	    spec->flags & ACCMEM_ALLOC_CONTIGUOUS || spec->behind)
 		return memory_take_run(mem, spec, exempt);
 	/* one run is the common case, and needs no array */
 	err = memory_take_run(mem, spec, exempt);
@@ -422,7 +454,7 @@ struct accmem_memory *accmem_memory_create(struct accmem_account *account,
 	}
 	err = cv->ops->prepare ? cv->ops->prepare(mem) : 0;
 	if (!err && spec->flags & ACCMEM_ALLOC_POPULATE && cv->ops->populate)
-		err = cv->ops->populate(mem);
+		err = cv->ops->populate(mem, 0);
 	if (err) {
 		accmem_memory_put(mem);
 		return ERR_PTR(err);

@@ -20,6 +20,8 @@
  * @page_size: bytes; every run but the last one has a multiple of it
  * @huge: enum accmem_layout_huge
  * @start: with FIXED, and identity translation, where in the carveout
+ * @behind: where in the carveout its one run has to begin; 0 for anywhere
+ * @room: bytes that had better be free from the start of its run on, or 0
  * @flags: ACCMEM_ALLOC_POPULATE, _CONTIGUOUS, _TOP_DOWN, _FIXED
  * @cache_mode: enum accmem_cache_mode
  * @buffers: how many buffers it counts as
@@ -29,6 +31,8 @@ struct accmem_memory_spec {
 	u64 alignment;
 	u64 page_size;
 	u64 start;
+	u64 behind;
+	u64 room;
 	u32 huge;
 	u32 flags;
 	u32 cache_mode;
@@ -40,8 +44,8 @@ struct accmem_memory_spec {
  * @refs: whoever named it, its mappings, calls at work on it
  * @account: what it is charged to
  * @cv: the carveout
- * @size: bytes; what parts of it were given back is not in it, and changes under
- *	the carveout's lock
+ * @size: bytes; what parts of it were given back is not in it. Changes under
+ *	the carveout's lock; faults that see the old one are waited for.
  * @huge: enum accmem_layout_huge
  * @cache_mode: enum accmem_cache_mode
  * @buffers: how many buffers it counts as; likewise
@@ -49,6 +53,7 @@ struct accmem_memory_spec {
  *	before the first of them can be made
  * @runs: its pieces of the carveout
  * @nr_runs: how many
+ * @max_runs: how many there is room for, where that is known; else 0
  * @run: the one piece, where it is one
  * @state: guarded by the carveout's lock
  * @link: in accmem_carveout.quarantine, .pending or .overdue; guarded by the
@@ -59,7 +64,7 @@ struct accmem_memory_spec {
  * @since: jiffies when that began
  * @mapped: there was a mapping once, so that it may have been written to and
  *	pages may be pinned. Set before a mapping is made, by those who name it.
- * @lock: guards the filling of @pages
+ * @lock: guards the filling of @pages, and held while the memory shrinks
  * @pages: pages by index (emulated)
  * @io: kernel's mapping, of the same cache mode (phys without pages)
  *
@@ -80,6 +85,7 @@ struct accmem_memory {
 	u64 offset;
 	struct accmem_run *runs;
 	unsigned int nr_runs;
+	unsigned int max_runs;
 	struct accmem_run run;
 
 	enum accmem_state state;
@@ -113,6 +119,26 @@ bool accmem_memory_move_part(struct accmem_memory *from,
 			     struct accmem_memory *to,
 			     const struct accmem_run *part);
 void accmem_memory_destroy_empty(struct accmem_memory *mem);
+
+/* resize.c */
+int accmem_memory_join_prepare(struct accmem_memory *mem,
+			       struct accmem_memory *more);
+void accmem_memory_join(struct accmem_memory *mem, struct accmem_memory *more);
+void accmem_memory_swap_runs(struct accmem_memory *mem,
+			     struct accmem_memory *other);
+u64 accmem_memory_keep(struct accmem_memory *mem, u64 size,
+		       unsigned int *nr_runs);
+int accmem_memory_split_prepare(struct accmem_memory *mem,
+				struct accmem_memory *rest, u64 size);
+bool accmem_memory_split(struct accmem_memory *mem, struct accmem_memory *rest);
+void accmem_memory_split_abort(struct accmem_memory *rest);
+void accmem_memory_split_end(struct accmem_memory *mem);
+void accmem_memory_split_finish(struct accmem_memory *mem,
+				struct accmem_memory *rest);
+bool accmem_memory_is_pinned(struct accmem_memory *mem);
+int accmem_memory_copy(struct accmem_memory *to, u64 to_offset,
+		       struct accmem_memory *from, u64 from_offset, u64 size);
+int accmem_memory_clear(struct accmem_memory *mem, u64 offset, u64 size);
 
 /* did a mapping ever show it? */
 static inline bool accmem_memory_was_mapped(const struct accmem_memory *mem)

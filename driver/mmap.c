@@ -113,9 +113,11 @@ static int mmap_memory(struct accmem_memory *mem, struct vm_area_struct *vma,
 	/* VM_DONTEXPAND keeps neighbours of one file from being merged, too */
 	unsigned long set = VM_DONTEXPAND | VM_DONTDUMP;
 	u64 size = vma->vm_end - vma->vm_start;
+	u64 end = READ_ONCE(mem->size);
 	struct file *file;
 
-	if (offset >= mem->size || size > mem->size - offset)
+	/* if it shrinks meanwhile, faults will see that */
+	if (offset >= end || size > end - offset)
 		return -ENXIO;
 	file = accmem_mapping_file(mem->account);
 	if (IS_ERR(file))

@@ -273,6 +273,32 @@ void accmem_place_insert_at(struct accmem_context *ctx,
 }
 
 /**
+ * accmem_place_resize() - give a place more device addresses at its end, or fewer
+ * @ctx: the context, whose lock is held
+ * @place: the place, of one buffer
+ * @size: bytes that it has then
+ *
+ * Return: 0; -EEXIST where the addresses are not free, or beyond the span.
+ */
+int accmem_place_resize(struct accmem_context *ctx, struct accmem_place *place,
+			u64 size)
+{
+	u64 limit = ctx->dev->address_base + ctx->dev->address_span;
+	struct accmem_place *next = to_place(rb_next(&place->node));
+
+	lockdep_assert_held(&ctx->lock);
+	if (size > (next ? next->start : limit) - place->start)
+		return -EEXIST;
+	if (next) {
+		next->gap = next->start - place->start - size;
+		place_gaps.propagate(&next->node, NULL);
+	}
+	place->size = size;
+	place->unit = size;
+	return 0;
+}
+
+/**
  * accmem_place_cut() - make two places of one
  * @ctx: the context, whose lock is held
  * @place: the place, which keeps its first bytes

@@ -94,7 +94,45 @@ static void phys_zero(struct accmem_memory *mem, u64 offset, u64 size)
 	if (mem->io)
 		memset_io(mem->io + offset, 0, size);
 	else
-		phys_clear_pages(mem->cv, mem->run.start + offset, size);
+		memset(phys_kernel_address(mem->cv, mem->run.start + offset), 0,
+		       size);
+}
+
+/* through a page of ours: memory of an I/O mapping is no memory to copy from */
+static int phys_copy_io(struct accmem_memory *to, u64 to_offset,
+			struct accmem_memory *from, u64 from_offset, u64 size)
+{
+	void *page = (void *)__get_free_page(GFP_KERNEL);
+	u64 done, part;
+
+	if (!page)
+		return -ENOMEM;
+	for (done = 0; done < size; done += part) {
+		part = min_t(u64, size - done, PAGE_SIZE);
+		memcpy_fromio(page, from->io + from_offset + done, part);
+		memcpy_toio(to->io + to_offset + done, page, part);
+	}
+	free_page((unsigned long)page);
+	return 0;
+}
+
+static int phys_copy(struct accmem_memory *to, u64 to_offset,
+		     struct accmem_memory *from, u64 from_offset, u64 size)
+{
+	u64 at = to->run.start + to_offset;
+	struct accmem_run written = {
+		.start = round_down(at, ACCMEM_GRANULE),
+		.size = round_up(at + size, ACCMEM_GRANULE) -
+			round_down(at, ACCMEM_GRANULE),
+	};
+
+	accmem_clear_touch(to->cv, &written);
+	if (to->io)
+		return phys_copy_io(to, to_offset, from, from_offset, size);
+	memcpy(phys_kernel_address(to->cv, at),
+	       phys_kernel_address(to->cv, from->run.start + from_offset),
+	       size);
+	return 0;
 }
 
 /* a line written back later would undo what the next owner does */
@@ -117,6 +155,57 @@ static void phys_release(struct accmem_memory *mem)
 	if (mem->cache_mode == ACCMEM_CACHE_WB)
 		phys_flush(mem);
 	iounmap(mem->io);
+}
+
+/* The kernel's mapping of a memory is one, however long it gets. */
+static int phys_join(struct accmem_memory *mem, struct accmem_memory *more)
+{
+	void __iomem *io;
+
+	if (!mem->io)
+		return 0;
+	io = phys_map_mode(mem->cv->phys + mem->run.start,
+			   mem->size + more->size, mem->cache_mode);
+	if (!io)
+		return -ENOMEM;
+	iounmap(mem->io);
+	iounmap(more->io);
+	mem->io = io;
+	more->io = NULL;
+	return 0;
+}
+
+/* A fault may have shown all of a page of 2 MiB, or shows it when it is split. */
+static u64 phys_keep(struct accmem_memory *mem, u64 size)
+{
+	u64 start = mem->run.start;
+
+	if (!accmem_has_pages(mem->cv) || !accmem_memory_was_mapped(mem))
+		return size;
+	return round_up(start + size, ACCMEM_FOLIO) - start;
+}
+
+static int phys_split(struct accmem_memory *mem, struct accmem_memory *rest)
+{
+	void __iomem *io;
+
+	if (!mem->io)
+		return 0;
+	io = phys_map_mode(mem->cv->phys + mem->run.start,
+			   mem->size - rest->size, mem->cache_mode);
+	rest->io = phys_map_mode(mem->cv->phys + rest->run.start, rest->size,
+				 mem->cache_mode);
+	if (!io || !rest->io) {
+		if (io)
+			iounmap(io);
+		if (rest->io)
+			iounmap(rest->io);
+		rest->io = NULL;
+		return -ENOMEM;
+	}
+	iounmap(mem->io);
+	mem->io = io;
+	return 0;
 }
 
 static int phys_clear(struct accmem_carveout *cv, u64 offset, u64 size)
@@ -156,16 +245,41 @@ static struct accmem_run phys_fault_extent(const struct vm_fault *vmf)
 	return run;
 }
 
+/* of a memory, those that it had before it shrank */
+static bool phys_has_offset(struct accmem_memory *mem, u64 offset)
+{
+	return offset - mem->offset < READ_ONCE(mem->size);
+}
+
 static vm_fault_t phys_fault_page(struct accmem_memory *mem,
 				  struct vm_fault *vmf)
 {
 	struct page *page = pfn_to_page(PHYS_PFN(mem->cv->phys) + vmf->pgoff);
 	struct accmem_run shown = phys_fault_extent(vmf);
 
-	accmem_clear_touch(mem->cv, &shown);
 	get_page(page);
+	lock_page(page);
+	if (!phys_has_offset(mem, (u64)vmf->pgoff << PAGE_SHIFT)) {
+		unlock_page(page);
+		put_page(page);
+		return VM_FAULT_SIGBUS;
+	}
+	accmem_clear_touch(mem->cv, &shown);
 	vmf->page = page;
-	return 0;
+	return VM_FAULT_LOCKED;
+}
+
+/* where the part of a mapping ends that its memory has */
+static unsigned long phys_mapping_end(struct accmem_memory *mem,
+				      struct vm_area_struct *vma)
+{
+	u64 before = ((u64)vma->vm_pgoff << PAGE_SHIFT) - mem->offset;
+	u64 size = READ_ONCE(mem->size);
+
+	if (size <= before)
+		return vma->vm_start;
+	return vma->vm_start +
+	       min_t(u64, size - before, vma->vm_end - vma->vm_start);
 }
 
 /* all of the 2 MiB around the fault, as far as the mapping goes */
@@ -175,7 +289,8 @@ static vm_fault_t phys_fault_frames(struct accmem_memory *mem,
 	struct vm_area_struct *vma = vmf->vma;
 	unsigned long base = round_down(vmf->address, ACCMEM_FOLIO);
 	unsigned long from = max(base, vma->vm_start);
-	unsigned long end = min(base + (ACCMEM_FOLIO - 1), vma->vm_end - 1);
+	unsigned long past = phys_mapping_end(mem, vma);
+	unsigned long end = min(base + (ACCMEM_FOLIO - 1), past - 1);
 	unsigned long pfn = PHYS_PFN(mem->cv->phys) + vma->vm_pgoff;
 	struct accmem_run shown = {
 		.start = ((u64)vma->vm_pgoff << PAGE_SHIFT) +
@@ -185,6 +300,8 @@ static vm_fault_t phys_fault_frames(struct accmem_memory *mem,
 	unsigned long addr;
 	vm_fault_t ret;
 
+	if (vmf->address >= past)
+		return VM_FAULT_SIGBUS;
 	accmem_clear_touch(mem->cv, &shown);
 	ret = vmf_insert_pfn(vma, vmf->address & PAGE_MASK,
 			     pfn + ((vmf->address - vma->vm_start) >>
@@ -199,9 +316,42 @@ static vm_fault_t phys_fault_frames(struct accmem_memory *mem,
 
 static vm_fault_t phys_fault(struct accmem_memory *mem, struct vm_fault *vmf)
 {
+	struct address_space *mapping = vmf->vma->vm_file->f_mapping;
+	vm_fault_t ret;
+
 	if (accmem_has_pages(mem->cv))
 		return phys_fault_page(mem, vmf);
-	return phys_fault_frames(mem, vmf);
+	filemap_invalidate_lock_shared(mapping);
+	ret = phys_fault_frames(mem, vmf);
+	filemap_invalidate_unlock_shared(mapping);
+	return ret;
+}
+
+static void phys_pass_folios(struct accmem_memory *rest)
+{
+	u64 at = round_down(rest->run.start, ACCMEM_FOLIO);
+	u64 end = rest->run.start + rest->run.size;
+	struct page *page;
+
+	for (; at < end; at += ACCMEM_FOLIO) {
+		page = pfn_to_page(PHYS_PFN(rest->cv->phys + at));
+		lock_page(page);
+		unlock_page(page);
+		cond_resched();
+	}
+}
+
+/* faults hold the lock of the page, or that of the mapping */
+static void phys_pass_faults(struct accmem_memory *rest)
+{
+	struct file *file = READ_ONCE(rest->account->file);
+
+	if (accmem_has_pages(rest->cv)) {
+		phys_pass_folios(rest);
+	} else if (file) {
+		filemap_invalidate_lock(file->f_mapping);
+		filemap_invalidate_unlock(file->f_mapping);
+	}
 }
 
 static bool phys_idle(struct accmem_memory *mem)
@@ -228,6 +378,12 @@ static const struct accmem_backing_ops phys_ops = {
 	.idle = phys_idle,
 	.settle = phys_settle,
 	.zero = phys_zero,
+	.copy = phys_copy,
+	.join = phys_join,
+	.keep = phys_keep,
+	.split = phys_split,
+	.pass_faults = phys_pass_faults,
+	.unpinned = phys_settle,
 	.release = phys_release,
 	.clear = phys_clear,
 	.destroy = phys_destroy,

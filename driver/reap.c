@@ -124,6 +124,25 @@ void accmem_reap_find_out(struct accmem_memory *mem)
 	mutex_unlock(&cv->reap_lock);
 }
 
+/**
+ * accmem_reap_is_idle() - find out whether a memory in use is pinned
+ * @mem: the memory, whose mappings are down
+ *
+ * Return: true if nobody but us has a reference to its pages.
+ */
+bool accmem_reap_is_idle(struct accmem_memory *mem)
+{
+	struct accmem_carveout *cv = mem->cv;
+	bool idle;
+
+	if (mutex_lock_killable(&cv->reap_lock))
+		return false;
+	cv->reap_pass = reap_next_pass();
+	idle = cv->ops->unpinned(mem);
+	mutex_unlock(&cv->reap_lock);
+	return idle;
+}
+
 static void reap_work(struct work_struct *work)
 {
 	struct accmem_carveout *cv = container_of(work, struct accmem_carveout,

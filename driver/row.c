@@ -235,6 +235,8 @@ static void row_fill(struct row *row, const struct accmem_alloc *req,
 		cell->buf.layout = *layout;
 		cell->buf.flags = accmem_alloc_flags(req);
 		cell->buf.page_policy = req->page_policy;
+		cell->buf.reserve = 0;
+		cell->buf.resizing = false;
 		cell->buf.pending = (struct accmem_pending){};
 		INIT_LIST_HEAD(&cell->buf.link);
 		bufs[i] = &cell->buf;

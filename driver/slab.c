@@ -276,18 +276,17 @@ static void slab_page_destroy(struct accmem_slab_page *page)
 }
 
 static void slab_give_units(struct accmem_context *ctx,
-			    struct accmem_slab_page *page,
-			    struct accmem_buffer *buf)
+			    struct accmem_slab_page *page, unsigned int offset,
+			    unsigned int size)
 {
-	unsigned int first = slab_offset_of(buf) / ACCMEM_SLAB_UNIT;
-	unsigned int nr = buf->layout.footprint / ACCMEM_SLAB_UNIT;
+	unsigned int first = offset / ACCMEM_SLAB_UNIT;
+	unsigned int nr = size / ACCMEM_SLAB_UNIT;
 
 	lockdep_assert_held(&ctx->lock);
 	if (slab_page_is_idle(page)) {
 		WARN_ON_ONCE(accmem_slab_free(slab_of(ctx, page), &page->units,
-					      slab_offset_of(buf),
-					      buf->layout.footprint) < 0);
-		ctx->slab_room += buf->layout.footprint;
+					      offset, size) < 0);
+		ctx->slab_room += size;
 		return;
 	}
 	if (!page->waiting) {
@@ -316,7 +315,7 @@ static void slab_destroy_one(struct accmem_context *ctx,
 	bool gone;
 
 	spin_lock(&ctx->lock);
-	slab_give_units(ctx, page, buf);
+	slab_give_units(ctx, page, slab_offset_of(buf), buf->layout.footprint);
 	slab_page_adjust(ctx, page, -1, 0, buf->pending.ctx ? -1 : 0);
 	gone = !page->nr_used;
 	if (gone)
@@ -327,6 +326,20 @@ static void slab_destroy_one(struct accmem_context *ctx,
 	if (gone)
 		slab_page_destroy(page);
 	kfree(buf);
+}
+
+/**
+ * accmem_slab_shrink() - a small buffer gives its last units back
+ * @ctx: the context, whose lock is held
+ * @buf: the buffer, whose layout is the old one still
+ * @footprint: bytes that it keeps
+ */
+void accmem_slab_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
+			u64 footprint)
+{
+	slab_give_units(ctx, slab_to_page(buf->place),
+			slab_offset_of(buf) + footprint,
+			buf->layout.footprint - footprint);
 }
 
 /* Its address is a part of its page's, which goes with the last buffer. */
@@ -418,7 +431,7 @@ static int slab_prepare(struct accmem_buffer *buf)
 	if (accmem_memory_was_mapped(mem))
 		ops->zero(mem, slab_offset_of(buf), buf->layout.footprint);
 	if (buf->flags & ACCMEM_ALLOC_POPULATE && ops->populate)
-		return ops->populate(mem);
+		return ops->populate(mem, 0);
 	return 0;
 }
 

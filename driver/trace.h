@@ -51,6 +51,35 @@ DEFINE_EVENT(accmem_buffer, accmem_free,
 	TP_ARGS(ctx, buf)
 );
 
+/* a buffer was resized, in place or by bytes copied to another address */
+TRACE_EVENT(accmem_realloc,
+	TP_PROTO(const struct accmem_context *ctx,
+		 const struct accmem_buffer *buf, u64 from, u64 copied),
+	TP_ARGS(ctx, buf, from, copied),
+	TP_STRUCT__entry(
+		__field(unsigned int, device)
+		__field(u64, context)
+		__field(u64, from)
+		__field(u64, address)
+		__field(u64, length)
+		__field(u64, footprint)
+		__field(u64, copied)
+	),
+	TP_fast_assign(
+		__entry->device = ctx->dev->index;
+		__entry->context = ctx->account->id;
+		__entry->from = from;
+		__entry->address = buf->address;
+		__entry->length = buf->length;
+		__entry->footprint = buf->layout.footprint;
+		__entry->copied = copied;
+	),
+	TP_printk("accmem%u context=%llu from=%#llx address=%#llx length=%llu footprint=%llu copied=%llu",
+		  __entry->device, __entry->context, __entry->from,
+		  __entry->address, __entry->length, __entry->footprint,
+		  __entry->copied)
+);
+
 /* memory, or a part of one, becomes free */
 TRACE_EVENT(accmem_release,
 	TP_PROTO(const struct accmem_memory *mem, u64 size, unsigned int runs),

@@ -227,6 +227,7 @@ struct call {
 		struct accmem_alloc alloc;
 		struct accmem_free free;
 		struct accmem_query query;
+		struct accmem_realloc realloc;
 		struct accmem_batch batch;
 	};
 };
@@ -239,12 +240,18 @@ struct call {
 
 static const struct call calls[] = {
 	{ .cmd = ACCMEM_IOC_INFO, RESERVED(accmem_info) },
-	{ .cmd = ACCMEM_IOC_ALLOC, RESERVED(accmem_alloc),
+	{ .cmd = ACCMEM_IOC_ALLOC,
+	  RESERVED(accmem_alloc),
 	  .least = offsetof(struct accmem_alloc, stream) },
-	{ .cmd = ACCMEM_IOC_FREE, RESERVED(accmem_free),
+	{ .cmd = ACCMEM_IOC_FREE,
+	  RESERVED(accmem_free),
 	  .least = offsetof(struct accmem_free, fd) },
 	{ .cmd = ACCMEM_IOC_QUERY, RESERVED(accmem_query) },
-	{ .cmd = ACCMEM_IOC_BATCH, RESERVED(accmem_batch),
+	{ .cmd = ACCMEM_IOC_REALLOC,
+	  RESERVED(accmem_realloc),
+	  .flags = ACCMEM_REALLOC_FLAGS },
+	{ .cmd = ACCMEM_IOC_BATCH,
+	  RESERVED(accmem_batch),
 	  .flags = ACCMEM_BATCH_FLAGS },
 };
 
@@ -263,7 +270,7 @@ static int prepare(int fd, const struct call *call, char *at,
 	struct call tmp = *call;
 	int err;
 
-	err = accmem_alloc_bytes(fd, 4096, 0, buf);
+	err = accmem_alloc_bytes(fd, 4096, ACCMEM_ALLOC_RESIZABLE, buf);
 	if (err)
 		return err;
 	tmp.info.size = call->bytes;
@@ -273,7 +280,10 @@ static int prepare(int fd, const struct call *call, char *at,
 		tmp.free.address = buf->address;
 	else if (call->cmd == ACCMEM_IOC_QUERY)
 		tmp.query.address = buf->address;
-	else if (call->cmd == ACCMEM_IOC_BATCH) {
+	else if (call->cmd == ACCMEM_IOC_REALLOC) {
+		tmp.realloc.address = buf->address;
+		tmp.realloc.length = 4000;
+	} else if (call->cmd == ACCMEM_IOC_BATCH) {
 		freed.address = buf->address;
 		tmp.batch.op = ACCMEM_BATCH_FREE;
 		tmp.batch.count = 1;

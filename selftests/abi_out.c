@@ -69,7 +69,8 @@ TEST_F(abi_out, info)
 TEST_F(abi_out, info_backing)
 {
 	const struct accmem_info *i = &self->info;
-	uint64_t features = i->features & ~(uint64_t)ACCMEM_FEATURE_STREAM;
+	uint64_t features = i->features & ~(uint64_t)(ACCMEM_FEATURE_STREAM |
+						      ACCMEM_FEATURE_REALLOC);
 	uint32_t wc_uc = 1 << ACCMEM_CACHE_WC | 1 << ACCMEM_CACHE_UC;
 
 	if (!strcmp(variant->path, ACCMEM_DEV_EMULATED)) {

@@ -58,6 +58,20 @@ int accmem_ioctl_query(int fd, uint64_t address, struct accmem_query *query)
 	return accmem_ioctl(fd, ACCMEM_IOC_QUERY, query);
 }
 
+int accmem_ioctl_realloc(int fd, uint64_t address, uint64_t length,
+			 uint32_t flags, struct accmem_realloc *r)
+{
+	struct accmem_realloc req = { .size = sizeof(req),
+				      .flags = flags,
+				      .address = address,
+				      .length = length };
+	int err = accmem_ioctl(fd, ACCMEM_IOC_REALLOC, &req);
+
+	if (r)
+		*r = req;
+	return err;
+}
+
 int accmem_alloc_bytes(int fd, uint64_t length, uint32_t flags,
 		       struct accmem_alloc *alloc)
 {

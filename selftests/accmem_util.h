@@ -56,6 +56,12 @@ int accmem_ioctl_query(int fd, uint64_t address, struct accmem_query *query);
 /* the common case: @length bytes with @flags, everything else default */
 int accmem_alloc_bytes(int fd, uint64_t length, uint32_t flags,
 		       struct accmem_alloc *alloc);
+/*
+ * REALLOC to @length bytes; @r, unless it is NULL, gets the answer, or what came
+ * back with an error
+ */
+int accmem_ioctl_realloc(int fd, uint64_t address, uint64_t length,
+			 uint32_t flags, struct accmem_realloc *r);
 /* BATCH; @done, unless it is NULL, gets accmem_batch.done */
 int accmem_ioctl_batch(int fd, struct accmem_batch *batch);
 int accmem_batch_allocs(int fd, uint32_t flags,

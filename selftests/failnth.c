@@ -516,6 +516,62 @@ TEST_F(failnth, batch)
 	SWEEP(batch_map);
 }
 
+/* Resizes a buffer of @from bytes; one that cannot be is what it was (T6). */
+static int resize(int fd, uint64_t from, uint64_t reserve, uint64_t to,
+		  bool touched)
+{
+	struct accmem_alloc a = { .length = from,
+				  .reserve = reserve,
+				  .flags = ACCMEM_ALLOC_RESIZABLE |
+					   ACCMEM_ALLOC_POPULATE };
+	struct accmem_realloc r;
+	struct accmem_query q;
+	int err = accmem_ioctl_alloc(fd, &a);
+	char *p = NULL;
+
+	if (err)
+		return err;
+	if (touched)
+		p = accmem_mmap(fd, &a, ALIGN_UP(from, 4096), RW);
+	if (p) {
+		accmem_fill(p, from, 1);
+		munmap(p, ALIGN_UP(from, 4096));
+	}
+	err = accmem_ioctl_realloc(fd, a.address, to, 0, &r);
+	if (!err)
+		return accmem_ioctl_free(fd, r.address);
+	if (accmem_ioctl_query(fd, a.address, &q) || q.length != from ||
+	    q.usable != from || accmem_ioctl_free(fd, a.address))
+		return -EBADF;
+	return err;
+}
+
+static int resize_grow(const char *path, int fd)
+{
+	(void)path;
+	return resize(fd, KIB(64), MIB(1), KIB(512), false);
+}
+
+static int resize_shrink(const char *path, int fd)
+{
+	(void)path;
+	return resize(fd, KIB(64), 0, KIB(8), true);
+}
+
+static int resize_move(const char *path, int fd)
+{
+	(void)path;
+	return resize(fd, 512, 0, KIB(64), true);
+}
+
+TEST_F(failnth, realloc)
+{
+	NEED_INJECTION();
+	SWEEP(resize_grow);
+	SWEEP(resize_shrink);
+	SWEEP(resize_move);
+}
+
 static int query_it(const char *path, int fd)
 {
 	struct accmem_query q;

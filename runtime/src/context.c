@@ -27,7 +27,7 @@
  * version, and the old version keeps the old size (compat.c).
  */
 static_assert(sizeof(struct accmem_info) == 128, "needs a symbol version");
-static_assert(sizeof(struct accmem_alloc) == 112, "needs a symbol version");
+static_assert(sizeof(struct accmem_alloc) == 120, "needs a symbol version");
 static_assert(sizeof(struct accmem_query) == 104, "needs a symbol version");
 static_assert(sizeof(struct accmem_batch_alloc) == 80,
 	      "needs a symbol version");

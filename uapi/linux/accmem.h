@@ -30,6 +30,7 @@
 #define ACCMEM_IOC_ALLOC _IO(ACCMEM_IOC_MAGIC, 0x01)
 #define ACCMEM_IOC_FREE _IO(ACCMEM_IOC_MAGIC, 0x02)
 #define ACCMEM_IOC_QUERY _IO(ACCMEM_IOC_MAGIC, 0x03)
+#define ACCMEM_IOC_REALLOC _IO(ACCMEM_IOC_MAGIC, 0x04)
 #define ACCMEM_IOC_BATCH _IO(ACCMEM_IOC_MAGIC, 0x05)
 #define ACCMEM_IOC_STREAM_CREATE _IO(ACCMEM_IOC_MAGIC, 0x08)
 #define ACCMEM_IOC_TMEM_SETUP _IO(ACCMEM_IOC_MAGIC, 0x10)
@@ -57,12 +58,14 @@
  * @ACCMEM_FEATURE_PIN: mappings can be pinned (O_DIRECT, vmsplice, RDMA)
  * @ACCMEM_FEATURE_FIRST_TOUCH: memory appears at the first touch
  * @ACCMEM_FEATURE_STREAM: there are streams, and FREE takes a position or a fence
+ * @ACCMEM_FEATURE_REALLOC: there is REALLOC, and ALLOC takes a reservation
  */
 enum accmem_feature {
 	ACCMEM_FEATURE_SCATTER = 1 << 0,
 	ACCMEM_FEATURE_PIN = 1 << 1,
 	ACCMEM_FEATURE_FIRST_TOUCH = 1 << 2,
 	ACCMEM_FEATURE_STREAM = 1 << 3,
+	ACCMEM_FEATURE_REALLOC = 1 << 4,
 };
 
 /**
@@ -188,6 +191,7 @@ struct accmem_info {
  * PARKABLE  its memory may be taken from it and given back; not supported yet
  *	     (EOPNOTSUPP)
  * STREAM    memory whose free is pending on accmem_alloc.stream will do
+ * RESIZABLE REALLOC may resize it (T4)
  */
 #define ACCMEM_ALLOC_ROUND32 0x01u
 #define ACCMEM_ALLOC_TAIL32 0x02u
@@ -198,11 +202,12 @@ struct accmem_info {
 #define ACCMEM_ALLOC_MOVABLE 0x40u
 #define ACCMEM_ALLOC_PARKABLE 0x80u
 #define ACCMEM_ALLOC_STREAM 0x100u
+#define ACCMEM_ALLOC_RESIZABLE 0x200u
 #define ACCMEM_ALLOC_FLAGS                                                    \
 	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE | \
 	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN |                    \
 	 ACCMEM_ALLOC_FIXED | ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE |  \
-	 ACCMEM_ALLOC_STREAM)
+	 ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_RESIZABLE)
 
 /**
  * struct accmem_alloc - ACCMEM_IOC_ALLOC: allocate a buffer
@@ -234,6 +239,8 @@ struct accmem_info {
  * @reserved2: in: 0
  * @position: out: 0, or the position of @stream that the memory's free before is
  *	still pending on
+ * @reserve: in: with ACCMEM_ALLOC_RESIZABLE, bytes that it is expected to grow to,
+ *	@length at least; 0 for none
  *
  * The memory reads as zero. Nothing is allocated when the call fails.
  *
@@ -244,6 +251,12 @@ struct accmem_info {
  * it is still there. However it is freed, the memory is not used by others before
  * that position.
  *
+ * With mapped translation, device addresses for @reserve bytes are the buffer's
+ * from the beginning, and memory is not: it is taken, and charged, as REALLOC asks
+ * for it (T7). With identity translation, the buffer is placed where there is room
+ * behind it, which stays free to all; others may be placed there when it is needed.
+ * A buffer with a reservation shares no granule.
+ *
  * A buffer of at most half a granule (2 KiB) shares a granule with others of
  * its context, and its footprint is a multiple of 64 bytes, unless it is
  * TOP_DOWN or FIXED, aligned to more than that, or on larger pages. Mapping it maps the
@@ -253,7 +266,8 @@ struct accmem_info {
  * policy, mode or carveout; TAIL32 without ROUND32; FIXED with TOP_DOWN, or with an
  * @address that is not aligned to the granule, to @alignment or to the page size
  * that the policy insists on, or where the buffer would not lie in the span of
- * device addresses; @stream without its flag, or no stream. EEXIST: FIXED, and the
+ * device addresses; @stream without its flag, or no stream; @reserve without
+ * RESIZABLE, below @length, or more than the span of device addresses. EEXIST: FIXED, and the
  * context has a buffer, or a granule of small buffers, there. EBADF: @stream is no
  * open file. EACCES: it is another context's. EOVERFLOW: @length with its rounding
  * or alignment passes 2^64. EOPNOTSUPP: the carveout has not the cache mode, or not
@@ -282,6 +296,7 @@ struct accmem_alloc {
 	__s32 stream;
 	__u32 reserved2;
 	__u64 position;
+	__u64 reserve;
 };
 
 /*
@@ -312,7 +327,8 @@ struct accmem_alloc {
  * ENOENT: no buffer of this context has that address (unknown, freed already,
  * or of another context). EINVAL: the address lies inside a buffer; both flags;
  * @fd is not what the flag says; @fd or @position without its flag. EBADF: @fd is
- * no open file. EACCES: the stream is another context's. Allocates nothing.
+ * no open file. EACCES: the stream is another context's. EBUSY: a REALLOC of the
+ * buffer is in progress. Allocates nothing.
  */
 struct accmem_free {
 	__u32 size;
@@ -367,6 +383,77 @@ struct accmem_query {
 };
 
 /*
+ * Flags of REALLOC.
+ *
+ * IN_PLACE  ENOMEM rather than another device address
+ */
+#define ACCMEM_REALLOC_IN_PLACE 0x1u
+#define ACCMEM_REALLOC_FLAGS ACCMEM_REALLOC_IN_PLACE
+
+/**
+ * struct accmem_realloc - ACCMEM_IOC_REALLOC: resize a buffer
+ * @size: in: bytes of this structure
+ * @flags: in: ACCMEM_REALLOC_*
+ * @address: in: device address, as ALLOC or REALLOC returned it; out: where the
+ *	buffer is now
+ * @length: in: bytes wanted, at least 1
+ * @usable: out: as in struct accmem_alloc, like all down to @nr_runs
+ * @footprint: out
+ * @mmap_offset: out
+ * @free_bytes: out: on ENOMEM; else 0
+ * @largest_run: out: on ENOMEM; else 0
+ * @page_size: out
+ * @nr_runs: out
+ * @copied: out: bytes that were copied to another place; 0 where it was resized
+ *	in place
+ * @reserved: in: 0
+ *
+ * The buffer keeps the bytes that fit in its old and its new usable size, and what
+ * it has beyond the old one reads as zero (T5). Its alignment, policy, cache mode
+ * and reservation stay what ALLOC was asked for.
+ *
+ * It is resized in place where that can be. With mapped translation it keeps its
+ * address while nothing is in the way at the addresses behind it, which nothing is in
+ * its reservation; with identity translation while the memory behind it is free. Then
+ * its mappings go on. A touch of what a smaller buffer has no more is a SIGBUS, and
+ * what is mapped beyond its old end is shown when it has grown again.
+ *
+ * Otherwise it is moved: it gets another address, and its old name is gone. Mappings
+ * of the old one stay on the old memory, as after FREE. While it is moved, both are
+ * charged; one that was at a FIXED address is at any. A small buffer that needs more
+ * units is moved.
+ *
+ * A buffer that shrinks gives back what it does not need, but for parts of pages of
+ * 2 MiB that were mapped, and but for memory whose free before is pending on a
+ * stream (ACCMEM_ALLOC_STREAM): @footprint says what it has. What is pinned of that
+ * is used again as after FREE.
+ *
+ * On failure the buffer is what it was, untouched (T6).
+ *
+ * ENOENT: no buffer of this context has that address. EINVAL: the address lies
+ * inside a buffer; @length is 0. EPERM: the buffer is not RESIZABLE (T4). EBUSY:
+ * another REALLOC of it is in progress; or it would have to be moved, and a page
+ * of it, or of the granule of a small one, is pinned. EOVERFLOW: as for ALLOC.
+ * EDQUOT: a limit. ENOMEM: no memory, or with IN_PLACE none there; @free_bytes and
+ * @largest_run are filled in. EINTR: killed.
+ */
+struct accmem_realloc {
+	__u32 size;
+	__u32 flags;
+	__u64 address;
+	__u64 length;
+	__u64 usable;
+	__u64 footprint;
+	__u64 mmap_offset;
+	__u64 free_bytes;
+	__u64 largest_run;
+	__u32 page_size;
+	__u32 nr_runs;
+	__u64 copied;
+	__u64 reserved;
+};
+
+/*
  * Flags of BATCH.
  *
  * ATOMIC    all entries or none
@@ -391,7 +478,7 @@ enum accmem_batch_op {
  * struct accmem_batch_alloc - one buffer of a batch
  * @length: in: as in struct accmem_alloc, like all that follow
  * @alignment: in
- * @flags: in: without ACCMEM_ALLOC_STREAM
+ * @flags: in: without ACCMEM_ALLOC_STREAM; RESIZABLE ones have no reservation
  * @page_policy: in
  * @cache_mode: in
  * @carveout: in

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is tried before a request for memory fails.
+ *
+ * One that fails for lack of memory is tried again when the caches of the device have
+ * been emptied, a few at a time, and quarantined memory has been looked at; one
+ * that fails over a limit when the caches of the user have been. They are not
+ * emptied for more than what is free together with what they hold. At last the
+ * cleaner is made to hold nothing: what it holds may be the room that is left,
+ * or that of a folio that is charged already.
+ *
+ * Locks: none is held while memory is reclaimed, but the context's for a moment
+ * at a time. Nobody waits for a lock that depends on what other contexts do.
+ */
+#include <linux/kernel.h>
+#include <linux/sched/signal.h>
+
+#include "clear.h"
+#include "context.h"
+#include "pending.h"
+#include "reap.h"
+
+#define RECLAIM_SEES_CHUNK \
+	((u64)SZ_256K) /* requests that see what the cleaner has */
+#define RECLAIM_BUFFERS 128u /* drained before a request is tried again */
+#define RECLAIM_LOOKS 256u /* at quarantined memory of others */
+#define RECLAIM_PAUSES 8u /* of the cleaner, if it does not keep them */
+
+/**
+ * struct reclaim - how far a request has got that finds no memory
+ * @size: bytes that it needs
+ * @accounts: whose caches are drained
+ * @next: the next of these
+ * @stage: what is done next
+ * @paused: the cleaner holds nothing
+ * @pauses: how often it was made to
+ * @seq: of the last time
+ */
+struct reclaim {
+	u64 size;
+	struct xarray *accounts;
+	unsigned long next;
+	enum { RECLAIM_OWN, RECLAIM_CACHES, RECLAIM_CLEANER } stage;
+	bool paused;
+	unsigned int pauses;
+	unsigned int seq;
+};
+
+/* does any cache of the device hold anything? */
+static bool reclaim_has_cached(struct accmem_device *dev)
+{
+	struct accmem_counters sum;
+
+	accmem_carveout_sum(&dev->cv, &sum);
+	return sum.cached > 0;
+}
+
+/* caches of others, until enough came back to try again; false at the end */
+static bool reclaim_drain_caches(struct xarray *accounts, unsigned long *next)
+{
+	struct accmem_context *ctx;
+	unsigned int nr = 0;
+
+	while (nr < RECLAIM_BUFFERS) {
+		ctx = accmem_context_next(accounts, next);
+		if (!ctx)
+			return false;
+		nr += accmem_cache_drain(ctx);
+		accmem_context_put(ctx);
+		cond_resched();
+	}
+	return true;
+}
+
+/* what costs nobody else anything */
+static void reclaim_own(struct accmem_context *ctx)
+{
+	struct accmem_carveout *cv = accmem_context_carveout(ctx);
+
+	accmem_cache_drain(ctx);
+	accmem_pending_reap(cv);
+	accmem_slab_reap(ctx);
+	accmem_reap_own(cv, ctx->account);
+	accmem_reap_some(cv, RECLAIM_LOOKS);
+}
+
+/* false when nothing was hidden at the last attempt */
+static bool reclaim_pause_cleaner(struct accmem_carveout *cv, struct reclaim *r)
+{
+	if (r->paused) {
+		r->paused = false;
+		accmem_clear_resume(cv);
+		if (!accmem_clear_hid(cv, r->seq) ||
+		    r->pauses == RECLAIM_PAUSES)
+			return false;
+	}
+	r->seq = accmem_clear_pause(cv);
+	r->paused = true;
+	r->pauses++;
+	return true;
+}
+
+/* Does what may help next; false when nothing is left to try. */
+static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
+{
+	struct accmem_carveout *cv = accmem_context_carveout(ctx);
+
+	switch (r->stage) {
+	case RECLAIM_OWN:
+		reclaim_own(ctx);
+		r->accounts = err == -EDQUOT ? &ctx->account->user->accounts :
+					       &ctx->dev->accounts;
+		r->stage = RECLAIM_CACHES;
+		return true;
+	case RECLAIM_CACHES:
+		if (err == -ENOSPC && accmem_carveout_free_bytes(cv) < r->size)
+			return false;
+		if (err == -ENOSPC && !reclaim_has_cached(ctx->dev))
+			r->next = ULONG_MAX;
+		if (!reclaim_drain_caches(r->accounts, &r->next))
+			r->stage = RECLAIM_CLEANER;
+		return true;
+	default:
+		return reclaim_pause_cleaner(cv, r);
+	}
+}
+
+/* A limit is the reason that is told, where more memory would be of no use. */
+static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
+{
+	if (err != -ENOSPC)
+		return err;
+	return accmem_charge_fits(ctx->account, size) ? -ENOMEM : -EDQUOT;
+}
+
+/**
+ * accmem_reclaim_retry() - take memory, giving back what can be where there is none
+ * @ctx: the context
+ * @size: bytes that are needed
+ * @take: takes them; called again after -ENOSPC and -EDQUOT
+ * @arg: for @take
+ *
+ * Return: what @take returned, but -ENOMEM or -EDQUOT for -ENOSPC; -EINTR.
+ */
+int accmem_reclaim_retry(struct accmem_context *ctx, u64 size,
+			 int (*take)(void *arg), void *arg)
+{
+	struct reclaim r = { .size = size };
+	int err;
+
+	/* a chunk that the cleaner has would split the room beside it */
+	if (size >= RECLAIM_SEES_CHUNK &&
+	    accmem_clear_is_busy(accmem_context_carveout(ctx)))
+		reclaim_pause_cleaner(accmem_context_carveout(ctx), &r);
+	for (;;) {
+		err = take(arg);
+		if (err != -ENOSPC && err != -EDQUOT)
+			break;
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
+		if (reclaim_step(ctx, &r, err))
+			continue;
+		err = reclaim_reason(ctx, size, err);
+		break;
+	}
+	if (r.paused)
+		accmem_clear_resume(accmem_context_carveout(ctx));
+	return err;
+}
