@@ -97,6 +97,21 @@ int accmem_malloc(struct accmem_context *ctx, uint64_t length,
 int accmem_release(struct accmem_context *ctx, uint64_t address);
 
 /**
+ * accmem_reallocate() - ACCMEM_IOC_REALLOC
+ * @ctx: the context
+ * @req: device address and new length in bytes, flags if any, the rest zero; size is
+ *	filled in. Results are in it, the address among them.
+ *
+ * What accmem_map() mapped of a buffer that keeps its address stays mapped, as far as
+ * the buffer reaches; of one that has grown, accmem_map() maps all, at the same
+ * pointer where there is a window. What it mapped of one that moved is unmapped.
+ *
+ * Return: 0; -ENOENT, -EINVAL, -EPERM, -EBUSY, -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR as
+ * struct accmem_realloc says, and the buffer and its mapping are what they were.
+ */
+int accmem_reallocate(struct accmem_context *ctx, struct accmem_realloc *req);
+
+/**
  * accmem_allocate_many() - ACCMEM_IOC_BATCH of allocations
  * @ctx: the context
  * @flags: ACCMEM_BATCH_ATOMIC for all or none, or 0

@@ -28,6 +28,7 @@
  */
 static_assert(sizeof(struct accmem_info) == 128, "needs a symbol version");
 static_assert(sizeof(struct accmem_alloc) == 120, "needs a symbol version");
+static_assert(sizeof(struct accmem_realloc) == 88, "needs a symbol version");
 static_assert(sizeof(struct accmem_query) == 104, "needs a symbol version");
 static_assert(sizeof(struct accmem_batch_alloc) == 80,
 	      "needs a symbol version");
@@ -228,6 +229,36 @@ int accmem_release(struct accmem_context *ctx, uint64_t address)
 	struct accmem_free req = { .size = sizeof(req), .address = address };
 
 	return accmem_free_unmapped(ctx, &req);
+}
+
+static int resize_locked(struct accmem_context *ctx, struct accmem_realloc *req)
+{
+	uint64_t address = req->address;
+	int ret;
+
+	ret = accmem_call(ctx, ACCMEM_IOC_REALLOC, req);
+	if (ret)
+		return ret;
+	if (req->address == address) {
+		accmem_trim_locked(ctx, address, req->footprint);
+		return 0;
+	}
+	/* what cannot be unmapped shows memory that is nobody else's */
+	accmem_unmap_locked(ctx, address);
+	accmem_unmap_range(ctx, req->address, req->footprint);
+	return 0;
+}
+
+int accmem_reallocate(struct accmem_context *ctx, struct accmem_realloc *req)
+{
+	int ret;
+
+	req->size = sizeof(*req);
+	/* nobody maps what gets the old address before that is unmapped */
+	pthread_mutex_lock(&ctx->lock);
+	ret = resize_locked(ctx, req);
+	pthread_mutex_unlock(&ctx->lock);
+	return ret;
 }
 
 int accmem_get_query(struct accmem_context *ctx, uint64_t address,

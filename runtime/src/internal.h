@@ -60,6 +60,14 @@ int accmem_unmap_range(struct accmem_context *ctx, uint64_t address,
  */
 int accmem_unmap_locked(struct accmem_context *ctx, uint64_t address);
 
+/*
+ * The buffer at @address has got @footprint bytes there: what is mapped of it ends
+ * with it, and what is mapped beyond its old end is of no buffer; with the lock
+ * held.
+ */
+void accmem_trim_locked(struct accmem_context *ctx, uint64_t address,
+			uint64_t footprint);
+
 struct tcgen05_cta;
 
 /* An alloc or dealloc of a CTA; the command's structure but for its size. */

@@ -140,6 +140,42 @@ static uint64_t units_from(const struct mapping *m, uint64_t start)
 	return (ends ? (ends & -ends) - 1 : UINT64_MAX) & ~(start - 1);
 }
 
+/* As much of @m as @length bytes; all of it stays where that cannot be. */
+static void shorten(struct accmem_context *ctx, struct mapping *m,
+		    uint64_t length)
+{
+	unsigned char *tail = m->pointer + length;
+
+	if (in_window(ctx, m)) {
+		if (mmap(tail, m->length - length, PROT_NONE,
+			 RESERVED_FLAGS | MAP_FIXED, -1, 0) == MAP_FAILED)
+			return;
+	} else if (munmap(tail, m->length - length)) {
+		return;
+	}
+	m->length = length;
+}
+
+void accmem_trim_locked(struct accmem_context *ctx, uint64_t address,
+			uint64_t footprint)
+{
+	struct mapping *m = find(ctx, address, 1);
+	uint64_t end = address + footprint;
+
+	if (m && m->small) {
+		if (footprint < GRANULE && m->starts & unit_bit(address))
+			m->covered &= ~units_from(m, unit_bit(address)) |
+				      units_of(address, footprint);
+		return;
+	}
+	if (m && m->length > footprint)
+		shorten(ctx, m, footprint);
+	if (m)
+		address = m->address + m->length;
+	if (address < end)
+		accmem_unmap_range(ctx, address, end - address);
+}
+
 int accmem_unmap_range(struct accmem_context *ctx, uint64_t address,
 		       uint64_t length)
 {

@@ -196,6 +196,59 @@ static int do_free(int fd, struct file *file, const struct accmem_free *req)
 	return 0;
 }
 
+static void copy(int fd, uint64_t to, uint64_t from, uint64_t size)
+{
+	char *bytes = malloc(size);
+
+	if (!bytes || pread(fd, bytes, size, from) != (ssize_t)size ||
+	    pwrite(fd, bytes, size, to) != (ssize_t)size)
+		abort();
+	free(bytes);
+}
+
+static void describe(const struct buffer *buffer, struct accmem_realloc *req)
+{
+	req->address = ADDRESS_BASE + buffer->offset;
+	req->usable = buffer->length;
+	req->footprint = buffer->footprint;
+	req->mmap_offset = buffer->offset & -GRANULE;
+}
+
+/* Smaller in place, larger elsewhere, unless it is the last one. */
+static int do_realloc(int fd, struct file *file, struct accmem_realloc *req)
+{
+	struct accmem_alloc new = { .length = req->length };
+	struct accmem_free old = { .address = req->address };
+	uint64_t offset = req->address - ADDRESS_BASE, unit;
+	unsigned int i = at_or_after(file, offset);
+	struct buffer *buffer = &file->buffers[i];
+	int error;
+
+	if (i == file->count || buffer->offset != offset)
+		return -ENOENT;
+	unit = buffer->footprint < GRANULE ? UNIT : GRANULE;
+	if (req->length <= buffer->footprint ||
+	    (i + 1 == file->count && unit == GRANULE &&
+	     req->length <= CAPACITY - offset)) {
+		buffer->length = req->length;
+		buffer->footprint = (req->length + unit - 1) & -unit;
+		describe(buffer, req);
+		return 0;
+	}
+	error = do_alloc(file, &new);
+	if (error)
+		return error;
+	i = at_or_after(file, offset);
+	copy(fd, new.address - ADDRESS_BASE, offset, file->buffers[i].length);
+	req->copied = file->buffers[i].length;
+	error = do_free(fd, file, &old);
+	if (error)
+		abort();
+	i = at_or_after(file, new.address - ADDRESS_BASE);
+	describe(&file->buffers[i], req);
+	return 0;
+}
+
 static int do_query(struct file *file, struct accmem_query *query)
 {
 	uint64_t offset = query->address - ADDRESS_BASE;
@@ -320,6 +373,8 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 		error = do_alloc(file, argument);
 	else if (command == ACCMEM_IOC_FREE)
 		error = do_free(fd, file, argument);
+	else if (command == ACCMEM_IOC_REALLOC)
+		error = do_realloc(fd, file, argument);
 	else if (command == ACCMEM_IOC_QUERY)
 		error = do_query(file, argument);
 	else if (command == ACCMEM_IOC_BATCH)

@@ -252,6 +252,87 @@ static void unmap_keeps_the_reservation(void)
 	accmem_close(ctx);
 }
 
+static uint64_t resizable_buffer(struct accmem_context *ctx, uint64_t length)
+{
+	struct accmem_alloc req = { .length = length,
+				    .flags = ACCMEM_ALLOC_RESIZABLE };
+
+	CHECK_EQ(accmem_allocate(ctx, &req), 0);
+	return req.address;
+}
+
+static uint64_t resize(struct accmem_context *ctx, uint64_t address,
+		       uint64_t length)
+{
+	struct accmem_realloc req = { .address = address, .length = length };
+
+	CHECK_EQ(accmem_reallocate(ctx, &req), 0);
+	return req.address;
+}
+
+static void resized_in_place_stays_mapped(void)
+{
+	struct accmem_context *ctx = open_device();
+	uint64_t address = resizable_buffer(ctx, 8 * MIB);
+	unsigned char *pointer = map(ctx, address);
+
+	memset(pointer, 7, 8 * MIB);
+	CHECK_EQ(resize(ctx, address, 2 * MIB), address);
+	CHECK_EQ(pointer[0], 7);
+	CHECK_EQ(pointer[2 * MIB - 1], 7);
+	/* what it has no more is another's, whose mapping is not in its way */
+	CHECK(!readable(pointer + 6 * MIB));
+	CHECK(!unclaimed(pointer + 6 * MIB));
+	CHECK_EQ(accmem_unmap(ctx, address), 0);
+	CHECK(map(ctx, address) == pointer);
+	CHECK_EQ(pointer[2 * MIB - 1], 7);
+	CHECK_EQ(accmem_release(ctx, address), 0);
+	CHECK(!readable(pointer));
+	accmem_close(ctx);
+}
+
+static void moved_is_unmapped(void)
+{
+	struct accmem_context *ctx = open_device();
+	uint64_t address = resizable_buffer(ctx, 256), moved, other;
+	unsigned char *pointer;
+
+	other = new_buffer(ctx, 256);
+	pointer = map(ctx, other);
+	memset(pointer, 9, 256);
+	pointer = map(ctx, address);
+	memset(pointer, 8, 256);
+	moved = resize(ctx, address, 64 * 1024);
+	CHECK(moved != address);
+	CHECK_EQ(accmem_unmap(ctx, address), -ENOENT);
+	pointer = map(ctx, moved);
+	CHECK_EQ(pointer[0], 8);
+	CHECK_EQ(pointer[255], 8);
+	CHECK_EQ(pointer[256], 0);
+	pointer = map(ctx, other);
+	CHECK_EQ(pointer[255], 9);
+	accmem_close(ctx);
+}
+
+static void resize_that_fails_changes_nothing(void)
+{
+	struct accmem_context *ctx = open_device();
+	uint64_t address = resizable_buffer(ctx, 4096);
+	struct accmem_realloc req = { .address = address };
+	unsigned char *pointer = map(ctx, address);
+
+	pointer[4095] = 5;
+	req.length = get_info(ctx).capacity * 2;
+	CHECK_EQ(accmem_reallocate(ctx, &req), -ENOMEM);
+	CHECK(map(ctx, address) == pointer);
+	CHECK_EQ(pointer[4095], 5);
+	req.address = address + 1;
+	req.length = 4096;
+	CHECK(accmem_reallocate(ctx, &req) != 0);
+	CHECK_EQ(pointer[4095], 5);
+	accmem_close(ctx);
+}
+
 static void map_twice_adds_rights(void)
 {
 	struct accmem_context *ctx = open_device();
@@ -732,6 +813,10 @@ static const struct test tests[] = {
 	  pointers_and_addresses_differ_by_a_constant },
 	{ "contents_outlive_a_mapping", contents_outlive_a_mapping },
 	{ "unmap_keeps_the_reservation", unmap_keeps_the_reservation },
+	{ "resized_in_place_stays_mapped", resized_in_place_stays_mapped },
+	{ "moved_is_unmapped", moved_is_unmapped },
+	{ "resize_that_fails_changes_nothing",
+	  resize_that_fails_changes_nothing },
 	{ "map_twice_adds_rights", map_twice_adds_rights },
 	{ "small_buffers_are_mapped_each", small_buffers_are_mapped_each },
 	{ "map_errors", map_errors },
