@@ -5,6 +5,7 @@
  *
  *   device_bench calls			where time counts instructions
  *   device_bench batches			likewise
+ *   device_bench growth			likewise
  *   device_bench sharing		on two processors
  *   device_bench waits			on two processors
  *   device_bench packing MODULE KIND ADDRESS SIZE TRACE=BYTES...
@@ -28,6 +29,8 @@ int main(int argc, char **argv)
 		bench_calls();
 	else if (!strcmp(what, "batches"))
 		bench_batches();
+	else if (!strcmp(what, "growth"))
+		bench_growth();
 	else if (!strcmp(what, "sharing"))
 		bench_sharing();
 	else if (!strcmp(what, "waits"))
@@ -35,6 +38,6 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "packing"))
 		bench_packing(argc - 2, argv + 2);
 	else
-		die(0, "calls, batches, sharing, waits or packing");
+		die(0, "calls, batches, growth, sharing, waits or packing");
 	return 0;
 }

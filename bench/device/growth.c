@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What it costs to grow a buffer in small steps within its reservation, in
+ * instructions (see meter.c), and how many bytes are copied.
+ */
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define FROM MIB(1)
+#define TO MIB(256)
+#define STEP KIB(64)
+
+/* grows it by one step; bytes copied */
+static uint64_t grow(int fd, struct accmem_alloc *a, uint64_t length)
+{
+	struct accmem_realloc req = { .size = sizeof(req),
+				      .address = a->address,
+				      .length = length };
+
+	if (ioctl(fd, ACCMEM_IOC_REALLOC, &req))
+		die(errno, "REALLOC to %llu bytes", (unsigned long long)length);
+	a->address = req.address;
+	return req.copied;
+}
+
+/* the largest that the device has in one piece, if it has less */
+static uint64_t most(int fd)
+{
+	struct accmem_info info;
+
+	device_info(fd, &info);
+	return info.largest_run < TO ? info.largest_run / STEP * STEP : TO;
+}
+
+static void measure_growth(const struct device *dev)
+{
+	struct accmem_alloc a = { .length = FROM,
+				  .flags = ACCMEM_ALLOC_RESIZABLE };
+	uint64_t length, copied = 0, start;
+	int fd = device_open(dev);
+	double cost, null;
+
+	device_settle(dev);
+	null = meter_null_ioctl(fd);
+	a.reserve = most(fd);
+	if (buffer_request(fd, &a))
+		die(0, "no buffer to grow");
+	start = meter_now();
+	for (length = FROM + STEP; length <= a.reserve; length += STEP)
+		copied += grow(fd, &a, length);
+	cost = (double)(meter_now() - start) / ((a.reserve - FROM) / STEP);
+	figure("growth-step", dev, cost, "instructions");
+	goal_most("growth-step", dev, cost / null, 3.0);
+	goal_most("growth-copied", dev, copied, 0);
+	close(fd);
+}
+
+void bench_growth(void)
+{
+	unsigned int i;
+
+	meter_start();
+	for (i = 0; i < NR_DEVICES; i++) {
+		meter_rest();
+		measure_growth(&devices[i]);
+	}
+	meter_stop();
+}
