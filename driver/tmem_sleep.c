@@ -18,6 +18,7 @@
 #include <linux/ktime.h>
 #include <linux/sched/signal.h>
 
+#include "restart.h"
 #include "tmem.h"
 #include "tmem_trace.h"
 
@@ -144,45 +145,6 @@ static void sleep_count(struct accmem_cta *cta, u64 sleeps, int err)
 	}
 }
 
-/* does the default action of a signal let the call be made again? */
-static bool sleep_default_restarts(int sig)
-{
-	return sig_kernel_stop(sig) || sig_kernel_ignore(sig) || sig == SIGCONT;
-}
-
-/*
- * Will the call be made again? Not if the action of any signal that is to be
- * delivered is a handler without SA_RESTART, or death. Where that changes before
- * the signal is delivered, the wait is lost a little later.
- */
-static noinline bool sleep_will_restart(void)
-{
-	struct sighand_struct *sighand =
-		rcu_dereference_protected(current->sighand, true);
-	const struct k_sigaction *action;
-	sigset_t pending;
-	bool restarts = true;
-	int sig;
-
-	if (fatal_signal_pending(current))
-		return false;
-	spin_lock_irq(&sighand->siglock);
-	sigorsets(&pending, &current->pending.signal,
-		  &current->signal->shared_pending.signal);
-	sigandnsets(&pending, &pending, &current->blocked);
-	for (sig = 1; sig <= _NSIG && restarts; sig++) {
-		if (!sigismember(&pending, sig))
-			continue;
-		action = &sighand->action[sig - 1];
-		if (action->sa.sa_handler == SIG_DFL)
-			restarts = sleep_default_restarts(sig);
-		else if (action->sa.sa_handler != SIG_IGN)
-			restarts = action->sa.sa_flags & SA_RESTART;
-	}
-	spin_unlock_irq(&sighand->siglock);
-	return restarts;
-}
-
 /* is the call over, as far as its caller has to wait? */
 static bool sleep_is_over(const struct accmem_cta *cta)
 {
@@ -196,7 +158,7 @@ static bool sleep_leave_behind(struct accmem_cta *cta,
 {
 	unsigned long patience = msecs_to_jiffies(ACCMEM_CTA_RESTART_MS);
 
-	if (!sleep_will_restart())
+	if (!accmem_will_restart())
 		return false;
 	cta->call = *call;
 	cta->wait = ACCMEM_CTA_INTERRUPTED;
