@@ -25,7 +25,7 @@ help:
 	@echo '    make test-kcsan       selftests under the race detector'
 	@echo '  make soak             the lanes with a hundred times the work'
 	@echo '  make fuzz             fuzz lib/, FUZZ_SECONDS each part (60)'
-	@echo '  make model            check the models of the arbiter, of warps and of streams'
+	@echo '  make model            check the models of what waits'
 	@echo '  make bench-core       the allocator beside those of the kernel'
 	@echo '  make bench-vm         the same on stock 6.12, in instructions'
 	@echo '  make bench-report     put what bench-core found into Documentation/'
@@ -94,6 +94,7 @@ host:
 	$(MAKE) -C lib/host O=$(BUILD) all
 	$(MAKE) -C lib/host/columns O=$(BUILD) all
 	$(MAKE) -C lib/host/slab O=$(BUILD) all
+	$(MAKE) -C lib/host/queue O=$(BUILD) all
 
 selftests:
 	@tools/deps build

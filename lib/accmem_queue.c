@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * The queue of those who wait for memory: see accmem_queue.h.
+ */
+#include <linux/kernel.h>
+
+#include "accmem_queue.h"
+
+void accmem_queue_init(struct accmem_queue *q, u32 bound)
+{
+	*q = (struct accmem_queue){ .bound = bound };
+	INIT_LIST_HEAD(&q->waiters);
+}
+
+struct accmem_queue_waiter *accmem_queue_walk(struct accmem_queue *q,
+					      struct accmem_queue_waiter *w)
+{
+	struct list_head *next = w ? w->link.next : q->waiters.next;
+
+	return next == &q->waiters ?
+		       NULL :
+		       list_entry(next, struct accmem_queue_waiter, link);
+}
+
+/* the waiter that may be passed a bounded number of times */
+static struct accmem_queue_waiter *queue_front(struct accmem_queue *q)
+{
+	struct accmem_queue_waiter *w = NULL;
+
+	do {
+		w = accmem_queue_walk(q, w);
+	} while (w && w->limited);
+	return w;
+}
+
+/* behind all of its round, and of those before */
+static void queue_insert(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	struct list_head *at = q->waiters.prev;
+
+	while (at != &q->waiters &&
+	       list_entry(at, struct accmem_queue_waiter, link)->round >
+		       w->round)
+		at = at->prev;
+	list_add(&w->link, at);
+}
+
+static void queue_set_state(struct accmem_queue *q,
+			    struct accmem_queue_waiter *w,
+			    enum accmem_queue_state state)
+{
+	if (w->state == ACCMEM_QUEUE_AWAKE)
+		q->promised -= w->need;
+	if (state == ACCMEM_QUEUE_AWAKE)
+		q->promised += w->need;
+	w->state = state;
+}
+
+static void queue_set_limited(struct accmem_queue *q,
+			      struct accmem_queue_waiter *w, bool limited)
+{
+	q->nr_short += w->limited;
+	q->nr_short -= limited;
+	w->limited = limited;
+}
+
+static void queue_reserve_if_due(struct accmem_queue *q, u64 now)
+{
+	struct accmem_queue_waiter *w = queue_front(q);
+
+	if (!w || q->reserved || !q->reserve_ns || now < q->until)
+		return;
+	if (w->passed < q->bound || w->state == ACCMEM_QUEUE_AWAY)
+		return;
+	q->reserved = w;
+	q->until = now + q->reserve_ns;
+	q->reservations++;
+}
+
+/* what was reserved is not; nothing is for a while, unless it was used */
+static void queue_unreserve(struct accmem_queue *q,
+			    struct accmem_queue_waiter *w, bool used, u64 now)
+{
+	if (q->reserved != w)
+		return;
+	q->reserved = NULL;
+	/* what was kept from the others is there for them */
+	q->seq++;
+	q->until = used ? 0 : now + q->reserve_ns;
+	if (!used)
+		q->expired++;
+}
+
+void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
+			struct accmem_queue_user *user, u64 need)
+{
+	struct accmem_queue_waiter *first = accmem_queue_walk(q, NULL);
+
+	*w = (struct accmem_queue_waiter){ .need = need, .user = user };
+	w->round = first ? first->round : 0;
+	if (user->nr++ && user->round >= w->round)
+		w->round = user->round + 1;
+	user->round = w->round;
+	queue_insert(q, w);
+	q->nr++;
+	q->nr_short++;
+	q->promised += need;
+	accmem_queue_begin(q, w);
+}
+
+void accmem_queue_begin(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	w->seen = q->seq;
+	w->user_seen = w->user->seq;
+}
+
+void accmem_queue_sleep(struct accmem_queue *q, struct accmem_queue_waiter *w,
+			bool limited, u64 now)
+{
+	queue_set_limited(q, w, limited);
+	if (limited)
+		queue_unreserve(q, w, false, now);
+	queue_set_state(q, w, ACCMEM_QUEUE_ASLEEP);
+	queue_reserve_if_due(q, now);
+}
+
+void accmem_queue_defer(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	w->seen = q->seq - 1;
+	w->user_seen = w->user->seq - 1;
+	queue_set_state(q, w, ACCMEM_QUEUE_ASLEEP);
+}
+
+void accmem_queue_away(struct accmem_queue *q, struct accmem_queue_waiter *w,
+		       u64 now)
+{
+	queue_unreserve(q, w, false, now);
+	queue_set_state(q, w, ACCMEM_QUEUE_AWAY);
+}
+
+void accmem_queue_back(struct accmem_queue *q, struct accmem_queue_waiter *w,
+		       u64 now)
+{
+	queue_set_state(q, w, ACCMEM_QUEUE_AWAKE);
+	queue_reserve_if_due(q, now);
+}
+
+static void queue_count_pass(struct accmem_queue *q,
+			     struct accmem_queue_waiter *front, u64 now)
+{
+	front->passed++;
+	q->passes++;
+	queue_reserve_if_due(q, now);
+}
+
+void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
+			bool served, u64 now)
+{
+	struct accmem_queue_waiter *front = queue_front(q);
+
+	queue_unreserve(q, w, served, now);
+	queue_set_state(q, w, ACCMEM_QUEUE_ASLEEP);
+	queue_set_limited(q, w, true);
+	list_del(&w->link);
+	w->user->nr--;
+	q->nr--;
+	if (served && front && front != w)
+		queue_count_pass(q, front, now);
+	else
+		queue_reserve_if_due(q, now);
+}
+
+void accmem_queue_pass(struct accmem_queue *q, u64 now)
+{
+	struct accmem_queue_waiter *front = queue_front(q);
+
+	if (front)
+		queue_count_pass(q, front, now);
+}
+
+void accmem_queue_limits_rose(struct accmem_queue *q)
+{
+	struct accmem_queue_waiter *w = NULL;
+
+	while ((w = accmem_queue_walk(q, w)))
+		accmem_queue_sank(w->user);
+}
+
+/* it has had its chance: to the end, as if it came now */
+static void queue_demote(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	struct accmem_queue_waiter *last =
+		list_entry(q->waiters.prev, struct accmem_queue_waiter, link);
+
+	w->passed = 0;
+	w->round = last->round;
+	if (w->user->round < w->round)
+		w->user->round = w->round;
+	list_del(&w->link);
+	queue_insert(q, w);
+}
+
+bool accmem_queue_tick(struct accmem_queue *q, u64 now)
+{
+	struct accmem_queue_waiter *w = q->reserved;
+
+	if (w && now >= q->until) {
+		queue_unreserve(q, w, false, now);
+		queue_demote(q, w);
+		return true;
+	}
+	queue_reserve_if_due(q, now);
+	return false;
+}
+
+/* is it there to try, and has anything changed since it did? */
+static bool queue_is_candidate(const struct accmem_queue *q,
+			       const struct accmem_queue_waiter *w)
+{
+	if (w->state != ACCMEM_QUEUE_ASLEEP)
+		return false;
+	if (q->reserved && q->reserved != w)
+		return false;
+	return w->limited ? w->user_seen != w->user->seq : w->seen != q->seq;
+}
+
+struct accmem_queue_waiter *
+accmem_queue_next(struct accmem_queue *q, struct accmem_queue_waiter *from,
+		  bool (*fits)(const struct accmem_queue_waiter *w,
+			       u64 promised, void *arg),
+		  void *arg)
+{
+	struct accmem_queue_waiter *w = from;
+
+	while ((w = accmem_queue_walk(q, w))) {
+		if (!queue_is_candidate(q, w) || !fits(w, q->promised, arg))
+			continue;
+		queue_set_state(q, w, ACCMEM_QUEUE_AWAKE);
+		return w;
+	}
+	return NULL;
+}

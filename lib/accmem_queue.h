@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * accmem_queue: who waits for memory, in which order, and whose turn it is.
+ *
+ * The queue decides whom to wake; who is woken tries for itself, since nobody else
+ * can make its allocation. What waiters that are awake need is promised to them: the
+ * next one is woken only where there is more than that. A waiter that tries in vain
+ * sleeps on in its place, until something has changed.
+ *
+ * Order. Waiters of one user are in order of arrival; across users they take turns, in
+ * rounds: a waiter is of the round after that of its user's waiter before it, or
+ * of the round that is the first one when it comes. A younger one that fits may pass
+ * an older one that does not. Each time one passes the waiter at the front, that is
+ * counted; when the bound is reached, memory is reserved for it: nobody else is
+ * given any. A reservation ends after some time, served or not. One that ends
+ * unserved costs its waiter the place, which is at the end from then on, and for as
+ * long again nothing is reserved: nobody can stall the others with a request that
+ * nothing can meet.
+ *
+ * Waiters whom a limit holds up are in the same queue, and pass nobody's bound: no
+ * memory would help them. They are tried again when their user's charge has sunk.
+ *
+ * No locks, no clock, nothing is allocated: the caller serialises all calls on one
+ * instance and tells the time in nanoseconds. A call takes O(n) steps for n waiters.
+ */
+#ifndef ACCMEM_QUEUE_H
+#define ACCMEM_QUEUE_H
+
+#include <linux/list.h>
+#include <linux/types.h>
+
+/**
+ * enum accmem_queue_state - what a waiter is doing
+ * @ACCMEM_QUEUE_AWAKE: it tries, and what it needs is promised to it
+ * @ACCMEM_QUEUE_ASLEEP: it has tried in vain, or its turn has not come
+ * @ACCMEM_QUEUE_AWAY: it is not there, and keeps its place
+ */
+enum accmem_queue_state {
+	ACCMEM_QUEUE_AWAKE,
+	ACCMEM_QUEUE_ASLEEP,
+	ACCMEM_QUEUE_AWAY,
+};
+
+/**
+ * struct accmem_queue_user - one user's part of a queue
+ * @nr: its waiters
+ * @round: of the latest of them
+ * @seq: how often its charge has sunk
+ *
+ * Zeroed by the caller before its first waiter.
+ */
+struct accmem_queue_user {
+	unsigned int nr;
+	u64 round;
+	u64 seq;
+};
+
+/**
+ * struct accmem_queue_waiter - one request that waits
+ * @need: bytes that it cannot do with less than
+ * @limited: a limit was the reason, when it last tried in vain
+ * @state: what it is doing
+ * @passed: how often it was passed at the front
+ *
+ * The caller reads these; accmem_queue_enter() sets them.
+ */
+struct accmem_queue_waiter {
+	u64 need;
+	bool limited;
+	enum accmem_queue_state state;
+	u32 passed;
+	/* private: */
+	struct list_head link;
+	struct accmem_queue_user *user;
+	u64 round;
+	u64 seen; /* accmem_queue.seq at its last try */
+	u64 user_seen; /* accmem_queue_user.seq at its last try */
+};
+
+/**
+ * struct accmem_queue - the waiters for one piece of memory
+ * @nr: waiters
+ * @nr_short: those that are short of memory, not held up by a limit
+ * @promised: bytes promised to those that are awake
+ * @bound: how often the front may be passed before memory is reserved for it
+ * @reserve_ns: for how long memory is reserved; 0 for never
+ * @reserved: for whom it is, or NULL
+ * @until: when that ends, or when memory may be reserved again
+ * @reservations: how often memory was reserved
+ * @expired: how often that ended unserved
+ * @passes: how often a waiter at the front was passed
+ */
+struct accmem_queue {
+	unsigned int nr;
+	unsigned int nr_short;
+	u64 promised;
+	u32 bound;
+	u64 reserve_ns;
+	struct accmem_queue_waiter *reserved;
+	u64 until;
+	u64 reservations;
+	u64 expired;
+	u64 passes;
+	/* private: */
+	struct list_head waiters; /* by round; then in order of arrival */
+	u64 seq; /* how often memory came back */
+};
+
+/**
+ * accmem_queue_init() - make a queue without waiters
+ * @q: the queue
+ * @bound: how often the waiter at the front may be passed
+ */
+void accmem_queue_init(struct accmem_queue *q, u32 bound);
+
+/**
+ * accmem_queue_enter() - begin to wait
+ * @q: the queue
+ * @w: the waiter, which is the queue's until accmem_queue_leave(). It is awake: what
+ *	comes back from here on is not missed, and accmem_queue_sleep() follows.
+ * @user: whose it is
+ * @need: bytes
+ */
+void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
+			struct accmem_queue_user *user, u64 need);
+
+/**
+ * accmem_queue_begin() - a waiter that is awake is about to try
+ * @q: the queue
+ * @w: the waiter: what came back before this is what it will see
+ */
+void accmem_queue_begin(struct accmem_queue *q, struct accmem_queue_waiter *w);
+
+/**
+ * accmem_queue_sleep() - a waiter that is awake has tried in vain
+ * @q: the queue
+ * @w: the waiter
+ * @limited: a limit was the reason
+ * @now: the time
+ *
+ * What was promised to it may do for others: accmem_queue_next() follows. Memory that is
+ * reserved for one that a limit holds up is reserved no more.
+ */
+void accmem_queue_sleep(struct accmem_queue *q, struct accmem_queue_waiter *w,
+			bool limited, u64 now);
+
+/**
+ * accmem_queue_defer() - a waiter that is awake has not tried
+ * @q: the queue
+ * @w: the waiter, which sleeps until accmem_queue_next() finds that it fits
+ */
+void accmem_queue_defer(struct accmem_queue *q, struct accmem_queue_waiter *w);
+
+/**
+ * accmem_queue_away() - a waiter is not there for a while
+ * @q: the queue
+ * @w: the waiter, in any state. It keeps its place, and its count of passes; memory
+ *	that is reserved for it is not any more. accmem_queue_next() follows.
+ * @now: the time
+ */
+void accmem_queue_away(struct accmem_queue *q, struct accmem_queue_waiter *w,
+		       u64 now);
+
+/**
+ * accmem_queue_back() - a waiter that was away is back, and awake
+ * @q: the queue
+ * @w: the waiter
+ * @now: the time
+ */
+void accmem_queue_back(struct accmem_queue *q, struct accmem_queue_waiter *w,
+		       u64 now);
+
+/**
+ * accmem_queue_leave() - wait no more
+ * @q: the queue
+ * @w: the waiter, in any state
+ * @served: it got its memory, and so passed those before it
+ * @now: the time. accmem_queue_next() follows.
+ */
+void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
+			bool served, u64 now);
+
+/**
+ * accmem_queue_pass() - somebody who does not wait was given memory
+ * @q: the queue
+ * @now: the time
+ */
+void accmem_queue_pass(struct accmem_queue *q, u64 now);
+
+/**
+ * accmem_queue_came_back() - there is memory that was not there before
+ * @q: the queue. accmem_queue_next() follows.
+ */
+static inline void accmem_queue_came_back(struct accmem_queue *q)
+{
+	q->seq++;
+}
+
+/**
+ * accmem_queue_sank() - what a user is charged has sunk
+ * @user: the user. accmem_queue_next() follows.
+ */
+static inline void accmem_queue_sank(struct accmem_queue_user *user)
+{
+	user->seq++;
+}
+
+/**
+ * accmem_queue_limits_rose() - the limits of all users may have been raised
+ * @q: the queue. accmem_queue_next() follows.
+ */
+void accmem_queue_limits_rose(struct accmem_queue *q);
+
+/**
+ * accmem_queue_tick() - time has passed
+ * @q: the queue. accmem_queue_next() follows.
+ * @now: the time
+ *
+ * Return: whether a reservation has ended unserved.
+ */
+bool accmem_queue_tick(struct accmem_queue *q, u64 now);
+
+/**
+ * accmem_queue_next() - the next waiter that is to be woken
+ * @q: the queue
+ * @from: the one that the last call returned; NULL at first
+ * @fits: could it be served? Of memory with what is free less what is promised. It
+ *	says no only where it could not, and as long as nothing changes stays with it.
+ * @arg: for @fits
+ *
+ * Return: the waiter, which is awake now; NULL if there is none.
+ */
+struct accmem_queue_waiter *
+accmem_queue_next(struct accmem_queue *q, struct accmem_queue_waiter *from,
+		  bool (*fits)(const struct accmem_queue_waiter *w,
+			       u64 promised, void *arg),
+		  void *arg);
+
+/**
+ * accmem_queue_walk() - walk through the waiters, the front first
+ * @q: the queue
+ * @w: the last one; NULL at first
+ *
+ * Return: the next one; NULL at the end.
+ */
+struct accmem_queue_waiter *accmem_queue_walk(struct accmem_queue *q,
+					      struct accmem_queue_waiter *w);
+
+#endif /* ACCMEM_QUEUE_H */

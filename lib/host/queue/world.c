@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * A queue of waiters, and beside it the same told the naive way: an array in order,
+ * which is sorted anew whenever it changes. The world has memory, whose bytes are
+ * free or held, and users with a limit each. After every call:
+ *
+ * - the queue is in the order of the reference, and its sums are those of it;
+ * - nobody sleeps who could be served: who fits what is free and not promised, and
+ *   has not tried since that was so, unless memory is reserved for another;
+ * - nobody passed the front more often than the bound while memory could be reserved,
+ *   and nobody else was woken while it was;
+ * - a reservation lasts no longer than it may, and not while its waiter is away.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/kernel.h>
+
+#include "accmem_queue.h"
+#include "world.h"
+
+#define WAITERS 12
+#define USERS 3
+#define CAPACITY 64
+#define LIMIT 40
+#define BOUND 4
+#define RESERVE 50
+
+/* what the reference knows of a waiter */
+struct entry {
+	struct accmem_queue_waiter w;
+	bool in;
+	unsigned int user;
+	u64 round;
+	u64 order; /* of arrival, or of when it lost its place */
+	enum accmem_queue_state state;
+	bool limited;
+	u32 passed;
+	bool stale; /* nothing has changed since it tried */
+};
+
+struct world {
+	const char *origin;
+	unsigned int step;
+	struct rng *draw;
+	struct accmem_queue q;
+	struct accmem_queue_user users[USERS];
+	u64 held[USERS];
+	u64 latest[USERS]; /* round of the latest waiter of a user */
+	struct entry e[WAITERS];
+	u64 arrivals;
+	u64 free;
+	u64 now;
+};
+
+static void check(const struct world *w, bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "FAILED: queue: %s: step %u: %s\n", w->origin, w->step,
+		what);
+	abort();
+}
+
+static struct entry *to_entry(struct accmem_queue_waiter *q)
+{
+	return q ? list_entry(q, struct entry, w) : NULL;
+}
+
+/* the reference's order: is @a before @b? */
+static bool is_before(const struct entry *a, const struct entry *b)
+{
+	return a->round < b->round ||
+	       (a->round == b->round && a->order < b->order);
+}
+
+/* the first entry behind @after, or of all; NULL at the end */
+static struct entry *naive_next(struct world *w, const struct entry *after)
+{
+	struct entry *best = NULL;
+	unsigned int i;
+
+	for (i = 0; i < WAITERS; i++) {
+		struct entry *e = &w->e[i];
+
+		if (!e->in || (after && !is_before(after, e)))
+			continue;
+		if (!best || is_before(e, best))
+			best = e;
+	}
+	return best;
+}
+
+static struct entry *naive_front(struct world *w)
+{
+	struct entry *e = NULL;
+
+	while ((e = naive_next(w, e)) && e->limited)
+		;
+	return e;
+}
+
+static bool fits_limit(const struct world *w, const struct entry *e)
+{
+	return w->held[e->user] + e->w.need <= LIMIT;
+}
+
+static bool fits(const struct accmem_queue_waiter *q, u64 promised, void *arg)
+{
+	const struct entry *e = list_entry(q, const struct entry, w);
+	struct world *w = arg;
+
+	return fits_limit(w, e) && w->free >= promised &&
+	       w->free - promised >= q->need;
+}
+
+static void check_sums(struct world *w)
+{
+	u64 promised = 0;
+	unsigned int i, nr = 0, nr_short = 0;
+
+	for (i = 0; i < WAITERS; i++) {
+		const struct entry *e = &w->e[i];
+
+		if (!e->in)
+			continue;
+		nr++;
+		nr_short += !e->limited;
+		if (e->state == ACCMEM_QUEUE_AWAKE)
+			promised += e->w.need;
+		check(w, e->w.state == e->state, "its state");
+		check(w, e->w.limited == e->limited, "why it waits");
+		check(w, e->w.passed == e->passed, "how often it was passed");
+	}
+	check(w, w->q.nr == nr, "the number of waiters");
+	check(w, w->q.nr_short == nr_short, "the number of the short ones");
+	check(w, w->q.promised == promised, "what is promised");
+}
+
+static void check_order(struct world *w)
+{
+	struct accmem_queue_waiter *q = NULL;
+	struct entry *e = NULL;
+
+	do {
+		q = accmem_queue_walk(&w->q, q);
+		e = naive_next(w, e);
+		check(w, to_entry(q) == e, "the order");
+	} while (q);
+}
+
+static void check_reservation(struct world *w)
+{
+	struct entry *front = naive_front(w), *e = to_entry(w->q.reserved);
+
+	if (e) {
+		check(w, e->in && !e->limited, "reserved for one who is short");
+		check(w, e->state != ACCMEM_QUEUE_AWAY, "who is there");
+		check(w, w->now <= w->q.until + RESERVE, "for a time");
+	} else if (front && front->state != ACCMEM_QUEUE_AWAY &&
+		   w->now >= w->q.until) {
+		check(w, front->passed < BOUND, "the bound is kept");
+	}
+}
+
+/* nobody sleeps who could be served */
+static void check_nobody_is_forgotten(struct world *w)
+{
+	struct entry *reserved = to_entry(w->q.reserved);
+	unsigned int i;
+
+	for (i = 0; i < WAITERS; i++) {
+		const struct entry *e = &w->e[i];
+
+		if (!e->in || e->state != ACCMEM_QUEUE_ASLEEP || e->stale)
+			continue;
+		check(w,
+		      (reserved && reserved != e) ||
+			      !fits(&e->w, w->q.promised, w),
+		      "nobody is forgotten");
+	}
+}
+
+/* memory has come back: all who are short may try again */
+static void naive_came_back(struct world *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < WAITERS; i++)
+		w->e[i].stale &= w->e[i].limited;
+}
+
+static void naive_sank(struct world *w, unsigned int user)
+{
+	unsigned int i;
+
+	for (i = 0; i < WAITERS; i++)
+		if (w->e[i].user == user && w->e[i].limited)
+			w->e[i].stale = false;
+}
+
+/* after a call: a reservation that has gone leaves memory to the others */
+static void notice_reservation(struct world *w,
+			       const struct accmem_queue_waiter *before)
+{
+	if (before && w->q.reserved != before)
+		naive_came_back(w);
+}
+
+static void wake(struct world *w)
+{
+	struct accmem_queue_waiter *reserved = w->q.reserved, *q = NULL;
+	struct entry *e;
+
+	while ((q = accmem_queue_next(&w->q, q, fits, w))) {
+		e = to_entry(q);
+		check(w, e->in && e->state == ACCMEM_QUEUE_ASLEEP,
+		      "a sleeper is woken");
+		check(w, !e->stale, "for a reason");
+		check(w, !reserved || q == reserved, "reserved for another");
+		e->state = ACCMEM_QUEUE_AWAKE;
+	}
+	check(w, w->q.promised <= CAPACITY * WAITERS, "promises are kept");
+}
+
+static void naive_pass(struct world *w, const struct entry *served)
+{
+	struct entry *front = naive_front(w);
+
+	if (front && front != served)
+		front->passed++;
+}
+
+static void enter(struct world *w, struct entry *e)
+{
+	struct entry *first = naive_next(w, NULL);
+	unsigned int i;
+	bool others = false;
+
+	e->user = rng_below(w->draw, USERS);
+	for (i = 0; i < WAITERS; i++)
+		others |= w->e[i].in && w->e[i].user == e->user;
+	e->round = first ? first->round : 0;
+	if (others && w->latest[e->user] >= e->round)
+		e->round = w->latest[e->user] + 1;
+	w->latest[e->user] = e->round;
+	e->order = ++w->arrivals;
+	e->in = true;
+	e->limited = false;
+	e->passed = 0;
+	e->stale = false;
+	e->state = ACCMEM_QUEUE_AWAKE;
+	accmem_queue_enter(&w->q, &e->w, &w->users[e->user],
+			   1 + rng_below(w->draw, LIMIT));
+	if (rng_below(w->draw, 2)) {
+		e->state = ACCMEM_QUEUE_ASLEEP;
+		accmem_queue_defer(&w->q, &e->w);
+	}
+}
+
+static void leave(struct world *w, struct entry *e, bool served)
+{
+	if (served)
+		naive_pass(w, e);
+	e->in = false;
+	accmem_queue_leave(&w->q, &e->w, served, w->now);
+}
+
+/* what is reserved for another is not there */
+static bool has_room(const struct world *w, const struct entry *e)
+{
+	return w->free >= e->w.need &&
+	       (!w->q.reserved || w->q.reserved == &e->w);
+}
+
+static void try(struct world *w, struct entry *e)
+{
+	bool limited = !fits_limit(w, e), vain = limited || !has_room(w, e);
+
+	accmem_queue_begin(&w->q, &e->w);
+	if (!vain) {
+		w->free -= e->w.need;
+		w->held[e->user] += e->w.need;
+		leave(w, e, true);
+		return;
+	}
+	e->state = ACCMEM_QUEUE_ASLEEP;
+	e->stale = true;
+	e->limited = limited;
+	accmem_queue_sleep(&w->q, &e->w, limited, w->now);
+}
+
+static void give_back(struct world *w)
+{
+	unsigned int user = rng_below(w->draw, USERS);
+	u64 n = min(w->held[user], 1 + rng_below(w->draw, 16));
+
+	w->held[user] -= n;
+	w->free += n;
+	accmem_queue_came_back(&w->q);
+	accmem_queue_sank(&w->users[user]);
+	naive_came_back(w);
+	naive_sank(w, user);
+}
+
+/* somebody who does not wait */
+static void barge(struct world *w)
+{
+	unsigned int user = rng_below(w->draw, USERS);
+	u64 n = 1 + rng_below(w->draw, 8);
+
+	if (w->q.reserved || w->free < n || w->held[user] + n > LIMIT)
+		return;
+	w->free -= n;
+	w->held[user] += n;
+	naive_pass(w, NULL);
+	accmem_queue_pass(&w->q, w->now);
+}
+
+static void tick(struct world *w)
+{
+	struct entry *e = to_entry(w->q.reserved), *last = NULL, *next = NULL;
+	bool ended;
+
+	w->now += rng_below(w->draw, RESERVE);
+	ended = e && w->now >= w->q.until;
+	check(w, accmem_queue_tick(&w->q, w->now) == ended,
+	      "a reservation ends in time");
+	if (!ended)
+		return;
+	while ((next = naive_next(w, next)))
+		last = next;
+	e->passed = 0;
+	e->round = last->round;
+	e->order = ++w->arrivals;
+	if (w->latest[e->user] < e->round)
+		w->latest[e->user] = e->round;
+}
+
+static void go_away(struct world *w, struct entry *e)
+{
+	e->state = ACCMEM_QUEUE_AWAY;
+	accmem_queue_away(&w->q, &e->w, w->now);
+}
+
+static void come_back(struct world *w, struct entry *e)
+{
+	e->state = ACCMEM_QUEUE_AWAKE;
+	accmem_queue_back(&w->q, &e->w, w->now);
+}
+
+/* what a waiter does next */
+static void act(struct world *w, struct entry *e)
+{
+	if (!e->in)
+		enter(w, e);
+	else if (!rng_below(w->draw, 8))
+		leave(w, e, false);
+	else if (e->state == ACCMEM_QUEUE_AWAY)
+		come_back(w, e);
+	else if (e->state == ACCMEM_QUEUE_AWAKE)
+		try(w, e);
+	else if (!rng_below(w->draw, 4))
+		go_away(w, e);
+}
+
+static void step(struct world *w)
+{
+	struct accmem_queue_waiter *before = w->q.reserved;
+
+	switch (rng_below(w->draw, 8)) {
+	case 0:
+	case 1:
+		give_back(w);
+		break;
+	case 2:
+		barge(w);
+		break;
+	case 3:
+		tick(w);
+		break;
+	default:
+		act(w, &w->e[rng_below(w->draw, WAITERS)]);
+		break;
+	}
+	notice_reservation(w, before);
+	wake(w);
+	check_sums(w);
+	check_order(w);
+	check_reservation(w);
+	check_nobody_is_forgotten(w);
+}
+
+void queue_world_run(const char *origin, struct rng *draw, unsigned int steps)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		abort();
+	w->origin = origin;
+	w->draw = draw;
+	w->free = CAPACITY;
+	accmem_queue_init(&w->q, BOUND);
+	w->q.reserve_ns = RESERVE;
+	for (w->step = 0; w->step < steps; w->step++)
+		step(w);
+	free(w);
+}

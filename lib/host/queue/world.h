@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* A queue in a small world of memory and users, beside its reference. */
+#ifndef QUEUE_WORLD_H
+#define QUEUE_WORLD_H
+
+#include "../model.h"
+
+/*
+ * Makes @steps random calls, and aborts where the queue and its reference differ,
+ * or a rule is broken. @origin says how to make the same calls again.
+ */
+void queue_world_run(const char *origin, struct rng *draw, unsigned int steps);
+
+#endif /* QUEUE_WORLD_H */
