@@ -21,35 +21,17 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/hashtable.h>
-#include <linux/moduleparam.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 
 #include "account.h"
 #include "device.h"
 
+/* module parameters: see limits.c */
 unsigned long accmem_max_contexts_per_user = 1024;
-module_param_named(max_contexts_per_user, accmem_max_contexts_per_user, ulong,
-		   0644);
-MODULE_PARM_DESC(max_contexts_per_user,
-		 "contexts a user may have (0: no limit; default 1024)");
-
 unsigned long accmem_max_buffers_per_user = 1ul << 20;
-module_param_named(max_buffers_per_user, accmem_max_buffers_per_user, ulong,
-		   0644);
-MODULE_PARM_DESC(max_buffers_per_user,
-		 "buffers a user may have (0: no limit; default 1048576)");
-
 unsigned long long accmem_max_bytes_per_user;
-module_param_named(max_bytes_per_user, accmem_max_bytes_per_user, ullong, 0644);
-MODULE_PARM_DESC(max_bytes_per_user,
-		 "bytes a user may have (0: no limit, the default)");
-
 unsigned long long accmem_max_bytes_per_context;
-module_param_named(max_bytes_per_context, accmem_max_bytes_per_context, ullong,
-		   0644);
-MODULE_PARM_DESC(max_bytes_per_context,
-		 "bytes a context may have (0: no limit, the default)");
 
 static DEFINE_MUTEX(users_lock); /* the table, and refs of users */
 static DEFINE_HASHTABLE(users, 6);
@@ -344,6 +326,45 @@ bool accmem_charge_fits(struct accmem_account *account, u64 bytes)
 	return account_fits_one(&account->user->bytes, bytes,
 				READ_ONCE(accmem_max_bytes_per_user)) ||
 	       capable(CAP_SYS_RESOURCE);
+}
+
+/**
+ * accmem_charge_could_fit() - might a buffer of so many bytes be charged?
+ * @account: the account
+ * @bytes: bytes that it is charged at least
+ * @exempt: the user's limits do not count
+ *
+ * Return: false only where accmem_charge() or accmem_charge_buffers() would refuse.
+ */
+bool accmem_charge_could_fit(const struct accmem_account *account, u64 bytes,
+			     bool exempt)
+{
+	const struct accmem_user *user = account->user;
+
+	if (!account_fits_one(&account->bytes, bytes,
+			      READ_ONCE(accmem_max_bytes_per_context)))
+		return false;
+	return exempt ||
+	       (account_fits_one(&user->bytes, bytes,
+				 READ_ONCE(accmem_max_bytes_per_user)) &&
+		account_fits_one(&user->buffers, 1,
+				 READ_ONCE(accmem_max_buffers_per_user)));
+}
+
+/**
+ * accmem_charge_is_too_much() - could so many bytes never be charged?
+ * @bytes: bytes
+ * @exempt: the user's limits do not count
+ *
+ * Return: whether a limit is below.
+ */
+bool accmem_charge_is_too_much(u64 bytes, bool exempt)
+{
+	u64 context = READ_ONCE(accmem_max_bytes_per_context);
+	u64 user = READ_ONCE(accmem_max_bytes_per_user);
+
+	return (context && bytes > context) ||
+	       (user && !exempt && bytes > user);
 }
 
 /**

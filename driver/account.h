@@ -14,6 +14,10 @@
 #include <linux/uidgid.h>
 #include <linux/xarray.h>
 
+#include "../lib/accmem_queue.h"
+
+#define ACCMEM_MAX_DEVICES 16
+
 struct accmem_context;
 struct accmem_device;
 struct file;
@@ -29,6 +33,7 @@ struct file;
  * @bytes: what their memory withholds from others
  * @accounts: its accounts, by device and number
  * @messages: how many messages it may still cause
+ * @waiting: its calls that wait, of each device; guarded by accmem_waiters_lock
  */
 struct accmem_user {
 	struct hlist_node node;
@@ -39,6 +44,7 @@ struct accmem_user {
 	atomic64_t bytes;
 	struct xarray accounts;
 	struct ratelimit_state messages;
+	struct accmem_queue_user waiting[ACCMEM_MAX_DEVICES];
 };
 
 /**
@@ -55,6 +61,7 @@ struct accmem_user {
  * @file: behind the mappings of its memory; NULL before the first one
  * @quarantine: its quarantined memory; guarded by the carveout's lock
  * @nr_quarantined: how much that is; guarded by the carveout's lock
+ * @nr_short: its calls that wait for memory; guarded by accmem_waiters_lock
  * @overdue: bytes that have been pending for too long; guarded by the
  *	carveout's lock
  * @overdue_limit: of messages about it
@@ -74,6 +81,7 @@ struct accmem_account {
 	struct file *file;
 	struct list_head quarantine;
 	unsigned int nr_quarantined;
+	unsigned int nr_short;
 	u64 overdue;
 	struct ratelimit_state overdue_limit;
 };
@@ -94,6 +102,9 @@ int accmem_charge_buffers(struct accmem_account *account, u64 buffers);
 void accmem_uncharge(struct accmem_account *account, u64 bytes);
 void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers);
 bool accmem_charge_fits(struct accmem_account *account, u64 bytes);
+bool accmem_charge_could_fit(const struct accmem_account *account, u64 bytes,
+			     bool exempt);
+bool accmem_charge_is_too_much(u64 bytes, bool exempt);
 bool accmem_charge_is_limited(void);
 bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit);
 

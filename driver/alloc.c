@@ -73,7 +73,8 @@ int accmem_alloc_check(struct accmem_context *ctx,
 	if ((req->flags & ALLOC_PLACES) == ALLOC_PLACES)
 		return -EINVAL;
 	if (req->reserved2 ||
-	    (req->stream && !(req->flags & ACCMEM_ALLOC_STREAM)))
+	    (req->stream && !(req->flags & ACCMEM_ALLOC_STREAM)) ||
+	    (req->deadline_ns && !(req->flags & ACCMEM_ALLOC_WAIT)))
 		return -EINVAL;
 	if (req->cache_mode > ACCMEM_CACHE_UC)
 		return -EINVAL;
@@ -138,9 +139,9 @@ static struct accmem_buffer *alloc_create_any(struct accmem_context *ctx,
 					      struct accmem_layout *layout)
 {
 	struct accmem_buffer *buf = alloc_create(ctx, req, layout);
-	int err;
+	int err = PTR_ERR_OR_ZERO(buf);
 
-	if (PTR_ERR_OR_ZERO(buf) != -ENOMEM || !layout->may_fall_back)
+	if ((err != -ENOMEM && err != -ENOSPC) || !layout->may_fall_back)
 		return buf;
 	err = accmem_alloc_lay_out(ctx, req, ACCMEM_PAGE_NORMAL_ONLY, layout);
 	return err ? ERR_PTR(err) : alloc_create(ctx, req, layout);
@@ -179,17 +180,38 @@ static struct accmem_buffer *alloc_anywhere(struct accmem_context *ctx,
 }
 
 /**
- * accmem_alloc() - allocate a buffer
+ * accmem_alloc_need() - what can a request not do with less than?
+ * @ctx: the context
+ * @req: the request; every field may hold anything
+ * @layout: out: the least that will do
+ *
+ * Return: 0, or an error of ACCMEM_IOC_ALLOC that no memory would change.
+ */
+int accmem_alloc_need(struct accmem_context *ctx,
+		      const struct accmem_alloc *req,
+		      struct accmem_layout *layout)
+{
+	int err = accmem_alloc_check(ctx, req);
+
+	if (!err)
+		err = accmem_alloc_lay_out(ctx, req, req->page_policy, layout);
+	if (!err && layout->may_fall_back)
+		err = accmem_alloc_lay_out(ctx, req, ACCMEM_PAGE_NORMAL_ONLY,
+					   layout);
+	return err;
+}
+
+/**
+ * accmem_alloc_try() - allocate a buffer, unless that has to wait
  * @ctx: the context
  * @req: the request; every field may hold anything
  * @stream: of the context, with ACCMEM_ALLOC_STREAM; else NULL
  *
- * Return: the buffer, at its address, for accmem_alloc_publish() or
- * accmem_alloc_discard(); or an error of ACCMEM_IOC_ALLOC.
+ * Return: as accmem_alloc(), but -ENOSPC for a lack of device memory.
  */
-struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
-				   const struct accmem_alloc *req,
-				   struct accmem_stream *stream)
+struct accmem_buffer *accmem_alloc_try(struct accmem_context *ctx,
+				       const struct accmem_alloc *req,
+				       struct accmem_stream *stream)
 {
 	struct accmem_layout layout;
 	struct accmem_buffer *buf;
@@ -208,9 +230,37 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 		if (buf)
 			return buf;
 	}
-	buf = req->flags & ACCMEM_ALLOC_FIXED ?
-		      alloc_fixed(ctx, req, &layout) :
-		      alloc_anywhere(ctx, req, &layout);
+	return req->flags & ACCMEM_ALLOC_FIXED ?
+		       alloc_fixed(ctx, req, &layout) :
+		       alloc_anywhere(ctx, req, &layout);
+}
+
+/**
+ * accmem_alloc() - allocate a buffer
+ * @ctx: the context
+ * @req: the request; every field may hold anything
+ * @stream: of the context, with ACCMEM_ALLOC_STREAM; else NULL
+ *
+ * Does not wait: it passes those who do.
+ *
+ * Return: the buffer, at its address, for accmem_alloc_publish() or
+ * accmem_alloc_discard(); or an error of ACCMEM_IOC_ALLOC.
+ */
+struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
+				   const struct accmem_alloc *req,
+				   struct accmem_stream *stream)
+{
+	struct accmem_buffer *buf;
+
+	if (req->flags & ACCMEM_ALLOC_WAIT)
+		return ERR_PTR(-EINVAL);
+	buf = accmem_alloc_try(ctx, req, stream);
+	if (!IS_ERR(buf)) {
+		accmem_waiters_pass(accmem_context_carveout(ctx));
+		return buf;
+	}
+	if (buf == ERR_PTR(-ENOSPC))
+		buf = ERR_PTR(-ENOMEM);
 	if (buf == ERR_PTR(-ENOMEM))
 		accmem_count_failure(accmem_context_carveout(ctx));
 	return buf;
@@ -258,7 +308,10 @@ unsigned int accmem_alloc_row(struct accmem_context *ctx,
 		  (unsigned int)(ACCMEM_FOLIO / layout.footprint));
 	if (layout.footprint * nr >= ALLOC_SEES_CACHE)
 		accmem_cache_drain(ctx);
-	return accmem_row_create(ctx, req, &layout, bufs, nr) ? 0 : nr;
+	if (accmem_row_create(ctx, req, &layout, bufs, nr))
+		return 0;
+	accmem_waiters_pass(accmem_context_carveout(ctx));
+	return nr;
 }
 
 /**
@@ -389,10 +442,13 @@ int accmem_free(struct accmem_context *ctx, u64 address,
 			goes = accmem_cache_put(ctx, buf);
 	}
 	spin_unlock(&ctx->lock);
-	if (waits)
+	if (waits) {
 		accmem_pending_start(buf);
-	else if (goes)
+		/* a request on the stream may have it */
+		accmem_waiters_came_back(accmem_context_carveout(ctx), NULL);
+	} else if (goes) {
 		accmem_buffer_destroy(ctx, goes);
+	}
 	return PTR_ERR_OR_ZERO(buf);
 }
 

@@ -53,7 +53,7 @@ static bool cache_may_keep(const struct accmem_buffer *buf)
 	 * The pages of emulated memory are the host's: not for keeping. Who asks
 	 * for an address is not served with another.
 	 */
-	return buf->place->ops->may_cache &&
+	return !accmem_waiters_present() && buf->place->ops->may_cache &&
 	       !(buf->flags & ACCMEM_ALLOC_FIXED) &&
 	       buf->layout.footprint <= CACHE_BUFFER_MAX &&
 	       !accmem_memory_was_mapped(mem) && xa_empty(&mem->pages);
@@ -172,7 +172,8 @@ unsigned int accmem_cache_drain(struct accmem_context *ctx)
 	unsigned int nr = 0;
 	LIST_HEAD(list);
 
-	if (!READ_ONCE(ctx->nr_cached))
+	/* one who waits has to be sure that nothing is left */
+	if (!READ_ONCE(ctx->nr_cached) && !accmem_waiters_present())
 		return 0;
 	spin_lock(&ctx->lock);
 	while (ctx->nr_cached)

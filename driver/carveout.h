@@ -19,6 +19,7 @@
 
 #include "../lib/accmem_buddy.h"
 #include "../lib/accmem_layout.h"
+#include "waiters.h"
 
 #define ACCMEM_MAX_ALIGNMENT ((u64)SZ_1G)
 #define ACCMEM_MAX_SPAN BIT_ULL(44) /* mmap offsets stay below it */
@@ -160,6 +161,7 @@ struct accmem_unit {
  * @due_lock: held while one of them is finished that nobody else has
  * @due_work: finishes them
  * @overdue_work: finds what has been pending for too long
+ * @waiters: calls that wait for memory
  * @stopping: the carveout is going; no more background work
  */
 struct accmem_carveout {
@@ -206,6 +208,7 @@ struct accmem_carveout {
 	struct mutex due_lock; /* one of due is in nobody's list */
 	struct work_struct due_work;
 	struct delayed_work overdue_work;
+	struct accmem_waiters waiters;
 	bool stopping;
 };
 

@@ -246,6 +246,7 @@ static void clear_give_chunk(struct accmem_carveout *cv,
 	cv->clearing -= run->size;
 	WRITE_ONCE(cv->clear_seq, cv->clear_seq + 1);
 	accmem_carveout_unlock(cv);
+	accmem_waiters_came_back(cv, NULL);
 }
 
 /*

@@ -74,6 +74,8 @@ void accmem_context_end(struct accmem_context *ctx)
 	rcu_assign_pointer(ctx->account->context, NULL);
 	atomic_dec(&ctx->dev->nr_contexts);
 	accmem_tmem_end(ctx);
+	accmem_shrink_end(ctx);
+	accmem_waiters_forget(ctx);
 	close_streams(ctx);
 	accmem_cache_drain(ctx);
 	close_buffers(ctx);

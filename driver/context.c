@@ -41,6 +41,7 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 	ctx->cursor = dev->address_base;
 	INIT_LIST_HEAD(&ctx->waiting_pages);
 	INIT_LIST_HEAD(&ctx->cache);
+	accmem_shrink_init(ctx);
 	xa_init_flags(&ctx->streams, XA_FLAGS_ACCOUNT);
 	atomic_inc(&dev->nr_contexts);
 	/* with accmem_context_next() */

@@ -8,6 +8,7 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/poll.h>
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
 
@@ -28,6 +29,7 @@ struct accmem_buffer;
 struct accmem_context;
 struct accmem_place;
 struct accmem_tmem;
+struct seq_file;
 
 /**
  * struct accmem_place_ops - what the buffers of a place have
@@ -157,6 +159,7 @@ struct accmem_slab_page {
  * @pending_bytes: their footprints
  * @streams: its streams, by number, while their files are open
  * @last_stream: number of the latest one
+ * @shrink: how it is told that others wait for memory
  * @tmem_lock: guards @tmem
  * @tmem: Tensor Memory, NULL until it is set up or a CTA is launched; stays
  *	until the context ends
@@ -184,6 +187,7 @@ struct accmem_context {
 
 	struct xarray streams;
 	atomic64_t last_stream;
+	struct accmem_shrinkable shrink;
 	struct mutex tmem_lock; /* tmem */
 	struct accmem_tmem *tmem;
 };
@@ -282,6 +286,7 @@ void accmem_context_end(struct accmem_context *ctx);
 /* reclaim.c */
 int accmem_reclaim_retry(struct accmem_context *ctx, u64 size,
 			 int (*take)(void *arg), void *arg);
+void accmem_reclaim_drain(struct xarray *accounts);
 
 /* alloc.c */
 int accmem_alloc_check(struct accmem_context *ctx,
@@ -289,6 +294,12 @@ int accmem_alloc_check(struct accmem_context *ctx,
 struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 				   const struct accmem_alloc *req,
 				   struct accmem_stream *stream);
+struct accmem_buffer *accmem_alloc_try(struct accmem_context *ctx,
+				       const struct accmem_alloc *req,
+				       struct accmem_stream *stream);
+int accmem_alloc_need(struct accmem_context *ctx,
+		      const struct accmem_alloc *req,
+		      struct accmem_layout *layout);
 unsigned int accmem_alloc_row(struct accmem_context *ctx,
 			      const struct accmem_alloc *req,
 			      struct accmem_buffer **bufs, unsigned int nr);
@@ -338,6 +349,18 @@ void accmem_realloc_describe(const struct accmem_resize *r,
 			     struct accmem_realloc *req);
 int accmem_realloc_commit(struct accmem_context *ctx, struct accmem_resize *r);
 void accmem_realloc_cancel(struct accmem_context *ctx, struct accmem_resize *r);
+/* wait.c */
+struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
+					const struct accmem_alloc *req,
+					struct accmem_stream *stream);
+
+/* shrink.c */
+void accmem_shrink_init(struct accmem_context *ctx);
+void accmem_shrink_end(struct accmem_context *ctx);
+void accmem_shrink_tell(struct accmem_context *ctx);
+int accmem_shrink(struct accmem_context *ctx, struct accmem_shrink *req);
+void accmem_shrink_show(struct seq_file *m, struct accmem_context *ctx);
+__poll_t accmem_shrink_poll(struct file *file, struct poll_table_struct *table);
 
 /* batch.c */
 int accmem_batch(struct accmem_context *ctx, struct accmem_batch *req);
@@ -368,7 +391,7 @@ static inline void accmem_context_get(struct accmem_context *ctx)
 /* the flags that decide what a buffer is */
 static inline u32 accmem_alloc_flags(const struct accmem_alloc *req)
 {
-	return req->flags & ~ACCMEM_ALLOC_STREAM;
+	return req->flags & ~(ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_WAIT);
 }
 
 /* With mapped translation, addresses can be had before there is memory. */

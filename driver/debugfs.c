@@ -7,8 +7,10 @@
  * character of the picture; none while anything is printed.
  */
 #include <linux/debugfs.h>
+#include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 
 #include "context.h"
 #include "tmem.h"
@@ -243,6 +245,95 @@ static int debugfs_streams_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_streams);
 
+/* a waiter, as it is printed */
+struct waiting {
+	u64 context;
+	unsigned int uid;
+	u64 need;
+	u32 passed;
+	u64 since;
+	const char *state;
+};
+
+#define WAITING_MAX 64u /* waiters that are shown */
+
+static const char *debugfs_waiter_state(const struct accmem_waiter *w)
+{
+	if (w->q.state == ACCMEM_QUEUE_AWAKE)
+		return "awake";
+	if (w->q.state == ACCMEM_QUEUE_AWAY)
+		return "interrupted";
+	return w->q.limited ? "limited" : "asleep";
+}
+
+static unsigned int debugfs_next_waiting(struct accmem_waiters *ws,
+					 struct waiting *lines)
+{
+	struct accmem_queue_waiter *q = NULL;
+	unsigned int nr = 0;
+
+	while (nr < WAITING_MAX && (q = accmem_queue_walk(&ws->queue, q))) {
+		const struct accmem_waiter *w =
+			container_of(q, struct accmem_waiter, q);
+
+		lines[nr++] = (struct waiting){
+			.context = w->account->id,
+			.uid = from_kuid(&init_user_ns, w->account->user->uid),
+			.need = q->need,
+			.passed = q->passed,
+			.since = w->since,
+			.state = q == ws->queue.reserved ?
+					 "reserved" :
+					 debugfs_waiter_state(w),
+		};
+	}
+	return nr;
+}
+
+static void debugfs_show_wait_stats(struct seq_file *m,
+				    const struct accmem_wait_stats *stats,
+				    const struct accmem_queue *queue)
+{
+	seq_printf(m, "waiting %u\nwaits %llu\nwakeups %llu\nserved %llu\n",
+		   queue->nr, stats->waits, stats->wakeups, stats->served);
+	seq_printf(m, "in_vain %llu\ntimeouts %llu\nsignals %llu\n",
+		   stats->in_vain, stats->timeouts, stats->signals);
+	seq_printf(m, "passes %llu\nreservations %llu\nexpired %llu\n",
+		   queue->passes, queue->reservations, queue->expired);
+}
+
+/* who waits for memory, in order, and what became of those who did */
+static int debugfs_waiting_show(struct seq_file *m, void *unused)
+{
+	struct accmem_device *dev = m->private;
+	struct accmem_waiters *ws = &dev->cv.waiters;
+	struct accmem_wait_stats stats;
+	struct accmem_queue queue;
+	struct waiting *lines;
+	unsigned int i, nr;
+	u64 now;
+
+	lines = kcalloc(WAITING_MAX, sizeof(*lines), GFP_KERNEL);
+	if (!lines)
+		return -ENOMEM;
+	spin_lock(&accmem_waiters_lock);
+	stats = ws->stats;
+	queue = ws->queue;
+	nr = debugfs_next_waiting(ws, lines);
+	spin_unlock(&accmem_waiters_lock);
+	now = ktime_get_ns();
+	debugfs_show_wait_stats(m, &stats, &queue);
+	seq_puts(m, "# context uid bytes state passed ms\n");
+	for (i = 0; i < nr; i++)
+		seq_printf(m, "%llu %u %llu %s %u %llu\n", lines[i].context,
+			   lines[i].uid, lines[i].need, lines[i].state,
+			   lines[i].passed,
+			   div_u64(now - lines[i].since, NSEC_PER_MSEC));
+	kfree(lines);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(debugfs_waiting);
+
 /* How often what contexts share was written. Reading this does not write it. */
 static int debugfs_shared_show(struct seq_file *m, void *unused)
 {
@@ -281,6 +372,8 @@ void accmem_debugfs_add(struct accmem_device *dev)
 			    &debugfs_buffers_fops);
 	debugfs_create_file("streams", 0400, dev->debugfs, dev,
 			    &debugfs_streams_fops);
+	debugfs_create_file("waiting", 0400, dev->debugfs, dev,
+			    &debugfs_waiting_fops);
 	debugfs_create_file("shared", 0400, dev->debugfs, dev,
 			    &debugfs_shared_fops);
 	debugfs_create_file("tmem", 0400, dev->debugfs, dev,

@@ -54,6 +54,7 @@ static const struct file_operations device_fops = {
 	.release = device_release,
 	.unlocked_ioctl = accmem_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
+	.poll = accmem_shrink_poll,
 	.mmap = accmem_mmap,
 	.get_unmapped_area = thp_get_unmapped_area,
 	.show_fdinfo = accmem_fdinfo_show,
@@ -107,6 +108,7 @@ struct accmem_device *accmem_device_alloc(unsigned int index)
 	accmem_reap_init(&dev->cv);
 	accmem_pending_init(&dev->cv);
 	accmem_overdue_init(&dev->cv);
+	accmem_waiters_init(&dev->cv, index);
 	return dev;
 }
 
@@ -152,6 +154,7 @@ void accmem_device_unregister(struct accmem_device *dev)
 		accmem_debugfs_remove(dev);
 		cdev_device_del(&dev->cdev, &dev->device);
 	}
+	accmem_waiters_stop(&dev->cv);
 	accmem_overdue_stop(&dev->cv);
 	accmem_pending_stop(&dev->cv);
 	accmem_clear_stop(&dev->cv);

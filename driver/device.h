@@ -10,9 +10,8 @@
 #include <linux/device.h>
 #include <linux/xarray.h>
 
+#include "account.h"
 #include "carveout.h"
-
-#define ACCMEM_MAX_DEVICES 16
 
 struct dentry;
 struct file;

@@ -28,6 +28,7 @@ void accmem_fdinfo_show(struct seq_file *m, struct file *file)
 	seq_printf(m, "accmem-pending:\t%llu\n", pending);
 	seq_printf(m, "accmem-overdue:\t%llu\n",
 		   READ_ONCE(ctx->account->overdue));
+	accmem_shrink_show(m, ctx);
 	seq_printf(m, "accmem-charged:\t%llu\n", accmem_usage_charged(ctx));
 	accmem_tmem_show_fdinfo(m, ctx);
 }

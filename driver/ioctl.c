@@ -26,6 +26,7 @@ union any_command {
 	struct accmem_query query;
 	struct accmem_realloc realloc;
 	struct accmem_batch batch;
+	struct accmem_shrink shrink;
 	struct accmem_stream_create stream_create;
 	struct accmem_tmem_setup tmem_setup;
 	struct accmem_tmem_launch tmem_launch;
@@ -60,7 +61,7 @@ static int ioctl_info(struct command *cmd)
 		return -EINVAL;
 	info->nr_carveouts = 1;
 	info->features = cv->features | ACCMEM_FEATURE_STREAM |
-			 ACCMEM_FEATURE_REALLOC;
+			 ACCMEM_FEATURE_REALLOC | ACCMEM_FEATURE_WAIT;
 	info->now_ns = ktime_get_ns();
 	info->address_base = dev->address_base;
 	info->address_span = dev->address_span;
@@ -77,18 +78,19 @@ static int ioctl_info(struct command *cmd)
 	return ioctl_respond(cmd);
 }
 
-/* ENOMEM, with what could have been had */
+/* ENOMEM, or a wait that was too long, with what could have been had */
 static int ioctl_fail_alloc(struct command *cmd, int err)
 {
 	struct accmem_alloc *req = &cmd->data.alloc;
 
-	if (err == -ENOMEM) {
+	if (err == -ENOMEM || err == -ETIMEDOUT) {
 		accmem_usage_space(cmd->ctx, &req->free_bytes,
 				   &req->largest_run);
 		if (ioctl_respond(cmd))
 			err = -EFAULT;
 	}
-	trace_accmem_fail(cmd->ctx, req, err);
+	if (err != -ERESTARTSYS)
+		trace_accmem_fail(cmd->ctx, req, err);
 	return err;
 }
 
@@ -145,6 +147,15 @@ static struct accmem_stream *ioctl_get_stream(struct accmem_context *ctx,
 	return file ? accmem_stream_of(ctx, file) : ERR_PTR(-EBADF);
 }
 
+static struct accmem_buffer *ioctl_alloc_now(struct accmem_context *ctx,
+					     const struct accmem_alloc *req,
+					     struct accmem_stream *stream)
+{
+	return req->flags & ACCMEM_ALLOC_WAIT ?
+		       accmem_alloc_wait(ctx, req, stream) :
+		       accmem_alloc(ctx, req, stream);
+}
+
 static struct accmem_buffer *ioctl_alloc_on(struct accmem_context *ctx,
 					    const struct accmem_alloc *req)
 {
@@ -154,14 +165,14 @@ static struct accmem_buffer *ioctl_alloc_on(struct accmem_context *ctx,
 	int err;
 
 	if (!(req->flags & ACCMEM_ALLOC_STREAM))
-		return accmem_alloc(ctx, req, NULL);
+		return ioctl_alloc_now(ctx, req, NULL);
 	err = accmem_alloc_check(ctx, req);
 	if (err)
 		return ERR_PTR(err);
 	fd = fdget(req->stream);
 	stream = ioctl_get_stream(ctx, fd);
 	buf = IS_ERR(stream) ? ERR_CAST(stream) :
-			       accmem_alloc(ctx, req, stream);
+			       ioctl_alloc_now(ctx, req, stream);
 	fdput(fd);
 	return buf;
 }
@@ -384,6 +395,17 @@ static int ioctl_batch(struct command *cmd)
 	return ioctl_respond(cmd) ?: err;
 }
 
+static int ioctl_shrink(struct command *cmd)
+{
+	struct accmem_shrink *req = &cmd->data.shrink;
+	int err;
+
+	if (req->flags & ~ACCMEM_SHRINK_FLAGS || req->reserved)
+		return -EINVAL;
+	err = accmem_shrink(cmd->ctx, req);
+	return err ?: ioctl_respond(cmd);
+}
+
 static int ioctl_stream_create(struct command *cmd)
 {
 	struct accmem_stream_create *req = &cmd->data.stream_create;
@@ -523,6 +545,8 @@ static_assert(__same_type(struct accmem_realloc,
 			  ((union any_command *)0)->realloc));
 static_assert(__same_type(struct accmem_batch,
 			  ((union any_command *)0)->batch));
+static_assert(__same_type(struct accmem_shrink,
+			  ((union any_command *)0)->shrink));
 static_assert(__same_type(struct accmem_stream_create,
 			  ((union any_command *)0)->stream_create));
 static_assert(__same_type(struct accmem_tmem_setup,
@@ -537,6 +561,7 @@ ACCMEM_BEGINS_WITH_SIZE(struct accmem_free);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_query);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_realloc);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_batch);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_shrink);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_create);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_launch);
@@ -580,6 +605,12 @@ static const struct command_op ops[] = {
 		.size = sizeof_field(union any_command, batch),
 		.min_size = offsetofend(struct accmem_batch, reserved),
 		.run = ioctl_batch,
+	},
+	[_IOC_NR(ACCMEM_IOC_SHRINK)] = {
+		.cmd = ACCMEM_IOC_SHRINK,
+		.size = sizeof_field(union any_command, shrink),
+		.min_size = offsetofend(struct accmem_shrink, reserved),
+		.run = ioctl_shrink,
 	},
 	[_IOC_NR(ACCMEM_IOC_STREAM_CREATE)] = {
 		.cmd = ACCMEM_IOC_STREAM_CREATE,

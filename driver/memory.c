@@ -379,7 +379,8 @@ static int memory_take(struct accmem_memory *mem,
 {
 	int err;
 
-	if (spec->size > mem->cv->capacity)
+	if (spec->size > mem->cv->capacity ||
+	    !accmem_waiters_admit(&mem->cv->waiters, mem->account))
 		return -ENOSPC;
 	err = accmem_charge_buffers(mem->account, spec->buffers);
 	if (err)
@@ -475,6 +476,7 @@ void accmem_memory_free(struct accmem_memory *mem)
 	memory_give_runs(mem);
 	accmem_uncharge_buffers(mem->account, mem->buffers);
 	accmem_count_frees(mem->cv, mem->buffers);
+	accmem_waiters_came_back(mem->cv, mem->account->user);
 	memory_destroy(mem);
 }
 

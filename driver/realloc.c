@@ -139,7 +139,9 @@ static int growth_get(struct growth *g)
 	int err = accmem_reclaim_retry(g->ctx, g->size - mem->size, growth_take,
 				       g);
 
-	return err == REALLOC_NO_ROOM ? growth_find_room(g) : err;
+	if (err == REALLOC_NO_ROOM)
+		err = growth_find_room(g);
+	return err == -ENOSPC ? -ENOMEM : err;
 }
 
 static int realloc_resize_place(struct accmem_context *ctx,

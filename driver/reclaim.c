@@ -130,7 +130,21 @@ static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
 {
 	if (err != -ENOSPC)
 		return err;
-	return accmem_charge_fits(ctx->account, size) ? -ENOMEM : -EDQUOT;
+	return accmem_charge_fits(ctx->account, size) ? -ENOSPC : -EDQUOT;
+}
+
+/**
+ * accmem_reclaim_drain() - empty the caches of freed buffers
+ * @accounts: of a device, or of a user
+ *
+ * While somebody waits, nothing is put there: what this leaves is empty.
+ */
+void accmem_reclaim_drain(struct xarray *accounts)
+{
+	unsigned long next = 0;
+
+	while (reclaim_drain_caches(accounts, &next))
+		;
 }
 
 /**
@@ -140,7 +154,8 @@ static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
  * @take: takes them; called again after -ENOSPC and -EDQUOT
  * @arg: for @take
  *
- * Return: what @take returned, but -ENOMEM or -EDQUOT for -ENOSPC; -EINTR.
+ * Return: what @take returned, but -EDQUOT for -ENOSPC where a limit is in the way,
+ * too; -EINTR. What is -ENOSPC can be waited for; it is -ENOMEM to who does not.
  */
 int accmem_reclaim_retry(struct accmem_context *ctx, u64 size,
 			 int (*take)(void *arg), void *arg)

@@ -170,6 +170,8 @@ static void row_destroy(struct accmem_context *ctx, struct accmem_buffer **bufs,
 		}
 		row_give(row, bufs, same);
 	}
+	accmem_waiters_came_back(accmem_context_carveout(ctx),
+				 ctx->account->user);
 }
 
 static const struct accmem_place_ops row_place_ops = {

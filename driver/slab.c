@@ -325,6 +325,9 @@ static void slab_destroy_one(struct accmem_context *ctx,
 	accmem_count_frees(accmem_context_carveout(ctx), 1);
 	if (gone)
 		slab_page_destroy(page);
+	else
+		accmem_waiters_came_back(accmem_context_carveout(ctx),
+					 ctx->account->user);
 	kfree(buf);
 }
 

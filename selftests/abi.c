@@ -253,6 +253,8 @@ static const struct call calls[] = {
 	{ .cmd = ACCMEM_IOC_BATCH,
 	  RESERVED(accmem_batch),
 	  .flags = ACCMEM_BATCH_FLAGS },
+	{ .cmd = ACCMEM_IOC_SHRINK, RESERVED(accmem_shrink),
+	  .flags = ACCMEM_SHRINK_FLAGS },
 };
 
 /* what a batch frees */

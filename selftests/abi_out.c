@@ -69,10 +69,12 @@ TEST_F(abi_out, info)
 TEST_F(abi_out, info_backing)
 {
 	const struct accmem_info *i = &self->info;
-	uint64_t features = i->features & ~(uint64_t)(ACCMEM_FEATURE_STREAM |
-						      ACCMEM_FEATURE_REALLOC);
+	const uint64_t all = ACCMEM_FEATURE_STREAM | ACCMEM_FEATURE_REALLOC |
+			     ACCMEM_FEATURE_WAIT;
+	uint64_t features = i->features & ~all;
 	uint32_t wc_uc = 1 << ACCMEM_CACHE_WC | 1 << ACCMEM_CACHE_UC;
 
+	EXPECT_EQ(all, i->features & all);
 	if (!strcmp(variant->path, ACCMEM_DEV_EMULATED)) {
 		EXPECT_EQ(ACCMEM_BACKING_EMULATED, i->backing);
 		EXPECT_EQ(ACCMEM_TRANSLATION_MAPPED, i->translation);

@@ -196,20 +196,24 @@ uint64_t accmem_time(void (*fn)(void *arg), void *arg, unsigned int n);
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 240
 
-#define ACCMEM_HARNESS_MAIN                                             \
-	int main(int argc, char **argv)                                 \
-	{                                                               \
-		struct __fixture_metadata *f;                           \
-		struct __test_metadata *t;                              \
-									\
-		for (f = __fixture_list; f; f = f->next) {              \
-			for (t = f->tests; t; t = t->next) {            \
-				if (accmem_scale(100) > 100)            \
-					t->timeout = accmem_scale(      \
-						t->timeout);            \
-			}                                               \
-		}                                                       \
-		return test_harness_run(argc, argv);                    \
+static inline int accmem_harness_main(int argc, char **argv)
+{
+	struct __fixture_metadata *f;
+	struct __test_metadata *t;
+
+	for (f = __fixture_list; f; f = f->next) {
+		for (t = f->tests; t; t = t->next) {
+			if (accmem_scale(100) > 100)
+				t->timeout = accmem_scale(t->timeout);
+		}
+	}
+	return test_harness_run(argc, argv);
+}
+
+#define ACCMEM_HARNESS_MAIN                             \
+	int main(int argc, char **argv)                 \
+	{                                               \
+		return accmem_harness_main(argc, argv); \
 	}
 #endif
 

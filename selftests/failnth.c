@@ -311,6 +311,33 @@ TEST_F(failnth, alloc)
 		SWEEP(alloc_uncached);
 }
 
+/* for all of the memory, of which a granule is taken */
+static int alloc_in_vain(const char *path, int fd)
+{
+	struct accmem_info info;
+	struct accmem_alloc a;
+	int err = accmem_ioctl_info(fd, &info);
+
+	(void)path;
+	if (err)
+		return err;
+	a = (struct accmem_alloc){ .length = info.capacity,
+				   .flags = ACCMEM_ALLOC_WAIT,
+				   .deadline_ns = info.now_ns + 2000000 };
+	err = accmem_ioctl_alloc(fd, &a);
+	return err == -ETIMEDOUT ? 0 : err ?: -EEXIST;
+}
+
+TEST_F(failnth, alloc_that_waits)
+{
+	struct accmem_alloc a;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 4096, 0, &a));
+	SWEEP(alloc_in_vain);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+}
+
 /* more than all that is left in one piece */
 static uint64_t scattered_bytes;
 

@@ -27,7 +27,7 @@
  * version, and the old version keeps the old size (compat.c).
  */
 static_assert(sizeof(struct accmem_info) == 128, "needs a symbol version");
-static_assert(sizeof(struct accmem_alloc) == 120, "needs a symbol version");
+static_assert(sizeof(struct accmem_alloc) == 128, "needs a symbol version");
 static_assert(sizeof(struct accmem_realloc) == 88, "needs a symbol version");
 static_assert(sizeof(struct accmem_query) == 104, "needs a symbol version");
 static_assert(sizeof(struct accmem_batch_alloc) == 80,

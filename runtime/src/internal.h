@@ -33,10 +33,16 @@ int accmem_call(const struct accmem_context *ctx, unsigned long command,
 
 /* ALLOC: accmem_allocate(), of the version at hand. */
 int accmem_allocate_now(struct accmem_context *ctx, struct accmem_alloc *req);
+int accmem_allocate_on_stream(struct accmem_context *ctx,
+			      struct accmem_alloc *req, int stream);
 
 /* Its versions in the shared library; @old is the structure of the first one. */
 int accmem_allocate_0_1(struct accmem_context *ctx, void *old);
-int accmem_allocate_0_2(struct accmem_context *ctx, struct accmem_alloc *req);
+int accmem_allocate_0_2(struct accmem_context *ctx, void *old);
+int accmem_allocate_0_3(struct accmem_context *ctx, struct accmem_alloc *req);
+int accmem_allocate_on_0_2(struct accmem_context *ctx, int stream, void *old);
+int accmem_allocate_on_0_3(struct accmem_context *ctx, int stream,
+			   struct accmem_alloc *req);
 
 /* FREE, after what is mapped of the buffer has been unmapped. */
 int accmem_free_unmapped(struct accmem_context *ctx, struct accmem_free *req);

@@ -86,8 +86,8 @@ int accmem_export_fence(int stream, uint64_t position, int *sync_file)
 	return ret;
 }
 
-int accmem_allocate_on(struct accmem_context *ctx, int stream,
-		       struct accmem_alloc *req)
+int accmem_allocate_on_stream(struct accmem_context *ctx,
+			      struct accmem_alloc *req, int stream)
 {
 	req->flags |= ACCMEM_ALLOC_STREAM;
 	req->stream = stream;

@@ -32,6 +32,7 @@
 #define ACCMEM_IOC_QUERY _IO(ACCMEM_IOC_MAGIC, 0x03)
 #define ACCMEM_IOC_REALLOC _IO(ACCMEM_IOC_MAGIC, 0x04)
 #define ACCMEM_IOC_BATCH _IO(ACCMEM_IOC_MAGIC, 0x05)
+#define ACCMEM_IOC_SHRINK _IO(ACCMEM_IOC_MAGIC, 0x07)
 #define ACCMEM_IOC_STREAM_CREATE _IO(ACCMEM_IOC_MAGIC, 0x08)
 #define ACCMEM_IOC_TMEM_SETUP _IO(ACCMEM_IOC_MAGIC, 0x10)
 #define ACCMEM_IOC_TMEM_LAUNCH _IO(ACCMEM_IOC_MAGIC, 0x11)
@@ -59,6 +60,8 @@
  * @ACCMEM_FEATURE_FIRST_TOUCH: memory appears at the first touch
  * @ACCMEM_FEATURE_STREAM: there are streams, and FREE takes a position or a fence
  * @ACCMEM_FEATURE_REALLOC: there is REALLOC, and ALLOC takes a reservation
+ * @ACCMEM_FEATURE_WAIT: ALLOC can wait for memory, and contexts can be told that
+ *	others do
  */
 enum accmem_feature {
 	ACCMEM_FEATURE_SCATTER = 1 << 0,
@@ -66,6 +69,7 @@ enum accmem_feature {
 	ACCMEM_FEATURE_FIRST_TOUCH = 1 << 2,
 	ACCMEM_FEATURE_STREAM = 1 << 3,
 	ACCMEM_FEATURE_REALLOC = 1 << 4,
+	ACCMEM_FEATURE_WAIT = 1 << 5,
 };
 
 /**
@@ -192,6 +196,7 @@ struct accmem_info {
  *	     (EOPNOTSUPP)
  * STREAM    memory whose free is pending on accmem_alloc.stream will do
  * RESIZABLE REALLOC may resize it (T4)
+ * WAIT	     until there is memory, or accmem_alloc.deadline_ns has passed
  */
 #define ACCMEM_ALLOC_ROUND32 0x01u
 #define ACCMEM_ALLOC_TAIL32 0x02u
@@ -203,11 +208,12 @@ struct accmem_info {
 #define ACCMEM_ALLOC_PARKABLE 0x80u
 #define ACCMEM_ALLOC_STREAM 0x100u
 #define ACCMEM_ALLOC_RESIZABLE 0x200u
+#define ACCMEM_ALLOC_WAIT 0x400u
 #define ACCMEM_ALLOC_FLAGS                                                    \
 	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE | \
 	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN |                    \
 	 ACCMEM_ALLOC_FIXED | ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE |  \
-	 ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_RESIZABLE)
+	 ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT)
 
 /**
  * struct accmem_alloc - ACCMEM_IOC_ALLOC: allocate a buffer
@@ -229,8 +235,9 @@ struct accmem_info {
  * @mmap_offset: out: offset for mmap on the same file, below 2^44: of the page
  *	that @address is in. It means something in this context only, and
  *	nothing else is promised about it.
- * @free_bytes: out: on ENOMEM, bytes free; 0 when the call succeeds
- * @largest_run: out: on ENOMEM, largest request in bytes that this context
+ * @free_bytes: out: on ENOMEM and ETIMEDOUT, bytes free; 0 when the call
+ *	succeeds
+ * @largest_run: out: on ENOMEM and ETIMEDOUT, largest request in bytes that this context
  *	could be granted as one contiguous run; 0 when the call succeeds
  * @page_size: out: bytes, 4 KiB, 2 MiB or 1 GiB: the page size that its length
  *	and address are multiples of; larger pages may back it
@@ -241,6 +248,9 @@ struct accmem_info {
  *	still pending on
  * @reserve: in: with ACCMEM_ALLOC_RESIZABLE, bytes that it is expected to grow to,
  *	@length at least; 0 for none
+ * @deadline_ns: in: with ACCMEM_ALLOC_WAIT, 0 for none, or the value of the host's
+ *	CLOCK_MONOTONIC (see accmem_info.now_ns) after which the call gives up; one
+ *	that has passed allows one try. Without the flag 0.
  *
  * The memory reads as zero. Nothing is allocated when the call fails.
  *
@@ -256,6 +266,16 @@ struct accmem_info {
  * for it (T7). With identity translation, the buffer is placed where there is room
  * behind it, which stays free to all; others may be placed there when it is needed.
  * A buffer with a reservation shares no granule.
+ * With ACCMEM_ALLOC_WAIT, a request that finds no memory, or that a limit refuses, waits
+ * until it can be met. Waiting requests of one user are served in the order of their
+ * arrival, and users in turn. A younger one that fits may pass an older one that does
+ * not, and so may requests that do not wait: at most 16 times, then memory is
+ * reserved for the older one and nobody else is given any. A reservation ends after the
+ * module parameter reserve_ms; where it was of no use, the request is the last from
+ * then on, and nothing is reserved for as long again. A signal interrupts the wait.
+ * Where its action says that the call is started again (SA_RESTART), it keeps its
+ * place, if the same thread makes it again within a second. The file stays open
+ * during the call, whoever closes its descriptors.
  *
  * A buffer of at most half a granule (2 KiB) shares a granule with others of
  * its context, and its footprint is a multiple of 64 bytes, unless it is
@@ -266,15 +286,19 @@ struct accmem_info {
  * policy, mode or carveout; TAIL32 without ROUND32; FIXED with TOP_DOWN, or with an
  * @address that is not aligned to the granule, to @alignment or to the page size
  * that the policy insists on, or where the buffer would not lie in the span of
- * device addresses; @stream without its flag, or no stream; @reserve without
- * RESIZABLE, below @length, or more than the span of device addresses. EEXIST: FIXED, and the
+ * device addresses; @stream or @deadline_ns without its flag, or no stream; @reserve
+ * without RESIZABLE, below @length, or more than the span of device addresses. EEXIST:
+ * FIXED, and the
  * context has a buffer, or a granule of small buffers, there. EBADF: @stream is no
  * open file. EACCES: it is another context's. EOVERFLOW: @length with its rounding
  * or alignment passes 2^64. EOPNOTSUPP: the carveout has not the cache mode, or not
  * the page size; MOVABLE, PARKABLE. EDQUOT: a limit of the user or of the context.
  * ENOMEM: no memory, or with FIXED not there; @free_bytes and @largest_run are
- * filled in. EINTR: killed while the memory was being found, cleared or made
- * present.
+ * filled in; at once, with WAIT too, where the carveout is smaller, or the host or the
+ * kernel is short of memory, as is EDQUOT where a limit is below the request.
+ * ETIMEDOUT: WAIT, and the deadline has passed; @free_bytes and @largest_run are filled
+ * in. EAGAIN: WAIT, and 256 requests of the user wait already. EINTR: a signal ended the
+ * wait; or killed while the memory was being found, cleared or made present.
  */
 struct accmem_alloc {
 	__u32 size;
@@ -297,6 +321,7 @@ struct accmem_alloc {
 	__u32 reserved2;
 	__u64 position;
 	__u64 reserve;
+	__u64 deadline_ns;
 };
 
 /*
@@ -352,7 +377,7 @@ struct accmem_free {
  * @footprint: out: bytes taken from the carveout
  * @alignment: out: alignment granted, in bytes
  * @mmap_offset: out: offset for mmap of the page that @base is in
- * @alloc_flags: out: flags of the ALLOC, without ACCMEM_ALLOC_STREAM
+ * @alloc_flags: out: flags of the ALLOC, without ACCMEM_ALLOC_STREAM and ACCMEM_ALLOC_WAIT
  * @page_policy: out: policy of the ALLOC
  * @cache_mode: out: enum accmem_cache_mode
  * @carveout: out: index of the carveout
@@ -478,7 +503,8 @@ enum accmem_batch_op {
  * struct accmem_batch_alloc - one buffer of a batch
  * @length: in: as in struct accmem_alloc, like all that follow
  * @alignment: in
- * @flags: in: without ACCMEM_ALLOC_STREAM; RESIZABLE ones have no reservation
+ * @flags: in: without ACCMEM_ALLOC_STREAM and ACCMEM_ALLOC_WAIT; RESIZABLE ones have
+ *	no reservation
  * @page_policy: in
  * @cache_mode: in
  * @carveout: in
@@ -569,6 +595,47 @@ struct accmem_batch {
 	__u32 done;
 	__u64 free_bytes;
 	__u64 largest_run;
+	__u64 reserved;
+};
+
+/*
+ * Flags of SHRINK, one of them at most.
+ *
+ * REGISTER    tell this context when others wait for memory
+ * UNREGISTER  do not any more
+ */
+#define ACCMEM_SHRINK_REGISTER 0x1u
+#define ACCMEM_SHRINK_UNREGISTER 0x2u
+#define ACCMEM_SHRINK_FLAGS (ACCMEM_SHRINK_REGISTER | ACCMEM_SHRINK_UNREGISTER)
+
+/**
+ * struct accmem_shrink - ACCMEM_IOC_SHRINK: what others wait for, and be told of it
+ * @size: in: bytes of this structure
+ * @flags: in: ACCMEM_SHRINK_*
+ * @fd: in: with REGISTER, an eventfd to which each event adds 1, or -1; else 0
+ * @waiting: out: requests of other contexts that wait for memory of the device
+ * @wanted: out: bytes that are missing for them; where there are enough, but in pieces
+ *	that are too small, those that the first of them needs. 0 when nobody waits
+ * @reserved: in: 0
+ *
+ * For a pool that keeps memory which it could give back. A context that has
+ * registered is told when requests of others begin to wait for memory, before they
+ * sleep: the device's file is readable (EPOLLIN), and the eventfd counts. It is told
+ * once: until it makes this call, or nobody waits any more, the file stays readable
+ * and the eventfd is left alone. After the call the file is readable again when another
+ * request begins to wait. Requests that a limit holds up are nobody else's business.
+ *
+ * A context that registers while others wait is told at once. Registering again
+ * replaces the eventfd. A context ends registered or not.
+ *
+ * EINVAL: both flags; @fd without REGISTER, or no eventfd. EBADF: @fd is no open file.
+ */
+struct accmem_shrink {
+	__u32 size;
+	__u32 flags;
+	__s32 fd;
+	__u32 waiting;
+	__u64 wanted;
 	__u64 reserved;
 };
 

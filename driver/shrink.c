@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contexts that give memory back when others wait for it.
+ *
+ * A shortage begins with the first waiter that sleeps for lack of memory, and ends
+ * with the last. A context that has registered is told of it once, by poll() of its
+ * file and by an eventfd, and then again for waiters that come after it has asked how
+ * much is wanted. Who is about to wait tells the others, one at a time.
+ *
+ * Locks: that of all waiters.
+ */
+#include <linux/eventfd.h>
+#include <linux/fs.h>
+#include <linux/poll.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+
+#include "../compat/compat.h"
+#include "context.h"
+
+/**
+ * accmem_shrink_init() - a context that is not told
+ * @ctx: the context
+ */
+void accmem_shrink_init(struct accmem_context *ctx)
+{
+	INIT_LIST_HEAD(&ctx->shrink.link);
+	init_waitqueue_head(&ctx->shrink.poll);
+}
+
+/* do others wait? */
+static bool shrink_is_wanted(const struct accmem_context *ctx)
+{
+	const struct accmem_waiters *ws = &ctx->dev->cv.waiters;
+
+	return ws->nr_short > ctx->account->nr_short;
+}
+
+/* was it told of what is the case now, and has it not asked since? */
+static bool shrink_is_told(const struct accmem_context *ctx)
+{
+	return ctx->shrink.told == ctx->dev->cv.waiters.shortage &&
+	       !ctx->shrink.answered;
+}
+
+static void shrink_tell(struct accmem_context *ctx)
+{
+	struct accmem_shrinkable *shrink = &ctx->shrink;
+
+	shrink->told = ctx->dev->cv.waiters.shortage;
+	shrink->answered = false;
+	shrink->events++;
+	if (shrink->eventfd)
+		accmem_eventfd_signal(shrink->eventfd);
+	wake_up_interruptible_poll(&shrink->poll, EPOLLIN | EPOLLRDNORM);
+}
+
+/* looks at one context, which is behind all others then */
+static bool shrink_tell_next(struct accmem_waiters *ws,
+			     const struct accmem_context *from)
+{
+	struct accmem_context *ctx;
+
+	ctx = list_first_entry_or_null(&ws->shrinkable, struct accmem_context,
+				       shrink.link);
+	if (!ctx)
+		return false;
+	list_move_tail(&ctx->shrink.link, &ws->shrinkable);
+	if (ctx != from && shrink_is_wanted(ctx) && !shrink_is_told(ctx))
+		shrink_tell(ctx);
+	return true;
+}
+
+/**
+ * accmem_shrink_tell() - tell others that a context is about to wait for memory
+ * @ctx: the context. Sleeps.
+ */
+void accmem_shrink_tell(struct accmem_context *ctx)
+{
+	struct accmem_waiters *ws = &accmem_context_carveout(ctx)->waiters;
+	unsigned int left = READ_ONCE(ws->nr_shrinkable);
+	bool more = true;
+
+	while (left-- && more) {
+		spin_lock(&accmem_waiters_lock);
+		more = shrink_tell_next(ws, ctx);
+		spin_unlock(&accmem_waiters_lock);
+		cond_resched();
+	}
+}
+
+/* with the lock held; returns the eventfd that was, for the caller to put */
+static struct eventfd_ctx *shrink_register(struct accmem_context *ctx,
+					   struct eventfd_ctx *eventfd)
+{
+	struct accmem_waiters *ws = &accmem_context_carveout(ctx)->waiters;
+	struct eventfd_ctx *old = ctx->shrink.eventfd;
+
+	ctx->shrink.eventfd = eventfd;
+	if (list_empty(&ctx->shrink.link)) {
+		list_add_tail(&ctx->shrink.link, &ws->shrinkable);
+		WRITE_ONCE(ws->nr_shrinkable, ws->nr_shrinkable + 1);
+	}
+	if (shrink_is_wanted(ctx))
+		shrink_tell(ctx);
+	return old;
+}
+
+static struct eventfd_ctx *shrink_unregister(struct accmem_context *ctx)
+{
+	struct accmem_waiters *ws = &accmem_context_carveout(ctx)->waiters;
+	struct eventfd_ctx *old = ctx->shrink.eventfd;
+
+	ctx->shrink.eventfd = NULL;
+	if (!list_empty(&ctx->shrink.link)) {
+		list_del_init(&ctx->shrink.link);
+		WRITE_ONCE(ws->nr_shrinkable, ws->nr_shrinkable - 1);
+	}
+	return old;
+}
+
+/**
+ * accmem_shrink_end() - a context ends
+ * @ctx: the context
+ */
+void accmem_shrink_end(struct accmem_context *ctx)
+{
+	struct eventfd_ctx *old;
+
+	spin_lock(&accmem_waiters_lock);
+	old = shrink_unregister(ctx);
+	spin_unlock(&accmem_waiters_lock);
+	if (old)
+		eventfd_ctx_put(old);
+}
+
+/* the eventfd that a call names, or NULL */
+static struct eventfd_ctx *shrink_eventfd(const struct accmem_shrink *req)
+{
+	if (!(req->flags & ACCMEM_SHRINK_REGISTER))
+		return req->fd ? ERR_PTR(-EINVAL) : NULL;
+	return req->fd == -1 ? NULL : eventfd_ctx_fdget(req->fd);
+}
+
+/**
+ * accmem_shrink() - what others wait for, and be told of it
+ * @ctx: the context
+ * @req: the request, whose flags are known ones
+ *
+ * Return: 0 or an error of ACCMEM_IOC_SHRINK.
+ */
+int accmem_shrink(struct accmem_context *ctx, struct accmem_shrink *req)
+{
+	struct eventfd_ctx *eventfd, *old = NULL;
+
+	if (req->flags == ACCMEM_SHRINK_FLAGS)
+		return -EINVAL;
+	eventfd = shrink_eventfd(req);
+	if (IS_ERR(eventfd))
+		return PTR_ERR(eventfd);
+	spin_lock(&accmem_waiters_lock);
+	if (req->flags & ACCMEM_SHRINK_REGISTER)
+		old = shrink_register(ctx, eventfd);
+	else if (req->flags & ACCMEM_SHRINK_UNREGISTER)
+		old = shrink_unregister(ctx);
+	else
+		ctx->shrink.answered = true;
+	req->wanted = accmem_waiters_wanted(accmem_context_carveout(ctx),
+					    ctx->account, &req->waiting);
+	spin_unlock(&accmem_waiters_lock);
+	if (old)
+		eventfd_ctx_put(old);
+	return 0;
+}
+
+/**
+ * accmem_shrink_show() - what fdinfo says of a context's waiters, and of others
+ * @m: where to
+ * @ctx: the context
+ */
+void accmem_shrink_show(struct seq_file *m, struct accmem_context *ctx)
+{
+	unsigned int waiting, others;
+	u64 wanted, events;
+
+	spin_lock(&accmem_waiters_lock);
+	waiting = ctx->account->nr_short;
+	events = ctx->shrink.events;
+	wanted = accmem_waiters_wanted(accmem_context_carveout(ctx),
+				       ctx->account, &others);
+	spin_unlock(&accmem_waiters_lock);
+	seq_printf(m, "accmem-waiting:\t%u\n", waiting);
+	seq_printf(m, "accmem-wanted:\t%llu\n", wanted);
+	seq_printf(m, "accmem-shrink-events:\t%llu\n", events);
+}
+
+/**
+ * accmem_shrink_poll() - poll of a device's file
+ * @file: the file
+ * @table: who polls
+ *
+ * Return: readable when others wait, and its context has not asked yet.
+ */
+__poll_t accmem_shrink_poll(struct file *file, struct poll_table_struct *table)
+{
+	struct accmem_context *ctx = file->private_data;
+	bool wanted;
+
+	poll_wait(file, &ctx->shrink.poll, table);
+	spin_lock(&accmem_waiters_lock);
+	wanted = !list_empty(&ctx->shrink.link) && shrink_is_wanted(ctx) &&
+		 shrink_is_told(ctx);
+	spin_unlock(&accmem_waiters_lock);
+	return wanted ? EPOLLIN | EPOLLRDNORM : 0;
+}

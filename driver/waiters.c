@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who waits for memory, and who is woken when some comes back.
+ *
+ * lib/accmem_queue decides whose turn it is; a waiter that is woken tries in its own
+ * call (wait.c). Whoever gives memory back, or lowers a charge, asks whether anybody
+ * waits, which is one test. A waiter is woken where it could be served, for all that can
+ * be told without trying, so that one free wakes one waiter. What nobody tells of
+ * (pins that go, a charge that was made and undone by others) is found once a
+ * second.
+ *
+ * Nothing is missed: a waiter is counted before its last try, and the try takes the
+ * lock under which others give back.
+ *
+ * Locks: accmem_waiters_lock guards the queues of all devices, since a limit is a user's,
+ * and a user's memory is on several. It is above the carveout's lock.
+ */
+#include <linux/jiffies.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/moduleparam.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "context.h"
+#include "waiters.h"
+
+#define WAITERS_LOOK HZ
+
+static unsigned int waiters_reserve_ms = 1000;
+module_param_named(reserve_ms, waiters_reserve_ms, uint, 0644);
+MODULE_PARM_DESC(reserve_ms,
+		 "ms to keep memory for who waits (0: never; default 1000)");
+
+DEFINE_SPINLOCK(accmem_waiters_lock); /* queues, and the two below */
+static LIST_HEAD(waiters_busy);
+unsigned int accmem_nr_waiting;
+
+static struct accmem_waiter *to_waiter(const struct accmem_queue_waiter *q)
+{
+	return container_of(q, struct accmem_waiter, q);
+}
+
+static struct accmem_carveout *waiters_carveout(struct accmem_waiters *ws)
+{
+	return container_of(ws, struct accmem_carveout, waiters);
+}
+
+/* what is known of a carveout while its waiters are looked at */
+struct scan {
+	struct accmem_carveout *cv;
+	u64 free;
+	const struct accmem_account *account;
+	u64 longest;
+};
+
+/* the longest run that an account could have, or a bound of it */
+static u64 scan_longest(struct scan *scan, const struct accmem_account *account)
+{
+	u64 cursor = 0, longest = 0;
+
+	if (scan->account == account)
+		return scan->longest;
+	accmem_carveout_lock(scan->cv);
+	if (accmem_buddy_largest_run_of(&scan->cv->buddy, account->id, &cursor,
+					&longest))
+		longest = U64_MAX;
+	accmem_carveout_unlock(scan->cv);
+	scan->account = account;
+	scan->longest = longest;
+	return longest;
+}
+
+/* is the very piece of the carveout free that a request names? */
+static bool scan_has_piece(struct scan *scan, u64 start, u64 size)
+{
+	struct accmem_run run;
+	bool free;
+
+	accmem_carveout_lock(scan->cv);
+	free = accmem_buddy_free_around(&scan->cv->buddy, start, &run);
+	accmem_carveout_unlock(scan->cv);
+	return free && run.start + run.size - start >= size;
+}
+
+/* may it be served from what its context has? */
+static bool waiter_has_own(const struct accmem_waiter *w)
+{
+	const struct accmem_context *ctx = w->ctx;
+	u64 pending, pages;
+	s64 room;
+
+	/* without the context's lock: a look follows each change */
+	pending = data_race(ctx->nr_pending); /* see above */
+	pages = data_race(ctx->nr_waiting); /* likewise */
+	room = data_race(ctx->slab_room); /* likewise */
+	if (w->req.flags & ACCMEM_ALLOC_STREAM && pending)
+		return true;
+	return w->small && (pages || room > 0);
+}
+
+static bool waiter_fits(const struct accmem_queue_waiter *q, u64 promised,
+			void *arg)
+{
+	const struct accmem_waiter *w = to_waiter(q);
+	struct scan *scan = arg;
+
+	if (waiter_has_own(w))
+		return true;
+	if (!accmem_charge_could_fit(w->account, w->charge, w->exempt))
+		return false;
+	if (scan->free < promised || scan->free - promised < q->need)
+		return false;
+	if (w->piece)
+		return scan_has_piece(scan, w->start, q->need);
+	return !w->contiguous || scan_longest(scan, w->account) >= q->need;
+}
+
+static void waiter_set_short(struct accmem_waiter *w, bool is_short)
+{
+	struct accmem_waiters *ws = &w->cv->waiters;
+
+	lockdep_assert_held(&accmem_waiters_lock);
+	if (w->is_short == is_short)
+		return;
+	w->is_short = is_short;
+	if (!is_short) {
+		ws->nr_short--;
+		w->account->nr_short--;
+		return;
+	}
+	w->account->nr_short++;
+	if (!ws->nr_short++)
+		ws->shortage++;
+}
+
+static void waiters_schedule(struct accmem_waiters *ws)
+{
+	struct accmem_queue *q = &ws->queue;
+	unsigned long delay = WAITERS_LOOK;
+	u64 now = ktime_get_ns();
+
+	if (q->reserved)
+		delay = min(delay,
+			    nsecs_to_jiffies(q->until - min(now, q->until)) +
+				    1);
+	mod_delayed_work(accmem_wq, &ws->work, delay);
+}
+
+/* after each call on the queue: who is woken, and for whom memory is reserved */
+static void waiters_settle(struct accmem_carveout *cv)
+{
+	struct accmem_waiters *ws = &cv->waiters;
+	struct accmem_queue_waiter *q = NULL;
+	struct accmem_account *reserved_for = NULL;
+	struct scan scan = { .cv = cv };
+
+	lockdep_assert_held(&accmem_waiters_lock);
+	if (ws->queue.reserved)
+		reserved_for = to_waiter(ws->queue.reserved)->account;
+	if (reserved_for && reserved_for != ws->reserved_for)
+		waiters_schedule(ws);
+	WRITE_ONCE(ws->reserved_for, reserved_for);
+	if (!ws->queue.nr)
+		return;
+	accmem_carveout_lock(cv);
+	scan.free = accmem_buddy_free_bytes(&cv->buddy) + cv->clearing;
+	accmem_carveout_unlock(cv);
+	while ((q = accmem_queue_next(&ws->queue, q, waiter_fits, &scan))) {
+		struct accmem_waiter *w = to_waiter(q);
+
+		waiter_set_short(w, false);
+		ws->stats.wakeups++;
+		/* it leaves with the lock taken, so its task is still there */
+		WRITE_ONCE(w->woken, true);
+		wake_up_process(w->task);
+	}
+}
+
+/**
+ * accmem_waiters_wake_changed() - something has come back
+ * @cv: the carveout
+ * @user: who is charged less; NULL for nobody
+ * @memory: memory of @cv is free, too
+ *
+ * For accmem_waiters_came_back().
+ */
+void accmem_waiters_wake_changed(struct accmem_carveout *cv,
+				 struct accmem_user *user, bool memory)
+{
+	struct accmem_waiters *ws;
+
+	spin_lock(&accmem_waiters_lock);
+	list_for_each_entry(ws, &waiters_busy, busy) {
+		struct accmem_queue_user *own =
+			user ? &user->waiting[ws->index] : NULL;
+		bool is_here = memory && ws == &cv->waiters;
+
+		if (!is_here && !(own && own->nr))
+			continue;
+		if (is_here)
+			accmem_queue_came_back(&ws->queue);
+		if (own)
+			accmem_queue_sank(own);
+		waiters_settle(waiters_carveout(ws));
+	}
+	spin_unlock(&accmem_waiters_lock);
+}
+
+/**
+ * accmem_waiters_limits_rose() - a limit has changed
+ */
+void accmem_waiters_limits_rose(void)
+{
+	struct accmem_waiters *ws;
+
+	spin_lock(&accmem_waiters_lock);
+	list_for_each_entry(ws, &waiters_busy, busy) {
+		accmem_queue_limits_rose(&ws->queue);
+		waiters_settle(waiters_carveout(ws));
+	}
+	spin_unlock(&accmem_waiters_lock);
+}
+
+/**
+ * accmem_waiters_count_pass() - somebody who does not wait was given memory
+ * @cv: the carveout
+ *
+ * For accmem_waiters_pass().
+ */
+void accmem_waiters_count_pass(struct accmem_carveout *cv)
+{
+	spin_lock(&accmem_waiters_lock);
+	accmem_queue_pass(&cv->waiters.queue, ktime_get_ns());
+	waiters_settle(cv);
+	spin_unlock(&accmem_waiters_lock);
+}
+
+static struct accmem_queue_user *waiter_user(const struct accmem_waiter *w)
+{
+	return &w->account->user->waiting[w->cv->waiters.index];
+}
+
+/**
+ * accmem_waiters_enter() - begin to wait
+ * @w: the waiter, filled in; it stays where it is until it leaves
+ * @need: bytes that it cannot do with less than
+ * @defer: it has not tried, and does so when its turn comes
+ *
+ * Return: 0; -EAGAIN where the user has too many.
+ */
+int accmem_waiters_enter(struct accmem_waiter *w, u64 need, bool defer)
+{
+	struct accmem_waiters *ws = &w->cv->waiters;
+
+	spin_lock(&accmem_waiters_lock);
+	if (waiter_user(w)->nr >= ACCMEM_WAITERS_PER_USER) {
+		spin_unlock(&accmem_waiters_lock);
+		return -EAGAIN;
+	}
+	w->task = current;
+	w->woken = true;
+	w->since = ktime_get_ns();
+	ws->stats.waits++;
+	ws->queue.reserve_ns =
+		(u64)READ_ONCE(waiters_reserve_ms) * NSEC_PER_MSEC;
+	accmem_queue_enter(&ws->queue, &w->q, waiter_user(w), need);
+	WRITE_ONCE(accmem_nr_waiting, accmem_nr_waiting + 1);
+	if (ws->queue.nr == 1) {
+		list_add_tail(&ws->busy, &waiters_busy);
+		waiters_schedule(ws);
+	}
+	if (defer) {
+		w->woken = false;
+		accmem_queue_defer(&ws->queue, &w->q);
+		waiter_set_short(w, true);
+		waiters_settle(w->cv);
+	}
+	spin_unlock(&accmem_waiters_lock);
+	/*
+	 * Whoever does not see that somebody waits has given back before the try
+	 * that follows looks there, under the same lock.
+	 */
+	smp_mb();
+	return 0;
+}
+
+/**
+ * accmem_waiters_begin() - a waiter that was woken is about to try
+ * @w: the waiter
+ */
+void accmem_waiters_begin(struct accmem_waiter *w)
+{
+	spin_lock(&accmem_waiters_lock);
+	accmem_queue_begin(&w->cv->waiters.queue, &w->q);
+	spin_unlock(&accmem_waiters_lock);
+}
+
+/**
+ * accmem_waiters_sleep() - a waiter that was woken has tried in vain
+ * @w: the waiter; it may be woken at once
+ * @limited: a limit was the reason
+ */
+void accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
+{
+	struct accmem_waiters *ws = &w->cv->waiters;
+
+	spin_lock(&accmem_waiters_lock);
+	ws->stats.in_vain++;
+	w->woken = false;
+	accmem_queue_sleep(&ws->queue, &w->q, limited, ktime_get_ns());
+	waiter_set_short(w, !limited);
+	waiters_settle(w->cv);
+	spin_unlock(&accmem_waiters_lock);
+}
+
+static void waiter_remove(struct accmem_waiter *w, bool served)
+{
+	struct accmem_waiters *ws = &w->cv->waiters;
+
+	lockdep_assert_held(&accmem_waiters_lock);
+	waiter_set_short(w, false);
+	accmem_queue_leave(&ws->queue, &w->q, served, ktime_get_ns());
+	WRITE_ONCE(accmem_nr_waiting, accmem_nr_waiting - 1);
+	if (!ws->queue.nr)
+		list_del_init(&ws->busy);
+	waiters_settle(w->cv);
+}
+
+/**
+ * accmem_waiters_leave() - a waiter that has tried waits no more
+ * @w: the waiter
+ * @err: what became of it
+ */
+void accmem_waiters_leave(struct accmem_waiter *w, int err)
+{
+	spin_lock(&accmem_waiters_lock);
+	if (!err)
+		w->cv->waiters.stats.served++;
+	waiter_remove(w, !err);
+	spin_unlock(&accmem_waiters_lock);
+}
+
+/**
+ * accmem_waiters_give_up() - a waiter has slept long enough
+ * @w: the waiter
+ * @err: -ETIMEDOUT, or -ERESTARTSYS for a signal
+ * @restarts: the call will be made again: then the waiter stays in its place, and is
+ *	not the caller's any more
+ *
+ * Return: false if it was woken meanwhile, which counts more: it is to try.
+ */
+bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts)
+{
+	struct accmem_waiters *ws = &w->cv->waiters;
+	bool was_woken;
+
+	spin_lock(&accmem_waiters_lock);
+	was_woken = w->woken;
+	if (!was_woken) {
+		if (err == -ETIMEDOUT)
+			ws->stats.timeouts++;
+		else
+			ws->stats.signals++;
+		if (restarts) {
+			w->pid = task_pid_nr(current);
+			w->away_until =
+				jiffies +
+				msecs_to_jiffies(ACCMEM_WAIT_RESTART_MS);
+			list_add_tail(&w->link, &ws->away);
+			accmem_queue_away(&ws->queue, &w->q, ktime_get_ns());
+			waiters_settle(w->cv);
+		} else {
+			waiter_remove(w, false);
+		}
+	}
+	spin_unlock(&accmem_waiters_lock);
+	return !was_woken;
+}
+
+/**
+ * accmem_waiters_resume() - take up a call again that a signal has interrupted
+ * @ctx: the context
+ * @req: the call
+ *
+ * Return: its waiter, which is to try; NULL if this is another call.
+ */
+struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
+					    const struct accmem_alloc *req)
+{
+	struct accmem_waiters *ws = &accmem_context_carveout(ctx)->waiters;
+	struct accmem_waiter *w, *found = NULL;
+	pid_t pid = task_pid_nr(current);
+
+	spin_lock(&accmem_waiters_lock);
+	list_for_each_entry(w, &ws->away, link) {
+		if (w->ctx != ctx || w->pid != pid ||
+		    memcmp(&w->req, req, sizeof(*req)))
+			continue;
+		found = w;
+		list_del_init(&w->link);
+		w->task = current;
+		w->woken = true;
+		waiter_set_short(w, false);
+		accmem_queue_back(&ws->queue, &w->q, ktime_get_ns());
+		waiters_settle(w->cv);
+		break;
+	}
+	spin_unlock(&accmem_waiters_lock);
+	return found;
+}
+
+/* waiters that are away, of @ctx, or that have been for too long */
+static void waiters_drop(struct accmem_waiters *ws, struct accmem_context *ctx)
+{
+	struct accmem_waiter *w, *next;
+
+	lockdep_assert_held(&accmem_waiters_lock);
+	list_for_each_entry_safe(w, next, &ws->away, link) {
+		if (ctx ? w->ctx != ctx : time_before(jiffies, w->away_until))
+			continue;
+		list_del(&w->link);
+		waiter_remove(w, false);
+		kfree(w);
+	}
+}
+
+/**
+ * accmem_waiters_forget() - a context ends
+ * @ctx: the context, in which nobody sleeps
+ */
+void accmem_waiters_forget(struct accmem_context *ctx)
+{
+	spin_lock(&accmem_waiters_lock);
+	waiters_drop(&accmem_context_carveout(ctx)->waiters, ctx);
+	spin_unlock(&accmem_waiters_lock);
+}
+
+/**
+ * accmem_waiters_wanted() - what others than an account wait for
+ * @cv: the carveout; the lock of all waiters is held
+ * @account: the account
+ * @nr: out: how many waiters that are
+ *
+ * Return: bytes that are missing: what they need beyond what is free and not
+ * promised, or where the pieces are too small, what the first of them needs.
+ */
+u64 accmem_waiters_wanted(struct accmem_carveout *cv,
+			  const struct accmem_account *account,
+			  unsigned int *nr)
+{
+	struct accmem_queue *queue = &cv->waiters.queue;
+	struct accmem_queue_waiter *q = NULL;
+	u64 need = 0, first = 0, free;
+
+	lockdep_assert_held(&accmem_waiters_lock);
+	*nr = 0;
+	while ((q = accmem_queue_walk(queue, q))) {
+		const struct accmem_waiter *w = to_waiter(q);
+
+		if (!w->is_short || w->account == account)
+			continue;
+		first = first ?: q->need;
+		need += q->need;
+		++*nr;
+	}
+	accmem_carveout_lock(cv);
+	free = accmem_buddy_free_bytes(&cv->buddy) + cv->clearing;
+	accmem_carveout_unlock(cv);
+	free -= min(free, queue->promised);
+	return need > free ? need - free : first;
+}
+
+static void waiters_work(struct work_struct *work)
+{
+	struct accmem_waiters *ws =
+		container_of(work, struct accmem_waiters, work.work);
+
+	spin_lock(&accmem_waiters_lock);
+	waiters_drop(ws, NULL);
+	accmem_queue_tick(&ws->queue, ktime_get_ns());
+	accmem_queue_came_back(&ws->queue);
+	accmem_queue_limits_rose(&ws->queue);
+	waiters_settle(waiters_carveout(ws));
+	if (ws->queue.nr)
+		waiters_schedule(ws);
+	spin_unlock(&accmem_waiters_lock);
+}
+
+/**
+ * accmem_waiters_init() - get a carveout ready for waiters
+ * @cv: the carveout
+ * @index: of its device
+ */
+void accmem_waiters_init(struct accmem_carveout *cv, unsigned int index)
+{
+	struct accmem_waiters *ws = &cv->waiters;
+
+	ws->index = index;
+	accmem_queue_init(&ws->queue, ACCMEM_WAIT_BYPASS_BOUND);
+	INIT_LIST_HEAD(&ws->busy);
+	INIT_LIST_HEAD(&ws->shrinkable);
+	INIT_LIST_HEAD(&ws->away);
+	INIT_DELAYED_WORK(&ws->work, waiters_work);
+}
+
+/**
+ * accmem_waiters_stop() - undo accmem_waiters_init()
+ * @cv: the carveout, which nobody waits for
+ */
+void accmem_waiters_stop(struct accmem_carveout *cv)
+{
+	cancel_delayed_work_sync(&cv->waiters.work);
+}

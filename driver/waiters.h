@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Waiters: calls of ALLOC that wait for memory of a carveout, or for a limit.
+ */
+#ifndef ACCMEM_WAITERS_H
+#define ACCMEM_WAITERS_H
+
+#include <linux/compiler.h>
+#include <linux/list.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include <linux/accmem.h>
+
+#include "../lib/accmem_queue.h"
+
+#define ACCMEM_WAIT_BYPASS_BOUND 16u
+#define ACCMEM_WAITERS_PER_USER 256u /* of a device */
+#define ACCMEM_WAIT_RESTART_MS 1000u /* for a call to be made again */
+
+struct accmem_account;
+struct accmem_carveout;
+struct accmem_context;
+struct accmem_user;
+struct eventfd_ctx;
+
+/**
+ * struct accmem_wait_stats - what became of waits on a carveout
+ * @waits: calls that began to wait
+ * @wakeups: how often one of them was woken to try
+ * @served: calls that got their memory
+ * @in_vain: tries after a wake-up that failed
+ * @timeouts: calls that gave up at their deadline
+ * @signals: calls that a signal interrupted; each time counts
+ */
+struct accmem_wait_stats {
+	u64 waits;
+	u64 wakeups;
+	u64 served;
+	u64 in_vain;
+	u64 timeouts;
+	u64 signals;
+};
+
+/**
+ * struct accmem_waiters - the waiters of a carveout
+ * @busy: among the carveouts that have waiters
+ * @index: of the device
+ * @queue: their order
+ * @reserved_for: the account for whose waiter memory is reserved, or NULL; also
+ *	read without the lock
+ * @nr_short: waiters that sleep, or are away, for lack of memory
+ * @shortage: number of the latest time that there were any
+ * @shrinkable: contexts that want to be told
+ * @nr_shrinkable: how many
+ * @away: waiters whose calls a signal has interrupted
+ * @stats: what became of them
+ * @work: ends reservations, forgets calls that do not come back, and looks once a
+ *	second whether anything came back of which nobody tells
+ *
+ * Guarded by accmem_waiters_lock.
+ */
+struct accmem_waiters {
+	struct list_head busy;
+	unsigned int index;
+	struct accmem_queue queue;
+	struct accmem_account *reserved_for;
+	unsigned int nr_short;
+	u64 shortage;
+	struct list_head shrinkable;
+	unsigned int nr_shrinkable;
+	struct list_head away;
+	struct accmem_wait_stats stats;
+	struct delayed_work work;
+};
+
+/**
+ * struct accmem_waiter - a call of ALLOC that waits
+ * @q: its place in the queue
+ * @cv: the carveout
+ * @ctx: the context
+ * @account: what it would be charged to
+ * @req: the call
+ * @small: it may be served from a slab page
+ * @contiguous: it needs one run
+ * @piece: it needs the piece of the carveout that begins at @start
+ * @start: offset in the carveout
+ * @exempt: the user's limits do not count
+ * @charge: bytes that it would be charged at least
+ * @task: who sleeps in it
+ * @woken: it is to try; set with the lock, read without
+ * @is_short: it is counted in accmem_waiters.nr_short
+ * @since: ktime_get_ns() when it began
+ * @link: in accmem_waiters.away
+ * @pid: of the thread that is away
+ * @away_until: jiffies until which it is waited for
+ */
+struct accmem_waiter {
+	struct accmem_queue_waiter q;
+	struct accmem_carveout *cv;
+	struct accmem_context *ctx;
+	struct accmem_account *account;
+	struct accmem_alloc req;
+	bool small;
+	bool contiguous;
+	bool piece;
+	u64 start;
+	bool exempt;
+	u64 charge;
+	struct task_struct *task;
+	bool woken;
+	bool is_short;
+	u64 since;
+	struct list_head link;
+	pid_t pid;
+	unsigned long away_until;
+};
+
+/**
+ * struct accmem_shrinkable - a context that gives memory back when others wait
+ * @link: in accmem_waiters.shrinkable; empty when it is not registered
+ * @eventfd: to which each event adds 1, or NULL
+ * @told: number of the shortage that it was told of last
+ * @answered: it has asked how much is wanted since
+ * @events: how often it was told
+ * @poll: who polls the file
+ *
+ * Guarded by accmem_waiters_lock, but for @poll.
+ */
+struct accmem_shrinkable {
+	struct list_head link;
+	struct eventfd_ctx *eventfd;
+	u64 told;
+	bool answered;
+	u64 events;
+	wait_queue_head_t poll;
+};
+
+extern spinlock_t accmem_waiters_lock;
+extern unsigned int accmem_nr_waiting; /* of all devices */
+
+void accmem_waiters_init(struct accmem_carveout *cv, unsigned int index);
+void accmem_waiters_stop(struct accmem_carveout *cv);
+
+int accmem_waiters_enter(struct accmem_waiter *w, u64 need, bool defer);
+void accmem_waiters_begin(struct accmem_waiter *w);
+void accmem_waiters_sleep(struct accmem_waiter *w, bool limited);
+void accmem_waiters_leave(struct accmem_waiter *w, int err);
+bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts);
+struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
+					    const struct accmem_alloc *req);
+void accmem_waiters_forget(struct accmem_context *ctx);
+
+u64 accmem_waiters_wanted(struct accmem_carveout *cv,
+			  const struct accmem_account *account,
+			  unsigned int *nr);
+void accmem_waiters_wake_changed(struct accmem_carveout *cv,
+				 struct accmem_user *user, bool memory);
+void accmem_waiters_limits_rose(void);
+void accmem_waiters_count_pass(struct accmem_carveout *cv);
+
+/* Is somebody waiting, of whichever device? */
+static inline bool accmem_waiters_present(void)
+{
+	return unlikely(READ_ONCE(accmem_nr_waiting));
+}
+
+/*
+ * Memory, or a part of a charge, has come back. @user, who may be NULL, is there
+ * still. The caller holds no spinlock.
+ */
+static inline void accmem_waiters_came_back(struct accmem_carveout *cv,
+					    struct accmem_user *user)
+{
+	if (accmem_waiters_present())
+		accmem_waiters_wake_changed(cv, user, true);
+}
+
+/* somebody who does not wait was given memory */
+static inline void accmem_waiters_pass(struct accmem_carveout *cv)
+{
+	if (accmem_waiters_present())
+		accmem_waiters_count_pass(cv);
+}
+
+/* May memory be taken for an account, or is it reserved for another's waiter? */
+static inline bool accmem_waiters_admit(const struct accmem_waiters *waiters,
+					const struct accmem_account *account)
+{
+	const struct accmem_account *reserved_for;
+
+	if (!accmem_waiters_present())
+		return true;
+	reserved_for = READ_ONCE(waiters->reserved_for);
+	return !reserved_for || reserved_for == account;
+}
+
+#endif /* ACCMEM_WAITERS_H */
