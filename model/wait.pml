@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Waiting for memory: who frees, who waits, and the caches between them. A step under
+ * a lock is one atomic step: of the carveout (memory), of a context (its cache), of all
+ * waiters (the queue). Two calls wait for one piece each and may give up; two contexts
+ * hold a piece each, which they free into their cache or to the carveout.
+ *
+ * What is checked: when all have come to rest, nobody sleeps while there is a piece
+ * that it could have, and nothing is promised to nobody.
+ */
+#ifndef BUG
+#define BUG 0 /* 1 to 6: a mistake that the model must find */
+#endif
+
+#define WAITERS 2
+#define HOLDERS 2
+
+mtype = { NONE, AWAKE, ASLEEP };
+
+byte memory; /* pieces that are free */
+byte cached[HOLDERS]; /* pieces in a context's cache */
+byte waiting; /* accmem_nr_waiting */
+byte seq, promised;
+mtype state[WAITERS] = NONE;
+byte seen[WAITERS];
+bool served[WAITERS], gave_up[WAITERS];
+
+/* under the lock of all waiters */
+inline settle()
+{
+	byte n = 0;
+
+	do
+	:: n < WAITERS ->
+		if
+		:: state[n] == ASLEEP && seen[n] != seq && memory > promised ->
+			state[n] = AWAKE;
+			promised++
+		:: else
+		fi;
+		n++
+	:: else -> break
+	od
+}
+
+inline came_back()
+{
+	bool present;
+
+	present = waiting > 0;
+	if
+	:: present ->
+		atomic {
+			seq++;
+			settle()
+		}
+	:: else
+	fi
+}
+
+proctype holder(byte me)
+{
+	bool keeps;
+
+	/* FREE, under the context's lock */
+	atomic {
+		keeps = waiting == 0 || BUG == 1;
+		if
+		:: keeps -> cached[me]++
+		:: else
+		fi
+	}
+	if
+	:: !keeps && BUG != 2 ->
+		memory++; /* under the carveout's lock */
+		came_back()
+	:: !keeps && BUG == 2 -> /* asks before it gives */
+		came_back();
+		memory++
+	:: else
+	fi
+}
+
+/* empties the caches, each under its context's lock */
+inline drain()
+{
+	byte h = 0;
+	bool had;
+
+	do
+	:: h < HOLDERS ->
+		atomic {
+			had = cached[h] > 0;
+			cached[h] = 0
+		}
+		if
+		:: had ->
+			memory++;
+			came_back()
+		:: else
+		fi;
+		h++
+	:: else -> break
+	od
+}
+
+inline leave(me)
+{
+	atomic {
+		if
+		:: state[me] == AWAKE -> promised--
+		:: else
+		fi;
+		state[me] = NONE;
+		waiting--;
+		if
+		:: BUG != 3 -> settle()
+		:: else
+		fi
+	}
+}
+
+/* a piece under the carveout's lock */
+inline try(me)
+{
+	atomic {
+		if
+		:: memory > 0 ->
+			memory--;
+			served[me] = true
+		:: else
+		fi
+	}
+}
+
+proctype waiter(byte me)
+{
+	if
+	:: BUG == 4 -> try(me) /* and is counted afterwards only */
+	:: else
+	fi;
+	if
+	:: served[me] -> goto out
+	:: else
+	fi;
+	atomic {
+		waiting++;
+		state[me] = AWAKE;
+		promised++;
+		seen[me] = seq
+	}
+	if
+	:: BUG != 5 -> drain()
+	:: else
+	fi;
+again:
+	seen[me] = seq;
+	if
+	:: BUG != 4 -> try(me)
+	:: else
+	fi;
+	if
+	:: served[me] ->
+		leave(me);
+		goto out
+	:: else
+	fi;
+	atomic {
+		if
+		:: BUG == 6 -> seen[me] = seq /* as if it had seen all of that */
+		:: else
+		fi;
+		state[me] = ASLEEP;
+		promised--;
+		settle()
+	}
+	do
+	:: state[me] == AWAKE -> goto again
+	:: atomic { /* a deadline, or a signal; to be woken counts more */
+		state[me] == ASLEEP && me == 1 && !gave_up[me] ->
+		gave_up[me] = true
+	   };
+	   goto give_up
+	od;
+give_up:
+	if
+	:: state[me] == AWAKE && BUG != 3 ->
+		goto again
+	:: else -> leave(me)
+	fi;
+out:
+	skip
+}
+
+init {
+	atomic {
+		run holder(0);
+		run holder(1);
+		run waiter(0);
+		run waiter(1)
+	}
+	/* nothing moves any more, and somebody may sleep */
+	timeout;
+	assert(!(state[0] == ASLEEP && memory + cached[0] + cached[1] > 0));
+	assert(!(state[1] == ASLEEP && memory + cached[0] + cached[1] > 0));
+	assert(state[0] != AWAKE && state[1] != AWAKE);
+	assert(promised == 0)
+}
