@@ -29,6 +29,7 @@ extern const struct device devices[NR_DEVICES];
 void bench_calls(void);
 void bench_batches(void);
 void bench_growth(void);
+void bench_handoff(void);
 void bench_sharing(void);
 void bench_waits(void);
 /* @argc and @argv: what stands after "packing" */

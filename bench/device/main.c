@@ -6,6 +6,7 @@
  *   device_bench calls			where time counts instructions
  *   device_bench batches			likewise
  *   device_bench growth			likewise
+ *   device_bench handoff		likewise
  *   device_bench sharing		on two processors
  *   device_bench waits			on two processors
  *   device_bench packing MODULE KIND ADDRESS SIZE TRACE=BYTES...
@@ -33,11 +34,14 @@ int main(int argc, char **argv)
 		bench_growth();
 	else if (!strcmp(what, "sharing"))
 		bench_sharing();
+	else if (!strcmp(what, "handoff"))
+		bench_handoff();
 	else if (!strcmp(what, "waits"))
 		bench_waits();
 	else if (!strcmp(what, "packing"))
 		bench_packing(argc - 2, argv + 2);
 	else
-		die(0, "calls, batches, growth, sharing, waits or packing");
+		die(0,
+		    "calls, batches, growth, handoff, sharing, waits or packing");
 	return 0;
 }
