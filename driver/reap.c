@@ -110,23 +110,9 @@ void accmem_reap_own(struct accmem_carveout *cv, struct accmem_account *account)
 }
 
 /**
- * accmem_reap_find_out() - take down what hides whether a memory is idle
- * @mem: the memory, without mappings, which stays in use
- */
-void accmem_reap_find_out(struct accmem_memory *mem)
-{
-	struct accmem_carveout *cv = mem->cv;
-
-	if (!cv->ops->settle || mutex_lock_killable(&cv->reap_lock))
-		return;
-	cv->reap_pass = reap_next_pass();
-	cv->ops->settle(mem);
-	mutex_unlock(&cv->reap_lock);
-}
-
-/**
  * accmem_reap_is_idle() - find out whether a memory in use is pinned
- * @mem: the memory, whose mappings are down
+ * @mem: the memory, without mappings, which keeps its pages. Mappings of others
+ *	that hide the answer are taken down.
  *
  * Return: true if nobody but us has a reference to its pages.
  */

@@ -16,7 +16,6 @@ void accmem_reap_stop(struct accmem_carveout *cv);
 void accmem_reap_some(struct accmem_carveout *cv, unsigned int most);
 void accmem_reap_own(struct accmem_carveout *cv,
 		     struct accmem_account *account);
-void accmem_reap_find_out(struct accmem_memory *mem);
 bool accmem_reap_is_idle(struct accmem_memory *mem);
 
 #endif /* ACCMEM_REAP_H */

@@ -201,7 +201,7 @@ static void slab_find_out(struct accmem_context *ctx)
 	spin_unlock(&ctx->lock);
 	if (!mem)
 		return;
-	accmem_reap_find_out(mem);
+	accmem_reap_is_idle(mem);
 	accmem_memory_put(mem);
 	/* at the end of the list, where it has become the first to be asked */
 	spin_lock(&ctx->lock);

@@ -277,6 +277,45 @@ TEST_F(small, freed_while_mapped)
 	unmap_block(p);
 }
 
+/*
+ * Granules with units that wait are looked at when a new one would be needed, in
+ * turn; who has the rest of one keeps its bytes. One of them can be had.
+ */
+TEST_F(small, looked_at_while_in_use)
+{
+	enum { PAGES = 16 };
+	struct accmem_alloc keep[PAGES], gone, more;
+	char *p[PAGES];
+	unsigned int i, which;
+
+	for (which = 0; which < PAGES; which++) {
+		for (i = 0; i < PAGES; i++) {
+			ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0,
+							&keep[i]));
+			ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0,
+							&gone));
+			ASSERT_EQ(page_of(&keep[i]), page_of(&gone));
+			p[i] = map_block(self->fd, &keep[i]);
+			ASSERT_NE(NULL, p[i]);
+			accmem_fill(p[i], 2048, i);
+			ASSERT_EQ(0, accmem_ioctl_free(self->fd, gone.address));
+		}
+		unmap_block(p[which]);
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &more));
+		p[which] = map_block(self->fd, &keep[which]);
+		ASSERT_NE(NULL, p[which]);
+		for (i = 0; i < PAGES; i++) {
+			ASSERT_EQ(-1, accmem_check(p[i], 2048, i)) {
+				TH_LOG("granule %u", i);
+			}
+			unmap_block(p[i]);
+			ASSERT_EQ(0, accmem_ioctl_free(self->fd,
+						       keep[i].address));
+		}
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, more.address));
+	}
+}
+
 /* All of a granule was written; what is cut from it anew reads as zero. */
 TEST_F(small, zero_when_cut_again)
 {
