@@ -324,6 +324,10 @@ static int ioctl_realloc(struct command *cmd)
 		return -EINVAL;
 	req->free_bytes = 0;
 	req->largest_run = 0;
+	/* what a fault may have shown of 2 MiB meanwhile would stay after a failure */
+	err = ioctl_respond(cmd);
+	if (err)
+		return err;
 	err = accmem_realloc_prepare(cmd->ctx, req, &r);
 	if (err)
 		return ioctl_fail_realloc(cmd, err);
