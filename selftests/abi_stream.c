@@ -43,7 +43,7 @@ FIXTURE_TEARDOWN(abi_stream)
 
 TEST_F(abi_stream, the_layout_is_one)
 {
-	EXPECT_EQ(120, sizeof(struct accmem_alloc));
+	EXPECT_EQ(128, sizeof(struct accmem_alloc));
 	EXPECT_EQ(40, sizeof(struct accmem_free));
 	EXPECT_EQ(24, sizeof(struct accmem_stream_create));
 	EXPECT_EQ(16, sizeof(struct accmem_stream_signal));
