@@ -270,9 +270,9 @@ fault:
 	return -EFAULT;
 
 slowly:
-	return accmem_get_size(from, offsetofend(struct accmem_free, reserved), &user_size) ?:
-		       copy_struct_from_user(req, sizeof(*req), from,
-					     user_size);
+	return accmem_copy_command(req, sizeof(*req), from,
+				   offsetofend(struct accmem_free, reserved),
+				   &user_size);
 }
 
 static noinline int ioctl_free(struct accmem_context *ctx, void __user *arg)
@@ -658,11 +658,8 @@ static noinline int ioctl_by_table(struct accmem_context *ctx, unsigned int nr,
 	cmd.ctx = ctx;
 	cmd.arg = arg;
 	cmd.size = op->size;
-	err = accmem_get_size(cmd.arg, op->min_size, &cmd.user_size);
-	if (err)
-		return err;
-	err = copy_struct_from_user(&cmd.data, cmd.size, cmd.arg,
-				    cmd.user_size);
+	err = accmem_copy_command(&cmd.data, cmd.size, cmd.arg, op->min_size,
+				  &cmd.user_size);
 	if (err)
 		return err;
 	return op->run(&cmd);

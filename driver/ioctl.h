@@ -26,4 +26,16 @@ static inline int accmem_get_size(const void __user *arg, u32 least, u32 *size)
 	return *size > PAGE_SIZE ? -E2BIG : 0;
 }
 
+/*
+ * A caller's structure of at least @least bytes, in the version that this kernel
+ * knows: what accmem_get_size() returns, or -E2BIG, -EFAULT of the rest.
+ */
+static inline int accmem_copy_command(void *data, size_t size,
+				      const void __user *arg, u32 least,
+				      u32 *user_size)
+{
+	return accmem_get_size(arg, least, user_size) ?:
+		       copy_struct_from_user(data, size, arg, *user_size);
+}
+
 #endif /* ACCMEM_IOCTL_H */

@@ -180,11 +180,8 @@ long accmem_stream_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 	call.stream = file->private_data;
 	call.arg = (void __user *)arg;
 	call.size = op->size;
-	err = accmem_get_size(call.arg, op->min_size, &call.user_size);
-	if (err)
-		return err;
-	err = copy_struct_from_user(&call.data, call.size, call.arg,
-				    call.user_size);
+	err = accmem_copy_command(&call.data, call.size, call.arg, op->min_size,
+				  &call.user_size);
 	if (err)
 		return err;
 	return op->run(&call);

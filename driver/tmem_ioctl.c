@@ -42,8 +42,7 @@ static int cta_ioctl_copy(void *req, size_t size, const void __user *arg,
 	u32 user_size;
 	int err;
 
-	err = accmem_get_size(arg, least, &user_size) ?:
-		      copy_struct_from_user(req, size, arg, user_size);
+	err = accmem_copy_command(req, size, arg, least, &user_size);
 	if (err)
 		return err;
 	*(u32 *)req = user_size;
