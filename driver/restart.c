@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Will a call that a signal interrupts be made again?
+ * What calls that sleep share: a deadline to sleep to, and whether one that a signal
+ * interrupts will be made again.
  *
  * Locks: the current process's siglock.
  */
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
 #include <linux/sched/signal.h>
 
 #include "restart.h"
+
+/**
+ * accmem_sleep_until() - sleep, in the state that the caller has set
+ * @deadline_ns: CLOCK_MONOTONIC, not 0: without a deadline, call schedule()
+ *
+ * Return: whether something woke the caller; false when the deadline has passed.
+ */
+bool accmem_sleep_until(u64 deadline_ns)
+{
+	ktime_t expires = min_t(u64, deadline_ns, KTIME_MAX);
+
+	return schedule_hrtimeout_range_clock(&expires, current->timer_slack_ns,
+					      HRTIMER_MODE_ABS,
+					      CLOCK_MONOTONIC);
+}
 
 /* does the default action of a signal let the call be made again? */
 static bool restart_by_default(int sig)

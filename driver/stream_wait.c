@@ -9,10 +9,9 @@
  *
  * Locks: that of the wait queue.
  */
-#include <linux/hrtimer.h>
-#include <linux/ktime.h>
 #include <linux/sched/signal.h>
 
+#include "restart.h"
 #include "stream.h"
 
 /**
@@ -41,7 +40,6 @@ static int waiter_wake(struct wait_queue_entry *entry, unsigned int mode,
 /* what became of the position; or why the wait is to be given up */
 static int waiter_sleep(struct waiter *waiter, u64 deadline_ns)
 {
-	ktime_t expires = min_t(u64, deadline_ns, KTIME_MAX);
 	bool passed = false;
 	int err;
 
@@ -55,10 +53,7 @@ static int waiter_sleep(struct waiter *waiter, u64 deadline_ns)
 			break;
 		if (!deadline_ns)
 			schedule();
-		else if (!schedule_hrtimeout_range_clock(&expires,
-							 current->timer_slack_ns,
-							 HRTIMER_MODE_ABS,
-							 CLOCK_MONOTONIC))
+		else if (!accmem_sleep_until(deadline_ns))
 			passed = true;
 	}
 	__set_current_state(TASK_RUNNING);

@@ -13,7 +13,6 @@
  * Locks: accmem_tmem.lock.
  */
 #include <linux/fdtable.h>
-#include <linux/hrtimer.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/sched/signal.h>
@@ -74,16 +73,6 @@ static bool sleep_was_cut_off(struct accmem_cta *cta)
 	return !accmem_cta_is_open(cta);
 }
 
-/* The calls that most waits do without are not inlined: they need a stack frame. */
-static noinline bool sleep_until(u64 deadline_ns)
-{
-	ktime_t expires = min_t(u64, deadline_ns, KTIME_MAX);
-
-	return schedule_hrtimeout_range_clock(&expires, current->timer_slack_ns,
-					      HRTIMER_MODE_ABS,
-					      CLOCK_MONOTONIC);
-}
-
 /* 0 when it is done, else why the wait is to be given up */
 static int sleep_until_done(struct accmem_cta *cta, u64 deadline_ns,
 			    u64 *sleeps)
@@ -112,7 +101,7 @@ static int sleep_until_done(struct accmem_cta *cta, u64 deadline_ns,
 		++*sleeps;
 		if (!deadline_ns)
 			schedule();
-		else if (!sleep_until(deadline_ns))
+		else if (!accmem_sleep_until(deadline_ns))
 			err = -ETIMEDOUT;
 	}
 	__set_current_state(TASK_RUNNING);

@@ -13,7 +13,6 @@
  * Locks: none.
  */
 #include <linux/capability.h>
-#include <linux/hrtimer.h>
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/sched/signal.h>
@@ -63,7 +62,6 @@ static int wait_check_possible(struct accmem_context *ctx,
 static int wait_until_woken(const struct accmem_waiter *w)
 {
 	u64 deadline_ns = w->req.deadline_ns;
-	ktime_t expires = min_t(u64, deadline_ns, KTIME_MAX);
 	int err = 0;
 
 	for (;;) {
@@ -80,10 +78,7 @@ static int wait_until_woken(const struct accmem_waiter *w)
 		}
 		if (!deadline_ns)
 			schedule();
-		else if (!schedule_hrtimeout_range_clock(&expires,
-							 current->timer_slack_ns,
-							 HRTIMER_MODE_ABS,
-							 CLOCK_MONOTONIC))
+		else if (!accmem_sleep_until(deadline_ns))
 			err = -ETIMEDOUT;
 	}
 	__set_current_state(TASK_RUNNING);
