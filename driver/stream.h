@@ -65,7 +65,7 @@ struct accmem_pending {
  * struct accmem_stream - a timeline
  * @refs: its file, gates, steps, fences, and work that is queued
  * @rcu: frees it when nobody can be looking at it any more
- * @ctx: whose it is, with a reference; NULL when its file has been closed
+ * @ctx: whose it is, with a reference until its file is closed; only compared then
  * @dev: the device
  * @context: number of the account
  * @id: serial number in the context
