@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What programs with a random campaign are told: --ops N and --seed S. */
+/* Programs with a random campaign: what they are told (--ops N and --seed S), worlds. */
 #ifndef CAMPAIGN_H
 #define CAMPAIGN_H
 
@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "model.h"
 
 /* False if that is not what the arguments are: the usage has been printed. */
 static inline bool campaign_options(int argc, char **argv, u64 *ops, u64 *seed)
@@ -25,6 +27,25 @@ static inline bool campaign_options(int argc, char **argv, u64 *ops, u64 *seed)
 		return true;
 	fprintf(stderr, "usage: %s [--ops N] [--seed S]\n", argv[0]);
 	return false;
+}
+
+/* One world after the other, of @a_world calls; one that disagrees ends the program. */
+static inline void
+campaign_worlds(const char *what, u64 ops, u64 seed, u64 a_world,
+		void (*run)(const char *origin, struct rng *draw, u64 calls))
+{
+	struct rng draw = {};
+	char origin[80];
+	u64 done;
+
+	printf("%s: %llu operations, seed %llu\n", what, ops, seed);
+	fflush(stdout);
+	for (done = 0; done < ops; done += a_world) {
+		draw.state = seed + done / a_world;
+		snprintf(origin, sizeof(origin), "--ops %llu --seed %llu",
+			 a_world, draw.state);
+		run(origin, &draw, a_world);
+	}
 }
 
 #endif /* CAMPAIGN_H */

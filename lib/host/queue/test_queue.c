@@ -26,18 +26,7 @@ static void verdict(const char *name, bool ok)
 
 static void agrees_with_the_reference(u64 ops, u64 seed)
 {
-	struct rng draw = {};
-	char origin[80];
-	u64 done;
-
-	printf("queue: %llu operations, seed %llu\n", ops, seed);
-	fflush(stdout);
-	for (done = 0; done < ops; done += OPS_A_WORLD) {
-		draw.state = seed + done / OPS_A_WORLD;
-		snprintf(origin, sizeof(origin), "--ops %u --seed %llu",
-			 OPS_A_WORLD, draw.state);
-		queue_world_run(origin, &draw, OPS_A_WORLD);
-	}
+	campaign_worlds("queue", ops, seed, OPS_A_WORLD, queue_world_run);
 	verdict("agrees with the reference, and keeps its rules", true);
 }
 

@@ -392,7 +392,7 @@ static void step(struct world *w)
 	check_nobody_is_forgotten(w);
 }
 
-void queue_world_run(const char *origin, struct rng *draw, unsigned int steps)
+void queue_world_run(const char *origin, struct rng *draw, u64 steps)
 {
 	struct world *w = calloc(1, sizeof(*w));
 

@@ -9,6 +9,6 @@
  * Makes @steps random calls, and aborts where the queue and its reference differ,
  * or a rule is broken. @origin says how to make the same calls again.
  */
-void queue_world_run(const char *origin, struct rng *draw, unsigned int steps);
+void queue_world_run(const char *origin, struct rng *draw, u64 steps);
 
 #endif /* QUEUE_WORLD_H */
