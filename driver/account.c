@@ -176,15 +176,18 @@ struct accmem_account *accmem_account_open(struct accmem_device *dev,
 {
 	struct accmem_account *account;
 	struct accmem_user *spare;
+	unsigned int i;
 	int err = -ENOMEM;
 
-	account = kzalloc(sizeof(*account), GFP_KERNEL_ACCOUNT);
+	account = kzalloc(struct_size(account, quarantine, dev->nr_carveouts),
+			  GFP_KERNEL_ACCOUNT);
 	/* not under the lock: others need not wait for this one's memory */
 	spare = kzalloc(sizeof(*spare), GFP_KERNEL_ACCOUNT);
 	if (!account || !spare)
 		goto err_free;
 	kref_init(&account->refs);
-	INIT_LIST_HEAD(&account->quarantine);
+	for (i = 0; i < dev->nr_carveouts; i++)
+		INIT_LIST_HEAD(&account->quarantine[i].memory);
 	ratelimit_state_init(&account->overdue_limit,
 			     DEFAULT_RATELIMIT_INTERVAL,
 			     DEFAULT_RATELIMIT_BURST);

@@ -48,6 +48,18 @@ struct accmem_user {
 };
 
 /**
+ * struct accmem_quarantine - quarantined memory of an account in one carveout
+ * @memory: the memory, what was looked at longest ago first
+ * @nr: how much that is
+ *
+ * Guarded by the carveout's lock.
+ */
+struct accmem_quarantine {
+	struct list_head memory;
+	unsigned int nr;
+};
+
+/**
  * struct accmem_account - what an open file is charged for
  * @refs: the context, and every memory that is charged to it
  * @rcu: frees it when nobody can be looking at it any more
@@ -59,12 +71,10 @@ struct accmem_user {
  * @context: the context, NULL when it has ended
  * @bytes: what its memory withholds from others
  * @file: behind the mappings of its memory; NULL before the first one
- * @quarantine: its quarantined memory; guarded by the carveout's lock
- * @nr_quarantined: how much that is; guarded by the carveout's lock
  * @nr_short: its calls that wait for memory; guarded by accmem_waiters_lock
- * @overdue: bytes that have been pending for too long; guarded by the
- *	carveout's lock
+ * @overdue: bytes that have been pending for too long
  * @overdue_limit: of messages about it
+ * @quarantine: its quarantined memory, by carveout
  *
  * It outlives its context until the last of its memory has gone.
  */
@@ -79,11 +89,10 @@ struct accmem_account {
 	struct accmem_context __rcu *context;
 	atomic64_t bytes;
 	struct file *file;
-	struct list_head quarantine;
-	unsigned int nr_quarantined;
 	unsigned int nr_short;
-	u64 overdue;
+	atomic64_t overdue;
 	struct ratelimit_state overdue_limit;
+	struct accmem_quarantine quarantine[];
 };
 
 extern unsigned long accmem_max_contexts_per_user;

@@ -18,7 +18,7 @@
 #include "trace.h"
 
 /* the first version of the entries */
-#define BATCH_ALLOC_MIN offsetofend(struct accmem_batch_alloc, reserved)
+#define BATCH_ALLOC_MIN offsetofend(struct accmem_batch_alloc, kind)
 #define BATCH_FREE_MIN offsetofend(struct accmem_batch_free, reserved)
 
 /**
@@ -106,7 +106,7 @@ static unsigned int allocs_read(struct allocs *a, unsigned int nr)
 		unsafe_get_user(to->cache_mode, &from->cache_mode, out);
 		unsafe_get_user(to->carveout, &from->carveout, out);
 		unsafe_get_user(to->address, &from->address, out);
-		unsafe_get_user(to->reserved, &from->reserved, out);
+		unsafe_get_user(to->kind, &from->kind, out);
 	}
 out:
 	user_read_access_end();
@@ -119,7 +119,7 @@ static bool allocs_are_equal(const struct accmem_batch_alloc *x,
 	return x->length == y->length && x->alignment == y->alignment &&
 	       x->flags == y->flags && x->page_policy == y->page_policy &&
 	       x->cache_mode == y->cache_mode && x->carveout == y->carveout &&
-	       x->reserved == y->reserved &&
+	       x->kind == y->kind &&
 	       (x->address == y->address || !(x->flags & ACCMEM_ALLOC_FIXED));
 }
 
@@ -164,7 +164,7 @@ static unsigned int allocs_make(struct allocs *a, struct accmem_buffer **bufs,
 			.cache_mode = e[made].cache_mode,
 			.carveout = e[made].carveout,
 			.address = e[made].address,
-			.reserved = e[made].reserved,
+			.kind = e[made].kind,
 		};
 
 		for (end = made + 1; end < nr; end++) {
@@ -328,7 +328,8 @@ static int batch_alloc(struct accmem_context *ctx, struct accmem_batch *req)
 	a->short_of_memory = false;
 	err = batch_is_atomic(req) ? allocs_run_all(a) : allocs_run_each(a);
 	if (a->short_of_memory)
-		accmem_usage_space(ctx, &req->free_bytes, &req->largest_run);
+		accmem_usage_space(ctx, ctx->dev->carveouts, &req->free_bytes,
+				   &req->largest_run);
 	kvfree(a);
 	return err;
 }

@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 
 #include "context.h"
+#include "shared.h"
 
 /* a buffer with a memory of its own */
 struct whole {
@@ -62,7 +63,6 @@ static void whole_init(struct whole *whole, struct accmem_memory *mem, u64 size)
 	whole->place.memory = mem;
 	whole->place.buffers = &whole->only;
 	whole->buf.place = &whole->place;
-	INIT_LIST_HEAD(&whole->buf.link);
 }
 
 /*
@@ -79,6 +79,7 @@ static u32 whole_huge(const struct accmem_alloc *req,
 }
 
 static struct accmem_memory *memory_for(struct accmem_context *ctx,
+					struct accmem_carveout *cv,
 					const struct accmem_alloc *req,
 					const struct accmem_layout *layout)
 {
@@ -87,16 +88,31 @@ static struct accmem_memory *memory_for(struct accmem_context *ctx,
 		.alignment = layout->alignment,
 		.page_size = layout->page_size,
 		.huge = whole_huge(req, layout),
-		.start = req->address - ctx->dev->address_base,
-		.room = min(req->reserve, ctx->dev->cv.capacity) &
-			~(ACCMEM_GRANULE - 1),
-		.flags = req->flags,
+		.start = req->address - cv->address_base,
+		.room = min(req->reserve, cv->capacity) & ~(ACCMEM_GRANULE - 1),
+		.flags = accmem_carveout_flags(cv, req->flags),
 		.cache_mode = req->cache_mode,
 		.buffers = 1,
 	};
 
-	return accmem_memory_create(ctx->account, accmem_context_carveout(ctx),
-				    &spec);
+	return accmem_memory_create(ctx->account, cv, &spec);
+}
+
+static struct accmem_memory *memory_for_kind(struct accmem_context *ctx,
+					     struct accmem_carveout *cv,
+					     const struct accmem_alloc *req,
+					     const struct accmem_layout *layout)
+{
+	struct accmem_memory *mem = memory_for(ctx, cv, req, layout);
+	int err;
+
+	if (IS_ERR(mem) || req->kind != ACCMEM_KIND_SHARED)
+		return mem;
+	err = accmem_shared_create(mem);
+	if (!err)
+		return mem;
+	accmem_memory_put(mem);
+	return ERR_PTR(err);
 }
 
 /* where the request says */
@@ -122,10 +138,13 @@ static int whole_insert(struct accmem_context *ctx, struct whole *whole)
 		err = accmem_place_insert(ctx, &whole->place,
 					  whole->buf.layout.alignment);
 	whole->buf.address = whole->place.start;
+	if (!err && whole->place.memory->shared)
+		accmem_shared_place(whole->place.memory);
 	return err;
 }
 
 static struct accmem_buffer *whole_create(struct accmem_context *ctx,
+					  struct accmem_carveout *cv,
 					  const struct accmem_alloc *req,
 					  const struct accmem_layout *layout)
 {
@@ -136,14 +155,14 @@ static struct accmem_buffer *whole_create(struct accmem_context *ctx,
 	whole = kzalloc(sizeof(*whole), GFP_KERNEL_ACCOUNT);
 	if (!whole)
 		return ERR_PTR(-ENOMEM);
-	mem = memory_for(ctx, req, layout);
+	mem = memory_for_kind(ctx, cv, req, layout);
 	if (IS_ERR(mem)) {
 		kfree(whole);
 		return ERR_CAST(mem);
 	}
 	whole_init(whole, mem,
-		   accmem_context_addresses(ctx, layout->footprint,
-					    req->reserve));
+		   accmem_carveout_addresses(cv, layout->footprint,
+					     req->reserve));
 	whole->place.start = req->address;
 	whole->buf.reserve = req->reserve;
 	whole->buf.length = req->length;
@@ -163,19 +182,21 @@ static struct accmem_buffer *whole_create(struct accmem_context *ctx,
 /**
  * accmem_buffer_create() - make a buffer, which has not been published
  * @ctx: the context
+ * @cv: the carveout
  * @req: the request
  * @layout: what it became
  *
  * Return: the buffer; an error of accmem_memory_create(), or -ENOMEM when no
  * device address is left for it; -EEXIST when the one asked for is not.
  */
-struct accmem_buffer *
-accmem_buffer_create(struct accmem_context *ctx, const struct accmem_alloc *req,
-		     const struct accmem_layout *layout)
+struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
+					   struct accmem_carveout *cv,
+					   const struct accmem_alloc *req,
+					   const struct accmem_layout *layout)
 {
 	if (layout->small)
-		return accmem_slab_create(ctx, req, layout);
-	return whole_create(ctx, req, layout);
+		return accmem_slab_create(ctx, cv, req, layout);
+	return whole_create(ctx, cv, req, layout);
 }
 
 /**
@@ -241,6 +262,35 @@ void accmem_buffer_destroy(struct accmem_context *ctx,
 	accmem_buffer_destroy_all(ctx, &buf, 1);
 }
 
+/**
+ * accmem_buffer_reach() - the memory at an address, for who reads and writes it
+ * @ctx: the context, whose lock is held
+ * @address: any address in a buffer, or in a granule of small ones
+ *
+ * From here on the memory counts as mapped: what is in it is not to be found by
+ * the next owner.
+ *
+ * Return: the memory, with a reference; -ENXIO where there is none; -EAGAIN where
+ * it is not one buffer's: accmem_buffer_extract() makes it so.
+ */
+struct accmem_memory *accmem_buffer_reach(struct accmem_context *ctx,
+					  u64 address)
+{
+	struct accmem_place *place = accmem_place_find(ctx, address);
+	struct accmem_memory *mem;
+
+	lockdep_assert_held(&ctx->lock);
+	if (!place || !place->names)
+		return ERR_PTR(-ENXIO);
+	if (place->ops->shares_pieces)
+		return accmem_name_find(ctx, address) ? ERR_PTR(-EAGAIN) :
+							ERR_PTR(-ENXIO);
+	mem = place->memory;
+	accmem_memory_get(mem);
+	WRITE_ONCE(mem->mapped, true);
+	return mem;
+}
+
 /* @buf, of a row that it leaves, becomes @whole; true if it was the last one */
 static bool whole_replace(struct accmem_context *ctx, struct whole *whole,
 			  struct accmem_buffer *buf)
@@ -275,8 +325,8 @@ int accmem_buffer_extract(struct accmem_context *ctx, u64 address)
 	struct accmem_buffer *buf;
 	bool done, empty = false;
 
-	mem = accmem_memory_create_empty(ctx->account,
-					 accmem_context_carveout(ctx));
+	/* whose piece of memory it gets is known when the row is */
+	mem = accmem_memory_create_empty(ctx->account, NULL);
 	if (!whole || !mem) {
 		if (mem)
 			accmem_memory_destroy_empty(mem);

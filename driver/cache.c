@@ -31,18 +31,19 @@
 static void cache_count(struct accmem_context *ctx, struct accmem_buffer *buf,
 			bool cached)
 {
+	struct accmem_carveout *cv = accmem_buffer_memory(buf)->cv;
 	s64 bytes = buf->layout.footprint;
 
 	lockdep_assert_held(&ctx->lock);
-	accmem_count_frees(accmem_context_carveout(ctx), cached ? 1 : -1);
+	accmem_count_frees(cv, cached ? 1 : -1);
 	if (buf->layout.small) {
 		accmem_slab_set_cached(ctx, buf, cached);
 		return;
 	}
 	if (!cached)
 		bytes = -bytes;
-	ctx->cached_bytes += bytes;
-	accmem_count_cached(accmem_context_carveout(ctx), bytes);
+	accmem_holding_of(ctx, cv)->cached_bytes += bytes;
+	accmem_count_cached(cv, bytes);
 }
 
 static bool cache_may_keep(const struct accmem_buffer *buf)
@@ -63,20 +64,16 @@ static void cache_take_out(struct accmem_context *ctx,
 			   struct accmem_buffer *buf)
 {
 	lockdep_assert_held(&ctx->lock);
-	list_del_init(&buf->link);
+	list_del(&buf->pending.cached);
 	WRITE_ONCE(ctx->nr_cached, ctx->nr_cached - 1);
 	cache_count(ctx, buf, false);
 }
 
-/* the one kept longest, without its address */
-static struct accmem_buffer *cache_remove_oldest(struct accmem_context *ctx)
+/* the buffer has no address then */
+static void cache_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
-	struct accmem_buffer *buf =
-		list_last_entry(&ctx->cache, struct accmem_buffer, link);
-
 	cache_take_out(ctx, buf);
 	accmem_buffer_remove(ctx, buf);
-	return buf;
 }
 
 /**
@@ -97,32 +94,37 @@ struct accmem_buffer *accmem_cache_put(struct accmem_context *ctx,
 		accmem_buffer_remove(ctx, buf);
 		return buf;
 	}
-	if (ctx->nr_cached == ACCMEM_CACHE_BUFFERS)
-		oldest = cache_remove_oldest(ctx);
-	list_add(&buf->link, &ctx->cache);
+	if (ctx->nr_cached == ACCMEM_CACHE_BUFFERS) {
+		oldest = list_last_entry(&ctx->cache, struct accmem_buffer,
+					 pending.cached);
+		cache_remove(ctx, oldest);
+	}
+	list_add(&buf->pending.cached, &ctx->cache);
 	WRITE_ONCE(ctx->nr_cached, ctx->nr_cached + 1);
 	cache_count(ctx, buf, true);
 	return oldest;
 }
 
 static bool cache_fits(const struct accmem_buffer *buf,
+		       const struct accmem_carveout *cv,
 		       const struct accmem_alloc *req,
 		       const struct accmem_layout *layout)
 {
-	return accmem_buffer_fits(buf, req, layout) &&
+	return accmem_buffer_fits(buf, cv, req, layout) &&
 	       /* since it was freed, its slab page may have been mapped */
 	       !accmem_memory_was_mapped(accmem_buffer_memory(buf));
 }
 
 static struct accmem_buffer *cache_find(struct accmem_context *ctx,
+					const struct accmem_carveout *cv,
 					const struct accmem_alloc *req,
 					const struct accmem_layout *layout)
 {
 	struct accmem_buffer *buf;
 
 	lockdep_assert_held(&ctx->lock);
-	list_for_each_entry(buf, &ctx->cache, link) {
-		if (cache_fits(buf, req, layout))
+	list_for_each_entry(buf, &ctx->cache, pending.cached) {
+		if (cache_fits(buf, cv, req, layout))
 			return buf;
 	}
 	return NULL;
@@ -131,12 +133,14 @@ static struct accmem_buffer *cache_find(struct accmem_context *ctx,
 /**
  * accmem_cache_take() - serve a request with a buffer that was kept
  * @ctx: the context
+ * @cv: the carveout
  * @req: the request
  * @layout: what it became
  *
  * Return: the buffer, as accmem_buffer_create() makes one; NULL if none fits.
  */
 struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
+					struct accmem_carveout *cv,
 					const struct accmem_alloc *req,
 					const struct accmem_layout *layout)
 {
@@ -145,7 +149,7 @@ struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
 	if (!READ_ONCE(ctx->nr_cached))
 		return NULL;
 	spin_lock(&ctx->lock);
-	buf = cache_find(ctx, req, layout);
+	buf = cache_find(ctx, cv, req, layout);
 	if (buf) {
 		cache_take_out(ctx, buf);
 		buf->length = req->length;
@@ -155,18 +159,20 @@ struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
 	if (!buf)
 		return NULL;
 	/* it was freed and is allocated again */
-	accmem_count_frees(accmem_context_carveout(ctx), 1);
-	accmem_count_allocs(accmem_context_carveout(ctx), 1);
+	accmem_count_frees(cv, 1);
+	accmem_count_allocs(cv, 1);
 	return buf;
 }
 
 /**
  * accmem_cache_drain() - give back what a cache holds
  * @ctx: the context. Sleeps, allocates nothing.
+ * @cv: of which carveout; NULL for all
  *
  * Return: how many buffers that were; at most 16.
  */
-unsigned int accmem_cache_drain(struct accmem_context *ctx)
+unsigned int accmem_cache_drain(struct accmem_context *ctx,
+				const struct accmem_carveout *cv)
 {
 	struct accmem_buffer *buf, *next;
 	unsigned int nr = 0;
@@ -176,11 +182,16 @@ unsigned int accmem_cache_drain(struct accmem_context *ctx)
 	if (!READ_ONCE(ctx->nr_cached) && !accmem_waiters_present())
 		return 0;
 	spin_lock(&ctx->lock);
-	while (ctx->nr_cached)
-		list_add(&cache_remove_oldest(ctx)->link, &list);
+	list_for_each_entry_safe_reverse(buf, next, &ctx->cache,
+					 pending.cached) {
+		if (cv && accmem_buffer_memory(buf)->cv != cv)
+			continue;
+		cache_remove(ctx, buf);
+		list_add(&buf->pending.cached, &list);
+	}
 	spin_unlock(&ctx->lock);
-	list_for_each_entry_safe(buf, next, &list, link) {
-		list_del_init(&buf->link);
+	list_for_each_entry_safe(buf, next, &list, pending.cached) {
+		list_del(&buf->pending.cached);
 		accmem_buffer_destroy(ctx, buf);
 		nr++;
 	}

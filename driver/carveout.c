@@ -83,7 +83,8 @@ int accmem_carveout_track_dirty(struct accmem_carveout *cv)
  */
 void accmem_carveout_destroy(struct accmem_carveout *cv)
 {
-	if (cv->buddy_meta)
+	/* without counters the allocator was not made */
+	if (cv->buddy_meta && cv->counters)
 		WARN_ON_ONCE(accmem_buddy_free_bytes(&cv->buddy) !=
 			     cv->capacity);
 	if (cv->ops && cv->ops->destroy)

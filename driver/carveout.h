@@ -5,8 +5,8 @@
 #ifndef ACCMEM_CARVEOUT_H
 #define ACCMEM_CARVEOUT_H
 
+#include <linux/kobject.h>
 #include <linux/list.h>
-#include <linux/llist.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -19,18 +19,23 @@
 
 #include "../lib/accmem_buddy.h"
 #include "../lib/accmem_layout.h"
-#include "waiters.h"
 
 #define ACCMEM_MAX_ALIGNMENT ((u64)SZ_1G)
 #define ACCMEM_MAX_SPAN BIT_ULL(44) /* mmap offsets stay below it */
+#define ACCMEM_SPAN_ALIGNMENT ((u64)SZ_1G)
+#define ACCMEM_MAX_CARVEOUTS 8u /* of device memory, a device */
+#define ACCMEM_MAX_ALL (ACCMEM_MAX_CARVEOUTS + 1) /* and one of host memory */
 #define ACCMEM_CHUNK ((u64)SZ_2M) /* cleared at once */
 #define ACCMEM_FOLIO_SHIFT 21
 #define ACCMEM_FOLIO BIT_ULL(ACCMEM_FOLIO_SHIFT)
 #define ACCMEM_FOLIO_ORDER (ACCMEM_FOLIO_SHIFT - PAGE_SHIFT)
 
 struct accmem_carveout;
+struct accmem_device;
 struct accmem_memory;
 struct vm_fault;
+
+#define ACCMEM_NR_BANDWIDTHS (ACCMEM_BANDWIDTH_HIGH + 1)
 
 /**
  * enum accmem_state - who answers for the bytes of a carveout
@@ -60,8 +65,15 @@ enum accmem_state {
  * @settle: as @idle, of memory without mappings, but finds out: mappings of
  *	neighbours that hide the answer are taken down. Sleeps.
  * @zero: clear a part of a memory that is in use. Sleeps.
- * @copy: copy to a memory, which somebody may have written to from then on. Sleeps.
- * @join: what accmem_memory_join_prepare() has to do besides. Sleeps.
+ * @access: read or write a part of a memory that is in use, as the device does.
+ *	Fails with -ENXIO beyond its end, -ENOMEM. Sleeps.
+ * @reach: the kernel's address of the bytes from an offset of a memory on that does not
+ *	shrink, made present if asked for, and how many lie there together; NULL where
+ *	there are none. Absent but for memory of the host. Sleeps.
+ * @copy: copy to a memory, which somebody may have written to from then on, from one
+ *	of the same backing. Sleeps.
+ * @extend: as @prepare, of a run right behind a memory, which it is to have, too;
+ *	absent with mapped translation. Sleeps.
  * @keep: how much of a memory stays when it shrinks to a size; under its lock
  * @split: what accmem_memory_split_prepare() has to do besides; likewise. Sleeps.
  * @trim: forget pages beyond the end of a memory that has shrunk; likewise
@@ -79,9 +91,13 @@ struct accmem_backing_ops {
 	bool (*idle)(struct accmem_memory *mem);
 	bool (*settle)(struct accmem_memory *mem);
 	void (*zero)(struct accmem_memory *mem, u64 offset, u64 size);
+	int (*access)(struct accmem_memory *mem, u64 offset, void *data,
+		      u64 size, bool write);
+	void *(*reach)(struct accmem_memory *mem, u64 offset, bool make,
+		       u64 *size);
 	int (*copy)(struct accmem_memory *to, u64 to_offset,
 		    struct accmem_memory *from, u64 from_offset, u64 size);
-	int (*join)(struct accmem_memory *mem, struct accmem_memory *more);
+	int (*extend)(struct accmem_memory *mem, const struct accmem_run *more);
 	u64 (*keep)(struct accmem_memory *mem, u64 size);
 	int (*split)(struct accmem_memory *mem, struct accmem_memory *rest);
 	void (*trim)(struct accmem_memory *mem);
@@ -119,9 +135,17 @@ struct accmem_unit {
 
 /**
  * struct accmem_carveout - a range of device memory
+ * @dev: the device
+ * @index: which of the device's carveouts
+ * @kind: enum accmem_kind of what is in it
+ * @bandwidth: enum accmem_bandwidth
+ * @node: NUMA node, or NUMA_NO_NODE
+ * @address_base: lowest device address
+ * @address_span: bytes of device addresses
  * @ops: its backing
  * @capacity: bytes
  * @phys: physical address of the range (phys)
+ * @sysfs: its directory
  * @backing: enum accmem_backing
  * @translation: enum accmem_translation
  * @cache_modes: bit (1 << enum accmem_cache_mode) for each mode offered
@@ -131,6 +155,8 @@ struct accmem_unit {
  * @resource: the claimed range (phys)
  * @resident: pages present (emulated)
  * @counters: what is counted without a lock
+ * @shared: pieces of shared memory that moved, how many of them without a copy, and
+ *	bytes that were copied to the device and to the host
  * @units: what is known of each 2 MiB; NULL where memory is never dirty
  * @lock: guards the fields down to @holds; taken with accmem_carveout_lock()
  * @buddy: free space
@@ -157,17 +183,21 @@ struct accmem_unit {
  * @reap_pass: serial number of the pass that looks, never 0; guarded by
  *	@reap_lock
  * @reap_work: looks at quarantined memory again
- * @due: frees that wait for nothing any more
- * @due_lock: held while one of them is finished that nobody else has
- * @due_work: finishes them
  * @overdue_work: finds what has been pending for too long
- * @waiters: calls that wait for memory
  * @stopping: the carveout is going; no more background work
  */
 struct accmem_carveout {
+	struct accmem_device *dev;
+	unsigned int index;
+	u32 kind;
+	u32 bandwidth;
+	int node;
+	u64 address_base;
+	u64 address_span;
 	const struct accmem_backing_ops *ops;
 	u64 capacity;
 	phys_addr_t phys;
+	struct kobject *sysfs;
 	u32 backing;
 	u32 translation;
 	u32 cache_modes;
@@ -177,6 +207,12 @@ struct accmem_carveout {
 	struct resource *resource;
 	atomic64_t resident;
 	struct accmem_counters __percpu *counters;
+	struct {
+		atomic64_t moves;
+		atomic64_t clean;
+		atomic64_t to_device;
+		atomic64_t to_host;
+	} shared;
 	struct accmem_unit *units;
 
 	spinlock_t lock; /* the fields down to holds */
@@ -204,11 +240,7 @@ struct accmem_carveout {
 	struct mutex reap_lock; /* one quarantined memory is looked at */
 	u32 reap_pass;
 	struct delayed_work reap_work;
-	struct llist_head due;
-	struct mutex due_lock; /* one of due is in nobody's list */
-	struct work_struct due_work;
 	struct delayed_work overdue_work;
-	struct accmem_waiters waiters;
 	bool stopping;
 };
 
@@ -261,6 +293,26 @@ static inline void accmem_carveout_unlock(struct accmem_carveout *cv)
 static inline bool accmem_has_pages(const struct accmem_carveout *cv)
 {
 	return cv->features & ACCMEM_FEATURE_PIN;
+}
+
+/* Memory that the device may reach at any time is present from the beginning. */
+static inline u32 accmem_carveout_flags(const struct accmem_carveout *cv,
+					u32 flags)
+{
+	return cv->kind == ACCMEM_KIND_HOST ? flags | ACCMEM_ALLOC_POPULATE :
+					      flags;
+}
+
+static inline bool accmem_populates(const struct accmem_carveout *cv, u32 flags)
+{
+	return accmem_carveout_flags(cv, flags) & ACCMEM_ALLOC_POPULATE &&
+	       cv->ops->populate;
+}
+
+/* where its device addresses begin in an address_space of mappings */
+static inline u64 accmem_carveout_mapped_at(const struct accmem_carveout *cv)
+{
+	return cv->address_base & (ACCMEM_MAX_SPAN - 1);
 }
 
 static inline u64 accmem_unit_of(u64 offset)

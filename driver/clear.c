@@ -24,6 +24,7 @@
 
 #include "carveout.h"
 #include "clear.h"
+#include "waiters.h"
 
 #define CLEAR_DELAY msecs_to_jiffies(100) /* from a free to the cleaner */
 #define CLEAR_AGE HZ /* between two looks at what is untouched */
@@ -246,7 +247,7 @@ static void clear_give_chunk(struct accmem_carveout *cv,
 	cv->clearing -= run->size;
 	WRITE_ONCE(cv->clear_seq, cv->clear_seq + 1);
 	accmem_carveout_unlock(cv);
-	accmem_waiters_came_back(cv, NULL);
+	accmem_waiters_came_back(cv->dev, NULL);
 }
 
 /*

@@ -77,7 +77,7 @@ void accmem_context_end(struct accmem_context *ctx)
 	accmem_shrink_end(ctx);
 	accmem_waiters_forget(ctx);
 	close_streams(ctx);
-	accmem_cache_drain(ctx);
+	accmem_cache_drain(ctx, NULL);
 	close_buffers(ctx);
 	accmem_context_put(ctx);
 }

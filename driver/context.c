@@ -23,8 +23,10 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 {
 	struct accmem_context *ctx;
 	struct accmem_account *account;
+	struct accmem_carveout *cv;
 
-	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL_ACCOUNT);
+	ctx = kzalloc(struct_size(ctx, holdings, dev->nr_carveouts),
+		      GFP_KERNEL_ACCOUNT);
 	if (!ctx)
 		return ERR_PTR(-ENOMEM);
 	account = accmem_account_open(dev, current_uid());
@@ -38,9 +40,13 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 	ctx->dev = dev;
 	ctx->account = account;
 	ctx->places = RB_ROOT;
-	ctx->cursor = dev->address_base;
-	INIT_LIST_HEAD(&ctx->waiting_pages);
 	INIT_LIST_HEAD(&ctx->cache);
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+		struct accmem_holding *h = accmem_holding_of(ctx, cv);
+
+		h->cursor = cv->address_base;
+		INIT_LIST_HEAD(&h->waiting_pages);
+	}
 	accmem_shrink_init(ctx);
 	xa_init_flags(&ctx->streams, XA_FLAGS_ACCOUNT);
 	atomic_inc(&dev->nr_contexts);
@@ -53,10 +59,13 @@ static void context_release(struct kref *refs)
 {
 	struct accmem_context *ctx =
 		container_of(refs, struct accmem_context, refs);
+	struct accmem_carveout *cv;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(ctx->slabs); i++)
-		kfree(ctx->slabs[i]);
+	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+		for (i = 0; i < ACCMEM_NR_CACHE_MODES; i++)
+			kfree(accmem_holding_of(ctx, cv)->slabs[i]);
+	}
 	xa_destroy(&ctx->streams);
 	mutex_destroy(&ctx->tmem_lock);
 	accmem_account_put(ctx->account);

@@ -87,12 +87,11 @@ struct accmem_place {
  * @address: device address
  * @length: bytes asked for
  * @layout: what that became
+ * @reserve: bytes that it is expected to grow to, or 0
  * @flags: ACCMEM_ALLOC_*
  * @page_policy: enum accmem_page_policy as asked for
- * @reserve: bytes that it is expected to grow to, or 0
  * @resizing: a REALLOC of it is in progress, which alone may take its name away
- * @link: in accmem_context.cache
- * @pending: its free, when that waits
+ * @pending: its free, when that waits, or it is kept in the cache
  *
  * Guarded by the context's lock while it is published or cached; else it is
  * whose call has it in hand, or the stream's or the fence's that its free waits
@@ -103,11 +102,10 @@ struct accmem_buffer {
 	u64 address;
 	u64 length;
 	struct accmem_layout layout;
-	u32 flags;
-	u32 page_policy;
 	u64 reserve;
+	u32 flags;
+	u8 page_policy;
 	bool resizing;
-	struct list_head link;
 	struct accmem_pending pending;
 };
 
@@ -136,25 +134,41 @@ struct accmem_slab_page {
 };
 
 /**
- * struct accmem_context - one open file
- * @refs: the file, who reclaims what it caches, pending frees, files of streams
- * @rcu: frees it when nobody can be looking at it any more
- * @dev: the device
- * @account: what it is charged for
- * @lock: guards the fields down to @pending_bytes. Held for O(log n).
- * @places: memory by device address
+ * struct accmem_holding - what a context has of one carveout
  * @cursor: where the search for a free device address starts (mapped)
- * @nr_names: buffers that are published
- * @named_bytes: their footprints
+ * @named_bytes: footprints of buffers that are published
  * @slabs: pages with room for small buffers, of each cache mode; NULL before the
  *	first of them
  * @slab_room: bytes of its slab pages that it could have: in no buffer, or in a
  *	cached one, and not waiting; but for pages that are cached in whole
  * @waiting_pages: slab pages with units that wait
  * @nr_waiting: how many pages
+ * @cached_bytes: what cached buffers hold that is free to all who ask
+ *
+ * Guarded by the context's lock.
+ */
+struct accmem_holding {
+	u64 cursor;
+	u64 named_bytes;
+	struct accmem_slab *slabs[ACCMEM_NR_CACHE_MODES];
+	s64 slab_room;
+	struct list_head waiting_pages;
+	unsigned int nr_waiting;
+	u64 cached_bytes;
+};
+
+/**
+ * struct accmem_context - one open file
+ * @refs: the file, who reclaims what it caches, pending frees, files of streams
+ * @rcu: frees it when nobody can be looking at it any more
+ * @dev: the device
+ * @account: what it is charged for
+ * @lock: guards the fields down to @pending_bytes, and @holdings. Held for
+ *	O(log n).
+ * @places: memory by device address
+ * @nr_names: buffers that are published
  * @cache: freed buffers kept for the next requests, the latest first
  * @nr_cached: how many
- * @cached_bytes: what they hold that is free to all who ask
  * @nr_pending: frees that wait
  * @pending_bytes: their footprints
  * @streams: its streams, by number, while their files are open
@@ -163,6 +177,7 @@ struct accmem_slab_page {
  * @tmem_lock: guards @tmem
  * @tmem: Tensor Memory, NULL until it is set up or a CTA is launched; stays
  *	until the context ends
+ * @holdings: what it has of each carveout
  */
 struct accmem_context {
 	struct kref refs;
@@ -170,18 +185,11 @@ struct accmem_context {
 	struct accmem_device *dev;
 	struct accmem_account *account;
 
-	spinlock_t lock; /* the fields down to pending_bytes */
+	spinlock_t lock; /* the fields down to pending_bytes, and holdings */
 	struct rb_root places;
-	u64 cursor;
 	u64 nr_names;
-	u64 named_bytes;
-	struct accmem_slab *slabs[ACCMEM_NR_CACHE_MODES];
-	s64 slab_room;
-	struct list_head waiting_pages;
-	unsigned int nr_waiting;
 	struct list_head cache;
 	unsigned int nr_cached;
-	u64 cached_bytes;
 	u64 nr_pending;
 	u64 pending_bytes;
 
@@ -190,6 +198,7 @@ struct accmem_context {
 	struct accmem_shrinkable shrink;
 	struct mutex tmem_lock; /* tmem */
 	struct accmem_tmem *tmem;
+	struct accmem_holding holdings[];
 };
 
 /* names.c */
@@ -232,18 +241,20 @@ struct accmem_buffer *accmem_name_next(struct accmem_context *ctx,
 void accmem_slab_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 			u64 footprint);
 struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
+					 struct accmem_carveout *cv,
 					 const struct accmem_alloc *req,
 					 const struct accmem_layout *layout);
 void accmem_slab_set_cached(struct accmem_context *ctx,
 			    struct accmem_buffer *buf, bool cached);
 bool accmem_slab_is_cached(const struct accmem_buffer *buf);
 void accmem_slab_reap(struct accmem_context *ctx);
-u64 accmem_slab_room(struct accmem_context *ctx, u64 *largest);
+u64 accmem_slab_room(struct accmem_context *ctx,
+		     const struct accmem_carveout *cv, u64 *largest);
 
 /* row.c */
 #define ACCMEM_ROW_MAX 16u /* buffers in a row */
 
-int accmem_row_create(struct accmem_context *ctx,
+int accmem_row_create(struct accmem_context *ctx, struct accmem_carveout *cv,
 		      const struct accmem_alloc *req,
 		      const struct accmem_layout *layout,
 		      struct accmem_buffer **bufs, unsigned int nr);
@@ -253,6 +264,7 @@ void accmem_row_destroy_empty(struct accmem_buffer *buf);
 
 /* buffer.c */
 struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
+					   struct accmem_carveout *cv,
 					   const struct accmem_alloc *req,
 					   const struct accmem_layout *layout);
 void accmem_buffer_remove(struct accmem_context *ctx,
@@ -264,14 +276,18 @@ void accmem_buffer_remove_all(struct accmem_context *ctx,
 void accmem_buffer_destroy_all(struct accmem_context *ctx,
 			       struct accmem_buffer **bufs, unsigned int nr);
 int accmem_buffer_extract(struct accmem_context *ctx, u64 address);
+struct accmem_memory *accmem_buffer_reach(struct accmem_context *ctx,
+					  u64 address);
 
 /* cache.c */
 struct accmem_buffer *accmem_cache_put(struct accmem_context *ctx,
 				       struct accmem_buffer *buf);
 struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
+					struct accmem_carveout *cv,
 					const struct accmem_alloc *req,
 					const struct accmem_layout *layout);
-unsigned int accmem_cache_drain(struct accmem_context *ctx);
+unsigned int accmem_cache_drain(struct accmem_context *ctx,
+				const struct accmem_carveout *cv);
 
 /* context.c */
 struct accmem_context *accmem_context_open(struct accmem_device *dev);
@@ -284,8 +300,8 @@ void accmem_context_put(struct accmem_context *ctx);
 void accmem_context_end(struct accmem_context *ctx);
 
 /* reclaim.c */
-int accmem_reclaim_retry(struct accmem_context *ctx, u64 size,
-			 int (*take)(void *arg), void *arg);
+int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,
+			 u64 size, int (*take)(void *arg), void *arg);
 void accmem_reclaim_drain(struct xarray *accounts);
 
 /* alloc.c */
@@ -297,7 +313,11 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 struct accmem_buffer *accmem_alloc_try(struct accmem_context *ctx,
 				       const struct accmem_alloc *req,
 				       struct accmem_stream *stream);
-int accmem_alloc_need(struct accmem_context *ctx,
+u32 accmem_alloc_carveouts(struct accmem_context *ctx,
+			   const struct accmem_alloc *req);
+void accmem_alloc_count_failure(struct accmem_context *ctx,
+				const struct accmem_alloc *req);
+int accmem_alloc_need(const struct accmem_carveout *cv,
 		      const struct accmem_alloc *req,
 		      struct accmem_layout *layout);
 unsigned int accmem_alloc_row(struct accmem_context *ctx,
@@ -315,7 +335,7 @@ int accmem_free_all(struct accmem_context *ctx, const u64 *addresses,
 		    struct accmem_buffer **bufs, unsigned int nr,
 		    unsigned int *at_fault);
 
-int accmem_alloc_lay_out(struct accmem_context *ctx,
+int accmem_alloc_lay_out(const struct accmem_carveout *cv,
 			 const struct accmem_alloc *req, u32 page_policy,
 			 struct accmem_layout *layout);
 struct accmem_buffer *accmem_alloc_find(struct accmem_context *ctx,
@@ -362,19 +382,25 @@ int accmem_shrink(struct accmem_context *ctx, struct accmem_shrink *req);
 void accmem_shrink_show(struct seq_file *m, struct accmem_context *ctx);
 __poll_t accmem_shrink_poll(struct file *file, struct poll_table_struct *table);
 
+/* access.c */
+int accmem_access(struct accmem_context *ctx, struct accmem_access *req);
+int accmem_prefetch(struct accmem_context *ctx,
+		    const struct accmem_prefetch *req);
+int accmem_advise(struct accmem_context *ctx, const struct accmem_advise *req);
+
 /* batch.c */
 int accmem_batch(struct accmem_context *ctx, struct accmem_batch *req);
 
 /* usage.c */
-void accmem_usage_space(struct accmem_context *ctx, u64 *free_bytes,
-			u64 *largest_run);
-u64 accmem_usage_longest(struct accmem_device *dev, u64 account);
+void accmem_usage_space(struct accmem_context *ctx, u32 carveouts,
+			u64 *free_bytes, u64 *largest_run);
+u64 accmem_usage_longest(struct accmem_carveout *cv, u64 account);
 u64 accmem_usage_charged(struct accmem_context *ctx);
 
-static inline struct accmem_carveout *
-accmem_context_carveout(struct accmem_context *ctx)
+static inline struct accmem_holding *
+accmem_holding_of(struct accmem_context *ctx, const struct accmem_carveout *cv)
 {
-	return &ctx->dev->cv;
+	return &ctx->holdings[cv->index];
 }
 
 static inline struct accmem_memory *
@@ -395,16 +421,17 @@ static inline u32 accmem_alloc_flags(const struct accmem_alloc *req)
 }
 
 /* With mapped translation, addresses can be had before there is memory. */
-static inline u64 accmem_context_addresses(const struct accmem_context *ctx,
-					   u64 footprint, u64 reserve)
+static inline u64 accmem_carveout_addresses(const struct accmem_carveout *cv,
+					    u64 footprint, u64 reserve)
 {
-	if (ctx->dev->cv.translation == ACCMEM_TRANSLATION_IDENTITY)
+	if (cv->translation == ACCMEM_TRANSLATION_IDENTITY)
 		return footprint;
 	return max(footprint, round_up(reserve, ACCMEM_GRANULE));
 }
 
 /* would a request, with its layout, have led to a buffer like this one? */
 static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
+				      const struct accmem_carveout *cv,
 				      const struct accmem_alloc *req,
 				      const struct accmem_layout *layout)
 {
@@ -415,6 +442,7 @@ static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 	       buf->page_policy == req->page_policy &&
 	       buf->flags == accmem_alloc_flags(req) &&
 	       buf->reserve == req->reserve &&
+	       accmem_buffer_memory(buf)->cv == cv &&
 	       accmem_buffer_memory(buf)->cache_mode == req->cache_mode;
 }
 

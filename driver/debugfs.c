@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/debug/accmem/accmemN/: for root, a picture of the carveout and
+ * /sys/kernel/debug/accmem/accmemN/: for root, a picture of the carveouts and
  * the list of who holds what.
  *
  * Locks: a context's lock for some buffers at a time, and the carveout's for a
@@ -47,18 +47,20 @@ static char debugfs_map_char(u64 free, u64 size)
 	return free > size / 2 ? '-' : '+';
 }
 
-static int debugfs_map_show(struct seq_file *m, void *unused)
+static void debugfs_show_map(struct seq_file *m, struct accmem_carveout *cv)
 {
-	struct accmem_device *dev = m->private;
-	struct accmem_carveout *cv = &dev->cv;
 	u64 cell, at = 0;
 	int i;
 
 	cell = div_u64(cv->capacity + COLUMNS * ROWS_MAX - 1,
 		       COLUMNS * ROWS_MAX);
 	cell = max_t(u64, ALIGN(cell, ACCMEM_GRANULE), ACCMEM_GRANULE);
-	seq_printf(m, "# %s: %llu bytes a character: . free, - less than half used, + more, # all used\n",
-		   dev->name, cell);
+	seq_printf(m, "# %s", cv->dev->name);
+	if (cv->dev->nr_device > 1)
+		seq_printf(m, " carveout %u", cv->index);
+	seq_printf(m,
+		   ": %llu bytes a character: . free, - less than half used, + more, # all used\n",
+		   cell);
 	while (at < cv->capacity) {
 		seq_printf(m, "%016llx ", at);
 		for (i = 0; i < COLUMNS && at < cv->capacity; i++) {
@@ -74,22 +76,64 @@ static int debugfs_map_show(struct seq_file *m, void *unused)
 		}
 		seq_putc(m, '\n');
 	}
+}
+
+static int debugfs_map_show(struct seq_file *m, void *unused)
+{
+	struct accmem_device *dev = m->private;
+	struct accmem_carveout *cv;
+
+	/* where host memory lies means nothing */
+	for (cv = dev->cvs; cv < dev->cvs + dev->nr_device; cv++)
+		debugfs_show_map(m, cv);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_map);
 
-/* one moment's accounting: unlike sysfs, all of it at once */
+/* one moment's accounting of each carveout: unlike sysfs, all of it at once */
+struct usage {
+	u64 capacity;
+	u64 free;
+	u64 bytes[ACCMEM_NR_STATES];
+};
+
+static void debugfs_show_usage(struct seq_file *m, const struct usage *u)
+{
+	seq_printf(m,
+		   "capacity %llu\nfree %llu\nlive %llu\ndetached %llu\npending %llu\nquarantined %llu\n",
+		   u->capacity, u->free, u->bytes[ACCMEM_LIVE],
+		   u->bytes[ACCMEM_DETACHED], u->bytes[ACCMEM_PENDING],
+		   u->bytes[ACCMEM_QUARANTINED]);
+}
+
 static int debugfs_usage_show(struct seq_file *m, void *unused)
 {
+	struct usage of[ACCMEM_MAX_ALL] = {}, sum = {};
 	struct accmem_device *dev = m->private;
-	struct accmem_carveout *cv = &dev->cv;
-	u64 bytes[ACCMEM_NR_STATES], free;
+	struct accmem_carveout *cv;
+	unsigned int i;
 
-	accmem_carveout_usage(cv, bytes, &free);
-	seq_printf(m, "capacity %llu\nfree %llu\nlive %llu\ndetached %llu\npending %llu\nquarantined %llu\n",
-		   cv->capacity, free, bytes[ACCMEM_LIVE],
-		   bytes[ACCMEM_DETACHED], bytes[ACCMEM_PENDING],
-		   bytes[ACCMEM_QUARANTINED]);
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+		struct usage *u = &of[cv->index];
+
+		u->capacity = cv->capacity;
+		accmem_carveout_usage(cv, u->bytes, &u->free);
+		if (cv->kind == ACCMEM_KIND_HOST)
+			continue;
+		sum.capacity += u->capacity;
+		sum.free += u->free;
+		for (i = 0; i < ACCMEM_NR_STATES; i++)
+			sum.bytes[i] += u->bytes[i];
+	}
+	debugfs_show_usage(m, &sum);
+	for (i = 0; i < dev->nr_device && dev->nr_device > 1; i++) {
+		seq_printf(m, "# carveout %u\n", i);
+		debugfs_show_usage(m, &of[i]);
+	}
+	if (dev->host) {
+		seq_puts(m, "# host\n");
+		debugfs_show_usage(m, &of[dev->nr_device]);
+	}
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_usage);
@@ -150,6 +194,8 @@ struct line {
 	u64 footprint;
 	unsigned int nr_runs;
 	u32 cache_mode;
+	unsigned int carveout;
+	bool host;
 	bool mapped;
 };
 
@@ -162,6 +208,8 @@ static void debugfs_describe(struct line *line, const struct accmem_buffer *buf)
 	line->footprint = buf->layout.footprint;
 	line->nr_runs = mem->nr_runs;
 	line->cache_mode = mem->cache_mode;
+	line->carveout = accmem_carveout_number(mem->cv);
+	line->host = mem->cv->kind == ACCMEM_KIND_HOST;
 	line->mapped = accmem_memory_was_mapped(mem);
 }
 
@@ -190,10 +238,12 @@ static void debugfs_show_buffers(struct seq_file *m, struct accmem_context *ctx)
 	while (!seq_has_overflowed(m) && address != ACCMEM_NAMES_END) {
 		nr = debugfs_next_lines(ctx, lines, LINES, &address);
 		for (i = 0; i < nr; i++)
-			seq_printf(m, "%llu %#llx %llu %llu %u %u%s\n",
+			seq_printf(m, "%llu %#llx %llu %llu %u %u %u%s%s\n",
 				   ctx->account->id, lines[i].address,
 				   lines[i].length, lines[i].footprint,
 				   lines[i].nr_runs, lines[i].cache_mode,
+				   lines[i].carveout,
+				   lines[i].host ? " host" : "",
 				   lines[i].mapped ? " mapped" : "");
 		cond_resched();
 	}
@@ -205,7 +255,8 @@ static int debugfs_buffers_show(struct seq_file *m, void *unused)
 	struct accmem_context *ctx;
 	unsigned long id = 0;
 
-	seq_puts(m, "# context address length footprint runs cache_mode\n");
+	seq_puts(m,
+		 "# context address length footprint runs cache_mode carveout\n");
 	while ((ctx = accmem_context_next(&dev->accounts, &id))) {
 		debugfs_show_buffers(m, ctx);
 		accmem_context_put(ctx);
@@ -306,7 +357,7 @@ static void debugfs_show_wait_stats(struct seq_file *m,
 static int debugfs_waiting_show(struct seq_file *m, void *unused)
 {
 	struct accmem_device *dev = m->private;
-	struct accmem_waiters *ws = &dev->cv.waiters;
+	struct accmem_waiters *ws = &dev->waiters;
 	struct accmem_wait_stats stats;
 	struct accmem_queue queue;
 	struct waiting *lines;
@@ -338,8 +389,12 @@ DEFINE_SHOW_ATTRIBUTE(debugfs_waiting);
 static int debugfs_shared_show(struct seq_file *m, void *unused)
 {
 	struct accmem_device *dev = m->private;
+	struct accmem_carveout *cv;
+	u64 holds = 0;
 
-	seq_printf(m, "carveout_lock_holds %llu\n", READ_ONCE(dev->cv.holds));
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
+		holds += READ_ONCE(cv->holds);
+	seq_printf(m, "carveout_lock_holds %llu\n", holds);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_shared);

@@ -61,20 +61,44 @@ static const struct file_operations device_fops = {
 	.llseek = noop_llseek,
 };
 
+/* Device addresses of a carveout, with room for @times its bytes where they are virtual. */
+static u64 device_span_of(const struct accmem_carveout *cv, unsigned int times)
+{
+	/* room to hand out ascending addresses, whatever is live */
+	if (cv->translation == ACCMEM_TRANSLATION_MAPPED && times > 1)
+		return min(max(times * cv->capacity, 1ull << 36),
+			   ACCMEM_MAX_SPAN);
+	return cv->capacity;
+}
+
+static u64 device_place_carveouts(struct accmem_device *dev, unsigned int times)
+{
+	struct accmem_carveout *cv;
+	u64 at = dev->address_base;
+
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+		cv->address_base = at;
+		cv->address_span = device_span_of(cv, times);
+		at = ALIGN(at + cv->address_span, ACCMEM_SPAN_ALIGNMENT);
+	}
+	cv--;
+	return cv->address_base + cv->address_span - dev->address_base;
+}
+
 /*
  * Device addresses start at a multiple of 16 TiB, other than 0, that is the
- * device's own, so that an address in a log tells the device.
+ * device's own, so that an address in a log tells the device. Those of a carveout
+ * start at a multiple of 1 GiB.
  */
 static void device_set_addresses(struct accmem_device *dev)
 {
-	struct accmem_carveout *cv = &dev->cv;
-	u64 span = cv->capacity;
+	unsigned int times = 16;
 
 	dev->address_base = (dev->index + 1) * ACCMEM_MAX_SPAN;
-	/* room to hand out ascending addresses, whatever is live */
-	if (cv->translation == ACCMEM_TRANSLATION_MAPPED)
-		span = clamp(16 * span, 1ull << 36, ACCMEM_MAX_SPAN);
-	dev->address_span = span;
+	do {
+		dev->address_span = device_place_carveouts(dev, times);
+		times /= 2;
+	} while (dev->address_span > ACCMEM_MAX_SPAN && times);
 }
 
 static void device_free(struct device *d)
@@ -82,19 +106,38 @@ static void device_free(struct device *d)
 	kvfree(container_of(d, struct accmem_device, device));
 }
 
+static void device_init_carveout(struct accmem_device *dev,
+				 struct accmem_carveout *cv)
+{
+	cv->dev = dev;
+	cv->index = cv - dev->cvs;
+	cv->node = NUMA_NO_NODE;
+	accmem_clear_init(cv);
+	accmem_reap_init(cv);
+	accmem_overdue_init(cv);
+}
+
 /**
  * accmem_device_alloc() - make a device without memory yet
  * @index: its number
+ * @nr_device: carveouts of device memory that it will have, 1 to
+ *	ACCMEM_MAX_CARVEOUTS; there is room for one of host memory behind them, which
+ *	counts from accmem_device_add_host() on
  *
  * Return: the device, or NULL. accmem_device_unregister() undoes it.
  */
-struct accmem_device *accmem_device_alloc(unsigned int index)
+struct accmem_device *accmem_device_alloc(unsigned int index,
+					  unsigned int nr_device)
 {
-	struct accmem_device *dev = kvzalloc(sizeof(*dev), GFP_KERNEL);
+	struct accmem_device *dev;
+	struct accmem_carveout *cv;
 
+	dev = kvzalloc(struct_size(dev, cvs, nr_device + 1), GFP_KERNEL);
 	if (!dev)
 		return NULL;
 	dev->index = index;
+	dev->nr_device = nr_device;
+	dev->nr_carveouts = nr_device;
 	snprintf(dev->name, sizeof(dev->name), "accmem%u", index);
 	xa_init_flags(&dev->accounts, XA_FLAGS_ACCOUNT);
 	device_initialize(&dev->device);
@@ -104,34 +147,84 @@ struct accmem_device *accmem_device_alloc(unsigned int index)
 	dev->device.release = device_free;
 	cdev_init(&dev->cdev, &device_fops);
 	dev->cdev.owner = THIS_MODULE;
-	accmem_clear_init(&dev->cv);
-	accmem_reap_init(&dev->cv);
-	accmem_pending_init(&dev->cv);
-	accmem_overdue_init(&dev->cv);
-	accmem_waiters_init(&dev->cv, index);
+	accmem_pending_init(dev);
+	accmem_waiters_init(&dev->waiters);
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
+		device_init_carveout(dev, cv);
 	return dev;
 }
 
 /**
- * accmem_device_register() - show a device
- * @dev: the device, with its carveout made; accmem_device_start() lets users in
+ * accmem_device_add_host() - have a device offer host memory, too
+ * @dev: the device, not registered yet
  *
- * Return: 0, or an error of cdev_device_add().
+ * Return: the carveout, to be made; accmem_device_unregister() undoes it.
+ */
+struct accmem_carveout *accmem_device_add_host(struct accmem_device *dev)
+{
+	struct accmem_carveout *cv = &dev->cvs[dev->nr_device];
+
+	dev->nr_carveouts++;
+	cv->kind = ACCMEM_KIND_HOST;
+	device_init_carveout(dev, cv);
+	return cv;
+}
+
+static const char *device_memory_of(const struct accmem_carveout *cv)
+{
+	if (cv->kind == ACCMEM_KIND_HOST)
+		return "host memory at most";
+	return cv->backing == ACCMEM_BACKING_PHYS ? "phys" : "emulated";
+}
+
+static void device_announce(struct accmem_device *dev)
+{
+	static const char *const classes[] = {
+		[ACCMEM_BANDWIDTH_UNKNOWN] = "",
+		[ACCMEM_BANDWIDTH_LOW] = ", low bandwidth",
+		[ACCMEM_BANDWIDTH_HIGH] = ", high bandwidth",
+	};
+	const struct accmem_carveout *cv;
+
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
+		pr_info("%s: %llu bytes, %s%s\n", dev->name, cv->capacity,
+			device_memory_of(cv), classes[cv->bandwidth]);
+}
+
+/**
+ * accmem_device_register() - show a device
+ * @dev: the device, with its carveouts made, which have at most 16 TiB of addresses
+ *	in multiples of 1 GiB; accmem_device_start() lets users in
+ *
+ * Return: 0, -ENOMEM, or an error of cdev_device_add().
  */
 int accmem_device_register(struct accmem_device *dev)
 {
+	struct accmem_carveout *cv;
 	int err;
 
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+		if (cv->kind == ACCMEM_KIND_HOST)
+			dev->host |= BIT(cv->index);
+		else
+			dev->carveouts |= BIT(cv->index);
+		dev->of_class[cv->bandwidth] |= BIT(cv->index);
+	}
 	device_set_addresses(dev);
 	err = dev_set_name(&dev->device, "%s", dev->name);
 	if (!err)
 		err = cdev_device_add(&dev->cdev, &dev->device);
 	if (err)
 		return err;
+	err = accmem_sysfs_add(dev);
+	if (err) {
+		cdev_device_del(&dev->cdev, &dev->device);
+		return err;
+	}
 	accmem_debugfs_add(dev);
-	pr_info("%s: %llu bytes, %s\n", dev->name, dev->cv.capacity,
-		dev->cv.backing == ACCMEM_BACKING_PHYS ? "phys" : "emulated");
-	accmem_clear_kick(&dev->cv, true);
+	device_announce(dev);
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
+		accmem_clear_kick(cv, true);
 	return 0;
 }
 
@@ -145,21 +238,27 @@ void accmem_device_start(void)
 }
 
 /**
- * accmem_device_unregister() - undo accmem_device_register() and the carveout
+ * accmem_device_unregister() - undo accmem_device_register() and the carveouts
  * @dev: the device, registered or half made; no file is open on it
  */
 void accmem_device_unregister(struct accmem_device *dev)
 {
+	struct accmem_carveout *cv;
+
 	if (device_is_registered(&dev->device)) {
 		accmem_debugfs_remove(dev);
+		accmem_sysfs_remove(dev);
 		cdev_device_del(&dev->cdev, &dev->device);
 	}
-	accmem_waiters_stop(&dev->cv);
-	accmem_overdue_stop(&dev->cv);
-	accmem_pending_stop(&dev->cv);
-	accmem_clear_stop(&dev->cv);
-	accmem_reap_stop(&dev->cv);
-	accmem_carveout_destroy(&dev->cv);
+	accmem_waiters_stop(&dev->waiters);
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
+		accmem_overdue_stop(cv);
+	accmem_pending_stop(dev);
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+		accmem_clear_stop(cv);
+		accmem_reap_stop(cv);
+		accmem_carveout_destroy(cv);
+	}
 	xa_destroy(&dev->accounts);
 	put_device(&dev->device);
 }

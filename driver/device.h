@@ -8,10 +8,14 @@
 #include <linux/atomic.h>
 #include <linux/cdev.h>
 #include <linux/device.h>
+#include <linux/llist.h>
+#include <linux/mutex.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include "account.h"
 #include "carveout.h"
+#include "waiters.h"
 
 struct dentry;
 struct file;
@@ -24,38 +28,78 @@ struct vm_area_struct;
  * @cdev: the character device
  * @name: "accmemN"
  * @index: N
- * @cv: its memory
- * @address_base: lowest device address
- * @address_span: bytes of device addresses
+ * @address_base: lowest device address of all carveouts
+ * @address_span: bytes of device addresses of all carveouts
  * @debugfs: its directory
  * @accounts: of its files, and of those that ended and have memory still, by
  *	number
  * @last_id: number of the latest account
  * @nr_contexts: open files
+ * @due: frees that wait for nothing any more
+ * @due_lock: held while one of them is finished that nobody else has
+ * @due_work: finishes them
+ * @waiters: calls that wait for memory
+ * @of_class: bit i: carveout i is of that enum accmem_bandwidth
+ * @carveouts: bit i: carveout i, of device memory
+ * @host: bit i: carveout i, of host memory, the last one if there is one; 0
+ * @nr_device: its carveouts of device memory, which users know by their index
+ * @nr_carveouts: all of its carveouts
+ * @cvs: its memory
  */
 struct accmem_device {
 	struct device device;
 	struct cdev cdev;
 	char name[16];
 	unsigned int index;
-	struct accmem_carveout cv;
 	u64 address_base;
 	u64 address_span;
 	struct dentry *debugfs;
 	struct xarray accounts;
 	atomic_long_t last_id;
 	atomic_t nr_contexts;
+	struct llist_head due;
+	struct mutex due_lock; /* one of due is in nobody's list */
+	struct work_struct due_work;
+	struct accmem_waiters waiters;
+	u32 of_class[ACCMEM_NR_BANDWIDTHS];
+	u32 carveouts;
+	u32 host;
+	unsigned int nr_device;
+	unsigned int nr_carveouts;
+	struct accmem_carveout cvs[];
 };
+
+/* of host memory, or NULL */
+static inline struct accmem_carveout *
+accmem_device_host(struct accmem_device *dev)
+{
+	return dev->host ? &dev->cvs[dev->nr_device] : NULL;
+}
+
+static inline struct accmem_carveout *
+accmem_carveouts_end(struct accmem_device *dev)
+{
+	return dev->cvs + dev->nr_carveouts;
+}
 
 static inline u64 accmem_device_next_id(struct accmem_device *dev)
 {
 	return atomic_long_inc_return(&dev->last_id);
 }
 
+/* by which users know a carveout; host memory has none */
+static inline unsigned int
+accmem_carveout_number(const struct accmem_carveout *cv)
+{
+	return cv->kind == ACCMEM_KIND_DEVICE ? cv->index : 0;
+}
+
 /* device.c */
 int accmem_device_init(void);
 void accmem_device_exit(void);
-struct accmem_device *accmem_device_alloc(unsigned int index);
+struct accmem_device *accmem_device_alloc(unsigned int index,
+					  unsigned int nr_device);
+struct accmem_carveout *accmem_device_add_host(struct accmem_device *dev);
 int accmem_device_register(struct accmem_device *dev);
 void accmem_device_start(void);
 void accmem_device_unregister(struct accmem_device *dev);
@@ -69,6 +113,8 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma);
 /* fdinfo.c, sysfs.c, debugfs.c */
 void accmem_fdinfo_show(struct seq_file *m, struct file *file);
 extern const struct attribute_group *accmem_sysfs_groups[];
+int accmem_sysfs_add(struct accmem_device *dev);
+void accmem_sysfs_remove(struct accmem_device *dev);
 void accmem_debugfs_init(void);
 void accmem_debugfs_exit(void);
 void accmem_debugfs_add(struct accmem_device *dev);

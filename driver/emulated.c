@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The emulated backing: ordinary memory of the host.
+ * The emulated backing: ordinary memory of the host, which host memory is, too.
  *
  * The carveout is a budget; device addresses are virtual. Pages belong to a
  * buffer, appear at the first touch, come zeroed, are charged to the memory
@@ -13,6 +13,7 @@
  */
 #include <linux/kernel.h>
 #include <linux/module.h>
+#include <linux/numa.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
@@ -27,7 +28,7 @@ static unsigned long long resident_max;
 module_param_named(emulated_resident_max, resident_max, ullong,
 		   0644);
 MODULE_PARM_DESC(emulated_resident_max,
-		 "bytes of host memory that emulated devices may use together (0: half of RAM, the default)");
+		 "host memory that all devices may use (0: half of RAM)");
 
 static atomic64_t resident; /* pages of all emulated carveouts */
 
@@ -87,7 +88,9 @@ static struct page *emulated_new_page(struct accmem_memory *mem,
 	gfp |= order ? emulated_folio_gfp(mem) : __GFP_RETRY_MAYFAIL;
 	if (!emulated_add_resident(cv, 1l << order))
 		return NULL;
-	page = alloc_pages(gfp, order);
+	page = cv->node == NUMA_NO_NODE ?
+		       alloc_pages(gfp, order) :
+		       alloc_pages_node(cv->node, gfp, order);
 	if (!page) {
 		emulated_sub_resident(cv, 1l << order);
 		return NULL;
@@ -256,6 +259,68 @@ static void emulated_zero(struct accmem_memory *mem, u64 offset, u64 size)
 	}
 }
 
+/* the part of an access that lies in one page, which is locked */
+static u64 emulated_access_page(struct page *page, u64 offset, void *data,
+				u64 size, bool write)
+{
+	struct folio *folio = page_folio(page);
+	void *address = page_address(page) + offset_in_page(offset);
+	u64 before = folio_page_idx(folio, page) * PAGE_SIZE +
+		     offset_in_page(offset);
+	u64 part = min_t(u64, size, folio_size(folio) - before);
+
+	if (write)
+		memcpy(address, data, part);
+	else
+		memcpy(data, address, part);
+	return part;
+}
+
+/* a read finds zeroes where there is no page, and makes none */
+static int emulated_access(struct accmem_memory *mem, u64 offset, void *data,
+			   u64 size, bool write)
+{
+	struct page *page;
+	unsigned long index;
+	u64 part;
+
+	for (; size; size -= part, offset += part, data += part) {
+		index = offset >> PAGE_SHIFT;
+		if (!emulated_has_index(mem, index))
+			return -ENXIO;
+		if (!write && !emulated_find_page(mem, index)) {
+			part = emulated_part(offset, size);
+			memset(data, 0, part);
+			continue;
+		}
+		page = emulated_lock_page(mem, index);
+		if (!page)
+			return -ENOMEM;
+		part = emulated_access_page(page, offset, data, size, write);
+		unlock_page(page);
+		put_page(page);
+	}
+	return 0;
+}
+
+/* the kernel's address of what is at @offset, and how much lies there together */
+static void *emulated_reach(struct accmem_memory *mem, u64 offset, bool make,
+			    u64 *size)
+{
+	unsigned long index = offset >> PAGE_SHIFT;
+	struct page *page = make ? emulated_get_page_at(mem, index) :
+				   emulated_find_page(mem, index);
+	struct folio *folio;
+
+	*size = PAGE_SIZE - offset_in_page(offset);
+	if (!page)
+		return NULL;
+	folio = page_folio(page);
+	*size += folio_size(folio) -
+		 (folio_page_idx(folio, page) + 1) * PAGE_SIZE;
+	return page_address(page) + offset_in_page(offset);
+}
+
 /* where there is no page, there is nothing but zeroes */
 static int emulated_copy(struct accmem_memory *to, u64 to_offset,
 			 struct accmem_memory *from, u64 from_offset, u64 size)
@@ -387,6 +452,8 @@ static const struct accmem_backing_ops emulated_ops = {
 	.idle = emulated_idle,
 	.settle = emulated_settle,
 	.zero = emulated_zero,
+	.access = emulated_access,
+	.reach = emulated_reach,
 	.copy = emulated_copy,
 	.keep = emulated_keep,
 	.split = emulated_split,
@@ -411,7 +478,7 @@ int accmem_emulated_create(struct accmem_carveout *cv, u64 size)
 	cv->backing = ACCMEM_BACKING_EMULATED;
 	cv->translation = ACCMEM_TRANSLATION_MAPPED;
 	cv->features = ACCMEM_FEATURE_SCATTER | ACCMEM_FEATURE_PIN |
-		       ACCMEM_FEATURE_FIRST_TOUCH;
+		       ACCMEM_FEATURE_FIRST_TOUCH | ACCMEM_FEATURE_ACCESS;
 	cv->capacity = size;
 	err = accmem_carveout_init(cv);
 	if (err)

@@ -13,11 +13,16 @@
 void accmem_fdinfo_show(struct seq_file *m, struct file *file)
 {
 	struct accmem_context *ctx = file->private_data;
-	u64 named, buffers, pending;
+	u64 named = 0, buffers, pending, of_carveout[ACCMEM_MAX_ALL];
+	unsigned int i, nr = ctx->dev->nr_carveouts;
 
 	spin_lock(&ctx->lock);
 	buffers = ctx->nr_names;
-	named = ctx->named_bytes;
+	for (i = 0; i < nr; i++) {
+		of_carveout[i] = ctx->holdings[i].named_bytes;
+		if (i < ctx->dev->nr_device)
+			named += of_carveout[i];
+	}
 	pending = ctx->pending_bytes;
 	spin_unlock(&ctx->lock);
 
@@ -25,9 +30,15 @@ void accmem_fdinfo_show(struct seq_file *m, struct file *file)
 	seq_printf(m, "accmem-context:\t%llu\n", ctx->account->id);
 	seq_printf(m, "accmem-buffers:\t%llu\n", buffers);
 	seq_printf(m, "accmem-live:\t%llu\n", named);
+	for (i = 0; i < ctx->dev->nr_device && ctx->dev->nr_device > 1; i++)
+		seq_printf(m, "accmem-live-carveout%u:\t%llu\n", i,
+			   of_carveout[i]);
+	if (ctx->dev->host)
+		seq_printf(m, "accmem-live-host:\t%llu\n",
+			   of_carveout[ctx->dev->nr_device]);
 	seq_printf(m, "accmem-pending:\t%llu\n", pending);
 	seq_printf(m, "accmem-overdue:\t%llu\n",
-		   READ_ONCE(ctx->account->overdue));
+		   (u64)atomic64_read(&ctx->account->overdue));
 	accmem_shrink_show(m, ctx);
 	seq_printf(m, "accmem-charged:\t%llu\n", accmem_usage_charged(ctx));
 	accmem_tmem_show_fdinfo(m, ctx);

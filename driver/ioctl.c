@@ -21,11 +21,15 @@
 #include "trace.h"
 
 union any_command {
+	u32 user_size; /* each begins with it */
 	struct accmem_info info;
 	struct accmem_alloc alloc;
 	struct accmem_query query;
 	struct accmem_realloc realloc;
 	struct accmem_batch batch;
+	struct accmem_access access;
+	struct accmem_prefetch prefetch;
+	struct accmem_advise advise;
 	struct accmem_shrink shrink;
 	struct accmem_stream_create stream_create;
 	struct accmem_tmem_setup tmem_setup;
@@ -42,31 +46,108 @@ struct command {
 	union any_command data;
 };
 
+/*
+ * Fetches the structure, a word at a time where it has the size that this kernel
+ * knows: a copy of any size would be a good part of a short call.
+ */
+static int ioctl_fetch(struct command *cmd, size_t min_size)
+{
+	const u64 __user *from = cmd->arg;
+	u64 *to = (u64 *)&cmd->data;
+	size_t words = cmd->size / sizeof(*to);
+
+	if (!user_read_access_begin(from, cmd->size))
+		goto slowly;
+	unsafe_get_user(cmd->user_size, (const u32 __user *)from, fault);
+	if (unlikely(cmd->user_size != cmd->size)) {
+		user_read_access_end();
+		goto slowly;
+	}
+	for (; words >= 4; words -= 4, to += 4, from += 4) {
+		unsafe_get_user(to[0], from, fault);
+		unsafe_get_user(to[1], from + 1, fault);
+		unsafe_get_user(to[2], from + 2, fault);
+		unsafe_get_user(to[3], from + 3, fault);
+	}
+	for (; words; words--, to++, from++)
+		unsafe_get_user(to[0], from, fault);
+	user_read_access_end();
+	/* it may be another one now */
+	cmd->data.user_size = cmd->user_size;
+	return 0;
+
+fault:
+	user_read_access_end();
+	return -EFAULT;
+
+slowly:
+	return accmem_copy_command(&cmd->data, cmd->size, cmd->arg, min_size,
+				   &cmd->user_size);
+}
+
 /* write the results back; as much of them as the caller knows */
 static int ioctl_respond(struct command *cmd)
 {
-	size_t size = min_t(size_t, cmd->user_size, cmd->size);
+	const u64 *from = (const u64 *)&cmd->data;
+	u64 __user *to = cmd->arg;
+	size_t words = cmd->size / sizeof(*to);
 
-	return copy_to_user(cmd->arg, &cmd->data, size) ? -EFAULT : 0;
+	if (unlikely(cmd->user_size < cmd->size))
+		return copy_to_user(to, from, cmd->user_size) ? -EFAULT : 0;
+	if (!user_write_access_begin(to, cmd->size))
+		return -EFAULT;
+	for (; words >= 4; words -= 4, to += 4, from += 4) {
+		unsafe_put_user(from[0], to, fault);
+		unsafe_put_user(from[1], to + 1, fault);
+		unsafe_put_user(from[2], to + 2, fault);
+		unsafe_put_user(from[3], to + 3, fault);
+	}
+	for (; words; words--, to++, from++)
+		unsafe_put_user(from[0], to, fault);
+	user_write_access_end();
+	return 0;
+
+fault:
+	user_write_access_end();
+	return -EFAULT;
 }
+
+/* the carveout that a call of INFO is about */
+static const struct accmem_carveout *
+ioctl_info_carveout(struct accmem_device *dev, const struct accmem_info *info)
+{
+	const struct accmem_carveout *host = accmem_device_host(dev);
+
+	if (info->flags & ~ACCMEM_INFO_HOST || info->carveout >= dev->nr_device)
+		return ERR_PTR(-EINVAL);
+	if (!(info->flags & ACCMEM_INFO_HOST))
+		return &dev->cvs[array_index_nospec(info->carveout,
+						    dev->nr_device)];
+	if (info->carveout)
+		return ERR_PTR(-EINVAL);
+	return host ?: ERR_PTR(-EOPNOTSUPP);
+}
+
+#define IOCTL_HOST_FEATURES (ACCMEM_FEATURE_HOST | ACCMEM_FEATURE_SHARED)
 
 static int ioctl_info(struct command *cmd)
 {
 	struct accmem_info *info = &cmd->data.info;
 	struct accmem_context *ctx = cmd->ctx;
-	struct accmem_device *dev = ctx->dev;
-	struct accmem_carveout *cv = &dev->cv;
+	const struct accmem_carveout *cv = ioctl_info_carveout(ctx->dev, info);
 
-	if (info->flags || info->reserved || info->carveout)
-		return -EINVAL;
-	info->nr_carveouts = 1;
+	if (IS_ERR(cv))
+		return PTR_ERR(cv);
+	info->nr_carveouts = ctx->dev->nr_device;
 	info->features = cv->features | ACCMEM_FEATURE_STREAM |
-			 ACCMEM_FEATURE_REALLOC | ACCMEM_FEATURE_WAIT;
+			 ACCMEM_FEATURE_REALLOC | ACCMEM_FEATURE_WAIT |
+			 (ctx->dev->host ? IOCTL_HOST_FEATURES : 0);
 	info->now_ns = ktime_get_ns();
-	info->address_base = dev->address_base;
-	info->address_span = dev->address_span;
+	info->address_base = cv->address_base;
+	info->address_span = cv->address_span;
 	info->capacity = cv->capacity;
-	accmem_usage_space(ctx, &info->free_bytes, &info->largest_run);
+	accmem_usage_space(ctx, BIT(cv->index), &info->free_bytes,
+			   &info->largest_run);
 	info->context_bytes = accmem_usage_charged(ctx);
 	info->context_limit = READ_ONCE(accmem_max_bytes_per_context);
 	info->max_alignment = cv->caps.max_alignment;
@@ -75,6 +156,8 @@ static int ioctl_info(struct command *cmd)
 	info->backing = cv->backing;
 	info->translation = cv->translation;
 	info->cache_modes = cv->cache_modes;
+	info->bandwidth = cv->bandwidth;
+	info->numa_node = cv->node;
 	return ioctl_respond(cmd);
 }
 
@@ -82,10 +165,12 @@ static int ioctl_info(struct command *cmd)
 static int ioctl_fail_alloc(struct command *cmd, int err)
 {
 	struct accmem_alloc *req = &cmd->data.alloc;
+	u32 carveouts = accmem_alloc_carveouts(cmd->ctx, req);
 
 	if (err == -ENOMEM || err == -ETIMEDOUT) {
-		accmem_usage_space(cmd->ctx, &req->free_bytes,
+		accmem_usage_space(cmd->ctx, carveouts, &req->free_bytes,
 				   &req->largest_run);
+		req->carveouts = carveouts & cmd->ctx->dev->carveouts;
 		if (ioctl_respond(cmd))
 			err = -EFAULT;
 	}
@@ -97,6 +182,8 @@ static int ioctl_fail_alloc(struct command *cmd, int err)
 static void ioctl_describe_alloc(const struct accmem_buffer *buf,
 				 struct accmem_alloc *req)
 {
+	const struct accmem_carveout *cv = accmem_buffer_memory(buf)->cv;
+
 	req->address = buf->address;
 	req->usable = buf->layout.usable;
 	req->footprint = buf->layout.footprint;
@@ -105,6 +192,7 @@ static void ioctl_describe_alloc(const struct accmem_buffer *buf,
 	req->nr_runs = accmem_buffer_memory(buf)->nr_runs;
 	req->free_bytes = 0;
 	req->largest_run = 0;
+	req->carveouts = BIT(cv->index) & cv->dev->carveouts;
 	req->position = buf->pending.gates[0].position;
 }
 
@@ -129,6 +217,7 @@ static int ioctl_respond_alloc(struct command *cmd)
 	unsafe_put_user(req->largest_run, &to->largest_run, fault);
 	unsafe_put_user(req->page_size, &to->page_size, fault);
 	unsafe_put_user(req->nr_runs, &to->nr_runs, fault);
+	unsafe_put_user(req->carveouts, &to->carveouts, fault);
 	unsafe_put_user(req->position, &to->position, fault);
 	user_write_access_end();
 	return 0;
@@ -295,6 +384,16 @@ static noinline int ioctl_free(struct accmem_context *ctx, void __user *arg)
 	return err;
 }
 
+/* those that a buffer at an address may be moved to */
+static u32 ioctl_carveouts_near(struct accmem_context *ctx, u64 address)
+{
+	const struct accmem_carveout *host = accmem_device_host(ctx->dev);
+
+	if (host && address - host->address_base < host->address_span)
+		return ctx->dev->host;
+	return ctx->dev->carveouts;
+}
+
 /* ENOMEM, with what could have been had; the address is what it was */
 static int ioctl_fail_realloc(struct command *cmd, int err)
 {
@@ -302,8 +401,9 @@ static int ioctl_fail_realloc(struct command *cmd, int err)
 	struct accmem_alloc wanted = { .length = req->length };
 
 	if (err == -ENOMEM) {
-		accmem_usage_space(cmd->ctx, &req->free_bytes,
-				   &req->largest_run);
+		accmem_usage_space(cmd->ctx,
+				   ioctl_carveouts_near(cmd->ctx, req->address),
+				   &req->free_bytes, &req->largest_run);
 		if (ioctl_respond(cmd))
 			err = -EFAULT;
 	}
@@ -357,9 +457,12 @@ static void ioctl_describe_query(const struct accmem_buffer *buf,
 	req->alloc_flags = buf->flags;
 	req->page_policy = buf->page_policy;
 	req->cache_mode = accmem_buffer_memory(buf)->cache_mode;
-	req->carveout = 0;
+	req->carveout = accmem_carveout_number(accmem_buffer_memory(buf)->cv);
 	req->page_size = buf->layout.page_size;
 	req->nr_runs = accmem_buffer_memory(buf)->nr_runs;
+	req->kind = accmem_buffer_memory(buf)->shared ?
+			    ACCMEM_KIND_SHARED :
+			    accmem_buffer_memory(buf)->cv->kind;
 }
 
 static int ioctl_query(struct command *cmd)
@@ -397,6 +500,40 @@ static int ioctl_batch(struct command *cmd)
 		return err;
 	err = accmem_batch(cmd->ctx, req);
 	return ioctl_respond(cmd) ?: err;
+}
+
+/* The answer says how far it came; it is written before, as that of a batch. */
+static int ioctl_access(struct command *cmd)
+{
+	struct accmem_access *req = &cmd->data.access;
+	int err;
+
+	if (req->flags || req->reserved)
+		return -EINVAL;
+	req->done = 0;
+	err = ioctl_respond(cmd);
+	if (err)
+		return err;
+	err = accmem_access(cmd->ctx, req);
+	return ioctl_respond(cmd) ?: err;
+}
+
+static int ioctl_prefetch(struct command *cmd)
+{
+	const struct accmem_prefetch *req = &cmd->data.prefetch;
+
+	if (req->flags & ~ACCMEM_PREFETCH_FLAGS || req->reserved)
+		return -EINVAL;
+	return accmem_prefetch(cmd->ctx, req);
+}
+
+static int ioctl_advise(struct command *cmd)
+{
+	const struct accmem_advise *req = &cmd->data.advise;
+
+	if (req->flags || req->reserved)
+		return -EINVAL;
+	return accmem_advise(cmd->ctx, req);
 }
 
 static int ioctl_shrink(struct command *cmd)
@@ -549,6 +686,12 @@ static_assert(__same_type(struct accmem_realloc,
 			  ((union any_command *)0)->realloc));
 static_assert(__same_type(struct accmem_batch,
 			  ((union any_command *)0)->batch));
+static_assert(__same_type(struct accmem_access,
+			  ((union any_command *)0)->access));
+static_assert(__same_type(struct accmem_prefetch,
+			  ((union any_command *)0)->prefetch));
+static_assert(__same_type(struct accmem_advise,
+			  ((union any_command *)0)->advise));
 static_assert(__same_type(struct accmem_shrink,
 			  ((union any_command *)0)->shrink));
 static_assert(__same_type(struct accmem_stream_create,
@@ -565,6 +708,9 @@ ACCMEM_BEGINS_WITH_SIZE(struct accmem_free);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_query);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_realloc);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_batch);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_access);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_prefetch);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_advise);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_shrink);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_create);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup);
@@ -583,7 +729,7 @@ static const struct command_op ops[] = {
 	[_IOC_NR(ACCMEM_IOC_INFO)] = {
 		.cmd = ACCMEM_IOC_INFO,
 		.size = sizeof_field(union any_command, info),
-		.min_size = offsetofend(struct accmem_info, reserved),
+		.min_size = offsetofend(struct accmem_info, numa_node),
 		.run = ioctl_info,
 	},
 	[_IOC_NR(ACCMEM_IOC_ALLOC)] = {
@@ -609,6 +755,24 @@ static const struct command_op ops[] = {
 		.size = sizeof_field(union any_command, batch),
 		.min_size = offsetofend(struct accmem_batch, reserved),
 		.run = ioctl_batch,
+	},
+	[_IOC_NR(ACCMEM_IOC_ACCESS)] = {
+		.cmd = ACCMEM_IOC_ACCESS,
+		.size = sizeof_field(union any_command, access),
+		.min_size = offsetofend(struct accmem_access, done),
+		.run = ioctl_access,
+	},
+	[_IOC_NR(ACCMEM_IOC_PREFETCH)] = {
+		.cmd = ACCMEM_IOC_PREFETCH,
+		.size = sizeof_field(union any_command, prefetch),
+		.min_size = offsetofend(struct accmem_prefetch, reserved),
+		.run = ioctl_prefetch,
+	},
+	[_IOC_NR(ACCMEM_IOC_ADVISE)] = {
+		.cmd = ACCMEM_IOC_ADVISE,
+		.size = sizeof_field(union any_command, advise),
+		.min_size = offsetofend(struct accmem_advise, reserved),
+		.run = ioctl_advise,
 	},
 	[_IOC_NR(ACCMEM_IOC_SHRINK)] = {
 		.cmd = ACCMEM_IOC_SHRINK,
@@ -658,8 +822,7 @@ static noinline int ioctl_by_table(struct accmem_context *ctx, unsigned int nr,
 	cmd.ctx = ctx;
 	cmd.arg = arg;
 	cmd.size = op->size;
-	err = accmem_copy_command(&cmd.data, cmd.size, cmd.arg, op->min_size,
-				  &cmd.user_size);
+	err = ioctl_fetch(&cmd, op->min_size);
 	if (err)
 		return err;
 	return op->run(&cmd);

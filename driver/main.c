@@ -7,10 +7,14 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/ctype.h>
 #include <linux/init.h>
+#include <linux/mm.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
+#include <linux/nodemask.h>
 #include <linux/overflow.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "backing.h"
@@ -22,13 +26,20 @@ static char *emulated[ACCMEM_MAX_DEVICES];
 static int nr_emulated;
 module_param_array(emulated, charp, &nr_emulated, 0444);
 MODULE_PARM_DESC(emulated,
-		 "sizes of emulated devices, with K, M, G or T (default: one of 1G, if phys is not given)");
+		 "devices of ordinary memory, as SIZE[/CLASS][/nodeN][+...]");
 
 static char *phys[ACCMEM_MAX_DEVICES];
 static int nr_phys;
 module_param_hw_array(phys, charp, iomem, &nr_phys, 0444);
 MODULE_PARM_DESC(phys,
-		 "reserved physical ranges, as SIZE@ADDRESS[:nopages], one device each");
+		 "ranges, as SIZE@ADDRESS[:nopages][/CLASS][/nodeN][+...]");
+
+static char *host;
+module_param(host, charp, 0444);
+MODULE_PARM_DESC(host,
+		 "most host memory a device (0: none; default half of RAM)");
+
+#define HOST_DEFAULT_MAX (64ull * SZ_1G)
 
 static struct accmem_device *devices[ACCMEM_MAX_DEVICES];
 static unsigned int nr_devices;
@@ -61,6 +72,35 @@ static bool parse_size(const char *text, char stop, const char **rest, u64 *size
 	return *text == stop;
 }
 
+static bool parse_node(const char *text, int *node)
+{
+	unsigned int number;
+
+	if (!isdigit(*text) || kstrtouint(text, 10, &number) ||
+	    number >= MAX_NUMNODES || !node_online(number))
+		return false;
+	*node = number;
+	return true;
+}
+
+/* what follows the range of a carveout, cut at each slash; each of it once at most */
+static bool parse_options(char *options, struct accmem_carveout *cv)
+{
+	char *option;
+
+	while ((option = strsep(&options, "/"))) {
+		if (!cv->bandwidth && !strcmp(option, "high"))
+			cv->bandwidth = ACCMEM_BANDWIDTH_HIGH;
+		else if (!cv->bandwidth && !strcmp(option, "low"))
+			cv->bandwidth = ACCMEM_BANDWIDTH_LOW;
+		else if (cv->node != NUMA_NO_NODE ||
+			 strncmp(option, "node", 4) ||
+			 !parse_node(option + 4, &cv->node))
+			return false;
+	}
+	return true;
+}
+
 static int parse_phys(const char *text, u64 *start, u64 *size, bool *pages)
 {
 	const char *rest, *colon = strchr(text, ':');
@@ -74,14 +114,30 @@ static int parse_phys(const char *text, u64 *start, u64 *size, bool *pages)
 	return 0;
 }
 
+/* what is left of a device's addresses behind its first @nr carveouts */
+static u64 room_behind(const struct accmem_device *dev, unsigned int nr)
+{
+	u64 room = ACCMEM_MAX_SPAN;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++)
+		room -= round_up(dev->cvs[i].capacity, ACCMEM_SPAN_ALIGNMENT);
+	return room;
+}
+
+static bool fits_device(const struct accmem_carveout *cv, u64 size)
+{
+	return size <= room_behind(cv->dev, cv->index);
+}
+
 static int make_emulated(struct accmem_carveout *cv, const char *text)
 {
 	const char *rest;
 	u64 size;
 
 	if (!parse_size(text, '\0', &rest, &size) || !size ||
-	    !IS_ALIGNED(size, ACCMEM_GRANULE) || size > ACCMEM_MAX_SPAN) {
-		pr_err("emulated=%s: not a size in multiples of 4096, up to 16T\n",
+	    !IS_ALIGNED(size, ACCMEM_GRANULE) || !fits_device(cv, size)) {
+		pr_err("emulated=%s: not a size in multiples of 4096, up to 16T a device\n",
 		       text);
 		return -EINVAL;
 	}
@@ -95,10 +151,10 @@ static int make_phys(struct accmem_carveout *cv, const char *text)
 	int err;
 
 	err = parse_phys(text, &start, &size, &pages);
-	if (!err && size > ACCMEM_MAX_SPAN)
+	if (!err && !fits_device(cv, size))
 		err = -EINVAL;
 	if (err) {
-		pr_err("phys=%s: not SIZE@ADDRESS[:nopages], up to 16T\n",
+		pr_err("phys=%s: not SIZE@ADDRESS[:nopages], up to 16T a device\n",
 		       text);
 		return err;
 	}
@@ -108,24 +164,116 @@ static int make_phys(struct accmem_carveout *cv, const char *text)
 	return err;
 }
 
-static int add_device(int (*make)(struct accmem_carveout *cv, const char *text),
-		      const char *text)
+typedef int (*make_fn)(struct accmem_carveout *cv, const char *text);
+
+static int make_carveout(struct accmem_carveout *cv, make_fn make, char *text)
 {
+	char *options = strchr(text, '/');
+
+	if (options) {
+		*options++ = '\0';
+		if (!parse_options(options, cv)) {
+			pr_err("%s: after it, not /high or /low, or not /nodeN of a node that is online\n",
+			       text);
+			return -EINVAL;
+		}
+	}
+	return make(cv, text);
+}
+
+/* @text is cut at each plus sign */
+static int make_carveouts(struct accmem_device *dev, make_fn make, char *text)
+{
+	struct accmem_carveout *cv;
+	int err;
+
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+		err = make_carveout(cv, make, strsep(&text, "+"));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int parse_host(u64 *size)
+{
+	const char *rest;
+
+	if (!host) {
+		*size = min((u64)totalram_pages() / 2 << PAGE_SHIFT,
+			    HOST_DEFAULT_MAX);
+		return 0;
+	}
+	if (parse_size(host, '\0', &rest, size) &&
+	    IS_ALIGNED(*size, ACCMEM_GRANULE) && *size <= ACCMEM_MAX_SPAN)
+		return 0;
+	pr_err("host=%s: not a size in multiples of 4096, up to 16T\n", host);
+	return -EINVAL;
+}
+
+/* as much as was asked for, where the device has the addresses left */
+static int make_host(struct accmem_device *dev)
+{
+	struct accmem_carveout *cv;
+	u64 size;
+	int err = parse_host(&size);
+
+	if (err)
+		return err;
+	size = min(size, room_behind(dev, dev->nr_device));
+	if (!size)
+		return 0;
+	cv = accmem_device_add_host(dev);
+	err = accmem_emulated_create(cv, size);
+	/* it is there before anybody touches it */
+	cv->features &= ~ACCMEM_FEATURE_FIRST_TOUCH;
+	return err;
+}
+
+static unsigned int count_carveouts(const char *text)
+{
+	unsigned int nr = 1;
+
+	while ((text = strchr(text, '+'))) {
+		text++;
+		nr++;
+	}
+	return nr;
+}
+
+static struct accmem_device *make_device(make_fn make, const char *text)
+{
+	unsigned int nr = count_carveouts(text);
 	struct accmem_device *dev;
+	char *copy;
 	int err;
 
 	if (nr_devices == ACCMEM_MAX_DEVICES) {
 		pr_err("at most %d devices\n", ACCMEM_MAX_DEVICES);
-		return -EINVAL;
+		return ERR_PTR(-EINVAL);
 	}
-	dev = accmem_device_alloc(nr_devices);
-	if (!dev)
-		return -ENOMEM;
-	err = make(&dev->cv, text);
-	if (err) {
+	if (nr > ACCMEM_MAX_CARVEOUTS) {
+		pr_err("%s: at most %u carveouts\n", text,
+		       ACCMEM_MAX_CARVEOUTS);
+		return ERR_PTR(-EINVAL);
+	}
+	copy = kstrdup(text, GFP_KERNEL);
+	dev = accmem_device_alloc(nr_devices, nr);
+	err = dev && copy ? make_carveouts(dev, make, copy) : -ENOMEM;
+	if (!err)
+		err = make_host(dev);
+	kfree(copy);
+	if (err && dev)
 		accmem_device_unregister(dev);
-		return err;
-	}
+	return err ? ERR_PTR(err) : dev;
+}
+
+static int add_device(make_fn make, const char *text)
+{
+	struct accmem_device *dev = make_device(make, text);
+
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
 	devices[nr_devices++] = dev;
 	return 0;
 }

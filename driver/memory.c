@@ -18,6 +18,7 @@
 #include <linux/slab.h>
 
 #include "clear.h"
+#include "device.h"
 #include "memory.h"
 #include "overdue.h"
 #include "trace.h"
@@ -50,111 +51,117 @@ static int run_charge(struct accmem_memory *mem, const struct accmem_run *run,
 }
 
 static int run_place(struct accmem_memory *mem,
-		     const struct accmem_buddy_request *req, bool exempt)
+		     const struct accmem_buddy_request *req, bool exempt,
+		     struct accmem_run *run)
 {
-	struct accmem_run run = { .size = req->size };
 	struct accmem_carveout *cv = mem->cv;
 	int err;
 
+	run->size = req->size;
 	accmem_carveout_lock(cv);
-	err = accmem_buddy_alloc(&cv->buddy, req, &run.start);
+	err = accmem_buddy_alloc(&cv->buddy, req, &run->start);
 	if (!err)
-		err = run_charge(mem, &run, exempt);
+		err = run_charge(mem, run, exempt);
 	accmem_carveout_unlock(cv);
-	if (!err)
-		mem->run = run;
 	return err;
 }
 
 /* where others' folios hid the room: in as many holds as it takes */
 static int run_search(struct accmem_memory *mem,
-		      const struct accmem_buddy_request *req, bool exempt)
+		      const struct accmem_buddy_request *req, bool exempt,
+		      struct accmem_run *run)
 {
-	struct accmem_run run = { .size = req->size };
 	struct accmem_carveout *cv = mem->cv;
 	u64 cursor = 0;
 	int err;
 
+	run->size = req->size;
 	do {
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		cond_resched();
 		accmem_carveout_lock(cv);
 		err = accmem_buddy_alloc_scan(&cv->buddy, req, &cursor,
-					      &run.start);
+					      &run->start);
 		if (!err)
-			err = run_charge(mem, &run, exempt);
+			err = run_charge(mem, run, exempt);
 		accmem_carveout_unlock(cv);
 	} while (err == -EAGAIN);
-	if (!err)
-		mem->run = run;
 	return err;
 }
 
 /* at the start of a folio: it claims as few as its size allows */
 static int run_place_aligned(struct accmem_memory *mem,
 			     const struct accmem_buddy_request *req,
-			     bool exempt)
+			     bool exempt, struct accmem_run *run)
 {
 	struct accmem_buddy_request aligned = *req;
 
 	aligned.align = max_t(u64, req->align, ACCMEM_FOLIO);
-	return run_place(mem, &aligned, exempt);
+	return run_place(mem, &aligned, exempt, run);
 }
 
 /* in folios that are charged already, or else where it claims few new ones */
 static int run_place_frugally(struct accmem_memory *mem,
 			      const struct accmem_buddy_request *req,
-			      bool exempt)
+			      bool exempt, struct accmem_run *run)
 {
 	struct accmem_buddy_request own = *req;
 	int err;
 
 	own.flags = ACCMEM_BUDDY_OWN;
-	err = run_search(mem, &own, exempt);
+	err = run_search(mem, &own, exempt, run);
 	if (err == -ENOSPC)
-		err = run_place_aligned(mem, req, exempt);
+		err = run_place_aligned(mem, req, exempt, run);
 	return err == -ENOSPC ? -EDQUOT : err;
 }
 
 /* where folios have owners, and what a run withholds depends on where it lies */
 static int run_place_owned(struct accmem_memory *mem,
-			   const struct accmem_buddy_request *req, bool exempt)
+			   const struct accmem_buddy_request *req, bool exempt,
+			   struct accmem_run *run)
 {
 	int err = -ENOSPC;
 
 	/* two folios of which it has a part each would be charged in whole */
 	if (req->size >= ACCMEM_FOLIO && accmem_charge_is_limited())
-		err = run_place_aligned(mem, req, exempt);
+		err = run_place_aligned(mem, req, exempt, run);
 	if (err == -ENOSPC)
-		err = run_place(mem, req, exempt);
+		err = run_place(mem, req, exempt, run);
 	if (err == -ENOSPC)
-		err = run_search(mem, req, exempt);
+		err = run_search(mem, req, exempt, run);
 	if (err == -EDQUOT)
-		err = run_place_frugally(mem, req, exempt);
+		err = run_place_frugally(mem, req, exempt, run);
 	return err;
+}
+
+/* one run: placed, charged and live */
+static int run_take(struct accmem_memory *mem,
+		    const struct accmem_buddy_request *req, bool exempt,
+		    struct accmem_run *run)
+{
+	return mem->cv->owners ? run_place_owned(mem, req, exempt, run) :
+				 run_place(mem, req, exempt, run);
 }
 
 /* a run at the start of room to grow into, which stays free */
 static int run_place_in_room(struct accmem_memory *mem,
 			     const struct accmem_buddy_request *req, u64 room,
-			     bool exempt)
+			     bool exempt, struct accmem_run *run)
 {
 	struct accmem_buddy_request wide = *req;
-	struct accmem_run run = { .size = req->size };
 	struct accmem_carveout *cv = mem->cv;
 	int err;
 
 	wide.size = room;
+	run->size = req->size;
 	accmem_carveout_lock(cv);
-	err = accmem_buddy_alloc(&cv->buddy, &wide, &run.start);
+	err = accmem_buddy_alloc(&cv->buddy, &wide, &run->start);
 	if (!err) {
-		run_give(mem, run.start + run.size, room - run.size);
-		err = run_charge(mem, &run, exempt);
+		run_give(mem, run->start + run->size, room - run->size);
+		err = run_charge(mem, run, exempt);
 	}
 	accmem_carveout_unlock(cv);
-	if (!err)
-		mem->run = run;
 	return err;
 }
 
@@ -184,17 +191,11 @@ static int memory_take_run(struct accmem_memory *mem,
 
 	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY)
 		memory_ask_for_address(&req, spec);
-	if (spec->behind) {
-		req.start = spec->behind;
-		req.end = spec->behind + spec->size;
-		if (req.end > mem->cv->capacity)
-			return -ENOSPC;
-	}
 	if (spec->room > spec->size && !req.end)
-		err = run_place_in_room(mem, &req, spec->room, exempt);
+		err = run_place_in_room(mem, &req, spec->room, exempt,
+					&mem->run);
 	if (err)
-		err = mem->cv->owners ? run_place_owned(mem, &req, exempt) :
-					run_place(mem, &req, exempt);
+		err = run_take(mem, &req, exempt, &mem->run);
 	if (err)
 		return err;
 	mem->runs = &mem->run;
@@ -286,29 +287,36 @@ static void memory_give_run(struct accmem_memory *mem,
 	accmem_uncharge(mem->account, released);
 }
 
-static void memory_give_runs(struct accmem_memory *mem)
+/* runs of @size bytes together; were they @mapped? */
+static void runs_give_back(struct accmem_memory *mem,
+			   const struct accmem_run *runs, unsigned int nr,
+			   u64 size, bool mapped)
 {
 	struct accmem_carveout *cv = mem->cv;
 	unsigned int i, nr_units = 0;
 
 	/* where it can have all of a unit */
-	if (cv->units && mem->size >= ACCMEM_FOLIO)
-		nr_units = mem->nr_runs;
+	if (cv->units && size >= ACCMEM_FOLIO)
+		nr_units = nr;
 	for (i = 0; i < nr_units; i++)
-		accmem_clear_release_units(cv, &mem->runs[i], mem->account->id,
-					   mem->mapped);
+		accmem_clear_release_units(cv, &runs[i], mem->account->id,
+					   mapped);
 	accmem_carveout_lock(cv);
-	for (i = 0; i < mem->nr_runs; i++) {
+	for (i = 0; i < nr; i++) {
 		if (i && !(i % MEMORY_BATCH)) {
 			accmem_carveout_unlock(cv);
 			cond_resched();
 			accmem_carveout_lock(cv);
 		}
-		memory_give_run(mem, &mem->runs[i]);
+		memory_give_run(mem, &runs[i]);
 	}
 	accmem_carveout_unlock(cv);
-	accmem_clear_kick(cv, mem->mapped);
+	accmem_clear_kick(cv, mapped);
+}
 
+static void memory_give_runs(struct accmem_memory *mem)
+{
+	runs_give_back(mem, mem->runs, mem->nr_runs, mem->size, mem->mapped);
 	if (mem->runs != &mem->run)
 		kvfree(mem->runs);
 	mem->runs = NULL;
@@ -366,7 +374,7 @@ static int memory_take_any(struct accmem_memory *mem,
 	int err;
 
 	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY ||
-	    spec->flags & ACCMEM_ALLOC_CONTIGUOUS || spec->behind)
+	    spec->flags & ACCMEM_ALLOC_CONTIGUOUS)
 		return memory_take_run(mem, spec, exempt);
 	/* one run is the common case, and needs no array */
 	err = memory_take_run(mem, spec, exempt);
@@ -380,7 +388,7 @@ static int memory_take(struct accmem_memory *mem,
 	int err;
 
 	if (spec->size > mem->cv->capacity ||
-	    !accmem_waiters_admit(&mem->cv->waiters, mem->account))
+	    !accmem_waiters_admit(mem->cv, mem->account))
 		return -ENOSPC;
 	err = accmem_charge_buffers(mem->account, spec->buffers);
 	if (err)
@@ -463,6 +471,78 @@ struct accmem_memory *accmem_memory_create(struct accmem_account *account,
 	return mem;
 }
 
+static struct accmem_run *memory_last_run(struct accmem_memory *mem)
+{
+	return &mem->runs[mem->nr_runs - 1];
+}
+
+/**
+ * accmem_memory_extend_prepare() - take what lies right behind a memory
+ * @mem: the memory, live, which the caller alone resizes
+ * @size: bytes that it is to get at its end, a multiple of @page_size
+ * @page_size: bytes; what is taken begins at a multiple of it
+ * @more: out: what was taken. It is charged, live, and reads as zero; nobody sees
+ *	it before accmem_memory_extend(), which follows. Sleeps.
+ *
+ * Return: 0; -ENOSPC where not all of it is free, -EDQUOT for a limit: both as for
+ * accmem_memory_create(); -ENOMEM, -EINTR.
+ */
+int accmem_memory_extend_prepare(struct accmem_memory *mem, u64 size,
+				 u64 page_size, struct accmem_run *more)
+{
+	const struct accmem_run *last = memory_last_run(mem);
+	struct accmem_carveout *cv = mem->cv;
+	const struct accmem_buddy_request req = {
+		.size = size,
+		.align = page_size,
+		.start = last->start + last->size,
+		.end = last->start + last->size + size,
+		.owner = mem->account->id,
+	};
+	int err;
+
+	if (size > cv->capacity || req.end > cv->capacity ||
+	    !accmem_waiters_admit(cv, mem->account))
+		return -ENOSPC;
+	err = run_take(mem, &req, false, more);
+	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
+		err = run_take(mem, &req, true, more);
+	if (err)
+		return err;
+	err = cv->ops->extend ? cv->ops->extend(mem, more) : 0;
+	if (err)
+		runs_give_back(mem, more, 1, size, false);
+	return err;
+}
+
+/**
+ * accmem_memory_extend() - let a memory have what lies right behind it
+ * @mem: the memory
+ * @more: of accmem_memory_extend_prepare(). Does not sleep.
+ */
+void accmem_memory_extend(struct accmem_memory *mem,
+			  const struct accmem_run *more)
+{
+	struct accmem_run *last = memory_last_run(mem);
+	struct accmem_carveout *cv = mem->cv;
+
+	accmem_carveout_lock(cv);
+	last->size += more->size;
+	if (mem->nr_runs == 1)
+		mem->run = mem->runs[0];
+	WRITE_ONCE(mem->size, mem->size + more->size);
+	accmem_carveout_unlock(cv);
+}
+
+static void memory_drop_shared(struct accmem_memory *mem)
+{
+	if (!mem->shared)
+		return;
+	accmem_memory_put(mem->shared->host);
+	mutex_destroy(&mem->shared->lock);
+	kvfree(mem->shared);
+}
+
 /**
  * accmem_memory_free() - give memory back for good
  * @mem: the memory, to which nobody refers, nor to its pages. Sleeps, allocates
@@ -471,12 +551,13 @@ struct accmem_memory *accmem_memory_create(struct accmem_account *account,
 void accmem_memory_free(struct accmem_memory *mem)
 {
 	trace_accmem_release(mem, mem->size, mem->nr_runs);
+	memory_drop_shared(mem);
 	if (mem->cv->ops->release)
 		mem->cv->ops->release(mem);
 	memory_give_runs(mem);
 	accmem_uncharge_buffers(mem->account, mem->buffers);
 	accmem_count_frees(mem->cv, mem->buffers);
-	accmem_waiters_came_back(mem->cv, mem->account->user);
+	accmem_waiters_came_back(mem->account->dev, mem->account->user);
 	memory_destroy(mem);
 }
 
@@ -493,6 +574,7 @@ static void memory_set_state(struct accmem_memory *mem, enum accmem_state state)
 static void memory_quarantine(struct accmem_memory *mem)
 {
 	struct accmem_carveout *cv = mem->cv;
+	struct accmem_quarantine *own = &mem->account->quarantine[cv->index];
 
 	/* never the first reference: a file of ours is being closed */
 	__module_get(THIS_MODULE);
@@ -501,10 +583,9 @@ static void memory_quarantine(struct accmem_memory *mem)
 	if (!cv->nr_quarantined)
 		WRITE_ONCE(cv->reap_delay, MEMORY_REAP_DELAY);
 	WRITE_ONCE(cv->nr_quarantined, cv->nr_quarantined + 1);
-	WRITE_ONCE(mem->account->nr_quarantined,
-		   mem->account->nr_quarantined + 1);
+	WRITE_ONCE(own->nr, own->nr + 1);
 	list_add_tail(&mem->link, &cv->quarantine);
-	list_add_tail(&mem->own_link, &mem->account->quarantine);
+	list_add_tail(&mem->own_link, &own->memory);
 	accmem_carveout_unlock(cv);
 	queue_delayed_work(accmem_wq, &cv->reap_work, MEMORY_REAP_DELAY);
 }
@@ -555,8 +636,7 @@ static void memory_leave_pending(struct accmem_memory *mem)
 	mem->pending = false;
 	list_del_init(&mem->link);
 	if (mem->state == ACCMEM_QUARANTINED)
-		WRITE_ONCE(mem->account->overdue,
-			   mem->account->overdue - mem->size);
+		atomic64_sub(mem->size, &mem->account->overdue);
 }
 
 /**
@@ -588,11 +668,9 @@ void accmem_memory_set_pending(struct accmem_memory *mem, bool pending)
  */
 void accmem_memory_set_overdue(struct accmem_memory *mem)
 {
-	struct accmem_account *account = mem->account;
-
 	memory_set_state(mem, ACCMEM_QUARANTINED);
 	list_move_tail(&mem->link, &mem->cv->overdue);
-	WRITE_ONCE(account->overdue, account->overdue + mem->size);
+	atomic64_add(mem->size, &mem->account->overdue);
 }
 
 /**
@@ -621,7 +699,7 @@ static void memory_shrink(struct accmem_memory *mem, u64 size)
 	lockdep_assert_held(&mem->cv->lock);
 	mem->size -= size;
 	if (mem->pending && mem->state == ACCMEM_QUARANTINED)
-		WRITE_ONCE(mem->account->overdue, mem->account->overdue - size);
+		atomic64_sub(size, &mem->account->overdue);
 }
 
 /**
@@ -667,7 +745,7 @@ bool accmem_memory_give_parts(struct accmem_memory *mem,
 /**
  * accmem_memory_create_empty() - make a memory that has nothing yet
  * @account: what it will be charged to
- * @cv: the carveout
+ * @cv: the carveout; NULL before accmem_memory_move_part()
  *
  * Return: the memory, for accmem_memory_move_part() or
  * accmem_memory_destroy_empty(); NULL.
@@ -697,6 +775,7 @@ bool accmem_memory_move_part(struct accmem_memory *from,
 	struct accmem_carveout *cv = from->cv;
 	bool empty;
 
+	to->cv = cv;
 	to->size = part->size;
 	to->huge = from->huge;
 	to->cache_mode = from->cache_mode;

@@ -20,7 +20,6 @@
  * @page_size: bytes; every run but the last one has a multiple of it
  * @huge: enum accmem_layout_huge
  * @start: with FIXED, and identity translation, where in the carveout
- * @behind: where in the carveout its one run has to begin; 0 for anywhere
  * @room: bytes that had better be free from the start of its run on, or 0
  * @flags: ACCMEM_ALLOC_POPULATE, _CONTIGUOUS, _TOP_DOWN, _FIXED
  * @cache_mode: enum accmem_cache_mode
@@ -31,12 +30,30 @@ struct accmem_memory_spec {
 	u64 alignment;
 	u64 page_size;
 	u64 start;
-	u64 behind;
 	u64 room;
 	u32 huge;
 	u32 flags;
 	u32 cache_mode;
 	u32 buffers;
+};
+
+/* what is known of a piece of shared memory */
+#define ACCMEM_SHARED_HOST BIT(0) /* the host has what is valid */
+#define ACCMEM_SHARED_DEVICE BIT(1) /* the device has */
+#define ACCMEM_SHARED_STAY BIT(2) /* the device goes to the host for it */
+
+/**
+ * struct accmem_shared - the host's side of shared memory
+ * @host: as much memory of the host; named by nothing, and the only reference
+ * @lock: held while a piece moves, and while the device has access
+ * @state: of each 2 MiB, ACCMEM_SHARED_*; HOST, DEVICE or both. Changes under @lock
+ *
+ * See shared.c.
+ */
+struct accmem_shared {
+	struct accmem_memory *host;
+	struct mutex lock; /* pieces stay where they are */
+	u8 state[];
 };
 
 /**
@@ -58,15 +75,17 @@ struct accmem_memory_spec {
  * @state: guarded by the carveout's lock
  * @link: in accmem_carveout.quarantine, .pending or .overdue; guarded by the
  *	carveout's lock
- * @own_link: in accmem_account.quarantine; guarded by the carveout's lock
+ * @own_link: in accmem_quarantine.memory; guarded by the carveout's lock
  * @pending: its free is; it is in one of the latter two lists. Changed by those
  *	who name it, or did.
  * @since: jiffies when that began
  * @mapped: there was a mapping once, so that it may have been written to and
  *	pages may be pinned. Set before a mapping is made, by those who name it.
- * @lock: guards the filling of @pages, and held while the memory shrinks
+ * @lock: guards the filling of @pages, and @io while it may change; held while the
+ *	memory shrinks
  * @pages: pages by index (emulated)
  * @io: kernel's mapping, of the same cache mode (phys without pages)
+ * @shared: its side on the host, with ACCMEM_KIND_SHARED; else NULL
  *
  * It is live while it has a name, pending while its free waits, and detached from
  * then on. When its last
@@ -98,6 +117,7 @@ struct accmem_memory {
 	struct mutex lock; /* filling of pages */
 	struct xarray pages;
 	void __iomem *io;
+	struct accmem_shared *shared;
 };
 
 struct accmem_memory *accmem_memory_create(struct accmem_account *account,
@@ -105,6 +125,10 @@ struct accmem_memory *accmem_memory_create(struct accmem_account *account,
 					   const struct accmem_memory_spec *spec);
 void accmem_memory_get(struct accmem_memory *mem);
 void accmem_memory_put(struct accmem_memory *mem);
+int accmem_memory_extend_prepare(struct accmem_memory *mem, u64 size,
+				 u64 page_size, struct accmem_run *more);
+void accmem_memory_extend(struct accmem_memory *mem,
+			  const struct accmem_run *more);
 void accmem_memory_detach(struct accmem_memory *mem);
 void accmem_memory_set_pending(struct accmem_memory *mem, bool pending);
 void accmem_memory_set_overdue(struct accmem_memory *mem);

@@ -14,6 +14,7 @@
 #include "../compat/compat.h"
 #include "context.h"
 #include "mapping.h"
+#include "shared.h"
 #include "trace.h"
 
 static vm_fault_t mmap_fault(struct vm_fault *vmf)
@@ -53,6 +54,25 @@ static const struct vm_operations_struct mmap_vm_ops = {
 	.map_pages = mmap_map_pages,
 };
 
+static vm_fault_t mmap_shared_fault(struct vm_fault *vmf)
+{
+	return accmem_shared_fault(vmf->vma->vm_private_data, vmf);
+}
+
+static vm_fault_t mmap_shared_mkwrite(struct vm_fault *vmf)
+{
+	return accmem_shared_mkwrite(vmf->vma->vm_private_data, vmf);
+}
+
+/* that there is a function for it has what is read mapped read-only */
+static const struct vm_operations_struct mmap_shared_vm_ops = {
+	.open = mmap_open,
+	.close = mmap_close,
+	.fault = mmap_shared_fault,
+	.map_pages = mmap_map_pages,
+	.page_mkwrite = mmap_shared_mkwrite,
+};
+
 static pgprot_t mmap_cache_prot(u32 cache_mode, pgprot_t prot)
 {
 	switch (cache_mode) {
@@ -63,25 +83,6 @@ static pgprot_t mmap_cache_prot(u32 cache_mode, pgprot_t prot)
 	default:
 		return prot;
 	}
-}
-
-/* The memory at an address, with a reference; -EAGAIN if it is not one buffer's. */
-static struct accmem_memory *mmap_get_memory(struct accmem_context *ctx,
-					     u64 address)
-{
-	struct accmem_place *place = accmem_place_find(ctx, address);
-	struct accmem_memory *mem;
-
-	lockdep_assert_held(&ctx->lock);
-	if (!place || !place->names)
-		return ERR_PTR(-ENXIO);
-	if (place->ops->shares_pieces)
-		return accmem_name_find(ctx, address) ? ERR_PTR(-EAGAIN) :
-							ERR_PTR(-ENXIO);
-	mem = place->memory;
-	accmem_memory_get(mem);
-	WRITE_ONCE(mem->mapped, true);
-	return mem;
 }
 
 /*
@@ -97,7 +98,7 @@ static struct accmem_memory *mmap_find_memory(struct accmem_context *ctx,
 
 	for (;;) {
 		spin_lock(&ctx->lock);
-		mem = mmap_get_memory(ctx, address);
+		mem = accmem_buffer_reach(ctx, address);
 		spin_unlock(&ctx->lock);
 		if (mem != ERR_PTR(-EAGAIN))
 			return mem;
@@ -107,6 +108,7 @@ static struct accmem_memory *mmap_find_memory(struct accmem_context *ctx,
 	}
 }
 
+/* takes the reference over on success */
 static int mmap_memory(struct accmem_memory *mem, struct vm_area_struct *vma,
 		       u64 offset)
 {
@@ -122,13 +124,12 @@ static int mmap_memory(struct accmem_memory *mem, struct vm_area_struct *vma,
 	file = accmem_mapping_file(mem->account);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	if (!accmem_has_pages(mem->cv))
+	if (!accmem_has_pages(mem->cv) && !mem->shared)
 		set |= VM_PFNMAP;
 	accmem_vm_flags_mod(vma, set, VM_MAYEXEC);
 	vma->vm_page_prot = mmap_cache_prot(mem->cache_mode, vma->vm_page_prot);
-	accmem_memory_get(mem);
 	vma->vm_private_data = mem;
-	vma->vm_ops = &mmap_vm_ops;
+	vma->vm_ops = mem->shared ? &mmap_shared_vm_ops : &mmap_vm_ops;
 	vma_set_file(vma, file);
 	fput(file);
 	trace_accmem_map(mem, offset, size);
@@ -161,6 +162,7 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 	if (IS_ERR(mem))
 		return PTR_ERR(mem);
 	err = mmap_memory(mem, vma, offset - mem->offset);
-	accmem_memory_put(mem);
+	if (err)
+		accmem_memory_put(mem);
 	return err;
 }

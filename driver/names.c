@@ -4,10 +4,10 @@
  *
  * A context's memory is in an rbtree by device address (struct accmem_place),
  * and each place knows the buffers in it: one, those of a slab page, or those of
- * a row, which may lose some of its places. Nodes
- * are embedded, so inserting allocates nothing and erasing cannot fail. With
- * mapped translation an address has to be chosen: each node knows the gap below
- * it, and the largest gap of its subtree, so one that is wide enough is found
+ * a row, which may lose some of its places. Nodes are embedded, so inserting
+ * allocates nothing and erasing cannot fail. With mapped translation an address has
+ * to be chosen: each node knows the gap below it, among the addresses of its
+ * carveout, and the largest gap of its subtree, so one that is wide enough is found
  * on one way through the tree.
  *
  * A buffer is in the tree from the moment its address is chosen, and found from
@@ -35,6 +35,19 @@ static struct accmem_place *to_place(struct rb_node *node)
 static u64 place_end(const struct accmem_place *place)
 {
 	return place->start + place->size;
+}
+
+/* Where the memory says what its address is, none is chosen: gaps count as 0. */
+static bool place_has_gap(const struct accmem_place *place)
+{
+	return place->memory->cv->translation != ACCMEM_TRANSLATION_IDENTITY;
+}
+
+/* A gap lies among the addresses of one carveout. */
+static bool places_are_akin(const struct accmem_place *place,
+			    const struct accmem_place *other)
+{
+	return other && other->memory->cv == place->memory->cv;
 }
 
 static u64 place_gap(const struct accmem_place *place)
@@ -126,34 +139,43 @@ static struct accmem_place *names_gap_next(struct accmem_place *place, u64 need)
 	return NULL;
 }
 
-/* above everything that is there, or 0 */
-static u64 names_room_at_end(struct accmem_context *ctx, u64 from, u64 size,
-			     u64 alignment)
+/* the lowest aligned address in a gap of @size, or 0 */
+static u64 names_room_between(u64 from, u64 to, u64 size, u64 alignment)
 {
-	struct accmem_device *dev = ctx->dev;
-	u64 limit = dev->address_base + dev->address_span;
-	struct accmem_place *last = to_place(rb_last(&ctx->places));
-
-	if (last)
-		from = max(from, place_end(last));
 	from = ALIGN(from, alignment);
-	return from <= limit && limit - from >= size ? from : 0;
+	return from <= to && to - from >= size ? from : 0;
 }
 
-/* the first room at or after @from, in one of @probes gaps of @need, or 0 */
-static u64 names_room_from(struct accmem_context *ctx, u64 from, u64 size,
-			   u64 alignment, u64 need, unsigned int probes)
+/* above everything that is below @limit, or 0 */
+static u64 names_room_at_end(struct accmem_context *ctx, u64 from, u64 limit,
+			     u64 size, u64 alignment)
+{
+	struct accmem_place *above = accmem_place_above(ctx, limit);
+	struct accmem_place *last;
+
+	last = to_place(above ? rb_prev(&above->node) : rb_last(&ctx->places));
+	if (last)
+		from = max(from, place_end(last));
+	return names_room_between(from, limit, size, alignment);
+}
+
+/* the first room between @from and @limit, in one of @probes gaps of @need, or 0 */
+static u64 names_room_from(struct accmem_context *ctx, u64 from, u64 limit,
+			   u64 size, u64 alignment, u64 need,
+			   unsigned int probes)
 {
 	struct accmem_place *place = accmem_place_above(ctx, from);
 
-	for (; place && probes--; place = names_gap_next(place, need)) {
+	for (; place && place->start < limit;
+	     place = names_gap_next(place, need)) {
 		u64 low = max(from, place->start - place->gap);
-		u64 address = ALIGN(low, alignment);
+		u64 address =
+			names_room_between(low, place->start, size, alignment);
 
-		if (address + size <= place->start)
+		if (address || !probes--)
 			return address;
 	}
-	return place ? 0 : names_room_at_end(ctx, from, size, alignment);
+	return names_room_at_end(ctx, from, limit, size, alignment);
 }
 
 /*
@@ -161,38 +183,57 @@ static u64 names_room_from(struct accmem_context *ctx, u64 from, u64 size,
  * whole span, so that a stale address seldom names something new. A gap that
  * has room however it lies is found at once; others are the last resort.
  */
-static u64 names_find_room(struct accmem_context *ctx, u64 size, u64 alignment)
+static u64 names_find_room(struct accmem_context *ctx,
+			   const struct accmem_carveout *cv, u64 size,
+			   u64 alignment)
 {
-	u64 base = ctx->dev->address_base, address;
+	struct accmem_holding *h = accmem_holding_of(ctx, cv);
+	u64 base = cv->address_base, limit = base + cv->address_span, address;
 	u64 sure = size + alignment - ACCMEM_GRANULE;
 
-	address = names_room_from(ctx, ctx->cursor, size, alignment, sure,
+	address = names_room_from(ctx, h->cursor, limit, size, alignment, sure,
 				  UINT_MAX);
 	if (!address)
-		address = names_room_from(ctx, base, size, alignment, sure,
-					  UINT_MAX);
+		address = names_room_from(ctx, base, limit, size, alignment,
+					  sure, UINT_MAX);
 	if (!address)
-		address = names_room_from(ctx, base, size, alignment, size,
-					  GAP_PROBES);
+		address = names_room_from(ctx, base, limit, size, alignment,
+					  size, GAP_PROBES);
 	if (address)
-		ctx->cursor = address + size;
+		h->cursor = address + size;
 	return address;
 }
 
 static int names_choose_address(struct accmem_context *ctx,
 				struct accmem_place *place, u64 alignment)
 {
-	struct accmem_device *dev = ctx->dev;
+	const struct accmem_carveout *cv = place->memory->cv;
 
-	if (dev->cv.translation == ACCMEM_TRANSLATION_IDENTITY) {
-		place->start = dev->address_base + place->memory->run.start;
+	if (cv->translation == ACCMEM_TRANSLATION_IDENTITY) {
+		place->start = cv->address_base + place->memory->run.start;
 		return 0;
 	}
 	if (place->size >= ACCMEM_FOLIO)
 		alignment = max_t(u64, alignment, ACCMEM_FOLIO);
 	alignment = max_t(u64, alignment, ACCMEM_GRANULE);
-	place->start = names_find_room(ctx, place->size, alignment);
+	place->start = names_find_room(ctx, cv, place->size, alignment);
 	return place->start ? 0 : -ENOMEM;
+}
+
+/* @place has been linked below @parent, between @below and @above */
+static void place_split_gap(struct accmem_place *place, struct rb_node *parent,
+			    struct accmem_place *below,
+			    struct accmem_place *above)
+{
+	place->gap = place->start - (places_are_akin(place, below) ?
+					     place_end(below) :
+					     place->memory->cv->address_base);
+	place->max_gap = place->gap;
+	place_gaps.propagate(parent, NULL);
+	if (places_are_akin(place, above)) {
+		above->gap = above->start - place_end(place);
+		place_gaps.propagate(&above->node, NULL);
+	}
 }
 
 static void place_link(struct accmem_context *ctx, struct accmem_place *place)
@@ -210,15 +251,11 @@ static void place_link(struct accmem_context *ctx, struct accmem_place *place)
 			link = &parent->rb_right;
 		}
 	}
-	place->gap = place->start -
-		     (below ? place_end(below) : ctx->dev->address_base);
-	place->max_gap = place->gap;
+	place->gap = 0;
+	place->max_gap = 0;
 	rb_link_node(&place->node, parent, link);
-	place_gaps.propagate(parent, NULL);
-	if (above) {
-		above->gap = above->start - place_end(place);
-		place_gaps.propagate(&above->node, NULL);
-	}
+	if (place_has_gap(place))
+		place_split_gap(place, parent, below, above);
 	rb_insert_augmented(&place->node, &ctx->places, &place_gaps);
 }
 
@@ -283,13 +320,16 @@ void accmem_place_insert_at(struct accmem_context *ctx,
 int accmem_place_resize(struct accmem_context *ctx, struct accmem_place *place,
 			u64 size)
 {
-	u64 limit = ctx->dev->address_base + ctx->dev->address_span;
+	const struct accmem_carveout *cv = place->memory->cv;
+	u64 limit = cv->address_base + cv->address_span;
 	struct accmem_place *next = to_place(rb_next(&place->node));
 
 	lockdep_assert_held(&ctx->lock);
-	if (size > (next ? next->start : limit) - place->start)
+	if (next)
+		limit = min(limit, next->start);
+	if (size > limit - place->start)
 		return -EEXIST;
-	if (next) {
+	if (place_has_gap(place) && places_are_akin(place, next)) {
 		next->gap = next->start - place->start - size;
 		place_gaps.propagate(&next->node, NULL);
 	}
@@ -344,10 +384,18 @@ static void place_tell_gap(struct accmem_place *place)
 		place_gaps_compute_max(to_place(node), false);
 }
 
-/* The gap below @place has grown; those above it are told when it has ended. */
-static void place_grow_gap(struct accmem_place *place, u64 size,
+/*
+ * Of @of, @size bytes are nobody's any more, right below @place: that gap has grown,
+ * if it is one. Those above are told when it has ended.
+ */
+static void place_grow_gap(const struct accmem_place *of,
+			   struct accmem_place *place, u64 size,
 			   struct accmem_place **above)
 {
+	if (!place_has_gap(of))
+		return;
+	if (!places_are_akin(of, place))
+		place = NULL;
 	if (*above && *above != place)
 		place_tell_gap(*above);
 	if (place)
@@ -370,7 +418,7 @@ void accmem_place_trim_start(struct accmem_context *ctx,
 	place->size -= place->unit;
 	place->names >>= 1;
 	place->buffers++;
-	place_grow_gap(place, place->unit, above);
+	place_grow_gap(place, place, place->unit, above);
 }
 
 /**
@@ -385,7 +433,8 @@ void accmem_place_trim_end(struct accmem_context *ctx,
 {
 	lockdep_assert_held(&ctx->lock);
 	place->size -= place->unit;
-	place_grow_gap(to_place(rb_next(&place->node)), place->unit, above);
+	place_grow_gap(place, to_place(rb_next(&place->node)), place->unit,
+		       above);
 }
 
 /**
@@ -409,7 +458,7 @@ void accmem_place_erase_next(struct accmem_context *ctx,
 	if (*above == place)
 		*above = next;
 	rb_erase_augmented(&place->node, &ctx->places, &place_gaps);
-	place_grow_gap(next, place->gap + place->size, above);
+	place_grow_gap(place, next, place->gap + place->size, above);
 }
 
 /**
@@ -429,11 +478,13 @@ void accmem_place_erase_end(struct accmem_place *above)
  */
 void accmem_place_erase(struct accmem_context *ctx, struct accmem_place *place)
 {
-	struct accmem_place *next = to_place(rb_next(&place->node));
+	struct accmem_place *next = NULL;
 
 	lockdep_assert_held(&ctx->lock);
+	if (place_has_gap(place))
+		next = to_place(rb_next(&place->node));
 	rb_erase_augmented(&place->node, &ctx->places, &place_gaps);
-	if (!next)
+	if (!places_are_akin(place, next))
 		return;
 	next->gap += place->gap + place->size;
 	/* nobody above knows of it: who learns nothing new is the last that is told */
@@ -464,7 +515,8 @@ void accmem_name_publish(struct accmem_context *ctx, struct accmem_buffer *buf)
 	place->buffers[unit] = buf;
 	place->names |= BIT_ULL(unit);
 	ctx->nr_names++;
-	ctx->named_bytes += buf->layout.footprint;
+	accmem_holding_of(ctx, place->memory->cv)->named_bytes +=
+		buf->layout.footprint;
 	trace_accmem_alloc(ctx, buf);
 }
 
@@ -484,7 +536,8 @@ void accmem_name_unpublish(struct accmem_context *ctx,
 	place->names &= ~BIT_ULL(unit);
 	place->buffers[unit] = NULL;
 	ctx->nr_names--;
-	ctx->named_bytes -= buf->layout.footprint;
+	accmem_holding_of(ctx, place->memory->cv)->named_bytes -=
+		buf->layout.footprint;
 }
 
 /**

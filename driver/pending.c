@@ -7,7 +7,7 @@
  * opened. A request on the stream may have it before; the gate then stays with
  * the buffer, and whatever frees it next waits for both.
  *
- * A gate opens in any context. What waited is put in a list of its carveout, which
+ * A gate opens in any context. What waited is put in a list of its device, which
  * a worker goes through, and whoever would fail for lack of memory. Userspace
  * that reaches a position finishes what that frees itself.
  *
@@ -49,6 +49,7 @@ static void pending_add_gate(struct accmem_pending *pending,
 
 	if (accmem_gate_is_open(first)) {
 		*first = *gate;
+		pending->gates[1] = (struct accmem_gate){};
 	} else if (gate->position && first->position &&
 		   gate->stream == first->stream) {
 		first->position = max(first->position, gate->position);
@@ -131,10 +132,10 @@ static void pending_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
 {
 	struct accmem_pending *pending =
 		container_of(cb, struct accmem_pending, cb);
-	struct accmem_carveout *cv = accmem_context_carveout(pending->ctx);
+	struct accmem_device *dev = pending->ctx->dev;
 
-	llist_add(&pending->due, &cv->due);
-	queue_work(accmem_wq, &cv->due_work);
+	llist_add(&pending->due, &dev->due);
+	queue_work(accmem_wq, &dev->due_work);
 }
 
 /* false if the first gate is open; else it is another's from here on */
@@ -171,6 +172,7 @@ void accmem_pending_start(struct accmem_buffer *buf)
 
 /* what a request on a stream wants */
 struct wanted {
+	const struct accmem_carveout *cv;
 	const struct accmem_alloc *req;
 	const struct accmem_layout *layout;
 };
@@ -182,7 +184,9 @@ static bool pending_fits(struct accmem_pending *pending, void *arg)
 	struct accmem_buffer *buf = pending_buffer(pending);
 
 	return accmem_gate_is_open(&pending->gates[1]) &&
-	       accmem_buffer_fits(buf, wanted->req, wanted->layout) &&
+	       accmem_buffer_fits(buf, wanted->cv, wanted->req,
+				  wanted->layout) &&
+	       !accmem_buffer_memory(buf)->shared &&
 	       kref_read(&accmem_buffer_memory(buf)->refs) == 1;
 }
 
@@ -207,7 +211,8 @@ static struct accmem_buffer *pending_find(struct accmem_stream *stream,
 /**
  * accmem_pending_take() - serve a request with what is pending on its stream
  * @ctx: the context
- * @stream: a stream of it
+ * @cv: the carveout
+ * @stream: a stream of the context
  * @req: the request
  * @layout: what it became
  *
@@ -215,11 +220,12 @@ static struct accmem_buffer *pending_find(struct accmem_stream *stream,
  * and with its gate; NULL if none fits.
  */
 struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
+					  struct accmem_carveout *cv,
 					  struct accmem_stream *stream,
 					  const struct accmem_alloc *req,
 					  const struct accmem_layout *layout)
 {
-	struct wanted wanted = { .req = req, .layout = layout };
+	struct wanted wanted = { .cv = cv, .req = req, .layout = layout };
 	struct accmem_buffer *buf = pending_find(stream, &wanted);
 
 	if (!buf)
@@ -235,8 +241,8 @@ struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
 	accmem_context_put(ctx);
 	module_put(THIS_MODULE);
 	/* it was freed and is allocated again */
-	accmem_count_frees(accmem_context_carveout(ctx), 1);
-	accmem_count_allocs(accmem_context_carveout(ctx), 1);
+	accmem_count_frees(cv, 1);
+	accmem_count_allocs(cv, 1);
 	return buf;
 }
 
@@ -255,55 +261,55 @@ void accmem_pending_finish(struct llist_head *due)
 }
 
 /* One at a time is in nobody's list. False at the end, or when being killed. */
-static bool pending_reap_one(struct accmem_carveout *cv)
+static bool pending_reap_one(struct accmem_device *dev)
 {
 	struct llist_node *node;
 
-	if (mutex_lock_killable(&cv->due_lock))
+	if (mutex_lock_killable(&dev->due_lock))
 		return false;
-	node = llist_del_first(&cv->due);
+	node = llist_del_first(&dev->due);
 	if (node)
 		pending_go_on(llist_entry(node, struct accmem_pending, due));
-	mutex_unlock(&cv->due_lock);
+	mutex_unlock(&dev->due_lock);
 	cond_resched();
 	return node;
 }
 
 /**
- * accmem_pending_reap() - finish what is due on a carveout
- * @cv: the carveout. Sleeps.
+ * accmem_pending_reap() - finish what is due on a device
+ * @dev: the device. Sleeps.
  */
-void accmem_pending_reap(struct accmem_carveout *cv)
+void accmem_pending_reap(struct accmem_device *dev)
 {
-	while (pending_reap_one(cv))
+	while (pending_reap_one(dev))
 		;
 }
 
 static void pending_work(struct work_struct *work)
 {
-	struct accmem_carveout *cv =
-		container_of(work, struct accmem_carveout, due_work);
+	struct accmem_device *dev =
+		container_of(work, struct accmem_device, due_work);
 
-	accmem_pending_reap(cv);
+	accmem_pending_reap(dev);
 }
 
 /**
  * accmem_pending_init() - get ready for pending frees
- * @cv: the carveout
+ * @dev: the device
  */
-void accmem_pending_init(struct accmem_carveout *cv)
+void accmem_pending_init(struct accmem_device *dev)
 {
-	init_llist_head(&cv->due);
-	mutex_init(&cv->due_lock);
-	INIT_WORK(&cv->due_work, pending_work);
+	init_llist_head(&dev->due);
+	mutex_init(&dev->due_lock);
+	INIT_WORK(&dev->due_work, pending_work);
 }
 
 /**
  * accmem_pending_stop() - undo accmem_pending_init()
- * @cv: the carveout, with all of its memory free
+ * @dev: the device, with all of its memory free
  */
-void accmem_pending_stop(struct accmem_carveout *cv)
+void accmem_pending_stop(struct accmem_device *dev)
 {
-	cancel_work_sync(&cv->due_work);
-	mutex_destroy(&cv->due_lock);
+	cancel_work_sync(&dev->due_work);
+	mutex_destroy(&dev->due_lock);
 }

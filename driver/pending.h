@@ -13,13 +13,14 @@ bool accmem_pending_add_shut(struct accmem_context *ctx,
 			     const struct accmem_gate *gate);
 void accmem_pending_start(struct accmem_buffer *buf);
 struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
+					  struct accmem_carveout *cv,
 					  struct accmem_stream *stream,
 					  const struct accmem_alloc *req,
 					  const struct accmem_layout *layout);
 void accmem_pending_finish(struct llist_head *due);
-void accmem_pending_reap(struct accmem_carveout *cv);
-void accmem_pending_init(struct accmem_carveout *cv);
-void accmem_pending_stop(struct accmem_carveout *cv);
+void accmem_pending_reap(struct accmem_device *dev);
+void accmem_pending_init(struct accmem_device *dev);
+void accmem_pending_stop(struct accmem_device *dev);
 
 /**
  * accmem_pending_add() - free a buffer when its gates have opened

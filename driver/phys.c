@@ -64,20 +64,14 @@ static void phys_clear_dirty(struct accmem_memory *mem,
 		phys_clear_pages(mem->cv, run->start, run->size);
 }
 
-static int phys_prepare(struct accmem_memory *mem)
+/* a run of @mem, which the kernel maps where it has to, reads as zero */
+static int phys_make_clear(struct accmem_memory *mem,
+			   const struct accmem_run *run)
 {
 	struct accmem_carveout *cv = mem->cv;
-	u64 at = mem->run.start, end = at + mem->run.size;
+	u64 at = run->start, end = at + run->size;
 	struct accmem_run dirty;
 
-	/* first: what is given back after a failure is this account's, too */
-	accmem_clear_claim(cv, &mem->run, mem->account->id);
-	if (!accmem_has_pages(cv)) {
-		mem->io = phys_map_mode(cv->phys + at, mem->run.size,
-					mem->cache_mode);
-		if (!mem->io)
-			return -ENOMEM;
-	}
 	while (at < end && accmem_clear_next(cv, at, end - at, &dirty)) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -89,6 +83,21 @@ static int phys_prepare(struct accmem_memory *mem)
 	return 0;
 }
 
+static int phys_prepare(struct accmem_memory *mem)
+{
+	struct accmem_carveout *cv = mem->cv;
+
+	/* first: what is given back after a failure is this account's, too */
+	accmem_clear_claim(cv, &mem->run, mem->account->id);
+	if (!accmem_has_pages(cv)) {
+		mem->io = phys_map_mode(cv->phys + mem->run.start,
+					mem->run.size, mem->cache_mode);
+		if (!mem->io)
+			return -ENOMEM;
+	}
+	return phys_make_clear(mem, &mem->run);
+}
+
 static void phys_zero(struct accmem_memory *mem, u64 offset, u64 size)
 {
 	if (mem->io)
@@ -96,6 +105,85 @@ static void phys_zero(struct accmem_memory *mem, u64 offset, u64 size)
 	else
 		memset(phys_kernel_address(mem->cv, mem->run.start + offset), 0,
 		       size);
+}
+
+static void phys_read(struct accmem_memory *mem, u64 offset, void *to, u64 size)
+{
+	if (mem->io)
+		memcpy_fromio(to, mem->io + offset, size);
+	else
+		memcpy(to,
+		       phys_kernel_address(mem->cv, mem->run.start + offset),
+		       size);
+}
+
+static void phys_write(struct accmem_memory *mem, u64 offset, const void *from,
+		       u64 size)
+{
+	if (mem->io)
+		memcpy_toio(mem->io + offset, from, size);
+	else
+		memcpy(phys_kernel_address(mem->cv, mem->run.start + offset),
+		       from, size);
+}
+
+/* a part of a memory is not clear any more */
+static void phys_touch(struct accmem_memory *mem, u64 offset, u64 size)
+{
+	u64 at = mem->run.start + offset;
+	struct accmem_run written = {
+		.start = round_down(at, ACCMEM_GRANULE),
+		.size = round_up(at + size, ACCMEM_GRANULE) -
+			round_down(at, ACCMEM_GRANULE),
+	};
+
+	accmem_clear_touch(mem->cv, &written);
+}
+
+/* under a lock that a memory which shrinks takes: its end is where it seems */
+static int phys_access_part(struct accmem_memory *mem, u64 offset, void *data,
+			    u64 size, bool write)
+{
+	if (offset + size > READ_ONCE(mem->size))
+		return -ENXIO;
+	if (write) {
+		phys_touch(mem, offset, size);
+		phys_write(mem, offset, data, size);
+	} else {
+		phys_read(mem, offset, data, size);
+	}
+	return 0;
+}
+
+static int phys_access_pages(struct accmem_memory *mem, u64 offset, void *data,
+			     u64 size, bool write)
+{
+	struct page *page;
+	u64 at, part;
+	int err = 0;
+
+	for (; size && !err; size -= part, offset += part, data += part) {
+		at = mem->run.start + offset;
+		part = min(size, ACCMEM_FOLIO - (at & (ACCMEM_FOLIO - 1)));
+		page = pfn_to_page(PHYS_PFN(mem->cv->phys + at));
+		lock_page(page);
+		err = phys_access_part(mem, offset, data, part, write);
+		unlock_page(page);
+	}
+	return err;
+}
+
+static int phys_access(struct accmem_memory *mem, u64 offset, void *data,
+		       u64 size, bool write)
+{
+	int err;
+
+	if (accmem_has_pages(mem->cv))
+		return phys_access_pages(mem, offset, data, size, write);
+	mutex_lock(&mem->lock);
+	err = phys_access_part(mem, offset, data, size, write);
+	mutex_unlock(&mem->lock);
+	return err;
 }
 
 /* through a page of ours: memory of an I/O mapping is no memory to copy from */
@@ -109,8 +197,8 @@ static int phys_copy_io(struct accmem_memory *to, u64 to_offset,
 		return -ENOMEM;
 	for (done = 0; done < size; done += part) {
 		part = min_t(u64, size - done, PAGE_SIZE);
-		memcpy_fromio(page, from->io + from_offset + done, part);
-		memcpy_toio(to->io + to_offset + done, page, part);
+		phys_read(from, from_offset + done, page, part);
+		phys_write(to, to_offset + done, page, part);
 	}
 	free_page((unsigned long)page);
 	return 0;
@@ -127,10 +215,10 @@ static int phys_copy(struct accmem_memory *to, u64 to_offset,
 	};
 
 	accmem_clear_touch(to->cv, &written);
-	if (to->io)
+	if (to->io || from->io)
 		return phys_copy_io(to, to_offset, from, from_offset, size);
 	memcpy(phys_kernel_address(to->cv, at),
-	       phys_kernel_address(to->cv, from->run.start + from_offset),
+	       phys_kernel_address(from->cv, from->run.start + from_offset),
 	       size);
 	return 0;
 }
@@ -158,21 +246,28 @@ static void phys_release(struct accmem_memory *mem)
 }
 
 /* The kernel's mapping of a memory is one, however long it gets. */
-static int phys_join(struct accmem_memory *mem, struct accmem_memory *more)
+static int phys_remap(struct accmem_memory *mem, u64 size)
 {
-	void __iomem *io;
+	void __iomem *io = phys_map_mode(mem->cv->phys + mem->run.start, size,
+					 mem->cache_mode);
 
-	if (!mem->io)
-		return 0;
-	io = phys_map_mode(mem->cv->phys + mem->run.start,
-			   mem->size + more->size, mem->cache_mode);
 	if (!io)
 		return -ENOMEM;
-	iounmap(mem->io);
-	iounmap(more->io);
-	mem->io = io;
-	more->io = NULL;
+	mutex_lock(&mem->lock);
+	swap(mem->io, io);
+	mutex_unlock(&mem->lock);
+	iounmap(io);
 	return 0;
+}
+
+static int phys_extend(struct accmem_memory *mem, const struct accmem_run *more)
+{
+	int err = 0;
+
+	accmem_clear_claim(mem->cv, more, mem->account->id);
+	if (mem->io)
+		err = phys_remap(mem, mem->run.size + more->size);
+	return err ?: phys_make_clear(mem, more);
 }
 
 /* A fault may have shown all of a page of 2 MiB, or shows it when it is split. */
@@ -224,14 +319,20 @@ static int phys_clear(struct accmem_carveout *cv, u64 offset, u64 size)
 	return 0;
 }
 
+/* where in the carveout a mapping has what is at @pgoff */
+static u64 phys_offset_at(struct accmem_memory *mem, pgoff_t pgoff)
+{
+	return ((u64)pgoff << PAGE_SHIFT) - accmem_carveout_mapped_at(mem->cv);
+}
+
 /*
  * What one fault shows at most: the 2 MiB around it, where the mapping has all of
- * them and is aligned as they are. @vmf->pgoff counts from the start of the
- * carveout.
+ * them and is aligned as they are.
  */
-static struct accmem_run phys_fault_extent(const struct vm_fault *vmf)
+static struct accmem_run phys_fault_extent(struct accmem_memory *mem,
+					   const struct vm_fault *vmf)
 {
-	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
+	u64 offset = phys_offset_at(mem, vmf->pgoff);
 	unsigned long address = vmf->address & PAGE_MASK;
 	unsigned long base = round_down(address, ACCMEM_FOLIO);
 	struct accmem_run run = { offset, PAGE_SIZE };
@@ -254,8 +355,9 @@ static bool phys_has_offset(struct accmem_memory *mem, u64 offset)
 static vm_fault_t phys_fault_page(struct accmem_memory *mem,
 				  struct vm_fault *vmf)
 {
-	struct page *page = pfn_to_page(PHYS_PFN(mem->cv->phys) + vmf->pgoff);
-	struct accmem_run shown = phys_fault_extent(vmf);
+	u64 at = phys_offset_at(mem, vmf->pgoff);
+	struct page *page = pfn_to_page(PHYS_PFN(mem->cv->phys + at));
+	struct accmem_run shown = phys_fault_extent(mem, vmf);
 
 	get_page(page);
 	lock_page(page);
@@ -291,10 +393,10 @@ static vm_fault_t phys_fault_frames(struct accmem_memory *mem,
 	unsigned long from = max(base, vma->vm_start);
 	unsigned long past = phys_mapping_end(mem, vma);
 	unsigned long end = min(base + (ACCMEM_FOLIO - 1), past - 1);
-	unsigned long pfn = PHYS_PFN(mem->cv->phys) + vma->vm_pgoff;
+	u64 start = phys_offset_at(mem, vma->vm_pgoff);
+	unsigned long pfn = PHYS_PFN(mem->cv->phys + start);
 	struct accmem_run shown = {
-		.start = ((u64)vma->vm_pgoff << PAGE_SHIFT) +
-			 (from - vma->vm_start),
+		.start = start + (from - vma->vm_start),
 		.size = end + 1 - from,
 	};
 	unsigned long addr;
@@ -378,8 +480,9 @@ static const struct accmem_backing_ops phys_ops = {
 	.idle = phys_idle,
 	.settle = phys_settle,
 	.zero = phys_zero,
+	.access = phys_access,
 	.copy = phys_copy,
-	.join = phys_join,
+	.extend = phys_extend,
 	.keep = phys_keep,
 	.split = phys_split,
 	.pass_faults = phys_pass_faults,
@@ -409,9 +512,10 @@ static int phys_map_pages(struct accmem_carveout *cv)
 	pgmap->nr_range = 1;
 	pgmap->vmemmap_shift = ACCMEM_FOLIO_ORDER;
 	pgmap->ops = &pagemap_ops;
-	address = memremap_pages(pgmap, NUMA_NO_NODE);
+	address = memremap_pages(pgmap, cv->node);
 	if (IS_ERR(address))
 		return PTR_ERR(address);
+	cv->node = page_to_nid(pfn_to_page(PHYS_PFN(cv->phys)));
 	cv->features |= ACCMEM_FEATURE_PIN;
 	return 0;
 }
@@ -464,6 +568,7 @@ int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
 	cv->ops = &phys_ops;
 	cv->backing = ACCMEM_BACKING_PHYS;
 	cv->translation = ACCMEM_TRANSLATION_IDENTITY;
+	cv->features = ACCMEM_FEATURE_ACCESS;
 	cv->phys = start;
 	cv->capacity = size;
 	err = phys_claim(cv);

@@ -49,7 +49,9 @@ static bool pins_folio_unmap(struct accmem_memory *mem, struct folio *folio,
 
 	folio_lock(folio);
 	if (file)
-		unmap_mapping_range(file->f_mapping, at, ACCMEM_FOLIO, 1);
+		unmap_mapping_range(file->f_mapping,
+				    accmem_carveout_mapped_at(mem->cv) + at,
+				    ACCMEM_FOLIO, 1);
 	idle = folio_ref_count(folio) == 1;
 	folio_unlock(folio);
 	return idle;

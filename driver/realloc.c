@@ -29,13 +29,19 @@ struct growth {
 	struct accmem_buffer *buf;
 	u64 size; /* of the memory, when it has grown */
 	u32 page_size;
-	struct accmem_memory *more;
+	struct accmem_run behind; /* what lies right behind it, or */
+	struct accmem_memory *more; /* another memory, or NULL */
 	bool replaces; /* @more is to take the place of all there is */
 };
 
-static bool realloc_is_identity(struct accmem_context *ctx)
+static struct accmem_carveout *realloc_carveout(const struct accmem_buffer *buf)
 {
-	return accmem_context_carveout(ctx)->translation ==
+	return accmem_buffer_memory(buf)->cv;
+}
+
+static bool realloc_is_identity(const struct accmem_buffer *buf)
+{
+	return realloc_carveout(buf)->translation ==
 	       ACCMEM_TRANSLATION_IDENTITY;
 }
 
@@ -79,15 +85,14 @@ static struct accmem_buffer *realloc_begin(struct accmem_context *ctx,
 	}
 }
 
-/* memory of @size bytes: right behind what there is, or anywhere */
-static int growth_create(struct growth *g, u64 size, u64 behind)
+/* memory of @size bytes, anywhere */
+static int growth_create(struct growth *g, u64 size)
 {
 	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
 	const struct accmem_memory_spec spec = {
 		.size = size,
 		.alignment = g->page_size,
 		.page_size = g->page_size,
-		.behind = behind,
 		.huge = mem->huge,
 		.flags = g->buf->flags &
 			 (ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN),
@@ -98,37 +103,31 @@ static int growth_create(struct growth *g, u64 size, u64 behind)
 	return PTR_ERR_OR_ZERO(g->more);
 }
 
-static int growth_create_behind(struct growth *g)
-{
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	const struct accmem_run *last = &mem->runs[mem->nr_runs - 1];
-
-	return growth_create(g, g->size - mem->size, last->start + last->size);
-}
-
 static int growth_take(void *arg)
 {
 	struct growth *g = arg;
 	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	int err = growth_create_behind(g);
+	int err = accmem_memory_extend_prepare(mem, g->size - mem->size,
+					       g->page_size, &g->behind);
 
+	g->more = NULL;
 	if (err != -ENOSPC)
 		return err;
-	if (realloc_is_identity(g->ctx))
+	if (realloc_is_identity(g->buf))
 		return REALLOC_NO_ROOM;
 	g->replaces = g->buf->flags & ACCMEM_ALLOC_CONTIGUOUS;
-	return growth_create(g, g->replaces ? g->size : g->size - mem->size, 0);
+	return growth_create(g, g->replaces ? g->size : g->size - mem->size);
 }
 
 /* once more with nothing in its way that is free but hidden */
 static int growth_find_room(struct growth *g)
 {
-	struct accmem_carveout *cv = accmem_context_carveout(g->ctx);
+	struct accmem_carveout *cv = realloc_carveout(g->buf);
 	int err;
 
-	accmem_cache_drain(g->ctx);
+	accmem_cache_drain(g->ctx, cv);
 	accmem_clear_pause(cv);
-	err = accmem_reclaim_retry(g->ctx, g->size, growth_take, g);
+	err = accmem_reclaim_retry(g->ctx, cv, g->size, growth_take, g);
 	accmem_clear_resume(cv);
 	return err;
 }
@@ -136,8 +135,8 @@ static int growth_find_room(struct growth *g)
 static int growth_get(struct growth *g)
 {
 	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	int err = accmem_reclaim_retry(g->ctx, g->size - mem->size, growth_take,
-				       g);
+	int err = accmem_reclaim_retry(g->ctx, mem->cv, g->size - mem->size,
+				       growth_take, g);
 
 	if (err == REALLOC_NO_ROOM)
 		err = growth_find_room(g);
@@ -147,7 +146,8 @@ static int growth_get(struct growth *g)
 static int realloc_resize_place(struct accmem_context *ctx,
 				struct accmem_buffer *buf, u64 size)
 {
-	size = accmem_context_addresses(ctx, size, buf->reserve);
+	size = accmem_carveout_addresses(realloc_carveout(buf), size,
+					 buf->reserve);
 	return accmem_place_resize(ctx, buf->place, size);
 }
 
@@ -162,7 +162,20 @@ static int realloc_lock_place(struct accmem_context *ctx,
 	return err ? REALLOC_NO_ROOM : 0;
 }
 
-/* what was taken becomes a part of the buffer's memory, or all of it */
+/* what was taken behind the buffer's memory becomes a part of it */
+static void growth_extend(struct growth *g)
+{
+	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
+
+	spin_lock(&g->ctx->lock);
+	accmem_memory_extend(mem, &g->behind);
+	/* with identity translation, whose memory it is decides whose address */
+	if (realloc_is_identity(g->buf))
+		WARN_ON_ONCE(realloc_resize_place(g->ctx, g->buf, mem->size));
+	spin_unlock(&g->ctx->lock);
+}
+
+/* what was taken elsewhere becomes a part of it, or all of it */
 static int growth_join(struct growth *g)
 {
 	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
@@ -179,9 +192,6 @@ static int growth_join(struct growth *g)
 		accmem_memory_swap_runs(mem, g->more);
 	else
 		accmem_memory_join(mem, g->more);
-	/* with identity translation, whose memory it is decides whose address */
-	if (realloc_is_identity(g->ctx))
-		WARN_ON_ONCE(realloc_resize_place(g->ctx, g->buf, mem->size));
 	spin_unlock(&g->ctx->lock);
 	if (g->replaces)
 		accmem_memory_put(g->more);
@@ -203,7 +213,7 @@ static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
 				     r->layout.page_size :
 				     ACCMEM_GRANULE,
 	};
-	bool mapped = !realloc_is_identity(ctx);
+	bool mapped = !realloc_is_identity(r->buf);
 	int err = 0;
 
 	if (mapped)
@@ -211,8 +221,10 @@ static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
 	if (err)
 		return err;
 	err = growth_get(&g);
-	if (!err)
+	if (!err && g.more)
 		err = growth_join(&g);
+	else if (!err)
+		growth_extend(&g);
 	if (err && mapped)
 		realloc_lock_place(ctx, r->buf, mem->size);
 	return err;
@@ -232,7 +244,8 @@ static void realloc_settle(struct accmem_context *ctx,
 	}
 	if (!buf->layout.small)
 		buf->layout.footprint = accmem_buffer_memory(buf)->size;
-	ctx->named_bytes += buf->layout.footprint - before;
+	accmem_holding_of(ctx, realloc_carveout(buf))->named_bytes +=
+		buf->layout.footprint - before;
 	buf->resizing = false;
 	if (r)
 		trace_accmem_realloc(ctx, buf, buf->address, 0);
@@ -321,8 +334,8 @@ static int realloc_make_ready(struct accmem_resize *r)
 	if (from < to && accmem_memory_was_mapped(mem))
 		err = accmem_memory_clear(mem, realloc_offset_of(buf) + from,
 					  to - from);
-	if (!err && mem->size > r->old_size && mem->cv->ops->populate &&
-	    buf->flags & ACCMEM_ALLOC_POPULATE)
+	if (!err && mem->size > r->old_size &&
+	    accmem_populates(mem->cv, buf->flags))
 		err = mem->cv->ops->populate(mem, r->old_size);
 	return err;
 }
@@ -410,6 +423,8 @@ static void realloc_ask(const struct accmem_buffer *buf, u64 length,
 		.alignment = buf->layout.alignment,
 		.page_policy = buf->page_policy,
 		.cache_mode = accmem_buffer_memory(buf)->cache_mode,
+		.kind = realloc_carveout(buf)->kind,
+		.carveout = accmem_carveout_number(realloc_carveout(buf)),
 		.reserve = buf->reserve >= length ? buf->reserve : 0,
 	};
 }
@@ -431,8 +446,8 @@ static int realloc_resize(struct accmem_context *ctx,
 	int err;
 
 	realloc_ask(r->buf, call->length, &req);
-	err = accmem_alloc_lay_out(ctx, &req, realloc_policy(r->buf),
-				   &r->layout);
+	err = accmem_alloc_lay_out(realloc_carveout(r->buf), &req,
+				   realloc_policy(r->buf), &r->layout);
 	if (err)
 		return err;
 	err = realloc_in_place(ctx, r);

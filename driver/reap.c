@@ -26,17 +26,19 @@ static struct accmem_memory *reap_next(struct accmem_carveout *cv,
 				       struct accmem_account *account)
 {
 	struct accmem_memory *mem;
+	unsigned int i = cv->index;
 
 	accmem_carveout_lock(cv);
 	if (account)
-		mem = list_first_entry_or_null(&account->quarantine,
+		mem = list_first_entry_or_null(&account->quarantine[i].memory,
 					       struct accmem_memory, own_link);
 	else
 		mem = list_first_entry_or_null(&cv->quarantine,
 					       struct accmem_memory, link);
 	if (mem) {
 		list_move_tail(&mem->link, &cv->quarantine);
-		list_move_tail(&mem->own_link, &mem->account->quarantine);
+		list_move_tail(&mem->own_link,
+			       &mem->account->quarantine[i].memory);
 	}
 	accmem_carveout_unlock(cv);
 	return mem;
@@ -44,11 +46,12 @@ static struct accmem_memory *reap_next(struct accmem_carveout *cv,
 
 static void reap_free(struct accmem_carveout *cv, struct accmem_memory *mem)
 {
+	struct accmem_quarantine *own = &mem->account->quarantine[cv->index];
+
 	accmem_carveout_lock(cv);
 	list_del_init(&mem->link);
 	list_del_init(&mem->own_link);
-	WRITE_ONCE(mem->account->nr_quarantined,
-		   mem->account->nr_quarantined - 1);
+	WRITE_ONCE(own->nr, own->nr - 1);
 	WRITE_ONCE(cv->nr_quarantined, cv->nr_quarantined - 1);
 	accmem_carveout_unlock(cv);
 	accmem_memory_free(mem);
@@ -106,7 +109,8 @@ void accmem_reap_some(struct accmem_carveout *cv, unsigned int most)
  */
 void accmem_reap_own(struct accmem_carveout *cv, struct accmem_account *account)
 {
-	reap_pass(cv, account, true, READ_ONCE(account->nr_quarantined));
+	reap_pass(cv, account, true,
+		  READ_ONCE(account->quarantine[cv->index].nr));
 }
 
 /**

@@ -2,9 +2,10 @@
 /*
  * What is tried before a request for memory fails.
  *
- * One that fails for lack of memory is tried again when the caches of the device have
- * been emptied, a few at a time, and quarantined memory has been looked at; one
- * that fails over a limit when the caches of the user have been. They are not
+ * One that fails for lack of memory is tried again when what the caches of the device
+ * have of the carveout has been given back, a few at a time, and quarantined memory
+ * has been looked at; one that fails over a limit when the caches of the user have
+ * been emptied. They are not
  * emptied for more than what is free together with what they hold. At last the
  * cleaner is made to hold nothing: what it holds may be the room that is left,
  * or that of a folio that is charged already.
@@ -29,7 +30,9 @@
 /**
  * struct reclaim - how far a request has got that finds no memory
  * @size: bytes that it needs
+ * @cv: where it needs them
  * @accounts: whose caches are drained
+ * @cached: of which carveout; NULL for all
  * @next: the next of these
  * @stage: what is done next
  * @paused: the cleaner holds nothing
@@ -38,7 +41,9 @@
  */
 struct reclaim {
 	u64 size;
+	struct accmem_carveout *cv;
 	struct xarray *accounts;
+	const struct accmem_carveout *cached;
 	unsigned long next;
 	enum { RECLAIM_OWN, RECLAIM_CACHES, RECLAIM_CLEANER } stage;
 	bool paused;
@@ -46,17 +51,19 @@ struct reclaim {
 	unsigned int seq;
 };
 
-/* does any cache of the device hold anything? */
-static bool reclaim_has_cached(struct accmem_device *dev)
+/* does any cache hold anything of a carveout? */
+static bool reclaim_has_cached(struct accmem_carveout *cv)
 {
 	struct accmem_counters sum;
 
-	accmem_carveout_sum(&dev->cv, &sum);
+	accmem_carveout_sum(cv, &sum);
 	return sum.cached > 0;
 }
 
 /* caches of others, until enough came back to try again; false at the end */
-static bool reclaim_drain_caches(struct xarray *accounts, unsigned long *next)
+static bool reclaim_drain_caches(struct xarray *accounts,
+				 const struct accmem_carveout *cv,
+				 unsigned long *next)
 {
 	struct accmem_context *ctx;
 	unsigned int nr = 0;
@@ -65,7 +72,7 @@ static bool reclaim_drain_caches(struct xarray *accounts, unsigned long *next)
 		ctx = accmem_context_next(accounts, next);
 		if (!ctx)
 			return false;
-		nr += accmem_cache_drain(ctx);
+		nr += accmem_cache_drain(ctx, cv);
 		accmem_context_put(ctx);
 		cond_resched();
 	}
@@ -73,20 +80,26 @@ static bool reclaim_drain_caches(struct xarray *accounts, unsigned long *next)
 }
 
 /* what costs nobody else anything */
-static void reclaim_own(struct accmem_context *ctx)
+static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 {
-	struct accmem_carveout *cv = accmem_context_carveout(ctx);
+	struct accmem_carveout *cv;
 
-	accmem_cache_drain(ctx);
-	accmem_pending_reap(cv);
+	accmem_cache_drain(ctx, r->cached);
+	accmem_pending_reap(ctx->dev);
 	accmem_slab_reap(ctx);
-	accmem_reap_own(cv, ctx->account);
-	accmem_reap_some(cv, RECLAIM_LOOKS);
+	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+		/* quarantined memory elsewhere is charged, too */
+		if (!r->cached || r->cached == cv)
+			accmem_reap_own(cv, ctx->account);
+	}
+	accmem_reap_some(r->cv, RECLAIM_LOOKS);
 }
 
 /* false when nothing was hidden at the last attempt */
-static bool reclaim_pause_cleaner(struct accmem_carveout *cv, struct reclaim *r)
+static bool reclaim_pause_cleaner(struct reclaim *r)
 {
+	struct accmem_carveout *cv = r->cv;
+
 	if (r->paused) {
 		r->paused = false;
 		accmem_clear_resume(cv);
@@ -103,25 +116,25 @@ static bool reclaim_pause_cleaner(struct accmem_carveout *cv, struct reclaim *r)
 /* Does what may help next; false when nothing is left to try. */
 static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 {
-	struct accmem_carveout *cv = accmem_context_carveout(ctx);
-
 	switch (r->stage) {
 	case RECLAIM_OWN:
-		reclaim_own(ctx);
+		r->cached = err == -EDQUOT ? NULL : r->cv;
+		reclaim_own(ctx, r);
 		r->accounts = err == -EDQUOT ? &ctx->account->user->accounts :
 					       &ctx->dev->accounts;
 		r->stage = RECLAIM_CACHES;
 		return true;
 	case RECLAIM_CACHES:
-		if (err == -ENOSPC && accmem_carveout_free_bytes(cv) < r->size)
+		if (err == -ENOSPC &&
+		    accmem_carveout_free_bytes(r->cv) < r->size)
 			return false;
-		if (err == -ENOSPC && !reclaim_has_cached(ctx->dev))
+		if (err == -ENOSPC && !reclaim_has_cached(r->cv))
 			r->next = ULONG_MAX;
-		if (!reclaim_drain_caches(r->accounts, &r->next))
+		if (!reclaim_drain_caches(r->accounts, r->cached, &r->next))
 			r->stage = RECLAIM_CLEANER;
 		return true;
 	default:
-		return reclaim_pause_cleaner(cv, r);
+		return reclaim_pause_cleaner(r);
 	}
 }
 
@@ -143,13 +156,34 @@ void accmem_reclaim_drain(struct xarray *accounts)
 {
 	unsigned long next = 0;
 
-	while (reclaim_drain_caches(accounts, &next))
+	while (reclaim_drain_caches(accounts, NULL, &next))
 		;
+}
+
+/* goes on after @err, the first answer of @take */
+static noinline int reclaim_retry(struct accmem_context *ctx, struct reclaim *r,
+				  int (*take)(void *arg), void *arg, int err)
+{
+	while (err == -ENOSPC || err == -EDQUOT) {
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
+		if (!reclaim_step(ctx, r, err)) {
+			err = reclaim_reason(ctx, r->size, err);
+			break;
+		}
+		err = take(arg);
+	}
+	if (r->paused)
+		accmem_clear_resume(r->cv);
+	return err;
 }
 
 /**
  * accmem_reclaim_retry() - take memory, giving back what can be where there is none
  * @ctx: the context
+ * @cv: the carveout
  * @size: bytes that are needed
  * @take: takes them; called again after -ENOSPC and -EDQUOT
  * @arg: for @take
@@ -157,30 +191,22 @@ void accmem_reclaim_drain(struct xarray *accounts)
  * Return: what @take returned, but -EDQUOT for -ENOSPC where a limit is in the way,
  * too; -EINTR. What is -ENOSPC can be waited for; it is -ENOMEM to who does not.
  */
-int accmem_reclaim_retry(struct accmem_context *ctx, u64 size,
-			 int (*take)(void *arg), void *arg)
+int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,
+			 u64 size, int (*take)(void *arg), void *arg)
 {
-	struct reclaim r = { .size = size };
+	struct reclaim r;
 	int err;
 
 	/* a chunk that the cleaner has would split the room beside it */
-	if (size >= RECLAIM_SEES_CHUNK &&
-	    accmem_clear_is_busy(accmem_context_carveout(ctx)))
-		reclaim_pause_cleaner(accmem_context_carveout(ctx), &r);
-	for (;;) {
+	if (likely(size < RECLAIM_SEES_CHUNK || !accmem_clear_is_busy(cv))) {
 		err = take(arg);
 		if (err != -ENOSPC && err != -EDQUOT)
-			break;
-		if (fatal_signal_pending(current)) {
-			err = -EINTR;
-			break;
-		}
-		if (reclaim_step(ctx, &r, err))
-			continue;
-		err = reclaim_reason(ctx, size, err);
-		break;
+			return err;
+		r = (struct reclaim){ .size = size, .cv = cv };
+	} else {
+		r = (struct reclaim){ .size = size, .cv = cv };
+		reclaim_pause_cleaner(&r);
+		err = take(arg);
 	}
-	if (r.paused)
-		accmem_clear_resume(accmem_context_carveout(ctx));
-	return err;
+	return reclaim_retry(ctx, &r, take, arg, err);
 }

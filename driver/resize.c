@@ -2,11 +2,11 @@
 /*
  * Memory that grows, shrinks, or is copied.
  *
- * It grows by joining another memory, which has been taken, charged and made
- * ready; and shrinks by a split: what is beyond its new end becomes a memory of
- * its own, which is given back, or quarantined, as any is. What can fail of both
- * is in a first step. The second changes what others see, and is made under the
- * lock that guards the memory's names.
+ * Where it cannot grow by what lies right behind it (accmem_memory_extend()), it
+ * joins another memory, which has been taken and charged. It shrinks by a split: what
+ * is beyond its new end becomes a memory of its own, which is given back, or
+ * quarantined, as any is. What can fail of both is in a first step. The second changes
+ * what others see, and is made under the lock that guards the memory's names.
  *
  * A fault checks the size under the lock of the page that it shows, or of the
  * mapping where there are no pages. Who shrinks a memory changes the size, passes
@@ -45,9 +45,16 @@ static struct accmem_run *resize_new_runs(unsigned int nr)
 			      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 }
 
-/* room for the runs of both */
-static int resize_make_room(struct accmem_memory *mem,
-			    struct accmem_memory *more)
+/**
+ * accmem_memory_join_prepare() - get ready to join two memories
+ * @mem: the memory, which the caller alone resizes; of mapped translation
+ * @more: what it gets at its end: of the same account and cache mode, mapped
+ *	nowhere, and without pages
+ *
+ * Return: 0; -ENOMEM, and nothing has changed.
+ */
+int accmem_memory_join_prepare(struct accmem_memory *mem,
+			       struct accmem_memory *more)
 {
 	unsigned int nr = mem->nr_runs + more->nr_runs;
 	struct accmem_run *runs;
@@ -66,26 +73,6 @@ static int resize_make_room(struct accmem_memory *mem,
 	mem->runs = runs;
 	mem->max_runs = nr;
 	return 0;
-}
-
-/**
- * accmem_memory_join_prepare() - get ready to join two memories
- * @mem: the memory, which the caller alone resizes
- * @more: what it gets at its end: of the same account and cache mode, mapped
- *	nowhere, and without pages (emulated)
- *
- * Return: 0; -ENOMEM, and nothing has changed.
- */
-int accmem_memory_join_prepare(struct accmem_memory *mem,
-			       struct accmem_memory *more)
-{
-	const struct accmem_backing_ops *ops = mem->cv->ops;
-	int err;
-
-	err = resize_make_room(mem, more);
-	if (!err && ops->join)
-		err = ops->join(mem, more);
-	return err;
 }
 
 static void resize_set_size(struct accmem_memory *mem, u64 size)
@@ -344,7 +331,7 @@ bool accmem_memory_is_pinned(struct accmem_memory *mem)
 
 /**
  * accmem_memory_copy() - copy from a memory to another one
- * @to: the memory that gets the bytes: of the same account and carveout
+ * @to: the memory that gets the bytes: of the same account and backing
  * @to_offset: where in it
  * @from: the memory that they are in
  * @from_offset: where in it

@@ -170,8 +170,7 @@ static void row_destroy(struct accmem_context *ctx, struct accmem_buffer **bufs,
 		}
 		row_give(row, bufs, same);
 	}
-	accmem_waiters_came_back(accmem_context_carveout(ctx),
-				 ctx->account->user);
+	accmem_waiters_came_back(ctx->dev, ctx->account->user);
 }
 
 static const struct accmem_place_ops row_place_ops = {
@@ -182,6 +181,7 @@ static const struct accmem_place_ops row_place_ops = {
 };
 
 static struct accmem_memory *row_take(struct accmem_context *ctx,
+				      struct accmem_carveout *cv,
 				      const struct accmem_alloc *req,
 				      const struct accmem_layout *layout,
 				      unsigned int nr)
@@ -196,8 +196,7 @@ static struct accmem_memory *row_take(struct accmem_context *ctx,
 		.buffers = nr,
 	};
 
-	return accmem_memory_create(ctx->account, accmem_context_carveout(ctx),
-				    &spec);
+	return accmem_memory_create(ctx->account, cv, &spec);
 }
 
 /* all of a row is one place at first, embedded in the first buffer */
@@ -239,8 +238,7 @@ static void row_fill(struct row *row, const struct accmem_alloc *req,
 		cell->buf.page_policy = req->page_policy;
 		cell->buf.reserve = 0;
 		cell->buf.resizing = false;
-		cell->buf.pending = (struct accmem_pending){};
-		INIT_LIST_HEAD(&cell->buf.link);
+		accmem_pending_clear(&cell->buf.pending);
 		bufs[i] = &cell->buf;
 	}
 }
@@ -248,6 +246,7 @@ static void row_fill(struct row *row, const struct accmem_alloc *req,
 /**
  * accmem_row_create() - make equal buffers beside each other
  * @ctx: the context
+ * @cv: the carveout
  * @req: the request of each, which leaves open where it is and what is present
  * @layout: what it became: no small buffer; the footprint is a multiple of the
  *	alignment. The kernel need not map the memory.
@@ -256,7 +255,7 @@ static void row_fill(struct row *row, const struct accmem_alloc *req,
  *
  * Return: 0; an error of accmem_buffer_create(), and there are none.
  */
-int accmem_row_create(struct accmem_context *ctx,
+int accmem_row_create(struct accmem_context *ctx, struct accmem_carveout *cv,
 		      const struct accmem_alloc *req,
 		      const struct accmem_layout *layout,
 		      struct accmem_buffer **bufs, unsigned int nr)
@@ -271,7 +270,7 @@ int accmem_row_create(struct accmem_context *ctx,
 	row->nr = nr;
 	row->nr_left = nr;
 	row->nr_pending = 0;
-	row->memory = row_take(ctx, req, layout, nr);
+	row->memory = row_take(ctx, cv, req, layout, nr);
 	err = PTR_ERR_OR_ZERO(row->memory);
 	if (err)
 		goto err_free;

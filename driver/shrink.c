@@ -31,7 +31,7 @@ void accmem_shrink_init(struct accmem_context *ctx)
 /* do others wait? */
 static bool shrink_is_wanted(const struct accmem_context *ctx)
 {
-	const struct accmem_waiters *ws = &ctx->dev->cv.waiters;
+	const struct accmem_waiters *ws = &ctx->dev->waiters;
 
 	return ws->nr_short > ctx->account->nr_short;
 }
@@ -39,7 +39,7 @@ static bool shrink_is_wanted(const struct accmem_context *ctx)
 /* was it told of what is the case now, and has it not asked since? */
 static bool shrink_is_told(const struct accmem_context *ctx)
 {
-	return ctx->shrink.told == ctx->dev->cv.waiters.shortage &&
+	return ctx->shrink.told == ctx->dev->waiters.shortage &&
 	       !ctx->shrink.answered;
 }
 
@@ -47,7 +47,7 @@ static void shrink_tell(struct accmem_context *ctx)
 {
 	struct accmem_shrinkable *shrink = &ctx->shrink;
 
-	shrink->told = ctx->dev->cv.waiters.shortage;
+	shrink->told = ctx->dev->waiters.shortage;
 	shrink->answered = false;
 	shrink->events++;
 	if (shrink->eventfd)
@@ -77,7 +77,7 @@ static bool shrink_tell_next(struct accmem_waiters *ws,
  */
 void accmem_shrink_tell(struct accmem_context *ctx)
 {
-	struct accmem_waiters *ws = &accmem_context_carveout(ctx)->waiters;
+	struct accmem_waiters *ws = &ctx->dev->waiters;
 	unsigned int left = READ_ONCE(ws->nr_shrinkable);
 	bool more = true;
 
@@ -93,7 +93,7 @@ void accmem_shrink_tell(struct accmem_context *ctx)
 static struct eventfd_ctx *shrink_register(struct accmem_context *ctx,
 					   struct eventfd_ctx *eventfd)
 {
-	struct accmem_waiters *ws = &accmem_context_carveout(ctx)->waiters;
+	struct accmem_waiters *ws = &ctx->dev->waiters;
 	struct eventfd_ctx *old = ctx->shrink.eventfd;
 
 	ctx->shrink.eventfd = eventfd;
@@ -108,7 +108,7 @@ static struct eventfd_ctx *shrink_register(struct accmem_context *ctx,
 
 static struct eventfd_ctx *shrink_unregister(struct accmem_context *ctx)
 {
-	struct accmem_waiters *ws = &accmem_context_carveout(ctx)->waiters;
+	struct accmem_waiters *ws = &ctx->dev->waiters;
 	struct eventfd_ctx *old = ctx->shrink.eventfd;
 
 	ctx->shrink.eventfd = NULL;
@@ -165,8 +165,7 @@ int accmem_shrink(struct accmem_context *ctx, struct accmem_shrink *req)
 		old = shrink_unregister(ctx);
 	else
 		ctx->shrink.answered = true;
-	req->wanted = accmem_waiters_wanted(accmem_context_carveout(ctx),
-					    ctx->account, &req->waiting);
+	req->wanted = accmem_waiters_wanted(ctx->account, &req->waiting);
 	spin_unlock(&accmem_waiters_lock);
 	if (old)
 		eventfd_ctx_put(old);
@@ -186,8 +185,7 @@ void accmem_shrink_show(struct seq_file *m, struct accmem_context *ctx)
 	spin_lock(&accmem_waiters_lock);
 	waiting = ctx->account->nr_short;
 	events = ctx->shrink.events;
-	wanted = accmem_waiters_wanted(accmem_context_carveout(ctx),
-				       ctx->account, &others);
+	wanted = accmem_waiters_wanted(ctx->account, &others);
 	spin_unlock(&accmem_waiters_lock);
 	seq_printf(m, "accmem-waiting:\t%u\n", waiting);
 	seq_printf(m, "accmem-wanted:\t%llu\n", wanted);

@@ -28,10 +28,16 @@ static struct accmem_slab_page *slab_to_page(struct accmem_place *place)
 	return container_of(place, struct accmem_slab_page, place);
 }
 
+static struct accmem_holding *slab_holding(struct accmem_context *ctx,
+					   const struct accmem_slab_page *page)
+{
+	return accmem_holding_of(ctx, page->place.memory->cv);
+}
+
 static struct accmem_slab *slab_of(struct accmem_context *ctx,
 				   const struct accmem_slab_page *page)
 {
-	return ctx->slabs[page->place.memory->cache_mode];
+	return slab_holding(ctx, page)->slabs[page->place.memory->cache_mode];
 }
 
 static unsigned int slab_offset_of(const struct accmem_buffer *buf)
@@ -72,6 +78,7 @@ static void slab_page_adjust(struct accmem_context *ctx,
 			     int cached, int pending)
 {
 	u64 before = slab_page_cached_bytes(page), after;
+	struct accmem_holding *h;
 
 	lockdep_assert_held(&ctx->lock);
 	page->nr_cached += cached;
@@ -79,26 +86,28 @@ static void slab_page_adjust(struct accmem_context *ctx,
 	after = slab_page_cached_bytes(page);
 	if (after == before)
 		return;
-	ctx->cached_bytes += after - before;
+	h = slab_holding(ctx, page);
+	h->cached_bytes += after - before;
 	/* all of the page is anybody's then, and no room of the context's */
-	ctx->slab_room -= after - before;
-	accmem_count_cached(accmem_context_carveout(ctx), after - before);
+	h->slab_room -= after - before;
+	accmem_count_cached(page->place.memory->cv, after - before);
 }
 
 /* the slab of a cache mode is there from its first buffer on */
-static int slab_make(struct accmem_context *ctx, u32 cache_mode)
+static int slab_make(struct accmem_context *ctx, struct accmem_holding *h,
+		     u32 cache_mode)
 {
 	struct accmem_slab *slab;
 
-	if (READ_ONCE(ctx->slabs[cache_mode]))
+	if (READ_ONCE(h->slabs[cache_mode]))
 		return 0;
 	slab = kmalloc(sizeof(*slab), GFP_KERNEL_ACCOUNT);
 	if (!slab)
 		return -ENOMEM;
 	accmem_slab_init(slab);
 	spin_lock(&ctx->lock);
-	if (!ctx->slabs[cache_mode]) {
-		WRITE_ONCE(ctx->slabs[cache_mode], slab);
+	if (!h->slabs[cache_mode]) {
+		WRITE_ONCE(h->slabs[cache_mode], slab);
 		slab = NULL;
 	}
 	spin_unlock(&ctx->lock);
@@ -122,22 +131,23 @@ static void slab_page_stop_waiting(struct accmem_context *ctx,
 		return;
 	page->waiting = 0;
 	list_del_init(&page->link);
-	ctx->nr_waiting--;
+	slab_holding(ctx, page)->nr_waiting--;
 }
 
 /* units that waited can be used again, if nobody has the page any more */
 static void slab_page_reap(struct accmem_context *ctx,
 			   struct accmem_slab_page *page)
 {
+	struct accmem_holding *h = slab_holding(ctx, page);
 	u64 waiting = page->waiting;
 
 	lockdep_assert_held(&ctx->lock);
 	if (!slab_page_is_idle(page)) {
-		list_move_tail(&page->link, &ctx->waiting_pages);
+		list_move_tail(&page->link, &h->waiting_pages);
 		return;
 	}
 	slab_page_stop_waiting(ctx, page);
-	ctx->slab_room += hweight64(waiting) * ACCMEM_SLAB_UNIT;
+	h->slab_room += hweight64(waiting) * ACCMEM_SLAB_UNIT;
 	while (waiting) {
 		unsigned int first = __ffs64(waiting);
 		u64 rest = ~(waiting >> first);
@@ -150,13 +160,30 @@ static void slab_page_reap(struct accmem_context *ctx,
 	}
 }
 
-static void slab_reap_some(struct accmem_context *ctx, unsigned int nr)
+static void slab_reap_some(struct accmem_context *ctx, struct accmem_holding *h,
+			   unsigned int nr)
 {
 	lockdep_assert_held(&ctx->lock);
-	for (nr = min(nr, ctx->nr_waiting); nr; nr--)
+	for (nr = min(nr, h->nr_waiting); nr; nr--)
 		slab_page_reap(ctx,
-			       list_first_entry(&ctx->waiting_pages,
+			       list_first_entry(&h->waiting_pages,
 						struct accmem_slab_page, link));
+}
+
+static void slab_reap_holding(struct accmem_context *ctx,
+			      struct accmem_holding *h)
+{
+	unsigned int left = READ_ONCE(h->nr_waiting);
+
+	while (left) {
+		unsigned int nr = min(left, 64u);
+
+		spin_lock(&ctx->lock);
+		slab_reap_some(ctx, h, nr);
+		spin_unlock(&ctx->lock);
+		left -= nr;
+		cond_resched();
+	}
 }
 
 /**
@@ -165,39 +192,32 @@ static void slab_reap_some(struct accmem_context *ctx, unsigned int nr)
  */
 void accmem_slab_reap(struct accmem_context *ctx)
 {
-	unsigned int left = READ_ONCE(ctx->nr_waiting);
+	struct accmem_carveout *cv;
 
-	while (left) {
-		unsigned int nr = min(left, 64u);
-
-		spin_lock(&ctx->lock);
-		slab_reap_some(ctx, nr);
-		spin_unlock(&ctx->lock);
-		left -= nr;
-		cond_resched();
-	}
+	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++)
+		slab_reap_holding(ctx, accmem_holding_of(ctx, cv));
 }
 
 /*
  * Where everything is mapped all the time, neighbours' mappings hide that a page
  * has come home: one of the pages is made to answer.
  */
-static void slab_find_out(struct accmem_context *ctx)
+static void slab_find_out(struct accmem_context *ctx, struct accmem_holding *h)
 {
 	struct accmem_slab_page *page;
 	struct accmem_memory *mem = NULL;
 
-	if (READ_ONCE(ctx->nr_waiting) < SLAB_WAITING_MANY)
+	if (READ_ONCE(h->nr_waiting) < SLAB_WAITING_MANY)
 		return;
 	spin_lock(&ctx->lock);
-	page = list_first_entry_or_null(&ctx->waiting_pages,
+	page = list_first_entry_or_null(&h->waiting_pages,
 					struct accmem_slab_page, link);
 	if (page && kref_read(&page->place.memory->refs) == 1) {
 		mem = page->place.memory;
 		accmem_memory_get(mem);
 	}
 	if (page)
-		list_move_tail(&page->link, &ctx->waiting_pages);
+		list_move_tail(&page->link, &h->waiting_pages);
 	spin_unlock(&ctx->lock);
 	if (!mem)
 		return;
@@ -205,14 +225,14 @@ static void slab_find_out(struct accmem_context *ctx)
 	accmem_memory_put(mem);
 	/* at the end of the list, where it has become the first to be asked */
 	spin_lock(&ctx->lock);
-	if (!list_empty(&ctx->waiting_pages))
+	if (!list_empty(&h->waiting_pages))
 		slab_page_reap(ctx,
-			       list_last_entry(&ctx->waiting_pages,
+			       list_last_entry(&h->waiting_pages,
 					       struct accmem_slab_page, link));
 	spin_unlock(&ctx->lock);
 }
 
-static bool slab_cut_units(struct accmem_context *ctx,
+static bool slab_cut_units(struct accmem_context *ctx, struct accmem_holding *h,
 			   struct accmem_buffer *buf, u32 cache_mode)
 {
 	struct accmem_slab_granule *units;
@@ -220,13 +240,13 @@ static bool slab_cut_units(struct accmem_context *ctx,
 	unsigned int offset;
 
 	lockdep_assert_held(&ctx->lock);
-	units = accmem_slab_alloc(ctx->slabs[cache_mode], buf->layout.footprint,
+	units = accmem_slab_alloc(h->slabs[cache_mode], buf->layout.footprint,
 				  buf->layout.alignment, &offset);
 	if (!units)
 		return false;
 	page = container_of(units, struct accmem_slab_page, units);
 	slab_page_adjust(ctx, page, 1, 0, 0);
-	ctx->slab_room -= buf->layout.footprint;
+	h->slab_room -= buf->layout.footprint;
 	buf->place = &page->place;
 	buf->address = page->place.start + offset;
 	return true;
@@ -234,13 +254,14 @@ static bool slab_cut_units(struct accmem_context *ctx,
 
 /* from a page that is there */
 static bool slab_cut_from_old(struct accmem_context *ctx,
+			      struct accmem_holding *h,
 			      struct accmem_buffer *buf, u32 cache_mode)
 {
 	bool done;
 
 	spin_lock(&ctx->lock);
-	slab_reap_some(ctx, SLAB_PROBES);
-	done = slab_cut_units(ctx, buf, cache_mode);
+	slab_reap_some(ctx, h, SLAB_PROBES);
+	done = slab_cut_units(ctx, h, buf, cache_mode);
 	spin_unlock(&ctx->lock);
 	return done;
 }
@@ -250,19 +271,20 @@ static int slab_cut_from_new(struct accmem_context *ctx,
 			     struct accmem_buffer *buf,
 			     struct accmem_slab_page **page)
 {
+	struct accmem_holding *h = slab_holding(ctx, *page);
 	u32 cache_mode = (*page)->place.memory->cache_mode;
 	int err = 0;
 
 	spin_lock(&ctx->lock);
-	if (slab_cut_units(ctx, buf, cache_mode))
+	if (slab_cut_units(ctx, h, buf, cache_mode))
 		goto out;
 	err = accmem_place_insert(ctx, &(*page)->place, ACCMEM_GRANULE);
 	if (err)
 		goto out;
-	accmem_slab_add(ctx->slabs[cache_mode], &(*page)->units);
-	ctx->slab_room += ACCMEM_GRANULE;
+	accmem_slab_add(h->slabs[cache_mode], &(*page)->units);
+	h->slab_room += ACCMEM_GRANULE;
 	*page = NULL;
-	WARN_ON_ONCE(!slab_cut_units(ctx, buf, cache_mode));
+	WARN_ON_ONCE(!slab_cut_units(ctx, h, buf, cache_mode));
 out:
 	spin_unlock(&ctx->lock);
 	return err;
@@ -279,6 +301,7 @@ static void slab_give_units(struct accmem_context *ctx,
 			    struct accmem_slab_page *page, unsigned int offset,
 			    unsigned int size)
 {
+	struct accmem_holding *h = slab_holding(ctx, page);
 	unsigned int first = offset / ACCMEM_SLAB_UNIT;
 	unsigned int nr = size / ACCMEM_SLAB_UNIT;
 
@@ -286,12 +309,12 @@ static void slab_give_units(struct accmem_context *ctx,
 	if (slab_page_is_idle(page)) {
 		WARN_ON_ONCE(accmem_slab_free(slab_of(ctx, page), &page->units,
 					      offset, size) < 0);
-		ctx->slab_room += size;
+		h->slab_room += size;
 		return;
 	}
 	if (!page->waiting) {
-		list_add_tail(&page->link, &ctx->waiting_pages);
-		ctx->nr_waiting++;
+		list_add_tail(&page->link, &h->waiting_pages);
+		h->nr_waiting++;
 	}
 	page->waiting |= GENMASK_ULL(first + nr - 1, first);
 }
@@ -301,7 +324,8 @@ static void slab_page_remove(struct accmem_context *ctx,
 			     struct accmem_slab_page *page)
 {
 	lockdep_assert_held(&ctx->lock);
-	ctx->slab_room -= accmem_slab_free_bytes(&page->units);
+	slab_holding(ctx, page)->slab_room -=
+		accmem_slab_free_bytes(&page->units);
 	if (page->waiting)
 		accmem_slab_remove(slab_of(ctx, page), &page->units);
 	slab_page_stop_waiting(ctx, page);
@@ -312,6 +336,7 @@ static void slab_destroy_one(struct accmem_context *ctx,
 			     struct accmem_buffer *buf)
 {
 	struct accmem_slab_page *page = slab_to_page(buf->place);
+	struct accmem_carveout *cv = page->place.memory->cv;
 	bool gone;
 
 	spin_lock(&ctx->lock);
@@ -322,12 +347,11 @@ static void slab_destroy_one(struct accmem_context *ctx,
 		slab_page_remove(ctx, page);
 	spin_unlock(&ctx->lock);
 	accmem_uncharge_buffers(ctx->account, 1);
-	accmem_count_frees(accmem_context_carveout(ctx), 1);
+	accmem_count_frees(cv, 1);
 	if (gone)
 		slab_page_destroy(page);
 	else
-		accmem_waiters_came_back(accmem_context_carveout(ctx),
-					 ctx->account->user);
+		accmem_waiters_came_back(ctx->dev, ctx->account->user);
 	kfree(buf);
 }
 
@@ -373,6 +397,7 @@ static const struct accmem_place_ops slab_place_ops = {
 };
 
 static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
+						 struct accmem_carveout *cv,
 						 u32 cache_mode)
 {
 	const struct accmem_memory_spec spec = {
@@ -380,6 +405,7 @@ static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
 		.alignment = ACCMEM_GRANULE,
 		.page_size = ACCMEM_GRANULE,
 		.huge = ACCMEM_HUGE_NEVER,
+		.flags = accmem_carveout_flags(cv, 0),
 		.cache_mode = cache_mode,
 	};
 	struct accmem_slab_page *page;
@@ -388,8 +414,7 @@ static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
 	page = kzalloc(sizeof(*page), GFP_KERNEL_ACCOUNT);
 	if (!page)
 		return ERR_PTR(-ENOMEM);
-	mem = accmem_memory_create(ctx->account, accmem_context_carveout(ctx),
-				   &spec);
+	mem = accmem_memory_create(ctx->account, cv, &spec);
 	if (IS_ERR(mem)) {
 		kfree(page);
 		return ERR_CAST(mem);
@@ -403,22 +428,25 @@ static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
 	return page;
 }
 
-static int slab_get_units(struct accmem_context *ctx, struct accmem_buffer *buf,
+static int slab_get_units(struct accmem_context *ctx,
+			  struct accmem_carveout *cv, struct accmem_buffer *buf,
 			  u32 cache_mode)
 {
+	struct accmem_holding *h = accmem_holding_of(ctx, cv);
 	struct accmem_slab_page *page;
 	int err;
 
-	err = slab_make(ctx, cache_mode);
+	err = slab_make(ctx, h, cache_mode);
 	if (err)
 		return err;
-	if (slab_cut_from_old(ctx, buf, cache_mode))
+	if (slab_cut_from_old(ctx, h, buf, cache_mode))
 		return 0;
-	slab_find_out(ctx);
-	page = slab_page_create(ctx, cache_mode);
+	slab_find_out(ctx, h);
+	page = slab_page_create(ctx, cv, cache_mode);
 	if (IS_ERR(page))
-		return slab_cut_from_old(ctx, buf, cache_mode) ? 0 :
-								 PTR_ERR(page);
+		return slab_cut_from_old(ctx, h, buf, cache_mode) ?
+			       0 :
+			       PTR_ERR(page);
 	err = slab_cut_from_new(ctx, buf, &page);
 	if (page)
 		slab_page_destroy(page);
@@ -433,7 +461,7 @@ static int slab_prepare(struct accmem_buffer *buf)
 
 	if (accmem_memory_was_mapped(mem))
 		ops->zero(mem, slab_offset_of(buf), buf->layout.footprint);
-	if (buf->flags & ACCMEM_ALLOC_POPULATE && ops->populate)
+	if (accmem_populates(mem->cv, buf->flags))
 		return ops->populate(mem, 0);
 	return 0;
 }
@@ -441,12 +469,14 @@ static int slab_prepare(struct accmem_buffer *buf)
 /**
  * accmem_slab_create() - make a small buffer, which has not been published
  * @ctx: the context
+ * @cv: the carveout
  * @req: the request
  * @layout: what it became
  *
  * Return: the buffer; an error of accmem_memory_create().
  */
 struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
+					 struct accmem_carveout *cv,
 					 const struct accmem_alloc *req,
 					 const struct accmem_layout *layout)
 {
@@ -456,7 +486,6 @@ struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 	buf = kzalloc(sizeof(*buf), GFP_KERNEL_ACCOUNT);
 	if (!buf)
 		return ERR_PTR(-ENOMEM);
-	INIT_LIST_HEAD(&buf->link);
 	buf->length = req->length;
 	buf->layout = *layout;
 	buf->flags = accmem_alloc_flags(req);
@@ -464,10 +493,10 @@ struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 	err = accmem_charge_buffers(ctx->account, 1);
 	if (err)
 		goto err_free;
-	err = slab_get_units(ctx, buf, req->cache_mode);
+	err = slab_get_units(ctx, cv, buf, req->cache_mode);
 	if (err)
 		goto err_charge;
-	accmem_count_allocs(accmem_context_carveout(ctx), 1);
+	accmem_count_allocs(cv, 1);
 	err = slab_prepare(buf);
 	if (err) {
 		slab_destroy_one(ctx, buf);
@@ -494,7 +523,8 @@ void accmem_slab_set_cached(struct accmem_context *ctx,
 	u64 size = buf->layout.footprint;
 
 	lockdep_assert_held(&ctx->lock);
-	ctx->slab_room += cached ? size : -size;
+	slab_holding(ctx, slab_to_page(buf->place))->slab_room +=
+		cached ? size : -size;
 	slab_page_adjust(ctx, slab_to_page(buf->place), 0, cached ? 1 : -1, 0);
 }
 
@@ -512,24 +542,27 @@ bool accmem_slab_is_cached(const struct accmem_buffer *buf)
 /**
  * accmem_slab_room() - what is left of a context's slab pages
  * @ctx: the context
+ * @cv: in which carveout
  * @largest: out: bytes of the largest small buffer that needs no new page
  *
  * Return: bytes in all.
  */
-u64 accmem_slab_room(struct accmem_context *ctx, u64 *largest)
+u64 accmem_slab_room(struct accmem_context *ctx,
+		     const struct accmem_carveout *cv, u64 *largest)
 {
+	struct accmem_holding *h = accmem_holding_of(ctx, cv);
 	unsigned int i;
 	u64 room;
 
 	*largest = 0;
 	spin_lock(&ctx->lock);
-	for (i = 0; i < ARRAY_SIZE(ctx->slabs); i++) {
-		if (ctx->slabs[i])
+	for (i = 0; i < ARRAY_SIZE(h->slabs); i++) {
+		if (h->slabs[i])
 			*largest = max_t(u64, *largest,
-					 accmem_slab_largest(ctx->slabs[i]));
+					 accmem_slab_largest(h->slabs[i]));
 	}
 	/* what waits of a page that is cached is no room, but free with it */
-	room = max_t(s64, ctx->slab_room, 0);
+	room = max_t(s64, h->slab_room, 0);
 	spin_unlock(&ctx->lock);
 	*largest = min(*largest, ACCMEM_SMALL_MAX);
 	return room;

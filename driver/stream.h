@@ -42,7 +42,7 @@ static inline bool accmem_gate_is_open(const struct accmem_gate *gate)
 }
 
 /**
- * struct accmem_pending - a free that waits, embedded in its buffer
+ * struct accmem_pending - a free that is not over, embedded in its buffer
  * @ctx: the context, with a reference, while it waits
  * @gates: what it waits for, one after the other; those that are open come last.
  *	A buffer that was cut from pending memory keeps the gate of that memory
@@ -50,6 +50,7 @@ static inline bool accmem_gate_is_open(const struct accmem_gate *gate)
  * @node: in accmem_stream.pending, by position
  * @cb: of the fence
  * @due: in a list of what waits for nothing any more
+ * @cached: in accmem_context.cache, for what waits for nothing and is kept
  */
 struct accmem_pending {
 	struct accmem_context *ctx;
@@ -58,8 +59,16 @@ struct accmem_pending {
 		struct rb_node node;
 		struct dma_fence_cb cb;
 		struct llist_node due;
+		struct list_head cached;
 	};
 };
+
+/* nothing waits */
+static inline void accmem_pending_clear(struct accmem_pending *pending)
+{
+	pending->ctx = NULL;
+	pending->gates[0] = (struct accmem_gate){};
+}
 
 /**
  * struct accmem_stream - a timeline

@@ -369,15 +369,15 @@ void accmem_stream_work(struct work_struct *work)
 {
 	struct accmem_stream *stream =
 		container_of(work, struct accmem_stream, work);
-	struct accmem_carveout *cv = &stream->dev->cv;
+	struct accmem_device *dev = stream->dev;
 	struct step *step, *next;
 	LIST_HEAD(done);
 
 	stream_signal_exports(stream, &done);
 	if (!list_empty(&done)) {
 		trace_accmem_stream_reach(stream, READ_ONCE(stream->reached));
-		accmem_stream_settle(stream, &cv->due);
-		queue_work(accmem_wq, &cv->due_work);
+		accmem_stream_settle(stream, &dev->due);
+		queue_work(accmem_wq, &dev->due_work);
 	}
 	list_for_each_entry_safe(step, next, &done, link)
 		step_destroy(step);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/class/accmem/accmemN/: one decimal number a file; sizes in bytes.
+ * /sys/class/accmem/accmemN/: one decimal number a file; sizes in bytes. carveoutM/
+ * below it has those of carveout M; the device's are their sums. host/ has those of
+ * host memory.
  *
- * Everybody may read the capacity; what tenants do is for root. A reader writes
+ * Everybody may read what there is; what tenants do is for root. A reader writes
  * nothing that tenants write but the carveout's lock. capacity = free + live +
  * detached + pending + quarantined at any moment; files read one after the other
  * see different moments.
  */
 #include <linux/device.h>
+#include <linux/kobject.h>
 #include <linux/sysfs.h>
 
 #include "context.h"
@@ -17,28 +20,95 @@ static struct accmem_device *to_accmem(struct device *d)
 	return container_of(d, struct accmem_device, device);
 }
 
-/* an attribute that is an expression of cv and of what @_prepare has read */
-#define ROOT_ATTR(_name, _prepare, _expr)                                   \
+static u64 sysfs_sum(struct accmem_device *dev,
+		     u64 (*value)(struct accmem_carveout *cv))
+{
+	struct accmem_carveout *cv;
+	u64 sum = 0;
+
+	for (cv = dev->cvs; cv < dev->cvs + dev->nr_device; cv++)
+		sum += value(cv);
+	return sum;
+}
+
+static u64 sysfs_max(struct accmem_device *dev,
+		     u64 (*value)(struct accmem_carveout *cv))
+{
+	struct accmem_carveout *cv;
+	u64 most = 0;
+
+	for (cv = dev->cvs; cv < dev->cvs + dev->nr_device; cv++)
+		most = max(most, value(cv));
+	return most;
+}
+
+/* the carveout that a directory is of; it is there before its files */
+static struct accmem_carveout *sysfs_carveout(struct kobject *kobj)
+{
+	struct accmem_device *dev = to_accmem(kobj_to_dev(kobj->parent));
+	struct accmem_carveout *cv;
+
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+		if (cv->sysfs == kobj)
+			return cv;
+	}
+	return dev->cvs;
+}
+
+/* a file of a carveout's directory, which shows what a function says of it */
+#define CARVEOUT_ATTR(_name, _mode, _format, _value)                    \
+	static ssize_t _name##_of_carveout(struct kobject *kobj,        \
+					   struct kobj_attribute *attr, \
+					   char *b)                     \
+	{                                                               \
+		return sysfs_emit(b, _format "\n",                      \
+				  _value(sysfs_carveout(kobj)));        \
+	}                                                               \
+	static struct kobj_attribute carveout_attr_##_name = {          \
+		.attr = { .name = #_name, .mode = _mode },              \
+		.show = _name##_of_carveout,                            \
+	}
+
+/* likewise an expression of cv, for root; and the sum of all in the device's */
+#define ROOT_ATTR(_name, _expr)                                             \
+	static u64 sysfs_##_name(struct accmem_carveout *cv)                \
+	{                                                                   \
+		return _expr;                                               \
+	}                                                                   \
 	static ssize_t _name##_show(struct device *d,                       \
 				    struct device_attribute *attr, char *b) \
 	{                                                                   \
-		struct accmem_carveout *cv = &to_accmem(d)->cv;             \
-		u64 value;                                                  \
-									    \
-		_prepare;                                                   \
-		value = _expr;                                              \
-		return sysfs_emit(b, "%llu\n", value);                      \
+		return sysfs_emit(b, "%llu\n",                              \
+				  sysfs_sum(to_accmem(d), sysfs_##_name));  \
 	}                                                                   \
-	static DEVICE_ATTR_ADMIN_RO(_name)
+	static struct device_attribute dev_attr_##_name = {                 \
+		.attr = { .name = #_name, .mode = 0400 },                   \
+		.show = _name##_show,                                       \
+	};                                                                  \
+	CARVEOUT_ATTR(_name, 0400, "%llu", sysfs_##_name)
 
-#define USAGE_ATTR(_name, _expr)                                            \
-	ROOT_ATTR(_name,                                                    \
-		  u64 bytes[ACCMEM_NR_STATES]; u64 free;                    \
-		  accmem_carveout_usage(cv, bytes, &free), _expr)
+static u64 state_bytes(struct accmem_carveout *cv, enum accmem_state state)
+{
+	u64 bytes[ACCMEM_NR_STATES], free;
 
-#define COUNTER_ATTR(_name, _expr)                                          \
-	ROOT_ATTR(_name, struct accmem_counters sum;                        \
-		  accmem_carveout_sum(cv, &sum), _expr)
+	accmem_carveout_usage(cv, bytes, &free);
+	return bytes[state];
+}
+
+static struct accmem_counters counters(struct accmem_carveout *cv)
+{
+	struct accmem_counters sum;
+
+	accmem_carveout_sum(cv, &sum);
+	return sum;
+}
+
+static u64 nr_buffers(struct accmem_carveout *cv)
+{
+	struct accmem_counters sum = counters(cv);
+
+	return sum.allocs - sum.frees;
+}
 
 static u64 dirty_bytes(struct accmem_carveout *cv)
 {
@@ -61,34 +131,69 @@ static u64 locked_value(struct accmem_carveout *cv, const u64 *number)
 	return value;
 }
 
+static u64 sysfs_capacity(struct accmem_carveout *cv)
+{
+	return cv->capacity;
+}
+CARVEOUT_ATTR(capacity, 0444, "%llu", sysfs_capacity);
+
 static ssize_t capacity_show(struct device *d, struct device_attribute *attr,
 			     char *b)
 {
-	return sysfs_emit(b, "%llu\n", to_accmem(d)->cv.capacity);
+	return sysfs_emit(b, "%llu\n", sysfs_sum(to_accmem(d), sysfs_capacity));
 }
 static DEVICE_ATTR_RO(capacity);
 
-USAGE_ATTR(free_bytes, free);
-USAGE_ATTR(live_bytes, bytes[ACCMEM_LIVE]);
-USAGE_ATTR(detached_bytes, bytes[ACCMEM_DETACHED]);
-USAGE_ATTR(pending_bytes, bytes[ACCMEM_PENDING]);
-USAGE_ATTR(quarantined_bytes, bytes[ACCMEM_QUARANTINED]);
-ROOT_ATTR(dirty_bytes, value = 0, dirty_bytes(cv));
-ROOT_ATTR(cleared_bytes, value = 0, locked_value(cv, &cv->cleared));
-ROOT_ATTR(cleared_late_bytes, value = 0, locked_value(cv, &cv->cleared_late));
-ROOT_ATTR(resident_bytes, value = 0,
-	  (u64)atomic64_read(&cv->resident) << PAGE_SHIFT);
-COUNTER_ATTR(buffers, sum.allocs - sum.frees);
-COUNTER_ATTR(allocs, sum.allocs);
-COUNTER_ATTR(frees, sum.frees);
-COUNTER_ATTR(failures, sum.failures);
+static u64 sysfs_largest_run(struct accmem_carveout *cv)
+{
+	return accmem_usage_longest(cv, 0);
+}
+CARVEOUT_ATTR(largest_run, 0400, "%llu", sysfs_largest_run);
 
 static ssize_t largest_run_show(struct device *d, struct device_attribute *attr,
 				char *b)
 {
-	return sysfs_emit(b, "%llu\n", accmem_usage_longest(to_accmem(d), 0));
+	return sysfs_emit(b, "%llu\n",
+			  sysfs_max(to_accmem(d), sysfs_largest_run));
 }
 static DEVICE_ATTR_ADMIN_RO(largest_run);
+
+ROOT_ATTR(free_bytes, accmem_carveout_free_bytes(cv));
+ROOT_ATTR(live_bytes, state_bytes(cv, ACCMEM_LIVE));
+ROOT_ATTR(detached_bytes, state_bytes(cv, ACCMEM_DETACHED));
+ROOT_ATTR(pending_bytes, state_bytes(cv, ACCMEM_PENDING));
+ROOT_ATTR(quarantined_bytes, state_bytes(cv, ACCMEM_QUARANTINED));
+ROOT_ATTR(dirty_bytes, dirty_bytes(cv));
+ROOT_ATTR(cleared_bytes, locked_value(cv, &cv->cleared));
+ROOT_ATTR(cleared_late_bytes, locked_value(cv, &cv->cleared_late));
+ROOT_ATTR(shared_moves, (u64)atomic64_read(&cv->shared.moves));
+ROOT_ATTR(shared_clean_moves, (u64)atomic64_read(&cv->shared.clean));
+ROOT_ATTR(shared_to_device_bytes, (u64)atomic64_read(&cv->shared.to_device));
+ROOT_ATTR(shared_to_host_bytes, (u64)atomic64_read(&cv->shared.to_host));
+ROOT_ATTR(resident_bytes, (u64)atomic64_read(&cv->resident) << PAGE_SHIFT);
+ROOT_ATTR(buffers, nr_buffers(cv));
+ROOT_ATTR(allocs, counters(cv).allocs);
+ROOT_ATTR(frees, counters(cv).frees);
+ROOT_ATTR(failures, counters(cv).failures);
+
+static const char *sysfs_class(const struct accmem_carveout *cv)
+{
+	switch (cv->bandwidth) {
+	case ACCMEM_BANDWIDTH_LOW:
+		return "low";
+	case ACCMEM_BANDWIDTH_HIGH:
+		return "high";
+	default:
+		return "unknown";
+	}
+}
+CARVEOUT_ATTR(bandwidth, 0444, "%s", sysfs_class);
+
+static int sysfs_node(const struct accmem_carveout *cv)
+{
+	return cv->node;
+}
+CARVEOUT_ATTR(numa_node, 0444, "%d", sysfs_node);
 
 static ssize_t contexts_show(struct device *d, struct device_attribute *attr,
 			     char *b)
@@ -103,6 +208,10 @@ static struct attribute *accmem_sysfs_attrs[] = {
 	&dev_attr_dirty_bytes.attr,
 	&dev_attr_cleared_bytes.attr,
 	&dev_attr_cleared_late_bytes.attr,
+	&dev_attr_shared_moves.attr,
+	&dev_attr_shared_clean_moves.attr,
+	&dev_attr_shared_to_device_bytes.attr,
+	&dev_attr_shared_to_host_bytes.attr,
 	&dev_attr_largest_run.attr,
 	&dev_attr_live_bytes.attr,
 	&dev_attr_detached_bytes.attr,
@@ -125,3 +234,79 @@ const struct attribute_group *accmem_sysfs_groups[] = {
 	&accmem_sysfs_group,
 	NULL,
 };
+
+static struct attribute *carveout_attrs[] = {
+	&carveout_attr_bandwidth.attr,
+	&carveout_attr_numa_node.attr,
+	&carveout_attr_capacity.attr,
+	&carveout_attr_free_bytes.attr,
+	&carveout_attr_dirty_bytes.attr,
+	&carveout_attr_cleared_bytes.attr,
+	&carveout_attr_cleared_late_bytes.attr,
+	&carveout_attr_shared_moves.attr,
+	&carveout_attr_shared_clean_moves.attr,
+	&carveout_attr_shared_to_device_bytes.attr,
+	&carveout_attr_shared_to_host_bytes.attr,
+	&carveout_attr_largest_run.attr,
+	&carveout_attr_live_bytes.attr,
+	&carveout_attr_detached_bytes.attr,
+	&carveout_attr_pending_bytes.attr,
+	&carveout_attr_quarantined_bytes.attr,
+	&carveout_attr_resident_bytes.attr,
+	&carveout_attr_buffers.attr,
+	&carveout_attr_allocs.attr,
+	&carveout_attr_frees.attr,
+	&carveout_attr_failures.attr,
+	NULL,
+};
+
+static const struct attribute_group carveout_group = {
+	.attrs = carveout_attrs,
+};
+
+static int sysfs_add_carveout(struct accmem_carveout *cv)
+{
+	char name[16] = "host";
+
+	if (cv->kind == ACCMEM_KIND_DEVICE)
+		snprintf(name, sizeof(name), "carveout%u", cv->index);
+	cv->sysfs = kobject_create_and_add(name, &cv->dev->device.kobj);
+	if (!cv->sysfs)
+		return -ENOMEM;
+	return sysfs_create_group(cv->sysfs, &carveout_group);
+}
+
+/**
+ * accmem_sysfs_add() - make the directories of a device's carveouts
+ * @dev: the device, which has its own
+ *
+ * Return: 0, -ENOMEM.
+ */
+int accmem_sysfs_add(struct accmem_device *dev)
+{
+	struct accmem_carveout *cv;
+	int err = 0;
+
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+		err = sysfs_add_carveout(cv);
+		if (err) {
+			accmem_sysfs_remove(dev);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/**
+ * accmem_sysfs_remove() - undo accmem_sysfs_add()
+ * @dev: the device, of which some directories may be missing
+ */
+void accmem_sysfs_remove(struct accmem_device *dev)
+{
+	struct accmem_carveout *cv;
+
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+		kobject_put(cv->sysfs);
+		cv->sysfs = NULL;
+	}
+}

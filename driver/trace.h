@@ -195,6 +195,34 @@ TRACE_EVENT(accmem_map,
 		  __entry->offset, __entry->size)
 );
 
+/* a piece of shared memory is valid on the other side, too, or now alone */
+TRACE_EVENT(accmem_move,
+	TP_PROTO(const struct accmem_memory *mem, u64 offset, u64 size,
+		 bool to_device, bool copied),
+	TP_ARGS(mem, offset, size, to_device, copied),
+	TP_STRUCT__entry(
+		__field(unsigned int, device)
+		__field(u64, context)
+		__field(u64, address)
+		__field(u64, size)
+		__field(bool, to_device)
+		__field(bool, copied)
+	),
+	TP_fast_assign(
+		__entry->device = mem->account->dev->index;
+		__entry->context = mem->account->id;
+		__entry->address = mem->account->dev->address_base +
+				   mem->offset + offset;
+		__entry->size = size;
+		__entry->to_device = to_device;
+		__entry->copied = copied;
+	),
+	TP_printk("accmem%u context=%llu address=%#llx size=%llu to=%s copied=%d",
+		  __entry->device, __entry->context, __entry->address,
+		  __entry->size, __entry->to_device ? "device" : "host",
+		  __entry->copied)
+);
+
 /* an allocation failed; free and largest say why, where the error is ENOMEM */
 TRACE_EVENT(accmem_fail,
 	TP_PROTO(const struct accmem_context *ctx,
@@ -206,6 +234,7 @@ TRACE_EVENT(accmem_fail,
 		__field(u64, length)
 		__field(u64, alignment)
 		__field(u32, policy)
+		__field(u32, carveouts)
 		__field(u64, free)
 		__field(u64, largest)
 		__field(int, error)
@@ -216,14 +245,15 @@ TRACE_EVENT(accmem_fail,
 		__entry->length = req->length;
 		__entry->alignment = req->alignment;
 		__entry->policy = req->page_policy;
+		__entry->carveouts = req->carveouts;
 		__entry->free = req->free_bytes;
 		__entry->largest = req->largest_run;
 		__entry->error = error;
 	),
-	TP_printk("accmem%u context=%llu length=%llu alignment=%llu policy=%u free=%llu largest=%llu error=%d",
+	TP_printk("accmem%u context=%llu length=%llu alignment=%llu policy=%u carveouts=%#x free=%llu largest=%llu error=%d",
 		  __entry->device, __entry->context, __entry->length,
-		  __entry->alignment, __entry->policy, __entry->free,
-		  __entry->largest, __entry->error)
+		  __entry->alignment, __entry->policy, __entry->carveouts,
+		  __entry->free, __entry->largest, __entry->error)
 );
 
 #endif /* ACCMEM_TRACE_H */

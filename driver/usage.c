@@ -53,7 +53,8 @@ static bool usage_is_known(const struct cached *c, const struct accmem_run *run,
 	return false;
 }
 
-static void usage_add_cache(struct accmem_context *ctx, struct cached *c)
+static void usage_add_cache(struct accmem_context *ctx,
+			    const struct accmem_carveout *cv, struct cached *c)
 {
 	struct accmem_buffer *buf;
 	unsigned int i, from = c->nr;
@@ -61,9 +62,11 @@ static void usage_add_cache(struct accmem_context *ctx, struct cached *c)
 	if (!READ_ONCE(ctx->nr_cached))
 		return;
 	spin_lock(&ctx->lock);
-	list_for_each_entry(buf, &ctx->cache, link) {
+	list_for_each_entry(buf, &ctx->cache, pending.cached) {
 		struct accmem_memory *mem = accmem_buffer_memory(buf);
 
+		if (mem->cv != cv)
+			continue;
 		if (buf->layout.small && (!accmem_slab_is_cached(buf) ||
 					  usage_is_known(c, &mem->run, from)))
 			continue;
@@ -80,8 +83,9 @@ static unsigned int usage_count_room(struct accmem_device *dev)
 	       (atomic_read(&dev->nr_contexts) + 1u);
 }
 
-static bool usage_collect(struct accmem_device *dev, struct cached *c)
+static bool usage_collect(struct accmem_carveout *cv, struct cached *c)
 {
+	struct accmem_device *dev = cv->dev;
 	struct accmem_context *ctx;
 	unsigned long id = 0;
 
@@ -90,7 +94,7 @@ static bool usage_collect(struct accmem_device *dev, struct cached *c)
 	if (!c->runs)
 		return false;
 	while ((ctx = accmem_context_next(&dev->accounts, &id))) {
-		usage_add_cache(ctx, c);
+		usage_add_cache(ctx, cv, c);
 		accmem_context_put(ctx);
 		cond_resched();
 	}
@@ -207,51 +211,65 @@ static u64 usage_longest_free(struct accmem_carveout *cv, u64 account)
 
 /**
  * accmem_usage_longest() - the longest run of memory that is free
- * @dev: the device
+ * @cv: the carveout
  * @account: number of who could be granted it; 0 for whoever it may be
  *
  * Return: bytes.
  */
-u64 accmem_usage_longest(struct accmem_device *dev, u64 account)
+u64 accmem_usage_longest(struct accmem_carveout *cv, u64 account)
 {
-	struct accmem_carveout *cv = &dev->cv;
 	u64 longest = usage_longest_free(cv, account);
 	struct accmem_counters sum;
 	struct cached c = {};
 
 	accmem_carveout_sum(cv, &sum);
-	if (sum.cached <= 0 || !usage_collect(dev, &c))
+	if (sum.cached <= 0 || !usage_collect(cv, &c))
 		return longest;
 	longest = max(longest, usage_longest_chain(cv, account, &c));
 	kvfree(c.runs);
 	return longest;
 }
 
+static void usage_add_space(struct accmem_context *ctx,
+			    struct accmem_carveout *cv, u64 *free_bytes,
+			    u64 *largest_run)
+{
+	unsigned int seq, pauses = 0;
+	u64 small, free, longest;
+
+	accmem_reap_some(cv, USAGE_LOOKS);
+	do {
+		seq = accmem_clear_pause(cv);
+		free = accmem_carveout_free_bytes(cv) +
+		       accmem_slab_room(ctx, cv, &small);
+		longest =
+			max(small, accmem_usage_longest(cv, ctx->account->id));
+		accmem_clear_resume(cv);
+	} while (accmem_clear_hid(cv, seq) && ++pauses < USAGE_PAUSES);
+	*free_bytes += free;
+	*largest_run = max(*largest_run, longest);
+}
+
 /**
  * accmem_usage_space() - how much is free
  * @ctx: the context that asks
+ * @carveouts: where: bit i stands for carveout i
  * @free_bytes: out: bytes free, with what is left of its own slab pages
  * @largest_run: out: largest contiguous request that @ctx could be granted
  *
  * Quarantined memory whose pages have come home meanwhile comes back first.
  */
-void accmem_usage_space(struct accmem_context *ctx, u64 *free_bytes,
-			u64 *largest_run)
+void accmem_usage_space(struct accmem_context *ctx, u32 carveouts,
+			u64 *free_bytes, u64 *largest_run)
 {
-	struct accmem_carveout *cv = accmem_context_carveout(ctx);
-	unsigned int seq, pauses = 0;
-	u64 small;
+	struct accmem_carveout *cv;
 
-	accmem_reap_some(cv, USAGE_LOOKS);
-	do {
-		seq = accmem_clear_pause(cv);
-		*free_bytes = accmem_carveout_free_bytes(cv) +
-			      accmem_slab_room(ctx, &small);
-		*largest_run =
-			max(small,
-			    accmem_usage_longest(ctx->dev, ctx->account->id));
-		accmem_clear_resume(cv);
-	} while (accmem_clear_hid(cv, seq) && ++pauses < USAGE_PAUSES);
+	*free_bytes = 0;
+	*largest_run = 0;
+	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+		if (carveouts & BIT(cv->index))
+			usage_add_space(ctx, cv, free_bytes, largest_run);
+	}
 }
 
 /* bytes of the units of which runs of @c are all that is in use */
@@ -278,6 +296,19 @@ static u64 usage_withheld(struct accmem_carveout *cv, const struct cached *c)
 	return bytes;
 }
 
+/* of what a context is charged in a carveout, what its cache would give up */
+static u64 usage_cached(struct accmem_context *ctx, struct accmem_carveout *cv)
+{
+	struct accmem_run runs[ACCMEM_CACHE_BUFFERS];
+	struct cached c = { .runs = runs, .room = ARRAY_SIZE(runs) };
+
+	if (!cv->owners)
+		return READ_ONCE(accmem_holding_of(ctx, cv)->cached_bytes);
+	usage_add_cache(ctx, cv, &c);
+	sort(c.runs, c.nr, sizeof(*c.runs), usage_compare_runs, NULL);
+	return usage_withheld(cv, &c);
+}
+
 /**
  * accmem_usage_charged() - what a context is charged
  * @ctx: the context
@@ -287,17 +318,10 @@ static u64 usage_withheld(struct accmem_carveout *cv, const struct cached *c)
  */
 u64 accmem_usage_charged(struct accmem_context *ctx)
 {
-	struct accmem_carveout *cv = accmem_context_carveout(ctx);
-	struct accmem_run runs[ACCMEM_CACHE_BUFFERS];
-	struct cached c = { .runs = runs, .room = ARRAY_SIZE(runs) };
-	u64 bytes = atomic64_read(&ctx->account->bytes), cached;
+	u64 bytes = atomic64_read(&ctx->account->bytes), cached = 0;
+	struct accmem_carveout *cv;
 
-	if (cv->owners) {
-		usage_add_cache(ctx, &c);
-		sort(c.runs, c.nr, sizeof(*c.runs), usage_compare_runs, NULL);
-		cached = usage_withheld(cv, &c);
-	} else {
-		cached = READ_ONCE(ctx->cached_bytes);
-	}
+	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++)
+		cached += usage_cached(ctx, cv);
 	return bytes - min(bytes, cached);
 }

@@ -33,26 +33,80 @@ static bool wait_may_help(const struct accmem_buffer *buf)
 	return buf == ERR_PTR(-ENOSPC) || buf == ERR_PTR(-EDQUOT);
 }
 
-/* the least that a request will be charged */
-static u64 wait_charge(struct accmem_context *ctx,
+/**
+ * struct prospect - what a request needs, at least
+ * @carveouts: which could serve it, if all of them were free
+ * @footprint: bytes
+ * @charge: bytes that it will be charged where nothing is charged yet
+ * @small: it may be served from a slab page
+ */
+struct prospect {
+	u32 carveouts;
+	u64 footprint;
+	u64 charge;
+	bool small;
+};
+
+static u64 wait_charge(const struct accmem_carveout *cv,
 		       const struct accmem_layout *layout)
 {
-	/* it may lie in pages that are charged already */
-	if (layout->small || atomic64_read(&ctx->account->bytes))
-		return 0;
-	return accmem_context_carveout(ctx)->owners ?
-		       round_up(layout->footprint, ACCMEM_FOLIO) :
-		       layout->footprint;
+	return cv->owners ? round_up(layout->footprint, ACCMEM_FOLIO) :
+			    layout->footprint;
 }
 
-/* an error where no memory and no charge that comes back would be enough */
-static int wait_check_possible(struct accmem_context *ctx,
-			       const struct accmem_layout *layout)
+static void wait_add_prospect(struct prospect *p,
+			      const struct accmem_carveout *cv,
+			      const struct accmem_layout *layout)
 {
-	u64 charge = max(wait_charge(ctx, layout), layout->footprint);
+	u64 charge = wait_charge(cv, layout);
+	bool first = !p->carveouts;
 
-	if (layout->footprint > accmem_context_carveout(ctx)->capacity)
-		return -ENOSPC;
+	p->carveouts |= BIT(cv->index);
+	p->footprint = first ? layout->footprint :
+			       min(p->footprint, layout->footprint);
+	p->charge = first ? charge : min(p->charge, charge);
+	p->small |= layout->small;
+}
+
+/* an error where no memory that comes back would be enough */
+static int wait_look_ahead(struct accmem_context *ctx,
+			   const struct accmem_alloc *req, struct prospect *p)
+{
+	u32 carveouts = accmem_alloc_carveouts(ctx, req);
+	int err = accmem_alloc_check(ctx, req), in_vain = -EOPNOTSUPP;
+	struct accmem_layout layout;
+	struct accmem_carveout *cv;
+
+	*p = (struct prospect){};
+	if (err)
+		return err;
+	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+		if (!(carveouts & BIT(cv->index)))
+			continue;
+		err = accmem_alloc_need(cv, req, &layout);
+		if (err && err != -EOPNOTSUPP && err != -ENOSPC)
+			return err;
+		if (err != -EOPNOTSUPP)
+			in_vain = -ENOSPC;
+		if (!err && layout.footprint <= cv->capacity)
+			wait_add_prospect(p, cv, &layout);
+	}
+	return p->carveouts ? 0 : in_vain;
+}
+
+/* it may lie in pages that are charged already */
+static u64 wait_least_charge(struct accmem_context *ctx,
+			     const struct prospect *p)
+{
+	return p->small || atomic64_read(&ctx->account->bytes) ? 0 : p->charge;
+}
+
+/* an error where no charge that sinks would be enough */
+static int wait_check_limits(struct accmem_context *ctx,
+			     const struct prospect *p)
+{
+	u64 charge = max(wait_least_charge(ctx, p), p->footprint);
+
 	return accmem_charge_is_too_much(charge, capable(CAP_SYS_RESOURCE)) ?
 		       -EDQUOT :
 		       0;
@@ -108,7 +162,7 @@ static int wait_sleep(struct accmem_waiter *w)
 /* the waiter sleeps, or is to try */
 static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 				      struct accmem_waiter *w,
-				      const struct accmem_layout *layout,
+				      const struct prospect *p,
 				      struct accmem_stream *stream)
 {
 	struct accmem_buffer *buf;
@@ -122,7 +176,7 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 		buf = accmem_alloc_try(ctx, &w->req, stream);
 		err = PTR_ERR_OR_ZERO(buf);
 		if (wait_may_help(buf))
-			err = wait_check_possible(ctx, layout);
+			err = wait_check_limits(ctx, p);
 		if (!wait_may_help(buf) || err) {
 			accmem_waiters_leave(w, err);
 			kfree(w);
@@ -137,29 +191,24 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 /* a waiter that is queued, and to try unless @defer says that others do first */
 static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 					const struct accmem_alloc *req,
-					const struct accmem_layout *layout,
-					bool defer)
+					const struct prospect *p, bool defer)
 {
-	struct accmem_carveout *cv = accmem_context_carveout(ctx);
 	struct accmem_waiter *w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
-	bool identity = cv->translation == ACCMEM_TRANSLATION_IDENTITY;
 	u64 need;
 	int err;
 
 	if (!w)
 		return ERR_PTR(-ENOMEM);
 	INIT_LIST_HEAD(&w->link);
-	w->cv = cv;
+	w->dev = ctx->dev;
 	w->ctx = ctx;
 	w->account = ctx->account;
 	w->req = *req;
-	w->small = layout->small;
-	w->contiguous = identity || req->flags & ACCMEM_ALLOC_CONTIGUOUS;
-	w->piece = identity && req->flags & ACCMEM_ALLOC_FIXED;
-	w->start = req->address - ctx->dev->address_base;
+	w->carveouts = p->carveouts;
+	w->small = p->small;
 	w->exempt = capable(CAP_SYS_RESOURCE);
-	w->charge = wait_charge(ctx, layout);
-	need = max_t(u64, layout->footprint, ACCMEM_GRANULE);
+	w->charge = wait_least_charge(ctx, p);
+	need = max_t(u64, p->footprint, ACCMEM_GRANULE);
 	err = accmem_waiters_enter(w, need, defer);
 	if (err) {
 		kfree(w);
@@ -181,18 +230,18 @@ static struct accmem_buffer *wait_try_once(struct accmem_context *ctx,
 	struct accmem_buffer *buf = accmem_alloc_try(ctx, req, stream);
 
 	if (!IS_ERR(buf))
-		accmem_waiters_pass(accmem_context_carveout(ctx));
+		accmem_waiters_pass(ctx->dev, ctx->account->user,
+				    buf->layout.footprint);
 	return wait_may_help(buf) ? ERR_PTR(-ETIMEDOUT) : buf;
 }
 
 static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
 					   const struct accmem_alloc *req,
-					   const struct accmem_layout *layout,
+					   const struct prospect *p,
 					   struct accmem_stream *stream)
 {
-	struct accmem_carveout *cv = accmem_context_carveout(ctx);
 	/* who comes at the same moment may be first as well */
-	bool defer = data_race(cv->waiters.queue.nr_short);
+	bool defer = data_race(ctx->dev->waiters.queue.nr_short);
 	struct accmem_buffer *buf;
 	struct accmem_waiter *w;
 
@@ -201,8 +250,8 @@ static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
 		if (!wait_may_help(buf))
 			return buf;
 	}
-	w = wait_begin(ctx, req, layout, defer);
-	return IS_ERR(w) ? ERR_CAST(w) : wait_run(ctx, w, layout, stream);
+	w = wait_begin(ctx, req, p, defer);
+	return IS_ERR(w) ? ERR_CAST(w) : wait_run(ctx, w, p, stream);
 }
 
 /**
@@ -217,29 +266,29 @@ struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
 					const struct accmem_alloc *req,
 					struct accmem_stream *stream)
 {
-	struct accmem_layout layout;
 	struct accmem_buffer *buf;
 	struct accmem_waiter *w = NULL;
+	struct prospect p;
 	int err;
 
-	err = accmem_alloc_need(ctx, req, &layout);
+	err = wait_look_ahead(ctx, req, &p);
 	if (!err)
-		err = wait_check_possible(ctx, &layout);
+		err = wait_check_limits(ctx, &p);
 	if (err == -ENOSPC)
-		accmem_count_failure(accmem_context_carveout(ctx));
+		accmem_alloc_count_failure(ctx, req);
 	if (err)
 		return ERR_PTR(err == -ENOSPC ? -ENOMEM : err);
 	if (accmem_waiters_present())
 		w = accmem_waiters_resume(ctx, req);
 	if (w)
-		buf = wait_run(ctx, w, &layout, stream);
+		buf = wait_run(ctx, w, &p, stream);
 	else if (wait_is_over(req->deadline_ns))
 		buf = wait_try_once(ctx, req, stream);
 	else
-		buf = wait_queue_up(ctx, req, &layout, stream);
+		buf = wait_queue_up(ctx, req, &p, stream);
 	if (buf == ERR_PTR(-ENOSPC))
 		buf = ERR_PTR(-ENOMEM);
 	if (buf == ERR_PTR(-ENOMEM) || buf == ERR_PTR(-ETIMEDOUT))
-		accmem_count_failure(accmem_context_carveout(ctx));
+		accmem_alloc_count_failure(ctx, req);
 	return buf;
 }

@@ -41,12 +41,32 @@ static struct accmem_waiter *to_waiter(const struct accmem_queue_waiter *q)
 	return container_of(q, struct accmem_waiter, q);
 }
 
-static struct accmem_carveout *waiters_carveout(struct accmem_waiters *ws)
+static struct accmem_device *waiters_device(struct accmem_waiters *ws)
 {
-	return container_of(ws, struct accmem_carveout, waiters);
+	return container_of(ws, struct accmem_device, waiters);
 }
 
-/* what is known of a carveout while its waiters are looked at */
+static u64 waiters_free_bytes(struct accmem_carveout *cv)
+{
+	u64 free;
+
+	accmem_carveout_lock(cv);
+	free = accmem_buddy_free_bytes(&cv->buddy) + cv->clearing;
+	accmem_carveout_unlock(cv);
+	return free;
+}
+
+static u64 waiters_capacity(struct accmem_device *dev)
+{
+	struct accmem_carveout *cv;
+	u64 capacity = 0;
+
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
+		capacity += cv->capacity;
+	return capacity;
+}
+
+/* what is known of a carveout while the waiters of its device are looked at */
 struct scan {
 	struct accmem_carveout *cv;
 	u64 free;
@@ -83,42 +103,77 @@ static bool scan_has_piece(struct scan *scan, u64 start, u64 size)
 	return free && run.start + run.size - start >= size;
 }
 
+/* has its context slab pages that it may be served from? */
+static bool waiter_has_slab(const struct accmem_waiter *w)
+{
+	struct accmem_carveout *cv;
+	u64 pages;
+	s64 room;
+
+	for (cv = w->dev->cvs; cv < accmem_carveouts_end(w->dev); cv++) {
+		const struct accmem_holding *h = accmem_holding_of(w->ctx, cv);
+
+		if (!(w->carveouts & BIT(cv->index)))
+			continue;
+		/* without the context's lock: a look follows each change */
+		pages = data_race(h->nr_waiting); /* see above */
+		room = data_race(h->slab_room); /* likewise */
+		if (pages || room > 0)
+			return true;
+	}
+	return false;
+}
+
 /* may it be served from what its context has? */
 static bool waiter_has_own(const struct accmem_waiter *w)
 {
-	const struct accmem_context *ctx = w->ctx;
-	u64 pending, pages;
-	s64 room;
-
 	/* without the context's lock: a look follows each change */
-	pending = data_race(ctx->nr_pending); /* see above */
-	pages = data_race(ctx->nr_waiting); /* likewise */
-	room = data_race(ctx->slab_room); /* likewise */
+	u64 pending = data_race(w->ctx->nr_pending); /* see above */
+
 	if (w->req.flags & ACCMEM_ALLOC_STREAM && pending)
 		return true;
-	return w->small && (pages || room > 0);
+	return w->small && waiter_has_slab(w);
+}
+
+/* could a carveout have @need bytes for it? */
+static bool waiter_fits_in(const struct accmem_waiter *w, struct scan *scan,
+			   u64 need, u64 promised)
+{
+	const struct accmem_carveout *cv = scan->cv;
+	bool identity = cv->translation == ACCMEM_TRANSLATION_IDENTITY;
+
+	/* what was promised may have been elsewhere: then it is asked again */
+	if (scan->free < promised || scan->free - promised < need)
+		return false;
+	if (identity && w->req.flags & ACCMEM_ALLOC_FIXED)
+		return scan_has_piece(scan, w->req.address - cv->address_base,
+				      need);
+	return !(identity || w->req.flags & ACCMEM_ALLOC_CONTIGUOUS) ||
+	       scan_longest(scan, w->account) >= need;
 }
 
 static bool waiter_fits(const struct accmem_queue_waiter *q, u64 promised,
 			void *arg)
 {
 	const struct accmem_waiter *w = to_waiter(q);
-	struct scan *scan = arg;
+	struct scan *scans = arg;
+	unsigned int i;
 
 	if (waiter_has_own(w))
 		return true;
 	if (!accmem_charge_could_fit(w->account, w->charge, w->exempt))
 		return false;
-	if (scan->free < promised || scan->free - promised < q->need)
-		return false;
-	if (w->piece)
-		return scan_has_piece(scan, w->start, q->need);
-	return !w->contiguous || scan_longest(scan, w->account) >= q->need;
+	for (i = 0; i < w->dev->nr_carveouts; i++) {
+		if (w->carveouts & BIT(i) &&
+		    waiter_fits_in(w, &scans[i], q->need, promised))
+			return true;
+	}
+	return false;
 }
 
 static void waiter_set_short(struct accmem_waiter *w, bool is_short)
 {
-	struct accmem_waiters *ws = &w->cv->waiters;
+	struct accmem_waiters *ws = &w->dev->waiters;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	if (w->is_short == is_short)
@@ -147,26 +202,39 @@ static void waiters_schedule(struct accmem_waiters *ws)
 	mod_delayed_work(accmem_wq, &ws->work, delay);
 }
 
-/* after each call on the queue: who is woken, and for whom memory is reserved */
-static void waiters_settle(struct accmem_carveout *cv)
+/* memory is reserved for the one that the queue says, where that may be served */
+static void waiters_reserve(struct accmem_waiters *ws)
 {
-	struct accmem_waiters *ws = &cv->waiters;
-	struct accmem_queue_waiter *q = NULL;
 	struct accmem_account *reserved_for = NULL;
-	struct scan scan = { .cv = cv };
+	u32 reserved_in = 0;
 
-	lockdep_assert_held(&accmem_waiters_lock);
-	if (ws->queue.reserved)
+	if (ws->queue.reserved) {
 		reserved_for = to_waiter(ws->queue.reserved)->account;
+		reserved_in = to_waiter(ws->queue.reserved)->carveouts;
+	}
 	if (reserved_for && reserved_for != ws->reserved_for)
 		waiters_schedule(ws);
+	WRITE_ONCE(ws->reserved_in, reserved_in);
 	WRITE_ONCE(ws->reserved_for, reserved_for);
+}
+
+/* after each call on the queue: who is woken, and for whom memory is reserved */
+static void waiters_settle(struct accmem_device *dev)
+{
+	struct accmem_waiters *ws = &dev->waiters;
+	struct scan scans[ACCMEM_MAX_ALL] = {};
+	struct accmem_queue_waiter *q = NULL;
+	struct accmem_carveout *cv;
+
+	lockdep_assert_held(&accmem_waiters_lock);
+	waiters_reserve(ws);
 	if (!ws->queue.nr)
 		return;
-	accmem_carveout_lock(cv);
-	scan.free = accmem_buddy_free_bytes(&cv->buddy) + cv->clearing;
-	accmem_carveout_unlock(cv);
-	while ((q = accmem_queue_next(&ws->queue, q, waiter_fits, &scan))) {
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+		scans[cv->index].cv = cv;
+		scans[cv->index].free = waiters_free_bytes(cv);
+	}
+	while ((q = accmem_queue_next(&ws->queue, q, waiter_fits, scans))) {
 		struct accmem_waiter *w = to_waiter(q);
 
 		waiter_set_short(w, false);
@@ -178,14 +246,33 @@ static void waiters_settle(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_waiters_wake_changed() - something has come back
+ * accmem_waiters_admit_to() - may memory of a carveout be taken for an account?
  * @cv: the carveout
+ * @account: the account
+ *
+ * For accmem_waiters_admit().
+ *
+ * Return: false where it is reserved for another's waiter.
+ */
+bool accmem_waiters_admit_to(const struct accmem_carveout *cv,
+			     const struct accmem_account *account)
+{
+	const struct accmem_waiters *ws = &cv->dev->waiters;
+	const struct accmem_account *reserved_for = READ_ONCE(ws->reserved_for);
+
+	return !reserved_for || reserved_for == account ||
+	       !(READ_ONCE(ws->reserved_in) & BIT(cv->index));
+}
+
+/**
+ * accmem_waiters_wake_changed() - something has come back
+ * @dev: the device
  * @user: who is charged less; NULL for nobody
- * @memory: memory of @cv is free, too
+ * @memory: memory of @dev is free, too
  *
  * For accmem_waiters_came_back().
  */
-void accmem_waiters_wake_changed(struct accmem_carveout *cv,
+void accmem_waiters_wake_changed(struct accmem_device *dev,
 				 struct accmem_user *user, bool memory)
 {
 	struct accmem_waiters *ws;
@@ -193,8 +280,8 @@ void accmem_waiters_wake_changed(struct accmem_carveout *cv,
 	spin_lock(&accmem_waiters_lock);
 	list_for_each_entry(ws, &waiters_busy, busy) {
 		struct accmem_queue_user *own =
-			user ? &user->waiting[ws->index] : NULL;
-		bool is_here = memory && ws == &cv->waiters;
+			user ? &user->waiting[waiters_device(ws)->index] : NULL;
+		bool is_here = memory && ws == &dev->waiters;
 
 		if (!is_here && !(own && own->nr))
 			continue;
@@ -202,7 +289,7 @@ void accmem_waiters_wake_changed(struct accmem_carveout *cv,
 			accmem_queue_came_back(&ws->queue);
 		if (own)
 			accmem_queue_sank(own);
-		waiters_settle(waiters_carveout(ws));
+		waiters_settle(waiters_device(ws));
 	}
 	spin_unlock(&accmem_waiters_lock);
 }
@@ -217,28 +304,34 @@ void accmem_waiters_limits_rose(void)
 	spin_lock(&accmem_waiters_lock);
 	list_for_each_entry(ws, &waiters_busy, busy) {
 		accmem_queue_limits_rose(&ws->queue);
-		waiters_settle(waiters_carveout(ws));
+		waiters_settle(waiters_device(ws));
 	}
 	spin_unlock(&accmem_waiters_lock);
 }
 
 /**
  * accmem_waiters_count_pass() - somebody who does not wait was given memory
- * @cv: the carveout
+ * @dev: the device
+ * @user: whose it is
+ * @got: bytes
  *
  * For accmem_waiters_pass().
  */
-void accmem_waiters_count_pass(struct accmem_carveout *cv)
+void accmem_waiters_count_pass(struct accmem_device *dev,
+			       struct accmem_user *user, u64 got)
 {
+	struct accmem_waiters *ws = &dev->waiters;
+
 	spin_lock(&accmem_waiters_lock);
-	accmem_queue_pass(&cv->waiters.queue, ktime_get_ns());
-	waiters_settle(cv);
+	accmem_queue_pass(&ws->queue, &user->waiting[dev->index], got,
+			  ktime_get_ns());
+	waiters_settle(dev);
 	spin_unlock(&accmem_waiters_lock);
 }
 
 static struct accmem_queue_user *waiter_user(const struct accmem_waiter *w)
 {
-	return &w->account->user->waiting[w->cv->waiters.index];
+	return &w->account->user->waiting[w->dev->index];
 }
 
 /**
@@ -251,7 +344,7 @@ static struct accmem_queue_user *waiter_user(const struct accmem_waiter *w)
  */
 int accmem_waiters_enter(struct accmem_waiter *w, u64 need, bool defer)
 {
-	struct accmem_waiters *ws = &w->cv->waiters;
+	struct accmem_waiters *ws = &w->dev->waiters;
 
 	spin_lock(&accmem_waiters_lock);
 	if (waiter_user(w)->nr >= ACCMEM_WAITERS_PER_USER) {
@@ -264,6 +357,8 @@ int accmem_waiters_enter(struct accmem_waiter *w, u64 need, bool defer)
 	ws->stats.waits++;
 	ws->queue.reserve_ns =
 		(u64)READ_ONCE(waiters_reserve_ms) * NSEC_PER_MSEC;
+	/* who asks for little is not there for all that others get meanwhile */
+	ws->queue.credit = waiters_capacity(w->dev);
 	accmem_queue_enter(&ws->queue, &w->q, waiter_user(w), need);
 	WRITE_ONCE(accmem_nr_waiting, accmem_nr_waiting + 1);
 	if (ws->queue.nr == 1) {
@@ -274,7 +369,7 @@ int accmem_waiters_enter(struct accmem_waiter *w, u64 need, bool defer)
 		w->woken = false;
 		accmem_queue_defer(&ws->queue, &w->q);
 		waiter_set_short(w, true);
-		waiters_settle(w->cv);
+		waiters_settle(w->dev);
 	}
 	spin_unlock(&accmem_waiters_lock);
 	/*
@@ -292,7 +387,7 @@ int accmem_waiters_enter(struct accmem_waiter *w, u64 need, bool defer)
 void accmem_waiters_begin(struct accmem_waiter *w)
 {
 	spin_lock(&accmem_waiters_lock);
-	accmem_queue_begin(&w->cv->waiters.queue, &w->q);
+	accmem_queue_begin(&w->dev->waiters.queue, &w->q);
 	spin_unlock(&accmem_waiters_lock);
 }
 
@@ -303,20 +398,20 @@ void accmem_waiters_begin(struct accmem_waiter *w)
  */
 void accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
 {
-	struct accmem_waiters *ws = &w->cv->waiters;
+	struct accmem_waiters *ws = &w->dev->waiters;
 
 	spin_lock(&accmem_waiters_lock);
 	ws->stats.in_vain++;
 	w->woken = false;
 	accmem_queue_sleep(&ws->queue, &w->q, limited, ktime_get_ns());
 	waiter_set_short(w, !limited);
-	waiters_settle(w->cv);
+	waiters_settle(w->dev);
 	spin_unlock(&accmem_waiters_lock);
 }
 
 static void waiter_remove(struct accmem_waiter *w, bool served)
 {
-	struct accmem_waiters *ws = &w->cv->waiters;
+	struct accmem_waiters *ws = &w->dev->waiters;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	waiter_set_short(w, false);
@@ -324,7 +419,7 @@ static void waiter_remove(struct accmem_waiter *w, bool served)
 	WRITE_ONCE(accmem_nr_waiting, accmem_nr_waiting - 1);
 	if (!ws->queue.nr)
 		list_del_init(&ws->busy);
-	waiters_settle(w->cv);
+	waiters_settle(w->dev);
 }
 
 /**
@@ -336,7 +431,7 @@ void accmem_waiters_leave(struct accmem_waiter *w, int err)
 {
 	spin_lock(&accmem_waiters_lock);
 	if (!err)
-		w->cv->waiters.stats.served++;
+		w->dev->waiters.stats.served++;
 	waiter_remove(w, !err);
 	spin_unlock(&accmem_waiters_lock);
 }
@@ -352,7 +447,7 @@ void accmem_waiters_leave(struct accmem_waiter *w, int err)
  */
 bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts)
 {
-	struct accmem_waiters *ws = &w->cv->waiters;
+	struct accmem_waiters *ws = &w->dev->waiters;
 	bool was_woken;
 
 	spin_lock(&accmem_waiters_lock);
@@ -369,7 +464,7 @@ bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts)
 				msecs_to_jiffies(ACCMEM_WAIT_RESTART_MS);
 			list_add_tail(&w->link, &ws->away);
 			accmem_queue_away(&ws->queue, &w->q, ktime_get_ns());
-			waiters_settle(w->cv);
+			waiters_settle(w->dev);
 		} else {
 			waiter_remove(w, false);
 		}
@@ -388,7 +483,7 @@ bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts)
 struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 					    const struct accmem_alloc *req)
 {
-	struct accmem_waiters *ws = &accmem_context_carveout(ctx)->waiters;
+	struct accmem_waiters *ws = &ctx->dev->waiters;
 	struct accmem_waiter *w, *found = NULL;
 	pid_t pid = task_pid_nr(current);
 
@@ -403,7 +498,7 @@ struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 		w->woken = true;
 		waiter_set_short(w, false);
 		accmem_queue_back(&ws->queue, &w->q, ktime_get_ns());
-		waiters_settle(w->cv);
+		waiters_settle(w->dev);
 		break;
 	}
 	spin_unlock(&accmem_waiters_lock);
@@ -432,26 +527,27 @@ static void waiters_drop(struct accmem_waiters *ws, struct accmem_context *ctx)
 void accmem_waiters_forget(struct accmem_context *ctx)
 {
 	spin_lock(&accmem_waiters_lock);
-	waiters_drop(&accmem_context_carveout(ctx)->waiters, ctx);
+	waiters_drop(&ctx->dev->waiters, ctx);
 	spin_unlock(&accmem_waiters_lock);
 }
 
 /**
  * accmem_waiters_wanted() - what others than an account wait for
- * @cv: the carveout; the lock of all waiters is held
- * @account: the account
+ * @account: the account; the lock of all waiters is held
  * @nr: out: how many waiters that are
  *
  * Return: bytes that are missing: what they need beyond what is free and not
  * promised, or where the pieces are too small, what the first of them needs.
  */
-u64 accmem_waiters_wanted(struct accmem_carveout *cv,
-			  const struct accmem_account *account,
+u64 accmem_waiters_wanted(const struct accmem_account *account,
 			  unsigned int *nr)
 {
-	struct accmem_queue *queue = &cv->waiters.queue;
+	struct accmem_device *dev = account->dev;
+	struct accmem_queue *queue = &dev->waiters.queue;
 	struct accmem_queue_waiter *q = NULL;
-	u64 need = 0, first = 0, free;
+	u64 need = 0, first = 0, free = 0;
+	struct accmem_carveout *cv;
+	u32 carveouts = 0;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	*nr = 0;
@@ -462,11 +558,13 @@ u64 accmem_waiters_wanted(struct accmem_carveout *cv,
 			continue;
 		first = first ?: q->need;
 		need += q->need;
+		carveouts |= w->carveouts;
 		++*nr;
 	}
-	accmem_carveout_lock(cv);
-	free = accmem_buddy_free_bytes(&cv->buddy) + cv->clearing;
-	accmem_carveout_unlock(cv);
+	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+		if (carveouts & BIT(cv->index))
+			free += waiters_free_bytes(cv);
+	}
 	free -= min(free, queue->promised);
 	return need > free ? need - free : first;
 }
@@ -481,22 +579,18 @@ static void waiters_work(struct work_struct *work)
 	accmem_queue_tick(&ws->queue, ktime_get_ns());
 	accmem_queue_came_back(&ws->queue);
 	accmem_queue_limits_rose(&ws->queue);
-	waiters_settle(waiters_carveout(ws));
+	waiters_settle(waiters_device(ws));
 	if (ws->queue.nr)
 		waiters_schedule(ws);
 	spin_unlock(&accmem_waiters_lock);
 }
 
 /**
- * accmem_waiters_init() - get a carveout ready for waiters
- * @cv: the carveout
- * @index: of its device
+ * accmem_waiters_init() - get ready for waiters
+ * @ws: of a device
  */
-void accmem_waiters_init(struct accmem_carveout *cv, unsigned int index)
+void accmem_waiters_init(struct accmem_waiters *ws)
 {
-	struct accmem_waiters *ws = &cv->waiters;
-
-	ws->index = index;
 	accmem_queue_init(&ws->queue, ACCMEM_WAIT_BYPASS_BOUND);
 	INIT_LIST_HEAD(&ws->busy);
 	INIT_LIST_HEAD(&ws->shrinkable);
@@ -506,9 +600,9 @@ void accmem_waiters_init(struct accmem_carveout *cv, unsigned int index)
 
 /**
  * accmem_waiters_stop() - undo accmem_waiters_init()
- * @cv: the carveout, which nobody waits for
+ * @ws: of a device, which nobody waits for
  */
-void accmem_waiters_stop(struct accmem_carveout *cv)
+void accmem_waiters_stop(struct accmem_waiters *ws)
 {
-	cancel_delayed_work_sync(&cv->waiters.work);
+	cancel_delayed_work_sync(&ws->work);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Waiters: calls of ALLOC that wait for memory of a carveout, or for a limit.
+ * Waiters: calls of ALLOC that wait for memory of a device, or for a limit.
  */
 #ifndef ACCMEM_WAITERS_H
 #define ACCMEM_WAITERS_H
@@ -23,11 +23,12 @@
 struct accmem_account;
 struct accmem_carveout;
 struct accmem_context;
+struct accmem_device;
 struct accmem_user;
 struct eventfd_ctx;
 
 /**
- * struct accmem_wait_stats - what became of waits on a carveout
+ * struct accmem_wait_stats - what became of waits on a device
  * @waits: calls that began to wait
  * @wakeups: how often one of them was woken to try
  * @served: calls that got their memory
@@ -45,12 +46,12 @@ struct accmem_wait_stats {
 };
 
 /**
- * struct accmem_waiters - the waiters of a carveout
- * @busy: among the carveouts that have waiters
- * @index: of the device
+ * struct accmem_waiters - the waiters of a device
+ * @busy: among the devices that have waiters
  * @queue: their order
  * @reserved_for: the account for whose waiter memory is reserved, or NULL; also
  *	read without the lock
+ * @reserved_in: the carveouts in which it is; likewise
  * @nr_short: waiters that sleep, or are away, for lack of memory
  * @shortage: number of the latest time that there were any
  * @shrinkable: contexts that want to be told
@@ -64,9 +65,9 @@ struct accmem_wait_stats {
  */
 struct accmem_waiters {
 	struct list_head busy;
-	unsigned int index;
 	struct accmem_queue queue;
 	struct accmem_account *reserved_for;
+	u32 reserved_in;
 	unsigned int nr_short;
 	u64 shortage;
 	struct list_head shrinkable;
@@ -79,14 +80,12 @@ struct accmem_waiters {
 /**
  * struct accmem_waiter - a call of ALLOC that waits
  * @q: its place in the queue
- * @cv: the carveout
+ * @dev: the device
  * @ctx: the context
  * @account: what it would be charged to
  * @req: the call
+ * @carveouts: where it may be served: bit i stands for carveout i
  * @small: it may be served from a slab page
- * @contiguous: it needs one run
- * @piece: it needs the piece of the carveout that begins at @start
- * @start: offset in the carveout
  * @exempt: the user's limits do not count
  * @charge: bytes that it would be charged at least
  * @task: who sleeps in it
@@ -99,14 +98,12 @@ struct accmem_waiters {
  */
 struct accmem_waiter {
 	struct accmem_queue_waiter q;
-	struct accmem_carveout *cv;
+	struct accmem_device *dev;
 	struct accmem_context *ctx;
 	struct accmem_account *account;
 	struct accmem_alloc req;
+	u32 carveouts;
 	bool small;
-	bool contiguous;
-	bool piece;
-	u64 start;
 	bool exempt;
 	u64 charge;
 	struct task_struct *task;
@@ -141,8 +138,8 @@ struct accmem_shrinkable {
 extern spinlock_t accmem_waiters_lock;
 extern unsigned int accmem_nr_waiting; /* of all devices */
 
-void accmem_waiters_init(struct accmem_carveout *cv, unsigned int index);
-void accmem_waiters_stop(struct accmem_carveout *cv);
+void accmem_waiters_init(struct accmem_waiters *ws);
+void accmem_waiters_stop(struct accmem_waiters *ws);
 
 int accmem_waiters_enter(struct accmem_waiter *w, u64 need, bool defer);
 void accmem_waiters_begin(struct accmem_waiter *w);
@@ -153,13 +150,15 @@ struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 					    const struct accmem_alloc *req);
 void accmem_waiters_forget(struct accmem_context *ctx);
 
-u64 accmem_waiters_wanted(struct accmem_carveout *cv,
-			  const struct accmem_account *account,
+u64 accmem_waiters_wanted(const struct accmem_account *account,
 			  unsigned int *nr);
-void accmem_waiters_wake_changed(struct accmem_carveout *cv,
+void accmem_waiters_wake_changed(struct accmem_device *dev,
 				 struct accmem_user *user, bool memory);
 void accmem_waiters_limits_rose(void);
-void accmem_waiters_count_pass(struct accmem_carveout *cv);
+void accmem_waiters_count_pass(struct accmem_device *dev,
+			       struct accmem_user *user, u64 got);
+bool accmem_waiters_admit_to(const struct accmem_carveout *cv,
+			     const struct accmem_account *account);
 
 /* Is somebody waiting, of whichever device? */
 static inline bool accmem_waiters_present(void)
@@ -171,30 +170,27 @@ static inline bool accmem_waiters_present(void)
  * Memory, or a part of a charge, has come back. @user, who may be NULL, is there
  * still. The caller holds no spinlock.
  */
-static inline void accmem_waiters_came_back(struct accmem_carveout *cv,
+static inline void accmem_waiters_came_back(struct accmem_device *dev,
 					    struct accmem_user *user)
 {
 	if (accmem_waiters_present())
-		accmem_waiters_wake_changed(cv, user, true);
+		accmem_waiters_wake_changed(dev, user, true);
 }
 
-/* somebody who does not wait was given memory */
-static inline void accmem_waiters_pass(struct accmem_carveout *cv)
+/* somebody who does not wait was given @got bytes */
+static inline void accmem_waiters_pass(struct accmem_device *dev,
+				       struct accmem_user *user, u64 got)
 {
 	if (accmem_waiters_present())
-		accmem_waiters_count_pass(cv);
+		accmem_waiters_count_pass(dev, user, got);
 }
 
 /* May memory be taken for an account, or is it reserved for another's waiter? */
-static inline bool accmem_waiters_admit(const struct accmem_waiters *waiters,
+static inline bool accmem_waiters_admit(const struct accmem_carveout *cv,
 					const struct accmem_account *account)
 {
-	const struct accmem_account *reserved_for;
-
-	if (!accmem_waiters_present())
-		return true;
-	reserved_for = READ_ONCE(waiters->reserved_for);
-	return !reserved_for || reserved_for == account;
+	return !accmem_waiters_present() ||
+	       accmem_waiters_admit_to(cv, account);
 }
 
 #endif /* ACCMEM_WAITERS_H */

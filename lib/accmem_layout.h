@@ -72,7 +72,7 @@ struct accmem_layout {
 	u64 footprint;
 	u64 alignment;
 	u32 page_size;
-	enum accmem_layout_huge huge;
+	enum accmem_layout_huge huge : 8;
 	bool may_fall_back;
 	bool small;
 };

@@ -6,6 +6,8 @@
 
 #include "accmem_queue.h"
 
+#define QUEUE_TURN_SHIFT 12
+
 void accmem_queue_init(struct accmem_queue *q, u32 bound)
 {
 	*q = (struct accmem_queue){ .bound = bound };
@@ -33,14 +35,48 @@ static struct accmem_queue_waiter *queue_front(struct accmem_queue *q)
 	return w;
 }
 
-/* behind all of its round, and of those before */
+/* in units so large that a turn never comes near 2^64 */
+static u64 queue_length_of(u64 bytes)
+{
+	return (bytes >> QUEUE_TURN_SHIFT) + 1;
+}
+
+/* a turn of @user for @bytes; returns where it begins */
+static u64 queue_take_turn(struct accmem_queue *q,
+			   struct accmem_queue_user *user, u64 bytes)
+{
+	u64 credit = min(q->turn, q->credit >> QUEUE_TURN_SHIFT);
+	u64 turn = max(q->turn - credit, q->first_turn);
+
+	turn = max(turn, user->turn);
+	user->turn = turn + queue_length_of(bytes);
+	q->last_turn = max(q->last_turn, user->turn);
+	return turn;
+}
+
+/* @w has left. When nobody waits any more, nobody is ahead of others. */
+static void queue_end_turn(struct accmem_queue *q,
+			   struct accmem_queue_waiter *w, bool served)
+{
+	struct accmem_queue_user *user = w->user;
+
+	if (served)
+		q->turn = max(q->turn, w->turn);
+	else if (user->turn == w->turn + queue_length_of(w->need))
+		user->turn = w->turn;
+	if (q->nr)
+		return;
+	q->turn = q->last_turn;
+	q->first_turn = q->last_turn;
+}
+
+/* behind all whose turn begins with its own, or before */
 static void queue_insert(struct accmem_queue *q, struct accmem_queue_waiter *w)
 {
 	struct list_head *at = q->waiters.prev;
 
 	while (at != &q->waiters &&
-	       list_entry(at, struct accmem_queue_waiter, link)->round >
-		       w->round)
+	       list_entry(at, struct accmem_queue_waiter, link)->turn > w->turn)
 		at = at->prev;
 	list_add(&w->link, at);
 }
@@ -94,13 +130,9 @@ static void queue_unreserve(struct accmem_queue *q,
 void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			struct accmem_queue_user *user, u64 need)
 {
-	struct accmem_queue_waiter *first = accmem_queue_walk(q, NULL);
-
 	*w = (struct accmem_queue_waiter){ .need = need, .user = user };
-	w->round = first ? first->round : 0;
-	if (user->nr++ && user->round >= w->round)
-		w->round = user->round + 1;
-	user->round = w->round;
+	w->turn = queue_take_turn(q, user, need);
+	user->nr++;
 	queue_insert(q, w);
 	q->nr++;
 	q->nr_short++;
@@ -164,18 +196,22 @@ void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 	list_del(&w->link);
 	w->user->nr--;
 	q->nr--;
+	queue_end_turn(q, w, served);
 	if (served && front && front != w)
 		queue_count_pass(q, front, now);
 	else
 		queue_reserve_if_due(q, now);
 }
 
-void accmem_queue_pass(struct accmem_queue *q, u64 now)
+void accmem_queue_pass(struct accmem_queue *q, struct accmem_queue_user *user,
+		       u64 got, u64 now)
 {
 	struct accmem_queue_waiter *front = queue_front(q);
 
-	if (front)
-		queue_count_pass(q, front, now);
+	if (!front)
+		return;
+	queue_take_turn(q, user, got);
+	queue_count_pass(q, front, now);
 }
 
 void accmem_queue_limits_rose(struct accmem_queue *q)
@@ -193,9 +229,9 @@ static void queue_demote(struct accmem_queue *q, struct accmem_queue_waiter *w)
 		list_entry(q->waiters.prev, struct accmem_queue_waiter, link);
 
 	w->passed = 0;
-	w->round = last->round;
-	if (w->user->round < w->round)
-		w->user->round = w->round;
+	w->turn = last->turn;
+	w->user->turn = max(w->user->turn, w->turn + queue_length_of(w->need));
+	q->last_turn = max(q->last_turn, w->user->turn);
 	list_del(&w->link);
 	queue_insert(q, w);
 }

@@ -7,15 +7,16 @@
  * next one is woken only where there is more than that. A waiter that tries in vain
  * sleeps on in its place, until something has changed.
  *
- * Order. Waiters of one user are in order of arrival; across users they take turns, in
- * rounds: a waiter is of the round after that of its user's waiter before it, or
- * of the round that is the first one when it comes. A younger one that fits may pass
- * an older one that does not. Each time one passes the waiter at the front, that is
- * counted; when the bound is reached, memory is reserved for it: nobody else is
- * given any. A reservation ends after some time, served or not. One that ends
- * unserved costs its waiter the place, which is at the end from then on, and for as
- * long again nothing is reserved: nobody can stall the others with a request that
- * nothing can meet.
+ * Order. Waiters of one user are in order of arrival; across users they take turns,
+ * and a turn is as long as what was asked for in it: who asks for little has many of
+ * them for one of somebody who asks for much. (Start-time fair queueing: a waiter's
+ * turn begins where its user's last one ended; but nobody catches up with the latest
+ * that was served by more than a credit.) A younger one that fits may pass an older
+ * one that does not. Each time one passes the waiter at the front, that is counted;
+ * when the bound is reached, memory is reserved for it: nobody else is given any. A
+ * reservation ends after some time, served or not. One that ends unserved costs its
+ * waiter the place, which is at the end from then on, and for as long again nothing is
+ * reserved: nobody can stall the others with a request that nothing can meet.
  *
  * Waiters whom a limit holds up are in the same queue, and pass nobody's bound: no
  * memory would help them. They are tried again when their user's charge has sunk.
@@ -44,14 +45,14 @@ enum accmem_queue_state {
 /**
  * struct accmem_queue_user - one user's part of a queue
  * @nr: its waiters
- * @round: of the latest of them
+ * @turn: where the next of them begins, unless others are further
  * @seq: how often its charge has sunk
  *
  * Zeroed by the caller before its first waiter.
  */
 struct accmem_queue_user {
 	unsigned int nr;
-	u64 round;
+	u64 turn;
 	u64 seq;
 };
 
@@ -72,7 +73,7 @@ struct accmem_queue_waiter {
 	/* private: */
 	struct list_head link;
 	struct accmem_queue_user *user;
-	u64 round;
+	u64 turn; /* where it begins */
 	u64 seen; /* accmem_queue.seq at its last try */
 	u64 user_seen; /* accmem_queue_user.seq at its last try */
 };
@@ -84,6 +85,7 @@ struct accmem_queue_waiter {
  * @promised: bytes promised to those that are awake
  * @bound: how often the front may be passed before memory is reserved for it
  * @reserve_ns: for how long memory is reserved; 0 for never
+ * @credit: bytes of turns that a user who had none meanwhile catches up with
  * @reserved: for whom it is, or NULL
  * @until: when that ends, or when memory may be reserved again
  * @reservations: how often memory was reserved
@@ -96,13 +98,17 @@ struct accmem_queue {
 	u64 promised;
 	u32 bound;
 	u64 reserve_ns;
+	u64 credit;
 	struct accmem_queue_waiter *reserved;
 	u64 until;
 	u64 reservations;
 	u64 expired;
 	u64 passes;
 	/* private: */
-	struct list_head waiters; /* by round; then in order of arrival */
+	struct list_head waiters; /* by turn; then in order of arrival */
+	u64 turn; /* of the latest that was served */
+	u64 first_turn; /* the earliest since nobody waited */
+	u64 last_turn; /* where the last of all ends */
 	u64 seq; /* how often memory came back */
 };
 
@@ -183,9 +189,12 @@ void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 /**
  * accmem_queue_pass() - somebody who does not wait was given memory
  * @q: the queue
+ * @user: whose it is, for whom it was a turn
+ * @got: bytes
  * @now: the time
  */
-void accmem_queue_pass(struct accmem_queue *q, u64 now);
+void accmem_queue_pass(struct accmem_queue *q, struct accmem_queue_user *user,
+		       u64 got, u64 now);
 
 /**
  * accmem_queue_came_back() - there is memory that was not there before

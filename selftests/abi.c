@@ -150,13 +150,39 @@ TEST_F(abi, alloc_tail_without_rounding)
 	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &self->good));
 }
 
-TEST_F(abi, alloc_reserved)
+TEST_F(abi, alloc_unknown_kind)
 {
-	unsigned int bit;
+	self->good.kind = ACCMEM_KIND_SHARED + 1;
+	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &self->good));
+	self->good.kind = 1u << 31;
+	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &self->good));
+	self->good.kind = ~0u;
+	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &self->good));
+}
 
-	for (bit = 0; bit < 32; bit++) {
-		self->good.reserved = 1u << bit;
-		EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &self->good));
+/* What a device offers is told by its features, and nothing else is taken. */
+TEST_F(abi, alloc_kind)
+{
+	static const uint64_t feature[] = {
+		[ACCMEM_KIND_DEVICE] = ~0ull,
+		[ACCMEM_KIND_HOST] = ACCMEM_FEATURE_HOST,
+		[ACCMEM_KIND_SHARED] = ACCMEM_FEATURE_SHARED,
+	};
+	struct accmem_query q;
+	unsigned int kind;
+
+	for (kind = 0; kind < ARRAY_SIZE(feature); kind++) {
+		self->good.kind = kind;
+		if (!(self->info.features & feature[kind])) {
+			EXPECT_EQ(-EOPNOTSUPP,
+				  accmem_ioctl_alloc(self->fd, &self->good));
+			continue;
+		}
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &self->good));
+		EXPECT_EQ(0, accmem_ioctl_query(self->fd, self->good.address,
+						&q));
+		EXPECT_EQ(kind, q.kind);
+		EXPECT_EQ(0, accmem_ioctl_free(self->fd, self->good.address));
 	}
 }
 
@@ -229,6 +255,9 @@ struct call {
 		struct accmem_query query;
 		struct accmem_realloc realloc;
 		struct accmem_batch batch;
+		struct accmem_access access;
+		struct accmem_prefetch prefetch;
+		struct accmem_advise advise;
 	};
 };
 
@@ -239,9 +268,11 @@ struct call {
 	.reserved_bytes = sizeof(((struct type *)NULL)->reserved)
 
 static const struct call calls[] = {
-	{ .cmd = ACCMEM_IOC_INFO, RESERVED(accmem_info) },
+	{ .cmd = ACCMEM_IOC_INFO,
+	  .bytes = sizeof(struct accmem_info),
+	  .flags = ACCMEM_INFO_HOST },
 	{ .cmd = ACCMEM_IOC_ALLOC,
-	  RESERVED(accmem_alloc),
+	  .bytes = sizeof(struct accmem_alloc),
 	  .least = offsetof(struct accmem_alloc, stream) },
 	{ .cmd = ACCMEM_IOC_FREE,
 	  RESERVED(accmem_free),
@@ -253,9 +284,17 @@ static const struct call calls[] = {
 	{ .cmd = ACCMEM_IOC_BATCH,
 	  RESERVED(accmem_batch),
 	  .flags = ACCMEM_BATCH_FLAGS },
-	{ .cmd = ACCMEM_IOC_SHRINK, RESERVED(accmem_shrink),
+	{ .cmd = ACCMEM_IOC_ACCESS, RESERVED(accmem_access) },
+	{ .cmd = ACCMEM_IOC_PREFETCH,
+	  RESERVED(accmem_prefetch),
+	  .flags = ACCMEM_PREFETCH_FLAGS },
+	{ .cmd = ACCMEM_IOC_ADVISE, RESERVED(accmem_advise) },
+	{ .cmd = ACCMEM_IOC_SHRINK,
+	  RESERVED(accmem_shrink),
 	  .flags = ACCMEM_SHRINK_FLAGS },
 };
+
+static char read_byte; /* what an access reads */
 
 /* what a batch frees */
 static struct accmem_batch_free freed;
@@ -265,6 +304,12 @@ static bool call_frees(const struct call *call)
 	return call->cmd == ACCMEM_IOC_FREE || call->cmd == ACCMEM_IOC_BATCH;
 }
 
+static bool call_hints(const struct call *call)
+{
+	return call->cmd == ACCMEM_IOC_PREFETCH ||
+	       call->cmd == ACCMEM_IOC_ADVISE;
+}
+
 /* a buffer for calls that name one; released by undo() */
 static int prepare(int fd, const struct call *call, char *at,
 		   struct accmem_alloc *buf)
@@ -272,7 +317,13 @@ static int prepare(int fd, const struct call *call, char *at,
 	struct call tmp = *call;
 	int err;
 
-	err = accmem_alloc_bytes(fd, 4096, ACCMEM_ALLOC_RESIZABLE, buf);
+	*buf = (struct accmem_alloc){ .length = 4096,
+				      .flags = ACCMEM_ALLOC_RESIZABLE };
+	if (call_hints(call)) {
+		buf->kind = ACCMEM_KIND_SHARED;
+		buf->flags = 0;
+	}
+	err = accmem_ioctl_alloc(fd, buf);
 	if (err)
 		return err;
 	tmp.info.size = call->bytes;
@@ -291,6 +342,16 @@ static int prepare(int fd, const struct call *call, char *at,
 		tmp.batch.count = 1;
 		tmp.batch.entries = (uintptr_t)&freed;
 		tmp.batch.entry_size = sizeof(freed);
+	} else if (call->cmd == ACCMEM_IOC_ACCESS) {
+		tmp.access.address = buf->address;
+		tmp.access.length = 1;
+		tmp.access.data = (uintptr_t)&read_byte;
+	} else if (call->cmd == ACCMEM_IOC_PREFETCH) {
+		tmp.prefetch.address = buf->address;
+		tmp.prefetch.length = 1;
+	} else if (call->cmd == ACCMEM_IOC_ADVISE) {
+		tmp.advise.address = buf->address;
+		tmp.advise.length = 1;
 	}
 	memcpy(at, &tmp.info, call->bytes);
 	return 0;
@@ -526,7 +587,7 @@ TEST_F(abi, struct_read_only)
 
 	ASSERT_NE(NULL, end);
 	for (i = 0; i < ARRAY_SIZE(calls); i++) {
-		if (calls[i].cmd == ACCMEM_IOC_FREE)
+		if (calls[i].cmd == ACCMEM_IOC_FREE || call_hints(&calls[i]))
 			continue; /* has no answer */
 		ASSERT_EQ(0, mprotect(page, 4096, PROT_READ | PROT_WRITE));
 		ASSERT_EQ(0, prepare(self->fd, &calls[i], page, &buf));

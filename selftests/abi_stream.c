@@ -329,14 +329,14 @@ TEST_F(abi_stream, first_versions_are_taken)
 	struct accmem_alloc a = { .size = offsetof(struct accmem_alloc,
 						   stream),
 				  .length = 4096, .stream = -1,
-				  .reserved2 = 1, .position = 1 };
+				  .carveouts = 77, .position = 1 };
 	struct accmem_free f = { .size = offsetof(struct accmem_free, fd),
 				 .fd = -1, .reserved2 = 1, .position = 1 };
 
 	ASSERT_EQ(0, accmem_ioctl(self->fd, ACCMEM_IOC_ALLOC, &a));
 	/* what they do not know is left alone */
 	EXPECT_EQ(-1, a.stream);
-	EXPECT_EQ(1, a.reserved2);
+	EXPECT_EQ(77, a.carveouts);
 	EXPECT_EQ(1, a.position);
 	f.address = a.address;
 	EXPECT_EQ(0, accmem_ioctl(self->fd, ACCMEM_IOC_FREE, &f));
@@ -346,8 +346,6 @@ TEST_F(abi_stream, alloc_takes_a_stream_with_its_flag)
 {
 	struct accmem_alloc a = { .length = 4096, .stream = self->stream };
 
-	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &a));
-	a = (struct accmem_alloc){ .length = 4096, .reserved2 = 1 };
 	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &a));
 	a = (struct accmem_alloc){ .length = 4096 };
 	EXPECT_EQ(-EBADF, stream_alloc(self->fd, -1, &a));

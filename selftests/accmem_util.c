@@ -50,6 +50,12 @@ int accmem_ioctl_free(int fd, uint64_t address)
 	return accmem_ioctl(fd, ACCMEM_IOC_FREE, &req);
 }
 
+int accmem_ioctl_access(int fd, struct accmem_access *access)
+{
+	access->size = sizeof(*access);
+	return accmem_ioctl(fd, ACCMEM_IOC_ACCESS, access);
+}
+
 int accmem_ioctl_query(int fd, uint64_t address, struct accmem_query *query)
 {
 	memset(query, 0, sizeof(*query));
@@ -488,8 +494,8 @@ int64_t accmem_sysfs_wait(const char *path, const char *name, int64_t value,
 /* one moment, from debugfs: 1 balanced, 0 not, -1 cannot be read */
 static int usage_balances(const char *path)
 {
-	char file[128], text[512], *line, *save, name[32];
-	long long capacity = -1, sum = 0, value;
+	char file[128], text[2048], *line, *save, name[32];
+	long long capacity = 0, sum = 0, value;
 
 	snprintf(file, sizeof(file), "/sys/kernel/debug/accmem/%s/usage",
 		 strrchr(path, '/') + 1);
@@ -497,14 +503,17 @@ static int usage_balances(const char *path)
 		return -1;
 	for (line = strtok_r(text, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
+		/* the next carveout */
+		if (*line == '#' && sum == capacity)
+			continue;
 		if (sscanf(line, "%31s %lld", name, &value) != 2)
 			return 0;
 		if (!strcmp(name, "capacity"))
-			capacity = value;
+			capacity += value;
 		else
 			sum += value;
 	}
-	if (sum == capacity)
+	if (capacity && sum == capacity)
 		return 1;
 	fprintf(stderr, "# %s: usage sums up to %lld of %lld\n", path, sum,
 		capacity);

@@ -53,6 +53,7 @@ int accmem_ioctl_info(int fd, struct accmem_info *info);
 int accmem_ioctl_alloc(int fd, struct accmem_alloc *alloc);
 int accmem_ioctl_free(int fd, uint64_t address);
 int accmem_ioctl_query(int fd, uint64_t address, struct accmem_query *query);
+int accmem_ioctl_access(int fd, struct accmem_access *access);
 /* the common case: @length bytes with @flags, everything else default */
 int accmem_alloc_bytes(int fd, uint64_t length, uint32_t flags,
 		       struct accmem_alloc *alloc);

@@ -135,7 +135,7 @@ TEST_F(batch, each_entry_has_its_result)
 		{ { .length = 4096, .alignment = 3 }, -EINVAL },
 		{ { .length = 8192, .alignment = MIB(1) }, 0 },
 		{ { .length = 4096, .carveout = 1 }, -EINVAL },
-		{ { .length = 4096, .reserved = 1 }, -EINVAL },
+		{ { .length = 4096, .kind = 3 }, -EINVAL },
 		{ { .length = 4096, .cache_mode = 3 }, -EINVAL },
 		{ { .length = 4096, .page_policy = 9 }, -EINVAL },
 		{ { .length = MIB(2), .page_policy = ACCMEM_PAGE_HUGE_ONLY }, 0 },

@@ -286,6 +286,22 @@ static int alloc_uncached(const char *path, int fd)
 				      .cache_mode = ACCMEM_CACHE_UC });
 }
 
+static int alloc_host(const char *path, int fd)
+{
+	(void)path;
+	return alloc_with(fd,
+			  (struct accmem_alloc){ .length = KIB(64),
+						 .kind = ACCMEM_KIND_HOST });
+}
+
+static int alloc_host_block(const char *path, int fd)
+{
+	(void)path;
+	return alloc_with(fd,
+			  (struct accmem_alloc){ .length = 100,
+						 .kind = ACCMEM_KIND_HOST });
+}
+
 static uint64_t fixed_address;
 
 static int alloc_fixed(const char *path, int fd)
@@ -305,6 +321,10 @@ TEST_F(failnth, alloc)
 	SWEEP(alloc_small);
 	SWEEP(alloc_huge);
 	SWEEP(alloc_populated);
+	SWEEP(alloc_host);
+	SWEEP(alloc_host_block);
+	EXPECT_EQ(0, accmem_sysfs(variant->path, "host/live_bytes"));
+	EXPECT_EQ(0, accmem_sysfs(variant->path, "host/resident_bytes"));
 	fixed_address = self->info.address_base + self->info.capacity / 2;
 	SWEEP(alloc_fixed);
 	if (self->info.cache_modes & (1 << ACCMEM_CACHE_UC))
@@ -577,6 +597,85 @@ static int resize_grow(const char *path, int fd)
 {
 	(void)path;
 	return resize(fd, KIB(64), MIB(1), KIB(512), false);
+}
+
+static int access_write(const char *path, int fd)
+{
+	static char data[KIB(80)];
+	struct accmem_access r = { .op = ACCMEM_ACCESS_WRITE,
+				   .length = sizeof(data),
+				   .data = (uintptr_t)data };
+	struct accmem_alloc a;
+	int err;
+
+	(void)path;
+	err = accmem_alloc_bytes(fd, sizeof(data), 0, &a);
+	if (err)
+		return err;
+	r.address = a.address;
+	err = accmem_ioctl_access(fd, &r);
+	return accmem_ioctl_free(fd, a.address) ?: err;
+}
+
+TEST_F(failnth, access)
+{
+	NEED_INJECTION();
+	SWEEP(access_write);
+}
+
+/* one byte of each side, in the first page and the last; -EBADF: a byte was lost */
+static int shared_round(int fd, const struct accmem_alloc *a, char *map)
+{
+	static const char d[] = "d";
+	struct accmem_access r = { .op = ACCMEM_ACCESS_WRITE,
+				   .address = a->address + 1,
+				   .length = 1,
+				   .data = (uintptr_t)d };
+	char byte = 0, *last = map + a->length - 1;
+	uint64_t word;
+	int err, sig;
+
+	sig = accmem_try_write(map, 'c');
+	if (sig)
+		return sig == SIGBUS ? -ENOMEM : -EBADF;
+	err = accmem_ioctl_access(fd, &r);
+	if (err)
+		return map[0] == 'c' ? err : -EBADF;
+	r.op = ACCMEM_ACCESS_READ;
+	r.address = a->address;
+	r.data = (uintptr_t)&byte;
+	err = accmem_ioctl_access(fd, &r);
+	if (err)
+		return err;
+	if (byte != 'c')
+		return -EBADF;
+	if (accmem_try_read(map, &word) || accmem_try_write(last - 7, 0))
+		return -ENOMEM;
+	return map[0] == 'c' && map[1] == 'd' ? 0 : -EBADF;
+}
+
+static int shared_small(const char *path, int fd)
+{
+	struct accmem_alloc a = { .length = KIB(12),
+				  .kind = ACCMEM_KIND_SHARED };
+	char *map;
+	int err;
+
+	(void)path;
+	err = accmem_ioctl_alloc(fd, &a);
+	if (err)
+		return err;
+	map = accmem_mmap(fd, &a, KIB(12), PROT_READ | PROT_WRITE);
+	err = map ? shared_round(fd, &a, map) : -errno;
+	if (map)
+		munmap(map, KIB(12));
+	return accmem_ioctl_free(fd, a.address) ?: err;
+}
+
+TEST_F(failnth, shared)
+{
+	NEED_INJECTION();
+	SWEEP(shared_small);
 }
 
 static int resize_shrink(const char *path, int fd)

@@ -206,6 +206,15 @@ bad_phys_place()
 	done
 }
 
+bad_host()
+{
+	local value
+
+	for value in x 1 4097 -1 1G/high 1G+1G 17T 18446744073709551616; do
+		bad "host=$value" "host=$value" emulated=4M
+	done
+}
+
 # The last device is wrong: those before it go again.
 bad_last()
 {
@@ -293,6 +302,7 @@ check "nothing is left after an unload" test -z "$(traces)"
 bad_emulated
 bad_phys_text
 bad_phys_place
+bad_host
 bad_last
 check "a good load afterwards" good_again
 for device in /dev/accmem0 /dev/accmem1 /dev/accmem2; do

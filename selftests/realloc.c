@@ -730,6 +730,9 @@ TEST_F(realloc, bad_reserve)
 	a.flags = 0;
 	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &a));
 	a = good;
+	a.alignment = 3;
+	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &a));
+	a.alignment = 0;
 	a.reserve = KIB(64) - 1;
 	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &a));
 	a.reserve = self->info.address_span + 1;

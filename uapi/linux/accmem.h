@@ -32,8 +32,11 @@
 #define ACCMEM_IOC_QUERY _IO(ACCMEM_IOC_MAGIC, 0x03)
 #define ACCMEM_IOC_REALLOC _IO(ACCMEM_IOC_MAGIC, 0x04)
 #define ACCMEM_IOC_BATCH _IO(ACCMEM_IOC_MAGIC, 0x05)
+#define ACCMEM_IOC_ACCESS _IO(ACCMEM_IOC_MAGIC, 0x06)
 #define ACCMEM_IOC_SHRINK _IO(ACCMEM_IOC_MAGIC, 0x07)
 #define ACCMEM_IOC_STREAM_CREATE _IO(ACCMEM_IOC_MAGIC, 0x08)
+#define ACCMEM_IOC_PREFETCH _IO(ACCMEM_IOC_MAGIC, 0x0e)
+#define ACCMEM_IOC_ADVISE _IO(ACCMEM_IOC_MAGIC, 0x0f)
 #define ACCMEM_IOC_TMEM_SETUP _IO(ACCMEM_IOC_MAGIC, 0x10)
 #define ACCMEM_IOC_TMEM_LAUNCH _IO(ACCMEM_IOC_MAGIC, 0x11)
 #define ACCMEM_IOC_TMEM_CLUSTER _IO(ACCMEM_IOC_MAGIC, 0x12)
@@ -62,6 +65,9 @@
  * @ACCMEM_FEATURE_REALLOC: there is REALLOC, and ALLOC takes a reservation
  * @ACCMEM_FEATURE_WAIT: ALLOC can wait for memory, and contexts can be told that
  *	others do
+ * @ACCMEM_FEATURE_HOST: ALLOC takes ACCMEM_KIND_HOST
+ * @ACCMEM_FEATURE_SHARED: ALLOC takes ACCMEM_KIND_SHARED
+ * @ACCMEM_FEATURE_ACCESS: the device's access to buffers can be asked for by ioctl
  */
 enum accmem_feature {
 	ACCMEM_FEATURE_SCATTER = 1 << 0,
@@ -70,6 +76,9 @@ enum accmem_feature {
 	ACCMEM_FEATURE_STREAM = 1 << 3,
 	ACCMEM_FEATURE_REALLOC = 1 << 4,
 	ACCMEM_FEATURE_WAIT = 1 << 5,
+	ACCMEM_FEATURE_HOST = 1 << 6,
+	ACCMEM_FEATURE_SHARED = 1 << 7,
+	ACCMEM_FEATURE_ACCESS = 1 << 8,
 };
 
 /**
@@ -93,6 +102,21 @@ enum accmem_translation {
 };
 
 /**
+ * enum accmem_bandwidth - how fast a carveout's memory is, beside the others
+ * @ACCMEM_BANDWIDTH_UNKNOWN: not told
+ * @ACCMEM_BANDWIDTH_LOW: low
+ * @ACCMEM_BANDWIDTH_HIGH: high
+ *
+ * What the administrator, or whoever registered the carveout, has said of it.
+ * Conformance: A13.
+ */
+enum accmem_bandwidth {
+	ACCMEM_BANDWIDTH_UNKNOWN = 0,
+	ACCMEM_BANDWIDTH_LOW = 1,
+	ACCMEM_BANDWIDTH_HIGH = 2,
+};
+
+/**
  * enum accmem_cache_mode - how the CPU caches a mapping of a buffer
  * @ACCMEM_CACHE_WB: write-back, the default
  * @ACCMEM_CACHE_WC: write-combining
@@ -105,6 +129,28 @@ enum accmem_cache_mode {
 	ACCMEM_CACHE_WB = 0,
 	ACCMEM_CACHE_WC = 1,
 	ACCMEM_CACHE_UC = 2,
+};
+
+/**
+ * enum accmem_kind - where the memory of a buffer is, and who reaches it
+ * @ACCMEM_KIND_DEVICE: device memory, the default
+ * @ACCMEM_KIND_HOST: memory of the host that the host and the device both reach. It
+ *	is present from the beginning, is charged to the caller's memory cgroup, and
+ *	takes no device memory. ACCMEM_FEATURE_HOST says whether there is any.
+ * @ACCMEM_KIND_SHARED: memory that moves to whoever touches it, a piece of 2 MiB of
+ *	the buffer or less at a time: mappings show the host's copy, and the device
+ *	reaches its own. It takes device memory and, of ACCMEM_KIND_HOST, as much; both
+ *	count. The host's pages are made by a touch, and charged to the memory cgroup of
+ *	whoever touches them. It begins at a multiple of 4 KiB, from 2 MiB on of 2 MiB,
+ *	is write-back, and cannot be resized (EOPNOTSUPP). ACCMEM_FEATURE_SHARED says
+ *	whether there is any.
+ *
+ * Fixed at allocation.
+ */
+enum accmem_kind {
+	ACCMEM_KIND_DEVICE = 0,
+	ACCMEM_KIND_HOST = 1,
+	ACCMEM_KIND_SHARED = 2,
 };
 
 /**
@@ -127,17 +173,21 @@ enum accmem_page_policy {
 	ACCMEM_PAGE_HUGE1G_ONLY = 4,
 };
 
+#define ACCMEM_INFO_HOST 0x1u /* about host memory */
+
 /**
  * struct accmem_info - ACCMEM_IOC_INFO: a device, one of its carveouts, and
  *	the calling context's use of it
  * @size: in: bytes of this structure
- * @flags: in: 0
- * @carveout: in: index of the carveout, below @nr_carveouts
+ * @flags: in: ACCMEM_INFO_HOST or 0
+ * @carveout: in: index of the carveout, below @nr_carveouts; 0 with
+ *	ACCMEM_INFO_HOST
  * @nr_carveouts: out: carveouts of this device
  * @features: out: enum accmem_feature bits
  * @now_ns: out: the host's CLOCK_MONOTONIC in nanoseconds; deadlines count on
  *	it, in every time namespace
- * @address_base: out: lowest device address, a multiple of 1 GiB, never 0
+ * @address_base: out: lowest device address of the carveout, a multiple of
+ *	1 GiB, never 0. No carveouts of a device have an address in common.
  * @address_span: out: bytes of device addresses from @address_base on
  * @capacity: out: bytes of the carveout
  * @free_bytes: out: bytes that are free now, with what is left of the pages that
@@ -153,9 +203,16 @@ enum accmem_page_policy {
  * @backing: out: enum accmem_backing
  * @translation: out: enum accmem_translation
  * @cache_modes: out: bit (1 << enum accmem_cache_mode) for each mode offered
- * @reserved: in: 0
+ * @bandwidth: out: enum accmem_bandwidth
+ * @numa_node: out: the NUMA node that the memory is on, -1 where that is not known
  *
- * EINVAL: @carveout is out of range.
+ * @context_bytes and @context_limit are of all carveouts together, @now_ns is the
+ * host's, and all other members down from @features are the carveout's.
+ *
+ * With ACCMEM_INFO_HOST, what is told of a carveout is told of host memory (@capacity:
+ * what the device offers at most).
+ *
+ * EINVAL: @carveout is out of range. EOPNOTSUPP: there is no host memory.
  */
 struct accmem_info {
 	__u32 size;
@@ -177,7 +234,8 @@ struct accmem_info {
 	__u32 backing;
 	__u32 translation;
 	__u32 cache_modes;
-	__u64 reserved;
+	__u32 bandwidth;
+	__s32 numa_node;
 };
 
 /*
@@ -197,6 +255,9 @@ struct accmem_info {
  * STREAM    memory whose free is pending on accmem_alloc.stream will do
  * RESIZABLE REALLOC may resize it (T4)
  * WAIT	     until there is memory, or accmem_alloc.deadline_ns has passed
+ * HIGH_BANDWIDTH  of the carveouts, those of ACCMEM_BANDWIDTH_HIGH first (A13)
+ * LOW_BANDWIDTH  likewise, those of ACCMEM_BANDWIDTH_LOW
+ * CARVEOUT  in the carveout accmem_alloc.carveout, and in no other
  */
 #define ACCMEM_ALLOC_ROUND32 0x01u
 #define ACCMEM_ALLOC_TAIL32 0x02u
@@ -209,11 +270,16 @@ struct accmem_info {
 #define ACCMEM_ALLOC_STREAM 0x100u
 #define ACCMEM_ALLOC_RESIZABLE 0x200u
 #define ACCMEM_ALLOC_WAIT 0x400u
+#define ACCMEM_ALLOC_HIGH_BANDWIDTH 0x800u
+#define ACCMEM_ALLOC_LOW_BANDWIDTH 0x1000u
+#define ACCMEM_ALLOC_CARVEOUT 0x2000u
 #define ACCMEM_ALLOC_FLAGS                                                    \
 	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE | \
 	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN |                    \
 	 ACCMEM_ALLOC_FIXED | ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE |  \
-	 ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT)
+	 ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT |   \
+	 ACCMEM_ALLOC_HIGH_BANDWIDTH | ACCMEM_ALLOC_LOW_BANDWIDTH |           \
+	 ACCMEM_ALLOC_CARVEOUT)
 
 /**
  * struct accmem_alloc - ACCMEM_IOC_ALLOC: allocate a buffer
@@ -224,8 +290,8 @@ struct accmem_info {
  *	a power of two up to accmem_info.max_alignment
  * @page_policy: in: enum accmem_page_policy
  * @cache_mode: in: enum accmem_cache_mode
- * @carveout: in: index of the carveout
- * @reserved: in: 0
+ * @carveout: in: index of the carveout that is asked first; 0 for host memory
+ * @kind: in: enum accmem_kind
  * @address: out: device address, the buffer's name in this context; with FIXED
  *	in, too
  * @usable: out: bytes that may be used from @address on
@@ -243,7 +309,8 @@ struct accmem_info {
  *	and address are multiples of; larger pages may back it
  * @nr_runs: out: contiguous runs of memory that it consists of
  * @stream: in: with ACCMEM_ALLOC_STREAM, a stream of this context; else 0
- * @reserved2: in: 0
+ * @carveouts: out: bit i for the carveout i that it is in; on ENOMEM and
+ *	ETIMEDOUT bits for all that were asked; 0 for host memory
  * @position: out: 0, or the position of @stream that the memory's free before is
  *	still pending on
  * @reserve: in: with ACCMEM_ALLOC_RESIZABLE, bytes that it is expected to grow to,
@@ -253,6 +320,17 @@ struct accmem_info {
  *	that has passed allows one try. Without the flag 0.
  *
  * The memory reads as zero. Nothing is allocated when the call fails.
+ *
+ * A buffer is in one carveout. @carveout is asked first, then the others in the order
+ * of their index: a request fails, or waits, when none of them has what it needs,
+ * whatever that is of memory, cache mode and page size. HIGH_BANDWIDTH and
+ * LOW_BANDWIDTH have the carveouts of that class asked before all others, in the same
+ * order. With CARVEOUT no other is asked, and with FIXED only the one that has the
+ * address. @free_bytes is the sum of what those that were asked have, and
+ * @largest_run the largest of them.
+ *
+ * Host memory has device addresses, and all else, as device memory has; for it,
+ * POPULATE is always given. Limits count both together.
  *
  * With ACCMEM_ALLOC_STREAM, what was freed at a position of @stream that is not
  * reached yet is used again where it has the same layout, flags and cache mode,
@@ -266,16 +344,16 @@ struct accmem_info {
  * for it (T7). With identity translation, the buffer is placed where there is room
  * behind it, which stays free to all; others may be placed there when it is needed.
  * A buffer with a reservation shares no granule.
- * With ACCMEM_ALLOC_WAIT, a request that finds no memory, or that a limit refuses, waits
- * until it can be met. Waiting requests of one user are served in the order of their
- * arrival, and users in turn. A younger one that fits may pass an older one that does
- * not, and so may requests that do not wait: at most 16 times, then memory is
- * reserved for the older one and nobody else is given any. A reservation ends after the
- * module parameter reserve_ms; where it was of no use, the request is the last from
- * then on, and nothing is reserved for as long again. A signal interrupts the wait.
- * Where its action says that the call is started again (SA_RESTART), it keeps its
- * place, if the same thread makes it again within a second. The file stays open
- * during the call, whoever closes its descriptors.
+ * With ACCMEM_ALLOC_WAIT, a request that finds no memory, or that a limit refuses,
+ * waits until it can be met. Waiting requests of one user are served in the order of
+ * their arrival, and users in turns as long as what they ask for. A younger one that
+ * fits may pass an older one that does not, and so may requests that do not wait: at
+ * most 16 times, then memory is reserved for the older one and nobody else is given
+ * any. A reservation ends after the module parameter reserve_ms; where it was of no
+ * use, the request is the last from then on, and nothing is reserved for as long
+ * again. A signal interrupts the wait. Where its action says that the call is started
+ * again (SA_RESTART), it keeps its place, if the same thread makes it again within a
+ * second. The file stays open during the call, whoever closes its descriptors.
  *
  * A buffer of at most half a granule (2 KiB) shares a granule with others of
  * its context, and its footprint is a multiple of 64 bytes, unless it is
@@ -283,7 +361,9 @@ struct accmem_info {
  * granule; it starts there at @address modulo the granule.
  *
  * EINVAL: @length is 0; @alignment is no power of two or too large; unknown
- * policy, mode or carveout; TAIL32 without ROUND32; FIXED with TOP_DOWN, or with an
+ * policy, mode, carveout or kind; TAIL32 without ROUND32; HIGH_BANDWIDTH with
+ * LOW_BANDWIDTH; host memory with @carveout, HIGH_BANDWIDTH, LOW_BANDWIDTH or
+ * CARVEOUT; FIXED with TOP_DOWN, or with an
  * @address that is not aligned to the granule, to @alignment or to the page size
  * that the policy insists on, or where the buffer would not lie in the span of
  * device addresses; @stream or @deadline_ns without its flag, or no stream; @reserve
@@ -291,11 +371,12 @@ struct accmem_info {
  * FIXED, and the
  * context has a buffer, or a granule of small buffers, there. EBADF: @stream is no
  * open file. EACCES: it is another context's. EOVERFLOW: @length with its rounding
- * or alignment passes 2^64. EOPNOTSUPP: the carveout has not the cache mode, or not
- * the page size; MOVABLE, PARKABLE. EDQUOT: a limit of the user or of the context.
- * ENOMEM: no memory, or with FIXED not there; @free_bytes and @largest_run are
- * filled in; at once, with WAIT too, where the carveout is smaller, or the host or the
- * kernel is short of memory, as is EDQUOT where a limit is below the request.
+ * or alignment passes 2^64. EOPNOTSUPP: no carveout that is asked has the cache mode,
+ * or the page size; the kind is not supported; MOVABLE, PARKABLE. EDQUOT: a limit of
+ * the user or of the context. ENOMEM: no memory, or with FIXED not there; @free_bytes
+ * and @largest_run are filled in; at once, with WAIT too, where every carveout is
+ * smaller, or the host or the kernel is short of memory, as is EDQUOT where a limit is
+ * below the request.
  * ETIMEDOUT: WAIT, and the deadline has passed; @free_bytes and @largest_run are filled
  * in. EAGAIN: WAIT, and 256 requests of the user wait already. EINTR: a signal ended the
  * wait; or killed while the memory was being found, cleared or made present.
@@ -308,7 +389,7 @@ struct accmem_alloc {
 	__u32 page_policy;
 	__u32 cache_mode;
 	__u32 carveout;
-	__u32 reserved;
+	__u32 kind;
 	__u64 address;
 	__u64 usable;
 	__u64 footprint;
@@ -318,7 +399,7 @@ struct accmem_alloc {
 	__u32 page_size;
 	__u32 nr_runs;
 	__s32 stream;
-	__u32 reserved2;
+	__u32 carveouts;
 	__u64 position;
 	__u64 reserve;
 	__u64 deadline_ns;
@@ -380,9 +461,10 @@ struct accmem_free {
  * @alloc_flags: out: flags of the ALLOC, without ACCMEM_ALLOC_STREAM and ACCMEM_ALLOC_WAIT
  * @page_policy: out: policy of the ALLOC
  * @cache_mode: out: enum accmem_cache_mode
- * @carveout: out: index of the carveout
+ * @carveout: out: index of the carveout; 0 of host memory
  * @page_size: out: bytes of the pages that back it
  * @nr_runs: out: contiguous runs of memory that it consists of
+ * @kind: out: enum accmem_kind
  * @reserved: in: 0
  *
  * ENOENT: no buffer of this context is there.
@@ -404,7 +486,8 @@ struct accmem_query {
 	__u32 carveout;
 	__u32 page_size;
 	__u32 nr_runs;
-	__u64 reserved;
+	__u32 kind;
+	__u32 reserved;
 };
 
 /*
@@ -516,7 +599,7 @@ enum accmem_batch_op {
  * @nr_runs: out
  * @result: out: 0, or a negative errno value of ACCMEM_IOC_ALLOC, with which
  *	nothing else is written
- * @reserved: in: 0
+ * @kind: in: as in struct accmem_alloc
  */
 struct accmem_batch_alloc {
 	__u64 length;
@@ -532,7 +615,7 @@ struct accmem_batch_alloc {
 	__u32 page_size;
 	__u32 nr_runs;
 	__s32 result;
-	__u32 reserved;
+	__u32 kind;
 };
 
 /**
@@ -596,6 +679,124 @@ struct accmem_batch {
 	__u64 free_bytes;
 	__u64 largest_run;
 	__u64 reserved;
+};
+
+/**
+ * enum accmem_access_op - what the device does with a part of a buffer
+ * @ACCMEM_ACCESS_READ: reads it; the caller's memory gets the bytes
+ * @ACCMEM_ACCESS_WRITE: writes the bytes of the caller's memory to it
+ * @ACCMEM_ACCESS_FILL: writes one byte to all of it
+ */
+enum accmem_access_op {
+	ACCMEM_ACCESS_READ = 0,
+	ACCMEM_ACCESS_WRITE = 1,
+	ACCMEM_ACCESS_FILL = 2,
+};
+
+/**
+ * struct accmem_access - ACCMEM_IOC_ACCESS: the device's access to a buffer
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @address: in: device address where it begins; any address in a buffer
+ * @length: in: bytes, not 0
+ * @data: in: address of @length bytes of the caller's memory; with FILL the byte, 0 to
+ *	255
+ * @op: in: enum accmem_access_op
+ * @reserved: in: 0
+ * @done: out: bytes that were read or written, also with an error
+ *
+ * For a simulator of the device, and for tests: as the device would, through device
+ * addresses and not through a mapping. The range is of one buffer, of which no more
+ * than the usable bytes are reached. Order, and what several accesses at once see of
+ * each other, is as for memcpy() in threads. A buffer that is freed or resized
+ * meanwhile keeps no byte of what comes after; no other buffer does.
+ *
+ * EINVAL: @length is 0; unknown @op; FILL with more than a byte. EOVERFLOW: @address +
+ * @length passes 2^64. ENOENT: no buffer of this context is at @address. ENXIO: the
+ * range leaves the buffer, or the buffer has shrunk meanwhile. EBUSY: shared memory of
+ * which somebody else has pages on the host. EFAULT: the caller's memory cannot be read
+ * or written. ENOMEM: no memory for the kernel's own work, or the
+ * host's is short (first touch). EINTR: killed.
+ */
+struct accmem_access {
+	__u32 size;
+	__u32 flags;
+	__u64 address;
+	__u64 length;
+	__u64 data;
+	__u32 op;
+	__u32 reserved;
+	__u64 done;
+};
+
+/*
+ * Flags of PREFETCH.
+ *
+ * HOST      to the host; without it to the device
+ */
+#define ACCMEM_PREFETCH_HOST 0x1u
+#define ACCMEM_PREFETCH_FLAGS ACCMEM_PREFETCH_HOST
+
+/**
+ * struct accmem_prefetch - ACCMEM_IOC_PREFETCH: move a part of a shared buffer
+ * @size: in: bytes of this structure
+ * @flags: in: ACCMEM_PREFETCH_*
+ * @address: in: device address where it begins; any address in a shared buffer
+ * @length: in: bytes, not 0
+ * @reserved: in: 0
+ *
+ * The pieces that the range touches are valid on the side that is asked for when the
+ * call returns, unless they are written to on the other side meanwhile; they are no less
+ * valid on the other side than before. What is to stay on the host
+ * (ACCMEM_ADVICE_STAY) stays there. Nothing is copied of pieces that nobody has written
+ * to since they were copied.
+ *
+ * EINVAL: @length is 0. EOVERFLOW: @address + @length passes 2^64. ENOENT: no buffer of
+ * this context is at @address. ENXIO: the range leaves the buffer. EOPNOTSUPP: the
+ * buffer is not shared. EBUSY: somebody else (O_DIRECT, another driver) has pages of it
+ * on the host. ENOMEM: the host's memory is short. EINTR: killed. After an error, a part
+ * of the pieces may have moved. Conformance: S16.
+ */
+struct accmem_prefetch {
+	__u32 size;
+	__u32 flags;
+	__u64 address;
+	__u64 length;
+	__u64 reserved;
+};
+
+/**
+ * enum accmem_advice - how a part of a shared buffer is going to be used
+ * @ACCMEM_ADVICE_MOVE: it moves to whoever touches it, the default
+ * @ACCMEM_ADVICE_STAY: it stays on the host, where the device goes to it: for what both
+ *	touch a little, often and by turns
+ */
+enum accmem_advice {
+	ACCMEM_ADVICE_MOVE = 0,
+	ACCMEM_ADVICE_STAY = 1,
+};
+
+/**
+ * struct accmem_advise - ACCMEM_IOC_ADVISE: how a shared buffer is going to be used
+ * @size: in: bytes of this structure
+ * @flags: in: 0
+ * @address: in: device address where it begins; any address in a shared buffer
+ * @length: in: bytes, not 0
+ * @advice: in: enum accmem_advice
+ * @reserved: in: 0
+ *
+ * It is about the pieces that the range touches, and moves nothing now.
+ *
+ * EINVAL: @length is 0, unknown @advice. EOVERFLOW, ENOENT, ENXIO, EOPNOTSUPP, EINTR: as
+ * for struct accmem_prefetch. Conformance: S16.
+ */
+struct accmem_advise {
+	__u32 size;
+	__u32 flags;
+	__u64 address;
+	__u64 length;
+	__u32 advice;
+	__u32 reserved;
 };
 
 /*

@@ -22,8 +22,10 @@
 
 #define WAITERS 12
 #define USERS 3
-#define CAPACITY 64
-#define LIMIT 40
+#define UNIT 4096ull
+#define CAPACITY (64 * UNIT)
+#define LIMIT (40 * UNIT)
+#define CREDIT 16
 #define BOUND 4
 #define RESERVE 50
 
@@ -32,7 +34,8 @@ struct entry {
 	struct accmem_queue_waiter w;
 	bool in;
 	unsigned int user;
-	u64 round;
+	u64 turn;
+	u64 length; /* of its turn */
 	u64 order; /* of arrival, or of when it lost its place */
 	enum accmem_queue_state state;
 	bool limited;
@@ -42,12 +45,14 @@ struct entry {
 
 struct world {
 	const char *origin;
-	unsigned int step;
+	u64 step;
 	struct rng *draw;
 	struct accmem_queue q;
 	struct accmem_queue_user users[USERS];
 	u64 held[USERS];
-	u64 latest[USERS]; /* round of the latest waiter of a user */
+	u64 ahead[USERS]; /* where a user's turns end */
+	u64 turn; /* where the latest that was served began */
+	u64 first; /* where everybody was when nobody waited */
 	struct entry e[WAITERS];
 	u64 arrivals;
 	u64 free;
@@ -58,8 +63,8 @@ static void check(const struct world *w, bool ok, const char *what)
 {
 	if (ok)
 		return;
-	fprintf(stderr, "FAILED: queue: %s: step %u: %s\n", w->origin, w->step,
-		what);
+	fprintf(stderr, "FAILED: queue: %s: step %llu: %s\n", w->origin,
+		(unsigned long long)w->step, what);
 	abort();
 }
 
@@ -71,8 +76,7 @@ static struct entry *to_entry(struct accmem_queue_waiter *q)
 /* the reference's order: is @a before @b? */
 static bool is_before(const struct entry *a, const struct entry *b)
 {
-	return a->round < b->round ||
-	       (a->round == b->round && a->order < b->order);
+	return a->turn < b->turn || (a->turn == b->turn && a->order < b->order);
 }
 
 /* the first entry behind @after, or of all; NULL at the end */
@@ -232,27 +236,34 @@ static void naive_pass(struct world *w, const struct entry *served)
 		front->passed++;
 }
 
+/* where the next turn of a user begins, which is @length long */
+static u64 naive_turn(struct world *w, unsigned int user, u64 length)
+{
+	u64 since = w->turn > CREDIT ? w->turn - CREDIT : 0;
+	u64 turn;
+
+	if (since < w->first)
+		since = w->first;
+	turn = w->ahead[user] > since ? w->ahead[user] : since;
+
+	w->ahead[user] = turn + length;
+	return turn;
+}
+
 static void enter(struct world *w, struct entry *e)
 {
-	struct entry *first = naive_next(w, NULL);
-	unsigned int i;
-	bool others = false;
+	u64 need = 1 + rng_below(w->draw, LIMIT);
 
 	e->user = rng_below(w->draw, USERS);
-	for (i = 0; i < WAITERS; i++)
-		others |= w->e[i].in && w->e[i].user == e->user;
-	e->round = first ? first->round : 0;
-	if (others && w->latest[e->user] >= e->round)
-		e->round = w->latest[e->user] + 1;
-	w->latest[e->user] = e->round;
+	e->length = need / UNIT + 1;
+	e->turn = naive_turn(w, e->user, e->length);
 	e->order = ++w->arrivals;
 	e->in = true;
 	e->limited = false;
 	e->passed = 0;
 	e->stale = false;
 	e->state = ACCMEM_QUEUE_AWAKE;
-	accmem_queue_enter(&w->q, &e->w, &w->users[e->user],
-			   1 + rng_below(w->draw, LIMIT));
+	accmem_queue_enter(&w->q, &e->w, &w->users[e->user], need);
 	if (rng_below(w->draw, 2)) {
 		e->state = ACCMEM_QUEUE_ASLEEP;
 		accmem_queue_defer(&w->q, &e->w);
@@ -261,9 +272,21 @@ static void enter(struct world *w, struct entry *e)
 
 static void leave(struct world *w, struct entry *e, bool served)
 {
+	unsigned int i;
+
 	if (served)
 		naive_pass(w, e);
 	e->in = false;
+	if (served && w->turn < e->turn)
+		w->turn = e->turn;
+	if (!served && w->ahead[e->user] == e->turn + e->length)
+		w->ahead[e->user] = e->turn;
+	/* when nobody waits, all are equal */
+	for (i = 0; !naive_next(w, NULL) && i < USERS; i++) {
+		if (w->turn < w->ahead[i])
+			w->turn = w->ahead[i];
+		w->first = w->turn;
+	}
 	accmem_queue_leave(&w->q, &e->w, served, w->now);
 }
 
@@ -294,7 +317,7 @@ static void try(struct world *w, struct entry *e)
 static void give_back(struct world *w)
 {
 	unsigned int user = rng_below(w->draw, USERS);
-	u64 n = min(w->held[user], 1 + rng_below(w->draw, 16));
+	u64 n = min(w->held[user], 1 + rng_below(w->draw, 16 * UNIT));
 
 	w->held[user] -= n;
 	w->free += n;
@@ -308,14 +331,16 @@ static void give_back(struct world *w)
 static void barge(struct world *w)
 {
 	unsigned int user = rng_below(w->draw, USERS);
-	u64 n = 1 + rng_below(w->draw, 8);
+	u64 n = 1 + rng_below(w->draw, 8 * UNIT);
 
 	if (w->q.reserved || w->free < n || w->held[user] + n > LIMIT)
 		return;
 	w->free -= n;
 	w->held[user] += n;
+	if (naive_front(w))
+		naive_turn(w, user, n / UNIT + 1);
 	naive_pass(w, NULL);
-	accmem_queue_pass(&w->q, w->now);
+	accmem_queue_pass(&w->q, &w->users[user], n, w->now);
 }
 
 static void tick(struct world *w)
@@ -332,10 +357,10 @@ static void tick(struct world *w)
 	while ((next = naive_next(w, next)))
 		last = next;
 	e->passed = 0;
-	e->round = last->round;
+	e->turn = last->turn;
 	e->order = ++w->arrivals;
-	if (w->latest[e->user] < e->round)
-		w->latest[e->user] = e->round;
+	if (w->ahead[e->user] < e->turn + e->length)
+		w->ahead[e->user] = e->turn + e->length;
 }
 
 static void go_away(struct world *w, struct entry *e)
@@ -403,7 +428,8 @@ void queue_world_run(const char *origin, struct rng *draw, u64 steps)
 	w->free = CAPACITY;
 	accmem_queue_init(&w->q, BOUND);
 	w->q.reserve_ns = RESERVE;
-	for (w->step = 0; w->step < steps; w->step++)
+	w->q.credit = CREDIT * UNIT;
+	for (w->step = 0; w->step < steps && !rng_is_spent(draw); w->step++)
 		step(w);
 	free(w);
 }

@@ -6,8 +6,9 @@
 #include "../model.h"
 
 /*
- * Makes @steps random calls, and aborts where the queue and its reference differ,
- * or a rule is broken. @origin says how to make the same calls again.
+ * Makes @steps random calls, or as many as @draw has numbers for, and aborts where the
+ * queue and its reference differ, or a rule is broken. @origin says how to make the
+ * same calls again.
  */
 void queue_world_run(const char *origin, struct rng *draw, u64 steps);
 

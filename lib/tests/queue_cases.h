@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Rules of the queue of waiters, told one by one: the KUnit suite and the host test
+ * walk the same cases.
+ */
+#ifndef ACCMEM_QUEUE_CASES_H
+#define ACCMEM_QUEUE_CASES_H
+
+#include "../accmem_queue.h"
+
+#define GRANULE 4096ull
+#define BOUND 3
+
+/* so much is free */
+static bool fits(const struct accmem_queue_waiter *w, u64 promised, void *arg)
+{
+	const u64 *free = arg;
+
+	return *free >= promised + w->need;
+}
+
+static void sleep_in(struct accmem_queue *q, struct accmem_queue_waiter *w,
+		     struct accmem_queue_user *user, u64 need)
+{
+	accmem_queue_enter(q, w, user, need);
+	accmem_queue_sleep(q, w, false, 0);
+}
+
+static bool users_take_turns(void)
+{
+	struct accmem_queue_waiter a[3], b[2], *order[5];
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue q;
+	u64 free = 5;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	for (i = 0; i < 3; i++)
+		sleep_in(&q, &a[i], &x, 1);
+	for (i = 0; i < 2; i++)
+		sleep_in(&q, &b[i], &y, 1);
+	accmem_queue_came_back(&q);
+	for (i = 0; i < 5; i++)
+		order[i] = accmem_queue_next(&q, i ? order[i - 1] : NULL, fits,
+					     &free);
+	return order[0] == &a[0] && order[1] == &b[0] && order[2] == &a[1] &&
+	       order[3] == &b[1] && order[4] == &a[2] &&
+	       !accmem_queue_next(&q, NULL, fits, &free);
+}
+
+/* a user with one request at a time has its turn after one of the other's */
+static bool a_loop_has_every_second_turn(void)
+{
+	struct accmem_queue_waiter a[4], b;
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue q;
+	u64 free = 1;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	for (i = 0; i < 4; i++)
+		sleep_in(&q, &a[i], &x, 1);
+	for (i = 0; i < 3; i++) {
+		sleep_in(&q, &b, &y, 1);
+		accmem_queue_came_back(&q);
+		if (accmem_queue_next(&q, NULL, fits, &free) != &a[i])
+			return false;
+		accmem_queue_leave(&q, &a[i], true, 0);
+		accmem_queue_came_back(&q);
+		if (accmem_queue_next(&q, NULL, fits, &free) != &b)
+			return false;
+		accmem_queue_leave(&q, &b, true, 0);
+	}
+	return true;
+}
+
+/* who asks for little is served as many bytes as who asks for much, not as often */
+static bool turns_are_as_long_as_requests(void)
+{
+	struct accmem_queue_waiter large, small;
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue q;
+	u64 free = 64 * GRANULE;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	sleep_in(&q, &large, &x, 16 * GRANULE - 1);
+	accmem_queue_came_back(&q);
+	if (accmem_queue_next(&q, NULL, fits, &free) != &large)
+		return false;
+	sleep_in(&q, &small, &y, GRANULE - 1);
+	accmem_queue_leave(&q, &large, true, 0);
+	sleep_in(&q, &large, &x, 16 * GRANULE - 1);
+	for (i = 0; i < 16; i++) {
+		accmem_queue_came_back(&q);
+		if (accmem_queue_next(&q, NULL, fits, &free) != &small)
+			return false;
+		accmem_queue_leave(&q, &small, true, 0);
+		sleep_in(&q, &small, &y, GRANULE - 1);
+	}
+	accmem_queue_came_back(&q);
+	return !large.passed &&
+	       accmem_queue_next(&q, NULL, fits, &free) == &large;
+}
+
+/* who was not there for a while catches up with the others, but for a credit */
+static bool a_credit_is_all_that_is_caught_up(void)
+{
+	struct accmem_queue_waiter a, b[3], keep;
+	struct accmem_queue_user x = {}, y = {}, z = {};
+	struct accmem_queue q;
+	u64 free = 64 * GRANULE;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	q.credit = 2 * GRANULE;
+	sleep_in(&q, &keep, &z, 64 * GRANULE);
+	for (i = 0; i < 10; i++) {
+		sleep_in(&q, &a, &x, GRANULE - 1);
+		accmem_queue_leave(&q, &a, true, 0);
+	}
+	/* its next turn would be the eleventh, the other's are 8 to 10 */
+	for (i = 0; i < 3; i++)
+		sleep_in(&q, &b[i], &y, GRANULE - 1);
+	sleep_in(&q, &a, &x, GRANULE - 1);
+	accmem_queue_leave(&q, &keep, false, 0);
+	for (i = 0; i < 3; i++) {
+		accmem_queue_came_back(&q);
+		if (accmem_queue_next(&q, NULL, fits, &free) != &b[i])
+			return false;
+		accmem_queue_leave(&q, &b[i], true, 0);
+		sleep_in(&q, &b[i], &y, GRANULE - 1);
+	}
+	accmem_queue_came_back(&q);
+	return accmem_queue_next(&q, NULL, fits, &free) == &a;
+}
+
+/* what somebody had while nobody else waited is held against nobody */
+static bool an_empty_queue_owes_nothing(void)
+{
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue_waiter a, b;
+	struct accmem_queue q;
+	u64 free = 64 * GRANULE;
+
+	accmem_queue_init(&q, BOUND);
+	q.credit = 64 * GRANULE;
+	sleep_in(&q, &a, &x, 16 * GRANULE);
+	accmem_queue_leave(&q, &a, true, 0);
+	sleep_in(&q, &a, &x, GRANULE);
+	sleep_in(&q, &b, &y, GRANULE);
+	accmem_queue_came_back(&q);
+	return accmem_queue_next(&q, NULL, fits, &free) == &a;
+}
+
+static bool the_bound_reserves(void)
+{
+	struct accmem_queue_waiter large, small;
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue q;
+	u64 free = 1;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	q.reserve_ns = 10;
+	sleep_in(&q, &large, &x, 4);
+	for (i = 0; i < BOUND; i++) {
+		if (q.reserved)
+			return false;
+		accmem_queue_pass(&q, &y, 1, 100);
+	}
+	sleep_in(&q, &small, &y, 1);
+	accmem_queue_came_back(&q);
+	if (q.reserved != &large || accmem_queue_next(&q, NULL, fits, &free))
+		return false;
+	/* unserved, it ends, and its waiter is the last one */
+	if (accmem_queue_tick(&q, 109) || !accmem_queue_tick(&q, 110))
+		return false;
+	if (q.reserved || accmem_queue_walk(&q, NULL) != &small ||
+	    accmem_queue_next(&q, NULL, fits, &free) != &small)
+		return false;
+	accmem_queue_leave(&q, &small, true, 111);
+	/* nothing is reserved for as long again */
+	for (i = 0; i < BOUND; i++)
+		accmem_queue_pass(&q, &y, 1, 112);
+	if (q.reserved)
+		return false;
+	accmem_queue_tick(&q, 120);
+	return q.reserved == &large;
+}
+
+/* a change during a try is seen after it */
+static bool a_change_during_a_try_counts(void)
+{
+	struct accmem_queue_waiter w;
+	struct accmem_queue_user x = {};
+	struct accmem_queue q;
+	u64 free = 1;
+
+	accmem_queue_init(&q, BOUND);
+	accmem_queue_enter(&q, &w, &x, 1);
+	accmem_queue_begin(&q, &w);
+	accmem_queue_came_back(&q);
+	accmem_queue_sleep(&q, &w, false, 0);
+	if (accmem_queue_next(&q, NULL, fits, &free) != &w)
+		return false;
+	accmem_queue_begin(&q, &w);
+	accmem_queue_sleep(&q, &w, false, 0);
+	if (accmem_queue_next(&q, NULL, fits, &free))
+		return false;
+	/* of a limit, too */
+	accmem_queue_came_back(&q);
+	accmem_queue_next(&q, NULL, fits, &free);
+	accmem_queue_begin(&q, &w);
+	accmem_queue_sank(&x);
+	accmem_queue_sleep(&q, &w, true, 0);
+	return accmem_queue_next(&q, NULL, fits, &free) == &w;
+}
+
+static const struct queue_case {
+	const char *name;
+	bool (*holds)(void);
+} queue_cases[] = {
+	{ "users take turns", users_take_turns },
+	{ "a loop has every second turn", a_loop_has_every_second_turn },
+	{ "turns are as long as requests", turns_are_as_long_as_requests },
+	{ "a credit is all that is caught up",
+	  a_credit_is_all_that_is_caught_up },
+	{ "an empty queue owes nothing", an_empty_queue_owes_nothing },
+	{ "the bound reserves, for a time", the_bound_reserves },
+	{ "a change during a try counts", a_change_during_a_try_counts },
+};
+
+#endif /* ACCMEM_QUEUE_CASES_H */
