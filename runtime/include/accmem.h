@@ -158,6 +158,43 @@ int accmem_get_query(struct accmem_context *ctx, uint64_t address,
 		     struct accmem_query *query);
 
 /**
+ * accmem_device_access() - ACCMEM_IOC_ACCESS: read or write as the device does
+ * @ctx: the context
+ * @req: device address, length in bytes, data and op, the rest zero; size is filled in.
+ *	How many bytes were read or written is in its done, also with an error.
+ *
+ * Return: 0; -EINVAL, -EOVERFLOW, -ENOENT, -ENXIO, -EBUSY, -EFAULT, -ENOMEM, -EINTR as
+ * struct accmem_access says.
+ */
+int accmem_device_access(struct accmem_context *ctx, struct accmem_access *req);
+
+/**
+ * accmem_prefetch_shared() - ACCMEM_IOC_PREFETCH: move a part of a shared buffer
+ * @ctx: the context
+ * @address: device address, anywhere in a shared buffer
+ * @length: bytes, at least 1
+ * @flags: ACCMEM_PREFETCH_HOST to move it to the host, or 0 for the device
+ *
+ * Return: 0; -EINVAL, -EOVERFLOW, -ENOENT, -ENXIO, -EOPNOTSUPP, -EBUSY, -ENOMEM, -EINTR
+ * as struct accmem_prefetch says.
+ */
+int accmem_prefetch_shared(struct accmem_context *ctx, uint64_t address,
+			   uint64_t length, uint32_t flags);
+
+/**
+ * accmem_advise_shared() - ACCMEM_IOC_ADVISE: how a part of a shared buffer will be used
+ * @ctx: the context
+ * @address: device address, anywhere in a shared buffer
+ * @length: bytes, at least 1
+ * @advice: enum accmem_advice
+ *
+ * Return: 0; -EINVAL, -EOVERFLOW, -ENOENT, -ENXIO, -EOPNOTSUPP, -EINTR as struct
+ * accmem_advise says.
+ */
+int accmem_advise_shared(struct accmem_context *ctx, uint64_t address,
+			 uint64_t length, uint32_t advice);
+
+/**
  * accmem_map() - map a whole buffer
  * @ctx: the context
  * @address: device address of its first byte

@@ -104,10 +104,35 @@ static const char *device_path(const char *path)
 	return path && *path ? path : DEFAULT_DEVICE;
 }
 
+static int get_host_info(struct accmem_context *ctx, struct accmem_info *info)
+{
+	*info = (struct accmem_info){ .size = sizeof(*info),
+				      .flags = ACCMEM_INFO_HOST };
+	return accmem_call(ctx, ACCMEM_IOC_INFO, info);
+}
+
+/* The device's memory, and that of the host where there is some. */
+static int set_addresses(struct accmem_context *ctx)
+{
+	struct accmem_info info, host;
+	uint64_t end;
+	int ret;
+
+	ret = accmem_sum_info(ctx, &info);
+	if (ret)
+		return ret;
+	end = info.address_base + info.address_span;
+	if (info.features & ACCMEM_FEATURE_HOST && !get_host_info(ctx, &host) &&
+	    host.address_base + host.address_span > end)
+		end = host.address_base + host.address_span;
+	ctx->address_base = info.address_base;
+	ctx->address_span = end - info.address_base;
+	return 0;
+}
+
 int accmem_open(const char *path, struct accmem_context **result)
 {
 	struct accmem_context *ctx;
-	struct accmem_info info;
 	int ret;
 
 	ctx = calloc(1, sizeof(*ctx));
@@ -119,7 +144,7 @@ int accmem_open(const char *path, struct accmem_context **result)
 		ret = -errno;
 		goto free_ctx;
 	}
-	ret = accmem_get_info(ctx, 0, &info);
+	ret = set_addresses(ctx);
 	if (ret)
 		goto close_fd;
 	ret = -pthread_mutex_init(&ctx->lock, NULL);
@@ -129,7 +154,7 @@ int accmem_open(const char *path, struct accmem_context **result)
 	if (ret)
 		goto destroy_lock;
 
-	accmem_window_reserve(ctx, info.address_span);
+	accmem_window_reserve(ctx, ctx->address_span);
 	*result = ctx;
 	return 0;
 
@@ -165,6 +190,37 @@ int accmem_get_info(struct accmem_context *ctx, uint32_t carveout,
 	info->size = sizeof(*info);
 	info->carveout = carveout;
 	return accmem_call(ctx, ACCMEM_IOC_INFO, info);
+}
+
+static void add_info(struct accmem_info *sum, const struct accmem_info *one)
+{
+	uint64_t sum_end = sum->address_base + sum->address_span;
+	uint64_t one_end = one->address_base + one->address_span;
+
+	if (one->address_base < sum->address_base)
+		sum->address_base = one->address_base;
+	if (one_end > sum_end)
+		sum_end = one_end;
+	sum->address_span = sum_end - sum->address_base;
+	sum->capacity += one->capacity;
+	sum->free_bytes += one->free_bytes;
+	if (one->largest_run > sum->largest_run)
+		sum->largest_run = one->largest_run;
+}
+
+int accmem_sum_info(struct accmem_context *ctx, struct accmem_info *sum)
+{
+	struct accmem_info one;
+	uint32_t i;
+	int ret;
+
+	ret = accmem_get_info(ctx, 0, sum);
+	for (i = 1; !ret && i < sum->nr_carveouts; i++) {
+		ret = accmem_get_info(ctx, i, &one);
+		if (!ret)
+			add_info(sum, &one);
+	}
+	return ret;
 }
 
 static int free_buffer(struct accmem_context *ctx, uint64_t address)
@@ -259,6 +315,34 @@ int accmem_reallocate(struct accmem_context *ctx, struct accmem_realloc *req)
 	ret = resize_locked(ctx, req);
 	pthread_mutex_unlock(&ctx->lock);
 	return ret;
+}
+
+int accmem_device_access(struct accmem_context *ctx, struct accmem_access *req)
+{
+	req->size = sizeof(*req);
+	return accmem_call(ctx, ACCMEM_IOC_ACCESS, req);
+}
+
+int accmem_prefetch_shared(struct accmem_context *ctx, uint64_t address,
+			   uint64_t length, uint32_t flags)
+{
+	struct accmem_prefetch req = { .size = sizeof(req),
+				       .flags = flags,
+				       .address = address,
+				       .length = length };
+
+	return accmem_call(ctx, ACCMEM_IOC_PREFETCH, &req);
+}
+
+int accmem_advise_shared(struct accmem_context *ctx, uint64_t address,
+			 uint64_t length, uint32_t advice)
+{
+	struct accmem_advise req = { .size = sizeof(req),
+				     .address = address,
+				     .length = length,
+				     .advice = advice };
+
+	return accmem_call(ctx, ACCMEM_IOC_ADVISE, &req);
 }
 
 int accmem_get_query(struct accmem_context *ctx, uint64_t address,

@@ -6,10 +6,14 @@
 #include <accmem.h>
 #include <pthread.h>
 
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
 /**
  * struct accmem_context - see accmem.h
  * @fd: the open device
- * @window: host address that stands for the lowest device address, or NULL
+ * @address_base: lowest device address of all carveouts
+ * @address_span: bytes of device addresses from there to the end of the last
+ * @window: host address that stands for @address_base, or NULL
  * @window_size: bytes of host addresses reserved from @window on
  * @lock: protects @mappings and the host addresses inside the window, and
  *	keeps an unmap and the FREE after it together
@@ -20,6 +24,8 @@
  */
 struct accmem_context {
 	int fd;
+	uint64_t address_base;
+	uint64_t address_span;
 	unsigned char *window;
 	size_t window_size;
 	pthread_mutex_t lock;
@@ -30,6 +36,12 @@ struct accmem_context {
 /* One ioctl: 0 or a negative errno value. */
 int accmem_call(const struct accmem_context *ctx, unsigned long command,
 		void *argument);
+
+/*
+ * INFO of all carveouts together: addresses from the lowest to the highest, bytes added
+ * up, the longest run of any.
+ */
+int accmem_sum_info(struct accmem_context *ctx, struct accmem_info *sum);
 
 /* ALLOC: accmem_allocate(), of the version at hand. */
 int accmem_allocate_now(struct accmem_context *ctx, struct accmem_alloc *req);

@@ -351,6 +351,40 @@ static int map_again(struct mapping *m, const struct accmem_query *query,
 	return 0;
 }
 
+/*
+ * @m is of a buffer that has grown at its place: what is new of it is mapped beside
+ * what is in use.
+ */
+static int extend(struct accmem_context *ctx, struct mapping *m,
+		  const struct accmem_query *query)
+{
+	struct mapping tail = { .address = m->address + m->length,
+				.length = query->footprint - m->length,
+				.prot = m->prot };
+	uint64_t offset = query->mmap_offset + m->length;
+	struct mapping *stale;
+	int ret;
+
+	while ((stale = find(ctx, tail.address, tail.length))) {
+		ret = drop(ctx, stale);
+		if (ret)
+			return ret;
+	}
+	ret = map_pages(ctx, &tail, offset);
+	if (!ret)
+		m->length = query->footprint;
+	return ret;
+}
+
+/* Is @m the beginning of this buffer, in the window, where the rest has its place? */
+static bool begins(const struct accmem_context *ctx, const struct mapping *m,
+		   const struct accmem_query *query)
+{
+	return !m->small && !is_small(query) && m->address == query->base &&
+	       m->length < query->footprint && in_window(ctx, m) &&
+	       fits(ctx, query->mmap_offset, query->footprint);
+}
+
 /* Is @m a mapping of this buffer, or of the granule that it shares? */
 static bool is_of(const struct mapping *m, const struct accmem_query *query)
 {
@@ -375,6 +409,10 @@ static int map_locked(struct accmem_context *ctx, uint64_t address, int prot,
 	m = find(ctx, query.base, query.footprint);
 	if (m && is_of(m, &query))
 		return map_again(m, &query, prot, pointer);
+	if (m && begins(ctx, m, &query)) {
+		ret = extend(ctx, m, &query);
+		return ret ? ret : map_again(m, &query, prot, pointer);
+	}
 
 	/* Left by a buffer freed behind our back: see accmem_allocate(). */
 	while (m) {
