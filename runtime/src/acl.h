@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the ACL front-end share; nothing here is installed. */
+#ifndef ACCMEM_RUNTIME_ACL_H
+#define ACCMEM_RUNTIME_ACL_H
+
+#include <accmem_pool.h>
+#include <acl/acl.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#define ACL_PAGE 4096ull
+#define ACL_HUGE_PAGE (2ull << 20)
+#define ACL_MAX_DEVICES 64
+
+/**
+ * struct acl_device - an open device
+ * @id: its number
+ * @set: calls of aclrtSetDevice() that have not been undone
+ * @contexts: contexts of it that programs have made
+ * @ctx: its context
+ * @pool: its memory
+ * @nr_carveouts: how many it has
+ * @stream: the default stream, or NULL; under the streams' lock
+ */
+struct acl_device {
+	int32_t id;
+	unsigned int set;
+	unsigned int contexts;
+	struct accmem_context *ctx;
+	struct accmem_pool *pool;
+	uint32_t nr_carveouts;
+	struct acl_stream *stream;
+};
+
+/* The calling thread's device; NULL with the error's code in @error. */
+struct acl_device *accmem_acl_device_current(aclError *error);
+
+/* Device @id, opened if need be. */
+struct acl_device *accmem_acl_device_open(int32_t id, aclError *error);
+
+/* The device that the calling thread works on. */
+void accmem_acl_device_select(int32_t id);
+
+/* A context of a device, which is open as long; under the devices' lock. */
+aclError accmem_acl_device_add_context(int32_t id);
+void accmem_acl_device_remove_context(int32_t id);
+bool accmem_acl_device_is_open(int32_t id);
+
+/* The thread's device has been set: it has that device's own context. */
+void accmem_acl_context_select(int32_t device);
+
+/* Is @pointer among the addresses of a device, allocated or not? */
+bool accmem_acl_in_window(const void *pointer);
+
+/* A negative errno value of the library, as an error of ACL. */
+aclError accmem_acl_error(int error);
+
+/* Sets the last error in words; @error. */
+aclError accmem_acl_fail(aclError error, const char *text);
+
+/**
+ * struct acl_side - what one side of a copy is
+ * @pointer: as the program named it
+ * @block: the allocation that it is in; its pool is NULL if it is in none
+ * @device: memory of the device
+ * @read_only: not writable at @pointer
+ * @held: accmem_acl_hold() has been called for it
+ */
+struct acl_side {
+	unsigned char *pointer;
+	struct accmem_pool_block block;
+	bool device;
+	bool read_only;
+	bool held;
+};
+
+/* Finds out what @count bytes at @pointer are, and maps them. */
+aclError accmem_acl_side_find(struct acl_side *side, const void *pointer,
+			      size_t count);
+
+/* Memory that a stream works on: a free of it waits for the last release. */
+aclError accmem_acl_hold(struct acl_side *side);
+void accmem_acl_release(struct acl_side *side);
+
+/* Is the allocation at @pointer freed, but held? */
+bool accmem_acl_is_freed(const void *pointer);
+
+bool accmem_acl_is_read_only(const void *pointer);
+
+/* 1: @count bytes at @pointer have memory; 0: reserved, not all; -1: not reserved. */
+int accmem_acl_reserved_covers(const void *pointer, size_t count);
+
+extern pthread_mutex_t accmem_acl_devices_lock, accmem_acl_map_lock,
+	accmem_acl_memory_lock, accmem_acl_streams_lock;
+
+/* An operation of a stream, embedded in whatever it needs. */
+struct acl_op {
+	void (*run)(struct acl_op *op);
+	struct acl_op *next;
+};
+
+/* Runs @op in its turn, and frees nothing. */
+aclError accmem_acl_stream_add(aclrtStream stream, struct acl_op *op);
+
+/* Ends the streams of a device, and waits for them, or with NULL for those of all. */
+void accmem_acl_streams_end(struct acl_device *device);
+void accmem_acl_streams_wait(struct acl_device *device);
+
+/* Forgets what belongs to a device that is closed. */
+void accmem_acl_memory_forget(struct acl_device *device);
+void accmem_acl_handles_forget(struct acl_device *device);
+void accmem_acl_contexts_forget(int32_t device);
+
+#endif /* ACCMEM_RUNTIME_ACL_H */

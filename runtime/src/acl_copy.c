@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Memset and memcpy of the ACL front-end: what the two sides are, and the bytes.
+ *
+ * A call looks at its memory when it is made, and holds it until a stream has done
+ * the work. Memory that is read-only at its pointer is written through a view of
+ * its own.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "acl.h"
+
+/**
+ * struct transfer - a memset, or a memcpy
+ * @op: its turn in a stream
+ * @dst: where to
+ * @src: where from, for a memcpy
+ * @is_copy: it is a memcpy
+ * @value: the byte of a memset
+ * @count: bytes
+ */
+struct transfer {
+	struct acl_op op;
+	struct acl_side dst;
+	struct acl_side src;
+	bool is_copy;
+	int value;
+	size_t count;
+};
+
+/* The CPU's side of an allocation: to read, or to write if that is allowed there. */
+static aclError map_side(struct acl_side *side)
+{
+	struct accmem_pool *pool = side->block.pool;
+	void *pointer;
+	int ret;
+
+	side->read_only = accmem_acl_is_read_only(side->block.pointer);
+	if (side->read_only)
+		ret = accmem_map(accmem_pool_context(pool), side->block.address,
+				 PROT_READ, &pointer);
+	else
+		ret = accmem_pool_map(pool, side->pointer);
+	return ret ? accmem_acl_error(ret) : ACL_SUCCESS;
+}
+
+aclError accmem_acl_side_find(struct acl_side *side, const void *pointer,
+			      size_t count)
+{
+	size_t offset;
+	int covered;
+
+	*side = (struct acl_side){ .pointer = (unsigned char *)pointer };
+	covered = accmem_acl_reserved_covers(pointer, count);
+	if (!covered)
+		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+				       "addresses that have no memory");
+	side->device = covered > 0;
+	if (side->device)
+		return ACL_SUCCESS;
+	if (accmem_pool_find(pointer, &side->block)) {
+		side->block.pool = NULL;
+		return accmem_acl_in_window(pointer) ?
+			       accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+					       "no allocation is there") :
+			       ACL_SUCCESS;
+	}
+	offset = side->pointer - (unsigned char *)side->block.pointer;
+	if (count > side->block.usable - offset ||
+	    accmem_acl_is_freed(side->block.pointer))
+		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+				       "not all of the memory is allocated");
+	side->device = side->block.kind == ACCMEM_KIND_DEVICE;
+	return map_side(side);
+}
+
+/* All of a read-only allocation, writable: MAP_FAILED if that cannot be. */
+static unsigned char *view_open(const struct acl_side *side)
+{
+	struct accmem_context *ctx = accmem_pool_context(side->block.pool);
+	struct accmem_query query;
+
+	if (accmem_get_query(ctx, side->block.address, &query))
+		return MAP_FAILED;
+	return mmap(NULL, query.footprint, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    accmem_fd(ctx), query.mmap_offset);
+}
+
+static void view_close(const struct acl_side *side, unsigned char *view)
+{
+	struct accmem_context *ctx = accmem_pool_context(side->block.pool);
+	struct accmem_query query;
+
+	if (!accmem_get_query(ctx, side->block.address, &query))
+		munmap(view, query.footprint);
+}
+
+static void move_bytes(const struct transfer *t, unsigned char *to)
+{
+	if (t->is_copy)
+		memmove(to, t->src.pointer, t->count);
+	else
+		memset(to, t->value, t->count);
+}
+
+static aclError move_to_view(const struct transfer *t)
+{
+	const struct acl_side *dst = &t->dst;
+	unsigned char *view = view_open(dst);
+
+	if (view == MAP_FAILED)
+		return accmem_acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+				       "no view of the memory");
+	move_bytes(t,
+		   view + (dst->pointer - (unsigned char *)dst->block.pointer));
+	view_close(dst, view);
+	return ACL_SUCCESS;
+}
+
+static aclError transfer_do(const struct transfer *t)
+{
+	if (t->dst.read_only)
+		return move_to_view(t);
+	move_bytes(t, t->dst.pointer);
+	return ACL_SUCCESS;
+}
+
+static void transfer_run(struct acl_op *op)
+{
+	struct transfer *t = (struct transfer *)op;
+
+	transfer_do(t);
+	accmem_acl_release(&t->dst);
+	accmem_acl_release(&t->src);
+	free(t);
+}
+
+static aclError transfer_queue(const struct transfer *t, aclrtStream stream)
+{
+	struct transfer *copy = malloc(sizeof(*copy));
+	aclError error;
+
+	if (!copy)
+		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
+	*copy = *t;
+	copy->op.run = transfer_run;
+	error = accmem_acl_hold(&copy->dst);
+	if (!error)
+		error = accmem_acl_hold(&copy->src);
+	if (!error)
+		error = accmem_acl_stream_add(stream, &copy->op);
+	if (error) {
+		accmem_acl_release(&copy->dst);
+		accmem_acl_release(&copy->src);
+		free(copy);
+	}
+	return error;
+}
+
+static aclError check_count(const void *dst, size_t max, size_t count)
+{
+	if (dst && count <= max)
+		return ACL_SUCCESS;
+	return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+			       dst ? "count is above what there is" : "NULL");
+}
+
+static aclError memset_start(struct transfer *t, void *devPtr, size_t maxCount,
+			     int32_t value, size_t count)
+{
+	aclError error = check_count(devPtr, maxCount, count);
+
+	*t = (struct transfer){ .value = value, .count = count };
+	if (error)
+		return error;
+	return accmem_acl_side_find(&t->dst, devPtr, count);
+}
+
+aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
+{
+	struct transfer t;
+	aclError error = memset_start(&t, devPtr, maxCount, value, count);
+
+	return error ? error : transfer_do(&t);
+}
+
+aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value,
+			  size_t count, aclrtStream stream)
+{
+	struct transfer t;
+	aclError error = memset_start(&t, devPtr, maxCount, value, count);
+
+	return error ? error : transfer_queue(&t, stream);
+}
+
+/* Is the direction that the program names that of the memory? */
+static bool kind_fits(const struct transfer *t, aclrtMemcpyKind kind)
+{
+	switch (kind) {
+	case ACL_MEMCPY_HOST_TO_HOST:
+		return !t->src.device && !t->dst.device;
+	case ACL_MEMCPY_HOST_TO_DEVICE:
+		return !t->src.device && t->dst.device;
+	case ACL_MEMCPY_DEVICE_TO_HOST:
+		return t->src.device && !t->dst.device;
+	case ACL_MEMCPY_DEVICE_TO_DEVICE:
+		return t->src.device && t->dst.device;
+	default:
+		return true;
+	}
+}
+
+static aclError memcpy_start(struct transfer *t, void *dst, size_t destMax,
+			     const void *src, size_t count,
+			     aclrtMemcpyKind kind)
+{
+	aclError error = check_count(dst, destMax, count);
+
+	*t = (struct transfer){ .is_copy = true, .count = count };
+	if (error)
+		return error;
+	if (!src || (int)kind < ACL_MEMCPY_HOST_TO_HOST ||
+	    kind > ACL_MEMCPY_DEFAULT)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "src is NULL, or no such kind");
+	error = accmem_acl_side_find(&t->dst, dst, count);
+	if (!error)
+		error = accmem_acl_side_find(&t->src, src, count);
+	if (!error && !kind_fits(t, kind))
+		error = accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+					"the memory is not of this direction");
+	return error;
+}
+
+aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
+		     aclrtMemcpyKind kind)
+{
+	struct transfer t;
+	aclError error = memcpy_start(&t, dst, destMax, src, count, kind);
+
+	return error ? error : transfer_do(&t);
+}
+
+aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,
+			  size_t count, aclrtMemcpyKind kind,
+			  aclrtStream stream)
+{
+	struct transfer t;
+	aclError error = memcpy_start(&t, dst, destMax, src, count, kind);
+
+	return error ? error : transfer_queue(&t, stream);
+}

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Devices of the ACL front-end, opened when they are first used, and how much
+ * memory they have.
+ *
+ * Lock order: accmem_acl_devices_lock before everything else of the front-end.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "acl.h"
+#include "internal.h"
+
+#define PATH_SIZE 32
+
+/* Protects what is in @devices, but for reading a pointer that is set. */
+pthread_mutex_t accmem_acl_devices_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct acl_device *devices[ACL_MAX_DEVICES];
+static bool initialized;
+
+static __thread int32_t current;
+
+aclError accmem_acl_fail(aclError error, const char *text)
+{
+	accmem_set_last_error("%s", text);
+	return error;
+}
+
+aclError accmem_acl_error(int error)
+{
+	switch (error) {
+	case 0:
+		return ACL_SUCCESS;
+	case -ENOMEM:
+	case -EDQUOT:
+	case -EOVERFLOW:
+	case -ETIMEDOUT:
+		return ACL_ERROR_RT_MEMORY_ALLOCATION;
+	case -EOPNOTSUPP:
+		return ACL_ERROR_FEATURE_UNSUPPORTED;
+	case -ENODEV:
+		return ACL_ERROR_RT_INVALID_DEVICEID;
+	case -EINVAL:
+	case -ENOENT:
+	case -EBUSY:
+		return ACL_ERROR_RT_PARAM_INVALID;
+	default:
+		return ACL_ERROR_RT_INTERNAL_ERROR;
+	}
+}
+
+/* In this order they are taken elsewhere, too. */
+static pthread_mutex_t *const locks[] = { &accmem_acl_devices_lock,
+					  &accmem_acl_map_lock,
+					  &accmem_acl_memory_lock,
+					  &accmem_acl_streams_lock };
+
+static void lock_all(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(locks); i++)
+		pthread_mutex_lock(locks[i]);
+}
+
+static void unlock_all(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(locks); i++)
+		pthread_mutex_unlock(locks[i]);
+}
+
+/*
+ * A child finds no lock taken by a thread that it does not have. This comes after the
+ * pools have registered theirs, and so runs before.
+ */
+static int watch_fork(void)
+{
+	static bool watched;
+	int ret;
+
+	if (watched)
+		return 0;
+	ret = pthread_atfork(lock_all, unlock_all, unlock_all);
+	watched = !ret;
+	return -ret;
+}
+
+/* Device 0 is the one that libaccmem opens when it is not told which. */
+static const char *device_path(int32_t id, char path[PATH_SIZE])
+{
+	if (!id)
+		return NULL;
+	snprintf(path, PATH_SIZE, "/dev/accmem%d", id);
+	return path;
+}
+
+static int device_start(struct acl_device *device)
+{
+	struct accmem_info info;
+	char path[PATH_SIZE];
+	int ret;
+
+	ret = accmem_open(device_path(device->id, path), &device->ctx);
+	if (ret) {
+		accmem_set_last_error("device %d cannot be opened (errno %d)",
+				      device->id, -ret);
+		return ret;
+	}
+	ret = accmem_get_info(device->ctx, 0, &info);
+	if (ret)
+		goto close_context;
+	device->nr_carveouts = info.nr_carveouts;
+	ret = accmem_pool_create(device->ctx, NULL, &device->pool);
+	if (ret)
+		goto close_context;
+	ret = watch_fork();
+	if (!ret)
+		return 0;
+	accmem_pool_destroy(device->pool);
+close_context:
+	accmem_close(device->ctx);
+	return ret;
+}
+
+static struct acl_device *device_open_locked(int32_t id, aclError *error)
+{
+	struct acl_device *device = devices[id];
+	int ret;
+
+	if (device)
+		return device;
+	device = calloc(1, sizeof(*device));
+	if (!device) {
+		*error = accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
+		return NULL;
+	}
+	device->id = id;
+	ret = device_start(device);
+	if (ret) {
+		*error = ret == -ENOMEM ? ACL_ERROR_BAD_ALLOC :
+					  ACL_ERROR_RT_INVALID_DEVICEID;
+		free(device);
+		return NULL;
+	}
+	__atomic_store_n(&devices[id], device, __ATOMIC_RELEASE);
+	return device;
+}
+
+struct acl_device *accmem_acl_device_open(int32_t id, aclError *error)
+{
+	struct acl_device *device;
+
+	if (id < 0 || id >= ACL_MAX_DEVICES) {
+		*error = accmem_acl_fail(ACL_ERROR_RT_INVALID_DEVICEID,
+					 "no such device");
+		return NULL;
+	}
+	device = __atomic_load_n(&devices[id], __ATOMIC_ACQUIRE);
+	if (device)
+		return device;
+	pthread_mutex_lock(&accmem_acl_devices_lock);
+	device = device_open_locked(id, error);
+	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	return device;
+}
+
+struct acl_device *accmem_acl_device_current(aclError *error)
+{
+	return accmem_acl_device_open(current, error);
+}
+
+bool accmem_acl_in_window(const void *pointer)
+{
+	struct acl_device *device;
+	int32_t id;
+
+	for (id = 0; id < ACL_MAX_DEVICES; id++) {
+		device = __atomic_load_n(&devices[id], __ATOMIC_ACQUIRE);
+		if (device && accmem_pool_address(device->pool, pointer))
+			return true;
+	}
+	return false;
+}
+
+static void device_close_locked(int32_t id)
+{
+	struct acl_device *device = devices[id];
+
+	if (!device)
+		return;
+	accmem_acl_contexts_forget(id);
+	accmem_acl_streams_end(device);
+	__atomic_store_n(&devices[id], NULL, __ATOMIC_RELEASE);
+	accmem_acl_handles_forget(device);
+	accmem_acl_memory_forget(device);
+	accmem_pool_destroy(device->pool);
+	accmem_close(device->ctx);
+	free(device);
+}
+
+aclError aclInit(const char *configPath)
+{
+	bool again;
+
+	(void)configPath;
+	pthread_mutex_lock(&accmem_acl_devices_lock);
+	again = initialized;
+	initialized = true;
+	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	return again ? accmem_acl_fail(ACL_ERROR_REPEAT_INITIALIZE,
+				       "aclInit() for a second time") :
+		       ACL_SUCCESS;
+}
+
+aclError aclFinalize(void)
+{
+	bool begun;
+	int32_t id;
+
+	pthread_mutex_lock(&accmem_acl_devices_lock);
+	begun = initialized;
+	initialized = false;
+	for (id = 0; begun && id < ACL_MAX_DEVICES; id++)
+		device_close_locked(id);
+	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	return begun ? ACL_SUCCESS :
+		       accmem_acl_fail(ACL_ERROR_UNINITIALIZE,
+				       "aclFinalize() without aclInit()");
+}
+
+const char *aclGetRecentErrMsg(void)
+{
+	return accmem_last_error();
+}
+
+aclError aclrtGetDeviceCount(uint32_t *count)
+{
+	char path[PATH_SIZE];
+	int32_t id;
+
+	if (!count)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "count is NULL");
+	for (id = 1; id < ACL_MAX_DEVICES; id++)
+		if (access(device_path(id, path), F_OK))
+			break;
+	*count = id;
+	return ACL_SUCCESS;
+}
+
+aclError aclrtGetRunMode(aclrtRunMode *runMode)
+{
+	if (!runMode)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "runMode is NULL");
+	*runMode = ACL_HOST;
+	return ACL_SUCCESS;
+}
+
+aclError aclrtSetDevice(int32_t deviceId)
+{
+	struct acl_device *device;
+	aclError error = ACL_SUCCESS;
+
+	if (deviceId < 0 || deviceId >= ACL_MAX_DEVICES)
+		return accmem_acl_fail(ACL_ERROR_RT_INVALID_DEVICEID,
+				       "no such device");
+	pthread_mutex_lock(&accmem_acl_devices_lock);
+	device = device_open_locked(deviceId, &error);
+	if (device) {
+		device->set++;
+		current = deviceId;
+		accmem_acl_context_select(deviceId);
+	}
+	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	return error;
+}
+
+aclError aclrtGetDevice(int32_t *deviceId)
+{
+	if (!deviceId)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "deviceId is NULL");
+	*deviceId = current;
+	return ACL_SUCCESS;
+}
+
+/* nobody has set it, and it has no context */
+static void device_close_unused(int32_t id)
+{
+	if (!devices[id]->set && !devices[id]->contexts)
+		device_close_locked(id);
+}
+
+aclError accmem_acl_device_add_context(int32_t id)
+{
+	struct acl_device *device;
+	aclError error = ACL_SUCCESS;
+
+	if (id < 0 || id >= ACL_MAX_DEVICES)
+		return accmem_acl_fail(ACL_ERROR_RT_INVALID_DEVICEID,
+				       "no such device");
+	device = device_open_locked(id, &error);
+	if (device)
+		device->contexts++;
+	return error;
+}
+
+void accmem_acl_device_remove_context(int32_t id)
+{
+	devices[id]->contexts--;
+	device_close_unused(id);
+}
+
+bool accmem_acl_device_is_open(int32_t id)
+{
+	return devices[id];
+}
+
+void accmem_acl_device_select(int32_t id)
+{
+	current = id;
+}
+
+aclError aclrtResetDevice(int32_t deviceId)
+{
+	aclError error = ACL_ERROR_RT_INVALID_DEVICEID;
+
+	if (deviceId < 0 || deviceId >= ACL_MAX_DEVICES)
+		return accmem_acl_fail(error, "no such device");
+	pthread_mutex_lock(&accmem_acl_devices_lock);
+	if (devices[deviceId] && devices[deviceId]->set) {
+		error = ACL_SUCCESS;
+		devices[deviceId]->set--;
+		device_close_unused(deviceId);
+	}
+	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	return error ? accmem_acl_fail(error, "the device is not set") : error;
+}
+
+/* Bytes of a page of the kind that an attribute speaks of. */
+static uint64_t page_of(aclrtMemAttr attr)
+{
+	switch (attr) {
+	case ACL_DDR_MEM_HUGE:
+	case ACL_HBM_MEM_HUGE:
+	case ACL_DDR_MEM_P2P_HUGE:
+	case ACL_HBM_MEM_P2P_HUGE:
+		return ACL_HUGE_PAGE;
+	case ACL_HBM_MEM_HUGE1G:
+	case ACL_HBM_MEM_P2P_HUGE1G:
+		return 1ull << 30;
+	default:
+		return ACL_PAGE;
+	}
+}
+
+/* What a limit leaves, where there is one. */
+static uint64_t within(uint64_t bytes, uint64_t limit, uint64_t used)
+{
+	uint64_t left = limit > used ? limit - used : 0;
+
+	return limit && left < bytes ? left : bytes;
+}
+
+/* The limit of a user is a parameter of the module that everybody may read. */
+static uint64_t user_limit(void)
+{
+	unsigned long long limit = 0;
+	FILE *file =
+		fopen("/sys/module/accmem/parameters/max_bytes_per_user", "re");
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%llu", &limit) != 1)
+		limit = 0;
+	fclose(file);
+	return limit;
+}
+
+/* Is memory of this class what an attribute speaks of? All is, of no class. */
+static bool is_class(aclrtMemAttr attr, uint32_t bandwidth)
+{
+	switch (attr) {
+	case ACL_DDR_MEM:
+	case ACL_DDR_MEM_HUGE:
+	case ACL_DDR_MEM_NORMAL:
+	case ACL_DDR_MEM_P2P_HUGE:
+	case ACL_DDR_MEM_P2P_NORMAL:
+		return bandwidth != ACCMEM_BANDWIDTH_HIGH;
+	default:
+		return bandwidth != ACCMEM_BANDWIDTH_LOW;
+	}
+}
+
+/* What there is of a class, and is free; the rest of @sum is of all carveouts. */
+static int sum_of_class(struct acl_device *device, aclrtMemAttr attr,
+			struct accmem_info *sum)
+{
+	struct accmem_info one;
+	uint32_t i;
+	int ret;
+
+	ret = accmem_get_info(device->ctx, 0, sum);
+	sum->capacity = 0;
+	sum->free_bytes = 0;
+	for (i = 0; !ret && i < device->nr_carveouts; i++) {
+		ret = accmem_get_info(device->ctx, i, &one);
+		if (ret || !is_class(attr, one.bandwidth))
+			continue;
+		sum->capacity += one.capacity;
+		sum->free_bytes += one.free_bytes;
+	}
+	return ret;
+}
+
+aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free_bytes, size_t *total)
+{
+	struct accmem_pool_stats stats;
+	struct acl_device *device;
+	struct accmem_info info;
+	aclError error;
+	uint64_t bytes;
+	int ret;
+
+	if (!free_bytes || !total || (int)attr < ACL_DDR_MEM ||
+	    attr > ACL_HBM_MEM_P2P_HUGE1G)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "NULL, or no such attribute");
+	device = accmem_acl_device_current(&error);
+	if (!device)
+		return error;
+	ret = sum_of_class(device, attr, &info);
+	if (ret)
+		return accmem_acl_error(ret);
+	accmem_pool_get_stats(device->pool, &stats);
+	bytes = within(info.free_bytes, info.context_limit, info.context_bytes);
+	bytes = within(bytes, user_limit(), info.context_bytes);
+	bytes += stats.reserved_bytes > stats.live_bytes ?
+			 stats.reserved_bytes - stats.live_bytes :
+			 0;
+	if (bytes > info.capacity)
+		bytes = info.capacity;
+	*free_bytes = bytes - bytes % page_of(attr);
+	*total = info.capacity - info.capacity % page_of(attr);
+	return ACL_SUCCESS;
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Events of the ACL front-end: a stream marks that it has come to a point.
+ *
+ * Lock: acl_event.lock, under which nothing else is taken.
+ */
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "acl.h"
+
+#define EVENT_MAGIC 0xacc3e7e2u
+
+/**
+ * struct acl_event - an event
+ * @magic: what it is
+ * @process: in which it was made
+ * @lock: protects what follows
+ * @change: a stream has come to it
+ * @recorded: how often it was given to a stream
+ * @reached: how often a stream has come to it
+ * @when: the last time
+ * @users: the program, and each operation of a stream
+ */
+struct acl_event {
+	unsigned int magic;
+	pid_t process;
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	uint64_t recorded;
+	uint64_t reached;
+	struct timespec when;
+	unsigned int users;
+};
+
+/**
+ * struct event_op - a record of, or a wait for, an event in a stream
+ * @op: its turn
+ * @event: the event
+ * @count: what it becomes, or what is waited for
+ */
+struct event_op {
+	struct acl_op op;
+	struct acl_event *event;
+	uint64_t count;
+};
+
+/* With the lock held, which is gone with the last user. */
+static void event_put(struct acl_event *event)
+{
+	bool last = !--event->users;
+
+	pthread_mutex_unlock(&event->lock);
+	if (!last)
+		return;
+	event->magic = 0;
+	pthread_cond_destroy(&event->change);
+	pthread_mutex_destroy(&event->lock);
+	free(event);
+}
+
+static struct acl_event *event_get(aclrtEvent handle, aclError *error)
+{
+	struct acl_event *event = handle;
+
+	if (event && event->magic == EVENT_MAGIC &&
+	    event->process == getpid()) {
+		pthread_mutex_lock(&event->lock);
+		return event;
+	}
+	*error = accmem_acl_fail(event ? ACL_ERROR_RT_INVALID_HANDLE :
+					 ACL_ERROR_INVALID_PARAM,
+				 "no such event in this process");
+	return NULL;
+}
+
+static void event_reach(struct acl_op *op)
+{
+	struct event_op *record = (struct event_op *)op;
+	struct acl_event *event = record->event;
+
+	pthread_mutex_lock(&event->lock);
+	clock_gettime(CLOCK_MONOTONIC, &event->when);
+	if (event->reached < record->count)
+		event->reached = record->count;
+	pthread_cond_broadcast(&event->change);
+	event_put(event);
+	free(record);
+}
+
+static void event_await(struct acl_op *op)
+{
+	struct event_op *wait = (struct event_op *)op;
+	struct acl_event *event = wait->event;
+
+	pthread_mutex_lock(&event->lock);
+	while (event->reached < wait->count)
+		pthread_cond_wait(&event->change, &event->lock);
+	event_put(event);
+	free(wait);
+}
+
+static aclError event_queue(aclrtEvent handle, aclrtStream stream, bool records)
+{
+	struct event_op *op = calloc(1, sizeof(*op));
+	aclError error = ACL_ERROR_BAD_ALLOC;
+	struct acl_event *event;
+
+	if (!op)
+		return accmem_acl_fail(error, "no memory");
+	event = event_get(handle, &error);
+	if (!event)
+		goto free_op;
+	op->op.run = records ? event_reach : event_await;
+	op->event = event;
+	op->count = event->recorded + records;
+	event->users++;
+	error = accmem_acl_stream_add(stream, &op->op);
+	if (!error) {
+		event->recorded += records;
+		pthread_mutex_unlock(&event->lock);
+		return ACL_SUCCESS;
+	}
+	event_put(event);
+free_op:
+	free(op);
+	return error;
+}
+
+aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
+{
+	return event_queue(event, stream, true);
+}
+
+aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
+{
+	return event_queue(event, stream, false);
+}
+
+aclError aclrtCreateEvent(aclrtEvent *event)
+{
+	struct acl_event *new;
+
+	if (!event)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "event is NULL");
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
+	new->magic = EVENT_MAGIC;
+	new->process = getpid();
+	new->users = 1;
+	pthread_mutex_init(&new->lock, NULL);
+	pthread_cond_init(&new->change, NULL);
+	*event = new;
+	return ACL_SUCCESS;
+}
+
+aclError aclrtDestroyEvent(aclrtEvent handle)
+{
+	struct acl_event *event;
+	aclError error;
+
+	event = event_get(handle, &error);
+	if (!event)
+		return error;
+	event_put(event);
+	return ACL_SUCCESS;
+}
+
+aclError aclrtSynchronizeEvent(aclrtEvent handle)
+{
+	struct acl_event *event;
+	aclError error;
+	uint64_t count;
+
+	event = event_get(handle, &error);
+	if (!event)
+		return error;
+	count = event->recorded;
+	event->users++;
+	while (event->reached < count)
+		pthread_cond_wait(&event->change, &event->lock);
+	event_put(event);
+	return ACL_SUCCESS;
+}
+
+aclError aclrtQueryEventStatus(aclrtEvent handle,
+			       aclrtEventRecordedStatus *status)
+{
+	struct acl_event *event;
+	aclError error;
+
+	if (!status)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "status is NULL");
+	event = event_get(handle, &error);
+	if (!event)
+		return error;
+	*status = event->reached == event->recorded ?
+			  ACL_EVENT_RECORDED_STATUS_COMPLETE :
+			  ACL_EVENT_RECORDED_STATUS_NOT_READY;
+	pthread_mutex_unlock(&event->lock);
+	return ACL_SUCCESS;
+}
+
+/* When a stream came to it; false if none has, or will again. */
+static bool event_time(aclrtEvent handle, struct timespec *when,
+		       aclError *error)
+{
+	struct acl_event *event = event_get(handle, error);
+	bool known;
+
+	if (!event)
+		return false;
+	known = event->reached && event->reached == event->recorded;
+	*when = event->when;
+	pthread_mutex_unlock(&event->lock);
+	if (!known)
+		*error = accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+					 "no stream has come to the event");
+	return known;
+}
+
+aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent,
+			       aclrtEvent endEvent)
+{
+	struct timespec start, end;
+	aclError error;
+
+	if (!ms)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "ms is NULL");
+	if (!event_time(startEvent, &start, &error) ||
+	    !event_time(endEvent, &end, &error))
+		return error;
+	*ms = (end.tv_sec - start.tv_sec) * 1e3f +
+	      (end.tv_nsec - start.tv_nsec) / 1e6f;
+	return ACL_SUCCESS;
+}
