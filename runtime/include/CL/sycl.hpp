@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The header and the namespace of SYCL 1.2.1, which SYCL 2020 keeps. */
+#ifndef ACCMEM_COMPAT_CL_SYCL_HPP
+#define ACCMEM_COMPAT_CL_SYCL_HPP
+
+#include <sycl/sycl.hpp>
+
+namespace cl {
+namespace sycl = accmem::sycl;
+}
+
+#endif // ACCMEM_COMPAT_CL_SYCL_HPP

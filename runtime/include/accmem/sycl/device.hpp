@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SYCL on accmem: devices, the platform that they are of, and selectors.
+ *
+ * A device is a node, /dev/accmemN or the one that $ACCMEM_DEVICE names, which is the
+ * default one then. Two device objects are equal if they have the same node.
+ */
+#ifndef ACCMEM_SYCL_DEVICE_HPP
+#define ACCMEM_SYCL_DEVICE_HPP
+
+#include <accmem/sycl/property.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdint>
+#include <cstdlib>
+#include <dirent.h>
+#include <mutex>
+#include <thread>
+
+namespace accmem {
+namespace sycl {
+
+enum class aspect {
+	cpu,
+	gpu,
+	accelerator,
+	custom,
+	emulated,
+	host_debuggable,
+	fp16,
+	fp64,
+	atomic64,
+	image,
+	online_compiler,
+	online_linker,
+	queue_profiling,
+	usm_device_allocations,
+	usm_host_allocations,
+	usm_atomic_host_allocations,
+	usm_shared_allocations,
+	usm_atomic_shared_allocations,
+	usm_system_allocations,
+};
+
+enum class backend { accmem };
+
+namespace info {
+
+enum class device_type { cpu, gpu, accelerator, custom, automatic, host, all };
+
+namespace platform {
+struct name { using return_type = std::string; };
+struct vendor { using return_type = std::string; };
+struct version { using return_type = std::string; };
+} // namespace platform
+
+namespace device {
+struct device_type { using return_type = info::device_type; };
+struct name { using return_type = std::string; };
+struct vendor { using return_type = std::string; };
+struct version { using return_type = std::string; };
+struct driver_version { using return_type = std::string; };
+struct global_mem_size { using return_type = std::uint64_t; };
+struct max_mem_alloc_size { using return_type = std::uint64_t; };
+struct max_compute_units { using return_type = std::uint32_t; };
+struct max_work_group_size { using return_type = std::size_t; };
+struct is_available { using return_type = bool; };
+struct aspects { using return_type = std::vector<sycl::aspect>; };
+struct usm_device_allocations { using return_type = bool; };
+struct usm_host_allocations { using return_type = bool; };
+struct usm_shared_allocations { using return_type = bool; };
+} // namespace device
+
+} // namespace info
+
+namespace detail {
+
+/* What is asked of a device: by a context of its own, which is closed again. */
+inline accmem_info ask_device(const std::string &path)
+{
+	accmem_context *ctx;
+	accmem_info info;
+	int ret = accmem_open(path.c_str(), &ctx);
+
+	if (ret)
+		fail_errno(errc::runtime, path, ret);
+	ret = accmem_get_info(ctx, 0, &info);
+	accmem_close(ctx);
+	if (ret)
+		fail_errno(errc::runtime, path, ret);
+	return info;
+}
+
+/**
+ * class device_impl - a node
+ *
+ * What does not change of the device is asked once, when it is first wanted.
+ */
+class device_impl {
+public:
+	explicit device_impl(std::string path) : path_(std::move(path)) {}
+
+	const std::string &path() const { return path_; }
+	std::uint64_t features() { return ask().features; }
+	std::uint64_t capacity() { return ask().capacity; }
+
+	/* @info is the answer of a context that was opened for another reason. */
+	void learn(const accmem_info &info)
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		info_ = info;
+		known_ = true;
+	}
+
+private:
+	accmem_info ask()
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		if (!known_)
+			info_ = ask_device(path_);
+		known_ = true;
+		return info_;
+	}
+
+	const std::string path_;
+	std::mutex lock_; /* protects what follows */
+	bool known_ = false;
+	accmem_info info_{};
+};
+
+/* accmem_open() does not look at the variable in a program with raised rights. */
+inline std::string default_path()
+{
+	const char *path = secure_getenv("ACCMEM_DEVICE");
+
+	return path && *path ? path : "/dev/accmem0";
+}
+
+/* The number in accmemN, or -1. */
+inline long node_number(const char *name)
+{
+	const char *digits = name + 6;
+
+	if (std::strncmp(name, "accmem", 6) || !*digits ||
+	    std::strlen(digits) > 9)
+		return -1;
+	for (const char *c = digits; *c; c++)
+		if (!std::isdigit(static_cast<unsigned char>(*c)))
+			return -1;
+	return std::strtol(digits, nullptr, 10);
+}
+
+inline std::vector<std::string> node_paths()
+{
+	std::vector<long> numbers;
+	std::vector<std::string> paths{ default_path() };
+
+	if (DIR *dir = opendir("/dev")) {
+		while (const dirent *entry = readdir(dir))
+			if (node_number(entry->d_name) >= 0)
+				numbers.push_back(node_number(entry->d_name));
+		closedir(dir);
+	}
+	std::sort(numbers.begin(), numbers.end());
+	for (long number : numbers) {
+		std::string path = "/dev/accmem" + std::to_string(number);
+
+		if (path != paths[0])
+			paths.push_back(std::move(path));
+	}
+	return paths;
+}
+
+} // namespace detail
+
+class platform;
+
+class device {
+public:
+	/* The default device. Throws runtime where there is none. */
+	device();
+	template <typename Selector,
+		  typename = std::enable_if_t<std::is_invocable_r_v<
+			  int, const Selector &, const device &>>>
+	explicit device(const Selector &selector);
+
+	/* Of accmem: the device of a node, which is opened when it is first used. */
+	static device from_path(const std::string &path)
+	{
+		return device(std::make_shared<detail::device_impl>(path));
+	}
+
+	static std::vector<device>
+	get_devices(info::device_type type = info::device_type::all);
+
+	bool is_cpu() const { return false; }
+	bool is_gpu() const { return false; }
+	bool is_accelerator() const { return true; }
+	backend get_backend() const noexcept { return backend::accmem; }
+	platform get_platform() const;
+
+	bool has(aspect which) const
+	{
+		switch (which) {
+		case aspect::accelerator:
+		case aspect::queue_profiling:
+		case aspect::usm_device_allocations:
+		case aspect::fp64:
+		case aspect::atomic64:
+		case aspect::host_debuggable:
+			return true;
+		case aspect::usm_host_allocations:
+		case aspect::usm_atomic_host_allocations:
+			return impl_->features() & ACCMEM_FEATURE_HOST;
+		case aspect::usm_shared_allocations:
+		case aspect::usm_atomic_shared_allocations:
+			return impl_->features() & ACCMEM_FEATURE_SHARED;
+		default:
+			return false;
+		}
+	}
+
+	template <typename Parameter>
+	typename Parameter::return_type get_info() const
+	{
+		return answer(Parameter{});
+	}
+
+	friend bool operator==(const device &a, const device &b)
+	{
+		return a.impl_->path() == b.impl_->path();
+	}
+	friend bool operator!=(const device &a, const device &b)
+	{
+		return !(a == b);
+	}
+
+	const std::shared_ptr<detail::device_impl> &impl() const
+	{
+		return impl_;
+	}
+
+private:
+	explicit device(std::shared_ptr<detail::device_impl> impl)
+		: impl_(std::move(impl))
+	{
+	}
+
+	info::device_type answer(info::device::device_type) const
+	{
+		return info::device_type::accelerator;
+	}
+	std::string answer(info::device::name) const
+	{
+		return "accmem " + impl_->path();
+	}
+	std::string answer(info::device::vendor) const { return "accmem"; }
+	std::string answer(info::device::version) const { return "2020"; }
+	std::string answer(info::device::driver_version) const { return "1"; }
+	std::uint64_t answer(info::device::global_mem_size) const
+	{
+		return impl_->capacity();
+	}
+	std::uint64_t answer(info::device::max_mem_alloc_size) const
+	{
+		return impl_->capacity();
+	}
+	std::uint32_t answer(info::device::max_compute_units) const
+	{
+		return 1; /* kernels of a queue run one after the other */
+	}
+	std::size_t answer(info::device::max_work_group_size) const
+	{
+		return 1024;
+	}
+	bool answer(info::device::is_available) const
+	{
+		accmem_context *ctx;
+
+		if (accmem_open(impl_->path().c_str(), &ctx))
+			return false;
+		accmem_close(ctx);
+		return true;
+	}
+	std::vector<aspect> answer(info::device::aspects) const
+	{
+		std::vector<aspect> list;
+
+		for (int i = 0; i <= int(aspect::usm_system_allocations); i++)
+			if (has(aspect(i)))
+				list.push_back(aspect(i));
+		return list;
+	}
+	bool answer(info::device::usm_device_allocations) const
+	{
+		return has(aspect::usm_device_allocations);
+	}
+	bool answer(info::device::usm_host_allocations) const
+	{
+		return has(aspect::usm_host_allocations);
+	}
+	bool answer(info::device::usm_shared_allocations) const
+	{
+		return has(aspect::usm_shared_allocations);
+	}
+
+	std::shared_ptr<detail::device_impl> impl_;
+};
+
+/* There is one, of all devices. */
+class platform {
+public:
+	platform() = default;
+
+	static std::vector<platform> get_platforms() { return { {} }; }
+	std::vector<device>
+	get_devices(info::device_type type = info::device_type::all) const
+	{
+		return device::get_devices(type);
+	}
+	backend get_backend() const noexcept { return backend::accmem; }
+
+	bool has(aspect which) const
+	{
+		for (const device &dev : get_devices())
+			if (!dev.has(which))
+				return false;
+		return true;
+	}
+
+	template <typename Parameter>
+	typename Parameter::return_type get_info() const
+	{
+		if constexpr (std::is_same_v<Parameter,
+					     info::platform::version>)
+			return "2020";
+		else
+			return "accmem";
+	}
+
+	friend bool operator==(const platform &, const platform &)
+	{
+		return true;
+	}
+	friend bool operator!=(const platform &, const platform &)
+	{
+		return false;
+	}
+};
+
+inline platform device::get_platform() const
+{
+	return {};
+}
+
+/* Those that can be opened. */
+inline std::vector<device> device::get_devices(info::device_type type)
+{
+	std::vector<device> list;
+
+	if (type != info::device_type::all &&
+	    type != info::device_type::automatic &&
+	    type != info::device_type::accelerator)
+		return list;
+	for (const std::string &path : detail::node_paths()) {
+		device dev = from_path(path);
+
+		if (dev.get_info<info::device::is_available>())
+			list.push_back(std::move(dev));
+	}
+	return list;
+}
+
+/*
+ * Selectors: callables that give a device a score. The device with the highest wins,
+ * the first of equal ones; a negative one is never taken.
+ */
+struct default_selector {
+	int operator()(const device &) const { return 1; }
+};
+struct accelerator_selector {
+	int operator()(const device &dev) const
+	{
+		return dev.is_accelerator() ? 1 : -1;
+	}
+};
+struct cpu_selector {
+	int operator()(const device &dev) const { return dev.is_cpu() ? 1 : -1; }
+};
+struct gpu_selector {
+	int operator()(const device &dev) const { return dev.is_gpu() ? 1 : -1; }
+};
+
+inline constexpr default_selector default_selector_v{};
+inline constexpr accelerator_selector accelerator_selector_v{};
+inline constexpr cpu_selector cpu_selector_v{};
+inline constexpr gpu_selector gpu_selector_v{};
+
+/* A device with all of the first aspects and none of the second ones. */
+inline auto aspect_selector(const std::vector<aspect> &wanted,
+			    const std::vector<aspect> &denied = {})
+{
+	return [wanted, denied](const device &dev) {
+		for (aspect a : wanted)
+			if (!dev.has(a))
+				return -1;
+		for (aspect a : denied)
+			if (dev.has(a))
+				return -1;
+		return 1;
+	};
+}
+
+template <typename... Aspects,
+	  typename = std::enable_if_t<
+		  (std::is_same_v<Aspects, aspect> && ...)>>
+auto aspect_selector(Aspects... wanted)
+{
+	return aspect_selector(std::vector<aspect>{ wanted... });
+}
+
+template <aspect... Wanted>
+auto aspect_selector()
+{
+	return aspect_selector(std::vector<aspect>{ Wanted... });
+}
+
+namespace detail {
+
+template <typename Selector>
+device select(const Selector &selector)
+{
+	std::vector<device> devices = device::get_devices();
+	const device *best = nullptr;
+	int best_score = -1;
+
+	for (const device &dev : devices) {
+		int score = selector(dev);
+
+		if (score > best_score) {
+			best = &dev;
+			best_score = score;
+		}
+	}
+	if (!best)
+		fail(errc::runtime, "no device that the selector takes");
+	return *best;
+}
+
+} // namespace detail
+
+/* The default node, and any other where that is not there. */
+inline device::device() : device(from_path(detail::default_path()))
+{
+	if (!get_info<info::device::is_available>())
+		*this = device(default_selector_v);
+}
+
+template <typename Selector, typename>
+device::device(const Selector &selector)
+	: device(detail::select(selector))
+{
+}
+
+} // namespace sycl
+} // namespace accmem
+
+namespace std {
+template <>
+struct hash<accmem::sycl::device> {
+	size_t operator()(const accmem::sycl::device &dev) const
+	{
+		return hash<string>()(dev.impl()->path());
+	}
+};
+template <>
+struct hash<accmem::sycl::platform> {
+	size_t operator()(const accmem::sycl::platform &) const { return 0; }
+};
+} // namespace std
+
+#endif // ACCMEM_SYCL_DEVICE_HPP

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SYCL on accmem: events, and the thread that executes a queue's commands.
+ *
+ * A queue has a thread from its first command on. It executes commands in the order
+ * of submission, which is one of those that a queue without in_order allows; before
+ * each it waits for the events that the command depends on. Those are of commands
+ * that were submitted before, so the oldest command can always go on.
+ *
+ * A child of fork() has none of the threads. Commands of its parent are the parent's:
+ * to the child they count as complete. What the child submits is executed by threads
+ * of its own.
+ */
+#ifndef ACCMEM_SYCL_EVENT_HPP
+#define ACCMEM_SYCL_EVENT_HPP
+
+#include <accmem/sycl/context.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <pthread.h>
+
+namespace accmem {
+namespace sycl {
+
+namespace info {
+
+enum class event_command_status { submitted, running, complete };
+
+namespace event {
+struct command_execution_status {
+	using return_type = info::event_command_status;
+};
+} // namespace event
+
+namespace event_profiling {
+struct command_submit { using return_type = std::uint64_t; };
+struct command_start { using return_type = std::uint64_t; };
+struct command_end { using return_type = std::uint64_t; };
+} // namespace event_profiling
+
+} // namespace info
+
+namespace detail {
+
+/* How many forks have led to this process. */
+inline std::atomic<unsigned int> &generation()
+{
+	static std::atomic<unsigned int> count{ 0 };
+
+	return count;
+}
+
+inline void watch_forks()
+{
+	static const int registered = pthread_atfork(
+		nullptr, nullptr, [] { generation().fetch_add(1); });
+
+	(void)registered;
+}
+
+inline std::uint64_t now_ns()
+{
+	using namespace std::chrono;
+
+	return duration_cast<nanoseconds>(
+		       steady_clock::now().time_since_epoch())
+		.count();
+}
+
+using error_list = std::vector<std::exception_ptr>;
+
+/* What the commands of a queue have ended in, until somebody asks. */
+struct error_store {
+	std::mutex lock; /* protects @errors */
+	error_list errors;
+	async_handler handler;
+
+	/* To the handler; without one they end the program, as SYCL has it. */
+	void report()
+	{
+		error_list taken;
+		{
+			std::lock_guard<std::mutex> guard(lock);
+
+			taken.swap(errors);
+		}
+		if (taken.empty())
+			return;
+		if (handler)
+			handler(exception_list(std::move(taken)));
+		else
+			unhandled(taken.front());
+	}
+
+private:
+	[[noreturn]] static void unhandled(std::exception_ptr error) noexcept
+	{
+		std::rethrow_exception(error);
+	}
+};
+
+/* The state of a command. */
+class event_state {
+public:
+	event_state(std::shared_ptr<error_store> store, bool profiled)
+		: store_(std::move(store)), profiled_(profiled),
+		  born_(generation()), submitted_(now_ns())
+	{
+	}
+
+	bool is_foreign() const { return born_ != generation(); }
+	bool profiled() const { return profiled_; }
+	error_store &store() { return *store_; }
+
+	void begin()
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		status_ = info::event_command_status::running;
+		started_ = now_ns();
+	}
+
+	void end()
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		status_ = info::event_command_status::complete;
+		ended_ = now_ns();
+		changed_.notify_all();
+	}
+
+	void wait()
+	{
+		if (is_foreign())
+			return;
+		std::unique_lock<std::mutex> guard(lock_);
+
+		changed_.wait(guard, [this] {
+			return status_ == info::event_command_status::complete;
+		});
+	}
+
+	info::event_command_status status()
+	{
+		if (is_foreign())
+			return info::event_command_status::complete;
+		std::lock_guard<std::mutex> guard(lock_);
+
+		return status_;
+	}
+
+	std::uint64_t time(info::event_profiling::command_submit)
+	{
+		return submitted_;
+	}
+	std::uint64_t time(info::event_profiling::command_start)
+	{
+		wait();
+		return started_;
+	}
+	std::uint64_t time(info::event_profiling::command_end)
+	{
+		wait();
+		return ended_;
+	}
+
+private:
+	const std::shared_ptr<error_store> store_;
+	const bool profiled_;
+	const unsigned int born_;
+	const std::uint64_t submitted_;
+	std::mutex lock_; /* protects what follows */
+	std::condition_variable changed_;
+	info::event_command_status status_ =
+		info::event_command_status::submitted;
+	std::uint64_t started_ = 0, ended_ = 0;
+};
+
+} // namespace detail
+
+class event {
+public:
+	/* Of a command that is complete. */
+	event() = default;
+
+	/* Of accmem. */
+	explicit event(std::shared_ptr<detail::event_state> state)
+		: state_(std::move(state))
+	{
+	}
+
+	void wait()
+	{
+		if (state_)
+			state_->wait();
+	}
+	static void wait(const std::vector<event> &list)
+	{
+		for (event e : list)
+			e.wait();
+	}
+	void wait_and_throw()
+	{
+		wait();
+		if (state_ && !state_->is_foreign())
+			state_->store().report();
+	}
+	static void wait_and_throw(const std::vector<event> &list)
+	{
+		wait(list);
+		for (event e : list)
+			e.wait_and_throw();
+	}
+	/* None: a command that is complete waits for nothing more. */
+	std::vector<event> get_wait_list() { return {}; }
+	backend get_backend() const noexcept { return backend::accmem; }
+
+	template <typename Parameter>
+	typename Parameter::return_type get_info() const
+	{
+		static_assert(std::is_same_v<
+			      Parameter, info::event::command_execution_status>);
+		return state_ ? state_->status() :
+				info::event_command_status::complete;
+	}
+
+	/* Nanoseconds; waits for what has not happened yet. */
+	template <typename Parameter>
+	typename Parameter::return_type get_profiling_info() const
+	{
+		if (!state_ || !state_->profiled())
+			detail::fail(errc::invalid,
+				     "the queue has not enable_profiling");
+		return state_->time(Parameter{});
+	}
+
+	friend bool operator==(const event &a, const event &b)
+	{
+		return a.state_ == b.state_;
+	}
+	friend bool operator!=(const event &a, const event &b)
+	{
+		return !(a == b);
+	}
+
+	const std::shared_ptr<detail::event_state> &state() const
+	{
+		return state_;
+	}
+
+private:
+	std::shared_ptr<detail::event_state> state_;
+};
+
+namespace detail {
+
+struct command {
+	std::function<void()> run;
+	std::vector<event> after;
+	std::shared_ptr<event_state> state;
+};
+
+/* A thread and the commands before it. Both go when the queue has gone. */
+class worker : public std::enable_shared_from_this<worker> {
+public:
+	void submit(command c)
+	{
+		std::lock_guard<std::mutex> guard(lock_);
+
+		if (!thread_.joinable())
+			start();
+		commands_.push_back(std::move(c));
+		changed_.notify_all();
+	}
+
+	/* After the last command; from that, it is the thread's own business. */
+	void finish()
+	{
+		{
+			std::lock_guard<std::mutex> guard(lock_);
+
+			ending_ = true;
+			changed_.notify_all();
+		}
+		if (!thread_.joinable())
+			return;
+		if (thread_.get_id() == std::this_thread::get_id())
+			thread_.detach();
+		else
+			thread_.join();
+	}
+
+private:
+	void start()
+	{
+		try {
+			thread_ = std::thread(
+				[self = shared_from_this()] { self->work(); });
+		} catch (const std::system_error &e) {
+			fail(errc::runtime,
+			     std::string("thread of a queue: ") + e.what());
+		}
+	}
+
+	void work()
+	{
+		std::unique_lock<std::mutex> guard(lock_);
+
+		for (;;) {
+			changed_.wait(guard, [this] {
+				return ending_ || !commands_.empty();
+			});
+			if (commands_.empty())
+				return;
+			command c = std::move(commands_.front());
+
+			commands_.pop_front();
+			guard.unlock();
+			execute(c);
+			c = {}; /* what it captured may be a queue's last user */
+			guard.lock();
+		}
+	}
+
+	static void execute(command &c)
+	{
+		event::wait(c.after);
+		c.state->begin();
+		try {
+			c.run();
+		} catch (...) {
+			error_store &store = c.state->store();
+			std::lock_guard<std::mutex> guard(store.lock);
+
+			store.errors.push_back(std::current_exception());
+		}
+		c.state->end();
+	}
+
+	std::mutex lock_; /* protects what follows, until finish() */
+	std::condition_variable changed_;
+	std::deque<command> commands_;
+	std::thread thread_;
+	bool ending_ = false;
+};
+
+} // namespace detail
+} // namespace sycl
+} // namespace accmem
+
+namespace std {
+template <>
+struct hash<accmem::sycl::event> {
+	size_t operator()(const accmem::sycl::event &e) const
+	{
+		return hash<shared_ptr<accmem::sycl::detail::event_state>>()(
+			e.state());
+	}
+};
+} // namespace std
+
+#endif // ACCMEM_SYCL_EVENT_HPP

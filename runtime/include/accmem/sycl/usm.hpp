@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SYCL on accmem: unified shared memory. Rows S1 to S9, S14 and S15 of
+ * Documentation/conformance.rst.
+ *
+ * Allocations return nullptr for lack of resources (S2) and for an alignment that is
+ * no power of two or larger than the device has (S3); accmem_last_error() says more.
+ * An alignment of 0 is the default one, of 64 bytes, or what the type needs. They
+ * throw feature_not_supported where the device lacks the kind (S5, S6), and invalid
+ * where it is not in the context. 0 bytes are an allocation like any other, of which
+ * no byte may be used (S4).
+ *
+ * All memory is mapped, also that of kind device: kernels run on the host.
+ */
+#ifndef ACCMEM_SYCL_USM_HPP
+#define ACCMEM_SYCL_USM_HPP
+
+#include <accmem/sycl/queue.hpp>
+
+namespace accmem {
+namespace sycl {
+namespace detail {
+
+/* Who serves a request: throws where the rules say so. */
+inline const unit &unit_for(usm::alloc kind, const device &dev,
+			    const context_impl &ctx)
+{
+	const unit *u;
+
+	if (kind == usm::alloc::host) {
+		u = ctx.first_with(aspect_of(kind));
+		if (!u)
+			fail(errc::feature_not_supported,
+			     "no device of the context has host allocations");
+		return *u;
+	}
+	u = ctx.find(dev);
+	if (!u)
+		fail(errc::invalid, "the device is not in the context");
+	if (!dev.has(aspect_of(kind)))
+		fail(errc::feature_not_supported,
+		     "the device has not allocations of this kind");
+	return *u;
+}
+
+inline const unit &unit_for_host(const context &ctx)
+{
+	return unit_for(usm::alloc::host, ctx.impl()->units()[0].device,
+			*ctx.impl());
+}
+
+inline void *allocate(const unit &u, usm::alloc kind, std::size_t alignment,
+		      std::size_t bytes)
+{
+	accmem_pool_request req{};
+
+	req.length = bytes ? bytes : 1;
+	req.alignment = alignment;
+	req.kind = kernel_kind(kind);
+	req.mapped = 1;
+	return accmem_pool_allocate(u.pool.get(), &req) ? nullptr : req.pointer;
+}
+
+inline void *allocate(usm::alloc kind, std::size_t alignment,
+		      std::size_t bytes, const device &dev, const context &ctx)
+{
+	if (kind == usm::alloc::unknown)
+		return nullptr;
+	return allocate(unit_for(kind, dev, *ctx.impl()), kind, alignment,
+			bytes);
+}
+
+/* The larger one; what is no power of two stays, to be refused. */
+template <typename T>
+std::size_t alignment_for(std::size_t alignment)
+{
+	if (alignment & (alignment - 1))
+		return alignment;
+	return alignment > alignof(T) ? alignment : alignof(T);
+}
+
+/* What no device has, where the product is larger than any number. */
+template <typename T>
+std::size_t bytes_for(std::size_t count)
+{
+	return bytes_of(count, sizeof(T));
+}
+
+} // namespace detail
+
+/* Kind device or shared: by device and context, or by queue. */
+#define ACCMEM_SYCL_KIND(kind)                                                \
+	inline void *aligned_alloc_##kind(std::size_t alignment,              \
+					  std::size_t bytes,                  \
+					  const device &dev,                  \
+					  const context &ctx,                 \
+					  const property_list & = {})         \
+	{                                                                     \
+		return detail::allocate(usm::alloc::kind, alignment, bytes,   \
+					dev, ctx);                            \
+	}                                                                     \
+	template <typename T>                                                 \
+	T *aligned_alloc_##kind(std::size_t alignment, std::size_t count,     \
+				const device &dev, const context &ctx,        \
+				const property_list &list = {})               \
+	{                                                                     \
+		return static_cast<T *>(aligned_alloc_##kind(                 \
+			detail::alignment_for<T>(alignment),                  \
+			detail::bytes_for<T>(count), dev, ctx, list));        \
+	}                                                                     \
+	inline void *aligned_alloc_##kind(std::size_t alignment,              \
+					  std::size_t bytes, const queue &q,  \
+					  const property_list &list = {})     \
+	{                                                                     \
+		return aligned_alloc_##kind(alignment, bytes, q.get_device(), \
+					    q.get_context(), list);           \
+	}                                                                     \
+	template <typename T>                                                 \
+	T *aligned_alloc_##kind(std::size_t alignment, std::size_t count,     \
+				const queue &q,                               \
+				const property_list &list = {})               \
+	{                                                                     \
+		return aligned_alloc_##kind<T>(alignment, count,              \
+					       q.get_device(),                \
+					       q.get_context(), list);        \
+	}                                                                     \
+	inline void *malloc_##kind(std::size_t bytes, const device &dev,      \
+				   const context &ctx,                        \
+				   const property_list &list = {})            \
+	{                                                                     \
+		return aligned_alloc_##kind(0, bytes, dev, ctx, list);        \
+	}                                                                     \
+	template <typename T>                                                 \
+	T *malloc_##kind(std::size_t count, const device &dev,                \
+			 const context &ctx, const property_list &list = {})  \
+	{                                                                     \
+		return aligned_alloc_##kind<T>(0, count, dev, ctx, list);     \
+	}                                                                     \
+	inline void *malloc_##kind(std::size_t bytes, const queue &q,         \
+				   const property_list &list = {})            \
+	{                                                                     \
+		return aligned_alloc_##kind(0, bytes, q, list);               \
+	}                                                                     \
+	template <typename T>                                                 \
+	T *malloc_##kind(std::size_t count, const queue &q,                   \
+			 const property_list &list = {})                      \
+	{                                                                     \
+		return aligned_alloc_##kind<T>(0, count, q, list);            \
+	}
+
+ACCMEM_SYCL_KIND(device)
+ACCMEM_SYCL_KIND(shared)
+
+#undef ACCMEM_SYCL_KIND
+
+/* Kind host: by context, or by queue. */
+inline void *aligned_alloc_host(std::size_t alignment, std::size_t bytes,
+				const context &ctx, const property_list & = {})
+{
+	return detail::allocate(detail::unit_for_host(ctx), usm::alloc::host,
+				alignment, bytes);
+}
+
+template <typename T>
+T *aligned_alloc_host(std::size_t alignment, std::size_t count,
+		      const context &ctx, const property_list &list = {})
+{
+	return static_cast<T *>(
+		aligned_alloc_host(detail::alignment_for<T>(alignment),
+				   detail::bytes_for<T>(count), ctx, list));
+}
+
+inline void *aligned_alloc_host(std::size_t alignment, std::size_t bytes,
+				const queue &q, const property_list &list = {})
+{
+	return aligned_alloc_host(alignment, bytes, q.get_context(), list);
+}
+
+template <typename T>
+T *aligned_alloc_host(std::size_t alignment, std::size_t count, const queue &q,
+		      const property_list &list = {})
+{
+	return aligned_alloc_host<T>(alignment, count, q.get_context(), list);
+}
+
+inline void *malloc_host(std::size_t bytes, const context &ctx,
+			 const property_list &list = {})
+{
+	return aligned_alloc_host(0, bytes, ctx, list);
+}
+
+template <typename T>
+T *malloc_host(std::size_t count, const context &ctx,
+	       const property_list &list = {})
+{
+	return aligned_alloc_host<T>(0, count, ctx, list);
+}
+
+inline void *malloc_host(std::size_t bytes, const queue &q,
+			 const property_list &list = {})
+{
+	return aligned_alloc_host(0, bytes, q, list);
+}
+
+template <typename T>
+T *malloc_host(std::size_t count, const queue &q,
+	       const property_list &list = {})
+{
+	return aligned_alloc_host<T>(0, count, q, list);
+}
+
+/* The kind as an argument; the device is ignored for kind host. */
+inline void *aligned_alloc(std::size_t alignment, std::size_t bytes,
+			   const device &dev, const context &ctx,
+			   usm::alloc kind, const property_list & = {})
+{
+	return detail::allocate(kind, alignment, bytes, dev, ctx);
+}
+
+template <typename T>
+T *aligned_alloc(std::size_t alignment, std::size_t count, const device &dev,
+		 const context &ctx, usm::alloc kind,
+		 const property_list &list = {})
+{
+	return static_cast<T *>(
+		aligned_alloc(detail::alignment_for<T>(alignment),
+			      detail::bytes_for<T>(count), dev, ctx, kind,
+			      list));
+}
+
+inline void *aligned_alloc(std::size_t alignment, std::size_t bytes,
+			   const queue &q, usm::alloc kind,
+			   const property_list &list = {})
+{
+	return aligned_alloc(alignment, bytes, q.get_device(), q.get_context(),
+			     kind, list);
+}
+
+template <typename T>
+T *aligned_alloc(std::size_t alignment, std::size_t count, const queue &q,
+		 usm::alloc kind, const property_list &list = {})
+{
+	return aligned_alloc<T>(alignment, count, q.get_device(),
+				q.get_context(), kind, list);
+}
+
+inline void *malloc(std::size_t bytes, const device &dev, const context &ctx,
+		    usm::alloc kind, const property_list &list = {})
+{
+	return aligned_alloc(0, bytes, dev, ctx, kind, list);
+}
+
+template <typename T>
+T *malloc(std::size_t count, const device &dev, const context &ctx,
+	  usm::alloc kind, const property_list &list = {})
+{
+	return aligned_alloc<T>(0, count, dev, ctx, kind, list);
+}
+
+inline void *malloc(std::size_t bytes, const queue &q, usm::alloc kind,
+		    const property_list &list = {})
+{
+	return aligned_alloc(0, bytes, q, kind, list);
+}
+
+template <typename T>
+T *malloc(std::size_t count, const queue &q, usm::alloc kind,
+	  const property_list &list = {})
+{
+	return aligned_alloc<T>(0, count, q, kind, list);
+}
+
+/*
+ * Gives memory of the context back at once, whatever commands do with it (S7);
+ * nothing for nullptr (S9). Throws invalid for what is not the beginning of an
+ * allocation of this context, one that has been freed included. Memory of a device
+ * that is gone has gone with it.
+ */
+inline void free(void *pointer, const context &ctx)
+{
+	int ret = -ENOENT;
+
+	if (!pointer)
+		return;
+	for (const detail::unit &u : ctx.impl()->units()) {
+		ret = accmem_pool_release(u.pool.get(), pointer);
+		if (ret != -ENOENT)
+			break;
+	}
+	if (ret && ret != -ENODEV)
+		throw exception(ctx,
+				make_error_code(ret == -ENOENT ||
+								ret == -EINVAL ?
+							errc::invalid :
+							errc::runtime),
+				accmem_last_error());
+}
+
+inline void free(void *pointer, const queue &q)
+{
+	free(pointer, q.get_context());
+}
+
+/* Of any pointer, also into the middle of an allocation. */
+inline usm::alloc get_pointer_type(const void *pointer, const context &ctx)
+{
+	accmem_pool_block block;
+
+	if (!ctx.impl()->owner(pointer, &block))
+		return usm::alloc::unknown;
+	return detail::kind_of(block);
+}
+
+/* For kind host, the first device of the context. Throws invalid for unknown. */
+inline device get_pointer_device(const void *pointer, const context &ctx)
+{
+	accmem_pool_block block;
+	const detail::unit *u = ctx.impl()->owner(pointer, &block);
+
+	if (!u)
+		throw exception(ctx, make_error_code(errc::invalid),
+				"no allocation of the context is there");
+	if (detail::kind_of(block) == usm::alloc::host)
+		return ctx.impl()->units()[0].device;
+	return u->device;
+}
+
+} // namespace sycl
+} // namespace accmem
+
+#endif // ACCMEM_SYCL_USM_HPP
