@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+#
+# What is built on the C library in other languages and shapes: C++ headers, the
+# Python module, adapters. Part of the Makefile.
+
+CXX ?= c++
+CXXFLAGS ?= -O2 -g
+override CXXFLAGS += -Wall -Wextra -Wpedantic -Werror -pthread
+CXX_STD := -std=c++17
+PYTHONDIR ?= $(PREFIX)/lib/python3/dist-packages
+# The distribution's, whatever else is installed.
+PYTHON := /usr/bin/python3 -I
+
+CXX_HEADERS := $(TEST_HEADERS) $(wildcard $(HERE)/include/*.hpp) \
+	$(wildcard $(HERE)/tests/nvinfer/*.h)
+NVINFER := -isystem $(HERE)/tests/nvinfer
+
+$(OBJ)/test.o: $(HERE)/tests/test.c $(HERE)/tests/test.h | $(OBJ)
+	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# The library and the fake device without a sanitizer.
+$(OBJ)/plain:
+	mkdir -p $@
+
+$(OBJ)/plain/%.o: %.c $(TEST_HEADERS) $(HERE)/Makefile | $(OBJ)/plain
+	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) -fPIC -DFAKE_DEVICE -c -o $@ $<
+
+FAKE_asan := $(FAKE:%=$(OBJ)/asan/%.o)
+FAKE_tsan := $(FAKE:%=$(OBJ)/tsan/%.o)
+FAKE_plain := $(FAKE:%=$(OBJ)/plain/%.o)
+FLAGS_asan := $(ASAN)
+FLAGS_tsan := $(TSAN)
+FLAGS_plain :=
+
+# --- tests in C++: in the guest, and over the fake device under two sanitizers
+
+CXX_TESTS := tensorrt_test tcgen05_test
+$(CXX_TESTS:%=$(TESTS)/%): $(TESTS)/%: $(HERE)/tests/%.cpp $(OBJ)/test.o \
+		$(CXX_HEADERS) $(HOST)/libaccmem.a | $(TESTS)
+	$(CXX) $(CXX_STD) $(TEST_CPPFLAGS) $(NVINFER) -DNVINFER_VERSION=10 \
+		$(CXXFLAGS) $(LDFLAGS) -static -o $@ $< $(OBJ)/test.o \
+		$(HOST)/libaccmem.a
+
+define cxx_test # SANITIZER NAME
+$(OBJ)/$1/$2: $(HERE)/tests/$2.cpp $(FAKE_$1) $(CXX_HEADERS)
+	$$(CXX) $$(CXX_STD) $$(TEST_CPPFLAGS) $$(NVINFER) -DNVINFER_VERSION=10 \
+		$$(CXXFLAGS) $(FLAGS_$1) -DFAKE_DEVICE $$(WRAP) -o $$@ $$< \
+		$(FAKE_$1)
+endef
+CXX_FAKE := $(foreach s,asan tsan,$(CXX_TESTS:%=$(OBJ)/$s/%))
+$(foreach s,asan tsan,$(foreach t,$(CXX_TESTS),$(eval $(call cxx_test,$s,$t))))
+
+# The adaptors over each version of TensorRT's interfaces, by each standard.
+define adaptor_test # VERSION STANDARD
+$(OBJ)/plain/adaptor-$1-$2: $(HERE)/tests/adaptor_test.cpp $(FAKE_plain) \
+		$(CXX_HEADERS)
+	$$(CXX) -std=c++$2 $$(TEST_CPPFLAGS) $$(NVINFER) -DNVINFER_VERSION=$1 \
+		$$(CXXFLAGS) -O0 $$(WRAP) -o $$@ $$< $(FAKE_plain)
+endef
+ADAPTORS := $(foreach v,8 10 11,$(foreach s,11 14 17 20,$(OBJ)/plain/adaptor-$v-$s))
+$(foreach v,8 10 11,$(foreach s,11 14 17 20,$(eval $(call adaptor_test,$v,$s))))
+
+# --- PyTorch's library, and UMF's provider where UMF is installed
+
+TORCH := $(HOST)/libaccmem_torch.so.0
+$(TORCH): $(HERE)/adapters/torch.c $(HERE)/adapters/libaccmem_torch.map \
+		$(TEST_HEADERS) $(HOST)/libaccmem.so | $(OBJ)
+	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) $(LDFLAGS) -fPIC -shared -Wl,-z,defs \
+		-Wl,-soname,$(@F) \
+		-Wl,--version-script=$(HERE)/adapters/libaccmem_torch.map \
+		-Wl,--defsym=alloc=accmem_torch_alloc \
+		-Wl,--defsym=free=accmem_torch_free \
+		-o $@ $< -L$(HOST) -laccmem
+
+UMF_INSTALLED := $(shell echo '\#include <umf/memory_provider_ops.h>' | \
+	$(CC) -fsyntax-only -x c - 2>/dev/null && echo yes)
+ifeq ($(UMF_INSTALLED),yes)
+UMF := $(HOST)/libaccmem_umf.a
+$(UMF): $(HERE)/adapters/umf.c $(TEST_HEADERS) | $(OBJ)
+	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) -fPIC -c -o $(OBJ)/umf.o $<
+	rm -f $@
+	$(AR) rcs $@ $(OBJ)/umf.o
+endif
+
+# Both are tested with declarations of UMF of our own: of version 0.10, 0.12, and 1.1,
+# which is 101.
+ADAPTER_SRC := $(HERE)/tests/adapters_test.c $(HERE)/adapters/torch.c \
+	$(HERE)/adapters/umf.c
+ADAPTER_HEADERS := $(TEST_HEADERS) $(HERE)/tests/umf/umf/memory_provider_ops.h
+ADAPTER_FLAGS = $(TEST_CPPFLAGS) -I$(HERE)/tests/umf $(CFLAGS)
+$(TESTS)/adapters_test: $(ADAPTER_SRC) $(OBJ)/test.o $(ADAPTER_HEADERS) \
+		$(HOST)/libaccmem.a | $(TESTS)
+	$(CC) $(ADAPTER_FLAGS) -DUMF_MINOR=101 $(LDFLAGS) -static -o $@ \
+		$(ADAPTER_SRC) $(OBJ)/test.o $(HOST)/libaccmem.a
+
+define adapters_test # SANITIZER VERSION
+$(OBJ)/$1/adapters_test-$2: $(ADAPTER_SRC) $(FAKE_$1) $(ADAPTER_HEADERS)
+	$$(CC) $$(ADAPTER_FLAGS) -DUMF_MINOR=$2 -DFAKE_DEVICE $(FLAGS_$1) $$(WRAP) \
+		-o $$@ $(ADAPTER_SRC) $(FAKE_$1)
+endef
+ADAPTERS := $(OBJ)/asan/adapters_test-101 $(OBJ)/tsan/adapters_test-12 \
+	$(OBJ)/plain/adapters_test-10
+$(eval $(call adapters_test,asan,101))
+$(eval $(call adapters_test,tsan,12))
+$(eval $(call adapters_test,plain,10))
+
+# --- Python, over a shared library with the fake device inside
+
+FAKE_LIBRARY := $(OBJ)/plain/libaccmem.so.0
+$(FAKE_LIBRARY): $(FAKE_plain) $(HERE)/adapters.mk
+	$(CC) $(CFLAGS) -shared $(WRAP) -o $@ $(FAKE_plain)
+
+# --- examples, static like the others
+
+CXX_EXAMPLES := tensorrt tcgen05
+$(CXX_EXAMPLES:%=$(HOST)/accmem-%): $(HOST)/accmem-%: $(HERE)/examples/%.cpp \
+		$(CXX_HEADERS) $(HOST)/libaccmem.a
+	$(CXX) $(CXX_STD) $(TEST_CPPFLAGS) $(CXXFLAGS) $(LDFLAGS) -static -o $@ \
+		$< $(HOST)/libaccmem.a
+
+programs: $(CXX_TESTS:%=$(TESTS)/%) $(TESTS)/adapters_test $(TORCH) $(UMF) \
+	$(CXX_EXAMPLES:%=$(HOST)/accmem-%)
+
+.PHONY: test-adapters
+test: test-adapters
+test-adapters: all $(CXX_FAKE) $(ADAPTORS) $(ADAPTERS) $(FAKE_LIBRARY)
+	for test in $(CXX_FAKE) $(ADAPTORS) $(ADAPTERS); do \
+		ACCMEM_TRACES=$(ROOT)/traces TSAN_OPTIONS=die_after_fork=0 \
+			$$test || exit; \
+	done
+	ACCMEM_LIBRARY=$(FAKE_LIBRARY) ACCMEM_DEVICE=/dev/accmem-fake \
+		$(PYTHON) $(HERE)/tests/tensorrt_test.py $(HERE)/python
+	LD_LIBRARY_PATH=$(dir $(FAKE_LIBRARY)) ACCMEM_DEVICE=/dev/accmem-fake \
+		$(PYTHON) $(HERE)/tests/torch_test.py $(TORCH)
+
+.PHONY: install-adapters
+install-adapters:
+	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(PYTHONDIR)
+	install -m 0755 $(TORCH) $(DESTDIR)$(LIBDIR)
+	$(if $(UMF),install -m 0644 $(UMF) $(DESTDIR)$(LIBDIR))
+	install -m 0644 $(HERE)/include/*.hpp $(DESTDIR)$(INCLUDEDIR)
+	install -m 0644 $(HERE)/python/accmem_tensorrt.py $(DESTDIR)$(PYTHONDIR)

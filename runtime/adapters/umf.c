@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A memory provider of the Unified Memory Framework, on a pool.
+ *
+ * The framework's structure of functions has changed: pointers that are only read
+ * have become const, and since 1.0 finalize(), get_name() and get_last_native_error()
+ * return a result.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <accmem_umf.h>
+
+#define NAME "accmem"
+
+#ifndef UMF_PROVIDER_OPS_VERSION_CURRENT
+#define UMF_PROVIDER_OPS_VERSION_CURRENT UMF_VERSION_CURRENT
+#endif
+#define VERSION UMF_PROVIDER_OPS_VERSION_CURRENT
+
+/* A function whose pointers are const, as one of those whose are not in some version. */
+#define UMF_FUNCTION(name) \
+	((__typeof__(((umf_memory_provider_ops_t *)NULL)->name))umf_##name)
+
+/**
+ * struct provider - what UMF calls the provider
+ * @pool: where memory comes from
+ * @own: the context, if it and the pool are the provider's own
+ * @kind: enum accmem_kind
+ * @carveout: index of it
+ * @mapped: memory is mapped from the beginning
+ * @page_sizes: those of the carveout, ored
+ */
+struct provider {
+	struct accmem_pool *pool;
+	struct accmem_context *own;
+	uint32_t kind;
+	uint32_t carveout;
+	uint32_t mapped;
+	uint64_t page_sizes;
+};
+
+static __thread int32_t umf_error;
+
+static umf_result_t umf_result(int ret)
+{
+	switch (ret) {
+	case 0:
+		return UMF_RESULT_SUCCESS;
+	case -ENOMEM:
+		return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+	case -EINVAL:
+	case -ENOENT:
+	case -EOVERFLOW:
+		return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+	case -EOPNOTSUPP:
+		return UMF_RESULT_ERROR_NOT_SUPPORTED;
+	default:
+		umf_error = -ret;
+		return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
+	}
+}
+
+static int umf_make_pool(struct provider *p, const char *device)
+{
+	int ret = accmem_open(device, &p->own);
+
+	if (ret)
+		return ret;
+	ret = accmem_pool_create(p->own, NULL, &p->pool);
+	if (ret)
+		accmem_close(p->own);
+	return ret;
+}
+
+static void umf_free_provider(struct provider *p)
+{
+	if (p->own) {
+		accmem_pool_destroy(p->pool);
+		accmem_close(p->own);
+	}
+	free(p);
+}
+
+static umf_result_t umf_initialize(const void *data, void **result)
+{
+	const struct accmem_umf_params none = { .size = sizeof(none) };
+	const struct accmem_umf_params *params = data ? data : &none;
+	struct accmem_info info;
+	struct provider *p;
+	int ret;
+
+	if (params->size != sizeof(*params) || params->unmapped > 1)
+		return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
+	p->kind = params->kind;
+	p->carveout = params->carveout;
+	p->mapped = !params->unmapped;
+	p->pool = params->pool;
+	ret = p->pool ? 0 : umf_make_pool(p, params->device);
+	if (ret) {
+		free(p);
+		return umf_result(ret);
+	}
+	ret = accmem_get_info(accmem_pool_context(p->pool), p->carveout, &info);
+	if (ret) {
+		umf_free_provider(p);
+		return umf_result(ret);
+	}
+	p->page_sizes = info.page_sizes | info.granule;
+	*result = p;
+	return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t umf_alloc(void *provider, size_t size, size_t alignment,
+			      void **pointer)
+{
+	struct provider *p = provider;
+	struct accmem_pool_request req = {
+		.length = size,
+		.alignment = alignment,
+		.kind = p->kind,
+		.carveout = p->carveout,
+		.mapped = p->mapped,
+	};
+	int ret;
+
+	if (alignment & (alignment - 1))
+		return UMF_RESULT_ERROR_INVALID_ALIGNMENT;
+	ret = accmem_pool_allocate(p->pool, &req);
+	if (!ret)
+		*pointer = req.pointer;
+	return umf_result(ret);
+}
+
+static umf_result_t umf_free(void *provider, void *pointer, size_t size)
+{
+	struct provider *p = provider;
+	struct accmem_pool_block block;
+
+	if (!pointer)
+		return UMF_RESULT_SUCCESS;
+	if (accmem_pool_lookup(p->pool, pointer, &block) ||
+	    (size && size != block.length)) {
+		accmem_set_last_error("free of %p, %zu bytes: no such allocation",
+				      pointer, size);
+		return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+	}
+	return umf_result(accmem_pool_release(p->pool, pointer));
+}
+
+static umf_result_t umf_get_recommended_page_size(void *provider, size_t size,
+						  size_t *page_size)
+{
+	const struct provider *p = provider;
+	uint64_t best = p->page_sizes & -p->page_sizes, next;
+
+	for (next = best; next && next <= size; next <<= 1)
+		if (next & p->page_sizes)
+			best = next;
+	*page_size = best;
+	return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t umf_get_min_page_size(void *provider, const void *pointer,
+					  size_t *page_size)
+{
+	const struct provider *p = provider;
+	struct accmem_pool_block block;
+
+	*page_size = p->page_sizes & -p->page_sizes;
+	if (!pointer)
+		return UMF_RESULT_SUCCESS;
+	if (accmem_pool_lookup(p->pool, pointer, &block))
+		return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+	if (block.page_size)
+		*page_size = block.page_size;
+	return UMF_RESULT_SUCCESS;
+}
+
+#if UMF_MAKE_VERSION(1, 0) <= VERSION
+
+static umf_result_t umf_finalize(void *provider)
+{
+	umf_free_provider(provider);
+	return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t umf_get_name(void *provider, const char **name)
+{
+	(void)provider;
+	*name = NAME;
+	return UMF_RESULT_SUCCESS;
+}
+
+static umf_result_t
+umf_get_last_native_error(void *provider, const char **message, int32_t *error)
+{
+	(void)provider;
+	*message = accmem_last_error();
+	*error = umf_error;
+	return UMF_RESULT_SUCCESS;
+}
+
+#else
+
+static void umf_finalize(void *provider)
+{
+	umf_free_provider(provider);
+}
+
+static const char *umf_get_name(void *provider)
+{
+	(void)provider;
+	return NAME;
+}
+
+static void umf_get_last_native_error(void *provider, const char **message,
+				      int32_t *error)
+{
+	(void)provider;
+	*message = accmem_last_error();
+	*error = umf_error;
+}
+
+#endif
+
+const umf_memory_provider_ops_t *accmem_umf_provider_ops(void)
+{
+	static const umf_memory_provider_ops_t ops = {
+		.version = VERSION,
+		.initialize = UMF_FUNCTION(initialize),
+		.finalize = umf_finalize,
+		.alloc = umf_alloc,
+		.free = umf_free,
+		.get_last_native_error = umf_get_last_native_error,
+		.get_recommended_page_size = umf_get_recommended_page_size,
+		.get_min_page_size = UMF_FUNCTION(get_min_page_size),
+		.get_name = umf_get_name,
+	};
+
+	return &ops;
+}
+
+struct accmem_pool *accmem_umf_pool(void *provider)
+{
+	return ((struct provider *)provider)->pool;
+}
