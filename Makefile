@@ -5,11 +5,11 @@
 ROOT := $(abspath $(dir $(lastword $(MAKEFILE_LIST))))
 BUILD := $(ROOT)/build
 KDIR ?= /lib/modules/$(shell uname -r)/build
-LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan
+LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan programs
 
 .DEFAULT_GOAL := help
 .PHONY: help run replay-tmem test check model bench-tmem bench-core bench-vm bench-report \
-	bench-device soak fuzz host selftests modules modules_install install clean $(LANES:%=test-%)
+	bench-device bench-runtime soak fuzz host selftests modules modules_install install clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
@@ -23,6 +23,7 @@ help:
 	@echo '    make test-stock-7.3   selftests on the stock 7.3 kernel of the backports'
 	@echo '    make test-debug       selftests and KUnit under KASAN, lockdep, kmemleak...'
 	@echo '    make test-kcsan       selftests under the race detector'
+	@echo '    make test-programs    SQLite, NumPy, PyTorch, Redis and stress-ng on a device'
 	@echo '  make soak             the lanes with a hundred times the work'
 	@echo '  make fuzz             fuzz lib/, FUZZ_SECONDS each part (60)'
 	@echo '  make model            check the models of what waits'
@@ -31,6 +32,7 @@ help:
 	@echo '  make bench-report     put what bench-core found into Documentation/'
 	@echo '  make bench-tmem       what Tensor Memory costs, against floors'
 	@echo '  make bench-device     what a device costs: calls, waits, packing, processors'
+	@echo '  make bench-runtime    what pools cost, beside other allocators'
 	@echo '  make check            style and static checks'
 	@echo '  tools/vm --help       one command on one kernel'
 	@echo 'For this machine (KDIR=... for another kernel, DESTDIR=... to stage):'
@@ -59,7 +61,7 @@ $(LANES:%=test-%):
 
 fuzz:
 	@tools/deps fuzz
-	@for part in . slab columns; do \
+	@for part in . slab queue columns; do \
 		$(MAKE) -C lib/host/$$part O=$(BUILD) fuzz coverage || exit; \
 	done
 
@@ -86,9 +88,15 @@ bench-tmem:
 bench-device:
 	@bench/run-device
 
+bench-runtime:
+	@tools/deps build vm allocators
+	@bench/run-runtime
+
 host:
 	@tools/deps build
 	$(MAKE) -C runtime O=$(BUILD) all
+	$(MAKE) -C runtime/preload O=$(BUILD) all
+	$(MAKE) -C tools/accmem O=$(BUILD) all
 	$(MAKE) -C tools/replay O=$(BUILD) all
 	$(MAKE) -C tools/tmem-replay O=$(BUILD) all
 	$(MAKE) -C lib/host O=$(BUILD) all
@@ -99,6 +107,8 @@ host:
 selftests:
 	@tools/deps build
 	$(MAKE) -C runtime O=$(BUILD) all
+	$(MAKE) -C runtime/preload O=$(BUILD) all
+	$(MAKE) -C tools/accmem O=$(BUILD) all
 	$(MAKE) -C selftests O=$(BUILD) all all32
 
 modules:
@@ -111,6 +121,8 @@ modules_install: modules
 
 install: modules_install
 	$(MAKE) -C runtime O=$(BUILD) DESTDIR=$(DESTDIR) install
+	$(MAKE) -C runtime/preload O=$(BUILD) DESTDIR=$(DESTDIR) install
+	$(MAKE) -C tools/accmem O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(if $(DESTDIR),,depmod $(shell cat $(KDIR)/include/config/kernel.release))
 	$(if $(DESTDIR),,udevadm control --reload || true)
 

@@ -27,7 +27,12 @@ example()
 }
 
 echo "TAP version 13"
-echo "1..2"
+echo "1..7"
 example turns 8 "CTA 1: 512 columns at column 0, [01] waiting"
 example events 7 "CTA 5: 256 columns at column (0|256) of SM 1"
+example pool 3 "the same memory before position 1: yes"
+example acl 1 "2144 bytes of two segments: a then b"
+example tensorrt 2 "100 steps: address kept, 0 bytes copied"
+example tcgen05 5 "CTA 1 of SM 1: 256 columns at column 0, all its own"
+example sycl 3 "shared memory: (5000050000|this device has none)"
 exit "$status"

@@ -20,31 +20,18 @@
 #include <unistd.h>
 
 #include "fake_device.h"
+#include "fake_internal.h"
 
-#define GRANULE 4096ull
-#define UNIT 64ull
-#define CAPACITY (256ull << 20)
-#define ADDRESS_BASE 0x10000000000ull
-#define MAX_BUFFERS 1024
-#define MAX_FILES 64
-
-struct buffer {
-	uint64_t offset;
-	uint64_t length;
-	uint64_t footprint;
-};
-
-/* One open file, shared by fork: identified by the inode of its memfd. */
-struct file {
-	ino_t inode;
-	unsigned int count;
-	struct buffer buffers[MAX_BUFFERS]; /* by offset */
-};
+#define MAX_DESCRIPTOR 64
 
 struct device {
 	pthread_mutex_t lock;
 	unsigned int nr_files;
-	struct file files[MAX_FILES];
+	struct fake_file files[MAX_FILES];
+	unsigned int nr_streams;
+	struct fake_stream streams[MAX_STREAMS];
+	uint64_t wanted;
+	uint64_t calls;
 };
 
 static struct device *device;
@@ -71,7 +58,7 @@ static ino_t inode_of(int fd)
 	return fstat(fd, &st) ? 0 : st.st_ino;
 }
 
-static struct file *file_of(int fd)
+static struct fake_file *file_of(int fd)
 {
 	ino_t inode = inode_of(fd);
 	unsigned int i;
@@ -89,7 +76,7 @@ int __wrap_open64(const char *path, int flags, ...)
 	if (strcmp(path, FAKE_DEVICE_PATH))
 		return __real_open64(path, flags);
 	fd = memfd_create("accmem-fake", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, CAPACITY))
+	if (fd < 0 || ftruncate(fd, SPAN))
 		abort();
 	pthread_mutex_lock(&device->lock);
 	if (device->nr_files == MAX_FILES)
@@ -100,232 +87,102 @@ int __wrap_open64(const char *path, int flags, ...)
 	return fd;
 }
 
-static uint64_t free_bytes(const struct file *file)
+/* Streams are files, too; they are known by their inodes. */
+static struct fake_stream *stream_of(int fd)
 {
-	uint64_t bytes = CAPACITY;
+	ino_t inode = inode_of(fd);
 	unsigned int i;
 
-	for (i = 0; i < file->count; i++)
-		bytes -= file->buffers[i].footprint;
-	return bytes;
+	for (i = 0; i < device->nr_streams; i++)
+		if (inode && device->streams[i].inode == inode)
+			return &device->streams[i];
+	return NULL;
 }
 
-/* The index of the buffer at or after @offset. */
-static unsigned int at_or_after(const struct file *file, uint64_t offset)
+static int do_stream_create(struct accmem_stream_create *req)
 {
-	unsigned int i = 0;
-
-	while (i < file->count &&
-	       file->buffers[i].offset + file->buffers[i].footprint <= offset)
-		i++;
-	return i;
-}
-
-static int do_info(struct file *file, struct accmem_info *info)
-{
-	if (info->carveout)
-		return -EINVAL;
-	info->nr_carveouts = 1;
-	info->address_base = ADDRESS_BASE;
-	info->address_span = CAPACITY;
-	info->capacity = CAPACITY;
-	info->free_bytes = free_bytes(file);
-	info->granule = GRANULE;
-	return 0;
-}
-
-/* Small ones share granules, as those of the driver do. */
-static uint64_t place_from(uint64_t offset, uint64_t size)
-{
-	uint64_t unit = size < GRANULE ? UNIT : GRANULE;
-
-	offset = (offset + unit - 1) & -unit;
-	if (size < GRANULE && offset % GRANULE + size > GRANULE)
-		offset = (offset + GRANULE - 1) & -GRANULE;
-	return offset;
-}
-
-/* First fit. */
-static int do_alloc(struct file *file, struct accmem_alloc *req)
-{
-	uint64_t unit = req->length <= GRANULE / 2 ? UNIT : GRANULE;
-	uint64_t size = (req->length + unit - 1) & -unit, offset = 0;
-	unsigned int i;
-
-	if (!req->length)
-		return -EINVAL;
-	req->free_bytes = 0;
-	req->largest_run = 0;
-	for (i = 0; i < file->count; i++) {
-		if (file->buffers[i].offset >= offset + size)
-			break;
-		offset = place_from(file->buffers[i].offset +
-					    file->buffers[i].footprint,
-				    size);
-	}
-	if (offset > CAPACITY || size > CAPACITY - offset ||
-	    file->count == MAX_BUFFERS) {
-		req->free_bytes = free_bytes(file);
-		req->largest_run = req->free_bytes;
-		return -ENOMEM;
-	}
-	memmove(&file->buffers[i + 1], &file->buffers[i],
-		(file->count++ - i) * sizeof(file->buffers[0]));
-	file->buffers[i] = (struct buffer){ offset, req->length, size };
-	req->address = ADDRESS_BASE + offset;
-	req->mmap_offset = offset & -GRANULE;
-	req->usable = req->length;
-	req->footprint = size;
-	return 0;
-}
-
-static int do_free(int fd, struct file *file, const struct accmem_free *req)
-{
-	uint64_t offset = req->address - ADDRESS_BASE;
-	unsigned int i = at_or_after(file, offset);
-
-	if (i == file->count || file->buffers[i].offset > offset)
-		return -ENOENT;
-	if (file->buffers[i].offset != offset)
-		return -EINVAL;
-	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
-		      file->buffers[i].footprint))
+	if (device->nr_streams == MAX_STREAMS)
 		abort();
-	memmove(&file->buffers[i], &file->buffers[i + 1],
-		(--file->count - i) * sizeof(file->buffers[0]));
+	req->fd = memfd_create("accmem-fake-stream", MFD_CLOEXEC);
+	if (req->fd < 0)
+		return -errno;
+	req->id = ++device->nr_streams;
+	device->streams[req->id - 1].inode = inode_of(req->fd);
+	device->streams[req->id - 1].reached = 0;
 	return 0;
 }
 
-static void copy(int fd, uint64_t to, uint64_t from, uint64_t size)
+static int do_stream(struct fake_stream *stream, unsigned long command,
+		     void *argument)
 {
-	char *bytes = malloc(size);
+	const struct accmem_stream_signal *signal = argument;
+	struct accmem_stream_query *query = argument;
 
-	if (!bytes || pread(fd, bytes, size, from) != (ssize_t)size ||
-	    pwrite(fd, bytes, size, to) != (ssize_t)size)
-		abort();
-	free(bytes);
-}
-
-static void describe(const struct buffer *buffer, struct accmem_realloc *req)
-{
-	req->address = ADDRESS_BASE + buffer->offset;
-	req->usable = buffer->length;
-	req->footprint = buffer->footprint;
-	req->mmap_offset = buffer->offset & -GRANULE;
-}
-
-/* Smaller in place, larger elsewhere, unless it is the last one. */
-static int do_realloc(int fd, struct file *file, struct accmem_realloc *req)
-{
-	struct accmem_alloc new = { .length = req->length };
-	struct accmem_free old = { .address = req->address };
-	uint64_t offset = req->address - ADDRESS_BASE, unit;
-	unsigned int i = at_or_after(file, offset);
-	struct buffer *buffer = &file->buffers[i];
-	int error;
-
-	if (i == file->count || buffer->offset != offset)
-		return -ENOENT;
-	unit = buffer->footprint < GRANULE ? UNIT : GRANULE;
-	if (req->length <= buffer->footprint ||
-	    (i + 1 == file->count && unit == GRANULE &&
-	     req->length <= CAPACITY - offset)) {
-		buffer->length = req->length;
-		buffer->footprint = (req->length + unit - 1) & -unit;
-		describe(buffer, req);
+	if (command == ACCMEM_IOC_STREAM_QUERY) {
+		query->reached = stream->reached;
+		query->state = 0;
 		return 0;
 	}
-	error = do_alloc(file, &new);
-	if (error)
-		return error;
-	i = at_or_after(file, offset);
-	copy(fd, new.address - ADDRESS_BASE, offset, file->buffers[i].length);
-	req->copied = file->buffers[i].length;
-	error = do_free(fd, file, &old);
-	if (error)
-		abort();
-	i = at_or_after(file, new.address - ADDRESS_BASE);
-	describe(&file->buffers[i], req);
+	if (command != ACCMEM_IOC_STREAM_SIGNAL)
+		return -ENOTTY;
+	if (signal->position <= stream->reached)
+		return -ERANGE;
+	stream->reached = signal->position;
 	return 0;
 }
 
-static int do_query(struct file *file, struct accmem_query *query)
+/* The memory of all contexts is that of one file each: those of this process. */
+static void stream_has_moved(const struct fake_stream *stream)
 {
-	uint64_t offset = query->address - ADDRESS_BASE;
-	unsigned int i = at_or_after(file, offset);
-
-	if (i == file->count || file->buffers[i].offset > offset)
-		return -ENOENT;
-	query->mmap_offset = file->buffers[i].offset & -GRANULE;
-	query->base = ADDRESS_BASE + file->buffers[i].offset;
-	query->offset = query->address - query->base;
-	query->length = file->buffers[i].length;
-	query->usable = query->length;
-	query->footprint = file->buffers[i].footprint;
-	return 0;
-}
-
-static int entry_alloc(struct file *file, struct accmem_batch_alloc *entry)
-{
-	struct accmem_alloc req = { .length = entry->length };
-	int error = do_alloc(file, &req);
-
-	entry->result = error;
-	entry->address = req.address;
-	entry->usable = req.usable;
-	entry->footprint = req.footprint;
-	entry->mmap_offset = req.mmap_offset;
-	return error;
-}
-
-static int entry_free(int fd, struct file *file,
-		      struct accmem_batch_free *entry)
-{
-	const struct accmem_free req = { .address = entry->address };
-
-	entry->result = do_free(fd, file, &req);
-	return entry->result;
-}
-
-/* Atomic is what fails before anything is done. */
-static int batch_is_bad(struct file *file, struct accmem_batch *batch)
-{
-	struct accmem_batch_alloc *a = (void *)(uintptr_t)batch->entries;
-	struct accmem_batch_free *f = (void *)(uintptr_t)batch->entries;
-	struct accmem_query query;
 	unsigned int i;
+	int fd;
 
-	for (i = 0; i < batch->count; i++, batch->done++) {
-		if (batch->op == ACCMEM_BATCH_ALLOC && !a[i].length)
-			return -EINVAL;
-		query.address = f[i].address;
-		if (batch->op == ACCMEM_BATCH_FREE && do_query(file, &query))
-			return -ENOENT;
-	}
-	batch->done = 0;
-	return 0;
+	for (fd = 0; fd < MAX_DESCRIPTOR; fd++)
+		for (i = 0; i < device->nr_files; i++)
+			if (device->files[i].inode == inode_of(fd))
+				fake_reached(fd, &device->files[i], stream);
 }
 
-static int do_batch(int fd, struct file *file, struct accmem_batch *batch)
+static int do_free(int fd, struct fake_file *file,
+		   const struct accmem_free *req)
 {
-	struct accmem_batch_alloc *a = (void *)(uintptr_t)batch->entries;
-	struct accmem_batch_free *f = (void *)(uintptr_t)batch->entries;
-	int error;
+	const struct fake_stream *stream = NULL;
 
-	if (batch->count > ACCMEM_BATCH_MAX)
-		return -EINVAL;
-	batch->done = 0;
-	if (batch->flags & ACCMEM_BATCH_ATOMIC) {
-		error = batch_is_bad(file, batch);
-		if (error)
-			return error;
+	if (req->flags & ACCMEM_FREE_STREAM) {
+		stream = stream_of(req->fd);
+		if (!stream)
+			return -EBADF;
 	}
-	for (; batch->done < batch->count; batch->done++) {
-		if (batch->op == ACCMEM_BATCH_ALLOC)
-			entry_alloc(file, &a[batch->done]);
-		else
-			entry_free(fd, file, &f[batch->done]);
-	}
+	return fake_free(fd, file, req, stream);
+}
+
+static int shrink_eventfd = -1;
+
+void fake_wait_for(uint64_t bytes)
+{
+	const uint64_t one = 1;
+
+	pthread_mutex_lock(&device->lock);
+	device->wanted = bytes;
+	pthread_mutex_unlock(&device->lock);
+	if (bytes && shrink_eventfd >= 0 &&
+	    write(shrink_eventfd, &one, sizeof(one)) != sizeof(one))
+		abort();
+}
+
+uint64_t fake_calls(void)
+{
+	return device->calls;
+}
+
+static int do_shrink(struct accmem_shrink *req)
+{
+	if (req->flags & ACCMEM_SHRINK_REGISTER)
+		shrink_eventfd = req->fd;
+	if (req->flags & ACCMEM_SHRINK_UNREGISTER)
+		shrink_eventfd = -1;
+	req->waiting = device->wanted != 0;
+	req->wanted = device->wanted;
 	return 0;
 }
 
@@ -350,12 +207,45 @@ static int do_cluster(const struct accmem_tmem_cluster *req)
 	return 0;
 }
 
+static int do_call(int fd, struct fake_file *file, unsigned long command,
+		   void *argument)
+{
+	switch (command) {
+	case ACCMEM_IOC_INFO:
+		return fake_info(file, argument);
+	case ACCMEM_IOC_ALLOC:
+		return fake_alloc(file, argument);
+	case ACCMEM_IOC_FREE:
+		return do_free(fd, file, argument);
+	case ACCMEM_IOC_REALLOC:
+		return fake_realloc(fd, file, argument);
+	case ACCMEM_IOC_QUERY:
+		return fake_query(file, argument);
+	case ACCMEM_IOC_BATCH:
+		return fake_batch(fd, file, argument);
+	case ACCMEM_IOC_ACCESS:
+		return fake_access(fd, file, argument);
+	case ACCMEM_IOC_PREFETCH:
+	case ACCMEM_IOC_ADVISE:
+		return 0; /* there is nothing to move */
+	case ACCMEM_IOC_SHRINK:
+		return do_shrink(argument);
+	case ACCMEM_IOC_STREAM_CREATE:
+		return do_stream_create(argument);
+	case ACCMEM_IOC_TMEM_CLUSTER:
+		return do_cluster(argument);
+	default:
+		return -ENOTTY;
+	}
+}
+
 int __wrap_ioctl(int fd, unsigned long command, ...)
 {
-	struct file *file;
+	struct fake_stream *stream;
+	struct fake_file *file;
 	void *argument;
 	va_list args;
-	int error = -ENOTTY;
+	int error;
 
 	va_start(args, command);
 	argument = va_arg(args, void *);
@@ -363,24 +253,19 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 
 	pthread_mutex_lock(&device->lock);
 	file = file_of(fd);
-	if (!file) {
+	stream = file ? NULL : stream_of(fd);
+	if (!file && !stream) {
 		pthread_mutex_unlock(&device->lock);
 		return __real_ioctl(fd, command, argument);
 	}
-	if (command == ACCMEM_IOC_INFO)
-		error = do_info(file, argument);
-	else if (command == ACCMEM_IOC_ALLOC)
-		error = do_alloc(file, argument);
-	else if (command == ACCMEM_IOC_FREE)
-		error = do_free(fd, file, argument);
-	else if (command == ACCMEM_IOC_REALLOC)
-		error = do_realloc(fd, file, argument);
-	else if (command == ACCMEM_IOC_QUERY)
-		error = do_query(file, argument);
-	else if (command == ACCMEM_IOC_BATCH)
-		error = do_batch(fd, file, argument);
-	else if (command == ACCMEM_IOC_TMEM_CLUSTER)
-		error = do_cluster(argument);
+	device->calls++;
+	if (stream) {
+		error = do_stream(stream, command, argument);
+		if (!error && command == ACCMEM_IOC_STREAM_SIGNAL)
+			stream_has_moved(stream);
+	} else {
+		error = do_call(fd, file, command, argument);
+	}
 	pthread_mutex_unlock(&device->lock);
 
 	errno = -error;

@@ -4,6 +4,7 @@
 #define ACCMEM_RUNTIME_FAKE_DEVICE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define FAKE_DEVICE_PATH "/dev/accmem-fake"
@@ -14,6 +15,18 @@
  * may do.
  */
 extern bool fake_fail_mmap, fake_fail_mremap;
+
+/* Bytes of memory; to be set before the first allocation. */
+extern uint64_t fake_capacity;
+
+/* It has host and shared memory; to be set before the first context. */
+extern bool fake_kinds;
+
+/* Another context waits for so much from now on; for 0, none does any more. */
+void fake_wait_for(uint64_t bytes);
+
+/* Calls of the device so far. */
+uint64_t fake_calls(void);
 
 /* The linker's names for the C library's calls and for what replaces them. */
 int __real_open64(const char *path, int flags, ...);

@@ -5,7 +5,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#ifdef __cplusplus
+#define TEST_NORETURN
+extern "C" {
+#else
 #include <stdnoreturn.h>
+#define TEST_NORETURN noreturn
+#endif
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -18,8 +25,12 @@ struct test {
 int test_main(const struct test *tests, size_t count);
 
 /* Ends the running test as failed. */
-noreturn void test_fail(const char *file, int line, const char *what,
-			long long got, long long want);
+TEST_NORETURN void test_fail(const char *file, int line, const char *what,
+			     long long got, long long want);
+
+#ifdef __cplusplus
+}
+#endif
 
 #define CHECK_EQ(got, want)                                               \
 	do {                                                              \

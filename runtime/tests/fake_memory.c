@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The memory of the fake device: buffers by first fit, in a span of addresses that
+ * is larger than the memory, with the rounding and the pages that are asked for.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fake_device.h"
+#include "fake_internal.h"
+
+uint64_t fake_capacity = 256ull << 20;
+bool fake_kinds;
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+	return (value + unit - 1) & -unit;
+}
+
+static uint64_t free_bytes(const struct fake_file *file)
+{
+	uint64_t bytes = fake_capacity;
+	unsigned int i;
+
+	for (i = 0; i < file->count; i++)
+		bytes -= file->buffers[i].footprint;
+	return bytes;
+}
+
+/* The index of the buffer at or after @offset. */
+static unsigned int at_or_after(const struct fake_file *file, uint64_t offset)
+{
+	unsigned int low = 0, high = file->count, middle;
+
+	while (low < high) {
+		middle = (low + high) / 2;
+		if (file->buffers[middle].offset +
+			    file->buffers[middle].extent <=
+		    offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The buffer that @offset is in, or NULL. */
+static struct fake_buffer *buffer_at(struct fake_file *file, uint64_t offset)
+{
+	unsigned int i = at_or_after(file, offset);
+	struct fake_buffer *buffer = &file->buffers[i];
+
+	if (i == file->count || buffer->offset > offset || buffer->stream)
+		return NULL;
+	return buffer;
+}
+
+int fake_info(struct fake_file *file, struct accmem_info *info)
+{
+	if (info->carveout)
+		return -EINVAL;
+	info->nr_carveouts = 1;
+	info->address_base = ADDRESS_BASE;
+	info->address_span = SPAN;
+	info->capacity = fake_capacity;
+	info->free_bytes = free_bytes(file);
+	info->largest_run = info->free_bytes;
+	info->context_bytes = fake_capacity - info->free_bytes;
+	info->max_alignment = MAX_ALIGNMENT;
+	info->page_sizes = GRANULE | HUGE_PAGE;
+	info->granule = GRANULE;
+	if (fake_kinds)
+		info->features = ACCMEM_FEATURE_HOST | ACCMEM_FEATURE_SHARED;
+	info->translation = ACCMEM_TRANSLATION_MAPPED;
+	return 0;
+}
+
+static uint64_t page_size(const struct fake_buffer *b)
+{
+	if (b->page_policy == ACCMEM_PAGE_HUGE_ONLY ||
+	    (b->page_policy == ACCMEM_PAGE_HUGE_FIRST && b->usable > 1 << 20))
+		return HUGE_PAGE;
+	return GRANULE;
+}
+
+/* What a request comes to: see lib/accmem_layout.c for the real one. */
+static int layout(const struct accmem_alloc *req, struct fake_buffer *b)
+{
+	uint64_t unit = GRANULE;
+
+	*b = (struct fake_buffer){ .length = req->length,
+				   .usable = req->length,
+				   .alignment = req->alignment,
+				   .flags = req->flags,
+				   .page_policy = req->page_policy };
+	if (!req->length || req->alignment & (req->alignment - 1) ||
+	    req->alignment > MAX_ALIGNMENT || req->reserve > SPAN)
+		return -EINVAL;
+	if (req->length > UINT64_MAX / 2)
+		return -EOVERFLOW;
+	if (req->page_policy == ACCMEM_PAGE_HUGE1G_ONLY ||
+	    (req->kind && !fake_kinds))
+		return -EOPNOTSUPP;
+	if (req->flags & ACCMEM_ALLOC_ROUND32)
+		b->usable = round_up(b->usable, 32);
+	if (req->flags & ACCMEM_ALLOC_TAIL32)
+		b->usable += 32;
+	if (req->page_policy == ACCMEM_PAGE_HUGE_ONLY)
+		unit = HUGE_PAGE;
+	else if (b->usable <= GRANULE / 2 && b->alignment <= UNIT &&
+		 !req->reserve)
+		unit = UNIT;
+	b->footprint = round_up(b->usable, unit);
+	b->extent = b->footprint > req->reserve ?
+			    b->footprint :
+			    round_up(req->reserve, GRANULE);
+	if (b->alignment < page_size(b) && unit != UNIT)
+		b->alignment = page_size(b);
+	if (b->alignment < unit)
+		b->alignment = unit;
+	return 0;
+}
+
+/* Small ones share granules, as those of the driver do. */
+static uint64_t place_from(uint64_t offset, const struct fake_buffer *b)
+{
+	offset = round_up(offset, b->alignment);
+	if (b->footprint < GRANULE && offset % GRANULE + b->footprint > GRANULE)
+		offset = round_up(offset, GRANULE);
+	return offset;
+}
+
+/* First fit. */
+static int place(struct fake_file *file, struct fake_buffer *b)
+{
+	uint64_t offset = 0;
+	unsigned int i;
+
+	for (i = 0; i < file->count; i++) {
+		if (file->buffers[i].offset >= offset + b->extent)
+			break;
+		offset = place_from(file->buffers[i].offset +
+					    file->buffers[i].extent,
+				    b);
+	}
+	if (offset > SPAN || b->extent > SPAN - offset ||
+	    file->count == MAX_BUFFERS)
+		return -ENOMEM;
+	b->offset = offset;
+	memmove(&file->buffers[i + 1], &file->buffers[i],
+		(file->count++ - i) * sizeof(file->buffers[0]));
+	file->buffers[i] = *b;
+	return 0;
+}
+
+int fake_alloc(struct fake_file *file, struct accmem_alloc *req)
+{
+	uint64_t left = free_bytes(file);
+	struct fake_buffer b;
+	int error = layout(req, &b);
+
+	req->free_bytes = 0;
+	req->largest_run = 0;
+	if (error)
+		return error;
+	if (b.footprint > left || place(file, &b)) {
+		req->free_bytes = left;
+		req->largest_run = left;
+		return -ENOMEM;
+	}
+	req->address = ADDRESS_BASE + b.offset;
+	req->mmap_offset = b.offset & -GRANULE;
+	req->usable = b.usable;
+	req->footprint = b.footprint;
+	req->page_size = page_size(&b);
+	req->nr_runs = 1;
+	req->position = 0;
+	return 0;
+}
+
+static void punch(int fd, uint64_t offset, uint64_t length)
+{
+	if (length && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				offset, length))
+		abort();
+}
+
+static void discard(int fd, struct fake_file *file, struct fake_buffer *buffer)
+{
+	unsigned int i = buffer - file->buffers;
+
+	punch(fd, buffer->offset, buffer->footprint);
+	memmove(buffer, buffer + 1,
+		(--file->count - i) * sizeof(file->buffers[0]));
+}
+
+int fake_free(int fd, struct fake_file *file, const struct accmem_free *req,
+	      const struct fake_stream *stream)
+{
+	uint64_t offset = req->address - ADDRESS_BASE;
+	struct fake_buffer *buffer = buffer_at(file, offset);
+
+	if (!buffer)
+		return -ENOENT;
+	if (buffer->offset != offset)
+		return -EINVAL;
+	if (stream && stream->reached < req->position) {
+		buffer->stream = stream->inode;
+		buffer->position = req->position;
+		return 0;
+	}
+	discard(fd, file, buffer);
+	return 0;
+}
+
+void fake_reached(int fd, struct fake_file *file,
+		  const struct fake_stream *stream)
+{
+	unsigned int i = 0;
+
+	while (i < file->count) {
+		if (file->buffers[i].stream == stream->inode &&
+		    file->buffers[i].position <= stream->reached)
+			discard(fd, file, &file->buffers[i]);
+		else
+			i++;
+	}
+}
+
+static void copy(int fd, uint64_t to, uint64_t from, uint64_t size)
+{
+	char *bytes = malloc(size);
+
+	if (!bytes || pread(fd, bytes, size, from) != (ssize_t)size ||
+	    pwrite(fd, bytes, size, to) != (ssize_t)size)
+		abort();
+	free(bytes);
+}
+
+static void describe(const struct fake_buffer *buffer,
+		     struct accmem_realloc *req)
+{
+	req->address = ADDRESS_BASE + buffer->offset;
+	req->usable = buffer->usable;
+	req->footprint = buffer->footprint;
+	req->mmap_offset = buffer->offset & -GRANULE;
+	req->page_size = page_size(buffer);
+	req->nr_runs = 1;
+}
+
+/* Bytes that the buffer may have where it is. */
+static uint64_t room(const struct fake_file *file,
+		     const struct fake_buffer *buffer)
+{
+	unsigned int i = buffer - file->buffers;
+	uint64_t end = i + 1 < file->count ? buffer[1].offset : SPAN;
+
+	if (buffer->footprint < GRANULE)
+		return buffer->footprint;
+	return (end - buffer->offset) & -GRANULE;
+}
+
+static int resize(int fd, struct fake_file *file, struct fake_buffer *buffer,
+		  struct accmem_realloc *req)
+{
+	uint64_t unit = buffer->footprint < GRANULE ? UNIT : GRANULE;
+	uint64_t footprint = round_up(req->length, unit);
+
+	if (footprint > buffer->footprint &&
+	    footprint - buffer->footprint > free_bytes(file))
+		return -ENOMEM;
+	if (footprint < buffer->footprint)
+		punch(fd, buffer->offset + footprint,
+		      buffer->footprint - footprint);
+	if (footprint > buffer->extent)
+		buffer->extent = footprint;
+	buffer->length = req->length;
+	buffer->usable = req->length;
+	buffer->footprint = footprint;
+	describe(buffer, req);
+	return 0;
+}
+
+static int move(int fd, struct fake_file *file, const struct fake_buffer *old,
+		struct accmem_realloc *req)
+{
+	struct accmem_alloc alloc = { .length = req->length,
+				      .alignment = old->alignment,
+				      .flags = old->flags,
+				      .page_policy = old->page_policy };
+	const struct accmem_free gone = { .address =
+						  ADDRESS_BASE + old->offset };
+	uint64_t from = old->offset, length = old->length;
+	int error = fake_alloc(file, &alloc);
+
+	if (error)
+		return error;
+	copy(fd, alloc.address - ADDRESS_BASE, from, length);
+	req->copied = length;
+	if (fake_free(fd, file, &gone, NULL))
+		abort();
+	describe(buffer_at(file, alloc.address - ADDRESS_BASE), req);
+	return 0;
+}
+
+/* Where there is room, else elsewhere. */
+int fake_realloc(int fd, struct fake_file *file, struct accmem_realloc *req)
+{
+	uint64_t offset = req->address - ADDRESS_BASE;
+	struct fake_buffer *buffer = buffer_at(file, offset);
+
+	if (!buffer)
+		return -ENOENT;
+	if (!req->length || buffer->offset != offset)
+		return -EINVAL;
+	if (!(buffer->flags & ACCMEM_ALLOC_RESIZABLE))
+		return -EPERM;
+	req->copied = 0;
+	if (req->length > SPAN)
+		return -ENOMEM;
+	if (req->length <= room(file, buffer))
+		return resize(fd, file, buffer, req);
+	return req->flags & ACCMEM_REALLOC_IN_PLACE ?
+		       -ENOMEM :
+		       move(fd, file, buffer, req);
+}
+
+int fake_query(struct fake_file *file, struct accmem_query *query)
+{
+	uint64_t offset = query->address - ADDRESS_BASE;
+	const struct fake_buffer *buffer = buffer_at(file, offset);
+
+	if (!buffer || offset - buffer->offset >= buffer->footprint)
+		return -ENOENT;
+	query->mmap_offset = buffer->offset & -GRANULE;
+	query->base = ADDRESS_BASE + buffer->offset;
+	query->offset = query->address - query->base;
+	query->length = buffer->length;
+	query->usable = buffer->usable;
+	query->footprint = buffer->footprint;
+	query->page_policy = buffer->page_policy;
+	query->page_size = page_size(buffer);
+	query->nr_runs = 1;
+	return 0;
+}
+
+/* a memfd has the bytes at the offsets of their addresses */
+int fake_access(int fd, struct fake_file *file, struct accmem_access *access)
+{
+	uint64_t offset = access->address - ADDRESS_BASE;
+	const struct fake_buffer *buffer = buffer_at(file, offset);
+	void *data = (void *)(uintptr_t)access->data;
+	ssize_t done;
+
+	if (!buffer || offset - buffer->offset >= buffer->footprint)
+		return -ENOENT;
+	if (access->length > buffer->usable - (offset - buffer->offset))
+		return -ENXIO;
+	if (access->op > ACCMEM_ACCESS_WRITE)
+		return -EINVAL;
+	done = access->op == ACCMEM_ACCESS_WRITE ?
+		       pwrite(fd, data, access->length, offset) :
+		       pread(fd, data, access->length, offset);
+	if (done != (ssize_t)access->length)
+		return -EFAULT;
+	access->done = done;
+	return 0;
+}
+
+static int entry_alloc(struct fake_file *file, struct accmem_batch_alloc *entry)
+{
+	struct accmem_alloc req = { .length = entry->length,
+				    .alignment = entry->alignment,
+				    .flags = entry->flags,
+				    .page_policy = entry->page_policy };
+	int error = fake_alloc(file, &req);
+
+	entry->result = error;
+	entry->address = req.address;
+	entry->usable = req.usable;
+	entry->footprint = req.footprint;
+	entry->mmap_offset = req.mmap_offset;
+	entry->page_size = req.page_size;
+	return error;
+}
+
+static int entry_free(int fd, struct fake_file *file,
+		      struct accmem_batch_free *entry)
+{
+	const struct accmem_free req = { .address = entry->address };
+
+	entry->result = fake_free(fd, file, &req, NULL);
+	return entry->result;
+}
+
+/* Atomic is what fails before anything is done. */
+static int batch_is_bad(struct fake_file *file, struct accmem_batch *batch)
+{
+	struct accmem_batch_alloc *a = (void *)(uintptr_t)batch->entries;
+	struct accmem_batch_free *f = (void *)(uintptr_t)batch->entries;
+	struct accmem_query query;
+	unsigned int i;
+
+	for (i = 0; i < batch->count; i++, batch->done++) {
+		if (batch->op == ACCMEM_BATCH_ALLOC && !a[i].length)
+			return -EINVAL;
+		query.address = f[i].address;
+		if (batch->op == ACCMEM_BATCH_FREE && fake_query(file, &query))
+			return -ENOENT;
+	}
+	batch->done = 0;
+	return 0;
+}
+
+int fake_batch(int fd, struct fake_file *file, struct accmem_batch *batch)
+{
+	struct accmem_batch_alloc *a = (void *)(uintptr_t)batch->entries;
+	struct accmem_batch_free *f = (void *)(uintptr_t)batch->entries;
+	int error;
+
+	if (batch->count > ACCMEM_BATCH_MAX)
+		return -EINVAL;
+	batch->done = 0;
+	if (batch->flags & ACCMEM_BATCH_ATOMIC) {
+		error = batch_is_bad(file, batch);
+		if (error)
+			return error;
+	}
+	for (; batch->done < batch->count; batch->done++) {
+		if (batch->op == ACCMEM_BATCH_ALLOC)
+			entry_alloc(file, &a[batch->done]);
+		else
+			entry_free(fd, file, &f[batch->done]);
+	}
+	return 0;
+}
