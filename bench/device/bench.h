@@ -30,6 +30,8 @@ void bench_calls(void);
 void bench_batches(void);
 void bench_growth(void);
 void bench_handoff(void);
+void bench_moves(void);
+void bench_shares(void);
 void bench_sharing(void);
 void bench_waits(void);
 /* @argc and @argv: what stands after "packing" */

@@ -7,6 +7,8 @@
  *   device_bench batches			likewise
  *   device_bench growth			likewise
  *   device_bench handoff		likewise
+ *   device_bench shares			likewise
+ *   device_bench moves			on two processors
  *   device_bench sharing		on two processors
  *   device_bench waits			on two processors
  *   device_bench packing MODULE KIND ADDRESS SIZE TRACE=BYTES...
@@ -16,32 +18,38 @@
  * Figures are lines `bench=NAME UNIT=VALUE`, goals lines `goal=NAME value=X
  * limit=Y result=met|short|skipped`.
  */
+#include <linux/kernel.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "bench.h"
 
+static const struct {
+	const char *name;
+	void (*run)(void);
+} groups[] = {
+	{ "calls", bench_calls },     { "batches", bench_batches },
+	{ "growth", bench_growth },   { "handoff", bench_handoff },
+	{ "sharing", bench_sharing }, { "shares", bench_shares },
+	{ "waits", bench_waits },     { "moves", bench_moves },
+};
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
+	unsigned int i;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (!strcmp(what, "calls"))
-		bench_calls();
-	else if (!strcmp(what, "batches"))
-		bench_batches();
-	else if (!strcmp(what, "growth"))
-		bench_growth();
-	else if (!strcmp(what, "sharing"))
-		bench_sharing();
-	else if (!strcmp(what, "handoff"))
-		bench_handoff();
-	else if (!strcmp(what, "waits"))
-		bench_waits();
-	else if (!strcmp(what, "packing"))
+	if (!strcmp(what, "packing")) {
 		bench_packing(argc - 2, argv + 2);
-	else
-		die(0,
-		    "calls, batches, growth, handoff, sharing, waits or packing");
-	return 0;
+		return 0;
+	}
+	for (i = 0; i < ARRAY_SIZE(groups); i++) {
+		if (!strcmp(what, groups[i].name)) {
+			groups[i].run();
+			return 0;
+		}
+	}
+	die(0,
+	    "calls, batches, growth, handoff, moves, sharing, shares, waits or packing");
 }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How fast a piece of shared memory moves, over memcpy() of as much in the same guest,
+ * and what one that nobody has written to costs: times, the best of many.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "bench.h"
+
+#define PIECE MIB(2)
+#define ROUNDS 30
+
+struct piece {
+	int fd;
+	struct accmem_alloc a;
+	volatile char *map;
+};
+
+static double best(double a, double b)
+{
+	return a && a < b ? a : b;
+}
+
+static double measure_memcpy(void)
+{
+	char *from = aligned_alloc(PIECE, PIECE);
+	char *to = aligned_alloc(PIECE, PIECE);
+	double took = 0;
+	uint64_t start;
+	unsigned int i;
+
+	if (!from || !to)
+		die(ENOMEM, "memory to copy");
+	for (i = 0; i < ROUNDS; i++) {
+		memset(from, i, PIECE);
+		start = clock_now();
+		memcpy(to, from, PIECE);
+		took = best(took, clock_now() - start);
+		if (to[PIECE - 1] != (char)i)
+			die(0, "memcpy() has not copied");
+	}
+	free(from);
+	free(to);
+	return took;
+}
+
+static void device_write(const struct piece *p, char byte)
+{
+	struct accmem_access req = { .size = sizeof(req),
+				     .address = p->a.address,
+				     .length = 1,
+				     .data = (unsigned char)byte,
+				     .op = ACCMEM_ACCESS_FILL };
+
+	if (ioctl(p->fd, ACCMEM_IOC_ACCESS, &req))
+		die(errno, "ACCESS");
+}
+
+/* how long it takes */
+static double move(const struct piece *p, uint32_t flags)
+{
+	struct accmem_prefetch req = { .size = sizeof(req),
+				       .flags = flags,
+				       .address = p->a.address,
+				       .length = PIECE };
+	uint64_t start = clock_now();
+
+	if (ioctl(p->fd, ACCMEM_IOC_PREFETCH, &req))
+		die(errno, "PREFETCH");
+	return clock_now() - start;
+}
+
+static long faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt;
+}
+
+/* of a piece that is valid on both sides, read and then written to */
+static long count_faults(const struct piece *p)
+{
+	long before;
+	size_t at;
+
+	p->map[0] = 1;
+	move(p, 0);
+	before = faults();
+	for (at = 0; at < PIECE; at += 4096)
+		p->map[at];
+	for (at = 0; at < PIECE; at += 4096)
+		p->map[at] = 1;
+	return faults() - before;
+}
+
+static void measure_moves(const struct device *dev, double copy)
+{
+	struct piece p = { .fd = device_open(dev),
+			   .a = { .length = PIECE,
+				  .kind = ACCMEM_KIND_SHARED } };
+	double to_device = 0, to_host = 0;
+	unsigned int i;
+
+	if (buffer_request(p.fd, &p.a))
+		die(0, "no shared memory");
+	p.map = buffer_map(p.fd, &p.a, PIECE);
+	/* pages of both sides are made by the first moves */
+	for (i = 0; i < ROUNDS; i++) {
+		p.map[0] = i;
+		to_device = best(to_device, move(&p, 0));
+		device_write(&p, i + 1);
+		to_host = best(to_host, move(&p, ACCMEM_PREFETCH_HOST));
+		if (p.map[0] != (char)(i + 1))
+			die(0, "a byte was lost");
+	}
+	figure("move-to-device", dev, to_device / 1000, "us");
+	figure("move-to-host", dev, to_host / 1000, "us");
+	goal_least("move-to-device-speed", dev, copy / to_device, 0.8);
+	goal_least("move-to-host-speed", dev, copy / to_host, 0.8);
+	goal_most("faults-of-a-clean-piece", dev, count_faults(&p), 2);
+	munmap((void *)p.map, PIECE);
+	buffer_free(p.fd, p.a.address);
+}
+
+void bench_moves(void)
+{
+	double copy = measure_memcpy();
+	unsigned int i;
+
+	for (i = 0; i < NR_DEVICES; i++) {
+		figure("memcpy-2m", &devices[i], copy / 1000, "us");
+		measure_moves(&devices[i], copy);
+	}
+}
