@@ -358,6 +358,18 @@ bool accmem_log_has(int log, const char *text)
 	return false;
 }
 
+bool accmem_log_gets(int log, const char *text, int ms)
+{
+	uint64_t end = accmem_ms() + ms;
+
+	while (!accmem_log_has(log, text)) {
+		if (accmem_ms() > end)
+			return false;
+		usleep(2000);
+	}
+	return true;
+}
+
 int accmem_write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);

@@ -132,13 +132,14 @@ int accmem_read_file(const char *path, char *buf, size_t size);
 /*
  * The kernel's log, from its first record; lseek() to its end skips what there
  * is. The next record, of ACCMEM_LOG_RECORD bytes at most, or false where there
- * is none yet; whether one of those to come has @text in it, which is the last
- * that is read then.
+ * is none yet; whether one of those that are there has @text in it, which is the
+ * last that is read then; whether one has it within @ms.
  */
 #define ACCMEM_LOG_RECORD 2048
 int accmem_log_open(void);
 bool accmem_log_next(int log, char *record);
 bool accmem_log_has(int log, const char *text);
+bool accmem_log_gets(int log, const char *text, int ms);
 
 /* runs @fn in a child; its exit status, or 128 + signal */
 int accmem_in_child(int (*fn)(void *arg), void *arg);
