@@ -541,6 +541,7 @@ struct stormer {
 	pthread_t thread;
 	struct accmem_pool *pool;
 	unsigned int seed;
+	bool begun;
 };
 
 static void check_bytes(const unsigned char *p, size_t length,
@@ -564,6 +565,7 @@ static void *storm(void *argument)
 	unsigned char *p[STORM_LIVE] = {};
 	size_t length[STORM_LIVE], i, round;
 
+	__atomic_store_n(&s->begun, true, __ATOMIC_RELAXED);
 	for (round = 0; round < STORM_ROUNDS; round++) {
 		i = rand_r(&s->seed) % STORM_LIVE;
 		if (p[i]) {
@@ -684,9 +686,11 @@ static void forks_while_others_allocate(void)
 	void *p;
 
 	for (i = 0; i < ARRAY_SIZE(s); i++) {
-		s[i].pool = pool;
-		s[i].seed = i + 10;
+		s[i] = (struct stormer){ .pool = pool, .seed = i + 10 };
 		CHECK_EQ(pthread_create(&s[i].thread, NULL, storm, &s[i]), 0);
+		/* at its beginning a thread has locks of sanitizers */
+		while (!__atomic_load_n(&s[i].begun, __ATOMIC_RELAXED))
+			sched_yield();
 	}
 	for (i = 0; i < 10; i++) {
 		pid = fork();

@@ -478,12 +478,13 @@ static void fork_shares_the_context(void)
 	accmem_close(ctx);
 }
 
-static bool stop;
+static bool begun, stop;
 
 static void *allocate_and_map(void *argument)
 {
 	struct accmem_context *ctx = argument;
 
+	__atomic_store_n(&begun, true, __ATOMIC_RELAXED);
 	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		uint64_t address = new_buffer(ctx, 4096);
 
@@ -500,6 +501,9 @@ static void child_of_a_threaded_process_can_allocate(void)
 	int i;
 
 	CHECK_EQ(pthread_create(&thread, NULL, allocate_and_map, ctx), 0);
+	/* at its beginning a thread has locks of sanitizers */
+	while (!__atomic_load_n(&begun, __ATOMIC_RELAXED))
+		sched_yield();
 	for (i = 0; i < FORKS; i++) {
 		pid_t pid = fork();
 

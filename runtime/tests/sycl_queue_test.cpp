@@ -311,13 +311,17 @@ void threads_share_a_queue()
 void a_child_of_fork_has_the_queue()
 {
 	sycl::queue q;
-	std::atomic<bool> go{ false };
+	std::atomic<bool> begun{ false }, go{ false };
 	int *p = sycl::malloc_device<int>(N, q);
-	sycl::event e = q.single_task([&go] {
+	sycl::event e = q.single_task([&] {
+		begun = true;
 		while (!go)
 			std::this_thread::yield();
 	});
 
+	/* in the middle of a command: at a thread's beginning sanitizers have locks */
+	while (!begun)
+		std::this_thread::yield();
 	in_child([&] {
 		int *mine = sycl::malloc_device<int>(N, q);
 
