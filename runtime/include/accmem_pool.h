@@ -341,8 +341,8 @@ uint64_t accmem_pool_yield(struct accmem_pool *pool);
  * @releases: how many were released
  * @failures: requests that failed
  * @live_bytes: bytes of what is allocated now: usable sizes
- * @peak_live_bytes: most of that since the last reset, as far as it was looked at: thread
- *	caches report when they go to the pool
+ * @peak_live_bytes: most of that since the last reset, as far as it was looked at: threads
+ *	report when they go to the pool, and what is a 64th of all
  * @reserved_bytes: bytes taken from the device
  * @peak_reserved_bytes: most of that since the last reset
  * @pending_bytes: released at positions of streams that are not known to be reached

@@ -8,7 +8,7 @@
  * before them.
  *
  * Lock order: caches_lock (pool_cache.c) > pools_lock > accmem_pool.lock >
- * accmem_context.lock.
+ * pool_arena.lock, in the order of the array > accmem_context.lock.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,22 +26,42 @@ static struct accmem_pool *pools;
 static pthread_once_t pools_once = PTHREAD_ONCE_INIT;
 static int pools_error;
 
+void accmem_pool_lock_arenas(struct accmem_pool *pool)
+{
+	uint32_t i;
+
+	for (i = 0; i < POOL_NR_ARENAS; i++)
+		pthread_mutex_lock(&pool->arenas[i].lock);
+}
+
+void accmem_pool_unlock_arenas(struct accmem_pool *pool)
+{
+	uint32_t i;
+
+	for (i = POOL_NR_ARENAS; i--;)
+		pthread_mutex_unlock(&pool->arenas[i].lock);
+}
+
 static void lock_all(void)
 {
 	struct accmem_pool *pool;
 
 	accmem_cache_lock();
 	pthread_mutex_lock(&pools_lock);
-	for (pool = pools; pool; pool = pool->next)
+	for (pool = pools; pool; pool = pool->next) {
 		pthread_mutex_lock(&pool->lock);
+		accmem_pool_lock_arenas(pool);
+	}
 }
 
 static void unlock_all(void)
 {
 	struct accmem_pool *pool;
 
-	for (pool = pools; pool; pool = pool->next)
+	for (pool = pools; pool; pool = pool->next) {
+		accmem_pool_unlock_arenas(pool);
 		pthread_mutex_unlock(&pool->lock);
+	}
 	pthread_mutex_unlock(&pools_lock);
 	accmem_cache_unlock();
 }
@@ -54,7 +74,7 @@ static void disown(struct accmem_pool *pool)
 	accmem_region_disown(pool);
 	accmem_direct_disown(pool);
 	accmem_yield_disown(pool);
-	pool->stats.live_bytes = 0;
+	pool->live_bytes = 0;
 	pool->stats.reserved_bytes = 0;
 	pool->stats.kernel_buffers = 0;
 }
@@ -175,16 +195,37 @@ static int create_table(struct accmem_pool *pool)
 	return -ENOMEM;
 }
 
+static void destroy_locks(struct accmem_pool *pool)
+{
+	uint32_t i;
+
+	for (i = 0; i < POOL_NR_ARENAS; i++)
+		pthread_mutex_destroy(&pool->arenas[i].lock);
+	pthread_mutex_destroy(&pool->lock);
+}
+
+/* None of them needs anything that could be wanting. */
+static void create_locks(struct accmem_pool *pool)
+{
+	uint32_t i;
+
+	pthread_mutex_init(&pool->lock, NULL);
+	for (i = 0; i < POOL_NR_ARENAS; i++)
+		pthread_mutex_init(&pool->arenas[i].lock, NULL);
+}
+
 int accmem_pool_create(struct accmem_context *ctx,
 		       const struct accmem_pool_options *options,
 		       struct accmem_pool **result)
 {
-	struct accmem_pool *pool = calloc(1, sizeof(*pool));
+	struct accmem_pool *pool;
 	uint32_t i;
 	int ret;
 
+	pool = aligned_alloc(POOL_CACHE_LINE, sizeof(*pool));
 	if (!pool)
 		return -ENOMEM;
+	*pool = (struct accmem_pool){};
 	pool->ctx = ctx;
 	pool->eventfd = POOL_NO_EVENTFD;
 	for (i = 0; i < POOL_NR_HEAPS; i++)
@@ -199,18 +240,15 @@ int accmem_pool_create(struct accmem_context *ctx,
 	ret = accmem_history_create(pool);
 	if (ret)
 		goto unmap_table;
-	ret = -pthread_mutex_init(&pool->lock, NULL);
-	if (ret)
-		goto destroy_history;
+	create_locks(pool);
 	ret = register_pool(pool);
 	if (ret)
-		goto destroy_lock;
+		goto destroy_locks;
 	*result = pool;
 	return 0;
 
-destroy_lock:
-	pthread_mutex_destroy(&pool->lock);
-destroy_history:
+destroy_locks:
+	destroy_locks(pool);
 	accmem_history_destroy(pool);
 unmap_table:
 	munmap(pool->table, table_size(pool));
@@ -249,7 +287,7 @@ void accmem_pool_destroy(struct accmem_pool *pool)
 	accmem_direct_destroy(pool);
 	accmem_history_destroy(pool);
 	munmap(pool->table, table_size(pool));
-	pthread_mutex_destroy(&pool->lock);
+	destroy_locks(pool);
 	free(pool);
 }
 
@@ -304,10 +342,11 @@ void accmem_pool_get_stats(struct accmem_pool *pool,
 	pthread_mutex_lock(&pool->lock);
 	*stats = pool->stats;
 	stats->pending_bytes = pool->pending_bytes;
+	stats->live_bytes = pool_load(&pool->live_bytes);
+	stats->peak_live_bytes = pool_load(&pool->peak_live_bytes);
 	add_caches(pool, stats);
 	if (stats->peak_live_bytes < stats->live_bytes)
 		stats->peak_live_bytes = stats->live_bytes;
-	pool->stats.peak_live_bytes = stats->peak_live_bytes;
 	pthread_mutex_unlock(&pool->lock);
 	stats->size = sizeof(*stats);
 }
@@ -318,7 +357,8 @@ void accmem_pool_reset_peaks(struct accmem_pool *pool)
 
 	pthread_mutex_lock(&pool->lock);
 	add_caches(pool, &stats);
-	pool->stats.peak_live_bytes = pool->stats.live_bytes + stats.live_bytes;
+	pool_store(&pool->peak_live_bytes,
+		   pool_load(&pool->live_bytes) + stats.live_bytes);
 	pool->stats.peak_reserved_bytes = pool->stats.reserved_bytes;
 	pthread_mutex_unlock(&pool->lock);
 }

@@ -28,6 +28,7 @@
 #define POOL_HUGE_PAGES 512u /* of 4 KiB in one of 2 MiB */
 #define POOL_NONE UINT32_MAX
 
+#define POOL_CACHE_LINE 64
 #define POOL_NO_EVENTFD (-1)
 #define POOL_PASSIVE (-2)
 
@@ -50,14 +51,20 @@ enum pool_sort {
 };
 
 /*
- * Each sort has two heaps: long spans do not share regions with slabs and short ones,
+ * Each thread allocates from one of some arenas, so that threads seldom meet. An arena
+ * has two heaps of each sort: long spans do not share regions with slabs and short ones,
  * which would keep the regions' ends from being given back.
  */
-#define POOL_NR_HEAPS (2 * POOL_NR_SORTS)
+#define POOL_NR_ARENAS 4
+#define POOL_HEAPS_OF_ARENA (2 * POOL_NR_SORTS)
+#define POOL_NR_HEAPS (POOL_NR_ARENAS * POOL_HEAPS_OF_ARENA)
 
-static inline uint32_t pool_heap_of(uint32_t sort, uint32_t pages)
+static inline uint32_t pool_heap_of(uint32_t arena, uint32_t sort,
+				    uint32_t pages)
 {
-	return pages <= POOL_CACHED_PAGES ? sort + POOL_NR_SORTS : sort;
+	uint32_t heap = arena * POOL_HEAPS_OF_ARENA + sort;
+
+	return pages <= POOL_CACHED_PAGES ? heap + POOL_NR_SORTS : heap;
 }
 
 /* Bins of a thread's cache: the classes of each heap, then its short spans. */
@@ -85,7 +92,8 @@ enum pool_page_type {
 #define POOL_TYPE_MASK 7ull
 #define POOL_INHERITED 8ull /* of a span: it is the parent's */
 #define POOL_HEAP_SHIFT 4
-#define POOL_COUNT_SHIFT 8
+#define POOL_HEAP_MASK 0xffull
+#define POOL_COUNT_SHIFT 12
 
 /**
  * struct pool_page - the entry of a page
@@ -94,8 +102,8 @@ enum pool_page_type {
  * @value: of a span the bytes asked for, 0 while it is cached; of a free one the
  *	pages before and after it in its list
  *
- * Written with the pool's lock held, but for a span's @value, which is its owner's.
- * Both are read by whoever has a pointer, hence with atomic loads.
+ * Of free pages written with the lock of their arena held, of others by whoever has them.
+ * Both are read by whoever has a pointer, or pages beside them, hence with atomic loads.
  */
 struct pool_page {
 	uint64_t tag;
@@ -111,7 +119,7 @@ struct pool_page {
  * @size: bytes of a block
  * @inverse: 2^32 / @size, rounded up: to divide by multiplying
  * @count: blocks
- * @sort: enum pool_sort
+ * @heap: index of its heap
  * @size_class: of its blocks
  * @inherited: it is the parent's
  * @nr_free: blocks in @free
@@ -128,7 +136,7 @@ struct pool_slab {
 	uint32_t size;
 	uint32_t inverse;
 	uint16_t count;
-	uint8_t sort;
+	uint8_t heap;
 	uint8_t size_class;
 	bool inherited;
 	uint16_t nr_free;
@@ -157,22 +165,34 @@ struct pool_region {
 };
 
 /**
- * struct pool_heap - memory of one sort
+ * struct pool_heap - memory of one sort in one arena, of long spans or of short ones
  * @regions: where it is, the one that grows first
  * @pages: how many they have
- * @free_pages: how many of those are free
  * @slabs: of each class those with free blocks
+ * @free_pages: how many are free
  * @lists: first pages of free spans
  * @bits: which lists are not empty
+ *
+ * The first three under the pool's lock, the others under the arena's.
  */
 struct pool_heap {
 	struct pool_region *regions;
 	uint64_t pages;
-	uint64_t free_pages;
 	struct pool_slab *slabs[POOL_NR_CLASSES];
+	uint64_t free_pages;
 	uint32_t lists[POOL_NR_LISTS];
 	uint64_t bits[(POOL_NR_LISTS + 63) / 64];
 };
+
+/**
+ * struct pool_arena - where the memory of some threads comes from
+ * @lock: protects the free spans of its heaps
+ * @threads: whose it is, under the pool's lock
+ */
+struct pool_arena {
+	pthread_mutex_t lock;
+	uint32_t threads;
+} __attribute__((aligned(POOL_CACHE_LINE)));
 
 /**
  * struct pool_slot - a block, or a span, in a cache
@@ -198,6 +218,7 @@ struct pool_bin {
  * @pool: the pool, or NULL when that is gone
  * @next_of_thread: the thread's next, of another pool
  * @next_of_pool: another thread's, under the pool's lock
+ * @arena: index of the thread's arena
  * @epoch: of the pool, when it was last looked at
  * @bytes: of what is in it
  * @live: usable bytes allocated minus released since they were last counted
@@ -211,6 +232,7 @@ struct pool_cache {
 	struct accmem_pool *pool;
 	struct pool_cache *next_of_thread;
 	struct pool_cache *next_of_pool;
+	uint32_t arena;
 	uint32_t epoch;
 	uint64_t bytes;
 	int64_t live;
@@ -233,8 +255,11 @@ struct pool_history;
  * @keep_bytes: free bytes that are kept
  * @table: an entry for each page of the span
  * @epoch: changes when caches are to be given up
+ * @arenas: locks of the heaps
+ * @live_bytes: usable bytes of what is allocated, without what caches have not reported
+ * @peak_live_bytes: most of that since the last reset
  * @lock: protects what follows
- * @heaps: memory in pieces
+ * @heaps: memory in pieces, those of an arena beside one another
  * @caches: of all threads
  * @unused_slabs: structures that are not in use
  * @slab_chunks: what they are cut from
@@ -261,6 +286,10 @@ struct accmem_pool {
 	struct pool_page *table;
 	uint32_t epoch;
 
+	/* what follows is written often */
+	struct pool_arena arenas[POOL_NR_ARENAS];
+	uint64_t live_bytes;
+	uint64_t peak_live_bytes;
 	pthread_mutex_t lock;
 	struct pool_heap heaps[POOL_NR_HEAPS];
 	struct pool_cache *caches;
@@ -301,12 +330,17 @@ static inline uint32_t pool_tag_pages(uint64_t tag)
 
 static inline uint32_t pool_tag_heap(uint64_t tag)
 {
-	return tag >> POOL_HEAP_SHIFT & (POOL_NR_HEAPS - 1);
+	return tag >> POOL_HEAP_SHIFT & POOL_HEAP_MASK;
 }
 
 static inline uint32_t pool_tag_sort(uint64_t tag)
 {
 	return pool_tag_heap(tag) % POOL_NR_SORTS;
+}
+
+static inline uint32_t pool_slab_sort(const struct pool_slab *slab)
+{
+	return slab->heap % POOL_NR_SORTS;
 }
 
 static inline struct pool_slab *pool_tag_slab(uint64_t tag)
@@ -321,12 +355,37 @@ int accmem_pool_fail(struct accmem_pool *pool, const char *what,
 /* The same about a pointer that a call was given. */
 int accmem_pool_bad_pointer(const char *what, const void *pointer, int error);
 
+/* The arena of a heap. */
+static inline struct pool_arena *pool_arena_of(struct accmem_pool *pool,
+					       const struct pool_heap *heap)
+{
+	return &pool->arenas[(heap - pool->heaps) / POOL_HEAPS_OF_ARENA];
+}
+
+static inline void pool_lock_heap(struct accmem_pool *pool,
+				  const struct pool_heap *heap)
+{
+	pthread_mutex_lock(&pool_arena_of(pool, heap)->lock);
+}
+
+static inline void pool_unlock_heap(struct accmem_pool *pool,
+				    const struct pool_heap *heap)
+{
+	pthread_mutex_unlock(&pool_arena_of(pool, heap)->lock);
+}
+
+/* The locks of all arenas; with the pool's held. */
+void accmem_pool_lock_arenas(struct accmem_pool *pool);
+void accmem_pool_unlock_arenas(struct accmem_pool *pool);
+
 /* The bytes of the device change that a pool has; with the lock held. */
 void accmem_pool_count_reserved(struct accmem_pool *pool, int64_t bytes);
+
+/* The bytes change that are allocated; any thread. */
 void accmem_pool_count_live(struct accmem_pool *pool, int64_t bytes);
 
 /*
- * Spans of a heap; with the lock held. They are taken and given back whole.
+ * Spans of a heap; with its arena's lock held. They are taken and given back whole.
  *
  * accmem_heap_take() returns the first page, or POOL_NONE where there is no such
  * span. accmem_heap_add() is for pages that are new.
@@ -345,9 +404,9 @@ uint32_t accmem_heap_free_before(const struct accmem_pool *pool,
 				 const struct pool_heap *heap, uint32_t end);
 void accmem_heap_init(struct pool_heap *heap);
 
-/* Regions; with the lock held. Grow by @pages in a row at least, or an error. */
+/* Regions; with the lock held. Grows, and takes a span, whose first page is @first. */
 int accmem_region_grow(struct accmem_pool *pool, struct pool_heap *heap,
-		       uint32_t pages, uint32_t alignment);
+		       uint32_t pages, uint32_t alignment, uint32_t *first);
 
 /* Gives free memory back until @keep_bytes are left; bytes. */
 uint64_t accmem_region_shrink(struct accmem_pool *pool, uint64_t keep_bytes);
@@ -359,7 +418,7 @@ void accmem_region_disown(struct accmem_pool *pool);
 void accmem_region_destroy_all(struct accmem_pool *pool);
 
 /* Slabs; with the lock held. Fills slots with blocks; how many, 1 at least, or an error. */
-int accmem_slab_take(struct accmem_pool *pool, uint32_t sort,
+int accmem_slab_take(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 		     uint32_t size_class, struct pool_slot *slots, int count);
 void accmem_slab_give(struct accmem_pool *pool, uint64_t offset);
 void accmem_slab_trim(struct accmem_pool *pool);
@@ -367,10 +426,21 @@ void accmem_slab_destroy_all(struct accmem_pool *pool);
 uint32_t accmem_slab_class(uint64_t length);
 uint32_t accmem_slab_size(uint32_t size_class);
 
-/* A span with an entry; with the lock held, and growth if need be. */
-int accmem_span_take(struct accmem_pool *pool, uint32_t sort, uint32_t pages,
-		     uint32_t alignment, struct pool_slot *slot);
+/*
+ * A span with an entry, for a thread of @arena: accmem_span_try() of what is free there,
+ * accmem_span_take() with the lock held, and growth if need be.
+ */
+bool accmem_span_try(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
+		     uint32_t pages, uint32_t alignment,
+		     struct pool_slot *slot);
+int accmem_span_take(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
+		     uint32_t pages, uint32_t alignment,
+		     struct pool_slot *slot);
 void accmem_span_give(struct accmem_pool *pool, uint64_t offset);
+
+/* Takes a span's name away and gives it back: as accmem_piece_detach(). */
+int accmem_span_release(struct accmem_pool *pool, uint64_t offset, uint64_t tag,
+			uint64_t *usable);
 
 /* Makes room before a request fails: 0 where there is nothing to be had. */
 uint64_t accmem_pool_reclaim(struct accmem_pool *pool);
@@ -388,7 +458,10 @@ void accmem_cache_disown(struct accmem_pool *pool);
 int accmem_piece_lookup(struct accmem_pool *pool, uint64_t offset,
 			struct accmem_pool_block *block);
 
-/* Takes an allocation's name away, and leaves its memory taken; 1: the parent's. */
+/*
+ * Takes an allocation's name away, and leaves its memory taken; 1: the parent's. With the
+ * lock held.
+ */
 int accmem_piece_detach(struct accmem_pool *pool, uint64_t offset,
 			uint64_t *usable);
 

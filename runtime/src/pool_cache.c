@@ -111,6 +111,21 @@ static void cache_unlink(struct accmem_pool *pool, struct pool_cache *cache)
 	     link = &(*link)->next_of_pool)
 		;
 	*link = cache->next_of_pool;
+	pool->arenas[cache->arena].threads--;
+}
+
+/* The arena of the fewest threads. */
+static void cache_link(struct accmem_pool *pool, struct pool_cache *cache)
+{
+	uint32_t i, best = 0;
+
+	for (i = 1; i < POOL_NR_ARENAS; i++)
+		if (pool->arenas[i].threads < pool->arenas[best].threads)
+			best = i;
+	cache->arena = best;
+	pool->arenas[best].threads++;
+	cache->next_of_pool = pool->caches;
+	pool->caches = cache;
 }
 
 static void thread_ends(void *first)
@@ -157,8 +172,7 @@ static struct pool_cache *cache_create(struct accmem_pool *pool)
 	cache->pool = pool;
 	pthread_mutex_lock(&pool->lock);
 	cache->epoch = pool->epoch;
-	cache->next_of_pool = pool->caches;
-	pool->caches = cache;
+	cache_link(pool, cache);
 	pthread_mutex_unlock(&pool->lock);
 	return cache;
 }
@@ -201,13 +215,13 @@ struct pool_cache *accmem_cache_get(struct accmem_pool *pool)
 }
 
 /* As many as come at a time, or the first error. */
-static int take_spans(struct accmem_pool *pool, uint32_t sort, uint32_t pages,
-		      struct pool_slot *slots, int count)
+static int take_spans(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
+		      uint32_t pages, struct pool_slot *slots, int count)
 {
 	int ret, n;
 
 	for (n = 0; n < count; n++) {
-		ret = accmem_span_take(pool, sort, pages, 1, &slots[n]);
+		ret = accmem_span_take(pool, arena, sort, pages, 1, &slots[n]);
 		if (ret)
 			return n ? n : ret;
 	}
@@ -222,10 +236,11 @@ static int bin_refill(struct accmem_pool *pool, struct pool_cache *cache,
 	int batch = bin_batch(bin), n;
 
 	if (pages)
-		n = take_spans(pool, sort, pages, b->slots, batch);
+		n = take_spans(pool, cache->arena, sort, pages, b->slots,
+			       batch);
 	else
-		n = accmem_slab_take(pool, sort, bin % POOL_BINS_OF_SORT,
-				     b->slots, batch);
+		n = accmem_slab_take(pool, cache->arena, sort,
+				     bin % POOL_BINS_OF_SORT, b->slots, batch);
 	if (n < 0)
 		return n;
 	b->count = n;
@@ -289,8 +304,11 @@ void accmem_cache_unlock(void)
 void accmem_cache_disown(struct accmem_pool *pool)
 {
 	struct pool_cache *cache;
+	uint32_t i;
 
 	for (cache = pool->caches; cache; cache = cache->next_of_pool)
 		__atomic_store_n(&cache->pool, NULL, __ATOMIC_RELAXED);
 	pool->caches = NULL;
+	for (i = 0; i < POOL_NR_ARENAS; i++)
+		pool->arenas[i].threads = 0;
 }

@@ -43,6 +43,20 @@ static inline struct pool_cache *cache_of(struct accmem_pool *pool)
 	return accmem_cache_get(pool);
 }
 
+/* Long spans come and go: the pool is told when it is a 64th of what is live. */
+static inline void cache_count_span(struct accmem_pool *pool,
+				    struct pool_cache *cache, int64_t bytes)
+{
+	int64_t live = cache->live + bytes;
+
+	if ((uint64_t)(live < 0 ? -live : live) >
+	    pool_load(&pool->live_bytes) / 64) {
+		accmem_pool_count_live(pool, live);
+		live = 0;
+	}
+	__atomic_store_n(&cache->live, live, __ATOMIC_RELAXED);
+}
+
 /* Takes what is next in a bin, which is not empty. */
 static inline uint64_t cache_pop(struct pool_cache *cache, uint32_t bin,
 				 uint64_t size, uint64_t length, bool small)
@@ -123,7 +137,7 @@ static inline int cache_release_block(struct accmem_pool *pool,
 		return 0;
 	}
 	cache_push(pool, cache,
-		   slab->sort * POOL_BINS_OF_SORT + slab->size_class,
+		   pool_slab_sort(slab) * POOL_BINS_OF_SORT + slab->size_class,
 		   slab->size, slot);
 	return 0;
 }

@@ -79,23 +79,40 @@ static struct wish wish_of(const struct accmem_pool_request *req)
 	return w;
 }
 
+/* More memory than there is free for the thread. */
+static int take_span(struct accmem_pool *pool, const struct wish *w,
+		     uint32_t arena, struct pool_slot *slot)
+{
+	int ret;
+
+	pthread_mutex_lock(&pool->lock);
+	ret = accmem_span_take(pool, arena, w->sort, w->pages, w->alignment,
+			       slot);
+	pthread_mutex_unlock(&pool->lock);
+	return ret;
+}
+
 /* A span that threads do not cache. */
 static int allocate_span(struct accmem_pool *pool, const struct wish *w,
 			 uint64_t *offset)
 {
+	struct pool_cache *cache = cache_of(pool);
 	struct pool_slot slot;
 	int ret;
 
-	pthread_mutex_lock(&pool->lock);
-	ret = accmem_span_take(pool, w->sort, w->pages, w->alignment, &slot);
-	if (!ret) {
-		pool_store(slot.length64, w->length);
-		pool->stats.allocations++;
-		accmem_pool_count_live(pool, w->pages * POOL_PAGE);
-		*offset = slot.offset;
+	if (!cache)
+		return -ENOMEM;
+	if (!accmem_span_try(pool, cache->arena, w->sort, w->pages,
+			     w->alignment, &slot)) {
+		ret = take_span(pool, w, cache->arena, &slot);
+		if (ret)
+			return ret;
 	}
-	pthread_mutex_unlock(&pool->lock);
-	return ret;
+	pool_store(slot.length64, w->length);
+	pool_store(&cache->allocations, cache->allocations + 1);
+	cache_count_span(pool, cache, w->pages * POOL_PAGE);
+	*offset = slot.offset;
+	return 0;
 }
 
 static bool reuse(struct accmem_pool *pool, const struct wish *w, int stream,
@@ -137,23 +154,27 @@ static int map_piece(struct accmem_pool *pool, uint64_t offset)
 	return ret;
 }
 
-static int release_span(struct accmem_pool *pool, uint64_t offset)
+static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
 {
+	struct pool_cache *cache = cache_of(pool);
 	uint64_t usable;
 	int ret;
 
-	pthread_mutex_lock(&pool->lock);
-	ret = accmem_piece_detach(pool, offset, &usable);
-	if (!ret) {
-		accmem_span_give(pool, offset);
-		accmem_pool_count_live(pool, -(int64_t)usable);
-		if (pool->keep_bytes != ACCMEM_POOL_KEEP_ALL)
-			accmem_region_shrink(pool, pool->keep_bytes);
+	if (!cache)
+		return -ENOMEM;
+	ret = accmem_span_release(pool, offset, tag, &usable);
+	if (ret < 0)
+		return ret;
+	pool_store(&cache->releases, cache->releases + 1);
+	if (ret)
+		return 0;
+	cache_count_span(pool, cache, -(int64_t)usable);
+	if (pool->keep_bytes != ACCMEM_POOL_KEEP_ALL) {
+		pthread_mutex_lock(&pool->lock);
+		accmem_region_shrink(pool, pool->keep_bytes);
+		pthread_mutex_unlock(&pool->lock);
 	}
-	if (ret >= 0)
-		pool->stats.releases++;
-	pthread_mutex_unlock(&pool->lock);
-	return ret < 0 ? ret : 0;
+	return 0;
 }
 
 /* -ESRCH: it is no piece. */
@@ -169,7 +190,7 @@ static int release_piece(struct accmem_pool *pool, uint64_t offset)
 	if (pool_tag_type(tag) == POOL_PAGE_SPAN && !(offset % POOL_PAGE)) {
 		if (pool_tag_pages(tag) > POOL_CACHED_PAGES ||
 		    tag & POOL_INHERITED)
-			return release_span(pool, offset);
+			return release_span(pool, offset, tag);
 		return cache_release_span(pool, offset, tag);
 	}
 	return accmem_piece_lookup(pool, offset, NULL) ? -ESRCH : -EINVAL;

@@ -96,14 +96,8 @@ static int insert(struct accmem_pool *pool, struct direct *d)
 static void count_bytes(struct accmem_pool *pool, uint64_t more, uint64_t less,
 			uint64_t more_taken, uint64_t less_taken)
 {
-	struct accmem_pool_stats *stats = &pool->stats;
-
-	stats->live_bytes += more - less;
-	stats->reserved_bytes += more_taken - less_taken;
-	if (stats->live_bytes > stats->peak_live_bytes)
-		stats->peak_live_bytes = stats->live_bytes;
-	if (stats->reserved_bytes > stats->peak_reserved_bytes)
-		stats->peak_reserved_bytes = stats->reserved_bytes;
+	accmem_pool_count_live(pool, more - less);
+	accmem_pool_count_reserved(pool, more_taken - less_taken);
 }
 
 static int call_alloc(struct accmem_pool *pool,

@@ -8,7 +8,8 @@
  * another in the table, for each of them ends before an entry that says nothing
  * (accmem_region_grow()).
  *
- * Locking: accmem_pool.lock, held by all callers.
+ * Locking: pool_arena.lock, held by all callers. The entry beside a span may be one that
+ * another arena's thread writes, which never says that it is free.
  */
 #include "pool.h"
 
@@ -25,7 +26,13 @@ static uint32_t list_of(uint32_t pages)
 
 static uint32_t pages_of(const struct accmem_pool *pool, uint32_t page)
 {
-	return pool_tag_pages(pool->table[page].tag);
+	return pool_tag_pages(pool_load(&pool->table[page].tag));
+}
+
+/* Whoever looks a wild pointer up reads it, too. */
+static void set_link(struct pool_page *entry, uint32_t which, uint32_t page)
+{
+	__atomic_store_n(&entry->link[which], page, __ATOMIC_RELAXED);
 }
 
 static void list_insert(struct accmem_pool *pool, struct pool_heap *heap,
@@ -36,10 +43,10 @@ static void list_insert(struct accmem_pool *pool, struct pool_heap *heap,
 
 	pool_store(&entry->tag,
 		   POOL_PAGE_FREE | (uint64_t)pages << POOL_COUNT_SHIFT);
-	entry->link[0] = POOL_NONE;
-	entry->link[1] = head;
+	set_link(entry, 0, POOL_NONE);
+	set_link(entry, 1, head);
 	if (head != POOL_NONE)
-		pool->table[head].link[0] = first;
+		set_link(&pool->table[head], 0, first);
 	heap->lists[list] = first;
 	heap->bits[list / 64] |= 1ull << list % 64;
 	if (pages > 1)
@@ -51,13 +58,13 @@ static void list_remove(struct accmem_pool *pool, struct pool_heap *heap,
 			uint32_t first)
 {
 	struct pool_page *entry = &pool->table[first];
-	uint32_t pages = pool_tag_pages(entry->tag), list = list_of(pages);
+	uint32_t pages = pages_of(pool, first), list = list_of(pages);
 	uint32_t before = entry->link[0], after = entry->link[1];
 
 	if (after != POOL_NONE)
-		pool->table[after].link[0] = before;
+		set_link(&pool->table[after], 0, before);
 	if (before != POOL_NONE)
-		pool->table[before].link[1] = after;
+		set_link(&pool->table[before], 1, after);
 	else
 		heap->lists[list] = after;
 	if (heap->lists[list] == POOL_NONE)
@@ -142,7 +149,8 @@ uint32_t accmem_heap_take(struct accmem_pool *pool, struct pool_heap *heap,
 uint32_t accmem_heap_free_before(const struct accmem_pool *pool,
 				 const struct pool_heap *heap, uint32_t end)
 {
-	uint64_t tag = end ? pool->table[end - 1].tag : POOL_PAGE_INSIDE;
+	uint64_t tag = end ? pool_load(&pool->table[end - 1].tag) :
+			     POOL_PAGE_INSIDE;
 
 	(void)heap;
 	if (pool_tag_type(tag) == POOL_PAGE_FREE && pool_tag_pages(tag) == 1)
@@ -161,7 +169,7 @@ void accmem_heap_add(struct accmem_pool *pool, struct pool_heap *heap,
 	heap->free_pages += pages;
 	if (before < first)
 		list_remove(pool, heap, before);
-	if (pool_tag_type(pool->table[end].tag) == POOL_PAGE_FREE) {
+	if (pool_tag_type(pool_load(&pool->table[end].tag)) == POOL_PAGE_FREE) {
 		uint32_t after = end;
 
 		end += pages_of(pool, after);

@@ -111,10 +111,11 @@ static uint64_t take(struct accmem_pool *pool, struct pool_pending *p,
 
 static uint32_t sort_of(const struct accmem_pool *pool, uint64_t offset)
 {
-	uint64_t tag = pool->table[offset >> POOL_PAGE_SHIFT].tag;
+	uint64_t tag = pool_load(&pool->table[offset >> POOL_PAGE_SHIFT].tag);
 
-	return pool_tag_type(tag) == POOL_PAGE_SLAB ? pool_tag_slab(tag)->sort :
-						      pool_tag_sort(tag);
+	return pool_tag_type(tag) == POOL_PAGE_SLAB ?
+		       pool_slab_sort(pool_tag_slab(tag)) :
+		       pool_tag_sort(tag);
 }
 
 bool accmem_pending_reuse(struct accmem_pool *pool, uint32_t sort,

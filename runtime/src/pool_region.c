@@ -7,7 +7,9 @@
  * page is never used: the table's entry for it keeps apart what regions that touch
  * one another have free.
  *
- * Locking: accmem_pool.lock, held by all callers and over the kernel's calls.
+ * Locking: accmem_pool.lock, held by all callers and over the kernel's calls; and, while a
+ * region changes, pool_arena.lock, so that nobody else takes what is new of it, or what is
+ * about to go.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -221,7 +223,7 @@ free_region:
 }
 
 /* More of the first region, or as much as is needed of it, or another one. */
-int accmem_region_grow(struct accmem_pool *pool, struct pool_heap *heap,
+static int grow_locked(struct accmem_pool *pool, struct pool_heap *heap,
 		       uint32_t pages, uint32_t alignment)
 {
 	struct pool_region *region = heap->regions;
@@ -246,6 +248,22 @@ int accmem_region_grow(struct accmem_pool *pool, struct pool_heap *heap,
 	ret = create(pool, heap, need > step ? need : step);
 	if ((ret == -ENOMEM || ret == -EDQUOT) && step > need)
 		ret = create(pool, heap, need);
+	return ret;
+}
+
+int accmem_region_grow(struct accmem_pool *pool, struct pool_heap *heap,
+		       uint32_t pages, uint32_t alignment, uint32_t *first)
+{
+	int ret;
+
+	pool_lock_heap(pool, heap);
+	ret = grow_locked(pool, heap, pages, alignment);
+	if (!ret) {
+		*first = accmem_heap_take(pool, heap, pages, alignment);
+		if (*first == POOL_NONE)
+			ret = -ENOMEM;
+	}
+	pool_unlock_heap(pool, heap);
 	return ret;
 }
 
@@ -308,23 +326,36 @@ static uint64_t shrink_heap(struct accmem_pool *pool, struct pool_heap *heap,
 	struct pool_region **link = &heap->regions, *region;
 	uint64_t bytes = 0;
 
+	pool_lock_heap(pool, heap);
 	while (*link && bytes < excess) {
 		region = *link;
 		bytes += shrink_one(pool, heap, link, excess - bytes);
 		if (*link == region)
 			link = &region->next;
 	}
+	pool_unlock_heap(pool, heap);
 	return bytes;
+}
+
+/* With the last page of a region that is all free, its bytes are free. */
+static uint64_t count_free(struct accmem_pool *pool)
+{
+	uint64_t pages = 0;
+	uint32_t i;
+
+	accmem_pool_lock_arenas(pool);
+	for (i = 0; i < POOL_NR_HEAPS; i++)
+		if (pool->heaps[i].regions)
+			pages += pool->heaps[i].free_pages + 1;
+	accmem_pool_unlock_arenas(pool);
+	return pages * POOL_PAGE;
 }
 
 uint64_t accmem_region_shrink(struct accmem_pool *pool, uint64_t keep_bytes)
 {
-	uint64_t bytes = 0, free_bytes = 0;
+	uint64_t bytes = 0, free_bytes = count_free(pool);
 	uint32_t i;
 
-	/* with the last page of a region that is all free, its bytes are free */
-	for (i = 0; i < POOL_NR_HEAPS; i++)
-		free_bytes += (pool->heaps[i].free_pages + 1) * POOL_PAGE;
 	if (free_bytes <= keep_bytes)
 		return 0;
 	for (i = 0; i < POOL_NR_HEAPS && bytes < free_bytes - keep_bytes; i++)

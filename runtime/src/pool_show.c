@@ -3,7 +3,7 @@
  * What is in a pool, for people: the snapshot that PyTorch's tools draw, and what has
  * not been released.
  *
- * Both are made in memory with the pool's lock held, and written without it.
+ * Both are made in memory with the locks of the pool held, and written without.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -287,7 +287,9 @@ static int make(struct show *show, void (*what)(struct show *show), int fd)
 	if (!show->out)
 		return ret;
 	pthread_mutex_lock(&show->pool->lock);
+	accmem_pool_lock_arenas(show->pool);
 	what(show);
+	accmem_pool_unlock_arenas(show->pool);
 	pthread_mutex_unlock(&show->pool->lock);
 	if (!fclose(show->out))
 		ret = write_all(fd, text, size);

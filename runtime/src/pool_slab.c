@@ -37,12 +37,6 @@ uint32_t accmem_slab_size(uint32_t size_class)
 	return sizes[size_class];
 }
 
-/* Where the slabs of a sort are. */
-static struct pool_heap *heap_of(struct accmem_pool *pool, uint32_t sort)
-{
-	return &pool->heaps[pool_heap_of(sort, POOL_SLAB_PAGES)];
-}
-
 static struct pool_slab *slab_structure(struct accmem_pool *pool)
 {
 	struct pool_slab *slab = pool->unused_slabs, *more;
@@ -87,7 +81,7 @@ static void slab_unlink(struct pool_heap *heap, struct pool_slab *slab)
 		heap->slabs[slab->size_class] = slab->next;
 }
 
-static void slab_start(struct pool_slab *slab, uint64_t start, uint32_t sort,
+static void slab_start(struct pool_slab *slab, uint64_t start, uint32_t heap,
 		       uint32_t size_class)
 {
 	uint32_t i;
@@ -96,7 +90,7 @@ static void slab_start(struct pool_slab *slab, uint64_t start, uint32_t sort,
 	slab->size = sizes[size_class];
 	slab->inverse = (1ull << 32) / slab->size + 1;
 	slab->count = POOL_SLAB_BYTES / slab->size;
-	slab->sort = sort;
+	slab->heap = heap;
 	slab->size_class = size_class;
 	slab->inherited = false;
 	slab->nr_free = slab->count;
@@ -115,68 +109,91 @@ static void slab_tag(struct accmem_pool *pool, uint64_t start, uint64_t tag)
 		pool_store(&pool->table[page + i].tag, tag);
 }
 
-static int slab_create(struct accmem_pool *pool, uint32_t sort,
-		       uint32_t size_class)
+/* In the span that there is, whichever arena's that be. */
+static int slab_create(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
+		       uint32_t size_class, struct pool_slab **result)
 {
 	struct pool_slab *slab = slab_structure(pool);
 	struct pool_slot slot;
+	uint64_t tag;
 	int ret;
 
 	if (!slab)
 		return -ENOMEM;
-	ret = accmem_span_take(pool, sort, POOL_SLAB_PAGES, 1, &slot);
+	ret = accmem_span_take(pool, arena, sort, POOL_SLAB_PAGES, 1, &slot);
 	if (ret) {
 		slab->next = pool->unused_slabs;
 		pool->unused_slabs = slab;
 		return ret;
 	}
-	slab_start(slab, slot.offset, sort, size_class);
+	tag = pool_load(&pool->table[slot.offset >> POOL_PAGE_SHIFT].tag);
+	slab_start(slab, slot.offset, pool_tag_heap(tag), size_class);
 	slab_tag(pool, slot.offset, (uintptr_t)slab | POOL_PAGE_SLAB);
-	slab_link(heap_of(pool, sort), slab);
+	slab_link(&pool->heaps[slab->heap], slab);
+	*result = slab;
 	return 0;
+}
+
+/* One with free blocks; before it fails, another arena's. */
+static int slab_find(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
+		     uint32_t size_class, struct pool_slab **slab)
+{
+	uint32_t heap = pool_heap_of(arena, sort, POOL_SLAB_PAGES), i;
+	int ret;
+
+	*slab = pool->heaps[heap].slabs[size_class];
+	if (*slab)
+		return 0;
+	ret = slab_create(pool, arena, sort, size_class, slab);
+	for (i = 0; ret && i < POOL_NR_ARENAS; i++) {
+		heap = pool_heap_of(i, sort, POOL_SLAB_PAGES);
+		*slab = pool->heaps[heap].slabs[size_class];
+		if (*slab)
+			return 0;
+	}
+	return ret;
 }
 
 static void slab_destroy(struct accmem_pool *pool, struct pool_slab *slab)
 {
-	struct pool_heap *heap = heap_of(pool, slab->sort);
+	struct pool_heap *heap = &pool->heaps[slab->heap];
 
 	slab_unlink(heap, slab);
 	slab_tag(pool, slab->start, POOL_PAGE_INSIDE);
+	pool_lock_heap(pool, heap);
 	accmem_heap_add(pool, heap, slab->start >> POOL_PAGE_SHIFT,
 			POOL_SLAB_PAGES);
+	pool_unlock_heap(pool, heap);
 	slab->next = pool->unused_slabs;
 	pool->unused_slabs = slab;
 }
 
-int accmem_slab_take(struct accmem_pool *pool, uint32_t sort,
+int accmem_slab_take(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 		     uint32_t size_class, struct pool_slot *slots, int count)
 {
-	struct pool_slab **first = &heap_of(pool, sort)->slabs[size_class];
 	struct pool_slab *slab;
-	int taken = 0, ret;
 	uint32_t block;
+	int taken = 0;
+	int ret;
 
-	if (!*first) {
-		ret = slab_create(pool, sort, size_class);
-		if (ret)
-			return ret;
-	}
-	slab = *first;
+	ret = slab_find(pool, arena, sort, size_class, &slab);
+	if (ret)
+		return ret;
 	while (taken < count && slab->nr_free) {
 		block = slab->free[--slab->nr_free];
 		slots[taken].offset = slab->start + block * slab->size;
 		slots[taken++].length16 = &slab->length[block];
 	}
 	if (!slab->nr_free)
-		slab_unlink(heap_of(pool, sort), slab);
+		slab_unlink(&pool->heaps[slab->heap], slab);
 	return taken;
 }
 
 void accmem_slab_give(struct accmem_pool *pool, uint64_t offset)
 {
-	struct pool_slab *slab =
-		pool_tag_slab(pool->table[offset >> POOL_PAGE_SHIFT].tag);
-	struct pool_heap *heap = heap_of(pool, slab->sort);
+	uint64_t tag = pool_load(&pool->table[offset >> POOL_PAGE_SHIFT].tag);
+	struct pool_slab *slab = pool_tag_slab(tag);
+	struct pool_heap *heap = &pool->heaps[slab->heap];
 
 	if (!slab->nr_free)
 		slab_link(heap, slab);

@@ -4,9 +4,6 @@
  * FAKE_DEVICE they run on the host over fake_device.c instead.
  */
 #define _GNU_SOURCE
-#include <accmem_pool.h>
-#include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,37 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "test.h"
-#ifdef FAKE_DEVICE
-#include "fake_device.h"
-#endif
-
-#define MIB 1048576ull
-
-static struct accmem_context *context;
-
-static struct accmem_pool *new_pool(uint32_t flags)
-{
-	struct accmem_pool_options options = { .size = sizeof(options),
-					       .flags = flags };
-	struct accmem_pool *pool;
-
-	if (!context)
-		CHECK_EQ(accmem_open(NULL, &context), 0);
-	CHECK_EQ(accmem_pool_create(context, &options, &pool), 0);
-	return pool;
-}
-
-static void end(struct accmem_pool *pool)
-{
-	struct accmem_info info;
-
-	accmem_pool_destroy(pool);
-	CHECK_EQ(accmem_get_info(context, 0, &info), 0);
-	CHECK_EQ(info.context_bytes, 0);
-	accmem_close(context);
-	context = NULL;
-}
+#include "pool_tests.h"
 
 static uint32_t both[] = { 0, ACCMEM_POOL_DIRECT };
 
@@ -249,38 +216,6 @@ static void a_child_has_memory_of_its_own(struct accmem_pool *pool)
 		CHECK_EQ(accmem_pool_release(pool, p), 0);
 	}
 }
-
-static uint64_t get_capacity(void)
-{
-	struct accmem_info info;
-
-	CHECK_EQ(accmem_get_info(context, 0, &info), 0);
-	return info.capacity;
-}
-
-static struct accmem_pool_stats get_stats(struct accmem_pool *pool)
-{
-	struct accmem_pool_stats stats;
-
-	accmem_pool_get_stats(pool, &stats);
-	return stats;
-}
-
-/* As many as there are, of a length that divides nothing. */
-static size_t fill(struct accmem_pool *pool, void **pointers, size_t max,
-		   size_t length)
-{
-	size_t n = 0;
-
-	while (n < max && (pointers[n] = accmem_pool_malloc(pool, length)))
-		n++;
-	CHECK(n < max);
-	CHECK_EQ(errno, ENOMEM);
-	return n;
-}
-
-#define FILL_LENGTH (3 * MIB + 4096)
-#define FILL_MAX 1024
 
 static void what_is_kept_does_not_stand_in_the_way(void)
 {
@@ -519,199 +454,6 @@ static void a_passive_pool_yields_when_it_is_called(void)
 	end(pool);
 }
 
-/* Lengths of all sorts, often small, and a byte that tells whose they are. */
-static size_t random_length(unsigned int *seed)
-{
-	unsigned int r = rand_r(seed);
-
-	switch (r % 8) {
-	case 0:
-		return 1 + rand_r(seed) % (200 * 1024);
-	case 1:
-		return 1 + rand_r(seed) % 65536;
-	default:
-		return 1 + rand_r(seed) % 3000;
-	}
-}
-
-#define STORM_LIVE 64
-#define STORM_ROUNDS 3000
-
-struct stormer {
-	pthread_t thread;
-	struct accmem_pool *pool;
-	unsigned int seed;
-	bool begun;
-};
-
-static void check_bytes(const unsigned char *p, size_t length,
-			unsigned char byte)
-{
-	CHECK_EQ(p[0], byte);
-	CHECK_EQ(p[length / 2], byte);
-	CHECK_EQ(p[length - 1], byte);
-}
-
-static void set_bytes(unsigned char *p, size_t length, unsigned char byte)
-{
-	p[0] = byte;
-	p[length / 2] = byte;
-	p[length - 1] = byte;
-}
-
-static void *storm(void *argument)
-{
-	struct stormer *s = argument;
-	unsigned char *p[STORM_LIVE] = {};
-	size_t length[STORM_LIVE], i, round;
-
-	__atomic_store_n(&s->begun, true, __ATOMIC_RELAXED);
-	for (round = 0; round < STORM_ROUNDS; round++) {
-		i = rand_r(&s->seed) % STORM_LIVE;
-		if (p[i]) {
-			check_bytes(p[i], length[i], (uintptr_t)p[i] >> 6);
-			CHECK_EQ(accmem_pool_release(s->pool, p[i]), 0);
-			p[i] = NULL;
-			continue;
-		}
-		length[i] = random_length(&s->seed);
-		p[i] = accmem_pool_malloc(s->pool, length[i]);
-		CHECK(p[i]);
-		CHECK_EQ(accmem_pool_map(s->pool, p[i]), 0);
-		set_bytes(p[i], length[i], (uintptr_t)p[i] >> 6);
-		if (round % 500 == 0)
-			accmem_pool_trim(s->pool, 0);
-	}
-	for (i = 0; i < STORM_LIVE; i++)
-		if (p[i])
-			CHECK_EQ(accmem_pool_release(s->pool, p[i]), 0);
-	return NULL;
-}
-
-static void threads_share_a_pool(void)
-{
-	struct accmem_pool *pool = new_pool(0);
-	struct stormer s[4];
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(s); i++) {
-		s[i].pool = pool;
-		s[i].seed = i + 1;
-		CHECK_EQ(pthread_create(&s[i].thread, NULL, storm, &s[i]), 0);
-	}
-	for (i = 0; i < ARRAY_SIZE(s); i++)
-		CHECK_EQ(pthread_join(s[i].thread, NULL), 0);
-	CHECK_EQ(get_stats(pool).live_bytes, 0);
-	CHECK_EQ(get_stats(pool).allocations, get_stats(pool).releases);
-	/* the threads' caches ended with them */
-	accmem_pool_trim(pool, 0);
-	CHECK_EQ(get_stats(pool).reserved_bytes, 0);
-	end(pool);
-}
-
-static void *release_it(void *argument)
-{
-	void **both = argument;
-
-	CHECK_EQ(accmem_pool_release(both[0], both[1]), 0);
-	return NULL;
-}
-
-static void another_thread_may_release(void)
-{
-	static const size_t lengths[] = { 64, 5000, MIB };
-	struct accmem_pool *pool = new_pool(0);
-	pthread_t thread;
-	void *both[2] = { pool, NULL };
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
-		both[1] = accmem_pool_malloc(pool, lengths[i]);
-		CHECK_EQ(pthread_create(&thread, NULL, release_it, both), 0);
-		CHECK_EQ(pthread_join(thread, NULL), 0);
-		CHECK_EQ(accmem_pool_release(pool, both[1]), -ENOENT);
-	}
-	end(pool);
-}
-
-/* The parent gives back what the child then gets, and has known as the parent's. */
-static void a_child_gets_what_its_parent_has_freed(void)
-{
-	struct accmem_pool *pool = new_pool(0);
-	void *p = accmem_pool_malloc(pool, 3 * MIB), *large;
-	void *q = accmem_pool_malloc(pool, 100);
-	int pipes[2], status;
-	char *new, byte = 0;
-	pid_t pid;
-
-	CHECK_EQ(accmem_pool_map(pool, p), 0);
-	CHECK_EQ(accmem_pool_map(pool, q), 0);
-	CHECK_EQ(pipe(pipes), 0);
-	pid = fork();
-	if (!pid) {
-		CHECK_EQ(read(pipes[0], &byte, 1), 1);
-		large = accmem_pool_malloc(pool, get_capacity() / 2);
-		new = accmem_pool_malloc(pool, 3 * MIB);
-		CHECK(large && new);
-		CHECK_EQ(accmem_pool_map(pool, new), 0);
-		memset(new, 5, 3 * MIB);
-		CHECK_EQ(accmem_pool_release(pool, new), 0);
-		CHECK_EQ(accmem_pool_lookup(pool, new, NULL), -ENOENT);
-		CHECK_EQ(accmem_pool_release(pool, large), 0);
-		new = accmem_pool_malloc(pool, 100);
-		CHECK_EQ(accmem_pool_map(pool, new), 0);
-		*new = 6;
-		CHECK_EQ(accmem_pool_release(pool, new), 0);
-		accmem_pool_destroy(pool);
-		_exit(0);
-	}
-	CHECK_EQ(accmem_pool_release(pool, p), 0);
-	CHECK_EQ(accmem_pool_release(pool, q), 0);
-	accmem_pool_trim(pool, 0);
-	CHECK_EQ(write(pipes[1], &byte, 1), 1);
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
-	close(pipes[0]);
-	close(pipes[1]);
-	end(pool);
-}
-
-static void forks_while_others_allocate(void)
-{
-	struct accmem_pool *pool = new_pool(0);
-	struct stormer s[2];
-	int status;
-	size_t i;
-	pid_t pid;
-	void *p;
-
-	for (i = 0; i < ARRAY_SIZE(s); i++) {
-		s[i] = (struct stormer){ .pool = pool, .seed = i + 10 };
-		CHECK_EQ(pthread_create(&s[i].thread, NULL, storm, &s[i]), 0);
-		/* at its beginning a thread has locks of sanitizers */
-		while (!__atomic_load_n(&s[i].begun, __ATOMIC_RELAXED))
-			sched_yield();
-	}
-	for (i = 0; i < 10; i++) {
-		pid = fork();
-		if (!pid) {
-			alarm(100);
-			p = accmem_pool_malloc(pool, 100);
-			CHECK(p);
-			CHECK_EQ(accmem_pool_map(pool, p), 0);
-			memset(p, 1, 100);
-			CHECK_EQ(accmem_pool_release(pool, p), 0);
-			accmem_pool_trim(pool, 0);
-			_exit(0);
-		}
-		CHECK_EQ(waitpid(pid, &status, 0), pid);
-		CHECK_EQ(status, 0);
-	}
-	for (i = 0; i < ARRAY_SIZE(s); i++)
-		CHECK_EQ(pthread_join(s[i].thread, NULL), 0);
-	end(pool);
-}
-
 static void no_descriptor_is_opened_for_an_allocation(void)
 {
 	const struct rlimit few = { 64, 64 };
@@ -942,10 +684,6 @@ static void run_both(pool_test *test)
 	{                             \
 		run_both(test);       \
 	}
-#define ROW(test)           \
-	{                   \
-#test, test \
-	}
 #define ROW_BOTH(test)             \
 	{                          \
 #test, test##_both \
@@ -984,10 +722,6 @@ int main(void)
 		ROW(memory_goes_to_those_who_wait),
 		ROW(all_pools_of_a_context_yield),
 		ROW(a_passive_pool_yields_when_it_is_called),
-		ROW(threads_share_a_pool),
-		ROW(another_thread_may_release),
-		ROW(a_child_gets_what_its_parent_has_freed),
-		ROW(forks_while_others_allocate),
 		ROW(no_descriptor_is_opened_for_an_allocation),
 		ROW(calls_of_the_kernel_are_few),
 		ROW(growth_in_steps_copies_nothing),
