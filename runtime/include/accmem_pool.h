@@ -185,6 +185,7 @@ void *accmem_pool_malloc(struct accmem_pool *pool, size_t length);
  * @pointer: its first byte
  *
  * Does not wait for work in flight. The pool may hand the memory out again at once.
+ * Memory of a device that has gone has gone with it, and can be released as any other.
  *
  * Return: 0; -ENOENT where no allocation is: NULL, a wild pointer, another pool's, or
  * one that has been released; -EINVAL inside one. An address that has been handed

@@ -328,6 +328,9 @@ static int release_piece_at(struct accmem_pool *pool, uint64_t offset,
 	struct accmem_stream_query query;
 	int ret = accmem_get_stream(stream, &query);
 
+	/* the streams of a device that has gone have ended */
+	if (ret == -ENODEV)
+		return 1;
 	if (ret)
 		return ret == -ENOTTY ? -EINVAL : ret;
 	if (query.reached >= position || query.state & ACCMEM_STREAM_ENDED)

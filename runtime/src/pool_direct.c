@@ -227,7 +227,9 @@ static int release_locked(struct accmem_pool *pool, const void *pointer,
 		req->address = d->block.address;
 		ret = accmem_free_unmapped(pool->ctx, req);
 		pool->stats.kernel_calls++;
-		/* freed by an ioctl: it is gone all the same */
+		/* freed by an ioctl, or with its device: it is gone all the same */
+		if (ret == -ENODEV)
+			ret = 0;
 		if (ret && ret != -ENOENT)
 			return ret;
 		count_bytes(pool, 0, d->block.usable, 0, d->footprint);

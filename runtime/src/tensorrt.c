@@ -289,6 +289,9 @@ bool accmem_tensorrt_deallocate_async(struct accmem_tensorrt *a, void *memory,
 		return false;
 	}
 	ret = accmem_streams_locate(a->streams, handle, &stream, &position);
+	/* the streams of a device that has gone have ended */
+	if (ret == -ENODEV)
+		return !accmem_pool_release(a->pool, memory);
 	if (ret) {
 		accmem_set_last_error("no stream for the handle %p: %s", handle,
 				      strerror(-ret));

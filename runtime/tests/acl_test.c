@@ -864,6 +864,45 @@ static void threads_allocate_together(void)
 #test, test \
 	}
 
+#ifdef FAKE_DEVICE
+static void a_device_may_go(void)
+{
+	char *d, *mapped, *large;
+	aclrtStream stream;
+	void *p;
+
+	fake_capacity = GIB;
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	d = acl_new(MIB, 0);
+	mapped = acl_new(MIB, 0);
+	large = acl_new(300 * MIB, 0);
+	CHECK_EQ(aclrtMemset(mapped, MIB, 3, MIB), 0);
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	fake_gone = true;
+	CHECK_EQ(aclrtMalloc(&p, 200 * MIB, 0), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtMalloc(&p, 300 * MIB, 0), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtMemset(large, MIB, 1, MIB),
+		 ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtMemcpy(large, MIB, large + MIB, MIB,
+			     ACL_MEMCPY_DEVICE_TO_DEVICE),
+		 ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtMemsetAsync(large, MIB, 1, MIB, stream),
+		 ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	acl_delete(d);
+	acl_delete(large);
+	CHECK_EQ(aclrtFree(large), ACL_ERROR_RT_PARAM_INVALID);
+	acl_delete(mapped);
+	CHECK_EQ(aclrtFree(mapped), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	CHECK_EQ(aclrtResetDevice(0), 0);
+	CHECK_EQ(aclrtMalloc(&p, MIB, 0), ACL_ERROR_RT_INVALID_DEVICEID);
+	/* another one in its place */
+	fake_gone = false;
+	acl_delete(acl_new(MIB, 0));
+}
+#endif
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -895,6 +934,9 @@ int main(void)
 		ROW(host_memory_is_good_for_o_direct),
 		ROW(devices_are_set_and_reset),
 		ROW(contexts_keep_a_device_open),
+#ifdef FAKE_DEVICE
+		ROW(a_device_may_go),
+#endif
 		ROW(threads_allocate_together),
 	};
 

@@ -479,6 +479,34 @@ static void umf_parameters(void)
 	ops->finalize(provider);
 }
 
+#ifdef FAKE_DEVICE
+static void torch_device_may_go(void)
+{
+	void *p = accmem_torch_alloc(MIB, 0, NULL);
+
+	CHECK(p);
+	fake_gone = true;
+	CHECK(!accmem_torch_alloc(200 * MIB, 0, NULL));
+	CHECK_EQ(torch_give(p, MIB), 0);
+	CHECK(torch_give(p, MIB));
+}
+
+static void umf_device_may_go(void)
+{
+	void *p, *q;
+
+	make_provider();
+	p = umf_take(MIB);
+	fake_gone = true;
+	CHECK_EQ(ops->alloc(provider, 200 * MIB, 0, &q),
+		 UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
+	CHECK_EQ(umf_give(p, MIB), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_give(p, MIB), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	ops->finalize(provider);
+	CHECK(ops->initialize(NULL, &provider) != UMF_RESULT_SUCCESS);
+}
+#endif
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -495,6 +523,10 @@ int main(void)
 		{ "umf_frees_what_it_allocated", umf_frees_what_it_allocated },
 		{ "umf_pages", umf_pages },
 		{ "umf_parameters", umf_parameters },
+#ifdef FAKE_DEVICE
+		{ "torch_device_may_go", torch_device_may_go },
+		{ "umf_device_may_go", umf_device_may_go },
+#endif
 	};
 
 #ifdef FAKE_DEVICE

@@ -35,7 +35,7 @@ struct device {
 };
 
 static struct device *device;
-bool fake_fail_mmap, fake_fail_mremap;
+bool fake_fail_mmap, fake_fail_mremap, fake_gone;
 
 /* Before main(), so that every process of the test shares it. */
 __attribute__((constructor)) static void create(void)
@@ -75,6 +75,10 @@ int __wrap_open64(const char *path, int flags, ...)
 
 	if (strcmp(path, FAKE_DEVICE_PATH))
 		return __real_open64(path, flags);
+	if (fake_gone) {
+		errno = ENODEV;
+		return -1;
+	}
 	fd = memfd_create("accmem-fake", MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, SPAN))
 		abort();
@@ -259,7 +263,9 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 		return __real_ioctl(fd, command, argument);
 	}
 	device->calls++;
-	if (stream) {
+	if (fake_gone) {
+		error = -ENODEV;
+	} else if (stream) {
 		error = do_stream(stream, command, argument);
 		if (!error && command == ACCMEM_IOC_STREAM_SIGNAL)
 			stream_has_moved(stream);

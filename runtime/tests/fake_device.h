@@ -22,6 +22,9 @@ extern uint64_t fake_capacity;
 /* It has host and shared memory; to be set before the first context. */
 extern bool fake_kinds;
 
+/* The device has gone: nobody opens it, and every call of it gives ENODEV. */
+extern bool fake_gone;
+
 /* Another context waits for so much from now on; for 0, none does any more. */
 void fake_wait_for(uint64_t bytes);
 

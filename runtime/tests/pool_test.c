@@ -679,6 +679,63 @@ static void run_both(pool_test *test)
 	}
 }
 
+#ifdef FAKE_DEVICE
+/* What there was has gone with it, and nothing is left to be released twice. */
+static void what_a_gone_device_had_is_gone(struct accmem_pool *pool)
+{
+	struct accmem_pool_request resizable = {
+		.length = MIB, .flags = ACCMEM_ALLOC_RESIZABLE
+	};
+	struct accmem_pool_request long_one = { .length = 300 * MIB };
+	void *small = accmem_pool_malloc(pool, 100);
+	void *span = accmem_pool_malloc(pool, MIB), *again;
+	void *at = accmem_pool_malloc(pool, 2 * MIB);
+	int stream;
+
+	CHECK(small && span && at);
+	CHECK_EQ(accmem_open_stream(context, &stream), 0);
+	CHECK_EQ(accmem_pool_allocate(pool, &resizable), 0);
+	again = resizable.pointer;
+	fake_gone = true;
+	CHECK_EQ(accmem_pool_allocate(pool, &long_one), -ENODEV);
+	CHECK(strstr(accmem_last_error(), strerror(ENODEV)));
+	CHECK(!accmem_pool_malloc(pool, 200 * MIB));
+	CHECK_EQ(errno, ENODEV);
+	CHECK_EQ(accmem_pool_reallocate(pool, &again, 2 * MIB), -ENODEV);
+	CHECK_EQ(again, resizable.pointer);
+	CHECK_EQ(accmem_pool_lookup(pool, span, NULL), 0);
+	CHECK_EQ(accmem_pool_release_at(pool, at, stream, 5), 0);
+	CHECK_EQ(accmem_pool_release(pool, small), 0);
+	CHECK_EQ(accmem_pool_release(pool, span), 0);
+	CHECK_EQ(accmem_pool_release(pool, again), 0);
+	CHECK_EQ(accmem_pool_release(pool, again), -ENOENT);
+	CHECK_EQ(accmem_pool_release(pool, at), -ENOENT);
+	accmem_pool_trim(pool, 0);
+	CHECK_EQ(get_stats(pool).live_bytes, 0);
+	CHECK_EQ(get_stats(pool).reserved_bytes, 0);
+	CHECK_EQ(get_stats(pool).pending_bytes, 0);
+	CHECK_EQ(accmem_pool_yield(pool), 0);
+	close(stream);
+}
+
+static void a_device_may_go(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(both); i++) {
+		struct accmem_pool *pool = new_pool(both[i]);
+
+		what_a_gone_device_had_is_gone(pool);
+		accmem_pool_destroy(pool);
+		CHECK_EQ(accmem_pool_create(context, NULL, &pool), -ENODEV);
+		accmem_close(context);
+		CHECK_EQ(accmem_open(NULL, &context), -ENODEV);
+		context = NULL;
+		fake_gone = false;
+	}
+}
+#endif
+
 #define BOTH(test)                    \
 	static void test##_both(void) \
 	{                             \
@@ -717,6 +774,9 @@ int main(void)
 		ROW(what_is_kept_does_not_stand_in_the_way),
 		ROW(trim_gives_back),
 		ROW(no_more_is_kept_than_was_said),
+#ifdef FAKE_DEVICE
+		ROW(a_device_may_go),
+#endif
 		ROW(a_release_waits_for_its_position),
 		ROW(streams_are_joined_before_a_request_fails),
 		ROW(memory_goes_to_those_who_wait),

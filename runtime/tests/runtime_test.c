@@ -805,6 +805,30 @@ static void many_all_or_none(void)
 	accmem_close(ctx);
 }
 
+#ifdef FAKE_DEVICE
+static void a_device_may_go(void)
+{
+	struct accmem_context *ctx = open_device();
+	uint64_t address = new_buffer(ctx, 65536), other;
+	struct accmem_query query;
+	struct accmem_info info;
+	int stream;
+
+	map(ctx, address)[0] = 1;
+	CHECK_EQ(accmem_open_stream(ctx, &stream), 0);
+	fake_gone = true;
+	CHECK_EQ(accmem_get_info(ctx, 0, &info), -ENODEV);
+	CHECK_EQ(accmem_malloc(ctx, 4096, &other), -ENODEV);
+	CHECK_EQ(accmem_get_query(ctx, address, &query), -ENODEV);
+	CHECK_EQ(accmem_signal(stream, 1), -ENODEV);
+	CHECK_EQ(accmem_release_at(ctx, address, stream, 2), -ENODEV);
+	CHECK_EQ(accmem_release(ctx, address), -ENODEV);
+	close(stream);
+	accmem_close(ctx);
+	CHECK_EQ(accmem_open(NULL, &ctx), -ENODEV);
+}
+#endif
+
 static const struct test tests[] = {
 	{ "open_errors", open_errors },
 	{ "info_is_consistent", info_is_consistent },
@@ -843,6 +867,7 @@ static const struct test tests[] = {
 	{ "failed_mmap_leaves_no_hole", failed_mmap_leaves_no_hole },
 	{ "failed_mremap_leaves_no_hole", failed_mremap_leaves_no_hole },
 	{ "a_cluster_is_all_or_nothing", a_cluster_is_all_or_nothing },
+	{ "a_device_may_go", a_device_may_go },
 #endif
 };
 

@@ -487,6 +487,28 @@ void threads_share_a_context()
 		thread.join();
 }
 
+#ifdef FAKE_DEVICE
+void a_device_may_go()
+{
+	fake_capacity = 1ull << 30;
+
+	sycl::queue q;
+	char *p = sycl::malloc_device<char>(1 << 20, q);
+	char *large = sycl::malloc_device<char>(300 << 20, q);
+
+	CHECK(p && large);
+	fake_gone = true;
+	CHECK(!sycl::malloc_device(200 << 20, q));
+	CHECK(!sycl::malloc_shared(200 << 20, q));
+	CHECK(sycl::get_pointer_type(large, q.get_context()) == alloc::device);
+	sycl::free(p, q);
+	CHECK_THROWS(sycl::free(p, q), invalid);
+	sycl::free(large, q);
+	CHECK_THROWS(sycl::free(large, q), invalid);
+	fake_gone = false;
+}
+#endif
+
 /* A child frees what it has of its parent without taking it from it. */
 void memory_after_fork_is_the_parents()
 {
@@ -549,6 +571,9 @@ const struct test tests[] = {
 	TEST(s15_pointers_are_known_by_kind_and_device),
 	TEST(threads_share_a_context),
 	TEST(memory_after_fork_is_the_parents),
+#ifdef FAKE_DEVICE
+	TEST(a_device_may_go),
+#endif
 	TEST(no_device_is_a_runtime_error),
 };
 

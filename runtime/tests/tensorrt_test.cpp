@@ -22,7 +22,9 @@
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 #ifdef FAKE_DEVICE
-#define FAKE_DEVICE_PATH "/dev/accmem-fake"
+extern "C" {
+#include "fake_device.h"
+}
 #define ALIGNMENT 512u /* it does not tell more */
 #else
 #define ALIGNMENT 1024u /* more than each allocation has */
@@ -625,6 +627,31 @@ static void options_are_checked()
 
 #define ROW(test) { #test, test }
 
+#ifdef FAKE_DEVICE
+static void a_device_may_go()
+{
+	Allocator a;
+	void *fixed = a.allocate(MIB, 0, 0);
+	void *growing = a.allocate(MIB, 0, kRESIZABLE);
+	void *async = a.allocateAsync(MIB, 0, 0, stream);
+
+	CHECK(fixed && growing && async);
+	fake_gone = true;
+	CHECK(!a.allocate(200 * MIB, 0, 0));
+	CHECK(!a.allocate(MIB, 0, kRESIZABLE));
+	CHECK(!a.allocateAsync(200 * MIB, 0, 0, other_stream));
+	CHECK(!a.reallocate(growing, 0, 2 * MIB));
+	CHECK(a.deallocate(fixed));
+	CHECK(!a.deallocate(fixed));
+	CHECK(a.deallocate(growing));
+	CHECK(!a.deallocate(growing));
+	CHECK(a.deallocateAsync(async, other_stream));
+	CHECK(!a.deallocateAsync(async, other_stream));
+	CHECK_EQ(stats_of(a).live_bytes, 0);
+	CHECK_EQ(stats_of(a).pending_bytes, 0);
+}
+#endif
+
 int main()
 {
 	static const struct test tests[] = {
@@ -647,6 +674,9 @@ int main()
 		ROW(t11_threads_share_an_allocator),
 		ROW(a_child_goes_its_own_way),
 		ROW(allocators_are_owned_once),
+#ifdef FAKE_DEVICE
+		ROW(a_device_may_go),
+#endif
 		ROW(options_are_checked),
 	};
 
