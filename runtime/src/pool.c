@@ -219,17 +219,13 @@ int accmem_pool_create(struct accmem_context *ctx,
 		       struct accmem_pool **result)
 {
 	struct accmem_pool *pool;
-	uint32_t i;
 	int ret;
 
-	pool = aligned_alloc(POOL_CACHE_LINE, sizeof(*pool));
+	pool = calloc(1, sizeof(*pool));
 	if (!pool)
 		return -ENOMEM;
-	*pool = (struct accmem_pool){};
 	pool->ctx = ctx;
 	pool->eventfd = POOL_NO_EVENTFD;
-	for (i = 0; i < POOL_NR_HEAPS; i++)
-		accmem_heap_init(&pool->heaps[i]);
 	ret = set_options(pool, options);
 	if (!ret)
 		ret = set_window(pool);

@@ -170,7 +170,7 @@ struct pool_region {
  * @pages: how many they have
  * @slabs: of each class those with free blocks
  * @free_pages: how many are free
- * @lists: first pages of free spans
+ * @heads: first pages of free spans in lists, plus 1; 0 in a list without any
  * @bits: which lists are not empty
  *
  * The first three under the pool's lock, the others under the arena's.
@@ -180,19 +180,21 @@ struct pool_heap {
 	uint64_t pages;
 	struct pool_slab *slabs[POOL_NR_CLASSES];
 	uint64_t free_pages;
-	uint32_t lists[POOL_NR_LISTS];
+	uint32_t heads[POOL_NR_LISTS];
 	uint64_t bits[(POOL_NR_LISTS + 63) / 64];
 };
 
 /**
  * struct pool_arena - where the memory of some threads comes from
+ * @apart: the lock shares no cache line with what is before it
  * @lock: protects the free spans of its heaps
- * @threads: whose it is, under the pool's lock
+ * @threads: how many have it, under the pool's lock
  */
 struct pool_arena {
+	unsigned char apart[POOL_CACHE_LINE];
 	pthread_mutex_t lock;
 	uint32_t threads;
-} __attribute__((aligned(POOL_CACHE_LINE)));
+};
 
 /**
  * struct pool_slot - a block, or a span, in a cache
@@ -262,7 +264,8 @@ struct pool_history;
  * @heaps: memory in pieces, those of an arena beside one another
  * @caches: of all threads
  * @unused_slabs: structures that are not in use
- * @slab_chunks: what they are cut from
+ * @slab_chunks: what they are cut from, the newest first
+ * @slabs_cut: structures of the newest that have been cut off
  * @inherited: regions of the parent, in a child
  * @pending: released at positions of streams
  * @pending_bytes: of those
@@ -295,6 +298,7 @@ struct accmem_pool {
 	struct pool_cache *caches;
 	struct pool_slab *unused_slabs;
 	struct pool_slab *slab_chunks;
+	uint32_t slabs_cut;
 	struct pool_region *inherited;
 	struct pool_pending *pending;
 	uint64_t pending_bytes;
@@ -402,7 +406,6 @@ void accmem_heap_remove(struct accmem_pool *pool, struct pool_heap *heap,
 /* First page of the free span that ends before @end, or @end. */
 uint32_t accmem_heap_free_before(const struct accmem_pool *pool,
 				 const struct pool_heap *heap, uint32_t end);
-void accmem_heap_init(struct pool_heap *heap);
 
 /* Regions; with the lock held. Grows, and takes a span, whose first page is @first. */
 int accmem_region_grow(struct accmem_pool *pool, struct pool_heap *heap,

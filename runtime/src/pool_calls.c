@@ -154,21 +154,31 @@ static int map_piece(struct accmem_pool *pool, uint64_t offset)
 	return ret;
 }
 
-static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
+/* By the thread's counts; by the pool's where there is no memory for them. */
+static void count_release(struct accmem_pool *pool, uint64_t usable)
 {
 	struct pool_cache *cache = cache_of(pool);
-	uint64_t usable;
-	int ret;
 
-	if (!cache)
-		return -ENOMEM;
-	ret = accmem_span_release(pool, offset, tag, &usable);
+	if (cache) {
+		pool_store(&cache->releases, cache->releases + 1);
+		cache_count_span(pool, cache, -(int64_t)usable);
+		return;
+	}
+	accmem_pool_count_live(pool, -(int64_t)usable);
+	pthread_mutex_lock(&pool->lock);
+	pool->stats.releases++;
+	pthread_mutex_unlock(&pool->lock);
+}
+
+static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
+{
+	uint64_t usable;
+	int ret = accmem_span_release(pool, offset, tag, &usable);
+
 	if (ret < 0)
 		return ret;
-	pool_store(&cache->releases, cache->releases + 1);
-	if (ret)
-		return 0;
-	cache_count_span(pool, cache, -(int64_t)usable);
+	/* what is the parent's is not counted as live in a child */
+	count_release(pool, ret ? 0 : usable);
 	if (pool->keep_bytes != ACCMEM_POOL_KEEP_ALL) {
 		pthread_mutex_lock(&pool->lock);
 		accmem_region_shrink(pool, pool->keep_bytes);

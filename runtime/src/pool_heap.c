@@ -29,6 +29,12 @@ static uint32_t pages_of(const struct accmem_pool *pool, uint32_t page)
 	return pool_tag_pages(pool_load(&pool->table[page].tag));
 }
 
+/* The first page of a list's first span, or POOL_NONE. */
+static uint32_t head_of(const struct pool_heap *heap, uint32_t list)
+{
+	return heap->heads[list] - 1;
+}
+
 /* Whoever looks a wild pointer up reads it, too. */
 static void set_link(struct pool_page *entry, uint32_t which, uint32_t page)
 {
@@ -39,7 +45,7 @@ static void list_insert(struct accmem_pool *pool, struct pool_heap *heap,
 			uint32_t first, uint32_t pages)
 {
 	struct pool_page *entry = &pool->table[first];
-	uint32_t list = list_of(pages), head = heap->lists[list];
+	uint32_t list = list_of(pages), head = head_of(heap, list);
 
 	pool_store(&entry->tag,
 		   POOL_PAGE_FREE | (uint64_t)pages << POOL_COUNT_SHIFT);
@@ -47,7 +53,7 @@ static void list_insert(struct accmem_pool *pool, struct pool_heap *heap,
 	set_link(entry, 1, head);
 	if (head != POOL_NONE)
 		set_link(&pool->table[head], 0, first);
-	heap->lists[list] = first;
+	heap->heads[list] = first + 1;
 	heap->bits[list / 64] |= 1ull << list % 64;
 	if (pages > 1)
 		pool_store(&pool->table[first + pages - 1].tag,
@@ -66,8 +72,8 @@ static void list_remove(struct accmem_pool *pool, struct pool_heap *heap,
 	if (before != POOL_NONE)
 		set_link(&pool->table[before], 1, after);
 	else
-		heap->lists[list] = after;
-	if (heap->lists[list] == POOL_NONE)
+		heap->heads[list] = after + 1;
+	if (!heap->heads[list])
 		heap->bits[list / 64] &= ~(1ull << list % 64);
 	pool_store(&entry->tag, POOL_PAGE_INSIDE);
 	pool_store(&pool->table[first + pages - 1].tag, POOL_PAGE_INSIDE);
@@ -119,7 +125,7 @@ static uint32_t find(const struct accmem_pool *pool,
 	uint32_t list = next_list(heap, list_of(pages)), found;
 
 	while (list < POOL_NR_LISTS) {
-		found = best_of(pool, heap->lists[list], pages, alignment);
+		found = best_of(pool, head_of(heap, list), pages, alignment);
 		if (found != POOL_NONE)
 			return found;
 		list = next_list(heap, list + 1);
@@ -187,12 +193,4 @@ void accmem_heap_remove(struct accmem_pool *pool, struct pool_heap *heap,
 	if (first < from)
 		list_insert(pool, heap, first, from - first);
 	heap->free_pages -= end - from;
-}
-
-void accmem_heap_init(struct pool_heap *heap)
-{
-	uint32_t i;
-
-	for (i = 0; i < POOL_NR_LISTS; i++)
-		heap->lists[i] = POOL_NONE;
 }

@@ -397,7 +397,6 @@ void accmem_region_disown(struct accmem_pool *pool)
 			pool->inherited = region;
 		}
 		pool->heaps[i] = (struct pool_heap){};
-		accmem_heap_init(&pool->heaps[i]);
 	}
 }
 

@@ -37,27 +37,35 @@ uint32_t accmem_slab_size(uint32_t size_class)
 	return sizes[size_class];
 }
 
+static bool slab_chunk_create(struct accmem_pool *pool)
+{
+	struct pool_slab *chunk;
+
+	chunk = mmap(NULL, SLABS_AT_ONCE * sizeof(*chunk),
+		     PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		     0);
+	if (chunk == MAP_FAILED)
+		return false;
+	/* the first is what they are given back by */
+	chunk->next = pool->slab_chunks;
+	pool->slab_chunks = chunk;
+	pool->slabs_cut = 1;
+	return true;
+}
+
+/* One that was used before, or the next of a chunk, each of which costs a fault or two. */
 static struct pool_slab *slab_structure(struct accmem_pool *pool)
 {
-	struct pool_slab *slab = pool->unused_slabs, *more;
-	uint32_t i;
+	struct pool_slab *slab = pool->unused_slabs;
 
-	if (!slab) {
-		more = mmap(NULL, SLABS_AT_ONCE * sizeof(*slab),
-			    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			    -1, 0);
-		if (more == MAP_FAILED)
-			return NULL;
-		/* the first is what they are given back by */
-		more->next = pool->slab_chunks;
-		pool->slab_chunks = more;
-		for (i = 1; i < SLABS_AT_ONCE; i++) {
-			more[i].next = slab;
-			slab = &more[i];
-		}
+	if (slab) {
+		pool->unused_slabs = slab->next;
+		return slab;
 	}
-	pool->unused_slabs = slab->next;
-	return slab;
+	if ((!pool->slab_chunks || pool->slabs_cut == SLABS_AT_ONCE) &&
+	    !slab_chunk_create(pool))
+		return NULL;
+	return &pool->slab_chunks[pool->slabs_cut++];
 }
 
 static void slab_link(struct pool_heap *heap, struct pool_slab *slab)

@@ -5,6 +5,19 @@
 
 #include <sycl/sycl.hpp>
 
+namespace accmem {
+namespace sycl {
+
+/* What selectors of programs derive from; a callable of any type does since. */
+class device_selector {
+public:
+	virtual ~device_selector() = default;
+	virtual int operator()(const device &dev) const = 0;
+};
+
+} // namespace sycl
+} // namespace accmem
+
 namespace cl {
 namespace sycl = accmem::sycl;
 }

@@ -64,7 +64,9 @@ struct driver_version { using return_type = std::string; };
 struct global_mem_size { using return_type = std::uint64_t; };
 struct max_mem_alloc_size { using return_type = std::uint64_t; };
 struct max_compute_units { using return_type = std::uint32_t; };
+struct max_work_item_dimensions { using return_type = std::uint32_t; };
 struct max_work_group_size { using return_type = std::size_t; };
+struct local_mem_size { using return_type = std::uint64_t; };
 struct is_available { using return_type = bool; };
 struct aspects { using return_type = std::vector<sycl::aspect>; };
 struct usm_device_allocations { using return_type = bool; };
@@ -272,9 +274,17 @@ private:
 	{
 		return 1; /* kernels of a queue run one after the other */
 	}
+	std::uint32_t answer(info::device::max_work_item_dimensions) const
+	{
+		return 3;
+	}
 	std::size_t answer(info::device::max_work_group_size) const
 	{
 		return 1024;
+	}
+	std::uint64_t answer(info::device::local_mem_size) const
+	{
+		return 0;
 	}
 	bool answer(info::device::is_available) const
 	{

@@ -45,7 +45,7 @@ public:
 			fail(errc::invalid, "the device is not in the context");
 		unit_for(Kind, dev, *ctx.impl());
 	}
-	explicit basic_allocator(const queue &q, const property_list &list = {})
+	basic_allocator(const queue &q, const property_list &list = {})
 		: basic_allocator(q.get_context(), q.get_device(), list)
 	{
 	}
