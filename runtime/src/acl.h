@@ -7,6 +7,7 @@
 #include <acl/acl.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <time.h>
 
 #define ACL_PAGE 4096ull
 #define ACL_HUGE_PAGE (2ull << 20)
@@ -93,14 +94,44 @@ int accmem_acl_reserved_covers(const void *pointer, size_t count);
 extern pthread_mutex_t accmem_acl_devices_lock, accmem_acl_map_lock,
 	accmem_acl_memory_lock, accmem_acl_streams_lock;
 
-/* An operation of a stream, embedded in whatever it needs. */
+/**
+ * struct acl_op - an operation of a stream, embedded in whatever it needs
+ * @run: does it
+ * @stop: ends a @run that waits for something else; or NULL
+ * @drop: frees it, whether it was done or not
+ * @next: what is done after it
+ *
+ * All are called without locks.
+ */
 struct acl_op {
 	void (*run)(struct acl_op *op);
+	void (*stop)(struct acl_op *op);
+	void (*drop)(struct acl_op *op);
 	struct acl_op *next;
 };
 
-/* Runs @op in its turn, and frees nothing. */
+/* Runs @op in its turn, and drops it. */
 aclError accmem_acl_stream_add(aclrtStream stream, struct acl_op *op);
+
+/**
+ * struct acl_timeout - how long something is waited for
+ * @limited: until @until, on CLOCK_MONOTONIC; otherwise for ever
+ * @until: when it is over
+ */
+struct acl_timeout {
+	bool limited;
+	struct timespec until;
+};
+
+/* From @ms on as the interface has it: -1 for ever, or at least 1. */
+aclError accmem_acl_timeout_start(struct acl_timeout *timeout, int32_t ms);
+
+/* A condition that such a wait is for. */
+void accmem_acl_cond_init(pthread_cond_t *cond);
+
+/* false: it is over. */
+bool accmem_acl_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
+			  const struct acl_timeout *timeout);
 
 /* Ends the streams of a device, and waits for them, or with NULL for those of all. */
 void accmem_acl_streams_end(struct acl_device *device);

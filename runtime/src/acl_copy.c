@@ -131,9 +131,13 @@ static aclError transfer_do(const struct transfer *t)
 
 static void transfer_run(struct acl_op *op)
 {
+	transfer_do((struct transfer *)op);
+}
+
+static void transfer_drop(struct acl_op *op)
+{
 	struct transfer *t = (struct transfer *)op;
 
-	transfer_do(t);
 	accmem_acl_release(&t->dst);
 	accmem_acl_release(&t->src);
 	free(t);
@@ -148,16 +152,15 @@ static aclError transfer_queue(const struct transfer *t, aclrtStream stream)
 		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
 	*copy = *t;
 	copy->op.run = transfer_run;
+	copy->op.stop = NULL;
+	copy->op.drop = transfer_drop;
 	error = accmem_acl_hold(&copy->dst);
 	if (!error)
 		error = accmem_acl_hold(&copy->src);
 	if (!error)
 		error = accmem_acl_stream_add(stream, &copy->op);
-	if (error) {
-		accmem_acl_release(&copy->dst);
-		accmem_acl_release(&copy->src);
-		free(copy);
-	}
+	if (error)
+		transfer_drop(&copy->op);
 	return error;
 }
 

@@ -327,7 +327,8 @@ void accmem_acl_device_select(int32_t id)
 	current = id;
 }
 
-aclError aclrtResetDevice(int32_t deviceId)
+/* Undoes one aclrtSetDevice(), or all of them. */
+static aclError device_reset(int32_t deviceId, bool all)
 {
 	aclError error = ACL_ERROR_RT_INVALID_DEVICEID;
 
@@ -336,11 +337,21 @@ aclError aclrtResetDevice(int32_t deviceId)
 	pthread_mutex_lock(&accmem_acl_devices_lock);
 	if (devices[deviceId] && devices[deviceId]->set) {
 		error = ACL_SUCCESS;
-		devices[deviceId]->set--;
+		devices[deviceId]->set -= all ? devices[deviceId]->set : 1;
 		device_close_unused(deviceId);
 	}
 	pthread_mutex_unlock(&accmem_acl_devices_lock);
 	return error ? accmem_acl_fail(error, "the device is not set") : error;
+}
+
+aclError aclrtResetDevice(int32_t deviceId)
+{
+	return device_reset(deviceId, false);
+}
+
+aclError aclrtResetDeviceForce(int32_t deviceId)
+{
+	return device_reset(deviceId, true);
 }
 
 /* Bytes of a page of the kind that an attribute speaks of. */

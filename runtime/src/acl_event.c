@@ -5,7 +5,6 @@
  * Lock: acl_event.lock, under which nothing else is taken.
  */
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "acl.h"
@@ -39,11 +38,15 @@ struct acl_event {
  * @op: its turn
  * @event: the event
  * @count: what it becomes, or what is waited for
+ * @records: it is a record
+ * @stopped: it is a wait that is given up, under the event's lock
  */
 struct event_op {
 	struct acl_op op;
 	struct acl_event *event;
 	uint64_t count;
+	bool records;
+	bool stopped;
 };
 
 /* With the lock held, which is gone with the last user. */
@@ -75,18 +78,23 @@ static struct acl_event *event_get(aclrtEvent handle, aclError *error)
 	return NULL;
 }
 
-static void event_reach(struct acl_op *op)
+/* A stream has come so far; with the lock held. */
+static void event_reach(struct acl_event *event, uint64_t count)
+{
+	if (event->reached >= count)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &event->when);
+	event->reached = count;
+	pthread_cond_broadcast(&event->change);
+}
+
+static void event_record(struct acl_op *op)
 {
 	struct event_op *record = (struct event_op *)op;
-	struct acl_event *event = record->event;
 
-	pthread_mutex_lock(&event->lock);
-	clock_gettime(CLOCK_MONOTONIC, &event->when);
-	if (event->reached < record->count)
-		event->reached = record->count;
-	pthread_cond_broadcast(&event->change);
-	event_put(event);
-	free(record);
+	pthread_mutex_lock(&record->event->lock);
+	event_reach(record->event, record->count);
+	pthread_mutex_unlock(&record->event->lock);
 }
 
 static void event_await(struct acl_op *op)
@@ -95,10 +103,31 @@ static void event_await(struct acl_op *op)
 	struct acl_event *event = wait->event;
 
 	pthread_mutex_lock(&event->lock);
-	while (event->reached < wait->count)
+	while (event->reached < wait->count && !wait->stopped)
 		pthread_cond_wait(&event->change, &event->lock);
-	event_put(event);
-	free(wait);
+	pthread_mutex_unlock(&event->lock);
+}
+
+static void event_stop(struct acl_op *op)
+{
+	struct event_op *wait = (struct event_op *)op;
+
+	pthread_mutex_lock(&wait->event->lock);
+	wait->stopped = true;
+	pthread_cond_broadcast(&wait->event->change);
+	pthread_mutex_unlock(&wait->event->lock);
+}
+
+/* Nobody waits for a stream that will not come. */
+static void event_drop(struct acl_op *op)
+{
+	struct event_op *e = (struct event_op *)op;
+
+	pthread_mutex_lock(&e->event->lock);
+	if (e->records)
+		event_reach(e->event, e->count);
+	event_put(e->event);
+	free(e);
 }
 
 static aclError event_queue(aclrtEvent handle, aclrtStream stream, bool records)
@@ -112,7 +141,10 @@ static aclError event_queue(aclrtEvent handle, aclrtStream stream, bool records)
 	event = event_get(handle, &error);
 	if (!event)
 		goto free_op;
-	op->op.run = records ? event_reach : event_await;
+	op->op.run = records ? event_record : event_await;
+	op->op.stop = records ? NULL : event_stop;
+	op->op.drop = event_drop;
+	op->records = records;
 	op->event = event;
 	op->count = event->recorded + records;
 	event->users++;
@@ -152,7 +184,7 @@ aclError aclrtCreateEvent(aclrtEvent *event)
 	new->process = getpid();
 	new->users = 1;
 	pthread_mutex_init(&new->lock, NULL);
-	pthread_cond_init(&new->change, NULL);
+	accmem_acl_cond_init(&new->change);
 	*event = new;
 	return ACL_SUCCESS;
 }
@@ -169,21 +201,35 @@ aclError aclrtDestroyEvent(aclrtEvent handle)
 	return ACL_SUCCESS;
 }
 
-aclError aclrtSynchronizeEvent(aclrtEvent handle)
+aclError aclrtSynchronizeEventWithTimeout(aclrtEvent handle, int32_t ms)
 {
+	struct acl_timeout timeout;
 	struct acl_event *event;
+	bool in_time = true;
 	aclError error;
 	uint64_t count;
 
+	error = accmem_acl_timeout_start(&timeout, ms);
+	if (error)
+		return error;
 	event = event_get(handle, &error);
 	if (!event)
 		return error;
 	count = event->recorded;
 	event->users++;
-	while (event->reached < count)
-		pthread_cond_wait(&event->change, &event->lock);
+	while (event->reached < count && in_time)
+		in_time = accmem_acl_cond_wait(&event->change, &event->lock,
+					       &timeout);
+	in_time = event->reached >= count;
 	event_put(event);
-	return ACL_SUCCESS;
+	return in_time ? ACL_SUCCESS :
+			 accmem_acl_fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
+					 "no stream has come to the event yet");
+}
+
+aclError aclrtSynchronizeEvent(aclrtEvent event)
+{
+	return aclrtSynchronizeEventWithTimeout(event, -1);
 }
 
 aclError aclrtQueryEventStatus(aclrtEvent handle,

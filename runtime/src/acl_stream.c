@@ -19,6 +19,8 @@
  * @next: the next of all streams, under accmem_acl_streams_lock
  * @lock: protects what follows
  * @change: something was added, or done, or is to end
+ * @running: what its thread is at, or NULL
+ * @pinned: @running is not dropped
  * @head: the next to be done
  * @tail: where the next one is added
  * @added: how many
@@ -33,6 +35,8 @@ struct acl_stream {
 	struct acl_stream *next;
 	pthread_mutex_t lock;
 	pthread_cond_t change;
+	struct acl_op *running;
+	bool pinned;
 	struct acl_op *head;
 	struct acl_op **tail;
 	uint64_t added;
@@ -44,6 +48,44 @@ struct acl_stream {
 /* Protects the list and acl_device.stream. */
 pthread_mutex_t accmem_acl_streams_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct acl_stream *streams;
+
+aclError accmem_acl_timeout_start(struct acl_timeout *timeout, int32_t ms)
+{
+	struct timespec *until = &timeout->until;
+
+	if (ms < -1 || !ms)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "a timeout is -1, or at least 1 ms");
+	timeout->limited = ms > 0;
+	clock_gettime(CLOCK_MONOTONIC, until);
+	until->tv_sec += ms / 1000;
+	until->tv_nsec += ms % 1000 * 1000000l;
+	if (until->tv_nsec >= 1000000000) {
+		until->tv_nsec -= 1000000000;
+		until->tv_sec++;
+	}
+	return ACL_SUCCESS;
+}
+
+void accmem_acl_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+bool accmem_acl_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
+			  const struct acl_timeout *timeout)
+{
+	if (timeout->limited)
+		return pthread_cond_timedwait(cond, lock, &timeout->until) !=
+		       ETIMEDOUT;
+	pthread_cond_wait(cond, lock);
+	return true;
+}
 
 /* The next operation, or NULL at the end; with the lock held. */
 static struct acl_op *stream_next(struct acl_stream *stream)
@@ -57,7 +99,22 @@ static struct acl_op *stream_next(struct acl_stream *stream)
 		stream->head = op->next;
 	if (!stream->head)
 		stream->tail = &stream->head;
+	stream->running = op;
 	return op;
+}
+
+/* With the lock held, which is released meanwhile. */
+static void stream_do(struct acl_stream *stream, struct acl_op *op)
+{
+	pthread_mutex_unlock(&stream->lock);
+	op->run(op);
+	pthread_mutex_lock(&stream->lock);
+	stream->running = NULL;
+	while (stream->pinned)
+		pthread_cond_wait(&stream->change, &stream->lock);
+	pthread_mutex_unlock(&stream->lock);
+	op->drop(op);
+	pthread_mutex_lock(&stream->lock);
 }
 
 static void *stream_work(void *argument)
@@ -67,9 +124,7 @@ static void *stream_work(void *argument)
 
 	pthread_mutex_lock(&stream->lock);
 	while ((op = stream_next(stream))) {
-		pthread_mutex_unlock(&stream->lock);
-		op->run(op);
-		pthread_mutex_lock(&stream->lock);
+		stream_do(stream, op);
 		stream->done++;
 		pthread_cond_broadcast(&stream->change);
 	}
@@ -100,7 +155,7 @@ static struct acl_stream *stream_create(struct acl_device *device)
 	stream->process = getpid();
 	stream->tail = &stream->head;
 	pthread_mutex_init(&stream->lock, NULL);
-	pthread_cond_init(&stream->change, NULL);
+	accmem_acl_cond_init(&stream->change);
 	if (stream_start(stream)) {
 		pthread_cond_destroy(&stream->change);
 		pthread_mutex_destroy(&stream->lock);
@@ -212,15 +267,21 @@ aclError accmem_acl_stream_add(aclrtStream handle, struct acl_op *op)
 	return ACL_SUCCESS;
 }
 
-static void stream_wait_locked(struct acl_stream *stream)
+/* For what has been added so far; false if it takes too long. */
+static bool stream_wait_locked(struct acl_stream *stream,
+			       const struct acl_timeout *timeout)
 {
 	uint64_t position = stream->added;
+	bool in_time = true;
 
 	stream->users++;
-	while (stream->done < position)
-		pthread_cond_wait(&stream->change, &stream->lock);
+	while (stream->done < position && in_time)
+		in_time = accmem_acl_cond_wait(&stream->change, &stream->lock,
+					       timeout);
+	in_time = stream->done >= position;
 	stream->users--;
 	pthread_cond_broadcast(&stream->change);
+	return in_time;
 }
 
 aclError aclrtCreateStream(aclrtStream *stream)
@@ -250,9 +311,35 @@ aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority,
 	return aclrtCreateStream(stream);
 }
 
-aclError aclrtDestroyStream(aclrtStream handle)
+/* Drops what has not begun, and ends what waits for something else. */
+static void stream_discard(struct acl_stream *stream)
 {
-	struct acl_stream *stream = handle;
+	struct acl_op *queued, *op;
+
+	pthread_mutex_lock(&stream->lock);
+	queued = stream->head;
+	stream->head = NULL;
+	stream->tail = &stream->head;
+	for (op = queued; op; op = op->next)
+		stream->done++;
+	op = stream->running;
+	stream->pinned = op && op->stop;
+	pthread_mutex_unlock(&stream->lock);
+	if (op && op->stop) {
+		op->stop(op);
+		pthread_mutex_lock(&stream->lock);
+		stream->pinned = false;
+		pthread_cond_broadcast(&stream->change);
+		pthread_mutex_unlock(&stream->lock);
+	}
+	while ((op = queued)) {
+		queued = op->next;
+		op->drop(op);
+	}
+}
+
+static aclError stream_end(struct acl_stream *stream, bool discards)
+{
 	bool exists;
 
 	pthread_mutex_lock(&accmem_acl_streams_lock);
@@ -263,19 +350,60 @@ aclError aclrtDestroyStream(aclrtStream handle)
 	if (!exists)
 		return accmem_acl_fail(ACL_ERROR_RT_INVALID_HANDLE,
 				       "no such stream in this process");
+	if (discards)
+		stream_discard(stream);
 	stream_destroy(stream);
 	return ACL_SUCCESS;
 }
 
-aclError aclrtSynchronizeStream(aclrtStream handle)
+aclError aclrtDestroyStream(aclrtStream stream)
+{
+	return stream_end(stream, false);
+}
+
+aclError aclrtDestroyStreamForce(aclrtStream stream)
+{
+	return stream_end(stream, true);
+}
+
+aclError aclrtSynchronizeStreamWithTimeout(aclrtStream handle, int32_t ms)
+{
+	struct acl_timeout timeout;
+	struct acl_stream *stream;
+	aclError error;
+	bool in_time;
+
+	error = accmem_acl_timeout_start(&timeout, ms);
+	if (error)
+		return error;
+	stream = stream_get(handle, &error);
+	if (!stream)
+		return error;
+	in_time = stream_wait_locked(stream, &timeout);
+	pthread_mutex_unlock(&stream->lock);
+	return in_time ? ACL_SUCCESS :
+			 accmem_acl_fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+					 "the stream has work to do still");
+}
+
+aclError aclrtSynchronizeStream(aclrtStream stream)
+{
+	return aclrtSynchronizeStreamWithTimeout(stream, -1);
+}
+
+aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus *status)
 {
 	struct acl_stream *stream;
 	aclError error;
 
+	if (!status)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "status is NULL");
 	stream = stream_get(handle, &error);
 	if (!stream)
 		return error;
-	stream_wait_locked(stream);
+	*status = stream->done == stream->added ? ACL_STREAM_STATUS_COMPLETE :
+						  ACL_STREAM_STATUS_NOT_READY;
 	pthread_mutex_unlock(&stream->lock);
 	return ACL_SUCCESS;
 }
@@ -299,11 +427,12 @@ static struct acl_stream *stream_of(struct acl_device *device,
 
 void accmem_acl_streams_wait(struct acl_device *device)
 {
+	const struct acl_timeout never = {};
 	struct acl_stream *stream;
 	unsigned int index = 0;
 
 	while ((stream = stream_of(device, index++))) {
-		stream_wait_locked(stream);
+		stream_wait_locked(stream, &never);
 		pthread_mutex_unlock(&stream->lock);
 	}
 }

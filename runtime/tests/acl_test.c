@@ -556,6 +556,88 @@ static void streams_keep_the_order(void)
 	acl_delete(e);
 }
 
+static void timeouts_are_checked(void)
+{
+	aclrtStreamStatus status;
+	aclrtStream stream;
+	aclrtEvent event;
+
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	CHECK_EQ(aclrtStreamQuery(stream, NULL), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtStreamQuery(stream, &status), 0);
+	CHECK_EQ(status, ACL_STREAM_STATUS_COMPLETE);
+	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, -2),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 1), 0);
+	CHECK_EQ(aclrtSynchronizeEventWithTimeout(event, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtSynchronizeEventWithTimeout(event, -1), 0);
+	CHECK_EQ(aclrtSynchronizeEventWithTimeout(NULL, 1),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
+	CHECK_EQ(aclrtDestroyStreamForce(stream), 0);
+	CHECK_EQ(aclrtDestroyStreamForce(stream), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtDestroyStreamForce(NULL), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtStreamQuery(stream, &status),
+		 ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 1),
+		 ACL_ERROR_RT_INVALID_HANDLE);
+}
+
+/*
+ * A stream that has much to do, and one that waits for it, are destroyed; false if the
+ * first was through before. What was not begun is not done, and nobody waits for ever.
+ */
+static bool ends_in_the_middle(char *d, int amount)
+{
+	aclrtEventRecordedStatus recorded;
+	aclrtStream busy, waits;
+	aclrtEvent event;
+	bool in_time;
+	int i;
+
+	CHECK_EQ(aclrtCreateStream(&busy), 0);
+	CHECK_EQ(aclrtCreateStream(&waits), 0);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	CHECK_EQ(aclrtMemset(d, 1, 1, 1), 0);
+	for (i = 0; i < amount; i++)
+		CHECK_EQ(aclrtMemsetAsync(d + MIB, MIB, i, MIB, busy), 0);
+	CHECK_EQ(aclrtRecordEvent(event, busy), 0);
+	CHECK_EQ(aclrtStreamWaitEvent(waits, event), 0);
+	CHECK_EQ(aclrtMemsetAsync(d, 1, 2, 1, waits), 0);
+	in_time = aclrtSynchronizeStreamWithTimeout(waits, 1) !=
+			  ACL_ERROR_RT_STREAM_SYNC_TIMEOUT ||
+		  aclrtSynchronizeEventWithTimeout(event, 1) !=
+			  ACL_ERROR_RT_EVENT_SYNC_TIMEOUT;
+	CHECK_EQ(aclrtDestroyStreamForce(waits), 0);
+	CHECK_EQ(aclrtQueryEventStatus(event, &recorded), 0);
+	if (recorded == ACL_EVENT_RECORDED_STATUS_NOT_READY)
+		CHECK_EQ(byte_at(d), 1);
+	else
+		in_time = true;
+	CHECK_EQ(aclrtDestroyStreamForce(busy), 0);
+	CHECK_EQ(aclrtSynchronizeEvent(event), 0);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
+	return !in_time;
+}
+
+static void streams_end_in_the_middle(void)
+{
+	char *d = acl_new(2 * MIB, 0);
+	int amount;
+
+	for (amount = 40; amount <= 10240; amount *= 2)
+		if (ends_in_the_middle(d, amount))
+			break;
+	CHECK(amount <= 10240);
+	/* nothing holds the memory any more */
+	acl_delete(d);
+	CHECK_EQ(aclrtFree(d), ACL_ERROR_RT_PARAM_INVALID);
+}
+
 static void a_child_has_no_streams_of_its_parent(void)
 {
 	char *d = acl_new(4096, 0);
@@ -795,6 +877,15 @@ static void devices_are_set_and_reset(void)
 	CHECK_EQ(aclrtMemsetAsync(p, 100, 2, 100, NULL), 0);
 	CHECK_EQ(aclrtResetDevice(0), 0);
 	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+	/* at once, however often it was set */
+	CHECK_EQ(aclrtResetDeviceForce(0), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtResetDeviceForce(-1), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	p = acl_new(100, 0);
+	CHECK_EQ(aclrtResetDeviceForce(0), 0);
+	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtResetDevice(0), ACL_ERROR_RT_INVALID_DEVICEID);
 	CHECK_EQ(aclFinalize(), 0);
 	CHECK_EQ(aclFinalize(), ACL_ERROR_UNINITIALIZE);
 }
@@ -924,6 +1015,8 @@ int main(void)
 		ROW(memcpy_knows_directions),
 		ROW(memcpy_checks_its_arguments),
 		ROW(streams_keep_the_order),
+		ROW(timeouts_are_checked),
+		ROW(streams_end_in_the_middle),
 		ROW(a_child_has_no_streams_of_its_parent),
 		ROW(mem_info_is_what_can_be_had),
 #ifndef FAKE_DEVICE

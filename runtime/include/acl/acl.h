@@ -37,6 +37,8 @@ typedef void *aclrtDrvMemHandle;
 #define ACL_ERROR_FEATURE_UNSUPPORTED 200006
 #define ACL_ERROR_RT_MEMORY_ALLOCATION 207001
 #define ACL_ERROR_RT_INTERNAL_ERROR 507000
+#define ACL_ERROR_RT_STREAM_SYNC_TIMEOUT 507046
+#define ACL_ERROR_RT_EVENT_SYNC_TIMEOUT 507047
 
 /* Programs call it by this name, too. */
 #define ACL_ERROR_INVALID_MEM_HANDLE ACL_ERROR_RT_INVALID_HANDLE
@@ -113,6 +115,12 @@ typedef enum aclrtEventRecordedStatus {
 	ACL_EVENT_RECORDED_STATUS_COMPLETE = 1
 } aclrtEventRecordedStatus;
 
+typedef enum aclrtStreamStatus {
+	ACL_STREAM_STATUS_COMPLETE = 0,
+	ACL_STREAM_STATUS_NOT_READY = 1,
+	ACL_STREAM_STATUS_RESERVED = 0xFFFF
+} aclrtStreamStatus;
+
 typedef enum aclrtRunMode { ACL_DEVICE = 0, ACL_HOST = 1 } aclrtRunMode;
 
 /**
@@ -161,6 +169,9 @@ aclError aclrtGetDevice(int32_t *deviceId);
  * Return: ACL_SUCCESS; ACL_ERROR_RT_INVALID_DEVICEID for a device that is not set.
  */
 aclError aclrtResetDevice(int32_t deviceId);
+
+/* The same for all calls of aclrtSetDevice() so far. */
+aclError aclrtResetDeviceForce(int32_t deviceId);
 
 /**
  * aclrtCreateContext() - make a context, which is the calling thread's from then on
@@ -216,10 +227,37 @@ aclError aclrtDestroyStream(aclrtStream stream);
 aclError aclrtSynchronizeStream(aclrtStream stream);
 aclError aclrtSynchronizeDevice(void);
 
+/**
+ * aclrtDestroyStreamForce() - end a stream and what it has to do
+ * @stream: the stream
+ *
+ * A copy in progress is waited for, and nothing else: what has not begun is not done, and
+ * events that it would have come to count as reached.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_RT_INVALID_HANDLE where there is none.
+ */
+aclError aclrtDestroyStreamForce(aclrtStream stream);
+
+/**
+ * aclrtSynchronizeStreamWithTimeout() - wait for what a stream has to do
+ * @stream: the stream
+ * @timeout: milliseconds, at least 1, or -1 for ever
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_RT_STREAM_SYNC_TIMEOUT when the time is over;
+ * ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_INVALID_HANDLE.
+ */
+aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
+
+/* Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_INVALID_HANDLE. */
+aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
+
 aclError aclrtCreateEvent(aclrtEvent *event);
 aclError aclrtDestroyEvent(aclrtEvent event);
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
 aclError aclrtSynchronizeEvent(aclrtEvent event);
+
+/* As for a stream; ACL_ERROR_RT_EVENT_SYNC_TIMEOUT. */
+aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
 aclError aclrtQueryEventStatus(aclrtEvent event,
 			       aclrtEventRecordedStatus *status);
