@@ -314,13 +314,18 @@ static void runs_give_back(struct accmem_memory *mem,
 	accmem_clear_kick(cv, mapped);
 }
 
-static void memory_give_runs(struct accmem_memory *mem)
+static void memory_drop_runs(struct accmem_memory *mem)
 {
-	runs_give_back(mem, mem->runs, mem->nr_runs, mem->size, mem->mapped);
 	if (mem->runs != &mem->run)
 		kvfree(mem->runs);
 	mem->runs = NULL;
 	mem->nr_runs = 0;
+}
+
+static void memory_give_runs(struct accmem_memory *mem)
+{
+	runs_give_back(mem, mem->runs, mem->nr_runs, mem->size, mem->mapped);
+	memory_drop_runs(mem);
 }
 
 /* an array of one run is none */
@@ -431,6 +436,8 @@ static void memory_destroy(struct accmem_memory *mem)
 {
 	struct accmem_account *account = mem->account;
 
+	/* one whose runs another has got keeps the array */
+	memory_drop_runs(mem);
 	mutex_destroy(&mem->lock);
 	kfree(mem);
 	accmem_account_put(account);

@@ -262,6 +262,41 @@ TEST_F(realloc, moves_where_they_do_not)
 }
 
 /* Mappings of what has been moved stay on the old memory, as after FREE. */
+#define HOLES 8
+
+/* What it gets is runs, of which the kernel keeps a list: kmemleak looks after that. */
+TEST_F(realloc, grows_into_holes)
+{
+	uint64_t hole = self->info.capacity / (2 * HOLES) / MIB(2) * MIB(2);
+	struct accmem_alloc a, pieces[2 * HOLES], rest;
+	struct accmem_realloc r;
+	unsigned int i;
+
+	/* a buffer is one run there */
+	if (!(self->info.features & ACCMEM_FEATURE_SCATTER))
+		return;
+	for (i = 0; i < 2 * HOLES; i++)
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, hole, 0, &pieces[i]));
+	while (!accmem_alloc_bytes(self->fd, MIB(2), 0, &rest))
+		;
+	for (i = 0; i < 2 * HOLES; i += 2)
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, pieces[i].address));
+	ASSERT_EQ(0, accmem_drain(self->fd));
+	ASSERT_EQ(0, alloc(self->fd, GRANULE, 0, &a));
+	ASSERT_EQ(0, fill_at(self->fd, a.address, GRANULE, 7));
+	for (i = 2; i < HOLES; i += 2) {
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, i * hole,
+						  0, &r));
+		EXPECT_LT(i / 2, r.nr_runs);
+		a.address = r.address;
+	}
+	EXPECT_EQ(-1, check_at(self->fd, a.address, GRANULE, GRANULE, 7));
+	/* back to one, and out of the way */
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, GRANULE, 0, &r));
+	EXPECT_EQ(1, r.nr_runs);
+	EXPECT_EQ(-1, check_at(self->fd, r.address, GRANULE, GRANULE, 7));
+}
+
 TEST_F(realloc, old_mappings_stay_on_the_old_memory)
 {
 	struct accmem_alloc a, b;
