@@ -211,7 +211,6 @@ struct pool_slot {
 
 struct pool_bin {
 	uint32_t count;
-	uint32_t limit;
 	struct pool_slot slots[POOL_BIN_SLOTS];
 };
 
@@ -404,8 +403,7 @@ void accmem_heap_remove(struct accmem_pool *pool, struct pool_heap *heap,
 			uint32_t from, uint32_t end);
 
 /* First page of the free span that ends before @end, or @end. */
-uint32_t accmem_heap_free_before(const struct accmem_pool *pool,
-				 const struct pool_heap *heap, uint32_t end);
+uint32_t accmem_heap_free_before(const struct accmem_pool *pool, uint32_t end);
 
 /* Regions; with the lock held. Grows, and takes a span, whose first page is @first. */
 int accmem_region_grow(struct accmem_pool *pool, struct pool_heap *heap,

@@ -16,7 +16,7 @@
 
 /**
  * struct wish - a request, as the pool deals with it
- * @sort: enum pool_heap_index
+ * @sort: enum pool_sort
  * @length: bytes, rounded as is asked for
  * @pages: of a span, or 0 for a block
  * @alignment: of the span, in pages

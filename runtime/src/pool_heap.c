@@ -152,13 +152,11 @@ uint32_t accmem_heap_take(struct accmem_pool *pool, struct pool_heap *heap,
 	return first;
 }
 
-uint32_t accmem_heap_free_before(const struct accmem_pool *pool,
-				 const struct pool_heap *heap, uint32_t end)
+uint32_t accmem_heap_free_before(const struct accmem_pool *pool, uint32_t end)
 {
 	uint64_t tag = end ? pool_load(&pool->table[end - 1].tag) :
 			     POOL_PAGE_INSIDE;
 
-	(void)heap;
 	if (pool_tag_type(tag) == POOL_PAGE_FREE && pool_tag_pages(tag) == 1)
 		return end - 1;
 	if (pool_tag_type(tag) == POOL_PAGE_END)
@@ -169,7 +167,7 @@ uint32_t accmem_heap_free_before(const struct accmem_pool *pool,
 void accmem_heap_add(struct accmem_pool *pool, struct pool_heap *heap,
 		     uint32_t first, uint32_t pages)
 {
-	uint32_t before = accmem_heap_free_before(pool, heap, first);
+	uint32_t before = accmem_heap_free_before(pool, first);
 	uint32_t end = first + pages;
 
 	heap->free_pages += pages;
@@ -187,7 +185,7 @@ void accmem_heap_add(struct accmem_pool *pool, struct pool_heap *heap,
 void accmem_heap_remove(struct accmem_pool *pool, struct pool_heap *heap,
 			uint32_t from, uint32_t end)
 {
-	uint32_t first = accmem_heap_free_before(pool, heap, end);
+	uint32_t first = accmem_heap_free_before(pool, end);
 
 	list_remove(pool, heap, first);
 	if (first < from)

@@ -231,7 +231,7 @@ static int grow_locked(struct accmem_pool *pool, struct pool_heap *heap,
 	int ret;
 
 	if (region) {
-		start = accmem_heap_free_before(pool, heap, usable_end(region));
+		start = accmem_heap_free_before(pool, usable_end(region));
 		need = (-start & (alignment - 1)) + pages -
 		       (usable_end(region) - start);
 		if (need <= region->most - region->pages) {
@@ -309,7 +309,7 @@ static uint64_t shrink_one(struct accmem_pool *pool, struct pool_heap *heap,
 {
 	struct pool_region *region = *link;
 	uint32_t end = usable_end(region);
-	uint32_t start = accmem_heap_free_before(pool, heap, end);
+	uint32_t start = accmem_heap_free_before(pool, end);
 
 	if (start == region->first && excess >= region->pages * POOL_PAGE)
 		return release_region(pool, heap, link);
