@@ -127,6 +127,14 @@ close_context:
 	return ret;
 }
 
+/* Could there be such a device? */
+static aclError check_id(int32_t id)
+{
+	if (id >= 0 && id < ACL_MAX_DEVICES)
+		return ACL_SUCCESS;
+	return accmem_acl_fail(ACL_ERROR_RT_INVALID_DEVICEID, "no such device");
+}
+
 static struct acl_device *device_open_locked(int32_t id, aclError *error)
 {
 	struct acl_device *device = devices[id];
@@ -155,11 +163,9 @@ struct acl_device *accmem_acl_device_open(int32_t id, aclError *error)
 {
 	struct acl_device *device;
 
-	if (id < 0 || id >= ACL_MAX_DEVICES) {
-		*error = accmem_acl_fail(ACL_ERROR_RT_INVALID_DEVICEID,
-					 "no such device");
+	*error = check_id(id);
+	if (*error)
 		return NULL;
-	}
 	device = __atomic_load_n(&devices[id], __ATOMIC_ACQUIRE);
 	if (device)
 		return device;
@@ -265,11 +271,10 @@ aclError aclrtGetRunMode(aclrtRunMode *runMode)
 aclError aclrtSetDevice(int32_t deviceId)
 {
 	struct acl_device *device;
-	aclError error = ACL_SUCCESS;
+	aclError error = check_id(deviceId);
 
-	if (deviceId < 0 || deviceId >= ACL_MAX_DEVICES)
-		return accmem_acl_fail(ACL_ERROR_RT_INVALID_DEVICEID,
-				       "no such device");
+	if (error)
+		return error;
 	pthread_mutex_lock(&accmem_acl_devices_lock);
 	device = device_open_locked(deviceId, &error);
 	if (device) {
@@ -300,11 +305,10 @@ static void device_close_unused(int32_t id)
 aclError accmem_acl_device_add_context(int32_t id)
 {
 	struct acl_device *device;
-	aclError error = ACL_SUCCESS;
+	aclError error = check_id(id);
 
-	if (id < 0 || id >= ACL_MAX_DEVICES)
-		return accmem_acl_fail(ACL_ERROR_RT_INVALID_DEVICEID,
-				       "no such device");
+	if (error)
+		return error;
 	device = device_open_locked(id, &error);
 	if (device)
 		device->contexts++;
@@ -330,18 +334,21 @@ void accmem_acl_device_select(int32_t id)
 /* Undoes one aclrtSetDevice(), or all of them. */
 static aclError device_reset(int32_t deviceId, bool all)
 {
-	aclError error = ACL_ERROR_RT_INVALID_DEVICEID;
+	aclError error = check_id(deviceId);
+	bool is_set;
 
-	if (deviceId < 0 || deviceId >= ACL_MAX_DEVICES)
-		return accmem_acl_fail(error, "no such device");
+	if (error)
+		return error;
 	pthread_mutex_lock(&accmem_acl_devices_lock);
-	if (devices[deviceId] && devices[deviceId]->set) {
-		error = ACL_SUCCESS;
+	is_set = devices[deviceId] && devices[deviceId]->set;
+	if (is_set) {
 		devices[deviceId]->set -= all ? devices[deviceId]->set : 1;
 		device_close_unused(deviceId);
 	}
 	pthread_mutex_unlock(&accmem_acl_devices_lock);
-	return error ? accmem_acl_fail(error, "the device is not set") : error;
+	return is_set ? ACL_SUCCESS :
+			accmem_acl_fail(ACL_ERROR_RT_INVALID_DEVICEID,
+					"the device is not set");
 }
 
 aclError aclrtResetDevice(int32_t deviceId)
