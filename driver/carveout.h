@@ -166,6 +166,7 @@ struct accmem_unit {
  * @clearing: bytes that the cleaner holds; they count as free
  * @cleared: bytes that the cleaner has cleared so far
  * @cleared_late: bytes that were cleared by the allocations that got them
+ * @cleared_helping: of these, bytes that other processors cleared
  * @quarantine: quarantined memory
  * @nr_quarantined: how many
  * @pending: pending memory, in the order of its frees
@@ -175,6 +176,7 @@ struct accmem_unit {
  * @clear_seq: odd while the cleaner has a chunk; under @lock
  * @clear_lock: held while the cleaner has a chunk
  * @clear_pause: how many want it to have none
+ * @clear_helpers: work items that help allocations to clear
  * @clear_work: clears free memory in the background
  * @clear_due: jiffies when it starts the next time
  * @clear_aged: jiffies of its last look at what is untouched
@@ -223,6 +225,7 @@ struct accmem_carveout {
 	u64 clearing;
 	u64 cleared;
 	u64 cleared_late;
+	u64 cleared_helping;
 	struct list_head quarantine;
 	unsigned int nr_quarantined;
 	struct list_head pending;
@@ -233,6 +236,7 @@ struct accmem_carveout {
 	unsigned int clear_seq;
 	struct mutex clear_lock; /* a chunk is out of the free space */
 	atomic_t clear_pause;
+	atomic_t clear_helpers;
 	struct delayed_work clear_work;
 	unsigned long clear_due;
 	unsigned long clear_aged;

@@ -95,14 +95,17 @@ bool accmem_clear_next(struct accmem_carveout *cv, u64 offset, u64 size,
  * accmem_clear_done() - what accmem_clear_next() told of has been cleared
  * @cv: the carveout
  * @run: the memory, which is the caller's still
+ * @helped: another processor than the caller's has done it
  *
  * Given back untouched, it need not be cleared again.
  */
-void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run)
+void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run,
+		       bool helped)
 {
 	accmem_carveout_lock(cv);
 	accmem_buddy_mark_held(&cv->buddy, run->start, run->size, false);
 	cv->cleared_late += run->size;
+	cv->cleared_helping += helped ? run->size : 0;
 	accmem_carveout_unlock(cv);
 }
 

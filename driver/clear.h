@@ -21,8 +21,8 @@ void accmem_clear_claim(struct accmem_carveout *cv, const struct accmem_run *run
 			u64 account);
 bool accmem_clear_next(struct accmem_carveout *cv, u64 offset, u64 size,
 		       struct accmem_run *run);
-void accmem_clear_done(struct accmem_carveout *cv,
-		       const struct accmem_run *run);
+void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run,
+		       bool helped);
 void accmem_clear_touch(struct accmem_carveout *cv,
 			const struct accmem_run *run);
 void accmem_clear_release_units(struct accmem_carveout *cv,

@@ -26,6 +26,7 @@
 #include "../compat/compat.h"
 #include "backing.h"
 #include "clear.h"
+#include "clear_late.h"
 #include "memory.h"
 #include "pins.h"
 
@@ -64,25 +65,6 @@ static void phys_clear_dirty(struct accmem_memory *mem,
 		phys_clear_pages(mem->cv, run->start, run->size);
 }
 
-/* a run of @mem, which the kernel maps where it has to, reads as zero */
-static int phys_make_clear(struct accmem_memory *mem,
-			   const struct accmem_run *run)
-{
-	struct accmem_carveout *cv = mem->cv;
-	u64 at = run->start, end = at + run->size;
-	struct accmem_run dirty;
-
-	while (at < end && accmem_clear_next(cv, at, end - at, &dirty)) {
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		phys_clear_dirty(mem, &dirty);
-		accmem_clear_done(cv, &dirty);
-		at = dirty.start + dirty.size;
-		cond_resched();
-	}
-	return 0;
-}
-
 static int phys_prepare(struct accmem_memory *mem)
 {
 	struct accmem_carveout *cv = mem->cv;
@@ -95,7 +77,7 @@ static int phys_prepare(struct accmem_memory *mem)
 		if (!mem->io)
 			return -ENOMEM;
 	}
-	return phys_make_clear(mem, &mem->run);
+	return accmem_clear_late(mem, &mem->run, phys_clear_dirty);
 }
 
 static void phys_zero(struct accmem_memory *mem, u64 offset, u64 size)
@@ -267,7 +249,7 @@ static int phys_extend(struct accmem_memory *mem, const struct accmem_run *more)
 	accmem_clear_claim(mem->cv, more, mem->account->id);
 	if (mem->io)
 		err = phys_remap(mem, mem->run.size + more->size);
-	return err ?: phys_make_clear(mem, more);
+	return err ?: accmem_clear_late(mem, more, phys_clear_dirty);
 }
 
 /* A fault may have shown all of a page of 2 MiB, or shows it when it is split. */

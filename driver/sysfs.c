@@ -166,6 +166,7 @@ ROOT_ATTR(quarantined_bytes, state_bytes(cv, ACCMEM_QUARANTINED));
 ROOT_ATTR(dirty_bytes, dirty_bytes(cv));
 ROOT_ATTR(cleared_bytes, locked_value(cv, &cv->cleared));
 ROOT_ATTR(cleared_late_bytes, locked_value(cv, &cv->cleared_late));
+ROOT_ATTR(cleared_helping_bytes, locked_value(cv, &cv->cleared_helping));
 ROOT_ATTR(shared_moves, (u64)atomic64_read(&cv->shared.moves));
 ROOT_ATTR(shared_clean_moves, (u64)atomic64_read(&cv->shared.clean));
 ROOT_ATTR(shared_to_device_bytes, (u64)atomic64_read(&cv->shared.to_device));
@@ -208,6 +209,7 @@ static struct attribute *accmem_sysfs_attrs[] = {
 	&dev_attr_dirty_bytes.attr,
 	&dev_attr_cleared_bytes.attr,
 	&dev_attr_cleared_late_bytes.attr,
+	&dev_attr_cleared_helping_bytes.attr,
 	&dev_attr_shared_moves.attr,
 	&dev_attr_shared_clean_moves.attr,
 	&dev_attr_shared_to_device_bytes.attr,
@@ -243,6 +245,7 @@ static struct attribute *carveout_attrs[] = {
 	&carveout_attr_dirty_bytes.attr,
 	&carveout_attr_cleared_bytes.attr,
 	&carveout_attr_cleared_late_bytes.attr,
+	&carveout_attr_cleared_helping_bytes.attr,
 	&carveout_attr_shared_moves.attr,
 	&carveout_attr_shared_clean_moves.attr,
 	&carveout_attr_shared_to_device_bytes.attr,

@@ -45,6 +45,7 @@ static const char *const attributes[] = {
 	"dirty_bytes",
 	"cleared_bytes",
 	"cleared_late_bytes",
+	"cleared_helping_bytes",
 	"largest_run",
 	"live_bytes",
 	"detached_bytes",
