@@ -315,6 +315,8 @@ static inline bool map_is_set(const struct map *m, unsigned int level, u64 lo,
 		return !(~m->words[lo >> WORD_SHIFT] &
 			 bits_mask(lo & WORD_MASK, hi - lo));
 	}
+	if (map_one_word(lo, hi))
+		return map_all(m, level, lo >> map_shift(level), true);
 	if (level == 1 && map_near(lo, hi))
 		return map_is_set_near(m, lo, hi - 1);
 	return map_find(m, level, lo, false, false) >= hi;
@@ -362,20 +364,33 @@ static noinline u64 map_count_far(const struct map *m, u64 lo, u64 hi)
 	return n;
 }
 
-/* The same, which is not empty */
-static inline u64 map_count(const struct map *m, u64 lo, u64 hi)
+/*
+ * The granules [@lo, @hi), which are a part of one word and not empty, from bit 0 up.
+ * @level is map_level() of them.
+ */
+static inline u64 map_bits(const struct map *m, unsigned int level, u64 lo,
+			   u64 hi)
 {
-	unsigned int level;
+	u64 mask = bits_mask(0, hi - lo);
 
+	if (level)
+		return map_all(m, level, lo >> map_shift(level), true) ? mask :
+									 0;
+	return m->words[lo >> WORD_SHIFT] >> (lo & WORD_MASK) & mask;
+}
+
+/* The same, which is not empty; @level is map_level() of it */
+static inline u64 map_count_at(const struct map *m, unsigned int level, u64 lo,
+			       u64 hi)
+{
 	if (!map_one_word(lo, hi))
 		return map_count_far(m, lo, hi);
-	level = map_level(m, lo, hi);
-	if (level)
-		return map_all(m, level, lo >> map_shift(level), true) ?
-			       hi - lo :
-			       0;
-	return hweight64(m->words[lo >> WORD_SHIFT] &
-			 bits_mask(lo & WORD_MASK, hi - lo));
+	return hweight64(map_bits(m, level, lo, hi));
+}
+
+static inline u64 map_count(const struct map *m, u64 lo, u64 hi)
+{
+	return map_count_at(m, map_level(m, lo, hi), lo, hi);
 }
 
 /* At least 1: what a word has when it is all 0 or 1 is not what its bits say. */

@@ -20,12 +20,14 @@ void accmem_buddy_mark_held(struct accmem_buddy *range, u64 offset, u64 size,
 	struct buddy *b = buddy_of(range);
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
 	u64 n = size >> ACCMEM_GRANULE_SHIFT;
+	unsigned int level;
 
 	if (!mark_is_part(b, offset, size))
 		return;
-	b->nr_dirty -= map_count(&b->dirty, lo, lo + n);
+	level = map_level(&b->dirty, lo, lo + n);
+	b->nr_dirty -= map_count_at(&b->dirty, level, lo, lo + n);
 	b->nr_dirty += dirty ? n : 0;
-	map_set(&b->dirty, map_level(&b->dirty, lo, lo + n), lo, lo + n, dirty);
+	map_set(&b->dirty, level, lo, lo + n, dirty);
 }
 
 void accmem_buddy_mark_dirty(struct accmem_buddy *range, u64 offset, u64 size)
@@ -46,24 +48,48 @@ void accmem_buddy_mark_dirty(struct accmem_buddy *range, u64 offset, u64 size)
 	accmem_buddy_mark_held(range, offset, size, true);
 }
 
+/* The first run of marks in [*@lo, *@hi), which one word has */
+static bool marks_next_near(const struct buddy *b, u64 *lo, u64 *hi)
+{
+	u64 bits =
+		map_bits(&b->dirty, map_level(&b->dirty, *lo, *hi), *lo, *hi);
+	u64 skip, after;
+
+	if (!bits)
+		return false;
+	skip = __ffs64(bits);
+	after = ~(bits >> skip);
+	*lo += skip;
+	*hi = *lo + (after ? __ffs64(after) : 64);
+	return true;
+}
+
+/* The first run of marks in [*@lo, *@hi) */
+static bool marks_next(const struct buddy *b, u64 *lo, u64 *hi)
+{
+	if (map_one_word(*lo, *hi))
+		return marks_next_near(b, lo, hi);
+	*lo = map_next(&b->dirty, *lo, true);
+	if (*lo >= *hi)
+		return false;
+	*hi = min(*hi, map_next(&b->dirty, *lo, false));
+	return true;
+}
+
 bool accmem_buddy_next_dirty(const struct accmem_buddy *range, u64 offset,
 			     u64 size, u64 max, struct accmem_run *run)
 {
 	const struct buddy *b = buddy_of(range);
-	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
-	u64 n = size >> ACCMEM_GRANULE_SHIFT, hi;
+	u64 lo = offset >> ACCMEM_GRANULE_SHIFT, hi;
+	u64 n = size >> ACCMEM_GRANULE_SHIFT;
+	u64 most = max >> ACCMEM_GRANULE_SHIFT;
 
-	if (lo >= b->nr)
+	if (lo >= b->nr || !n || !most)
 		return false;
 	hi = lo + min(n, b->nr - lo);
-	/* most requests are for clean granules */
-	if (n && map_one_word(lo, hi) && !map_count(&b->dirty, lo, hi))
+	if (!marks_next(b, &lo, &hi))
 		return false;
-	lo = map_next(&b->dirty, lo, true);
-	if (lo >= hi || !(max >> ACCMEM_GRANULE_SHIFT))
-		return false;
-	hi = min(hi, lo + (max >> ACCMEM_GRANULE_SHIFT));
-	run_bytes(run, lo, min(hi, map_next(&b->dirty, lo, false)));
+	run_bytes(run, lo, lo + min(hi - lo, most));
 	return true;
 }
 

@@ -157,7 +157,7 @@ static void unit_give(struct buddy *b, u64 unit, u64 n, u64 owner)
 		u->owner = u->cleaning ? ACCMEM_BUDDY_CLEANER : 0;
 }
 
-/* Units of [@first, @last) have no records any more, which are full ones. */
+/* Units of [@first, @last), one or more, have no full records any more. */
 static void units_forget(struct buddy *b, u64 first, u64 last)
 {
 	u64 unit = map_next(&b->full, first, true);
@@ -187,7 +187,8 @@ static noinline void owner_give(struct buddy *b, u64 lo, u64 n, u64 owner)
 
 	if (c.left)
 		unit_give(b, c.first - 1, c.left, owner);
-	units_forget(b, c.first, c.last);
+	if (c.first < c.last)
+		units_forget(b, c.first, c.last);
 	if (c.right)
 		unit_give(b, c.last, c.right, owner);
 }
