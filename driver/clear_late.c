@@ -29,7 +29,7 @@
  * @clear: how
  * @lock: guards @at and @end; above the carveout's lock
  * @at: what lies before has been given out
- * @end: where it ends; @at when nothing more is to be given out
+ * @end: where it ends; @at when nothing more is given out
  */
 struct late {
 	struct accmem_memory *mem;
@@ -45,15 +45,24 @@ struct late_helper {
 	struct late *late;
 };
 
+/* The next dirty chunk from *@at on; *@at is behind it then */
+static bool late_find(struct accmem_carveout *cv, u64 *at, u64 end,
+		      struct accmem_run *dirty)
+{
+	if (*at >= end || !accmem_clear_next(cv, *at, end - *at, dirty))
+		return false;
+	*at = dirty->start + dirty->size;
+	return true;
+}
+
 static bool late_next(struct late *late, struct accmem_run *dirty)
 {
 	bool found;
 
 	mutex_lock(&late->lock);
-	found = late->at < late->end &&
-		accmem_clear_next(late->mem->cv, late->at,
-				  late->end - late->at, dirty);
-	late->at = found ? dirty->start + dirty->size : late->end;
+	found = late_find(late->mem->cv, &late->at, late->end, dirty);
+	if (!found)
+		late->end = late->at;
 	mutex_unlock(&late->lock);
 	return found;
 }
@@ -66,39 +75,22 @@ static void late_end(struct late *late)
 }
 
 /* @helped: by somebody else than the request */
-static bool late_clear_next(struct late *late, bool helped)
+static void late_clear_run(struct accmem_memory *mem, accmem_clear_run_fn clear,
+			   const struct accmem_run *dirty, bool helped)
 {
-	struct accmem_run dirty;
-
-	if (!late_next(late, &dirty))
-		return false;
-	late->clear(late->mem, &dirty);
-	accmem_clear_done(late->mem->cv, &dirty, helped);
+	clear(mem, dirty);
+	accmem_clear_done(mem->cv, dirty, helped);
 	cond_resched();
-	return true;
-}
-
-/* no more than @most chunks; whether there may be more */
-static bool late_clear(struct late *late, u64 most, int *err)
-{
-	while (most--) {
-		if (fatal_signal_pending(current)) {
-			*err = -EINTR;
-			return false;
-		}
-		if (!late_clear_next(late, false))
-			return false;
-	}
-	return true;
 }
 
 static void late_work(struct work_struct *work)
 {
 	struct late *late =
 		container_of(work, struct late_helper, work)->late;
+	struct accmem_run dirty;
 
-	while (late_clear_next(late, true))
-		;
+	while (late_next(late, &dirty))
+		late_clear_run(late->mem, late->clear, &dirty, true);
 }
 
 static bool late_may_have_helper(struct accmem_carveout *cv)
@@ -133,14 +125,25 @@ static void late_end_helpers(struct late *late, struct late_helper *helpers,
 	}
 }
 
-static int late_clear_with_help(struct late *late)
+static noinline_for_stack int late_clear_with_help(struct accmem_memory *mem,
+						   accmem_clear_run_fn clear,
+						   u64 at, u64 end)
 {
+	struct late late = { .mem = mem, .clear = clear, .at = at, .end = end };
 	struct late_helper helpers[LATE_HELPERS];
-	unsigned int nr = late_start_helpers(late, helpers);
+	struct accmem_run dirty;
+	unsigned int nr;
 	int err = 0;
 
-	late_clear(late, U64_MAX, &err);
-	late_end_helpers(late, helpers, nr);
+	mutex_init(&late.lock);
+	nr = late_start_helpers(&late, helpers);
+	while (!err && late_next(&late, &dirty)) {
+		late_clear_run(mem, clear, &dirty, false);
+		if (fatal_signal_pending(current))
+			err = -EINTR;
+	}
+	late_end_helpers(&late, helpers, nr);
+	mutex_destroy(&late.lock);
 	return err;
 }
 
@@ -158,17 +161,16 @@ static int late_clear_with_help(struct late *late)
 int accmem_clear_late(struct accmem_memory *mem, const struct accmem_run *run,
 		      accmem_clear_run_fn clear)
 {
-	struct late late = {
-		.mem = mem,
-		.clear = clear,
-		.at = run->start,
-		.end = run->start + run->size,
-	};
-	int err = 0;
+	u64 at = run->start, end = at + run->size;
+	unsigned int nr;
+	struct accmem_run dirty;
 
-	mutex_init(&late.lock);
-	if (late_clear(&late, LATE_ALONE, &err))
-		err = late_clear_with_help(&late);
-	mutex_destroy(&late.lock);
-	return err;
+	for (nr = 0; nr < LATE_ALONE; nr++) {
+		if (!late_find(mem->cv, &at, end, &dirty))
+			return 0;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		late_clear_run(mem, clear, &dirty, false);
+	}
+	return late_clear_with_help(mem, clear, at, end);
 }

@@ -401,18 +401,26 @@ static void emulated_pass_faults(struct accmem_memory *rest)
 
 static bool emulated_idle(struct accmem_memory *mem)
 {
-	unsigned long index = 0, seen = 0;
+	unsigned long last = (READ_ONCE(mem->size) >> PAGE_SHIFT) - 1, seen = 0;
+	XA_STATE(xas, &mem->pages, 0);
 	struct page *page;
 
-	while ((page = emulated_next_page(mem, &index))) {
+	rcu_read_lock();
+	xas_for_each(&xas, page, last) {
+		if (xas_retry(&xas, page))
+			continue;
 		if (page_ref_count(page) != 1)
-			return false;
+			break;
 		/* not reached by memory of one page, for which we may not sleep */
-		if (!(++seen % FOLIO_PAGES))
+		if (!(++seen % FOLIO_PAGES)) {
+			xas_pause(&xas);
+			rcu_read_unlock();
 			cond_resched();
-		index++;
+			rcu_read_lock();
+		}
 	}
-	return true;
+	rcu_read_unlock();
+	return !page;
 }
 
 /* pages without another reference go at once; the others are asked again */

@@ -810,7 +810,7 @@ static noinline int ioctl_by_table(struct accmem_context *ctx, unsigned int nr,
 				   void __user *arg)
 {
 	const struct command_op *op;
-	struct command cmd;
+	struct command cmd __uninitialized; /* until it is fetched */
 	unsigned int index = _IOC_NR(nr);
 	int err;
 
