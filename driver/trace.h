@@ -11,6 +11,7 @@
 #include <linux/tracepoint.h>
 
 #include "context.h"
+#include "waiters.h"
 
 DECLARE_EVENT_CLASS(accmem_buffer,
 	TP_PROTO(const struct accmem_context *ctx,
@@ -221,6 +222,64 @@ TRACE_EVENT(accmem_move,
 		  __entry->device, __entry->context, __entry->address,
 		  __entry->size, __entry->to_device ? "device" : "host",
 		  __entry->copied)
+);
+
+/* a request begins to wait, or one that waits is to try */
+DECLARE_EVENT_CLASS(accmem_waiter,
+	TP_PROTO(const struct accmem_waiter *w),
+	TP_ARGS(w),
+	TP_STRUCT__entry(
+		__field(unsigned int, device)
+		__field(u64, context)
+		__field(u64, length)
+		__field(u64, need)
+		__field(u32, carveouts)
+	),
+	TP_fast_assign(
+		__entry->device = w->dev->index;
+		__entry->context = w->account->id;
+		__entry->length = w->req.length;
+		__entry->need = w->q.need;
+		__entry->carveouts = w->carveouts;
+	),
+	TP_printk("accmem%u context=%llu length=%llu need=%llu carveouts=%#x",
+		  __entry->device, __entry->context, __entry->length,
+		  __entry->need, __entry->carveouts)
+);
+
+DEFINE_EVENT(accmem_waiter, accmem_wait,
+	TP_PROTO(const struct accmem_waiter *w),
+	TP_ARGS(w)
+);
+
+DEFINE_EVENT(accmem_waiter, accmem_wake,
+	TP_PROTO(const struct accmem_waiter *w),
+	TP_ARGS(w)
+);
+
+/* it waits no more: served, or with an error; passed so often at the front */
+TRACE_EVENT(accmem_wait_end,
+	TP_PROTO(const struct accmem_waiter *w, u64 now, int error),
+	TP_ARGS(w, now, error),
+	TP_STRUCT__entry(
+		__field(unsigned int, device)
+		__field(u64, context)
+		__field(u64, length)
+		__field(u64, waited)
+		__field(u32, passed)
+		__field(int, error)
+	),
+	TP_fast_assign(
+		__entry->device = w->dev->index;
+		__entry->context = w->account->id;
+		__entry->length = w->req.length;
+		__entry->waited = now - w->since;
+		__entry->passed = w->q.passed;
+		__entry->error = error;
+	),
+	TP_printk("accmem%u context=%llu length=%llu waited=%llu passed=%u error=%d",
+		  __entry->device, __entry->context, __entry->length,
+		  __entry->waited, __entry->passed, __entry->error)
 );
 
 /* an allocation failed; free and largest say why, where the error is ENOMEM */

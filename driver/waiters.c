@@ -23,6 +23,7 @@
 #include <linux/string.h>
 
 #include "context.h"
+#include "trace.h"
 #include "waiters.h"
 
 #define WAITERS_LOOK HZ
@@ -239,6 +240,7 @@ static void waiters_settle(struct accmem_device *dev)
 
 		waiter_set_short(w, false);
 		ws->stats.wakeups++;
+		trace_accmem_wake(w);
 		/* it leaves with the lock taken, so its task is still there */
 		WRITE_ONCE(w->woken, true);
 		wake_up_process(w->task);
@@ -360,6 +362,7 @@ int accmem_waiters_enter(struct accmem_waiter *w, u64 need, bool defer)
 	/* who asks for little is not there for all that others get meanwhile */
 	ws->queue.credit = waiters_capacity(w->dev);
 	accmem_queue_enter(&ws->queue, &w->q, waiter_user(w), need);
+	trace_accmem_wait(w);
 	WRITE_ONCE(accmem_nr_waiting, accmem_nr_waiting + 1);
 	if (ws->queue.nr == 1) {
 		list_add_tail(&ws->busy, &waiters_busy);
@@ -409,13 +412,16 @@ void accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
 	spin_unlock(&accmem_waiters_lock);
 }
 
-static void waiter_remove(struct accmem_waiter *w, bool served)
+/* @err: why, or 0 if it was served */
+static void waiter_remove(struct accmem_waiter *w, int err)
 {
 	struct accmem_waiters *ws = &w->dev->waiters;
+	u64 now = ktime_get_ns();
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	waiter_set_short(w, false);
-	accmem_queue_leave(&ws->queue, &w->q, served, ktime_get_ns());
+	accmem_queue_leave(&ws->queue, &w->q, !err, now);
+	trace_accmem_wait_end(w, now, err);
 	WRITE_ONCE(accmem_nr_waiting, accmem_nr_waiting - 1);
 	if (!ws->queue.nr)
 		list_del_init(&ws->busy);
@@ -432,7 +438,7 @@ void accmem_waiters_leave(struct accmem_waiter *w, int err)
 	spin_lock(&accmem_waiters_lock);
 	if (!err)
 		w->dev->waiters.stats.served++;
-	waiter_remove(w, !err);
+	waiter_remove(w, err);
 	spin_unlock(&accmem_waiters_lock);
 }
 
@@ -466,7 +472,7 @@ bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts)
 			accmem_queue_away(&ws->queue, &w->q, ktime_get_ns());
 			waiters_settle(w->dev);
 		} else {
-			waiter_remove(w, false);
+			waiter_remove(w, err);
 		}
 	}
 	spin_unlock(&accmem_waiters_lock);
@@ -515,7 +521,7 @@ static void waiters_drop(struct accmem_waiters *ws, struct accmem_context *ctx)
 		if (ctx ? w->ctx != ctx : time_before(jiffies, w->away_until))
 			continue;
 		list_del(&w->link);
-		waiter_remove(w, false);
+		waiter_remove(w, -ERESTARTSYS);
 		kfree(w);
 	}
 }

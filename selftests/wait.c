@@ -292,6 +292,37 @@ TEST_F(wait, a_free_serves_a_waiter_with_one_wake_up)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, w.a.address));
 }
 
+/* One is served, and one gives up. */
+TEST_F(wait, trace_events)
+{
+	const uint64_t length = PIECE - 4096;
+	struct waiter w = {};
+	struct accmem_alloc a;
+	char text[64];
+
+	ASSERT_TRUE(accmem_trace_start());
+	ASSERT_TRUE(waiter_start(&w, self->fd, length, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	ASSERT_EQ(0, w.err);
+	ASSERT_EQ(-ETIMEDOUT,
+		  alloc_wait(self->fd, PIECE, in_ms(self->fd, 300), &a));
+	ASSERT_TRUE(accmem_trace_stop());
+
+	snprintf(text, sizeof(text), "length=%llu ",
+		 (unsigned long long)length);
+	EXPECT_EQ(1, accmem_trace_count("accmem_wait", text, NULL, 0));
+	EXPECT_EQ(1, accmem_trace_count("accmem_wake", text, NULL, 0));
+	EXPECT_EQ(1, accmem_trace_count("accmem_wait_end", text, NULL, 0));
+	EXPECT_EQ(1, accmem_trace_count("accmem_wait_end", "error=0", NULL, 0));
+	EXPECT_EQ(2, accmem_trace_count("accmem_wait", "accmem", NULL, 0));
+	EXPECT_EQ(1,
+		  accmem_trace_count("accmem_wait_end", "error=-110", NULL, 0));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, w.a.address));
+}
+
 TEST_F(wait, there_is_no_wait_where_there_is_memory)
 {
 	int64_t waits = waiting(variant->path, "waits");
