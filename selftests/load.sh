@@ -16,8 +16,8 @@ good=()
 eval "good=(${ACCMEM_MODULE_ARGS-})"
 : "${ACCMEM_KO:?is not set}"
 tests=0 passed=0 failed=0
-# A kernel that checks itself, where the counts are scaled down, loads slowly:
-# one of so many bad loads is tried there, another one each time.
+# Where counts are scaled down, one of so many bad loads is tried, another one each
+# time: a kernel that checks itself loads slowly.
 every=$((100 / ${ACCMEM_SCALE:-100}))
 ((every > 0)) || every=1
 tried=$((${ACCMEM_SEED:-0} % every))

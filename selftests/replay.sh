@@ -3,9 +3,9 @@
 #
 # Each recorded model through a device of emulated memory and one of reserved
 # memory, both at a time: every allocation is served, and every buffer holds its
-# pattern until it is freed. On the kernels that check themselves, where the
-# counts are scaled down and the devices small, the beginning of the shortest
-# trace stands for all, with as many of its buffers as there is room for.
+# pattern until it is freed. Where counts are scaled down, and devices may be
+# small, the beginning of the shortest trace stands for all, with as many of its
+# buffers as there is room for.
 
 set -euo pipefail
 

@@ -293,7 +293,8 @@ static void alternate(struct __test_metadata *_metadata, const int *fd,
 		      const struct accmem_info *info, bool owned,
 		      uint64_t length)
 {
-	uint64_t sum = info->capacity / 4, t, i;
+	uint64_t sum = info->capacity / (accmem_scale(100) < 100 ? 16 : 4);
+	uint64_t t, i;
 	struct accmem_info now;
 	struct accmem_alloc a;
 
