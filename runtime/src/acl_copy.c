@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memset and memcpy of the ACL front-end: what the two sides are, and the bytes.
+ * Memset and memcpy of the ACL front-end: what the two sides are, and the bytes, in
+ * one row or several.
  *
  * A call looks at its memory when it is made, and holds it until a stream has done
  * the work. Memory that is read-only at its pointer is written through a view of
@@ -21,7 +22,10 @@
  * @src: where from, for a memcpy
  * @is_copy: it is a memcpy
  * @value: the byte of a memset
- * @count: bytes
+ * @count: bytes of a row
+ * @rows: how many
+ * @dst_pitch: from a row to the next one
+ * @src_pitch: likewise
  */
 struct transfer {
 	struct acl_op op;
@@ -30,6 +34,9 @@ struct transfer {
 	bool is_copy;
 	int value;
 	size_t count;
+	size_t rows;
+	size_t dst_pitch;
+	size_t src_pitch;
 };
 
 /* The CPU's side of an allocation: to read, or to write if that is allowed there. */
@@ -101,10 +108,15 @@ static void view_close(const struct acl_side *side, unsigned char *view)
 
 static void move_bytes(const struct transfer *t, unsigned char *to)
 {
-	if (t->is_copy)
-		memmove(to, t->src.pointer, t->count);
-	else
+	size_t row;
+
+	if (!t->is_copy) {
 		memset(to, t->value, t->count);
+		return;
+	}
+	for (row = 0; row < t->rows; row++)
+		memmove(to + row * t->dst_pitch,
+			t->src.pointer + row * t->src_pitch, t->count);
 }
 
 static aclError move_to_view(const struct transfer *t)
@@ -217,26 +229,62 @@ static bool kind_fits(const struct transfer *t, aclrtMemcpyKind kind)
 	}
 }
 
+/* @dst_size, @src_size: bytes from the first of a side to its last */
+static aclError memcpy_find(struct transfer *t, void *dst, size_t dst_size,
+			    const void *src, size_t src_size,
+			    aclrtMemcpyKind kind)
+{
+	aclError error;
+
+	if (!src || (int)kind < ACL_MEMCPY_HOST_TO_HOST ||
+	    kind > ACL_MEMCPY_DEFAULT)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "src is NULL, or no such kind");
+	error = accmem_acl_side_find(&t->dst, dst, dst_size);
+	if (!error)
+		error = accmem_acl_side_find(&t->src, src, src_size);
+	if (!error && !kind_fits(t, kind))
+		error = accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+					"the memory is not of this direction");
+	return error;
+}
+
 static aclError memcpy_start(struct transfer *t, void *dst, size_t destMax,
 			     const void *src, size_t count,
 			     aclrtMemcpyKind kind)
 {
 	aclError error = check_count(dst, destMax, count);
 
-	*t = (struct transfer){ .is_copy = true, .count = count };
-	if (error)
-		return error;
-	if (!src || (int)kind < ACL_MEMCPY_HOST_TO_HOST ||
-	    kind > ACL_MEMCPY_DEFAULT)
+	*t = (struct transfer){ .is_copy = true, .count = count, .rows = 1 };
+	return error ? error : memcpy_find(t, dst, count, src, count, kind);
+}
+
+/* Bytes from the first of a matrix to its last; false if that is too many. */
+static bool matrix_size(size_t pitch, size_t width, size_t height, size_t *size)
+{
+	return !__builtin_mul_overflow(height - 1, pitch, size) &&
+	       !__builtin_add_overflow(*size, width, size);
+}
+
+static aclError memcpy2d_start(struct transfer *t, void *dst, size_t dpitch,
+			       const void *src, size_t spitch, size_t width,
+			       size_t height, aclrtMemcpyKind kind)
+{
+	size_t dst_size, src_size;
+
+	*t = (struct transfer){
+		.is_copy = true,
+		.count = width,
+		.rows = height,
+		.dst_pitch = dpitch,
+		.src_pitch = spitch,
+	};
+	if (!dst || !width || !height || width > dpitch || width > spitch ||
+	    !matrix_size(dpitch, width, height, &dst_size) ||
+	    !matrix_size(spitch, width, height, &src_size))
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "src is NULL, or no such kind");
-	error = accmem_acl_side_find(&t->dst, dst, count);
-	if (!error)
-		error = accmem_acl_side_find(&t->src, src, count);
-	if (!error && !kind_fits(t, kind))
-		error = accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
-					"the memory is not of this direction");
-	return error;
+				       "dst is NULL, or no such matrix");
+	return memcpy_find(t, dst, dst_size, src, src_size, kind);
 }
 
 aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
@@ -254,6 +302,27 @@ aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,
 {
 	struct transfer t;
 	aclError error = memcpy_start(&t, dst, destMax, src, count, kind);
+
+	return error ? error : transfer_queue(&t, stream);
+}
+
+aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
+		       size_t width, size_t height, aclrtMemcpyKind kind)
+{
+	struct transfer t;
+	aclError error = memcpy2d_start(&t, dst, dpitch, src, spitch, width,
+					height, kind);
+
+	return error ? error : transfer_do(&t);
+}
+
+aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src,
+			    size_t spitch, size_t width, size_t height,
+			    aclrtMemcpyKind kind, aclrtStream stream)
+{
+	struct transfer t;
+	aclError error = memcpy2d_start(&t, dst, dpitch, src, spitch, width,
+					height, kind);
 
 	return error ? error : transfer_queue(&t, stream);
 }

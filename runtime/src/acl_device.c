@@ -268,6 +268,11 @@ aclError aclrtGetRunMode(aclrtRunMode *runMode)
 	return ACL_SUCCESS;
 }
 
+const char *aclrtGetSocName(void)
+{
+	return "accmem";
+}
+
 aclError aclrtSetDevice(int32_t deviceId)
 {
 	struct acl_device *device;

@@ -20,6 +20,7 @@
  * @recorded: how often it was given to a stream
  * @reached: how often a stream has come to it
  * @when: the last time
+ * @forgotten: which of these a reset has made as if they had not been
  * @users: the program, and each operation of a stream
  */
 struct acl_event {
@@ -30,23 +31,36 @@ struct acl_event {
 	uint64_t recorded;
 	uint64_t reached;
 	struct timespec when;
+	uint64_t forgotten;
 	unsigned int users;
 };
 
 /**
- * struct event_op - a record of, or a wait for, an event in a stream
+ * struct event_op - what a stream does about an event
  * @op: its turn
  * @event: the event
- * @count: what it becomes, or what is waited for
- * @records: it is a record
+ * @count: records of it that there are then
  * @stopped: it is a wait that is given up, under the event's lock
  */
 struct event_op {
 	struct acl_op op;
 	struct acl_event *event;
 	uint64_t count;
-	bool records;
 	bool stopped;
+};
+
+/**
+ * struct event_kind - one of the things that a stream does about an event
+ * @run: as in struct acl_op
+ * @stop: likewise
+ * @drop: likewise
+ * @records: it is a record of the event
+ */
+struct event_kind {
+	void (*run)(struct acl_op *op);
+	void (*stop)(struct acl_op *op);
+	void (*drop)(struct acl_op *op);
+	bool records;
 };
 
 /* With the lock held, which is gone with the last user. */
@@ -118,19 +132,52 @@ static void event_stop(struct acl_op *op)
 	pthread_mutex_unlock(&wait->event->lock);
 }
 
-/* Nobody waits for a stream that will not come. */
+static void event_forget(struct acl_op *op)
+{
+	struct event_op *reset = (struct event_op *)op;
+	struct acl_event *event = reset->event;
+
+	pthread_mutex_lock(&event->lock);
+	if (event->forgotten < reset->count)
+		event->forgotten = reset->count;
+	pthread_mutex_unlock(&event->lock);
+}
+
 static void event_drop(struct acl_op *op)
 {
 	struct event_op *e = (struct event_op *)op;
 
 	pthread_mutex_lock(&e->event->lock);
-	if (e->records)
-		event_reach(e->event, e->count);
 	event_put(e->event);
 	free(e);
 }
 
-static aclError event_queue(aclrtEvent handle, aclrtStream stream, bool records)
+/* Nobody waits for a stream that will not come. */
+static void event_drop_record(struct acl_op *op)
+{
+	event_record(op);
+	event_drop(op);
+}
+
+static const struct event_kind kind_record = {
+	.run = event_record,
+	.drop = event_drop_record,
+	.records = true,
+};
+
+static const struct event_kind kind_wait = {
+	.run = event_await,
+	.stop = event_stop,
+	.drop = event_drop,
+};
+
+static const struct event_kind kind_reset = {
+	.run = event_forget,
+	.drop = event_drop,
+};
+
+static aclError event_queue(aclrtEvent handle, aclrtStream stream,
+			    const struct event_kind *kind)
 {
 	struct event_op *op = calloc(1, sizeof(*op));
 	aclError error = ACL_ERROR_BAD_ALLOC;
@@ -141,16 +188,15 @@ static aclError event_queue(aclrtEvent handle, aclrtStream stream, bool records)
 	event = event_get(handle, &error);
 	if (!event)
 		goto free_op;
-	op->op.run = records ? event_record : event_await;
-	op->op.stop = records ? NULL : event_stop;
-	op->op.drop = event_drop;
-	op->records = records;
+	op->op.run = kind->run;
+	op->op.stop = kind->stop;
+	op->op.drop = kind->drop;
 	op->event = event;
-	op->count = event->recorded + records;
+	op->count = event->recorded + kind->records;
 	event->users++;
 	error = accmem_acl_stream_add(stream, &op->op);
 	if (!error) {
-		event->recorded += records;
+		event->recorded += kind->records;
 		pthread_mutex_unlock(&event->lock);
 		return ACL_SUCCESS;
 	}
@@ -162,21 +208,31 @@ free_op:
 
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
 {
-	return event_queue(event, stream, true);
+	return event_queue(event, stream, &kind_record);
 }
 
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
 {
-	return event_queue(event, stream, false);
+	return event_queue(event, stream, &kind_wait);
 }
 
-aclError aclrtCreateEvent(aclrtEvent *event)
+aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream)
+{
+	return event_queue(event, stream, &kind_reset);
+}
+
+/* An event does all that the known flags ask for. */
+aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 {
 	struct acl_event *new;
 
 	if (!event)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "event is NULL");
+	if (flag & ~(uint32_t)(ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE |
+			       ACL_EVENT_CAPTURE_STREAM_PROGRESS))
+		return accmem_acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED,
+				       "no such events");
 	new = calloc(1, sizeof(*new));
 	if (!new)
 		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
@@ -187,6 +243,17 @@ aclError aclrtCreateEvent(aclrtEvent *event)
 	accmem_acl_cond_init(&new->change);
 	*event = new;
 	return ACL_SUCCESS;
+}
+
+aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag)
+{
+	return aclrtCreateEventExWithFlag(event, flag);
+}
+
+aclError aclrtCreateEvent(aclrtEvent *event)
+{
+	return aclrtCreateEventExWithFlag(event,
+					  ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE);
 }
 
 aclError aclrtDestroyEvent(aclrtEvent handle)
@@ -251,6 +318,22 @@ aclError aclrtQueryEventStatus(aclrtEvent handle,
 	return ACL_SUCCESS;
 }
 
+aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
+{
+	aclrtEventRecordedStatus recorded;
+	aclError error;
+
+	if (!status)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "status is NULL");
+	error = aclrtQueryEventStatus(event, &recorded);
+	if (!error)
+		*status = recorded == ACL_EVENT_RECORDED_STATUS_COMPLETE ?
+				  ACL_EVENT_STATUS_COMPLETE :
+				  ACL_EVENT_STATUS_NOT_READY;
+	return error;
+}
+
 /* When a stream came to it; false if none has, or will again. */
 static bool event_time(aclrtEvent handle, struct timespec *when,
 		       aclError *error)
@@ -260,7 +343,8 @@ static bool event_time(aclrtEvent handle, struct timespec *when,
 
 	if (!event)
 		return false;
-	known = event->reached && event->reached == event->recorded;
+	known = event->reached > event->forgotten &&
+		event->reached == event->recorded;
 	*when = event->when;
 	pthread_mutex_unlock(&event->lock);
 	if (!known)

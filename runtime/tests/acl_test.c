@@ -19,28 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "test.h"
-#ifdef FAKE_DEVICE
-#include "fake_device.h"
-#endif
-
-#define KIB 1024ull
-#define MIB 1048576ull
-#define GIB (1024 * MIB)
-
-static void *acl_new(size_t size, int policy)
-{
-	void *p = NULL;
-
-	CHECK_EQ(aclrtMalloc(&p, size, (aclrtMemMallocPolicy)policy), 0);
-	CHECK(p);
-	return p;
-}
-
-static void acl_delete(void *p)
-{
-	CHECK_EQ(aclrtFree(p), 0);
-}
+#include "acl_tests.h"
 
 static struct accmem_pool_block block_of(const void *p)
 {
@@ -73,15 +52,6 @@ static struct accmem_info info(void)
 		 0);
 	acl_delete(p);
 	return result;
-}
-
-/* A byte of memory, as the interface shows it. */
-static unsigned char byte_at(const void *p)
-{
-	unsigned char byte;
-
-	CHECK_EQ(aclrtMemcpy(&byte, 1, p, 1, ACL_MEMCPY_DEVICE_TO_HOST), 0);
-	return byte;
 }
 
 static const size_t sizes[] = { 1,    31,    32,      33,	   64,
@@ -446,6 +416,20 @@ static void a13_read_only_is_not_writable_at_its_pointer(void)
 	acl_delete(p);
 }
 
+static void cached_memory_is_flushed_and_invalidated(void)
+{
+	char *d = acl_new(4096, 0), host[64];
+
+	CHECK_EQ(aclrtMemFlush(d, 4096), 0);
+	CHECK_EQ(aclrtMemInvalidate(d + 100, 3996), 0);
+	CHECK_EQ(aclrtMemFlush(NULL, 1), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMemInvalidate(d, 0), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMemFlush(d, MIB), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemInvalidate(host, 64), ACL_ERROR_RT_PARAM_INVALID);
+	acl_delete(d);
+	CHECK_EQ(aclrtMemFlush(d, 1), ACL_ERROR_RT_PARAM_INVALID);
+}
+
 static void a14_free_of_null_and_double_free_are_errors(void)
 {
 	static const size_t some[] = { 64, 5000, 3 * MIB };
@@ -465,203 +449,6 @@ static void a14_free_of_null_and_double_free_are_errors(void)
 		acl_delete(p);
 		CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
 	}
-}
-
-static void memcpy_knows_directions(void)
-{
-	char *d = acl_new(8192, 0), *e = acl_new(8192, 0);
-	char host[8192], back[8192];
-	int kind;
-
-	memset(host, 5, sizeof(host));
-	CHECK_EQ(aclrtMemcpy(d, 8192, host, 8192, ACL_MEMCPY_DEFAULT), 0);
-	CHECK_EQ(aclrtMemcpy(e, 8192, d, 8192, ACL_MEMCPY_DEFAULT), 0);
-	CHECK_EQ(aclrtMemcpy(back, 8192, e, 8192, ACL_MEMCPY_DEFAULT), 0);
-	CHECK_EQ(memcmp(host, back, 8192), 0);
-	for (kind = 0; kind < 4; kind++) {
-		CHECK_EQ(aclrtMemcpy(back, 100, host, 100, kind),
-			 kind == 0 ? 0 : ACL_ERROR_RT_PARAM_INVALID);
-		CHECK_EQ(aclrtMemcpy(d, 100, host, 100, kind),
-			 kind == 1 ? 0 : ACL_ERROR_RT_PARAM_INVALID);
-		CHECK_EQ(aclrtMemcpy(back, 100, d, 100, kind),
-			 kind == 2 ? 0 : ACL_ERROR_RT_PARAM_INVALID);
-		CHECK_EQ(aclrtMemcpy(e, 100, d, 100, kind),
-			 kind == 3 ? 0 : ACL_ERROR_RT_PARAM_INVALID);
-	}
-	acl_delete(d);
-	acl_delete(e);
-}
-
-static void memcpy_checks_its_arguments(void)
-{
-	char *d = acl_new(32, 0), host[200] = {};
-
-	CHECK_EQ(aclrtMemcpy(NULL, 1, host, 1, ACL_MEMCPY_DEFAULT),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemcpy(d, 1, NULL, 1, ACL_MEMCPY_DEFAULT),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemcpy(d, 9, host, 10, ACL_MEMCPY_DEFAULT),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemcpy(d, 9, host, 9, (aclrtMemcpyKind)5),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemcpy(d, 200, host, 200, ACL_MEMCPY_DEFAULT),
-		 ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtMemset(NULL, 1, 0, 1), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemset(d, 1, 0, 2), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemset(d, 200, 0, 200), ACL_ERROR_RT_PARAM_INVALID);
-	acl_delete(d);
-	CHECK_EQ(aclrtMemset(d, 1, 0, 1), ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtMemset(host, 200, 3, 200), 0);
-	CHECK_EQ(host[199], 3);
-}
-
-static void streams_keep_the_order(void)
-{
-	char *d = acl_new(MIB, 0), *e = acl_new(MIB, 0);
-	aclrtEventRecordedStatus status;
-	aclrtStream a, b;
-	aclrtEvent event, late;
-	float ms;
-	int i;
-
-	CHECK_EQ(aclrtCreateStream(&a), 0);
-	CHECK_EQ(aclrtCreateStream(&b), 0);
-	CHECK_EQ(aclrtCreateEvent(&event), 0);
-	CHECK_EQ(aclrtCreateEvent(&late), 0);
-	for (i = 1; i <= 20; i++)
-		CHECK_EQ(aclrtMemsetAsync(d, MIB, i, MIB, a), 0);
-	CHECK_EQ(aclrtRecordEvent(event, a), 0);
-	CHECK_EQ(aclrtStreamWaitEvent(b, event), 0);
-	CHECK_EQ(aclrtMemcpyAsync(e, MIB, d, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE,
-				  b),
-		 0);
-	CHECK_EQ(aclrtRecordEvent(late, b), 0);
-	CHECK_EQ(aclrtSynchronizeStream(b), 0);
-	CHECK_EQ(byte_at(e), 20);
-	CHECK_EQ(byte_at(e + MIB - 1), 20);
-	CHECK_EQ(aclrtQueryEventStatus(event, &status), 0);
-	CHECK_EQ(status, ACL_EVENT_RECORDED_STATUS_COMPLETE);
-	CHECK_EQ(aclrtEventElapsedTime(&ms, event, late), 0);
-	CHECK(ms >= 0);
-	CHECK_EQ(aclrtMemsetAsync(d, MIB, 9, MIB, NULL), 0);
-	CHECK_EQ(aclrtSynchronizeDevice(), 0);
-	CHECK_EQ(byte_at(d), 9);
-	CHECK_EQ(aclrtDestroyStream(a), 0);
-	CHECK_EQ(aclrtDestroyStream(b), 0);
-	CHECK_EQ(aclrtDestroyStream(b), ACL_ERROR_RT_INVALID_HANDLE);
-	CHECK_EQ(aclrtSynchronizeStream(b), ACL_ERROR_RT_INVALID_HANDLE);
-	CHECK_EQ(aclrtDestroyEvent(event), 0);
-	CHECK_EQ(aclrtDestroyEvent(late), 0);
-	acl_delete(d);
-	acl_delete(e);
-}
-
-static void timeouts_are_checked(void)
-{
-	aclrtStreamStatus status;
-	aclrtStream stream;
-	aclrtEvent event;
-
-	CHECK_EQ(aclrtCreateStream(&stream), 0);
-	CHECK_EQ(aclrtCreateEvent(&event), 0);
-	CHECK_EQ(aclrtStreamQuery(stream, NULL), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtStreamQuery(stream, &status), 0);
-	CHECK_EQ(status, ACL_STREAM_STATUS_COMPLETE);
-	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 0),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, -2),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 1), 0);
-	CHECK_EQ(aclrtSynchronizeEventWithTimeout(event, 0),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtSynchronizeEventWithTimeout(event, -1), 0);
-	CHECK_EQ(aclrtSynchronizeEventWithTimeout(NULL, 1),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtDestroyEvent(event), 0);
-	CHECK_EQ(aclrtDestroyStreamForce(stream), 0);
-	CHECK_EQ(aclrtDestroyStreamForce(stream), ACL_ERROR_RT_INVALID_HANDLE);
-	CHECK_EQ(aclrtDestroyStreamForce(NULL), ACL_ERROR_RT_INVALID_HANDLE);
-	CHECK_EQ(aclrtStreamQuery(stream, &status),
-		 ACL_ERROR_RT_INVALID_HANDLE);
-	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 1),
-		 ACL_ERROR_RT_INVALID_HANDLE);
-}
-
-/*
- * A stream that has much to do, and one that waits for it, are destroyed; false if the
- * first was through before. What was not begun is not done, and nobody waits for ever.
- */
-static bool ends_in_the_middle(char *d, int amount)
-{
-	aclrtEventRecordedStatus recorded;
-	aclrtStream busy, waits;
-	aclrtEvent event;
-	bool in_time;
-	int i;
-
-	CHECK_EQ(aclrtCreateStream(&busy), 0);
-	CHECK_EQ(aclrtCreateStream(&waits), 0);
-	CHECK_EQ(aclrtCreateEvent(&event), 0);
-	CHECK_EQ(aclrtMemset(d, 1, 1, 1), 0);
-	for (i = 0; i < amount; i++)
-		CHECK_EQ(aclrtMemsetAsync(d + MIB, MIB, i, MIB, busy), 0);
-	CHECK_EQ(aclrtRecordEvent(event, busy), 0);
-	CHECK_EQ(aclrtStreamWaitEvent(waits, event), 0);
-	CHECK_EQ(aclrtMemsetAsync(d, 1, 2, 1, waits), 0);
-	in_time = aclrtSynchronizeStreamWithTimeout(waits, 1) !=
-			  ACL_ERROR_RT_STREAM_SYNC_TIMEOUT ||
-		  aclrtSynchronizeEventWithTimeout(event, 1) !=
-			  ACL_ERROR_RT_EVENT_SYNC_TIMEOUT;
-	CHECK_EQ(aclrtDestroyStreamForce(waits), 0);
-	CHECK_EQ(aclrtQueryEventStatus(event, &recorded), 0);
-	if (recorded == ACL_EVENT_RECORDED_STATUS_NOT_READY)
-		CHECK_EQ(byte_at(d), 1);
-	else
-		in_time = true;
-	CHECK_EQ(aclrtDestroyStreamForce(busy), 0);
-	CHECK_EQ(aclrtSynchronizeEvent(event), 0);
-	CHECK_EQ(aclrtDestroyEvent(event), 0);
-	return !in_time;
-}
-
-static void streams_end_in_the_middle(void)
-{
-	char *d = acl_new(2 * MIB, 0);
-	int amount;
-
-	for (amount = 40; amount <= 10240; amount *= 2)
-		if (ends_in_the_middle(d, amount))
-			break;
-	CHECK(amount <= 10240);
-	/* nothing holds the memory any more */
-	acl_delete(d);
-	CHECK_EQ(aclrtFree(d), ACL_ERROR_RT_PARAM_INVALID);
-}
-
-static void a_child_has_no_streams_of_its_parent(void)
-{
-	char *d = acl_new(4096, 0);
-	aclrtStream stream;
-	int status;
-	pid_t pid;
-
-	CHECK_EQ(aclrtCreateStream(&stream), 0);
-	CHECK_EQ(aclrtMemsetAsync(d, 4096, 1, 4096, NULL), 0);
-	CHECK_EQ(aclrtSynchronizeStream(NULL), 0);
-	pid = fork();
-	if (!pid) {
-		CHECK_EQ(aclrtSynchronizeStream(stream),
-			 ACL_ERROR_RT_INVALID_HANDLE);
-		CHECK_EQ(aclrtMemsetAsync(d, 4096, 2, 4096, NULL), 0);
-		CHECK_EQ(aclrtSynchronizeStream(NULL), 0);
-		CHECK_EQ(byte_at(d), 2);
-		_exit(0);
-	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
-	CHECK_EQ(byte_at(d), 2);
-	CHECK_EQ(aclrtDestroyStream(stream), 0);
-	acl_delete(d);
 }
 
 static void mem_info_is_what_can_be_had(void)
@@ -950,11 +737,6 @@ static void threads_allocate_together(void)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }
 
-#define ROW(test)           \
-	{                   \
-#test, test \
-	}
-
 #ifdef FAKE_DEVICE
 static void a_device_may_go(void)
 {
@@ -1012,12 +794,7 @@ int main(void)
 		ROW(a13_policies_choose_pages),
 		ROW(a13_read_only_is_not_writable_at_its_pointer),
 		ROW(a14_free_of_null_and_double_free_are_errors),
-		ROW(memcpy_knows_directions),
-		ROW(memcpy_checks_its_arguments),
-		ROW(streams_keep_the_order),
-		ROW(timeouts_are_checked),
-		ROW(streams_end_in_the_middle),
-		ROW(a_child_has_no_streams_of_its_parent),
+		ROW(cached_memory_is_flushed_and_invalidated),
 		ROW(mem_info_is_what_can_be_had),
 #ifndef FAKE_DEVICE
 		ROW(mem_info_looks_at_limits),

@@ -72,9 +72,4 @@ static inline size_t fill(struct accmem_pool *pool, void **pointers, size_t max,
 #define FILL_LENGTH (3 * MIB + 4096)
 #define FILL_MAX 1024
 
-#define ROW(test)           \
-	{                   \
-#test, test \
-	}
-
 #endif /* ACCMEM_RUNTIME_POOL_TESTS_H */

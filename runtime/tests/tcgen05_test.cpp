@@ -231,8 +231,6 @@ static void a_map_tells_whose_columns_are()
 
 #endif
 
-#define ROW(test) { #test, test }
-
 int main()
 {
 	static const struct test tests[] = {

@@ -625,8 +625,6 @@ static void options_are_checked()
 	CHECK(unmapped.deallocate(p));
 }
 
-#define ROW(test) { #test, test }
-
 #ifdef FAKE_DEVICE
 static void a_device_may_go()
 {

@@ -21,6 +21,12 @@ struct test {
 	void (*run)(void);
 };
 
+/* A test by the name of its function */
+#define ROW(function)               \
+	{                           \
+#function, function \
+	}
+
 /* Runs every test in a process of its own; the exit status of main(). */
 int test_main(const struct test *tests, size_t count);
 

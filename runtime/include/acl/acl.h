@@ -110,6 +110,12 @@ typedef struct aclrtPhysicalMemProp {
 	uint64_t reserve;
 } aclrtPhysicalMemProp;
 
+typedef enum aclrtEventStatus {
+	ACL_EVENT_STATUS_COMPLETE = 0,
+	ACL_EVENT_STATUS_NOT_READY = 1,
+	ACL_EVENT_STATUS_RESERVED = 2,
+} aclrtEventStatus;
+
 typedef enum aclrtEventRecordedStatus {
 	ACL_EVENT_RECORDED_STATUS_NOT_READY = 0,
 	ACL_EVENT_RECORDED_STATUS_COMPLETE = 1
@@ -148,6 +154,9 @@ const char *aclGetRecentErrMsg(void);
 /* Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL. */
 aclError aclrtGetDeviceCount(uint32_t *count);
 aclError aclrtGetRunMode(aclrtRunMode *runMode);
+
+/* Return: "accmem". */
+const char *aclrtGetSocName(void);
 
 /**
  * aclrtSetDevice() - the device that the calling thread works on
@@ -221,6 +230,11 @@ aclError aclrtGetCurrentContext(aclrtContext *context);
  * events are ACL_ERROR_RT_INVALID_HANDLE.
  */
 aclError aclrtCreateStream(aclrtStream *stream);
+
+/* What streams are created with; all are alike, whatever their priority and flags. */
+#define ACL_STREAM_FAST_LAUNCH 0x00000001u
+#define ACL_STREAM_FAST_SYNC 0x00000002u
+
 aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority,
 				     uint32_t flag);
 aclError aclrtDestroyStream(aclrtStream stream);
@@ -252,6 +266,19 @@ aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
 aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
 
 aclError aclrtCreateEvent(aclrtEvent *event);
+
+/* What events are asked to do; each does all of it. */
+#define ACL_EVENT_SYNC 0x00000001u
+#define ACL_EVENT_CAPTURE_STREAM_PROGRESS 0x00000002u
+#define ACL_EVENT_TIME_LINE 0x00000008u
+
+/*
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_FEATURE_UNSUPPORTED
+ * for any other flag; ACL_ERROR_BAD_ALLOC.
+ */
+aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag);
+aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag);
+
 aclError aclrtDestroyEvent(aclrtEvent event);
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
 aclError aclrtSynchronizeEvent(aclrtEvent event);
@@ -259,8 +286,23 @@ aclError aclrtSynchronizeEvent(aclrtEvent event);
 /* As for a stream; ACL_ERROR_RT_EVENT_SYNC_TIMEOUT. */
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
+
+/**
+ * aclrtResetEvent() - make an event as if it had not been recorded
+ * @event: the event
+ * @stream: when this stream comes to it
+ *
+ * Its time is not known any more, until it is recorded again.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_INVALID_HANDLE;
+ * ACL_ERROR_BAD_ALLOC.
+ */
+aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
 aclError aclrtQueryEventStatus(aclrtEvent event,
 			       aclrtEventRecordedStatus *status);
+
+/* The same by other numbers, as programs asked once. */
+aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
 aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent,
 			       aclrtEvent endEvent);
 
@@ -353,6 +395,37 @@ aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
 aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,
 			  size_t count, aclrtMemcpyKind kind,
 			  aclrtStream stream);
+
+/**
+ * aclrtMemcpy2d() - copy a matrix
+ * @dst: where to
+ * @dpitch: bytes from a row of it to the next one
+ * @src: where from
+ * @spitch: likewise
+ * @width: bytes of a row, not 0, at most either pitch
+ * @height: rows, not 0
+ * @kind: as for aclrtMemcpy()
+ *
+ * Return: as aclrtMemcpy(); ACL_ERROR_INVALID_PARAM for a matrix that cannot be.
+ */
+aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
+		       size_t width, size_t height, aclrtMemcpyKind kind);
+aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src,
+			    size_t spitch, size_t width, size_t height,
+			    aclrtMemcpyKind kind, aclrtStream stream);
+
+/**
+ * aclrtMemFlush() - have the device see what the CPU wrote
+ * @devPtr: a part of an allocation
+ * @size: bytes of it, not 0
+ *
+ * It always does: nothing is done. aclrtMemInvalidate() is the other way round.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL and for 0 bytes;
+ * ACL_ERROR_RT_PARAM_INVALID where not all of it is allocated.
+ */
+aclError aclrtMemFlush(void *devPtr, size_t size);
+aclError aclrtMemInvalidate(void *devPtr, size_t size);
 
 /**
  * aclrtGetMemInfo() - how much memory there is

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Copies, streams and events of the ACL front-end on a device: /dev/accmem0, or the one
+ * in $ACCMEM_DEVICE. Built with FAKE_DEVICE it runs on the host over fake_device.c
+ * instead.
+ */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "acl_tests.h"
+
+static void memcpy_knows_directions(void)
+{
+	char *d = acl_new(8192, 0), *e = acl_new(8192, 0);
+	char host[8192], back[8192];
+	int kind;
+
+	memset(host, 5, sizeof(host));
+	CHECK_EQ(aclrtMemcpy(d, 8192, host, 8192, ACL_MEMCPY_DEFAULT), 0);
+	CHECK_EQ(aclrtMemcpy(e, 8192, d, 8192, ACL_MEMCPY_DEFAULT), 0);
+	CHECK_EQ(aclrtMemcpy(back, 8192, e, 8192, ACL_MEMCPY_DEFAULT), 0);
+	CHECK_EQ(memcmp(host, back, 8192), 0);
+	for (kind = 0; kind < 4; kind++) {
+		CHECK_EQ(aclrtMemcpy(back, 100, host, 100, kind),
+			 kind == 0 ? 0 : ACL_ERROR_RT_PARAM_INVALID);
+		CHECK_EQ(aclrtMemcpy(d, 100, host, 100, kind),
+			 kind == 1 ? 0 : ACL_ERROR_RT_PARAM_INVALID);
+		CHECK_EQ(aclrtMemcpy(back, 100, d, 100, kind),
+			 kind == 2 ? 0 : ACL_ERROR_RT_PARAM_INVALID);
+		CHECK_EQ(aclrtMemcpy(e, 100, d, 100, kind),
+			 kind == 3 ? 0 : ACL_ERROR_RT_PARAM_INVALID);
+	}
+	acl_delete(d);
+	acl_delete(e);
+}
+
+static void memcpy_checks_its_arguments(void)
+{
+	char *d = acl_new(32, 0), host[200] = {};
+
+	CHECK_EQ(aclrtMemcpy(NULL, 1, host, 1, ACL_MEMCPY_DEFAULT),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMemcpy(d, 1, NULL, 1, ACL_MEMCPY_DEFAULT),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMemcpy(d, 9, host, 10, ACL_MEMCPY_DEFAULT),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMemcpy(d, 9, host, 9, (aclrtMemcpyKind)5),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMemcpy(d, 200, host, 200, ACL_MEMCPY_DEFAULT),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemset(NULL, 1, 0, 1), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMemset(d, 1, 0, 2), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMemset(d, 200, 0, 200), ACL_ERROR_RT_PARAM_INVALID);
+	acl_delete(d);
+	CHECK_EQ(aclrtMemset(d, 1, 0, 1), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemset(host, 200, 3, 200), 0);
+	CHECK_EQ(host[199], 3);
+}
+
+static void streams_keep_the_order(void)
+{
+	char *d = acl_new(MIB, 0), *e = acl_new(MIB, 0);
+	aclrtEventRecordedStatus status;
+	aclrtStream a, b;
+	aclrtEvent event, late;
+	float ms;
+	int i;
+
+	CHECK_EQ(aclrtCreateStream(&a), 0);
+	CHECK_EQ(aclrtCreateStream(&b), 0);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	CHECK_EQ(aclrtCreateEvent(&late), 0);
+	for (i = 1; i <= 20; i++)
+		CHECK_EQ(aclrtMemsetAsync(d, MIB, i, MIB, a), 0);
+	CHECK_EQ(aclrtRecordEvent(event, a), 0);
+	CHECK_EQ(aclrtStreamWaitEvent(b, event), 0);
+	CHECK_EQ(aclrtMemcpyAsync(e, MIB, d, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE,
+				  b),
+		 0);
+	CHECK_EQ(aclrtRecordEvent(late, b), 0);
+	CHECK_EQ(aclrtSynchronizeStream(b), 0);
+	CHECK_EQ(byte_at(e), 20);
+	CHECK_EQ(byte_at(e + MIB - 1), 20);
+	CHECK_EQ(aclrtQueryEventStatus(event, &status), 0);
+	CHECK_EQ(status, ACL_EVENT_RECORDED_STATUS_COMPLETE);
+	CHECK_EQ(aclrtEventElapsedTime(&ms, event, late), 0);
+	CHECK(ms >= 0);
+	CHECK_EQ(aclrtMemsetAsync(d, MIB, 9, MIB, NULL), 0);
+	CHECK_EQ(aclrtSynchronizeDevice(), 0);
+	CHECK_EQ(byte_at(d), 9);
+	CHECK_EQ(aclrtDestroyStream(a), 0);
+	CHECK_EQ(aclrtDestroyStream(b), 0);
+	CHECK_EQ(aclrtDestroyStream(b), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtSynchronizeStream(b), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
+	CHECK_EQ(aclrtDestroyEvent(late), 0);
+	acl_delete(d);
+	acl_delete(e);
+}
+
+static void timeouts_are_checked(void)
+{
+	aclrtStreamStatus status;
+	aclrtStream stream;
+	aclrtEvent event;
+
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	CHECK_EQ(aclrtStreamQuery(stream, NULL), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtStreamQuery(stream, &status), 0);
+	CHECK_EQ(status, ACL_STREAM_STATUS_COMPLETE);
+	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, -2),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 1), 0);
+	CHECK_EQ(aclrtSynchronizeEventWithTimeout(event, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtSynchronizeEventWithTimeout(event, -1), 0);
+	CHECK_EQ(aclrtSynchronizeEventWithTimeout(NULL, 1),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
+	CHECK_EQ(aclrtDestroyStreamForce(stream), 0);
+	CHECK_EQ(aclrtDestroyStreamForce(stream), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtDestroyStreamForce(NULL), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtStreamQuery(stream, &status),
+		 ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 1),
+		 ACL_ERROR_RT_INVALID_HANDLE);
+}
+
+/*
+ * A stream that has much to do, and one that waits for it, are destroyed; false if the
+ * first was through before. What was not begun is not done, and nobody waits for ever.
+ */
+static bool ends_in_the_middle(char *d, int amount)
+{
+	aclrtEventRecordedStatus recorded;
+	aclrtStream busy, waits;
+	aclrtEvent event;
+	bool in_time;
+	int i;
+
+	CHECK_EQ(aclrtCreateStream(&busy), 0);
+	CHECK_EQ(aclrtCreateStream(&waits), 0);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	CHECK_EQ(aclrtMemset(d, 1, 1, 1), 0);
+	for (i = 0; i < amount; i++)
+		CHECK_EQ(aclrtMemsetAsync(d + MIB, MIB, i, MIB, busy), 0);
+	CHECK_EQ(aclrtRecordEvent(event, busy), 0);
+	CHECK_EQ(aclrtStreamWaitEvent(waits, event), 0);
+	CHECK_EQ(aclrtMemsetAsync(d, 1, 2, 1, waits), 0);
+	in_time = aclrtSynchronizeStreamWithTimeout(waits, 1) !=
+			  ACL_ERROR_RT_STREAM_SYNC_TIMEOUT ||
+		  aclrtSynchronizeEventWithTimeout(event, 1) !=
+			  ACL_ERROR_RT_EVENT_SYNC_TIMEOUT;
+	CHECK_EQ(aclrtDestroyStreamForce(waits), 0);
+	CHECK_EQ(aclrtQueryEventStatus(event, &recorded), 0);
+	if (recorded == ACL_EVENT_RECORDED_STATUS_NOT_READY)
+		CHECK_EQ(byte_at(d), 1);
+	else
+		in_time = true;
+	CHECK_EQ(aclrtDestroyStreamForce(busy), 0);
+	CHECK_EQ(aclrtSynchronizeEvent(event), 0);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
+	return !in_time;
+}
+
+static void streams_end_in_the_middle(void)
+{
+	char *d = acl_new(2 * MIB, 0);
+	int amount;
+
+	for (amount = 40; amount <= 10240; amount *= 2)
+		if (ends_in_the_middle(d, amount))
+			break;
+	CHECK(amount <= 10240);
+	/* nothing holds the memory any more */
+	acl_delete(d);
+	CHECK_EQ(aclrtFree(d), ACL_ERROR_RT_PARAM_INVALID);
+}
+
+static void a_child_has_no_streams_of_its_parent(void)
+{
+	char *d = acl_new(4096, 0);
+	aclrtStream stream;
+	int status;
+	pid_t pid;
+
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	CHECK_EQ(aclrtMemsetAsync(d, 4096, 1, 4096, NULL), 0);
+	CHECK_EQ(aclrtSynchronizeStream(NULL), 0);
+	pid = fork();
+	if (!pid) {
+		CHECK_EQ(aclrtSynchronizeStream(stream),
+			 ACL_ERROR_RT_INVALID_HANDLE);
+		CHECK_EQ(aclrtMemsetAsync(d, 4096, 2, 4096, NULL), 0);
+		CHECK_EQ(aclrtSynchronizeStream(NULL), 0);
+		CHECK_EQ(byte_at(d), 2);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(byte_at(d), 2);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	acl_delete(d);
+}
+
+#define HEIGHT 10
+#define WIDTH 40
+
+/* What a matrix of @pitch has, and what lies between its rows: byte @i is i % 251. */
+static void check_matrix(const unsigned char *m, size_t pitch, int between)
+{
+	size_t row, i;
+
+	for (row = 0; row < HEIGHT; row++) {
+		for (i = 0; i < WIDTH; i++)
+			CHECK_EQ(m[row * pitch + i], (row * WIDTH + i) % 251);
+		for (; i < pitch && row < HEIGHT - 1; i++)
+			CHECK_EQ(m[row * pitch + i], between);
+	}
+}
+
+static void memcpy2d_copies_rows(void)
+{
+	unsigned char host[HEIGHT * 48], back[HEIGHT * 64], all[HEIGHT * 64];
+	unsigned char *d = acl_new(sizeof(all), 0), *e = acl_new(4096, 0);
+	aclrtStream stream;
+	size_t row, i;
+
+	for (row = 0; row < HEIGHT; row++)
+		for (i = 0; i < 48; i++)
+			host[row * 48 + i] =
+				i < WIDTH ? (row * WIDTH + i) % 251 : 1;
+	CHECK_EQ(aclrtMemset(d, sizeof(all), 2, sizeof(all)), 0);
+	CHECK_EQ(aclrtMemcpy2d(d, 64, host, 48, WIDTH, HEIGHT,
+			       ACL_MEMCPY_HOST_TO_DEVICE),
+		 0);
+	CHECK_EQ(aclrtMemcpy(all, sizeof(all), d, sizeof(all),
+			     ACL_MEMCPY_DEVICE_TO_HOST),
+		 0);
+	check_matrix(all, 64, 2);
+	CHECK_EQ(all[sizeof(all) - 1], 2);
+	/* on to the device, and back, in a stream */
+	memset(back, 3, sizeof(back));
+	CHECK_EQ(aclrtCreateStreamWithConfig(&stream, 0,
+					     ACL_STREAM_FAST_LAUNCH |
+						     ACL_STREAM_FAST_SYNC),
+		 0);
+	CHECK_EQ(aclrtMemcpy2dAsync(e, 100, d, 64, WIDTH, HEIGHT,
+				    ACL_MEMCPY_DEVICE_TO_DEVICE, stream),
+		 0);
+	CHECK_EQ(aclrtMemcpy2dAsync(back, 50, e, 100, WIDTH, HEIGHT,
+				    ACL_MEMCPY_DEVICE_TO_HOST, stream),
+		 0);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	check_matrix(back, 50, 3);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	acl_delete(d);
+	acl_delete(e);
+}
+
+static aclError copy_matrix(void *dst, size_t dpitch, const void *src,
+			    size_t spitch, size_t width, size_t height)
+{
+	aclError error = aclrtMemcpy2d(dst, dpitch, src, spitch, width, height,
+				       ACL_MEMCPY_DEFAULT);
+
+	CHECK_EQ(aclrtMemcpy2dAsync(dst, dpitch, src, spitch, width, height,
+				    ACL_MEMCPY_DEFAULT, NULL),
+		 error);
+	CHECK_EQ(aclrtSynchronizeStream(NULL), 0);
+	return error;
+}
+
+static void memcpy2d_checks_its_arguments(void)
+{
+	unsigned char *d = acl_new(4096, 0), host[16384] = {};
+
+	CHECK_EQ(copy_matrix(NULL, 64, host, 64, 64, 1),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(copy_matrix(d, 64, NULL, 64, 64, 1), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(copy_matrix(d, 64, host, 64, 0, 1), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, 0), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(copy_matrix(d, 63, host, 64, 64, 2), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(copy_matrix(d, 64, host, 63, 64, 2), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, SIZE_MAX),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(copy_matrix(d, SIZE_MAX, host, 64, 64, 2),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(copy_matrix(d, SIZE_MAX, host, SIZE_MAX, SIZE_MAX, 1),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	/* the last row ends with the memory, or behind it */
+	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, 64), 0);
+	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, 256),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemcpy2d(d, 64, host, 64, 64, 1,
+			       ACL_MEMCPY_DEVICE_TO_HOST),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemcpy2d(d, 64, host, 64, 64, 1, (aclrtMemcpyKind)5),
+		 ACL_ERROR_INVALID_PARAM);
+	acl_delete(d);
+	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, 1),
+		 ACL_ERROR_RT_PARAM_INVALID);
+}
+
+static void events_are_made_with_flags(void)
+{
+	static const uint32_t known[] = {
+		0,
+		ACL_EVENT_SYNC,
+		ACL_EVENT_TIME_LINE,
+		ACL_EVENT_CAPTURE_STREAM_PROGRESS,
+		ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE,
+	};
+	aclrtEventStatus status;
+	aclrtEvent event;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(known); i++) {
+		CHECK_EQ(aclrtCreateEventWithFlag(&event, known[i]), 0);
+		CHECK_EQ(aclrtRecordEvent(event, NULL), 0);
+		CHECK_EQ(aclrtSynchronizeEvent(event), 0);
+		CHECK_EQ(aclrtQueryEvent(event, &status), 0);
+		CHECK_EQ(status, ACL_EVENT_STATUS_COMPLETE);
+		CHECK_EQ(aclrtQueryEvent(event, NULL), ACL_ERROR_INVALID_PARAM);
+		CHECK_EQ(aclrtDestroyEvent(event), 0);
+		CHECK_EQ(aclrtCreateEventExWithFlag(&event, known[i]), 0);
+		CHECK_EQ(aclrtDestroyEvent(event), 0);
+	}
+	CHECK_EQ(aclrtCreateEventWithFlag(NULL, 0), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtCreateEventWithFlag(&event, 0x20),
+		 ACL_ERROR_FEATURE_UNSUPPORTED);
+	CHECK_EQ(aclrtCreateEventExWithFlag(&event, 0x80000000),
+		 ACL_ERROR_FEATURE_UNSUPPORTED);
+	CHECK_EQ(aclrtQueryEvent(NULL, &status), ACL_ERROR_INVALID_PARAM);
+}
+
+/* A reset takes its turn: what is recorded before it is forgotten, and nothing after. */
+static void a_reset_event_has_no_time(void)
+{
+	aclrtEvent start, event;
+	aclrtStream stream;
+	float ms;
+
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	CHECK_EQ(aclrtCreateEvent(&start), 0);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	CHECK_EQ(aclrtRecordEvent(start, stream), 0);
+	CHECK_EQ(aclrtRecordEvent(event, stream), 0);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	CHECK_EQ(aclrtEventElapsedTime(&ms, start, event), 0);
+	CHECK_EQ(aclrtResetEvent(event, stream), 0);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	CHECK_EQ(aclrtEventElapsedTime(&ms, start, event),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	/* nobody waits for it */
+	CHECK_EQ(aclrtSynchronizeEvent(event), 0);
+	CHECK_EQ(aclrtStreamWaitEvent(stream, event), 0);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	CHECK_EQ(aclrtResetEvent(event, stream), 0);
+	CHECK_EQ(aclrtRecordEvent(event, stream), 0);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	CHECK_EQ(aclrtEventElapsedTime(&ms, start, event), 0);
+	CHECK(ms >= 0);
+	CHECK_EQ(aclrtResetEvent(NULL, stream), ACL_ERROR_INVALID_PARAM);
+	/* it may go before the stream comes to it */
+	CHECK_EQ(aclrtResetEvent(event, stream), 0);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	CHECK_EQ(aclrtResetEvent(start, stream), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtDestroyEvent(start), 0);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		ROW(memcpy_knows_directions),
+		ROW(memcpy_checks_its_arguments),
+		ROW(memcpy2d_copies_rows),
+		ROW(memcpy2d_checks_its_arguments),
+		ROW(streams_keep_the_order),
+		ROW(timeouts_are_checked),
+		ROW(streams_end_in_the_middle),
+		ROW(a_child_has_no_streams_of_its_parent),
+		ROW(events_are_made_with_flags),
+		ROW(a_reset_event_has_no_time),
+	};
+
+#ifdef FAKE_DEVICE
+	setenv("ACCMEM_DEVICE", FAKE_DEVICE_PATH, 1);
+#endif
+	return test_main(tests, ARRAY_SIZE(tests));
+}
