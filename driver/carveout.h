@@ -64,7 +64,8 @@ enum accmem_state {
  *	called at any time, and says no too often rather than yes.
  * @settle: as @idle, of memory without mappings, but finds out: mappings of
  *	neighbours that hide the answer are taken down. Sleeps.
- * @zero: clear a part of a memory that is in use. Sleeps.
+ * @zero: clear a part of a memory that is in use. Fails with -ENOMEM where the memory
+ *	has grown. Sleeps.
  * @access: read or write a part of a memory that is in use, as the device does.
  *	Fails with -ENXIO beyond its end, -ENOMEM. Sleeps.
  * @reach: the kernel's address of the bytes from an offset of a memory on that does not
@@ -90,7 +91,7 @@ struct accmem_backing_ops {
 	vm_fault_t (*fault)(struct accmem_memory *mem, struct vm_fault *vmf);
 	bool (*idle)(struct accmem_memory *mem);
 	bool (*settle)(struct accmem_memory *mem);
-	void (*zero)(struct accmem_memory *mem, u64 offset, u64 size);
+	int (*zero)(struct accmem_memory *mem, u64 offset, u64 size);
 	int (*access)(struct accmem_memory *mem, u64 offset, void *data,
 		      u64 size, bool write);
 	void *(*reach)(struct accmem_memory *mem, u64 offset, bool make,

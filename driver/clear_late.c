@@ -21,7 +21,7 @@
 #include "memory.h"
 
 #define LATE_ALONE 4u /* chunks that are not worth a work item */
-#define LATE_HELPERS 7u /* of one request, at most */
+#define LATE_HELPERS 3u /* of one request, at most */
 
 /*
  * struct late - what one request has to clear

@@ -245,7 +245,7 @@ static u64 emulated_part(u64 offset, u64 size)
 }
 
 /* pages stay while the memory does not shrink, which the caller sees to */
-static void emulated_zero(struct accmem_memory *mem, u64 offset, u64 size)
+static int emulated_zero(struct accmem_memory *mem, u64 offset, u64 size)
 {
 	u64 end = offset + size, part;
 	struct page *page;
@@ -257,6 +257,7 @@ static void emulated_zero(struct accmem_memory *mem, u64 offset, u64 size)
 			memset(page_address(page) + offset_in_page(offset), 0,
 			       part);
 	}
+	return 0;
 }
 
 /* the part of an access that lies in one page, which is locked */

@@ -81,10 +81,12 @@ struct accmem_shared {
  * @since: jiffies when that began
  * @mapped: there was a mapping once, so that it may have been written to and
  *	pages may be pinned. Set before a mapping is made, by those who name it.
- * @lock: guards the filling of @pages, and @io while it may change; held while the
- *	memory shrinks
+ * @lock: guards the filling of @pages, and @io and @io_size; held while the memory
+ *	shrinks
  * @pages: pages by index (emulated)
  * @io: kernel's mapping, of the same cache mode (phys without pages)
+ * @io_size: bytes that it has, from the first on; fewer than @size where a memory
+ *	has grown by clean ones that nobody has reached yet
  * @shared: its side on the host, with ACCMEM_KIND_SHARED; else NULL
  *
  * It is live while it has a name, pending while its free waits, and detached from
@@ -117,6 +119,7 @@ struct accmem_memory {
 	struct mutex lock; /* filling of pages */
 	struct xarray pages;
 	void __iomem *io;
+	u64 io_size;
 	struct accmem_shared *shared;
 };
 

@@ -9,7 +9,9 @@
  *
  * Without page structures, the kernel maps each buffer with the buffer's own
  * cache mode for as long as it lives. That clears it, and it makes the mode
- * known for the range, which is where user mappings take it from on x86.
+ * known for the range, which is where user mappings take it from on x86. What a
+ * buffer has grown by is mapped when somebody reaches it, unless it has to be cleared:
+ * the mapping is one, and a new one for each of many steps would take longer with each.
  *
  * All of the range is dirty at first: nobody knows what is in it.
  */
@@ -55,6 +57,32 @@ static void phys_clear_pages(struct accmem_carveout *cv, u64 offset, u64 size)
 	memset64(phys_kernel_address(cv, offset), 0, size / sizeof(u64));
 }
 
+/* @mem->lock is held, or nobody else knows of it. Undone by phys_release(). */
+static int phys_map(struct accmem_memory *mem, u64 size)
+{
+	void __iomem *io = phys_map_mode(mem->cv->phys + mem->run.start, size,
+					 mem->cache_mode);
+
+	if (!io)
+		return -ENOMEM;
+	swap(mem->io, io);
+	WRITE_ONCE(mem->io_size, size);
+	if (io)
+		iounmap(io);
+	return 0;
+}
+
+/* The kernel's mapping is to have all up to @end, which is not beyond the memory. */
+static int phys_map_up_to(struct accmem_memory *mem, u64 end)
+{
+	u64 size = READ_ONCE(mem->size);
+
+	lockdep_assert_held(&mem->lock);
+	if (!mem->io || end <= mem->io_size)
+		return 0;
+	return end <= size ? phys_map(mem, size) : -ENXIO;
+}
+
 static void phys_clear_dirty(struct accmem_memory *mem,
 			     const struct accmem_run *run)
 {
@@ -71,22 +99,29 @@ static int phys_prepare(struct accmem_memory *mem)
 
 	/* first: what is given back after a failure is this account's, too */
 	accmem_clear_claim(cv, &mem->run, mem->account->id);
-	if (!accmem_has_pages(cv)) {
-		mem->io = phys_map_mode(cv->phys + mem->run.start,
-					mem->run.size, mem->cache_mode);
-		if (!mem->io)
-			return -ENOMEM;
-	}
+	if (!accmem_has_pages(cv) && phys_map(mem, mem->run.size))
+		return -ENOMEM;
 	return accmem_clear_late(mem, &mem->run, phys_clear_dirty);
 }
 
-static void phys_zero(struct accmem_memory *mem, u64 offset, u64 size)
+static int phys_zero_io(struct accmem_memory *mem, u64 offset, u64 size)
 {
-	if (mem->io)
+	int err;
+
+	mutex_lock(&mem->lock);
+	err = phys_map_up_to(mem, offset + size);
+	if (!err)
 		memset_io(mem->io + offset, 0, size);
-	else
-		memset(phys_kernel_address(mem->cv, mem->run.start + offset), 0,
-		       size);
+	mutex_unlock(&mem->lock);
+	return err;
+}
+
+static int phys_zero(struct accmem_memory *mem, u64 offset, u64 size)
+{
+	if (!accmem_has_pages(mem->cv))
+		return phys_zero_io(mem, offset, size);
+	memset(phys_kernel_address(mem->cv, mem->run.start + offset), 0, size);
+	return 0;
 }
 
 static void phys_read(struct accmem_memory *mem, u64 offset, void *to, u64 size)
@@ -126,8 +161,14 @@ static void phys_touch(struct accmem_memory *mem, u64 offset, u64 size)
 static int phys_access_part(struct accmem_memory *mem, u64 offset, void *data,
 			    u64 size, bool write)
 {
+	int err;
+
 	if (offset + size > READ_ONCE(mem->size))
 		return -ENXIO;
+	err = accmem_has_pages(mem->cv) ? 0 :
+					  phys_map_up_to(mem, offset + size);
+	if (err)
+		return err;
 	if (write) {
 		phys_touch(mem, offset, size);
 		phys_write(mem, offset, data, size);
@@ -174,16 +215,18 @@ static int phys_copy_io(struct accmem_memory *to, u64 to_offset,
 {
 	void *page = (void *)__get_free_page(GFP_KERNEL);
 	u64 done, part;
+	int err = 0;
 
 	if (!page)
 		return -ENOMEM;
-	for (done = 0; done < size; done += part) {
+	for (done = 0; done < size && !err; done += part) {
 		part = min_t(u64, size - done, PAGE_SIZE);
-		phys_read(from, from_offset + done, page, part);
-		phys_write(to, to_offset + done, page, part);
+		err = phys_access(from, from_offset + done, page, part, false);
+		if (!err)
+			phys_write(to, to_offset + done, page, part);
 	}
 	free_page((unsigned long)page);
-	return 0;
+	return err;
 }
 
 static int phys_copy(struct accmem_memory *to, u64 to_offset,
@@ -211,8 +254,8 @@ static void phys_flush(struct accmem_memory *mem)
 	void *address = (__force void *)mem->io;
 	u64 at, size;
 
-	for (at = 0; at < mem->run.size; at += size) {
-		size = min_t(u64, mem->run.size - at, ACCMEM_CHUNK);
+	for (at = 0; at < mem->io_size; at += size) {
+		size = min_t(u64, mem->io_size - at, ACCMEM_CHUNK);
 		accmem_flush_cache(address + at, size);
 		cond_resched();
 	}
@@ -227,19 +270,18 @@ static void phys_release(struct accmem_memory *mem)
 	iounmap(mem->io);
 }
 
-/* The kernel's mapping of a memory is one, however long it gets. */
-static int phys_remap(struct accmem_memory *mem, u64 size)
+static int phys_map_more(struct accmem_memory *mem,
+			 const struct accmem_run *more)
 {
-	void __iomem *io = phys_map_mode(mem->cv->phys + mem->run.start, size,
-					 mem->cache_mode);
+	struct accmem_run dirty;
+	int err;
 
-	if (!io)
-		return -ENOMEM;
+	if (!accmem_clear_next(mem->cv, more->start, more->size, &dirty))
+		return 0;
 	mutex_lock(&mem->lock);
-	swap(mem->io, io);
+	err = phys_map(mem, mem->run.size + more->size);
 	mutex_unlock(&mem->lock);
-	iounmap(io);
-	return 0;
+	return err;
 }
 
 static int phys_extend(struct accmem_memory *mem, const struct accmem_run *more)
@@ -247,8 +289,8 @@ static int phys_extend(struct accmem_memory *mem, const struct accmem_run *more)
 	int err = 0;
 
 	accmem_clear_claim(mem->cv, more, mem->account->id);
-	if (mem->io)
-		err = phys_remap(mem, mem->run.size + more->size);
+	if (!accmem_has_pages(mem->cv))
+		err = phys_map_more(mem, more);
 	return err ?: accmem_clear_late(mem, more, phys_clear_dirty);
 }
 
@@ -264,24 +306,17 @@ static u64 phys_keep(struct accmem_memory *mem, u64 size)
 
 static int phys_split(struct accmem_memory *mem, struct accmem_memory *rest)
 {
-	void __iomem *io;
+	u64 size = mem->size - rest->size;
 
-	if (!mem->io)
+	if (!mem->io || mem->io_size <= size)
 		return 0;
-	io = phys_map_mode(mem->cv->phys + mem->run.start,
-			   mem->size - rest->size, mem->cache_mode);
-	rest->io = phys_map_mode(mem->cv->phys + rest->run.start, rest->size,
-				 mem->cache_mode);
-	if (!io || !rest->io) {
-		if (io)
-			iounmap(io);
-		if (rest->io)
-			iounmap(rest->io);
+	if (phys_map(rest, rest->size))
+		return -ENOMEM;
+	if (phys_map(mem, size)) {
+		iounmap(rest->io);
 		rest->io = NULL;
 		return -ENOMEM;
 	}
-	iounmap(mem->io);
-	mem->io = io;
 	return 0;
 }
 
@@ -366,6 +401,19 @@ static unsigned long phys_mapping_end(struct accmem_memory *mem,
 	       min_t(u64, size - before, vma->vm_end - vma->vm_start);
 }
 
+/* The kernel's mapping says of what cache mode those of users are. */
+static vm_fault_t phys_reach(struct accmem_memory *mem, u64 end)
+{
+	int err;
+
+	if (end <= READ_ONCE(mem->io_size))
+		return 0;
+	mutex_lock(&mem->lock);
+	err = phys_map_up_to(mem, end);
+	mutex_unlock(&mem->lock);
+	return err == -ENOMEM ? VM_FAULT_OOM : err ? VM_FAULT_SIGBUS : 0;
+}
+
 /* all of the 2 MiB around the fault, as far as the mapping goes */
 static vm_fault_t phys_fault_frames(struct accmem_memory *mem,
 				    struct vm_fault *vmf)
@@ -386,6 +434,9 @@ static vm_fault_t phys_fault_frames(struct accmem_memory *mem,
 
 	if (vmf->address >= past)
 		return VM_FAULT_SIGBUS;
+	ret = phys_reach(mem, shown.start + shown.size - mem->run.start);
+	if (ret)
+		return ret;
 	accmem_clear_touch(mem->cv, &shown);
 	ret = vmf_insert_pfn(vma, vmf->address & PAGE_MASK,
 			     pfn + ((vmf->address - vma->vm_start) >>

@@ -364,17 +364,20 @@ int accmem_memory_copy(struct accmem_memory *to, u64 to_offset,
  * @offset: where, in bytes
  * @size: how many. Sleeps.
  *
- * Return: 0; -EINTR.
+ * Return: 0; -ENOMEM, -EINTR.
  */
 int accmem_memory_clear(struct accmem_memory *mem, u64 offset, u64 size)
 {
 	u64 done, part;
+	int err;
 
 	for (done = 0; done < size; done += part) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		part = min(size - done, RESIZE_CHUNK);
-		mem->cv->ops->zero(mem, offset + done, part);
+		err = mem->cv->ops->zero(mem, offset + done, part);
+		if (err)
+			return err;
 		cond_resched();
 	}
 	return 0;

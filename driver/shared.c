@@ -81,7 +81,7 @@ static int shared_copy_to_device(struct accmem_memory *mem, unsigned int piece)
 		if (address)
 			err = ops->access(mem, offset, address, size, true);
 		else
-			ops->zero(mem, offset, size);
+			err = ops->zero(mem, offset, size);
 		cond_resched();
 	}
 	return err;

@@ -458,12 +458,14 @@ static int slab_prepare(struct accmem_buffer *buf)
 {
 	struct accmem_memory *mem = accmem_buffer_memory(buf);
 	const struct accmem_backing_ops *ops = mem->cv->ops;
+	int err = 0;
 
 	if (accmem_memory_was_mapped(mem))
-		ops->zero(mem, slab_offset_of(buf), buf->layout.footprint);
-	if (accmem_populates(mem->cv, buf->flags))
-		return ops->populate(mem, 0);
-	return 0;
+		err = ops->zero(mem, slab_offset_of(buf),
+				buf->layout.footprint);
+	if (!err && accmem_populates(mem->cv, buf->flags))
+		err = ops->populate(mem, 0);
+	return err;
 }
 
 /**

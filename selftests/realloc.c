@@ -452,6 +452,70 @@ TEST_F(realloc, mappings_go_on)
 }
 
 /* A small buffer shares its granule as before, whatever becomes of it. */
+static int device_moves(int fd, uint64_t address, uint64_t *value, uint32_t op)
+{
+	struct accmem_access access = {
+		.size = sizeof(access),
+		.op = op,
+		.address = address,
+		.length = sizeof(*value),
+		.data = (uintptr_t)value,
+	};
+
+	return accmem_ioctl_access(fd, &access);
+}
+
+/*
+ * A buffer grows by what nobody has had yet. The CPU, or the device, reaches the last
+ * word of it now and then, and after that all of it.
+ */
+TEST_F(realloc, both_sides_reach_what_it_grew_by)
+{
+	const uint64_t step = KIB(64), most = MIB(8);
+	struct accmem_realloc r;
+	struct accmem_alloc a;
+	uint64_t length, value;
+	unsigned int i;
+	char *p;
+
+	ASSERT_EQ(-1,
+		  accmem_sysfs_wait(variant->path, "dirty_bytes", 0, 60000));
+	ASSERT_EQ(0, alloc(self->fd, most, most, &a));
+	p = accmem_mmap(self->fd, &a, most, RW);
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, step, 0, &r));
+	for (i = 1, length = 2 * step; length <= most; i++, length += step) {
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, length,
+						  0, &r));
+		ASSERT_EQ(a.address, r.address);
+		value = ~length;
+		if (i % 8 == 3) {
+			ASSERT_EQ(0,
+				  device_moves(self->fd, a.address + length - 8,
+					       &value, ACCMEM_ACCESS_WRITE));
+		} else if (i % 8 == 7) {
+			memcpy(p + length - 8, &value, 8);
+		}
+		/* half of what it grew by goes, and comes back as new */
+		if (i == 50) {
+			ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address,
+							  length - 20 * step, 0,
+							  &r));
+			length -= 20 * step;
+		}
+	}
+	for (length = step; length <= most; length += step) {
+		EXPECT_EQ(-1,
+			  accmem_first_nonzero(p + length - step, step - 8));
+		ASSERT_EQ(0, device_moves(self->fd, a.address + length - 8,
+					  &value, ACCMEM_ACCESS_READ));
+		EXPECT_EQ(0, memcmp(&value, p + length - 8, 8));
+		EXPECT_TRUE(!value || value == ~length);
+	}
+	munmap(p, most);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+}
+
 TEST_F(realloc, small_buffers)
 {
 	static const struct {
