@@ -95,8 +95,10 @@ static void late_work(struct work_struct *work)
 
 static bool late_may_have_helper(struct accmem_carveout *cv)
 {
-	return atomic_add_unless(&cv->clear_helpers, 1,
-				 (int)num_online_cpus() - 1);
+	if (atomic_inc_return(&cv->clear_helpers) < (int)num_online_cpus())
+		return true;
+	atomic_dec(&cv->clear_helpers);
+	return false;
 }
 
 static unsigned int late_start_helpers(struct late *late,
@@ -162,8 +164,8 @@ int accmem_clear_late(struct accmem_memory *mem, const struct accmem_run *run,
 		      accmem_clear_run_fn clear)
 {
 	u64 at = run->start, end = at + run->size;
-	unsigned int nr;
 	struct accmem_run dirty;
+	unsigned int nr;
 
 	for (nr = 0; nr < LATE_ALONE; nr++) {
 		if (!late_find(mem->cv, &at, end, &dirty))
