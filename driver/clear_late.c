@@ -34,7 +34,7 @@
 struct late {
 	struct accmem_memory *mem;
 	accmem_clear_run_fn clear;
-	struct mutex lock;
+	struct mutex lock; /* what has been given out */
 	u64 at;
 	u64 end;
 };
@@ -85,8 +85,7 @@ static void late_clear_run(struct accmem_memory *mem, accmem_clear_run_fn clear,
 
 static void late_work(struct work_struct *work)
 {
-	struct late *late =
-		container_of(work, struct late_helper, work)->late;
+	struct late *late = container_of(work, struct late_helper, work)->late;
 	struct accmem_run dirty;
 
 	while (late_next(late, &dirty))
@@ -104,8 +103,8 @@ static bool late_may_have_helper(struct accmem_carveout *cv)
 static unsigned int late_start_helpers(struct late *late,
 				       struct late_helper *helpers)
 {
-	unsigned int most = min(cpumask_weight(current->cpus_ptr) - 1,
-				LATE_HELPERS);
+	unsigned int most =
+		min(cpumask_weight(current->cpus_ptr) - 1, LATE_HELPERS);
 	unsigned int nr;
 
 	for (nr = 0; nr < most && late_may_have_helper(late->mem->cv); nr++) {
