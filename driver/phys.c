@@ -161,12 +161,12 @@ static void phys_touch(struct accmem_memory *mem, u64 offset, u64 size)
 static int phys_access_part(struct accmem_memory *mem, u64 offset, void *data,
 			    u64 size, bool write)
 {
-	int err;
+	int err = 0;
 
 	if (offset + size > READ_ONCE(mem->size))
 		return -ENXIO;
-	err = accmem_has_pages(mem->cv) ? 0 :
-					  phys_map_up_to(mem, offset + size);
+	if (!accmem_has_pages(mem->cv))
+		err = phys_map_up_to(mem, offset + size);
 	if (err)
 		return err;
 	if (write) {
@@ -240,7 +240,7 @@ static int phys_copy(struct accmem_memory *to, u64 to_offset,
 	};
 
 	accmem_clear_touch(to->cv, &written);
-	if (to->io || from->io)
+	if (!accmem_has_pages(to->cv))
 		return phys_copy_io(to, to_offset, from, from_offset, size);
 	memcpy(phys_kernel_address(to->cv, at),
 	       phys_kernel_address(from->cv, from->run.start + from_offset),
