@@ -240,7 +240,7 @@ static int phys_copy(struct accmem_memory *to, u64 to_offset,
 	};
 
 	accmem_clear_touch(to->cv, &written);
-	if (!accmem_has_pages(to->cv))
+	if (!accmem_has_pages(to->cv) || !accmem_has_pages(from->cv))
 		return phys_copy_io(to, to_offset, from, from_offset, size);
 	memcpy(phys_kernel_address(to->cv, at),
 	       phys_kernel_address(from->cv, from->run.start + from_offset),
