@@ -75,7 +75,8 @@ enum accmem_state {
  *	of the same backing. Sleeps.
  * @extend: as @prepare, of a run right behind a memory, which it is to have, too;
  *	absent with mapped translation. Sleeps.
- * @keep: how much of a memory stays when it shrinks to a size; under its lock
+ * @keep: how much of a memory stays when it shrinks to a size, and is there at least
+ *	when it grows again to one; under its lock
  * @split: what accmem_memory_split_prepare() has to do besides; likewise. Sleeps.
  * @trim: forget pages beyond the end of a memory that has shrunk; likewise
  * @pass_faults: wait for faults that may show memory that is split off. Sleeps.

@@ -81,6 +81,8 @@ struct accmem_shared {
  * @since: jiffies when that began
  * @mapped: there was a mapping once, so that it may have been written to and
  *	pages may be pinned. Set before a mapping is made, by those who name it.
+ * @longest: the most bytes that it had before it shrank, 0 if it never has: so long
+ *	may a mapping be. Changed by who alone resizes it.
  * @lock: guards the filling of @pages, and @io and @io_size; held while the memory
  *	shrinks
  * @pages: pages by index (emulated)
@@ -116,6 +118,7 @@ struct accmem_memory {
 	bool pending;
 	unsigned long since;
 	bool mapped;
+	u64 longest;
 	struct mutex lock; /* filling of pages */
 	struct xarray pages;
 	void __iomem *io;

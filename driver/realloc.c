@@ -200,6 +200,22 @@ static int growth_join(struct growth *g)
 	return 0;
 }
 
+/*
+ * What the memory is to have at least. A mapping from when it was longer may show all
+ * of a page of 2 MiB with one entry, so that the memory has to have all of it.
+ */
+static u64 growth_size(struct accmem_memory *mem, u64 size)
+{
+	u64 whole;
+
+	if (size >= mem->longest || !mem->cv->ops->keep)
+		return size;
+	mutex_lock(&mem->lock);
+	whole = mem->cv->ops->keep(mem, size);
+	mutex_unlock(&mem->lock);
+	return whole <= mem->longest ? whole : size;
+}
+
 /* in place, or not at all */
 static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
 {
@@ -216,6 +232,8 @@ static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
 	bool mapped = !realloc_is_identity(r->buf);
 	int err = 0;
 
+	g.size = growth_size(mem, g.size);
+	r->layout.footprint = g.size;
 	if (mapped)
 		err = realloc_lock_place(ctx, r->buf, g.size);
 	if (err)

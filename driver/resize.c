@@ -259,6 +259,7 @@ bool accmem_memory_split(struct accmem_memory *mem, struct accmem_memory *rest)
 	resize_last_run(mem)->size = kept;
 	if (mem->nr_runs == 1)
 		mem->run = mem->runs[0];
+	mem->longest = max(mem->longest, mem->size);
 	resize_set_size(mem, size);
 	accmem_carveout_unlock(cv);
 	return true;

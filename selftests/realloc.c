@@ -516,6 +516,65 @@ TEST_F(realloc, both_sides_reach_what_it_grew_by)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
+/* how much of what @fd can have is not zero, or -1 */
+static int64_t nonzero_of_all(int fd, struct accmem_alloc *all, int max)
+{
+	int64_t bad = 0;
+	int i, n;
+	char *p;
+
+	n = accmem_take_all(fd, ACCMEM_CACHE_WB, all, max);
+	for (i = 0; i < n; i++) {
+		p = map_at(fd, all[i].address, all[i].length);
+		if (!p)
+			return -1;
+		bad += accmem_first_nonzero(p, all[i].length) != -1;
+		unmap(p, all[i].length);
+		accmem_ioctl_free(fd, all[i].address);
+	}
+	return n > 0 ? bad : -1;
+}
+
+/*
+ * A mapping from when the buffer was longer shows a page of 2 MiB of which it has grown
+ * into a part. What is written to the rest of that page is not left to others.
+ */
+TEST_F(realloc, a_long_mapping_shows_no_more_than_the_buffer_has)
+{
+	struct accmem_alloc a = { .length = MIB(8),
+				  .alignment = MIB(2),
+				  .flags = RESIZABLE,
+				  .reserve = MIB(8) };
+	static struct accmem_alloc all[1024];
+	struct accmem_realloc r;
+	int other;
+	char *p;
+
+	other = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	p = accmem_mmap_huge(self->fd, &a, MIB(8));
+	ASSERT_NE(NULL, p);
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(2), 0, &r));
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(2) + KIB(64),
+					  0, &r));
+	ASSERT_EQ(a.address, r.address);
+	ASSERT_EQ(0, accmem_try_write(p + MIB(2), 1));
+	EXPECT_EQ(-1,
+		  accmem_sysfs_wait(variant->path, "dirty_bytes", 0, 60000));
+	/* beyond the end, where that does not fault */
+	accmem_try_write(p + MIB(3), 0x5ec7e7);
+	munmap(p, MIB(8));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_EQ(-1,
+		  accmem_sysfs_wait(variant->path, "dirty_bytes", 0, 60000));
+	if (strcmp(variant->path, ACCMEM_DEV_EMULATED))
+		EXPECT_EQ(0, nonzero_of_all(other, all, ARRAY_SIZE(all)));
+	EXPECT_EQ(-1,
+		  accmem_sysfs_wait(variant->path, "dirty_bytes", 0, 60000));
+	close(other);
+}
+
 TEST_F(realloc, small_buffers)
 {
 	static const struct {
