@@ -270,27 +270,19 @@ static void phys_release(struct accmem_memory *mem)
 	iounmap(mem->io);
 }
 
-static int phys_map_more(struct accmem_memory *mem,
-			 const struct accmem_run *more)
-{
-	struct accmem_run dirty;
-	int err;
-
-	if (!accmem_clear_next(mem->cv, more->start, more->size, &dirty))
-		return 0;
-	mutex_lock(&mem->lock);
-	err = phys_map(mem, mem->run.size + more->size);
-	mutex_unlock(&mem->lock);
-	return err;
-}
-
 static int phys_extend(struct accmem_memory *mem, const struct accmem_run *more)
 {
+	struct accmem_run dirty;
 	int err = 0;
 
 	accmem_clear_claim(mem->cv, more, mem->account->id);
-	if (!accmem_has_pages(mem->cv))
-		err = phys_map_more(mem, more);
+	if (!accmem_clear_next(mem->cv, more->start, more->size, &dirty))
+		return 0;
+	if (!accmem_has_pages(mem->cv)) {
+		mutex_lock(&mem->lock);
+		err = phys_map(mem, mem->run.size + more->size);
+		mutex_unlock(&mem->lock);
+	}
 	return err ?: accmem_clear_late(mem, more, phys_clear_dirty);
 }
 
