@@ -451,7 +451,6 @@ TEST_F(realloc, mappings_go_on)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* A small buffer shares its granule as before, whatever becomes of it. */
 static int device_moves(int fd, uint64_t address, uint64_t *value, uint32_t op)
 {
 	struct accmem_access access = {
@@ -575,6 +574,7 @@ TEST_F(realloc, a_long_mapping_shows_no_more_than_the_buffer_has)
 	close(other);
 }
 
+/* A small buffer shares its granule as before, whatever becomes of it. */
 TEST_F(realloc, small_buffers)
 {
 	static const struct {
