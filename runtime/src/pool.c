@@ -185,14 +185,39 @@ static size_t table_size(const struct accmem_pool *pool)
 	return ((pool->span >> POOL_PAGE_SHIFT) + 2) * sizeof(*pool->table);
 }
 
-static int create_table(struct accmem_pool *pool)
+/* Pages of zeros, which most programs need few of. */
+static void *map_zeros(size_t size)
 {
-	pool->table = mmap(NULL, table_size(pool), PROT_READ | PROT_WRITE,
+	void *zeros = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (pool->table != MAP_FAILED)
-		return 0;
-	accmem_set_last_error("no memory for the table of pages");
-	return -ENOMEM;
+
+	if (zeros != MAP_FAILED)
+		return zeros;
+	accmem_set_last_error("no memory for the tables of pages");
+	return NULL;
+}
+
+static void destroy_tables(struct accmem_pool *pool)
+{
+	if (pool->table)
+		munmap(pool->table, table_size(pool));
+	if (pool->lists)
+		munmap(pool->lists, POOL_NR_HEAPS * sizeof(*pool->lists));
+}
+
+static int create_tables(struct accmem_pool *pool)
+{
+	uint32_t i;
+
+	pool->table = map_zeros(table_size(pool));
+	pool->lists = map_zeros(POOL_NR_HEAPS * sizeof(*pool->lists));
+	if (!pool->table || !pool->lists) {
+		destroy_tables(pool);
+		return -ENOMEM;
+	}
+	for (i = 0; i < POOL_NR_HEAPS; i++)
+		pool->heaps[i].lists = &pool->lists[i];
+	return 0;
 }
 
 static void destroy_locks(struct accmem_pool *pool)
@@ -230,12 +255,12 @@ int accmem_pool_create(struct accmem_context *ctx,
 	if (!ret)
 		ret = set_window(pool);
 	if (!ret)
-		ret = create_table(pool);
+		ret = create_tables(pool);
 	if (ret)
 		goto free_pool;
 	ret = accmem_history_create(pool);
 	if (ret)
-		goto unmap_table;
+		goto destroy_tables;
 	create_locks(pool);
 	ret = register_pool(pool);
 	if (ret)
@@ -246,8 +271,8 @@ int accmem_pool_create(struct accmem_context *ctx,
 destroy_locks:
 	destroy_locks(pool);
 	accmem_history_destroy(pool);
-unmap_table:
-	munmap(pool->table, table_size(pool));
+destroy_tables:
+	destroy_tables(pool);
 free_pool:
 	free(pool);
 	return ret;
@@ -282,7 +307,7 @@ void accmem_pool_destroy(struct accmem_pool *pool)
 	accmem_slab_destroy_all(pool);
 	accmem_direct_destroy(pool);
 	accmem_history_destroy(pool);
-	munmap(pool->table, table_size(pool));
+	destroy_tables(pool);
 	destroy_locks(pool);
 	free(pool);
 }

@@ -165,13 +165,22 @@ struct pool_region {
 };
 
 /**
+ * struct pool_lists - free spans of a heap, by length
+ * @heads: their first pages, plus 1; 0 in a list without any
+ * @bits: which lists are not empty
+ */
+struct pool_lists {
+	uint32_t heads[POOL_NR_LISTS];
+	uint64_t bits[(POOL_NR_LISTS + 63) / 64];
+};
+
+/**
  * struct pool_heap - memory of one sort in one arena, of long spans or of short ones
  * @regions: where it is, the one that grows first
  * @pages: how many they have
  * @slabs: of each class those with free blocks
  * @free_pages: how many are free
- * @heads: first pages of free spans in lists, plus 1; 0 in a list without any
- * @bits: which lists are not empty
+ * @lists: these
  *
  * The first three under the pool's lock, the others under the arena's.
  */
@@ -180,8 +189,7 @@ struct pool_heap {
 	uint64_t pages;
 	struct pool_slab *slabs[POOL_NR_CLASSES];
 	uint64_t free_pages;
-	uint32_t heads[POOL_NR_LISTS];
-	uint64_t bits[(POOL_NR_LISTS + 63) / 64];
+	struct pool_lists *lists;
 };
 
 /**
@@ -255,6 +263,7 @@ struct pool_history;
  * @flags: ACCMEM_POOL_*
  * @keep_bytes: free bytes that are kept
  * @table: an entry for each page of the span
+ * @lists: of the heaps
  * @epoch: changes when caches are to be given up
  * @arenas: locks of the heaps
  * @live_bytes: usable bytes of what is allocated, without what caches have not reported
@@ -286,6 +295,7 @@ struct accmem_pool {
 	uint32_t flags;
 	uint64_t keep_bytes;
 	struct pool_page *table;
+	struct pool_lists *lists;
 	uint32_t epoch;
 
 	/* what follows is written often */

@@ -32,7 +32,7 @@ static uint32_t pages_of(const struct accmem_pool *pool, uint32_t page)
 /* The first page of a list's first span, or POOL_NONE. */
 static uint32_t head_of(const struct pool_heap *heap, uint32_t list)
 {
-	return heap->heads[list] - 1;
+	return heap->lists->heads[list] - 1;
 }
 
 /* Whoever looks a wild pointer up reads it, too. */
@@ -53,8 +53,8 @@ static void list_insert(struct accmem_pool *pool, struct pool_heap *heap,
 	set_link(entry, 1, head);
 	if (head != POOL_NONE)
 		set_link(&pool->table[head], 0, first);
-	heap->heads[list] = first + 1;
-	heap->bits[list / 64] |= 1ull << list % 64;
+	heap->lists->heads[list] = first + 1;
+	heap->lists->bits[list / 64] |= 1ull << list % 64;
 	if (pages > 1)
 		pool_store(&pool->table[first + pages - 1].tag,
 			   POOL_PAGE_END | (uint64_t)pages << POOL_COUNT_SHIFT);
@@ -72,9 +72,9 @@ static void list_remove(struct accmem_pool *pool, struct pool_heap *heap,
 	if (before != POOL_NONE)
 		set_link(&pool->table[before], 1, after);
 	else
-		heap->heads[list] = after + 1;
-	if (!heap->heads[list])
-		heap->bits[list / 64] &= ~(1ull << list % 64);
+		heap->lists->heads[list] = after + 1;
+	if (!heap->lists->heads[list])
+		heap->lists->bits[list / 64] &= ~(1ull << list % 64);
 	pool_store(&entry->tag, POOL_PAGE_INSIDE);
 	pool_store(&pool->table[first + pages - 1].tag, POOL_PAGE_INSIDE);
 }
@@ -110,7 +110,7 @@ static uint32_t next_list(const struct pool_heap *heap, uint32_t list)
 	uint64_t word;
 
 	while (list < POOL_NR_LISTS) {
-		word = heap->bits[list / 64] >> list % 64;
+		word = heap->lists->bits[list / 64] >> list % 64;
 		if (word)
 			return list + __builtin_ctzll(word);
 		list = (list / 64 + 1) * 64;
@@ -122,8 +122,11 @@ static uint32_t find(const struct accmem_pool *pool,
 		     const struct pool_heap *heap, uint32_t pages,
 		     uint32_t alignment)
 {
-	uint32_t list = next_list(heap, list_of(pages)), found;
+	uint32_t list, found;
 
+	if (heap->free_pages < pages)
+		return POOL_NONE;
+	list = next_list(heap, list_of(pages));
 	while (list < POOL_NR_LISTS) {
 		found = best_of(pool, head_of(heap, list), pages, alignment);
 		if (found != POOL_NONE)

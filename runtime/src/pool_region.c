@@ -387,6 +387,7 @@ int accmem_region_map(struct accmem_pool *pool, uint32_t page)
 void accmem_region_disown(struct accmem_pool *pool)
 {
 	struct pool_region *region, *next;
+	struct pool_lists *lists;
 	uint32_t i;
 
 	for (i = 0; i < POOL_NR_HEAPS; i++) {
@@ -396,7 +397,9 @@ void accmem_region_disown(struct accmem_pool *pool)
 			region->next = pool->inherited;
 			pool->inherited = region;
 		}
-		pool->heaps[i] = (struct pool_heap){};
+		lists = pool->heaps[i].lists;
+		*lists = (struct pool_lists){};
+		pool->heaps[i] = (struct pool_heap){ .lists = lists };
 	}
 }
 
