@@ -55,8 +55,8 @@ static aclError map_side(struct acl_side *side)
 	return ret ? accmem_acl_error(ret) : ACL_SUCCESS;
 }
 
-aclError accmem_acl_side_find(struct acl_side *side, const void *pointer,
-			      size_t count)
+static aclError side_look_up(struct acl_side *side, const void *pointer,
+			     size_t count)
 {
 	size_t offset;
 	int covered;
@@ -82,7 +82,15 @@ aclError accmem_acl_side_find(struct acl_side *side, const void *pointer,
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "not all of the memory is allocated");
 	side->device = side->block.kind == ACCMEM_KIND_DEVICE;
-	return map_side(side);
+	return ACL_SUCCESS;
+}
+
+aclError accmem_acl_side_find(struct acl_side *side, const void *pointer,
+			      size_t count)
+{
+	aclError error = side_look_up(side, pointer, count);
+
+	return error || !side->block.pool ? error : map_side(side);
 }
 
 /* All of a read-only allocation, writable: MAP_FAILED if that cannot be. */
@@ -325,4 +333,30 @@ aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src,
 					height, kind);
 
 	return error ? error : transfer_queue(&t, stream);
+}
+
+/* Device and CPU see the same bytes: there is nothing to be done but to look. */
+static aclError check_cached(void *devPtr, size_t size)
+{
+	struct acl_side side;
+	aclError error;
+
+	if (!devPtr || !size)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "devPtr is NULL, or size 0");
+	error = side_look_up(&side, devPtr, size);
+	if (!error && !side.device && !side.block.pool)
+		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+				       "no allocation is there");
+	return error;
+}
+
+aclError aclrtMemFlush(void *devPtr, size_t size)
+{
+	return check_cached(devPtr, size);
+}
+
+aclError aclrtMemInvalidate(void *devPtr, size_t size)
+{
+	return check_cached(devPtr, size);
 }

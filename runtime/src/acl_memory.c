@@ -281,35 +281,6 @@ aclError aclrtMallocCached(void **devPtr, size_t size,
 	return aclrtMalloc(devPtr, size, policy);
 }
 
-/* Device and CPU see the same bytes: there is nothing to be done but to look. */
-static aclError check_cached(void *devPtr, size_t size)
-{
-	struct accmem_pool_block block;
-	size_t offset;
-
-	if (!devPtr || !size)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "devPtr is NULL, or size 0");
-	if (accmem_pool_find(devPtr, &block))
-		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
-				       "no allocation is there");
-	offset = (unsigned char *)devPtr - (unsigned char *)block.pointer;
-	if (size > block.usable - offset)
-		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
-				       "not all of the memory is allocated");
-	return ACL_SUCCESS;
-}
-
-aclError aclrtMemFlush(void *devPtr, size_t size)
-{
-	return check_cached(devPtr, size);
-}
-
-aclError aclrtMemInvalidate(void *devPtr, size_t size)
-{
-	return check_cached(devPtr, size);
-}
-
 /* 1 if @pointer is held and is gone when that ends, -1 if that was so before. */
 static int free_held(void *pointer)
 {

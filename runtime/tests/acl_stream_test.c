@@ -184,6 +184,29 @@ static void streams_end_in_the_middle(void)
 	CHECK_EQ(aclrtFree(d), ACL_ERROR_RT_PARAM_INVALID);
 }
 
+/* Whether the stream is through with it or not. */
+static void what_is_freed_is_not_allocated(void)
+{
+	char *d = acl_new(MIB, 0), *freed = acl_new(4096, 0), byte;
+	aclrtStream stream;
+	int i;
+
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	for (i = 0; i < 100; i++)
+		CHECK_EQ(aclrtMemsetAsync(d, MIB, i, MIB, stream), 0);
+	CHECK_EQ(aclrtMemsetAsync(freed, 4096, 1, 4096, stream), 0);
+	CHECK_EQ(aclrtMemFlush(freed, 4096), 0);
+	CHECK_EQ(aclrtFree(freed), 0);
+	CHECK_EQ(aclrtMemFlush(freed, 4096), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemInvalidate(freed, 1), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemset(freed, 1, 1, 1), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemcpy(&byte, 1, freed, 1, ACL_MEMCPY_DEVICE_TO_HOST),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtFree(freed), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	acl_delete(d);
+}
+
 static void a_child_has_no_streams_of_its_parent(void)
 {
 	char *d = acl_new(4096, 0);
@@ -387,6 +410,7 @@ int main(void)
 		ROW(streams_keep_the_order),
 		ROW(timeouts_are_checked),
 		ROW(streams_end_in_the_middle),
+		ROW(what_is_freed_is_not_allocated),
 		ROW(a_child_has_no_streams_of_its_parent),
 		ROW(events_are_made_with_flags),
 		ROW(a_reset_event_has_no_time),

@@ -150,6 +150,23 @@ void kernels_run_in_groups()
 	 }).wait();
 	for (int i = 0; i < 64; i++)
 		CHECK_EQ(p[i], i / 16 * 1000 + i % 16);
+	q.parallel_for(sycl::nd_range<2>({ 4, 8 }, { 2, 4 }),
+		       [=](sycl::nd_item<2> i) {
+			       const sycl::group<2> g = i.get_group();
+
+			       p[i.get_global_linear_id()] =
+				       g.leader() * 1000 +
+				       g.get_group_linear_id() * 100 +
+				       g.get_local_linear_id();
+		       })
+		.wait();
+	for (int i = 0; i < 32; i++) {
+		const int row = i / 8, column = i % 8;
+		const int group = row / 2 * 2 + column / 4;
+		const int local = row % 2 * 4 + column % 4;
+
+		CHECK_EQ(p[i], (local == 0) * 1000 + group * 100 + local);
+	}
 	CHECK_THROWS(q.parallel_for(sycl::nd_range<1>(64, 10),
 				    [](sycl::nd_item<1>) {}),
 		     nd_range);

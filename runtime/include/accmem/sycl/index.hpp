@@ -285,25 +285,66 @@ private:
 	range<D> global_, local_;
 };
 
+/* As one of its items sees it. */
 template <int D = 1>
 class group {
 public:
-	/* Of accmem. */
+	using id_type = id<D>;
+	using range_type = range<D>;
+	using linear_id_type = std::size_t;
+	static constexpr int dimensions = D;
+
+	/* Of accmem: the group of the item at @point. */
 	group(const id<D> &point, const nd_range<D> &space)
 		: point_(point), space_(space)
 	{
 	}
 
-	id<D> get_group_id() const { return point_; }
-	std::size_t get_group_id(int d) const { return point_[d]; }
-	std::size_t operator[](int d) const { return point_[d]; }
-	range<D> get_group_range() const { return space_.get_group_range(); }
-	std::size_t get_group_range(int d) const { return get_group_range()[d]; }
-	range<D> get_local_range() const { return space_.get_local_range(); }
-	std::size_t get_local_range(int d) const { return get_local_range()[d]; }
+	id<D> get_group_id() const
+	{
+		return point_ / id<D>(space_.get_local_range());
+	}
+	std::size_t get_group_id(int d) const { return get_group_id()[d]; }
+	std::size_t operator[](int d) const { return get_group_id()[d]; }
 	std::size_t get_group_linear_id() const
 	{
-		return detail::linear(point_, get_group_range());
+		return detail::linear(get_group_id(), get_group_range());
+	}
+	range<D> get_group_range() const { return space_.get_group_range(); }
+	std::size_t get_group_range(int d) const { return get_group_range()[d]; }
+	std::size_t get_group_linear_range() const
+	{
+		return get_group_range().size();
+	}
+
+	id<D> get_local_id() const
+	{
+		return point_ % id<D>(space_.get_local_range());
+	}
+	std::size_t get_local_id(int d) const { return get_local_id()[d]; }
+	std::size_t get_local_linear_id() const
+	{
+		return detail::linear(get_local_id(), get_local_range());
+	}
+	range<D> get_local_range() const { return space_.get_local_range(); }
+	std::size_t get_local_range(int d) const { return get_local_range()[d]; }
+	std::size_t get_local_linear_range() const
+	{
+		return get_local_range().size();
+	}
+	range<D> get_max_local_range() const { return get_local_range(); }
+	bool leader() const { return get_local_linear_id() == 0; }
+
+	/* Is it the same group? */
+	friend bool operator==(const group &a, const group &b)
+	{
+		return a.get_group_id() == b.get_group_id() &&
+		       a.get_group_range() == b.get_group_range() &&
+		       a.get_local_range() == b.get_local_range();
+	}
+	friend bool operator!=(const group &a, const group &b)
+	{
+		return !(a == b);
 	}
 
 private:
@@ -329,19 +370,13 @@ public:
 	{
 		return detail::linear(point_, space_.get_global_range());
 	}
-	id<D> get_local_id() const
-	{
-		return point_ % id<D>(space_.get_local_range());
-	}
+	id<D> get_local_id() const { return get_group().get_local_id(); }
 	std::size_t get_local_id(int d) const { return get_local_id()[d]; }
 	std::size_t get_local_linear_id() const
 	{
-		return detail::linear(get_local_id(), space_.get_local_range());
+		return get_group().get_local_linear_id();
 	}
-	group<D> get_group() const
-	{
-		return { point_ / id<D>(space_.get_local_range()), space_ };
-	}
+	group<D> get_group() const { return { point_, space_ }; }
 	std::size_t get_group(int d) const { return get_group()[d]; }
 	std::size_t get_group_linear_id() const
 	{
