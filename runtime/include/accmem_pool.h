@@ -327,8 +327,9 @@ uint64_t accmem_pool_trim(struct accmem_pool *pool, uint64_t keep_bytes);
  * accmem_pool_yield() - give memory back if other contexts wait for it
  * @pool: the pool
  *
- * A pool without ACCMEM_POOL_PASSIVE does this by itself. The context's descriptor is
- * readable when it has something to do.
+ * A pool without ACCMEM_POOL_PASSIVE does this by itself, once it keeps more than 2 MiB
+ * or a thread's cache has taken memory twice. The context's descriptor is readable when
+ * there is something to do.
  *
  * Return: bytes given back, 0 if nobody waits.
  */

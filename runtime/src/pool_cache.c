@@ -255,6 +255,8 @@ int accmem_cache_fill(struct accmem_pool *pool, struct pool_cache *cache,
 
 	pthread_mutex_lock(&pool->lock);
 	cache_obey(pool, cache);
+	if (pool->stats.reserved_bytes)
+		accmem_yield_start(pool);
 	ret = bin_refill(pool, cache, bin);
 	pthread_mutex_unlock(&pool->lock);
 	return ret;

@@ -78,6 +78,15 @@ static void count(struct accmem_pool *pool, struct pool_heap *heap,
 	accmem_pool_count_reserved(pool, pages * (int64_t)POOL_PAGE);
 }
 
+/* A pool that has no more than the first step has hardly any to give back. */
+static void count_more(struct accmem_pool *pool, struct pool_heap *heap,
+		       uint32_t pages)
+{
+	count(pool, heap, pages);
+	if (pool->stats.reserved_bytes > STEP_PAGES * POOL_PAGE)
+		accmem_yield_start(pool);
+}
+
 static int resize(struct accmem_pool *pool, struct pool_region *region,
 		  uint32_t pages)
 {
@@ -139,7 +148,7 @@ static int extend(struct accmem_pool *pool, struct pool_heap *heap,
 	}
 	accmem_region_forget(pool, end + 1, more);
 	region->pages += more;
-	count(pool, heap, more);
+	count_more(pool, heap, more);
 	accmem_heap_add(pool, heap, end, more);
 	return 0;
 }
@@ -209,9 +218,8 @@ static int create(struct accmem_pool *pool, struct pool_heap *heap,
 	accmem_direct_forget(pool, region->address, pages * POOL_PAGE);
 	region->next = heap->regions;
 	heap->regions = region;
-	accmem_yield_start(pool);
 	pool->stats.kernel_buffers++;
-	count(pool, heap, pages);
+	count_more(pool, heap, pages);
 	accmem_heap_add(pool, heap, region->first, pages - 1);
 	return 0;
 

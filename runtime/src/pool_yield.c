@@ -3,7 +3,9 @@
  * Giving memory back: when it is asked for, and when other contexts wait for it,
  * which a thread of the pool is told of by an eventfd.
  *
- * The thread begins with the first memory that a pool keeps, and ends with the pool.
+ * The thread begins when a pool keeps more than the first 2 MiB, or when a cache comes
+ * for more the second time: to begin it takes longer than the first allocation. It ends
+ * with the pool.
  *
  * Locking: accmem_pool.lock.
  */
