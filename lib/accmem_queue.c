@@ -41,12 +41,24 @@ static u64 queue_length_of(u64 bytes)
 	return (bytes >> QUEUE_TURN_SHIFT) + 1;
 }
 
+/* where turns are: those who were served do not leave behind who is there and waits */
+static u64 queue_turn(struct accmem_queue *q)
+{
+	struct accmem_queue_waiter *w = NULL;
+
+	do {
+		w = accmem_queue_walk(q, w);
+	} while (w && (w->limited || w->state == ACCMEM_QUEUE_AWAY));
+	return w ? min(q->turn, w->turn) : q->turn;
+}
+
 /* a turn of @user for @bytes; returns where it begins */
 static u64 queue_take_turn(struct accmem_queue *q,
 			   struct accmem_queue_user *user, u64 bytes)
 {
-	u64 credit = min(q->turn, q->credit >> QUEUE_TURN_SHIFT);
-	u64 turn = max(q->turn - credit, q->first_turn);
+	u64 now = queue_turn(q);
+	u64 credit = min(now, q->credit >> QUEUE_TURN_SHIFT);
+	u64 turn = max(now - credit, q->first_turn);
 
 	turn = max(turn, user->turn);
 	user->turn = turn + queue_length_of(bytes);
@@ -208,10 +220,8 @@ void accmem_queue_pass(struct accmem_queue *q, struct accmem_queue_user *user,
 {
 	struct accmem_queue_waiter *front = queue_front(q);
 
-	if (!front)
-		return;
-	queue_take_turn(q, user, got);
-	queue_count_pass(q, front, now);
+	if (front && queue_take_turn(q, user, got) >= front->turn)
+		queue_count_pass(q, front, now);
 }
 
 void accmem_queue_limits_rose(struct accmem_queue *q)

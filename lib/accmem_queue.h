@@ -10,13 +10,15 @@
  * Order. Waiters of one user are in order of arrival; across users they take turns,
  * and a turn is as long as what was asked for in it: who asks for little has many of
  * them for one of somebody who asks for much. (Start-time fair queueing: a waiter's
- * turn begins where its user's last one ended; but nobody catches up with the latest
- * that was served by more than a credit.) A younger one that fits may pass an older
- * one that does not. Each time one passes the waiter at the front, that is counted;
- * when the bound is reached, memory is reserved for it: nobody else is given any. A
- * reservation ends after some time, served or not. One that ends unserved costs its
- * waiter the place, which is at the end from then on, and for as long again nothing is
- * reserved: nobody can stall the others with a request that nothing can meet.
+ * turn begins where its user's last one ended; but nobody catches up by more than a
+ * credit with the latest that was served, or with the first who waits and may be helped
+ * where that is earlier.) A younger one that fits may pass an older one that does not.
+ * Each time one passes the waiter at the front, that is counted, whether it waits or
+ * not, unless its own turn begins before; when the bound is reached, memory is reserved
+ * for the front: nobody else is given any. A reservation ends after some time, served or
+ * not. One that ends unserved costs its waiter the place, which is at the end from then
+ * on, and for as long again nothing is reserved: nobody can stall the others with a
+ * request that nothing can meet.
  *
  * Waiters whom a limit holds up are in the same queue, and pass nobody's bound: no
  * memory would help them. They are tried again when their user's charge has sunk.

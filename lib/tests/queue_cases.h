@@ -103,7 +103,10 @@ static bool turns_are_as_long_as_requests(void)
 	       accmem_queue_next(&q, NULL, fits, &free) == &large;
 }
 
-/* who was not there for a while catches up with the others, but for a credit */
+/*
+ * Who was not there for a while catches up with the others, but for a credit. Somebody
+ * whom a limit holds up all the time keeps the queue from being empty, and no more.
+ */
 static bool a_credit_is_all_that_is_caught_up(void)
 {
 	struct accmem_queue_waiter a, b[3], keep;
@@ -114,7 +117,8 @@ static bool a_credit_is_all_that_is_caught_up(void)
 
 	accmem_queue_init(&q, BOUND);
 	q.credit = 2 * GRANULE;
-	sleep_in(&q, &keep, &z, 64 * GRANULE);
+	accmem_queue_enter(&q, &keep, &z, 64 * GRANULE);
+	accmem_queue_sleep(&q, &keep, true, 0);
 	for (i = 0; i < 10; i++) {
 		sleep_in(&q, &a, &x, GRANULE - 1);
 		accmem_queue_leave(&q, &a, true, 0);
@@ -123,7 +127,6 @@ static bool a_credit_is_all_that_is_caught_up(void)
 	for (i = 0; i < 3; i++)
 		sleep_in(&q, &b[i], &y, GRANULE - 1);
 	sleep_in(&q, &a, &x, GRANULE - 1);
-	accmem_queue_leave(&q, &keep, false, 0);
 	for (i = 0; i < 3; i++) {
 		accmem_queue_came_back(&q);
 		if (accmem_queue_next(&q, NULL, fits, &free) != &b[i])
@@ -133,6 +136,59 @@ static bool a_credit_is_all_that_is_caught_up(void)
 	}
 	accmem_queue_came_back(&q);
 	return accmem_queue_next(&q, NULL, fits, &free) == &a;
+}
+
+/*
+ * One waits for much, one takes what there is meanwhile, out of its turn. A third, who
+ * waits again and again for little, has all its turns before the first: it is not taken
+ * along by the second.
+ */
+static bool out_of_turn_leaves_nobody_behind(void)
+{
+	struct accmem_queue_waiter much, taker, little;
+	struct accmem_queue_user x = {}, y = {}, z = {};
+	struct accmem_queue q;
+	u64 free = 64 * GRANULE;
+	int i;
+
+	accmem_queue_init(&q, 100);
+	q.credit = 8 * GRANULE;
+	/* so that its next turn is the eighth */
+	sleep_in(&q, &much, &x, 8 * GRANULE - 1);
+	sleep_in(&q, &little, &z, GRANULE - 1);
+	accmem_queue_leave(&q, &much, true, 0);
+	sleep_in(&q, &much, &x, 32 * GRANULE);
+	for (i = 0; i < 7; i++) {
+		sleep_in(&q, &taker, &y, 16 * GRANULE);
+		accmem_queue_leave(&q, &taker, true, 0);
+		accmem_queue_leave(&q, &little, true, 0);
+		sleep_in(&q, &little, &z, GRANULE - 1);
+		accmem_queue_came_back(&q);
+		if (accmem_queue_next(&q, NULL, fits, &free) != &little)
+			return false;
+	}
+	return true;
+}
+
+/* Who does not wait and has had less than the front is in turn, and passes nobody. */
+static bool only_out_of_turn_is_a_pass(void)
+{
+	struct accmem_queue_waiter much, rest;
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue q;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	q.credit = 64 * GRANULE;
+	sleep_in(&q, &much, &x, 8 * GRANULE - 1);
+	sleep_in(&q, &rest, &x, GRANULE);
+	accmem_queue_leave(&q, &much, true, 0);
+	for (i = 0; i < 8; i++)
+		accmem_queue_pass(&q, &y, GRANULE - 1, 0);
+	if (rest.passed)
+		return false;
+	accmem_queue_pass(&q, &y, GRANULE - 1, 0);
+	return rest.passed == 1;
 }
 
 /* what somebody had while nobody else waited is held against nobody */
@@ -226,6 +282,9 @@ static const struct queue_case {
 	{ "turns are as long as requests", turns_are_as_long_as_requests },
 	{ "a credit is all that is caught up",
 	  a_credit_is_all_that_is_caught_up },
+	{ "out of turn leaves nobody behind",
+	  out_of_turn_leaves_nobody_behind },
+	{ "only out of turn is a pass", only_out_of_turn_is_a_pass },
 	{ "an empty queue owes nothing", an_empty_queue_owes_nothing },
 	{ "the bound reserves, for a time", the_bound_reserves },
 	{ "a change during a try counts", a_change_during_a_try_counts },

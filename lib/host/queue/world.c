@@ -236,10 +236,26 @@ static void naive_pass(struct world *w, const struct entry *served)
 		front->passed++;
 }
 
+/* the latest turn that was served, or an earlier one of somebody who is there and waits */
+static u64 naive_now(const struct world *w)
+{
+	u64 now = w->turn;
+	unsigned int i;
+
+	for (i = 0; i < WAITERS; i++) {
+		const struct entry *e = &w->e[i];
+
+		if (e->in && !e->limited && e->state != ACCMEM_QUEUE_AWAY &&
+		    e->turn < now)
+			now = e->turn;
+	}
+	return now;
+}
+
 /* where the next turn of a user begins, which is @length long */
 static u64 naive_turn(struct world *w, unsigned int user, u64 length)
 {
-	u64 since = w->turn > CREDIT ? w->turn - CREDIT : 0;
+	u64 now = naive_now(w), since = now > CREDIT ? now - CREDIT : 0;
 	u64 turn;
 
 	if (since < w->first)
@@ -332,14 +348,14 @@ static void barge(struct world *w)
 {
 	unsigned int user = rng_below(w->draw, USERS);
 	u64 n = 1 + rng_below(w->draw, 8 * UNIT);
+	const struct entry *front = naive_front(w);
 
 	if (w->q.reserved || w->free < n || w->held[user] + n > LIMIT)
 		return;
 	w->free -= n;
 	w->held[user] += n;
-	if (naive_front(w))
-		naive_turn(w, user, n / UNIT + 1);
-	naive_pass(w, NULL);
+	if (front && naive_turn(w, user, n / UNIT + 1) >= front->turn)
+		naive_pass(w, NULL);
 	accmem_queue_pass(&w->q, &w->users[user], n, w->now);
 }
 
