@@ -53,6 +53,9 @@ void accmem_acl_context_select(int32_t device);
 /* Is @pointer among the addresses of a device, allocated or not? */
 bool accmem_acl_in_window(const void *pointer);
 
+/* The number of the device whose pool it is. */
+int32_t accmem_acl_device_of(const struct accmem_pool *pool);
+
 /* A negative errno value of the library, as an error of ACL. */
 aclError accmem_acl_error(int error);
 
@@ -75,7 +78,11 @@ struct acl_side {
 	bool held;
 };
 
-/* Finds out what @count bytes at @pointer are, and maps them. */
+/* Finds out what @count bytes at @pointer are. */
+aclError accmem_acl_side_look_up(struct acl_side *side, const void *pointer,
+				 size_t count);
+
+/* Does so, and maps them. */
 aclError accmem_acl_side_find(struct acl_side *side, const void *pointer,
 			      size_t count);
 
@@ -90,6 +97,12 @@ bool accmem_acl_is_read_only(const void *pointer);
 
 /* 1: @count bytes at @pointer have memory; 0: reserved, not all; -1: not reserved. */
 int accmem_acl_reserved_covers(const void *pointer, size_t count);
+
+/* Is memory mapped there, and of which device? */
+bool accmem_acl_reserved_device(const void *pointer, int32_t *id);
+
+/* Does @pointer point into memory that aclrtMallocHost() took from the process? */
+bool accmem_acl_is_host(const void *pointer);
 
 extern pthread_mutex_t accmem_acl_devices_lock, accmem_acl_map_lock,
 	accmem_acl_memory_lock, accmem_acl_streams_lock;

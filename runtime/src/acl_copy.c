@@ -55,40 +55,10 @@ static aclError map_side(struct acl_side *side)
 	return ret ? accmem_acl_error(ret) : ACL_SUCCESS;
 }
 
-static aclError side_look_up(struct acl_side *side, const void *pointer,
-			     size_t count)
-{
-	size_t offset;
-	int covered;
-
-	*side = (struct acl_side){ .pointer = (unsigned char *)pointer };
-	covered = accmem_acl_reserved_covers(pointer, count);
-	if (!covered)
-		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
-				       "addresses that have no memory");
-	side->device = covered > 0;
-	if (side->device)
-		return ACL_SUCCESS;
-	if (accmem_pool_find(pointer, &side->block)) {
-		side->block.pool = NULL;
-		return accmem_acl_in_window(pointer) ?
-			       accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
-					       "no allocation is there") :
-			       ACL_SUCCESS;
-	}
-	offset = side->pointer - (unsigned char *)side->block.pointer;
-	if (count > side->block.usable - offset ||
-	    accmem_acl_is_freed(side->block.pointer))
-		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
-				       "not all of the memory is allocated");
-	side->device = side->block.kind == ACCMEM_KIND_DEVICE;
-	return ACL_SUCCESS;
-}
-
 aclError accmem_acl_side_find(struct acl_side *side, const void *pointer,
 			      size_t count)
 {
-	aclError error = side_look_up(side, pointer, count);
+	aclError error = accmem_acl_side_look_up(side, pointer, count);
 
 	return error || !side->block.pool ? error : map_side(side);
 }
@@ -333,30 +303,4 @@ aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src,
 					height, kind);
 
 	return error ? error : transfer_queue(&t, stream);
-}
-
-/* Device and CPU see the same bytes: there is nothing to be done but to look. */
-static aclError check_cached(void *devPtr, size_t size)
-{
-	struct acl_side side;
-	aclError error;
-
-	if (!devPtr || !size)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "devPtr is NULL, or size 0");
-	error = side_look_up(&side, devPtr, size);
-	if (!error && !side.device && !side.block.pool)
-		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
-				       "no allocation is there");
-	return error;
-}
-
-aclError aclrtMemFlush(void *devPtr, size_t size)
-{
-	return check_cached(devPtr, size);
-}
-
-aclError aclrtMemInvalidate(void *devPtr, size_t size)
-{
-	return check_cached(devPtr, size);
 }

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "acl.h"
+
+#define MESSAGE_SIZE 384
 #include "internal.h"
 
 #define PATH_SIZE 32
@@ -193,6 +195,19 @@ bool accmem_acl_in_window(const void *pointer)
 	return false;
 }
 
+int32_t accmem_acl_device_of(const struct accmem_pool *pool)
+{
+	struct acl_device *device;
+	int32_t id;
+
+	for (id = 0; id < ACL_MAX_DEVICES; id++) {
+		device = __atomic_load_n(&devices[id], __ATOMIC_ACQUIRE);
+		if (device && device->pool == pool)
+			return id;
+	}
+	return -1;
+}
+
 static void device_close_locked(int32_t id)
 {
 	struct acl_device *device = devices[id];
@@ -241,7 +256,22 @@ aclError aclFinalize(void)
 
 const char *aclGetRecentErrMsg(void)
 {
-	return accmem_last_error();
+	static __thread char message[MESSAGE_SIZE];
+
+	snprintf(message, sizeof(message), "%s", accmem_last_error());
+	accmem_set_last_error("%s", "");
+	return *message ? message : NULL;
+}
+
+aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
+			 int32_t *patchVersion)
+{
+	if (!majorVersion || !minorVersion || !patchVersion)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "NULL");
+	*majorVersion = 1;
+	*minorVersion = 15;
+	*patchVersion = 0;
+	return ACL_SUCCESS;
 }
 
 aclError aclrtGetDeviceCount(uint32_t *count)

@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -35,6 +36,7 @@ struct reservation {
  * @pointer: its name in the pool
  * @size: bytes
  * @at: where it is mapped, or NULL
+ * @retained: how often, besides its being allocated
  * @next: the next of all
  */
 struct handle {
@@ -42,6 +44,7 @@ struct handle {
 	void *pointer;
 	size_t size;
 	unsigned char *at;
+	unsigned int retained;
 	struct handle *next;
 };
 
@@ -123,6 +126,18 @@ int accmem_acl_reserved_covers(const void *pointer, size_t count)
 	ret = covers_locked(pointer, count);
 	pthread_mutex_unlock(&accmem_acl_map_lock);
 	return ret;
+}
+
+bool accmem_acl_reserved_device(const void *pointer, int32_t *id)
+{
+	const struct handle *h;
+
+	pthread_mutex_lock(&accmem_acl_map_lock);
+	h = handle_at(pointer);
+	if (h)
+		*id = h->device->id;
+	pthread_mutex_unlock(&accmem_acl_map_lock);
+	return h;
 }
 
 /* Addresses aligned to @alignment; where they are best if nothing is there. */
@@ -307,19 +322,22 @@ aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
 {
 	aclError error = ACL_SUCCESS;
 	struct handle *h;
+	bool stays = false;
 
 	pthread_mutex_lock(&accmem_acl_map_lock);
 	h = handle_find(handle);
 	if (!h)
 		error = accmem_acl_fail(ACL_ERROR_RT_INVALID_HANDLE,
 					"no such memory");
+	else if (h->retained)
+		stays = h->retained--;
 	else if (h->at)
 		error = accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 					"the memory is mapped");
 	else
 		handle_unlink(h);
 	pthread_mutex_unlock(&accmem_acl_map_lock);
-	if (error)
+	if (error || stays)
 		return error;
 	accmem_pool_release(h->device->pool, h->pointer);
 	free(h);
@@ -430,4 +448,49 @@ void accmem_acl_handles_forget(struct acl_device *device)
 		free(h);
 	}
 	pthread_mutex_unlock(&accmem_acl_map_lock);
+}
+
+aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHandle *handle)
+{
+	struct handle *h;
+
+	if (!virPtr || !handle)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "virPtr or handle is NULL");
+	pthread_mutex_lock(&accmem_acl_map_lock);
+	h = handle_at(virPtr);
+	if (h && h->retained < UINT_MAX)
+		h->retained++;
+	else
+		h = NULL;
+	pthread_mutex_unlock(&accmem_acl_map_lock);
+	if (!h)
+		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+				       "no memory is mapped there");
+	*handle = h;
+	return ACL_SUCCESS;
+}
+
+/* Both sides may read and write what is mapped: there is nothing to be done but to look. */
+aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc,
+			   size_t count)
+{
+	size_t i;
+
+	if (!virPtr || !size || !desc || !count)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "NULL, or 0");
+	for (i = 0; i < count; i++) {
+		if (desc[i].location.type != ACL_MEM_LOCATION_TYPE_HOST &&
+		    desc[i].location.type != ACL_MEM_LOCATION_TYPE_DEVICE)
+			return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+					       "no such location");
+		if (desc[i].flags != ACL_RT_MEM_ACCESS_FLAGS_READWRITE)
+			return accmem_acl_fail(
+				ACL_ERROR_FEATURE_UNSUPPORTED,
+				"memory is mapped to read and write");
+	}
+	if (accmem_acl_reserved_covers(virPtr, size) != 1)
+		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+				       "not all has memory mapped");
+	return ACL_SUCCESS;
 }

@@ -99,6 +99,28 @@ static bool is_host(const void *pointer)
 	return yes;
 }
 
+static int compare_inside(const void *left, const void *right)
+{
+	const struct record *a = left, *b = right;
+
+	if ((uintptr_t)a->pointer - (uintptr_t)b->pointer < b->size)
+		return 0;
+	return compare(left, right);
+}
+
+bool accmem_acl_is_host(const void *pointer)
+{
+	const struct record key = { .pointer = (void *)pointer };
+	bool yes;
+
+	if (!__atomic_load_n(&nr_hosts, __ATOMIC_ACQUIRE))
+		return false;
+	pthread_mutex_lock(&accmem_acl_memory_lock);
+	yes = tfind(&key, &host, compare_inside);
+	pthread_mutex_unlock(&accmem_acl_memory_lock);
+	return yes;
+}
+
 static bool has_records(void)
 {
 	return __atomic_load_n(&nr_records, __ATOMIC_ACQUIRE);
@@ -279,6 +301,58 @@ aclError aclrtMallocCached(void **devPtr, size_t size,
 			   aclrtMemMallocPolicy policy)
 {
 	return aclrtMalloc(devPtr, size, policy);
+}
+
+/* What tells memory apart in tools, and a device that is the current one. */
+static aclError check_config(const aclrtMallocConfig *cfg, bool on_host)
+{
+	struct acl_device *device;
+	aclError error;
+	size_t i;
+
+	if (cfg && cfg->numAttrs && !cfg->attrs)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "attributes are NULL");
+	for (i = 0; cfg && i < cfg->numAttrs; i++) {
+		const aclrtMallocAttribute *a = &cfg->attrs[i];
+
+		switch (a->attr) {
+		case ACL_RT_MEM_ATTR_MODULE_ID:
+			continue;
+		case ACL_RT_MEM_ATTR_DEVICE_ID:
+			device = accmem_acl_device_current(&error);
+			if (!device)
+				return error;
+			if (a->value.deviceId == (uint32_t)device->id)
+				continue;
+			break;
+		case ACL_RT_MEM_ATTR_VA_FLAG:
+			if (on_host && a->value.vaFlag <= 1)
+				continue;
+			break;
+		default:
+			break;
+		}
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "no such attribute, or not with this value");
+	}
+	return ACL_SUCCESS;
+}
+
+aclError aclrtMallocWithCfg(void **devPtr, size_t size,
+			    aclrtMemMallocPolicy policy, aclrtMallocConfig *cfg)
+{
+	aclError error = check_config(cfg, false);
+
+	return error ? error : aclrtMalloc(devPtr, size, policy);
+}
+
+aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size,
+				aclrtMallocConfig *cfg)
+{
+	aclError error = check_config(cfg, true);
+
+	return error ? error : aclrtMallocHost(ptr, size);
 }
 
 /* 1 if @pointer is held and is gone when that ends, -1 if that was so before. */

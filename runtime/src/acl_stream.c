@@ -465,3 +465,33 @@ aclError aclrtSynchronizeDevice(void)
 	accmem_acl_streams_wait(device);
 	return ACL_SUCCESS;
 }
+
+/* Work is done here, not by a device that could fail at it: there is nothing to stop for. */
+aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mode)
+{
+	struct acl_stream *stream;
+	aclError error;
+
+	if (!handle || mode > ACL_STOP_ON_FAILURE)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "the default stream, or no such mode");
+	stream = stream_get(handle, &error);
+	if (!stream)
+		return error;
+	pthread_mutex_unlock(&stream->lock);
+	return ACL_SUCCESS;
+}
+
+aclError aclrtFreeWithDevSync(void *devPtr)
+{
+	aclError error = aclrtSynchronizeDevice();
+
+	return error ? error : aclrtFree(devPtr);
+}
+
+aclError aclrtFreeHostWithDevSync(void *hostPtr)
+{
+	aclError error = aclrtSynchronizeDevice();
+
+	return error ? error : aclrtFreeHost(hostPtr);
+}

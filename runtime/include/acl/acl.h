@@ -24,17 +24,18 @@ typedef void *aclrtEvent;
 typedef void *aclrtContext;
 typedef void *aclrtDrvMemHandle;
 
-#define ACL_SUCCESS 0
-#define ACL_ERROR_NONE 0
-#define ACL_ERROR_INVALID_PARAM 100000
-#define ACL_ERROR_UNINITIALIZE 100001
-#define ACL_ERROR_REPEAT_INITIALIZE 100002
+/* Of the interface these are constants, and those with _RT_ in their name macros. */
+static const int ACL_SUCCESS = 0;
+static const int ACL_ERROR_NONE = 0;
+static const int ACL_ERROR_INVALID_PARAM = 100000;
+static const int ACL_ERROR_UNINITIALIZE = 100001;
+static const int ACL_ERROR_REPEAT_INITIALIZE = 100002;
 #define ACL_ERROR_RT_PARAM_INVALID 107000
 #define ACL_ERROR_RT_INVALID_DEVICEID 107001
 #define ACL_ERROR_RT_CONTEXT_NULL 107002
 #define ACL_ERROR_RT_INVALID_HANDLE 107017
-#define ACL_ERROR_BAD_ALLOC 200000
-#define ACL_ERROR_FEATURE_UNSUPPORTED 200006
+static const int ACL_ERROR_BAD_ALLOC = 200000;
+static const int ACL_ERROR_FEATURE_UNSUPPORTED = 200006;
 #define ACL_ERROR_RT_MEMORY_ALLOCATION 207001
 #define ACL_ERROR_RT_INTERNAL_ERROR 507000
 #define ACL_ERROR_RT_STREAM_SYNC_TIMEOUT 507046
@@ -94,13 +95,60 @@ typedef enum aclrtMemAllocationType {
 
 typedef enum aclrtMemLocationType {
 	ACL_MEM_LOCATION_TYPE_HOST = 0,
-	ACL_MEM_LOCATION_TYPE_DEVICE = 1
+	ACL_MEM_LOCATION_TYPE_DEVICE = 1,
+	ACL_MEM_LOCATION_TYPE_UNREGISTERED = 2
 } aclrtMemLocationType;
 
 typedef struct aclrtMemLocation {
 	uint32_t id;
 	aclrtMemLocationType type;
 } aclrtMemLocation;
+
+typedef struct aclrtPtrAttributes {
+	aclrtMemLocation location;
+	uint32_t pageSize;
+	uint32_t rsv[4];
+} aclrtPtrAttributes;
+
+typedef enum aclrtMemAccessFlags {
+	ACL_RT_MEM_ACCESS_FLAGS_NONE = 0,
+	ACL_RT_MEM_ACCESS_FLAGS_READ = 1,
+	ACL_RT_MEM_ACCESS_FLAGS_READWRITE = 3
+} aclrtMemAccessFlags;
+
+typedef struct aclrtMemAccessDesc {
+	aclrtMemAccessFlags flags;
+	aclrtMemLocation location;
+	uint8_t rsv[12];
+} aclrtMemAccessDesc;
+
+typedef enum aclrtMallocAttrType {
+	ACL_RT_MEM_ATTR_RSV = 0,
+	ACL_RT_MEM_ATTR_MODULE_ID = 1,
+	ACL_RT_MEM_ATTR_DEVICE_ID = 2,
+	ACL_RT_MEM_ATTR_VA_FLAG = 3
+} aclrtMallocAttrType;
+
+typedef union aclrtMallocAttrValue {
+	uint16_t moduleId;
+	uint32_t deviceId;
+	uint32_t vaFlag;
+	uint8_t rsv[8];
+} aclrtMallocAttrValue;
+
+typedef struct aclrtMallocAttribute {
+	aclrtMallocAttrType attr;
+	aclrtMallocAttrValue value;
+} aclrtMallocAttribute;
+
+typedef struct aclrtMallocConfig {
+	aclrtMallocAttribute *attrs;
+	size_t numAttrs;
+} aclrtMallocConfig;
+
+/* Modes of aclrtSetStreamFailureMode(). */
+#define ACL_CONTINUE_ON_FAILURE 0x0u
+#define ACL_STOP_ON_FAILURE 0x1u
 
 typedef struct aclrtPhysicalMemProp {
 	aclrtMemHandleType handleType;
@@ -147,9 +195,19 @@ aclError aclFinalize(void);
 /**
  * aclGetRecentErrMsg() - what went wrong in the calling thread, in words
  *
- * Return: a line, valid until the thread's next call.
+ * It is told once.
+ *
+ * Return: a line, valid until the thread's next call of this; NULL where nothing went
+ * wrong since.
  */
 const char *aclGetRecentErrMsg(void);
+
+/*
+ * The version of the interface, 1.15.0. Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for
+ * NULL.
+ */
+aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
+			 int32_t *patchVersion);
 
 /* Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL. */
 aclError aclrtGetDeviceCount(uint32_t *count);
@@ -265,6 +323,17 @@ aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
 /* Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_INVALID_HANDLE. */
 aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
 
+/**
+ * aclrtSetStreamFailureMode() - what a stream does after an operation that failed
+ * @stream: a stream, not the default one
+ * @mode: ACL_CONTINUE_ON_FAILURE or ACL_STOP_ON_FAILURE
+ *
+ * Operations are checked when they are queued, and do not fail later.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_INVALID_HANDLE.
+ */
+aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
+
 aclError aclrtCreateEvent(aclrtEvent *event);
 
 /* What events are asked to do; each does all of it. */
@@ -361,6 +430,29 @@ aclError aclrtMallocHost(void **hostPtr, size_t size);
 aclError aclrtFreeHost(void *hostPtr);
 
 /**
+ * aclrtMallocWithCfg() - aclrtMalloc() with attributes
+ * @devPtr: out: its first byte
+ * @size: bytes, not 0
+ * @policy: as aclrtMalloc()'s
+ * @cfg: attributes, or NULL: a module, of which nothing is made; the device, which has
+ *	to be the current one
+ *
+ * aclrtMallocHostWithCfg() takes the flag for one address on both sides, too, 0 or 1:
+ * that is so in any case.
+ *
+ * Return: as aclrtMalloc(); ACL_ERROR_INVALID_PARAM for other attributes.
+ */
+aclError aclrtMallocWithCfg(void **devPtr, size_t size,
+			    aclrtMemMallocPolicy policy,
+			    aclrtMallocConfig *cfg);
+aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size,
+				aclrtMallocConfig *cfg);
+
+/* aclrtSynchronizeDevice(), then the free. Return: as either. */
+aclError aclrtFreeWithDevSync(void *devPtr);
+aclError aclrtFreeHostWithDevSync(void *hostPtr);
+
+/**
  * aclrtMemset() - set bytes
  * @devPtr: memory of the device or of the host
  * @maxCount: bytes that there are from @devPtr on
@@ -428,6 +520,17 @@ aclError aclrtMemFlush(void *devPtr, size_t size);
 aclError aclrtMemInvalidate(void *devPtr, size_t size);
 
 /**
+ * aclrtPointerGetAttributes() - what is at a pointer
+ * @ptr: any
+ * @attributes: out: the device whose memory it is, or that it is the host's from
+ *	aclrtMallocHost(), or unregistered; bytes of a page
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL.
+ */
+aclError aclrtPointerGetAttributes(const void *ptr,
+				   aclrtPtrAttributes *attributes);
+
+/**
  * aclrtGetMemInfo() - how much memory there is
  * @attr: of what kind; of huge pages in whole pages
  * @free: out: bytes that the caller could get now: limits are looked at, and what its
@@ -473,7 +576,10 @@ aclError aclrtReleaseMemAddress(void *virPtr);
 aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 			     const aclrtPhysicalMemProp *prop, uint64_t flags);
 
-/* ACL_ERROR_RT_INVALID_HANDLE for what is none, _RT_PARAM_INVALID if it is mapped. */
+/*
+ * Takes a retained handle back, or frees. ACL_ERROR_RT_INVALID_HANDLE for what is none,
+ * _RT_PARAM_INVALID if the memory would go and is mapped.
+ */
 aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
 
 /**
@@ -492,6 +598,32 @@ aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
 aclError aclrtMapMem(void *virPtr, size_t size, size_t offset,
 		     aclrtDrvMemHandle handle, uint64_t flags);
 aclError aclrtUnmapMem(void *virPtr);
+
+/**
+ * aclrtMemSetAccess() - who may do what with mapped memory
+ * @virPtr: where it is mapped
+ * @size: bytes, all of which have memory
+ * @desc: reading and writing, of the host or a device
+ * @count: how many, not 0
+ *
+ * Both sides may, from aclrtMapMem() on.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_FEATURE_UNSUPPORTED for less
+ * than both; ACL_ERROR_RT_PARAM_INVALID where not all has memory.
+ */
+aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc,
+			   size_t count);
+
+/**
+ * aclrtMemRetainAllocationHandle() - the memory that is mapped at an address
+ * @virPtr: anywhere in it
+ * @handle: out: the memory, which aclrtFreePhysical() has to be called for once more
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID
+ * where none is mapped.
+ */
+aclError aclrtMemRetainAllocationHandle(void *virPtr,
+					aclrtDrvMemHandle *handle);
 
 typedef enum aclrtMemGranularityOptions {
 	ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM = 0,

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What the ACL front-end says of pointers, errors and itself, and the calls of programs
+ * that share memory or configure it, on a device: /dev/accmem0, or the one in
+ * $ACCMEM_DEVICE. Built with FAKE_DEVICE it runs on the host over fake_device.c instead.
+ */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "acl_tests.h"
+
+static int location_of(const void *p)
+{
+	aclrtPtrAttributes attributes;
+
+	memset(&attributes, 0xff, sizeof(attributes));
+	CHECK_EQ(aclrtPointerGetAttributes(p, &attributes), 0);
+	CHECK(attributes.pageSize >= 4096);
+	CHECK_EQ(attributes.location.id, 0);
+	CHECK_EQ(attributes.rsv[0] | attributes.rsv[3], 0);
+	return attributes.location.type;
+}
+
+static void pointers_have_a_location(void)
+{
+	char *d = acl_new(4096, 0), local;
+	aclrtPtrAttributes attributes;
+	void *h;
+
+	CHECK_EQ(location_of(d), ACL_MEM_LOCATION_TYPE_DEVICE);
+	CHECK_EQ(location_of(d + 4095), ACL_MEM_LOCATION_TYPE_DEVICE);
+	CHECK_EQ(location_of(&local), ACL_MEM_LOCATION_TYPE_UNREGISTERED);
+	CHECK_EQ(aclrtMallocHost(&h, 10000), 0);
+	CHECK_EQ(location_of(h), ACL_MEM_LOCATION_TYPE_HOST);
+	CHECK_EQ(location_of((char *)h + 9999), ACL_MEM_LOCATION_TYPE_HOST);
+	CHECK_EQ(aclrtFreeHost(h), 0);
+	CHECK_EQ(location_of(h), ACL_MEM_LOCATION_TYPE_UNREGISTERED);
+	acl_delete(d);
+	CHECK_EQ(location_of(d), ACL_MEM_LOCATION_TYPE_UNREGISTERED);
+	CHECK_EQ(aclrtPointerGetAttributes(NULL, &attributes),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtPointerGetAttributes(d, NULL), ACL_ERROR_INVALID_PARAM);
+}
+
+static void map(void **r, aclrtDrvMemHandle *handle)
+{
+	aclrtPhysicalMemProp prop = {
+		.memAttr = ACL_HBM_MEM_NORMAL,
+		.location.type = ACL_MEM_LOCATION_TYPE_DEVICE,
+	};
+
+	CHECK_EQ(aclrtReserveMemAddress(r, 128 * KIB, 0, NULL, 0), 0);
+	CHECK_EQ(aclrtMallocPhysical(handle, 64 * KIB, &prop, 0), 0);
+	CHECK_EQ(aclrtMapMem(*r, 64 * KIB, 0, *handle, 0), 0);
+}
+
+static void access_is_of_what_is_mapped(void)
+{
+	aclrtMemAccessDesc desc = {
+		.flags = ACL_RT_MEM_ACCESS_FLAGS_READWRITE,
+		.location.type = ACL_MEM_LOCATION_TYPE_DEVICE,
+	};
+	aclrtDrvMemHandle handle;
+	void *r;
+
+	map(&r, &handle);
+	CHECK_EQ(location_of(r), ACL_MEM_LOCATION_TYPE_DEVICE);
+	CHECK_EQ(location_of((char *)r + 64 * KIB),
+		 ACL_MEM_LOCATION_TYPE_UNREGISTERED);
+	CHECK_EQ(aclrtMemSetAccess(r, 64 * KIB, &desc, 1), 0);
+	CHECK_EQ(aclrtMemSetAccess(r, 128 * KIB, &desc, 1),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemSetAccess(&r, 1, &desc, 1),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemSetAccess(r, 0, &desc, 1), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMemSetAccess(r, 1, NULL, 1), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMemSetAccess(r, 1, &desc, 0), ACL_ERROR_INVALID_PARAM);
+	desc.flags = ACL_RT_MEM_ACCESS_FLAGS_READ;
+	CHECK_EQ(aclrtMemSetAccess(r, 1, &desc, 1),
+		 ACL_ERROR_FEATURE_UNSUPPORTED);
+	desc.location.type = ACL_MEM_LOCATION_TYPE_UNREGISTERED;
+	CHECK_EQ(aclrtMemSetAccess(r, 1, &desc, 1), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtUnmapMem(r), 0);
+	CHECK_EQ(aclrtFreePhysical(handle), 0);
+	CHECK_EQ(aclrtReleaseMemAddress(r), 0);
+}
+
+static void a_retained_handle_is_freed_once_more(void)
+{
+	aclrtDrvMemHandle handle, same = NULL;
+	void *r;
+
+	map(&r, &handle);
+	CHECK_EQ(aclrtMemRetainAllocationHandle((char *)r + 5, &same), 0);
+	CHECK(same == handle);
+	CHECK_EQ(aclrtFreePhysical(same), 0);
+	CHECK_EQ(aclrtFreePhysical(handle), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemRetainAllocationHandle(r, &same), 0);
+	CHECK_EQ(aclrtUnmapMem(r), 0);
+	CHECK_EQ(aclrtMemRetainAllocationHandle(r, &same),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemRetainAllocationHandle(r, NULL),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtFreePhysical(handle), 0);
+	CHECK_EQ(aclrtFreePhysical(handle), 0);
+	CHECK_EQ(aclrtFreePhysical(handle), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtReleaseMemAddress(r), 0);
+}
+
+static void allocations_are_configured(void)
+{
+	aclrtMallocAttribute attributes[2] = {
+		{ .attr = ACL_RT_MEM_ATTR_MODULE_ID, .value.moduleId = 33 },
+		{ .attr = ACL_RT_MEM_ATTR_DEVICE_ID, .value.deviceId = 0 },
+	};
+	aclrtMallocConfig cfg = { attributes, 2 };
+	void *p;
+
+	CHECK_EQ(aclrtMallocWithCfg(&p, 100, ACL_MEM_MALLOC_HUGE_FIRST, NULL),
+		 0);
+	acl_delete(p);
+	CHECK_EQ(aclrtMallocWithCfg(&p, 100, ACL_MEM_MALLOC_HUGE_FIRST, &cfg),
+		 0);
+	CHECK_EQ(aclrtFreeWithDevSync(p), 0);
+	CHECK_EQ(aclrtFreeWithDevSync(p), ACL_ERROR_RT_PARAM_INVALID);
+	attributes[1].value.deviceId = 1;
+	CHECK_EQ(aclrtMallocWithCfg(&p, 100, ACL_MEM_MALLOC_HUGE_FIRST, &cfg),
+		 ACL_ERROR_INVALID_PARAM);
+	attributes[1].attr = ACL_RT_MEM_ATTR_VA_FLAG;
+	attributes[1].value.vaFlag = 1;
+	CHECK_EQ(aclrtMallocWithCfg(&p, 100, ACL_MEM_MALLOC_HUGE_FIRST, &cfg),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMallocHostWithCfg(&p, 100, &cfg), 0);
+	CHECK_EQ(aclrtFreeHostWithDevSync(p), 0);
+	CHECK_EQ(aclrtFreeHostWithDevSync(NULL), ACL_ERROR_INVALID_PARAM);
+	attributes[1].value.vaFlag = 2;
+	CHECK_EQ(aclrtMallocHostWithCfg(&p, 100, &cfg),
+		 ACL_ERROR_INVALID_PARAM);
+	cfg.attrs = NULL;
+	CHECK_EQ(aclrtMallocHostWithCfg(&p, 100, &cfg),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMallocWithCfg(NULL, 100, ACL_MEM_MALLOC_HUGE_FIRST, NULL),
+		 ACL_ERROR_INVALID_PARAM);
+}
+
+static void streams_have_a_failure_mode(void)
+{
+	aclrtStream stream;
+
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	CHECK_EQ(aclrtSetStreamFailureMode(stream, ACL_STOP_ON_FAILURE), 0);
+	CHECK_EQ(aclrtSetStreamFailureMode(stream, ACL_CONTINUE_ON_FAILURE), 0);
+	CHECK_EQ(aclrtSetStreamFailureMode(stream, 2), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtSetStreamFailureMode(NULL, 0), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	CHECK_EQ(aclrtSetStreamFailureMode(stream, 0),
+		 ACL_ERROR_RT_INVALID_HANDLE);
+}
+
+static void a_message_is_told_once(void)
+{
+	int32_t major = 0, minor = 0, patch = -1;
+
+	aclGetRecentErrMsg();
+	CHECK(!aclGetRecentErrMsg());
+	CHECK_EQ(aclrtFree(NULL), ACL_ERROR_INVALID_PARAM);
+	CHECK(strstr(aclGetRecentErrMsg(), "devPtr is NULL"));
+	CHECK(!aclGetRecentErrMsg());
+	CHECK_EQ(aclrtGetVersion(&major, &minor, &patch), 0);
+	CHECK(major == 1 && minor == 15 && patch == 0);
+	CHECK_EQ(aclrtGetVersion(NULL, &minor, &patch),
+		 ACL_ERROR_INVALID_PARAM);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		ROW(pointers_have_a_location),
+		ROW(access_is_of_what_is_mapped),
+		ROW(a_retained_handle_is_freed_once_more),
+		ROW(allocations_are_configured),
+		ROW(streams_have_a_failure_mode),
+		ROW(a_message_is_told_once),
+	};
+
+#ifdef FAKE_DEVICE
+	setenv("ACCMEM_DEVICE", FAKE_DEVICE_PATH, 1);
+#endif
+	return test_main(tests, ARRAY_SIZE(tests));
+}
