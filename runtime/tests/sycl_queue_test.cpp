@@ -6,6 +6,7 @@
 #include "sycl_test.hpp"
 
 #include <cstring>
+#include <future>
 #include <numeric>
 #include <unordered_set>
 #include <vector>
@@ -174,6 +175,53 @@ void kernels_run_in_groups()
 				    [](sycl::nd_item<1>) {}),
 		     nd_range);
 	sycl::free(p, q);
+}
+
+/* In words that programs use, which have to compile. */
+void objects_answer_what_they_are()
+{
+	sycl::queue q({ sycl::property::queue::enable_profiling() });
+	sycl::queue both({ sycl::property::queue::enable_profiling(),
+			   sycl::property::queue::in_order() });
+	const sycl::device dev = q.get_info<sycl::info::queue::device>();
+	const sycl::context ctx = q.get_info<sycl::info::queue::context>();
+	const sycl::platform plt(sycl::default_selector_v);
+
+	CHECK(q.has_property<sycl::property::queue::enable_profiling>());
+	CHECK(!q.is_in_order());
+	CHECK(both.is_in_order());
+	CHECK(dev == q.get_device());
+	CHECK(ctx == q.get_context());
+	CHECK(ctx.get_info<sycl::info::context::platform>() == plt);
+	CHECK(ctx.get_info<sycl::info::context::devices>() ==
+	      ctx.get_devices());
+	CHECK(dev.get_info<sycl::info::device::platform>() == plt);
+	CHECK_THROWS(sycl::platform(sycl::gpu_selector_v), runtime);
+	CHECK_EQ(dev.get_info<sycl::info::device::max_work_item_sizes<2>>()[1],
+		 dev.get_info<sycl::info::device::max_work_group_size>());
+	CHECK_EQ(dev.get_info<sycl::info::device::sub_group_sizes>().size(), 1);
+	CHECK(plt.get_info<sycl::info::platform::profile>() == "FULL_PROFILE");
+}
+
+void events_know_what_they_wait_for()
+{
+	sycl::queue q, other;
+	std::promise<void> go;
+	std::shared_future<void> gone = go.get_future().share();
+	sycl::event first = other.submit([&](sycl::handler &h) {
+		h.host_task([=] { gone.wait(); });
+	});
+	sycl::event second = q.submit([&](sycl::handler &h) {
+		h.depends_on(first);
+		h.host_task([] {});
+	});
+
+	CHECK(second.get_wait_list() == std::vector<sycl::event>{ first });
+	CHECK(first.get_wait_list().empty());
+	go.set_value();
+	second.wait();
+	CHECK(second.get_wait_list().empty());
+	CHECK(sycl::event().get_wait_list().empty());
 }
 
 void command_groups_have_one_command()
@@ -397,6 +445,8 @@ const struct test tests[] = {
 	TEST(bad_ranges_are_refused),
 	TEST(kernels_run_over_every_point),
 	TEST(kernels_run_in_groups),
+	TEST(objects_answer_what_they_are),
+	TEST(events_know_what_they_wait_for),
 	TEST(command_groups_have_one_command),
 	TEST(events_order_commands_of_queues),
 	TEST(times_are_told_where_they_were_asked_for),

@@ -12,6 +12,13 @@
 
 namespace accmem {
 namespace sycl {
+namespace info {
+namespace context {
+struct platform { using return_type = sycl::platform; };
+struct devices { using return_type = std::vector<sycl::device>; };
+} // namespace context
+} // namespace info
+
 
 namespace usm {
 enum class alloc { host, device, shared, unknown };
@@ -184,6 +191,14 @@ public:
 		return list;
 	}
 	platform get_platform() const { return {}; }
+	template <typename Parameter>
+	typename Parameter::return_type get_info() const
+	{
+		if constexpr (std::is_same_v<Parameter, info::context::platform>)
+			return get_platform();
+		else
+			return get_list(Parameter{});
+	}
 	backend get_backend() const noexcept { return backend::accmem; }
 
 	/* Of accmem: what is under it, for calls of accmem_pool.h; NULL if not in it. */
@@ -214,6 +229,11 @@ public:
 
 private:
 	friend class exception;
+
+	std::vector<device> get_list(info::context::devices) const
+	{
+		return get_devices();
+	}
 
 	explicit context(std::shared_ptr<detail::context_impl> impl)
 		: impl_(std::move(impl)),

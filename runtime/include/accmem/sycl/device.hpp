@@ -8,6 +8,7 @@
 #ifndef ACCMEM_SYCL_DEVICE_HPP
 #define ACCMEM_SYCL_DEVICE_HPP
 
+#include <accmem/sycl/index.hpp>
 #include <accmem/sycl/property.hpp>
 
 #include <algorithm>
@@ -45,14 +46,19 @@ enum class aspect {
 
 enum class backend { accmem };
 
+class platform;
+
 namespace info {
 
 enum class device_type { cpu, gpu, accelerator, custom, automatic, host, all };
+
+enum class local_mem_type { none, local, global };
 
 namespace platform {
 struct name { using return_type = std::string; };
 struct vendor { using return_type = std::string; };
 struct version { using return_type = std::string; };
+struct profile { using return_type = std::string; };
 } // namespace platform
 
 namespace device {
@@ -66,7 +72,20 @@ struct max_mem_alloc_size { using return_type = std::uint64_t; };
 struct max_compute_units { using return_type = std::uint32_t; };
 struct max_work_item_dimensions { using return_type = std::uint32_t; };
 struct max_work_group_size { using return_type = std::size_t; };
+template <int D = 3>
+struct max_work_item_sizes { using return_type = sycl::range<D>; };
+struct max_num_sub_groups { using return_type = std::uint32_t; };
+struct sub_group_sizes { using return_type = std::vector<std::size_t>; };
 struct local_mem_size { using return_type = std::uint64_t; };
+struct local_mem_type { using return_type = info::local_mem_type; };
+struct global_mem_cache_size { using return_type = std::uint64_t; };
+struct mem_base_addr_align { using return_type = std::uint32_t; };
+struct max_clock_frequency { using return_type = std::uint32_t; };
+struct partition_max_sub_devices { using return_type = std::uint32_t; };
+struct profiling_timer_resolution { using return_type = std::size_t; };
+struct error_correction_support { using return_type = bool; };
+struct vendor_id { using return_type = std::uint32_t; };
+struct platform { using return_type = sycl::platform; };
 struct is_available { using return_type = bool; };
 struct aspects { using return_type = std::vector<sycl::aspect>; };
 struct usm_device_allocations { using return_type = bool; };
@@ -178,8 +197,6 @@ inline std::vector<std::string> node_paths()
 
 } // namespace detail
 
-class platform;
-
 class device {
 public:
 	/* The default device. Throws runtime where there is none. */
@@ -282,10 +299,57 @@ private:
 	{
 		return 1024;
 	}
+	template <int D>
+	range<D> answer(info::device::max_work_item_sizes<D>) const
+	{
+		range<D> most;
+
+		for (int i = 0; i < D; i++)
+			most[i] = 1024;
+		return most;
+	}
+	std::uint32_t answer(info::device::max_num_sub_groups) const
+	{
+		return 1024;
+	}
+	std::vector<std::size_t> answer(info::device::sub_group_sizes) const
+	{
+		return { 1 };
+	}
 	std::uint64_t answer(info::device::local_mem_size) const
 	{
 		return 0;
 	}
+	info::local_mem_type answer(info::device::local_mem_type) const
+	{
+		return info::local_mem_type::none;
+	}
+	std::uint64_t answer(info::device::global_mem_cache_size) const
+	{
+		return 0;
+	}
+	std::uint32_t answer(info::device::mem_base_addr_align) const
+	{
+		return 64 * 8; /* in bits */
+	}
+	std::uint32_t answer(info::device::max_clock_frequency) const
+	{
+		return 0; /* not known */
+	}
+	std::uint32_t answer(info::device::partition_max_sub_devices) const
+	{
+		return 0;
+	}
+	std::size_t answer(info::device::profiling_timer_resolution) const
+	{
+		return 1;
+	}
+	bool answer(info::device::error_correction_support) const
+	{
+		return false;
+	}
+	std::uint32_t answer(info::device::vendor_id) const { return 0; }
+	sycl::platform answer(info::device::platform) const;
 	bool answer(info::device::is_available) const
 	{
 		accmem_context *ctx;
@@ -324,6 +388,11 @@ private:
 class platform {
 public:
 	platform() = default;
+	/* Throws runtime where the selector takes no device. */
+	template <typename Selector,
+		  typename = std::enable_if_t<std::is_invocable_r_v<
+			  int, const Selector &, const device &>>>
+	explicit platform(const Selector &selector);
 
 	static std::vector<platform> get_platforms() { return { {} }; }
 	std::vector<device>
@@ -347,6 +416,9 @@ public:
 		if constexpr (std::is_same_v<Parameter,
 					     info::platform::version>)
 			return "2020";
+		else if constexpr (std::is_same_v<Parameter,
+						  info::platform::profile>)
+			return "FULL_PROFILE";
 		else
 			return "accmem";
 	}
@@ -364,6 +436,10 @@ public:
 inline platform device::get_platform() const
 {
 	return {};
+}
+inline platform device::answer(info::device::platform) const
+{
+	return get_platform();
 }
 
 /* Those that can be opened. */
@@ -461,6 +537,12 @@ device select(const Selector &selector)
 }
 
 } // namespace detail
+
+template <typename Selector, typename>
+platform::platform(const Selector &selector)
+{
+	detail::select(selector);
+}
 
 /* The default node, and any other where that is not there. */
 inline device::device() : device(from_path(detail::default_path()))

@@ -105,9 +105,13 @@ private:
 /* The state of a command. */
 class event_state {
 public:
-	event_state(std::shared_ptr<error_store> store, bool profiled)
+	using list = std::vector<std::shared_ptr<event_state>>;
+
+	event_state(std::shared_ptr<error_store> store, bool profiled,
+		    list after)
 		: store_(std::move(store)), profiled_(profiled),
-		  born_(generation()), submitted_(now_ns())
+		  born_(generation()), submitted_(now_ns()),
+		  after_(std::move(after))
 	{
 	}
 
@@ -125,8 +129,10 @@ public:
 
 	void end()
 	{
+		list after; /* goes without the lock */
 		std::lock_guard<std::mutex> guard(lock_);
 
+		after.swap(after_);
 		status_ = info::event_command_status::complete;
 		ended_ = now_ns();
 		changed_.notify_all();
@@ -141,6 +147,16 @@ public:
 		changed_.wait(guard, [this] {
 			return status_ == info::event_command_status::complete;
 		});
+	}
+
+	/* What it was submitted to come after; nothing any more when it is complete. */
+	list after()
+	{
+		if (is_foreign())
+			return {};
+		std::lock_guard<std::mutex> guard(lock_);
+
+		return after_;
 	}
 
 	info::event_command_status status()
@@ -177,6 +193,7 @@ private:
 	info::event_command_status status_ =
 		info::event_command_status::submitted;
 	std::uint64_t started_ = 0, ended_ = 0;
+	list after_;
 };
 
 } // namespace detail
@@ -214,8 +231,16 @@ public:
 		for (event e : list)
 			e.wait_and_throw();
 	}
-	/* None: a command that is complete waits for nothing more. */
-	std::vector<event> get_wait_list() { return {}; }
+	/* Those that it depends on; none when it is complete. */
+	std::vector<event> get_wait_list()
+	{
+		std::vector<event> list;
+
+		if (state_)
+			for (const auto &state : state_->after())
+				list.emplace_back(state);
+		return list;
+	}
 	backend get_backend() const noexcept { return backend::accmem; }
 
 	template <typename Parameter>

@@ -9,6 +9,13 @@
 
 namespace accmem {
 namespace sycl {
+namespace info {
+namespace queue {
+struct context { using return_type = sycl::context; };
+struct device { using return_type = sycl::device; };
+} // namespace queue
+} // namespace info
+
 namespace detail {
 
 /**
@@ -72,10 +79,16 @@ public:
 	event submit(action run, std::vector<event> after)
 	{
 		lane &here = current();
+		event_state::list states;
+
+		for (const event &e : after)
+			if (e.state())
+				states.push_back(e.state());
 		auto state = std::make_shared<event_state>(
 			store_,
 			properties_.has_property<
-				property::queue::enable_profiling>());
+				property::queue::enable_profiling>(),
+			std::move(states));
 		std::lock_guard<std::mutex> guard(here.lock);
 
 		here.worker->submit({ std::move(run), std::move(after), state });
@@ -130,6 +143,13 @@ class queue {
 public:
 	explicit queue(const property_list &list = {})
 		: queue(device(), async_handler{}, list)
+	{
+	}
+	/* One property in braces, which could be a list or a queue otherwise. */
+	template <typename Property,
+		  typename = std::enable_if_t<is_property_v<Property>>>
+	explicit queue(std::initializer_list<Property> list)
+		: queue(property_list(*list.begin()))
 	{
 	}
 	explicit queue(const async_handler &handler,
@@ -188,6 +208,14 @@ public:
 	bool is_in_order() const
 	{
 		return has_property<property::queue::in_order>();
+	}
+	template <typename Parameter>
+	typename Parameter::return_type get_info() const
+	{
+		if constexpr (std::is_same_v<Parameter, info::queue::device>)
+			return get_device();
+		else
+			return get_context_info(Parameter{});
 	}
 	template <typename Property>
 	bool has_property() const noexcept
@@ -336,6 +364,10 @@ public:
 	const std::shared_ptr<detail::queue_impl> &impl() const { return impl_; }
 
 private:
+	context get_context_info(info::queue::context) const
+	{
+		return get_context();
+	}
 	const detail::context_impl &ctx() const { return *impl_->ctx().impl(); }
 
 	template <typename Space, typename Kernel>
