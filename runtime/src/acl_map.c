@@ -485,9 +485,8 @@ aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc,
 			return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 					       "no such location");
 		if (desc[i].flags != ACL_RT_MEM_ACCESS_FLAGS_READWRITE)
-			return accmem_acl_fail(
-				ACL_ERROR_FEATURE_UNSUPPORTED,
-				"memory is mapped to read and write");
+			return accmem_acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED,
+					       "mapped to read and write");
 	}
 	if (accmem_acl_reserved_covers(virPtr, size) != 1)
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,

@@ -24,18 +24,18 @@ typedef void *aclrtEvent;
 typedef void *aclrtContext;
 typedef void *aclrtDrvMemHandle;
 
-/* Of the interface these are constants, and those with _RT_ in their name macros. */
-static const int ACL_SUCCESS = 0;
-static const int ACL_ERROR_NONE = 0;
-static const int ACL_ERROR_INVALID_PARAM = 100000;
-static const int ACL_ERROR_UNINITIALIZE = 100001;
-static const int ACL_ERROR_REPEAT_INITIALIZE = 100002;
+/* Constants in the interface, too; those with _RT_ in their name are macros. */
+static const int ACL_SUCCESS = 0, ACL_ERROR_NONE = 0,
+		 ACL_ERROR_INVALID_PARAM = 100000,
+		 ACL_ERROR_UNINITIALIZE = 100001,
+		 ACL_ERROR_REPEAT_INITIALIZE = 100002,
+		 ACL_ERROR_BAD_ALLOC = 200000,
+		 ACL_ERROR_FEATURE_UNSUPPORTED = 200006;
+
 #define ACL_ERROR_RT_PARAM_INVALID 107000
 #define ACL_ERROR_RT_INVALID_DEVICEID 107001
 #define ACL_ERROR_RT_CONTEXT_NULL 107002
 #define ACL_ERROR_RT_INVALID_HANDLE 107017
-static const int ACL_ERROR_BAD_ALLOC = 200000;
-static const int ACL_ERROR_FEATURE_UNSUPPORTED = 200006;
 #define ACL_ERROR_RT_MEMORY_ALLOCATION 207001
 #define ACL_ERROR_RT_INTERNAL_ERROR 507000
 #define ACL_ERROR_RT_STREAM_SYNC_TIMEOUT 507046
