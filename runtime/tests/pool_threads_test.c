@@ -4,8 +4,10 @@
  * $ACCMEM_DEVICE, and with FAKE_DEVICE over fake_device.c.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -302,9 +304,86 @@ static void threads_one_after_another_need_no_more_than_one(void)
 	end(pool);
 }
 
+static int count_threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	const struct dirent *entry;
+	int count = 0;
+
+	CHECK(dir);
+	while ((entry = readdir(dir)))
+		count += entry->d_name[0] != '.';
+	closedir(dir);
+	return count;
+}
+
+static void *say_tid(void *tid)
+{
+	*(pid_t *)tid = gettid();
+	return NULL;
+}
+
+/* A sanitizer begins a thread of its own beside the first that a program begins. */
+static void begin_and_end_a_thread(void)
+{
+	pthread_t thread;
+	char path[64];
+	pid_t tid;
+
+	CHECK_EQ(pthread_create(&thread, NULL, say_tid, &tid), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	snprintf(path, sizeof(path), "/proc/self/task/%d", tid);
+	while (!access(path, F_OK))
+		usleep(1000);
+}
+
+/* One that was joined may be there for a moment longer. */
+static void wait_for_threads(int count)
+{
+	int tries = 10000;
+
+	while (count_threads() != count && --tries)
+		usleep(1000);
+	CHECK_EQ(count_threads(), count);
+}
+
+/* A first allocation does not pay for it; nobody keeps much without it. */
+static void the_thread_that_gives_back_begins_when_there_is_some(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	int before, i;
+	char *p[200];
+
+	begin_and_end_a_thread();
+	before = count_threads();
+	p[0] = accmem_pool_malloc(pool, 1000);
+	CHECK_EQ(count_threads(), before);
+	for (i = 1; i < 200; i++)
+		p[i] = accmem_pool_malloc(pool, 1000);
+	CHECK_EQ(count_threads(), before + 1);
+	for (i = 0; i < 200; i++)
+		CHECK_EQ(accmem_pool_release(pool, p[i]), 0);
+	end(pool);
+	wait_for_threads(before);
+
+	pool = new_pool(0);
+	p[0] = accmem_pool_malloc(pool, 3 * MIB);
+	CHECK_EQ(count_threads(), before + 1);
+	CHECK_EQ(accmem_pool_release(pool, p[0]), 0);
+	end(pool);
+	wait_for_threads(before);
+
+	pool = new_pool(ACCMEM_POOL_PASSIVE);
+	p[0] = accmem_pool_malloc(pool, 3 * MIB);
+	CHECK_EQ(count_threads(), before);
+	CHECK_EQ(accmem_pool_release(pool, p[0]), 0);
+	end(pool);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
+		ROW(the_thread_that_gives_back_begins_when_there_is_some),
 		ROW(threads_share_a_pool),
 		ROW(another_thread_may_release),
 		ROW(what_others_have_free_is_had_before_a_failure),
