@@ -28,7 +28,7 @@
 #endif
 
 #define MAX_THREADS 16
-#define ROUND_NS 2e8 /* of threads, many slices of a scheduler */
+#define ROUND_NS 1e8 /* of threads, many slices of a scheduler */
 
 struct event {
 	uint32_t id;
