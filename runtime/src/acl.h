@@ -98,8 +98,8 @@ bool accmem_acl_is_read_only(const void *pointer);
 /* 1: @count bytes at @pointer have memory; 0: reserved, not all; -1: not reserved. */
 int accmem_acl_reserved_covers(const void *pointer, size_t count);
 
-/* Is memory mapped there, and of which device? */
-bool accmem_acl_reserved_device(const void *pointer, int32_t *id);
+/* The number of the device whose memory is mapped there, -1 if none is. */
+int32_t accmem_acl_reserved_device(const void *pointer);
 
 /* Does @pointer point into memory that aclrtMallocHost() took from the process? */
 bool accmem_acl_is_host(const void *pointer);

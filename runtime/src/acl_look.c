@@ -74,17 +74,12 @@ aclError aclrtPointerGetAttributes(const void *ptr,
 				   aclrtPtrAttributes *attributes)
 {
 	struct acl_side side;
-	int32_t id;
 
 	if (!ptr || !attributes)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "ptr or attributes is NULL");
 	memset(attributes, 0, sizeof(*attributes));
 	attributes->pageSize = ACL_PAGE;
-	if (accmem_acl_reserved_device(ptr, &id)) {
-		set_location(attributes, ACL_MEM_LOCATION_TYPE_DEVICE, id);
-		return ACL_SUCCESS;
-	}
 	if (accmem_acl_side_look_up(&side, ptr, 1)) {
 		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
 		return ACL_SUCCESS;
@@ -93,7 +88,9 @@ aclError aclrtPointerGetAttributes(const void *ptr,
 		attributes->pageSize = side.block.page_size;
 	if (side.device)
 		set_location(attributes, ACL_MEM_LOCATION_TYPE_DEVICE,
-			     accmem_acl_device_of(side.block.pool));
+			     side.block.pool ?
+				     accmem_acl_device_of(side.block.pool) :
+				     accmem_acl_reserved_device(ptr));
 	else if (!side.block.pool && !accmem_acl_is_host(ptr))
 		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
 	return ACL_SUCCESS;

@@ -128,16 +128,16 @@ int accmem_acl_reserved_covers(const void *pointer, size_t count)
 	return ret;
 }
 
-bool accmem_acl_reserved_device(const void *pointer, int32_t *id)
+int32_t accmem_acl_reserved_device(const void *pointer)
 {
 	const struct handle *h;
+	int32_t id;
 
 	pthread_mutex_lock(&accmem_acl_map_lock);
 	h = handle_at(pointer);
-	if (h)
-		*id = h->device->id;
+	id = h ? h->device->id : -1;
 	pthread_mutex_unlock(&accmem_acl_map_lock);
-	return h;
+	return id;
 }
 
 /* Addresses aligned to @alignment; where they are best if nothing is there. */

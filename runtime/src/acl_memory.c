@@ -86,17 +86,24 @@ static void drop(void **root, struct record *record)
 			   __ATOMIC_RELEASE);
 }
 
-/* Is it for aclrtFreeHost()? */
-static bool is_host(const void *pointer)
+static bool host_has(const void *pointer,
+		     int (*order)(const void *left, const void *right))
 {
+	const struct record key = { .pointer = (void *)pointer };
 	bool yes;
 
 	if (!__atomic_load_n(&nr_hosts, __ATOMIC_ACQUIRE))
 		return false;
 	pthread_mutex_lock(&accmem_acl_memory_lock);
-	yes = find(&host, pointer);
+	yes = tfind(&key, &host, order);
 	pthread_mutex_unlock(&accmem_acl_memory_lock);
 	return yes;
+}
+
+/* Is it for aclrtFreeHost()? */
+static bool is_host(const void *pointer)
+{
+	return host_has(pointer, compare);
 }
 
 static int compare_inside(const void *left, const void *right)
@@ -110,15 +117,7 @@ static int compare_inside(const void *left, const void *right)
 
 bool accmem_acl_is_host(const void *pointer)
 {
-	const struct record key = { .pointer = (void *)pointer };
-	bool yes;
-
-	if (!__atomic_load_n(&nr_hosts, __ATOMIC_ACQUIRE))
-		return false;
-	pthread_mutex_lock(&accmem_acl_memory_lock);
-	yes = tfind(&key, &host, compare_inside);
-	pthread_mutex_unlock(&accmem_acl_memory_lock);
-	return yes;
+	return host_has(pointer, compare_inside);
 }
 
 static bool has_records(void)

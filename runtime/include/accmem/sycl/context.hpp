@@ -19,7 +19,6 @@ struct devices { using return_type = std::vector<sycl::device>; };
 } // namespace context
 } // namespace info
 
-
 namespace usm {
 enum class alloc { host, device, shared, unknown };
 }
@@ -194,10 +193,7 @@ public:
 	template <typename Parameter>
 	typename Parameter::return_type get_info() const
 	{
-		if constexpr (std::is_same_v<Parameter, info::context::platform>)
-			return get_platform();
-		else
-			return get_list(Parameter{});
+		return answer(Parameter{});
 	}
 	backend get_backend() const noexcept { return backend::accmem; }
 
@@ -230,7 +226,11 @@ public:
 private:
 	friend class exception;
 
-	std::vector<device> get_list(info::context::devices) const
+	platform answer(info::context::platform) const
+	{
+		return get_platform();
+	}
+	std::vector<device> answer(info::context::devices) const
 	{
 		return get_devices();
 	}

@@ -305,12 +305,12 @@ private:
 		range<D> most;
 
 		for (int i = 0; i < D; i++)
-			most[i] = 1024;
+			most[i] = answer(info::device::max_work_group_size{});
 		return most;
 	}
 	std::uint32_t answer(info::device::max_num_sub_groups) const
 	{
-		return 1024;
+		return answer(info::device::max_work_group_size{});
 	}
 	std::vector<std::size_t> answer(info::device::sub_group_sizes) const
 	{

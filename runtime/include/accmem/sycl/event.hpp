@@ -284,7 +284,6 @@ namespace detail {
 
 struct command {
 	std::function<void()> run;
-	std::vector<event> after;
 	std::shared_ptr<event_state> state;
 };
 
@@ -352,7 +351,8 @@ private:
 
 	static void execute(command &c)
 	{
-		event::wait(c.after);
+		for (const auto &before : c.state->after())
+			before->wait();
 		c.state->begin();
 		try {
 			c.run();

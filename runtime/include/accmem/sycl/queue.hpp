@@ -76,7 +76,7 @@ public:
 	const property_list &properties() const { return properties_; }
 	error_store &store() { return *store_; }
 
-	event submit(action run, std::vector<event> after)
+	event submit(action run, const std::vector<event> &after)
 	{
 		lane &here = current();
 		event_state::list states;
@@ -91,7 +91,7 @@ public:
 			std::move(states));
 		std::lock_guard<std::mutex> guard(here.lock);
 
-		here.worker->submit({ std::move(run), std::move(after), state });
+		here.worker->submit({ std::move(run), state });
 		here.last = state;
 		return event(state);
 	}
@@ -212,10 +212,7 @@ public:
 	template <typename Parameter>
 	typename Parameter::return_type get_info() const
 	{
-		if constexpr (std::is_same_v<Parameter, info::queue::device>)
-			return get_device();
-		else
-			return get_context_info(Parameter{});
+		return answer(Parameter{});
 	}
 	template <typename Property>
 	bool has_property() const noexcept
@@ -364,10 +361,8 @@ public:
 	const std::shared_ptr<detail::queue_impl> &impl() const { return impl_; }
 
 private:
-	context get_context_info(info::queue::context) const
-	{
-		return get_context();
-	}
+	context answer(info::queue::context) const { return get_context(); }
+	device answer(info::queue::device) const { return get_device(); }
 	const detail::context_impl &ctx() const { return *impl_->ctx().impl(); }
 
 	template <typename Space, typename Kernel>
