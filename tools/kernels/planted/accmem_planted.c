@@ -25,6 +25,10 @@ static bool faults;
 module_param(faults, bool, 0);
 MODULE_PARM_DESC(faults, "every fault that does not take the kernel down");
 
+static bool late_store;
+module_param(late_store, bool, 0);
+MODULE_PARM_DESC(late_store, "a store into a freed page");
+
 static DEFINE_MUTEX(accmem_planted_a);
 static DEFINE_MUTEX(accmem_planted_b);
 static DEFINE_SPINLOCK(accmem_planted_spin);
@@ -132,9 +136,10 @@ static int __init accmem_planted_init(void)
 		plant_out_of_bounds();
 		plant_shift();
 		plant_leak();
-		plant_late_store();
 		WARN_ON(faults);
 	}
+	if (late_store)
+		plant_late_store();
 	return race ? plant_race() : 0;
 }
 
