@@ -25,7 +25,8 @@ kernel_dir()
 	local source hash
 
 	source=$("$ACCMEM_ROOT/tools/deps" path "source-$(kernel_release "$1")")
-	hash=$(cat "$ACCMEM_ROOT/tools/kernels/"{base,"${1%%-*}"}.config |
+	hash=$(grep -hE '^(# )?CONFIG_' \
+		"$ACCMEM_ROOT/tools/kernels/"{base,"${1%%-*}"}.config |
 		sha256sum)
 	source=${source%/tree}
 	echo "$ACCMEM_CACHE/kernels/$1-${source##*"$(kernel_release "$1")"-}-${hash:0:12}"
