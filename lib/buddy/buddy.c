@@ -270,7 +270,7 @@ static __always_inline int buddy_free_block(struct buddy *b, u64 offset,
 		return -EINVAL;
 	id = b->nr_kept > b->nr_parked ? kept_find(b, lo + n - 1) : 0;
 	k = &b->kept[id];
-	if (!id || !k->lent || k->lo != lo || k->n != n)
+	if (!id || !kept_is_lent(k) || k->lo != lo || k->n != n)
 		return buddy_free_unknown(b, lo, n);
 	change_count_given(b, lo, n);
 	if (parked_has_room(b, n))

@@ -152,14 +152,21 @@ static u16 kept_in(const struct buddy *b, u64 lo, u64 hi)
 /* Ids that are looked at for a block that has to go */
 #define KEPT_PROBES 8
 
+static inline bool kept_is_lent(const struct kept_block *k)
+{
+	return k->above == KEPT_LENT;
+}
+
 /* The next block, of all in turn, that is lent, or parked; 0 if none is near */
 static inline u16 kept_next_out(struct buddy *b, bool lent)
 {
+	const struct kept_block *k;
 	unsigned int probe;
 
 	for (probe = 0; probe < KEPT_PROBES; probe++) {
 		b->hand = b->hand < b->nr_ids ? b->hand + 1 : 1;
-		if (b->kept[b->hand].n && b->kept[b->hand].lent == lent)
+		k = &b->kept[b->hand];
+		if (k->n && kept_is_lent(k) == lent)
 			return b->hand;
 	}
 	return 0;
@@ -228,7 +235,7 @@ static inline bool kept_release(struct buddy *b, u64 lo, u64 hi)
 	u16 id;
 
 	while (lo < hi && (id = kept_in(b, lo, hi))) {
-		if (!b->kept[id].lent)
+		if (!kept_is_lent(&b->kept[id]))
 			return false;
 		lo = kept_hi(&b->kept[id]);
 		kept_forget(b, id);
@@ -246,7 +253,7 @@ static bool parked_overlap(const struct buddy *b, u64 lo, u64 hi)
 	if (!b->nr_parked)
 		return false;
 	for (; lo < hi && (id = kept_in(b, lo, hi)); lo = kept_hi(&b->kept[id]))
-		if (!b->kept[id].lent)
+		if (!kept_is_lent(&b->kept[id]))
 			return true;
 	return false;
 }
@@ -261,21 +268,24 @@ static inline void parked_push(struct buddy *b, u16 id, u64 n)
 	b->kept[below].above = id;
 	k->below = below;
 	k->above = 0;
-	k->lent = false;
 	b->nr_parked++;
 }
 
-/* A block is lent from now on. */
-static inline u64 parked_lend(struct buddy *b, u16 id)
+/*
+ * A block is lent from now on, of @n granules. The one below the topmost need not hear
+ * of it.
+ */
+static inline u64 parked_lend(struct buddy *b, u16 id, u64 n)
 {
 	struct kept_block *k = &b->kept[id];
 
-	if (k->above)
+	if (b->stack[n] == id) {
+		b->stack[n] = k->below;
+	} else {
 		b->kept[k->above].below = k->below;
-	else
-		b->stack[k->n] = k->below;
-	b->kept[k->below].above = k->above;
-	k->lent = true;
+		b->kept[k->below].above = k->above;
+	}
+	k->above = KEPT_LENT;
 	b->nr_parked--;
 	return k->lo;
 }
@@ -296,7 +306,7 @@ static inline u64 parked_take(struct buddy *b, u64 n, u64 align, u64 owner)
 	for (id = b->stack[n]; id && probe < PARKED_PROBES; probe++) {
 		if (!(b->kept[id].lo & (align - 1)) &&
 		    (!bound || owner_permits(b, owner, b->kept[id].lo, n)))
-			return parked_lend(b, id);
+			return parked_lend(b, id, n);
 		id = b->kept[id].below;
 	}
 	return NOWHERE;
@@ -306,7 +316,7 @@ static inline u64 parked_take(struct buddy *b, u64 n, u64 align, u64 owner)
 
 static noinline void parked_merge_one(struct buddy *b, u16 id)
 {
-	u64 n = b->kept[id].n, lo = parked_lend(b, id);
+	u64 n = b->kept[id].n, lo = parked_lend(b, id, n);
 
 	kept_forget(b, id);
 	change_merge_at(b, lo, n);
@@ -317,7 +327,7 @@ static void parked_merge_all(struct buddy *b)
 	u16 id;
 
 	for (id = 1; b->nr_parked; id++)
-		if (b->kept[id].n && !b->kept[id].lent)
+		if (b->kept[id].n && !kept_is_lent(&b->kept[id]))
 			parked_merge_one(b, id);
 	if (b->nr_kept)
 		return;

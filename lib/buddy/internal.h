@@ -86,12 +86,13 @@ struct lifetime {
  */
 struct kept_block {
 	u32 lo;
-	u16 n : 15; /* 0: the id is not in use */
-	u16 lent : 1; /* else it is parked */
+	u16 n; /* 0: the id is not in use */
 	u16 below; /* parked, of the same size; or also not in use */
-	u16 above;
+	u16 above; /* KEPT_LENT where it is; of the topmost, anything else */
 	u16 next; /* in the list of the hash */
 };
+
+#define KEPT_LENT 0xffff /* no id */
 
 /*
  * struct buddy - free space of one range
