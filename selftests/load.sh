@@ -4,39 +4,10 @@
 # Loading and unloading. Parameters that make no sense: the load fails, the
 # kernel log says why, and nothing half-made stays. A module that somebody
 # uses, by a file, a mapping or a pinned page, stays.
-#
-# Runs as root in the guest of tools/vm: ACCMEM_KO is the module,
-# ACCMEM_MODULE_ARGS what it is loaded with before and afterwards.
 
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd -P)
-hold=${ACCMEM_BUILD:-$here/../build}/selftests/helpers/hold
-good=()
-# Quotes in the arguments mean what they mean in a shell.
-eval "good=(${ACCMEM_MODULE_ARGS-})"
-: "${ACCMEM_KO:?is not set}"
-tests=0 passed=0 failed=0
-# Where counts are scaled down, one of so many bad loads is tried, another one each
-# time: a kernel that checks itself loads slowly.
-every=$((100 / ${ACCMEM_SCALE:-100}))
-((every > 0)) || every=1
-tried=$((${ACCMEM_SEED:-0} % every))
-
-# check NAME COMMAND...: one test.
-check()
-{
-	local name=$1
-
-	shift
-	tests=$((tests + 1))
-	if "$@"; then
-		passed=$((passed + 1))
-		echo "ok $tests $name"
-	else
-		failed=$((failed + 1))
-		echo "not ok $tests $name"
-	fi
-}
+# shellcheck source=selftests/helpers/module.sh
+. "$(dirname "$0")/helpers/module.sh"
 
 # bad NAME ARGUMENTS...: a load that must be refused.
 bad()
@@ -44,38 +15,7 @@ bad()
 	local name=$1
 
 	shift
-	tried=$((tried + 1))
-	((tried % every)) || check "$name" refused "$@"
-}
-
-why()
-{
-	echo "# $*"
-	return 1
-}
-
-loaded()
-{
-	[ -d /sys/module/accmem ]
-}
-
-# The module refuses to go while pages that it freed are on their way home:
-# "no" within this time means no.
-unload()
-{
-	local _
-
-	for _ in {1..100}; do
-		loaded || return 0
-		rmmod accmem 2>/dev/null && return
-		sleep 0.1
-	done
-	return 1
-}
-
-load()
-{
-	insmod "$ACCMEM_KO" "$@" 2>/dev/null
+	sample "$name" refused "$@"
 }
 
 # What a load leaves in the system. Starts no program, each of which takes a
@@ -113,25 +53,6 @@ refused()
 	[ -z "$(traces)" ] || why "left behind: $(traces)" || return
 	[ "$before" = "$(</proc/iomem)" ] || why "iomem changed" || return
 	[[ $said = *accmem* ]] || why "the kernel log says nothing"
-}
-
-# The first reserved range of the good parameters, as decimal SIZE and START.
-reserved_range()
-{
-	local item
-
-	[[ " ${good[*]} " =~ phys=([^,: ]*) ]] || return 1
-	item=${BASH_REMATCH[1]}
-	size=$(numfmt --from=iec "$(decimal "${item%@*}")")
-	start=$(numfmt --from=iec "$(decimal "${item#*@}")")
-}
-
-decimal()
-{
-	case $1 in
-	0x*) echo $(($1)) ;;
-	*) echo "$1" ;;
-	esac
 }
 
 # The start of the 2 MiB in which a resource of that name lies.
@@ -233,7 +154,7 @@ is_kept()
 {
 	local line status=0
 
-	coproc holder { exec "$hold" "$1" "$2"; }
+	coproc holder { exec "$helpers/hold" "$1" "$2"; }
 	# shellcheck disable=SC2154 # set by coproc
 	local pid=$holder_PID in=${holder[1]}
 
@@ -257,7 +178,7 @@ is_kept_long()
 {
 	local line status=0 end
 
-	coproc holder { exec "$hold" pinned "$1"; }
+	coproc holder { exec "$helpers/hold" pinned "$1"; }
 	local pid=$holder_PID in=${holder[1]}
 
 	read -r line <&"${holder[0]}" || line=""
@@ -314,6 +235,4 @@ for device in /dev/accmem0 /dev/accmem1; do
 done
 check "loaded and unloaded again and again" again_and_again
 loaded || load "${good[@]}" || true
-echo "1..$tests"
-echo "# $passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

@@ -4,43 +4,14 @@
 # The host memory behind an emulated device: capped by emulated_resident_max,
 # charged to the memory cgroup of who touches it. A touch that cannot be served
 # is SIGBUS, ALLOC with POPULATE is ENOMEM; neither leaves anything behind.
-#
-# Runs as root in the guest of tools/vm: ACCMEM_KO is the module,
-# ACCMEM_MODULE_ARGS what it is loaded with before and afterwards.
 
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd -P)
-hold=${ACCMEM_BUILD:-$here/../build}/selftests/helpers/hold
-good=()
-# Quotes in the arguments mean what they mean in a shell.
-eval "good=(${ACCMEM_MODULE_ARGS-})"
-: "${ACCMEM_KO:?is not set}"
+# shellcheck source=selftests/helpers/module.sh
+. "$(dirname "$0")/helpers/module.sh"
 device=/dev/accmem0
 sys=/sys/class/accmem/accmem0
 group=/sys/fs/cgroup/accmem-test
 mib=$((1024 * 1024))
-tests=0 passed=0 failed=0
-
-# check NAME COMMAND...: one test. 77 is "the kernel cannot".
-check()
-{
-	local name=$1 status=0
-
-	shift
-	tests=$((tests + 1))
-	"$@" || status=$?
-	case $status in
-	0) passed=$((passed + 1)) && echo "ok $tests $name" ;;
-	77) echo "ok $tests $name # SKIP not in this kernel" ;;
-	*) failed=$((failed + 1)) && echo "not ok $tests $name" ;;
-	esac
-}
-
-why()
-{
-	echo "# $*"
-	return 1
-}
 
 # All of it free, and nothing resident.
 is_idle()
@@ -55,22 +26,11 @@ is_idle()
 	why "free $(cat $sys/free_bytes) resident $(cat $sys/resident_bytes)"
 }
 
-reload()
-{
-	local _
-
-	for _ in {1..50}; do
-		[ -d /sys/module/accmem ] || break
-		rmmod accmem 2>/dev/null || sleep 0.1
-	done
-	insmod "$ACCMEM_KO" "$@"
-}
-
 touch_within()
 {
 	local bytes signal
 
-	read -r bytes signal < <("$hold" touch $device $((48 * mib)))
+	read -r bytes signal < <("$helpers/hold" touch $device $((48 * mib)))
 	[ "$bytes $signal" = "$((48 * mib)) 0" ] ||
 		why "touched $bytes, signal $signal" || return
 	is_idle
@@ -81,7 +41,7 @@ touch_beyond()
 {
 	local bytes signal
 
-	read -r bytes signal < <("$hold" touch $device $((128 * mib)))
+	read -r bytes signal < <("$helpers/hold" touch $device $((128 * mib)))
 	[ "$signal" = 7 ] || why "touched $bytes, signal $signal" || return
 	[ "$bytes" -le $((64 * mib)) ] && [ "$bytes" -ge $((62 * mib)) ] ||
 		why "SIGBUS after $bytes" || return
@@ -90,14 +50,14 @@ touch_beyond()
 
 populate_within()
 {
-	[ "$("$hold" populate $device $((48 * mib)))" = 0 ] && is_idle
+	[ "$("$helpers/hold" populate $device $((48 * mib)))" = 0 ] && is_idle
 }
 
 populate_beyond()
 {
 	local error
 
-	error=$("$hold" populate $device $((128 * mib))) || true
+	error=$("$helpers/hold" populate $device $((128 * mib))) || true
 	[ "$error" = 12 ] || why "error $error" || return
 	is_idle
 }
@@ -107,12 +67,12 @@ cap_is_shared()
 {
 	local first second status=0
 
-	coproc holder { exec "$hold" open /dev/accmem1 $((40 * mib)); }
+	coproc holder { exec "$helpers/hold" open /dev/accmem1 $((40 * mib)); }
 	# shellcheck disable=SC2154 # set by coproc
 	local pid=$holder_PID in=${holder[1]}
 
 	read -r first <&"${holder[0]}" || first=""
-	read -r second _ < <("$hold" touch $device $((40 * mib)))
+	read -r second _ < <("$helpers/hold" touch $device $((40 * mib)))
 	[ "$first" = held ] && [ "$second" -le $((24 * mib)) ] ||
 		why "'$first', and $second bytes beside it" || status=1
 	exec {in}>&-
@@ -142,7 +102,7 @@ is_charged()
 
 	cgroup_make || return
 	echo max >$group/memory.max
-	cgroup_run "$hold" touch $device $((32 * mib)) >/dev/null
+	cgroup_run "$helpers/hold" touch $device $((32 * mib)) >/dev/null
 	peak=$(cat $group/memory.peak)
 	[ "$peak" -ge $((32 * mib)) ] || why "peak $peak" || return
 	is_idle && rmdir $group
@@ -156,7 +116,7 @@ is_limited()
 	cgroup_make || return
 	echo $((24 * mib)) >$group/memory.max
 	[ ! -e $group/memory.swap.max ] || echo 0 >$group/memory.swap.max
-	out=$(cgroup_run "$hold" touch $device $((48 * mib))) || status=$?
+	out=$(cgroup_run "$helpers/hold" touch $device $((48 * mib))) || status=$?
 	[ "$status" = 137 ] || [[ $out = *" 7" ]] ||
 		why "status $status: $out" || return
 	is_idle && rmdir $group
@@ -169,7 +129,7 @@ populate_is_limited()
 
 	cgroup_make || return
 	echo $((24 * mib)) >$group/memory.max
-	out=$(cgroup_run "$hold" populate $device $((48 * mib))) || status=$?
+	out=$(cgroup_run "$helpers/hold" populate $device $((48 * mib))) || status=$?
 	[ "$status" = 137 ] || [ "$out" = 12 ] ||
 		why "status $status: $out" || return
 	is_idle && rmdir $group
@@ -188,6 +148,4 @@ check "charged to the memory cgroup" is_charged
 check "a touch above memory.max" is_limited
 check "POPULATE above memory.max" populate_is_limited
 reload "${good[@]}"
-echo "1..$tests"
-echo "# $passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish
