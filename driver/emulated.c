@@ -296,7 +296,8 @@ static int emulated_access(struct accmem_memory *mem, u64 offset, void *data,
 		}
 		page = emulated_lock_page(mem, index);
 		if (!page)
-			return -ENOMEM;
+			return emulated_has_index(mem, index) ? -ENOMEM :
+								-ENXIO;
 		part = emulated_access_page(page, offset, data, size, write);
 		unlock_page(page);
 		put_page(page);

@@ -287,20 +287,28 @@ static void memory_give_run(struct accmem_memory *mem,
 	accmem_uncharge(mem->account, released);
 }
 
+/* were they @mapped? Sleeps. */
+static void runs_release_units(struct accmem_memory *mem,
+			       const struct accmem_run *runs, unsigned int nr,
+			       bool mapped)
+{
+	unsigned int i;
+
+	for (i = 0; mem->cv->units && i < nr; i++)
+		accmem_clear_release_units(mem->cv, &runs[i], mem->account->id,
+					   mapped);
+}
+
 /* runs of @size bytes together; were they @mapped? */
 static void runs_give_back(struct accmem_memory *mem,
 			   const struct accmem_run *runs, unsigned int nr,
 			   u64 size, bool mapped)
 {
 	struct accmem_carveout *cv = mem->cv;
-	unsigned int i, nr_units = 0;
+	unsigned int i;
 
-	/* where it can have all of a unit */
-	if (cv->units && size >= ACCMEM_FOLIO)
-		nr_units = nr;
-	for (i = 0; i < nr_units; i++)
-		accmem_clear_release_units(cv, &runs[i], mem->account->id,
-					   mapped);
+	if (size >= ACCMEM_FOLIO)
+		runs_release_units(mem, runs, nr, mapped);
 	accmem_carveout_lock(cv);
 	for (i = 0; i < nr; i++) {
 		if (i && !(i % MEMORY_BATCH)) {
@@ -731,6 +739,8 @@ bool accmem_memory_give_parts(struct accmem_memory *mem,
 
 	/* without the last part, what the memory is charged to may go */
 	accmem_uncharge_buffers(mem->account, buffers);
+	/* together they may be all of a unit, and one part */
+	runs_release_units(mem, parts, nr, false);
 	accmem_carveout_lock(cv);
 	for (i = 0; i < nr; i++) {
 		trace_accmem_release(mem, parts[i].size, 1);

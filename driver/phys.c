@@ -270,6 +270,22 @@ static void phys_release(struct accmem_memory *mem)
 	iounmap(mem->io);
 }
 
+/*
+ * What was mapped of memory that goes back: with nothing of it in the cache, and no
+ * mapping beside those of whoever gets it. Where there is no memory for another
+ * mapping it stays, until the memory's is changed or goes.
+ */
+static void phys_extend_undo(struct accmem_memory *mem)
+{
+	mutex_lock(&mem->lock);
+	if (mem->io && mem->io_size > mem->run.size) {
+		if (mem->cache_mode == ACCMEM_CACHE_WB)
+			phys_flush(mem);
+		phys_map(mem, mem->run.size);
+	}
+	mutex_unlock(&mem->lock);
+}
+
 static int phys_extend(struct accmem_memory *mem, const struct accmem_run *more)
 {
 	struct accmem_run dirty;
@@ -283,7 +299,11 @@ static int phys_extend(struct accmem_memory *mem, const struct accmem_run *more)
 		err = phys_map(mem, mem->run.size + more->size);
 		mutex_unlock(&mem->lock);
 	}
-	return err ?: accmem_clear_late(mem, more, phys_clear_dirty);
+	if (!err)
+		err = accmem_clear_late(mem, more, phys_clear_dirty);
+	if (err && !accmem_has_pages(mem->cv))
+		phys_extend_undo(mem);
+	return err;
 }
 
 /* A fault may have shown all of a page of 2 MiB, or shows it when it is split. */
