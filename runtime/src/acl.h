@@ -21,6 +21,7 @@
  * @ctx: its context
  * @pool: its memory
  * @nr_carveouts: how many it has
+ * @has_host: it has memory of the host, too
  * @stream: the default stream, or NULL; under the streams' lock
  */
 struct acl_device {
@@ -30,6 +31,7 @@ struct acl_device {
 	struct accmem_context *ctx;
 	struct accmem_pool *pool;
 	uint32_t nr_carveouts;
+	bool has_host;
 	struct acl_stream *stream;
 };
 
@@ -50,10 +52,7 @@ bool accmem_acl_device_is_open(int32_t id);
 /* The thread's device has been set: it has that device's own context. */
 void accmem_acl_context_select(int32_t device);
 
-/* Is @pointer among the addresses of a device, allocated or not? */
-bool accmem_acl_in_window(const void *pointer);
-
-/* The number of the device whose pool it is. */
+/* The number of the device whose pool it is; -1 */
 int32_t accmem_acl_device_of(const struct accmem_pool *pool);
 
 /* A negative errno value of the library, as an error of ACL. */
@@ -78,7 +77,11 @@ struct acl_side {
 	bool held;
 };
 
-/* Finds out what @count bytes at @pointer are. */
+/* Finds out what @count bytes at @pointer are; what is wrong with them, or NULL. */
+const char *accmem_acl_side_check(struct acl_side *side, const void *pointer,
+				  size_t count);
+
+/* The same, where that is an error. */
 aclError accmem_acl_side_look_up(struct acl_side *side, const void *pointer,
 				 size_t count);
 
@@ -122,6 +125,9 @@ struct acl_op {
 	void (*drop)(struct acl_op *op);
 	struct acl_op *next;
 };
+
+/* The stream, which is the current device's where @stream is NULL; or NULL */
+aclrtStream accmem_acl_stream_named(aclrtStream stream, aclError *error);
 
 /* Runs @op in its turn, and drops it. */
 aclError accmem_acl_stream_add(aclrtStream stream, struct acl_op *op);

@@ -21,6 +21,8 @@
 /* Protects what is in @devices, but for reading a pointer that is set. */
 pthread_mutex_t accmem_acl_devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct acl_device *devices[ACL_MAX_DEVICES];
+/* Of each, for who has no lock: the device may be gone when it is asked. */
+static struct accmem_pool *device_pools[ACL_MAX_DEVICES];
 static bool initialized;
 
 static __thread int32_t current;
@@ -117,6 +119,7 @@ static int device_start(struct acl_device *device)
 	if (ret)
 		goto close_context;
 	device->nr_carveouts = info.nr_carveouts;
+	device->has_host = info.features & ACCMEM_FEATURE_HOST;
 	ret = accmem_pool_create(device->ctx, NULL, &device->pool);
 	if (ret)
 		goto close_context;
@@ -157,6 +160,7 @@ static struct acl_device *device_open_locked(int32_t id, aclError *error)
 		free(device);
 		return NULL;
 	}
+	__atomic_store_n(&device_pools[id], device->pool, __ATOMIC_RELAXED);
 	__atomic_store_n(&devices[id], device, __ATOMIC_RELEASE);
 	return device;
 }
@@ -182,29 +186,14 @@ struct acl_device *accmem_acl_device_current(aclError *error)
 	return accmem_acl_device_open(current, error);
 }
 
-bool accmem_acl_in_window(const void *pointer)
-{
-	struct acl_device *device;
-	int32_t id;
-
-	for (id = 0; id < ACL_MAX_DEVICES; id++) {
-		device = __atomic_load_n(&devices[id], __ATOMIC_ACQUIRE);
-		if (device && accmem_pool_address(device->pool, pointer))
-			return true;
-	}
-	return false;
-}
-
 int32_t accmem_acl_device_of(const struct accmem_pool *pool)
 {
-	struct acl_device *device;
 	int32_t id;
 
-	for (id = 0; id < ACL_MAX_DEVICES; id++) {
-		device = __atomic_load_n(&devices[id], __ATOMIC_ACQUIRE);
-		if (device && device->pool == pool)
+	for (id = 0; id < ACL_MAX_DEVICES; id++)
+		if (__atomic_load_n(&device_pools[id], __ATOMIC_RELAXED) ==
+		    pool)
 			return id;
-	}
 	return -1;
 }
 
@@ -217,6 +206,7 @@ static void device_close_locked(int32_t id)
 	accmem_acl_contexts_forget(id);
 	accmem_acl_streams_end(device);
 	__atomic_store_n(&devices[id], NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&device_pools[id], NULL, __ATOMIC_RELAXED);
 	accmem_acl_handles_forget(device);
 	accmem_acl_memory_forget(device);
 	accmem_pool_destroy(device->pool);

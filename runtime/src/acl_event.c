@@ -2,7 +2,7 @@
 /*
  * Events of the ACL front-end: a stream marks that it has come to a point.
  *
- * Lock: acl_event.lock, under which nothing else is taken.
+ * Lock order: acl_event.lock > those of streams.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -185,6 +185,10 @@ static aclError event_queue(aclrtEvent handle, aclrtStream stream,
 
 	if (!op)
 		return accmem_acl_fail(error, "no memory");
+	/* it may open the device, which is not done under the event's lock */
+	stream = accmem_acl_stream_named(stream, &error);
+	if (!stream)
+		goto free_op;
 	event = event_get(handle, &error);
 	if (!event)
 		goto free_op;

@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "acl.h"
+#include "pool.h"
 
-aclError accmem_acl_side_look_up(struct acl_side *side, const void *pointer,
-				 size_t count)
+const char *accmem_acl_side_check(struct acl_side *side, const void *pointer,
+				  size_t count)
 {
 	size_t offset;
 	int covered;
@@ -16,25 +17,31 @@ aclError accmem_acl_side_look_up(struct acl_side *side, const void *pointer,
 	*side = (struct acl_side){ .pointer = (unsigned char *)pointer };
 	covered = accmem_acl_reserved_covers(pointer, count);
 	if (!covered)
-		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
-				       "addresses that have no memory");
+		return "addresses that have no memory";
 	side->device = covered > 0;
 	if (side->device)
-		return ACL_SUCCESS;
+		return NULL;
 	if (accmem_pool_find(pointer, &side->block)) {
 		side->block.pool = NULL;
-		return accmem_acl_in_window(pointer) ?
-			       accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
-					       "no allocation is there") :
-			       ACL_SUCCESS;
+		return accmem_pool_has_address(pointer) ?
+			       "no allocation is there" :
+			       NULL;
 	}
 	offset = side->pointer - (unsigned char *)side->block.pointer;
 	if (count > side->block.usable - offset ||
 	    accmem_acl_is_freed(side->block.pointer))
-		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
-				       "not all of the memory is allocated");
+		return "not all of the memory is allocated";
 	side->device = side->block.kind == ACCMEM_KIND_DEVICE;
-	return ACL_SUCCESS;
+	return NULL;
+}
+
+aclError accmem_acl_side_look_up(struct acl_side *side, const void *pointer,
+				 size_t count)
+{
+	const char *wrong = accmem_acl_side_check(side, pointer, count);
+
+	return wrong ? accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID, wrong) :
+		       ACL_SUCCESS;
 }
 
 /* Device and CPU see the same bytes: there is nothing to be done but to look. */
@@ -80,7 +87,7 @@ aclError aclrtPointerGetAttributes(const void *ptr,
 				       "ptr or attributes is NULL");
 	memset(attributes, 0, sizeof(*attributes));
 	attributes->pageSize = ACL_PAGE;
-	if (accmem_acl_side_look_up(&side, ptr, 1)) {
+	if (accmem_acl_side_check(&side, ptr, 1)) {
 		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
 		return ACL_SUCCESS;
 	}

@@ -427,7 +427,7 @@ static int host_allocate(struct accmem_pool_request *req, void **pointer,
 	int ret;
 
 	device = accmem_acl_device_current(&error);
-	if (device) {
+	if (device && device->has_host) {
 		ret = accmem_pool_allocate(device->pool, req);
 		*pointer = req->pointer;
 		*pool = device->pool;

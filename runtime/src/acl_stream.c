@@ -14,9 +14,10 @@
 /**
  * struct acl_stream - a stream
  * @device: whose it is
+ * @number: of all streams, in the order in which they were made
  * @process: that has its thread
  * @thread: does the work
- * @next: the next of all streams, under accmem_acl_streams_lock
+ * @next: the one made before it, under accmem_acl_streams_lock
  * @lock: protects what follows
  * @change: something was added, or done, or is to end
  * @running: what its thread is at, or NULL
@@ -30,6 +31,7 @@
  */
 struct acl_stream {
 	struct acl_device *device;
+	uint64_t number;
 	pid_t process;
 	pthread_t thread;
 	struct acl_stream *next;
@@ -48,6 +50,7 @@ struct acl_stream {
 /* Protects the list and acl_device.stream. */
 pthread_mutex_t accmem_acl_streams_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct acl_stream *streams;
+static uint64_t nr_streams; /* that were ever made */
 
 aclError accmem_acl_timeout_start(struct acl_timeout *timeout, int32_t ms)
 {
@@ -162,6 +165,7 @@ static struct acl_stream *stream_create(struct acl_device *device)
 		free(stream);
 		return NULL;
 	}
+	stream->number = ++nr_streams;
 	stream->next = streams;
 	streams = stream;
 	return stream;
@@ -247,6 +251,18 @@ static struct acl_stream *stream_get(aclrtStream handle, aclError *error)
 	if (stream)
 		pthread_mutex_lock(&stream->lock);
 	pthread_mutex_unlock(&accmem_acl_streams_lock);
+	return stream;
+}
+
+aclrtStream accmem_acl_stream_named(aclrtStream handle, aclError *error)
+{
+	struct acl_stream *stream;
+
+	if (handle)
+		return handle;
+	stream = stream_get(NULL, error);
+	if (stream)
+		pthread_mutex_unlock(&stream->lock);
 	return stream;
 }
 
@@ -408,16 +424,15 @@ aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus *status)
 	return ACL_SUCCESS;
 }
 
-/* The first after @index of the device, with its own lock held. */
-static struct acl_stream *stream_of(struct acl_device *device,
-				    unsigned int index)
+/* The last one of the device made before number @before, with its own lock held. */
+static struct acl_stream *stream_of(struct acl_device *device, uint64_t before)
 {
 	struct acl_stream *stream;
 
 	pthread_mutex_lock(&accmem_acl_streams_lock);
 	for (stream = streams; stream; stream = stream->next)
 		if ((!device || stream->device == device) &&
-		    stream->process == getpid() && !index--)
+		    stream->process == getpid() && stream->number < before)
 			break;
 	if (stream)
 		pthread_mutex_lock(&stream->lock);
@@ -429,9 +444,10 @@ void accmem_acl_streams_wait(struct acl_device *device)
 {
 	const struct acl_timeout never = {};
 	struct acl_stream *stream;
-	unsigned int index = 0;
+	uint64_t before = UINT64_MAX;
 
-	while ((stream = stream_of(device, index++))) {
+	while ((stream = stream_of(device, before))) {
+		before = stream->number;
 		stream_wait_locked(stream, &never);
 		pthread_mutex_unlock(&stream->lock);
 	}

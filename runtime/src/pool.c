@@ -332,6 +332,18 @@ void *accmem_pool_pointer(const struct accmem_pool *pool, uint64_t address)
 	return offset < pool->span ? pool->window + offset : NULL;
 }
 
+bool accmem_pool_has_address(const void *pointer)
+{
+	struct accmem_pool *pool;
+
+	pthread_mutex_lock(&pools_lock);
+	for (pool = pools; pool && !accmem_pool_address(pool, pointer);
+	     pool = pool->next)
+		;
+	pthread_mutex_unlock(&pools_lock);
+	return pool;
+}
+
 int accmem_pool_find(const void *pointer, struct accmem_pool_block *block)
 {
 	struct accmem_pool *pool;

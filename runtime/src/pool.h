@@ -453,6 +453,9 @@ void accmem_span_give(struct accmem_pool *pool, uint64_t offset);
 int accmem_span_release(struct accmem_pool *pool, uint64_t offset, uint64_t tag,
 			uint64_t *usable);
 
+/* Is @pointer among the addresses of a pool of the process, allocated or not? */
+bool accmem_pool_has_address(const void *pointer);
+
 /* Makes room before a request fails: 0 where there is nothing to be had. */
 uint64_t accmem_pool_reclaim(struct accmem_pool *pool);
 

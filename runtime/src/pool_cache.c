@@ -208,9 +208,8 @@ struct pool_cache *accmem_cache_get(struct accmem_pool *pool)
 		cache->next_of_thread = accmem_caches;
 		accmem_caches = cache;
 	}
-	/* in the list again, or the first is another one now */
-	if (accmem_caches)
-		pthread_setspecific(caches_key, accmem_caches);
+	/* in the list again, or the first is another one now, or there is none */
+	pthread_setspecific(caches_key, accmem_caches);
 	return cache;
 }
 

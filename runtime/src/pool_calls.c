@@ -79,6 +79,12 @@ static struct wish wish_of(const struct accmem_pool_request *req)
 	return w;
 }
 
+/* Such a piece is a span, however short. */
+static bool is_aligned_to_page(const struct wish *w)
+{
+	return w->alignment > 1 || (w->pages && w->length <= POOL_SMALL_MAX);
+}
+
 /* More memory than there is free for the thread. */
 static int take_span(struct accmem_pool *pool, const struct wish *w,
 		     uint32_t arena, struct pool_slot *slot)
@@ -120,7 +126,8 @@ static bool reuse(struct accmem_pool *pool, const struct wish *w, int stream,
 {
 	bool found;
 
-	if (w->alignment > 1)
+	/* a block of a slab waits, too, which lies as it likes */
+	if (is_aligned_to_page(w))
 		return false;
 	pthread_mutex_lock(&pool->lock);
 	found = pool->pending && accmem_pending_reuse(pool, w->sort, w->length,
@@ -137,9 +144,7 @@ static int allocate_piece(struct accmem_pool *pool,
 
 	if (req->on_stream && reuse(pool, &w, req->stream, offset, position))
 		return 0;
-	/* what is aligned to a page is a span, however short */
-	if (w.alignment > 1 || w.pages > POOL_CACHED_PAGES ||
-	    (w.pages && w.length <= POOL_SMALL_MAX))
+	if (is_aligned_to_page(&w) || w.pages > POOL_CACHED_PAGES)
 		return allocate_span(pool, &w, offset);
 	return cache_allocate(pool, w.sort, w.length, offset);
 }

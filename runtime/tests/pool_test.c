@@ -342,6 +342,38 @@ static void a_release_waits_for_its_position(void)
 	end(pool);
 }
 
+/* Of its size, and with a smaller alignment than is asked for on its stream */
+static void a_block_that_waits_is_not_aligned(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req = { .length = 100,
+					   .mapped = 1,
+					   .on_stream = 1 };
+	char *p[2];
+	size_t i;
+
+	req.stream = open_stream();
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		p[i] = accmem_pool_malloc(pool, 100);
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		CHECK_EQ(accmem_pool_release_at(pool, p[i], req.stream, 1), 0);
+	for (req.alignment = 256; req.alignment <= 4096; req.alignment *= 2) {
+		CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+		CHECK(req.pointer != p[0] && req.pointer != p[1]);
+		CHECK_EQ((uintptr_t)req.pointer % req.alignment, 0);
+		memset(req.pointer, 1, req.usable);
+		CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+	}
+	/* what is not aligned may have them */
+	req.alignment = 0;
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	CHECK(req.pointer == p[0] || req.pointer == p[1]);
+	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+	CHECK_EQ(accmem_signal(req.stream, 1), 0);
+	close(req.stream);
+	end(pool);
+}
+
 static void streams_are_joined_before_a_request_fails(void)
 {
 	struct accmem_pool *pool = new_pool(0);
@@ -778,6 +810,7 @@ int main(void)
 		ROW(a_device_may_go),
 #endif
 		ROW(a_release_waits_for_its_position),
+		ROW(a_block_that_waits_is_not_aligned),
 		ROW(streams_are_joined_before_a_request_fails),
 		ROW(memory_goes_to_those_who_wait),
 		ROW(all_pools_of_a_context_yield),
