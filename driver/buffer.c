@@ -299,10 +299,9 @@ static bool whole_replace(struct accmem_context *ctx, struct whole *whole,
 	bool empty;
 
 	lockdep_assert_held(&ctx->lock);
-	empty = accmem_row_extract(ctx, buf, mem);
-	whole->buf = *buf;
-	whole_init(whole, mem, buf->layout.footprint);
-	whole->place.start = buf->address;
+	empty = accmem_row_extract(ctx, buf, mem, &whole->buf);
+	whole_init(whole, mem, whole->buf.layout.footprint);
+	whole->place.start = whole->buf.address;
 	whole->place.names = 1;
 	whole->only = &whole->buf;
 	accmem_place_insert_at(ctx, &whole->place);

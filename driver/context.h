@@ -259,7 +259,7 @@ int accmem_row_create(struct accmem_context *ctx, struct accmem_carveout *cv,
 		      const struct accmem_layout *layout,
 		      struct accmem_buffer **bufs, unsigned int nr);
 bool accmem_row_extract(struct accmem_context *ctx, struct accmem_buffer *buf,
-			struct accmem_memory *mem);
+			struct accmem_memory *mem, struct accmem_buffer *to);
 void accmem_row_destroy_empty(struct accmem_buffer *buf);
 
 /* buffer.c */

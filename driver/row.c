@@ -293,12 +293,13 @@ err_free:
  * @ctx: the context, whose lock is held
  * @buf: the buffer, which is published; it has no address then
  * @mem: an empty memory; gets the buffer's piece
+ * @to: gets what @buf was: from then on the row may go with the others that leave it
  *
  * Return: whether it was the last one: accmem_row_destroy_empty() is called then,
  * without the lock.
  */
 bool accmem_row_extract(struct accmem_context *ctx, struct accmem_buffer *buf,
-			struct accmem_memory *mem)
+			struct accmem_memory *mem, struct accmem_buffer *to)
 {
 	struct accmem_run piece = row_piece(buf);
 	struct accmem_place *above = NULL;
@@ -307,6 +308,7 @@ bool accmem_row_extract(struct accmem_context *ctx, struct accmem_buffer *buf,
 	accmem_name_hide(ctx, buf, true);
 	row_remove(ctx, buf, &above);
 	accmem_place_erase_end(above);
+	*to = *buf;
 	return accmem_memory_move_part(to_cell(buf)->row->memory, mem, &piece);
 }
 
