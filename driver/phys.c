@@ -301,7 +301,7 @@ static int phys_extend(struct accmem_memory *mem, const struct accmem_run *more)
 	}
 	if (!err)
 		err = accmem_clear_late(mem, more, phys_clear_dirty);
-	if (err && !accmem_has_pages(mem->cv))
+	if (err)
 		phys_extend_undo(mem);
 	return err;
 }

@@ -65,7 +65,7 @@ int accmem_pool_fail(struct accmem_pool *pool, const char *what,
 {
 	struct accmem_info info;
 
-	if ((error == -ENOMEM || error == -EDQUOT || error == -ETIMEDOUT) &&
+	if ((pool_is_short(error) || error == -ETIMEDOUT) &&
 	    !accmem_sum_info(pool->ctx, &info)) {
 		if (error == -EDQUOT)
 			error_of_limit(length, &info);

@@ -4,6 +4,7 @@
 #define ACCMEM_RUNTIME_POOL_H
 
 #include <accmem_pool.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -455,6 +456,12 @@ int accmem_span_release(struct accmem_pool *pool, uint64_t offset, uint64_t tag,
 
 /* Is @pointer among the addresses of a pool of the process, allocated or not? */
 bool accmem_pool_has_address(const void *pointer);
+
+/* Is there too little of something, which others or the pool could give back? */
+static inline bool pool_is_short(int error)
+{
+	return error == -ENOMEM || error == -EDQUOT;
+}
 
 /* Makes room before a request fails: 0 where there is nothing to be had. */
 uint64_t accmem_pool_reclaim(struct accmem_pool *pool);

@@ -222,7 +222,7 @@ static int allocate_buffer(struct accmem_pool *pool,
 	int ret = accmem_direct_allocate(pool, req);
 	uint64_t bytes = 0;
 
-	if (ret != -ENOMEM && ret != -EDQUOT)
+	if (!pool_is_short(ret))
 		return ret;
 	pthread_mutex_lock(&pool->lock);
 	if (!(pool->flags & ACCMEM_POOL_DIRECT))

@@ -123,7 +123,7 @@ int accmem_span_take(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 	ret = span_grow(pool, arena, sort, pages, alignment, slot);
 	if (!ret || span_try_others(pool, true, sort, pages, alignment, slot))
 		return 0;
-	if (ret != -ENOMEM && ret != -EDQUOT)
+	if (!pool_is_short(ret))
 		return ret;
 	bytes = accmem_pool_reclaim(pool);
 	if (accmem_span_try(pool, arena, sort, pages, alignment, slot))

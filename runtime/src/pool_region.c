@@ -246,7 +246,7 @@ static int grow_locked(struct accmem_pool *pool, struct pool_heap *heap,
 			if (step < need || step > region->most - region->pages)
 				step = need;
 			ret = extend(pool, heap, region, step);
-			if ((ret == -ENOMEM || ret == -EDQUOT) && step > need)
+			if (pool_is_short(ret) && step > need)
 				ret = extend(pool, heap, region, need);
 			if (!ret)
 				return 0;
@@ -254,7 +254,7 @@ static int grow_locked(struct accmem_pool *pool, struct pool_heap *heap,
 	}
 	need = pages + 1;
 	ret = create(pool, heap, need > step ? need : step);
-	if ((ret == -ENOMEM || ret == -EDQUOT) && step > need)
+	if (pool_is_short(ret) && step > need)
 		ret = create(pool, heap, need);
 	return ret;
 }
