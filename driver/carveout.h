@@ -60,10 +60,10 @@ enum accmem_state {
  * @populate: make a memory present, from an offset on; absent where it always is.
  *	Sleeps.
  * @fault: serve a page fault of a mapping of the memory
- * @idle: has nobody but us a reference to the pages? Does not sleep. May be
- *	called at any time, and says no too often rather than yes.
- * @settle: as @idle, of memory without mappings, but finds out: mappings of
- *	neighbours that hide the answer are taken down. Sleeps.
+ * @idle: has nobody but us a reference to the pages of a memory that no fault
+ *	reaches any more? Does not sleep, and says no too often rather than yes.
+ * @settle: as @idle, but finds out: mappings of neighbours that hide the answer
+ *	are taken down. Sleeps.
  * @zero: clear a part of a memory that is in use. Fails with -ENOMEM where the memory
  *	has grown. Sleeps.
  * @access: read or write a part of a memory that is in use, as the device does.
@@ -80,7 +80,8 @@ enum accmem_state {
  * @split: what accmem_memory_split_prepare() has to do besides; likewise. Sleeps.
  * @trim: forget pages beyond the end of a memory that has shrunk; likewise
  * @pass_faults: wait for faults that may show memory that is split off. Sleeps.
- * @unpinned: as @settle, of memory that stays in use and has no mappings
+ * @unpinned: as @settle, of memory that stays in use: its mappings are down, and
+ *	may come back meanwhile
  * @release: undo @prepare. Sleeps, allocates nothing.
  * @clear: clear a chunk that nobody has; absent where memory is clear whenever
  *	it is free. Sleeps.

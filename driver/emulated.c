@@ -425,6 +425,17 @@ static bool emulated_idle(struct accmem_memory *mem)
 	return !page;
 }
 
+/* no fault adds a page meanwhile */
+static bool emulated_unpinned(struct accmem_memory *mem)
+{
+	bool idle;
+
+	mutex_lock(&mem->lock);
+	idle = emulated_idle(mem);
+	mutex_unlock(&mem->lock);
+	return idle;
+}
+
 /* pages without another reference go at once; the others are asked again */
 static bool emulated_settle(struct accmem_memory *mem)
 {
@@ -469,7 +480,7 @@ static const struct accmem_backing_ops emulated_ops = {
 	.split = emulated_split,
 	.trim = emulated_trim,
 	.pass_faults = emulated_pass_faults,
-	.unpinned = emulated_idle,
+	.unpinned = emulated_unpinned,
 	.release = emulated_release,
 };
 
