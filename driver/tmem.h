@@ -12,6 +12,7 @@
 #include <linux/atomic.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
@@ -131,6 +132,7 @@ enum accmem_cta_op {
  * @address: as in its structure; of a queued alloc that was granted, its result
  * @warp: as in its structure
  * @deadline_ns: as in its structure
+ * @destination: as in its structure
  * @user_data: as in its structure
  */
 struct accmem_cta_call {
@@ -140,6 +142,7 @@ struct accmem_cta_call {
 	u32 address;
 	u32 warp;
 	u64 deadline_ns;
+	u32 __user *destination;
 	u64 user_data;
 };
 
@@ -159,7 +162,7 @@ enum accmem_cta_wait {
 	ACCMEM_CTA_COMPLETED,
 };
 
-/* how long an interrupted call keeps its place */
+/* how long an interrupted call keeps its place; its result it keeps for longer */
 #define ACCMEM_CTA_RESTART_MS 1000
 
 /* a range of user memory that stores go to; of length 0, all of it */
@@ -186,8 +189,10 @@ static inline bool accmem_window_has(const struct accmem_window *window,
  * @window: where the addresses of its allocs may be stored
  * @call: the call that waits without a caller; guarded by the lock
  * @wait: where it waits; set under the lock
- * @waiter: who sleeps in it, or was interrupted: no reference, for it leaves with
- *	the lock held, or is compared only; set under the lock
+ * @waiter: who sleeps in it: no reference, for it leaves with the lock held; set
+ *	under the lock
+ * @caller: whose call was interrupted, with a reference, or NULL; set under the
+ *	lock, compared without
  * @waited: the call has waited; guarded by the lock
  * @alone: the peer had not come to the last call whose deadline has passed; set
  *	under the lock, read without
@@ -223,6 +228,7 @@ struct accmem_cta {
 	struct accmem_cta_call call;
 	enum accmem_cta_wait wait;
 	struct task_struct *waiter;
+	struct pid *caller;
 	bool waited;
 	bool alone;
 	atomic_t found;
@@ -280,6 +286,7 @@ void accmem_tmem_wake_done(struct accmem_tmem *tmem);
 int accmem_cta_conclude(struct accmem_cta *cta,
 			const struct accmem_cta_call *call, int err);
 void accmem_cta_complete(struct accmem_cta *cta, int err);
+void accmem_cta_hang_up(struct accmem_cta *cta);
 
 /* after each call on the arbiter: wakes those whose wait it has ended */
 static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
@@ -305,8 +312,7 @@ void accmem_cta_expired(struct work_struct *work);
  */
 static inline bool accmem_cta_is_interrupted(const struct accmem_cta *cta)
 {
-	return READ_ONCE(cta->wait) == ACCMEM_CTA_INTERRUPTED &&
-	       READ_ONCE(cta->waiter) == current;
+	return READ_ONCE(cta->caller) == task_pid(current);
 }
 
 /* can the CTA make no call, as another is in progress or to be read? */
@@ -351,8 +357,8 @@ ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
 			loff_t *pos);
 
 /* tmem_call.c */
-int accmem_cta_alloc(struct accmem_cta *cta, const struct accmem_cta_call *call,
-		     u32 __user *destination);
+int accmem_cta_alloc(struct accmem_cta *cta,
+		     const struct accmem_cta_call *call);
 int accmem_cta_dealloc(struct accmem_cta *cta,
 		       const struct accmem_cta_call *call);
 int accmem_cta_relinquish(struct accmem_cta *cta);

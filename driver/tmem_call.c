@@ -116,8 +116,7 @@ static u64 call_deadline(const struct accmem_cta *cta,
 }
 
 static int call_alloc(struct accmem_cta *cta,
-		      const struct accmem_cta_call *call,
-		      u32 __user *destination)
+		      const struct accmem_cta_call *call)
 {
 	bool wait = call_may_wait(call);
 	int err;
@@ -126,7 +125,7 @@ static int call_alloc(struct accmem_cta *cta,
 	err = call_enter(cta, call, wait, call_reserve);
 	while (!err || err == -EINPROGRESS) {
 		if (cta->c.call == ACCMEM_CALL_RESERVED)
-			err = call_store(cta, destination);
+			err = call_store(cta, call->destination);
 		else if (err)
 			err = accmem_cta_sleep(cta, call,
 					       call_deadline(cta, call));
@@ -168,20 +167,18 @@ static int call_refuse_destination(struct accmem_cta *cta,
  * accmem_cta_alloc() - allocate columns and store their address
  * @cta: the CTA
  * @call: the call, checked for flags
- * @destination: where to
  *
  * Return: 0, or an error as <linux/accmem.h> lists them.
  */
-int accmem_cta_alloc(struct accmem_cta *cta, const struct accmem_cta_call *call,
-		     u32 __user *destination)
+int accmem_cta_alloc(struct accmem_cta *cta, const struct accmem_cta_call *call)
 {
 	int err;
 
 	trace_accmem_tmem_request(cta, call->columns);
-	if (unlikely(call_check_destination(cta, destination)))
+	if (unlikely(call_check_destination(cta, call->destination)))
 		err = call_refuse_destination(cta, call);
 	else
-		err = call_alloc(cta, call, destination);
+		err = call_alloc(cta, call);
 	if (unlikely(err))
 		accmem_tmem_report(cta, call, err);
 	if (accmem_cta_has_hazards(cta))

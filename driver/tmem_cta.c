@@ -13,6 +13,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/module.h>
+#include <linux/pid.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 
@@ -23,6 +24,7 @@ static void cta_destroy(struct accmem_cta *cta)
 {
 	if (cta->eventfd)
 		eventfd_ctx_put(cta->eventfd);
+	put_pid(cta->caller);
 	accmem_tmem_put(cta->tmem);
 	kfree(cta);
 }
@@ -31,13 +33,17 @@ static void cta_destroy(struct accmem_cta *cta)
 static void cta_leave(struct accmem_cta *cta)
 {
 	struct accmem_tmem *tmem = cta->tmem;
+	struct accmem_columns_cta *peer;
 	u64 units;
 
 	cancel_delayed_work_sync(&cta->expiry);
 	spin_lock(&tmem->lock);
 	/* a call that nobody sleeps in does not hold the file */
 	accmem_columns_cancel(&tmem->columns, &cta->c);
+	peer = cta->c.peer;
 	units = accmem_columns_exit(&tmem->columns, &cta->c);
+	if (peer)
+		accmem_cta_hang_up(accmem_to_cta(peer));
 	accmem_cta_check_hazards(cta);
 	/* before the grants that it makes possible */
 	trace_accmem_tmem_exit(cta, hweight64(units) * ACCMEM_TMEM_UNIT);

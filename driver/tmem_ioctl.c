@@ -55,7 +55,6 @@ static int cta_ioctl_copy(void *req, size_t size, const void __user *arg,
  * and a copy, with the way from it into the call, would be a good part of it.
  */
 static noinline int cta_ioctl_copy_alloc(struct accmem_cta_call *call,
-					 u64 *destination,
 					 const void __user *arg)
 {
 	struct accmem_cta_alloc req;
@@ -70,30 +69,32 @@ static noinline int cta_ioctl_copy_alloc(struct accmem_cta_call *call,
 	call->warp = req.warp;
 	call->deadline_ns = req.deadline_ns;
 	call->user_data = req.user_data;
-	*destination = req.destination;
+	call->destination = u64_to_user_ptr(req.destination);
 	return 0;
 }
 
 static __always_inline int
-cta_ioctl_fetch_alloc(struct accmem_cta_call *call, u64 *destination,
+cta_ioctl_fetch_alloc(struct accmem_cta_call *call,
 		      const struct accmem_cta_alloc __user *arg)
 {
+	u64 destination;
 	u32 size;
 
 	if (!user_read_access_begin(arg, sizeof(*arg)))
-		return cta_ioctl_copy_alloc(call, destination, arg);
+		return cta_ioctl_copy_alloc(call, arg);
 	unsafe_get_user(size, &arg->size, fault);
 	if (unlikely(size != sizeof(*arg))) {
 		user_read_access_end();
-		return cta_ioctl_copy_alloc(call, destination, arg);
+		return cta_ioctl_copy_alloc(call, arg);
 	}
 	unsafe_get_user(call->flags, &arg->flags, fault);
 	unsafe_get_user(call->columns, &arg->columns, fault);
 	unsafe_get_user(call->warp, &arg->warp, fault);
 	unsafe_get_user(call->deadline_ns, &arg->deadline_ns, fault);
 	unsafe_get_user(call->user_data, &arg->user_data, fault);
-	unsafe_get_user(*destination, &arg->destination, fault);
+	unsafe_get_user(destination, &arg->destination, fault);
 	user_read_access_end();
+	call->destination = u64_to_user_ptr(destination);
 	return 0;
 
 fault:
@@ -155,17 +156,14 @@ fault:
 static noinline int cta_ioctl_alloc(struct accmem_cta *cta, void __user *arg)
 {
 	struct accmem_cta_call call = { .op = ACCMEM_CTA_OP_ALLOC };
-	u64 destination;
 	int err;
 
-	err = cta_ioctl_fetch_alloc(&call, &destination, arg) ?:
-		      cta_ioctl_check_call(&call);
+	err = cta_ioctl_fetch_alloc(&call, arg) ?: cta_ioctl_check_call(&call);
 	if (err)
 		return err;
 	if (!(call.flags & ACCMEM_CTA_QUEUED))
-		return accmem_cta_alloc(cta, &call,
-					u64_to_user_ptr(destination));
-	return destination ? -EINVAL : accmem_cta_submit(cta, &call);
+		return accmem_cta_alloc(cta, &call);
+	return call.destination ? -EINVAL : accmem_cta_submit(cta, &call);
 }
 
 static noinline int cta_ioctl_dealloc(struct accmem_cta *cta, void __user *arg)

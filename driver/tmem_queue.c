@@ -50,8 +50,9 @@ static void queue_enter(struct accmem_cta *cta, int err, u64 patience)
 	}
 	accmem_cta_begin_wait(cta);
 	cta->wait = ACCMEM_CTA_IN_QUEUE;
+	/* the peer's store has no deadline: who may not wait waits for it */
 	if (cta->call.deadline_ns)
-		accmem_cta_expire(cta, patience);
+		accmem_cta_expire(cta, patience ?: MAX_JIFFY_OFFSET);
 }
 
 /**

@@ -15,6 +15,7 @@
 #include <linux/fdtable.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
+#include <linux/pid.h>
 #include <linux/sched/signal.h>
 
 #include "restart.h"
@@ -151,6 +152,7 @@ static bool sleep_leave_behind(struct accmem_cta *cta,
 		return false;
 	cta->call = *call;
 	cta->wait = ACCMEM_CTA_INTERRUPTED;
+	WRITE_ONCE(cta->caller, get_pid(task_pid(current)));
 	accmem_cta_expire(cta, patience);
 	return true;
 }
@@ -211,13 +213,26 @@ static bool sleep_is_same_call(const struct accmem_cta_call *a,
 {
 	return a->op == b->op && a->flags == b->flags &&
 	       a->columns == b->columns && a->address == b->address &&
-	       a->deadline_ns == b->deadline_ns;
+	       a->deadline_ns == b->deadline_ns &&
+	       a->destination == b->destination;
+}
+
+static void sleep_end_interruption(struct accmem_cta *cta)
+{
+	put_pid(cta->caller);
+	WRITE_ONCE(cta->caller, NULL);
+	cta->wait = ACCMEM_CTA_IDLE;
+}
+
+static bool sleep_is_overdue(const struct accmem_cta *cta)
+{
+	return !time_before64(get_jiffies_64(), cta->expires);
 }
 
 /* a wait that nobody will take up again */
 static void sleep_drop(struct accmem_cta *cta)
 {
-	cta->wait = ACCMEM_CTA_IDLE;
+	sleep_end_interruption(cta);
 	if (!accmem_columns_cancel(&cta->tmem->columns, &cta->c))
 		accmem_columns_collect(&cta->c);
 	accmem_columns_returned(&cta->c);
@@ -228,21 +243,25 @@ static void sleep_drop(struct accmem_cta *cta)
  * @cta: the CTA; the lock is held
  * @call: the call that is made now
  *
- * An interrupted call that is not this one, of the same thread, is given up.
+ * An interrupted call that is not this one is given up, if it is of the same
+ * thread, or its time is over.
  *
  * Return: whether @call goes on where it was.
  */
 bool accmem_cta_resume(struct accmem_cta *cta,
 		       const struct accmem_cta_call *call)
 {
-	if (!accmem_cta_is_interrupted(cta))
+	bool mine = accmem_cta_is_interrupted(cta);
+
+	if (cta->wait != ACCMEM_CTA_INTERRUPTED)
 		return false;
-	if (!sleep_is_same_call(&cta->call, call)) {
-		sleep_drop(cta);
-		return false;
+	if (mine && sleep_is_same_call(&cta->call, call)) {
+		sleep_end_interruption(cta);
+		return true;
 	}
-	cta->wait = ACCMEM_CTA_IDLE;
-	return true;
+	if (mine || sleep_is_overdue(cta))
+		sleep_drop(cta);
+	return false;
 }
 
 /**
@@ -274,7 +293,8 @@ void accmem_cta_expire(struct accmem_cta *cta, u64 delay)
  * accmem_cta_expired() - the time of a call that nobody sleeps in is up
  * @work: accmem_cta.expiry
  *
- * The work item may be that of an older call: then it comes again.
+ * The work item may be that of an older call: then it comes again. An interrupted
+ * call that has a result holds up nobody, and keeps it for its thread.
  */
 void accmem_cta_expired(struct work_struct *work)
 {
@@ -283,10 +303,11 @@ void accmem_cta_expired(struct work_struct *work)
 	struct accmem_tmem *tmem = cta->tmem;
 
 	spin_lock(&tmem->lock);
-	if (time_before64(get_jiffies_64(), cta->expires))
+	if (!sleep_is_overdue(cta))
 		goto out;
 	if (cta->wait == ACCMEM_CTA_INTERRUPTED) {
-		sleep_drop(cta);
+		if (accmem_columns_waiting(&cta->c))
+			sleep_drop(cta);
 	} else if (cta->wait == ACCMEM_CTA_IN_QUEUE && cta->call.deadline_ns) {
 		accmem_columns_cancel(&tmem->columns, &cta->c);
 		accmem_cta_complete(cta, -ETIMEDOUT);

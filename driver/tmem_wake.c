@@ -22,7 +22,7 @@ static bool wake_is_polled(struct accmem_cta *cta)
 	return waitqueue_active(&cta->poll);
 }
 
-/* is there anything new for those who poll? */
+/* is there anything to read for those who poll? */
 static void wake_pollers(struct accmem_tmem *tmem)
 {
 	struct accmem_columns *c = &tmem->columns;
@@ -33,8 +33,7 @@ static void wake_pollers(struct accmem_tmem *tmem)
 			list_del_init(&cta->poll_link);
 			continue;
 		}
-		if (!c->ended && !cta->c.peer_gone &&
-		    !accmem_columns_would_grant(c, &cta->c, cta->poll_columns))
+		if (!accmem_columns_would_grant(c, &cta->c, cta->poll_columns))
 			continue;
 		list_del_init(&cta->poll_link);
 		wake_up_interruptible_all(&cta->poll);
@@ -168,4 +167,13 @@ void accmem_cta_complete(struct accmem_cta *cta, int err)
 	if (cta->eventfd)
 		accmem_eventfd_signal(cta->eventfd);
 	wake_up_interruptible_poll(&cta->poll, EPOLLIN | EPOLLRDNORM);
+}
+
+/**
+ * accmem_cta_hang_up() - its peer has gone, or it was reset
+ * @cta: the CTA: those who poll it are told, whatever they poll for
+ */
+void accmem_cta_hang_up(struct accmem_cta *cta)
+{
+	wake_up_interruptible_poll(&cta->poll, EPOLLHUP | EPOLLERR);
 }

@@ -333,6 +333,31 @@ TEST_F(tmem_queue, epoll_says_of_what_comes_after_a_completion)
 	close(epoll);
 }
 
+/* who waits for hang-ups only is told of one, whatever there is to read */
+TEST_F(tmem_queue, epoll_says_of_hang_ups_alone)
+{
+	struct epoll_event e = { .events = 0 };
+	int epoll = epoll_create1(0);
+
+	ASSERT_LE(0, epoll);
+	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
+	ASSERT_EQ(0, queue_alloc(self->p, 32, 0));
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, tcgen05_fd(self->p), &e));
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, tcgen05_fd(self->b), &e));
+	EXPECT_EQ(0, epoll_wait(epoll, &e, 1, 0));
+	ASSERT_EQ(0, cancel(self->p));
+	EXPECT_EQ(0, epoll_wait(epoll, &e, 1, 0));
+	exits(&self->q);
+	ASSERT_EQ(1, epoll_wait(epoll, &e, 1, 0));
+	EXPECT_EQ(EPOLLHUP, e.events);
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_DEL, tcgen05_fd(self->p), &e));
+	accmem_close(self->ctx);
+	self->ctx = NULL;
+	ASSERT_EQ(1, epoll_wait(epoll, &e, 1, 0));
+	EXPECT_EQ(EPOLLERR | EPOLLHUP, e.events);
+	close(epoll);
+}
+
 TEST_F(tmem_queue, epoll_says_that_the_peer_has_gone_while_a_completion_is_unread)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET };

@@ -12,6 +12,8 @@
 #include "kselftest_harness.h"
 #include "tmem_util.h"
 
+#define LONG_MS 1500 /* longer than a call that is away keeps its place */
+
 FIXTURE(tmem_restart)
 {
 	struct accmem_context *ctx;
@@ -187,6 +189,22 @@ TEST_F(tmem_restart, p4_a_dealloc_that_the_peer_ends_meanwhile_has_been)
 	EXPECT_EQ(512, tmem_free_columns(self->p));
 }
 
+TEST_F(tmem_restart, p4_a_dealloc_that_has_been_is_not_forgotten)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
+	ASSERT_TRUE(interrupt(&call));
+	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 64));
+	usleep(LONG_MS * 1000);
+	leave_handler();
+	EXPECT_EQ(0, tmem_finish(&call));
+	EXPECT_EQ(512, tmem_free_columns(self->p));
+}
+
 TEST_F(tmem_restart, p12_the_peer_exits_meanwhile)
 {
 	struct tmem_call call;
@@ -350,6 +368,110 @@ TEST_F(tmem_restart, p2_a_call_that_never_comes_back_is_forgotten)
 	/* it has its second; then whoever waits is served */
 	EXPECT_EQ(0, tcgen05_alloc_until(self->c, &at, 512, tmem_in_ms(20000)));
 	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
+}
+
+/* what has ended waits for its thread, but not with others */
+TEST_F(tmem_restart, p12_a_result_that_nobody_comes_back_for_is_in_nobodys_way)
+{
+	struct leaper leaper = { .cta = self->p, .ret = 1 };
+	pthread_t thread;
+	uint32_t at;
+
+	ASSERT_EQ(0, handle(jump, SA_RESTART));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, leap_away, &leaper));
+	ASSERT_TRUE(tmem_until_waiting(self->p));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&leaper.tid));
+	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	tcgen05_exit(self->q);
+	self->q = NULL;
+	usleep(LONG_MS * 1000);
+	EXPECT_EQ(-EPIPE, tcgen05_try_alloc(self->p, &at, 32));
+}
+
+/* an alloc of which the handler changes where the address goes */
+struct redirected {
+	struct accmem_cta_alloc req;
+	struct tcgen05_cta *cta;
+	const struct tmem_call *peer;
+	uint32_t places[2];
+	pid_t tid;
+	int ret;
+};
+
+static struct redirected *redirected;
+
+static void redirect(int sig)
+{
+	(void)sig;
+	redirected->req.destination = (uintptr_t)&redirected->places[1];
+	leave_handler();
+	while (__atomic_load_n(&redirected->peer->ret, __ATOMIC_ACQUIRE) == 1)
+		usleep(1000);
+}
+
+static void *alloc_redirected(void *argument)
+{
+	struct redirected *r = argument;
+
+	__atomic_store_n(&r->tid, gettid(), __ATOMIC_RELEASE);
+	r->ret =
+		accmem_ioctl(tcgen05_fd(r->cta), ACCMEM_IOC_CTA_ALLOC, &r->req);
+	return NULL;
+}
+
+/* its address is stored already, in the first of two places; the peer's is not */
+TEST_F(tmem_restart, p10_another_destination_is_another_call)
+{
+	struct sigaction action = { .sa_handler = redirect,
+				    .sa_flags = SA_RESTART };
+	struct tmem_call peer;
+	struct redirected r = {
+		.cta = self->p, .peer = &peer, .places = { 77, 78 }, .ret = 1
+	};
+	pthread_t thread;
+	uint32_t at;
+
+	r.req.size = sizeof(r.req);
+	r.req.columns = 64;
+	r.req.destination = (uintptr_t)&r.places[0];
+	redirected = &r;
+	ASSERT_EQ(0, sigaction(SIGUSR2, &action, NULL));
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&peer, self->q, 64));
+	ASSERT_TRUE(interrupt(&peer));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, alloc_redirected, &r));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&r.tid));
+	EXPECT_EQ(0, r.places[0]);
+	ASSERT_EQ(0, pthread_kill(thread, SIGUSR2));
+	EXPECT_EQ(0, tmem_finish(&peer));
+	ASSERT_EQ(0, tcgen05_alloc(self->q, &at, 64));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, r.ret);
+	EXPECT_EQ(at, r.places[1]);
+}
+
+/* as one that blocks does: the peer only has its address to store */
+TEST_F(tmem_restart, p12_a_queued_call_out_of_time_waits_for_the_peers_store)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req),
+					.flags = ACCMEM_CTA_QUEUED,
+					.columns = 64,
+					.deadline_ns = 1 };
+	struct accmem_cta_completion done;
+	int fd = tcgen05_fd(self->q);
+	struct tmem_call call;
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	ASSERT_TRUE(interrupt(&call));
+	ASSERT_EQ(0, accmem_ioctl(fd, ACCMEM_IOC_CTA_ALLOC, &req));
+	usleep(100000);
+	leave_handler();
+	EXPECT_EQ(0, tmem_finish(&call));
+	ASSERT_EQ(sizeof(done), read(fd, &done, sizeof(done)));
+	EXPECT_EQ(0, done.result);
+	EXPECT_EQ(call.address, done.address);
 }
 
 /* the peer waits for it to store its address, and would for its next call */

@@ -1105,8 +1105,8 @@ enum accmem_tmem_discipline {
  * Once a context, before its first CTA. Without it a context has one SM of 512
  * columns, shared, with a bound of ACCMEM_TMEM_BYPASS_BOUND.
  *
- * EINVAL: a member is out of range. EBUSY: set up already, or a CTA was
- * launched. ENOMEM.
+ * EINVAL: a member is out of range. EBUSY: set up already, or a launch was
+ * asked for, which may have failed. ENOMEM.
  */
 struct accmem_tmem_setup {
 	__u32 size;
