@@ -3,7 +3,9 @@
  * What is in a pool, for people: the snapshot that PyTorch's tools draw, and what has
  * not been released.
  *
- * Both are made in memory with the locks of the pool held, and written without.
+ * Both are made in memory with the locks of the pool held, and written without. Call
+ * sites have their names then: to ask for one takes the lock of the dynamic loader,
+ * which a thread has whose dlopen() runs constructors, and those may allocate.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "pool.h"
@@ -23,6 +26,7 @@
  * @segments: so far
  * @found: allocations so far
  * @visit: is called with each allocation and each gap, whose length is 0
+ * @name: writes a call site
  */
 struct show {
 	struct accmem_pool *pool;
@@ -32,6 +36,7 @@ struct show {
 	long found;
 	void (*visit)(struct show *show, uint64_t offset, uint64_t size,
 		      uint64_t length);
+	void (*name)(FILE *out, const void *site);
 };
 
 static void visit_slab(struct show *show, const struct pool_slab *slab)
@@ -82,25 +87,61 @@ static void visit_region(struct show *show, const struct pool_region *region)
 	}
 }
 
-/* A call site, as a frame of the snapshot. */
-static void print_frames(struct show *show, const void *site)
+/* A call site, to be named: a 0, of which there is no other, and its address. */
+static void print_site(struct show *show, const void *site)
+{
+	fputc(0, show->out);
+	fwrite(&site, sizeof(site), 1, show->out);
+}
+
+/* where it is, in which object; NULL if nobody knows */
+static const char *find_site(const void *site, const char **symbol,
+			     uintptr_t *offset)
 {
 	Dl_info info;
 
-	fprintf(show->out, "\"frames\": [");
-	if (site && dladdr(site, &info) && info.dli_fname)
-		fprintf(show->out,
+	if (!dladdr(site, &info) || !info.dli_fname)
+		return NULL;
+	*symbol = info.dli_sname ? info.dli_sname : "";
+	*offset = (uintptr_t)site -
+		  (uintptr_t)(info.dli_sname ? info.dli_saddr : info.dli_fbase);
+	return info.dli_fname;
+}
+
+static void name_frame(FILE *out, const void *site)
+{
+	const char *symbol, *file;
+	uintptr_t offset;
+
+	file = find_site(site, &symbol, &offset);
+	if (file)
+		fprintf(out,
 			"{\"name\": \"%s+%#" PRIxPTR
 			"\", \"filename\": \"%s\", \"line\": 0}",
-			info.dli_sname ? info.dli_sname : "",
-			(uintptr_t)site - (uintptr_t)(info.dli_sname ?
-							      info.dli_saddr :
-							      info.dli_fbase),
-			info.dli_fname);
-	else if (site)
-		fprintf(show->out,
+			symbol, offset, file);
+	else
+		fprintf(out,
 			"{\"name\": \"%p\", \"filename\": \"\", \"line\": 0}",
 			site);
+}
+
+static void name_caller(FILE *out, const void *site)
+{
+	const char *symbol, *file;
+	uintptr_t offset;
+
+	file = find_site(site, &symbol, &offset);
+	if (file)
+		fprintf(out, "%s(%s+%#" PRIxPTR ")", file, symbol, offset);
+	else
+		fprintf(out, "%p", site);
+}
+
+static void print_frames(struct show *show, const void *site)
+{
+	fprintf(show->out, "\"frames\": [");
+	if (site)
+		print_site(show, site);
 	fprintf(show->out, "]");
 }
 
@@ -228,6 +269,7 @@ static int write_all(int fd, const char *text, size_t size)
 static void snapshot(struct show *show)
 {
 	show->visit = print_block;
+	show->name = name_frame;
 	fprintf(show->out, "{\"segments\": [");
 	each_region(show, print_region);
 	accmem_direct_visit(show->pool, print_direct, show);
@@ -241,7 +283,6 @@ static void print_leak(struct show *show, uint64_t offset, uint64_t size,
 {
 	struct accmem_pool *pool = show->pool;
 	const void *pointer = pool->window + offset, *site;
-	Dl_info info;
 
 	(void)size;
 	if (!length)
@@ -250,14 +291,10 @@ static void print_leak(struct show *show, uint64_t offset, uint64_t size,
 	site = accmem_history_site(pool, pointer);
 	fprintf(show->out, "accmem: %p: %" PRIu64 " bytes not released",
 		pointer, length);
-	if (site && dladdr(site, &info) && info.dli_fname)
-		fprintf(show->out, ", allocated by %s(%s+%#" PRIxPTR ")",
-			info.dli_fname, info.dli_sname ? info.dli_sname : "",
-			(uintptr_t)site - (uintptr_t)(info.dli_sname ?
-							      info.dli_saddr :
-							      info.dli_fbase));
-	else if (site)
-		fprintf(show->out, ", allocated by %p", site);
+	if (site) {
+		fprintf(show->out, ", allocated by ");
+		print_site(show, site);
+	}
 	fprintf(show->out, "\n");
 }
 
@@ -273,8 +310,51 @@ static void print_direct_leak(void *argument,
 static void leaks(struct show *show)
 {
 	show->visit = print_leak;
+	show->name = name_caller;
 	each_region(show, visit_region);
 	accmem_direct_visit(show->pool, print_direct_leak, show);
+}
+
+/* with the locks of the pool, and sites without names */
+static void collect(struct show *show, void (*what)(struct show *show))
+{
+	pthread_mutex_lock(&show->pool->lock);
+	accmem_pool_lock_arenas(show->pool);
+	what(show);
+	accmem_pool_unlock_arenas(show->pool);
+	pthread_mutex_unlock(&show->pool->lock);
+}
+
+static void name_sites(const struct show *show, FILE *out, const char *text,
+		       size_t size)
+{
+	const char *end = text + size, *mark;
+	const void *site;
+
+	while ((mark = memchr(text, 0, end - text))) {
+		fwrite(text, 1, mark - text, out);
+		memcpy(&site, mark + 1, sizeof(site));
+		show->name(out, site);
+		text = mark + 1 + sizeof(site);
+	}
+	fwrite(text, 1, end - text, out);
+}
+
+static int write_named(const struct show *show, const char *text, size_t size,
+		       int fd)
+{
+	char *named = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&named, &length);
+	int ret = -ENOMEM;
+
+	if (!out)
+		return ret;
+	name_sites(show, out, text, size);
+	if (!fclose(out))
+		ret = write_all(fd, named, length);
+	free(named);
+	return ret;
 }
 
 static int make(struct show *show, void (*what)(struct show *show), int fd)
@@ -286,13 +366,9 @@ static int make(struct show *show, void (*what)(struct show *show), int fd)
 	show->out = open_memstream(&text, &size);
 	if (!show->out)
 		return ret;
-	pthread_mutex_lock(&show->pool->lock);
-	accmem_pool_lock_arenas(show->pool);
-	what(show);
-	accmem_pool_unlock_arenas(show->pool);
-	pthread_mutex_unlock(&show->pool->lock);
+	collect(show, what);
 	if (!fclose(show->out))
-		ret = write_all(fd, text, size);
+		ret = write_named(show, text, size, fd);
 	free(text);
 	return ret;
 }

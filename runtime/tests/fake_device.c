@@ -36,6 +36,7 @@ struct device {
 
 static struct device *device;
 bool fake_fail_mmap, fake_fail_mremap, fake_gone;
+void (*fake_loader_busy)(void);
 
 /* Before main(), so that every process of the test shares it. */
 __attribute__((constructor)) static void create(void)
@@ -299,4 +300,11 @@ void *__wrap_mremap(void *start, size_t length, size_t new_length, int flags,
 	munmap(target, new_length);
 	errno = ENOMEM;
 	return MAP_FAILED;
+}
+
+int __wrap_dladdr(const void *address, void *info)
+{
+	if (fake_loader_busy)
+		fake_loader_busy();
+	return __real_dladdr(address, info);
 }

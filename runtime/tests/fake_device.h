@@ -25,6 +25,9 @@ extern bool fake_kinds;
 /* The device has gone: nobody opens it, and every call of it gives ENODEV. */
 extern bool fake_gone;
 
+/* Is called when somebody asks the dynamic loader for a name, as it is held up. */
+extern void (*fake_loader_busy)(void);
+
 /* Another context waits for so much from now on; for 0, none does any more. */
 void fake_wait_for(uint64_t bytes);
 
@@ -44,5 +47,7 @@ void *__real_mremap(void *start, size_t length, size_t new_length, int flags,
 		    ...);
 void *__wrap_mremap(void *start, size_t length, size_t new_length, int flags,
 		    void *target);
+int __real_dladdr(const void *address, void *info);
+int __wrap_dladdr(const void *address, void *info);
 
 #endif /* ACCMEM_RUNTIME_FAKE_DEVICE_H */
