@@ -54,7 +54,7 @@ test:
 	@tools/lanes all
 
 soak:
-	@ACCMEM_SCALE=10000 tools/lanes all
+	@ACCMEM_SCALE=10000 ACCMEM_BACKINGS=all tools/lanes all
 
 $(LANES:%=test-%):
 	@tools/lanes $(@:test-%=%)

@@ -794,6 +794,14 @@ int64_t accmem_slept(int64_t since)
 	return usage.ru_nvcsw * 10000000ll - since;
 }
 
+bool accmem_is_on(const char *variant, const char *backing)
+{
+	size_t length = strlen(backing);
+
+	return !strncmp(variant, backing, length) &&
+	       (!variant[length] || variant[length] == '_');
+}
+
 uint64_t accmem_time(void (*fn)(void *arg), void *arg, unsigned int n)
 {
 	struct timespec from, to;

@@ -7,6 +7,8 @@
  * Environment:
  *   ACCMEM_SCALE	per cent of the usual counts (default 100)
  *   ACCMEM_SEED	seed of the random tests (default: from the clock)
+ *   ACCMEM_BACKING	emulated, phys or nopages: of fixtures that have variants
+ *			on it, the variants that are on another do not run
  */
 #ifndef ACCMEM_UTIL_H
 #define ACCMEM_UTIL_H
@@ -190,6 +192,9 @@ int64_t accmem_slept(int64_t since);
 /* nanoseconds that @n calls of @fn take, by the wall clock */
 uint64_t accmem_time(void (*fn)(void *arg), void *arg, unsigned int n);
 
+/* is the variant on the backing, as in nopages_wc? */
+bool accmem_is_on(const char *variant, const char *backing);
+
 #ifdef __KSELFTEST_HARNESS_H
 /*
  * An emulated guest with sanitizers needs more than the 30 s of the harness,
@@ -198,12 +203,32 @@ uint64_t accmem_time(void (*fn)(void *arg), void *arg, unsigned int n);
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 240
 
+static inline void accmem_harness_select(struct __fixture_metadata *f,
+					 const char *backing)
+{
+	struct __fixture_variant_metadata *all = f->variant, *v, *next;
+
+	for (v = all; v && !accmem_is_on(v->name, backing); v = v->next)
+		;
+	if (!v)
+		return;
+	f->variant = NULL;
+	for (v = all; v; v = next) {
+		next = v->next;
+		if (accmem_is_on(v->name, backing))
+			__register_fixture_variant(f, v);
+	}
+}
+
 static inline int accmem_harness_main(int argc, char **argv)
 {
+	const char *backing = getenv("ACCMEM_BACKING");
 	struct __fixture_metadata *f;
 	struct __test_metadata *t;
 
 	for (f = __fixture_list; f; f = f->next) {
+		if (backing)
+			accmem_harness_select(f, backing);
 		for (t = f->tests; t; t = t->next) {
 			if (accmem_scale(100) > 100)
 				t->timeout = accmem_scale(t->timeout);
