@@ -405,6 +405,28 @@ void a_child_of_fork_has_the_queue()
 	sycl::free(p, q);
 }
 
+void a_child_of_fork_has_no_errors_of_its_parent()
+{
+	int reported = 0;
+	sycl::queue q(sycl::device(), [&](sycl::exception_list list) {
+		reported += list.size();
+	});
+	sycl::event e = q.single_task([] { throw std::runtime_error("mine"); });
+
+	q.wait();
+	in_child([&] {
+		e.wait_and_throw();
+		q.wait_and_throw();
+		CHECK_EQ(reported, 0);
+		q.single_task([] { throw std::runtime_error("the child's"); });
+		q.wait_and_throw();
+		CHECK_EQ(reported, 1);
+	});
+	CHECK_EQ(reported, 0);
+	q.wait_and_throw();
+	CHECK_EQ(reported, 1);
+}
+
 void objects_compare_and_hash()
 {
 	sycl::device dev;
@@ -454,6 +476,7 @@ const struct test tests[] = {
 	TEST(a_queue_may_go_before_its_commands),
 	TEST(threads_share_a_queue),
 	TEST(a_child_of_fork_has_the_queue),
+	TEST(a_child_of_fork_has_no_errors_of_its_parent),
 	TEST(objects_compare_and_hash),
 };
 

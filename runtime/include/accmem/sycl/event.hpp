@@ -74,9 +74,11 @@ using error_list = std::vector<std::exception_ptr>;
 
 /* What the commands of a queue have ended in, until somebody asks. */
 struct error_store {
+	explicit error_store(const async_handler &h) : handler(h) {}
+
 	std::mutex lock; /* protects @errors */
 	error_list errors;
-	async_handler handler;
+	const async_handler handler;
 
 	/* To the handler; without one they end the program, as SYCL has it. */
 	void report()

@@ -21,11 +21,18 @@ namespace detail {
 /**
  * struct lane - the thread of a queue, in one process
  * @born: the process's generation
+ * @store: what went wrong in it
  * @lock: protects @last
  * @last: the command that was submitted last
  */
 struct lane {
+	explicit lane(const async_handler &handler)
+		: store(std::make_shared<error_store>(handler))
+	{
+	}
+
 	const unsigned int born = generation();
+	const std::shared_ptr<error_store> store;
 	const std::shared_ptr<detail::worker> worker =
 		std::make_shared<detail::worker>();
 	std::mutex lock;
@@ -47,13 +54,12 @@ public:
 	queue_impl(const context &ctx, const device &dev, async_handler handler,
 		   const property_list &list)
 		: ctx_(ctx), device_(dev), properties_(list),
-		  store_(std::make_shared<error_store>())
+		  handler_(handler ? std::move(handler) : ctx.handler())
 	{
 		if (!ctx.impl()->find(dev))
 			fail(errc::invalid, "the device is not in the context");
-		store_->handler = handler ? std::move(handler) : ctx.handler();
 		watch_forks();
-		lane_ = new lane;
+		lane_ = new lane(handler_);
 	}
 	queue_impl(const queue_impl &) = delete;
 	queue_impl &operator=(const queue_impl &) = delete;
@@ -74,7 +80,7 @@ public:
 	const context &ctx() const { return ctx_; }
 	const device &dev() const { return device_; }
 	const property_list &properties() const { return properties_; }
-	error_store &store() { return *store_; }
+	error_store &store() { return *current().store; }
 
 	event submit(action run, const std::vector<event> &after)
 	{
@@ -85,7 +91,7 @@ public:
 			if (e.state())
 				states.push_back(e.state());
 		auto state = std::make_shared<event_state>(
-			store_,
+			here.store,
 			properties_.has_property<
 				property::queue::enable_profiling>(),
 			std::move(states));
@@ -116,7 +122,7 @@ private:
 
 		if (found->born == generation())
 			return *found;
-		lane *fresh = new lane;
+		lane *fresh = new lane(handler_);
 
 		if (lane_.compare_exchange_strong(found, fresh)) {
 			lane::abandon(found);
@@ -129,7 +135,7 @@ private:
 	const context ctx_;
 	const device device_;
 	const property_list properties_;
-	const std::shared_ptr<error_store> store_;
+	const async_handler handler_;
 	std::atomic<lane *> lane_;
 };
 
