@@ -303,7 +303,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 bool accmem_cta_resume(struct accmem_cta *cta,
 		       const struct accmem_cta_call *call);
 int accmem_cta_resumed(struct accmem_cta *cta);
-void accmem_cta_expire(struct accmem_cta *cta, u64 delay);
+void accmem_cta_expire_at(struct accmem_cta *cta, u64 deadline_ns);
 void accmem_cta_expired(struct work_struct *work);
 
 /*

@@ -11,7 +11,6 @@
  */
 #include <linux/eventfd.h>
 #include <linux/fs.h>
-#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
@@ -31,18 +30,8 @@ static int queue_begin(struct accmem_cta *cta, bool wait)
 				      wait);
 }
 
-/* ticks until a deadline, rounded up; 0 if it has passed */
-static u64 queue_patience(u64 deadline_ns)
-{
-	u64 now = ktime_get_ns();
-
-	if (deadline_ns <= now)
-		return 0;
-	return nsecs_to_jiffies64(deadline_ns - now) + 1;
-}
-
-/* the call waits from now on, or has ended already */
-static void queue_enter(struct accmem_cta *cta, int err, u64 patience)
+/* the call waits from now on, to its deadline if it may, or has ended already */
+static void queue_enter(struct accmem_cta *cta, int err, bool may_wait)
 {
 	if (!err) {
 		accmem_cta_complete(cta, 0);
@@ -51,8 +40,7 @@ static void queue_enter(struct accmem_cta *cta, int err, u64 patience)
 	accmem_cta_begin_wait(cta);
 	cta->wait = ACCMEM_CTA_IN_QUEUE;
 	/* the peer's store has no deadline: who may not wait waits for it */
-	if (cta->call.deadline_ns)
-		accmem_cta_expire(cta, patience ?: MAX_JIFFY_OFFSET);
+	accmem_cta_expire_at(cta, may_wait ? cta->call.deadline_ns : 0);
 }
 
 /**
@@ -66,11 +54,9 @@ int accmem_cta_submit(struct accmem_cta *cta,
 		      const struct accmem_cta_call *call)
 {
 	struct accmem_tmem *tmem = cta->tmem;
-	u64 patience = 0;
+	bool wait = !call->deadline_ns || ktime_get_ns() < call->deadline_ns;
 	int err;
 
-	if (call->deadline_ns)
-		patience = queue_patience(call->deadline_ns);
 	if (call->op == ACCMEM_CTA_OP_ALLOC)
 		trace_accmem_tmem_request(cta, call->columns);
 	spin_lock(&tmem->lock);
@@ -80,10 +66,10 @@ int accmem_cta_submit(struct accmem_cta *cta,
 		cta->call = *call;
 		cta->waited = false;
 		cta->c.warp = call->warp;
-		err = queue_begin(cta, !call->deadline_ns || patience);
+		err = queue_begin(cta, wait);
 	}
 	if (!err || err == -EINPROGRESS) {
-		queue_enter(cta, err, patience);
+		queue_enter(cta, err, wait);
 		err = 0;
 	} else {
 		err = accmem_cta_conclude(cta, call, err);

@@ -142,6 +142,14 @@ static bool sleep_is_over(const struct accmem_cta *cta)
 	       cta->c.call == ACCMEM_CALL_RESERVED;
 }
 
+static void sleep_expire(struct accmem_cta *cta, u64 delay)
+{
+	/* a deadline that far is none */
+	delay = min_t(u64, delay, MAX_JIFFY_OFFSET);
+	cta->expires = get_jiffies_64() + delay;
+	mod_delayed_work(system_highpri_wq, &cta->expiry, delay);
+}
+
 /* the wait goes on without its caller; false if it is to be given up */
 static bool sleep_leave_behind(struct accmem_cta *cta,
 			       const struct accmem_cta_call *call)
@@ -153,7 +161,7 @@ static bool sleep_leave_behind(struct accmem_cta *cta,
 	cta->call = *call;
 	cta->wait = ACCMEM_CTA_INTERRUPTED;
 	WRITE_ONCE(cta->caller, get_pid(task_pid(current)));
-	accmem_cta_expire(cta, patience);
+	sleep_expire(cta, patience);
 	return true;
 }
 
@@ -277,16 +285,33 @@ int accmem_cta_resumed(struct accmem_cta *cta)
 }
 
 /**
- * accmem_cta_expire() - end the wait of a call that nobody sleeps in
+ * accmem_cta_expire_at() - end the wait of a call that nobody sleeps in
  * @cta: the CTA; the lock is held
- * @delay: in how many ticks
+ * @deadline_ns: when, or 0 for never
  */
-void accmem_cta_expire(struct accmem_cta *cta, u64 delay)
+void accmem_cta_expire_at(struct accmem_cta *cta, u64 deadline_ns)
 {
-	/* a deadline that far is none */
-	delay = min_t(u64, delay, MAX_JIFFY_OFFSET);
-	cta->expires = get_jiffies_64() + delay;
-	mod_delayed_work(system_highpri_wq, &cta->expiry, delay);
+	u64 now, delay = 0;
+
+	if (!deadline_ns) {
+		cta->expires = get_jiffies_64() + MAX_JIFFY_OFFSET;
+		return;
+	}
+	now = ktime_get_ns();
+	if (deadline_ns > now)
+		delay = nsecs_to_jiffies64(deadline_ns - now) + 1;
+	sleep_expire(cta, delay);
+}
+
+/* a queued call; but where ticks came late, there were fewer than the time has */
+static void sleep_time_out(struct accmem_cta *cta)
+{
+	if (ktime_get_ns() < cta->call.deadline_ns) {
+		accmem_cta_expire_at(cta, cta->call.deadline_ns);
+		return;
+	}
+	accmem_columns_cancel(&cta->tmem->columns, &cta->c);
+	accmem_cta_complete(cta, -ETIMEDOUT);
 }
 
 /**
@@ -308,9 +333,8 @@ void accmem_cta_expired(struct work_struct *work)
 	if (cta->wait == ACCMEM_CTA_INTERRUPTED) {
 		if (accmem_columns_waiting(&cta->c))
 			sleep_drop(cta);
-	} else if (cta->wait == ACCMEM_CTA_IN_QUEUE && cta->call.deadline_ns) {
-		accmem_columns_cancel(&tmem->columns, &cta->c);
-		accmem_cta_complete(cta, -ETIMEDOUT);
+	} else if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
+		sleep_time_out(cta);
 	}
 	accmem_tmem_wake(tmem);
 out:
