@@ -8,7 +8,7 @@
  * Memory that is free is therefore always clean.
  *
  * A buffer's pages are in an xarray by index; a page of 2 MiB is stored once,
- * at its first index. buffer.lock serialises filling it. Pages that are not
+ * at its first index. accmem_memory.lock serialises filling it. Pages that are not
  * write-back have their direct mapping changed with them, and changed back.
  */
 #include <linux/kernel.h>
@@ -127,13 +127,18 @@ static struct page *emulated_next_page(struct accmem_memory *mem,
 			       xa_find(&mem->pages, index, last, XA_PRESENT);
 }
 
-/* may the 2 MiB around @index be one page? */
+/*
+ * May the 2 MiB around @index be one page? Not where mappings would have it across
+ * two entries of 2 MiB, of which each would show its beginning: a memory that has
+ * grown may lie so.
+ */
 static bool emulated_wants_folio(struct accmem_memory *mem, unsigned long index)
 {
 	unsigned long first = round_down(index, FOLIO_PAGES);
 	unsigned long at = first;
 
 	if (mem->huge == ACCMEM_HUGE_NEVER ||
+	    !IS_ALIGNED(mem->offset, ACCMEM_FOLIO) ||
 	    first + FOLIO_PAGES > READ_ONCE(mem->size) >> PAGE_SHIFT)
 		return false;
 	return !xa_find(&mem->pages, &at, first + FOLIO_PAGES - 1, XA_PRESENT);
@@ -195,6 +200,12 @@ static struct page *emulated_lock_page(struct accmem_memory *mem,
 		folio = page_folio(page);
 		if (!folio_try_get(folio))
 			continue;
+		/* another's, which has it locked for who knows what, is let go */
+		if (emulated_find_page(mem, index) != page ||
+		    page_folio(page) != folio) {
+			folio_put(folio);
+			continue;
+		}
 		folio_lock(folio);
 		if (emulated_has_index(mem, index) &&
 		    emulated_find_page(mem, index) == page)

@@ -515,6 +515,41 @@ TEST_F(realloc, both_sides_reach_what_it_grew_by)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
+/*
+ * The address of a small buffer that has grown is no multiple of 2 MiB: its pages are
+ * not those of a mapping's entries.
+ */
+TEST_F(realloc, both_sides_have_the_same_where_it_grew_beyond_two_mebibytes)
+{
+	const uint64_t size = MIB(6), page = GRANULE;
+	struct accmem_alloc first, a, grown;
+	struct accmem_realloc r;
+	uint64_t i, at, start, value;
+	char *p;
+
+	ASSERT_EQ(0, alloc(self->fd, KIB(8), 0, &first));
+	ASSERT_EQ(0, alloc(self->fd, MIB(1), 0, &a));
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, size, 0, &r));
+	grown = as_alloc(&r);
+	p = accmem_mmap(self->fd, &grown, size, RW);
+	ASSERT_NE(NULL, p);
+	/* from where an entry of 2 MiB would begin, and around */
+	start = -(uintptr_t)p % MIB(2);
+	for (i = 0; i < size; i += page) {
+		at = (start + i) % size;
+		*(volatile uint64_t *)(p + at) = ~at;
+	}
+	for (at = 0; at < size; at += page) {
+		ASSERT_EQ(~at, *(volatile uint64_t *)(p + at));
+		ASSERT_EQ(0, device_moves(self->fd, grown.address + at, &value,
+					  ACCMEM_ACCESS_READ));
+		ASSERT_EQ(~at, value);
+	}
+	munmap(p, size);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, grown.address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, first.address));
+}
+
 /* how much of what @fd can have is not zero, or -1 */
 static int64_t nonzero_of_all(int fd, struct accmem_alloc *all, int max)
 {
