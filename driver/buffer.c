@@ -111,7 +111,7 @@ static struct accmem_memory *memory_for_kind(struct accmem_context *ctx,
 	err = accmem_shared_create(mem);
 	if (!err)
 		return mem;
-	accmem_memory_put(mem);
+	accmem_memory_undo(mem);
 	return ERR_PTR(err);
 }
 

@@ -62,6 +62,7 @@ enum accmem_state {
  * @fault: serve a page fault of a mapping of the memory
  * @idle: has nobody but us a reference to the pages of a memory that no fault
  *	reaches any more? Does not sleep, and says no too often rather than yes.
+ *	Absent, like @settle and @unpinned, where nobody can have one.
  * @settle: as @idle, but finds out: mappings of neighbours that hide the answer
  *	are taken down. Sleeps.
  * @zero: clear a part of a memory that is in use. Fails with -ENOMEM where the memory
@@ -72,7 +73,7 @@ enum accmem_state {
  *	shrink, made present if asked for, and how many lie there together; NULL where
  *	there are none. Absent but for memory of the host. Sleeps.
  * @copy: copy to a memory, which somebody may have written to from then on, from one
- *	of the same backing. Sleeps.
+ *	with the same operations; absent where @access is as good. Sleeps.
  * @extend: as @prepare, of a run right behind a memory, which it is to have, too;
  *	absent with mapped translation. Sleeps.
  * @keep: how much of a memory stays when it shrinks to a size, and is there at least

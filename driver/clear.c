@@ -118,25 +118,19 @@ static void clear_whole_units(const struct accmem_run *run, u64 *first,
 }
 
 /**
- * accmem_clear_touch() - a fault is about to show memory
+ * accmem_clear_touch() - memory is about to be written to, or shown by a fault
  * @cv: the carveout
- * @run: the memory, which is in use
- *
- * From here on it may be written to.
+ * @run: the memory, which is in use; granules that it has a part of count whole
  */
 void accmem_clear_touch(struct accmem_carveout *cv,
 			const struct accmem_run *run)
 {
-	accmem_carveout_lock(cv);
-	accmem_buddy_mark_held(&cv->buddy, run->start, run->size, true);
-	accmem_carveout_unlock(cv);
-}
+	u64 start = round_down(run->start, ACCMEM_GRANULE);
+	u64 end = round_up(run->start + run->size, ACCMEM_GRANULE);
 
-/* is all of it dirty, and nothing untouched? */
-static bool clear_is_dirty(struct accmem_carveout *cv, u64 start, u64 size)
-{
-	lockdep_assert_held(&cv->lock);
-	return accmem_buddy_is_dirty(&cv->buddy, start, size);
+	accmem_carveout_lock(cv);
+	accmem_buddy_mark_held(&cv->buddy, start, end - start, true);
+	accmem_carveout_unlock(cv);
 }
 
 static void clear_set_untouched(struct accmem_carveout *cv, u64 unit,
@@ -152,7 +146,8 @@ static void clear_release_unit(struct accmem_carveout *cv, u64 unit,
 	bool dirty;
 
 	accmem_carveout_lock(cv);
-	dirty = clear_is_dirty(cv, clear_unit_start(unit), ACCMEM_FOLIO);
+	dirty = accmem_buddy_is_dirty(&cv->buddy, clear_unit_start(unit),
+				      ACCMEM_FOLIO);
 	accmem_carveout_unlock(cv);
 	if (!dirty)
 		clear_set_untouched(cv, unit, account);
@@ -192,7 +187,7 @@ static void clear_release_piece(struct accmem_carveout *cv, u64 start, u64 end,
 	u64 by = cv->units[unit].untouched_by & ~CLEAR_SEEN;
 
 	lockdep_assert_held(&cv->lock);
-	if (clear_is_dirty(cv, start, end - start))
+	if (accmem_buddy_is_dirty(&cv->buddy, start, end - start))
 		return;
 	if (by && by != account)
 		accmem_buddy_mark_held(&cv->buddy, start, end - start, true);

@@ -1,398 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory: taken from a carveout, charged, made ready, and given back.
- *
- * The only caller of the allocator but for the cleaner. Work under the
- * carveout's lock is bounded: memory of many runs is taken and given in
- * batches, and an exact search goes on in steps. A run is charged in the hold
- * that places it, for where it lies decides what it withholds from others.
+ * Memory: made ready, live, pending, detached, quarantined, and given back.
  *
  * Giving back allocates nothing. Quarantined memory holds the module.
  *
  * Locks: the carveout's, with none held by the caller.
  */
-#include <linux/capability.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "clear.h"
 #include "device.h"
 #include "memory.h"
 #include "overdue.h"
+#include "runs.h"
 #include "trace.h"
 
-#define MEMORY_BATCH 64u /* runs taken or given in one hold of the lock */
 #define MEMORY_REAP_DELAY msecs_to_jiffies(10)
-
-static void run_give(struct accmem_memory *mem, u64 start, u64 size)
-{
-	lockdep_assert_held(&mem->cv->lock);
-	WARN_ON_ONCE(accmem_buddy_free_owned(&mem->cv->buddy, start, size,
-					     mem->account->id));
-}
-
-/* @run has been placed: it is charged and live, or given back again */
-static int run_charge(struct accmem_memory *mem, const struct accmem_run *run,
-		      bool exempt)
-{
-	struct accmem_carveout *cv = mem->cv;
-	u64 claimed = accmem_buddy_claimed(&cv->buddy, run->start, run->size);
-	int err;
-
-	lockdep_assert_held(&cv->lock);
-	err = accmem_charge(mem->account, claimed, exempt);
-	if (err)
-		run_give(mem, run->start, run->size);
-	else
-		cv->bytes[ACCMEM_LIVE] += run->size;
-	return err;
-}
-
-static int run_place(struct accmem_memory *mem,
-		     const struct accmem_buddy_request *req, bool exempt,
-		     struct accmem_run *run)
-{
-	struct accmem_carveout *cv = mem->cv;
-	int err;
-
-	run->size = req->size;
-	accmem_carveout_lock(cv);
-	err = accmem_buddy_alloc(&cv->buddy, req, &run->start);
-	if (!err)
-		err = run_charge(mem, run, exempt);
-	accmem_carveout_unlock(cv);
-	return err;
-}
-
-/* where others' folios hid the room: in as many holds as it takes */
-static int run_search(struct accmem_memory *mem,
-		      const struct accmem_buddy_request *req, bool exempt,
-		      struct accmem_run *run)
-{
-	struct accmem_carveout *cv = mem->cv;
-	u64 cursor = 0;
-	int err;
-
-	run->size = req->size;
-	do {
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
-		accmem_carveout_lock(cv);
-		err = accmem_buddy_alloc_scan(&cv->buddy, req, &cursor,
-					      &run->start);
-		if (!err)
-			err = run_charge(mem, run, exempt);
-		accmem_carveout_unlock(cv);
-	} while (err == -EAGAIN);
-	return err;
-}
-
-/* at the start of a folio: it claims as few as its size allows */
-static int run_place_aligned(struct accmem_memory *mem,
-			     const struct accmem_buddy_request *req,
-			     bool exempt, struct accmem_run *run)
-{
-	struct accmem_buddy_request aligned = *req;
-
-	aligned.align = max_t(u64, req->align, ACCMEM_FOLIO);
-	return run_place(mem, &aligned, exempt, run);
-}
-
-/* in folios that are charged already, or else where it claims few new ones */
-static int run_place_frugally(struct accmem_memory *mem,
-			      const struct accmem_buddy_request *req,
-			      bool exempt, struct accmem_run *run)
-{
-	struct accmem_buddy_request own = *req;
-	int err;
-
-	own.flags = ACCMEM_BUDDY_OWN;
-	err = run_search(mem, &own, exempt, run);
-	if (err == -ENOSPC)
-		err = run_place_aligned(mem, req, exempt, run);
-	return err == -ENOSPC ? -EDQUOT : err;
-}
-
-/* where folios have owners, and what a run withholds depends on where it lies */
-static int run_place_owned(struct accmem_memory *mem,
-			   const struct accmem_buddy_request *req, bool exempt,
-			   struct accmem_run *run)
-{
-	int err = -ENOSPC;
-
-	/* two folios of which it has a part each would be charged in whole */
-	if (req->size >= ACCMEM_FOLIO && accmem_charge_is_limited())
-		err = run_place_aligned(mem, req, exempt, run);
-	if (err == -ENOSPC)
-		err = run_place(mem, req, exempt, run);
-	if (err == -ENOSPC)
-		err = run_search(mem, req, exempt, run);
-	if (err == -EDQUOT)
-		err = run_place_frugally(mem, req, exempt, run);
-	return err;
-}
-
-/* one run: placed, charged and live */
-static int run_take(struct accmem_memory *mem,
-		    const struct accmem_buddy_request *req, bool exempt,
-		    struct accmem_run *run)
-{
-	return mem->cv->owners ? run_place_owned(mem, req, exempt, run) :
-				 run_place(mem, req, exempt, run);
-}
-
-/* a run at the start of room to grow into, which stays free */
-static int run_place_in_room(struct accmem_memory *mem,
-			     const struct accmem_buddy_request *req, u64 room,
-			     bool exempt, struct accmem_run *run)
-{
-	struct accmem_buddy_request wide = *req;
-	struct accmem_carveout *cv = mem->cv;
-	int err;
-
-	wide.size = room;
-	run->size = req->size;
-	accmem_carveout_lock(cv);
-	err = accmem_buddy_alloc(&cv->buddy, &wide, &run->start);
-	if (!err) {
-		run_give(mem, run->start + run->size, room - run->size);
-		err = run_charge(mem, run, exempt);
-	}
-	accmem_carveout_unlock(cv);
-	return err;
-}
-
-/* what identity translation makes of a device address */
-static void memory_ask_for_address(struct accmem_buddy_request *req,
-				   const struct accmem_memory_spec *spec)
-{
-	req->align = max(req->align, spec->alignment);
-	if (!(spec->flags & ACCMEM_ALLOC_FIXED))
-		return;
-	req->start = spec->start;
-	req->end = spec->start + spec->size;
-}
-
-/* identity translation, or one run asked for */
-static int memory_take_run(struct accmem_memory *mem,
-			   const struct accmem_memory_spec *spec, bool exempt)
-{
-	struct accmem_buddy_request req = {
-		.size = spec->size,
-		.align = max_t(u64, ACCMEM_GRANULE, spec->page_size),
-		.owner = mem->account->id,
-		.flags = spec->flags & ACCMEM_ALLOC_TOP_DOWN ?
-				 ACCMEM_BUDDY_TOP_DOWN : 0,
-	};
-	int err = -ENOSPC;
-
-	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY)
-		memory_ask_for_address(&req, spec);
-	if (spec->room > spec->size && !req.end)
-		err = run_place_in_room(mem, &req, spec->room, exempt,
-					&mem->run);
-	if (err)
-		err = run_take(mem, &req, exempt, &mem->run);
-	if (err)
-		return err;
-	mem->runs = &mem->run;
-	mem->nr_runs = 1;
-	return 0;
-}
-
-static int memory_grow_runs(struct accmem_memory *mem, unsigned int capacity)
-{
-	struct accmem_run *runs;
-
-	runs = kvmalloc_array(capacity, sizeof(*runs),
-			      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!runs)
-		return -ENOMEM;
-	if (mem->nr_runs)
-		memcpy(runs, mem->runs, mem->nr_runs * sizeof(*runs));
-	if (mem->runs != &mem->run)
-		kvfree(mem->runs);
-	mem->runs = runs;
-	return 0;
-}
-
-/* the @nr runs from @runs on, that hold @size bytes together */
-static int runs_charge(struct accmem_memory *mem, const struct accmem_run *runs,
-		       unsigned int nr, u64 size, bool exempt)
-{
-	struct accmem_carveout *cv = mem->cv;
-	int err;
-
-	lockdep_assert_held(&cv->lock);
-	err = accmem_charge(mem->account, size, exempt);
-	if (!err) {
-		cv->bytes[ACCMEM_LIVE] += size;
-		return 0;
-	}
-	while (nr--)
-		run_give(mem, runs[nr].start, runs[nr].size);
-	return err;
-}
-
-/* as much of @size bytes as one batch of runs can hold */
-static int memory_take_batch(struct accmem_memory *mem,
-			     const struct accmem_memory_spec *spec, u64 size,
-			     bool exempt, u64 *taken)
-{
-	struct accmem_carveout *cv = mem->cv;
-	struct accmem_run *runs = mem->runs + mem->nr_runs;
-	struct accmem_buddy_request req = {
-		.size = size,
-		.align = spec->page_size,
-		.flags = spec->flags & ACCMEM_ALLOC_TOP_DOWN ?
-				 ACCMEM_BUDDY_TOP_DOWN : 0,
-	};
-	unsigned int nr;
-	int err;
-
-	for (;;) {
-		accmem_carveout_lock(cv);
-		err = accmem_buddy_alloc_runs(&cv->buddy, &req, runs,
-					      MEMORY_BATCH, &nr);
-		if (!err)
-			err = runs_charge(mem, runs, nr, req.size, exempt);
-		accmem_carveout_unlock(cv);
-		if (err != -E2BIG || req.size <= req.align)
-			break;
-		req.size = round_up(req.size / 2, req.align);
-		cond_resched();
-	}
-	if (err)
-		return err;
-	mem->nr_runs += nr;
-	*taken = req.size;
-	return 0;
-}
-
-/* one run, whose pages nobody else has; its state says where it is counted */
-static void memory_give_run(struct accmem_memory *mem,
-			    const struct accmem_run *run)
-{
-	struct accmem_carveout *cv = mem->cv;
-	u64 released = accmem_buddy_claimed(&cv->buddy, run->start, run->size);
-
-	lockdep_assert_held(&cv->lock);
-	if (cv->units)
-		accmem_clear_release(cv, run, mem->account->id);
-	run_give(mem, run->start, run->size);
-	WRITE_ONCE(cv->bytes[mem->state], cv->bytes[mem->state] - run->size);
-	accmem_uncharge(mem->account, released);
-}
-
-/* were they @mapped? Sleeps. */
-static void runs_release_units(struct accmem_memory *mem,
-			       const struct accmem_run *runs, unsigned int nr,
-			       bool mapped)
-{
-	unsigned int i;
-
-	for (i = 0; mem->cv->units && i < nr; i++)
-		accmem_clear_release_units(mem->cv, &runs[i], mem->account->id,
-					   mapped);
-}
-
-/* runs of @size bytes together; were they @mapped? */
-static void runs_give_back(struct accmem_memory *mem,
-			   const struct accmem_run *runs, unsigned int nr,
-			   u64 size, bool mapped)
-{
-	struct accmem_carveout *cv = mem->cv;
-	unsigned int i;
-
-	if (size >= ACCMEM_FOLIO)
-		runs_release_units(mem, runs, nr, mapped);
-	accmem_carveout_lock(cv);
-	for (i = 0; i < nr; i++) {
-		if (i && !(i % MEMORY_BATCH)) {
-			accmem_carveout_unlock(cv);
-			cond_resched();
-			accmem_carveout_lock(cv);
-		}
-		memory_give_run(mem, &runs[i]);
-	}
-	accmem_carveout_unlock(cv);
-	accmem_clear_kick(cv, mapped);
-}
-
-static void memory_drop_runs(struct accmem_memory *mem)
-{
-	if (mem->runs != &mem->run)
-		kvfree(mem->runs);
-	mem->runs = NULL;
-	mem->nr_runs = 0;
-}
-
-static void memory_give_runs(struct accmem_memory *mem)
-{
-	runs_give_back(mem, mem->runs, mem->nr_runs, mem->size, mem->mapped);
-	memory_drop_runs(mem);
-}
-
-/* an array of one run is none */
-static void memory_trim_runs(struct accmem_memory *mem)
-{
-	if (mem->nr_runs != 1)
-		return;
-	mem->run = mem->runs[0];
-	kvfree(mem->runs);
-	mem->runs = &mem->run;
-}
-
-/* mapped translation: several runs will do */
-static int memory_take_runs(struct accmem_memory *mem,
-			    const struct accmem_memory_spec *spec, bool exempt)
-{
-	u64 left = spec->size, most = left, taken;
-	unsigned int capacity = 0;
-	int err;
-
-	while (left) {
-		if (capacity - mem->nr_runs < MEMORY_BATCH) {
-			capacity = max_t(unsigned int, MEMORY_BATCH,
-					 2 * capacity);
-			err = memory_grow_runs(mem, capacity);
-			if (err)
-				goto err;
-		}
-		err = -EINTR;
-		if (fatal_signal_pending(current))
-			goto err;
-		err = memory_take_batch(mem, spec, min(left, most), exempt,
-					&taken);
-		if (err)
-			goto err;
-		left -= taken;
-		/* no more than that was to be had; it may get better again */
-		most = 2 * taken;
-	}
-	memory_trim_runs(mem);
-	return 0;
-
-err:
-	memory_give_runs(mem);
-	return err;
-}
-
-static int memory_take_any(struct accmem_memory *mem,
-			   const struct accmem_memory_spec *spec, bool exempt)
-{
-	int err;
-
-	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY ||
-	    spec->flags & ACCMEM_ALLOC_CONTIGUOUS)
-		return memory_take_run(mem, spec, exempt);
-	/* one run is the common case, and needs no array */
-	err = memory_take_run(mem, spec, exempt);
-	return err == -ENOSPC ? memory_take_runs(mem, spec, exempt) : err;
-}
 
 /* its runs and its charges */
 static int memory_take(struct accmem_memory *mem,
@@ -406,9 +31,7 @@ static int memory_take(struct accmem_memory *mem,
 	err = accmem_charge_buffers(mem->account, spec->buffers);
 	if (err)
 		return err;
-	err = memory_take_any(mem, spec, false);
-	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
-		err = memory_take_any(mem, spec, true);
+	err = accmem_runs_take(mem, spec);
 	if (err)
 		accmem_uncharge_buffers(mem->account, spec->buffers);
 	else
@@ -445,50 +68,10 @@ static void memory_destroy(struct accmem_memory *mem)
 	struct accmem_account *account = mem->account;
 
 	/* one whose runs another has got keeps the array */
-	memory_drop_runs(mem);
+	accmem_runs_drop(mem);
 	mutex_destroy(&mem->lock);
 	kfree(mem);
 	accmem_account_put(account);
-}
-
-/**
- * accmem_memory_create() - take memory and make it ready
- * @account: what it is charged to
- * @cv: the carveout
- * @spec: what is wanted
- *
- * It reads as zero, and is live.
- *
- * Return: the memory, with a reference; -ENOSPC where there is no room, which
- * may be had by reclaiming; -EDQUOT for a limit, likewise; -ENOMEM, -EINTR.
- */
-struct accmem_memory *accmem_memory_create(struct accmem_account *account,
-					   struct accmem_carveout *cv,
-					   const struct accmem_memory_spec *spec)
-{
-	struct accmem_memory *mem = memory_alloc(account, cv, spec);
-	int err;
-
-	if (!mem)
-		return ERR_PTR(-ENOMEM);
-	err = memory_take(mem, spec);
-	if (err) {
-		memory_destroy(mem);
-		return ERR_PTR(err);
-	}
-	err = cv->ops->prepare ? cv->ops->prepare(mem) : 0;
-	if (!err && spec->flags & ACCMEM_ALLOC_POPULATE && cv->ops->populate)
-		err = cv->ops->populate(mem, 0);
-	if (err) {
-		accmem_memory_put(mem);
-		return ERR_PTR(err);
-	}
-	return mem;
-}
-
-static struct accmem_run *memory_last_run(struct accmem_memory *mem)
-{
-	return &mem->runs[mem->nr_runs - 1];
 }
 
 /**
@@ -505,28 +88,17 @@ static struct accmem_run *memory_last_run(struct accmem_memory *mem)
 int accmem_memory_extend_prepare(struct accmem_memory *mem, u64 size,
 				 u64 page_size, struct accmem_run *more)
 {
-	const struct accmem_run *last = memory_last_run(mem);
 	struct accmem_carveout *cv = mem->cv;
-	const struct accmem_buddy_request req = {
-		.size = size,
-		.align = page_size,
-		.start = last->start + last->size,
-		.end = last->start + last->size + size,
-		.owner = mem->account->id,
-	};
 	int err;
 
-	if (size > cv->capacity || req.end > cv->capacity ||
-	    !accmem_waiters_admit(cv, mem->account))
+	if (!accmem_waiters_admit(cv, mem->account))
 		return -ENOSPC;
-	err = run_take(mem, &req, false, more);
-	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
-		err = run_take(mem, &req, true, more);
+	err = accmem_run_take_behind(mem, size, page_size, more);
 	if (err)
 		return err;
 	err = cv->ops->extend ? cv->ops->extend(mem, more) : 0;
 	if (err)
-		runs_give_back(mem, more, 1, size, false);
+		accmem_run_give_back(mem, more);
 	return err;
 }
 
@@ -538,7 +110,7 @@ int accmem_memory_extend_prepare(struct accmem_memory *mem, u64 size,
 void accmem_memory_extend(struct accmem_memory *mem,
 			  const struct accmem_run *more)
 {
-	struct accmem_run *last = memory_last_run(mem);
+	struct accmem_run *last = accmem_runs_last(mem);
 	struct accmem_carveout *cv = mem->cv;
 
 	accmem_carveout_lock(cv);
@@ -558,6 +130,17 @@ static void memory_drop_shared(struct accmem_memory *mem)
 	kvfree(mem->shared);
 }
 
+static void memory_give_back(struct accmem_memory *mem)
+{
+	trace_accmem_release(mem, mem->size, mem->nr_runs);
+	memory_drop_shared(mem);
+	if (mem->cv->ops->release)
+		mem->cv->ops->release(mem);
+	accmem_runs_give(mem);
+	accmem_uncharge_buffers(mem->account, mem->buffers);
+	accmem_count_frees(mem->cv, mem->buffers);
+}
+
 /**
  * accmem_memory_free() - give memory back for good
  * @mem: the memory, to which nobody refers, nor to its pages. Sleeps, allocates
@@ -565,15 +148,57 @@ static void memory_drop_shared(struct accmem_memory *mem)
  */
 void accmem_memory_free(struct accmem_memory *mem)
 {
-	trace_accmem_release(mem, mem->size, mem->nr_runs);
-	memory_drop_shared(mem);
-	if (mem->cv->ops->release)
-		mem->cv->ops->release(mem);
-	memory_give_runs(mem);
-	accmem_uncharge_buffers(mem->account, mem->buffers);
-	accmem_count_frees(mem->cv, mem->buffers);
+	memory_give_back(mem);
 	accmem_waiters_came_back(mem->account->dev, mem->account->user);
 	memory_destroy(mem);
+}
+
+/**
+ * accmem_memory_undo() - undo accmem_memory_create()
+ * @mem: the memory, to which only the caller has ever referred. Sleeps.
+ *
+ * Nobody is woken: what a request had for a moment is no more than was there before,
+ * and the request may be the first that would try again.
+ */
+void accmem_memory_undo(struct accmem_memory *mem)
+{
+	memory_give_back(mem);
+	memory_destroy(mem);
+}
+
+/**
+ * accmem_memory_create() - take memory and make it ready
+ * @account: what it is charged to
+ * @cv: the carveout
+ * @spec: what is wanted
+ *
+ * It reads as zero, and is live.
+ *
+ * Return: the memory, with a reference; -ENOSPC where there is no room, which
+ * may be had by reclaiming; -EDQUOT for a limit, likewise; -ENOMEM, -EINTR.
+ */
+struct accmem_memory *
+accmem_memory_create(struct accmem_account *account, struct accmem_carveout *cv,
+		     const struct accmem_memory_spec *spec)
+{
+	struct accmem_memory *mem = memory_alloc(account, cv, spec);
+	int err;
+
+	if (!mem)
+		return ERR_PTR(-ENOMEM);
+	err = memory_take(mem, spec);
+	if (err) {
+		memory_destroy(mem);
+		return ERR_PTR(err);
+	}
+	err = cv->ops->prepare ? cv->ops->prepare(mem) : 0;
+	if (!err && spec->flags & ACCMEM_ALLOC_POPULATE && cv->ops->populate)
+		err = cv->ops->populate(mem, 0);
+	if (err) {
+		accmem_memory_undo(mem);
+		return ERR_PTR(err);
+	}
+	return mem;
 }
 
 static void memory_set_state(struct accmem_memory *mem, enum accmem_state state)
@@ -740,11 +365,11 @@ bool accmem_memory_give_parts(struct accmem_memory *mem,
 	/* without the last part, what the memory is charged to may go */
 	accmem_uncharge_buffers(mem->account, buffers);
 	/* together they may be all of a unit, and one part */
-	runs_release_units(mem, parts, nr, false);
+	accmem_runs_release_units(mem, parts, nr, false);
 	accmem_carveout_lock(cv);
 	for (i = 0; i < nr; i++) {
 		trace_accmem_release(mem, parts[i].size, 1);
-		memory_give_run(mem, &parts[i]);
+		accmem_run_give(mem, &parts[i]);
 		memory_shrink(mem, parts[i].size);
 	}
 	mem->buffers -= buffers;

@@ -139,6 +139,7 @@ void accmem_memory_detach(struct accmem_memory *mem);
 void accmem_memory_set_pending(struct accmem_memory *mem, bool pending);
 void accmem_memory_set_overdue(struct accmem_memory *mem);
 void accmem_memory_free(struct accmem_memory *mem);
+void accmem_memory_undo(struct accmem_memory *mem);
 bool accmem_memory_is_idle(struct accmem_memory *mem);
 bool accmem_memory_give_parts(struct accmem_memory *mem,
 			      const struct accmem_run *parts, unsigned int nr,

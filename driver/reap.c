@@ -128,7 +128,7 @@ bool accmem_reap_is_idle(struct accmem_memory *mem)
 	if (mutex_lock_killable(&cv->reap_lock))
 		return false;
 	cv->reap_pass = reap_next_pass();
-	idle = cv->ops->unpinned(mem);
+	idle = !cv->ops->unpinned || cv->ops->unpinned(mem);
 	mutex_unlock(&cv->reap_lock);
 	return idle;
 }

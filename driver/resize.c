@@ -17,24 +17,21 @@
  * folio lock.
  */
 #include <linux/fs.h>
+#include <linux/gfp.h>
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
 
 #include "memory.h"
 #include "reap.h"
+#include "runs.h"
 
 #define RESIZE_CHUNK \
 	((u64)SZ_2M) /* copied or cleared between two looks around */
 
-static struct accmem_run *resize_last_run(struct accmem_memory *mem)
-{
-	return &mem->runs[mem->nr_runs - 1];
-}
-
 static bool resize_touch(struct accmem_memory *mem, struct accmem_memory *more)
 {
-	const struct accmem_run *last = resize_last_run(mem);
+	const struct accmem_run *last = accmem_runs_last(mem);
 
 	return last->start + last->size == more->runs[0].start;
 }
@@ -97,7 +94,7 @@ void accmem_memory_join(struct accmem_memory *mem, struct accmem_memory *more)
 
 	accmem_carveout_lock(cv);
 	if (resize_touch(mem, more)) {
-		resize_last_run(mem)->size += from->size;
+		accmem_runs_last(mem)->size += from->size;
 		from++;
 		nr--;
 	}
@@ -256,7 +253,7 @@ bool accmem_memory_split(struct accmem_memory *mem, struct accmem_memory *rest)
 	rest->mapped = accmem_memory_was_mapped(mem);
 	accmem_carveout_lock(cv);
 	mem->nr_runs = resize_find(mem, size, &kept) + 1;
-	resize_last_run(mem)->size = kept;
+	accmem_runs_last(mem)->size = kept;
 	if (mem->nr_runs == 1)
 		mem->run = mem->runs[0];
 	mem->longest = max(mem->longest, mem->size);
@@ -330,9 +327,30 @@ bool accmem_memory_is_pinned(struct accmem_memory *mem)
 	return pinned;
 }
 
+/* through a page of the kernel's, as a device would copy */
+static int resize_copy_by_page(struct accmem_memory *to, u64 to_offset,
+			       struct accmem_memory *from, u64 from_offset,
+			       u64 size)
+{
+	void *page = (void *)__get_free_page(GFP_KERNEL);
+	u64 done, part;
+	int err = 0;
+
+	if (!page)
+		return -ENOMEM;
+	for (done = 0; done < size && !err; done += part) {
+		part = min_t(u64, size - done, PAGE_SIZE);
+		err = from->cv->ops->access(from, from_offset + done, page, part, false) ?:
+			      to->cv->ops->access(to, to_offset + done, page,
+						  part, true);
+	}
+	free_page((unsigned long)page);
+	return err;
+}
+
 /**
  * accmem_memory_copy() - copy from a memory to another one
- * @to: the memory that gets the bytes: of the same account and backing
+ * @to: the memory that gets the bytes: of the same account
  * @to_offset: where in it
  * @from: the memory that they are in
  * @from_offset: where in it
@@ -343,6 +361,8 @@ bool accmem_memory_is_pinned(struct accmem_memory *mem)
 int accmem_memory_copy(struct accmem_memory *to, u64 to_offset,
 		       struct accmem_memory *from, u64 from_offset, u64 size)
 {
+	const struct accmem_backing_ops *ops = to->cv->ops;
+	bool directly = ops->copy && from->cv->ops == ops;
 	u64 done, part;
 	int err;
 
@@ -350,8 +370,10 @@ int accmem_memory_copy(struct accmem_memory *to, u64 to_offset,
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		part = min(size - done, RESIZE_CHUNK);
-		err = to->cv->ops->copy(to, to_offset + done, from,
-					from_offset + done, part);
+		err = directly ? ops->copy(to, to_offset + done, from,
+					   from_offset + done, part) :
+				 resize_copy_by_page(to, to_offset + done, from,
+						     from_offset + done, part);
 		if (err)
 			return err;
 		cond_resched();

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the two phys backings share.
+ */
+#ifndef ACCMEM_PHYS_H
+#define ACCMEM_PHYS_H
+
+#include <linux/ioport.h>
+#include <linux/mm.h>
+
+#include "clear.h"
+#include "memory.h"
+
+extern const struct accmem_backing_ops accmem_phys_frames_ops;
+
+int accmem_phys_make_pages(struct accmem_carveout *cv);
+
+/* the last of what the destruction of a carveout has to do */
+static inline void accmem_phys_release_range(struct accmem_carveout *cv)
+{
+	if (cv->resource)
+		release_mem_region(cv->phys, cv->capacity);
+}
+
+/* a part of a memory is about to be written to */
+static inline void accmem_phys_touch(struct accmem_memory *mem, u64 offset,
+				     u64 size)
+{
+	const struct accmem_run written = { mem->run.start + offset, size };
+
+	accmem_clear_touch(mem->cv, &written);
+}
+
+/* the kernel's address of what has page structures */
+static inline void *accmem_phys_address(const struct accmem_carveout *cv,
+					u64 offset)
+{
+	phys_addr_t phys = cv->phys + offset;
+
+	return page_address(pfn_to_page(PHYS_PFN(phys))) + offset_in_page(phys);
+}
+
+/* where in the carveout a mapping has what is at @pgoff */
+static inline u64 accmem_phys_offset_at(struct accmem_carveout *cv,
+					pgoff_t pgoff)
+{
+	return ((u64)pgoff << PAGE_SHIFT) - accmem_carveout_mapped_at(cv);
+}
+
+#endif /* ACCMEM_PHYS_H */
