@@ -210,6 +210,10 @@ err_leave:
 	atomic64_dec(&account->user->contexts);
 err_user:
 	accmem_user_put(account->user);
+	kfree(spare);
+	/* who walks through the user's accounts may have it still */
+	kfree_rcu(account, rcu);
+	return ERR_PTR(err);
 err_free:
 	kfree(spare);
 	kfree(account);

@@ -574,6 +574,9 @@ static void alloc_finish(struct accmem_context *ctx,
 	accmem_buffer_destroy_all(ctx, bufs, goes);
 	for (i = goes; i < nr; i++)
 		accmem_pending_start(bufs[i]);
+	/* requests on a stream may have what is pending on it */
+	if (goes < nr)
+		accmem_waiters_came_back(ctx->dev, ctx->account->user);
 }
 
 /* buffers that are not published, and that nobody can find */

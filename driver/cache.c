@@ -32,6 +32,7 @@ static void cache_count(struct accmem_context *ctx, struct accmem_buffer *buf,
 			bool cached)
 {
 	struct accmem_carveout *cv = accmem_buffer_memory(buf)->cv;
+	struct accmem_holding *h = accmem_holding_of(ctx, cv);
 	s64 bytes = buf->layout.footprint;
 
 	lockdep_assert_held(&ctx->lock);
@@ -42,7 +43,7 @@ static void cache_count(struct accmem_context *ctx, struct accmem_buffer *buf,
 	}
 	if (!cached)
 		bytes = -bytes;
-	accmem_holding_of(ctx, cv)->cached_bytes += bytes;
+	WRITE_ONCE(h->cached_bytes, h->cached_bytes + bytes);
 	accmem_count_cached(cv, bytes);
 }
 
@@ -110,9 +111,11 @@ static bool cache_fits(const struct accmem_buffer *buf,
 		       const struct accmem_alloc *req,
 		       const struct accmem_layout *layout)
 {
-	return accmem_buffer_fits(buf, cv, req, layout) &&
+	const struct accmem_memory *mem = accmem_buffer_memory(buf);
+
+	return accmem_buffer_fits(buf, mem, cv, req, layout) &&
 	       /* since it was freed, its slab page may have been mapped */
-	       !accmem_memory_was_mapped(accmem_buffer_memory(buf));
+	       !accmem_memory_was_mapped(mem);
 }
 
 static struct accmem_buffer *cache_find(struct accmem_context *ctx,

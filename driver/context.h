@@ -406,7 +406,8 @@ accmem_holding_of(struct accmem_context *ctx, const struct accmem_carveout *cv)
 static inline struct accmem_memory *
 accmem_buffer_memory(const struct accmem_buffer *buf)
 {
-	return buf->place->memory;
+	/* a piece of a row gets another place with others' frees */
+	return READ_ONCE(buf->place)->memory;
 }
 
 static inline void accmem_context_get(struct accmem_context *ctx)
@@ -429,8 +430,9 @@ static inline u64 accmem_carveout_addresses(const struct accmem_carveout *cv,
 	return max(footprint, round_up(reserve, ACCMEM_GRANULE));
 }
 
-/* would a request, with its layout, have led to a buffer like this one? */
+/* would a request, with its layout, have led to a buffer like this one of @mem? */
 static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
+				      const struct accmem_memory *mem,
 				      const struct accmem_carveout *cv,
 				      const struct accmem_alloc *req,
 				      const struct accmem_layout *layout)
@@ -441,9 +443,8 @@ static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 	       buf->layout.small == layout->small &&
 	       buf->page_policy == req->page_policy &&
 	       buf->flags == accmem_alloc_flags(req) &&
-	       buf->reserve == req->reserve &&
-	       accmem_buffer_memory(buf)->cv == cv &&
-	       accmem_buffer_memory(buf)->cache_mode == req->cache_mode;
+	       buf->reserve == req->reserve && mem->cv == cv &&
+	       mem->cache_mode == req->cache_mode;
 }
 
 /* where a mapping of a buffer begins in its context's address_space */

@@ -514,7 +514,7 @@ void accmem_name_publish(struct accmem_context *ctx, struct accmem_buffer *buf)
 	lockdep_assert_held(&ctx->lock);
 	place->buffers[unit] = buf;
 	place->names |= BIT_ULL(unit);
-	ctx->nr_names++;
+	WRITE_ONCE(ctx->nr_names, ctx->nr_names + 1);
 	accmem_holding_of(ctx, place->memory->cv)->named_bytes +=
 		buf->layout.footprint;
 	trace_accmem_alloc(ctx, buf);
@@ -535,7 +535,7 @@ void accmem_name_unpublish(struct accmem_context *ctx,
 	trace_accmem_free(ctx, buf);
 	place->names &= ~BIT_ULL(unit);
 	place->buffers[unit] = NULL;
-	ctx->nr_names--;
+	WRITE_ONCE(ctx->nr_names, ctx->nr_names - 1);
 	accmem_holding_of(ctx, place->memory->cv)->named_bytes -=
 		buf->layout.footprint;
 }

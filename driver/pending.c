@@ -182,12 +182,13 @@ static bool pending_fits(struct accmem_pending *pending, void *arg)
 {
 	const struct wanted *wanted = arg;
 	struct accmem_buffer *buf = pending_buffer(pending);
+	/* a row may be cut meanwhile: pairs with smp_store_release() there */
+	const struct accmem_memory *mem = accmem_buffer_memory(buf);
 
 	return accmem_gate_is_open(&pending->gates[1]) &&
-	       accmem_buffer_fits(buf, wanted->cv, wanted->req,
+	       accmem_buffer_fits(buf, mem, wanted->cv, wanted->req,
 				  wanted->layout) &&
-	       !accmem_buffer_memory(buf)->shared &&
-	       kref_read(&accmem_buffer_memory(buf)->refs) == 1;
+	       !mem->shared && kref_read(&mem->refs) == 1;
 }
 
 /* a buffer that suits, which waits for nothing while the caller has it */
@@ -276,13 +277,17 @@ static bool pending_reap_one(struct accmem_device *dev)
 }
 
 /**
- * accmem_pending_reap() - finish what is due on a device
+ * accmem_pending_reap() - finish some of what is due on a device
  * @dev: the device. Sleeps.
+ * @max: how many at most
+ *
+ * Return: whether there may be more.
  */
-void accmem_pending_reap(struct accmem_device *dev)
+bool accmem_pending_reap(struct accmem_device *dev, unsigned int max)
 {
-	while (pending_reap_one(dev))
-		;
+	while (max && pending_reap_one(dev))
+		max--;
+	return !max;
 }
 
 static void pending_work(struct work_struct *work)
@@ -290,7 +295,8 @@ static void pending_work(struct work_struct *work)
 	struct accmem_device *dev =
 		container_of(work, struct accmem_device, due_work);
 
-	accmem_pending_reap(dev);
+	while (pending_reap_one(dev))
+		;
 }
 
 /**

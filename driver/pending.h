@@ -18,7 +18,7 @@ struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
 					  const struct accmem_alloc *req,
 					  const struct accmem_layout *layout);
 void accmem_pending_finish(struct llist_head *due);
-void accmem_pending_reap(struct accmem_device *dev);
+bool accmem_pending_reap(struct accmem_device *dev, unsigned int max);
 void accmem_pending_init(struct accmem_device *dev);
 void accmem_pending_stop(struct accmem_device *dev);
 

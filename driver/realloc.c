@@ -273,11 +273,17 @@ static void realloc_lock_settle(struct accmem_context *ctx,
 				struct accmem_buffer *buf,
 				const struct accmem_resize *r)
 {
+	bool gives_units;
+
 	spin_lock(&ctx->lock);
-	if (r && r->layout.small && r->layout.footprint < buf->layout.footprint)
+	gives_units = r && r->layout.small &&
+		      r->layout.footprint < buf->layout.footprint;
+	if (gives_units)
 		accmem_slab_shrink(ctx, buf, r->layout.footprint);
 	realloc_settle(ctx, buf, r);
 	spin_unlock(&ctx->lock);
+	if (gives_units)
+		accmem_waiters_came_back(ctx->dev, ctx->account->user);
 }
 
 /* -EAGAIN if it has to be tried again */

@@ -8,7 +8,8 @@
  * been emptied. They are not
  * emptied for more than what is free together with what they hold. At last the
  * cleaner is made to hold nothing: what it holds may be the room that is left,
- * or that of a folio that is charged already.
+ * or that of a folio that is charged already. A request that finds a limit behind the
+ * lack of memory, or the other way about, begins once more.
  *
  * Locks: none is held while memory is reclaimed, but the context's for a moment
  * at a time. Nobody waits for a lock that depends on what other contexts do.
@@ -23,7 +24,8 @@
 
 #define RECLAIM_SEES_CHUNK \
 	((u64)SZ_256K) /* requests that see what the cleaner has */
-#define RECLAIM_BUFFERS 128u /* drained before a request is tried again */
+#define RECLAIM_BUFFERS \
+	128u /* drained, or frees finished, before the next try */
 #define RECLAIM_LOOKS 256u /* at quarantined memory of others */
 #define RECLAIM_PAUSES 8u /* of the cleaner, if it does not keep them */
 
@@ -34,6 +36,8 @@
  * @accounts: whose caches are drained
  * @cached: of which carveout; NULL for all
  * @next: the next of these
+ * @reason: the error for which they were chosen
+ * @turned: there was another error after it
  * @stage: what is done next
  * @paused: the cleaner holds nothing
  * @pauses: how often it was made to
@@ -45,7 +49,14 @@ struct reclaim {
 	struct xarray *accounts;
 	const struct accmem_carveout *cached;
 	unsigned long next;
-	enum { RECLAIM_OWN, RECLAIM_CACHES, RECLAIM_CLEANER } stage;
+	int reason;
+	bool turned;
+	enum {
+		RECLAIM_OWN,
+		RECLAIM_DUE,
+		RECLAIM_CACHES,
+		RECLAIM_CLEANER
+	} stage;
 	bool paused;
 	unsigned int pauses;
 	unsigned int seq;
@@ -85,7 +96,6 @@ static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 	struct accmem_carveout *cv;
 
 	accmem_cache_drain(ctx, r->cached);
-	accmem_pending_reap(ctx->dev);
 	accmem_slab_reap(ctx);
 	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
 		/* quarantined memory elsewhere is charged, too */
@@ -113,16 +123,35 @@ static bool reclaim_pause_cleaner(struct reclaim *r)
 	return true;
 }
 
+/* whose caches, of what, and from the first on */
+static void reclaim_begin(struct accmem_context *ctx, struct reclaim *r,
+			  int err)
+{
+	bool limit = err == -EDQUOT;
+
+	r->reason = err;
+	r->cached = limit ? NULL : r->cv;
+	r->accounts = limit ? &ctx->account->user->accounts :
+			      &ctx->dev->accounts;
+	r->next = 0;
+}
+
 /* Does what may help next; false when nothing is left to try. */
 static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 {
+	if (r->stage > RECLAIM_DUE && err != r->reason && !r->turned) {
+		r->turned = true;
+		r->stage = RECLAIM_OWN;
+	}
 	switch (r->stage) {
 	case RECLAIM_OWN:
-		r->cached = err == -EDQUOT ? NULL : r->cv;
+		reclaim_begin(ctx, r, err);
 		reclaim_own(ctx, r);
-		r->accounts = err == -EDQUOT ? &ctx->account->user->accounts :
-					       &ctx->dev->accounts;
-		r->stage = RECLAIM_CACHES;
+		r->stage = RECLAIM_DUE;
+		return true;
+	case RECLAIM_DUE:
+		if (!accmem_pending_reap(ctx->dev, RECLAIM_BUFFERS))
+			r->stage = RECLAIM_CACHES;
 		return true;
 	case RECLAIM_CACHES:
 		if (err == -ENOSPC &&

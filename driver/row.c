@@ -65,12 +65,15 @@ static void row_cut(struct accmem_context *ctx, struct accmem_place *place,
 		    struct row_cell *first)
 {
 	struct row_cell *cell, *end = first->row->cells + first->row->nr;
+	u64 past = place->start + place->size;
 
 	lockdep_assert_held(&ctx->lock);
 	accmem_place_cut(ctx, place, &first->place,
 			 first->buf.address - place->start);
-	for (cell = first; cell < end && cell->buf.place == place; cell++)
-		cell->buf.place = &first->place;
+	/* what is beyond its end has gone, and is not ours to change */
+	for (cell = first; cell < end && cell->buf.address < past; cell++)
+		/* who looks at what is pending has no lock of the context */
+		smp_store_release(&cell->buf.place, &first->place);
 }
 
 static bool row_is_pending(const struct row *row)

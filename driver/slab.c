@@ -87,7 +87,7 @@ static void slab_page_adjust(struct accmem_context *ctx,
 	if (after == before)
 		return;
 	h = slab_holding(ctx, page);
-	h->cached_bytes += after - before;
+	WRITE_ONCE(h->cached_bytes, h->cached_bytes + after - before);
 	/* all of the page is anybody's then, and no room of the context's */
 	h->slab_room -= after - before;
 	accmem_count_cached(page->place.memory->cv, after - before);
@@ -127,11 +127,14 @@ static bool slab_page_is_idle(struct accmem_slab_page *page)
 static void slab_page_stop_waiting(struct accmem_context *ctx,
 				   struct accmem_slab_page *page)
 {
+	struct accmem_holding *h;
+
 	if (!page->waiting)
 		return;
 	page->waiting = 0;
 	list_del_init(&page->link);
-	slab_holding(ctx, page)->nr_waiting--;
+	h = slab_holding(ctx, page);
+	WRITE_ONCE(h->nr_waiting, h->nr_waiting - 1);
 }
 
 /* units that waited can be used again, if nobody has the page any more */
@@ -314,7 +317,7 @@ static void slab_give_units(struct accmem_context *ctx,
 	}
 	if (!page->waiting) {
 		list_add_tail(&page->link, &h->waiting_pages);
-		h->nr_waiting++;
+		WRITE_ONCE(h->nr_waiting, h->nr_waiting + 1);
 	}
 	page->waiting |= GENMASK_ULL(first + nr - 1, first);
 }
@@ -350,8 +353,8 @@ static void slab_destroy_one(struct accmem_context *ctx,
 	accmem_count_frees(cv, 1);
 	if (gone)
 		slab_page_destroy(page);
-	else
-		accmem_waiters_came_back(ctx->dev, ctx->account->user);
+	/* a page that is pinned stays, and the buffer was charged all the same */
+	accmem_waiters_came_back(ctx->dev, ctx->account->user);
 	kfree(buf);
 }
 

@@ -5,7 +5,9 @@
  * A request that finds none, or that comes while others wait, queues itself
  * (waiters.c) and sleeps. When it is woken it tries as any request does; it leaves the
  * queue with its memory, or sleeps on in its place. What has come back wins over a
- * signal or a deadline at the same time: who was woken tries first.
+ * signal or a deadline at the same time: who was woken tries first. But who is woken
+ * again before it slept has had its try: where others keep giving back, it would never
+ * look at either.
  *
  * Where a signal has the call made again, the waiter stays behind in its place, and is
  * found by the call that follows, or forgotten a second later.
@@ -38,12 +40,16 @@ static bool wait_may_help(const struct accmem_buffer *buf)
  * @carveouts: which could serve it, if all of them were free
  * @footprint: bytes
  * @charge: bytes that it will be charged where nothing is charged yet
+ * @other_side: bytes that shared memory takes of the host besides
+ * @owned: it may lie in folios that are charged already
  * @small: it may be served from a slab page
  */
 struct prospect {
 	u32 carveouts;
 	u64 footprint;
 	u64 charge;
+	u64 other_side;
+	bool owned;
 	bool small;
 };
 
@@ -65,6 +71,7 @@ static void wait_add_prospect(struct prospect *p,
 	p->footprint = first ? layout->footprint :
 			       min(p->footprint, layout->footprint);
 	p->charge = first ? charge : min(p->charge, charge);
+	p->owned |= !!cv->owners;
 	p->small |= layout->small;
 }
 
@@ -91,25 +98,30 @@ static int wait_look_ahead(struct accmem_context *ctx,
 		if (!err && layout.footprint <= cv->capacity)
 			wait_add_prospect(p, cv, &layout);
 	}
+	if (req->kind == ACCMEM_KIND_SHARED)
+		p->other_side = p->footprint;
 	return p->carveouts ? 0 : in_vain;
-}
-
-/* it may lie in pages that are charged already */
-static u64 wait_least_charge(struct accmem_context *ctx,
-			     const struct prospect *p)
-{
-	return p->small || atomic64_read(&ctx->account->bytes) ? 0 : p->charge;
 }
 
 /* an error where no charge that sinks would be enough */
 static int wait_check_limits(struct accmem_context *ctx,
 			     const struct prospect *p)
 {
-	u64 charge = max(wait_least_charge(ctx, p), p->footprint);
+	bool fits_in = p->small ||
+		       (p->owned && atomic64_read(&ctx->account->bytes));
+	u64 charge = p->other_side + (fits_in ? p->footprint : p->charge);
 
 	return accmem_charge_is_too_much(charge, capable(CAP_SYS_RESOURCE)) ?
 		       -EDQUOT :
 		       0;
+}
+
+/* why a wait is to be given up, or 0 */
+static int wait_is_to_end(const struct accmem_waiter *w)
+{
+	if (signal_pending(current))
+		return -ERESTARTSYS;
+	return wait_is_over(w->req.deadline_ns) ? -ETIMEDOUT : 0;
 }
 
 /* 0 when it was woken to try, else why the wait is to be given up */
@@ -140,19 +152,20 @@ static int wait_until_woken(const struct accmem_waiter *w)
 }
 
 /*
- * Sleeps until it is to try. Returns 0 then; else the waiter has left its place, or
- * stays in it without its caller.
+ * Sleeps until it is to try, which it has if @tried. Returns 0 then; else the waiter
+ * has left its place, or stays in it without its caller.
  */
-static int wait_sleep(struct accmem_waiter *w)
+static int wait_sleep(struct accmem_waiter *w, bool tried)
 {
-	bool restarts;
-	int err;
+	int err = tried ? wait_is_to_end(w) : 0;
+	bool restarts, has_tried = err;
 
-	err = wait_until_woken(w);
+	if (!err)
+		err = wait_until_woken(w);
 	if (!err)
 		return 0;
 	restarts = err == -ERESTARTSYS && accmem_will_restart();
-	if (!accmem_waiters_give_up(w, err, restarts))
+	if (!accmem_waiters_give_up(w, err, restarts, has_tried))
 		return 0;
 	if (!restarts)
 		kfree(w);
@@ -166,10 +179,11 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 				      struct accmem_stream *stream)
 {
 	struct accmem_buffer *buf;
+	bool tried = false;
 	int err;
 
 	for (;;) {
-		err = wait_sleep(w);
+		err = wait_sleep(w, tried);
 		if (err)
 			return ERR_PTR(err);
 		accmem_waiters_begin(w);
@@ -182,6 +196,7 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 			kfree(w);
 			return err ? ERR_PTR(err) : buf;
 		}
+		tried = true;
 		accmem_waiters_sleep(w, buf == ERR_PTR(-EDQUOT));
 		if (buf == ERR_PTR(-ENOSPC))
 			accmem_shrink_tell(ctx);
@@ -206,8 +221,10 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 	w->req = *req;
 	w->carveouts = p->carveouts;
 	w->small = p->small;
+	w->owned = p->owned;
 	w->exempt = capable(CAP_SYS_RESOURCE);
-	w->charge = wait_least_charge(ctx, p);
+	w->charge = p->charge;
+	w->other_side = p->other_side;
 	need = max_t(u64, p->footprint, ACCMEM_GRANULE);
 	err = accmem_waiters_enter(w, need, defer);
 	if (err) {

@@ -71,16 +71,19 @@ static u64 waiters_capacity(struct accmem_device *dev)
 struct scan {
 	struct accmem_carveout *cv;
 	u64 free;
-	const struct accmem_account *account;
+	const struct accmem_account *account; /* whose @longest is */
 	u64 longest;
 };
 
-/* the longest run that an account could have, or a bound of it */
+/*
+ * The longest run that an account could have, or a bound of it. Where folios have no
+ * owners it is the same for all.
+ */
 static u64 scan_longest(struct scan *scan, const struct accmem_account *account)
 {
 	u64 cursor = 0, longest = 0;
 
-	if (scan->account == account)
+	if (scan->account == account || (scan->account && !scan->cv->owners))
 		return scan->longest;
 	accmem_carveout_lock(scan->cv);
 	if (accmem_buddy_largest_run_of(&scan->cv->buddy, account->id, &cursor,
@@ -153,6 +156,15 @@ static bool waiter_fits_in(const struct accmem_waiter *w, struct scan *scan,
 	       scan_longest(scan, w->account) >= need;
 }
 
+/* what it would be charged at least, as things are */
+static u64 waiter_least_charge(const struct accmem_waiter *w)
+{
+	bool fits_in = w->small ||
+		       (w->owned && atomic64_read(&w->account->bytes));
+
+	return w->other_side + (fits_in ? 0 : w->charge);
+}
+
 static bool waiter_fits(const struct accmem_queue_waiter *q, u64 promised,
 			void *arg)
 {
@@ -162,7 +174,8 @@ static bool waiter_fits(const struct accmem_queue_waiter *q, u64 promised,
 
 	if (waiter_has_own(w))
 		return true;
-	if (!accmem_charge_could_fit(w->account, w->charge, w->exempt))
+	if (!accmem_charge_could_fit(w->account, waiter_least_charge(w),
+				     w->exempt))
 		return false;
 	for (i = 0; i < w->dev->nr_carveouts; i++) {
 		if (w->carveouts & BIT(i) &&
@@ -238,7 +251,6 @@ static void waiters_settle(struct accmem_device *dev)
 	while ((q = accmem_queue_next(&ws->queue, q, waiter_fits, scans))) {
 		struct accmem_waiter *w = to_waiter(q);
 
-		waiter_set_short(w, false);
 		ws->stats.wakeups++;
 		trace_accmem_wake(w);
 		/* it leaves with the lock taken, so its task is still there */
@@ -448,16 +460,18 @@ void accmem_waiters_leave(struct accmem_waiter *w, int err)
  * @err: -ETIMEDOUT, or -ERESTARTSYS for a signal
  * @restarts: the call will be made again: then the waiter stays in its place, and is
  *	not the caller's any more
+ * @has_tried: it has, and has not slept since
  *
- * Return: false if it was woken meanwhile, which counts more: it is to try.
+ * Return: false if it was woken in its sleep, which counts more: it is to try.
  */
-bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts)
+bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts,
+			    bool has_tried)
 {
 	struct accmem_waiters *ws = &w->dev->waiters;
 	bool was_woken;
 
 	spin_lock(&accmem_waiters_lock);
-	was_woken = w->woken;
+	was_woken = w->woken && !has_tried;
 	if (!was_woken) {
 		if (err == -ETIMEDOUT)
 			ws->stats.timeouts++;
@@ -560,7 +574,9 @@ u64 accmem_waiters_wanted(const struct accmem_account *account,
 	while ((q = accmem_queue_walk(queue, q))) {
 		const struct accmem_waiter *w = to_waiter(q);
 
-		if (!w->is_short || w->account == account)
+		/* what one that tries needs is promised to it */
+		if (!w->is_short || w->account == account ||
+		    q->state == ACCMEM_QUEUE_AWAKE)
 			continue;
 		first = first ?: q->need;
 		need += q->need;

@@ -52,7 +52,7 @@ struct accmem_wait_stats {
  * @reserved_for: the account for whose waiter memory is reserved, or NULL; also
  *	read without the lock
  * @reserved_in: the carveouts in which it is; likewise
- * @nr_short: waiters that sleep, or are away, for lack of memory
+ * @nr_short: waiters that were short of memory when they last tried
  * @shortage: number of the latest time that there were any
  * @shrinkable: contexts that want to be told
  * @nr_shrinkable: how many
@@ -86,8 +86,10 @@ struct accmem_waiters {
  * @req: the call
  * @carveouts: where it may be served: bit i stands for carveout i
  * @small: it may be served from a slab page
+ * @owned: it may be served in folios that its account is charged for
  * @exempt: the user's limits do not count
- * @charge: bytes that it would be charged at least
+ * @charge: bytes that it would be charged where nothing is charged yet
+ * @other_side: bytes that it would be charged besides, in any case
  * @task: who sleeps in it
  * @woken: it is to try; set with the lock, read without
  * @is_short: it is counted in accmem_waiters.nr_short
@@ -104,8 +106,10 @@ struct accmem_waiter {
 	struct accmem_alloc req;
 	u32 carveouts;
 	bool small;
+	bool owned;
 	bool exempt;
 	u64 charge;
+	u64 other_side;
 	struct task_struct *task;
 	bool woken;
 	bool is_short;
@@ -145,7 +149,8 @@ int accmem_waiters_enter(struct accmem_waiter *w, u64 need, bool defer);
 void accmem_waiters_begin(struct accmem_waiter *w);
 void accmem_waiters_sleep(struct accmem_waiter *w, bool limited);
 void accmem_waiters_leave(struct accmem_waiter *w, int err);
-bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts);
+bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts,
+			    bool has_tried);
 struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 					    const struct accmem_alloc *req);
 void accmem_waiters_forget(struct accmem_context *ctx);

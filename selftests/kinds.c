@@ -416,4 +416,27 @@ TEST_F(kinds, waits_for_a_limit)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
+/* shared memory is charged on both sides, and waits for as much */
+TEST_F(kinds, waits_for_a_limit_of_both_sides)
+{
+	int64_t limit = accmem_param("max_bytes_per_context");
+	struct accmem_alloc held, a = { .length = MIB(8),
+					.kind = ACCMEM_KIND_SHARED,
+					.flags = ACCMEM_ALLOC_WAIT };
+	struct accmem_info info;
+
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", MIB(12)));
+	EXPECT_EQ(-EDQUOT, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", MIB(17)));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2), 0, &held));
+	ASSERT_EQ(0, info_of(self->fd, 0, &info));
+	a.deadline_ns = info.now_ns + 200000000;
+	EXPECT_EQ(-ETIMEDOUT, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, held.address));
+	a.deadline_ns = 0;
+	EXPECT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	EXPECT_EQ(0, accmem_param_set("max_bytes_per_context", limit));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+}
+
 ACCMEM_HARNESS_MAIN

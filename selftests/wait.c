@@ -115,6 +115,7 @@ struct waiter {
 	pthread_t thread;
 	int fd;
 	uint64_t length;
+	uint64_t alignment;
 	uint64_t deadline_ns;
 	uint32_t flags;
 	int stream;
@@ -133,6 +134,7 @@ static void *waiter_main(void *arg)
 	w->a = (struct accmem_alloc){
 		.size = sizeof(w->a),
 		.length = w->length,
+		.alignment = w->alignment,
 		.flags = ACCMEM_ALLOC_WAIT | w->flags,
 		.stream = w->stream,
 		.deadline_ns = w->deadline_ns,
@@ -587,6 +589,57 @@ TEST_F(wait, a_limit_that_rises)
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
 }
 
+struct churn {
+	int fd;
+	atomic_int end;
+};
+
+static void *churn(void *arg)
+{
+	struct churn *c = arg;
+	struct accmem_alloc a;
+
+	while (!atomic_load(&c->end)) {
+		if (!accmem_alloc_bytes(c->fd, 4096, 0, &a))
+			accmem_ioctl_free(c->fd, a.address);
+	}
+	return NULL;
+}
+
+/* each of these frees may be what a waiter at a limit waits for: it tries, and ends */
+TEST_F(wait, a_deadline_and_a_signal_while_others_give_back)
+{
+	struct churn c = { .fd = self->other };
+	struct waiter w = {};
+	struct accmem_alloc a;
+	pthread_t threads[2];
+	unsigned int i;
+
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, churn, &c));
+	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, in_ms(self->fd, 300)));
+	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	atomic_store(&c.end, !atomic_load(&w.done));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(-ETIMEDOUT, w.err);
+	handle(SIGUSR1, 0);
+	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
+	usleep(100000);
+	pthread_kill(w.thread, SIGUSR1);
+	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	atomic_store(&c.end, 1);
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(-EINTR, w.err);
+}
+
 static int take_piece(void *arg)
 {
 	struct accmem_alloc a;
@@ -985,6 +1038,45 @@ TEST_F(wait, who_can_shrink_is_told_before_others_sleep)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
 	pthread_join(w.thread, NULL);
 	EXPECT_FALSE(is_readable(self->other));
+	close(efd);
+}
+
+/* a waiter that is woken in vain has been short all the time */
+TEST_F(wait, a_try_in_vain_is_no_new_shortage)
+{
+	int64_t in_vain = waiting(variant->path, "in_vain");
+	uint64_t until = accmem_ms() + PATIENCE_MS, n;
+	int efd = eventfd(0, EFD_NONBLOCK);
+	struct accmem_shrink s;
+	struct accmem_alloc a;
+	struct waiter w = { .alignment = 2 * PIECE };
+	unsigned int odd = self->a[0].address % (2 * PIECE) ? 0 : 1;
+
+	/* elsewhere an address can be had for any piece */
+	if (self->info.translation != ACCMEM_TRANSLATION_IDENTITY) {
+		close(efd);
+		return;
+	}
+	ASSERT_EQ(0, shrink_call(self->other, ACCMEM_SHRINK_REGISTER, efd, &s));
+	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	while (!is_readable(self->other))
+		usleep(1000);
+	ASSERT_EQ(8, read(efd, &n, 8));
+	ASSERT_LE(0, in_vain);
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[odd].address));
+	while (waiting(variant->path, "in_vain") < in_vain + 3 &&
+	       accmem_ms() < until) {
+		if (!accmem_alloc_bytes(self->other, 4096, 0, &a))
+			accmem_ioctl_free(self->other, a.address);
+		usleep(10000);
+	}
+	EXPECT_LE(in_vain + 3, waiting(variant->path, "in_vain"));
+	EXPECT_TRUE(is_readable(self->other));
+	EXPECT_EQ(-1, read(efd, &n, 8));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[!odd].address));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(0, w.err);
 	close(efd);
 }
 
