@@ -393,6 +393,35 @@ TEST_F(carveouts, realloc_in_one_only)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, r.address));
 }
 
+/*
+ * What another's cache has is not enough: what a context keeps of another carveout is
+ * charged, and in the way of its limit.
+ */
+TEST_F(carveouts, a_limit_behind_the_lack_of_memory)
+{
+	int64_t limit = accmem_param("max_bytes_per_context");
+	int other = accmem_dev_open(variant->path, O_RDWR);
+	int third = accmem_dev_open(variant->path, O_RDWR);
+	struct accmem_alloc a, b, c;
+
+	/* the rest of another's folio cannot be filled, and the reclaim is the same */
+	if (self->info[0].translation == ACCMEM_TRANSLATION_IDENTITY) {
+		close(other);
+		close(third);
+		return;
+	}
+	ASSERT_EQ(0, alloc_in(other, 0, KIB(64), ONLY, &a));
+	FILL(0);
+	ASSERT_EQ(0, accmem_ioctl_free(other, a.address));
+	ASSERT_EQ(0, alloc_in(third, 1, KIB(64), ONLY, &b));
+	ASSERT_EQ(0, accmem_ioctl_free(third, b.address));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", KIB(64)));
+	EXPECT_EQ(0, alloc_in(third, 0, KIB(64), ONLY, &c));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", limit));
+	close(other);
+	close(third);
+}
+
 /* a call of ALLOC with WAIT, in a thread of its own */
 struct waiting {
 	int fd;
