@@ -196,7 +196,10 @@ static struct page *emulated_lock_page(struct accmem_memory *mem,
 	struct folio *folio;
 	struct page *page;
 
-	while ((page = emulated_get_page_at(mem, index))) {
+	while (emulated_has_index(mem, index)) {
+		page = emulated_get_page_at(mem, index);
+		if (!page)
+			break;
 		folio = page_folio(page);
 		if (!folio_try_get(folio))
 			continue;

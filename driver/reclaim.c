@@ -27,6 +27,7 @@
 #define RECLAIM_BUFFERS \
 	128u /* drained, or frees finished, before the next try */
 #define RECLAIM_LOOKS 256u /* at quarantined memory of others */
+#define RECLAIM_TURNS 2u /* from memory to a limit, or back */
 #define RECLAIM_PAUSES 8u /* of the cleaner, if it does not keep them */
 
 /**
@@ -37,7 +38,7 @@
  * @cached: of which carveout; NULL for all
  * @next: the next of these
  * @reason: the error for which they were chosen
- * @turned: there was another error after it
+ * @turns: how often there was another error after it
  * @stage: what is done next
  * @paused: the cleaner holds nothing
  * @pauses: how often it was made to
@@ -50,10 +51,10 @@ struct reclaim {
 	const struct accmem_carveout *cached;
 	unsigned long next;
 	int reason;
-	bool turned;
+	unsigned int turns;
 	enum {
-		RECLAIM_OWN,
 		RECLAIM_DUE,
+		RECLAIM_OWN,
 		RECLAIM_CACHES,
 		RECLAIM_CLEANER
 	} stage;
@@ -139,19 +140,21 @@ static void reclaim_begin(struct accmem_context *ctx, struct reclaim *r,
 /* Does what may help next; false when nothing is left to try. */
 static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 {
-	if (r->stage > RECLAIM_DUE && err != r->reason && !r->turned) {
-		r->turned = true;
-		r->stage = RECLAIM_OWN;
+	if (r->stage > RECLAIM_OWN && err != r->reason &&
+	    r->turns < RECLAIM_TURNS) {
+		r->turns++;
+		r->stage = RECLAIM_DUE;
 	}
 	switch (r->stage) {
+	case RECLAIM_DUE:
+		if (accmem_pending_reap(ctx->dev, RECLAIM_BUFFERS))
+			return true;
+		fallthrough;
 	case RECLAIM_OWN:
+		/* what was due may be in quarantine, which is looked at now */
 		reclaim_begin(ctx, r, err);
 		reclaim_own(ctx, r);
-		r->stage = RECLAIM_DUE;
-		return true;
-	case RECLAIM_DUE:
-		if (!accmem_pending_reap(ctx->dev, RECLAIM_BUFFERS))
-			r->stage = RECLAIM_CACHES;
+		r->stage = RECLAIM_CACHES;
 		return true;
 	case RECLAIM_CACHES:
 		if (err == -ENOSPC &&

@@ -17,7 +17,6 @@
  * folio lock.
  */
 #include <linux/fs.h>
-#include <linux/gfp.h>
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -28,6 +27,7 @@
 
 #define RESIZE_CHUNK \
 	((u64)SZ_2M) /* copied or cleared between two looks around */
+#define RESIZE_BUFFER ((u64)SZ_64K)
 
 static bool resize_touch(struct accmem_memory *mem, struct accmem_memory *more)
 {
@@ -327,24 +327,24 @@ bool accmem_memory_is_pinned(struct accmem_memory *mem)
 	return pinned;
 }
 
-/* through a page of the kernel's, as a device would copy */
-static int resize_copy_by_page(struct accmem_memory *to, u64 to_offset,
+/* through memory of the kernel's, as a device would copy */
+static int resize_copy_through(struct accmem_memory *to, u64 to_offset,
 			       struct accmem_memory *from, u64 from_offset,
 			       u64 size)
 {
-	void *page = (void *)__get_free_page(GFP_KERNEL);
+	void *bytes = kvmalloc(RESIZE_BUFFER, GFP_KERNEL);
 	u64 done, part;
 	int err = 0;
 
-	if (!page)
+	if (!bytes)
 		return -ENOMEM;
 	for (done = 0; done < size && !err; done += part) {
-		part = min_t(u64, size - done, PAGE_SIZE);
-		err = from->cv->ops->access(from, from_offset + done, page, part, false) ?:
-			      to->cv->ops->access(to, to_offset + done, page,
+		part = min(size - done, RESIZE_BUFFER);
+		err = from->cv->ops->access(from, from_offset + done, bytes, part, false) ?:
+			      to->cv->ops->access(to, to_offset + done, bytes,
 						  part, true);
 	}
-	free_page((unsigned long)page);
+	kvfree(bytes);
 	return err;
 }
 
@@ -372,7 +372,7 @@ int accmem_memory_copy(struct accmem_memory *to, u64 to_offset,
 		part = min(size - done, RESIZE_CHUNK);
 		err = directly ? ops->copy(to, to_offset + done, from,
 					   from_offset + done, part) :
-				 resize_copy_by_page(to, to_offset + done, from,
+				 resize_copy_through(to, to_offset + done, from,
 						     from_offset + done, part);
 		if (err)
 			return err;

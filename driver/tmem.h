@@ -302,6 +302,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 		     u64 deadline_ns);
 bool accmem_cta_resume(struct accmem_cta *cta,
 		       const struct accmem_cta_call *call);
+void accmem_cta_forget(struct accmem_cta *cta);
 int accmem_cta_resumed(struct accmem_cta *cta);
 void accmem_cta_expire_at(struct accmem_cta *cta, u64 deadline_ns);
 void accmem_cta_expired(struct work_struct *work);

@@ -146,7 +146,9 @@ static int call_check_destination(struct accmem_cta *cta,
 	if (!accmem_window_has(&cta->window, destination, sizeof(*destination)))
 		return -EFAULT;
 	/* the address may be there already */
-	if (accmem_cta_is_interrupted(cta))
+	if (accmem_cta_is_interrupted(cta) &&
+	    /* it is this thread's call, or one of which the next look is exact */
+	    data_race(cta->call.destination) == destination)
 		return 0;
 	return put_user(0, destination);
 }

@@ -111,6 +111,7 @@ static __poll_t cta_poll(struct file *file, struct poll_table_struct *table)
 
 	poll_wait(file, &cta->poll, table);
 	spin_lock(&tmem->lock);
+	accmem_cta_forget(cta);
 	if (tmem->columns.ended)
 		mask = EPOLLERR | EPOLLHUP;
 	else if (cta->c.peer_gone)

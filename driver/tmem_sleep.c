@@ -273,6 +273,19 @@ bool accmem_cta_resume(struct accmem_cta *cta,
 }
 
 /**
+ * accmem_cta_forget() - give up the result of a call that nobody has come back for
+ * @cta: the CTA, which somebody polls; the lock is held
+ *
+ * Its next call would do so; until then it would never be ready for one.
+ */
+void accmem_cta_forget(struct accmem_cta *cta)
+{
+	if (cta->wait == ACCMEM_CTA_INTERRUPTED && sleep_is_overdue(cta) &&
+	    !accmem_columns_waiting(&cta->c))
+		sleep_drop(cta);
+}
+
+/**
  * accmem_cta_resumed() - how far a call has come that was taken up again
  * @cta: the CTA; the lock is held
  *
@@ -314,12 +327,19 @@ static void sleep_time_out(struct accmem_cta *cta)
 	accmem_cta_complete(cta, -ETIMEDOUT);
 }
 
+static bool sleep_is_polled(struct accmem_cta *cta)
+{
+	/* who begins to poll takes the lock after it is in the queue */
+	return waitqueue_active(&cta->poll);
+}
+
 /**
  * accmem_cta_expired() - the time of a call that nobody sleeps in is up
  * @work: accmem_cta.expiry
  *
  * The work item may be that of an older call: then it comes again. An interrupted
- * call that has a result holds up nobody, and keeps it for its thread.
+ * call that has a result holds up nobody but who polls, and else keeps it for its
+ * thread.
  */
 void accmem_cta_expired(struct work_struct *work)
 {
@@ -331,7 +351,7 @@ void accmem_cta_expired(struct work_struct *work)
 	if (!sleep_is_overdue(cta))
 		goto out;
 	if (cta->wait == ACCMEM_CTA_INTERRUPTED) {
-		if (accmem_columns_waiting(&cta->c))
+		if (accmem_columns_waiting(&cta->c) || sleep_is_polled(cta))
 			sleep_drop(cta);
 	} else if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
 		sleep_time_out(cta);

@@ -175,5 +175,5 @@ void accmem_cta_complete(struct accmem_cta *cta, int err)
  */
 void accmem_cta_hang_up(struct accmem_cta *cta)
 {
-	wake_up_interruptible_poll(&cta->poll, EPOLLHUP | EPOLLERR);
+	wake_up_interruptible_all(&cta->poll);
 }

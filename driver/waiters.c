@@ -516,7 +516,6 @@ struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 		list_del_init(&w->link);
 		w->task = current;
 		w->woken = true;
-		waiter_set_short(w, false);
 		accmem_queue_back(&ws->queue, &w->q, ktime_get_ns());
 		waiters_settle(w->dev);
 		break;

@@ -5,6 +5,7 @@
  * what is granted meanwhile is there when it comes back. Where it is not, nothing
  * of it is left.
  */
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -303,6 +304,7 @@ static void jump(int sig)
 
 struct leaper {
 	struct tcgen05_cta *cta;
+	uint32_t address;
 	pid_t tid;
 	int ret;
 };
@@ -338,6 +340,17 @@ TEST_F(tmem_restart, p2_who_makes_another_call_has_left_the_first)
 	ASSERT_TRUE(tmem_start_alloc(&next, self->c, 512));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(0, tmem_finish(&next));
+}
+
+/* leaves a dealloc by a jump */
+static void *leap_from_dealloc(void *argument)
+{
+	struct leaper *leaper = argument;
+
+	__atomic_store_n(&leaper->tid, gettid(), __ATOMIC_RELEASE);
+	if (!sigsetjmp(out, 1))
+		leaper->ret = tcgen05_dealloc(leaper->cta, leaper->address, 64);
+	return NULL;
 }
 
 /* leaves its call by a jump, and makes none */
@@ -387,6 +400,31 @@ TEST_F(tmem_restart, p12_a_result_that_nobody_comes_back_for_is_in_nobodys_way)
 	self->q = NULL;
 	usleep(LONG_MS * 1000);
 	EXPECT_EQ(-EPIPE, tcgen05_try_alloc(self->p, &at, 32));
+}
+
+/* nor of who waits to be told when an alloc would be granted */
+TEST_F(tmem_restart, p12_a_result_of_nobody_is_in_no_pollers_way)
+{
+	struct leaper leaper = { .cta = self->p, .ret = 1 };
+	struct pollfd poll_p = { .fd = tcgen05_fd(self->p), .events = POLLIN };
+	struct tmem_call call;
+	pthread_t thread;
+	uint32_t at;
+
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	leaper.address = at;
+	ASSERT_EQ(0, handle(jump, SA_RESTART));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, leap_from_dealloc, &leaper));
+	ASSERT_TRUE(tmem_until_waiting(self->p));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&leaper.tid));
+	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(0, tcgen05_dealloc(self->q, at, 64));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->q, 64));
+	EXPECT_EQ(1, poll(&poll_p, 1, TMEM_PATIENCE_MS));
+	EXPECT_EQ(POLLIN, poll_p.revents);
+	EXPECT_EQ(0, tcgen05_alloc(self->p, &at, 64));
+	EXPECT_EQ(0, tmem_finish(&call));
 }
 
 /* an alloc of which the handler changes where the address goes */

@@ -331,7 +331,9 @@ static void name_sites(const struct show *show, FILE *out, const char *text,
 	const char *end = text + size, *mark;
 	const void *site;
 
-	while ((mark = memchr(text, 0, end - text))) {
+	/* a text that memory was too short for may end within a mark */
+	while ((mark = memchr(text, 0, end - text)) &&
+	       (size_t)(end - mark) > sizeof(site)) {
 		fwrite(text, 1, mark - text, out);
 		memcpy(&site, mark + 1, sizeof(site));
 		show->name(out, site);
