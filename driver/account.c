@@ -21,6 +21,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/hashtable.h>
+#include <linux/jiffies.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 
@@ -75,6 +76,26 @@ static struct accmem_user *user_find(kuid_t uid)
 	return NULL;
 }
 
+/* those that nobody has, and whose messages do not count any more */
+static void users_forget(bool all)
+{
+	struct accmem_user *user;
+	struct hlist_node *next;
+	unsigned int i;
+
+	lockdep_assert_held(&users_lock);
+	hash_for_each_safe(users, i, next, user, node) {
+		if (user->refs ||
+		    (!all && user->said &&
+		     time_before(jiffies,
+				 user->said + DEFAULT_RATELIMIT_INTERVAL)))
+			continue;
+		hash_del(&user->node);
+		xa_destroy(&user->accounts);
+		kfree(user);
+	}
+}
+
 /* The user, with a reference; it is *@spare, and that NULL, if there was none. */
 static struct accmem_user *user_find_or_add(kuid_t uid,
 					    struct accmem_user **spare)
@@ -117,15 +138,31 @@ void accmem_user_get(struct accmem_user *user)
 void accmem_user_put(struct accmem_user *user)
 {
 	mutex_lock(&users_lock);
-	if (--user->refs)
-		user = NULL;
-	else
-		hash_del(&user->node);
+	if (!--user->refs)
+		users_forget(false);
 	mutex_unlock(&users_lock);
-	if (!user)
-		return;
-	xa_destroy(&user->accounts);
-	kfree(user);
+}
+
+/**
+ * accmem_user_may_say() - may there be another message that a user causes?
+ * @user: the user
+ *
+ * Return: whether there may. That there were many does not end with what it has open.
+ */
+bool accmem_user_may_say(struct accmem_user *user)
+{
+	WRITE_ONCE(user->said, jiffies ?: 1);
+	return __ratelimit(&user->messages);
+}
+
+/**
+ * accmem_users_exit() - forget all users, who have nothing open
+ */
+void accmem_users_exit(void)
+{
+	mutex_lock(&users_lock);
+	users_forget(true);
+	mutex_unlock(&users_lock);
 }
 
 /* charges a new context to its user */

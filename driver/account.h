@@ -26,13 +26,14 @@ struct file;
  * struct accmem_user - what one user of the system holds
  * @node: in the table of users
  * @refs: its accounts, and Tensor Memory of its contexts; guarded by the table's
- *	lock
+ *	lock. One without stays in the table for as long as messages of it count.
  * @uid: the user, as it was when the file was opened
  * @contexts: accounts, ended ones too
  * @buffers: buffers, until their memory is free again
  * @bytes: what their memory withholds from others
  * @accounts: its accounts, by device and number
  * @messages: how many messages it may still cause
+ * @said: jiffies when it last asked to; 0 for never
  * @waiting: its calls that wait, of each device; guarded by accmem_waiters_lock
  */
 struct accmem_user {
@@ -44,6 +45,7 @@ struct accmem_user {
 	atomic64_t bytes;
 	struct xarray accounts;
 	struct ratelimit_state messages;
+	unsigned long said;
 	struct accmem_queue_user waiting[ACCMEM_MAX_DEVICES];
 };
 
@@ -104,6 +106,8 @@ struct accmem_account *accmem_account_open(struct accmem_device *dev,
 					   kuid_t uid);
 void accmem_user_get(struct accmem_user *user);
 void accmem_user_put(struct accmem_user *user);
+bool accmem_user_may_say(struct accmem_user *user);
+void accmem_users_exit(void);
 void accmem_account_get(struct accmem_account *account);
 void accmem_account_put(struct accmem_account *account);
 int accmem_charge(struct accmem_account *account, u64 bytes, bool exempt);

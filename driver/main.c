@@ -360,6 +360,7 @@ static void __exit accmem_exit(void)
 	accmem_device_exit();
 	accmem_mapping_exit();
 	destroy_workqueue(accmem_wq);
+	accmem_users_exit();
 	/* of accounts and contexts, and of fences */
 	rcu_barrier();
 }

@@ -175,5 +175,6 @@ void accmem_tmem_end(struct accmem_context *ctx)
 	if (holders)
 		accmem_tmem_report_reset(tmem, holders,
 					 units * ACCMEM_TMEM_UNIT);
+	accmem_tmem_put_maps(tmem);
 	accmem_tmem_put(tmem);
 }

@@ -78,7 +78,7 @@ struct accmem_tmem_stats {
  * @lock: guards all that follows, and the fields of the CTAs that say so
  * @columns: the arbiter
  * @sms: its SMs
- * @maps: of each SM, the file that has its map page, or NULL; set once
+ * @maps: of each SM, the file that has its map page, or NULL; guarded by the lock
  * @nr_launched: CTAs so far; the last one's number
  * @pollers: CTAs that somebody polls, and whose next event is not the end of a
  *	queued call

@@ -12,6 +12,7 @@
  */
 #include <linux/bitops.h>
 #include <linux/ktime.h>
+#include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
 #include "tmem.h"
@@ -92,6 +93,14 @@ static noinline int call_store_slowly(struct accmem_cta *cta, u32 address,
 	return err;
 }
 
+/* A fault of a task that is killed says nothing of the destination. */
+static int call_give_up(struct accmem_cta *cta)
+{
+	return accmem_columns_cancel(&cta->tmem->columns, &cta->c) ?
+		       -EINTR :
+		       accmem_columns_collect(&cta->c);
+}
+
 /* stores the address of a reservation, and confirms it or refuses */
 static int call_store(struct accmem_cta *cta, u32 __user *destination)
 	__must_hold(&cta->tmem->lock)
@@ -104,6 +113,8 @@ static int call_store(struct accmem_cta *cta, u32 __user *destination)
 	pagefault_enable();
 	if (unlikely(err))
 		err = call_store_slowly(cta, address, destination);
+	if (unlikely(err) && fatal_signal_pending(current))
+		return call_give_up(cta);
 	return accmem_columns_confirm(&cta->tmem->columns, &cta->c, address,
 				      !err);
 }

@@ -111,13 +111,16 @@ static struct file *map_create(const struct accmem_tmem *tmem)
 	return file;
 }
 
-/* the file of an SM's map, made if there is none; of tmem's, no reference */
+/* the file of an SM's map, made if there is none, with a reference */
 static struct file *map_find(struct accmem_tmem *tmem, u32 sm)
 {
 	struct file *file, *unused = NULL;
 
-	/* pairs with the release in this function: the page is filled */
-	file = smp_load_acquire(&tmem->maps[sm]);
+	spin_lock(&tmem->lock);
+	file = tmem->maps[sm];
+	if (file)
+		get_file(file);
+	spin_unlock(&tmem->lock);
 	if (file)
 		return file;
 	file = map_create(tmem);
@@ -130,9 +133,9 @@ static struct file *map_find(struct accmem_tmem *tmem, u32 sm)
 	} else {
 		map_fill(tmem, file->private_data, sm);
 		tmem->columns.sms[sm].watched = true;
-		/* pairs with the acquire above */
-		smp_store_release(&tmem->maps[sm], file);
+		tmem->maps[sm] = file;
 	}
+	get_file(file);
 	spin_unlock(&tmem->lock);
 	if (unused)
 		fput(unused);
@@ -164,19 +167,28 @@ int accmem_cta_mmap(struct file *file, struct vm_area_struct *vma)
 			    VM_MAYWRITE | VM_MAYEXEC);
 	vma->vm_ops = &map_vm_ops;
 	vma_set_file(vma, map);
+	fput(map);
 	return 0;
 }
 
 /**
- * accmem_tmem_put_maps() - the Tensor Memory goes; mappings keep what they show
- * @tmem: it, which nobody else has any more
+ * accmem_tmem_put_maps() - the Tensor Memory has ended; mappings keep what they show
+ * @tmem: it, in which nobody holds columns any more
+ *
+ * Pages of as many SMs as there are would stay with a CTA that is open still.
  */
 void accmem_tmem_put_maps(struct accmem_tmem *tmem)
 {
+	struct file *file;
 	u32 i;
 
 	for (i = 0; i < tmem->columns.nr_sms; i++) {
-		if (tmem->maps[i])
-			fput(tmem->maps[i]);
+		spin_lock(&tmem->lock);
+		file = tmem->maps[i];
+		tmem->maps[i] = NULL;
+		tmem->columns.sms[i].watched = false;
+		spin_unlock(&tmem->lock);
+		if (file)
+			fput(file);
 	}
 }

@@ -12,7 +12,6 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/printk.h>
-#include <linux/ratelimit.h>
 #include <linux/sched.h>
 
 #include "context.h"
@@ -100,7 +99,7 @@ static __printf(2, 3) void report_say(const struct accmem_cta *cta,
 	struct va_format text;
 	va_list args;
 
-	if (!__ratelimit(&cta->tmem->user->messages))
+	if (!accmem_user_may_say(cta->tmem->user))
 		return;
 	va_start(args, fmt);
 	text.fmt = fmt;
@@ -171,7 +170,7 @@ void accmem_tmem_report_leak(struct accmem_cta *cta, u64 units)
  */
 void accmem_tmem_report_reset(struct accmem_tmem *tmem, u32 ctas, u32 columns)
 {
-	if (!__ratelimit(&tmem->user->messages))
+	if (!accmem_user_may_say(tmem->user))
 		return;
 	pr_notice("%s: context %llu: %s[%d]: P5: ends while %u CTAs hold %u columns; taken back\n",
 		  tmem->device, tmem->context, current->comm,

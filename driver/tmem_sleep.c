@@ -22,6 +22,8 @@
 #include "tmem.h"
 #include "tmem_trace.h"
 
+#define SLEEP_LOOK (24 * 3600 * HZ)
+
 /* does anybody want to know how long a wait is? */
 static bool sleep_is_traced(void)
 {
@@ -144,8 +146,8 @@ static bool sleep_is_over(const struct accmem_cta *cta)
 
 static void sleep_expire(struct accmem_cta *cta, u64 delay)
 {
-	/* a deadline that far is none */
-	delay = min_t(u64, delay, MAX_JIFFY_OFFSET);
+	/* no timer is for longer than some days: it is set again then */
+	delay = min_t(u64, delay, SLEEP_LOOK);
 	cta->expires = get_jiffies_64() + delay;
 	mod_delayed_work(system_highpri_wq, &cta->expiry, delay);
 }
@@ -237,12 +239,13 @@ static bool sleep_is_overdue(const struct accmem_cta *cta)
 	return !time_before64(get_jiffies_64(), cta->expires);
 }
 
-/* a wait that nobody will take up again */
+/* a wait that nobody will take up again; what it has led to has been, all the same */
 static void sleep_drop(struct accmem_cta *cta)
 {
 	sleep_end_interruption(cta);
 	if (!accmem_columns_cancel(&cta->tmem->columns, &cta->c))
-		accmem_columns_collect(&cta->c);
+		accmem_cta_conclude(cta, &cta->call,
+				    accmem_columns_collect(&cta->c));
 	accmem_columns_returned(&cta->c);
 }
 

@@ -375,6 +375,7 @@ TEST_F(tmem_obs, messages_are_rate_limited)
 
 #define NOISY_USER 23001
 #define QUIET_USER 23002
+#define LEAVING_USER 23004
 
 /* lets other users in; returns the mode to go back to */
 static mode_t let_users_in(void)
@@ -461,6 +462,44 @@ TEST_F(tmem_obs, one_users_messages_do_not_hide_anothers)
 	EXPECT_LE(1, n);
 	EXPECT_GT(3000, n);
 	EXPECT_EQ(1, count_user_lines(log, word.columns));
+	close(log);
+}
+
+/* the same, with nothing open between the calls */
+static int misuse_and_leave(void *arg)
+{
+	struct misuses *m = arg;
+	int i, fd, cta;
+	uint32_t at;
+
+	for (i = 0; i < m->nr; i++) {
+		fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+		cta = fd < 0 ? fd : launch_single(fd);
+		if (cta < 0)
+			return 1;
+		if (alloc_at(cta, m->columns, &at) != -EDOM)
+			return 2;
+		close(cta);
+		close(fd);
+	}
+	return 0;
+}
+
+TEST_F(tmem_obs, messages_are_not_forgotten_with_what_is_open)
+{
+	struct misuses noise = { some_columns(3), 200 };
+	uint64_t start = accmem_ms();
+	int n, log = accmem_log_open();
+	mode_t mode = let_users_in();
+
+	ASSERT_TRUE(mode);
+	ASSERT_LE(0, log);
+	EXPECT_EQ(0, accmem_as_user(LEAVING_USER, misuse_and_leave, &noise));
+	EXPECT_EQ(0, chmod(ACCMEM_DEV_EMULATED, mode));
+	n = count_user_lines(log, noise.columns);
+	EXPECT_LE(1, n);
+	/* ten in five seconds */
+	EXPECT_LE(n, 10 + (int)((accmem_ms() - start) / 5000 + 1) * 10);
 	close(log);
 }
 
