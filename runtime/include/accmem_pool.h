@@ -158,9 +158,9 @@ struct accmem_pool_request {
  * @req: what is wanted; the library fills in @size. On failure nothing but that
  *	changes.
  *
- * Does not wait, but with ACCMEM_ALLOC_WAIT. Before it fails for lack of memory, it has
- * given back what the pool keeps and has looked which streams have reached the positions
- * that releases named.
+ * Does not wait, but with ACCMEM_ALLOC_WAIT. Before it fails for lack of memory, or waits
+ * for some, it has given back what the pool keeps and has looked which streams have
+ * reached the positions that releases named.
  *
  * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0
  * and an alignment that is no power of two, -EOPNOTSUPP for a kind that the device

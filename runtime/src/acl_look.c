@@ -28,7 +28,9 @@ const char *accmem_acl_side_check(struct acl_side *side, const void *pointer,
 			       NULL;
 	}
 	offset = side->pointer - (unsigned char *)side->block.pointer;
-	if (count > side->block.usable - offset ||
+	/* what was rounded up behind it is nobody's */
+	if (offset > side->block.usable ||
+	    count > side->block.usable - offset ||
 	    accmem_acl_is_freed(side->block.pointer))
 		return "not all of the memory is allocated";
 	side->device = side->block.kind == ACCMEM_KIND_DEVICE;

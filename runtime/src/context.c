@@ -264,18 +264,19 @@ int accmem_malloc(struct accmem_context *ctx, uint64_t length,
 	return ret;
 }
 
+/*
+ * The mapping goes with the buffer, and stays where FREE is refused, as it is for a
+ * stream that is none. From FREE on another thread may be given the address, and maps
+ * it when it has the lock.
+ */
 int accmem_free_unmapped(struct accmem_context *ctx, struct accmem_free *req)
 {
 	int ret;
 
-	/*
-	 * Unmap first: from FREE on, another thread may be given the address
-	 * and map it. An address inside a buffer is left to FREE to refuse.
-	 */
 	pthread_mutex_lock(&ctx->lock);
-	ret = accmem_unmap_locked(ctx, req->address);
-	if (!ret || ret == -ENOENT || ret == -EINVAL)
-		ret = accmem_call(ctx, ACCMEM_IOC_FREE, req);
+	ret = accmem_call(ctx, ACCMEM_IOC_FREE, req);
+	if (!ret || ret == -ENOENT)
+		accmem_unmap_locked(ctx, req->address);
 	pthread_mutex_unlock(&ctx->lock);
 	return ret;
 }

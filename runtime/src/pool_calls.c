@@ -216,19 +216,76 @@ static uint64_t offset_of(const struct accmem_pool *pool, const void *pointer)
 	return (uintptr_t)pointer - (uintptr_t)pool->window;
 }
 
+/* Does the device have more for a request that was short, from what the pool keeps? */
+static bool make_room(struct accmem_pool *pool)
+{
+	uint64_t bytes = 0;
+
+	if (pool->flags & ACCMEM_POOL_DIRECT)
+		return false;
+	pthread_mutex_lock(&pool->lock);
+	bytes = accmem_pool_reclaim(pool);
+	pthread_mutex_unlock(&pool->lock);
+	return bytes;
+}
+
+static int allocate_now(struct accmem_pool *pool,
+			struct accmem_pool_request *req)
+{
+	int ret = accmem_direct_allocate(pool, req);
+
+	return pool_is_short(ret) && make_room(pool) ?
+		       accmem_direct_allocate(pool, req) :
+		       ret;
+}
+
+/* Others are asked to give back while one waits, and not the pool itself. */
+static int allocate_or_wait(struct accmem_pool *pool,
+			    struct accmem_pool_request *req)
+{
+	struct accmem_pool_request now = *req;
+	int ret;
+
+	now.flags &= ~ACCMEM_ALLOC_WAIT;
+	now.deadline_ns = 0;
+	ret = allocate_now(pool, &now);
+	if (pool_is_short(ret)) {
+		ret = accmem_direct_allocate(pool, req);
+		/* other threads have released meanwhile */
+		if (ret != -ETIMEDOUT || !make_room(pool))
+			return ret;
+		ret = accmem_direct_allocate(pool, &now);
+		if (pool_is_short(ret))
+			return -ETIMEDOUT;
+	}
+	if (ret)
+		return ret;
+	req->pointer = now.pointer;
+	req->address = now.address;
+	req->usable = now.usable;
+	req->position = now.position;
+	return 0;
+}
+
 static int allocate_buffer(struct accmem_pool *pool,
 			   struct accmem_pool_request *req)
 {
-	int ret = accmem_direct_allocate(pool, req);
-	uint64_t bytes = 0;
+	return req->flags & ACCMEM_ALLOC_WAIT ? allocate_or_wait(pool, req) :
+						allocate_now(pool, req);
+}
 
-	if (!pool_is_short(ret))
-		return ret;
+/* what could not be mapped; work on its stream may use it until @position */
+static void give_up_piece(struct accmem_pool *pool, uint64_t offset, int stream,
+			  uint64_t position)
+{
+	if (!position) {
+		release_piece(pool, offset);
+		return;
+	}
 	pthread_mutex_lock(&pool->lock);
-	if (!(pool->flags & ACCMEM_POOL_DIRECT))
-		bytes = accmem_pool_reclaim(pool);
+	/* without memory for that it is nobody's from here on */
+	accmem_pending_add(pool, offset, stream, position);
 	pthread_mutex_unlock(&pool->lock);
-	return bytes ? accmem_direct_allocate(pool, req) : ret;
 }
 
 static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req)
@@ -243,7 +300,7 @@ static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req)
 	if (!ret && req->mapped) {
 		ret = map_piece(pool, offset);
 		if (ret)
-			release_piece(pool, offset);
+			give_up_piece(pool, offset, req->stream, position);
 	}
 	if (ret)
 		return ret;
@@ -392,6 +449,8 @@ int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 	if (!ret)
 		ret = block.pointer == before ? -EPERM : -EINVAL;
 	else
+		ret = accmem_direct_reallocate(pool, pointer, length);
+	if (pool_is_short(ret) && make_room(pool))
 		ret = accmem_direct_reallocate(pool, pointer, length);
 	if (ret == -ENOENT || ret == -EINVAL || ret == -EPERM)
 		return accmem_pool_bad_pointer("reallocation", before, ret);

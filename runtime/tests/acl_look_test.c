@@ -87,6 +87,22 @@ static void access_is_of_what_is_mapped(void)
 	CHECK_EQ(aclrtReleaseMemAddress(r), 0);
 }
 
+/* what was rounded up behind an allocation cannot be written to */
+static void padding_is_no_memory(void)
+{
+	const size_t size = 300 * MIB + 64 * KIB;
+	void *p;
+	char *past;
+
+	if (aclrtMalloc(&p, size, ACL_MEM_MALLOC_HUGE_FIRST))
+		return;
+	past = (char *)p + (size + 64);
+	CHECK_EQ(aclrtMemset(past, SIZE_MAX, 0, 64 * MIB),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemFlush(past, 64 * MIB), ACL_ERROR_RT_PARAM_INVALID);
+	acl_delete(p);
+}
+
 static void a_retained_handle_is_freed_once_more(void)
 {
 	aclrtDrvMemHandle handle, same = NULL;
@@ -179,6 +195,7 @@ int main(void)
 	static const struct test tests[] = {
 		ROW(pointers_have_a_location),
 		ROW(access_is_of_what_is_mapped),
+		ROW(padding_is_no_memory),
 		ROW(a_retained_handle_is_freed_once_more),
 		ROW(allocations_are_configured),
 		ROW(streams_have_a_failure_mode),

@@ -395,6 +395,56 @@ static void streams_are_joined_before_a_request_fails(void)
 	end(pool);
 }
 
+/* A stream that is none is no reason to take the mapping away. */
+static void a_release_that_is_refused_changes_nothing(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req = { .length = 3 * MIB,
+					   .flags = ACCMEM_ALLOC_RESIZABLE,
+					   .mapped = 1 };
+	unsigned char *p;
+
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	p = req.pointer;
+	p[5] = 77;
+	CHECK_EQ(accmem_pool_release_at(pool, p, -1, 1), -EBADF);
+	CHECK_EQ(p[5], 77);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	end(pool);
+}
+
+/* What the pool keeps is the device's again, before a request is refused or waits. */
+static void what_is_kept_is_given_back_for_what_is_no_piece(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req = { .length = get_capacity() / 8,
+					   .flags = ACCMEM_ALLOC_RESIZABLE };
+	struct accmem_pool_request waits = {
+		.length = get_capacity() / 4 * 3,
+		.flags = ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT,
+	};
+	void *kept[3];
+	size_t i;
+
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	for (i = 0; i < ARRAY_SIZE(kept); i++)
+		kept[i] = accmem_pool_malloc(pool, get_capacity() / 4);
+	for (i = 0; i < ARRAY_SIZE(kept); i++)
+		CHECK_EQ(accmem_pool_release(pool, kept[i]), 0);
+	CHECK(get_stats(pool).reserved_bytes > get_capacity() / 2);
+	CHECK_EQ(accmem_pool_reallocate(pool, &req.pointer, get_capacity() / 2),
+		 0);
+	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+	for (i = 0; i < ARRAY_SIZE(kept); i++)
+		kept[i] = accmem_pool_malloc(pool, get_capacity() / 4);
+	for (i = 0; i < ARRAY_SIZE(kept); i++)
+		CHECK_EQ(accmem_pool_release(pool, kept[i]), 0);
+	CHECK(get_stats(pool).reserved_bytes > get_capacity() / 2);
+	CHECK_EQ(accmem_pool_allocate(pool, &waits), 0);
+	CHECK_EQ(accmem_pool_release(pool, waits.pointer), 0);
+	end(pool);
+}
+
 /* A pool that keeps almost everything, while another context wants it. */
 static void memory_goes_to_those_who_wait(void)
 {
@@ -812,6 +862,8 @@ int main(void)
 		ROW(a_release_waits_for_its_position),
 		ROW(a_block_that_waits_is_not_aligned),
 		ROW(streams_are_joined_before_a_request_fails),
+		ROW(a_release_that_is_refused_changes_nothing),
+		ROW(what_is_kept_is_given_back_for_what_is_no_piece),
 		ROW(memory_goes_to_those_who_wait),
 		ROW(all_pools_of_a_context_yield),
 		ROW(a_passive_pool_yields_when_it_is_called),

@@ -53,7 +53,8 @@ inline void check_range(const context_impl &ctx, const void *pointer,
 	const std::size_t before = static_cast<const char *>(pointer) -
 				   static_cast<const char *>(block.pointer);
 
-	if (bytes > block.usable - before)
+	/* what was rounded up behind it is nobody's */
+	if (before > block.usable || bytes > block.usable - before)
 		fail(errc::invalid, std::string(what) +
 					    ": beyond the end of the allocation");
 }
