@@ -405,6 +405,36 @@ void a_child_of_fork_has_the_queue()
 	sycl::free(p, q);
 }
 
+void the_context_stays_for_what_was_submitted()
+{
+	static std::atomic<bool> go, done;
+	int *p;
+
+	go = done = false;
+	{
+		sycl::device dev;
+		sycl::context ctx(dev);
+		sycl::queue q(ctx, dev);
+
+		p = sycl::malloc_device<int>(N, q);
+		/* the last that has the queue is its first command */
+		q.submit([&](sycl::handler &h) {
+			h.host_task([q] {
+				while (!go)
+					std::this_thread::yield();
+			});
+		});
+		q.single_task([p] {
+			p[N - 1] = 5;
+			done = p[N - 1] == 5;
+		});
+	}
+	go = true;
+	for (int i = 0; i < 10000 && !done; i++)
+		std::this_thread::sleep_for(std::chrono::milliseconds(1));
+	CHECK(done);
+}
+
 void a_child_of_fork_has_no_errors_of_its_parent()
 {
 	int reported = 0;
@@ -476,6 +506,7 @@ const struct test tests[] = {
 	TEST(a_queue_may_go_before_its_commands),
 	TEST(threads_share_a_queue),
 	TEST(a_child_of_fork_has_the_queue),
+	TEST(the_context_stays_for_what_was_submitted),
 	TEST(a_child_of_fork_has_no_errors_of_its_parent),
 	TEST(objects_compare_and_hash),
 };

@@ -302,8 +302,11 @@ public:
 		changed_.notify_all();
 	}
 
-	/* After the last command; from that, it is the thread's own business. */
-	void finish()
+	/*
+	 * After the last command. Where one of them ends the queue, it is the thread's
+	 * own business, and what the others use stays until they have ended.
+	 */
+	void finish(std::shared_ptr<void> used)
 	{
 		{
 			std::lock_guard<std::mutex> guard(lock_);
@@ -313,10 +316,12 @@ public:
 		}
 		if (!thread_.joinable())
 			return;
-		if (thread_.get_id() == std::this_thread::get_id())
+		if (thread_.get_id() == std::this_thread::get_id()) {
+			used_ = std::move(used);
 			thread_.detach();
-		else
+		} else {
 			thread_.join();
+		}
 	}
 
 private:
@@ -372,6 +377,7 @@ private:
 	std::deque<command> commands_;
 	std::thread thread_;
 	bool ending_ = false;
+	std::shared_ptr<void> used_; /* its thread's alone */
 };
 
 } // namespace detail

@@ -73,7 +73,7 @@ public:
 			lane::abandon(last);
 			return;
 		}
-		last->worker->finish();
+		last->worker->finish(ctx_.impl());
 		delete last;
 	}
 
