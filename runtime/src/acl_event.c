@@ -11,6 +11,8 @@
 
 #define EVENT_MAGIC 0xacc3e7e2u
 
+struct event_op;
+
 /**
  * struct acl_event - an event
  * @magic: what it is
@@ -18,8 +20,9 @@
  * @lock: protects what follows
  * @change: a stream has come to it
  * @recorded: how often it was given to a stream
- * @reached: how often a stream has come to it
- * @when: the last time
+ * @records: those to which no stream has come yet
+ * @reached: the latest of the others
+ * @when: a stream came to that
  * @forgotten: which of these a reset has made as if they had not been
  * @users: the program, and each operation of a stream
  */
@@ -29,6 +32,7 @@ struct acl_event {
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	uint64_t recorded;
+	struct event_op *records;
 	uint64_t reached;
 	struct timespec when;
 	uint64_t forgotten;
@@ -39,12 +43,14 @@ struct acl_event {
  * struct event_op - what a stream does about an event
  * @op: its turn
  * @event: the event
- * @count: records of it that there are then
+ * @next: in acl_event.records
+ * @count: the record that it is, or that was the latest then
  * @stopped: it is a wait that is given up, under the event's lock
  */
 struct event_op {
 	struct acl_op op;
 	struct acl_event *event;
+	struct event_op *next;
 	uint64_t count;
 	bool stopped;
 };
@@ -92,13 +98,29 @@ static struct acl_event *event_get(aclrtEvent handle, aclError *error)
 	return NULL;
 }
 
-/* A stream has come so far; with the lock held. */
-static void event_reach(struct acl_event *event, uint64_t count)
+/* Has its stream come to a record? Others may have come to later ones before. */
+static bool event_is_reached(const struct acl_event *event, uint64_t count)
 {
-	if (event->reached >= count)
-		return;
-	clock_gettime(CLOCK_MONOTONIC, &event->when);
-	event->reached = count;
+	const struct event_op *record = event->records;
+
+	while (record && record->count != count)
+		record = record->next;
+	return !record;
+}
+
+/* A stream has come to a record; with the lock held. */
+static void event_reach(struct acl_event *event, struct event_op *record)
+{
+	struct event_op **link = &event->records;
+
+	while (*link && *link != record)
+		link = &(*link)->next;
+	if (*link)
+		*link = record->next;
+	if (event->reached < record->count) {
+		clock_gettime(CLOCK_MONOTONIC, &event->when);
+		event->reached = record->count;
+	}
 	pthread_cond_broadcast(&event->change);
 }
 
@@ -107,7 +129,7 @@ static void event_record(struct acl_op *op)
 	struct event_op *record = (struct event_op *)op;
 
 	pthread_mutex_lock(&record->event->lock);
-	event_reach(record->event, record->count);
+	event_reach(record->event, record);
 	pthread_mutex_unlock(&record->event->lock);
 }
 
@@ -117,7 +139,7 @@ static void event_await(struct acl_op *op)
 	struct acl_event *event = wait->event;
 
 	pthread_mutex_lock(&event->lock);
-	while (event->reached < wait->count && !wait->stopped)
+	while (!event_is_reached(event, wait->count) && !wait->stopped)
 		pthread_cond_wait(&event->change, &event->lock);
 	pthread_mutex_unlock(&event->lock);
 }
@@ -201,6 +223,11 @@ static aclError event_queue(aclrtEvent handle, aclrtStream stream,
 	error = accmem_acl_stream_add(stream, &op->op);
 	if (!error) {
 		event->recorded += kind->records;
+		/* its stream takes the lock when it comes to it */
+		if (kind->records) {
+			op->next = event->records;
+			event->records = op;
+		}
 		pthread_mutex_unlock(&event->lock);
 		return ACL_SUCCESS;
 	}
@@ -288,10 +315,10 @@ aclError aclrtSynchronizeEventWithTimeout(aclrtEvent handle, int32_t ms)
 		return error;
 	count = event->recorded;
 	event->users++;
-	while (event->reached < count && in_time)
+	while (!event_is_reached(event, count) && in_time)
 		in_time = accmem_acl_cond_wait(&event->change, &event->lock,
 					       &timeout);
-	in_time = event->reached >= count;
+	in_time = event_is_reached(event, count);
 	event_put(event);
 	return in_time ? ACL_SUCCESS :
 			 accmem_acl_fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,

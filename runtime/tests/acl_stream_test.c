@@ -102,6 +102,39 @@ static void streams_keep_the_order(void)
 	acl_delete(e);
 }
 
+/* a wait is for the record that was there, whatever the event is used for next */
+static void a_wait_is_for_its_record(void)
+{
+	char *d = acl_new(MIB, 0), *e = acl_new(MIB, 0);
+	aclrtStream busy, idle, waits;
+	aclrtEvent event;
+	int i;
+
+	CHECK_EQ(aclrtCreateStream(&busy), 0);
+	CHECK_EQ(aclrtCreateStream(&idle), 0);
+	CHECK_EQ(aclrtCreateStream(&waits), 0);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	for (i = 1; i <= 200; i++)
+		CHECK_EQ(aclrtMemsetAsync(d, MIB, i, MIB, busy), 0);
+	CHECK_EQ(aclrtRecordEvent(event, busy), 0);
+	CHECK_EQ(aclrtStreamWaitEvent(waits, event), 0);
+	CHECK_EQ(aclrtMemcpyAsync(e, MIB, d, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE,
+				  waits),
+		 0);
+	CHECK_EQ(aclrtRecordEvent(event, idle), 0);
+	CHECK_EQ(aclrtSynchronizeEvent(event), 0);
+	CHECK_EQ(aclrtSynchronizeStream(waits), 0);
+	CHECK_EQ(byte_at(e), 200);
+	CHECK_EQ(byte_at(e + MIB - 1), 200);
+	CHECK_EQ(aclrtSynchronizeStream(busy), 0);
+	CHECK_EQ(aclrtDestroyStream(busy), 0);
+	CHECK_EQ(aclrtDestroyStream(idle), 0);
+	CHECK_EQ(aclrtDestroyStream(waits), 0);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
+	acl_delete(d);
+	acl_delete(e);
+}
+
 static void timeouts_are_checked(void)
 {
 	aclrtStreamStatus status;
@@ -408,6 +441,7 @@ int main(void)
 		ROW(memcpy2d_copies_rows),
 		ROW(memcpy2d_checks_its_arguments),
 		ROW(streams_keep_the_order),
+		ROW(a_wait_is_for_its_record),
 		ROW(timeouts_are_checked),
 		ROW(streams_end_in_the_middle),
 		ROW(what_is_freed_is_not_allocated),
