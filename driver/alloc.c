@@ -442,6 +442,23 @@ void accmem_alloc_count_failure(struct accmem_context *ctx,
 }
 
 /**
+ * accmem_alloc_ended() - a request has ended
+ * @ctx: the context
+ * @req: the request
+ * @buf: what became of it
+ *
+ * One that fails may have had memory for a while, which was given back silently.
+ */
+void accmem_alloc_ended(struct accmem_context *ctx,
+			const struct accmem_alloc *req,
+			const struct accmem_buffer *buf)
+{
+	if (buf == ERR_PTR(-ENOMEM) || buf == ERR_PTR(-EINTR) ||
+	    (buf == ERR_PTR(-EDQUOT) && req->kind == ACCMEM_KIND_SHARED))
+		accmem_waiters_came_back(ctx->dev, ctx->account->user);
+}
+
+/**
  * accmem_alloc() - allocate a buffer
  * @ctx: the context
  * @req: the request; every field may hold anything
@@ -466,6 +483,7 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 				    buf->layout.footprint);
 		return buf;
 	}
+	accmem_alloc_ended(ctx, req, buf);
 	if (buf == ERR_PTR(-ENOSPC))
 		buf = ERR_PTR(-ENOMEM);
 	if (buf == ERR_PTR(-ENOMEM))

@@ -111,11 +111,7 @@ static struct accmem_memory *memory_for_kind(struct accmem_context *ctx,
 	err = accmem_shared_create(mem);
 	if (!err)
 		return mem;
-	/* a limit of what is charged for both sides may be waited for */
-	if (err == -EDQUOT)
-		accmem_memory_undo(mem);
-	else
-		accmem_memory_put(mem);
+	accmem_memory_undo(mem);
 	return ERR_PTR(err);
 }
 

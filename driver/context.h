@@ -313,6 +313,9 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 struct accmem_buffer *accmem_alloc_try(struct accmem_context *ctx,
 				       const struct accmem_alloc *req,
 				       struct accmem_stream *stream);
+void accmem_alloc_ended(struct accmem_context *ctx,
+			const struct accmem_alloc *req,
+			const struct accmem_buffer *buf);
 u32 accmem_alloc_carveouts(struct accmem_context *ctx,
 			   const struct accmem_alloc *req);
 void accmem_alloc_count_failure(struct accmem_context *ctx,

@@ -157,8 +157,8 @@ void accmem_memory_free(struct accmem_memory *mem)
  * accmem_memory_undo() - undo accmem_memory_create()
  * @mem: the memory, to which only the caller has ever referred. Sleeps.
  *
- * Nobody is woken: it is for a request that will try again when it is, and would find
- * no more than before.
+ * Nobody is woken, for the request may be a waiter, and would find no more than before:
+ * who makes it tells of its end (accmem_alloc_ended()).
  */
 void accmem_memory_undo(struct accmem_memory *mem)
 {
@@ -195,7 +195,7 @@ accmem_memory_create(struct accmem_account *account, struct accmem_carveout *cv,
 	if (!err && spec->flags & ACCMEM_ALLOC_POPULATE && cv->ops->populate)
 		err = cv->ops->populate(mem, 0);
 	if (err) {
-		accmem_memory_put(mem);
+		accmem_memory_undo(mem);
 		return ERR_PTR(err);
 	}
 	return mem;

@@ -10,6 +10,7 @@
 #define ACCMEM_TMEM_H
 
 #include <linux/atomic.h>
+#include <linux/jiffies.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/pid.h>
@@ -281,12 +282,19 @@ struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx);
 void accmem_tmem_put(struct accmem_tmem *tmem);
 void accmem_tmem_end(struct accmem_context *ctx);
 
+/* is the time over of a call that nobody sleeps in? Under the lock. */
+static inline bool accmem_cta_is_overdue(const struct accmem_cta *cta)
+{
+	return !time_before64(get_jiffies_64(), cta->expires);
+}
+
 /* tmem_wake.c */
 void accmem_tmem_wake_done(struct accmem_tmem *tmem);
 int accmem_cta_conclude(struct accmem_cta *cta,
 			const struct accmem_cta_call *call, int err);
 void accmem_cta_complete(struct accmem_cta *cta, int err);
 void accmem_cta_hang_up(struct accmem_cta *cta);
+bool accmem_cta_would_grant(struct accmem_cta *cta);
 
 /* after each call on the arbiter: wakes those whose wait it has ended */
 static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
@@ -302,7 +310,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 		     u64 deadline_ns);
 bool accmem_cta_resume(struct accmem_cta *cta,
 		       const struct accmem_cta_call *call);
-void accmem_cta_forget(struct accmem_cta *cta);
+void accmem_cta_give_up(struct accmem_cta *cta);
 int accmem_cta_resumed(struct accmem_cta *cta);
 void accmem_cta_expire_at(struct accmem_cta *cta, u64 deadline_ns);
 void accmem_cta_expired(struct work_struct *work);

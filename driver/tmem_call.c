@@ -157,7 +157,7 @@ static int call_check_destination(struct accmem_cta *cta,
 	if (!accmem_window_has(&cta->window, destination, sizeof(*destination)))
 		return -EFAULT;
 	/* the address may be there already */
-	if (accmem_cta_is_interrupted(cta) &&
+	if (accmem_cta_is_interrupted(cta) && destination &&
 	    /* it is this thread's call, or one of which the next look is exact */
 	    data_race(cta->call.destination) == destination)
 		return 0;
@@ -189,7 +189,9 @@ int accmem_cta_alloc(struct accmem_cta *cta, const struct accmem_cta_call *call)
 
 	trace_accmem_tmem_request(cta, call->columns);
 	if (unlikely(call_check_destination(cta, call->destination)))
-		err = call_refuse_destination(cta, call);
+		err = fatal_signal_pending(current) ?
+			      -EINTR :
+			      call_refuse_destination(cta, call);
 	else
 		err = call_alloc(cta, call);
 	if (unlikely(err))

@@ -39,6 +39,7 @@ static void cta_leave(struct accmem_cta *cta)
 	cancel_delayed_work_sync(&cta->expiry);
 	spin_lock(&tmem->lock);
 	/* a call that nobody sleeps in does not hold the file */
+	accmem_cta_give_up(cta);
 	accmem_columns_cancel(&tmem->columns, &cta->c);
 	peer = cta->c.peer;
 	units = accmem_columns_exit(&tmem->columns, &cta->c);
@@ -111,14 +112,12 @@ static __poll_t cta_poll(struct file *file, struct poll_table_struct *table)
 
 	poll_wait(file, &cta->poll, table);
 	spin_lock(&tmem->lock);
-	accmem_cta_forget(cta);
 	if (tmem->columns.ended)
 		mask = EPOLLERR | EPOLLHUP;
 	else if (cta->c.peer_gone)
 		mask = EPOLLHUP;
 	if (cta->wait == ACCMEM_CTA_COMPLETED ||
-	    (!mask && accmem_columns_would_grant(&tmem->columns, &cta->c,
-						 cta->poll_columns)))
+	    (!mask && accmem_cta_would_grant(cta)))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	/* who waits for edges is told of the next one, whatever is there now */
 	if (list_empty(&cta->poll_link) && !accmem_cta_is_queued(cta))

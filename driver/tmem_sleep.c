@@ -234,11 +234,6 @@ static void sleep_end_interruption(struct accmem_cta *cta)
 	cta->wait = ACCMEM_CTA_IDLE;
 }
 
-static bool sleep_is_overdue(const struct accmem_cta *cta)
-{
-	return !time_before64(get_jiffies_64(), cta->expires);
-}
-
 /* a wait that nobody will take up again; what it has led to has been, all the same */
 static void sleep_drop(struct accmem_cta *cta)
 {
@@ -270,21 +265,18 @@ bool accmem_cta_resume(struct accmem_cta *cta,
 		sleep_end_interruption(cta);
 		return true;
 	}
-	if (mine || sleep_is_overdue(cta))
+	if (mine || accmem_cta_is_overdue(cta))
 		sleep_drop(cta);
 	return false;
 }
 
 /**
- * accmem_cta_forget() - give up the result of a call that nobody has come back for
- * @cta: the CTA, which somebody polls; the lock is held
- *
- * Its next call would do so; until then it would never be ready for one.
+ * accmem_cta_give_up() - nobody will take an interrupted call up again
+ * @cta: the CTA; the lock is held
  */
-void accmem_cta_forget(struct accmem_cta *cta)
+void accmem_cta_give_up(struct accmem_cta *cta)
 {
-	if (cta->wait == ACCMEM_CTA_INTERRUPTED && sleep_is_overdue(cta) &&
-	    !accmem_columns_waiting(&cta->c))
+	if (cta->wait == ACCMEM_CTA_INTERRUPTED)
 		sleep_drop(cta);
 }
 
@@ -330,19 +322,12 @@ static void sleep_time_out(struct accmem_cta *cta)
 	accmem_cta_complete(cta, -ETIMEDOUT);
 }
 
-static bool sleep_is_polled(struct accmem_cta *cta)
-{
-	/* who begins to poll takes the lock after it is in the queue */
-	return waitqueue_active(&cta->poll);
-}
-
 /**
  * accmem_cta_expired() - the time of a call that nobody sleeps in is up
  * @work: accmem_cta.expiry
  *
  * The work item may be that of an older call: then it comes again. An interrupted
- * call that has a result holds up nobody but who polls, and else keeps it for its
- * thread.
+ * call that has a result holds up nobody, and keeps it for its thread.
  */
 void accmem_cta_expired(struct work_struct *work)
 {
@@ -351,10 +336,10 @@ void accmem_cta_expired(struct work_struct *work)
 	struct accmem_tmem *tmem = cta->tmem;
 
 	spin_lock(&tmem->lock);
-	if (!sleep_is_overdue(cta))
+	if (!accmem_cta_is_overdue(cta))
 		goto out;
 	if (cta->wait == ACCMEM_CTA_INTERRUPTED) {
-		if (accmem_columns_waiting(&cta->c) || sleep_is_polled(cta))
+		if (accmem_columns_waiting(&cta->c))
 			sleep_drop(cta);
 	} else if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
 		sleep_time_out(cta);

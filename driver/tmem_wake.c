@@ -22,10 +22,29 @@ static bool wake_is_polled(struct accmem_cta *cta)
 	return waitqueue_active(&cta->poll);
 }
 
+/**
+ * accmem_cta_would_grant() - would the alloc be granted that somebody polls for?
+ * @cta: the CTA; the lock is held
+ *
+ * A result that nobody has come back for in time is in no call's way.
+ */
+bool accmem_cta_would_grant(struct accmem_cta *cta)
+{
+	enum accmem_columns_call call = cta->c.call;
+	bool granted;
+
+	if (cta->wait == ACCMEM_CTA_INTERRUPTED && accmem_cta_is_overdue(cta) &&
+	    !accmem_columns_waiting(&cta->c))
+		cta->c.call = ACCMEM_CALL_NONE;
+	granted = accmem_columns_would_grant(&cta->tmem->columns, &cta->c,
+					     cta->poll_columns);
+	cta->c.call = call;
+	return granted;
+}
+
 /* is there anything to read for those who poll? */
 static void wake_pollers(struct accmem_tmem *tmem)
 {
-	struct accmem_columns *c = &tmem->columns;
 	struct accmem_cta *cta, *next;
 
 	list_for_each_entry_safe(cta, next, &tmem->pollers, poll_link) {
@@ -33,7 +52,7 @@ static void wake_pollers(struct accmem_tmem *tmem)
 			list_del_init(&cta->poll_link);
 			continue;
 		}
-		if (!accmem_columns_would_grant(c, &cta->c, cta->poll_columns))
+		if (!accmem_cta_would_grant(cta))
 			continue;
 		list_del_init(&cta->poll_link);
 		wake_up_interruptible_all(&cta->poll);

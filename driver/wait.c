@@ -193,6 +193,7 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 			err = wait_check_limits(ctx, p);
 		if (!wait_may_help(buf) || err) {
 			accmem_waiters_leave(w, err);
+			accmem_alloc_ended(ctx, &w->req, buf);
 			kfree(w);
 			return err ? ERR_PTR(err) : buf;
 		}
@@ -249,6 +250,7 @@ static struct accmem_buffer *wait_try_once(struct accmem_context *ctx,
 	if (!IS_ERR(buf))
 		accmem_waiters_pass(ctx->dev, ctx->account->user,
 				    buf->layout.footprint);
+	accmem_alloc_ended(ctx, req, buf);
 	return wait_may_help(buf) ? ERR_PTR(-ETIMEDOUT) : buf;
 }
 
@@ -264,8 +266,10 @@ static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
 
 	if (!defer) {
 		buf = accmem_alloc_try(ctx, req, stream);
-		if (!wait_may_help(buf))
+		if (!wait_may_help(buf)) {
+			accmem_alloc_ended(ctx, req, buf);
 			return buf;
+		}
 	}
 	w = wait_begin(ctx, req, p, defer);
 	return IS_ERR(w) ? ERR_CAST(w) : wait_run(ctx, w, p, stream);
