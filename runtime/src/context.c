@@ -264,19 +264,39 @@ int accmem_malloc(struct accmem_context *ctx, uint64_t length,
 	return ret;
 }
 
+/* The mapping goes first, so that FREE is what gives the memory back. */
+static int unmap_and_free_locked(struct accmem_context *ctx,
+				 struct accmem_free *req)
+{
+	int ret = accmem_unmap_locked(ctx, req->address);
+
+	/* an address inside a buffer is left to FREE to refuse */
+	if (!ret || ret == -ENOENT || ret == -EINVAL)
+		ret = accmem_call(ctx, ACCMEM_IOC_FREE, req);
+	return ret;
+}
+
 /*
- * The mapping goes with the buffer, and stays where FREE is refused, as it is for a
- * stream that is none. From FREE on another thread may be given the address, and maps
- * it when it has the lock.
+ * What is freed for later may be refused, as for a stream that is none, and stays mapped
+ * then. Another thread that is given the address maps it when it has the lock.
  */
+static int free_and_unmap_locked(struct accmem_context *ctx,
+				 struct accmem_free *req)
+{
+	int ret = accmem_call(ctx, ACCMEM_IOC_FREE, req);
+
+	if (!ret || ret == -ENOENT)
+		accmem_unmap_locked(ctx, req->address);
+	return ret;
+}
+
 int accmem_free_unmapped(struct accmem_context *ctx, struct accmem_free *req)
 {
 	int ret;
 
 	pthread_mutex_lock(&ctx->lock);
-	ret = accmem_call(ctx, ACCMEM_IOC_FREE, req);
-	if (!ret || ret == -ENOENT)
-		accmem_unmap_locked(ctx, req->address);
+	ret = req->flags ? free_and_unmap_locked(ctx, req) :
+			   unmap_and_free_locked(ctx, req);
 	pthread_mutex_unlock(&ctx->lock);
 	return ret;
 }

@@ -279,6 +279,7 @@ struct pool_history;
  * @pending: released at positions of streams
  * @pending_bytes: of those
  * @direct: tsearch() tree of struct direct: what the kernel was asked for one by one
+ * @waiting: requests that wait in the kernel; changed without the lock
  * @stats: counted so far
  * @history: what happened, or NULL
  * @eventfd: of the thread that gives back, POOL_NO_EVENTFD as long as it is not needed, or
@@ -313,6 +314,7 @@ struct accmem_pool {
 	struct pool_pending *pending;
 	uint64_t pending_bytes;
 	void *direct;
+	int waiting;
 	struct accmem_pool_stats stats;
 	struct pool_history *history;
 	int eventfd;

@@ -239,18 +239,37 @@ static int allocate_now(struct accmem_pool *pool,
 		       ret;
 }
 
-/* Others are asked to give back while one waits, and not the pool itself. */
+static int wait_in_line(struct accmem_pool *pool,
+			struct accmem_pool_request *req)
+{
+	int ret;
+
+	__atomic_fetch_add(&pool->waiting, 1, __ATOMIC_RELAXED);
+	ret = accmem_direct_allocate(pool, req);
+	__atomic_fetch_sub(&pool->waiting, 1, __ATOMIC_RELAXED);
+	return ret;
+}
+
+/*
+ * Others are asked to give back while one waits, and not the pool itself. Nobody goes
+ * before a request of the pool that waits already.
+ */
 static int allocate_or_wait(struct accmem_pool *pool,
 			    struct accmem_pool_request *req)
 {
 	struct accmem_pool_request now = *req;
-	int ret;
+	int ret = -ENOMEM;
 
+	if (pool->flags & ACCMEM_POOL_DIRECT)
+		return accmem_direct_allocate(pool, req);
 	now.flags &= ~ACCMEM_ALLOC_WAIT;
 	now.deadline_ns = 0;
-	ret = allocate_now(pool, &now);
+	if (__atomic_load_n(&pool->waiting, __ATOMIC_RELAXED))
+		make_room(pool);
+	else
+		ret = allocate_now(pool, &now);
 	if (pool_is_short(ret)) {
-		ret = accmem_direct_allocate(pool, req);
+		ret = wait_in_line(pool, req);
 		/* other threads have released meanwhile */
 		if (ret != -ETIMEDOUT || !make_room(pool))
 			return ret;
