@@ -31,15 +31,6 @@ static inline void accmem_phys_touch(struct accmem_memory *mem, u64 offset,
 	accmem_clear_touch(mem->cv, &written);
 }
 
-/* the kernel's address of what has page structures */
-static inline void *accmem_phys_address(const struct accmem_carveout *cv,
-					u64 offset)
-{
-	phys_addr_t phys = cv->phys + offset;
-
-	return page_address(pfn_to_page(PHYS_PFN(phys))) + offset_in_page(phys);
-}
-
 /* where in the carveout a mapping has what is at @pgoff */
 static inline u64 accmem_phys_offset_at(struct accmem_carveout *cv,
 					pgoff_t pgoff)

@@ -18,20 +18,27 @@
 #include "phys.h"
 #include "pins.h"
 
-static void *pages_address(const struct accmem_memory *mem, u64 offset)
-{
-	return accmem_phys_address(mem->cv, mem->run.start + offset);
-}
-
-static struct page *pages_at(struct accmem_carveout *cv, u64 offset)
+static struct page *pages_at(const struct accmem_carveout *cv, u64 offset)
 {
 	return pfn_to_page(PHYS_PFN(cv->phys + offset));
+}
+
+/* the kernel's address of a part of the carveout */
+static void *pages_address_in(const struct accmem_carveout *cv, u64 offset)
+{
+	return page_address(pages_at(cv, offset)) +
+	       offset_in_page(cv->phys + offset);
+}
+
+static void *pages_address(const struct accmem_memory *mem, u64 offset)
+{
+	return pages_address_in(mem->cv, mem->run.start + offset);
 }
 
 /* words are the fastest there */
 static int pages_clear(struct accmem_carveout *cv, u64 offset, u64 size)
 {
-	memset64(accmem_phys_address(cv, offset), 0, size / sizeof(u64));
+	memset64(pages_address_in(cv, offset), 0, size / sizeof(u64));
 	return 0;
 }
 
@@ -41,17 +48,16 @@ static void pages_clear_dirty(struct accmem_memory *mem,
 	pages_clear(mem->cv, run->start, run->size);
 }
 
-static int pages_prepare(struct accmem_memory *mem)
-{
-	accmem_clear_claim(mem->cv, &mem->run, mem->account->id);
-	return accmem_clear_late(mem, &mem->run, pages_clear_dirty);
-}
-
 static int pages_extend(struct accmem_memory *mem,
 			const struct accmem_run *more)
 {
 	accmem_clear_claim(mem->cv, more, mem->account->id);
 	return accmem_clear_late(mem, more, pages_clear_dirty);
+}
+
+static int pages_prepare(struct accmem_memory *mem)
+{
+	return pages_extend(mem, &mem->run);
 }
 
 static int pages_zero(struct accmem_memory *mem, u64 offset, u64 size)

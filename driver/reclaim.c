@@ -52,12 +52,7 @@ struct reclaim {
 	unsigned long next;
 	int reason;
 	unsigned int turns;
-	enum {
-		RECLAIM_DUE,
-		RECLAIM_OWN,
-		RECLAIM_CACHES,
-		RECLAIM_CLEANER
-	} stage;
+	enum { RECLAIM_OWN, RECLAIM_CACHES, RECLAIM_CLEANER } stage;
 	bool paused;
 	unsigned int pauses;
 	unsigned int seq;
@@ -143,14 +138,12 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 	if (r->stage > RECLAIM_OWN && err != r->reason &&
 	    r->turns < RECLAIM_TURNS) {
 		r->turns++;
-		r->stage = RECLAIM_DUE;
+		r->stage = RECLAIM_OWN;
 	}
 	switch (r->stage) {
-	case RECLAIM_DUE:
+	case RECLAIM_OWN:
 		if (accmem_pending_reap(ctx->dev, RECLAIM_BUFFERS))
 			return true;
-		fallthrough;
-	case RECLAIM_OWN:
 		/* what was due may be in quarantine, which is looked at now */
 		reclaim_begin(ctx, r, err);
 		reclaim_own(ctx, r);

@@ -340,8 +340,10 @@ static int resize_copy_through(struct accmem_memory *to, u64 to_offset,
 		return -ENOMEM;
 	for (done = 0; done < size && !err; done += part) {
 		part = min(size - done, RESIZE_BUFFER);
-		err = from->cv->ops->access(from, from_offset + done, bytes, part, false) ?:
-			      to->cv->ops->access(to, to_offset + done, bytes,
+		err = from->cv->ops->access(from, from_offset + done, bytes,
+					    part, false);
+		if (!err)
+			err = to->cv->ops->access(to, to_offset + done, bytes,
 						  part, true);
 	}
 	kvfree(bytes);

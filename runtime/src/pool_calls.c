@@ -239,6 +239,23 @@ static int allocate_now(struct accmem_pool *pool,
 		       ret;
 }
 
+static int allocate_without_wait(struct accmem_pool *pool,
+				 struct accmem_pool_request *req)
+{
+	struct accmem_pool_request now = *req;
+	int ret;
+
+	now.flags &= ~ACCMEM_ALLOC_WAIT;
+	now.deadline_ns = 0;
+	ret = allocate_now(pool, &now);
+	if (ret)
+		return ret;
+	now.flags = req->flags;
+	now.deadline_ns = req->deadline_ns;
+	*req = now;
+	return 0;
+}
+
 static int wait_in_line(struct accmem_pool *pool,
 			struct accmem_pool_request *req)
 {
@@ -257,33 +274,22 @@ static int wait_in_line(struct accmem_pool *pool,
 static int allocate_or_wait(struct accmem_pool *pool,
 			    struct accmem_pool_request *req)
 {
-	struct accmem_pool_request now = *req;
 	int ret = -ENOMEM;
 
 	if (pool->flags & ACCMEM_POOL_DIRECT)
 		return accmem_direct_allocate(pool, req);
-	now.flags &= ~ACCMEM_ALLOC_WAIT;
-	now.deadline_ns = 0;
 	if (__atomic_load_n(&pool->waiting, __ATOMIC_RELAXED))
 		make_room(pool);
 	else
-		ret = allocate_now(pool, &now);
-	if (pool_is_short(ret)) {
-		ret = wait_in_line(pool, req);
-		/* other threads have released meanwhile */
-		if (ret != -ETIMEDOUT || !make_room(pool))
-			return ret;
-		ret = accmem_direct_allocate(pool, &now);
-		if (pool_is_short(ret))
-			return -ETIMEDOUT;
-	}
-	if (ret)
+		ret = allocate_without_wait(pool, req);
+	if (!pool_is_short(ret))
 		return ret;
-	req->pointer = now.pointer;
-	req->address = now.address;
-	req->usable = now.usable;
-	req->position = now.position;
-	return 0;
+	ret = wait_in_line(pool, req);
+	/* other threads have released meanwhile */
+	if (ret != -ETIMEDOUT || !make_room(pool))
+		return ret;
+	ret = allocate_without_wait(pool, req);
+	return pool_is_short(ret) ? -ETIMEDOUT : ret;
 }
 
 static int allocate_buffer(struct accmem_pool *pool,
