@@ -309,6 +309,18 @@ struct leaper {
 	int ret;
 };
 
+/* a thread that is in its wait is made to leave it */
+static bool leaves_by_a_jump(struct leaper *leaper, void *(*run)(void *))
+{
+	pthread_t thread;
+
+	return !handle(jump, SA_RESTART) &&
+	       !pthread_create(&thread, NULL, run, leaper) &&
+	       tmem_until_waiting(leaper->cta) &&
+	       tmem_until_thread_sleeps(&leaper->tid) &&
+	       !pthread_kill(thread, SIGUSR1) && !pthread_join(thread, NULL);
+}
+
 /* leaves its call by a jump, and makes another */
 static void *leap(void *argument)
 {
@@ -327,14 +339,8 @@ TEST_F(tmem_restart, p2_who_makes_another_call_has_left_the_first)
 {
 	struct leaper leaper = { .cta = self->b, .ret = 1 };
 	struct tmem_call next;
-	pthread_t thread;
 
-	ASSERT_EQ(0, handle(jump, SA_RESTART));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, leap, &leaper));
-	ASSERT_TRUE(tmem_until_waiting(self->b));
-	ASSERT_TRUE(tmem_until_thread_sleeps(&leaper.tid));
-	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
-	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
 	EXPECT_EQ(-EAGAIN, leaper.ret);
 	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
 	ASSERT_TRUE(tmem_start_alloc(&next, self->c, 512));
@@ -368,15 +374,9 @@ static void *leap_away(void *argument)
 TEST_F(tmem_restart, p2_a_call_that_never_comes_back_is_forgotten)
 {
 	struct leaper leaper = { .cta = self->b, .ret = 1 };
-	pthread_t thread;
 	uint32_t at;
 
-	ASSERT_EQ(0, handle(jump, SA_RESTART));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, leap_away, &leaper));
-	ASSERT_TRUE(tmem_until_waiting(self->b));
-	ASSERT_TRUE(tmem_until_thread_sleeps(&leaper.tid));
-	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
-	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_away));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	/* it has its second; then whoever waits is served */
 	EXPECT_EQ(0, tcgen05_alloc_until(self->c, &at, 512, tmem_in_ms(20000)));
@@ -387,15 +387,9 @@ TEST_F(tmem_restart, p2_a_call_that_never_comes_back_is_forgotten)
 TEST_F(tmem_restart, p12_a_result_that_nobody_comes_back_for_is_in_nobodys_way)
 {
 	struct leaper leaper = { .cta = self->p, .ret = 1 };
-	pthread_t thread;
 	uint32_t at;
 
-	ASSERT_EQ(0, handle(jump, SA_RESTART));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, leap_away, &leaper));
-	ASSERT_TRUE(tmem_until_waiting(self->p));
-	ASSERT_TRUE(tmem_until_thread_sleeps(&leaper.tid));
-	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
-	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_away));
 	tcgen05_exit(self->q);
 	self->q = NULL;
 	usleep(LONG_MS * 1000);
@@ -408,17 +402,11 @@ TEST_F(tmem_restart, p12_a_result_of_nobody_is_in_no_pollers_way)
 	struct leaper leaper = { .cta = self->p, .ret = 1 };
 	struct pollfd poll_p = { .fd = tcgen05_fd(self->p), .events = POLLIN };
 	struct tmem_call call;
-	pthread_t thread;
 	uint32_t at;
 
 	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
 	leaper.address = at;
-	ASSERT_EQ(0, handle(jump, SA_RESTART));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, leap_from_dealloc, &leaper));
-	ASSERT_TRUE(tmem_until_waiting(self->p));
-	ASSERT_TRUE(tmem_until_thread_sleeps(&leaper.tid));
-	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
-	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_from_dealloc));
 	ASSERT_EQ(0, tcgen05_dealloc(self->q, at, 64));
 	ASSERT_TRUE(tmem_start_alloc(&call, self->q, 64));
 	EXPECT_EQ(1, poll(&poll_p, 1, TMEM_PATIENCE_MS));
@@ -521,14 +509,8 @@ TEST_F(tmem_restart, p12_who_may_not_wait_is_not_left_waiting)
 				  .columns = 512,
 				  .deadline_ns = 1,
 				  .ret = 1 };
-	pthread_t thread;
 
-	ASSERT_EQ(0, handle(jump, SA_RESTART));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, leap_away, &leaper));
-	ASSERT_TRUE(tmem_until_waiting(self->p));
-	ASSERT_TRUE(tmem_until_thread_sleeps(&leaper.tid));
-	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
-	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_away));
 	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
 	EXPECT_TRUE(tmem_ends(&call));
 	tcgen05_exit(self->p);
@@ -539,15 +521,9 @@ TEST_F(tmem_restart, p12_who_may_not_wait_is_not_left_waiting)
 TEST_F(tmem_restart, p5_a_cta_exits_while_its_call_is_away)
 {
 	struct leaper leaper = { .cta = self->b, .ret = 1 };
-	pthread_t thread;
 	uint32_t at;
 
-	ASSERT_EQ(0, handle(jump, SA_RESTART));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, leap_away, &leaper));
-	ASSERT_TRUE(tmem_until_waiting(self->b));
-	ASSERT_TRUE(tmem_until_thread_sleeps(&leaper.tid));
-	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
-	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_away));
 	tcgen05_exit(self->b);
 	self->b = NULL;
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
