@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# accmem run: the tests of the preload library on each device, and what the command
-# does with programs that it leaves alone.
+# accmem run: the tests of the preload library on each device, or the one that
+# ACCMEM_BACKING says, and what the command does with programs that it leaves alone.
 
 set -euo pipefail
 
@@ -75,8 +75,14 @@ says()
 }
 
 echo "TAP version 13"
+case ${ACCMEM_BACKING-} in
+'') devices=(/dev/accmem{0,1,2}) ;;
+emulated) devices=(/dev/accmem0) ;;
+phys) devices=(/dev/accmem1) ;;
+nopages) devices=(/dev/accmem2) ;;
+esac
 # The last one is small enough to be filled.
-for device in /dev/accmem0 /dev/accmem2; do
+for device in "${devices[@]}"; do
 	limit=()
 	[ "$device" = /dev/accmem2 ] || limit=(--limit 64M)
 	: >"$work/stats"
