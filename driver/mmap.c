@@ -42,9 +42,15 @@ static void mmap_open(struct vm_area_struct *vma)
 	accmem_memory_get(vma->vm_private_data);
 }
 
+/* The device is there until the mapping's file has gone, which is after this. */
 static void mmap_close(struct vm_area_struct *vma)
 {
-	accmem_memory_put(vma->vm_private_data);
+	struct accmem_memory *mem = vma->vm_private_data;
+	struct accmem_device *dev = mem->cv->dev;
+
+	accmem_memory_put(mem);
+	/* what is pending may be had by a request on its stream when nobody maps it */
+	accmem_waiters_came_back(dev, NULL);
 }
 
 static const struct vm_operations_struct mmap_vm_ops = {
