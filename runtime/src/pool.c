@@ -75,6 +75,7 @@ static void disown(struct accmem_pool *pool)
 	accmem_direct_disown(pool);
 	accmem_yield_disown(pool);
 	pool->live_bytes = 0;
+	pool->waiting = 0;
 	pool->stats.reserved_bytes = 0;
 	pool->stats.kernel_buffers = 0;
 }

@@ -279,7 +279,7 @@ struct pool_history;
  * @pending: released at positions of streams
  * @pending_bytes: of those
  * @direct: tsearch() tree of struct direct: what the kernel was asked for one by one
- * @waiting: requests that wait in the kernel; changed without the lock
+ * @waiting: requests that may wait in the kernel; changed without the lock
  * @stats: counted so far
  * @history: what happened, or NULL
  * @eventfd: of the thread that gives back, POOL_NO_EVENTFD as long as it is not needed, or
@@ -458,6 +458,14 @@ int accmem_span_release(struct accmem_pool *pool, uint64_t offset, uint64_t tag,
 
 /* Is @pointer among the addresses of a pool of the process, allocated or not? */
 bool accmem_pool_has_address(const void *pointer);
+
+/* Free bytes that it may keep: none while a request of its own waits in the kernel. */
+static inline uint64_t pool_keep_bytes(const struct accmem_pool *pool)
+{
+	return __atomic_load_n(&pool->waiting, __ATOMIC_SEQ_CST) ?
+		       0 :
+		       pool->keep_bytes;
+}
 
 /* Is there too little of something, which others or the pool could give back? */
 static inline bool pool_is_short(int error)

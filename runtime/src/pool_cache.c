@@ -271,8 +271,8 @@ void accmem_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
 		bin_flush(pool, cache, bin, (cache->bins[bin].count + 1) / 2);
 	if (cache->bytes > POOL_CACHE_BYTES)
 		cache_flush(pool, cache, 2);
-	if (pool->keep_bytes != ACCMEM_POOL_KEEP_ALL)
-		accmem_region_shrink(pool, pool->keep_bytes);
+	if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL)
+		accmem_region_shrink(pool, pool_keep_bytes(pool));
 	pthread_mutex_unlock(&pool->lock);
 }
 

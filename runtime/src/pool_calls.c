@@ -184,9 +184,9 @@ static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
 		return ret;
 	/* what is the parent's is not counted as live in a child */
 	count_release(pool, ret ? 0 : usable);
-	if (pool->keep_bytes != ACCMEM_POOL_KEEP_ALL) {
+	if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL) {
 		pthread_mutex_lock(&pool->lock);
-		accmem_region_shrink(pool, pool->keep_bytes);
+		accmem_region_shrink(pool, pool_keep_bytes(pool));
 		pthread_mutex_unlock(&pool->lock);
 	}
 	return 0;
@@ -256,36 +256,34 @@ static int allocate_without_wait(struct accmem_pool *pool,
 	return 0;
 }
 
+/*
+ * Others are asked to give back while one waits, and the pool itself keeps nothing that is
+ * released from here on. Nobody goes before a request of the pool that waits already.
+ */
 static int wait_in_line(struct accmem_pool *pool,
 			struct accmem_pool_request *req)
 {
-	int ret;
+	int ret = -ENOMEM;
 
-	__atomic_fetch_add(&pool->waiting, 1, __ATOMIC_RELAXED);
-	ret = accmem_direct_allocate(pool, req);
+	if (__atomic_fetch_add(&pool->waiting, 1, __ATOMIC_SEQ_CST))
+		make_room(pool);
+	else
+		ret = allocate_without_wait(pool, req);
+	if (pool_is_short(ret))
+		ret = accmem_direct_allocate(pool, req);
 	__atomic_fetch_sub(&pool->waiting, 1, __ATOMIC_RELAXED);
 	return ret;
 }
 
-/*
- * Others are asked to give back while one waits, and not the pool itself. Nobody goes
- * before a request of the pool that waits already.
- */
 static int allocate_or_wait(struct accmem_pool *pool,
 			    struct accmem_pool_request *req)
 {
-	int ret = -ENOMEM;
+	int ret;
 
 	if (pool->flags & ACCMEM_POOL_DIRECT)
 		return accmem_direct_allocate(pool, req);
-	if (__atomic_load_n(&pool->waiting, __ATOMIC_RELAXED))
-		make_room(pool);
-	else
-		ret = allocate_without_wait(pool, req);
-	if (!pool_is_short(ret))
-		return ret;
 	ret = wait_in_line(pool, req);
-	/* other threads have released meanwhile */
+	/* what is still in threads' caches, or has reached its position meanwhile */
 	if (ret != -ETIMEDOUT || !make_room(pool))
 		return ret;
 	ret = allocate_without_wait(pool, req);

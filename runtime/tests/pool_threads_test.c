@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pool_tests.h"
@@ -433,6 +434,52 @@ static void a_constructor_may_allocate_while_sites_get_names(void)
 }
 #endif
 
+#ifndef FAKE_DEVICE
+struct sleeper {
+	struct accmem_pool *pool;
+	struct accmem_pool_request req;
+	int ret;
+};
+
+static void *sleep_in_wait(void *argument)
+{
+	struct sleeper *s = argument;
+
+	s->ret = accmem_pool_allocate(s->pool, &s->req);
+	return NULL;
+}
+
+/* The fake device lets nobody wait. */
+static void what_others_release_goes_to_who_waits(void)
+{
+	const struct timespec pause = { .tv_nsec = 100000000 };
+	struct accmem_pool *pool = new_pool(ACCMEM_POOL_PASSIVE);
+	uint64_t part = get_capacity() / 4;
+	struct sleeper s = { .pool = pool,
+			     .req = { .length = 3 * part,
+				      .flags = ACCMEM_ALLOC_WAIT } };
+	struct timespec patience;
+	pthread_t thread;
+	void *p[3];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(p); i++) {
+		p[i] = accmem_pool_malloc(pool, part);
+		CHECK(p[i]);
+	}
+	CHECK_EQ(pthread_create(&thread, NULL, sleep_in_wait, &s), 0);
+	nanosleep(&pause, NULL);
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		CHECK_EQ(accmem_pool_release(pool, p[i]), 0);
+	clock_gettime(CLOCK_REALTIME, &patience);
+	patience.tv_sec += 30;
+	CHECK_EQ(pthread_timedjoin_np(thread, NULL, &patience), 0);
+	CHECK_EQ(s.ret, 0);
+	CHECK_EQ(accmem_pool_release(pool, s.req.pointer), 0);
+	end(pool);
+}
+#endif
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -445,6 +492,8 @@ int main(void)
 		ROW(forks_while_others_allocate),
 #ifdef FAKE_DEVICE
 		ROW(a_constructor_may_allocate_while_sites_get_names),
+#else
+		ROW(what_others_release_goes_to_who_waits),
 #endif
 	};
 
