@@ -34,10 +34,29 @@ several()
 		[ ! -e $sys/accmem2 ]
 }
 
+# Programs with their heaps on a device, which fill all of its carveouts.
+programs()
+{
+	local work
+
+	reload emulated=32M+96M || return
+	work=$(mktemp -d)
+	"$helpers/../../host/accmem" run --device /dev/accmem0 \
+		--stats="$work/stats" "$helpers/../../host/preload_test" \
+		>"$work/out" 2>&1 || why "$(cat "$work/out")" || return
+	grep -q '^ok' "$work/out" || why "no test ran" || return
+	# what lived on the device, of the process that had most
+	sed -n 's/.* peak=\([0-9]*\) .*/\1/p' "$work/stats" | sort -n >"$work/peaks"
+	[ "$(tail -n 1 "$work/peaks")" -gt $((32 << 20)) ] ||
+		why "peak $(tail -n 1 "$work/peaks")" || return
+	rm -rf "$work"
+}
+
 reserved_range
 second=$((start + (64 << 20)))
 
 check "carveouts of a device" several
+check "accmem run uses all of them" programs
 check "as many as there may be" reload emulated=4K+4K+4K+4K+4K+4K+4K+4K
 for value in + 1M+ +1M 1M++1M 1M/ 1M/fast 1M/high/low 1M/high/high 1M/high/ \
 	1M/node 1M/node-1 1M/nodex 1M/node99999 1M/node0/node0 1M/node4294967296 \

@@ -44,7 +44,7 @@ struct window {
 static struct window windows[WINDOWS_MAX];
 static atomic_uint nr_windows;
 static struct window *window; /* the one of this process */
-static struct accmem_info info;
+static struct accmem_info info; /* its addresses are those of all carveouts */
 static struct stat identity; /* of the open file */
 static int device_fd = -1;
 
@@ -125,6 +125,35 @@ static bool device_call(unsigned long command, void *argument)
 	return status == 0;
 }
 
+static bool device_ask(uint32_t carveout, struct accmem_info *to)
+{
+	*to = (struct accmem_info){ .size = sizeof(*to), .carveout = carveout };
+	return device_call(ACCMEM_IOC_INFO, to);
+}
+
+static bool device_describe(void)
+{
+	struct accmem_info one;
+	uint64_t start, end;
+	uint32_t i;
+
+	if (!device_ask(0, &info))
+		return false;
+	start = info.address_base;
+	end = start + info.address_span;
+	for (i = 1; i < info.nr_carveouts; i++) {
+		if (!device_ask(i, &one))
+			return false;
+		if (one.address_base < start)
+			start = one.address_base;
+		if (one.address_base + one.address_span > end)
+			end = one.address_base + one.address_span;
+	}
+	info.address_base = start;
+	info.address_span = end - start;
+	return info.granule == GRANULE;
+}
+
 bool device_open(void)
 {
 	int fd = open(preload_settings.device, O_RDWR | O_CLOEXEC);
@@ -132,9 +161,7 @@ bool device_open(void)
 	if (fd < 0)
 		return false;
 	device_fd = device_raise(fd);
-	info = (struct accmem_info){ .size = sizeof(info) };
-	if (!fstat(device_fd, &identity) &&
-	    device_call(ACCMEM_IOC_INFO, &info) && info.granule == GRANULE &&
+	if (!fstat(device_fd, &identity) && device_describe() &&
 	    device_reserve_window())
 		return true;
 	close(device_fd);
