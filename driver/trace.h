@@ -240,7 +240,7 @@ DECLARE_EVENT_CLASS(accmem_waiter,
 		__entry->context = w->account->id;
 		__entry->length = w->req.length;
 		__entry->need = w->q.need;
-		__entry->carveouts = w->carveouts;
+		__entry->carveouts = w->prospect.carveouts;
 	),
 	TP_printk("accmem%u context=%llu length=%llu need=%llu carveouts=%#x",
 		  __entry->device, __entry->context, __entry->length,

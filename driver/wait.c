@@ -35,24 +35,6 @@ static bool wait_may_help(const struct accmem_buffer *buf)
 	return buf == ERR_PTR(-ENOSPC) || buf == ERR_PTR(-EDQUOT);
 }
 
-/**
- * struct prospect - what a request needs, at least
- * @carveouts: which could serve it, if all of them were free
- * @footprint: bytes
- * @charge: bytes that it will be charged where nothing is charged yet
- * @other_side: bytes that shared memory takes of the host besides
- * @owned: it may lie in folios that are charged already
- * @small: it may be served from a slab page
- */
-struct prospect {
-	u32 carveouts;
-	u64 footprint;
-	u64 charge;
-	u64 other_side;
-	bool owned;
-	bool small;
-};
-
 static u64 wait_charge(const struct accmem_carveout *cv,
 		       const struct accmem_layout *layout)
 {
@@ -60,7 +42,7 @@ static u64 wait_charge(const struct accmem_carveout *cv,
 			    layout->footprint;
 }
 
-static void wait_add_prospect(struct prospect *p,
+static void wait_add_prospect(struct accmem_prospect *p,
 			      const struct accmem_carveout *cv,
 			      const struct accmem_layout *layout)
 {
@@ -77,14 +59,15 @@ static void wait_add_prospect(struct prospect *p,
 
 /* an error where no memory that comes back would be enough */
 static int wait_look_ahead(struct accmem_context *ctx,
-			   const struct accmem_alloc *req, struct prospect *p)
+			   const struct accmem_alloc *req,
+			   struct accmem_prospect *p)
 {
 	u32 carveouts = accmem_alloc_carveouts(ctx, req);
 	int err = accmem_alloc_check(ctx, req), in_vain = -EOPNOTSUPP;
 	struct accmem_layout layout;
 	struct accmem_carveout *cv;
 
-	*p = (struct prospect){};
+	*p = (struct accmem_prospect){};
 	if (err)
 		return err;
 	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
@@ -105,13 +88,14 @@ static int wait_look_ahead(struct accmem_context *ctx,
 
 /* an error where no charge that sinks would be enough */
 static int wait_check_limits(struct accmem_context *ctx,
-			     const struct prospect *p)
+			     const struct accmem_prospect *p)
 {
-	bool fits_in = p->small ||
-		       (p->owned && atomic64_read(&ctx->account->bytes));
-	u64 charge = p->other_side + (fits_in ? p->footprint : p->charge);
+	u64 charge = accmem_prospect_is_charged(p, ctx->account) ?
+			     p->footprint :
+			     p->charge;
 
-	return accmem_charge_is_too_much(charge, capable(CAP_SYS_RESOURCE)) ?
+	return accmem_charge_is_too_much(p->other_side + charge,
+					 capable(CAP_SYS_RESOURCE)) ?
 		       -EDQUOT :
 		       0;
 }
@@ -175,7 +159,6 @@ static int wait_sleep(struct accmem_waiter *w, bool tried)
 /* the waiter sleeps, or is to try */
 static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 				      struct accmem_waiter *w,
-				      const struct prospect *p,
 				      struct accmem_stream *stream)
 {
 	struct accmem_buffer *buf;
@@ -190,10 +173,9 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 		buf = accmem_alloc_try(ctx, &w->req, stream);
 		err = PTR_ERR_OR_ZERO(buf);
 		if (wait_may_help(buf))
-			err = wait_check_limits(ctx, p);
+			err = wait_check_limits(ctx, &w->prospect);
 		if (!wait_may_help(buf) || err) {
 			accmem_waiters_leave(w, err);
-			accmem_alloc_ended(ctx, &w->req, buf);
 			kfree(w);
 			return err ? ERR_PTR(err) : buf;
 		}
@@ -207,10 +189,10 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 /* a waiter that is queued, and to try unless @defer says that others do first */
 static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 					const struct accmem_alloc *req,
-					const struct prospect *p, bool defer)
+					const struct accmem_prospect *p,
+					bool defer)
 {
 	struct accmem_waiter *w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
-	u64 need;
 	int err;
 
 	if (!w)
@@ -220,14 +202,9 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 	w->ctx = ctx;
 	w->account = ctx->account;
 	w->req = *req;
-	w->carveouts = p->carveouts;
-	w->small = p->small;
-	w->owned = p->owned;
+	w->prospect = *p;
 	w->exempt = capable(CAP_SYS_RESOURCE);
-	w->charge = p->charge;
-	w->other_side = p->other_side;
-	need = max_t(u64, p->footprint, ACCMEM_GRANULE);
-	err = accmem_waiters_enter(w, need, defer);
+	err = accmem_waiters_enter(w, defer);
 	if (err) {
 		kfree(w);
 		return ERR_PTR(err);
@@ -250,13 +227,12 @@ static struct accmem_buffer *wait_try_once(struct accmem_context *ctx,
 	if (!IS_ERR(buf))
 		accmem_waiters_pass(ctx->dev, ctx->account->user,
 				    buf->layout.footprint);
-	accmem_alloc_ended(ctx, req, buf);
-	return wait_may_help(buf) ? ERR_PTR(-ETIMEDOUT) : buf;
+	return buf;
 }
 
 static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
 					   const struct accmem_alloc *req,
-					   const struct prospect *p,
+					   const struct accmem_prospect *p,
 					   struct accmem_stream *stream)
 {
 	/* who comes at the same moment may be first as well */
@@ -266,13 +242,11 @@ static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
 
 	if (!defer) {
 		buf = accmem_alloc_try(ctx, req, stream);
-		if (!wait_may_help(buf)) {
-			accmem_alloc_ended(ctx, req, buf);
+		if (!wait_may_help(buf))
 			return buf;
-		}
 	}
 	w = wait_begin(ctx, req, p, defer);
-	return IS_ERR(w) ? ERR_CAST(w) : wait_run(ctx, w, p, stream);
+	return IS_ERR(w) ? ERR_CAST(w) : wait_run(ctx, w, stream);
 }
 
 /**
@@ -289,7 +263,8 @@ struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
 {
 	struct accmem_buffer *buf;
 	struct accmem_waiter *w = NULL;
-	struct prospect p;
+	struct accmem_prospect p;
+	bool once;
 	int err;
 
 	err = wait_look_ahead(ctx, req, &p);
@@ -301,14 +276,16 @@ struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
 		return ERR_PTR(err == -ENOSPC ? -ENOMEM : err);
 	if (accmem_waiters_present())
 		w = accmem_waiters_resume(ctx, req);
+	once = !w && wait_is_over(req->deadline_ns);
 	if (w)
-		buf = wait_run(ctx, w, &p, stream);
-	else if (wait_is_over(req->deadline_ns))
+		buf = wait_run(ctx, w, stream);
+	else if (once)
 		buf = wait_try_once(ctx, req, stream);
 	else
 		buf = wait_queue_up(ctx, req, &p, stream);
-	if (buf == ERR_PTR(-ENOSPC))
-		buf = ERR_PTR(-ENOMEM);
+	accmem_alloc_ended(ctx, req, buf);
+	if (once && wait_may_help(buf))
+		buf = ERR_PTR(-ETIMEDOUT);
 	if (buf == ERR_PTR(-ENOMEM) || buf == ERR_PTR(-ETIMEDOUT))
 		accmem_alloc_count_failure(ctx, req);
 	return buf;

@@ -117,7 +117,7 @@ static bool waiter_has_slab(const struct accmem_waiter *w)
 	for (cv = w->dev->cvs; cv < accmem_carveouts_end(w->dev); cv++) {
 		const struct accmem_holding *h = accmem_holding_of(w->ctx, cv);
 
-		if (!(w->carveouts & BIT(cv->index)))
+		if (!(w->prospect.carveouts & BIT(cv->index)))
 			continue;
 		/* without the context's lock: a look follows each change */
 		pages = data_race(h->nr_waiting); /* see above */
@@ -136,7 +136,7 @@ static bool waiter_has_own(const struct accmem_waiter *w)
 
 	if (w->req.flags & ACCMEM_ALLOC_STREAM && pending)
 		return true;
-	return w->small && waiter_has_slab(w);
+	return w->prospect.small && waiter_has_slab(w);
 }
 
 /* could a carveout have @need bytes for it? */
@@ -156,13 +156,26 @@ static bool waiter_fits_in(const struct accmem_waiter *w, struct scan *scan,
 	       scan_longest(scan, w->account) >= need;
 }
 
+/**
+ * accmem_prospect_is_charged() - may a request lie in what is charged already?
+ * @p: what it needs
+ * @account: the account
+ *
+ * Return: whether it may, as things are.
+ */
+bool accmem_prospect_is_charged(const struct accmem_prospect *p,
+				const struct accmem_account *account)
+{
+	return p->small || (p->owned && atomic64_read(&account->bytes));
+}
+
 /* what it would be charged at least, as things are */
 static u64 waiter_least_charge(const struct accmem_waiter *w)
 {
-	bool fits_in = w->small ||
-		       (w->owned && atomic64_read(&w->account->bytes));
+	const struct accmem_prospect *p = &w->prospect;
 
-	return w->other_side + (fits_in ? 0 : w->charge);
+	return p->other_side +
+	       (accmem_prospect_is_charged(p, w->account) ? 0 : p->charge);
 }
 
 static bool waiter_fits(const struct accmem_queue_waiter *q, u64 promised,
@@ -178,7 +191,7 @@ static bool waiter_fits(const struct accmem_queue_waiter *q, u64 promised,
 				     w->exempt))
 		return false;
 	for (i = 0; i < w->dev->nr_carveouts; i++) {
-		if (w->carveouts & BIT(i) &&
+		if (w->prospect.carveouts & BIT(i) &&
 		    waiter_fits_in(w, &scans[i], q->need, promised))
 			return true;
 	}
@@ -224,7 +237,7 @@ static void waiters_reserve(struct accmem_waiters *ws)
 
 	if (ws->queue.reserved) {
 		reserved_for = to_waiter(ws->queue.reserved)->account;
-		reserved_in = to_waiter(ws->queue.reserved)->carveouts;
+		reserved_in = to_waiter(ws->queue.reserved)->prospect.carveouts;
 	}
 	if (reserved_for && reserved_for != ws->reserved_for)
 		waiters_schedule(ws);
@@ -351,13 +364,13 @@ static struct accmem_queue_user *waiter_user(const struct accmem_waiter *w)
 /**
  * accmem_waiters_enter() - begin to wait
  * @w: the waiter, filled in; it stays where it is until it leaves
- * @need: bytes that it cannot do with less than
  * @defer: it has not tried, and does so when its turn comes
  *
  * Return: 0; -EAGAIN where the user has too many.
  */
-int accmem_waiters_enter(struct accmem_waiter *w, u64 need, bool defer)
+int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 {
+	u64 need = max_t(u64, w->prospect.footprint, ACCMEM_GRANULE);
 	struct accmem_waiters *ws = &w->dev->waiters;
 
 	spin_lock(&accmem_waiters_lock);
@@ -579,7 +592,7 @@ u64 accmem_waiters_wanted(const struct accmem_account *account,
 			continue;
 		first = first ?: q->need;
 		need += q->need;
-		carveouts |= w->carveouts;
+		carveouts |= w->prospect.carveouts;
 		++*nr;
 	}
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {

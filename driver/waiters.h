@@ -78,18 +78,33 @@ struct accmem_waiters {
 };
 
 /**
+ * struct accmem_prospect - what a request needs, at least
+ * @carveouts: which could serve it, if all of them were free: bit i stands for
+ *	carveout i
+ * @footprint: bytes
+ * @charge: bytes that it will be charged where nothing is charged yet
+ * @other_side: bytes that shared memory takes of the host besides
+ * @owned: it may lie in folios that its account is charged for already
+ * @small: it may be served from a slab page
+ */
+struct accmem_prospect {
+	u32 carveouts;
+	u64 footprint;
+	u64 charge;
+	u64 other_side;
+	bool owned;
+	bool small;
+};
+
+/**
  * struct accmem_waiter - a call of ALLOC that waits
  * @q: its place in the queue
  * @dev: the device
  * @ctx: the context
  * @account: what it would be charged to
  * @req: the call
- * @carveouts: where it may be served: bit i stands for carveout i
- * @small: it may be served from a slab page
- * @owned: it may be served in folios that its account is charged for
+ * @prospect: what it needs
  * @exempt: the user's limits do not count
- * @charge: bytes that it would be charged where nothing is charged yet
- * @other_side: bytes that it would be charged besides, in any case
  * @task: who sleeps in it
  * @woken: it is to try; set with the lock, read without
  * @is_short: it is counted in accmem_waiters.nr_short
@@ -104,12 +119,8 @@ struct accmem_waiter {
 	struct accmem_context *ctx;
 	struct accmem_account *account;
 	struct accmem_alloc req;
-	u32 carveouts;
-	bool small;
-	bool owned;
+	struct accmem_prospect prospect;
 	bool exempt;
-	u64 charge;
-	u64 other_side;
 	struct task_struct *task;
 	bool woken;
 	bool is_short;
@@ -145,7 +156,9 @@ extern unsigned int accmem_nr_waiting; /* of all devices */
 void accmem_waiters_init(struct accmem_waiters *ws);
 void accmem_waiters_stop(struct accmem_waiters *ws);
 
-int accmem_waiters_enter(struct accmem_waiter *w, u64 need, bool defer);
+bool accmem_prospect_is_charged(const struct accmem_prospect *p,
+				const struct accmem_account *account);
+int accmem_waiters_enter(struct accmem_waiter *w, bool defer);
 void accmem_waiters_begin(struct accmem_waiter *w);
 void accmem_waiters_sleep(struct accmem_waiter *w, bool limited);
 void accmem_waiters_leave(struct accmem_waiter *w, int err);
