@@ -7,7 +7,9 @@
  * file and by an eventfd, and then again for waiters that come after it has asked how
  * much is wanted. Who is about to wait tells the others, one at a time.
  *
- * Locks: that of all waiters.
+ * Locks: a context's own, which guards its eventfd, > that of all waiters. Whoever polls
+ * runs functions of others', as many as they like, so that nobody is signalled under
+ * the latter.
  */
 #include <linux/eventfd.h>
 #include <linux/fs.h>
@@ -25,6 +27,7 @@
 void accmem_shrink_init(struct accmem_context *ctx)
 {
 	INIT_LIST_HEAD(&ctx->shrink.link);
+	mutex_init(&ctx->shrink.lock);
 	init_waitqueue_head(&ctx->shrink.poll);
 }
 
@@ -43,80 +46,116 @@ static bool shrink_is_told(const struct accmem_context *ctx)
 	       !ctx->shrink.answered;
 }
 
-static void shrink_tell(struct accmem_context *ctx)
+/* it is readable from here on; shrink_signal() follows */
+static void shrink_mark(struct accmem_context *ctx)
 {
 	struct accmem_shrinkable *shrink = &ctx->shrink;
 
+	lockdep_assert_held(&accmem_waiters_lock);
 	shrink->told = ctx->dev->waiters.shortage;
 	shrink->answered = false;
 	shrink->events++;
+}
+
+static void shrink_signal(struct accmem_context *ctx)
+{
+	struct accmem_shrinkable *shrink = &ctx->shrink;
+
+	lockdep_assert_held(&shrink->lock);
 	if (shrink->eventfd)
 		accmem_eventfd_signal(shrink->eventfd);
 	wake_up_interruptible_poll(&shrink->poll, EPOLLIN | EPOLLRDNORM);
 }
 
-/* looks at one context, which is behind all others then */
-static bool shrink_tell_next(struct accmem_waiters *ws,
-			     const struct accmem_context *from)
+/*
+ * Looks at one context, which is behind all others then; with a reference where it is to
+ * be signalled. False when there is none.
+ */
+static bool shrink_look(struct accmem_waiters *ws, struct accmem_context **told)
 {
 	struct accmem_context *ctx;
 
+	lockdep_assert_held(&accmem_waiters_lock);
 	ctx = list_first_entry_or_null(&ws->shrinkable, struct accmem_context,
 				       shrink.link);
 	if (!ctx)
 		return false;
 	list_move_tail(&ctx->shrink.link, &ws->shrinkable);
-	if (ctx != from && shrink_is_wanted(ctx) && !shrink_is_told(ctx))
-		shrink_tell(ctx);
+	if (shrink_is_wanted(ctx) && !shrink_is_told(ctx)) {
+		shrink_mark(ctx);
+		accmem_context_get(ctx);
+		*told = ctx;
+	}
 	return true;
+}
+
+static bool shrink_tell_next(struct accmem_waiters *ws)
+{
+	struct accmem_context *told = NULL;
+	bool more;
+
+	spin_lock(&accmem_waiters_lock);
+	more = shrink_look(ws, &told);
+	spin_unlock(&accmem_waiters_lock);
+	if (!told)
+		return more;
+	mutex_lock(&told->shrink.lock);
+	shrink_signal(told);
+	mutex_unlock(&told->shrink.lock);
+	accmem_context_put(told);
+	return more;
 }
 
 /**
  * accmem_shrink_tell() - tell others that a context is about to wait for memory
- * @ctx: the context. Sleeps.
+ * @ctx: the context, which is counted as one that is short. Sleeps.
+ *
+ * Whoever looks at the same time looks at others: together all are looked at, after
+ * the last one was counted.
  */
 void accmem_shrink_tell(struct accmem_context *ctx)
 {
 	struct accmem_waiters *ws = &ctx->dev->waiters;
 	unsigned int left = READ_ONCE(ws->nr_shrinkable);
-	bool more = true;
 
-	while (left-- && more) {
-		spin_lock(&accmem_waiters_lock);
-		more = shrink_tell_next(ws, ctx);
-		spin_unlock(&accmem_waiters_lock);
+	while (left-- && shrink_tell_next(ws))
 		cond_resched();
-	}
 }
 
-/* with the lock held; returns the eventfd that was, for the caller to put */
-static struct eventfd_ctx *shrink_register(struct accmem_context *ctx,
-					   struct eventfd_ctx *eventfd)
+/* true where others wait already, and the context is to be signalled */
+static bool shrink_register(struct accmem_context *ctx)
 {
 	struct accmem_waiters *ws = &ctx->dev->waiters;
-	struct eventfd_ctx *old = ctx->shrink.eventfd;
 
-	ctx->shrink.eventfd = eventfd;
+	lockdep_assert_held(&accmem_waiters_lock);
 	if (list_empty(&ctx->shrink.link)) {
 		list_add_tail(&ctx->shrink.link, &ws->shrinkable);
 		WRITE_ONCE(ws->nr_shrinkable, ws->nr_shrinkable + 1);
 	}
-	if (shrink_is_wanted(ctx))
-		shrink_tell(ctx);
-	return old;
+	if (!shrink_is_wanted(ctx))
+		return false;
+	shrink_mark(ctx);
+	return true;
 }
 
-static struct eventfd_ctx *shrink_unregister(struct accmem_context *ctx)
+static void shrink_unregister(struct accmem_context *ctx)
 {
 	struct accmem_waiters *ws = &ctx->dev->waiters;
-	struct eventfd_ctx *old = ctx->shrink.eventfd;
 
-	ctx->shrink.eventfd = NULL;
+	lockdep_assert_held(&accmem_waiters_lock);
 	if (!list_empty(&ctx->shrink.link)) {
 		list_del_init(&ctx->shrink.link);
 		WRITE_ONCE(ws->nr_shrinkable, ws->nr_shrinkable - 1);
 	}
-	return old;
+}
+
+/* NULL for none; the caller puts the eventfd that is returned */
+static struct eventfd_ctx *shrink_set_eventfd(struct accmem_context *ctx,
+					      struct eventfd_ctx *eventfd)
+{
+	lockdep_assert_held(&ctx->shrink.lock);
+	swap(ctx->shrink.eventfd, eventfd);
+	return eventfd;
 }
 
 /**
@@ -127,9 +166,12 @@ void accmem_shrink_end(struct accmem_context *ctx)
 {
 	struct eventfd_ctx *old;
 
+	mutex_lock(&ctx->shrink.lock);
 	spin_lock(&accmem_waiters_lock);
-	old = shrink_unregister(ctx);
+	shrink_unregister(ctx);
 	spin_unlock(&accmem_waiters_lock);
+	old = shrink_set_eventfd(ctx, NULL);
+	mutex_unlock(&ctx->shrink.lock);
 	if (old)
 		eventfd_ctx_put(old);
 }
@@ -142,33 +184,50 @@ static struct eventfd_ctx *shrink_eventfd(const struct accmem_shrink *req)
 	return req->fd == -1 ? NULL : eventfd_ctx_fdget(req->fd);
 }
 
+/* true where the context is to be signalled */
+static bool shrink_do(struct accmem_context *ctx, struct accmem_shrink *req)
+{
+	bool told = false;
+
+	lockdep_assert_held(&accmem_waiters_lock);
+	if (req->flags & ACCMEM_SHRINK_REGISTER)
+		told = shrink_register(ctx);
+	else if (req->flags & ACCMEM_SHRINK_UNREGISTER)
+		shrink_unregister(ctx);
+	else
+		ctx->shrink.answered = true;
+	req->wanted = accmem_waiters_wanted(ctx->account, &req->waiting);
+	return told;
+}
+
 /**
  * accmem_shrink() - what others wait for, and be told of it
  * @ctx: the context
- * @req: the request, whose flags are known ones
+ * @req: the request, whose flags are known ones. Sleeps.
  *
  * Return: 0 or an error of ACCMEM_IOC_SHRINK.
  */
 int accmem_shrink(struct accmem_context *ctx, struct accmem_shrink *req)
 {
-	struct eventfd_ctx *eventfd, *old = NULL;
+	struct eventfd_ctx *eventfd;
+	bool told;
 
 	if (req->flags == ACCMEM_SHRINK_FLAGS)
 		return -EINVAL;
 	eventfd = shrink_eventfd(req);
 	if (IS_ERR(eventfd))
 		return PTR_ERR(eventfd);
+	mutex_lock(&ctx->shrink.lock);
+	if (req->flags)
+		eventfd = shrink_set_eventfd(ctx, eventfd);
 	spin_lock(&accmem_waiters_lock);
-	if (req->flags & ACCMEM_SHRINK_REGISTER)
-		old = shrink_register(ctx, eventfd);
-	else if (req->flags & ACCMEM_SHRINK_UNREGISTER)
-		old = shrink_unregister(ctx);
-	else
-		ctx->shrink.answered = true;
-	req->wanted = accmem_waiters_wanted(ctx->account, &req->waiting);
+	told = shrink_do(ctx, req);
 	spin_unlock(&accmem_waiters_lock);
-	if (old)
-		eventfd_ctx_put(old);
+	if (told)
+		shrink_signal(ctx);
+	mutex_unlock(&ctx->shrink.lock);
+	if (eventfd)
+		eventfd_ctx_put(eventfd);
 	return 0;
 }
 

@@ -180,8 +180,7 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 			return err ? ERR_PTR(err) : buf;
 		}
 		tried = true;
-		accmem_waiters_sleep(w, buf == ERR_PTR(-EDQUOT));
-		if (buf == ERR_PTR(-ENOSPC))
+		if (accmem_waiters_sleep(w, buf == ERR_PTR(-EDQUOT)))
 			accmem_shrink_tell(ctx);
 	}
 }

@@ -198,22 +198,24 @@ static bool waiter_fits(const struct accmem_queue_waiter *q, u64 promised,
 	return false;
 }
 
-static void waiter_set_short(struct accmem_waiter *w, bool is_short)
+/* true where it becomes so */
+static bool waiter_set_short(struct accmem_waiter *w, bool is_short)
 {
 	struct accmem_waiters *ws = &w->dev->waiters;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	if (w->is_short == is_short)
-		return;
+		return false;
 	w->is_short = is_short;
 	if (!is_short) {
 		ws->nr_short--;
 		w->account->nr_short--;
-		return;
+		return false;
 	}
 	w->account->nr_short++;
 	if (!ws->nr_short++)
 		ws->shortage++;
+	return true;
 }
 
 static void waiters_schedule(struct accmem_waiters *ws)
@@ -423,18 +425,22 @@ void accmem_waiters_begin(struct accmem_waiter *w)
  * accmem_waiters_sleep() - a waiter that was woken has tried in vain
  * @w: the waiter; it may be woken at once
  * @limited: a limit was the reason
+ *
+ * Return: whether it is short of memory since this try, so that others are to be told.
  */
-void accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
+bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
 {
 	struct accmem_waiters *ws = &w->dev->waiters;
+	bool newly_short;
 
 	spin_lock(&accmem_waiters_lock);
 	ws->stats.in_vain++;
 	w->woken = false;
 	accmem_queue_sleep(&ws->queue, &w->q, limited, ktime_get_ns());
-	waiter_set_short(w, !limited);
+	newly_short = waiter_set_short(w, !limited);
 	waiters_settle(w->dev);
 	spin_unlock(&accmem_waiters_lock);
+	return newly_short;
 }
 
 /* @err: why, or 0 if it was served */

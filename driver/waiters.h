@@ -7,6 +7,7 @@
 
 #include <linux/compiler.h>
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -132,6 +133,7 @@ struct accmem_waiter {
 
 /**
  * struct accmem_shrinkable - a context that gives memory back when others wait
+ * @lock: guards @eventfd
  * @link: in accmem_waiters.shrinkable; empty when it is not registered
  * @eventfd: to which each event adds 1, or NULL
  * @told: number of the shortage that it was told of last
@@ -139,9 +141,10 @@ struct accmem_waiter {
  * @events: how often it was told
  * @poll: who polls the file
  *
- * Guarded by accmem_waiters_lock, but for @poll.
+ * Guarded by accmem_waiters_lock, but for @eventfd and @poll.
  */
 struct accmem_shrinkable {
+	struct mutex lock;
 	struct list_head link;
 	struct eventfd_ctx *eventfd;
 	u64 told;
@@ -160,7 +163,7 @@ bool accmem_prospect_is_charged(const struct accmem_prospect *p,
 				const struct accmem_account *account);
 int accmem_waiters_enter(struct accmem_waiter *w, bool defer);
 void accmem_waiters_begin(struct accmem_waiter *w);
-void accmem_waiters_sleep(struct accmem_waiter *w, bool limited);
+bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited);
 void accmem_waiters_leave(struct accmem_waiter *w, int err);
 bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts,
 			    bool has_tried);

@@ -68,6 +68,18 @@ static bool is_readable(int fd)
 	return poll(&p, 1, 0) == 1 && p.revents & POLLIN;
 }
 
+static bool wait_until_readable(int fd)
+{
+	uint64_t until = accmem_ms() + PATIENCE_MS;
+
+	while (!is_readable(fd)) {
+		if (accmem_ms() > until)
+			return false;
+		usleep(100);
+	}
+	return true;
+}
+
 /* a number in the device's file "waiting" */
 static int64_t waiting(const char *path, const char *key)
 {
@@ -1032,8 +1044,8 @@ TEST_F(wait, who_can_shrink_is_told_before_others_sleep)
 	EXPECT_FALSE(is_readable(self->other));
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	while (!is_readable(self->other))
-		usleep(1000);
+	ASSERT_TRUE(wait_until_readable(efd));
+	EXPECT_TRUE(is_readable(self->other));
 	EXPECT_FALSE(is_readable(self->fd));
 	ASSERT_EQ(8, read(efd, &n, 8));
 	EXPECT_EQ(1, n);
@@ -1062,8 +1074,7 @@ TEST_F(wait, who_can_shrink_is_told_before_others_sleep)
 	/* the next shortage is another */
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	while (!is_readable(self->other))
-		usleep(1000);
+	ASSERT_TRUE(wait_until_readable(efd));
 	ASSERT_EQ(8, read(efd, &n, 8));
 	EXPECT_EQ(1, n);
 	/* one that ends is over for who has not asked */
@@ -1073,16 +1084,31 @@ TEST_F(wait, who_can_shrink_is_told_before_others_sleep)
 	close(efd);
 }
 
-/* a waiter that is woken in vain has been short all the time */
+/* has a waiter woken three times, by what others have for a moment */
+static bool wake_in_vain(const char *path, int fd)
+{
+	int64_t in_vain = waiting(path, "in_vain");
+	uint64_t until = accmem_ms() + PATIENCE_MS;
+	struct accmem_alloc a;
+
+	while (waiting(path, "in_vain") < in_vain + 3) {
+		if (accmem_ms() > until)
+			return false;
+		if (!accmem_alloc_bytes(fd, 4096, 0, &a))
+			accmem_ioctl_free(fd, a.address);
+		usleep(10000);
+	}
+	return true;
+}
+
+/* A waiter that is woken in vain has been short all the time. */
 TEST_F(wait, a_try_in_vain_is_no_new_shortage)
 {
-	int64_t in_vain = waiting(variant->path, "in_vain");
-	uint64_t until = accmem_ms() + PATIENCE_MS, n;
 	int efd = eventfd(0, EFD_NONBLOCK);
 	struct accmem_shrink s;
-	struct accmem_alloc a;
 	struct waiter w = { .alignment = 2 * PIECE };
 	unsigned int odd = self->a[0].address % (2 * PIECE) ? 0 : 1;
+	uint64_t n;
 
 	/* elsewhere an address can be had for any piece */
 	if (self->info.translation != ACCMEM_TRANSLATION_IDENTITY) {
@@ -1092,24 +1118,51 @@ TEST_F(wait, a_try_in_vain_is_no_new_shortage)
 	ASSERT_EQ(0, shrink_call(self->other, ACCMEM_SHRINK_REGISTER, efd, &s));
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	while (!is_readable(self->other))
-		usleep(1000);
+	ASSERT_TRUE(wait_until_readable(efd));
 	ASSERT_EQ(8, read(efd, &n, 8));
-	ASSERT_LE(0, in_vain);
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[odd].address));
-	while (waiting(variant->path, "in_vain") < in_vain + 3 &&
-	       accmem_ms() < until) {
-		if (!accmem_alloc_bytes(self->other, 4096, 0, &a))
-			accmem_ioctl_free(self->other, a.address);
-		usleep(10000);
-	}
-	EXPECT_LE(in_vain + 3, waiting(variant->path, "in_vain"));
+	EXPECT_TRUE(wake_in_vain(variant->path, self->other));
 	EXPECT_TRUE(is_readable(self->other));
+	EXPECT_EQ(-1, read(efd, &n, 8));
+	/* nor is it another request for who has asked */
+	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &s));
+	EXPECT_TRUE(wake_in_vain(variant->path, self->other));
+	EXPECT_FALSE(is_readable(self->other));
 	EXPECT_EQ(-1, read(efd, &n, 8));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[!odd].address));
 	pthread_join(w.thread, NULL);
 	EXPECT_EQ(0, w.err);
 	close(efd);
+}
+
+/* Who looks for others to tell may find the same one as who does at the same time. */
+TEST_F(wait, two_that_wait_for_each_other_are_both_told)
+{
+	int rounds = accmem_scale(40), i;
+	struct accmem_shrink s;
+
+	ASSERT_EQ(0, shrink_call(self->fd, ACCMEM_SHRINK_REGISTER, -1, &s));
+	ASSERT_EQ(0, shrink_call(self->other, ACCMEM_SHRINK_REGISTER, -1, &s));
+	for (i = 0; i < rounds; i++) {
+		struct waiter a = {}, b = {};
+
+		ASSERT_TRUE(waiter_start(&a, self->fd, PIECE, FOREVER));
+		ASSERT_TRUE(waiter_start(&b, self->other, PIECE, FOREVER));
+		EXPECT_TRUE(wait_until_readable(self->fd));
+		EXPECT_TRUE(wait_until_readable(self->other));
+		ASSERT_EQ(0, accmem_ioctl_free(self->other,
+					       self->a[0].address));
+		ASSERT_EQ(0, accmem_ioctl_free(self->other,
+					       self->a[1].address));
+		pthread_join(a.thread, NULL);
+		pthread_join(b.thread, NULL);
+		ASSERT_EQ(0, a.err);
+		ASSERT_EQ(0, b.err);
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.a.address));
+		self->a[0] = b.a;
+		ASSERT_EQ(0, accmem_alloc_bytes(self->other, PIECE, 0,
+						&self->a[1]));
+	}
 }
 
 TEST_F(wait, who_registers_in_a_shortage_is_told_at_once)
