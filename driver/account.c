@@ -41,7 +41,7 @@ static DEFINE_HASHTABLE(users, 6);
  * accmem_add_within() - add to a counter that has a limit
  * @counter: the counter; what is refused is never seen in it
  * @n: what to add
- * @limit: what it may become
+ * @limit: what it may become; a counter that is above takes nothing more
  *
  * Return: whether it was added.
  */
@@ -50,6 +50,8 @@ bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit)
 	s64 old = atomic64_read(counter);
 	u64 sum;
 
+	if (!n)
+		return true;
 	do {
 		if (check_add_overflow((u64)old, n, &sum) || sum > limit)
 			return false;
@@ -351,8 +353,9 @@ static bool account_fits_one(const atomic64_t *counter, u64 n, u64 limit)
 {
 	u64 sum;
 
-	return !limit || (!check_add_overflow((u64)atomic64_read(counter), n,
-					      &sum) && sum <= limit);
+	return !n || !limit ||
+	       (!check_add_overflow((u64)atomic64_read(counter), n, &sum) &&
+		sum <= limit);
 }
 
 /**

@@ -677,8 +677,8 @@ int accmem_free(struct accmem_context *ctx, u64 address,
 	spin_unlock(&ctx->lock);
 	if (waits) {
 		accmem_pending_start(buf);
-		/* a request on the stream may have it */
-		accmem_waiters_came_back(ctx->dev, NULL);
+		/* a request on the stream may have it, and its charge */
+		accmem_waiters_came_back(ctx->dev, ctx->account->user);
 	} else if (goes) {
 		accmem_buffer_destroy(ctx, goes);
 	}

@@ -42,15 +42,16 @@ static void mmap_open(struct vm_area_struct *vma)
 	accmem_memory_get(vma->vm_private_data);
 }
 
-/* The device is there until the mapping's file has gone, which is after this. */
 static void mmap_close(struct vm_area_struct *vma)
 {
 	struct accmem_memory *mem = vma->vm_private_data;
-	struct accmem_device *dev = mem->cv->dev;
+	struct accmem_account *account = mem->account;
 
+	accmem_account_get(account);
 	accmem_memory_put(mem);
 	/* what is pending may be had by a request on its stream when nobody maps it */
-	accmem_waiters_came_back(dev, NULL);
+	accmem_waiters_came_back(account->dev, account->user);
+	accmem_account_put(account);
 }
 
 static const struct vm_operations_struct mmap_vm_ops = {

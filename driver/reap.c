@@ -21,7 +21,10 @@
 #define REAP_DELAY_FIND_OUT msecs_to_jiffies(40)
 #define REAP_DELAY_MAX msecs_to_jiffies(1000)
 
-/* the memory that was looked at longest ago, of @account if that is given */
+/*
+ * The memory that was looked at longest ago, of @account if that is given: its own list
+ * is in its order alone, so that it has asked all when it has asked so many.
+ */
 static struct accmem_memory *reap_next(struct accmem_carveout *cv,
 				       struct accmem_account *account)
 {
@@ -35,11 +38,10 @@ static struct accmem_memory *reap_next(struct accmem_carveout *cv,
 	else
 		mem = list_first_entry_or_null(&cv->quarantine,
 					       struct accmem_memory, link);
-	if (mem) {
+	if (mem)
 		list_move_tail(&mem->link, &cv->quarantine);
-		list_move_tail(&mem->own_link,
-			       &mem->account->quarantine[i].memory);
-	}
+	if (mem && account)
+		list_move_tail(&mem->own_link, &account->quarantine[i].memory);
 	accmem_carveout_unlock(cv);
 	return mem;
 }

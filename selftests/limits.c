@@ -295,6 +295,43 @@ TEST_F(limits, bytes_of_a_context)
 	EXPECT_EQ(0, run_as(variant->path, USER_A, fills_8m));
 }
 
+static int limit_file;
+
+static bool lower_limit_to(const char *value)
+{
+	return pwrite(limit_file, value, strlen(value), 0) ==
+	       (ssize_t)strlen(value);
+}
+
+static int fills_its_folio(const char *path)
+{
+	struct accmem_alloc a;
+	int fd;
+
+	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	ACCMEM_MUST(!accmem_alloc_bytes(fd, KIB(64), 0, &a));
+	ACCMEM_MUST(lower_limit_to("1048576"));
+	ACCMEM_MUST(!accmem_alloc_bytes(fd, KIB(64), 0, &a));
+	ACCMEM_MUST(!accmem_alloc_bytes(fd, KIB(64), ACCMEM_ALLOC_WAIT, &a));
+	ACCMEM_MUST(accmem_alloc_bytes(fd, MIB(2), 0, &a) == -EDQUOT);
+	return 0;
+}
+
+/*
+ * A folio is charged as a whole: what is free in it serves its context, however far the
+ * limit has sunk.
+ */
+TEST_F(limits, a_charged_folio_serves_above_the_limit)
+{
+	if (strcmp(variant->path, ACCMEM_DEV_PHYS))
+		return;
+	limit_file = open("/sys/module/accmem/parameters/max_bytes_per_user",
+			  O_WRONLY);
+	ASSERT_LE(0, limit_file);
+	EXPECT_EQ(0, run_as(variant->path, USER_A, fills_its_folio));
+	close(limit_file);
+}
+
 /*
  * A request that no memory can hold is refused without a trace: it does not
  * pass the limit by a sum that wraps around, nor is what another thread has

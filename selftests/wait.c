@@ -605,6 +605,34 @@ TEST_F(wait, memory_that_leaves_quarantine)
 	EXPECT_EQ(0, w.err);
 }
 
+/* What is pending is charged already. Three times, as above. */
+TEST_F(wait, a_free_on_the_stream_of_a_request_that_a_limit_holds_up)
+{
+	int stream = stream_create(self->fd), i, err = -1;
+	struct accmem_alloc a;
+
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
+	for (i = 0; i < 3 && err; i++) {
+		struct waiter w = { .flags = ACCMEM_ALLOC_STREAM,
+				    .stream = stream };
+
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
+		ASSERT_TRUE(waiter_start(&w, self->fd, PIECE,
+					 in_ms(self->fd, 600)));
+		ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
+		ASSERT_EQ(0, stream_free(self->fd, a.address, stream, i + 1));
+		pthread_join(w.thread, NULL);
+		err = w.err;
+		if (err)
+			ASSERT_EQ(0, stream_signal(stream, i + 1));
+	}
+	EXPECT_EQ(0, err);
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
+	close(stream);
+}
+
 TEST_F(wait, a_limit_that_rises)
 {
 	struct waiter w = {};
