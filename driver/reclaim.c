@@ -21,6 +21,7 @@
 #include "context.h"
 #include "pending.h"
 #include "reap.h"
+#include "stream.h"
 
 #define RECLAIM_SEES_CHUNK \
 	((u64)SZ_256K) /* requests that see what the cleaner has */
@@ -142,6 +143,7 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 	}
 	switch (r->stage) {
 	case RECLAIM_OWN:
+		accmem_stream_settle_all(ctx);
 		if (accmem_pending_reap(ctx->dev, RECLAIM_BUFFERS))
 			return true;
 		/* what was due may be in quarantine, which is looked at now */

@@ -3,11 +3,12 @@
  * Streams: the count of a timeline, and the frees that wait for it.
  *
  * Owns struct accmem_stream. Whoever reaches a position takes what waits for it
- * out, some at a time, and hands it on in a list: a free is finished without any
- * lock of the stream.
+ * out, some at a time, and hands it on in a list: a free is finished without the
+ * lock of the stream. A request of the context that would fail takes out what nobody
+ * has yet, and waits for who has.
  *
- * Locks: accmem_stream.lock, a spinlock below the context's; never taken in an
- * interrupt.
+ * Locks: accmem_stream.finishing > all that a free takes; accmem_stream.lock, a spinlock
+ * below the context's, never taken in an interrupt.
  */
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -40,6 +41,7 @@ struct accmem_stream *accmem_stream_create(struct accmem_context *ctx, u64 id)
 	stream->fences = dma_fence_context_alloc(1);
 	init_waitqueue_head(&stream->wait);
 	stream->poll = 1;
+	mutex_init(&stream->finishing);
 	spin_lock_init(&stream->lock);
 	INIT_LIST_HEAD(&stream->steps);
 	stream->exports = RB_ROOT_CACHED;
@@ -119,10 +121,34 @@ void accmem_stream_settle(struct accmem_stream *stream, struct llist_head *due)
 }
 
 /**
+ * accmem_stream_settle_all() - have all be due that a context's streams have reached
+ * @ctx: the context. Sleeps.
+ *
+ * What is due is free when this returns, or in the list of the device.
+ */
+void accmem_stream_settle_all(struct accmem_context *ctx)
+{
+	struct accmem_stream *stream;
+	unsigned long id = 0;
+
+	while ((stream = accmem_stream_next(ctx, &id))) {
+		/* it is held from before a position is reached */
+		if (mutex_is_locked(&stream->finishing) &&
+		    !mutex_lock_killable(&stream->finishing))
+			mutex_unlock(&stream->finishing);
+		while (stream_take_due(stream, &ctx->dev->due))
+			cond_resched();
+		accmem_stream_put(stream);
+		cond_resched();
+	}
+}
+
+/**
  * accmem_stream_signal() - userspace reaches a position
  * @stream: the stream
  * @position: what the count becomes
- * @due: out: frees that waited for it, added
+ * @due: out: frees that waited for it, added, to be finished with the lock
+ *	@finishing held
  *
  * Return: 0; -ERANGE, -EBUSY, -ECANCELED as <linux/accmem.h> says.
  */
@@ -131,6 +157,7 @@ int accmem_stream_signal(struct accmem_stream *stream, u64 position,
 {
 	int err = 0;
 
+	lockdep_assert_held(&stream->finishing);
 	spin_lock(&stream->lock);
 	if (stream->ended) {
 		err = -ECANCELED;

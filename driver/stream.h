@@ -9,6 +9,7 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/llist.h>
+#include <linux/mutex.h>
 #include <linux/rbtree.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -82,6 +83,7 @@ static inline void accmem_pending_clear(struct accmem_pending *pending)
  * @work: reaches what the kernel has to reach
  * @wait: who waits for a position, and who polls
  * @poll: the position that poll() is about
+ * @finishing: held by who reaches a position, until all that it frees is free
  * @lock: guards the fields below
  * @reached: the count
  * @claimed: the highest position that is reached, or that a step will reach
@@ -103,6 +105,7 @@ struct accmem_stream {
 	struct work_struct work;
 	wait_queue_head_t wait;
 	u64 poll;
+	struct mutex finishing;
 
 	spinlock_t lock; /* the fields below */
 	u64 reached;
@@ -122,6 +125,7 @@ int accmem_stream_signal(struct accmem_stream *stream, u64 position,
 			 struct llist_head *due);
 void accmem_stream_end(struct accmem_stream *stream, struct llist_head *due);
 void accmem_stream_settle(struct accmem_stream *stream, struct llist_head *due);
+void accmem_stream_settle_all(struct accmem_context *ctx);
 bool accmem_stream_hold(struct accmem_stream *stream,
 			struct accmem_pending *pending);
 struct accmem_pending *

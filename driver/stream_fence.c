@@ -379,8 +379,10 @@ void accmem_stream_work(struct work_struct *work)
 		accmem_stream_settle(stream, &dev->due);
 		queue_work(accmem_wq, &dev->due_work);
 	}
-	list_for_each_entry_safe(step, next, &done, link)
+	list_for_each_entry_safe(step, next, &done, link) {
 		step_destroy(step);
+		cond_resched();
+	}
 	accmem_stream_put(stream);
 }
 

@@ -24,9 +24,11 @@ static int stream_file_release(struct inode *inode, struct file *file)
 	struct accmem_context *ctx = stream->ctx;
 	LLIST_HEAD(due);
 
-	xa_erase(&ctx->streams, stream->id);
+	mutex_lock(&stream->finishing);
 	accmem_stream_end(stream, &due);
 	accmem_pending_finish(&due);
+	mutex_unlock(&stream->finishing);
+	xa_erase(&ctx->streams, stream->id);
 	accmem_stream_put(stream);
 	accmem_context_put(ctx);
 	return 0;

@@ -41,13 +41,18 @@ static int stream_ioctl_respond(struct call *call)
 static int stream_ioctl_signal(struct call *call)
 {
 	const struct accmem_stream_signal *req = &call->data.signal;
+	struct accmem_stream *stream = call->stream;
 	LLIST_HEAD(due);
 	int err;
 
 	if (req->flags)
 		return -EINVAL;
-	err = accmem_stream_signal(call->stream, req->position, &due);
+	err = mutex_lock_killable(&stream->finishing);
+	if (err)
+		return err;
+	err = accmem_stream_signal(stream, req->position, &due);
 	accmem_pending_finish(&due);
+	mutex_unlock(&stream->finishing);
 	return err;
 }
 

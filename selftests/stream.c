@@ -3,6 +3,7 @@
  * Streams that userspace signals: the count, and frees at a position, which take
  * effect there and never before (T10).
  */
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 
@@ -160,6 +161,79 @@ TEST_F(stream, many_frees_at_one_position)
 }
 
 /* Nobody gets it before: all else is taken, by this context and another one. */
+/* a thread that reaches a position, at which much is freed */
+struct signaller {
+	pthread_t thread;
+	int stream;
+	uint64_t position;
+	int err;
+};
+
+static void *signal_main(void *arg)
+{
+	struct signaller *s = arg;
+
+	s->err = stream_signal(s->stream, s->position);
+	return NULL;
+}
+
+#define FREED 256 /* buffers of 64 KiB */
+
+/* has so many freed at a position, and another thread about to reach it */
+static bool signaller_start(struct signaller *s, int fd)
+{
+	unsigned int i;
+
+	for (i = 0; i < FREED; i++) {
+		struct accmem_alloc a = stream_allocate(fd, KIB(64));
+
+		if (stream_free(fd, a.address, s->stream, s->position))
+			return false;
+	}
+	return !pthread_create(&s->thread, NULL, signal_main, s);
+}
+
+TEST_F(stream, t10_signal_returns_when_all_before_its_position_is_free)
+{
+	int rounds = accmem_scale(20), i;
+	struct accmem_alloc a;
+
+	for (i = 0; i < rounds; i++) {
+		struct signaller s = { .stream = self->stream,
+				       .position = 2 * i + 1 };
+
+		ASSERT_TRUE(signaller_start(&s, self->fd));
+		while (stream_query(self->stream).reached < s.position)
+			;
+		ASSERT_EQ(0, stream_signal(self->stream, s.position + 1));
+		EXPECT_EQ(0, stream_pending(variant->path));
+		EXPECT_EQ(0, accmem_alloc_bytes(self->fd,
+						self->info.largest_run, 0, &a));
+		pthread_join(s.thread, NULL);
+		ASSERT_EQ(0, s.err);
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	}
+}
+
+TEST_F(stream, t10_who_has_waited_for_a_position_finds_what_it_frees)
+{
+	int rounds = accmem_scale(20), i;
+	struct accmem_alloc a;
+
+	for (i = 0; i < rounds; i++) {
+		struct signaller s = { .stream = self->stream,
+				       .position = i + 1 };
+
+		ASSERT_TRUE(signaller_start(&s, self->fd));
+		ASSERT_EQ(0, stream_wait(self->stream, s.position, 0, 0));
+		EXPECT_EQ(0, accmem_alloc_bytes(self->fd,
+						self->info.largest_run, 0, &a));
+		pthread_join(s.thread, NULL);
+		ASSERT_EQ(0, s.err);
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	}
+}
+
 TEST_F(stream, t10_nobody_is_given_pending_memory)
 {
 	struct accmem_alloc *bufs = calloc(4096, sizeof(*bufs));
