@@ -258,8 +258,8 @@ accmem_stream_take(struct accmem_stream *stream,
  * @stream: the stream
  * @position: the position
  *
- * Return: 0 when it is reached, -ECANCELED when nobody will reach it, else
- * -EAGAIN.
+ * Return: 0 when it is reached, -ECANCELED when nobody will reach it and all that are
+ * claimed are reached, else -EAGAIN.
  */
 int accmem_stream_check(struct accmem_stream *stream, u64 position)
 {
@@ -268,7 +268,7 @@ int accmem_stream_check(struct accmem_stream *stream, u64 position)
 	spin_lock(&stream->lock);
 	if (stream->reached >= position)
 		err = 0;
-	else if (stream->ended && position > stream->claimed)
+	else if (stream_is_past(stream, position))
 		err = -ECANCELED;
 	spin_unlock(&stream->lock);
 	return err;

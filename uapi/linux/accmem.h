@@ -944,7 +944,8 @@ struct accmem_stream_query {
  *
  * EINVAL: NONBLOCK with a deadline. EAGAIN: NONBLOCK, and the position is not
  * reached. ETIMEDOUT: the deadline has passed. EINTR: a signal. ECANCELED: the
- * context has ended, and nobody will reach the position.
+ * context has ended, nobody will reach the position, and all that are claimed are
+ * reached.
  */
 struct accmem_stream_wait {
 	__u32 size;
