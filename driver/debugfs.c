@@ -18,22 +18,38 @@
 #define COLUMNS 64
 #define ROWS_MAX 32
 #define LINES 8 /* buffers looked at in one hold of a lock */
+#define RUNS 64u /* free runs, likewise */
 
 static struct dentry *root;
 
-/* free bytes in [start, end) */
-static u64 debugfs_free_within(struct accmem_carveout *cv, u64 start, u64 end)
+/* free bytes in [*start, end), of some runs; where to go on */
+static u64 debugfs_free_some(struct accmem_carveout *cv, u64 *start, u64 end)
 {
 	struct accmem_run run;
+	unsigned int i;
 	u64 free = 0;
 
-	lockdep_assert_held(&cv->lock);
-	while (start < end && accmem_buddy_next_free(&cv->buddy, start, &run) &&
-	       run.start < end) {
-		u64 stop = min(run.start + run.size, end);
+	accmem_carveout_lock(cv);
+	for (i = 0; i < RUNS && *start < end; i++) {
+		if (!accmem_buddy_next_free(&cv->buddy, *start, &run) ||
+		    run.start >= end) {
+			*start = end;
+			break;
+		}
+		*start = min(run.start + run.size, end);
+		free += *start - run.start;
+	}
+	accmem_carveout_unlock(cv);
+	return free;
+}
 
-		free += stop - run.start;
-		start = stop;
+static u64 debugfs_free_within(struct accmem_carveout *cv, u64 start, u64 end)
+{
+	u64 free = 0;
+
+	while (start < end) {
+		free += debugfs_free_some(cv, &start, end);
+		cond_resched();
 	}
 	return free;
 }
@@ -67,12 +83,9 @@ static void debugfs_show_map(struct seq_file *m, struct accmem_carveout *cv)
 			u64 end = min(at + cell, cv->capacity);
 			u64 free;
 
-			accmem_carveout_lock(cv);
 			free = debugfs_free_within(cv, at, end);
-			accmem_carveout_unlock(cv);
 			seq_putc(m, debugfs_map_char(free, end - at));
 			at = end;
-			cond_resched();
 		}
 		seq_putc(m, '\n');
 	}

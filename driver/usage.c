@@ -21,6 +21,7 @@
 
 #define USAGE_LOOKS 256u /* at quarantined memory, in a call */
 #define USAGE_PAUSES 4u /* of the cleaner, if it does not keep them */
+#define USAGE_STEPS 64u /* cached runs in one hold of the carveout's lock */
 
 /* runs of memory that caches hold, in order */
 struct cached {
@@ -76,11 +77,39 @@ static void usage_add_cache(struct accmem_context *ctx,
 	spin_unlock(&ctx->lock);
 }
 
-/* an upper bound of the runs that the caches of a device hold */
-static unsigned int usage_count_room(struct accmem_device *dev)
+/* the runs that a context's cache may have by the time that they are collected */
+static unsigned int usage_count_runs(struct accmem_context *ctx,
+				     const struct accmem_carveout *cv)
 {
-	return 4 * ACCMEM_CACHE_BUFFERS *
-	       (atomic_read(&dev->nr_contexts) + 1u);
+	unsigned int nr = ACCMEM_CACHE_BUFFERS;
+	struct accmem_buffer *buf;
+
+	if (!READ_ONCE(ctx->nr_cached))
+		return nr;
+	spin_lock(&ctx->lock);
+	list_for_each_entry(buf, &ctx->cache, pending.cached) {
+		struct accmem_memory *mem = accmem_buffer_memory(buf);
+
+		if (mem->cv == cv)
+			nr += min(mem->nr_runs, ACCMEM_CACHE_BUFFERS);
+	}
+	spin_unlock(&ctx->lock);
+	return nr;
+}
+
+/* an upper bound of the runs that the caches of a device hold, if they change little */
+static unsigned int usage_count_room(const struct accmem_carveout *cv)
+{
+	unsigned int nr = ACCMEM_CACHE_BUFFERS;
+	struct accmem_context *ctx;
+	unsigned long id = 0;
+
+	while ((ctx = accmem_context_next(&cv->dev->accounts, &id))) {
+		nr += usage_count_runs(ctx, cv);
+		accmem_context_put(ctx);
+		cond_resched();
+	}
+	return nr;
 }
 
 static bool usage_collect(struct accmem_carveout *cv, struct cached *c)
@@ -89,7 +118,7 @@ static bool usage_collect(struct accmem_carveout *cv, struct cached *c)
 	struct accmem_context *ctx;
 	unsigned long id = 0;
 
-	c->room = usage_count_room(dev);
+	c->room = usage_count_room(cv);
 	c->runs = kvmalloc_array(c->room, sizeof(*c->runs), GFP_KERNEL_ACCOUNT);
 	if (!c->runs)
 		return false;
@@ -140,7 +169,10 @@ static bool usage_unit_is_open(struct accmem_carveout *cv, u64 account,
 	return granules >= used;
 }
 
-/* the run that run *@i makes up with what follows, and with what is free */
+/*
+ * The run that run *@i makes up with what follows, and with what is free. The lock is
+ * dropped now and then: what has changed meanwhile is as if it had been asked later.
+ */
 static struct accmem_run usage_chain_from(struct accmem_carveout *cv,
 					  const struct cached *c,
 					  unsigned int *i)
@@ -162,6 +194,11 @@ static struct accmem_run usage_chain_from(struct accmem_carveout *cv,
 			break;
 		++*i;
 		end += c->runs[*i].size;
+		if (*i % USAGE_STEPS)
+			continue;
+		accmem_carveout_unlock(cv);
+		cond_resched();
+		accmem_carveout_lock(cv);
 	}
 	chain.size = end - chain.start;
 	return chain;
