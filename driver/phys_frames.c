@@ -53,7 +53,7 @@ static int frames_map_up_to(struct accmem_memory *mem, u64 end)
 	u64 size = READ_ONCE(mem->size);
 
 	lockdep_assert_held(&mem->lock);
-	if (!mem->io || end <= mem->io_size)
+	if (end <= mem->io_size)
 		return 0;
 	return end <= size ? frames_map(mem, size) : -ENXIO;
 }
@@ -127,6 +127,7 @@ static void frames_flush(struct accmem_memory *mem)
 	}
 }
 
+/* what has never been mapped is a part that was split off, or was not made ready */
 static void frames_release(struct accmem_memory *mem)
 {
 	if (!mem->io)
@@ -144,7 +145,7 @@ static void frames_release(struct accmem_memory *mem)
 static void frames_extend_undo(struct accmem_memory *mem)
 {
 	mutex_lock(&mem->lock);
-	if (mem->io && mem->io_size > mem->run.size) {
+	if (mem->io_size > mem->run.size) {
 		if (mem->cache_mode == ACCMEM_CACHE_WB)
 			frames_flush(mem);
 		frames_map(mem, mem->run.size);
@@ -175,7 +176,7 @@ static int frames_split(struct accmem_memory *mem, struct accmem_memory *rest)
 {
 	u64 size = mem->size - rest->size;
 
-	if (!mem->io || mem->io_size <= size)
+	if (mem->io_size <= size)
 		return 0;
 	if (frames_map(rest, rest->size))
 		return -ENOMEM;
