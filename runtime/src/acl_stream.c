@@ -339,9 +339,11 @@ static void stream_discard(struct acl_stream *stream)
 	for (op = queued; op; op = op->next)
 		stream->done++;
 	op = stream->running;
-	stream->pinned = op && op->stop;
+	if (op && !op->stop)
+		op = NULL;
+	stream->pinned = op;
 	pthread_mutex_unlock(&stream->lock);
-	if (op && op->stop) {
+	if (op) {
 		op->stop(op);
 		pthread_mutex_lock(&stream->lock);
 		stream->pinned = false;

@@ -217,6 +217,23 @@ static void streams_end_in_the_middle(void)
 	CHECK_EQ(aclrtFree(d), ACL_ERROR_RT_PARAM_INVALID);
 }
 
+/* What is done is dropped by its thread meanwhile. */
+static void a_stream_ends_at_any_moment(void)
+{
+	char *d = acl_new(4096, 0);
+	aclrtStream stream;
+	int round, i;
+
+	for (round = 0; round < 3000; round++) {
+		CHECK_EQ(aclrtCreateStream(&stream), 0);
+		for (i = 0; i < 100; i++)
+			CHECK_EQ(aclrtMemsetAsync(d, 4096, i, 4096, stream), 0);
+		usleep(round % 100);
+		CHECK_EQ(aclrtDestroyStreamForce(stream), 0);
+	}
+	acl_delete(d);
+}
+
 /* Whether the stream is through with it or not. */
 static void what_is_freed_is_not_allocated(void)
 {
@@ -444,6 +461,7 @@ int main(void)
 		ROW(a_wait_is_for_its_record),
 		ROW(timeouts_are_checked),
 		ROW(streams_end_in_the_middle),
+		ROW(a_stream_ends_at_any_moment),
 		ROW(what_is_freed_is_not_allocated),
 		ROW(a_child_has_no_streams_of_its_parent),
 		ROW(events_are_made_with_flags),
