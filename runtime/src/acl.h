@@ -156,6 +156,9 @@ bool accmem_acl_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
 void accmem_acl_streams_end(struct acl_device *device);
 void accmem_acl_streams_wait(struct acl_device *device);
 
+/* In a child, which has no stream that holds memory; with accmem_acl_memory_lock held. */
+void accmem_acl_memory_disown(void);
+
 /* Forgets what belongs to a device that is closed. */
 void accmem_acl_memory_forget(struct acl_device *device);
 void accmem_acl_handles_forget(struct acl_device *device);

@@ -78,9 +78,15 @@ static void unlock_all(void)
 		pthread_mutex_unlock(locks[i]);
 }
 
+static void start_child(void)
+{
+	accmem_acl_memory_disown();
+	unlock_all();
+}
+
 /*
  * A child finds no lock taken by a thread that it does not have. This comes after the
- * pools have registered theirs, and so runs before.
+ * pools have registered theirs, and so runs before them, and in the child after them.
  */
 static int watch_fork(void)
 {
@@ -89,7 +95,7 @@ static int watch_fork(void)
 
 	if (watched)
 		return 0;
-	ret = pthread_atfork(lock_all, unlock_all, unlock_all);
+	ret = pthread_atfork(lock_all, unlock_all, start_child);
 	watched = !ret;
 	return -ret;
 }

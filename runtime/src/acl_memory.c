@@ -44,6 +44,8 @@ static void *held, *read_only, *host;
 static unsigned int nr_records;
 /* Likewise in @host. */
 static unsigned int nr_hosts;
+/* A child's are its parent's, too; set when it begins. */
+static bool inherits;
 
 static int compare(const void *left, const void *right)
 {
@@ -223,6 +225,23 @@ static void set_policy(struct accmem_pool_request *req, uint32_t policy)
 	}
 }
 
+/* Of a new allocation: what a child has inherited there, its parent has freed. */
+static void forget_before(const void *pointer)
+{
+	struct record *record;
+
+	if (!inherits)
+		return;
+	pthread_mutex_lock(&accmem_acl_memory_lock);
+	record = find(&read_only, pointer);
+	if (record)
+		drop(&read_only, record);
+	record = find(&host, pointer);
+	if (record)
+		drop(&host, record);
+	pthread_mutex_unlock(&accmem_acl_memory_lock);
+}
+
 static aclError enter_read_only(struct acl_device *device, void *pointer)
 {
 	struct record *record;
@@ -275,6 +294,7 @@ static aclError allocate(void **devPtr, size_t size, uint32_t policy,
 	ret = accmem_pool_allocate(device->pool, &req);
 	if (ret)
 		return accmem_acl_error(ret);
+	forget_before(req.pointer);
 	if (policy & ACL_MEM_ACCESS_USER_SPACE_READONLY) {
 		error = enter_read_only(device, req.pointer);
 		if (error)
@@ -467,6 +487,7 @@ aclError aclrtMallocHost(void **hostPtr, size_t size)
 	ret = host_allocate(&req, &pointer, &pool);
 	if (ret)
 		return accmem_acl_error(ret);
+	forget_before(pointer);
 	pthread_mutex_lock(&accmem_acl_memory_lock);
 	record = add(&host, pointer, pool);
 	if (record)
@@ -544,4 +565,17 @@ void accmem_acl_memory_forget(struct acl_device *device)
 	forget_in(&read_only, device->pool);
 	forget_in(&host, device->pool);
 	pthread_mutex_unlock(&accmem_acl_memory_lock);
+}
+
+void accmem_acl_memory_disown(void)
+{
+	struct record *record;
+
+	while (held) {
+		record = *(struct record **)held;
+		if (record->freed)
+			accmem_pool_release(record->pool, record->pointer);
+		drop(&held, record);
+	}
+	inherits = read_only || host;
 }

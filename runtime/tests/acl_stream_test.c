@@ -283,6 +283,97 @@ static void a_child_has_no_streams_of_its_parent(void)
 	acl_delete(d);
 }
 
+#ifdef FAKE_DEVICE
+/* More than a stream does until the test ends. */
+static void keep_busy(aclrtStream stream)
+{
+	char *d = acl_new(8 * MIB, 0);
+	int i;
+
+	for (i = 0; i < 10000; i++)
+		CHECK_EQ(aclrtMemsetAsync(d, 8 * MIB, i, 8 * MIB, stream), 0);
+	CHECK_EQ(aclrtFree(d), 0);
+}
+
+#define LARGE (300 * MIB) /* a buffer of its own */
+
+static void child_has_address(char *p)
+{
+	char *q = acl_new(LARGE, 0);
+
+	CHECK(q == p);
+	CHECK_EQ(aclrtMemset(q, MIB, 1, MIB), 0);
+	q[0] = 2;
+	CHECK_EQ(byte_at(q), 2);
+	acl_delete(q);
+	CHECK_EQ(aclrtFree(q), ACL_ERROR_RT_PARAM_INVALID);
+}
+
+static void child_frees_and_has_address(char *p)
+{
+	acl_delete(p);
+	child_has_address(p);
+}
+
+/* What a child has of an address that its parent has freed. */
+static void free_and_run(char *p, int (*release)(void *p), void (*run)(char *p))
+{
+	int ends[2], status;
+	char byte = 0;
+	pid_t pid;
+
+	CHECK_EQ(pipe(ends), 0);
+	pid = fork();
+	if (!pid) {
+		CHECK_EQ(read(ends[0], &byte, 1), 1);
+		run(p);
+		_exit(0);
+	}
+	CHECK_EQ(release(p), 0);
+	CHECK_EQ(write(ends[1], &byte, 1), 1);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+static aclrtStream holder;
+
+/* The memory has gone when the last stream has. */
+static aclError release_held(void *p)
+{
+	CHECK_EQ(aclrtFree(p), 0);
+	return aclrtDestroyStreamForce(holder);
+}
+
+static char *new_held(void)
+{
+	char *p = acl_new(LARGE, 0);
+
+	CHECK_EQ(aclrtCreateStream(&holder), 0);
+	keep_busy(holder);
+	CHECK_EQ(aclrtMemsetAsync(p, MIB, 1, MIB, holder), 0);
+	return p;
+}
+
+static void a_child_holds_nothing_of_its_parent(void)
+{
+	fake_capacity = GIB;
+	free_and_run(new_held(), release_held, child_has_address);
+	free_and_run(new_held(), release_held, child_frees_and_has_address);
+}
+
+static void a_child_has_an_address_as_it_allocates_it(void)
+{
+	void *host;
+
+	fake_capacity = GIB;
+	fake_kinds = true;
+	free_and_run(acl_new(LARGE, ACL_MEM_ACCESS_USER_SPACE_READONLY),
+		     aclrtFree, child_has_address);
+	CHECK_EQ(aclrtMallocHost(&host, LARGE), 0);
+	free_and_run(host, aclrtFreeHost, child_has_address);
+}
+#endif
+
 #define HEIGHT 10
 #define WIDTH 40
 
@@ -464,6 +555,10 @@ int main(void)
 		ROW(a_stream_ends_at_any_moment),
 		ROW(what_is_freed_is_not_allocated),
 		ROW(a_child_has_no_streams_of_its_parent),
+#ifdef FAKE_DEVICE
+		ROW(a_child_holds_nothing_of_its_parent),
+		ROW(a_child_has_an_address_as_it_allocates_it),
+#endif
 		ROW(events_are_made_with_flags),
 		ROW(a_reset_event_has_no_time),
 	};
