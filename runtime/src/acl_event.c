@@ -15,7 +15,7 @@ struct event_op;
 
 /**
  * struct acl_event - an event
- * @magic: what it is
+ * @magic: what it is, until the program destroys it
  * @process: in which it was made
  * @lock: protects what follows
  * @change: a stream has come to it
@@ -77,7 +77,6 @@ static void event_put(struct acl_event *event)
 	pthread_mutex_unlock(&event->lock);
 	if (!last)
 		return;
-	event->magic = 0;
 	pthread_cond_destroy(&event->change);
 	pthread_mutex_destroy(&event->lock);
 	free(event);
@@ -295,6 +294,7 @@ aclError aclrtDestroyEvent(aclrtEvent handle)
 	event = event_get(handle, &error);
 	if (!event)
 		return error;
+	event->magic = 0;
 	event_put(event);
 	return ACL_SUCCESS;
 }

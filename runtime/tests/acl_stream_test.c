@@ -283,7 +283,6 @@ static void a_child_has_no_streams_of_its_parent(void)
 	acl_delete(d);
 }
 
-#ifdef FAKE_DEVICE
 /* More than a stream does until the test ends. */
 static void keep_busy(aclrtStream stream)
 {
@@ -295,6 +294,7 @@ static void keep_busy(aclrtStream stream)
 	CHECK_EQ(aclrtFree(d), 0);
 }
 
+#ifdef FAKE_DEVICE
 #define LARGE (300 * MIB) /* a buffer of its own */
 
 static void child_has_address(char *p)
@@ -541,6 +541,27 @@ static void a_reset_event_has_no_time(void)
 	CHECK_EQ(aclrtDestroyEvent(start), 0);
 }
 
+/* Though streams have still to do with it. */
+static void an_event_is_destroyed_once(void)
+{
+	aclrtStream busy, waits;
+	aclrtEvent event;
+
+	CHECK_EQ(aclrtCreateStream(&busy), 0);
+	CHECK_EQ(aclrtCreateStream(&waits), 0);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	keep_busy(busy);
+	CHECK_EQ(aclrtRecordEvent(event, busy), 0);
+	CHECK_EQ(aclrtStreamWaitEvent(waits, event), 0);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
+	CHECK_EQ(aclrtDestroyEvent(event), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtDestroyEvent(event), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtRecordEvent(event, busy), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtSynchronizeEvent(event), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtDestroyStreamForce(busy), 0);
+	CHECK_EQ(aclrtDestroyStream(waits), 0);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -561,6 +582,7 @@ int main(void)
 #endif
 		ROW(events_are_made_with_flags),
 		ROW(a_reset_event_has_no_time),
+		ROW(an_event_is_destroyed_once),
 	};
 
 #ifdef FAKE_DEVICE
