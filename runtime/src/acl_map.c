@@ -426,6 +426,8 @@ aclError aclrtUnmapMem(void *virPtr)
 	if (!virPtr)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "virPtr is NULL");
+	/* what is mapped is not held, so nothing may be left to do with it */
+	accmem_acl_streams_wait(NULL);
 	pthread_mutex_lock(&accmem_acl_map_lock);
 	error = unmap_locked(virPtr);
 	pthread_mutex_unlock(&accmem_acl_map_lock);

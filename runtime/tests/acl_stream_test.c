@@ -562,6 +562,32 @@ static void an_event_is_destroyed_once(void)
 	CHECK_EQ(aclrtDestroyStream(waits), 0);
 }
 
+static void mapped_memory_stays_until_streams_are_done(void)
+{
+	aclrtPhysicalMemProp prop = {
+		.memAttr = ACL_HBM_MEM_NORMAL,
+		.location.type = ACL_MEM_LOCATION_TYPE_DEVICE,
+	};
+	aclrtDrvMemHandle handle;
+	aclrtStream stream;
+	void *p;
+	int i;
+
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	CHECK_EQ(aclrtReserveMemAddress(&p, 8 * MIB, 0, NULL, 0), 0);
+	CHECK_EQ(aclrtMallocPhysical(&handle, 8 * MIB, &prop, 0), 0);
+	CHECK_EQ(aclrtMapMem(p, 8 * MIB, 0, handle, 0), 0);
+	for (i = 1; i <= 40; i++)
+		CHECK_EQ(aclrtMemsetAsync(p, 8 * MIB, i, 8 * MIB, stream), 0);
+	CHECK_EQ(aclrtUnmapMem(p), 0);
+	CHECK_EQ(aclrtMapMem(p, 8 * MIB, 0, handle, 0), 0);
+	CHECK_EQ(byte_at((char *)p + 8 * MIB - 1), 40);
+	CHECK_EQ(aclrtUnmapMem(p), 0);
+	CHECK_EQ(aclrtFreePhysical(handle), 0);
+	CHECK_EQ(aclrtReleaseMemAddress(p), 0);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -583,6 +609,7 @@ int main(void)
 		ROW(events_are_made_with_flags),
 		ROW(a_reset_event_has_no_time),
 		ROW(an_event_is_destroyed_once),
+		ROW(mapped_memory_stays_until_streams_are_done),
 	};
 
 #ifdef FAKE_DEVICE

@@ -597,6 +597,16 @@ aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
  */
 aclError aclrtMapMem(void *virPtr, size_t size, size_t offset,
 		     aclrtDrvMemHandle handle, uint64_t flags);
+
+/**
+ * aclrtUnmapMem() - take memory from its addresses
+ * @virPtr: the first one
+ *
+ * The addresses stay reserved. What all streams have to do is waited for.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID
+ * where no memory begins.
+ */
 aclError aclrtUnmapMem(void *virPtr);
 
 /**
