@@ -113,10 +113,11 @@ static int torch_release(int device, void *pointer, void *handle)
 	if (ret)
 		return ret;
 	ret = accmem_streams_locate(streams, handle, &stream, &position);
+	/* the streams of a device that has gone have ended */
+	if (ret == -ENODEV || (!ret && stream < 0))
+		return accmem_pool_release(pool, pointer);
 	if (ret)
 		return ret;
-	if (stream < 0)
-		return accmem_pool_release(pool, pointer);
 	return accmem_pool_release_at(pool, pointer, stream, position);
 }
 

@@ -483,12 +483,18 @@ static void umf_parameters(void)
 static void torch_device_may_go(void)
 {
 	void *p = accmem_torch_alloc(MIB, 0, NULL);
+	void *q = accmem_torch_alloc(MIB, 0, &names[0]);
+	uint64_t bad = accmem_torch_bad_frees();
 
-	CHECK(p);
+	CHECK(p && q);
 	fake_gone = true;
 	CHECK(!accmem_torch_alloc(200 * MIB, 0, NULL));
 	CHECK_EQ(torch_give(p, MIB), 0);
 	CHECK(torch_give(p, MIB));
+	accmem_torch_free(q, MIB, 0, &names[0]);
+	CHECK_EQ(accmem_torch_bad_frees(), bad + 1);
+	accmem_torch_free(q, MIB, 0, &names[0]);
+	CHECK_EQ(accmem_torch_bad_frees(), bad + 2);
 }
 
 static void umf_device_may_go(void)
