@@ -41,8 +41,9 @@ struct accmem_pool;
  *	     whom it was allocated. ACCMEM_POOL=leaks does the same
  * HISTORY   keep the last allocations and releases for accmem_pool_snapshot(), with
  *	     their call sites. ACCMEM_POOL=history does the same
- * PASSIVE   start no thread that gives memory back when other contexts wait for it;
- *	     accmem_pool_yield() does so when it is called
+ * PASSIVE   start no thread that gives memory back when other contexts wait for it, or
+ *	     requests of the pool's own; accmem_pool_yield() does the former when it is
+ *	     called
  *
  * ACCMEM_POOL may name several, with commas between. A program that runs with
  * raised rights does not look at it.
@@ -160,7 +161,10 @@ struct accmem_pool_request {
  *
  * Does not wait, but with ACCMEM_ALLOC_WAIT. Before it fails for lack of memory, or waits
  * for some, it has given back what the pool keeps and has looked which streams have
- * reached the positions that releases named.
+ * reached the positions that releases named. While it waits, the pool keeps nothing that
+ * is released, and looks for more ten times a second. A passive pool does not look: what
+ * streams reach meanwhile, and what threads put into their caches, stays until the next
+ * call that looks for it, or until the deadline, when there is another try.
  *
  * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0
  * and an alignment that is no power of two, -EOPNOTSUPP for a kind that the device
@@ -328,8 +332,9 @@ uint64_t accmem_pool_trim(struct accmem_pool *pool, uint64_t keep_bytes);
  * @pool: the pool
  *
  * A pool without ACCMEM_POOL_PASSIVE does this by itself, once it keeps more than 2 MiB
- * or a thread's cache has taken memory twice. The context's descriptor is readable when
- * there is something to do.
+ * or a thread's cache has taken memory twice: when others begin to wait, and ten times a
+ * second as long as they do. The context's descriptor is readable when there is something
+ * to do.
  *
  * Return: bytes given back, 0 if nobody waits.
  */

@@ -459,12 +459,16 @@ int accmem_span_release(struct accmem_pool *pool, uint64_t offset, uint64_t tag,
 /* Is @pointer among the addresses of a pool of the process, allocated or not? */
 bool accmem_pool_has_address(const void *pointer);
 
-/* Free bytes that it may keep: none while a request of its own waits in the kernel. */
+/* Does a request of its own wait in the kernel? */
+static inline bool pool_waits(const struct accmem_pool *pool)
+{
+	return __atomic_load_n(&pool->waiting, __ATOMIC_SEQ_CST);
+}
+
+/* Free bytes that it may keep */
 static inline uint64_t pool_keep_bytes(const struct accmem_pool *pool)
 {
-	return __atomic_load_n(&pool->waiting, __ATOMIC_SEQ_CST) ?
-		       0 :
-		       pool->keep_bytes;
+	return pool_waits(pool) ? 0 : pool->keep_bytes;
 }
 
 /* Is there too little of something, which others or the pool could give back? */
@@ -517,8 +521,9 @@ void accmem_pools_each(const struct accmem_context *ctx,
 		       void (*what)(struct accmem_pool *pool, void *argument),
 		       void *argument);
 
-/* The thread that gives memory back when others wait. */
+/* The thread that gives memory back when somebody waits; a request of the pool's own. */
 void accmem_yield_start(struct accmem_pool *pool);
+void accmem_yield_wake(struct accmem_pool *pool);
 void accmem_yield_stop(struct accmem_pool *pool);
 void accmem_yield_disown(struct accmem_pool *pool);
 

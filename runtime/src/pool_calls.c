@@ -258,7 +258,8 @@ static int allocate_without_wait(struct accmem_pool *pool,
 
 /*
  * Others are asked to give back while one waits, and the pool itself keeps nothing that is
- * released from here on. Nobody goes before a request of the pool that waits already.
+ * released from here on; its thread sees to what streams reach and what threads cache.
+ * Nobody goes before a request of the pool that waits already.
  */
 static int wait_in_line(struct accmem_pool *pool,
 			struct accmem_pool_request *req)
@@ -269,8 +270,10 @@ static int wait_in_line(struct accmem_pool *pool,
 		make_room(pool);
 	else
 		ret = allocate_without_wait(pool, req);
-	if (pool_is_short(ret))
+	if (pool_is_short(ret)) {
+		accmem_yield_wake(pool);
 		ret = accmem_direct_allocate(pool, req);
+	}
 	__atomic_fetch_sub(&pool->waiting, 1, __ATOMIC_RELAXED);
 	return ret;
 }

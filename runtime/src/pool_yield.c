@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT
 /*
- * Giving memory back: when it is asked for, and when other contexts wait for it,
- * which a thread of the pool is told of by an eventfd.
+ * Giving memory back: when it is asked for, and when other contexts wait for it, or
+ * requests of the pool's own, which a thread of the pool is told of by an eventfd.
  *
- * The thread begins when a pool keeps more than the first 2 MiB, or when a cache comes
- * for more the second time: to begin it takes longer than the first allocation. It ends
- * with the pool.
+ * The thread begins when a pool keeps more than the first 2 MiB, when a cache comes
+ * for more the second time, or when a request is to wait: to begin it takes longer than
+ * the first allocation. It ends with the pool. It is told when a wait begins, and from
+ * then on looks again and again what has come back, until nobody waits any more.
  *
  * Locking: accmem_pool.lock.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "pool.h"
+
+#define LOOK_AGAIN_MS 100
 
 uint64_t accmem_pool_reclaim(struct accmem_pool *pool)
 {
@@ -61,28 +65,58 @@ static void yield_one(struct accmem_pool *pool, void *sum)
 	*(uint64_t *)sum += bytes;
 }
 
-uint64_t accmem_pool_yield(struct accmem_pool *pool)
+/* Does anybody else wait? */
+static bool yield_to_others(struct accmem_pool *pool, uint64_t *bytes)
 {
 	struct accmem_shrink req;
-	uint64_t bytes = 0;
 
 	if (call_shrink(pool, 0, 0, &req) || !req.waiting)
-		return 0;
-	accmem_pools_each(pool->ctx, yield_one, &bytes);
+		return false;
+	accmem_pools_each(pool->ctx, yield_one, bytes);
+	return true;
+}
+
+uint64_t accmem_pool_yield(struct accmem_pool *pool)
+{
+	uint64_t bytes = 0;
+
+	yield_to_others(pool, &bytes);
 	return bytes;
+}
+
+static bool yield_to_own(struct accmem_pool *pool)
+{
+	if (!pool_waits(pool))
+		return false;
+	pthread_mutex_lock(&pool->lock);
+	accmem_pool_reclaim(pool);
+	pthread_mutex_unlock(&pool->lock);
+	return true;
+}
+
+/* Until it is told of a wait; false: it is to end. */
+static bool yield_sleep(struct accmem_pool *pool, int timeout)
+{
+	struct pollfd told = { .fd = pool->eventfd, .events = POLLIN };
+	int ret = poll(&told, 1, timeout);
+	uint64_t count;
+
+	if (ret > 0 && read(pool->eventfd, &count, sizeof(count)) <= 0)
+		ret = -1;
+	return (ret >= 0 || errno == EINTR) &&
+	       !__atomic_load_n(&pool->ends, __ATOMIC_ACQUIRE);
 }
 
 static void *yield_work(void *argument)
 {
 	struct accmem_pool *pool = argument;
-	uint64_t count;
+	uint64_t bytes = 0;
+	int timeout = -1;
 
-	while (read(pool->eventfd, &count, sizeof(count)) > 0 ||
-	       errno == EINTR) {
-		if (__atomic_load_n(&pool->ends, __ATOMIC_ACQUIRE))
-			break;
-		accmem_pool_yield(pool);
-	}
+	while (yield_sleep(pool, timeout))
+		timeout = yield_to_others(pool, &bytes) || yield_to_own(pool) ?
+				  LOOK_AGAIN_MS :
+				  -1;
 	return NULL;
 }
 
@@ -118,6 +152,15 @@ void accmem_yield_start(struct accmem_pool *pool)
 	call_shrink(pool, ACCMEM_SHRINK_UNREGISTER, 0, &req);
 	pool->eventfd = POOL_PASSIVE;
 	close(fd);
+}
+
+void accmem_yield_wake(struct accmem_pool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	accmem_yield_start(pool);
+	if (pool->eventfd >= 0)
+		eventfd_write(pool->eventfd, 1);
+	pthread_mutex_unlock(&pool->lock);
 }
 
 /* Another pool of the context is told from now on. */

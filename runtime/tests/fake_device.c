@@ -35,7 +35,7 @@ struct device {
 };
 
 static struct device *device;
-bool fake_fail_mmap, fake_fail_mremap, fake_gone;
+bool fake_fail_mmap, fake_fail_mremap, fake_gone, fake_waits;
 void (*fake_loader_busy)(void);
 
 /* Before main(), so that every process of the test shares it. */
@@ -177,7 +177,12 @@ void fake_wait_for(uint64_t bytes)
 
 uint64_t fake_calls(void)
 {
-	return device->calls;
+	uint64_t calls;
+
+	pthread_mutex_lock(&device->lock);
+	calls = device->calls;
+	pthread_mutex_unlock(&device->lock);
+	return calls;
 }
 
 static int do_shrink(struct accmem_shrink *req)
@@ -244,10 +249,36 @@ static int do_call(int fd, struct fake_file *file, unsigned long command,
 	}
 }
 
+/* -ENOTTY: it is no file of the device. */
+static int call(int fd, unsigned long command, void *argument)
+{
+	struct fake_file *file = file_of(fd);
+	struct fake_stream *stream = file ? NULL : stream_of(fd);
+	int error;
+
+	if (!file && !stream)
+		return -ENOTTY;
+	device->calls++;
+	if (fake_gone)
+		return -ENODEV;
+	if (file)
+		return do_call(fd, file, command, argument);
+	error = do_stream(stream, command, argument);
+	if (!error && command == ACCMEM_IOC_STREAM_SIGNAL)
+		stream_has_moved(stream);
+	return error;
+}
+
+static bool is_to_wait(unsigned long command, const void *argument)
+{
+	const struct accmem_alloc *req = argument;
+
+	return fake_waits && command == ACCMEM_IOC_ALLOC &&
+	       req->flags & ACCMEM_ALLOC_WAIT;
+}
+
 int __wrap_ioctl(int fd, unsigned long command, ...)
 {
-	struct fake_stream *stream;
-	struct fake_file *file;
 	void *argument;
 	va_list args;
 	int error;
@@ -256,24 +287,14 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 	argument = va_arg(args, void *);
 	va_end(args);
 
-	pthread_mutex_lock(&device->lock);
-	file = file_of(fd);
-	stream = file ? NULL : stream_of(fd);
-	if (!file && !stream) {
+	do {
+		pthread_mutex_lock(&device->lock);
+		error = call(fd, command, argument);
 		pthread_mutex_unlock(&device->lock);
+	} while (error == -ENOMEM && is_to_wait(command, argument) &&
+		 !usleep(1000));
+	if (error == -ENOTTY)
 		return __real_ioctl(fd, command, argument);
-	}
-	device->calls++;
-	if (fake_gone) {
-		error = -ENODEV;
-	} else if (stream) {
-		error = do_stream(stream, command, argument);
-		if (!error && command == ACCMEM_IOC_STREAM_SIGNAL)
-			stream_has_moved(stream);
-	} else {
-		error = do_call(fd, file, command, argument);
-	}
-	pthread_mutex_unlock(&device->lock);
 
 	errno = -error;
 	return error ? -1 : 0;

@@ -25,6 +25,9 @@ extern bool fake_kinds;
 /* The device has gone: nobody opens it, and every call of it gives ENODEV. */
 extern bool fake_gone;
 
+/* An allocation that is to wait does, however long; otherwise it fails. */
+extern bool fake_waits;
+
 /* Is called when somebody asks the dynamic loader for a name, as it is held up. */
 extern void (*fake_loader_busy)(void);
 

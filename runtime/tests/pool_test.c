@@ -480,6 +480,43 @@ static void memory_goes_to_those_who_wait(void)
 	end(pool);
 }
 
+#ifdef FAKE_DEVICE
+static void check_yielded(struct accmem_pool *pool)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	int tries = 10000;
+
+	while (get_stats(pool).reserved_bytes && --tries)
+		nanosleep(&pause, NULL);
+	CHECK_EQ(get_stats(pool).reserved_bytes, 0);
+}
+
+/* The pool is told once, and is at rest when nobody waits any more. */
+static void what_comes_back_later_goes_to_those_who_wait(void)
+{
+	const struct timespec second = { .tv_sec = 1 };
+	struct accmem_pool *pool = new_pool(0);
+	uint64_t calls;
+	void *p;
+	int i;
+
+	p = accmem_pool_malloc(pool, 8 * MIB);
+	fake_wait_for(1);
+	for (i = 0; i < 3; i++) {
+		CHECK_EQ(accmem_pool_release(pool, p), 0);
+		check_yielded(pool);
+		p = accmem_pool_malloc(pool, 8 * MIB);
+	}
+	fake_wait_for(0);
+	nanosleep(&second, NULL);
+	calls = fake_calls();
+	nanosleep(&second, NULL);
+	CHECK_EQ(fake_calls(), calls);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	end(pool);
+}
+#endif
+
 /* The driver tells a context of it once. */
 static void all_pools_of_a_context_yield(void)
 {
@@ -865,6 +902,9 @@ int main(void)
 		ROW(a_release_that_is_refused_changes_nothing),
 		ROW(what_is_kept_is_given_back_for_what_is_no_piece),
 		ROW(memory_goes_to_those_who_wait),
+#ifdef FAKE_DEVICE
+		ROW(what_comes_back_later_goes_to_those_who_wait),
+#endif
 		ROW(all_pools_of_a_context_yield),
 		ROW(a_passive_pool_yields_when_it_is_called),
 		ROW(no_descriptor_is_opened_for_an_allocation),

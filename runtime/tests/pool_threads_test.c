@@ -434,10 +434,11 @@ static void a_constructor_may_allocate_while_sites_get_names(void)
 }
 #endif
 
-#ifndef FAKE_DEVICE
+/* A request that waits in a thread of its own */
 struct sleeper {
 	struct accmem_pool *pool;
 	struct accmem_pool_request req;
+	pthread_t thread;
 	int ret;
 };
 
@@ -449,36 +450,68 @@ static void *sleep_in_wait(void *argument)
 	return NULL;
 }
 
-/* The fake device lets nobody wait. */
-static void what_others_release_goes_to_who_waits(void)
+static void begin_to_wait(struct sleeper *s, uint64_t length)
 {
 	const struct timespec pause = { .tv_nsec = 100000000 };
-	struct accmem_pool *pool = new_pool(ACCMEM_POOL_PASSIVE);
-	uint64_t part = get_capacity() / 4;
-	struct sleeper s = { .pool = pool,
-			     .req = { .length = 3 * part,
-				      .flags = ACCMEM_ALLOC_WAIT } };
+
+#ifdef FAKE_DEVICE
+	fake_waits = true;
+#endif
+	s->req.length = length;
+	s->req.flags = ACCMEM_ALLOC_WAIT;
+	CHECK_EQ(pthread_create(&s->thread, NULL, sleep_in_wait, s), 0);
+	nanosleep(&pause, NULL);
+}
+
+static void end_of_wait(struct sleeper *s)
+{
 	struct timespec patience;
-	pthread_t thread;
+
+	clock_gettime(CLOCK_REALTIME, &patience);
+	patience.tv_sec += 30;
+	CHECK_EQ(pthread_timedjoin_np(s->thread, NULL, &patience), 0);
+	CHECK_EQ(s->ret, 0);
+	CHECK_EQ(accmem_pool_release(s->pool, s->req.pointer), 0);
+	end(s->pool);
+}
+
+static void what_others_release_goes_to_who_waits(void)
+{
+	struct sleeper s = { .pool = new_pool(ACCMEM_POOL_PASSIVE) };
+	uint64_t part = get_capacity() / 4;
 	void *p[3];
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(p); i++) {
-		p[i] = accmem_pool_malloc(pool, part);
+		p[i] = accmem_pool_malloc(s.pool, part);
 		CHECK(p[i]);
 	}
-	CHECK_EQ(pthread_create(&thread, NULL, sleep_in_wait, &s), 0);
-	nanosleep(&pause, NULL);
+	begin_to_wait(&s, 3 * part);
 	for (i = 0; i < ARRAY_SIZE(p); i++)
-		CHECK_EQ(accmem_pool_release(pool, p[i]), 0);
-	clock_gettime(CLOCK_REALTIME, &patience);
-	patience.tv_sec += 30;
-	CHECK_EQ(pthread_timedjoin_np(thread, NULL, &patience), 0);
-	CHECK_EQ(s.ret, 0);
-	CHECK_EQ(accmem_pool_release(pool, s.req.pointer), 0);
-	end(pool);
+		CHECK_EQ(accmem_pool_release(s.pool, p[i]), 0);
+	end_of_wait(&s);
 }
-#endif
+
+/* Nobody calls the pool when the stream comes to it. */
+static void what_a_stream_reaches_goes_to_who_waits(void)
+{
+	struct sleeper s = { .pool = new_pool(0) };
+	uint64_t part = get_capacity() / 8;
+	void *p[7];
+	int stream;
+	size_t i;
+
+	CHECK_EQ(accmem_open_stream(context, &stream), 0);
+	for (i = 0; i < ARRAY_SIZE(p); i++) {
+		p[i] = accmem_pool_malloc(s.pool, part);
+		CHECK(p[i]);
+		CHECK_EQ(accmem_pool_release_at(s.pool, p[i], stream, 1), 0);
+	}
+	begin_to_wait(&s, 6 * part);
+	CHECK_EQ(accmem_signal(stream, 1), 0);
+	end_of_wait(&s);
+	close(stream);
+}
 
 int main(void)
 {
@@ -492,9 +525,9 @@ int main(void)
 		ROW(forks_while_others_allocate),
 #ifdef FAKE_DEVICE
 		ROW(a_constructor_may_allocate_while_sites_get_names),
-#else
-		ROW(what_others_release_goes_to_who_waits),
 #endif
+		ROW(what_others_release_goes_to_who_waits),
+		ROW(what_a_stream_reaches_goes_to_who_waits),
 	};
 
 #ifdef FAKE_DEVICE
