@@ -22,6 +22,7 @@
 	 ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT |                         \
 	 ACCMEM_ALLOC_HIGH_BANDWIDTH | ACCMEM_ALLOC_LOW_BANDWIDTH |           \
 	 ACCMEM_ALLOC_CARVEOUT)
+#define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
 #define NORMAL_PAGE 4096u
 
 /**
@@ -29,6 +30,7 @@
  * @block: what is told of it
  * @extent: bytes of addresses that are its
  * @footprint: bytes of the carveout that it takes
+ * @rounded: its length is what it may use
  * @mapped: for the CPU
  * @inherited: from the parent of a fork(), whose it is
  */
@@ -36,6 +38,7 @@ struct direct {
 	struct accmem_pool_block block;
 	uint64_t extent;
 	uint64_t footprint;
+	bool rounded;
 	bool mapped;
 	bool inherited;
 };
@@ -139,14 +142,13 @@ static void describe(struct accmem_pool *pool, struct direct *d,
 		     const struct accmem_pool_request *req,
 		     const struct accmem_alloc *alloc)
 {
-	uint32_t rounding = ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32;
-
+	d->rounded = req->flags & ROUNDING;
 	d->extent = alloc->footprint > alloc->usable ? alloc->footprint :
 						       alloc->usable;
 	d->block = (struct accmem_pool_block){
 		.pointer = accmem_pool_pointer(pool, alloc->address),
 		.address = alloc->address,
-		.length = req->flags & rounding ? alloc->usable : req->length,
+		.length = d->rounded ? alloc->usable : req->length,
 		.usable = alloc->usable,
 		.flags = req->flags & ACCMEM_ALLOC_RESIZABLE,
 		.kind = req->kind,
@@ -251,6 +253,19 @@ int accmem_direct_release(struct accmem_pool *pool, void *pointer,
 	return ret;
 }
 
+/* One that has moved may be in another carveout. */
+static uint32_t carveout_of(struct accmem_pool *pool, const struct direct *d,
+			    const struct accmem_realloc *req)
+{
+	struct accmem_query query;
+
+	if (req->address == d->block.address ||
+	    accmem_get_query(pool->ctx, req->address, &query))
+		return d->block.carveout;
+	pool->stats.kernel_calls++;
+	return query.carveout;
+}
+
 /*
  * @d is what @req says now. The node that it leaves is the memory of the one that it
  * gets. The kernel has done its part, and there is no way back: a mapping that cannot be
@@ -264,10 +279,12 @@ static int update(struct accmem_pool *pool, struct direct *d,
 	count_bytes(pool, req->usable, d->block.usable, req->footprint,
 		    d->footprint);
 	tdelete(d, &pool->direct, compare);
+	d->block.carveout = carveout_of(pool, d, req);
 	d->block.address = req->address;
 	d->block.pointer = accmem_pool_pointer(pool, req->address);
-	d->block.length = length;
+	d->block.length = d->rounded ? req->usable : length;
 	d->block.usable = req->usable;
+	d->block.page_size = req->page_size ? req->page_size : NORMAL_PAGE;
 	d->footprint = req->footprint;
 	d->extent = req->footprint > req->usable ? req->footprint : req->usable;
 	ret = insert(pool, d);

@@ -87,6 +87,13 @@ static uint64_t page_size(const struct fake_buffer *b)
 	return GRANULE;
 }
 
+static uint64_t usable_of(uint64_t length, uint32_t flags)
+{
+	if (flags & ACCMEM_ALLOC_ROUND32)
+		length = round_up(length, 32);
+	return flags & ACCMEM_ALLOC_TAIL32 ? length + 32 : length;
+}
+
 /* What a request comes to: see lib/accmem_layout.c for the real one. */
 static int layout(const struct accmem_alloc *req, struct fake_buffer *b)
 {
@@ -105,10 +112,7 @@ static int layout(const struct accmem_alloc *req, struct fake_buffer *b)
 	if (req->page_policy == ACCMEM_PAGE_HUGE1G_ONLY ||
 	    (req->kind && !fake_kinds))
 		return -EOPNOTSUPP;
-	if (req->flags & ACCMEM_ALLOC_ROUND32)
-		b->usable = round_up(b->usable, 32);
-	if (req->flags & ACCMEM_ALLOC_TAIL32)
-		b->usable += 32;
+	b->usable = usable_of(req->length, req->flags);
 	if (req->page_policy == ACCMEM_PAGE_HUGE_ONLY)
 		unit = HUGE_PAGE;
 	else if (b->usable <= GRANULE / 2 && b->alignment <= UNIT &&
@@ -268,7 +272,8 @@ static int resize(int fd, struct fake_file *file, struct fake_buffer *buffer,
 		  struct accmem_realloc *req)
 {
 	uint64_t unit = buffer->footprint < GRANULE ? UNIT : GRANULE;
-	uint64_t footprint = round_up(req->length, unit);
+	uint64_t usable = usable_of(req->length, buffer->flags);
+	uint64_t footprint = round_up(usable, unit);
 
 	if (footprint > buffer->footprint &&
 	    footprint - buffer->footprint > free_bytes(file))
@@ -279,7 +284,7 @@ static int resize(int fd, struct fake_file *file, struct fake_buffer *buffer,
 	if (footprint > buffer->extent)
 		buffer->extent = footprint;
 	buffer->length = req->length;
-	buffer->usable = req->length;
+	buffer->usable = usable;
 	buffer->footprint = footprint;
 	describe(buffer, req);
 	return 0;
@@ -322,7 +327,7 @@ int fake_realloc(int fd, struct fake_file *file, struct accmem_realloc *req)
 	req->copied = 0;
 	if (req->length > SPAN)
 		return -ENOMEM;
-	if (req->length <= room(file, buffer))
+	if (usable_of(req->length, buffer->flags) <= room(file, buffer))
 		return resize(fd, file, buffer, req);
 	return req->flags & ACCMEM_REALLOC_IN_PLACE ?
 		       -ENOMEM :
@@ -337,6 +342,7 @@ int fake_query(struct fake_file *file, struct accmem_query *query)
 	if (!buffer || offset - buffer->offset >= buffer->footprint)
 		return -ENOENT;
 	query->mmap_offset = buffer->offset & -GRANULE;
+	query->carveout = 0;
 	query->base = ADDRESS_BASE + buffer->offset;
 	query->offset = query->address - query->base;
 	query->length = buffer->length;

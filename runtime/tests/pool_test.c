@@ -592,6 +592,30 @@ static void no_descriptor_is_opened_for_an_allocation(void)
 	end(pool);
 }
 
+static void a_lookup_finds_what_was_reallocated(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req = {
+		.length = 3 * MIB,
+		.page_policy = ACCMEM_PAGE_HUGE_FIRST,
+		.flags = ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_ROUND32 |
+			 ACCMEM_ALLOC_TAIL32,
+	};
+	struct accmem_pool_block block;
+
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	CHECK_EQ(accmem_pool_lookup(pool, req.pointer, &block), 0);
+	CHECK_EQ(block.length, 3 * MIB + 32);
+	CHECK_EQ(block.page_size, 2 * MIB);
+	CHECK_EQ(accmem_pool_reallocate(pool, &req.pointer, 5000), 0);
+	CHECK_EQ(accmem_pool_lookup(pool, req.pointer, &block), 0);
+	CHECK_EQ(block.length, 5024 + 32);
+	CHECK_EQ(block.usable, 5024 + 32);
+	CHECK_EQ(block.page_size, 4096);
+	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+	end(pool);
+}
+
 static void calls_of_the_kernel_are_few(void)
 {
 	struct accmem_pool *pool = new_pool(0);
@@ -908,6 +932,7 @@ int main(void)
 		ROW(all_pools_of_a_context_yield),
 		ROW(a_passive_pool_yields_when_it_is_called),
 		ROW(no_descriptor_is_opened_for_an_allocation),
+		ROW(a_lookup_finds_what_was_reallocated),
 		ROW(calls_of_the_kernel_are_few),
 		ROW(growth_in_steps_copies_nothing),
 		ROW(alignments_are_honoured),
