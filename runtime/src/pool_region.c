@@ -131,6 +131,14 @@ void accmem_region_forget(struct accmem_pool *pool, uint32_t first,
 	}
 }
 
+/* What is a region's now was the parent's. */
+static void forget(struct accmem_pool *pool, uint32_t first, uint32_t pages)
+{
+	accmem_region_forget(pool, first, pages);
+	accmem_direct_forget(pool, pool->base + first * POOL_PAGE,
+			     pages * POOL_PAGE);
+}
+
 static int extend(struct accmem_pool *pool, struct pool_heap *heap,
 		  struct pool_region *region, uint32_t more)
 {
@@ -146,7 +154,7 @@ static int extend(struct accmem_pool *pool, struct pool_heap *heap,
 		resize(pool, region, region->pages);
 		return ret;
 	}
-	accmem_region_forget(pool, end + 1, more);
+	forget(pool, end + 1, more);
 	region->pages += more;
 	count_more(pool, heap, more);
 	accmem_heap_add(pool, heap, end, more);
@@ -214,8 +222,7 @@ static int create(struct accmem_pool *pool, struct pool_heap *heap,
 		if (ret)
 			goto free_buffer;
 	}
-	accmem_region_forget(pool, region->first, pages);
-	accmem_direct_forget(pool, region->address, pages * POOL_PAGE);
+	forget(pool, region->first, pages);
 	region->next = heap->regions;
 	heap->regions = region;
 	pool->stats.kernel_buffers++;

@@ -173,6 +173,49 @@ static void a_child_gets_what_its_parent_has_freed(void)
 	end(pool);
 }
 
+#ifdef FAKE_DEVICE
+/* Of two buffers, the child's first region takes the place of one, and grows. */
+static void a_child_grows_over_what_its_parent_has_freed(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req[2] = {
+		{ .length = 8 * MIB, .flags = ACCMEM_ALLOC_CONTIGUOUS },
+		{ .length = 8 * MIB, .flags = ACCMEM_ALLOC_CONTIGUOUS },
+	};
+	int pipes[2], status;
+	char byte = 0;
+	void *p[8];
+	size_t i;
+	pid_t pid;
+
+	for (i = 0; i < ARRAY_SIZE(req); i++)
+		CHECK_EQ(accmem_pool_allocate(pool, &req[i]), 0);
+	CHECK_EQ(pipe(pipes), 0);
+	pid = fork();
+	if (!pid) {
+		CHECK_EQ(read(pipes[0], &byte, 1), 1);
+		CHECK_EQ(accmem_pool_lookup(pool, req[1].pointer, NULL), 0);
+		for (i = 0; i < ARRAY_SIZE(p); i++)
+			CHECK(p[i] = accmem_pool_malloc(pool, 3 * MIB));
+		for (i = 0; i < ARRAY_SIZE(p); i++)
+			CHECK_EQ(accmem_pool_release(pool, p[i]), 0);
+		for (i = 0; i < ARRAY_SIZE(req); i++)
+			CHECK_EQ(accmem_pool_lookup(pool, req[i].pointer, NULL),
+				 -ENOENT);
+		accmem_pool_destroy(pool);
+		_exit(0);
+	}
+	for (i = 0; i < ARRAY_SIZE(req); i++)
+		CHECK_EQ(accmem_pool_release(pool, req[i].pointer), 0);
+	CHECK_EQ(write(pipes[1], &byte, 1), 1);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	close(pipes[0]);
+	close(pipes[1]);
+	end(pool);
+}
+#endif
+
 static void forks_while_others_allocate(void)
 {
 	struct accmem_pool *pool = new_pool(0);
@@ -524,6 +567,7 @@ int main(void)
 		ROW(a_child_gets_what_its_parent_has_freed),
 		ROW(forks_while_others_allocate),
 #ifdef FAKE_DEVICE
+		ROW(a_child_grows_over_what_its_parent_has_freed),
 		ROW(a_constructor_may_allocate_while_sites_get_names),
 #endif
 		ROW(what_others_release_goes_to_who_waits),
