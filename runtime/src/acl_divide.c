@@ -91,19 +91,20 @@ static aclError check_one(void *base, size_t size,
 	return ACL_SUCCESS;
 }
 
-/* The first in the caller's order that overlaps the one before it, or @count. */
+/* The first in the caller's order that starts in one before it, or @count. */
 static size_t find_overlap(const struct accmem_acl_segment **sorted,
 			   const struct accmem_acl_segment *first, size_t count)
 {
+	uintptr_t start, last = 0, end;
 	size_t i, bad = count;
 
-	for (i = 1; i < count; i++) {
-		uintptr_t end = (uintptr_t)sorted[i - 1]->start +
-				accmem_acl_segment_size(sorted[i - 1]->length);
-
-		if ((uintptr_t)sorted[i]->start < end &&
-		    (size_t)(sorted[i] - first) < bad)
+	for (i = 0; i < count; i++) {
+		start = (uintptr_t)sorted[i]->start;
+		if (start < last && (size_t)(sorted[i] - first) < bad)
 			bad = sorted[i] - first;
+		end = start + accmem_acl_segment_size(sorted[i]->length);
+		if (last < end)
+			last = end;
 	}
 	return bad;
 }

@@ -342,6 +342,14 @@ static void a12_segments_are_placed_and_checked(void)
 	s[2].start = p + 4096 - 128;
 	CHECK_EQ(accmem_acl_check(p, 4096, s, 3, &bad),
 		 ACL_ERROR_RT_PARAM_INVALID);
+	/* two start in the second, and the first of them comes last */
+	s[0].start = p + 512;
+	s[1] = (struct accmem_acl_segment){ .length = 1000, .start = p };
+	s[2].start = p + 64;
+	CHECK_EQ(accmem_acl_check(p, 4096, s, 3, &bad),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(bad, 0);
+	s[0].start = p;
 	s[2].start = p + 128;
 	s[1].length = 0;
 	CHECK_EQ(accmem_acl_check(p, 4096, s, 3, &bad),

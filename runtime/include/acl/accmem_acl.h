@@ -54,7 +54,8 @@ aclError accmem_acl_divide(void *base, size_t size,
  * @size: its bytes
  * @segments: the segments, in any order
  * @count: how many
- * @bad: out, or NULL: index of the first that does not
+ * @bad: out, or NULL: index of the first that does not; where two overlap it is the one
+ *	that starts later which does not
  *
  * Return: ACL_SUCCESS; ACL_ERROR_RT_PARAM_INVALID for a start that is no multiple of
  * 64, a segment that is not all in the allocation, or that overlaps another;
