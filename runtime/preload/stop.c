@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -68,12 +69,12 @@ static void stop_handler(int signal)
 	errno = error;
 }
 
-/* By number of links: two, and one for each thread. */
+/* By number of links: two, and one for each thread; by the C library without /proc. */
 bool stop_is_alone(void)
 {
 	struct stat st;
 
-	return !stat(TASKS, &st) && st.st_nlink == 3;
+	return stat(TASKS, &st) ? __libc_single_threaded : st.st_nlink == 3;
 }
 
 static bool stop_knows(pid_t thread)

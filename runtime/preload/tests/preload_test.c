@@ -190,6 +190,30 @@ static void fork_copies(void)
 	free(p);
 }
 
+/* Where the C library alone knows that there is one thread. */
+static void fork_without_proc(void)
+{
+	char *p = malloc(MIB), root[] = "/tmp/accmem-root-XXXXXX";
+	pid_t child;
+	int status;
+
+	fill(p, MIB, 3);
+	CHECK(mkdtemp(root));
+	CHECK_EQ(chdir(root), 0);
+	CHECK_EQ(rmdir(root), 0);
+	if (chroot(".")) {
+		CHECK_EQ(errno, EPERM);
+		return;
+	}
+	child = fork();
+	if (!child)
+		_exit(!is_filled(p, MIB, 3));
+	CHECK(child > 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	free(p);
+}
+
 static atomic_bool end_writers;
 
 /* Writes a number at the front and, afterwards, at the back. */
@@ -342,6 +366,7 @@ int main(void)
 		{ "realloc keeps the bytes", realloc_keeps },
 		{ "what does not fit falls back", full_falls_back },
 		{ "fork: two heaps", fork_copies },
+		{ "fork without /proc", fork_without_proc },
 		{ "fork with threads: what there was at one moment",
 		  fork_with_threads },
 		{ "fork is refused where a thread cannot be stopped",
