@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -135,6 +136,40 @@ static int64_t stop_now(void)
 	return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
+/* Of a thread's state, the letter; 0 if that cannot be known. */
+static char stop_state(pid_t thread)
+{
+	char path[64], text[64], *start = path + sizeof(path) - sizeof("/stat");
+	ssize_t length;
+	int fd;
+
+	memcpy(start, "/stat", sizeof("/stat"));
+	do {
+		*--start = '0' + thread % 10;
+	} while (thread /= 10);
+	start -= sizeof(TASKS);
+	memcpy(start, TASKS "/", sizeof(TASKS));
+	fd = open(start, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	length = read(fd, text, sizeof(text));
+	close(fd);
+	/* it comes after a name in brackets, which may have some itself */
+	start = length > 0 ? memrchr(text, ')', length) : NULL;
+	return start && start + 2 < text + length ? start[2] : 0;
+}
+
+/* The first thread takes signals until the last has ended. */
+static bool stop_has_ended(pid_t thread)
+{
+	char state;
+
+	if (syscall(SYS_tgkill, getpid(), thread, 0))
+		return errno == ESRCH;
+	state = stop_state(thread);
+	return state == 'Z' || state == 'X';
+}
+
 /* Until all that were sent the signal have stopped, or ended. */
 static bool stop_wait(int64_t deadline)
 {
@@ -142,9 +177,7 @@ static bool stop_wait(int64_t deadline)
 	unsigned int i = 0;
 
 	while (i < nr_threads) {
-		if (atomic_load(&stopped[i]) ||
-		    (syscall(SYS_tgkill, getpid(), threads[i], 0) &&
-		     errno == ESRCH)) {
+		if (atomic_load(&stopped[i]) || stop_has_ended(threads[i])) {
 			i++;
 			continue;
 		}

@@ -275,6 +275,45 @@ static void fork_with_threads(void)
 	}
 }
 
+/* What the kernel says of the first thread of the process. */
+static char state_of_first(void)
+{
+	char path[64], line[512] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
+	file = fopen(path, "re");
+	CHECK(file && fgets(line, sizeof(line), file));
+	fclose(file);
+	return strrchr(line, ')')[2];
+}
+
+static void *fork_and_exit(void *argument)
+{
+	int status;
+	pid_t child;
+
+	while (state_of_first() != 'Z')
+		usleep(1000);
+	child = fork();
+	if (!child)
+		_exit(!is_filled(argument, MIB, 4));
+	CHECK(child > 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	exit(0);
+}
+
+static void fork_after_the_first_thread(void)
+{
+	char *p = malloc(MIB);
+	pthread_t thread;
+
+	fill(p, MIB, 4);
+	CHECK_EQ(pthread_create(&thread, NULL, fork_and_exit, p), 0);
+	pthread_exit(NULL);
+}
+
 /* A thread that takes the signal that would stop it: no child, and nothing lost. */
 static void *wait_for_all(void *argument)
 {
@@ -369,6 +408,8 @@ int main(void)
 		{ "fork without /proc", fork_without_proc },
 		{ "fork with threads: what there was at one moment",
 		  fork_with_threads },
+		{ "fork after the end of the first thread",
+		  fork_after_the_first_thread },
 		{ "fork is refused where a thread cannot be stopped",
 		  fork_is_refused },
 		{ "the program closes the descriptor", descriptors_are_closed },
