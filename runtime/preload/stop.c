@@ -105,11 +105,16 @@ static int stop_thread(pid_t thread)
 	return 1;
 }
 
-/* How many were sent the signal now; -1 on failure. */
+/*
+ * How many were sent the signal now; -1 on failure, as where the caller itself is not
+ * found: that is the /proc of another PID namespace.
+ */
 static int stop_pass(void)
 {
 	int dir = open(TASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC), sent = 0;
 	_Alignas(8) char buffer[4096];
+	pid_t self = syscall(SYS_gettid);
+	bool seen = false;
 	long length, at;
 
 	if (dir < 0)
@@ -118,14 +123,16 @@ static int stop_pass(void)
 	       0) {
 		for (at = 0; at < length && sent >= 0;) {
 			struct entry *entry = (struct entry *)(buffer + at);
-			int new = stop_thread(atoi(entry->name));
+			pid_t thread = atoi(entry->name);
+			int new = stop_thread(thread);
 
+			seen |= thread == self;
 			sent = new < 0 ? -1 : sent + new;
 			at += entry->length;
 		}
 	}
 	close(dir);
-	return length < 0 ? -1 : sent;
+	return length < 0 || !seen ? -1 : sent;
 }
 
 static int64_t stop_now(void)

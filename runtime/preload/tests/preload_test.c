@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -342,6 +343,36 @@ static void fork_is_refused(void)
 	free(p);
 }
 
+/* Its threads have other numbers in /proc, where they are not found. */
+static void fork_in_a_pid_namespace(void)
+{
+	char *p = malloc(MIB);
+	pthread_t thread;
+	int status;
+	pid_t child;
+
+	if (unshare(CLONE_NEWPID)) {
+		CHECK_EQ(errno, EPERM);
+		return;
+	}
+	child = fork();
+	if (!child) {
+		free(p);
+		p = calloc(1, MIB);
+		CHECK(is_on_device(p));
+		CHECK_EQ(pthread_create(&thread, NULL, write_pairs, p), 0);
+		errno = 0;
+		CHECK_EQ(fork(), -1);
+		CHECK_EQ(errno, EAGAIN);
+		CHECK(is_on_device(p));
+		_exit(0);
+	}
+	CHECK(child > 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	free(p);
+}
+
 /* What is mapped stays, and what comes is the ordinary heap's. */
 static void descriptors_are_closed(void)
 {
@@ -412,6 +443,8 @@ int main(void)
 		  fork_after_the_first_thread },
 		{ "fork is refused where a thread cannot be stopped",
 		  fork_is_refused },
+		{ "fork is refused where threads are not found",
+		  fork_in_a_pid_namespace },
 		{ "the program closes the descriptor", descriptors_are_closed },
 		{ "threads allocate, resize and free", threads_share },
 	};
