@@ -149,7 +149,7 @@ static aclError check_id(int32_t id)
 static struct acl_device *device_open_locked(int32_t id, aclError *error)
 {
 	struct acl_device *device = devices[id];
-	int ret;
+	int ret, state;
 
 	if (device)
 		return device;
@@ -159,7 +159,9 @@ static struct acl_device *device_open_locked(int32_t id, aclError *error)
 		return NULL;
 	}
 	device->id = id;
+	state = accmem_cancel_off();
 	ret = device_start(device);
+	accmem_cancel_restore(state);
 	if (ret) {
 		*error = ret == -ENOMEM ? ACL_ERROR_BAD_ALLOC :
 					  ACL_ERROR_RT_INVALID_DEVICEID;
@@ -206,9 +208,11 @@ int32_t accmem_acl_device_of(const struct accmem_pool *pool)
 static void device_close_locked(int32_t id)
 {
 	struct acl_device *device = devices[id];
+	int state;
 
 	if (!device)
 		return;
+	state = accmem_cancel_off();
 	accmem_acl_contexts_forget(id);
 	accmem_acl_streams_end(device);
 	__atomic_store_n(&devices[id], NULL, __ATOMIC_RELEASE);
@@ -217,6 +221,7 @@ static void device_close_locked(int32_t id)
 	accmem_acl_memory_forget(device);
 	accmem_pool_destroy(device->pool);
 	accmem_close(device->ctx);
+	accmem_cancel_restore(state);
 	free(device);
 }
 

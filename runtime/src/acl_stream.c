@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "acl.h"
+#include "internal.h"
 
 /**
  * struct acl_stream - a stream
@@ -83,11 +84,13 @@ void accmem_acl_cond_init(pthread_cond_t *cond)
 bool accmem_acl_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
 			  const struct acl_timeout *timeout)
 {
-	if (timeout->limited)
-		return pthread_cond_timedwait(cond, lock, &timeout->until) !=
-		       ETIMEDOUT;
-	pthread_cond_wait(cond, lock);
-	return true;
+	int state = accmem_cancel_off();
+	int ret = timeout->limited ?
+			  pthread_cond_timedwait(cond, lock, &timeout->until) :
+			  pthread_cond_wait(cond, lock);
+
+	accmem_cancel_restore(state);
+	return ret != ETIMEDOUT;
 }
 
 /* The next operation, or NULL at the end; with the lock held. */
@@ -185,11 +188,14 @@ static void stream_unlink(struct acl_stream *stream)
 /* It is in the list no more. */
 static void stream_destroy(struct acl_stream *stream)
 {
+	int state;
+
 	/* its thread, and whatever its lock was, stayed in the parent */
 	if (stream->process != getpid()) {
 		free(stream);
 		return;
 	}
+	state = accmem_cancel_off();
 	pthread_mutex_lock(&stream->lock);
 	stream->ends = true;
 	pthread_cond_broadcast(&stream->change);
@@ -197,6 +203,7 @@ static void stream_destroy(struct acl_stream *stream)
 		pthread_cond_wait(&stream->change, &stream->lock);
 	pthread_mutex_unlock(&stream->lock);
 	pthread_join(stream->thread, NULL);
+	accmem_cancel_restore(state);
 	pthread_cond_destroy(&stream->change);
 	pthread_mutex_destroy(&stream->lock);
 	free(stream);

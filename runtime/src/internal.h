@@ -5,6 +5,7 @@
 
 #include <accmem.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -32,6 +33,32 @@ struct accmem_context {
 	void *mappings;
 	struct accmem_context *next;
 };
+
+/*
+ * Between these two there is no cancellation point: who has a lock, or is waited for, is
+ * not cancelled. The second takes what the first returned.
+ */
+static inline int accmem_cancel_off(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+static inline void accmem_cancel_restore(int state)
+{
+	pthread_setcancelstate(state, NULL);
+}
+
+/* close() for who has a lock */
+static inline void accmem_close_locked(int fd)
+{
+	int state = accmem_cancel_off();
+
+	close(fd);
+	accmem_cancel_restore(state);
+}
 
 /* One ioctl: 0 or a negative errno value. */
 int accmem_call(const struct accmem_context *ctx, unsigned long command,

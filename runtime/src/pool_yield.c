@@ -151,16 +151,19 @@ void accmem_yield_start(struct accmem_pool *pool)
 		return;
 	call_shrink(pool, ACCMEM_SHRINK_UNREGISTER, 0, &req);
 	pool->eventfd = POOL_PASSIVE;
-	close(fd);
+	accmem_close_locked(fd);
 }
 
 void accmem_yield_wake(struct accmem_pool *pool)
 {
+	int state = accmem_cancel_off();
+
 	pthread_mutex_lock(&pool->lock);
 	accmem_yield_start(pool);
 	if (pool->eventfd >= 0)
 		eventfd_write(pool->eventfd, 1);
 	pthread_mutex_unlock(&pool->lock);
+	accmem_cancel_restore(state);
 }
 
 /* Another pool of the context is told from now on. */
@@ -196,6 +199,6 @@ void accmem_yield_stop(struct accmem_pool *pool)
 void accmem_yield_disown(struct accmem_pool *pool)
 {
 	if (pool->eventfd >= 0)
-		close(pool->eventfd);
+		accmem_close_locked(pool->eventfd);
 	pool->eventfd = POOL_PASSIVE;
 }

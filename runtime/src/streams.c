@@ -21,6 +21,8 @@
 
 #include <accmem_streams.h>
 
+#include "internal.h"
+
 /**
  * struct handle - one of them
  * @value: what the program calls it
@@ -74,7 +76,7 @@ static void streams_remove(struct accmem_streams *streams, struct handle *h)
 {
 	tdelete(h, &streams->handles, streams_compare);
 	if (h->ours)
-		close(h->fd);
+		accmem_close_locked(h->fd);
 	free(h);
 }
 
@@ -193,7 +195,7 @@ static int streams_open(struct accmem_streams *streams, const void *value)
 		return ret;
 	ret = streams_insert(streams, new);
 	if (ret)
-		close(new.fd);
+		accmem_close_locked(new.fd);
 	return ret;
 }
 

@@ -228,10 +228,11 @@ static int leave_round(struct tcgen05_warp *warp)
 static int collective(struct tcgen05_warp *warp, unsigned int lane,
 		      const struct operands *operands)
 {
-	int ret;
+	int ret, state;
 
 	if (lane >= warp->lanes)
 		return -EINVAL;
+	state = accmem_cancel_off();
 	pthread_mutex_lock(&warp->lock);
 	ret = enter(warp, lane, operands);
 	if (!ret) {
@@ -244,6 +245,7 @@ static int collective(struct tcgen05_warp *warp, unsigned int lane,
 		ret = leave_round(warp);
 	}
 	pthread_mutex_unlock(&warp->lock);
+	accmem_cancel_restore(state);
 	return ret;
 }
 
@@ -299,7 +301,7 @@ static int check_active(const struct tcgen05_warp *warp, uint32_t active,
 static int collective_all(struct tcgen05_warp *warp, uint32_t active,
 			  const struct operands *operands, int differ)
 {
-	int ret;
+	int ret, state = accmem_cancel_off();
 
 	pthread_mutex_lock(&warp->lock);
 	while (warp->over)
@@ -313,6 +315,7 @@ static int collective_all(struct tcgen05_warp *warp, uint32_t active,
 		ret = leave_round(warp);
 	}
 	pthread_mutex_unlock(&warp->lock);
+	accmem_cancel_restore(state);
 	return ret;
 }
 

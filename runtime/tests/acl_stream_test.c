@@ -5,6 +5,7 @@
  * instead.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -562,6 +563,41 @@ static void an_event_is_destroyed_once(void)
 	CHECK_EQ(aclrtDestroyStream(waits), 0);
 }
 
+static void *wait_for_stream(void *stream)
+{
+	return (void *)(intptr_t)aclrtSynchronizeStream(stream);
+}
+
+static void *wait_for_event(void *event)
+{
+	return (void *)(intptr_t)aclrtSynchronizeEvent(event);
+}
+
+/* It goes on to wait, and leaves no lock taken. */
+static void a_thread_that_waits_may_be_cancelled(void)
+{
+	pthread_t threads[2];
+	aclrtStream stream;
+	aclrtEvent event;
+	size_t i;
+
+	alarm(60);
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	keep_busy(stream);
+	CHECK_EQ(aclrtRecordEvent(event, stream), 0);
+	CHECK_EQ(pthread_create(&threads[0], NULL, wait_for_stream, stream), 0);
+	CHECK_EQ(pthread_create(&threads[1], NULL, wait_for_event, event), 0);
+	usleep(100000);
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		CHECK_EQ(pthread_cancel(threads[i]), 0);
+	usleep(100000);
+	CHECK_EQ(aclrtDestroyStreamForce(stream), 0);
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		CHECK_EQ(pthread_join(threads[i], NULL), 0);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
+}
+
 static void mapped_memory_stays_until_streams_are_done(void)
 {
 	aclrtPhysicalMemProp prop = {
@@ -609,6 +645,7 @@ int main(void)
 		ROW(events_are_made_with_flags),
 		ROW(a_reset_event_has_no_time),
 		ROW(an_event_is_destroyed_once),
+		ROW(a_thread_that_waits_may_be_cancelled),
 		ROW(mapped_memory_stays_until_streams_are_done),
 	};
 

@@ -231,11 +231,32 @@ static void a_map_tells_whose_columns_are()
 
 #endif
 
+/* The lane waits for the other, and leaves no lock taken. */
+static void a_lane_that_waits_may_be_cancelled()
+{
+	const Context context = two_sms();
+	std::vector<Cta> ctas = Launch(context, 1).cluster(0, { 0 });
+	tcgen05_warp *warp;
+
+	alarm(60);
+	CHECK_EQ(tcgen05_warp_create(ctas[0].get(), 2, &warp), 0);
+	std::thread lane([warp] {
+		tcgen05_warp_relinquish_alloc_permit(warp, 0);
+	});
+	usleep(100000);
+	CHECK_EQ(pthread_cancel(lane.native_handle()), 0);
+	usleep(100000);
+	tcgen05_warp_relinquish_alloc_permit(warp, 1);
+	lane.join();
+	tcgen05_warp_destroy(warp);
+}
+
 int main()
 {
 	static const struct test tests[] = {
 		ROW(a_context_is_opened_or_not),
 		ROW(a_cluster_is_all_or_nothing),
+		ROW(a_lane_that_waits_may_be_cancelled),
 #ifndef FAKE_DEVICE
 		ROW(columns_end_with_their_object),
 		ROW(dealloc_says_what_is_wrong),
