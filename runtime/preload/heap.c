@@ -16,20 +16,29 @@
 #include "preload.h"
 
 static pthread_mutex_t heap_mutex = PTHREAD_MUTEX_INITIALIZER;
+static int heap_cancel_state; /* of who has the lock, before it took it */
 /* SIZE_MAX as long as there is nothing to be had */
 static atomic_size_t heap_threshold = SIZE_MAX;
 static atomic_size_t heap_aligned = SIZE_MAX;
 static bool heap_must_open; /* a forked process that has not opened it yet */
 struct stats heap_stats;
 
+/* malloc() is no cancellation point, though it opens a device. */
 void heap_lock(void)
 {
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_mutex_lock(&heap_mutex);
+	heap_cancel_state = state;
 }
 
 void heap_unlock(void)
 {
+	int state = heap_cancel_state;
+
 	pthread_mutex_unlock(&heap_mutex);
+	pthread_setcancelstate(state, NULL);
 }
 
 static void heap_accept(void)

@@ -215,6 +215,37 @@ static void fork_without_proc(void)
 	free(p);
 }
 
+static void *allocate_when_cancelled(void *argument)
+{
+	pthread_cancel(pthread_self());
+	free(malloc(MIB));
+	return argument;
+}
+
+/* The first allocation of a child opens the device. */
+static void malloc_is_no_cancellation_point(void)
+{
+	pthread_t thread;
+	void *result;
+	int status;
+	pid_t child;
+
+	child = fork();
+	if (!child) {
+		alarm(60);
+		CHECK_EQ(pthread_create(&thread, NULL, allocate_when_cancelled,
+					&status),
+			 0);
+		CHECK_EQ(pthread_join(thread, &result), 0);
+		CHECK(result == &status);
+		CHECK(is_on_device(malloc(MIB)));
+		_exit(0);
+	}
+	CHECK(child > 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+}
+
 static atomic_bool end_writers;
 
 /* Writes a number at the front and, afterwards, at the back. */
@@ -437,6 +468,8 @@ int main(void)
 		{ "what does not fit falls back", full_falls_back },
 		{ "fork: two heaps", fork_copies },
 		{ "fork without /proc", fork_without_proc },
+		{ "malloc is no cancellation point",
+		  malloc_is_no_cancellation_point },
 		{ "fork with threads: what there was at one moment",
 		  fork_with_threads },
 		{ "fork after the end of the first thread",
