@@ -111,7 +111,8 @@ struct accmem_context *accmem_pool_context(const struct accmem_pool *pool);
  *	ALLOC (<linux/accmem.h>)
  * @length: bytes wanted, at least 1
  * @alignment: of pointer and device address: 0 for the default of 64 bytes, or a power
- *	of two up to accmem_info.max_alignment
+ *	of two up to accmem_info.max_alignment, or, in a process without room for a
+ *	window that is aligned like that, up to 2 MiB at least
  * @kind: enum accmem_kind
  * @page_policy: enum accmem_page_policy
  * @cache_mode: enum accmem_cache_mode
@@ -167,7 +168,7 @@ struct accmem_pool_request {
  * call that looks for it, or until the deadline, when there is another try.
  *
  * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0
- * and an alignment that is no power of two, -EOPNOTSUPP for a kind that the device
+ * and an alignment that is no power of two, or too large, -EOPNOTSUPP for a kind that the device
  * has not, -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR.
  */
 int accmem_pool_allocate(struct accmem_pool *pool,

@@ -164,6 +164,7 @@ static int set_options(struct accmem_pool *pool,
 static int set_window(struct accmem_pool *pool)
 {
 	struct accmem_info info;
+	uint64_t alignment;
 	int ret = accmem_get_info(pool->ctx, 0, &info);
 
 	if (ret)
@@ -171,7 +172,9 @@ static int set_window(struct accmem_pool *pool)
 	pool->window = pool->ctx->window;
 	pool->base = pool->ctx->address_base;
 	pool->span = pool->ctx->address_span;
-	pool->granted = info.max_alignment;
+	alignment = (uintptr_t)pool->window & -(uintptr_t)pool->window;
+	pool->granted = alignment < info.max_alignment ? alignment :
+							 info.max_alignment;
 	if (pool->window && pool->ctx->window_size >= pool->span)
 		return 0;
 	accmem_set_last_error("no room in the address space for %" PRIu64

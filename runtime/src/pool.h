@@ -260,7 +260,7 @@ struct pool_history;
  * @window: host address that stands for @base
  * @base: lowest device address
  * @span: bytes of device addresses
- * @granted: largest alignment of a region
+ * @granted: largest alignment that pointers and device addresses have in common
  * @flags: ACCMEM_POOL_*
  * @keep_bytes: free bytes that are kept
  * @table: an entry for each page of the span

@@ -185,7 +185,7 @@ int accmem_direct_allocate(struct accmem_pool *pool,
 	struct direct *d;
 	int ret;
 
-	if (req->flags & ~KNOWN_FLAGS)
+	if (req->flags & ~KNOWN_FLAGS || req->alignment > pool->granted)
 		return -EINVAL;
 	d = calloc(1, sizeof(*d));
 	if (!d)

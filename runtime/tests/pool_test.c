@@ -684,6 +684,43 @@ static void alignments_are_honoured(void)
 	end(pool);
 }
 
+#ifdef FAKE_DEVICE
+#define ADDRESSES (32ull << 30) /* of the device */
+
+/* Room for the window, and not for one that is aligned to 1 GiB */
+static void an_alignment_is_that_of_the_pointer(void)
+{
+	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+	struct rlimit limit = unlimited;
+	struct accmem_pool_request req;
+	struct accmem_pool *pool;
+	unsigned long pages;
+	FILE *statm;
+	int ret;
+
+	statm = fopen("/proc/self/statm", "r");
+	CHECK(statm);
+	CHECK_EQ(fscanf(statm, "%lu", &pages), 1);
+	fclose(statm);
+	limit.rlim_cur = pages * 4096ull + 2 * ADDRESSES + 512 * MIB;
+	CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+	pool = new_pool(0);
+	CHECK_EQ(setrlimit(RLIMIT_AS, &unlimited), 0);
+	req = (struct accmem_pool_request){ .length = 100 };
+	for (req.alignment = MIB; req.alignment <= 1024 * MIB;
+	     req.alignment *= 2) {
+		ret = accmem_pool_allocate(pool, &req);
+		CHECK(ret == 0 || ret == -EINVAL);
+		CHECK(ret == 0 || req.alignment > 2 * MIB);
+		if (ret)
+			continue;
+		CHECK_EQ((uintptr_t)req.pointer % req.alignment, 0);
+		CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+	}
+	end(pool);
+}
+#endif
+
 /* A kind that the device has is the CPU's at once; one that it has not is refused. */
 static void check_kind(struct accmem_pool *pool, uint32_t kind,
 		       uint64_t feature)
@@ -936,6 +973,9 @@ int main(void)
 		ROW(calls_of_the_kernel_are_few),
 		ROW(growth_in_steps_copies_nothing),
 		ROW(alignments_are_honoured),
+#ifdef FAKE_DEVICE
+		ROW(an_alignment_is_that_of_the_pointer),
+#endif
 		ROW(a_snapshot_has_everything),
 		ROW(leaks_are_told_with_their_call_sites),
 	};
