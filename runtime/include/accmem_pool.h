@@ -208,6 +208,10 @@ int accmem_pool_release(struct accmem_pool *pool, void *pointer);
  *
  * The pointer is gone at once.
  *
+ * A stream of another context is -EACCES for an allocation that is a buffer of its own.
+ * Pieces wait for the positions of any stream: whose it is does not matter to them, and
+ * is not looked at.
+ *
  * Return: as accmem_pool_release(); -EBADF, -EINVAL, -EACCES for the stream.
  */
 int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
