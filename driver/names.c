@@ -217,7 +217,7 @@ static int names_choose_address(struct accmem_context *ctx,
 		alignment = max_t(u64, alignment, ACCMEM_FOLIO);
 	alignment = max_t(u64, alignment, ACCMEM_GRANULE);
 	place->start = names_find_room(ctx, cv, place->size, alignment);
-	return place->start ? 0 : -ENOMEM;
+	return place->start ? 0 : -EADDRNOTAVAIL;
 }
 
 /* @place has been linked below @parent, between @below and @above */
@@ -265,7 +265,7 @@ static void place_link(struct accmem_context *ctx, struct accmem_place *place)
  * @place: the place, with its memory and size
  * @alignment: of the address, in bytes (mapped translation)
  *
- * Return: 0, or -ENOMEM when no device address is left for it.
+ * Return: 0, or -EADDRNOTAVAIL when no device address is left for it.
  */
 int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
 			u64 alignment)

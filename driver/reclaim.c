@@ -11,6 +11,9 @@
  * or that of a folio that is charged already. A request that finds a limit behind the
  * lack of memory, or the other way about, begins once more.
  *
+ * One that fails for lack of device addresses is tried again when frees that are due,
+ * and what its own context keeps, have given theirs back.
+ *
  * Locks: none is held while memory is reclaimed, but the context's for a moment
  * at a time. Nobody waits for a lock that depends on what other contexts do.
  */
@@ -152,6 +155,9 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 		r->stage = RECLAIM_CACHES;
 		return true;
 	case RECLAIM_CACHES:
+		/* each context has addresses of its own */
+		if (err == -EADDRNOTAVAIL)
+			return false;
 		if (err == -ENOSPC &&
 		    accmem_carveout_free_bytes(r->cv) < r->size)
 			return false;
@@ -168,6 +174,8 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 /* A limit is the reason that is told, where more memory would be of no use. */
 static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
 {
+	if (err == -EADDRNOTAVAIL)
+		return -ENOMEM;
 	if (err != -ENOSPC)
 		return err;
 	return accmem_charge_fits(ctx->account, size) ? -ENOSPC : -EDQUOT;
@@ -187,11 +195,16 @@ void accmem_reclaim_drain(struct xarray *accounts)
 		;
 }
 
+static inline bool reclaim_may_help(int err)
+{
+	return err == -ENOSPC || err == -EDQUOT || err == -EADDRNOTAVAIL;
+}
+
 /* goes on after @err, the first answer of @take */
 static noinline int reclaim_retry(struct accmem_context *ctx, struct reclaim *r,
 				  int (*take)(void *arg), void *arg, int err)
 {
-	while (err == -ENOSPC || err == -EDQUOT) {
+	while (reclaim_may_help(err)) {
 		if (fatal_signal_pending(current)) {
 			err = -EINTR;
 			break;
@@ -212,11 +225,12 @@ static noinline int reclaim_retry(struct accmem_context *ctx, struct reclaim *r,
  * @ctx: the context
  * @cv: the carveout
  * @size: bytes that are needed
- * @take: takes them; called again after -ENOSPC and -EDQUOT
+ * @take: takes them; called again after -ENOSPC, -EDQUOT and -EADDRNOTAVAIL
  * @arg: for @take
  *
  * Return: what @take returned, but -EDQUOT for -ENOSPC where a limit is in the way,
- * too; -EINTR. What is -ENOSPC can be waited for; it is -ENOMEM to who does not.
+ * too, and -ENOMEM for -EADDRNOTAVAIL; -EINTR. What is -ENOSPC can be waited for; it is
+ * -ENOMEM to who does not.
  */
 int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,
 			 u64 size, int (*take)(void *arg), void *arg)
@@ -227,7 +241,7 @@ int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,
 	/* a chunk that the cleaner has would split the room beside it */
 	if (likely(size < RECLAIM_SEES_CHUNK || !accmem_clear_is_busy(cv))) {
 		err = take(arg);
-		if (err != -ENOSPC && err != -EDQUOT)
+		if (!reclaim_may_help(err))
 			return err;
 		r = (struct reclaim){ .size = size, .cv = cv };
 	} else {

@@ -169,6 +169,27 @@ TEST_F(cache, what_is_kept_counts_as_free)
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 }
 
+/* A reservation may be of all of them. */
+TEST_F(cache, device_addresses_of_what_is_kept_are_free)
+{
+	struct accmem_alloc a = { .length = 4096,
+				  .flags = ACCMEM_ALLOC_RESIZABLE,
+				  .reserve = self->info.address_span };
+	struct accmem_alloc b, c;
+
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_EQ(0, accmem_alloc_bytes(self->fd, 4096, 0, &b));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	a.reserve = self->info.address_span - MIB(2);
+	EXPECT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_EQ(0, accmem_alloc_bytes(self->fd, MIB(4), 0, &b));
+	EXPECT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &c));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, c.address));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+}
+
 /* It is there for another context before that would be refused. */
 TEST_F(cache, others_get_what_is_kept)
 {

@@ -150,6 +150,31 @@ TEST_F(stream_fence, an_alloc_that_would_fail_finds_what_is_due)
 	free(bufs);
 }
 
+/* The same of device addresses. */
+TEST_F(stream_fence, an_alloc_without_addresses_finds_what_is_due)
+{
+	struct accmem_info info;
+	unsigned int i, rounds = accmem_scale(20);
+	uint32_t id;
+	int file;
+
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
+	for (i = 0; i < rounds + 1; i++) {
+		struct accmem_alloc a = { .length = 4096,
+					  .flags = ACCMEM_ALLOC_RESIZABLE,
+					  .reserve = info.address_span };
+
+		file = fence_create(self->fences, &id);
+		ASSERT_LE(0, file);
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+		ASSERT_EQ(0, fence_free(self->fd, a.address, file));
+		ASSERT_EQ(0, fence_signal(self->fences, id, 0, 0));
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 4096, 0, &a));
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+		close(file);
+	}
+}
+
 /* --- imported fences ------------------------------------------------------- */
 
 TEST_F(stream_fence, an_import_claims_positions)
