@@ -140,7 +140,7 @@ static int growth_get(struct growth *g)
 
 	if (err == REALLOC_NO_ROOM)
 		err = growth_find_room(g);
-	return err == -ENOSPC ? -ENOMEM : err;
+	return err == -ENOSPC ? REALLOC_NO_ROOM : err;
 }
 
 static int realloc_resize_place(struct accmem_context *ctx,
@@ -421,15 +421,17 @@ static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
 {
 	int err;
 
-	if (accmem_memory_is_pinned(accmem_buffer_memory(r->buf)))
-		return -EBUSY;
 	r->fresh = accmem_alloc(ctx, req, NULL);
 	err = PTR_ERR_OR_ZERO(r->fresh);
 	if (err) {
 		r->fresh = NULL;
 		return err;
 	}
-	err = realloc_copy(ctx, r);
+	/* a pin is the reason that is told where nothing else is in the way */
+	if (accmem_memory_is_pinned(accmem_buffer_memory(r->buf)))
+		err = -EBUSY;
+	else
+		err = realloc_copy(ctx, r);
 	if (err) {
 		accmem_alloc_discard(ctx, &r->fresh, 1);
 		r->fresh = NULL;

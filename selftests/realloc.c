@@ -846,6 +846,56 @@ TEST_F(realloc, pinned)
 	ASSERT_EQ(0, unblock(self->fd, &b));
 }
 
+/*
+ * Large pages are only preferred: where none is left to grow by, it goes on with normal
+ * ones. A pin keeps it from that where there is memory, and only there.
+ */
+TEST_F(realloc, moves_where_no_large_pages_are_left)
+{
+	unsigned int n = 0, i, nr = self->info.capacity / MIB(1);
+	struct accmem_alloc a = { .length = MIB(2),
+				  .flags = RESIZABLE,
+				  .page_policy = ACCMEM_PAGE_HUGE_FIRST,
+				  .reserve = MIB(4) };
+	struct accmem_alloc *pieces;
+	struct accmem_realloc r;
+	struct iovec iov;
+	int pipes[2];
+
+	/* a buffer is one run elsewhere, and there may be one of any length */
+	if (!(self->info.features & ACCMEM_FEATURE_SCATTER))
+		return;
+	pieces = calloc(nr, sizeof(*pieces));
+	ASSERT_EQ(0, pipe(pipes));
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(MIB(2), a.page_size);
+	iov.iov_base = map_at(self->fd, a.address, MIB(2));
+	iov.iov_len = GRANULE;
+	ASSERT_NE(NULL, iov.iov_base);
+	accmem_fill(iov.iov_base, MIB(2), 21);
+	ASSERT_EQ(GRANULE, vmsplice(pipes[1], &iov, 1, 0));
+	while (!accmem_alloc_bytes(self->fd, MIB(1), 0, &pieces[n]))
+		n++;
+	EXPECT_EQ(-ENOMEM,
+		  accmem_ioctl_realloc(self->fd, a.address, MIB(4), 0, &r));
+	for (i = 0; i < n; i += 2)
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, pieces[i].address));
+	EXPECT_EQ(-EBUSY,
+		  accmem_ioctl_realloc(self->fd, a.address, MIB(4), 0, &r));
+	close(pipes[0]);
+	close(pipes[1]);
+	EXPECT_EQ(-ENOMEM, accmem_ioctl_realloc(self->fd, a.address, MIB(4),
+						IN_PLACE, &r));
+	ASSERT_TRUE(query_says(self->fd, a.address, MIB(2), MIB(2)));
+	ASSERT_EQ(0,
+		  accmem_ioctl_realloc(self->fd, a.address, MIB(4), 0, &r));
+	EXPECT_EQ(MIB(2), r.copied);
+	EXPECT_EQ(GRANULE, r.page_size);
+	EXPECT_EQ(-1, check_at(self->fd, r.address, MIB(2), MIB(4), 21));
+	unmap(iov.iov_base, MIB(2));
+	free(pieces);
+}
+
 /* T4 */
 TEST_F(realloc, only_what_is_resizable)
 {

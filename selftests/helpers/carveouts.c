@@ -378,6 +378,24 @@ TEST_F(carveouts, realloc_stays_or_moves)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, r.address));
 }
 
+/* also where the addresses that it is to grow by are its own */
+TEST_F(carveouts, realloc_moves_with_a_reservation)
+{
+	struct accmem_alloc a = { .length = MIB(2),
+				  .carveout = 1,
+				  .flags = ACCMEM_ALLOC_RESIZABLE,
+				  .reserve = MIB(8) };
+	struct accmem_realloc r;
+	struct accmem_query q;
+
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	FILL(1);
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(8), 0, &r));
+	ASSERT_EQ(0, accmem_ioctl_query(self->fd, r.address, &q));
+	EXPECT_EQ(0, q.carveout);
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, r.address));
+}
+
 /* one that is for a carveout only does not leave it */
 TEST_F(carveouts, realloc_in_one_only)
 {
