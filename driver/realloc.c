@@ -125,7 +125,7 @@ static int growth_find_room(struct growth *g)
 	struct accmem_carveout *cv = realloc_carveout(g->buf);
 	int err;
 
-	accmem_cache_drain(g->ctx, cv);
+	accmem_reclaim_addresses(g->ctx, cv);
 	accmem_clear_pause(cv);
 	err = accmem_reclaim_retry(g->ctx, cv, g->size, growth_take, g);
 	accmem_clear_resume(cv);
@@ -160,6 +160,18 @@ static int realloc_lock_place(struct accmem_context *ctx,
 	err = realloc_resize_place(ctx, buf, size);
 	spin_unlock(&ctx->lock);
 	return err ? REALLOC_NO_ROOM : 0;
+}
+
+/* once more without what is behind it and free, but hidden */
+static int realloc_find_place(struct accmem_context *ctx,
+			      struct accmem_buffer *buf, u64 size)
+{
+	int err = realloc_lock_place(ctx, buf, size);
+
+	if (!err)
+		return 0;
+	accmem_reclaim_addresses(ctx, realloc_carveout(buf));
+	return realloc_lock_place(ctx, buf, size);
 }
 
 /* what was taken behind the buffer's memory becomes a part of it */
@@ -235,7 +247,7 @@ static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
 	g.size = growth_size(mem, g.size);
 	r->layout.footprint = g.size;
 	if (mapped)
-		err = realloc_lock_place(ctx, r->buf, g.size);
+		err = realloc_find_place(ctx, r->buf, g.size);
 	if (err)
 		return err;
 	err = growth_get(&g);

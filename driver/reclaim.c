@@ -195,6 +195,20 @@ void accmem_reclaim_drain(struct xarray *accounts)
 		;
 }
 
+/**
+ * accmem_reclaim_addresses() - free the device addresses of what is free but hidden
+ * @ctx: the context
+ * @cv: the carveout whose addresses they are. Sleeps.
+ *
+ * That is what the context keeps, and frees that are due.
+ */
+void accmem_reclaim_addresses(struct accmem_context *ctx,
+			      const struct accmem_carveout *cv)
+{
+	accmem_cache_drain(ctx, cv);
+	accmem_pending_reap(ctx->dev, UINT_MAX);
+}
+
 static inline bool reclaim_may_help(int err)
 {
 	return err == -ENOSPC || err == -EDQUOT || err == -EADDRNOTAVAIL;

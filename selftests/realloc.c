@@ -240,6 +240,54 @@ TEST_F(realloc, grows_where_neighbours_allow)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
+/* What its context keeps of what was freed is not in the way. */
+TEST_F(realloc, grows_over_what_is_kept)
+{
+	struct accmem_alloc a, b;
+	struct accmem_realloc r;
+
+	/* where addresses are memory, it may lie at the end of what is free */
+	if (self->identity)
+		return;
+	ASSERT_EQ(0, alloc(self->fd, KIB(64), 0, &a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, GRANULE, 0, &b));
+	ASSERT_EQ(a.address + KIB(64), b.address);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, KIB(128),
+					  IN_PLACE, &r));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+}
+
+/* Nor is a free whose fence has signalled. */
+TEST_F(realloc, grows_over_what_is_due)
+{
+	struct accmem_alloc b, a = {
+		.length = KIB(64),
+		.flags = RESIZABLE | ACCMEM_ALLOC_FIXED,
+		.address = self->info.address_base + self->info.capacity / 2,
+	};
+	unsigned int i, rounds = accmem_scale(20);
+	int fences = fence_device(), file;
+	uint32_t id;
+
+	ASSERT_LE(0, fences);
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	for (i = 0; i < rounds + 1; i++) {
+		file = fence_create(fences, &id);
+		ASSERT_LE(0, file);
+		ASSERT_EQ(0, block(self->fd, &a, &b));
+		ASSERT_EQ(0, fence_free(self->fd, b.address, file));
+		ASSERT_EQ(0, fence_signal(fences, id, 0, 0));
+		close(file);
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, KIB(128),
+						  IN_PLACE, NULL));
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, KIB(64),
+						  IN_PLACE, NULL));
+	}
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	close(fences);
+}
+
 /* T5: otherwise it is moved; its old name is gone, and its bytes are kept. */
 TEST_F(realloc, moves_where_they_do_not)
 {
