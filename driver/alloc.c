@@ -289,7 +289,21 @@ static struct accmem_buffer *alloc_create_any(struct accmem_context *ctx,
 	return err ? ERR_PTR(err) : alloc_create(ctx, cv, req, layout);
 }
 
-/* The cache would serve another address, and may have this one. */
+/* once more where it may be of what is free but hidden */
+static int alloc_find_fixed(struct accmem_context *ctx,
+			    const struct accmem_carveout *cv,
+			    const struct accmem_alloc *req,
+			    const struct accmem_layout *layout)
+{
+	int err = alloc_check_fixed(ctx, cv, req, layout);
+
+	if (err != -EEXIST)
+		return err;
+	accmem_reclaim_addresses(ctx, cv);
+	return alloc_check_fixed(ctx, cv, req, layout);
+}
+
+/* The cache would serve another address. */
 static struct accmem_buffer *alloc_fixed(struct accmem_context *ctx,
 					 struct accmem_carveout *cv,
 					 const struct accmem_alloc *req,
@@ -297,14 +311,13 @@ static struct accmem_buffer *alloc_fixed(struct accmem_context *ctx,
 {
 	int err = 0;
 
-	accmem_cache_drain(ctx, cv);
 	/* an address that excludes large pages, where they are only preferred */
 	if (layout->may_fall_back &&
 	    !IS_ALIGNED(req->address, layout->alignment))
 		err = accmem_alloc_lay_out(cv, req, ACCMEM_PAGE_NORMAL_ONLY,
 					   layout);
 	if (!err)
-		err = alloc_check_fixed(ctx, cv, req, layout);
+		err = alloc_find_fixed(ctx, cv, req, layout);
 	return err ? ERR_PTR(err) : alloc_create_any(ctx, cv, req, layout);
 }
 

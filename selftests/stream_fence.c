@@ -175,6 +175,38 @@ TEST_F(stream_fence, an_alloc_without_addresses_finds_what_is_due)
 	}
 }
 
+/* after a fence, and at a position of a stream */
+TEST_F(stream_fence, an_address_whose_free_is_due_can_be_had)
+{
+	static const uint64_t lengths[] = { MIB(2), 4096, 64 };
+	unsigned int i, rounds = accmem_scale(20);
+	struct accmem_alloc a, b;
+	uint32_t id;
+	int file;
+
+	for (i = 0; i < 6 * (rounds + 1); i++) {
+		file = fence_create(self->fences, &id);
+		ASSERT_LE(0, file);
+		a = allocate(self->fd, lengths[i % 3]);
+		if (i % 2) {
+			ASSERT_EQ(0, stream_free(self->fd, a.address,
+						 self->stream, i));
+		} else {
+			ASSERT_EQ(0, fence_free(self->fd, a.address, file));
+		}
+		b = (struct accmem_alloc){ .length = lengths[i % 3],
+					   .flags = ACCMEM_ALLOC_FIXED,
+					   .address = a.address };
+		ASSERT_EQ(-EEXIST, accmem_ioctl_alloc(self->fd, &b));
+		ASSERT_EQ(0, fence_signal(self->fences, id, 0, 0));
+		if (i % 2)
+			ASSERT_EQ(0, stream_import(self->stream, i, file));
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &b));
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+		close(file);
+	}
+}
+
 /* --- imported fences ------------------------------------------------------- */
 
 TEST_F(stream_fence, an_import_claims_positions)
