@@ -68,6 +68,13 @@ static struct accmem_memory *access_find_memory(struct accmem_context *ctx,
 	}
 }
 
+/* what is pending may be had by a request on its stream when nobody is at it */
+static void access_put(struct accmem_context *ctx, struct accmem_memory *mem)
+{
+	accmem_memory_put(mem);
+	accmem_waiters_came_back(ctx->dev, NULL);
+}
+
 /* @size bytes from @offset of a memory on, through @bytes */
 static int access_part(struct accmem_memory *mem, u64 offset,
 		       const struct accmem_access *req, void *bytes, u64 size)
@@ -134,7 +141,7 @@ int accmem_access(struct accmem_context *ctx, struct accmem_access *req)
 		goto out_free;
 	offset = req->address - ctx->dev->address_base - mem->offset;
 	err = access_memory(mem, offset, req, bytes);
-	accmem_memory_put(mem);
+	access_put(ctx, mem);
 out_free:
 	kfree(bytes);
 	return err;
@@ -161,7 +168,7 @@ static struct accmem_memory *hint_find_memory(struct accmem_context *ctx,
 	mem = access_find_memory(ctx, address, length);
 	if (IS_ERR(mem) || mem->shared)
 		return mem;
-	accmem_memory_put(mem);
+	access_put(ctx, mem);
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
@@ -190,7 +197,7 @@ int accmem_prefetch(struct accmem_context *ctx,
 	err = accmem_shared_move(mem, hint_offset(ctx, mem, req->address),
 				 req->length,
 				 !(req->flags & ACCMEM_PREFETCH_HOST));
-	accmem_memory_put(mem);
+	access_put(ctx, mem);
 	return err;
 }
 
@@ -214,6 +221,6 @@ int accmem_advise(struct accmem_context *ctx, const struct accmem_advise *req)
 	err = accmem_shared_stay(mem, hint_offset(ctx, mem, req->address),
 				 req->length,
 				 req->advice == ACCMEM_ADVICE_STAY);
-	accmem_memory_put(mem);
+	access_put(ctx, mem);
 	return err;
 }

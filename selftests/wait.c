@@ -12,10 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <linux/userfaultfd.h>
 
 #include "kselftest_harness.h"
 #include "stream_util.h"
@@ -550,6 +554,95 @@ TEST_F(wait, an_unmapping_of_what_is_pending_on_the_stream_of_the_request)
 					 in_ms(self->other, 600)));
 		ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 		munmap(p, PIECE);
+		pthread_join(w.thread, NULL);
+		err = w.err;
+		if (!err)
+			break;
+		/* as it was, for the next time */
+		ASSERT_EQ(0, stream_signal(stream, i + 1));
+		ASSERT_EQ(0, accmem_alloc_bytes(self->other, PIECE, 0,
+						&self->a[i]));
+	}
+	EXPECT_EQ(0, err);
+	close(stream);
+}
+
+/* a thread that writes to a buffer, from a page that comes when it is told to */
+struct writer {
+	pthread_t thread;
+	int fd;
+	int faults;
+	void *page;
+	struct accmem_access access;
+};
+
+static void *writer_main(void *arg)
+{
+	struct writer *w = arg;
+
+	accmem_ioctl_access(w->fd, &w->access);
+	return NULL;
+}
+
+/* true when it is in the middle of its call */
+static bool writer_start(struct writer *w, int fd, uint64_t address)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct pollfd poll_fault = { .events = POLLIN };
+
+	w->fd = fd;
+	w->page = mmap(NULL, 4096, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	w->faults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	w->access = (struct accmem_access){ .op = ACCMEM_ACCESS_WRITE,
+					    .address = address,
+					    .length = 4096,
+					    .data = (uintptr_t)w->page };
+	range.range.start = (uintptr_t)w->page;
+	range.range.len = 4096;
+	poll_fault.fd = w->faults;
+	return !ioctl(w->faults, UFFDIO_API, &api) &&
+	       !ioctl(w->faults, UFFDIO_REGISTER, &range) &&
+	       !pthread_create(&w->thread, NULL, writer_main, w) &&
+	       poll(&poll_fault, 1, PATIENCE_MS) == 1;
+}
+
+static bool writer_go_on(struct writer *w)
+{
+	struct uffdio_zeropage zero = {
+		.range = { .start = (uintptr_t)w->page, .len = 4096 },
+	};
+
+	return !ioctl(w->faults, UFFDIO_ZEROPAGE, &zero);
+}
+
+/* returns how many bytes it has written */
+static uint64_t writer_end(struct writer *w)
+{
+	pthread_join(w->thread, NULL);
+	close(w->faults);
+	munmap(w->page, 4096);
+	return w->access.done;
+}
+
+/* as of an unmapping */
+TEST_F(wait, an_access_to_what_is_pending_on_the_stream_of_the_request)
+{
+	int stream = stream_create(self->other), i, err = -1;
+
+	for (i = 0; i < 3 && err; i++) {
+		struct waiter w = { .flags = ACCMEM_ALLOC_STREAM,
+				    .stream = stream };
+		uint64_t address = self->a[i].address;
+		struct writer writer;
+
+		ASSERT_TRUE(writer_start(&writer, self->other, address));
+		ASSERT_EQ(0, stream_free(self->other, address, stream, i + 1));
+		ASSERT_TRUE(waiter_start(&w, self->other, PIECE,
+					 in_ms(self->other, 600)));
+		ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+		ASSERT_TRUE(writer_go_on(&writer));
+		ASSERT_EQ(4096, writer_end(&writer));
 		pthread_join(w.thread, NULL);
 		err = w.err;
 		if (!err)
