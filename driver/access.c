@@ -75,6 +75,13 @@ static void access_put(struct accmem_context *ctx, struct accmem_memory *mem)
 	accmem_waiters_came_back(ctx->dev, NULL);
 }
 
+/* bytes of the next part, which is in one piece of shared memory */
+static u64 access_next(const struct accmem_access *req, u64 offset)
+{
+	return min3(req->length - req->done, ACCESS_PART,
+		    ACCMEM_FOLIO - offset % ACCMEM_FOLIO);
+}
+
 /* @size bytes from @offset of a memory on, through @bytes */
 static int access_part(struct accmem_memory *mem, u64 offset,
 		       const struct accmem_access *req, void *bytes, u64 size)
@@ -102,7 +109,7 @@ static int access_memory(struct accmem_memory *mem, u64 offset,
 	while (req->done < req->length) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		size = min(req->length - req->done, ACCESS_PART);
+		size = access_next(req, offset + req->done);
 		err = access_part(mem, offset + req->done, req, bytes, size);
 		if (err)
 			return err;

@@ -270,7 +270,7 @@ void accmem_shared_drop(struct accmem_memory *mem)
 	mutex_unlock(&mem->shared->lock);
 }
 
-/* one piece at most; the device goes to the host for what is to stay there */
+/* the device goes to the host for what is to stay there */
 static int shared_access_piece(struct accmem_memory *mem, u64 offset,
 			       void *data, u64 size, bool write)
 {
@@ -292,7 +292,7 @@ static int shared_access_piece(struct accmem_memory *mem, u64 offset,
  * @mem: shared memory
  * @offset: where in it
  * @data: of the kernel
- * @size: bytes, inside the memory
+ * @size: bytes, inside the memory, of one piece
  * @write: from @data to the memory, or the other way. Sleeps.
  *
  * Return: 0; -EBUSY where pages of the host are pinned, -ENOMEM, -EINTR.
@@ -300,17 +300,12 @@ static int shared_access_piece(struct accmem_memory *mem, u64 offset,
 int accmem_shared_access(struct accmem_memory *mem, u64 offset, void *data,
 			 u64 size, bool write)
 {
-	u64 end = offset + size, part;
-	int err = 0;
+	int err;
 
-	for (; offset < end && !err; offset += part, data += part) {
-		part = min(end, (offset / ACCMEM_FOLIO + 1) * ACCMEM_FOLIO) -
-		       offset;
-		if (mutex_lock_killable(&mem->shared->lock))
-			return -EINTR;
-		err = shared_access_piece(mem, offset, data, part, write);
-		mutex_unlock(&mem->shared->lock);
-	}
+	if (mutex_lock_killable(&mem->shared->lock))
+		return -EINTR;
+	err = shared_access_piece(mem, offset, data, size, write);
+	mutex_unlock(&mem->shared->lock);
 	return err;
 }
 

@@ -546,6 +546,29 @@ TEST_F(shared, wrong_hints_are_told)
 
 /* --- others --------------------------------------------------------------- */
 
+/* what lies before the piece that stays is written, and counted */
+TEST_F(shared, an_access_ends_at_a_piece_that_stays)
+{
+	struct iovec part = { .iov_base = self->map + PIECE, .iov_len = 4096 };
+	struct accmem_access fill = { .address = self->a.address + PIECE - 100,
+				      .length = 200,
+				      .op = ACCMEM_ACCESS_FILL,
+				      .data = 9 };
+	int fds[2];
+
+	memset(self->map, 7, LENGTH);
+	ASSERT_EQ(0, pipe(fds));
+	ASSERT_EQ(4096, vmsplice(fds[1], &part, 1, 0));
+	EXPECT_EQ(-EBUSY, accmem_ioctl_access(self->fd, &fill));
+	EXPECT_EQ(100, fill.done);
+	EXPECT_EQ(7, load(self->map + PIECE - 101));
+	EXPECT_EQ(9, load(self->map + PIECE - 100));
+	EXPECT_EQ(9, load(self->map + PIECE - 1));
+	EXPECT_EQ(7, load(self->map + PIECE));
+	close(fds[0]);
+	close(fds[1]);
+}
+
 TEST_F(shared, a_pinned_page_stays)
 {
 	struct iovec part = { .iov_base = self->map, .iov_len = 4096 };
