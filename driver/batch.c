@@ -25,7 +25,8 @@
  * struct allocs - a batch of ALLOCs in progress
  * @ctx: the context
  * @req: the call's structure
- * @short_of_memory: an entry failed with ENOMEM
+ * @short_in: the carveouts that entries asked which failed with ENOMEM: bit i for
+ *	carveout i
  * @entries: those of a chunk
  * @bufs: what became of them, or what became of all entries of an atomic
  *	batch: buffers, or errors
@@ -33,7 +34,7 @@
 struct allocs {
 	struct accmem_context *ctx;
 	struct accmem_batch *req;
-	bool short_of_memory;
+	u32 short_in;
 	struct accmem_batch_alloc entries[ACCMEM_MANY];
 	struct accmem_buffer *bufs[];
 };
@@ -138,7 +139,8 @@ static bool allocs_make_each(struct allocs *a, const struct accmem_alloc *req,
 		if (!err)
 			continue;
 		trace_accmem_fail(a->ctx, req, err);
-		a->short_of_memory |= err == -ENOMEM;
+		if (err == -ENOMEM)
+			a->short_in |= accmem_alloc_carveouts(a->ctx, req);
 		if (err == -EINTR || batch_is_atomic(a->req))
 			return false;
 	}
@@ -325,10 +327,10 @@ static int batch_alloc(struct accmem_context *ctx, struct accmem_batch *req)
 		return -ENOMEM;
 	a->ctx = ctx;
 	a->req = req;
-	a->short_of_memory = false;
+	a->short_in = 0;
 	err = batch_is_atomic(req) ? allocs_run_all(a) : allocs_run_each(a);
-	if (a->short_of_memory)
-		accmem_usage_space(ctx, ctx->dev->carveouts, &req->free_bytes,
+	if (a->short_in)
+		accmem_usage_space(ctx, a->short_in, &req->free_bytes,
 				   &req->largest_run);
 	kvfree(a);
 	return err;

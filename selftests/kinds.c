@@ -311,6 +311,33 @@ TEST_F(kinds, batch_of_both)
 					NULL));
 }
 
+/* what is free is told of the kinds that there was too little of */
+TEST_F(kinds, batch_of_too_much)
+{
+	struct accmem_batch_alloc e[2] = {
+		{ .length = 2 * self->host.capacity, .kind = ACCMEM_KIND_HOST },
+		{ .length = 2 * self->device.capacity },
+	};
+	const uint64_t free_bytes[] = {
+		self->host.capacity,
+		self->device.capacity,
+		self->host.capacity + self->device.capacity,
+	};
+	struct accmem_batch batch;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		batch = (struct accmem_batch){ .op = ACCMEM_BATCH_ALLOC,
+					       .entries = (uintptr_t)&e[i % 2],
+					       .entry_size = sizeof(e[0]),
+					       .count = i < 2 ? 1 : 2 };
+		ASSERT_EQ(0, accmem_ioctl_batch(self->fd, &batch));
+		EXPECT_EQ(-ENOMEM, e[i % 2].result);
+		EXPECT_EQ(free_bytes[i], batch.free_bytes);
+		EXPECT_LT(0, batch.largest_run);
+	}
+}
+
 TEST_F(kinds, limits_count_both)
 {
 	int64_t limit = accmem_param("max_bytes_per_context");

@@ -643,7 +643,7 @@ struct accmem_batch_free {
  *	results say how. Of an atomic batch that fails over an entry, the index
  *	of that entry.
  * @free_bytes: out: where an entry failed with ENOMEM, bytes free at the end
- *	of the call, else 0
+ *	of the call in the carveouts that such entries asked, else 0
  * @largest_run: out: likewise, largest request in bytes that this context could
  *	be granted as one contiguous run
  * @reserved: in: 0
