@@ -536,6 +536,7 @@ static int ioctl_advise(struct command *cmd)
 	return accmem_advise(cmd->ctx, req);
 }
 
+/* The answer is written before, too: what it cannot say had better not be done. */
 static int ioctl_shrink(struct command *cmd)
 {
 	struct accmem_shrink *req = &cmd->data.shrink;
@@ -543,7 +544,9 @@ static int ioctl_shrink(struct command *cmd)
 
 	if (req->flags & ~ACCMEM_SHRINK_FLAGS || req->reserved)
 		return -EINVAL;
-	err = accmem_shrink(cmd->ctx, req);
+	req->waiting = 0;
+	req->wanted = 0;
+	err = ioctl_respond(cmd) ?: accmem_shrink(cmd->ctx, req);
 	return err ?: ioctl_respond(cmd);
 }
 

@@ -1307,6 +1307,47 @@ TEST_F(wait, who_registers_in_a_shortage_is_told_at_once)
 	pthread_join(w.thread, NULL);
 }
 
+/* a call of which the structure can be read only */
+static int shrink_untold(int fd, uint32_t flags, int eventfd)
+{
+	struct accmem_shrink *req;
+	int err;
+
+	req = mmap(NULL, 4096, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (req == MAP_FAILED)
+		return -errno;
+	*req = (struct accmem_shrink){ .size = sizeof(*req),
+				       .flags = flags,
+				       .fd = eventfd };
+	err = mprotect(req, 4096, PROT_READ) ?
+		      -errno :
+		      accmem_ioctl(fd, ACCMEM_IOC_SHRINK, req);
+	munmap(req, 4096);
+	return err;
+}
+
+/* what cannot be told changes nothing, nor does it count as told */
+TEST_F(wait, an_answer_that_cannot_be_written)
+{
+	struct accmem_shrink s;
+	struct waiter w = {};
+
+	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	EXPECT_EQ(-EFAULT,
+		  shrink_untold(self->other, ACCMEM_SHRINK_REGISTER, -1));
+	EXPECT_FALSE(is_readable(self->other));
+	ASSERT_EQ(0, shrink_call(self->other, ACCMEM_SHRINK_REGISTER, -1, &s));
+	ASSERT_TRUE(is_readable(self->other));
+	EXPECT_EQ(-EFAULT, shrink_untold(self->other, 0, 0));
+	EXPECT_TRUE(is_readable(self->other));
+	EXPECT_EQ(-EFAULT,
+		  shrink_untold(self->other, ACCMEM_SHRINK_UNREGISTER, 0));
+	EXPECT_TRUE(is_readable(self->other));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	pthread_join(w.thread, NULL);
+}
+
 TEST_F(wait, a_limit_of_others_is_no_shortage)
 {
 	struct accmem_shrink s;
