@@ -186,8 +186,9 @@ static struct accmem_buffer *whole_create(struct accmem_context *ctx,
  * @req: the request
  * @layout: what it became
  *
- * Return: the buffer; an error of accmem_memory_create(), or -EADDRNOTAVAIL when
- * no device address is left for it; -EEXIST when the one asked for is not.
+ * Return: the buffer; an error of accmem_memory_create() or accmem_shared_create(),
+ * or -EADDRNOTAVAIL when no device address is left for it; -EEXIST when the one asked
+ * for is not.
  */
 struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
 					   struct accmem_carveout *cv,

@@ -11,8 +11,9 @@
  * or that of a folio that is charged already. A request that finds a limit behind the
  * lack of memory, or the other way about, begins once more.
  *
- * One that fails for lack of device addresses is tried again when frees that are due,
- * and what its own context keeps, have given theirs back.
+ * One that fails for lack of device addresses, or of host memory for the other side of
+ * shared memory, is tried again when frees that are due, and what its own context keeps
+ * or has in quarantine, have given theirs back. No cache has host memory.
  *
  * Locks: none is held while memory is reclaimed, but the context's for a moment
  * at a time. Nobody waits for a lock that depends on what other contexts do.
@@ -61,6 +62,12 @@ struct reclaim {
 	unsigned int pauses;
 	unsigned int seq;
 };
+
+/* a lack of what caches of others have nothing of */
+static inline bool reclaim_is_own(int err)
+{
+	return err == -EADDRNOTAVAIL || err == -ENOBUFS;
+}
 
 /* does any cache hold anything of a carveout? */
 static bool reclaim_has_cached(struct accmem_carveout *cv)
@@ -130,7 +137,7 @@ static void reclaim_begin(struct accmem_context *ctx, struct reclaim *r,
 	bool limit = err == -EDQUOT;
 
 	r->reason = err;
-	r->cached = limit ? NULL : r->cv;
+	r->cached = err == -ENOSPC ? r->cv : NULL;
 	r->accounts = limit ? &ctx->account->user->accounts :
 			      &ctx->dev->accounts;
 	r->next = 0;
@@ -155,8 +162,7 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 		r->stage = RECLAIM_CACHES;
 		return true;
 	case RECLAIM_CACHES:
-		/* each context has addresses of its own */
-		if (err == -EADDRNOTAVAIL)
+		if (reclaim_is_own(err))
 			return false;
 		if (err == -ENOSPC &&
 		    accmem_carveout_free_bytes(r->cv) < r->size)
@@ -174,7 +180,7 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 /* A limit is the reason that is told, where more memory would be of no use. */
 static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
 {
-	if (err == -EADDRNOTAVAIL)
+	if (reclaim_is_own(err))
 		return -ENOMEM;
 	if (err != -ENOSPC)
 		return err;
@@ -211,7 +217,7 @@ void accmem_reclaim_addresses(struct accmem_context *ctx,
 
 static inline bool reclaim_may_help(int err)
 {
-	return err == -ENOSPC || err == -EDQUOT || err == -EADDRNOTAVAIL;
+	return err == -ENOSPC || err == -EDQUOT || reclaim_is_own(err);
 }
 
 /* goes on after @err, the first answer of @take */
@@ -239,11 +245,11 @@ static noinline int reclaim_retry(struct accmem_context *ctx, struct reclaim *r,
  * @ctx: the context
  * @cv: the carveout
  * @size: bytes that are needed
- * @take: takes them; called again after -ENOSPC, -EDQUOT and -EADDRNOTAVAIL
+ * @take: takes them; called again after -ENOSPC, -EDQUOT, -EADDRNOTAVAIL and -ENOBUFS
  * @arg: for @take
  *
  * Return: what @take returned, but -EDQUOT for -ENOSPC where a limit is in the way,
- * too, and -ENOMEM for -EADDRNOTAVAIL; -EINTR. What is -ENOSPC can be waited for; it is
+ * too, and -ENOMEM for the last two; -EINTR. What is -ENOSPC can be waited for; it is
  * -ENOMEM to who does not.
  */
 int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,

@@ -370,7 +370,8 @@ int accmem_shared_stay(struct accmem_memory *mem, u64 offset, u64 size,
  * accmem_shared_create() - give device memory a side on the host
  * @mem: new memory, write-back, which reads as zero, and has no name yet. Sleeps.
  *
- * Return: 0; -ENOMEM where the host's side cannot be had, -EDQUOT for a limit, -EINTR.
+ * Return: 0; -ENOBUFS where there is no room for the host's side, which may be had by
+ * reclaiming; -EDQUOT for a limit, likewise; -ENOMEM, -EINTR.
  */
 int accmem_shared_create(struct accmem_memory *mem)
 {
@@ -392,7 +393,7 @@ int accmem_shared_create(struct accmem_memory *mem)
 	host = accmem_memory_create(mem->account, cv, &spec);
 	if (IS_ERR(host)) {
 		kvfree(shared);
-		return host == ERR_PTR(-ENOSPC) ? -ENOMEM : PTR_ERR(host);
+		return host == ERR_PTR(-ENOSPC) ? -ENOBUFS : PTR_ERR(host);
 	}
 	/* pages may be pinned from the first mapping on; and none of it is kept */
 	host->mapped = true;

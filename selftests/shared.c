@@ -546,6 +546,66 @@ TEST_F(shared, wrong_hints_are_told)
 
 /* --- others --------------------------------------------------------------- */
 
+/* nearly all host memory, by shared memory; false where the device has not as much */
+static bool alloc_nearly_all(int fd, struct accmem_alloc *a)
+{
+	struct accmem_info device, host;
+
+	return !info_of(fd, 0, &device) &&
+	       !info_of(fd, ACCMEM_INFO_HOST, &host) &&
+	       host.free_bytes + PIECE < device.free_bytes &&
+	       !alloc_shared(fd, (host.free_bytes / PIECE - 1) * PIECE, a);
+}
+
+/* A request that is about to fail for lack of host memory has what is due finished. */
+TEST_F(shared, host_memory_whose_free_is_due)
+{
+	unsigned int i, rounds = accmem_scale(10);
+	int fences = fence_device(), file;
+	struct accmem_alloc all, b;
+	uint32_t id;
+
+	ASSERT_LE(0, fences);
+	for (i = 0; i < rounds + 1; i++) {
+		if (!alloc_nearly_all(self->fd, &all))
+			return;
+		EXPECT_EQ(-ENOMEM, alloc_shared(self->fd, 2 * PIECE, &b));
+		file = fence_create(fences, &id);
+		ASSERT_LE(0, file);
+		ASSERT_EQ(0, fence_free(self->fd, all.address, file));
+		ASSERT_EQ(0, fence_signal(fences, id, 0, 0));
+		ASSERT_EQ(0, alloc_shared(self->fd, 2 * PIECE, &b));
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+		close(file);
+	}
+	close(fences);
+}
+
+/* Nor is its own quarantine in the way, where nobody has a page of it any more. */
+TEST_F(shared, host_memory_in_quarantine)
+{
+	struct accmem_alloc all, b;
+	struct iovec part = { .iov_len = 4096 };
+	int fds[2];
+
+	if (!alloc_nearly_all(self->fd, &all))
+		return;
+	ASSERT_EQ(0, pipe(fds));
+	part.iov_base = accmem_mmap(self->fd, &all, 4096, RW);
+	ASSERT_NE(NULL, part.iov_base);
+	*(char *)part.iov_base = 1;
+	ASSERT_EQ(4096, vmsplice(fds[1], &part, 1, 0));
+	munmap(part.iov_base, 4096);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, all.address));
+	/* looked at seldom by then */
+	sleep(2);
+	EXPECT_EQ(-ENOMEM, alloc_shared(self->fd, 2 * PIECE, &b));
+	close(fds[0]);
+	close(fds[1]);
+	ASSERT_EQ(0, alloc_shared(self->fd, 2 * PIECE, &b));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+}
+
 /* what lies before the piece that stays is written, and counted */
 TEST_F(shared, an_access_ends_at_a_piece_that_stays)
 {

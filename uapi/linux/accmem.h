@@ -375,8 +375,8 @@ struct accmem_info {
  * or the page size; the kind is not supported; MOVABLE, PARKABLE. EDQUOT: a limit of
  * the user or of the context. ENOMEM: no memory, or with FIXED not there; @free_bytes
  * and @largest_run are filled in; at once, with WAIT too, where every carveout is
- * smaller, or the host or the kernel is short of memory, as is EDQUOT where a limit is
- * below the request.
+ * smaller, or the host or the kernel is short of memory, or there is no host memory left
+ * for the other side of SHARED, as is EDQUOT where a limit is below the request.
  * ETIMEDOUT: WAIT, and the deadline has passed; @free_bytes and @largest_run are filled
  * in. EAGAIN: WAIT, and 256 requests of the user wait already. EINTR: a signal ended the
  * wait; or killed while the memory was being found, cleared or made present.
