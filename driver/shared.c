@@ -30,8 +30,8 @@
 #include "shared.h"
 #include "trace.h"
 
-/* times to look whether faults in progress have let go of a page */
-#define SHARED_LOOKS 10u
+/* how long faults in progress have to let go of a page: they may be preempted */
+#define SHARED_LOOK_MS 100u
 
 static unsigned int shared_piece_of(u64 offset)
 {
@@ -142,14 +142,15 @@ static int shared_take_from_host(struct accmem_memory *mem, unsigned int piece)
 {
 	struct file *file = READ_ONCE(mem->account->file);
 	u64 start = piece * ACCMEM_FOLIO, end = shared_piece_end(mem, piece);
-	unsigned int looks = SHARED_LOOKS;
+	unsigned long until;
 
 	shared_pass_faults(mem, piece);
 	if (file)
 		unmap_mapping_range(file->f_mapping, mem->offset + start,
 				    end - start, 1);
+	until = jiffies + msecs_to_jiffies(SHARED_LOOK_MS);
 	while (!shared_is_idle(mem, piece)) {
-		if (!looks--)
+		if (time_after(jiffies, until))
 			return -EBUSY;
 		if (fatal_signal_pending(current))
 			return -EINTR;
