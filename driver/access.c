@@ -72,7 +72,7 @@ static struct accmem_memory *access_find_memory(struct accmem_context *ctx,
 static void access_put(struct accmem_context *ctx, struct accmem_memory *mem)
 {
 	accmem_memory_put(mem);
-	accmem_waiters_came_back(ctx->dev, NULL);
+	accmem_waiters_came_back(ctx->dev, ctx->account->user);
 }
 
 /* bytes of the next part, which is in one piece of shared memory */

@@ -31,6 +31,7 @@
 	((u64)SZ_256K) /* requests that see what the cleaner has */
 #define RECLAIM_BUFFERS \
 	128u /* drained, or frees finished, before the next try */
+#define RECLAIM_DUE 4096u /* frees of anybody, for addresses of one's own */
 #define RECLAIM_LOOKS 256u /* at quarantined memory of others */
 #define RECLAIM_TURNS 2u /* from memory to a limit, or back */
 #define RECLAIM_PAUSES 8u /* of the cleaner, if it does not keep them */
@@ -212,7 +213,8 @@ void accmem_reclaim_addresses(struct accmem_context *ctx,
 			      const struct accmem_carveout *cv)
 {
 	accmem_cache_drain(ctx, cv);
-	accmem_pending_reap(ctx->dev, UINT_MAX);
+	accmem_stream_settle_all(ctx);
+	accmem_pending_reap(ctx->dev, RECLAIM_DUE);
 }
 
 static inline bool reclaim_may_help(int err)

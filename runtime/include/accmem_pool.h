@@ -168,8 +168,8 @@ struct accmem_pool_request {
  * call that looks for it, or until the deadline, when there is another try.
  *
  * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0
- * and an alignment that is no power of two, or too large, -EOPNOTSUPP for a kind that the device
- * has not, -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR.
+ * and an alignment that is no power of two, or too large, -EOPNOTSUPP for a kind that the
+ * device has not, -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR.
  */
 int accmem_pool_allocate(struct accmem_pool *pool,
 			 struct accmem_pool_request *req);
