@@ -47,7 +47,7 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 		h->cursor = cv->address_base;
 		INIT_LIST_HEAD(&h->waiting_pages);
 	}
-	accmem_shrink_init(ctx);
+	accmem_shrinkable_init(&ctx->shrink);
 	xa_init_flags(&ctx->streams, XA_FLAGS_ACCOUNT);
 	atomic_inc(&dev->nr_contexts);
 	/* with accmem_context_next() */

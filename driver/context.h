@@ -380,7 +380,6 @@ struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
 					struct accmem_stream *stream);
 
 /* shrink.c */
-void accmem_shrink_init(struct accmem_context *ctx);
 void accmem_shrink_end(struct accmem_context *ctx);
 void accmem_shrink_tell(struct accmem_context *ctx);
 int accmem_shrink(struct accmem_context *ctx, struct accmem_shrink *req);

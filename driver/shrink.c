@@ -20,17 +20,6 @@
 #include "../compat/compat.h"
 #include "context.h"
 
-/**
- * accmem_shrink_init() - a context that is not told
- * @ctx: the context
- */
-void accmem_shrink_init(struct accmem_context *ctx)
-{
-	INIT_LIST_HEAD(&ctx->shrink.link);
-	mutex_init(&ctx->shrink.lock);
-	init_waitqueue_head(&ctx->shrink.poll);
-}
-
 /* do others wait? */
 static bool shrink_is_wanted(const struct accmem_context *ctx)
 {

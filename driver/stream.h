@@ -105,7 +105,7 @@ struct accmem_stream {
 	struct work_struct work;
 	wait_queue_head_t wait;
 	u64 poll;
-	struct mutex finishing;
+	struct mutex finishing; /* of frees */
 
 	spinlock_t lock; /* the fields below */
 	u64 reached;

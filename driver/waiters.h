@@ -144,7 +144,7 @@ struct accmem_waiter {
  * Guarded by accmem_waiters_lock, but for @eventfd and @poll.
  */
 struct accmem_shrinkable {
-	struct mutex lock;
+	struct mutex lock; /* the eventfd */
 	struct list_head link;
 	struct eventfd_ctx *eventfd;
 	u64 told;
@@ -152,6 +152,13 @@ struct accmem_shrinkable {
 	u64 events;
 	wait_queue_head_t poll;
 };
+
+static inline void accmem_shrinkable_init(struct accmem_shrinkable *shrink)
+{
+	mutex_init(&shrink->lock);
+	INIT_LIST_HEAD(&shrink->link);
+	init_waitqueue_head(&shrink->poll);
+}
 
 extern spinlock_t accmem_waiters_lock;
 extern unsigned int accmem_nr_waiting; /* of all devices */
