@@ -279,12 +279,7 @@ static void memory_leave_pending(struct accmem_memory *mem)
 		atomic64_sub(mem->size, &mem->account->overdue);
 }
 
-/**
- * accmem_memory_set_pending() - the free of a memory begins to wait, or is undone
- * @mem: the memory; nobody else calls this or detaches it
- * @pending: which of both. Does not sleep.
- */
-void accmem_memory_set_pending(struct accmem_memory *mem, bool pending)
+static void memory_set_pending(struct accmem_memory *mem, bool pending)
 {
 	struct accmem_carveout *cv = mem->cv;
 
@@ -303,6 +298,18 @@ void accmem_memory_set_pending(struct accmem_memory *mem, bool pending)
 }
 
 /**
+ * accmem_memory_set_pending() - the free of a memory begins to wait, or is undone
+ * @mem: the memory; nobody else calls this or detaches it
+ * @pending: which of both. Does not sleep.
+ */
+void accmem_memory_set_pending(struct accmem_memory *mem, bool pending)
+{
+	memory_set_pending(mem, pending);
+	if (mem->shared)
+		memory_set_pending(mem->shared->host, pending);
+}
+
+/**
  * accmem_memory_set_overdue() - a memory has been pending for too long
  * @mem: a pending memory; the carveout's lock is held
  */
@@ -313,22 +320,31 @@ void accmem_memory_set_overdue(struct accmem_memory *mem)
 	atomic64_add(mem->size, &mem->account->overdue);
 }
 
+static void memory_lose_name(struct accmem_memory *mem, bool detached)
+{
+	struct accmem_carveout *cv = mem->cv;
+
+	accmem_carveout_lock(cv);
+	if (mem->pending)
+		memory_leave_pending(mem);
+	if (detached)
+		memory_set_state(mem, ACCMEM_DETACHED);
+	accmem_carveout_unlock(cv);
+}
+
 /**
  * accmem_memory_detach() - the last name of a memory has gone
  * @mem: the memory; the reference that was the name's goes with the call
  */
 void accmem_memory_detach(struct accmem_memory *mem)
 {
-	struct accmem_carveout *cv = mem->cv;
-
 	/* without a name there is nobody to get a reference from */
-	if (mem->pending || kref_read(&mem->refs) > 1) {
-		accmem_carveout_lock(cv);
-		if (mem->pending)
-			memory_leave_pending(mem);
-		if (kref_read(&mem->refs) > 1)
-			memory_set_state(mem, ACCMEM_DETACHED);
-		accmem_carveout_unlock(cv);
+	bool detached = kref_read(&mem->refs) > 1;
+
+	if (mem->pending || detached) {
+		memory_lose_name(mem, detached);
+		if (mem->shared)
+			memory_lose_name(mem->shared->host, detached);
 	}
 	accmem_memory_put(mem);
 }

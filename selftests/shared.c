@@ -766,8 +766,37 @@ TEST_F(shared, a_mapping_outlives_free)
 	EXPECT_EQ(-1, accmem_check(self->map, LENGTH, 4));
 	self->map[0] = 1;
 	EXPECT_EQ(LENGTH, accmem_sysfs(variant->path, "detached_bytes"));
+	EXPECT_EQ(LENGTH, accmem_sysfs(variant->path, "host/detached_bytes"));
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 	free(data);
+}
+
+/* what becomes of one side becomes of the other */
+TEST_F(shared, both_sides_wait_for_a_position)
+{
+	static const char *const states[] = { "pending_bytes", "detached_bytes",
+					      "live_bytes" };
+	int stream = stream_create(self->fd);
+	unsigned int i;
+	char host[64];
+
+	ASSERT_EQ(0, stream_free(self->fd, self->a.address, stream, 1));
+	self->a.address = 0;
+	for (i = 0; i < ARRAY_SIZE(states); i++) {
+		snprintf(host, sizeof(host), "host/%s", states[i]);
+		EXPECT_EQ(i ? 0 : LENGTH,
+			  accmem_sysfs(variant->path, states[i]));
+		EXPECT_EQ(i ? 0 : LENGTH, accmem_sysfs(variant->path, host));
+	}
+	ASSERT_EQ(0, stream_signal(stream, 1));
+	for (i = 0; i < ARRAY_SIZE(states); i++) {
+		snprintf(host, sizeof(host), "host/%s", states[i]);
+		EXPECT_EQ(i == 1 ? LENGTH : 0,
+			  accmem_sysfs(variant->path, states[i]));
+		EXPECT_EQ(i == 1 ? LENGTH : 0,
+			  accmem_sysfs(variant->path, host));
+	}
+	close(stream);
 }
 
 TEST_F(shared, a_pin_outlives_free_and_the_mapping)
