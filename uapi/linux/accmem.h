@@ -368,15 +368,15 @@ struct accmem_info {
  * that the policy insists on, or where the buffer would not lie in the span of
  * device addresses; @stream or @deadline_ns without its flag, or no stream; @reserve
  * without RESIZABLE, below @length, or more than the span of device addresses. EEXIST:
- * FIXED, and the
- * context has a buffer, or a granule of small buffers, there. EBADF: @stream is no
- * open file. EACCES: it is another context's. EOVERFLOW: @length with its rounding
- * or alignment passes 2^64. EOPNOTSUPP: no carveout that is asked has the cache mode,
- * or the page size; the kind is not supported; MOVABLE, PARKABLE. EDQUOT: a limit of
- * the user or of the context. ENOMEM: no memory, or with FIXED not there; @free_bytes
- * and @largest_run are filled in; at once, with WAIT too, where every carveout is
- * smaller, or the host or the kernel is short of memory, or there is no host memory left
- * for the other side of SHARED, as is EDQUOT where a limit is below the request.
+ * FIXED, and the context has a buffer, one whose free is pending, or a granule of small
+ * buffers, there. EBADF: @stream is no open file. EACCES: it is another context's.
+ * EOVERFLOW: @length with its rounding or alignment passes 2^64. EOPNOTSUPP: no
+ * carveout that is asked has the cache mode, or the page size; the kind is not
+ * supported; MOVABLE, PARKABLE. EDQUOT: a limit of the user or of the context. ENOMEM:
+ * no memory, or with FIXED not there; @free_bytes and @largest_run are filled in; at
+ * once, with WAIT too, where every carveout is smaller, or the host or the kernel is
+ * short of memory, or there is no host memory left for the other side of SHARED, as is
+ * EDQUOT where a limit is below the request.
  * ETIMEDOUT: WAIT, and the deadline has passed; @free_bytes and @largest_run are filled
  * in. EAGAIN: WAIT, and 256 requests of the user wait already. EINTR: a signal ended the
  * wait; or killed while the memory was being found, cleared or made present.
@@ -987,8 +987,8 @@ struct accmem_stream_import {
  *
  * The fence has the stream's error when it signals.
  *
- * EPERM: only userspace can reach the position. EMFILE, ENFILE: too many files.
- * ENOMEM.
+ * EPERM: only userspace can reach the position. EMFILE: too many files. ENOMEM, also
+ * where the system has too many open files.
  */
 struct accmem_stream_export {
 	__u32 size;
