@@ -2,9 +2,8 @@
 /*
  * Tensor Memory: what the tmem_*.c files share.
  *
- * accmem_tmem.lock is the only lock. It is taken under none of the driver's
- * but accmem_context.tmem_lock (by debugfs and fdinfo), and only the heads of wait
- * queues and the scheduler's locks are taken under it.
+ * accmem_tmem.lock is the only lock. It is taken under none of the driver's, and only
+ * the heads of wait queues and the scheduler's locks are taken under it.
  */
 #ifndef ACCMEM_TMEM_H
 #define ACCMEM_TMEM_H

@@ -3,7 +3,7 @@
  * What can be seen of Tensor Memory from outside: fdinfo of a context and of
  * a CTA, and the picture in debugfs.
  *
- * Locks: device.lock > context.lock > accmem_tmem.lock, an SM at a time.
+ * Locks: accmem_tmem.lock; for the picture, an SM at a time.
  */
 #include <linux/fs.h>
 #include <linux/jiffies.h>
