@@ -67,10 +67,9 @@ int accmem_get_info(struct accmem_context *ctx, uint32_t carveout,
  * @ctx: the context
  * @req: length in bytes and whatever else is wanted, the rest zero; size is
  *	filled in. Results are in it; free_bytes and largest_run are those of a
- *	failure with -ENOMEM, else 0.
+ *	failure with -ENOMEM or -ETIMEDOUT, else 0.
  *
- * Return: 0; -EINVAL, -EOPNOTSUPP, -EDQUOT, -ENOMEM, -EINTR as struct
- * accmem_alloc says.
+ * Return: 0; the errors of struct accmem_alloc.
  */
 int accmem_allocate(struct accmem_context *ctx, struct accmem_alloc *req);
 
@@ -92,7 +91,8 @@ int accmem_malloc(struct accmem_context *ctx, uint64_t length,
  *
  * Also unmaps what accmem_map() mapped of the buffer.
  *
- * Return: 0; -ENOENT where no buffer is, -EINVAL inside one.
+ * Return: 0; -ENOENT where no buffer is, -EINVAL inside one; -EBUSY while a REALLOC of
+ * it is in progress; -ENOMEM where it cannot be unmapped.
  */
 int accmem_release(struct accmem_context *ctx, uint64_t address);
 
@@ -214,7 +214,8 @@ int accmem_map(struct accmem_context *ctx, uint64_t address, int prot,
  * @ctx: the context
  * @address: device address of the buffer's first byte
  *
- * Return: 0; -ENOENT for what is not mapped.
+ * Return: 0; -ENOENT for what is not mapped, -EINVAL inside a mapped buffer; -ENOMEM
+ * where the kernel cannot unmap.
  */
 int accmem_unmap(struct accmem_context *ctx, uint64_t address);
 
@@ -297,8 +298,8 @@ int accmem_import_fence(int stream, uint64_t position, int sync_file);
  * @position: reached, or to be reached after an imported fence
  * @sync_file: out: its file descriptor
  *
- * Return: 0; -EPERM where userspace has to signal the position; -EMFILE, -ENFILE,
- * -ENOMEM.
+ * Return: 0; -EPERM where userspace has to signal the position; -EMFILE; -ENOMEM, also
+ * where the system has too many open files.
  */
 int accmem_export_fence(int stream, uint64_t position, int *sync_file);
 

@@ -43,7 +43,7 @@ struct accmem_pool;
  *	     their call sites. ACCMEM_POOL=history does the same
  * PASSIVE   start no thread that gives memory back when other contexts wait for it, or
  *	     requests of the pool's own; accmem_pool_yield() does the former when it is
- *	     called
+ *	     called. ACCMEM_POOL=passive does the same
  *
  * ACCMEM_POOL may name several, with commas between. A program that runs with
  * raised rights does not look at it.
@@ -358,7 +358,8 @@ uint64_t accmem_pool_yield(struct accmem_pool *pool);
  * @reserved_bytes: bytes taken from the device
  * @peak_reserved_bytes: most of that since the last reset
  * @pending_bytes: released at positions of streams that are not known to be reached
- * @kernel_calls: ioctls that allocated, resized or freed
+ * @kernel_calls: ioctls that allocated, resized or freed, and the QUERY after a resize
+ *	that has moved
  * @kernel_buffers: buffers of the kernel that the pool has
  * @yielded_bytes: bytes given back because others waited
  * @copied_bytes: bytes copied by accmem_pool_reallocate()

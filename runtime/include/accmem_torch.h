@@ -45,8 +45,9 @@ void *accmem_torch_alloc(ssize_t size, int device, void *stream);
  * @stream: handle of the stream on which the memory was used last
  *
  * Others get the memory when the work on the stream is done, by the rules of
- * <accmem_streams.h>. What is no allocation of the device is left alone, and counted
- * (accmem_torch_bad_frees()).
+ * <accmem_streams.h>. What is no allocation of the device is left alone, and what
+ * cannot wait for its stream, for lack of a descriptor or memory, stays allocated. Both
+ * are counted (accmem_torch_bad_frees()).
  */
 void accmem_torch_free(void *pointer, ssize_t size, int device, void *stream);
 
@@ -75,9 +76,10 @@ int accmem_torch_get_stats(int device, struct accmem_pool_stats *stats);
 void accmem_torch_reset_peaks(int device);
 
 /**
- * accmem_torch_bad_frees() - frees of what was no allocation of its device
+ * accmem_torch_bad_frees() - frees that have failed
  *
- * Return: how many there have been in the process.
+ * Return: how many there have been in the process: of what was no allocation of its
+ * device, or for lack of a descriptor or memory.
  */
 uint64_t accmem_torch_bad_frees(void);
 

@@ -66,8 +66,8 @@ struct tcgen05_place {
  *
  * Without it a context has one SM of 512 columns, shared, bypass bound 64.
  *
- * Return: 0; -EINVAL for a member out of range, -EBUSY for a second time or after
- * the first CTA, -ENOMEM.
+ * Return: 0; -EINVAL for a member out of range, -EBUSY for a second time or after a
+ * launch, which may have failed, -ENOMEM.
  */
 int tcgen05_setup(struct accmem_context *ctx,
 		  const struct tcgen05_config *config);
