@@ -71,8 +71,11 @@ static struct accmem_memory *access_find_memory(struct accmem_context *ctx,
 /* what is pending may be had by a request on its stream when nobody is at it */
 static void access_put(struct accmem_context *ctx, struct accmem_memory *mem)
 {
+	bool pending = READ_ONCE(mem->pending);
+
 	accmem_memory_put(mem);
-	accmem_waiters_came_back(ctx->dev, ctx->account->user);
+	if (pending)
+		accmem_waiters_came_back(ctx->dev, ctx->account->user);
 }
 
 /* bytes of the next part, which is in one piece of shared memory */

@@ -3,9 +3,10 @@
  * ALLOC and FREE.
  *
  * A request is served from what is pending on its stream, if it names one, else
- * from the context's cache, else by a new buffer; a larger one empties the cache
- * before, so that it is placed where there is room. What is tried before it fails
- * is in reclaim.c. Where one carveout has nothing for it, the next one is asked.
+ * from the context's cache, else by a new buffer; a larger one that may lie anywhere
+ * empties the cache before, so that it is placed where there is room. What is tried
+ * before it fails is in reclaim.c. Where one carveout has nothing for it, the next one
+ * is asked.
  *
  * Locks: the context's, for a moment at a time.
  */
@@ -264,15 +265,18 @@ static int alloc_check_fixed(struct accmem_context *ctx,
 	u64 offset = req->address - cv->address_base, span = cv->address_span;
 	u64 size =
 		accmem_carveout_addresses(cv, layout->footprint, req->reserve);
-	bool is_free;
+	int err = 0;
 
 	if (!IS_ALIGNED(req->address, layout->alignment) || size > span ||
 	    offset > span - size)
 		return -EINVAL;
 	spin_lock(&ctx->lock);
-	is_free = accmem_place_is_free(ctx, req->address, size);
+	if (!accmem_place_is_free(ctx, req->address, size))
+		err = accmem_place_is_live(ctx, req->address, size) ?
+			      -EEXIST :
+			      -EADDRNOTAVAIL;
 	spin_unlock(&ctx->lock);
-	return is_free ? 0 : -EEXIST;
+	return err;
 }
 
 static struct accmem_buffer *alloc_create_any(struct accmem_context *ctx,
@@ -297,10 +301,11 @@ static int alloc_find_fixed(struct accmem_context *ctx,
 {
 	int err = alloc_check_fixed(ctx, cv, req, layout);
 
-	if (err != -EEXIST)
-		return err;
-	accmem_reclaim_addresses(ctx, cv);
-	return alloc_check_fixed(ctx, cv, req, layout);
+	if (err == -EADDRNOTAVAIL) {
+		accmem_reclaim_addresses(ctx, cv);
+		err = alloc_check_fixed(ctx, cv, req, layout);
+	}
+	return err == -EADDRNOTAVAIL ? -EEXIST : err;
 }
 
 /* The cache would serve another address. */

@@ -68,6 +68,7 @@ static void context_release(struct kref *refs)
 	}
 	xa_destroy(&ctx->streams);
 	mutex_destroy(&ctx->tmem_lock);
+	mutex_destroy(&ctx->shrink.lock);
 	accmem_account_put(ctx->account);
 	kfree_rcu(ctx, rcu);
 }

@@ -3,8 +3,8 @@
  * /sys/kernel/debug/accmem/accmemN/: for root, a picture of the carveouts and
  * the list of who holds what.
  *
- * Locks: a context's lock for some buffers at a time, and the carveout's for a
- * character of the picture; none while anything is printed.
+ * Locks: a context's lock for some buffers at a time, and the carveout's for some
+ * runs of the picture; none while anything is printed.
  */
 #include <linux/debugfs.h>
 #include <linux/ktime.h>

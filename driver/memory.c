@@ -211,6 +211,15 @@ static void memory_set_state(struct accmem_memory *mem, enum accmem_state state)
 	mem->state = state;
 }
 
+/* for the host's side of shared memory, which no list has */
+static void memory_lock_set_state(struct accmem_memory *mem,
+				  enum accmem_state state)
+{
+	accmem_carveout_lock(mem->cv);
+	memory_set_state(mem, state);
+	accmem_carveout_unlock(mem->cv);
+}
+
 static void memory_quarantine(struct accmem_memory *mem)
 {
 	struct accmem_carveout *cv = mem->cv;
@@ -273,7 +282,7 @@ void accmem_memory_put(struct accmem_memory *mem)
 static void memory_leave_pending(struct accmem_memory *mem)
 {
 	lockdep_assert_held(&mem->cv->lock);
-	mem->pending = false;
+	WRITE_ONCE(mem->pending, false);
 	list_del_init(&mem->link);
 	if (mem->state == ACCMEM_QUARANTINED)
 		atomic64_sub(mem->size, &mem->account->overdue);
@@ -285,7 +294,7 @@ static void memory_set_pending(struct accmem_memory *mem, bool pending)
 
 	accmem_carveout_lock(cv);
 	if (pending) {
-		mem->pending = true;
+		WRITE_ONCE(mem->pending, true);
 		mem->since = jiffies;
 		list_add_tail(&mem->link, &cv->pending);
 	} else {
@@ -306,7 +315,8 @@ void accmem_memory_set_pending(struct accmem_memory *mem, bool pending)
 {
 	memory_set_pending(mem, pending);
 	if (mem->shared)
-		memory_set_pending(mem->shared->host, pending);
+		memory_lock_set_state(mem->shared->host,
+				      pending ? ACCMEM_PENDING : ACCMEM_LIVE);
 }
 
 /**
@@ -343,8 +353,9 @@ void accmem_memory_detach(struct accmem_memory *mem)
 
 	if (mem->pending || detached) {
 		memory_lose_name(mem, detached);
-		if (mem->shared)
-			memory_lose_name(mem->shared->host, detached);
+		if (mem->shared && detached)
+			memory_lock_set_state(mem->shared->host,
+					      ACCMEM_DETACHED);
 	}
 	accmem_memory_put(mem);
 }

@@ -46,11 +46,13 @@ static void mmap_close(struct vm_area_struct *vma)
 {
 	struct accmem_memory *mem = vma->vm_private_data;
 	struct accmem_account *account = mem->account;
+	bool pending = READ_ONCE(mem->pending);
 
 	accmem_account_get(account);
 	accmem_memory_put(mem);
-	/* what is pending may be had by a request on its stream when nobody maps it */
-	accmem_waiters_came_back(account->dev, account->user);
+	/* a request on its stream may have it when nobody maps it */
+	if (pending)
+		accmem_waiters_came_back(account->dev, account->user);
 	accmem_account_put(account);
 }
 

@@ -297,6 +297,27 @@ bool accmem_place_is_free(struct accmem_context *ctx, u64 start, u64 size)
 }
 
 /**
+ * accmem_place_is_live() - has a published buffer any of some device addresses?
+ * @ctx: the context, whose lock is held
+ * @start: the lowest
+ * @size: how many
+ *
+ * Return: whether it has; false, too, where there are more places than a look takes.
+ */
+bool accmem_place_is_live(struct accmem_context *ctx, u64 start, u64 size)
+{
+	struct accmem_place *place = accmem_place_above(ctx, start);
+	unsigned int looks = NAME_PROBES;
+
+	for (; place && place->start < start + size && looks--;
+	     place = to_place(rb_next(&place->node))) {
+		if (place->names)
+			return true;
+	}
+	return false;
+}
+
+/**
  * accmem_place_insert_at() - give a memory device addresses that are free
  * @ctx: the context, whose lock is held
  * @place: the place, with its memory, size and start

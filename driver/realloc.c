@@ -162,14 +162,29 @@ static int realloc_lock_place(struct accmem_context *ctx,
 	return err ? REALLOC_NO_ROOM : 0;
 }
 
+/* is a buffer behind it in the way, which is not free? */
+static bool realloc_is_blocked(struct accmem_context *ctx,
+			       struct accmem_buffer *buf, u64 size)
+{
+	u64 end = buf->place->start + buf->place->size;
+	bool live;
+
+	size = accmem_carveout_addresses(realloc_carveout(buf), size,
+					 buf->reserve);
+	spin_lock(&ctx->lock);
+	live = accmem_place_is_live(ctx, end, buf->place->start + size - end);
+	spin_unlock(&ctx->lock);
+	return live;
+}
+
 /* once more without what is behind it and free, but hidden */
 static int realloc_find_place(struct accmem_context *ctx,
 			      struct accmem_buffer *buf, u64 size)
 {
 	int err = realloc_lock_place(ctx, buf, size);
 
-	if (!err)
-		return 0;
+	if (!err || realloc_is_blocked(ctx, buf, size))
+		return err;
 	accmem_reclaim_addresses(ctx, realloc_carveout(buf));
 	return realloc_lock_place(ctx, buf, size);
 }

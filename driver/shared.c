@@ -137,8 +137,9 @@ static bool shared_is_idle(struct accmem_memory *mem, unsigned int piece)
 	return true;
 }
 
-/* no CPU has the piece any more; -EBUSY where its pages are pinned */
-static int shared_take_from_host(struct accmem_memory *mem, unsigned int piece)
+/* no CPU has the piece any more; -EBUSY where its pages are pinned, for that long */
+static int shared_take_from_host(struct accmem_memory *mem, unsigned int piece,
+				 unsigned int patience_ms)
 {
 	struct file *file = READ_ONCE(mem->account->file);
 	u64 start = piece * ACCMEM_FOLIO, end = shared_piece_end(mem, piece);
@@ -148,9 +149,9 @@ static int shared_take_from_host(struct accmem_memory *mem, unsigned int piece)
 	if (file)
 		unmap_mapping_range(file->f_mapping, mem->offset + start,
 				    end - start, 1);
-	until = jiffies + msecs_to_jiffies(SHARED_LOOK_MS);
+	until = jiffies + msecs_to_jiffies(patience_ms);
 	while (!shared_is_idle(mem, piece)) {
-		if (time_after(jiffies, until))
+		if (!patience_ms || time_after(jiffies, until))
 			return -EBUSY;
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -191,8 +192,8 @@ static int shared_to_device(struct accmem_memory *mem, unsigned int piece,
 		state &= ~ACCMEM_SHARED_HOST;
 	if (state == old)
 		return 0;
-	err = shared_take_from_host(mem, piece);
 	/* a clean copy can be read by who has pinned it: it is not looked at again */
+	err = shared_take_from_host(mem, piece, copies ? SHARED_LOOK_MS : 0);
 	if (err == -EBUSY && !copies)
 		err = 0;
 	if (!err && copies)

@@ -54,6 +54,7 @@ static void stream_release(struct kref *refs)
 	struct accmem_stream *stream =
 		container_of(refs, struct accmem_stream, refs);
 
+	mutex_destroy(&stream->finishing);
 	kfree_rcu(stream, rcu);
 }
 
@@ -120,27 +121,37 @@ void accmem_stream_settle(struct accmem_stream *stream, struct llist_head *due)
 		cond_resched();
 }
 
+/* It takes nothing from who reaches a position, who has said when all of that is free. */
+static void stream_settle_own(struct accmem_stream *stream)
+{
+	if (mutex_lock_killable(&stream->finishing))
+		return;
+	while (stream_take_due(stream, &stream->dev->due))
+		cond_resched();
+	mutex_unlock(&stream->finishing);
+}
+
 /**
  * accmem_stream_settle_all() - have all be due that a context's streams have reached
  * @ctx: the context. Sleeps.
  *
- * What is due is free when this returns, or in the list of the device.
+ * What is due is free when this returns, or in the list of the device, unless the caller
+ * is being killed.
  */
 void accmem_stream_settle_all(struct accmem_context *ctx)
 {
+	struct accmem_device *dev = ctx->dev;
 	struct accmem_stream *stream;
 	unsigned long id = 0;
 
 	while ((stream = accmem_stream_next(ctx, &id))) {
-		/* it is held from before a position is reached */
-		if (mutex_is_locked(&stream->finishing) &&
-		    !mutex_lock_killable(&stream->finishing))
-			mutex_unlock(&stream->finishing);
-		while (stream_take_due(stream, &ctx->dev->due))
-			cond_resched();
+		stream_settle_own(stream);
 		accmem_stream_put(stream);
 		cond_resched();
 	}
+	/* for what the caller leaves there */
+	if (!llist_empty(&dev->due))
+		queue_work(accmem_wq, &dev->due_work);
 }
 
 /**

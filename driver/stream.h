@@ -83,7 +83,8 @@ static inline void accmem_pending_clear(struct accmem_pending *pending)
  * @work: reaches what the kernel has to reach
  * @wait: who waits for a position, and who polls
  * @poll: the position that poll() is about
- * @finishing: held by who reaches a position, until all that it frees is free
+ * @finishing: held by userspace that reaches a position, and at the close of the file,
+ *	until all that this frees is free
  * @lock: guards the fields below
  * @reached: the count
  * @claimed: the highest position that is reached, or that a step will reach

@@ -4,6 +4,7 @@
  * effect there and never before (T10).
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 
@@ -160,7 +161,6 @@ TEST_F(stream, many_frees_at_one_position)
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "buffers"));
 }
 
-/* Nobody gets it before: all else is taken, by this context and another one. */
 /* a thread that reaches a position, at which much is freed */
 struct signaller {
 	pthread_t thread;
@@ -195,6 +195,7 @@ static bool signaller_start(struct signaller *s, int fd)
 
 TEST_F(stream, t10_signal_returns_when_all_before_its_position_is_free)
 {
+	uint64_t until = accmem_ms() + PATIENCE_MS;
 	int rounds = accmem_scale(20), i;
 	struct accmem_alloc a;
 
@@ -203,7 +204,8 @@ TEST_F(stream, t10_signal_returns_when_all_before_its_position_is_free)
 				       .position = 2 * i + 1 };
 
 		ASSERT_TRUE(signaller_start(&s, self->fd));
-		while (stream_query(self->stream).reached < s.position)
+		while (stream_query(self->stream).reached < s.position &&
+		       accmem_ms() < until)
 			;
 		ASSERT_EQ(0, stream_signal(self->stream, s.position + 1));
 		EXPECT_EQ(0, stream_pending(variant->path));
@@ -213,6 +215,45 @@ TEST_F(stream, t10_signal_returns_when_all_before_its_position_is_free)
 		ASSERT_EQ(0, s.err);
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	}
+}
+
+struct failing {
+	pthread_t thread;
+	int fd;
+	uint64_t length;
+	atomic_bool ends;
+};
+
+static void *fail_to_allocate(void *arg)
+{
+	struct failing *f = arg;
+	struct accmem_alloc a;
+
+	while (!atomic_load(&f->ends))
+		accmem_alloc_bytes(f->fd, f->length, 0, &a);
+	return NULL;
+}
+
+/* One that fails looks for what is due, and takes nothing from who reaches a position. */
+TEST_F(stream, t10_signal_frees_it_all_while_others_fail)
+{
+	int rounds = accmem_scale(40), i;
+	struct failing f = { .fd = self->fd, .length = self->info.capacity };
+	struct accmem_alloc a = stream_allocate(self->fd, KIB(64));
+
+	ASSERT_EQ(0, pthread_create(&f.thread, NULL, fail_to_allocate, &f));
+	for (i = 0; i < rounds; i++) {
+		struct signaller s = { .stream = self->stream,
+				       .position = i + 1 };
+
+		ASSERT_TRUE(signaller_start(&s, self->fd));
+		pthread_join(s.thread, NULL);
+		ASSERT_EQ(0, s.err);
+		EXPECT_EQ(0, stream_pending(variant->path));
+	}
+	atomic_store(&f.ends, true);
+	pthread_join(f.thread, NULL);
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
 TEST_F(stream, t10_who_has_waited_for_a_position_finds_what_it_frees)
@@ -234,6 +275,7 @@ TEST_F(stream, t10_who_has_waited_for_a_position_finds_what_it_frees)
 	}
 }
 
+/* Nobody gets it before: all else is taken, by this context and another one. */
 TEST_F(stream, t10_nobody_is_given_pending_memory)
 {
 	struct accmem_alloc *bufs = calloc(4096, sizeof(*bufs));

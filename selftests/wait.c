@@ -183,6 +183,19 @@ static bool waiter_is_done(struct waiter *w, int ms)
 	return true;
 }
 
+/* until it sleeps, or its deadline has passed before that was seen */
+static bool waiter_sleeps(struct waiter *w, const char *path, const char *state)
+{
+	uint64_t until = accmem_ms() + PATIENCE_MS;
+
+	while (in_state(path, state) != 1 && !atomic_load(&w->done)) {
+		if (accmem_ms() > until)
+			return false;
+		usleep(1000);
+	}
+	return true;
+}
+
 static void nothing(int sig)
 {
 	(void)sig;
@@ -269,6 +282,7 @@ FIXTURE_TEARDOWN(wait)
 	uint64_t until = accmem_ms() + PATIENCE_MS;
 	int fd;
 
+	EXPECT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 	if (self->fd >= 0)
 		close(self->fd);
@@ -552,7 +566,7 @@ TEST_F(wait, an_unmapping_of_what_is_pending_on_the_stream_of_the_request)
 					 stream, i + 1));
 		ASSERT_TRUE(waiter_start(&w, self->other, PIECE,
 					 in_ms(self->other, 600)));
-		ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "asleep"));
 		munmap(p, PIECE);
 		pthread_join(w.thread, NULL);
 		err = w.err;
@@ -640,7 +654,7 @@ TEST_F(wait, an_access_to_what_is_pending_on_the_stream_of_the_request)
 		ASSERT_EQ(0, stream_free(self->other, address, stream, i + 1));
 		ASSERT_TRUE(waiter_start(&w, self->other, PIECE,
 					 in_ms(self->other, 600)));
-		ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "asleep"));
 		ASSERT_TRUE(writer_go_on(&writer));
 		ASSERT_EQ(4096, writer_end(&writer));
 		pthread_join(w.thread, NULL);
@@ -714,7 +728,7 @@ TEST_F(wait, a_free_on_the_stream_of_a_request_that_a_limit_holds_up)
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
 		ASSERT_TRUE(waiter_start(&w, self->fd, PIECE,
 					 in_ms(self->fd, 600)));
-		ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
+		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "limited"));
 		ASSERT_EQ(0, stream_free(self->fd, a.address, stream, i + 1));
 		pthread_join(w.thread, NULL);
 		err = w.err;
