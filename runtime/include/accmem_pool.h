@@ -163,9 +163,11 @@ struct accmem_pool_request {
  * Does not wait, but with ACCMEM_ALLOC_WAIT. Before it fails for lack of memory, or waits
  * for some, it has given back what the pool keeps and has looked which streams have
  * reached the positions that releases named. While it waits, the pool keeps nothing that
- * is released, and looks for more ten times a second. A passive pool does not look: what
- * streams reach meanwhile, and what threads put into their caches, stays until the next
- * call that looks for it, or until the deadline, when there is another try.
+ * is released, but what threads have in their caches, with what lies before that in its
+ * region; and it looks for more, in all pools of the context, ten times a second at first
+ * and once a second at least. A passive pool does not look: what streams reach meanwhile
+ * stays until the next call that looks for it, or until the deadline, when there is
+ * another try.
  *
  * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0
  * and an alignment that is no power of two, or too large, -EOPNOTSUPP for a kind that the
@@ -338,8 +340,9 @@ uint64_t accmem_pool_trim(struct accmem_pool *pool, uint64_t keep_bytes);
  *
  * A pool without ACCMEM_POOL_PASSIVE does this by itself, once it keeps more than 2 MiB
  * or a thread's cache has taken memory twice: when others begin to wait, and ten times a
- * second as long as they do. The context's descriptor is readable when there is something
- * to do.
+ * second at first, once a second at least, as long as they do. The context's descriptor
+ * is readable once for each request that begins to wait; as long as one may wait, the
+ * call is for after releases, too.
  *
  * Return: bytes given back, 0 if nobody waits.
  */

@@ -45,6 +45,7 @@ static struct window windows[WINDOWS_MAX];
 static atomic_uint nr_windows;
 static struct window *window; /* the one of this process */
 static struct accmem_info info; /* its addresses are those of all carveouts */
+static uint64_t reserve_max; /* an eighth of what the smallest one has */
 static struct stat identity; /* of the open file */
 static int device_fd = -1;
 
@@ -141,6 +142,7 @@ static bool device_describe(void)
 		return false;
 	start = info.address_base;
 	end = start + info.address_span;
+	reserve_max = info.address_span / 8;
 	for (i = 1; i < info.nr_carveouts; i++) {
 		if (!device_ask(i, &one))
 			return false;
@@ -148,6 +150,8 @@ static bool device_describe(void)
 			start = one.address_base;
 		if (one.address_base + one.address_span > end)
 			end = one.address_base + one.address_span;
+		if (one.address_span / 8 < reserve_max)
+			reserve_max = one.address_span / 8;
 	}
 	info.address_base = start;
 	info.address_span = end - start;
@@ -234,7 +238,7 @@ int device_alloc(struct block *block, size_t alignment, size_t reserve)
 		return -EINVAL;
 	if (info.features & ACCMEM_FEATURE_REALLOC) {
 		req.flags |= ACCMEM_ALLOC_RESIZABLE;
-		if (reserve > block->length && reserve <= info.address_span / 8)
+		if (reserve > block->length && reserve <= reserve_max)
 			req.reserve = reserve;
 	}
 	if (!device_call(ACCMEM_IOC_ALLOC, &req))

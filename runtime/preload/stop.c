@@ -88,7 +88,7 @@ static bool stop_knows(pid_t thread)
 	return false;
 }
 
-/* Sends the signal to one that has not got it yet; -1 when there are too many. */
+/* Sends the signal to one that has not got it yet, or has ended; -1 on failure. */
 static int stop_thread(pid_t thread)
 {
 	unsigned int i = nr_threads;
@@ -100,21 +100,20 @@ static int stop_thread(pid_t thread)
 	threads[i] = thread;
 	atomic_store(&stopped[i], false);
 	atomic_store(&nr_threads, i + 1);
-	if (syscall(SYS_tgkill, getpid(), thread, stop_signal()))
-		atomic_store(&stopped[i], true); /* it has ended */
+	if (!syscall(SYS_tgkill, getpid(), thread, stop_signal()))
+		return 1;
+	/* EAGAIN: the user has as many signals under way as may be */
+	if (errno != ESRCH)
+		return -1;
+	atomic_store(&stopped[i], true);
 	return 1;
 }
 
-/*
- * How many were sent the signal now; -1 on failure, as where the caller itself is not
- * found: that is the /proc of another PID namespace.
- */
+/* How many were sent the signal now; -1 on failure. */
 static int stop_pass(void)
 {
 	int dir = open(TASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC), sent = 0;
 	_Alignas(8) char buffer[4096];
-	pid_t self = syscall(SYS_gettid);
-	bool seen = false;
 	long length, at;
 
 	if (dir < 0)
@@ -123,16 +122,14 @@ static int stop_pass(void)
 	       0) {
 		for (at = 0; at < length && sent >= 0;) {
 			struct entry *entry = (struct entry *)(buffer + at);
-			pid_t thread = atoi(entry->name);
-			int new = stop_thread(thread);
+			int new = stop_thread(atoi(entry->name));
 
-			seen |= thread == self;
 			sent = new < 0 ? -1 : sent + new;
 			at += entry->length;
 		}
 	}
 	close(dir);
-	return length < 0 || !seen ? -1 : sent;
+	return length < 0 ? -1 : sent;
 }
 
 static int64_t stop_now(void)
@@ -222,7 +219,9 @@ int stop_world(void)
 	sigfillset(&action.sa_mask);
 	atomic_store(&nr_threads, 0);
 	atomic_store(&stopping, ++stops ? stops : ++stops);
-	if (sigaction(stop_signal(), &action, &before))
+	/* a /proc of another PID namespace does not know the caller's number */
+	if (!stop_state(syscall(SYS_gettid)) ||
+	    sigaction(stop_signal(), &action, &before))
 		return stop_fail();
 	do {
 		sent = stop_pass();

@@ -89,7 +89,9 @@ static struct acl_event *event_get(aclrtEvent handle, aclError *error)
 	if (event && event->magic == EVENT_MAGIC &&
 	    event->process == getpid()) {
 		pthread_mutex_lock(&event->lock);
-		return event;
+		if (event->magic == EVENT_MAGIC)
+			return event;
+		pthread_mutex_unlock(&event->lock);
 	}
 	*error = accmem_acl_fail(event ? ACL_ERROR_RT_INVALID_HANDLE :
 					 ACL_ERROR_INVALID_PARAM,

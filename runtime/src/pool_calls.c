@@ -258,22 +258,23 @@ static int allocate_without_wait(struct accmem_pool *pool,
 
 /*
  * Others are asked to give back while one waits, and the pool itself keeps nothing that is
- * released from here on; its thread sees to what streams reach and what threads cache.
- * Nobody goes before a request of the pool that waits already.
+ * released from then on; its thread sees to what streams reach. Nobody goes before a
+ * request of the pool that waits already.
  */
 static int wait_in_line(struct accmem_pool *pool,
 			struct accmem_pool_request *req)
 {
 	int ret = -ENOMEM;
 
-	if (__atomic_fetch_add(&pool->waiting, 1, __ATOMIC_SEQ_CST))
-		make_room(pool);
-	else
+	if (!pool_waits(pool))
 		ret = allocate_without_wait(pool, req);
-	if (pool_is_short(ret)) {
-		accmem_yield_wake(pool);
-		ret = accmem_direct_allocate(pool, req);
-	}
+	if (!pool_is_short(ret))
+		return ret;
+	__atomic_fetch_add(&pool->waiting, 1, __ATOMIC_SEQ_CST);
+	/* what was released in between, too */
+	make_room(pool);
+	accmem_yield_wake(pool);
+	ret = accmem_direct_allocate(pool, req);
 	__atomic_fetch_sub(&pool->waiting, 1, __ATOMIC_RELAXED);
 	return ret;
 }

@@ -18,7 +18,9 @@
 
 #include "pool.h"
 
-#define LOOK_AGAIN_MS 100
+#define LOOK_AGAIN_MS \
+	100 /* and twice as long each time that nothing comes back */
+#define LOOK_MOST_MS 1000
 
 uint64_t accmem_pool_reclaim(struct accmem_pool *pool)
 {
@@ -84,39 +86,63 @@ uint64_t accmem_pool_yield(struct accmem_pool *pool)
 	return bytes;
 }
 
-static bool yield_to_own(struct accmem_pool *pool)
+static void reclaim_one(struct accmem_pool *pool, void *sum)
+{
+	pthread_mutex_lock(&pool->lock);
+	*(uint64_t *)sum += accmem_pool_reclaim(pool);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+/* Other pools of the context may have what a request of this one waits for. */
+static bool yield_to_own(struct accmem_pool *pool, uint64_t *bytes)
 {
 	if (!pool_waits(pool))
 		return false;
-	pthread_mutex_lock(&pool->lock);
-	accmem_pool_reclaim(pool);
-	pthread_mutex_unlock(&pool->lock);
+	accmem_pools_each(pool->ctx, reclaim_one, bytes);
 	return true;
 }
 
-/* Until it is told of a wait; false: it is to end. */
+/* Until it is told of a wait, or for so many ms if not negative; false: it is to end. */
 static bool yield_sleep(struct accmem_pool *pool, int timeout)
 {
 	struct pollfd told = { .fd = pool->eventfd, .events = POLLIN };
-	int ret = poll(&told, 1, timeout);
 	uint64_t count;
+	int ret = 1;
 
-	if (ret > 0 && read(pool->eventfd, &count, sizeof(count)) <= 0)
-		ret = -1;
-	return (ret >= 0 || errno == EINTR) &&
-	       !__atomic_load_n(&pool->ends, __ATOMIC_ACQUIRE);
+	if (timeout >= 0)
+		ret = poll(&told, 1, timeout);
+	/* a process may not be allowed as many descriptors as it has */
+	if (ret < 0 && errno != EINTR)
+		usleep(timeout * 1000);
+	if (ret > 0 && read(pool->eventfd, &count, sizeof(count)) <= 0 &&
+	    errno != EINTR)
+		return false;
+	return !__atomic_load_n(&pool->ends, __ATOMIC_ACQUIRE);
+}
+
+/* How long to sleep after a look that gave back so much, or -1 */
+static int yield_pause(int last, bool waits, uint64_t bytes)
+{
+	if (!waits)
+		return -1;
+	if (last < 0 || bytes)
+		return LOOK_AGAIN_MS;
+	return 2 * last < LOOK_MOST_MS ? 2 * last : LOOK_MOST_MS;
 }
 
 static void *yield_work(void *argument)
 {
 	struct accmem_pool *pool = argument;
-	uint64_t bytes = 0;
-	int timeout = -1;
+	uint64_t bytes;
+	int pause = -1;
+	bool waits;
 
-	while (yield_sleep(pool, timeout))
-		timeout = yield_to_others(pool, &bytes) || yield_to_own(pool) ?
-				  LOOK_AGAIN_MS :
-				  -1;
+	while (yield_sleep(pool, pause)) {
+		bytes = 0;
+		waits = yield_to_others(pool, &bytes) ||
+			yield_to_own(pool, &bytes);
+		pause = yield_pause(pause, waits, bytes);
+	}
 	return NULL;
 }
 
