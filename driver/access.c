@@ -68,16 +68,6 @@ static struct accmem_memory *access_find_memory(struct accmem_context *ctx,
 	}
 }
 
-/* what is pending may be had by a request on its stream when nobody is at it */
-static void access_put(struct accmem_context *ctx, struct accmem_memory *mem)
-{
-	bool pending = READ_ONCE(mem->pending);
-
-	accmem_memory_put(mem);
-	if (pending)
-		accmem_waiters_came_back(ctx->dev, ctx->account->user);
-}
-
 /* bytes of the next part, which is in one piece of shared memory */
 static u64 access_next(const struct accmem_access *req, u64 offset)
 {
@@ -151,7 +141,7 @@ int accmem_access(struct accmem_context *ctx, struct accmem_access *req)
 		goto out_free;
 	offset = req->address - ctx->dev->address_base - mem->offset;
 	err = access_memory(mem, offset, req, bytes);
-	access_put(ctx, mem);
+	accmem_memory_put_user(mem);
 out_free:
 	kfree(bytes);
 	return err;
@@ -178,7 +168,7 @@ static struct accmem_memory *hint_find_memory(struct accmem_context *ctx,
 	mem = access_find_memory(ctx, address, length);
 	if (IS_ERR(mem) || mem->shared)
 		return mem;
-	access_put(ctx, mem);
+	accmem_memory_put_user(mem);
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
@@ -207,7 +197,7 @@ int accmem_prefetch(struct accmem_context *ctx,
 	err = accmem_shared_move(mem, hint_offset(ctx, mem, req->address),
 				 req->length,
 				 !(req->flags & ACCMEM_PREFETCH_HOST));
-	access_put(ctx, mem);
+	accmem_memory_put_user(mem);
 	return err;
 }
 
@@ -231,6 +221,6 @@ int accmem_advise(struct accmem_context *ctx, const struct accmem_advise *req)
 	err = accmem_shared_stay(mem, hint_offset(ctx, mem, req->address),
 				 req->length,
 				 req->advice == ACCMEM_ADVICE_STAY);
-	access_put(ctx, mem);
+	accmem_memory_put_user(mem);
 	return err;
 }

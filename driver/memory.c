@@ -279,6 +279,25 @@ void accmem_memory_put(struct accmem_memory *mem)
 	kref_put(&mem->refs, memory_release);
 }
 
+/**
+ * accmem_memory_put_user() - drop the reference of who was at work on a memory
+ * @mem: the memory
+ *
+ * As accmem_memory_put(). What is pending may be had by a request on its stream when
+ * nobody is at it any more.
+ */
+void accmem_memory_put_user(struct accmem_memory *mem)
+{
+	struct accmem_account *account = mem->account;
+	bool pending = READ_ONCE(mem->pending);
+
+	accmem_account_get(account);
+	accmem_memory_put(mem);
+	if (pending)
+		accmem_waiters_came_back(account->dev, account->user);
+	accmem_account_put(account);
+}
+
 static void memory_leave_pending(struct accmem_memory *mem)
 {
 	lockdep_assert_held(&mem->cv->lock);

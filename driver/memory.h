@@ -131,6 +131,7 @@ struct accmem_memory *accmem_memory_create(struct accmem_account *account,
 					   const struct accmem_memory_spec *spec);
 void accmem_memory_get(struct accmem_memory *mem);
 void accmem_memory_put(struct accmem_memory *mem);
+void accmem_memory_put_user(struct accmem_memory *mem);
 int accmem_memory_extend_prepare(struct accmem_memory *mem, u64 size,
 				 u64 page_size, struct accmem_run *more);
 void accmem_memory_extend(struct accmem_memory *mem,

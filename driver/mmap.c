@@ -44,16 +44,7 @@ static void mmap_open(struct vm_area_struct *vma)
 
 static void mmap_close(struct vm_area_struct *vma)
 {
-	struct accmem_memory *mem = vma->vm_private_data;
-	struct accmem_account *account = mem->account;
-	bool pending = READ_ONCE(mem->pending);
-
-	accmem_account_get(account);
-	accmem_memory_put(mem);
-	/* a request on its stream may have it when nobody maps it */
-	if (pending)
-		accmem_waiters_came_back(account->dev, account->user);
-	accmem_account_put(account);
+	accmem_memory_put_user(vma->vm_private_data);
 }
 
 static const struct vm_operations_struct mmap_vm_ops = {

@@ -548,6 +548,15 @@ TEST_F(wait, a_free_that_is_pending_on_the_stream_of_the_request)
 	close(stream);
 }
 
+/* what was freed at a position is as it was before */
+static int take_again(int fd, int stream, uint64_t position,
+		      struct accmem_alloc *a)
+{
+	int err = stream_signal(stream, position);
+
+	return err ? err : accmem_alloc_bytes(fd, PIECE, 0, a);
+}
+
 /*
  * Before the look that follows in a second; one of three times will do, for the machine
  * may be slow.
@@ -570,11 +579,8 @@ TEST_F(wait, an_unmapping_of_what_is_pending_on_the_stream_of_the_request)
 		munmap(p, PIECE);
 		pthread_join(w.thread, NULL);
 		err = w.err;
-		if (!err)
-			break;
-		/* as it was, for the next time */
-		ASSERT_EQ(0, stream_signal(stream, i + 1));
-		ASSERT_EQ(0, accmem_alloc_bytes(self->other, PIECE, 0,
+		if (err)
+			ASSERT_EQ(0, take_again(self->other, stream, i + 1,
 						&self->a[i]));
 	}
 	EXPECT_EQ(0, err);
@@ -659,11 +665,8 @@ TEST_F(wait, an_access_to_what_is_pending_on_the_stream_of_the_request)
 		ASSERT_EQ(4096, writer_end(&writer));
 		pthread_join(w.thread, NULL);
 		err = w.err;
-		if (!err)
-			break;
-		/* as it was, for the next time */
-		ASSERT_EQ(0, stream_signal(stream, i + 1));
-		ASSERT_EQ(0, accmem_alloc_bytes(self->other, PIECE, 0,
+		if (err)
+			ASSERT_EQ(0, take_again(self->other, stream, i + 1,
 						&self->a[i]));
 	}
 	EXPECT_EQ(0, err);
