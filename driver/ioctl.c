@@ -413,6 +413,27 @@ static int ioctl_fail_realloc(struct command *cmd, int err)
 	return err;
 }
 
+/* writes what was read; a structure lies in two pages at most */
+static int ioctl_try_to_respond(struct command *cmd)
+{
+	const u64 *from = (const u64 *)&cmd->data;
+	u64 __user *to = cmd->arg;
+	size_t last = cmd->size / sizeof(*to) - 1;
+
+	if (unlikely(cmd->user_size < cmd->size))
+		return ioctl_respond(cmd);
+	if (!user_write_access_begin(to, cmd->size))
+		return -EFAULT;
+	unsafe_put_user(from[0], to, fault);
+	unsafe_put_user(from[last], to + last, fault);
+	user_write_access_end();
+	return 0;
+
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
 static int ioctl_realloc(struct command *cmd)
 {
 	struct accmem_realloc *req = &cmd->data.realloc;
@@ -422,10 +443,8 @@ static int ioctl_realloc(struct command *cmd)
 
 	if (req->flags & ~ACCMEM_REALLOC_FLAGS || req->reserved)
 		return -EINVAL;
-	req->free_bytes = 0;
-	req->largest_run = 0;
 	/* what a fault may have shown of 2 MiB meanwhile would stay after a failure */
-	err = ioctl_respond(cmd);
+	err = ioctl_try_to_respond(cmd);
 	if (err)
 		return err;
 	err = accmem_realloc_prepare(cmd->ctx, req, &r);

@@ -181,8 +181,12 @@ static bool realloc_is_blocked(struct accmem_context *ctx,
 static int realloc_find_place(struct accmem_context *ctx,
 			      struct accmem_buffer *buf, u64 size)
 {
-	int err = realloc_lock_place(ctx, buf, size);
+	int err;
 
+	/* those of a reservation are there from the beginning */
+	if (size <= buf->place->size)
+		return 0;
+	err = realloc_lock_place(ctx, buf, size);
 	if (!err || realloc_is_blocked(ctx, buf, size))
 		return err;
 	accmem_reclaim_addresses(ctx, realloc_carveout(buf));
@@ -467,10 +471,10 @@ static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
 }
 
 /* the ALLOC that would lead to what the buffer is to be */
-static void realloc_ask(const struct accmem_buffer *buf, u64 length,
-			struct accmem_alloc *req)
+static struct accmem_alloc realloc_request(const struct accmem_buffer *buf,
+					   u64 length)
 {
-	*req = (struct accmem_alloc){
+	return (struct accmem_alloc){
 		.flags = buf->flags & ~ACCMEM_ALLOC_FIXED,
 		.length = length,
 		.alignment = buf->layout.alignment,
@@ -495,12 +499,10 @@ static int realloc_resize(struct accmem_context *ctx,
 			  const struct accmem_realloc *call,
 			  struct accmem_resize *r)
 {
-	struct accmem_alloc req;
-	int err;
+	const struct accmem_alloc req = realloc_request(r->buf, call->length);
+	int err = accmem_alloc_lay_out(realloc_carveout(r->buf), &req,
+				       realloc_policy(r->buf), &r->layout);
 
-	realloc_ask(r->buf, call->length, &req);
-	err = accmem_alloc_lay_out(realloc_carveout(r->buf), &req,
-				   realloc_policy(r->buf), &r->layout);
 	if (err)
 		return err;
 	err = realloc_in_place(ctx, r);
@@ -555,7 +557,7 @@ void accmem_realloc_describe(const struct accmem_resize *r,
 	req->usable = layout->usable;
 	req->footprint = layout->footprint;
 	req->nr_runs = mem->nr_runs;
-	if (!layout->small)
+	if (!layout->small && layout->footprint != mem->size)
 		req->footprint = accmem_memory_keep(mem, layout->footprint,
 						    &req->nr_runs);
 	req->mmap_offset = accmem_buffer_mmap_offset(buf);
