@@ -37,7 +37,10 @@ static void whole_destroy(struct accmem_context *ctx,
 			  struct accmem_buffer **bufs, unsigned int nr)
 {
 	for (; nr--; bufs++) {
-		accmem_memory_detach((*bufs)->place->memory);
+		struct accmem_memory *mem = (*bufs)->place->memory;
+
+		accmem_ahead_drop(ctx, mem);
+		accmem_memory_detach(mem);
 		kfree(to_whole(*bufs));
 	}
 }

@@ -13,6 +13,8 @@
 #include "account.h"
 #include "carveout.h"
 
+struct accmem_ahead;
+
 /**
  * struct accmem_memory_spec - what memory is wanted
  * @size: bytes, a multiple of @page_size
@@ -89,6 +91,8 @@ struct accmem_shared {
  * @io: kernel's mapping, of the same cache mode (phys without pages)
  * @io_size: bytes that it has, from the first on; fewer than @size where a memory
  *	has grown by clean ones that nobody has reached yet
+ * @ahead: what was taken ahead of its growth, or NULL; guarded by the lock of the
+ *	context that names it
  * @shared: its side on the host, with ACCMEM_KIND_SHARED; else NULL
  *
  * It is live while it has a name, pending while its free waits, and detached from
@@ -123,6 +127,7 @@ struct accmem_memory {
 	struct xarray pages;
 	void __iomem *io;
 	u64 io_size;
+	struct accmem_ahead *ahead;
 	struct accmem_shared *shared;
 };
 
@@ -153,9 +158,13 @@ bool accmem_memory_move_part(struct accmem_memory *from,
 void accmem_memory_destroy_empty(struct accmem_memory *mem);
 
 /* resize.c */
+bool accmem_memory_touches(struct accmem_memory *mem,
+			   const struct accmem_memory *more);
 int accmem_memory_join_prepare(struct accmem_memory *mem,
 			       struct accmem_memory *more);
 void accmem_memory_join(struct accmem_memory *mem, struct accmem_memory *more);
+void accmem_memory_join_part(struct accmem_memory *mem,
+			     struct accmem_memory *more, u64 size);
 void accmem_memory_swap_runs(struct accmem_memory *mem,
 			     struct accmem_memory *other);
 u64 accmem_memory_keep(struct accmem_memory *mem, u64 size,

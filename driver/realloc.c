@@ -231,6 +231,40 @@ static int growth_join(struct growth *g)
 	return 0;
 }
 
+/* what was taken ahead becomes a part of it, if that is enough */
+static bool growth_use_ahead(struct growth *g)
+{
+	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
+	bool used;
+
+	if (!READ_ONCE(mem->ahead))
+		return false;
+	spin_lock(&g->ctx->lock);
+	used = accmem_ahead_use(g->ctx, mem, g->size - mem->size, g->page_size);
+	if (used && realloc_is_identity(g->buf))
+		WARN_ON_ONCE(realloc_resize_place(g->ctx, g->buf, mem->size));
+	spin_unlock(&g->ctx->lock);
+	return used;
+}
+
+static int growth_take_more(struct growth *g)
+{
+	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
+	u64 step = g->size - mem->size;
+	int err;
+
+	/* it would be in the way */
+	accmem_ahead_drop(g->ctx, mem);
+	err = growth_get(g);
+	if (!err && g->more)
+		err = growth_join(g);
+	else if (!err)
+		growth_extend(g);
+	if (!err)
+		accmem_ahead_take(g->ctx, g->buf, step);
+	return err;
+}
+
 /*
  * What the memory is to have at least. A mapping from when it was longer may show all
  * of a page of 2 MiB with one entry, so that the memory has to have all of it.
@@ -267,13 +301,9 @@ static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
 	r->layout.footprint = g.size;
 	if (mapped)
 		err = realloc_find_place(ctx, r->buf, g.size);
-	if (err)
+	if (err || growth_use_ahead(&g))
 		return err;
-	err = growth_get(&g);
-	if (!err && g.more)
-		err = growth_join(&g);
-	else if (!err)
-		growth_extend(&g);
+	err = growth_take_more(&g);
 	if (err && mapped)
 		realloc_lock_place(ctx, r->buf, mem->size);
 	return err;
@@ -349,6 +379,8 @@ static int realloc_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 	struct accmem_memory *mem = accmem_buffer_memory(buf), *rest;
 	int err;
 
+	/* it would not be behind it any more */
+	accmem_ahead_drop(ctx, mem);
 	rest = accmem_memory_create_empty(ctx->account, mem->cv);
 	if (!rest)
 		return -ENOMEM;

@@ -79,6 +79,13 @@ static bool reclaim_has_cached(struct accmem_carveout *cv)
 	return sum.cached > 0;
 }
 
+/* how many pieces of memory a context kept */
+static unsigned int reclaim_drain(struct accmem_context *ctx,
+				  const struct accmem_carveout *cv)
+{
+	return accmem_cache_drain(ctx, cv) + accmem_ahead_drain(ctx, cv);
+}
+
 /* caches of others, until enough came back to try again; false at the end */
 static bool reclaim_drain_caches(struct xarray *accounts,
 				 const struct accmem_carveout *cv,
@@ -91,7 +98,7 @@ static bool reclaim_drain_caches(struct xarray *accounts,
 		ctx = accmem_context_next(accounts, next);
 		if (!ctx)
 			return false;
-		nr += accmem_cache_drain(ctx, cv);
+		nr += reclaim_drain(ctx, cv);
 		accmem_context_put(ctx);
 		cond_resched();
 	}
@@ -103,7 +110,7 @@ static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 {
 	struct accmem_carveout *cv;
 
-	accmem_cache_drain(ctx, r->cached);
+	reclaim_drain(ctx, r->cached);
 	accmem_slab_reap(ctx);
 	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
 		/* quarantined memory elsewhere is charged, too */
@@ -189,7 +196,7 @@ static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
 }
 
 /**
- * accmem_reclaim_drain() - empty the caches of freed buffers
+ * accmem_reclaim_drain() - empty the caches of freed buffers, and what is ahead of others
  * @accounts: of a device, or of a user
  *
  * While somebody waits, nothing is put there: what this leaves is empty.
@@ -212,7 +219,7 @@ void accmem_reclaim_drain(struct xarray *accounts)
 void accmem_reclaim_addresses(struct accmem_context *ctx,
 			      const struct accmem_carveout *cv)
 {
-	accmem_cache_drain(ctx, cv);
+	reclaim_drain(ctx, cv);
 	accmem_stream_settle_all(ctx);
 	accmem_pending_reap(ctx->dev, RECLAIM_DUE);
 }

@@ -427,6 +427,22 @@ int accmem_runs_take(struct accmem_memory *mem,
 	return err;
 }
 
+/* what lies right behind a memory */
+static struct accmem_buddy_request run_behind(struct accmem_memory *mem,
+					      u64 size)
+{
+	const struct accmem_run *last = accmem_runs_last(mem);
+	u64 end = last->start + last->size;
+
+	return (struct accmem_buddy_request){
+		.size = size,
+		.align = ACCMEM_GRANULE,
+		.start = end,
+		.end = end + size,
+		.owner = mem->account->id,
+	};
+}
+
 /**
  * accmem_run_take_behind() - take what lies right behind a memory
  * @mem: the memory
@@ -439,22 +455,50 @@ int accmem_runs_take(struct accmem_memory *mem,
 int accmem_run_take_behind(struct accmem_memory *mem, u64 size, u64 page_size,
 			   struct accmem_run *more)
 {
-	const struct accmem_run *last = accmem_runs_last(mem);
-	const struct accmem_buddy_request req = {
-		.size = size,
-		.align = page_size,
-		.start = last->start + last->size,
-		.end = last->start + last->size + size,
-		.owner = mem->account->id,
-	};
+	struct accmem_buddy_request req = run_behind(mem, size);
 	int err;
 
+	req.align = page_size;
 	if (size > mem->cv->capacity || req.end > mem->cv->capacity)
 		return -ENOSPC;
 	err = run_take(mem, &req, false, more);
 	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
 		err = run_take(mem, &req, true, more);
 	return err;
+}
+
+/**
+ * accmem_run_take_ahead() - take what lies right behind a memory for another one
+ * @mem: the memory
+ * @size: bytes, of granules; all in 2 MiB
+ * @to: gets it as its one run, charged and live; an empty memory of the same account
+ *
+ * Only what reads as zero and exceeds no limit. Does not sleep.
+ *
+ * Return: 0; -ENOSPC, -EDQUOT.
+ */
+int accmem_run_take_ahead(struct accmem_memory *mem, u64 size,
+			  struct accmem_memory *to)
+{
+	const struct accmem_buddy_request req = run_behind(mem, size);
+	struct accmem_carveout *cv = mem->cv;
+	int err = -ENOSPC;
+
+	if (req.end > cv->capacity)
+		return -ENOSPC;
+	to->run = (struct accmem_run){ req.start, size };
+	accmem_carveout_lock(cv);
+	if (accmem_clear_is_clean(cv, &to->run, to->account->id))
+		err = accmem_buddy_alloc(&cv->buddy, &req, &to->run.start);
+	if (!err)
+		err = run_charge(to, &to->run, false);
+	accmem_carveout_unlock(cv);
+	if (err)
+		return err;
+	to->runs = &to->run;
+	to->nr_runs = 1;
+	to->size = size;
+	return 0;
 }
 
 /**
