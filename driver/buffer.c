@@ -27,10 +27,12 @@ static struct whole *to_whole(struct accmem_buffer *buf)
 	return container_of(buf, struct whole, buf);
 }
 
-static void whole_remove(struct accmem_context *ctx, struct accmem_buffer *buf,
-			 struct accmem_place **above)
+static unsigned int whole_remove(struct accmem_context *ctx,
+				 struct accmem_buffer **bufs, unsigned int nr,
+				 struct accmem_place **above)
 {
-	accmem_place_erase_next(ctx, buf->place, above);
+	accmem_place_erase_next(ctx, bufs[0]->place, above);
+	return 1;
 }
 
 static void whole_destroy(struct accmem_context *ctx,
@@ -214,9 +216,10 @@ void accmem_buffer_remove_all(struct accmem_context *ctx,
 			      struct accmem_buffer **bufs, unsigned int nr)
 {
 	struct accmem_place *above = NULL;
+	unsigned int gone;
 
-	for (; nr--; bufs++)
-		(*bufs)->place->ops->remove(ctx, *bufs, &above);
+	for (; nr; nr -= gone, bufs += gone)
+		gone = bufs[0]->place->ops->remove(ctx, bufs, nr, &above);
 	accmem_place_erase_end(above);
 }
 

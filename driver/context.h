@@ -34,8 +34,9 @@ struct seq_file;
 
 /**
  * struct accmem_place_ops - what the buffers of a place have
- * @remove: take the address of a buffer away that is not published; under the
- *	context's lock. @above is that of accmem_place_erase_next().
+ * @remove: take the address of a buffer away that is not published, and of as many
+ *	that follow as may go with it; under the context's lock. Returns how many. @above
+ *	is that of accmem_place_erase_next().
  * @destroy: give buffers of such places back that were removed. Sleeps, allocates
  *	nothing.
  * @set_pending: the free of a buffer waits, or is undone; under the context's lock
@@ -44,8 +45,9 @@ struct seq_file;
  *	made a memory of its own
  */
 struct accmem_place_ops {
-	void (*remove)(struct accmem_context *ctx, struct accmem_buffer *buf,
-		       struct accmem_place **above);
+	unsigned int (*remove)(struct accmem_context *ctx,
+			       struct accmem_buffer **bufs, unsigned int nr,
+			       struct accmem_place **above);
 	void (*destroy)(struct accmem_context *ctx, struct accmem_buffer **bufs,
 			unsigned int nr);
 	void (*set_pending)(struct accmem_context *ctx,

@@ -55,6 +55,9 @@ struct row {
 	struct row_cell cells[];
 };
 
+/* one with all of its cells is a page */
+static_assert(struct_size_t(struct row, cells, ACCMEM_ROW_MAX) <= SZ_4K);
+
 static struct row_cell *to_cell(struct accmem_buffer *buf)
 {
 	return container_of(buf, struct row_cell, buf);
@@ -101,8 +104,31 @@ static void row_set_pending(struct accmem_context *ctx,
 	row_adjust(ctx, to_cell(buf)->row, 0, pending ? 1 : -1);
 }
 
-static void row_remove(struct accmem_context *ctx, struct accmem_buffer *buf,
-		       struct accmem_place **above)
+/* where all that is left is one place, and the first of @bufs: how many that were */
+static unsigned int row_remove_all(struct accmem_context *ctx,
+				   struct accmem_buffer **bufs, unsigned int nr,
+				   struct accmem_place **above)
+{
+	struct accmem_place *place = bufs[0]->place;
+	struct row *row = to_cell(bufs[0])->row;
+	unsigned int left = row->nr_left, i;
+	int pending = 0;
+
+	if (left > nr || place->size != left * place->unit)
+		return 0;
+	for (i = 0; i < left; i++) {
+		if (bufs[i]->place != place)
+			return 0;
+		pending += !!bufs[i]->pending.ctx;
+	}
+	row_adjust(ctx, row, -(int)left, -pending);
+	accmem_place_erase_next(ctx, place, above);
+	return left;
+}
+
+static void row_remove_one(struct accmem_context *ctx,
+			   struct accmem_buffer *buf,
+			   struct accmem_place **above)
 {
 	struct accmem_place *place = buf->place;
 	u64 after = buf->address - place->start + place->unit;
@@ -124,6 +150,18 @@ static void row_remove(struct accmem_context *ctx, struct accmem_buffer *buf,
 		row_cut(ctx, place, to_cell(buf) + 1);
 	}
 	accmem_place_trim_end(ctx, place, above);
+}
+
+static unsigned int row_remove(struct accmem_context *ctx,
+			       struct accmem_buffer **bufs, unsigned int nr,
+			       struct accmem_place **above)
+{
+	unsigned int gone = row_remove_all(ctx, bufs, nr, above);
+
+	if (gone)
+		return gone;
+	row_remove_one(ctx, bufs[0], above);
+	return 1;
 }
 
 /* a buffer's piece of the carveout */
@@ -309,7 +347,7 @@ bool accmem_row_extract(struct accmem_context *ctx, struct accmem_buffer *buf,
 
 	lockdep_assert_held(&ctx->lock);
 	accmem_name_hide(ctx, buf, true);
-	row_remove(ctx, buf, &above);
+	row_remove_one(ctx, buf, &above);
 	accmem_place_erase_end(above);
 	*to = *buf;
 	return accmem_memory_move_part(to_cell(buf)->row->memory, mem, &piece);

@@ -373,9 +373,11 @@ void accmem_slab_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 }
 
 /* Its address is a part of its page's, which goes with the last buffer. */
-static void slab_remove(struct accmem_context *ctx, struct accmem_buffer *buf,
-			struct accmem_place **above)
+static unsigned int slab_remove(struct accmem_context *ctx,
+				struct accmem_buffer **bufs, unsigned int nr,
+				struct accmem_place **above)
 {
+	return 1;
 }
 
 static void slab_destroy(struct accmem_context *ctx,
