@@ -88,6 +88,13 @@ static int batch_check(const struct accmem_batch *req)
 	return batch_check_tails(req, known);
 }
 
+/*
+ * What an entry asks for is read, and compared, by words: its kind, which is behind the
+ * answer, and all that is before it.
+ */
+static_assert(offsetofend(struct accmem_batch_alloc, address) ==
+	      5 * sizeof(u64));
+
 /* Reads the next @nr entries; returns how many could be read. */
 static unsigned int allocs_read(struct allocs *a, unsigned int nr)
 {
@@ -99,14 +106,14 @@ static unsigned int allocs_read(struct allocs *a, unsigned int nr)
 		return 0;
 	for (; i < nr; i++, to++, at += a->req->entry_size) {
 		const struct accmem_batch_alloc __user *from = at;
+		const u64 __user *words = at;
+		u64 *asked = (u64 *)to;
 
-		unsafe_get_user(to->length, &from->length, out);
-		unsafe_get_user(to->alignment, &from->alignment, out);
-		unsafe_get_user(to->flags, &from->flags, out);
-		unsafe_get_user(to->page_policy, &from->page_policy, out);
-		unsafe_get_user(to->cache_mode, &from->cache_mode, out);
-		unsafe_get_user(to->carveout, &from->carveout, out);
-		unsafe_get_user(to->address, &from->address, out);
+		unsafe_get_user(asked[0], words, out);
+		unsafe_get_user(asked[1], words + 1, out);
+		unsafe_get_user(asked[2], words + 2, out);
+		unsafe_get_user(asked[3], words + 3, out);
+		unsafe_get_user(asked[4], words + 4, out);
 		unsafe_get_user(to->kind, &from->kind, out);
 	}
 out:
@@ -117,11 +124,11 @@ out:
 static bool allocs_are_equal(const struct accmem_batch_alloc *x,
 			     const struct accmem_batch_alloc *y)
 {
-	return x->length == y->length && x->alignment == y->alignment &&
-	       x->flags == y->flags && x->page_policy == y->page_policy &&
-	       x->cache_mode == y->cache_mode && x->carveout == y->carveout &&
+	const u64 *a = (const u64 *)x, *b = (const u64 *)y;
+
+	return a[0] == b[0] && a[1] == b[1] && a[2] == b[2] && a[3] == b[3] &&
 	       x->kind == y->kind &&
-	       (x->address == y->address || !(x->flags & ACCMEM_ALLOC_FIXED));
+	       (a[4] == b[4] || !(x->flags & ACCMEM_ALLOC_FIXED));
 }
 
 /* one by one; false when the caller is being killed, or all or none may be */
