@@ -515,7 +515,7 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_RESIZABLE | ALLOC_CLASSES | \
 	 ACCMEM_ALLOC_CARVEOUT)
 
-/* Memory that the kernel maps buffer by buffer comes so. */
+/* Memory that the kernel has to map to clear it is no row's. */
 static bool alloc_fits_row(const struct accmem_carveout *cv,
 			   const struct accmem_alloc *req,
 			   const struct accmem_layout *layout)

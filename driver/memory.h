@@ -89,8 +89,8 @@ struct accmem_shared {
  *	shrinks
  * @pages: pages by index (emulated)
  * @io: kernel's mapping, of the same cache mode (phys without pages)
- * @io_size: bytes that it has, from the first on; fewer than @size where a memory
- *	has grown by clean ones that nobody has reached yet
+ * @io_size: bytes that it has, from the first on; fewer than @size, or none, where
+ *	the others are clean and nobody has reached them yet
  * @ahead: what was taken ahead of its growth, or NULL; guarded by the lock of the
  *	context that names it
  * @shared: its side on the host, with ACCMEM_KIND_SHARED; else NULL

@@ -3,11 +3,12 @@
  * The phys backing without page structures: memory of any cache mode, which is
  * mapped by frame number and cannot be pinned.
  *
- * The kernel maps each memory with the memory's own cache mode for as long as it
- * lives. That clears it, and it makes the mode known for the range, which is where
- * user mappings take it from on x86. What a memory has grown by is mapped when
- * somebody reaches it, unless it has to be cleared: the mapping is one, and a new one
- * for each of many steps would take longer with each.
+ * The kernel maps a memory with the memory's own cache mode from when somebody first
+ * reaches it, or when it has to be cleared, until it goes. That makes the mode known for
+ * the range, which is where user mappings take it from on x86. Most memory is the
+ * device's alone and clean, and has no use for it. What a memory has grown by is mapped
+ * in the same way: the mapping is one, and a new one for each of many steps would take
+ * longer with each.
  *
  * Locks: accmem_memory.lock guards the kernel's mapping, and the end of the memory
  * while a device has access.
@@ -64,10 +65,21 @@ static void frames_clear_dirty(struct accmem_memory *mem,
 	memset_io(mem->io + (run->start - mem->run.start), 0, run->size);
 }
 
+/* has to be cleared */
+static bool frames_is_dirty(struct accmem_memory *mem,
+			    const struct accmem_run *run)
+{
+	struct accmem_run dirty;
+
+	return accmem_clear_next(mem->cv, run->start, run->size, &dirty);
+}
+
 static int frames_prepare(struct accmem_memory *mem)
 {
 	/* first: what is given back after a failure is this account's, too */
 	accmem_clear_claim(mem->cv, &mem->run, mem->account->id);
+	if (!frames_is_dirty(mem, &mem->run))
+		return 0;
 	return frames_map(mem, mem->run.size) ?:
 		       accmem_clear_late(mem, &mem->run, frames_clear_dirty);
 }
@@ -127,7 +139,7 @@ static void frames_flush(struct accmem_memory *mem)
 	}
 }
 
-/* what has never been mapped is a part that was split off, or was not made ready */
+/* what has never been mapped is a part that was split off, or nobody has reached */
 static void frames_release(struct accmem_memory *mem)
 {
 	if (!mem->io)
@@ -156,11 +168,10 @@ static void frames_extend_undo(struct accmem_memory *mem)
 static int frames_extend(struct accmem_memory *mem,
 			 const struct accmem_run *more)
 {
-	struct accmem_run dirty;
 	int err;
 
 	accmem_clear_claim(mem->cv, more, mem->account->id);
-	if (!accmem_clear_next(mem->cv, more->start, more->size, &dirty))
+	if (!frames_is_dirty(mem, more))
 		return 0;
 	mutex_lock(&mem->lock);
 	err = frames_map(mem, mem->run.size + more->size);

@@ -74,8 +74,7 @@ static void entry_costs(int fd, uint32_t flags, double *alloc, double *free)
 }
 
 /*
- * The kernel maps memory without page structures buffer by buffer, which costs
- * more than all of the rest: there is no goal for it.
+ * Where there are no page structures, there are no rows: there is no goal for it.
  */
 static void report(const char *name, const struct device *dev, double cost,
 		   double null)
