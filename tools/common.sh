@@ -12,6 +12,9 @@ ACCMEM_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/accmem
 ACCMEM_JOBS=${ACCMEM_JOBS:-$(nproc)}
 export ACCMEM_ROOT ACCMEM_BUILD ACCMEM_CACHE ACCMEM_JOBS
 
+# Compilers are found there first, once tools/deps has made the links to tools/compile.
+[[ $PATH = "$ACCMEM_BUILD/compilers:"* ]] || PATH=$ACCMEM_BUILD/compilers:$PATH
+
 # say TEXT: progress, on stderr so that a script's output stays its own.
 say()
 {
