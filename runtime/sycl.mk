@@ -47,7 +47,7 @@ test-sycl: $(SYCL_FAKE_TESTS)
 	for test in $(SYCL_FAKE_TESTS); do \
 		TSAN_OPTIONS=die_after_fork=0 $$test || exit; \
 	done
-	$(HERE)/tests/check-sycl $(HERE)
+	$(HERE)/tests/check-sycl $(HERE) $(OBJ)/check-sycl
 
 # Apart, so that a genuine SYCL on the machine keeps its name.
 SYCLDIR ?= $(INCLUDEDIR)/accmem-sycl
