@@ -173,7 +173,8 @@ is_kept()
 }
 
 # With a page in a pipe, for longer than the driver looks after it at once: it
-# does so after ever longer times, of a second at most.
+# does so after ever longer times, of a second at most. A module that may go once may
+# go from then on.
 is_kept_long()
 {
 	local line status=0 end
@@ -186,7 +187,7 @@ is_kept_long()
 	end=$((SECONDS + 4))
 	while ((SECONDS < end && status == 0)); do
 		! rmmod accmem 2>/dev/null || why "rmmod worked" || status=1
-		sleep 0.1
+		sleep 0.5
 	done
 	exec {in}>&-
 	wait "$pid" || true

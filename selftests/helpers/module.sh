@@ -9,7 +9,6 @@
 # ACCMEM_SEED are as for selftests/run.
 
 : "${ACCMEM_KO:?is not set}"
-# shellcheck disable=SC2034 # for who sources this
 helpers=${ACCMEM_BUILD:-$(cd "$(dirname "$0")/.." && pwd -P)/build}/selftests/helpers
 good=()
 # Quotes in the arguments mean what they mean in a shell.
@@ -76,7 +75,7 @@ unload()
 
 load()
 {
-	insmod "$ACCMEM_KO" "$@" 2>/dev/null
+	"$helpers/load" "$ACCMEM_KO" "$@" 2>/dev/null
 }
 
 reload()
