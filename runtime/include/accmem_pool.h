@@ -165,9 +165,10 @@ struct accmem_pool_request {
  * reached the positions that releases named. While it waits, the pool keeps nothing that
  * is released, but what threads have in their caches, with what lies before that in its
  * region; and it looks for more, in all pools of the context, ten times a second at first
- * and once a second at least. A passive pool does not look: what streams reach meanwhile
- * stays until the next call that looks for it, or until the deadline, when there is
- * another try.
+ * and once a second at least. Where the thread that looks cannot begin, the request does:
+ * in its own pool, once a second, and then it is the last in line. A passive pool does not
+ * look: what streams reach meanwhile stays until the next call that looks for it, or until
+ * the deadline, when there is another try.
  *
  * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0
  * and an alignment that is no power of two, or too large, -EOPNOTSUPP for a kind that the
@@ -343,6 +344,10 @@ uint64_t accmem_pool_trim(struct accmem_pool *pool, uint64_t keep_bytes);
  * second at first, once a second at least, as long as they do. The context's descriptor
  * is readable once for each request that begins to wait; as long as one may wait, the
  * call is for after releases, too.
+ *
+ * For that it has a thread. As long as that cannot begin, as in a process that may have no
+ * more threads, the pool tries again when it is called for what no cache has, and keeps
+ * nothing that is released, but what threads have in their caches.
  *
  * Return: bytes given back, 0 if nobody waits.
  */

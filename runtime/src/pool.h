@@ -284,6 +284,8 @@ struct pool_history;
  * @history: what happened, or NULL
  * @eventfd: of the thread that gives back, POOL_NO_EVENTFD as long as it is not needed, or
  *	POOL_PASSIVE if there is none to be
+ * @retry_ms: the thread could not begin, and does not before then; 0 if it did not fail.
+ *	Read without the lock
  * @thread: that thread
  * @ends: it is to end
  * @next: next pool of the process, under the lock of their list
@@ -318,6 +320,7 @@ struct accmem_pool {
 	struct accmem_pool_stats stats;
 	struct pool_history *history;
 	int eventfd;
+	uint64_t retry_ms;
 	pthread_t thread;
 	bool ends;
 
@@ -465,10 +468,12 @@ static inline bool pool_waits(const struct accmem_pool *pool)
 	return __atomic_load_n(&pool->waiting, __ATOMIC_SEQ_CST);
 }
 
-/* Free bytes that it may keep */
+/* Free bytes that it may keep: none that somebody waits for, or would in vain. */
 static inline uint64_t pool_keep_bytes(const struct accmem_pool *pool)
 {
-	return pool_waits(pool) ? 0 : pool->keep_bytes;
+	return pool_waits(pool) || pool_load(&pool->retry_ms) ?
+		       0 :
+		       pool->keep_bytes;
 }
 
 /* Is there too little of something, which others or the pool could give back? */
@@ -521,9 +526,12 @@ void accmem_pools_each(const struct accmem_context *ctx,
 		       void (*what)(struct accmem_pool *pool, void *argument),
 		       void *argument);
 
-/* The thread that gives memory back when somebody waits; a request of the pool's own. */
+/*
+ * The thread that gives memory back when somebody waits. accmem_yield_wake() is for a
+ * request of the pool's own; false: there is no thread, though the pool is not passive.
+ */
 void accmem_yield_start(struct accmem_pool *pool);
-void accmem_yield_wake(struct accmem_pool *pool);
+bool accmem_yield_wake(struct accmem_pool *pool);
 void accmem_yield_stop(struct accmem_pool *pool);
 void accmem_yield_disown(struct accmem_pool *pool);
 

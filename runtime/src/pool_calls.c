@@ -6,12 +6,14 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <time.h>
 
 #include "pool.h"
 #include "pool_cache.h"
 
 #define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
 #define HUGE_FROM (1ull << 20) /* HUGE_FIRST is normal pages up to here */
+#define TURN_NS 1000000000ull /* once a second, as a thread at least */
 #define SITE __builtin_return_address(0)
 
 /**
@@ -256,6 +258,48 @@ static int allocate_without_wait(struct accmem_pool *pool,
 	return 0;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+/* -EAGAIN: nothing yet, but the deadline is not over. */
+static int wait_for_a_turn(struct accmem_pool *pool,
+			   struct accmem_pool_request *req)
+{
+	struct accmem_pool_request turn = *req;
+	int ret;
+
+	turn.deadline_ns = now_ns() + TURN_NS;
+	if (req->deadline_ns && req->deadline_ns <= turn.deadline_ns)
+		return accmem_direct_allocate(pool, req);
+	ret = accmem_direct_allocate(pool, &turn);
+	if (ret)
+		return ret == -ETIMEDOUT ? -EAGAIN : ret;
+	turn.deadline_ns = req->deadline_ns;
+	*req = turn;
+	return 0;
+}
+
+/* Who waits for want of a thread does its work between turns, and waits in line anew. */
+static int wait_while_others_look(struct accmem_pool *pool,
+				  struct accmem_pool_request *req)
+{
+	int ret;
+
+	do {
+		/* what was released in between, too */
+		make_room(pool);
+		ret = accmem_yield_wake(pool) ?
+			      accmem_direct_allocate(pool, req) :
+			      wait_for_a_turn(pool, req);
+	} while (ret == -EAGAIN);
+	return ret;
+}
+
 /*
  * Others are asked to give back while one waits, and the pool itself keeps nothing that is
  * released from then on; its thread sees to what streams reach. Nobody goes before a
@@ -271,10 +315,7 @@ static int wait_in_line(struct accmem_pool *pool,
 	if (!pool_is_short(ret))
 		return ret;
 	__atomic_fetch_add(&pool->waiting, 1, __ATOMIC_SEQ_CST);
-	/* what was released in between, too */
-	make_room(pool);
-	accmem_yield_wake(pool);
-	ret = accmem_direct_allocate(pool, req);
+	ret = wait_while_others_look(pool, req);
 	__atomic_fetch_sub(&pool->waiting, 1, __ATOMIC_RELAXED);
 	return ret;
 }

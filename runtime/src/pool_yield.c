@@ -8,12 +8,16 @@
  * the first allocation. It ends with the pool. It is told when a wait begins, and from
  * then on looks again and again what has come back, until nobody waits any more.
  *
+ * Where it cannot begin, the next calls of the pool try again. Until it does, the pool
+ * keeps nothing that is released: nobody would give it back.
+ *
  * Locking: accmem_pool.lock.
  */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pool.h"
@@ -159,37 +163,77 @@ static int start_thread(struct accmem_pool *pool)
 	return ret;
 }
 
-/* A pool that cannot have it gives back when it is called, as a passive one. */
-void accmem_yield_start(struct accmem_pool *pool)
+/* 0 or a negative errno value */
+static int begin_thread(struct accmem_pool *pool)
 {
-	struct accmem_shrink req;
-	int fd;
+	int ret, fd = eventfd(0, EFD_CLOEXEC);
 
-	if (pool->eventfd != POOL_NO_EVENTFD ||
-	    pool->flags & ACCMEM_POOL_PASSIVE)
-		return;
-	fd = eventfd(0, EFD_CLOEXEC);
-	pool->eventfd = fd < 0 ? POOL_PASSIVE : fd;
 	if (fd < 0)
-		return;
-	if (!call_shrink(pool, ACCMEM_SHRINK_REGISTER, fd, &req) &&
-	    !start_thread(pool))
-		return;
-	call_shrink(pool, ACCMEM_SHRINK_UNREGISTER, 0, &req);
-	pool->eventfd = POOL_PASSIVE;
+		return -errno;
+	pool->eventfd = fd;
+	ret = start_thread(pool);
+	if (!ret)
+		return 0;
+	pool->eventfd = POOL_NO_EVENTFD;
 	accmem_close_locked(fd);
+	return -ret;
 }
 
-void accmem_yield_wake(struct accmem_pool *pool)
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return now.tv_sec * 1000ull + now.tv_nsec / 1000000;
+}
+
+/*
+ * The thread goes first: a pool without one takes the place of no other pool that its
+ * context tells.
+ */
+static void yield_begin(struct accmem_pool *pool)
+{
+	struct accmem_shrink req;
+	int ret = 0;
+
+	if (pool->eventfd < 0)
+		ret = begin_thread(pool);
+	if (!ret)
+		ret = call_shrink(pool, ACCMEM_SHRINK_REGISTER, pool->eventfd,
+				  &req);
+	pool_store(&pool->retry_ms, ret ? now_ms() + LOOK_AGAIN_MS : 0);
+}
+
+/* It is to have a thread, and has none, or one that is not told. */
+static bool yield_is_wanted(const struct accmem_pool *pool)
+{
+	return !(pool->flags & ACCMEM_POOL_PASSIVE) &&
+	       (pool->eventfd == POOL_NO_EVENTFD || pool_load(&pool->retry_ms));
+}
+
+/* After a failure, ten times a second at most. */
+void accmem_yield_start(struct accmem_pool *pool)
+{
+	uint64_t retry_ms = pool_load(&pool->retry_ms);
+
+	if (yield_is_wanted(pool) && (!retry_ms || now_ms() >= retry_ms))
+		yield_begin(pool);
+}
+
+bool accmem_yield_wake(struct accmem_pool *pool)
 {
 	int state = accmem_cancel_off();
+	bool looks;
 
 	pthread_mutex_lock(&pool->lock);
-	accmem_yield_start(pool);
+	if (yield_is_wanted(pool))
+		yield_begin(pool);
 	if (pool->eventfd >= 0)
 		eventfd_write(pool->eventfd, 1);
+	looks = pool->eventfd >= 0 || !yield_is_wanted(pool);
 	pthread_mutex_unlock(&pool->lock);
 	accmem_cancel_restore(state);
+	return looks;
 }
 
 /* Another pool of the context is told from now on. */
@@ -227,4 +271,5 @@ void accmem_yield_disown(struct accmem_pool *pool)
 	if (pool->eventfd >= 0)
 		accmem_close_locked(pool->eventfd);
 	pool->eventfd = POOL_PASSIVE;
+	pool_store(&pool->retry_ms, 0);
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fake_device.h"
@@ -36,6 +37,7 @@ struct device {
 
 static struct device *device;
 bool fake_fail_mmap, fake_fail_mremap, fake_gone, fake_waits;
+int fake_fail_threads;
 void (*fake_loader_busy)(void);
 
 /* Before main(), so that every process of the test shares it. */
@@ -277,6 +279,19 @@ static bool is_to_wait(unsigned long command, const void *argument)
 	       req->flags & ACCMEM_ALLOC_WAIT;
 }
 
+/* What there is not yet may be there a moment later: -EAGAIN. */
+static int wait_for_more(const struct accmem_alloc *req)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (req->deadline_ns &&
+	    now.tv_sec * 1000000000ull + now.tv_nsec >= req->deadline_ns)
+		return -ETIMEDOUT;
+	usleep(1000);
+	return -EAGAIN;
+}
+
 int __wrap_ioctl(int fd, unsigned long command, ...)
 {
 	void *argument;
@@ -291,8 +306,9 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 		pthread_mutex_lock(&device->lock);
 		error = call(fd, command, argument);
 		pthread_mutex_unlock(&device->lock);
-	} while (error == -ENOMEM && is_to_wait(command, argument) &&
-		 !usleep(1000));
+		if (error == -ENOMEM && is_to_wait(command, argument))
+			error = wait_for_more(argument);
+	} while (error == -EAGAIN);
 	if (error == -ENOTTY)
 		return __real_ioctl(fd, command, argument);
 
@@ -321,6 +337,15 @@ void *__wrap_mremap(void *start, size_t length, size_t new_length, int flags,
 	munmap(target, new_length);
 	errno = ENOMEM;
 	return MAP_FAILED;
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *), void *argument)
+{
+	if (!fake_fail_threads)
+		return __real_pthread_create(thread, attr, run, argument);
+	fake_fail_threads--;
+	return EAGAIN;
 }
 
 int __wrap_dladdr(const void *address, void *info)

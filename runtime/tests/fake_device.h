@@ -3,6 +3,7 @@
 #ifndef ACCMEM_RUNTIME_FAKE_DEVICE_H
 #define ACCMEM_RUNTIME_FAKE_DEVICE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,8 +26,11 @@ extern bool fake_kinds;
 /* The device has gone: nobody opens it, and every call of it gives ENODEV. */
 extern bool fake_gone;
 
-/* An allocation that is to wait does, however long; otherwise it fails. */
+/* An allocation that is to wait does, until its deadline; otherwise it fails. */
 extern bool fake_waits;
+
+/* So many threads cannot begin, with EAGAIN. */
+extern int fake_fail_threads;
 
 /* Is called when somebody asks the dynamic loader for a name, as it is held up. */
 extern void (*fake_loader_busy)(void);
@@ -50,6 +54,10 @@ void *__real_mremap(void *start, size_t length, size_t new_length, int flags,
 		    ...);
 void *__wrap_mremap(void *start, size_t length, size_t new_length, int flags,
 		    void *target);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *), void *argument);
 int __real_dladdr(const void *address, void *info);
 int __wrap_dladdr(const void *address, void *info);
 

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -425,6 +426,50 @@ static void the_thread_that_gives_back_begins_when_there_is_some(void)
 }
 
 #ifdef FAKE_DEVICE
+static void wait_until_nothing_is_kept(struct accmem_pool *pool)
+{
+	int tries = 10000;
+
+	while (get_stats(pool).reserved_bytes && --tries)
+		usleep(1000);
+	CHECK_EQ(get_stats(pool).reserved_bytes, 0);
+}
+
+/* Until then the pool keeps nothing, and no other of the context is told less. */
+static void a_thread_that_could_not_begin_begins_later(void)
+{
+	struct accmem_pool *with = new_pool(0), *without = new_pool(0);
+	int before;
+	void *p;
+
+	begin_and_end_a_thread();
+	before = count_threads();
+	p = accmem_pool_malloc(with, 3 * MIB);
+	CHECK_EQ(accmem_pool_release(with, p), 0);
+	CHECK_EQ(count_threads(), before + 1);
+
+	fake_fail_threads = 1;
+	p = accmem_pool_malloc(without, 3 * MIB);
+	CHECK_EQ(fake_fail_threads, 0);
+	CHECK_EQ(count_threads(), before + 1);
+	CHECK_EQ(accmem_pool_release(without, p), 0);
+	CHECK_EQ(get_stats(without).reserved_bytes, 0);
+	fake_wait_for(1);
+	wait_until_nothing_is_kept(with);
+	fake_wait_for(0);
+
+	usleep(200000);
+	p = accmem_pool_malloc(without, 3 * MIB);
+	CHECK_EQ(count_threads(), before + 2);
+	CHECK_EQ(accmem_pool_release(without, p), 0);
+	CHECK(get_stats(without).reserved_bytes);
+	fake_wait_for(1);
+	wait_until_nothing_is_kept(without);
+	fake_wait_for(0);
+	accmem_pool_destroy(without);
+	end(with);
+}
+
 static struct accmem_pool *loader_pool;
 static int loader_calls, loader_ended;
 
@@ -477,11 +522,12 @@ static void a_constructor_may_allocate_while_sites_get_names(void)
 }
 #endif
 
-/* A request that waits in a thread of its own */
+/* A request that waits in a thread of its own, which may begin if others may not */
 struct sleeper {
 	struct accmem_pool *pool;
 	struct accmem_pool_request req;
 	pthread_t thread;
+	int fails;
 	int ret;
 };
 
@@ -489,6 +535,9 @@ static void *sleep_in_wait(void *argument)
 {
 	struct sleeper *s = argument;
 
+#ifdef FAKE_DEVICE
+	fake_fail_threads = s->fails;
+#endif
 	s->ret = accmem_pool_allocate(s->pool, &s->req);
 	return NULL;
 }
@@ -499,6 +548,8 @@ static void begin_to_wait(struct sleeper *s, uint64_t length)
 
 #ifdef FAKE_DEVICE
 	fake_waits = true;
+	s->fails = fake_fail_threads;
+	fake_fail_threads = 0;
 #endif
 	s->req.length = length;
 	s->req.flags = ACCMEM_ALLOC_WAIT;
@@ -536,7 +587,7 @@ static void what_others_release_goes_to_who_waits(void)
 }
 
 /* Nobody calls the pool when the stream comes to it. */
-static void what_a_stream_reaches_goes_to_who_waits(void)
+static void wait_for_a_stream(void)
 {
 	struct sleeper s = { .pool = new_pool(0) };
 	uint64_t part = get_capacity() / 8;
@@ -556,6 +607,20 @@ static void what_a_stream_reaches_goes_to_who_waits(void)
 	close(stream);
 }
 
+static void what_a_stream_reaches_goes_to_who_waits(void)
+{
+	wait_for_a_stream();
+}
+
+#ifdef FAKE_DEVICE
+static void who_waits_looks_where_no_thread_does(void)
+{
+	fake_fail_threads = INT_MAX;
+	wait_for_a_stream();
+	CHECK(fake_fail_threads < INT_MAX - 1);
+}
+#endif
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -569,6 +634,8 @@ int main(void)
 #ifdef FAKE_DEVICE
 		ROW(a_child_grows_over_what_its_parent_has_freed),
 		ROW(a_constructor_may_allocate_while_sites_get_names),
+		ROW(a_thread_that_could_not_begin_begins_later),
+		ROW(who_waits_looks_where_no_thread_does),
 #endif
 		ROW(what_others_release_goes_to_who_waits),
 		ROW(what_a_stream_reaches_goes_to_who_waits),
