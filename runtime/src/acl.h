@@ -23,6 +23,7 @@
  * @nr_carveouts: how many it has
  * @has_host: it has memory of the host, too
  * @stream: the default stream, or NULL; under the streams' lock
+ * @next: another one that is to be closed
  */
 struct acl_device {
 	int32_t id;
@@ -33,20 +34,40 @@ struct acl_device {
 	uint32_t nr_carveouts;
 	bool has_host;
 	struct acl_stream *stream;
+	struct acl_device *next;
 };
 
-/* The calling thread's device; NULL with the error's code in @error. */
+/*
+ * Between these two no device is closed: devices, and what pools have told of an address,
+ * are good as long. Not around a wait for a stream. They nest; the first is called without
+ * locks.
+ */
+void accmem_acl_call_begin(void);
+void accmem_acl_call_end(void);
+
+/* Between these two nobody else is between the former. */
+void accmem_acl_calls_stop(void);
+void accmem_acl_calls_resume(void);
+
+/* In a child, which has none of its parent's calls. */
+void accmem_acl_calls_disown(void);
+
+/* The calling thread's device; NULL with the error's code in @error. In a call. */
 struct acl_device *accmem_acl_device_current(aclError *error);
 
-/* Device @id, opened if need be. */
+/* Device @id, opened if need be; in a call. */
 struct acl_device *accmem_acl_device_open(int32_t id, aclError *error);
 
 /* The device that the calling thread works on. */
 void accmem_acl_device_select(int32_t id);
 
-/* A context of a device, which is open as long; under the devices' lock. */
+/*
+ * A context of a device, which is open as long; under the devices' lock. The second returns
+ * the device if it is to be closed then, without the lock.
+ */
 aclError accmem_acl_device_add_context(int32_t id);
-void accmem_acl_device_remove_context(int32_t id);
+struct acl_device *accmem_acl_device_remove_context(int32_t id);
+void accmem_acl_device_close(struct acl_device *device);
 bool accmem_acl_device_is_open(int32_t id);
 
 /* The thread's device has been set: it has that device's own context. */
@@ -107,8 +128,8 @@ int32_t accmem_acl_reserved_device(const void *pointer);
 /* Does @pointer point into memory that aclrtMallocHost() took from the process? */
 bool accmem_acl_is_host(const void *pointer);
 
-extern pthread_mutex_t accmem_acl_devices_lock, accmem_acl_map_lock,
-	accmem_acl_memory_lock, accmem_acl_streams_lock;
+extern pthread_mutex_t accmem_acl_calls_lock, accmem_acl_devices_lock,
+	accmem_acl_map_lock, accmem_acl_memory_lock, accmem_acl_streams_lock;
 
 /**
  * struct acl_op - an operation of a stream, embedded in whatever it needs
@@ -156,8 +177,19 @@ bool accmem_acl_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
 void accmem_acl_streams_end(struct acl_device *device);
 void accmem_acl_streams_wait(struct acl_device *device);
 
+/* Has a device a stream? Has any stream something to do? */
+bool accmem_acl_streams_exist(struct acl_device *device);
+bool accmem_acl_streams_work(void);
+
 /* In a child, which has no stream that holds memory; with accmem_acl_memory_lock held. */
 void accmem_acl_memory_disown(void);
+
+/* Do streams hold memory of a device? Waits until they do not. */
+bool accmem_acl_memory_is_held(struct acl_device *device);
+void accmem_acl_memory_wait(struct acl_device *device);
+
+/* Is memory of a device mapped at reserved addresses? */
+bool accmem_acl_handles_mapped(struct acl_device *device);
 
 /* Forgets what belongs to a device that is closed. */
 void accmem_acl_memory_forget(struct acl_device *device);

@@ -97,6 +97,7 @@ aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
 aclError aclrtDestroyContext(aclrtContext context)
 {
 	struct acl_context **at, *old = NULL;
+	struct acl_device *unused = NULL;
 
 	pthread_mutex_lock(&accmem_acl_devices_lock);
 	at = context_find(context);
@@ -105,11 +106,12 @@ aclError aclrtDestroyContext(aclrtContext context)
 		*at = old->next;
 		if (current == old)
 			current = NULL;
-		accmem_acl_device_remove_context(old->device);
+		unused = accmem_acl_device_remove_context(old->device);
 	}
 	pthread_mutex_unlock(&accmem_acl_devices_lock);
 	if (!old)
 		return context_unknown();
+	accmem_acl_device_close(unused);
 	free(old);
 	return ACL_SUCCESS;
 }

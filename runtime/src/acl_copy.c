@@ -154,6 +154,24 @@ static aclError transfer_queue(const struct transfer *t, aclrtStream stream)
 	return error;
 }
 
+/* The end of a call: what it has found is done, or queued. */
+static aclError transfer_now(const struct transfer *t, aclError error)
+{
+	if (!error)
+		error = transfer_do(t);
+	accmem_acl_call_end();
+	return error;
+}
+
+static aclError transfer_later(const struct transfer *t, aclError error,
+			       aclrtStream stream)
+{
+	if (!error)
+		error = transfer_queue(t, stream);
+	accmem_acl_call_end();
+	return error;
+}
+
 static aclError check_count(const void *dst, size_t max, size_t count)
 {
 	if (dst && count <= max)
@@ -176,18 +194,21 @@ static aclError memset_start(struct transfer *t, void *devPtr, size_t maxCount,
 aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
 {
 	struct transfer t;
-	aclError error = memset_start(&t, devPtr, maxCount, value, count);
 
-	return error ? error : transfer_do(&t);
+	accmem_acl_call_begin();
+	return transfer_now(&t,
+			    memset_start(&t, devPtr, maxCount, value, count));
 }
 
 aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value,
 			  size_t count, aclrtStream stream)
 {
 	struct transfer t;
-	aclError error = memset_start(&t, devPtr, maxCount, value, count);
 
-	return error ? error : transfer_queue(&t, stream);
+	accmem_acl_call_begin();
+	return transfer_later(&t,
+			      memset_start(&t, devPtr, maxCount, value, count),
+			      stream);
 }
 
 /* Is the direction that the program names that of the memory? */
@@ -269,9 +290,10 @@ aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
 		     aclrtMemcpyKind kind)
 {
 	struct transfer t;
-	aclError error = memcpy_start(&t, dst, destMax, src, count, kind);
 
-	return error ? error : transfer_do(&t);
+	accmem_acl_call_begin();
+	return transfer_now(&t,
+			    memcpy_start(&t, dst, destMax, src, count, kind));
 }
 
 aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,
@@ -279,19 +301,21 @@ aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,
 			  aclrtStream stream)
 {
 	struct transfer t;
-	aclError error = memcpy_start(&t, dst, destMax, src, count, kind);
 
-	return error ? error : transfer_queue(&t, stream);
+	accmem_acl_call_begin();
+	return transfer_later(&t,
+			      memcpy_start(&t, dst, destMax, src, count, kind),
+			      stream);
 }
 
 aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
 		       size_t width, size_t height, aclrtMemcpyKind kind)
 {
 	struct transfer t;
-	aclError error = memcpy2d_start(&t, dst, dpitch, src, spitch, width,
-					height, kind);
 
-	return error ? error : transfer_do(&t);
+	accmem_acl_call_begin();
+	return transfer_now(&t, memcpy2d_start(&t, dst, dpitch, src, spitch,
+					       width, height, kind));
 }
 
 aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src,
@@ -299,8 +323,10 @@ aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src,
 			    aclrtMemcpyKind kind, aclrtStream stream)
 {
 	struct transfer t;
-	aclError error = memcpy2d_start(&t, dst, dpitch, src, spitch, width,
-					height, kind);
 
-	return error ? error : transfer_queue(&t, stream);
+	accmem_acl_call_begin();
+	return transfer_later(&t,
+			      memcpy2d_start(&t, dst, dpitch, src, spitch,
+					     width, height, kind),
+			      stream);
 }

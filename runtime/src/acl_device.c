@@ -3,7 +3,10 @@
  * Devices of the ACL front-end, opened when they are first used, and how much
  * memory they have.
  *
- * Lock order: accmem_acl_devices_lock before everything else of the front-end.
+ * A device is closed in two steps: its number is free, and then, when no stream has
+ * anything to do with it and no call is at work, it goes.
+ *
+ * Lock order: accmem_acl_devices_lock before those of memory and of streams.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -57,10 +60,10 @@ aclError accmem_acl_error(int error)
 }
 
 /* In this order they are taken elsewhere, too. */
-static pthread_mutex_t *const locks[] = { &accmem_acl_devices_lock,
-					  &accmem_acl_map_lock,
-					  &accmem_acl_memory_lock,
-					  &accmem_acl_streams_lock };
+static pthread_mutex_t *const locks[] = {
+	&accmem_acl_calls_lock, &accmem_acl_devices_lock, &accmem_acl_map_lock,
+	&accmem_acl_memory_lock, &accmem_acl_streams_lock
+};
 
 static void lock_all(void)
 {
@@ -80,6 +83,7 @@ static void unlock_all(void)
 
 static void start_child(void)
 {
+	accmem_acl_calls_disown();
 	accmem_acl_memory_disown();
 	unlock_all();
 }
@@ -205,24 +209,63 @@ int32_t accmem_acl_device_of(const struct accmem_pool *pool)
 	return -1;
 }
 
-static void device_close_locked(int32_t id)
+/* Nobody finds it by its number any more. */
+static struct acl_device *device_unlink_locked(int32_t id)
 {
 	struct acl_device *device = devices[id];
+
+	if (!device)
+		return NULL;
+	accmem_acl_contexts_forget(id);
+	__atomic_store_n(&devices[id], NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&device_pools[id], NULL, __ATOMIC_RELAXED);
+	return device;
+}
+
+/* What is mapped at reserved addresses is not held, and could be any stream's work. */
+static void device_wait(struct acl_device *device)
+{
+	accmem_acl_streams_end(device);
+	accmem_acl_memory_wait(device);
+	if (accmem_acl_handles_mapped(device))
+		accmem_acl_streams_wait(NULL);
+}
+
+/* Calls that began before its number was free may have given it more to do. */
+static bool device_is_idle(struct acl_device *device)
+{
+	return !accmem_acl_streams_exist(device) &&
+	       !accmem_acl_memory_is_held(device) &&
+	       !(accmem_acl_handles_mapped(device) &&
+		 accmem_acl_streams_work());
+}
+
+static void device_destroy(struct acl_device *device)
+{
+	accmem_acl_handles_forget(device);
+	accmem_acl_memory_forget(device);
+	accmem_pool_destroy(device->pool);
+	accmem_close(device->ctx);
+	free(device);
+}
+
+void accmem_acl_device_close(struct acl_device *device)
+{
+	bool idle;
 	int state;
 
 	if (!device)
 		return;
 	state = accmem_cancel_off();
-	accmem_acl_contexts_forget(id);
-	accmem_acl_streams_end(device);
-	__atomic_store_n(&devices[id], NULL, __ATOMIC_RELEASE);
-	__atomic_store_n(&device_pools[id], NULL, __ATOMIC_RELAXED);
-	accmem_acl_handles_forget(device);
-	accmem_acl_memory_forget(device);
-	accmem_pool_destroy(device->pool);
-	accmem_close(device->ctx);
+	do {
+		device_wait(device);
+		accmem_acl_calls_stop();
+		idle = device_is_idle(device);
+		if (idle)
+			device_destroy(device);
+		accmem_acl_calls_resume();
+	} while (!idle);
 	accmem_cancel_restore(state);
-	free(device);
 }
 
 aclError aclInit(const char *configPath)
@@ -241,15 +284,25 @@ aclError aclInit(const char *configPath)
 
 aclError aclFinalize(void)
 {
+	struct acl_device *device, *all = NULL;
 	bool begun;
 	int32_t id;
 
 	pthread_mutex_lock(&accmem_acl_devices_lock);
 	begun = initialized;
 	initialized = false;
-	for (id = 0; begun && id < ACL_MAX_DEVICES; id++)
-		device_close_locked(id);
+	for (id = 0; begun && id < ACL_MAX_DEVICES; id++) {
+		device = device_unlink_locked(id);
+		if (!device)
+			continue;
+		device->next = all;
+		all = device;
+	}
 	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	while ((device = all)) {
+		all = device->next;
+		accmem_acl_device_close(device);
+	}
 	return begun ? ACL_SUCCESS :
 		       accmem_acl_fail(ACL_ERROR_UNINITIALIZE,
 				       "aclFinalize() without aclInit()");
@@ -331,11 +384,12 @@ aclError aclrtGetDevice(int32_t *deviceId)
 	return ACL_SUCCESS;
 }
 
-/* nobody has set it, and it has no context */
-static void device_close_unused(int32_t id)
+/* The device, if nobody has set it, and it has no context; it is to be closed. */
+static struct acl_device *device_unlink_unused(int32_t id)
 {
-	if (!devices[id]->set && !devices[id]->contexts)
-		device_close_locked(id);
+	return devices[id]->set || devices[id]->contexts ?
+		       NULL :
+		       device_unlink_locked(id);
 }
 
 aclError accmem_acl_device_add_context(int32_t id)
@@ -351,10 +405,10 @@ aclError accmem_acl_device_add_context(int32_t id)
 	return error;
 }
 
-void accmem_acl_device_remove_context(int32_t id)
+struct acl_device *accmem_acl_device_remove_context(int32_t id)
 {
 	devices[id]->contexts--;
-	device_close_unused(id);
+	return device_unlink_unused(id);
 }
 
 bool accmem_acl_device_is_open(int32_t id)
@@ -370,6 +424,7 @@ void accmem_acl_device_select(int32_t id)
 /* Undoes one aclrtSetDevice(), or all of them. */
 static aclError device_reset(int32_t deviceId, bool all)
 {
+	struct acl_device *unused = NULL;
 	aclError error = check_id(deviceId);
 	bool is_set;
 
@@ -379,9 +434,10 @@ static aclError device_reset(int32_t deviceId, bool all)
 	is_set = devices[deviceId] && devices[deviceId]->set;
 	if (is_set) {
 		devices[deviceId]->set -= all ? devices[deviceId]->set : 1;
-		device_close_unused(deviceId);
+		unused = device_unlink_unused(deviceId);
 	}
 	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	accmem_acl_device_close(unused);
 	return is_set ? ACL_SUCCESS :
 			accmem_acl_fail(ACL_ERROR_RT_INVALID_DEVICEID,
 					"the device is not set");
@@ -473,26 +529,37 @@ static int sum_of_class(struct acl_device *device, aclrtMemAttr attr,
 	return ret;
 }
 
+/* The same of the current device, and what its pool has. */
+static aclError look_at_memory(aclrtMemAttr attr, struct accmem_info *info,
+			       struct accmem_pool_stats *stats)
+{
+	struct acl_device *device;
+	aclError error;
+
+	accmem_acl_call_begin();
+	device = accmem_acl_device_current(&error);
+	if (device) {
+		error = accmem_acl_error(sum_of_class(device, attr, info));
+		accmem_pool_get_stats(device->pool, stats);
+	}
+	accmem_acl_call_end();
+	return error;
+}
+
 aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free_bytes, size_t *total)
 {
 	struct accmem_pool_stats stats;
-	struct acl_device *device;
 	struct accmem_info info;
 	aclError error;
 	uint64_t bytes;
-	int ret;
 
 	if (!free_bytes || !total || (int)attr < ACL_DDR_MEM ||
 	    attr > ACL_HBM_MEM_P2P_HUGE1G)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "NULL, or no such attribute");
-	device = accmem_acl_device_current(&error);
-	if (!device)
+	error = look_at_memory(attr, &info, &stats);
+	if (error)
 		return error;
-	ret = sum_of_class(device, attr, &info);
-	if (ret)
-		return accmem_acl_error(ret);
-	accmem_pool_get_stats(device->pool, &stats);
 	bytes = within(info.free_bytes, info.context_limit, info.context_bytes);
 	bytes = within(bytes, user_limit(), info.context_bytes);
 	bytes += stats.reserved_bytes > stats.live_bytes ?

@@ -55,7 +55,9 @@ static aclError check_cached(void *devPtr, size_t size)
 	if (!devPtr || !size)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "devPtr is NULL, or size 0");
+	accmem_acl_call_begin();
 	error = accmem_acl_side_look_up(&side, devPtr, size);
+	accmem_acl_call_end();
 	if (!error && !side.device && !side.block.pool)
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "no allocation is there");
@@ -79,19 +81,13 @@ static void set_location(aclrtPtrAttributes *attributes,
 	attributes->location.id = id;
 }
 
-aclError aclrtPointerGetAttributes(const void *ptr,
-				   aclrtPtrAttributes *attributes)
+static void look_at(const void *ptr, aclrtPtrAttributes *attributes)
 {
 	struct acl_side side;
 
-	if (!ptr || !attributes)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "ptr or attributes is NULL");
-	memset(attributes, 0, sizeof(*attributes));
-	attributes->pageSize = ACL_PAGE;
 	if (accmem_acl_side_check(&side, ptr, 1)) {
 		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
-		return ACL_SUCCESS;
+		return;
 	}
 	if (side.block.page_size)
 		attributes->pageSize = side.block.page_size;
@@ -102,5 +98,18 @@ aclError aclrtPointerGetAttributes(const void *ptr,
 				     accmem_acl_reserved_device(ptr));
 	else if (!side.block.pool && !accmem_acl_is_host(ptr))
 		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
+}
+
+aclError aclrtPointerGetAttributes(const void *ptr,
+				   aclrtPtrAttributes *attributes)
+{
+	if (!ptr || !attributes)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "ptr or attributes is NULL");
+	memset(attributes, 0, sizeof(*attributes));
+	attributes->pageSize = ACL_PAGE;
+	accmem_acl_call_begin();
+	look_at(ptr, attributes);
+	accmem_acl_call_end();
 	return ACL_SUCCESS;
 }

@@ -279,12 +279,30 @@ static int handle_allocate(struct handle *h, const aclrtPhysicalMemProp *prop)
 	return ret;
 }
 
+static aclError handle_create(struct handle *h,
+			      const aclrtPhysicalMemProp *prop)
+{
+	aclError error;
+	int ret;
+
+	h->device = accmem_acl_device_open(prop->location.id, &error);
+	if (!h->device)
+		return error;
+	ret = handle_allocate(h, prop);
+	if (ret)
+		return accmem_acl_error(ret);
+	pthread_mutex_lock(&accmem_acl_map_lock);
+	h->next = handles;
+	handles = h;
+	pthread_mutex_unlock(&accmem_acl_map_lock);
+	return ACL_SUCCESS;
+}
+
 aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 			     const aclrtPhysicalMemProp *prop, uint64_t flags)
 {
 	aclError error = check_prop(prop);
 	struct handle *h;
-	int ret;
 
 	if (error)
 		return error;
@@ -295,18 +313,14 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 	if (!h)
 		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
 	h->size = size;
-	h->device = accmem_acl_device_open(prop->location.id, &error);
-	ret = h->device ? handle_allocate(h, prop) : 0;
-	if (!h->device || ret) {
+	accmem_acl_call_begin();
+	error = handle_create(h, prop);
+	accmem_acl_call_end();
+	if (error)
 		free(h);
-		return ret ? accmem_acl_error(ret) : error;
-	}
-	pthread_mutex_lock(&accmem_acl_map_lock);
-	h->next = handles;
-	handles = h;
-	pthread_mutex_unlock(&accmem_acl_map_lock);
-	*handle = h;
-	return ACL_SUCCESS;
+	else
+		*handle = h;
+	return error;
 }
 
 static void handle_unlink(struct handle *h)
@@ -318,7 +332,7 @@ static void handle_unlink(struct handle *h)
 	*link = h->next;
 }
 
-aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
+static aclError handle_free(aclrtDrvMemHandle handle)
 {
 	aclError error = ACL_SUCCESS;
 	struct handle *h;
@@ -342,6 +356,16 @@ aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
 	accmem_pool_release(h->device->pool, h->pointer);
 	free(h);
 	return ACL_SUCCESS;
+}
+
+aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
+{
+	aclError error;
+
+	accmem_acl_call_begin();
+	error = handle_free(handle);
+	accmem_acl_call_end();
+	return error;
 }
 
 /* The pages of @h at @target, where nothing but a reservation is. */
@@ -432,6 +456,18 @@ aclError aclrtUnmapMem(void *virPtr)
 	error = unmap_locked(virPtr);
 	pthread_mutex_unlock(&accmem_acl_map_lock);
 	return error;
+}
+
+bool accmem_acl_handles_mapped(struct acl_device *device)
+{
+	const struct handle *h;
+
+	pthread_mutex_lock(&accmem_acl_map_lock);
+	for (h = handles; h; h = h->next)
+		if (h->device == device && h->at)
+			break;
+	pthread_mutex_unlock(&accmem_acl_map_lock);
+	return h;
 }
 
 void accmem_acl_handles_forget(struct acl_device *device)

@@ -40,6 +40,8 @@ struct record {
 /* Protects all that follows. */
 pthread_mutex_t accmem_acl_memory_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *held, *read_only, *host;
+/* Something is held no more. */
+static pthread_cond_t held_change = PTHREAD_COND_INITIALIZER;
 /* Records in @held and @read_only, read without the lock: none is the usual case. */
 static unsigned int nr_records;
 /* Likewise in @host. */
@@ -159,6 +161,7 @@ void accmem_acl_release(struct acl_side *side)
 		if (record->freed)
 			accmem_pool_release(record->pool, record->pointer);
 		drop(&held, record);
+		pthread_cond_broadcast(&held_change);
 	}
 	pthread_mutex_unlock(&accmem_acl_memory_lock);
 }
@@ -270,20 +273,13 @@ static void set_hint(const struct acl_device *device,
 			    ACCMEM_ALLOC_HIGH_BANDWIDTH;
 }
 
-static aclError allocate(void **devPtr, size_t size, uint32_t policy,
-			 uint32_t flags)
+static aclError allocate_on(struct acl_device *device, void **devPtr,
+			    size_t size, uint32_t policy, uint32_t flags)
 {
 	struct accmem_pool_request req = { .length = size, .flags = flags };
-	struct acl_device *device;
 	aclError error;
 	int ret;
 
-	if (!devPtr || !size)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       devPtr ? "size is 0" : "devPtr is NULL");
-	device = accmem_acl_device_current(&error);
-	if (!device)
-		return error;
 	set_policy(&req, policy);
 	set_hint(device, &req, policy);
 	/* pages of its own, which nothing else makes writable */
@@ -304,6 +300,23 @@ static aclError allocate(void **devPtr, size_t size, uint32_t policy,
 	return ACL_SUCCESS;
 }
 
+static aclError allocate(void **devPtr, size_t size, uint32_t policy,
+			 uint32_t flags)
+{
+	struct acl_device *device;
+	aclError error;
+
+	if (!devPtr || !size)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       devPtr ? "size is 0" : "devPtr is NULL");
+	accmem_acl_call_begin();
+	device = accmem_acl_device_current(&error);
+	if (device)
+		error = allocate_on(device, devPtr, size, policy, flags);
+	accmem_acl_call_end();
+	return error;
+}
+
 aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
 {
 	return allocate(devPtr, size, policy,
@@ -320,58 +333,6 @@ aclError aclrtMallocCached(void **devPtr, size_t size,
 			   aclrtMemMallocPolicy policy)
 {
 	return aclrtMalloc(devPtr, size, policy);
-}
-
-/* What tells memory apart in tools, and a device that is the current one. */
-static aclError check_config(const aclrtMallocConfig *cfg, bool on_host)
-{
-	struct acl_device *device;
-	aclError error;
-	size_t i;
-
-	if (cfg && cfg->numAttrs && !cfg->attrs)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "attributes are NULL");
-	for (i = 0; cfg && i < cfg->numAttrs; i++) {
-		const aclrtMallocAttribute *a = &cfg->attrs[i];
-
-		switch (a->attr) {
-		case ACL_RT_MEM_ATTR_MODULE_ID:
-			continue;
-		case ACL_RT_MEM_ATTR_DEVICE_ID:
-			device = accmem_acl_device_current(&error);
-			if (!device)
-				return error;
-			if (a->value.deviceId == (uint32_t)device->id)
-				continue;
-			break;
-		case ACL_RT_MEM_ATTR_VA_FLAG:
-			if (on_host && a->value.vaFlag <= 1)
-				continue;
-			break;
-		default:
-			break;
-		}
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "no such attribute, or not with this value");
-	}
-	return ACL_SUCCESS;
-}
-
-aclError aclrtMallocWithCfg(void **devPtr, size_t size,
-			    aclrtMemMallocPolicy policy, aclrtMallocConfig *cfg)
-{
-	aclError error = check_config(cfg, false);
-
-	return error ? error : aclrtMalloc(devPtr, size, policy);
-}
-
-aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size,
-				aclrtMallocConfig *cfg)
-{
-	aclError error = check_config(cfg, true);
-
-	return error ? error : aclrtMallocHost(ptr, size);
 }
 
 /* 1 if @pointer is held and is gone when that ends, -1 if that was so before. */
@@ -402,16 +363,13 @@ static aclError free_in(struct accmem_pool *pool, void *pointer)
 						    ACL_SUCCESS;
 }
 
-aclError aclrtFree(void *devPtr)
+static aclError free_device(void *devPtr)
 {
 	struct accmem_pool_block block;
 	struct acl_device *device;
 	aclError error;
 	int ret;
 
-	if (!devPtr)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "devPtr is NULL");
 	if (is_host(devPtr))
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "memory of the host");
@@ -427,6 +385,19 @@ aclError aclrtFree(void *devPtr)
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "no allocation is there");
 	return free_in(block.pool, devPtr);
+}
+
+aclError aclrtFree(void *devPtr)
+{
+	aclError error;
+
+	if (!devPtr)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "devPtr is NULL");
+	accmem_acl_call_begin();
+	error = free_device(devPtr);
+	accmem_acl_call_end();
+	return error;
 }
 
 /* Memory of the process's own, where the device has none for the host. */
@@ -469,7 +440,7 @@ static void host_free(void *pointer, size_t size, struct accmem_pool *pool)
 		munmap(pointer, size);
 }
 
-aclError aclrtMallocHost(void **hostPtr, size_t size)
+static aclError allocate_host(void **hostPtr, size_t size)
 {
 	struct accmem_pool_request req = { .length = size,
 					   .alignment = ACL_PAGE,
@@ -480,10 +451,6 @@ aclError aclrtMallocHost(void **hostPtr, size_t size)
 	void *pointer;
 	int ret;
 
-	if (!hostPtr || !size)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       hostPtr ? "size is 0" :
-						 "hostPtr is NULL");
 	ret = host_allocate(&req, &pointer, &pool);
 	if (ret)
 		return accmem_acl_error(ret);
@@ -501,28 +468,55 @@ aclError aclrtMallocHost(void **hostPtr, size_t size)
 	return ACL_SUCCESS;
 }
 
-aclError aclrtFreeHost(void *hostPtr)
+aclError aclrtMallocHost(void **hostPtr, size_t size)
+{
+	aclError error;
+
+	if (!hostPtr || !size)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       hostPtr ? "size is 0" :
+						 "hostPtr is NULL");
+	accmem_acl_call_begin();
+	error = allocate_host(hostPtr, size);
+	accmem_acl_call_end();
+	return error;
+}
+
+/* What is known of it, which is forgotten. */
+static struct record take_host(void *pointer)
 {
 	struct record *record, found = {};
 
-	if (!hostPtr)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "hostPtr is NULL");
 	pthread_mutex_lock(&accmem_acl_memory_lock);
-	record = find(&host, hostPtr);
+	record = find(&host, pointer);
 	if (record) {
 		found = *record;
 		drop(&host, record);
 	}
 	pthread_mutex_unlock(&accmem_acl_memory_lock);
+	return found;
+}
+
+aclError aclrtFreeHost(void *hostPtr)
+{
+	struct record found;
+
+	if (!hostPtr)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "hostPtr is NULL");
+	accmem_acl_call_begin();
+	found = take_host(hostPtr);
+	if (found.pool && free_held(hostPtr) <= 0)
+		accmem_pool_release(found.pool, hostPtr);
+	accmem_acl_call_end();
 	if (!found.pointer)
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "no memory of the host is there");
+	if (found.pool)
+		return ACL_SUCCESS;
 	/* the process's own memory is not held, so nothing may be left to do with it */
-	if (!found.pool)
-		accmem_acl_streams_wait(NULL);
-	if (!found.pool || free_held(hostPtr) <= 0)
-		host_free(found.pointer, found.size, found.pool);
+	accmem_acl_streams_wait(NULL);
+	munmap(hostPtr, found.size);
 	return ACL_SUCCESS;
 }
 
@@ -558,10 +552,35 @@ static void forget_in(void **root, struct accmem_pool *pool)
 	} while (wanted.record);
 }
 
+static bool is_held_locked(struct accmem_pool *pool)
+{
+	struct wanted wanted = { .pool = pool };
+
+	twalk_r(held, find_of_pool, &wanted);
+	return wanted.record;
+}
+
+bool accmem_acl_memory_is_held(struct acl_device *device)
+{
+	bool is_held;
+
+	pthread_mutex_lock(&accmem_acl_memory_lock);
+	is_held = is_held_locked(device->pool);
+	pthread_mutex_unlock(&accmem_acl_memory_lock);
+	return is_held;
+}
+
+void accmem_acl_memory_wait(struct acl_device *device)
+{
+	pthread_mutex_lock(&accmem_acl_memory_lock);
+	while (is_held_locked(device->pool))
+		pthread_cond_wait(&held_change, &accmem_acl_memory_lock);
+	pthread_mutex_unlock(&accmem_acl_memory_lock);
+}
+
 void accmem_acl_memory_forget(struct acl_device *device)
 {
 	pthread_mutex_lock(&accmem_acl_memory_lock);
-	forget_in(&held, device->pool);
 	forget_in(&read_only, device->pool);
 	forget_in(&host, device->pool);
 	pthread_mutex_unlock(&accmem_acl_memory_lock);
@@ -578,4 +597,6 @@ void accmem_acl_memory_disown(void)
 		drop(&held, record);
 	}
 	inherits = read_only || host;
+	/* those who wait are the parent's */
+	held_change = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 }

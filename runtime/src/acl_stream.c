@@ -236,29 +236,43 @@ static struct acl_stream *stream_default(struct acl_device *device,
 	return device->stream;
 }
 
+/* The stream of the current device, with its own lock held, or NULL. */
+static struct acl_stream *stream_get_default(aclError *error)
+{
+	struct acl_stream *stream = NULL;
+	struct acl_device *device;
+
+	accmem_acl_call_begin();
+	device = accmem_acl_device_current(error);
+	if (device) {
+		pthread_mutex_lock(&accmem_acl_streams_lock);
+		stream = stream_default(device, error);
+		if (stream)
+			pthread_mutex_lock(&stream->lock);
+		pthread_mutex_unlock(&accmem_acl_streams_lock);
+	}
+	accmem_acl_call_end();
+	return stream;
+}
+
 /* The stream with its own lock held, or NULL. */
 static struct acl_stream *stream_get(aclrtStream handle, aclError *error)
 {
 	struct acl_stream *stream = handle;
-	struct acl_device *device = NULL;
+	bool exists;
 
-	if (!stream) {
-		device = accmem_acl_device_current(error);
-		if (!device)
-			return NULL;
-	}
+	if (!stream)
+		return stream_get_default(error);
 	pthread_mutex_lock(&accmem_acl_streams_lock);
-	if (!stream) {
-		stream = stream_default(device, error);
-	} else if (!stream_exists(stream)) {
-		*error = accmem_acl_fail(ACL_ERROR_RT_INVALID_HANDLE,
-					 "no such stream in this process");
-		stream = NULL;
-	}
-	if (stream)
+	exists = stream_exists(stream);
+	if (exists)
 		pthread_mutex_lock(&stream->lock);
 	pthread_mutex_unlock(&accmem_acl_streams_lock);
-	return stream;
+	if (exists)
+		return stream;
+	*error = accmem_acl_fail(ACL_ERROR_RT_INVALID_HANDLE,
+				 "no such stream in this process");
+	return NULL;
 }
 
 aclrtStream accmem_acl_stream_named(aclrtStream handle, aclError *error)
@@ -315,15 +329,18 @@ aclError aclrtCreateStream(aclrtStream *stream)
 	if (!stream)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "stream is NULL");
+	accmem_acl_call_begin();
 	device = accmem_acl_device_current(&error);
-	if (!device)
-		return error;
-	pthread_mutex_lock(&accmem_acl_streams_lock);
-	*stream = stream_create(device);
-	pthread_mutex_unlock(&accmem_acl_streams_lock);
-	return *stream ? ACL_SUCCESS :
-			 accmem_acl_fail(ACL_ERROR_BAD_ALLOC,
-					 "no thread, or memory");
+	if (device) {
+		pthread_mutex_lock(&accmem_acl_streams_lock);
+		*stream = stream_create(device);
+		pthread_mutex_unlock(&accmem_acl_streams_lock);
+		if (!*stream)
+			error = accmem_acl_fail(ACL_ERROR_BAD_ALLOC,
+						"no thread, or memory");
+	}
+	accmem_acl_call_end();
+	return error;
 }
 
 aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority,
@@ -462,15 +479,55 @@ void accmem_acl_streams_wait(struct acl_device *device)
 	}
 }
 
+static struct acl_stream *stream_first_of(const struct acl_device *device)
+{
+	struct acl_stream *stream;
+
+	for (stream = streams; stream && stream->device != device;
+	     stream = stream->next)
+		;
+	return stream;
+}
+
+bool accmem_acl_streams_exist(struct acl_device *device)
+{
+	bool exist;
+
+	pthread_mutex_lock(&accmem_acl_streams_lock);
+	exist = stream_first_of(device);
+	pthread_mutex_unlock(&accmem_acl_streams_lock);
+	return exist;
+}
+
+static bool stream_works(struct acl_stream *stream)
+{
+	bool works;
+
+	pthread_mutex_lock(&stream->lock);
+	works = stream->done < stream->added;
+	pthread_mutex_unlock(&stream->lock);
+	return works;
+}
+
+bool accmem_acl_streams_work(void)
+{
+	struct acl_stream *stream;
+
+	pthread_mutex_lock(&accmem_acl_streams_lock);
+	for (stream = streams; stream; stream = stream->next)
+		if (stream->process == getpid() && stream_works(stream))
+			break;
+	pthread_mutex_unlock(&accmem_acl_streams_lock);
+	return stream;
+}
+
 void accmem_acl_streams_end(struct acl_device *device)
 {
 	struct acl_stream *stream;
 
 	do {
 		pthread_mutex_lock(&accmem_acl_streams_lock);
-		for (stream = streams; stream; stream = stream->next)
-			if (stream->device == device)
-				break;
+		stream = stream_first_of(device);
 		if (stream)
 			stream_unlink(stream);
 		pthread_mutex_unlock(&accmem_acl_streams_lock);
@@ -484,9 +541,12 @@ aclError aclrtSynchronizeDevice(void)
 	struct acl_device *device;
 	aclError error;
 
+	accmem_acl_call_begin();
 	device = accmem_acl_device_current(&error);
+	accmem_acl_call_end();
 	if (!device)
 		return error;
+	/* of one that is closed meanwhile there are none */
 	accmem_acl_streams_wait(device);
 	return ACL_SUCCESS;
 }

@@ -28,6 +28,7 @@
 struct device {
 	pthread_mutex_t lock;
 	unsigned int nr_files;
+	unsigned int nr_opened;
 	struct fake_file files[MAX_FILES];
 	unsigned int nr_streams;
 	struct fake_stream streams[MAX_STREAMS];
@@ -36,7 +37,7 @@ struct device {
 };
 
 static struct device *device;
-bool fake_fail_mmap, fake_fail_mremap, fake_gone, fake_waits;
+bool fake_fail_mmap, fake_fail_mremap, fake_gone, fake_second, fake_waits;
 int fake_fail_threads;
 void (*fake_loader_busy)(void);
 
@@ -72,11 +73,29 @@ static struct fake_file *file_of(int fd)
 	return NULL;
 }
 
+static bool is_device(const char *path)
+{
+	return !strcmp(path, FAKE_DEVICE_PATH) ||
+	       (fake_second && !strcmp(path, "/dev/accmem1"));
+}
+
+/* In place of the oldest, which has been closed long ago; with the lock held. */
+static void new_file(ino_t inode)
+{
+	struct fake_file *file =
+		&device->files[device->nr_opened++ % MAX_FILES];
+
+	file->inode = inode;
+	file->count = 0;
+	if (device->nr_files < MAX_FILES)
+		device->nr_files++;
+}
+
 int __wrap_open64(const char *path, int flags, ...)
 {
 	int fd;
 
-	if (strcmp(path, FAKE_DEVICE_PATH))
+	if (!is_device(path))
 		return __real_open64(path, flags);
 	if (fake_gone) {
 		errno = ENODEV;
@@ -86,10 +105,7 @@ int __wrap_open64(const char *path, int flags, ...)
 	if (fd < 0 || ftruncate(fd, SPAN))
 		abort();
 	pthread_mutex_lock(&device->lock);
-	if (device->nr_files == MAX_FILES)
-		abort();
-	device->files[device->nr_files].inode = inode_of(fd);
-	device->files[device->nr_files++].count = 0;
+	new_file(inode_of(fd));
 	pthread_mutex_unlock(&device->lock);
 	return fd;
 }

@@ -20,6 +20,9 @@ extern bool fake_fail_mmap, fake_fail_mremap;
 /* Bytes of memory; to be set before the first allocation. */
 extern uint64_t fake_capacity;
 
+/* There is another one, /dev/accmem1. */
+extern bool fake_second;
+
 /* It has host and shared memory; to be set before the first context. */
 extern bool fake_kinds;
 

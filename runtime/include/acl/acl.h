@@ -6,7 +6,8 @@
  * that has not called aclrtSetDevice() works on device 0, and neither aclInit() nor
  * aclrtSetDevice() has to be called. Functions return ACL_SUCCESS or an error code
  * and are thread-safe, except that a stream or an event is not used while it is
- * destroyed. aclGetRecentErrMsg() says in words what went wrong.
+ * destroyed. A device may be closed while other threads are in calls: what they work on
+ * stays until they have ended. aclGetRecentErrMsg() says in words what went wrong.
  */
 #ifndef ACCMEM_ACL_H
 #define ACCMEM_ACL_H
@@ -231,7 +232,10 @@ aclError aclrtGetDevice(int32_t *deviceId);
  * @deviceId: number of the device
  *
  * With the last of as many calls as aclrtSetDevice() has had, the streams of the device are
- * waited for, and all that was allocated on it is gone.
+ * waited for, and what others have to do with its memory; where some is mapped at reserved
+ * addresses, all that streams have to do. Then all that was allocated on it is gone: its
+ * addresses are as good as any that nobody has allocated. Others who use the device by its
+ * number meanwhile open it anew.
  *
  * Return: ACL_SUCCESS; ACL_ERROR_RT_INVALID_DEVICEID for a device that is not set.
  */

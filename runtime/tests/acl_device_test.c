@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Tests of what closes a device of the ACL front-end while streams and other threads are
+ * at work on it, on a device: /dev/accmem0, or the one in $ACCMEM_DEVICE. Built with
+ * FAKE_DEVICE it runs on the host over fake_device.c instead, where there are two.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "acl_tests.h"
+
+#define LENGTH (8 * MIB)
+#define FILLS 40
+
+#ifdef FAKE_DEVICE
+static aclrtStream stream_of_device_0(void)
+{
+	aclrtStream stream;
+
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	return stream;
+}
+
+static void fill_often(char *p, aclrtStream stream)
+{
+	int i;
+
+	for (i = 0; i < FILLS; i++)
+		CHECK_EQ(aclrtMemsetAsync(p, LENGTH, i, LENGTH, stream), 0);
+}
+
+/* What it has done for another device, and goes on doing for its own */
+static void check_stream(aclrtStream stream)
+{
+	char *p = acl_new(LENGTH, 0);
+
+	fill_often(p, stream);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	CHECK_EQ(byte_at(p + LENGTH - 1), FILLS - 1);
+	acl_delete(p);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	CHECK_EQ(aclrtResetDevice(0), 0);
+}
+
+static void memory_stays_until_other_devices_streams_are_done(void)
+{
+	aclrtStream stream = stream_of_device_0();
+	char *p;
+
+	fake_second = true;
+	CHECK_EQ(aclrtSetDevice(1), 0);
+	p = acl_new(LENGTH, 0);
+	fill_often(p, stream);
+	CHECK_EQ(aclrtResetDevice(1), 0);
+	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtResetDevice(0), 0);
+	check_stream(stream);
+}
+
+static void mapped_memory_stays_until_other_devices_streams_are_done(void)
+{
+	aclrtPhysicalMemProp prop = {
+		.memAttr = ACL_HBM_MEM_NORMAL,
+		.location = { .id = 1, .type = ACL_MEM_LOCATION_TYPE_DEVICE },
+	};
+	aclrtStream stream = stream_of_device_0();
+	aclrtDrvMemHandle handle;
+	void *p;
+
+	fake_second = true;
+	CHECK_EQ(aclrtSetDevice(1), 0);
+	CHECK_EQ(aclrtReserveMemAddress(&p, LENGTH, 0, NULL, 0), 0);
+	CHECK_EQ(aclrtMallocPhysical(&handle, LENGTH, &prop, 0), 0);
+	CHECK_EQ(aclrtMapMem(p, LENGTH, 0, handle, 0), 0);
+	fill_often(p, stream);
+	CHECK_EQ(aclrtResetDevice(1), 0);
+	CHECK_EQ(aclrtFreePhysical(handle), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtReleaseMemAddress(p), 0);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtResetDevice(0), 0);
+	check_stream(stream);
+}
+
+static void *reset_device_1(void *unused)
+{
+	CHECK_EQ(aclrtResetDevice(1), 0);
+	return unused;
+}
+
+/* More than a stream does until the test ends */
+static void keep_busy(aclrtStream stream)
+{
+	int i;
+
+	for (i = 0; i < 500; i++)
+		fill_often(acl_new(LENGTH, 0), stream);
+}
+
+/* It waits for a stream that somebody else has to end. */
+static void a_device_that_is_closed_holds_up_nobody(void)
+{
+	aclrtStream stream = stream_of_device_0(), waiting;
+	aclrtStreamStatus status;
+	pthread_t thread;
+	aclrtEvent event;
+	int i;
+
+	fake_second = true;
+	fake_capacity = 8 * GIB;
+	keep_busy(stream);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	CHECK_EQ(aclrtRecordEvent(event, stream), 0);
+	CHECK_EQ(aclrtSetDevice(1), 0);
+	CHECK_EQ(aclrtCreateStream(&waiting), 0);
+	CHECK_EQ(aclrtStreamWaitEvent(waiting, event), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, reset_device_1, NULL), 0);
+	usleep(100000);
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(aclrtSetDevice(i), 0);
+		acl_delete(acl_new(100, 0));
+	}
+	CHECK_EQ(aclrtStreamQuery(stream, &status), 0);
+	CHECK_EQ(status, ACL_STREAM_STATUS_NOT_READY);
+	CHECK_EQ(aclrtDestroyStreamForce(stream), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
+}
+#endif
+
+/**
+ * struct worker - a thread at work on a device that others close
+ * @thread: it
+ * @begun: it is at work
+ * @ends: it is to end
+ */
+struct worker {
+	pthread_t thread;
+	bool begun;
+	bool ends;
+};
+
+/* Any of these may come too late for memory, whose bytes are not touched, or a stream. */
+static void work_a_little(void)
+{
+	aclrtDrvMemHandle handle;
+	aclrtPtrAttributes attributes;
+	aclrtPhysicalMemProp prop = {
+		.memAttr = ACL_HBM_MEM_NORMAL,
+		.location.type = ACL_MEM_LOCATION_TYPE_DEVICE,
+	};
+	size_t free_bytes, total;
+	void *p, *host;
+	aclrtEvent event;
+
+	CHECK_EQ(aclrtMalloc(&p, 5000, 0), 0);
+	CHECK_EQ(aclrtMallocHost(&host, 5000), 0);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	aclrtRecordEvent(event, NULL);
+	CHECK_EQ(aclrtSynchronizeEvent(event), 0);
+	CHECK_EQ(aclrtSynchronizeStream(NULL), 0);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
+	aclrtMemFlush(p, 5000);
+	aclrtPointerGetAttributes(p, &attributes);
+	aclrtFree(p);
+	aclrtFreeHost(host);
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total), 0);
+	CHECK_EQ(aclrtMallocPhysical(&handle, 4096, &prop, 0), 0);
+	aclrtFreePhysical(handle);
+}
+
+static void *work(void *argument)
+{
+	struct worker *worker = argument;
+
+	while (!__atomic_load_n(&worker->ends, __ATOMIC_RELAXED)) {
+		work_a_little();
+		__atomic_store_n(&worker->begun, true, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void set_and_reset(void)
+{
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	acl_new(100, 0);
+	sched_yield();
+	CHECK_EQ(aclrtResetDevice(0), 0);
+}
+
+/* Whatever the threads of its parent were at */
+static void set_and_reset_in_a_child(void)
+{
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid) {
+		alarm(100);
+		set_and_reset();
+		set_and_reset();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+static void a_device_is_closed_while_others_are_at_work(void)
+{
+	struct worker workers[2] = {};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(workers); i++) {
+		CHECK_EQ(pthread_create(&workers[i].thread, NULL, work,
+					&workers[i]),
+			 0);
+		while (!__atomic_load_n(&workers[i].begun, __ATOMIC_RELAXED))
+			sched_yield();
+	}
+	for (i = 0; i < 200; i++)
+		set_and_reset();
+	for (i = 0; i < 10; i++)
+		set_and_reset_in_a_child();
+	for (i = 0; i < ARRAY_SIZE(workers); i++)
+		__atomic_store_n(&workers[i].ends, true, __ATOMIC_RELAXED);
+	for (i = 0; i < ARRAY_SIZE(workers); i++)
+		CHECK_EQ(pthread_join(workers[i].thread, NULL), 0);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+#ifdef FAKE_DEVICE
+		ROW(memory_stays_until_other_devices_streams_are_done),
+		ROW(mapped_memory_stays_until_other_devices_streams_are_done),
+		ROW(a_device_that_is_closed_holds_up_nobody),
+#endif
+		ROW(a_device_is_closed_while_others_are_at_work),
+	};
+
+#ifdef FAKE_DEVICE
+	setenv("ACCMEM_DEVICE", FAKE_DEVICE_PATH, 1);
+#endif
+	return test_main(tests, ARRAY_SIZE(tests));
+}
