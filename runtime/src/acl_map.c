@@ -6,6 +6,9 @@
  * Addresses are a reservation of the process's own, outside of the window. Memory is a
  * buffer of the device, which the CPU is shown at these addresses.
  *
+ * A child of fork() has its parent's handles. Where the parent has freed one, the child
+ * may get memory of its own, which is not what the handle stands for: it is refused.
+ *
  * Lock: acl_map_lock.
  */
 #define _GNU_SOURCE
@@ -13,8 +16,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "acl.h"
+#include "pool.h"
 
 #define RESERVED_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
@@ -33,6 +38,7 @@ struct reservation {
 /**
  * struct handle - memory
  * @device: whose it is
+ * @process: that has allocated it
  * @pointer: its name in the pool
  * @size: bytes
  * @at: where it is mapped, or NULL
@@ -41,6 +47,7 @@ struct reservation {
  */
 struct handle {
 	struct acl_device *device;
+	pid_t process;
 	void *pointer;
 	size_t size;
 	unsigned char *at;
@@ -90,13 +97,29 @@ static struct handle *handle_overlapping(const void *pointer, size_t size)
 	return NULL;
 }
 
+static bool handle_is_good(const struct handle *h)
+{
+	return h->process == getpid() ||
+	       accmem_direct_is_inherited(h->device->pool, h->pointer);
+}
+
 static struct handle *handle_find(aclrtDrvMemHandle handle)
 {
 	struct handle *h;
 
 	for (h = handles; h && h != handle; h = h->next)
 		;
-	return h;
+	return h && handle_is_good(h) ? h : NULL;
+}
+
+/* What is the parent's stays, and the child forgets it. */
+static void handle_release(struct handle *h)
+{
+	if (h->process == getpid())
+		accmem_pool_release(h->device->pool, h->pointer);
+	else
+		accmem_direct_forget_inherited(h->device->pool, h->pointer);
+	free(h);
 }
 
 static int covers_locked(const unsigned char *pointer, size_t count)
@@ -313,6 +336,7 @@ aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 	if (!h)
 		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
 	h->size = size;
+	h->process = getpid();
 	accmem_acl_call_begin();
 	error = handle_create(h, prop);
 	accmem_acl_call_end();
@@ -353,8 +377,7 @@ static aclError handle_free(aclrtDrvMemHandle handle)
 	pthread_mutex_unlock(&accmem_acl_map_lock);
 	if (error || stays)
 		return error;
-	accmem_pool_release(h->device->pool, h->pointer);
-	free(h);
+	handle_release(h);
 	return ACL_SUCCESS;
 }
 
@@ -482,8 +505,7 @@ void accmem_acl_handles_forget(struct acl_device *device)
 		if (h->at)
 			unmap_locked(h->at);
 		handle_unlink(h);
-		accmem_pool_release(device->pool, h->pointer);
-		free(h);
+		handle_release(h);
 	}
 	pthread_mutex_unlock(&accmem_acl_map_lock);
 }

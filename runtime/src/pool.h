@@ -597,6 +597,14 @@ void accmem_direct_visit(struct accmem_pool *pool,
 				       const struct accmem_pool_block *block),
 			 void *argument);
 
+/*
+ * Is it still the parent's, in a child, or has the child got something else there? The
+ * second forgets it if it is.
+ */
+bool accmem_direct_is_inherited(struct accmem_pool *pool, const void *pointer);
+bool accmem_direct_forget_inherited(struct accmem_pool *pool,
+				    const void *pointer);
+
 /* Everything goes, at the pool's end. */
 void accmem_direct_destroy(struct accmem_pool *pool);
 

@@ -253,6 +253,37 @@ int accmem_direct_release(struct accmem_pool *pool, void *pointer,
 	return ret;
 }
 
+static struct direct *find_inherited(struct accmem_pool *pool,
+				     const void *pointer)
+{
+	struct direct *d = find(pool, pointer);
+
+	return d && d->inherited && d->block.pointer == pointer ? d : NULL;
+}
+
+bool accmem_direct_is_inherited(struct accmem_pool *pool, const void *pointer)
+{
+	bool yes;
+
+	pthread_mutex_lock(&pool->lock);
+	yes = find_inherited(pool, pointer);
+	pthread_mutex_unlock(&pool->lock);
+	return yes;
+}
+
+bool accmem_direct_forget_inherited(struct accmem_pool *pool,
+				    const void *pointer)
+{
+	struct direct *d;
+
+	pthread_mutex_lock(&pool->lock);
+	d = find_inherited(pool, pointer);
+	if (d)
+		forget(pool, d);
+	pthread_mutex_unlock(&pool->lock);
+	return d;
+}
+
 /* One that has moved may be in another carveout. */
 static uint32_t carveout_of(struct accmem_pool *pool, const struct direct *d,
 			    const struct accmem_realloc *req)

@@ -369,6 +369,43 @@ static void a_child_holds_nothing_of_its_parent(void)
 	free_and_run(new_held(), release_held, child_frees_and_has_address);
 }
 
+static void child_has_address_of_handle(char *handle)
+{
+	char *q = acl_new(LARGE, 0);
+	void *r;
+
+	CHECK_EQ(aclrtMemset(q, MIB, 1, MIB), 0);
+	CHECK_EQ(aclrtReserveMemAddress(&r, LARGE, 0, NULL, 0), 0);
+	CHECK_EQ(aclrtMapMem(r, LARGE, 0, handle, 0),
+		 ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtFreePhysical(handle), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(byte_at(q), 1);
+	acl_delete(q);
+	CHECK_EQ(aclrtFreePhysical(handle), ACL_ERROR_RT_INVALID_HANDLE);
+}
+
+static void child_forgets_handle(char *handle)
+{
+	CHECK_EQ(aclrtFreePhysical(handle), 0);
+	CHECK_EQ(aclrtFreePhysical(handle), ACL_ERROR_RT_INVALID_HANDLE);
+	acl_delete(acl_new(LARGE, 0));
+}
+
+static void a_parents_handle_is_not_what_a_child_has_there(void)
+{
+	aclrtPhysicalMemProp prop = {
+		.memAttr = ACL_HBM_MEM_NORMAL,
+		.location.type = ACL_MEM_LOCATION_TYPE_DEVICE,
+	};
+	aclrtDrvMemHandle handle;
+
+	fake_capacity = GIB;
+	CHECK_EQ(aclrtMallocPhysical(&handle, LARGE, &prop, 0), 0);
+	free_and_run(handle, aclrtFreePhysical, child_has_address_of_handle);
+	CHECK_EQ(aclrtMallocPhysical(&handle, LARGE, &prop, 0), 0);
+	free_and_run(handle, aclrtFreePhysical, child_forgets_handle);
+}
+
 static void a_child_has_an_address_as_it_allocates_it(void)
 {
 	void *host;
@@ -648,6 +685,7 @@ int main(void)
 #ifdef FAKE_DEVICE
 		ROW(a_child_holds_nothing_of_its_parent),
 		ROW(a_child_has_an_address_as_it_allocates_it),
+		ROW(a_parents_handle_is_not_what_a_child_has_there),
 #endif
 		ROW(events_are_made_with_flags),
 		ROW(a_reset_event_has_no_time),
