@@ -39,7 +39,7 @@ struct device {
 static struct device *device;
 bool fake_fail_mmap, fake_fail_mremap, fake_gone, fake_second, fake_waits;
 int fake_fail_threads;
-void (*fake_loader_busy)(void);
+void (*fake_loader_busy)(void), (*fake_open_busy)(void);
 
 /* Before main(), so that every process of the test shares it. */
 __attribute__((constructor)) static void create(void)
@@ -97,6 +97,8 @@ int __wrap_open64(const char *path, int flags, ...)
 
 	if (!is_device(path))
 		return __real_open64(path, flags);
+	if (fake_open_busy)
+		fake_open_busy();
 	if (fake_gone) {
 		errno = ENODEV;
 		return -1;

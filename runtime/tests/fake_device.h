@@ -35,6 +35,9 @@ extern bool fake_waits;
 /* So many threads cannot begin, with EAGAIN. */
 extern int fake_fail_threads;
 
+/* Is called when somebody opens a device, as it is held up. */
+extern void (*fake_open_busy)(void);
+
 /* Is called when somebody asks the dynamic loader for a name, as it is held up. */
 extern void (*fake_loader_busy)(void);
 

@@ -405,6 +405,88 @@ void a_child_of_fork_has_the_queue()
 	sycl::free(p, q);
 }
 
+/* Threads that make use of what all objects have in common, as long as @call runs */
+template <typename Use, typename Call>
+void while_others(Use use, Call call)
+{
+	std::atomic<bool> ends{ false };
+	std::atomic<int> begun{ 0 };
+	auto work = [&] {
+		for (bool first = true; !ends; first = false) {
+			use();
+			begun += first;
+		}
+	};
+	std::thread a(work), b(work);
+
+	while (begun < 2)
+		std::this_thread::yield();
+	call();
+	ends = true;
+	a.join();
+	b.join();
+}
+
+void children_are_forked_while_others_look_at_devices()
+{
+	sycl::device dev;
+	auto look = [&] {
+		sycl::context ctx = sycl::context::default_of(dev);
+
+		CHECK(dev.get_info<sycl::info::device::global_mem_size>());
+	};
+
+	while_others(look, [&] {
+		for (int i = 0; i < 100; i++)
+			in_child([&] {
+				alarm(20);
+				look();
+			});
+	});
+}
+
+#ifdef FAKE_DEVICE
+std::atomic<bool> held_up, go_on;
+
+/* the thread that opens a device stays in it while the other one forks */
+void hold_up()
+{
+	held_up = true;
+	while (!go_on)
+		std::this_thread::yield();
+}
+
+template <typename Use>
+void fork_while_held_up(Use use)
+{
+	held_up = go_on = false;
+	fake_open_busy = hold_up;
+	std::thread thread(use);
+
+	while (!held_up)
+		std::this_thread::yield();
+	in_child([&] {
+		alarm(20);
+		fake_open_busy = nullptr;
+		use();
+	});
+	go_on = true;
+	thread.join();
+	fake_open_busy = nullptr;
+}
+
+/* Neither waits for a thread of the parent. */
+void a_child_is_forked_while_a_device_is_opened()
+{
+	sycl::device dev = sycl::device::from_path(FAKE_DEVICE_PATH);
+
+	fork_while_held_up([&] {
+		CHECK(dev.get_info<sycl::info::device::global_mem_size>());
+	});
+	fork_while_held_up([&] { sycl::queue q(dev); });
+}
+#endif
+
 void the_context_stays_for_what_was_submitted()
 {
 	static std::atomic<bool> go, done;
@@ -506,6 +588,10 @@ const struct test tests[] = {
 	TEST(a_queue_may_go_before_its_commands),
 	TEST(threads_share_a_queue),
 	TEST(a_child_of_fork_has_the_queue),
+	TEST(children_are_forked_while_others_look_at_devices),
+#ifdef FAKE_DEVICE
+	TEST(a_child_is_forked_while_a_device_is_opened),
+#endif
 	TEST(the_context_stays_for_what_was_submitted),
 	TEST(a_child_of_fork_has_no_errors_of_its_parent),
 	TEST(objects_compare_and_hash),

@@ -9,6 +9,7 @@
 #include <accmem/sycl/device.hpp>
 
 #include <map>
+#include <optional>
 
 namespace accmem {
 namespace sycl {
@@ -251,42 +252,53 @@ namespace detail {
  * The table is never destroyed, so that destructors of static objects may use it; its
  * contexts are given up at exit.
  */
-struct default_contexts {
-	std::mutex lock; /* protects @table */
-	std::map<std::string, context> table;
-
-	static default_contexts &get()
+class default_contexts {
+public:
+	static std::optional<context> find(const std::string &path)
 	{
-		static default_contexts *instance = create();
+		common_guard guard;
+		auto found = table_->find(path);
 
-		return *instance;
+		if (found == table_->end())
+			return {};
+		return found->second;
+	}
+
+	/* The one that is there already, or @fresh. */
+	static context add(const std::string &path, const context &fresh)
+	{
+		common_guard guard;
+
+		return table_->emplace(path, fresh).first->second;
 	}
 
 private:
-	static default_contexts *create()
+	using contexts = std::map<std::string, context>;
+
+	static contexts *create()
 	{
 		std::atexit([] {
-			std::map<std::string, context> ended;
-			std::lock_guard<std::mutex> guard(get().lock);
+			contexts ended; /* goes without the lock */
+			common_guard guard;
 
-			ended.swap(get().table);
+			ended.swap(*table_);
 		});
-		return new default_contexts;
+		return new contexts;
 	}
+
+	/* from the program's start on, under the common lock */
+	static inline contexts *const table_ = create();
 };
 
 } // namespace detail
 
 inline context context::default_of(const device &dev)
 {
-	detail::default_contexts &all = detail::default_contexts::get();
-	std::lock_guard<std::mutex> guard(all.lock);
-	auto found = all.table.find(dev.impl()->path());
+	const std::string &path = dev.impl()->path();
+	std::optional<context> found = detail::default_contexts::find(path);
 
-	if (found == all.table.end())
-		found = all.table.emplace(dev.impl()->path(), context(dev))
-				.first;
-	return found->second;
+	return found ? *found :
+		       detail::default_contexts::add(path, context(dev));
 }
 
 inline exception::exception(const context &ctx, std::error_code code,

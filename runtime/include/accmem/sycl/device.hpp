@@ -8,6 +8,7 @@
 #ifndef ACCMEM_SYCL_DEVICE_HPP
 #define ACCMEM_SYCL_DEVICE_HPP
 
+#include <accmem/sycl/fork.hpp>
 #include <accmem/sycl/index.hpp>
 #include <accmem/sycl/property.hpp>
 
@@ -16,8 +17,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <dirent.h>
-#include <mutex>
-#include <thread>
 
 namespace accmem {
 namespace sycl {
@@ -116,7 +115,7 @@ inline accmem_info ask_device(const std::string &path)
 /**
  * class device_impl - a node
  *
- * What does not change of the device is asked once, when it is first wanted.
+ * What does not change of the device is asked when it is first wanted, by who comes first.
  */
 class device_impl {
 public:
@@ -129,25 +128,34 @@ public:
 	/* @info is the answer of a context that was opened for another reason. */
 	void learn(const accmem_info &info)
 	{
-		std::lock_guard<std::mutex> guard(lock_);
+		common_guard guard;
 
 		info_ = info;
 		known_ = true;
 	}
 
 private:
+	bool look_up(accmem_info &info)
+	{
+		common_guard guard;
+
+		info = info_;
+		return known_;
+	}
+
 	accmem_info ask()
 	{
-		std::lock_guard<std::mutex> guard(lock_);
+		accmem_info info;
 
-		if (!known_)
-			info_ = ask_device(path_);
-		known_ = true;
-		return info_;
+		if (!look_up(info)) {
+			info = ask_device(path_);
+			learn(info);
+		}
+		return info;
 	}
 
 	const std::string path_;
-	std::mutex lock_; /* protects what follows */
+	/* under the common lock */
 	bool known_ = false;
 	accmem_info info_{};
 };

@@ -16,11 +16,11 @@
 
 #include <accmem/sycl/context.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <pthread.h>
+#include <mutex>
+#include <thread>
 
 namespace accmem {
 namespace sycl {
@@ -44,22 +44,6 @@ struct command_end { using return_type = std::uint64_t; };
 } // namespace info
 
 namespace detail {
-
-/* How many forks have led to this process. */
-inline std::atomic<unsigned int> &generation()
-{
-	static std::atomic<unsigned int> count{ 0 };
-
-	return count;
-}
-
-inline void watch_forks()
-{
-	static const int registered = pthread_atfork(
-		nullptr, nullptr, [] { generation().fetch_add(1); });
-
-	(void)registered;
-}
 
 inline std::uint64_t now_ns()
 {

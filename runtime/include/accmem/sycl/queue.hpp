@@ -42,8 +42,7 @@ struct lane {
 	static void abandon(lane *parents)
 	{
 		static auto *all = new std::vector<lane *>;
-		static auto *all_lock = new std::mutex;
-		std::lock_guard<std::mutex> guard(*all_lock);
+		common_guard guard;
 
 		all->push_back(parents);
 	}
@@ -58,7 +57,6 @@ public:
 	{
 		if (!ctx.impl()->find(dev))
 			fail(errc::invalid, "the device is not in the context");
-		watch_forks();
 		lane_ = new lane(handler_);
 	}
 	queue_impl(const queue_impl &) = delete;
