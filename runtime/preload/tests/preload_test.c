@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -374,6 +375,46 @@ static void fork_is_refused(void)
 	free(p);
 }
 
+static void *wait_for_byte(void *pipe)
+{
+	char byte;
+
+	CHECK_EQ(read(*(int *)pipe, &byte, 1), 1);
+	return NULL;
+}
+
+/* A thread cannot be told to stop: no child as long as that is so. */
+static void fork_without_signals(void)
+{
+	struct rlimit before, none;
+	char *p = malloc(MIB);
+	pthread_t thread;
+	int ends[2], status;
+	pid_t child;
+
+	fill(p, MIB, 7);
+	CHECK_EQ(pipe(ends), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, wait_for_byte, ends), 0);
+	CHECK_EQ(getrlimit(RLIMIT_SIGPENDING, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	CHECK_EQ(setrlimit(RLIMIT_SIGPENDING, &none), 0);
+	errno = 0;
+	CHECK_EQ(fork(), -1);
+	CHECK_EQ(errno, EAGAIN);
+	CHECK(is_on_device(p) && is_filled(p, MIB, 7));
+	CHECK_EQ(setrlimit(RLIMIT_SIGPENDING, &before), 0);
+	child = fork();
+	if (!child)
+		_exit(!is_filled(p, MIB, 7));
+	CHECK(child > 0);
+	CHECK_EQ(waitpid(child, &status, 0), child);
+	CHECK_EQ(status, 0);
+	CHECK(!is_on_device(p) && is_filled(p, MIB, 7));
+	CHECK_EQ(write(ends[1], p, 1), 1);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	free(p);
+}
+
 /* Its threads have other numbers in /proc, where they are not found. */
 static void fork_in_a_pid_namespace(void)
 {
@@ -476,6 +517,8 @@ int main(void)
 		  fork_after_the_first_thread },
 		{ "fork is refused where a thread cannot be stopped",
 		  fork_is_refused },
+		{ "fork is refused where a thread cannot be signalled",
+		  fork_without_signals },
 		{ "fork is refused where threads are not found",
 		  fork_in_a_pid_namespace },
 		{ "the program closes the descriptor", descriptors_are_closed },
