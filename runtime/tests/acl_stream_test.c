@@ -362,6 +362,30 @@ static char *new_held(void)
 	return p;
 }
 
+static aclError release_stream(void *unused)
+{
+	(void)unused;
+	return aclrtDestroyStreamForce(holder);
+}
+
+/* It was freed before the fork. */
+static void child_never_had(char *p)
+{
+	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemset(p, 1, 1, 1), ACL_ERROR_RT_PARAM_INVALID);
+	child_has_address(p);
+}
+
+static void a_child_has_nothing_that_was_freed_and_held(void)
+{
+	char *p;
+
+	fake_capacity = GIB;
+	p = new_held();
+	CHECK_EQ(aclrtFree(p), 0);
+	free_and_run(p, release_stream, child_never_had);
+}
+
 static void a_child_holds_nothing_of_its_parent(void)
 {
 	fake_capacity = GIB;
@@ -684,6 +708,7 @@ int main(void)
 		ROW(a_child_has_no_streams_of_its_parent),
 #ifdef FAKE_DEVICE
 		ROW(a_child_holds_nothing_of_its_parent),
+		ROW(a_child_has_nothing_that_was_freed_and_held),
 		ROW(a_child_has_an_address_as_it_allocates_it),
 		ROW(a_parents_handle_is_not_what_a_child_has_there),
 #endif
