@@ -132,14 +132,27 @@ static void another_thread_may_release(void)
 	end(pool);
 }
 
+/* The child has waited for a byte, and ends well. */
+static void let_child_go_on(pid_t pid, const int pipes[2])
+{
+	char byte = 0;
+	int status;
+
+	CHECK_EQ(write(pipes[1], &byte, 1), 1);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 /* The parent gives back what the child then gets, and has known as the parent's. */
 static void a_child_gets_what_its_parent_has_freed(void)
 {
 	struct accmem_pool *pool = new_pool(0);
 	void *p = accmem_pool_malloc(pool, 3 * MIB), *large;
 	void *q = accmem_pool_malloc(pool, 100);
-	int pipes[2], status;
-	char *new, byte = 0;
+	char *new, byte;
+	int pipes[2];
 	pid_t pid;
 
 	CHECK_EQ(accmem_pool_map(pool, p), 0);
@@ -166,11 +179,7 @@ static void a_child_gets_what_its_parent_has_freed(void)
 	CHECK_EQ(accmem_pool_release(pool, p), 0);
 	CHECK_EQ(accmem_pool_release(pool, q), 0);
 	accmem_pool_trim(pool, 0);
-	CHECK_EQ(write(pipes[1], &byte, 1), 1);
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
-	close(pipes[0]);
-	close(pipes[1]);
+	let_child_go_on(pid, pipes);
 	end(pool);
 }
 
@@ -183,9 +192,9 @@ static void a_child_grows_over_what_its_parent_has_freed(void)
 		{ .length = 8 * MIB, .flags = ACCMEM_ALLOC_CONTIGUOUS },
 		{ .length = 8 * MIB, .flags = ACCMEM_ALLOC_CONTIGUOUS },
 	};
-	int pipes[2], status;
-	char byte = 0;
+	int pipes[2];
 	void *p[8];
+	char byte;
 	size_t i;
 	pid_t pid;
 
@@ -208,11 +217,7 @@ static void a_child_grows_over_what_its_parent_has_freed(void)
 	}
 	for (i = 0; i < ARRAY_SIZE(req); i++)
 		CHECK_EQ(accmem_pool_release(pool, req[i].pointer), 0);
-	CHECK_EQ(write(pipes[1], &byte, 1), 1);
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
-	close(pipes[0]);
-	close(pipes[1]);
+	let_child_go_on(pid, pipes);
 	end(pool);
 }
 #endif
