@@ -5,6 +5,7 @@
 
 #include <accmem.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
@@ -19,6 +20,8 @@
  * @lock: protects @mappings and the host addresses inside the window, and
  *	keeps an unmap and the FREE after it together
  * @mappings: tsearch() tree of struct mapping, disjoint ranges
+ * @parent_told: in a child: of what others wait for, a pool of the parent is told; set
+ *	when the child begins
  * @next: next context of the process, under the registry's lock
  *
  * @fd, @window and @window_size do not change between open and close.
@@ -31,6 +34,7 @@ struct accmem_context {
 	size_t window_size;
 	pthread_mutex_t lock;
 	void *mappings;
+	bool parent_told;
 	struct accmem_context *next;
 };
 

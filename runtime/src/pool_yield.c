@@ -208,6 +208,7 @@ static void yield_begin(struct accmem_pool *pool)
 static bool yield_is_wanted(const struct accmem_pool *pool)
 {
 	return !(pool->flags & ACCMEM_POOL_PASSIVE) &&
+	       !pool->ctx->parent_told &&
 	       (pool->eventfd == POOL_NO_EVENTFD || pool_load(&pool->retry_ms));
 }
 
@@ -265,11 +266,13 @@ void accmem_yield_stop(struct accmem_pool *pool)
 	pool->eventfd = POOL_PASSIVE;
 }
 
-/* The thread, and being told, stayed in the parent. */
+/* The thread stayed in the parent, and so does being told, which a context is once. */
 void accmem_yield_disown(struct accmem_pool *pool)
 {
-	if (pool->eventfd >= 0)
+	if (pool->eventfd >= 0) {
 		accmem_close_locked(pool->eventfd);
+		pool->ctx->parent_told = true;
+	}
 	pool->eventfd = POOL_PASSIVE;
 	pool_store(&pool->retry_ms, 0);
 }

@@ -397,6 +397,30 @@ static void wait_for_threads(int count)
 	CHECK_EQ(count_threads(), count);
 }
 
+/* The context is told once: it would be the child's pool in place of the parent's. */
+static void a_child_does_not_take_the_place_of_its_parent(void)
+{
+	struct accmem_pool *pool = new_pool(0), *other;
+	void *p = accmem_pool_malloc(pool, 3 * MIB);
+	int status, before;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid) {
+		before = count_threads();
+		other = new_pool(0);
+		p = accmem_pool_malloc(other, 8 * MIB);
+		CHECK_EQ(accmem_pool_release(other, p), 0);
+		CHECK_EQ(count_threads(), before);
+		accmem_pool_destroy(other);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	end(pool);
+}
+
 /* A first allocation does not pay for it; nobody keeps much without it. */
 static void the_thread_that_gives_back_begins_when_there_is_some(void)
 {
@@ -635,6 +659,7 @@ int main(void)
 		ROW(what_others_have_free_is_had_before_a_failure),
 		ROW(threads_one_after_another_need_no_more_than_one),
 		ROW(a_child_gets_what_its_parent_has_freed),
+		ROW(a_child_does_not_take_the_place_of_its_parent),
 		ROW(forks_while_others_allocate),
 #ifdef FAKE_DEVICE
 		ROW(a_child_grows_over_what_its_parent_has_freed),
