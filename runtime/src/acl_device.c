@@ -88,20 +88,18 @@ static void start_child(void)
 	unlock_all();
 }
 
-/*
- * A child finds no lock taken by a thread that it does not have. This comes after the
- * pools have registered theirs, and so runs before them, and in the child after them.
- */
-static int watch_fork(void)
-{
-	static bool watched;
-	int ret;
+static int fork_error;
 
-	if (watched)
-		return 0;
-	ret = pthread_atfork(lock_all, unlock_all, start_child);
-	watched = !ret;
-	return -ret;
+/*
+ * A child finds no lock taken by a thread that it does not have, not even by one that has
+ * just begun to open the first device. The handlers come after those of the pools, and so
+ * run before them, and in the child after them.
+ */
+__attribute__((constructor)) static void watch_fork(void)
+{
+	fork_error = accmem_pool_watch_fork();
+	if (!fork_error)
+		fork_error = -pthread_atfork(lock_all, unlock_all, start_child);
 }
 
 /* Device 0 is the one that libaccmem opens when it is not told which. */
@@ -119,6 +117,8 @@ static int device_start(struct acl_device *device)
 	char path[PATH_SIZE];
 	int ret;
 
+	if (fork_error)
+		return fork_error;
 	ret = accmem_open(device_path(device->id, path), &device->ctx);
 	if (ret) {
 		accmem_set_last_error("device %d cannot be opened (errno %d)",
@@ -131,12 +131,8 @@ static int device_start(struct acl_device *device)
 	device->nr_carveouts = info.nr_carveouts;
 	device->has_host = info.features & ACCMEM_FEATURE_HOST;
 	ret = accmem_pool_create(device->ctx, NULL, &device->pool);
-	if (ret)
-		goto close_context;
-	ret = watch_fork();
 	if (!ret)
 		return 0;
-	accmem_pool_destroy(device->pool);
 close_context:
 	accmem_close(device->ctx);
 	return ret;

@@ -63,14 +63,19 @@ static void watch_fork(void)
 	registry_error = pthread_atfork(lock_all, unlock_all, unlock_all);
 }
 
+int accmem_watch_fork(void)
+{
+	int ret = pthread_once(&registry_once, watch_fork);
+
+	return ret ? -ret : -registry_error;
+}
+
 static int register_context(struct accmem_context *ctx)
 {
-	int ret;
+	int ret = accmem_watch_fork();
 
-	ret = pthread_once(&registry_once, watch_fork);
-	if (ret || registry_error)
-		return ret ? -ret : -registry_error;
-
+	if (ret)
+		return ret;
 	pthread_mutex_lock(&registry_lock);
 	ctx->next = registry;
 	registry = ctx;

@@ -64,6 +64,13 @@ static inline void accmem_close_locked(int fd)
 	accmem_cancel_restore(state);
 }
 
+/*
+ * The fork handlers of contexts, and of pools after them: who has locks of his own that he
+ * holds over calls registers his after these. 0 or a negative errno value.
+ */
+int accmem_watch_fork(void);
+int accmem_pool_watch_fork(void);
+
 /* One ioctl: 0 or a negative errno value. */
 int accmem_call(const struct accmem_context *ctx, unsigned long command,
 		void *argument);

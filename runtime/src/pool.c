@@ -94,12 +94,21 @@ static void watch_fork(void)
 	pools_error = pthread_atfork(lock_all, unlock_all, start_child);
 }
 
+int accmem_pool_watch_fork(void)
+{
+	int ret = accmem_watch_fork();
+
+	if (!ret)
+		ret = -pthread_once(&pools_once, watch_fork);
+	return ret ? ret : -pools_error;
+}
+
 static int register_pool(struct accmem_pool *pool)
 {
-	int ret = pthread_once(&pools_once, watch_fork);
+	int ret = accmem_pool_watch_fork();
 
-	if (ret || pools_error)
-		return ret ? -ret : -pools_error;
+	if (ret)
+		return ret;
 	pthread_mutex_lock(&pools_lock);
 	pool->next = pools;
 	pools = pool;

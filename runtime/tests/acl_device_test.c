@@ -17,6 +17,31 @@
 #define LENGTH (8 * MIB)
 #define FILLS 40
 
+static void set_and_reset(void)
+{
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	acl_new(100, 0);
+	sched_yield();
+	CHECK_EQ(aclrtResetDevice(0), 0);
+}
+
+/* Whatever the threads of its parent were at */
+static void set_and_reset_in_a_child(void)
+{
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid) {
+		alarm(20);
+		set_and_reset();
+		set_and_reset();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
 #ifdef FAKE_DEVICE
 static aclrtStream stream_of_device_0(void)
 {
@@ -86,6 +111,39 @@ static void mapped_memory_stays_until_other_devices_streams_are_done(void)
 	CHECK_EQ(aclrtSetDevice(0), 0);
 	CHECK_EQ(aclrtResetDevice(0), 0);
 	check_stream(stream);
+}
+
+static bool opening, forked;
+
+static void open_slowly(void)
+{
+	__atomic_store_n(&opening, true, __ATOMIC_RELEASE);
+	usleep(200000);
+}
+
+static void *set_device(void *unused)
+{
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	/* sanitizers complain in a child of threads that have ended */
+	while (!__atomic_load_n(&forked, __ATOMIC_ACQUIRE))
+		sched_yield();
+	return unused;
+}
+
+/* The first one: until then nobody had anything to do with forks. */
+static void a_child_is_forked_while_a_device_is_opened(void)
+{
+	pthread_t thread;
+
+	fake_open_busy = open_slowly;
+	CHECK_EQ(pthread_create(&thread, NULL, set_device, NULL), 0);
+	while (!__atomic_load_n(&opening, __ATOMIC_ACQUIRE))
+		sched_yield();
+	set_and_reset_in_a_child();
+	__atomic_store_n(&forked, true, __ATOMIC_RELEASE);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	fake_open_busy = NULL;
+	CHECK_EQ(aclrtResetDevice(0), 0);
 }
 
 static void *reset_device_1(void *unused)
@@ -186,31 +244,6 @@ static void *work(void *argument)
 	return NULL;
 }
 
-static void set_and_reset(void)
-{
-	CHECK_EQ(aclrtSetDevice(0), 0);
-	acl_new(100, 0);
-	sched_yield();
-	CHECK_EQ(aclrtResetDevice(0), 0);
-}
-
-/* Whatever the threads of its parent were at */
-static void set_and_reset_in_a_child(void)
-{
-	int status;
-	pid_t pid;
-
-	pid = fork();
-	if (!pid) {
-		alarm(100);
-		set_and_reset();
-		set_and_reset();
-		_exit(0);
-	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
-}
-
 static void a_device_is_closed_while_others_are_at_work(void)
 {
 	struct worker workers[2] = {};
@@ -240,6 +273,7 @@ int main(void)
 		ROW(memory_stays_until_other_devices_streams_are_done),
 		ROW(mapped_memory_stays_until_other_devices_streams_are_done),
 		ROW(a_device_that_is_closed_holds_up_nobody),
+		ROW(a_child_is_forked_while_a_device_is_opened),
 #endif
 		ROW(a_device_is_closed_while_others_are_at_work),
 	};
