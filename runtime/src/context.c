@@ -178,7 +178,7 @@ void accmem_close(struct accmem_context *ctx)
 		return;
 	unregister_context(ctx);
 	accmem_window_destroy(ctx);
-	close(ctx->fd);
+	accmem_close_locked(ctx->fd);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
 }

@@ -55,7 +55,7 @@ static inline void accmem_cancel_restore(int state)
 	pthread_setcancelstate(state, NULL);
 }
 
-/* close() for who has a lock */
+/* close() for who has a lock, or has to go on */
 static inline void accmem_close_locked(int fd)
 {
 	int state = accmem_cancel_off();

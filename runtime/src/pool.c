@@ -304,10 +304,8 @@ void accmem_pools_each(const struct accmem_context *ctx,
 	pthread_mutex_unlock(&pools_lock);
 }
 
-void accmem_pool_destroy(struct accmem_pool *pool)
+static void destroy(struct accmem_pool *pool)
 {
-	if (!pool)
-		return;
 	unregister_pool(pool);
 	accmem_yield_stop(pool);
 	if (pool->flags & ACCMEM_POOL_LEAKS)
@@ -323,6 +321,16 @@ void accmem_pool_destroy(struct accmem_pool *pool)
 	destroy_tables(pool);
 	destroy_locks(pool);
 	free(pool);
+}
+
+/* Who is cancelled in the middle of it would leave memory that nobody can give back. */
+void accmem_pool_destroy(struct accmem_pool *pool)
+{
+	int state = accmem_cancel_off();
+
+	if (pool)
+		destroy(pool);
+	accmem_cancel_restore(state);
 }
 
 struct accmem_context *accmem_pool_context(const struct accmem_pool *pool)

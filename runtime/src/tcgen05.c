@@ -151,7 +151,7 @@ void tcgen05_exit(struct tcgen05_cta *cta)
 {
 	if (!cta)
 		return;
-	close(cta->fd);
+	accmem_close_locked(cta->fd);
 	free(cta);
 }
 

@@ -322,6 +322,26 @@ static void what_others_have_free_is_had_before_a_failure(void)
 	end(guest.pool);
 }
 
+static void *end_cancelled(void *pool)
+{
+	/* at its next cancellation point */
+	CHECK_EQ(pthread_cancel(pthread_self()), 0);
+	end(pool);
+	return NULL;
+}
+
+static void a_pool_ends_whoever_is_cancelled(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	pthread_t thread;
+	void *result, *p = accmem_pool_malloc(pool, 3 * MIB);
+
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, end_cancelled, pool), 0);
+	CHECK_EQ(pthread_join(thread, &result), 0);
+	CHECK(!result && !context);
+}
+
 #define USED (16 * MIB)
 
 static void *use_some(void *argument)
@@ -656,6 +676,7 @@ int main(void)
 		ROW(the_thread_that_gives_back_begins_when_there_is_some),
 		ROW(threads_share_a_pool),
 		ROW(another_thread_may_release),
+		ROW(a_pool_ends_whoever_is_cancelled),
 		ROW(what_others_have_free_is_had_before_a_failure),
 		ROW(threads_one_after_another_need_no_more_than_one),
 		ROW(a_child_gets_what_its_parent_has_freed),
