@@ -405,6 +405,21 @@ void a_child_of_fork_has_the_queue()
 	sycl::free(p, q);
 }
 
+/* A signal to the process goes to a thread of the program, as without a queue. */
+void a_queue_takes_no_signals()
+{
+	sycl::queue q;
+	sigset_t mine, its;
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, nullptr, &mine), 0);
+	q.single_task([&] { pthread_sigmask(SIG_BLOCK, nullptr, &its); }).wait();
+	CHECK(sigismember(&its, SIGTERM) && sigismember(&its, SIGALRM));
+	CHECK(!sigismember(&its, SIGSEGV) && !sigismember(&its, SIGFPE));
+	CHECK(!sigismember(&mine, SIGTERM));
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, nullptr, &its), 0);
+	CHECK(!sigismember(&its, SIGTERM));
+}
+
 /* Threads that make use of what all objects have in common, as long as @call runs */
 template <typename Use, typename Call>
 void while_others(Use use, Call call)
@@ -587,6 +602,7 @@ const struct test tests[] = {
 	TEST(errors_of_commands_go_to_the_handler),
 	TEST(a_queue_may_go_before_its_commands),
 	TEST(threads_share_a_queue),
+	TEST(a_queue_takes_no_signals),
 	TEST(a_child_of_fork_has_the_queue),
 	TEST(children_are_forked_while_others_look_at_devices),
 #ifdef FAKE_DEVICE

@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -273,6 +274,30 @@ struct command {
 	std::shared_ptr<event_state> state;
 };
 
+/*
+ * As long as there is one, a thread that begins takes no signals: they are the program's
+ * threads' business, but for those that a kernel raises by what it does.
+ */
+class signals_blocked {
+public:
+	signals_blocked()
+	{
+		sigset_t most;
+
+		sigfillset(&most);
+		for (int raised : { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
+				    SIGABRT, SIGSYS })
+			sigdelset(&most, raised);
+		pthread_sigmask(SIG_BLOCK, &most, &before_);
+	}
+	~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+	signals_blocked(const signals_blocked &) = delete;
+	signals_blocked &operator=(const signals_blocked &) = delete;
+
+private:
+	sigset_t before_;
+};
+
 /* A thread and the commands before it. Both go when the queue has gone. */
 class worker : public std::enable_shared_from_this<worker> {
 public:
@@ -311,6 +336,8 @@ public:
 private:
 	void start()
 	{
+		const signals_blocked blocked;
+
 		try {
 			thread_ = std::thread(
 				[self = shared_from_this()] { self->work(); });
