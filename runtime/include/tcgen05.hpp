@@ -192,7 +192,10 @@ class Cta {
 		return tcgen05_fd(get());
 	}
 
-	/* Waits until there are so many; a deadline of 0 is none. */
+	/*
+	 * Waits until there are so many; a deadline of 0 is none. Of a CTA that has a
+	 * window, the other form, with a destination in it (P10).
+	 */
 	Columns alloc(uint32_t columns, uint64_t deadline_ns = 0)
 	{
 		uint32_t address;
@@ -200,7 +203,7 @@ class Cta {
 		return alloc(&address, columns, deadline_ns);
 	}
 
-	/* The address is stored in the CTA's window as well (P10). */
+	/* The address is stored at @destination as well. */
 	Columns alloc(uint32_t *destination, uint32_t columns,
 		      uint64_t deadline_ns = 0)
 	{
@@ -210,7 +213,7 @@ class Cta {
 		return Columns(get(), *destination, columns);
 	}
 
-	/* Nothing where alloc() would wait. */
+	/* Nothing where alloc() would wait; of a CTA without a window. */
 	std::optional<Columns> try_alloc(uint32_t columns)
 	{
 		uint32_t address;
