@@ -31,6 +31,7 @@ struct file;
  * @contexts: accounts, ended ones too
  * @buffers: buffers, until their memory is free again
  * @bytes: what their memory withholds from others
+ * @pending: frees that wait, until their memory is free again
  * @accounts: its accounts, by device and number
  * @messages: how many messages it may still cause
  * @said: jiffies when it last asked to; 0 for never
@@ -43,6 +44,7 @@ struct accmem_user {
 	atomic64_t contexts;
 	atomic64_t buffers;
 	atomic64_t bytes;
+	atomic64_t pending;
 	struct xarray accounts;
 	struct ratelimit_state messages;
 	unsigned long said;

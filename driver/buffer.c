@@ -237,6 +237,21 @@ void accmem_buffer_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 }
 
 /**
+ * accmem_buffer_shed() - give some pages of a buffer back, before it goes
+ * @buf: the buffer, which nobody finds any more. Sleeps.
+ *
+ * Return: as accmem_memory_shed(); false where others are in its memory, too.
+ */
+bool accmem_buffer_shed(struct accmem_buffer *buf)
+{
+	struct accmem_memory *mem = buf->place->memory;
+
+	/* who has a reference may look at it; without a name nobody gets one */
+	return buf->place->ops == &whole_place_ops &&
+	       kref_read(&mem->refs) == 1 && accmem_memory_shed(mem, true);
+}
+
+/**
  * accmem_buffer_destroy_all() - give buffers, and what they have, back
  * @ctx: the context
  * @bufs: the buffers, which were removed

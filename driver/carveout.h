@@ -64,7 +64,11 @@ enum accmem_state {
  *	reaches any more? Does not sleep, and says no too often rather than yes.
  *	Absent, like @settle and @unpinned, where nobody can have one.
  * @settle: as @idle, but finds out: mappings of neighbours that hide the answer
- *	are taken down. Sleeps.
+ *	are taken down. With @shed, whether that has left nothing. Sleeps.
+ * @shed: give some pages back of a memory that nobody refers to any more, and that
+ *	nobody but us has: ends at one that somebody has, or with @all passes it.
+ *	True where there are pages left to look at; the next call goes on there. Absent
+ *	where pages are not given back. Sleeps, for a bounded time.
  * @zero: clear a part of a memory that is in use. Fails with -ENOMEM where the memory
  *	has grown. Sleeps.
  * @access: read or write a part of a memory that is in use, as the device does.
@@ -94,6 +98,7 @@ struct accmem_backing_ops {
 	vm_fault_t (*fault)(struct accmem_memory *mem, struct vm_fault *vmf);
 	bool (*idle)(struct accmem_memory *mem);
 	bool (*settle)(struct accmem_memory *mem);
+	bool (*shed)(struct accmem_memory *mem, bool all);
 	int (*zero)(struct accmem_memory *mem, u64 offset, u64 size);
 	int (*access)(struct accmem_memory *mem, u64 offset, void *data,
 		      u64 size, bool write);
@@ -185,7 +190,8 @@ struct accmem_unit {
  * @clear_due: jiffies when it starts the next time
  * @clear_aged: jiffies of its last look at what is untouched
  * @untouched: some units may have an untouched_by
- * @reap_lock: held while one quarantined memory is looked at
+ * @reap_lock: held while one quarantined memory is looked at, and some of its pages
+ *	are given back
  * @reap_pass: serial number of the pass that looks, never 0; guarded by
  *	@reap_lock
  * @reap_work: looks at quarantined memory again

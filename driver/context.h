@@ -292,6 +292,7 @@ struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
 					   const struct accmem_layout *layout);
 void accmem_buffer_remove(struct accmem_context *ctx,
 			  struct accmem_buffer *buf);
+bool accmem_buffer_shed(struct accmem_buffer *buf);
 void accmem_buffer_destroy(struct accmem_context *ctx,
 			   struct accmem_buffer *buf);
 void accmem_buffer_remove_all(struct accmem_context *ctx,

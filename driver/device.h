@@ -36,7 +36,8 @@ struct vm_area_struct;
  * @last_id: number of the latest account
  * @nr_contexts: open files
  * @due: frees that wait for nothing any more
- * @due_lock: held while one of them is finished that nobody else has
+ * @due_lock: held while one of them is finished that nobody else has, or some of its
+ *	pages are given back
  * @due_work: finishes them
  * @waiters: calls that wait for memory
  * @of_class: bit i: carveout i is of that enum accmem_bandwidth

@@ -23,6 +23,7 @@
 #include "memory.h"
 
 #define FOLIO_PAGES BIT(ACCMEM_FOLIO_ORDER)
+#define EMULATED_SHED 16u /* pages given back in one go */
 
 static unsigned long long resident_max;
 module_param_named(emulated_resident_max, resident_max, ullong,
@@ -450,21 +451,30 @@ static bool emulated_unpinned(struct accmem_memory *mem)
 	return idle;
 }
 
-/* pages without another reference go at once; the others are asked again */
-static bool emulated_settle(struct accmem_memory *mem)
+/* pages that somebody else has are asked again */
+static bool emulated_shed(struct accmem_memory *mem, bool all)
 {
-	unsigned long index;
+	unsigned int nr = EMULATED_SHED;
 	struct page *page;
 
-	mutex_lock(&mem->lock);
-	xa_for_each(&mem->pages, index, page) {
+	while ((page = xa_find(&mem->pages, &mem->shed_from, ULONG_MAX,
+			       XA_PRESENT))) {
+		if (!nr--)
+			return true;
 		if (page_ref_count(page) == 1) {
-			xa_erase(&mem->pages, index);
+			xa_erase(&mem->pages, mem->shed_from);
 			emulated_free_page_of(mem, page);
+		} else if (!all) {
+			return false;
 		}
-		cond_resched();
+		mem->shed_from++;
 	}
-	mutex_unlock(&mem->lock);
+	mem->shed_from = 0;
+	return false;
+}
+
+static bool emulated_settle(struct accmem_memory *mem)
+{
 	return xa_empty(&mem->pages);
 }
 
@@ -486,6 +496,7 @@ static const struct accmem_backing_ops emulated_ops = {
 	.fault = emulated_fault,
 	.idle = emulated_idle,
 	.settle = emulated_settle,
+	.shed = emulated_shed,
 	.zero = emulated_zero,
 	.access = emulated_access,
 	.reach = emulated_reach,

@@ -252,6 +252,25 @@ bool accmem_memory_is_idle(struct accmem_memory *mem)
 	       mem->cv->ops->idle(mem);
 }
 
+/**
+ * accmem_memory_shed() - give some pages of a memory back, before all of it goes
+ * @mem: the memory, to which nobody refers, or nobody but the caller
+ * @all: also those that come after a page that somebody else has
+ *
+ * For who gives it back under a lock that others take: pages are what takes long. The
+ * memory stays what it is, and where it is found. Sleeps.
+ *
+ * Return: whether there are pages left to look at.
+ */
+bool accmem_memory_shed(struct accmem_memory *mem, bool all)
+{
+	struct accmem_memory *host = mem->shared ? mem->shared->host : NULL;
+
+	if (host && host->cv->ops->shed(host, all))
+		return true;
+	return mem->cv->ops->shed && mem->cv->ops->shed(mem, all);
+}
+
 static void memory_release(struct kref *refs)
 {
 	struct accmem_memory *mem =

@@ -88,6 +88,9 @@ struct accmem_shared {
  * @lock: guards the filling of @pages, and @io and @io_size; held while the memory
  *	shrinks
  * @pages: pages by index (emulated)
+ * @shed_from: index of the page that is the next to be given back ahead of the rest,
+ *	when nobody refers to the memory any more. Changed by who has the lock under
+ *	which that is done.
  * @io: kernel's mapping, of the same cache mode (phys without pages)
  * @io_size: bytes that it has, from the first on; fewer than @size, or none, where
  *	the others are clean and nobody has reached them yet
@@ -125,6 +128,7 @@ struct accmem_memory {
 	u64 longest;
 	struct mutex lock; /* filling of pages */
 	struct xarray pages;
+	unsigned long shed_from;
 	void __iomem *io;
 	u64 io_size;
 	struct accmem_ahead *ahead;
@@ -147,6 +151,7 @@ void accmem_memory_set_overdue(struct accmem_memory *mem);
 void accmem_memory_free(struct accmem_memory *mem);
 void accmem_memory_undo(struct accmem_memory *mem);
 bool accmem_memory_is_idle(struct accmem_memory *mem);
+bool accmem_memory_shed(struct accmem_memory *mem, bool all);
 bool accmem_memory_give_parts(struct accmem_memory *mem,
 			      const struct accmem_run *parts, unsigned int nr,
 			      u64 buffers);

@@ -106,6 +106,7 @@ bool accmem_pending_add_shut(struct accmem_context *ctx,
 	__module_get(THIS_MODULE);
 	accmem_context_get(ctx);
 	pending->ctx = ctx;
+	atomic64_inc(&ctx->account->user->pending);
 	pending_count(ctx, buf, true);
 	pending_mark(ctx, buf, true);
 	trace_accmem_pend(ctx, buf);
@@ -123,6 +124,8 @@ static void pending_end(struct accmem_pending *pending)
 	accmem_buffer_remove(ctx, buf);
 	spin_unlock(&ctx->lock);
 	accmem_buffer_destroy(ctx, buf);
+	/* only now: who is at a limit does not look for what is over */
+	atomic64_dec(&ctx->account->user->pending);
 	accmem_context_put(ctx);
 	module_put(THIS_MODULE);
 }
@@ -149,16 +152,23 @@ static bool pending_wait(struct accmem_pending *pending)
 				       pending_signalled);
 }
 
-/* waits for the next gate that is shut, or is over */
-static void pending_go_on(struct accmem_pending *pending)
+/* for the next gate that is shut: then it is another's; false where none is left */
+static bool pending_waits_on(struct accmem_pending *pending)
 {
 	while (!accmem_gate_is_open(&pending->gates[0])) {
 		if (pending_wait(pending))
-			return;
+			return true;
 		accmem_gate_put(&pending->gates[0]);
 		swap(pending->gates[0], pending->gates[1]);
 	}
-	pending_end(pending);
+	return false;
+}
+
+/* waits for the next gate that is shut, or is over */
+static void pending_go_on(struct accmem_pending *pending)
+{
+	if (!pending_waits_on(pending))
+		pending_end(pending);
 }
 
 /**
@@ -238,6 +248,7 @@ struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
 	buf->length = req->length;
 	buf->layout = *layout;
 	spin_unlock(&ctx->lock);
+	atomic64_dec(&ctx->account->user->pending);
 	/* the caller's file holds both */
 	accmem_context_put(ctx);
 	module_put(THIS_MODULE);
@@ -261,16 +272,38 @@ void accmem_pending_finish(struct llist_head *due)
 	}
 }
 
-/* One at a time is in nobody's list. False at the end, or when being killed. */
-static bool pending_reap_one(struct accmem_device *dev)
+/*
+ * Some of its pages go first, and it is due again: whoever has the lock next goes on
+ * with it, so that nobody holds it for long. False then.
+ */
+static bool pending_reap(struct accmem_device *dev,
+			 struct accmem_pending *pending)
+{
+	lockdep_assert_held(&dev->due_lock);
+	if (pending_waits_on(pending))
+		return true;
+	if (accmem_buffer_shed(pending_buffer(pending))) {
+		llist_add(&pending->due, &dev->due);
+		return false;
+	}
+	pending_end(pending);
+	return true;
+}
+
+/*
+ * One at a time is in nobody's list. Counts @left down for each that is over; false
+ * at the end, or when being killed.
+ */
+static bool pending_reap_one(struct accmem_device *dev, unsigned int *left)
 {
 	struct llist_node *node;
 
 	if (mutex_lock_killable(&dev->due_lock))
 		return false;
 	node = llist_del_first(&dev->due);
-	if (node)
-		pending_go_on(llist_entry(node, struct accmem_pending, due));
+	if (node &&
+	    pending_reap(dev, llist_entry(node, struct accmem_pending, due)))
+		--*left;
 	mutex_unlock(&dev->due_lock);
 	cond_resched();
 	return node;
@@ -285,8 +318,11 @@ static bool pending_reap_one(struct accmem_device *dev)
  */
 bool accmem_pending_reap(struct accmem_device *dev, unsigned int max)
 {
-	while (max && pending_reap_one(dev))
-		max--;
+	while (max && pending_reap_one(dev, &max))
+		;
+	/* the worker has not seen what the caller had in hand, and leaves */
+	if (!llist_empty(&dev->due))
+		queue_work(accmem_wq, &dev->due_work);
 	return !max;
 }
 
@@ -295,7 +331,7 @@ static void pending_work(struct work_struct *work)
 	struct accmem_device *dev =
 		container_of(work, struct accmem_device, due_work);
 
-	while (pending_reap_one(dev))
+	while (accmem_pending_reap(dev, UINT_MAX))
 		;
 }
 

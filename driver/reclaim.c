@@ -105,6 +105,18 @@ static bool reclaim_drain_caches(struct xarray *accounts,
 	return true;
 }
 
+/*
+ * May frees that are due be of use? At a limit, and for an address, one's own alone are:
+ * who has none does not finish what others free.
+ */
+static bool reclaim_wants_due(struct accmem_context *ctx, int err)
+{
+	if (err == -EDQUOT)
+		return atomic64_read(&ctx->account->user->pending);
+	/* those of the caller are seen; others' are as if they came later */
+	return err != -EADDRNOTAVAIL || data_race(ctx->nr_pending);
+}
+
 /* what costs nobody else anything */
 static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 {
@@ -117,7 +129,7 @@ static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 		if (!r->cached || r->cached == cv)
 			accmem_reap_own(cv, ctx->account);
 	}
-	accmem_reap_some(r->cv, RECLAIM_LOOKS);
+	accmem_reap_many(r->cv, RECLAIM_LOOKS);
 }
 
 /* false when nothing was hidden at the last attempt */
@@ -162,7 +174,8 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 	switch (r->stage) {
 	case RECLAIM_OWN:
 		accmem_stream_settle_all(ctx);
-		if (accmem_pending_reap(ctx->dev, RECLAIM_BUFFERS))
+		if (reclaim_wants_due(ctx, err) &&
+		    accmem_pending_reap(ctx->dev, RECLAIM_BUFFERS))
 			return true;
 		/* what was due may be in quarantine, which is looked at now */
 		reclaim_begin(ctx, r, err);
@@ -221,7 +234,8 @@ void accmem_reclaim_addresses(struct accmem_context *ctx,
 {
 	reclaim_drain(ctx, cv);
 	accmem_stream_settle_all(ctx);
-	accmem_pending_reap(ctx->dev, RECLAIM_DUE);
+	if (reclaim_wants_due(ctx, -EADDRNOTAVAIL))
+		accmem_pending_reap(ctx->dev, RECLAIM_DUE);
 }
 
 static inline bool reclaim_may_help(int err)
