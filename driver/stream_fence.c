@@ -6,7 +6,9 @@
  * positions. A fence is signalled in any context, with its lock held: the
  * callback of a step does no more than queue the stream's work, which reaches
  * the positions, signals what was exported of them and hands on the frees. So no
- * fence is signalled inside of another, however long a chain of streams is.
+ * fence is signalled inside of another, however long a chain of streams is. Steps come
+ * in order, so only the first of a stream has a callback: however often a fence is
+ * imported, it calls a stream once.
  * Others may wait for what is exported: until it is signalled, the work takes
  * spinlocks and allocates nothing.
  *
@@ -35,6 +37,8 @@ static struct workqueue_struct *stream_wq; /* may not wait for memory */
  * @fence: the fence, with a reference
  * @cb: its callback
  * @position: what the count becomes
+ * @watched: it is the first, and has a callback, or is about to; guarded by the
+ *	stream's lock
  * @error: of the fence; valid when @done
  * @done: the fence has signalled
  * @link: in accmem_stream.steps, or in a list of steps that are done
@@ -44,6 +48,7 @@ struct step {
 	struct dma_fence *fence;
 	struct dma_fence_cb cb;
 	u64 position;
+	bool watched;
 	int error;
 	bool done;
 	struct list_head link;
@@ -229,6 +234,13 @@ static struct step *step_create(struct accmem_stream *stream,
 	return step;
 }
 
+static void step_finish(struct step *step)
+{
+	step->error = step->fence->error;
+	/* pairs with smp_load_acquire() in step_take_done() */
+	smp_store_release(&step->done, true);
+}
+
 /* With the fence's lock held, in any context. The step may go at once. */
 static void step_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
 {
@@ -236,15 +248,19 @@ static void step_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
 	struct accmem_stream *stream = step->stream;
 
 	accmem_stream_get(stream);
-	step->error = fence->error;
-	/* pairs with smp_load_acquire() in step_take_done() */
-	smp_store_release(&step->done, true);
+	step_finish(step);
 	if (!queue_work(stream_wq, &stream->work))
 		accmem_stream_put(stream);
 }
 
-/* its position is claimed from here on */
-static int step_enter(struct step *step)
+/* false if the fence has signalled; else the step may go at once */
+static bool step_watch(struct step *step)
+{
+	return !dma_fence_add_callback(step->fence, &step->cb, step_signalled);
+}
+
+/* its position is claimed from here on; it is for the caller to @watch, or may go */
+static int step_enter(struct step *step, bool *watch)
 {
 	struct accmem_stream *stream = step->stream;
 	int err = 0;
@@ -256,6 +272,8 @@ static int step_enter(struct step *step)
 		err = -ERANGE;
 	} else {
 		stream->claimed = step->position;
+		step->watched = list_empty(&stream->steps);
+		*watch = step->watched;
 		list_add_tail(&step->link, &stream->steps);
 	}
 	spin_unlock(&stream->lock);
@@ -293,6 +311,7 @@ struct dma_fence *accmem_sync_file_fence(int fd)
 int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd)
 {
 	struct dma_fence *fence = accmem_sync_file_fence(fd);
+	bool watch, signalled;
 	struct step *step;
 	int err;
 
@@ -303,16 +322,20 @@ int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd)
 		dma_fence_put(fence);
 		return -ENOMEM;
 	}
-	err = step_enter(step);
+	signalled = dma_fence_is_signaled(fence);
+	err = step_enter(step, &watch);
 	if (err) {
 		step_destroy(step);
 		return err;
 	}
 	/* it may have signalled already: as if it did now */
-	if (dma_fence_add_callback(fence, &step->cb, step_signalled)) {
+	if (watch && !step_watch(step)) {
 		step_signalled(fence, &step->cb);
-		flush_work(&stream->work);
+		signalled = true;
 	}
+	/* those before it may be on their way */
+	if (signalled)
+		flush_work(&stream->work);
 	return 0;
 }
 
@@ -339,6 +362,32 @@ static bool step_take_done(struct accmem_stream *stream, struct list_head *done)
 	return nr == STEP_BATCH;
 }
 
+/* the first step, if nobody watches its fence yet */
+static struct step *step_next_to_watch(struct accmem_stream *stream)
+{
+	struct step *step;
+
+	spin_lock(&stream->lock);
+	step = list_first_entry_or_null(&stream->steps, struct step, link);
+	if (step && step->watched)
+		step = NULL;
+	if (step)
+		step->watched = true;
+	spin_unlock(&stream->lock);
+	return step;
+}
+
+/* those before it are done: true if the next step is done already */
+static bool step_watch_next(struct accmem_stream *stream)
+{
+	struct step *step = step_next_to_watch(stream);
+
+	if (!step || step_watch(step))
+		return false;
+	step_finish(step);
+	return true;
+}
+
 /* A critical section: others may wait for what is signalled here. */
 static void stream_signal_exports(struct accmem_stream *stream,
 				  struct list_head *done)
@@ -349,7 +398,7 @@ static void stream_signal_exports(struct accmem_stream *stream,
 	int error;
 
 	do {
-		more = step_take_done(stream, done);
+		more = step_take_done(stream, done) || step_watch_next(stream);
 		while ((export = export_next_reached(stream, &error))) {
 			export_signal(export, error);
 			dma_fence_put(&export->base);

@@ -178,6 +178,15 @@ static inline int fence_signal(int device, uint32_t id, int error,
 	return ioctl(device, TEST_FENCE_SIGNAL, &req) ? -errno : 0;
 }
 
+/* how many callbacks it has while it has not signalled, or -errno */
+static inline int fence_callbacks(int device, uint32_t id)
+{
+	struct test_fence_count req = { .id = id };
+
+	return ioctl(device, TEST_FENCE_COUNT, &req) ? -errno :
+						       (int)req.callbacks;
+}
+
 /* has it signalled? 1, or the error that it has; 0 while it has not */
 static inline int fence_status(int sync_file)
 {

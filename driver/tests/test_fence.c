@@ -125,6 +125,23 @@ static int test_fence_signal(struct xarray *fences, void __user *arg)
 	return 0;
 }
 
+static int test_fence_count(struct xarray *fences, void __user *arg)
+{
+	struct test_fence_count req;
+	struct fence *fence;
+	unsigned long flags;
+
+	if (copy_from_user(&req, arg, sizeof(req)))
+		return -EFAULT;
+	fence = xa_load(fences, req.id);
+	if (!fence)
+		return -ENOENT;
+	spin_lock_irqsave(&fence->lock, flags);
+	req.callbacks = list_count_nodes(&fence->base.cb_list);
+	spin_unlock_irqrestore(&fence->lock, flags);
+	return copy_to_user(arg, &req, sizeof(req)) ? -EFAULT : 0;
+}
+
 static long test_fence_ioctl(struct file *file, unsigned int cmd,
 			     unsigned long arg)
 {
@@ -135,6 +152,8 @@ static long test_fence_ioctl(struct file *file, unsigned int cmd,
 	case TEST_FENCE_SIGNAL:
 		return test_fence_signal(file->private_data,
 					 (void __user *)arg);
+	case TEST_FENCE_COUNT:
+		return test_fence_count(file->private_data, (void __user *)arg);
 	default:
 		return -ENOTTY;
 	}

@@ -33,8 +33,19 @@ struct test_fence_signal {
 	__u32 flags;
 };
 
+/**
+ * struct test_fence_count - who is called by a fence that has not signalled
+ * @id: its number
+ * @callbacks: out: how many
+ */
+struct test_fence_count {
+	__u32 id;
+	__u32 callbacks;
+};
+
 /* The last close of the file signals what is left with -ECANCELED. */
 #define TEST_FENCE_CREATE _IOR('f', 1, struct test_fence_create)
 #define TEST_FENCE_SIGNAL _IOW('f', 2, struct test_fence_signal)
+#define TEST_FENCE_COUNT _IOWR('f', 3, struct test_fence_count)
 
 #endif /* ACCMEM_TEST_FENCE_H */

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Many that wait for one fence of another driver, which is signalled with its lock
+ * held and without interrupts: that takes no longer for them, since it calls each
+ * stream, and each context, once.
+ */
+#include "kselftest_harness.h"
+#include "stream_util.h"
+
+#define MANY 20000
+
+FIXTURE(stream_crowd)
+{
+	int fd;
+	int stream;
+	int fences;
+};
+
+ACCMEM_VARIANTS(stream_crowd);
+
+FIXTURE_SETUP(stream_crowd)
+{
+	self->fd = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, self->fd);
+	self->stream = stream_create(self->fd);
+	ASSERT_LE(0, self->stream);
+	self->fences = fence_device();
+	ASSERT_LE(0, self->fences);
+}
+
+FIXTURE_TEARDOWN(stream_crowd)
+{
+	EXPECT_TRUE(accmem_accounts_balance(variant->path));
+	close(self->fences);
+	close(self->stream);
+	close(self->fd);
+	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
+}
+
+TEST_F(stream_crowd, a_fence_that_is_imported_often_calls_once)
+{
+	unsigned int i, n = accmem_scale(MANY);
+	uint32_t id;
+	int file = fence_create(self->fences, &id);
+
+	ASSERT_LE(0, file);
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, stream_import(self->stream, i + 1, file));
+	EXPECT_EQ(1, fence_callbacks(self->fences, id));
+	ASSERT_EQ(0, fence_signal(self->fences, id, 0, 0));
+	EXPECT_EQ(0, stream_settle(self->stream, n));
+	close(file);
+}
+
+/* each position as soon as its own fence and those before it have signalled */
+TEST_F(stream_crowd, positions_of_two_fences_that_take_turns_come_in_order)
+{
+	unsigned int i, n = 100;
+	int files[2];
+	uint32_t ids[2];
+
+	for (i = 0; i < 2; i++) {
+		files[i] = fence_create(self->fences, &ids[i]);
+		ASSERT_LE(0, files[i]);
+	}
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, stream_import(self->stream, i + 1, files[i % 2]));
+	ASSERT_EQ(0, fence_signal(self->fences, ids[1], -EIO, 0));
+	EXPECT_EQ(0, stream_query(self->stream).reached);
+	EXPECT_EQ(-EAGAIN, stream_try(self->stream, 1));
+	/* the last one is not reached by this, nor by one of the past */
+	ASSERT_EQ(0, stream_import(self->stream, n + 1, files[1]));
+	EXPECT_EQ(0, stream_query(self->stream).reached);
+	ASSERT_EQ(0, fence_signal(self->fences, ids[0], 0, TEST_FENCE_IRQ));
+	EXPECT_EQ(0, stream_settle(self->stream, n + 1));
+	EXPECT_EQ(-EIO, stream_query(self->stream).error);
+	/* and what comes then is reached at once */
+	ASSERT_EQ(0, stream_import(self->stream, n + 2, files[0]));
+	EXPECT_EQ(n + 2, stream_query(self->stream).reached);
+	close(files[0]);
+	close(files[1]);
+}
+
+ACCMEM_HARNESS_MAIN
