@@ -40,6 +40,7 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 	ctx->dev = dev;
 	ctx->account = account;
 	ctx->places = RB_ROOT;
+	ctx->fences = RB_ROOT;
 	INIT_LIST_HEAD(&ctx->cache);
 	INIT_LIST_HEAD(&ctx->ahead);
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {

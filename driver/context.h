@@ -94,6 +94,7 @@ struct accmem_place {
  * @flags: ACCMEM_ALLOC_*
  * @page_policy: enum accmem_page_policy as asked for
  * @resizing: a REALLOC of it is in progress, which alone may take its name away
+ * @cell: of a row: which of its buffers it is
  * @pending: its free, when that waits, or it is kept in the cache
  *
  * Guarded by the context's lock while it is published or cached; else it is
@@ -109,6 +110,7 @@ struct accmem_buffer {
 	u32 flags;
 	u8 page_policy;
 	bool resizing;
+	u8 cell;
 	struct accmem_pending pending;
 };
 
@@ -189,6 +191,7 @@ struct accmem_holding {
  * @nr_cached: how many
  * @ahead: memory taken ahead of growth, the latest first
  * @nr_ahead: how many
+ * @fences: frees that wait for fences, by fence
  * @nr_pending: frees that wait
  * @pending_bytes: their footprints
  * @streams: its streams, by number, while their files are open
@@ -212,6 +215,7 @@ struct accmem_context {
 	unsigned int nr_cached;
 	struct list_head ahead;
 	unsigned int nr_ahead;
+	struct rb_root fences;
 	u64 nr_pending;
 	u64 pending_bytes;
 

@@ -36,6 +36,8 @@ struct vm_area_struct;
  * @last_id: number of the latest account
  * @nr_contexts: open files
  * @due: frees that wait for nothing any more
+ * @signalled: frees whose fences have called, each of which stands for all of its
+ *	context that wait for the fence
  * @due_lock: held while one of them is finished that nobody else has, or some of its
  *	pages are given back
  * @due_work: finishes them
@@ -59,6 +61,7 @@ struct accmem_device {
 	atomic_long_t last_id;
 	atomic_t nr_contexts;
 	struct llist_head due;
+	struct llist_head signalled;
 	struct mutex due_lock; /* one of due is in nobody's list */
 	struct work_struct due_work;
 	struct accmem_waiters waiters;

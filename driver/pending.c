@@ -130,17 +130,6 @@ static void pending_end(struct accmem_pending *pending)
 	module_put(THIS_MODULE);
 }
 
-/* With the fence's lock held, in any context. The free may be over at once. */
-static void pending_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
-{
-	struct accmem_pending *pending =
-		container_of(cb, struct accmem_pending, cb);
-	struct accmem_device *dev = pending->ctx->dev;
-
-	llist_add(&pending->due, &dev->due);
-	queue_work(accmem_wq, &dev->due_work);
-}
-
 /* false if the first gate is open; else it is another's from here on */
 static bool pending_wait(struct accmem_pending *pending)
 {
@@ -148,8 +137,7 @@ static bool pending_wait(struct accmem_pending *pending)
 
 	if (gate->position)
 		return accmem_stream_hold(gate->stream, pending);
-	return !dma_fence_add_callback(gate->fence, &pending->cb,
-				       pending_signalled);
+	return accmem_pending_hold(pending);
 }
 
 /* for the next gate that is shut: then it is another's; false where none is left */
@@ -297,16 +285,24 @@ static bool pending_reap(struct accmem_device *dev,
 static bool pending_reap_one(struct accmem_device *dev, unsigned int *left)
 {
 	struct llist_node *node;
+	bool found = true;
 
 	if (mutex_lock_killable(&dev->due_lock))
 		return false;
 	node = llist_del_first(&dev->due);
-	if (node &&
-	    pending_reap(dev, llist_entry(node, struct accmem_pending, due)))
+	if (!node)
+		found = accmem_pending_gather(dev);
+	else if (pending_reap(dev,
+			      llist_entry(node, struct accmem_pending, due)))
 		--*left;
 	mutex_unlock(&dev->due_lock);
 	cond_resched();
-	return node;
+	return found;
+}
+
+static bool pending_has_due(const struct accmem_device *dev)
+{
+	return !llist_empty(&dev->due) || !llist_empty(&dev->signalled);
 }
 
 /**
@@ -321,7 +317,7 @@ bool accmem_pending_reap(struct accmem_device *dev, unsigned int max)
 	while (max && pending_reap_one(dev, &max))
 		;
 	/* the worker has not seen what the caller had in hand, and leaves */
-	if (!llist_empty(&dev->due))
+	if (pending_has_due(dev))
 		queue_work(accmem_wq, &dev->due_work);
 	return !max;
 }
@@ -342,6 +338,7 @@ static void pending_work(struct work_struct *work)
 void accmem_pending_init(struct accmem_device *dev)
 {
 	init_llist_head(&dev->due);
+	init_llist_head(&dev->signalled);
 	mutex_init(&dev->due_lock);
 	INIT_WORK(&dev->due_work, pending_work);
 }

@@ -22,6 +22,10 @@ bool accmem_pending_reap(struct accmem_device *dev, unsigned int max);
 void accmem_pending_init(struct accmem_device *dev);
 void accmem_pending_stop(struct accmem_device *dev);
 
+/* pending_fence.c */
+bool accmem_pending_hold(struct accmem_pending *pending);
+bool accmem_pending_gather(struct accmem_device *dev);
+
 /**
  * accmem_pending_add() - free a buffer when its gates have opened
  * @ctx: the context, whose lock is held

@@ -23,16 +23,12 @@
 
 #include "context.h"
 
-struct row;
-
 /**
  * struct row_cell - one buffer of a row
- * @row: the row
  * @buf: the buffer
  * @place: a place that begins, or began, with it
  */
 struct row_cell {
-	struct row *row;
 	struct accmem_buffer buf;
 	struct accmem_place place;
 };
@@ -63,11 +59,17 @@ static struct row_cell *to_cell(struct accmem_buffer *buf)
 	return container_of(buf, struct row_cell, buf);
 }
 
+static struct row *to_row(struct accmem_buffer *buf)
+{
+	return container_of(to_cell(buf) - buf->cell, struct row, cells[0]);
+}
+
 /* A place ends before @first; what is after it is another one. */
 static void row_cut(struct accmem_context *ctx, struct accmem_place *place,
 		    struct row_cell *first)
 {
-	struct row_cell *cell, *end = first->row->cells + first->row->nr;
+	struct row *row = to_row(&first->buf);
+	struct row_cell *cell, *end = row->cells + row->nr;
 	u64 past = place->start + place->size;
 
 	lockdep_assert_held(&ctx->lock);
@@ -101,7 +103,7 @@ static void row_adjust(struct accmem_context *ctx, struct row *row, int left,
 static void row_set_pending(struct accmem_context *ctx,
 			    struct accmem_buffer *buf, bool pending)
 {
-	row_adjust(ctx, to_cell(buf)->row, 0, pending ? 1 : -1);
+	row_adjust(ctx, to_row(buf), 0, pending ? 1 : -1);
 }
 
 /* where all that is left is one place, and the first of @bufs: how many that were */
@@ -110,7 +112,7 @@ static unsigned int row_remove_all(struct accmem_context *ctx,
 				   struct accmem_place **above)
 {
 	struct accmem_place *place = bufs[0]->place;
-	struct row *row = to_cell(bufs[0])->row;
+	struct row *row = to_row(bufs[0]);
 	unsigned int left = row->nr_left, i;
 	int pending = 0;
 
@@ -134,7 +136,7 @@ static void row_remove_one(struct accmem_context *ctx,
 	u64 after = buf->address - place->start + place->unit;
 
 	lockdep_assert_held(&ctx->lock);
-	row_adjust(ctx, to_cell(buf)->row, -1, buf->pending.ctx ? -1 : 0);
+	row_adjust(ctx, to_row(buf), -1, buf->pending.ctx ? -1 : 0);
 	if (place->size == place->unit) {
 		accmem_place_erase_next(ctx, place, above);
 		return;
@@ -167,12 +169,10 @@ static unsigned int row_remove(struct accmem_context *ctx,
 /* a buffer's piece of the carveout */
 static struct accmem_run row_piece(struct accmem_buffer *buf)
 {
-	struct row_cell *cell = to_cell(buf);
 	u64 size = buf->layout.footprint;
 
 	return (struct accmem_run){
-		.start = cell->row->memory->run.start +
-			 (cell - cell->row->cells) * size,
+		.start = to_row(buf)->memory->run.start + buf->cell * size,
 		.size = size,
 	};
 }
@@ -204,9 +204,9 @@ static void row_destroy(struct accmem_context *ctx, struct accmem_buffer **bufs,
 	struct row *row;
 
 	for (; nr; nr -= same, bufs += same) {
-		row = to_cell(bufs[0])->row;
+		row = to_row(bufs[0]);
 		for (same = 1; same < nr; same++) {
-			if (to_cell(bufs[same])->row != row)
+			if (to_row(bufs[same]) != row)
 				break;
 		}
 		row_give(row, bufs, same);
@@ -270,7 +270,7 @@ static void row_fill(struct row *row, const struct accmem_alloc *req,
 	for (i = 0; i < row->nr; i++, address += layout->footprint) {
 		struct row_cell *cell = &row->cells[i];
 
-		cell->row = row;
+		cell->buf.cell = i;
 		cell->buf.place = place;
 		cell->buf.address = address;
 		cell->buf.length = req->length;
@@ -350,7 +350,7 @@ bool accmem_row_extract(struct accmem_context *ctx, struct accmem_buffer *buf,
 	row_remove_one(ctx, buf, &above);
 	accmem_place_erase_end(above);
 	*to = *buf;
-	return accmem_memory_move_part(to_cell(buf)->row->memory, mem, &piece);
+	return accmem_memory_move_part(to_row(buf)->memory, mem, &piece);
 }
 
 /**
@@ -359,7 +359,7 @@ bool accmem_row_extract(struct accmem_context *ctx, struct accmem_buffer *buf,
  */
 void accmem_row_destroy_empty(struct accmem_buffer *buf)
 {
-	struct row *row = to_cell(buf)->row;
+	struct row *row = to_row(buf);
 
 	accmem_memory_destroy_empty(row->memory);
 	kfree(row);

@@ -45,20 +45,30 @@ static inline bool accmem_gate_is_open(const struct accmem_gate *gate)
 /**
  * struct accmem_pending - a free that is not over, embedded in its buffer
  * @ctx: the context, with a reference, while it waits
- * @gates: what it waits for, one after the other; those that are open come last.
- *	A buffer that was cut from pending memory keeps the gate of that memory
- *	while it is in use.
- * @node: in accmem_stream.pending, by position
- * @cb: of the fence
+ * @gates: what it waits for, one after the other; those that are open come last, and
+ *	a fence after a position. A buffer that was cut from pending memory keeps the
+ *	gate of that memory while it is in use.
+ * @first: the first of them; where it is a fence, there is no other
+ * @cb: of the fence, in the first free of the context that waits for it
+ * @signalled: in accmem_device.signalled, likewise, when the fence has called
+ * @node: in accmem_stream.pending, by position, or in accmem_context.fences, by fence
  * @due: in a list of what waits for nothing any more
  * @cached: in accmem_context.cache, for what waits for nothing and is kept
  */
 struct accmem_pending {
 	struct accmem_context *ctx;
-	struct accmem_gate gates[2];
+	union {
+		struct accmem_gate gates[2];
+		struct {
+			struct accmem_gate first;
+			union {
+				struct dma_fence_cb cb;
+				struct llist_node signalled;
+			};
+		};
+	};
 	union {
 		struct rb_node node;
-		struct dma_fence_cb cb;
 		struct llist_node due;
 		struct list_head cached;
 	};

@@ -52,6 +52,63 @@ TEST_F(stream_crowd, a_fence_that_is_imported_often_calls_once)
 	close(file);
 }
 
+TEST_F(stream_crowd, a_fence_that_many_frees_wait_for_calls_once)
+{
+	unsigned int i, n = accmem_scale(MANY);
+	struct accmem_alloc a;
+	uint32_t id;
+	int file = fence_create(self->fences, &id);
+
+	ASSERT_LE(0, file);
+	for (i = 0; i < n; i++) {
+		a = stream_allocate(self->fd, 64);
+		ASSERT_EQ(0, fence_free(self->fd, a.address, file));
+	}
+	EXPECT_EQ(1, fence_callbacks(self->fences, id));
+	EXPECT_EQ(n, accmem_sysfs(variant->path, "buffers"));
+	ASSERT_EQ(0, fence_signal(self->fences, id, 0, 0));
+	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "buffers", 0, 30000));
+	close(file);
+}
+
+/* frees of several contexts at several fences: each comes free with its own */
+TEST_F(stream_crowd, t10_frees_at_several_fences_come_with_their_own)
+{
+	enum { CONTEXTS = 3, FENCES = 5 };
+	unsigned int i, n = 20 * FENCES;
+	int fds[CONTEXTS], files[FENCES];
+	struct accmem_alloc a;
+	uint32_t ids[FENCES];
+
+	for (i = 0; i < CONTEXTS; i++) {
+		fds[i] = accmem_dev_open(variant->path, O_RDWR);
+		ASSERT_LE(0, fds[i]);
+	}
+	for (i = 0; i < FENCES; i++) {
+		files[i] = fence_create(self->fences, &ids[i]);
+		ASSERT_LE(0, files[i]);
+	}
+	for (i = 0; i < n * CONTEXTS; i++) {
+		a = stream_allocate(fds[i % CONTEXTS], 4096);
+		ASSERT_EQ(0, fence_free(fds[i % CONTEXTS], a.address,
+					files[i / CONTEXTS % FENCES]));
+	}
+	for (i = 0; i < FENCES; i++) {
+		EXPECT_EQ((FENCES - i) * n / FENCES * CONTEXTS,
+			  accmem_sysfs(variant->path, "buffers"));
+		ASSERT_EQ(0, fence_signal(self->fences, ids[i * 3 % FENCES], 0,
+					  i % 2 ? TEST_FENCE_IRQ : 0));
+		EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "buffers",
+						(FENCES - i - 1) * n / FENCES *
+							CONTEXTS,
+						30000));
+	}
+	for (i = 0; i < CONTEXTS; i++)
+		close(fds[i]);
+	for (i = 0; i < FENCES; i++)
+		close(files[i]);
+}
+
 /* each position as soon as its own fence and those before it have signalled */
 TEST_F(stream_crowd, positions_of_two_fences_that_take_turns_come_in_order)
 {
