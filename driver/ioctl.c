@@ -448,6 +448,10 @@ static int ioctl_realloc(struct command *cmd)
 	if (err)
 		return err;
 	err = accmem_realloc_prepare(cmd->ctx, req, &r);
+	/* it may have had memory for a while, which was given back silently */
+	if (err == -ENOMEM || err == -EDQUOT || err == -EINTR)
+		accmem_waiters_came_back(cmd->ctx->dev,
+					 cmd->ctx->account->user);
 	if (err)
 		return ioctl_fail_realloc(cmd, err);
 	accmem_realloc_describe(&r, req);

@@ -303,16 +303,16 @@ void accmem_memory_put(struct accmem_memory *mem)
  * @mem: the memory
  *
  * As accmem_memory_put(). What is pending may be had by a request on its stream when
- * nobody is at it any more.
+ * nobody is at it any more, and units of a slab page by any of its context.
  */
 void accmem_memory_put_user(struct accmem_memory *mem)
 {
 	struct accmem_account *account = mem->account;
-	bool pending = READ_ONCE(mem->pending);
+	bool awaited = READ_ONCE(mem->pending) || READ_ONCE(mem->awaited);
 
 	accmem_account_get(account);
 	accmem_memory_put(mem);
-	if (pending)
+	if (awaited)
 		accmem_waiters_came_back(account->dev, account->user);
 	accmem_account_put(account);
 }

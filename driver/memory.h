@@ -80,7 +80,9 @@ struct accmem_shared {
  * @own_link: in accmem_quarantine.memory; guarded by the carveout's lock
  * @pending: its free is; it is in one of the latter two lists. Changed by those
  *	who name it, or did.
- * @since: jiffies when that began
+ * @awaited: of the buffers in it, a free is pending, or pieces of freed ones are kept
+ *	for as long as anybody refers to it. Changed by those who name it.
+ * @since: jiffies when @pending began
  * @mapped: there was a mapping once, so that it may have been written to and
  *	pages may be pinned. Set before a mapping is made, by those who name it.
  * @longest: the most bytes that it had before it shrank, 0 if it never has: so long
@@ -123,6 +125,7 @@ struct accmem_memory {
 	struct list_head own_link;
 
 	bool pending;
+	bool awaited;
 	unsigned long since;
 	bool mapped;
 	u64 longest;
@@ -190,6 +193,13 @@ int accmem_memory_clear(struct accmem_memory *mem, u64 offset, u64 size);
 static inline bool accmem_memory_was_mapped(const struct accmem_memory *mem)
 {
 	return READ_ONCE(mem->mapped);
+}
+
+/* may a request be served when nobody is at work on it any more? */
+static inline void accmem_memory_set_awaited(struct accmem_memory *mem,
+					     bool awaited)
+{
+	WRITE_ONCE(mem->awaited, awaited);
 }
 
 #endif /* ACCMEM_MEMORY_H */

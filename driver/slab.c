@@ -58,6 +58,13 @@ static bool slab_page_is_pending(const struct accmem_slab_page *page)
 	return page->nr_pending && page->nr_used == page->nr_pending;
 }
 
+/* what of the page can be had when nobody maps it, nor is at work on it, any more */
+static void slab_page_set_awaited(struct accmem_slab_page *page)
+{
+	accmem_memory_set_awaited(page->place.memory,
+				  page->nr_pending || page->waiting);
+}
+
 static void slab_page_adjust_pending(struct accmem_context *ctx,
 				     struct accmem_slab_page *page, int used,
 				     int pending)
@@ -71,6 +78,8 @@ static void slab_page_adjust_pending(struct accmem_context *ctx,
 	/* what is not used any more is detached by its last buffer */
 	if (before != after && page->nr_used)
 		accmem_memory_set_pending(page->place.memory, after);
+	if (pending)
+		slab_page_set_awaited(page);
 }
 
 static void slab_page_adjust(struct accmem_context *ctx,
@@ -132,6 +141,7 @@ static void slab_page_stop_waiting(struct accmem_context *ctx,
 	if (!page->waiting)
 		return;
 	page->waiting = 0;
+	slab_page_set_awaited(page);
 	list_del_init(&page->link);
 	h = slab_holding(ctx, page);
 	WRITE_ONCE(h->nr_waiting, h->nr_waiting - 1);
@@ -320,6 +330,7 @@ static void slab_give_units(struct accmem_context *ctx,
 		WRITE_ONCE(h->nr_waiting, h->nr_waiting + 1);
 	}
 	page->waiting |= GENMASK_ULL(first + nr - 1, first);
+	slab_page_set_awaited(page);
 }
 
 /* nothing of the page is used: out of the slab, if units that wait keep it in */

@@ -29,6 +29,7 @@
 #define WAITERS 8
 #define PIECES 8
 #define PIECE MIB(2)
+#define UNITS 64 /* of a slab page */
 #define USER 12345
 #define RW (PROT_READ | PROT_WRITE)
 
@@ -671,6 +672,77 @@ TEST_F(wait, an_access_to_what_is_pending_on_the_stream_of_the_request)
 	}
 	EXPECT_EQ(0, err);
 	close(stream);
+}
+
+/*
+ * The slab page of a[0], full of small buffers, and nothing else that is free: the first
+ * of them is mapped.
+ */
+static void *map_slab_page(int fd, struct accmem_alloc *a,
+			   struct accmem_alloc *small)
+{
+	static struct accmem_alloc rest[1024];
+	unsigned int i;
+
+	if (accmem_ioctl_free(fd, a->address))
+		return NULL;
+	for (i = 0; i < UNITS; i++)
+		if (accmem_alloc_bytes(fd, 4096 / UNITS, 0, &small[i]))
+			return NULL;
+	if (accmem_take_all(fd, ACCMEM_CACHE_WB, rest, 1024) < 0)
+		return NULL;
+	return accmem_mmap(fd, small, 4096, RW);
+}
+
+/* A page of which only some buffers are pending. Three times, as above. */
+TEST_F(wait, an_unmapping_of_a_slab_page_of_which_a_piece_is_pending)
+{
+	int stream = stream_create(self->other), i, err = -1;
+	struct accmem_alloc small[UNITS];
+	void *p = map_slab_page(self->other, &self->a[0], small);
+
+	for (i = 0; i < 3 && err; i++) {
+		struct waiter w = { .flags = ACCMEM_ALLOC_STREAM,
+				    .stream = stream };
+
+		ASSERT_NE(NULL, p);
+		ASSERT_EQ(0, stream_free(self->other, small[i].address, stream,
+					 i + 1));
+		ASSERT_TRUE(waiter_start(&w, self->other, 4096 / UNITS,
+					 in_ms(self->other, 600)));
+		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "asleep"));
+		munmap(p, 4096);
+		pthread_join(w.thread, NULL);
+		err = w.err;
+		p = accmem_mmap(self->other, &small[3], 4096, RW);
+	}
+	EXPECT_EQ(0, err);
+	munmap(p, 4096);
+	close(stream);
+}
+
+/* units that were freed when the page was mapped */
+TEST_F(wait, an_unmapping_of_a_slab_page_of_which_units_wait)
+{
+	struct accmem_alloc small[UNITS];
+	void *p = map_slab_page(self->other, &self->a[0], small);
+	int i, err = -1;
+
+	for (i = 0; i < 3 && err; i++) {
+		struct waiter w = {};
+
+		ASSERT_NE(NULL, p);
+		ASSERT_EQ(0, accmem_ioctl_free(self->other, small[i].address));
+		ASSERT_TRUE(waiter_start(&w, self->other, 4096 / UNITS,
+					 in_ms(self->other, 600)));
+		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "asleep"));
+		munmap(p, 4096);
+		pthread_join(w.thread, NULL);
+		err = w.err;
+		p = accmem_mmap(self->other, &small[3], 4096, RW);
+	}
+	EXPECT_EQ(0, err);
+	munmap(p, 4096);
 }
 
 TEST_F(wait, an_unmapping_of_what_was_freed)
