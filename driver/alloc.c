@@ -265,16 +265,13 @@ static int alloc_check_fixed(struct accmem_context *ctx,
 	u64 offset = req->address - cv->address_base, span = cv->address_span;
 	u64 size =
 		accmem_carveout_addresses(cv, layout->footprint, req->reserve);
-	int err = 0;
+	int err;
 
 	if (!IS_ALIGNED(req->address, layout->alignment) || size > span ||
 	    offset > span - size)
 		return -EINVAL;
 	spin_lock(&ctx->lock);
-	if (!accmem_place_is_free(ctx, req->address, size))
-		err = accmem_place_is_live(ctx, req->address, size) ?
-			      -EEXIST :
-			      -EADDRNOTAVAIL;
+	err = accmem_place_check(ctx, req->address, size);
 	spin_unlock(&ctx->lock);
 	return err;
 }

@@ -125,7 +125,7 @@ static int whole_insert_fixed(struct accmem_context *ctx,
 			      struct accmem_place *place)
 {
 	lockdep_assert_held(&ctx->lock);
-	if (!accmem_place_is_free(ctx, place->start, place->size))
+	if (accmem_place_check(ctx, place->start, place->size))
 		return -EEXIST;
 	accmem_place_insert_at(ctx, place);
 	return 0;

@@ -230,8 +230,7 @@ struct accmem_context {
 /* names.c */
 int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
 			u64 alignment);
-bool accmem_place_is_free(struct accmem_context *ctx, u64 start, u64 size);
-bool accmem_place_is_live(struct accmem_context *ctx, u64 start, u64 size);
+int accmem_place_check(struct accmem_context *ctx, u64 start, u64 size);
 void accmem_place_insert_at(struct accmem_context *ctx,
 			    struct accmem_place *place);
 int accmem_place_resize(struct accmem_context *ctx, struct accmem_place *place,

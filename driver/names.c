@@ -282,39 +282,28 @@ int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
 }
 
 /**
- * accmem_place_is_free() - are device addresses nobody's?
+ * accmem_place_check() - could a buffer get some device addresses?
  * @ctx: the context, whose lock is held
  * @start: the lowest
  * @size: how many
  *
- * Return: whether no place has any of them.
+ * Return: 0 where no place has any of them; -EEXIST where a published buffer has;
+ * -EADDRNOTAVAIL where what is free but hidden may be all that has, also where there are
+ * more places than a look takes.
  */
-bool accmem_place_is_free(struct accmem_context *ctx, u64 start, u64 size)
-{
-	struct accmem_place *place = accmem_place_above(ctx, start);
-
-	return !place || place->start >= start + size;
-}
-
-/**
- * accmem_place_is_live() - has a published buffer any of some device addresses?
- * @ctx: the context, whose lock is held
- * @start: the lowest
- * @size: how many
- *
- * Return: whether it has; false, too, where there are more places than a look takes.
- */
-bool accmem_place_is_live(struct accmem_context *ctx, u64 start, u64 size)
+int accmem_place_check(struct accmem_context *ctx, u64 start, u64 size)
 {
 	struct accmem_place *place = accmem_place_above(ctx, start);
 	unsigned int looks = NAME_PROBES;
+	int err = 0;
 
 	for (; place && place->start < start + size && looks--;
 	     place = to_place(rb_next(&place->node))) {
 		if (place->names)
-			return true;
+			return -EEXIST;
+		err = -EADDRNOTAVAIL;
 	}
-	return false;
+	return err;
 }
 
 /**

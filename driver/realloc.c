@@ -167,14 +167,14 @@ static bool realloc_is_blocked(struct accmem_context *ctx,
 			       struct accmem_buffer *buf, u64 size)
 {
 	u64 end = buf->place->start + buf->place->size;
-	bool live;
+	int err;
 
 	size = accmem_carveout_addresses(realloc_carveout(buf), size,
 					 buf->reserve);
 	spin_lock(&ctx->lock);
-	live = accmem_place_is_live(ctx, end, buf->place->start + size - end);
+	err = accmem_place_check(ctx, end, buf->place->start + size - end);
 	spin_unlock(&ctx->lock);
-	return live;
+	return err == -EEXIST;
 }
 
 /* once more without what is behind it and free, but hidden */
