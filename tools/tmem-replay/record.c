@@ -37,7 +37,6 @@ struct known {
 	uint64_t id; /* 0 when it was not launched, or has exited */
 	uint64_t since; /* when its step before ended */
 	uint32_t pending; /* line of an alloc that has not ended, or NONE */
-	uint32_t again; /* allocs that were made meanwhile */
 	struct allocated *allocs;
 	uint32_t nr_allocs;
 };
@@ -143,14 +142,16 @@ static void add_step(struct recorder *r, enum step_kind kind, uint32_t cta,
 	r->known[cta].since = r->now;
 }
 
+/*
+ * While one has not ended, it is one that a signal has interrupted and that is made
+ * again, or one that is refused (EBUSY).
+ */
 static void on_request(struct recorder *r, uint32_t cta, uint32_t columns)
 {
 	struct known *k = &r->known[cta];
 
-	if (k->pending != NONE) {
-		k->again++;
+	if (k->pending != NONE)
 		return;
-	}
 	k->pending = r->nr_lines;
 	add_line(r, STEP_ALLOC, cta)->argument = columns;
 }
@@ -163,25 +164,31 @@ static void on_grant(struct recorder *r, uint32_t cta, uint32_t address)
 	if (k->pending == NONE)
 		die("line %lu: a grant that nobody asked for", r->number);
 	k->pending = NONE;
-	k->again = 0;
 	k->since = r->cause;
 	if (!(i & (i - 1)))
 		k->allocs = grow(k->allocs, i ? 2 * i : 1, sizeof(*k->allocs));
 	k->allocs[k->nr_allocs++] = (struct allocated){ address, true };
 }
 
-/* of an alloc or a dealloc; the latter is in the text when it has succeeded */
-static void on_failure(struct recorder *r, uint32_t cta)
+/*
+ * Of an alloc or a dealloc; the latter is in the text when it has succeeded. A CTA
+ * makes one call at a time: what is refused for that leaves the other as it is, and
+ * any other failure is that of the call in progress.
+ */
+static void on_failure(struct recorder *r, uint32_t cta, bool refused)
 {
 	struct known *k = &r->known[cta];
 
 	r->dropped++;
-	if (k->again) {
-		k->again--;
-	} else if (k->pending != NONE) {
-		r->lines[k->pending].dropped = true;
-		k->pending = NONE;
-	}
+	if (refused || k->pending == NONE)
+		return;
+	r->lines[k->pending].dropped = true;
+	k->pending = NONE;
+}
+
+static void on_fail(struct recorder *r, uint32_t cta, const char *text)
+{
+	on_failure(r, cta, (int)value(r, text, "error") == -EBUSY);
 }
 
 static void on_dealloc(struct recorder *r, uint32_t cta, uint32_t address)
@@ -203,7 +210,7 @@ static void on_exit_of(struct recorder *r, uint32_t cta)
 	struct known *k = &r->known[cta];
 
 	if (k->pending != NONE)
-		on_failure(r, cta);
+		on_failure(r, cta, false);
 	add_step(r, STEP_EXIT, cta, 0);
 	free(k->allocs);
 	*k = (struct known){ .pending = NONE };
@@ -251,8 +258,10 @@ static void on_event(struct recorder *r, const char *name, const char *text)
 		add_step(r, STEP_RELINQUISH, cta, 0);
 	else if (is_event(name, "exit"))
 		on_exit_of(r, cta);
-	else if (is_event(name, "timeout") || is_event(name, "fail"))
-		on_failure(r, cta);
+	else if (is_event(name, "timeout"))
+		on_failure(r, cta, false);
+	else if (is_event(name, "fail"))
+		on_fail(r, cta, text);
 	else
 		return; /* it tells of another one */
 	r->cause = r->now;
