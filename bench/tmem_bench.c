@@ -73,12 +73,13 @@ static struct tcgen05_cta *launch(uint32_t sm)
 	return cta;
 }
 
-/* a counter of this context */
+/* a counter of this context; exits when there is none */
 static unsigned long long counter(const char *name)
 {
 	unsigned long long count = 0;
 	char path[64], line[128];
 	size_t length = strlen(name);
+	bool found = false;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", accmem_fd(ctx));
@@ -86,10 +87,14 @@ static unsigned long long counter(const char *name)
 	if (!file)
 		check(-errno, path);
 	while (fgets(line, sizeof(line), file)) {
-		if (!strncmp(line, name, length))
-			count = strtoull(line + length + 1, NULL, 10);
+		if (strncmp(line, name, length) || line[length] != ':')
+			continue;
+		count = strtoull(line + length + 1, NULL, 10);
+		found = true;
 	}
 	fclose(file);
+	if (!found)
+		check(-ENOENT, name);
 	return count;
 }
 
