@@ -185,6 +185,10 @@ struct accmem_unit {
  * @clear_seq: odd while the cleaner has a chunk; under @lock
  * @clear_lock: held while the cleaner has a chunk
  * @clear_pause: how many want it to have none
+ * @clear_looks: how many want the same for a look at what is free
+ * @clear_given: jiffies that it has given way to them; guarded by @clear_lock
+ * @clear_turn: jiffies until which it does not give way to who only looks; set under
+ *	@clear_lock, read without
  * @clear_helpers: work items that help allocations to clear
  * @clear_work: clears free memory in the background
  * @clear_due: jiffies when it starts the next time
@@ -246,6 +250,9 @@ struct accmem_carveout {
 	unsigned int clear_seq;
 	struct mutex clear_lock; /* a chunk is out of the free space */
 	atomic_t clear_pause;
+	atomic_t clear_looks;
+	unsigned long clear_given;
+	unsigned long clear_turn;
 	atomic_t clear_helpers;
 	struct delayed_work clear_work;
 	unsigned long clear_due;

@@ -271,22 +271,46 @@ static void clear_give_chunk(struct accmem_carveout *cv,
 	accmem_waiters_came_back(cv->dev, NULL);
 }
 
+/* Is it the cleaner's turn, whoever looks what is free? */
+static bool clear_has_turn(struct accmem_carveout *cv)
+{
+	return time_before(jiffies, READ_ONCE(cv->clear_turn));
+}
+
+static bool clear_gives_way(struct accmem_carveout *cv)
+{
+	return atomic_read(&cv->clear_pause) ||
+	       (atomic_read(&cv->clear_looks) && !clear_has_turn(cv));
+}
+
+/* as long as it has given way to others, it does not to who only looks */
+static void clear_count_patience(struct accmem_carveout *cv,
+				 unsigned long patience)
+{
+	lockdep_assert_held(&cv->clear_lock);
+	cv->clear_given += patience;
+	if (cv->clear_given < CLEAR_GIVE_WAY)
+		return;
+	cv->clear_given = 0;
+	WRITE_ONCE(cv->clear_turn, jiffies + CLEAR_GIVE_WAY);
+}
+
 /*
  * Gives way to who wants to see all that is free, but not for ever. Who came
  * first is seen under the lock, so that no chunk is taken behind his back.
  */
 static void clear_lock_patiently(struct accmem_carveout *cv)
 {
-	unsigned long until = jiffies + CLEAR_GIVE_WAY;
+	unsigned long begin = jiffies, until = begin + CLEAR_GIVE_WAY;
 
 	mutex_lock(&cv->clear_lock);
-	while (atomic_read(&cv->clear_pause) && time_before(jiffies, until)) {
+	while (clear_gives_way(cv) && time_before(jiffies, until)) {
 		mutex_unlock(&cv->clear_lock);
-		wait_var_event_timeout(&cv->clear_pause,
-				       !atomic_read(&cv->clear_pause),
+		wait_var_event_timeout(&cv->clear_pause, !clear_gives_way(cv),
 				       CLEAR_GIVE_WAY);
 		mutex_lock(&cv->clear_lock);
 	}
+	clear_count_patience(cv, jiffies - begin);
 }
 
 /* one dirty chunk; false when there is none left, or it cannot be cleared */
@@ -364,6 +388,7 @@ static void clear_work(struct work_struct *work)
 void accmem_clear_init(struct accmem_carveout *cv)
 {
 	mutex_init(&cv->clear_lock);
+	cv->clear_turn = jiffies;
 	INIT_DELAYED_WORK(&cv->clear_work, clear_work);
 }
 
@@ -413,6 +438,16 @@ void accmem_clear_kick(struct accmem_carveout *cv, bool touched)
 		clear_by(cv, CLEAR_DELAY);
 }
 
+static unsigned int clear_wait_for_chunk(struct accmem_carveout *cv)
+{
+	unsigned int seq;
+
+	mutex_lock(&cv->clear_lock);
+	seq = READ_ONCE(cv->clear_seq);
+	mutex_unlock(&cv->clear_lock);
+	return seq;
+}
+
 /**
  * accmem_clear_pause() - have the cleaner hold nothing
  * @cv: the carveout
@@ -424,13 +459,26 @@ void accmem_clear_kick(struct accmem_carveout *cv, bool touched)
  */
 unsigned int accmem_clear_pause(struct accmem_carveout *cv)
 {
-	unsigned int seq;
-
 	atomic_inc(&cv->clear_pause);
-	mutex_lock(&cv->clear_lock);
-	seq = READ_ONCE(cv->clear_seq);
-	mutex_unlock(&cv->clear_lock);
-	return seq;
+	return clear_wait_for_chunk(cv);
+}
+
+/**
+ * accmem_clear_pause_to_look() - the same for who only wants to know what is free
+ * @cv: the carveout
+ *
+ * Anybody may ask that in a loop: the cleaner works half of the time all the same,
+ * and may have a chunk. Ends with accmem_clear_looked().
+ *
+ * Return: what accmem_clear_hid() is asked with.
+ */
+unsigned int accmem_clear_pause_to_look(struct accmem_carveout *cv)
+{
+	atomic_inc(&cv->clear_looks);
+	/* the lock is in its way, too */
+	if (clear_has_turn(cv))
+		return READ_ONCE(cv->clear_seq);
+	return clear_wait_for_chunk(cv);
 }
 
 /**
@@ -463,5 +511,15 @@ bool accmem_clear_is_busy(struct accmem_carveout *cv)
 void accmem_clear_resume(struct accmem_carveout *cv)
 {
 	if (atomic_dec_and_test(&cv->clear_pause))
+		wake_up_var(&cv->clear_pause);
+}
+
+/**
+ * accmem_clear_looked() - undo accmem_clear_pause_to_look()
+ * @cv: the carveout
+ */
+void accmem_clear_looked(struct accmem_carveout *cv)
+{
+	if (atomic_dec_and_test(&cv->clear_looks))
 		wake_up_var(&cv->clear_pause);
 }

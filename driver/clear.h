@@ -14,9 +14,11 @@ void accmem_clear_init(struct accmem_carveout *cv);
 void accmem_clear_stop(struct accmem_carveout *cv);
 void accmem_clear_kick(struct accmem_carveout *cv, bool touched);
 unsigned int accmem_clear_pause(struct accmem_carveout *cv);
+unsigned int accmem_clear_pause_to_look(struct accmem_carveout *cv);
 bool accmem_clear_hid(struct accmem_carveout *cv, unsigned int seq);
 bool accmem_clear_is_busy(struct accmem_carveout *cv);
 void accmem_clear_resume(struct accmem_carveout *cv);
+void accmem_clear_looked(struct accmem_carveout *cv);
 void accmem_clear_claim(struct accmem_carveout *cv, const struct accmem_run *run,
 			u64 account);
 bool accmem_clear_is_clean(struct accmem_carveout *cv,

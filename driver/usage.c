@@ -286,12 +286,12 @@ static void usage_add_space(struct accmem_context *ctx,
 
 	accmem_reap_some(cv, USAGE_LOOKS);
 	do {
-		seq = accmem_clear_pause(cv);
+		seq = accmem_clear_pause_to_look(cv);
 		free = accmem_carveout_free_bytes(cv) +
 		       accmem_slab_room(ctx, cv, &small);
 		longest =
 			max(small, accmem_usage_longest(cv, ctx->account->id));
-		accmem_clear_resume(cv);
+		accmem_clear_looked(cv);
 	} while (accmem_clear_hid(cv, seq) && ++pauses < USAGE_PAUSES);
 	*free_bytes += free;
 	*largest_run = max(*largest_run, longest);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +100,90 @@ TEST_F(clears, who_gets_clean_memory_clears_nothing)
 			break;
 	}
 	EXPECT_LT(tries, 10);
+	close(fd);
+}
+
+/* what others do while memory is cleared */
+struct bystander {
+	int fd;
+	bool asks; /* what is free; else it is only busy */
+	bool stop;
+};
+
+static void *stand_by(void *arg)
+{
+	struct bystander *b = arg;
+	struct accmem_info info;
+
+	while (!__atomic_load_n(&b->stop, __ATOMIC_RELAXED)) {
+		if (b->asks)
+			accmem_ioctl_info(b->fd, &info);
+		else
+			accmem_ms();
+	}
+	return NULL;
+}
+
+/* how long it takes until @size freed bytes are clean, in ms; -1 for ever */
+static int64_t time_to_clean(int fd, const char *path, uint64_t size)
+{
+	struct accmem_alloc a = { .length = size };
+	uint64_t start;
+	char *p;
+
+	if (accmem_ioctl_alloc(fd, &a))
+		return -1;
+	p = accmem_mmap(fd, &a, size, RW);
+	if (!p)
+		return -1;
+	memset(p, 1, size);
+	munmap(p, size);
+	start = accmem_ms();
+	if (accmem_ioctl_free(fd, a.address) ||
+	    accmem_sysfs_wait(path, "dirty_bytes", 0, 60000) != -1)
+		return -1;
+	return accmem_ms() - start;
+}
+
+/* the same, beside threads that ask what is free, or do not */
+static int64_t time_to_clean_beside(int fd, const char *path, uint64_t size,
+				    bool asks)
+{
+	struct bystander b = { .fd = fd, .asks = asks };
+	pthread_t threads[8];
+	unsigned int i;
+	int64_t ms;
+
+	for (i = 0; i < ARRAY_SIZE(threads); i++) {
+		if (pthread_create(&threads[i], NULL, stand_by, &b))
+			return -1;
+	}
+	ms = time_to_clean(fd, path, size);
+	__atomic_store_n(&b.stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	return ms;
+}
+
+/*
+ * The cleaner gives way to who asks what is free, but not for a tenth of a second
+ * before each chunk of 2 MiB. A third of that is allowed for what else they take.
+ */
+TEST_F(clears, who_asks_what_is_free_does_not_stop_the_cleaner)
+{
+	int fd = accmem_dev_open(variant->path, O_RDWR);
+	int64_t busy, asking;
+	uint64_t size;
+
+	ASSERT_LE(0, fd);
+	size = MIN(MIB(256), accmem_touchable(fd) / 4 * 3) & ~(MIB(2) - 1);
+	busy = time_to_clean_beside(fd, variant->path, size, false);
+	ASSERT_LE(0, busy);
+	asking = time_to_clean_beside(fd, variant->path, size, true);
+	ASSERT_LE(0, asking);
+	TH_LOG("%d MiB: %d ms, beside who asks %d ms", (int)(size >> 20),
+	       (int)busy, (int)asking);
+	EXPECT_LE(asking, 3 * busy + 2000 + 30 * (int64_t)(size / MIB(2)));
 	close(fd);
 }
 
