@@ -237,10 +237,12 @@ static void sleep_end_interruption(struct accmem_cta *cta)
 /* a wait that nobody will take up again; what it has led to has been, all the same */
 static void sleep_drop(struct accmem_cta *cta)
 {
+	int err = -EINTR;
+
 	sleep_end_interruption(cta);
 	if (!accmem_columns_cancel(&cta->tmem->columns, &cta->c))
-		accmem_cta_conclude(cta, &cta->call,
-				    accmem_columns_collect(&cta->c));
+		err = accmem_columns_collect(&cta->c);
+	accmem_cta_conclude(cta, &cta->call, err);
 	accmem_columns_returned(&cta->c);
 }
 

@@ -383,6 +383,40 @@ TEST_F(tmem_restart, p2_a_call_that_never_comes_back_is_forgotten)
 	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
 }
 
+/* true once a call that never comes back has been given up */
+static bool until_forgotten(struct tcgen05_cta *cta)
+{
+	int i;
+
+	for (i = 0; i < TMEM_PATIENCE_MS; i++) {
+		if (!(tmem_state(cta) & ACCMEM_CTA_WAITING))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+/* each call that has begun is seen to end, of those that are left as well */
+TEST_F(tmem_restart, p2_a_call_that_was_left_is_traced)
+{
+	struct leaper next = { .cta = self->b, .ret = 1 };
+	struct leaper none = { .cta = self->c, .ret = 1 };
+
+	if (access("/sys/kernel/tracing/events", F_OK))
+		SKIP(return, "no tracefs in this kernel");
+	ASSERT_TRUE(accmem_trace_start());
+	ASSERT_TRUE(leaves_by_a_jump(&next, leap));
+	ASSERT_TRUE(leaves_by_a_jump(&none, leap_away));
+	ASSERT_TRUE(until_forgotten(self->c));
+	ASSERT_TRUE(accmem_trace_stop());
+	EXPECT_EQ(1, accmem_trace_count("accmem_tmem_fail",
+					"cta=2 sm=0 columns=512 error=-4", NULL,
+					0));
+	EXPECT_EQ(1, accmem_trace_count("accmem_tmem_fail",
+					"cta=3 sm=0 columns=512 error=-4", NULL,
+					0));
+}
+
 /* what has ended waits for its thread, but not with others */
 TEST_F(tmem_restart, p12_a_result_that_nobody_comes_back_for_is_in_nobodys_way)
 {
