@@ -164,14 +164,20 @@ static int call_check_destination(struct accmem_cta *cta,
 	return put_user(0, destination);
 }
 
-/* a bad destination is found before the wait, for it is written to before, too */
+/*
+ * A bad destination is found before the wait, for it is written to before, too. It
+ * is a call as any other is: not while another is in progress.
+ */
 static int call_refuse_destination(struct accmem_cta *cta,
 				   const struct accmem_cta_call *call)
 {
 	int err;
 
 	spin_lock(&cta->tmem->lock);
-	err = accmem_cta_conclude(cta, call, -EFAULT);
+	accmem_cta_resume(cta, call); /* it is another: that one is given up */
+	err = accmem_cta_is_busy(cta) ? -EBUSY : -EFAULT;
+	err = accmem_cta_conclude(cta, call, err);
+	accmem_tmem_wake(cta->tmem);
 	spin_unlock(&cta->tmem->lock);
 	return err;
 }

@@ -383,6 +383,39 @@ TEST_F(tmem_restart, p2_a_call_that_never_comes_back_is_forgotten)
 	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
 }
 
+/* leaves its call by a jump, and makes one that has nowhere to store an address */
+static void *leap_nowhere(void *argument)
+{
+	struct leaper *leaper = argument;
+	uint32_t at;
+
+	__atomic_store_n(&leaper->tid, gettid(), __ATOMIC_RELEASE);
+	if (!sigsetjmp(out, 1))
+		leaper->ret = tcgen05_alloc(leaper->cta, &at, 512);
+	else
+		leaper->ret = tcgen05_alloc(leaper->cta, NULL, 512);
+	return NULL;
+}
+
+TEST_F(tmem_restart, p10_a_bad_destination_is_another_call)
+{
+	struct leaper leaper = { .cta = self->b, .ret = 1 };
+
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_nowhere));
+	EXPECT_EQ(-EFAULT, leaper.ret);
+	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
+}
+
+TEST_F(tmem_restart, p11_a_bad_destination_is_not_beside_another_call)
+{
+	struct tmem_call call;
+
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	EXPECT_EQ(-EBUSY, tcgen05_alloc(self->b, NULL, 512));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
 /* true once a call that never comes back has been given up */
 static bool until_forgotten(struct tcgen05_cta *cta)
 {
