@@ -74,6 +74,7 @@ call_leave(struct accmem_cta *cta, const struct accmem_cta_call *call, int err)
 static int call_reserve(struct accmem_cta *cta,
 			const struct accmem_cta_call *call, bool wait)
 {
+	trace_accmem_tmem_request(cta, call->columns);
 	return accmem_columns_reserve(&cta->tmem->columns, &cta->c,
 				      call->columns, wait);
 }
@@ -193,7 +194,6 @@ int accmem_cta_alloc(struct accmem_cta *cta, const struct accmem_cta_call *call)
 {
 	int err;
 
-	trace_accmem_tmem_request(cta, call->columns);
 	if (unlikely(call_check_destination(cta, call->destination)))
 		err = fatal_signal_pending(current) ?
 			      -EINTR :

@@ -24,10 +24,11 @@ static int queue_begin(struct accmem_cta *cta, bool wait)
 	struct accmem_columns *c = &cta->tmem->columns;
 	const struct accmem_cta_call *call = &cta->call;
 
-	if (call->op == ACCMEM_CTA_OP_ALLOC)
-		return accmem_columns_alloc(c, &cta->c, call->columns, wait);
-	return accmem_columns_dealloc(c, &cta->c, call->address, call->columns,
-				      wait);
+	if (call->op == ACCMEM_CTA_OP_DEALLOC)
+		return accmem_columns_dealloc(c, &cta->c, call->address,
+					      call->columns, wait);
+	trace_accmem_tmem_request(cta, call->columns);
+	return accmem_columns_alloc(c, &cta->c, call->columns, wait);
 }
 
 /* the call waits from now on, to its deadline if it may, or has ended already */
@@ -57,8 +58,6 @@ int accmem_cta_submit(struct accmem_cta *cta,
 	bool wait = !call->deadline_ns || ktime_get_ns() < call->deadline_ns;
 	int err;
 
-	if (call->op == ACCMEM_CTA_OP_ALLOC)
-		trace_accmem_tmem_request(cta, call->columns);
 	spin_lock(&tmem->lock);
 	accmem_cta_resume(cta, call); /* it is another: that one is given up */
 	err = -EBUSY;

@@ -58,7 +58,7 @@ DECLARE_EVENT_CLASS(accmem_tmem_number,
 		  __entry->cta, __entry->sm, __entry->columns)
 );
 
-/* an alloc begins */
+/* an alloc begins; one that a signal has interrupted, and that goes on, has begun */
 DEFINE_EVENT(accmem_tmem_number, accmem_tmem_request,
 	TP_PROTO(const struct accmem_cta *cta, u32 columns),
 	TP_ARGS(cta, columns)

@@ -450,6 +450,31 @@ TEST_F(tmem_restart, p2_a_call_that_was_left_is_traced)
 					0));
 }
 
+/* an alloc begins once, however often it is made, and not where it is refused */
+TEST_F(tmem_restart, p2_a_call_that_is_made_again_has_begun_once)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	if (access("/sys/kernel/tracing/events", F_OK))
+		SKIP(return, "no tracefs in this kernel");
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(accmem_trace_start());
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_TRUE(interrupt(&call));
+	leave_handler();
+	ASSERT_TRUE(tmem_until_thread_sleeps(&call.tid));
+	EXPECT_EQ(-EBUSY, tcgen05_alloc(self->b, &at, 32));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&call));
+	ASSERT_TRUE(accmem_trace_stop());
+	EXPECT_EQ(1, accmem_trace_count("accmem_tmem_request", "cta=2 sm=0",
+					NULL, 0));
+	EXPECT_EQ(1, accmem_trace_count("accmem_tmem_fail",
+					"cta=2 sm=0 columns=32 error=-16", NULL,
+					0));
+}
+
 /* what has ended waits for its thread, but not with others */
 TEST_F(tmem_restart, p12_a_result_that_nobody_comes_back_for_is_in_nobodys_way)
 {
