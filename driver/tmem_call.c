@@ -144,7 +144,7 @@ static int call_alloc(struct accmem_cta *cta,
 		else
 			break;
 	}
-	if (err == -EAGAIN)
+	if (err == -EAGAIN && !call->deadline_ns)
 		cta->poll_columns = call->columns;
 	err = call_leave(cta, call, err);
 	spin_unlock(&cta->tmem->lock);

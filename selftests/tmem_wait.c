@@ -222,6 +222,21 @@ TEST_F(tmem_wait, p2_poll_says_when_to_try_again)
 	self->ctx = tmem_open(1, 0, 0, BOUND);
 }
 
+TEST_F(tmem_wait, p2_poll_is_not_about_a_call_with_a_deadline)
+{
+	struct pollfd p = { .fd = tcgen05_fd(self->b), .events = POLLIN };
+	struct tcgen05_cta *c = tmem_single(self->ctx, 0);
+	uint32_t at, rest;
+
+	ASSERT_NE(NULL, c);
+	ASSERT_EQ(0, tcgen05_alloc(c, &rest, 256));
+	ASSERT_EQ(-EAGAIN, tcgen05_try_alloc(self->b, &at, 512));
+	ASSERT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &at, 256, 1));
+	ASSERT_EQ(0, tcgen05_dealloc(c, rest, 256));
+	EXPECT_EQ(0, poll(&p, 1, 0));
+	tcgen05_exit(c);
+}
+
 static void *free_soon(void *argument)
 {
 	usleep(100000);
