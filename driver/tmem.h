@@ -291,6 +291,7 @@ static inline bool accmem_cta_is_overdue(const struct accmem_cta *cta)
 void accmem_tmem_wake_done(struct accmem_tmem *tmem);
 int accmem_cta_conclude(struct accmem_cta *cta,
 			const struct accmem_cta_call *call, int err);
+void accmem_cta_withdraw(struct accmem_cta *cta);
 void accmem_cta_complete(struct accmem_cta *cta, int err);
 void accmem_cta_hang_up(struct accmem_cta *cta);
 bool accmem_cta_would_grant(struct accmem_cta *cta);

@@ -212,7 +212,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 		/* a reservation that is none any more: the wait goes on */
 		err = -EINPROGRESS;
 	else if (err != -ERESTARTSYS || !sleep_leave_behind(cta, call))
-		accmem_columns_cancel(&tmem->columns, &cta->c);
+		accmem_cta_withdraw(cta);
 	if (sleeps)
 		sleep_count(cta, sleeps, err);
 	return err;
@@ -320,7 +320,7 @@ static void sleep_time_out(struct accmem_cta *cta)
 		accmem_cta_expire_at(cta, cta->call.deadline_ns);
 		return;
 	}
-	accmem_columns_cancel(&cta->tmem->columns, &cta->c);
+	accmem_cta_withdraw(cta);
 	accmem_cta_complete(cta, -ETIMEDOUT);
 }
 

@@ -123,22 +123,40 @@ static bool wake_is_alone(const struct accmem_columns_cta *c)
 	return c->group == 2 && (!c->peer || !accmem_columns_waiting(c->peer));
 }
 
+static void wake_note_alone(struct accmem_cta *cta)
+{
+	/* read without the lock, for a message */
+	WRITE_ONCE(cta->alone, wake_is_alone(&cta->c));
+}
+
+/**
+ * accmem_cta_withdraw() - give up a call that waits
+ * @cta: the CTA; the lock is held
+ *
+ * Whether the peer has come is noted first: where it may not wait, its call ends
+ * with this one.
+ */
+void accmem_cta_withdraw(struct accmem_cta *cta)
+{
+	wake_note_alone(cta);
+	accmem_columns_cancel(&cta->tmem->columns, &cta->c);
+}
+
 /* a call that does not wait because its deadline has passed is out of time */
 static noinline int wake_conclude_failure(struct accmem_cta *cta,
 					  const struct accmem_cta_call *call,
 					  int err)
 {
-	if (err == -EAGAIN && call->deadline_ns)
+	if (err == -EAGAIN && call->deadline_ns) {
+		wake_note_alone(cta);
 		err = -ETIMEDOUT;
+	}
 	wake_count_failure(cta, err);
-	if (err == -ETIMEDOUT) {
-		/* read without the lock, for a message */
-		WRITE_ONCE(cta->alone, wake_is_alone(&cta->c));
+	if (err == -ETIMEDOUT)
 		trace_accmem_tmem_timeout(cta, call->columns, call->address,
 					  wake_waited_ns(cta));
-	} else {
+	else
 		trace_accmem_tmem_fail(cta, call->columns, err);
-	}
 	return err;
 }
 

@@ -5,7 +5,14 @@
  * debugfs. Each is changed by what it tells of, and by as much.
  */
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "kselftest_harness.h"
 #include "tmem_util.h"
@@ -319,6 +326,181 @@ static int log_lines(int log, const char *who, const char *what)
 		     strstr(record, "tmem_obs[") && strstr(record, who) &&
 		     strstr(record, what);
 	return n;
+}
+
+/*
+ * A thread whose alloc is stopped while it stores the address. It leaves a first one
+ * by a jump, of which the destination is known to be good, and makes another with the
+ * same destination, whose page has gone meanwhile.
+ */
+struct slow {
+	struct tcgen05_cta *cta;
+	uint32_t *page;
+	int faults;
+	pthread_t thread;
+	pid_t tid;
+	int left; /* the first one */
+	int go;
+	int ret;
+};
+
+static sigjmp_buf slow_out;
+static void *slow_page;
+
+static void slow_jump(int sig)
+{
+	(void)sig;
+	madvise(slow_page, 4096, MADV_DONTNEED);
+	siglongjmp(slow_out, 1);
+}
+
+static void *slow_main(void *arg)
+{
+	struct slow *s = arg;
+
+	__atomic_store_n(&s->tid, gettid(), __ATOMIC_RELEASE);
+	if (!sigsetjmp(slow_out, 1)) {
+		s->ret = tcgen05_alloc(s->cta, s->page, 64);
+		return NULL;
+	}
+	__atomic_store_n(&s->left, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&s->go, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	s->ret = tcgen05_try_alloc(s->cta, s->page, 64);
+	return NULL;
+}
+
+static bool slow_make_page(struct slow *s)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	s->page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (s->page == MAP_FAILED)
+		return false;
+	*s->page = 1;
+	slow_page = s->page;
+	s->faults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	range.range.start = (uintptr_t)s->page;
+	range.range.len = 4096;
+	return !ioctl(s->faults, UFFDIO_API, &api) &&
+	       !ioctl(s->faults, UFFDIO_REGISTER, &range);
+}
+
+/* true once the first call has been left */
+static bool slow_start(struct slow *s, struct tcgen05_cta *cta)
+{
+	struct sigaction action = { .sa_handler = slow_jump,
+				    .sa_flags = SA_RESTART };
+	int i;
+
+	*s = (struct slow){ .cta = cta, .ret = 1 };
+	if (!slow_make_page(s) || sigaction(SIGUSR1, &action, NULL) ||
+	    pthread_create(&s->thread, NULL, slow_main, s) ||
+	    !tmem_until_waiting(cta) || !tmem_until_thread_sleeps(&s->tid) ||
+	    pthread_kill(s->thread, SIGUSR1))
+		return false;
+	for (i = 0; i < TMEM_PATIENCE_MS; i++) {
+		if (__atomic_load_n(&s->left, __ATOMIC_ACQUIRE))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+/* true once the second one has an address to store */
+static bool slow_go_on(struct slow *s)
+{
+	struct pollfd fault = { .fd = s->faults, .events = POLLIN };
+
+	__atomic_store_n(&s->go, 1, __ATOMIC_RELEASE);
+	return poll(&fault, 1, TMEM_PATIENCE_MS) == 1 &&
+	       tmem_state(s->cta) & ACCMEM_CTA_WAITING;
+}
+
+static void slow_finish(struct slow *s)
+{
+	struct uffdio_zeropage zero = {
+		.range = { .start = (uintptr_t)s->page, .len = 4096 },
+	};
+
+	ioctl(s->faults, UFFDIO_ZEROPAGE, &zero);
+	pthread_join(s->thread, NULL);
+	close(s->faults);
+	munmap(s->page, 4096);
+}
+
+/*
+ * The call of the one with a deadline, whose peer stores its address meanwhile; what
+ * the peer's came to is in @slow. 1 if that came about too late: an interrupted call
+ * is kept for a second only.
+ */
+static int give_up_beside(struct slow *slow, struct tcgen05_cta *p,
+			  struct tcgen05_cta *q)
+{
+	struct tmem_call call = {
+		.cta = p, .op = TMEM_ALLOC, .columns = 64, .ret = 1
+	};
+	bool came;
+
+	if (!slow_start(slow, q))
+		return -1000;
+	call.deadline_ns = tmem_in_ms(3000);
+	if (pthread_create(&call.thread, NULL, tmem_run_call, &call))
+		return -1001;
+	came = tmem_until_waiting(p) && slow_go_on(slow);
+	if (came)
+		tmem_finish(&call);
+	slow_finish(slow);
+	if (came)
+		return call.ret;
+	tmem_finish(&call);
+	return 1;
+}
+
+/* true once the log has that the peer of the CTA did not come; others have a share */
+static bool peer_is_missed(int log, struct tcgen05_cta *cta)
+{
+	uint64_t start = accmem_ms();
+	uint32_t at;
+
+	while (accmem_ms() < start + MESSAGE_PATIENCE_MS) {
+		if (tcgen05_alloc_until(cta, &at, 64, 1) != -ETIMEDOUT)
+			return false;
+		if (log_lines(log, "CTA 3 (", "P12"))
+			return true;
+		usleep(100000);
+	}
+	return false;
+}
+
+/* its call ends with the one that gives up at its deadline; but it has come */
+TEST_F(tmem_obs, p12_a_peer_that_stores_its_address_has_come)
+{
+	int i, err = 1, log = accmem_log_open();
+	struct slow slow;
+	char who[32];
+
+	ASSERT_LE(0, log);
+	ASSERT_LE(0, lseek(log, 0, SEEK_END));
+	ASSERT_TRUE(peer_is_missed(log, self->p));
+	for (i = 0; i < 5 && err == 1; i++) {
+		if (i) {
+			tcgen05_exit(self->p);
+			tcgen05_exit(self->q);
+			self->p = tmem_peer(self->ctx, 1, 0);
+			self->q = tmem_peer(self->ctx, 2, 1);
+			ASSERT_TRUE(self->p && self->q);
+		}
+		err = give_up_beside(&slow, self->p, self->q);
+	}
+	EXPECT_EQ(-ETIMEDOUT, err);
+	EXPECT_EQ(-EAGAIN, slow.ret);
+	snprintf(who, sizeof(who), "CTA %d (",
+		 (int)tmem_fdinfo(tcgen05_fd(self->p), "cta"));
+	EXPECT_EQ(0, log_lines(log, who, "P12"));
+	close(log);
 }
 
 TEST_F(tmem_obs, each_broken_rule_is_a_message)
