@@ -28,6 +28,7 @@ struct accmem_device;
 struct accmem_user;
 struct eventfd_ctx;
 struct file;
+struct files_struct;
 struct seq_file;
 struct vm_area_struct;
 
@@ -206,6 +207,9 @@ static inline bool accmem_window_has(const struct accmem_window *window,
  *	whether there are others; set under the lock, used without
  * @nr_closed: descriptors that processes have closed; set under the lock, read
  *	without
+ * @seen_by: the table of descriptors in which one of it was seen last: no reference,
+ *	to be compared only, for what waits in it is in a call; guarded by the lock
+ * @seen_closed: @nr_closed before that look; guarded by the lock
  * @since: when the wait began, in jiffies; guarded by the lock
  * @since_ns: the same on CLOCK_MONOTONIC if grants were traced then, else 0;
  *	guarded by the lock
@@ -237,6 +241,8 @@ struct accmem_cta {
 	bool done;
 	bool look;
 	unsigned int nr_closed;
+	const struct files_struct *seen_by;
+	unsigned int seen_closed;
 	u64 since;
 	u64 since_ns;
 	u64 expires;
@@ -305,7 +311,8 @@ static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
 
 /* tmem_sleep.c */
 void accmem_cta_begin_wait(struct accmem_cta *cta);
-bool accmem_cta_is_open(const struct accmem_cta *cta);
+bool accmem_cta_may_be_closed(const struct accmem_cta *cta);
+bool accmem_cta_is_open(struct accmem_cta *cta, unsigned int nr_closed);
 int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 		     u64 deadline_ns);
 bool accmem_cta_resume(struct accmem_cta *cta,

@@ -139,13 +139,15 @@ static bool queue_has_news(const struct accmem_cta *cta, unsigned int nr)
  */
 static int queue_wait(struct accmem_cta *cta)
 {
+	bool may_be_closed;
 	unsigned int nr;
 
 	/* pairs with the lock under which cta_flush() counts */
 	spin_lock(&cta->tmem->lock);
 	nr = cta->nr_closed;
+	may_be_closed = accmem_cta_may_be_closed(cta);
 	spin_unlock(&cta->tmem->lock);
-	if (nr && !accmem_cta_is_open(cta))
+	if (may_be_closed && !accmem_cta_is_open(cta, nr))
 		return -ECANCELED;
 	return wait_event_interruptible(cta->poll, queue_has_news(cta, nr));
 }

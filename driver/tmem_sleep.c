@@ -53,15 +53,44 @@ static int sleep_is_file(const void *wanted, struct file *file, unsigned int fd)
 	return file == wanted;
 }
 
+/* has the process a descriptor? This looks at all that it has of any file. */
+static bool sleep_has_descriptor(const struct accmem_cta *cta)
+{
+	return iterate_fd(current->files, 0, sleep_is_file, cta->file);
+}
+
+/**
+ * accmem_cta_may_be_closed() - may a process have closed its descriptors of a CTA?
+ * @cta: the CTA, in whose call the current process is; the lock is held
+ *
+ * Copies of a descriptor that other processes close count for it, and a program that
+ * is started closes its copies: one that was seen after that is remembered.
+ *
+ * Return: false if the process has one; else accmem_cta_is_open() knows.
+ */
+bool accmem_cta_may_be_closed(const struct accmem_cta *cta)
+{
+	lockdep_assert_held(&cta->tmem->lock);
+	return cta->nr_closed && (cta->seen_by != current->files ||
+				  cta->seen_closed != cta->nr_closed);
+}
+
 /**
  * accmem_cta_is_open() - has the current process a descriptor of a CTA?
  * @cta: the CTA, whose file the caller holds
+ * @nr_closed: of the CTA, read under the lock before
  *
  * Return: whether it has.
  */
-bool accmem_cta_is_open(const struct accmem_cta *cta)
+bool accmem_cta_is_open(struct accmem_cta *cta, unsigned int nr_closed)
 {
-	return iterate_fd(current->files, 0, sleep_is_file, cta->file);
+	if (!sleep_has_descriptor(cta))
+		return false;
+	spin_lock(&cta->tmem->lock);
+	cta->seen_by = current->files;
+	cta->seen_closed = nr_closed;
+	spin_unlock(&cta->tmem->lock);
+	return true;
 }
 
 /*
@@ -73,7 +102,7 @@ static bool sleep_was_cut_off(struct accmem_cta *cta)
 	WRITE_ONCE(cta->look, false);
 	/* pairs with the lock of the table, under which a descriptor goes */
 	smp_mb();
-	return !accmem_cta_is_open(cta);
+	return !sleep_has_descriptor(cta);
 }
 
 /* 0 when it is done, else why the wait is to be given up */
@@ -183,8 +212,9 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 		     u64 deadline_ns) __must_hold(&cta->tmem->lock)
 {
 	struct accmem_tmem *tmem = cta->tmem;
+	unsigned int nr_closed = cta->nr_closed;
+	bool may_be_closed;
 	u64 sleeps = 0;
-	bool was_closed;
 	int err;
 
 	lockdep_assert_held(&tmem->lock);
@@ -194,12 +224,12 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	cta->waiter = current;
 	cta->done = false;
 	cta->look = false;
-	was_closed = cta->nr_closed;
+	may_be_closed = accmem_cta_may_be_closed(cta);
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);
 
 	/* closed between the call's beginning and here? */
-	if (unlikely(was_closed) && !accmem_cta_is_open(cta))
+	if (unlikely(may_be_closed) && !accmem_cta_is_open(cta, nr_closed))
 		err = -ECANCELED;
 	else
 		err = sleep_until_done(cta, deadline_ns, &sleeps);

@@ -7,6 +7,7 @@
  */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
@@ -104,6 +105,105 @@ TEST_F(tmem_close, p2_another_process_that_closes_keeps_the_wait)
 		ASSERT_EQ(0, tcgen05_dealloc(self->b, call.address, 512));
 		ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 512));
 	}
+}
+
+#define MANY_FILES 20000
+
+static uint64_t time_of_thread(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* an alloc that waits; false if it did anything else */
+static bool wait_a_moment(struct tcgen05_cta *cta)
+{
+	uint32_t at;
+
+	return tcgen05_alloc_until(cta, &at, 32, tmem_now() + 200000) ==
+	       -ETIMEDOUT;
+}
+
+/* the same, queued, and read */
+static bool read_a_moment(struct tcgen05_cta *cta)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req),
+					.flags = ACCMEM_CTA_QUEUED,
+					.columns = 32,
+					.deadline_ns = tmem_now() + 200000 };
+	struct accmem_cta_completion done;
+	int fd = tcgen05_fd(cta);
+
+	return !accmem_ioctl(fd, ACCMEM_IOC_CTA_ALLOC, &req) &&
+	       read(fd, &done, sizeof(done)) == sizeof(done) &&
+	       done.result == -ETIMEDOUT;
+}
+
+/*
+ * The least time of a processor that a wait takes, in ns, of 100, or a read; 0 if any
+ * failed.
+ */
+static uint64_t least_cost(struct tcgen05_cta *cta, bool reads)
+{
+	uint64_t start, took, least = 0;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		start = time_of_thread();
+		if (!(reads ? read_a_moment(cta) : wait_a_moment(cta)))
+			return 0;
+		took = time_of_thread() - start;
+		if (!least || took < least)
+			least = took;
+	}
+	return least;
+}
+
+static bool open_many_files(void)
+{
+	struct rlimit many = { MANY_FILES + 100, MANY_FILES + 100 };
+	int i, fd = open("/dev/null", O_RDWR);
+
+	if (fd < 0 || setrlimit(RLIMIT_NOFILE, &many))
+		return false;
+	for (i = 0; i < MANY_FILES; i++) {
+		if (dup(fd) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* a child that was started closes its copies: then each of these is looked for once */
+TEST_F(tmem_close, p2_what_a_child_closes_makes_no_wait_dearer)
+{
+	uint64_t before[2], after[2];
+	struct tcgen05_cta *c;
+	pid_t pid;
+	int i;
+
+	ASSERT_TRUE(open_many_files());
+	c = tmem_single(self->ctx, 0);
+	ASSERT_NE(NULL, c);
+	ASSERT_LT(MANY_FILES, tcgen05_fd(c));
+	for (i = 0; i < 2; i++)
+		before[i] = least_cost(c, i);
+	pid = fork();
+	if (!pid) {
+		tcgen05_exit(c);
+		_exit(0);
+	}
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+	for (i = 0; i < 2; i++) {
+		after[i] = least_cost(c, i);
+		ASSERT_TRUE(before[i] && after[i]);
+		TH_LOG("%s: %d us, then %d us", i ? "read" : "wait",
+		       (int)(before[i] / 1000), (int)(after[i] / 1000));
+		EXPECT_LE(after[i], 2 * before[i]);
+	}
+	tcgen05_exit(c);
 }
 
 /* the wait of the process that has closed it ends; the CTA lives on */
