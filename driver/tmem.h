@@ -3,7 +3,9 @@
  * Tensor Memory: what the tmem_*.c files share.
  *
  * accmem_tmem.lock is the only lock. It is taken under none of the driver's, and only
- * the heads of wait queues and the scheduler's locks are taken under it.
+ * locks of the kernel's are taken under it: the heads of wait queues and the
+ * scheduler's, to wake; those of work queues and timers, for accmem_cta.expiry; the
+ * caller's own sighand->siglock, to see whether its call will be made again.
  */
 #ifndef ACCMEM_TMEM_H
 #define ACCMEM_TMEM_H
@@ -35,7 +37,7 @@ struct vm_area_struct;
 /**
  * struct accmem_tmem_stats - what was counted, of a CTA and of a context
  * @grants: allocs that were granted
- * @waits: calls that slept
+ * @waits: how often a call went to sleep
  * @wakeups: how often they came out of sleep
  * @woken_grant: sleeps that ended with success
  * @woken_timeout: with the deadline

@@ -1040,8 +1040,8 @@ struct accmem_stream_export {
  *		    other is in alloc (P12); both
  *   EBADR	    the peers' operands differ (P4, P12); both
  *   EPROTOTYPE	    launch: another cta_group than the launch's CTAs (P13)
- *   EEXIST	    launch: the rank in the cluster is taken, or was; the cluster
- *		    is complete (P19)
+ *   EEXIST	    launch: of cta_group 2, the rank in the cluster is taken, or
+ *		    was; the cluster is complete (P19)
  *   EADDRINUSE	    launch: the peer is on the same SM (P19)
  *   ENXIO	    launch: no such SM; dealloc: not an address of the SM: its
  *		    lane is not 0, or it has no such column (P3, P19)
