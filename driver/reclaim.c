@@ -106,15 +106,13 @@ static bool reclaim_drain_caches(struct xarray *accounts,
 }
 
 /*
- * May frees that are due be of use? At a limit, and for an address, one's own alone are:
- * who has none does not finish what others free.
+ * May frees that are due be of use? At a limit, and for an address, those of the user
+ * alone are: who has none does not finish what others free.
  */
 static bool reclaim_wants_due(struct accmem_context *ctx, int err)
 {
-	if (err == -EDQUOT)
-		return atomic64_read(&ctx->account->user->pending);
-	/* those of the caller are seen; others' are as if they came later */
-	return err != -EADDRNOTAVAIL || data_race(ctx->nr_pending);
+	return (err != -EDQUOT && err != -EADDRNOTAVAIL) ||
+	       atomic64_read(&ctx->account->user->pending);
 }
 
 /* what costs nobody else anything */
@@ -234,7 +232,9 @@ void accmem_reclaim_addresses(struct accmem_context *ctx,
 {
 	reclaim_drain(ctx, cv);
 	accmem_stream_settle_all(ctx);
-	if (reclaim_wants_due(ctx, -EADDRNOTAVAIL))
+	/* where addresses are memory, they may be anybody's */
+	if (cv->translation == ACCMEM_TRANSLATION_IDENTITY ||
+	    reclaim_wants_due(ctx, -EADDRNOTAVAIL))
 		accmem_pending_reap(ctx->dev, RECLAIM_DUE);
 }
 
