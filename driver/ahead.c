@@ -36,8 +36,8 @@ static void ahead_count(struct accmem_context *ctx, struct accmem_carveout *cv,
 
 static struct accmem_ahead *ahead_alloc(struct accmem_memory *mem)
 {
-	struct accmem_ahead *ahead = kmalloc(sizeof(*ahead),
-					     GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	struct accmem_ahead *ahead =
+		kmalloc(sizeof(*ahead), GFP_KERNEL_ACCOUNT);
 
 	if (!ahead)
 		return NULL;

@@ -41,9 +41,9 @@ FIXTURE_SETUP(ahead)
 					 .flags = ACCMEM_ALLOC_RESIZABLE,
 					 .reserve = RESERVE };
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &self->a));
-	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, self->a.address,
-					  MIB(1) + STEP,
-					  ACCMEM_REALLOC_IN_PLACE, NULL));
+	ASSERT_EQ(0,
+		  accmem_ioctl_realloc(self->fd, self->a.address, MIB(1) + STEP,
+				       ACCMEM_REALLOC_IN_PLACE, NULL));
 }
 
 FIXTURE_TEARDOWN(ahead)
@@ -108,8 +108,7 @@ TEST_F(ahead, is_not_waited_for)
 {
 	int fd = accmem_owns_folios(&self->info) ? self->fd : self->other;
 	struct accmem_alloc *bufs = calloc(MAX_BUFS, sizeof(*bufs));
-	struct accmem_alloc a = { .length = STEP,
-				  .flags = ACCMEM_ALLOC_WAIT };
+	struct accmem_alloc a = { .length = STEP, .flags = ACCMEM_ALLOC_WAIT };
 	struct accmem_info info;
 	uint64_t left;
 
@@ -118,9 +117,10 @@ TEST_F(ahead, is_not_waited_for)
 	/* all but what is ahead, and a little less than that */
 	left = info.free_bytes - (MIB(1) - STEP);
 	while (left && info.largest_run) {
-		ASSERT_EQ(0, accmem_alloc_bytes(fd, left < info.largest_run ?
-							    left :
-							    info.largest_run,
+		ASSERT_EQ(0, accmem_alloc_bytes(fd,
+						left < info.largest_run ?
+							left :
+							info.largest_run,
 						0, bufs));
 		left -= bufs->footprint;
 		ASSERT_EQ(0, accmem_ioctl_info(fd, &info));
@@ -279,8 +279,8 @@ TEST_F(ahead, is_taken_away_at_any_moment)
 	ASSERT_EQ(0, accmem_alloc_bytes(self->other, KIB(4),
 					ACCMEM_ALLOC_TOP_DOWN, &granule));
 	for (i = 0; i < ARRAY_SIZE(s); i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, storm_ask,
-					    &s[i]));
+		ASSERT_EQ(0,
+			  pthread_create(&threads[i], NULL, storm_ask, &s[i]));
 	for (round = 0; round < rounds; round++) {
 		for (length = MIB(1) + 2 * STEP; length < MIB(2);
 		     length += STEP) {

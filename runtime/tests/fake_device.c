@@ -39,7 +39,8 @@ struct device {
 static struct device *device;
 bool fake_fail_mmap, fake_fail_mremap, fake_gone, fake_second, fake_waits;
 int fake_fail_threads;
-void (*fake_loader_busy)(void), (*fake_open_busy)(void);
+void (*fake_loader_busy)(void);
+void (*fake_open_busy)(void);
 
 /* Before main(), so that every process of the test shares it. */
 __attribute__((constructor)) static void create(void)
@@ -360,10 +361,12 @@ void *__wrap_mremap(void *start, size_t length, size_t new_length, int flags,
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*run)(void *), void *argument)
 {
-	if (!fake_fail_threads)
-		return __real_pthread_create(thread, attr, run, argument);
-	fake_fail_threads--;
-	return EAGAIN;
+	bool fails = fake_fail_threads;
+
+	if (fails)
+		fake_fail_threads--;
+	return fails ? EAGAIN :
+		       __real_pthread_create(thread, attr, run, argument);
 }
 
 int __wrap_dladdr(const void *address, void *info)
