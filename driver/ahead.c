@@ -24,12 +24,14 @@
 /* More than a few of these use up what is ahead before it pays. */
 #define AHEAD_STEP_MAX (ACCMEM_FOLIO / 8)
 
+/* @nr more, or fewer, of @bytes together */
 static void ahead_count(struct accmem_context *ctx, struct accmem_carveout *cv,
-			s64 bytes)
+			int nr, s64 bytes)
 {
 	struct accmem_holding *h = accmem_holding_of(ctx, cv);
 
 	lockdep_assert_held(&ctx->lock);
+	WRITE_ONCE(ctx->nr_ahead, ctx->nr_ahead + nr);
 	WRITE_ONCE(h->cached_bytes, h->cached_bytes + bytes);
 	accmem_count_cached(cv, bytes);
 }
@@ -62,9 +64,8 @@ static void ahead_unlink(struct accmem_context *ctx, struct accmem_ahead *ahead)
 {
 	lockdep_assert_held(&ctx->lock);
 	list_del(&ahead->link);
-	WRITE_ONCE(ctx->nr_ahead, ctx->nr_ahead - 1);
 	WRITE_ONCE(ahead->of->ahead, NULL);
-	ahead_count(ctx, ahead->mem->cv, -(s64)ahead->mem->size);
+	ahead_count(ctx, ahead->mem->cv, -1, -(s64)ahead->mem->size);
 }
 
 /* bytes to the end of the 2 MiB, or of the reservation */
@@ -88,16 +89,15 @@ static bool ahead_fill(struct accmem_context *ctx, struct accmem_memory *mem,
 	if (accmem_waiters_present())
 		return false;
 	/* before: who finds it gone looks for it here, and waits for the lock */
-	ahead_count(ctx, mem->cv, size);
+	ahead_count(ctx, mem->cv, 1, size);
 	err = accmem_run_take_ahead(mem, size, ahead->mem);
 	if (err) {
-		ahead_count(ctx, mem->cv, -(s64)size);
+		ahead_count(ctx, mem->cv, -1, -(s64)size);
 		return false;
 	}
 	ahead->of = mem;
 	WRITE_ONCE(mem->ahead, ahead);
 	list_add(&ahead->link, &ctx->ahead);
-	WRITE_ONCE(ctx->nr_ahead, ctx->nr_ahead + 1);
 	return true;
 }
 
@@ -162,7 +162,7 @@ bool accmem_ahead_use(struct accmem_context *ctx, struct accmem_memory *mem,
 	    !accmem_memory_touches(mem, ahead->mem))
 		return false;
 	accmem_memory_join_part(mem, ahead->mem, size);
-	ahead_count(ctx, mem->cv, -(s64)size);
+	ahead_count(ctx, mem->cv, 0, -(s64)size);
 	return true;
 }
 

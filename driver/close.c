@@ -78,6 +78,8 @@ void accmem_context_end(struct accmem_context *ctx)
 	accmem_waiters_forget(ctx);
 	close_streams(ctx);
 	accmem_cache_drain(ctx, NULL);
+	/* also of what is pending, which may be for long */
+	accmem_ahead_drain(ctx, NULL);
 	close_buffers(ctx);
 	accmem_context_put(ctx);
 }

@@ -13,6 +13,7 @@
 
 #include "kselftest_harness.h"
 #include "accmem_util.h"
+#include "stream_util.h"
 
 #define RW (PROT_READ | PROT_WRITE)
 #define STEP KIB(64)
@@ -144,6 +145,38 @@ TEST_F(ahead, goes_with_what_is_resized)
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
 	EXPECT_EQ(self->info.free_bytes, info.free_bytes);
 	EXPECT_EQ(0, info.context_bytes);
+}
+
+/* What waits for a fence may outlive its file for long; what is ahead of it does not. */
+TEST_F(ahead, does_not_outlive_its_file)
+{
+	struct accmem_alloc *bufs = calloc(MAX_BUFS, sizeof(*bufs));
+	int fences = fence_device(), fd, file;
+	struct accmem_info info;
+	uint32_t id;
+
+	ASSERT_NE(NULL, bufs);
+	ASSERT_LE(0, fences);
+	fd = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, fd);
+	file = fence_create(fences, &id);
+	ASSERT_LE(0, file);
+	self->a.length = MIB(1);
+	ASSERT_EQ(0, accmem_ioctl_alloc(fd, &self->a));
+	ASSERT_EQ(0, grow_to(fd, &self->a, MIB(1) + STEP));
+	ASSERT_EQ(0, fence_free(fd, self->a.address, file));
+	close(fd);
+	/* a folio's rest is the ended context's as long as it has a part */
+	if (!accmem_owns_folios(&self->info)) {
+		EXPECT_LT(0, accmem_take_all(self->other, ACCMEM_CACHE_WB, bufs,
+					     MAX_BUFS));
+		EXPECT_EQ(0, accmem_ioctl_info(self->other, &info));
+		EXPECT_EQ(0, info.free_bytes);
+	}
+	EXPECT_EQ(0, fence_signal(fences, id, 0, 0));
+	close(file);
+	close(fences);
+	free(bufs);
 }
 
 /* more of them than a context keeps something ahead of */
