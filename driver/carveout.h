@@ -60,6 +60,8 @@ enum accmem_state {
  * @populate: make a memory present, from an offset on; absent where it always is.
  *	Sleeps.
  * @fault: serve a page fault of a mapping of the memory
+ * @map: get ready for mappings of a memory; absent where there is nothing to do. Fails
+ *	with -ENOMEM. Sleeps.
  * @idle: has nobody but us a reference to the pages of a memory that no fault
  *	reaches any more? Does not sleep, and says no too often rather than yes.
  *	Absent, like @settle and @unpinned, where nobody can have one.
@@ -96,6 +98,7 @@ struct accmem_backing_ops {
 	int (*prepare)(struct accmem_memory *mem);
 	int (*populate)(struct accmem_memory *mem, u64 offset);
 	vm_fault_t (*fault)(struct accmem_memory *mem, struct vm_fault *vmf);
+	int (*map)(struct accmem_memory *mem);
 	bool (*idle)(struct accmem_memory *mem);
 	bool (*settle)(struct accmem_memory *mem);
 	bool (*shed)(struct accmem_memory *mem, bool all);

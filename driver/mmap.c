@@ -117,10 +117,14 @@ static int mmap_memory(struct accmem_memory *mem, struct vm_area_struct *vma,
 	u64 size = vma->vm_end - vma->vm_start;
 	u64 end = READ_ONCE(mem->size);
 	struct file *file;
+	int err;
 
 	/* if it shrinks meanwhile, faults will see that */
 	if (offset >= end || size > end - offset)
 		return -ENXIO;
+	err = mem->cv->ops->map ? mem->cv->ops->map(mem) : 0;
+	if (err)
+		return err;
 	file = accmem_mapping_file(mem->account);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
@@ -163,6 +167,6 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 		return PTR_ERR(mem);
 	err = mmap_memory(mem, vma, offset - mem->offset);
 	if (err)
-		accmem_memory_put(mem);
+		accmem_memory_put_user(mem);
 	return err;
 }

@@ -84,6 +84,17 @@ static int frames_prepare(struct accmem_memory *mem)
 		       accmem_clear_late(mem, &mem->run, frames_clear_dirty);
 }
 
+/* A fault has no way to say that there is no memory. */
+static int frames_map_all(struct accmem_memory *mem)
+{
+	int err;
+
+	mutex_lock(&mem->lock);
+	err = frames_map_up_to(mem, READ_ONCE(mem->size));
+	mutex_unlock(&mem->lock);
+	return err;
+}
+
 static int frames_zero(struct accmem_memory *mem, u64 offset, u64 size)
 {
 	int err;
@@ -234,7 +245,7 @@ static vm_fault_t frames_reach(struct accmem_memory *mem, u64 end)
 	err = frames_map_up_to(mem, end);
 	mutex_unlock(&mem->lock);
 	/* it has shrunk meanwhile: the next fault sees where it ends */
-	return err == -ENOMEM ? VM_FAULT_OOM : err ? VM_FAULT_NOPAGE : 0;
+	return err == -ENOMEM ? VM_FAULT_SIGBUS : err ? VM_FAULT_NOPAGE : 0;
 }
 
 /* all of the 2 MiB around the fault, as far as the mapping goes */
@@ -297,6 +308,7 @@ static void frames_pass_faults(struct accmem_memory *rest)
 const struct accmem_backing_ops accmem_phys_frames_ops = {
 	.prepare = frames_prepare,
 	.fault = frames_fault,
+	.map = frames_map_all,
 	.zero = frames_zero,
 	.access = frames_access,
 	.extend = frames_extend,
