@@ -443,6 +443,8 @@ static int ioctl_realloc(struct command *cmd)
 
 	if (req->flags & ~ACCMEM_REALLOC_FLAGS || req->reserved)
 		return -EINVAL;
+	req->free_bytes = 0;
+	req->largest_run = 0;
 	/* what a fault may have shown of 2 MiB meanwhile would stay after a failure */
 	err = ioctl_try_to_respond(cmd);
 	if (err)

@@ -235,7 +235,7 @@ static void slab_find_out(struct accmem_context *ctx, struct accmem_holding *h)
 	if (!mem)
 		return;
 	accmem_reap_is_idle(mem);
-	accmem_memory_put(mem);
+	accmem_memory_put_user(mem);
 	/* at the end of the list, where it has become the first to be asked */
 	spin_lock(&ctx->lock);
 	if (!list_empty(&h->waiting_pages))
