@@ -148,6 +148,7 @@ struct accmem_device *accmem_device_alloc(unsigned int index,
 	cdev_init(&dev->cdev, &device_fops);
 	dev->cdev.owner = THIS_MODULE;
 	accmem_pending_init(dev);
+	mutex_init(&dev->drain_lock);
 	accmem_waiters_init(&dev->waiters);
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
 		device_init_carveout(dev, cv);
@@ -254,6 +255,7 @@ void accmem_device_unregister(struct accmem_device *dev)
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
 		accmem_overdue_stop(cv);
 	accmem_pending_stop(dev);
+	mutex_destroy(&dev->drain_lock);
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
 		accmem_clear_stop(cv);
 		accmem_reap_stop(cv);

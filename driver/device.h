@@ -41,6 +41,8 @@ struct vm_area_struct;
  * @due_lock: held while one of them is finished that nobody else has, or some of its
  *	pages are given back
  * @due_work: finishes them
+ * @drain_lock: held while what the cache of a context held is given back to those who
+ *	look for memory
  * @waiters: calls that wait for memory
  * @of_class: bit i: carveout i is of that enum accmem_bandwidth
  * @carveouts: bit i: carveout i, of device memory
@@ -64,6 +66,7 @@ struct accmem_device {
 	struct llist_head signalled;
 	struct mutex due_lock; /* one of due is in nobody's list */
 	struct work_struct due_work;
+	struct mutex drain_lock; /* what a cache held is in nobody's list */
 	struct accmem_waiters waiters;
 	u32 of_class[ACCMEM_NR_BANDWIDTHS];
 	u32 carveouts;

@@ -13,7 +13,7 @@
  *
  * Allocates nothing. Each pending free holds its context and the module.
  *
- * Locks: due_lock > the context's > the stream's; no fence is called under them.
+ * Locks: due_lock > the context's > the stream's; no fence is called under the last two.
  */
 #include <linux/module.h>
 #include <linux/sched/signal.h>

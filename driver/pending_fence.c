@@ -8,7 +8,7 @@
  * callback, and leaves last. All that is done in the callback is to put it in a list of
  * the device: from there all of them are made due, some at a time.
  *
- * Locks: due_lock > the context's; no fence is called under them.
+ * Locks: due_lock > the context's, under which no fence is called.
  */
 #include "context.h"
 #include "pending.h"

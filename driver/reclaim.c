@@ -15,8 +15,9 @@
  * shared memory, is tried again when frees that are due, and what its own context keeps
  * or has in quarantine, have given theirs back. No cache has host memory.
  *
- * Locks: none is held while memory is reclaimed, but the context's for a moment
- * at a time. Nobody waits for a lock that depends on what other contexts do.
+ * Locks: accmem_device.drain_lock while what one context keeps is given back, 24 pieces
+ * at most, which were never mapped: what one drains, another one neither finds nor sees
+ * as free before. Nobody waits for a lock that depends on what other contexts do.
  */
 #include <linux/kernel.h>
 #include <linux/sched/signal.h>
@@ -83,7 +84,26 @@ static bool reclaim_has_cached(struct accmem_carveout *cv)
 static unsigned int reclaim_drain(struct accmem_context *ctx,
 				  const struct accmem_carveout *cv)
 {
-	return accmem_cache_drain(ctx, cv) + accmem_ahead_drain(ctx, cv);
+	unsigned int nr;
+
+	/* one that is being killed fails, whatever there is */
+	if (mutex_lock_killable(&ctx->dev->drain_lock))
+		return 0;
+	nr = accmem_cache_drain(ctx, cv) + accmem_ahead_drain(ctx, cv);
+	mutex_unlock(&ctx->dev->drain_lock);
+	return nr;
+}
+
+/* with what others drain at the moment */
+static u64 reclaim_free_bytes(struct accmem_carveout *cv)
+{
+	u64 bytes;
+
+	if (mutex_lock_killable(&cv->dev->drain_lock))
+		return 0;
+	bytes = accmem_carveout_free_bytes(cv);
+	mutex_unlock(&cv->dev->drain_lock);
+	return bytes;
 }
 
 /* caches of others, until enough came back to try again; false at the end */
@@ -107,10 +127,15 @@ static bool reclaim_drain_caches(struct xarray *accounts,
 
 /*
  * May frees that are due be of use? At a limit, and for an address, those of the user
- * alone are: who has none does not finish what others free.
+ * alone are: who has none does not finish what others free. But where folios have
+ * owners, what a request is charged depends on what is free; and where addresses are
+ * memory, they may be anybody's.
  */
-static bool reclaim_wants_due(struct accmem_context *ctx, int err)
+static bool reclaim_wants_due(struct accmem_context *ctx,
+			      const struct accmem_carveout *cv, int err)
 {
+	if (cv->translation == ACCMEM_TRANSLATION_IDENTITY || cv->owners)
+		return true;
 	return (err != -EDQUOT && err != -EADDRNOTAVAIL) ||
 	       atomic64_read(&ctx->account->user->pending);
 }
@@ -172,7 +197,7 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 	switch (r->stage) {
 	case RECLAIM_OWN:
 		accmem_stream_settle_all(ctx);
-		if (reclaim_wants_due(ctx, err) &&
+		if (reclaim_wants_due(ctx, r->cv, err) &&
 		    accmem_pending_reap(ctx->dev, RECLAIM_BUFFERS))
 			return true;
 		/* what was due may be in quarantine, which is looked at now */
@@ -183,8 +208,7 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 	case RECLAIM_CACHES:
 		if (reclaim_is_own(err))
 			return false;
-		if (err == -ENOSPC &&
-		    accmem_carveout_free_bytes(r->cv) < r->size)
+		if (err == -ENOSPC && reclaim_free_bytes(r->cv) < r->size)
 			return false;
 		if (err == -ENOSPC && !reclaim_has_cached(r->cv))
 			r->next = ULONG_MAX;
@@ -232,9 +256,7 @@ void accmem_reclaim_addresses(struct accmem_context *ctx,
 {
 	reclaim_drain(ctx, cv);
 	accmem_stream_settle_all(ctx);
-	/* where addresses are memory, they may be anybody's */
-	if (cv->translation == ACCMEM_TRANSLATION_IDENTITY ||
-	    reclaim_wants_due(ctx, -EADDRNOTAVAIL))
+	if (reclaim_wants_due(ctx, cv, -EADDRNOTAVAIL))
 		accmem_pending_reap(ctx->dev, RECLAIM_DUE);
 }
 
