@@ -28,24 +28,31 @@ die()
 	exit 1
 }
 
+# take_lock FILE: sets lock_fd to what holds the lock, until it is closed here and
+# in all processes that have inherited it.
+take_lock()
+{
+	mkdir -p "$(dirname "$1")"
+	exec {lock_fd}>"$1"
+	if ! flock -n "$lock_fd"; then
+		say "waiting for ${1##*/}"
+		flock "$lock_fd"
+	fi
+}
+
 # with_lock FILE COMMAND...: run one at a time over all processes. The lock
 # goes with the process, so nothing stale is left behind by a kill. To be
 # called where a failure ends the script: after `||` or `if` the shell would
 # go on in the middle of the command.
 with_lock()
 {
-	local file=$1 fd
+	local lock_fd
 
+	take_lock "$1"
 	shift
-	mkdir -p "$(dirname "$file")"
-	exec {fd}>"$file"
-	if ! flock -n "$fd"; then
-		say "waiting for ${file##*/}"
-		flock "$fd"
-	fi
 	# Background children of the command must not inherit the lock.
-	"$@" {fd}>&-
-	exec {fd}>&-
+	"$@" {lock_fd}>&-
+	exec {lock_fd}>&-
 }
 
 # logged FILE COMMAND...: keep the output of a long command in a file and
