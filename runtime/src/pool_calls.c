@@ -266,7 +266,7 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-/* -EAGAIN: nothing yet, but the deadline is not over. */
+/* 1: nothing yet, but the deadline is not over. */
 static int wait_for_a_turn(struct accmem_pool *pool,
 			   struct accmem_pool_request *req)
 {
@@ -278,7 +278,7 @@ static int wait_for_a_turn(struct accmem_pool *pool,
 		return accmem_direct_allocate(pool, req);
 	ret = accmem_direct_allocate(pool, &turn);
 	if (ret)
-		return ret == -ETIMEDOUT ? -EAGAIN : ret;
+		return ret == -ETIMEDOUT ? 1 : ret;
 	turn.deadline_ns = req->deadline_ns;
 	*req = turn;
 	return 0;
@@ -296,7 +296,7 @@ static int wait_while_others_look(struct accmem_pool *pool,
 		ret = accmem_yield_wake(pool) ?
 			      accmem_direct_allocate(pool, req) :
 			      wait_for_a_turn(pool, req);
-	} while (ret == -EAGAIN);
+	} while (ret > 0);
 	return ret;
 }
 

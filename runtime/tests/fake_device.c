@@ -37,7 +37,8 @@ struct device {
 };
 
 static struct device *device;
-bool fake_fail_mmap, fake_fail_mremap, fake_gone, fake_second, fake_waits;
+bool fake_fail_mmap, fake_fail_mremap, fake_gone, fake_second, fake_waits,
+	fake_full;
 int fake_fail_threads;
 void (*fake_loader_busy)(void);
 void (*fake_open_busy)(void);
@@ -298,17 +299,19 @@ static bool is_to_wait(unsigned long command, const void *argument)
 	       req->flags & ACCMEM_ALLOC_WAIT;
 }
 
-/* What there is not yet may be there a moment later: -EAGAIN. */
+/* 1: what there is not yet may be there a moment later. */
 static int wait_for_more(const struct accmem_alloc *req)
 {
 	struct timespec now;
 
+	if (fake_full)
+		return -EAGAIN;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (req->deadline_ns &&
 	    now.tv_sec * 1000000000ull + now.tv_nsec >= req->deadline_ns)
 		return -ETIMEDOUT;
 	usleep(1000);
-	return -EAGAIN;
+	return 1;
 }
 
 int __wrap_ioctl(int fd, unsigned long command, ...)
@@ -327,7 +330,7 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 		pthread_mutex_unlock(&device->lock);
 		if (error == -ENOMEM && is_to_wait(command, argument))
 			error = wait_for_more(argument);
-	} while (error == -EAGAIN);
+	} while (error > 0);
 	if (error == -ENOTTY)
 		return __real_ioctl(fd, command, argument);
 

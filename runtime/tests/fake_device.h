@@ -32,6 +32,9 @@ extern bool fake_gone;
 /* An allocation that is to wait does, until its deadline; otherwise it fails. */
 extern bool fake_waits;
 
+/* It cannot wait then: as many do as may, and it fails with EAGAIN. */
+extern bool fake_full;
+
 /* So many threads cannot begin, with EAGAIN. */
 extern int fake_fail_threads;
 

@@ -668,6 +668,33 @@ static void who_waits_looks_where_no_thread_does(void)
 	wait_for_a_stream();
 	CHECK(fake_fail_threads < INT_MAX - 1);
 }
+
+static void expect_no_place_in_line(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req = {
+		.length = 2 * get_capacity() / 3,
+		.flags = ACCMEM_ALLOC_WAIT,
+	};
+	void *p = accmem_pool_malloc(pool, req.length);
+
+	CHECK(p);
+	fake_waits = true;
+	fake_full = true;
+	alarm(20);
+	CHECK_EQ(accmem_pool_allocate(pool, &req), -EAGAIN);
+	alarm(0);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	end(pool);
+}
+
+static void who_cannot_wait_is_told(void)
+{
+	expect_no_place_in_line();
+	/* nor does one who would look between turns */
+	fake_fail_threads = INT_MAX;
+	expect_no_place_in_line();
+}
 #endif
 
 int main(void)
@@ -687,6 +714,7 @@ int main(void)
 		ROW(a_constructor_may_allocate_while_sites_get_names),
 		ROW(a_thread_that_could_not_begin_begins_later),
 		ROW(who_waits_looks_where_no_thread_does),
+		ROW(who_cannot_wait_is_told),
 #endif
 		ROW(what_others_release_goes_to_who_waits),
 		ROW(what_a_stream_reaches_goes_to_who_waits),
