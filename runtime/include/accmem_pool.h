@@ -20,7 +20,8 @@
  * parent had allocated stays readable and writable to the child as far as it was
  * mapped, and is the parent's: a release of it in the child makes the child forget
  * it and nothing else. The pool is ACCMEM_POOL_PASSIVE there; so is one that the child
- * makes over a context of which a pool of the parent is told what others wait for.
+ * makes over a context of which a pool of the parent is told what others wait for, or
+ * will be: one that was neither PASSIVE nor DIRECT.
  */
 #ifndef ACCMEM_POOL_H
 #define ACCMEM_POOL_H

@@ -20,8 +20,8 @@
  * @lock: protects @mappings and the host addresses inside the window, and
  *	keeps an unmap and the FREE after it together
  * @mappings: tsearch() tree of struct mapping, disjoint ranges
- * @parent_told: in a child: of what others wait for, a pool of the parent is told; set
- *	when the child begins
+ * @parent_told: in a child: of what others wait for, a pool of the parent is told, or
+ *	will be; set when the child begins
  * @next: next context of the process, under the registry's lock
  *
  * @fd, @window and @window_size do not change between open and close.

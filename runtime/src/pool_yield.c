@@ -266,13 +266,23 @@ void accmem_yield_stop(struct accmem_pool *pool)
 	pool->eventfd = POOL_PASSIVE;
 }
 
-/* The thread stayed in the parent, and so does being told, which a context is once. */
+/* It has a thread, or begins one when it has something to give back. */
+static bool yield_may_begin(const struct accmem_pool *pool)
+{
+	return !(pool->flags & (ACCMEM_POOL_PASSIVE | ACCMEM_POOL_DIRECT)) &&
+	       pool->eventfd != POOL_PASSIVE;
+}
+
+/*
+ * The thread stayed in the parent, and so does being told, which a context is once: where
+ * the parent's pool has not begun yet, it does later.
+ */
 void accmem_yield_disown(struct accmem_pool *pool)
 {
-	if (pool->eventfd >= 0) {
-		accmem_close_locked(pool->eventfd);
+	if (yield_may_begin(pool))
 		pool->ctx->parent_told = true;
-	}
+	if (pool->eventfd >= 0)
+		accmem_close_locked(pool->eventfd);
 	pool->eventfd = POOL_PASSIVE;
 	pool_store(&pool->retry_ms, 0);
 }

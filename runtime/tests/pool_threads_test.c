@@ -417,27 +417,44 @@ static void wait_for_threads(int count)
 	CHECK_EQ(count_threads(), count);
 }
 
-/* The context is told once: it would be the child's pool in place of the parent's. */
-static void a_child_does_not_take_the_place_of_its_parent(void)
+static void a_childs_pool_begins_threads(int wanted)
 {
-	struct accmem_pool *pool = new_pool(0), *other;
-	void *p = accmem_pool_malloc(pool, 3 * MIB);
+	struct accmem_pool *pool;
 	int status, before;
 	pid_t pid;
+	void *p;
 
 	pid = fork();
 	if (!pid) {
 		before = count_threads();
-		other = new_pool(0);
-		p = accmem_pool_malloc(other, 8 * MIB);
-		CHECK_EQ(accmem_pool_release(other, p), 0);
-		CHECK_EQ(count_threads(), before);
-		accmem_pool_destroy(other);
+		pool = new_pool(0);
+		p = accmem_pool_malloc(pool, 8 * MIB);
+		CHECK_EQ(accmem_pool_release(pool, p), 0);
+		CHECK_EQ(count_threads(), before + wanted);
+		accmem_pool_destroy(pool);
 		_exit(0);
 	}
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
+}
+
+/* The context is told once: it would be the child's pool in place of the parent's. */
+static void a_child_does_not_take_the_place_of_its_parent(void)
+{
+	struct accmem_pool *passive = new_pool(ACCMEM_POOL_PASSIVE);
+	struct accmem_pool *direct = new_pool(ACCMEM_POOL_DIRECT), *pool;
+	void *p;
+
+	begin_and_end_a_thread();
+	a_childs_pool_begins_threads(1);
+	pool = new_pool(0);
+	/* before its thread begins, and after that */
+	a_childs_pool_begins_threads(0);
+	p = accmem_pool_malloc(pool, 3 * MIB);
+	a_childs_pool_begins_threads(0);
 	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	accmem_pool_destroy(passive);
+	accmem_pool_destroy(direct);
 	end(pool);
 }
 
