@@ -579,6 +579,20 @@ void objects_compare_and_hash()
 	CHECK(!dev.get_platform().get_devices().empty());
 }
 
+bool looked_early;
+
+/* As the constructor of a static object does in a file that does not know the headers */
+__attribute__((constructor(101))) void look_early()
+{
+	looked_early =
+		!sycl::detail::default_contexts::find("/dev/accmem-of-nobody");
+}
+
+void contexts_are_looked_up_before_headers_are_initialised()
+{
+	CHECK(looked_early);
+}
+
 template <void (*Test)()>
 void run()
 {
@@ -611,6 +625,7 @@ const struct test tests[] = {
 	TEST(the_context_stays_for_what_was_submitted),
 	TEST(a_child_of_fork_has_no_errors_of_its_parent),
 	TEST(objects_compare_and_hash),
+	TEST(contexts_are_looked_up_before_headers_are_initialised),
 };
 
 } // namespace

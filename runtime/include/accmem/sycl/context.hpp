@@ -257,9 +257,10 @@ public:
 	static std::optional<context> find(const std::string &path)
 	{
 		common_guard guard;
-		auto found = table_->find(path);
+		contexts &table = get();
+		auto found = table.find(path);
 
-		if (found == table_->end())
+		if (found == table.end())
 			return {};
 		return found->second;
 	}
@@ -269,25 +270,35 @@ public:
 	{
 		common_guard guard;
 
-		return table_->emplace(path, fresh).first->second;
+		return get().emplace(path, fresh).first->second;
 	}
 
 private:
 	using contexts = std::map<std::string, context>;
 
-	static contexts *create()
+	static void give_up()
 	{
-		std::atexit([] {
-			contexts ended; /* goes without the lock */
-			common_guard guard;
+		contexts ended; /* goes without the lock */
+		common_guard guard;
 
-			ended.swap(*table_);
-		});
-		return new contexts;
+		ended.swap(*table_);
 	}
 
-	/* from the program's start on, under the common lock */
-	static inline contexts *const table_ = create();
+	/*
+	 * With the common lock held. Who comes first may be the constructor of a
+	 * static object of a file without this header, before those of this one.
+	 */
+	static contexts &get()
+	{
+		if (!table_) {
+			table_ = new contexts;
+			std::atexit(give_up);
+		}
+		return *table_;
+	}
+
+	/* under the common lock */
+	static inline contexts *table_ = nullptr;
 };
 
 } // namespace detail
