@@ -19,6 +19,8 @@
  * @process: that has its thread
  * @thread: does the work
  * @next: the one made before it, under accmem_acl_streams_lock
+ * @ending: likewise: a thread ends it, and its handle is good for nothing else; it stays
+ *	in the list as long as it works
  * @lock: protects what follows
  * @change: something was added, or done, or is to end
  * @running: what its thread is at, or NULL
@@ -28,6 +30,7 @@
  * @added: how many
  * @done: how many
  * @ends: after what has been added
+ * @gone: it is in the list no more
  * @users: calls that wait for it
  */
 struct acl_stream {
@@ -36,6 +39,7 @@ struct acl_stream {
 	pid_t process;
 	pthread_t thread;
 	struct acl_stream *next;
+	bool ending;
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	struct acl_op *running;
@@ -45,6 +49,7 @@ struct acl_stream {
 	uint64_t added;
 	uint64_t done;
 	bool ends;
+	bool gone;
 	unsigned int users;
 };
 
@@ -185,25 +190,46 @@ static void stream_unlink(struct acl_stream *stream)
 		stream->device->stream = NULL;
 }
 
-/* It is in the list no more. */
-static void stream_destroy(struct acl_stream *stream)
+/* The caller ends it; with the streams' lock held. */
+static void stream_mark(struct acl_stream *stream)
 {
-	int state;
+	stream->ending = true;
+	if (stream->device->stream == stream)
+		stream->device->stream = NULL;
+}
 
-	/* its thread, and whatever its lock was, stayed in the parent */
-	if (stream->process != getpid()) {
-		free(stream);
-		return;
-	}
-	state = accmem_cancel_off();
+/* Those who wait for all streams have found it until then. */
+static void stream_join(struct acl_stream *stream)
+{
 	pthread_mutex_lock(&stream->lock);
 	stream->ends = true;
+	pthread_cond_broadcast(&stream->change);
+	pthread_mutex_unlock(&stream->lock);
+	pthread_join(stream->thread, NULL);
+
+	pthread_mutex_lock(&accmem_acl_streams_lock);
+	stream_unlink(stream);
+	pthread_mutex_lock(&stream->lock);
+	pthread_mutex_unlock(&accmem_acl_streams_lock);
+	stream->gone = true;
 	pthread_cond_broadcast(&stream->change);
 	while (stream->users)
 		pthread_cond_wait(&stream->change, &stream->lock);
 	pthread_mutex_unlock(&stream->lock);
-	pthread_join(stream->thread, NULL);
-	accmem_cancel_restore(state);
+}
+
+/* It is marked by the caller, who is not cancelled. */
+static void stream_destroy(struct acl_stream *stream)
+{
+	/* its thread, and whatever its lock was, stayed in the parent */
+	if (stream->process != getpid()) {
+		pthread_mutex_lock(&accmem_acl_streams_lock);
+		stream_unlink(stream);
+		pthread_mutex_unlock(&accmem_acl_streams_lock);
+		free(stream);
+		return;
+	}
+	stream_join(stream);
 	pthread_cond_destroy(&stream->change);
 	pthread_mutex_destroy(&stream->lock);
 	free(stream);
@@ -215,7 +241,7 @@ static bool stream_exists(const struct acl_stream *stream)
 
 	for (one = streams; one && one != stream; one = one->next)
 		;
-	return one && one->process == getpid();
+	return one && one->process == getpid() && !one->ending;
 }
 
 static struct acl_stream *stream_default(struct acl_device *device,
@@ -383,18 +409,21 @@ static void stream_discard(struct acl_stream *stream)
 static aclError stream_end(struct acl_stream *stream, bool discards)
 {
 	bool exists;
+	int state;
 
 	pthread_mutex_lock(&accmem_acl_streams_lock);
 	exists = stream && stream_exists(stream);
 	if (exists)
-		stream_unlink(stream);
+		stream_mark(stream);
 	pthread_mutex_unlock(&accmem_acl_streams_lock);
 	if (!exists)
 		return accmem_acl_fail(ACL_ERROR_RT_INVALID_HANDLE,
 				       "no such stream in this process");
+	state = accmem_cancel_off();
 	if (discards)
 		stream_discard(stream);
 	stream_destroy(stream);
+	accmem_cancel_restore(state);
 	return ACL_SUCCESS;
 }
 
@@ -521,19 +550,43 @@ bool accmem_acl_streams_work(void)
 	return stream;
 }
 
-void accmem_acl_streams_end(struct acl_device *device)
+/* Another thread ends it; with the stream's lock held, which is released. */
+static void stream_wait_gone(struct acl_stream *stream)
+{
+	stream->users++;
+	while (!stream->gone)
+		pthread_cond_wait(&stream->change, &stream->lock);
+	stream->users--;
+	pthread_cond_broadcast(&stream->change);
+	pthread_mutex_unlock(&stream->lock);
+}
+
+/* One of the device's; false if there is none. */
+static bool stream_end_one(const struct acl_device *device)
 {
 	struct acl_stream *stream;
+	bool ending;
 
-	do {
-		pthread_mutex_lock(&accmem_acl_streams_lock);
-		stream = stream_first_of(device);
-		if (stream)
-			stream_unlink(stream);
-		pthread_mutex_unlock(&accmem_acl_streams_lock);
-		if (stream)
-			stream_destroy(stream);
-	} while (stream);
+	pthread_mutex_lock(&accmem_acl_streams_lock);
+	stream = stream_first_of(device);
+	/* who did that to one of the parent's is not in the child */
+	ending = stream && stream->ending && stream->process == getpid();
+	if (ending)
+		pthread_mutex_lock(&stream->lock);
+	else if (stream)
+		stream_mark(stream);
+	pthread_mutex_unlock(&accmem_acl_streams_lock);
+	if (ending)
+		stream_wait_gone(stream);
+	else if (stream)
+		stream_destroy(stream);
+	return stream;
+}
+
+void accmem_acl_streams_end(struct acl_device *device)
+{
+	while (stream_end_one(device))
+		;
 }
 
 aclError aclrtSynchronizeDevice(void)

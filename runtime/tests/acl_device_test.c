@@ -120,6 +120,51 @@ static void mapped_memory_stays_until_other_devices_streams_are_done(void)
 	check_stream(stream);
 }
 
+static void *destroy_stream(void *stream)
+{
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	return NULL;
+}
+
+/* Memory may go when a stream that another thread destroys has worked on it. */
+static void a_stream_is_waited_for_while_it_is_destroyed(bool resets)
+{
+	aclrtPhysicalMemProp prop = {
+		.memAttr = ACL_HBM_MEM_NORMAL,
+		.location.type = ACL_MEM_LOCATION_TYPE_DEVICE,
+	};
+	aclrtStream stream = stream_of_device_0();
+	aclrtStreamStatus status;
+	aclrtDrvMemHandle handle;
+	pthread_t thread;
+	void *p;
+
+	CHECK_EQ(aclrtReserveMemAddress(&p, LENGTH, 0, NULL, 0), 0);
+	CHECK_EQ(aclrtMallocPhysical(&handle, LENGTH, &prop, 0), 0);
+	CHECK_EQ(aclrtMapMem(p, LENGTH, 0, handle, 0), 0);
+	fill_often(p, stream);
+	CHECK_EQ(pthread_create(&thread, NULL, destroy_stream, stream), 0);
+	while (!aclrtStreamQuery(stream, &status))
+		sched_yield();
+	if (!resets) {
+		CHECK_EQ(aclrtUnmapMem(p), 0);
+		CHECK_EQ(aclrtFreePhysical(handle), 0);
+	}
+	CHECK_EQ(aclrtResetDevice(0), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(aclrtReleaseMemAddress(p), 0);
+}
+
+static void a_device_is_closed_while_a_stream_is_destroyed(void)
+{
+	a_stream_is_waited_for_while_it_is_destroyed(true);
+}
+
+static void memory_is_unmapped_while_a_stream_is_destroyed(void)
+{
+	a_stream_is_waited_for_while_it_is_destroyed(false);
+}
+
 static bool opening, forked;
 
 static void open_slowly(void)
@@ -279,6 +324,8 @@ int main(void)
 #ifdef FAKE_DEVICE
 		ROW(memory_stays_until_other_devices_streams_are_done),
 		ROW(mapped_memory_stays_until_other_devices_streams_are_done),
+		ROW(a_device_is_closed_while_a_stream_is_destroyed),
+		ROW(memory_is_unmapped_while_a_stream_is_destroyed),
 		ROW(a_device_that_is_closed_holds_up_nobody),
 		ROW(a_child_is_forked_while_a_device_is_opened),
 #endif
