@@ -177,9 +177,8 @@ bool accmem_acl_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
 void accmem_acl_streams_end(struct acl_device *device);
 void accmem_acl_streams_wait(struct acl_device *device);
 
-/* Has a device a stream? Has any stream something to do? */
+/* Has a device a stream? */
 bool accmem_acl_streams_exist(struct acl_device *device);
-bool accmem_acl_streams_work(void);
 
 /* In a child, which has no stream that holds memory; with accmem_acl_memory_lock held. */
 void accmem_acl_memory_disown(void);
@@ -188,8 +187,11 @@ void accmem_acl_memory_disown(void);
 bool accmem_acl_memory_is_held(struct acl_device *device);
 void accmem_acl_memory_wait(struct acl_device *device);
 
-/* Is memory of a device mapped at reserved addresses? */
-bool accmem_acl_handles_mapped(struct acl_device *device);
+/*
+ * Nobody finds memory of a device by a handle, or at reserved addresses, from then on: is
+ * some mapped there?
+ */
+bool accmem_acl_handles_hide(struct acl_device *device);
 
 /* Forgets what belongs to a device that is closed. */
 void accmem_acl_memory_forget(struct acl_device *device);

@@ -218,22 +218,33 @@ static struct acl_device *device_unlink_locked(int32_t id)
 	return device;
 }
 
-/* What is mapped at reserved addresses is not held, and could be any stream's work. */
+/*
+ * What is mapped at reserved addresses is not held, and could be any stream's work: what
+ * has been queued until nobody finds it any more. Calls that began before the device's
+ * number was free have ended then, so that there will be no more of its handles.
+ */
+static void device_wait_for_mapped(struct acl_device *device)
+{
+	bool mapped;
+
+	accmem_acl_calls_stop();
+	mapped = accmem_acl_handles_hide(device);
+	accmem_acl_calls_resume();
+	if (mapped)
+		accmem_acl_streams_wait(NULL);
+}
+
 static void device_wait(struct acl_device *device)
 {
 	accmem_acl_streams_end(device);
 	accmem_acl_memory_wait(device);
-	if (accmem_acl_handles_mapped(device))
-		accmem_acl_streams_wait(NULL);
 }
 
-/* Calls that began before its number was free may have given it more to do. */
+/* Calls that have found its memory by an address may have given it more to do. */
 static bool device_is_idle(struct acl_device *device)
 {
 	return !accmem_acl_streams_exist(device) &&
-	       !accmem_acl_memory_is_held(device) &&
-	       !(accmem_acl_handles_mapped(device) &&
-		 accmem_acl_streams_work());
+	       !accmem_acl_memory_is_held(device);
 }
 
 static void device_destroy(struct acl_device *device)
@@ -253,6 +264,7 @@ void accmem_acl_device_close(struct acl_device *device)
 	if (!device)
 		return;
 	state = accmem_cancel_off();
+	device_wait_for_mapped(device);
 	do {
 		device_wait(device);
 		accmem_acl_calls_stop();

@@ -43,6 +43,7 @@ struct reservation {
  * @size: bytes
  * @at: where it is mapped, or NULL
  * @retained: how often, besides its being allocated
+ * @hidden: its device is being closed: nobody finds it, but its addresses are in use
  * @next: the next of all
  */
 struct handle {
@@ -52,6 +53,7 @@ struct handle {
 	size_t size;
 	unsigned char *at;
 	unsigned int retained;
+	bool hidden;
 	struct handle *next;
 };
 
@@ -82,7 +84,8 @@ static struct handle *handle_at(const unsigned char *pointer)
 	struct handle *h;
 
 	for (h = handles; h; h = h->next)
-		if (h->at && (uintptr_t)pointer - (uintptr_t)h->at < h->size)
+		if (h->at && !h->hidden &&
+		    (uintptr_t)pointer - (uintptr_t)h->at < h->size)
 			return h;
 	return NULL;
 }
@@ -109,7 +112,7 @@ static struct handle *handle_find(aclrtDrvMemHandle handle)
 
 	for (h = handles; h && h != handle; h = h->next)
 		;
-	return h && handle_is_good(h) ? h : NULL;
+	return h && !h->hidden && handle_is_good(h) ? h : NULL;
 }
 
 /* What is the parent's stays, and the child forgets it. */
@@ -451,6 +454,16 @@ aclError aclrtMapMem(void *virPtr, size_t size, size_t offset,
 	return error;
 }
 
+static aclError handle_unmap(struct handle *h)
+{
+	if (mmap(h->at, h->size, PROT_NONE, RESERVED_FLAGS | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
+		return accmem_acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+				       "the kernel cannot unmap it");
+	h->at = NULL;
+	return ACL_SUCCESS;
+}
+
 static aclError unmap_locked(void *virPtr)
 {
 	struct handle *h = handle_at(virPtr);
@@ -458,12 +471,7 @@ static aclError unmap_locked(void *virPtr)
 	if (!h || h->at != virPtr)
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "nothing is mapped there");
-	if (mmap(virPtr, h->size, PROT_NONE, RESERVED_FLAGS | MAP_FIXED, -1,
-		 0) == MAP_FAILED)
-		return accmem_acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
-				       "the kernel cannot unmap it");
-	h->at = NULL;
-	return ACL_SUCCESS;
+	return handle_unmap(h);
 }
 
 aclError aclrtUnmapMem(void *virPtr)
@@ -481,16 +489,20 @@ aclError aclrtUnmapMem(void *virPtr)
 	return error;
 }
 
-bool accmem_acl_handles_mapped(struct acl_device *device)
+bool accmem_acl_handles_hide(struct acl_device *device)
 {
-	const struct handle *h;
+	bool mapped = false;
+	struct handle *h;
 
 	pthread_mutex_lock(&accmem_acl_map_lock);
-	for (h = handles; h; h = h->next)
-		if (h->device == device && h->at)
-			break;
+	for (h = handles; h; h = h->next) {
+		if (h->device != device)
+			continue;
+		h->hidden = true;
+		mapped |= h->at != NULL;
+	}
 	pthread_mutex_unlock(&accmem_acl_map_lock);
-	return h;
+	return mapped;
 }
 
 void accmem_acl_handles_forget(struct acl_device *device)
@@ -503,7 +515,7 @@ void accmem_acl_handles_forget(struct acl_device *device)
 		if (h->device != device)
 			continue;
 		if (h->at)
-			unmap_locked(h->at);
+			handle_unmap(h);
 		handle_unlink(h);
 		handle_release(h);
 	}

@@ -528,28 +528,6 @@ bool accmem_acl_streams_exist(struct acl_device *device)
 	return exist;
 }
 
-static bool stream_works(struct acl_stream *stream)
-{
-	bool works;
-
-	pthread_mutex_lock(&stream->lock);
-	works = stream->done < stream->added;
-	pthread_mutex_unlock(&stream->lock);
-	return works;
-}
-
-bool accmem_acl_streams_work(void)
-{
-	struct acl_stream *stream;
-
-	pthread_mutex_lock(&accmem_acl_streams_lock);
-	for (stream = streams; stream; stream = stream->next)
-		if (stream->process == getpid() && stream_works(stream))
-			break;
-	pthread_mutex_unlock(&accmem_acl_streams_lock);
-	return stream;
-}
-
 /* Another thread ends it; with the stream's lock held, which is released. */
 static void stream_wait_gone(struct acl_stream *stream)
 {

@@ -120,6 +120,67 @@ static void mapped_memory_stays_until_other_devices_streams_are_done(void)
 	check_stream(stream);
 }
 
+/* A stream that is never through, but goes on */
+struct backlog {
+	aclrtStream stream;
+	char *p;
+	bool ends;
+};
+
+static void *keep_a_backlog(void *argument)
+{
+	struct backlog *b = argument;
+	aclrtEvent done[8];
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(done); i++) {
+		CHECK_EQ(aclrtCreateEvent(&done[i]), 0);
+		CHECK_EQ(aclrtRecordEvent(done[i], b->stream), 0);
+	}
+	for (i = 0; !__atomic_load_n(&b->ends, __ATOMIC_ACQUIRE);
+	     i = (i + 1) % ARRAY_SIZE(done)) {
+		CHECK_EQ(aclrtSynchronizeEvent(done[i]), 0);
+		fill_often(b->p, b->stream);
+		CHECK_EQ(aclrtRecordEvent(done[i], b->stream), 0);
+	}
+	CHECK_EQ(aclrtSynchronizeStream(b->stream), 0);
+	for (i = 0; i < ARRAY_SIZE(done); i++)
+		CHECK_EQ(aclrtDestroyEvent(done[i]), 0);
+	return NULL;
+}
+
+/* Only what was queued before could be about its mapped memory. */
+static void a_device_is_closed_while_others_have_a_backlog(void)
+{
+	aclrtPhysicalMemProp prop = {
+		.memAttr = ACL_HBM_MEM_NORMAL,
+		.location = { .id = 1, .type = ACL_MEM_LOCATION_TYPE_DEVICE },
+	};
+	struct backlog b = { .stream = stream_of_device_0() };
+	aclrtDrvMemHandle handle;
+	pthread_t thread;
+	void *p;
+
+	fake_second = true;
+	b.p = acl_new(LENGTH, 0);
+	CHECK_EQ(pthread_create(&thread, NULL, keep_a_backlog, &b), 0);
+	CHECK_EQ(aclrtSetDevice(1), 0);
+	CHECK_EQ(aclrtReserveMemAddress(&p, LENGTH, 0, NULL, 0), 0);
+	CHECK_EQ(aclrtMallocPhysical(&handle, LENGTH, &prop, 0), 0);
+	CHECK_EQ(aclrtMapMem(p, LENGTH, 0, handle, 0), 0);
+	fill_often(p, b.stream);
+	usleep(100000);
+	alarm(30);
+	CHECK_EQ(aclrtResetDevice(1), 0);
+	alarm(0);
+	CHECK_EQ(aclrtReleaseMemAddress(p), 0);
+	__atomic_store_n(&b.ends, true, __ATOMIC_RELEASE);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtResetDevice(0), 0);
+	check_stream(b.stream);
+}
+
 static void *destroy_stream(void *stream)
 {
 	CHECK_EQ(aclrtDestroyStream(stream), 0);
@@ -324,6 +385,7 @@ int main(void)
 #ifdef FAKE_DEVICE
 		ROW(memory_stays_until_other_devices_streams_are_done),
 		ROW(mapped_memory_stays_until_other_devices_streams_are_done),
+		ROW(a_device_is_closed_while_others_have_a_backlog),
 		ROW(a_device_is_closed_while_a_stream_is_destroyed),
 		ROW(memory_is_unmapped_while_a_stream_is_destroyed),
 		ROW(a_device_that_is_closed_holds_up_nobody),
