@@ -233,9 +233,10 @@ aclError aclrtGetDevice(int32_t *deviceId);
  *
  * With the last of as many calls as aclrtSetDevice() has had, the streams of the device are
  * waited for, and what others have to do with its memory; where some is mapped at reserved
- * addresses, all that streams have to do. Then all that was allocated on it is gone: its
- * addresses are as good as any that nobody has allocated. Others who use the device by its
- * number meanwhile open it anew.
+ * addresses, all that streams have to do by then. So are calls of other threads on any
+ * device, but for those that wait for a stream. Then all that was allocated on it is gone:
+ * its addresses are as good as any that nobody has allocated. Others who use the device by
+ * its number meanwhile open it anew.
  *
  * Return: ACL_SUCCESS; ACL_ERROR_RT_INVALID_DEVICEID for a device that is not set.
  */
