@@ -499,7 +499,7 @@ bool accmem_acl_handles_hide(struct acl_device *device)
 		if (h->device != device)
 			continue;
 		h->hidden = true;
-		mapped |= h->at != NULL;
+		mapped |= !!h->at;
 	}
 	pthread_mutex_unlock(&accmem_acl_map_lock);
 	return mapped;
