@@ -100,11 +100,12 @@ static unsigned int allocs_read(struct allocs *a, unsigned int nr)
 {
 	void __user *at = batch_entry(a->req, a->req->done);
 	struct accmem_batch_alloc *to = a->entries;
+	const u32 step = a->req->entry_size;
 	unsigned int i = 0;
 
-	if (!user_read_access_begin(at, nr * a->req->entry_size))
+	if (!user_read_access_begin(at, nr * step))
 		return 0;
-	for (; i < nr; i++, to++, at += a->req->entry_size) {
+	for (; i < nr; i++, to++, at += step) {
 		const struct accmem_batch_alloc __user *from = at;
 		const u64 __user *words = at;
 		u64 *asked = (u64 *)to;
@@ -193,11 +194,13 @@ static unsigned int allocs_write(struct allocs *a, struct accmem_buffer **bufs,
 				 unsigned int nr)
 {
 	void __user *at = batch_entry(a->req, a->req->done);
+	const struct accmem_device *dev = a->ctx->dev;
+	const u32 step = a->req->entry_size;
 	unsigned int i = 0;
 
-	if (!user_write_access_begin(at, nr * a->req->entry_size))
+	if (!user_write_access_begin(at, nr * step))
 		return 0;
-	for (; i < nr; i++, at += a->req->entry_size) {
+	for (; i < nr; i++, at += step) {
 		struct accmem_batch_alloc __user *to = at;
 		const struct accmem_buffer *buf = bufs[i];
 
@@ -208,7 +211,7 @@ static unsigned int allocs_write(struct allocs *a, struct accmem_buffer **bufs,
 		unsafe_put_user(buf->address, &to->address, out);
 		unsafe_put_user(buf->layout.usable, &to->usable, out);
 		unsafe_put_user(buf->layout.footprint, &to->footprint, out);
-		unsafe_put_user(accmem_buffer_mmap_offset(buf),
+		unsafe_put_user(accmem_mmap_offset(dev, buf->address),
 				&to->mmap_offset, out);
 		unsafe_put_user(buf->layout.page_size, &to->page_size, out);
 		unsafe_put_user(accmem_buffer_memory(buf)->nr_runs,

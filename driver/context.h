@@ -488,12 +488,16 @@ static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 }
 
 /* where a mapping of a buffer begins in its context's address_space */
+static inline u64 accmem_mmap_offset(const struct accmem_device *dev,
+				     u64 address)
+{
+	return round_down(address - dev->address_base, ACCMEM_GRANULE);
+}
+
 static inline u64 accmem_buffer_mmap_offset(const struct accmem_buffer *buf)
 {
-	const struct accmem_device *dev =
-		accmem_buffer_memory(buf)->account->dev;
-
-	return round_down(buf->address - dev->address_base, ACCMEM_GRANULE);
+	return accmem_mmap_offset(accmem_buffer_memory(buf)->account->dev,
+				  buf->address);
 }
 
 #endif /* ACCMEM_CONTEXT_H */
