@@ -4,6 +4,7 @@
  * nanosecond is an instruction.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -16,6 +17,7 @@
 #define WARM 500
 #define MANY 20000 /* live buffers */
 #define WHOLE_ROUNDS 2000 /* of lives with a mapping */
+#define CLEAN_ROUNDS 3
 #define MIXED_ROUNDS 5000
 #define MIXED_LIVE 64
 #define CLEAR_4K 512 /* stores */
@@ -230,23 +232,40 @@ static double clean_alloc(int fd, bool dirty)
 	return cost;
 }
 
-/*
- * What the background has cleared, over what its last owner has not touched, who
- * gets it again: that nobody has to clear.
- */
-static void measure_clean(const struct device *dev)
+static void keep_least(double *least, double cost)
+{
+	if (cost < *least)
+		*least = cost;
+}
+
+/* what a context pays for memory that it has not touched, and the next one for it */
+static void clean_allocs(const struct device *dev, double *untouched,
+			 double *cleared)
 {
 	int fd = device_open(dev);
-	double untouched, cleared;
 
 	clean_alloc(fd, false);
-	untouched = clean_alloc(fd, false);
+	keep_least(untouched, clean_alloc(fd, false));
 	clean_alloc(fd, true);
 	close(fd);
 	meter_rest();
 	fd = device_open(dev);
-	cleared = clean_alloc(fd, false);
+	keep_least(cleared, clean_alloc(fd, false));
 	close(fd);
+}
+
+/*
+ * What the background has cleared, over what its last owner has not touched, who
+ * gets it again: that nobody has to clear. The least of some, for an interrupt is as
+ * long as either.
+ */
+static void measure_clean(const struct device *dev)
+{
+	double untouched = INFINITY, cleared = INFINITY;
+	unsigned int i;
+
+	for (i = 0; i < CLEAN_ROUNDS; i++)
+		clean_allocs(dev, &untouched, &cleared);
 	figure("alloc-64m-untouched", dev, untouched, "instructions");
 	figure("alloc-64m-cleared", dev, cleared, "instructions");
 	goal_most("alloc-64m-cleared", dev, cleared / untouched, 1.1);
