@@ -17,7 +17,7 @@
 
 #define RW (PROT_READ | PROT_WRITE)
 #define USER 65534
-#define TRIES 4 /* two at least */
+#define TRIES 4
 #define FASTER 2 /* than to free all of it; without the mend it takes as long */
 
 FIXTURE(tenant_frees)
@@ -29,6 +29,7 @@ FIXTURE(tenant_frees)
 	uint64_t capacity;
 	uint64_t length;
 	int tries;
+	bool compares; /* times, where a kernel does not check itself */
 };
 
 FIXTURE_SETUP(tenant_frees)
@@ -45,11 +46,11 @@ FIXTURE_SETUP(tenant_frees)
 	self->fences = fence_device();
 	ASSERT_LE(0, self->fences);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
-	self->tries = accmem_scale(TRIES) < 2 ? 2 : accmem_scale(TRIES);
+	self->compares = accmem_scale(100) >= 100;
+	self->tries = self->compares ? accmem_scale(TRIES) : 1;
 	self->capacity = info.capacity;
-	self->length = info.capacity - info.capacity / 4;
-	if (self->length > MIB(512))
-		self->length = MIB(512);
+	self->length = self->compares ? MIB(512) : MIB(64);
+	ASSERT_LT(self->length, self->capacity);
 }
 
 FIXTURE_TEARDOWN(tenant_frees)
@@ -132,7 +133,8 @@ TEST_F(tenant_frees, info_does_not_wait_for_what_leaves_quarantine)
 						0, 30000));
 	}
 	say(_metadata, time, all);
-	EXPECT_GE(all / FASTER, time);
+	if (self->compares)
+		EXPECT_GE(all / FASTER, time);
 	close(other);
 }
 
@@ -227,7 +229,8 @@ TEST_F(tenant_frees, who_is_at_a_limit_does_not_wait_for_what_is_due)
 						30000));
 	}
 	say(_metadata, time, all);
-	EXPECT_GE(all / FASTER, time);
+	if (self->compares)
+		EXPECT_GE(all / FASTER, time);
 }
 
 /* ... and who would fail for lack of memory still finds all of it */
