@@ -28,12 +28,9 @@
 static void ahead_count(struct accmem_context *ctx, struct accmem_carveout *cv,
 			int nr, s64 bytes)
 {
-	struct accmem_holding *h = accmem_holding_of(ctx, cv);
-
 	lockdep_assert_held(&ctx->lock);
 	WRITE_ONCE(ctx->nr_ahead, ctx->nr_ahead + nr);
-	WRITE_ONCE(h->cached_bytes, h->cached_bytes + bytes);
-	accmem_count_cached(cv, bytes);
+	accmem_holding_count_cached(ctx, cv, bytes);
 }
 
 static struct accmem_ahead *ahead_alloc(struct accmem_memory *mem)

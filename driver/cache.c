@@ -32,7 +32,6 @@ static void cache_count(struct accmem_context *ctx, struct accmem_buffer *buf,
 			bool cached)
 {
 	struct accmem_carveout *cv = accmem_buffer_memory(buf)->cv;
-	struct accmem_holding *h = accmem_holding_of(ctx, cv);
 	s64 bytes = buf->layout.footprint;
 
 	lockdep_assert_held(&ctx->lock);
@@ -41,10 +40,7 @@ static void cache_count(struct accmem_context *ctx, struct accmem_buffer *buf,
 		accmem_slab_set_cached(ctx, buf, cached);
 		return;
 	}
-	if (!cached)
-		bytes = -bytes;
-	WRITE_ONCE(h->cached_bytes, h->cached_bytes + bytes);
-	accmem_count_cached(cv, bytes);
+	accmem_holding_count_cached(ctx, cv, cached ? bytes : -bytes);
 }
 
 static bool cache_may_keep(const struct accmem_buffer *buf)

@@ -443,6 +443,18 @@ accmem_holding_of(struct accmem_context *ctx, const struct accmem_carveout *cv)
 	return &ctx->holdings[cv->index];
 }
 
+/* @bytes more, or fewer, are kept that are free to all who ask; the lock is held */
+static inline void accmem_holding_count_cached(struct accmem_context *ctx,
+					       struct accmem_carveout *cv,
+					       s64 bytes)
+{
+	struct accmem_holding *h = accmem_holding_of(ctx, cv);
+
+	lockdep_assert_held(&ctx->lock);
+	WRITE_ONCE(h->cached_bytes, h->cached_bytes + bytes);
+	accmem_count_cached(cv, bytes);
+}
+
 static inline struct accmem_memory *
 accmem_buffer_memory(const struct accmem_buffer *buf)
 {

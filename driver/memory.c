@@ -110,15 +110,9 @@ int accmem_memory_extend_prepare(struct accmem_memory *mem, u64 size,
 void accmem_memory_extend(struct accmem_memory *mem,
 			  const struct accmem_run *more)
 {
-	struct accmem_run *last = accmem_runs_last(mem);
-	struct accmem_carveout *cv = mem->cv;
-
-	accmem_carveout_lock(cv);
-	last->size += more->size;
-	if (mem->nr_runs == 1)
-		mem->run = mem->runs[0];
-	WRITE_ONCE(mem->size, mem->size + more->size);
-	accmem_carveout_unlock(cv);
+	accmem_carveout_lock(mem->cv);
+	accmem_runs_lengthen(mem, more->size);
+	accmem_carveout_unlock(mem->cv);
 }
 
 static void memory_drop_shared(struct accmem_memory *mem)

@@ -193,6 +193,16 @@ static int realloc_find_place(struct accmem_context *ctx,
 	return realloc_lock_place(ctx, buf, size);
 }
 
+/* with identity translation, whose memory it is decides whose address */
+static void growth_follow(struct growth *g)
+{
+	u64 size = accmem_buffer_memory(g->buf)->size;
+
+	lockdep_assert_held(&g->ctx->lock);
+	if (realloc_is_identity(g->buf))
+		WARN_ON_ONCE(realloc_resize_place(g->ctx, g->buf, size));
+}
+
 /* what was taken behind the buffer's memory becomes a part of it */
 static void growth_extend(struct growth *g)
 {
@@ -200,9 +210,7 @@ static void growth_extend(struct growth *g)
 
 	spin_lock(&g->ctx->lock);
 	accmem_memory_extend(mem, &g->behind);
-	/* with identity translation, whose memory it is decides whose address */
-	if (realloc_is_identity(g->buf))
-		WARN_ON_ONCE(realloc_resize_place(g->ctx, g->buf, mem->size));
+	growth_follow(g);
 	spin_unlock(&g->ctx->lock);
 }
 
@@ -241,8 +249,8 @@ static bool growth_use_ahead(struct growth *g)
 		return false;
 	spin_lock(&g->ctx->lock);
 	used = accmem_ahead_use(g->ctx, mem, g->size - mem->size, g->page_size);
-	if (used && realloc_is_identity(g->buf))
-		WARN_ON_ONCE(realloc_resize_place(g->ctx, g->buf, mem->size));
+	if (used)
+		growth_follow(g);
 	spin_unlock(&g->ctx->lock);
 	return used;
 }

@@ -127,12 +127,9 @@ void accmem_memory_join_part(struct accmem_memory *mem,
 	struct accmem_carveout *cv = mem->cv;
 
 	accmem_carveout_lock(cv);
-	accmem_runs_last(mem)->size += size;
-	if (mem->nr_runs == 1)
-		mem->run = mem->runs[0];
+	accmem_runs_lengthen(mem, size);
 	more->run.start += size;
 	more->run.size -= size;
-	resize_set_size(mem, mem->size + size);
 	resize_set_size(more, more->size - size);
 	accmem_carveout_unlock(cv);
 }

@@ -27,4 +27,14 @@ static inline struct accmem_run *accmem_runs_last(struct accmem_memory *mem)
 	return &mem->runs[mem->nr_runs - 1];
 }
 
+/* what lies behind the last one is a part of it; the carveout's lock is held */
+static inline void accmem_runs_lengthen(struct accmem_memory *mem, u64 size)
+{
+	lockdep_assert_held(&mem->cv->lock);
+	accmem_runs_last(mem)->size += size;
+	if (mem->nr_runs == 1)
+		mem->run = mem->runs[0];
+	WRITE_ONCE(mem->size, mem->size + size);
+}
+
 #endif /* ACCMEM_RUNS_H */

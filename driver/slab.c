@@ -87,7 +87,6 @@ static void slab_page_adjust(struct accmem_context *ctx,
 			     int cached, int pending)
 {
 	u64 before = slab_page_cached_bytes(page), after;
-	struct accmem_holding *h;
 
 	lockdep_assert_held(&ctx->lock);
 	page->nr_cached += cached;
@@ -95,11 +94,10 @@ static void slab_page_adjust(struct accmem_context *ctx,
 	after = slab_page_cached_bytes(page);
 	if (after == before)
 		return;
-	h = slab_holding(ctx, page);
-	WRITE_ONCE(h->cached_bytes, h->cached_bytes + after - before);
+	accmem_holding_count_cached(ctx, page->place.memory->cv,
+				    after - before);
 	/* all of the page is anybody's then, and no room of the context's */
-	h->slab_room -= after - before;
-	accmem_count_cached(page->place.memory->cv, after - before);
+	slab_holding(ctx, page)->slab_room -= after - before;
 }
 
 /* the slab of a cache mode is there from its first buffer on */
