@@ -302,8 +302,10 @@ static void jump(int sig)
 	siglongjmp(out, 1);
 }
 
+/* @then: the call that it makes after the one that it has left, if any */
 struct leaper {
 	struct tcgen05_cta *cta;
+	int (*then)(struct tcgen05_cta *cta);
 	uint32_t address;
 	pid_t tid;
 	int ret;
@@ -321,7 +323,19 @@ static bool leaves_by_a_jump(struct leaper *leaper, void *(*run)(void *))
 	       !pthread_kill(thread, SIGUSR1) && !pthread_join(thread, NULL);
 }
 
-/* leaves its call by a jump, and makes another */
+static int try_alloc(struct tcgen05_cta *cta)
+{
+	uint32_t at;
+
+	return tcgen05_try_alloc(cta, &at, 32);
+}
+
+static int alloc_to_nowhere(struct tcgen05_cta *cta)
+{
+	return tcgen05_alloc(cta, NULL, 512);
+}
+
+/* leaves its call by a jump, and may make another */
 static void *leap(void *argument)
 {
 	struct leaper *leaper = argument;
@@ -330,14 +344,14 @@ static void *leap(void *argument)
 	__atomic_store_n(&leaper->tid, gettid(), __ATOMIC_RELEASE);
 	if (!sigsetjmp(out, 1))
 		leaper->ret = tcgen05_alloc(leaper->cta, &at, 512);
-	else
-		leaper->ret = tcgen05_try_alloc(leaper->cta, &at, 32);
+	else if (leaper->then)
+		leaper->ret = leaper->then(leaper->cta);
 	return NULL;
 }
 
 TEST_F(tmem_restart, p2_who_makes_another_call_has_left_the_first)
 {
-	struct leaper leaper = { .cta = self->b, .ret = 1 };
+	struct leaper leaper = { .cta = self->b, .then = try_alloc, .ret = 1 };
 	struct tmem_call next;
 
 	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
@@ -359,49 +373,25 @@ static void *leap_from_dealloc(void *argument)
 	return NULL;
 }
 
-/* leaves its call by a jump, and makes none */
-static void *leap_away(void *argument)
-{
-	struct leaper *leaper = argument;
-	uint32_t at;
-
-	__atomic_store_n(&leaper->tid, gettid(), __ATOMIC_RELEASE);
-	if (!sigsetjmp(out, 1))
-		leaper->ret = tcgen05_alloc(leaper->cta, &at, 512);
-	return NULL;
-}
-
 TEST_F(tmem_restart, p2_a_call_that_never_comes_back_is_forgotten)
 {
 	struct leaper leaper = { .cta = self->b, .ret = 1 };
 	uint32_t at;
 
-	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_away));
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	/* it has its second; then whoever waits is served */
 	EXPECT_EQ(0, tcgen05_alloc_until(self->c, &at, 512, tmem_in_ms(20000)));
 	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
 }
 
-/* leaves its call by a jump, and makes one that has nowhere to store an address */
-static void *leap_nowhere(void *argument)
-{
-	struct leaper *leaper = argument;
-	uint32_t at;
-
-	__atomic_store_n(&leaper->tid, gettid(), __ATOMIC_RELEASE);
-	if (!sigsetjmp(out, 1))
-		leaper->ret = tcgen05_alloc(leaper->cta, &at, 512);
-	else
-		leaper->ret = tcgen05_alloc(leaper->cta, NULL, 512);
-	return NULL;
-}
-
 TEST_F(tmem_restart, p10_a_bad_destination_is_another_call)
 {
-	struct leaper leaper = { .cta = self->b, .ret = 1 };
+	struct leaper leaper = { .cta = self->b,
+				 .then = alloc_to_nowhere,
+				 .ret = 1 };
 
-	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_nowhere));
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
 	EXPECT_EQ(-EFAULT, leaper.ret);
 	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
 }
@@ -432,14 +422,14 @@ static bool until_forgotten(struct tcgen05_cta *cta)
 /* each call that has begun is seen to end, of those that are left as well */
 TEST_F(tmem_restart, p2_a_call_that_was_left_is_traced)
 {
-	struct leaper next = { .cta = self->b, .ret = 1 };
+	struct leaper next = { .cta = self->b, .then = try_alloc, .ret = 1 };
 	struct leaper none = { .cta = self->c, .ret = 1 };
 
 	if (access("/sys/kernel/tracing/events", F_OK))
 		SKIP(return, "no tracefs in this kernel");
 	ASSERT_TRUE(accmem_trace_start());
 	ASSERT_TRUE(leaves_by_a_jump(&next, leap));
-	ASSERT_TRUE(leaves_by_a_jump(&none, leap_away));
+	ASSERT_TRUE(leaves_by_a_jump(&none, leap));
 	ASSERT_TRUE(until_forgotten(self->c));
 	ASSERT_TRUE(accmem_trace_stop());
 	EXPECT_EQ(1, accmem_trace_count("accmem_tmem_fail",
@@ -481,7 +471,7 @@ TEST_F(tmem_restart, p12_a_result_that_nobody_comes_back_for_is_in_nobodys_way)
 	struct leaper leaper = { .cta = self->p, .ret = 1 };
 	uint32_t at;
 
-	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_away));
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
 	tcgen05_exit(self->q);
 	self->q = NULL;
 	usleep(LONG_MS * 1000);
@@ -602,7 +592,7 @@ TEST_F(tmem_restart, p12_who_may_not_wait_is_not_left_waiting)
 				  .deadline_ns = 1,
 				  .ret = 1 };
 
-	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_away));
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
 	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
 	EXPECT_TRUE(tmem_ends(&call));
 	tcgen05_exit(self->p);
@@ -615,7 +605,7 @@ TEST_F(tmem_restart, p5_a_cta_exits_while_its_call_is_away)
 	struct leaper leaper = { .cta = self->b, .ret = 1 };
 	uint32_t at;
 
-	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_away));
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
 	tcgen05_exit(self->b);
 	self->b = NULL;
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));

@@ -694,6 +694,19 @@ static void *map_slab_page(int fd, struct accmem_alloc *a,
 	return accmem_mmap(fd, small, 4096, RW);
 }
 
+/* what becomes of a waiter when the page, at *@p, is unmapped; then it is mapped again */
+static int unmap_beside(struct __test_metadata *_metadata, struct waiter *w,
+			int fd, const char *path, void **p,
+			const struct accmem_alloc *again)
+{
+	ASSERT_TRUE(waiter_start(w, fd, 4096 / UNITS, in_ms(fd, 600)));
+	ASSERT_TRUE(waiter_sleeps(w, path, "asleep"));
+	munmap(*p, 4096);
+	pthread_join(w->thread, NULL);
+	*p = accmem_mmap(fd, again, 4096, RW);
+	return w->err;
+}
+
 /* A page of which only some buffers are pending. Three times, as above. */
 TEST_F(wait, an_unmapping_of_a_slab_page_of_which_a_piece_is_pending)
 {
@@ -708,13 +721,8 @@ TEST_F(wait, an_unmapping_of_a_slab_page_of_which_a_piece_is_pending)
 		ASSERT_NE(NULL, p);
 		ASSERT_EQ(0, stream_free(self->other, small[i].address, stream,
 					 i + 1));
-		ASSERT_TRUE(waiter_start(&w, self->other, 4096 / UNITS,
-					 in_ms(self->other, 600)));
-		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "asleep"));
-		munmap(p, 4096);
-		pthread_join(w.thread, NULL);
-		err = w.err;
-		p = accmem_mmap(self->other, &small[3], 4096, RW);
+		err = unmap_beside(_metadata, &w, self->other, variant->path,
+				   &p, &small[3]);
 	}
 	EXPECT_EQ(0, err);
 	munmap(p, 4096);
@@ -733,13 +741,8 @@ TEST_F(wait, an_unmapping_of_a_slab_page_of_which_units_wait)
 
 		ASSERT_NE(NULL, p);
 		ASSERT_EQ(0, accmem_ioctl_free(self->other, small[i].address));
-		ASSERT_TRUE(waiter_start(&w, self->other, 4096 / UNITS,
-					 in_ms(self->other, 600)));
-		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "asleep"));
-		munmap(p, 4096);
-		pthread_join(w.thread, NULL);
-		err = w.err;
-		p = accmem_mmap(self->other, &small[3], 4096, RW);
+		err = unmap_beside(_metadata, &w, self->other, variant->path,
+				   &p, &small[3]);
 	}
 	EXPECT_EQ(0, err);
 	munmap(p, 4096);
