@@ -117,27 +117,31 @@ static uint64_t time_of_thread(void)
 	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
+#define A_MOMENT_NS 1000000
+
 /* an alloc that waits; false if it did anything else */
 static bool wait_a_moment(struct tcgen05_cta *cta)
 {
 	uint32_t at;
 
-	return tcgen05_alloc_until(cta, &at, 32, tmem_now() + 200000) ==
+	return tcgen05_alloc_until(cta, &at, 32, tmem_now() + A_MOMENT_NS) ==
 	       -ETIMEDOUT;
 }
 
-/* the same, queued, and read */
+/* the same, queued, and read; again if its deadline passed before it was queued */
 static bool read_a_moment(struct tcgen05_cta *cta)
 {
 	struct accmem_cta_alloc req = { .size = sizeof(req),
 					.flags = ACCMEM_CTA_QUEUED,
-					.columns = 32,
-					.deadline_ns = tmem_now() + 200000 };
+					.columns = 32 };
 	struct accmem_cta_completion done;
-	int fd = tcgen05_fd(cta);
+	int err, fd = tcgen05_fd(cta);
 
-	return !accmem_ioctl(fd, ACCMEM_IOC_CTA_ALLOC, &req) &&
-	       read(fd, &done, sizeof(done)) == sizeof(done) &&
+	do {
+		req.deadline_ns = tmem_now() + A_MOMENT_NS;
+		err = accmem_ioctl(fd, ACCMEM_IOC_CTA_ALLOC, &req);
+	} while (err == -ETIMEDOUT);
+	return !err && read(fd, &done, sizeof(done)) == sizeof(done) &&
 	       done.result == -ETIMEDOUT;
 }
 
@@ -201,7 +205,7 @@ TEST_F(tmem_close, p2_what_a_child_closes_makes_no_wait_dearer)
 		ASSERT_TRUE(before[i] && after[i]);
 		TH_LOG("%s: %d us, then %d us", i ? "read" : "wait",
 		       (int)(before[i] / 1000), (int)(after[i] / 1000));
-		EXPECT_LE(after[i], 2 * before[i]);
+		EXPECT_LE(after[i], 3 * before[i]);
 	}
 	tcgen05_exit(c);
 }
