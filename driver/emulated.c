@@ -145,6 +145,7 @@ static bool emulated_wants_folio(struct accmem_memory *mem, unsigned long index)
 	return !xa_find(&mem->pages, &at, first + FOLIO_PAGES - 1, XA_PRESENT);
 }
 
+/* stored locked: whoever makes it and maps it need not look for it again */
 static struct page *emulated_store_page(struct accmem_memory *mem,
 					unsigned long index, unsigned int order)
 {
@@ -152,8 +153,10 @@ static struct page *emulated_store_page(struct accmem_memory *mem,
 
 	if (!page)
 		return NULL;
+	__folio_set_locked(page_folio(page));
 	index = round_down(index, 1ul << order);
 	if (xa_err(xa_store(&mem->pages, index, page, GFP_KERNEL))) {
+		unlock_page(page);
 		emulated_free_page_of(mem, page);
 		return NULL;
 	}
@@ -165,57 +168,93 @@ static bool emulated_has_index(struct accmem_memory *mem, unsigned long index)
 	return index < READ_ONCE(mem->size) >> PAGE_SHIFT;
 }
 
-/* the page at @index, made if there is none; NULL when it cannot be had */
-static struct page *emulated_get_page_at(struct accmem_memory *mem,
-					 unsigned long index)
+/* the page at @index, where there is none: made, and locked; NULL */
+static struct page *emulated_make_page(struct accmem_memory *mem,
+				       unsigned long index)
+{
+	struct page *page = NULL;
+
+	if (!emulated_has_index(mem, index))
+		return NULL;
+	if (emulated_wants_folio(mem, index))
+		page = emulated_store_page(mem, index, ACCMEM_FOLIO_ORDER);
+	if (page)
+		return page + index % FOLIO_PAGES;
+	return mem->huge == ACCMEM_HUGE_ONLY ?
+		       NULL :
+		       emulated_store_page(mem, index, 0);
+}
+
+/*
+ * The page at @index, made if there is none; NULL when it cannot be had. One that is
+ * @made is locked: it is the memory's as long as it is locked.
+ */
+static struct page *emulated_find_or_make(struct accmem_memory *mem,
+					  unsigned long index, bool *made)
 {
 	struct page *page = emulated_find_page(mem, index);
 
+	*made = false;
 	if (page)
 		return page;
 	mutex_lock(&mem->lock);
 	page = emulated_find_page(mem, index);
-	if (!page && !emulated_has_index(mem, index))
-		goto out;
-	if (!page && emulated_wants_folio(mem, index) &&
-	    emulated_store_page(mem, index, ACCMEM_FOLIO_ORDER))
-		page = emulated_find_page(mem, index);
-	if (!page && mem->huge != ACCMEM_HUGE_ONLY)
-		page = emulated_store_page(mem, index, 0);
-out:
+	if (!page) {
+		page = emulated_make_page(mem, index);
+		*made = page;
+	}
 	mutex_unlock(&mem->lock);
 	return page;
 }
 
-/*
- * The page at @index with a reference, locked: it is the memory's as long as it is
- * locked. A memory that shrinks gives pages up, of which one may be found last.
- */
-static struct page *emulated_lock_page(struct accmem_memory *mem,
-				       unsigned long index)
+static struct page *emulated_get_page_at(struct accmem_memory *mem,
+					 unsigned long index)
 {
-	struct folio *folio;
-	struct page *page;
+	bool made;
+	struct page *page = emulated_find_or_make(mem, index, &made);
 
-	while (emulated_has_index(mem, index)) {
-		page = emulated_get_page_at(mem, index);
-		if (!page)
-			break;
-		folio = page_folio(page);
-		if (!folio_try_get(folio))
-			continue;
-		/* another's, which has it locked for who knows what, is let go */
-		if (emulated_find_page(mem, index) != page ||
-		    page_folio(page) != folio) {
-			folio_put(folio);
-			continue;
-		}
+	if (made)
+		unlock_page(page);
+	return page;
+}
+
+/*
+ * Locks a page that was found, with a reference, unless it is not the memory's any
+ * longer: one that shrinks gives pages up, of which one may be found last.
+ */
+static bool emulated_lock_found(struct accmem_memory *mem, unsigned long index,
+				struct page *page)
+{
+	struct folio *folio = page_folio(page);
+
+	if (!folio_try_get(folio))
+		return false;
+	/* another's, which has it locked for who knows what, is let go */
+	if (emulated_find_page(mem, index) == page &&
+	    page_folio(page) == folio) {
 		folio_lock(folio);
 		if (emulated_has_index(mem, index) &&
 		    emulated_find_page(mem, index) == page)
-			return page;
+			return true;
 		folio_unlock(folio);
-		folio_put(folio);
+	}
+	folio_put(folio);
+	return false;
+}
+
+/* the page at @index with a reference, locked: it is the memory's that long */
+static struct page *emulated_lock_page(struct accmem_memory *mem,
+				       unsigned long index)
+{
+	struct page *page;
+	bool made;
+
+	while (emulated_has_index(mem, index)) {
+		page = emulated_find_or_make(mem, index, &made);
+		if (made)
+			get_page(page);
+		if (!page || made || emulated_lock_found(mem, index, page))
+			return page;
 	}
 	return NULL;
 }
@@ -478,11 +517,27 @@ static bool emulated_settle(struct accmem_memory *mem)
 	return xa_empty(&mem->pages);
 }
 
+/* the only page, for which the array needs no node; NULL where there are others */
+static struct page *emulated_only_page(struct accmem_memory *mem)
+{
+	XA_STATE(xas, &mem->pages, 0);
+	struct page *page;
+
+	rcu_read_lock();
+	page = xas_load(&xas);
+	rcu_read_unlock();
+	return xas.xa_node ? NULL : page;
+}
+
 static void emulated_release(struct accmem_memory *mem)
 {
 	unsigned long index = 0;
-	struct page *page;
+	struct page *page = emulated_only_page(mem);
 
+	if (page) {
+		emulated_free_page_of(mem, page);
+		return;
+	}
 	while ((page = emulated_next_page(mem, &index))) {
 		emulated_free_page_of(mem, page);
 		index++;

@@ -302,12 +302,14 @@ void accmem_memory_put(struct accmem_memory *mem)
 void accmem_memory_put_user(struct accmem_memory *mem)
 {
 	struct accmem_account *account = mem->account;
-	bool awaited = READ_ONCE(mem->pending) || READ_ONCE(mem->awaited);
 
+	if (!READ_ONCE(mem->pending) && !READ_ONCE(mem->awaited)) {
+		accmem_memory_put(mem);
+		return;
+	}
 	accmem_account_get(account);
 	accmem_memory_put(mem);
-	if (awaited)
-		accmem_waiters_came_back(account->dev, account->user);
+	accmem_waiters_came_back(account->dev, account->user);
 	accmem_account_put(account);
 }
 

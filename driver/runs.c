@@ -336,7 +336,7 @@ static void runs_give_back(struct accmem_memory *mem,
  */
 void accmem_runs_drop(struct accmem_memory *mem)
 {
-	if (mem->runs != &mem->run)
+	if (mem->runs && mem->runs != &mem->run)
 		kvfree(mem->runs);
 	mem->runs = NULL;
 	mem->nr_runs = 0;
