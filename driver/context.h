@@ -391,6 +391,7 @@ void accmem_alloc_replace(struct accmem_context *ctx, struct accmem_buffer *old,
  * @fresh: what takes its place; NULL where it is resized in place
  * @layout: what it becomes
  * @length: bytes asked for
+ * @insists: in place, or not at all
  * @old_size: bytes of its memory when the call began
  * @copied: bytes
  */
@@ -399,6 +400,7 @@ struct accmem_resize {
 	struct accmem_buffer *fresh;
 	struct accmem_layout layout;
 	u64 length;
+	bool insists;
 	u64 old_size;
 	u64 copied;
 };

@@ -32,6 +32,7 @@ struct growth {
 	struct accmem_run behind; /* what lies right behind it, or */
 	struct accmem_memory *more; /* another memory, or NULL */
 	bool replaces; /* @more is to take the place of all there is */
+	bool insists; /* it fails if what it needs is not there */
 };
 
 static struct accmem_carveout *realloc_carveout(const struct accmem_buffer *buf)
@@ -113,8 +114,9 @@ static int growth_take(void *arg)
 	g->more = NULL;
 	if (err != -ENOSPC)
 		return err;
+	/* before it fails, all that is free but hidden is given back */
 	if (realloc_is_identity(g->buf))
-		return REALLOC_NO_ROOM;
+		return g->insists ? -ENOSPC : REALLOC_NO_ROOM;
 	g->replaces = g->buf->flags & ACCMEM_ALLOC_CONTIGUOUS;
 	return growth_create(g, g->replaces ? g->size : g->size - mem->size);
 }
@@ -301,6 +303,7 @@ static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
 		.page_size = IS_ALIGNED(mem->size, r->layout.page_size) ?
 				     r->layout.page_size :
 				     ACCMEM_GRANULE,
+		.insists = r->insists,
 	};
 	bool mapped = !realloc_is_identity(r->buf);
 	int err = 0;
@@ -548,7 +551,7 @@ static int realloc_resize(struct accmem_context *ctx,
 	err = realloc_in_place(ctx, r);
 	if (err != REALLOC_NO_ROOM)
 		return err;
-	if (call->flags & ACCMEM_REALLOC_IN_PLACE)
+	if (r->insists)
 		return -ENOMEM;
 	return realloc_move(ctx, r, &req);
 }
@@ -568,7 +571,10 @@ int accmem_realloc_prepare(struct accmem_context *ctx,
 {
 	int err;
 
-	*r = (struct accmem_resize){ .length = req->length };
+	*r = (struct accmem_resize){
+		.length = req->length,
+		.insists = req->flags & ACCMEM_REALLOC_IN_PLACE,
+	};
 	r->buf = realloc_begin(ctx, req->address);
 	if (IS_ERR(r->buf))
 		return PTR_ERR(r->buf);

@@ -258,6 +258,36 @@ TEST_F(realloc, grows_over_what_is_kept)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
+/* Nor is what others keep, which counts as free, for one that has to stay there. */
+TEST_F(realloc, grows_over_what_others_keep)
+{
+	int other = accmem_dev_open(variant->path, O_RDWR);
+	struct accmem_alloc b[2], *kept = &b[0];
+	struct accmem_alloc a = {
+		.length = MIB(2),
+		.flags = RESIZABLE | ACCMEM_ALLOC_FIXED,
+	};
+	unsigned int i;
+
+	ASSERT_LE(0, other);
+	for (i = 0; i < 2; i++) {
+		b[i] = (struct accmem_alloc){ .length = KIB(64),
+					      .alignment = MIB(2) };
+		ASSERT_EQ(0, accmem_ioctl_alloc(other, &b[i]));
+		/* there are 2 MiB before it */
+		if (b[i].address > kept->address)
+			kept = &b[i];
+	}
+	ASSERT_EQ(0, accmem_ioctl_free(other, b[kept == b].address));
+	a.address = kept->address - MIB(2);
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, accmem_ioctl_free(other, kept->address));
+	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(2) + KIB(64),
+					  IN_PLACE, NULL));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	close(other);
+}
+
 /* Nor is a free whose fence has signalled. */
 TEST_F(realloc, grows_over_what_is_due)
 {
