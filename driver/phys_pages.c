@@ -150,13 +150,13 @@ static vm_fault_t pages_fault(struct accmem_memory *mem, struct vm_fault *vmf)
 	struct page *page = pages_at(mem->cv, at);
 	struct accmem_run shown = pages_fault_extent(mem, vmf);
 
-	get_page(page);
+	/* ours keeps it there: who waits for the lock has none that looks like a pin */
 	lock_page(page);
 	if (!pages_has_offset(mem, (u64)vmf->pgoff << PAGE_SHIFT)) {
 		unlock_page(page);
-		put_page(page);
 		return VM_FAULT_SIGBUS;
 	}
+	get_page(page);
 	accmem_clear_touch(mem->cv, &shown);
 	vmf->page = page;
 	return VM_FAULT_LOCKED;

@@ -38,8 +38,9 @@ static bool pins_folio_is_shared(struct accmem_memory *mem, u64 at)
 
 /*
  * With the mappings down, and new faults waiting for the folio lock, a
- * reference beyond ours is a pin. A fault that waits holds one too: then the
- * answer is yes, and the question will be asked again.
+ * reference beyond ours is a pin. A fault that came too late, for another has shown
+ * the page, drops its own after the lock: then the answer is yes, and the question
+ * will be asked again.
  */
 static bool pins_folio_unmap(struct accmem_memory *mem, struct folio *folio,
 			     u64 at)

@@ -924,6 +924,63 @@ TEST_F(realloc, pinned)
 	ASSERT_EQ(0, unblock(self->fd, &b));
 }
 
+static atomic_int touching;
+
+static void *touch_on_and_on(void *p)
+{
+	volatile char *c = p;
+
+	while (atomic_load(&touching))
+		*c = 1;
+	return NULL;
+}
+
+/* A fault beside it is no pin. */
+TEST_F(realloc, moves_while_its_neighbour_is_touched)
+{
+	unsigned int i, rounds = 200 + accmem_scale(1000), busy = 0;
+	struct accmem_alloc a, b = {
+		.length = KIB(64),
+		.address = self->info.address_base + self->info.capacity / 2,
+		.flags = ACCMEM_ALLOC_FIXED,
+	};
+	struct accmem_realloc r;
+	pthread_t threads[3];
+	char *p, *touched;
+
+	b.address += KIB(64);
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &b));
+	touched = map_at(self->fd, b.address, KIB(64));
+	ASSERT_NE(NULL, touched);
+	atomic_store(&touching, 1);
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, touch_on_and_on,
+					    touched + i * GRANULE));
+	for (i = 0; i < rounds; i++) {
+		a = (struct accmem_alloc){
+			.length = KIB(64),
+			.address = b.address - KIB(64),
+			.flags = RESIZABLE | ACCMEM_ALLOC_FIXED,
+		};
+		/* what it was may be in quarantine for a moment */
+		while (accmem_ioctl_alloc(self->fd, &a) == -ENOMEM)
+			;
+		p = map_at(self->fd, a.address, KIB(64));
+		ASSERT_NE(NULL, p);
+		*p = 1;
+		unmap(p, KIB(64));
+		busy += accmem_ioctl_realloc(self->fd, a.address, KIB(128), 0,
+					     &r) == -EBUSY;
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
+	}
+	EXPECT_EQ(0, busy);
+	atomic_store(&touching, 0);
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	unmap(touched, KIB(64));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+}
+
 /*
  * Large pages are only preferred: where none is left to grow by, it goes on with normal
  * ones. A pin keeps it from that where there is memory, and only there.
