@@ -886,7 +886,8 @@ TEST_F(wait, a_deadline_and_a_signal_while_others_give_back)
 	EXPECT_EQ(-ETIMEDOUT, w.err);
 	handle(SIGUSR1, 0);
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	usleep(100000);
+	while (waiting(variant->path, "waiting") != 1)
+		usleep(1000);
 	pthread_kill(w.thread, SIGUSR1);
 	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
 	atomic_store(&c.end, 1);
