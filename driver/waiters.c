@@ -502,7 +502,7 @@ bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts,
 				jiffies +
 				msecs_to_jiffies(ACCMEM_WAIT_RESTART_MS);
 			list_add_tail(&w->link, &ws->away);
-			accmem_queue_away(&ws->queue, &w->q, ktime_get_ns());
+			accmem_queue_away(&ws->queue, &w->q);
 			waiters_settle(w->dev);
 		} else {
 			waiter_remove(w, err);

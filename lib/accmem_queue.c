@@ -116,7 +116,8 @@ static void queue_reserve_if_due(struct accmem_queue *q, u64 now)
 {
 	struct accmem_queue_waiter *w = queue_front(q);
 
-	if (!w || q->reserved || !q->reserve_ns || now < q->until)
+	if (!w || q->reserved || q->suspended || !q->reserve_ns ||
+	    now < q->until)
 		return;
 	if (w->passed < q->bound || w->state == ACCMEM_QUEUE_AWAY)
 		return;
@@ -125,18 +126,43 @@ static void queue_reserve_if_due(struct accmem_queue *q, u64 now)
 	q->reservations++;
 }
 
-/* what was reserved is not; nothing is for a while, unless it was used */
+/* it has had its chance: to the end, as if it came now */
+static void queue_demote(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	struct accmem_queue_waiter *last =
+		list_entry(q->waiters.prev, struct accmem_queue_waiter, link);
+
+	w->passed = 0;
+	w->turn = last->turn;
+	w->user->turn = max(w->user->turn, w->turn + queue_length_of(w->need));
+	q->last_turn = max(q->last_turn, w->user->turn);
+	list_del(&w->link);
+	queue_insert(q, w);
+}
+
+static bool queue_is_reserved_for(const struct accmem_queue *q,
+				  const struct accmem_queue_waiter *w)
+{
+	return q->reserved == w || q->suspended == w;
+}
+
+/*
+ * What was reserved for @w, if anything was, is not any more, and what was kept from
+ * the others is there for them. Where it was of no use, nothing is for a while.
+ */
 static void queue_unreserve(struct accmem_queue *q,
 			    struct accmem_queue_waiter *w, bool used, u64 now)
 {
-	if (q->reserved != w)
+	if (!queue_is_reserved_for(q, w))
 		return;
 	q->reserved = NULL;
-	/* what was kept from the others is there for them */
+	q->suspended = NULL;
 	q->seq++;
 	q->until = used ? 0 : now + q->reserve_ns;
-	if (!used)
-		q->expired++;
+	if (used)
+		return;
+	q->expired++;
+	queue_demote(q, w);
 }
 
 void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
@@ -175,10 +201,13 @@ void accmem_queue_defer(struct accmem_queue *q, struct accmem_queue_waiter *w)
 	queue_set_state(q, w, ACCMEM_QUEUE_ASLEEP);
 }
 
-void accmem_queue_away(struct accmem_queue *q, struct accmem_queue_waiter *w,
-		       u64 now)
+void accmem_queue_away(struct accmem_queue *q, struct accmem_queue_waiter *w)
 {
-	queue_unreserve(q, w, false, now);
+	if (q->reserved == w) {
+		q->reserved = NULL;
+		q->suspended = w;
+		q->seq++;
+	}
 	queue_set_state(q, w, ACCMEM_QUEUE_AWAY);
 }
 
@@ -186,6 +215,12 @@ void accmem_queue_back(struct accmem_queue *q, struct accmem_queue_waiter *w,
 		       u64 now)
 {
 	queue_set_state(q, w, ACCMEM_QUEUE_AWAKE);
+	if (q->suspended == w && now >= q->until) {
+		queue_unreserve(q, w, false, now);
+	} else if (q->suspended == w) {
+		q->suspended = NULL;
+		q->reserved = w;
+	}
 	queue_reserve_if_due(q, now);
 }
 
@@ -195,6 +230,16 @@ static void queue_count_pass(struct accmem_queue *q,
 	front->passed++;
 	q->passes++;
 	queue_reserve_if_due(q, now);
+}
+
+/* Who passed @w, which has left, passed those behind it. */
+static void queue_hand_on_passes(struct accmem_queue *q,
+				 const struct accmem_queue_waiter *w)
+{
+	struct accmem_queue_waiter *front = queue_front(q);
+
+	if (front)
+		front->passed = max(front->passed, w->passed);
 }
 
 void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
@@ -211,8 +256,9 @@ void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 	queue_end_turn(q, w, served);
 	if (served && front && front != w)
 		queue_count_pass(q, front, now);
-	else
-		queue_reserve_if_due(q, now);
+	else if (!served && front == w)
+		queue_hand_on_passes(q, w);
+	queue_reserve_if_due(q, now);
 }
 
 void accmem_queue_pass(struct accmem_queue *q, struct accmem_queue_user *user,
@@ -232,27 +278,12 @@ void accmem_queue_limits_rose(struct accmem_queue *q)
 		accmem_queue_sank(w->user);
 }
 
-/* it has had its chance: to the end, as if it came now */
-static void queue_demote(struct accmem_queue *q, struct accmem_queue_waiter *w)
-{
-	struct accmem_queue_waiter *last =
-		list_entry(q->waiters.prev, struct accmem_queue_waiter, link);
-
-	w->passed = 0;
-	w->turn = last->turn;
-	w->user->turn = max(w->user->turn, w->turn + queue_length_of(w->need));
-	q->last_turn = max(q->last_turn, w->user->turn);
-	list_del(&w->link);
-	queue_insert(q, w);
-}
-
 bool accmem_queue_tick(struct accmem_queue *q, u64 now)
 {
-	struct accmem_queue_waiter *w = q->reserved;
+	struct accmem_queue_waiter *w = q->reserved ?: q->suspended;
 
 	if (w && now >= q->until) {
 		queue_unreserve(q, w, false, now);
-		queue_demote(q, w);
 		return true;
 	}
 	queue_reserve_if_due(q, now);

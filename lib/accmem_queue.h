@@ -14,11 +14,13 @@
  * credit with the latest that was served, or with the first who waits and may be helped
  * where that is earlier.) A younger one that fits may pass an older one that does not.
  * Each time one passes the waiter at the front, that is counted, whether it waits or
- * not, unless its own turn begins before; when the bound is reached, memory is reserved
+ * not, unless its own turn begins before; a front that gives up leaves its count to the
+ * next one. When the bound is reached, memory is reserved
  * for the front: nobody else is given any. A reservation ends after some time, served or
- * not. One that ends unserved costs its waiter the place, which is at the end from then
- * on, and for as long again nothing is reserved: nobody can stall the others with a
- * request that nothing can meet.
+ * not. One that ends unserved, in whatever way, costs its waiter the place, which is at
+ * the end from then on, and for as long again nothing is reserved: nobody can stall the
+ * others with a request that nothing can meet. While its waiter is away it is suspended:
+ * others may be given what is there, and it ends no later.
  *
  * Waiters whom a limit holds up are in the same queue, and pass nobody's bound: no
  * memory would help them. They are tried again when their user's charge has sunk.
@@ -89,6 +91,7 @@ struct accmem_queue_waiter {
  * @reserve_ns: for how long memory is reserved; 0 for never
  * @credit: bytes of turns that a user who had none meanwhile catches up with
  * @reserved: for whom it is, or NULL
+ * @suspended: for whom it would be, who is away, or NULL
  * @until: when that ends, or when memory may be reserved again
  * @reservations: how often memory was reserved
  * @expired: how often that ended unserved
@@ -102,6 +105,7 @@ struct accmem_queue {
 	u64 reserve_ns;
 	u64 credit;
 	struct accmem_queue_waiter *reserved;
+	struct accmem_queue_waiter *suspended;
 	u64 until;
 	u64 reservations;
 	u64 expired;
@@ -163,17 +167,15 @@ void accmem_queue_defer(struct accmem_queue *q, struct accmem_queue_waiter *w);
  * accmem_queue_away() - a waiter is not there for a while
  * @q: the queue
  * @w: the waiter, in any state. It keeps its place, and its count of passes; memory
- *	that is reserved for it is not any more. accmem_queue_next() follows.
- * @now: the time
+ *	is not reserved for it until it is back. accmem_queue_next() follows.
  */
-void accmem_queue_away(struct accmem_queue *q, struct accmem_queue_waiter *w,
-		       u64 now);
+void accmem_queue_away(struct accmem_queue *q, struct accmem_queue_waiter *w);
 
 /**
  * accmem_queue_back() - a waiter that was away is back, and awake
  * @q: the queue
- * @w: the waiter
- * @now: the time
+ * @w: the waiter, for whom memory is reserved again, if it was, until the time is over
+ * @now: the time. accmem_queue_next() follows.
  */
 void accmem_queue_back(struct accmem_queue *q, struct accmem_queue_waiter *w,
 		       u64 now);

@@ -1180,6 +1180,39 @@ TEST_F(wait, a_call_that_a_signal_restarts_keeps_its_place)
 	EXPECT_EQ(0, second.err);
 }
 
+/* makes the call again before anything is asked that follows */
+static bool interrupt(struct waiter *w, const char *path, const char *state)
+{
+	int64_t signals = waiting(path, "signals");
+
+	pthread_kill(w->thread, SIGUSR1);
+	while (waiting(path, "signals") == signals)
+		usleep(1000);
+	return wait_for_state(path, state, 1);
+}
+
+TEST_F(wait, a_call_that_a_signal_restarts_keeps_what_is_reserved)
+{
+	struct waiter w = {};
+	struct accmem_alloc a;
+
+	handle(SIGUSR1, SA_RESTART);
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	/* nothing may be for a while, after what another test left unused */
+	while (pass_until_refused(self->other, 100) == 100)
+		usleep(1000);
+	EXPECT_TRUE(interrupt(&w, variant->path, "reserved"));
+	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, 4096, 0, &a));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
+	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(0, w.err);
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+}
+
 static atomic_int let_go;
 
 static void linger(int sig)

@@ -28,7 +28,7 @@ static void sleep_in(struct accmem_queue *q, struct accmem_queue_waiter *w,
 
 static bool users_take_turns(void)
 {
-	struct accmem_queue_waiter a[3], b[2], *order[5];
+	struct accmem_queue_waiter a[3], b[2], *w = NULL;
 	struct accmem_queue_user x = {}, y = {};
 	struct accmem_queue q;
 	u64 free = 5;
@@ -40,12 +40,12 @@ static bool users_take_turns(void)
 	for (i = 0; i < 2; i++)
 		sleep_in(&q, &b[i], &y, 1);
 	accmem_queue_came_back(&q);
-	for (i = 0; i < 5; i++)
-		order[i] = accmem_queue_next(&q, i ? order[i - 1] : NULL, fits,
-					     &free);
-	return order[0] == &a[0] && order[1] == &b[0] && order[2] == &a[1] &&
-	       order[3] == &b[1] && order[4] == &a[2] &&
-	       !accmem_queue_next(&q, NULL, fits, &free);
+	for (i = 0; i < 5; i++) {
+		w = accmem_queue_next(&q, w, fits, &free);
+		if (w != (i % 2 ? &b[i / 2] : &a[i / 2]))
+			return false;
+	}
+	return !accmem_queue_next(&q, NULL, fits, &free);
 }
 
 /* a user with one request at a time has its turn after one of the other's */
@@ -245,6 +245,117 @@ static bool the_bound_reserves(void)
 	return q.reserved == &large;
 }
 
+/* A large one, for which memory is reserved at 100 until 110, and a small one behind it */
+struct reserved {
+	struct accmem_queue q;
+	struct accmem_queue_user x, y;
+	struct accmem_queue_waiter large, small;
+};
+
+static bool reserve(struct reserved *r)
+{
+	int i;
+
+	*r = (struct reserved){};
+	accmem_queue_init(&r->q, BOUND);
+	r->q.reserve_ns = 10;
+	sleep_in(&r->q, &r->large, &r->x, 4);
+	for (i = 0; i < BOUND; i++)
+		accmem_queue_pass(&r->q, &r->y, 1, 100);
+	sleep_in(&r->q, &r->small, &r->y, 1);
+	accmem_queue_came_back(&r->q);
+	return r->q.reserved == &r->large;
+}
+
+/* the reservation is over, nothing is reserved until 120, and the small one is first */
+static bool has_expired_at_110(const struct reserved *r)
+{
+	return !r->q.reserved && r->q.expired == 1 && r->q.until == 120 &&
+	       r->q.waiters.next == &r->small.link;
+}
+
+static bool who_is_away_for_a_moment_keeps_the_reservation(void)
+{
+	struct reserved r;
+	u64 free = 1;
+
+	if (!reserve(&r))
+		return false;
+	accmem_queue_away(&r.q, &r.large);
+	/* what is not used meanwhile is there for others */
+	if (r.q.reserved ||
+	    accmem_queue_next(&r.q, NULL, fits, &free) != &r.small)
+		return false;
+	accmem_queue_sleep(&r.q, &r.small, false, 106);
+	accmem_queue_back(&r.q, &r.large, 107);
+	return r.q.reserved == &r.large && r.q.until == 110 &&
+	       r.q.reservations == 1;
+}
+
+static bool who_is_away_keeps_it_no_longer_than_others(void)
+{
+	struct reserved r;
+
+	if (!reserve(&r))
+		return false;
+	accmem_queue_away(&r.q, &r.large);
+	if (accmem_queue_tick(&r.q, 109) || !accmem_queue_tick(&r.q, 110) ||
+	    !has_expired_at_110(&r))
+		return false;
+	if (!reserve(&r))
+		return false;
+	accmem_queue_away(&r.q, &r.large);
+	accmem_queue_back(&r.q, &r.large, 110);
+	return has_expired_at_110(&r);
+}
+
+/* Who leaves it unused has no better place for the next request. */
+static bool a_reservation_that_is_left_costs_the_place(void)
+{
+	struct reserved r;
+
+	if (!reserve(&r))
+		return false;
+	accmem_queue_leave(&r.q, &r.large, false, 110);
+	sleep_in(&r.q, &r.large, &r.x, 4);
+	if (!has_expired_at_110(&r))
+		return false;
+	/* likewise who is away then */
+	if (!reserve(&r))
+		return false;
+	accmem_queue_away(&r.q, &r.large);
+	accmem_queue_leave(&r.q, &r.large, false, 110);
+	sleep_in(&r.q, &r.large, &r.x, 4);
+	if (!has_expired_at_110(&r))
+		return false;
+	/* and whom a limit holds up */
+	if (!reserve(&r))
+		return false;
+	accmem_queue_sleep(&r.q, &r.large, true, 110);
+	return has_expired_at_110(&r);
+}
+
+/* One after another may give up at the front: who is behind them was passed as well. */
+static bool who_gives_up_leaves_its_passes_to_the_next(void)
+{
+	struct accmem_queue_waiter hasty, patient;
+	struct accmem_queue_user x = {}, y = {}, z = {};
+	struct accmem_queue q;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	q.reserve_ns = 10;
+	sleep_in(&q, &hasty, &x, 4);
+	sleep_in(&q, &patient, &y, 4);
+	for (i = 0; i < BOUND - 1; i++)
+		accmem_queue_pass(&q, &z, GRANULE, 100);
+	accmem_queue_leave(&q, &hasty, false, 100);
+	if (q.reserved)
+		return false;
+	accmem_queue_pass(&q, &z, GRANULE, 100);
+	return q.reserved == &patient;
+}
+
 /* a change during a try is seen after it */
 static bool a_change_during_a_try_counts(void)
 {
@@ -287,6 +398,14 @@ static const struct queue_case {
 	{ "only out of turn is a pass", only_out_of_turn_is_a_pass },
 	{ "an empty queue owes nothing", an_empty_queue_owes_nothing },
 	{ "the bound reserves, for a time", the_bound_reserves },
+	{ "who is away for a moment keeps the reservation",
+	  who_is_away_for_a_moment_keeps_the_reservation },
+	{ "who is away keeps it no longer than others",
+	  who_is_away_keeps_it_no_longer_than_others },
+	{ "a reservation that is left costs the place",
+	  a_reservation_that_is_left_costs_the_place },
+	{ "who gives up leaves its passes to the next",
+	  who_gives_up_leaves_its_passes_to_the_next },
 	{ "a change during a try counts", a_change_during_a_try_counts },
 };
 

@@ -9,7 +9,8 @@
  *   has not tried since that was so, unless memory is reserved for another;
  * - nobody passed the front more often than the bound while memory could be reserved,
  *   and nobody else was woken while it was;
- * - a reservation lasts no longer than it may, and not while its waiter is away.
+ * - a reservation lasts no longer than it may, is suspended while its waiter is away,
+ *   and costs its waiter the place if it ends unserved.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +163,10 @@ static void check_reservation(struct world *w)
 		check(w, e->in && !e->limited, "reserved for one who is short");
 		check(w, e->state != ACCMEM_QUEUE_AWAY, "who is there");
 		check(w, w->now <= w->q.until + RESERVE, "for a time");
+	} else if (w->q.suspended) {
+		e = to_entry(w->q.suspended);
+		check(w, e->in && e->state == ACCMEM_QUEUE_AWAY,
+		      "suspended for one who is away");
 	} else if (front && front->state != ACCMEM_QUEUE_AWAY &&
 		   w->now >= w->q.until) {
 		check(w, front->passed < BOUND, "the bound is kept");
@@ -286,13 +291,40 @@ static void enter(struct world *w, struct entry *e)
 	}
 }
 
+static bool is_reserved_for(const struct world *w, const struct entry *e)
+{
+	return w->q.reserved == &e->w || w->q.suspended == &e->w;
+}
+
+/* a reservation has ended unserved: its waiter is behind all others */
+static void naive_demote(struct world *w, struct entry *e)
+{
+	struct entry *last = NULL, *next = NULL;
+
+	while ((next = naive_next(w, next)))
+		last = next;
+	e->passed = 0;
+	e->turn = last->turn;
+	e->order = ++w->arrivals;
+	if (w->ahead[e->user] < e->turn + e->length)
+		w->ahead[e->user] = e->turn + e->length;
+	naive_came_back(w);
+}
+
 static void leave(struct world *w, struct entry *e, bool served)
 {
+	const struct entry *front = naive_front(w);
+	struct entry *next;
 	unsigned int i;
 
 	if (served)
 		naive_pass(w, e);
+	else if (is_reserved_for(w, e))
+		naive_demote(w, e);
 	e->in = false;
+	next = naive_front(w);
+	if (!served && front == e && next && next->passed < e->passed)
+		next->passed = e->passed;
 	if (served && w->turn < e->turn)
 		w->turn = e->turn;
 	if (!served && w->ahead[e->user] == e->turn + e->length)
@@ -327,6 +359,8 @@ static void try(struct world *w, struct entry *e)
 	e->state = ACCMEM_QUEUE_ASLEEP;
 	e->stale = true;
 	e->limited = limited;
+	if (limited && is_reserved_for(w, e))
+		naive_demote(w, e);
 	accmem_queue_sleep(&w->q, &e->w, limited, w->now);
 }
 
@@ -361,32 +395,29 @@ static void barge(struct world *w)
 
 static void tick(struct world *w)
 {
-	struct entry *e = to_entry(w->q.reserved), *last = NULL, *next = NULL;
+	struct entry *e = to_entry(w->q.reserved ?: w->q.suspended);
 	bool ended;
 
 	w->now += rng_below(w->draw, RESERVE);
 	ended = e && w->now >= w->q.until;
 	check(w, accmem_queue_tick(&w->q, w->now) == ended,
 	      "a reservation ends in time");
-	if (!ended)
-		return;
-	while ((next = naive_next(w, next)))
-		last = next;
-	e->passed = 0;
-	e->turn = last->turn;
-	e->order = ++w->arrivals;
-	if (w->ahead[e->user] < e->turn + e->length)
-		w->ahead[e->user] = e->turn + e->length;
+	if (ended)
+		naive_demote(w, e);
 }
 
 static void go_away(struct world *w, struct entry *e)
 {
 	e->state = ACCMEM_QUEUE_AWAY;
-	accmem_queue_away(&w->q, &e->w, w->now);
+	accmem_queue_away(&w->q, &e->w);
 }
 
 static void come_back(struct world *w, struct entry *e)
 {
+	bool late = w->q.suspended == &e->w && w->now >= w->q.until;
+
+	if (late)
+		naive_demote(w, e);
 	e->state = ACCMEM_QUEUE_AWAKE;
 	accmem_queue_back(&w->q, &e->w, w->now);
 }
