@@ -213,9 +213,10 @@ TEST_F(ahead, of_many_buffers)
 /* 4 MiB, of which the buffer has a part */
 static int reaches_its_limit(void *arg)
 {
+	/* so much is free in one piece beside the buffer of the test */
 	struct accmem_alloc b, a = { .length = MIB(1),
 				     .flags = ACCMEM_ALLOC_RESIZABLE,
-				     .reserve = RESERVE };
+				     .reserve = MIB(4) };
 	uint64_t rest = MIB(3) - STEP;
 	struct accmem_info info;
 	int fd;
