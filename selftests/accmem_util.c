@@ -309,6 +309,25 @@ int accmem_try_write(volatile void *p, uint64_t value)
 	return try_access(p, &value, true);
 }
 
+int accmem_try_touch(volatile void *p, volatile uint64_t *at, uint64_t length,
+		     uint64_t step)
+{
+	struct sigaction act = { .sa_handler = try_handler };
+	struct sigaction old_bus, old_segv;
+	int sig;
+
+	sigaction(SIGBUS, &act, &old_bus);
+	sigaction(SIGSEGV, &act, &old_segv);
+	sig = sigsetjmp(try_env, 1);
+	if (!sig) {
+		for (; *at < length; *at += step)
+			*(volatile uint64_t *)((char *)p + *at) = *at + 1;
+	}
+	sigaction(SIGBUS, &old_bus, NULL);
+	sigaction(SIGSEGV, &old_segv, NULL);
+	return sig;
+}
+
 int accmem_read_file(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

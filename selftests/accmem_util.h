@@ -103,6 +103,9 @@ uint64_t accmem_checksum(const void *p, uint64_t length);
 /* 0, or the signal that the access raised */
 int accmem_try_read(const volatile void *p, uint64_t *value);
 int accmem_try_write(volatile void *p, uint64_t value);
+/* writes to a word in each @step of @length bytes from *@at on, which tells how far it came */
+int accmem_try_touch(volatile void *p, volatile uint64_t *at, uint64_t length,
+		     uint64_t step);
 
 /* counters of the device at @path, and parameters of the module */
 int64_t accmem_sysfs(const char *path, const char *name);

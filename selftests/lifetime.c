@@ -18,6 +18,7 @@
 #define RW (PROT_READ | PROT_WRITE)
 #define AT_ONCE 8
 #define BUFS 16
+#define TAKEN 24 /* fewer buffers than that from one end to the next */
 
 static const char *const devices[] = { ACCMEM_DEV_EMULATED, ACCMEM_DEV_PHYS,
 				       ACCMEM_DEV_NOPAGES };
@@ -74,7 +75,7 @@ static void use(struct storm *s, unsigned int i)
 {
 	struct iovec iov = { s->buf[i].p, 4096 };
 	struct accmem_query q;
-	uint64_t at;
+	volatile uint64_t at;
 
 	if (!s->buf[i].p)
 		return;
@@ -93,8 +94,10 @@ static void use(struct storm *s, unsigned int i)
 		madvise(s->buf[i].p, s->buf[i].a.length, MADV_DONTNEED);
 		break;
 	default:
-		for (at = 0; at < s->buf[i].a.length; at += 16 * 4096)
-			accmem_try_write(s->buf[i].p + at, at);
+		/* some of it may be gone */
+		for (at = 0; accmem_try_touch(s->buf[i].p, &at,
+					      s->buf[i].a.length, 16 * 4096);)
+			at += 16 * 4096;
 	}
 }
 
@@ -140,7 +143,18 @@ static void finish(pid_t pid)
 	/* out of the crowd, to die at once */
 	setpriority(PRIO_PGRP, pid, -5);
 	kill(-pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+}
+
+/* until the processes have got so many more buffers, or a while */
+static void let_take(unsigned int more)
+{
+	unsigned int before = __atomic_load_n(taken, __ATOMIC_RELAXED), i;
+
+	for (i = 0; i < 1000; i++) {
+		if (__atomic_load_n(taken, __ATOMIC_RELAXED) - before >= more)
+			break;
+		usleep(100);
+	}
 }
 
 TEST(storm)
@@ -148,7 +162,7 @@ TEST(storm)
 	const char *env = getenv("ACCMEM_STORM");
 	unsigned int n = env ? strtoul(env, NULL, 10) : accmem_scale(1000), i;
 	uint64_t seed = accmem_seed(), random = seed, began = accmem_ms();
-	pid_t pids[AT_ONCE] = { 0 };
+	pid_t pids[AT_ONCE] = { 0 }, dying[AT_ONCE] = { 0 };
 
 	ASSERT_LT(0, n);
 	taken = mmap(NULL, 4096, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -163,11 +177,15 @@ TEST(storm)
 	for (i = 0; i < n; i++) {
 		unsigned int slot = accmem_random(&random) % AT_ONCE;
 
+		/* while the others, and those who die, go on */
+		if (dying[slot])
+			waitpid(dying[slot], NULL, 0);
 		if (pids[slot])
 			finish(pids[slot]);
+		dying[slot] = pids[slot];
 		pids[slot] = start(devices[i % 3], seed + i);
 		ASSERT_LT(0, pids[slot]);
-		usleep(accmem_random(&random) % 2000);
+		let_take(accmem_random(&random) % TAKEN);
 		if (i % 250 == 249)
 			printf("# %u processes, %llu ms\n", i + 1,
 			       (unsigned long long)(accmem_ms() - began));
