@@ -16,14 +16,16 @@ mib=$((1024 * 1024))
 # All of it free, and nothing resident.
 is_idle()
 {
-	local _
+	local _ free capacity resident
 
+	read -r capacity <$sys/capacity
 	for _ in {1..100}; do
-		[ "$(cat $sys/free_bytes)" != "$(cat $sys/capacity)" ] ||
-			[ "$(cat $sys/resident_bytes)" != 0 ] || return 0
+		read -r free <$sys/free_bytes
+		read -r resident <$sys/resident_bytes
+		[ "$free" != "$capacity" ] || [ "$resident" != 0 ] || return 0
 		sleep 0.1
 	done
-	why "free $(cat $sys/free_bytes) resident $(cat $sys/resident_bytes)"
+	why "free $free resident $resident"
 }
 
 touch_within()

@@ -57,12 +57,10 @@ static void touch(int fd, uint64_t bytes)
 {
 	struct accmem_alloc a;
 	char *p = map(fd, &a, bytes);
-	uint64_t at;
-	int sig = 0;
+	volatile uint64_t at = 0;
+	int sig = accmem_try_touch(p, &at, bytes, 4096);
 
-	for (at = 0; at < bytes && !sig; at += 4096)
-		sig = accmem_try_write(p + at, at + 1);
-	printf("%llu %d\n", (unsigned long long)(sig ? at - 4096 : at), sig);
+	printf("%llu %d\n", (unsigned long long)at, sig);
 }
 
 int main(int argc, char **argv)
