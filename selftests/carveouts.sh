@@ -18,10 +18,12 @@ refused()
 # has NUMBER CLASS SIZE NODE: carveout NUMBER of accmem0
 has()
 {
-	local dir=$sys/accmem0/carveout$1
+	local dir=$sys/accmem0/carveout$1 class size node
 
-	[ "$(cat "$dir/bandwidth") $(cat "$dir/capacity") $(cat "$dir/numa_node")" = \
-		"$2 $3 $4" ]
+	read -r class <"$dir/bandwidth"
+	read -r size <"$dir/capacity"
+	read -r node <"$dir/numa_node"
+	[ "$class $size $node" = "$2 $3 $4" ]
 }
 
 several()
@@ -29,8 +31,8 @@ several()
 	reload emulated=8M/high+16M/low/node0+4096,32M || return
 	has 0 high $((8 << 20)) -1 && has 1 low $((16 << 20)) 0 &&
 		has 2 unknown 4096 -1 && [ ! -e $sys/accmem0/carveout3 ] &&
-		[ "$(cat $sys/accmem0/capacity)" = $(((24 << 20) + 4096)) ] &&
-		[ "$(cat $sys/accmem1/capacity)" = $((32 << 20)) ] &&
+		[ "$(<$sys/accmem0/capacity)" = $(((24 << 20) + 4096)) ] &&
+		[ "$(<$sys/accmem1/capacity)" = $((32 << 20)) ] &&
 		[ ! -e $sys/accmem2 ]
 }
 

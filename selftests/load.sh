@@ -40,15 +40,14 @@ refused()
 	local before said
 
 	before=$(</proc/iomem)
-	# What is said from here on; the console has all of it.
-	dmesg -c >/dev/null
 	if load "$@"; then
 		unload || true
 		why "the load worked"
 		return
 	fi
 	! loaded || why "the module is there" || return
-	said=$(dmesg)
+	# since the last time; the console has all of it
+	said=$(dmesg -c)
 	[[ $said != *accmem0:*bytes* ]] || why "a device was there" || return
 	[ -z "$(traces)" ] || why "left behind: $(traces)" || return
 	[ "$before" = "$(</proc/iomem)" ] || why "iomem changed" || return
@@ -221,6 +220,7 @@ if ! reserved_range; then
 	exit 1
 fi
 check "nothing is left after an unload" test -z "$(traces)"
+dmesg -c >/dev/null
 bad_emulated
 bad_phys_text
 bad_phys_place
