@@ -27,6 +27,7 @@
 
 static const uint64_t lengths[] = { KIB(4), KIB(4), KIB(64), PIECE + KIB(8) };
 #define BUFFERS 4
+#define LARGE 3 /* of which each move takes long */
 
 /* what a writer knows of one of its words: survives it */
 struct word {
@@ -190,7 +191,9 @@ static void *write_on(void *arg)
 	int err;
 
 	while (!__atomic_load_n(&w->log->stop, __ATOMIC_RELAXED)) {
-		buf = accmem_random(&w->seed) % BUFFERS;
+		buf = accmem_random(&w->seed) % 8;
+		if (buf != LARGE)
+			buf %= LARGE;
 		page = page_of(buf, accmem_random(&w->seed) % PAGES);
 		err = accmem_random(&w->seed) % 2 ? store(w, buf, page) :
 						    look(w, buf, page);
