@@ -113,6 +113,13 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* another try: two at least, for the first may have been slow in freeing, too */
+static bool goes_on(const struct _test_data_tenant_frees *self, int tries,
+		    uint64_t time, uint64_t all)
+{
+	return tries < self->tries && (tries < 2 || time > all / FASTER);
+}
+
 static void say(struct __test_metadata *_metadata, uint64_t time, uint64_t all)
 {
 	TH_LOG("%llu us, %llu to free all of it",
@@ -125,7 +132,7 @@ TEST_F(tenant_frees, info_does_not_wait_for_what_leaves_quarantine)
 	uint64_t all = ~0ull, time = ~0ull;
 
 	ASSERT_LE(0, other);
-	for (i = 0; i < self->tries; i++) {
+	for (i = 0; goes_on(self, i, time, all); i++) {
 		all = least(all, time_free(_metadata, self->fd, self->length));
 		time = least(time, time_info(_metadata, self->fd, other,
 					     self->length));
@@ -219,7 +226,7 @@ TEST_F(tenant_frees, who_is_at_a_limit_does_not_wait_for_what_is_due)
 	int i;
 
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_user", MIB(1)));
-	for (i = 0; i < self->tries; i++) {
+	for (i = 0; goes_on(self, i, time, all); i++) {
 		all = least(all, time_free(_metadata, self->fd, self->length));
 		time = least(time,
 			     time_at_limit(_metadata, self->fd, self->fences,
@@ -242,7 +249,7 @@ TEST_F(tenant_frees, who_needs_it_finds_all_that_is_due)
 	uint32_t id;
 
 	ASSERT_LE(0, other);
-	for (i = 0; i < self->tries; i++) {
+	for (i = 0; i < (int)accmem_scale(1); i++) {
 		a = make(_metadata, self->fd, self->length);
 		file = fence_create(self->fences, &id);
 		ASSERT_LE(0, file);
