@@ -520,13 +520,13 @@ ACCMEM_HARNESS_MAIN
 TEST_F(tenant_place, the_cleaner_hides_nothing)
 {
 	struct accmem_alloc rest, a = { .length = MIB(12) };
-	unsigned int i;
+	unsigned int i, rounds = accmem_scale(150);
 	char *p;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd[2],
 					self->info.capacity - a.length, 0,
 					&rest));
-	for (i = 0; i < 150; i++) {
+	for (i = 0; i < rounds; i++) {
 		a.flags = i & 1 ? ACCMEM_ALLOC_TOP_DOWN : 0;
 		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd[i & 1], &a))
 		{
