@@ -40,14 +40,6 @@ struct live {
 	size_t size;
 };
 
-static unsigned int scale(void)
-{
-	const char *text = getenv("ACCMEM_SCALE");
-	int value = text ? atoi(text) : 100;
-
-	return value < 100 ? value : 100;
-}
-
 static FILE *open_trace(const char *name)
 {
 	char path[4096] = "";
@@ -110,7 +102,8 @@ static void give(const struct adapter *a, struct live *l, unsigned int id)
 /* What there is no room for on a small device is left out, with its free. */
 static void replay(const char *name, const struct adapter *a, uint64_t room)
 {
-	unsigned int id, events = 0, most = 600 * scale(), ids = 1 << 17;
+	unsigned int id, events = 0, most = 600 * test_scale(100),
+			 ids = 1 << 17;
 	struct live *live = calloc(ids, sizeof(*live));
 	FILE *file = open_trace(name);
 	uint64_t held = 0;
@@ -133,7 +126,7 @@ static void replay(const char *name, const struct adapter *a, uint64_t room)
 		}
 	}
 	fclose(file);
-	CHECK(events >= (scale() < 100 ? most / 10 : 15000));
+	CHECK(events >= (test_scale(100) < 100 ? most / 10 : 15000));
 	for (id = 0; id < ids; id++)
 		if (live[id].pointer)
 			give(a, &live[id], id);
@@ -149,7 +142,7 @@ static void replay_all(const struct adapter *a, struct accmem_pool *pool)
 	CHECK_EQ(accmem_get_info(accmem_pool_context(pool), 0, &info), 0);
 	room = info.capacity / 4 * 3;
 	replay("gpt.trace", a, room);
-	if (scale() == 100) {
+	if (test_scale(100) == 100) {
 		replay("decode.trace", a, room);
 		replay("resnet.trace", a, room);
 	}

@@ -61,10 +61,10 @@ static void *storm(void *argument)
 {
 	struct stormer *s = argument;
 	unsigned char *p[STORM_LIVE] = {};
-	size_t length[STORM_LIVE], i, round;
+	size_t length[STORM_LIVE], i, round, rounds = test_scale(STORM_ROUNDS);
 
 	__atomic_store_n(&s->begun, true, __ATOMIC_RELAXED);
-	for (round = 0; round < STORM_ROUNDS; round++) {
+	for (round = 0; round < rounds; round++) {
 		i = rand_r(&s->seed) % STORM_LIVE;
 		if (p[i]) {
 			check_bytes(p[i], length[i], (uintptr_t)p[i] >> 6);

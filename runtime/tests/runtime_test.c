@@ -498,13 +498,13 @@ static void child_of_a_threaded_process_can_allocate(void)
 {
 	struct accmem_context *ctx = open_device();
 	pthread_t thread;
-	int i;
+	unsigned int i, rounds = test_scale(FORKS);
 
 	CHECK_EQ(pthread_create(&thread, NULL, allocate_and_map, ctx), 0);
 	/* at its beginning a thread has locks of sanitizers */
 	while (!__atomic_load_n(&begun, __ATOMIC_RELAXED))
 		sched_yield();
-	for (i = 0; i < FORKS; i++) {
+	for (i = 0; i < rounds; i++) {
 		pid_t pid = fork();
 
 		CHECK(pid >= 0);
@@ -529,9 +529,9 @@ struct worker {
 static void *work(void *argument)
 {
 	struct worker *w = argument;
-	int i;
+	unsigned int i, rounds = test_scale(THREAD_ROUNDS);
 
-	for (i = 0; i < THREAD_ROUNDS; i++) {
+	for (i = 0; i < rounds; i++) {
 		size_t length = 1 + rand_r(&w->seed) % (64 * 1024);
 		uint64_t address = new_buffer(w->ctx, length);
 		unsigned char *pointer = map(w->ctx, address);

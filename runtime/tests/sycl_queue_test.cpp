@@ -452,7 +452,7 @@ void children_are_forked_while_others_look_at_devices()
 	};
 
 	while_others(look, [&] {
-		for (int i = 0; i < 100; i++)
+		for (unsigned int i = 0; i < test_scale(100); i++)
 			in_child([&] {
 				alarm(20);
 				look();

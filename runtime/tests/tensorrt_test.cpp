@@ -263,17 +263,18 @@ static void t7_growth_by_small_steps_copies_nothing()
 	Allocator a;
 	const uint64_t free_bytes = info_of(a).free_bytes;
 	char *p = static_cast<char *>(a.allocate(STEP, 512, kRESIZABLE));
+	const int steps = test_scale(STEPS);
 	uint64_t size = STEP;
 
 	CHECK(p);
 	/* addresses are reserved, memory is not */
 	CHECK(info_of(a).free_bytes + 4 * MIB >= free_bytes);
-	for (int step = 1; step < STEPS; step++) {
+	for (int step = 1; step < steps; step++) {
 		p[size - 1] = (char)step;
 		CHECK(a.reallocate(p, 512, size + STEP) == p);
 		size += STEP;
 	}
-	for (int step = 1; step < STEPS; step++)
+	for (int step = 1; step < steps; step++)
 		CHECK_EQ(p[step * STEP - 1], (char)step);
 	CHECK_EQ(stats_of(a).copied_bytes, 0);
 	CHECK(info_of(a).free_bytes <= free_bytes - size);
@@ -476,7 +477,7 @@ static void work(Allocator *a, unsigned int seed)
 	uint64_t position;
 	uint64_t size[8];
 
-	for (int round = 0; round < ROUNDS; round++) {
+	for (unsigned int round = 0; round < test_scale(ROUNDS); round++) {
 		const unsigned int i = rand_r(&seed) % 8;
 		void *at = rand_r(&seed) % 2 ? stream : other_stream;
 		const bool resizable = i % 2;

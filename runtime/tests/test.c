@@ -20,6 +20,15 @@ void test_fail(const char *file, int line, const char *what, long long got,
 	_exit(1);
 }
 
+unsigned int test_scale(unsigned int count)
+{
+	const char *text = getenv("ACCMEM_SCALE");
+	unsigned long percent = text ? strtoul(text, NULL, 10) : 100;
+	unsigned int scaled = percent < 100 ? count * percent / 100 : count;
+
+	return scaled ? scaled : 1;
+}
+
 static bool passes(const struct test *test)
 {
 	int status;

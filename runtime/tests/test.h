@@ -30,6 +30,9 @@ struct test {
 /* Runs every test in a process of its own; the exit status of main(). */
 int test_main(const struct test *tests, size_t count);
 
+/* $ACCMEM_SCALE per cent of a count, which is at least 1 and no more than all of it. */
+unsigned int test_scale(unsigned int count);
+
 /* Ends the running test as failed. */
 TEST_NORETURN void test_fail(const char *file, int line, const char *what,
 			     long long got, long long want);

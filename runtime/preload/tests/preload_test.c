@@ -461,10 +461,10 @@ static void descriptors_are_closed(void)
 
 static void *churn(void *argument)
 {
-	unsigned int seed = (uintptr_t)argument, i;
+	unsigned int seed = (uintptr_t)argument, i, rounds = test_scale(400);
 	char *p[8] = { NULL };
 
-	for (i = 0; i < 400; i++) {
+	for (i = 0; i < rounds; i++) {
 		unsigned int k = rand_r(&seed) % 8;
 		size_t size = 100 * KIB + rand_r(&seed) % (400 * KIB);
 
