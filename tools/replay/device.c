@@ -35,27 +35,44 @@ static int complain(const struct player *p, const char *what, int err)
 	return -1;
 }
 
-#define PATTERN_BYTES 32u /* at either end of a granule */
+#define PATTERN_BYTES 8u /* at either end of a granule */
 
-/* Neighbouring words, granules and buffers differ. */
-static void pattern_fill(const struct buffer *b, u64 at, u64 *words)
+/* Neighbouring granules, the ends of each, and buffers differ. */
+static u64 pattern_word(const struct buffer *b, u64 at)
 {
-	unsigned int i;
-
-	for (i = 0; i < PATTERN_BYTES / 8; i++)
-		words[i] = b->seed + (at + i) * 0x9e3779b97f4a7c15ull;
+	return b->seed + at * 0x9e3779b97f4a7c15ull;
 }
 
 /* @size bytes of the pattern at @at are written, or compared */
 static bool pattern_piece(const struct buffer *b, u64 at, u64 size, bool write)
 {
+	u64 word = pattern_word(b, at);
 	char *piece = (char *)b->pointer + at;
-	u64 words[PATTERN_BYTES / 8];
 
-	pattern_fill(b, at, words);
-	if (write)
-		memcpy(piece, words, size);
-	return !memcmp(piece, words, size);
+	if (write) {
+		memcpy(piece, &word, size);
+		return true;
+	}
+	return !memcmp(piece, &word, size);
+}
+
+/* a word of it at either end of each granule that is whole */
+static bool pattern_granules(const struct buffer *b, u64 length, bool write)
+{
+	const u64 last = GRANULE_MIN / 8 - 1;
+	u64 *words = b->pointer, at;
+
+	for (at = 0; at < length; at += GRANULE_MIN, words += last + 1) {
+		u64 front = pattern_word(b, at), back = ~front;
+
+		if (write) {
+			words[0] = front;
+			words[last] = back;
+		} else if (words[0] != front || words[last] != back) {
+			return false;
+		}
+	}
+	return true;
 }
 
 /*
@@ -64,17 +81,15 @@ static bool pattern_piece(const struct buffer *b, u64 at, u64 size, bool write)
  */
 static bool pattern_go(const struct buffer *b, bool write)
 {
-	u64 at, end, size;
-	bool same = true;
+	u64 whole = b->length / GRANULE_MIN * GRANULE_MIN;
+	u64 rest = b->length - whole, size;
+	bool same = pattern_granules(b, whole, write);
 
-	for (at = 0; at < b->length; at = end) {
-		end = at + GRANULE_MIN < b->length ? at + GRANULE_MIN : b->length;
-		size = end - at < PATTERN_BYTES ? end - at : PATTERN_BYTES;
-		same &= pattern_piece(b, at, size, write);
-		at += size;
-		size = end - at < PATTERN_BYTES ? end - at : PATTERN_BYTES;
-		same &= pattern_piece(b, end - size, size, write);
-	}
+	size = rest < PATTERN_BYTES ? rest : PATTERN_BYTES;
+	same &= pattern_piece(b, whole, size, write);
+	rest -= size;
+	size = rest < PATTERN_BYTES ? rest : PATTERN_BYTES;
+	same &= pattern_piece(b, b->length - size, size, write);
 	return same;
 }
 
