@@ -323,6 +323,14 @@ static struct accmem_buffer *alloc_fixed(struct accmem_context *ctx,
 	return err ? ERR_PTR(err) : alloc_create_any(ctx, cv, req, layout);
 }
 
+/* what is kept is room that a large request had better see */
+static void alloc_see_cache(struct accmem_context *ctx,
+			    struct accmem_carveout *cv, u64 size)
+{
+	if (size >= ALLOC_SEES_CACHE && READ_ONCE(ctx->nr_cached))
+		accmem_cache_drain(ctx, cv);
+}
+
 static struct accmem_buffer *alloc_anywhere(struct accmem_context *ctx,
 					    struct accmem_carveout *cv,
 					    const struct accmem_alloc *req,
@@ -336,9 +344,7 @@ static struct accmem_buffer *alloc_anywhere(struct accmem_context *ctx,
 		      accmem_cache_take(ctx, cv, req, layout);
 	if (buf)
 		return buf;
-	/* what is kept is room that it had better see */
-	if (layout->footprint >= ALLOC_SEES_CACHE)
-		accmem_cache_drain(ctx, cv);
+	alloc_see_cache(ctx, cv, layout->footprint);
 	return alloc_create_any(ctx, cv, req, layout);
 }
 
@@ -550,8 +556,7 @@ unsigned int accmem_alloc_row(struct accmem_context *ctx,
 		return 0;
 	nr = min3(nr, ACCMEM_ROW_MAX,
 		  (unsigned int)(ACCMEM_FOLIO / layout.footprint));
-	if (layout.footprint * nr >= ALLOC_SEES_CACHE)
-		accmem_cache_drain(ctx, cv);
+	alloc_see_cache(ctx, cv, layout.footprint * nr);
 	if (accmem_row_create(ctx, cv, req, &layout, bufs, nr))
 		return 0;
 	accmem_waiters_pass(ctx->dev, ctx->account->user,
