@@ -218,17 +218,29 @@ static bool waiter_set_short(struct accmem_waiter *w, bool is_short)
 	return true;
 }
 
-static void waiters_schedule(struct accmem_waiters *ws)
+/* until a reservation, also one that is suspended, ends; at most until the next look */
+static unsigned long waiters_delay(const struct accmem_queue *q)
 {
-	struct accmem_queue *q = &ws->queue;
-	unsigned long delay = WAITERS_LOOK;
+	const unsigned long look = WAITERS_LOOK;
 	u64 now = ktime_get_ns();
 
-	if (q->reserved)
-		delay = min(delay,
-			    nsecs_to_jiffies(q->until - min(now, q->until)) +
-				    1);
-	mod_delayed_work(accmem_wq, &ws->work, delay);
+	if (!q->reserved && !q->suspended)
+		return look;
+	return min(look, nsecs_to_jiffies(q->until - min(now, q->until)) + 1);
+}
+
+static void waiters_schedule(struct accmem_waiters *ws)
+{
+	mod_delayed_work(accmem_wq, &ws->work, waiters_delay(&ws->queue));
+}
+
+/* The look that is due sees to longer ones: who comes back often does not put it off. */
+static void waiters_schedule_end(struct accmem_waiters *ws)
+{
+	unsigned long delay = waiters_delay(&ws->queue);
+
+	if (delay < WAITERS_LOOK)
+		mod_delayed_work(accmem_wq, &ws->work, delay);
 }
 
 /* memory is reserved for the one that the queue says, where that may be served */
@@ -242,7 +254,7 @@ static void waiters_reserve(struct accmem_waiters *ws)
 		reserved_in = to_waiter(ws->queue.reserved)->prospect.carveouts;
 	}
 	if (reserved_for && reserved_for != ws->reserved_for)
-		waiters_schedule(ws);
+		waiters_schedule_end(ws);
 	WRITE_ONCE(ws->reserved_in, reserved_in);
 	WRITE_ONCE(ws->reserved_for, reserved_for);
 }

@@ -1249,6 +1249,42 @@ TEST_F(wait, a_call_that_does_not_come_back_is_forgotten)
 	EXPECT_EQ(0, first.err);
 }
 
+/* Nor does one that comes back again and again, and has memory reserved, hide that. */
+TEST_F(wait, a_call_is_forgotten_beside_one_that_is_restarted_often)
+{
+	struct sigaction action = { .sa_handler = linger,
+				    .sa_flags = SA_RESTART };
+	struct waiter often = {}, lost = {};
+	unsigned int i;
+
+	handle(SIGUSR1, SA_RESTART);
+	sigaction(SIGUSR2, &action, NULL);
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_TRUE(waiter_start(&often, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	while (pass_until_refused(self->other, 100) == 100)
+		usleep(1000);
+	ASSERT_TRUE(waiter_start(&lost, self->other, PIECE, FOREVER));
+	/* beside the one that memory is reserved for */
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	pthread_kill(lost.thread, SIGUSR2);
+	ASSERT_TRUE(wait_for_state(variant->path, "interrupted", 1));
+	for (i = 0; i < 1000 && waiting(variant->path, "waiting") > 1; i++) {
+		EXPECT_TRUE(interrupt(&often, variant->path, "reserved"));
+		usleep(10000);
+	}
+	EXPECT_EQ(1, waiting(variant->path, "waiting"));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
+	pthread_join(often.thread, NULL);
+	EXPECT_EQ(0, often.err);
+	atomic_store(&let_go, 1);
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
+	pthread_join(lost.thread, NULL);
+	EXPECT_EQ(0, lost.err);
+}
+
 static int wait_in_child(void *arg)
 {
 	struct accmem_alloc a;
