@@ -109,7 +109,7 @@ static noinline bool change_merge_inside(struct buddy *b, u64 lo, u64 n)
 	b->used.words[i] = used;
 	class_word_add(b, class_of(size), i);
 	if (left || right)
-		g = word_runs_tame(b, i);
+		g = word_runs_of(b, i, word_free_bits(b, i));
 	if (left)
 		change_class_left(b, &g, i, left);
 	if (right)

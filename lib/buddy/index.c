@@ -197,22 +197,6 @@ static inline u64 word_tail_size(const struct buddy *b, u64 i,
 	return high + low_ones(~b->used.words[i + 1]);
 }
 
-/* Leaves a run out of account that begins in word @i, if it does. */
-static inline void word_leave_out(struct word_runs *g, u64 i,
-				  const struct run *run)
-{
-	unsigned int bit = run->start & WORD_MASK;
-
-	if (!run->size || run->start >> WORD_SHIFT != i)
-		return;
-	if (bit == g->tail) {
-		g->tail = 64;
-		g->tail_size = 0;
-	} else {
-		g->inside &= ~bits_mask(bit, run->size);
-	}
-}
-
 /*
  * Free granules of word @i, but for the run that begins before it. Whether one does
  * cannot be predicted: no branch.
@@ -224,10 +208,20 @@ static inline u64 word_free_bits(const struct buddy *b, u64 i)
 	return word & (word + word_continued(b, i));
 }
 
-/* Where the wilderness does not begin */
-static inline struct word_runs word_runs_tame(const struct buddy *b, u64 i)
+/* What a run has of word @i, if it begins there: bits */
+static inline u64 word_run_bits(const struct run *run, u64 i)
 {
-	u64 word = word_free_bits(b, i);
+	unsigned int bit = run->start & WORD_MASK;
+
+	if (!run->size || run->start >> WORD_SHIFT != i)
+		return 0;
+	return bits_mask(bit, min_t(u64, run->size, 64 - bit));
+}
+
+/* Those of which word @i has the bits @word */
+static inline struct word_runs word_runs_of(const struct buddy *b, u64 i,
+					    u64 word)
+{
 	unsigned int high = high_ones(word);
 	struct word_runs g = { .inside = word, .tail = 64 - high };
 
@@ -241,11 +235,10 @@ static inline struct word_runs word_runs_tame(const struct buddy *b, u64 i)
 /* All but the wilderness */
 static struct word_runs word_runs_in(const struct buddy *b, u64 i)
 {
-	struct word_runs g = word_runs_tame(b, i);
 	struct run wild = wild_run(b);
 
-	word_leave_out(&g, i, &wild);
-	return g;
+	return word_runs_of(b, i,
+			    word_free_bits(b, i) & ~word_run_bits(&wild, i));
 }
 
 /* Of the free run that begins at @pos, if the one before is used; else 0 */
@@ -339,14 +332,12 @@ static inline struct run word_run_around(const struct word_runs *g, u64 i,
 	return word_run_at(g, i, fls64(below));
 }
 
-/* The lowest run of @g, which has it no more; false if there is none. */
-static bool word_take_run(struct word_runs *g, u64 i, struct run *run)
+/* Where runs begin in a word */
+static inline u64 word_starts(const struct word_runs *g)
 {
-	if (!g->inside && !g->tail_size)
-		return false;
-	*run = word_run_at(g, i, g->inside ? __ffs64(g->inside) : g->tail);
-	word_leave_out(g, i, run);
-	return true;
+	u64 tail = g->tail_size ? 1ull << g->tail : 0;
+
+	return (g->inside & ~(g->inside << 1)) | tail;
 }
 
 /* Adding and removing */
@@ -365,16 +356,6 @@ struct removed {
 	bool last;
 };
 
-/* What a run has of word @i, if it begins there: bits */
-static inline u64 word_run_bits(const struct run *run, u64 i)
-{
-	unsigned int bit = run->start & WORD_MASK;
-
-	if (!run->size || run->start >> WORD_SHIFT != i)
-		return 0;
-	return bits_mask(bit, min_t(u64, run->size, 64 - bit));
-}
-
 /*
  * Takes a run out of its list, if it is in one, and works out what else follows.
  * To be called while the map still has it, and @also, which goes too: its size
@@ -385,7 +366,8 @@ static __always_inline void index_remove_begin(struct buddy *b,
 					       const struct run *also,
 					       struct removed *removed)
 {
-	u64 i = run->start >> WORD_SHIFT;
+	u64 i = run->start >> WORD_SHIFT, word;
+	struct run wild = wild_run(b);
 	struct word_runs g;
 
 	removed->word = i;
@@ -394,12 +376,11 @@ static __always_inline void index_remove_begin(struct buddy *b,
 	removed->last = !class_is_listed(removed->class);
 	if (!removed->last)
 		class_list_del(b, removed->class, i);
-	if (!(word_free_bits(b, i) & ~word_run_bits(run, i) &
-	      ~word_run_bits(also, i)))
+	word = word_free_bits(b, i) & ~word_run_bits(run, i) &
+	       ~word_run_bits(also, i);
+	if (!word)
 		return;
-	g = word_runs_in(b, i);
-	word_leave_out(&g, i, run);
-	word_leave_out(&g, i, also);
+	g = word_runs_of(b, i, word & ~word_run_bits(&wild, i));
 	removed->longest = b->longest[0][i];
 	if (max(run->size, also->size) >= removed->longest)
 		removed->longest = max(bits_longest(g.inside), g.tail_size);

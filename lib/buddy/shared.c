@@ -169,11 +169,14 @@ static bool scan_word(const struct buddy *b, const struct wanted *w,
 		      const struct scan *s, u64 i, struct candidate *cand)
 {
 	struct word_runs g = word_runs_in(b, i);
+	u64 starts = word_starts(&g);
 	struct run run;
 
-	while (word_take_run(&g, i, &run))
+	for (; starts; starts &= starts - 1) {
+		run = word_run_at(&g, i, __ffs64(starts));
 		if (scan_run(b, w, s, &run, cand))
 			return true;
+	}
 	return false;
 }
 
@@ -200,10 +203,12 @@ static int scan_for(const struct buddy *b, const struct wanted *w,
 static u64 scan_longest(const struct buddy *b, u64 owner, u64 i)
 {
 	struct word_runs g = word_runs_in(b, i);
+	u64 starts = word_starts(&g), n = 0;
 	struct run run;
-	u64 n = 0;
 
-	while (word_take_run(&g, i, &run))
+	for (; starts; starts &= starts - 1) {
+		run = word_run_at(&g, i, __ffs64(starts));
 		n = max(n, owner_trim(b, owner, &run).size);
+	}
 	return n;
 }
