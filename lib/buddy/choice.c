@@ -28,7 +28,7 @@ static inline bool choice_long_serves(const struct buddy *b,
 	if (w->align == 1)
 		return size >= w->n;
 	run = index_long_run(b, i);
-	return wanted_serves(w, &run);
+	return run_holds(&run, w->n, w->align);
 }
 
 /*
@@ -63,7 +63,7 @@ static struct run choice_best_in_order(const struct buddy *b,
 	unsigned int probe;
 
 	for (probe = 0; probe < PROBES && walk_words(b, &k, &run); probe++) {
-		if (!wanted_serves(w, &run) ||
+		if (!run_holds(&run, w->n, w->align) ||
 		    (best.size && run.size >= best.size))
 			continue;
 		best = run;
@@ -111,7 +111,7 @@ static struct run choice_best_of_all(const struct buddy *b,
 {
 	struct run run = choice_best_fit(b, w), wild = wild_run(b);
 
-	if (wanted_serves(w, &wild) && (!run.size || wild.size < run.size))
+	if (run_holds(&wild, w->n, w->align) && (!run.size || wild.size < run.size))
 		return wild;
 	return run;
 }
@@ -149,7 +149,7 @@ choice_indexed(const struct buddy *b, const struct wanted *w, bool high)
 		if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
 			return cand;
 	}
-	return no_candidate;
+	return (struct candidate){};
 }
 
 /* The same of all runs */
@@ -172,7 +172,7 @@ static struct candidate choice_at_end(const struct buddy *b,
 static inline void choice_take_longer(const struct run *run, u64 lo, u64 hi,
 				      u64 align, struct candidate *best, u64 *n)
 {
-	u64 start = align_up(max(lo, run->start), align);
+	u64 start = ALIGN(max(lo, run->start), align);
 	u64 end = min(hi, run->start + run->size);
 
 	if (start >= end || end - start <= *n)
@@ -240,7 +240,7 @@ static struct candidate choice_next_piece(const struct buddy *b,
 
 	least.n = w->align;
 	cand = choice_longest(b, &least, p->from, p->last, n);
-	*n = align_down(min(*n, w->n), w->align);
+	*n = ALIGN_DOWN(min(*n, w->n), w->align);
 	/* all that are left are as long, and those below this one are gone */
 	if (p->last == w->align && !wild_is(b, &cand.run))
 		p->from = cand.at + *n;
@@ -258,7 +258,7 @@ static struct candidate choice_place(const struct buddy *b,
 	struct candidate cand;
 
 	if (w->n > b->wild_size && longest_value(w->n) > longest_in_range(b))
-		return no_candidate;
+		return (struct candidate){};
 	if (high || window)
 		return choice_at_end(b, w, high);
 	if (life_is_big(b, w->n)) {
@@ -269,6 +269,6 @@ static struct candidate choice_place(const struct buddy *b,
 	cand.run = choice_best_of_all(b, w);
 	if (!cand.run.size)
 		return choice_indexed(b, w, false);
-	cand.at = align_up(cand.run.start, w->align);
+	cand.at = ALIGN(cand.run.start, w->align);
 	return cand;
 }

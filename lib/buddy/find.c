@@ -55,11 +55,6 @@ static struct run index_run_around(const struct buddy *b, u64 pos)
 	return (struct run){ start, map_next(&b->used, pos, true) - start };
 }
 
-static bool wanted_serves(const struct wanted *w, const struct run *run)
-{
-	return run_holds(run, w->n, w->align);
-}
-
 /* The lowest or the highest candidate for @w in a free run, within [@lo, @hi) */
 static bool wanted_in(const struct wanted *w, const struct run *run, u64 lo,
 		      u64 hi, bool high, struct candidate *cand)
@@ -69,8 +64,8 @@ static bool wanted_in(const struct wanted *w, const struct run *run, u64 lo,
 	if (!run->size || start >= end || w->n > end - start)
 		return false;
 	cand->run = *run;
-	cand->at = high ? align_down(end - w->n, w->align) :
-			  align_up(start, w->align);
+	cand->at = high ? ALIGN_DOWN(end - w->n, w->align) :
+			  ALIGN(start, w->align);
 	return cand->at >= start && cand->at <= end - w->n;
 }
 

@@ -285,7 +285,7 @@ static inline u64 bits_aligned(u64 i, u64 align)
 /* Does a run hold @n granules at a multiple of @align? */
 static inline bool run_holds(const struct run *run, u64 n, u64 align)
 {
-	return align_up(run->start, align) + n <= run->start + run->size;
+	return ALIGN(run->start, align) + n <= run->start + run->size;
 }
 
 /* The longest run of bits */

@@ -9,6 +9,7 @@
 #ifndef ACCMEM_BUDDY_INTERNAL_H
 #define ACCMEM_BUDDY_INTERNAL_H
 
+#include <linux/align.h>
 #include <linux/bitops.h>
 #include <linux/bug.h>
 #include <linux/build_bug.h>
@@ -210,16 +211,6 @@ static inline u64 words_for(u64 bits)
 
 /* Granules */
 
-static inline u64 align_up(u64 n, u64 align)
-{
-	return (n + align - 1) & ~(align - 1);
-}
-
-static inline u64 align_down(u64 n, u64 align)
-{
-	return n & ~(align - 1);
-}
-
 /* A run in granules; none has size 0 */
 struct run {
 	u64 start;
@@ -238,7 +229,7 @@ struct wanted {
 	u64 align;
 	u64 lo;
 	u64 hi;
-	u64 owner; /* whom a rule binds; 0 if it is nobody */
+	u64 owner; /* whom the rule of owners.c binds; 0 if it is nobody */
 	bool high;
 };
 
@@ -251,7 +242,5 @@ struct candidate {
 	u64 at;
 	struct run run;
 };
-
-static const struct candidate no_candidate;
 
 #endif /* ACCMEM_BUDDY_INTERNAL_H */
