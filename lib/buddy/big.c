@@ -4,7 +4,7 @@
  * what is free, or soon will be. Some of the runs that fit best are looked at, and both
  * ends of each are weighed, by one of two rules.
  *
- * In a range without large blocks, once lifetimes are known: next to a neighbour with
+ * In a range without large blocks lately, once lifetimes are known: next to a neighbour with
  * the same predicted lifetime, unless that takes a much larger run.
  *
  * In others: a run and the neighbours that will be freed before the request is make a
@@ -20,7 +20,7 @@
  * struct big_choice - of a candidate for a big request
  * @w: the request
  * @class: of its size
- * @regions: which of the two rules
+ * @regions: which of the two rules: it had large blocks, or nothing is known
  * @is_long: predicted long-lived
  * @life: its lifetime, from its size alone
  * @log: of its size
@@ -128,12 +128,6 @@ static void big_weigh_regions(const struct buddy *b, struct big_choice *c,
 	big_choose(b, c, run, low, high);
 }
 
-/* Which of the two rules: were there large blocks lately, or is nothing known? */
-static bool big_has_regions(const struct buddy *b)
-{
-	return life_had_large(b) || !b->nr_ended;
-}
-
 /*
  * How far a request is drawn down: a large one most, one of a quarter of that size
  * neither way, one of a sixteenth up. The other end costs ten octaves more then.
@@ -148,7 +142,7 @@ static int big_drawn_low(const struct buddy *b, int log)
 static void big_weigh(const struct buddy *b, struct big_choice *c,
 		      const struct run *run)
 {
-	struct run own = c->w->owner ? owner_trim(b, c->w->owner, run) : *run;
+	struct run own = owner_trim(b, c->w->owner, run);
 	int cost = c->cost;
 
 	if (own.size < c->w->n)
@@ -178,7 +172,7 @@ static noinline struct candidate big_place(const struct buddy *b,
 	struct big_choice c = {
 		.w = w,
 		.class = class_of(w->n),
-		.regions = big_has_regions(b),
+		.regions = life_had_large(b) || !b->nr_ended,
 		.is_long = life_key_is_long(b, life_key(b, w->n), 0),
 		.life = life_of_size(b, w->n),
 		.log = big_log(w->n),

@@ -29,7 +29,7 @@
 
 static __always_inline int buddy_check(const struct buddy *b,
 				       const struct accmem_buddy_request *req,
-				       struct wanted *w)
+				       u32 flags, struct wanted *w)
 {
 	u64 bytes = b->nr << ACCMEM_GRANULE_SHIFT;
 	u64 end = req->end ? req->end : bytes;
@@ -38,8 +38,7 @@ static __always_inline int buddy_check(const struct buddy *b,
 		return -EINVAL;
 	if ((req->size | req->align | req->start | end) & (ACCMEM_GRANULE - 1))
 		return -EINVAL;
-	if (req->start > end || end > bytes ||
-	    (req->flags & ~ACCMEM_BUDDY_TOP_DOWN))
+	if (req->start > end || end > bytes || (req->flags & ~flags))
 		return -EINVAL;
 	w->n = req->size >> ACCMEM_GRANULE_SHIFT;
 	w->align = req->align >> ACCMEM_GRANULE_SHIFT;
@@ -66,10 +65,8 @@ static inline void buddy_block_ends(struct buddy *b, u64 lo, u64 n)
 }
 
 /* Place is found where the order cache keeps none from being seen. */
-static struct candidate buddy_place(struct buddy *b, const struct wanted *w,
-				    u64 owner)
+static struct candidate buddy_place(struct buddy *b, const struct wanted *w)
 {
-	bool bound = owner_is_bound(b, owner);
 	struct candidate cand;
 
 	if (w->high || w->lo || w->hi != b->nr)
@@ -77,9 +74,9 @@ static struct candidate buddy_place(struct buddy *b, const struct wanted *w,
 	parked_merge_some(b);
 	for (;;) {
 		cand = choice_place(b, w);
-		if (bound && cand.run.size &&
-		    !owner_permits(b, owner, cand.at, w->n))
-			cand = shared_place(b, w, owner);
+		if (w->owner && cand.run.size &&
+		    !owner_permits(b, w->owner, cand.at, w->n))
+			cand = shared_place(b, w);
 		if (cand.run.size || !b->nr_parked)
 			return cand;
 		parked_merge_all(b);
@@ -124,10 +121,10 @@ static noinline int buddy_alloc_placed(struct buddy *b,
 	struct wanted w;
 	int err;
 
-	err = buddy_check(b, req, &w);
+	err = buddy_check(b, req, ACCMEM_BUDDY_TOP_DOWN, &w);
 	if (err)
 		return err;
-	cand = buddy_place(b, &w, req->owner);
+	cand = buddy_place(b, &w);
 	if (!cand.run.size)
 		return -ENOSPC;
 	buddy_take(b, &cand, w.n, req->owner);
@@ -151,9 +148,7 @@ int accmem_buddy_alloc_scan(struct accmem_buddy *range,
 			    u64 *offset)
 {
 	struct buddy *b = buddy_of(range);
-	struct accmem_buddy_request any = *req;
 	struct scan scan = {
-		.owner = req->owner,
 		.own = b->owners && req->flags & ACCMEM_BUDDY_OWN,
 		.words = SCAN_WORDS,
 	};
@@ -161,8 +156,7 @@ int accmem_buddy_alloc_scan(struct accmem_buddy *range,
 	struct wanted w;
 	int err;
 
-	any.flags &= ~ACCMEM_BUDDY_OWN;
-	err = buddy_check(b, &any, &w);
+	err = buddy_check(b, req, ACCMEM_BUDDY_TOP_DOWN | ACCMEM_BUDDY_OWN, &w);
 	if (err)
 		return err;
 	parked_merge_all(b);
@@ -176,16 +170,6 @@ int accmem_buddy_alloc_scan(struct accmem_buddy *range,
 	return 0;
 }
 
-static void buddy_runs_begin(struct buddy *b, const struct accmem_run *runs,
-			     unsigned int nr)
-{
-	unsigned int i;
-
-	for (i = 0; i < nr; i++)
-		buddy_block_begins(b, runs[i].start >> ACCMEM_GRANULE_SHIFT,
-				   runs[i].size >> ACCMEM_GRANULE_SHIFT);
-}
-
 int accmem_buddy_alloc_runs(struct accmem_buddy *range,
 			    const struct accmem_buddy_request *req,
 			    struct accmem_run *runs, unsigned int max_runs,
@@ -193,20 +177,21 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *range,
 {
 	struct buddy *b = buddy_of(range);
 	struct pieces p = { .last = ~0ull };
-	unsigned int nr = 0;
+	unsigned int nr = 0, i;
 	struct candidate cand;
 	struct wanted w;
 	u64 lo, n;
 	int err;
 
 	b->frees_since_alloc = 0;
-	err = buddy_check(b, req, &w);
+	err = buddy_check(b, req, ACCMEM_BUDDY_TOP_DOWN, &w);
 	if (err)
 		return err;
+	w.owner = 0;
 	p.from = w.lo;
 	for (err = -E2BIG; nr < max_runs; w.n -= n) {
 		n = w.n;
-		cand = buddy_place(b, &w, 0);
+		cand = buddy_place(b, &w);
 		if (!cand.run.size)
 			cand = choice_next_piece(b, &w, &p, &n);
 		if (!n) {
@@ -216,7 +201,11 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *range,
 		change_take(b, &cand, n, 0);
 		run_bytes(&runs[nr++], cand.at, cand.at + n);
 		if (n == w.n) {
-			buddy_runs_begin(b, runs, nr);
+			for (i = 0; i < nr; i++) {
+				lo = runs[i].start >> ACCMEM_GRANULE_SHIFT;
+				n = runs[i].size >> ACCMEM_GRANULE_SHIFT;
+				buddy_block_begins(b, lo, n);
+			}
 			*nr_runs = nr;
 			return 0;
 		}
@@ -316,9 +305,7 @@ int accmem_buddy_largest_run_of(struct accmem_buddy *range, u64 owner,
 				u64 *cursor, u64 *largest)
 {
 	struct buddy *b = buddy_of(range);
-	struct scan scan = { .owner = owner,
-			     .word = *cursor,
-			     .words = SCAN_WORDS };
+	struct scan scan = { .word = *cursor, .words = SCAN_WORDS };
 	u64 n = *cursor ? *largest >> ACCMEM_GRANULE_SHIFT : 0, i, all;
 	struct run run = {}, wild;
 	int err = 0;

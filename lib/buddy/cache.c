@@ -349,19 +349,12 @@ static inline u64 parked_free_min(u64 nr)
 }
 
 /*
- * As many blocks came back to a full cache as it holds, with no request between
- * them: nobody waits for blocks. Until a request comes none is parked, and of
- * those that are one goes at a time.
+ * May no block be parked now? Those that are go one at a time. If as many came back to
+ * a full cache as it holds, with no request between them, nobody waits for blocks.
  */
-static inline bool parked_only_frees(const struct buddy *b)
-{
-	return b->frees_since_alloc == b->room;
-}
-
-/* May no block be parked now? */
 static inline bool parked_is_off(const struct buddy *b)
 {
-	return b->nr_free < b->short_of || parked_only_frees(b);
+	return b->nr_free < b->short_of || b->frees_since_alloc == b->room;
 }
 
 /* Called before free runs change: while no block may be parked, merges one. */

@@ -12,13 +12,11 @@
 /**
  * struct shared - of a candidate in a range of several owners
  * @w: the request
- * @owner: who asks
  * @cand: the best one so far
  * @cost: units that would be nobody's otherwise, then granules of the run
  */
 struct shared {
 	const struct wanted *w;
-	u64 owner;
 	struct candidate cand;
 	u64 cost;
 };
@@ -39,8 +37,8 @@ static void shared_weigh(const struct buddy *b, struct shared *s,
 static void shared_look(const struct buddy *b, struct shared *s,
 			const struct run *run)
 {
-	struct run own = owner_trim(b, s->owner, run);
 	const struct wanted *w = s->w;
+	struct run own = owner_trim(b, w->owner, run);
 	struct candidate cand;
 
 	if (!w->high && wanted_in(w, &own, w->lo, w->hi, false, &cand))
@@ -57,14 +55,14 @@ static unsigned int shared_sure_class(const struct buddy *b,
 }
 
 /*
- * The best fit among what @owner may have of runs, where runs of others are met: of
+ * The best fit among what the owner may have of runs, where runs of others are met: of
  * some of each class, from the smallest on, that which breaks the fewest free units.
  * After many that do not serve only runs are looked at that do, wherever they lie.
  */
 static noinline struct candidate shared_place(const struct buddy *b,
-					      const struct wanted *w, u64 owner)
+					      const struct wanted *w)
 {
-	struct shared s = { .w = w, .owner = owner, .cost = ~0ull };
+	struct shared s = { .w = w, .cost = ~0ull };
 	unsigned int probe = 0, looked = 0, class;
 	struct run run = wild_run(b);
 	struct walk k = {};
@@ -92,13 +90,11 @@ static noinline struct candidate shared_place(const struct buddy *b,
 
 /**
  * struct scan - through the runs that are long enough, by address
- * @owner: who asks
- * @own: only in units that are its own already
+ * @own: only in units that are the owner's already
  * @word: from which on to look
  * @words: that may be looked at yet
  */
 struct scan {
-	u64 owner;
 	bool own;
 	u64 word;
 	unsigned int words;
@@ -135,13 +131,13 @@ static bool scan_part(const struct wanted *w, u64 lo, u64 hi,
 }
 
 /* in the parts of a run that lie in units of the owner's: one end, the other, both */
-static bool scan_own(const struct buddy *b, const struct wanted *w, u64 owner,
+static bool scan_own(const struct buddy *b, const struct wanted *w,
 		     const struct run *run, struct candidate *cand)
 {
 	u64 lo = run->start, hi = lo + run->size;
 	u64 first = lo >> OWNED_SHIFT, last = (hi - 1) >> OWNED_SHIFT;
-	bool low = b->owners[first].used && b->owners[first].owner == owner;
-	bool high = b->owners[last].used && b->owners[last].owner == owner;
+	bool low = b->owners[first].used && b->owners[first].owner == w->owner;
+	bool high = b->owners[last].used && b->owners[last].owner == w->owner;
 
 	if (low && high && last - first <= 1)
 		return scan_part(w, lo, hi, run, cand);
@@ -160,8 +156,8 @@ static bool scan_run(const struct buddy *b, const struct wanted *w,
 	struct run own;
 
 	if (s->own)
-		return run->size && scan_own(b, w, s->owner, run, cand);
-	own = owner_trim(b, s->owner, run);
+		return run->size && scan_own(b, w, run, cand);
+	own = owner_trim(b, w->owner, run);
 	return scan_part(w, own.start, own.start + own.size, run, cand);
 }
 
