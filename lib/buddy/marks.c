@@ -48,28 +48,21 @@ void accmem_buddy_mark_dirty(struct accmem_buddy *range, u64 offset, u64 size)
 	accmem_buddy_mark_held(range, offset, size, true);
 }
 
-/* The first run of marks in [*@lo, *@hi), which one word has */
-static bool marks_next_near(const struct buddy *b, u64 *lo, u64 *hi)
-{
-	u64 bits =
-		map_bits(&b->dirty, map_level(&b->dirty, *lo, *hi), *lo, *hi);
-	u64 skip, after;
-
-	if (!bits)
-		return false;
-	skip = __ffs64(bits);
-	after = ~(bits >> skip);
-	*lo += skip;
-	*hi = *lo + (after ? __ffs64(after) : 64);
-	return true;
-}
-
-/* The first run of marks in [*@lo, *@hi) */
+/* The first run of marks in [*@lo, *@hi), which may be part of one word */
 static bool marks_next(const struct buddy *b, u64 *lo, u64 *hi)
 {
-	if (map_one_word(*lo, *hi))
-		return marks_next_near(b, lo, hi);
-	*lo = map_next(&b->dirty, *lo, true);
+	unsigned int level = map_level(&b->dirty, *lo, *hi);
+	u64 bits;
+
+	if (map_one_word(*lo, *hi)) {
+		bits = map_bits(&b->dirty, level, *lo, *hi);
+		if (!bits)
+			return false;
+		*lo += __ffs64(bits);
+		*hi = *lo + low_ones(bits >> __ffs64(bits));
+		return true;
+	}
+	*lo = map_find(&b->dirty, level, *lo, true, false);
 	if (*lo >= *hi)
 		return false;
 	*hi = min(*hi, map_next(&b->dirty, *lo, false));
