@@ -84,7 +84,7 @@ static inline u64 *kept_word(const struct buddy *b, u64 at)
 
 static inline struct summary kept_summary(const struct buddy *b)
 {
-	return summary_at(b->kept_index, kept_parts(b->nr));
+	return (struct summary){ b->kept_index, words_for(kept_parts(b->nr)) };
 }
 
 /* A block that ends with granule @last is kept, or no more. */

@@ -56,7 +56,9 @@ static inline unsigned int class_next(const struct buddy *b, unsigned int class)
 static inline struct summary class_summary(const struct buddy *b,
 					   unsigned int class)
 {
-	return summary_at(b->index + b->stride * (class - 1), words_for(b->nr));
+	u64 *words = b->index + b->stride * (class - 1);
+
+	return (struct summary){ words, words_for(words_for(b->nr)) };
 }
 
 static inline void class_set(struct buddy *b, unsigned int class, bool present)

@@ -172,12 +172,9 @@ static inline bool word_continued(const struct buddy *b, u64 i)
 
 static inline void word_set_continued(struct buddy *b, u64 i, bool set)
 {
-	u64 bit = 1ull << (i & WORD_MASK);
+	u64 *word = &b->continued[i >> WORD_SHIFT];
 
-	if (set)
-		b->continued[i >> WORD_SHIFT] |= bit;
-	else
-		b->continued[i >> WORD_SHIFT] &= ~bit;
+	*word = with_bits(*word, 1ull << (i & WORD_MASK), set);
 }
 
 /*

@@ -161,8 +161,7 @@ static __always_inline void map_set_near(struct map *m, unsigned int level,
 			map_change_word(m, right, mask_up_to(last), set, s);
 		else
 			mask |= 1ull << (right & WORD_MASK);
-		s->some = with_bits(s->some, mask, set);
-		s->full = with_bits(s->full, mask, set);
+		map_fill(m, 1, left >> WORD_SHIFT, mask, set);
 	}
 	if (!mixed || !s->some || !~s->full)
 		map_sum_up(m, 2, left >> WORD_SHIFT);
@@ -283,13 +282,6 @@ static u64 map_prev(const struct map *m, u64 pos, bool set)
 	return map_find(m, m->top, pos, set, true);
 }
 
-/* What word @i has that is 1, if it is not all 0; @s speaks of it. */
-static inline u64 map_word(const struct map *m, const struct map_state *s,
-			   u64 i)
-{
-	return m->words[i] | -(s->full >> (i & WORD_MASK) & 1);
-}
-
 /*
  * map_is_set() for granules up to @last of which one word of level 1 speaks. If
  * they are part of one word, it is not mixed.
@@ -299,10 +291,8 @@ static inline bool map_is_set_near(const struct map *m, u64 lo, u64 last)
 	u64 left = lo >> WORD_SHIFT, right = last >> WORD_SHIFT, clear;
 	const struct map_state *s = &m->state[1][left >> WORD_SHIFT];
 
-	clear = ~s->some >> (left & WORD_MASK) & 1;
-	clear |= ~s->some >> (right & WORD_MASK) & 1;
-	clear |= ~map_word(m, s, left) & mask_from(lo);
-	clear |= ~map_word(m, s, right) & mask_up_to(last);
+	clear = ~map_true_word(m, s, left) & mask_from(lo);
+	clear |= ~map_true_word(m, s, right) & mask_up_to(last);
 	clear |= ~s->full & words_between(left, right);
 	return !clear;
 }

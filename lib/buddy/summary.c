@@ -31,11 +31,6 @@ static inline u64 summary_words(u64 pieces)
 	return sum;
 }
 
-static inline struct summary summary_at(u64 *words, u64 pieces)
-{
-	return (struct summary){ words, words_for(pieces) };
-}
-
 static inline struct summary summary_above(struct summary p)
 {
 	p.words += p.nr;
