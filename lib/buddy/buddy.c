@@ -56,14 +56,6 @@ static inline void buddy_block_begins(struct buddy *b, u64 lo, u64 n)
 		life_begins(b, lo, n);
 }
 
-/* It comes back; the map has it yet. */
-static inline void buddy_block_ends(struct buddy *b, u64 lo, u64 n)
-{
-	change_count_given(b, lo, n);
-	if (life_is_big(b, n))
-		life_ends(b, lo, n);
-}
-
 /* Place is found where the order cache keeps none from being seen. */
 static struct candidate buddy_place(struct buddy *b, const struct wanted *w)
 {
@@ -99,9 +91,7 @@ static inline bool buddy_alloc_parked(struct buddy *b,
 	at = parked_take(b, n, req->align >> ACCMEM_GRANULE_SHIFT, req->owner);
 	if (at == NOWHERE)
 		return false;
-	change_count_taken(b, at, n);
-	if (b->owners)
-		owner_take(b, at, n, req->owner);
+	change_taken(b, at, n, req->owner);
 	*offset = at << ACCMEM_GRANULE_SHIFT;
 	return true;
 }
@@ -213,9 +203,7 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *range,
 	while (nr--) {
 		lo = runs[nr].start >> ACCMEM_GRANULE_SHIFT;
 		n = runs[nr].size >> ACCMEM_GRANULE_SHIFT;
-		change_count_given(b, lo, n);
-		if (b->owners)
-			owner_give(b, lo, n, 0);
+		change_given(b, lo, n, 0);
 		change_merge_at(b, lo, n);
 	}
 	return err;
@@ -229,7 +217,8 @@ static noinline void buddy_free_forgotten(struct buddy *b, u16 id, u64 lo,
 	change_merge_at(b, lo, n);
 }
 
-static noinline int buddy_free_unknown(struct buddy *b, u64 lo, u64 n)
+static noinline int buddy_free_unknown(struct buddy *b, u64 lo, u64 n,
+				       u64 owner)
 {
 	unsigned int level;
 
@@ -239,7 +228,9 @@ static noinline int buddy_free_unknown(struct buddy *b, u64 lo, u64 n)
 	if (!map_is_set(&b->used, level, lo, lo + n) ||
 	    !kept_release(b, lo, lo + n))
 		return -EINVAL;
-	buddy_block_ends(b, lo, n);
+	change_given(b, lo, n, owner);
+	if (life_is_big(b, n))
+		life_ends(b, lo, n);
 	if (parked_add(b, lo, n))
 		return 0;
 	parked_merge_some(b);
@@ -247,9 +238,10 @@ static noinline int buddy_free_unknown(struct buddy *b, u64 lo, u64 n)
 	return 0;
 }
 
-static __always_inline int buddy_free_block(struct buddy *b, u64 offset,
-					    u64 size)
+int accmem_buddy_free_owned(struct accmem_buddy *range, u64 offset, u64 size,
+			    u64 owner)
 {
+	struct buddy *b = buddy_of(range);
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
 	u64 n = size >> ACCMEM_GRANULE_SHIFT;
 	const struct kept_block *k;
@@ -260,8 +252,8 @@ static __always_inline int buddy_free_block(struct buddy *b, u64 offset,
 	id = b->nr_kept > b->nr_parked ? kept_find(b, lo + n - 1) : 0;
 	k = &b->kept[id];
 	if (!id || !kept_is_lent(k) || k->lo != lo || k->n != n)
-		return buddy_free_unknown(b, lo, n);
-	change_count_given(b, lo, n);
+		return buddy_free_unknown(b, lo, n, owner);
+	change_given(b, lo, n, owner);
 	if (parked_has_room(b, n))
 		parked_push(b, id, n);
 	else
@@ -272,18 +264,6 @@ static __always_inline int buddy_free_block(struct buddy *b, u64 offset,
 int accmem_buddy_free(struct accmem_buddy *range, u64 offset, u64 size)
 {
 	return accmem_buddy_free_owned(range, offset, size, 0);
-}
-
-int accmem_buddy_free_owned(struct accmem_buddy *range, u64 offset, u64 size,
-			    u64 owner)
-{
-	struct buddy *b = buddy_of(range);
-	int err = buddy_free_block(b, offset, size);
-
-	if (!err && b->owners)
-		owner_give(b, offset >> ACCMEM_GRANULE_SHIFT,
-			   size >> ACCMEM_GRANULE_SHIFT, owner);
-	return err;
 }
 
 void accmem_buddy_set_cache(struct accmem_buddy *range, bool on)
@@ -399,29 +379,23 @@ bool accmem_buddy_free_around(struct accmem_buddy *range, u64 offset,
 
 /* Creation */
 
-static bool buddy_is_size(u64 size)
+/* Bytes of all parts before @end, at most 2 GiB; 0 for what is no size of a range */
+static size_t buddy_meta_bytes(u64 size, enum metadata_part end)
 {
-	return size && size <= ACCMEM_BUDDY_MAX_SIZE &&
-	       !(size & (ACCMEM_GRANULE - 1));
+	if (!size || size > ACCMEM_BUDDY_MAX_SIZE ||
+	    size & (ACCMEM_GRANULE - 1))
+		return 0;
+	return metadata_words(size >> ACCMEM_GRANULE_SHIFT, end) * sizeof(u64);
 }
 
 size_t accmem_buddy_meta_size(u64 size)
 {
-	u64 bytes;
-
-	if (!buddy_is_size(size))
-		return 0;
-	bytes = metadata_words(size >> ACCMEM_GRANULE_SHIFT, METADATA_PARTS) *
-		sizeof(u64);
-	return (size_t)bytes == bytes ? bytes : 0;
+	return buddy_meta_bytes(size, METADATA_PARTS);
 }
 
 size_t accmem_buddy_meta_zeroed(u64 size)
 {
-	if (!accmem_buddy_meta_size(size))
-		return 0;
-	return metadata_words(size >> ACCMEM_GRANULE_SHIFT, METADATA_ZEROED) *
-	       sizeof(u64);
+	return buddy_meta_bytes(size, METADATA_ZEROED);
 }
 
 int accmem_buddy_init(struct accmem_buddy *range, u64 size, void *meta)

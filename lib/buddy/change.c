@@ -4,16 +4,20 @@
  * keep the map, the index, the wilderness and the counts consistent.
  */
 
-static inline void change_count_taken(struct buddy *b, u64 lo, u64 n)
+/* What a block that is taken counts for, wherever it comes from */
+static inline void change_taken(struct buddy *b, u64 lo, u64 n, u64 owner)
 {
 	if (b->nr_free_dirty)
 		b->nr_free_dirty -= map_count(&b->dirty, lo, lo + n);
 	if (n >= b->large)
 		b->nr_large = min(b->nr_large, b->nr - b->nr_free) + n;
 	b->nr_free -= n;
+	if (b->owners)
+		owner_take(b, lo, n, owner);
 }
 
-static inline void change_count_given(struct buddy *b, u64 lo, u64 n)
+/* One that is given back, wherever it goes */
+static inline void change_given(struct buddy *b, u64 lo, u64 n, u64 owner)
 {
 	if (b->nr_dirty)
 		b->nr_free_dirty += map_count(&b->dirty, lo, lo + n);
@@ -21,6 +25,8 @@ static inline void change_count_given(struct buddy *b, u64 lo, u64 n)
 	/* What is given back whole was not always taken so: never below 0 */
 	if (n >= b->large)
 		b->nr_large -= min(n, b->nr_large);
+	if (b->owners)
+		owner_give(b, lo, n, owner);
 }
 
 /* Makes @run the wilderness; the caller has dealt with the old one. */
@@ -57,9 +63,7 @@ static void change_cut(struct buddy *b, const struct candidate *cand, u64 n)
 		if (before.size > after.size)
 			swap(before, after);
 		wild_set(b, &after);
-		if (before.size)
-			index_add(b, &before, &removed, &none_removed);
-		return;
+		after.size = 0;
 	}
 	if (before.size)
 		index_add(b, &before, &removed, &none_removed);
@@ -170,10 +174,8 @@ static inline void change_merge(struct buddy *b, unsigned int level, u64 lo,
 static void change_take(struct buddy *b, const struct candidate *cand, u64 n,
 			u64 owner)
 {
-	change_count_taken(b, cand->at, n);
+	change_taken(b, cand->at, n, owner);
 	change_cut(b, cand, n);
-	if (b->owners)
-		owner_take(b, cand->at, n, owner);
 }
 
 static void change_merge_at(struct buddy *b, u64 lo, u64 n)
