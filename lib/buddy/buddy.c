@@ -83,10 +83,8 @@ static inline bool buddy_alloc_parked(struct buddy *b,
 	u64 n = req->size >> ACCMEM_GRANULE_SHIFT, at;
 
 	if (!b->nr_parked || req->start | req->end | req->flags ||
-	    n - 1 >= b->parked_max)
-		return false;
-	if ((req->size | req->align) & (ACCMEM_GRANULE - 1) ||
-	    !is_power_of_2(req->align))
+	    n - 1 >= b->parked_max || !is_power_of_2(req->align) ||
+	    (req->size | req->align) & (ACCMEM_GRANULE - 1))
 		return false;
 	at = parked_take(b, n, req->align >> ACCMEM_GRANULE_SHIFT, req->owner);
 	if (at == NOWHERE)
@@ -269,9 +267,8 @@ int accmem_buddy_free(struct accmem_buddy *range, u64 offset, u64 size)
 void accmem_buddy_set_cache(struct accmem_buddy *range, bool on)
 {
 	struct buddy *b = buddy_of(range);
-	u64 max = min_t(u64, parked_share(b->nr), PARKED_SIZE_MAX);
 
-	b->parked_max = on ? max : 0;
+	b->parked_max = on ? b->room : 0;
 	if (!on)
 		parked_merge_all(b);
 }

@@ -25,15 +25,12 @@
 #define KEPT_TIMES 4
 #endif
 
-static inline u64 parked_share(u64 nr)
-{
-	return nr < PARKED_RANGE_MIN ? 0 : nr >> PARKED_SHARE_SHIFT;
-}
-
 /* Blocks that have room on the stacks of a range of @nr granules */
 static inline unsigned int parked_room(u64 nr)
 {
-	return min_t(u64, parked_share(nr), PARKED_BLOCKS);
+	u64 share = nr < PARKED_RANGE_MIN ? 0 : nr >> PARKED_SHARE_SHIFT;
+
+	return min_t(u64, share, PARKED_MAX);
 }
 
 /* Blocks that are kept, at most, with room for @parked of them to be parked */

@@ -85,33 +85,26 @@ static inline struct run choice_best_of_class(const struct buddy *b,
 /*
  * The run to place a request in, by size: from its own class, else from the
  * smallest class in which all are large enough. With an alignment, the classes
- * between are those whose runs may or may not serve: they are left alone.
+ * between are those whose runs may or may not serve: they are left alone. Or it is the
+ * wilderness, if that fits better.
  */
 static struct run choice_best_fit(const struct buddy *b, const struct wanted *w)
 {
 	unsigned int own = class_of(w->n), larger;
 	unsigned int sure = class_of(min(w->n + w->align - 1, b->nr));
-	struct run run = {};
+	struct run run = {}, wild = wild_run(b);
 
 	if (class_present(b, own))
 		run = choice_best_of_class(b, w, own);
 	if (!run.size && sure != own && class_present(b, sure))
 		run = choice_best_of_class(b, w, sure);
-	if (run.size)
-		return run;
-	larger = class_next(b, sure + 1);
-	if (larger < CLASSES)
-		run = choice_best_of_class(b, w, larger);
-	return run;
-}
-
-/* The same, and the wilderness if that fits better */
-static struct run choice_best_of_all(const struct buddy *b,
-				     const struct wanted *w)
-{
-	struct run run = choice_best_fit(b, w), wild = wild_run(b);
-
-	if (run_holds(&wild, w->n, w->align) && (!run.size || wild.size < run.size))
+	if (!run.size) {
+		larger = class_next(b, sure + 1);
+		if (larger < CLASSES)
+			run = choice_best_of_class(b, w, larger);
+	}
+	if (run_holds(&wild, w->n, w->align) &&
+	    (!run.size || wild.size < run.size))
 		return wild;
 	return run;
 }
@@ -266,7 +259,7 @@ static struct candidate choice_place(const struct buddy *b,
 		if (cand.run.size)
 			return cand;
 	}
-	cand.run = choice_best_of_all(b, w);
+	cand.run = choice_best_fit(b, w);
 	if (!cand.run.size)
 		return choice_indexed(b, w, false);
 	cand.at = ALIGN(cand.run.start, w->align);

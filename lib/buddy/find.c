@@ -49,7 +49,7 @@ static struct run index_run_around(const struct buddy *b, u64 pos)
 
 	if (pos >= b->nr)
 		return (struct run){};
-	start = map_prev(&b->used, pos + 1, true);
+	start = map_find(&b->used, b->used.top, pos + 1, true, true);
 	if (start > pos)
 		return (struct run){};
 	return (struct run){ start, map_next(&b->used, pos, true) - start };

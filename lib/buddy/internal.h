@@ -28,8 +28,7 @@
 #define MAP_LEVELS 10
 #define CLASSES 128 /* of sizes */
 #define CLASS_LISTED 24 /* the first one of 128 granules and more */
-#define PARKED_BLOCKS 1024 /* blocks in the order cache, at most */
-#define PARKED_SIZE_MAX 1024 /* granules of one */
+#define PARKED_MAX 1024 /* blocks in the order cache, and granules of one */
 
 #define LIFE_SLOTS 512 /* of a range, at most */
 #define LIFE_HISTORIES 2048 /* a power of two */
@@ -132,7 +131,7 @@ struct buddy {
 	u8 histories[LIFE_HISTORIES]; /* classes of lifetimes */
 	struct lifetime lifetimes[LIFE_SLOTS];
 	/* cache.c */
-	u16 parked_max; /* granules; 0 while the cache is off */
+	u16 parked_max; /* granules of a block: room, or 0 while the cache is off */
 	u16 nr_parked;
 	u16 room; /* for parked blocks */
 	u16 hand; /* the last id that had to go */
@@ -142,7 +141,7 @@ struct buddy {
 	u16 kept_longest; /* of these, or of one that was */
 	u16 kept_hash_shift;
 	u16 kept_bits_shift;
-	u16 stack[PARKED_SIZE_MAX + 1]; /* by size; 0: ids to use */
+	u16 stack[PARKED_MAX + 1]; /* by size; 0: ids to use */
 	struct kept_block *kept; /* by id, from 1 on */
 	u16 *kept_hash;
 	u64 *kept_bits; /* one for some granules: a kept block ends there */

@@ -277,11 +277,6 @@ static u64 map_next(const struct map *m, u64 pos, bool set)
 	return map_find(m, m->top, pos, set, false);
 }
 
-static u64 map_prev(const struct map *m, u64 pos, bool set)
-{
-	return map_find(m, m->top, pos, set, true);
-}
-
 /*
  * map_is_set() for granules up to @last of which one word of level 1 speaks. If
  * they are part of one word, it is not mixed.
