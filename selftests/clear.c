@@ -178,25 +178,30 @@ static int64_t time_to_clean_beside(int fd, const char *path, uint64_t size,
 
 /*
  * The cleaner gives way to who asks what is free, but not for a tenth of a second
- * before each chunk of 2 MiB. A third of that is allowed for what else they take.
+ * before each chunk of 2 MiB. A third of that is allowed for what else they take, in
+ * one try of three: one that gives way takes so long in each.
  */
 TEST_F(clears, who_asks_what_is_free_does_not_stop_the_cleaner)
 {
 	int fd = accmem_dev_open(variant->path, O_RDWR);
-	int64_t busy, asking;
+	int64_t busy, asking, most;
 	uint64_t size;
+	int tries = 3;
 
 	ASSERT_LE(0, fd);
 	/* where nothing is cleared, nothing takes long either */
 	size = self->clears ? MIB(MIN(256, accmem_scale(1024))) : MIB(4);
 	size = MIN(size, accmem_touchable(fd) / 4 * 3) & ~(MIB(2) - 1);
-	busy = time_to_clean_beside(fd, variant->path, size, false);
-	ASSERT_LE(0, busy);
-	asking = time_to_clean_beside(fd, variant->path, size, true);
-	ASSERT_LE(0, asking);
-	TH_LOG("%d MiB: %d ms, beside who asks %d ms", (int)(size >> 20),
-	       (int)busy, (int)asking);
-	EXPECT_LE(asking, 3 * busy + 2000 + 30 * (int64_t)(size / MIB(2)));
+	do {
+		busy = time_to_clean_beside(fd, variant->path, size, false);
+		ASSERT_LE(0, busy);
+		asking = time_to_clean_beside(fd, variant->path, size, true);
+		ASSERT_LE(0, asking);
+		TH_LOG("%d MiB: %d ms, beside who asks %d ms",
+		       (int)(size >> 20), (int)busy, (int)asking);
+		most = 3 * busy + 2000 + 30 * (int64_t)(size / MIB(2));
+	} while (asking > most && --tries);
+	EXPECT_LE(asking, most);
 	close(fd);
 }
 
