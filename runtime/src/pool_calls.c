@@ -201,7 +201,9 @@ static int release_piece(struct accmem_pool *pool, uint64_t offset)
 
 	if (offset >= pool->span)
 		return -ENOENT;
-	tag = pool_load(&pool->table[offset >> POOL_PAGE_SHIFT].tag);
+	/* pairs with slab_tag() */
+	tag = __atomic_load_n(&pool->table[offset >> POOL_PAGE_SHIFT].tag,
+			      __ATOMIC_ACQUIRE);
 	if (pool_tag_type(tag) == POOL_PAGE_SLAB)
 		return cache_release_block(pool, pool_tag_slab(tag), offset);
 	if (pool_tag_type(tag) == POOL_PAGE_SPAN && !(offset % POOL_PAGE)) {

@@ -113,8 +113,10 @@ static void slab_tag(struct accmem_pool *pool, uint64_t start, uint64_t tag)
 {
 	uint32_t page = start >> POOL_PAGE_SHIFT, i;
 
+	/* who releases an address that is nothing any more finds it whole, too */
 	for (i = 0; i < POOL_SLAB_PAGES; i++)
-		pool_store(&pool->table[page + i].tag, tag);
+		__atomic_store_n(&pool->table[page + i].tag, tag,
+				 __ATOMIC_RELEASE);
 }
 
 /* In the span that there is, whichever arena's that be. */
