@@ -337,6 +337,14 @@ static inline void pool_store(uint64_t *value, uint64_t to)
 	__atomic_store_n(value, to, __ATOMIC_RELAXED);
 }
 
+/* of the page at @offset; a slab that it leads to is whole. Pairs with slab_tag(). */
+static inline uint64_t pool_tag_at(const struct accmem_pool *pool,
+				   uint64_t offset)
+{
+	return __atomic_load_n(&pool->table[offset >> POOL_PAGE_SHIFT].tag,
+			       __ATOMIC_ACQUIRE);
+}
+
 static inline uint32_t pool_tag_type(uint64_t tag)
 {
 	return tag & POOL_TYPE_MASK;

@@ -201,9 +201,7 @@ static int release_piece(struct accmem_pool *pool, uint64_t offset)
 
 	if (offset >= pool->span)
 		return -ENOENT;
-	/* pairs with slab_tag() */
-	tag = __atomic_load_n(&pool->table[offset >> POOL_PAGE_SHIFT].tag,
-			      __ATOMIC_ACQUIRE);
+	tag = pool_tag_at(pool, offset);
 	if (pool_tag_type(tag) == POOL_PAGE_SLAB)
 		return cache_release_block(pool, pool_tag_slab(tag), offset);
 	if (pool_tag_type(tag) == POOL_PAGE_SPAN && !(offset % POOL_PAGE)) {

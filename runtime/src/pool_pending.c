@@ -111,7 +111,7 @@ static uint64_t take(struct accmem_pool *pool, struct pool_pending *p,
 
 static uint32_t sort_of(const struct accmem_pool *pool, uint64_t offset)
 {
-	uint64_t tag = pool_load(&pool->table[offset >> POOL_PAGE_SHIFT].tag);
+	uint64_t tag = pool_tag_at(pool, offset);
 
 	return pool_tag_type(tag) == POOL_PAGE_SLAB ?
 		       pool_slab_sort(pool_tag_slab(tag)) :

@@ -173,7 +173,7 @@ int accmem_span_release(struct accmem_pool *pool, uint64_t offset, uint64_t tag,
 
 void accmem_piece_give(struct accmem_pool *pool, uint64_t offset)
 {
-	uint64_t tag = pool_load(&pool->table[offset >> POOL_PAGE_SHIFT].tag);
+	uint64_t tag = pool_tag_at(pool, offset);
 
 	if (pool_tag_type(tag) == POOL_PAGE_SLAB)
 		accmem_slab_give(pool, offset);
@@ -275,7 +275,7 @@ int accmem_piece_lookup(struct accmem_pool *pool, uint64_t offset,
 	if (offset >= pool->span)
 		return -ENOENT;
 	pthread_mutex_lock(&pool->lock);
-	tag = pool_load(&pool->table[offset >> POOL_PAGE_SHIFT].tag);
+	tag = pool_tag_at(pool, offset);
 	if (pool_tag_type(tag) == POOL_PAGE_SLAB)
 		ret = lookup_block(pool, pool_tag_slab(tag), offset, block);
 	else
@@ -314,7 +314,7 @@ static int piece_slot(struct accmem_pool *pool, uint64_t offset,
 int accmem_piece_detach(struct accmem_pool *pool, uint64_t offset,
 			uint64_t *usable)
 {
-	uint64_t tag = pool_load(&pool->table[offset >> POOL_PAGE_SHIFT].tag);
+	uint64_t tag = pool_tag_at(pool, offset);
 	struct pool_slot slot;
 	bool small, inherited;
 	int ret = piece_slot(pool, offset, &slot, &small, &inherited);

@@ -136,7 +136,7 @@ static int slab_create(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 		pool->unused_slabs = slab;
 		return ret;
 	}
-	tag = pool_load(&pool->table[slot.offset >> POOL_PAGE_SHIFT].tag);
+	tag = pool_tag_at(pool, slot.offset);
 	slab_start(slab, slot.offset, pool_tag_heap(tag), size_class);
 	slab_tag(pool, slot.offset, (uintptr_t)slab | POOL_PAGE_SLAB);
 	slab_link(&pool->heaps[slab->heap], slab);
@@ -201,7 +201,7 @@ int accmem_slab_take(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 
 void accmem_slab_give(struct accmem_pool *pool, uint64_t offset)
 {
-	uint64_t tag = pool_load(&pool->table[offset >> POOL_PAGE_SHIFT].tag);
+	uint64_t tag = pool_tag_at(pool, offset);
 	struct pool_slab *slab = pool_tag_slab(tag);
 	struct pool_heap *heap = &pool->heaps[slab->heap];
 
