@@ -15,12 +15,12 @@
  * where that is earlier.) A younger one that fits may pass an older one that does not.
  * Each time one passes the waiter at the front, that is counted, whether it waits or
  * not, unless its own turn begins before; a front that gives up leaves its count to the
- * next one. When the bound is reached, memory is reserved
- * for the front: nobody else is given any. A reservation ends after some time, served or
- * not. One that ends unserved, in whatever way, costs its waiter the place, which is at
- * the end from then on, and for as long again nothing is reserved: nobody can stall the
- * others with a request that nothing can meet. While its waiter is away it is suspended:
- * others may be given what is there, and it ends no later.
+ * next one. When the bound is reached, memory is reserved for the front: nobody else is
+ * given any. A reservation ends after some time, served or not. One that ends unserved,
+ * in whatever way, costs its waiter the place, which is at the end from then on, and for
+ * as long again nothing is reserved: nobody can stall the others with a request that
+ * nothing can meet. While its waiter is away it is suspended: others may be given what
+ * is there, and it ends no later.
  *
  * Waiters whom a limit holds up are in the same queue, and pass nobody's bound: no
  * memory would help them. They are tried again when their user's charge has sunk.

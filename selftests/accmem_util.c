@@ -279,14 +279,31 @@ static void try_handler(int sig)
 	siglongjmp(try_env, sig);
 }
 
-static int try_access(volatile void *p, uint64_t *value, bool write)
+struct try_signals {
+	struct sigaction bus, segv;
+};
+
+/* From here on to try_end(), SIGBUS and SIGSEGV go to try_env. */
+static void try_begin(struct try_signals *old)
 {
 	struct sigaction act = { .sa_handler = try_handler };
-	struct sigaction old_bus, old_segv;
+
+	sigaction(SIGBUS, &act, &old->bus);
+	sigaction(SIGSEGV, &act, &old->segv);
+}
+
+static void try_end(const struct try_signals *old)
+{
+	sigaction(SIGBUS, &old->bus, NULL);
+	sigaction(SIGSEGV, &old->segv, NULL);
+}
+
+static int try_access(volatile void *p, uint64_t *value, bool write)
+{
+	struct try_signals old;
 	int sig;
 
-	sigaction(SIGBUS, &act, &old_bus);
-	sigaction(SIGSEGV, &act, &old_segv);
+	try_begin(&old);
 	sig = sigsetjmp(try_env, 1);
 	if (!sig) {
 		if (write)
@@ -294,8 +311,7 @@ static int try_access(volatile void *p, uint64_t *value, bool write)
 		else
 			*value = *(volatile uint64_t *)p;
 	}
-	sigaction(SIGBUS, &old_bus, NULL);
-	sigaction(SIGSEGV, &old_segv, NULL);
+	try_end(&old);
 	return sig;
 }
 
@@ -312,19 +328,16 @@ int accmem_try_write(volatile void *p, uint64_t value)
 int accmem_try_touch(volatile void *p, volatile uint64_t *at, uint64_t length,
 		     uint64_t step)
 {
-	struct sigaction act = { .sa_handler = try_handler };
-	struct sigaction old_bus, old_segv;
+	struct try_signals old;
 	int sig;
 
-	sigaction(SIGBUS, &act, &old_bus);
-	sigaction(SIGSEGV, &act, &old_segv);
+	try_begin(&old);
 	sig = sigsetjmp(try_env, 1);
 	if (!sig) {
 		for (; *at < length; *at += step)
 			*(volatile uint64_t *)((char *)p + *at) = *at + 1;
 	}
-	sigaction(SIGBUS, &old_bus, NULL);
-	sigaction(SIGSEGV, &old_segv, NULL);
+	try_end(&old);
 	return sig;
 }
 

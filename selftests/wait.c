@@ -1191,6 +1191,20 @@ static bool interrupt(struct waiter *w, const char *path, const char *state)
 	return wait_for_state(path, state, 1);
 }
 
+/* two pieces are wanted, @freed comes back, and memory is reserved for them */
+static bool waiter_start_reserved(struct waiter *w, const char *path, int fd,
+				  int other, uint64_t freed)
+{
+	if (!waiter_start(w, fd, 2 * PIECE, FOREVER) ||
+	    !wait_for_state(path, "asleep", 1) ||
+	    accmem_ioctl_free(other, freed))
+		return false;
+	/* nothing may be for a while, after what another test left unused */
+	while (pass_until_refused(other, 100) == 100)
+		usleep(1000);
+	return true;
+}
+
 TEST_F(wait, a_call_that_a_signal_restarts_keeps_what_is_reserved)
 {
 	struct waiter w = {};
@@ -1198,12 +1212,8 @@ TEST_F(wait, a_call_that_a_signal_restarts_keeps_what_is_reserved)
 
 	handle(SIGUSR1, SA_RESTART);
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
-	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	/* nothing may be for a while, after what another test left unused */
-	while (pass_until_refused(self->other, 100) == 100)
-		usleep(1000);
+	ASSERT_TRUE(waiter_start_reserved(&w, variant->path, self->fd,
+					  self->other, self->a[0].address));
 	EXPECT_TRUE(interrupt(&w, variant->path, "reserved"));
 	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, 4096, 0, &a));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
@@ -1260,11 +1270,8 @@ TEST_F(wait, a_call_is_forgotten_beside_one_that_is_restarted_often)
 	handle(SIGUSR1, SA_RESTART);
 	sigaction(SIGUSR2, &action, NULL);
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
-	ASSERT_TRUE(waiter_start(&often, self->fd, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	while (pass_until_refused(self->other, 100) == 100)
-		usleep(1000);
+	ASSERT_TRUE(waiter_start_reserved(&often, variant->path, self->fd,
+					  self->other, self->a[0].address));
 	ASSERT_TRUE(waiter_start(&lost, self->other, PIECE, FOREVER));
 	/* beside the one that memory is reserved for */
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));

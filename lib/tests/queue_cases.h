@@ -309,24 +309,27 @@ static bool who_is_away_keeps_it_no_longer_than_others(void)
 	return has_expired_at_110(&r);
 }
 
-/* Who leaves it unused has no better place for the next request. */
-static bool a_reservation_that_is_left_costs_the_place(void)
+/* does who leaves it unused, and comes again, lose it? */
+static bool has_expired_by_leaving(bool away)
 {
 	struct reserved r;
 
 	if (!reserve(&r))
 		return false;
+	if (away)
+		accmem_queue_away(&r.q, &r.large);
 	accmem_queue_leave(&r.q, &r.large, false, 110);
 	sleep_in(&r.q, &r.large, &r.x, 4);
-	if (!has_expired_at_110(&r))
-		return false;
+	return has_expired_at_110(&r);
+}
+
+/* Who leaves it unused has no better place for the next request. */
+static bool a_reservation_that_is_left_costs_the_place(void)
+{
+	struct reserved r;
+
 	/* likewise who is away then */
-	if (!reserve(&r))
-		return false;
-	accmem_queue_away(&r.q, &r.large);
-	accmem_queue_leave(&r.q, &r.large, false, 110);
-	sleep_in(&r.q, &r.large, &r.x, 4);
-	if (!has_expired_at_110(&r))
+	if (!has_expired_by_leaving(false) || !has_expired_by_leaving(true))
 		return false;
 	/* and whom a limit holds up */
 	if (!reserve(&r))
