@@ -37,10 +37,19 @@ static int usage_compare_runs(const void *a, const void *b)
 	return left->start < right->start ? -1 : left->start > right->start;
 }
 
+/* Buffers that were made one after another, and freed so, are one run. */
 static void usage_add_run(struct cached *c, const struct accmem_run *run)
 {
-	if (c->nr < c->room)
+	struct accmem_run *last = c->nr ? &c->runs[c->nr - 1] : NULL;
+
+	if (last && last->start + last->size == run->start) {
+		last->size += run->size;
+	} else if (last && run->start + run->size == last->start) {
+		last->start = run->start;
+		last->size += run->size;
+	} else if (c->nr < c->room) {
 		c->runs[c->nr++] = *run;
+	}
 }
 
 /* small buffers of one slab page that are cached together */
@@ -48,7 +57,7 @@ static bool usage_is_known(const struct cached *c, const struct accmem_run *run,
 			   unsigned int from)
 {
 	for (; from < c->nr; from++) {
-		if (c->runs[from].start == run->start)
+		if (run->start - c->runs[from].start < c->runs[from].size)
 			return true;
 	}
 	return false;
@@ -64,7 +73,8 @@ static void usage_add_cache(struct accmem_context *ctx,
 {
 	struct accmem_ahead *ahead;
 	struct accmem_buffer *buf;
-	unsigned int i, from = c->nr;
+	/* the last one before may have become a part of this context's first */
+	unsigned int i, from = max(c->nr, 1u) - 1;
 
 	if (usage_caches_nothing(ctx))
 		return;

@@ -169,6 +169,32 @@ TEST_F(cache, what_is_kept_counts_as_free)
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 }
 
+/* However they lie beside each other, and in whatever order they were freed. */
+TEST_F(cache, what_is_kept_is_one_run_in_any_order)
+{
+	static const uint64_t lengths[] = { 64, 4096, KIB(32) };
+	struct accmem_alloc a[KEPT];
+	uint64_t seed = accmem_seed();
+	unsigned int i, n, left, order;
+	struct accmem_info info;
+
+	for (order = 0; order < 12; order++) {
+		for (i = 0; i < KEPT; i++) {
+			n = order < 3 ? order : accmem_random(&seed) % 3;
+			ASSERT_EQ(0, accmem_alloc_bytes(self->fd, lengths[n], 0,
+							&a[i]));
+		}
+		for (left = KEPT; left; left--) {
+			n = order % 2 ? accmem_random(&seed) % left : left - 1;
+			ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[n].address));
+			a[n] = a[left - 1];
+		}
+		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
+		EXPECT_EQ(self->info.free_bytes, info.free_bytes);
+		EXPECT_EQ(self->info.largest_run, info.largest_run);
+	}
+}
+
 /* A reservation may be of all of them. */
 TEST_F(cache, device_addresses_of_what_is_kept_are_free)
 {
