@@ -77,7 +77,7 @@ bool accmem_buddy_next_dirty(const struct accmem_buddy *range, u64 offset,
 	u64 n = size >> ACCMEM_GRANULE_SHIFT;
 	u64 most = max >> ACCMEM_GRANULE_SHIFT;
 
-	if (lo >= b->nr || !n || !most)
+	if (!b->nr_dirty || lo >= b->nr || !n || !most)
 		return false;
 	hi = lo + min(n, b->nr - lo);
 	if (!marks_next(b, &lo, &hi))
@@ -93,7 +93,7 @@ bool accmem_buddy_is_dirty(const struct accmem_buddy *range, u64 offset,
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
 	u64 n = size >> ACCMEM_GRANULE_SHIFT;
 
-	return lo < b->nr && n <= b->nr - lo && n &&
+	return b->nr_dirty && lo < b->nr && n <= b->nr - lo && n &&
 	       map_is_set(&b->dirty, map_level(&b->dirty, lo, lo + n), lo,
 			  lo + n);
 }
