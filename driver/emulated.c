@@ -532,8 +532,12 @@ static struct page *emulated_only_page(struct accmem_memory *mem)
 static void emulated_release(struct accmem_memory *mem)
 {
 	unsigned long index = 0;
-	struct page *page = emulated_only_page(mem);
+	struct page *page;
 
+	/* what nobody has touched */
+	if (xa_empty(&mem->pages))
+		return;
+	page = emulated_only_page(mem);
 	if (page) {
 		emulated_free_page_of(mem, page);
 		return;

@@ -263,7 +263,7 @@ static void waiters_reserve(struct accmem_waiters *ws)
 static void waiters_settle(struct accmem_device *dev)
 {
 	struct accmem_waiters *ws = &dev->waiters;
-	struct scan scans[ACCMEM_MAX_ALL] = {};
+	struct scan scans[ACCMEM_MAX_ALL];
 	struct accmem_queue_waiter *q = NULL;
 	struct accmem_carveout *cv;
 
@@ -272,8 +272,10 @@ static void waiters_settle(struct accmem_device *dev)
 	if (!ws->queue.nr)
 		return;
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
-		scans[cv->index].cv = cv;
-		scans[cv->index].free = waiters_free_bytes(cv);
+		scans[cv->index] = (struct scan){
+			.cv = cv,
+			.free = waiters_free_bytes(cv),
+		};
 	}
 	while ((q = accmem_queue_next(&ws->queue, q, waiter_fits, scans))) {
 		struct accmem_waiter *w = to_waiter(q);
