@@ -114,16 +114,17 @@ static inline uint32_t tmem_state(struct tcgen05_cta *cta)
 	return tcgen05_query(cta, &query) ? 0 : query.state;
 }
 
-/* is the thread asleep? A call that waits is about to be. */
+/*
+ * Is the thread asleep in a call? One that waits is about to be, and has the state of
+ * one that sleeps before it leaves its processor.
+ */
 static inline bool tmem_is_asleep(pid_t tid)
 {
-	char path[64], text[512], *end;
-	int n;
+	char path[64], text[512];
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
-	n = accmem_read_file(path, text, sizeof(text));
-	end = n > 0 ? strrchr(text, ')') : NULL;
-	return end && end[1] && end[2] == 'S';
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
+	return accmem_read_file(path, text, sizeof(text)) > 0 &&
+	       strncmp(text, "running", strlen("running"));
 }
 
 /* true once the thread that stores its id at @tid sleeps */
