@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -926,12 +927,15 @@ TEST_F(realloc, pinned)
 
 static atomic_int touching;
 
+/* It is to have faults, and not the processor. */
 static void *touch_on_and_on(void *p)
 {
 	volatile char *c = p;
 
-	while (atomic_load(&touching))
+	while (atomic_load(&touching)) {
 		*c = 1;
+		sched_yield();
+	}
 	return NULL;
 }
 
