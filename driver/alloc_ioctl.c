@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The commands ALLOC, FREE and REALLOC: how they are asked for, and told.
+ *
+ * Owns the order in which an address is told and can be found by other threads. No
+ * lock is held here.
+ */
+#include <linux/file.h>
+#include <linux/kernel.h>
+#include <linux/uaccess.h>
+
+#include "../compat/compat.h"
+#include "alloc_ioctl.h"
+#include "context.h"
+#include "ioctl.h"
+#include "pending.h"
+#include "stream.h"
+#include "trace.h"
+
+/* ENOMEM, or a wait that was too long, with what could have been had */
+static int alloc_ioctl_fail_alloc(struct accmem_command *cmd, int err)
+{
+	struct accmem_alloc *req = &cmd->data.alloc;
+	u32 carveouts = accmem_alloc_carveouts(cmd->ctx, req);
+
+	if (err == -ENOMEM || err == -ETIMEDOUT) {
+		accmem_usage_space(cmd->ctx, carveouts, &req->free_bytes,
+				   &req->largest_run);
+		req->carveouts = carveouts & cmd->ctx->dev->carveouts;
+		if (accmem_command_respond(cmd))
+			err = -EFAULT;
+	}
+	if (err != -ERESTARTSYS)
+		trace_accmem_fail(cmd->ctx, req, err);
+	return err;
+}
+
+static void alloc_ioctl_describe_alloc(const struct accmem_buffer *buf,
+				       struct accmem_alloc *req)
+{
+	const struct accmem_carveout *cv = accmem_buffer_memory(buf)->cv;
+
+	req->address = buf->address;
+	req->usable = buf->layout.usable;
+	req->footprint = buf->layout.footprint;
+	req->mmap_offset = accmem_buffer_mmap_offset(buf);
+	req->page_size = buf->layout.page_size;
+	req->nr_runs = accmem_buffer_memory(buf)->nr_runs;
+	req->free_bytes = 0;
+	req->largest_run = 0;
+	req->carveouts = BIT(cv->index) & cv->dev->carveouts;
+	req->position = buf->pending.gates[0].position;
+}
+
+/*
+ * By members, where the structure has the size that this kernel knows: a copy of all
+ * of it, most of which is as it was, would be a good part of the call.
+ */
+static int alloc_ioctl_respond_alloc(struct accmem_command *cmd)
+{
+	const struct accmem_alloc *req = &cmd->data.alloc;
+	struct accmem_alloc __user *to = cmd->arg;
+
+	if (cmd->user_size != sizeof(*to))
+		return accmem_command_respond(cmd);
+	if (!user_write_access_begin(to, sizeof(*to)))
+		return -EFAULT;
+	unsafe_put_user(req->address, &to->address, fault);
+	unsafe_put_user(req->usable, &to->usable, fault);
+	unsafe_put_user(req->footprint, &to->footprint, fault);
+	unsafe_put_user(req->mmap_offset, &to->mmap_offset, fault);
+	unsafe_put_user(req->free_bytes, &to->free_bytes, fault);
+	unsafe_put_user(req->largest_run, &to->largest_run, fault);
+	unsafe_put_user(req->page_size, &to->page_size, fault);
+	unsafe_put_user(req->nr_runs, &to->nr_runs, fault);
+	unsafe_put_user(req->carveouts, &to->carveouts, fault);
+	unsafe_put_user(req->position, &to->position, fault);
+	user_write_access_end();
+	return 0;
+
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
+/* the stream of a descriptor, which holds it until fdput() */
+static struct accmem_stream *alloc_ioctl_get_stream(struct accmem_context *ctx,
+						    struct fd fd)
+{
+	struct file *file = accmem_fd_file(fd);
+
+	return file ? accmem_stream_of(ctx, file) : ERR_PTR(-EBADF);
+}
+
+static struct accmem_buffer *
+alloc_ioctl_alloc_now(struct accmem_context *ctx,
+		      const struct accmem_alloc *req,
+		      struct accmem_stream *stream)
+{
+	return req->flags & ACCMEM_ALLOC_WAIT ?
+		       accmem_alloc_wait(ctx, req, stream) :
+		       accmem_alloc(ctx, req, stream);
+}
+
+static struct accmem_buffer *
+alloc_ioctl_alloc_on(struct accmem_context *ctx, const struct accmem_alloc *req)
+{
+	struct accmem_stream *stream;
+	struct accmem_buffer *buf;
+	struct fd fd;
+	int err;
+
+	if (!(req->flags & ACCMEM_ALLOC_STREAM))
+		return alloc_ioctl_alloc_now(ctx, req, NULL);
+	err = accmem_alloc_check(ctx, req);
+	if (err)
+		return ERR_PTR(err);
+	fd = fdget(req->stream);
+	stream = alloc_ioctl_get_stream(ctx, fd);
+	buf = IS_ERR(stream) ? ERR_CAST(stream) :
+			       alloc_ioctl_alloc_now(ctx, req, stream);
+	fdput(fd);
+	return buf;
+}
+
+/**
+ * accmem_ioctl_alloc() - ACCMEM_IOC_ALLOC
+ * @cmd: the command
+ *
+ * Return: 0 or an error of it.
+ */
+int accmem_ioctl_alloc(struct accmem_command *cmd)
+{
+	struct accmem_context *ctx = cmd->ctx;
+	struct accmem_alloc *req = &cmd->data.alloc;
+	struct accmem_buffer *buf;
+	int err;
+
+	buf = alloc_ioctl_alloc_on(ctx, req);
+	if (IS_ERR(buf))
+		return alloc_ioctl_fail_alloc(cmd, PTR_ERR(buf));
+	alloc_ioctl_describe_alloc(buf, req);
+	err = alloc_ioctl_respond_alloc(cmd);
+	if (err)
+		accmem_alloc_discard(ctx, &buf, 1);
+	else
+		accmem_alloc_publish(ctx, &buf, 1);
+	return err;
+}
+
+static int alloc_ioctl_stream_gate(struct accmem_context *ctx,
+				   const struct accmem_free *req,
+				   struct accmem_gate *gate)
+{
+	struct fd fd = fdget(req->fd);
+	struct accmem_stream *stream = alloc_ioctl_get_stream(ctx, fd);
+
+	if (!IS_ERR(stream) &&
+	    !accmem_stream_has_reached(stream, req->position)) {
+		accmem_stream_get(stream);
+		gate->stream = stream;
+		gate->position = req->position;
+	}
+	fdput(fd);
+	return PTR_ERR_OR_ZERO(stream);
+}
+
+static int alloc_ioctl_fence_gate(const struct accmem_free *req,
+				  struct accmem_gate *gate)
+{
+	struct dma_fence *fence = accmem_sync_file_fence(req->fd);
+
+	if (IS_ERR(fence))
+		return PTR_ERR(fence);
+	if (dma_fence_is_signaled(fence))
+		dma_fence_put(fence);
+	else
+		gate->fence = fence;
+	return 0;
+}
+
+/* what a free has to wait for; an open gate where it need not */
+static int alloc_ioctl_gate(struct accmem_context *ctx,
+			    const struct accmem_free *req,
+			    struct accmem_gate *gate)
+{
+	switch (req->flags) {
+	case 0:
+		return req->fd || req->position ? -EINVAL : 0;
+	case ACCMEM_FREE_STREAM:
+		return alloc_ioctl_stream_gate(ctx, req, gate);
+	case ACCMEM_FREE_FENCE:
+		return req->position ? -EINVAL :
+				       alloc_ioctl_fence_gate(req, gate);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* as alloc_ioctl_respond_alloc(), with the size in the same go */
+static int alloc_ioctl_fetch_free(struct accmem_free *req,
+				  const struct accmem_free __user *from)
+{
+	u32 user_size;
+
+	if (!user_read_access_begin(from, sizeof(*from)))
+		goto slowly;
+	unsafe_get_user(req->size, &from->size, fault);
+	if (unlikely(req->size != sizeof(*from))) {
+		user_read_access_end();
+		goto slowly;
+	}
+	unsafe_get_user(req->flags, &from->flags, fault);
+	unsafe_get_user(req->address, &from->address, fault);
+	unsafe_get_user(req->reserved, &from->reserved, fault);
+	unsafe_get_user(req->fd, &from->fd, fault);
+	unsafe_get_user(req->reserved2, &from->reserved2, fault);
+	unsafe_get_user(req->position, &from->position, fault);
+	user_read_access_end();
+	return 0;
+
+fault:
+	user_read_access_end();
+	return -EFAULT;
+
+slowly:
+	return accmem_copy_command(req, sizeof(*req), from,
+				   offsetofend(struct accmem_free, reserved),
+				   &user_size);
+}
+
+/**
+ * accmem_ioctl_free() - ACCMEM_IOC_FREE
+ * @ctx: the context
+ * @arg: the structure, in the caller's memory
+ *
+ * Return: 0 or an error of it.
+ */
+int accmem_ioctl_free(struct accmem_context *ctx, void __user *arg)
+{
+	struct accmem_gate gate = {};
+	struct accmem_free req;
+	int err;
+
+	err = alloc_ioctl_fetch_free(&req, arg);
+	if (err)
+		return err;
+	if (req.reserved || req.reserved2)
+		return -EINVAL;
+	err = alloc_ioctl_gate(ctx, &req, &gate);
+	if (err)
+		return err;
+	err = accmem_free(ctx, req.address, &gate);
+	if (err && !accmem_gate_is_open(&gate))
+		accmem_gate_put(&gate);
+	return err;
+}
+
+/* those that a buffer at an address may be moved to */
+static u32 alloc_ioctl_carveouts_near(struct accmem_context *ctx, u64 address)
+{
+	const struct accmem_carveout *host = accmem_device_host(ctx->dev);
+
+	if (host && address - host->address_base < host->address_span)
+		return ctx->dev->host;
+	return ctx->dev->carveouts;
+}
+
+/* ENOMEM, with what could have been had; the address is what it was */
+static int alloc_ioctl_fail_realloc(struct accmem_command *cmd, int err)
+{
+	struct accmem_realloc *req = &cmd->data.realloc;
+	struct accmem_alloc wanted = { .length = req->length };
+
+	if (err == -ENOMEM) {
+		accmem_usage_space(cmd->ctx,
+				   alloc_ioctl_carveouts_near(cmd->ctx,
+							      req->address),
+				   &req->free_bytes, &req->largest_run);
+		if (accmem_command_respond(cmd))
+			err = -EFAULT;
+	}
+	wanted.free_bytes = req->free_bytes;
+	wanted.largest_run = req->largest_run;
+	trace_accmem_fail(cmd->ctx, &wanted, err);
+	return err;
+}
+
+/**
+ * accmem_ioctl_realloc() - ACCMEM_IOC_REALLOC
+ * @cmd: the command
+ *
+ * Return: 0 or an error of it.
+ */
+int accmem_ioctl_realloc(struct accmem_command *cmd)
+{
+	struct accmem_realloc *req = &cmd->data.realloc;
+	u64 address = req->address;
+	struct accmem_resize r;
+	int err;
+
+	if (req->flags & ~ACCMEM_REALLOC_FLAGS || req->reserved)
+		return -EINVAL;
+	req->free_bytes = 0;
+	req->largest_run = 0;
+	/* what a fault may have shown of 2 MiB meanwhile would stay after a failure */
+	err = accmem_command_try_to_respond(cmd);
+	if (err)
+		return err;
+	err = accmem_realloc_prepare(cmd->ctx, req, &r);
+	/* it may have had memory for a while, which was given back silently */
+	if (err == -ENOMEM || err == -EDQUOT || err == -EINTR)
+		accmem_waiters_came_back(cmd->ctx->dev,
+					 cmd->ctx->account->user);
+	if (err)
+		return alloc_ioctl_fail_realloc(cmd, err);
+	accmem_realloc_describe(&r, req);
+	err = accmem_command_respond(cmd);
+	if (err) {
+		accmem_realloc_cancel(cmd->ctx, &r);
+		return err;
+	}
+	err = accmem_realloc_commit(cmd->ctx, &r);
+	if (!err)
+		return 0;
+	req->address = address;
+	return alloc_ioctl_fail_realloc(cmd, err);
+}

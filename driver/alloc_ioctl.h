@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The commands ALLOC, FREE and REALLOC.
+ */
+#ifndef ACCMEM_ALLOC_IOCTL_H
+#define ACCMEM_ALLOC_IOCTL_H
+
+#include "command.h"
+
+int accmem_ioctl_alloc(struct accmem_command *cmd);
+int accmem_ioctl_free(struct accmem_context *ctx, void __user *arg);
+int accmem_ioctl_realloc(struct accmem_command *cmd);
+
+#endif /* ACCMEM_ALLOC_IOCTL_H */
