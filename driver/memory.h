@@ -85,6 +85,8 @@ struct accmem_shared {
  * @since: jiffies when @pending began
  * @mapped: there was a mapping once, so that it may have been written to and
  *	pages may be pinned. Set before a mapping is made, by those who name it.
+ * @asked: how many find out just now whether it is pinned: faults wait for them, for a
+ *	bounded time
  * @longest: the most bytes that it had before it shrank, 0 if it never has: so long
  *	may a mapping be. Changed by who alone resizes it.
  * @lock: guards the filling of @pages, and @io and @io_size; held while the memory
@@ -128,6 +130,7 @@ struct accmem_memory {
 	bool awaited;
 	unsigned long since;
 	bool mapped;
+	atomic_t asked;
 	u64 longest;
 	struct mutex lock; /* filling of pages */
 	struct xarray pages;
@@ -185,6 +188,7 @@ void accmem_memory_split_end(struct accmem_memory *mem);
 void accmem_memory_split_finish(struct accmem_memory *mem,
 				struct accmem_memory *rest);
 bool accmem_memory_is_pinned(struct accmem_memory *mem);
+void accmem_memory_await_answer(struct accmem_memory *mem);
 int accmem_memory_copy(struct accmem_memory *to, u64 to_offset,
 		       struct accmem_memory *from, u64 from_offset, u64 size);
 int accmem_memory_clear(struct accmem_memory *mem, u64 offset, u64 size);

@@ -21,6 +21,7 @@ static vm_fault_t mmap_fault(struct vm_fault *vmf)
 {
 	struct accmem_memory *mem = vmf->vma->vm_private_data;
 
+	accmem_memory_await_answer(mem);
 	return mem->cv->ops->fault(mem, vmf);
 }
 

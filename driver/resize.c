@@ -20,6 +20,7 @@
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/wait_bit.h>
 
 #include "memory.h"
 #include "reap.h"
@@ -28,6 +29,7 @@
 #define RESIZE_CHUNK \
 	((u64)SZ_2M) /* copied or cleared between two looks around */
 #define RESIZE_BUFFER ((u64)SZ_64K)
+#define RESIZE_PATIENCE msecs_to_jiffies(30) /* with who seems to have a pin */
 
 /**
  * accmem_memory_touches() - does a memory lie right behind another one?
@@ -334,24 +336,53 @@ void accmem_memory_split_finish(struct accmem_memory *mem,
 	accmem_memory_detach(rest);
 }
 
+/* do pages stay with somebody while faults wait, for as long as a pin is not gone? */
+static bool resize_look_for_pins(struct accmem_memory *mem)
+{
+	unsigned long until = jiffies + RESIZE_PATIENCE;
+
+	for (;;) {
+		resize_unmap(mem, 0, mem->size);
+		if (accmem_reap_is_idle(mem))
+			return false;
+		if (time_after(jiffies, until) || fatal_signal_pending(current))
+			return true;
+		schedule_timeout_killable(1);
+	}
+}
+
 /**
  * accmem_memory_is_pinned() - has anybody pages of a memory?
  * @mem: the memory, whose mappings are taken down, and come back by a fault
  *
- * Return: whether somebody has, or a fault was in the way of the answer. Sleeps.
+ * A fault, or a walk of page tables, has a page for a moment: that is waited for, and
+ * new faults wait meanwhile.
+ *
+ * Return: whether somebody has, or the caller is being killed. Sleeps.
  */
 bool accmem_memory_is_pinned(struct accmem_memory *mem)
 {
-	unsigned int tries = 4;
 	bool pinned;
 
 	if (!accmem_memory_was_mapped(mem) || !mem->cv->ops->idle)
 		return false;
-	do {
-		resize_unmap(mem, 0, mem->size);
-		pinned = !accmem_reap_is_idle(mem);
-	} while (pinned && --tries);
+	atomic_inc(&mem->asked);
+	pinned = resize_look_for_pins(mem);
+	if (atomic_dec_and_test(&mem->asked))
+		wake_up_var(&mem->asked);
 	return pinned;
+}
+
+/**
+ * accmem_memory_await_answer() - have a fault wait for accmem_memory_is_pinned()
+ * @mem: the memory, to no page of which the caller has a reference. Sleeps, for a
+ *	bounded time: who asks on and on does not keep others from the memory.
+ */
+void accmem_memory_await_answer(struct accmem_memory *mem)
+{
+	if (atomic_read(&mem->asked))
+		wait_var_event_timeout(&mem->asked, !atomic_read(&mem->asked),
+				       2 * RESIZE_PATIENCE);
 }
 
 /* through memory of the kernel's, as a device would copy */

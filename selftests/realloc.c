@@ -986,6 +986,111 @@ TEST_F(realloc, moves_while_its_neighbour_is_touched)
 }
 
 /*
+ * One that grows into another place while threads touch it, on the mapping that it has
+ * each time: a fault has a page for a moment, and is no pin.
+ */
+static unsigned int move_while_touched(int fd, char *at, uint64_t length,
+				       unsigned int rounds)
+{
+	uint64_t shown = ALIGN_UP(length, GRANULE);
+	struct accmem_alloc a, b;
+	unsigned int moved = 0;
+	struct accmem_realloc r;
+	int err;
+
+	while (rounds--) {
+		a = (struct accmem_alloc){ .length = length,
+					   .alignment = length,
+					   .flags = RESIZABLE };
+		/* what it was may be in quarantine for a moment */
+		do {
+			err = accmem_ioctl_alloc(fd, &a);
+		} while (err == -ENOMEM);
+		if (err || !accmem_mmap_at(at, fd, a.mmap_offset, shown, RW,
+					   MAP_SHARED | MAP_FIXED))
+			return 0;
+		/* where that is not possible, something else is in the way */
+		if (block(fd, &a, &b))
+			b.address = 0;
+		/* all threads are at it */
+		usleep(rounds % 4 * 500);
+		err = accmem_ioctl_realloc(fd, a.address, 2 * length, 0, &r);
+		if (err) {
+			printf("# REALLOC: %d\n", err);
+			return 0;
+		}
+		moved += r.address != a.address;
+		if (accmem_ioctl_free(fd, r.address) || unblock(fd, &b))
+			return 0;
+	}
+	return moved;
+}
+
+TEST_F(realloc, moves_while_it_is_touched)
+{
+	static const uint64_t lengths[] = { KIB(1), KIB(64), MIB(2) };
+	unsigned int i, j, rounds = 20 + accmem_scale(200);
+	pthread_t threads[3];
+	char *hole, *p;
+
+	hole = mmap(NULL, MIB(4), RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, hole);
+	p = (char *)ALIGN_UP((uintptr_t)hole, MIB(2));
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		atomic_store(&touching, 1);
+		for (j = 0; j < ARRAY_SIZE(threads); j++)
+			ASSERT_EQ(0, pthread_create(&threads[j], NULL,
+						    touch_on_and_on,
+						    p + j / 2 * GRANULE));
+		EXPECT_LT(rounds / 2,
+			  move_while_touched(self->fd, p, lengths[i], rounds));
+		atomic_store(&touching, 0);
+		for (j = 0; j < ARRAY_SIZE(threads); j++)
+			pthread_join(threads[j], NULL);
+	}
+	munmap(hole, MIB(4));
+}
+
+/* With a pin it stays where it is, whoever touches it; that is told soon. */
+TEST_F(realloc, stays_where_it_is_pinned_and_touched)
+{
+	struct accmem_realloc r;
+	struct accmem_alloc a, b;
+	struct iovec iov;
+	pthread_t thread;
+	uint64_t before;
+	int pipes[2];
+	char *p;
+
+	if (!self->pins)
+		return;
+	ASSERT_EQ(0, pipe(pipes));
+	ASSERT_EQ(0, alloc(self->fd, KIB(64), 0, &a));
+	ASSERT_EQ(0, block(self->fd, &a, &b));
+	p = map_at(self->fd, a.address, KIB(64));
+	ASSERT_NE(NULL, p);
+	iov.iov_base = p;
+	iov.iov_len = GRANULE;
+	ASSERT_EQ(GRANULE, vmsplice(pipes[1], &iov, 1, 0));
+	atomic_store(&touching, 1);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, touch_on_and_on, p));
+	before = accmem_ms();
+	EXPECT_EQ(-EBUSY,
+		  accmem_ioctl_realloc(self->fd, a.address, MIB(1), 0, &r));
+	/* 30 ms, and what an emulated machine takes */
+	EXPECT_GT(1000, accmem_ms() - before);
+	close(pipes[0]);
+	close(pipes[1]);
+	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(1), 0, &r));
+	EXPECT_NE(a.address, r.address);
+	atomic_store(&touching, 0);
+	pthread_join(thread, NULL);
+	unmap(p, KIB(64));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
+	ASSERT_EQ(0, unblock(self->fd, &b));
+}
+
+/*
  * Large pages are only preferred: where none is left to grow by, it goes on with normal
  * ones. A pin keeps it from that where there is memory, and only there.
  */
