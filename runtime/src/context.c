@@ -135,7 +135,7 @@ static int set_addresses(struct accmem_context *ctx)
 	return 0;
 }
 
-int accmem_open(const char *path, struct accmem_context **result)
+static int open_context(const char *path, struct accmem_context **result)
 {
 	struct accmem_context *ctx;
 	int ret;
@@ -169,6 +169,16 @@ close_fd:
 	close(ctx->fd);
 free_ctx:
 	free(ctx);
+	return ret;
+}
+
+/* Who is cancelled in the middle of it would leave what nobody knows of. */
+int accmem_open(const char *path, struct accmem_context **result)
+{
+	int state = accmem_cancel_off();
+	int ret = open_context(path, result);
+
+	accmem_cancel_restore(state);
 	return ret;
 }
 

@@ -805,6 +805,32 @@ static void many_all_or_none(void)
 	accmem_close(ctx);
 }
 
+static void *open_cancelled(void *result)
+{
+	/* at its next cancellation point */
+	CHECK_EQ(pthread_cancel(pthread_self()), 0);
+	CHECK_EQ(accmem_open(NULL, result), 0);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* Nobody else could close what it has opened. */
+static void who_is_cancelled_has_opened_all_of_a_device_or_nothing(void)
+{
+	struct accmem_context *ctx = NULL;
+	pthread_t thread;
+	void *result;
+
+#ifdef FAKE_DEVICE
+	fake_open_busy = pthread_testcancel;
+#endif
+	CHECK_EQ(pthread_create(&thread, NULL, open_cancelled, &ctx), 0);
+	CHECK_EQ(pthread_join(thread, &result), 0);
+	CHECK(result == PTHREAD_CANCELED);
+	CHECK(ctx);
+	accmem_close(ctx);
+}
+
 #ifdef FAKE_DEVICE
 static void a_device_may_go(void)
 {
@@ -857,6 +883,7 @@ static const struct test tests[] = {
 	{ "child_of_a_threaded_process_can_allocate",
 	  child_of_a_threaded_process_can_allocate },
 	{ "threads_share_a_context", threads_share_a_context },
+	ROW(who_is_cancelled_has_opened_all_of_a_device_or_nothing),
 #ifndef FAKE_DEVICE
 	{ "release_at_a_position", release_at_a_position },
 	{ "streams_are_waited_for", streams_are_waited_for },
