@@ -88,6 +88,7 @@ ADAPTER_SRC := $(HERE)/tests/adapters_test.c $(HERE)/adapters/torch.c \
 	$(HERE)/adapters/umf.c
 ADAPTER_HEADERS := $(TEST_HEADERS) $(HERE)/tests/umf/umf/memory_provider_ops.h
 ADAPTER_FLAGS = $(TEST_CPPFLAGS) -I$(HERE)/tests/umf $(CFLAGS)
+ADAPTER_WRAP := -Wl,--wrap=accmem_streams_create
 $(TESTS)/adapters_test: $(ADAPTER_SRC) $(OBJ)/test.o $(ADAPTER_HEADERS) \
 		$(HOST)/libaccmem.a | $(TESTS)
 	$(CC) $(ADAPTER_FLAGS) -DUMF_MINOR=101 $(LDFLAGS) -static -o $@ \
@@ -96,7 +97,7 @@ $(TESTS)/adapters_test: $(ADAPTER_SRC) $(OBJ)/test.o $(ADAPTER_HEADERS) \
 define adapters_test # SANITIZER VERSION
 $(OBJ)/$1/adapters_test-$2: $(ADAPTER_SRC) $(FAKE_$1) $(ADAPTER_HEADERS)
 	$$(CC) $$(ADAPTER_FLAGS) -DUMF_MINOR=$2 -DFAKE_DEVICE $(FLAGS_$1) $$(WRAP) \
-		-o $$@ $(ADAPTER_SRC) $(FAKE_$1)
+		$$(ADAPTER_WRAP) -o $$@ $(ADAPTER_SRC) $(FAKE_$1)
 endef
 ADAPTERS := $(OBJ)/asan/adapters_test-101 $(OBJ)/tsan/adapters_test-12 \
 	$(OBJ)/plain/adapters_test-10

@@ -66,14 +66,19 @@ struct accmem_streams *accmem_torch_streams(int device)
 {
 	struct accmem_pool *pool = accmem_torch_pool(device);
 	struct accmem_streams *streams, *other = NULL;
+	int ret;
 
 	if (!pool)
 		return NULL;
 	streams = atomic_load(&torch_streams[device]);
 	if (streams)
 		return streams;
-	if (accmem_streams_create(accmem_pool_context(pool), &streams))
+	ret = accmem_streams_create(accmem_pool_context(pool), &streams);
+	if (ret) {
+		accmem_set_last_error("streams of device %d: %s", device,
+				      strerror(-ret));
 		return NULL;
+	}
 	if (atomic_compare_exchange_strong(&torch_streams[device], &other,
 					   streams))
 		return streams;

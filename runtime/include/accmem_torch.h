@@ -87,7 +87,8 @@ uint64_t accmem_torch_bad_frees(void);
  * accmem_torch_pool() - the pool of a device
  * @device: its number
  *
- * Return: the pool, which stays; NULL where the device cannot be opened.
+ * Return: the pool, which stays; NULL where the device cannot be opened, which
+ * accmem_last_error() explains.
  */
 struct accmem_pool *accmem_torch_pool(int device);
 
@@ -95,7 +96,8 @@ struct accmem_pool *accmem_torch_pool(int device);
  * accmem_torch_streams() - the stream handles of a device
  * @device: its number
  *
- * Return: the handles, which stay; NULL where the device cannot be opened.
+ * Return: the handles, which stay; NULL where the device cannot be opened, or there is
+ * no memory for them: accmem_last_error() says which.
  */
 struct accmem_streams *accmem_torch_streams(int device);
 

@@ -473,6 +473,33 @@ static void umf_parameters(void)
 }
 
 #ifdef FAKE_DEVICE
+/* What a call of the library returns, by the linker's names for it. */
+static int no_streams;
+
+int __real_accmem_streams_create(struct accmem_context *ctx,
+				 struct accmem_streams **result);
+int __wrap_accmem_streams_create(struct accmem_context *ctx,
+				 struct accmem_streams **result);
+int __wrap_accmem_streams_create(struct accmem_context *ctx,
+				 struct accmem_streams **result)
+{
+	return no_streams ?: __real_accmem_streams_create(ctx, result);
+}
+
+static void torch_says_why_there_are_no_streams(void)
+{
+	no_streams = -ENOMEM;
+	CHECK(accmem_torch_pool(0));
+	accmem_set_last_error("%s", "");
+	CHECK(!accmem_torch_streams(0));
+	CHECK(strstr(accmem_last_error(), strerror(ENOMEM)));
+	accmem_set_last_error("%s", "");
+	CHECK(!accmem_torch_alloc(64, 0, NULL));
+	CHECK(strstr(accmem_last_error(), strerror(ENOMEM)));
+	no_streams = 0;
+	CHECK_EQ(torch_give(accmem_torch_alloc(64, 0, NULL), 64), 0);
+}
+
 static void torch_device_may_go(void)
 {
 	void *p = accmem_torch_alloc(MIB, 0, NULL);
@@ -523,6 +550,7 @@ int main(void)
 		{ "umf_pages", umf_pages },
 		{ "umf_parameters", umf_parameters },
 #ifdef FAKE_DEVICE
+		ROW(torch_says_why_there_are_no_streams),
 		{ "torch_device_may_go", torch_device_may_go },
 		{ "umf_device_may_go", umf_device_may_go },
 #endif
