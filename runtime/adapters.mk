@@ -88,7 +88,7 @@ ADAPTER_SRC := $(HERE)/tests/adapters_test.c $(HERE)/adapters/torch.c \
 	$(HERE)/adapters/umf.c
 ADAPTER_HEADERS := $(TEST_HEADERS) $(HERE)/tests/umf/umf/memory_provider_ops.h
 ADAPTER_FLAGS = $(TEST_CPPFLAGS) -I$(HERE)/tests/umf $(CFLAGS)
-ADAPTER_WRAP := -Wl,--wrap=accmem_streams_create
+ADAPTER_WRAP := -Wl,--wrap=accmem_streams_create -Wl,--wrap=accmem_pool_allocate
 $(TESTS)/adapters_test: $(ADAPTER_SRC) $(OBJ)/test.o $(ADAPTER_HEADERS) \
 		$(HOST)/libaccmem.a | $(TESTS)
 	$(CC) $(ADAPTER_FLAGS) -DUMF_MINOR=101 $(LDFLAGS) -static -o $@ \

@@ -48,6 +48,8 @@ static umf_result_t umf_result(int ret)
 	case 0:
 		return UMF_RESULT_SUCCESS;
 	case -ENOMEM:
+	case -EDQUOT:
+	case -ETIMEDOUT:
 		return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
 	case -EINVAL:
 	case -ENOENT:

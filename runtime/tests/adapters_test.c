@@ -473,17 +473,28 @@ static void umf_parameters(void)
 }
 
 #ifdef FAKE_DEVICE
-/* What a call of the library returns, by the linker's names for it. */
-static int no_streams;
+/* What two calls of the library return, by the linker's names for them. */
+static int no_streams, no_memory;
 
 int __real_accmem_streams_create(struct accmem_context *ctx,
 				 struct accmem_streams **result);
 int __wrap_accmem_streams_create(struct accmem_context *ctx,
 				 struct accmem_streams **result);
+int __real_accmem_pool_allocate(struct accmem_pool *pool,
+				struct accmem_pool_request *req);
+int __wrap_accmem_pool_allocate(struct accmem_pool *pool,
+				struct accmem_pool_request *req);
+
 int __wrap_accmem_streams_create(struct accmem_context *ctx,
 				 struct accmem_streams **result)
 {
 	return no_streams ?: __real_accmem_streams_create(ctx, result);
+}
+
+int __wrap_accmem_pool_allocate(struct accmem_pool *pool,
+				struct accmem_pool_request *req)
+{
+	return no_memory ?: __real_accmem_pool_allocate(pool, req);
 }
 
 static void torch_says_why_there_are_no_streams(void)
@@ -498,6 +509,27 @@ static void torch_says_why_there_are_no_streams(void)
 	CHECK(strstr(accmem_last_error(), strerror(ENOMEM)));
 	no_streams = 0;
 	CHECK_EQ(torch_give(accmem_torch_alloc(64, 0, NULL), 64), 0);
+}
+
+/* A limit that is reached, and a wait that ended, as memory that is not there. */
+static void umf_has_one_result_for_no_memory(void)
+{
+	static const int errors[] = { -ENOMEM, -EDQUOT, -ETIMEDOUT };
+	size_t i;
+	void *p;
+
+	make_provider();
+	for (i = 0; i < ARRAY_SIZE(errors); i++) {
+		no_memory = errors[i];
+		CHECK_EQ(ops->alloc(provider, 64, 0, &p),
+			 UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
+	}
+	no_memory = -EIO;
+	CHECK_EQ(ops->alloc(provider, 64, 0, &p),
+		 UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
+	no_memory = 0;
+	CHECK_EQ(umf_give(umf_take(64), 64), UMF_RESULT_SUCCESS);
+	ops->finalize(provider);
 }
 
 static void torch_device_may_go(void)
@@ -551,6 +583,7 @@ int main(void)
 		{ "umf_parameters", umf_parameters },
 #ifdef FAKE_DEVICE
 		ROW(torch_says_why_there_are_no_streams),
+		ROW(umf_has_one_result_for_no_memory),
 		{ "torch_device_may_go", torch_device_may_go },
 		{ "umf_device_may_go", umf_device_may_go },
 #endif
