@@ -231,16 +231,17 @@ static unsigned long waiters_delay(const struct accmem_queue *q)
 
 static void waiters_schedule(struct accmem_waiters *ws)
 {
-	mod_delayed_work(accmem_wq, &ws->work, waiters_delay(&ws->queue));
-}
-
-/* The look that is due sees to longer ones: who comes back often does not put it off. */
-static void waiters_schedule_end(struct accmem_waiters *ws)
-{
 	unsigned long delay = waiters_delay(&ws->queue);
 
-	if (delay < WAITERS_LOOK)
-		mod_delayed_work(accmem_wq, &ws->work, delay);
+	ws->due = jiffies + delay;
+	mod_delayed_work(accmem_wq, &ws->work, delay);
+}
+
+/* A look that is due before is not put off: it sees to what comes after it. */
+static void waiters_schedule_end(struct accmem_waiters *ws)
+{
+	if (time_before(jiffies + waiters_delay(&ws->queue), ws->due))
+		waiters_schedule(ws);
 }
 
 /* memory is reserved for the one that the queue says, where that may be served */

@@ -61,6 +61,7 @@ struct accmem_wait_stats {
  * @stats: what became of them
  * @work: ends reservations, forgets calls that do not come back, and looks once a
  *	second whether anything came back of which nobody tells
+ * @due: jiffies when it does so next, while anybody waits
  *
  * Guarded by accmem_waiters_lock.
  */
@@ -76,6 +77,7 @@ struct accmem_waiters {
 	struct list_head away;
 	struct accmem_wait_stats stats;
 	struct delayed_work work;
+	unsigned long due;
 };
 
 /**

@@ -1292,6 +1292,45 @@ TEST_F(wait, a_call_is_forgotten_beside_one_that_is_restarted_often)
 	EXPECT_EQ(0, lost.err);
 }
 
+/* Nor does memory that is reserved for others, and given to them, again and again. */
+TEST_F(wait, a_call_is_forgotten_beside_reservations_that_are_of_use)
+{
+	struct sigaction action = { .sa_handler = linger,
+				    .sa_flags = SA_RESTART };
+	struct waiter lost = {}, w = {};
+	uint64_t until;
+	unsigned int i;
+
+	sigaction(SIGUSR2, &action, NULL);
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECES * PIECE));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 900));
+	ASSERT_TRUE(waiter_start(&lost, self->other, PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
+	pthread_kill(lost.thread, SIGUSR2);
+	ASSERT_TRUE(wait_for_state(variant->path, "interrupted", 1));
+	until = accmem_ms() + 4000;
+	while (waiting(variant->path, "waiting") && accmem_ms() < until) {
+		ASSERT_TRUE(waiter_start_reserved(&w, variant->path, self->fd,
+						  self->other,
+						  self->a[0].address));
+		ASSERT_EQ(0,
+			  accmem_ioctl_free(self->other, self->a[1].address));
+		ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+		pthread_join(w.thread, NULL);
+		ASSERT_EQ(0, w.err);
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, w.a.address));
+		for (i = 0; i < 2; i++)
+			ASSERT_EQ(0, accmem_alloc_bytes(self->other, PIECE, 0,
+							&self->a[i]));
+	}
+	EXPECT_EQ(0, waiting(variant->path, "waiting"));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+	atomic_store(&let_go, 1);
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
+	pthread_join(lost.thread, NULL);
+	EXPECT_EQ(0, lost.err);
+}
+
 static int wait_in_child(void *arg)
 {
 	struct accmem_alloc a;
