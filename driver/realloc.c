@@ -270,9 +270,11 @@ static int growth_take_more(struct growth *g)
 		err = growth_join(g);
 	else if (!err)
 		growth_extend(g);
-	if (!err)
-		accmem_ahead_take(g->ctx, g->buf, step);
-	return err;
+	if (err)
+		return err;
+	accmem_waiters_pass(g->ctx->dev, g->ctx->account->user, step);
+	accmem_ahead_take(g->ctx, g->buf, step);
+	return 0;
 }
 
 /*

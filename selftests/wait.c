@@ -1073,6 +1073,44 @@ TEST_F(wait, a_large_request_is_passed_a_bounded_number_of_times)
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
 }
 
+/* Lets a buffer grow to a piece, and shrink again, until that fails; likewise. */
+static int grow_until_refused(int fd, uint64_t address, int most)
+{
+	struct accmem_realloc r;
+	int n = 0;
+
+	while (n < most && !accmem_ioctl_realloc(fd, address, PIECE, 0, &r)) {
+		address = r.address;
+		if (accmem_ioctl_realloc(fd, address, PIECE / 2, 0, &r))
+			return -1;
+		n++;
+	}
+	return n;
+}
+
+/* A buffer that grows where it is takes memory as well. */
+TEST_F(wait, a_large_request_is_passed_by_growth_a_bounded_number_of_times)
+{
+	struct accmem_alloc a = { .length = PIECE / 2,
+				  .alignment = PIECE,
+				  .flags = ACCMEM_ALLOC_RESIZABLE };
+	struct waiter w = {};
+
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	EXPECT_EQ(16, grow_until_refused(self->other, a.address, 100));
+	EXPECT_EQ(1, in_state(variant->path, "reserved"));
+	close(self->other);
+	self->other = -1;
+	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(0, w.err);
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+}
+
 TEST_F(wait, memory_is_not_reserved_for_ever)
 {
 	struct waiter w = {}, next = {};

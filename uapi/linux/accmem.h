@@ -347,13 +347,14 @@ struct accmem_info {
  * With ACCMEM_ALLOC_WAIT, a request that finds no memory, or that a limit refuses,
  * waits until it can be met. Waiting requests of one user are served in the order of
  * their arrival, and users in turns as long as what they ask for. A younger one that
- * fits may pass an older one that does not, and so may requests that do not wait: at
- * most 16 times, then memory is reserved for the older one and nobody else is given
- * any. A reservation ends after the module parameter reserve_ms; where it was of no
- * use, the request is the last from then on, and nothing is reserved for as long
- * again. A signal interrupts the wait. Where its action says that the call is started
- * again (SA_RESTART), it keeps its place, if the same thread makes it again within a
- * second. The file stays open during the call, whoever closes its descriptors.
+ * fits may pass an older one that does not, and so may requests that do not wait,
+ * REALLOC among them: at most 16 times, then memory is reserved for the older one and
+ * nobody else is given any. A reservation ends after the module parameter reserve_ms;
+ * where it was of no use, the request is the last from then on, and nothing is
+ * reserved for as long again. A signal interrupts the wait. Where its action says that
+ * the call is started again (SA_RESTART), it keeps its place, if the same thread makes
+ * it again within a second. The file stays open during the call, whoever closes its
+ * descriptors.
  *
  * A buffer of at most half a granule (2 KiB) shares a granule with others of
  * its context, and its footprint is a multiple of 64 bytes, unless it is
