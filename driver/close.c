@@ -71,15 +71,14 @@ static void close_buffers(struct accmem_context *ctx)
  */
 void accmem_context_end(struct accmem_context *ctx)
 {
+	/* while others find it: what it kept is free, also of what is pending */
+	accmem_reclaim_end(ctx);
 	rcu_assign_pointer(ctx->account->context, NULL);
 	atomic_dec(&ctx->dev->nr_contexts);
 	accmem_tmem_end(ctx);
 	accmem_shrink_end(ctx);
 	accmem_waiters_forget(ctx);
 	close_streams(ctx);
-	accmem_cache_drain(ctx, NULL);
-	/* also of what is pending, which may be for long */
-	accmem_ahead_drain(ctx, NULL);
 	close_buffers(ctx);
 	accmem_context_put(ctx);
 }

@@ -338,6 +338,7 @@ void accmem_context_end(struct accmem_context *ctx);
 /* reclaim.c */
 int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,
 			 u64 size, int (*take)(void *arg), void *arg);
+void accmem_reclaim_end(struct accmem_context *ctx);
 void accmem_reclaim_drain(struct xarray *accounts);
 void accmem_reclaim_addresses(struct accmem_context *ctx,
 			      const struct accmem_carveout *cv);

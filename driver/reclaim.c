@@ -94,6 +94,18 @@ static unsigned int reclaim_drain(struct accmem_context *ctx,
 	return nr;
 }
 
+/**
+ * accmem_reclaim_end() - give back what a context keeps, for good
+ * @ctx: the context, without a file, which others find still. Sleeps.
+ */
+void accmem_reclaim_end(struct accmem_context *ctx)
+{
+	mutex_lock(&ctx->dev->drain_lock);
+	accmem_cache_drain(ctx, NULL);
+	accmem_ahead_drain(ctx, NULL);
+	mutex_unlock(&ctx->dev->drain_lock);
+}
+
 /* with what others drain at the moment */
 static u64 reclaim_free_bytes(struct accmem_carveout *cv)
 {

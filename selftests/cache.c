@@ -5,11 +5,12 @@
  * sees what is kept as anything but free. On every device.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "stream_util.h"
 
 #define RW (PROT_READ | PROT_WRITE)
 #define KEPT 16 /* buffers, at most */
@@ -233,6 +234,59 @@ TEST_F(cache, others_get_what_is_kept)
 	EXPECT_EQ(0, accmem_alloc_bytes(other, self->info.largest_run,
 					ACCMEM_ALLOC_CONTIGUOUS, &all));
 	close(other);
+}
+
+static void *end_context(void *arg)
+{
+	close(*(int *)arg);
+	return NULL;
+}
+
+/* small buffers of which many frees end with the context, and that leave no page free */
+static bool leave_pending(int fd, int stream, unsigned int nr)
+{
+	struct accmem_alloc a;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (accmem_alloc_bytes(fd, 64, 0, &a) ||
+		    (i % 64 && stream_free(fd, a.address, stream, 1)))
+			return false;
+	}
+	return true;
+}
+
+/* What ends with it takes a while, in which that is free still. */
+TEST_F(cache, others_get_what_is_kept_while_its_context_ends)
+{
+	struct accmem_alloc a[KEPT], rest[64];
+	struct pollfd hangs_up = {};
+	struct accmem_info info;
+	pthread_t thread;
+	unsigned int i;
+	int fd;
+
+	/* a folio's rest is its context's as long as that has a part */
+	if (accmem_owns_folios(&self->info))
+		return;
+	fd = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, fd);
+	hangs_up.fd = stream_create(fd);
+	ASSERT_LE(0, hangs_up.fd);
+	for (i = 0; i < KEPT; i++)
+		ASSERT_EQ(0, accmem_alloc_bytes(fd, KIB(64), 0, &a[i]));
+	ASSERT_TRUE(leave_pending(fd, hangs_up.fd, 50000));
+	ASSERT_LT(0, accmem_take_all(self->fd, ACCMEM_CACHE_WB, rest,
+				     ARRAY_SIZE(rest)));
+	for (i = 0; i < KEPT; i++)
+		ASSERT_EQ(0, accmem_ioctl_free(fd, a[i].address));
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
+	EXPECT_EQ(KEPT * KIB(64), info.free_bytes);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, end_context, &fd));
+	ASSERT_EQ(1, poll(&hangs_up, 1, 20000));
+	EXPECT_EQ(0, accmem_alloc_bytes(self->fd, KIB(64), 0, &a[0]));
+	pthread_join(thread, NULL);
+	close(hangs_up.fd);
 }
 
 /* The bytes stay charged; no limit is ever met for that. */
