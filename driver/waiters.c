@@ -178,6 +178,18 @@ static u64 waiter_least_charge(const struct accmem_waiter *w)
 	       (accmem_prospect_is_charged(p, w->account) ? 0 : p->charge);
 }
 
+/* of what a carveout has: what is reserved for another is in that one's alone */
+static u64 waiter_promised_in(const struct accmem_waiter *w, unsigned int i,
+			      u64 promised)
+{
+	const struct accmem_queue *queue = &w->dev->waiters.queue;
+
+	if (promised == ACCMEM_QUEUE_RESERVED &&
+	    !(to_waiter(queue->reserved)->prospect.carveouts & BIT(i)))
+		return queue->promised;
+	return promised;
+}
+
 static bool waiter_fits(const struct accmem_queue_waiter *q, u64 promised,
 			void *arg)
 {
@@ -192,7 +204,8 @@ static bool waiter_fits(const struct accmem_queue_waiter *q, u64 promised,
 		return false;
 	for (i = 0; i < w->dev->nr_carveouts; i++) {
 		if (w->prospect.carveouts & BIT(i) &&
-		    waiter_fits_in(w, &scans[i], q->need, promised))
+		    waiter_fits_in(w, &scans[i], q->need,
+				   waiter_promised_in(w, i, promised)))
 			return true;
 	}
 	return false;

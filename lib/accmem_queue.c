@@ -296,9 +296,16 @@ static bool queue_is_candidate(const struct accmem_queue *q,
 {
 	if (w->state != ACCMEM_QUEUE_ASLEEP)
 		return false;
-	if (q->reserved && q->reserved != w)
-		return false;
 	return w->limited ? w->user_seen != w->user->seq : w->seen != q->seq;
+}
+
+/* Who is awake is given nothing of what is reserved, whatever was promised before. */
+static u64 queue_promised_before(const struct accmem_queue *q,
+				 const struct accmem_queue_waiter *w)
+{
+	if (!q->reserved)
+		return q->promised;
+	return q->reserved == w ? 0 : ACCMEM_QUEUE_RESERVED;
 }
 
 struct accmem_queue_waiter *
@@ -310,7 +317,8 @@ accmem_queue_next(struct accmem_queue *q, struct accmem_queue_waiter *from,
 	struct accmem_queue_waiter *w = from;
 
 	while ((w = accmem_queue_walk(q, w))) {
-		if (!queue_is_candidate(q, w) || !fits(w, q->promised, arg))
+		if (!queue_is_candidate(q, w) ||
+		    !fits(w, queue_promised_before(q, w), arg))
 			continue;
 		queue_set_state(q, w, ACCMEM_QUEUE_AWAKE);
 		return w;

@@ -15,12 +15,13 @@
  * where that is earlier.) A younger one that fits may pass an older one that does not.
  * Each time one passes the waiter at the front, that is counted, whether it waits or
  * not, unless its own turn begins before; a front that gives up leaves its count to the
- * next one. When the bound is reached, memory is reserved for the front: nobody else is
- * given any. A reservation ends after some time, served or not. One that ends unserved,
- * in whatever way, costs its waiter the place, which is at the end from then on, and for
- * as long again nothing is reserved: nobody can stall the others with a request that
- * nothing can meet. While its waiter is away it is suspended: others may be given what
- * is there, and it ends no later.
+ * next one. When the bound is reached, memory is reserved for the front: nobody else
+ * is given any, and others are woken only if they need nothing of it. A reservation
+ * ends after some time, served or not. One that ends unserved, in whatever way, costs
+ * its waiter the place, which is at the end from then on, and for as long again
+ * nothing is reserved: nobody can stall the others with a request that nothing can
+ * meet. While its waiter is away it is suspended: others may be given what is there,
+ * and it ends no later.
  *
  * Waiters whom a limit holds up are in the same queue, and pass nobody's bound: no
  * memory would help them. They are tried again when their user's charge has sunk.
@@ -33,6 +34,9 @@
 
 #include <linux/list.h>
 #include <linux/types.h>
+
+/* promised, to who asks for what is reserved for another: all of it */
+#define ACCMEM_QUEUE_RESERVED (~0ull)
 
 /**
  * enum accmem_queue_state - what a waiter is doing
@@ -237,8 +241,10 @@ bool accmem_queue_tick(struct accmem_queue *q, u64 now);
  * accmem_queue_next() - the next waiter that is to be woken
  * @q: the queue
  * @from: the one that the last call returned; NULL at first
- * @fits: could it be served? Of memory with what is free less what is promised. It
- *	says no only where it could not, and as long as nothing changes stays with it.
+ * @fits: could it be served? Of memory with what is free less what is promised, which
+ *	is ACCMEM_QUEUE_RESERVED while memory is reserved for another, and 0 for that
+ *	one. It says no only where it could not, and as long as nothing changes stays
+ *	with it.
  * @arg: for @fits
  *
  * Return: the waiter, which is awake now; NULL if there is none.

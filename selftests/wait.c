@@ -1111,6 +1111,38 @@ TEST_F(wait, a_large_request_is_passed_by_growth_a_bounded_number_of_times)
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
 }
 
+/* What is reserved is memory of the device, and none that others have already. */
+TEST_F(wait, a_reservation_holds_up_nobody_who_needs_nothing_of_it)
+{
+	struct accmem_alloc a = { .length = 64 }, host = {
+		.length = PIECE,
+		.kind = ACCMEM_KIND_HOST,
+		.flags = ACCMEM_ALLOC_WAIT,
+	};
+	struct waiter w = {};
+
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	while (!accmem_alloc_bytes(self->other, KIB(4), 0, &a))
+		ASSERT_EQ(0, accmem_ioctl_free(self->other, a.address));
+	ASSERT_EQ(1, in_state(variant->path, "reserved"));
+	host.deadline_ns = in_ms(self->fd, 2000);
+	EXPECT_EQ(0, accmem_ioctl_alloc(self->other, &host));
+	EXPECT_EQ(0, alloc_wait(self->other, 64, in_ms(self->fd, 2000), &a));
+	EXPECT_EQ(-ETIMEDOUT,
+		  alloc_wait(self->other, KIB(4), in_ms(self->fd, 20), &a));
+	EXPECT_EQ(1, in_state(variant->path, "reserved"));
+	close(self->other);
+	self->other = -1;
+	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(0, w.err);
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+}
+
 TEST_F(wait, memory_is_not_reserved_for_ever)
 {
 	struct waiter w = {}, next = {};

@@ -16,7 +16,7 @@ static bool fits(const struct accmem_queue_waiter *w, u64 promised, void *arg)
 {
 	const u64 *free = arg;
 
-	return *free >= promised + w->need;
+	return *free >= promised && *free - promised >= w->need;
 }
 
 static void sleep_in(struct accmem_queue *q, struct accmem_queue_waiter *w,
@@ -338,6 +338,27 @@ static bool a_reservation_that_is_left_costs_the_place(void)
 	return has_expired_at_110(&r);
 }
 
+/* one has what it needs, whatever is promised */
+static bool is_that_one(const struct accmem_queue_waiter *w, u64 promised,
+			void *arg)
+{
+	return w == arg && promised == ACCMEM_QUEUE_RESERVED;
+}
+
+/* Who needs nothing of it is woken, and what that one is promised is not there. */
+static bool a_reservation_holds_up_nobody_who_needs_nothing_of_it(void)
+{
+	struct reserved r;
+	u64 free = 4;
+
+	if (!reserve(&r))
+		return false;
+	accmem_queue_came_back(&r.q);
+	if (accmem_queue_next(&r.q, NULL, is_that_one, &r.small) != &r.small)
+		return false;
+	return accmem_queue_next(&r.q, NULL, fits, &free) == &r.large;
+}
+
 /* One after another may give up at the front: who is behind them was passed as well. */
 static bool who_gives_up_leaves_its_passes_to_the_next(void)
 {
@@ -407,6 +428,8 @@ static const struct queue_case {
 	  who_is_away_keeps_it_no_longer_than_others },
 	{ "a reservation that is left costs the place",
 	  a_reservation_that_is_left_costs_the_place },
+	{ "a reservation holds up nobody who needs nothing of it",
+	  a_reservation_holds_up_nobody_who_needs_nothing_of_it },
 	{ "who gives up leaves its passes to the next",
 	  who_gives_up_leaves_its_passes_to_the_next },
 	{ "a change during a try counts", a_change_during_a_try_counts },
