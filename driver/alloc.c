@@ -256,8 +256,17 @@ int accmem_alloc_lay_out(const struct accmem_carveout *cv,
 	return accmem_layout(&wanted, &cv->caps, layout);
 }
 
-/* Is the address asked for one that a buffer of this context may get? */
-static int alloc_check_fixed(struct accmem_context *ctx,
+/**
+ * accmem_alloc_check_fixed() - may a buffer have the address asked for?
+ * @ctx: the context
+ * @cv: the carveout
+ * @req: the request, with ACCMEM_ALLOC_FIXED
+ * @layout: what it becomes
+ *
+ * Return: 0; -EINVAL, -EEXIST as ACCMEM_IOC_ALLOC; -EADDRNOTAVAIL where the address may
+ * be of what is free but hidden.
+ */
+int accmem_alloc_check_fixed(struct accmem_context *ctx,
 			     const struct accmem_carveout *cv,
 			     const struct accmem_alloc *req,
 			     const struct accmem_layout *layout)
@@ -296,11 +305,11 @@ static int alloc_find_fixed(struct accmem_context *ctx,
 			    const struct accmem_alloc *req,
 			    const struct accmem_layout *layout)
 {
-	int err = alloc_check_fixed(ctx, cv, req, layout);
+	int err = accmem_alloc_check_fixed(ctx, cv, req, layout);
 
 	if (err == -EADDRNOTAVAIL) {
 		accmem_reclaim_addresses(ctx, cv);
-		err = alloc_check_fixed(ctx, cv, req, layout);
+		err = accmem_alloc_check_fixed(ctx, cv, req, layout);
 	}
 	return err == -EADDRNOTAVAIL ? -EEXIST : err;
 }

@@ -359,6 +359,10 @@ u32 accmem_alloc_carveouts(struct accmem_context *ctx,
 			   const struct accmem_alloc *req);
 void accmem_alloc_count_failure(struct accmem_context *ctx,
 				const struct accmem_alloc *req);
+int accmem_alloc_check_fixed(struct accmem_context *ctx,
+			     const struct accmem_carveout *cv,
+			     const struct accmem_alloc *req,
+			     const struct accmem_layout *layout);
 int accmem_alloc_need(const struct accmem_carveout *cv,
 		      const struct accmem_alloc *req,
 		      struct accmem_layout *layout);

@@ -57,6 +57,19 @@ static void wait_add_prospect(struct accmem_prospect *p,
 	p->small |= layout->small;
 }
 
+/* as accmem_alloc_need(); an address that others have does not come back by itself */
+static int wait_need(struct accmem_context *ctx,
+		     const struct accmem_carveout *cv,
+		     const struct accmem_alloc *req,
+		     struct accmem_layout *layout)
+{
+	int err = accmem_alloc_need(cv, req, layout);
+
+	if (!err && req->flags & ACCMEM_ALLOC_FIXED)
+		err = accmem_alloc_check_fixed(ctx, cv, req, layout);
+	return err == -EADDRNOTAVAIL ? 0 : err;
+}
+
 /* an error where no memory that comes back would be enough */
 static int wait_look_ahead(struct accmem_context *ctx,
 			   const struct accmem_alloc *req,
@@ -73,7 +86,7 @@ static int wait_look_ahead(struct accmem_context *ctx,
 	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
 		if (!(carveouts & BIT(cv->index)))
 			continue;
-		err = accmem_alloc_need(cv, req, &layout);
+		err = wait_need(ctx, cv, req, &layout);
 		if (err && err != -EOPNOTSUPP && err != -ENOSPC)
 			return err;
 		if (err != -EOPNOTSUPP)

@@ -445,6 +445,36 @@ TEST_F(wait, what_can_never_fit_fails_at_once)
 	EXPECT_EQ(0, waiting(variant->path, "waiting"));
 }
 
+static int wait_at(int fd, uint64_t address)
+{
+	struct accmem_alloc a = {
+		.length = PIECE,
+		.flags = ACCMEM_ALLOC_WAIT | ACCMEM_ALLOC_FIXED,
+		.address = address,
+		.deadline_ns = in_ms(fd, 2000),
+	};
+
+	return accmem_ioctl_alloc(fd, &a);
+}
+
+/* also where others wait, whom it would be behind */
+TEST_F(wait, an_address_that_cannot_be_had_fails_at_once)
+{
+	uint64_t end = self->info.address_base + self->info.address_span;
+	struct waiter w = {};
+
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	EXPECT_EQ(-EEXIST, wait_at(self->other, self->a[0].address));
+	EXPECT_EQ(-EINVAL, wait_at(self->other, self->a[0].address + 64));
+	EXPECT_EQ(-EINVAL, wait_at(self->other, end - KIB(4)));
+	close(self->other);
+	self->other = -1;
+	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(0, w.err);
+}
+
 TEST_F(wait, bad_input)
 {
 	struct accmem_alloc a = { .size = sizeof(a),
