@@ -200,6 +200,74 @@ TEST_F(pin, pipe_freed_by_kill)
 		 BY_KILL);
 }
 
+#define OWN 3
+
+/* puts a page of a buffer of 2 MiB into the pipe, and frees it */
+static int quarantine_one(int fd, int pipe)
+{
+	struct accmem_alloc a = { .length = MIB(2), .alignment = MIB(2) };
+	struct iovec iov = { .iov_len = 4096 };
+	int err = accmem_ioctl_alloc(fd, &a);
+
+	if (err)
+		return err;
+	iov.iov_base = accmem_mmap(fd, &a, MIB(2), RW);
+	if (!iov.iov_base)
+		return -errno;
+	*(char *)iov.iov_base = 1;
+	if (vmsplice(pipe, &iov, 1, 0) != 4096)
+		return -errno;
+	munmap(iov.iov_base, MIB(2));
+	return accmem_ioctl_free(fd, a.address);
+}
+
+/*
+ * Its own quarantined memory is asked each in its turn before a request fails: behind
+ * some that are pinned, one that only a neighbour's mapping hides. The reaper, which
+ * would find that out as well, has come to look once a second by then.
+ */
+TEST_F(pin, own_memory_is_asked_in_turn)
+{
+	unsigned int i, rounds = 2 + accmem_scale(8);
+	int fd = accmem_dev_open(variant->path, O_RDWR);
+	struct accmem_alloc beside = { .length = KIB(64),
+				       .flags = ACCMEM_ALLOC_FIXED };
+	struct accmem_alloc a = beside;
+	struct accmem_info info;
+	volatile char *shown;
+	char *p;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, accmem_ioctl_info(fd, &info));
+	/* elsewhere an address is no memory, and a page hides no other */
+	if (info.translation != ACCMEM_TRANSLATION_IDENTITY) {
+		close(fd);
+		return;
+	}
+	for (i = 0; i < OWN; i++)
+		ASSERT_EQ(0, quarantine_one(fd, self->pipes[1]));
+	beside.address = info.address_base + self->capacity / 2;
+	a.address = beside.address + KIB(64);
+	ASSERT_EQ(0, accmem_ioctl_alloc(fd, &beside));
+	shown = accmem_mmap(fd, &beside, KIB(64), RW);
+	ASSERT_NE(NULL, shown);
+	sleep(3);
+	ASSERT_EQ(0, accmem_ioctl_alloc(fd, &a));
+	for (i = 0; i < rounds; i++) {
+		p = accmem_mmap(fd, &a, KIB(64), RW);
+		ASSERT_NE(NULL, p);
+		*p = 1;
+		*shown = 1;
+		munmap(p, KIB(64));
+		ASSERT_EQ(0, accmem_ioctl_free(fd, a.address));
+		ASSERT_EQ(0, accmem_ioctl_alloc(fd, &a));
+	}
+	EXPECT_LE(OWN * MIB(2),
+		  accmem_sysfs(variant->path, "quarantined_bytes"));
+	munmap((void *)shown, KIB(64));
+	close(fd);
+}
+
 /* Pins by one context hold up nothing of another that lives beside it. */
 TEST_F(pin, neighbour_is_not_held_up)
 {
