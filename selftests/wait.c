@@ -324,6 +324,38 @@ TEST_F(wait, a_free_serves_a_waiter_with_one_wake_up)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, w.a.address));
 }
 
+/* What its context frees is not kept for it, though it alone may have it so. */
+TEST_F(wait, a_free_of_another_thread_of_its_own)
+{
+	struct accmem_alloc small;
+	struct waiter w = {};
+
+	ASSERT_TRUE(waiter_start(&w, self->other, PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	ASSERT_EQ(0, w.err);
+	/* two that lie beside each other, one after the other */
+	ASSERT_TRUE(waiter_start(&w, self->other, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[4].address));
+	EXPECT_FALSE(waiter_is_done(&w, 50));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[5].address));
+	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	ASSERT_EQ(0, w.err);
+	/* and all that small ones are cut from */
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, w.a.address));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->other, 64, 0, &small));
+	ASSERT_TRUE(waiter_start(&w, self->other, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, small.address));
+	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(0, w.err);
+}
+
 /* One is served, and one gives up. */
 TEST_F(wait, trace_events)
 {
