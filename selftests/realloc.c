@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -1088,6 +1089,174 @@ TEST_F(realloc, stays_where_it_is_pinned_and_touched)
 	unmap(p, KIB(64));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
 	ASSERT_EQ(0, unblock(self->fd, &b));
+}
+
+struct shrinking {
+	char *p;
+	atomic_uint resized; /* odd: what is at @p has gone */
+	atomic_uint touches; /* begun */
+	atomic_bool end;
+	unsigned int shown; /* touches that were served */
+	unsigned int wrong; /* of what had gone */
+};
+
+/* until it has begun another one, and for a while that depends on @round */
+static void let_touch(struct shrinking *s, unsigned int round)
+{
+	unsigned int began = atomic_load(&s->touches);
+	volatile unsigned int spin;
+
+	while (atomic_load(&s->touches) == began)
+		;
+	for (spin = round % 64 * 256; spin; spin--)
+		;
+}
+
+static void *touch_what_goes(void *arg)
+{
+	struct shrinking *s = arg;
+	unsigned int before, i;
+	int sig;
+
+	/* a fault at the first page may show all up to the last */
+	for (i = 0; !atomic_load(&s->end); i++) {
+		before = atomic_load(&s->resized);
+		atomic_fetch_add(&s->touches, 1);
+		sig = accmem_try_write(s->p + (i % 2 ? MIB(2) - GRANULE : 0),
+				       1);
+		s->shown += !sig;
+		if (before & 1 && before == atomic_load(&s->resized))
+			s->wrong += sig != SIGBUS;
+	}
+	return NULL;
+}
+
+/* A fault that began before it shrank does not show what has gone after that. */
+TEST_F(realloc, what_has_gone_is_a_sigbus_whoever_touched_it_meanwhile)
+{
+	unsigned int i, rounds = 20 + accmem_scale(300);
+	struct accmem_alloc a = { .length = MIB(4),
+				  .alignment = MIB(2),
+				  .flags = RESIZABLE,
+				  .reserve = MIB(4) };
+	struct shrinking s = {};
+	struct accmem_realloc r;
+	pthread_t thread;
+	char *p;
+
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	p = accmem_mmap_huge(self->fd, &a, MIB(4));
+	ASSERT_NE(NULL, p);
+	s.p = p + MIB(2);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, touch_what_goes, &s));
+	for (i = 0; i < rounds; i++) {
+		let_touch(&s, i);
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(2),
+						  0, &r));
+		ASSERT_EQ(a.address, r.address);
+		ASSERT_EQ(MIB(2), r.footprint);
+		atomic_fetch_add(&s.resized, 1);
+		usleep(500);
+		atomic_fetch_add(&s.resized, 1);
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(4),
+						  0, &r));
+		ASSERT_EQ(a.address, r.address);
+	}
+	atomic_store(&s.end, true);
+	pthread_join(thread, NULL);
+	EXPECT_LT(0, s.shown);
+	EXPECT_EQ(0, s.wrong);
+	munmap(p, MIB(4));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+}
+
+/* seen by both processes */
+struct dying {
+	struct accmem_realloc r;
+	atomic_int calls; /* begun, and ended */
+};
+
+/* a child that doubles the buffer, and is killed @us after it has begun, if that is not 0 */
+static uint64_t double_and_die(int fd, const struct accmem_alloc *a,
+			       struct dying *d, unsigned int us)
+{
+	uint64_t began;
+	pid_t pid;
+
+	d->r = (struct accmem_realloc){ .size = sizeof(d->r),
+					.address = a->address,
+					.length = 2 * a->length };
+	atomic_store(&d->calls, 0);
+	pid = fork();
+	if (!pid) {
+		atomic_store(&d->calls, 1);
+		if (!accmem_ioctl(fd, ACCMEM_IOC_REALLOC, &d->r))
+			atomic_store(&d->calls, 2);
+		for (;;)
+			pause();
+	}
+	while (!atomic_load(&d->calls))
+		;
+	began = accmem_ms();
+	while (!us && atomic_load(&d->calls) == 1)
+		usleep(100);
+	began = accmem_ms() - began;
+	usleep(us);
+	kill(pid, SIGKILL);
+	accmem_wait_child(pid);
+	return 1000 * began;
+}
+
+/*
+ * Who dies in it leaves to those that it shared the file and the mapping with the buffer
+ * that was, or the one that it should become: nothing beside, and no mark.
+ */
+TEST_F(realloc, killed_while_it_moves)
+{
+	const uint64_t length = MIB(12), before = accmem_free_now(self->fd);
+	unsigned int i, rounds = 4 + accmem_scale(16), unmoved = 0;
+	struct dying *d =
+		mmap(NULL, GRANULE, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct accmem_alloc a, b;
+	struct accmem_query q;
+	uint64_t us = 0, took;
+	char *p;
+
+	ASSERT_NE(MAP_FAILED, d);
+	for (i = 0; i < rounds; i++) {
+		ASSERT_EQ(0, alloc(self->fd, length, 0, &a));
+		ASSERT_EQ(0, block(self->fd, &a, &b));
+		p = map_at(self->fd, a.address, length);
+		ASSERT_NE(NULL, p);
+		accmem_fill(p, length, i);
+		took = double_and_die(self->fd, &a, d, us * i / rounds);
+		if (!i) {
+			ASSERT_EQ(2, atomic_load(&d->calls));
+			us = took + rounds;
+		}
+		ASSERT_EQ(-1, accmem_check(p, length, i));
+		if (!accmem_ioctl_query(self->fd, a.address, &q)) {
+			unmoved++;
+			ASSERT_TRUE(query_says(self->fd, a.address, length,
+					       length));
+			ASSERT_EQ(length,
+				  accmem_sysfs(variant->path, "live_bytes") -
+					  !!b.address * GRANULE);
+			ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+		} else {
+			ASSERT_EQ(-1, check_at(self->fd, d->r.address, length,
+					       2 * length, i));
+			ASSERT_EQ(0, accmem_ioctl_free(self->fd, d->r.address));
+		}
+		ASSERT_EQ(-1, accmem_check(p, length, i));
+		unmap(p, length);
+		ASSERT_EQ(0, unblock(self->fd, &b));
+		ASSERT_EQ(-1, accmem_sysfs_wait(variant->path, "free_bytes",
+						before, 20000));
+	}
+	TH_LOG("%u of %u died before it had moved", unmoved, rounds);
+	EXPECT_LT(0, unmoved);
+	munmap(d, GRANULE);
 }
 
 /*
