@@ -509,8 +509,8 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 		return ERR_PTR(-EINVAL);
 	buf = accmem_alloc_try(ctx, req, stream);
 	if (!IS_ERR(buf)) {
-		accmem_waiters_pass(ctx->dev, ctx->account->user,
-				    buf->layout.footprint);
+		accmem_waiters_pass(accmem_buffer_memory(buf)->cv,
+				    ctx->account->user, buf->layout.footprint);
 		return buf;
 	}
 	accmem_alloc_ended(ctx, req, buf);
@@ -568,8 +568,7 @@ unsigned int accmem_alloc_row(struct accmem_context *ctx,
 	alloc_see_cache(ctx, cv, layout.footprint * nr);
 	if (accmem_row_create(ctx, cv, req, &layout, bufs, nr))
 		return 0;
-	accmem_waiters_pass(ctx->dev, ctx->account->user,
-			    layout.footprint * nr);
+	accmem_waiters_pass(cv, ctx->account->user, layout.footprint * nr);
 	return nr;
 }
 

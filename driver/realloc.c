@@ -272,7 +272,7 @@ static int growth_take_more(struct growth *g)
 		growth_extend(g);
 	if (err)
 		return err;
-	accmem_waiters_pass(g->ctx->dev, g->ctx->account->user, step);
+	accmem_waiters_pass(mem->cv, g->ctx->account->user, step);
 	accmem_ahead_take(g->ctx, g->buf, step);
 	return 0;
 }

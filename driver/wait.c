@@ -237,8 +237,8 @@ static struct accmem_buffer *wait_try_once(struct accmem_context *ctx,
 	struct accmem_buffer *buf = accmem_alloc_try(ctx, req, stream);
 
 	if (!IS_ERR(buf))
-		accmem_waiters_pass(ctx->dev, ctx->account->user,
-				    buf->layout.footprint);
+		accmem_waiters_pass(accmem_buffer_memory(buf)->cv,
+				    ctx->account->user, buf->layout.footprint);
 	return buf;
 }
 

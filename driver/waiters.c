@@ -368,21 +368,26 @@ void accmem_waiters_limits_rose(void)
 
 /**
  * accmem_waiters_count_pass() - somebody who does not wait was given memory
- * @dev: the device
+ * @cv: where
  * @user: whose it is
  * @got: bytes
  *
- * For accmem_waiters_pass().
+ * For accmem_waiters_pass(). It passes nobody who waits for other carveouts.
  */
-void accmem_waiters_count_pass(struct accmem_device *dev,
+void accmem_waiters_count_pass(struct accmem_carveout *cv,
 			       struct accmem_user *user, u64 got)
 {
-	struct accmem_waiters *ws = &dev->waiters;
+	struct accmem_device *dev = cv->dev;
+	struct accmem_queue *queue = &dev->waiters.queue;
+	struct accmem_queue_waiter *front;
 
 	spin_lock(&accmem_waiters_lock);
-	accmem_queue_pass(&ws->queue, &user->waiting[dev->index], got,
-			  ktime_get_ns());
-	waiters_settle(dev);
+	front = accmem_queue_front(queue);
+	if (front && to_waiter(front)->prospect.carveouts & BIT(cv->index)) {
+		accmem_queue_pass(queue, &user->waiting[dev->index], got,
+				  ktime_get_ns());
+		waiters_settle(dev);
+	}
 	spin_unlock(&accmem_waiters_lock);
 }
 

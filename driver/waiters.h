@@ -185,7 +185,7 @@ u64 accmem_waiters_wanted(const struct accmem_account *account,
 void accmem_waiters_wake_changed(struct accmem_device *dev,
 				 struct accmem_user *user, bool memory);
 void accmem_waiters_limits_rose(void);
-void accmem_waiters_count_pass(struct accmem_device *dev,
+void accmem_waiters_count_pass(struct accmem_carveout *cv,
 			       struct accmem_user *user, u64 got);
 bool accmem_waiters_admit_to(const struct accmem_carveout *cv,
 			     const struct accmem_account *account);
@@ -207,12 +207,12 @@ static inline void accmem_waiters_came_back(struct accmem_device *dev,
 		accmem_waiters_wake_changed(dev, user, true);
 }
 
-/* somebody who does not wait was given @got bytes */
-static inline void accmem_waiters_pass(struct accmem_device *dev,
+/* somebody who does not wait was given @got bytes of a carveout */
+static inline void accmem_waiters_pass(struct accmem_carveout *cv,
 				       struct accmem_user *user, u64 got)
 {
 	if (accmem_waiters_present())
-		accmem_waiters_count_pass(dev, user, got);
+		accmem_waiters_count_pass(cv, user, got);
 }
 
 /* May memory be taken for an account, or is it reserved for another's waiter? */

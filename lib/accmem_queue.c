@@ -24,8 +24,7 @@ struct accmem_queue_waiter *accmem_queue_walk(struct accmem_queue *q,
 		       list_entry(next, struct accmem_queue_waiter, link);
 }
 
-/* the waiter that may be passed a bounded number of times */
-static struct accmem_queue_waiter *queue_front(struct accmem_queue *q)
+struct accmem_queue_waiter *accmem_queue_front(struct accmem_queue *q)
 {
 	struct accmem_queue_waiter *w = NULL;
 
@@ -114,7 +113,7 @@ static void queue_set_limited(struct accmem_queue *q,
 
 static void queue_reserve_if_due(struct accmem_queue *q, u64 now)
 {
-	struct accmem_queue_waiter *w = queue_front(q);
+	struct accmem_queue_waiter *w = accmem_queue_front(q);
 
 	if (!w || q->reserved || q->suspended || !q->reserve_ns ||
 	    now < q->until)
@@ -236,7 +235,7 @@ static void queue_count_pass(struct accmem_queue *q,
 static void queue_hand_on_passes(struct accmem_queue *q,
 				 const struct accmem_queue_waiter *w)
 {
-	struct accmem_queue_waiter *front = queue_front(q);
+	struct accmem_queue_waiter *front = accmem_queue_front(q);
 
 	if (front)
 		front->passed = max(front->passed, w->passed);
@@ -245,7 +244,7 @@ static void queue_hand_on_passes(struct accmem_queue *q,
 void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			bool served, u64 now)
 {
-	struct accmem_queue_waiter *front = queue_front(q);
+	struct accmem_queue_waiter *front = accmem_queue_front(q);
 
 	queue_unreserve(q, w, served, now);
 	queue_set_state(q, w, ACCMEM_QUEUE_ASLEEP);
@@ -264,7 +263,7 @@ void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 void accmem_queue_pass(struct accmem_queue *q, struct accmem_queue_user *user,
 		       u64 got, u64 now)
 {
-	struct accmem_queue_waiter *front = queue_front(q);
+	struct accmem_queue_waiter *front = accmem_queue_front(q);
 
 	if (front && queue_take_turn(q, user, got) >= front->turn)
 		queue_count_pass(q, front, now);

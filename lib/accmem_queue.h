@@ -195,6 +195,14 @@ void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			bool served, u64 now);
 
 /**
+ * accmem_queue_front() - the waiter that may be passed a bounded number of times
+ * @q: the queue
+ *
+ * Return: the first that no limit holds up; NULL if there is none.
+ */
+struct accmem_queue_waiter *accmem_queue_front(struct accmem_queue *q);
+
+/**
  * accmem_queue_pass() - somebody who does not wait was given memory
  * @q: the queue
  * @user: whose it is, for whom it was a turn

@@ -1205,6 +1205,33 @@ TEST_F(wait, a_reservation_holds_up_nobody_who_needs_nothing_of_it)
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
 }
 
+/* Who is given memory that it does not wait for passes nobody. */
+TEST_F(wait, host_memory_is_no_pass)
+{
+	struct waiter w = {};
+	struct accmem_alloc a;
+	unsigned int i;
+
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	for (i = 0; i < 20; i++) {
+		a = (struct accmem_alloc){ .length = KIB(4),
+					   .kind = ACCMEM_KIND_HOST };
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
+		ASSERT_EQ(0, accmem_ioctl_free(self->other, a.address));
+	}
+	EXPECT_EQ(0, in_state(variant->path, "reserved"));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	EXPECT_EQ(0, accmem_alloc_bytes(self->other, KIB(4), 0, &a));
+	close(self->other);
+	self->other = -1;
+	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(0, w.err);
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+}
+
 TEST_F(wait, memory_is_not_reserved_for_ever)
 {
 	struct waiter w = {}, next = {};
