@@ -328,7 +328,9 @@ int accmem_shared_move(struct accmem_memory *mem, u64 offset, u64 size,
 	int err = 0;
 
 	for (; piece <= last && !err; piece++) {
-		if (mutex_lock_killable(&mem->shared->lock))
+		/* a lock that is free is had by who is killed, too */
+		if (fatal_signal_pending(current) ||
+		    mutex_lock_killable(&mem->shared->lock))
 			return -EINTR;
 		if (!to_device)
 			err = shared_to_host(mem, piece, false);

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -542,6 +543,50 @@ TEST_F(shared, wrong_hints_are_told)
 	EXPECT_EQ(-EOPNOTSUPP, advise(self->fd, a.address, 1, 0));
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	EXPECT_EQ(-ENOENT, prefetch(self->fd, a.address, 1, 0));
+}
+
+#define MANY (24 * PIECE)
+
+/*
+ * A child brings pieces to the host that have been written to by the device, and is
+ * killed when the first has come. Bytes that came; or -errno.
+ */
+static int64_t killed_prefetch(const char *path, int fd, uint64_t address)
+{
+	int64_t before = accmem_sysfs(path, "shared_to_host_bytes");
+	unsigned char byte = 1;
+	pid_t pid;
+	int err = device_access(fd, address, &byte, MANY, ACCMEM_ACCESS_FILL);
+
+	if (err)
+		return err;
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (!pid)
+		_exit(-prefetch(fd, address, MANY, ACCMEM_PREFETCH_HOST));
+	while (accmem_sysfs(path, "shared_to_host_bytes") == before &&
+	       !waitpid(pid, &err, WNOHANG))
+		;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return accmem_sysfs(path, "shared_to_host_bytes") - before;
+}
+
+/* It may be over before the signal comes, but not each time. */
+TEST_F(shared, a_prefetch_that_is_killed_ends)
+{
+	struct accmem_alloc a;
+	int64_t moved = MANY;
+	int i;
+
+	ASSERT_EQ(0, alloc_shared(self->fd, MANY, &a));
+	for (i = 0; i < 50 && moved == (int64_t)MANY; i++)
+		moved = killed_prefetch(variant->path, self->fd, a.address);
+	EXPECT_LT(0, moved);
+	EXPECT_GT((int64_t)MANY, moved);
+	EXPECT_EQ(1, device_get(self->fd, a.address + MANY - 1));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
 /* --- others --------------------------------------------------------------- */
