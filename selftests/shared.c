@@ -13,9 +13,12 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <linux/io_uring.h>
 
 #include "kselftest_harness.h"
 #include "accmem_util.h"
@@ -696,6 +699,43 @@ TEST_F(shared, a_pinned_page_stays)
 	EXPECT_EQ(8, device_get(self->fd, self->a.address + 1));
 	close(fds[0]);
 	close(fds[1]);
+}
+
+/* io_uring has the pages until they are unregistered; 0 or -errno */
+static int register_buffer(void *p, size_t size, int *ring)
+{
+	struct io_uring_params params = {};
+	struct iovec part = { .iov_base = p, .iov_len = size };
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+	*ring = syscall(SYS_io_uring_setup, 1, &params);
+	if (*ring < 0)
+		return -errno;
+	return syscall(SYS_io_uring_register, *ring, IORING_REGISTER_BUFFERS,
+		       &part, 1) ?
+		       -errno :
+		       0;
+}
+
+/* A pin that nobody gives back is refused, or it has the page stay. */
+TEST_F(shared, a_pin_for_good_is_refused_or_stays)
+{
+	int ring, err;
+
+	self->map[0] = 7;
+	err = register_buffer(self->map, 4096, &ring);
+	if (ring < 0)
+		SKIP(return, "this kernel has no io_uring");
+	/* 6.1 takes no file's pages */
+	if (err && err != -EOPNOTSUPP)
+		EXPECT_EQ(-EFAULT, err);
+	EXPECT_EQ(err ? 7 : -EBUSY, device_get(self->fd, self->a.address));
+	/* closing gives the page back some time later */
+	syscall(SYS_io_uring_register, ring, IORING_UNREGISTER_BUFFERS, NULL,
+		0);
+	EXPECT_EQ(7, device_get(self->fd, self->a.address));
+	close(ring);
 }
 
 /* the kernel's own faults bring it back as well */
