@@ -86,7 +86,8 @@ endif
 # which is 101.
 ADAPTER_SRC := $(HERE)/tests/adapters_test.c $(HERE)/adapters/torch.c \
 	$(HERE)/adapters/umf.c
-ADAPTER_HEADERS := $(TEST_HEADERS) $(HERE)/tests/umf/umf/memory_provider_ops.h
+ADAPTER_HEADERS := $(TEST_HEADERS) $(HERE)/tests/adapters_test.h \
+	$(HERE)/tests/umf/umf/memory_provider_ops.h
 ADAPTER_FLAGS = $(TEST_CPPFLAGS) -I$(HERE)/tests/umf $(CFLAGS)
 ADAPTER_WRAP := -Wl,--wrap=accmem_streams_create -Wl,--wrap=accmem_pool_allocate
 $(TESTS)/adapters_test: $(ADAPTER_SRC) $(OBJ)/test.o $(ADAPTER_HEADERS) \

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "adapters_test.h"
 #include "test.h"
 #ifdef FAKE_DEVICE
 #include "fake_device.h"
@@ -475,15 +476,6 @@ static void umf_parameters(void)
 #ifdef FAKE_DEVICE
 /* What two calls of the library return, by the linker's names for them. */
 static int no_streams, no_memory;
-
-int __real_accmem_streams_create(struct accmem_context *ctx,
-				 struct accmem_streams **result);
-int __wrap_accmem_streams_create(struct accmem_context *ctx,
-				 struct accmem_streams **result);
-int __real_accmem_pool_allocate(struct accmem_pool *pool,
-				struct accmem_pool_request *req);
-int __wrap_accmem_pool_allocate(struct accmem_pool *pool,
-				struct accmem_pool_request *req);
 
 int __wrap_accmem_streams_create(struct accmem_context *ctx,
 				 struct accmem_streams **result)
