@@ -184,6 +184,17 @@ static bool waiter_is_done(struct waiter *w, int ms)
 	return true;
 }
 
+/* closes the context that has what it waits for; what became of it */
+static int waiter_end_by_close(struct waiter *w, int *fd)
+{
+	close(*fd);
+	*fd = -1;
+	if (!waiter_is_done(w, PATIENCE_MS))
+		return -ETIME;
+	pthread_join(w->thread, NULL);
+	return w->err;
+}
+
 /* until it sleeps, or its deadline has passed before that was seen */
 static bool waiter_sleeps(struct waiter *w, const char *path, const char *state)
 {
@@ -500,11 +511,7 @@ TEST_F(wait, an_address_that_cannot_be_had_fails_at_once)
 	EXPECT_EQ(-EEXIST, wait_at(self->other, self->a[0].address));
 	EXPECT_EQ(-EINVAL, wait_at(self->other, self->a[0].address + 64));
 	EXPECT_EQ(-EINVAL, wait_at(self->other, end - KIB(4)));
-	close(self->other);
-	self->other = -1;
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 }
 
 TEST_F(wait, bad_input)
@@ -991,11 +998,7 @@ TEST_F(wait, a_context_that_is_closed)
 
 	ASSERT_TRUE(waiter_start(&w, self->fd, 3 * PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	close(self->other);
-	self->other = -1;
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 }
 
 TEST_F(wait, its_own_file_that_is_closed_stays_until_it_ends)
@@ -1165,11 +1168,7 @@ TEST_F(wait, a_large_request_is_passed_by_growth_a_bounded_number_of_times)
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	EXPECT_EQ(16, grow_until_refused(self->other, a.address, 100));
 	EXPECT_EQ(1, in_state(variant->path, "reserved"));
-	close(self->other);
-	self->other = -1;
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
 }
 
@@ -1197,11 +1196,7 @@ TEST_F(wait, a_reservation_holds_up_nobody_who_needs_nothing_of_it)
 	EXPECT_EQ(-ETIMEDOUT,
 		  alloc_wait(self->other, KIB(4), in_ms(self->fd, 20), &a));
 	EXPECT_EQ(1, in_state(variant->path, "reserved"));
-	close(self->other);
-	self->other = -1;
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
 }
 
@@ -1224,11 +1219,7 @@ TEST_F(wait, host_memory_is_no_pass)
 	EXPECT_EQ(0, in_state(variant->path, "reserved"));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(0, accmem_alloc_bytes(self->other, KIB(4), 0, &a));
-	close(self->other);
-	self->other = -1;
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
 }
 
@@ -1257,11 +1248,7 @@ TEST_F(wait, memory_is_not_reserved_for_ever)
 		usleep(1000);
 	EXPECT_GT(until, accmem_ms());
 	/* the one that waits has lost nothing but its place */
-	close(self->other);
-	self->other = -1;
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
 }
 
