@@ -227,7 +227,7 @@ struct accmem_context {
 	struct accmem_holding holdings[];
 };
 
-/* names.c */
+/* places.c */
 int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
 			u64 alignment);
 int accmem_place_check(struct accmem_context *ctx, u64 start, u64 size);
@@ -251,6 +251,9 @@ void accmem_place_erase(struct accmem_context *ctx, struct accmem_place *place);
 struct accmem_place *accmem_place_above(struct accmem_context *ctx,
 					u64 address);
 struct accmem_place *accmem_place_find(struct accmem_context *ctx, u64 address);
+struct accmem_place *accmem_place_next(const struct accmem_place *place);
+
+/* names.c */
 void accmem_name_publish(struct accmem_context *ctx, struct accmem_buffer *buf);
 void accmem_name_unpublish(struct accmem_context *ctx,
 			   struct accmem_buffer *buf);
@@ -371,6 +374,11 @@ unsigned int accmem_alloc_row(struct accmem_context *ctx,
 			      struct accmem_buffer **bufs, unsigned int nr);
 void accmem_alloc_publish(struct accmem_context *ctx,
 			  struct accmem_buffer **bufs, unsigned int nr);
+int accmem_alloc_lay_out(const struct accmem_carveout *cv,
+			 const struct accmem_alloc *req, u32 page_policy,
+			 struct accmem_layout *layout);
+
+/* free.c */
 void accmem_alloc_discard(struct accmem_context *ctx,
 			  struct accmem_buffer **bufs, unsigned int nr);
 int accmem_free(struct accmem_context *ctx, u64 address,
@@ -380,14 +388,18 @@ void accmem_free_each(struct accmem_context *ctx, const u64 *addresses,
 int accmem_free_all(struct accmem_context *ctx, const u64 *addresses,
 		    struct accmem_buffer **bufs, unsigned int nr,
 		    unsigned int *at_fault);
-
-int accmem_alloc_lay_out(const struct accmem_carveout *cv,
-			 const struct accmem_alloc *req, u32 page_policy,
-			 struct accmem_layout *layout);
 struct accmem_buffer *accmem_alloc_find(struct accmem_context *ctx,
 					u64 address);
 void accmem_alloc_replace(struct accmem_context *ctx, struct accmem_buffer *old,
 			  struct accmem_buffer *fresh);
+
+/* growth.c */
+#define ACCMEM_NO_ROOM (-EXFULL) /* not in place: no error of a call */
+
+int accmem_growth_place(struct accmem_context *ctx, struct accmem_buffer *buf,
+			u64 size);
+int accmem_growth_make(struct accmem_context *ctx, struct accmem_buffer *buf,
+		       u32 page_size, bool insists, u64 *size);
 
 /* realloc.c */
 /**
@@ -460,6 +472,12 @@ static inline void accmem_holding_count_cached(struct accmem_context *ctx,
 	lockdep_assert_held(&ctx->lock);
 	WRITE_ONCE(h->cached_bytes, h->cached_bytes + bytes);
 	accmem_count_cached(cv, bytes);
+}
+
+/* the first device address that is not its own */
+static inline u64 accmem_place_end(const struct accmem_place *place)
+{
+	return place->start + place->size;
 }
 
 static inline struct accmem_memory *

@@ -16,34 +16,12 @@
  */
 #include <linux/kernel.h>
 
-#include "clear.h"
 #include "context.h"
 #include "trace.h"
-
-/* it cannot be done in place: no error of ours */
-#define REALLOC_NO_ROOM (-EXFULL)
-
-/* what is added to a memory */
-struct growth {
-	struct accmem_context *ctx;
-	struct accmem_buffer *buf;
-	u64 size; /* of the memory, when it has grown */
-	u32 page_size;
-	struct accmem_run behind; /* what lies right behind it, or */
-	struct accmem_memory *more; /* another memory, or NULL */
-	bool replaces; /* @more is to take the place of all there is */
-	bool insists; /* it fails if what it needs is not there */
-};
 
 static struct accmem_carveout *realloc_carveout(const struct accmem_buffer *buf)
 {
 	return accmem_buffer_memory(buf)->cv;
-}
-
-static bool realloc_is_identity(const struct accmem_buffer *buf)
-{
-	return realloc_carveout(buf)->translation ==
-	       ACCMEM_TRANSLATION_IDENTITY;
 }
 
 static u64 realloc_offset_of(const struct accmem_buffer *buf)
@@ -86,240 +64,16 @@ static struct accmem_buffer *realloc_begin(struct accmem_context *ctx,
 	}
 }
 
-/* memory of @size bytes, anywhere */
-static int growth_create(struct growth *g, u64 size)
-{
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	const struct accmem_memory_spec spec = {
-		.size = size,
-		.alignment = g->page_size,
-		.page_size = g->page_size,
-		.huge = mem->huge,
-		.flags = g->buf->flags &
-			 (ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN),
-		.cache_mode = mem->cache_mode,
-	};
-
-	g->more = accmem_memory_create(g->ctx->account, mem->cv, &spec);
-	return PTR_ERR_OR_ZERO(g->more);
-}
-
-static int growth_take(void *arg)
-{
-	struct growth *g = arg;
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	int err = accmem_memory_extend_prepare(mem, g->size - mem->size,
-					       g->page_size, &g->behind);
-
-	g->more = NULL;
-	if (err != -ENOSPC)
-		return err;
-	/* before it fails, all that is free but hidden is given back */
-	if (realloc_is_identity(g->buf))
-		return g->insists ? -ENOSPC : REALLOC_NO_ROOM;
-	g->replaces = g->buf->flags & ACCMEM_ALLOC_CONTIGUOUS;
-	return growth_create(g, g->replaces ? g->size : g->size - mem->size);
-}
-
-/* once more with nothing in its way that is free but hidden */
-static int growth_find_room(struct growth *g)
-{
-	struct accmem_carveout *cv = realloc_carveout(g->buf);
-	int err;
-
-	accmem_reclaim_addresses(g->ctx, cv);
-	accmem_clear_pause(cv);
-	err = accmem_reclaim_retry(g->ctx, cv, g->size, growth_take, g);
-	accmem_clear_resume(cv);
-	return err;
-}
-
-static int growth_get(struct growth *g)
-{
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	int err = accmem_reclaim_retry(g->ctx, mem->cv, g->size - mem->size,
-				       growth_take, g);
-
-	if (err == REALLOC_NO_ROOM)
-		err = growth_find_room(g);
-	return err == -ENOSPC ? REALLOC_NO_ROOM : err;
-}
-
-static int realloc_resize_place(struct accmem_context *ctx,
-				struct accmem_buffer *buf, u64 size)
-{
-	size = accmem_carveout_addresses(realloc_carveout(buf), size,
-					 buf->reserve);
-	return accmem_place_resize(ctx, buf->place, size);
-}
-
-static int realloc_lock_place(struct accmem_context *ctx,
-			      struct accmem_buffer *buf, u64 size)
-{
-	int err;
-
-	spin_lock(&ctx->lock);
-	err = realloc_resize_place(ctx, buf, size);
-	spin_unlock(&ctx->lock);
-	return err ? REALLOC_NO_ROOM : 0;
-}
-
-/* is a buffer behind it in the way, which is not free? */
-static bool realloc_is_blocked(struct accmem_context *ctx,
-			       struct accmem_buffer *buf, u64 size)
-{
-	u64 end = buf->place->start + buf->place->size;
-	int err;
-
-	size = accmem_carveout_addresses(realloc_carveout(buf), size,
-					 buf->reserve);
-	spin_lock(&ctx->lock);
-	err = accmem_place_check(ctx, end, buf->place->start + size - end);
-	spin_unlock(&ctx->lock);
-	return err == -EEXIST;
-}
-
-/* once more without what is behind it and free, but hidden */
-static int realloc_find_place(struct accmem_context *ctx,
-			      struct accmem_buffer *buf, u64 size)
-{
-	int err;
-
-	/* those of a reservation are there from the beginning */
-	if (size <= buf->place->size)
-		return 0;
-	err = realloc_lock_place(ctx, buf, size);
-	if (!err || realloc_is_blocked(ctx, buf, size))
-		return err;
-	accmem_reclaim_addresses(ctx, realloc_carveout(buf));
-	return realloc_lock_place(ctx, buf, size);
-}
-
-/* with identity translation, whose memory it is decides whose address */
-static void growth_follow(struct growth *g)
-{
-	u64 size = accmem_buffer_memory(g->buf)->size;
-
-	lockdep_assert_held(&g->ctx->lock);
-	if (realloc_is_identity(g->buf))
-		WARN_ON_ONCE(realloc_resize_place(g->ctx, g->buf, size));
-}
-
-/* what was taken behind the buffer's memory becomes a part of it */
-static void growth_extend(struct growth *g)
-{
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-
-	spin_lock(&g->ctx->lock);
-	accmem_memory_extend(mem, &g->behind);
-	growth_follow(g);
-	spin_unlock(&g->ctx->lock);
-}
-
-/* what was taken elsewhere becomes a part of it, or all of it */
-static int growth_join(struct growth *g)
-{
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	int err = 0;
-
-	if (!g->replaces)
-		err = accmem_memory_join_prepare(mem, g->more);
-	if (err) {
-		accmem_memory_put(g->more);
-		return err;
-	}
-	spin_lock(&g->ctx->lock);
-	if (g->replaces)
-		accmem_memory_swap_runs(mem, g->more);
-	else
-		accmem_memory_join(mem, g->more);
-	spin_unlock(&g->ctx->lock);
-	if (g->replaces)
-		accmem_memory_put(g->more);
-	else
-		accmem_memory_destroy_empty(g->more);
-	return 0;
-}
-
-/* what was taken ahead becomes a part of it, if that is enough */
-static bool growth_use_ahead(struct growth *g)
-{
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	bool used;
-
-	if (!READ_ONCE(mem->ahead))
-		return false;
-	spin_lock(&g->ctx->lock);
-	used = accmem_ahead_use(g->ctx, mem, g->size - mem->size, g->page_size);
-	if (used)
-		growth_follow(g);
-	spin_unlock(&g->ctx->lock);
-	return used;
-}
-
-static int growth_take_more(struct growth *g)
-{
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	u64 step = g->size - mem->size;
-	int err;
-
-	/* it would be in the way */
-	accmem_ahead_drop(g->ctx, mem);
-	err = growth_get(g);
-	if (!err && g->more)
-		err = growth_join(g);
-	else if (!err)
-		growth_extend(g);
-	if (err)
-		return err;
-	accmem_waiters_pass(mem->cv, g->ctx->account->user, step);
-	accmem_ahead_take(g->ctx, g->buf, step);
-	return 0;
-}
-
-/*
- * What the memory is to have at least. A mapping from when it was longer may show all
- * of a page of 2 MiB with one entry, so that the memory has to have all of it.
- */
-static u64 growth_size(struct accmem_memory *mem, u64 size)
-{
-	u64 whole;
-
-	if (size >= mem->longest || !mem->cv->ops->keep)
-		return size;
-	mutex_lock(&mem->lock);
-	whole = mem->cv->ops->keep(mem, size);
-	mutex_unlock(&mem->lock);
-	return whole <= mem->longest ? whole : size;
-}
-
 /* in place, or not at all */
 static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
 {
-	struct accmem_memory *mem = accmem_buffer_memory(r->buf);
-	struct growth g = {
-		.ctx = ctx,
-		.buf = r->buf,
-		.size = r->layout.footprint,
-		/* with larger pages than before, the first may lie as it likes */
-		.page_size = IS_ALIGNED(mem->size, r->layout.page_size) ?
-				     r->layout.page_size :
-				     ACCMEM_GRANULE,
-		.insists = r->insists,
-	};
-	bool mapped = !realloc_is_identity(r->buf);
-	int err = 0;
+	/* with larger pages than before, the first may lie as it likes */
+	u32 page_size = IS_ALIGNED(r->old_size, r->layout.page_size) ?
+				r->layout.page_size :
+				ACCMEM_GRANULE;
 
-	g.size = growth_size(mem, g.size);
-	r->layout.footprint = g.size;
-	if (mapped)
-		err = realloc_find_place(ctx, r->buf, g.size);
-	if (err || growth_use_ahead(&g))
-		return err;
-	err = growth_take_more(&g);
-	if (err && mapped)
-		realloc_lock_place(ctx, r->buf, mem->size);
-	return err;
+	return accmem_growth_make(ctx, r->buf, page_size, r->insists,
+				  &r->layout.footprint);
 }
 
 /* what the buffer is from here on, if @r says so, or what it has */
@@ -375,7 +129,7 @@ static int realloc_split(struct accmem_context *ctx, struct accmem_buffer *buf,
 	spin_lock(&ctx->lock);
 	done = accmem_memory_split(mem, rest);
 	if (done)
-		realloc_resize_place(ctx, buf, mem->size);
+		accmem_growth_place(ctx, buf, mem->size);
 	spin_unlock(&ctx->lock);
 	if (!done) {
 		accmem_memory_split_abort(rest);
@@ -468,7 +222,7 @@ static int realloc_in_place(struct accmem_context *ctx, struct accmem_resize *r)
 	int err = 0;
 
 	if (!realloc_fits_in_place(r))
-		return REALLOC_NO_ROOM;
+		return ACCMEM_NO_ROOM;
 	if (realloc_is_gated(r->buf))
 		r->layout.footprint =
 			max(r->layout.footprint, r->buf->layout.footprint);
@@ -551,7 +305,7 @@ static int realloc_resize(struct accmem_context *ctx,
 	if (err)
 		return err;
 	err = realloc_in_place(ctx, r);
-	if (err != REALLOC_NO_ROOM)
+	if (err != ACCMEM_NO_ROOM)
 		return err;
 	if (r->insists)
 		return -ENOMEM;
