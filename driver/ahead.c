@@ -40,7 +40,7 @@ static struct accmem_ahead *ahead_alloc(struct accmem_memory *mem)
 
 	if (!ahead)
 		return NULL;
-	ahead->mem = accmem_memory_create_empty(mem->account, mem->cv);
+	ahead->mem = accmem_memory_create_empty(mem->account, mem->cv, 0);
 	if (ahead->mem)
 		return ahead;
 	kfree(ahead);

@@ -10,21 +10,20 @@
  * Locks: the context's lock.
  */
 #include <linux/kernel.h>
-#include <linux/slab.h>
 
 #include "context.h"
 #include "shared.h"
 
-/* a buffer with a memory of its own */
+/* a buffer with a memory of its own: its accmem_memory.private */
 struct whole {
 	struct accmem_place place;
 	struct accmem_buffer buf;
 	struct accmem_buffer *only;
 };
 
-static struct whole *to_whole(struct accmem_buffer *buf)
+static struct whole *whole_of(struct accmem_memory *mem)
 {
-	return container_of(buf, struct whole, buf);
+	return (struct whole *)mem->private;
 }
 
 static unsigned int whole_remove(struct accmem_context *ctx,
@@ -43,7 +42,6 @@ static void whole_destroy(struct accmem_context *ctx,
 
 		accmem_ahead_drop(ctx, mem);
 		accmem_memory_detach(mem);
-		kfree(to_whole(*bufs));
 	}
 }
 
@@ -60,14 +58,17 @@ static const struct accmem_place_ops whole_place_ops = {
 	.may_cache = true,
 };
 
-static void whole_init(struct whole *whole, struct accmem_memory *mem, u64 size)
+static struct whole *whole_init(struct accmem_memory *mem, u64 size)
 {
+	struct whole *whole = whole_of(mem);
+
 	whole->place.ops = &whole_place_ops;
 	whole->place.size = size;
 	whole->place.unit = size;
 	whole->place.memory = mem;
 	whole->place.buffers = &whole->only;
 	whole->buf.place = &whole->place;
+	return whole;
 }
 
 /*
@@ -98,6 +99,7 @@ static struct accmem_memory *memory_for(struct accmem_context *ctx,
 		.flags = accmem_carveout_flags(cv, req->flags),
 		.cache_mode = req->cache_mode,
 		.buffers = 1,
+		.private_size = sizeof(struct whole),
 	};
 
 	return accmem_memory_create(ctx->account, cv, &spec);
@@ -157,17 +159,11 @@ static struct accmem_buffer *whole_create(struct accmem_context *ctx,
 	struct whole *whole;
 	int err;
 
-	whole = kzalloc(sizeof(*whole), GFP_KERNEL_ACCOUNT);
-	if (!whole)
-		return ERR_PTR(-ENOMEM);
 	mem = memory_for_kind(ctx, cv, req, layout);
-	if (IS_ERR(mem)) {
-		kfree(whole);
+	if (IS_ERR(mem))
 		return ERR_CAST(mem);
-	}
-	whole_init(whole, mem,
-		   accmem_carveout_addresses(cv, layout->footprint,
-					     req->reserve));
+	whole = whole_init(mem, accmem_carveout_addresses(cv, layout->footprint,
+							  req->reserve));
 	whole->place.start = req->address;
 	whole->buf.reserve = req->reserve;
 	whole->buf.length = req->length;
@@ -313,16 +309,16 @@ struct accmem_memory *accmem_buffer_reach(struct accmem_context *ctx,
 	return mem;
 }
 
-/* @buf, of a row that it leaves, becomes @whole; true if it was the last one */
-static bool whole_replace(struct accmem_context *ctx, struct whole *whole,
+/* @buf leaves a row, and has @mem for itself; true if it was the last one */
+static bool whole_replace(struct accmem_context *ctx, struct accmem_memory *mem,
 			  struct accmem_buffer *buf)
 {
-	struct accmem_memory *mem = whole->place.memory;
+	struct whole *whole = whole_of(mem);
 	bool empty;
 
 	lockdep_assert_held(&ctx->lock);
 	empty = accmem_row_extract(ctx, buf, mem, &whole->buf);
-	whole_init(whole, mem, whole->buf.layout.footprint);
+	whole_init(mem, whole->buf.layout.footprint);
 	whole->place.start = whole->buf.address;
 	whole->place.names = 1;
 	whole->only = &whole->buf;
@@ -341,31 +337,24 @@ static bool whole_replace(struct accmem_context *ctx, struct whole *whole,
  */
 int accmem_buffer_extract(struct accmem_context *ctx, u64 address)
 {
-	struct whole *whole = kzalloc(sizeof(*whole), GFP_KERNEL_ACCOUNT);
 	struct accmem_memory *mem;
 	struct accmem_buffer *buf;
 	bool done, empty = false;
 
 	/* whose piece of memory it gets is known when the row is */
-	mem = accmem_memory_create_empty(ctx->account, NULL);
-	if (!whole || !mem) {
-		if (mem)
-			accmem_memory_destroy_empty(mem);
-		kfree(whole);
+	mem = accmem_memory_create_empty(ctx->account, NULL,
+					 sizeof(struct whole));
+	if (!mem)
 		return -ENOMEM;
-	}
-	whole->place.memory = mem;
 	spin_lock(&ctx->lock);
 	buf = accmem_name_find(ctx, address);
 	done = buf && buf->place->ops->shares_pieces;
 	if (done)
-		empty = whole_replace(ctx, whole, buf);
+		empty = whole_replace(ctx, mem, buf);
 	spin_unlock(&ctx->lock);
 	if (empty)
 		accmem_row_destroy_empty(buf);
-	if (!done) {
+	if (!done)
 		accmem_memory_destroy_empty(mem);
-		kfree(whole);
-	}
 	return 0;
 }

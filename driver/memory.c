@@ -8,6 +8,7 @@
  */
 #include <linux/kernel.h>
 #include <linux/module.h>
+#include <linux/overflow.h>
 #include <linux/slab.h>
 
 #include "clear.h"
@@ -43,8 +44,10 @@ static struct accmem_memory *memory_alloc(struct accmem_account *account,
 					  struct accmem_carveout *cv,
 					  const struct accmem_memory_spec *spec)
 {
-	struct accmem_memory *mem = kzalloc(sizeof(*mem), GFP_KERNEL_ACCOUNT);
+	struct accmem_memory *mem;
 
+	mem = kzalloc(struct_size(mem, private, spec->private_size),
+		      GFP_KERNEL_ACCOUNT);
 	if (!mem)
 		return NULL;
 	kref_init(&mem->refs);
@@ -449,14 +452,18 @@ bool accmem_memory_give_parts(struct accmem_memory *mem,
  * accmem_memory_create_empty() - make a memory that has nothing yet
  * @account: what it will be charged to
  * @cv: the carveout; NULL before accmem_memory_move_part()
+ * @private_size: bytes of accmem_memory.private
  *
  * Return: the memory, for accmem_memory_move_part() or
  * accmem_memory_destroy_empty(); NULL.
  */
 struct accmem_memory *accmem_memory_create_empty(struct accmem_account *account,
-						 struct accmem_carveout *cv)
+						 struct accmem_carveout *cv,
+						 u32 private_size)
 {
-	const struct accmem_memory_spec spec = {};
+	const struct accmem_memory_spec spec = {
+		.private_size = private_size,
+	};
 
 	return memory_alloc(account, cv, &spec);
 }

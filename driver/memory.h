@@ -26,6 +26,7 @@ struct accmem_ahead;
  * @flags: ACCMEM_ALLOC_POPULATE, _CONTIGUOUS, _TOP_DOWN, _FIXED
  * @cache_mode: enum accmem_cache_mode
  * @buffers: how many buffers it counts as
+ * @private_size: bytes of accmem_memory.private
  */
 struct accmem_memory_spec {
 	u64 size;
@@ -37,6 +38,7 @@ struct accmem_memory_spec {
 	u32 flags;
 	u32 cache_mode;
 	u32 buffers;
+	u32 private_size;
 };
 
 /* what is known of a piece of shared memory */
@@ -101,6 +103,7 @@ struct accmem_shared {
  * @ahead: what was taken ahead of its growth, or NULL; guarded by the lock of the
  *	context that names it
  * @shared: its side on the host, with ACCMEM_KIND_SHARED; else NULL
+ * @private: what who names it keeps with it, zero at first
  *
  * It is live while it has a name, pending while its free waits, and detached from
  * then on. When its last
@@ -139,6 +142,7 @@ struct accmem_memory {
 	u64 io_size;
 	struct accmem_ahead *ahead;
 	struct accmem_shared *shared;
+	u8 private[] __aligned(8);
 };
 
 struct accmem_memory *accmem_memory_create(struct accmem_account *account,
@@ -162,7 +166,8 @@ bool accmem_memory_give_parts(struct accmem_memory *mem,
 			      const struct accmem_run *parts, unsigned int nr,
 			      u64 buffers);
 struct accmem_memory *accmem_memory_create_empty(struct accmem_account *account,
-						 struct accmem_carveout *cv);
+						 struct accmem_carveout *cv,
+						 u32 private_size);
 bool accmem_memory_move_part(struct accmem_memory *from,
 			     struct accmem_memory *to,
 			     const struct accmem_run *part);
