@@ -37,24 +37,9 @@ DEFINE_SPINLOCK(accmem_waiters_lock); /* queues, and the two below */
 static LIST_HEAD(waiters_busy);
 unsigned int accmem_nr_waiting;
 
-static struct accmem_waiter *to_waiter(const struct accmem_queue_waiter *q)
-{
-	return container_of(q, struct accmem_waiter, q);
-}
-
 static struct accmem_device *waiters_device(struct accmem_waiters *ws)
 {
 	return container_of(ws, struct accmem_device, waiters);
-}
-
-static u64 waiters_free_bytes(struct accmem_carveout *cv)
-{
-	u64 free;
-
-	accmem_carveout_lock(cv);
-	free = accmem_buddy_free_bytes(&cv->buddy) + cv->clearing;
-	accmem_carveout_unlock(cv);
-	return free;
 }
 
 static u64 waiters_capacity(struct accmem_device *dev)
@@ -65,150 +50,6 @@ static u64 waiters_capacity(struct accmem_device *dev)
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
 		capacity += cv->capacity;
 	return capacity;
-}
-
-/* what is known of a carveout while the waiters of its device are looked at */
-struct scan {
-	struct accmem_carveout *cv;
-	u64 free;
-	const struct accmem_account *account; /* whose @longest is */
-	u64 longest;
-};
-
-/*
- * The longest run that an account could have, or a bound of it. Where folios have no
- * owners it is the same for all.
- */
-static u64 scan_longest(struct scan *scan, const struct accmem_account *account)
-{
-	u64 cursor = 0, longest = 0;
-
-	if (scan->account == account || (scan->account && !scan->cv->owners))
-		return scan->longest;
-	accmem_carveout_lock(scan->cv);
-	if (accmem_buddy_largest_run_of(&scan->cv->buddy, account->id, &cursor,
-					&longest))
-		longest = U64_MAX;
-	accmem_carveout_unlock(scan->cv);
-	scan->account = account;
-	scan->longest = longest;
-	return longest;
-}
-
-/* is the very piece of the carveout free that a request names? */
-static bool scan_has_piece(struct scan *scan, u64 start, u64 size)
-{
-	struct accmem_run run;
-	bool free;
-
-	accmem_carveout_lock(scan->cv);
-	free = accmem_buddy_free_around(&scan->cv->buddy, start, &run);
-	accmem_carveout_unlock(scan->cv);
-	return free && run.start + run.size - start >= size;
-}
-
-/* has its context slab pages that it may be served from? */
-static bool waiter_has_slab(const struct accmem_waiter *w)
-{
-	struct accmem_carveout *cv;
-	u64 pages;
-	s64 room;
-
-	for (cv = w->dev->cvs; cv < accmem_carveouts_end(w->dev); cv++) {
-		const struct accmem_holding *h = accmem_holding_of(w->ctx, cv);
-
-		if (!(w->prospect.carveouts & BIT(cv->index)))
-			continue;
-		/* without the context's lock: a look follows each change */
-		pages = data_race(h->nr_waiting); /* see above */
-		room = data_race(h->slab_room); /* likewise */
-		if (pages || room > 0)
-			return true;
-	}
-	return false;
-}
-
-/* may it be served from what its context has? */
-static bool waiter_has_own(const struct accmem_waiter *w)
-{
-	/* without the context's lock: a look follows each change */
-	u64 pending = data_race(w->ctx->nr_pending); /* see above */
-
-	if (w->req.flags & ACCMEM_ALLOC_STREAM && pending)
-		return true;
-	return w->prospect.small && waiter_has_slab(w);
-}
-
-/* could a carveout have @need bytes for it? */
-static bool waiter_fits_in(const struct accmem_waiter *w, struct scan *scan,
-			   u64 need, u64 promised)
-{
-	const struct accmem_carveout *cv = scan->cv;
-	bool identity = cv->translation == ACCMEM_TRANSLATION_IDENTITY;
-
-	/* what was promised may have been elsewhere: then it is asked again */
-	if (scan->free < promised || scan->free - promised < need)
-		return false;
-	if (identity && w->req.flags & ACCMEM_ALLOC_FIXED)
-		return scan_has_piece(scan, w->req.address - cv->address_base,
-				      need);
-	return !(identity || w->req.flags & ACCMEM_ALLOC_CONTIGUOUS) ||
-	       scan_longest(scan, w->account) >= need;
-}
-
-/**
- * accmem_prospect_is_charged() - may a request lie in what is charged already?
- * @p: what it needs
- * @account: the account
- *
- * Return: whether it may, as things are.
- */
-bool accmem_prospect_is_charged(const struct accmem_prospect *p,
-				const struct accmem_account *account)
-{
-	return p->small || (p->owned && atomic64_read(&account->bytes));
-}
-
-/* what it would be charged at least, as things are */
-static u64 waiter_least_charge(const struct accmem_waiter *w)
-{
-	const struct accmem_prospect *p = &w->prospect;
-
-	return p->other_side +
-	       (accmem_prospect_is_charged(p, w->account) ? 0 : p->charge);
-}
-
-/* of what a carveout has: what is reserved for another is in that one's alone */
-static u64 waiter_promised_in(const struct accmem_waiter *w, unsigned int i,
-			      u64 promised)
-{
-	const struct accmem_queue *queue = &w->dev->waiters.queue;
-
-	if (promised == ACCMEM_QUEUE_RESERVED &&
-	    !(to_waiter(queue->reserved)->prospect.carveouts & BIT(i)))
-		return queue->promised;
-	return promised;
-}
-
-static bool waiter_fits(const struct accmem_queue_waiter *q, u64 promised,
-			void *arg)
-{
-	const struct accmem_waiter *w = to_waiter(q);
-	struct scan *scans = arg;
-	unsigned int i;
-
-	if (waiter_has_own(w))
-		return true;
-	if (!accmem_charge_could_fit(w->account, waiter_least_charge(w),
-				     w->exempt))
-		return false;
-	for (i = 0; i < w->dev->nr_carveouts; i++) {
-		if (w->prospect.carveouts & BIT(i) &&
-		    waiter_fits_in(w, &scans[i], q->need,
-				   waiter_promised_in(w, i, promised)))
-			return true;
-	}
-	return false;
 }
 
 /* true where it becomes so */
@@ -264,8 +105,9 @@ static void waiters_reserve(struct accmem_waiters *ws)
 	u32 reserved_in = 0;
 
 	if (ws->queue.reserved) {
-		reserved_for = to_waiter(ws->queue.reserved)->account;
-		reserved_in = to_waiter(ws->queue.reserved)->prospect.carveouts;
+		reserved_for = accmem_waiter_of(ws->queue.reserved)->account;
+		reserved_in =
+			accmem_waiter_of(ws->queue.reserved)->prospect.carveouts;
 	}
 	if (reserved_for && reserved_for != ws->reserved_for)
 		waiters_schedule_end(ws);
@@ -277,22 +119,16 @@ static void waiters_reserve(struct accmem_waiters *ws)
 static void waiters_settle(struct accmem_device *dev)
 {
 	struct accmem_waiters *ws = &dev->waiters;
-	struct scan scans[ACCMEM_MAX_ALL];
 	struct accmem_queue_waiter *q = NULL;
-	struct accmem_carveout *cv;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	waiters_reserve(ws);
 	if (!ws->queue.nr)
 		return;
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
-		scans[cv->index] = (struct scan){
-			.cv = cv,
-			.free = waiters_free_bytes(cv),
-		};
-	}
-	while ((q = accmem_queue_next(&ws->queue, q, waiter_fits, scans))) {
-		struct accmem_waiter *w = to_waiter(q);
+	ws->scan.known = 0;
+	while ((q = accmem_queue_next(&ws->queue, q, accmem_prospect_fits,
+				      &ws->scan))) {
+		struct accmem_waiter *w = accmem_waiter_of(q);
 
 		ws->stats.wakeups++;
 		trace_accmem_wake(w);
@@ -383,7 +219,8 @@ void accmem_waiters_count_pass(struct accmem_carveout *cv,
 
 	spin_lock(&accmem_waiters_lock);
 	front = accmem_queue_front(queue);
-	if (front && to_waiter(front)->prospect.carveouts & BIT(cv->index)) {
+	if (front &&
+	    accmem_waiter_of(front)->prospect.carveouts & BIT(cv->index)) {
 		accmem_queue_pass(queue, &user->waiting[dev->index], got,
 				  ktime_get_ns());
 		waiters_settle(dev);
@@ -623,7 +460,7 @@ u64 accmem_waiters_wanted(const struct accmem_account *account,
 	lockdep_assert_held(&accmem_waiters_lock);
 	*nr = 0;
 	while ((q = accmem_queue_walk(queue, q))) {
-		const struct accmem_waiter *w = to_waiter(q);
+		const struct accmem_waiter *w = accmem_waiter_of(q);
 
 		/* what one that tries needs is promised to it */
 		if (!w->is_short || w->account == account ||
@@ -636,7 +473,7 @@ u64 accmem_waiters_wanted(const struct accmem_account *account,
 	}
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
 		if (carveouts & BIT(cv->index))
-			free += waiters_free_bytes(cv);
+			free += accmem_prospect_free_bytes(cv);
 	}
 	free -= min(free, queue->promised);
 	return need > free ? need - free : first;

@@ -16,13 +16,13 @@
 #include <linux/accmem.h>
 
 #include "../lib/accmem_queue.h"
+#include "carveout.h"
 
 #define ACCMEM_WAIT_BYPASS_BOUND 16u
 #define ACCMEM_WAITERS_PER_USER 256u /* of a device */
 #define ACCMEM_WAIT_RESTART_MS 1000u /* for a call to be made again */
 
 struct accmem_account;
-struct accmem_carveout;
 struct accmem_context;
 struct accmem_device;
 struct accmem_user;
@@ -47,9 +47,26 @@ struct accmem_wait_stats {
 };
 
 /**
+ * struct accmem_scan - what is known of carveouts while waiters are looked at
+ * @known: bit i stands for carveout i: what follows is known of it
+ * @free: bytes that are free, or will be at once
+ * @account: whose @longest is; NULL for nobody's yet
+ * @longest: bytes of the longest run that the account could have, or a bound of it
+ */
+struct accmem_scan {
+	u32 known;
+	struct {
+		u64 free;
+		const struct accmem_account *account;
+		u64 longest;
+	} of[ACCMEM_MAX_ALL];
+};
+
+/**
  * struct accmem_waiters - the waiters of a device
  * @busy: among the devices that have waiters
  * @queue: their order
+ * @scan: what is known while they are looked at, whom to wake
  * @reserved_for: the account for whose waiter memory is reserved, or NULL; also
  *	read without the lock
  * @reserved_in: the carveouts in which it is; likewise
@@ -68,6 +85,7 @@ struct accmem_wait_stats {
 struct accmem_waiters {
 	struct list_head busy;
 	struct accmem_queue queue;
+	struct accmem_scan scan;
 	struct accmem_account *reserved_for;
 	u32 reserved_in;
 	unsigned int nr_short;
@@ -162,14 +180,26 @@ static inline void accmem_shrinkable_init(struct accmem_shrinkable *shrink)
 	init_waitqueue_head(&shrink->poll);
 }
 
+static inline struct accmem_waiter *
+accmem_waiter_of(const struct accmem_queue_waiter *q)
+{
+	return container_of(q, struct accmem_waiter, q);
+}
+
+/* prospect.c */
+u64 accmem_prospect_free_bytes(struct accmem_carveout *cv);
+bool accmem_prospect_is_charged(const struct accmem_prospect *p,
+				const struct accmem_account *account);
+bool accmem_prospect_fits(const struct accmem_queue_waiter *q, u64 promised,
+			  void *arg);
+
+/* waiters.c */
 extern spinlock_t accmem_waiters_lock;
 extern unsigned int accmem_nr_waiting; /* of all devices */
 
 void accmem_waiters_init(struct accmem_waiters *ws);
 void accmem_waiters_stop(struct accmem_waiters *ws);
 
-bool accmem_prospect_is_charged(const struct accmem_prospect *p,
-				const struct accmem_account *account);
 int accmem_waiters_enter(struct accmem_waiter *w, bool defer);
 void accmem_waiters_begin(struct accmem_waiter *w);
 bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited);
