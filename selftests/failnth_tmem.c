@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Each allocation for Tensor Memory fails once, as do those of other calls in failnth.c.
+ * Calls on a CTA, and its exit, allocate nothing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "failnth_util.h"
+
+FAILNTH_FIXTURE(failnth_tmem)
+
+static int setup_sms(const char *path, int fd)
+{
+	struct accmem_tmem_setup req = { .size = sizeof(req),
+					 .nr_sms = ACCMEM_TMEM_SMS_MAX };
+	int err;
+
+	/* once a context */
+	fd = accmem_dev_open(path, O_RDWR);
+	if (fd < 0)
+		return fd;
+	err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_SETUP, &req);
+	close(fd);
+	return err;
+}
+
+static int launch_cta(int fd)
+{
+	struct accmem_tmem_launch req = { .size = sizeof(req), .cta_group = 1 };
+	int err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_LAUNCH, &req);
+
+	return err ?: req.fd;
+}
+
+static int launch_exit(const char *path, int fd)
+{
+	int cta = launch_cta(fd);
+
+	(void)path;
+	if (cta < 0)
+		return cta;
+	close(cta);
+	return 0;
+}
+
+/* the first launch of a context sets up its SMs, too */
+static int first_launch(const char *path, int fd)
+{
+	int err;
+
+	fd = accmem_dev_open(path, O_RDWR);
+	if (fd < 0)
+		return fd;
+	err = launch_exit(path, fd);
+	close(fd);
+	return err;
+}
+
+/* one that is reserved, and not put back, is in its way */
+static int next_fd(int fd)
+{
+	int next = dup(fd);
+
+	close(next);
+	return next;
+}
+
+static unsigned int lost_fds;
+
+/* two pairs */
+static int launch_cluster(const char *path, int fd)
+{
+	struct accmem_tmem_setup setup = { .size = sizeof(setup), .nr_sms = 2 };
+	struct accmem_tmem_member m[4] = { { .rank = 0, .sm = 0 },
+					   { .rank = 1, .sm = 1 },
+					   { .rank = 2, .sm = 0 },
+					   { .rank = 3, .sm = 1 } };
+	struct accmem_tmem_cluster req = { .size = sizeof(req),
+					   .cta_group = 2,
+					   .nr_members = 4,
+					   .members = (uintptr_t)m };
+	int err, next, i;
+
+	fd = accmem_dev_open(path, O_RDWR);
+	if (fd < 0)
+		return fd;
+	next = next_fd(fd);
+	err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_SETUP, &setup);
+	err = err ?: accmem_ioctl(fd, ACCMEM_IOC_TMEM_CLUSTER, &req);
+	for (i = 0; i < 4 && !err; i++)
+		close(m[i].fd);
+	lost_fds += next_fd(fd) != next;
+	close(fd);
+	return err;
+}
+
+static int alloc_columns(int cta, uint32_t columns, uint64_t deadline_ns,
+			 uint32_t *at)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req),
+					.columns = columns,
+					.deadline_ns = deadline_ns,
+					.destination = (uintptr_t)at };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
+}
+
+static int queue_columns(int cta, uint32_t columns, uint64_t deadline_ns)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req),
+					.flags = ACCMEM_CTA_QUEUED,
+					.columns = columns,
+					.deadline_ns = deadline_ns };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
+}
+
+static int dealloc_columns(int cta, uint32_t columns, uint32_t at)
+{
+	struct accmem_cta_dealloc req = { .size = sizeof(req),
+					  .columns = columns,
+					  .address = at };
+
+	return accmem_ioctl(cta, ACCMEM_IOC_CTA_DEALLOC, &req);
+}
+
+TEST_F(failnth_tmem, tmem_setup_and_launch)
+{
+	NEED_INJECTION();
+	SWEEP(setup_sms);
+	SWEEP(first_launch);
+	SWEEP(launch_exit);
+	SWEEP(launch_cluster);
+	EXPECT_EQ(0, lost_fds);
+}
+
+/* the first of an SM makes the page */
+static int map_sm(const char *path, int fd)
+{
+	int cta, err = 0;
+	void *p;
+
+	fd = accmem_dev_open(path, O_RDWR);
+	if (fd < 0)
+		return fd;
+	cta = launch_cta(fd);
+	if (cta < 0) {
+		close(fd);
+		return cta;
+	}
+	p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, cta, 0);
+	if (p == MAP_FAILED)
+		err = -errno;
+	else
+		munmap(p, 4096);
+	close(cta);
+	close(fd);
+	return err;
+}
+
+/* a queued alloc that waits, one that need not, and where both are counted */
+static int queue_both(const char *path, int fd)
+{
+	struct accmem_cta_eventfd e = { .size = sizeof(e) };
+	struct accmem_cta_cancel cancel = { .size = sizeof(cancel) };
+	struct accmem_cta_completion done;
+	int cta[2], i, err = 0;
+
+	(void)path;
+	e.fd = eventfd(0, EFD_NONBLOCK);
+	if (e.fd < 0)
+		return -errno;
+	for (i = 0; i < 2 && !err; i++) {
+		cta[i] = launch_cta(fd);
+		if (cta[i] < 0) {
+			err = cta[i];
+			break;
+		}
+		err = accmem_ioctl(cta[i], ACCMEM_IOC_CTA_EVENTFD, &e);
+		err = err ?: queue_columns(cta[i], 512, i ? ~0ull : 0);
+	}
+	if (!err)
+		err = accmem_ioctl(cta[1], ACCMEM_IOC_CTA_CANCEL, &cancel);
+	if (!err && read(cta[0], &done, sizeof(done)) != sizeof(done))
+		err = -errno;
+	if (!err && (done.result || done.address))
+		err = -1000;
+	while (i--)
+		close(cta[i]);
+	close(e.fd);
+	return err;
+}
+
+TEST_F(failnth_tmem, tmem_map_and_queue)
+{
+	NEED_INJECTION();
+	SWEEP(map_sm);
+	SWEEP(queue_both);
+}
+
+/* Nor does a call that waits, or one that is refused. */
+TEST_F(failnth_tmem, tmem_calls_allocate_nothing)
+{
+	struct accmem_cta_relinquish relinquish = { .size = 8 };
+	struct accmem_cta_completion done;
+	struct accmem_cta_query query;
+	struct rounds r = {};
+	uint32_t at = 1;
+	int a, b;
+
+	NEED_INJECTION();
+	while (next_round(&r)) {
+		a = launch_cta(self->fd);
+		b = launch_cta(self->fd);
+		ASSERT_LE(0, a);
+		ASSERT_LE(0, b);
+		arm_round(&r);
+		EXPECT_EQ(0, alloc_columns(a, 512, 0, &at));
+		EXPECT_EQ(-EDOM, alloc_columns(b, 1, 0, &at));
+		EXPECT_EQ(-ETIMEDOUT,
+			  alloc_columns(b, 64, accmem_ms() * 1000000ull + 1,
+					&at));
+		EXPECT_EQ(-ETIMEDOUT,
+			  alloc_columns(b, 64, (accmem_ms() + 20) * 1000000ull,
+					&at));
+		EXPECT_EQ(-ENXIO, dealloc_columns(b, 64, 512));
+		EXPECT_EQ(0, queue_columns(b, 32, ~0ull));
+		EXPECT_EQ(0, dealloc_columns(a, 512, 0));
+		EXPECT_EQ((ssize_t)sizeof(done), read(b, &done, sizeof(done)));
+		EXPECT_EQ(0, done.result);
+		EXPECT_EQ(0, accmem_ioctl(a, ACCMEM_IOC_CTA_RELINQUISH,
+					  &relinquish));
+		query = (struct accmem_cta_query){ .size = sizeof(query) };
+		EXPECT_EQ(0, accmem_ioctl(a, ACCMEM_IOC_CTA_QUERY, &query));
+		EXPECT_TRUE(disarm_round(&r));
+		close(a);
+		close(b);
+	}
+	EXPECT_EQ(BOTH_WAYS, r.clean);
+}
+
+/* with columns, too, which are reported; the core's end of a file may */
+TEST_F(failnth_tmem, tmem_exit_allocates_nothing)
+{
+	struct rounds r = {};
+	uint32_t at = 1;
+	int cta;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, only_module(true));
+	while (next_round(&r)) {
+		cta = launch_cta(self->fd);
+		ASSERT_LE(0, cta);
+		ASSERT_EQ(0, alloc_columns(cta, 512, 0, &at));
+		arm_round(&r);
+		EXPECT_EQ(0, close(cta));
+		EXPECT_TRUE(disarm_round(&r));
+	}
+	EXPECT_EQ(BOTH_WAYS, r.clean);
+}
+
+ACCMEM_HARNESS_MAIN
