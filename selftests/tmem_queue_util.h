@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the tests of queued calls share: the calls, which return 0 or a negative errno
+ * value, what became of them, and the CTAs that they are for.
+ */
+#ifndef TMEM_QUEUE_UTIL_H
+#define TMEM_QUEUE_UTIL_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "tmem_util.h"
+
+#define NEAR_MS 300 /* a call is queued before it, on a busy machine too */
+
+static inline int queue_alloc_until(struct tcgen05_cta *cta, uint32_t columns,
+				    uint64_t user_data, uint64_t deadline_ns)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req),
+					.flags = ACCMEM_CTA_QUEUED,
+					.columns = columns,
+					.deadline_ns = deadline_ns,
+					.user_data = user_data };
+
+	return accmem_ioctl(tcgen05_fd(cta), ACCMEM_IOC_CTA_ALLOC, &req);
+}
+
+static inline int queue_alloc(struct tcgen05_cta *cta, uint32_t columns,
+			      uint64_t user_data)
+{
+	return queue_alloc_until(cta, columns, user_data, 0);
+}
+
+static inline int queue_dealloc(struct tcgen05_cta *cta, uint32_t address,
+				uint32_t columns, uint64_t user_data)
+{
+	struct accmem_cta_dealloc req = { .size = sizeof(req),
+					  .flags = ACCMEM_CTA_QUEUED,
+					  .address = address,
+					  .columns = columns,
+					  .user_data = user_data };
+
+	return accmem_ioctl(tcgen05_fd(cta), ACCMEM_IOC_CTA_DEALLOC, &req);
+}
+
+static inline int cancel(struct tcgen05_cta *cta)
+{
+	struct accmem_cta_cancel req = { .size = sizeof(req) };
+
+	return accmem_ioctl(tcgen05_fd(cta), ACCMEM_IOC_CTA_CANCEL, &req);
+}
+
+static inline int set_eventfd(struct tcgen05_cta *cta, int fd)
+{
+	struct accmem_cta_eventfd req = { .size = sizeof(req), .fd = fd };
+
+	return accmem_ioctl(tcgen05_fd(cta), ACCMEM_IOC_CTA_EVENTFD, &req);
+}
+
+/* 0 with the completion, or -errno of the read */
+static inline int take(struct tcgen05_cta *cta,
+		       struct accmem_cta_completion *done)
+{
+	ssize_t n = read(tcgen05_fd(cta), done, sizeof(*done));
+
+	if (n < 0)
+		return -errno;
+	return n == sizeof(*done) ? 0 : -1000;
+}
+
+/* waits for the completion and takes it; its result */
+static inline int finish(struct tcgen05_cta *cta)
+{
+	struct pollfd p = { .fd = tcgen05_fd(cta), .events = POLLIN };
+	struct accmem_cta_completion done;
+	int ret;
+
+	if (poll(&p, 1, TMEM_PATIENCE_MS) != 1)
+		return -1001;
+	ret = take(cta, &done);
+	return ret ?: done.result;
+}
+
+static inline short events(struct tcgen05_cta *cta)
+{
+	struct pollfd p = { .fd = tcgen05_fd(cta), .events = POLLIN | POLLOUT };
+
+	return poll(&p, 1, 0) == 1 ? p.revents : 0;
+}
+
+static inline void exits(struct tcgen05_cta **cta)
+{
+	tcgen05_exit(*cta);
+	*cta = NULL;
+}
+
+static inline int64_t count_of(int eventfd)
+{
+	eventfd_t value;
+
+	return eventfd_read(eventfd, &value) ? -errno : (int64_t)value;
+}
+
+/*
+ * @a, @b and @c are on SM 0, all of which @a holds; @p and @q are a pair on SMs 1 and 2.
+ * Strict order of arrival; nobody sleeps in a read.
+ */
+#define TMEM_QUEUE_FIXTURE(fixture)                                          \
+	FIXTURE(fixture)                                                     \
+	{                                                                    \
+		struct accmem_context *ctx;                                  \
+		struct tcgen05_cta *a, *b, *c;                               \
+		struct tcgen05_cta *p, *q;                                   \
+		uint32_t at;                                                 \
+	};                                                                   \
+	FIXTURE_SETUP(fixture)                                               \
+	{                                                                    \
+		struct tcgen05_cta **cta[] = { &self->a, &self->b, &self->c, \
+					       &self->p, &self->q };         \
+		unsigned int i;                                              \
+		self->ctx = tmem_open(3, 0, 0, 0);                           \
+		ASSERT_NE(NULL, self->ctx);                                  \
+		self->a = tmem_single(self->ctx, 0);                         \
+		self->b = tmem_single(self->ctx, 0);                         \
+		self->c = tmem_single(self->ctx, 0);                         \
+		self->p = tmem_peer(self->ctx, 1, 0);                        \
+		self->q = tmem_peer(self->ctx, 2, 1);                        \
+		for (i = 0; i < 5; i++) {                                    \
+			ASSERT_NE(NULL, *cta[i]);                            \
+			ASSERT_EQ(0, fcntl(tcgen05_fd(*cta[i]), F_SETFL,     \
+					   O_NONBLOCK));                     \
+		}                                                            \
+		ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 512));        \
+	}                                                                    \
+	FIXTURE_TEARDOWN(fixture)                                            \
+	{                                                                    \
+		tcgen05_exit(self->a);                                       \
+		tcgen05_exit(self->b);                                       \
+		tcgen05_exit(self->c);                                       \
+		tcgen05_exit(self->p);                                       \
+		tcgen05_exit(self->q);                                       \
+		accmem_close(self->ctx);                                     \
+	}
+
+#endif /* TMEM_QUEUE_UTIL_H */
