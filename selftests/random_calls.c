@@ -14,17 +14,15 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
 #include "accmem_util.h"
+#include "random_words.h"
 
 #define PROCESSES 3
 #define THREADS 3
 #define CONTEXTS 2
-#define BUFFERS 64 /* that are remembered */
-#define FILES 16 /* likewise: streams, fences, CTAs, a process */
 #define MAPS 16
 #define WORDS 64 /* of a call's argument, at most */
 #define ENTRIES 8 /* of a batch */
@@ -32,127 +30,19 @@
 #define NOWHERE_NEAR GIB(16)
 #define TICK_US 20000 /* a signal interrupts what waits */
 
-struct known {
-	uint64_t address;
-	uint64_t offset;
-	uint64_t length;
-};
-
-/* what all processes know; written and read without order */
-struct pool {
-	struct known bufs[BUFFERS];
-	uint64_t calls;
-	uint64_t good;
-	uint32_t stop;
-};
-
 struct piece {
 	void *p;
 	size_t length;
 };
 
 /* of a process */
-static struct pool *pool;
 static int contexts[CONTEXTS];
-static int files[FILES];
 static struct piece maps[MAPS];
 static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static __thread sigjmp_buf on_fault;
 static __thread bool may_fault;
-static __thread uint64_t seed;
 static __thread uint32_t args[WORDS];
-static __thread char *bytes; /* nothing else is near them */
-
-static uint32_t below(uint32_t n)
-{
-	return accmem_random(&seed) % n;
-}
-
-static bool one_in(uint32_t n)
-{
-	return !below(n);
-}
-
-/* --- words ---------------------------------------------------------------- */
-
-static uint64_t some_length(void)
-{
-	switch (below(8)) {
-	case 0:
-		return below(16);
-	case 1:
-	case 2:
-		return below(8192);
-	case 3:
-	case 4:
-		return KIB(4) * (1 + below(64));
-	case 5:
-		return MIB(2) * (1 + below(3));
-	case 6:
-		return MIB(2) + KIB(4) * below(16);
-	default:
-		return 1ull << below(34);
-	}
-}
-
-static struct known some_buffer(void)
-{
-	return pool->bufs[below(BUFFERS)];
-}
-
-static uint64_t soon(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec + below(3000000);
-}
-
-static int some_file(void)
-{
-	return __atomic_load_n(&files[below(FILES)], __ATOMIC_RELAXED);
-}
-
-static uint64_t some_word(void)
-{
-	switch (below(10)) {
-	case 0:
-		return 0;
-	case 1:
-		return below(8);
-	case 2:
-		return 1ull << below(64);
-	case 3:
-		return ~0ull - below(8);
-	case 4:
-		return some_length();
-	case 5:
-		return some_buffer().address + (one_in(2) ? 0 : below(1 << 22));
-	case 6:
-		return (uintptr_t)bytes + below(64);
-	case 7:
-		return some_file();
-	case 8:
-		return soon();
-	default:
-		return (uint64_t)accmem_random(&seed) << 32 |
-		       accmem_random(&seed);
-	}
-}
-
-/* one word of an argument is another, now and then, but for its size */
-static void spoil(void *arg, size_t size)
-{
-	uint64_t word = some_word();
-
-	if (!one_in(4))
-		return;
-	if (one_in(2))
-		memcpy((char *)arg + 4 * (1 + below(size / 4 - 1)), &word, 4);
-	else
-		memcpy((char *)arg + 8 * (1 + below(size / 8 - 1)), &word, 8);
-}
 
 /* --- calls ---------------------------------------------------------------- */
 
