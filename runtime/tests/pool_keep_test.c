@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What a pool keeps of what is released to it, at once or at a position of a stream: on
+ * the device in $ACCMEM_DEVICE, and with FAKE_DEVICE over fake_device.c.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pool_tests.h"
+
+static void what_is_kept_does_not_stand_in_the_way(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	static void *p[FILL_MAX];
+	size_t n = fill(pool, p, FILL_MAX, FILL_LENGTH), i;
+	void *large;
+
+	CHECK(n * FILL_LENGTH > get_capacity() * 9 / 10);
+	for (i = 0; i < n; i++)
+		CHECK_EQ(accmem_pool_release(pool, p[i]), 0);
+	/* a buffer of the kernel's: the pool gives back what it has */
+	large = accmem_pool_malloc(pool, get_capacity() * 3 / 4);
+	CHECK(large);
+	CHECK_EQ(accmem_pool_release(pool, large), 0);
+	/* spans of another length: the free ones are joined */
+	n = fill(pool, p, FILL_MAX, 2 * FILL_LENGTH);
+	CHECK(n * 2 * FILL_LENGTH > get_capacity() * 9 / 10);
+	while (n--)
+		CHECK_EQ(accmem_pool_release(pool, p[n]), 0);
+	end(pool);
+}
+
+static void trim_gives_back(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_info info;
+	void *p = accmem_pool_malloc(pool, 20 * MIB);
+	void *q = accmem_pool_malloc(pool, 100);
+
+	CHECK(p && q);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	CHECK(get_stats(pool).reserved_bytes >= 20 * MIB);
+	CHECK(accmem_pool_trim(pool, 8 * MIB) >= 10 * MIB);
+	CHECK(get_stats(pool).reserved_bytes >= 8 * MIB);
+	CHECK_EQ(accmem_pool_release(pool, q), 0);
+	CHECK(accmem_pool_trim(pool, 0));
+	CHECK_EQ(get_stats(pool).reserved_bytes, 0);
+	CHECK_EQ(accmem_get_info(context, 0, &info), 0);
+	CHECK_EQ(info.context_bytes, 0);
+	end(pool);
+}
+
+static void no_more_is_kept_than_was_said(void)
+{
+	struct accmem_pool_options options = { .size = sizeof(options),
+					       .keep_bytes = 4 * MIB };
+	struct accmem_pool *pool;
+	void *p;
+
+	CHECK_EQ(accmem_open(NULL, &context), 0);
+	CHECK_EQ(accmem_pool_create(context, &options, &pool), 0);
+	p = accmem_pool_malloc(pool, 30 * MIB);
+	CHECK(p);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	CHECK(get_stats(pool).reserved_bytes <= 6 * MIB);
+	end(pool);
+}
+
+static void calls_of_the_kernel_are_few(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	uint64_t before = 0;
+	void *p[100];
+	size_t i, round;
+
+	for (round = 0; round < 20; round++) {
+		if (round == 1)
+			before = get_stats(pool).kernel_calls;
+		for (i = 0; i < ARRAY_SIZE(p); i++)
+			p[i] = accmem_pool_malloc(pool, 1 + i * 5000);
+		for (i = 0; i < ARRAY_SIZE(p); i++)
+			CHECK_EQ(accmem_pool_release(pool, p[i]), 0);
+	}
+	CHECK_EQ(get_stats(pool).kernel_calls, before);
+	end(pool);
+}
+
+/* What the pool keeps is the device's again, before a request is refused or waits. */
+static void what_is_kept_is_given_back_for_what_is_no_piece(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req = { .length = get_capacity() / 8,
+					   .flags = ACCMEM_ALLOC_RESIZABLE };
+	struct accmem_pool_request waits = {
+		.length = get_capacity() / 4 * 3,
+		.flags = ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT,
+	};
+	void *kept[3];
+	size_t i;
+
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	for (i = 0; i < ARRAY_SIZE(kept); i++)
+		kept[i] = accmem_pool_malloc(pool, get_capacity() / 4);
+	for (i = 0; i < ARRAY_SIZE(kept); i++)
+		CHECK_EQ(accmem_pool_release(pool, kept[i]), 0);
+	CHECK(get_stats(pool).reserved_bytes > get_capacity() / 2);
+	CHECK_EQ(accmem_pool_reallocate(pool, &req.pointer, get_capacity() / 2),
+		 0);
+	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+	for (i = 0; i < ARRAY_SIZE(kept); i++)
+		kept[i] = accmem_pool_malloc(pool, get_capacity() / 4);
+	for (i = 0; i < ARRAY_SIZE(kept); i++)
+		CHECK_EQ(accmem_pool_release(pool, kept[i]), 0);
+	CHECK(get_stats(pool).reserved_bytes > get_capacity() / 2);
+	CHECK_EQ(accmem_pool_allocate(pool, &waits), 0);
+	CHECK_EQ(accmem_pool_release(pool, waits.pointer), 0);
+	end(pool);
+}
+
+static int open_stream(void)
+{
+	int stream;
+
+	CHECK_EQ(accmem_open_stream(context, &stream), 0);
+	return stream;
+}
+
+static struct accmem_pool_request allocate_on(struct accmem_pool *pool,
+					      int stream, uint64_t length)
+{
+	struct accmem_pool_request req = { .length = length,
+					   .on_stream = 1,
+					   .stream = stream };
+
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	return req;
+}
+
+static void a_release_waits_for_its_position(void)
+{
+	static const size_t lengths[] = { 64, 5000, MIB };
+	struct accmem_pool *pool = new_pool(0);
+	int stream = open_stream(), other = open_stream();
+	struct accmem_pool_request req;
+	size_t i, j;
+	void *p, *q;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		p = accmem_pool_malloc(pool, lengths[i]);
+		CHECK_EQ(accmem_pool_release_at(pool, p, stream, i + 1), 0);
+		CHECK_EQ(accmem_pool_release(pool, p), -ENOENT);
+		CHECK_EQ(accmem_pool_lookup(pool, p, NULL), -ENOENT);
+		CHECK(get_stats(pool).pending_bytes >= lengths[i]);
+		for (j = 0; j < 100; j++) {
+			q = accmem_pool_malloc(pool, lengths[i]);
+			CHECK(q && q != p);
+			CHECK_EQ(accmem_pool_release(pool, q), 0);
+		}
+		req = allocate_on(pool, other, lengths[i]);
+		CHECK(req.pointer != p);
+		CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+		/* the stream itself may have it at once */
+		req = allocate_on(pool, stream, lengths[i]);
+		CHECK(req.pointer == p);
+		CHECK_EQ(req.position, i + 1);
+		CHECK_EQ(get_stats(pool).pending_bytes, 0);
+		CHECK_EQ(accmem_pool_release_at(pool, p, stream, i + 1), 0);
+		CHECK_EQ(accmem_signal(stream, i + 1), 0);
+		accmem_pool_trim(pool, ACCMEM_POOL_KEEP_ALL);
+		CHECK_EQ(get_stats(pool).pending_bytes, 0);
+		/* a position that is reached is not waited for */
+		p = accmem_pool_malloc(pool, lengths[i]);
+		CHECK_EQ(accmem_pool_release_at(pool, p, stream, i + 1), 0);
+		CHECK_EQ(get_stats(pool).pending_bytes, 0);
+	}
+	p = accmem_pool_malloc(pool, 64);
+	CHECK_EQ(accmem_pool_release_at(pool, p, -1, 1), -EBADF);
+	CHECK_EQ(accmem_pool_release_at(pool, (char *)p + 1, stream, 9),
+		 -EINVAL);
+	CHECK_EQ(accmem_pool_release_at(pool, NULL, stream, 9), -ENOENT);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	close(stream);
+	close(other);
+	end(pool);
+}
+
+/* Of its size, and with a smaller alignment than is asked for on its stream */
+static void a_block_that_waits_is_not_aligned(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req = { .length = 100,
+					   .mapped = 1,
+					   .on_stream = 1 };
+	char *p[2];
+	size_t i;
+
+	req.stream = open_stream();
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		p[i] = accmem_pool_malloc(pool, 100);
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		CHECK_EQ(accmem_pool_release_at(pool, p[i], req.stream, 1), 0);
+	for (req.alignment = 256; req.alignment <= 4096; req.alignment *= 2) {
+		CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+		CHECK(req.pointer != p[0] && req.pointer != p[1]);
+		CHECK_EQ((uintptr_t)req.pointer % req.alignment, 0);
+		memset(req.pointer, 1, req.usable);
+		CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+	}
+	/* what is not aligned may have them */
+	req.alignment = 0;
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	CHECK(req.pointer == p[0] || req.pointer == p[1]);
+	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+	CHECK_EQ(accmem_signal(req.stream, 1), 0);
+	close(req.stream);
+	end(pool);
+}
+
+static void streams_are_joined_before_a_request_fails(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	int stream[2] = { open_stream(), open_stream() };
+	static void *p[FILL_MAX];
+	size_t n = fill(pool, p, FILL_MAX, FILL_LENGTH), i;
+
+	for (i = 0; i < n; i++)
+		CHECK_EQ(accmem_pool_release_at(pool, p[i], stream[i % 2], 1),
+			 0);
+	CHECK(!accmem_pool_malloc(pool, FILL_LENGTH));
+	CHECK_EQ(accmem_signal(stream[0], 1), 0);
+	CHECK_EQ(accmem_signal(stream[1], 1), 0);
+	p[0] = accmem_pool_malloc(pool, get_capacity() * 3 / 4);
+	CHECK(p[0]);
+	CHECK_EQ(accmem_pool_release(pool, p[0]), 0);
+	close(stream[0]);
+	close(stream[1]);
+	end(pool);
+}
+
+/* A stream that is none is no reason to take the mapping away. */
+static void a_release_that_is_refused_changes_nothing(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req = { .length = 3 * MIB,
+					   .flags = ACCMEM_ALLOC_RESIZABLE,
+					   .mapped = 1 };
+	unsigned char *p;
+
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	p = req.pointer;
+	p[5] = 77;
+	CHECK_EQ(accmem_pool_release_at(pool, p, -1, 1), -EBADF);
+	CHECK_EQ(p[5], 77);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	end(pool);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		ROW(what_is_kept_does_not_stand_in_the_way),
+		ROW(trim_gives_back),
+		ROW(no_more_is_kept_than_was_said),
+		ROW(calls_of_the_kernel_are_few),
+		ROW(what_is_kept_is_given_back_for_what_is_no_piece),
+		ROW(a_release_waits_for_its_position),
+		ROW(a_block_that_waits_is_not_aligned),
+		ROW(streams_are_joined_before_a_request_fails),
+		ROW(a_release_that_is_refused_changes_nothing),
+	};
+
+#ifdef FAKE_DEVICE
+	setenv("ACCMEM_DEVICE", FAKE_DEVICE_PATH, 1);
+#endif
+	return test_main(tests, ARRAY_SIZE(tests));
+}

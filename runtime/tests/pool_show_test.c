@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What a pool tells of its memory, in snapshots and reports of leaks: on the device in
+ * $ACCMEM_DEVICE, and with FAKE_DEVICE over fake_device.c.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool_tests.h"
+
+/* All that was written to @file. */
+static char *text_of(FILE *file)
+{
+	static char text[1 << 20];
+	size_t n;
+
+	rewind(file);
+	n = fread(text, 1, sizeof(text) - 1, file);
+	text[n] = '\0';
+	return text;
+}
+
+static unsigned int count_of(const char *text, const char *word)
+{
+	unsigned int n = 0;
+
+	while ((text = strstr(text, word))) {
+		text += strlen(word);
+		n++;
+	}
+	return n;
+}
+
+/* The numbers after @word, added up. */
+static unsigned long long sum_of(const char *text, const char *word)
+{
+	unsigned long long sum = 0;
+
+	while ((text = strstr(text, word))) {
+		text += strlen(word);
+		sum += strtoull(text, NULL, 10);
+	}
+	return sum;
+}
+
+static void a_snapshot_has_everything(void)
+{
+	struct accmem_pool *pool = new_pool(ACCMEM_POOL_HISTORY);
+	FILE *file = tmpfile();
+	void *p[4], *freed;
+	const char *text;
+	size_t i;
+
+	CHECK(file);
+	freed = accmem_pool_malloc(pool, 300);
+	p[0] = accmem_pool_malloc(pool, 100);
+	p[1] = accmem_pool_malloc(pool, 5000);
+	p[2] = accmem_pool_malloc(pool, MIB);
+	p[3] = accmem_pool_malloc(pool, 300);
+	CHECK_EQ(accmem_pool_release(pool, freed), 0);
+	CHECK_EQ(accmem_pool_snapshot(pool, fileno(file)), 0);
+	text = text_of(file);
+	CHECK_EQ(count_of(text, "active_allocated"), 4);
+	CHECK_EQ(count_of(text, "\"action\": \"alloc\""), 5);
+	CHECK_EQ(count_of(text, "free_completed"), 1);
+	CHECK_EQ(count_of(text, "\"requested_size\": 5000"), 1);
+	/* the blocks of the segments are all that they have */
+	CHECK_EQ(sum_of(strstr(text, "segments"), "\"total_size\": "),
+		 get_stats(pool).reserved_bytes);
+	*strstr(text_of(file), "device_traces") = '\0';
+	CHECK_EQ(sum_of(text, " \"size\": "), get_stats(pool).reserved_bytes);
+	text = text_of(file);
+	CHECK_EQ(count_of(text, "{"), count_of(text, "}"));
+	CHECK_EQ(count_of(text, "["), count_of(text, "]"));
+	CHECK_EQ(accmem_pool_snapshot(pool, -1), -EBADF);
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		CHECK_EQ(accmem_pool_release(pool, p[i]), 0);
+	fclose(file);
+	end(pool);
+}
+
+static void leaks_are_told_with_their_call_sites(void)
+{
+	struct accmem_pool *pool = new_pool(ACCMEM_POOL_LEAKS);
+	FILE *file = tmpfile();
+	void *p = accmem_pool_malloc(pool, 100);
+	void *q = accmem_pool_malloc(pool, 5 * MIB);
+
+	CHECK(file && p && q);
+	CHECK_EQ(accmem_pool_report_leaks(pool, fileno(file)), 2);
+	CHECK_EQ(count_of(text_of(file), "bytes not released"), 2);
+	CHECK_EQ(count_of(text_of(file), "allocated by"), 2);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	CHECK_EQ(accmem_pool_release(pool, q), 0);
+	CHECK_EQ(accmem_pool_report_leaks(pool, fileno(file)), 0);
+	fclose(file);
+	end(pool);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		ROW(a_snapshot_has_everything),
+		ROW(leaks_are_told_with_their_call_sites),
+	};
+
+#ifdef FAKE_DEVICE
+	setenv("ACCMEM_DEVICE", FAKE_DEVICE_PATH, 1);
+#endif
+	return test_main(tests, ARRAY_SIZE(tests));
+}
