@@ -4,9 +4,11 @@
  * $ACCMEM_DEVICE, and with FAKE_DEVICE over fake_device.c.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pool_tests.h"
 
@@ -99,11 +101,67 @@ static void leaks_are_told_with_their_call_sites(void)
 	end(pool);
 }
 
+#ifdef FAKE_DEVICE
+static struct accmem_pool *loader_pool;
+static int loader_calls, loader_ended;
+
+static void *allocate_in_a_constructor(void *unused)
+{
+	void *small, *large;
+
+	(void)unused;
+	small = accmem_pool_malloc(loader_pool, 1000);
+	large = accmem_pool_malloc(loader_pool, 3 * MIB);
+	CHECK_EQ(accmem_pool_release(loader_pool, small), 0);
+	CHECK_EQ(accmem_pool_release(loader_pool, large), 0);
+	__atomic_store_n(&loader_ended, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* another thread has the loader's lock, and lets go once it has allocated */
+static void wait_for_the_loader(void)
+{
+	pthread_t thread;
+	int tries = 10000;
+
+	loader_calls++;
+	__atomic_store_n(&loader_ended, 0, __ATOMIC_RELEASE);
+	CHECK_EQ(pthread_create(&thread, NULL, allocate_in_a_constructor, NULL),
+		 0);
+	while (!__atomic_load_n(&loader_ended, __ATOMIC_ACQUIRE) && --tries)
+		usleep(1000);
+	CHECK(tries);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+static void a_constructor_may_allocate_while_sites_get_names(void)
+{
+	struct accmem_pool *pool = new_pool(ACCMEM_POOL_HISTORY);
+	void *p = accmem_pool_malloc(pool, 5000);
+	FILE *file = tmpfile();
+
+	CHECK(p && file);
+	loader_pool = pool;
+	fake_loader_busy = wait_for_the_loader;
+	CHECK_EQ(accmem_pool_report_leaks(pool, fileno(file)), 1);
+	CHECK_EQ(loader_calls, 1);
+	CHECK_EQ(accmem_pool_snapshot(pool, fileno(file)), 0);
+	CHECK(loader_calls > 1);
+	fake_loader_busy = NULL;
+	fclose(file);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	end(pool);
+}
+#endif
+
 int main(void)
 {
 	static const struct test tests[] = {
 		ROW(a_snapshot_has_everything),
 		ROW(leaks_are_told_with_their_call_sites),
+#ifdef FAKE_DEVICE
+		ROW(a_constructor_may_allocate_while_sites_get_names),
+#endif
 	};
 
 #ifdef FAKE_DEVICE

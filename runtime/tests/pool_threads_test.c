@@ -5,14 +5,12 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "pool_tests.h"
@@ -535,183 +533,6 @@ static void a_thread_that_could_not_begin_begins_later(void)
 	accmem_pool_destroy(without);
 	end(with);
 }
-
-static struct accmem_pool *loader_pool;
-static int loader_calls, loader_ended;
-
-static void *allocate_in_a_constructor(void *unused)
-{
-	void *small, *large;
-
-	(void)unused;
-	small = accmem_pool_malloc(loader_pool, 1000);
-	large = accmem_pool_malloc(loader_pool, 3 * MIB);
-	CHECK_EQ(accmem_pool_release(loader_pool, small), 0);
-	CHECK_EQ(accmem_pool_release(loader_pool, large), 0);
-	__atomic_store_n(&loader_ended, 1, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-/* another thread has the loader's lock, and lets go once it has allocated */
-static void wait_for_the_loader(void)
-{
-	pthread_t thread;
-	int tries = 10000;
-
-	loader_calls++;
-	__atomic_store_n(&loader_ended, 0, __ATOMIC_RELEASE);
-	CHECK_EQ(pthread_create(&thread, NULL, allocate_in_a_constructor, NULL),
-		 0);
-	while (!__atomic_load_n(&loader_ended, __ATOMIC_ACQUIRE) && --tries)
-		usleep(1000);
-	CHECK(tries);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-}
-
-static void a_constructor_may_allocate_while_sites_get_names(void)
-{
-	struct accmem_pool *pool = new_pool(ACCMEM_POOL_HISTORY);
-	void *p = accmem_pool_malloc(pool, 5000);
-	FILE *file = tmpfile();
-
-	CHECK(p && file);
-	loader_pool = pool;
-	fake_loader_busy = wait_for_the_loader;
-	CHECK_EQ(accmem_pool_report_leaks(pool, fileno(file)), 1);
-	CHECK_EQ(loader_calls, 1);
-	CHECK_EQ(accmem_pool_snapshot(pool, fileno(file)), 0);
-	CHECK(loader_calls > 1);
-	fake_loader_busy = NULL;
-	fclose(file);
-	CHECK_EQ(accmem_pool_release(pool, p), 0);
-	end(pool);
-}
-#endif
-
-/* A request that waits in a thread of its own, which may begin if others may not */
-struct sleeper {
-	struct accmem_pool *pool;
-	struct accmem_pool_request req;
-	pthread_t thread;
-	int fails;
-	int ret;
-};
-
-static void *sleep_in_wait(void *argument)
-{
-	struct sleeper *s = argument;
-
-#ifdef FAKE_DEVICE
-	fake_fail_threads = s->fails;
-#endif
-	s->ret = accmem_pool_allocate(s->pool, &s->req);
-	return NULL;
-}
-
-static void begin_to_wait(struct sleeper *s, uint64_t length)
-{
-	const struct timespec pause = { .tv_nsec = 100000000 };
-
-#ifdef FAKE_DEVICE
-	fake_waits = true;
-	s->fails = fake_fail_threads;
-	fake_fail_threads = 0;
-#endif
-	s->req.length = length;
-	s->req.flags = ACCMEM_ALLOC_WAIT;
-	CHECK_EQ(pthread_create(&s->thread, NULL, sleep_in_wait, s), 0);
-	nanosleep(&pause, NULL);
-}
-
-static void end_of_wait(struct sleeper *s)
-{
-	struct timespec patience;
-
-	clock_gettime(CLOCK_REALTIME, &patience);
-	patience.tv_sec += 30;
-	CHECK_EQ(pthread_timedjoin_np(s->thread, NULL, &patience), 0);
-	CHECK_EQ(s->ret, 0);
-	CHECK_EQ(accmem_pool_release(s->pool, s->req.pointer), 0);
-	end(s->pool);
-}
-
-static void what_others_release_goes_to_who_waits(void)
-{
-	struct sleeper s = { .pool = new_pool(ACCMEM_POOL_PASSIVE) };
-	uint64_t part = get_capacity() / 4;
-	void *p[3];
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(p); i++) {
-		p[i] = accmem_pool_malloc(s.pool, part);
-		CHECK(p[i]);
-	}
-	begin_to_wait(&s, 3 * part);
-	for (i = 0; i < ARRAY_SIZE(p); i++)
-		CHECK_EQ(accmem_pool_release(s.pool, p[i]), 0);
-	end_of_wait(&s);
-}
-
-/* Nobody calls the pool when the stream comes to it. */
-static void wait_for_a_stream(void)
-{
-	struct sleeper s = { .pool = new_pool(0) };
-	uint64_t part = get_capacity() / 8;
-	void *p[7];
-	int stream;
-	size_t i;
-
-	CHECK_EQ(accmem_open_stream(context, &stream), 0);
-	for (i = 0; i < ARRAY_SIZE(p); i++) {
-		p[i] = accmem_pool_malloc(s.pool, part);
-		CHECK(p[i]);
-		CHECK_EQ(accmem_pool_release_at(s.pool, p[i], stream, 1), 0);
-	}
-	begin_to_wait(&s, 6 * part);
-	CHECK_EQ(accmem_signal(stream, 1), 0);
-	end_of_wait(&s);
-	close(stream);
-}
-
-static void what_a_stream_reaches_goes_to_who_waits(void)
-{
-	wait_for_a_stream();
-}
-
-#ifdef FAKE_DEVICE
-static void who_waits_looks_where_no_thread_does(void)
-{
-	fake_fail_threads = INT_MAX;
-	wait_for_a_stream();
-	CHECK(fake_fail_threads < INT_MAX - 1);
-}
-
-static void expect_no_place_in_line(void)
-{
-	struct accmem_pool *pool = new_pool(0);
-	struct accmem_pool_request req = {
-		.length = 2 * get_capacity() / 3,
-		.flags = ACCMEM_ALLOC_WAIT,
-	};
-	void *p = accmem_pool_malloc(pool, req.length);
-
-	CHECK(p);
-	fake_waits = true;
-	fake_full = true;
-	alarm(20);
-	CHECK_EQ(accmem_pool_allocate(pool, &req), -EAGAIN);
-	alarm(0);
-	CHECK_EQ(accmem_pool_release(pool, p), 0);
-	end(pool);
-}
-
-static void who_cannot_wait_is_told(void)
-{
-	expect_no_place_in_line();
-	/* nor does one who would look between turns */
-	fake_fail_threads = INT_MAX;
-	expect_no_place_in_line();
-}
 #endif
 
 int main(void)
@@ -728,13 +549,8 @@ int main(void)
 		ROW(forks_while_others_allocate),
 #ifdef FAKE_DEVICE
 		ROW(a_child_grows_over_what_its_parent_has_freed),
-		ROW(a_constructor_may_allocate_while_sites_get_names),
 		ROW(a_thread_that_could_not_begin_begins_later),
-		ROW(who_waits_looks_where_no_thread_does),
-		ROW(who_cannot_wait_is_told),
 #endif
-		ROW(what_others_release_goes_to_who_waits),
-		ROW(what_a_stream_reaches_goes_to_who_waits),
 	};
 
 #ifdef FAKE_DEVICE
