@@ -1,114 +1,26 @@
 // SPDX-License-Identifier: MIT
 /*
  * libaccmem on a device: /dev/accmem0, or the one in $ACCMEM_DEVICE. Built
- * with FAKE_DEVICE it runs on the host over fake_device.c instead, with tests
- * that make a system call fail.
+ * with FAKE_DEVICE it runs on the host over fake_device.c instead.
  */
 #define _GNU_SOURCE
-#include <accmem.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <tcgen05.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "test.h"
-#ifdef FAKE_DEVICE
-#include "fake_device.h"
-#endif
+#include "runtime_tests.h"
 
-#define RW (PROT_READ | PROT_WRITE)
-#define MIB 1048576ull
 #define THREADS 4
 #define THREAD_ROUNDS 300
 #define FORKS 50
-#define WAIT_TRIES 3000 /* of 10 ms */
 
 static unsigned int seed;
-
-static struct accmem_context *open_device(void)
-{
-	struct accmem_context *ctx;
-
-	CHECK_EQ(accmem_open(NULL, &ctx), 0);
-	return ctx;
-}
-
-static struct accmem_info get_info(struct accmem_context *ctx)
-{
-	struct accmem_info info;
-
-	CHECK_EQ(accmem_get_info(ctx, 0, &info), 0);
-	return info;
-}
-
-/*
- * Memory that was mapped may become free some time after its release, when it
- * is known that nobody has it pinned. No other program uses the device now.
- */
-static void wait_until_all_is_free(struct accmem_context *ctx)
-{
-	const struct timespec pause = { .tv_nsec = 10000000 };
-	struct accmem_info info;
-	int tries = WAIT_TRIES;
-
-	do {
-		info = get_info(ctx);
-		if (info.free_bytes == info.capacity)
-			return;
-		nanosleep(&pause, NULL);
-	} while (--tries);
-	CHECK_EQ(info.free_bytes, info.capacity);
-}
-
-static uint64_t new_buffer(struct accmem_context *ctx, uint64_t length)
-{
-	uint64_t address;
-
-	CHECK_EQ(accmem_malloc(ctx, length, &address), 0);
-	return address;
-}
-
-static unsigned char *map(struct accmem_context *ctx, uint64_t address)
-{
-	void *pointer;
-
-	CHECK_EQ(accmem_map(ctx, address, RW, &pointer), 0);
-	return pointer;
-}
-
-/* Asks the kernel to read a byte there, so that a refusal is no signal. */
-static bool readable(const void *pointer)
-{
-	bool good;
-	int pipes[2];
-
-	CHECK_EQ(pipe(pipes), 0);
-	good = write(pipes[1], pointer, 1) == 1;
-	close(pipes[0]);
-	close(pipes[1]);
-	return good;
-}
-
-/* Would the kernel give this page to the next that asks for memory? */
-static bool unclaimed(void *pointer)
-{
-	void *p = mmap(pointer, 4096, PROT_NONE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-		       0);
-
-	if (p == MAP_FAILED)
-		return false;
-	munmap(p, 4096);
-	return p == pointer;
-}
 
 static void wait_for(pid_t pid)
 {
@@ -205,200 +117,6 @@ static void query_finds_interior(void)
 	accmem_close(ctx);
 }
 
-static void pointers_and_addresses_differ_by_a_constant(void)
-{
-	struct accmem_context *ctx = open_device();
-	uint64_t a = new_buffer(ctx, 12345), b = new_buffer(ctx, 2 * MIB);
-	unsigned char *p = map(ctx, a), *q = map(ctx, b);
-
-	CHECK_EQ((intptr_t)q - (intptr_t)p, (int64_t)(b - a));
-	CHECK_EQ(((uintptr_t)p - a) % (2 * MIB), 0);
-	accmem_close(ctx);
-}
-
-static void contents_outlive_a_mapping(void)
-{
-	struct accmem_context *ctx = open_device();
-	uint64_t address = new_buffer(ctx, MIB);
-	unsigned char *pointer = map(ctx, address);
-	size_t i;
-
-	for (i = 0; i < MIB; i++)
-		CHECK_EQ(pointer[i], 0);
-	for (i = 0; i < MIB; i++)
-		pointer[i] = i * 7;
-	CHECK_EQ(accmem_unmap(ctx, address), 0);
-	pointer = map(ctx, address);
-	for (i = 0; i < MIB; i++)
-		CHECK_EQ(pointer[i], (unsigned char)(i * 7));
-	accmem_close(ctx);
-}
-
-static void unmap_keeps_the_reservation(void)
-{
-	struct accmem_context *ctx = open_device();
-	uint64_t address = new_buffer(ctx, MIB);
-	unsigned char *pointer = map(ctx, address);
-
-	CHECK(readable(pointer));
-	CHECK_EQ(accmem_unmap(ctx, address), 0);
-	CHECK(!readable(pointer));
-	CHECK(!unclaimed(pointer));
-	CHECK_EQ(accmem_unmap(ctx, address), -ENOENT);
-	CHECK(map(ctx, address) == pointer);
-	CHECK_EQ(accmem_release(ctx, address), 0);
-	CHECK(!readable(pointer));
-	CHECK(!unclaimed(pointer));
-	accmem_close(ctx);
-}
-
-static uint64_t resizable_buffer(struct accmem_context *ctx, uint64_t length)
-{
-	struct accmem_alloc req = { .length = length,
-				    .flags = ACCMEM_ALLOC_RESIZABLE };
-
-	CHECK_EQ(accmem_allocate(ctx, &req), 0);
-	return req.address;
-}
-
-static uint64_t resize(struct accmem_context *ctx, uint64_t address,
-		       uint64_t length)
-{
-	struct accmem_realloc req = { .address = address, .length = length };
-
-	CHECK_EQ(accmem_reallocate(ctx, &req), 0);
-	return req.address;
-}
-
-static void resized_in_place_stays_mapped(void)
-{
-	struct accmem_context *ctx = open_device();
-	uint64_t address = resizable_buffer(ctx, 8 * MIB);
-	unsigned char *pointer = map(ctx, address);
-
-	memset(pointer, 7, 8 * MIB);
-	CHECK_EQ(resize(ctx, address, 2 * MIB), address);
-	CHECK_EQ(pointer[0], 7);
-	CHECK_EQ(pointer[2 * MIB - 1], 7);
-	/* what it has no more is another's, whose mapping is not in its way */
-	CHECK(!readable(pointer + 6 * MIB));
-	CHECK(!unclaimed(pointer + 6 * MIB));
-	CHECK_EQ(accmem_unmap(ctx, address), 0);
-	CHECK(map(ctx, address) == pointer);
-	CHECK_EQ(pointer[2 * MIB - 1], 7);
-	CHECK_EQ(accmem_release(ctx, address), 0);
-	CHECK(!readable(pointer));
-	accmem_close(ctx);
-}
-
-static void moved_is_unmapped(void)
-{
-	struct accmem_context *ctx = open_device();
-	uint64_t address = resizable_buffer(ctx, 256), moved, other;
-	unsigned char *pointer;
-
-	other = new_buffer(ctx, 256);
-	pointer = map(ctx, other);
-	memset(pointer, 9, 256);
-	pointer = map(ctx, address);
-	memset(pointer, 8, 256);
-	moved = resize(ctx, address, 64 * 1024);
-	CHECK(moved != address);
-	CHECK_EQ(accmem_unmap(ctx, address), -ENOENT);
-	pointer = map(ctx, moved);
-	CHECK_EQ(pointer[0], 8);
-	CHECK_EQ(pointer[255], 8);
-	CHECK_EQ(pointer[256], 0);
-	pointer = map(ctx, other);
-	CHECK_EQ(pointer[255], 9);
-	accmem_close(ctx);
-}
-
-static void resize_that_fails_changes_nothing(void)
-{
-	struct accmem_context *ctx = open_device();
-	uint64_t address = resizable_buffer(ctx, 4096);
-	struct accmem_realloc req = { .address = address };
-	unsigned char *pointer = map(ctx, address);
-
-	pointer[4095] = 5;
-	req.length = get_info(ctx).capacity * 2;
-	CHECK_EQ(accmem_reallocate(ctx, &req), -ENOMEM);
-	CHECK(map(ctx, address) == pointer);
-	CHECK_EQ(pointer[4095], 5);
-	req.address = address + 1;
-	req.length = 4096;
-	CHECK(accmem_reallocate(ctx, &req) != 0);
-	CHECK_EQ(pointer[4095], 5);
-	accmem_close(ctx);
-}
-
-static void map_twice_adds_rights(void)
-{
-	struct accmem_context *ctx = open_device();
-	uint64_t address = new_buffer(ctx, 4096);
-	void *first, *second;
-
-	CHECK_EQ(accmem_map(ctx, address, PROT_READ, &first), 0);
-	CHECK_EQ(accmem_map(ctx, address, PROT_WRITE, &second), 0);
-	CHECK(first == second);
-	*(char *)second = 1;
-	CHECK_EQ(accmem_map(ctx, address, PROT_READ, &second), 0);
-	CHECK(first == second);
-	*(char *)second = 2;
-	accmem_close(ctx);
-}
-
-/* Some of them share a page, whose mapping is one. */
-static void small_buffers_are_mapped_each(void)
-{
-	enum { N = 40 };
-	struct accmem_context *ctx = open_device();
-	uint64_t address[N];
-	unsigned char *p[N];
-	unsigned int i, j;
-
-	for (i = 0; i < N; i++)
-		address[i] = new_buffer(ctx, 30 * i + 1);
-	for (i = 0; i < N; i++) {
-		CHECK_EQ(accmem_unmap(ctx, address[i]), -ENOENT);
-		p[i] = map(ctx, address[i]);
-		CHECK_EQ(p[i] - p[0], address[i] - address[0]);
-		for (j = 0; j < 30 * i + 1; j++)
-			CHECK_EQ(p[i][j], 0);
-		memset(p[i], i + 1, 30 * i + 1);
-		CHECK(map(ctx, address[i]) == p[i]);
-	}
-	for (i = 0; i < N; i += 2) {
-		CHECK_EQ(accmem_unmap(ctx, address[i] + 1), -EINVAL);
-		CHECK_EQ(accmem_unmap(ctx, address[i]), 0);
-		CHECK_EQ(accmem_unmap(ctx, address[i]), -ENOENT);
-	}
-	for (i = 1; i < N; i += 2)
-		for (j = 0; j < 30 * i + 1; j++)
-			CHECK_EQ(p[i][j], i + 1);
-	for (i = 0; i < N; i++) {
-		CHECK(map(ctx, address[i]) == p[i]);
-		CHECK_EQ(p[i][30 * i], i + 1);
-		CHECK_EQ(accmem_release(ctx, address[i]), 0);
-	}
-	wait_until_all_is_free(ctx);
-	accmem_close(ctx);
-}
-
-static void map_errors(void)
-{
-	struct accmem_context *ctx = open_device();
-	uint64_t address = new_buffer(ctx, 2 * 4096);
-	void *pointer;
-
-	CHECK_EQ(accmem_map(ctx, address, RW | PROT_EXEC, &pointer), -EINVAL);
-	CHECK_EQ(accmem_map(ctx, address + 4096, RW, &pointer), -EINVAL);
-	CHECK_EQ(accmem_release(ctx, address), 0);
-	CHECK_EQ(accmem_map(ctx, address, RW, &pointer), -ENOENT);
-	accmem_close(ctx);
-}
-
 static void contexts_do_not_know_each_other(void)
 {
 	struct accmem_context *ctx = open_device(), *other = open_device();
@@ -424,34 +142,6 @@ static void close_unmaps_and_frees(void)
 	CHECK(unclaimed(pointer));
 	wait_until_all_is_free(other);
 	accmem_close(other);
-}
-
-static void works_without_a_window(void)
-{
-	struct accmem_context *ctx;
-	struct rlimit limit;
-	unsigned long pages;
-	unsigned char *p, *q;
-	FILE *statm;
-
-	statm = fopen("/proc/self/statm", "r");
-	CHECK(statm);
-	CHECK_EQ(fscanf(statm, "%lu", &pages), 1);
-	fclose(statm);
-	limit.rlim_cur = pages * 4096ull + 32 * MIB;
-	limit.rlim_max = limit.rlim_cur;
-	CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
-
-	ctx = open_device();
-	p = map(ctx, new_buffer(ctx, MIB));
-	q = map(ctx, new_buffer(ctx, MIB));
-	memset(p, 1, MIB);
-	memset(q, 2, MIB);
-	CHECK_EQ(p[MIB - 1], 1);
-	CHECK_EQ(q[0], 2);
-	accmem_close(ctx);
-	CHECK(unclaimed(p));
-	CHECK(unclaimed(q));
 }
 
 static void fork_shares_the_context(void)
@@ -650,49 +340,6 @@ static void fences_go_both_ways(void)
 	accmem_close(ctx);
 }
 #else
-/* On a real device the address may not come back soon enough to tell. */
-static void stale_mapping_goes_when_its_address_is_reused(void)
-{
-	struct accmem_context *ctx = open_device();
-	uint64_t address = new_buffer(ctx, MIB);
-	unsigned char *pointer = map(ctx, address);
-	struct accmem_free req = { .size = sizeof(req), .address = address };
-
-	CHECK_EQ(ioctl(accmem_fd(ctx), ACCMEM_IOC_FREE, &req), 0);
-	CHECK(readable(pointer));
-	CHECK_EQ(new_buffer(ctx, 4096), address);
-	CHECK(!readable(pointer));
-	CHECK(!readable(pointer + MIB - 1));
-	CHECK_EQ(accmem_unmap(ctx, address), -ENOENT);
-	accmem_close(ctx);
-}
-
-static void failed_map_leaves_no_hole(bool *fail)
-{
-	struct accmem_context *ctx = open_device();
-	uint64_t address = new_buffer(ctx, MIB);
-	unsigned char *pointer = map(ctx, address);
-	void *unused;
-
-	CHECK_EQ(accmem_unmap(ctx, address), 0);
-	*fail = true;
-	CHECK_EQ(accmem_map(ctx, address, RW, &unused), -ENOMEM);
-	CHECK(!unclaimed(pointer));
-	CHECK(!readable(pointer));
-	CHECK(map(ctx, address) == pointer);
-	accmem_close(ctx);
-}
-
-static void failed_mmap_leaves_no_hole(void)
-{
-	failed_map_leaves_no_hole(&fake_fail_mmap);
-}
-
-static void failed_mremap_leaves_no_hole(void)
-{
-	failed_map_leaves_no_hole(&fake_fail_mremap);
-}
-
 /* what was allocated for CTAs that were not launched is a leak otherwise */
 static void a_cluster_is_all_or_nothing(void)
 {
@@ -863,22 +510,10 @@ static const struct test tests[] = {
 	  release_of_interior_changes_nothing },
 	{ "allocate_errors", allocate_errors },
 	{ "query_finds_interior", query_finds_interior },
-	{ "pointers_and_addresses_differ_by_a_constant",
-	  pointers_and_addresses_differ_by_a_constant },
-	{ "contents_outlive_a_mapping", contents_outlive_a_mapping },
-	{ "unmap_keeps_the_reservation", unmap_keeps_the_reservation },
-	{ "resized_in_place_stays_mapped", resized_in_place_stays_mapped },
-	{ "moved_is_unmapped", moved_is_unmapped },
-	{ "resize_that_fails_changes_nothing",
-	  resize_that_fails_changes_nothing },
-	{ "map_twice_adds_rights", map_twice_adds_rights },
-	{ "small_buffers_are_mapped_each", small_buffers_are_mapped_each },
-	{ "map_errors", map_errors },
 	{ "many_come_and_go", many_come_and_go },
 	{ "many_all_or_none", many_all_or_none },
 	{ "contexts_do_not_know_each_other", contexts_do_not_know_each_other },
 	{ "close_unmaps_and_frees", close_unmaps_and_frees },
-	{ "works_without_a_window", works_without_a_window },
 	{ "fork_shares_the_context", fork_shares_the_context },
 	{ "child_of_a_threaded_process_can_allocate",
 	  child_of_a_threaded_process_can_allocate },
@@ -889,10 +524,6 @@ static const struct test tests[] = {
 	{ "streams_are_waited_for", streams_are_waited_for },
 	{ "fences_go_both_ways", fences_go_both_ways },
 #else
-	{ "stale_mapping_goes_when_its_address_is_reused",
-	  stale_mapping_goes_when_its_address_is_reused },
-	{ "failed_mmap_leaves_no_hole", failed_mmap_leaves_no_hole },
-	{ "failed_mremap_leaves_no_hole", failed_mremap_leaves_no_hole },
 	{ "a_cluster_is_all_or_nothing", a_cluster_is_all_or_nothing },
 	{ "a_device_may_go", a_device_may_go },
 #endif
