@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Tests of what closes a device of the ACL front-end while streams and other threads are
- * at work on it, on a device: /dev/accmem0, or the one in $ACCMEM_DEVICE. Built with
- * FAKE_DEVICE it runs on the host over fake_device.c instead, where there are two.
+ * What opens and closes a device of the ACL front-end, also while streams and other
+ * threads are at work on it, on a device: /dev/accmem0, or the one in $ACCMEM_DEVICE.
+ * Built with FAKE_DEVICE it runs on the host over fake_device.c instead, where there are
+ * two.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -23,6 +24,75 @@
 #else
 #define RESETS 20
 #endif
+
+static void devices_are_set_and_reset(void)
+{
+	int32_t id = -1;
+	uint32_t count;
+	void *p;
+
+	CHECK_EQ(aclInit(NULL), 0);
+	CHECK_EQ(aclInit(NULL), ACL_ERROR_REPEAT_INITIALIZE);
+	CHECK_EQ(aclrtGetDeviceCount(&count), 0);
+	CHECK(count >= 1);
+	CHECK_EQ(aclrtSetDevice(count), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtSetDevice(-1), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtResetDevice(0), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtGetDevice(&id), 0);
+	CHECK_EQ(id, 0);
+	p = acl_new(100, 0);
+	CHECK_EQ(aclrtMemsetAsync(p, 100, 1, 100, NULL), 0);
+	CHECK_EQ(aclrtResetDevice(0), 0);
+	CHECK_EQ(aclrtSynchronizeDevice(), 0);
+	CHECK_EQ(byte_at(p), 1);
+	CHECK_EQ(aclrtMemsetAsync(p, 100, 2, 100, NULL), 0);
+	CHECK_EQ(aclrtResetDevice(0), 0);
+	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+	/* at once, however often it was set */
+	CHECK_EQ(aclrtResetDeviceForce(0), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtResetDeviceForce(-1), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	p = acl_new(100, 0);
+	CHECK_EQ(aclrtResetDeviceForce(0), 0);
+	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtResetDevice(0), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclFinalize(), 0);
+	CHECK_EQ(aclFinalize(), ACL_ERROR_UNINITIALIZE);
+}
+
+static void contexts_keep_a_device_open(void)
+{
+	aclrtContext own, other = NULL, found;
+	int32_t id = -1;
+	void *p;
+
+	CHECK_EQ(aclrtCreateContext(NULL, 0), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtCreateContext(&other, -1), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtGetCurrentContext(NULL), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtGetCurrentContext(&own), 0);
+	CHECK_EQ(aclrtCreateContext(&other, 0), 0);
+	CHECK_EQ(aclrtGetCurrentContext(&found), 0);
+	CHECK(found == other && found != own);
+	CHECK_EQ(aclrtGetDevice(&id), 0);
+	CHECK_EQ(id, 0);
+	p = acl_new(100, 0);
+	CHECK_EQ(aclrtResetDevice(0), 0);
+	CHECK_EQ(byte_at(p), byte_at(p));
+	CHECK_EQ(aclrtSetCurrentContext(own), 0);
+	CHECK_EQ(aclrtGetCurrentContext(&found), 0);
+	CHECK(found == own);
+	CHECK_EQ(aclrtDestroyContext(own), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtDestroyContext(other), 0);
+	CHECK_EQ(aclrtDestroyContext(other), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtSetCurrentContext(other), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtSetCurrentContext(own), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtGetCurrentContext(&found), ACL_ERROR_RT_CONTEXT_NULL);
+	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+}
 
 static void set_and_reset(void)
 {
@@ -50,6 +120,43 @@ static void set_and_reset_in_a_child(void)
 }
 
 #ifdef FAKE_DEVICE
+static void a_device_may_go(void)
+{
+	char *d, *mapped, *large;
+	aclrtStream stream;
+	void *p;
+
+	fake_capacity = GIB;
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	d = acl_new(MIB, 0);
+	mapped = acl_new(MIB, 0);
+	large = acl_new(300 * MIB, 0);
+	CHECK_EQ(aclrtMemset(mapped, MIB, 3, MIB), 0);
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	fake_gone = true;
+	CHECK_EQ(aclrtMalloc(&p, 200 * MIB, 0), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtMalloc(&p, 300 * MIB, 0), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtMemset(large, MIB, 1, MIB),
+		 ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtMemcpy(large, MIB, large + MIB, MIB,
+			     ACL_MEMCPY_DEVICE_TO_DEVICE),
+		 ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtMemsetAsync(large, MIB, 1, MIB, stream),
+		 ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	acl_delete(d);
+	acl_delete(large);
+	CHECK_EQ(aclrtFree(large), ACL_ERROR_RT_PARAM_INVALID);
+	acl_delete(mapped);
+	CHECK_EQ(aclrtFree(mapped), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	CHECK_EQ(aclrtResetDevice(0), 0);
+	CHECK_EQ(aclrtMalloc(&p, MIB, 0), ACL_ERROR_RT_INVALID_DEVICEID);
+	/* another one in its place */
+	fake_gone = false;
+	acl_delete(acl_new(MIB, 0));
+}
+
 static aclrtStream stream_of_device_0(void)
 {
 	aclrtStream stream;
@@ -382,7 +489,10 @@ static void a_device_is_closed_while_others_are_at_work(void)
 int main(void)
 {
 	static const struct test tests[] = {
+		ROW(devices_are_set_and_reset),
+		ROW(contexts_keep_a_device_open),
 #ifdef FAKE_DEVICE
+		ROW(a_device_may_go),
 		ROW(memory_stays_until_other_devices_streams_are_done),
 		ROW(mapped_memory_stays_until_other_devices_streams_are_done),
 		ROW(a_device_is_closed_while_others_have_a_backlog),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * What the ACL front-end says of pointers, errors and itself, and the calls of programs
- * that share memory or configure it, on a device: /dev/accmem0, or the one in
+ * What the ACL front-end says of pointers, free memory, errors and itself, and the calls
+ * of programs that share memory or configure it, on a device: /dev/accmem0, or the one in
  * $ACCMEM_DEVICE. Built with FAKE_DEVICE it runs on the host over fake_device.c instead.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,6 +162,69 @@ static void allocations_are_configured(void)
 		 ACL_ERROR_INVALID_PARAM);
 }
 
+static void mem_info_is_what_can_be_had(void)
+{
+	size_t before, after, total;
+	int attr;
+	void *p;
+
+	for (attr = 0; attr < 12; attr++) {
+		CHECK_EQ(aclrtGetMemInfo((aclrtMemAttr)attr, &before, &total),
+			 0);
+		CHECK(before <= total);
+	}
+	CHECK_EQ(aclrtGetMemInfo((aclrtMemAttr)12, &before, &total),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtGetMemInfo((aclrtMemAttr)(-1), &before, &total),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, NULL, &total),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &before, &total), 0);
+	p = acl_new(32 * MIB, 0);
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total), 0);
+	CHECK(after <= before - 32 * MIB);
+	acl_delete(p);
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total), 0);
+	CHECK(after + 2 * MIB >= before);
+}
+
+#ifndef FAKE_DEVICE
+#define LIMIT "/sys/module/accmem/parameters/max_bytes_per_context"
+
+static void set_limit(unsigned long long bytes)
+{
+	FILE *file = fopen(LIMIT, "w");
+
+	CHECK(file);
+	fprintf(file, "%llu\n", bytes);
+	CHECK_EQ(fclose(file), 0);
+}
+
+static void mem_info_looks_at_limits(void)
+{
+	size_t before, after, total;
+	void *p, *q;
+
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &before, &total), 0);
+	set_limit(64 * MIB);
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total), 0);
+	CHECK_EQ(after, 64 * MIB);
+	CHECK_EQ(aclrtMalloc(&p, 65 * MIB, ACL_MEM_MALLOC_HUGE_FIRST),
+		 ACL_ERROR_RT_MEMORY_ALLOCATION);
+	CHECK(strstr(aclGetRecentErrMsg(), "limit"));
+	/* the pool's steps are no larger than what there is */
+	p = acl_new(40 * MIB, ACL_MEM_MALLOC_HUGE_FIRST);
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total), 0);
+	CHECK(after <= 24 * MIB);
+	q = acl_new(after - 4 * MIB, ACL_MEM_MALLOC_HUGE_FIRST);
+	acl_delete(q);
+	acl_delete(p);
+	set_limit(0);
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total), 0);
+	CHECK(after >= before);
+}
+#endif
+
 static void streams_have_a_failure_mode(void)
 {
 	aclrtStream stream;
@@ -198,6 +262,10 @@ int main(void)
 		ROW(padding_is_no_memory),
 		ROW(a_retained_handle_is_freed_once_more),
 		ROW(allocations_are_configured),
+		ROW(mem_info_is_what_can_be_had),
+#ifndef FAKE_DEVICE
+		ROW(mem_info_looks_at_limits),
+#endif
 		ROW(streams_have_a_failure_mode),
 		ROW(a_message_is_told_once),
 	};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The ACL front-end on a device: /dev/accmem0, or the one in $ACCMEM_DEVICE. Built
- * with FAKE_DEVICE it runs on the host over fake_device.c instead. The rows are
+ * Memory of the ACL front-end on a device: /dev/accmem0, or the one in $ACCMEM_DEVICE.
+ * Built with FAKE_DEVICE it runs on the host over fake_device.c instead. The rows are
  * those of Documentation/conformance.rst.
  */
 #define _GNU_SOURCE
@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -459,158 +458,6 @@ static void a14_free_of_null_and_double_free_are_errors(void)
 	}
 }
 
-static void mem_info_is_what_can_be_had(void)
-{
-	size_t before, after, total;
-	int attr;
-	void *p;
-
-	for (attr = 0; attr < 12; attr++) {
-		CHECK_EQ(aclrtGetMemInfo((aclrtMemAttr)attr, &before, &total),
-			 0);
-		CHECK(before <= total);
-	}
-	CHECK_EQ(aclrtGetMemInfo((aclrtMemAttr)12, &before, &total),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtGetMemInfo((aclrtMemAttr)(-1), &before, &total),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, NULL, &total),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &before, &total), 0);
-	p = acl_new(32 * MIB, 0);
-	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total), 0);
-	CHECK(after <= before - 32 * MIB);
-	acl_delete(p);
-	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total), 0);
-	CHECK(after + 2 * MIB >= before);
-}
-
-#ifndef FAKE_DEVICE
-#define LIMIT "/sys/module/accmem/parameters/max_bytes_per_context"
-
-static void set_limit(unsigned long long bytes)
-{
-	FILE *file = fopen(LIMIT, "w");
-
-	CHECK(file);
-	fprintf(file, "%llu\n", bytes);
-	CHECK_EQ(fclose(file), 0);
-}
-
-static void mem_info_looks_at_limits(void)
-{
-	size_t before, after, total;
-	void *p, *q;
-
-	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &before, &total), 0);
-	set_limit(64 * MIB);
-	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total), 0);
-	CHECK_EQ(after, 64 * MIB);
-	CHECK_EQ(aclrtMalloc(&p, 65 * MIB, ACL_MEM_MALLOC_HUGE_FIRST),
-		 ACL_ERROR_RT_MEMORY_ALLOCATION);
-	CHECK(strstr(aclGetRecentErrMsg(), "limit"));
-	/* the pool's steps are no larger than what there is */
-	p = acl_new(40 * MIB, ACL_MEM_MALLOC_HUGE_FIRST);
-	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total), 0);
-	CHECK(after <= 24 * MIB);
-	q = acl_new(after - 4 * MIB, ACL_MEM_MALLOC_HUGE_FIRST);
-	acl_delete(q);
-	acl_delete(p);
-	set_limit(0);
-	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total), 0);
-	CHECK(after >= before);
-}
-#endif
-
-static aclrtPhysicalMemProp prop_of(aclrtMemAttr attr)
-{
-	const aclrtPhysicalMemProp prop = {
-		.memAttr = attr,
-		.location.type = ACL_MEM_LOCATION_TYPE_DEVICE,
-	};
-
-	return prop;
-}
-
-static void memory_is_mapped_at_reserved_addresses(void)
-{
-	aclrtPhysicalMemProp prop = prop_of(ACL_HBM_MEM_NORMAL);
-	aclrtDrvMemHandle a, b;
-	void *r;
-	char *p;
-
-	CHECK_EQ(aclrtReserveMemAddress(&r, 4 * MIB, 0, NULL, 1), 0);
-	CHECK_EQ((uintptr_t)r % (2 * MIB), 0);
-	p = r;
-	CHECK_EQ(aclrtMallocPhysical(&a, 64 * KIB, &prop, 0), 0);
-	CHECK_EQ(aclrtMallocPhysical(&b, 64 * KIB, &prop, 0), 0);
-	CHECK_EQ(aclrtMemset(p, 1, 0, 1), ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtMapMem(p, 64 * KIB, 0, a, 0), 0);
-	CHECK_EQ(aclrtMapMem(p + 64 * KIB, 64 * KIB, 0, b, 0), 0);
-	CHECK_EQ(aclrtMemset(p, 128 * KIB, 6, 128 * KIB), 0);
-	CHECK_EQ(byte_at(p + 128 * KIB - 1), 6);
-	CHECK_EQ(aclrtMemset(p, 128 * KIB + 1, 6, 128 * KIB + 1),
-		 ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtReleaseMemAddress(r), ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtFreePhysical(a), ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtUnmapMem(p + 4096), ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtUnmapMem(p), 0);
-	CHECK_EQ(aclrtUnmapMem(p), ACL_ERROR_RT_PARAM_INVALID);
-	/* the memory keeps what is in it from one address to the next */
-	CHECK_EQ(aclrtMapMem(p + MIB, 64 * KIB, 0, a, 0), 0);
-	CHECK_EQ(byte_at(p + MIB), 6);
-	CHECK_EQ(aclrtUnmapMem(p + MIB), 0);
-	CHECK_EQ(aclrtUnmapMem(p + 64 * KIB), 0);
-	CHECK_EQ(aclrtFreePhysical(a), 0);
-	CHECK_EQ(aclrtFreePhysical(a), ACL_ERROR_RT_INVALID_HANDLE);
-	CHECK_EQ(aclrtFreePhysical(b), 0);
-	CHECK_EQ(aclrtReleaseMemAddress(r), 0);
-	CHECK_EQ(aclrtReleaseMemAddress(r), ACL_ERROR_RT_PARAM_INVALID);
-}
-
-static void reserve_and_map_check_their_arguments(void)
-{
-	const aclrtMemGranularityOptions least =
-		ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM;
-	aclrtPhysicalMemProp prop = prop_of(ACL_HBM_MEM_HUGE);
-	aclrtDrvMemHandle h;
-	size_t granularity;
-	void *r;
-
-	CHECK_EQ(aclrtReserveMemAddress(NULL, MIB, 0, NULL, 0),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtReserveMemAddress(&r, 0, 0, NULL, 0),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtReserveMemAddress(&r, MIB, 3, NULL, 0),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtReserveMemAddress(&r, MIB, 0, NULL, 2),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtReserveMemAddress(&r, SIZE_MAX / 2 + 1, 0, NULL, 0),
-		 ACL_ERROR_RT_MEMORY_ALLOCATION);
-	CHECK_EQ(aclrtReserveMemAddress(&r, MIB, 0, NULL, 0), 0);
-	CHECK_EQ(aclrtMemGetAllocationGranularity(&prop, least, &granularity),
-		 0);
-	CHECK_EQ(granularity, 2 * MIB);
-	CHECK_EQ(aclrtMallocPhysical(&h, MIB, &prop, 0),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, NULL, 0),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, &prop, 1),
-		 ACL_ERROR_INVALID_PARAM);
-	prop.location.type = ACL_MEM_LOCATION_TYPE_HOST;
-	CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, &prop, 0),
-		 ACL_ERROR_FEATURE_UNSUPPORTED);
-	prop.location.type = ACL_MEM_LOCATION_TYPE_DEVICE;
-	CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, &prop, 0), 0);
-	/* there are not so many addresses */
-	CHECK_EQ(aclrtMapMem(r, 2 * MIB, 0, h, 0), ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtMapMem(r, MIB, 0, h, 0), ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtMapMem(r, MIB, 0, r, 0), ACL_ERROR_RT_INVALID_HANDLE);
-	CHECK_EQ(aclrtMapMem(r, MIB, 4096, h, 0), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtFreePhysical(h), 0);
-	CHECK_EQ(aclrtReleaseMemAddress(r), 0);
-}
-
 /* A file without the page cache; -1 where there is no such file system. */
 static int open_direct(void)
 {
@@ -647,75 +494,6 @@ static void host_memory_is_good_for_o_direct(void)
 	CHECK_EQ(aclrtFreeHost(q), 0);
 }
 
-static void devices_are_set_and_reset(void)
-{
-	int32_t id = -1;
-	uint32_t count;
-	void *p;
-
-	CHECK_EQ(aclInit(NULL), 0);
-	CHECK_EQ(aclInit(NULL), ACL_ERROR_REPEAT_INITIALIZE);
-	CHECK_EQ(aclrtGetDeviceCount(&count), 0);
-	CHECK(count >= 1);
-	CHECK_EQ(aclrtSetDevice(count), ACL_ERROR_RT_INVALID_DEVICEID);
-	CHECK_EQ(aclrtSetDevice(-1), ACL_ERROR_RT_INVALID_DEVICEID);
-	CHECK_EQ(aclrtResetDevice(0), ACL_ERROR_RT_INVALID_DEVICEID);
-	CHECK_EQ(aclrtSetDevice(0), 0);
-	CHECK_EQ(aclrtSetDevice(0), 0);
-	CHECK_EQ(aclrtGetDevice(&id), 0);
-	CHECK_EQ(id, 0);
-	p = acl_new(100, 0);
-	CHECK_EQ(aclrtMemsetAsync(p, 100, 1, 100, NULL), 0);
-	CHECK_EQ(aclrtResetDevice(0), 0);
-	CHECK_EQ(aclrtSynchronizeDevice(), 0);
-	CHECK_EQ(byte_at(p), 1);
-	CHECK_EQ(aclrtMemsetAsync(p, 100, 2, 100, NULL), 0);
-	CHECK_EQ(aclrtResetDevice(0), 0);
-	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
-	/* at once, however often it was set */
-	CHECK_EQ(aclrtResetDeviceForce(0), ACL_ERROR_RT_INVALID_DEVICEID);
-	CHECK_EQ(aclrtResetDeviceForce(-1), ACL_ERROR_RT_INVALID_DEVICEID);
-	CHECK_EQ(aclrtSetDevice(0), 0);
-	CHECK_EQ(aclrtSetDevice(0), 0);
-	p = acl_new(100, 0);
-	CHECK_EQ(aclrtResetDeviceForce(0), 0);
-	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtResetDevice(0), ACL_ERROR_RT_INVALID_DEVICEID);
-	CHECK_EQ(aclFinalize(), 0);
-	CHECK_EQ(aclFinalize(), ACL_ERROR_UNINITIALIZE);
-}
-
-static void contexts_keep_a_device_open(void)
-{
-	aclrtContext own, other = NULL, found;
-	int32_t id = -1;
-	void *p;
-
-	CHECK_EQ(aclrtCreateContext(NULL, 0), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtCreateContext(&other, -1), ACL_ERROR_RT_INVALID_DEVICEID);
-	CHECK_EQ(aclrtGetCurrentContext(NULL), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtSetDevice(0), 0);
-	CHECK_EQ(aclrtGetCurrentContext(&own), 0);
-	CHECK_EQ(aclrtCreateContext(&other, 0), 0);
-	CHECK_EQ(aclrtGetCurrentContext(&found), 0);
-	CHECK(found == other && found != own);
-	CHECK_EQ(aclrtGetDevice(&id), 0);
-	CHECK_EQ(id, 0);
-	p = acl_new(100, 0);
-	CHECK_EQ(aclrtResetDevice(0), 0);
-	CHECK_EQ(byte_at(p), byte_at(p));
-	CHECK_EQ(aclrtSetCurrentContext(own), 0);
-	CHECK_EQ(aclrtGetCurrentContext(&found), 0);
-	CHECK(found == own);
-	CHECK_EQ(aclrtDestroyContext(own), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtDestroyContext(other), 0);
-	CHECK_EQ(aclrtDestroyContext(other), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtSetCurrentContext(other), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtSetCurrentContext(own), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtGetCurrentContext(&found), ACL_ERROR_RT_CONTEXT_NULL);
-	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
-}
-
 static void *allocate_in_thread(void *argument)
 {
 	size_t round, i;
@@ -745,45 +523,6 @@ static void threads_allocate_together(void)
 		CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }
 
-#ifdef FAKE_DEVICE
-static void a_device_may_go(void)
-{
-	char *d, *mapped, *large;
-	aclrtStream stream;
-	void *p;
-
-	fake_capacity = GIB;
-	CHECK_EQ(aclrtSetDevice(0), 0);
-	d = acl_new(MIB, 0);
-	mapped = acl_new(MIB, 0);
-	large = acl_new(300 * MIB, 0);
-	CHECK_EQ(aclrtMemset(mapped, MIB, 3, MIB), 0);
-	CHECK_EQ(aclrtCreateStream(&stream), 0);
-	fake_gone = true;
-	CHECK_EQ(aclrtMalloc(&p, 200 * MIB, 0), ACL_ERROR_RT_INVALID_DEVICEID);
-	CHECK_EQ(aclrtMalloc(&p, 300 * MIB, 0), ACL_ERROR_RT_INVALID_DEVICEID);
-	CHECK_EQ(aclrtMemset(large, MIB, 1, MIB),
-		 ACL_ERROR_RT_INVALID_DEVICEID);
-	CHECK_EQ(aclrtMemcpy(large, MIB, large + MIB, MIB,
-			     ACL_MEMCPY_DEVICE_TO_DEVICE),
-		 ACL_ERROR_RT_INVALID_DEVICEID);
-	CHECK_EQ(aclrtMemsetAsync(large, MIB, 1, MIB, stream),
-		 ACL_ERROR_RT_INVALID_DEVICEID);
-	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
-	acl_delete(d);
-	acl_delete(large);
-	CHECK_EQ(aclrtFree(large), ACL_ERROR_RT_PARAM_INVALID);
-	acl_delete(mapped);
-	CHECK_EQ(aclrtFree(mapped), ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtDestroyStream(stream), 0);
-	CHECK_EQ(aclrtResetDevice(0), 0);
-	CHECK_EQ(aclrtMalloc(&p, MIB, 0), ACL_ERROR_RT_INVALID_DEVICEID);
-	/* another one in its place */
-	fake_gone = false;
-	acl_delete(acl_new(MIB, 0));
-}
-#endif
-
 int main(void)
 {
 	static const struct test tests[] = {
@@ -803,18 +542,7 @@ int main(void)
 		ROW(a13_read_only_is_not_writable_at_its_pointer),
 		ROW(a14_free_of_null_and_double_free_are_errors),
 		ROW(cached_memory_is_flushed_and_invalidated),
-		ROW(mem_info_is_what_can_be_had),
-#ifndef FAKE_DEVICE
-		ROW(mem_info_looks_at_limits),
-#endif
-		ROW(memory_is_mapped_at_reserved_addresses),
-		ROW(reserve_and_map_check_their_arguments),
 		ROW(host_memory_is_good_for_o_direct),
-		ROW(devices_are_set_and_reset),
-		ROW(contexts_keep_a_device_open),
-#ifdef FAKE_DEVICE
-		ROW(a_device_may_go),
-#endif
 		ROW(threads_allocate_together),
 	};
 

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Reserved addresses of the ACL front-end and the memory that is mapped at them, on a
+ * device: /dev/accmem0, or the one in $ACCMEM_DEVICE. Built with FAKE_DEVICE it runs on
+ * the host over fake_device.c instead.
+ */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "acl_tests.h"
+
+static aclrtPhysicalMemProp prop_of(aclrtMemAttr attr)
+{
+	const aclrtPhysicalMemProp prop = {
+		.memAttr = attr,
+		.location.type = ACL_MEM_LOCATION_TYPE_DEVICE,
+	};
+
+	return prop;
+}
+
+static void memory_is_mapped_at_reserved_addresses(void)
+{
+	aclrtPhysicalMemProp prop = prop_of(ACL_HBM_MEM_NORMAL);
+	aclrtDrvMemHandle a, b;
+	void *r;
+	char *p;
+
+	CHECK_EQ(aclrtReserveMemAddress(&r, 4 * MIB, 0, NULL, 1), 0);
+	CHECK_EQ((uintptr_t)r % (2 * MIB), 0);
+	p = r;
+	CHECK_EQ(aclrtMallocPhysical(&a, 64 * KIB, &prop, 0), 0);
+	CHECK_EQ(aclrtMallocPhysical(&b, 64 * KIB, &prop, 0), 0);
+	CHECK_EQ(aclrtMemset(p, 1, 0, 1), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMapMem(p, 64 * KIB, 0, a, 0), 0);
+	CHECK_EQ(aclrtMapMem(p + 64 * KIB, 64 * KIB, 0, b, 0), 0);
+	CHECK_EQ(aclrtMemset(p, 128 * KIB, 6, 128 * KIB), 0);
+	CHECK_EQ(byte_at(p + 128 * KIB - 1), 6);
+	CHECK_EQ(aclrtMemset(p, 128 * KIB + 1, 6, 128 * KIB + 1),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtReleaseMemAddress(r), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtFreePhysical(a), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtUnmapMem(p + 4096), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtUnmapMem(p), 0);
+	CHECK_EQ(aclrtUnmapMem(p), ACL_ERROR_RT_PARAM_INVALID);
+	/* the memory keeps what is in it from one address to the next */
+	CHECK_EQ(aclrtMapMem(p + MIB, 64 * KIB, 0, a, 0), 0);
+	CHECK_EQ(byte_at(p + MIB), 6);
+	CHECK_EQ(aclrtUnmapMem(p + MIB), 0);
+	CHECK_EQ(aclrtUnmapMem(p + 64 * KIB), 0);
+	CHECK_EQ(aclrtFreePhysical(a), 0);
+	CHECK_EQ(aclrtFreePhysical(a), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtFreePhysical(b), 0);
+	CHECK_EQ(aclrtReleaseMemAddress(r), 0);
+	CHECK_EQ(aclrtReleaseMemAddress(r), ACL_ERROR_RT_PARAM_INVALID);
+}
+
+static void reserve_and_map_check_their_arguments(void)
+{
+	const aclrtMemGranularityOptions least =
+		ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM;
+	aclrtPhysicalMemProp prop = prop_of(ACL_HBM_MEM_HUGE);
+	aclrtDrvMemHandle h;
+	size_t granularity;
+	void *r;
+
+	CHECK_EQ(aclrtReserveMemAddress(NULL, MIB, 0, NULL, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtReserveMemAddress(&r, 0, 0, NULL, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtReserveMemAddress(&r, MIB, 3, NULL, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtReserveMemAddress(&r, MIB, 0, NULL, 2),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtReserveMemAddress(&r, SIZE_MAX / 2 + 1, 0, NULL, 0),
+		 ACL_ERROR_RT_MEMORY_ALLOCATION);
+	CHECK_EQ(aclrtReserveMemAddress(&r, MIB, 0, NULL, 0), 0);
+	CHECK_EQ(aclrtMemGetAllocationGranularity(&prop, least, &granularity),
+		 0);
+	CHECK_EQ(granularity, 2 * MIB);
+	CHECK_EQ(aclrtMallocPhysical(&h, MIB, &prop, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, NULL, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, &prop, 1),
+		 ACL_ERROR_INVALID_PARAM);
+	prop.location.type = ACL_MEM_LOCATION_TYPE_HOST;
+	CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, &prop, 0),
+		 ACL_ERROR_FEATURE_UNSUPPORTED);
+	prop.location.type = ACL_MEM_LOCATION_TYPE_DEVICE;
+	CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, &prop, 0), 0);
+	/* there are not so many addresses */
+	CHECK_EQ(aclrtMapMem(r, 2 * MIB, 0, h, 0), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMapMem(r, MIB, 0, h, 0), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMapMem(r, MIB, 0, r, 0), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtMapMem(r, MIB, 4096, h, 0), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtFreePhysical(h), 0);
+	CHECK_EQ(aclrtReleaseMemAddress(r), 0);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		ROW(memory_is_mapped_at_reserved_addresses),
+		ROW(reserve_and_map_check_their_arguments),
+	};
+
+#ifdef FAKE_DEVICE
+	setenv("ACCMEM_DEVICE", FAKE_DEVICE_PATH, 1);
+#endif
+	return test_main(tests, ARRAY_SIZE(tests));
+}
