@@ -1,66 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * Copies, streams and events of the ACL front-end on a device: /dev/accmem0, or the one
- * in $ACCMEM_DEVICE. Built with FAKE_DEVICE it runs on the host over fake_device.c
- * instead.
+ * Streams and events of the ACL front-end on a device: /dev/accmem0, or the one in
+ * $ACCMEM_DEVICE. Built with FAKE_DEVICE it runs on the host over fake_device.c instead.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "acl_tests.h"
-
-static void memcpy_knows_directions(void)
-{
-	char *d = acl_new(8192, 0), *e = acl_new(8192, 0);
-	char host[8192], back[8192];
-	int kind;
-
-	memset(host, 5, sizeof(host));
-	CHECK_EQ(aclrtMemcpy(d, 8192, host, 8192, ACL_MEMCPY_DEFAULT), 0);
-	CHECK_EQ(aclrtMemcpy(e, 8192, d, 8192, ACL_MEMCPY_DEFAULT), 0);
-	CHECK_EQ(aclrtMemcpy(back, 8192, e, 8192, ACL_MEMCPY_DEFAULT), 0);
-	CHECK_EQ(memcmp(host, back, 8192), 0);
-	for (kind = 0; kind < 4; kind++) {
-		CHECK_EQ(aclrtMemcpy(back, 100, host, 100, kind),
-			 kind == 0 ? 0 : ACL_ERROR_RT_PARAM_INVALID);
-		CHECK_EQ(aclrtMemcpy(d, 100, host, 100, kind),
-			 kind == 1 ? 0 : ACL_ERROR_RT_PARAM_INVALID);
-		CHECK_EQ(aclrtMemcpy(back, 100, d, 100, kind),
-			 kind == 2 ? 0 : ACL_ERROR_RT_PARAM_INVALID);
-		CHECK_EQ(aclrtMemcpy(e, 100, d, 100, kind),
-			 kind == 3 ? 0 : ACL_ERROR_RT_PARAM_INVALID);
-	}
-	acl_delete(d);
-	acl_delete(e);
-}
-
-static void memcpy_checks_its_arguments(void)
-{
-	char *d = acl_new(32, 0), host[200] = {};
-
-	CHECK_EQ(aclrtMemcpy(NULL, 1, host, 1, ACL_MEMCPY_DEFAULT),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemcpy(d, 1, NULL, 1, ACL_MEMCPY_DEFAULT),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemcpy(d, 9, host, 10, ACL_MEMCPY_DEFAULT),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemcpy(d, 9, host, 9, (aclrtMemcpyKind)5),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemcpy(d, 200, host, 200, ACL_MEMCPY_DEFAULT),
-		 ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtMemset(NULL, 1, 0, 1), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemset(d, 1, 0, 2), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemset(d, 200, 0, 200), ACL_ERROR_RT_PARAM_INVALID);
-	acl_delete(d);
-	CHECK_EQ(aclrtMemset(d, 1, 0, 1), ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtMemset(host, 200, 3, 200), 0);
-	CHECK_EQ(host[199], 3);
-}
 
 static void streams_keep_the_order(void)
 {
@@ -443,105 +393,6 @@ static void a_child_has_an_address_as_it_allocates_it(void)
 }
 #endif
 
-#define HEIGHT 10
-#define WIDTH 40
-
-/* What a matrix of @pitch has, and what lies between its rows: byte @i is i % 251. */
-static void check_matrix(const unsigned char *m, size_t pitch, int between)
-{
-	size_t row, i;
-
-	for (row = 0; row < HEIGHT; row++) {
-		for (i = 0; i < WIDTH; i++)
-			CHECK_EQ(m[row * pitch + i], (row * WIDTH + i) % 251);
-		for (; i < pitch && row < HEIGHT - 1; i++)
-			CHECK_EQ(m[row * pitch + i], between);
-	}
-}
-
-static void memcpy2d_copies_rows(void)
-{
-	unsigned char host[HEIGHT * 48], back[HEIGHT * 64], all[HEIGHT * 64];
-	unsigned char *d = acl_new(sizeof(all), 0), *e = acl_new(4096, 0);
-	aclrtStream stream;
-	size_t row, i;
-
-	for (row = 0; row < HEIGHT; row++)
-		for (i = 0; i < 48; i++)
-			host[row * 48 + i] =
-				i < WIDTH ? (row * WIDTH + i) % 251 : 1;
-	CHECK_EQ(aclrtMemset(d, sizeof(all), 2, sizeof(all)), 0);
-	CHECK_EQ(aclrtMemcpy2d(d, 64, host, 48, WIDTH, HEIGHT,
-			       ACL_MEMCPY_HOST_TO_DEVICE),
-		 0);
-	CHECK_EQ(aclrtMemcpy(all, sizeof(all), d, sizeof(all),
-			     ACL_MEMCPY_DEVICE_TO_HOST),
-		 0);
-	check_matrix(all, 64, 2);
-	CHECK_EQ(all[sizeof(all) - 1], 2);
-	/* on to the device, and back, in a stream */
-	memset(back, 3, sizeof(back));
-	CHECK_EQ(aclrtCreateStreamWithConfig(&stream, 0,
-					     ACL_STREAM_FAST_LAUNCH |
-						     ACL_STREAM_FAST_SYNC),
-		 0);
-	CHECK_EQ(aclrtMemcpy2dAsync(e, 100, d, 64, WIDTH, HEIGHT,
-				    ACL_MEMCPY_DEVICE_TO_DEVICE, stream),
-		 0);
-	CHECK_EQ(aclrtMemcpy2dAsync(back, 50, e, 100, WIDTH, HEIGHT,
-				    ACL_MEMCPY_DEVICE_TO_HOST, stream),
-		 0);
-	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
-	check_matrix(back, 50, 3);
-	CHECK_EQ(aclrtDestroyStream(stream), 0);
-	acl_delete(d);
-	acl_delete(e);
-}
-
-static aclError copy_matrix(void *dst, size_t dpitch, const void *src,
-			    size_t spitch, size_t width, size_t height)
-{
-	aclError error = aclrtMemcpy2d(dst, dpitch, src, spitch, width, height,
-				       ACL_MEMCPY_DEFAULT);
-
-	CHECK_EQ(aclrtMemcpy2dAsync(dst, dpitch, src, spitch, width, height,
-				    ACL_MEMCPY_DEFAULT, NULL),
-		 error);
-	CHECK_EQ(aclrtSynchronizeStream(NULL), 0);
-	return error;
-}
-
-static void memcpy2d_checks_its_arguments(void)
-{
-	unsigned char *d = acl_new(4096, 0), host[16384] = {};
-
-	CHECK_EQ(copy_matrix(NULL, 64, host, 64, 64, 1),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(copy_matrix(d, 64, NULL, 64, 64, 1), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(copy_matrix(d, 64, host, 64, 0, 1), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, 0), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(copy_matrix(d, 63, host, 64, 64, 2), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(copy_matrix(d, 64, host, 63, 64, 2), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, SIZE_MAX),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(copy_matrix(d, SIZE_MAX, host, 64, 64, 2),
-		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(copy_matrix(d, SIZE_MAX, host, SIZE_MAX, SIZE_MAX, 1),
-		 ACL_ERROR_RT_PARAM_INVALID);
-	/* the last row ends with the memory, or behind it */
-	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, 64), 0);
-	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, 256),
-		 ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtMemcpy2d(d, 64, host, 64, 64, 1,
-			       ACL_MEMCPY_DEVICE_TO_HOST),
-		 ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtMemcpy2d(d, 64, host, 64, 64, 1, (aclrtMemcpyKind)5),
-		 ACL_ERROR_INVALID_PARAM);
-	acl_delete(d);
-	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, 1),
-		 ACL_ERROR_RT_PARAM_INVALID);
-}
-
 static void events_are_made_with_flags(void)
 {
 	static const uint32_t known[] = {
@@ -695,10 +546,6 @@ static void mapped_memory_stays_until_streams_are_done(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		ROW(memcpy_knows_directions),
-		ROW(memcpy_checks_its_arguments),
-		ROW(memcpy2d_copies_rows),
-		ROW(memcpy2d_checks_its_arguments),
 		ROW(streams_keep_the_order),
 		ROW(a_wait_is_for_its_record),
 		ROW(timeouts_are_checked),
