@@ -1,36 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * Many CTAs on a few SMs, in a setting drawn by the program around it. Every
- * call is made to the arbiter and to the reference: the results and what they
- * come to are the same. At the end everybody leaves, and every column is free.
+ * call is made to the arbiter and to the reference, as both.c does. At the end
+ * everybody leaves, and every column is free.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
-#include <linux/bitops.h>
-#include <linux/list.h>
-
-#include "../../tests/columns_oracle.h"
-#include "reference.h"
+#include "both.h"
 #include "world.h"
 
-#define CTAS REFERENCE_CTAS
-
-static struct accmem_columns c;
-static struct accmem_columns_sm sms[ORACLE_SMS];
-static struct accmem_columns_cta cta[CTAS];
-static struct reference reference;
 static struct oracle oracle;
-/* the address that the thread in an alloc is about to store, or none */
-static u32 storing[CTAS];
-/* what the arbiter has told of what a CTA holds */
-static u64 told_held[CTAS];
 static unsigned int nr_ctas; /* that may be launched */
 static unsigned int greed; /* of eight that would give back, so many ask */
 static unsigned int sizes; /* how many of 32, 64, ... are asked for */
-
-#define NO_ADDRESS (~0u)
 
 struct columns_world columns_world;
 unsigned int columns_world_oracle_every = 1;
@@ -73,190 +55,12 @@ const struct columns_event columns_events[] = {
 	{},
 };
 
-/* --- the arbiter and the reference, side by side -------------------------- */
-
-static unsigned int number(const struct accmem_columns_cta *x)
-{
-	return x - cta;
-}
-
-static void differs(const char *call, const struct accmem_columns_cta *x,
-		    int got, int wanted, const char *what)
-{
-	static char text[160];
-
-	snprintf(text, sizeof(text), "%s of %u: %d, not %d: %s", call,
-		 number(x), got, wanted, what ?: "the result");
-	must(false, text);
-}
-
-static void held_changed(struct accmem_columns_cta *x, u64 units)
-{
-	told_held[number(x)] ^= units;
-	must(units && told_held[number(x)] == x->held,
-	     "what is told of what a CTA holds");
-}
-
-static void agree(const char *call, const struct accmem_columns_cta *x, int got,
-		  int wanted)
-{
-	const char *what = reference_compare(&reference, &c, cta);
-
-	if (got != wanted || what)
-		differs(call, x, got, wanted, what);
-	must(told_held[number(x)] == x->held, "a change that is not told");
-}
-
-static bool is_reserved(const struct accmem_columns_cta *x)
-{
-	return x->call == ACCMEM_CALL_RESERVED || x->call == ACCMEM_CALL_STORED;
-}
-
-static void count_result(const struct accmem_columns_cta *x, int result)
-{
-	columns_world.deadlocks += result == -EDEADLK;
-	columns_world.deadlocks_of_pairs += result == -EDEADLK && x->group == 2;
-	columns_world.unlike_collectives += result == -EPROTO;
-	columns_world.unlike_operands += result == -EBADR;
-	columns_world.peer_exits += result == -EPIPE;
-	columns_world.never_fits += result == -ENOSPC;
-	columns_world.columns_grow += result == -ERANGE;
-	columns_world.too_late += result == -EPERM;
-}
-
-/* what an alloc or a wait has come to; the caller is to store an address */
-static void note(struct accmem_columns_cta *x, int result)
-{
-	count_result(x, result);
-	if (result == 0 && x->call == ACCMEM_CALL_RESERVED) {
-		storing[number(x)] = x->address;
-		columns_world.reservations++;
-		columns_world.reservations_of_pairs += x->group == 2;
-	} else if (result != -EINPROGRESS) {
-		storing[number(x)] = NO_ADDRESS;
-	}
-}
-
-static int both_launch(struct accmem_columns_cta *x)
-{
-	int err = accmem_columns_launch(&c, x);
-	int wanted = reference_launch(&reference, number(x), x->launch,
-				      x->cluster, x->rank, x->sm, x->group);
-
-	/* both rules are broken, by different CTAs */
-	if (err == -EADDRINUSE && wanted == -EEXIST)
-		err = wanted;
-	agree("launch", x, err, wanted);
-	return err;
-}
-
-static void both_exit(struct accmem_columns_cta *x)
-{
-	u64 held = accmem_columns_exit(&c, x);
-	u32 wanted = reference_exit(&reference, number(x));
-
-	agree("exit", x, hweight64(held), wanted);
-}
-
-static int both_alloc(struct accmem_columns_cta *x, u32 columns, bool wait,
-		      bool stores)
-{
-	u64 bypasses = c.bypasses, forced = c.forced;
-	bool last = x->peer && x->peer->relinquished &&
-		    x->peer->call == ACCMEM_CALL_JOIN_DEALLOC;
-	int err = stores ? accmem_columns_reserve(&c, x, columns, wait) :
-			   accmem_columns_alloc(&c, x, columns, wait);
-	int wanted =
-		reference_alloc(&reference, number(x), columns, wait, stores);
-
-	agree("alloc", x, err, wanted);
-	columns_world.passed_by += c.bypasses - bypasses;
-	columns_world.forced += c.forced - forced;
-	columns_world.grants += !err;
-	columns_world.alloc_meets_last_dealloc += last && err == -EPROTO;
-	if (err != -EBUSY)
-		note(x, err);
-	return err;
-}
-
-static int both_dealloc(struct accmem_columns_cta *x, u32 address, u32 columns,
-			bool wait)
-{
-	int err = accmem_columns_dealloc(&c, x, address, columns, wait);
-
-	agree("dealloc", x, err,
-	      reference_dealloc(&reference, number(x), address, columns, wait));
-	count_result(x, err);
-	return err;
-}
-
-static int both_relinquish(struct accmem_columns_cta *x)
-{
-	bool reserved = is_reserved(x);
-	int err = accmem_columns_relinquish(&c, x);
-
-	agree("relinquish", x, err,
-	      reference_relinquish(&reference, number(x)));
-	columns_world.relinquished_while_reserved += reserved;
-	return err;
-}
-
-static bool both_cancel(struct accmem_columns_cta *x)
-{
-	bool reserved = is_reserved(x), took = x->took_permit;
-	struct accmem_columns_cta *peer = x->group == 2 ? x->peer : NULL;
-	bool waited = accmem_columns_cancel(&c, x);
-
-	agree("cancel", x, waited, reference_cancel(&reference, number(x)));
-	storing[number(x)] = NO_ADDRESS;
-	columns_world.given_up += waited;
-	columns_world.given_up_while_reserved += reserved;
-	columns_world.permits_taken_back += took;
-	columns_world.peer_back_at_alloc +=
-		reserved && peer && peer->call == ACCMEM_CALL_JOIN_ALLOC;
-	columns_world.peer_could_not_wait += reserved && peer &&
-					     peer->call == ACCMEM_CALL_DONE;
-	return waited;
-}
-
-static void count_confirmed(struct accmem_columns_cta *x, int err, bool stored,
-			    bool took)
-{
-	bool waits = err == -EINPROGRESS;
-
-	columns_world.half_stored += waits && x->call == ACCMEM_CALL_STORED;
-	columns_world.stored_at_old_address += waits &&
-					       x->call == ACCMEM_CALL_RESERVED;
-	columns_world.lost += err == -EFAULT && !stored;
-	columns_world.permits_taken_back += err == -EFAULT && took;
-	columns_world.grants += !err;
-}
-
-static int both_confirm(struct accmem_columns_cta *x, u32 address, bool stored)
-{
-	bool was_done = x->call == ACCMEM_CALL_DONE, took = x->took_permit;
-	int err = accmem_columns_confirm(&c, x, address, stored);
-
-	agree("confirm", x, err,
-	      reference_confirm(&reference, number(x), address, stored));
-	columns_world.lost_by_peer += was_done && err == -EFAULT && stored;
-	columns_world.lost_by_both += was_done && err == -EFAULT && !stored;
-	if (!was_done)
-		count_confirmed(x, err, stored, took);
-	note(x, err);
-	if (err == -EINPROGRESS)
-		storing[number(x)] = x->call == ACCMEM_CALL_RESERVED ?
-					     x->address :
-					     NO_ADDRESS;
-	return err;
-}
-
 /* --- after a call --------------------------------------------------------- */
 
 /* those who are told go on: with their result, or to store an address */
 static void deliver(struct accmem_columns_cta *done)
 {
-	struct reference_cta *wanted = &reference.cta[number(done)];
+	struct reference_cta *wanted = &both.reference.cta[number(done)];
 	bool over = done->call == ACCMEM_CALL_DONE;
 	int result;
 
@@ -265,14 +69,14 @@ static void deliver(struct accmem_columns_cta *done)
 	must(over || done->call == ACCMEM_CALL_RESERVED,
 	     "a wait that is not over");
 	/* it is on its way to store what it was told of before, or is slow */
-	if (storing[number(done)] != NO_ADDRESS || (over && !below(8)))
+	if (both.storing[number(done)] != NO_ADDRESS || (over && !below(8)))
 		return;
 	result = accmem_columns_collect(done);
 	if (over)
-		must(result == reference_collect(&reference, number(done)),
+		must(result == reference_collect(&both.reference, number(done)),
 		     "another result");
 	columns_world.waits_granted += !result;
-	note(done, result);
+	both_note(done, result);
 }
 
 static void judge(void)
@@ -280,13 +84,13 @@ static void judge(void)
 	struct accmem_columns_cta *done;
 	const char *what;
 
-	while ((done = accmem_columns_next_done(&c)))
+	while ((done = accmem_columns_next_done(&both.c)))
 		deliver(done);
-	what = reference_compare(&reference, &c, cta);
+	what = both_compare();
 	must(!what, what ?: "");
 	if (columns_world.step % columns_world_oracle_every)
 		return;
-	what = oracle_check(&oracle, &c);
+	what = oracle_check(&oracle, &both.c);
 	must(!what, what ?: "");
 }
 
@@ -294,22 +98,22 @@ static void judge(void)
 
 static bool is_live(unsigned int i)
 {
-	return reference.cta[i].live;
+	return both.reference.cta[i].live;
 }
 
 /* mostly where there is room for it, sometimes where there cannot be */
 static void launch(unsigned int i)
 {
-	struct accmem_columns_cta *x = &cta[i];
+	struct accmem_columns_cta *x = &both.cta[i];
 
-	*x = (struct accmem_columns_cta){ .sm = below(c.nr_sms) };
-	x->group = 1 + (i % 4 < 2 && c.nr_sms > 1);
+	*x = (struct accmem_columns_cta){ .sm = below(both.c.nr_sms) };
+	x->group = 1 + (i % 4 < 2 && both.c.nr_sms > 1);
 	x->launch = x->group;
 	x->cluster = i / 4;
 	x->rank = i % 4;
 	switch (below(32)) {
 	case 0:
-		x->sm = c.nr_sms;
+		x->sm = both.c.nr_sms;
 		break;
 	case 1:
 		x->group = 0;
@@ -321,8 +125,8 @@ static void launch(unsigned int i)
 		x->rank ^= 1;
 		break;
 	}
-	storing[i] = NO_ADDRESS;
-	told_held[i] = 0;
+	both.storing[i] = NO_ADDRESS;
+	both.told_held[i] = 0;
 	both_launch(x);
 }
 
@@ -332,12 +136,12 @@ static void dealloc(struct accmem_columns_cta *x)
 	unsigned int unit, columns = 32u << below(5);
 
 	if (!x->starts || !below(8)) {
-		both_dealloc(x, below(c.columns + 64), columns, below(2));
+		both_dealloc(x, below(both.c.columns + 64), columns, below(2));
 		return;
 	}
-	unit = below(c.columns / 32);
+	unit = below(both.c.columns / 32);
 	while (!((x->starts >> unit) & 1))
-		unit = (unit + 1) % (c.columns / 32);
+		unit = (unit + 1) % (both.c.columns / 32);
 	columns = 32;
 	while (both_dealloc(x, unit * 32, columns, below(8)) == -EMSGSIZE &&
 	       columns < 512)
@@ -347,12 +151,9 @@ static void dealloc(struct accmem_columns_cta *x)
 /* whoever is told that it will be served is served, unless its peer disagrees */
 static void try_alloc(struct accmem_columns_cta *x, u32 columns)
 {
-	bool served = accmem_columns_would_grant(&c, x, columns);
-	int err;
+	bool served = both_would_grant(x, columns);
+	int err = both_alloc(x, columns, false, below(2));
 
-	must(served == reference_would_grant(&reference, number(x), columns),
-	     "another promise");
-	err = both_alloc(x, columns, false, below(2));
 	must(err != -EINPROGRESS || x->call == ACCMEM_CALL_STORED,
 	     "a wait that was not wanted");
 	if (x->group == 2 && err == -EBADR) /* the peer asks for others */
@@ -364,7 +165,7 @@ static void try_alloc(struct accmem_columns_cta *x, u32 columns)
 /* whether the address could be stored; a while after, others having called */
 static void confirm(struct accmem_columns_cta *x)
 {
-	both_confirm(x, storing[number(x)], below(4) != 0);
+	both_confirm(x, both.storing[number(x)], below(4) != 0);
 }
 
 static void alloc(struct accmem_columns_cta *x, u32 columns)
@@ -399,11 +200,12 @@ static void come_back(struct accmem_columns_cta *x, u32 columns)
 {
 	u32 i;
 
-	for (i = 0; i < CTAS; i++) {
-		if (!is_live(i) || cta[i].sm != x->sm || cta[i].group == 2 ||
-		    cta[i].call != ACCMEM_CALL_NONE)
+	for (i = 0; i < REFERENCE_CTAS; i++) {
+		if (!is_live(i) || both.cta[i].sm != x->sm ||
+		    both.cta[i].group == 2 ||
+		    both.cta[i].call != ACCMEM_CALL_NONE)
 			continue;
-		both_alloc(&cta[i], 32, false, false);
+		both_alloc(&both.cta[i], 32, false, false);
 		break;
 	}
 	both_alloc(x, columns, true, true);
@@ -443,7 +245,7 @@ static void disturb(struct accmem_columns_cta *x)
 /* the thread that was told of an address, or of the end of its wait */
 static void go_on(struct accmem_columns_cta *x)
 {
-	if (storing[number(x)] != NO_ADDRESS)
+	if (both.storing[number(x)] != NO_ADDRESS)
 		confirm(x);
 	else
 		both_confirm(x, 0, below(2));
@@ -487,7 +289,7 @@ static void call(struct accmem_columns_cta *x)
 			both_exit(x);
 		return;
 	case 1:
-		if (c.exclusive && !below(2))
+		if (both.c.exclusive && !below(2))
 			both_relinquish(x);
 		return;
 	case 2:
@@ -517,13 +319,14 @@ static void call(struct accmem_columns_cta *x)
 
 static void one_call(unsigned int i)
 {
-	struct accmem_columns_cta *x = &cta[i];
+	struct accmem_columns_cta *x = &both.cta[i];
 
 	if (!is_live(i))
 		launch(i);
 	else if (x->call == ACCMEM_CALL_DONE && !below(8))
 		both_exit(x);
-	else if ((storing[i] != NO_ADDRESS || x->call == ACCMEM_CALL_DONE) &&
+	else if ((both.storing[i] != NO_ADDRESS ||
+		  x->call == ACCMEM_CALL_DONE) &&
 		 below(2))
 		go_on(x);
 	else if (accmem_columns_waiting(x))
@@ -549,20 +352,19 @@ static void end_of_the_context(void)
 	struct accmem_columns_cta late = { .group = 1 };
 	u32 i;
 
-	for (i = 0; i < CTAS; i++)
+	for (i = 0; i < REFERENCE_CTAS; i++)
 		columns_world.resets_of_reserved += is_live(i) &&
-						    is_reserved(&cta[i]);
-	accmem_columns_reset(&c);
-	reference_reset(&reference);
-	columns_world.resets++;
+						    is_reserved(&both.cta[i]);
+	both_reset();
 	judge();
-	must(is_reset(accmem_columns_launch(&c, &late)), "a late launch");
-	for (i = 0; i < CTAS; i++) {
-		struct accmem_columns_cta *x = &cta[i];
+	must(is_reset(accmem_columns_launch(&both.c, &late)), "a late launch");
+	for (i = 0; i < REFERENCE_CTAS; i++) {
+		struct accmem_columns_cta *x = &both.cta[i];
 
 		if (!is_live(i))
 			continue;
-		must(!accmem_columns_would_grant(&c, x, 32), "a late promise");
+		must(!accmem_columns_would_grant(&both.c, x, 32),
+		     "a late promise");
 		must(is_reset(both_alloc(x, 32, true, false)), "a late alloc");
 		must(is_reset(both_dealloc(x, 0, 32, true)), "a late dealloc");
 		must(is_reset(both_relinquish(x)), "a late relinquish");
@@ -573,15 +375,16 @@ static void everybody_leaves(void)
 {
 	u32 i;
 
-	for (i = 0; i < CTAS; i++) {
+	for (i = 0; i < REFERENCE_CTAS; i++) {
 		if (!is_live(i))
 			continue;
-		both_cancel(&cta[i]);
-		both_exit(&cta[i]);
+		both_cancel(&both.cta[i]);
+		both_exit(&both.cta[i]);
 		judge();
 	}
-	for (i = 0; i < c.nr_sms; i++)
-		must(accmem_columns_free(&c, i) == c.columns, "columns lost");
+	for (i = 0; i < both.c.nr_sms; i++)
+		must(accmem_columns_free(&both.c, i) == both.c.columns,
+		     "columns lost");
 }
 
 static void begin(void)
@@ -589,20 +392,11 @@ static void begin(void)
 	u32 columns = 32 * (1 + below(below(4) ? 18 : 64));
 	u32 nr_sms = 1 + below(ORACLE_SMS), bound = below(2) ? below(5) : 64;
 	bool exclusive = below(3) == 0;
-	u32 i;
 
-	must(accmem_columns_init(&c, sms, 1, columns + 1, false, 0) == -EINVAL,
-	     "columns that are no units");
-	must(!accmem_columns_init(&c, sms, nr_sms, columns, exclusive, bound),
-	     "init");
-	reference_init(&reference, nr_sms, columns, exclusive, bound);
-	memset(told_held, 0, sizeof(told_held));
-	c.held_changed = held_changed;
-	for (i = 0; i < nr_sms; i++)
-		sms[i].watched = true;
+	both_init(nr_sms, columns, exclusive, bound);
 	greed = below(8);
 	sizes = 1 + below(5);
-	nr_ctas = below(2) ? 2 + below(6) : CTAS;
+	nr_ctas = below(2) ? 2 + below(6) : REFERENCE_CTAS;
 }
 
 void columns_world_play(unsigned int calls)
@@ -612,10 +406,11 @@ void columns_world_play(unsigned int calls)
 
 	begin();
 	for (i = 0; i < calls; i++, columns_world.step++) {
-		permit = sms[0].permit;
+		permit = both.sms[0].permit;
 		one_call(below(nr_ctas));
-		columns_world.permits_handed_on += permit && sms[0].permit &&
-						   sms[0].permit != permit;
+		columns_world.permits_handed_on += permit &&
+						   both.sms[0].permit &&
+						   both.sms[0].permit != permit;
 		/* results wait until somebody looks */
 		if (below(8))
 			judge();
