@@ -489,4 +489,4 @@ TEST_F(abi_tmem, contexts_have_sms_of_their_own)
 	close(fd);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

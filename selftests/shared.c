@@ -305,4 +305,4 @@ TEST_F(shared, a_clean_piece_costs_two_faults)
 	EXPECT_GE(2, faults() - before);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

@@ -145,4 +145,4 @@ TEST_F(shared_hints, a_prefetch_that_is_killed_ends)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

@@ -380,4 +380,4 @@ TEST_F(shared_others, a_batch_makes_each_its_own)
 	EXPECT_EQ(0, accmem_batch_frees(self->fd, 0, frees, 8, NULL));
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

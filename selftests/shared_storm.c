@@ -299,4 +299,4 @@ TEST_F_TIMEOUT(shared_storm, no_word_is_lost, 3600)
 		  accmem_sysfs(variant->path, "shared_moves") - before);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

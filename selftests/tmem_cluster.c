@@ -470,4 +470,4 @@ TEST_F(tmem_cluster, p10_of_a_pair_the_other_waits_on)
 	exit_all(m, MEMBERS);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

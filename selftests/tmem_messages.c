@@ -533,4 +533,4 @@ TEST_F(tmem_messages, messages_are_rate_limited)
 	close(log);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

@@ -178,4 +178,4 @@ TEST_F(tmem_noise, a_cta_outlives_its_context_and_counts_as_none)
 	close(log);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

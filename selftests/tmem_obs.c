@@ -302,4 +302,4 @@ TEST_F(tmem_obs, debugfs_shows_how_often_and_how_long)
 	EXPECT_EQ(0, tmem_finish(&call));
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

@@ -423,4 +423,4 @@ TEST_F(tmem_pair, p12_the_end_of_the_context)
 	self->ctx = tmem_open(1, 0, 0, 0);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

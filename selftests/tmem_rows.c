@@ -516,4 +516,4 @@ TEST_F(tmem, p20_dealloc_before_the_peers_alloc_has_completed)
 	EXPECT_EQ(-EPROTO, tmem_finish(&call));
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

@@ -425,4 +425,4 @@ TEST_F(tmem_strict, each_is_one_trace_event)
 						sizeof(last)));
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN
