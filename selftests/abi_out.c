@@ -115,87 +115,116 @@ static bool is_small(const struct accmem_alloc *a)
 	       a->page_size == 4096 && !(a->flags & ACCMEM_ALLOC_TOP_DOWN);
 }
 
+#define MUST(condition)                                                       \
+	do {                                                                  \
+		if (!(condition)) {                                           \
+			printf("# line %d: %s; length %#llx alignment %#llx " \
+			       "policy %u flags %#x\n",                       \
+			       __LINE__, #condition,                          \
+			       (unsigned long long)a->length,                 \
+			       (unsigned long long)a->alignment,              \
+			       a->page_policy, a->flags);                     \
+			return -1;                                            \
+		}                                                             \
+	} while (0)
+
+/* what ALLOC says of an allocation, against its request */
+static int agrees_with_request(const struct accmem_info *dev,
+			       const struct accmem_alloc *req,
+			       const struct accmem_alloc *a)
+{
+	uint64_t usable = req->length, unit = is_small(a) ? 64 : a->page_size;
+
+	if (a->flags & ACCMEM_ALLOC_ROUND32)
+		usable = ALIGN_UP(usable, 32);
+	if (a->flags & ACCMEM_ALLOC_TAIL32 && a->page_size != GIB(1))
+		usable += 32;
+	MUST(a->usable == usable);
+	MUST(a->address % 64 == 0);
+	MUST(!req->alignment || a->address % req->alignment == 0);
+	MUST(a->address >= dev->address_base);
+	MUST(a->address - dev->address_base <=
+	     dev->address_span - a->footprint);
+	MUST(a->mmap_offset % 4096 == 0);
+	MUST(a->mmap_offset + a->footprint <= 1ull << 44);
+	MUST(power_of_two(a->page_size) && (a->page_size & dev->page_sizes));
+	MUST(a->footprint % unit == 0);
+	MUST(a->footprint >= a->usable);
+	MUST(a->address % unit == 0);
+	MUST(a->footprint - a->usable < unit);
+	MUST(a->nr_runs >= 1);
+	MUST(a->nr_runs == 1 || !(a->flags & ACCMEM_ALLOC_CONTIGUOUS));
+	MUST(a->nr_runs == 1 || dev->features & ACCMEM_FEATURE_SCATTER);
+	/* for failures only */
+	MUST(!a->free_bytes && !a->largest_run);
+	MUST(a->length == req->length && a->flags == req->flags);
+	return 0;
+}
+
+/* what QUERY says of an address in it */
+static int agrees_with_query(int fd, const struct accmem_alloc *a, uint64_t at)
+{
+	struct accmem_query q;
+
+	MUST(!accmem_ioctl_query(fd, a->address + at, &q));
+	MUST(q.address == a->address + at);
+	MUST(q.base == a->address && q.offset == at);
+	MUST(q.length == a->length && q.usable == a->usable);
+	MUST(q.footprint == a->footprint);
+	MUST(power_of_two(q.alignment) && q.alignment >= 64);
+	MUST(q.alignment >= a->alignment);
+	MUST(a->address % q.alignment == 0);
+	MUST(q.mmap_offset == a->mmap_offset);
+	MUST(q.alloc_flags == a->flags);
+	MUST(q.page_policy == a->page_policy);
+	MUST(q.cache_mode == a->cache_mode);
+	MUST(q.carveout == a->carveout && q.kind == a->kind);
+	MUST(q.page_size == a->page_size && q.nr_runs == a->nr_runs);
+	return 0;
+}
+
+/* what INFO says beside it, with @before bytes free before */
+static int agrees_with_info(int fd, const struct accmem_alloc *a,
+			    uint64_t before)
+{
+	struct accmem_info info;
+
+	MUST(!accmem_ioctl_info(fd, &info));
+	MUST(info.free_bytes == before - a->footprint);
+	MUST(info.largest_run <= info.free_bytes);
+	MUST(info.context_bytes == accmem_charge_of(&info, a, 1));
+	return 0;
+}
+
 /* one allocation against its own request, QUERY and INFO */
 static int consistent(int fd, const struct accmem_info *dev,
 		      const struct accmem_alloc *req)
 {
-	struct accmem_alloc a = *req;
-	struct accmem_query q;
-	struct accmem_info info;
-	uint64_t before = accmem_free_now(fd), usable = req->length;
-	uint64_t at[4], unit;
+	struct accmem_alloc granted = *req, *a = &granted;
+	uint64_t before = accmem_free_now(fd), at[4];
 	unsigned int i;
 
-#define MUST(condition)                                                     \
-	do {                                                                 \
-		if (!(condition)) {                                          \
-			printf("# line %d: %s; length %#llx alignment %#llx " \
-			       "policy %u flags %#x\n",                      \
-			       __LINE__, #condition,                         \
-			       (unsigned long long)req->length,              \
-			       (unsigned long long)req->alignment,           \
-			       req->page_policy, req->flags);                \
-			return -1;                                           \
-		}                                                            \
-	} while (0)
-
-	MUST(!accmem_ioctl_alloc(fd, &a));
-	if (a.flags & ACCMEM_ALLOC_ROUND32)
-		usable = ALIGN_UP(usable, 32);
-	if (a.flags & ACCMEM_ALLOC_TAIL32 && a.page_size != GIB(1))
-		usable += 32;
-	MUST(a.usable == usable);
-	MUST(a.address % 64 == 0);
-	MUST(!req->alignment || a.address % req->alignment == 0);
-	MUST(a.address >= dev->address_base);
-	MUST(a.address - dev->address_base <= dev->address_span - a.footprint);
-	unit = is_small(&a) ? 64 : a.page_size;
-	MUST(a.mmap_offset % 4096 == 0);
-	MUST(a.mmap_offset + a.footprint <= 1ull << 44);
-	MUST(power_of_two(a.page_size) && (a.page_size & dev->page_sizes));
-	MUST(a.footprint % unit == 0);
-	MUST(a.footprint >= a.usable);
-	MUST(a.address % unit == 0);
-	MUST(a.footprint - a.usable < unit);
-	MUST(a.nr_runs >= 1);
-	MUST(a.nr_runs == 1 || !(a.flags & ACCMEM_ALLOC_CONTIGUOUS));
-	MUST(a.nr_runs == 1 || dev->features & ACCMEM_FEATURE_SCATTER);
-	/* for failures only */
-	MUST(!a.free_bytes && !a.largest_run);
-	MUST(a.length == req->length && a.flags == req->flags);
-
-	MUST(!accmem_ioctl_info(fd, &info));
-	MUST(info.free_bytes == before - a.footprint);
-	MUST(info.largest_run <= info.free_bytes);
-	MUST(info.context_bytes == accmem_charge_of(&info, &a, 1));
-
+	MUST(!accmem_ioctl_alloc(fd, a));
+	/* in, and only in */
+	MUST(a->alignment == req->alignment && a->kind == req->kind);
+	MUST(a->page_policy == req->page_policy);
+	MUST(a->cache_mode == req->cache_mode && a->carveout == req->carveout);
+	if (agrees_with_request(dev, req, a) || agrees_with_info(fd, a, before))
+		return -1;
 	at[0] = 0;
 	at[1] = 1;
-	at[2] = a.usable / 2;
-	at[3] = a.usable - 1;
+	at[2] = a->usable / 2;
+	at[3] = a->usable - 1;
 	for (i = 0; i < ARRAY_SIZE(at); i++) {
-		if (at[i] >= a.usable)
-			continue;
-		MUST(!accmem_ioctl_query(fd, a.address + at[i], &q));
-		MUST(q.address == a.address + at[i]);
-		MUST(q.base == a.address && q.offset == at[i]);
-		MUST(q.length == req->length && q.usable == a.usable);
-		MUST(q.footprint == a.footprint);
-		MUST(power_of_two(q.alignment) && q.alignment >= 64);
-		MUST(q.alignment >= req->alignment);
-		MUST(a.address % q.alignment == 0);
-		MUST(q.mmap_offset == a.mmap_offset);
-		MUST(q.alloc_flags == req->flags);
-		MUST(q.page_policy == req->page_policy);
-		MUST(q.cache_mode == req->cache_mode);
-		MUST(q.carveout == req->carveout && q.kind == req->kind);
-		MUST(q.page_size == a.page_size && q.nr_runs == a.nr_runs);
+		if (at[i] < a->usable && agrees_with_query(fd, a, at[i]))
+			return -1;
 	}
-	MUST(!accmem_ioctl_free(fd, a.address));
+	MUST(!accmem_ioctl_free(fd, a->address));
 	MUST(accmem_free_now(fd) == before);
-#undef MUST
 	return 0;
 }
+
+#undef MUST
 
 static const uint64_t lengths[] = {
 	1,	 31,	     32,	 33,	       64,

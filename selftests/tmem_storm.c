@@ -413,6 +413,24 @@ static void disturb(struct worker *workers, struct accmem_context *ctx,
 	}
 }
 
+static void say_counts(struct __test_metadata *_metadata,
+		       struct accmem_context *ctx, unsigned int kills)
+{
+	TH_LOG("%lld grants, %lld waits", (long long)count(ctx, "grants"),
+	       (long long)count(ctx, "waits"));
+	TH_LOG("woken: %lld granted, %lld late, %lld signals, %lld exits, %lld EDEADLK",
+	       (long long)count(ctx, "woken-grant"),
+	       (long long)count(ctx, "woken-timeout"),
+	       (long long)count(ctx, "woken-signal"),
+	       (long long)count(ctx, "woken-exit"),
+	       (long long)count(ctx, "woken-deadlock"));
+	TH_LOG("%lld bypasses, %lld forced, %lld EDEADLK in all, %lld misuses, %u processes killed",
+	       (long long)count(ctx, "bypasses"),
+	       (long long)count(ctx, "forced"),
+	       (long long)count(ctx, "deadlocks"),
+	       (long long)count(ctx, "misuses"), kills);
+}
+
 TEST_F_TIMEOUT(tmem_storm, p2_nobody_is_lost, 100000)
 {
 	struct worker *workers = calloc(THREADS, sizeof(*workers));
@@ -449,19 +467,7 @@ TEST_F_TIMEOUT(tmem_storm, p2_nobody_is_lost, 100000)
 			       workers[i].ret);
 		}
 	}
-	TH_LOG("%lld grants, %lld waits", (long long)count(self->ctx, "grants"),
-	       (long long)count(self->ctx, "waits"));
-	TH_LOG("woken: %lld granted, %lld late, %lld signals, %lld exits, %lld EDEADLK",
-	       (long long)count(self->ctx, "woken-grant"),
-	       (long long)count(self->ctx, "woken-timeout"),
-	       (long long)count(self->ctx, "woken-signal"),
-	       (long long)count(self->ctx, "woken-exit"),
-	       (long long)count(self->ctx, "woken-deadlock"));
-	TH_LOG("%lld bypasses, %lld forced, %lld EDEADLK in all, %lld misuses, %u processes killed",
-	       (long long)count(self->ctx, "bypasses"),
-	       (long long)count(self->ctx, "forced"),
-	       (long long)count(self->ctx, "deadlocks"),
-	       (long long)count(self->ctx, "misuses"), killer->kills);
+	say_counts(_metadata, self->ctx, killer->kills);
 	EXPECT_LE(3, killer->kills);
 	for (i = 0; i < ARRAY_SIZE(needs); i++) {
 		EXPECT_LE(least(&needs[i], variant->exclusive, calls),
@@ -484,4 +490,4 @@ TEST_F_TIMEOUT(tmem_storm, p2_nobody_is_lost, 100000)
 	free(workers);
 }
 
-TEST_HARNESS_MAIN
+ACCMEM_HARNESS_MAIN

@@ -356,6 +356,43 @@ static void *alloc_and_exit(void *argument)
 	return NULL;
 }
 
+#define OUTCOMES 5
+
+/* what becomes of calls: granted, timed out, interrupted, cancelled, anything else */
+static void count_outcomes(struct tmem_call *calls, unsigned int n,
+			   unsigned int *by)
+{
+	static const int outcomes[OUTCOMES - 1] = { 0, -ETIMEDOUT, -EINTR,
+						    -ECANCELED };
+	unsigned int i, outcome;
+	int ret;
+
+	for (i = 0; i < n; i++) {
+		ret = tmem_finish(&calls[i]);
+		for (outcome = 0; outcome < OUTCOMES - 1; outcome++) {
+			if (ret == outcomes[outcome])
+				break;
+		}
+		by[outcome]++;
+		if (calls[i].ret)
+			tcgen05_exit(calls[i].cta);
+	}
+}
+
+/* until at most, or at least, so many wait on the SM of @cta */
+static int until_waiting(struct tcgen05_cta *cta, unsigned int least,
+			 unsigned int most)
+{
+	struct accmem_cta_query query;
+	int err;
+
+	do {
+		usleep(10000);
+		err = tcgen05_query(cta, &query);
+	} while (!err && (query.waiting < least || query.waiting > most));
+	return err;
+}
+
 /*
  * 1,000 wait, fewer where counts are scaled down; each leaves in one of the ways there
  * are, and wakes once.
@@ -363,9 +400,9 @@ static void *alloc_and_exit(void *argument)
 TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 {
 	struct rlimit files = { 4096, 4096 };
-	unsigned int i, n = accmem_scale(WAITERS), by[5] = {};
+	unsigned int i, n = accmem_scale(WAITERS);
 	struct tmem_call *calls = calloc(WAITERS, sizeof(*calls));
-	struct accmem_cta_query query;
+	unsigned int by[OUTCOMES] = {};
 	pthread_attr_t attr;
 	int fd = accmem_fd(self->ctx);
 
@@ -383,10 +420,7 @@ TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 		ASSERT_EQ(0, pthread_create(&calls[i].thread, &attr,
 					    alloc_and_exit, &calls[i]));
 	}
-	do {
-		usleep(10000);
-		ASSERT_EQ(0, tcgen05_query(self->a, &query));
-	} while (query.waiting < n - n / 4);
+	ASSERT_EQ(0, until_waiting(self->a, n - n / 4, n));
 	/* last, since a deadline is short to a slow machine */
 	for (i = 1; i < n; i += 4) {
 		calls[i].deadline_ns = tmem_in_ms(10 * n);
@@ -399,32 +433,10 @@ TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 		else if (i % 4 == 3)
 			tcgen05_relinquish_alloc_permit(calls[i].cta);
 	}
-	do {
-		usleep(10000);
-		ASSERT_EQ(0, tcgen05_query(self->a, &query));
-	} while (query.waiting > n / 4);
+	ASSERT_EQ(0, until_waiting(self->a, 0, n / 4));
 	/* the rest is served one after the other */
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
-	for (i = 0; i < n; i++) {
-		switch (tmem_finish(&calls[i])) {
-		case 0:
-			by[0]++;
-			break;
-		case -ETIMEDOUT:
-			by[1]++;
-			break;
-		case -EINTR:
-			by[2]++;
-			break;
-		case -ECANCELED:
-			by[3]++;
-			break;
-		default:
-			by[4]++;
-		}
-		if (calls[i].ret)
-			tcgen05_exit(calls[i].cta);
-	}
+	count_outcomes(calls, n, by);
 	TH_LOG("%u granted, %u timed out, %u interrupted, %u cancelled", by[0],
 	       by[1], by[2], by[3]);
 	EXPECT_EQ(0, by[4]);
