@@ -229,6 +229,22 @@ int accmem_buddy_free_owned(struct accmem_buddy *b, u64 offset, u64 size,
 u64 accmem_buddy_claimed(const struct accmem_buddy *b, u64 offset, u64 size);
 
 /**
+ * accmem_buddy_chown() - let another owner have a block
+ * @b: the instance
+ * @offset: where it begins, in bytes
+ * @size: bytes; all in use
+ * @from: whose all of it is
+ * @to: who has it from here on
+ *
+ * Both are owners that the rule binds. It claims of others what it has before.
+ *
+ * Return: 0; -EBUSY where anybody, or the cleaner, has a part of a unit of it, and
+ * nothing has changed then.
+ */
+int accmem_buddy_chown(struct accmem_buddy *b, u64 offset, u64 size, u64 from,
+		       u64 to);
+
+/**
  * accmem_buddy_unit_owner() - whose a unit is
  * @b: the instance, with owners
  * @offset: any in the unit

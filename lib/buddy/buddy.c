@@ -324,6 +324,17 @@ u64 accmem_buddy_claimed(const struct accmem_buddy *range, u64 offset, u64 size)
 	       << ACCMEM_GRANULE_SHIFT;
 }
 
+int accmem_buddy_chown(struct accmem_buddy *range, u64 offset, u64 size,
+		       u64 from, u64 to)
+{
+	struct buddy *b = buddy_of(range);
+
+	return b->owners ?
+		       owner_change(b, offset >> ACCMEM_GRANULE_SHIFT,
+				    size >> ACCMEM_GRANULE_SHIFT, from, to) :
+		       0;
+}
+
 u64 accmem_buddy_unit_owner(const struct accmem_buddy *range, u64 offset)
 {
 	const struct buddy *b = buddy_of(range);

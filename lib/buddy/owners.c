@@ -192,3 +192,23 @@ static noinline void owner_give(struct buddy *b, u64 lo, u64 n, u64 owner)
 	if (c.right)
 		unit_give(b, c.last, c.right, owner);
 }
+
+/* Is a unit in use by a block that has @n granules of it, and by nothing else? */
+static bool unit_is_alone(const struct accmem_buddy_unit *u, u64 n)
+{
+	return u->used == n && !u->cleaning;
+}
+
+/* A block is @to's from here on, unless it has a unit together with others. */
+static noinline int owner_change(struct buddy *b, u64 lo, u64 n, u64 from,
+				 u64 to)
+{
+	struct cover c = cover_of(b, lo, n);
+
+	if ((c.left && !unit_is_alone(&b->owners[c.first - 1], c.left)) ||
+	    (c.right && !unit_is_alone(&b->owners[c.last], c.right)))
+		return -EBUSY;
+	owner_give(b, lo, n, from);
+	owner_take(b, lo, n, to);
+	return 0;
+}

@@ -96,6 +96,16 @@ void model_give(struct model *m, u64 offset, u64 size)
 	update_owners(m, offset, size);
 }
 
+void model_chown(struct model *m, u64 offset, u64 size, u8 owner)
+{
+	u64 i;
+
+	for (i = offset / G; i < (offset + size) / G; i++) {
+		m->owner[i / MODEL_UNIT] = owner;
+		m->taker[i] = owner;
+	}
+}
+
 struct model model_view(const struct model *m, u64 owner)
 {
 	struct model view = *m;

@@ -82,6 +82,7 @@ static inline u64 largest_run(struct accmem_buddy *b)
 /* What the calls say: an owner takes free granules, or gives back its own. */
 void model_take(struct model *m, u64 offset, u64 size, u8 owner);
 void model_give(struct model *m, u64 offset, u64 size);
+void model_chown(struct model *m, u64 offset, u64 size, u8 owner);
 /* Used granules of the unit of granule @i */
 u64 model_unit_used(const struct model *m, u64 i);
 /* Those of them that the cleaner has */

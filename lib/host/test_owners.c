@@ -185,6 +185,55 @@ static void own_units_only(void)
 	place_unmake(&p);
 }
 
+/* A block that has its units to itself becomes another owner's, and no other one. */
+static void block_changes_owner(void)
+{
+	struct accmem_run run = {};
+	struct place p;
+	u64 a, b;
+
+	place_make(&p, 4 * UNIT, true);
+	a = get(&p, 1, G);
+	EXPECT(!accmem_buddy_chown(&p.b, a, G, 1, 2));
+	EXPECT(accmem_buddy_unit_owner(&p.b, a) == 2);
+	EXPECT(accmem_buddy_claimed(&p.b, a, G) == UNIT);
+	EXPECT(get(&p, 2, G) / UNIT == a / UNIT);
+	EXPECT(accmem_buddy_chown(&p.b, a, G, 2, 1) == -EBUSY);
+	EXPECT(accmem_buddy_unit_owner(&p.b, a) == 2);
+	place_unmake(&p);
+
+	/* over several units, of which it has two in part */
+	place_make(&p, 4 * UNIT, true);
+	a = get(&p, 1, UNIT / 2);
+	b = get(&p, 1, 3 * UNIT);
+	EXPECT(a == 0 && b == UNIT / 2);
+	EXPECT(accmem_buddy_chown(&p.b, b, 3 * UNIT, 1, 2) == -EBUSY);
+	EXPECT(!accmem_buddy_free_owned(&p.b, a, UNIT / 2, 1));
+	EXPECT(!accmem_buddy_chown(&p.b, b, 3 * UNIT, 1, 2));
+	EXPECT(accmem_buddy_claimed(&p.b, b, 3 * UNIT) == 4 * UNIT);
+	EXPECT(get(&p, 1, G) == ~0ull && largest_of(&p, 2) == UNIT / 2);
+	EXPECT(!accmem_buddy_free_owned(&p.b, b, 3 * UNIT, 2));
+	EXPECT(largest_of(&p, 3) == 4 * UNIT);
+	place_unmake(&p);
+
+	/* a part of what one block covers has a unit that is no record's */
+	place_make(&p, 2 * UNIT, true);
+	EXPECT(get(&p, 1, 2 * UNIT) == 0);
+	EXPECT(accmem_buddy_chown(&p.b, G, G, 1, 2) == -EBUSY);
+	EXPECT(!accmem_buddy_chown(&p.b, 0, 2 * UNIT, 1, 2));
+	EXPECT(!accmem_buddy_free_owned(&p.b, G, G, 2));
+	EXPECT(accmem_buddy_unit_owner(&p.b, 0) == 2);
+	place_unmake(&p);
+
+	/* nor with what the cleaner has */
+	place_make(&p, 2 * UNIT, true);
+	accmem_buddy_mark_dirty(&p.b, UNIT, G);
+	a = get(&p, 1, G);
+	EXPECT(a == 2 * UNIT - G && !accmem_buddy_take_dirty(&p.b, G, &run));
+	EXPECT(accmem_buddy_chown(&p.b, a, G, 1, 2) == -EBUSY);
+	place_unmake(&p);
+}
+
 /* A range that ends in a part of a unit */
 static void short_last_unit(void)
 {
@@ -263,6 +312,7 @@ int main(void)
 	TEST(part_of_covered_unit);
 	TEST(cleaner_keeps_owner);
 	TEST(own_units_only);
+	TEST(block_changes_owner);
 	TEST(short_last_unit);
 	TEST(parked_blocks_are_nobodys);
 	TEST(one_owner_is_as_no_rule);

@@ -317,6 +317,42 @@ static void do_free(struct world *w)
 	free_run(w, run.start, size);
 }
 
+/* Has anybody else a part of the units of a run? */
+static bool has_company(const struct world *w, const struct accmem_run *run)
+{
+	u64 first = run->start / G, end = first + run->size / G, i;
+
+	for (i = first - first % MODEL_UNIT;
+	     i < w->m.nr && (i < end || i % MODEL_UNIT); i++) {
+		if ((i < first || i >= end) &&
+		    model_all(&w->m, i * G, G, MODEL_USED, true))
+			return true;
+	}
+	return false;
+}
+
+/* What one owner has becomes another's, if it has its units to itself. */
+static void do_chown(struct world *w)
+{
+	u64 to = 1 + rng_below(&w->r, 3), held = held_bytes(w);
+	struct accmem_run run;
+	bool refused;
+
+	if (!w->m.rule || !model_next(&w->m, rng_below(&w->r, w->m.nr) * G,
+				      MODEL_USED, true, &run))
+		return;
+	run.size = of_one_owner(w, run.start, run.size);
+	if (taker(w, run.start) == ACCMEM_BUDDY_CLEANER || !taker(w, run.start))
+		return;
+	refused = has_company(w, &run);
+	CHECK(w, accmem_buddy_chown(&w->b, run.start, run.size,
+				    taker(w, run.start),
+				    to) == (refused ? -EBUSY : 0));
+	if (!refused)
+		model_chown(&w->m, run.start, run.size, to);
+	CHECK(w, held_bytes(w) == held);
+}
+
 static void do_mark(struct world *w)
 {
 	u64 at = rng_below(&w->r, w->m.nr);
@@ -443,7 +479,10 @@ static void wind_up(struct world *w)
 
 static void step(struct world *w)
 {
-	switch (rng_below(&w->r, 20)) {
+	switch (rng_below(&w->r, 21)) {
+	case 20:
+		do_chown(w);
+		break;
 	case 0 ... 6:
 		do_alloc(w, &w->block[rng_below(&w->r, BLOCKS)]);
 		break;
