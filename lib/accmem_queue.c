@@ -30,7 +30,7 @@ struct accmem_queue_waiter *accmem_queue_front(struct accmem_queue *q)
 
 	do {
 		w = accmem_queue_walk(q, w);
-	} while (w && w->limited);
+	} while (w && (w->limited || w->state == ACCMEM_QUEUE_SERVED));
 	return w;
 }
 
@@ -173,12 +173,13 @@ void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
 	queue_insert(q, w);
 	q->nr++;
 	q->nr_short++;
-	q->promised += need;
+	w->state = ACCMEM_QUEUE_ASLEEP;
 	accmem_queue_begin(q, w);
 }
 
 void accmem_queue_begin(struct accmem_queue *q, struct accmem_queue_waiter *w)
 {
+	queue_set_state(q, w, ACCMEM_QUEUE_AWAKE);
 	w->seen = q->seq;
 	w->user_seen = w->user->seq;
 }
@@ -191,6 +192,24 @@ void accmem_queue_sleep(struct accmem_queue *q, struct accmem_queue_waiter *w,
 		queue_unreserve(q, w, false, now);
 	queue_set_state(q, w, ACCMEM_QUEUE_ASLEEP);
 	queue_reserve_if_due(q, now);
+}
+
+struct accmem_queue_waiter *accmem_queue_first(struct accmem_queue *q)
+{
+	struct accmem_queue_waiter *w = NULL;
+
+	do {
+		w = accmem_queue_walk(q, w);
+	} while (w && w->state == ACCMEM_QUEUE_SERVED);
+	if (!w || w->state != ACCMEM_QUEUE_ASLEEP ||
+	    (q->reserved && q->reserved != w))
+		return NULL;
+	return w;
+}
+
+void accmem_queue_serve(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	queue_set_state(q, w, ACCMEM_QUEUE_SERVED);
 }
 
 void accmem_queue_defer(struct accmem_queue *q, struct accmem_queue_waiter *w)
@@ -245,6 +264,7 @@ void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			bool served, u64 now)
 {
 	struct accmem_queue_waiter *front = accmem_queue_front(q);
+	bool was_first = front == w || w->state == ACCMEM_QUEUE_SERVED;
 
 	queue_unreserve(q, w, served, now);
 	queue_set_state(q, w, ACCMEM_QUEUE_ASLEEP);
@@ -253,9 +273,9 @@ void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 	w->user->nr--;
 	q->nr--;
 	queue_end_turn(q, w, served);
-	if (served && front && front != w)
+	if (served && front && !was_first)
 		queue_count_pass(q, front, now);
-	else if (!served && front == w)
+	else if (!served && was_first)
 		queue_hand_on_passes(q, w);
 	queue_reserve_if_due(q, now);
 }

@@ -3,9 +3,10 @@
  * accmem_queue: who waits for memory, in which order, and whose turn it is.
  *
  * The queue decides whom to wake; who is woken tries for itself, since nobody else
- * can make its allocation. What waiters that are awake need is promised to them: the
- * next one is woken only where there is more than that. A waiter that tries in vain
- * sleeps on in its place, until something has changed.
+ * can make its allocation, unless it is given just what it needs. What waiters that
+ * are awake need is promised to them: the next one is woken only where there is more
+ * than that. A waiter that tries in vain sleeps on in its place, until something has
+ * changed.
  *
  * Order. Waiters of one user are in order of arrival; across users they take turns,
  * and a turn is as long as what was asked for in it: who asks for little has many of
@@ -43,11 +44,13 @@
  * @ACCMEM_QUEUE_AWAKE: it tries, and what it needs is promised to it
  * @ACCMEM_QUEUE_ASLEEP: it has tried in vain, or its turn has not come
  * @ACCMEM_QUEUE_AWAY: it is not there, and keeps its place
+ * @ACCMEM_QUEUE_SERVED: it has been given what it needs, and is about to leave
  */
 enum accmem_queue_state {
 	ACCMEM_QUEUE_AWAKE,
 	ACCMEM_QUEUE_ASLEEP,
 	ACCMEM_QUEUE_AWAY,
+	ACCMEM_QUEUE_SERVED,
 };
 
 /**
@@ -141,9 +144,9 @@ void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			struct accmem_queue_user *user, u64 need);
 
 /**
- * accmem_queue_begin() - a waiter that is awake is about to try
+ * accmem_queue_begin() - a waiter that is awake, or was served, is about to try
  * @q: the queue
- * @w: the waiter: what came back before this is what it will see
+ * @w: the waiter, which is awake then: what came back before this is what it will see
  */
 void accmem_queue_begin(struct accmem_queue *q, struct accmem_queue_waiter *w);
 
@@ -159,6 +162,23 @@ void accmem_queue_begin(struct accmem_queue *q, struct accmem_queue_waiter *w);
  */
 void accmem_queue_sleep(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			bool limited, u64 now);
+
+/**
+ * accmem_queue_first() - whose turn comes before all others
+ * @q: the queue
+ *
+ * Return: the first that is not served, if it is asleep and nothing is reserved for
+ * another; else NULL.
+ */
+struct accmem_queue_waiter *accmem_queue_first(struct accmem_queue *q);
+
+/**
+ * accmem_queue_serve() - a waiter is given what it needs
+ * @q: the queue
+ * @w: the waiter, asleep. accmem_queue_leave() follows, or accmem_queue_begin() if what
+ *	it was given is of no use to it; the next one gets what it is due after that.
+ */
+void accmem_queue_serve(struct accmem_queue *q, struct accmem_queue_waiter *w);
 
 /**
  * accmem_queue_defer() - a waiter that is awake has not tried
@@ -198,7 +218,8 @@ void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
  * accmem_queue_front() - the waiter that may be passed a bounded number of times
  * @q: the queue
  *
- * Return: the first that no limit holds up; NULL if there is none.
+ * Return: the first that no limit holds up and that is not served; NULL if there is
+ * none.
  */
 struct accmem_queue_waiter *accmem_queue_front(struct accmem_queue *q);
 

@@ -101,8 +101,22 @@ static struct entry *naive_front(struct world *w)
 {
 	struct entry *e = NULL;
 
-	while ((e = naive_next(w, e)) && e->limited)
+	while ((e = naive_next(w, e)) &&
+	       (e->limited || e->state == ACCMEM_QUEUE_SERVED))
 		;
+	return e;
+}
+
+/* whose turn comes before all others', if it sleeps, and may have anything */
+static struct entry *naive_first(struct world *w)
+{
+	struct entry *e = NULL;
+
+	while ((e = naive_next(w, e)) && e->state == ACCMEM_QUEUE_SERVED)
+		;
+	if (!e || e->state != ACCMEM_QUEUE_ASLEEP ||
+	    (w->q.reserved && w->q.reserved != &e->w))
+		return NULL;
 	return e;
 }
 
@@ -155,6 +169,17 @@ static void check_order(struct world *w)
 	} while (q);
 }
 
+/* one that is about to leave, which lets the next one have what it is due */
+static bool has_served(const struct world *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < WAITERS; i++)
+		if (w->e[i].in && w->e[i].state == ACCMEM_QUEUE_SERVED)
+			return true;
+	return false;
+}
+
 static void check_reservation(struct world *w)
 {
 	struct entry *front = naive_front(w), *e = to_entry(w->q.reserved);
@@ -168,7 +193,7 @@ static void check_reservation(struct world *w)
 		check(w, e->in && e->state == ACCMEM_QUEUE_AWAY,
 		      "suspended for one who is away");
 	} else if (front && front->state != ACCMEM_QUEUE_AWAY &&
-		   w->now >= w->q.until) {
+		   w->now >= w->q.until && !has_served(w)) {
 		check(w, front->passed < BOUND, "the bound is kept");
 	}
 }
@@ -313,17 +338,17 @@ static void naive_demote(struct world *w, struct entry *e)
 
 static void leave(struct world *w, struct entry *e, bool served)
 {
-	const struct entry *front = naive_front(w);
+	bool was_first = naive_front(w) == e || e->state == ACCMEM_QUEUE_SERVED;
 	struct entry *next;
 	unsigned int i;
 
-	if (served)
+	if (served && !was_first)
 		naive_pass(w, e);
-	else if (is_reserved_for(w, e))
+	if (!served && is_reserved_for(w, e))
 		naive_demote(w, e);
 	e->in = false;
 	next = naive_front(w);
-	if (!served && front == e && next && next->passed < e->passed)
+	if (!served && was_first && next && next->passed < e->passed)
 		next->passed = e->passed;
 	if (served && w->turn < e->turn)
 		w->turn = e->turn;
@@ -350,6 +375,7 @@ static void try(struct world *w, struct entry *e)
 	bool limited = !fits_limit(w, e), vain = limited || !has_room(w, e);
 
 	accmem_queue_begin(&w->q, &e->w);
+	e->state = ACCMEM_QUEUE_AWAKE;
 	if (!vain) {
 		w->free -= e->w.need;
 		w->held[e->user] += e->w.need;
@@ -375,6 +401,38 @@ static void give_back(struct world *w)
 	accmem_queue_sank(&w->users[user]);
 	naive_came_back(w);
 	naive_sank(w, user);
+}
+
+/* what a user gives back goes to the first who waits, if that needs just as much */
+static void hand_over(struct world *w)
+{
+	unsigned int user = rng_below(w->draw, USERS);
+	struct entry *e = naive_first(w);
+
+	check(w, to_entry(accmem_queue_first(&w->q)) == e, "who is first");
+	if (!e || w->held[user] < e->w.need || !fits_limit(w, e))
+		return;
+	w->held[user] -= e->w.need;
+	w->held[e->user] += e->w.need;
+	e->state = ACCMEM_QUEUE_SERVED;
+	accmem_queue_serve(&w->q, &e->w);
+	accmem_queue_sank(&w->users[user]);
+	naive_sank(w, user);
+}
+
+/* what it was given is of no use to it */
+static void refuse(struct world *w, struct entry *e)
+{
+	w->held[e->user] -= e->w.need;
+	w->free += e->w.need;
+	accmem_queue_came_back(&w->q);
+	accmem_queue_sank(&w->users[e->user]);
+	naive_came_back(w);
+	naive_sank(w, e->user);
+	if (rng_below(w->draw, 2))
+		try(w, e);
+	else
+		leave(w, e, false);
 }
 
 /* somebody who does not wait */
@@ -427,6 +485,10 @@ static void act(struct world *w, struct entry *e)
 {
 	if (!e->in)
 		enter(w, e);
+	else if (e->state == ACCMEM_QUEUE_SERVED && rng_below(w->draw, 4))
+		leave(w, e, true);
+	else if (e->state == ACCMEM_QUEUE_SERVED)
+		refuse(w, e);
 	else if (!rng_below(w->draw, 8))
 		leave(w, e, false);
 	else if (e->state == ACCMEM_QUEUE_AWAY)
@@ -441,10 +503,13 @@ static void step(struct world *w)
 {
 	struct accmem_queue_waiter *before = w->q.reserved;
 
-	switch (rng_below(w->draw, 8)) {
+	switch (rng_below(w->draw, 9)) {
 	case 0:
 	case 1:
 		give_back(w);
+		break;
+	case 8:
+		hand_over(w);
 		break;
 	case 2:
 		barge(w);
