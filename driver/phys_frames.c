@@ -59,10 +59,19 @@ static int frames_map_up_to(struct accmem_memory *mem, u64 end)
 	return end <= size ? frames_map(mem, size) : -ENXIO;
 }
 
+/* what the kernel has mapped */
+static void frames_zero_mapped(struct accmem_memory *mem, u64 offset, u64 size)
+{
+	if (mem->cache_mode == ACCMEM_CACHE_WB)
+		accmem_phys_zero((__force void *)mem->io + offset, size);
+	else
+		memset_io(mem->io + offset, 0, size);
+}
+
 static void frames_clear_dirty(struct accmem_memory *mem,
 			       const struct accmem_run *run)
 {
-	memset_io(mem->io + (run->start - mem->run.start), 0, run->size);
+	frames_zero_mapped(mem, run->start - mem->run.start, run->size);
 }
 
 /* has to be cleared */
@@ -102,7 +111,7 @@ static int frames_zero(struct accmem_memory *mem, u64 offset, u64 size)
 	mutex_lock(&mem->lock);
 	err = frames_map_up_to(mem, offset + size);
 	if (!err)
-		memset_io(mem->io + offset, 0, size);
+		frames_zero_mapped(mem, offset, size);
 	mutex_unlock(&mem->lock);
 	return err;
 }

@@ -35,10 +35,9 @@ static void *pages_address(const struct accmem_memory *mem, u64 offset)
 	return pages_address_in(mem->cv, mem->run.start + offset);
 }
 
-/* words are the fastest there */
 static int pages_clear(struct accmem_carveout *cv, u64 offset, u64 size)
 {
-	memset64(pages_address_in(cv, offset), 0, size / sizeof(u64));
+	accmem_phys_zero(pages_address_in(cv, offset), size);
 	return 0;
 }
 
@@ -62,7 +61,7 @@ static int pages_prepare(struct accmem_memory *mem)
 
 static int pages_zero(struct accmem_memory *mem, u64 offset, u64 size)
 {
-	memset(pages_address(mem, offset), 0, size);
+	accmem_phys_zero(pages_address(mem, offset), size);
 	return 0;
 }
 
