@@ -329,6 +329,20 @@ int accmem_charge_buffers(struct accmem_account *account, u64 buffers)
 }
 
 /**
+ * accmem_charge_buffer() - charge a buffer to who waits for it
+ * @account: the account
+ * @exempt: as for accmem_charge()
+ *
+ * Return: false where a limit would be passed. Does not sleep.
+ */
+bool accmem_charge_buffer(struct accmem_account *account, bool exempt)
+{
+	return account_charge_one(&account->user->buffers, 1,
+				  READ_ONCE(accmem_max_buffers_per_user),
+				  exempt);
+}
+
+/**
  * accmem_uncharge() - undo accmem_charge(), or a part of it
  * @account: the account
  * @bytes: what is withheld no more

@@ -114,6 +114,7 @@ void accmem_account_get(struct accmem_account *account);
 void accmem_account_put(struct accmem_account *account);
 int accmem_charge(struct accmem_account *account, u64 bytes, bool exempt);
 int accmem_charge_buffers(struct accmem_account *account, u64 buffers);
+bool accmem_charge_buffer(struct accmem_account *account, bool exempt);
 void accmem_uncharge(struct accmem_account *account, u64 bytes);
 void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers);
 bool accmem_charge_fits(struct accmem_account *account, u64 bytes);

@@ -11,6 +11,7 @@
  * Locks: the context's, for a moment at a time.
  */
 #include <linux/kernel.h>
+#include <linux/string.h>
 
 #include "context.h"
 #include "pending.h"
@@ -522,22 +523,59 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 }
 
 /* flags that leave open where it is, and what is there */
-#define ALLOC_ROW_FLAGS                                                     \
+#define ALLOC_OPEN_FLAGS                                                    \
 	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 |                       \
 	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_RESIZABLE | ALLOC_CLASSES | \
 	 ACCMEM_ALLOC_CARVEOUT)
+
+/* any memory of its size will do that has the alignment */
+static bool alloc_is_open(const struct accmem_alloc *req,
+			  const struct accmem_layout *layout, u32 flags)
+{
+	return req->kind == ACCMEM_KIND_DEVICE && !layout->small &&
+	       !req->reserve && !(req->flags & ~(ALLOC_OPEN_FLAGS | flags));
+}
+
+/**
+ * accmem_alloc_gift_layout() - what may a request that waits be given as it is?
+ * @ctx: the context
+ * @req: the request, which has been checked
+ * @carveouts: where it can be served
+ * @layout: out: what it becomes there
+ *
+ * Return: in which of @carveouts; 0 where it has to be chosen for the request.
+ */
+u32 accmem_alloc_gift_layout(struct accmem_context *ctx,
+			     const struct accmem_alloc *req, u32 carveouts,
+			     struct accmem_layout *layout)
+{
+	struct accmem_layout other;
+	struct accmem_carveout *cv;
+	u32 found = 0;
+
+	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+		if (!(carveouts & BIT(cv->index)) ||
+		    accmem_alloc_lay_out(cv, req, req->page_policy, &other) ||
+		    !alloc_is_open(req, &other,
+				   ACCMEM_ALLOC_WAIT | ACCMEM_ALLOC_STREAM))
+			continue;
+		if (!found)
+			*layout = other;
+		if (!memcmp(layout, &other, sizeof(other)))
+			found |= BIT(cv->index);
+	}
+	return found;
+}
 
 /* Memory that the kernel has to map to clear it is no row's. */
 static bool alloc_fits_row(const struct accmem_carveout *cv,
 			   const struct accmem_alloc *req,
 			   const struct accmem_layout *layout)
 {
-	return accmem_has_pages(cv) && req->kind == ACCMEM_KIND_DEVICE &&
-	       !layout->small && !req->reserve &&
+	return accmem_has_pages(cv) && alloc_is_open(req, layout, 0) &&
 	       layout->page_size == ACCMEM_GRANULE &&
 	       layout->footprint <= ACCMEM_FOLIO / 2 &&
-	       IS_ALIGNED(layout->footprint, layout->alignment) &&
-	       !(req->flags & ~ALLOC_ROW_FLAGS);
+	       IS_ALIGNED(layout->footprint, layout->alignment);
 }
 
 /**

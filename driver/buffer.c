@@ -150,20 +150,17 @@ static int whole_insert(struct accmem_context *ctx, struct whole *whole)
 	return err;
 }
 
-static struct accmem_buffer *whole_create(struct accmem_context *ctx,
-					  struct accmem_carveout *cv,
-					  const struct accmem_alloc *req,
-					  const struct accmem_layout *layout)
+/* a memory's name, which takes the memory over, also where there is no address */
+static struct accmem_buffer *whole_name(struct accmem_context *ctx,
+					struct accmem_memory *mem,
+					const struct accmem_alloc *req,
+					const struct accmem_layout *layout)
 {
-	struct accmem_memory *mem;
-	struct whole *whole;
+	u64 size = accmem_carveout_addresses(mem->cv, layout->footprint,
+					     req->reserve);
+	struct whole *whole = whole_init(mem, size);
 	int err;
 
-	mem = memory_for_kind(ctx, cv, req, layout);
-	if (IS_ERR(mem))
-		return ERR_CAST(mem);
-	whole = whole_init(mem, accmem_carveout_addresses(cv, layout->footprint,
-							  req->reserve));
 	whole->place.start = req->address;
 	whole->buf.reserve = req->reserve;
 	whole->buf.length = req->length;
@@ -178,6 +175,16 @@ static struct accmem_buffer *whole_create(struct accmem_context *ctx,
 		return ERR_PTR(err);
 	}
 	return &whole->buf;
+}
+
+static struct accmem_buffer *whole_create(struct accmem_context *ctx,
+					  struct accmem_carveout *cv,
+					  const struct accmem_alloc *req,
+					  const struct accmem_layout *layout)
+{
+	struct accmem_memory *mem = memory_for_kind(ctx, cv, req, layout);
+
+	return IS_ERR(mem) ? ERR_CAST(mem) : whole_name(ctx, mem, req, layout);
 }
 
 /**
@@ -199,6 +206,40 @@ struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
 	if (layout->small)
 		return accmem_slab_create(ctx, cv, req, layout);
 	return whole_create(ctx, cv, req, layout);
+}
+
+/**
+ * accmem_buffer_prepare() - make what becomes a buffer with memory of another
+ * @ctx: the context
+ *
+ * Return: a memory that has nothing yet, for accmem_buffer_accept() or
+ * accmem_memory_destroy_empty(); NULL.
+ */
+struct accmem_memory *accmem_buffer_prepare(struct accmem_context *ctx)
+{
+	return accmem_memory_create_empty(ctx->account, NULL,
+					  sizeof(struct whole));
+}
+
+/**
+ * accmem_buffer_accept() - make a buffer of memory that was handed over
+ * @ctx: the context
+ * @mem: of accmem_buffer_prepare(), after accmem_runs_hand_over(); is taken over
+ * @req: the request
+ * @layout: what it became
+ * @dirty: as for accmem_memory_accept(). Sleeps.
+ *
+ * Return: as accmem_buffer_create(), but no error of a lack of memory.
+ */
+struct accmem_buffer *accmem_buffer_accept(struct accmem_context *ctx,
+					   struct accmem_memory *mem,
+					   const struct accmem_alloc *req,
+					   const struct accmem_layout *layout,
+					   bool dirty)
+{
+	int err = accmem_memory_accept(mem, layout->huge, dirty);
+
+	return err ? ERR_PTR(err) : whole_name(ctx, mem, req, layout);
 }
 
 /**

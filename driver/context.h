@@ -296,6 +296,12 @@ struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
 					   struct accmem_carveout *cv,
 					   const struct accmem_alloc *req,
 					   const struct accmem_layout *layout);
+struct accmem_memory *accmem_buffer_prepare(struct accmem_context *ctx);
+struct accmem_buffer *accmem_buffer_accept(struct accmem_context *ctx,
+					   struct accmem_memory *mem,
+					   const struct accmem_alloc *req,
+					   const struct accmem_layout *layout,
+					   bool dirty);
 void accmem_buffer_remove(struct accmem_context *ctx,
 			  struct accmem_buffer *buf);
 bool accmem_buffer_shed(struct accmem_buffer *buf);
@@ -369,6 +375,9 @@ int accmem_alloc_check_fixed(struct accmem_context *ctx,
 int accmem_alloc_need(const struct accmem_carveout *cv,
 		      const struct accmem_alloc *req,
 		      struct accmem_layout *layout);
+u32 accmem_alloc_gift_layout(struct accmem_context *ctx,
+			     const struct accmem_alloc *req, u32 carveouts,
+			     struct accmem_layout *layout);
 unsigned int accmem_alloc_row(struct accmem_context *ctx,
 			      const struct accmem_alloc *req,
 			      struct accmem_buffer **bufs, unsigned int nr);

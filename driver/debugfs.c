@@ -327,6 +327,8 @@ static const char *debugfs_waiter_state(const struct accmem_waiter *w)
 		return "awake";
 	if (w->q.state == ACCMEM_QUEUE_AWAY)
 		return "interrupted";
+	if (w->q.state == ACCMEM_QUEUE_SERVED)
+		return "served";
 	return w->q.limited ? "limited" : "asleep";
 }
 
@@ -360,6 +362,7 @@ static void debugfs_show_wait_stats(struct seq_file *m,
 {
 	seq_printf(m, "waiting %u\nwaits %llu\nwakeups %llu\nserved %llu\n",
 		   queue->nr, stats->waits, stats->wakeups, stats->served);
+	seq_printf(m, "handed_over %llu\n", stats->handed_over);
 	seq_printf(m, "in_vain %llu\ntimeouts %llu\nsignals %llu\n",
 		   stats->in_vain, stats->timeouts, stats->signals);
 	seq_printf(m, "passes %llu\nreservations %llu\nexpired %llu\n",

@@ -19,6 +19,7 @@
 #include "trace.h"
 
 #define MEMORY_REAP_DELAY msecs_to_jiffies(10)
+#define MEMORY_SMALL ((u64)SZ_64K) /* cleared in one go */
 
 /* its runs and its charges */
 static int memory_take(struct accmem_memory *mem,
@@ -138,6 +139,63 @@ static void memory_give_back(struct accmem_memory *mem)
 	accmem_count_frees(mem->cv, mem->buffers);
 }
 
+/* memory on its way to a waiter */
+struct offer {
+	struct accmem_memory *mem;
+	bool is_seen; /* by others who wait, of its user: they are charged less */
+};
+
+static bool memory_has_waiters(const struct accmem_memory *mem,
+			       const struct accmem_waiter *but)
+{
+	const struct accmem_user *user = mem->account->user;
+
+	return user != but->account->user ||
+	       user->waiting[mem->cv->dev->index].nr > 1;
+}
+
+/* for accmem_waiters_offer() */
+static bool memory_give_to(struct accmem_waiter *w, void *arg)
+{
+	struct offer *offer = arg;
+	struct accmem_memory *mem = offer->mem;
+
+	if (!accmem_charge_buffer(w->account, w->exempt))
+		return false;
+	if (accmem_runs_hand_over(mem, w->gift.mem, w->exempt)) {
+		accmem_uncharge_buffers(w->account, 1);
+		return false;
+	}
+	w->gift.dirty = mem->account != w->account;
+	offer->is_seen = memory_has_waiters(mem, w);
+	return true;
+}
+
+/*
+ * Who waits for just this has it as it is. What was ever mapped is not: there may be
+ * pages, and entries of page tables, that know whose it was.
+ */
+static bool memory_hand_over(struct accmem_memory *mem)
+{
+	struct offer offer = { .mem = mem };
+
+	if (accmem_memory_was_mapped(mem) || mem->nr_runs != 1 ||
+	    mem->buffers != 1 || mem->size != mem->run.size || mem->shared ||
+	    !xa_empty(&mem->pages))
+		return false;
+	if (!accmem_waiters_offer(mem->cv, &mem->run, mem->cache_mode,
+				  memory_give_to, &offer))
+		return false;
+	trace_accmem_release(mem, mem->size, 1);
+	accmem_uncharge_buffers(mem->account, 1);
+	accmem_count_frees(mem->cv, 1);
+	accmem_count_allocs(mem->cv, 1);
+	if (offer.is_seen)
+		accmem_waiters_sank(mem->account->dev, mem->account->user);
+	memory_destroy(mem);
+	return true;
+}
+
 /**
  * accmem_memory_free() - give memory back for good
  * @mem: the memory, to which nobody refers, nor to its pages. Sleeps, allocates
@@ -145,6 +203,8 @@ static void memory_give_back(struct accmem_memory *mem)
  */
 void accmem_memory_free(struct accmem_memory *mem)
 {
+	if (accmem_waiters_present() && memory_hand_over(mem))
+		return;
 	memory_give_back(mem);
 	accmem_waiters_came_back(mem->account->dev, mem->account->user);
 	memory_destroy(mem);
@@ -161,6 +221,42 @@ void accmem_memory_undo(struct accmem_memory *mem)
 {
 	memory_give_back(mem);
 	memory_destroy(mem);
+}
+
+/* has what it was given read as zero */
+static int memory_clean(struct accmem_memory *mem)
+{
+	if (!mem->cv->units)
+		return 0;
+	if (mem->size <= MEMORY_SMALL)
+		return mem->cv->ops->zero(mem, 0, mem->size);
+	accmem_clear_touch(mem->cv, &mem->run);
+	return mem->cv->ops->prepare(mem);
+}
+
+/**
+ * accmem_memory_accept() - make memory ready that was handed over
+ * @mem: of accmem_runs_hand_over(), which nobody else knows of. Sleeps.
+ * @huge: enum accmem_layout_huge
+ * @dirty: bytes of another account may be in it
+ *
+ * It reads as zero then.
+ *
+ * Return: 0; -ENOMEM, -EINTR, and it has been given back.
+ */
+int accmem_memory_accept(struct accmem_memory *mem, u32 huge, bool dirty)
+{
+	int err;
+
+	mem->huge = huge;
+	mem->buffers = 1;
+	err = dirty ? memory_clean(mem) : 0;
+	if (!err)
+		return 0;
+	/* not even its account may have it as it is */
+	accmem_clear_touch(mem->cv, &mem->run);
+	accmem_memory_undo(mem);
+	return err;
 }
 
 /**

@@ -168,6 +168,7 @@ bool accmem_memory_give_parts(struct accmem_memory *mem,
 struct accmem_memory *accmem_memory_create_empty(struct accmem_account *account,
 						 struct accmem_carveout *cv,
 						 u32 private_size);
+int accmem_memory_accept(struct accmem_memory *mem, u32 huge, bool dirty);
 bool accmem_memory_move_part(struct accmem_memory *from,
 			     struct accmem_memory *to,
 			     const struct accmem_run *part);

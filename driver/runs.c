@@ -330,6 +330,63 @@ static void runs_give_back(struct accmem_memory *mem,
 	accmem_clear_kick(cv, mapped);
 }
 
+/* the charge of a run, and the units that it claims, become another account's */
+static int run_hand_over(struct accmem_memory *from, struct accmem_memory *to,
+			 const struct accmem_run *run, bool exempt)
+{
+	struct accmem_buddy *buddy = &from->cv->buddy;
+	u64 claimed = accmem_buddy_claimed(buddy, run->start, run->size);
+	int err = accmem_charge(to->account, claimed, exempt);
+
+	lockdep_assert_held(&from->cv->lock);
+	if (err)
+		return err;
+	if (from->account != to->account)
+		err = accmem_buddy_chown(buddy, run->start, run->size,
+					 from->account->id, to->account->id);
+	accmem_uncharge(err ? to->account : from->account, claimed);
+	return err;
+}
+
+/**
+ * accmem_runs_hand_over() - let a memory have what another one has
+ * @from: a memory of one run, which nobody has ever mapped; has nothing then
+ * @to: one that has nothing, of any account of the device; is live
+ * @exempt: the limits of its user do not count
+ *
+ * Nobody's folios are withheld from others by it that were not before. Does not sleep.
+ *
+ * Return: 0; -EDQUOT; -EBUSY where others have a part of a folio of it.
+ */
+int accmem_runs_hand_over(struct accmem_memory *from, struct accmem_memory *to,
+			  bool exempt)
+{
+	struct accmem_carveout *cv = from->cv;
+	int err;
+
+	accmem_carveout_lock(cv);
+	err = run_hand_over(from, to, &from->run, exempt);
+	if (!err) {
+		WRITE_ONCE(cv->bytes[from->state],
+			   cv->bytes[from->state] - from->size);
+		WRITE_ONCE(cv->bytes[ACCMEM_LIVE],
+			   cv->bytes[ACCMEM_LIVE] + from->size);
+	}
+	accmem_carveout_unlock(cv);
+	if (err)
+		return err;
+	to->cv = cv;
+	to->size = from->size;
+	to->cache_mode = from->cache_mode;
+	to->run = from->run;
+	to->runs = &to->run;
+	to->nr_runs = 1;
+	swap(to->io, from->io);
+	swap(to->io_size, from->io_size);
+	accmem_runs_drop(from);
+	return 0;
+}
+
 /**
  * accmem_runs_drop() - forget where a memory is
  * @mem: the memory, whose runs are somebody else's, or nobody's

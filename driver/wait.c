@@ -148,12 +148,25 @@ static int wait_until_woken(const struct accmem_waiter *w)
 	return err;
 }
 
+static void wait_forget_gift(struct accmem_memory *mem)
+{
+	if (mem)
+		accmem_memory_destroy_empty(mem);
+}
+
+static void wait_free(struct accmem_waiter *w)
+{
+	wait_forget_gift(w->gift.mem);
+	kfree(w);
+}
+
 /*
  * Sleeps until it is to try, which it has if @tried. Returns 0 then; else the waiter
  * has left its place, or stays in it without its caller.
  */
 static int wait_sleep(struct accmem_waiter *w, bool tried)
 {
+	struct accmem_memory *empty = w->gift.mem;
 	int err = tried ? wait_is_to_end(w) : 0;
 	bool restarts, has_tried = err;
 
@@ -164,9 +177,39 @@ static int wait_sleep(struct accmem_waiter *w, bool tried)
 	restarts = err == -ERESTARTSYS && accmem_will_restart();
 	if (!accmem_waiters_give_up(w, err, restarts, has_tried))
 		return 0;
-	if (!restarts)
-		kfree(w);
+	if (restarts)
+		wait_forget_gift(empty);
+	else
+		wait_free(w);
 	return err;
+}
+
+/* what was handed over becomes its buffer */
+static struct accmem_buffer *wait_accept(struct accmem_context *ctx,
+					 struct accmem_waiter *w)
+{
+	struct accmem_memory *mem = w->gift.mem;
+
+	w->gift.mem = NULL;
+	return accmem_buffer_accept(ctx, mem, &w->req, &w->gift.layout,
+				    w->gift.dirty);
+}
+
+/* with what it was given, or as any request does */
+static struct accmem_buffer *wait_try(struct accmem_context *ctx,
+				      struct accmem_waiter *w,
+				      struct accmem_stream *stream)
+{
+	struct accmem_buffer *buf;
+
+	if (accmem_waiters_begin(w)) {
+		buf = wait_accept(ctx, w);
+		if (buf != ERR_PTR(-EADDRNOTAVAIL))
+			return buf;
+		/* a try finds addresses that are free but hidden */
+		accmem_waiters_begin(w);
+	}
+	return accmem_alloc_try(ctx, &w->req, stream);
 }
 
 /* the waiter sleeps, or is to try */
@@ -182,20 +225,29 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 		err = wait_sleep(w, tried);
 		if (err)
 			return ERR_PTR(err);
-		accmem_waiters_begin(w);
-		buf = accmem_alloc_try(ctx, &w->req, stream);
+		buf = wait_try(ctx, w, stream);
 		err = PTR_ERR_OR_ZERO(buf);
 		if (wait_may_help(buf))
 			err = wait_check_limits(ctx, &w->prospect);
 		if (!wait_may_help(buf) || err) {
 			accmem_waiters_leave(w, err);
-			kfree(w);
+			wait_free(w);
 			return err ? ERR_PTR(err) : buf;
 		}
 		tried = true;
 		if (accmem_waiters_sleep(w, buf == ERR_PTR(-EDQUOT)))
 			accmem_shrink_tell(ctx);
 	}
+}
+
+/* Without it, it tries as any request does. */
+static void wait_make_gift(struct accmem_waiter *w)
+{
+	w->gift.carveouts = accmem_alloc_gift_layout(w->ctx, &w->req,
+						     w->prospect.carveouts,
+						     &w->gift.layout);
+	if (w->gift.carveouts)
+		w->gift.mem = accmem_buffer_prepare(w->ctx);
 }
 
 /* a waiter that is queued, and to try unless @defer says that others do first */
@@ -216,9 +268,10 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 	w->req = *req;
 	w->prospect = *p;
 	w->exempt = capable(CAP_SYS_RESOURCE);
+	wait_make_gift(w);
 	err = accmem_waiters_enter(w, defer);
 	if (err) {
-		kfree(w);
+		wait_free(w);
 		return ERR_PTR(err);
 	}
 	/* nothing is kept from here on: what is there has been before */

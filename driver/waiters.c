@@ -115,6 +115,17 @@ static void waiters_reserve(struct accmem_waiters *ws)
 	WRITE_ONCE(ws->reserved_for, reserved_for);
 }
 
+/* it is to try, or has been given what it needs */
+static void waiter_wake(struct accmem_waiter *w)
+{
+	lockdep_assert_held(&accmem_waiters_lock);
+	w->dev->waiters.stats.wakeups++;
+	trace_accmem_wake(w);
+	/* it leaves with the lock taken, so its task is still there */
+	WRITE_ONCE(w->woken, true);
+	wake_up_process(w->task);
+}
+
 /* after each call on the queue: who is woken, and for whom memory is reserved */
 static void waiters_settle(struct accmem_device *dev)
 {
@@ -127,15 +138,59 @@ static void waiters_settle(struct accmem_device *dev)
 		return;
 	ws->scan.known = 0;
 	while ((q = accmem_queue_next(&ws->queue, q, accmem_prospect_fits,
-				      &ws->scan))) {
-		struct accmem_waiter *w = accmem_waiter_of(q);
+				      &ws->scan)))
+		waiter_wake(accmem_waiter_of(q));
+}
 
-		ws->stats.wakeups++;
-		trace_accmem_wake(w);
-		/* it leaves with the lock taken, so its task is still there */
-		WRITE_ONCE(w->woken, true);
-		wake_up_process(w->task);
+/* would it have got just this, had it been free? */
+static bool waiter_can_do_with(const struct accmem_waiter *w,
+			       const struct accmem_carveout *cv,
+			       const struct accmem_run *run, u32 cache_mode)
+{
+	const struct accmem_layout *layout = &w->gift.layout;
+	bool identity = cv->translation == ACCMEM_TRANSLATION_IDENTITY;
+
+	return w->gift.mem && w->gift.carveouts & BIT(cv->index) &&
+	       run->size == layout->footprint &&
+	       w->req.cache_mode == cache_mode &&
+	       IS_ALIGNED(run->start, layout->page_size) &&
+	       (!identity || IS_ALIGNED(run->start, layout->alignment));
+}
+
+/**
+ * accmem_waiters_offer() - memory is about to become free
+ * @cv: where
+ * @run: the memory
+ * @cache_mode: its cache mode
+ * @give: gives it to a waiter, in accmem_gift.mem; false where it cannot. Does not sleep.
+ * @arg: for @give
+ *
+ * The first who waits gets it as it is, if it has the size asked for.
+ *
+ * Return: whether it was given.
+ */
+bool accmem_waiters_offer(struct accmem_carveout *cv,
+			  const struct accmem_run *run, u32 cache_mode,
+			  bool (*give)(struct accmem_waiter *w, void *arg),
+			  void *arg)
+{
+	struct accmem_waiters *ws = &cv->dev->waiters;
+	struct accmem_queue_waiter *q;
+	bool given;
+
+	spin_lock(&accmem_waiters_lock);
+	q = accmem_queue_first(&ws->queue);
+	given = q &&
+		waiter_can_do_with(accmem_waiter_of(q), cv, run, cache_mode) &&
+		give(accmem_waiter_of(q), arg);
+	if (given) {
+		accmem_waiter_of(q)->gift.given = true;
+		ws->stats.handed_over++;
+		accmem_queue_serve(&ws->queue, q);
+		waiter_wake(accmem_waiter_of(q));
 	}
+	spin_unlock(&accmem_waiters_lock);
+	return given;
 }
 
 /**
@@ -283,12 +338,21 @@ int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 /**
  * accmem_waiters_begin() - a waiter that was woken is about to try
  * @w: the waiter
+ *
+ * Return: whether it need not, since it has been given what it asked for. If that is of
+ * no use, this is called again.
  */
-void accmem_waiters_begin(struct accmem_waiter *w)
+bool accmem_waiters_begin(struct accmem_waiter *w)
 {
+	bool given;
+
 	spin_lock(&accmem_waiters_lock);
-	accmem_queue_begin(&w->dev->waiters.queue, &w->q);
+	given = w->gift.given;
+	w->gift.given = false;
+	if (!given)
+		accmem_queue_begin(&w->dev->waiters.queue, &w->q);
 	spin_unlock(&accmem_waiters_lock);
+	return given;
 }
 
 /**
@@ -348,7 +412,7 @@ void accmem_waiters_leave(struct accmem_waiter *w, int err)
  * @w: the waiter
  * @err: -ETIMEDOUT, or -ERESTARTSYS for a signal
  * @restarts: the call will be made again: then the waiter stays in its place, and is
- *	not the caller's any more
+ *	not the caller's any more, who keeps accmem_gift.mem
  * @has_tried: it has, and has not slept since
  *
  * Return: false if it was woken in its sleep, which counts more: it is to try.
@@ -360,13 +424,14 @@ bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts,
 	bool was_woken;
 
 	spin_lock(&accmem_waiters_lock);
-	was_woken = w->woken && !has_tried;
+	was_woken = w->gift.given || (w->woken && !has_tried);
 	if (!was_woken) {
 		if (err == -ETIMEDOUT)
 			ws->stats.timeouts++;
 		else
 			ws->stats.signals++;
 		if (restarts) {
+			w->gift.mem = NULL;
 			w->pid = task_pid_nr(current);
 			w->away_until =
 				jiffies +
@@ -464,7 +529,8 @@ u64 accmem_waiters_wanted(const struct accmem_account *account,
 
 		/* what one that tries needs is promised to it */
 		if (!w->is_short || w->account == account ||
-		    q->state == ACCMEM_QUEUE_AWAKE)
+		    q->state == ACCMEM_QUEUE_AWAKE ||
+		    q->state == ACCMEM_QUEUE_SERVED)
 			continue;
 		first = first ?: q->need;
 		need += q->need;

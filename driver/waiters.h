@@ -25,6 +25,7 @@
 struct accmem_account;
 struct accmem_context;
 struct accmem_device;
+struct accmem_memory;
 struct accmem_user;
 struct eventfd_ctx;
 
@@ -33,6 +34,7 @@ struct eventfd_ctx;
  * @waits: calls that began to wait
  * @wakeups: how often one of them was woken to try
  * @served: calls that got their memory
+ * @handed_over: how often one of them was woken with memory that somebody else had
  * @in_vain: tries after a wake-up that failed
  * @timeouts: calls that gave up at their deadline
  * @signals: calls that a signal interrupted; each time counts
@@ -41,6 +43,7 @@ struct accmem_wait_stats {
 	u64 waits;
 	u64 wakeups;
 	u64 served;
+	u64 handed_over;
 	u64 in_vain;
 	u64 timeouts;
 	u64 signals;
@@ -48,10 +51,11 @@ struct accmem_wait_stats {
 
 /**
  * struct accmem_scan - what is known of carveouts while waiters are looked at
- * @known: bit i stands for carveout i: what follows is known of it
- * @free: bytes that are free, or will be at once
- * @account: whose @longest is; NULL for nobody's yet
- * @longest: bytes of the longest run that the account could have, or a bound of it
+ * @known: bit i stands for carveout i, of which @of has something
+ * @of: of each carveout
+ * @of.free: bytes that are free, or will be at once
+ * @of.account: whose @of.longest is; NULL for nobody's yet
+ * @of.longest: bytes of the longest run that the account could have, or a bound of it
  */
 struct accmem_scan {
 	u32 known;
@@ -118,6 +122,23 @@ struct accmem_prospect {
 };
 
 /**
+ * struct accmem_gift - memory that a waiter is given as it is
+ * @mem: gets it: a memory that has nothing yet; NULL where the request can not do with
+ *	any memory of its size. Its caller's, who takes it away when the waiter is awake.
+ * @layout: what the request becomes in the carveouts @carveouts
+ * @carveouts: bit i stands for carveout i
+ * @given: @mem has it
+ * @dirty: it is another account's bytes that may be in it
+ */
+struct accmem_gift {
+	struct accmem_memory *mem;
+	struct accmem_layout layout;
+	u32 carveouts;
+	bool given;
+	bool dirty;
+};
+
+/**
  * struct accmem_waiter - a call of ALLOC that waits
  * @q: its place in the queue
  * @dev: the device
@@ -126,6 +147,7 @@ struct accmem_prospect {
  * @req: the call
  * @prospect: what it needs
  * @exempt: the user's limits do not count
+ * @gift: what it can be given
  * @task: who sleeps in it
  * @woken: it is to try; set with the lock, read without
  * @is_short: it is counted in accmem_waiters.nr_short
@@ -142,6 +164,7 @@ struct accmem_waiter {
 	struct accmem_alloc req;
 	struct accmem_prospect prospect;
 	bool exempt;
+	struct accmem_gift gift;
 	struct task_struct *task;
 	bool woken;
 	bool is_short;
@@ -201,7 +224,7 @@ void accmem_waiters_init(struct accmem_waiters *ws);
 void accmem_waiters_stop(struct accmem_waiters *ws);
 
 int accmem_waiters_enter(struct accmem_waiter *w, bool defer);
-void accmem_waiters_begin(struct accmem_waiter *w);
+bool accmem_waiters_begin(struct accmem_waiter *w);
 bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited);
 void accmem_waiters_leave(struct accmem_waiter *w, int err);
 bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts,
@@ -212,6 +235,10 @@ void accmem_waiters_forget(struct accmem_context *ctx);
 
 u64 accmem_waiters_wanted(const struct accmem_account *account,
 			  unsigned int *nr);
+bool accmem_waiters_offer(struct accmem_carveout *cv,
+			  const struct accmem_run *run, u32 cache_mode,
+			  bool (*give)(struct accmem_waiter *w, void *arg),
+			  void *arg);
 void accmem_waiters_wake_changed(struct accmem_device *dev,
 				 struct accmem_user *user, bool memory);
 void accmem_waiters_limits_rose(void);
@@ -235,6 +262,14 @@ static inline void accmem_waiters_came_back(struct accmem_device *dev,
 {
 	if (accmem_waiters_present())
 		accmem_waiters_wake_changed(dev, user, true);
+}
+
+/* A charge has sunk; what it was for has not come back. As above. */
+static inline void accmem_waiters_sank(struct accmem_device *dev,
+				       struct accmem_user *user)
+{
+	if (accmem_waiters_present())
+		accmem_waiters_wake_changed(dev, user, false);
 }
 
 /* somebody who does not wait was given @got bytes of a carveout */
