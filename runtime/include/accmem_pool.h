@@ -208,7 +208,8 @@ int accmem_pool_release(struct accmem_pool *pool, void *pointer);
  * @pool: the pool
  * @pointer: its first byte
  * @stream: file descriptor of a stream of the context. It stays open until the
- *	position is reached; a close of it is taken for the end of the stream
+ *	position is reached; a close of it is taken for the end of the stream, also
+ *	where accmem_open_stream() has given the number to another since
  * @position: before which the memory is not used again, but for requests on @stream
  *
  * The pointer is gone at once.

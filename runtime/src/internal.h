@@ -71,6 +71,9 @@ static inline void accmem_close_locked(int fd)
 int accmem_watch_fork(void);
 int accmem_pool_watch_fork(void);
 
+/* A new stream has this descriptor: in all pools, nothing waits for the one that had it. */
+void accmem_pools_end_stream(int stream);
+
 /* One ioctl: 0 or a negative errno value. */
 int accmem_call(const struct accmem_context *ctx, unsigned long command,
 		void *argument);

@@ -304,6 +304,19 @@ void accmem_pools_each(const struct accmem_context *ctx,
 	pthread_mutex_unlock(&pools_lock);
 }
 
+void accmem_pools_end_stream(int stream)
+{
+	struct accmem_pool *pool;
+
+	pthread_mutex_lock(&pools_lock);
+	for (pool = pools; pool; pool = pool->next) {
+		pthread_mutex_lock(&pool->lock);
+		accmem_pending_end(pool, stream);
+		pthread_mutex_unlock(&pool->lock);
+	}
+	pthread_mutex_unlock(&pools_lock);
+}
+
 static void destroy(struct accmem_pool *pool)
 {
 	unregister_pool(pool);

@@ -526,6 +526,9 @@ bool accmem_pending_reuse(struct accmem_pool *pool, uint32_t sort,
 			  uint64_t length, int stream, uint64_t *offset,
 			  uint64_t *position);
 uint64_t accmem_pending_reap(struct accmem_pool *pool);
+
+/* The stream that had this descriptor has ended. */
+void accmem_pending_end(struct accmem_pool *pool, int stream);
 void accmem_pending_disown(struct accmem_pool *pool);
 bool accmem_pending_has(const struct accmem_pool *pool, uint64_t offset);
 

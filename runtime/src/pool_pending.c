@@ -5,7 +5,7 @@
  * when it has come so far. Before a request fails, all lists are looked through.
  *
  * A stream is known by its descriptor. One that is closed has ended, as it has for
- * the kernel, and what waited for it waits no more.
+ * the kernel, and what waited for it waits no more, whatever stream gets the number next.
  *
  * Locking: accmem_pool.lock, held by all callers.
  */
@@ -189,6 +189,14 @@ uint64_t accmem_pending_reap(struct accmem_pool *pool)
 		free(p);
 	}
 	return bytes;
+}
+
+void accmem_pending_end(struct accmem_pool *pool, int stream)
+{
+	struct pool_pending *p = pending_of(pool, stream);
+
+	while (p && p->first)
+		accmem_piece_give(pool, take(pool, p, &p->first));
 }
 
 bool accmem_pending_has(const struct accmem_pool *pool, uint64_t offset)

@@ -19,9 +19,11 @@ int accmem_open_stream(struct accmem_context *ctx, int *stream)
 	int ret;
 
 	ret = accmem_call(ctx, ACCMEM_IOC_STREAM_CREATE, &req);
-	if (!ret)
-		*stream = req.fd;
-	return ret;
+	if (ret)
+		return ret;
+	accmem_pools_end_stream(req.fd);
+	*stream = req.fd;
+	return 0;
 }
 
 int accmem_signal(int stream, uint64_t position)

@@ -10,7 +10,7 @@
  * reached what the child reports. So the child loses those of ours.
  *
  * Locking: streams_lock protects everything. It is held for a search and at most one
- * call of the kernel.
+ * call of the kernel, or of accmem_open_stream(), and so comes before the locks of pools.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -128,8 +128,11 @@ static void streams_in_child(void)
 
 static void streams_watch_fork(void)
 {
-	streams_error = pthread_atfork(streams_before_fork, streams_in_parent,
-				       streams_in_child);
+	streams_error = accmem_pool_watch_fork();
+	if (!streams_error)
+		streams_error = -pthread_atfork(streams_before_fork,
+						streams_in_parent,
+						streams_in_child);
 }
 
 int accmem_streams_create(struct accmem_context *ctx,
@@ -140,7 +143,7 @@ int accmem_streams_create(struct accmem_context *ctx,
 
 	ret = pthread_once(&streams_once, streams_watch_fork);
 	if (ret || streams_error)
-		return ret ? -ret : -streams_error;
+		return ret ? -ret : streams_error;
 	streams = calloc(1, sizeof(*streams));
 	if (!streams)
 		return -ENOMEM;

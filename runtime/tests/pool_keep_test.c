@@ -4,6 +4,7 @@
  * the device in $ACCMEM_DEVICE, and with FAKE_DEVICE over fake_device.c.
  */
 #define _GNU_SOURCE
+#include <accmem_streams.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -257,6 +258,50 @@ static void a_release_that_is_refused_changes_nothing(void)
 	end(pool);
 }
 
+/* Closed when its position was reached, before the pool has looked. */
+static void what_waited_for_a_stream_waits_for_no_other(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	void *p = accmem_pool_malloc(pool, MIB);
+	int stream, other;
+
+	CHECK_EQ(accmem_open_stream(context, &stream), 0);
+	CHECK_EQ(accmem_pool_release_at(pool, p, stream, 5), 0);
+	CHECK_EQ(accmem_signal(stream, 5), 0);
+	CHECK_EQ(close(stream), 0);
+	CHECK_EQ(accmem_open_stream(context, &other), 0);
+	CHECK_EQ(other, stream);
+	accmem_pool_trim(pool, 0);
+	CHECK_EQ(get_stats(pool).pending_bytes, 0);
+	CHECK_EQ(get_stats(pool).reserved_bytes, 0);
+	close(other);
+	end(pool);
+}
+
+/* The number of a handle's stream is the next one's. */
+static void what_waited_for_a_handle_waits_for_no_other(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	void *p = accmem_pool_malloc(pool, MIB);
+	struct accmem_streams *streams;
+	int names[2], stream, other;
+	uint64_t position;
+
+	CHECK_EQ(accmem_streams_create(context, &streams), 0);
+	CHECK_EQ(accmem_streams_mark(streams, &names[0], &position), 0);
+	CHECK_EQ(accmem_streams_locate(streams, &names[0], &stream, &position),
+		 0);
+	CHECK_EQ(accmem_pool_release_at(pool, p, stream, position), 0);
+	CHECK_EQ(accmem_streams_forget(streams, &names[0]), 0);
+	CHECK_EQ(accmem_streams_locate(streams, &names[1], &other, &position),
+		 0);
+	CHECK_EQ(other, stream);
+	accmem_pool_trim(pool, 0);
+	CHECK_EQ(get_stats(pool).pending_bytes, 0);
+	accmem_streams_destroy(streams);
+	end(pool);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -269,6 +314,8 @@ int main(void)
 		ROW(a_block_that_waits_is_not_aligned),
 		ROW(streams_are_joined_before_a_request_fails),
 		ROW(a_release_that_is_refused_changes_nothing),
+		ROW(what_waited_for_a_stream_waits_for_no_other),
+		ROW(what_waited_for_a_handle_waits_for_no_other),
 	};
 
 #ifdef FAKE_DEVICE
