@@ -194,14 +194,11 @@ static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
 	return 0;
 }
 
-/* -ESRCH: it is no piece. */
-static int release_piece(struct accmem_pool *pool, uint64_t offset)
+/* -ESRCH: it is no piece; -ENOMEM: the thread has no cache for it. */
+static int release_to_cache(struct accmem_pool *pool, uint64_t offset)
 {
-	uint64_t tag;
+	uint64_t tag = pool_tag_at(pool, offset);
 
-	if (offset >= pool->span)
-		return -ENOENT;
-	tag = pool_tag_at(pool, offset);
 	if (pool_tag_type(tag) == POOL_PAGE_SLAB)
 		return cache_release_block(pool, pool_tag_slab(tag), offset);
 	if (pool_tag_type(tag) == POOL_PAGE_SPAN && !(offset % POOL_PAGE)) {
@@ -211,6 +208,36 @@ static int release_piece(struct accmem_pool *pool, uint64_t offset)
 		return cache_release_span(pool, offset, tag);
 	}
 	return accmem_piece_lookup(pool, offset, NULL) ? -ESRCH : -EINVAL;
+}
+
+/* What there is no cache for goes back to the pool: a release does not fail for that. */
+static int release_uncached(struct accmem_pool *pool, uint64_t offset)
+{
+	uint64_t usable;
+	int ret;
+
+	pthread_mutex_lock(&pool->lock);
+	ret = accmem_piece_detach(pool, offset, &usable);
+	if (!ret) {
+		accmem_piece_give(pool, offset);
+		accmem_pool_count_live(pool, -(int64_t)usable);
+		if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL)
+			accmem_region_shrink(pool, pool_keep_bytes(pool));
+	}
+	if (ret >= 0)
+		pool->stats.releases++;
+	pthread_mutex_unlock(&pool->lock);
+	return ret < 0 ? ret : 0;
+}
+
+static int release_piece(struct accmem_pool *pool, uint64_t offset)
+{
+	int ret;
+
+	if (offset >= pool->span)
+		return -ENOENT;
+	ret = release_to_cache(pool, offset);
+	return ret == -ENOMEM ? release_uncached(pool, offset) : ret;
 }
 
 static uint64_t offset_of(const struct accmem_pool *pool, const void *pointer)

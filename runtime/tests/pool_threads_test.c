@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -535,12 +536,64 @@ static void a_thread_that_could_not_begin_begins_later(void)
 }
 #endif
 
+/**
+ * struct releaser - who releases in a thread of its own
+ * @pool: the pool
+ * @pointers: a block and a span
+ * @block: what the release of the former returned
+ * @span: of the latter
+ * @again: of the former, once more
+ */
+struct releaser {
+	struct accmem_pool *pool;
+	void *pointers[2];
+	int block;
+	int span;
+	int again;
+};
+
+/* In a thread that has no cache, and cannot get one. */
+static void *release_without_memory(void *argument)
+{
+	struct releaser *r = argument;
+	struct rlimit before, none;
+
+	CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
+	none = (struct rlimit){ .rlim_max = before.rlim_max };
+	CHECK_EQ(setrlimit(RLIMIT_AS, &none), 0);
+	r->block = accmem_pool_release(r->pool, r->pointers[0]);
+	r->span = accmem_pool_release(r->pool, r->pointers[1]);
+	r->again = accmem_pool_release(r->pool, r->pointers[0]);
+	CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
+	return NULL;
+}
+
+static void a_release_needs_no_memory(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct releaser r = { .pool = pool,
+			      .pointers = { accmem_pool_malloc(pool, 100),
+					    accmem_pool_malloc(pool, 9000) } };
+	pthread_t thread;
+
+	CHECK(r.pointers[0] && r.pointers[1]);
+	CHECK_EQ(pthread_create(&thread, NULL, release_without_memory, &r), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(r.block, 0);
+	CHECK_EQ(r.span, 0);
+	CHECK_EQ(r.again, -ENOENT);
+	CHECK_EQ(get_stats(pool).live_bytes, 0);
+	CHECK_EQ(get_stats(pool).releases, 2);
+	end(pool);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		ROW(the_thread_that_gives_back_begins_when_there_is_some),
 		ROW(threads_share_a_pool),
 		ROW(another_thread_may_release),
+		ROW(a_release_needs_no_memory),
 		ROW(a_pool_ends_whoever_is_cancelled),
 		ROW(what_others_have_free_is_had_before_a_failure),
 		ROW(threads_one_after_another_need_no_more_than_one),
