@@ -5,7 +5,8 @@
  *
  * A call looks at its memory when it is made, and holds it until a stream has done
  * the work. Memory that is read-only at its pointer is written through a view of
- * its own.
+ * its own, which is there from the beginning: a stream could tell nobody that there
+ * is none.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,6 +20,8 @@
  * struct transfer - a memset, or a memcpy
  * @op: its turn in a stream
  * @dst: where to
+ * @view: all of the allocation @dst is in, writable, if it is not there
+ * @view_size: bytes of it
  * @src: where from, for a memcpy
  * @is_copy: it is a memcpy
  * @value: the byte of a memset
@@ -30,6 +33,8 @@
 struct transfer {
 	struct acl_op op;
 	struct acl_side dst;
+	unsigned char *view;
+	size_t view_size;
 	struct acl_side src;
 	bool is_copy;
 	int value;
@@ -63,31 +68,40 @@ aclError accmem_acl_side_find(struct acl_side *side, const void *pointer,
 	return error || !side->block.pool ? error : map_side(side);
 }
 
-/* All of a read-only allocation, writable: MAP_FAILED if that cannot be. */
-static unsigned char *view_open(const struct acl_side *side)
+static aclError view_open(struct transfer *t)
 {
-	struct accmem_context *ctx = accmem_pool_context(side->block.pool);
+	const struct accmem_pool_block *block = &t->dst.block;
+	struct accmem_context *ctx;
 	struct accmem_query query;
+	void *view = MAP_FAILED;
 
-	if (accmem_get_query(ctx, side->block.address, &query))
-		return MAP_FAILED;
-	return mmap(NULL, query.footprint, PROT_READ | PROT_WRITE, MAP_SHARED,
-		    accmem_fd(ctx), query.mmap_offset);
+	if (!t->dst.read_only)
+		return ACL_SUCCESS;
+	ctx = accmem_pool_context(block->pool);
+	if (!accmem_get_query(ctx, block->address, &query))
+		view = mmap(NULL, query.footprint, PROT_READ | PROT_WRITE,
+			    MAP_SHARED, accmem_fd(ctx), query.mmap_offset);
+	if (view == MAP_FAILED)
+		return accmem_acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
+				       "no view of the memory");
+	t->view = view;
+	t->view_size = query.footprint;
+	return ACL_SUCCESS;
 }
 
-static void view_close(const struct acl_side *side, unsigned char *view)
+static void view_close(struct transfer *t)
 {
-	struct accmem_context *ctx = accmem_pool_context(side->block.pool);
-	struct accmem_query query;
-
-	if (!accmem_get_query(ctx, side->block.address, &query))
-		munmap(view, query.footprint);
+	if (t->view)
+		munmap(t->view, t->view_size);
 }
 
-static void move_bytes(const struct transfer *t, unsigned char *to)
+static void transfer_do(const struct transfer *t)
 {
+	unsigned char *to = t->dst.pointer;
 	size_t row;
 
+	if (t->view)
+		to = t->view + (to - (unsigned char *)t->dst.block.pointer);
 	if (!t->is_copy) {
 		memset(to, t->value, t->count);
 		return;
@@ -95,28 +109,6 @@ static void move_bytes(const struct transfer *t, unsigned char *to)
 	for (row = 0; row < t->rows; row++)
 		memmove(to + row * t->dst_pitch,
 			t->src.pointer + row * t->src_pitch, t->count);
-}
-
-static aclError move_to_view(const struct transfer *t)
-{
-	const struct acl_side *dst = &t->dst;
-	unsigned char *view = view_open(dst);
-
-	if (view == MAP_FAILED)
-		return accmem_acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION,
-				       "no view of the memory");
-	move_bytes(t,
-		   view + (dst->pointer - (unsigned char *)dst->block.pointer));
-	view_close(dst, view);
-	return ACL_SUCCESS;
-}
-
-static aclError transfer_do(const struct transfer *t)
-{
-	if (t->dst.read_only)
-		return move_to_view(t);
-	move_bytes(t, t->dst.pointer);
-	return ACL_SUCCESS;
 }
 
 static void transfer_run(struct acl_op *op)
@@ -128,6 +120,7 @@ static void transfer_drop(struct acl_op *op)
 {
 	struct transfer *t = (struct transfer *)op;
 
+	view_close(t);
 	accmem_acl_release(&t->dst);
 	accmem_acl_release(&t->src);
 	free(t);
@@ -148,6 +141,8 @@ static aclError transfer_queue(const struct transfer *t, aclrtStream stream)
 	if (!error)
 		error = accmem_acl_hold(&copy->src);
 	if (!error)
+		error = view_open(copy);
+	if (!error)
 		error = accmem_acl_stream_add(stream, &copy->op);
 	if (error)
 		transfer_drop(&copy->op);
@@ -155,10 +150,14 @@ static aclError transfer_queue(const struct transfer *t, aclrtStream stream)
 }
 
 /* The end of a call: what it has found is done, or queued. */
-static aclError transfer_now(const struct transfer *t, aclError error)
+static aclError transfer_now(struct transfer *t, aclError error)
 {
 	if (!error)
-		error = transfer_do(t);
+		error = view_open(t);
+	if (!error) {
+		transfer_do(t);
+		view_close(t);
+	}
 	accmem_acl_call_end();
 	return error;
 }

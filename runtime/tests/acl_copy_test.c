@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "acl_tests.h"
 
@@ -157,6 +158,47 @@ static void memcpy2d_checks_its_arguments(void)
 		 ACL_ERROR_RT_PARAM_INVALID);
 }
 
+/* Nothing is mapped meanwhile. */
+static void synchronize_without_addresses(aclrtStream stream)
+{
+#ifdef FAKE_DEVICE
+	fake_fail_mmap = true;
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	fake_fail_mmap = false;
+#else
+	struct rlimit before, none;
+
+	CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
+	none = (struct rlimit){ .rlim_max = before.rlim_max };
+	CHECK_EQ(setrlimit(RLIMIT_AS, &none), 0);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
+#endif
+}
+
+/* A stream could not say that it has found no addresses for it. */
+static void what_is_queued_is_written_to_read_only_memory(void)
+{
+	char *p = acl_new(MIB, ACL_MEM_ACCESS_USER_SPACE_READONLY);
+	char *d = acl_new(MIB, 0);
+	aclrtStream stream;
+	int i;
+
+	CHECK_EQ(aclrtMemset(p, MIB, 1, MIB), 0);
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	for (i = 0; i < 400; i++)
+		CHECK_EQ(aclrtMemsetAsync(d, MIB, i, MIB, stream), 0);
+	CHECK_EQ(aclrtMemsetAsync(p, MIB, 2, MIB, stream), 0);
+	CHECK_EQ(aclrtMemcpyAsync(p, 100, d, 100, ACL_MEMCPY_DEFAULT, stream),
+		 0);
+	synchronize_without_addresses(stream);
+	CHECK_EQ(byte_at(p + MIB - 1), 2);
+	CHECK_EQ(byte_at(p), 399 % 256);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	acl_delete(d);
+	acl_delete(p);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -164,6 +206,7 @@ int main(void)
 		ROW(memcpy_checks_its_arguments),
 		ROW(memcpy2d_copies_rows),
 		ROW(memcpy2d_checks_its_arguments),
+		ROW(what_is_queued_is_written_to_read_only_memory),
 	};
 
 #ifdef FAKE_DEVICE
