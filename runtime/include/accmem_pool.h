@@ -218,7 +218,8 @@ int accmem_pool_release(struct accmem_pool *pool, void *pointer);
  * Pieces wait for the positions of any stream: whose it is does not matter to them, and
  * is not looked at.
  *
- * Return: as accmem_pool_release(); -EBADF, -EINVAL, -EACCES for the stream.
+ * Return: as accmem_pool_release(); -EBADF, -EINVAL, -EACCES for the stream, and -ENOMEM:
+ * the allocation is what it was then.
  */
 int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
 			   uint64_t position);

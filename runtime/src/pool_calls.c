@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <string.h>
 #include <time.h>
 
 #include "pool.h"
@@ -508,6 +509,20 @@ static int release_piece_at(struct accmem_pool *pool, uint64_t offset,
 	return ret;
 }
 
+/* Of a pointer that is good the stream was not. */
+static int release_at_failed(struct accmem_pool *pool, void *pointer,
+			     int stream, int error)
+{
+	struct accmem_pool_block block;
+
+	if (accmem_pool_lookup(pool, pointer, &block) ||
+	    block.pointer != pointer)
+		return accmem_pool_bad_pointer("release", pointer, error);
+	accmem_set_last_error("release of %p at a position of stream %d: %s",
+			      pointer, stream, strerror(-error));
+	return error;
+}
+
 int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
 			   uint64_t position)
 {
@@ -530,7 +545,7 @@ int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
 		if (!ret && pool->history)
 			accmem_history_released(pool, pointer, stream, SITE);
 	}
-	return ret ? accmem_pool_bad_pointer("release", pointer, ret) : 0;
+	return ret ? release_at_failed(pool, pointer, stream, ret) : 0;
 }
 
 int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
@@ -547,7 +562,7 @@ int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 		ret = accmem_direct_reallocate(pool, pointer, length);
 	if (pool_is_short(ret) && make_room(pool))
 		ret = accmem_direct_reallocate(pool, pointer, length);
-	if (ret == -ENOENT || ret == -EINVAL || ret == -EPERM)
+	if (ret == -ENOENT || (ret == -EINVAL && length) || ret == -EPERM)
 		return accmem_pool_bad_pointer("reallocation", before, ret);
 	if (ret)
 		return accmem_pool_fail(pool, "reallocation", length, ret);

@@ -178,7 +178,7 @@ static int do_free(int fd, struct fake_file *file,
 	if (req->flags & ACCMEM_FREE_STREAM) {
 		stream = stream_of(req->fd);
 		if (!stream)
-			return -EBADF;
+			return inode_of(req->fd) ? -EINVAL : -EBADF;
 	}
 	return fake_free(fd, file, req, stream);
 }

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <accmem_streams.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -302,6 +303,26 @@ static void what_waited_for_a_handle_waits_for_no_other(void)
 	end(pool);
 }
 
+static void the_words_are_about_what_was_wrong(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req = { .length = MIB,
+					   .flags = ACCMEM_ALLOC_RESIZABLE };
+	char *p = accmem_pool_malloc(pool, MIB);
+	int null = open("/dev/null", O_RDWR);
+
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	CHECK_EQ(accmem_pool_release_at(pool, p, null, 1), -EINVAL);
+	CHECK(strstr(accmem_last_error(), "stream"));
+	CHECK_EQ(accmem_pool_release_at(pool, req.pointer, null, 1), -EINVAL);
+	CHECK(strstr(accmem_last_error(), "stream"));
+	CHECK_EQ(accmem_pool_reallocate(pool, &req.pointer, 0), -EINVAL);
+	CHECK(strstr(accmem_last_error(), " 0 bytes"));
+	CHECK_EQ(accmem_pool_release_at(pool, p + 1, null, 1), -EINVAL);
+	close(null);
+	end(pool);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -314,6 +335,7 @@ int main(void)
 		ROW(a_block_that_waits_is_not_aligned),
 		ROW(streams_are_joined_before_a_request_fails),
 		ROW(a_release_that_is_refused_changes_nothing),
+		ROW(the_words_are_about_what_was_wrong),
 		ROW(what_waited_for_a_stream_waits_for_no_other),
 		ROW(what_waited_for_a_handle_waits_for_no_other),
 	};
