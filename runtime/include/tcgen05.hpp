@@ -14,6 +14,7 @@
 #include <tcgen05.h>
 
 #include <array>
+#include <cerrno>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -76,8 +77,8 @@ class Context {
 /**
  * class Columns - what an alloc has got, until it is destroyed
  *
- * The CTA must not have ended. In a pair the destructor waits for the peer's; what it
- * cannot give back, the CTA's exit takes, and reports (P5).
+ * The CTA must not have ended. In a pair the destructor waits for the peer's, signals or
+ * not; what it cannot give back, the CTA's exit takes, and reports (P5).
  */
 class Columns {
     public:
@@ -148,10 +149,11 @@ class Columns {
 	}
 
     private:
+	/* Nobody could try again after a signal. */
 	void end() noexcept
 	{
-		if (cta)
-			tcgen05_dealloc(cta, start, number);
+		while (cta && tcgen05_dealloc(cta, start, number) == -EINTR)
+			;
 	}
 
 	tcgen05_cta *cta = nullptr;

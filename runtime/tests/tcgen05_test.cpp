@@ -6,6 +6,7 @@
 #include <tcgen05.hpp>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <thread>
@@ -185,6 +186,34 @@ static void a_pair_meets_in_each_call()
 	CHECK_EQ(free_columns(pair[1]), 512);
 }
 
+/* By a handler without SA_RESTART, which ends a wait. */
+static void a_signal_does_not_lose_the_columns_of_a_pair()
+{
+	const Context context = two_sms();
+	const Launch launch(context, 1, 2);
+	std::vector<Cta> pair = launch.cluster(0, { 0, 1 });
+	std::optional<Columns> mine, peers;
+	struct sigaction action = {};
+
+	action.sa_handler = [](int) {};
+	CHECK_EQ(sigaction(SIGUSR1, &action, nullptr), 0);
+	alarm(60);
+	std::thread first([&] {
+		mine = pair[0].alloc(64);
+		mine.reset();
+	});
+	peers = pair[1].alloc(64);
+	for (int i = 0; i < 20; i++) {
+		usleep(20000);
+		CHECK_EQ(pthread_kill(first.native_handle(), SIGUSR1), 0);
+	}
+	CHECK_EQ(free_columns(pair[0]), 512 - 64);
+	peers.reset();
+	first.join();
+	CHECK_EQ(free_columns(pair[0]), 512);
+	CHECK_EQ(free_columns(pair[1]), 512);
+}
+
 static void a_warp_calls_together()
 {
 	const Context context = two_sms();
@@ -263,6 +292,7 @@ int main()
 		ROW(errors_are_thrown),
 		ROW(an_address_goes_to_the_window),
 		ROW(a_pair_meets_in_each_call),
+		ROW(a_signal_does_not_lose_the_columns_of_a_pair),
 		ROW(a_warp_calls_together),
 		ROW(a_map_tells_whose_columns_are),
 #endif
