@@ -79,6 +79,9 @@ int32_t accmem_acl_device_of(const struct accmem_pool *pool);
 /* A negative errno value of the library, as an error of ACL. */
 aclError accmem_acl_error(int error);
 
+/* The same of a call that has set no words: sets some, after @what. */
+aclError accmem_acl_failed(const char *what, int error);
+
 /* Sets the last error in words; @error. */
 aclError accmem_acl_fail(aclError error, const char *text);
 

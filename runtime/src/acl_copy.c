@@ -52,12 +52,11 @@ static aclError map_side(struct acl_side *side)
 	int ret;
 
 	side->read_only = accmem_acl_is_read_only(side->block.pointer);
-	if (side->read_only)
-		ret = accmem_map(accmem_pool_context(pool), side->block.address,
-				 PROT_READ, &pointer);
-	else
-		ret = accmem_pool_map(pool, side->pointer);
-	return ret ? accmem_acl_error(ret) : ACL_SUCCESS;
+	if (!side->read_only)
+		return accmem_acl_error(accmem_pool_map(pool, side->pointer));
+	ret = accmem_map(accmem_pool_context(pool), side->block.address,
+			 PROT_READ, &pointer);
+	return accmem_acl_failed("read-only memory", ret);
 }
 
 aclError accmem_acl_side_find(struct acl_side *side, const void *pointer,

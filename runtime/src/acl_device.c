@@ -12,13 +12,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "acl.h"
-
-#define MESSAGE_SIZE 384
 #include "internal.h"
 
+#define MESSAGE_SIZE 384
 #define PATH_SIZE 32
 
 /* Protects what is in @devices, but for reading a pointer that is set. */
@@ -57,6 +57,13 @@ aclError accmem_acl_error(int error)
 	default:
 		return ACL_ERROR_RT_INTERNAL_ERROR;
 	}
+}
+
+aclError accmem_acl_failed(const char *what, int error)
+{
+	if (error)
+		accmem_set_last_error("%s: %s", what, strerror(-error));
+	return accmem_acl_error(error);
 }
 
 /* In this order they are taken elsewhere, too. */
@@ -126,8 +133,10 @@ static int device_start(struct acl_device *device)
 		return ret;
 	}
 	ret = accmem_get_info(device->ctx, 0, &info);
-	if (ret)
+	if (ret) {
+		accmem_acl_failed("device", ret);
 		goto close_context;
+	}
 	device->nr_carveouts = info.nr_carveouts;
 	device->has_host = info.features & ACCMEM_FEATURE_HOST;
 	ret = accmem_pool_create(device->ctx, NULL, &device->pool);
@@ -547,7 +556,8 @@ static aclError look_at_memory(aclrtMemAttr attr, struct accmem_info *info,
 	accmem_acl_call_begin();
 	device = accmem_acl_device_current(&error);
 	if (device) {
-		error = accmem_acl_error(sum_of_class(device, attr, info));
+		error = accmem_acl_failed("memory of the device",
+					  sum_of_class(device, attr, info));
 		accmem_pool_get_stats(device->pool, stats);
 	}
 	accmem_acl_call_end();

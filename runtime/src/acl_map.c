@@ -437,7 +437,8 @@ static aclError map_locked(unsigned char *target, size_t size,
 	    handle_overlapping(target, size))
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "not reserved, or in use");
-	return accmem_acl_error(handle_map(h, target));
+	return accmem_acl_failed("mapping of the memory",
+				 handle_map(h, target));
 }
 
 aclError aclrtMapMem(void *virPtr, size_t size, size_t offset,

@@ -170,11 +170,19 @@ static int set_options(struct accmem_pool *pool,
 	return 0;
 }
 
+/* In words, if it has; @error. */
+static int create_failed(int error)
+{
+	if (error)
+		accmem_set_last_error("a new pool: %s", strerror(-error));
+	return error;
+}
+
 static int set_window(struct accmem_pool *pool)
 {
 	struct accmem_info info;
 	uint64_t alignment;
-	int ret = accmem_get_info(pool->ctx, 0, &info);
+	int ret = create_failed(accmem_get_info(pool->ctx, 0, &info));
 
 	if (ret)
 		return ret;
@@ -261,7 +269,7 @@ int accmem_pool_create(struct accmem_context *ctx,
 
 	pool = calloc(1, sizeof(*pool));
 	if (!pool)
-		return -ENOMEM;
+		return create_failed(-ENOMEM);
 	pool->ctx = ctx;
 	pool->eventfd = POOL_NO_EVENTFD;
 	ret = set_options(pool, options);
@@ -271,11 +279,11 @@ int accmem_pool_create(struct accmem_context *ctx,
 		ret = create_tables(pool);
 	if (ret)
 		goto free_pool;
-	ret = accmem_history_create(pool);
+	ret = create_failed(accmem_history_create(pool));
 	if (ret)
 		goto destroy_tables;
 	create_locks(pool);
-	ret = register_pool(pool);
+	ret = create_failed(register_pool(pool));
 	if (ret)
 		goto destroy_locks;
 	*result = pool;

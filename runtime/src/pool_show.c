@@ -375,17 +375,28 @@ static int make(struct show *show, void (*what)(struct show *show), int fd)
 	return ret;
 }
 
+static int write_show(struct show *show, void (*what)(struct show *show),
+		      int fd)
+{
+	int ret = make(show, what, fd);
+
+	if (ret)
+		accmem_set_last_error("what is in the pool, to file %d: %s", fd,
+				      strerror(-ret));
+	return ret;
+}
+
 int accmem_pool_snapshot(struct accmem_pool *pool, int fd)
 {
 	struct show show = { .pool = pool };
 
-	return make(&show, snapshot, fd);
+	return write_show(&show, snapshot, fd);
 }
 
 long accmem_pool_report_leaks(struct accmem_pool *pool, int fd)
 {
 	struct show show = { .pool = pool };
-	int ret = make(&show, leaks, fd);
+	int ret = write_show(&show, leaks, fd);
 
 	return ret ? ret : show.found;
 }

@@ -83,6 +83,14 @@ static int tensorrt_set_options(struct accmem_tensorrt *a,
 	return ret;
 }
 
+/* In words, if it has; @error. */
+static int tensorrt_create_failed(int error)
+{
+	if (error)
+		accmem_set_last_error("a new allocator: %s", strerror(-error));
+	return error;
+}
+
 int accmem_tensorrt_create(struct accmem_pool *pool,
 			   const struct accmem_tensorrt_options *options,
 			   struct accmem_tensorrt **allocator)
@@ -91,12 +99,14 @@ int accmem_tensorrt_create(struct accmem_pool *pool,
 	int ret;
 
 	if (!a)
-		return -ENOMEM;
+		return tensorrt_create_failed(-ENOMEM);
 	a->pool = pool;
 	ret = tensorrt_set_options(a, options);
-	if (!ret)
+	if (!ret) {
 		ret = accmem_streams_create(accmem_pool_context(pool),
 					    &a->streams);
+		tensorrt_create_failed(ret);
+	}
 	if (ret)
 		free(a);
 	else

@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "acl_tests.h"
 
@@ -158,22 +157,9 @@ static void memcpy2d_checks_its_arguments(void)
 		 ACL_ERROR_RT_PARAM_INVALID);
 }
 
-/* Nothing is mapped meanwhile. */
-static void synchronize_without_addresses(aclrtStream stream)
+static void synchronize(void *stream)
 {
-#ifdef FAKE_DEVICE
-	fake_fail_mmap = true;
 	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
-	fake_fail_mmap = false;
-#else
-	struct rlimit before, none;
-
-	CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
-	none = (struct rlimit){ .rlim_max = before.rlim_max };
-	CHECK_EQ(setrlimit(RLIMIT_AS, &none), 0);
-	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
-	CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
-#endif
 }
 
 /* A stream could not say that it has found no addresses for it. */
@@ -191,11 +177,29 @@ static void what_is_queued_is_written_to_read_only_memory(void)
 	CHECK_EQ(aclrtMemsetAsync(p, MIB, 2, MIB, stream), 0);
 	CHECK_EQ(aclrtMemcpyAsync(p, 100, d, 100, ACL_MEMCPY_DEFAULT, stream),
 		 0);
-	synchronize_without_addresses(stream);
+	call_without_mappings(synchronize, stream);
 	CHECK_EQ(byte_at(p + MIB - 1), 2);
 	CHECK_EQ(byte_at(p), 399 % 256);
 	CHECK_EQ(aclrtDestroyStream(stream), 0);
 	acl_delete(d);
+	acl_delete(p);
+}
+
+static void copy_from(void *p)
+{
+	char byte;
+
+	CHECK_EQ(aclrtMemcpy(&byte, 1, p, 1, ACL_MEMCPY_DEFAULT),
+		 ACL_ERROR_RT_MEMORY_ALLOCATION);
+}
+
+static void what_cannot_be_mapped_is_told_in_words(void)
+{
+	char *p = acl_new(MIB, ACL_MEM_ACCESS_USER_SPACE_READONLY);
+
+	CHECK(!aclGetRecentErrMsg());
+	call_without_mappings(copy_from, p);
+	CHECK(aclGetRecentErrMsg());
 	acl_delete(p);
 }
 
@@ -207,6 +211,7 @@ int main(void)
 		ROW(memcpy2d_copies_rows),
 		ROW(memcpy2d_checks_its_arguments),
 		ROW(what_is_queued_is_written_to_read_only_memory),
+		ROW(what_cannot_be_mapped_is_told_in_words),
 	};
 
 #ifdef FAKE_DEVICE

@@ -99,11 +99,46 @@ static void reserve_and_map_check_their_arguments(void)
 	CHECK_EQ(aclrtReleaseMemAddress(r), 0);
 }
 
+/**
+ * struct target - what is to be mapped, and where
+ * @at: where
+ * @handle: what
+ */
+struct target {
+	void *at;
+	aclrtDrvMemHandle handle;
+};
+
+static void map_target(void *argument)
+{
+	const struct target *t = argument;
+
+	CHECK_EQ(aclrtMapMem(t->at, 64 * KIB, 0, t->handle, 0),
+		 ACL_ERROR_RT_MEMORY_ALLOCATION);
+}
+
+static void what_cannot_be_mapped_is_told_in_words(void)
+{
+	aclrtPhysicalMemProp prop = prop_of(ACL_HBM_MEM_NORMAL);
+	struct target t;
+
+	CHECK_EQ(aclrtReserveMemAddress(&t.at, 4 * MIB, 0, NULL, 1), 0);
+	CHECK_EQ(aclrtMallocPhysical(&t.handle, 64 * KIB, &prop, 0), 0);
+	CHECK(!aclGetRecentErrMsg());
+	call_without_mappings(map_target, &t);
+	CHECK(aclGetRecentErrMsg());
+	CHECK_EQ(aclrtMapMem(t.at, 64 * KIB, 0, t.handle, 0), 0);
+	CHECK_EQ(aclrtUnmapMem(t.at), 0);
+	CHECK_EQ(aclrtFreePhysical(t.handle), 0);
+	CHECK_EQ(aclrtReleaseMemAddress(t.at), 0);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		ROW(memory_is_mapped_at_reserved_addresses),
 		ROW(reserve_and_map_check_their_arguments),
+		ROW(what_cannot_be_mapped_is_told_in_words),
 	};
 
 #ifdef FAKE_DEVICE

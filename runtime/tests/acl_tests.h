@@ -4,6 +4,7 @@
 #define ACCMEM_RUNTIME_ACL_TESTS_H
 
 #include <acl/acl.h>
+#include <sys/resource.h>
 
 #include "test.h"
 #ifdef FAKE_DEVICE
@@ -35,4 +36,24 @@ static inline unsigned char byte_at(const void *p)
 	CHECK_EQ(aclrtMemcpy(&byte, 1, p, 1, ACL_MEMCPY_DEVICE_TO_HOST), 0);
 	return byte;
 }
+
+/* Calls @call with @argument, while nothing of the device can be mapped. */
+static inline void call_without_mappings(void (*call)(void *argument),
+					 void *argument)
+{
+#ifdef FAKE_DEVICE
+	fake_fail_mmap = true;
+	call(argument);
+	fake_fail_mmap = false;
+#else
+	struct rlimit before, none;
+
+	CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
+	none = (struct rlimit){ .rlim_max = before.rlim_max };
+	CHECK_EQ(setrlimit(RLIMIT_AS, &none), 0);
+	call(argument);
+	CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
+#endif
+}
+
 #endif /* ACCMEM_RUNTIME_ACL_TESTS_H */

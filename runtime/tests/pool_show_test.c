@@ -101,6 +101,20 @@ static void leaks_are_told_with_their_call_sites(void)
 	end(pool);
 }
 
+static void a_file_that_is_none_is_named_in_words(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+
+	accmem_set_last_error("%s", "");
+	CHECK_EQ(accmem_pool_snapshot(pool, -1), -EBADF);
+	CHECK(strstr(accmem_last_error(), "file -1"));
+	CHECK(accmem_pool_malloc(pool, 100));
+	accmem_set_last_error("%s", "");
+	CHECK_EQ(accmem_pool_report_leaks(pool, -1), -EBADF);
+	CHECK(strstr(accmem_last_error(), "file -1"));
+	end(pool);
+}
+
 #ifdef FAKE_DEVICE
 static struct accmem_pool *loader_pool;
 static int loader_calls, loader_ended;
@@ -159,6 +173,7 @@ int main(void)
 	static const struct test tests[] = {
 		ROW(a_snapshot_has_everything),
 		ROW(leaks_are_told_with_their_call_sites),
+		ROW(a_file_that_is_none_is_named_in_words),
 #ifdef FAKE_DEVICE
 		ROW(a_constructor_may_allocate_while_sites_get_names),
 #endif

@@ -466,7 +466,7 @@ aclError aclrtFreeHostWithDevSync(void *hostPtr);
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL and for @count above
  * @maxCount; ACL_ERROR_RT_PARAM_INVALID where the memory is not allocated, or not
- * to @count.
+ * to @count; ACL_ERROR_RT_MEMORY_ALLOCATION where it cannot be mapped.
  */
 aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value,
 		     size_t count);
@@ -542,7 +542,7 @@ aclError aclrtPointerGetAttributes(const void *ptr,
  *	pool keeps is counted
  * @total: out: bytes of the device
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_INVALID_DEVICEID.
  */
 aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total);
 
@@ -598,7 +598,8 @@ aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
  * What is in the memory stays in it from one mapping to the next.
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_PARAM_INVALID where not
- * all is reserved, or something is mapped; ACL_ERROR_RT_INVALID_HANDLE.
+ * all is reserved, or something is mapped; ACL_ERROR_RT_INVALID_HANDLE;
+ * ACL_ERROR_RT_MEMORY_ALLOCATION where the kernel cannot map.
  */
 aclError aclrtMapMem(void *virPtr, size_t size, size_t offset,
 		     aclrtDrvMemHandle handle, uint64_t flags);
@@ -610,7 +611,7 @@ aclError aclrtMapMem(void *virPtr, size_t size, size_t offset,
  * The addresses stay reserved. What all streams have to do is waited for.
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID
- * where no memory begins.
+ * where no memory begins; ACL_ERROR_RT_MEMORY_ALLOCATION where the kernel cannot unmap.
  */
 aclError aclrtUnmapMem(void *virPtr);
 
