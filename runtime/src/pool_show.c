@@ -108,21 +108,35 @@ static const char *find_site(const void *site, const char **symbol,
 	return info.dli_fname;
 }
 
+/* As a part of a string of JSON. */
+static void name_text(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			fprintf(out, "\\%c", *text);
+		else if ((unsigned char)*text < ' ')
+			fprintf(out, "\\u%04x", *text);
+		else
+			fputc(*text, out);
+	}
+}
+
 static void name_frame(FILE *out, const void *site)
 {
 	const char *symbol, *file;
 	uintptr_t offset;
 
 	file = find_site(site, &symbol, &offset);
-	if (file)
-		fprintf(out,
-			"{\"name\": \"%s+%#" PRIxPTR
-			"\", \"filename\": \"%s\", \"line\": 0}",
-			symbol, offset, file);
-	else
-		fprintf(out,
-			"{\"name\": \"%p\", \"filename\": \"\", \"line\": 0}",
-			site);
+	fprintf(out, "{\"name\": \"");
+	if (file) {
+		name_text(out, symbol);
+		fprintf(out, "+%#" PRIxPTR, offset);
+	} else {
+		fprintf(out, "%p", site);
+	}
+	fprintf(out, "\", \"filename\": \"");
+	name_text(out, file ? file : "");
+	fprintf(out, "\", \"line\": 0}");
 }
 
 static void name_caller(FILE *out, const void *site)

@@ -116,6 +116,24 @@ static void a_file_that_is_none_is_named_in_words(void)
 }
 
 #ifdef FAKE_DEVICE
+/* The loader knows the program by its first argument, where there is a loader. */
+static void a_snapshot_quotes_the_names_of_files(void)
+{
+	struct accmem_pool *pool = new_pool(ACCMEM_POOL_HISTORY);
+	char *name = program_invocation_name;
+	FILE *file = tmpfile();
+	const char *text;
+
+	CHECK(file && strlen(name) > 3);
+	memcpy(name, "a\"\\\n", 4);
+	CHECK(accmem_pool_malloc(pool, 100));
+	CHECK_EQ(accmem_pool_snapshot(pool, fileno(file)), 0);
+	text = text_of(file);
+	CHECK(strstr(text, "\"filename\": \"a\\\"\\\\\\u000a"));
+	fclose(file);
+	end(pool);
+}
+
 static struct accmem_pool *loader_pool;
 static int loader_calls, loader_ended;
 
@@ -175,6 +193,7 @@ int main(void)
 		ROW(leaks_are_told_with_their_call_sites),
 		ROW(a_file_that_is_none_is_named_in_words),
 #ifdef FAKE_DEVICE
+		ROW(a_snapshot_quotes_the_names_of_files),
 		ROW(a_constructor_may_allocate_while_sites_get_names),
 #endif
 	};
