@@ -554,8 +554,26 @@ int accmem_history_create(struct accmem_pool *pool);
 void accmem_history_destroy(struct accmem_pool *pool);
 void accmem_history_allocated(struct accmem_pool *pool, const void *pointer,
 			      uint64_t length, int stream, const void *site);
-void accmem_history_released(struct accmem_pool *pool, const void *pointer,
-			     int stream, const void *site);
+
+/**
+ * struct pool_origin - where an allocation was made that is released
+ * @length: its bytes, 0 if nothing is known of it
+ * @caller: of the library
+ */
+struct pool_origin {
+	uint64_t length;
+	const void *caller;
+};
+
+/*
+ * To be told before the release, after which others may be given the pointer; and that it
+ * has failed, but for -ENOENT.
+ */
+struct pool_origin accmem_history_released(struct accmem_pool *pool,
+					   const void *pointer, int stream,
+					   const void *site);
+void accmem_history_not_released(struct accmem_pool *pool, const void *pointer,
+				 struct pool_origin origin, int error);
 
 /* Where a live allocation was made, or NULL; with the lock held. */
 const void *accmem_history_site(const struct accmem_pool *pool,

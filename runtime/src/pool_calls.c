@@ -473,14 +473,17 @@ void *accmem_pool_malloc(struct accmem_pool *pool, size_t length)
 
 static int release(struct accmem_pool *pool, void *pointer, const void *site)
 {
+	struct pool_origin origin = {};
 	struct accmem_free req = {};
 	int ret;
 
 	if (pool->history)
-		accmem_history_released(pool, pointer, 0, site);
+		origin = accmem_history_released(pool, pointer, 0, site);
 	ret = release_piece(pool, offset_of(pool, pointer));
 	if (ret == -ESRCH)
 		ret = accmem_direct_release(pool, pointer, &req);
+	if (ret && pool->history)
+		accmem_history_not_released(pool, pointer, origin, ret);
 	return ret ? accmem_pool_bad_pointer("release", pointer, ret) : 0;
 }
 
@@ -530,14 +533,18 @@ int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
 				   .fd = stream,
 				   .position = position };
 	uint64_t offset = offset_of(pool, pointer);
+	struct pool_origin origin = {};
 	int ret;
 
 	if (accmem_piece_lookup(pool, offset, NULL)) {
 		if (pool->history)
-			accmem_history_released(pool, pointer, stream, SITE);
+			origin = accmem_history_released(pool, pointer, stream,
+							 SITE);
 		ret = offset < pool->span ?
 			      accmem_direct_release(pool, pointer, &req) :
 			      -ENOENT;
+		if (ret && pool->history)
+			accmem_history_not_released(pool, pointer, origin, ret);
 	} else {
 		ret = release_piece_at(pool, offset, stream, position);
 		if (ret > 0)

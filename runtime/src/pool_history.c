@@ -137,9 +137,11 @@ void accmem_history_allocated(struct accmem_pool *pool, const void *pointer,
 	pthread_mutex_unlock(&pool->lock);
 }
 
-void accmem_history_released(struct accmem_pool *pool, const void *pointer,
-			     int stream, const void *caller)
+struct pool_origin accmem_history_released(struct accmem_pool *pool,
+					   const void *pointer, int stream,
+					   const void *caller)
 {
+	struct pool_origin origin = {};
 	struct pool_event event = { .pointer = pointer,
 				    .stream = stream,
 				    .site = caller,
@@ -149,11 +151,22 @@ void accmem_history_released(struct accmem_pool *pool, const void *pointer,
 	pthread_mutex_lock(&pool->lock);
 	site = find(pool->history, pointer);
 	if (site) {
+		origin.length = site->length;
+		origin.caller = site->caller;
 		event.length = site->length;
 		forget(pool->history, site);
 		note(pool->history, &event);
 	}
 	pthread_mutex_unlock(&pool->lock);
+	return origin;
+}
+
+void accmem_history_not_released(struct accmem_pool *pool, const void *pointer,
+				 struct pool_origin origin, int error)
+{
+	if (origin.length && error != -ENOENT)
+		accmem_history_allocated(pool, pointer, origin.length, 0,
+					 origin.caller);
 }
 
 const void *accmem_history_site(const struct accmem_pool *pool,

@@ -101,6 +101,23 @@ static void leaks_are_told_with_their_call_sites(void)
 	end(pool);
 }
 
+static void a_release_that_fails_loses_no_call_site(void)
+{
+	struct accmem_pool *pool = new_pool(ACCMEM_POOL_LEAKS);
+	struct accmem_pool_request req = { .length = MIB,
+					   .flags = ACCMEM_ALLOC_RESIZABLE };
+	FILE *file = tmpfile();
+
+	CHECK(file);
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	CHECK_EQ(accmem_pool_release_at(pool, req.pointer, -1, 1), -EBADF);
+	CHECK_EQ(accmem_pool_report_leaks(pool, fileno(file)), 1);
+	CHECK_EQ(count_of(text_of(file), "allocated by"), 1);
+	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+	fclose(file);
+	end(pool);
+}
+
 static void a_file_that_is_none_is_named_in_words(void)
 {
 	struct accmem_pool *pool = new_pool(0);
@@ -191,6 +208,7 @@ int main(void)
 	static const struct test tests[] = {
 		ROW(a_snapshot_has_everything),
 		ROW(leaks_are_told_with_their_call_sites),
+		ROW(a_release_that_fails_loses_no_call_site),
 		ROW(a_file_that_is_none_is_named_in_words),
 #ifdef FAKE_DEVICE
 		ROW(a_snapshot_quotes_the_names_of_files),
