@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <accmem_umf.h>
 
@@ -42,6 +43,12 @@ struct provider {
 
 static __thread int32_t umf_error;
 
+static umf_result_t umf_specific(int ret)
+{
+	umf_error = -ret;
+	return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
+}
+
 static umf_result_t umf_result(int ret)
 {
 	switch (ret) {
@@ -58,21 +65,23 @@ static umf_result_t umf_result(int ret)
 	case -EOPNOTSUPP:
 		return UMF_RESULT_ERROR_NOT_SUPPORTED;
 	default:
-		umf_error = -ret;
-		return UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC;
+		return umf_specific(ret);
 	}
 }
 
-static int umf_make_pool(struct provider *p, const char *device)
+/* A device that is not there is no pointer that nothing is at. */
+static umf_result_t umf_make_pool(struct provider *p, const char *device)
 {
 	int ret = accmem_open(device, &p->own);
 
-	if (ret)
-		return ret;
+	if (ret) {
+		accmem_set_last_error("device: %s", strerror(-ret));
+		return ret == -ENOENT ? umf_specific(ret) : umf_result(ret);
+	}
 	ret = accmem_pool_create(p->own, NULL, &p->pool);
 	if (ret)
 		accmem_close(p->own);
-	return ret;
+	return umf_result(ret);
 }
 
 static void umf_free_provider(struct provider *p)
@@ -89,6 +98,7 @@ static umf_result_t umf_initialize(const void *data, void **result)
 	const struct accmem_umf_params none = { .size = sizeof(none) };
 	const struct accmem_umf_params *params = data ? data : &none;
 	struct accmem_info info;
+	umf_result_t made;
 	struct provider *p;
 	int ret;
 
@@ -101,10 +111,10 @@ static umf_result_t umf_initialize(const void *data, void **result)
 	p->carveout = params->carveout;
 	p->mapped = !params->unmapped;
 	p->pool = params->pool;
-	ret = p->pool ? 0 : umf_make_pool(p, params->device);
-	if (ret) {
+	made = p->pool ? UMF_RESULT_SUCCESS : umf_make_pool(p, params->device);
+	if (made) {
 		free(p);
-		return umf_result(ret);
+		return made;
 	}
 	ret = accmem_get_info(accmem_pool_context(p->pool), p->carveout, &info);
 	if (ret) {

@@ -41,9 +41,9 @@ struct accmem_umf_params {
  * initialize() takes a struct accmem_umf_params, or NULL for device memory of the
  * default device.
  *
- * Results are UMF_RESULT_ERROR_INVALID_ARGUMENT for a size of 0, and for a pointer
- * that is no allocation of the provider, or has not the size that is said (0 says
- * nothing); _INVALID_ALIGNMENT for one that is no power of two;
+ * Results are UMF_RESULT_ERROR_INVALID_ARGUMENT for parameters that are none, for a size
+ * of 0, and for a pointer that is no allocation of the provider, or has not the size that
+ * is said (0 says nothing); _INVALID_ALIGNMENT for one that is no power of two;
  * _OUT_OF_HOST_MEMORY where there is no memory, of the device too, since the
  * framework has no other, or none within a limit or a pool's time; _NOT_SUPPORTED for
  * what the device has not; else _MEMORY_PROVIDER_SPECIFIC with a positive errno value.

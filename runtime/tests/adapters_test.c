@@ -464,6 +464,12 @@ static void umf_parameters(void)
 	ops->get_last_native_error(provider, &message, &error);
 	CHECK_EQ(error, ENOTDIR);
 	CHECK(message);
+	params.device = "/dev/accmem-none";
+	CHECK_EQ(ops->initialize(&params, &second),
+		 UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
+	ops->get_last_native_error(provider, &message, &error);
+	CHECK_EQ(error, ENOENT);
+	CHECK(strstr(message, strerror(ENOENT)));
 	/* another over the same pool */
 	params.pool = accmem_umf_pool(provider);
 	CHECK_EQ(ops->initialize(&params, &second), UMF_RESULT_SUCCESS);
