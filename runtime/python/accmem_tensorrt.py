@@ -17,6 +17,7 @@ names. Every method is thread-safe but close().
 """
 
 import ctypes
+import errno
 import os
 
 __all__ = ["Allocator", "RESIZABLE", "UNMAPPED", "adapt", "last_error"]
@@ -115,6 +116,13 @@ def _fit(*numbers):
     return all(0 <= number <= _U64 for number in numbers)
 
 
+def _position(number):
+    """Of a stream; what is cut off would be another one, reached too early."""
+    if not _fit(number):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    return number
+
+
 class Allocator:
     """The five methods of IGpuAllocator, on a device of accmem.
 
@@ -199,12 +207,13 @@ class Allocator:
     def reach(self, stream, position):
         """The work on a stream is done up to a point."""
         self._check(_library().accmem_streams_reach(
-            self._streams(), _address(stream), position))
+            self._streams(), _address(stream), _position(position)))
 
     def bind(self, stream, descriptor, position):
         """Releases at a stream are at a position of one of the context's."""
         self._check(_library().accmem_streams_bind(
-            self._streams(), _address(stream), descriptor, position))
+            self._streams(), _address(stream), descriptor,
+            _position(position)))
 
     def forget(self, stream):
         """The stream is gone, and its work done."""

@@ -177,6 +177,8 @@ def t12_release_waits_for_the_stream():
     position = a.mark(STREAM)
     a.reach(STREAM, position)
     for call in (lambda: a.reach(STREAM, position + 1),
+                 lambda: a.reach(STREAM, position + (1 << 64)),
+                 lambda: a.bind(STREAM + 2, 0, 1 << 64),
                  lambda: a.bind(STREAM, 0, 1), lambda: a.forget(STREAM + 1)):
         try:
             call()
