@@ -4,8 +4,9 @@
  *
  * It may be served from what its context has; else its limits must allow it, and one of
  * its carveouts must have as much, besides what others were promised, in pieces that
- * are large enough. What is looked up of a carveout is kept for the others that wait
- * (struct accmem_scan).
+ * are large enough. It is to try as well where that would tell it something new: that a
+ * limit holds it up, or none does any more. What is looked up of a carveout is kept for
+ * the others that wait (struct accmem_scan).
  *
  * Locks: accmem_waiters_lock is held by the callers; the carveout's.
  */
@@ -127,17 +128,28 @@ static bool prospect_fits_in(const struct accmem_waiter *w,
 	       prospect_longest(scan, cv, w->account) >= need;
 }
 
-/**
- * accmem_prospect_is_charged() - may a request lie in what is charged already?
- * @p: what it needs
- * @account: the account
- *
- * Return: whether it may, as things are.
- */
-bool accmem_prospect_is_charged(const struct accmem_prospect *p,
+/* may it lie in what is charged already, as things are? */
+static bool prospect_is_charged(const struct accmem_prospect *p,
 				const struct accmem_account *account)
 {
 	return p->small || (p->owned && atomic64_read(&account->bytes));
+}
+
+/**
+ * accmem_prospect_is_in_vain() - is a limit below what a request needs?
+ * @p: what it needs
+ * @account: the account
+ * @exempt: the user's limits do not count
+ *
+ * Return: whether no charge that sinks would be enough.
+ */
+bool accmem_prospect_is_in_vain(const struct accmem_prospect *p,
+				const struct accmem_account *account,
+				bool exempt)
+{
+	u64 charge = prospect_is_charged(p, account) ? p->footprint : p->charge;
+
+	return accmem_charge_is_too_much(p->other_side + charge, exempt);
 }
 
 /* what it would be charged at least, as things are */
@@ -146,7 +158,18 @@ static u64 prospect_least_charge(const struct accmem_waiter *w)
 	const struct accmem_prospect *p = &w->prospect;
 
 	return p->other_side +
-	       (accmem_prospect_is_charged(p, w->account) ? 0 : p->charge);
+	       (prospect_is_charged(p, w->account) ? 0 : p->charge);
+}
+
+/*
+ * Is what holds it up, a limit or a lack of memory, not what it was told by its last
+ * try? Others count on that: it finds out by another one.
+ */
+static bool prospect_has_turned(const struct accmem_waiter *w, bool limited)
+{
+	return limited != w->q.limited ||
+	       (limited && accmem_prospect_is_in_vain(&w->prospect, w->account,
+						      w->exempt));
 }
 
 /* of what a carveout has: what is reserved for another is in that one's alone */
@@ -170,18 +193,22 @@ static u64 prospect_promised_in(const struct accmem_waiter *w,
  *
  * For accmem_queue_next().
  *
- * Return: false where a try would be in vain.
+ * Return: false where a try would be in vain, and tell nothing new.
  */
 bool accmem_prospect_fits(const struct accmem_queue_waiter *q, u64 promised,
 			  void *arg)
 {
 	const struct accmem_waiter *w = accmem_waiter_of(q);
 	struct accmem_carveout *cv;
+	bool limited;
 
 	if (prospect_has_own(w))
 		return true;
-	if (!accmem_charge_could_fit(w->account, prospect_least_charge(w),
-				     w->exempt))
+	limited = !accmem_charge_could_fit(w->account, prospect_least_charge(w),
+					   w->exempt);
+	if (prospect_has_turned(w, limited))
+		return true;
+	if (limited)
 		return false;
 	for (cv = w->dev->cvs; cv < accmem_carveouts_end(w->dev); cv++) {
 		if (w->prospect.carveouts & BIT(cv->index) &&

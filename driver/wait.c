@@ -103,12 +103,8 @@ static int wait_look_ahead(struct accmem_context *ctx,
 static int wait_check_limits(struct accmem_context *ctx,
 			     const struct accmem_prospect *p)
 {
-	u64 charge = accmem_prospect_is_charged(p, ctx->account) ?
-			     p->footprint :
-			     p->charge;
-
-	return accmem_charge_is_too_much(p->other_side + charge,
-					 capable(CAP_SYS_RESOURCE)) ?
+	return accmem_prospect_is_in_vain(p, ctx->account,
+					  capable(CAP_SYS_RESOURCE)) ?
 		       -EDQUOT :
 		       0;
 }

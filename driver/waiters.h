@@ -211,8 +211,9 @@ accmem_waiter_of(const struct accmem_queue_waiter *q)
 
 /* prospect.c */
 u64 accmem_prospect_free_bytes(struct accmem_carveout *cv);
-bool accmem_prospect_is_charged(const struct accmem_prospect *p,
-				const struct accmem_account *account);
+bool accmem_prospect_is_in_vain(const struct accmem_prospect *p,
+				const struct accmem_account *account,
+				bool exempt);
 bool accmem_prospect_fits(const struct accmem_queue_waiter *q, u64 promised,
 			  void *arg);
 

@@ -345,4 +345,30 @@ TEST_F(wait, storm)
 	}
 }
 
+/* whatever it is that the request waits for */
+TEST_F(wait, a_limit_that_becomes_too_small)
+{
+	struct waiter w = {};
+	struct accmem_alloc a;
+
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
+	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(-EDQUOT, w.err);
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 2 * PIECE));
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
+	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(-EDQUOT, w.err);
+	EXPECT_EQ(0, waiting(variant->path, "waiting"));
+}
+
 WAIT_MAIN

@@ -184,15 +184,18 @@ TEST_F(wait_hand_over, the_first_is_not_passed_by_it)
 TEST_F(wait_hand_over, a_limit_holds)
 {
 	int64_t handed = waiting(variant->path, "handed_over");
+	struct accmem_alloc a;
 	struct waiter w = {};
 
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE / 2));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	EXPECT_EQ(handed, waiting(variant->path, "handed_over"));
-	EXPECT_EQ(0, charged(self->fd));
+	EXPECT_EQ(PIECE, charged(self->fd));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
 	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
 	pthread_join(w.thread, NULL);

@@ -283,4 +283,35 @@ TEST_F(wait_shrink, bad_input_of_shrink)
 	EXPECT_EQ(0, shrink_call(self->fd, ACCMEM_SHRINK_UNREGISTER, 0, &s));
 }
 
+/* what holds a waiter up may change: a limit, then a lack of memory */
+TEST_F(wait_shrink, others_are_told_when_a_limit_holds_it_up_no_more)
+{
+	struct accmem_shrink req;
+	struct waiter w = {};
+	struct accmem_alloc a;
+
+	ASSERT_EQ(0,
+		  shrink_call(self->other, ACCMEM_SHRINK_REGISTER, -1, &req));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
+	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
+	EXPECT_FALSE(is_readable(self->other));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 2 * PIECE));
+	EXPECT_TRUE(wait_until_readable(self->other));
+	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &req));
+	EXPECT_EQ(1, req.waiting);
+	EXPECT_EQ(PIECE, req.wanted);
+	/* and the other way about, where what it would be charged can be told */
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
+	if (!accmem_owns_folios(&self->info)) {
+		EXPECT_TRUE(wait_for_state(variant->path, "limited", 1));
+		ASSERT_EQ(0, shrink_call(self->other, 0, 0, &req));
+		EXPECT_EQ(0, req.waiting);
+	}
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
+}
+
 WAIT_MAIN
