@@ -23,6 +23,8 @@
 #include "stream.h"
 #include "trace.h"
 
+#define PENDING_LOOKS 64u /* at pages of what suits a request */
+
 static struct accmem_buffer *pending_buffer(struct accmem_pending *pending)
 {
 	return container_of(pending, struct accmem_buffer, pending);
@@ -189,22 +191,29 @@ static bool pending_fits(struct accmem_pending *pending, void *arg)
 	       !mem->shared && kref_read(&mem->refs) == 1;
 }
 
-/* a buffer that suits, which waits for nothing while the caller has it */
+/*
+ * A buffer that suits, which waits for nothing while the caller has it. Others that do,
+ * but for somebody who has their pages, are kept from the next look.
+ */
 static struct accmem_buffer *pending_find(struct accmem_stream *stream,
 					  struct wanted *wanted)
 {
+	struct accmem_buffer *buf = NULL;
 	struct accmem_pending *pending;
-	struct accmem_buffer *buf;
+	unsigned int left = PENDING_LOOKS;
+	LLIST_HEAD(pinned);
 
-	pending = accmem_stream_take(stream, pending_fits, wanted);
-	if (!pending)
-		return NULL;
-	/* one look at all of its pages, which is too long for a lock */
-	buf = pending_buffer(pending);
-	if (accmem_memory_is_idle(accmem_buffer_memory(buf)))
-		return buf;
-	pending_go_on(pending);
-	return NULL;
+	while (left-- &&
+	       (pending = accmem_stream_take(stream, pending_fits, wanted))) {
+		/* one look at all of its pages, which is too long for a lock */
+		buf = pending_buffer(pending);
+		if (accmem_memory_is_idle(accmem_buffer_memory(buf)))
+			break;
+		llist_add(&pending->due, &pinned);
+		buf = NULL;
+	}
+	accmem_pending_finish(&pinned);
+	return buf;
 }
 
 /**

@@ -633,4 +633,32 @@ TEST_F(stream, another_process_may_signal)
 	EXPECT_EQ(3, stream_query(self->stream).reached);
 }
 
+TEST_F(stream, what_is_pinned_hides_nothing_else)
+{
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(2));
+	struct accmem_alloc pinned = stream_allocate(self->fd, MIB(2));
+	struct accmem_alloc b = { .length = MIB(2) };
+	struct iovec iov = { .iov_len = 4096 };
+	int pipes[2];
+
+	if (!(self->info.features & ACCMEM_FEATURE_PIN))
+		return; /* there is nothing to pin */
+	ASSERT_EQ(0, pipe(pipes));
+	iov.iov_base = accmem_mmap(self->fd, &pinned, MIB(2), RW);
+	ASSERT_NE(NULL, iov.iov_base);
+	memset(iov.iov_base, 1, 4096);
+	ASSERT_EQ(4096, vmsplice(pipes[1], &iov, 1, 0));
+	munmap(iov.iov_base, MIB(2));
+	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
+	ASSERT_EQ(0, stream_free(self->fd, pinned.address, self->stream, 1));
+	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
+	EXPECT_EQ(1, b.position);
+	EXPECT_EQ(a.address, b.address);
+	EXPECT_EQ(1, stream_query(self->stream).pending);
+	close(pipes[0]);
+	close(pipes[1]);
+	ASSERT_EQ(0, stream_signal(self->stream, 1));
+	EXPECT_EQ(0, stream_pending(variant->path));
+}
+
 ACCMEM_HARNESS_MAIN
