@@ -257,6 +257,8 @@ static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
 		r->fresh = NULL;
 		return err;
 	}
+	/* one that is shorter than the buffer says nothing now, and is kept */
+	r->fresh->reserve = r->buf->reserve;
 	/* a pin is the reason that is told where nothing else is in the way */
 	if (accmem_memory_is_pinned(accmem_buffer_memory(r->buf)))
 		err = -EBUSY;

@@ -569,4 +569,30 @@ TEST_F(realloc, moves_where_no_large_pages_are_left)
 	free(pieces);
 }
 
+/* a reservation that was too short for a while is there again */
+TEST_F(realloc, keeps_its_reservation_where_it_has_moved_beyond_it)
+{
+	struct accmem_alloc a, b,
+		in_it = { .length = GRANULE, .flags = ACCMEM_ALLOC_FIXED };
+	struct accmem_realloc r;
+
+	if (self->identity)
+		return; /* the room is everybody's */
+	ASSERT_EQ(0, alloc(self->fd, KIB(64), MIB(1), &a));
+	b = (struct accmem_alloc){ .length = GRANULE,
+				   .address = a.address + MIB(1),
+				   .flags = ACCMEM_ALLOC_FIXED };
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &b));
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(2), 0, &r));
+	EXPECT_NE(a.address, r.address);
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, r.address, KIB(64),
+					  IN_PLACE, &r));
+	in_it.address = r.address + KIB(512);
+	EXPECT_EQ(-EEXIST, accmem_ioctl_alloc(self->fd, &in_it));
+	in_it.address = r.address + MIB(1);
+	EXPECT_EQ(0, accmem_ioctl_alloc(self->fd, &in_it));
+	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, r.address, MIB(1), IN_PLACE,
+					  &r));
+}
+
 ACCMEM_HARNESS_MAIN
