@@ -202,7 +202,7 @@ static bool realloc_is_gated(const struct accmem_buffer *buf)
 	if (accmem_gate_is_open(gate))
 		return false;
 	return !gate->position ||
-	       !accmem_stream_has_reached(gate->stream, gate->position);
+	       accmem_stream_check(gate->stream, gate->position) == -EAGAIN;
 }
 
 static bool realloc_fits_in_place(const struct accmem_resize *r)

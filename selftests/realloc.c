@@ -595,4 +595,25 @@ TEST_F(realloc, keeps_its_reservation_where_it_has_moved_beyond_it)
 					  &r));
 }
 
+/* nothing waits for a position that is cancelled */
+TEST_F(realloc, memory_of_a_stream_that_has_ended_is_given_back)
+{
+	struct accmem_alloc a = { .length = KIB(64), .flags = RESIZABLE };
+	int stream = stream_create(self->fd);
+	struct accmem_realloc r;
+
+	ASSERT_LE(0, stream);
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, stream_free(self->fd, a.address, stream, 5));
+	a = (struct accmem_alloc){ .length = KIB(64), .flags = RESIZABLE };
+	ASSERT_EQ(0, stream_alloc(self->fd, stream, &a));
+	ASSERT_EQ(5, a.position);
+	close(stream);
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, KIB(8), 0, &r));
+	EXPECT_EQ(KIB(8), r.footprint);
+	EXPECT_EQ(KIB(8), accmem_sysfs(variant->path, "live_bytes"));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_EQ(0, accmem_sysfs(variant->path, "pending_bytes"));
+}
+
 ACCMEM_HARNESS_MAIN
