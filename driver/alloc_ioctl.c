@@ -256,27 +256,16 @@ int accmem_ioctl_free(struct accmem_context *ctx, void __user *arg)
 	return err;
 }
 
-/* those that a buffer at an address may be moved to */
-static u32 alloc_ioctl_carveouts_near(struct accmem_context *ctx, u64 address)
-{
-	const struct accmem_carveout *host = accmem_device_host(ctx->dev);
-
-	if (host && address - host->address_base < host->address_span)
-		return ctx->dev->host;
-	return ctx->dev->carveouts;
-}
-
 /* ENOMEM, with what could have been had; the address is what it was */
-static int alloc_ioctl_fail_realloc(struct accmem_command *cmd, int err)
+static int alloc_ioctl_fail_realloc(struct accmem_command *cmd, u32 carveouts,
+				    int err)
 {
 	struct accmem_realloc *req = &cmd->data.realloc;
 	struct accmem_alloc wanted = { .length = req->length };
 
 	if (err == -ENOMEM) {
-		accmem_usage_space(cmd->ctx,
-				   alloc_ioctl_carveouts_near(cmd->ctx,
-							      req->address),
-				   &req->free_bytes, &req->largest_run);
+		accmem_usage_space(cmd->ctx, carveouts, &req->free_bytes,
+				   &req->largest_run);
 		if (accmem_command_respond(cmd))
 			err = -EFAULT;
 	}
@@ -313,7 +302,7 @@ int accmem_ioctl_realloc(struct accmem_command *cmd)
 		accmem_waiters_came_back(cmd->ctx->dev,
 					 cmd->ctx->account->user);
 	if (err)
-		return alloc_ioctl_fail_realloc(cmd, err);
+		return alloc_ioctl_fail_realloc(cmd, r.carveouts, err);
 	accmem_realloc_describe(&r, req);
 	err = accmem_command_respond(cmd);
 	if (err) {
@@ -324,5 +313,5 @@ int accmem_ioctl_realloc(struct accmem_command *cmd)
 	if (!err)
 		return 0;
 	req->address = address;
-	return alloc_ioctl_fail_realloc(cmd, err);
+	return alloc_ioctl_fail_realloc(cmd, r.carveouts, err);
 }

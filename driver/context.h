@@ -417,6 +417,7 @@ int accmem_growth_make(struct accmem_context *ctx, struct accmem_buffer *buf,
  * @fresh: what takes its place; NULL where it is resized in place
  * @layout: what it becomes
  * @length: bytes asked for
+ * @carveouts: that are asked for memory: bit i for carveout i
  * @insists: in place, or not at all
  * @old_size: bytes of its memory when the call began
  * @copied: bytes
@@ -426,6 +427,7 @@ struct accmem_resize {
 	struct accmem_buffer *fresh;
 	struct accmem_layout layout;
 	u64 length;
+	u32 carveouts;
 	bool insists;
 	u64 old_size;
 	u64 copied;

@@ -301,9 +301,13 @@ static int realloc_resize(struct accmem_context *ctx,
 			  struct accmem_resize *r)
 {
 	const struct accmem_alloc req = realloc_request(r->buf, call->length);
-	int err = accmem_alloc_lay_out(realloc_carveout(r->buf), &req,
-				       realloc_policy(r->buf), &r->layout);
+	const struct accmem_carveout *cv = realloc_carveout(r->buf);
+	int err;
 
+	r->carveouts = r->insists ? BIT(cv->index) :
+				    accmem_alloc_carveouts(ctx, &req);
+	err = accmem_alloc_lay_out(cv, &req, realloc_policy(r->buf),
+				   &r->layout);
 	if (err)
 		return err;
 	err = realloc_in_place(ctx, r);
@@ -331,6 +335,7 @@ int accmem_realloc_prepare(struct accmem_context *ctx,
 
 	*r = (struct accmem_resize){
 		.length = req->length,
+		.carveouts = ctx->dev->carveouts,
 		.insists = req->flags & ACCMEM_REALLOC_IN_PLACE,
 	};
 	r->buf = realloc_begin(ctx, req->address);

@@ -411,6 +411,33 @@ TEST_F(carveouts, realloc_in_one_only)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, r.address));
 }
 
+/* what is free elsewhere would not help it */
+TEST_F(carveouts, realloc_tells_what_is_free_where_it_asked)
+{
+	struct accmem_alloc only, any;
+	struct accmem_realloc r;
+
+	ASSERT_EQ(0, alloc_in(self->fd, 1, MIB(2),
+			      ACCMEM_ALLOC_RESIZABLE | ONLY, &only));
+	ASSERT_EQ(0,
+		  alloc_in(self->fd, 1, MIB(2), ACCMEM_ALLOC_RESIZABLE, &any));
+	FILL(1);
+	ASSERT_EQ(-ENOMEM,
+		  accmem_ioctl_realloc(self->fd, only.address, MIB(8), 0, &r));
+	EXPECT_EQ(0, r.free_bytes);
+	EXPECT_EQ(0, r.largest_run);
+	ASSERT_EQ(-ENOMEM, accmem_ioctl_realloc(self->fd, any.address, MIB(8),
+						ACCMEM_REALLOC_IN_PLACE, &r));
+	EXPECT_EQ(0, r.free_bytes);
+	ASSERT_EQ(-ENOMEM,
+		  accmem_ioctl_realloc(self->fd, any.address,
+				       self->info[0].capacity + MIB(2), 0, &r));
+	EXPECT_EQ(self->info[0].capacity, r.free_bytes);
+	EXPECT_EQ(self->info[0].capacity, r.largest_run);
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, only.address));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, any.address));
+}
+
 /*
  * What another's cache has is not enough: what a context keeps of another carveout is
  * charged, and in the way of its limit.

@@ -509,8 +509,9 @@ struct accmem_query {
  * @usable: out: as in struct accmem_alloc, like all down to @nr_runs
  * @footprint: out
  * @mmap_offset: out
- * @free_bytes: out: on ENOMEM; else 0
- * @largest_run: out: on ENOMEM; else 0
+ * @free_bytes: out: on ENOMEM, of the carveouts that were asked, with IN_PLACE the
+ *	buffer's own; else 0
+ * @largest_run: out: likewise
  * @page_size: out
  * @nr_runs: out
  * @copied: out: bytes that were copied to another place; 0 where it was resized
