@@ -193,7 +193,7 @@ enum accmem_page_policy {
  * @free_bytes: out: bytes that are free now, with what is left of the pages that
  *	this context's small buffers are cut from
  * @largest_run: out: largest request, in bytes, that this context could be
- *	granted now as one contiguous run
+ *	granted now as one contiguous run, whatever limits and reservations say
  * @context_bytes: out: bytes charged to this context: what its memory
  *	withholds from others
  * @context_limit: out: most that may be charged to it, 0 for no limit
