@@ -288,6 +288,14 @@ static struct accmem_queue_user *waiter_user(const struct accmem_waiter *w)
 	return &w->account->user->waiting[w->dev->index];
 }
 
+/* the parameter may have changed */
+static void waiters_set_reserve(struct accmem_waiters *ws, u64 now)
+{
+	u64 reserve_ms = READ_ONCE(waiters_reserve_ms);
+
+	accmem_queue_set_reserve(&ws->queue, reserve_ms * NSEC_PER_MSEC, now);
+}
+
 /**
  * accmem_waiters_enter() - begin to wait
  * @w: the waiter, filled in; it stays where it is until it leaves
@@ -309,8 +317,7 @@ int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 	w->woken = true;
 	w->since = ktime_get_ns();
 	ws->stats.waits++;
-	ws->queue.reserve_ns =
-		(u64)READ_ONCE(waiters_reserve_ms) * NSEC_PER_MSEC;
+	waiters_set_reserve(ws, w->since);
 	/* who asks for little is not there for all that others get meanwhile */
 	ws->queue.credit = waiters_capacity(w->dev);
 	accmem_queue_enter(&ws->queue, &w->q, waiter_user(w), need);
@@ -549,10 +556,12 @@ static void waiters_work(struct work_struct *work)
 {
 	struct accmem_waiters *ws =
 		container_of(work, struct accmem_waiters, work.work);
+	u64 now = ktime_get_ns();
 
 	spin_lock(&accmem_waiters_lock);
 	waiters_drop(ws, NULL);
-	accmem_queue_tick(&ws->queue, ktime_get_ns());
+	waiters_set_reserve(ws, now);
+	accmem_queue_tick(&ws->queue, now);
 	accmem_queue_came_back(&ws->queue);
 	accmem_queue_limits_rose(&ws->queue);
 	waiters_settle(waiters_device(ws));

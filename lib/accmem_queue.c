@@ -14,6 +14,12 @@ void accmem_queue_init(struct accmem_queue *q, u32 bound)
 	INIT_LIST_HEAD(&q->waiters);
 }
 
+void accmem_queue_set_reserve(struct accmem_queue *q, u64 reserve_ns, u64 now)
+{
+	q->reserve_ns = reserve_ns;
+	q->until = min(q->until, now + reserve_ns);
+}
+
 struct accmem_queue_waiter *accmem_queue_walk(struct accmem_queue *q,
 					      struct accmem_queue_waiter *w)
 {

@@ -133,6 +133,16 @@ struct accmem_queue {
 void accmem_queue_init(struct accmem_queue *q, u32 bound);
 
 /**
+ * accmem_queue_set_reserve() - change for how long memory is reserved
+ * @q: the queue
+ * @reserve_ns: nanoseconds, or 0 for never
+ * @now: a time in nanoseconds
+ *
+ * A reservation that there is does not last longer than that from now on.
+ */
+void accmem_queue_set_reserve(struct accmem_queue *q, u64 reserve_ns, u64 now);
+
+/**
  * accmem_queue_enter() - begin to wait
  * @q: the queue
  * @w: the waiter, which is the queue's until accmem_queue_leave(). It is awake: what

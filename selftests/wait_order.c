@@ -272,4 +272,28 @@ TEST_F(wait_order, users_take_turns)
 	close(user);
 }
 
+/* for who waits already, and for what is reserved already */
+TEST_F(wait_order, the_time_of_reservations_can_be_changed)
+{
+	uint64_t until = accmem_ms() + PATIENCE_MS;
+	struct waiter w = {};
+	struct accmem_alloc a;
+
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 0));
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	EXPECT_EQ(100, pass_until_refused(self->other, 100));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 600000));
+	EXPECT_TRUE(wait_for_state(variant->path, "reserved", 1));
+	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, PIECE, 0, &a));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 10));
+	while (accmem_alloc_bytes(self->other, PIECE, 0, &a) &&
+	       accmem_ms() < until)
+		usleep(1000);
+	EXPECT_GT(until, accmem_ms());
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+}
+
 WAIT_MAIN

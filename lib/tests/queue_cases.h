@@ -338,6 +338,20 @@ static bool a_reservation_that_is_left_costs_the_place(void)
 	return has_expired_at_110(&r);
 }
 
+/* A time that changes makes a reservation shorter, and never longer. */
+static bool a_reservation_lasts_no_longer_than_is_said(void)
+{
+	struct reserved r;
+
+	if (!reserve(&r))
+		return false;
+	accmem_queue_set_reserve(&r.q, 50, 101);
+	if (r.q.until != 110)
+		return false;
+	accmem_queue_set_reserve(&r.q, 3, 102);
+	return !accmem_queue_tick(&r.q, 104) && accmem_queue_tick(&r.q, 105);
+}
+
 /* one has what it needs, whatever is promised */
 static bool is_that_one(const struct accmem_queue_waiter *w, u64 promised,
 			void *arg)
@@ -428,6 +442,8 @@ static const struct queue_case {
 	  who_is_away_keeps_it_no_longer_than_others },
 	{ "a reservation that is left costs the place",
 	  a_reservation_that_is_left_costs_the_place },
+	{ "a reservation lasts no longer than is said",
+	  a_reservation_lasts_no_longer_than_is_said },
 	{ "a reservation holds up nobody who needs nothing of it",
 	  a_reservation_holds_up_nobody_who_needs_nothing_of_it },
 	{ "who gives up leaves its passes to the next",
