@@ -535,6 +535,15 @@ static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 	       mem->cache_mode == req->cache_mode;
 }
 
+/* Nobody is told of a REALLOC in progress; under the context's lock. */
+static inline unsigned int
+accmem_buffer_nr_runs(const struct accmem_buffer *buf)
+{
+	const struct accmem_memory *mem = accmem_buffer_memory(buf);
+
+	return buf->resizing ? mem->nr_runs_before : mem->nr_runs;
+}
+
 /* where a mapping of a buffer begins in its context's address_space */
 static inline u64 accmem_mmap_offset(const struct accmem_device *dev,
 				     u64 address)

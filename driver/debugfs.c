@@ -219,7 +219,7 @@ static void debugfs_describe(struct line *line, const struct accmem_buffer *buf)
 	line->address = buf->address;
 	line->length = buf->length;
 	line->footprint = buf->layout.footprint;
-	line->nr_runs = mem->nr_runs;
+	line->nr_runs = accmem_buffer_nr_runs(buf);
 	line->cache_mode = mem->cache_mode;
 	line->carveout = accmem_carveout_number(mem->cv);
 	line->host = mem->cv->kind == ACCMEM_KIND_HOST;

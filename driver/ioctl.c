@@ -123,7 +123,7 @@ static void ioctl_describe_query(const struct accmem_buffer *buf,
 	req->cache_mode = accmem_buffer_memory(buf)->cache_mode;
 	req->carveout = accmem_carveout_number(accmem_buffer_memory(buf)->cv);
 	req->page_size = buf->layout.page_size;
-	req->nr_runs = accmem_buffer_memory(buf)->nr_runs;
+	req->nr_runs = accmem_buffer_nr_runs(buf);
 	req->kind = accmem_buffer_memory(buf)->shared ?
 			    ACCMEM_KIND_SHARED :
 			    accmem_buffer_memory(buf)->cv->kind;

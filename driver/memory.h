@@ -70,6 +70,8 @@ struct accmem_shared {
  * @huge: enum accmem_layout_huge
  * @cache_mode: enum accmem_cache_mode
  * @buffers: how many buffers it counts as; likewise
+ * @nr_runs_before: @nr_runs before a REALLOC that is in progress; guarded by the
+ *	context's lock
  * @offset: where its mappings begin in the address_space of its account; set
  *	before the first of them can be made
  * @runs: its pieces of the carveout
@@ -119,6 +121,7 @@ struct accmem_memory {
 	u32 huge;
 	u32 cache_mode;
 	u32 buffers;
+	unsigned int nr_runs_before;
 	u64 offset;
 	struct accmem_run *runs;
 	unsigned int nr_runs;

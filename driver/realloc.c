@@ -34,6 +34,7 @@ static struct accmem_buffer *realloc_mark(struct accmem_context *ctx,
 					  u64 address)
 {
 	struct accmem_buffer *buf = accmem_alloc_find(ctx, address);
+	struct accmem_memory *mem;
 
 	lockdep_assert_held(&ctx->lock);
 	if (IS_ERR(buf))
@@ -42,6 +43,8 @@ static struct accmem_buffer *realloc_mark(struct accmem_context *ctx,
 		return ERR_PTR(-EPERM);
 	if (buf->place->ops->shares_pieces)
 		return ERR_PTR(-EAGAIN);
+	mem = accmem_buffer_memory(buf);
+	mem->nr_runs_before = mem->nr_runs;
 	buf->resizing = true;
 	return buf;
 }
