@@ -482,4 +482,57 @@ TEST_F(realloc_race, storm)
 	close(s.fd);
 }
 
+struct resizing {
+	int fd;
+	uint64_t address;
+	int err;
+	atomic_int done;
+};
+
+static void *grow_in_thread(void *arg)
+{
+	struct resizing *g = arg;
+
+	g->err = accmem_ioctl_realloc(g->fd, g->address, MIB(32), IN_PLACE,
+				      NULL);
+	atomic_store(&g->done, 1);
+	return NULL;
+}
+
+/* it grows by many pieces of memory, and what it grows by is made present */
+TEST_F(realloc_race, query_tells_nothing_of_it_before_it_is_over)
+{
+	struct accmem_alloc a = { .length = MIB(2),
+				  .flags = RESIZABLE | ACCMEM_ALLOC_POPULATE,
+				  .reserve = MIB(32) };
+	uint64_t size = self->info.capacity / 512, strange = 0;
+	struct accmem_alloc bufs[512];
+	struct accmem_query before, q;
+	struct resizing g;
+	pthread_t thread;
+	int i, n = 0;
+
+	if (self->identity)
+		return; /* one run */
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	while (n < 512 && !accmem_alloc_bytes(self->fd, size, 0, &bufs[n]))
+		n++;
+	for (i = 0; i < n; i += 2)
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, bufs[i].address));
+	ASSERT_EQ(0, accmem_ioctl_query(self->fd, a.address, &before));
+	g = (struct resizing){ .fd = self->fd, .address = a.address };
+	ASSERT_EQ(0, pthread_create(&thread, NULL, grow_in_thread, &g));
+	do {
+		ASSERT_EQ(0, accmem_ioctl_query(self->fd, a.address, &q));
+		strange += q.footprint == before.footprint &&
+			   q.nr_runs != before.nr_runs;
+	} while (!atomic_load(&g.done));
+	pthread_join(thread, NULL);
+	ASSERT_EQ(0, g.err);
+	EXPECT_EQ(0, strange);
+	ASSERT_EQ(0, accmem_ioctl_query(self->fd, a.address, &q));
+	EXPECT_LT(before.nr_runs, q.nr_runs);
+	EXPECT_EQ(MIB(32), q.footprint);
+}
+
 ACCMEM_HARNESS_MAIN
