@@ -3,19 +3,20 @@
  * Waiting for memory: who frees, who waits, and the caches between them. A step under
  * a lock is one atomic step: of the carveout (memory), of a context (its cache), of all
  * waiters (the queue). Two calls wait for one piece each and may give up; two contexts
- * hold a piece each, which they free into their cache or to the carveout.
+ * hold a piece each, which they free into their cache or to the carveout, or hand over
+ * to who waits, who may find no use for it.
  *
  * What is checked: when all have come to rest, nobody sleeps while there is a piece
- * that it could have, and nothing is promised to nobody.
+ * that it could have, nothing is promised to nobody, and no piece is lost.
  */
 #ifndef BUG
-#define BUG 0 /* 1 to 6: a mistake that the model must find */
+#define BUG 0 /* 1 to 7: a mistake that the model must find */
 #endif
 
 #define WAITERS 2
 #define HOLDERS 2
 
-mtype = { NONE, AWAKE, ASLEEP };
+mtype = { NONE, AWAKE, ASLEEP, SERVED };
 
 byte memory; /* pieces that are free */
 byte cached[HOLDERS]; /* pieces in a context's cache */
@@ -58,9 +59,25 @@ inline came_back()
 	fi
 }
 
+/* to the first who sleeps, under the lock of all waiters and the carveout's */
+inline offer()
+{
+	atomic {
+		if
+		:: state[0] == ASLEEP ->
+			state[0] = SERVED;
+			given = true
+		:: state[0] != ASLEEP && state[1] == ASLEEP ->
+			state[1] = SERVED;
+			given = true
+		:: else
+		fi
+	}
+}
+
 proctype holder(byte me)
 {
-	bool keeps;
+	bool keeps, given;
 
 	/* FREE, under the context's lock */
 	atomic {
@@ -71,10 +88,15 @@ proctype holder(byte me)
 		fi
 	}
 	if
-	:: !keeps && BUG != 2 ->
+	:: !keeps && waiting > 0 -> offer()
+	:: true /* it has another size */
+	fi;
+	if
+	:: given
+	:: !given && !keeps && BUG != 2 ->
 		memory++; /* under the carveout's lock */
 		came_back()
-	:: !keeps && BUG == 2 -> /* asks before it gives */
+	:: !given && !keeps && BUG == 2 -> /* asks before it gives */
 		came_back();
 		memory++
 	:: else
@@ -133,6 +155,17 @@ inline try(me)
 	}
 }
 
+/* of no use to it: it tries as any request does */
+inline refuse(me)
+{
+	memory++;
+	came_back();
+	atomic {
+		state[me] = AWAKE;
+		promised++
+	}
+}
+
 proctype waiter(byte me)
 {
 	if
@@ -176,6 +209,7 @@ again:
 	}
 	do
 	:: state[me] == AWAKE -> goto again
+	:: state[me] == SERVED -> goto accept
 	:: atomic { /* a deadline, or a signal; to be woken counts more */
 		state[me] == ASLEEP && me == 1 && !gave_up[me] ->
 		gave_up[me] = true
@@ -183,10 +217,22 @@ again:
 	   goto give_up
 	od;
 give_up:
+	atomic {
+		if
+		:: state[me] == AWAKE && BUG != 3 ->
+			goto again
+		:: state[me] == SERVED && BUG != 7 ->
+			goto accept
+		:: else -> leave(me)
+		fi
+	}
+	goto out;
+accept:
 	if
-	:: state[me] == AWAKE && BUG != 3 ->
-		goto again
-	:: else -> leave(me)
+	:: served[me] = true;
+	   leave(me)
+	:: refuse(me);
+	   goto again
 	fi;
 out:
 	skip
@@ -204,5 +250,7 @@ init {
 	assert(!(state[0] == ASLEEP && memory + cached[0] + cached[1] > 0));
 	assert(!(state[1] == ASLEEP && memory + cached[0] + cached[1] > 0));
 	assert(state[0] != AWAKE && state[1] != AWAKE);
-	assert(promised == 0)
+	assert(state[0] != SERVED && state[1] != SERVED);
+	assert(promised == 0);
+	assert(memory + cached[0] + cached[1] + served[0] + served[1] == HOLDERS)
 }
