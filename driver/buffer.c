@@ -229,7 +229,8 @@ struct accmem_memory *accmem_buffer_prepare(struct accmem_context *ctx)
  * @layout: what it became
  * @dirty: as for accmem_memory_accept(). Sleeps.
  *
- * Return: as accmem_buffer_create(), but no error of a lack of memory.
+ * Return: the buffer; an error of accmem_memory_accept(), or -EADDRNOTAVAIL when no
+ * device address is left for it.
  */
 struct accmem_buffer *accmem_buffer_accept(struct accmem_context *ctx,
 					   struct accmem_memory *mem,

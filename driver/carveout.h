@@ -291,6 +291,16 @@ static inline void accmem_count_allocs(struct accmem_carveout *cv, u64 n)
 	this_cpu_add(cv->counters->allocs, n);
 }
 
+/* memory in use is in another state; the lock is held */
+static inline void accmem_carveout_set_state(struct accmem_carveout *cv,
+					     enum accmem_state from,
+					     enum accmem_state to, u64 bytes)
+{
+	lockdep_assert_held(&cv->lock);
+	WRITE_ONCE(cv->bytes[from], cv->bytes[from] - bytes);
+	WRITE_ONCE(cv->bytes[to], cv->bytes[to] + bytes);
+}
+
 static inline void accmem_count_frees(struct accmem_carveout *cv, s64 n)
 {
 	this_cpu_add(cv->counters->frees, n);

@@ -498,6 +498,12 @@ accmem_buffer_memory(const struct accmem_buffer *buf)
 	return READ_ONCE(buf->place)->memory;
 }
 
+static inline struct accmem_carveout *
+accmem_buffer_carveout(const struct accmem_buffer *buf)
+{
+	return accmem_buffer_memory(buf)->cv;
+}
+
 static inline void accmem_context_get(struct accmem_context *ctx)
 {
 	kref_get(&ctx->refs);

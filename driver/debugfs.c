@@ -339,8 +339,7 @@ static unsigned int debugfs_next_waiting(struct accmem_waiters *ws,
 	unsigned int nr = 0;
 
 	while (nr < WAITING_MAX && (q = accmem_queue_walk(&ws->queue, q))) {
-		const struct accmem_waiter *w =
-			container_of(q, struct accmem_waiter, q);
+		const struct accmem_waiter *w = accmem_waiter_of(q);
 
 		lines[nr++] = (struct waiting){
 			.context = w->account->id,

@@ -25,14 +25,10 @@ struct growth {
 	bool insists; /* it fails if what it needs is not there */
 };
 
-static struct accmem_carveout *growth_carveout(const struct accmem_buffer *buf)
-{
-	return accmem_buffer_memory(buf)->cv;
-}
-
 static bool growth_is_identity(const struct accmem_buffer *buf)
 {
-	return growth_carveout(buf)->translation == ACCMEM_TRANSLATION_IDENTITY;
+	return accmem_buffer_carveout(buf)->translation ==
+	       ACCMEM_TRANSLATION_IDENTITY;
 }
 
 /* memory of @size bytes, anywhere */
@@ -73,7 +69,7 @@ static int growth_take(void *arg)
 /* once more with nothing in its way that is free but hidden */
 static int growth_find_room(struct growth *g)
 {
-	struct accmem_carveout *cv = growth_carveout(g->buf);
+	struct accmem_carveout *cv = accmem_buffer_carveout(g->buf);
 	int err;
 
 	accmem_reclaim_addresses(g->ctx, cv);
@@ -97,7 +93,7 @@ static int growth_get(struct growth *g)
 /* how many device addresses it has with @size bytes */
 static u64 growth_addresses(const struct accmem_buffer *buf, u64 size)
 {
-	return accmem_carveout_addresses(growth_carveout(buf), size,
+	return accmem_carveout_addresses(accmem_buffer_carveout(buf), size,
 					 buf->reserve);
 }
 
@@ -153,7 +149,7 @@ static int growth_find_place(struct accmem_context *ctx,
 	err = growth_lock_place(ctx, buf, size);
 	if (!err || growth_is_blocked(ctx, buf, size))
 		return err;
-	accmem_reclaim_addresses(ctx, growth_carveout(buf));
+	accmem_reclaim_addresses(ctx, accmem_buffer_carveout(buf));
 	return growth_lock_place(ctx, buf, size);
 }
 

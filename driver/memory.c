@@ -298,9 +298,7 @@ static void memory_set_state(struct accmem_memory *mem, enum accmem_state state)
 {
 	struct accmem_carveout *cv = mem->cv;
 
-	lockdep_assert_held(&cv->lock);
-	WRITE_ONCE(cv->bytes[mem->state], cv->bytes[mem->state] - mem->size);
-	WRITE_ONCE(cv->bytes[state], cv->bytes[state] + mem->size);
+	accmem_carveout_set_state(cv, mem->state, state, mem->size);
 	mem->state = state;
 }
 
@@ -547,10 +545,10 @@ bool accmem_memory_give_parts(struct accmem_memory *mem,
 /**
  * accmem_memory_create_empty() - make a memory that has nothing yet
  * @account: what it will be charged to
- * @cv: the carveout; NULL before accmem_memory_move_part()
+ * @cv: the carveout; NULL where it gets that with what it has
  * @private_size: bytes of accmem_memory.private
  *
- * Return: the memory, for accmem_memory_move_part() or
+ * Return: the memory, for accmem_memory_move_part(), accmem_runs_hand_over() or
  * accmem_memory_destroy_empty(); NULL.
  */
 struct accmem_memory *accmem_memory_create_empty(struct accmem_account *account,
@@ -587,12 +585,10 @@ bool accmem_memory_move_part(struct accmem_memory *from,
 	to->cache_mode = from->cache_mode;
 	to->buffers = 1;
 	to->run = *part;
-	to->runs = &to->run;
-	to->nr_runs = 1;
+	accmem_runs_set_one(to);
 	accmem_carveout_lock(cv);
 	/* without it, all that is left may be pending */
-	WRITE_ONCE(cv->bytes[from->state], cv->bytes[from->state] - part->size);
-	WRITE_ONCE(cv->bytes[to->state], cv->bytes[to->state] + part->size);
+	accmem_carveout_set_state(cv, from->state, to->state, part->size);
 	memory_shrink(from, part->size);
 	from->buffers--;
 	empty = !from->size;

@@ -19,11 +19,6 @@
 #include "context.h"
 #include "trace.h"
 
-static struct accmem_carveout *realloc_carveout(const struct accmem_buffer *buf)
-{
-	return accmem_buffer_memory(buf)->cv;
-}
-
 static u64 realloc_offset_of(const struct accmem_buffer *buf)
 {
 	return buf->address - buf->place->start;
@@ -93,7 +88,7 @@ static void realloc_settle(struct accmem_context *ctx,
 	}
 	if (!buf->layout.small)
 		buf->layout.footprint = accmem_buffer_memory(buf)->size;
-	accmem_holding_of(ctx, realloc_carveout(buf))->named_bytes +=
+	accmem_holding_of(ctx, accmem_buffer_carveout(buf))->named_bytes +=
 		buf->layout.footprint - before;
 	buf->resizing = false;
 	if (r)
@@ -284,8 +279,8 @@ static struct accmem_alloc realloc_request(const struct accmem_buffer *buf,
 		.alignment = buf->layout.alignment,
 		.page_policy = buf->page_policy,
 		.cache_mode = accmem_buffer_memory(buf)->cache_mode,
-		.kind = realloc_carveout(buf)->kind,
-		.carveout = accmem_carveout_number(realloc_carveout(buf)),
+		.kind = accmem_buffer_carveout(buf)->kind,
+		.carveout = accmem_carveout_number(accmem_buffer_carveout(buf)),
 		.reserve = buf->reserve >= length ? buf->reserve : 0,
 	};
 }
@@ -304,7 +299,7 @@ static int realloc_resize(struct accmem_context *ctx,
 			  struct accmem_resize *r)
 {
 	const struct accmem_alloc req = realloc_request(r->buf, call->length);
-	const struct accmem_carveout *cv = realloc_carveout(r->buf);
+	const struct accmem_carveout *cv = accmem_buffer_carveout(r->buf);
 	int err;
 
 	r->carveouts = r->insists ? BIT(cv->index) :

@@ -194,8 +194,7 @@ static int runs_take_one(struct accmem_memory *mem,
 		err = run_take(mem, &req, exempt, &mem->run);
 	if (err)
 		return err;
-	mem->runs = &mem->run;
-	mem->nr_runs = 1;
+	accmem_runs_set_one(mem);
 	return 0;
 }
 
@@ -366,12 +365,9 @@ int accmem_runs_hand_over(struct accmem_memory *from, struct accmem_memory *to,
 
 	accmem_carveout_lock(cv);
 	err = run_hand_over(from, to, &from->run, exempt);
-	if (!err) {
-		WRITE_ONCE(cv->bytes[from->state],
-			   cv->bytes[from->state] - from->size);
-		WRITE_ONCE(cv->bytes[ACCMEM_LIVE],
-			   cv->bytes[ACCMEM_LIVE] + from->size);
-	}
+	if (!err)
+		accmem_carveout_set_state(cv, from->state, to->state,
+					  from->size);
 	accmem_carveout_unlock(cv);
 	if (err)
 		return err;
@@ -379,8 +375,7 @@ int accmem_runs_hand_over(struct accmem_memory *from, struct accmem_memory *to,
 	to->size = from->size;
 	to->cache_mode = from->cache_mode;
 	to->run = from->run;
-	to->runs = &to->run;
-	to->nr_runs = 1;
+	accmem_runs_set_one(to);
 	swap(to->io, from->io);
 	swap(to->io_size, from->io_size);
 	accmem_runs_drop(from);
@@ -552,8 +547,7 @@ int accmem_run_take_ahead(struct accmem_memory *mem, u64 size,
 	accmem_carveout_unlock(cv);
 	if (err)
 		return err;
-	to->runs = &to->run;
-	to->nr_runs = 1;
+	accmem_runs_set_one(to);
 	to->size = size;
 	return 0;
 }

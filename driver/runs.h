@@ -24,6 +24,13 @@ void accmem_runs_release_units(struct accmem_memory *mem,
 			       const struct accmem_run *runs, unsigned int nr,
 			       bool mapped);
 
+/* it has accmem_memory.run, and nothing else */
+static inline void accmem_runs_set_one(struct accmem_memory *mem)
+{
+	mem->runs = &mem->run;
+	mem->nr_runs = 1;
+}
+
 static inline struct accmem_run *accmem_runs_last(struct accmem_memory *mem)
 {
 	return &mem->runs[mem->nr_runs - 1];
