@@ -21,6 +21,19 @@ say()
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
 }
 
+# every SECONDS COMMAND...: for the background, until it is told to end, with its sleep:
+# what that inherits may be an output that somebody reads to its end.
+every()
+{
+	local seconds=$1
+
+	shift
+	trap 'kill $! 2>/dev/null || true; exit' TERM
+	while sleep "$seconds" & wait $!; do
+		"$@"
+	done
+}
+
 # die TEXT: give up with a reason.
 die()
 {
