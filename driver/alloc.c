@@ -510,7 +510,7 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 		return ERR_PTR(-EINVAL);
 	buf = accmem_alloc_try(ctx, req, stream);
 	if (!IS_ERR(buf)) {
-		accmem_waiters_pass(accmem_buffer_memory(buf)->cv,
+		accmem_waiters_pass(accmem_buffer_carveout(buf),
 				    ctx->account->user, buf->layout.footprint);
 		return buf;
 	}

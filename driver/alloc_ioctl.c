@@ -38,7 +38,7 @@ static int alloc_ioctl_fail_alloc(struct accmem_command *cmd, int err)
 static void alloc_ioctl_describe_alloc(const struct accmem_buffer *buf,
 				       struct accmem_alloc *req)
 {
-	const struct accmem_carveout *cv = accmem_buffer_memory(buf)->cv;
+	const struct accmem_carveout *cv = accmem_buffer_carveout(buf);
 
 	req->address = buf->address;
 	req->usable = buf->layout.usable;

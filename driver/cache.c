@@ -31,7 +31,7 @@
 static void cache_count(struct accmem_context *ctx, struct accmem_buffer *buf,
 			bool cached)
 {
-	struct accmem_carveout *cv = accmem_buffer_memory(buf)->cv;
+	struct accmem_carveout *cv = accmem_buffer_carveout(buf);
 	s64 bytes = buf->layout.footprint;
 
 	lockdep_assert_held(&ctx->lock);
@@ -183,7 +183,7 @@ unsigned int accmem_cache_drain(struct accmem_context *ctx,
 	spin_lock(&ctx->lock);
 	list_for_each_entry_safe_reverse(buf, next, &ctx->cache,
 					 pending.cached) {
-		if (cv && accmem_buffer_memory(buf)->cv != cv)
+		if (cv && accmem_buffer_carveout(buf) != cv)
 			continue;
 		cache_remove(ctx, buf);
 		list_add(&buf->pending.cached, &list);

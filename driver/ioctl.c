@@ -121,12 +121,12 @@ static void ioctl_describe_query(const struct accmem_buffer *buf,
 	req->alloc_flags = buf->flags;
 	req->page_policy = buf->page_policy;
 	req->cache_mode = accmem_buffer_memory(buf)->cache_mode;
-	req->carveout = accmem_carveout_number(accmem_buffer_memory(buf)->cv);
+	req->carveout = accmem_carveout_number(accmem_buffer_carveout(buf));
 	req->page_size = buf->layout.page_size;
 	req->nr_runs = accmem_buffer_nr_runs(buf);
 	req->kind = accmem_buffer_memory(buf)->shared ?
 			    ACCMEM_KIND_SHARED :
-			    accmem_buffer_memory(buf)->cv->kind;
+			    accmem_buffer_carveout(buf)->kind;
 }
 
 static int ioctl_query(struct accmem_command *cmd)

@@ -286,7 +286,7 @@ static struct accmem_buffer *wait_try_once(struct accmem_context *ctx,
 	struct accmem_buffer *buf = accmem_alloc_try(ctx, req, stream);
 
 	if (!IS_ERR(buf))
-		accmem_waiters_pass(accmem_buffer_memory(buf)->cv,
+		accmem_waiters_pass(accmem_buffer_carveout(buf),
 				    ctx->account->user, buf->layout.footprint);
 	return buf;
 }
