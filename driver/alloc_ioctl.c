@@ -9,7 +9,7 @@
 #include <linux/kernel.h>
 #include <linux/uaccess.h>
 
-#include "../compat/compat.h"
+#include "compat/compat.h"
 #include "alloc_ioctl.h"
 #include "context.h"
 #include "ioctl.h"

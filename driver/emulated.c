@@ -18,7 +18,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 
-#include "../compat/compat.h"
+#include "compat/compat.h"
 #include "backing.h"
 #include "memory.h"
 

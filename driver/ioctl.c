@@ -12,7 +12,7 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "../compat/compat.h"
+#include "compat/compat.h"
 #include "alloc_ioctl.h"
 #include "command.h"
 #include "context.h"

@@ -11,7 +11,7 @@
 #include <linux/file.h>
 #include <linux/fs.h>
 
-#include "../compat/compat.h"
+#include "compat/compat.h"
 #include "context.h"
 #include "mapping.h"
 #include "shared.h"

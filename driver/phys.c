@@ -11,7 +11,7 @@
 #include <linux/kernel.h>
 #include <linux/sizes.h>
 
-#include "../compat/compat.h"
+#include "compat/compat.h"
 #include "backing.h"
 #include "phys.h"
 

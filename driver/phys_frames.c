@@ -17,7 +17,7 @@
 #include <linux/kernel.h>
 #include <linux/pagemap.h>
 
-#include "../compat/compat.h"
+#include "compat/compat.h"
 #include "clear_late.h"
 #include "phys.h"
 

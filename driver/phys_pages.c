@@ -13,7 +13,7 @@
 #include <linux/memremap.h>
 #include <linux/pagemap.h>
 
-#include "../compat/compat.h"
+#include "compat/compat.h"
 #include "clear_late.h"
 #include "phys.h"
 #include "pins.h"

@@ -17,7 +17,7 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 
-#include "../compat/compat.h"
+#include "compat/compat.h"
 #include "context.h"
 
 /* do others wait? */

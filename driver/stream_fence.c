@@ -22,7 +22,7 @@
 #include <linux/slab.h>
 #include <linux/sync_file.h>
 
-#include "../compat/compat.h"
+#include "compat/compat.h"
 #include "device.h"
 #include "stream.h"
 #include "trace.h"

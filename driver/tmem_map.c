@@ -19,7 +19,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 
-#include "../compat/compat.h"
+#include "compat/compat.h"
 #include "tmem.h"
 
 static int map_release(struct inode *inode, struct file *file)

@@ -12,7 +12,7 @@
 #include <linux/ktime.h>
 #include <linux/poll.h>
 
-#include "../compat/compat.h"
+#include "compat/compat.h"
 #include "tmem.h"
 #include "tmem_trace.h"
 
