@@ -19,8 +19,9 @@
 #include "device.h"
 #include "memory.h"
 #include "stream.h"
+#include "types/buffer_types.h"
+#include "types/context_types.h"
 
-#define ACCMEM_NR_CACHE_MODES (ACCMEM_CACHE_UC + 1)
 #define ACCMEM_NAMES_END (~0ull) /* no device address: of accmem_name_next() */
 #define ACCMEM_CACHE_BUFFERS 16u /* freed ones that a context keeps, at most */
 #define ACCMEM_AHEAD_BUFFERS 8u /* that something is taken ahead of, likewise */
@@ -31,201 +32,6 @@ struct accmem_context;
 struct accmem_place;
 struct accmem_tmem;
 struct seq_file;
-
-/**
- * struct accmem_place_ops - what the buffers of a place have
- * @remove: take the address of a buffer away that is not published, and of as many
- *	that follow as may go with it; under the context's lock. Returns how many. @above
- *	is that of accmem_place_erase_next().
- * @destroy: give buffers of such places back that were removed. Sleeps, allocates
- *	nothing.
- * @set_pending: the free of a buffer waits, or is undone; under the context's lock
- * @may_cache: a buffer may be kept when it is freed
- * @shares_pieces: each buffer has a piece of the memory for itself, which can be
- *	made a memory of its own
- */
-struct accmem_place_ops {
-	unsigned int (*remove)(struct accmem_context *ctx,
-			       struct accmem_buffer **bufs, unsigned int nr,
-			       struct accmem_place **above);
-	void (*destroy)(struct accmem_context *ctx, struct accmem_buffer **bufs,
-			unsigned int nr);
-	void (*set_pending)(struct accmem_context *ctx,
-			    struct accmem_buffer *buf, bool pending);
-	bool may_cache;
-	bool shares_pieces;
-};
-
-/**
- * struct accmem_place - a memory, or a part of one, at its device addresses
- * @node: in accmem_context.places, by address
- * @ops: what its buffers have
- * @start: lowest device address
- * @size: bytes
- * @unit: bytes from one address that a buffer may have to the next
- * @gap: device addresses that are nobody's, below it
- * @max_gap: the largest such gap in its subtree
- * @memory: the memory
- * @names: bit i: a buffer that has been published begins i units in
- * @buffers: these buffers, by bit
- *
- * Guarded by the context's lock.
- */
-struct accmem_place {
-	struct rb_node node;
-	const struct accmem_place_ops *ops;
-	u64 start;
-	u64 size;
-	u64 unit;
-	u64 gap;
-	u64 max_gap;
-	struct accmem_memory *memory;
-	u64 names;
-	struct accmem_buffer **buffers;
-};
-
-/**
- * struct accmem_buffer - a name: what ALLOC returned, until FREE
- * @place: where its memory is
- * @address: device address
- * @length: bytes asked for
- * @layout: what that became
- * @reserve: bytes that it is expected to grow to, or 0
- * @flags: ACCMEM_ALLOC_*
- * @page_policy: enum accmem_page_policy as asked for
- * @resizing: a REALLOC of it is in progress, which alone may take its name away
- * @cell: of a row: which of its buffers it is
- * @pending: its free, when that waits, or it is kept in the cache
- *
- * Guarded by the context's lock while it is published or cached; else it is
- * whose call has it in hand, or the stream's or the fence's that its free waits
- * for.
- */
-struct accmem_buffer {
-	struct accmem_place *place;
-	u64 address;
-	u64 length;
-	struct accmem_layout layout;
-	u64 reserve;
-	u32 flags;
-	u8 page_policy;
-	bool resizing;
-	u8 cell;
-	struct accmem_pending pending;
-};
-
-/**
- * struct accmem_slab_page - a granule that small buffers are cut from
- * @place: where it is
- * @units: what is taken of it
- * @waiting: units that were freed when somebody could have had the page
- * @nr_used: buffers cut from it that are not free
- * @nr_cached: as many of them are in the cache
- * @nr_pending: as many of them wait to be free
- * @link: in accmem_context.waiting_pages, when there are @waiting units
- * @buffers: those that have been published, by unit
- *
- * Guarded by the context's lock.
- */
-struct accmem_slab_page {
-	struct accmem_place place;
-	struct accmem_slab_granule units;
-	u64 waiting;
-	unsigned int nr_used;
-	unsigned int nr_cached;
-	unsigned int nr_pending;
-	struct list_head link;
-	struct accmem_buffer *buffers[ACCMEM_SLAB_UNITS];
-};
-
-/**
- * struct accmem_ahead - memory taken ahead of growth
- * @mem: one run; empty when it has been used up
- * @of: the memory that is to grow by it, and that it lies right behind
- * @link: in accmem_context.ahead
- *
- * Guarded by the context's lock.
- */
-struct accmem_ahead {
-	struct accmem_memory *mem;
-	struct accmem_memory *of;
-	struct list_head link;
-};
-
-/**
- * struct accmem_holding - what a context has of one carveout
- * @cursor: where the search for a free device address starts (mapped)
- * @named_bytes: footprints of buffers that are published
- * @slabs: pages with room for small buffers, of each cache mode; NULL before the
- *	first of them
- * @slab_room: bytes of its slab pages that it could have: in no buffer, or in a
- *	cached one, and not waiting; but for pages that are cached in whole
- * @waiting_pages: slab pages with units that wait
- * @nr_waiting: how many pages
- * @cached_bytes: what cached buffers hold, and what was taken ahead, which is free to
- *	all who ask
- *
- * Guarded by the context's lock.
- */
-struct accmem_holding {
-	u64 cursor;
-	u64 named_bytes;
-	struct accmem_slab *slabs[ACCMEM_NR_CACHE_MODES];
-	s64 slab_room;
-	struct list_head waiting_pages;
-	unsigned int nr_waiting;
-	u64 cached_bytes;
-};
-
-/**
- * struct accmem_context - one open file
- * @refs: the file, who reclaims what it caches, pending frees, files of streams
- * @rcu: frees it when nobody can be looking at it any more
- * @dev: the device
- * @account: what it is charged for
- * @lock: guards the fields down to @pending_bytes, and @holdings. Held for
- *	O(log n).
- * @places: memory by device address
- * @nr_names: buffers that are published
- * @cache: freed buffers kept for the next requests, the latest first
- * @nr_cached: how many
- * @ahead: memory taken ahead of growth, the latest first
- * @nr_ahead: how many
- * @fences: frees that wait for fences, by fence
- * @nr_pending: frees that wait
- * @pending_bytes: their footprints
- * @streams: its streams, by number, while their files are open
- * @last_stream: number of the latest one
- * @shrink: how it is told that others wait for memory
- * @tmem_lock: guards @tmem
- * @tmem: Tensor Memory, NULL until it is set up or a CTA is launched; stays
- *	until the context ends
- * @holdings: what it has of each carveout
- */
-struct accmem_context {
-	struct kref refs;
-	struct rcu_head rcu;
-	struct accmem_device *dev;
-	struct accmem_account *account;
-
-	spinlock_t lock; /* the fields down to pending_bytes, and holdings */
-	struct rb_root places;
-	u64 nr_names;
-	struct list_head cache;
-	unsigned int nr_cached;
-	struct list_head ahead;
-	unsigned int nr_ahead;
-	struct rb_root fences;
-	u64 nr_pending;
-	u64 pending_bytes;
-
-	struct xarray streams;
-	atomic64_t last_stream;
-	struct accmem_shrinkable shrink;
-	struct mutex tmem_lock; /* tmem */
-	struct accmem_tmem *tmem;
-	struct accmem_holding holdings[];
-};
 
 /* places.c */
 int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
@@ -467,12 +273,6 @@ void accmem_usage_space(struct accmem_context *ctx, u32 carveouts,
 u64 accmem_usage_longest(struct accmem_carveout *cv, u64 account);
 u64 accmem_usage_charged(struct accmem_context *ctx);
 
-static inline struct accmem_holding *
-accmem_holding_of(struct accmem_context *ctx, const struct accmem_carveout *cv)
-{
-	return &ctx->holdings[cv->index];
-}
-
 /* @bytes more, or fewer, are kept that are free to all who ask; the lock is held */
 static inline void accmem_holding_count_cached(struct accmem_context *ctx,
 					       struct accmem_carveout *cv,
@@ -483,25 +283,6 @@ static inline void accmem_holding_count_cached(struct accmem_context *ctx,
 	lockdep_assert_held(&ctx->lock);
 	WRITE_ONCE(h->cached_bytes, h->cached_bytes + bytes);
 	accmem_count_cached(cv, bytes);
-}
-
-/* the first device address that is not its own */
-static inline u64 accmem_place_end(const struct accmem_place *place)
-{
-	return place->start + place->size;
-}
-
-static inline struct accmem_memory *
-accmem_buffer_memory(const struct accmem_buffer *buf)
-{
-	/* a piece of a row gets another place with others' frees */
-	return READ_ONCE(buf->place)->memory;
-}
-
-static inline struct accmem_carveout *
-accmem_buffer_carveout(const struct accmem_buffer *buf)
-{
-	return accmem_buffer_memory(buf)->cv;
 }
 
 static inline void accmem_context_get(struct accmem_context *ctx)

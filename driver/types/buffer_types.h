@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Buffers and the places of their memory: the structures.
+ */
+#ifndef ACCMEM_BUFFER_TYPES_H
+#define ACCMEM_BUFFER_TYPES_H
+
+#include <linux/list.h>
+#include <linux/rbtree.h>
+#include <linux/types.h>
+
+#include "lib/accmem_layout.h"
+#include "lib/accmem_slab.h"
+#include "types/memory_types.h"
+#include "types/stream_types.h"
+
+struct accmem_buffer;
+struct accmem_context;
+struct accmem_place;
+
+/**
+ * struct accmem_place_ops - what the buffers of a place have
+ * @remove: take the address of a buffer away that is not published, and of as many
+ *	that follow as may go with it; under the context's lock. Returns how many. @above
+ *	is that of accmem_place_erase_next().
+ * @destroy: give buffers of such places back that were removed. Sleeps, allocates
+ *	nothing.
+ * @set_pending: the free of a buffer waits, or is undone; under the context's lock
+ * @may_cache: a buffer may be kept when it is freed
+ * @shares_pieces: each buffer has a piece of the memory for itself, which can be
+ *	made a memory of its own
+ */
+struct accmem_place_ops {
+	unsigned int (*remove)(struct accmem_context *ctx,
+			       struct accmem_buffer **bufs, unsigned int nr,
+			       struct accmem_place **above);
+	void (*destroy)(struct accmem_context *ctx, struct accmem_buffer **bufs,
+			unsigned int nr);
+	void (*set_pending)(struct accmem_context *ctx,
+			    struct accmem_buffer *buf, bool pending);
+	bool may_cache;
+	bool shares_pieces;
+};
+
+/**
+ * struct accmem_place - a memory, or a part of one, at its device addresses
+ * @node: in accmem_context.places, by address
+ * @ops: what its buffers have
+ * @start: lowest device address
+ * @size: bytes
+ * @unit: bytes from one address that a buffer may have to the next
+ * @gap: device addresses that are nobody's, below it
+ * @max_gap: the largest such gap in its subtree
+ * @memory: the memory
+ * @names: bit i: a buffer that has been published begins i units in
+ * @buffers: these buffers, by bit
+ *
+ * Guarded by the context's lock.
+ */
+struct accmem_place {
+	struct rb_node node;
+	const struct accmem_place_ops *ops;
+	u64 start;
+	u64 size;
+	u64 unit;
+	u64 gap;
+	u64 max_gap;
+	struct accmem_memory *memory;
+	u64 names;
+	struct accmem_buffer **buffers;
+};
+
+/**
+ * struct accmem_buffer - a name: what ALLOC returned, until FREE
+ * @place: where its memory is
+ * @address: device address
+ * @length: bytes asked for
+ * @layout: what that became
+ * @reserve: bytes that it is expected to grow to, or 0
+ * @flags: ACCMEM_ALLOC_*
+ * @page_policy: enum accmem_page_policy as asked for
+ * @resizing: a REALLOC of it is in progress, which alone may take its name away
+ * @cell: of a row: which of its buffers it is
+ * @pending: its free, when that waits, or it is kept in the cache
+ *
+ * Guarded by the context's lock while it is published or cached; else it is
+ * whose call has it in hand, or the stream's or the fence's that its free waits
+ * for.
+ */
+struct accmem_buffer {
+	struct accmem_place *place;
+	u64 address;
+	u64 length;
+	struct accmem_layout layout;
+	u64 reserve;
+	u32 flags;
+	u8 page_policy;
+	bool resizing;
+	u8 cell;
+	struct accmem_pending pending;
+};
+
+/**
+ * struct accmem_slab_page - a granule that small buffers are cut from
+ * @place: where it is
+ * @units: what is taken of it
+ * @waiting: units that were freed when somebody could have had the page
+ * @nr_used: buffers cut from it that are not free
+ * @nr_cached: as many of them are in the cache
+ * @nr_pending: as many of them wait to be free
+ * @link: in accmem_context.waiting_pages, when there are @waiting units
+ * @buffers: those that have been published, by unit
+ *
+ * Guarded by the context's lock.
+ */
+struct accmem_slab_page {
+	struct accmem_place place;
+	struct accmem_slab_granule units;
+	u64 waiting;
+	unsigned int nr_used;
+	unsigned int nr_cached;
+	unsigned int nr_pending;
+	struct list_head link;
+	struct accmem_buffer *buffers[ACCMEM_SLAB_UNITS];
+};
+
+/**
+ * struct accmem_ahead - memory taken ahead of growth
+ * @mem: one run; empty when it has been used up
+ * @of: the memory that is to grow by it, and that it lies right behind
+ * @link: in accmem_context.ahead
+ *
+ * Guarded by the context's lock.
+ */
+struct accmem_ahead {
+	struct accmem_memory *mem;
+	struct accmem_memory *of;
+	struct list_head link;
+};
+
+/* the first device address that is not its own */
+static inline u64 accmem_place_end(const struct accmem_place *place)
+{
+	return place->start + place->size;
+}
+
+static inline struct accmem_memory *
+accmem_buffer_memory(const struct accmem_buffer *buf)
+{
+	/* a piece of a row gets another place with others' frees */
+	return READ_ONCE(buf->place)->memory;
+}
+
+static inline struct accmem_carveout *
+accmem_buffer_carveout(const struct accmem_buffer *buf)
+{
+	return accmem_buffer_memory(buf)->cv;
+}
+
+#endif /* ACCMEM_BUFFER_TYPES_H */
