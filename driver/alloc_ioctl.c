@@ -11,11 +11,11 @@
 
 #include "compat/compat.h"
 #include "alloc_ioctl.h"
-#include "context.h"
-#include "ioctl.h"
-#include "pending.h"
-#include "stream.h"
-#include "trace.h"
+#include "vm/context.h"
+#include "core/user_struct.h"
+#include "stream/pending.h"
+#include "stream/stream.h"
+#include "trace/trace.h"
 
 /* ENOMEM, or a wait that was too long, with what could have been had */
 static int alloc_ioctl_fail_alloc(struct accmem_command *cmd, int err)

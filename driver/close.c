@@ -10,9 +10,9 @@
  */
 #include <linux/sched.h>
 
-#include "context.h"
-#include "pending.h"
-#include "tmem.h"
+#include "vm/context.h"
+#include "stream/pending.h"
+#include "tmem/tmem.h"
 
 static void close_streams(struct accmem_context *ctx)
 {

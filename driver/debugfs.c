@@ -12,8 +12,8 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "context.h"
-#include "tmem.h"
+#include "vm/context.h"
+#include "tmem/tmem.h"
 
 #define COLUMNS 64
 #define ROWS_MAX 32

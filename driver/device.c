@@ -13,12 +13,12 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "clear.h"
-#include "context.h"
+#include "memory/clear.h"
+#include "vm/context.h"
 #include "device.h"
-#include "overdue.h"
-#include "pending.h"
-#include "reap.h"
+#include "memory/overdue.h"
+#include "stream/pending.h"
+#include "memory/quarantine.h"
 
 static dev_t region;
 static struct class device_class = { .name = "accmem" };

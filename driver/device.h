@@ -13,9 +13,9 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "account.h"
-#include "carveout.h"
-#include "waiters.h"
+#include "core/account.h"
+#include "core/carveout.h"
+#include "waitq/waiters.h"
 #include "types/device_types.h"
 
 struct dentry;

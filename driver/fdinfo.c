@@ -7,8 +7,8 @@
 #include <linux/fs.h>
 #include <linux/seq_file.h>
 
-#include "context.h"
-#include "tmem.h"
+#include "vm/context.h"
+#include "tmem/tmem.h"
 
 void accmem_fdinfo_show(struct seq_file *m, struct file *file)
 {

@@ -15,10 +15,10 @@
 #include "compat/compat.h"
 #include "alloc_ioctl.h"
 #include "command.h"
-#include "context.h"
-#include "ioctl.h"
-#include "stream.h"
-#include "tmem.h"
+#include "vm/context.h"
+#include "core/user_struct.h"
+#include "stream/stream.h"
+#include "tmem/tmem.h"
 
 /*
  * Fetches the structure, a word at a time where it has the size that this kernel

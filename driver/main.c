@@ -17,10 +17,10 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "backing.h"
+#include "backing/backing.h"
 #include "device.h"
-#include "mapping.h"
-#include "stream.h"
+#include "memory/mapping.h"
+#include "stream/stream.h"
 
 static char *emulated[ACCMEM_MAX_DEVICES];
 static int nr_emulated;

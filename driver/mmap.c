@@ -12,10 +12,10 @@
 #include <linux/fs.h>
 
 #include "compat/compat.h"
-#include "context.h"
-#include "mapping.h"
-#include "shared.h"
-#include "trace.h"
+#include "vm/context.h"
+#include "memory/mapping.h"
+#include "memory/shared.h"
+#include "trace/trace.h"
 
 static vm_fault_t mmap_fault(struct vm_fault *vmf)
 {

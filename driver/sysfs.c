@@ -13,7 +13,7 @@
 #include <linux/kobject.h>
 #include <linux/sysfs.h>
 
-#include "context.h"
+#include "vm/context.h"
 
 static struct accmem_device *to_accmem(struct device *d)
 {

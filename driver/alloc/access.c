@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The device's access to buffers: what a simulator of the device reads and writes by
+ * device addresses; and where shared memory had better be for it.
+ *
+ * Bytes go through memory of the call's own, a part at a time, so that no lock is held
+ * while the caller's memory is copied. The memory behind the buffer is held meanwhile,
+ * as a mapping holds it.
+ *
+ * Locks: the context's, for a moment; those of the backing.
+ */
+#include <linux/kernel.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "vm/context.h"
+#include "memory/shared.h"
+
+#define ACCESS_PART ((u64)SZ_32K) /* bytes copied between two looks around */
+
+static int access_check(const struct accmem_access *req)
+{
+	u64 end;
+
+	if (!req->length || req->op > ACCMEM_ACCESS_FILL)
+		return -EINVAL;
+	if (req->op == ACCMEM_ACCESS_FILL && req->data > U8_MAX)
+		return -EINVAL;
+	return check_add_overflow(req->address, req->length, &end) ?
+		       -EOVERFLOW :
+		       0;
+}
+
+/* the memory that has all of the range, with a reference; as accmem_buffer_reach() */
+static struct accmem_memory *access_reach(struct accmem_context *ctx,
+					  u64 address, u64 length)
+{
+	struct accmem_buffer *buf;
+	u64 usable, offset;
+
+	lockdep_assert_held(&ctx->lock);
+	buf = accmem_name_find(ctx, address);
+	if (!buf)
+		return ERR_PTR(-ENOENT);
+	usable = buf->layout.usable;
+	offset = address - buf->address;
+	if (offset >= usable || length > usable - offset)
+		return ERR_PTR(-ENXIO);
+	return accmem_buffer_reach(ctx, address);
+}
+
+static struct accmem_memory *access_find_memory(struct accmem_context *ctx,
+						u64 address, u64 length)
+{
+	struct accmem_memory *mem;
+	int err;
+
+	for (;;) {
+		spin_lock(&ctx->lock);
+		mem = access_reach(ctx, address, length);
+		spin_unlock(&ctx->lock);
+		if (mem != ERR_PTR(-EAGAIN))
+			return mem;
+		err = accmem_buffer_extract(ctx, address);
+		if (err)
+			return ERR_PTR(err);
+	}
+}
+
+/* bytes of the next part, which is in one piece of shared memory */
+static u64 access_next(const struct accmem_access *req, u64 offset)
+{
+	return min3(req->length - req->done, ACCESS_PART,
+		    ACCMEM_FOLIO - offset % ACCMEM_FOLIO);
+}
+
+/* @size bytes from @offset of a memory on, through @bytes */
+static int access_part(struct accmem_memory *mem, u64 offset,
+		       const struct accmem_access *req, void *bytes, u64 size)
+{
+	void __user *data = u64_to_user_ptr(req->data + req->done);
+	bool write = req->op != ACCMEM_ACCESS_READ;
+	int err;
+
+	if (req->op == ACCMEM_ACCESS_WRITE && copy_from_user(bytes, data, size))
+		return -EFAULT;
+	err = mem->shared ?
+		      accmem_shared_access(mem, offset, bytes, size, write) :
+		      mem->cv->ops->access(mem, offset, bytes, size, write);
+	if (!err && !write && copy_to_user(data, bytes, size))
+		return -EFAULT;
+	return err;
+}
+
+static int access_memory(struct accmem_memory *mem, u64 offset,
+			 struct accmem_access *req, void *bytes)
+{
+	u64 size;
+	int err;
+
+	while (req->done < req->length) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		size = access_next(req, offset + req->done);
+		err = access_part(mem, offset + req->done, req, bytes, size);
+		if (err)
+			return err;
+		req->done += size;
+		cond_resched();
+	}
+	return 0;
+}
+
+/**
+ * accmem_access() - read or write a part of a buffer, as the device does
+ * @ctx: the context
+ * @req: the request, whose done is 0; every other field may hold anything
+ *
+ * Return: 0, or an error of ACCMEM_IOC_ACCESS.
+ */
+int accmem_access(struct accmem_context *ctx, struct accmem_access *req)
+{
+	struct accmem_memory *mem;
+	u64 offset, size;
+	void *bytes;
+	int err;
+
+	err = access_check(req);
+	if (err)
+		return err;
+	size = min(req->length, ACCESS_PART);
+	bytes = kmalloc(size, GFP_KERNEL_ACCOUNT);
+	if (!bytes)
+		return -ENOMEM;
+	if (req->op == ACCMEM_ACCESS_FILL)
+		memset(bytes, req->data, size);
+	mem = access_find_memory(ctx, req->address, req->length);
+	err = PTR_ERR_OR_ZERO(mem);
+	if (err)
+		goto out_free;
+	offset = req->address - ctx->dev->address_base - mem->offset;
+	err = access_memory(mem, offset, req, bytes);
+	accmem_memory_put_user(mem);
+out_free:
+	kfree(bytes);
+	return err;
+}
+
+static int hint_check(u64 address, u64 length)
+{
+	u64 end;
+
+	if (!length)
+		return -EINVAL;
+	return check_add_overflow(address, length, &end) ? -EOVERFLOW : 0;
+}
+
+/* shared memory that has all of the range, with a reference */
+static struct accmem_memory *hint_find_memory(struct accmem_context *ctx,
+					      u64 address, u64 length)
+{
+	int err = hint_check(address, length);
+	struct accmem_memory *mem;
+
+	if (err)
+		return ERR_PTR(err);
+	mem = access_find_memory(ctx, address, length);
+	if (IS_ERR(mem) || mem->shared)
+		return mem;
+	accmem_memory_put_user(mem);
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+static u64 hint_offset(struct accmem_context *ctx,
+		       const struct accmem_memory *mem, u64 address)
+{
+	return address - ctx->dev->address_base - mem->offset;
+}
+
+/**
+ * accmem_prefetch() - move a part of a shared buffer before it is touched
+ * @ctx: the context
+ * @req: the request, whose flags are known; every other field may hold anything
+ *
+ * Return: 0, or an error of ACCMEM_IOC_PREFETCH.
+ */
+int accmem_prefetch(struct accmem_context *ctx,
+		    const struct accmem_prefetch *req)
+{
+	struct accmem_memory *mem =
+		hint_find_memory(ctx, req->address, req->length);
+	int err;
+
+	if (IS_ERR(mem))
+		return PTR_ERR(mem);
+	err = accmem_shared_move(mem, hint_offset(ctx, mem, req->address),
+				 req->length,
+				 !(req->flags & ACCMEM_PREFETCH_HOST));
+	accmem_memory_put_user(mem);
+	return err;
+}
+
+/**
+ * accmem_advise() - say how a part of a shared buffer is going to be used
+ * @ctx: the context
+ * @req: the request; every field may hold anything
+ *
+ * Return: 0, or an error of ACCMEM_IOC_ADVISE.
+ */
+int accmem_advise(struct accmem_context *ctx, const struct accmem_advise *req)
+{
+	struct accmem_memory *mem;
+	int err;
+
+	if (req->advice > ACCMEM_ADVICE_STAY)
+		return -EINVAL;
+	mem = hint_find_memory(ctx, req->address, req->length);
+	if (IS_ERR(mem))
+		return PTR_ERR(mem);
+	err = accmem_shared_stay(mem, hint_offset(ctx, mem, req->address),
+				 req->length,
+				 req->advice == ACCMEM_ADVICE_STAY);
+	accmem_memory_put_user(mem);
+	return err;
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contexts that give memory back when others wait for it.
+ *
+ * A shortage begins with the first waiter that sleeps for lack of memory, and ends
+ * with the last. A context that has registered is told of it once, by poll() of its
+ * file and by an eventfd, and then again for waiters that come after it has asked how
+ * much is wanted. Who is about to wait tells the others, one at a time.
+ *
+ * Locks: a context's own, which guards its eventfd, > that of all waiters. Whoever polls
+ * runs functions of others', as many as they like, so that nobody is signalled under
+ * the latter.
+ */
+#include <linux/eventfd.h>
+#include <linux/fs.h>
+#include <linux/poll.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+
+#include "compat/compat.h"
+#include "vm/context.h"
+
+/* do others wait? */
+static bool shrink_is_wanted(const struct accmem_context *ctx)
+{
+	const struct accmem_waiters *ws = &ctx->dev->waiters;
+
+	return ws->nr_short > ctx->account->nr_short;
+}
+
+/* was it told of what is the case now, and has it not asked since? */
+static bool shrink_is_told(const struct accmem_context *ctx)
+{
+	return ctx->shrink.told == ctx->dev->waiters.shortage &&
+	       !ctx->shrink.answered;
+}
+
+/* it is readable from here on; shrink_signal() follows */
+static void shrink_mark(struct accmem_context *ctx)
+{
+	struct accmem_shrinkable *shrink = &ctx->shrink;
+
+	lockdep_assert_held(&accmem_waiters_lock);
+	shrink->told = ctx->dev->waiters.shortage;
+	shrink->answered = false;
+	shrink->events++;
+}
+
+static void shrink_signal(struct accmem_context *ctx)
+{
+	struct accmem_shrinkable *shrink = &ctx->shrink;
+
+	lockdep_assert_held(&shrink->lock);
+	if (shrink->eventfd)
+		accmem_eventfd_signal(shrink->eventfd);
+	wake_up_interruptible_poll(&shrink->poll, EPOLLIN | EPOLLRDNORM);
+}
+
+/*
+ * Looks at one context, which is behind all others then; with a reference where it is to
+ * be signalled. False when there is none.
+ */
+static bool shrink_look(struct accmem_waiters *ws, struct accmem_context **told)
+{
+	struct accmem_context *ctx;
+
+	lockdep_assert_held(&accmem_waiters_lock);
+	ctx = list_first_entry_or_null(&ws->shrinkable, struct accmem_context,
+				       shrink.link);
+	if (!ctx)
+		return false;
+	list_move_tail(&ctx->shrink.link, &ws->shrinkable);
+	if (shrink_is_wanted(ctx) && !shrink_is_told(ctx)) {
+		shrink_mark(ctx);
+		accmem_context_get(ctx);
+		*told = ctx;
+	}
+	return true;
+}
+
+static bool shrink_tell_next(struct accmem_waiters *ws)
+{
+	struct accmem_context *told = NULL;
+	bool more;
+
+	spin_lock(&accmem_waiters_lock);
+	more = shrink_look(ws, &told);
+	spin_unlock(&accmem_waiters_lock);
+	if (!told)
+		return more;
+	mutex_lock(&told->shrink.lock);
+	shrink_signal(told);
+	mutex_unlock(&told->shrink.lock);
+	accmem_context_put(told);
+	return more;
+}
+
+/**
+ * accmem_shrink_tell() - tell others that a context is about to wait for memory
+ * @ctx: the context, which is counted as one that is short. Sleeps.
+ *
+ * Whoever looks at the same time looks at others: together all are looked at, after
+ * the last one was counted.
+ */
+void accmem_shrink_tell(struct accmem_context *ctx)
+{
+	struct accmem_waiters *ws = &ctx->dev->waiters;
+	unsigned int left = READ_ONCE(ws->nr_shrinkable);
+
+	while (left-- && shrink_tell_next(ws))
+		cond_resched();
+}
+
+/* true where others wait already, and the context is to be signalled */
+static bool shrink_register(struct accmem_context *ctx)
+{
+	struct accmem_waiters *ws = &ctx->dev->waiters;
+
+	lockdep_assert_held(&accmem_waiters_lock);
+	if (list_empty(&ctx->shrink.link)) {
+		list_add_tail(&ctx->shrink.link, &ws->shrinkable);
+		WRITE_ONCE(ws->nr_shrinkable, ws->nr_shrinkable + 1);
+	}
+	if (!shrink_is_wanted(ctx))
+		return false;
+	shrink_mark(ctx);
+	return true;
+}
+
+static void shrink_unregister(struct accmem_context *ctx)
+{
+	struct accmem_waiters *ws = &ctx->dev->waiters;
+
+	lockdep_assert_held(&accmem_waiters_lock);
+	if (!list_empty(&ctx->shrink.link)) {
+		list_del_init(&ctx->shrink.link);
+		WRITE_ONCE(ws->nr_shrinkable, ws->nr_shrinkable - 1);
+	}
+}
+
+/* NULL for none; the caller puts the eventfd that is returned */
+static struct eventfd_ctx *shrink_set_eventfd(struct accmem_context *ctx,
+					      struct eventfd_ctx *eventfd)
+{
+	lockdep_assert_held(&ctx->shrink.lock);
+	swap(ctx->shrink.eventfd, eventfd);
+	return eventfd;
+}
+
+/**
+ * accmem_shrink_end() - a context ends
+ * @ctx: the context
+ */
+void accmem_shrink_end(struct accmem_context *ctx)
+{
+	struct eventfd_ctx *old;
+
+	mutex_lock(&ctx->shrink.lock);
+	spin_lock(&accmem_waiters_lock);
+	shrink_unregister(ctx);
+	spin_unlock(&accmem_waiters_lock);
+	old = shrink_set_eventfd(ctx, NULL);
+	mutex_unlock(&ctx->shrink.lock);
+	if (old)
+		eventfd_ctx_put(old);
+}
+
+/* the eventfd that a call names, or NULL */
+static struct eventfd_ctx *shrink_eventfd(const struct accmem_shrink *req)
+{
+	if (!(req->flags & ACCMEM_SHRINK_REGISTER))
+		return req->fd ? ERR_PTR(-EINVAL) : NULL;
+	return req->fd == -1 ? NULL : eventfd_ctx_fdget(req->fd);
+}
+
+/* true where the context is to be signalled */
+static bool shrink_do(struct accmem_context *ctx, struct accmem_shrink *req)
+{
+	bool told = false;
+
+	lockdep_assert_held(&accmem_waiters_lock);
+	if (req->flags & ACCMEM_SHRINK_REGISTER)
+		told = shrink_register(ctx);
+	else if (req->flags & ACCMEM_SHRINK_UNREGISTER)
+		shrink_unregister(ctx);
+	else
+		ctx->shrink.answered = true;
+	req->wanted = accmem_waiters_wanted(ctx->account, &req->waiting);
+	return told;
+}
+
+/**
+ * accmem_shrink() - what others wait for, and be told of it
+ * @ctx: the context
+ * @req: the request, whose flags are known ones. Sleeps.
+ *
+ * Return: 0 or an error of ACCMEM_IOC_SHRINK.
+ */
+int accmem_shrink(struct accmem_context *ctx, struct accmem_shrink *req)
+{
+	struct eventfd_ctx *eventfd;
+	bool told;
+
+	if (req->flags == ACCMEM_SHRINK_FLAGS)
+		return -EINVAL;
+	eventfd = shrink_eventfd(req);
+	if (IS_ERR(eventfd))
+		return PTR_ERR(eventfd);
+	mutex_lock(&ctx->shrink.lock);
+	if (req->flags)
+		eventfd = shrink_set_eventfd(ctx, eventfd);
+	spin_lock(&accmem_waiters_lock);
+	told = shrink_do(ctx, req);
+	spin_unlock(&accmem_waiters_lock);
+	if (told)
+		shrink_signal(ctx);
+	mutex_unlock(&ctx->shrink.lock);
+	if (eventfd)
+		eventfd_ctx_put(eventfd);
+	return 0;
+}
+
+/**
+ * accmem_shrink_show() - what fdinfo says of a context's waiters, and of others
+ * @m: where to
+ * @ctx: the context
+ */
+void accmem_shrink_show(struct seq_file *m, struct accmem_context *ctx)
+{
+	unsigned int waiting, others;
+	u64 wanted, events;
+
+	spin_lock(&accmem_waiters_lock);
+	waiting = ctx->account->nr_short;
+	events = ctx->shrink.events;
+	wanted = accmem_waiters_wanted(ctx->account, &others);
+	spin_unlock(&accmem_waiters_lock);
+	seq_printf(m, "accmem-waiting:\t%u\n", waiting);
+	seq_printf(m, "accmem-wanted:\t%llu\n", wanted);
+	seq_printf(m, "accmem-shrink-events:\t%llu\n", events);
+}
+
+/**
+ * accmem_shrink_poll() - poll of a device's file
+ * @file: the file
+ * @table: who polls
+ *
+ * Return: readable when others wait, and its context has not asked yet.
+ */
+__poll_t accmem_shrink_poll(struct file *file, struct poll_table_struct *table)
+{
+	struct accmem_context *ctx = file->private_data;
+	bool wanted;
+
+	poll_wait(file, &ctx->shrink.poll, table);
+	spin_lock(&accmem_waiters_lock);
+	wanted = !list_empty(&ctx->shrink.link) && shrink_is_wanted(ctx) &&
+		 shrink_is_told(ctx);
+	spin_unlock(&accmem_waiters_lock);
+	return wanted ? EPOLLIN | EPOLLRDNORM : 0;
+}

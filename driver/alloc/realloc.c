@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * REALLOC: a buffer gets another size, in place or at another address.
+ *
+ * A buffer that is being resized is marked: FREE and another REALLOC of it are
+ * refused meanwhile, QUERY and mmap go on. A buffer with a memory of its own grows
+ * where its addresses and, with identity translation, its memory can go on; one of
+ * a row is given its own before. Anything else becomes a new buffer, with what fits
+ * of the old one's bytes, which takes the old one's place; that is freed.
+ *
+ * All that can fail comes before the answer to the caller. What follows changes
+ * names, or gives memory back; only a split may still find no memory for itself,
+ * and has changed nothing then.
+ *
+ * Locks: the context's, for a moment at a time.
+ */
+#include <linux/kernel.h>
+
+#include "vm/context.h"
+#include "trace/trace.h"
+
+static u64 realloc_offset_of(const struct accmem_buffer *buf)
+{
+	return buf->address - buf->place->start;
+}
+
+/* the buffer, marked; -EAGAIN if it has to leave a row first */
+static struct accmem_buffer *realloc_mark(struct accmem_context *ctx,
+					  u64 address)
+{
+	struct accmem_buffer *buf = accmem_alloc_find(ctx, address);
+	struct accmem_memory *mem;
+
+	lockdep_assert_held(&ctx->lock);
+	if (IS_ERR(buf))
+		return buf;
+	if (!(buf->flags & ACCMEM_ALLOC_RESIZABLE))
+		return ERR_PTR(-EPERM);
+	if (buf->place->ops->shares_pieces)
+		return ERR_PTR(-EAGAIN);
+	mem = accmem_buffer_memory(buf);
+	mem->nr_runs_before = mem->nr_runs;
+	buf->resizing = true;
+	return buf;
+}
+
+static struct accmem_buffer *realloc_begin(struct accmem_context *ctx,
+					   u64 address)
+{
+	struct accmem_buffer *buf;
+	int err;
+
+	for (;;) {
+		spin_lock(&ctx->lock);
+		buf = realloc_mark(ctx, address);
+		spin_unlock(&ctx->lock);
+		if (buf != ERR_PTR(-EAGAIN))
+			return buf;
+		err = accmem_buffer_extract(ctx, address);
+		if (err)
+			return ERR_PTR(err);
+	}
+}
+
+/* in place, or not at all */
+static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
+{
+	/* with larger pages than before, the first may lie as it likes */
+	u32 page_size = IS_ALIGNED(r->old_size, r->layout.page_size) ?
+				r->layout.page_size :
+				ACCMEM_GRANULE;
+
+	return accmem_growth_make(ctx, r->buf, page_size, r->insists,
+				  &r->layout.footprint);
+}
+
+/* what the buffer is from here on, if @r says so, or what it has */
+static void realloc_settle(struct accmem_context *ctx,
+			   struct accmem_buffer *buf,
+			   const struct accmem_resize *r)
+{
+	u64 before = buf->layout.footprint;
+
+	lockdep_assert_held(&ctx->lock);
+	if (r) {
+		buf->layout = r->layout;
+		buf->length = r->length;
+	}
+	if (!buf->layout.small)
+		buf->layout.footprint = accmem_buffer_memory(buf)->size;
+	accmem_holding_of(ctx, accmem_buffer_carveout(buf))->named_bytes +=
+		buf->layout.footprint - before;
+	buf->resizing = false;
+	if (r)
+		trace_accmem_realloc(ctx, buf, buf->address, 0);
+}
+
+static void realloc_lock_settle(struct accmem_context *ctx,
+				struct accmem_buffer *buf,
+				const struct accmem_resize *r)
+{
+	bool gives_units;
+
+	spin_lock(&ctx->lock);
+	gives_units = r && r->layout.small &&
+		      r->layout.footprint < buf->layout.footprint;
+	if (gives_units)
+		accmem_slab_shrink(ctx, buf, r->layout.footprint);
+	realloc_settle(ctx, buf, r);
+	spin_unlock(&ctx->lock);
+	if (gives_units)
+		accmem_waiters_came_back(ctx->dev, ctx->account->user);
+}
+
+/* -EAGAIN if it has to be tried again */
+static int realloc_split(struct accmem_context *ctx, struct accmem_buffer *buf,
+			 struct accmem_memory *rest, u64 size)
+{
+	struct accmem_memory *mem = accmem_buffer_memory(buf);
+	bool done;
+	int err;
+
+	lockdep_assert_held(&mem->lock);
+	err = accmem_memory_split_prepare(mem, rest, size);
+	if (err)
+		return err;
+	spin_lock(&ctx->lock);
+	done = accmem_memory_split(mem, rest);
+	if (done)
+		accmem_growth_place(ctx, buf, mem->size);
+	spin_unlock(&ctx->lock);
+	if (!done) {
+		accmem_memory_split_abort(rest);
+		return -EAGAIN;
+	}
+	accmem_memory_split_end(mem);
+	return 0;
+}
+
+/* gives memory back down to @size; settles the buffer, unless that fails */
+static int realloc_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
+			  u64 size, const struct accmem_resize *r)
+{
+	struct accmem_memory *mem = accmem_buffer_memory(buf), *rest;
+	int err;
+
+	/* it would not be behind it any more */
+	accmem_ahead_drop(ctx, mem);
+	rest = accmem_memory_create_empty(ctx->account, mem->cv, 0);
+	if (!rest)
+		return -ENOMEM;
+	do {
+		mutex_lock(&mem->lock);
+		err = realloc_split(ctx, buf, rest, size);
+		mutex_unlock(&mem->lock);
+	} while (err == -EAGAIN);
+	if (err)
+		accmem_memory_destroy_empty(rest);
+	else
+		accmem_memory_split_finish(mem, rest);
+	if (err && err != -ENODATA)
+		return err;
+	/* from here on it may be resized again, or go */
+	realloc_lock_settle(ctx, buf, r);
+	return 0;
+}
+
+/* it is what it was, but for memory that could not be given back */
+static void realloc_undo(struct accmem_context *ctx, struct accmem_buffer *buf,
+			 u64 size)
+{
+	if (buf->layout.small || size == accmem_buffer_memory(buf)->size ||
+	    realloc_shrink(ctx, buf, size, NULL))
+		realloc_lock_settle(ctx, buf, NULL);
+}
+
+/* what was beyond the old end of it, and what is new, is zero and present */
+static int realloc_make_ready(struct accmem_resize *r)
+{
+	struct accmem_buffer *buf = r->buf;
+	struct accmem_memory *mem = accmem_buffer_memory(buf);
+	u64 from = buf->layout.usable;
+	u64 to = min(r->layout.usable, buf->layout.footprint);
+	int err = 0;
+
+	if (from < to && accmem_memory_was_mapped(mem))
+		err = accmem_memory_clear(mem, realloc_offset_of(buf) + from,
+					  to - from);
+	if (!err && mem->size > r->old_size &&
+	    accmem_populates(mem->cv, buf->flags))
+		err = mem->cv->ops->populate(mem, r->old_size);
+	return err;
+}
+
+/* Is memory that was freed before its time, and may be in use by that, in it? */
+static bool realloc_is_gated(const struct accmem_buffer *buf)
+{
+	const struct accmem_gate *gate = &buf->pending.gates[0];
+
+	if (accmem_gate_is_open(gate))
+		return false;
+	return !gate->position ||
+	       accmem_stream_check(gate->stream, gate->position) == -EAGAIN;
+}
+
+static bool realloc_fits_in_place(const struct accmem_resize *r)
+{
+	const struct accmem_buffer *buf = r->buf;
+
+	if (!IS_ALIGNED(buf->address, r->layout.alignment))
+		return false;
+	if (buf->layout.small)
+		return r->layout.small &&
+		       r->layout.footprint <= buf->layout.footprint;
+	return true;
+}
+
+static int realloc_in_place(struct accmem_context *ctx, struct accmem_resize *r)
+{
+	int err = 0;
+
+	if (!realloc_fits_in_place(r))
+		return ACCMEM_NO_ROOM;
+	if (realloc_is_gated(r->buf))
+		r->layout.footprint =
+			max(r->layout.footprint, r->buf->layout.footprint);
+	if (!r->layout.small && r->layout.footprint > r->old_size)
+		err = realloc_grow(ctx, r);
+	return err ?: realloc_make_ready(r);
+}
+
+/* the bytes that fit; @fresh counts as one that somebody has written to */
+static int realloc_copy(struct accmem_context *ctx, struct accmem_resize *r)
+{
+	struct accmem_memory *to = accmem_buffer_memory(r->fresh);
+	u64 size = min(r->buf->layout.usable, r->fresh->layout.usable);
+
+	spin_lock(&ctx->lock);
+	WRITE_ONCE(to->mapped, true);
+	spin_unlock(&ctx->lock);
+	r->copied = size;
+	return accmem_memory_copy(to, realloc_offset_of(r->fresh),
+				  accmem_buffer_memory(r->buf),
+				  realloc_offset_of(r->buf), size);
+}
+
+static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
+			const struct accmem_alloc *req)
+{
+	int err;
+
+	r->fresh = accmem_alloc(ctx, req, NULL);
+	err = PTR_ERR_OR_ZERO(r->fresh);
+	if (err) {
+		r->fresh = NULL;
+		return err;
+	}
+	/* one that is shorter than the buffer says nothing now, and is kept */
+	r->fresh->reserve = r->buf->reserve;
+	/* a pin is the reason that is told where nothing else is in the way */
+	if (accmem_memory_is_pinned(accmem_buffer_memory(r->buf)))
+		err = -EBUSY;
+	else
+		err = realloc_copy(ctx, r);
+	if (err) {
+		accmem_alloc_discard(ctx, &r->fresh, 1);
+		r->fresh = NULL;
+	}
+	return err;
+}
+
+/* the ALLOC that would lead to what the buffer is to be */
+static struct accmem_alloc realloc_request(const struct accmem_buffer *buf,
+					   u64 length)
+{
+	return (struct accmem_alloc){
+		.flags = buf->flags & ~ACCMEM_ALLOC_FIXED,
+		.length = length,
+		.alignment = buf->layout.alignment,
+		.page_policy = buf->page_policy,
+		.cache_mode = accmem_buffer_memory(buf)->cache_mode,
+		.kind = accmem_buffer_carveout(buf)->kind,
+		.carveout = accmem_carveout_number(accmem_buffer_carveout(buf)),
+		.reserve = buf->reserve >= length ? buf->reserve : 0,
+	};
+}
+
+/* what had to do with normal pages goes on with them */
+static u32 realloc_policy(const struct accmem_buffer *buf)
+{
+	if (buf->page_policy == ACCMEM_PAGE_HUGE_FIRST &&
+	    buf->layout.huge == ACCMEM_HUGE_NEVER)
+		return ACCMEM_PAGE_NORMAL_ONLY;
+	return buf->page_policy;
+}
+
+static int realloc_resize(struct accmem_context *ctx,
+			  const struct accmem_realloc *call,
+			  struct accmem_resize *r)
+{
+	const struct accmem_alloc req = realloc_request(r->buf, call->length);
+	const struct accmem_carveout *cv = accmem_buffer_carveout(r->buf);
+	int err;
+
+	r->carveouts = r->insists ? BIT(cv->index) :
+				    accmem_alloc_carveouts(ctx, &req);
+	err = accmem_alloc_lay_out(cv, &req, realloc_policy(r->buf),
+				   &r->layout);
+	if (err)
+		return err;
+	err = realloc_in_place(ctx, r);
+	if (err != ACCMEM_NO_ROOM)
+		return err;
+	if (r->insists)
+		return -ENOMEM;
+	return realloc_move(ctx, r, &req);
+}
+
+/**
+ * accmem_realloc_prepare() - find, or make, what a buffer is to become
+ * @ctx: the context
+ * @req: the request; its length may be anything
+ * @r: out: the REALLOC in progress, for accmem_realloc_commit() or
+ *	accmem_realloc_cancel()
+ *
+ * Return: 0; an error of ACCMEM_IOC_REALLOC, and the buffer is what it was.
+ */
+int accmem_realloc_prepare(struct accmem_context *ctx,
+			   const struct accmem_realloc *req,
+			   struct accmem_resize *r)
+{
+	int err;
+
+	*r = (struct accmem_resize){
+		.length = req->length,
+		.carveouts = ctx->dev->carveouts,
+		.insists = req->flags & ACCMEM_REALLOC_IN_PLACE,
+	};
+	r->buf = realloc_begin(ctx, req->address);
+	if (IS_ERR(r->buf))
+		return PTR_ERR(r->buf);
+	r->old_size = accmem_buffer_memory(r->buf)->size;
+	err = realloc_resize(ctx, req, r);
+	if (err)
+		realloc_undo(ctx, r->buf, r->old_size);
+	return err;
+}
+
+/**
+ * accmem_realloc_describe() - what a buffer will be when it has been resized
+ * @r: after accmem_realloc_prepare()
+ * @req: out: the answer. A fault meanwhile may make the footprint more, by a part
+ *	of 2 MiB.
+ */
+void accmem_realloc_describe(const struct accmem_resize *r,
+			     struct accmem_realloc *req)
+{
+	const struct accmem_buffer *buf = r->fresh ?: r->buf;
+	const struct accmem_layout *layout = r->fresh ? &buf->layout :
+							&r->layout;
+	struct accmem_memory *mem = accmem_buffer_memory(buf);
+
+	req->address = buf->address;
+	req->usable = layout->usable;
+	req->footprint = layout->footprint;
+	req->nr_runs = mem->nr_runs;
+	if (!layout->small && layout->footprint != mem->size)
+		req->footprint = accmem_memory_keep(mem, layout->footprint,
+						    &req->nr_runs);
+	req->mmap_offset = accmem_buffer_mmap_offset(buf);
+	req->free_bytes = 0;
+	req->largest_run = 0;
+	req->page_size = layout->page_size;
+	req->copied = r->copied;
+}
+
+/**
+ * accmem_realloc_commit() - make it so
+ * @ctx: the context
+ * @r: after accmem_realloc_prepare(). Sleeps.
+ *
+ * Return: 0; -ENOMEM, and the buffer is what it was.
+ */
+int accmem_realloc_commit(struct accmem_context *ctx, struct accmem_resize *r)
+{
+	struct accmem_buffer *buf = r->buf;
+	u64 size = r->layout.footprint;
+	int err;
+
+	if (r->fresh) {
+		trace_accmem_realloc(ctx, r->fresh, buf->address, r->copied);
+		accmem_alloc_replace(ctx, buf, r->fresh);
+		return 0;
+	}
+	if (buf->layout.small || size == accmem_buffer_memory(buf)->size) {
+		realloc_lock_settle(ctx, buf, r);
+		return 0;
+	}
+	err = realloc_shrink(ctx, buf, size, r);
+	if (err)
+		realloc_lock_settle(ctx, buf, NULL);
+	return err;
+}
+
+/**
+ * accmem_realloc_cancel() - undo accmem_realloc_prepare()
+ * @ctx: the context
+ * @r: after accmem_realloc_prepare(). Sleeps.
+ */
+void accmem_realloc_cancel(struct accmem_context *ctx, struct accmem_resize *r)
+{
+	if (r->fresh)
+		accmem_alloc_discard(ctx, &r->fresh, 1);
+	realloc_undo(ctx, r->buf, r->old_size);
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a context is told of memory: how much is free, how much it could get in
+ * one run, and what it is charged.
+ *
+ * What caches of freed buffers hold would be given up before a request fails, so
+ * it counts as free; nothing is emptied to say so. The longest run is that of
+ * the allocator, or one that cached buffers and what is free beside them make up
+ * together.
+ *
+ * Locks: a context's lock to see its cache, the carveout's lock for a bounded
+ * number of steps at a time.
+ */
+#include <linux/kernel.h>
+#include <linux/slab.h>
+#include <linux/sort.h>
+
+#include "memory/clear.h"
+#include "vm/context.h"
+#include "memory/quarantine.h"
+
+#define USAGE_LOOKS 256u /* at quarantined memory, in a call */
+#define USAGE_PAUSES 4u /* of the cleaner, if it does not keep them */
+#define USAGE_STEPS 64u /* cached runs in one hold of the carveout's lock */
+
+/* runs of memory that caches hold, in order */
+struct cached {
+	struct accmem_run *runs;
+	unsigned int nr;
+	unsigned int room;
+};
+
+static int usage_compare_runs(const void *a, const void *b)
+{
+	const struct accmem_run *left = a, *right = b;
+
+	return left->start < right->start ? -1 : left->start > right->start;
+}
+
+/* Buffers that were made one after another, and freed so, are one run. */
+static void usage_add_run(struct cached *c, const struct accmem_run *run)
+{
+	struct accmem_run *last = c->nr ? &c->runs[c->nr - 1] : NULL;
+
+	if (last && last->start + last->size == run->start) {
+		last->size += run->size;
+	} else if (last && run->start + run->size == last->start) {
+		last->start = run->start;
+		last->size += run->size;
+	} else if (c->nr < c->room) {
+		c->runs[c->nr++] = *run;
+	}
+}
+
+/* small buffers of one slab page that are cached together */
+static bool usage_is_known(const struct cached *c, const struct accmem_run *run,
+			   unsigned int from)
+{
+	for (; from < c->nr; from++) {
+		if (run->start - c->runs[from].start < c->runs[from].size)
+			return true;
+	}
+	return false;
+}
+
+static bool usage_caches_nothing(const struct accmem_context *ctx)
+{
+	return !READ_ONCE(ctx->nr_cached) && !READ_ONCE(ctx->nr_ahead);
+}
+
+static void usage_add_cache(struct accmem_context *ctx,
+			    const struct accmem_carveout *cv, struct cached *c)
+{
+	struct accmem_ahead *ahead;
+	struct accmem_buffer *buf;
+	/* the last one before may have become a part of this context's first */
+	unsigned int i, from = max(c->nr, 1u) - 1;
+
+	if (usage_caches_nothing(ctx))
+		return;
+	spin_lock(&ctx->lock);
+	list_for_each_entry(ahead, &ctx->ahead, link) {
+		if (ahead->mem->cv == cv && ahead->mem->size)
+			usage_add_run(c, &ahead->mem->run);
+	}
+	list_for_each_entry(buf, &ctx->cache, pending.cached) {
+		struct accmem_memory *mem = accmem_buffer_memory(buf);
+
+		if (mem->cv != cv)
+			continue;
+		if (buf->layout.small && (!accmem_slab_is_cached(buf) ||
+					  usage_is_known(c, &mem->run, from)))
+			continue;
+		for (i = 0; i < min(mem->nr_runs, ACCMEM_CACHE_BUFFERS); i++)
+			usage_add_run(c, &mem->runs[i]);
+	}
+	spin_unlock(&ctx->lock);
+}
+
+/* the runs that a context's cache may have by the time that they are collected */
+static unsigned int usage_count_runs(struct accmem_context *ctx,
+				     const struct accmem_carveout *cv)
+{
+	unsigned int nr = ACCMEM_CACHE_BUFFERS + ACCMEM_AHEAD_BUFFERS;
+	struct accmem_buffer *buf;
+
+	if (usage_caches_nothing(ctx))
+		return nr;
+	spin_lock(&ctx->lock);
+	list_for_each_entry(buf, &ctx->cache, pending.cached) {
+		struct accmem_memory *mem = accmem_buffer_memory(buf);
+
+		if (mem->cv == cv)
+			nr += min(mem->nr_runs, ACCMEM_CACHE_BUFFERS);
+	}
+	spin_unlock(&ctx->lock);
+	return nr;
+}
+
+/* an upper bound of the runs that the caches of a device hold, if they change little */
+static unsigned int usage_count_room(const struct accmem_carveout *cv)
+{
+	unsigned int nr = ACCMEM_CACHE_BUFFERS;
+	struct accmem_context *ctx;
+	unsigned long id = 0;
+
+	while ((ctx = accmem_context_next(&cv->dev->accounts, &id))) {
+		nr += usage_count_runs(ctx, cv);
+		accmem_context_put(ctx);
+		cond_resched();
+	}
+	return nr;
+}
+
+static bool usage_collect(struct accmem_carveout *cv, struct cached *c)
+{
+	struct accmem_device *dev = cv->dev;
+	struct accmem_context *ctx;
+	unsigned long id = 0;
+
+	c->room = usage_count_room(cv);
+	c->runs = kvmalloc_array(c->room, sizeof(*c->runs), GFP_KERNEL_ACCOUNT);
+	if (!c->runs)
+		return false;
+	while ((ctx = accmem_context_next(&dev->accounts, &id))) {
+		usage_add_cache(ctx, cv, c);
+		accmem_context_put(ctx);
+		cond_resched();
+	}
+	sort(c->runs, c->nr, sizeof(*c->runs), usage_compare_runs, NULL);
+	return true;
+}
+
+/* granules of the unit at @at that runs of @c have */
+static unsigned int usage_cached_in_unit(const struct cached *c, unsigned int i,
+					 u64 at, int step)
+{
+	u64 lo = round_down(at, ACCMEM_FOLIO), hi = lo + ACCMEM_FOLIO;
+	unsigned int granules = 0;
+
+	for (; i < c->nr; i += step) {
+		u64 from = max(c->runs[i].start, lo);
+		u64 to = min(c->runs[i].start + c->runs[i].size, hi);
+
+		if (from >= to)
+			break;
+		granules += (to - from) >> ACCMEM_GRANULE_SHIFT;
+	}
+	return granules;
+}
+
+/* may @account (0: anybody) have the unit at @at, once runs of @c around run @i are free? */
+static bool usage_unit_is_open(struct accmem_carveout *cv, u64 account,
+			       const struct cached *c, unsigned int i, u64 at)
+{
+	unsigned int used, granules;
+	u64 owner;
+
+	lockdep_assert_held(&cv->lock);
+	if (!cv->owners || !account)
+		return true;
+	owner = accmem_buddy_unit_owner(&cv->buddy, at);
+	if (!owner || owner == account)
+		return true;
+	used = accmem_buddy_unit_used(&cv->buddy, at);
+	granules = usage_cached_in_unit(c, i, at, 1);
+	if (i)
+		granules += usage_cached_in_unit(c, i - 1, at, -1);
+	return granules >= used;
+}
+
+/*
+ * The run that run *@i makes up with what follows, and with what is free. The lock is
+ * dropped now and then: what has changed meanwhile is as if it had been asked later.
+ */
+static struct accmem_run usage_chain_from(struct accmem_carveout *cv,
+					  const struct cached *c,
+					  unsigned int *i)
+{
+	struct accmem_run chain = c->runs[*i], run;
+	u64 end;
+
+	lockdep_assert_held(&cv->lock);
+	end = chain.start + chain.size;
+	if (chain.start &&
+	    accmem_buddy_free_around(&cv->buddy, chain.start - ACCMEM_GRANULE,
+				     &run))
+		chain.start = run.start;
+	for (;;) {
+		if (end < cv->capacity &&
+		    accmem_buddy_free_around(&cv->buddy, end, &run))
+			end = run.start + run.size;
+		if (*i + 1 == c->nr || c->runs[*i + 1].start != end)
+			break;
+		++*i;
+		end += c->runs[*i].size;
+		if (*i % USAGE_STEPS)
+			continue;
+		accmem_carveout_unlock(cv);
+		cond_resched();
+		accmem_carveout_lock(cv);
+	}
+	chain.size = end - chain.start;
+	return chain;
+}
+
+/* the longest run of what caches hold and what is free beside it */
+static u64 usage_longest_chain(struct accmem_carveout *cv, u64 account,
+			       const struct cached *c)
+{
+	unsigned int i, first;
+	u64 longest = 0;
+
+	for (i = 0; i < c->nr; i++) {
+		struct accmem_run chain;
+		u64 lo, hi;
+
+		accmem_carveout_lock(cv);
+		first = i;
+		chain = usage_chain_from(cv, c, &i);
+		lo = chain.start;
+		hi = lo + chain.size;
+		if (!usage_unit_is_open(cv, account, c, first, lo))
+			lo = round_up(lo, ACCMEM_FOLIO);
+		if (!usage_unit_is_open(cv, account, c, i, hi - 1))
+			hi = round_down(hi, ACCMEM_FOLIO);
+		accmem_carveout_unlock(cv);
+		longest = hi > lo ? max(longest, hi - lo) : longest;
+		cond_resched();
+	}
+	return longest;
+}
+
+static u64 usage_longest_free(struct accmem_carveout *cv, u64 account)
+{
+	u64 cursor = 0, longest = 0;
+	int err;
+
+	do {
+		accmem_carveout_lock(cv);
+		err = accmem_buddy_largest_run_of(&cv->buddy, account, &cursor,
+						  &longest);
+		accmem_carveout_unlock(cv);
+		cond_resched();
+	} while (err == -EAGAIN);
+	return longest;
+}
+
+/**
+ * accmem_usage_longest() - the longest run of memory that is free
+ * @cv: the carveout
+ * @account: number of who could be granted it; 0 for whoever it may be
+ *
+ * Return: bytes.
+ */
+u64 accmem_usage_longest(struct accmem_carveout *cv, u64 account)
+{
+	u64 longest = usage_longest_free(cv, account);
+	struct accmem_counters sum;
+	struct cached c = {};
+
+	accmem_carveout_sum(cv, &sum);
+	if (sum.cached <= 0 || !usage_collect(cv, &c))
+		return longest;
+	longest = max(longest, usage_longest_chain(cv, account, &c));
+	kvfree(c.runs);
+	return longest;
+}
+
+static void usage_add_space(struct accmem_context *ctx,
+			    struct accmem_carveout *cv, u64 *free_bytes,
+			    u64 *largest_run)
+{
+	unsigned int seq, pauses = 0;
+	u64 small, free, longest;
+
+	accmem_reap_some(cv, USAGE_LOOKS);
+	do {
+		seq = accmem_clear_pause_to_look(cv);
+		free = accmem_carveout_free_bytes(cv) +
+		       accmem_slab_room(ctx, cv, &small);
+		longest =
+			max(small, accmem_usage_longest(cv, ctx->account->id));
+		accmem_clear_looked(cv);
+	} while (accmem_clear_hid(cv, seq) && ++pauses < USAGE_PAUSES);
+	*free_bytes += free;
+	*largest_run = max(*largest_run, longest);
+}
+
+/**
+ * accmem_usage_space() - how much is free
+ * @ctx: the context that asks
+ * @carveouts: where: bit i stands for carveout i
+ * @free_bytes: out: bytes free, with what is left of its own slab pages
+ * @largest_run: out: largest contiguous request that @ctx could be granted
+ *
+ * Quarantined memory whose pages have come home meanwhile comes back first.
+ */
+void accmem_usage_space(struct accmem_context *ctx, u32 carveouts,
+			u64 *free_bytes, u64 *largest_run)
+{
+	struct accmem_carveout *cv;
+
+	*free_bytes = 0;
+	*largest_run = 0;
+	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+		if (carveouts & BIT(cv->index))
+			usage_add_space(ctx, cv, free_bytes, largest_run);
+	}
+}
+
+/* bytes of the units of which runs of @c are all that is in use */
+static u64 usage_withheld(struct accmem_carveout *cv, const struct cached *c)
+{
+	u64 unit = U64_MAX, bytes = 0, at, end;
+	unsigned int i;
+
+	accmem_carveout_lock(cv);
+	for (i = 0; i < c->nr; i++) {
+		at = c->runs[i].start;
+		end = at + c->runs[i].size;
+		for (; at < end; at = round_down(at, ACCMEM_FOLIO) +
+				      ACCMEM_FOLIO) {
+			if (accmem_unit_of(at) == unit)
+				continue;
+			unit = accmem_unit_of(at);
+			if (usage_cached_in_unit(c, i, at, 1) >=
+			    accmem_buddy_unit_used(&cv->buddy, at))
+				bytes += ACCMEM_FOLIO;
+		}
+	}
+	accmem_carveout_unlock(cv);
+	return bytes;
+}
+
+/* of what a context is charged in a carveout, what its cache would give up */
+static u64 usage_cached(struct accmem_context *ctx, struct accmem_carveout *cv)
+{
+	struct accmem_run runs[ACCMEM_CACHE_BUFFERS + ACCMEM_AHEAD_BUFFERS];
+	struct cached c = { .runs = runs, .room = ARRAY_SIZE(runs) };
+
+	if (!cv->owners)
+		return READ_ONCE(accmem_holding_of(ctx, cv)->cached_bytes);
+	usage_add_cache(ctx, cv, &c);
+	sort(c.runs, c.nr, sizeof(*c.runs), usage_compare_runs, NULL);
+	return usage_withheld(cv, &c);
+}
+
+/**
+ * accmem_usage_charged() - what a context is charged
+ * @ctx: the context
+ *
+ * Return: bytes that its memory withholds from others, without what its cache
+ * would give up.
+ */
+u64 accmem_usage_charged(struct accmem_context *ctx)
+{
+	u64 bytes = atomic64_read(&ctx->account->bytes), cached = 0;
+	struct accmem_carveout *cv;
+
+	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++)
+		cached += usage_cached(ctx, cv);
+	return bytes - min(bytes, cached);
+}

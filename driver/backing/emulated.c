@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The emulated backing: ordinary memory of the host, which host memory is, too.
+ *
+ * The carveout is a budget; device addresses are virtual. Pages belong to a
+ * buffer, appear at the first touch, come zeroed, are charged to the memory
+ * cgroup of whoever touches them, and go back to the kernel with the buffer.
+ * Memory that is free is therefore always clean.
+ *
+ * A buffer's pages are in an xarray by index; a page of 2 MiB is stored once,
+ * at its first index. accmem_memory.lock serialises filling it. Pages that are not
+ * write-back have their direct mapping changed with them, and changed back.
+ */
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/numa.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+
+#include "compat/compat.h"
+#include "backing/backing.h"
+#include "memory/memory.h"
+
+#define FOLIO_PAGES BIT(ACCMEM_FOLIO_ORDER)
+#define EMULATED_SHED 16u /* pages given back in one go */
+
+static unsigned long long resident_max;
+module_param_named(emulated_resident_max, resident_max, ullong,
+		   0644);
+MODULE_PARM_DESC(emulated_resident_max,
+		 "host memory that all devices may use (0: half of RAM)");
+
+static atomic64_t resident; /* pages of all emulated carveouts */
+
+static bool emulated_add_resident(struct accmem_carveout *cv, long pages)
+{
+	u64 max = READ_ONCE(resident_max) >> PAGE_SHIFT;
+
+	if (!max)
+		max = totalram_pages() / 2;
+	if (!accmem_add_within(&resident, pages, max))
+		return false;
+	atomic64_add(pages, &cv->resident);
+	return true;
+}
+
+static void emulated_sub_resident(struct accmem_carveout *cv, long pages)
+{
+	atomic64_sub(pages, &cv->resident);
+	atomic64_sub(pages, &resident);
+}
+
+static void emulated_free_page_of(struct accmem_memory *mem, struct page *page)
+{
+	unsigned int order = compound_order(page);
+
+	/* a page whose direct mapping cannot be mended is lost, not reused */
+	if (mem->cache_mode != ACCMEM_CACHE_WB &&
+	    WARN_ON_ONCE(accmem_set_cache_mode(page, 1u << order,
+					       ACCMEM_CACHE_WB)))
+		return;
+	emulated_sub_resident(mem->cv, 1l << order);
+	if (order)
+		accmem_show_charge(page);
+	__free_pages(page, order);
+}
+
+/* How hard the host is asked for a page of 2 MiB: as hard as the policy wants */
+static gfp_t emulated_folio_gfp(const struct accmem_memory *mem)
+{
+	switch (mem->huge) {
+	case ACCMEM_HUGE_FREE:
+		return __GFP_COMP | __GFP_NORETRY;
+	case ACCMEM_HUGE_FIRST:
+		return __GFP_COMP;
+	default:
+		return __GFP_COMP | __GFP_RETRY_MAYFAIL;
+	}
+}
+
+static struct page *emulated_new_page(struct accmem_memory *mem,
+				      unsigned int order)
+{
+	gfp_t gfp = GFP_USER | __GFP_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
+	struct accmem_carveout *cv = mem->cv;
+	struct page *page;
+
+	gfp |= order ? emulated_folio_gfp(mem) : __GFP_RETRY_MAYFAIL;
+	if (!emulated_add_resident(cv, 1l << order))
+		return NULL;
+	page = cv->node == NUMA_NO_NODE ?
+		       alloc_pages(gfp, order) :
+		       alloc_pages_node(cv->node, gfp, order);
+	if (!page) {
+		emulated_sub_resident(cv, 1l << order);
+		return NULL;
+	}
+	if (mem->cache_mode != ACCMEM_CACHE_WB &&
+	    accmem_set_cache_mode(page, 1u << order, mem->cache_mode)) {
+		emulated_sub_resident(cv, 1l << order);
+		__free_pages(page, order);
+		return NULL;
+	}
+	if (order)
+		accmem_hide_charge(page);
+	return page;
+}
+
+static struct page *emulated_find_page(struct accmem_memory *mem,
+				       unsigned long index)
+{
+	unsigned long first = round_down(index, FOLIO_PAGES);
+	struct page *page = xa_load(&mem->pages, first);
+
+	if (page && compound_order(page))
+		return page + (index - first);
+	return index == first ? page : xa_load(&mem->pages, index);
+}
+
+/* the first page from *@index on, and its index; NULL */
+static struct page *emulated_next_page(struct accmem_memory *mem,
+				       unsigned long *index)
+{
+	unsigned long last = (READ_ONCE(mem->size) >> PAGE_SHIFT) - 1;
+
+	return *index > last ? NULL :
+			       xa_find(&mem->pages, index, last, XA_PRESENT);
+}
+
+/*
+ * May the 2 MiB around @index be one page? Not where mappings would have it across
+ * two entries of 2 MiB, of which each would show its beginning: a memory that has
+ * grown may lie so.
+ */
+static bool emulated_wants_folio(struct accmem_memory *mem, unsigned long index)
+{
+	unsigned long first = round_down(index, FOLIO_PAGES);
+	unsigned long at = first;
+
+	if (mem->huge == ACCMEM_HUGE_NEVER ||
+	    !IS_ALIGNED(mem->offset, ACCMEM_FOLIO) ||
+	    first + FOLIO_PAGES > READ_ONCE(mem->size) >> PAGE_SHIFT)
+		return false;
+	return !xa_find(&mem->pages, &at, first + FOLIO_PAGES - 1, XA_PRESENT);
+}
+
+/* stored locked: whoever makes it and maps it need not look for it again */
+static struct page *emulated_store_page(struct accmem_memory *mem,
+					unsigned long index, unsigned int order)
+{
+	struct page *page = emulated_new_page(mem, order);
+
+	if (!page)
+		return NULL;
+	__folio_set_locked(page_folio(page));
+	index = round_down(index, 1ul << order);
+	if (xa_err(xa_store(&mem->pages, index, page, GFP_KERNEL))) {
+		unlock_page(page);
+		emulated_free_page_of(mem, page);
+		return NULL;
+	}
+	return page;
+}
+
+static bool emulated_has_index(struct accmem_memory *mem, unsigned long index)
+{
+	return index < READ_ONCE(mem->size) >> PAGE_SHIFT;
+}
+
+/* the page at @index, where there is none: made, and locked; NULL */
+static struct page *emulated_make_page(struct accmem_memory *mem,
+				       unsigned long index)
+{
+	struct page *page = NULL;
+
+	if (!emulated_has_index(mem, index))
+		return NULL;
+	if (emulated_wants_folio(mem, index))
+		page = emulated_store_page(mem, index, ACCMEM_FOLIO_ORDER);
+	if (page)
+		return page + index % FOLIO_PAGES;
+	return mem->huge == ACCMEM_HUGE_ONLY ?
+		       NULL :
+		       emulated_store_page(mem, index, 0);
+}
+
+/*
+ * The page at @index, made if there is none; NULL when it cannot be had. One that is
+ * @made is locked: it is the memory's as long as it is locked.
+ */
+static struct page *emulated_find_or_make(struct accmem_memory *mem,
+					  unsigned long index, bool *made)
+{
+	struct page *page = emulated_find_page(mem, index);
+
+	*made = false;
+	if (page)
+		return page;
+	mutex_lock(&mem->lock);
+	page = emulated_find_page(mem, index);
+	if (!page) {
+		page = emulated_make_page(mem, index);
+		*made = page;
+	}
+	mutex_unlock(&mem->lock);
+	return page;
+}
+
+static struct page *emulated_get_page_at(struct accmem_memory *mem,
+					 unsigned long index)
+{
+	bool made;
+	struct page *page = emulated_find_or_make(mem, index, &made);
+
+	if (made)
+		unlock_page(page);
+	return page;
+}
+
+/*
+ * Locks a page that was found, with a reference, unless it is not the memory's any
+ * longer: one that shrinks gives pages up, of which one may be found last.
+ */
+static bool emulated_lock_found(struct accmem_memory *mem, unsigned long index,
+				struct page *page)
+{
+	struct folio *folio = page_folio(page);
+
+	if (!folio_try_get(folio))
+		return false;
+	/* another's, which has it locked for who knows what, is let go */
+	if (emulated_find_page(mem, index) == page &&
+	    page_folio(page) == folio) {
+		folio_lock(folio);
+		if (emulated_has_index(mem, index) &&
+		    emulated_find_page(mem, index) == page)
+			return true;
+		folio_unlock(folio);
+	}
+	folio_put(folio);
+	return false;
+}
+
+/* the page at @index with a reference, locked: it is the memory's that long */
+static struct page *emulated_lock_page(struct accmem_memory *mem,
+				       unsigned long index)
+{
+	struct page *page;
+	bool made;
+
+	while (emulated_has_index(mem, index)) {
+		page = emulated_find_or_make(mem, index, &made);
+		if (made)
+			get_page(page);
+		if (!page || made || emulated_lock_found(mem, index, page))
+			return page;
+	}
+	return NULL;
+}
+
+static vm_fault_t emulated_fault(struct accmem_memory *mem,
+				 struct vm_fault *vmf)
+{
+	unsigned long index = vmf->pgoff - (mem->offset >> PAGE_SHIFT);
+	struct page *page = emulated_lock_page(mem, index);
+	struct folio *folio;
+
+	if (!page)
+		return VM_FAULT_SIGBUS;
+	/*
+	 * Compared with the inode's size before there is a 2 MiB entry. Only now
+	 * is it known: memory is populated before it has a name.
+	 */
+	folio = page_folio(page);
+	WRITE_ONCE(folio->index, vmf->pgoff - folio_page_idx(folio, page));
+	vmf->page = page;
+	return VM_FAULT_LOCKED;
+}
+
+static int emulated_populate(struct accmem_memory *mem, u64 offset)
+{
+	unsigned long i, nr = mem->size >> PAGE_SHIFT;
+
+	for (i = offset >> PAGE_SHIFT; i < nr; i++) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (!emulated_get_page_at(mem, i))
+			return -ENOMEM;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* how much of @size bytes from @offset on lies in one page */
+static u64 emulated_part(u64 offset, u64 size)
+{
+	return min(size, PAGE_SIZE - offset_in_page(offset));
+}
+
+/* pages stay while the memory does not shrink, which the caller sees to */
+static int emulated_zero(struct accmem_memory *mem, u64 offset, u64 size)
+{
+	u64 end = offset + size, part;
+	struct page *page;
+
+	for (; offset < end; offset += part) {
+		part = emulated_part(offset, end - offset);
+		page = emulated_find_page(mem, offset >> PAGE_SHIFT);
+		if (page)
+			memset(page_address(page) + offset_in_page(offset), 0,
+			       part);
+	}
+	return 0;
+}
+
+/* the part of an access that lies in one page, which is locked */
+static u64 emulated_access_page(struct page *page, u64 offset, void *data,
+				u64 size, bool write)
+{
+	struct folio *folio = page_folio(page);
+	void *address = page_address(page) + offset_in_page(offset);
+	u64 before = folio_page_idx(folio, page) * PAGE_SIZE +
+		     offset_in_page(offset);
+	u64 part = min_t(u64, size, folio_size(folio) - before);
+
+	if (write)
+		memcpy(address, data, part);
+	else
+		memcpy(data, address, part);
+	return part;
+}
+
+/* a read finds zeroes where there is no page, and makes none */
+static int emulated_access(struct accmem_memory *mem, u64 offset, void *data,
+			   u64 size, bool write)
+{
+	struct page *page;
+	unsigned long index;
+	u64 part;
+
+	for (; size; size -= part, offset += part, data += part) {
+		index = offset >> PAGE_SHIFT;
+		if (!emulated_has_index(mem, index))
+			return -ENXIO;
+		if (!write && !emulated_find_page(mem, index)) {
+			part = emulated_part(offset, size);
+			memset(data, 0, part);
+			continue;
+		}
+		page = emulated_lock_page(mem, index);
+		if (!page)
+			return emulated_has_index(mem, index) ? -ENOMEM :
+								-ENXIO;
+		part = emulated_access_page(page, offset, data, size, write);
+		unlock_page(page);
+		put_page(page);
+	}
+	return 0;
+}
+
+/* the kernel's address of what is at @offset, and how much lies there together */
+static void *emulated_reach(struct accmem_memory *mem, u64 offset, bool make,
+			    u64 *size)
+{
+	unsigned long index = offset >> PAGE_SHIFT;
+	struct page *page = make ? emulated_get_page_at(mem, index) :
+				   emulated_find_page(mem, index);
+	struct folio *folio;
+
+	*size = PAGE_SIZE - offset_in_page(offset);
+	if (!page)
+		return NULL;
+	folio = page_folio(page);
+	*size += folio_size(folio) -
+		 (folio_page_idx(folio, page) + 1) * PAGE_SIZE;
+	return page_address(page) + offset_in_page(offset);
+}
+
+/* where there is no page, there is nothing but zeroes */
+static int emulated_copy(struct accmem_memory *to, u64 to_offset,
+			 struct accmem_memory *from, u64 from_offset, u64 size)
+{
+	struct page *source, *page;
+	u64 part;
+
+	for (; size; size -= part, to_offset += part, from_offset += part) {
+		part = emulated_part(from_offset,
+				     emulated_part(to_offset, size));
+		source = emulated_find_page(from, from_offset >> PAGE_SHIFT);
+		if (!source)
+			continue;
+		page = emulated_get_page_at(to, to_offset >> PAGE_SHIFT);
+		if (!page)
+			return -ENOMEM;
+		memcpy(page_address(page) + offset_in_page(to_offset),
+		       page_address(source) + offset_in_page(from_offset),
+		       part);
+	}
+	return 0;
+}
+
+/* a page of 2 MiB stays whole */
+static u64 emulated_keep(struct accmem_memory *mem, u64 size)
+{
+	unsigned long first = round_down(size, ACCMEM_FOLIO) >> PAGE_SHIFT;
+	struct page *page = xa_load(&mem->pages, first);
+
+	return page && compound_order(page) ? round_up(size, ACCMEM_FOLIO) :
+					      size;
+}
+
+/* @rest has the pages as well from here on */
+static int emulated_split(struct accmem_memory *mem, struct accmem_memory *rest)
+{
+	unsigned long index = (mem->size - rest->size) >> PAGE_SHIFT;
+	unsigned long first = index;
+	struct page *page;
+	int err;
+
+	while ((page = emulated_next_page(mem, &index))) {
+		err = xa_err(xa_store(&rest->pages, index - first, page,
+				      GFP_KERNEL));
+		if (err) {
+			xa_destroy(&rest->pages);
+			return err;
+		}
+		index++;
+		cond_resched();
+	}
+	return 0;
+}
+
+static void emulated_trim(struct accmem_memory *mem)
+{
+	unsigned long index;
+	struct page *page;
+
+	xa_for_each_start(&mem->pages, index, page, mem->size >> PAGE_SHIFT) {
+		xa_erase(&mem->pages, index);
+		cond_resched();
+	}
+}
+
+/* whoever has one of these pages locked found it when it was the memory's */
+static void emulated_pass_faults(struct accmem_memory *rest)
+{
+	unsigned long index;
+	struct page *page;
+
+	xa_for_each(&rest->pages, index, page) {
+		lock_page(page);
+		unlock_page(page);
+		cond_resched();
+	}
+}
+
+static bool emulated_idle(struct accmem_memory *mem)
+{
+	unsigned long last = (READ_ONCE(mem->size) >> PAGE_SHIFT) - 1, seen = 0;
+	XA_STATE(xas, &mem->pages, 0);
+	struct page *page;
+
+	rcu_read_lock();
+	xas_for_each(&xas, page, last) {
+		if (xas_retry(&xas, page))
+			continue;
+		if (page_ref_count(page) != 1)
+			break;
+		/* not reached by memory of one page, for which we may not sleep */
+		if (!(++seen % FOLIO_PAGES)) {
+			xas_pause(&xas);
+			rcu_read_unlock();
+			cond_resched();
+			rcu_read_lock();
+		}
+	}
+	rcu_read_unlock();
+	return !page;
+}
+
+/* no fault adds a page meanwhile */
+static bool emulated_unpinned(struct accmem_memory *mem)
+{
+	bool idle;
+
+	mutex_lock(&mem->lock);
+	idle = emulated_idle(mem);
+	mutex_unlock(&mem->lock);
+	return idle;
+}
+
+/* pages that somebody else has are asked again */
+static bool emulated_shed(struct accmem_memory *mem, bool all)
+{
+	unsigned int nr = EMULATED_SHED;
+	struct page *page;
+
+	while ((page = xa_find(&mem->pages, &mem->shed_from, ULONG_MAX,
+			       XA_PRESENT))) {
+		if (!nr--)
+			return true;
+		if (page_ref_count(page) == 1) {
+			xa_erase(&mem->pages, mem->shed_from);
+			emulated_free_page_of(mem, page);
+		} else if (!all) {
+			return false;
+		}
+		mem->shed_from++;
+	}
+	mem->shed_from = 0;
+	return false;
+}
+
+static bool emulated_settle(struct accmem_memory *mem)
+{
+	return xa_empty(&mem->pages);
+}
+
+/* the only page, for which the array needs no node; NULL where there are others */
+static struct page *emulated_only_page(struct accmem_memory *mem)
+{
+	XA_STATE(xas, &mem->pages, 0);
+	struct page *page;
+
+	rcu_read_lock();
+	page = xas_load(&xas);
+	rcu_read_unlock();
+	return xas.xa_node ? NULL : page;
+}
+
+static void emulated_release(struct accmem_memory *mem)
+{
+	unsigned long index = 0;
+	struct page *page;
+
+	/* what nobody has touched */
+	if (xa_empty(&mem->pages))
+		return;
+	page = emulated_only_page(mem);
+	if (page) {
+		emulated_free_page_of(mem, page);
+		return;
+	}
+	while ((page = emulated_next_page(mem, &index))) {
+		emulated_free_page_of(mem, page);
+		index++;
+		cond_resched();
+	}
+	xa_destroy(&mem->pages);
+}
+
+static const struct accmem_backing_ops emulated_ops = {
+	.populate = emulated_populate,
+	.fault = emulated_fault,
+	.idle = emulated_idle,
+	.settle = emulated_settle,
+	.shed = emulated_shed,
+	.zero = emulated_zero,
+	.access = emulated_access,
+	.reach = emulated_reach,
+	.copy = emulated_copy,
+	.keep = emulated_keep,
+	.split = emulated_split,
+	.trim = emulated_trim,
+	.pass_faults = emulated_pass_faults,
+	.unpinned = emulated_unpinned,
+	.release = emulated_release,
+};
+
+/**
+ * accmem_emulated_create() - make a carveout of ordinary memory
+ * @cv: zeroed; to be destroyed by the caller, also on failure
+ * @size: bytes, a multiple of the granule
+ *
+ * Return: 0, -EINVAL, -ENOMEM.
+ */
+int accmem_emulated_create(struct accmem_carveout *cv, u64 size)
+{
+	int err;
+
+	cv->ops = &emulated_ops;
+	cv->backing = ACCMEM_BACKING_EMULATED;
+	cv->translation = ACCMEM_TRANSLATION_MAPPED;
+	cv->features = ACCMEM_FEATURE_SCATTER | ACCMEM_FEATURE_PIN |
+		       ACCMEM_FEATURE_FIRST_TOUCH | ACCMEM_FEATURE_ACCESS;
+	cv->capacity = size;
+	err = accmem_carveout_init(cv);
+	if (err)
+		return err;
+	cv->caps.page_sizes = ACCMEM_GRANULE | ACCMEM_FOLIO;
+	if (size >= SZ_1G)
+		cv->caps.page_sizes |= SZ_1G;
+	cv->cache_modes = BIT(ACCMEM_CACHE_WB) | accmem_emulated_cache_modes();
+	return 0;
+}

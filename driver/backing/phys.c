@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The phys backing: a physical range that was reserved at boot, with page structures
+ * (phys_pages.c) or without (phys_frames.c).
+ *
+ * All of the range is dirty at first: nobody knows what is in it.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ioport.h>
+#include <linux/kernel.h>
+#include <linux/sizes.h>
+
+#include "compat/compat.h"
+#include "backing/backing.h"
+#include "backing/phys_common.h"
+
+/* is it a range that can be ours? Nothing is mapped before that is known. */
+static int phys_claim(struct accmem_carveout *cv)
+{
+	phys_addr_t start = cv->phys, last;
+
+	if (!cv->capacity || !IS_ALIGNED(start, ACCMEM_FOLIO) ||
+	    !IS_ALIGNED(cv->capacity, ACCMEM_FOLIO)) {
+		pr_err("start and size must be multiples of 2 MiB, and not 0\n");
+		return -EINVAL;
+	}
+	if (check_add_overflow(start, (phys_addr_t)(cv->capacity - 1), &last)) {
+		pr_err("the range wraps around\n");
+		return -EINVAL;
+	}
+	if (region_intersects(start, cv->capacity, IORESOURCE_SYSTEM_RAM,
+			      IORES_DESC_NONE) != REGION_DISJOINT) {
+		pr_err("%pa..%pa overlaps System RAM\n", &start, &last);
+		return -EINVAL;
+	}
+	cv->resource = request_mem_region(start, cv->capacity, "accmem");
+	if (!cv->resource) {
+		pr_err("%pa..%pa is in use, or beyond what the machine can address\n",
+		       &start, &last);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+/**
+ * accmem_phys_create() - make a carveout of a physical range
+ * @cv: zeroed; to be destroyed by the caller, also on failure
+ * @start: physical address, a multiple of 2 MiB
+ * @size: bytes, a multiple of 2 MiB
+ * @pages: make page structures for it
+ *
+ * The range must be disjoint from System RAM and claimed by nobody. Memory
+ * that the firmware keeps for itself cannot be told apart.
+ *
+ * Return: 0, -EINVAL, -EBUSY, -ENOMEM.
+ */
+int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
+		       bool pages)
+{
+	int err;
+
+	cv->ops = &accmem_phys_frames_ops;
+	cv->backing = ACCMEM_BACKING_PHYS;
+	cv->translation = ACCMEM_TRANSLATION_IDENTITY;
+	cv->features = ACCMEM_FEATURE_ACCESS;
+	cv->phys = start;
+	cv->capacity = size;
+	err = phys_claim(cv);
+	if (err)
+		return err;
+	err = accmem_carveout_init(cv);
+	if (err)
+		return err;
+	cv->caps.page_sizes = ACCMEM_GRANULE | ACCMEM_FOLIO;
+	if (IS_ALIGNED(start, SZ_1G) && size >= SZ_1G)
+		cv->caps.page_sizes |= SZ_1G;
+	err = accmem_carveout_track_dirty(cv);
+	if (err)
+		return err;
+	cv->cache_modes = ACCMEM_FRAME_CACHE_MODES;
+	return pages ? accmem_phys_make_pages(cv) : 0;
+}

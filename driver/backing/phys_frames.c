@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The phys backing without page structures: memory of any cache mode, which is
+ * mapped by frame number and cannot be pinned.
+ *
+ * The kernel maps a memory with the memory's own cache mode from when somebody first
+ * reaches it, or when it has to be cleared, until it goes. That makes the mode known for
+ * the range, which is where user mappings take it from on x86. Most memory is the
+ * device's alone and clean, and has no use for it. What a memory has grown by is mapped
+ * in the same way: the mapping is one, and a new one for each of many steps would take
+ * longer with each.
+ *
+ * Locks: accmem_memory.lock guards the kernel's mapping, and the end of the memory
+ * while a device has access.
+ */
+#include <linux/io.h>
+#include <linux/kernel.h>
+#include <linux/pagemap.h>
+
+#include "compat/compat.h"
+#include "backing/clear_sync.h"
+#include "backing/phys_common.h"
+
+static void __iomem *frames_map_mode(phys_addr_t phys, u64 size, u32 cache_mode)
+{
+	switch (cache_mode) {
+	case ACCMEM_CACHE_WC:
+		return ioremap_wc(phys, size);
+	case ACCMEM_CACHE_UC:
+		return ioremap(phys, size);
+	default:
+		return ioremap_cache(phys, size);
+	}
+}
+
+/* @mem->lock is held, or nobody else knows of it. Undone by frames_release(). */
+static int frames_map(struct accmem_memory *mem, u64 size)
+{
+	void __iomem *io = frames_map_mode(mem->cv->phys + mem->run.start, size,
+					   mem->cache_mode);
+
+	if (!io)
+		return -ENOMEM;
+	swap(mem->io, io);
+	WRITE_ONCE(mem->io_size, size);
+	if (io)
+		iounmap(io);
+	return 0;
+}
+
+/* The kernel's mapping is to have all up to @end, which is not beyond the memory. */
+static int frames_map_up_to(struct accmem_memory *mem, u64 end)
+{
+	u64 size = READ_ONCE(mem->size);
+
+	lockdep_assert_held(&mem->lock);
+	if (end <= mem->io_size)
+		return 0;
+	return end <= size ? frames_map(mem, size) : -ENXIO;
+}
+
+/* what the kernel has mapped */
+static void frames_zero_mapped(struct accmem_memory *mem, u64 offset, u64 size)
+{
+	if (mem->cache_mode == ACCMEM_CACHE_WB)
+		accmem_phys_zero((__force void *)mem->io + offset, size);
+	else
+		memset_io(mem->io + offset, 0, size);
+}
+
+static void frames_clear_dirty(struct accmem_memory *mem,
+			       const struct accmem_run *run)
+{
+	frames_zero_mapped(mem, run->start - mem->run.start, run->size);
+}
+
+/* has to be cleared */
+static bool frames_is_dirty(struct accmem_memory *mem,
+			    const struct accmem_run *run)
+{
+	struct accmem_run dirty;
+
+	return accmem_clear_next(mem->cv, run->start, run->size, &dirty);
+}
+
+static int frames_prepare(struct accmem_memory *mem)
+{
+	/* first: what is given back after a failure is this account's, too */
+	accmem_clear_claim(mem->cv, &mem->run, mem->account->id);
+	if (!frames_is_dirty(mem, &mem->run))
+		return 0;
+	return frames_map(mem, mem->run.size) ?:
+		       accmem_clear_late(mem, &mem->run, frames_clear_dirty);
+}
+
+/* A fault has no way to say that there is no memory. */
+static int frames_map_all(struct accmem_memory *mem)
+{
+	int err;
+
+	mutex_lock(&mem->lock);
+	err = frames_map_up_to(mem, READ_ONCE(mem->size));
+	mutex_unlock(&mem->lock);
+	return err;
+}
+
+static int frames_zero(struct accmem_memory *mem, u64 offset, u64 size)
+{
+	int err;
+
+	mutex_lock(&mem->lock);
+	err = frames_map_up_to(mem, offset + size);
+	if (!err)
+		frames_zero_mapped(mem, offset, size);
+	mutex_unlock(&mem->lock);
+	return err;
+}
+
+static int frames_access_locked(struct accmem_memory *mem, u64 offset,
+				void *data, u64 size, bool write)
+{
+	int err;
+
+	if (offset + size > READ_ONCE(mem->size))
+		return -ENXIO;
+	err = frames_map_up_to(mem, offset + size);
+	if (err)
+		return err;
+	if (write) {
+		accmem_phys_touch(mem, offset, size);
+		memcpy_toio(mem->io + offset, data, size);
+	} else {
+		memcpy_fromio(data, mem->io + offset, size);
+	}
+	return 0;
+}
+
+static int frames_access(struct accmem_memory *mem, u64 offset, void *data,
+			 u64 size, bool write)
+{
+	int err;
+
+	mutex_lock(&mem->lock);
+	err = frames_access_locked(mem, offset, data, size, write);
+	mutex_unlock(&mem->lock);
+	return err;
+}
+
+/* a line written back later would undo what the next owner does */
+static void frames_flush(struct accmem_memory *mem)
+{
+	void *address = (__force void *)mem->io;
+	u64 at, size;
+
+	for (at = 0; at < mem->io_size; at += size) {
+		size = min_t(u64, mem->io_size - at, ACCMEM_CHUNK);
+		accmem_flush_cache(address + at, size);
+		cond_resched();
+	}
+}
+
+/* what has never been mapped is a part that was split off, or nobody has reached */
+static void frames_release(struct accmem_memory *mem)
+{
+	if (!mem->io)
+		return;
+	if (mem->cache_mode == ACCMEM_CACHE_WB)
+		frames_flush(mem);
+	iounmap(mem->io);
+}
+
+/*
+ * What was mapped of memory that goes back: with nothing of it in the cache, and no
+ * mapping beside those of whoever gets it. Where there is no memory for another
+ * mapping it stays, until the memory's is changed or goes.
+ */
+static void frames_extend_undo(struct accmem_memory *mem)
+{
+	mutex_lock(&mem->lock);
+	if (mem->io_size > mem->run.size) {
+		if (mem->cache_mode == ACCMEM_CACHE_WB)
+			frames_flush(mem);
+		frames_map(mem, mem->run.size);
+	}
+	mutex_unlock(&mem->lock);
+}
+
+static int frames_extend(struct accmem_memory *mem,
+			 const struct accmem_run *more)
+{
+	int err;
+
+	accmem_clear_claim(mem->cv, more, mem->account->id);
+	if (!frames_is_dirty(mem, more))
+		return 0;
+	mutex_lock(&mem->lock);
+	err = frames_map(mem, mem->run.size + more->size);
+	mutex_unlock(&mem->lock);
+	if (!err)
+		err = accmem_clear_late(mem, more, frames_clear_dirty);
+	if (err)
+		frames_extend_undo(mem);
+	return err;
+}
+
+static int frames_split(struct accmem_memory *mem, struct accmem_memory *rest)
+{
+	u64 size = mem->size - rest->size;
+
+	if (mem->io_size <= size)
+		return 0;
+	if (frames_map(rest, rest->size))
+		return -ENOMEM;
+	if (frames_map(mem, size)) {
+		iounmap(rest->io);
+		rest->io = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int frames_clear(struct accmem_carveout *cv, u64 offset, u64 size)
+{
+	void __iomem *io = ioremap_wc(cv->phys + offset, size);
+
+	if (!io)
+		return -ENOMEM;
+	memset_io(io, 0, size);
+	iounmap(io);
+	return 0;
+}
+
+/* where the part of a mapping ends that its memory has */
+static unsigned long frames_mapping_end(struct accmem_memory *mem,
+					struct vm_area_struct *vma)
+{
+	u64 before = ((u64)vma->vm_pgoff << PAGE_SHIFT) - mem->offset;
+	u64 size = READ_ONCE(mem->size);
+
+	if (size <= before)
+		return vma->vm_start;
+	return vma->vm_start +
+	       min_t(u64, size - before, vma->vm_end - vma->vm_start);
+}
+
+/* The kernel's mapping says of what cache mode those of users are. */
+static vm_fault_t frames_reach(struct accmem_memory *mem, u64 end)
+{
+	int err;
+
+	if (end <= READ_ONCE(mem->io_size))
+		return 0;
+	mutex_lock(&mem->lock);
+	err = frames_map_up_to(mem, end);
+	mutex_unlock(&mem->lock);
+	/* it has shrunk meanwhile: the next fault sees where it ends */
+	return err == -ENOMEM ? VM_FAULT_SIGBUS : err ? VM_FAULT_NOPAGE : 0;
+}
+
+/* all of the 2 MiB around the fault, as far as the mapping goes */
+static vm_fault_t frames_insert(struct accmem_memory *mem, struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long base = round_down(vmf->address, ACCMEM_FOLIO);
+	unsigned long from = max(base, vma->vm_start);
+	unsigned long past = frames_mapping_end(mem, vma);
+	unsigned long end = min(base + (ACCMEM_FOLIO - 1), past - 1);
+	u64 start = accmem_phys_offset_at(mem->cv, vma->vm_pgoff);
+	unsigned long pfn = PHYS_PFN(mem->cv->phys + start);
+	struct accmem_run shown = {
+		.start = start + (from - vma->vm_start),
+		.size = end + 1 - from,
+	};
+	unsigned long addr;
+	vm_fault_t ret;
+
+	if (vmf->address >= past)
+		return VM_FAULT_SIGBUS;
+	ret = frames_reach(mem, shown.start + shown.size - mem->run.start);
+	if (ret)
+		return ret;
+	accmem_clear_touch(mem->cv, &shown);
+	ret = vmf_insert_pfn(vma, vmf->address & PAGE_MASK,
+			     pfn + ((vmf->address - vma->vm_start) >>
+				    PAGE_SHIFT));
+	for (addr = from; addr < end && ret == VM_FAULT_NOPAGE;
+	     addr += PAGE_SIZE)
+		ret = vmf_insert_pfn(vma, addr,
+				     pfn + ((addr - vma->vm_start) >>
+					    PAGE_SHIFT));
+	return ret;
+}
+
+static vm_fault_t frames_fault(struct accmem_memory *mem, struct vm_fault *vmf)
+{
+	struct address_space *mapping = vmf->vma->vm_file->f_mapping;
+	vm_fault_t ret;
+
+	filemap_invalidate_lock_shared(mapping);
+	ret = frames_insert(mem, vmf);
+	filemap_invalidate_unlock_shared(mapping);
+	return ret;
+}
+
+/* faults hold the lock of the mapping */
+static void frames_pass_faults(struct accmem_memory *rest)
+{
+	struct file *file = READ_ONCE(rest->account->file);
+
+	if (!file)
+		return;
+	filemap_invalidate_lock(file->f_mapping);
+	filemap_invalidate_unlock(file->f_mapping);
+}
+
+/* nobody can have a reference to what has no page */
+const struct accmem_backing_ops accmem_phys_frames_ops = {
+	.prepare = frames_prepare,
+	.fault = frames_fault,
+	.map = frames_map_all,
+	.zero = frames_zero,
+	.access = frames_access,
+	.extend = frames_extend,
+	.split = frames_split,
+	.pass_faults = frames_pass_faults,
+	.release = frames_release,
+	.clear = frames_clear,
+	.destroy = accmem_phys_release_range,
+};

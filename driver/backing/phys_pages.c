@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The phys backing with page structures: write-back memory in compound pages of
+ * 2 MiB. Mappings get 2 MiB entries and can be pinned, and the kernel has an address
+ * for all of it.
+ *
+ * A fault, and an access of the device, hold the lock of the page: a memory that
+ * shrinks takes it, so that its end is where it seems.
+ *
+ * Locks: that of the page.
+ */
+#include <linux/kernel.h>
+#include <linux/memremap.h>
+#include <linux/pagemap.h>
+
+#include "compat/compat.h"
+#include "backing/clear_sync.h"
+#include "backing/phys_common.h"
+#include "backing/pins.h"
+
+static struct page *pages_at(const struct accmem_carveout *cv, u64 offset)
+{
+	return pfn_to_page(PHYS_PFN(cv->phys + offset));
+}
+
+/* the kernel's address of a part of the carveout */
+static void *pages_address_in(const struct accmem_carveout *cv, u64 offset)
+{
+	return page_address(pages_at(cv, offset)) +
+	       offset_in_page(cv->phys + offset);
+}
+
+static void *pages_address(const struct accmem_memory *mem, u64 offset)
+{
+	return pages_address_in(mem->cv, mem->run.start + offset);
+}
+
+static int pages_clear(struct accmem_carveout *cv, u64 offset, u64 size)
+{
+	accmem_phys_zero(pages_address_in(cv, offset), size);
+	return 0;
+}
+
+static void pages_clear_dirty(struct accmem_memory *mem,
+			      const struct accmem_run *run)
+{
+	pages_clear(mem->cv, run->start, run->size);
+}
+
+static int pages_extend(struct accmem_memory *mem,
+			const struct accmem_run *more)
+{
+	accmem_clear_claim(mem->cv, more, mem->account->id);
+	return accmem_clear_late(mem, more, pages_clear_dirty);
+}
+
+static int pages_prepare(struct accmem_memory *mem)
+{
+	return pages_extend(mem, &mem->run);
+}
+
+static int pages_zero(struct accmem_memory *mem, u64 offset, u64 size)
+{
+	accmem_phys_zero(pages_address(mem, offset), size);
+	return 0;
+}
+
+/* in one page, whose lock is held */
+static int pages_access_one(struct accmem_memory *mem, u64 offset, void *data,
+			    u64 size, bool write)
+{
+	if (offset + size > READ_ONCE(mem->size))
+		return -ENXIO;
+	if (write) {
+		accmem_phys_touch(mem, offset, size);
+		memcpy(pages_address(mem, offset), data, size);
+	} else {
+		memcpy(data, pages_address(mem, offset), size);
+	}
+	return 0;
+}
+
+static int pages_access(struct accmem_memory *mem, u64 offset, void *data,
+			u64 size, bool write)
+{
+	struct page *page;
+	u64 at, part;
+	int err = 0;
+
+	for (; size && !err; size -= part, offset += part, data += part) {
+		at = mem->run.start + offset;
+		part = min(size, ACCMEM_FOLIO - (at & (ACCMEM_FOLIO - 1)));
+		page = pages_at(mem->cv, at);
+		lock_page(page);
+		err = pages_access_one(mem, offset, data, part, write);
+		unlock_page(page);
+	}
+	return err;
+}
+
+static int pages_copy(struct accmem_memory *to, u64 to_offset,
+		      struct accmem_memory *from, u64 from_offset, u64 size)
+{
+	accmem_phys_touch(to, to_offset, size);
+	memcpy(pages_address(to, to_offset), pages_address(from, from_offset),
+	       size);
+	return 0;
+}
+
+/* A fault may have shown all of a page of 2 MiB, or shows it when it is split. */
+static u64 pages_keep(struct accmem_memory *mem, u64 size)
+{
+	u64 start = mem->run.start;
+
+	if (!accmem_memory_was_mapped(mem))
+		return size;
+	return round_up(start + size, ACCMEM_FOLIO) - start;
+}
+
+/*
+ * What one fault shows at most: the 2 MiB around it, where the mapping has all of
+ * them and is aligned as they are.
+ */
+static struct accmem_run pages_fault_extent(struct accmem_memory *mem,
+					    const struct vm_fault *vmf)
+{
+	u64 offset = accmem_phys_offset_at(mem->cv, vmf->pgoff);
+	unsigned long address = vmf->address & PAGE_MASK;
+	unsigned long base = round_down(address, ACCMEM_FOLIO);
+	struct accmem_run run = { offset, PAGE_SIZE };
+
+	if (!IS_ALIGNED(offset - address, ACCMEM_FOLIO) ||
+	    base < vmf->vma->vm_start || vmf->vma->vm_end - base < ACCMEM_FOLIO)
+		return run;
+	run.start = round_down(offset, ACCMEM_FOLIO);
+	run.size = ACCMEM_FOLIO;
+	return run;
+}
+
+/* of a memory, those that it had before it shrank */
+static bool pages_has_offset(struct accmem_memory *mem, u64 offset)
+{
+	return offset - mem->offset < READ_ONCE(mem->size);
+}
+
+static vm_fault_t pages_fault(struct accmem_memory *mem, struct vm_fault *vmf)
+{
+	u64 at = accmem_phys_offset_at(mem->cv, vmf->pgoff);
+	struct page *page = pages_at(mem->cv, at);
+	struct accmem_run shown = pages_fault_extent(mem, vmf);
+
+	/* ours keeps it there: who waits for the lock has none that looks like a pin */
+	lock_page(page);
+	if (!pages_has_offset(mem, (u64)vmf->pgoff << PAGE_SHIFT)) {
+		unlock_page(page);
+		return VM_FAULT_SIGBUS;
+	}
+	get_page(page);
+	accmem_clear_touch(mem->cv, &shown);
+	vmf->page = page;
+	return VM_FAULT_LOCKED;
+}
+
+static void pages_pass_faults(struct accmem_memory *rest)
+{
+	u64 at = round_down(rest->run.start, ACCMEM_FOLIO);
+	u64 end = rest->run.start + rest->run.size;
+	struct page *page;
+
+	for (; at < end; at += ACCMEM_FOLIO) {
+		page = pages_at(rest->cv, at);
+		lock_page(page);
+		unlock_page(page);
+		cond_resched();
+	}
+}
+
+static void pages_destroy(struct accmem_carveout *cv)
+{
+	memunmap_pages(&cv->pagemap);
+	accmem_phys_release_range(cv);
+}
+
+static const struct accmem_backing_ops pages_ops = {
+	.prepare = pages_prepare,
+	.fault = pages_fault,
+	.idle = accmem_pins_idle,
+	.settle = accmem_pins_settle,
+	.zero = pages_zero,
+	.access = pages_access,
+	.copy = pages_copy,
+	.extend = pages_extend,
+	.keep = pages_keep,
+	.pass_faults = pages_pass_faults,
+	.unpinned = accmem_pins_settle,
+	.clear = pages_clear,
+	.destroy = pages_destroy,
+};
+
+/* our reference to a page stays until the range is unmapped */
+static const struct dev_pagemap_ops pagemap_ops = {
+	ACCMEM_PAGEMAP_NEVER_FREED,
+};
+
+/**
+ * accmem_phys_make_pages() - make page structures for a carveout
+ * @cv: of a physical range, which nobody uses yet; its cache mode is write-back
+ *	from here on
+ *
+ * Return: 0; -ENOMEM.
+ */
+int accmem_phys_make_pages(struct accmem_carveout *cv)
+{
+	struct dev_pagemap *pgmap = &cv->pagemap;
+	void *address;
+	int err;
+
+	err = accmem_carveout_own_folios(cv);
+	if (err)
+		return err;
+	pgmap->type = MEMORY_DEVICE_GENERIC;
+	pgmap->range.start = cv->phys;
+	pgmap->range.end = cv->phys + cv->capacity - 1;
+	pgmap->nr_range = 1;
+	pgmap->vmemmap_shift = ACCMEM_FOLIO_ORDER;
+	pgmap->ops = &pagemap_ops;
+	address = memremap_pages(pgmap, cv->node);
+	if (IS_ERR(address))
+		return PTR_ERR(address);
+	cv->node = page_to_nid(pfn_to_page(PHYS_PFN(cv->phys)));
+	cv->features |= ACCMEM_FEATURE_PIN;
+	cv->cache_modes = BIT(ACCMEM_CACHE_WB);
+	cv->ops = &pages_ops;
+	return 0;
+}

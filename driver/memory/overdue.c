@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory whose free has been pending for too long.
+ *
+ * What waits longer than overdue_ms for a position or a fence is counted as
+ * quarantined and reported: whoever was to signal it has hung, or forgotten. It
+ * waits on. No time makes it free, for somebody may be using it still.
+ *
+ * Locks: the carveout's, for one memory at a time; none while it is reported.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/moduleparam.h>
+
+#include "device.h"
+#include "memory/memory.h"
+#include "memory/overdue.h"
+#include "trace/trace.h"
+
+#define OVERDUE_LOOK_MS 1000u /* between looks, at most */
+
+static unsigned int overdue_ms = 10000;
+module_param(overdue_ms, uint, 0644);
+MODULE_PARM_DESC(overdue_ms,
+		 "ms until pending frees are reported (0: never; 10000)");
+
+/* the account of the next one, which is quarantined now, held; or NULL */
+static struct accmem_account *overdue_next(struct accmem_carveout *cv,
+					   unsigned int limit_ms, u64 *size,
+					   unsigned int *ms)
+{
+	struct accmem_account *account = NULL;
+	struct accmem_memory *mem;
+
+	accmem_carveout_lock(cv);
+	mem = list_first_entry_or_null(&cv->pending, struct accmem_memory,
+				       link);
+	*ms = mem ? jiffies_to_msecs(jiffies - mem->since) : 0;
+	if (mem && *ms >= limit_ms) {
+		accmem_memory_set_overdue(mem);
+		account = mem->account;
+		accmem_account_get(account);
+		*size = mem->size;
+	}
+	accmem_carveout_unlock(cv);
+	return account;
+}
+
+static void overdue_report(struct accmem_account *account, u64 size,
+			   unsigned int ms)
+{
+	trace_accmem_overdue(account, size, ms);
+	if (__ratelimit(&account->overdue_limit))
+		pr_warn("%s: context %llu: %s[%d]: %llu bytes have been waiting for %u ms for a position or a fence that does not come; quarantined until it does\n",
+			account->dev->name, account->id, account->comm,
+			account->pid, size, ms);
+}
+
+static void overdue_work(struct work_struct *work)
+{
+	struct accmem_carveout *cv =
+		container_of(work, struct accmem_carveout, overdue_work.work);
+	unsigned int limit_ms = READ_ONCE(overdue_ms), ms;
+	struct accmem_account *account;
+	bool more;
+	u64 size;
+
+	while (limit_ms && (account = overdue_next(cv, limit_ms, &size, &ms))) {
+		overdue_report(account, size, ms);
+		accmem_account_put(account);
+		cond_resched();
+	}
+	accmem_carveout_lock(cv);
+	more = !list_empty(&cv->pending);
+	accmem_carveout_unlock(cv);
+	if (!more)
+		return;
+	ms = min(limit_ms ?: OVERDUE_LOOK_MS, OVERDUE_LOOK_MS);
+	queue_delayed_work(accmem_wq, &cv->overdue_work, msecs_to_jiffies(ms));
+}
+
+/**
+ * accmem_overdue_init() - get ready to watch pending memory
+ * @cv: the carveout
+ */
+void accmem_overdue_init(struct accmem_carveout *cv)
+{
+	INIT_DELAYED_WORK(&cv->overdue_work, overdue_work);
+}
+
+/**
+ * accmem_overdue_stop() - undo accmem_overdue_init()
+ * @cv: the carveout, with all of its memory free
+ */
+void accmem_overdue_stop(struct accmem_carveout *cv)
+{
+	cancel_delayed_work_sync(&cv->overdue_work);
+}

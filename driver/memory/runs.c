@@ -1,0 +1,564 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Runs: where in its carveout a memory is.
+ *
+ * The only caller of the allocator but for the cleaner. Work under the
+ * carveout's lock is bounded: memory of many runs is taken and given in
+ * batches, and an exact search goes on in steps. A run is charged in the hold
+ * that places it, for where it lies decides what it withholds from others.
+ *
+ * Giving back allocates nothing.
+ *
+ * Locks: the carveout's, with none held by the caller unless it is said.
+ */
+#include <linux/capability.h>
+#include <linux/kernel.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "memory/clear.h"
+#include "memory/runs.h"
+
+#define RUNS_BATCH 64u /* taken or given in one hold of the lock */
+
+static void run_free(struct accmem_memory *mem, u64 start, u64 size)
+{
+	lockdep_assert_held(&mem->cv->lock);
+	WARN_ON_ONCE(accmem_buddy_free_owned(&mem->cv->buddy, start, size,
+					     mem->account->id));
+}
+
+/* @run has been placed: it is charged and live, or given back again */
+static int run_charge(struct accmem_memory *mem, const struct accmem_run *run,
+		      bool exempt)
+{
+	struct accmem_carveout *cv = mem->cv;
+	u64 claimed = accmem_buddy_claimed(&cv->buddy, run->start, run->size);
+	int err;
+
+	lockdep_assert_held(&cv->lock);
+	err = accmem_charge(mem->account, claimed, exempt);
+	if (err)
+		run_free(mem, run->start, run->size);
+	else
+		cv->bytes[ACCMEM_LIVE] += run->size;
+	return err;
+}
+
+static int run_place(struct accmem_memory *mem,
+		     const struct accmem_buddy_request *req, bool exempt,
+		     struct accmem_run *run)
+{
+	struct accmem_carveout *cv = mem->cv;
+	int err;
+
+	run->size = req->size;
+	accmem_carveout_lock(cv);
+	err = accmem_buddy_alloc(&cv->buddy, req, &run->start);
+	if (!err)
+		err = run_charge(mem, run, exempt);
+	accmem_carveout_unlock(cv);
+	return err;
+}
+
+/* where others' folios hid the room: in as many holds as it takes */
+static int run_search(struct accmem_memory *mem,
+		      const struct accmem_buddy_request *req, bool exempt,
+		      struct accmem_run *run)
+{
+	struct accmem_carveout *cv = mem->cv;
+	u64 cursor = 0;
+	int err;
+
+	run->size = req->size;
+	do {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+		accmem_carveout_lock(cv);
+		err = accmem_buddy_alloc_scan(&cv->buddy, req, &cursor,
+					      &run->start);
+		if (!err)
+			err = run_charge(mem, run, exempt);
+		accmem_carveout_unlock(cv);
+	} while (err == -EAGAIN);
+	return err;
+}
+
+/* at the start of a folio: it claims as few as its size allows */
+static int run_place_aligned(struct accmem_memory *mem,
+			     const struct accmem_buddy_request *req,
+			     bool exempt, struct accmem_run *run)
+{
+	struct accmem_buddy_request aligned = *req;
+
+	aligned.align = max_t(u64, req->align, ACCMEM_FOLIO);
+	return run_place(mem, &aligned, exempt, run);
+}
+
+/* in folios that are charged already, or else where it claims few new ones */
+static int run_place_frugally(struct accmem_memory *mem,
+			      const struct accmem_buddy_request *req,
+			      bool exempt, struct accmem_run *run)
+{
+	struct accmem_buddy_request own = *req;
+	int err;
+
+	own.flags = ACCMEM_BUDDY_OWN;
+	err = run_search(mem, &own, exempt, run);
+	if (err == -ENOSPC)
+		err = run_place_aligned(mem, req, exempt, run);
+	return err == -ENOSPC ? -EDQUOT : err;
+}
+
+/* where folios have owners, and what a run withholds depends on where it lies */
+static int run_place_owned(struct accmem_memory *mem,
+			   const struct accmem_buddy_request *req, bool exempt,
+			   struct accmem_run *run)
+{
+	int err = -ENOSPC;
+
+	/* two folios of which it has a part each would be charged in whole */
+	if (req->size >= ACCMEM_FOLIO && accmem_charge_is_limited())
+		err = run_place_aligned(mem, req, exempt, run);
+	if (err == -ENOSPC)
+		err = run_place(mem, req, exempt, run);
+	if (err == -ENOSPC)
+		err = run_search(mem, req, exempt, run);
+	if (err == -EDQUOT)
+		err = run_place_frugally(mem, req, exempt, run);
+	return err;
+}
+
+/* one run: placed, charged and live */
+static int run_take(struct accmem_memory *mem,
+		    const struct accmem_buddy_request *req, bool exempt,
+		    struct accmem_run *run)
+{
+	return mem->cv->owners ? run_place_owned(mem, req, exempt, run) :
+				 run_place(mem, req, exempt, run);
+}
+
+/* a run at the start of room to grow into, which stays free */
+static int run_place_in_room(struct accmem_memory *mem,
+			     const struct accmem_buddy_request *req, u64 room,
+			     bool exempt, struct accmem_run *run)
+{
+	struct accmem_buddy_request wide = *req;
+	struct accmem_carveout *cv = mem->cv;
+	int err;
+
+	wide.size = room;
+	run->size = req->size;
+	accmem_carveout_lock(cv);
+	err = accmem_buddy_alloc(&cv->buddy, &wide, &run->start);
+	if (!err) {
+		run_free(mem, run->start + run->size, room - run->size);
+		err = run_charge(mem, run, exempt);
+	}
+	accmem_carveout_unlock(cv);
+	return err;
+}
+
+/* what identity translation makes of a device address */
+static void run_ask_for_address(struct accmem_buddy_request *req,
+				const struct accmem_memory_spec *spec)
+{
+	req->align = max(req->align, spec->alignment);
+	if (!(spec->flags & ACCMEM_ALLOC_FIXED))
+		return;
+	req->start = spec->start;
+	req->end = spec->start + spec->size;
+}
+
+/* identity translation, or one run asked for */
+static int runs_take_one(struct accmem_memory *mem,
+			 const struct accmem_memory_spec *spec, bool exempt)
+{
+	struct accmem_buddy_request req = {
+		.size = spec->size,
+		.align = max_t(u64, ACCMEM_GRANULE, spec->page_size),
+		.owner = mem->account->id,
+		.flags = spec->flags & ACCMEM_ALLOC_TOP_DOWN ?
+				 ACCMEM_BUDDY_TOP_DOWN :
+				 0,
+	};
+	int err = -ENOSPC;
+
+	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY)
+		run_ask_for_address(&req, spec);
+	if (spec->room > spec->size && !req.end)
+		err = run_place_in_room(mem, &req, spec->room, exempt,
+					&mem->run);
+	if (err)
+		err = run_take(mem, &req, exempt, &mem->run);
+	if (err)
+		return err;
+	accmem_runs_set_one(mem);
+	return 0;
+}
+
+static int runs_grow(struct accmem_memory *mem, unsigned int capacity)
+{
+	struct accmem_run *runs;
+
+	runs = kvmalloc_array(capacity, sizeof(*runs),
+			      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!runs)
+		return -ENOMEM;
+	if (mem->nr_runs)
+		memcpy(runs, mem->runs, mem->nr_runs * sizeof(*runs));
+	if (mem->runs != &mem->run)
+		kvfree(mem->runs);
+	mem->runs = runs;
+	return 0;
+}
+
+/* the @nr runs from @runs on, that hold @size bytes together */
+static int runs_charge(struct accmem_memory *mem, const struct accmem_run *runs,
+		       unsigned int nr, u64 size, bool exempt)
+{
+	struct accmem_carveout *cv = mem->cv;
+	int err;
+
+	lockdep_assert_held(&cv->lock);
+	err = accmem_charge(mem->account, size, exempt);
+	if (!err) {
+		cv->bytes[ACCMEM_LIVE] += size;
+		return 0;
+	}
+	while (nr--)
+		run_free(mem, runs[nr].start, runs[nr].size);
+	return err;
+}
+
+/* as much of @size bytes as one batch of runs can hold */
+static int runs_take_batch(struct accmem_memory *mem,
+			   const struct accmem_memory_spec *spec, u64 size,
+			   bool exempt, u64 *taken)
+{
+	struct accmem_carveout *cv = mem->cv;
+	struct accmem_run *runs = mem->runs + mem->nr_runs;
+	struct accmem_buddy_request req = {
+		.size = size,
+		.align = spec->page_size,
+		.flags = spec->flags & ACCMEM_ALLOC_TOP_DOWN ?
+				 ACCMEM_BUDDY_TOP_DOWN :
+				 0,
+	};
+	unsigned int nr;
+	int err;
+
+	for (;;) {
+		accmem_carveout_lock(cv);
+		err = accmem_buddy_alloc_runs(&cv->buddy, &req, runs,
+					      RUNS_BATCH, &nr);
+		if (!err)
+			err = runs_charge(mem, runs, nr, req.size, exempt);
+		accmem_carveout_unlock(cv);
+		if (err != -E2BIG || req.size <= req.align)
+			break;
+		req.size = round_up(req.size / 2, req.align);
+		cond_resched();
+	}
+	if (err)
+		return err;
+	mem->nr_runs += nr;
+	*taken = req.size;
+	return 0;
+}
+
+/**
+ * accmem_run_give() - give a run back
+ * @mem: the memory, whose state says where it is counted
+ * @run: a part of it, whose pages nobody else has; the carveout's lock is held
+ */
+void accmem_run_give(struct accmem_memory *mem, const struct accmem_run *run)
+{
+	struct accmem_carveout *cv = mem->cv;
+	u64 released = accmem_buddy_claimed(&cv->buddy, run->start, run->size);
+
+	lockdep_assert_held(&cv->lock);
+	if (cv->units)
+		accmem_clear_release(cv, run, mem->account->id);
+	run_free(mem, run->start, run->size);
+	WRITE_ONCE(cv->bytes[mem->state], cv->bytes[mem->state] - run->size);
+	accmem_uncharge(mem->account, released);
+}
+
+/**
+ * accmem_runs_release_units() - note what has to be cleared for others
+ * @mem: the memory
+ * @runs: parts of it that go back next, with accmem_run_give()
+ * @nr: how many
+ * @mapped: have there been mappings of them?
+ *
+ * For parts that may be a whole unit together. Sleeps.
+ */
+void accmem_runs_release_units(struct accmem_memory *mem,
+			       const struct accmem_run *runs, unsigned int nr,
+			       bool mapped)
+{
+	unsigned int i;
+
+	for (i = 0; mem->cv->units && i < nr; i++)
+		accmem_clear_release_units(mem->cv, &runs[i], mem->account->id,
+					   mapped);
+}
+
+/* runs of @size bytes together; were they @mapped? */
+static void runs_give_back(struct accmem_memory *mem,
+			   const struct accmem_run *runs, unsigned int nr,
+			   u64 size, bool mapped)
+{
+	struct accmem_carveout *cv = mem->cv;
+	unsigned int i;
+
+	if (size >= ACCMEM_FOLIO)
+		accmem_runs_release_units(mem, runs, nr, mapped);
+	accmem_carveout_lock(cv);
+	for (i = 0; i < nr; i++) {
+		if (i && !(i % RUNS_BATCH)) {
+			accmem_carveout_unlock(cv);
+			cond_resched();
+			accmem_carveout_lock(cv);
+		}
+		accmem_run_give(mem, &runs[i]);
+	}
+	accmem_carveout_unlock(cv);
+	accmem_clear_kick(cv, mapped);
+}
+
+/* the charge of a run, and the units that it claims, become another account's */
+static int run_hand_over(struct accmem_memory *from, struct accmem_memory *to,
+			 const struct accmem_run *run, bool exempt)
+{
+	struct accmem_buddy *buddy = &from->cv->buddy;
+	u64 claimed = accmem_buddy_claimed(buddy, run->start, run->size);
+	int err = accmem_charge(to->account, claimed, exempt);
+
+	lockdep_assert_held(&from->cv->lock);
+	if (err)
+		return err;
+	if (from->account != to->account)
+		err = accmem_buddy_chown(buddy, run->start, run->size,
+					 from->account->id, to->account->id);
+	accmem_uncharge(err ? to->account : from->account, claimed);
+	return err;
+}
+
+/**
+ * accmem_runs_hand_over() - let a memory have what another one has
+ * @from: a memory of one run, which nobody has ever mapped; has nothing then
+ * @to: one that has nothing, of any account of the device; is live
+ * @exempt: the limits of its user do not count
+ *
+ * Nobody's folios are withheld from others by it that were not before. Does not sleep.
+ *
+ * Return: 0; -EDQUOT; -EBUSY where others have a part of a folio of it.
+ */
+int accmem_runs_hand_over(struct accmem_memory *from, struct accmem_memory *to,
+			  bool exempt)
+{
+	struct accmem_carveout *cv = from->cv;
+	int err;
+
+	accmem_carveout_lock(cv);
+	err = run_hand_over(from, to, &from->run, exempt);
+	if (!err)
+		accmem_carveout_set_state(cv, from->state, to->state,
+					  from->size);
+	accmem_carveout_unlock(cv);
+	if (err)
+		return err;
+	to->cv = cv;
+	to->size = from->size;
+	to->cache_mode = from->cache_mode;
+	to->run = from->run;
+	accmem_runs_set_one(to);
+	swap(to->io, from->io);
+	swap(to->io_size, from->io_size);
+	accmem_runs_drop(from);
+	return 0;
+}
+
+/**
+ * accmem_runs_drop() - forget where a memory is
+ * @mem: the memory, whose runs are somebody else's, or nobody's
+ */
+void accmem_runs_drop(struct accmem_memory *mem)
+{
+	if (mem->runs && mem->runs != &mem->run)
+		kvfree(mem->runs);
+	mem->runs = NULL;
+	mem->nr_runs = 0;
+}
+
+/**
+ * accmem_runs_give() - give all runs of a memory back
+ * @mem: the memory. Sleeps, allocates nothing.
+ */
+void accmem_runs_give(struct accmem_memory *mem)
+{
+	runs_give_back(mem, mem->runs, mem->nr_runs, mem->size, mem->mapped);
+	accmem_runs_drop(mem);
+}
+
+/* an array of one run is none */
+static void runs_trim(struct accmem_memory *mem)
+{
+	if (mem->nr_runs != 1)
+		return;
+	mem->run = mem->runs[0];
+	kvfree(mem->runs);
+	mem->runs = &mem->run;
+}
+
+/* mapped translation: several runs will do */
+static int runs_take_many(struct accmem_memory *mem,
+			  const struct accmem_memory_spec *spec, bool exempt)
+{
+	u64 left = spec->size, most = left, taken;
+	unsigned int capacity = 0;
+	int err;
+
+	while (left) {
+		if (capacity - mem->nr_runs < RUNS_BATCH) {
+			capacity =
+				max_t(unsigned int, RUNS_BATCH, 2 * capacity);
+			err = runs_grow(mem, capacity);
+			if (err)
+				goto err;
+		}
+		err = -EINTR;
+		if (fatal_signal_pending(current))
+			goto err;
+		err = runs_take_batch(mem, spec, min(left, most), exempt,
+				      &taken);
+		if (err)
+			goto err;
+		left -= taken;
+		/* no more than that was to be had; it may get better again */
+		most = 2 * taken;
+	}
+	runs_trim(mem);
+	return 0;
+
+err:
+	accmem_runs_give(mem);
+	return err;
+}
+
+static int runs_take_any(struct accmem_memory *mem,
+			 const struct accmem_memory_spec *spec, bool exempt)
+{
+	int err;
+
+	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY ||
+	    spec->flags & ACCMEM_ALLOC_CONTIGUOUS)
+		return runs_take_one(mem, spec, exempt);
+	/* one run is the common case, and needs no array */
+	err = runs_take_one(mem, spec, exempt);
+	return err == -ENOSPC ? runs_take_many(mem, spec, exempt) : err;
+}
+
+/**
+ * accmem_runs_take() - take what a memory asks for
+ * @mem: the memory, without runs. They are charged, and live.
+ * @spec: what is wanted. Who may exceed limits does.
+ *
+ * Return: 0; -ENOSPC, -EDQUOT, -ENOMEM, -EINTR.
+ */
+int accmem_runs_take(struct accmem_memory *mem,
+		     const struct accmem_memory_spec *spec)
+{
+	int err = runs_take_any(mem, spec, false);
+
+	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
+		err = runs_take_any(mem, spec, true);
+	return err;
+}
+
+/* what lies right behind a memory */
+static struct accmem_buddy_request run_behind(struct accmem_memory *mem,
+					      u64 size)
+{
+	const struct accmem_run *last = accmem_runs_last(mem);
+	u64 end = last->start + last->size;
+
+	return (struct accmem_buddy_request){
+		.size = size,
+		.align = ACCMEM_GRANULE,
+		.start = end,
+		.end = end + size,
+		.owner = mem->account->id,
+	};
+}
+
+/**
+ * accmem_run_take_behind() - take what lies right behind a memory
+ * @mem: the memory
+ * @size: bytes, a multiple of @page_size
+ * @page_size: bytes; what is taken begins at a multiple of it
+ * @more: out: what was taken. It is charged and live, and not the memory's yet.
+ *
+ * Return: 0; as accmem_runs_take().
+ */
+int accmem_run_take_behind(struct accmem_memory *mem, u64 size, u64 page_size,
+			   struct accmem_run *more)
+{
+	struct accmem_buddy_request req = run_behind(mem, size);
+	int err;
+
+	req.align = page_size;
+	if (size > mem->cv->capacity || req.end > mem->cv->capacity)
+		return -ENOSPC;
+	err = run_take(mem, &req, false, more);
+	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
+		err = run_take(mem, &req, true, more);
+	return err;
+}
+
+/**
+ * accmem_run_take_ahead() - take what lies right behind a memory for another one
+ * @mem: the memory
+ * @size: bytes, of granules; all in 2 MiB
+ * @to: gets it as its one run, charged and live; an empty memory of the same account
+ *
+ * Only what reads as zero and exceeds no limit. Does not sleep.
+ *
+ * Return: 0; -ENOSPC, -EDQUOT.
+ */
+int accmem_run_take_ahead(struct accmem_memory *mem, u64 size,
+			  struct accmem_memory *to)
+{
+	const struct accmem_buddy_request req = run_behind(mem, size);
+	struct accmem_carveout *cv = mem->cv;
+	int err = -ENOSPC;
+
+	if (req.end > cv->capacity)
+		return -ENOSPC;
+	to->run = (struct accmem_run){ req.start, size };
+	accmem_carveout_lock(cv);
+	if (accmem_clear_is_clean(cv, &to->run, to->account->id))
+		err = accmem_buddy_alloc(&cv->buddy, &req, &to->run.start);
+	if (!err)
+		err = run_charge(to, &to->run, false);
+	accmem_carveout_unlock(cv);
+	if (err)
+		return err;
+	accmem_runs_set_one(to);
+	to->size = size;
+	return 0;
+}
+
+/**
+ * accmem_run_give_back() - undo accmem_run_take_behind()
+ * @mem: the memory
+ * @run: what was taken, which nobody has seen. Sleeps.
+ */
+void accmem_run_give_back(struct accmem_memory *mem,
+			  const struct accmem_run *run)
+{
+	runs_give_back(mem, run, 1, run->size, false);
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The file of a stream: open, poll, close.
+ *
+ * The file holds the context, which is only compared with: whoever frees at a
+ * position has to have the file of both.
+ *
+ * Locks: none.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/seq_file.h>
+
+#include "vm/context.h"
+#include "stream/pending.h"
+#include "stream/stream.h"
+
+static int stream_file_release(struct inode *inode, struct file *file)
+{
+	struct accmem_stream *stream = file->private_data;
+	struct accmem_context *ctx = stream->ctx;
+	LLIST_HEAD(due);
+
+	mutex_lock(&stream->finishing);
+	accmem_stream_end(stream, &due);
+	accmem_pending_finish(&due);
+	mutex_unlock(&stream->finishing);
+	xa_erase(&ctx->streams, stream->id);
+	accmem_stream_put(stream);
+	accmem_context_put(ctx);
+	return 0;
+}
+
+/* The end of the context hangs up. */
+static __poll_t stream_file_poll(struct file *file,
+				 struct poll_table_struct *table)
+{
+	struct accmem_stream *stream = file->private_data;
+	__poll_t mask = 0;
+
+	poll_wait(file, &stream->wait, table);
+	if (accmem_stream_has_reached(stream, READ_ONCE(stream->poll)))
+		mask |= EPOLLIN | EPOLLRDNORM;
+	if (READ_ONCE(stream->ended))
+		mask |= EPOLLERR | EPOLLHUP;
+	return mask;
+}
+
+static void stream_file_show_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct accmem_stream *stream = file->private_data;
+	struct accmem_stream_query query = {};
+
+	accmem_stream_query(stream, &query);
+	seq_printf(m, "accmem-device:\t%s\n", stream->dev->name);
+	seq_printf(m, "accmem-context:\t%llu\n", stream->context);
+	seq_printf(m, "accmem-stream:\t%llu\n", stream->id);
+	seq_printf(m, "accmem-stream-reached:\t%llu\n", query.reached);
+	seq_printf(m, "accmem-stream-claimed:\t%llu\n", query.claimed);
+	seq_printf(m, "accmem-stream-pending:\t%llu\n", query.pending);
+	seq_printf(m, "accmem-stream-error:\t%d\n", query.error);
+	seq_printf(m, "accmem-stream-ended:\t%d\n",
+		   !!(query.state & ACCMEM_STREAM_ENDED));
+}
+
+static const struct file_operations stream_fops = {
+	.owner = THIS_MODULE,
+	.release = stream_file_release,
+	.unlocked_ioctl = accmem_stream_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.poll = stream_file_poll,
+	.show_fdinfo = stream_file_show_fdinfo,
+	.llseek = noop_llseek,
+};
+
+/**
+ * accmem_stream_of() - the stream of a file
+ * @ctx: the context that it has to be of
+ * @file: any file
+ *
+ * Return: the stream, which the file holds; -EINVAL, -EACCES.
+ */
+struct accmem_stream *accmem_stream_of(struct accmem_context *ctx,
+				       const struct file *file)
+{
+	struct accmem_stream *stream;
+
+	if (file->f_op != &stream_fops)
+		return ERR_PTR(-EINVAL);
+	stream = file->private_data;
+	return stream->ctx == ctx ? stream : ERR_PTR(-EACCES);
+}
+
+/**
+ * accmem_stream_open() - make a stream and its file
+ * @ctx: the context
+ * @id: the stream's number, of no other stream of the context
+ *
+ * Return: the file, for the caller to install; -ENFILE, -ENOMEM.
+ */
+struct file *accmem_stream_open(struct accmem_context *ctx, u64 id)
+{
+	struct accmem_stream *stream;
+	struct file *file;
+	int err;
+
+	stream = accmem_stream_create(ctx, id);
+	if (!stream)
+		return ERR_PTR(-ENOMEM);
+	INIT_WORK(&stream->work, accmem_stream_work);
+	file = anon_inode_getfile("[accmem-stream]", &stream_fops, stream,
+				  O_RDWR);
+	if (IS_ERR(file)) {
+		accmem_stream_put(stream);
+		return file;
+	}
+	accmem_context_get(ctx);
+	err = xa_insert(&ctx->streams, id, stream, GFP_KERNEL_ACCOUNT);
+	if (err) {
+		fput(file);
+		return ERR_PTR(err);
+	}
+	return file;
+}

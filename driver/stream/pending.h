@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Pending frees: buffers without a name that wait for a position or a fence.
+ */
+#ifndef ACCMEM_PENDING_H
+#define ACCMEM_PENDING_H
+
+#include "vm/context.h"
+
+void accmem_gate_put(struct accmem_gate *gate);
+bool accmem_pending_add_shut(struct accmem_context *ctx,
+			     struct accmem_buffer *buf,
+			     const struct accmem_gate *gate);
+void accmem_pending_start(struct accmem_buffer *buf);
+struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
+					  struct accmem_carveout *cv,
+					  struct accmem_stream *stream,
+					  const struct accmem_alloc *req,
+					  const struct accmem_layout *layout);
+void accmem_pending_finish(struct llist_head *due);
+bool accmem_pending_reap(struct accmem_device *dev, unsigned int max);
+void accmem_pending_init(struct accmem_device *dev);
+void accmem_pending_stop(struct accmem_device *dev);
+
+/* pending_fence.c */
+bool accmem_pending_hold(struct accmem_pending *pending);
+bool accmem_pending_gather(struct accmem_device *dev);
+
+/**
+ * accmem_pending_add() - free a buffer when its gates have opened
+ * @ctx: the context, whose lock is held
+ * @buf: the buffer, which is not published
+ * @gate: what else it waits for, with a reference that is taken over; may be
+ *	open
+ *
+ * Return: true if it has to wait: then accmem_pending_start() follows, without
+ * the lock. False if nothing was done, for all gates are open.
+ */
+static inline bool accmem_pending_add(struct accmem_context *ctx,
+				      struct accmem_buffer *buf,
+				      const struct accmem_gate *gate)
+{
+	if (accmem_gate_is_open(gate) &&
+	    accmem_gate_is_open(&buf->pending.gates[0]))
+		return false;
+	return accmem_pending_add_shut(ctx, buf, gate);
+}
+
+#endif /* ACCMEM_PENDING_H */

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queued calls of a CTA: they wait without a caller, and what became of them is
+ * read from the file.
+ *
+ * The arbiter has them in the same queue as others. One that has ended is a
+ * completion, which tmem_wake.c makes; a CTA has one at a time, and makes its next
+ * call once it is read.
+ *
+ * Locks: accmem_tmem.lock.
+ */
+#include <linux/eventfd.h>
+#include <linux/fs.h>
+#include <linux/ktime.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/uaccess.h>
+
+#include "tmem/tmem.h"
+#include "trace/tmem_trace.h"
+
+static int queue_begin(struct accmem_cta *cta, bool wait)
+{
+	struct accmem_columns *c = &cta->tmem->columns;
+	const struct accmem_cta_call *call = &cta->call;
+
+	if (call->op == ACCMEM_CTA_OP_DEALLOC)
+		return accmem_columns_dealloc(c, &cta->c, call->address,
+					      call->columns, wait);
+	trace_accmem_tmem_request(cta, call->columns);
+	return accmem_columns_alloc(c, &cta->c, call->columns, wait);
+}
+
+/* the call waits from now on, to its deadline if it may, or has ended already */
+static void queue_enter(struct accmem_cta *cta, int err, bool may_wait)
+{
+	if (!err) {
+		accmem_cta_complete(cta, 0);
+		return;
+	}
+	accmem_cta_begin_wait(cta);
+	cta->wait = ACCMEM_CTA_IN_QUEUE;
+	/* the peer's store has no deadline: who may not wait waits for it */
+	accmem_cta_expire_at(cta, may_wait ? cta->call.deadline_ns : 0);
+}
+
+/**
+ * accmem_cta_submit() - queue a call
+ * @cta: the CTA
+ * @call: the call, checked for flags
+ *
+ * Return: 0 if there will be a completion; an error that needs no wait.
+ */
+int accmem_cta_submit(struct accmem_cta *cta,
+		      const struct accmem_cta_call *call)
+{
+	struct accmem_tmem *tmem = cta->tmem;
+	bool wait = !call->deadline_ns || ktime_get_ns() < call->deadline_ns;
+	int err;
+
+	spin_lock(&tmem->lock);
+	accmem_cta_resume(cta, call); /* it is another: that one is given up */
+	err = -EBUSY;
+	if (!accmem_cta_is_busy(cta)) {
+		cta->call = *call;
+		cta->waited = false;
+		cta->c.warp = call->warp;
+		err = queue_begin(cta, wait);
+	}
+	if (!err || err == -EINPROGRESS) {
+		queue_enter(cta, err, wait);
+		err = 0;
+	} else {
+		err = accmem_cta_conclude(cta, call, err);
+	}
+	accmem_tmem_wake(tmem);
+	spin_unlock(&tmem->lock);
+	if (err)
+		accmem_tmem_report(cta, call, err);
+	return err;
+}
+
+/**
+ * accmem_cta_cancel() - end a queued call
+ * @cta: the CTA
+ *
+ * Return: 0, or -ENOENT if none waits.
+ */
+int accmem_cta_cancel(struct accmem_cta *cta)
+{
+	struct accmem_tmem *tmem = cta->tmem;
+	int err = -ENOENT;
+
+	spin_lock(&tmem->lock);
+	if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
+		accmem_columns_cancel(&tmem->columns, &cta->c);
+		accmem_cta_complete(cta, -ECANCELED);
+		accmem_tmem_wake(tmem);
+		err = 0;
+	}
+	spin_unlock(&tmem->lock);
+	return err;
+}
+
+/**
+ * accmem_cta_set_eventfd() - where the completions of a CTA are counted
+ * @cta: the CTA
+ * @fd: an eventfd, or -1 for none
+ *
+ * Return: 0, -EBADF, -EINVAL.
+ */
+int accmem_cta_set_eventfd(struct accmem_cta *cta, int fd)
+{
+	struct eventfd_ctx *eventfd = NULL;
+
+	if (fd != -1) {
+		eventfd = eventfd_ctx_fdget(fd);
+		if (IS_ERR(eventfd))
+			return PTR_ERR(eventfd);
+	}
+	spin_lock(&cta->tmem->lock);
+	swap(cta->eventfd, eventfd);
+	spin_unlock(&cta->tmem->lock);
+	if (eventfd)
+		eventfd_ctx_put(eventfd);
+	return 0;
+}
+
+/* is there anything to read, or was a descriptor closed since there were @nr? */
+static bool queue_has_news(const struct accmem_cta *cta, unsigned int nr)
+{
+	return READ_ONCE(cta->wait) != ACCMEM_CTA_IN_QUEUE ||
+	       READ_ONCE(cta->nr_closed) != nr;
+}
+
+/*
+ * Sleeps until there may be something to read. Without a descriptor there will be
+ * nothing, and the call would keep the CTA from its exit.
+ */
+static int queue_wait(struct accmem_cta *cta)
+{
+	bool may_be_closed;
+	unsigned int nr;
+
+	/* pairs with the lock under which cta_flush() counts */
+	spin_lock(&cta->tmem->lock);
+	nr = cta->nr_closed;
+	may_be_closed = accmem_cta_may_be_closed(cta);
+	spin_unlock(&cta->tmem->lock);
+	if (may_be_closed && !accmem_cta_is_open(cta, nr))
+		return -ECANCELED;
+	return wait_event_interruptible(cta->poll, queue_has_news(cta, nr));
+}
+
+static void queue_describe(const struct accmem_cta *cta,
+			   struct accmem_cta_completion *completion)
+{
+	*completion = (struct accmem_cta_completion){
+		.user_data = cta->call.user_data,
+		.result = cta->result,
+		.call = cta->call.op == ACCMEM_CTA_OP_ALLOC ?
+				_IOC_NR(ACCMEM_IOC_CTA_ALLOC) :
+				_IOC_NR(ACCMEM_IOC_CTA_DEALLOC),
+		.address = cta->call.address,
+		.columns = cta->call.columns,
+	};
+}
+
+/* the CTA has no queued call any more; those who poll it may be told of more */
+static void queue_end(struct accmem_cta *cta)
+{
+	struct accmem_tmem *tmem = cta->tmem;
+
+	cta->wait = ACCMEM_CTA_IDLE;
+	/* who comes now takes the lock after it is in the queue, and sees this */
+	if (!waitqueue_active(&cta->poll))
+		return;
+	if (list_empty(&cta->poll_link))
+		list_add_tail(&cta->poll_link, &tmem->pollers);
+	accmem_tmem_wake(tmem);
+}
+
+/*
+ * Takes the completion, which is copied under the lock: what cannot be copied is
+ * not taken. 0, -EAGAIN, -ENODATA, -EFAULT.
+ */
+static int queue_take(struct accmem_cta *cta, char __user *buf,
+		      struct accmem_cta_call *call, int *result)
+{
+	struct accmem_cta_completion completion;
+	int err;
+
+	spin_lock(&cta->tmem->lock);
+	if (cta->wait == ACCMEM_CTA_COMPLETED) {
+		queue_describe(cta, &completion);
+		pagefault_disable();
+		err = copy_to_user(buf, &completion, sizeof(completion)) ?
+			      -EFAULT :
+			      0;
+		pagefault_enable();
+	} else {
+		err = cta->wait == ACCMEM_CTA_IN_QUEUE ? -EAGAIN : -ENODATA;
+	}
+	if (!err) {
+		accmem_columns_returned(&cta->c);
+		*call = cta->call;
+		*result = cta->result;
+		queue_end(cta);
+	}
+	spin_unlock(&cta->tmem->lock);
+	return err;
+}
+
+/**
+ * accmem_cta_read() - read a completion
+ * @file: the CTA's
+ * @buf: where to
+ * @size: bytes of it
+ * @pos: not used
+ *
+ * Who reads of an error that says that a rule was broken has it reported, and what
+ * strict mode has found.
+ *
+ * Return: the bytes of one, or an error as <linux/accmem.h> has them.
+ */
+ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
+			loff_t *pos)
+{
+	const size_t need = sizeof(struct accmem_cta_completion);
+	struct accmem_cta *cta = file->private_data;
+	struct accmem_cta_call call;
+	int err, result;
+
+	if (size < need)
+		return -EINVAL;
+	for (;;) {
+		err = queue_take(cta, buf, &call, &result);
+		if (err == -EFAULT) {
+			if (fault_in_writeable(buf, need))
+				return -EFAULT;
+		} else if (err == -EAGAIN && !(file->f_flags & O_NONBLOCK)) {
+			err = queue_wait(cta);
+			if (err)
+				return err;
+		} else {
+			break;
+		}
+		if (signal_pending(current))
+			return -ERESTARTSYS;
+		cond_resched();
+	}
+	if (err)
+		return err;
+	if (result)
+		accmem_tmem_report(cta, &call, result);
+	if (accmem_cta_has_hazards(cta))
+		accmem_cta_report_hazards(cta);
+	return sizeof(struct accmem_cta_completion);
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tensor Memory of a context: its making, and its end.
+ *
+ * Owns struct accmem_tmem. The context refers to it, and so does every CTA,
+ * so that a CTA's file is whole whatever became of the context. It is made by
+ * SETUP, or by the first launch without one, and stays what it is.
+ *
+ * Locks: accmem_context.tmem_lock guards the context's pointer to it.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "vm/context.h"
+#include "tmem/tmem.h"
+
+static void tmem_free(struct accmem_tmem *tmem)
+{
+	kvfree(tmem->maps);
+	kvfree(tmem->sms);
+	kfree(tmem);
+}
+
+static void tmem_release(struct kref *refs)
+{
+	struct accmem_tmem *tmem = container_of(refs, struct accmem_tmem, refs);
+
+	accmem_tmem_put_maps(tmem);
+	accmem_user_put(tmem->user);
+	tmem_free(tmem);
+}
+
+void accmem_tmem_put(struct accmem_tmem *tmem)
+{
+	kref_put(&tmem->refs, tmem_release);
+}
+
+static struct accmem_tmem *tmem_create(struct accmem_context *ctx,
+				       const struct accmem_tmem_setup *req)
+{
+	struct accmem_tmem *tmem;
+	u32 columns = req->columns ?: ACCMEM_TMEM_COLUMNS;
+
+	tmem = kzalloc(sizeof(*tmem), GFP_KERNEL_ACCOUNT);
+	if (!tmem)
+		return ERR_PTR(-ENOMEM);
+	tmem->sms = kvcalloc(req->nr_sms, sizeof(*tmem->sms),
+			     GFP_KERNEL_ACCOUNT);
+	tmem->maps =
+		kvcalloc(req->nr_sms, sizeof(*tmem->maps), GFP_KERNEL_ACCOUNT);
+	if (!tmem->sms || !tmem->maps) {
+		tmem_free(tmem);
+		return ERR_PTR(-ENOMEM);
+	}
+	kref_init(&tmem->refs);
+	spin_lock_init(&tmem->lock);
+	INIT_LIST_HEAD(&tmem->pollers);
+	strscpy(tmem->device, ctx->dev->name, sizeof(tmem->device));
+	tmem->context = ctx->account->id;
+	tmem->user = ctx->account->user;
+	accmem_user_get(tmem->user);
+	accmem_columns_init(&tmem->columns, tmem->sms, req->nr_sms, columns,
+			    req->discipline == ACCMEM_TMEM_EXCLUSIVE,
+			    req->bypass_bound);
+	accmem_tmem_init_maps(tmem);
+	tmem->columns.strict = req->flags & ACCMEM_TMEM_STRICT;
+	return tmem;
+}
+
+/**
+ * accmem_tmem_setup() - give a context its SMs
+ * @ctx: the context
+ * @req: how many, of what kind
+ *
+ * Return: 0, -EINVAL, -EBUSY when it has them, -ENOMEM.
+ */
+int accmem_tmem_setup(struct accmem_context *ctx,
+		      const struct accmem_tmem_setup *req)
+{
+	struct accmem_tmem *tmem;
+	int err = -EBUSY;
+
+	if (!req->nr_sms || req->nr_sms > ACCMEM_TMEM_SMS_MAX ||
+	    req->columns % ACCMEM_TMEM_UNIT ||
+	    req->columns > ACCMEM_TMEM_COLUMNS_MAX ||
+	    req->discipline > ACCMEM_TMEM_EXCLUSIVE)
+		return -EINVAL;
+	/* not under the lock: others need not wait for this one's memory */
+	tmem = tmem_create(ctx, req);
+	if (IS_ERR(tmem))
+		return PTR_ERR(tmem);
+	mutex_lock(&ctx->tmem_lock);
+	if (!ctx->tmem) {
+		ctx->tmem = tmem;
+		tmem = NULL;
+		err = 0;
+	}
+	mutex_unlock(&ctx->tmem_lock);
+	if (tmem)
+		accmem_tmem_put(tmem);
+	return err;
+}
+
+/**
+ * accmem_tmem_find() - a context's Tensor Memory, if it has any
+ * @ctx: the context
+ *
+ * Return: it, with a reference, or NULL.
+ */
+struct accmem_tmem *accmem_tmem_find(struct accmem_context *ctx)
+{
+	struct accmem_tmem *tmem;
+
+	mutex_lock(&ctx->tmem_lock);
+	tmem = ctx->tmem;
+	if (tmem)
+		kref_get(&tmem->refs);
+	mutex_unlock(&ctx->tmem_lock);
+	return tmem;
+}
+
+/**
+ * accmem_tmem_get() - a context's Tensor Memory, made if it has none
+ * @ctx: the context
+ *
+ * Return: it, with a reference; -ENOMEM.
+ */
+struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
+{
+	static const struct accmem_tmem_setup usual = {
+		.nr_sms = 1,
+		.discipline = ACCMEM_TMEM_SHARED,
+		.bypass_bound = ACCMEM_TMEM_BYPASS_BOUND,
+	};
+	struct accmem_tmem *tmem = accmem_tmem_find(ctx);
+	int err;
+
+	if (tmem)
+		return tmem;
+	/* once there it stays until the context ends */
+	err = accmem_tmem_setup(ctx, &usual);
+	if (err && err != -EBUSY)
+		return ERR_PTR(err);
+	return accmem_tmem_find(ctx);
+}
+
+/**
+ * accmem_tmem_end() - reset the Tensor Memory of a context that ends
+ * @ctx: the context
+ *
+ * Every wait ends with an error. CTAs that are open still keep the structure.
+ */
+void accmem_tmem_end(struct accmem_context *ctx)
+{
+	struct accmem_columns_cta *cta;
+	u32 holders = 0, units = 0;
+	struct accmem_tmem *tmem;
+
+	mutex_lock(&ctx->tmem_lock);
+	tmem = ctx->tmem;
+	ctx->tmem = NULL;
+	mutex_unlock(&ctx->tmem_lock);
+	if (!tmem)
+		return;
+	spin_lock(&tmem->lock);
+	list_for_each_entry(cta, &tmem->columns.ctas, link) {
+		holders += !!cta->held;
+		units += hweight64(cta->held);
+	}
+	accmem_columns_reset(&tmem->columns);
+	accmem_tmem_wake(tmem);
+	list_for_each_entry(cta, &tmem->columns.ctas, link)
+		accmem_cta_hang_up(accmem_to_cta(cta));
+	spin_unlock(&tmem->lock);
+	if (holders)
+		accmem_tmem_report_reset(tmem, holders,
+					 units * ACCMEM_TMEM_UNIT);
+	accmem_tmem_put_maps(tmem);
+	accmem_tmem_put(tmem);
+}

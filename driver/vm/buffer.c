@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Buffers: names over a memory of their own, or over a piece of one that others
+ * share, a slab page or a row.
+ *
+ * A buffer that has been made is at its device address, and is found once it
+ * has been published. Taking it away again is removing it, under the context's
+ * lock, and destroying it without.
+ *
+ * Locks: the context's lock.
+ */
+#include <linux/kernel.h>
+
+#include "vm/context.h"
+#include "memory/shared.h"
+
+/* a buffer with a memory of its own: its accmem_memory.private */
+struct whole {
+	struct accmem_place place;
+	struct accmem_buffer buf;
+	struct accmem_buffer *only;
+};
+
+static struct whole *whole_of(struct accmem_memory *mem)
+{
+	return (struct whole *)mem->private;
+}
+
+static unsigned int whole_remove(struct accmem_context *ctx,
+				 struct accmem_buffer **bufs, unsigned int nr,
+				 struct accmem_place **above)
+{
+	accmem_place_erase_next(ctx, bufs[0]->place, above);
+	return 1;
+}
+
+static void whole_destroy(struct accmem_context *ctx,
+			  struct accmem_buffer **bufs, unsigned int nr)
+{
+	for (; nr--; bufs++) {
+		struct accmem_memory *mem = (*bufs)->place->memory;
+
+		accmem_ahead_drop(ctx, mem);
+		accmem_memory_detach(mem);
+	}
+}
+
+static void whole_set_pending(struct accmem_context *ctx,
+			      struct accmem_buffer *buf, bool pending)
+{
+	accmem_memory_set_pending(accmem_buffer_memory(buf), pending);
+}
+
+static const struct accmem_place_ops whole_place_ops = {
+	.remove = whole_remove,
+	.destroy = whole_destroy,
+	.set_pending = whole_set_pending,
+	.may_cache = true,
+};
+
+static struct whole *whole_init(struct accmem_memory *mem, u64 size)
+{
+	struct whole *whole = whole_of(mem);
+
+	whole->place.ops = &whole_place_ops;
+	whole->place.size = size;
+	whole->place.unit = size;
+	whole->place.memory = mem;
+	whole->place.buffers = &whole->only;
+	whole->buf.place = &whole->place;
+	return whole;
+}
+
+/*
+ * An entry of a page table is for 2 MiB of addresses from a multiple of that on.
+ * At any other address no page of so much fits one.
+ */
+static u32 whole_huge(const struct accmem_alloc *req,
+		      const struct accmem_layout *layout)
+{
+	if (req->flags & ACCMEM_ALLOC_FIXED &&
+	    !IS_ALIGNED(req->address, ACCMEM_FOLIO))
+		return ACCMEM_HUGE_NEVER;
+	return layout->huge;
+}
+
+static struct accmem_memory *memory_for(struct accmem_context *ctx,
+					struct accmem_carveout *cv,
+					const struct accmem_alloc *req,
+					const struct accmem_layout *layout)
+{
+	const struct accmem_memory_spec spec = {
+		.size = layout->footprint,
+		.alignment = layout->alignment,
+		.page_size = layout->page_size,
+		.huge = whole_huge(req, layout),
+		.start = req->address - cv->address_base,
+		.room = min(req->reserve, cv->capacity) & ~(ACCMEM_GRANULE - 1),
+		.flags = accmem_carveout_flags(cv, req->flags),
+		.cache_mode = req->cache_mode,
+		.buffers = 1,
+		.private_size = sizeof(struct whole),
+	};
+
+	return accmem_memory_create(ctx->account, cv, &spec);
+}
+
+static struct accmem_memory *memory_for_kind(struct accmem_context *ctx,
+					     struct accmem_carveout *cv,
+					     const struct accmem_alloc *req,
+					     const struct accmem_layout *layout)
+{
+	struct accmem_memory *mem = memory_for(ctx, cv, req, layout);
+	int err;
+
+	if (IS_ERR(mem) || req->kind != ACCMEM_KIND_SHARED)
+		return mem;
+	err = accmem_shared_create(mem);
+	if (!err)
+		return mem;
+	accmem_memory_undo(mem);
+	return ERR_PTR(err);
+}
+
+/* where the request says */
+static int whole_insert_fixed(struct accmem_context *ctx,
+			      struct accmem_place *place)
+{
+	lockdep_assert_held(&ctx->lock);
+	if (accmem_place_check(ctx, place->start, place->size))
+		return -EEXIST;
+	accmem_place_insert_at(ctx, place);
+	return 0;
+}
+
+/* at its device address from here on, unless that fails */
+static int whole_insert(struct accmem_context *ctx, struct whole *whole)
+{
+	int err;
+
+	lockdep_assert_held(&ctx->lock);
+	if (whole->buf.flags & ACCMEM_ALLOC_FIXED)
+		err = whole_insert_fixed(ctx, &whole->place);
+	else
+		err = accmem_place_insert(ctx, &whole->place,
+					  whole->buf.layout.alignment);
+	whole->buf.address = whole->place.start;
+	if (!err && whole->place.memory->shared)
+		accmem_shared_place(whole->place.memory);
+	return err;
+}
+
+/* a memory's name, which takes the memory over, also where there is no address */
+static struct accmem_buffer *whole_name(struct accmem_context *ctx,
+					struct accmem_memory *mem,
+					const struct accmem_alloc *req,
+					const struct accmem_layout *layout)
+{
+	u64 size = accmem_carveout_addresses(mem->cv, layout->footprint,
+					     req->reserve);
+	struct whole *whole = whole_init(mem, size);
+	int err;
+
+	whole->place.start = req->address;
+	whole->buf.reserve = req->reserve;
+	whole->buf.length = req->length;
+	whole->buf.layout = *layout;
+	whole->buf.flags = accmem_alloc_flags(req);
+	whole->buf.page_policy = req->page_policy;
+	spin_lock(&ctx->lock);
+	err = whole_insert(ctx, whole);
+	spin_unlock(&ctx->lock);
+	if (err) {
+		accmem_buffer_destroy(ctx, &whole->buf);
+		return ERR_PTR(err);
+	}
+	return &whole->buf;
+}
+
+static struct accmem_buffer *whole_create(struct accmem_context *ctx,
+					  struct accmem_carveout *cv,
+					  const struct accmem_alloc *req,
+					  const struct accmem_layout *layout)
+{
+	struct accmem_memory *mem = memory_for_kind(ctx, cv, req, layout);
+
+	return IS_ERR(mem) ? ERR_CAST(mem) : whole_name(ctx, mem, req, layout);
+}
+
+/**
+ * accmem_buffer_create() - make a buffer, which has not been published
+ * @ctx: the context
+ * @cv: the carveout
+ * @req: the request
+ * @layout: what it became
+ *
+ * Return: the buffer; an error of accmem_memory_create() or accmem_shared_create(),
+ * or -EADDRNOTAVAIL when no device address is left for it; -EEXIST when the one asked
+ * for is not.
+ */
+struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
+					   struct accmem_carveout *cv,
+					   const struct accmem_alloc *req,
+					   const struct accmem_layout *layout)
+{
+	if (layout->small)
+		return accmem_slab_create(ctx, cv, req, layout);
+	return whole_create(ctx, cv, req, layout);
+}
+
+/**
+ * accmem_buffer_prepare() - make what becomes a buffer with memory of another
+ * @ctx: the context
+ *
+ * Return: a memory that has nothing yet, for accmem_buffer_accept() or
+ * accmem_memory_destroy_empty(); NULL.
+ */
+struct accmem_memory *accmem_buffer_prepare(struct accmem_context *ctx)
+{
+	return accmem_memory_create_empty(ctx->account, NULL,
+					  sizeof(struct whole));
+}
+
+/**
+ * accmem_buffer_accept() - make a buffer of memory that was handed over
+ * @ctx: the context
+ * @mem: of accmem_buffer_prepare(), after accmem_runs_hand_over(); is taken over
+ * @req: the request
+ * @layout: what it became
+ * @dirty: as for accmem_memory_accept(). Sleeps.
+ *
+ * Return: the buffer; an error of accmem_memory_accept(), or -EADDRNOTAVAIL when no
+ * device address is left for it.
+ */
+struct accmem_buffer *accmem_buffer_accept(struct accmem_context *ctx,
+					   struct accmem_memory *mem,
+					   const struct accmem_alloc *req,
+					   const struct accmem_layout *layout,
+					   bool dirty)
+{
+	int err = accmem_memory_accept(mem, layout->huge, dirty);
+
+	return err ? ERR_PTR(err) : whole_name(ctx, mem, req, layout);
+}
+
+/**
+ * accmem_buffer_remove_all() - take the addresses of buffers away
+ * @ctx: the context, whose lock is held
+ * @bufs: the buffers, which are not published; best in the order of their
+ *	addresses
+ * @nr: how many
+ */
+void accmem_buffer_remove_all(struct accmem_context *ctx,
+			      struct accmem_buffer **bufs, unsigned int nr)
+{
+	struct accmem_place *above = NULL;
+	unsigned int gone;
+
+	for (; nr; nr -= gone, bufs += gone)
+		gone = bufs[0]->place->ops->remove(ctx, bufs, nr, &above);
+	accmem_place_erase_end(above);
+}
+
+/**
+ * accmem_buffer_remove() - take the address of a buffer away
+ * @ctx: the context, whose lock is held
+ * @buf: the buffer, which is not published
+ */
+void accmem_buffer_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
+{
+	if (buf->place->ops == &whole_place_ops)
+		accmem_place_erase(ctx, buf->place);
+	else
+		accmem_buffer_remove_all(ctx, &buf, 1);
+}
+
+/**
+ * accmem_buffer_shed() - give some pages of a buffer back, before it goes
+ * @buf: the buffer, which nobody finds any more. Sleeps.
+ *
+ * Return: as accmem_memory_shed(); false where others are in its memory, too.
+ */
+bool accmem_buffer_shed(struct accmem_buffer *buf)
+{
+	struct accmem_memory *mem = buf->place->memory;
+
+	/* who has a reference may look at it; without a name nobody gets one */
+	return buf->place->ops == &whole_place_ops &&
+	       kref_read(&mem->refs) == 1 && accmem_memory_shed(mem, true);
+}
+
+/**
+ * accmem_buffer_destroy_all() - give buffers, and what they have, back
+ * @ctx: the context
+ * @bufs: the buffers, which were removed
+ * @nr: how many. Sleeps, allocates nothing.
+ */
+void accmem_buffer_destroy_all(struct accmem_context *ctx,
+			       struct accmem_buffer **bufs, unsigned int nr)
+{
+	const struct accmem_place_ops *ops;
+	unsigned int same;
+
+	for (; nr; nr -= same, bufs += same) {
+		ops = bufs[0]->place->ops;
+		for (same = 1; same < nr; same++) {
+			if (bufs[same]->place->ops != ops)
+				break;
+		}
+		ops->destroy(ctx, bufs, same);
+	}
+}
+
+/**
+ * accmem_buffer_destroy() - give a buffer, and what it has, back
+ * @ctx: the context
+ * @buf: the buffer, which was removed. Sleeps, allocates nothing.
+ */
+void accmem_buffer_destroy(struct accmem_context *ctx,
+			   struct accmem_buffer *buf)
+{
+	accmem_buffer_destroy_all(ctx, &buf, 1);
+}
+
+/**
+ * accmem_buffer_reach() - the memory at an address, for who reads and writes it
+ * @ctx: the context, whose lock is held
+ * @address: any address in a buffer, or in a granule of small ones
+ *
+ * From here on the memory counts as mapped: what is in it is not to be found by
+ * the next owner.
+ *
+ * Return: the memory, with a reference; -ENXIO where there is none; -EAGAIN where
+ * it is not one buffer's: accmem_buffer_extract() makes it so.
+ */
+struct accmem_memory *accmem_buffer_reach(struct accmem_context *ctx,
+					  u64 address)
+{
+	struct accmem_place *place = accmem_place_find(ctx, address);
+	struct accmem_memory *mem;
+
+	lockdep_assert_held(&ctx->lock);
+	if (!place || !place->names)
+		return ERR_PTR(-ENXIO);
+	if (place->ops->shares_pieces)
+		return accmem_name_find(ctx, address) ? ERR_PTR(-EAGAIN) :
+							ERR_PTR(-ENXIO);
+	mem = place->memory;
+	accmem_memory_get(mem);
+	WRITE_ONCE(mem->mapped, true);
+	return mem;
+}
+
+/* @buf leaves a row, and has @mem for itself; true if it was the last one */
+static bool whole_replace(struct accmem_context *ctx, struct accmem_memory *mem,
+			  struct accmem_buffer *buf)
+{
+	struct whole *whole = whole_of(mem);
+	bool empty;
+
+	lockdep_assert_held(&ctx->lock);
+	empty = accmem_row_extract(ctx, buf, mem, &whole->buf);
+	whole_init(mem, whole->buf.layout.footprint);
+	whole->place.start = whole->buf.address;
+	whole->place.names = 1;
+	whole->only = &whole->buf;
+	accmem_place_insert_at(ctx, &whole->place);
+	return empty;
+}
+
+/**
+ * accmem_buffer_extract() - give a buffer of a row a memory of its own
+ * @ctx: the context
+ * @address: any address in the buffer
+ *
+ * Whoever is to refer to the memory of a buffer does so before.
+ *
+ * Return: 0, also where there is nothing to do; -ENOMEM.
+ */
+int accmem_buffer_extract(struct accmem_context *ctx, u64 address)
+{
+	struct accmem_memory *mem;
+	struct accmem_buffer *buf;
+	bool done, empty = false;
+
+	/* whose piece of memory it gets is known when the row is */
+	mem = accmem_memory_create_empty(ctx->account, NULL,
+					 sizeof(struct whole));
+	if (!mem)
+		return -ENOMEM;
+	spin_lock(&ctx->lock);
+	buf = accmem_name_find(ctx, address);
+	done = buf && buf->place->ops->shares_pieces;
+	if (done)
+		empty = whole_replace(ctx, mem, buf);
+	spin_unlock(&ctx->lock);
+	if (empty)
+		accmem_row_destroy_empty(buf);
+	if (!done)
+		accmem_memory_destroy_empty(mem);
+	return 0;
+}
