@@ -9,13 +9,22 @@
 #include <linux/kernel.h>
 #include <linux/uaccess.h>
 
-#include "compat/compat.h"
+#include "alloc/alloc.h"
+#include "alloc/free.h"
+#include "alloc/realloc.h"
+#include "alloc/usage.h"
+#include "alloc/wait.h"
 #include "alloc_ioctl.h"
-#include "vm/context.h"
+#include "command.h"
+#include "compat/compat.h"
 #include "core/user_struct.h"
+#include "stream/fence.h"
+#include "stream/file.h"
 #include "stream/pending.h"
 #include "stream/stream.h"
 #include "trace/trace.h"
+#include "vm/buffer.h"
+#include "waitq/waiters.h"
 
 /* ENOMEM, or a wait that was too long, with what could have been had */
 static int alloc_ioctl_fail_alloc(struct accmem_command *cmd, int err)

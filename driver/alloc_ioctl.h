@@ -5,7 +5,10 @@
 #ifndef ACCMEM_ALLOC_IOCTL_H
 #define ACCMEM_ALLOC_IOCTL_H
 
-#include "command.h"
+#include <linux/compiler.h>
+
+struct accmem_command;
+struct accmem_context;
 
 int accmem_ioctl_alloc(struct accmem_command *cmd);
 int accmem_ioctl_free(struct accmem_context *ctx, void __user *arg);

@@ -10,9 +10,16 @@
  */
 #include <linux/sched.h>
 
-#include "vm/context.h"
+#include "alloc/pressure.h"
+#include "alloc/reclaim.h"
+#include "close.h"
 #include "stream/pending.h"
+#include "stream/stream.h"
 #include "tmem/tmem.h"
+#include "vm/buffer.h"
+#include "vm/context.h"
+#include "vm/lookup.h"
+#include "waitq/waiters.h"
 
 static void close_streams(struct accmem_context *ctx)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A command of the device's file that is being run, and how it is answered.
+ * A command of the device's file that is being run, and its answer.
  */
 #ifndef ACCMEM_COMMAND_H
 #define ACCMEM_COMMAND_H

@@ -12,8 +12,17 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
+#include "alloc/usage.h"
+#include "core/account.h"
+#include "core/carveout.h"
+#include "debugfs.h"
+#include "memory/memory.h"
+#include "stream/stream.h"
+#include "tmem/show.h"
+#include "vm/buffer.h"
 #include "vm/context.h"
-#include "tmem/tmem.h"
+#include "vm/lookup.h"
+#include "waitq/waiters.h"
 
 #define COLUMNS 64
 #define ROWS_MAX 32

@@ -13,12 +13,21 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "memory/clear.h"
-#include "vm/context.h"
+#include "alloc/pressure.h"
+#include "close.h"
+#include "core/carveout.h"
+#include "debugfs.h"
 #include "device.h"
+#include "fdinfo.h"
+#include "ioctl.h"
+#include "memory/clear.h"
 #include "memory/overdue.h"
-#include "stream/pending.h"
 #include "memory/quarantine.h"
+#include "mmap.h"
+#include "stream/pending.h"
+#include "sysfs.h"
+#include "vm/context.h"
+#include "waitq/waiters.h"
 
 static dev_t region;
 static struct class device_class = { .name = "accmem" };

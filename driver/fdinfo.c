@@ -7,8 +7,11 @@
 #include <linux/fs.h>
 #include <linux/seq_file.h>
 
-#include "vm/context.h"
-#include "tmem/tmem.h"
+#include "alloc/pressure.h"
+#include "alloc/usage.h"
+#include "fdinfo.h"
+#include "tmem/show.h"
+#include "types/context_types.h"
 
 void accmem_fdinfo_show(struct seq_file *m, struct file *file)
 {

@@ -12,13 +12,22 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include "compat/compat.h"
+#include "alloc/access.h"
+#include "alloc/batch.h"
+#include "alloc/pressure.h"
+#include "alloc/usage.h"
 #include "alloc_ioctl.h"
 #include "command.h"
-#include "vm/context.h"
+#include "compat/compat.h"
+#include "core/account.h"
 #include "core/user_struct.h"
-#include "stream/stream.h"
+#include "ioctl.h"
+#include "stream/file.h"
+#include "tmem/launch.h"
 #include "tmem/tmem.h"
+#include "types/tmem_types.h"
+#include "vm/buffer.h"
+#include "vm/lookup.h"
 
 /*
  * Fetches the structure, a word at a time where it has the size that this kernel

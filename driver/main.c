@@ -18,9 +18,13 @@
 #include <linux/string.h>
 
 #include "backing/backing.h"
+#include "core/account.h"
+#include "core/carveout.h"
+#include "debugfs.h"
 #include "device.h"
 #include "memory/mapping.h"
-#include "stream/stream.h"
+#include "stream/fence.h"
+#include "types/device_types.h"
 
 static char *emulated[ACCMEM_MAX_DEVICES];
 static int nr_emulated;

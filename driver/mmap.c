@@ -12,10 +12,14 @@
 #include <linux/fs.h>
 
 #include "compat/compat.h"
-#include "vm/context.h"
+#include "core/carveout.h"
 #include "memory/mapping.h"
+#include "memory/memory.h"
+#include "memory/resize.h"
 #include "memory/shared.h"
+#include "mmap.h"
 #include "trace/trace.h"
+#include "vm/buffer.h"
 
 static vm_fault_t mmap_fault(struct vm_fault *vmf)
 {

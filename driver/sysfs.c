@@ -13,7 +13,10 @@
 #include <linux/kobject.h>
 #include <linux/sysfs.h>
 
-#include "vm/context.h"
+#include "alloc/usage.h"
+#include "core/carveout.h"
+#include "sysfs.h"
+#include "types/device_types.h"
 
 static struct accmem_device *to_accmem(struct device *d)
 {

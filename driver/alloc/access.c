@@ -14,8 +14,11 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "vm/context.h"
+#include "alloc/access.h"
+#include "memory/memory.h"
 #include "memory/shared.h"
+#include "vm/buffer.h"
+#include "vm/lookup.h"
 
 #define ACCESS_PART ((u64)SZ_32K) /* bytes copied between two looks around */
 

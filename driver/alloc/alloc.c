@@ -13,8 +13,16 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 
-#include "vm/context.h"
+#include "alloc/alloc.h"
+#include "core/carveout.h"
+#include "internal.h"
 #include "stream/pending.h"
+#include "vm/buffer.h"
+#include "vm/bulk.h"
+#include "vm/cache.h"
+#include "vm/lookup.h"
+#include "vm/va.h"
+#include "waitq/waiters.h"
 
 /* requests from this size on see what the context's cache has */
 #define ALLOC_SEES_CACHE ((u64)SZ_16K)

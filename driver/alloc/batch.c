@@ -14,8 +14,13 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "vm/context.h"
+#include "alloc/alloc.h"
+#include "alloc/batch.h"
+#include "alloc/free.h"
+#include "alloc/usage.h"
+#include "internal.h"
 #include "trace/trace.h"
+#include "vm/buffer.h"
 
 /* the first version of the entries */
 #define BATCH_ALLOC_MIN offsetofend(struct accmem_batch_alloc, kind)

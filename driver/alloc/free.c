@@ -11,8 +11,14 @@
 #include <linux/kernel.h>
 #include <linux/sched.h>
 
-#include "vm/context.h"
+#include "alloc/alloc.h"
+#include "alloc/free.h"
+#include "internal.h"
 #include "stream/pending.h"
+#include "vm/buffer.h"
+#include "vm/cache.h"
+#include "vm/lookup.h"
+#include "waitq/waiters.h"
 
 /*
  * Takes the addresses of buffers away that are not published. Those that have to

@@ -10,8 +10,14 @@
  */
 #include <linux/kernel.h>
 
+#include "internal.h"
 #include "memory/clear.h"
-#include "vm/context.h"
+#include "memory/memory.h"
+#include "memory/resize.h"
+#include "vm/buffer.h"
+#include "vm/prealloc.h"
+#include "vm/va.h"
+#include "waitq/waiters.h"
 
 /* what is added to a memory */
 struct growth {

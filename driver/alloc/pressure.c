@@ -17,8 +17,11 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 
+#include "alloc/pressure.h"
 #include "compat/compat.h"
+#include "internal.h"
 #include "vm/context.h"
+#include "waitq/waiters.h"
 
 /* do others wait? */
 static bool shrink_is_wanted(const struct accmem_context *ctx)

@@ -16,8 +16,19 @@
  */
 #include <linux/kernel.h>
 
-#include "vm/context.h"
+#include "alloc/alloc.h"
+#include "alloc/free.h"
+#include "alloc/realloc.h"
+#include "core/carveout.h"
+#include "internal.h"
+#include "memory/memory.h"
+#include "memory/resize.h"
+#include "stream/stream.h"
 #include "trace/trace.h"
+#include "vm/buffer.h"
+#include "vm/prealloc.h"
+#include "vm/slab.h"
+#include "waitq/waiters.h"
 
 static u64 realloc_offset_of(const struct accmem_buffer *buf)
 {

@@ -22,11 +22,18 @@
 #include <linux/kernel.h>
 #include <linux/sched/signal.h>
 
+#include "alloc/reclaim.h"
+#include "core/account.h"
+#include "core/carveout.h"
+#include "internal.h"
 #include "memory/clear.h"
-#include "vm/context.h"
-#include "stream/pending.h"
 #include "memory/quarantine.h"
+#include "stream/pending.h"
 #include "stream/stream.h"
+#include "vm/cache.h"
+#include "vm/context.h"
+#include "vm/prealloc.h"
+#include "vm/slab.h"
 
 #define RECLAIM_SEES_CHUNK \
 	((u64)SZ_256K) /* requests that see what the cleaner has */

@@ -15,9 +15,14 @@
 #include <linux/slab.h>
 #include <linux/sort.h>
 
+#include "alloc/usage.h"
+#include "core/carveout.h"
 #include "memory/clear.h"
-#include "vm/context.h"
 #include "memory/quarantine.h"
+#include "vm/cache.h"
+#include "vm/context.h"
+#include "vm/prealloc.h"
+#include "vm/slab.h"
 
 #define USAGE_LOOKS 256u /* at quarantined memory, in a call */
 #define USAGE_PAUSES 4u /* of the cleaner, if it does not keep them */

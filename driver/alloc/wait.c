@@ -20,8 +20,13 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "vm/context.h"
+#include "alloc/alloc.h"
+#include "alloc/wait.h"
 #include "core/sleep.h"
+#include "internal.h"
+#include "memory/memory.h"
+#include "vm/buffer.h"
+#include "waitq/demand.h"
 #include "waitq/waiters.h"
 
 static bool wait_is_over(u64 deadline_ns)

@@ -16,9 +16,8 @@
 #include <linux/workqueue.h>
 
 #include "core/carveout.h"
+#include "internal.h"
 #include "memory/clear.h"
-#include "backing/clear_sync.h"
-#include "memory/memory.h"
 
 #define LATE_ALONE 4u /* chunks that are not worth a work item */
 #define LATE_HELPERS 3u /* of one request, at most */

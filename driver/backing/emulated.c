@@ -18,9 +18,11 @@
 #include <linux/sched/signal.h>
 #include <linux/sizes.h>
 
-#include "compat/compat.h"
 #include "backing/backing.h"
-#include "memory/memory.h"
+#include "compat/compat.h"
+#include "core/account.h"
+#include "core/carveout.h"
+#include "types/memory_types.h"
 
 #define FOLIO_PAGES BIT(ACCMEM_FOLIO_ORDER)
 #define EMULATED_SHED 16u /* pages given back in one go */

@@ -11,9 +11,10 @@
 #include <linux/kernel.h>
 #include <linux/sizes.h>
 
-#include "compat/compat.h"
 #include "backing/backing.h"
-#include "backing/phys_common.h"
+#include "compat/compat.h"
+#include "core/carveout.h"
+#include "internal.h"
 
 /* is it a range that can be ours? Nothing is mapped before that is known. */
 static int phys_claim(struct accmem_carveout *cv)

@@ -18,8 +18,8 @@
 #include <linux/pagemap.h>
 
 #include "compat/compat.h"
-#include "backing/clear_sync.h"
-#include "backing/phys_common.h"
+#include "internal.h"
+#include "memory/clear.h"
 
 static void __iomem *frames_map_mode(phys_addr_t phys, u64 size, u32 cache_mode)
 {

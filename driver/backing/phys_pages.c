@@ -14,9 +14,10 @@
 #include <linux/pagemap.h>
 
 #include "compat/compat.h"
-#include "backing/clear_sync.h"
-#include "backing/phys_common.h"
-#include "backing/pins.h"
+#include "core/carveout.h"
+#include "internal.h"
+#include "memory/clear.h"
+#include "memory/memory.h"
 
 static struct page *pages_at(const struct accmem_carveout *cv, u64 offset)
 {

@@ -13,8 +13,8 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
-#include "memory/memory.h"
-#include "backing/pins.h"
+#include "core/carveout.h"
+#include "internal.h"
 
 static struct folio *pins_folio_at(struct accmem_memory *mem, u64 at)
 {

@@ -26,7 +26,7 @@
 #include <linux/slab.h>
 
 #include "core/account.h"
-#include "device.h"
+#include "types/device_types.h"
 
 /* module parameters: see limits.c */
 unsigned long accmem_max_contexts_per_user = 1024;

@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Users and accounts: who is charged for memory, and what each may hold.
+ * Users and accounts: whom memory is charged to, and the limits.
  */
-#ifndef ACCMEM_ACCOUNT_H
-#define ACCMEM_ACCOUNT_H
+#ifndef ACCMEM_CORE_ACCOUNT_H
+#define ACCMEM_CORE_ACCOUNT_H
 
-#include <linux/atomic.h>
-#include <linux/kref.h>
-#include <linux/list.h>
-#include <linux/ratelimit.h>
-#include <linux/rcupdate.h>
-#include <linux/sched.h>
+#include <linux/types.h>
 #include <linux/uidgid.h>
-#include <linux/xarray.h>
 
-#include "lib/accmem_queue.h"
 #include "types/account_types.h"
-
-struct accmem_context;
-struct accmem_device;
-struct file;
 
 extern unsigned long accmem_max_contexts_per_user;
 extern unsigned long accmem_max_buffers_per_user;
@@ -46,4 +35,4 @@ bool accmem_charge_is_too_much(u64 bytes, bool exempt);
 bool accmem_charge_is_limited(void);
 bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit);
 
-#endif /* ACCMEM_ACCOUNT_H */
+#endif /* ACCMEM_CORE_ACCOUNT_H */

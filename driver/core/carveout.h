@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Carveouts: a range of device memory, its free space and its accounting.
+ * Carveouts: the lock, the counters, and the sizes of the free space.
  */
-#ifndef ACCMEM_CARVEOUT_H
-#define ACCMEM_CARVEOUT_H
+#ifndef ACCMEM_CORE_CARVEOUT_H
+#define ACCMEM_CORE_CARVEOUT_H
 
-#include <linux/kobject.h>
-#include <linux/list.h>
-#include <linux/memremap.h>
-#include <linux/mm.h>
-#include <linux/mutex.h>
 #include <linux/percpu.h>
-#include <linux/sizes.h>
-#include <linux/spinlock.h>
-#include <linux/workqueue.h>
+#include <linux/types.h>
 
-#include <linux/accmem.h>
-
-#include "lib/accmem_buddy.h"
-#include "lib/accmem_layout.h"
 #include "types/carveout_types.h"
 
-extern struct workqueue_struct *accmem_wq;
+struct workqueue_struct;
 
+extern struct workqueue_struct *accmem_wq;
 int accmem_carveout_init(struct accmem_carveout *cv);
 int accmem_carveout_own_folios(struct accmem_carveout *cv);
 int accmem_carveout_track_dirty(struct accmem_carveout *cv);
@@ -107,4 +97,4 @@ static inline u64 accmem_unit_of(u64 offset)
 	return offset >> ACCMEM_FOLIO_SHIFT;
 }
 
-#endif /* ACCMEM_CARVEOUT_H */
+#endif /* ACCMEM_CORE_CARVEOUT_H */

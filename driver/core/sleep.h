@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What calls that sleep share: a deadline to sleep to, and whether one that a signal
- * interrupts will be made again.
+ * Sleeping until a deadline, and restarts of interrupted system calls.
  */
-#ifndef ACCMEM_RESTART_H
-#define ACCMEM_RESTART_H
+#ifndef ACCMEM_CORE_SLEEP_H
+#define ACCMEM_CORE_SLEEP_H
 
 #include <linux/types.h>
 
 bool accmem_sleep_until(u64 deadline_ns);
 bool accmem_will_restart(void);
 
-#endif /* ACCMEM_RESTART_H */
+#endif /* ACCMEM_CORE_SLEEP_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tables of commands share.
+ * Structures of callers, which begin with their size.
  */
-#ifndef ACCMEM_IOCTL_H
-#define ACCMEM_IOCTL_H
+#ifndef ACCMEM_USER_STRUCT_H
+#define ACCMEM_USER_STRUCT_H
 
 #include <linux/build_bug.h>
 #include <linux/mm.h>
@@ -39,4 +39,4 @@ static inline int accmem_copy_command(void *data, size_t size,
 		       copy_struct_from_user(data, size, arg, *user_size);
 }
 
-#endif /* ACCMEM_IOCTL_H */
+#endif /* ACCMEM_USER_STRUCT_H */

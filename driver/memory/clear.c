@@ -23,6 +23,7 @@
 #include <linux/wait_bit.h>
 
 #include "core/carveout.h"
+#include "internal.h"
 #include "memory/clear.h"
 #include "waitq/waiters.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Clearing: which memory may hold something, and the cleaner.
+ * Clearing of free memory, and the marks of dirty memory.
  */
-#ifndef ACCMEM_CLEAR_H
-#define ACCMEM_CLEAR_H
+#ifndef ACCMEM_MEMORY_CLEAR_H
+#define ACCMEM_MEMORY_CLEAR_H
 
 #include <linux/types.h>
 
@@ -21,18 +21,11 @@ void accmem_clear_resume(struct accmem_carveout *cv);
 void accmem_clear_looked(struct accmem_carveout *cv);
 void accmem_clear_claim(struct accmem_carveout *cv, const struct accmem_run *run,
 			u64 account);
-bool accmem_clear_is_clean(struct accmem_carveout *cv,
-			   const struct accmem_run *run, u64 account);
 bool accmem_clear_next(struct accmem_carveout *cv, u64 offset, u64 size,
 		       struct accmem_run *run);
 void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run,
 		       bool helped);
 void accmem_clear_touch(struct accmem_carveout *cv,
 			const struct accmem_run *run);
-void accmem_clear_release_units(struct accmem_carveout *cv,
-				const struct accmem_run *run, u64 account,
-				bool mapped);
-void accmem_clear_release(struct accmem_carveout *cv,
-			  const struct accmem_run *run, u64 account);
 
-#endif /* ACCMEM_CLEAR_H */
+#endif /* ACCMEM_MEMORY_CLEAR_H */

@@ -19,9 +19,9 @@
 #include <linux/module.h>
 #include <linux/mount.h>
 
-#include "core/account.h"
-#include "core/carveout.h"
 #include "memory/mapping.h"
+#include "types/account_types.h"
+#include "types/carveout_types.h"
 
 static struct file *anchor; /* a file on the mount of anonymous inodes */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The file behind the mappings of an account's memory.
+ * The file behind the mappings of the memory of an account.
  */
-#ifndef ACCMEM_MAPPING_H
-#define ACCMEM_MAPPING_H
+#ifndef ACCMEM_MEMORY_MAPPING_H
+#define ACCMEM_MEMORY_MAPPING_H
 
 struct accmem_account;
 struct file;
@@ -12,4 +12,4 @@ int accmem_mapping_init(void);
 void accmem_mapping_exit(void);
 struct file *accmem_mapping_file(struct accmem_account *account);
 
-#endif /* ACCMEM_MAPPING_H */
+#endif /* ACCMEM_MEMORY_MAPPING_H */

@@ -11,12 +11,13 @@
 #include <linux/overflow.h>
 #include <linux/slab.h>
 
+#include "core/account.h"
+#include "core/carveout.h"
+#include "internal.h"
 #include "memory/clear.h"
-#include "device.h"
 #include "memory/memory.h"
-#include "memory/overdue.h"
-#include "memory/runs.h"
 #include "trace/trace.h"
+#include "waitq/waiters.h"
 
 #define MEMORY_REAP_DELAY msecs_to_jiffies(10)
 #define MEMORY_SMALL ((u64)SZ_64K) /* cleared in one go */

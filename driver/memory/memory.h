@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory: pieces of a carveout that somebody holds, whatever they are called.
+ * Memory: pieces of a carveout, from creation to release.
  */
 #ifndef ACCMEM_MEMORY_H
 #define ACCMEM_MEMORY_H
 
-#include <linux/kref.h>
-#include <linux/list.h>
-#include <linux/mutex.h>
-#include <linux/xarray.h>
+#include <linux/types.h>
 
-#include "core/account.h"
-#include "core/carveout.h"
 #include "types/memory_types.h"
+
+struct accmem_run;
 
 struct accmem_memory *accmem_memory_create(struct accmem_account *account,
 					   struct accmem_carveout *cv,
@@ -26,8 +23,6 @@ void accmem_memory_extend(struct accmem_memory *mem,
 			  const struct accmem_run *more);
 void accmem_memory_detach(struct accmem_memory *mem);
 void accmem_memory_set_pending(struct accmem_memory *mem, bool pending);
-void accmem_memory_set_overdue(struct accmem_memory *mem);
-void accmem_memory_free(struct accmem_memory *mem);
 void accmem_memory_undo(struct accmem_memory *mem);
 bool accmem_memory_is_idle(struct accmem_memory *mem);
 bool accmem_memory_shed(struct accmem_memory *mem, bool all);
@@ -42,31 +37,6 @@ bool accmem_memory_move_part(struct accmem_memory *from,
 			     struct accmem_memory *to,
 			     const struct accmem_run *part);
 void accmem_memory_destroy_empty(struct accmem_memory *mem);
-
-/* resize.c */
-bool accmem_memory_touches(struct accmem_memory *mem,
-			   const struct accmem_memory *more);
-int accmem_memory_join_prepare(struct accmem_memory *mem,
-			       struct accmem_memory *more);
-void accmem_memory_join(struct accmem_memory *mem, struct accmem_memory *more);
-void accmem_memory_join_part(struct accmem_memory *mem,
-			     struct accmem_memory *more, u64 size);
-void accmem_memory_swap_runs(struct accmem_memory *mem,
-			     struct accmem_memory *other);
-u64 accmem_memory_keep(struct accmem_memory *mem, u64 size,
-		       unsigned int *nr_runs);
-int accmem_memory_split_prepare(struct accmem_memory *mem,
-				struct accmem_memory *rest, u64 size);
-bool accmem_memory_split(struct accmem_memory *mem, struct accmem_memory *rest);
-void accmem_memory_split_abort(struct accmem_memory *rest);
-void accmem_memory_split_end(struct accmem_memory *mem);
-void accmem_memory_split_finish(struct accmem_memory *mem,
-				struct accmem_memory *rest);
-bool accmem_memory_is_pinned(struct accmem_memory *mem);
-void accmem_memory_await_answer(struct accmem_memory *mem);
-int accmem_memory_copy(struct accmem_memory *to, u64 to_offset,
-		       struct accmem_memory *from, u64 from_offset, u64 size);
-int accmem_memory_clear(struct accmem_memory *mem, u64 offset, u64 size);
 
 /* did a mapping ever show it? */
 static inline bool accmem_memory_was_mapped(const struct accmem_memory *mem)

@@ -12,8 +12,9 @@
 
 #include <linux/moduleparam.h>
 
-#include "device.h"
-#include "memory/memory.h"
+#include "core/account.h"
+#include "core/carveout.h"
+#include "internal.h"
 #include "memory/overdue.h"
 #include "trace/trace.h"
 

@@ -17,6 +17,8 @@
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 
+#include "core/carveout.h"
+#include "internal.h"
 #include "memory/memory.h"
 #include "memory/quarantine.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The reaper: quarantined memory becomes free when its pages have come home.
+ * Quarantined memory: freed memory whose pages are still pinned.
  */
-#ifndef ACCMEM_REAP_H
-#define ACCMEM_REAP_H
+#ifndef ACCMEM_MEMORY_QUARANTINE_H
+#define ACCMEM_MEMORY_QUARANTINE_H
 
 #include <linux/types.h>
 
@@ -19,4 +19,4 @@ void accmem_reap_own(struct accmem_carveout *cv,
 		     struct accmem_account *account);
 bool accmem_reap_is_idle(struct accmem_memory *mem);
 
-#endif /* ACCMEM_REAP_H */
+#endif /* ACCMEM_MEMORY_QUARANTINE_H */

@@ -22,8 +22,11 @@
 #include <linux/sched/signal.h>
 #include <linux/wait_bit.h>
 
+#include "core/carveout.h"
+#include "internal.h"
 #include "memory/memory.h"
 #include "memory/quarantine.h"
+#include "memory/resize.h"
 #include "memory/runs.h"
 
 #define RESIZE_CHUNK \

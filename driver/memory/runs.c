@@ -16,6 +16,9 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
+#include "core/account.h"
+#include "core/carveout.h"
+#include "internal.h"
 #include "memory/clear.h"
 #include "memory/runs.h"
 

@@ -25,7 +25,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "device.h"
+#include "internal.h"
 #include "memory/memory.h"
 #include "memory/shared.h"
 #include "trace/trace.h"

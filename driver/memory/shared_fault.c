@@ -8,7 +8,7 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
-#include "memory/memory.h"
+#include "internal.h"
 #include "memory/shared.h"
 
 static u64 shared_fault_offset(const struct accmem_memory *mem,

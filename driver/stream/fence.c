@@ -23,7 +23,9 @@
 #include <linux/sync_file.h>
 
 #include "compat/compat.h"
-#include "device.h"
+#include "core/carveout.h"
+#include "internal.h"
+#include "stream/fence.h"
 #include "stream/stream.h"
 #include "trace/trace.h"
 

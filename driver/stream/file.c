@@ -14,9 +14,11 @@
 #include <linux/poll.h>
 #include <linux/seq_file.h>
 
-#include "vm/context.h"
+#include "internal.h"
+#include "stream/file.h"
 #include "stream/pending.h"
 #include "stream/stream.h"
+#include "vm/context.h"
 
 static int stream_file_release(struct inode *inode, struct file *file)
 {

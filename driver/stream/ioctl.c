@@ -10,6 +10,7 @@
 #include <linux/uaccess.h>
 
 #include "core/user_struct.h"
+#include "internal.h"
 #include "stream/pending.h"
 #include "stream/stream.h"
 

@@ -18,10 +18,14 @@
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 
-#include "vm/context.h"
+#include "core/carveout.h"
+#include "internal.h"
+#include "memory/memory.h"
 #include "stream/pending.h"
 #include "stream/stream.h"
 #include "trace/trace.h"
+#include "vm/buffer.h"
+#include "vm/context.h"
 
 #define PENDING_LOOKS 64u /* at pages of what suits a request */
 

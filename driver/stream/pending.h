@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pending frees: buffers without a name that wait for a position or a fence.
+ * Pending frees: buffers whose free waits for a position or a fence.
  */
-#ifndef ACCMEM_PENDING_H
-#define ACCMEM_PENDING_H
+#ifndef ACCMEM_STREAM_PENDING_H
+#define ACCMEM_STREAM_PENDING_H
 
-#include "vm/context.h"
+#include <linux/types.h>
+
+#include "types/buffer_types.h"
+#include "types/stream_types.h"
+
+struct accmem_alloc;
+struct accmem_layout;
+struct llist_head;
 
 void accmem_gate_put(struct accmem_gate *gate);
 bool accmem_pending_add_shut(struct accmem_context *ctx,
@@ -21,10 +28,6 @@ void accmem_pending_finish(struct llist_head *due);
 bool accmem_pending_reap(struct accmem_device *dev, unsigned int max);
 void accmem_pending_init(struct accmem_device *dev);
 void accmem_pending_stop(struct accmem_device *dev);
-
-/* pending_fence.c */
-bool accmem_pending_hold(struct accmem_pending *pending);
-bool accmem_pending_gather(struct accmem_device *dev);
 
 /**
  * accmem_pending_add() - free a buffer when its gates have opened
@@ -46,4 +49,4 @@ static inline bool accmem_pending_add(struct accmem_context *ctx,
 	return accmem_pending_add_shut(ctx, buf, gate);
 }
 
-#endif /* ACCMEM_PENDING_H */
+#endif /* ACCMEM_STREAM_PENDING_H */

@@ -10,8 +10,9 @@
  *
  * Locks: due_lock > the context's, under which no fence is called.
  */
-#include "vm/context.h"
-#include "stream/pending.h"
+#include "core/carveout.h"
+#include "internal.h"
+#include "types/context_types.h"
 
 #define FENCE_BATCH 64u /* frees taken out in one hold of the context's lock */
 

@@ -13,7 +13,8 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
-#include "vm/context.h"
+#include "core/carveout.h"
+#include "internal.h"
 #include "stream/stream.h"
 #include "trace/trace.h"
 

@@ -11,7 +11,10 @@
  */
 #include <linux/sched/signal.h>
 
+#include <linux/accmem.h>
+
 #include "core/sleep.h"
+#include "internal.h"
 #include "stream/stream.h"
 
 /**

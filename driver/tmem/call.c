@@ -15,7 +15,7 @@
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
-#include "tmem/tmem.h"
+#include "internal.h"
 #include "trace/tmem_trace.h"
 
 /* may the call wait? not when its deadline has passed */

@@ -17,7 +17,7 @@
 #include <linux/poll.h>
 #include <linux/slab.h>
 
-#include "tmem/tmem.h"
+#include "internal.h"
 #include "trace/tmem_trace.h"
 
 static void cta_destroy(struct accmem_cta *cta)

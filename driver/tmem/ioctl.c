@@ -9,7 +9,7 @@
 #include <linux/uaccess.h>
 
 #include "core/user_struct.h"
-#include "tmem/tmem.h"
+#include "internal.h"
 
 static int cta_ioctl_check_call(const struct accmem_cta_call *call)
 {

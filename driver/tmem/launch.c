@@ -13,9 +13,10 @@
 #include <linux/fs.h>
 #include <linux/overflow.h>
 
-#include "vm/context.h"
-#include "tmem/tmem.h"
+#include "internal.h"
+#include "tmem/launch.h"
 #include "trace/tmem_trace.h"
+#include "types/context_types.h"
 
 static int launch_check_window(const struct accmem_tmem_member *member)
 {

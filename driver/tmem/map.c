@@ -20,7 +20,7 @@
 #include <linux/module.h>
 
 #include "compat/compat.h"
-#include "tmem/tmem.h"
+#include "internal.h"
 
 static int map_release(struct inode *inode, struct file *file)
 {

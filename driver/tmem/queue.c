@@ -16,7 +16,7 @@
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
-#include "tmem/tmem.h"
+#include "internal.h"
 #include "trace/tmem_trace.h"
 
 static int queue_begin(struct accmem_cta *cta, bool wait)

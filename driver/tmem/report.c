@@ -14,8 +14,8 @@
 #include <linux/printk.h>
 #include <linux/sched.h>
 
-#include "vm/context.h"
-#include "tmem/tmem.h"
+#include "core/account.h"
+#include "internal.h"
 
 #define ANY (~0u)
 #define OP(op) BIT(ACCMEM_CTA_OP_##op)

@@ -9,8 +9,9 @@
 #include <linux/jiffies.h>
 #include <linux/seq_file.h>
 
+#include "internal.h"
+#include "tmem/show.h"
 #include "vm/context.h"
-#include "tmem/tmem.h"
 
 #define LETTERS 52
 

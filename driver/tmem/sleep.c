@@ -19,7 +19,7 @@
 #include <linux/sched/signal.h>
 
 #include "core/sleep.h"
-#include "tmem/tmem.h"
+#include "internal.h"
 #include "trace/tmem_trace.h"
 
 #define SLEEP_LOOK (24 * 3600 * HZ)

@@ -8,7 +8,7 @@
  *
  * Locks: accmem_tmem.lock.
  */
-#include "tmem/tmem.h"
+#include "internal.h"
 #include "trace/tmem_trace.h"
 
 /**

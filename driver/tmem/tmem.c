@@ -11,8 +11,10 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "vm/context.h"
+#include "core/account.h"
+#include "internal.h"
 #include "tmem/tmem.h"
+#include "types/context_types.h"
 
 static void tmem_free(struct accmem_tmem *tmem)
 {

@@ -13,7 +13,7 @@
 #include <linux/poll.h>
 
 #include "compat/compat.h"
-#include "tmem/tmem.h"
+#include "internal.h"
 #include "trace/tmem_trace.h"
 
 static bool wake_is_polled(struct accmem_cta *cta)

@@ -10,7 +10,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "tmem/tmem.h"
+#include "types/tmem_types.h"
 
 TRACE_EVENT(accmem_tmem_launch,
 	TP_PROTO(const struct accmem_cta *cta),

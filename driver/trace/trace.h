@@ -10,8 +10,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "vm/context.h"
-#include "waitq/waiters.h"
+#include "types/context_types.h"
 
 DECLARE_EVENT_CLASS(accmem_buffer,
 	TP_PROTO(const struct accmem_context *ctx,

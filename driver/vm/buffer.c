@@ -11,8 +11,14 @@
  */
 #include <linux/kernel.h>
 
-#include "vm/context.h"
+#include "core/carveout.h"
+#include "internal.h"
+#include "memory/memory.h"
 #include "memory/shared.h"
+#include "vm/buffer.h"
+#include "vm/lookup.h"
+#include "vm/prealloc.h"
+#include "vm/va.h"
 
 /* a buffer with a memory of its own: its accmem_memory.private */
 struct whole {

@@ -21,7 +21,12 @@
 #include <linux/kernel.h>
 #include <linux/slab.h>
 
-#include "vm/context.h"
+#include "internal.h"
+#include "memory/memory.h"
+#include "vm/buffer.h"
+#include "vm/bulk.h"
+#include "vm/lookup.h"
+#include "waitq/waiters.h"
 
 /**
  * struct row_cell - one buffer of a row

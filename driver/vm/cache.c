@@ -19,7 +19,13 @@
  */
 #include <linux/kernel.h>
 
+#include "core/carveout.h"
+#include "internal.h"
+#include "memory/memory.h"
+#include "vm/buffer.h"
+#include "vm/cache.h"
 #include "vm/context.h"
+#include "waitq/waiters.h"
 
 /*
  * A larger one would be missed by those who look for room, who then break up

@@ -11,7 +11,9 @@
 #include <linux/cred.h>
 #include <linux/slab.h>
 
+#include "core/account.h"
 #include "vm/context.h"
+#include "waitq/waiters.h"
 
 /**
  * accmem_context_open() - make a context for a file being opened

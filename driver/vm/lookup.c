@@ -10,8 +10,9 @@
  */
 #include <linux/math64.h>
 
-#include "vm/context.h"
+#include "internal.h"
 #include "trace/trace.h"
+#include "vm/lookup.h"
 
 /* places looked at for a name in one call */
 #define NAME_PROBES 64u

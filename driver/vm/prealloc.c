@@ -18,8 +18,12 @@
 #include <linux/kernel.h>
 #include <linux/slab.h>
 
-#include "vm/context.h"
+#include "memory/memory.h"
+#include "memory/resize.h"
 #include "memory/runs.h"
+#include "vm/context.h"
+#include "vm/prealloc.h"
+#include "waitq/waiters.h"
 
 /* More than a few of these use up what is ahead before it pays. */
 #define AHEAD_STEP_MAX (ACCMEM_FOLIO / 8)

@@ -17,8 +17,15 @@
 #include <linux/kernel.h>
 #include <linux/slab.h>
 
-#include "vm/context.h"
+#include "core/account.h"
+#include "core/carveout.h"
+#include "internal.h"
+#include "memory/memory.h"
 #include "memory/quarantine.h"
+#include "vm/buffer.h"
+#include "vm/context.h"
+#include "vm/slab.h"
+#include "waitq/waiters.h"
 
 #define SLAB_PROBES 2u /* pages asked whether their units may be used again */
 #define SLAB_WAITING_MANY 8u /* of so many, one is made to answer */

@@ -13,7 +13,9 @@
 #include <linux/math64.h>
 #include <linux/rbtree_augmented.h>
 
-#include "vm/context.h"
+#include "internal.h"
+#include "types/context_types.h"
+#include "vm/va.h"
 
 /* gaps looked at for one that fits only because of how it lies */
 #define GAP_PROBES 64u

@@ -12,8 +12,11 @@
  */
 #include <linux/kernel.h>
 
-#include "vm/context.h"
-#include "waitq/waiters.h"
+#include "core/account.h"
+#include "core/carveout.h"
+#include "internal.h"
+#include "types/context_types.h"
+#include "waitq/demand.h"
 
 /**
  * accmem_prospect_free_bytes() - what is free of a carveout, or will be at once

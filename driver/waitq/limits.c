@@ -7,7 +7,7 @@
 #include <linux/moduleparam.h>
 
 #include "core/account.h"
-#include "waitq/waiters.h"
+#include "internal.h"
 
 static int limits_set_ulong(const char *text, const struct kernel_param *param)
 {

@@ -22,9 +22,14 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "vm/context.h"
+#include "core/carveout.h"
+#include "internal.h"
 #include "trace/trace.h"
 #include "waitq/waiters.h"
+
+#define ACCMEM_WAIT_BYPASS_BOUND 16u
+#define ACCMEM_WAITERS_PER_USER 256u /* of a device */
+#define ACCMEM_WAIT_RESTART_MS 1000u /* for a call to be made again */
 
 #define WAITERS_LOOK HZ
 

@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the two phys backings share.
+ * Functions that only backing/ uses.
  */
-#ifndef ACCMEM_PHYS_H
-#define ACCMEM_PHYS_H
+#ifndef ACCMEM_BACKING_INTERNAL_H
+#define ACCMEM_BACKING_INTERNAL_H
 
 #include <linux/ioport.h>
 #include <linux/mm.h>
 #include <linux/string.h>
+#include <linux/types.h>
 
+#include "core/carveout.h"
 #include "memory/clear.h"
-#include "memory/memory.h"
+#include "types/memory_types.h"
 
+/* clears a run of a memory; on several processors at once, never the same run */
+typedef void (*accmem_clear_run_fn)(struct accmem_memory *mem,
+				    const struct accmem_run *run);
+
+/* phys_frames.c */
 extern const struct accmem_backing_ops accmem_phys_frames_ops;
 
+/* phys_pages.c */
 int accmem_phys_make_pages(struct accmem_carveout *cv);
+
+/* pins.c */
+bool accmem_pins_idle(struct accmem_memory *mem);
+bool accmem_pins_settle(struct accmem_memory *mem);
+
+/* clear_sync.c */
+int accmem_clear_late(struct accmem_memory *mem, const struct accmem_run *run,
+		      accmem_clear_run_fn clear);
 
 /* the last of what the destruction of a carveout has to do */
 static inline void accmem_phys_release_range(struct accmem_carveout *cv)
@@ -48,4 +64,4 @@ static inline u64 accmem_phys_offset_at(struct accmem_carveout *cv,
 	return ((u64)pgoff << PAGE_SHIFT) - accmem_carveout_mapped_at(cv);
 }
 
-#endif /* ACCMEM_PHYS_H */
+#endif /* ACCMEM_BACKING_INTERNAL_H */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * ALLOC: buffers for a request.
+ */
+#ifndef ACCMEM_ALLOC_H
+#define ACCMEM_ALLOC_H
+
+#include <linux/types.h>
+
+#define ACCMEM_MANY 64u /* buffers made, or freed, together */
+
+struct accmem_alloc;
+struct accmem_buffer;
+struct accmem_context;
+struct accmem_stream;
+
+int accmem_alloc_check(struct accmem_context *ctx,
+		       const struct accmem_alloc *req);
+struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
+				   const struct accmem_alloc *req,
+				   struct accmem_stream *stream);
+u32 accmem_alloc_carveouts(struct accmem_context *ctx,
+			   const struct accmem_alloc *req);
+void accmem_alloc_publish(struct accmem_context *ctx,
+			  struct accmem_buffer **bufs, unsigned int nr);
+
+#endif /* ACCMEM_ALLOC_H */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * FREE, and the removal of buffers that ALLOC made.
+ */
+#ifndef ACCMEM_ALLOC_FREE_H
+#define ACCMEM_ALLOC_FREE_H
+
+#include <linux/types.h>
+
+struct accmem_buffer;
+struct accmem_context;
+struct accmem_gate;
+
+void accmem_alloc_discard(struct accmem_context *ctx,
+			  struct accmem_buffer **bufs, unsigned int nr);
+int accmem_free(struct accmem_context *ctx, u64 address,
+		const struct accmem_gate *gate);
+
+#endif /* ACCMEM_ALLOC_FREE_H */

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Functions that only alloc/ uses.
+ */
+#ifndef ACCMEM_ALLOC_INTERNAL_H
+#define ACCMEM_ALLOC_INTERNAL_H
+
+#include <linux/errno.h>
+#include <linux/types.h>
+
+struct accmem_alloc;
+struct accmem_buffer;
+struct accmem_carveout;
+struct accmem_context;
+struct accmem_layout;
+struct accmem_stream;
+struct xarray;
+
+/* growth.c */
+#define ACCMEM_NO_ROOM (-EXFULL) /* not in place: no error of a call */
+
+/* reclaim.c */
+int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,
+			 u64 size, int (*take)(void *arg), void *arg);
+void accmem_reclaim_drain(struct xarray *accounts);
+void accmem_reclaim_addresses(struct accmem_context *ctx,
+			      const struct accmem_carveout *cv);
+
+/* alloc.c */
+struct accmem_buffer *accmem_alloc_try(struct accmem_context *ctx,
+				       const struct accmem_alloc *req,
+				       struct accmem_stream *stream);
+void accmem_alloc_ended(struct accmem_context *ctx,
+			const struct accmem_alloc *req,
+			const struct accmem_buffer *buf);
+void accmem_alloc_count_failure(struct accmem_context *ctx,
+				const struct accmem_alloc *req);
+int accmem_alloc_check_fixed(struct accmem_context *ctx,
+			     const struct accmem_carveout *cv,
+			     const struct accmem_alloc *req,
+			     const struct accmem_layout *layout);
+int accmem_alloc_need(const struct accmem_carveout *cv,
+		      const struct accmem_alloc *req,
+		      struct accmem_layout *layout);
+u32 accmem_alloc_gift_layout(struct accmem_context *ctx,
+			     const struct accmem_alloc *req, u32 carveouts,
+			     struct accmem_layout *layout);
+unsigned int accmem_alloc_row(struct accmem_context *ctx,
+			      const struct accmem_alloc *req,
+			      struct accmem_buffer **bufs, unsigned int nr);
+int accmem_alloc_lay_out(const struct accmem_carveout *cv,
+			 const struct accmem_alloc *req, u32 page_policy,
+			 struct accmem_layout *layout);
+
+/* free.c */
+void accmem_free_each(struct accmem_context *ctx, const u64 *addresses,
+		      int *results, unsigned int nr);
+int accmem_free_all(struct accmem_context *ctx, const u64 *addresses,
+		    struct accmem_buffer **bufs, unsigned int nr,
+		    unsigned int *at_fault);
+struct accmem_buffer *accmem_alloc_find(struct accmem_context *ctx,
+					u64 address);
+void accmem_alloc_replace(struct accmem_context *ctx, struct accmem_buffer *old,
+			  struct accmem_buffer *fresh);
+
+/* growth.c */
+int accmem_growth_place(struct accmem_context *ctx, struct accmem_buffer *buf,
+			u64 size);
+int accmem_growth_make(struct accmem_context *ctx, struct accmem_buffer *buf,
+		       u32 page_size, bool insists, u64 *size);
+
+/* pressure.c */
+void accmem_shrink_tell(struct accmem_context *ctx);
+
+#endif /* ACCMEM_ALLOC_INTERNAL_H */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Events for contexts when others wait for memory.
+ */
+#ifndef ACCMEM_ALLOC_PRESSURE_H
+#define ACCMEM_ALLOC_PRESSURE_H
+
+#include <linux/poll.h>
+#include <linux/types.h>
+
+struct accmem_context;
+struct accmem_shrink;
+struct file;
+struct poll_table_struct;
+struct seq_file;
+
+void accmem_shrink_end(struct accmem_context *ctx);
+int accmem_shrink(struct accmem_context *ctx, struct accmem_shrink *req);
+void accmem_shrink_show(struct seq_file *m, struct accmem_context *ctx);
+__poll_t accmem_shrink_poll(struct file *file, struct poll_table_struct *table);
+
+#endif /* ACCMEM_ALLOC_PRESSURE_H */

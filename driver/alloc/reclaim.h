@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Memory that contexts cache, given back to requests.
+ */
+#ifndef ACCMEM_ALLOC_RECLAIM_H
+#define ACCMEM_ALLOC_RECLAIM_H
+
+#include <linux/types.h>
+
+struct accmem_context;
+
+void accmem_reclaim_end(struct accmem_context *ctx);
+
+#endif /* ACCMEM_ALLOC_RECLAIM_H */

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * ALLOC that waits.
+ */
+#ifndef ACCMEM_ALLOC_WAIT_H
+#define ACCMEM_ALLOC_WAIT_H
+
+struct accmem_alloc;
+struct accmem_buffer;
+struct accmem_context;
+struct accmem_stream;
+
+struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
+					const struct accmem_alloc *req,
+					struct accmem_stream *stream);
+
+#endif /* ACCMEM_ALLOC_WAIT_H */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * fdinfo of the files of a device.
+ */
+#ifndef ACCMEM_FDINFO_H
+#define ACCMEM_FDINFO_H
+
+struct file;
+struct seq_file;
+
+void accmem_fdinfo_show(struct seq_file *m, struct file *file);
+
+#endif /* ACCMEM_FDINFO_H */

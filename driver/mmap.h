@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Mappings of buffers.
+ */
+#ifndef ACCMEM_MMAP_H
+#define ACCMEM_MMAP_H
+
+struct file;
+struct vm_area_struct;
+
+int accmem_mmap(struct file *file, struct vm_area_struct *vma);
+
+#endif /* ACCMEM_MMAP_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Functions that only stream/ uses.
+ */
+#ifndef ACCMEM_STREAM_INTERNAL_H
+#define ACCMEM_STREAM_INTERNAL_H
+
+#include <linux/types.h>
+
+struct accmem_context;
+struct accmem_device;
+struct accmem_pending;
+struct accmem_stream;
+struct accmem_stream_wait;
+struct file;
+struct llist_head;
+struct work_struct;
+
+/* stream.c */
+struct accmem_stream *accmem_stream_create(struct accmem_context *ctx, u64 id);
+int accmem_stream_signal(struct accmem_stream *stream, u64 position,
+			 struct llist_head *due);
+void accmem_stream_settle(struct accmem_stream *stream, struct llist_head *due);
+bool accmem_stream_hold(struct accmem_stream *stream,
+			struct accmem_pending *pending);
+struct accmem_pending *
+accmem_stream_take(struct accmem_stream *stream,
+		   bool (*fits)(struct accmem_pending *pending, void *arg),
+		   void *arg);
+
+/* fence.c */
+void accmem_stream_work(struct work_struct *work);
+int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd);
+struct file *accmem_stream_export(struct accmem_stream *stream, u64 position);
+
+/* wait.c */
+int accmem_stream_wait(struct accmem_stream *stream,
+		       const struct accmem_stream_wait *req);
+
+/* ioctl.c */
+long accmem_stream_ioctl(struct file *file, unsigned int nr, unsigned long arg);
+
+/* pending_fence.c */
+bool accmem_pending_hold(struct accmem_pending *pending);
+bool accmem_pending_gather(struct accmem_device *dev);
+
+#endif /* ACCMEM_STREAM_INTERNAL_H */

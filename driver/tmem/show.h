@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Tensor Memory in fdinfo and debugfs.
+ */
+#ifndef ACCMEM_TMEM_SHOW_H
+#define ACCMEM_TMEM_SHOW_H
+
+struct accmem_context;
+struct accmem_device;
+struct seq_file;
+
+void accmem_tmem_show_fdinfo(struct seq_file *m, struct accmem_context *ctx);
+int accmem_tmem_show_picture(struct seq_file *m, struct accmem_device *dev);
+
+#endif /* ACCMEM_TMEM_SHOW_H */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Buffers: creation, removal and destruction.
+ */
+#ifndef ACCMEM_VM_BUFFER_H
+#define ACCMEM_VM_BUFFER_H
+
+#include <linux/math.h>
+#include <linux/types.h>
+
+#include "types/context_types.h"
+
+struct accmem_alloc;
+struct accmem_layout;
+
+struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
+					   struct accmem_carveout *cv,
+					   const struct accmem_alloc *req,
+					   const struct accmem_layout *layout);
+struct accmem_memory *accmem_buffer_prepare(struct accmem_context *ctx);
+struct accmem_buffer *accmem_buffer_accept(struct accmem_context *ctx,
+					   struct accmem_memory *mem,
+					   const struct accmem_alloc *req,
+					   const struct accmem_layout *layout,
+					   bool dirty);
+void accmem_buffer_remove(struct accmem_context *ctx,
+			  struct accmem_buffer *buf);
+bool accmem_buffer_shed(struct accmem_buffer *buf);
+void accmem_buffer_destroy(struct accmem_context *ctx,
+			   struct accmem_buffer *buf);
+void accmem_buffer_remove_all(struct accmem_context *ctx,
+			      struct accmem_buffer **bufs, unsigned int nr);
+void accmem_buffer_destroy_all(struct accmem_context *ctx,
+			       struct accmem_buffer **bufs, unsigned int nr);
+int accmem_buffer_extract(struct accmem_context *ctx, u64 address);
+struct accmem_memory *accmem_buffer_reach(struct accmem_context *ctx,
+					  u64 address);
+
+/* the flags that decide what a buffer is */
+static inline u32 accmem_alloc_flags(const struct accmem_alloc *req)
+{
+	return req->flags & ~(ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_WAIT);
+}
+
+/* With mapped translation, addresses can be had before there is memory. */
+static inline u64 accmem_carveout_addresses(const struct accmem_carveout *cv,
+					    u64 footprint, u64 reserve)
+{
+	if (cv->translation == ACCMEM_TRANSLATION_IDENTITY)
+		return footprint;
+	return max(footprint, round_up(reserve, ACCMEM_GRANULE));
+}
+
+/* would a request, with its layout, have led to a buffer like this one of @mem? */
+static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
+				      const struct accmem_memory *mem,
+				      const struct accmem_carveout *cv,
+				      const struct accmem_alloc *req,
+				      const struct accmem_layout *layout)
+{
+	return buf->layout.footprint == layout->footprint &&
+	       buf->layout.alignment == layout->alignment &&
+	       buf->layout.page_size == layout->page_size &&
+	       buf->layout.small == layout->small &&
+	       buf->page_policy == req->page_policy &&
+	       buf->flags == accmem_alloc_flags(req) &&
+	       buf->reserve == req->reserve && mem->cv == cv &&
+	       mem->cache_mode == req->cache_mode;
+}
+
+/* Nobody is told of a REALLOC in progress; under the context's lock. */
+static inline unsigned int
+accmem_buffer_nr_runs(const struct accmem_buffer *buf)
+{
+	const struct accmem_memory *mem = accmem_buffer_memory(buf);
+
+	return buf->resizing ? mem->nr_runs_before : mem->nr_runs;
+}
+
+/* where a mapping of a buffer begins in its context's address_space */
+static inline u64 accmem_mmap_offset(const struct accmem_device *dev,
+				     u64 address)
+{
+	return round_down(address - dev->address_base, ACCMEM_GRANULE);
+}
+
+static inline u64 accmem_buffer_mmap_offset(const struct accmem_buffer *buf)
+{
+	return accmem_mmap_offset(accmem_buffer_memory(buf)->account->dev,
+				  buf->address);
+}
+
+#endif /* ACCMEM_VM_BUFFER_H */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Buffers by device address.
+ */
+#ifndef ACCMEM_VM_LOOKUP_H
+#define ACCMEM_VM_LOOKUP_H
+
+#include <linux/types.h>
+
+#define ACCMEM_NAMES_END (~0ull) /* no device address: of accmem_name_next() */
+
+struct accmem_buffer;
+struct accmem_context;
+
+void accmem_name_publish(struct accmem_context *ctx, struct accmem_buffer *buf);
+void accmem_name_unpublish(struct accmem_context *ctx,
+			   struct accmem_buffer *buf);
+void accmem_name_hide(struct accmem_context *ctx, struct accmem_buffer *buf,
+		      bool hidden);
+struct accmem_buffer *accmem_name_find(struct accmem_context *ctx, u64 address);
+struct accmem_buffer *accmem_name_find_near(struct accmem_context *ctx,
+					    struct accmem_buffer *near,
+					    u64 address);
+struct accmem_buffer *accmem_name_next(struct accmem_context *ctx,
+				       u64 *address);
+
+#endif /* ACCMEM_VM_LOOKUP_H */

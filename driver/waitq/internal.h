@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Functions that only waitq/ uses.
+ */
+#ifndef ACCMEM_WAITQ_INTERNAL_H
+#define ACCMEM_WAITQ_INTERNAL_H
+
+#include <linux/types.h>
+
+struct accmem_carveout;
+struct accmem_queue_waiter;
+
+/* demand.c */
+u64 accmem_prospect_free_bytes(struct accmem_carveout *cv);
+bool accmem_prospect_fits(const struct accmem_queue_waiter *q, u64 promised,
+			  void *arg);
+
+/* waiters.c */
+void accmem_waiters_limits_rose(void);
+
+#endif /* ACCMEM_WAITQ_INTERNAL_H */
