@@ -14,8 +14,8 @@
 
 #include <linux/accmem.h>
 
-#include "lib/accmem_layout.h"
-#include "lib/accmem_slab.h"
+#include "lib/layout/layout.h"
+#include "lib/slab/slab.h"
 #include "device.h"
 #include "memory.h"
 #include "stream.h"

@@ -23,7 +23,7 @@
 
 #include <linux/accmem.h>
 
-#include "lib/accmem_columns.h"
+#include "lib/columns/columns.h"
 
 struct accmem_context;
 struct accmem_device;

@@ -15,7 +15,7 @@
 
 #include <linux/accmem.h>
 
-#include "lib/accmem_queue.h"
+#include "lib/queue/queue.h"
 #include "carveout.h"
 
 #define ACCMEM_WAIT_BYPASS_BOUND 16u

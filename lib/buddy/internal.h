@@ -22,8 +22,8 @@
 #include <linux/minmax.h>
 #include <linux/string.h>
 
-#include "../accmem_buddy.h"
-#include "../accmem_layout.h"
+#include "buddy.h"
+#include "lib/layout/layout.h"
 
 #define MAP_LEVELS 10
 #define CLASSES 128 /* of sizes */

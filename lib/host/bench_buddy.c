@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "accmem_layout.h"
+#include "lib/layout/layout.h"
 #include "model.h"
 
 #define G ACCMEM_GRANULE

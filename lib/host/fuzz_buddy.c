@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "accmem_layout.h"
+#include "lib/layout/layout.h"
 #include "model.h"
 #include "world.h"
 

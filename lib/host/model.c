@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "accmem_layout.h"
+#include "lib/layout/layout.h"
 #include "model.h"
 
 #define G ACCMEM_GRANULE

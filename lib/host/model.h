@@ -6,7 +6,7 @@
 #ifndef ACCMEM_MODEL_H
 #define ACCMEM_MODEL_H
 
-#include "accmem_buddy.h"
+#include "lib/buddy/buddy.h"
 
 #define MODEL_USED 1
 #define MODEL_DIRTY 2

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "accmem_buddy.h"
-#include "accmem_layout.h"
+#include "lib/buddy/buddy.h"
+#include "lib/layout/layout.h"
 #include "model.h"
 
 #define G ACCMEM_GRANULE

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "buddy/internal.h"
+#include "lib/buddy/internal.h"
 #include "table.h"
 
 /* A block of @size, made and given back at once; where it was */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "accmem_layout.h"
+#include "lib/layout/layout.h"
 #include "count.h"
 #include "model.h"
 

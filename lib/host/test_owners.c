@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "accmem_layout.h"
-#include "buddy/internal.h"
+#include "lib/layout/layout.h"
+#include "lib/buddy/internal.h"
 #include "table.h"
 
 #define UNIT BIT_ULL(ACCMEM_BUDDY_UNIT_SHIFT)

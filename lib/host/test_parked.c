@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "buddy/internal.h"
+#include "lib/buddy/internal.h"
 #include "table.h"
 
 /* The smallest that has an order cache: 20 blocks, of up to 20 granules */

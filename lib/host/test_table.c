@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "buddy/internal.h"
+#include "lib/buddy/internal.h"
 #include "table.h"
 
 static void sizes_that_no_range_has(void)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "accmem_layout.h"
-#include "buddy/internal.h"
+#include "lib/layout/layout.h"
+#include "lib/buddy/internal.h"
 #include "model.h"
 #include "world.h"
 

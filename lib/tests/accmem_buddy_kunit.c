@@ -9,9 +9,9 @@
 #include <linux/random.h>
 #include <linux/vmalloc.h>
 
-#include "../accmem_buddy.h"
-#include "../accmem_layout.h"
-#include "../buddy/internal.h"
+#include "lib/buddy/buddy.h"
+#include "lib/layout/layout.h"
+#include "lib/buddy/internal.h"
 
 #define G ACCMEM_GRANULE
 #define NR_MAX 2000

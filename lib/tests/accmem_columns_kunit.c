@@ -8,11 +8,11 @@
 #include <linux/slab.h>
 
 /* a copy of its own: the module under test exports nothing */
-#include "../accmem_columns.c"
-#include "../accmem_columns_alloc.c"
-#include "../accmem_columns_deadlock.c"
-#include "../accmem_columns_launch.c"
-#include "../accmem_columns_strict.c"
+#include "lib/columns/columns.c"
+#include "lib/columns/alloc.c"
+#include "lib/columns/deadlock.c"
+#include "lib/columns/launch.c"
+#include "lib/columns/strict.c"
 #include "columns_cases.h"
 #include "columns_oracle.h"
 

@@ -5,9 +5,9 @@
  */
 #include <linux/module.h>
 
-#include "../buddy/buddy.c"
+#include "lib/buddy/buddy.c"
 
-#include "../accmem_layout.c"
+#include "lib/layout/layout.c"
 
 MODULE_DESCRIPTION("KUnit tests of accmem's cores");
 MODULE_LICENSE("GPL");

@@ -6,7 +6,7 @@
  */
 #include <kunit/test.h>
 
-#include "../accmem_queue.c"
+#include "lib/queue/queue.c"
 #include "queue_cases.h"
 
 static void case_to_desc(const struct queue_case *c, char *desc)

@@ -8,7 +8,7 @@
 #include <linux/prandom.h>
 #include <linux/random.h>
 
-#include "../accmem_slab.c"
+#include "lib/slab/slab.c"
 
 #define UNITS ACCMEM_SLAB_UNITS
 #define UNIT ((unsigned int)ACCMEM_SLAB_UNIT)

@@ -11,7 +11,7 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 
-#include "../accmem_columns.h"
+#include "lib/columns/columns.h"
 
 enum columns_op {
 	OP_END,

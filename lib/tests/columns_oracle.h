@@ -10,7 +10,7 @@
 #include <linux/kernel.h>
 #include <linux/string.h>
 
-#include "../accmem_columns.h"
+#include "lib/columns/columns.h"
 
 #define ORACLE_SMS 4
 #define ORACLE_UNITS 64

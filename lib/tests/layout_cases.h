@@ -10,7 +10,7 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 
-#include "../accmem_layout.h"
+#include "lib/layout/layout.h"
 
 #define K BIT_ULL(10)
 #define M BIT_ULL(20)

@@ -6,7 +6,7 @@
 #ifndef ACCMEM_QUEUE_CASES_H
 #define ACCMEM_QUEUE_CASES_H
 
-#include "../accmem_queue.h"
+#include "lib/queue/queue.h"
 
 #define GRANULE 4096ull
 #define BOUND 3

@@ -47,7 +47,7 @@ const char *both_compare(void);
 /* What an alloc or a wait has come to; the caller is to store an address */
 void both_note(struct accmem_columns_cta *x, int result);
 
-/* The calls of accmem_columns.h */
+/* The calls of columns.h */
 int both_launch(struct accmem_columns_cta *x);
 void both_exit(struct accmem_columns_cta *x);
 bool both_would_grant(struct accmem_columns_cta *x, u32 columns);

@@ -14,7 +14,7 @@
 
 #include <linux/types.h>
 
-#include "accmem_columns.h"
+#include "lib/columns/columns.h"
 
 #ifndef REFERENCE_CTAS
 #define REFERENCE_CTAS 24
@@ -93,7 +93,7 @@ struct reference {
 
 void reference_init(struct reference *r, u32 nr_sms, u32 columns,
 		    bool exclusive, u32 bound);
-/* The same calls with the same results as those of accmem_columns.h */
+/* The same calls with the same results as those of columns.h */
 int reference_launch(struct reference *r, u32 i, u64 launch, u32 cluster,
 		     u32 rank, u32 sm, u32 group);
 u32 reference_exit(struct reference *r, u32 i); /* units that it held */

@@ -16,7 +16,7 @@
 #include <linux/kernel.h>
 #include <linux/minmax.h>
 
-#include "accmem_slab.h"
+#include "slab.h"
 
 /* tests count the granules that an operation looks at */
 #ifdef ACCMEM_SLAB_COUNT

@@ -21,7 +21,7 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 
-#include "accmem_columns_internal.h"
+#include "internal.h"
 
 /*
  * struct search - one of the two

@@ -9,7 +9,7 @@
 #include <linux/kernel.h>
 #include <linux/list.h>
 
-#include "accmem_columns_internal.h"
+#include "internal.h"
 
 /*
  * A CTA of another launch that has the SM's permit, were the discipline exclusive:

@@ -6,7 +6,7 @@
 #include <linux/bitops.h>
 #include <linux/list.h>
 
-#include "accmem_columns.h"
+#include "columns.h"
 
 int accmem_columns_find(u64 busy, u32 units);
 int accmem_columns_fits(struct accmem_columns *c,

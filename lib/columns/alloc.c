@@ -12,8 +12,8 @@
 #include <linux/kernel.h>
 #include <linux/log2.h>
 
-#include "accmem_columns.h"
-#include "accmem_columns_internal.h"
+#include "columns.h"
+#include "internal.h"
 
 /* --- room ----------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include <linux/minmax.h>
 #include <linux/overflow.h>
 
-#include "accmem_layout.h"
+#include "layout.h"
 
 #define SIZE_2M BIT_ULL(21)
 #define SIZE_1G BIT_ULL(30)

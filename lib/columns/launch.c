@@ -10,7 +10,7 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 
-#include "accmem_columns_internal.h"
+#include "internal.h"
 
 /* makes a CTA as new; what the caller has set stays */
 static int launch_prepare(struct accmem_columns *c,

@@ -16,7 +16,7 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
-#include "accmem_layout.h"
+#include "lib/layout/layout.h"
 
 #define ACCMEM_SLAB_UNIT ACCMEM_ALIGN_MIN
 #define ACCMEM_SLAB_UNITS 64u /* of a granule: the bits of a word */

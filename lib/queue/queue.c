@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The queue of those who wait for memory: see accmem_queue.h.
+ * The queue of those who wait for memory: see queue.h.
  */
 #include <linux/kernel.h>
 
-#include "accmem_queue.h"
+#include "queue.h"
 
 #define QUEUE_TURN_SHIFT 12
 

@@ -2,10 +2,10 @@
 /*
  * accmem_columns: the Tensor Memory arbiter as a state machine.
  *
- * Who gets columns, and when, is in accmem_columns_alloc.c; the rules about
- * deadlocks are in accmem_columns_deadlock.c, launches in accmem_columns_launch.c;
- * here is the rest. After each event that may let somebody go on,
- * accmem_columns_settle() serves what can be served, and then looks for a deadlock.
+ * Who gets columns, and when, is in alloc.c; the rules about deadlocks are in
+ * deadlock.c, launches in launch.c; here is the rest. After each event that may let
+ * somebody go on, accmem_columns_settle() serves what can be served, and then looks
+ * for a deadlock.
  *
  * A grant is a reservation until each side has its address where it wants it:
  * only then the columns are held, the permits that the call took are kept, and
@@ -18,8 +18,8 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 
-#include "accmem_columns.h"
-#include "accmem_columns_internal.h"
+#include "columns.h"
+#include "internal.h"
 
 int accmem_columns_init(struct accmem_columns *c,
 			struct accmem_columns_sm *sms, u32 nr_sms, u32 columns,
