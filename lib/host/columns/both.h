@@ -6,7 +6,7 @@
 #ifndef COLUMNS_BOTH_H
 #define COLUMNS_BOTH_H
 
-#include "../../tests/columns_oracle.h"
+#include "lib/tests/columns/oracle.h"
 #include "reference.h"
 
 #define NO_ADDRESS (~0u)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../model.h"
+#include "../rng.h"
 #include "world.h"
 
 static struct rng draw;

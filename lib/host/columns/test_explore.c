@@ -17,7 +17,7 @@
 
 #include <linux/bitops.h>
 
-#include "../../tests/columns_oracle.h"
+#include "lib/tests/columns/oracle.h"
 #include "explore.h"
 
 static const struct setting *setting;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../model.h"
+#include "../rng.h"
 #include "world.h"
 
 #define ROUND 500 /* calls in one setting */

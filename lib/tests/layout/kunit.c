@@ -5,7 +5,7 @@
  */
 #include <kunit/test.h>
 
-#include "layout_cases.h"
+#include "cases.h"
 
 static void case_to_desc(const struct layout_case *c, char *desc)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * KUnit: the Tensor Memory arbiter. The stories of columns_cases.h, and random
+ * KUnit: the Tensor Memory arbiter. The stories of cases.h, and random
  * calls held against the oracle.
  */
 #include <kunit/test.h>
@@ -13,8 +13,8 @@
 #include "lib/columns/deadlock.c"
 #include "lib/columns/launch.c"
 #include "lib/columns/strict.c"
-#include "columns_cases.h"
-#include "columns_oracle.h"
+#include "cases.h"
+#include "oracle.h"
 
 #define CTAS 12
 #define CALLS 5000

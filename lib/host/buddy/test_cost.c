@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "lib/layout/layout.h"
-#include "count.h"
+#include "../count.h"
 #include "model.h"
 
 #define G ACCMEM_GRANULE

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "campaign.h"
+#include "../campaign.h"
 #include "world.h"
 
 #define OPS_A_WORLD 2000

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The queue of waiters in the kernel: its rules as told in queue_cases.h. The random
+ * The queue of waiters in the kernel: its rules as told in cases.h. The random
  * ones, beside a reference, are the host's. Compiled with the core, which exports
  * nothing.
  */
 #include <kunit/test.h>
 
 #include "lib/queue/queue.c"
-#include "queue_cases.h"
+#include "cases.h"
 
 static void case_to_desc(const struct queue_case *c, char *desc)
 {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tests/layout_cases.h"
-#include "model.h"
+#include "../rng.h"
+#include "lib/tests/layout/cases.h"
 
 static int passed, failed;
 
