@@ -3,9 +3,9 @@
  * accmem_columns: the Tensor Memory arbiter as a state machine.
  *
  * Who gets columns, and when, is in alloc.c; the rules about deadlocks are in
- * deadlock.c, launches in launch.c; here is the rest. After each event that may let
- * somebody go on, accmem_columns_settle() serves what can be served, and then looks
- * for a deadlock.
+ * deadlock.c, launches in launch.c, what a request and an SM are made of in state.c;
+ * here is the rest. After each event that may let somebody go on,
+ * accmem_columns_settle() serves what can be served, and then looks for a deadlock.
  *
  * A grant is a reservation until each side has its address where it wants it:
  * only then the columns are held, the permits that the call took are kept, and
@@ -18,7 +18,6 @@
 #include <linux/errno.h>
 #include <linux/kernel.h>
 
-#include "columns.h"
 #include "internal.h"
 
 int accmem_columns_init(struct accmem_columns *c,

@@ -202,7 +202,7 @@ static bool deadlock_force(struct accmem_columns *c)
 	list_for_each_entry(w, &c->queue, queue) {
 		if (!w->left || !accmem_columns_holds(w))
 			continue;
-		unit = accmem_columns_fits(c, w);
+		unit = accmem_columns_fits(c, w, w->columns);
 		if (unit >= 0) {
 			c->forced++;
 			accmem_columns_grant(c, w, unit);

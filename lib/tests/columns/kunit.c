@@ -8,11 +8,12 @@
 #include <linux/slab.h>
 
 /* a copy of its own: the module under test exports nothing */
-#include "lib/columns/columns.c"
-#include "lib/columns/alloc.c"
-#include "lib/columns/deadlock.c"
-#include "lib/columns/launch.c"
 #include "lib/columns/strict.c"
+#include "lib/columns/state.c"
+#include "lib/columns/deadlock.c"
+#include "lib/columns/alloc.c"
+#include "lib/columns/columns.c"
+#include "lib/columns/launch.c"
 #include "cases.h"
 #include "oracle.h"
 
