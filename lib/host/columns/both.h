@@ -6,7 +6,6 @@
 #ifndef COLUMNS_BOTH_H
 #define COLUMNS_BOTH_H
 
-#include "lib/tests/columns/oracle.h"
 #include "reference.h"
 
 #define NO_ADDRESS (~0u)
@@ -22,7 +21,7 @@
  */
 struct both {
 	struct accmem_columns c;
-	struct accmem_columns_sm sms[ORACLE_SMS];
+	struct accmem_columns_sm sms[REFERENCE_SMS];
 	struct accmem_columns_cta cta[REFERENCE_CTAS];
 	struct reference reference;
 	u32 storing[REFERENCE_CTAS];

@@ -3,7 +3,8 @@
  * The Tensor Memory arbiter told the naive way, from the rules alone: an array
  * of units, an array of requests by age, and a search from the oldest on after
  * every change. The tests hold the real one against it: each result, who is
- * told what, each address, each count.
+ * told what, each address, each count. It is the only statement of the rules
+ * beside the arbiter; the cases of lib/tests/columns are examples of them.
  *
  * When a call breaks two rules, what is wrong with its operands is named before
  * what the peer does; but a dealloc finds the peer in alloc first (P20), and an
@@ -114,6 +115,8 @@ static inline bool reference_waits(const struct reference_cta *x)
 	return x->stage != REFERENCE_IDLE && x->stage != REFERENCE_OVER;
 }
 
+/* NULL, or what the reference would still do, with no call any more */
+const char *reference_check_rest(const struct reference *r);
 /* NULL, or what differs; @cta are as many, at the same places */
 const char *reference_compare(const struct reference *r,
 			      const struct accmem_columns *c,
