@@ -3,7 +3,7 @@
  * The index of free runs.
  *
  * A run belongs to the word in which it begins. Two structures find it: by size
- * classes.c, and by address the tree of longest runs, which has the longest run of
+ * classes.inc.c, and by address the tree of longest runs, which has the longest run of
  * each word, and above that the maximum of eight.
  *
  * One run is in neither: the wilderness, a large one from which most of what finds no

@@ -9,7 +9,7 @@
  * merges them again. The leaves are bits, one a granule, 64 to a word; above them a
  * node has two bits: some of it is set, all of it is. So a large range costs a few
  * words, and creation writes one word a level. Until it is split, the word of a leaf
- * is nobody's: classes.c keeps links in some.
+ * is nobody's: classes.inc.c keeps links in some.
  */
 
 /* Granules that a bit of @level stands for, as a shift */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * Placement where units have several owners: the best fit among some runs, for when
- * the candidate of choice.c is in a unit of somebody else, and a search of all runs in
- * steps.
+ * the candidate of choice.inc.c is in a unit of somebody else, and a search of all
+ * runs in steps.
  */
 
 /* Runs of a class that are looked at, and in all */
