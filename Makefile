@@ -63,9 +63,7 @@ $(LANES:%=test-%):
 
 fuzz:
 	@tools/deps fuzz
-	@for part in . slab queue columns; do \
-		$(MAKE) -C lib/host/$$part O=$(BUILD) fuzz coverage || exit; \
-	done
+	@$(MAKE) -C lib/host O=$(BUILD) fuzz coverage
 
 check:
 	@tools/check
@@ -102,9 +100,6 @@ host:
 	$(MAKE) -C tools/replay O=$(BUILD) all
 	$(MAKE) -C tools/tmem-replay O=$(BUILD) all
 	$(MAKE) -C lib/host O=$(BUILD) all
-	$(MAKE) -C lib/host/columns O=$(BUILD) all
-	$(MAKE) -C lib/host/slab O=$(BUILD) all
-	$(MAKE) -C lib/host/queue O=$(BUILD) all
 
 selftests:
 	@tools/deps build

@@ -8,7 +8,7 @@
 #include <linux/slab.h>
 
 #include "play.h"
-#include "../../lib/buddy/buddy.c"
+#include "lib/buddy/buddy.c"
 
 struct instance {
 	struct accmem_buddy buddy;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "accmem_buddy.h"
+#include "lib/buddy/buddy.h"
 #include "core.h"
 #include "count.h"
 

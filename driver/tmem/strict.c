@@ -2,7 +2,7 @@
 /*
  * Strict mode: what would not survive on hardware is counted, traced and reported.
  *
- * The arbiter finds it (lib/accmem_columns_strict.c). What it has found of a CTA is
+ * The arbiter finds it (lib/columns/strict.c). What it has found of a CTA is
  * noted under the lock when the call that it was found in ends, and reported once
  * the lock is free.
  *

@@ -14,7 +14,7 @@
 #include <linux/uidgid.h>
 #include <linux/xarray.h>
 
-#include "lib/accmem_queue.h"
+#include "lib/queue/queue.h"
 
 #define ACCMEM_MAX_DEVICES 16
 

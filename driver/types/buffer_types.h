@@ -9,8 +9,8 @@
 #include <linux/rbtree.h>
 #include <linux/types.h>
 
-#include "lib/accmem_layout.h"
-#include "lib/accmem_slab.h"
+#include "lib/layout/layout.h"
+#include "lib/slab/slab.h"
 #include "types/memory_types.h"
 #include "types/stream_types.h"
 

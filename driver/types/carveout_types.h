@@ -17,8 +17,8 @@
 
 #include <linux/accmem.h>
 
-#include "lib/accmem_buddy.h"
-#include "lib/accmem_layout.h"
+#include "lib/buddy/buddy.h"
+#include "lib/layout/layout.h"
 
 #define ACCMEM_MAX_ALIGNMENT ((u64)SZ_1G)
 #define ACCMEM_MAX_SPAN BIT_ULL(44) /* mmap offsets stay below it */

@@ -15,7 +15,7 @@
 
 #include <linux/accmem.h>
 
-#include "lib/accmem_slab.h"
+#include "lib/slab/slab.h"
 #include "types/account_types.h"
 #include "types/buffer_types.h"
 #include "types/device_types.h"

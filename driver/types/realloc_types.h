@@ -7,7 +7,7 @@
 
 #include <linux/types.h>
 
-#include "lib/accmem_layout.h"
+#include "lib/layout/layout.h"
 
 struct accmem_buffer;
 

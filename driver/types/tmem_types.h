@@ -17,7 +17,7 @@
 
 #include <linux/accmem.h>
 
-#include "lib/accmem_columns.h"
+#include "lib/columns/columns.h"
 
 struct accmem_user;
 struct eventfd_ctx;

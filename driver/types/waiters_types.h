@@ -14,8 +14,8 @@
 
 #include <linux/accmem.h>
 
-#include "lib/accmem_layout.h"
-#include "lib/accmem_queue.h"
+#include "lib/layout/layout.h"
+#include "lib/queue/queue.h"
 #include "types/carveout_types.h"
 
 struct accmem_account;

@@ -2,7 +2,7 @@
 /*
  * Who waits for memory, and who is woken when some comes back.
  *
- * lib/accmem_queue decides whose turn it is; a waiter that is woken tries in its own
+ * lib/queue decides whose turn it is; a waiter that is woken tries in its own
  * call (wait.c). Whoever gives memory back, or lowers a charge, asks whether anybody
  * waits, which is one test. A waiter is woken where it could be served, for all that can
  * be told without trying, so that one free wakes one waiter. What nobody tells of

@@ -2,28 +2,29 @@
 /*
  * The allocator: free space of a range. Here are the public calls.
  *
- * One translation unit, which includes the other sources: each call goes through
- * several of them in a few dozen instructions, and is twice as slow without inlining.
+ * One translation unit: the *.inc.c files of this folder are parts of it, and compile
+ * only here. Each call goes through several of them in a few dozen instructions, and is
+ * twice as slow without inlining. A new part is included below, in its place.
  *
  * Owns the metadata it was given and takes no lock: the caller serialises.
  */
 #include "internal.h"
 
 /* In the order of their dependence */
-#include "map.c" /* maps of granules: which are used, which are dirty */
-#include "summary.c" /* bitmaps with a summary */
-#include "classes.c" /* free runs by size class */
-#include "index.c" /* free runs by address; adds and removes runs */
-#include "find.c" /* searches by address and by size */
-#include "lifetimes.c" /* how long big blocks are predicted to live */
-#include "owners.c" /* whose each unit of 2 MiB is */
-#include "big.c" /* placement of big requests, by lifetimes */
-#include "choice.c" /* placement of all others */
-#include "change.c" /* cuts blocks from runs, and merges them */
-#include "cache.c" /* the order cache: blocks that wait for one of their size */
-#include "shared.c" /* placement among units of several owners */
-#include "metadata.c" /* where in the metadata each has its part */
-#include "marks.c" /* the public calls that mark granules dirty, or look for such */
+#include "map.inc.c" /* maps of granules: which are used, which are dirty */
+#include "summary.inc.c" /* bitmaps with a summary */
+#include "classes.inc.c" /* free runs by size class */
+#include "index.inc.c" /* free runs by address; adds and removes runs */
+#include "find.inc.c" /* searches by address and by size */
+#include "lifetimes.inc.c" /* how long big blocks are predicted to live */
+#include "owners.inc.c" /* whose each unit of 2 MiB is */
+#include "big.inc.c" /* placement of big requests, by lifetimes */
+#include "choice.inc.c" /* placement of all others */
+#include "change.inc.c" /* cuts blocks from runs, and merges them */
+#include "cache.inc.c" /* the order cache: blocks that wait for one of their size */
+#include "shared.inc.c" /* placement among units of several owners */
+#include "metadata.inc.c" /* where in the metadata each has its part */
+#include "marks.inc.c" /* the public calls that mark granules dirty, or look for such */
 
 /* Requests */
 

@@ -4,7 +4,7 @@
  *
  * Words: a run is a maximal range of free granules. A word is 64 granules of the map.
  * An interval [lo, hi) does not have hi; "last" is inclusive. A request is big if it is
- * at least a slot of lifetimes.c, large if it is at least 5/128 of the range.
+ * at least a slot of lifetimes.inc.c, large if it is at least 5/128 of the range.
  */
 #ifndef ACCMEM_BUDDY_INTERNAL_H
 #define ACCMEM_BUDDY_INTERNAL_H
@@ -22,8 +22,8 @@
 #include <linux/minmax.h>
 #include <linux/string.h>
 
-#include "../accmem_buddy.h"
-#include "../accmem_layout.h"
+#include "buddy.h"
+#include "lib/layout/layout.h"
 
 #define MAP_LEVELS 10
 #define CLASSES 128 /* of sizes */
@@ -109,19 +109,19 @@ struct buddy {
 	struct map used;
 	struct map dirty;
 	u64 nr_dirty;
-	/* classes.c */
+	/* classes.inc.c */
 	u64 classes[CLASSES / 64]; /* that have runs */
 	u64 *index; /* words where runs of a class begin, but for listed ones */
 	u64 stride; /* words from one class to the next */
 	u64 starts[CLASS_LISTED]; /* of each, the topmost word */
 	u32 first[CLASSES]; /* of a listed one that has runs */
-	/* index.c */
+	/* index.inc.c */
 	unsigned int top; /* level of one entry, in the trees of eight */
 	u64 *continued; /* a bit a word: its first run begins before it */
 	u32 *longest[MAP_LEVELS]; /* of the runs that begin there */
 	u64 wild_start; /* the wilderness: a run that is in none of these */
 	u64 wild_size; /* 0 if there is none */
-	/* lifetimes.c */
+	/* lifetimes.inc.c */
 	unsigned int life_shift; /* a block of a slot of granules is big */
 	u32 large_at; /* event: when the last large block was made; 0 for never */
 	u32 order; /* what the latest events of big blocks were */
@@ -130,7 +130,7 @@ struct buddy {
 	u64 sum; /* of these, each times its size */
 	u8 histories[LIFE_HISTORIES]; /* classes of lifetimes */
 	struct lifetime lifetimes[LIFE_SLOTS];
-	/* cache.c */
+	/* cache.inc.c */
 	u16 parked_max; /* granules of a block: room, or 0 while the cache is off */
 	u16 nr_parked;
 	u16 room; /* for parked blocks */
@@ -148,7 +148,7 @@ struct buddy {
 	u8 *kept_count; /* of kept blocks that end in a part of the range */
 	u64 *kept_index; /* parts where any do */
 	u64 kept_top; /* of that, the topmost word */
-	/* owners.c */
+	/* owners.inc.c */
 	struct accmem_buddy_unit *owners; /* NULL without the rule */
 	struct map full; /* units that have a record of all of their granules */
 };
@@ -228,7 +228,7 @@ struct wanted {
 	u64 align;
 	u64 lo;
 	u64 hi;
-	u64 owner; /* whom the rule of owners.c binds; 0 if it is nobody */
+	u64 owner; /* whom the rule of owners.inc.c binds; 0 if it is nobody */
 	bool high;
 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model.h"
+#include "rng.h"
 
 /* False if that is not what the arguments are: the usage has been printed. */
 static inline bool campaign_options(int argc, char **argv, u64 *ops, u64 *seed)

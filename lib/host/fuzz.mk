@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# Targets fuzz and coverage for a directory with a libFuzzer target. Before it
-# is included: OUT, FUZZ (its name), FUZZ_SRC (its sources and what it tests),
-# FUZZ_FLAGS, HEADERS, and COVERED (files whose lines are counted).
+# Targets fuzz and coverage for a folder with a libFuzzer target, which is
+# fuzz_$(PART).c. Before it is included: part.mk, and SRC, what it tests; FUZZ_FLAGS
+# where the fuzzer has flags of its own, COVERED where more than CORE is counted.
 
 CLANG ?= clang
 FUZZ_SECONDS ?= 60
+FUZZ := fuzz_$(PART)
+FUZZ_SRC := $(HERE)/$(FUZZ).c $(SRC)
+COVERED ?= $(CORE)
 
 $(OUT)/$(FUZZ): $(FUZZ_SRC) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CLANG) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined \
+	$(CLANG) $(CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=all -o $@ $(FUZZ_SRC)
 
 .PHONY: fuzz coverage
@@ -23,7 +26,7 @@ fuzz: $(OUT)/$(FUZZ)
 
 # Lines that the corpus reaches, in percent
 coverage: $(OUT)/$(FUZZ)
-	cd $(OUT) && $(CLANG) $(FUZZ_FLAGS) -O1 -fsanitize=fuzzer \
+	cd $(OUT) && $(CLANG) $(CFLAGS) $(FUZZ_FLAGS) -O1 -fsanitize=fuzzer \
 		-fprofile-instr-generate -fcoverage-mapping -o fuzz_coverage \
 		$(FUZZ_SRC) && \
 	LLVM_PROFILE_FILE=fuzz.profraw ./fuzz_coverage -runs=0 corpus \

@@ -94,7 +94,7 @@ static uint64_t usable_of(uint64_t length, uint32_t flags)
 	return flags & ACCMEM_ALLOC_TAIL32 ? length + 32 : length;
 }
 
-/* What a request comes to: see lib/accmem_layout.c for the real one. */
+/* What a request comes to: see lib/layout/layout.c for the real one. */
 static int layout(const struct accmem_alloc *req, struct fake_buffer *b)
 {
 	uint64_t unit = GRANULE;

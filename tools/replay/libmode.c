@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "accmem_buddy.h"
-#include "accmem_layout.h"
-#include "accmem_slab.h"
+#include "lib/buddy/buddy.h"
+#include "lib/layout/layout.h"
+#include "lib/slab/slab.h"
 #include "replay.h"
 
 /* a granule that small blocks are cut from */

@@ -6,7 +6,6 @@
 #ifndef COLUMNS_BOTH_H
 #define COLUMNS_BOTH_H
 
-#include "../../tests/columns_oracle.h"
 #include "reference.h"
 
 #define NO_ADDRESS (~0u)
@@ -22,7 +21,7 @@
  */
 struct both {
 	struct accmem_columns c;
-	struct accmem_columns_sm sms[ORACLE_SMS];
+	struct accmem_columns_sm sms[REFERENCE_SMS];
 	struct accmem_columns_cta cta[REFERENCE_CTAS];
 	struct reference reference;
 	u32 storing[REFERENCE_CTAS];
@@ -47,7 +46,7 @@ const char *both_compare(void);
 /* What an alloc or a wait has come to; the caller is to store an address */
 void both_note(struct accmem_columns_cta *x, int result);
 
-/* The calls of accmem_columns.h */
+/* The calls of columns.h */
 int both_launch(struct accmem_columns_cta *x);
 void both_exit(struct accmem_columns_cta *x);
 bool both_would_grant(struct accmem_columns_cta *x, u32 columns);

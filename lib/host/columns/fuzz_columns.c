@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * libFuzzer target: each choice of the world is drawn from the input, which
- * is as many calls as it has bytes. A result that the oracle does not
+ * is as many calls as it has bytes. A result that the reference does not
  * give is a crash.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../model.h"
+#include "../rng.h"
 #include "world.h"
 
 static struct rng draw;

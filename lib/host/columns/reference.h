@@ -3,7 +3,8 @@
  * The Tensor Memory arbiter told the naive way, from the rules alone: an array
  * of units, an array of requests by age, and a search from the oldest on after
  * every change. The tests hold the real one against it: each result, who is
- * told what, each address, each count.
+ * told what, each address, each count. It is the only statement of the rules
+ * beside the arbiter; the cases of lib/tests/columns are examples of them.
  *
  * When a call breaks two rules, what is wrong with its operands is named before
  * what the peer does; but a dealloc finds the peer in alloc first (P20), and an
@@ -14,7 +15,7 @@
 
 #include <linux/types.h>
 
-#include "accmem_columns.h"
+#include "lib/columns/columns.h"
 
 #ifndef REFERENCE_CTAS
 #define REFERENCE_CTAS 24
@@ -93,7 +94,7 @@ struct reference {
 
 void reference_init(struct reference *r, u32 nr_sms, u32 columns,
 		    bool exclusive, u32 bound);
-/* The same calls with the same results as those of accmem_columns.h */
+/* The same calls with the same results as those of columns.h */
 int reference_launch(struct reference *r, u32 i, u64 launch, u32 cluster,
 		     u32 rank, u32 sm, u32 group);
 u32 reference_exit(struct reference *r, u32 i); /* units that it held */
@@ -114,6 +115,8 @@ static inline bool reference_waits(const struct reference_cta *x)
 	return x->stage != REFERENCE_IDLE && x->stage != REFERENCE_OVER;
 }
 
+/* NULL, or what the reference would still do, with no call any more */
+const char *reference_check_rest(const struct reference *r);
 /* NULL, or what differs; @cta are as many, at the same places */
 const char *reference_compare(const struct reference *r,
 			      const struct accmem_columns *c,

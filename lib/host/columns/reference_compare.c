@@ -110,26 +110,44 @@ static const char *compare_told(const struct reference *r,
 	return nr ? "somebody is not told" : NULL;
 }
 
+static const char *compare_sm(const struct reference *r,
+			      const struct accmem_columns *c, u32 sm,
+			      const struct accmem_columns_cta *first)
+{
+	const struct accmem_columns_cta *permit = c->sms[sm].permit;
+	u64 taken = r->units < 64 ? ~0ull << r->units : 0;
+	u32 u;
+
+	if ((permit ? permit - first : REFERENCE_NOBODY) != r->permit[sm])
+		return "who has the permit";
+	for (u = 0; u < r->units; u++) {
+		if (r->unit[sm][u].owner != REFERENCE_NOBODY)
+			taken |= 1ull << u;
+	}
+	return c->sms[sm].used == taken ? NULL : "the units that are taken";
+}
+
 const char *reference_compare(const struct reference *r,
 			      const struct accmem_columns *c,
 			      const struct accmem_columns_cta *cta)
 {
+	u32 i, nr_ctas = 0;
 	const char *what;
-	u32 i;
 
 	for (i = 0; i < REFERENCE_CTAS; i++) {
 		if (!r->cta[i].live)
 			continue;
+		nr_ctas++;
 		what = compare_cta(r, i, &cta[i], cta);
 		if (what)
 			return what;
 	}
+	if (c->nr_ctas != nr_ctas)
+		return "how many CTAs there are";
 	for (i = 0; i < r->nr_sms; i++) {
-		int permit = c->sms[i].permit ? c->sms[i].permit - cta :
-						REFERENCE_NOBODY;
-
-		if (permit != r->permit[i])
-			return "who has the permit";
+		what = compare_sm(r, c, i, cta);
+		if (what)
+			return what;
 	}
 	if (c->forced != r->forced || c->deadlocks != r->deadlocks ||
 	    c->bypasses != r->bypasses)

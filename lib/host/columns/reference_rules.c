@@ -455,3 +455,14 @@ void reference_after_event(struct reference *r)
 	while (serve_one(r) || (!r->exclusive && resolve_one(r)))
 		;
 }
+
+const char *reference_check_rest(const struct reference *r)
+{
+	struct reference next = *r;
+
+	if (serve_one(&next))
+		return "a request waits that could be served";
+	if (!r->exclusive && resolve_one(&next))
+		return "requests wait for each other";
+	return NULL;
+}

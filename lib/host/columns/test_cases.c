@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* The stories of columns_cases.h, in userspace under sanitizers. */
+/* The stories of lib/tests/columns/cases.h, in userspace under sanitizers. */
 #include <stdio.h>
 
 #include <linux/bitops.h>
 
-#include "../../tests/columns_cases.h"
+#include "lib/tests/columns/cases.h"
 
 int main(void)
 {

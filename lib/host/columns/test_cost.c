@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../accmem_columns.h"
+#include "lib/columns/columns.h"
 
 #define SMS 256u /* ACCMEM_TMEM_SMS_MAX */
 #define CTAS 2048u /* ACCMEM_TMEM_CTAS_MAX, of a context */

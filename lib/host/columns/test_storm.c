@@ -4,13 +4,13 @@
  * that can happen has to.
  *
  * Arguments: calls (200000), seed (from the clock), after how many calls the
- * oracle is asked (1).
+ * reference is asked whether anything is left to do (1).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "../model.h"
+#include "../rng.h"
 #include "world.h"
 
 #define ROUND 500 /* calls in one setting */
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 	seed = argc > 2 ? strtoull(argv[2], NULL, 0) :
 			  (unsigned long long)time(NULL);
 	if (argc > 3)
-		columns_world_oracle_every = atoi(argv[3]);
+		columns_world_check_every = atoi(argv[3]);
 	draw.state = seed;
 	printf("seed %llu, %llu calls\n", seed, most);
 	while (columns_world.step < most) {

@@ -9,13 +9,12 @@
 #include "both.h"
 #include "world.h"
 
-static struct oracle oracle;
 static unsigned int nr_ctas; /* that may be launched */
 static unsigned int greed; /* of eight that would give back, so many ask */
 static unsigned int sizes; /* how many of 32, 64, ... are asked for */
 
 struct columns_world columns_world;
-unsigned int columns_world_oracle_every = 1;
+unsigned int columns_world_check_every = 1;
 
 #define EVENT(event)                         \
 	{                                    \
@@ -88,9 +87,9 @@ static void judge(void)
 		deliver(done);
 	what = both_compare();
 	must(!what, what ?: "");
-	if (columns_world.step % columns_world_oracle_every)
+	if (columns_world.step % columns_world_check_every)
 		return;
-	what = oracle_check(&oracle, &both.c);
+	what = reference_check_rest(&both.reference);
 	must(!what, what ?: "");
 }
 
@@ -390,7 +389,7 @@ static void everybody_leaves(void)
 static void begin(void)
 {
 	u32 columns = 32 * (1 + below(below(4) ? 18 : 64));
-	u32 nr_sms = 1 + below(ORACLE_SMS), bound = below(2) ? below(5) : 64;
+	u32 nr_sms = 1 + below(REFERENCE_SMS), bound = below(2) ? below(5) : 64;
 	bool exclusive = below(3) == 0;
 
 	both_init(nr_sms, columns, exclusive, bound);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * A world of CTAs that make the calls which the program around it draws, held
- * against the reference call by call, and against the oracle.
+ * against the reference call by call.
  */
 #ifndef COLUMNS_WORLD_H
 #define COLUMNS_WORLD_H
@@ -54,8 +54,11 @@ struct columns_event {
 
 extern const struct columns_event columns_events[];
 extern struct columns_world columns_world;
-/* The oracle is asked after one call of so many; the reference after each */
-extern unsigned int columns_world_oracle_every;
+/*
+ * After one call of so many the reference is asked whether anything is left to do; the
+ * arbiter is compared with it after each.
+ */
+extern unsigned int columns_world_check_every;
 
 /* one setting, and @calls calls in it */
 void columns_world_play(unsigned int calls);

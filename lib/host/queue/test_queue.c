@@ -9,7 +9,7 @@
 #include <linux/kernel.h>
 
 #include "../campaign.h"
-#include "tests/queue_cases.h"
+#include "lib/tests/queue/cases.h"
 #include "world.h"
 
 #define OPS_A_WORLD 2000

@@ -18,7 +18,7 @@
 
 #include <linux/kernel.h>
 
-#include "accmem_queue.h"
+#include "lib/queue/queue.h"
 #include "world.h"
 
 #define WAITERS 12

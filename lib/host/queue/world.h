@@ -3,7 +3,7 @@
 #ifndef QUEUE_WORLD_H
 #define QUEUE_WORLD_H
 
-#include "../model.h"
+#include "../rng.h"
 
 /*
  * Makes @steps random calls, or as many as @draw has numbers for, and aborts where the

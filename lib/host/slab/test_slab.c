@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "../campaign.h"
-#include "accmem_slab.h"
+#include "lib/slab/slab.h"
 #include "world.h"
 
 #define OPS_A_WORLD 2000

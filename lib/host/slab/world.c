@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "accmem_slab.h"
+#include "lib/slab/slab.h"
 #include "world.h"
 
 #define GRANULES 12

@@ -2,7 +2,7 @@
 #ifndef ACCMEM_SLAB_WORLD_H
 #define ACCMEM_SLAB_WORLD_H
 
-#include "../model.h"
+#include "../rng.h"
 
 /* of one operation, at most: granules looked at */
 #define SLAB_TOUCHED_MAX 4

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * accmem_columns: the Tensor Memory arbiter as a state machine.
+ *
+ * Who gets columns, and when, is in alloc.c; the rules about deadlocks are in
+ * deadlock.c, launches in launch.c, what a request and an SM are made of in state.c;
+ * here is the rest. After each event that may let somebody go on,
+ * accmem_columns_settle() serves what can be served, and then looks for a deadlock.
+ *
+ * A grant is a reservation until each side has its address where it wants it:
+ * only then the columns are held, the permits that the call took are kept, and
+ * the number of columns bounds the next alloc. What ends a call before gives all
+ * of it back, so nothing that a CTA was told of is ever taken away again.
+ *
+ * Takes no lock: the caller serialises.
+ */
+#include <linux/bug.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+
+#include "internal.h"
+
+int accmem_columns_init(struct accmem_columns *c,
+			struct accmem_columns_sm *sms, u32 nr_sms, u32 columns,
+			bool exclusive, u32 bypass_bound)
+{
+	u32 i, units = columns / ACCMEM_COLUMNS_UNIT;
+
+	if (!nr_sms || !columns || columns % ACCMEM_COLUMNS_UNIT ||
+	    columns > ACCMEM_COLUMNS_SM_MAX)
+		return -EINVAL;
+	*c = (struct accmem_columns){
+		.sms = sms,
+		.nr_sms = nr_sms,
+		.columns = columns,
+		.absent = units < 64 ? ~0ull << units : 0,
+		.exclusive = exclusive,
+		.bypass_bound = bypass_bound,
+	};
+	INIT_LIST_HEAD(&c->ctas);
+	INIT_LIST_HEAD(&c->queue);
+	c->done_tail = &c->done;
+	for (i = 0; i < nr_sms; i++)
+		sms[i] = (struct accmem_columns_sm){ .used = c->absent };
+	return 0;
+}
+
+u32 accmem_columns_free(const struct accmem_columns *c, u32 sm)
+{
+	return (64 - hweight64(c->sms[sm].used)) * ACCMEM_COLUMNS_UNIT;
+}
+
+/* --- dealloc -------------------------------------------------------------- */
+
+/* units from the start of an allocation to its end */
+static u32 columns_length_at(const struct accmem_columns_cta *cta, u32 unit)
+{
+	u64 end = ~(cta->held >> unit) | ((cta->starts >> unit) & ~1ull);
+
+	return __ffs64(end);
+}
+
+static int columns_check_dealloc(struct accmem_columns *c,
+				 struct accmem_columns_cta *cta, u32 address,
+				 u32 columns)
+{
+	u32 unit = address / ACCMEM_COLUMNS_UNIT;
+	u64 bit;
+
+	if (address >= c->columns) /* a lane, too */
+		return -ENXIO;
+	bit = 1ull << unit;
+	if (!(cta->held & bit))
+		return accmem_sm_of(c, cta)->used & bit ? -EACCES : -ENOENT;
+	if (address % ACCMEM_COLUMNS_UNIT || !(cta->starts & bit))
+		return -EADDRNOTAVAIL;
+	if (columns_length_at(cta, unit) * ACCMEM_COLUMNS_UNIT != columns)
+		return -EMSGSIZE;
+	return 0;
+}
+
+static void columns_take(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta, u32 columns, u32 unit)
+{
+	u64 mask = accmem_columns_mask(columns) << unit;
+
+	accmem_sm_of(c, cta)->used &= ~mask;
+	accmem_columns_hold(c, cta, cta->held & ~mask);
+	cta->starts &= ~(1ull << unit);
+}
+
+/* 0 when the peer has joined, else what the dealloc comes to */
+static int columns_meet_for_dealloc(struct accmem_columns *c,
+				    struct accmem_columns_cta *cta, u32 address,
+				    u32 columns, bool wait)
+{
+	struct accmem_columns_cta *peer = cta->peer;
+
+	if (cta->peer_gone)
+		return -EPIPE;
+	if (peer && peer->call == ACCMEM_CALL_JOIN_DEALLOC) {
+		if (peer->address != address || peer->columns != columns)
+			return accmem_columns_fail_both(c, peer, -EBADR);
+		return 0;
+	}
+	if (!wait)
+		return -EAGAIN;
+	cta->call = ACCMEM_CALL_JOIN_DEALLOC;
+	cta->address = address;
+	cta->columns = columns;
+	return -EINPROGRESS;
+}
+
+int accmem_columns_dealloc(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta, u32 address,
+			   u32 columns, bool wait)
+{
+	struct accmem_columns_cta *peer = cta->group == 2 ? cta->peer : NULL;
+	u32 unit = address / ACCMEM_COLUMNS_UNIT;
+	int err;
+
+	if (c->ended)
+		return -ECONNRESET;
+	if (cta->call != ACCMEM_CALL_NONE)
+		return -EBUSY;
+	/* before the operands: the peer must not be left waiting (P20) */
+	if (peer && peer->call == ACCMEM_CALL_JOIN_ALLOC)
+		return accmem_columns_fail_both(c, peer, -EPROTO);
+	err = columns_check_dealloc(c, cta, address, columns);
+	if (err)
+		return err;
+	if (cta->group == 2) {
+		err = columns_meet_for_dealloc(c, cta, address, columns, wait);
+		if (err && err != -EINPROGRESS)
+			return err;
+	}
+	if (c->strict)
+		accmem_strict_dealloc(cta);
+	if (err)
+		return err;
+	if (peer) {
+		columns_take(c, peer, columns, unit);
+		accmem_columns_finish(c, peer, 0);
+	}
+	columns_take(c, cta, columns, unit);
+	accmem_columns_settle(c);
+	return 0;
+}
+
+/* --- the end of rights and waits ------------------------------------------ */
+
+/* a CTA's alloc has not come to its end */
+static bool columns_in_alloc(const struct accmem_columns_cta *cta)
+{
+	return cta->call == ACCMEM_CALL_JOIN_ALLOC ||
+	       cta->call == ACCMEM_CALL_QUEUED ||
+	       accmem_columns_is_reserved(cta);
+}
+
+/* a wait ends with @err; a peer that has joined it ends with @peer_err */
+static void columns_end_wait(struct accmem_columns *c,
+			     struct accmem_columns_cta *cta, int err,
+			     int peer_err)
+{
+	struct accmem_columns_cta *peer = accmem_columns_withdraw(c, cta);
+
+	if (peer)
+		accmem_columns_end(c, peer, peer_err);
+	accmem_columns_end(c, cta, err);
+}
+
+static int columns_confirm_lost(struct accmem_columns *c,
+				struct accmem_columns_cta *cta)
+{
+	columns_end_wait(c, cta, -EFAULT, -EFAULT);
+	accmem_columns_forget_done(c, cta);
+	accmem_columns_settle(c);
+	return accmem_columns_collect(cta);
+}
+
+int accmem_columns_confirm(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta, u32 address,
+			   bool stored)
+{
+	if (c->done)
+		accmem_columns_forget_done(c, cta);
+	if (cta->call == ACCMEM_CALL_DONE)
+		return accmem_columns_collect(cta);
+	if (!stored)
+		return columns_confirm_lost(c, cta);
+	if (cta->call != ACCMEM_CALL_RESERVED || cta->address != address)
+		return -EINPROGRESS;
+	cta->call = ACCMEM_CALL_STORED;
+	if (!accmem_columns_commit(c, cta))
+		return -EINPROGRESS;
+	if (cta->group == 2)
+		accmem_columns_finish(c, cta->peer, 0);
+	return 0;
+}
+
+int accmem_columns_relinquish(struct accmem_columns *c,
+			      struct accmem_columns_cta *cta)
+{
+	struct accmem_columns_cta *peer = cta->group == 2 ? cta->peer : NULL;
+	bool both = peer && columns_in_alloc(peer);
+
+	if (c->ended)
+		return -ECONNRESET;
+	if (columns_in_alloc(cta))
+		columns_end_wait(c, cta, -ECANCELED, -EPROTO);
+	else if (both)
+		accmem_columns_finish(c, peer, -EPROTO);
+	cta->relinquished = true;
+	accmem_columns_drop_permit(c, cta);
+	accmem_columns_settle(c);
+	return both ? -EPROTO : 0;
+}
+
+/* a peer that had joined an alloc, and is without a reservation now */
+static void columns_leave_alone(struct accmem_columns *c,
+				struct accmem_columns_cta *peer)
+{
+	if (!peer->may_wait) {
+		accmem_columns_end(c, peer, -EAGAIN);
+		return;
+	}
+	/* told of a reservation that it has no more */
+	accmem_columns_forget_done(c, peer);
+	peer->call = ACCMEM_CALL_JOIN_ALLOC;
+}
+
+bool accmem_columns_cancel(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta)
+{
+	struct accmem_columns_cta *peer;
+
+	if (!accmem_columns_waiting(cta))
+		return false;
+	peer = accmem_columns_withdraw(c, cta);
+	if (peer)
+		columns_leave_alone(c, peer);
+	accmem_columns_forget_done(c, cta);
+	cta->call = ACCMEM_CALL_NONE;
+	accmem_columns_settle(c);
+	return true;
+}
+
+void accmem_columns_reset(struct accmem_columns *c)
+{
+	struct accmem_columns_cta *cta;
+	u32 i;
+
+	list_for_each_entry(cta, &c->ctas, link) {
+		if (accmem_columns_waiting(cta))
+			columns_end_wait(c, cta, -ECONNRESET, -ECONNRESET);
+	}
+	list_for_each_entry(cta, &c->ctas, link) {
+		accmem_columns_hold(c, cta, 0);
+		cta->starts = 0;
+	}
+	for (i = 0; i < c->nr_sms; i++) {
+		c->sms[i].used = c->absent;
+		c->sms[i].permit = NULL;
+	}
+	c->ended = true;
+}
+
+/* --- exit ----------------------------------------------------------------- */
+
+u64 accmem_columns_exit(struct accmem_columns *c,
+			struct accmem_columns_cta *cta)
+{
+	struct accmem_columns_cta *peer = cta->peer;
+	u64 held = cta->held;
+
+	/* the caller broke its word: let nothing dangle */
+	if (WARN_ON_ONCE(accmem_columns_waiting(cta)))
+		columns_end_wait(c, cta, -ECANCELED, -EPIPE);
+	if (cta->call == ACCMEM_CALL_DONE)
+		accmem_columns_forget_done(c, cta);
+	if (c->strict)
+		accmem_strict_exit(cta);
+	if (peer) {
+		if (accmem_columns_waiting(peer))
+			accmem_columns_finish(c, peer, -EPIPE);
+		peer->peer = NULL;
+		peer->peer_gone = true;
+	}
+	accmem_sm_of(c, cta)->used &= ~held;
+	accmem_columns_hold(c, cta, 0);
+	cta->starts = 0;
+	accmem_columns_drop_permit(c, cta);
+	list_del_init(&cta->link);
+	c->nr_ctas--;
+	accmem_columns_settle(c);
+	return held;
+}

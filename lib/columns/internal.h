@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * What the files of accmem_columns share. Each calls those above it here; columns.c
+ * calls them all, and launch.c none.
+ */
+#ifndef ACCMEM_COLUMNS_INTERNAL_H
+#define ACCMEM_COLUMNS_INTERNAL_H
+
+#include <linux/bitops.h>
+#include <linux/list.h>
+
+#include "columns.h"
+
+/* strict.c */
+void accmem_strict_grant(const struct accmem_columns *c,
+			 struct accmem_columns_cta *cta);
+void accmem_strict_dealloc(struct accmem_columns_cta *cta);
+void accmem_strict_exit(struct accmem_columns_cta *cta);
+
+/* state.c */
+int accmem_columns_find(u64 busy, u32 units);
+int accmem_columns_fits(struct accmem_columns *c,
+			const struct accmem_columns_cta *w, u32 columns);
+void accmem_columns_finish(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta, int result);
+void accmem_columns_forget_done(struct accmem_columns *c,
+				struct accmem_columns_cta *cta);
+void accmem_columns_end(struct accmem_columns *c,
+			struct accmem_columns_cta *cta, int result);
+int accmem_columns_fail_both(struct accmem_columns *c,
+			     struct accmem_columns_cta *peer, int err);
+void accmem_columns_drop_permit(struct accmem_columns *c,
+				struct accmem_columns_cta *cta);
+void accmem_columns_keep(struct accmem_columns *c,
+			 const struct accmem_columns_cta *w);
+void accmem_columns_enqueue(struct accmem_columns *c,
+			    struct accmem_columns_cta *w);
+void accmem_columns_fail(struct accmem_columns *c, struct accmem_columns_cta *w,
+			 int err);
+bool accmem_columns_obtain_permit(struct accmem_columns *c,
+				  struct accmem_columns_cta *w);
+void accmem_columns_hold(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta, u64 held);
+bool accmem_columns_commit(struct accmem_columns *c,
+			   struct accmem_columns_cta *w);
+struct accmem_columns_cta *
+accmem_columns_withdraw(struct accmem_columns *c,
+			struct accmem_columns_cta *cta);
+void accmem_columns_grant(struct accmem_columns *c,
+			  struct accmem_columns_cta *w, u32 unit);
+
+/* deadlock.c */
+bool accmem_columns_break_deadlock(struct accmem_columns *c);
+
+/* alloc.c */
+void accmem_columns_settle(struct accmem_columns *c);
+
+static inline struct accmem_columns_sm *
+accmem_sm_of(struct accmem_columns *c, const struct accmem_columns_cta *cta)
+{
+	return &c->sms[cta->sm];
+}
+
+/* does a request's CTA, or its peer, hold columns? */
+static inline bool accmem_columns_holds(const struct accmem_columns_cta *w)
+{
+	return w->held || (w->group == 2 && w->peer->held);
+}
+
+static inline u64 accmem_columns_mask(u32 columns)
+{
+	return (1ull << columns / ACCMEM_COLUMNS_UNIT) - 1;
+}
+
+static inline bool
+accmem_columns_is_reserved(const struct accmem_columns_cta *cta)
+{
+	return cta->call == ACCMEM_CALL_RESERVED ||
+	       cta->call == ACCMEM_CALL_STORED;
+}
+
+static inline bool
+accmem_columns_has_permit(struct accmem_columns *c,
+			  const struct accmem_columns_cta *cta)
+{
+	return !c->exclusive || accmem_sm_of(c, cta)->permit == cta;
+}
+
+/* does the request still queue for what its discipline queues for? */
+static inline bool accmem_columns_contends(struct accmem_columns *c,
+					   const struct accmem_columns_cta *w)
+{
+	return !c->exclusive || !accmem_columns_has_permit(c, w);
+}
+
+static inline bool
+accmem_columns_permit_free(struct accmem_columns *c,
+			   const struct accmem_columns_cta *w)
+{
+	return !accmem_sm_of(c, w)->permit &&
+	       (w->group == 1 || !accmem_sm_of(c, w->peer)->permit);
+}
+
+static inline bool accmem_columns_is_kept(struct accmem_columns *c,
+					  const struct accmem_columns_cta *w)
+{
+	return accmem_sm_of(c, w)->stamp == c->pass ||
+	       (w->group == 2 && accmem_sm_of(c, w->peer)->stamp == c->pass);
+}
+
+#endif /* ACCMEM_COLUMNS_INTERNAL_H */

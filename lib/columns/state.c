@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * accmem_columns: each change of the arbiter's state.
+ *
+ * A change is whole: it keeps what an SM, the queue and a CTA say of each other. Which
+ * change is due is decided above, in deadlock.c, alloc.c and columns.c. What is in
+ * strict.c is told of what it looks for.
+ */
+#include <linux/kernel.h>
+#include <linux/log2.h>
+
+#include "internal.h"
+
+/* --- room ----------------------------------------------------------------- */
+
+/*
+ * Room for @units (a power of two) outside of @busy, at a multiple of their
+ * number: in the smallest free block that has it, so that large ones stay
+ * whole, and the lowest of these. -1: none.
+ */
+int accmem_columns_find(u64 busy, u32 units)
+{
+	/* bits at the multiples of 1, 2, 4, ... */
+	static const u64 aligned[] = {
+		~0ull,
+		0x5555555555555555ull,
+		0x1111111111111111ull,
+		0x0101010101010101ull,
+		0x0001000100010001ull,
+		0x0000000100000001ull,
+		1,
+	};
+	unsigned int level = ilog2(units), width;
+	u64 fit = ~busy, whole, alone;
+
+	if (!fit) /* as it is when many share an SM */
+		return -1;
+	for (width = 1; width < units; width *= 2)
+		fit &= fit >> width;
+	fit &= aligned[level];
+	if (!fit)
+		return -1;
+	for (; width < 64 && fit & (fit - 1); width *= 2) {
+		whole = fit & (fit >> width) & aligned[++level];
+		alone = fit & ~(whole | whole << width);
+		if (alone)
+			return __ffs64(alone);
+		fit = whole;
+	}
+	return __ffs64(fit);
+}
+
+/* the units that are taken on the SM, or on either of a pair's */
+static u64 state_busy(struct accmem_columns *c,
+		      const struct accmem_columns_cta *w)
+{
+	u64 used = accmem_sm_of(c, w)->used;
+
+	return w->group == 2 ? used | accmem_sm_of(c, w->peer)->used : used;
+}
+
+/* room for @columns on the SM of @w, or on both of a pair's; -1: none */
+int accmem_columns_fits(struct accmem_columns *c,
+			const struct accmem_columns_cta *w, u32 columns)
+{
+	return accmem_columns_find(state_busy(c, w),
+				   columns / ACCMEM_COLUMNS_UNIT);
+}
+
+/* --- the end of a call ---------------------------------------------------- */
+
+static void state_tell(struct accmem_columns *c, struct accmem_columns_cta *cta)
+{
+	cta->next_done = NULL;
+	*c->done_tail = cta;
+	c->done_tail = &cta->next_done;
+}
+
+void accmem_columns_finish(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta, int result)
+{
+	cta->call = ACCMEM_CALL_DONE;
+	cta->result = result;
+	state_tell(c, cta);
+}
+
+/* the caller gets the result of @cta at once, or never */
+void accmem_columns_forget_done(struct accmem_columns *c,
+				struct accmem_columns_cta *cta)
+{
+	struct accmem_columns_cta **at = &c->done;
+
+	while (*at && *at != cta)
+		at = &(*at)->next_done;
+	if (!*at)
+		return;
+	*at = cta->next_done;
+	if (!*at)
+		c->done_tail = at;
+}
+
+/*
+ * The call of @cta ends, whose caller may be about to confirm a reservation: it
+ * is not told then, for it finds out.
+ */
+void accmem_columns_end(struct accmem_columns *c,
+			struct accmem_columns_cta *cta, int result)
+{
+	if (cta->call != ACCMEM_CALL_RESERVED) {
+		accmem_columns_finish(c, cta, result);
+		return;
+	}
+	cta->call = ACCMEM_CALL_DONE;
+	cta->result = result;
+}
+
+/* the peer is at a place where it never should have been */
+int accmem_columns_fail_both(struct accmem_columns *c,
+			     struct accmem_columns_cta *peer, int err)
+{
+	accmem_columns_finish(c, peer, err);
+	return err;
+}
+
+/* --- permits (exclusive) -------------------------------------------------- */
+
+void accmem_columns_drop_permit(struct accmem_columns *c,
+				struct accmem_columns_cta *cta)
+{
+	struct accmem_columns_sm *sm = accmem_sm_of(c, cta);
+
+	if (sm->permit == cta)
+		sm->permit = NULL;
+	cta->took_permit = false;
+}
+
+static void state_take_permit(struct accmem_columns *c,
+			      struct accmem_columns_cta *cta)
+{
+	accmem_sm_of(c, cta)->permit = cta;
+	cta->took_permit = true;
+}
+
+/* an alloc has failed: a permit that it took goes back */
+static void state_untake_permit(struct accmem_columns *c,
+				struct accmem_columns_cta *cta)
+{
+	if (cta->took_permit)
+		accmem_columns_drop_permit(c, cta);
+}
+
+/* --- the queue ------------------------------------------------------------ */
+
+static bool state_uses_sm(const struct accmem_columns_cta *w, u32 sm)
+{
+	return w->sm == sm || (w->group == 2 && w->peer->sm == sm);
+}
+
+/* do two requests want columns of one SM? */
+static bool state_share_sm(const struct accmem_columns_cta *a,
+			   const struct accmem_columns_cta *b)
+{
+	return state_uses_sm(a, b->sm) ||
+	       (b->group == 2 && state_uses_sm(a, b->peer->sm));
+}
+
+/* from here to the end of this pass the SMs of @w are for nobody younger */
+void accmem_columns_keep(struct accmem_columns *c,
+			 const struct accmem_columns_cta *w)
+{
+	accmem_sm_of(c, w)->stamp = c->pass;
+	if (w->group == 2)
+		accmem_sm_of(c, w->peer)->stamp = c->pass;
+}
+
+static void state_count_spent(struct accmem_columns *c,
+			      struct accmem_columns_cta *w, bool spent)
+{
+	u32 one = spent ? 1 : -1;
+
+	if (w->spent == spent)
+		return;
+	w->spent = spent;
+	accmem_sm_of(c, w)->nr_spent += one;
+	if (w->group == 2)
+		accmem_sm_of(c, w->peer)->nr_spent += one;
+	c->nr_spent += one;
+	if (spent)
+		accmem_columns_keep(c, w);
+}
+
+void accmem_columns_enqueue(struct accmem_columns *c,
+			    struct accmem_columns_cta *w)
+{
+	w->call = ACCMEM_CALL_QUEUED;
+	w->leads = true;
+	w->bypassed = 0;
+	list_add_tail(&w->queue, &c->queue);
+	c->nr_queued++;
+	if (w->group == 2) {
+		w->peer->call = ACCMEM_CALL_QUEUED;
+		w->peer->leads = false;
+		w->peer->bypassed = 0;
+	}
+	w->counted = accmem_columns_holds(w);
+	c->nr_holding += w->counted;
+	if (!c->bypass_bound)
+		state_count_spent(c, w, accmem_columns_contends(c, w));
+}
+
+static void state_dequeue(struct accmem_columns *c,
+			  struct accmem_columns_cta *w)
+{
+	if (w->spent)
+		state_count_spent(c, w, false);
+	c->nr_holding -= w->counted;
+	c->nr_queued--;
+	list_del_init(&w->queue);
+	w->leads = false;
+}
+
+static struct accmem_columns_cta *state_leader(struct accmem_columns_cta *cta)
+{
+	return cta->leads ? cta : cta->peer;
+}
+
+/* a request in the queue ends with @err, for both of a pair */
+void accmem_columns_fail(struct accmem_columns *c, struct accmem_columns_cta *w,
+			 int err)
+{
+	state_dequeue(c, w);
+	state_untake_permit(c, w);
+	accmem_columns_finish(c, w, err);
+	if (w->group == 2) {
+		state_untake_permit(c, w->peer);
+		accmem_columns_finish(c, w->peer, err);
+	}
+}
+
+/* @w is served before everything older that queues for one of its SMs */
+static u32 state_pass_by(struct accmem_columns *c, struct accmem_columns_cta *w)
+{
+	struct accmem_columns_cta *older;
+	u32 passed = 0;
+
+	list_for_each_entry(older, &c->queue, queue) {
+		if (older == w)
+			break;
+		if (!state_share_sm(older, w) ||
+		    !accmem_columns_contends(c, older))
+			continue;
+		passed++;
+		/* a grant against the bound does not stretch it */
+		if (older->spent)
+			continue;
+		if (++older->bypassed >= c->bypass_bound)
+			state_count_spent(c, older, true);
+	}
+	c->bypasses += passed;
+	return passed;
+}
+
+/* In the exclusive discipline: does @w have its permits, now at the latest? */
+bool accmem_columns_obtain_permit(struct accmem_columns *c,
+				  struct accmem_columns_cta *w)
+{
+	if (accmem_columns_has_permit(c, w))
+		return true;
+	if (!accmem_columns_permit_free(c, w))
+		return false;
+	state_count_spent(c, w, false);
+	w->passed = state_pass_by(c, w);
+	state_take_permit(c, w);
+	if (w->group == 2)
+		state_take_permit(c, w->peer);
+	return true;
+}
+
+/* --- columns -------------------------------------------------------------- */
+
+/* what a CTA holds changes: nowhere else */
+void accmem_columns_hold(struct accmem_columns *c,
+			 struct accmem_columns_cta *cta, u64 held)
+{
+	u64 before = cta->held;
+
+	cta->held = held;
+	if (accmem_sm_of(c, cta)->watched && held != before)
+		c->held_changed(cta, held ^ before);
+}
+
+/* a reservation becomes an allocation */
+static void state_give(struct accmem_columns *c, struct accmem_columns_cta *cta)
+{
+	accmem_columns_hold(c, cta, cta->held | cta->reserved);
+	cta->starts |= 1ull << cta->address / ACCMEM_COLUMNS_UNIT;
+	cta->reserved = 0;
+	if (c->strict)
+		accmem_strict_grant(c, cta);
+	cta->last = cta->columns;
+	cta->took_permit = false;
+	cta->call = ACCMEM_CALL_NONE;
+}
+
+/* each side has its address: the columns are theirs */
+bool accmem_columns_commit(struct accmem_columns *c,
+			   struct accmem_columns_cta *w)
+{
+	struct accmem_columns_cta *peer = w->group == 2 ? w->peer : NULL;
+
+	if (w->call != ACCMEM_CALL_STORED ||
+	    (peer && peer->call != ACCMEM_CALL_STORED))
+		return false;
+	state_give(c, w);
+	if (peer)
+		state_give(c, peer);
+	return true;
+}
+
+static void state_reserve(struct accmem_columns *c,
+			  struct accmem_columns_cta *cta, u32 columns, u32 unit)
+{
+	u64 mask = accmem_columns_mask(columns) << unit;
+
+	accmem_sm_of(c, cta)->used |= mask;
+	cta->reserved = mask;
+	cta->address = unit * ACCMEM_COLUMNS_UNIT;
+	cta->call = cta->stores ? ACCMEM_CALL_RESERVED : ACCMEM_CALL_STORED;
+}
+
+static void state_unreserve_one(struct accmem_columns *c,
+				struct accmem_columns_cta *cta)
+{
+	accmem_sm_of(c, cta)->used &= ~cta->reserved;
+	cta->reserved = 0;
+	state_untake_permit(c, cta);
+}
+
+/* the columns of a reservation, and the permits that it took, go back */
+static void state_unreserve(struct accmem_columns *c,
+			    struct accmem_columns_cta *w)
+{
+	state_unreserve_one(c, w);
+	if (w->group == 2)
+		state_unreserve_one(c, w->peer);
+}
+
+/*
+ * What a call that waits has, and a peer that has joined it: its place in the
+ * queue, permits, columns. Returns that peer, or NULL.
+ */
+struct accmem_columns_cta *
+accmem_columns_withdraw(struct accmem_columns *c,
+			struct accmem_columns_cta *cta)
+{
+	if (cta->call == ACCMEM_CALL_QUEUED)
+		state_dequeue(c, state_leader(cta));
+	else if (!accmem_columns_is_reserved(cta))
+		return NULL;
+	state_unreserve(c, cta);
+	return cta->group == 2 ? cta->peer : NULL;
+}
+
+/* a CTA that waited for columns has them, or is to store their address */
+static inline void state_tell_granted(struct accmem_columns *c,
+				      struct accmem_columns_cta *cta)
+{
+	if (cta->call == ACCMEM_CALL_NONE)
+		accmem_columns_finish(c, cta, 0);
+	else if (cta->call == ACCMEM_CALL_RESERVED)
+		state_tell(c, cta);
+}
+
+/*
+ * Grant columns from @unit on to a request. One that is not in the queue is the
+ * call in progress, which needs not be told.
+ */
+void accmem_columns_grant(struct accmem_columns *c,
+			  struct accmem_columns_cta *w, u32 unit)
+{
+	bool waited = w->leads;
+
+	if (!c->exclusive && !list_empty(&c->queue) &&
+	    !list_is_first(&w->queue, &c->queue))
+		w->passed += state_pass_by(c, w);
+	if (waited)
+		state_dequeue(c, w);
+	state_reserve(c, w, w->columns, unit);
+	if (w->group == 2)
+		state_reserve(c, w->peer, w->columns, unit);
+	accmem_columns_commit(c, w);
+	if (waited)
+		state_tell_granted(c, w);
+	if (w->group == 2)
+		state_tell_granted(c, w->peer);
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * The queue of those who wait for memory: see queue.h.
+ */
+#include <linux/kernel.h>
+
+#include "queue.h"
+
+#define QUEUE_TURN_SHIFT 12
+
+void accmem_queue_init(struct accmem_queue *q, u32 bound)
+{
+	*q = (struct accmem_queue){ .bound = bound };
+	INIT_LIST_HEAD(&q->waiters);
+}
+
+void accmem_queue_set_reserve(struct accmem_queue *q, u64 reserve_ns, u64 now)
+{
+	q->reserve_ns = reserve_ns;
+	q->until = min(q->until, now + reserve_ns);
+}
+
+struct accmem_queue_waiter *accmem_queue_walk(struct accmem_queue *q,
+					      struct accmem_queue_waiter *w)
+{
+	struct list_head *next = w ? w->link.next : q->waiters.next;
+
+	return next == &q->waiters ?
+		       NULL :
+		       list_entry(next, struct accmem_queue_waiter, link);
+}
+
+struct accmem_queue_waiter *accmem_queue_front(struct accmem_queue *q)
+{
+	struct accmem_queue_waiter *w = NULL;
+
+	do {
+		w = accmem_queue_walk(q, w);
+	} while (w && (w->limited || w->state == ACCMEM_QUEUE_SERVED));
+	return w;
+}
+
+/* in units so large that a turn never comes near 2^64 */
+static u64 queue_length_of(u64 bytes)
+{
+	return (bytes >> QUEUE_TURN_SHIFT) + 1;
+}
+
+/* where turns are: those who were served do not leave behind who is there and waits */
+static u64 queue_turn(struct accmem_queue *q)
+{
+	struct accmem_queue_waiter *w = NULL;
+
+	do {
+		w = accmem_queue_walk(q, w);
+	} while (w && (w->limited || w->state == ACCMEM_QUEUE_AWAY));
+	return w ? min(q->turn, w->turn) : q->turn;
+}
+
+/* a turn of @user for @bytes; returns where it begins */
+static u64 queue_take_turn(struct accmem_queue *q,
+			   struct accmem_queue_user *user, u64 bytes)
+{
+	u64 now = queue_turn(q);
+	u64 credit = min(now, q->credit >> QUEUE_TURN_SHIFT);
+	u64 turn = max(now - credit, q->first_turn);
+
+	turn = max(turn, user->turn);
+	user->turn = turn + queue_length_of(bytes);
+	q->last_turn = max(q->last_turn, user->turn);
+	return turn;
+}
+
+/* @w has left. When nobody waits any more, nobody is ahead of others. */
+static void queue_end_turn(struct accmem_queue *q,
+			   struct accmem_queue_waiter *w, bool served)
+{
+	struct accmem_queue_user *user = w->user;
+
+	if (served)
+		q->turn = max(q->turn, w->turn);
+	else if (user->turn == w->turn + queue_length_of(w->need))
+		user->turn = w->turn;
+	if (q->nr)
+		return;
+	q->turn = q->last_turn;
+	q->first_turn = q->last_turn;
+}
+
+/* behind all whose turn begins with its own, or before */
+static void queue_insert(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	struct list_head *at = q->waiters.prev;
+
+	while (at != &q->waiters &&
+	       list_entry(at, struct accmem_queue_waiter, link)->turn > w->turn)
+		at = at->prev;
+	list_add(&w->link, at);
+}
+
+static void queue_set_state(struct accmem_queue *q,
+			    struct accmem_queue_waiter *w,
+			    enum accmem_queue_state state)
+{
+	if (w->state == ACCMEM_QUEUE_AWAKE)
+		q->promised -= w->need;
+	if (state == ACCMEM_QUEUE_AWAKE)
+		q->promised += w->need;
+	w->state = state;
+}
+
+static void queue_set_limited(struct accmem_queue *q,
+			      struct accmem_queue_waiter *w, bool limited)
+{
+	q->nr_short += w->limited;
+	q->nr_short -= limited;
+	w->limited = limited;
+}
+
+static void queue_reserve_if_due(struct accmem_queue *q, u64 now)
+{
+	struct accmem_queue_waiter *w = accmem_queue_front(q);
+
+	if (!w || q->reserved || q->suspended || !q->reserve_ns ||
+	    now < q->until)
+		return;
+	if (w->passed < q->bound || w->state == ACCMEM_QUEUE_AWAY)
+		return;
+	q->reserved = w;
+	q->until = now + q->reserve_ns;
+	q->reservations++;
+}
+
+/* it has had its chance: to the end, as if it came now */
+static void queue_demote(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	struct accmem_queue_waiter *last =
+		list_entry(q->waiters.prev, struct accmem_queue_waiter, link);
+
+	w->passed = 0;
+	w->turn = last->turn;
+	w->user->turn = max(w->user->turn, w->turn + queue_length_of(w->need));
+	q->last_turn = max(q->last_turn, w->user->turn);
+	list_del(&w->link);
+	queue_insert(q, w);
+}
+
+static bool queue_is_reserved_for(const struct accmem_queue *q,
+				  const struct accmem_queue_waiter *w)
+{
+	return q->reserved == w || q->suspended == w;
+}
+
+/*
+ * What was reserved for @w, if anything was, is not any more, and what was kept from
+ * the others is there for them. Where it was of no use, nothing is for a while.
+ */
+static void queue_unreserve(struct accmem_queue *q,
+			    struct accmem_queue_waiter *w, bool used, u64 now)
+{
+	if (!queue_is_reserved_for(q, w))
+		return;
+	q->reserved = NULL;
+	q->suspended = NULL;
+	q->seq++;
+	q->until = used ? 0 : now + q->reserve_ns;
+	if (used)
+		return;
+	q->expired++;
+	queue_demote(q, w);
+}
+
+void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
+			struct accmem_queue_user *user, u64 need)
+{
+	*w = (struct accmem_queue_waiter){ .need = need, .user = user };
+	w->turn = queue_take_turn(q, user, need);
+	user->nr++;
+	queue_insert(q, w);
+	q->nr++;
+	q->nr_short++;
+	w->state = ACCMEM_QUEUE_ASLEEP;
+	accmem_queue_begin(q, w);
+}
+
+void accmem_queue_begin(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	queue_set_state(q, w, ACCMEM_QUEUE_AWAKE);
+	w->seen = q->seq;
+	w->user_seen = w->user->seq;
+}
+
+void accmem_queue_sleep(struct accmem_queue *q, struct accmem_queue_waiter *w,
+			bool limited, u64 now)
+{
+	queue_set_limited(q, w, limited);
+	if (limited)
+		queue_unreserve(q, w, false, now);
+	queue_set_state(q, w, ACCMEM_QUEUE_ASLEEP);
+	queue_reserve_if_due(q, now);
+}
+
+struct accmem_queue_waiter *accmem_queue_first(struct accmem_queue *q)
+{
+	struct accmem_queue_waiter *w = NULL;
+
+	do {
+		w = accmem_queue_walk(q, w);
+	} while (w && w->state == ACCMEM_QUEUE_SERVED);
+	if (!w || w->state != ACCMEM_QUEUE_ASLEEP ||
+	    (q->reserved && q->reserved != w))
+		return NULL;
+	return w;
+}
+
+void accmem_queue_serve(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	queue_set_state(q, w, ACCMEM_QUEUE_SERVED);
+}
+
+void accmem_queue_defer(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	w->seen = q->seq - 1;
+	w->user_seen = w->user->seq - 1;
+	queue_set_state(q, w, ACCMEM_QUEUE_ASLEEP);
+}
+
+void accmem_queue_away(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	if (q->reserved == w) {
+		q->reserved = NULL;
+		q->suspended = w;
+		q->seq++;
+	}
+	queue_set_state(q, w, ACCMEM_QUEUE_AWAY);
+}
+
+void accmem_queue_back(struct accmem_queue *q, struct accmem_queue_waiter *w,
+		       u64 now)
+{
+	queue_set_state(q, w, ACCMEM_QUEUE_AWAKE);
+	if (q->suspended == w && now >= q->until) {
+		queue_unreserve(q, w, false, now);
+	} else if (q->suspended == w) {
+		q->suspended = NULL;
+		q->reserved = w;
+	}
+	queue_reserve_if_due(q, now);
+}
+
+static void queue_count_pass(struct accmem_queue *q,
+			     struct accmem_queue_waiter *front, u64 now)
+{
+	front->passed++;
+	q->passes++;
+	queue_reserve_if_due(q, now);
+}
+
+/* Who passed @w, which has left, passed those behind it. */
+static void queue_hand_on_passes(struct accmem_queue *q,
+				 const struct accmem_queue_waiter *w)
+{
+	struct accmem_queue_waiter *front = accmem_queue_front(q);
+
+	if (front)
+		front->passed = max(front->passed, w->passed);
+}
+
+void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
+			bool served, u64 now)
+{
+	struct accmem_queue_waiter *front = accmem_queue_front(q);
+	bool was_first = front == w || w->state == ACCMEM_QUEUE_SERVED;
+
+	queue_unreserve(q, w, served, now);
+	queue_set_state(q, w, ACCMEM_QUEUE_ASLEEP);
+	queue_set_limited(q, w, true);
+	list_del(&w->link);
+	w->user->nr--;
+	q->nr--;
+	queue_end_turn(q, w, served);
+	if (served && front && !was_first)
+		queue_count_pass(q, front, now);
+	else if (!served && was_first)
+		queue_hand_on_passes(q, w);
+	queue_reserve_if_due(q, now);
+}
+
+void accmem_queue_pass(struct accmem_queue *q, struct accmem_queue_user *user,
+		       u64 got, u64 now)
+{
+	struct accmem_queue_waiter *front = accmem_queue_front(q);
+
+	if (front && queue_take_turn(q, user, got) >= front->turn)
+		queue_count_pass(q, front, now);
+}
+
+void accmem_queue_limits_rose(struct accmem_queue *q)
+{
+	struct accmem_queue_waiter *w = NULL;
+
+	while ((w = accmem_queue_walk(q, w)))
+		accmem_queue_sank(w->user);
+}
+
+bool accmem_queue_tick(struct accmem_queue *q, u64 now)
+{
+	struct accmem_queue_waiter *w = q->reserved ?: q->suspended;
+
+	if (w && now >= q->until) {
+		queue_unreserve(q, w, false, now);
+		return true;
+	}
+	queue_reserve_if_due(q, now);
+	return false;
+}
+
+/* is it there to try, and has anything changed since it did? */
+static bool queue_is_candidate(const struct accmem_queue *q,
+			       const struct accmem_queue_waiter *w)
+{
+	if (w->state != ACCMEM_QUEUE_ASLEEP)
+		return false;
+	return w->limited ? w->user_seen != w->user->seq : w->seen != q->seq;
+}
+
+/* Who is awake is given nothing of what is reserved, whatever was promised before. */
+static u64 queue_promised_before(const struct accmem_queue *q,
+				 const struct accmem_queue_waiter *w)
+{
+	if (!q->reserved)
+		return q->promised;
+	return q->reserved == w ? 0 : ACCMEM_QUEUE_RESERVED;
+}
+
+struct accmem_queue_waiter *
+accmem_queue_next(struct accmem_queue *q, struct accmem_queue_waiter *from,
+		  bool (*fits)(const struct accmem_queue_waiter *w,
+			       u64 promised, void *arg),
+		  void *arg)
+{
+	struct accmem_queue_waiter *w = from;
+
+	while ((w = accmem_queue_walk(q, w))) {
+		if (!queue_is_candidate(q, w) ||
+		    !fits(w, queue_promised_before(q, w), arg))
+			continue;
+		queue_set_state(q, w, ACCMEM_QUEUE_AWAKE);
+		return w;
+	}
+	return NULL;
+}

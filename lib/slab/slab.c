@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * accmem_slab: blocks below a granule.
+ *
+ * A granule's free units are the bits of a word, so runs are found, and the
+ * longest one measured, by shifting the word over itself. Granules with room
+ * are kept by the length of their longest free run; a request takes from one
+ * whose longest run is the shortest that serves, and there an exact hole
+ * before the start of a longer one. Long runs are kept for long blocks that
+ * way, and no size has granules of its own.
+ *
+ * Owns nothing; needs no lock beyond the caller's; runs in any context.
+ */
+#include <linux/bitops.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/minmax.h>
+
+#include "slab.h"
+
+/* tests count the granules that an operation looks at */
+#ifdef ACCMEM_SLAB_COUNT
+extern u64 accmem_slab_touched;
+#define TOUCH() (accmem_slab_touched++)
+#else
+#define TOUCH() ((void)0)
+#endif
+
+/* bit i: @nr units from i on are free; 1 <= @nr <= 64 */
+static u64 slab_runs_of(u64 free, unsigned int nr)
+{
+	unsigned int have = 1;
+
+	for (; 2 * have <= nr; have *= 2)
+		free &= free >> have;
+	return nr > have ? free & (free >> (nr - have)) : free;
+}
+
+/* units in the longest free run */
+static unsigned int slab_longest_run(u64 free)
+{
+	u64 runs[7] = { free }; /* [k]: of 2^k units */
+	unsigned int k = 0, length;
+	u64 at;
+
+	if (!free)
+		return 0;
+	for (; k < 6; k++) {
+		runs[k + 1] = runs[k] & (runs[k] >> BIT(k));
+		if (!runs[k + 1])
+			break;
+	}
+	at = runs[k];
+	length = BIT(k);
+	while (k--) {
+		if (length < ACCMEM_SLAB_UNITS && at & (runs[k] >> length)) {
+			at &= runs[k] >> length;
+			length += BIT(k);
+		}
+	}
+	return length;
+}
+
+/* bit i: i is a multiple of @units, a power of two up to 64 */
+static u64 slab_multiples_of(unsigned int units)
+{
+	return units < ACCMEM_SLAB_UNITS ? ~0ull / (BIT_ULL(units) - 1) : 1;
+}
+
+static u64 slab_block_mask(unsigned int first, unsigned int nr)
+{
+	return (~0ull >> (ACCMEM_SLAB_UNITS - nr)) << first;
+}
+
+void accmem_slab_init(struct accmem_slab *s)
+{
+	unsigned int i;
+
+	s->present = 0;
+	for (i = 0; i < ACCMEM_SLAB_UNITS; i++)
+		INIT_LIST_HEAD(&s->longest[i]);
+}
+
+void accmem_slab_remove(struct accmem_slab *s, struct accmem_slab_granule *g)
+{
+	unsigned int i = g->longest - 1;
+
+	if (!g->longest)
+		return;
+	TOUCH();
+	list_del(&g->link);
+	if (list_empty(&s->longest[i]))
+		s->present &= ~BIT_ULL(i);
+	g->longest = 0;
+}
+
+/* to the list that its longest run belongs to */
+static void slab_file(struct accmem_slab *s, struct accmem_slab_granule *g)
+{
+	unsigned int longest = slab_longest_run(g->free);
+
+	if (longest == g->longest)
+		return;
+	accmem_slab_remove(s, g);
+	g->longest = longest;
+	if (!longest)
+		return;
+	TOUCH();
+	list_add(&g->link, &s->longest[longest - 1]);
+	s->present |= BIT_ULL(longest - 1);
+}
+
+void accmem_slab_add(struct accmem_slab *s, struct accmem_slab_granule *g)
+{
+	g->free = ~0ull;
+	g->longest = 0;
+	slab_file(s, g);
+}
+
+/* the granule whose longest run is the shortest of at least @units */
+static struct accmem_slab_granule *slab_shortest_of(struct accmem_slab *s,
+						    unsigned int units)
+{
+	u64 fit = s->present >> (units - 1);
+
+	if (!fit)
+		return NULL;
+	TOUCH();
+	return list_first_entry(&s->longest[units - 1 + __ffs64(fit)],
+				struct accmem_slab_granule, link);
+}
+
+/* where in @g to put @nr units; 64 when there is no such place */
+static unsigned int slab_place(const struct accmem_slab_granule *g,
+			       unsigned int nr, unsigned int align)
+{
+	u64 at = slab_runs_of(g->free, nr) & slab_multiples_of(align),
+	    exact = at;
+
+	exact &= ~(g->free << 1); /* the start of a run, */
+	if (nr < ACCMEM_SLAB_UNITS)
+		exact &=
+			~slab_runs_of(g->free, nr + 1); /* which is no longer */
+	if (exact)
+		return __ffs64(exact);
+	return at ? __ffs64(at) : ACCMEM_SLAB_UNITS;
+}
+
+struct accmem_slab_granule *accmem_slab_alloc(struct accmem_slab *s,
+					      unsigned int size,
+					      unsigned int align,
+					      unsigned int *offset)
+{
+	struct accmem_slab_granule *g;
+	unsigned int nr, units, first;
+
+	if (!size || size > ACCMEM_GRANULE || !align ||
+	    align & (align - 1) || align > ACCMEM_GRANULE)
+		return NULL;
+	nr = DIV_ROUND_UP(size, (unsigned int)ACCMEM_SLAB_UNIT);
+	units = DIV_ROUND_UP(align, (unsigned int)ACCMEM_SLAB_UNIT);
+
+	g = slab_shortest_of(s, nr);
+	if (!g)
+		return NULL;
+	first = slab_place(g, nr, units);
+	if (first == ACCMEM_SLAB_UNITS) {
+		/* such a place is in any run as long, and in an empty one */
+		g = slab_shortest_of(s, min(nr + units - 1, ACCMEM_SLAB_UNITS));
+		if (!g)
+			return NULL;
+		first = slab_place(g, nr, units);
+	}
+	g->free &= ~slab_block_mask(first, nr);
+	slab_file(s, g);
+	*offset = first * ACCMEM_SLAB_UNIT;
+	return g;
+}
+
+int accmem_slab_free(struct accmem_slab *s, struct accmem_slab_granule *g,
+		     unsigned int offset, unsigned int size)
+{
+	unsigned int nr, first = offset / ACCMEM_SLAB_UNIT;
+
+	if (!size || size > ACCMEM_GRANULE || offset % ACCMEM_SLAB_UNIT)
+		return -EINVAL;
+	nr = DIV_ROUND_UP(size, (unsigned int)ACCMEM_SLAB_UNIT);
+	if (first > ACCMEM_SLAB_UNITS - nr ||
+	    g->free & slab_block_mask(first, nr))
+		return -EINVAL;
+	TOUCH();
+	g->free |= slab_block_mask(first, nr);
+	if (~g->free) {
+		slab_file(s, g);
+		return 0;
+	}
+	accmem_slab_remove(s, g);
+	return 1;
+}
+
+unsigned int accmem_slab_free_bytes(const struct accmem_slab_granule *g)
+{
+	return hweight64(g->free) * ACCMEM_SLAB_UNIT;
+}
+
+unsigned int accmem_slab_largest(const struct accmem_slab *s)
+{
+	return fls64(s->present) * ACCMEM_SLAB_UNIT;
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * Rules of the queue of waiters, told one by one: the KUnit suite and the host test
+ * walk the same cases.
+ */
+#ifndef ACCMEM_QUEUE_CASES_H
+#define ACCMEM_QUEUE_CASES_H
+
+#include "lib/queue/queue.h"
+
+#define GRANULE 4096ull
+#define BOUND 3
+
+/* so much is free */
+static bool fits(const struct accmem_queue_waiter *w, u64 promised, void *arg)
+{
+	const u64 *free = arg;
+
+	return *free >= promised && *free - promised >= w->need;
+}
+
+static void sleep_in(struct accmem_queue *q, struct accmem_queue_waiter *w,
+		     struct accmem_queue_user *user, u64 need)
+{
+	accmem_queue_enter(q, w, user, need);
+	accmem_queue_sleep(q, w, false, 0);
+}
+
+static bool users_take_turns(void)
+{
+	struct accmem_queue_waiter a[3], b[2], *w = NULL;
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue q;
+	u64 free = 5;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	for (i = 0; i < 3; i++)
+		sleep_in(&q, &a[i], &x, 1);
+	for (i = 0; i < 2; i++)
+		sleep_in(&q, &b[i], &y, 1);
+	accmem_queue_came_back(&q);
+	for (i = 0; i < 5; i++) {
+		w = accmem_queue_next(&q, w, fits, &free);
+		if (w != (i % 2 ? &b[i / 2] : &a[i / 2]))
+			return false;
+	}
+	return !accmem_queue_next(&q, NULL, fits, &free);
+}
+
+/* a user with one request at a time has its turn after one of the other's */
+static bool a_loop_has_every_second_turn(void)
+{
+	struct accmem_queue_waiter a[4], b;
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue q;
+	u64 free = 1;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	for (i = 0; i < 4; i++)
+		sleep_in(&q, &a[i], &x, 1);
+	for (i = 0; i < 3; i++) {
+		sleep_in(&q, &b, &y, 1);
+		accmem_queue_came_back(&q);
+		if (accmem_queue_next(&q, NULL, fits, &free) != &a[i])
+			return false;
+		accmem_queue_leave(&q, &a[i], true, 0);
+		accmem_queue_came_back(&q);
+		if (accmem_queue_next(&q, NULL, fits, &free) != &b)
+			return false;
+		accmem_queue_leave(&q, &b, true, 0);
+	}
+	return true;
+}
+
+/* who asks for little is served as many bytes as who asks for much, not as often */
+static bool turns_are_as_long_as_requests(void)
+{
+	struct accmem_queue_waiter large, small;
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue q;
+	u64 free = 64 * GRANULE;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	sleep_in(&q, &large, &x, 16 * GRANULE - 1);
+	accmem_queue_came_back(&q);
+	if (accmem_queue_next(&q, NULL, fits, &free) != &large)
+		return false;
+	sleep_in(&q, &small, &y, GRANULE - 1);
+	accmem_queue_leave(&q, &large, true, 0);
+	sleep_in(&q, &large, &x, 16 * GRANULE - 1);
+	for (i = 0; i < 16; i++) {
+		accmem_queue_came_back(&q);
+		if (accmem_queue_next(&q, NULL, fits, &free) != &small)
+			return false;
+		accmem_queue_leave(&q, &small, true, 0);
+		sleep_in(&q, &small, &y, GRANULE - 1);
+	}
+	accmem_queue_came_back(&q);
+	return !large.passed &&
+	       accmem_queue_next(&q, NULL, fits, &free) == &large;
+}
+
+/*
+ * Who was not there for a while catches up with the others, but for a credit. Somebody
+ * whom a limit holds up all the time keeps the queue from being empty, and no more.
+ */
+static bool a_credit_is_all_that_is_caught_up(void)
+{
+	struct accmem_queue_waiter a, b[3], keep;
+	struct accmem_queue_user x = {}, y = {}, z = {};
+	struct accmem_queue q;
+	u64 free = 64 * GRANULE;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	q.credit = 2 * GRANULE;
+	accmem_queue_enter(&q, &keep, &z, 64 * GRANULE);
+	accmem_queue_sleep(&q, &keep, true, 0);
+	for (i = 0; i < 10; i++) {
+		sleep_in(&q, &a, &x, GRANULE - 1);
+		accmem_queue_leave(&q, &a, true, 0);
+	}
+	/* its next turn would be the eleventh, the other's are 8 to 10 */
+	for (i = 0; i < 3; i++)
+		sleep_in(&q, &b[i], &y, GRANULE - 1);
+	sleep_in(&q, &a, &x, GRANULE - 1);
+	for (i = 0; i < 3; i++) {
+		accmem_queue_came_back(&q);
+		if (accmem_queue_next(&q, NULL, fits, &free) != &b[i])
+			return false;
+		accmem_queue_leave(&q, &b[i], true, 0);
+		sleep_in(&q, &b[i], &y, GRANULE - 1);
+	}
+	accmem_queue_came_back(&q);
+	return accmem_queue_next(&q, NULL, fits, &free) == &a;
+}
+
+/*
+ * One waits for much, one takes what there is meanwhile, out of its turn. A third, who
+ * waits again and again for little, has all its turns before the first: it is not taken
+ * along by the second.
+ */
+static bool out_of_turn_leaves_nobody_behind(void)
+{
+	struct accmem_queue_waiter much, taker, little;
+	struct accmem_queue_user x = {}, y = {}, z = {};
+	struct accmem_queue q;
+	u64 free = 64 * GRANULE;
+	int i;
+
+	accmem_queue_init(&q, 100);
+	q.credit = 8 * GRANULE;
+	/* so that its next turn is the eighth */
+	sleep_in(&q, &much, &x, 8 * GRANULE - 1);
+	sleep_in(&q, &little, &z, GRANULE - 1);
+	accmem_queue_leave(&q, &much, true, 0);
+	sleep_in(&q, &much, &x, 32 * GRANULE);
+	for (i = 0; i < 7; i++) {
+		sleep_in(&q, &taker, &y, 16 * GRANULE);
+		accmem_queue_leave(&q, &taker, true, 0);
+		accmem_queue_leave(&q, &little, true, 0);
+		sleep_in(&q, &little, &z, GRANULE - 1);
+		accmem_queue_came_back(&q);
+		if (accmem_queue_next(&q, NULL, fits, &free) != &little)
+			return false;
+	}
+	return true;
+}
+
+/* Who does not wait and has had less than the front is in turn, and passes nobody. */
+static bool only_out_of_turn_is_a_pass(void)
+{
+	struct accmem_queue_waiter much, rest;
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue q;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	q.credit = 64 * GRANULE;
+	sleep_in(&q, &much, &x, 8 * GRANULE - 1);
+	sleep_in(&q, &rest, &x, GRANULE);
+	accmem_queue_leave(&q, &much, true, 0);
+	for (i = 0; i < 8; i++)
+		accmem_queue_pass(&q, &y, GRANULE - 1, 0);
+	if (rest.passed)
+		return false;
+	accmem_queue_pass(&q, &y, GRANULE - 1, 0);
+	return rest.passed == 1;
+}
+
+/* what somebody had while nobody else waited is held against nobody */
+static bool an_empty_queue_owes_nothing(void)
+{
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue_waiter a, b;
+	struct accmem_queue q;
+	u64 free = 64 * GRANULE;
+
+	accmem_queue_init(&q, BOUND);
+	q.credit = 64 * GRANULE;
+	sleep_in(&q, &a, &x, 16 * GRANULE);
+	accmem_queue_leave(&q, &a, true, 0);
+	sleep_in(&q, &a, &x, GRANULE);
+	sleep_in(&q, &b, &y, GRANULE);
+	accmem_queue_came_back(&q);
+	return accmem_queue_next(&q, NULL, fits, &free) == &a;
+}
+
+static bool the_bound_reserves(void)
+{
+	struct accmem_queue_waiter large, small;
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue q;
+	u64 free = 1;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	q.reserve_ns = 10;
+	sleep_in(&q, &large, &x, 4);
+	for (i = 0; i < BOUND; i++) {
+		if (q.reserved)
+			return false;
+		accmem_queue_pass(&q, &y, 1, 100);
+	}
+	sleep_in(&q, &small, &y, 1);
+	accmem_queue_came_back(&q);
+	if (q.reserved != &large || accmem_queue_next(&q, NULL, fits, &free))
+		return false;
+	/* unserved, it ends, and its waiter is the last one */
+	if (accmem_queue_tick(&q, 109) || !accmem_queue_tick(&q, 110))
+		return false;
+	if (q.reserved || accmem_queue_walk(&q, NULL) != &small ||
+	    accmem_queue_next(&q, NULL, fits, &free) != &small)
+		return false;
+	accmem_queue_leave(&q, &small, true, 111);
+	/* nothing is reserved for as long again */
+	for (i = 0; i < BOUND; i++)
+		accmem_queue_pass(&q, &y, 1, 112);
+	if (q.reserved)
+		return false;
+	accmem_queue_tick(&q, 120);
+	return q.reserved == &large;
+}
+
+/* A large one, for which memory is reserved at 100 until 110, and a small one behind it */
+struct reserved {
+	struct accmem_queue q;
+	struct accmem_queue_user x, y;
+	struct accmem_queue_waiter large, small;
+};
+
+static bool reserve(struct reserved *r)
+{
+	int i;
+
+	*r = (struct reserved){};
+	accmem_queue_init(&r->q, BOUND);
+	r->q.reserve_ns = 10;
+	sleep_in(&r->q, &r->large, &r->x, 4);
+	for (i = 0; i < BOUND; i++)
+		accmem_queue_pass(&r->q, &r->y, 1, 100);
+	sleep_in(&r->q, &r->small, &r->y, 1);
+	accmem_queue_came_back(&r->q);
+	return r->q.reserved == &r->large;
+}
+
+/* the reservation is over, nothing is reserved until 120, and the small one is first */
+static bool has_expired_at_110(const struct reserved *r)
+{
+	return !r->q.reserved && r->q.expired == 1 && r->q.until == 120 &&
+	       r->q.waiters.next == &r->small.link;
+}
+
+static bool who_is_away_for_a_moment_keeps_the_reservation(void)
+{
+	struct reserved r;
+	u64 free = 1;
+
+	if (!reserve(&r))
+		return false;
+	accmem_queue_away(&r.q, &r.large);
+	/* what is not used meanwhile is there for others */
+	if (r.q.reserved ||
+	    accmem_queue_next(&r.q, NULL, fits, &free) != &r.small)
+		return false;
+	accmem_queue_sleep(&r.q, &r.small, false, 106);
+	accmem_queue_back(&r.q, &r.large, 107);
+	return r.q.reserved == &r.large && r.q.until == 110 &&
+	       r.q.reservations == 1;
+}
+
+static bool who_is_away_keeps_it_no_longer_than_others(void)
+{
+	struct reserved r;
+
+	if (!reserve(&r))
+		return false;
+	accmem_queue_away(&r.q, &r.large);
+	if (accmem_queue_tick(&r.q, 109) || !accmem_queue_tick(&r.q, 110) ||
+	    !has_expired_at_110(&r))
+		return false;
+	if (!reserve(&r))
+		return false;
+	accmem_queue_away(&r.q, &r.large);
+	accmem_queue_back(&r.q, &r.large, 110);
+	return has_expired_at_110(&r);
+}
+
+/* does who leaves it unused, and comes again, lose it? */
+static bool has_expired_by_leaving(bool away)
+{
+	struct reserved r;
+
+	if (!reserve(&r))
+		return false;
+	if (away)
+		accmem_queue_away(&r.q, &r.large);
+	accmem_queue_leave(&r.q, &r.large, false, 110);
+	sleep_in(&r.q, &r.large, &r.x, 4);
+	return has_expired_at_110(&r);
+}
+
+/* Who leaves it unused has no better place for the next request. */
+static bool a_reservation_that_is_left_costs_the_place(void)
+{
+	struct reserved r;
+
+	/* likewise who is away then */
+	if (!has_expired_by_leaving(false) || !has_expired_by_leaving(true))
+		return false;
+	/* and whom a limit holds up */
+	if (!reserve(&r))
+		return false;
+	accmem_queue_sleep(&r.q, &r.large, true, 110);
+	return has_expired_at_110(&r);
+}
+
+/* A time that changes makes a reservation shorter, and never longer. */
+static bool a_reservation_lasts_no_longer_than_is_said(void)
+{
+	struct reserved r;
+
+	if (!reserve(&r))
+		return false;
+	accmem_queue_set_reserve(&r.q, 50, 101);
+	if (r.q.until != 110)
+		return false;
+	accmem_queue_set_reserve(&r.q, 3, 102);
+	return !accmem_queue_tick(&r.q, 104) && accmem_queue_tick(&r.q, 105);
+}
+
+/* one has what it needs, whatever is promised */
+static bool is_that_one(const struct accmem_queue_waiter *w, u64 promised,
+			void *arg)
+{
+	return w == arg && promised == ACCMEM_QUEUE_RESERVED;
+}
+
+/* Who needs nothing of it is woken, and what that one is promised is not there. */
+static bool a_reservation_holds_up_nobody_who_needs_nothing_of_it(void)
+{
+	struct reserved r;
+	u64 free = 4;
+
+	if (!reserve(&r))
+		return false;
+	accmem_queue_came_back(&r.q);
+	if (accmem_queue_next(&r.q, NULL, is_that_one, &r.small) != &r.small)
+		return false;
+	return accmem_queue_next(&r.q, NULL, fits, &free) == &r.large;
+}
+
+/* One after another may give up at the front: who is behind them was passed as well. */
+static bool who_gives_up_leaves_its_passes_to_the_next(void)
+{
+	struct accmem_queue_waiter hasty, patient;
+	struct accmem_queue_user x = {}, y = {}, z = {};
+	struct accmem_queue q;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	q.reserve_ns = 10;
+	sleep_in(&q, &hasty, &x, 4);
+	sleep_in(&q, &patient, &y, 4);
+	for (i = 0; i < BOUND - 1; i++)
+		accmem_queue_pass(&q, &z, GRANULE, 100);
+	accmem_queue_leave(&q, &hasty, false, 100);
+	if (q.reserved)
+		return false;
+	accmem_queue_pass(&q, &z, GRANULE, 100);
+	return q.reserved == &patient;
+}
+
+/* a change during a try is seen after it */
+static bool a_change_during_a_try_counts(void)
+{
+	struct accmem_queue_waiter w;
+	struct accmem_queue_user x = {};
+	struct accmem_queue q;
+	u64 free = 1;
+
+	accmem_queue_init(&q, BOUND);
+	accmem_queue_enter(&q, &w, &x, 1);
+	accmem_queue_begin(&q, &w);
+	accmem_queue_came_back(&q);
+	accmem_queue_sleep(&q, &w, false, 0);
+	if (accmem_queue_next(&q, NULL, fits, &free) != &w)
+		return false;
+	accmem_queue_begin(&q, &w);
+	accmem_queue_sleep(&q, &w, false, 0);
+	if (accmem_queue_next(&q, NULL, fits, &free))
+		return false;
+	/* of a limit, too */
+	accmem_queue_came_back(&q);
+	accmem_queue_next(&q, NULL, fits, &free);
+	accmem_queue_begin(&q, &w);
+	accmem_queue_sank(&x);
+	accmem_queue_sleep(&q, &w, true, 0);
+	return accmem_queue_next(&q, NULL, fits, &free) == &w;
+}
+
+static const struct queue_case {
+	const char *name;
+	bool (*holds)(void);
+} queue_cases[] = {
+	{ "users take turns", users_take_turns },
+	{ "a loop has every second turn", a_loop_has_every_second_turn },
+	{ "turns are as long as requests", turns_are_as_long_as_requests },
+	{ "a credit is all that is caught up",
+	  a_credit_is_all_that_is_caught_up },
+	{ "out of turn leaves nobody behind",
+	  out_of_turn_leaves_nobody_behind },
+	{ "only out of turn is a pass", only_out_of_turn_is_a_pass },
+	{ "an empty queue owes nothing", an_empty_queue_owes_nothing },
+	{ "the bound reserves, for a time", the_bound_reserves },
+	{ "who is away for a moment keeps the reservation",
+	  who_is_away_for_a_moment_keeps_the_reservation },
+	{ "who is away keeps it no longer than others",
+	  who_is_away_keeps_it_no_longer_than_others },
+	{ "a reservation that is left costs the place",
+	  a_reservation_that_is_left_costs_the_place },
+	{ "a reservation lasts no longer than is said",
+	  a_reservation_lasts_no_longer_than_is_said },
+	{ "a reservation holds up nobody who needs nothing of it",
+	  a_reservation_holds_up_nobody_who_needs_nothing_of_it },
+	{ "who gives up leaves its passes to the next",
+	  who_gives_up_leaves_its_passes_to_the_next },
+	{ "a change during a try counts", a_change_during_a_try_counts },
+};
+
+#endif /* ACCMEM_QUEUE_CASES_H */
