@@ -24,7 +24,6 @@
 #define ACCMEM_NAMES_END (~0ull) /* no device address: of accmem_name_next() */
 #define ACCMEM_CACHE_BUFFERS 16u /* freed ones that a context keeps, at most */
 #define ACCMEM_AHEAD_BUFFERS 8u /* that something is taken ahead of, likewise */
-#define ACCMEM_MANY 64u /* buffers made, or freed, together */
 
 struct accmem_buffer;
 struct accmem_context;
@@ -33,33 +32,8 @@ struct accmem_tmem;
 struct seq_file;
 
 /**
- * struct accmem_place_ops - what the buffers of a place have
- * @remove: take the address of a buffer away that is not published, and of as many
- *	that follow as may go with it; under the context's lock. Returns how many. @above
- *	is that of accmem_place_erase_next().
- * @destroy: give buffers of such places back that were removed. Sleeps, allocates
- *	nothing.
- * @set_pending: the free of a buffer waits, or is undone; under the context's lock
- * @may_cache: a buffer may be kept when it is freed
- * @shares_pieces: each buffer has a piece of the memory for itself, which can be
- *	made a memory of its own
- */
-struct accmem_place_ops {
-	unsigned int (*remove)(struct accmem_context *ctx,
-			       struct accmem_buffer **bufs, unsigned int nr,
-			       struct accmem_place **above);
-	void (*destroy)(struct accmem_context *ctx, struct accmem_buffer **bufs,
-			unsigned int nr);
-	void (*set_pending)(struct accmem_context *ctx,
-			    struct accmem_buffer *buf, bool pending);
-	bool may_cache;
-	bool shares_pieces;
-};
-
-/**
- * struct accmem_place - a memory, or a part of one, at its device addresses
+ * struct accmem_place - a memory at its device addresses
  * @node: in accmem_context.places, by address
- * @ops: what its buffers have
  * @start: lowest device address
  * @size: bytes
  * @unit: bytes from one address that a buffer may have to the next
@@ -73,7 +47,6 @@ struct accmem_place_ops {
  */
 struct accmem_place {
 	struct rb_node node;
-	const struct accmem_place_ops *ops;
 	u64 start;
 	u64 size;
 	u64 unit;
@@ -94,7 +67,6 @@ struct accmem_place {
  * @flags: ACCMEM_ALLOC_*
  * @page_policy: enum accmem_page_policy as asked for
  * @resizing: a REALLOC of it is in progress, which alone may take its name away
- * @cell: of a row: which of its buffers it is
  * @pending: its free, when that waits, or it is kept in the cache
  *
  * Guarded by the context's lock while it is published or cached; else it is
@@ -110,7 +82,6 @@ struct accmem_buffer {
 	u32 flags;
 	u8 page_policy;
 	bool resizing;
-	u8 cell;
 	struct accmem_pending pending;
 };
 
@@ -235,18 +206,6 @@ void accmem_place_insert_at(struct accmem_context *ctx,
 			    struct accmem_place *place);
 int accmem_place_resize(struct accmem_context *ctx, struct accmem_place *place,
 			u64 size);
-void accmem_place_cut(struct accmem_context *ctx, struct accmem_place *place,
-		      struct accmem_place *rest, u64 size);
-void accmem_place_trim_start(struct accmem_context *ctx,
-			     struct accmem_place *place,
-			     struct accmem_place **above);
-void accmem_place_trim_end(struct accmem_context *ctx,
-			   struct accmem_place *place,
-			   struct accmem_place **above);
-void accmem_place_erase_next(struct accmem_context *ctx,
-			     struct accmem_place *place,
-			     struct accmem_place **above);
-void accmem_place_erase_end(struct accmem_place *above);
 void accmem_place_erase(struct accmem_context *ctx, struct accmem_place *place);
 struct accmem_place *accmem_place_above(struct accmem_context *ctx,
 					u64 address);
@@ -257,12 +216,7 @@ struct accmem_place *accmem_place_next(const struct accmem_place *place);
 void accmem_name_publish(struct accmem_context *ctx, struct accmem_buffer *buf);
 void accmem_name_unpublish(struct accmem_context *ctx,
 			   struct accmem_buffer *buf);
-void accmem_name_hide(struct accmem_context *ctx, struct accmem_buffer *buf,
-		      bool hidden);
 struct accmem_buffer *accmem_name_find(struct accmem_context *ctx, u64 address);
-struct accmem_buffer *accmem_name_find_near(struct accmem_context *ctx,
-					    struct accmem_buffer *near,
-					    u64 address);
 struct accmem_buffer *accmem_name_next(struct accmem_context *ctx,
 				       u64 *address);
 
@@ -273,23 +227,15 @@ struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 					 struct accmem_carveout *cv,
 					 const struct accmem_alloc *req,
 					 const struct accmem_layout *layout);
+void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf);
+void accmem_slab_set_pending(struct accmem_context *ctx,
+			     struct accmem_buffer *buf, bool pending);
 void accmem_slab_set_cached(struct accmem_context *ctx,
 			    struct accmem_buffer *buf, bool cached);
 bool accmem_slab_is_cached(const struct accmem_buffer *buf);
 void accmem_slab_reap(struct accmem_context *ctx);
 u64 accmem_slab_room(struct accmem_context *ctx,
 		     const struct accmem_carveout *cv, u64 *largest);
-
-/* row.c */
-#define ACCMEM_ROW_MAX 16u /* buffers in a row */
-
-int accmem_row_create(struct accmem_context *ctx, struct accmem_carveout *cv,
-		      const struct accmem_alloc *req,
-		      const struct accmem_layout *layout,
-		      struct accmem_buffer **bufs, unsigned int nr);
-bool accmem_row_extract(struct accmem_context *ctx, struct accmem_buffer *buf,
-			struct accmem_memory *mem, struct accmem_buffer *to);
-void accmem_row_destroy_empty(struct accmem_buffer *buf);
 
 /* buffer.c */
 struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
@@ -307,11 +253,8 @@ void accmem_buffer_remove(struct accmem_context *ctx,
 bool accmem_buffer_shed(struct accmem_buffer *buf);
 void accmem_buffer_destroy(struct accmem_context *ctx,
 			   struct accmem_buffer *buf);
-void accmem_buffer_remove_all(struct accmem_context *ctx,
-			      struct accmem_buffer **bufs, unsigned int nr);
-void accmem_buffer_destroy_all(struct accmem_context *ctx,
-			       struct accmem_buffer **bufs, unsigned int nr);
-int accmem_buffer_extract(struct accmem_context *ctx, u64 address);
+void accmem_buffer_set_pending(struct accmem_context *ctx,
+			       struct accmem_buffer *buf, bool pending);
 struct accmem_memory *accmem_buffer_reach(struct accmem_context *ctx,
 					  u64 address);
 
@@ -378,25 +321,17 @@ int accmem_alloc_need(const struct accmem_carveout *cv,
 u32 accmem_alloc_gift_layout(struct accmem_context *ctx,
 			     const struct accmem_alloc *req, u32 carveouts,
 			     struct accmem_layout *layout);
-unsigned int accmem_alloc_row(struct accmem_context *ctx,
-			      const struct accmem_alloc *req,
-			      struct accmem_buffer **bufs, unsigned int nr);
 void accmem_alloc_publish(struct accmem_context *ctx,
-			  struct accmem_buffer **bufs, unsigned int nr);
+			  struct accmem_buffer *buf);
 int accmem_alloc_lay_out(const struct accmem_carveout *cv,
 			 const struct accmem_alloc *req, u32 page_policy,
 			 struct accmem_layout *layout);
 
 /* free.c */
 void accmem_alloc_discard(struct accmem_context *ctx,
-			  struct accmem_buffer **bufs, unsigned int nr);
+			  struct accmem_buffer *buf);
 int accmem_free(struct accmem_context *ctx, u64 address,
 		const struct accmem_gate *gate);
-void accmem_free_each(struct accmem_context *ctx, const u64 *addresses,
-		      int *results, unsigned int nr);
-int accmem_free_all(struct accmem_context *ctx, const u64 *addresses,
-		    struct accmem_buffer **bufs, unsigned int nr,
-		    unsigned int *at_fault);
 struct accmem_buffer *accmem_alloc_find(struct accmem_context *ctx,
 					u64 address);
 void accmem_alloc_replace(struct accmem_context *ctx, struct accmem_buffer *old,
@@ -458,9 +393,6 @@ int accmem_prefetch(struct accmem_context *ctx,
 		    const struct accmem_prefetch *req);
 int accmem_advise(struct accmem_context *ctx, const struct accmem_advise *req);
 
-/* batch.c */
-int accmem_batch(struct accmem_context *ctx, struct accmem_batch *req);
-
 /* usage.c */
 void accmem_usage_space(struct accmem_context *ctx, u32 carveouts,
 			u64 *free_bytes, u64 *largest_run);
@@ -494,8 +426,7 @@ static inline u64 accmem_place_end(const struct accmem_place *place)
 static inline struct accmem_memory *
 accmem_buffer_memory(const struct accmem_buffer *buf)
 {
-	/* a piece of a row gets another place with others' frees */
-	return READ_ONCE(buf->place)->memory;
+	return buf->place->memory;
 }
 
 static inline struct accmem_carveout *

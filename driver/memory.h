@@ -65,11 +65,11 @@ struct accmem_shared {
  * @refs: whoever named it, its mappings, calls at work on it
  * @account: what it is charged to
  * @cv: the carveout
- * @size: bytes; what parts of it were given back is not in it. Changes under
- *	the carveout's lock; faults that see the old one are waited for.
+ * @size: bytes. Changes under the carveout's lock; faults that see the old one are
+ *	waited for.
  * @huge: enum accmem_layout_huge
  * @cache_mode: enum accmem_cache_mode
- * @buffers: how many buffers it counts as; likewise
+ * @buffers: how many buffers it counts as
  * @nr_runs_before: @nr_runs before a REALLOC that is in progress; guarded by the
  *	context's lock
  * @offset: where its mappings begin in the address_space of its account; set
@@ -165,16 +165,10 @@ void accmem_memory_free(struct accmem_memory *mem);
 void accmem_memory_undo(struct accmem_memory *mem);
 bool accmem_memory_is_idle(struct accmem_memory *mem);
 bool accmem_memory_shed(struct accmem_memory *mem, bool all);
-bool accmem_memory_give_parts(struct accmem_memory *mem,
-			      const struct accmem_run *parts, unsigned int nr,
-			      u64 buffers);
 struct accmem_memory *accmem_memory_create_empty(struct accmem_account *account,
 						 struct accmem_carveout *cv,
 						 u32 private_size);
 int accmem_memory_accept(struct accmem_memory *mem, u32 huge, bool dirty);
-bool accmem_memory_move_part(struct accmem_memory *from,
-			     struct accmem_memory *to,
-			     const struct accmem_run *part);
 void accmem_memory_destroy_empty(struct accmem_memory *mem);
 
 /* resize.c */
