@@ -56,7 +56,6 @@ static struct accmem_buffer *alloc_create(struct accmem_context *ctx,
 /* each of these says where a buffer is to be */
 #define ALLOC_PLACES (ACCMEM_ALLOC_TOP_DOWN | ACCMEM_ALLOC_FIXED)
 #define ALLOC_CLASSES (ACCMEM_ALLOC_HIGH_BANDWIDTH | ACCMEM_ALLOC_LOW_BANDWIDTH)
-#define ALLOC_NOT_YET (ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE)
 
 /* the carveout whose device address a request names: bit i for carveout i */
 static u32 alloc_carveout_at(struct accmem_context *ctx, u64 address)
@@ -193,7 +192,7 @@ static inline int alloc_check(struct accmem_context *ctx,
 	if (!*carveouts ||
 	    (req->reserve && !alloc_reserve_is_valid(ctx, req, *carveouts)))
 		return -EINVAL;
-	return req->flags & ALLOC_NOT_YET ? -EOPNOTSUPP : 0;
+	return 0;
 }
 
 /**

@@ -119,7 +119,8 @@ static int run_place_owned(struct accmem_memory *mem,
 	int err = -ENOSPC;
 
 	/* two folios of which it has a part each would be charged in whole */
-	if (req->size >= ACCMEM_FOLIO && accmem_charge_is_limited())
+	if (req->size >= ACCMEM_FOLIO &&
+	    accmem_charge_is_too_much(U64_MAX, exempt))
 		err = run_place_aligned(mem, req, exempt, run);
 	if (err == -ENOSPC)
 		err = run_place(mem, req, exempt, run);

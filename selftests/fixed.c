@@ -245,18 +245,6 @@ TEST_F(fixed, flags_that_exclude_each_other)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-TEST_F(fixed, movable_and_parkable_are_not_there_yet)
-{
-	struct accmem_alloc a = { .length = 4096 };
-
-	a.flags = ACCMEM_ALLOC_MOVABLE;
-	EXPECT_EQ(-EOPNOTSUPP, accmem_ioctl_alloc(self->fd, &a));
-	a.flags = ACCMEM_ALLOC_PARKABLE;
-	EXPECT_EQ(-EOPNOTSUPP, accmem_ioctl_alloc(self->fd, &a));
-	a.flags |= ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_POPULATE;
-	EXPECT_EQ(-EOPNOTSUPP, accmem_ioctl_alloc(self->fd, &a));
-}
-
 /*
  * Another context's memory is not in the way of addresses that are virtual; where
  * the address is the memory, it is, and so is memory that is mapped still.

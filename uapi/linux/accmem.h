@@ -248,9 +248,6 @@ struct accmem_info {
  * TOP_DOWN  from the high end of the carveout
  * FIXED     at the device address given, which is a multiple of the granule;
  *	     with identity translation that is the very piece of the carveout
- * MOVABLE   its memory may be moved; not supported yet (EOPNOTSUPP)
- * PARKABLE  its memory may be taken from it and given back; not supported yet
- *	     (EOPNOTSUPP)
  * STREAM    memory whose free is pending on accmem_alloc.stream will do
  * RESIZABLE REALLOC may resize it (T4)
  * WAIT	     until there is memory, or accmem_alloc.deadline_ns has passed
@@ -264,8 +261,6 @@ struct accmem_info {
 #define ACCMEM_ALLOC_CONTIGUOUS 0x08u
 #define ACCMEM_ALLOC_TOP_DOWN 0x10u
 #define ACCMEM_ALLOC_FIXED 0x20u
-#define ACCMEM_ALLOC_MOVABLE 0x40u
-#define ACCMEM_ALLOC_PARKABLE 0x80u
 #define ACCMEM_ALLOC_STREAM 0x100u
 #define ACCMEM_ALLOC_RESIZABLE 0x200u
 #define ACCMEM_ALLOC_WAIT 0x400u
@@ -275,10 +270,9 @@ struct accmem_info {
 #define ACCMEM_ALLOC_FLAGS                                                    \
 	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE | \
 	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN |                    \
-	 ACCMEM_ALLOC_FIXED | ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE |  \
-	 ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT |   \
-	 ACCMEM_ALLOC_HIGH_BANDWIDTH | ACCMEM_ALLOC_LOW_BANDWIDTH |           \
-	 ACCMEM_ALLOC_CARVEOUT)
+	 ACCMEM_ALLOC_FIXED | ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_RESIZABLE |  \
+	 ACCMEM_ALLOC_WAIT | ACCMEM_ALLOC_HIGH_BANDWIDTH |                    \
+	 ACCMEM_ALLOC_LOW_BANDWIDTH | ACCMEM_ALLOC_CARVEOUT)
 
 /**
  * struct accmem_alloc - ACCMEM_IOC_ALLOC: allocate a buffer
@@ -372,7 +366,7 @@ struct accmem_info {
  * buffers, there. EBADF: @stream is no open file. EACCES: it is another context's.
  * EOVERFLOW: @length with its rounding or alignment passes 2^64. EOPNOTSUPP: no
  * carveout that is asked has the cache mode, or the page size; the kind is not
- * supported; MOVABLE, PARKABLE. EDQUOT: a limit of the user or of the context. ENOMEM:
+ * supported. EDQUOT: a limit of the user or of the context. ENOMEM:
  * no memory, or with FIXED not there; @free_bytes and @largest_run are filled in; at
  * once, with WAIT too, where every carveout is smaller, or the host or the kernel is
  * short of memory, or there is no host memory left for the other side of SHARED, as is
