@@ -151,9 +151,9 @@ int accmem_ioctl_alloc(struct accmem_command *cmd)
 	alloc_ioctl_describe_alloc(buf, req);
 	err = alloc_ioctl_respond_alloc(cmd);
 	if (err)
-		accmem_alloc_discard(ctx, &buf, 1);
+		accmem_alloc_discard(ctx, buf);
 	else
-		accmem_alloc_publish(ctx, &buf, 1);
+		accmem_alloc_publish(ctx, buf);
 	return err;
 }
 

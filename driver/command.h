@@ -18,7 +18,6 @@ union accmem_command_data {
 	struct accmem_alloc alloc;
 	struct accmem_query query;
 	struct accmem_realloc realloc;
-	struct accmem_batch batch;
 	struct accmem_access access;
 	struct accmem_prefetch prefetch;
 	struct accmem_advise advise;

@@ -13,7 +13,6 @@
 #include <linux/uaccess.h>
 
 #include "alloc/access.h"
-#include "alloc/batch.h"
 #include "alloc/pressure.h"
 #include "alloc/usage.h"
 #include "alloc_ioctl.h"
@@ -155,27 +154,9 @@ static int ioctl_query(struct accmem_command *cmd)
 }
 
 /*
- * The answer, which says how far the batch came, is written after a failure, too;
- * and before, since what cannot be told had better not be done.
+ * The answer, which says how far it came, is written after a failure, too; and before,
+ * since what cannot be told had better not be done.
  */
-static int ioctl_batch(struct accmem_command *cmd)
-{
-	struct accmem_batch *req = &cmd->data.batch;
-	int err;
-
-	if (req->flags & ~ACCMEM_BATCH_FLAGS || req->reserved)
-		return -EINVAL;
-	req->done = 0;
-	req->free_bytes = 0;
-	req->largest_run = 0;
-	err = accmem_command_respond(cmd);
-	if (err)
-		return err;
-	err = accmem_batch(cmd->ctx, req);
-	return accmem_command_respond(cmd) ?: err;
-}
-
-/* The answer says how far it came; it is written before, as that of a batch. */
 static int ioctl_access(struct accmem_command *cmd)
 {
 	struct accmem_access *req = &cmd->data.access;
@@ -361,8 +342,6 @@ static_assert(__same_type(struct accmem_query,
 			  ((union accmem_command_data *)0)->query));
 static_assert(__same_type(struct accmem_realloc,
 			  ((union accmem_command_data *)0)->realloc));
-static_assert(__same_type(struct accmem_batch,
-			  ((union accmem_command_data *)0)->batch));
 static_assert(__same_type(struct accmem_access,
 			  ((union accmem_command_data *)0)->access));
 static_assert(__same_type(struct accmem_prefetch,
@@ -384,7 +363,6 @@ ACCMEM_BEGINS_WITH_SIZE(struct accmem_alloc);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_free);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_query);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_realloc);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_batch);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_access);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_prefetch);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_advise);
@@ -426,12 +404,6 @@ static const struct command_op ops[] = {
 		.size = sizeof_field(union accmem_command_data, realloc),
 		.min_size = offsetofend(struct accmem_realloc, reserved),
 		.run = accmem_ioctl_realloc,
-	},
-	[_IOC_NR(ACCMEM_IOC_BATCH)] = {
-		.cmd = ACCMEM_IOC_BATCH,
-		.size = sizeof_field(union accmem_command_data, batch),
-		.min_size = offsetofend(struct accmem_batch, reserved),
-		.run = ioctl_batch,
 	},
 	[_IOC_NR(ACCMEM_IOC_ACCESS)] = {
 		.cmd = ACCMEM_IOC_ACCESS,

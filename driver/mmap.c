@@ -93,24 +93,17 @@ static pgprot_t mmap_cache_prot(u32 cache_mode, pgprot_t prot)
 /*
  * The memory at an address, with a reference, as long as it has a name. From
  * here on it counts as mapped: it is not kept when it is freed, and its pages
- * may be pinned. So it is one that no other buffer has a piece of.
+ * may be pinned.
  */
 static struct accmem_memory *mmap_find_memory(struct accmem_context *ctx,
 					      u64 address)
 {
 	struct accmem_memory *mem;
-	int err;
 
-	for (;;) {
-		spin_lock(&ctx->lock);
-		mem = accmem_buffer_reach(ctx, address);
-		spin_unlock(&ctx->lock);
-		if (mem != ERR_PTR(-EAGAIN))
-			return mem;
-		err = accmem_buffer_extract(ctx, address);
-		if (err)
-			return ERR_PTR(err);
-	}
+	spin_lock(&ctx->lock);
+	mem = accmem_buffer_reach(ctx, address);
+	spin_unlock(&ctx->lock);
+	return mem;
 }
 
 /* takes the reference over on success */

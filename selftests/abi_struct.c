@@ -57,7 +57,6 @@ struct call {
 		struct accmem_free free;
 		struct accmem_query query;
 		struct accmem_realloc realloc;
-		struct accmem_batch batch;
 		struct accmem_access access;
 		struct accmem_prefetch prefetch;
 		struct accmem_advise advise;
@@ -84,9 +83,6 @@ static const struct call calls[] = {
 	{ .cmd = ACCMEM_IOC_REALLOC,
 	  RESERVED(accmem_realloc),
 	  .flags = ACCMEM_REALLOC_FLAGS },
-	{ .cmd = ACCMEM_IOC_BATCH,
-	  RESERVED(accmem_batch),
-	  .flags = ACCMEM_BATCH_FLAGS },
 	{ .cmd = ACCMEM_IOC_ACCESS, RESERVED(accmem_access) },
 	{ .cmd = ACCMEM_IOC_PREFETCH,
 	  RESERVED(accmem_prefetch),
@@ -98,14 +94,6 @@ static const struct call calls[] = {
 };
 
 static char read_byte; /* what an access reads */
-
-/* what a batch frees */
-static struct accmem_batch_free freed;
-
-static bool call_frees(const struct call *call)
-{
-	return call->cmd == ACCMEM_IOC_FREE || call->cmd == ACCMEM_IOC_BATCH;
-}
 
 static bool call_hints(const struct call *call)
 {
@@ -139,12 +127,6 @@ static int prepare(int fd, const struct call *call, char *at,
 	else if (call->cmd == ACCMEM_IOC_REALLOC) {
 		tmp.realloc.address = buf->address;
 		tmp.realloc.length = 4000;
-	} else if (call->cmd == ACCMEM_IOC_BATCH) {
-		freed.address = buf->address;
-		tmp.batch.op = ACCMEM_BATCH_FREE;
-		tmp.batch.count = 1;
-		tmp.batch.entries = (uintptr_t)&freed;
-		tmp.batch.entry_size = sizeof(freed);
 	} else if (call->cmd == ACCMEM_IOC_ACCESS) {
 		tmp.access.address = buf->address;
 		tmp.access.length = 1;
@@ -171,7 +153,7 @@ static int undo(int fd, const struct call *call, const char *at,
 		memcpy(&done, at, sizeof(done));
 		ret = accmem_ioctl_free(fd, done.address);
 	}
-	if (!call_frees(call) || err)
+	if (call->cmd != ACCMEM_IOC_FREE || err)
 		ret = ret ?: accmem_ioctl_free(fd, buf->address);
 	return ret;
 }

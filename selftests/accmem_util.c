@@ -96,51 +96,6 @@ int accmem_drain(int fd)
 	return err == -ENOMEM ? 0 : err ?: -EINVAL;
 }
 
-int accmem_ioctl_batch(int fd, struct accmem_batch *batch)
-{
-	batch->size = sizeof(*batch);
-	return accmem_ioctl(fd, ACCMEM_IOC_BATCH, batch);
-}
-
-static int run_batch(int fd, struct accmem_batch *batch, uint32_t *done)
-{
-	int err = accmem_ioctl_batch(fd, batch);
-
-	if (done)
-		*done = batch->done;
-	return err;
-}
-
-int accmem_batch_allocs(int fd, uint32_t flags,
-			struct accmem_batch_alloc *entries, uint32_t count,
-			uint32_t *done)
-{
-	struct accmem_batch batch = {
-		.flags = flags,
-		.op = ACCMEM_BATCH_ALLOC,
-		.count = count,
-		.entries = (uintptr_t)entries,
-		.entry_size = sizeof(*entries),
-	};
-
-	return run_batch(fd, &batch, done);
-}
-
-int accmem_batch_frees(int fd, uint32_t flags,
-		       struct accmem_batch_free *entries, uint32_t count,
-		       uint32_t *done)
-{
-	struct accmem_batch batch = {
-		.flags = flags,
-		.op = ACCMEM_BATCH_FREE,
-		.count = count,
-		.entries = (uintptr_t)entries,
-		.entry_size = sizeof(*entries),
-	};
-
-	return run_batch(fd, &batch, done);
-}
-
 uint64_t accmem_free_now(int fd)
 {
 	struct accmem_info info;

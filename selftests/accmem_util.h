@@ -65,14 +65,6 @@ int accmem_alloc_bytes(int fd, uint64_t length, uint32_t flags,
  */
 int accmem_ioctl_realloc(int fd, uint64_t address, uint64_t length,
 			 uint32_t flags, struct accmem_realloc *r);
-/* BATCH; @done, unless it is NULL, gets accmem_batch.done */
-int accmem_ioctl_batch(int fd, struct accmem_batch *batch);
-int accmem_batch_allocs(int fd, uint32_t flags,
-			struct accmem_batch_alloc *entries, uint32_t count,
-			uint32_t *done);
-int accmem_batch_frees(int fd, uint32_t flags,
-		       struct accmem_batch_free *entries, uint32_t count,
-		       uint32_t *done);
 uint64_t accmem_free_now(int fd);
 /* empties the caches of freed buffers of all contexts: by an ALLOC that fails */
 int accmem_drain(int fd);

@@ -240,50 +240,6 @@ TEST(dirty_memory_is_cleared_by_who_gets_it_at_the_latest)
 }
 
 /*
- * Buffers of one BATCH, which are one memory of 2 MiB, go back together: a device may
- * have written to them by their addresses, so who gets them then has them cleared.
- * Nothing is left at first that others did not touch: in a second or two that becomes
- * dirty, and clean.
- */
-TEST(what_a_batch_gives_back_is_cleared_for_others)
-{
-	const char *path = ACCMEM_DEV_PHYS;
-	struct accmem_batch_alloc a[16];
-	struct accmem_batch_free f[ARRAY_SIZE(a)];
-	struct accmem_alloc b = { .length = MIB(2),
-				  .flags = ACCMEM_ALLOC_FIXED };
-	struct clear_counts before, after;
-	unsigned int i;
-	int fd[2];
-
-	for (i = 0; i < 2; i++) {
-		fd[i] = accmem_dev_open(path, O_RDWR);
-		ASSERT_LE(0, fd[i]);
-	}
-	sleep(3);
-	ASSERT_EQ(-1, accmem_sysfs_wait(path, "dirty_bytes", 0, 60000));
-	memset(a, 0, sizeof(a));
-	for (i = 0; i < ARRAY_SIZE(a); i++)
-		a[i].length = MIB(2) / ARRAY_SIZE(a);
-	ASSERT_EQ(0, accmem_batch_allocs(fd[0], 0, a, ARRAY_SIZE(a), NULL));
-	memset(f, 0, sizeof(f));
-	for (i = 0; i < ARRAY_SIZE(a); i++) {
-		ASSERT_EQ(0, a[i].result);
-		ASSERT_EQ(a[0].address + i * a[0].length, a[i].address);
-		f[i].address = a[i].address;
-	}
-	before = clears_now(path);
-	ASSERT_EQ(0, accmem_batch_frees(fd[0], 0, f, ARRAY_SIZE(f), NULL));
-	b.address = a[0].address;
-	ASSERT_EQ(0, accmem_ioctl_alloc(fd[1], &b));
-	after = clears_now(path);
-	EXPECT_EQ((int64_t)MIB(2),
-		  after.cleared - before.cleared + after.late - before.late);
-	for (i = 0; i < 2; i++)
-		close(fd[i]);
-}
-
-/*
  * --- help ---
  *
  * What one context had and did not touch is dirty for another at once, and the

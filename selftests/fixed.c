@@ -245,18 +245,6 @@ TEST_F(fixed, flags_that_exclude_each_other)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-TEST_F(fixed, movable_and_parkable_are_not_there_yet)
-{
-	struct accmem_alloc a = { .length = 4096 };
-
-	a.flags = ACCMEM_ALLOC_MOVABLE;
-	EXPECT_EQ(-EOPNOTSUPP, accmem_ioctl_alloc(self->fd, &a));
-	a.flags = ACCMEM_ALLOC_PARKABLE;
-	EXPECT_EQ(-EOPNOTSUPP, accmem_ioctl_alloc(self->fd, &a));
-	a.flags |= ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_POPULATE;
-	EXPECT_EQ(-EOPNOTSUPP, accmem_ioctl_alloc(self->fd, &a));
-}
-
 /*
  * Another context's memory is not in the way of addresses that are virtual; where
  * the address is the memory, it is, and so is memory that is mapped still.
@@ -316,16 +304,16 @@ TEST_F(fixed, cached_by_another_context)
 TEST_F(fixed, a_context_is_restored)
 {
 	enum { N = 64 };
-	struct accmem_batch_alloc a[N] = {};
-	struct accmem_batch_free f[N] = {};
+	struct accmem_alloc a[N], b;
 	uint64_t seed = accmem_seed();
 	unsigned int i, j;
 	int other;
 
 	for (i = 0; i < N; i++)
-		a[i].length = 4096 * (1 + accmem_random(&seed) % 20);
-	ASSERT_EQ(0, accmem_batch_allocs(self->fd, ACCMEM_BATCH_ATOMIC, a, N,
-					 NULL));
+		ASSERT_EQ(0, accmem_alloc_bytes(
+				     self->fd,
+				     4096 * (1 + accmem_random(&seed) % 20), 0,
+				     &a[i]));
 	close(self->fd);
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
 	self->fd = accmem_dev_open(variant->path, O_RDWR);
@@ -334,28 +322,24 @@ TEST_F(fixed, a_context_is_restored)
 	other = accmem_dev_open(variant->path, O_RDWR);
 	ASSERT_LE(0, other);
 	for (i = N - 1; i; i--) {
-		struct accmem_batch_alloc swap = a[i];
+		struct accmem_alloc swap = a[i];
 
 		j = accmem_random(&seed) % (i + 1);
 		a[i] = a[j];
 		a[j] = swap;
 	}
 	for (i = 0; i < N; i++) {
-		a[i].flags = FIXED;
-		f[i].address = a[i].address;
+		ASSERT_EQ(0, alloc_at(self->fd, a[i].address, a[i].length, 0,
+				      &b));
+		EXPECT_EQ(a[i].address, b.address);
 	}
-	ASSERT_EQ(0, accmem_batch_allocs(self->fd, ACCMEM_BATCH_ATOMIC, a, N,
-					 NULL));
-	for (i = 0; i < N; i++)
-		EXPECT_EQ(f[i].address, a[i].address);
 	/* all of it again: all is taken */
-	EXPECT_EQ(-EEXIST, accmem_batch_allocs(self->fd, ACCMEM_BATCH_ATOMIC, a,
-					       N, NULL));
+	for (i = 0; i < N; i++)
+		EXPECT_EQ(-EEXIST, alloc_at(self->fd, a[i].address, a[i].length,
+					    0, &b));
 	EXPECT_EQ(N, accmem_sysfs(variant->path, "buffers"));
 	for (i = 0; i < N; i++)
-		a[i].address = f[i].address;
-	EXPECT_EQ(0, accmem_batch_frees(self->fd, ACCMEM_BATCH_ATOMIC, f, N,
-					NULL));
+		EXPECT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
 	close(other);
 }
 

@@ -288,56 +288,6 @@ TEST_F(kinds, realloc_keeps_the_kind)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, r.address));
 }
 
-TEST_F(kinds, batch_of_both)
-{
-	struct accmem_batch_alloc e[40] = {};
-	struct accmem_batch_free f[40] = {};
-	const unsigned int n = ARRAY_SIZE(e);
-	struct accmem_query q;
-	unsigned int i;
-
-	for (i = 0; i < n; i++) {
-		e[i].length = i < 20 ? 4096 : 100;
-		e[i].kind = i / 5 % 2;
-	}
-	ASSERT_EQ(0, accmem_batch_allocs(self->fd, ACCMEM_BATCH_ATOMIC, e, n,
-					 NULL));
-	for (i = 0; i < n; i++) {
-		ASSERT_EQ(0, accmem_ioctl_query(self->fd, e[i].address, &q));
-		EXPECT_EQ(i / 5 % 2, q.kind);
-		f[i].address = e[i].address;
-	}
-	ASSERT_EQ(0, accmem_batch_frees(self->fd, ACCMEM_BATCH_ATOMIC, f, n,
-					NULL));
-}
-
-/* what is free is told of the kinds that there was too little of */
-TEST_F(kinds, batch_of_too_much)
-{
-	struct accmem_batch_alloc e[2] = {
-		{ .length = 2 * self->host.capacity, .kind = ACCMEM_KIND_HOST },
-		{ .length = 2 * self->device.capacity },
-	};
-	const uint64_t free_bytes[] = {
-		self->host.capacity,
-		self->device.capacity,
-		self->host.capacity + self->device.capacity,
-	};
-	struct accmem_batch batch;
-	unsigned int i;
-
-	for (i = 0; i < 3; i++) {
-		batch = (struct accmem_batch){ .op = ACCMEM_BATCH_ALLOC,
-					       .entries = (uintptr_t)&e[i % 2],
-					       .entry_size = sizeof(e[0]),
-					       .count = i < 2 ? 1 : 2 };
-		ASSERT_EQ(0, accmem_ioctl_batch(self->fd, &batch));
-		EXPECT_EQ(-ENOMEM, e[i % 2].result);
-		EXPECT_EQ(free_bytes[i], batch.free_bytes);
-		EXPECT_LT(0, batch.largest_run);
-	}
-}
-
 TEST_F(kinds, limits_count_both)
 {
 	int64_t limit = accmem_param("max_bytes_per_context");

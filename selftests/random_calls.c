@@ -25,7 +25,6 @@
 #define CONTEXTS 2
 #define MAPS 16
 #define WORDS 64 /* of a call's argument, at most */
-#define ENTRIES 8 /* of a batch */
 #define BYTES 4096u
 #define NOWHERE_NEAR GIB(16)
 #define TICK_US 20000 /* a signal interrupts what waits */
@@ -141,55 +140,6 @@ static void resize(void)
 	spoil(&r, sizeof(r));
 	if (call(some_context(), ACCMEM_IOC_REALLOC, &r))
 		remember(r.address, r.mmap_offset, r.usable);
-}
-
-/* one on ENTRIES entries at most, which stay where they are: answers go there */
-static struct accmem_batch some_batch(uint32_t op, void *entries,
-				      uint32_t entry_size)
-{
-	uint32_t count = 1 + below(ENTRIES);
-	struct accmem_batch b = { .size = sizeof(b),
-				  .flags = one_in(2),
-				  .op = op,
-				  .count = count };
-
-	spoil(&b, sizeof(b));
-	b.entries = (uintptr_t)entries;
-	b.entry_size = entry_size;
-	if (b.count > ENTRIES)
-		b.count = count;
-	return b;
-}
-
-static void batch_alloc(void)
-{
-	struct accmem_batch_alloc e[ENTRIES] = {};
-	struct accmem_batch b =
-		some_batch(ACCMEM_BATCH_ALLOC, e, sizeof(*e));
-	uint64_t length = some_length();
-	unsigned int i;
-
-	for (i = 0; i < ENTRIES; i++)
-		e[i].length = one_in(4) ? some_length() : length;
-	spoil(e, sizeof(e));
-	if (!call(some_context(), ACCMEM_IOC_BATCH, &b))
-		return;
-	for (i = 0; i < ENTRIES; i++) {
-		if (!e[i].result)
-			remember(e[i].address, e[i].mmap_offset, e[i].usable);
-	}
-}
-
-static void batch_free(void)
-{
-	struct accmem_batch_free e[ENTRIES] = {};
-	struct accmem_batch b = some_batch(ACCMEM_BATCH_FREE, e, sizeof(*e));
-	unsigned int i;
-
-	for (i = 0; i < ENTRIES; i++)
-		e[i].address = some_buffer().address;
-	spoil(e, sizeof(e));
-	call(some_context(), ACCMEM_IOC_BATCH, &b);
 }
 
 static void device_access(void)
@@ -512,13 +462,13 @@ static void fail_soon(void)
 /* --- processes ------------------------------------------------------------ */
 
 static void (*const steps[])(void) = {
-	alloc,	       alloc,	      alloc,	    release,	 release,
-	resize,	       batch_alloc,   batch_free,   device_access, device_access,
-	hint,	       hint,	      shrink,	    stream_create, stream_signal,
-	stream_wait,   stream_import, stream_export, launch,	 columns,
-	anything,      anything,      map,	    map,	 map,
-	change_map,    change_map,    touch,	    touch,	 touch,
-	touch,	       pin,	      child,	    fail_soon,
+	alloc,	       alloc,	      alloc,	     alloc,	    release,
+	release,       release,	      resize,	     device_access, device_access,
+	hint,	       hint,	      shrink,	     stream_create, stream_signal,
+	stream_wait,   stream_import, stream_export, launch,	    columns,
+	anything,      anything,      map,	     map,	    map,
+	change_map,    change_map,    touch,	     touch,	    touch,
+	touch,	       pin,	      child,	     fail_soon,
 };
 
 /* what a call writes where it was told to hits no memory of the test's */

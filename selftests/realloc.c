@@ -368,37 +368,6 @@ TEST_F(realloc, small_buffers)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, other.address));
 }
 
-/* A buffer of a batch leaves its row; the others stay what they are. */
-TEST_F(realloc, rows_of_a_batch)
-{
-	struct accmem_batch_alloc e[8] = {};
-	struct accmem_realloc r;
-	unsigned int i;
-
-	for (i = 0; i < 8; i++) {
-		e[i].length = KIB(16);
-		e[i].flags = RESIZABLE;
-	}
-	ASSERT_EQ(0, accmem_batch_allocs(self->fd, 0, e, 8, NULL));
-	for (i = 0; i < 8; i++) {
-		ASSERT_EQ(0, e[i].result);
-		ASSERT_EQ(0, fill_at(self->fd, e[i].address, KIB(16), i));
-	}
-	ASSERT_EQ(0,
-		  accmem_ioctl_realloc(self->fd, e[3].address, KIB(8), 0, &r));
-	ASSERT_EQ(e[3].address, r.address);
-	ASSERT_EQ(0,
-		  accmem_ioctl_realloc(self->fd, e[5].address, KIB(64), 0, &r));
-	e[5].address = r.address;
-	for (i = 0; i < 8; i++) {
-		uint64_t kept = i == 3 ? KIB(8) : KIB(16);
-
-		ASSERT_EQ(-1, check_at(self->fd, e[i].address, kept,
-				       i == 5 ? KIB(64) : kept, i));
-		ASSERT_EQ(0, accmem_ioctl_free(self->fd, e[i].address));
-	}
-}
-
 /* Policies, modes, places and presence: a buffer stays what it was asked for. */
 TEST_F(realloc, keeps_what_it_was_asked_for)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Shared memory and all that has to do with memory beside it: what somebody has pinned
- * stays; the kernel's own accesses, mappings, streams and batches find it wherever it is.
+ * stays; the kernel's own accesses, mappings and streams find it wherever it is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -354,30 +354,6 @@ TEST_F(shared_others, a_stream_hands_none_of_it_on)
 	EXPECT_EQ(0, stream_signal(stream, 1));
 	self->a.address = 0;
 	close(stream);
-}
-
-TEST_F(shared_others, a_batch_makes_each_its_own)
-{
-	struct accmem_batch_alloc entries[8] = {};
-	struct accmem_batch_free frees[8] = {};
-	unsigned int i;
-
-	for (i = 0; i < 8; i++) {
-		entries[i].length = 4096;
-		entries[i].kind = ACCMEM_KIND_SHARED;
-	}
-	ASSERT_EQ(0, accmem_batch_allocs(self->fd, 0, entries, 8, NULL));
-	for (i = 0; i < 8; i++) {
-		struct accmem_query q;
-
-		ASSERT_EQ(0, entries[i].result);
-		ASSERT_EQ(0,
-			  accmem_ioctl_query(self->fd, entries[i].address, &q));
-		EXPECT_EQ(ACCMEM_KIND_SHARED, q.kind);
-		EXPECT_EQ(0, device_set(self->fd, entries[i].address, i));
-		frees[i].address = entries[i].address;
-	}
-	EXPECT_EQ(0, accmem_batch_frees(self->fd, 0, frees, 8, NULL));
 }
 
 ACCMEM_HARNESS_MAIN

@@ -27,7 +27,6 @@ extern const struct device devices[NR_DEVICES];
 
 /* The groups of figures, one a run of the program. */
 void bench_calls(void);
-void bench_batches(void);
 void bench_growth(void);
 void bench_handoff(void);
 void bench_moves(void);

@@ -4,7 +4,6 @@
  * boot. Runs in the guests of bench/run-device, as root.
  *
  *   device_bench calls			where time counts instructions
- *   device_bench batches			likewise
  *   device_bench growth			likewise
  *   device_bench handoff		likewise
  *   device_bench shares			likewise
@@ -31,10 +30,10 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } groups[] = {
-	{ "calls", bench_calls },     { "batches", bench_batches },
-	{ "growth", bench_growth },   { "handoff", bench_handoff },
-	{ "sharing", bench_sharing }, { "shares", bench_shares },
-	{ "waits", bench_waits },     { "moves", bench_moves },
+	{ "calls", bench_calls },   { "growth", bench_growth },
+	{ "handoff", bench_handoff }, { "sharing", bench_sharing },
+	{ "shares", bench_shares },   { "waits", bench_waits },
+	{ "moves", bench_moves },
 };
 
 /*
@@ -71,5 +70,5 @@ int main(int argc, char **argv)
 		}
 	}
 	die(0,
-	    "calls, batches, growth, handoff, moves, sharing, shares, waits or packing");
+	    "calls, growth, handoff, moves, sharing, shares, waits or packing");
 }

@@ -57,18 +57,11 @@ static struct accmem_memory *access_find_memory(struct accmem_context *ctx,
 						u64 address, u64 length)
 {
 	struct accmem_memory *mem;
-	int err;
 
-	for (;;) {
-		spin_lock(&ctx->lock);
-		mem = access_reach(ctx, address, length);
-		spin_unlock(&ctx->lock);
-		if (mem != ERR_PTR(-EAGAIN))
-			return mem;
-		err = accmem_buffer_extract(ctx, address);
-		if (err)
-			return ERR_PTR(err);
-	}
+	spin_lock(&ctx->lock);
+	mem = access_reach(ctx, address, length);
+	spin_unlock(&ctx->lock);
+	return mem;
 }
 
 /* bytes of the next part, which is in one piece of shared memory */

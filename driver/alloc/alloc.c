@@ -18,7 +18,6 @@
 #include "internal.h"
 #include "stream/pending.h"
 #include "vm/buffer.h"
-#include "vm/bulk.h"
 #include "vm/cache.h"
 #include "vm/lookup.h"
 #include "vm/va.h"
@@ -64,7 +63,6 @@ static struct accmem_buffer *alloc_create(struct accmem_context *ctx,
 /* each of these says where a buffer is to be */
 #define ALLOC_PLACES (ACCMEM_ALLOC_TOP_DOWN | ACCMEM_ALLOC_FIXED)
 #define ALLOC_CLASSES (ACCMEM_ALLOC_HIGH_BANDWIDTH | ACCMEM_ALLOC_LOW_BANDWIDTH)
-#define ALLOC_NOT_YET (ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE)
 
 /* the carveout whose device address a request names: bit i for carveout i */
 static u32 alloc_carveout_at(struct accmem_context *ctx, u64 address)
@@ -201,7 +199,7 @@ static inline int alloc_check(struct accmem_context *ctx,
 	if (!*carveouts ||
 	    (req->reserve && !alloc_reserve_is_valid(ctx, req, *carveouts)))
 		return -EINVAL;
-	return req->flags & ALLOC_NOT_YET ? -EOPNOTSUPP : 0;
+	return 0;
 }
 
 /**
@@ -534,14 +532,14 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 #define ALLOC_OPEN_FLAGS                                                    \
 	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 |                       \
 	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_RESIZABLE | ALLOC_CLASSES | \
-	 ACCMEM_ALLOC_CARVEOUT)
+	 ACCMEM_ALLOC_CARVEOUT | ACCMEM_ALLOC_WAIT | ACCMEM_ALLOC_STREAM)
 
 /* any memory of its size will do that has the alignment */
 static bool alloc_is_open(const struct accmem_alloc *req,
-			  const struct accmem_layout *layout, u32 flags)
+			  const struct accmem_layout *layout)
 {
 	return req->kind == ACCMEM_KIND_DEVICE && !layout->small &&
-	       !req->reserve && !(req->flags & ~(ALLOC_OPEN_FLAGS | flags));
+	       !req->reserve && !(req->flags & ~ALLOC_OPEN_FLAGS);
 }
 
 /**
@@ -564,8 +562,7 @@ u32 accmem_alloc_gift_layout(struct accmem_context *ctx,
 	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
 		if (!(carveouts & BIT(cv->index)) ||
 		    accmem_alloc_lay_out(cv, req, req->page_policy, &other) ||
-		    !alloc_is_open(req, &other,
-				   ACCMEM_ALLOC_WAIT | ACCMEM_ALLOC_STREAM))
+		    !alloc_is_open(req, &other))
 			continue;
 		if (!found)
 			*layout = other;
@@ -575,62 +572,14 @@ u32 accmem_alloc_gift_layout(struct accmem_context *ctx,
 	return found;
 }
 
-/* Memory that the kernel has to map to clear it is no row's. */
-static bool alloc_fits_row(const struct accmem_carveout *cv,
-			   const struct accmem_alloc *req,
-			   const struct accmem_layout *layout)
-{
-	return accmem_has_pages(cv) && alloc_is_open(req, layout, 0) &&
-	       layout->page_size == ACCMEM_GRANULE &&
-	       layout->footprint <= ACCMEM_FOLIO / 2 &&
-	       IS_ALIGNED(layout->footprint, layout->alignment);
-}
-
 /**
- * accmem_alloc_row() - allocate equal buffers beside each other
+ * accmem_alloc_publish() - the address of a buffer has been told
  * @ctx: the context
- * @req: the request of each; every field may hold anything
- * @bufs: out: the buffers, as accmem_alloc() makes them
- * @nr: how many are wanted
- *
- * Return: how many these are. None, or too few, is no failure: accmem_alloc()
- * says of each of the others whether it can be had.
+ * @buf: the buffer; from here on other threads may free it
  */
-unsigned int accmem_alloc_row(struct accmem_context *ctx,
-			      const struct accmem_alloc *req,
-			      struct accmem_buffer **bufs, unsigned int nr)
+void accmem_alloc_publish(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
-	struct accmem_layout layout;
-	struct accmem_carveout *cv;
-
-	if (nr < 2 || accmem_alloc_check(ctx, req))
-		return 0;
-	cv = alloc_next_carveout(ctx, req, alloc_carveouts(ctx, req));
-	if (accmem_alloc_lay_out(cv, req, req->page_policy, &layout) ||
-	    !alloc_fits_row(cv, req, &layout))
-		return 0;
-	nr = min3(nr, ACCMEM_ROW_MAX,
-		  (unsigned int)(ACCMEM_FOLIO / layout.footprint));
-	alloc_see_cache(ctx, cv, layout.footprint * nr);
-	if (accmem_row_create(ctx, cv, req, &layout, bufs, nr))
-		return 0;
-	accmem_waiters_pass(cv, ctx->account->user, layout.footprint * nr);
-	return nr;
-}
-
-/**
- * accmem_alloc_publish() - addresses of buffers have been told
- * @ctx: the context
- * @bufs: the buffers; from here on other threads may free them
- * @nr: how many
- */
-void accmem_alloc_publish(struct accmem_context *ctx,
-			  struct accmem_buffer **bufs, unsigned int nr)
-{
-	unsigned int i;
-
 	spin_lock(&ctx->lock);
-	for (i = 0; i < nr; i++)
-		accmem_name_publish(ctx, bufs[i]);
+	accmem_name_publish(ctx, buf);
 	spin_unlock(&ctx->lock);
 }

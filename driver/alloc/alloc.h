@@ -7,8 +7,6 @@
 
 #include <linux/types.h>
 
-#define ACCMEM_MANY 64u /* buffers made, or freed, together */
-
 struct accmem_alloc;
 struct accmem_buffer;
 struct accmem_context;
@@ -22,6 +20,6 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 u32 accmem_alloc_carveouts(struct accmem_context *ctx,
 			   const struct accmem_alloc *req);
 void accmem_alloc_publish(struct accmem_context *ctx,
-			  struct accmem_buffer **bufs, unsigned int nr);
+			  struct accmem_buffer *buf);
 
 #endif /* ACCMEM_ALLOC_H */

@@ -11,9 +11,9 @@ struct accmem_buffer;
 struct accmem_context;
 struct accmem_gate;
 
-void accmem_alloc_discard(struct accmem_context *ctx,
-			  struct accmem_buffer **bufs, unsigned int nr);
 int accmem_free(struct accmem_context *ctx, u64 address,
 		const struct accmem_gate *gate);
+void accmem_alloc_discard(struct accmem_context *ctx,
+			  struct accmem_buffer *buf);
 
 #endif /* ACCMEM_ALLOC_FREE_H */

@@ -45,19 +45,11 @@ int accmem_alloc_need(const struct accmem_carveout *cv,
 u32 accmem_alloc_gift_layout(struct accmem_context *ctx,
 			     const struct accmem_alloc *req, u32 carveouts,
 			     struct accmem_layout *layout);
-unsigned int accmem_alloc_row(struct accmem_context *ctx,
-			      const struct accmem_alloc *req,
-			      struct accmem_buffer **bufs, unsigned int nr);
 int accmem_alloc_lay_out(const struct accmem_carveout *cv,
 			 const struct accmem_alloc *req, u32 page_policy,
 			 struct accmem_layout *layout);
 
 /* free.c */
-void accmem_free_each(struct accmem_context *ctx, const u64 *addresses,
-		      int *results, unsigned int nr);
-int accmem_free_all(struct accmem_context *ctx, const u64 *addresses,
-		    struct accmem_buffer **bufs, unsigned int nr,
-		    unsigned int *at_fault);
 struct accmem_buffer *accmem_alloc_find(struct accmem_context *ctx,
 					u64 address);
 void accmem_alloc_replace(struct accmem_context *ctx, struct accmem_buffer *old,

@@ -4,9 +4,9 @@
  *
  * A buffer that is being resized is marked: FREE and another REALLOC of it are
  * refused meanwhile, QUERY and mmap go on. A buffer with a memory of its own grows
- * where its addresses and, with identity translation, its memory can go on; one of
- * a row is given its own before. Anything else becomes a new buffer, with what fits
- * of the old one's bytes, which takes the old one's place; that is freed.
+ * where its addresses and, with identity translation, its memory can go on. Anything
+ * else becomes a new buffer, with what fits of the old one's bytes, which takes the old
+ * one's place; that is freed.
  *
  * All that can fail comes before the answer to the caller. What follows changes
  * names, or gives memory back; only a split may still find no memory for itself,
@@ -35,7 +35,7 @@ static u64 realloc_offset_of(const struct accmem_buffer *buf)
 	return buf->address - buf->place->start;
 }
 
-/* the buffer, marked; -EAGAIN if it has to leave a row first */
+/* the buffer, marked */
 static struct accmem_buffer *realloc_mark(struct accmem_context *ctx,
 					  u64 address)
 {
@@ -47,8 +47,6 @@ static struct accmem_buffer *realloc_mark(struct accmem_context *ctx,
 		return buf;
 	if (!(buf->flags & ACCMEM_ALLOC_RESIZABLE))
 		return ERR_PTR(-EPERM);
-	if (buf->place->ops->shares_pieces)
-		return ERR_PTR(-EAGAIN);
 	mem = accmem_buffer_memory(buf);
 	mem->nr_runs_before = mem->nr_runs;
 	buf->resizing = true;
@@ -59,18 +57,11 @@ static struct accmem_buffer *realloc_begin(struct accmem_context *ctx,
 					   u64 address)
 {
 	struct accmem_buffer *buf;
-	int err;
 
-	for (;;) {
-		spin_lock(&ctx->lock);
-		buf = realloc_mark(ctx, address);
-		spin_unlock(&ctx->lock);
-		if (buf != ERR_PTR(-EAGAIN))
-			return buf;
-		err = accmem_buffer_extract(ctx, address);
-		if (err)
-			return ERR_PTR(err);
-	}
+	spin_lock(&ctx->lock);
+	buf = realloc_mark(ctx, address);
+	spin_unlock(&ctx->lock);
+	return buf;
 }
 
 /* in place, or not at all */
@@ -274,7 +265,7 @@ static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
 	else
 		err = realloc_copy(ctx, r);
 	if (err) {
-		accmem_alloc_discard(ctx, &r->fresh, 1);
+		accmem_alloc_discard(ctx, r->fresh);
 		r->fresh = NULL;
 	}
 	return err;
@@ -421,6 +412,6 @@ int accmem_realloc_commit(struct accmem_context *ctx, struct accmem_resize *r)
 void accmem_realloc_cancel(struct accmem_context *ctx, struct accmem_resize *r)
 {
 	if (r->fresh)
-		accmem_alloc_discard(ctx, &r->fresh, 1);
+		accmem_alloc_discard(ctx, r->fresh);
 	realloc_undo(ctx, r->buf, r->old_size);
 }

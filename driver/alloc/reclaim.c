@@ -19,6 +19,7 @@
  * at most, which were never mapped: what one drains, another one neither finds nor sees
  * as free before. Nobody waits for a lock that depends on what other contexts do.
  */
+#include <linux/capability.h>
 #include <linux/kernel.h>
 #include <linux/sched/signal.h>
 
@@ -246,7 +247,10 @@ static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
 		return -ENOMEM;
 	if (err != -ENOSPC)
 		return err;
-	return accmem_charge_fits(ctx->account, size) ? -ENOSPC : -EDQUOT;
+	return accmem_charge_fits(ctx->account, size, 0,
+				  capable(CAP_SYS_RESOURCE)) ?
+		       -ENOSPC :
+		       -EDQUOT;
 }
 
 /**

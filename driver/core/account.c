@@ -373,32 +373,16 @@ static bool account_fits_one(const atomic64_t *counter, u64 n, u64 limit)
 }
 
 /**
- * accmem_charge_fits() - could so many bytes be charged?
- * @account: the account
- * @bytes: bytes
- *
- * Return: whether accmem_charge() would take them now.
- */
-bool accmem_charge_fits(struct accmem_account *account, u64 bytes)
-{
-	if (!account_fits_one(&account->bytes, bytes,
-			      READ_ONCE(accmem_max_bytes_per_context)))
-		return false;
-	return account_fits_one(&account->user->bytes, bytes,
-				READ_ONCE(accmem_max_bytes_per_user)) ||
-	       capable(CAP_SYS_RESOURCE);
-}
-
-/**
- * accmem_charge_could_fit() - might a buffer of so many bytes be charged?
+ * accmem_charge_fits() - might memory be charged?
  * @account: the account
  * @bytes: bytes that it is charged at least
+ * @buffers: how many buffers it counts as
  * @exempt: the user's limits do not count
  *
  * Return: false only where accmem_charge() or accmem_charge_buffers() would refuse.
  */
-bool accmem_charge_could_fit(const struct accmem_account *account, u64 bytes,
-			     bool exempt)
+bool accmem_charge_fits(const struct accmem_account *account, u64 bytes,
+			u64 buffers, bool exempt)
 {
 	const struct accmem_user *user = account->user;
 
@@ -408,13 +392,13 @@ bool accmem_charge_could_fit(const struct accmem_account *account, u64 bytes,
 	return exempt ||
 	       (account_fits_one(&user->bytes, bytes,
 				 READ_ONCE(accmem_max_bytes_per_user)) &&
-		account_fits_one(&user->buffers, 1,
+		account_fits_one(&user->buffers, buffers,
 				 READ_ONCE(accmem_max_buffers_per_user)));
 }
 
 /**
  * accmem_charge_is_too_much() - could so many bytes never be charged?
- * @bytes: bytes
+ * @bytes: bytes; U64_MAX asks whether there is a limit at all
  * @exempt: the user's limits do not count
  *
  * Return: whether a limit is below.
@@ -426,15 +410,4 @@ bool accmem_charge_is_too_much(u64 bytes, bool exempt)
 
 	return (context && bytes > context) ||
 	       (user && !exempt && bytes > user);
-}
-
-/**
- * accmem_charge_is_limited() - is there a limit of bytes?
- *
- * Return: whether it is worth while to withhold as little as can be.
- */
-bool accmem_charge_is_limited(void)
-{
-	return READ_ONCE(accmem_max_bytes_per_context) ||
-	       READ_ONCE(accmem_max_bytes_per_user);
 }

@@ -28,11 +28,9 @@ int accmem_charge_buffers(struct accmem_account *account, u64 buffers);
 bool accmem_charge_buffer(struct accmem_account *account, bool exempt);
 void accmem_uncharge(struct accmem_account *account, u64 bytes);
 void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers);
-bool accmem_charge_fits(struct accmem_account *account, u64 bytes);
-bool accmem_charge_could_fit(const struct accmem_account *account, u64 bytes,
-			     bool exempt);
 bool accmem_charge_is_too_much(u64 bytes, bool exempt);
-bool accmem_charge_is_limited(void);
 bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit);
+bool accmem_charge_fits(const struct accmem_account *account, u64 bytes,
+			u64 buffers, bool exempt);
 
 #endif /* ACCMEM_CORE_ACCOUNT_H */

@@ -29,14 +29,10 @@ int accmem_run_take_behind(struct accmem_memory *mem, u64 size, u64 page_size,
 			   struct accmem_run *more);
 void accmem_run_give_back(struct accmem_memory *mem,
 			  const struct accmem_run *run);
-void accmem_run_give(struct accmem_memory *mem, const struct accmem_run *run);
 void accmem_runs_give(struct accmem_memory *mem);
 void accmem_runs_drop(struct accmem_memory *mem);
 int accmem_runs_hand_over(struct accmem_memory *from, struct accmem_memory *to,
 			  bool exempt);
-void accmem_runs_release_units(struct accmem_memory *mem,
-			       const struct accmem_run *runs, unsigned int nr,
-			       bool mapped);
 
 /* clear.c */
 bool accmem_clear_is_clean(struct accmem_carveout *cv,

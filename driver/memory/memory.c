@@ -492,65 +492,14 @@ void accmem_memory_detach(struct accmem_memory *mem)
 	accmem_memory_put(mem);
 }
 
-/* a part of it has gone */
-static void memory_shrink(struct accmem_memory *mem, u64 size)
-{
-	lockdep_assert_held(&mem->cv->lock);
-	mem->size -= size;
-	if (mem->pending && mem->state == ACCMEM_QUARANTINED)
-		atomic64_sub(size, &mem->account->overdue);
-}
-
-/**
- * accmem_memory_give_parts() - give parts of a memory back
- * @mem: the memory: one run, which has never been mapped nor populated, and to
- *	which nobody refers but those who share it
- * @parts: the parts
- * @nr: how many
- * @buffers: how many buffers these were
- *
- * Sleeps, allocates nothing.
- *
- * Return: whether nothing is left of it: then it has gone.
- */
-bool accmem_memory_give_parts(struct accmem_memory *mem,
-			      const struct accmem_run *parts, unsigned int nr,
-			      u64 buffers)
-{
-	struct accmem_carveout *cv = mem->cv;
-	unsigned int i;
-	bool gone;
-
-	/* without the last part, what the memory is charged to may go */
-	accmem_uncharge_buffers(mem->account, buffers);
-	/* together they may be all of a unit, and one part */
-	accmem_runs_release_units(mem, parts, nr, false);
-	accmem_carveout_lock(cv);
-	for (i = 0; i < nr; i++) {
-		trace_accmem_release(mem, parts[i].size, 1);
-		accmem_run_give(mem, &parts[i]);
-		memory_shrink(mem, parts[i].size);
-	}
-	mem->buffers -= buffers;
-	gone = !mem->size;
-	if (gone && mem->pending)
-		memory_leave_pending(mem);
-	accmem_carveout_unlock(cv);
-	accmem_count_frees(cv, buffers);
-	accmem_clear_kick(cv, false);
-	if (gone)
-		memory_destroy(mem);
-	return gone;
-}
-
 /**
  * accmem_memory_create_empty() - make a memory that has nothing yet
  * @account: what it will be charged to
  * @cv: the carveout; NULL where it gets that with what it has
  * @private_size: bytes of accmem_memory.private
  *
- * Return: the memory, for accmem_memory_move_part(), accmem_runs_hand_over() or
- * accmem_memory_destroy_empty(); NULL.
+ * Return: the memory, for accmem_runs_hand_over() or accmem_memory_destroy_empty();
+ * NULL.
  */
 struct accmem_memory *accmem_memory_create_empty(struct accmem_account *account,
 						 struct accmem_carveout *cv,
@@ -561,40 +510,6 @@ struct accmem_memory *accmem_memory_create_empty(struct accmem_account *account,
 	};
 
 	return memory_alloc(account, cv, &spec);
-}
-
-/**
- * accmem_memory_move_part() - make a part of a memory one of its own
- * @from: the memory, as for accmem_memory_give_parts()
- * @to: gets it, as one buffer; an empty memory of the same account
- * @part: the part
- *
- * Does not sleep.
- *
- * Return: whether @from is empty now.
- */
-bool accmem_memory_move_part(struct accmem_memory *from,
-			     struct accmem_memory *to,
-			     const struct accmem_run *part)
-{
-	struct accmem_carveout *cv = from->cv;
-	bool empty;
-
-	to->cv = cv;
-	to->size = part->size;
-	to->huge = from->huge;
-	to->cache_mode = from->cache_mode;
-	to->buffers = 1;
-	to->run = *part;
-	accmem_runs_set_one(to);
-	accmem_carveout_lock(cv);
-	/* without it, all that is left may be pending */
-	accmem_carveout_set_state(cv, from->state, to->state, part->size);
-	memory_shrink(from, part->size);
-	from->buffers--;
-	empty = !from->size;
-	accmem_carveout_unlock(cv);
-	return empty;
 }
 
 /**

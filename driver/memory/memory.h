@@ -26,16 +26,10 @@ void accmem_memory_set_pending(struct accmem_memory *mem, bool pending);
 void accmem_memory_undo(struct accmem_memory *mem);
 bool accmem_memory_is_idle(struct accmem_memory *mem);
 bool accmem_memory_shed(struct accmem_memory *mem, bool all);
-bool accmem_memory_give_parts(struct accmem_memory *mem,
-			      const struct accmem_run *parts, unsigned int nr,
-			      u64 buffers);
 struct accmem_memory *accmem_memory_create_empty(struct accmem_account *account,
 						 struct accmem_carveout *cv,
 						 u32 private_size);
 int accmem_memory_accept(struct accmem_memory *mem, u32 huge, bool dirty);
-bool accmem_memory_move_part(struct accmem_memory *from,
-			     struct accmem_memory *to,
-			     const struct accmem_run *part);
 void accmem_memory_destroy_empty(struct accmem_memory *mem);
 
 /* did a mapping ever show it? */

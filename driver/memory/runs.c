@@ -122,7 +122,8 @@ static int run_place_owned(struct accmem_memory *mem,
 	int err = -ENOSPC;
 
 	/* two folios of which it has a part each would be charged in whole */
-	if (req->size >= ACCMEM_FOLIO && accmem_charge_is_limited())
+	if (req->size >= ACCMEM_FOLIO &&
+	    accmem_charge_is_too_much(U64_MAX, exempt))
 		err = run_place_aligned(mem, req, exempt, run);
 	if (err == -ENOSPC)
 		err = run_place(mem, req, exempt, run);
@@ -271,12 +272,8 @@ static int runs_take_batch(struct accmem_memory *mem,
 	return 0;
 }
 
-/**
- * accmem_run_give() - give a run back
- * @mem: the memory, whose state says where it is counted
- * @run: a part of it, whose pages nobody else has; the carveout's lock is held
- */
-void accmem_run_give(struct accmem_memory *mem, const struct accmem_run *run)
+/* a part of @mem goes back, whose pages nobody else has */
+static void run_give(struct accmem_memory *mem, const struct accmem_run *run)
 {
 	struct accmem_carveout *cv = mem->cv;
 	u64 released = accmem_buddy_claimed(&cv->buddy, run->start, run->size);
@@ -289,16 +286,8 @@ void accmem_run_give(struct accmem_memory *mem, const struct accmem_run *run)
 	accmem_uncharge(mem->account, released);
 }
 
-/**
- * accmem_runs_release_units() - note what has to be cleared for others
- * @mem: the memory
- * @runs: parts of it that go back next, with accmem_run_give()
- * @nr: how many
- * @mapped: have there been mappings of them?
- *
- * For parts that may be a whole unit together. Sleeps.
- */
-void accmem_runs_release_units(struct accmem_memory *mem,
+/* what has to be cleared for others of what goes back next; sleeps */
+static void runs_release_units(struct accmem_memory *mem,
 			       const struct accmem_run *runs, unsigned int nr,
 			       bool mapped)
 {
@@ -318,7 +307,7 @@ static void runs_give_back(struct accmem_memory *mem,
 	unsigned int i;
 
 	if (size >= ACCMEM_FOLIO)
-		accmem_runs_release_units(mem, runs, nr, mapped);
+		runs_release_units(mem, runs, nr, mapped);
 	accmem_carveout_lock(cv);
 	for (i = 0; i < nr; i++) {
 		if (i && !(i % RUNS_BATCH)) {
@@ -326,7 +315,7 @@ static void runs_give_back(struct accmem_memory *mem,
 			cond_resched();
 			accmem_carveout_lock(cv);
 		}
-		accmem_run_give(mem, &runs[i]);
+		run_give(mem, &runs[i]);
 	}
 	accmem_carveout_unlock(cv);
 	accmem_clear_kick(cv, mapped);

@@ -75,12 +75,6 @@ static void pending_count(struct accmem_context *ctx, struct accmem_buffer *buf,
 	ctx->pending_bytes += pending ? size : -size;
 }
 
-static void pending_mark(struct accmem_context *ctx, struct accmem_buffer *buf,
-			 bool pending)
-{
-	buf->place->ops->set_pending(ctx, buf, pending);
-}
-
 /**
  * accmem_pending_add_shut() - free a buffer when its gates have opened
  * @ctx: the context, whose lock is held
@@ -114,7 +108,7 @@ bool accmem_pending_add_shut(struct accmem_context *ctx,
 	pending->ctx = ctx;
 	atomic64_inc(&ctx->account->user->pending);
 	pending_count(ctx, buf, true);
-	pending_mark(ctx, buf, true);
+	accmem_buffer_set_pending(ctx, buf, true);
 	trace_accmem_pend(ctx, buf);
 	return true;
 }
@@ -186,7 +180,6 @@ static bool pending_fits(struct accmem_pending *pending, void *arg)
 {
 	const struct wanted *wanted = arg;
 	struct accmem_buffer *buf = pending_buffer(pending);
-	/* a row may be cut meanwhile: pairs with smp_store_release() there */
 	const struct accmem_memory *mem = accmem_buffer_memory(buf);
 
 	return accmem_gate_is_open(&pending->gates[1]) &&
@@ -244,7 +237,7 @@ struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
 		return NULL;
 	spin_lock(&ctx->lock);
 	pending_count(ctx, buf, false);
-	pending_mark(ctx, buf, false);
+	accmem_buffer_set_pending(ctx, buf, false);
 	buf->pending.ctx = NULL;
 	buf->length = req->length;
 	buf->layout = *layout;

@@ -19,33 +19,8 @@ struct accmem_context;
 struct accmem_place;
 
 /**
- * struct accmem_place_ops - what the buffers of a place have
- * @remove: take the address of a buffer away that is not published, and of as many
- *	that follow as may go with it; under the context's lock. Returns how many. @above
- *	is that of accmem_place_erase_next().
- * @destroy: give buffers of such places back that were removed. Sleeps, allocates
- *	nothing.
- * @set_pending: the free of a buffer waits, or is undone; under the context's lock
- * @may_cache: a buffer may be kept when it is freed
- * @shares_pieces: each buffer has a piece of the memory for itself, which can be
- *	made a memory of its own
- */
-struct accmem_place_ops {
-	unsigned int (*remove)(struct accmem_context *ctx,
-			       struct accmem_buffer **bufs, unsigned int nr,
-			       struct accmem_place **above);
-	void (*destroy)(struct accmem_context *ctx, struct accmem_buffer **bufs,
-			unsigned int nr);
-	void (*set_pending)(struct accmem_context *ctx,
-			    struct accmem_buffer *buf, bool pending);
-	bool may_cache;
-	bool shares_pieces;
-};
-
-/**
- * struct accmem_place - a memory, or a part of one, at its device addresses
+ * struct accmem_place - a memory at its device addresses
  * @node: in accmem_context.places, by address
- * @ops: what its buffers have
  * @start: lowest device address
  * @size: bytes
  * @unit: bytes from one address that a buffer may have to the next
@@ -59,7 +34,6 @@ struct accmem_place_ops {
  */
 struct accmem_place {
 	struct rb_node node;
-	const struct accmem_place_ops *ops;
 	u64 start;
 	u64 size;
 	u64 unit;
@@ -80,7 +54,6 @@ struct accmem_place {
  * @flags: ACCMEM_ALLOC_*
  * @page_policy: enum accmem_page_policy as asked for
  * @resizing: a REALLOC of it is in progress, which alone may take its name away
- * @cell: of a row: which of its buffers it is
  * @pending: its free, when that waits, or it is kept in the cache
  *
  * Guarded by the context's lock while it is published or cached; else it is
@@ -96,7 +69,6 @@ struct accmem_buffer {
 	u32 flags;
 	u8 page_policy;
 	bool resizing;
-	u8 cell;
 	struct accmem_pending pending;
 };
 
@@ -147,8 +119,7 @@ static inline u64 accmem_place_end(const struct accmem_place *place)
 static inline struct accmem_memory *
 accmem_buffer_memory(const struct accmem_buffer *buf)
 {
-	/* a piece of a row gets another place with others' frees */
-	return READ_ONCE(buf->place)->memory;
+	return buf->place->memory;
 }
 
 static inline struct accmem_carveout *

@@ -66,11 +66,11 @@ struct accmem_shared {
  * @refs: whoever named it, its mappings, calls at work on it
  * @account: what it is charged to
  * @cv: the carveout
- * @size: bytes; what parts of it were given back is not in it. Changes under
- *	the carveout's lock; faults that see the old one are waited for.
+ * @size: bytes. Changes under the carveout's lock; faults that see the old one are
+ *	waited for.
  * @huge: enum accmem_layout_huge
  * @cache_mode: enum accmem_cache_mode
- * @buffers: how many buffers it counts as; likewise
+ * @buffers: how many buffers it counts as
  * @nr_runs_before: @nr_runs before a REALLOC that is in progress; guarded by the
  *	context's lock
  * @offset: where its mappings begin in the address_space of its account; set

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Buffers: names over a memory of their own, or over a piece of one that others
- * share, a slab page or a row.
+ * Buffers: names over a memory of their own, or over a piece of a slab page, which
+ * others share.
  *
  * A buffer that has been made is at its device address, and is found once it
  * has been published. Taking it away again is removing it, under the context's
@@ -32,43 +32,10 @@ static struct whole *whole_of(struct accmem_memory *mem)
 	return (struct whole *)mem->private;
 }
 
-static unsigned int whole_remove(struct accmem_context *ctx,
-				 struct accmem_buffer **bufs, unsigned int nr,
-				 struct accmem_place **above)
-{
-	accmem_place_erase_next(ctx, bufs[0]->place, above);
-	return 1;
-}
-
-static void whole_destroy(struct accmem_context *ctx,
-			  struct accmem_buffer **bufs, unsigned int nr)
-{
-	for (; nr--; bufs++) {
-		struct accmem_memory *mem = (*bufs)->place->memory;
-
-		accmem_ahead_drop(ctx, mem);
-		accmem_memory_detach(mem);
-	}
-}
-
-static void whole_set_pending(struct accmem_context *ctx,
-			      struct accmem_buffer *buf, bool pending)
-{
-	accmem_memory_set_pending(accmem_buffer_memory(buf), pending);
-}
-
-static const struct accmem_place_ops whole_place_ops = {
-	.remove = whole_remove,
-	.destroy = whole_destroy,
-	.set_pending = whole_set_pending,
-	.may_cache = true,
-};
-
 static struct whole *whole_init(struct accmem_memory *mem, u64 size)
 {
 	struct whole *whole = whole_of(mem);
 
-	whole->place.ops = &whole_place_ops;
 	whole->place.size = size;
 	whole->place.unit = size;
 	whole->place.memory = mem;
@@ -250,34 +217,15 @@ struct accmem_buffer *accmem_buffer_accept(struct accmem_context *ctx,
 }
 
 /**
- * accmem_buffer_remove_all() - take the addresses of buffers away
- * @ctx: the context, whose lock is held
- * @bufs: the buffers, which are not published; best in the order of their
- *	addresses
- * @nr: how many
- */
-void accmem_buffer_remove_all(struct accmem_context *ctx,
-			      struct accmem_buffer **bufs, unsigned int nr)
-{
-	struct accmem_place *above = NULL;
-	unsigned int gone;
-
-	for (; nr; nr -= gone, bufs += gone)
-		gone = bufs[0]->place->ops->remove(ctx, bufs, nr, &above);
-	accmem_place_erase_end(above);
-}
-
-/**
  * accmem_buffer_remove() - take the address of a buffer away
  * @ctx: the context, whose lock is held
  * @buf: the buffer, which is not published
  */
 void accmem_buffer_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
-	if (buf->place->ops == &whole_place_ops)
+	/* that of a small one is a part of its page's, which goes with the last */
+	if (!buf->layout.small)
 		accmem_place_erase(ctx, buf->place);
-	else
-		accmem_buffer_remove_all(ctx, &buf, 1);
 }
 
 /**
@@ -291,30 +239,8 @@ bool accmem_buffer_shed(struct accmem_buffer *buf)
 	struct accmem_memory *mem = buf->place->memory;
 
 	/* who has a reference may look at it; without a name nobody gets one */
-	return buf->place->ops == &whole_place_ops &&
-	       kref_read(&mem->refs) == 1 && accmem_memory_shed(mem, true);
-}
-
-/**
- * accmem_buffer_destroy_all() - give buffers, and what they have, back
- * @ctx: the context
- * @bufs: the buffers, which were removed
- * @nr: how many. Sleeps, allocates nothing.
- */
-void accmem_buffer_destroy_all(struct accmem_context *ctx,
-			       struct accmem_buffer **bufs, unsigned int nr)
-{
-	const struct accmem_place_ops *ops;
-	unsigned int same;
-
-	for (; nr; nr -= same, bufs += same) {
-		ops = bufs[0]->place->ops;
-		for (same = 1; same < nr; same++) {
-			if (bufs[same]->place->ops != ops)
-				break;
-		}
-		ops->destroy(ctx, bufs, same);
-	}
+	return !buf->layout.small && kref_read(&mem->refs) == 1 &&
+	       accmem_memory_shed(mem, true);
 }
 
 /**
@@ -325,7 +251,29 @@ void accmem_buffer_destroy_all(struct accmem_context *ctx,
 void accmem_buffer_destroy(struct accmem_context *ctx,
 			   struct accmem_buffer *buf)
 {
-	accmem_buffer_destroy_all(ctx, &buf, 1);
+	struct accmem_memory *mem = buf->place->memory;
+
+	if (buf->layout.small) {
+		accmem_slab_destroy(ctx, buf);
+		return;
+	}
+	accmem_ahead_drop(ctx, mem);
+	accmem_memory_detach(mem);
+}
+
+/**
+ * accmem_buffer_set_pending() - the free of a buffer begins to wait, or is undone
+ * @ctx: the context, whose lock is held
+ * @buf: the buffer
+ * @pending: which of both
+ */
+void accmem_buffer_set_pending(struct accmem_context *ctx,
+			       struct accmem_buffer *buf, bool pending)
+{
+	if (buf->layout.small)
+		accmem_slab_set_pending(ctx, buf, pending);
+	else
+		accmem_memory_set_pending(accmem_buffer_memory(buf), pending);
 }
 
 /**
@@ -336,8 +284,7 @@ void accmem_buffer_destroy(struct accmem_context *ctx,
  * From here on the memory counts as mapped: what is in it is not to be found by
  * the next owner.
  *
- * Return: the memory, with a reference; -ENXIO where there is none; -EAGAIN where
- * it is not one buffer's: accmem_buffer_extract() makes it so.
+ * Return: the memory, with a reference; -ENXIO where there is none.
  */
 struct accmem_memory *accmem_buffer_reach(struct accmem_context *ctx,
 					  u64 address)
@@ -348,61 +295,8 @@ struct accmem_memory *accmem_buffer_reach(struct accmem_context *ctx,
 	lockdep_assert_held(&ctx->lock);
 	if (!place || !place->names)
 		return ERR_PTR(-ENXIO);
-	if (place->ops->shares_pieces)
-		return accmem_name_find(ctx, address) ? ERR_PTR(-EAGAIN) :
-							ERR_PTR(-ENXIO);
 	mem = place->memory;
 	accmem_memory_get(mem);
 	WRITE_ONCE(mem->mapped, true);
 	return mem;
-}
-
-/* @buf leaves a row, and has @mem for itself; true if it was the last one */
-static bool whole_replace(struct accmem_context *ctx, struct accmem_memory *mem,
-			  struct accmem_buffer *buf)
-{
-	struct whole *whole = whole_of(mem);
-	bool empty;
-
-	lockdep_assert_held(&ctx->lock);
-	empty = accmem_row_extract(ctx, buf, mem, &whole->buf);
-	whole_init(mem, whole->buf.layout.footprint);
-	whole->place.start = whole->buf.address;
-	whole->place.names = 1;
-	whole->only = &whole->buf;
-	accmem_place_insert_at(ctx, &whole->place);
-	return empty;
-}
-
-/**
- * accmem_buffer_extract() - give a buffer of a row a memory of its own
- * @ctx: the context
- * @address: any address in the buffer
- *
- * Whoever is to refer to the memory of a buffer does so before.
- *
- * Return: 0, also where there is nothing to do; -ENOMEM.
- */
-int accmem_buffer_extract(struct accmem_context *ctx, u64 address)
-{
-	struct accmem_memory *mem;
-	struct accmem_buffer *buf;
-	bool done, empty = false;
-
-	/* whose piece of memory it gets is known when the row is */
-	mem = accmem_memory_create_empty(ctx->account, NULL,
-					 sizeof(struct whole));
-	if (!mem)
-		return -ENOMEM;
-	spin_lock(&ctx->lock);
-	buf = accmem_name_find(ctx, address);
-	done = buf && buf->place->ops->shares_pieces;
-	if (done)
-		empty = whole_replace(ctx, mem, buf);
-	spin_unlock(&ctx->lock);
-	if (empty)
-		accmem_row_destroy_empty(buf);
-	if (!done)
-		accmem_memory_destroy_empty(mem);
-	return 0;
 }

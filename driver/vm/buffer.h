@@ -28,11 +28,8 @@ void accmem_buffer_remove(struct accmem_context *ctx,
 bool accmem_buffer_shed(struct accmem_buffer *buf);
 void accmem_buffer_destroy(struct accmem_context *ctx,
 			   struct accmem_buffer *buf);
-void accmem_buffer_remove_all(struct accmem_context *ctx,
-			      struct accmem_buffer **bufs, unsigned int nr);
-void accmem_buffer_destroy_all(struct accmem_context *ctx,
-			       struct accmem_buffer **bufs, unsigned int nr);
-int accmem_buffer_extract(struct accmem_context *ctx, u64 address);
+void accmem_buffer_set_pending(struct accmem_context *ctx,
+			       struct accmem_buffer *buf, bool pending);
 struct accmem_memory *accmem_buffer_reach(struct accmem_context *ctx,
 					  u64 address);
 

@@ -57,7 +57,7 @@ static bool cache_may_keep(const struct accmem_buffer *buf)
 	 * The pages of emulated memory are the host's: not for keeping. Who asks
 	 * for an address is not served with another.
 	 */
-	return !accmem_waiters_present() && buf->place->ops->may_cache &&
+	return !accmem_waiters_present() &&
 	       !(buf->flags & ACCMEM_ALLOC_FIXED) &&
 	       buf->layout.footprint <= CACHE_BUFFER_MAX &&
 	       !accmem_memory_was_mapped(mem) && xa_empty(&mem->pages);

@@ -20,18 +20,6 @@ int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
 			u64 alignment);
 void accmem_place_insert_at(struct accmem_context *ctx,
 			    struct accmem_place *place);
-void accmem_place_cut(struct accmem_context *ctx, struct accmem_place *place,
-		      struct accmem_place *rest, u64 size);
-void accmem_place_trim_start(struct accmem_context *ctx,
-			     struct accmem_place *place,
-			     struct accmem_place **above);
-void accmem_place_trim_end(struct accmem_context *ctx,
-			   struct accmem_place *place,
-			   struct accmem_place **above);
-void accmem_place_erase_next(struct accmem_context *ctx,
-			     struct accmem_place *place,
-			     struct accmem_place **above);
-void accmem_place_erase_end(struct accmem_place *above);
 void accmem_place_erase(struct accmem_context *ctx, struct accmem_place *place);
 struct accmem_place *accmem_place_above(struct accmem_context *ctx,
 					u64 address);
@@ -43,12 +31,10 @@ struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 					 struct accmem_carveout *cv,
 					 const struct accmem_alloc *req,
 					 const struct accmem_layout *layout);
+void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf);
+void accmem_slab_set_pending(struct accmem_context *ctx,
+			     struct accmem_buffer *buf, bool pending);
 void accmem_slab_set_cached(struct accmem_context *ctx,
 			    struct accmem_buffer *buf, bool cached);
-
-/* bulk.c */
-bool accmem_row_extract(struct accmem_context *ctx, struct accmem_buffer *buf,
-			struct accmem_memory *mem, struct accmem_buffer *to);
-void accmem_row_destroy_empty(struct accmem_buffer *buf);
 
 #endif /* ACCMEM_VM_INTERNAL_H */

@@ -2,9 +2,9 @@
 /*
  * Names: which buffer is at a device address.
  *
- * A place (places.c) knows the buffers in it: one, those of a slab page, or those of a
- * row, which may lose some of its places. A buffer has its address from the moment its
- * place is in the tree, and is found from accmem_name_publish() on.
+ * A place (places.c) knows the buffers in it: one, or those of a slab page. A buffer has
+ * its address from the moment its place is in the tree, and is found from
+ * accmem_name_publish() on.
  *
  * Locks: the context's lock is held by the callers.
  */
@@ -66,24 +66,6 @@ void accmem_name_unpublish(struct accmem_context *ctx,
 		buf->layout.footprint;
 }
 
-/**
- * accmem_name_hide() - let a published buffer not be found
- * @ctx: the context, whose lock is held until it is shown or unpublished
- * @buf: the buffer
- * @hidden: or be found again
- */
-void accmem_name_hide(struct accmem_context *ctx, struct accmem_buffer *buf,
-		      bool hidden)
-{
-	u64 bit = BIT_ULL(names_unit_of(buf));
-
-	lockdep_assert_held(&ctx->lock);
-	if (hidden)
-		buf->place->names &= ~bit;
-	else
-		buf->place->names |= bit;
-}
-
 /* the buffer of a place that contains an address, or NULL */
 static struct accmem_buffer *names_find_in(struct accmem_place *place,
 					   u64 address)
@@ -111,29 +93,6 @@ struct accmem_buffer *accmem_name_find(struct accmem_context *ctx, u64 address)
 	struct accmem_place *place = accmem_place_find(ctx, address);
 
 	return place ? names_find_in(place, address) : NULL;
-}
-
-/**
- * accmem_name_find_near() - accmem_name_find() with a guess
- * @ctx: the context, whose lock is held
- * @near: a buffer, with its address, which it may follow; or NULL
- * @address: a device address
- *
- * Return: as accmem_name_find().
- */
-struct accmem_buffer *accmem_name_find_near(struct accmem_context *ctx,
-					    struct accmem_buffer *near,
-					    u64 address)
-{
-	struct accmem_place *place = near ? near->place : NULL;
-
-	lockdep_assert_held(&ctx->lock);
-	if (place && address >= accmem_place_end(place))
-		place = accmem_place_next(place);
-	if (place && address >= place->start &&
-	    address < accmem_place_end(place))
-		return names_find_in(place, address);
-	return accmem_name_find(ctx, address);
 }
 
 /* the first buffer of @place that begins at or after @address, or NULL */

@@ -15,12 +15,7 @@ struct accmem_context;
 void accmem_name_publish(struct accmem_context *ctx, struct accmem_buffer *buf);
 void accmem_name_unpublish(struct accmem_context *ctx,
 			   struct accmem_buffer *buf);
-void accmem_name_hide(struct accmem_context *ctx, struct accmem_buffer *buf,
-		      bool hidden);
 struct accmem_buffer *accmem_name_find(struct accmem_context *ctx, u64 address);
-struct accmem_buffer *accmem_name_find_near(struct accmem_context *ctx,
-					    struct accmem_buffer *near,
-					    u64 address);
 struct accmem_buffer *accmem_name_next(struct accmem_context *ctx,
 				       u64 *address);
 

@@ -351,8 +351,12 @@ static void slab_page_remove(struct accmem_context *ctx,
 	accmem_place_erase(ctx, &page->place);
 }
 
-static void slab_destroy_one(struct accmem_context *ctx,
-			     struct accmem_buffer *buf)
+/**
+ * accmem_slab_destroy() - give a small buffer back
+ * @ctx: the context
+ * @buf: the buffer, which has no name any more. Sleeps, allocates nothing.
+ */
+void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
 	struct accmem_slab_page *page = slab_to_page(buf->place);
 	struct accmem_carveout *cv = page->place.memory->cv;
@@ -388,34 +392,19 @@ void accmem_slab_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 			buf->layout.footprint - footprint);
 }
 
-/* Its address is a part of its page's, which goes with the last buffer. */
-static unsigned int slab_remove(struct accmem_context *ctx,
-				struct accmem_buffer **bufs, unsigned int nr,
-				struct accmem_place **above)
-{
-	return 1;
-}
-
-static void slab_destroy(struct accmem_context *ctx,
-			 struct accmem_buffer **bufs, unsigned int nr)
-{
-	while (nr--)
-		slab_destroy_one(ctx, *bufs++);
-}
-
-/* A page is pending when all that is used of it is. */
-static void slab_set_pending(struct accmem_context *ctx,
+/**
+ * accmem_slab_set_pending() - the free of a small buffer begins to wait, or is undone
+ * @ctx: the context, whose lock is held
+ * @buf: the buffer
+ * @pending: which of both
+ *
+ * A page is pending when all that is used of it is.
+ */
+void accmem_slab_set_pending(struct accmem_context *ctx,
 			     struct accmem_buffer *buf, bool pending)
 {
 	slab_page_adjust(ctx, slab_to_page(buf->place), 0, 0, pending ? 1 : -1);
 }
-
-static const struct accmem_place_ops slab_place_ops = {
-	.remove = slab_remove,
-	.destroy = slab_destroy,
-	.set_pending = slab_set_pending,
-	.may_cache = true,
-};
 
 static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
 						 struct accmem_carveout *cv,
@@ -441,7 +430,6 @@ static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
 		return ERR_CAST(mem);
 	}
 	INIT_LIST_HEAD(&page->link);
-	page->place.ops = &slab_place_ops;
 	page->place.size = ACCMEM_GRANULE;
 	page->place.unit = ACCMEM_SLAB_UNIT;
 	page->place.memory = mem;
@@ -522,7 +510,7 @@ struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 	accmem_count_allocs(cv, 1);
 	err = slab_prepare(buf);
 	if (err) {
-		slab_destroy_one(ctx, buf);
+		accmem_slab_destroy(ctx, buf);
 		return ERR_PTR(err);
 	}
 	return buf;

@@ -207,8 +207,8 @@ bool accmem_prospect_fits(const struct accmem_queue_waiter *q, u64 promised,
 
 	if (prospect_has_own(w))
 		return true;
-	limited = !accmem_charge_could_fit(w->account, prospect_least_charge(w),
-					   w->exempt);
+	limited = !accmem_charge_fits(w->account, prospect_least_charge(w), 1,
+				      w->exempt);
 	if (prospect_has_turned(w, limited))
 		return true;
 	if (limited)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * Placement: which free run a request is cut from. The best fit of a few runs of its
- * class; Documentation/allocator-experiments.md has what else was tried.
+ * class; Documentation/rationale.rst says what each part of this gives.
  */
 
 /*

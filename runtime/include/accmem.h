@@ -112,41 +112,6 @@ int accmem_release(struct accmem_context *ctx, uint64_t address);
 int accmem_reallocate(struct accmem_context *ctx, struct accmem_realloc *req);
 
 /**
- * accmem_allocate_many() - ACCMEM_IOC_BATCH of allocations
- * @ctx: the context
- * @flags: ACCMEM_BATCH_ATOMIC for all or none, or 0
- * @entries: what is wanted, the rest zero; each has a result of its own
- * @count: how many, at most ACCMEM_BATCH_MAX
- * @done: out, or NULL: how many have been dealt with, and of an atomic batch that
- *	failed over an entry, its index
- *
- * Return: 0, whatever the results are; -EINVAL, -EFAULT, -EINTR, -ENOMEM as struct
- * accmem_batch says. With ACCMEM_BATCH_ATOMIC also an error of accmem_allocate(),
- * and nothing is allocated then.
- */
-int accmem_allocate_many(struct accmem_context *ctx, uint32_t flags,
-			 struct accmem_batch_alloc *entries, uint32_t count,
-			 uint32_t *done);
-
-/**
- * accmem_release_many() - ACCMEM_IOC_BATCH of frees
- * @ctx: the context
- * @flags: ACCMEM_BATCH_ATOMIC for all or none, or 0
- * @entries: device addresses of the buffers' first bytes, the rest zero; each has
- *	a result of its own
- * @count: how many, at most ACCMEM_BATCH_MAX
- * @done: out, or NULL: as accmem_allocate_many()
- *
- * Also unmaps what accmem_map() mapped of the buffers that are freed.
- *
- * Return: as accmem_allocate_many(); with ACCMEM_BATCH_ATOMIC also an error of
- * accmem_release(), and nothing is freed then.
- */
-int accmem_release_many(struct accmem_context *ctx, uint32_t flags,
-			struct accmem_batch_free *entries, uint32_t count,
-			uint32_t *done);
-
-/**
  * accmem_get_query() - ACCMEM_IOC_QUERY
  * @ctx: the context
  * @address: device address, anywhere in a buffer

@@ -30,9 +30,6 @@ static_assert(sizeof(struct accmem_info) == 128, "needs a symbol version");
 static_assert(sizeof(struct accmem_alloc) == 128, "needs a symbol version");
 static_assert(sizeof(struct accmem_realloc) == 88, "needs a symbol version");
 static_assert(sizeof(struct accmem_query) == 104, "needs a symbol version");
-static_assert(sizeof(struct accmem_batch_alloc) == 80,
-	      "needs a symbol version");
-static_assert(sizeof(struct accmem_batch_free) == 16, "needs a symbol version");
 
 /* Protects @registry and the links of the contexts in it. */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;

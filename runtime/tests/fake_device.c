@@ -253,8 +253,6 @@ static int do_call(int fd, struct fake_file *file, unsigned long command,
 		return fake_realloc(fd, file, argument);
 	case ACCMEM_IOC_QUERY:
 		return fake_query(file, argument);
-	case ACCMEM_IOC_BATCH:
-		return fake_batch(fd, file, argument);
 	case ACCMEM_IOC_ACCESS:
 		return fake_access(fd, file, argument);
 	case ACCMEM_IOC_PREFETCH:

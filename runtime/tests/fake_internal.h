@@ -64,7 +64,6 @@ int fake_free(int fd, struct fake_file *file, const struct accmem_free *req,
 int fake_realloc(int fd, struct fake_file *file, struct accmem_realloc *req);
 int fake_query(struct fake_file *file, struct accmem_query *query);
 int fake_access(int fd, struct fake_file *file, struct accmem_access *access);
-int fake_batch(int fd, struct fake_file *file, struct accmem_batch *batch);
 
 /* The stream has come so far: what waited for it is free. */
 void fake_reached(int fd, struct fake_file *file,

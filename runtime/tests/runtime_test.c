@@ -373,85 +373,6 @@ static void a_cluster_is_all_or_nothing(void)
 }
 #endif /* FAKE_DEVICE */
 
-#define MANY 100u
-
-static void name_many(struct accmem_batch_free *f,
-		      const struct accmem_batch_alloc *a, unsigned int n)
-{
-	unsigned int i;
-
-	memset(f, 0, n * sizeof(*f));
-	for (i = 0; i < n; i++)
-		f[i].address = a[i].address;
-}
-
-static void many_come_and_go(void)
-{
-	struct accmem_context *ctx = open_device();
-	struct accmem_batch_alloc a[MANY] = {};
-	struct accmem_batch_free f[MANY];
-	unsigned char *pointer;
-	unsigned int i;
-	uint32_t done;
-
-	for (i = 0; i < MANY; i++)
-		a[i].length = i == 7 ? 0 : 4096 + i;
-	CHECK_EQ(accmem_allocate_many(ctx, 0, a, MANY, &done), 0);
-	CHECK_EQ(done, MANY);
-	for (i = 0; i < MANY; i++)
-		CHECK_EQ(a[i].result, i == 7 ? -EINVAL : 0);
-	pointer = map(ctx, a[20].address);
-	memset(pointer, 1, 4096);
-	map(ctx, a[21].address);
-	name_many(f, a, MANY);
-	CHECK_EQ(accmem_release_many(ctx, 0, f, MANY, &done), 0);
-	CHECK_EQ(done, MANY);
-	for (i = 0; i < MANY; i++)
-		CHECK_EQ(f[i].result, i == 7 ? -ENOENT : 0);
-	CHECK_EQ(accmem_unmap(ctx, a[20].address), -ENOENT);
-	CHECK_EQ(accmem_unmap(ctx, a[21].address), -ENOENT);
-	wait_until_all_is_free(ctx);
-	CHECK_EQ(accmem_allocate_many(ctx, 0, a, ACCMEM_BATCH_MAX + 1, NULL),
-		 -EINVAL);
-	accmem_close(ctx);
-}
-
-/* What an atomic call did not free stays mapped. */
-static void many_all_or_none(void)
-{
-	struct accmem_context *ctx = open_device();
-	struct accmem_batch_alloc a[MANY] = {};
-	struct accmem_batch_free f[MANY];
-	unsigned char *pointer;
-	unsigned int i;
-	uint32_t done;
-
-	for (i = 0; i < MANY; i++)
-		a[i].length = i == 50 ? 0 : 4096;
-	CHECK_EQ(accmem_allocate_many(ctx, ACCMEM_BATCH_ATOMIC, a, MANY, &done),
-		 -EINVAL);
-	CHECK_EQ(done, 50);
-	wait_until_all_is_free(ctx);
-	a[50].length = 4096;
-	CHECK_EQ(accmem_allocate_many(ctx, ACCMEM_BATCH_ATOMIC, a, MANY, &done),
-		 0);
-	pointer = map(ctx, a[3].address);
-	pointer[5] = 9;
-	name_many(f, a, MANY);
-	f[60].address = 4096;
-	CHECK_EQ(accmem_release_many(ctx, ACCMEM_BATCH_ATOMIC, f, MANY, &done),
-		 -ENOENT);
-	CHECK_EQ(done, 60);
-	CHECK_EQ(pointer[5], 9);
-	CHECK_EQ(map(ctx, a[3].address) == pointer, 1);
-	f[60].address = a[60].address;
-	CHECK_EQ(accmem_release_many(ctx, ACCMEM_BATCH_ATOMIC, f, MANY, NULL),
-		 0);
-	CHECK_EQ(accmem_unmap(ctx, a[3].address), -ENOENT);
-	wait_until_all_is_free(ctx);
-	accmem_close(ctx);
-}
-
 static void *open_cancelled(void *result)
 {
 	/* at its next cancellation point */
@@ -510,8 +431,6 @@ static const struct test tests[] = {
 	  release_of_interior_changes_nothing },
 	{ "allocate_errors", allocate_errors },
 	{ "query_finds_interior", query_finds_interior },
-	{ "many_come_and_go", many_come_and_go },
-	{ "many_all_or_none", many_all_or_none },
 	{ "contexts_do_not_know_each_other", contexts_do_not_know_each_other },
 	{ "close_unmaps_and_frees", close_unmaps_and_frees },
 	{ "fork_shares_the_context", fork_shares_the_context },

@@ -313,37 +313,6 @@ TEST_F(carveouts, caches_know_theirs)
 	}
 }
 
-TEST_F(carveouts, batch_knows_them)
-{
-	struct accmem_batch_alloc e[40] = {};
-	struct accmem_batch_free f[40] = {};
-	const unsigned int n = ARRAY_SIZE(e);
-	struct accmem_query q;
-	unsigned int i;
-
-	for (i = 0; i < n; i++) {
-		e[i].length = 8192;
-		e[i].carveout = i / 10 % 2;
-		e[i].flags = i < 20 ? ONLY : 0;
-	}
-	e[5].carveout = 2;
-	e[35].kind = 77;
-	ASSERT_EQ(0, accmem_batch_allocs(self->fd, 0, e, n, NULL));
-	for (i = 0; i < n; i++) {
-		if (i == 5 || i == 35) {
-			EXPECT_EQ(-EINVAL, e[i].result);
-			continue;
-		}
-		ASSERT_EQ(0, e[i].result);
-		ASSERT_EQ(0, accmem_ioctl_query(self->fd, e[i].address, &q));
-		EXPECT_EQ(i / 10 % 2, q.carveout);
-		f[i].address = e[i].address;
-	}
-	f[5] = f[n - 1];
-	f[35] = f[n - 2];
-	ASSERT_EQ(0, accmem_batch_frees(self->fd, 0, f, n - 2, NULL));
-}
-
 /* stays where it is while there is room, else moves, and keeps its bytes */
 TEST_F(carveouts, realloc_stays_or_moves)
 {

@@ -31,7 +31,6 @@
 #define ACCMEM_IOC_FREE _IO(ACCMEM_IOC_MAGIC, 0x02)
 #define ACCMEM_IOC_QUERY _IO(ACCMEM_IOC_MAGIC, 0x03)
 #define ACCMEM_IOC_REALLOC _IO(ACCMEM_IOC_MAGIC, 0x04)
-#define ACCMEM_IOC_BATCH _IO(ACCMEM_IOC_MAGIC, 0x05)
 #define ACCMEM_IOC_ACCESS _IO(ACCMEM_IOC_MAGIC, 0x06)
 #define ACCMEM_IOC_SHRINK _IO(ACCMEM_IOC_MAGIC, 0x07)
 #define ACCMEM_IOC_STREAM_CREATE _IO(ACCMEM_IOC_MAGIC, 0x08)
@@ -249,9 +248,6 @@ struct accmem_info {
  * TOP_DOWN  from the high end of the carveout
  * FIXED     at the device address given, which is a multiple of the granule;
  *	     with identity translation that is the very piece of the carveout
- * MOVABLE   its memory may be moved; not supported yet (EOPNOTSUPP)
- * PARKABLE  its memory may be taken from it and given back; not supported yet
- *	     (EOPNOTSUPP)
  * STREAM    memory whose free is pending on accmem_alloc.stream will do
  * RESIZABLE REALLOC may resize it (T4)
  * WAIT	     until there is memory, or accmem_alloc.deadline_ns has passed
@@ -265,8 +261,6 @@ struct accmem_info {
 #define ACCMEM_ALLOC_CONTIGUOUS 0x08u
 #define ACCMEM_ALLOC_TOP_DOWN 0x10u
 #define ACCMEM_ALLOC_FIXED 0x20u
-#define ACCMEM_ALLOC_MOVABLE 0x40u
-#define ACCMEM_ALLOC_PARKABLE 0x80u
 #define ACCMEM_ALLOC_STREAM 0x100u
 #define ACCMEM_ALLOC_RESIZABLE 0x200u
 #define ACCMEM_ALLOC_WAIT 0x400u
@@ -276,10 +270,9 @@ struct accmem_info {
 #define ACCMEM_ALLOC_FLAGS                                                    \
 	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE | \
 	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN |                    \
-	 ACCMEM_ALLOC_FIXED | ACCMEM_ALLOC_MOVABLE | ACCMEM_ALLOC_PARKABLE |  \
-	 ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT |   \
-	 ACCMEM_ALLOC_HIGH_BANDWIDTH | ACCMEM_ALLOC_LOW_BANDWIDTH |           \
-	 ACCMEM_ALLOC_CARVEOUT)
+	 ACCMEM_ALLOC_FIXED | ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_RESIZABLE |  \
+	 ACCMEM_ALLOC_WAIT | ACCMEM_ALLOC_HIGH_BANDWIDTH |                    \
+	 ACCMEM_ALLOC_LOW_BANDWIDTH | ACCMEM_ALLOC_CARVEOUT)
 
 /**
  * struct accmem_alloc - ACCMEM_IOC_ALLOC: allocate a buffer
@@ -373,7 +366,7 @@ struct accmem_info {
  * buffers, there. EBADF: @stream is no open file. EACCES: it is another context's.
  * EOVERFLOW: @length with its rounding or alignment passes 2^64. EOPNOTSUPP: no
  * carveout that is asked has the cache mode, or the page size; the kind is not
- * supported; MOVABLE, PARKABLE. EDQUOT: a limit of the user or of the context. ENOMEM:
+ * supported. EDQUOT: a limit of the user or of the context. ENOMEM:
  * no memory, or with FIXED not there; @free_bytes and @largest_run are filled in; at
  * once, with WAIT too, where every carveout is smaller, or the host or the kernel is
  * short of memory, or there is no host memory left for the other side of SHARED, as is
@@ -560,126 +553,6 @@ struct accmem_realloc {
 	__u32 page_size;
 	__u32 nr_runs;
 	__u64 copied;
-	__u64 reserved;
-};
-
-/*
- * Flags of BATCH.
- *
- * ATOMIC    all entries or none
- */
-#define ACCMEM_BATCH_ATOMIC 0x01u
-#define ACCMEM_BATCH_FLAGS ACCMEM_BATCH_ATOMIC
-
-#define ACCMEM_BATCH_MAX 1024u /* entries */
-
-/**
- * enum accmem_batch_op - what the entries of a batch ask for
- * @ACCMEM_BATCH_ALLOC: buffers; entries are struct accmem_batch_alloc
- * @ACCMEM_BATCH_FREE: that buffers be freed; entries are struct
- *	accmem_batch_free
- */
-enum accmem_batch_op {
-	ACCMEM_BATCH_ALLOC = 0,
-	ACCMEM_BATCH_FREE = 1,
-};
-
-/**
- * struct accmem_batch_alloc - one buffer of a batch
- * @length: in: as in struct accmem_alloc, like all that follow
- * @alignment: in
- * @flags: in: without ACCMEM_ALLOC_STREAM and ACCMEM_ALLOC_WAIT; RESIZABLE ones have
- *	no reservation
- * @page_policy: in
- * @cache_mode: in
- * @carveout: in
- * @address: out; with FIXED in, too
- * @usable: out
- * @footprint: out
- * @mmap_offset: out
- * @page_size: out
- * @nr_runs: out
- * @result: out: 0, or a negative errno value of ACCMEM_IOC_ALLOC, with which
- *	nothing else is written
- * @kind: in: as in struct accmem_alloc
- */
-struct accmem_batch_alloc {
-	__u64 length;
-	__u64 alignment;
-	__u32 flags;
-	__u32 page_policy;
-	__u32 cache_mode;
-	__u32 carveout;
-	__u64 address;
-	__u64 usable;
-	__u64 footprint;
-	__u64 mmap_offset;
-	__u32 page_size;
-	__u32 nr_runs;
-	__s32 result;
-	__u32 kind;
-};
-
-/**
- * struct accmem_batch_free - one buffer that a batch frees
- * @address: in: device address, as ALLOC returned it
- * @result: out: 0, or a negative errno value of ACCMEM_IOC_FREE
- * @reserved: in: 0
- */
-struct accmem_batch_free {
-	__u64 address;
-	__s32 result;
-	__u32 reserved;
-};
-
-/**
- * struct accmem_batch - ACCMEM_IOC_BATCH: allocate, or free, many buffers
- * @size: in: bytes of this structure
- * @flags: in: ACCMEM_BATCH_*
- * @op: in: enum accmem_batch_op
- * @count: in: number of entries, at most ACCMEM_BATCH_MAX
- * @entries: in: user address of an array of entries
- * @entry_size: in: bytes from one entry to the next, a multiple of 8. Entries
- *	grow as structures do.
- * @done: out: how many entries, from the first on, have been dealt with: their
- *	results say how. Of an atomic batch that fails over an entry, the index
- *	of that entry.
- * @free_bytes: out: where an entry failed with ENOMEM, bytes free at the end
- *	of the call in the carveouts that such entries asked, else 0
- * @largest_run: out: likewise, largest request in bytes that this context could
- *	be granted as one contiguous run
- * @reserved: in: 0
- *
- * Entries are dealt with in order, and each has a result of its own. The call
- * succeeds when all of them have been dealt with, whatever their results are;
- * it fails where it cannot go on. What has been dealt with stays as its results
- * say. A buffer whose results could not be written does not exist.
- *
- * An atomic batch succeeds with all entries or changes nothing. It fails with
- * the error of the entry at fault, and no result means anything then. To the
- * threads of the context all its buffers come into being, or go, at once. Two
- * entries that free one buffer are ENOENT, as they are for the second entry of
- * a batch that is not atomic.
- *
- * A batch that is not atomic and frees allocates nothing.
- *
- * EINVAL: unknown @op, too many entries, @entry_size too small or no multiple of
- * 8. E2BIG: @entry_size is above
- * 4096, or an entry has a tail that is not zero and that the kernel does not
- * know. EFAULT: an entry cannot be read, or its results cannot be written; @done
- * says how far the batch came. EINTR: killed. ENOMEM: no memory for the
- * kernel's own work.
- */
-struct accmem_batch {
-	__u32 size;
-	__u32 flags;
-	__u32 op;
-	__u32 count;
-	__u64 entries;
-	__u32 entry_size;
-	__u32 done;
-	__u64 free_bytes;
-	__u64 largest_run;
 	__u64 reserved;
 };
 
