@@ -5,7 +5,7 @@
 
 set -euo pipefail
 
-host=$(cd "$(dirname "$0")/.." && pwd -P)/build/host
+host=$(cd "$(dirname "$0")/../.." && pwd -P)/build/host
 number=0
 status=0
 

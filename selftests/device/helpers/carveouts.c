@@ -12,8 +12,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "../kselftest_harness.h"
-#include "../accmem_util.h"
+#include "kselftest_harness.h"
+#include "accmem_util.h"
 
 #define RW (PROT_READ | PROT_WRITE)
 #define ONLY ACCMEM_ALLOC_CARVEOUT

@@ -9,7 +9,7 @@
 
 set -euo pipefail
 
-root=$(cd "$(dirname "$0")/.." && pwd -P)
+root=$(cd "$(dirname "$0")/../.." && pwd -P)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 traces=("$root"/traces/*.trace)

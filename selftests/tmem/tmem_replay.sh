@@ -8,7 +8,7 @@
 
 set -euo pipefail
 
-root=$(cd "$(dirname "$0")/.." && pwd -P)
+root=$(cd "$(dirname "$0")/../.." && pwd -P)
 tool=$root/build/host/accmem-tmem-replay
 tracing=/sys/kernel/tracing
 work=$(mktemp -d)

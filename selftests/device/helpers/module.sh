@@ -9,7 +9,7 @@
 # ACCMEM_SEED are as for selftests/run.
 
 : "${ACCMEM_KO:?is not set}"
-helpers=${ACCMEM_BUILD:-$(cd "$(dirname "$0")/.." && pwd -P)/build}/selftests/helpers
+helpers=${ACCMEM_BUILD:-$(cd "$(dirname "$0")/../.." && pwd -P)/build}/selftests/helpers
 good=()
 # Quotes in the arguments mean what they mean in a shell.
 eval "good=(${ACCMEM_MODULE_ARGS-})"

@@ -6,7 +6,7 @@
 
 set -euo pipefail
 
-host=$(cd "$(dirname "$0")/.." && pwd -P)/build/host
+host=$(cd "$(dirname "$0")/../.." && pwd -P)/build/host
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 number=0

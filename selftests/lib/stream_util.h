@@ -19,7 +19,7 @@
 
 #include <linux/sync_file.h>
 
-#include "../driver/tests/test_fence.h"
+#include "../../driver/tests/test_fence.h"
 #include "accmem_util.h"
 
 #define TEST_FENCE_DEVICE "/dev/test-fence"

@@ -6,7 +6,7 @@
 # is SIGBUS, ALLOC with POPULATE is ENOMEM; neither leaves anything behind.
 
 set -euo pipefail
-# shellcheck source=selftests/helpers/module.sh
+# shellcheck source=selftests/device/helpers/module.sh
 . "$(dirname "$0")/helpers/module.sh"
 device=/dev/accmem0
 sys=/sys/class/accmem/accmem0

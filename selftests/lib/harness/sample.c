@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of every outcome, most of them bad: selftests/check-harness compares
+ * Tests of every outcome, most of them bad: selftests/lib/check-harness compares
  * what two harnesses make of them.
  */
 #include <sys/wait.h>

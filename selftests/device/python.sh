@@ -6,7 +6,7 @@
 
 set -euo pipefail
 
-root=$(cd "$(dirname "$0")/.." && pwd -P)
+root=$(cd "$(dirname "$0")/../.." && pwd -P)
 export ACCMEM_LIBRARY=$root/build/host/libaccmem.so.0
 export LD_LIBRARY_PATH=$root/build/host
 status=0

@@ -5,7 +5,7 @@
  * runs it and one that waits for the first: here the test's process is told that
  * it is the first, and ends with the test's result. And it keeps each test's state
  * in a shared mapping of its own, which every fork copies: here they lie side by
- * side in one. selftests/check-harness shows that the results are the same.
+ * side in one. selftests/lib/check-harness shows that the results are the same.
  */
 #include_next <kselftest_harness.h>
 

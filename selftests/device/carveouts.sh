@@ -6,7 +6,7 @@
 # range, with page structures and without.
 
 set -euo pipefail
-# shellcheck source=selftests/helpers/module.sh
+# shellcheck source=selftests/device/helpers/module.sh
 . "$(dirname "$0")/helpers/module.sh"
 sys=/sys/class/accmem
 

@@ -6,7 +6,7 @@
 # uses, by a file, a mapping or a pinned page, stays.
 
 set -euo pipefail
-# shellcheck source=selftests/helpers/module.sh
+# shellcheck source=selftests/device/helpers/module.sh
 . "$(dirname "$0")/helpers/module.sh"
 
 # bad NAME ARGUMENTS...: a load that must be refused.
