@@ -299,38 +299,6 @@ TEST_F(abi_tmem, setup_takes_what_an_sm_can_be)
 	EXPECT_EQ(-EBUSY, setup(self->fd, 1, 512, 0)); /* a CTA was launched */
 }
 
-TEST_F(abi_tmem, an_sm_of_576_columns)
-{
-	struct accmem_tmem_launch req = { .cta_group = 1, .sm = 1 };
-	int fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
-	uint32_t at;
-
-	ASSERT_EQ(0, setup(fd, 2, 576, 0));
-	ASSERT_EQ(0, launch(fd, &req));
-	EXPECT_EQ(0, alloc(req.fd, 512, &at));
-	EXPECT_EQ(0, alloc(req.fd, 64, &at));
-	EXPECT_EQ(512, at);
-	EXPECT_EQ(-ENOSPC, alloc(req.fd, 32, &at)); /* it holds all */
-	close(req.fd);
-	close(fd);
-}
-
-TEST_F(abi_tmem, more_than_the_sm_has_is_refused_at_once)
-{
-	struct accmem_tmem_launch req = { .cta_group = 1 };
-	int fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
-	uint32_t at;
-	struct accmem_cta_alloc a = { .size = sizeof(a), .columns = 512,
-				      .destination = (uintptr_t)&at };
-
-	ASSERT_EQ(0, setup(fd, 1, 256, 0));
-	ASSERT_EQ(0, launch(fd, &req));
-	EXPECT_EQ(-ENOSPC, accmem_ioctl(req.fd, ACCMEM_IOC_CTA_ALLOC, &a));
-	EXPECT_EQ(0, alloc(req.fd, 256, &at));
-	close(req.fd);
-	close(fd);
-}
-
 TEST_F(abi_tmem, launch_checks_where_and_what)
 {
 	struct accmem_tmem_launch req = { .cta_group = 1, .sm = 1 };

@@ -169,65 +169,6 @@ TEST_F(tmem_cluster, p19_all_ctas_are_launched)
 	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
 }
 
-TEST_F(tmem_cluster, p12_a_peer_is_there_or_has_gone)
-{
-	struct accmem_tmem_member *m = self->members;
-
-	ASSERT_EQ(0, launch_cluster(self->fd, m, MEMBERS, 2));
-	ASSERT_EQ(0, queue_alloc(m[0].fd));
-	close(m[2].fd);
-	EXPECT_EQ(-EPIPE, result_of(m[0].fd));
-	EXPECT_EQ(-EPIPE, queue_alloc(m[0].fd));
-	EXPECT_EQ(ACCMEM_CTA_PEER_GONE, query(m[0].fd).state);
-	/* the other pair has lost nothing */
-	ASSERT_EQ(0, queue_alloc(m[1].fd));
-	EXPECT_EQ(0, alloc(m[3].fd, &self->words[0]));
-	EXPECT_EQ(0, result_of(m[1].fd));
-	close(m[0].fd);
-	close(m[1].fd);
-	close(m[3].fd);
-}
-
-TEST_F(tmem_cluster, p19_nobody_joins_a_complete_cluster)
-{
-	struct accmem_tmem_member *m = self->members;
-	struct accmem_tmem_member more[2] = { { .rank = 4 },
-					      { .rank = 5, .sm = 1 } };
-	int a, b;
-
-	ASSERT_EQ(0, launch_cluster(self->fd, m, MEMBERS, 2));
-	EXPECT_EQ(-EEXIST, launch_one(self->fd, 4, 0, 2));
-	EXPECT_EQ(-EEXIST, launch_one(self->fd, 0, 3, 2));
-	EXPECT_EQ(-EEXIST, launch_cluster(self->fd, more, 2, 2));
-	/* as long as one of its CTAs is there */
-	exit_all(m, MEMBERS - 1);
-	EXPECT_EQ(-EEXIST, launch_one(self->fd, 4, 0, 2));
-	EXPECT_EQ(-EEXIST, launch_one(self->fd, 2, 0, 2));
-	close(m[MEMBERS - 1].fd);
-	a = launch_one(self->fd, 4, 0, 2);
-	EXPECT_LE(0, a);
-	/* and the other way round */
-	EXPECT_EQ(-EEXIST, launch_cluster(self->fd, m, MEMBERS, 2));
-	b = launch_one(self->fd, 5, 1, 2);
-	EXPECT_LE(0, b);
-	close(a);
-	close(b);
-	EXPECT_EQ(0, launch_cluster(self->fd, more, 2, 2));
-	exit_all(more, 2);
-}
-
-TEST_F(tmem_cluster, p19_single_ctas_are_a_cluster_too)
-{
-	struct accmem_tmem_member *m = self->members;
-
-	ASSERT_EQ(0, launch_cluster(self->fd, m, 3, 1));
-	EXPECT_EQ(-EEXIST, launch_one(self->fd, 9, 0, 1));
-	EXPECT_EQ(0, alloc(m[0].fd, &self->words[0]));
-	exit_all(m, 3);
-	m[2].rank = m[0].rank;
-	EXPECT_EQ(-EEXIST, launch_cluster(self->fd, m, 3, 1));
-}
-
 /* lines of this process in the log that have both in them */
 static int log_lines(int log, const char *who, const char *what)
 {
@@ -361,20 +302,6 @@ TEST_F(tmem_cluster, too_many_ctas)
 static int launch_in_words(int fd, uint32_t *words)
 {
 	return launch_window(fd, (uintptr_t)&words[2], 4 * sizeof(*words));
-}
-
-TEST_F(tmem_cluster, p10_a_destination_inside_the_window)
-{
-	int cta = launch_in_words(self->fd, self->words);
-	int i;
-
-	ASSERT_LE(0, cta);
-	for (i = 2; i < 6; i++) {
-		self->words[i] = ~0u;
-		EXPECT_EQ(0, alloc(cta, &self->words[i]));
-		EXPECT_EQ((i - 2) * 32, self->words[i]);
-	}
-	close(cta);
 }
 
 TEST_F(tmem_cluster, p10_a_destination_outside_of_the_window)

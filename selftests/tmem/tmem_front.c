@@ -354,17 +354,6 @@ TEST_F(tmem_front, p10_an_address_is_stored_inside_of_the_window_only)
 	tcgen05_exit(cta);
 }
 
-TEST_F(tmem_front, p10_what_is_no_window)
-{
-	struct tcgen05_place place = { .launch = 1, .cta_group = 1,
-				       .window = &self->at };
-	struct tcgen05_cta *cta;
-
-	EXPECT_EQ(-EINVAL, tcgen05_launch(self->ctx, &place, &cta));
-	place.window_length = ~0ull;
-	EXPECT_EQ(-EOVERFLOW, tcgen05_launch(self->ctx, &place, &cta));
-}
-
 /* --- clusters ------------------------------------------------------------- */
 
 TEST_F(tmem_front, p19_a_cluster_is_launched_as_a_whole)

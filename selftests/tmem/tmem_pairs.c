@@ -37,92 +37,6 @@ FIXTURE_TEARDOWN(tmem_pair)
 	accmem_close(self->ctx);
 }
 
-TEST_F(tmem_pair, p12_the_same_columns_of_both_sms)
-{
-	uint32_t at, own;
-
-	ASSERT_EQ(0, tcgen05_alloc(self->w, &own, 32));
-	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 256, &at));
-	EXPECT_EQ(256, at);
-	EXPECT_EQ(256, tmem_free_columns(self->p));
-	EXPECT_EQ(512 - 32 - 256, tmem_free_columns(self->q));
-}
-
-TEST_F(tmem_pair, p12_both_or_neither)
-{
-	struct tmem_call p, q;
-	uint32_t at;
-
-	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 32));
-	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 512));
-	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 512));
-	EXPECT_EQ(512, tmem_free_columns(self->p));
-	ASSERT_EQ(0, tcgen05_dealloc(self->w, at, 32));
-	EXPECT_EQ(0, tmem_finish(&p));
-	EXPECT_EQ(0, tmem_finish(&q));
-}
-
-TEST_F(tmem_pair, p12_columns_that_differ)
-{
-	struct tmem_call call;
-	uint32_t at;
-
-	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
-	EXPECT_EQ(-EBADR, tcgen05_alloc(self->q, &at, 32));
-	EXPECT_EQ(-EBADR, tmem_finish(&call));
-	EXPECT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
-}
-
-TEST_F(tmem_pair, p4_deallocs_that_differ)
-{
-	struct tmem_call call;
-	uint32_t first, second;
-
-	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &first));
-	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &second));
-	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, first, 64));
-	EXPECT_EQ(-EBADR, tcgen05_dealloc(self->q, second, 64));
-	EXPECT_EQ(-EBADR, tmem_finish(&call));
-	EXPECT_EQ(512 - 128, tmem_free_columns(self->p));
-}
-
-TEST_F(tmem_pair, p4_a_wrong_dealloc_leaves_the_peer_waiting)
-{
-	struct tmem_call call;
-	uint32_t at;
-
-	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
-	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
-	EXPECT_EQ(-EMSGSIZE, tcgen05_dealloc(self->q, at, 32));
-	EXPECT_EQ(-ENOENT, tcgen05_dealloc(self->q, at + 64, 64));
-	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 64));
-	EXPECT_EQ(0, tmem_finish(&call));
-}
-
-TEST_F(tmem_pair, p12_the_peer_relinquishes)
-{
-	struct tmem_call call;
-	uint32_t at;
-
-	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
-	EXPECT_EQ(-EPROTO, tcgen05_relinquish_alloc_permit(self->q));
-	EXPECT_EQ(-EPROTO, tmem_finish(&call));
-	EXPECT_EQ(-EPROTO, tcgen05_alloc(self->p, &at, 64));
-	EXPECT_EQ(-EPERM, tcgen05_alloc(self->q, &at, 64));
-}
-
-TEST_F(tmem_pair, p11_a_second_call_while_one_waits)
-{
-	struct tmem_call call;
-	uint32_t at;
-
-	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
-	EXPECT_EQ(-EBUSY, tcgen05_alloc(self->p, &at, 64));
-	EXPECT_EQ(-EBUSY, tcgen05_dealloc(self->p, 0, 64));
-	EXPECT_EQ(0, tcgen05_alloc(self->q, &at, 64));
-	EXPECT_EQ(0, tmem_finish(&call));
-}
-
 TEST_F(tmem_pair, p12_deadlines_on_both_sides)
 {
 	struct tmem_call call;
@@ -162,49 +76,6 @@ TEST_F(tmem_pair, p2_a_deadlock_wakes_the_peer_that_sleeps)
 	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 256));
 	EXPECT_EQ(0, tmem_finish(&p));
 	EXPECT_EQ(0, tmem_finish(&w));
-}
-
-/*
- * The pair waits for all of both SMs. What is granted on SM 1 spends its bound, and
- * from then on it keeps SM 0 as well, from a holder there that it waits for itself.
- */
-TEST_F(tmem_pair, p2_a_grant_on_one_sm_is_no_deadlock_on_the_other)
-{
-	struct accmem_context *ctx = tmem_open(2, 0, 0, 1);
-	struct tcgen05_cta *p, *q, *first, *holder, *other, *newcomer;
-	struct tmem_call wait_first, wait_p, wait_q, wait_holder;
-	uint32_t at;
-
-	ASSERT_NE(NULL, ctx);
-	p = tmem_peer(ctx, 0, 0);
-	q = tmem_peer(ctx, 1, 1);
-	first = tmem_single(ctx, 0);
-	holder = tmem_single(ctx, 0);
-	other = tmem_single(ctx, 0);
-	newcomer = tmem_single(ctx, 1);
-	ASSERT_TRUE(p && q && first && holder && other && newcomer);
-	ASSERT_EQ(0, tcgen05_alloc(other, &at, 256));
-	ASSERT_EQ(0, tcgen05_alloc(holder, &at, 32));
-	ASSERT_TRUE(tmem_start_alloc(&wait_first, first, 256));
-	ASSERT_EQ(0, tcgen05_alloc(holder, &at, 32));
-	ASSERT_TRUE(tmem_start_alloc(&wait_p, p, 512));
-	ASSERT_TRUE(tmem_start_alloc(&wait_q, q, 512));
-	/* held up by the first, which is going to be served by the other */
-	ASSERT_TRUE(tmem_start_alloc(&wait_holder, holder, 32));
-	ASSERT_EQ(0, tmem_fdinfo(accmem_fd(ctx), "tmem-forced"));
-	ASSERT_EQ(0, tcgen05_alloc(newcomer, &at, 32));
-	EXPECT_EQ(0, tmem_finish(&wait_holder));
-	EXPECT_EQ(1, tmem_fdinfo(accmem_fd(ctx), "tmem-forced"));
-	tcgen05_exit(holder);
-	EXPECT_EQ(0, tmem_finish(&wait_first));
-	tcgen05_exit(first);
-	tcgen05_exit(other);
-	tcgen05_exit(newcomer);
-	EXPECT_EQ(0, tmem_finish(&wait_p));
-	EXPECT_EQ(0, tmem_finish(&wait_q));
-	tcgen05_exit(p);
-	tcgen05_exit(q);
-	accmem_close(ctx);
 }
 
 TEST_F(tmem_pair, p12_nonblocking_joins_a_peer_that_waits)
@@ -363,20 +234,6 @@ static void meet(struct __test_metadata *_metadata, struct accmem_context *ctx,
 	EXPECT_EQ(0, tcgen05_alloc(peer, &at, 64));
 	EXPECT_EQ(0, tmem_finish(call));
 	tcgen05_exit(peer);
-}
-
-TEST_F(tmem_pair, p12_a_peer_still_to_be_launched)
-{
-	struct tcgen05_place place = { .launch = 3, .rank = 4, .cta_group = 2 };
-	struct tcgen05_cta *first, *second;
-	struct tmem_call call;
-
-	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &first));
-	ASSERT_TRUE(tmem_start_alloc(&call, first, 64));
-	meet(_metadata, self->ctx, &place, &call);
-	/* the place of a peer that has gone is not taken again */
-	EXPECT_EQ(-EEXIST, tcgen05_launch(self->ctx, &place, &second));
-	tcgen05_exit(first);
 }
 
 /* A launch of which nobody can be told does not take place, nor end the peer. */

@@ -246,20 +246,6 @@ TEST_F(tmem_queue, rules_that_are_broken_at_once_leave_no_completion)
 	EXPECT_EQ(-ENODATA, take(self->c, &done));
 }
 
-/* the newest of those that hold columns and wait */
-TEST_F(tmem_queue, p2_a_deadlock_is_told_in_the_completion)
-{
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
-	ASSERT_EQ(0, tcgen05_alloc(self->b, &self->at, 256));
-	ASSERT_EQ(0, tcgen05_alloc(self->c, &self->at, 256));
-	ASSERT_EQ(0, queue_alloc(self->b, 256, 0));
-	/* the call that makes it is told at once */
-	EXPECT_EQ(-EDEADLK, queue_alloc(self->c, 256, 0));
-	EXPECT_EQ(0, events(self->b));
-	exits(&self->c);
-	EXPECT_EQ(0, finish(self->b));
-}
-
 /* --- what ends a queued call ---------------------------------------------- */
 
 TEST_F(tmem_queue, cancel_ends_it)

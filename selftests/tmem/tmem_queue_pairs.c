@@ -115,26 +115,6 @@ TEST_F(tmem_queue_pairs, p12_the_peers_operands_differ)
 	EXPECT_EQ(-EPROTO, finish(self->p));
 }
 
-/* a peer that had joined a cancelled call waits for the next one */
-TEST_F(tmem_queue_pairs, p12_cancel_leaves_the_peer_waiting)
-{
-	struct tcgen05_cta *w = tmem_single(self->ctx, 2);
-	uint32_t at;
-
-	ASSERT_NE(NULL, w);
-	ASSERT_EQ(0, tcgen05_alloc(w, &at, 512));
-	ASSERT_EQ(0, queue_alloc(self->p, 512, 0));
-	ASSERT_EQ(0, queue_alloc(self->q, 512, 0));
-	ASSERT_EQ(0, cancel(self->q));
-	EXPECT_EQ(-ECANCELED, finish(self->q));
-	ASSERT_EQ(0, tcgen05_dealloc(w, at, 512));
-	EXPECT_EQ(0, events(self->p));
-	ASSERT_EQ(0, queue_alloc(self->q, 512, 0));
-	EXPECT_EQ(0, finish(self->p));
-	EXPECT_EQ(0, finish(self->q));
-	tcgen05_exit(w);
-}
-
 TEST_F(tmem_queue_pairs, p12_a_peer_that_does_not_come_in_time)
 {
 	ASSERT_EQ(0, queue_alloc_until(self->p, 32, 0, tmem_in_ms(NEAR_MS)));

@@ -90,13 +90,6 @@ static int result_of(int cta)
 	return completion.result;
 }
 
-static int relinquish(int cta)
-{
-	struct accmem_cta_relinquish req = { .size = sizeof(req) };
-
-	return accmem_ioctl(cta, ACCMEM_IOC_CTA_RELINQUISH, &req);
-}
-
 /* what was found: of a CTA, or in the context */
 static int64_t found(int fd)
 {
@@ -161,30 +154,6 @@ TEST_F(tmem_strict, p12_exit_before_the_peers_alloc_has_returned)
 	EXPECT_EQ(0, result_of(x->a));
 }
 
-TEST_F(tmem_strict, p12_exit_after_the_peers_alloc_has_returned)
-{
-	struct ctas *x = &self->x;
-
-	ASSERT_EQ(0, queue_alloc(x->a));
-	ASSERT_EQ(0, alloc_by(x->b, 0));
-	EXPECT_EQ(0, result_of(x->a));
-	close(x->b);
-	x->b = -1;
-	EXPECT_EQ(0, found(x->fd));
-}
-
-/* the exit is the peer's error: there is nothing to add */
-TEST_F(tmem_strict, p12_exit_while_the_peer_waits)
-{
-	struct ctas *x = &self->x;
-
-	ASSERT_EQ(0, queue_alloc(x->a));
-	close(x->b);
-	x->b = -1;
-	EXPECT_EQ(-EPIPE, result_of(x->a));
-	EXPECT_EQ(0, found(x->fd));
-}
-
 /* a caller that waits, and one that comes to it: either returns before it goes on */
 TEST_F(tmem_strict, p12_callers_that_wait_are_not_late)
 {
@@ -213,67 +182,6 @@ TEST_F(tmem_strict, p12_callers_that_wait_are_not_late)
 	accmem_close(ctx);
 }
 
-TEST_F(tmem_strict, p9_an_alloc_that_would_wait_for_another_launch)
-{
-	struct ctas *x = &self->x;
-
-	ASSERT_EQ(0, alloc_by(x->c, 0));
-	ASSERT_EQ(0, dealloc_by(x->c, 0, 0, 0));
-	EXPECT_EQ(0, found(x->fd));
-	ASSERT_EQ(0, alloc_by(x->d, 0));
-	EXPECT_EQ(1, found(x->d));
-	/* the permit would be its own now */
-	ASSERT_EQ(0, alloc_by(x->d, 0));
-	EXPECT_EQ(1, found(x->d));
-	EXPECT_EQ(1, found(x->fd));
-}
-
-TEST_F(tmem_strict, p9_after_relinquish_it_would_not)
-{
-	struct ctas *x = &self->x;
-
-	ASSERT_EQ(0, alloc_by(x->c, 0));
-	ASSERT_EQ(0, relinquish(x->c));
-	ASSERT_EQ(0, alloc_by(x->d, 0));
-	EXPECT_EQ(0, found(x->fd));
-}
-
-TEST_F(tmem_strict, p9_after_exit_it_would_not)
-{
-	struct ctas *x = &self->x;
-
-	ASSERT_EQ(0, alloc_by(x->c, 0));
-	close(x->c);
-	x->c = -1;
-	ASSERT_EQ(0, alloc_by(x->d, 0));
-	EXPECT_EQ(0, found(x->fd));
-}
-
-TEST_F(tmem_strict, p9_ctas_of_one_launch_do_not_count)
-{
-	struct ctas *x = &self->x;
-	int more = launch(x->fd, 0xc, 1, 1, 2);
-
-	ASSERT_LE(0, more);
-	ASSERT_EQ(0, alloc_by(x->c, 0));
-	ASSERT_EQ(0, alloc_by(more, 0));
-	EXPECT_EQ(0, found(x->fd));
-	close(more);
-}
-
-TEST_F(tmem_strict, p9_exclusive_it_has_waited)
-{
-	struct ctas x;
-
-	ASSERT_TRUE(open_ctas(&x, ACCMEM_TMEM_STRICT, ACCMEM_TMEM_EXCLUSIVE));
-	ASSERT_EQ(0, alloc_by(x.c, 0));
-	ASSERT_EQ(0, queue_alloc(x.d));
-	ASSERT_EQ(0, relinquish(x.c));
-	EXPECT_EQ(0, result_of(x.d));
-	EXPECT_EQ(0, found(x.fd));
-	close_ctas(&x);
-}
-
 TEST_F(tmem_strict, p11_another_warp)
 {
 	struct ctas *x = &self->x;
@@ -288,28 +196,6 @@ TEST_F(tmem_strict, p11_another_warp)
 	EXPECT_EQ(0, result_of(x->c));
 	EXPECT_EQ(3, found(x->c));
 	EXPECT_EQ(3, found(x->fd));
-}
-
-TEST_F(tmem_strict, p11_the_same_warp)
-{
-	struct ctas *x = &self->x;
-
-	ASSERT_EQ(0, alloc_by(x->c, 3));
-	ASSERT_EQ(0, alloc_by(x->c, 3));
-	ASSERT_EQ(0, dealloc_by(x->c, 0, 3, 0));
-	ASSERT_EQ(0, dealloc_by(x->c, 32, 3, 0));
-	EXPECT_EQ(0, found(x->fd));
-}
-
-/* what breaks a rule is reported as that */
-TEST_F(tmem_strict, p11_calls_that_fail_do_not_count)
-{
-	struct ctas *x = &self->x;
-
-	ASSERT_EQ(0, alloc_by(x->c, 3));
-	EXPECT_EQ(-ENOENT, dealloc_by(x->c, 64, 4, 0));
-	EXPECT_EQ(0, found(x->fd));
-	EXPECT_EQ(1, tmem_fdinfo(x->fd, "tmem-misuses"));
 }
 
 /* everything that would be found, and nothing is */

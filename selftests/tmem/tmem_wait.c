@@ -168,15 +168,6 @@ TEST_F(tmem_wait, p5_a_waiter_that_is_killed_leaves_nothing)
 	EXPECT_EQ(256, tmem_free_columns(self->a));
 }
 
-TEST_F(tmem_wait, p9_relinquish_ends_the_wait)
-{
-	struct tmem_call call;
-
-	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	EXPECT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
-	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
-}
-
 TEST_F(tmem_wait, p2_the_end_of_the_context_ends_every_wait)
 {
 	struct accmem_cta_query query;
@@ -279,44 +270,6 @@ TEST_F(tmem_wait, p2_an_edge_is_not_lost)
 	EXPECT_NE(0, e.events & EPOLLHUP);
 	close(ep);
 	self->ctx = tmem_open(1, 0, 0, BOUND);
-}
-
-TEST_F(tmem_wait, p2_a_deadlock_is_told_to_the_newest)
-{
-	struct tmem_call call;
-	uint32_t at, none;
-
-	ASSERT_EQ(0, tcgen05_alloc(self->b, &at, 256));
-	ASSERT_TRUE(tmem_start_alloc(&call, self->a, 256));
-	EXPECT_EQ(-EDEADLK, tcgen05_alloc(self->b, &none, 256));
-	EXPECT_EQ(0, tcgen05_dealloc(self->b, at, 256));
-	EXPECT_EQ(0, tmem_finish(&call));
-}
-
-TEST_F(tmem_wait, p2_strict_order_of_arrival)
-{
-	struct accmem_context *ctx = tmem_open(1, 0, 0, 0);
-	struct tcgen05_cta *c[4];
-	struct tmem_call large, small;
-	uint32_t at;
-	int i;
-
-	ASSERT_NE(NULL, ctx);
-	for (i = 0; i < 4; i++)
-		c[i] = tmem_single(ctx, 0);
-	ASSERT_EQ(0, tcgen05_alloc(c[0], &at, 32));
-	ASSERT_TRUE(tmem_start_alloc(&large, c[1], 512));
-	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(c[2], &at, 32));
-	ASSERT_TRUE(tmem_start_alloc(&small, c[2], 32));
-	ASSERT_EQ(0, tcgen05_dealloc(c[0], 0, 32));
-	EXPECT_EQ(0, tmem_finish(&large));
-	EXPECT_TRUE(tmem_state(c[2]) & ACCMEM_CTA_WAITING);
-	ASSERT_EQ(0, tcgen05_dealloc(c[1], 0, 512));
-	EXPECT_EQ(0, tmem_finish(&small));
-	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(ctx), "tmem-bypasses"));
-	for (i = 0; i < 4; i++)
-		tcgen05_exit(c[i]);
-	accmem_close(ctx);
 }
 
 TEST_F(tmem_wait, p9_exclusive_the_permit_goes_on_with_relinquish_and_exit)
@@ -501,22 +454,6 @@ TEST_F(tmem_wait, p2_512_columns_among_15_that_churn)
 	TH_LOG("passed %lld times at most", (long long)most);
 	EXPECT_LE(most, BOUND);
 	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-forced"));
-}
-
-TEST_F(tmem_wait, p2_debugfs_shows_holders_and_the_queue)
-{
-	struct tmem_call call;
-	char text[8192];
-
-	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	ASSERT_LT(0, accmem_read_file(PICTURE, text, sizeof(text)));
-	EXPECT_NE(NULL, strstr(text, "SM 0 |aaaaaaaa........| 256 of 512"));
-	EXPECT_NE(NULL, strstr(text, "a CTA 1 launch 0x1 "));
-	EXPECT_NE(NULL, strstr(text, "rank 0 holds 256 columns"));
-	EXPECT_NE(NULL, strstr(text, "? CTA 2 launch 0x1 "));
-	EXPECT_NE(NULL, strstr(text, "waits for 512 columns, passed 0 of 64"));
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
-	EXPECT_EQ(0, tmem_finish(&call));
 }
 
 ACCMEM_HARNESS_MAIN
