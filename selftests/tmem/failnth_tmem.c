@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "failnth_util.h"
+#include "tmem_calls.h"
 
 FAILNTH_FIXTURE(failnth_tmem)
 
@@ -28,17 +29,9 @@ static int setup_sms(const char *path, int fd)
 	return err;
 }
 
-static int launch_cta(int fd)
-{
-	struct accmem_tmem_launch req = { .size = sizeof(req), .cta_group = 1 };
-	int err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_LAUNCH, &req);
-
-	return err ?: req.fd;
-}
-
 static int launch_exit(const char *path, int fd)
 {
-	int cta = launch_cta(fd);
+	int cta = CTA_LAUNCH(fd, .cta_group = 1);
 
 	(void)path;
 	if (cta < 0)
@@ -60,15 +53,6 @@ static int first_launch(const char *path, int fd)
 	return err;
 }
 
-/* one that is reserved, and not put back, is in its way */
-static int next_fd(int fd)
-{
-	int next = dup(fd);
-
-	close(next);
-	return next;
-}
-
 static unsigned int lost_fds;
 
 /* two pairs */
@@ -88,44 +72,14 @@ static int launch_cluster(const char *path, int fd)
 	fd = accmem_dev_open(path, O_RDWR);
 	if (fd < 0)
 		return fd;
-	next = next_fd(fd);
+	next = cta_next_fd(fd);
 	err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_SETUP, &setup);
 	err = err ?: accmem_ioctl(fd, ACCMEM_IOC_TMEM_CLUSTER, &req);
 	for (i = 0; i < 4 && !err; i++)
 		close(m[i].fd);
-	lost_fds += next_fd(fd) != next;
+	lost_fds += cta_next_fd(fd) != next;
 	close(fd);
 	return err;
-}
-
-static int alloc_columns(int cta, uint32_t columns, uint64_t deadline_ns,
-			 uint32_t *at)
-{
-	struct accmem_cta_alloc req = { .size = sizeof(req),
-					.columns = columns,
-					.deadline_ns = deadline_ns,
-					.destination = (uintptr_t)at };
-
-	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
-}
-
-static int queue_columns(int cta, uint32_t columns, uint64_t deadline_ns)
-{
-	struct accmem_cta_alloc req = { .size = sizeof(req),
-					.flags = ACCMEM_CTA_QUEUED,
-					.columns = columns,
-					.deadline_ns = deadline_ns };
-
-	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
-}
-
-static int dealloc_columns(int cta, uint32_t columns, uint32_t at)
-{
-	struct accmem_cta_dealloc req = { .size = sizeof(req),
-					  .columns = columns,
-					  .address = at };
-
-	return accmem_ioctl(cta, ACCMEM_IOC_CTA_DEALLOC, &req);
 }
 
 TEST_F(failnth_tmem, tmem_setup_and_launch)
@@ -147,7 +101,7 @@ static int map_sm(const char *path, int fd)
 	fd = accmem_dev_open(path, O_RDWR);
 	if (fd < 0)
 		return fd;
-	cta = launch_cta(fd);
+	cta = CTA_LAUNCH(fd, .cta_group = 1);
 	if (cta < 0) {
 		close(fd);
 		return cta;
@@ -175,13 +129,16 @@ static int queue_both(const char *path, int fd)
 	if (e.fd < 0)
 		return -errno;
 	for (i = 0; i < 2 && !err; i++) {
-		cta[i] = launch_cta(fd);
+		cta[i] = CTA_LAUNCH(fd, .cta_group = 1);
 		if (cta[i] < 0) {
 			err = cta[i];
 			break;
 		}
 		err = accmem_ioctl(cta[i], ACCMEM_IOC_CTA_EVENTFD, &e);
-		err = err ?: queue_columns(cta[i], 512, i ? ~0ull : 0);
+		err = err   ?:
+			      CTA_ALLOC(cta[i], .columns = 512,
+					.flags = ACCMEM_CTA_QUEUED,
+					.deadline_ns = i ? ~0ull : 0);
 	}
 	if (!err)
 		err = accmem_ioctl(cta[1], ACCMEM_IOC_CTA_CANCEL, &cancel);
@@ -214,22 +171,30 @@ TEST_F(failnth_tmem, tmem_calls_allocate_nothing)
 
 	NEED_INJECTION();
 	while (next_round(&r)) {
-		a = launch_cta(self->fd);
-		b = launch_cta(self->fd);
+		a = CTA_LAUNCH(self->fd, .cta_group = 1);
+		b = CTA_LAUNCH(self->fd, .cta_group = 1);
 		ASSERT_LE(0, a);
 		ASSERT_LE(0, b);
 		arm_round(&r);
-		EXPECT_EQ(0, alloc_columns(a, 512, 0, &at));
-		EXPECT_EQ(-EDOM, alloc_columns(b, 1, 0, &at));
+		EXPECT_EQ(0, CTA_ALLOC(a, .columns = 512,
+				       .destination = (uintptr_t)&at));
+		EXPECT_EQ(-EDOM, CTA_ALLOC(b, .columns = 1,
+					   .destination = (uintptr_t)&at));
 		EXPECT_EQ(-ETIMEDOUT,
-			  alloc_columns(b, 64, accmem_ms() * 1000000ull + 1,
-					&at));
+			  CTA_ALLOC(b, .columns = 64,
+				    .deadline_ns = accmem_ms() * 1000000ull + 1,
+				    .destination = (uintptr_t)&at));
 		EXPECT_EQ(-ETIMEDOUT,
-			  alloc_columns(b, 64, (accmem_ms() + 20) * 1000000ull,
-					&at));
-		EXPECT_EQ(-ENXIO, dealloc_columns(b, 64, 512));
-		EXPECT_EQ(0, queue_columns(b, 32, ~0ull));
-		EXPECT_EQ(0, dealloc_columns(a, 512, 0));
+			  CTA_ALLOC(b, .columns = 64,
+				    .deadline_ns =
+					    (accmem_ms() + 20) * 1000000ull,
+				    .destination = (uintptr_t)&at));
+		EXPECT_EQ(-ENXIO,
+			  CTA_DEALLOC(b, .columns = 64, .address = 512));
+		EXPECT_EQ(0, CTA_ALLOC(b, .columns = 32,
+				       .flags = ACCMEM_CTA_QUEUED,
+				       .deadline_ns = ~0ull));
+		EXPECT_EQ(0, CTA_DEALLOC(a, .columns = 512, .address = 0));
 		EXPECT_EQ((ssize_t)sizeof(done), read(b, &done, sizeof(done)));
 		EXPECT_EQ(0, done.result);
 		EXPECT_EQ(0, accmem_ioctl(a, ACCMEM_IOC_CTA_RELINQUISH,
@@ -253,9 +218,10 @@ TEST_F(failnth_tmem, tmem_exit_allocates_nothing)
 	NEED_INJECTION();
 	ASSERT_EQ(0, only_module(true));
 	while (next_round(&r)) {
-		cta = launch_cta(self->fd);
+		cta = CTA_LAUNCH(self->fd, .cta_group = 1);
 		ASSERT_LE(0, cta);
-		ASSERT_EQ(0, alloc_columns(cta, 512, 0, &at));
+		ASSERT_EQ(0, CTA_ALLOC(cta, .columns = 512,
+				       .destination = (uintptr_t)&at));
 		arm_round(&r);
 		EXPECT_EQ(0, close(cta));
 		EXPECT_TRUE(disarm_round(&r));

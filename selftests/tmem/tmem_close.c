@@ -13,39 +13,7 @@
 #include "kselftest_harness.h"
 #include "tmem_util.h"
 
-FIXTURE(tmem_close)
-{
-	struct accmem_context *ctx;
-	struct tcgen05_cta *a, *b; /* on SM 0 */
-	struct tcgen05_cta *p, *q; /* a pair on SMs 1 and 2 */
-	struct tcgen05_cta *w; /* somebody else, on SM 2 */
-	uint32_t at;
-};
-
-/* a holds all of SM 0 */
-FIXTURE_SETUP(tmem_close)
-{
-	self->ctx = tmem_open(3, 0, 0, 64);
-	ASSERT_NE(NULL, self->ctx);
-	self->a = tmem_single(self->ctx, 0);
-	self->b = tmem_single(self->ctx, 0);
-	self->p = tmem_peer(self->ctx, 1, 0);
-	self->q = tmem_peer(self->ctx, 2, 1);
-	self->w = tmem_single(self->ctx, 2);
-	ASSERT_TRUE(self->a && self->b && self->p && self->q && self->w);
-	ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 512));
-}
-
-FIXTURE_TEARDOWN(tmem_close)
-{
-	EXPECT_TRUE(tmem_woken_by_strays_only(self->ctx));
-	tcgen05_exit(self->a);
-	tcgen05_exit(self->b);
-	tcgen05_exit(self->p);
-	tcgen05_exit(self->q);
-	tcgen05_exit(self->w);
-	accmem_close(self->ctx);
-}
+TMEM_FIXTURE(tmem_close, 64, 512, 0)
 
 static int64_t ctas(struct accmem_context *ctx)
 {
@@ -60,7 +28,7 @@ TEST_F(tmem_close, p2_closing_the_cta_ends_its_wait)
 	tcgen05_exit(self->b);
 	self->b = NULL;
 	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
-	EXPECT_EQ(4, ctas(self->ctx));
+	EXPECT_EQ(5, ctas(self->ctx));
 	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
 	EXPECT_EQ(1, tmem_fdinfo(accmem_fd(self->ctx), "tmem-woken-exit"));
 }
@@ -234,11 +202,11 @@ TEST_F(tmem_close, p2_a_cta_that_another_process_has_lives_on)
 	tcgen05_exit(self->b);
 	self->b = NULL;
 	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
-	EXPECT_EQ(5, ctas(self->ctx));
+	EXPECT_EQ(6, ctas(self->ctx));
 	ASSERT_EQ(1, write(down[1], "", 1));
 	ASSERT_EQ(pid, waitpid(pid, &up[0], 0));
 	EXPECT_EQ(0, up[0]);
-	EXPECT_EQ(4, ctas(self->ctx));
+	EXPECT_EQ(5, ctas(self->ctx));
 }
 
 static bool closer_go;
@@ -285,7 +253,7 @@ TEST_F(tmem_close, p2_a_close_that_races_the_call_leaves_no_wait)
 		ASSERT_TRUE(ret == -ECANCELED || ret == -EBADF);
 		cancelled += ret == -ECANCELED;
 		pthread_join(thread, NULL);
-		ASSERT_EQ(5, ctas(self->ctx));
+		ASSERT_EQ(6, ctas(self->ctx));
 	}
 	TH_LOG("%u of %u calls were cut short", cancelled, rounds);
 }

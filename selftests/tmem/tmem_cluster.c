@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "kselftest_harness.h"
+#include "tmem_calls.h"
 #include "tmem_util.h"
 
 #define LAUNCH 8ull
@@ -58,61 +59,9 @@ static int launch_cluster(int fd, struct accmem_tmem_member *members,
 	return accmem_ioctl(fd, ACCMEM_IOC_TMEM_CLUSTER, &req);
 }
 
-/* the CTA, or an error */
-static int launch_one(int fd, uint32_t rank, uint32_t sm, uint32_t group)
-{
-	struct accmem_tmem_launch req = { .size = sizeof(req),
-					  .launch = LAUNCH, .rank = rank,
-					  .sm = sm, .cta_group = group };
-	int err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_LAUNCH, &req);
-
-	return err ?: req.fd;
-}
-
-static int launch_window(int fd, uint64_t base, uint64_t length)
-{
-	struct accmem_tmem_launch req = { .size = sizeof(req),
-					  .cta_group = 1,
-					  .window_base = base,
-					  .window_length = length };
-	int err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_LAUNCH, &req);
-
-	return err ?: req.fd;
-}
-
 static int alloc(int cta, void *at)
 {
-	struct accmem_cta_alloc req = { .size = sizeof(req), .columns = 32,
-					.destination = (uintptr_t)at };
-
-	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
-}
-
-static int queue_alloc(int cta)
-{
-	struct accmem_cta_alloc req = { .size = sizeof(req), .columns = 32,
-					.flags = ACCMEM_CTA_QUEUED };
-
-	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
-}
-
-static int queue_dealloc(int cta, uint32_t at)
-{
-	struct accmem_cta_dealloc req = { .size = sizeof(req), .columns = 32,
-					  .address = at,
-					  .flags = ACCMEM_CTA_QUEUED };
-
-	return accmem_ioctl(cta, ACCMEM_IOC_CTA_DEALLOC, &req);
-}
-
-/* the result of a queued call */
-static int result_of(int cta)
-{
-	struct accmem_cta_completion completion;
-
-	if (read(cta, &completion, sizeof(completion)) != sizeof(completion))
-		return -1000;
-	return completion.result;
+	return CTA_ALLOC(cta, .columns = 32, .destination = (uintptr_t)at);
 }
 
 static struct accmem_cta_query query(int cta)
@@ -122,15 +71,6 @@ static struct accmem_cta_query query(int cta)
 	if (accmem_ioctl(cta, ACCMEM_IOC_CTA_QUERY, &q))
 		q.columns = 0;
 	return q;
-}
-
-/* the next descriptor: one that is reserved and not put back is in its way */
-static int next_fd(int fd)
-{
-	int next = dup(fd);
-
-	close(next);
-	return next;
 }
 
 static void exit_all(struct accmem_tmem_member *members, int nr)
@@ -158,13 +98,16 @@ TEST_F(tmem_cluster, p19_all_ctas_are_launched)
 	}
 	EXPECT_EQ(MEMBERS, tmem_fdinfo(self->fd, "tmem-ctas"));
 	/* 0 and 2 are a pair */
-	ASSERT_EQ(0, queue_alloc(m[0].fd));
+	ASSERT_EQ(0, CTA_ALLOC(m[0].fd, .columns = 32,
+			       .flags = ACCMEM_CTA_QUEUED));
 	EXPECT_EQ(0, alloc(m[2].fd, &self->words[0]));
-	EXPECT_EQ(0, result_of(m[0].fd));
-	ASSERT_EQ(0, queue_dealloc(m[0].fd, 0));
-	ASSERT_EQ(0, queue_dealloc(m[2].fd, 0));
-	EXPECT_EQ(0, result_of(m[0].fd));
-	EXPECT_EQ(0, result_of(m[2].fd));
+	EXPECT_EQ(0, cta_result(m[0].fd));
+	ASSERT_EQ(0, CTA_DEALLOC(m[0].fd, .columns = 32,
+				 .flags = ACCMEM_CTA_QUEUED));
+	ASSERT_EQ(0, CTA_DEALLOC(m[2].fd, .columns = 32,
+				 .flags = ACCMEM_CTA_QUEUED));
+	EXPECT_EQ(0, cta_result(m[0].fd));
+	EXPECT_EQ(0, cta_result(m[2].fd));
 	exit_all(m, MEMBERS);
 	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
 }
@@ -196,7 +139,7 @@ TEST_F(tmem_cluster, p5_a_launch_that_fails_has_not_been)
 		{ 0, 3, 3, -EINVAL },
 	};
 	struct accmem_tmem_member *m = self->members;
-	int fds = next_fd(self->fd), other;
+	int fds = cta_next_fd(self->fd), other;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -209,10 +152,11 @@ TEST_F(tmem_cluster, p5_a_launch_that_fails_has_not_been)
 	m[3].sm = 3;
 	/* three CTAs: the missing peer is the only thing wrong */
 	EXPECT_EQ(-EINVAL, launch_cluster(self->fd, m, 3, 2));
-	other = launch_one(self->fd, 9, 0, 1);
+	other = CTA_LAUNCH(self->fd, .launch = LAUNCH, .rank = 9, .sm = 0,
+			   .cta_group = 1);
 	EXPECT_EQ(-EPROTOTYPE, launch_cluster(self->fd, m, MEMBERS, 2));
 	close(other);
-	EXPECT_EQ(fds, next_fd(self->fd));
+	EXPECT_EQ(fds, cta_next_fd(self->fd));
 	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
 	ASSERT_EQ(0, launch_cluster(self->fd, m, MEMBERS, 2));
 	EXPECT_EQ(2, query(m[0].fd).id);
@@ -240,14 +184,14 @@ TEST_F(tmem_cluster, p19_the_message_names_the_cta)
 
 TEST_F(tmem_cluster, not_enough_descriptors)
 {
-	struct rlimit limit = { next_fd(self->fd) + MEMBERS - 1, 1024 };
-	int fds = next_fd(self->fd);
+	struct rlimit limit = { cta_next_fd(self->fd) + MEMBERS - 1, 1024 };
+	int fds = cta_next_fd(self->fd);
 
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
 	EXPECT_EQ(-EMFILE, launch_cluster(self->fd, self->members, MEMBERS, 2));
 	limit.rlim_cur = 1024;
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
-	EXPECT_EQ(fds, next_fd(self->fd));
+	EXPECT_EQ(fds, cta_next_fd(self->fd));
 	EXPECT_EQ(0, launch_cluster(self->fd, self->members, MEMBERS, 2));
 	exit_all(self->members, MEMBERS);
 }
@@ -255,7 +199,7 @@ TEST_F(tmem_cluster, not_enough_descriptors)
 TEST_F(tmem_cluster, descriptors_that_cannot_be_told)
 {
 	long page = sysconf(_SC_PAGESIZE);
-	int fds = next_fd(self->fd);
+	int fds = cta_next_fd(self->fd);
 	char *p;
 
 	p = mmap(NULL, page, PROT_READ | PROT_WRITE,
@@ -264,7 +208,7 @@ TEST_F(tmem_cluster, descriptors_that_cannot_be_told)
 	memcpy(p, self->members, MEMBERS * sizeof(self->members[0]));
 	ASSERT_EQ(0, mprotect(p, page, PROT_READ));
 	EXPECT_EQ(-EFAULT, launch_cluster(self->fd, (void *)p, MEMBERS, 2));
-	EXPECT_EQ(fds, next_fd(self->fd));
+	EXPECT_EQ(fds, cta_next_fd(self->fd));
 	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
 	munmap(p, page);
 }
@@ -301,7 +245,9 @@ TEST_F(tmem_cluster, too_many_ctas)
 /* words 2 to 5 are the window */
 static int launch_in_words(int fd, uint32_t *words)
 {
-	return launch_window(fd, (uintptr_t)&words[2], 4 * sizeof(*words));
+	return CTA_LAUNCH(fd, .cta_group = 1,
+			  .window_base = (uintptr_t)&words[2],
+			  .window_length = 4 * sizeof(*words));
 }
 
 TEST_F(tmem_cluster, p10_a_destination_outside_of_the_window)
@@ -329,7 +275,9 @@ TEST_F(tmem_cluster, p10_a_destination_outside_of_the_window)
 
 TEST_F(tmem_cluster, p10_a_window_of_less_than_an_address)
 {
-	int cta = launch_window(self->fd, (uintptr_t)self->words, 3);
+	int cta = CTA_LAUNCH(self->fd, .cta_group = 1,
+			     .window_base = (uintptr_t)self->words,
+			     .window_length = 3);
 
 	ASSERT_LE(0, cta);
 	EXPECT_EQ(-EFAULT, alloc(cta, self->words));
@@ -340,11 +288,17 @@ TEST_F(tmem_cluster, p10_the_window_must_be_one)
 {
 	int cta;
 
-	EXPECT_EQ(-EINVAL, launch_window(self->fd, 4096, 0));
-	EXPECT_EQ(-EOVERFLOW, launch_window(self->fd, ~0ull, 2));
-	EXPECT_EQ(-EOVERFLOW, launch_window(self->fd, 2, ~0ull));
+	EXPECT_EQ(-EINVAL, CTA_LAUNCH(self->fd, .cta_group = 1,
+				      .window_base = 4096, .window_length = 0));
+	EXPECT_EQ(-EOVERFLOW,
+		  CTA_LAUNCH(self->fd, .cta_group = 1, .window_base = ~0ull,
+			     .window_length = 2));
+	EXPECT_EQ(-EOVERFLOW,
+		  CTA_LAUNCH(self->fd, .cta_group = 1, .window_base = 2,
+			     .window_length = ~0ull));
 	/* up to the last byte there could be */
-	cta = launch_window(self->fd, 1, ~0ull);
+	cta = CTA_LAUNCH(self->fd, .cta_group = 1, .window_base = 1,
+			 .window_length = ~0ull);
 	ASSERT_LE(0, cta);
 	EXPECT_EQ(0, alloc(cta, &self->words[0]));
 	close(cta);
@@ -371,13 +325,13 @@ TEST_F(tmem_cluster, p10_each_member_has_its_window)
 TEST_F(tmem_cluster, p10_each_members_window_is_checked)
 {
 	struct accmem_tmem_member *m = self->members;
-	int fds = next_fd(self->fd);
+	int fds = cta_next_fd(self->fd);
 
 	m[3].window_base = 4096;
 	EXPECT_EQ(-EINVAL, launch_cluster(self->fd, m, MEMBERS, 2));
 	m[3].window_length = ~0ull;
 	EXPECT_EQ(-EOVERFLOW, launch_cluster(self->fd, m, MEMBERS, 2));
-	EXPECT_EQ(fds, next_fd(self->fd));
+	EXPECT_EQ(fds, cta_next_fd(self->fd));
 	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
 }
 
@@ -389,11 +343,12 @@ TEST_F(tmem_cluster, p10_of_a_pair_the_other_waits_on)
 	m[2].window_base = (uintptr_t)self->words;
 	m[2].window_length = sizeof(self->words);
 	ASSERT_EQ(0, launch_cluster(self->fd, m, MEMBERS, 2));
-	ASSERT_EQ(0, queue_alloc(m[0].fd));
+	ASSERT_EQ(0, CTA_ALLOC(m[0].fd, .columns = 32,
+			       .flags = ACCMEM_CTA_QUEUED));
 	EXPECT_EQ(-EFAULT, alloc(m[2].fd, &m[0].rank));
 	EXPECT_TRUE(query(m[0].fd).state & ACCMEM_CTA_WAITING);
 	EXPECT_EQ(0, alloc(m[2].fd, &self->words[7]));
-	EXPECT_EQ(0, result_of(m[0].fd));
+	EXPECT_EQ(0, cta_result(m[0].fd));
 	exit_all(m, MEMBERS);
 }
 

@@ -15,11 +15,12 @@
 
 #include <linux/userfaultfd.h>
 
-#include "tmem_obs_util.h"
+#include "kselftest_harness.h"
+#include "tmem_util.h"
 
 #define MESSAGE_PATIENCE_MS 30000
 
-TMEM_OBS_FIXTURE(tmem_messages)
+TMEM_FIXTURE(tmem_messages, 2, 0, 0)
 
 struct world {
 	struct accmem_context *ctx;

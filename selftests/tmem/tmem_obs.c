@@ -7,12 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tmem_obs_util.h"
+#include "kselftest_harness.h"
+#include "tmem_util.h"
 
 #define TRACING "/sys/kernel/tracing/"
 #define PICTURE "/sys/kernel/debug/accmem/accmem0/tmem"
 
-TMEM_OBS_FIXTURE(tmem_obs)
+TMEM_FIXTURE(tmem_obs, 2, 0, 0)
 
 /* --- fdinfo --- */
 
@@ -94,7 +95,7 @@ TEST_F(tmem_obs, fdinfo_counts_what_was_done)
 	ASSERT_NE(NULL, c);
 	EXPECT_EQ(3, tmem_fdinfo(accmem_fd(self->ctx), "tmem-sms"));
 	EXPECT_EQ(512, tmem_fdinfo(accmem_fd(self->ctx), "tmem-columns"));
-	EXPECT_EQ(5, tmem_fdinfo(accmem_fd(self->ctx), "tmem-ctas"));
+	EXPECT_EQ(7, tmem_fdinfo(accmem_fd(self->ctx), "tmem-ctas"));
 	read_counts(self->ctx, &n);
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 256));
 	EXPECT_TRUE(counted(self->ctx, &n, "grants=1"));
@@ -208,9 +209,10 @@ TEST_F(tmem_obs, trace_events)
 	ASSERT_EQ(0, tmem_finish(&call));
 	ASSERT_TRUE(accmem_trace_stop());
 
-	EXPECT_EQ(1, count_events("accmem_tmem_launch",
-				  "cta=5 launch=0x1 cluster=0 rank=0 sm=0 cta_group=1",
-				  NULL));
+	EXPECT_EQ(1,
+		  count_events("accmem_tmem_launch",
+			       "cta=7 launch=0x1 cluster=0 rank=0 sm=0 cta_group=1",
+			       NULL));
 	EXPECT_EQ(1, count_events("accmem_tmem_request",
 				  "cta=1 sm=0 columns=256", NULL));
 	EXPECT_EQ(2, count_events("accmem_tmem_request",
@@ -227,15 +229,15 @@ TEST_F(tmem_obs, trace_events)
 				  "cta=2 sm=0 columns=512", &gave_up));
 	EXPECT_LT(0, gave_up);
 	EXPECT_GE(60000 * TMEM_MS, gave_up);
-	EXPECT_EQ(1, count_events("accmem_tmem_bypass",
-				  "cta=5 sm=0 passed=1", NULL));
+	EXPECT_EQ(1, count_events("accmem_tmem_bypass", "cta=7 sm=0 passed=1",
+				  NULL));
 	EXPECT_EQ(1, count_events("accmem_tmem_dealloc",
 				  "cta=1 sm=0 columns=256 address=0x0", NULL));
 	EXPECT_EQ(1, count_events("accmem_tmem_fail",
 				  "cta=1 sm=0 columns=7 error=-33", NULL));
 	EXPECT_EQ(1, count_events("accmem_tmem_relinquish",
-				  "cta=5 sm=0 columns=64", NULL));
-	EXPECT_EQ(1, count_events("accmem_tmem_exit", "cta=5 sm=0 columns=64",
+				  "cta=7 sm=0 columns=64", NULL));
+	EXPECT_EQ(1, count_events("accmem_tmem_exit", "cta=7 sm=0 columns=64",
 				  NULL));
 }
 

@@ -11,31 +11,7 @@
 #include "kselftest_harness.h"
 #include "tmem_util.h"
 
-FIXTURE(tmem_pair)
-{
-	struct accmem_context *ctx;
-	struct tcgen05_cta *p, *q; /* peers on SMs 0 and 1 */
-	struct tcgen05_cta *w; /* somebody else, on SM 1 */
-};
-
-FIXTURE_SETUP(tmem_pair)
-{
-	self->ctx = tmem_open(2, 0, 0, 64);
-	ASSERT_NE(NULL, self->ctx);
-	self->p = tmem_peer(self->ctx, 0, 0);
-	self->q = tmem_peer(self->ctx, 1, 1);
-	self->w = tmem_single(self->ctx, 1);
-	ASSERT_TRUE(self->p && self->q && self->w);
-}
-
-FIXTURE_TEARDOWN(tmem_pair)
-{
-	EXPECT_TRUE(tmem_woken_by_strays_only(self->ctx));
-	tcgen05_exit(self->p);
-	tcgen05_exit(self->q);
-	tcgen05_exit(self->w);
-	accmem_close(self->ctx);
-}
+TMEM_FIXTURE(tmem_pair, 64, 0, 0)
 
 TEST_F(tmem_pair, p12_deadlines_on_both_sides)
 {
@@ -214,8 +190,8 @@ TEST_F(tmem_pair, p12_death_of_the_peer_at_any_point)
 		EXPECT_EQ(512, tmem_free_columns(self->w));
 		/* a launch is over with its last CTA */
 		tcgen05_exit(self->p);
-		self->p = tmem_peer(self->ctx, 0, 0);
-		self->q = tmem_peer(self->ctx, 1, 1);
+		self->p = tmem_peer(self->ctx, 1, 0);
+		self->q = tmem_peer(self->ctx, 2, 1);
 		ASSERT_TRUE(self->p && self->q);
 		EXPECT_EQ(512, tmem_free_columns(self->p));
 	}
@@ -271,13 +247,13 @@ TEST_F(tmem_pair, p12_the_end_of_the_context)
 	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 64));
 	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 64));
 	accmem_close(self->ctx);
+	self->ctx = NULL;
 	EXPECT_EQ(-ECONNRESET, tmem_finish(&p));
 	EXPECT_EQ(-ECONNRESET, tmem_finish(&q));
 	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->p), "tmem-wakeups"));
 	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->p), "tmem-woken-reset"));
 	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->q), "tmem-wakeups"));
 	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->q), "tmem-woken-reset"));
-	self->ctx = tmem_open(1, 0, 0, 0);
 }
 
 ACCMEM_HARNESS_MAIN

@@ -64,19 +64,16 @@ TEST_F(tmem_queue_pairs, p12_a_queued_one_with_a_blocking_one)
 
 TEST_F(tmem_queue_pairs, p12_a_pair_waits_in_the_queue)
 {
-	struct tcgen05_cta *w = tmem_single(self->ctx, 2);
 	uint32_t at;
 
-	ASSERT_NE(NULL, w);
-	ASSERT_EQ(0, tcgen05_alloc(w, &at, 256));
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 256));
 	ASSERT_EQ(0, queue_alloc(self->p, 512, 0));
 	ASSERT_EQ(0, queue_alloc(self->q, 512, 0));
 	EXPECT_EQ(0, events(self->p));
 	EXPECT_EQ(0, events(self->q));
-	ASSERT_EQ(0, tcgen05_dealloc(w, at, 256));
+	ASSERT_EQ(0, tcgen05_dealloc(self->w, at, 256));
 	EXPECT_EQ(0, finish(self->p));
 	EXPECT_EQ(0, finish(self->q));
-	tcgen05_exit(w);
 }
 
 TEST_F(tmem_queue_pairs, p12_the_exit_of_the_peer_ends_it)
@@ -91,17 +88,14 @@ TEST_F(tmem_queue_pairs, p12_the_exit_of_the_peer_ends_it)
 /* the peer's exit takes its own queued call along */
 TEST_F(tmem_queue_pairs, p12_the_exit_of_a_peer_that_has_joined)
 {
-	struct tcgen05_cta *w = tmem_single(self->ctx, 2);
 	uint32_t at;
 
-	ASSERT_NE(NULL, w);
-	ASSERT_EQ(0, tcgen05_alloc(w, &at, 512));
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 512));
 	ASSERT_EQ(0, queue_alloc(self->p, 512, 0));
 	ASSERT_EQ(0, queue_alloc(self->q, 512, 0));
 	exits(&self->q);
 	EXPECT_EQ(-EPIPE, finish(self->p));
 	EXPECT_EQ(512, tmem_free_columns(self->p));
-	tcgen05_exit(w);
 }
 
 TEST_F(tmem_queue_pairs, p12_the_peers_operands_differ)
@@ -141,26 +135,24 @@ static void *alloc_there(void *argument)
 /* an address that the peer cannot store: neither has columns */
 TEST_F(tmem_queue_pairs, p10_a_destination_of_the_peer_that_goes_away)
 {
-	struct tcgen05_cta *w = tmem_single(self->ctx, 2);
 	struct store s = { .cta = self->p };
 	uint32_t at;
 
 	s.destination = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, s.destination);
-	ASSERT_EQ(0, tcgen05_alloc(w, &at, 512));
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 512));
 	ASSERT_EQ(0, pthread_create(&s.thread, NULL, alloc_there, &s));
 	ASSERT_TRUE(tmem_until_waiting(self->p));
 	ASSERT_TRUE(tmem_until_thread_sleeps(&s.tid));
 	ASSERT_EQ(0, queue_alloc(self->q, 64, 0));
 	ASSERT_EQ(0, mprotect(s.destination, 4096, PROT_READ));
-	ASSERT_EQ(0, tcgen05_dealloc(w, at, 512));
+	ASSERT_EQ(0, tcgen05_dealloc(self->w, at, 512));
 	EXPECT_EQ(-EFAULT, finish(self->q));
 	pthread_join(s.thread, NULL);
 	EXPECT_EQ(-EFAULT, s.ret);
 	EXPECT_EQ(512, tmem_free_columns(self->p));
 	EXPECT_EQ(512, tmem_free_columns(self->q));
-	tcgen05_exit(w);
 	munmap(s.destination, 4096);
 }
 

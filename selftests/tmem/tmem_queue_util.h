@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "kselftest_harness.h"
+#include "tmem_calls.h"
 #include "tmem_util.h"
 
 #define NEAR_MS 300 /* a call is queued before it, on a busy machine too */
@@ -20,13 +21,9 @@
 static inline int queue_alloc_until(struct tcgen05_cta *cta, uint32_t columns,
 				    uint64_t user_data, uint64_t deadline_ns)
 {
-	struct accmem_cta_alloc req = { .size = sizeof(req),
-					.flags = ACCMEM_CTA_QUEUED,
-					.columns = columns,
-					.deadline_ns = deadline_ns,
-					.user_data = user_data };
-
-	return accmem_ioctl(tcgen05_fd(cta), ACCMEM_IOC_CTA_ALLOC, &req);
+	return CTA_ALLOC(tcgen05_fd(cta), .flags = ACCMEM_CTA_QUEUED,
+			 .columns = columns, .deadline_ns = deadline_ns,
+			 .user_data = user_data);
 }
 
 static inline int queue_alloc(struct tcgen05_cta *cta, uint32_t columns,
@@ -38,13 +35,9 @@ static inline int queue_alloc(struct tcgen05_cta *cta, uint32_t columns,
 static inline int queue_dealloc(struct tcgen05_cta *cta, uint32_t address,
 				uint32_t columns, uint64_t user_data)
 {
-	struct accmem_cta_dealloc req = { .size = sizeof(req),
-					  .flags = ACCMEM_CTA_QUEUED,
-					  .address = address,
-					  .columns = columns,
-					  .user_data = user_data };
-
-	return accmem_ioctl(tcgen05_fd(cta), ACCMEM_IOC_CTA_DEALLOC, &req);
+	return CTA_DEALLOC(tcgen05_fd(cta), .flags = ACCMEM_CTA_QUEUED,
+			   .address = address, .columns = columns,
+			   .user_data = user_data);
 }
 
 static inline int cancel(struct tcgen05_cta *cta)
@@ -105,45 +98,7 @@ static inline int64_t count_of(int eventfd)
 	return eventfd_read(eventfd, &value) ? -errno : (int64_t)value;
 }
 
-/*
- * @a, @b and @c are on SM 0, all of which @a holds; @p and @q are a pair on SMs 1 and 2.
- * Strict order of arrival; nobody sleeps in a read.
- */
-#define TMEM_QUEUE_FIXTURE(fixture)                                          \
-	FIXTURE(fixture)                                                     \
-	{                                                                    \
-		struct accmem_context *ctx;                                  \
-		struct tcgen05_cta *a, *b, *c;                               \
-		struct tcgen05_cta *p, *q;                                   \
-		uint32_t at;                                                 \
-	};                                                                   \
-	FIXTURE_SETUP(fixture)                                               \
-	{                                                                    \
-		struct tcgen05_cta **cta[] = { &self->a, &self->b, &self->c, \
-					       &self->p, &self->q };         \
-		unsigned int i;                                              \
-		self->ctx = tmem_open(3, 0, 0, 0);                           \
-		ASSERT_NE(NULL, self->ctx);                                  \
-		self->a = tmem_single(self->ctx, 0);                         \
-		self->b = tmem_single(self->ctx, 0);                         \
-		self->c = tmem_single(self->ctx, 0);                         \
-		self->p = tmem_peer(self->ctx, 1, 0);                        \
-		self->q = tmem_peer(self->ctx, 2, 1);                        \
-		for (i = 0; i < 5; i++) {                                    \
-			ASSERT_NE(NULL, *cta[i]);                            \
-			ASSERT_EQ(0, fcntl(tcgen05_fd(*cta[i]), F_SETFL,     \
-					   O_NONBLOCK));                     \
-		}                                                            \
-		ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 512));        \
-	}                                                                    \
-	FIXTURE_TEARDOWN(fixture)                                            \
-	{                                                                    \
-		tcgen05_exit(self->a);                                       \
-		tcgen05_exit(self->b);                                       \
-		tcgen05_exit(self->c);                                       \
-		tcgen05_exit(self->p);                                       \
-		tcgen05_exit(self->q);                                       \
-		accmem_close(self->ctx);                                     \
-	}
+/* Strict order of arrival; nobody sleeps in a read. */
+#define TMEM_QUEUE_FIXTURE(fixture) TMEM_FIXTURE(fixture, 0, 512, O_NONBLOCK)
 
 #endif /* TMEM_QUEUE_UTIL_H */

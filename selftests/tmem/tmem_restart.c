@@ -15,37 +15,8 @@
 
 #define LONG_MS 1500 /* longer than a call that is away keeps its place */
 
-FIXTURE(tmem_restart)
-{
-	struct accmem_context *ctx;
-	struct tcgen05_cta *a, *b, *c; /* on SM 0 */
-	struct tcgen05_cta *p, *q; /* a pair on SMs 1 and 2 */
-	uint32_t at;
-};
-
-/* a holds all of SM 0; strict order of arrival */
-FIXTURE_SETUP(tmem_restart)
-{
-	self->ctx = tmem_open(3, 0, 0, 0);
-	ASSERT_NE(NULL, self->ctx);
-	self->a = tmem_single(self->ctx, 0);
-	self->b = tmem_single(self->ctx, 0);
-	self->c = tmem_single(self->ctx, 0);
-	self->p = tmem_peer(self->ctx, 1, 0);
-	self->q = tmem_peer(self->ctx, 2, 1);
-	ASSERT_TRUE(self->a && self->b && self->c && self->p && self->q);
-	ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 512));
-}
-
-FIXTURE_TEARDOWN(tmem_restart)
-{
-	tcgen05_exit(self->a);
-	tcgen05_exit(self->b);
-	tcgen05_exit(self->c);
-	tcgen05_exit(self->p);
-	tcgen05_exit(self->q);
-	accmem_close(self->ctx);
-}
+/* Strict order of arrival. */
+TMEM_FIXTURE(tmem_restart, 0, 512, 0)
 
 /* a handler that stays until it is let go */
 static int in_handler, let_go;
@@ -152,27 +123,24 @@ TEST_F(tmem_restart, p2_the_deadline_passes_in_the_handler)
 
 TEST_F(tmem_restart, p12_both_of_a_pair_keep_their_place)
 {
-	struct tcgen05_cta *w = tmem_single(self->ctx, 2);
 	struct tmem_call p, q, other;
 	uint32_t at;
 
-	ASSERT_NE(NULL, w);
-	ASSERT_EQ(0, tcgen05_alloc(w, &at, 512));
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 512));
 	ASSERT_EQ(0, handle(linger, SA_RESTART));
 	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 512));
 	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 512));
 	ASSERT_TRUE(interrupt(&p));
 	ASSERT_TRUE(tmem_is_asleep(q.tid));
 	/* the columns come while one of them is away: both get them */
-	ASSERT_EQ(0, tcgen05_dealloc(w, at, 512));
-	ASSERT_TRUE(tmem_start_alloc(&other, w, 32));
+	ASSERT_EQ(0, tcgen05_dealloc(self->w, at, 512));
+	ASSERT_TRUE(tmem_start_alloc(&other, self->w, 32));
 	leave_handler();
 	EXPECT_EQ(0, tmem_finish(&p));
 	EXPECT_EQ(0, tmem_finish(&q));
 	tcgen05_exit(self->q);
 	self->q = NULL;
 	EXPECT_EQ(0, tmem_finish(&other));
-	tcgen05_exit(w);
 }
 
 TEST_F(tmem_restart, p4_a_dealloc_that_the_peer_ends_meanwhile_has_been)
@@ -436,7 +404,7 @@ TEST_F(tmem_restart, p2_a_call_that_was_left_is_traced)
 					"cta=2 sm=0 columns=512 error=-4", NULL,
 					0));
 	EXPECT_EQ(1, accmem_trace_count("accmem_tmem_fail",
-					"cta=3 sm=0 columns=512 error=-4", NULL,
+					"cta=5 sm=0 columns=512 error=-4", NULL,
 					0));
 }
 

@@ -9,33 +9,7 @@
 #include "kselftest_harness.h"
 #include "tmem_util.h"
 
-FIXTURE(tmem)
-{
-	struct accmem_context *ctx;
-	struct tcgen05_cta *a, *b; /* on SM 0 */
-	struct tcgen05_cta *p, *q; /* a pair on SMs 2 and 3 */
-};
-
-FIXTURE_SETUP(tmem)
-{
-	self->ctx = tmem_open(4, 0, 0, 64);
-	ASSERT_NE(NULL, self->ctx);
-	self->a = tmem_single(self->ctx, 0);
-	self->b = tmem_single(self->ctx, 0);
-	self->p = tmem_peer(self->ctx, 2, 0);
-	self->q = tmem_peer(self->ctx, 3, 1);
-	ASSERT_TRUE(self->a && self->b && self->p && self->q);
-}
-
-FIXTURE_TEARDOWN(tmem)
-{
-	EXPECT_TRUE(tmem_woken_by_strays_only(self->ctx));
-	tcgen05_exit(self->a);
-	tcgen05_exit(self->b);
-	tcgen05_exit(self->p);
-	tcgen05_exit(self->q);
-	accmem_close(self->ctx);
-}
+TMEM_FIXTURE(tmem, 64, 0, 0)
 
 TEST_F(tmem, p1_alloc_stores_the_address)
 {

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include "kselftest_harness.h"
+#include "tmem_calls.h"
 #include "tmem_util.h"
 
 #define MESSAGE_PATIENCE_MS 30000
@@ -18,17 +19,6 @@ struct ctas {
 	int c, d;
 };
 
-static int launch(int fd, uint64_t launch, uint32_t group, uint32_t rank,
-		  uint32_t sm)
-{
-	struct accmem_tmem_launch req = { .size = sizeof(req),
-					  .launch = launch, .rank = rank,
-					  .sm = sm, .cta_group = group };
-	int err = accmem_ioctl(fd, ACCMEM_IOC_TMEM_LAUNCH, &req);
-
-	return err ?: req.fd;
-}
-
 static bool open_ctas(struct ctas *x, uint32_t flags, uint32_t discipline)
 {
 	struct accmem_tmem_setup setup = { .size = sizeof(setup), .nr_sms = 3,
@@ -38,11 +28,34 @@ static bool open_ctas(struct ctas *x, uint32_t flags, uint32_t discipline)
 	x->fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
 	if (x->fd < 0 || accmem_ioctl(x->fd, ACCMEM_IOC_TMEM_SETUP, &setup))
 		return false;
-	x->a = launch(x->fd, 1, 2, 0, 0);
-	x->b = launch(x->fd, 1, 2, 1, 1);
-	x->c = launch(x->fd, 0xc, 1, 0, 2);
-	x->d = launch(x->fd, 0xd, 1, 0, 2);
+	x->a = CTA_LAUNCH(x->fd, .launch = 1, .cta_group = 2, .rank = 0,
+			  .sm = 0);
+	x->b = CTA_LAUNCH(x->fd, .launch = 1, .cta_group = 2, .rank = 1,
+			  .sm = 1);
+	x->c = CTA_LAUNCH(x->fd, .launch = 0xc, .cta_group = 1, .rank = 0,
+			  .sm = 2);
+	x->d = CTA_LAUNCH(x->fd, .launch = 0xd, .cta_group = 1, .rank = 0,
+			  .sm = 2);
 	return x->a >= 0 && x->b >= 0 && x->c >= 0 && x->d >= 0;
+}
+
+static int alloc_by(int cta, uint32_t warp)
+{
+	uint32_t at;
+
+	return CTA_ALLOC(cta, .columns = 32, .warp = warp,
+			 .destination = (uintptr_t)&at);
+}
+
+static int queue_alloc(int cta)
+{
+	return CTA_ALLOC(cta, .columns = 32, .flags = ACCMEM_CTA_QUEUED);
+}
+
+static int dealloc_by(int cta, uint32_t at, uint32_t warp, uint32_t flags)
+{
+	return CTA_DEALLOC(cta, .columns = 32, .address = at, .warp = warp,
+			   .flags = flags);
 }
 
 static void close_ctas(struct ctas *x)
@@ -52,42 +65,6 @@ static void close_ctas(struct ctas *x)
 	close(x->c);
 	close(x->d);
 	close(x->fd);
-}
-
-static int alloc_by(int cta, uint32_t warp)
-{
-	uint32_t at;
-	struct accmem_cta_alloc req = { .size = sizeof(req), .columns = 32,
-					.warp = warp,
-					.destination = (uintptr_t)&at };
-
-	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
-}
-
-static int dealloc_by(int cta, uint32_t at, uint32_t warp, uint32_t flags)
-{
-	struct accmem_cta_dealloc req = { .size = sizeof(req), .columns = 32,
-					  .address = at, .warp = warp,
-					  .flags = flags };
-
-	return accmem_ioctl(cta, ACCMEM_IOC_CTA_DEALLOC, &req);
-}
-
-static int queue_alloc(int cta)
-{
-	struct accmem_cta_alloc req = { .size = sizeof(req), .columns = 32,
-					.flags = ACCMEM_CTA_QUEUED };
-
-	return accmem_ioctl(cta, ACCMEM_IOC_CTA_ALLOC, &req);
-}
-
-static int result_of(int cta)
-{
-	struct accmem_cta_completion completion;
-
-	if (read(cta, &completion, sizeof(completion)) != sizeof(completion))
-		return -1000;
-	return completion.result;
 }
 
 /* what was found: of a CTA, or in the context */
@@ -121,9 +98,9 @@ TEST_F(tmem_strict, p12_dealloc_before_the_peers_alloc_has_returned)
 	EXPECT_EQ(0, found(x->fd));
 	/* b goes on, and a has not seen its columns yet */
 	ASSERT_EQ(0, dealloc_by(x->b, 0, 0, ACCMEM_CTA_QUEUED));
-	EXPECT_EQ(0, result_of(x->a));
+	EXPECT_EQ(0, cta_result(x->a));
 	EXPECT_EQ(0, dealloc_by(x->a, 0, 0, 0));
-	EXPECT_EQ(0, result_of(x->b));
+	EXPECT_EQ(0, cta_result(x->b));
 	EXPECT_EQ(1, found(x->b));
 	EXPECT_EQ(0, found(x->a));
 	EXPECT_EQ(1, found(x->fd));
@@ -135,10 +112,10 @@ TEST_F(tmem_strict, p12_dealloc_after_the_peers_alloc_has_returned)
 
 	ASSERT_EQ(0, queue_alloc(x->a));
 	ASSERT_EQ(0, alloc_by(x->b, 0));
-	EXPECT_EQ(0, result_of(x->a));
+	EXPECT_EQ(0, cta_result(x->a));
 	ASSERT_EQ(0, dealloc_by(x->b, 0, 0, ACCMEM_CTA_QUEUED));
 	EXPECT_EQ(0, dealloc_by(x->a, 0, 0, 0));
-	EXPECT_EQ(0, result_of(x->b));
+	EXPECT_EQ(0, cta_result(x->b));
 	EXPECT_EQ(0, found(x->fd));
 }
 
@@ -151,7 +128,7 @@ TEST_F(tmem_strict, p12_exit_before_the_peers_alloc_has_returned)
 	close(x->b);
 	x->b = -1;
 	EXPECT_EQ(1, found(x->fd));
-	EXPECT_EQ(0, result_of(x->a));
+	EXPECT_EQ(0, cta_result(x->a));
 }
 
 /* a caller that waits, and one that comes to it: either returns before it goes on */
@@ -193,7 +170,7 @@ TEST_F(tmem_strict, p11_another_warp)
 	ASSERT_EQ(0, dealloc_by(x->c, 0, 4, 0));
 	EXPECT_EQ(2, found(x->c));
 	ASSERT_EQ(0, dealloc_by(x->c, 32, 4, ACCMEM_CTA_QUEUED));
-	EXPECT_EQ(0, result_of(x->c));
+	EXPECT_EQ(0, cta_result(x->c));
 	EXPECT_EQ(3, found(x->c));
 	EXPECT_EQ(3, found(x->fd));
 }
@@ -251,8 +228,8 @@ static bool provoke_all(void)
 	bool done = open_ctas(&x, ACCMEM_TMEM_STRICT, ACCMEM_TMEM_SHARED);
 
 	done = done && !queue_alloc(x.a) && !alloc_by(x.b, 0) &&
-	       !dealloc_by(x.b, 0, 0, ACCMEM_CTA_QUEUED) && !result_of(x.a) &&
-	       !dealloc_by(x.a, 0, 0, 0) && !result_of(x.b) &&
+	       !dealloc_by(x.b, 0, 0, ACCMEM_CTA_QUEUED) && !cta_result(x.a) &&
+	       !dealloc_by(x.a, 0, 0, 0) && !cta_result(x.b) &&
 	       !alloc_by(x.c, 3) && !alloc_by(x.d, 0) &&
 	       !dealloc_by(x.c, 0, 4, 0) && found(x.fd) == 3;
 	close_ctas(&x);

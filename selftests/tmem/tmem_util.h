@@ -7,6 +7,7 @@
 #define TMEM_UTIL_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -272,5 +273,79 @@ static inline uint32_t tmem_free_columns(struct tcgen05_cta *cta)
 
 	return tcgen05_query(cta, &query) ? ~0u : query.free;
 }
+
+/* A CTA to be launched: a peer of the pair, or one of its own */
+struct tmem_place {
+	struct tcgen05_cta **cta;
+	uint32_t sm;
+	uint32_t rank; /* in the pair, or TMEM_ALONE */
+};
+
+#define TMEM_ALONE (~0u)
+
+/* true once all of them are launched; their files have @flags: 0 or O_NONBLOCK */
+static inline bool tmem_launch_all(struct accmem_context *ctx,
+				   const struct tmem_place *place,
+				   unsigned int nr, int flags)
+{
+	struct tcgen05_cta *cta;
+
+	for (; ctx && nr--; place++) {
+		if (place->rank == TMEM_ALONE)
+			cta = tmem_single(ctx, place->sm);
+		else
+			cta = tmem_peer(ctx, place->sm, place->rank);
+		if (!cta || fcntl(tcgen05_fd(cta), F_SETFL, flags))
+			return false;
+		*place->cta = cta;
+	}
+	return ctx;
+}
+
+/*
+ * A fixture with the CTAs that most programs need, in a context whose bypass bound is
+ * @bound. @a, @b and @c are on SM 0, @p and @q are a pair on SMs 1 and 2, and @w is a
+ * CTA of its own on SM 2; their numbers are 1 to 6, in the order a, b, p, q, c, w. An
+ * SM has 512 columns. @a holds @held of them, at the address @at. The files of the
+ * CTAs have @flags. A test that closes a CTA or the context sets the pointer to NULL.
+ */
+#define TMEM_FIXTURE(fixture, bound, held, flags)                              \
+	FIXTURE(fixture)                                                       \
+	{                                                                      \
+		struct accmem_context *ctx;                                    \
+		struct tcgen05_cta *a, *b, *c;                                 \
+		struct tcgen05_cta *p, *q, *w;                                 \
+		uint32_t at;                                                   \
+	};                                                                     \
+	FIXTURE_SETUP(fixture)                                                 \
+	{                                                                      \
+		const struct tmem_place all[] = {                              \
+			{ &self->a, 0, TMEM_ALONE },                           \
+			{ &self->b, 0, TMEM_ALONE },                           \
+			{ &self->p, 1, 0 },                                    \
+			{ &self->q, 2, 1 },                                    \
+			{ &self->c, 0, TMEM_ALONE },                           \
+			{ &self->w, 2, TMEM_ALONE },                           \
+		};                                                             \
+		self->ctx = tmem_open(3, 0, 0, bound);                         \
+		ASSERT_TRUE(tmem_launch_all(self->ctx, all, ARRAY_SIZE(all),   \
+					    flags));                           \
+		if (held) {                                                    \
+			ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, held)); \
+		}                                                              \
+	}                                                                      \
+	FIXTURE_TEARDOWN(fixture)                                              \
+	{                                                                      \
+		if (self->ctx) {                                               \
+			EXPECT_TRUE(tmem_woken_by_strays_only(self->ctx));     \
+		}                                                              \
+		tcgen05_exit(self->a);                                         \
+		tcgen05_exit(self->b);                                         \
+		tcgen05_exit(self->c);                                         \
+		tcgen05_exit(self->p);                                         \
+		tcgen05_exit(self->q);                                         \
+		tcgen05_exit(self->w);                                         \
+		accmem_close(self->ctx);                                       \
+	}
 
 #endif /* TMEM_UTIL_H */

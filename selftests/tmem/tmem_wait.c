@@ -16,35 +16,8 @@
 #define WAITERS 1000
 #define CHURNERS 15
 #define BOUND 64
-#define PICTURE "/sys/kernel/debug/accmem/accmem0/tmem"
 
-FIXTURE(tmem_wait)
-{
-	struct accmem_context *ctx;
-	struct tcgen05_cta *a, *b;
-	uint32_t at;
-};
-
-/* a holds 256 of 512 columns */
-FIXTURE_SETUP(tmem_wait)
-{
-	self->ctx = tmem_open(1, 0, 0, BOUND);
-	ASSERT_NE(NULL, self->ctx);
-	self->a = tmem_single(self->ctx, 0);
-	self->b = tmem_single(self->ctx, 0);
-	ASSERT_TRUE(self->a && self->b);
-	ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 256));
-}
-
-FIXTURE_TEARDOWN(tmem_wait)
-{
-	if (self->ctx) {
-		EXPECT_TRUE(tmem_woken_by_strays_only(self->ctx));
-	}
-	tcgen05_exit(self->a);
-	tcgen05_exit(self->b);
-	accmem_close(self->ctx);
-}
+TMEM_FIXTURE(tmem_wait, BOUND, 256, 0)
 
 TEST_F(tmem_wait, p2_a_deadline_ends_the_wait)
 {
@@ -186,8 +159,6 @@ TEST_F(tmem_wait, p2_the_end_of_the_context_ends_every_wait)
 	ASSERT_EQ(0, tcgen05_query(self->a, &query));
 	EXPECT_EQ(ACCMEM_CTA_RESET, query.state);
 	EXPECT_EQ(512, query.free);
-	/* the fixture closes the CTAs, and knows of no context */
-	self->ctx = tmem_open(1, 0, 0, BOUND);
 }
 
 TEST_F(tmem_wait, p2_poll_says_when_to_try_again)
@@ -208,9 +179,9 @@ TEST_F(tmem_wait, p2_poll_says_when_to_try_again)
 	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
 	EXPECT_EQ(0, poll(&p, 1, 0));
 	accmem_close(self->ctx);
+	self->ctx = NULL;
 	EXPECT_EQ(1, poll(&p, 1, 0));
 	EXPECT_EQ(POLLERR | POLLHUP, p.revents);
-	self->ctx = tmem_open(1, 0, 0, BOUND);
 }
 
 TEST_F(tmem_wait, p2_poll_is_not_about_a_call_with_a_deadline)
@@ -269,7 +240,6 @@ TEST_F(tmem_wait, p2_an_edge_is_not_lost)
 	EXPECT_EQ(1, epoll_wait(ep, &e, 1, TMEM_PATIENCE_MS));
 	EXPECT_NE(0, e.events & EPOLLHUP);
 	close(ep);
-	self->ctx = tmem_open(1, 0, 0, BOUND);
 }
 
 TEST_F(tmem_wait, p9_exclusive_the_permit_goes_on_with_relinquish_and_exit)
