@@ -15,27 +15,7 @@
 #define RW (PROT_READ | PROT_WRITE)
 #define KEPT 16 /* buffers, at most */
 
-FIXTURE(cache)
-{
-	int fd;
-	struct accmem_info info;
-};
-
-ACCMEM_VARIANTS(cache);
-
-FIXTURE_SETUP(cache)
-{
-	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
-}
-
-FIXTURE_TEARDOWN(cache)
-{
-	close(self->fd);
-	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
-}
+ACCMEM_FIXTURE(cache)
 
 /* how often the carveout's lock was taken: whatever contexts share is under it */
 static bool read_holds(const char *path, uint64_t *holds)

@@ -296,20 +296,7 @@ FIXTURE(clear_help)
 	struct accmem_alloc a[ALL];
 };
 
-FIXTURE_VARIANT(clear_help)
-{
-	const char *path;
-};
-
-FIXTURE_VARIANT_ADD(clear_help, phys)
-{
-	.path = ACCMEM_DEV_PHYS,
-};
-
-FIXTURE_VARIANT_ADD(clear_help, nopages)
-{
-	.path = ACCMEM_DEV_NOPAGES,
-};
+ACCMEM_VARIANTS_RESERVED(clear_help);
 
 FIXTURE_SETUP(clear_help)
 {

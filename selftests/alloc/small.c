@@ -15,27 +15,7 @@
 #define GRANULE 4096ull
 #define MANY 256
 
-FIXTURE(small)
-{
-	int fd;
-	struct accmem_info info;
-};
-
-ACCMEM_VARIANTS(small);
-
-FIXTURE_SETUP(small)
-{
-	ASSERT_TRUE(accmem_is_idle(variant->path, 10000));
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
-}
-
-FIXTURE_TEARDOWN(small)
-{
-	close(self->fd);
-	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
-}
+ACCMEM_FIXTURE(small)
 
 static uint64_t page_of(const struct accmem_alloc *a)
 {

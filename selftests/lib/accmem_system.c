@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,24 @@ bool accmem_log_gets(int log, const char *text, int ms)
 		usleep(2000);
 	}
 	return true;
+}
+
+int accmem_log_count(int log, ...)
+{
+	char record[ACCMEM_LOG_RECORD];
+	const char *text;
+	va_list texts;
+	int n = 0;
+
+	while (accmem_log_next(log, record)) {
+		va_start(texts, log);
+		do {
+			text = va_arg(texts, const char *);
+		} while (text && strstr(record, text));
+		va_end(texts);
+		n += !text;
+	}
+	return n;
 }
 
 int accmem_write_file(const char *path, const char *text)
@@ -326,6 +345,16 @@ uint64_t accmem_touchable(int fd)
 	most = most / 2 / MIB(2) * MIB(2);
 	most = most < MIB(accmem_scale(1024)) ? most : MIB(accmem_scale(1024));
 	return most < info.capacity ? most : info.capacity;
+}
+
+unsigned int accmem_nr_descriptors(void)
+{
+	unsigned int n = 0;
+	int fd;
+
+	for (fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
 }
 
 int accmem_wait_child(pid_t pid)

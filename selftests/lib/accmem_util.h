@@ -29,23 +29,61 @@
 #define GIB(x) ((uint64_t)(x) << 30)
 #define ALIGN_UP(x, a) (((x) + (a) - 1) / (a) * (a))
 
-/* Every lane has these three devices: a missing one fails the test. */
-#define ACCMEM_VARIANTS(fixture)                     \
-	FIXTURE_VARIANT(fixture)                      \
-	{                                             \
-		const char *path;                     \
-	};                                            \
-	FIXTURE_VARIANT_ADD(fixture, emulated)        \
-	{                                             \
-		.path = ACCMEM_DEV_EMULATED,          \
-	};                                            \
-	FIXTURE_VARIANT_ADD(fixture, phys)            \
-	{                                             \
-		.path = ACCMEM_DEV_PHYS,              \
-	};                                            \
-	FIXTURE_VARIANT_ADD(fixture, nopages)         \
-	{                                             \
-		.path = ACCMEM_DEV_NOPAGES,           \
+/*
+ * Fixture variants: a device each, with the path in variant->path. Every lane has these
+ * three devices: a missing one fails the test. Some tests are about memory that can be
+ * pinned, or about devices whose addresses are places in the carveout.
+ */
+#define ACCMEM_VARIANT(fixture, name, device) \
+	FIXTURE_VARIANT_ADD(fixture, name)    \
+	{                                     \
+		.path = device,               \
+	}
+#define ACCMEM_VARIANT_PATH(fixture) \
+	FIXTURE_VARIANT(fixture)     \
+	{                            \
+		const char *path;    \
+	}
+
+#define ACCMEM_VARIANTS(fixture)                                \
+	ACCMEM_VARIANT_PATH(fixture);                           \
+	ACCMEM_VARIANT(fixture, emulated, ACCMEM_DEV_EMULATED); \
+	ACCMEM_VARIANT(fixture, phys, ACCMEM_DEV_PHYS);         \
+	ACCMEM_VARIANT(fixture, nopages, ACCMEM_DEV_NOPAGES)
+
+#define ACCMEM_VARIANTS_WITH_PAGES(fixture)                     \
+	ACCMEM_VARIANT_PATH(fixture);                           \
+	ACCMEM_VARIANT(fixture, emulated, ACCMEM_DEV_EMULATED); \
+	ACCMEM_VARIANT(fixture, phys, ACCMEM_DEV_PHYS)
+
+#define ACCMEM_VARIANTS_RESERVED(fixture)               \
+	ACCMEM_VARIANT_PATH(fixture);                   \
+	ACCMEM_VARIANT(fixture, phys, ACCMEM_DEV_PHYS); \
+	ACCMEM_VARIANT(fixture, nopages, ACCMEM_DEV_NOPAGES)
+
+/*
+ * A fixture with a context of an idle device, which the test leaves idle. @a is a buffer
+ * that the test may allocate.
+ */
+#define ACCMEM_FIXTURE(fixture)                                         \
+	FIXTURE(fixture)                                                \
+	{                                                               \
+		int fd;                                                 \
+		struct accmem_info info;                                \
+		struct accmem_alloc a;                                  \
+	};                                                              \
+	ACCMEM_VARIANTS(fixture);                                       \
+	FIXTURE_SETUP(fixture)                                          \
+	{                                                               \
+		ASSERT_TRUE(accmem_is_idle(variant->path, 20000));      \
+		self->fd = accmem_dev_open(variant->path, O_RDWR);      \
+		ASSERT_LE(0, self->fd);                                 \
+		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info)); \
+	}                                                               \
+	FIXTURE_TEARDOWN(fixture)                                       \
+	{                                                               \
+		close(self->fd);                                        \
+		EXPECT_TRUE(accmem_is_idle(variant->path, 20000));      \
 	}
 
 /* calls: 0 or -errno */
@@ -145,6 +183,11 @@ int accmem_log_open(void);
 bool accmem_log_next(int log, char *record);
 bool accmem_log_has(int log, const char *text);
 bool accmem_log_gets(int log, const char *text, int ms);
+/* the number of new records that have all of the texts in them, of which NULL is the last */
+__attribute__((sentinel)) int accmem_log_count(int log, ...);
+
+/* descriptors below 256 that are open */
+unsigned int accmem_nr_descriptors(void);
 
 /* runs @fn in a child; its exit status, or 128 + signal */
 int accmem_in_child(int (*fn)(void *arg), void *arg);

@@ -222,4 +222,34 @@ static inline struct accmem_alloc stream_allocate(int fd, uint64_t length)
 	return a;
 }
 
+/*
+ * A fixture with a context, a stream of it and the device that makes fences. A test that
+ * closes the context or the stream sets the descriptor to -1.
+ */
+#define STREAM_FIXTURE(fixture)                                         \
+	FIXTURE(fixture)                                                \
+	{                                                               \
+		int fd, stream, fences;                                 \
+		struct accmem_info info;                                \
+	};                                                              \
+	ACCMEM_VARIANTS(fixture);                                       \
+	FIXTURE_SETUP(fixture)                                          \
+	{                                                               \
+		self->fd = accmem_dev_open(variant->path, O_RDWR);      \
+		ASSERT_LE(0, self->fd);                                 \
+		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info)); \
+		self->stream = stream_create(self->fd);                 \
+		ASSERT_LE(0, self->stream);                             \
+		self->fences = fence_device();                          \
+		ASSERT_LE(0, self->fences);                             \
+	}                                                               \
+	FIXTURE_TEARDOWN(fixture)                                       \
+	{                                                               \
+		EXPECT_TRUE(accmem_accounts_balance(variant->path));    \
+		close(self->fences);                                    \
+		close(self->stream);                                    \
+		close(self->fd);                                        \
+		EXPECT_TRUE(accmem_is_idle(variant->path, 30000));      \
+	}
+
 #endif /* STREAM_UTIL_H */

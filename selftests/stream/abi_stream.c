@@ -227,20 +227,10 @@ TEST_F(abi_stream, structures_may_end_a_page)
 	munmap(p, 8192);
 }
 
-static unsigned int open_descriptors(void)
-{
-	unsigned int n = 0;
-	int fd;
-
-	for (fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 /* An answer that cannot be written is no answer, and leaves no descriptor. */
 TEST_F(abi_stream, answers_have_to_be_writable)
 {
-	unsigned int before = open_descriptors(), i;
+	unsigned int before = accmem_nr_descriptors(), i;
 	char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -252,7 +242,7 @@ TEST_F(abi_stream, answers_have_to_be_writable)
 		prepare(p, &calls[i], self->sync_file, calls[i].size);
 		ASSERT_EQ(0, mprotect(p, 4096, PROT_READ));
 		EXPECT_EQ(-EFAULT, make(self->fd, &calls[i], p));
-		EXPECT_EQ(before, open_descriptors());
+		EXPECT_EQ(before, accmem_nr_descriptors());
 	}
 	munmap(p, 4096);
 }

@@ -14,33 +14,7 @@
 #define RW (PROT_READ | PROT_WRITE)
 #define PATIENCE_MS 20000
 
-FIXTURE(stream)
-{
-	int fd;
-	int stream;
-	struct accmem_info info;
-};
-
-ACCMEM_VARIANTS(stream);
-
-FIXTURE_SETUP(stream)
-{
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
-	self->stream = stream_create(self->fd);
-	ASSERT_LE(0, self->stream);
-}
-
-FIXTURE_TEARDOWN(stream)
-{
-	EXPECT_TRUE(accmem_accounts_balance(variant->path));
-	if (self->stream >= 0)
-		close(self->stream);
-	if (self->fd >= 0)
-		close(self->fd);
-	EXPECT_TRUE(accmem_is_idle(variant->path, PATIENCE_MS));
-}
+STREAM_FIXTURE(stream)
 
 TEST_F(stream, the_count_only_grows)
 {

@@ -9,33 +9,7 @@
 
 #define MANY 20000
 
-FIXTURE(stream_crowd)
-{
-	int fd;
-	int stream;
-	int fences;
-};
-
-ACCMEM_VARIANTS(stream_crowd);
-
-FIXTURE_SETUP(stream_crowd)
-{
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
-	self->stream = stream_create(self->fd);
-	ASSERT_LE(0, self->stream);
-	self->fences = fence_device();
-	ASSERT_LE(0, self->fences);
-}
-
-FIXTURE_TEARDOWN(stream_crowd)
-{
-	EXPECT_TRUE(accmem_accounts_balance(variant->path));
-	close(self->fences);
-	close(self->stream);
-	close(self->fd);
-	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
-}
+STREAM_FIXTURE(stream_crowd)
 
 TEST_F(stream_crowd, a_fence_that_is_imported_often_calls_once)
 {

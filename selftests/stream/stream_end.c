@@ -12,33 +12,7 @@
 
 #define PATIENCE_MS 20000
 
-FIXTURE(stream_end)
-{
-	int fd;
-	int stream;
-	struct accmem_info info;
-};
-
-ACCMEM_VARIANTS(stream_end);
-
-FIXTURE_SETUP(stream_end)
-{
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
-	self->stream = stream_create(self->fd);
-	ASSERT_LE(0, self->stream);
-}
-
-FIXTURE_TEARDOWN(stream_end)
-{
-	EXPECT_TRUE(accmem_accounts_balance(variant->path));
-	if (self->stream >= 0)
-		close(self->stream);
-	if (self->fd >= 0)
-		close(self->fd);
-	EXPECT_TRUE(accmem_is_idle(variant->path, PATIENCE_MS));
-}
+STREAM_FIXTURE(stream_end)
 
 /* --- the end --------------------------------------------------------------- */
 

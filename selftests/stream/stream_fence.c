@@ -13,35 +13,7 @@
 
 #define PATIENCE_MS 20000
 
-FIXTURE(stream_fence)
-{
-	int fd;
-	int stream;
-	int fences;
-};
-
-ACCMEM_VARIANTS(stream_fence);
-
-FIXTURE_SETUP(stream_fence)
-{
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
-	self->stream = stream_create(self->fd);
-	ASSERT_LE(0, self->stream);
-	self->fences = fence_device();
-	ASSERT_LE(0, self->fences);
-}
-
-FIXTURE_TEARDOWN(stream_fence)
-{
-	EXPECT_TRUE(accmem_accounts_balance(variant->path));
-	close(self->fences);
-	if (self->stream >= 0)
-		close(self->stream);
-	if (self->fd >= 0)
-		close(self->fd);
-	EXPECT_TRUE(accmem_is_idle(variant->path, PATIENCE_MS));
-}
+STREAM_FIXTURE(stream_fence)
 
 static int64_t pending(const char *path)
 {

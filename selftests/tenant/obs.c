@@ -15,28 +15,7 @@
 #define TRACING "/sys/kernel/tracing/"
 #define DEBUGFS "/sys/kernel/debug/accmem/"
 
-FIXTURE(obs)
-{
-	int fd;
-	struct accmem_info info;
-	struct accmem_alloc a;
-};
-
-ACCMEM_VARIANTS(obs);
-
-FIXTURE_SETUP(obs)
-{
-	ASSERT_TRUE(accmem_is_idle(variant->path, 10000));
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
-}
-
-FIXTURE_TEARDOWN(obs)
-{
-	close(self->fd);
-	EXPECT_TRUE(accmem_is_idle(variant->path, 10000));
-}
+ACCMEM_FIXTURE(obs)
 
 static const char *base(const char *path)
 {

@@ -26,21 +26,7 @@ FIXTURE(tenant_crowd)
 };
 
 /* With page structures or without, addresses and caches are the same. */
-FIXTURE_VARIANT(tenant_crowd)
-{
-	const char *path;
-};
-
-/* clang-format off */
-FIXTURE_VARIANT_ADD(tenant_crowd, emulated)
-{
-	.path = ACCMEM_DEV_EMULATED,
-};
-FIXTURE_VARIANT_ADD(tenant_crowd, phys)
-{
-	.path = ACCMEM_DEV_PHYS,
-};
-/* clang-format on */
+ACCMEM_VARIANTS_WITH_PAGES(tenant_crowd);
 
 FIXTURE_SETUP(tenant_crowd)
 {

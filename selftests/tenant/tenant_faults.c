@@ -23,19 +23,7 @@ FIXTURE(tenant_faults)
 	struct accmem_alloc block, kept;
 };
 
-FIXTURE_VARIANT(tenant_faults)
-{
-	const char *path;
-};
-
-FIXTURE_VARIANT_ADD(tenant_faults, emulated)
-{
-	.path = ACCMEM_DEV_EMULATED,
-};
-FIXTURE_VARIANT_ADD(tenant_faults, phys)
-{
-	.path = ACCMEM_DEV_PHYS,
-};
+ACCMEM_VARIANTS_WITH_PAGES(tenant_faults);
 
 FIXTURE_SETUP(tenant_faults)
 {

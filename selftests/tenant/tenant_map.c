@@ -15,26 +15,7 @@
 /* the kernel's count is behind by some 32 a processor, and others open files */
 #define STRAY 150
 
-FIXTURE(tenant_map)
-{
-	int fd;
-	struct accmem_alloc a;
-};
-
-ACCMEM_VARIANTS(tenant_map);
-
-FIXTURE_SETUP(tenant_map)
-{
-	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
-}
-
-FIXTURE_TEARDOWN(tenant_map)
-{
-	close(self->fd);
-	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
-}
+ACCMEM_FIXTURE(tenant_map)
 
 static long nr_files(void)
 {

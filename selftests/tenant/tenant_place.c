@@ -30,19 +30,7 @@ FIXTURE(tenant_place)
 	bool owned; /* folios have owners */
 };
 
-FIXTURE_VARIANT(tenant_place)
-{
-	const char *path;
-};
-
-FIXTURE_VARIANT_ADD(tenant_place, phys)
-{
-	.path = ACCMEM_DEV_PHYS,
-};
-FIXTURE_VARIANT_ADD(tenant_place, nopages)
-{
-	.path = ACCMEM_DEV_NOPAGES,
-};
+ACCMEM_VARIANTS_RESERVED(tenant_place);
 
 FIXTURE_SETUP(tenant_place)
 {
@@ -511,8 +499,6 @@ TEST_F(tenant_place, whatever_the_rule_allows_is_found)
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 }
 
-ACCMEM_HARNESS_MAIN
-
 /*
  * What the cleaner has in its hands is free: a request that fits nowhere else
  * gets it, however often the cleaner comes between.
@@ -552,3 +538,5 @@ TEST_F(tenant_place, the_cleaner_hides_nothing)
 		usleep(i % 16 * 100); /* the cleaner has begun, or not */
 	}
 }
+
+ACCMEM_HARNESS_MAIN

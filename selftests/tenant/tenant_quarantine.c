@@ -25,19 +25,7 @@ FIXTURE(tenant_quarantine)
 	struct accmem_info info;
 };
 
-FIXTURE_VARIANT(tenant_quarantine)
-{
-	const char *path;
-};
-
-FIXTURE_VARIANT_ADD(tenant_quarantine, emulated)
-{
-	.path = ACCMEM_DEV_EMULATED,
-};
-FIXTURE_VARIANT_ADD(tenant_quarantine, phys)
-{
-	.path = ACCMEM_DEV_PHYS,
-};
+ACCMEM_VARIANTS_WITH_PAGES(tenant_quarantine);
 
 FIXTURE_SETUP(tenant_quarantine)
 {

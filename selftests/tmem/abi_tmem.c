@@ -313,20 +313,11 @@ TEST_F(abi_tmem, launch_checks_where_and_what)
 	EXPECT_EQ(-EINVAL, launch(self->fd, &req));
 }
 
-static int count_fds(void)
-{
-	int fd, n = 0;
-
-	for (fd = 0; fd < 256; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 TEST_F(abi_tmem, the_descriptor_is_close_on_exec_and_none_is_lost)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	struct accmem_tmem_launch *req;
-	int before = count_fds();
+	unsigned int before = accmem_nr_descriptors();
 	char *p;
 
 	EXPECT_EQ(FD_CLOEXEC, fcntl(self->cta, F_GETFD));
@@ -339,7 +330,7 @@ TEST_F(abi_tmem, the_descriptor_is_close_on_exec_and_none_is_lost)
 	req->cta_group = 1;
 	ASSERT_EQ(0, mprotect(p, page, PROT_READ));
 	EXPECT_EQ(-EFAULT, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_LAUNCH, p));
-	EXPECT_EQ(before, count_fds());
+	EXPECT_EQ(before, accmem_nr_descriptors());
 	munmap(p, page);
 }
 
@@ -373,7 +364,7 @@ TEST_F(abi_tmem, the_members_are_read_to_their_end_and_not_beyond)
 {
 	long page = sysconf(_SC_PAGESIZE);
 	struct accmem_tmem_member *m;
-	int before = count_fds();
+	unsigned int before = accmem_nr_descriptors();
 	char *p;
 
 	p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
@@ -383,14 +374,14 @@ TEST_F(abi_tmem, the_members_are_read_to_their_end_and_not_beyond)
 	m = (void *)(p + page);
 	m[-1].rank = 1;
 	ASSERT_EQ(0, launch_members(self->fd, m - 2, 2));
-	EXPECT_EQ(before + 2, count_fds());
+	EXPECT_EQ(before + 2, accmem_nr_descriptors());
 	EXPECT_EQ(0, close(m[-1].fd));
 	EXPECT_EQ(0, close(m[-2].fd));
 	/* the last one is not there, nor half of it */
 	EXPECT_EQ(-EFAULT, launch_members(self->fd, m - 1, 2));
 	EXPECT_EQ(-EFAULT, launch_members(self->fd, (char *)(m - 1) + 16, 1));
 	EXPECT_EQ(-EFAULT, launch_members(self->fd, NULL, 1));
-	EXPECT_EQ(before, count_fds());
+	EXPECT_EQ(before, accmem_nr_descriptors());
 	munmap(p, 2 * page);
 }
 

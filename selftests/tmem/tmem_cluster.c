@@ -112,18 +112,6 @@ TEST_F(tmem_cluster, p19_all_ctas_are_launched)
 	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
 }
 
-/* lines of this process in the log that have both in them */
-static int log_lines(int log, const char *who, const char *what)
-{
-	char record[ACCMEM_LOG_RECORD];
-	int n = 0;
-
-	while (accmem_log_next(log, record))
-		n += strstr(record, "tmem_cluster[") && strstr(record, who) &&
-		     strstr(record, what);
-	return n;
-}
-
 /* nothing is left of a launch that has failed: no CTA, no descriptor, no leak */
 TEST_F(tmem_cluster, p5_a_launch_that_fails_has_not_been)
 {
@@ -161,7 +149,7 @@ TEST_F(tmem_cluster, p5_a_launch_that_fails_has_not_been)
 	ASSERT_EQ(0, launch_cluster(self->fd, m, MEMBERS, 2));
 	EXPECT_EQ(2, query(m[0].fd).id);
 	exit_all(m, MEMBERS);
-	EXPECT_EQ(0, log_lines(self->log, "", "P5"));
+	EXPECT_EQ(0, accmem_log_count(self->log, "tmem_cluster[", "P5", NULL));
 }
 
 TEST_F(tmem_cluster, p19_the_message_names_the_cta)
@@ -175,7 +163,8 @@ TEST_F(tmem_cluster, p19_the_message_names_the_cta)
 	/* messages are rate-limited, and others may have had a share */
 	do {
 		ASSERT_EQ(-ENXIO, launch_cluster(self->fd, m, MEMBERS, 2));
-		n = log_lines(self->log, who, "P19: no such SM");
+		n = accmem_log_count(self->log, "tmem_cluster[", who,
+				     "P19: no such SM", NULL);
 		if (!n)
 			usleep(200000);
 	} while (!n && accmem_ms() < start + 30000);

@@ -46,13 +46,6 @@ FIXTURE_TEARDOWN(tmem_front)
 	accmem_close(self->ctx);
 }
 
-static uint64_t id_of(struct tcgen05_cta *cta)
-{
-	struct accmem_cta_query query;
-
-	return tcgen05_query(cta, &query) ? 0 : query.id;
-}
-
 /* --- a whole warp from one thread ----------------------------------------- */
 
 TEST_F(tmem_front, p14_one_thread_calls_for_all_lanes)
@@ -246,7 +239,7 @@ TEST_F(tmem_front, p14_a_queued_call_of_all_lanes)
 
 TEST_F(tmem_front, owners_from_the_map_page)
 {
-	uint64_t a = id_of(self->a), b = id_of(self->b);
+	uint64_t a = tmem_id(self->a), b = tmem_id(self->b);
 	const struct accmem_tmem_map *map;
 	uint32_t at, other;
 

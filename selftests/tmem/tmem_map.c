@@ -58,13 +58,6 @@ FIXTURE_TEARDOWN(tmem_map)
 	munmap((void *)self->map, PAGE);
 }
 
-static uint64_t id_of(struct tcgen05_cta *cta)
-{
-	struct accmem_cta_query query;
-
-	return tcgen05_query(cta, &query) ? 0 : query.id;
-}
-
 /* are the units [first, end) one owner's? */
 static bool owns(const struct accmem_tmem_map *map, unsigned int first,
 		 unsigned int end, uint64_t owner)
@@ -87,7 +80,7 @@ static bool is_free(const struct accmem_tmem_map *map)
 
 TEST_F(tmem_map, says_whose_each_unit_is)
 {
-	uint64_t a = id_of(self->a), b = id_of(self->b);
+	uint64_t a = tmem_id(self->a), b = tmem_id(self->b);
 	uint32_t at, other;
 
 	EXPECT_EQ(512 / ACCMEM_TMEM_UNIT, self->map->units);
@@ -118,7 +111,7 @@ TEST_F(tmem_map, has_what_was_held_before_it_was_mapped)
 	ASSERT_NE(NULL, map);
 	EXPECT_EQ(UNITS, map->units);
 	for (i = 0; i < 4; i++)
-		EXPECT_TRUE(owns(map, 16 * i, 16 * i + 16, id_of(cta[i])));
+		EXPECT_TRUE(owns(map, 16 * i, 16 * i + 16, tmem_id(cta[i])));
 	for (i = 0; i < 4; i++)
 		tcgen05_exit(cta[i]);
 	EXPECT_TRUE(is_free(map));
@@ -134,7 +127,7 @@ TEST_F(tmem_map, all_of_an_sm_map_the_same)
 
 	ASSERT_TRUE(other && sm1);
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 512));
-	EXPECT_TRUE(owns(other, 0, 16, id_of(self->a)));
+	EXPECT_TRUE(owns(other, 0, 16, tmem_id(self->a)));
 	EXPECT_TRUE(is_free(sm1));
 	munmap((void *)other, PAGE);
 	munmap((void *)sm1, PAGE);
@@ -148,10 +141,10 @@ TEST_F(tmem_map, a_pair_changes_both_sms)
 
 	ASSERT_TRUE(p && q);
 	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 256, &at));
-	EXPECT_TRUE(owns(p, at / 32, at / 32 + 8, id_of(self->p)));
-	EXPECT_TRUE(owns(q, at / 32, at / 32 + 8, id_of(self->q)));
+	EXPECT_TRUE(owns(p, at / 32, at / 32 + 8, tmem_id(self->p)));
+	EXPECT_TRUE(owns(q, at / 32, at / 32 + 8, tmem_id(self->q)));
 	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 256));
-	EXPECT_TRUE(owns(p, at / 32, at / 32 + 8, id_of(self->p)));
+	EXPECT_TRUE(owns(p, at / 32, at / 32 + 8, tmem_id(self->p)));
 	ASSERT_EQ(0, tcgen05_dealloc(self->q, at, 256));
 	ASSERT_EQ(0, tmem_finish(&call));
 	EXPECT_TRUE(is_free(p));
@@ -169,7 +162,7 @@ TEST_F(tmem_map, columns_that_a_waiter_gets_are_its_own_at_once)
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, at, 512));
 	ASSERT_EQ(0, tmem_finish(&call));
-	EXPECT_TRUE(owns(self->map, 0, 16, id_of(self->b)));
+	EXPECT_TRUE(owns(self->map, 0, 16, tmem_id(self->b)));
 }
 
 TEST_F(tmem_map, an_alloc_that_fails_shows_nothing)
@@ -192,7 +185,7 @@ TEST_F(tmem_map, keeps_no_cta_from_its_exit)
 	EXPECT_EQ(512, tmem_free_columns(self->b));
 	EXPECT_TRUE(is_free(self->map));
 	ASSERT_EQ(0, tcgen05_alloc(self->b, &at, 64));
-	EXPECT_TRUE(owns(self->map, at / 32, at / 32 + 2, id_of(self->b)));
+	EXPECT_TRUE(owns(self->map, at / 32, at / 32 + 2, tmem_id(self->b)));
 }
 
 TEST_F(tmem_map, is_free_after_the_end_of_the_context)
@@ -239,7 +232,7 @@ TEST_F(tmem_map, goes_with_the_child_of_a_fork)
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 512));
 	pid = fork();
 	if (!pid) {
-		uint64_t a = id_of(self->a);
+		uint64_t a = tmem_id(self->a);
 
 		_exit(!owns(self->map, 0, 16, a) ||
 		      accmem_try_write((void *)self->map, 0) != SIGSEGV);
@@ -322,7 +315,7 @@ TEST_F(tmem_map, cannot_be_written_to)
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 512));
 	try_to_write(_metadata, self->a, MAP_SHARED);
 	try_to_write(_metadata, self->a, MAP_PRIVATE);
-	EXPECT_TRUE(owns(self->map, 0, 16, id_of(self->a)));
+	EXPECT_TRUE(owns(self->map, 0, 16, tmem_id(self->a)));
 }
 
 TEST_F(tmem_map, moves_but_does_not_grow)
@@ -453,7 +446,7 @@ TEST_F(tmem_map, readers_see_one_moment)
 
 	for (i = 0; i < 4; i++) {
 		c[i].cta = tmem_single(self->ctx, 0);
-		c[i].id = id_of(c[i].cta);
+		c[i].id = tmem_id(c[i].cta);
 		ASSERT_EQ(0, pthread_create(&c[i].thread, NULL, change, &c[i]));
 	}
 	while (n < wanted || different < wanted / 20) {
@@ -492,7 +485,7 @@ static void *live_and_die(void *argument)
 		cta = tmem_single(ctx, 1);
 		c->ret = tcgen05_alloc(cta, &at, c->columns);
 		map = map_of(cta);
-		if (!map || map->owner[at / 32] != id_of(cta))
+		if (!map || map->owner[at / 32] != tmem_id(cta))
 			c->ret = 1;
 		tcgen05_exit(cta);
 		if (map)

@@ -292,17 +292,11 @@ static const struct {
 	  "alloc of 128 columns at 0x0: P2: a deadlock" },
 };
 
-/* lines of this process since the last look that have both in them */
+/* new messages about this process that have both in them */
 static int log_lines(int log, const char *who, const char *what)
 {
-	char record[ACCMEM_LOG_RECORD];
-	int n = 0;
-
-	while (accmem_log_next(log, record))
-		n += strstr(record, "accmem0: context ") &&
-		     strstr(record, "tmem_messages[") && strstr(record, who) &&
-		     strstr(record, what);
-	return n;
+	return accmem_log_count(log, "accmem0: context ", "tmem_messages[", who,
+				what, NULL);
 }
 
 /*

@@ -71,15 +71,12 @@ static uint32_t some_columns(uint32_t n)
 
 static int count_user_lines(int log, uint32_t columns)
 {
-	char record[ACCMEM_LOG_RECORD], what[64];
-	int n = 0;
+	char what[64];
 
 	if (lseek(log, 0, SEEK_SET) < 0)
 		return -1;
 	snprintf(what, sizeof(what), "alloc of %u columns", columns);
-	while (accmem_log_next(log, record))
-		n += strstr(record, "tmem_noise[") && strstr(record, what);
-	return n;
+	return accmem_log_count(log, "tmem_noise[", what, NULL);
 }
 
 TEST_F(tmem_noise, one_users_messages_do_not_hide_anothers)

@@ -236,17 +236,6 @@ static bool provoke_all(void)
 	return done;
 }
 
-static int count_lines(int log, const char *who, const char *message)
-{
-	char record[ACCMEM_LOG_RECORD];
-	int n = 0;
-
-	while (accmem_log_next(log, record))
-		n += strstr(record, "tmem_strict[") && strstr(record, who) &&
-		     strstr(record, message);
-	return n;
-}
-
 TEST_F(tmem_strict, each_is_one_message)
 {
 	int log = accmem_log_open(), n;
@@ -260,8 +249,9 @@ TEST_F(tmem_strict, each_is_one_message)
 		do {
 			ASSERT_LE(0, lseek(log, 0, SEEK_END));
 			ASSERT_TRUE(provoke_all());
-			n = count_lines(log, hazards[i].who,
-					hazards[i].message);
+			n = accmem_log_count(log, "tmem_strict[",
+					     hazards[i].who, hazards[i].message,
+					     NULL);
 			if (!n)
 				usleep(200000);
 		} while (!n && accmem_ms() < start + MESSAGE_PATIENCE_MS);

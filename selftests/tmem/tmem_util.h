@@ -274,6 +274,13 @@ static inline uint32_t tmem_free_columns(struct tcgen05_cta *cta)
 	return tcgen05_query(cta, &query) ? ~0u : query.free;
 }
 
+static inline uint64_t tmem_id(struct tcgen05_cta *cta)
+{
+	struct accmem_cta_query query;
+
+	return tcgen05_query(cta, &query) ? 0 : query.id;
+}
+
 /* A CTA to be launched: a peer of the pair, or one of its own */
 struct tmem_place {
 	struct tcgen05_cta **cta;
