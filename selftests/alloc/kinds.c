@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
@@ -176,23 +175,19 @@ TEST_F(kinds, mapping_shows_it)
 TEST_F(kinds, pinned_pages_are_quarantined)
 {
 	struct accmem_alloc a;
-	struct iovec iov;
 	int pipes[2];
 	char *p;
 
-	ASSERT_EQ(0, pipe(pipes));
 	ASSERT_EQ(0, alloc_host(self->fd, MIB(1), 0, &a));
 	p = accmem_mmap(self->fd, &a, MIB(1), RW);
 	ASSERT_NE(NULL, p);
-	iov = (struct iovec){ .iov_base = p, .iov_len = 4096 };
-	ASSERT_EQ(4096, vmsplice(pipes[1], &iov, 1, 0));
+	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
 	munmap(p, MIB(1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	EXPECT_EQ(MIB(1),
 		  accmem_sysfs(variant->path, "host/quarantined_bytes"));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "quarantined_bytes"));
-	close(pipes[0]);
-	close(pipes[1]);
+	accmem_unpin(pipes);
 	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "host/quarantined_bytes",
 					0, 20000));
 }

@@ -6,7 +6,6 @@
  */
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 
 #include "kselftest_harness.h"
 #include "accmem_util.h"
@@ -406,21 +405,18 @@ TEST_F(small, freed_while_pinned)
 	static char out[GRANULE];
 	uint64_t before = accmem_free_now(self->fd);
 	struct accmem_alloc a, b;
-	struct iovec iov;
 	unsigned int i;
 	int pipes[2];
 	char *p;
 
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
 		return; /* nothing can be pinned */
-	ASSERT_EQ(0, pipe(pipes));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &b));
 	p = map_block(self->fd, &a);
 	ASSERT_NE(NULL, p);
 	accmem_fill(p, 512, 5);
-	iov = (struct iovec){ p, 512 };
-	ASSERT_EQ(512, vmsplice(pipes[1], &iov, 1, 0));
+	ASSERT_TRUE(accmem_pin(pipes, p, 512));
 	unmap_block(p);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "quarantined_bytes"));
@@ -450,8 +446,7 @@ TEST_F(small, freed_while_pinned)
 	ASSERT_EQ(512, read(pipes[0], out, 512));
 	EXPECT_EQ(-1, accmem_check(out, 512, 5));
 	/* a pipe keeps an emptied page or two for reuse */
-	close(pipes[0]);
-	close(pipes[1]);
+	accmem_unpin(pipes);
 	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "quarantined_bytes", 0,
 					5000));
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "accmem_util.h"
@@ -204,6 +205,20 @@ void *accmem_mmap_huge(int fd, const struct accmem_alloc *alloc,
 	return accmem_mmap_at((void *)want, fd, alloc->mmap_offset, length,
 			      PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_FIXED_NOREPLACE);
+}
+
+bool accmem_pin(int pipes[2], void *p, size_t length)
+{
+	struct iovec iov = { .iov_base = p, .iov_len = length };
+
+	return !pipe(pipes) &&
+	       vmsplice(pipes[1], &iov, 1, 0) == (ssize_t)length;
+}
+
+void accmem_unpin(const int pipes[2])
+{
+	close(pipes[0]);
+	close(pipes[1]);
 }
 
 static uint64_t pattern_word(uint64_t seed, uint64_t index)

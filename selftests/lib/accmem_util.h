@@ -130,6 +130,10 @@ void *accmem_mmap_at(void *hint, int fd, uint64_t offset, uint64_t length,
 void *accmem_mmap_huge(int fd, const struct accmem_alloc *alloc,
 		       uint64_t length);
 
+/* holds references to the pages of @length bytes at @p, in a pipe; and lets go of them */
+bool accmem_pin(int pipes[2], void *p, size_t length);
+void accmem_unpin(const int pipes[2]);
+
 /* contents; offsets of the first difference, or -1 */
 void accmem_fill(void *p, uint64_t length, uint64_t seed);
 int64_t accmem_check(const void *p, uint64_t length, uint64_t seed);

@@ -60,23 +60,21 @@ TEST_F(shared_others, host_memory_whose_free_is_due)
 TEST_F(shared_others, host_memory_in_quarantine)
 {
 	struct accmem_alloc all, b;
-	struct iovec part = { .iov_len = 4096 };
+	char *p;
 	int fds[2];
 
 	if (!alloc_nearly_all(self->fd, &all))
 		return;
-	ASSERT_EQ(0, pipe(fds));
-	part.iov_base = accmem_mmap(self->fd, &all, 4096, RW);
-	ASSERT_NE(NULL, part.iov_base);
-	*(char *)part.iov_base = 1;
-	ASSERT_EQ(4096, vmsplice(fds[1], &part, 1, 0));
-	munmap(part.iov_base, 4096);
+	p = accmem_mmap(self->fd, &all, 4096, RW);
+	ASSERT_NE(NULL, p);
+	*p = 1;
+	ASSERT_TRUE(accmem_pin(fds, p, 4096));
+	munmap(p, 4096);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, all.address));
 	/* looked at seldom by then */
 	sleep(2);
 	EXPECT_EQ(-ENOMEM, alloc_shared(self->fd, 2 * PIECE, &b));
-	close(fds[0]);
-	close(fds[1]);
+	accmem_unpin(fds);
 	ASSERT_EQ(0, alloc_shared(self->fd, 2 * PIECE, &b));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
 }
@@ -84,7 +82,6 @@ TEST_F(shared_others, host_memory_in_quarantine)
 /* what lies before the piece that stays is written, and counted */
 TEST_F(shared_others, an_access_ends_at_a_piece_that_stays)
 {
-	struct iovec part = { .iov_base = self->map + PIECE, .iov_len = 4096 };
 	struct accmem_access fill = { .address = self->a.address + PIECE - 100,
 				      .length = 200,
 				      .op = ACCMEM_ACCESS_FILL,
@@ -92,27 +89,23 @@ TEST_F(shared_others, an_access_ends_at_a_piece_that_stays)
 	int fds[2];
 
 	memset(self->map, 7, LENGTH);
-	ASSERT_EQ(0, pipe(fds));
-	ASSERT_EQ(4096, vmsplice(fds[1], &part, 1, 0));
+	ASSERT_TRUE(accmem_pin(fds, self->map + PIECE, 4096));
 	EXPECT_EQ(-EBUSY, accmem_ioctl_access(self->fd, &fill));
 	EXPECT_EQ(100, fill.done);
 	EXPECT_EQ(7, load(self->map + PIECE - 101));
 	EXPECT_EQ(9, load(self->map + PIECE - 100));
 	EXPECT_EQ(9, load(self->map + PIECE - 1));
 	EXPECT_EQ(7, load(self->map + PIECE));
-	close(fds[0]);
-	close(fds[1]);
+	accmem_unpin(fds);
 }
 
 TEST_F(shared_others, a_pinned_page_stays)
 {
-	struct iovec part = { .iov_base = self->map, .iov_len = 4096 };
 	char page[4096];
 	int fds[2];
 
 	memset(self->map, 7, LENGTH);
-	ASSERT_EQ(0, pipe(fds));
-	ASSERT_EQ(4096, vmsplice(fds[1], &part, 1, 0));
+	ASSERT_TRUE(accmem_pin(fds, self->map, 4096));
 	EXPECT_EQ(-EBUSY, device_get(self->fd, self->a.address));
 	EXPECT_EQ(-EBUSY, device_set(self->fd, self->a.address + 1, 1));
 	EXPECT_EQ(-EBUSY, prefetch(self->fd, self->a.address, LENGTH, 0));
@@ -124,8 +117,7 @@ TEST_F(shared_others, a_pinned_page_stays)
 	ASSERT_EQ(4096, read(fds[0], page, 4096));
 	EXPECT_EQ(8, page[1]);
 	EXPECT_EQ(8, device_get(self->fd, self->a.address + 1));
-	close(fds[0]);
-	close(fds[1]);
+	accmem_unpin(fds);
 }
 
 /* io_uring has the pages until they are unregistered; 0 or -errno */
@@ -313,13 +305,11 @@ TEST_F(shared_others, both_sides_wait_for_a_position)
 
 TEST_F(shared_others, a_pin_outlives_free_and_the_mapping)
 {
-	struct iovec part = { .iov_base = self->map, .iov_len = 4096 };
 	char page[4096];
 	int fds[2];
 
 	memset(self->map, 7, 4096);
-	ASSERT_EQ(0, pipe(fds));
-	ASSERT_EQ(4096, vmsplice(fds[1], &part, 1, 0));
+	ASSERT_TRUE(accmem_pin(fds, self->map, 4096));
 	munmap(self->map, LENGTH);
 	self->map = NULL;
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
@@ -328,8 +318,7 @@ TEST_F(shared_others, a_pin_outlives_free_and_the_mapping)
 		  accmem_sysfs(variant->path, "host/quarantined_bytes"));
 	ASSERT_EQ(4096, read(fds[0], page, 4096));
 	EXPECT_EQ(7, page[4095]);
-	close(fds[0]);
-	close(fds[1]);
+	accmem_unpin(fds);
 	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "host/quarantined_bytes",
 					0, 20000));
 }

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "realloc_util.h"
@@ -532,21 +531,19 @@ TEST_F(realloc, moves_where_no_large_pages_are_left)
 				  .reserve = MIB(4) };
 	struct accmem_alloc *pieces;
 	struct accmem_realloc r;
-	struct iovec iov;
+	char *p;
 	int pipes[2];
 
 	/* a buffer is one run elsewhere, and there may be one of any length */
 	if (!(self->info.features & ACCMEM_FEATURE_SCATTER))
 		return;
 	pieces = calloc(nr, sizeof(*pieces));
-	ASSERT_EQ(0, pipe(pipes));
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
 	ASSERT_EQ(MIB(2), a.page_size);
-	iov.iov_base = map_at(self->fd, a.address, MIB(2));
-	iov.iov_len = GRANULE;
-	ASSERT_NE(NULL, iov.iov_base);
-	accmem_fill(iov.iov_base, MIB(2), 21);
-	ASSERT_EQ(GRANULE, vmsplice(pipes[1], &iov, 1, 0));
+	p = map_at(self->fd, a.address, MIB(2));
+	ASSERT_NE(NULL, p);
+	accmem_fill(p, MIB(2), 21);
+	ASSERT_TRUE(accmem_pin(pipes, p, GRANULE));
 	while (!accmem_alloc_bytes(self->fd, MIB(1), 0, &pieces[n]))
 		n++;
 	EXPECT_EQ(-ENOMEM,
@@ -555,8 +552,7 @@ TEST_F(realloc, moves_where_no_large_pages_are_left)
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, pieces[i].address));
 	EXPECT_EQ(-EBUSY,
 		  accmem_ioctl_realloc(self->fd, a.address, MIB(4), 0, &r));
-	close(pipes[0]);
-	close(pipes[1]);
+	accmem_unpin(pipes);
 	EXPECT_EQ(-ENOMEM, accmem_ioctl_realloc(self->fd, a.address, MIB(4),
 						IN_PLACE, &r));
 	ASSERT_TRUE(query_says(self->fd, a.address, MIB(2), MIB(2)));
@@ -565,7 +561,7 @@ TEST_F(realloc, moves_where_no_large_pages_are_left)
 	EXPECT_EQ(MIB(2), r.copied);
 	EXPECT_EQ(GRANULE, r.page_size);
 	EXPECT_EQ(-1, check_at(self->fd, r.address, MIB(2), MIB(4), 21));
-	unmap(iov.iov_base, MIB(2));
+	unmap(p, MIB(2));
 	free(pieces);
 }
 

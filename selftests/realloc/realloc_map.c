@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "realloc_util.h"
@@ -247,21 +246,17 @@ TEST_F(realloc_map, pinned)
 				  .flags = RESIZABLE };
 	struct accmem_alloc b;
 	struct accmem_realloc r;
-	struct iovec iov;
 	int pipes[2];
 	char *p;
 
 	if (!self->pins)
 		return;
-	ASSERT_EQ(0, pipe(pipes));
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
 	ASSERT_EQ(0, block(self->fd, &a, &b));
 	p = accmem_mmap_huge(self->fd, &a, MIB(8));
 	ASSERT_NE(NULL, p);
 	accmem_fill(p, MIB(8), 14);
-	iov.iov_base = p + MIB(6);
-	iov.iov_len = GRANULE;
-	ASSERT_EQ(GRANULE, vmsplice(pipes[1], &iov, 1, 0));
+	ASSERT_TRUE(accmem_pin(pipes, p + MIB(6), GRANULE));
 	EXPECT_EQ(-EBUSY,
 		  accmem_ioctl_realloc(self->fd, a.address, MIB(16), 0, NULL));
 	ASSERT_TRUE(query_says(self->fd, a.address, MIB(8), MIB(8)));
@@ -274,8 +269,7 @@ TEST_F(realloc_map, pinned)
 	munmap(p, MIB(8));
 	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(16), 0, &r));
 	ASSERT_EQ(-1, check_at(self->fd, r.address, MIB(2), MIB(16), 14));
-	close(pipes[0]);
-	close(pipes[1]);
+	accmem_unpin(pipes);
 	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "quarantined_bytes", 0,
 					20000));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));

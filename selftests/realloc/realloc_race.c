@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "realloc_util.h"
@@ -147,7 +146,6 @@ TEST_F(realloc_race, stays_where_it_is_pinned_and_touched)
 {
 	struct accmem_realloc r;
 	struct accmem_alloc a, b;
-	struct iovec iov;
 	pthread_t thread;
 	uint64_t before;
 	int pipes[2];
@@ -155,14 +153,11 @@ TEST_F(realloc_race, stays_where_it_is_pinned_and_touched)
 
 	if (!self->pins)
 		return;
-	ASSERT_EQ(0, pipe(pipes));
 	ASSERT_EQ(0, alloc(self->fd, KIB(64), 0, &a));
 	ASSERT_EQ(0, block(self->fd, &a, &b));
 	p = map_at(self->fd, a.address, KIB(64));
 	ASSERT_NE(NULL, p);
-	iov.iov_base = p;
-	iov.iov_len = GRANULE;
-	ASSERT_EQ(GRANULE, vmsplice(pipes[1], &iov, 1, 0));
+	ASSERT_TRUE(accmem_pin(pipes, p, GRANULE));
 	atomic_store(&touching, 1);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, touch_on_and_on, p));
 	before = accmem_ms();
@@ -170,8 +165,7 @@ TEST_F(realloc_race, stays_where_it_is_pinned_and_touched)
 		  accmem_ioctl_realloc(self->fd, a.address, MIB(1), 0, &r));
 	/* 30 ms, and what an emulated machine takes */
 	EXPECT_GT(1000, accmem_ms() - before);
-	close(pipes[0]);
-	close(pipes[1]);
+	accmem_unpin(pipes);
 	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(1), 0, &r));
 	EXPECT_NE(a.address, r.address);
 	atomic_store(&touching, 0);

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 
 #include "kselftest_harness.h"
 #include "stream_util.h"
@@ -414,23 +413,21 @@ TEST_F(stream, alloc_takes_nothing_that_is_pinned)
 {
 	struct accmem_alloc a = stream_allocate(self->fd, KIB(64));
 	struct accmem_alloc b = { .length = KIB(64) };
-	struct iovec iov = { .iov_len = 4096 };
+	char *p;
 	int pipes[2];
 
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
 		return; /* there is nothing to pin */
-	ASSERT_EQ(0, pipe(pipes));
-	iov.iov_base = accmem_mmap(self->fd, &a, KIB(64), RW);
-	ASSERT_NE(NULL, iov.iov_base);
-	memset(iov.iov_base, 1, KIB(64));
-	ASSERT_EQ(4096, vmsplice(pipes[1], &iov, 1, 0));
-	munmap(iov.iov_base, KIB(64));
+	p = accmem_mmap(self->fd, &a, KIB(64), RW);
+	ASSERT_NE(NULL, p);
+	memset(p, 1, KIB(64));
+	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
+	munmap(p, KIB(64));
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 	EXPECT_NE(a.address, b.address);
 	EXPECT_EQ(1, stream_query(self->stream).pending);
-	close(pipes[0]);
-	close(pipes[1]);
+	accmem_unpin(pipes);
 	b = (struct accmem_alloc){ .length = KIB(64) };
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 	EXPECT_EQ(a.address, b.address);
@@ -612,25 +609,23 @@ TEST_F(stream, what_is_pinned_hides_nothing_else)
 	struct accmem_alloc a = stream_allocate(self->fd, MIB(2));
 	struct accmem_alloc pinned = stream_allocate(self->fd, MIB(2));
 	struct accmem_alloc b = { .length = MIB(2) };
-	struct iovec iov = { .iov_len = 4096 };
+	char *p;
 	int pipes[2];
 
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
 		return; /* there is nothing to pin */
-	ASSERT_EQ(0, pipe(pipes));
-	iov.iov_base = accmem_mmap(self->fd, &pinned, MIB(2), RW);
-	ASSERT_NE(NULL, iov.iov_base);
-	memset(iov.iov_base, 1, 4096);
-	ASSERT_EQ(4096, vmsplice(pipes[1], &iov, 1, 0));
-	munmap(iov.iov_base, MIB(2));
+	p = accmem_mmap(self->fd, &pinned, MIB(2), RW);
+	ASSERT_NE(NULL, p);
+	memset(p, 1, 4096);
+	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
+	munmap(p, MIB(2));
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
 	ASSERT_EQ(0, stream_free(self->fd, pinned.address, self->stream, 1));
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 	EXPECT_EQ(1, b.position);
 	EXPECT_EQ(a.address, b.address);
 	EXPECT_EQ(1, stream_query(self->stream).pending);
-	close(pipes[0]);
-	close(pipes[1]);
+	accmem_unpin(pipes);
 	ASSERT_EQ(0, stream_signal(self->stream, 1));
 	EXPECT_EQ(0, stream_pending(variant->path));
 }

@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 #include "kselftest_harness.h"
 #include "accmem_util.h"
@@ -116,16 +115,14 @@ static int pinned_counts(void *arg)
 	const char *path = arg;
 	uint64_t end = accmem_ms() + 20000;
 	void *p = mapping_of_ended(path, 8192);
-	struct iovec iov = { p, 4096 };
 	int pipes[2], fd;
 
-	ACCMEM_MUST(p && !pipe(pipes));
+	ACCMEM_MUST(p);
 	memset(p, 1, 4096);
-	ACCMEM_MUST(vmsplice(pipes[1], &iov, 1, 0) == 4096);
+	ACCMEM_MUST(accmem_pin(pipes, p, 4096));
 	munmap(p, 4096);
 	ACCMEM_MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
-	close(pipes[0]);
-	close(pipes[1]);
+	accmem_unpin(pipes);
 	do {
 		usleep(10000);
 		fd = accmem_dev_open(path, O_RDWR);

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/uio.h>
 
 #include "kselftest_harness.h"
 #include "accmem_util.h"
@@ -32,7 +31,6 @@ FIXTURE_SETUP(tenant_faults)
 	self->other = accmem_dev_open(variant->path, O_RDWR);
 	ASSERT_LE(0, self->fd);
 	ASSERT_LE(0, self->other);
-	ASSERT_EQ(0, pipe(self->pipes));
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 }
 
@@ -40,8 +38,7 @@ FIXTURE_TEARDOWN(tenant_faults)
 {
 	close(self->fd);
 	close(self->other);
-	close(self->pipes[0]);
-	close(self->pipes[1]);
+	accmem_unpin(self->pipes);
 	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
 }
 
@@ -51,15 +48,6 @@ static long minor_faults(void)
 
 	getrusage(RUSAGE_SELF, &usage);
 	return usage.ru_minflt;
-}
-
-/* the page is pinned; @p stays mapped */
-static bool pin(int pipe, char *p)
-{
-	struct iovec iov = { p, 4096 };
-
-	*p = 1;
-	return vmsplice(pipe, &iov, 1, 0) == 4096;
 }
 
 /* faults of touches of @p, each after an ALLOC of @fd that fails */
@@ -98,7 +86,8 @@ TEST_F(tenant_faults, a_pinned_slab_page_is_its_owner_s_affair)
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &self->kept));
 	p = accmem_mmap(self->fd, &self->block, 4096, RW);
 	ASSERT_NE(NULL, p);
-	ASSERT_TRUE(pin(self->pipes[1], p));
+	*p = 1;
+	ASSERT_TRUE(accmem_pin(self->pipes, p, 4096));
 	munmap(p, 4096);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->block.address));
 	for (i = 0; i < GRANULES; i++) {
@@ -129,7 +118,8 @@ TEST_F(tenant_faults, a_pinned_buffer_is_its_owner_s_affair)
 	q = accmem_mmap(self->other, &b, MIB(4), RW);
 	ASSERT_NE(NULL, p);
 	ASSERT_NE(NULL, q);
-	ASSERT_TRUE(pin(self->pipes[1], p));
+	*p = 1;
+	ASSERT_TRUE(accmem_pin(self->pipes, p, 4096));
 	munmap(p, 8192);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	faults = faults_beside(self->fd, &self->info, q, MIB(4));
@@ -152,13 +142,13 @@ TEST_F(tenant_faults, what_was_pinned_comes_back)
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &self->block));
 	p = accmem_mmap(self->fd, &self->block, 4096, RW);
 	ASSERT_NE(NULL, p);
-	ASSERT_TRUE(pin(self->pipes[1], p));
+	*p = 1;
+	ASSERT_TRUE(accmem_pin(self->pipes, p, 4096));
 	munmap(p, 4096);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->block.address));
 	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, self->info.capacity,
 					      0, &all));
-	close(self->pipes[0]);
-	close(self->pipes[1]);
+	accmem_unpin(self->pipes);
 	do {
 		err = accmem_alloc_bytes(self->other, self->info.capacity, 0,
 					 &all);

@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 #include "kselftest_harness.h"
 #include "stream_util.h"
@@ -90,19 +89,17 @@ static uint64_t time_info(struct __test_metadata *_metadata, int fd, int other,
 {
 	struct accmem_alloc a = make(_metadata, fd, length);
 	struct accmem_info info;
-	struct iovec iov = { .iov_len = 8 };
 	uint64_t from;
 	int pipes[2];
+	char *p;
 
-	iov.iov_base = accmem_mmap(fd, &a, 4096, RW);
-	ASSERT_NE(NULL, iov.iov_base);
-	ASSERT_EQ(0, pipe(pipes));
-	*(char *)iov.iov_base = 1;
-	ASSERT_EQ(8, vmsplice(pipes[1], &iov, 1, 0));
-	munmap(iov.iov_base, 4096);
+	p = accmem_mmap(fd, &a, 4096, RW);
+	ASSERT_NE(NULL, p);
+	*p = 1;
+	ASSERT_TRUE(accmem_pin(pipes, p, 8));
+	munmap(p, 4096);
 	ASSERT_EQ(0, accmem_ioctl_free(fd, a.address));
-	close(pipes[0]);
-	close(pipes[1]);
+	accmem_unpin(pipes);
 	from = stream_now();
 	ASSERT_EQ(0, accmem_ioctl_info(other, &info));
 	return stream_now() - from;

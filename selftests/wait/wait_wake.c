@@ -11,7 +11,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -305,7 +304,6 @@ TEST_F(wait_wake, an_unmapping_of_what_was_freed)
 TEST_F(wait_wake, memory_that_leaves_quarantine)
 {
 	struct waiter w = {};
-	struct iovec iov;
 	int pipes[2];
 	char *p;
 
@@ -313,17 +311,14 @@ TEST_F(wait_wake, memory_that_leaves_quarantine)
 		return;
 	p = accmem_mmap(self->other, &self->a[0], PIECE, RW);
 	ASSERT_NE(NULL, p);
-	ASSERT_EQ(0, pipe(pipes));
 	*p = 1;
-	iov = (struct iovec){ p, 4096 };
-	ASSERT_EQ(4096, vmsplice(pipes[1], &iov, 1, 0));
+	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
 	munmap(p, PIECE);
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
-	close(pipes[0]);
-	close(pipes[1]);
+	accmem_unpin(pipes);
 	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
 	pthread_join(w.thread, NULL);
 	EXPECT_EQ(0, w.err);
