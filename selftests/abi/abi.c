@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ioctls refuse what is wrong: each test makes one thing wrong in a call
- * that is right otherwise, expects the documented errno, and every test ends
- * with as many free bytes as it began with. The structures: abi_struct.c.
+ * Arguments that the ioctls refuse. A test changes one field of a call that would
+ * succeed, and expects the errno that uapi/linux/accmem.h documents. No refused call
+ * may leave anything allocated. abi_struct.c tests the structures.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

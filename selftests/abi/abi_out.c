@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What INFO, ALLOC and QUERY answer: each answer is what uapi/linux/accmem.h
- * says, and no two of them contradict each other.
+ * The answers of INFO, ALLOC and QUERY. Each field has the value that
+ * uapi/linux/accmem.h documents, and the answers of two calls agree with each other.
  */
 #include <fcntl.h>
 #include <time.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ioctls refuse a structure that is wrong: too short, too long, reserved or unknown bits
- * that are set, or where there is no memory of the caller's; of each call. Every test
- * ends with as many free bytes as it began with.
+ * Structures that the ioctls refuse: too short or too long, with reserved bytes or
+ * unknown flags set, or at an address where the caller has no memory. Every command
+ * gets the same tests. No refused call may leave anything allocated.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

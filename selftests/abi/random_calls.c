@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hostile processes: threads that make calls at random, most of them good ones that
- * have one word changed, on contexts, streams and CTAs that they share; that map, touch,
- * pin, unmap and fork meanwhile; and that are killed at any time. Nothing is promised
- * of what a call returns. When all of them are gone, everything is free again.
+ * Random calls from hostile processes. Their threads share contexts, streams and CTAs.
+ * Most calls are correct except for one word. Meanwhile the threads map, touch, pin,
+ * unmap and fork, and the processes are killed at any time. The results of the calls
+ * do not matter. When all processes have ended, all memory must be free again.
  */
 #include <fcntl.h>
 #include <pthread.h>

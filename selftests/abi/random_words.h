@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What random calls are made of: numbers, and words that may mean something to a call,
- * among them buffers and files that the threads and processes have told each other of.
+ * Words for random calls: numbers, flags, and addresses and descriptors that other
+ * threads and processes have stored.
  */
 #ifndef RANDOM_WORDS_H
 #define RANDOM_WORDS_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a context frees is kept for what it allocates next: a pair of calls then
- * writes nothing that other contexts write, and nobody, the context included,
- * sees what is kept as anything but free. On every device.
+ * The cache of freed buffers of a context. A pair of ALLOC and FREE that the cache
+ * serves writes to no memory that other contexts write to. Cached memory counts as
+ * free everywhere, also for the context that holds it.
  */
 #include <fcntl.h>
 #include <pthread.h>

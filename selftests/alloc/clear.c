@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who clears memory: the cleaner in the background, or the request that gets what
- * is dirty still, which other processors help. sysfs counts what each has done.
+ * Clearing of freed memory. Either the cleaner clears it in the background, or the
+ * allocation that gets dirty memory clears it first, with the help of other
+ * processors. sysfs counts the bytes that each of them has cleared.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ALLOC at a device address: it is there or the call says why not, and what was
- * there before is as it was. With identity translation it is that very piece of
- * the carveout. Every test ends with all memory free.
+ * ALLOC at a given device address. The buffer gets that address, or the call returns
+ * why it cannot, and the buffers that exist keep their contents. With identity
+ * translation the address selects the place in the carveout. Every test ends with all
+ * memory free.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Host memory: the host and the device both reach it, it takes no device memory, and
- * it is present, and charged to the caller's memory cgroup, from ALLOC on. All else is
- * as with device memory. Every test ends with all memory free.
+ * Host memory (ACCMEM_KIND_HOST). The host and the device can access it, it takes no
+ * device memory, and ALLOC makes its pages present and charges them to the caller's
+ * memory cgroup. Otherwise it behaves like device memory. Every test ends with all
+ * memory free.
  */
 #include <errno.h>
 #include <fcntl.h>

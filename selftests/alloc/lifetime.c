@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Processes that allocate, map, pin, fork and are killed at random points
- * leave nothing behind: afterwards every carveout is wholly free.
+ * Processes that allocate, map, pin and fork, and that are killed at random points.
+ * When all of them have ended, every carveout must be free completely.
  *
- * Environment: ACCMEM_STORM, how many processes (default 1000, scaled).
+ * Environment: ACCMEM_STORM, the number of processes (default 1000, scaled).
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits of a user and of a context: EMFILE from open, EDQUOT from ALLOC,
- * and an unprivileged user who takes all it can stops there, while the
- * machine and the other users go on.
+ * Limits of users and contexts. open() fails with EMFILE and ALLOC with EDQUOT. An
+ * unprivileged user who allocates as much as possible stops at the limit; the machine
+ * and the other users go on.
  */
 #include <fcntl.h>
 #include <grp.h>

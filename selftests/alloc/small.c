@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Blocks of at most half a granule: they share granules with others of their
- * context, and with nobody else; each is a buffer in every other respect. On
- * every device.
+ * Buffers of at most half a granule. They share granules with other buffers of the
+ * same context, never with those of another. In every other respect such a buffer
+ * behaves like a large one.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Threads that allocate, map, touch, query and free at once, on one context
- * and on many. Each thread checks what it wrote; the lanes with lock and race
- * detectors look at the rest. Counts of operations, never time.
+ * Threads that allocate, map, touch, query and free at the same time, on one context
+ * and on many. Each thread checks the data that it wrote; the lanes with lockdep and
+ * KCSAN find the races. The tests run for a number of operations, not for a time.
  */
 #include <fcntl.h>
 #include <pthread.h>

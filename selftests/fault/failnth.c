@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Each allocation that the kernel makes for a call fails once: the first, the
- * second, and so on until there was nothing left to fail. After each failure
- * nothing is left behind.
+ * Failed allocations in the kernel. Each allocation that a call makes fails once:
+ * first the first of them, then the second, until none is left to fail. A failed call
+ * must leave nothing behind.
  */
 #include <errno.h>
 #include <fcntl.h>

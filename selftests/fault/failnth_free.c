@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * FREE, close and the end of a mapping allocate nothing at all, so that they do not fail:
- * with each allocation that they could make failing, they work.
+ * FREE, close() and munmap() allocate no memory, so they cannot fail for the lack of
+ * it. The tests let every allocation fail that these calls could make, and they
+ * succeed.
  */
 #include <errno.h>
 #include <fcntl.h>

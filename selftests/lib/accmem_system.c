@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the selftests share beside calls: files of the kernel, its log and trace, the
- * device's accounts, other processes and users, and numbers; see accmem_util.h.
+ * Helpers around the calls: files in sysfs and debugfs, the kernel's log and trace,
+ * the device's accounts, other processes and users, and numbers. The contracts are in
+ * accmem_util.h.
  */
 #include <errno.h>
 #include <fcntl.h>

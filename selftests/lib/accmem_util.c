@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the selftests share: calls, mappings, contents, and touches that may fault; see
- * accmem_util.h. What is beside the calls: accmem_system.c.
+ * Helpers for the calls: ioctls, mappings, contents of memory, and accesses that may
+ * fault. The contracts are in accmem_util.h. The other helpers are in accmem_system.c.
  */
 #include <errno.h>
 #include <fcntl.h>

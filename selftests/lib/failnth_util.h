@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of failed allocations share: the kernel's fault injection, sweeps of a
- * call over all of its allocations, and rounds in which there may be none.
+ * Failed allocations. sweep() makes a call again and again and lets each of its
+ * allocations fail once. Rounds check that a call makes no allocation at all.
  *
- * Needs a kernel with fault injection (debug-6.12). With ACCMEM_FAIL_VERBOSE=2
- * in the environment the kernel logs the stack of each failure.
+ * Needs a kernel with fault injection (debug-6.12). With ACCMEM_FAIL_VERBOSE=2 in the
+ * environment the kernel logs the stack of each failure.
  */
 #ifndef FAILNTH_UTIL_H
 #define FAILNTH_UTIL_H

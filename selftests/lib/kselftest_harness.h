@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kernel's harness, made cheaper for kernels on which a process costs a tenth
- * of a second. That harness has two processes for a test of a fixture, one that
- * runs it and one that waits for the first: here the test's process is told that
- * it is the first, and ends with the test's result. And it keeps each test's state
- * in a shared mapping of its own, which every fork copies: here they lie side by
- * side in one. selftests/lib/check-harness shows that the results are the same.
+ * The kernel's test harness, made cheaper for machines on which a process costs a
+ * tenth of a second. The original harness forks twice for a test of a fixture: one
+ * process runs the test, and the other waits for it. Here the process that would wait
+ * runs the test itself, and exits with its result. The original harness also maps the
+ * state of each test separately, and every fork copies all of these mappings. Here one
+ * mapping holds the state of all tests. selftests/lib/check-harness shows that the
+ * results are the same.
  */
 #include_next <kselftest_harness.h>
 

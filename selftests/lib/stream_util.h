@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of streams share: one function a call, which returns 0 (or a
- * descriptor) or a negative errno value, and fences of another driver.
+ * Helpers for streams and fences. There is one function for each call; it returns 0 or
+ * a descriptor, or a negative errno value. accmem_test_fence.ko makes fences of
+ * another driver.
  */
 #ifndef STREAM_UTIL_H
 #define STREAM_UTIL_H

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mmap and what can be done to a mapping: refused where the range is not
- * inside one buffer of this context, or the kind of mapping is not allowed.
+ * Arguments of mmap() and of calls on mappings. The driver refuses a range that is not
+ * inside one buffer of the context, and the kinds of mappings that it does not
+ * support.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device's access by ioctl: it reaches the bytes that mappings show, of one buffer
- * and no more, and each input that is wrong is told so.
+ * ACCESS, the ioctl that reads and writes buffers as the device does. It accesses the
+ * bytes that mappings show, within one buffer. A test changes one argument and expects
+ * the documented errno.
  */
 #include <errno.h>
 #include <fcntl.h>

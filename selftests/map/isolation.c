@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * No context reads what another wrote: one fills memory with a pattern and
- * gives it up, by a call, by close, by munmap after close, or by being killed;
- * another allocates everything and finds zeros only. On every backing, in
- * every cache mode, with the accounts balanced all the time.
+ * Isolation of contexts. One context fills memory with a pattern and gives it up: by
+ * FREE, by close(), by munmap() after close(), or because its process is killed.
+ * Another context then allocates everything and must find zeros only. The tests run on
+ * every backing and in every cache mode, and check that the accounts balance all the
+ * time.
  */
 #include <errno.h>
 #include <fcntl.h>

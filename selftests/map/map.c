@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A mapping shows the buffer's memory: zero at first, the same through every
- * mapping and process, with the rights of the file, and for as long as the
- * mapping lives, whatever happens to the buffer's name and its context.
+ * Mappings of buffers. New memory reads as zero. All mappings in all processes show
+ * the same contents. A mapping has the rights of its file, and it stays valid until
+ * munmap(), also when the buffer is freed or the context is closed.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls that mean something for ordinary memory and nothing, or harm, for
- * device memory. Each may succeed or fail as it likes; the data stays, and
- * afterwards all memory comes back.
+ * System calls on mappings that are meant for ordinary memory. They have no meaning
+ * for device memory, or would do harm. Each of them may succeed or fail. In both cases
+ * the contents must stay, and all memory must be free in the end.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Large entries: a large aligned mapping costs one fault for each 2 MiB, and
- * loses nothing when such an entry is taken apart.
+ * Huge page table entries. An aligned mapping of a large buffer costs one fault for
+ * each 2 MiB. When the kernel splits such an entry, no data is lost.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mappings as sources and targets of I/O that pins their pages: O_DIRECT on
- * the scratch disk, vmsplice, process_vm_readv. Where the backing has no
- * pages, each is refused with EFAULT and does no harm.
+ * I/O that pins pages of mappings: O_DIRECT on the scratch disk, vmsplice() and
+ * process_vm_readv(). On backings without page structures each of them fails with
+ * EFAULT and does no harm.
  *
  * Environment: ACCMEM_DISK, a block device to overwrite (default /dev/vda).
  */

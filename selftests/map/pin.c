@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that the kernel still holds when its context is gone: by a pipe, or
- * by O_DIRECT in flight. It is quarantined; nobody else gets it, in either
- * direction; it comes back when the pin goes.
+ * Pages that a pipe or O_DIRECT in flight still references when their context ends.
+ * Their memory goes to the quarantine: no other context gets it, for reading or for
+ * writing. It is free again when the references have gone.
  *
  * Environment: ACCMEM_DISK, a block device to overwrite (default /dev/vda).
  */

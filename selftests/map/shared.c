@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared memory: whoever touches a piece of it, the CPU or the device, finds what was
- * written last, wherever the piece is; what nobody has written to since it was copied
- * moves without a copy.
+ * Shared memory. The CPU and the device each find the data that was written last, on
+ * whichever side a piece is. A piece that was not written to since the last copy moves
+ * without a copy.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Hints of shared memory: PREFETCH moves it before it is touched, and ADVISE says where it
- * is to stay.
+ * Hints for shared memory. PREFETCH moves a piece before it is accessed. ADVISE sets
+ * the side on which memory stays.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared memory and all that has to do with memory beside it: what somebody has pinned
- * stays; the kernel's own accesses, mappings, streams and batches find it wherever it is.
+ * Shared memory together with other features. A pinned page does not move. Accesses by
+ * the kernel, mappings, streams and batches find the memory on whichever side it is.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared memory under everything at once: threads of several processes write through
- * mappings and as the device, to words beside each other in the same pieces, and are
- * killed at any time. Each word has one writer, which finds what it wrote last, from
- * either side; and what a killed one leaves is what it wrote last, or was writing.
+ * Shared memory under load. Threads of several processes write through mappings and as
+ * the device, to neighbouring words of the same pieces, and are killed at any time.
+ * Each word has one writer. The writer must find the value that it wrote last, on
+ * either side. The word of a killed writer has the last value or the one that was
+ * being written.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of shared memory share: a buffer of it with its mapping, what has been
- * moved since a test began, and calls as the device would make them, which return 0 or a
- * negative errno value. Every test ends with all memory free, on both sides.
+ * Helpers for shared memory: a buffer with its mapping, counters of what has moved
+ * since a test began, and accesses of the device. The functions return 0 or a negative
+ * errno value. Every test ends with all memory free, on both sides.
  */
 #ifndef SHARED_UTIL_H
 #define SHARED_UTIL_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * REALLOC: how a buffer grows and shrinks, in place or by a move, what it keeps, and what
- * it gives back.
+ * REALLOC. A buffer grows or shrinks in place or by a move. The tests check the
+ * contents that it keeps and the memory that it gives back.
  */
 #include <errno.h>
 #include <fcntl.h>

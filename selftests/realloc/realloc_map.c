@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * REALLOC, and mappings of the buffer: what they show of it, before and after, to the CPU
- * and to the device; and pins.
+ * REALLOC of buffers that are mapped or pinned. The tests check the contents that old
+ * and new mappings show, and that the device reads.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * REALLOC of what others touch meanwhile, or resize, or free; and of who is killed in it.
+ * REALLOC while other threads touch, resize or free the buffer, or while the caller is
+ * killed.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * REALLOC that is refused: in each test only one thing is wrong, and the buffer is what it
- * was; and what buffers are charged.
+ * REALLOC calls that are refused. A test makes one argument wrong, and the buffer must
+ * stay unchanged. The last tests check the charge of resized buffers.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of REALLOC share: buffers that can be resized, what they hold, looked
- * at through mappings, and what is in the way of their growth. Every test ends with all
- * memory free.
+ * Helpers for REALLOC: resizable buffers, checks of their contents through mappings,
+ * and buffers that block their growth. Every test ends with all memory free.
  */
 #ifndef REALLOC_UTIL_H
 #define REALLOC_UTIL_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The commands of streams as such: structures, flags, reserved fields; in each
- * test only that is wrong. Also as a 32-bit program.
+ * Arguments of the stream commands: structures, flags and reserved fields. A test
+ * makes one thing wrong. The program is also built for 32 bits.
  */
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Each allocation for a stream, for its fences, and for an ALLOC on it fails once, as do
- * those of other calls in failnth.c.
+ * Failed allocations for streams, for their fences, and for ALLOC on a stream. Each
+ * allocation fails once, as in failnth.c.
  */
 #include <unistd.h>
 

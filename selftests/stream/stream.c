@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Streams that userspace signals: the count, and frees at a position, which take
- * effect there and never before (T10).
+ * Streams that userspace signals. The tests check the count of a stream, and that a
+ * FREE at a position takes effect at that position and never before (T10).
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Many that wait for one fence of another driver, which is signalled with its lock
- * held and without interrupts: that takes no longer for them, since it calls each
- * stream, and each context, once.
+ * Many streams and contexts that wait for one fence of another driver. That driver
+ * signals the fence with its lock held and interrupts disabled. The fence calls each
+ * stream and each context once, so the time does not grow with the number of frees and
+ * positions.
  */
 #include "kselftest_harness.h"
 #include "stream_util.h"

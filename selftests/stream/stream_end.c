@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Streams that userspace signals: how they end, waits, what does not come, and what
- * can be seen of them.
+ * Streams that userspace signals, second part: how they end, how callers wait for
+ * them, what happens when a position is never reached, and what sysfs and the trace
+ * show.
  */
 #include <pthread.h>
 #include <signal.h>

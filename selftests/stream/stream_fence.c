@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Streams and fences: what the kernel signals. Foreign fences come from
- * accmem_test_fence.ko, which signals them as a driver does: from a process or an
- * interrupt, with an error or without, or never.
+ * Streams and fences of the kernel. accmem_test_fence.ko makes the foreign fences and
+ * signals them as a driver does: from a process or an interrupt, with an error or
+ * without one, or never.
  */
 #include <pthread.h>
 #include <signal.h>

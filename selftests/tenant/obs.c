@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What an administrator can see: fdinfo, the counters in sysfs, the pictures
- * and lists in debugfs, the trace events. Each is changed by what it counts,
- * by as much as was done, and by nothing else.
+ * Statistics for administrators: fdinfo, the counters in sysfs, the maps and lists in
+ * debugfs, and the trace events. Each counter changes by the amount of what was done,
+ * and by nothing else.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

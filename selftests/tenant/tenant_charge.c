@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a tenant withholds from the others is what it is charged for: whole
- * compound pages and slab pages that only it can use, also when the context
- * has ended and a mapping or a pin keeps the memory.
+ * Charges of tenants. A tenant is charged for all memory that no other tenant can use:
+ * complete compound pages and slab pages. The charge stays when the context has ended
+ * and a mapping or a pin still holds the memory.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

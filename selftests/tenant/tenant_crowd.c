@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A tenant that does its worst with very many buffers, or with full caches of
- * freed ones, does not make the others wait: on its device or another. What is
- * counted is how long they sleep; a time is compared with one of the same test.
+ * A tenant with very many buffers, or with full caches of freed buffers, must not
+ * delay tenants of the same device or of another. The tests measure how long the
+ * others sleep. Where they compare times, both times are from the same test.
  */
 #include <fcntl.h>
 #include <signal.h>

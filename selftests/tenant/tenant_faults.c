@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whether a tenant's memory is pinned is found out at that tenant's expense:
- * nobody else's mappings come down for it, whatever their offset.
+ * Checks for pins cost only their owner. The driver finds out whether a tenant's
+ * memory is pinned by unmapping it. No mapping of another tenant may be unmapped for
+ * that, whatever its offset.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a tenant frees late, page by page, holds up no other: neither memory that
- * leaves quarantine nor memory whose fence has signalled.
- *
- * Only ordinary memory of the host takes long to be given back.
+ * Memory whose free takes long must not delay other tenants. That is memory that
+ * leaves the quarantine, or whose fence has signalled. Only the emulated device, whose
+ * memory is ordinary pages of the host, takes long to free it.
  */
 #include <fcntl.h>
 #include <pthread.h>

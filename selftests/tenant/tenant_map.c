@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One file stands behind all mappings of a buffer, made at the first of them,
- * and it can do no more than the file that it was mapped through.
+ * Files behind mappings. All mappings of a buffer share one internal file, which is
+ * made for the first of them. A mapping never gets more rights than the file that
+ * mmap() was called on.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

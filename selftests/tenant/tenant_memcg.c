@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Emulated memory of a task in a memory cgroup that is not the root: its pages
- * are charged to it, and advice about a part of a large page meets nothing
- * that the kernel did not expect.
+ * The emulated device in a memory cgroup other than the root. The pages are charged to
+ * the group of the task. madvise() on a part of a large page triggers no warning in
+ * the kernel.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

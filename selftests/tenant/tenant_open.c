@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Opening a file waits for nobody who looks at a device: neither a file of the
- * device nor one of a driver that has nothing to do with it. What is counted is
- * how many opens there are in a second.
+ * open() must not wait for a process that reads statistics of a device. That holds for
+ * files of the device and for those of an unrelated driver. The tests count how many
+ * calls of open() there are in a second.
  */
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One pinned page keeps its memory in quarantine, not the small blocks that
- * were cut from it: the others' calls look at as many things as there are
- * granules, and all of them come back with the pin.
+ * Quarantine of small buffers. One pinned page keeps its granule in quarantine as a
+ * whole, not each small buffer in it. So the scans in calls of other tenants take time
+ * for each granule, not for each buffer. All of the memory comes back when the pin has
+ * gone.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

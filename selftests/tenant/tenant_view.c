@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Whoever looks changes nothing: reading INFO, fdinfo, sysfs or debugfs leaves
- * the caches of freed buffers as they are, counts them as free, and shows an
- * unprivileged reader the capacity only.
+ * Reading statistics has no side effects. INFO, fdinfo, sysfs and debugfs leave the
+ * caches of freed buffers as they are and count them as free. An unprivileged reader
+ * can see the capacity only.
  */
 #include <dirent.h>
 #include <fcntl.h>

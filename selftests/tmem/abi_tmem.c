@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tensor Memory's commands as such: structures, flags, reserved fields, ranges;
- * in each test only that is wrong. Also as a 32-bit program.
+ * Arguments of the Tensor Memory commands: structures, flags, reserved fields and
+ * ranges. A test makes one thing wrong. The program is also built for 32 bits.
  */
 #include <errno.h>
 #include <fcntl.h>

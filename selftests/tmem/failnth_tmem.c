@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Each allocation for Tensor Memory fails once, as do those of other calls in failnth.c.
- * Calls on a CTA, and its exit, allocate nothing.
+ * Failed allocations for Tensor Memory. Each allocation of a setup, a launch or a map
+ * page fails once, as in failnth.c. Calls on a CTA and its exit allocate nothing.
  */
 #include <errno.h>
 #include <fcntl.h>

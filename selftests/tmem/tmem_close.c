@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The end of a CTA while a call of it waits. The process that waits closes its
- * last descriptor: the wait ends, and the CTA exits. Other descriptors, and
- * other processes, make no difference. And a destination that goes away during
- * the wait: nothing stays allocated.
+ * The last close of a CTA while one of its calls waits. When the waiting process
+ * closes its last descriptor, the wait ends and the CTA exits. Other descriptors and
+ * other processes change nothing. A second group of tests unmaps the destination of a
+ * waiting alloc: no column stays allocated.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

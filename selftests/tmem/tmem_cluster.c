@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Launches: of a cluster as a whole, all of its CTAs or none; and the windows that
- * a launch gives its CTAs for the addresses of their allocs (P10).
+ * Launches of clusters: all CTAs of a cluster are launched, or none. And the windows
+ * that a launch gives its CTAs for the addresses of their allocs (P10).
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tcgen05 front-end's own work: whole warps from one thread, whose columns are,
- * queued calls, windows, clusters.
+ * The parts of the tcgen05 front-end that are more than an ioctl: calls of one thread
+ * for a whole warp, owners of columns, queued calls, windows and clusters.
  */
 #include <fcntl.h>
 #include <poll.h>

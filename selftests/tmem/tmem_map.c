@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Map pages: each says whose the columns of an SM are, at any time that its
- * sequence count calls even, to whoever maps it, and to nobody who would write.
+ * Map pages. The map page of an SM names the owner of each unit of columns. Its
+ * contents are consistent whenever the sequence count is even. Everyone with a CTA on
+ * the SM can map the page, and no one can write to it.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

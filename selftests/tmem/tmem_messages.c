@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages of Tensor Memory: one for each broken rule, with who broke it and how, and not
- * more of them than anybody can read.
+ * Messages of Tensor Memory in the kernel's log. A broken rule causes one message,
+ * which names the CTA and the rule. The messages are rate-limited.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages of Tensor Memory to several users: who breaks rules all the time hides nobody
- * else's, and gets no more of them by leaving in between.
+ * Messages of Tensor Memory with several users. A user who breaks rules all the time
+ * suppresses no message about another user. Closing and opening the device in between
+ * does not raise the rate limit of a user.
  */
 #include <errno.h>
 #include <fcntl.h>

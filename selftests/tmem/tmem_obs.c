@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What can be seen of Tensor Memory: the counters in fdinfo; trace events; the
- * picture in debugfs. Each is changed by what it tells of, and by as much.
+ * Statistics of Tensor Memory: the counters in fdinfo, the trace events and the
+ * picture in debugfs. Each counter changes by the amount of what was done, and by
+ * nothing else.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The life of a pair: each way in which the peers can fail to meet is an error
- * on both sides, and a death at any point leaves nobody waiting and no column
- * taken.
+ * Waits of pairs through the driver. When one peer gives up, dies or meets a fault,
+ * the other peer gets the documented error or goes on waiting, and no column stays
+ * allocated. The rules of pairs themselves are tested in lib/host/columns.
  */
 #include <signal.h>
 #include <sys/mman.h>

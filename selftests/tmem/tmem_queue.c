@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queued calls: they wait in the same queue as blocked ones, without a caller, and
- * each leaves one completion, to be read.
+ * Queued calls. They wait in the same queue as calls that block, without a thread.
+ * Each call leaves one completion, which read() returns.
  */
 #include <errno.h>
 #include <fcntl.h>

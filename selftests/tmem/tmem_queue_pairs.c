@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queued calls of pairs: they come together with the peer's, queued or blocked, whatever
- * ends one of them.
+ * Queued calls of pairs. A queued call meets the call of the peer, whether that is
+ * queued or blocks. The tests end such calls in each possible way.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queued calls, polled for: poll and epoll tell of a completion, and an eventfd counts
- * them.
+ * Notification of queued calls. poll() and epoll report that there is a completion,
+ * and an eventfd counts the completions.
  */
 #include <fcntl.h>
 #include <poll.h>

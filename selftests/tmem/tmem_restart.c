@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Waits that a signal interrupts. Where the call is made again (SA_RESTART), it
- * keeps its place in the queue and its count of passes, and so does the peer's;
- * what is granted meanwhile is there when it comes back. Where it is not, nothing
- * of it is left.
+ * Waits that a signal interrupts. With SA_RESTART the thread makes the call again
+ * after the handler. The call keeps its place in the queue and its count of bypasses,
+ * and so does the call of the peer. Columns that were granted meanwhile are returned
+ * then. Without SA_RESTART nothing is left of the call.
  */
 #include <poll.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The rows P1 to P20 of the conformance table, each through libaccmem's
- * tcgen05 front-end; the row's id is in the test's name.
+ * The rows P1 to P20 of Documentation/conformance.rst, each through the tcgen05
+ * front-end of libaccmem. The name of a test begins with the id of its row.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Strict mode: what hardware would not survive is counted, traced and reported, and
- * changes no result; what it would survive is not. Queued calls hold things in the
- * states that count: an alloc whose completion was not read has not returned.
+ * Strict mode. Calls that hardware would not survive are counted, traced and reported,
+ * and their results do not change. Other calls are not counted. The tests use queued
+ * calls to hold the CTAs in the states that matter: an alloc has returned when its
+ * completion was read. The rules themselves are tested in lib/tests/columns_cases.h.
  */
 #include <fcntl.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Waits for columns: order, deadlines, signals, death, poll, the end of the
- * context, and that nobody is woken for nothing.
+ * Waits for columns: deadlines, signals, killed processes, poll(), and the end of the
+ * context. The tests also check that no waiter is woken without a reason.
  */
 #include <fcntl.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ALLOC that waits for memory: what ends the wait, in time and not before, and
- * what is refused.
+ * ALLOC with ACCMEM_ALLOC_WAIT: what ends the wait, when it ends, and which requests
+ * fail at once.
  */
 #include <errno.h>
 #include <pthread.h>

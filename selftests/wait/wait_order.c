@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ALLOC that waits for memory: who is served first, who may pass, and what is
- * reserved for one that was passed too often.
+ * ALLOC with ACCMEM_ALLOC_WAIT: which waiter is served first, which requests may
+ * bypass a waiter, and how memory is reserved for a waiter that was bypassed too
+ * often.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SHRINK: contexts that could give memory back are told when others wait for it, each
- * time once.
+ * SHRINK. Contexts that could free memory are notified when other contexts wait for
+ * it, once for each shortage.
  */
 #include <errno.h>
 #include <poll.h>

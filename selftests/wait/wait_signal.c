@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ALLOC that waits for memory, and signals: a call that is restarted keeps its
- * place, and one that does not come back is forgotten.
+ * ALLOC with ACCMEM_ALLOC_WAIT and signals. A call that is restarted after the handler
+ * keeps its place in the queue. A call that is not made again loses it after a while.
  */
 #include <errno.h>
 #include <pthread.h>

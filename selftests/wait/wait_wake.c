@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ALLOC that waits for memory: what makes memory free, or lets the
- * request have more of it, wakes it.
+ * ALLOC with ACCMEM_ALLOC_WAIT: the events that wake a waiter. Such an event frees
+ * memory, or it raises the limit of the request.
  */
 #include <errno.h>
 #include <poll.h>
