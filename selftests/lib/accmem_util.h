@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the selftests share: calls on a device that return 0 or a negative
- * errno value, patterns, touches that may fault, counters in sysfs, and the
- * fixture variants.
+ * Helpers of all selftests: calls on a device, which return 0 or a negative errno
+ * value; patterns; accesses that may fault; counters in sysfs; and fixtures with a
+ * variant for each device.
  *
  * Environment:
  *   ACCMEM_SCALE	per cent of the usual counts (default 100)
  *   ACCMEM_SEED	seed of the random tests (default: from the clock)
- *   ACCMEM_BACKING	emulated, phys or nopages: of fixtures that have variants
- *			on it, the variants that are on another do not run
+ *   ACCMEM_BACKING	emulated, phys or nopages: a fixture with variants on this
+ *			backing runs only these
  */
 #ifndef ACCMEM_UTIL_H
 #define ACCMEM_UTIL_H
@@ -30,9 +30,10 @@
 #define ALIGN_UP(x, a) (((x) + (a) - 1) / (a) * (a))
 
 /*
- * Fixture variants: a device each, with the path in variant->path. Every lane has these
- * three devices: a missing one fails the test. Some tests are about memory that can be
- * pinned, or about devices whose addresses are places in the carveout.
+ * Fixture variants. Each variant is a device, whose path is in variant->path. Every
+ * lane has the three devices, so a missing device fails the test. The devices "with
+ * pages" have memory that can be pinned. On the "reserved" devices a device address
+ * is the place in the carveout.
  */
 #define ACCMEM_VARIANT(fixture, name, device) \
 	FIXTURE_VARIANT_ADD(fixture, name)    \
@@ -62,8 +63,8 @@
 	ACCMEM_VARIANT(fixture, nopages, ACCMEM_DEV_NOPAGES)
 
 /*
- * A fixture with a context of an idle device, which the test leaves idle. @a is a buffer
- * that the test may allocate.
+ * A fixture with a context of an idle device. The device must be idle after the test,
+ * too. The test may use @a for a buffer.
  */
 #define ACCMEM_FIXTURE(fixture)                                         \
 	FIXTURE(fixture)                                                \
@@ -94,16 +95,13 @@ int accmem_ioctl_alloc(int fd, struct accmem_alloc *alloc);
 int accmem_ioctl_free(int fd, uint64_t address);
 int accmem_ioctl_query(int fd, uint64_t address, struct accmem_query *query);
 int accmem_ioctl_access(int fd, struct accmem_access *access);
-/* the common case: @length bytes with @flags, everything else default */
+/* ALLOC of @length bytes with @flags; the other arguments are 0 */
 int accmem_alloc_bytes(int fd, uint64_t length, uint32_t flags,
 		       struct accmem_alloc *alloc);
-/*
- * REALLOC to @length bytes; @r, unless it is NULL, gets the answer, or what came
- * back with an error
- */
+/* REALLOC to @length bytes; @r may be NULL, else it gets the answer, also of a failure */
 int accmem_ioctl_realloc(int fd, uint64_t address, uint64_t length,
 			 uint32_t flags, struct accmem_realloc *r);
-/* BATCH; @done, unless it is NULL, gets accmem_batch.done */
+/* BATCH; @done may be NULL, else it gets accmem_batch.done */
 int accmem_ioctl_batch(int fd, struct accmem_batch *batch);
 int accmem_batch_allocs(int fd, uint32_t flags,
 			struct accmem_batch_alloc *entries, uint32_t count,
@@ -112,11 +110,11 @@ int accmem_batch_frees(int fd, uint32_t flags,
 		       struct accmem_batch_free *entries, uint32_t count,
 		       uint32_t *done);
 uint64_t accmem_free_now(int fd);
-/* empties the caches of freed buffers of all contexts: by an ALLOC that fails */
+/* empties the caches of freed buffers of all contexts, by an ALLOC that must fail */
 int accmem_drain(int fd);
 /*
- * Allocates everything that is left, run by run, in at most @max buffers.
- * Returns the number of buffers, or -errno of an unexpected failure.
+ * Allocates all free memory, one run at a time, in at most @max buffers. Returns the
+ * number of buffers, or -errno of an unexpected failure.
  */
 int accmem_take_all(int fd, uint32_t cache_mode, struct accmem_alloc *bufs,
 		    int max);
@@ -126,26 +124,26 @@ void *accmem_mmap(int fd, const struct accmem_alloc *alloc, uint64_t length,
 		  int prot);
 void *accmem_mmap_at(void *hint, int fd, uint64_t offset, uint64_t length,
 		     int prot, int flags);
-/* maps so that address and offset agree modulo 2 MiB */
+/* maps at an address that equals the offset modulo 2 MiB, so huge entries can be used */
 void *accmem_mmap_huge(int fd, const struct accmem_alloc *alloc,
 		       uint64_t length);
 
-/* holds references to the pages of @length bytes at @p, in a pipe; and lets go of them */
+/* pins the pages of @length bytes at @p: a pipe references them until accmem_unpin() */
 bool accmem_pin(int pipes[2], void *p, size_t length);
 void accmem_unpin(const int pipes[2]);
 
-/* contents; offsets of the first difference, or -1 */
+/* contents; the checks return the offset of the first difference, or -1 */
 void accmem_fill(void *p, uint64_t length, uint64_t seed);
 int64_t accmem_check(const void *p, uint64_t length, uint64_t seed);
 int64_t accmem_first_nonzero(const void *p, uint64_t length);
-/* one word of every 4 KiB */
+/* checks one word of every 4 KiB */
 int64_t accmem_sample_nonzero(const void *p, uint64_t length);
 uint64_t accmem_checksum(const void *p, uint64_t length);
 
-/* 0, or the signal that the access raised */
+/* one access; 0, or the signal that it raised */
 int accmem_try_read(const volatile void *p, uint64_t *value);
 int accmem_try_write(volatile void *p, uint64_t value);
-/* writes to a word in each @step of @length bytes from *@at on, which tells how far it came */
+/* writes a word every @step bytes, from offset *@at to @length; *@at is the progress */
 int accmem_try_touch(volatile void *p, volatile uint64_t *at, uint64_t length,
 		     uint64_t step);
 
@@ -153,22 +151,22 @@ int accmem_try_touch(volatile void *p, volatile uint64_t *at, uint64_t length,
 int64_t accmem_sysfs(const char *path, const char *name);
 int64_t accmem_param(const char *name);
 int accmem_param_set(const char *name, int64_t value);
-/* -1 when reached within @ms, else the last value */
+/* -1 if the counter has @value within @ms, else its last value */
 int64_t accmem_sysfs_wait(const char *path, const char *name, int64_t value,
 			  int ms);
 /* free + live + detached + pending + quarantined == capacity */
 bool accmem_accounts_balance(const char *path);
-/* everything free, no contexts, no buffers; waits for at most @ms */
+/* true if all memory is free and no context is open, within @ms */
 bool accmem_is_idle(const char *path, int ms);
-/* bytes of the device that a test may make present */
+/* the number of bytes that a test may touch without using up the host's memory */
 uint64_t accmem_touchable(int fd);
 int accmem_write_file(const char *path, const char *text);
 
 /*
- * The kernel's trace of the module's events. start() empties it and returns
- * false where the kernel has none; stop() leaves the events as start() found
- * them. count() is the number of lines since then with @event, and @detail in
- * what it says; @last gets the text of the last one's detail, or is NULL.
+ * The kernel's trace of the module's events. start() empties the trace, and returns
+ * false if the kernel has no tracing. stop() enables or disables the events as they
+ * were before start(). count() returns the number of lines since start() with @event
+ * and @detail in them; @last may be NULL, else it gets the last line from @detail on.
  */
 bool accmem_trace_start(void);
 bool accmem_trace_stop(void);
@@ -177,20 +175,20 @@ int accmem_trace_count(const char *event, const char *detail, char *last,
 int accmem_read_file(const char *path, char *buf, size_t size);
 
 /*
- * The kernel's log, from its first record; lseek() to its end skips what there
- * is. The next record, of ACCMEM_LOG_RECORD bytes at most, or false where there
- * is none yet; whether one of those that are there has @text in it, which is the
- * last that is read then; whether one has it within @ms.
+ * The kernel's log. open() starts at the first record, and lseek() to the end skips
+ * the existing records. next() reads a record of at most ACCMEM_LOG_RECORD bytes, and
+ * returns false if there is none. has() reads records up to the first with @text in
+ * it. gets() waits up to @ms for such a record.
  */
 #define ACCMEM_LOG_RECORD 2048
 int accmem_log_open(void);
 bool accmem_log_next(int log, char *record);
 bool accmem_log_has(int log, const char *text);
 bool accmem_log_gets(int log, const char *text, int ms);
-/* the number of new records that have all of the texts in them, of which NULL is the last */
+/* the number of unread records with all of the texts in them; NULL ends the list */
 __attribute__((sentinel)) int accmem_log_count(int log, ...);
 
-/* descriptors below 256 that are open */
+/* the number of open descriptors below 256 */
 unsigned int accmem_nr_descriptors(void);
 
 /* runs @fn in a child; its exit status, or 128 + signal */
@@ -204,51 +202,51 @@ uint32_t accmem_random(uint64_t *state);
 uint64_t accmem_ms(void);
 
 /*
- * Tenants beside each other. The file of an attribute in sysfs; a file of the
- * device in debugfs, as accmem_read_file(); a number in its file "shared", or
- * a negative value.
+ * Tenants. sysfs_file() makes the name of an attribute's file. debug_read() reads a
+ * file of the device in debugfs, as accmem_read_file() does. shared() returns a number
+ * in the device's debugfs file "shared", or a negative value.
  */
 void accmem_sysfs_file(const char *path, const char *name, char *file,
 		       size_t size);
 int accmem_debug_read(const char *path, const char *name, char *text,
 		      size_t size);
 int64_t accmem_shared(const char *path, const char *key);
-/* does a compound page belong to one context? */
+/* true if a compound page can belong to one context only */
 bool accmem_owns_folios(const struct accmem_info *info);
 /*
- * What a context that holds these buffers, and nothing else, is charged: whole
- * compound pages where they have owners, else the granules that they lie in.
+ * The charge of a context that has these buffers and no others: the compound pages
+ * that they lie in if those have owners, else the granules.
  */
 uint64_t accmem_charge_of(const struct accmem_info *info,
 			  const struct accmem_alloc *a, unsigned int n);
-/* exit status of @fn in a child that is the unprivileged user @uid */
+/* runs @fn in a child as the unprivileged user @uid; its exit status */
 int accmem_as_user(uid_t uid, int (*fn)(void *arg), void *arg);
 /*
- * A child that calls @prepare once, which returns 0 or fails the start, and
- * @step until accmem_stop(); both may be NULL, and then it spins. Returns its
- * id when it is ready, or -1.
+ * Starts a child that calls @prepare once and then @step until accmem_stop(). Without
+ * @step the child spins. Returns the id of the child when @prepare has returned 0, or
+ * -1 if it has failed.
  */
 pid_t accmem_start(int (*prepare)(void *arg), void (*step)(void *arg),
 		   void *arg);
 void accmem_stop(pid_t pid);
-/* a step that waits for accmem_stop() */
+/* for @step: sleeps until accmem_stop() */
 void accmem_rest(void *unused);
 /*
- * Nanoseconds that this process has neither run nor waited for a processor since
- * it was at @since, which is 0 for a beginning: it slept, for a lock or a page.
- * Where the kernel does not say how long, each time counts as 10 ms.
+ * The time in ns that this process has slept, for a lock or a page: it has neither run
+ * nor waited for a processor. @since is the result of an earlier call, or 0. If the
+ * kernel has no such statistics, each voluntary context switch counts as 10 ms.
  */
 int64_t accmem_slept(int64_t since);
-/* nanoseconds that @n calls of @fn take, by the wall clock */
+/* the time in ns that @n calls of @fn take */
 uint64_t accmem_time(void (*fn)(void *arg), void *arg, unsigned int n);
 
-/* is the variant on the backing, as in nopages_wc? */
+/* true if the variant's name begins with the backing, as that of nopages_wc */
 bool accmem_is_on(const char *variant, const char *backing);
 
 #ifdef __KSELFTEST_HARNESS_H
 /*
- * An emulated guest with sanitizers needs more than the 30 s of the harness,
- * and a test of a hundred times the counts a hundred times as much.
+ * The default of 30 s is too short for an emulated machine with sanitizers. A test
+ * with a hundred times the counts needs a hundred times as long.
  */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT 240
@@ -294,7 +292,7 @@ static inline int accmem_harness_main(int argc, char **argv)
 	}
 #endif
 
-/* In a child: says which condition does not hold, and ends the function with 1 */
+/* for functions of a child: prints a condition that does not hold, and returns 1 */
 #define ACCMEM_MUST(condition)                                           \
 	do {                                                             \
 		if (!(condition)) {                                      \

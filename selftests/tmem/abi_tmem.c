@@ -93,7 +93,7 @@ TEST_F(abi_tmem, commands_belong_to_their_file)
 					&info));
 }
 
-/* every structure: too short, too long, not readable */
+/* Every structure is too short, too long, or at an address that cannot be read. */
 TEST_F(abi_tmem, sizes_are_checked)
 {
 	static const struct {
@@ -136,7 +136,7 @@ TEST_F(abi_tmem, sizes_are_checked)
 		words[0] = 4097;
 		EXPECT_EQ(-E2BIG, accmem_ioctl(fd, cmds[i].cmd, words));
 		EXPECT_EQ(-EFAULT, accmem_ioctl(fd, cmds[i].cmd, NULL));
-		/* the second word is flags everywhere */
+		/* the second word of every structure is its flags */
 		memset(words, 0, sizeof(words));
 		words[0] = cmds[i].size;
 		words[1] = 1u << 31;
@@ -200,7 +200,7 @@ TEST_F(abi_tmem, nonblock_has_no_deadline)
 
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
-	a.flags = 0; /* as far away as can be said: granted at once */
+	a.flags = 0; /* the largest deadline; the alloc is granted at once */
 	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
 }
 
@@ -254,7 +254,7 @@ TEST_F(abi_tmem, user_data_is_for_queued_calls)
 	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
 }
 
-/* as the first version of the ABI had it, and longer than this kernel's */
+/* A structure of the first version of the ABI, and one that is longer than the kernel's. */
 TEST_F(abi_tmem, a_call_of_another_size_works)
 {
 	uint32_t at;
@@ -296,7 +296,7 @@ TEST_F(abi_tmem, setup_takes_what_an_sm_can_be)
 	EXPECT_EQ(0, setup(fd, ACCMEM_TMEM_SMS_MAX, 576, 1));
 	EXPECT_EQ(-EBUSY, setup(fd, 1, 512, 0));
 	close(fd);
-	EXPECT_EQ(-EBUSY, setup(self->fd, 1, 512, 0)); /* a CTA was launched */
+	EXPECT_EQ(-EBUSY, setup(self->fd, 1, 512, 0)); /* a CTA has been launched */
 }
 
 TEST_F(abi_tmem, launch_checks_where_and_what)
@@ -321,7 +321,7 @@ TEST_F(abi_tmem, the_descriptor_is_close_on_exec_and_none_is_lost)
 	char *p;
 
 	EXPECT_EQ(FD_CLOEXEC, fcntl(self->cta, F_GETFD));
-	/* the answer cannot be written: no CTA, no descriptor */
+	/* the answer cannot be written: the CTA and its descriptor are undone */
 	p = mmap(NULL, page, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, p);
@@ -377,7 +377,7 @@ TEST_F(abi_tmem, the_members_are_read_to_their_end_and_not_beyond)
 	EXPECT_EQ(before + 2, accmem_nr_descriptors());
 	EXPECT_EQ(0, close(m[-1].fd));
 	EXPECT_EQ(0, close(m[-2].fd));
-	/* the last one is not there, nor half of it */
+	/* the last member, or a half of it, is not mapped */
 	EXPECT_EQ(-EFAULT, launch_members(self->fd, m - 1, 2));
 	EXPECT_EQ(-EFAULT, launch_members(self->fd, (char *)(m - 1) + 16, 1));
 	EXPECT_EQ(-EFAULT, launch_members(self->fd, NULL, 1));

@@ -20,7 +20,7 @@ static int setup_sms(const char *path, int fd)
 					 .nr_sms = ACCMEM_TMEM_SMS_MAX };
 	int err;
 
-	/* once a context */
+	/* a context can be set up once */
 	fd = accmem_dev_open(path, O_RDWR);
 	if (fd < 0)
 		return fd;
@@ -40,7 +40,7 @@ static int launch_exit(const char *path, int fd)
 	return 0;
 }
 
-/* the first launch of a context sets up its SMs, too */
+/* The first launch of a context sets up its SMs as well. */
 static int first_launch(const char *path, int fd)
 {
 	int err;
@@ -55,7 +55,7 @@ static int first_launch(const char *path, int fd)
 
 static unsigned int lost_fds;
 
-/* two pairs */
+/* launches two pairs */
 static int launch_cluster(const char *path, int fd)
 {
 	struct accmem_tmem_setup setup = { .size = sizeof(setup), .nr_sms = 2 };
@@ -92,7 +92,7 @@ TEST_F(failnth_tmem, tmem_setup_and_launch)
 	EXPECT_EQ(0, lost_fds);
 }
 
-/* the first of an SM makes the page */
+/* The first mapping of an SM's map page allocates the page. */
 static int map_sm(const char *path, int fd)
 {
 	int cta, err = 0;
@@ -116,7 +116,7 @@ static int map_sm(const char *path, int fd)
 	return err;
 }
 
-/* a queued alloc that waits, one that need not, and where both are counted */
+/* A queued alloc that waits, one that is granted at once, and an eventfd for both. */
 static int queue_both(const char *path, int fd)
 {
 	struct accmem_cta_eventfd e = { .size = sizeof(e) };
@@ -159,7 +159,7 @@ TEST_F(failnth_tmem, tmem_map_and_queue)
 	SWEEP(queue_both);
 }
 
-/* Nor does a call that waits, or one that is refused. */
+/* Calls on a CTA allocate nothing, also when they wait or are refused. */
 TEST_F(failnth_tmem, tmem_calls_allocate_nothing)
 {
 	struct accmem_cta_relinquish relinquish = { .size = 8 };
@@ -208,7 +208,10 @@ TEST_F(failnth_tmem, tmem_calls_allocate_nothing)
 	EXPECT_EQ(BOTH_WAYS, r.clean);
 }
 
-/* with columns, too, which are reported; the core's end of a file may */
+/*
+ * An exit allocates nothing, also with columns, which are reported. The kernel's own
+ * code for closing a file may allocate.
+ */
 TEST_F(failnth_tmem, tmem_exit_allocates_nothing)
 {
 	struct rounds r = {};

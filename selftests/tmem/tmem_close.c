@@ -46,7 +46,10 @@ TEST_F(tmem_close, p2_another_descriptor_keeps_the_wait)
 	EXPECT_EQ(0, tmem_finish(&call));
 }
 
-/* what a child inherits is not the parent's wait, before or after fork */
+/*
+ * A child that closes its copy of the descriptor does not end a wait of the parent,
+ * whether it was forked before the wait or during it.
+ */
 TEST_F(tmem_close, p2_another_process_that_closes_keeps_the_wait)
 {
 	struct tmem_call call;
@@ -87,7 +90,7 @@ static uint64_t time_of_thread(void)
 
 #define A_MOMENT_NS 1000000
 
-/* an alloc that waits; false if it did anything else */
+/* an alloc that waits until its deadline; false on any other result */
 static bool wait_a_moment(struct tcgen05_cta *cta)
 {
 	uint32_t at;
@@ -96,7 +99,10 @@ static bool wait_a_moment(struct tcgen05_cta *cta)
 	       -ETIMEDOUT;
 }
 
-/* the same, queued, and read; again if its deadline passed before it was queued */
+/*
+ * a queued alloc that waits until its deadline, and the read of its completion;
+ * repeated if the deadline passes before the call is queued
+ */
 static bool read_a_moment(struct tcgen05_cta *cta)
 {
 	struct accmem_cta_alloc req = { .size = sizeof(req),
@@ -113,10 +119,7 @@ static bool read_a_moment(struct tcgen05_cta *cta)
 	       done.result == -ETIMEDOUT;
 }
 
-/*
- * The least time of a processor that a wait takes, in ns, of 100, or a read; 0 if any
- * failed.
- */
+/* The least processor time in ns of 100 waits, or of 100 reads; 0 if one failed. */
 static uint64_t least_cost(struct tcgen05_cta *cta, bool reads)
 {
 	uint64_t start, took, least = 0;
@@ -147,7 +150,10 @@ static bool open_many_files(void)
 	return true;
 }
 
-/* a child that was started closes its copies: then each of these is looked for once */
+/*
+ * After a child has closed its copy, the driver searches the process's files once, and
+ * not in each wait.
+ */
 TEST_F(tmem_close, p2_what_a_child_closes_makes_no_wait_dearer)
 {
 	uint64_t before[2], after[2];
@@ -178,7 +184,10 @@ TEST_F(tmem_close, p2_what_a_child_closes_makes_no_wait_dearer)
 	tcgen05_exit(c);
 }
 
-/* the wait of the process that has closed it ends; the CTA lives on */
+/*
+ * A process closes its last descriptor of a CTA that another process has, too. Its wait
+ * ends, and the CTA does not exit.
+ */
 TEST_F(tmem_close, p2_a_cta_that_another_process_has_lives_on)
 {
 	int up[2], down[2];
@@ -228,7 +237,7 @@ static void *close_it(void *argument)
 	return NULL;
 }
 
-/* wherever the close meets the call, it comes to an end */
+/* The close comes at any point of the call. The call always ends. */
 TEST_F(tmem_close, p2_a_close_that_races_the_call_leaves_no_wait)
 {
 	unsigned int i, rounds = accmem_scale(1000), cancelled = 0;
@@ -272,7 +281,10 @@ TEST_F(tmem_close, p12_closing_who_waits_for_the_peer)
 	EXPECT_EQ(-EPIPE, tcgen05_alloc(self->q, &at, 64));
 }
 
-/* both wait for columns: who came first, or who came last, goes */
+/*
+ * Both peers wait for columns. The peer that came first exits, or the one that came
+ * last.
+ */
 TEST_F(tmem_close, p12_closing_one_of_a_pair_in_the_queue)
 {
 	struct tmem_call p, q;
@@ -315,7 +327,7 @@ TEST_F(tmem_close, p4_closing_who_waits_in_dealloc)
 	EXPECT_EQ(512, tmem_free_columns(self->w));
 }
 
-/* somebody else's exit serves the pair */
+/* The exit of another CTA frees the columns that the pair waits for. */
 TEST_F(tmem_close, p12_the_exit_of_a_holder_serves_the_pair)
 {
 	struct tmem_call p, q;
@@ -369,11 +381,11 @@ TEST_F(tmem_close, p10_a_destination_that_goes_away_keeps_nothing)
 	ASSERT_EQ(0, pthread_join(thread, &ret));
 	EXPECT_EQ(-EFAULT, (intptr_t)ret);
 	EXPECT_EQ(512, tmem_free_columns(self->a));
-	/* nor has it been an alloc (P8): the next may be of any size */
+	/* it does not count as an alloc (P8): the next may be of any size */
 	EXPECT_EQ(0, tcgen05_alloc(self->b, &at, 512));
 }
 
-/* the peer's columns are taken back, too; a dealloc that it is in succeeds */
+/* The columns of the peer are freed as well. */
 TEST_F(tmem_close, p10_a_destination_that_goes_away_in_a_pair)
 {
 	struct late late = { self->p, page_for_address(), 64 };
@@ -385,7 +397,7 @@ TEST_F(tmem_close, p10_a_destination_that_goes_away_in_a_pair)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, alloc_to, &late));
 	ASSERT_TRUE(tmem_until_waiting(self->p));
 	ASSERT_EQ(0, munmap(late.destination, 4096));
-	/* nobody is told of columns that are taken away again */
+	/* the peer does not get an address that is freed again */
 	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->q, &at, 64));
 	ASSERT_EQ(0, pthread_join(thread, &ret));
 	EXPECT_EQ(-EFAULT, (intptr_t)ret);
@@ -394,10 +406,7 @@ TEST_F(tmem_close, p10_a_destination_that_goes_away_in_a_pair)
 	EXPECT_EQ(0, tmem_pair_alloc(self->p, self->q, 128, &at));
 }
 
-/*
- * The leader calls again as soon as it has its answer; whoever asks next for a
- * permit gets it.
- */
+/* The failed alloc gives back the permits, so that another CTA gets the permit. */
 TEST_F(tmem_close, p10_a_destination_that_goes_away_keeps_no_permit)
 {
 	struct accmem_context *ctx = tmem_open(2, 0, 1, 64);

@@ -22,7 +22,7 @@ FIXTURE(tmem_cluster)
 	uint32_t words[8];
 };
 
-/* two pairs, on four SMs, in no order */
+/* two pairs on four SMs; the ranks are in no order */
 FIXTURE_SETUP(tmem_cluster)
 {
 	struct accmem_tmem_setup setup = { .size = sizeof(setup), .nr_sms = 4 };
@@ -112,7 +112,7 @@ TEST_F(tmem_cluster, p19_all_ctas_are_launched)
 	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
 }
 
-/* nothing is left of a launch that has failed: no CTA, no descriptor, no leak */
+/* A launch that failed leaves no CTA and no descriptor. */
 TEST_F(tmem_cluster, p5_a_launch_that_fails_has_not_been)
 {
 	static const struct {
@@ -160,7 +160,7 @@ TEST_F(tmem_cluster, p19_the_message_names_the_cta)
 	int n;
 
 	m[3].sm = 77;
-	/* messages are rate-limited, and others may have had a share */
+	/* messages are rate-limited: other tests may have used up the limit */
 	do {
 		ASSERT_EQ(-ENXIO, launch_cluster(self->fd, m, MEMBERS, 2));
 		n = accmem_log_count(self->log, "tmem_cluster[", who,
@@ -248,12 +248,12 @@ TEST_F(tmem_cluster, p10_a_destination_outside_of_the_window)
 	memset(self->words, 0xee, sizeof(self->words));
 	EXPECT_EQ(-EFAULT, alloc(cta, &self->words[1]));
 	EXPECT_EQ(-EFAULT, alloc(cta, &self->words[6]));
-	/* a part of it is not enough, at either end */
+	/* a destination that is partly outside, at either end */
 	EXPECT_EQ(-EFAULT, alloc(cta, bytes + 7));
 	EXPECT_EQ(-EFAULT, alloc(cta, bytes + 21));
 	EXPECT_EQ(-EFAULT, alloc(cta, NULL));
 	EXPECT_EQ(-EFAULT, alloc(cta, (void *)-4l));
-	/* nothing was written, and nothing allocated (P8 does not count it) */
+	/* nothing was written or allocated, and the call does not count as an alloc (P8) */
 	EXPECT_EQ(0xeeeeeeee, self->words[1]);
 	EXPECT_EQ(0xeeeeeeee, self->words[2]);
 	EXPECT_EQ(0xeeeeeeee, self->words[6]);
@@ -285,7 +285,7 @@ TEST_F(tmem_cluster, p10_the_window_must_be_one)
 	EXPECT_EQ(-EOVERFLOW,
 		  CTA_LAUNCH(self->fd, .cta_group = 1, .window_base = 2,
 			     .window_length = ~0ull));
-	/* up to the last byte there could be */
+	/* the largest window */
 	cta = CTA_LAUNCH(self->fd, .cta_group = 1, .window_base = 1,
 			 .window_length = ~0ull);
 	ASSERT_LE(0, cta);
@@ -307,7 +307,7 @@ TEST_F(tmem_cluster, p10_each_member_has_its_window)
 	EXPECT_EQ(-EFAULT, alloc(m[1].fd, &self->words[0]));
 	EXPECT_EQ(0, alloc(m[0].fd, &self->words[0]));
 	EXPECT_EQ(0, alloc(m[1].fd, &self->words[1]));
-	EXPECT_EQ(0, alloc(m[2].fd, &self->words[2])); /* it has none */
+	EXPECT_EQ(0, alloc(m[2].fd, &self->words[2])); /* the third member has no window */
 	exit_all(m, 3);
 }
 
@@ -324,7 +324,7 @@ TEST_F(tmem_cluster, p10_each_members_window_is_checked)
 	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
 }
 
-/* a peer whose destination is outside has not come yet */
+/* An alloc with a destination outside the window fails. The peer goes on waiting. */
 TEST_F(tmem_cluster, p10_of_a_pair_the_other_waits_on)
 {
 	struct accmem_tmem_member *m = self->members;

@@ -17,11 +17,11 @@ FIXTURE(tmem_front)
 {
 	struct accmem_context *ctx;
 	struct tcgen05_cta *a, *b; /* on SM 0 */
-	struct tcgen05_warp *warp; /* of a */
+	struct tcgen05_warp *warp; /* a warp of a */
 	uint32_t *destinations[LANES], addresses[LANES], columns[LANES], at;
 };
 
-/* 64 columns everywhere, to at */
+/* all lanes ask for 64 columns, with the destination at */
 FIXTURE_SETUP(tmem_front)
 {
 	int i;
@@ -60,7 +60,7 @@ TEST_F(tmem_front, p14_one_thread_calls_for_all_lanes)
 	ASSERT_EQ(0, tcgen05_warp_dealloc_all(self->warp, ALL, self->addresses,
 					      self->columns));
 	EXPECT_EQ(512, tmem_free_columns(self->a));
-	/* the call's own errors */
+	/* errors of the call itself */
 	EXPECT_EQ(-ENOENT, tcgen05_warp_dealloc_all(self->warp, ALL,
 						    self->addresses,
 						    self->columns));
@@ -110,7 +110,7 @@ TEST_F(tmem_front, p15_operands_of_one_thread_that_differ)
 	EXPECT_EQ(0, tmem_state(self->a));
 }
 
-/* the operands of a lane that does not call are nobody's */
+/* The operands of an inactive lane are ignored. */
 TEST_F(tmem_front, p16_a_lane_that_is_not_active)
 {
 	int i;
@@ -133,7 +133,7 @@ TEST_F(tmem_front, p16_a_lane_that_is_not_active)
 	EXPECT_EQ(-ESRCH, tcgen05_warp_queue_alloc_all(self->warp, 3,
 						       self->columns, 0, 0));
 	EXPECT_EQ(-ESRCH, tcgen05_warp_relinquish_all(self->warp, ALL >> 1));
-	/* those that do call disagree: that is what is wrong first */
+	/* the active lanes disagree: this error comes first */
 	self->columns[0] = 32;
 	EXPECT_EQ(-EILSEQ, tcgen05_warp_alloc_all(self->warp, 3,
 						  self->destinations,
@@ -187,7 +187,7 @@ static void *call_as_lane_0(void *argument)
 	return NULL;
 }
 
-/* threads of lanes and one for all, of one warp */
+/* A call for all lanes fails while a lane is in a call of its own. */
 TEST_F(tmem_front, p14_not_while_lanes_are_in_a_call)
 {
 	struct lane lane = { .ret = 1 };
@@ -265,12 +265,12 @@ TEST_F(tmem_front, owners_from_the_map_page)
 	EXPECT_EQ(TCGEN05_SELF | TCGEN05_OTHER | TCGEN05_NOBODY,
 		  tcgen05_owners(map, a, 0, 512));
 	EXPECT_EQ(TCGEN05_NOBODY, tcgen05_owners(map, a, 511, 1));
-	/* no columns of the SM */
+	/* the range is not inside the SM */
 	EXPECT_EQ(0, tcgen05_owners(map, a, 0, 0));
 	EXPECT_EQ(0, tcgen05_owners(map, a, 511, 2));
 	EXPECT_EQ(0, tcgen05_owners(map, a, 512, 1));
 	EXPECT_EQ(0, tcgen05_owners(map, a, ~0u, ~0u));
-	/* it outlives what it is about */
+	/* the mapping stays valid after the exit of the CTA */
 	tcgen05_exit(self->a);
 	self->a = NULL;
 	EXPECT_EQ(TCGEN05_NOBODY, tcgen05_owners(map, a, 0, 64));
@@ -333,7 +333,7 @@ TEST_F(tmem_front, p10_an_address_is_stored_inside_of_the_window_only)
 	ASSERT_EQ(0, tcgen05_launch(self->ctx, &place, &cta));
 	EXPECT_EQ(-EFAULT, tcgen05_alloc(cta, &words[0], 32));
 	EXPECT_EQ(-EFAULT, tcgen05_alloc(cta, &words[5], 32));
-	/* half outside */
+	/* partly outside */
 	EXPECT_EQ(-EFAULT, tcgen05_alloc(cta, (void *)((char *)words + 2), 32));
 	EXPECT_EQ(-EFAULT, tcgen05_alloc(cta, (void *)((char *)words + 18), 32));
 	EXPECT_EQ(-EFAULT, tcgen05_try_alloc(cta, &self->at, 32));
@@ -372,7 +372,7 @@ TEST_F(tmem_front, p19_a_cluster_is_launched_as_a_whole)
 		EXPECT_EQ(ACCMEM_CTA_PEER, query.state);
 	}
 	EXPECT_EQ(0, tmem_pair_alloc(ctas[0], ctas[1], 64, &at));
-	/* complete; a second time it is there */
+	/* the cluster is complete, and exists */
 	EXPECT_EQ(-EEXIST, tcgen05_launch(self->ctx, &late, &none));
 	EXPECT_EQ(-EEXIST, tcgen05_launch_cluster(self->ctx, places, 4, ctas));
 	for (i = 0; i < 4; i++)

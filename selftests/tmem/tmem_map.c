@@ -59,7 +59,7 @@ FIXTURE_TEARDOWN(tmem_map)
 	munmap((void *)self->map, PAGE);
 }
 
-/* are the units [first, end) one owner's? */
+/* true if the units [first, end) have this owner */
 static bool owns(const struct accmem_tmem_map *map, unsigned int first,
 		 unsigned int end, uint64_t owner)
 {
@@ -175,7 +175,7 @@ TEST_F(tmem_map, an_alloc_that_fails_shows_nothing)
 	EXPECT_TRUE(is_free(self->map));
 }
 
-/* its last close is its exit, whoever has the page */
+/* The last close of a CTA is its exit, also while its map page is mapped. */
 TEST_F(tmem_map, keeps_no_cta_from_its_exit)
 {
 	uint32_t at;
@@ -199,7 +199,7 @@ TEST_F(tmem_map, is_free_after_the_end_of_the_context)
 	self->ctx = NULL;
 	EXPECT_TRUE(is_free(self->map));
 	EXPECT_EQ(16, self->map->units);
-	/* and can still be mapped through what is left */
+	/* the page can still be mapped through the other CTA */
 	munmap((void *)self->map, PAGE);
 	self->map = map_of(self->b);
 	ASSERT_NE(NULL, self->map);
@@ -224,7 +224,7 @@ TEST_F(tmem_map, outlives_context_and_ctas)
 	munmap((void *)map, PAGE);
 }
 
-/* mapped for the first time in the child, where there was no page before */
+/* The child gets the page by its first access. */
 TEST_F(tmem_map, goes_with_the_child_of_a_fork)
 {
 	uint32_t at;
@@ -276,7 +276,7 @@ TEST_F(tmem_map, cannot_be_mapped_to_write_or_execute)
 	EXPECT_EQ(EACCES, map_errno(self->a, PAGE, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE, 0));
 	EXPECT_EQ(EACCES, map_errno(self->a, PAGE, PROT_WRITE, MAP_SHARED, 0));
-	/* anonymous inodes are no place to execute from on newer kernels */
+	/* newer kernels refuse PROT_EXEC for anonymous inodes */
 	EXPECT_NE(0, map_errno(self->a, PAGE, PROT_READ | PROT_EXEC,
 			       MAP_SHARED, 0));
 }
@@ -294,13 +294,13 @@ static void try_to_write(struct __test_metadata *_metadata,
 	EXPECT_EQ(-1, mprotect(p, PAGE, PROT_READ | PROT_EXEC));
 	EXPECT_EQ(EACCES, errno);
 	EXPECT_EQ(SIGSEGV, accmem_try_write(p, 1));
-	/* as a debugger would, who may write where the process may not */
+	/* a write as a debugger makes it, which ignores the rights of the mapping */
 	mem = open("/proc/self/mem", O_RDWR);
 	ASSERT_LE(0, mem);
 	EXPECT_EQ(-1, pwrite(mem, "x", 1, (uintptr_t)p));
 	EXPECT_EQ(PAGE, pread(mem, copy, PAGE, (uintptr_t)p));
 	close(mem);
-	/* as a system call would */
+	/* a write by a system call */
 	zero = open("/dev/zero", O_RDONLY);
 	ASSERT_LE(0, zero);
 	EXPECT_EQ(-1, read(zero, p, 8));
@@ -331,7 +331,7 @@ TEST_F(tmem_map, moves_but_does_not_grow)
 	munmap(q, PAGE);
 }
 
-/* what somebody else reads for this process holds the page, not the CTA */
+/* A pipe that references the page keeps the page, not the CTA. */
 TEST_F(tmem_map, may_lie_in_a_pipe_after_all_has_gone)
 {
 	struct accmem_context *ctx = tmem_open(1, 0, 0, 0);
@@ -399,7 +399,7 @@ static void *change(void *argument)
 	return NULL;
 }
 
-/* what a reader does; false if the page was changing */
+/* reads the page as a reader should; false if it changed meanwhile */
 static bool snapshot(const volatile struct accmem_tmem_map *map,
 		     struct accmem_tmem_map *copy)
 {
@@ -415,7 +415,7 @@ static bool snapshot(const volatile struct accmem_tmem_map *map,
 	return map->sequence == copy->sequence;
 }
 
-/* each CTA has all of its columns, in one aligned run, or none */
+/* each CTA must have all of its columns, in an aligned run, or none */
 static bool is_possible(const struct accmem_tmem_map *map,
 			const struct changer *c, unsigned int nr)
 {
@@ -473,7 +473,7 @@ TEST_F(tmem_map, readers_see_one_moment)
 	       different, torn);
 }
 
-/* while CTAs are launched, allocate, and exit with columns; maps come meanwhile */
+/* launches CTAs that allocate, map the page, and exit with columns */
 static void *live_and_die(void *argument)
 {
 	struct changer *c = argument;

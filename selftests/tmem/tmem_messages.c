@@ -27,7 +27,7 @@ struct world {
 	struct tcgen05_cta *a, *b, *p, *q;
 };
 
-/* Each breaks one rule, returns the error, and can be called again. */
+/* Each of these functions breaks one rule and returns the error. It can be called again. */
 
 static int grow(struct world *w)
 {
@@ -292,7 +292,7 @@ static const struct {
 	  "alloc of 128 columns at 0x0: P2: a deadlock" },
 };
 
-/* new messages about this process that have both in them */
+/* the number of new messages about this process with both texts in them */
 static int log_lines(int log, const char *who, const char *what)
 {
 	return accmem_log_count(log, "accmem0: context ", "tmem_messages[", who,
@@ -300,9 +300,9 @@ static int log_lines(int log, const char *who, const char *what)
 }
 
 /*
- * A thread whose alloc is stopped while it stores the address. It leaves a first one
- * by a jump, of which the destination is known to be good, and makes another with the
- * same destination, whose page has gone meanwhile.
+ * A thread whose alloc is held up while it stores the address. The thread leaves a
+ * first alloc by a jump, so the destination is known to be good. Then the page of the
+ * destination goes, and the thread makes a second alloc.
  */
 struct slow {
 	struct tcgen05_cta *cta;
@@ -310,7 +310,7 @@ struct slow {
 	int faults;
 	pthread_t thread;
 	pid_t tid;
-	int left; /* the first one */
+	int left; /* the first alloc has been left */
 	int go;
 	int ret;
 };
@@ -359,7 +359,7 @@ static bool slow_make_page(struct slow *s)
 	       !ioctl(s->faults, UFFDIO_REGISTER, &range);
 }
 
-/* true once the first call has been left */
+/* waits until the thread has left the first alloc */
 static bool slow_start(struct slow *s, struct tcgen05_cta *cta)
 {
 	struct sigaction action = { .sa_handler = slow_jump,
@@ -380,7 +380,7 @@ static bool slow_start(struct slow *s, struct tcgen05_cta *cta)
 	return false;
 }
 
-/* true once the second one has an address to store */
+/* waits until the second alloc has an address to store */
 static bool slow_go_on(struct slow *s)
 {
 	struct pollfd fault = { .fd = s->faults, .events = POLLIN };
@@ -403,9 +403,9 @@ static void slow_finish(struct slow *s)
 }
 
 /*
- * The call of the one with a deadline, whose peer stores its address meanwhile; what
- * the peer's came to is in @slow. 1 if that came about too late: an interrupted call
- * is kept for a second only.
+ * Makes an alloc with a deadline, during which the peer is storing its address. Returns
+ * the result, or 1 if the peer was too late: an interrupted call is kept for a second
+ * only. The result of the peer is in @slow.
  */
 static int give_up_beside(struct slow *slow, struct tcgen05_cta *p,
 			  struct tcgen05_cta *q)
@@ -430,7 +430,10 @@ static int give_up_beside(struct slow *slow, struct tcgen05_cta *p,
 	return 1;
 }
 
-/* true once the log has that the peer of the CTA did not come; others have a share */
+/*
+ * waits for the message that the peer did not come; other tests may have used up the
+ * rate limit
+ */
 static bool peer_is_missed(int log, struct tcgen05_cta *cta)
 {
 	uint64_t start = accmem_ms();
@@ -446,7 +449,10 @@ static bool peer_is_missed(int log, struct tcgen05_cta *cta)
 	return false;
 }
 
-/* its call ends with the one that gives up at its deadline; but it has come */
+/*
+ * The call of the peer fails when the other reaches its deadline. But the peer has
+ * come, so there is no message.
+ */
 TEST_F(tmem_messages, p12_a_peer_that_stores_its_address_has_come)
 {
 	int i, err = 1, log = accmem_log_open();
@@ -484,7 +490,7 @@ TEST_F(tmem_messages, each_broken_rule_is_a_message)
 
 	ASSERT_LE(0, log);
 	for (i = 0; i < ARRAY_SIZE(rules); i++) {
-		/* messages are rate-limited, and others may have had a share */
+		/* messages are rate-limited: other tests may have used up the limit */
 		start = accmem_ms();
 		do {
 			ASSERT_LE(0, lseek(log, 0, SEEK_END));
@@ -504,7 +510,7 @@ TEST_F(tmem_messages, each_broken_rule_is_a_message)
 	close(log);
 }
 
-/* however often a rule is broken */
+/* A rule that is broken often does not flood the log. */
 TEST_F(tmem_messages, messages_are_rate_limited)
 {
 	struct world w = { self->ctx, self->a, self->b, self->p, self->q };
@@ -513,7 +519,7 @@ TEST_F(tmem_messages, messages_are_rate_limited)
 
 	ASSERT_LE(0, log);
 	ASSERT_LE(0, lseek(log, 0, SEEK_END));
-	/* others may have had this interval's share: until there is one */
+	/* other tests may have used up the limit of this interval */
 	do {
 		for (i = 0; i < 1000; i++)
 			ASSERT_EQ(-EDOM, no_power_of_two(&w));
@@ -522,7 +528,7 @@ TEST_F(tmem_messages, messages_are_rate_limited)
 	} while (!n && accmem_ms() < start + MESSAGE_PATIENCE_MS);
 	TH_LOG("%d messages of %d", n, all);
 	EXPECT_LE(1, n);
-	/* ten in five seconds */
+	/* ten messages in five seconds */
 	EXPECT_LE(n, 10 + (int)((accmem_ms() - start) / 5000 + 1) * 10);
 	EXPECT_EQ(all, tmem_fdinfo(tcgen05_fd(self->b), "tmem-misuses"));
 	close(log);

@@ -42,11 +42,11 @@ FIXTURE_TEARDOWN(tmem_noise)
 }
 
 struct misuses {
-	uint32_t columns; /* by which they are known in the log */
+	uint32_t columns; /* the number identifies them in the log */
 	int nr;
 };
 
-/* a user who asks for what no alloc can be, so many times */
+/* makes @nr allocs of a number of columns that is not allowed */
 static int misuse_as_user(void *arg)
 {
 	const struct misuses *m = arg;
@@ -64,7 +64,7 @@ static int misuse_as_user(void *arg)
 	return 0;
 }
 
-/* a number that no alloc takes, and that is in the log of no other run */
+/* a number of columns that is not allowed, different in each run */
 static uint32_t some_columns(uint32_t n)
 {
 	return 1000000u + getpid() * 4u + n;
@@ -94,7 +94,7 @@ TEST_F(tmem_noise, one_users_messages_do_not_hide_anothers)
 	EXPECT_EQ(1, count_user_lines(self->log, word.columns));
 }
 
-/* the same, with nothing open between the calls */
+/* the same, but the device is closed after each alloc */
 static int misuse_and_leave(void *arg)
 {
 	struct misuses *m = arg;
@@ -124,11 +124,14 @@ TEST_F(tmem_noise, messages_are_not_forgotten_with_what_is_open)
 	EXPECT_EQ(0, accmem_as_user(LEAVING_USER, misuse_and_leave, &noise));
 	n = count_user_lines(self->log, noise.columns);
 	EXPECT_LE(1, n);
-	/* ten in five seconds */
+	/* ten messages in five seconds */
 	EXPECT_LE(n, 10 + (int)((accmem_ms() - start) / 5000 + 1) * 10);
 }
 
-/* the CTA is left: it is no context, and can still be the subject of a message */
+/*
+ * closes the context of a CTA: the CTA does not count as a context, but it can still
+ * cause a message
+ */
 static int outlive_context(void *arg)
 {
 	const uint32_t *columns = arg;

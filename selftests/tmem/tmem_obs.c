@@ -59,7 +59,7 @@ static void read_counts(struct accmem_context *ctx, struct counts *c)
 	}
 }
 
-/* is what has been counted since @before exactly @what, "name=n name=n"? */
+/* true if the counters have changed since @before by exactly @what ("name=n name=n") */
 static bool counted(struct accmem_context *ctx, struct counts *before,
 		    const char *what)
 {
@@ -75,7 +75,7 @@ static bool counted(struct accmem_context *ctx, struct counts *before,
 
 		snprintf(line, sizeof(line), " %.32s=%lld ", counters[i],
 			 (long long)n);
-		if (!n) /* it should not be there at all */
+		if (!n) /* an unchanged counter must not be in @what */
 			snprintf(line, sizeof(line), " %.32s=", counters[i]);
 		if (!strstr(text, line) == !n)
 			continue;
@@ -107,7 +107,7 @@ TEST_F(tmem_obs, fdinfo_counts_what_was_done)
 	ASSERT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &more, 512,
 						  tmem_in_ms(300)));
 	EXPECT_TRUE(counted(self->ctx, &n, "waits=1 wakeups=1 woken-timeout=1 timeouts=1"));
-	/* b waits; c passes it */
+	/* b waits, and c bypasses it */
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
 	EXPECT_EQ(1, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
 	ASSERT_EQ(0, tcgen05_alloc(c, &more, 128));
@@ -118,7 +118,7 @@ TEST_F(tmem_obs, fdinfo_counts_what_was_done)
 	ASSERT_EQ(0, tmem_finish(&call));
 	EXPECT_TRUE(counted(self->ctx, &n, "grants=1 waits=1 wakeups=1 woken-grant=1"));
 	EXPECT_EQ(1, of(self->b, "tmem-woken-grant"));
-	/* relinquish ends the wait of a */
+	/* a relinquish ends the wait of a */
 	ASSERT_TRUE(tmem_start_alloc(&call, self->a, 256));
 	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(self->a));
 	ASSERT_EQ(-ECANCELED, tmem_finish(&call));
@@ -147,9 +147,9 @@ TEST_F(tmem_obs, fdinfo_counts_deadlocks_and_forced_grants)
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, first.address, 256));
 	EXPECT_TRUE(counted(self->ctx, &n, "grants=1 waits=1 wakeups=1 woken-grant=1"));
 	/*
-	 * c waits for all of the SM and is passed as often as may be. b holds
-	 * columns that c waits for, and waits for some that are free, but kept
-	 * for c: it is served against the bound.
+	 * c waits for all columns of the SM and is bypassed until its bound is reached.
+	 * b holds columns that c waits for, and asks for free columns that are reserved
+	 * for c. Only b can resolve this, so b gets them against the bound.
 	 */
 	ASSERT_EQ(0, tcgen05_alloc(self->b, &at[1], 32));
 	ASSERT_TRUE(tmem_start_alloc(&second, c, 512));
@@ -170,7 +170,10 @@ TEST_F(tmem_obs, fdinfo_counts_deadlocks_and_forced_grants)
 
 /* --- trace events --- */
 
-/* lines with @event and @detail; and the wait in the last one, in ns */
+/*
+ * the number of lines with @event and @detail; @waited gets the time in the last one,
+ * in ns
+ */
 static int count_events(const char *event, const char *detail,
 			unsigned long long *waited)
 {
@@ -283,7 +286,7 @@ TEST_F(tmem_obs, debugfs_shows_every_sm)
 	accmem_close(ctx);
 }
 
-/* on any kernel's clock */
+/* The time is right with any HZ. */
 TEST_F(tmem_obs, debugfs_shows_how_often_and_how_long)
 {
 	struct tmem_call call;
@@ -298,7 +301,7 @@ TEST_F(tmem_obs, debugfs_shows_how_often_and_how_long)
 	ASSERT_LT(0, accmem_read_file(PICTURE, text, sizeof(text)));
 	at = strstr(text, waits);
 	ASSERT_NE(NULL, at);
-	/* in us; to a tick, of 10 ms at most */
+	/* in us, exact to a tick of at most 10 ms */
 	EXPECT_LE(40000, strtoul(at + strlen(waits), NULL, 10));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, held, 32));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, more, 32));

@@ -20,7 +20,7 @@ TEST_F(tmem_pair, p12_deadlines_on_both_sides)
 
 	ASSERT_EQ(0, tcgen05_alloc(self->w, &own, 32));
 	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 512));
-	/* gives up in the queue; the peer goes on waiting for it */
+	/* q reaches its deadline in the queue; p goes on waiting for q */
 	EXPECT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->q, &at, 512,
 						  tmem_in_ms(30)));
 	ASSERT_EQ(0, tcgen05_dealloc(self->w, own, 32));
@@ -33,7 +33,7 @@ TEST_F(tmem_pair, p12_deadlines_on_both_sides)
 	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->w, &own, 32));
 }
 
-/* the newest is the pair's request, since the second of them makes it */
+/* The request of the pair is the newest: its second alloc makes the request. */
 TEST_F(tmem_pair, p2_a_deadlock_wakes_the_peer_that_sleeps)
 {
 	struct tmem_call w, p;
@@ -65,7 +65,7 @@ TEST_F(tmem_pair, p12_nonblocking_joins_a_peer_that_waits)
 	EXPECT_EQ(0, tmem_finish(&call));
 }
 
-/* the destination is written before the peer gets anything (P10) */
+/* The destination is written before the peer gets columns (P10). */
 TEST_F(tmem_pair, p10_a_bad_destination_leaves_the_peer_waiting)
 {
 	struct tmem_call call;
@@ -81,10 +81,10 @@ TEST_F(tmem_pair, p10_a_bad_destination_leaves_the_peer_waiting)
 /* --- death --- */
 
 enum moment {
-	BEFORE, /* it has not called */
-	IN_ALLOC, /* it waits for the peer */
-	IN_QUEUE, /* both wait for columns, and it came first */
-	LAST_IN_QUEUE, /* both do, and it came last */
+	BEFORE, /* q has made no call */
+	IN_ALLOC, /* q waits for p */
+	IN_QUEUE, /* both wait for columns, and q came first */
+	LAST_IN_QUEUE, /* both wait for columns, and q came last */
 	HOLDING,
 	IN_DEALLOC,
 	MOMENTS,
@@ -107,7 +107,7 @@ static void child_life(struct tcgen05_cta *q, enum moment moment)
 	pause();
 }
 
-/* q's only file is the child's; p's other files are closed there */
+/* The parent closes q, so that the child has its only file. The child closes the others. */
 static pid_t start_child(struct tcgen05_cta **q, struct tcgen05_cta *p,
 			 struct tcgen05_cta *w, enum moment moment)
 {
@@ -145,7 +145,7 @@ static bool child_is_there(struct tcgen05_cta *q, enum moment moment)
 	return false;
 }
 
-/* the errors that p sees when q dies at @moment while p is in a call */
+/* q is killed at each moment. p gets -EPIPE, and all columns become free. */
 TEST_F(tmem_pair, p12_death_of_the_peer_at_any_point)
 {
 	struct tmem_call call;
@@ -188,7 +188,7 @@ TEST_F(tmem_pair, p12_death_of_the_peer_at_any_point)
 			ASSERT_EQ(0, tcgen05_dealloc(self->w, own, 512));
 		}
 		EXPECT_EQ(512, tmem_free_columns(self->w));
-		/* a launch is over with its last CTA */
+		/* the launch ends with its last CTA, so that it can be made again */
 		tcgen05_exit(self->p);
 		self->p = tmem_peer(self->ctx, 1, 0);
 		self->q = tmem_peer(self->ctx, 2, 1);
@@ -197,7 +197,7 @@ TEST_F(tmem_pair, p12_death_of_the_peer_at_any_point)
 	}
 }
 
-/* The peer of the CTA at @place, which waits for 64 columns, comes and goes. */
+/* The peer of the CTA at @place comes, and ends the wait of @call. */
 static void meet(struct __test_metadata *_metadata, struct accmem_context *ctx,
 		 struct tcgen05_place *place, struct tmem_call *call)
 {
@@ -212,7 +212,10 @@ static void meet(struct __test_metadata *_metadata, struct accmem_context *ctx,
 	tcgen05_exit(peer);
 }
 
-/* A launch of which nobody can be told does not take place, nor end the peer. */
+/*
+ * A launch whose answer cannot be written is undone. It does not count as the end of
+ * the peer.
+ */
 TEST_F(tmem_pair, p12_a_launch_that_failed_can_be_made_again)
 {
 	struct tcgen05_place place = { .launch = 3, .rank = 4, .cta_group = 2 };

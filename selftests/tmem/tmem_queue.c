@@ -70,10 +70,10 @@ TEST_F(tmem_queue, stays_where_it_cannot_be_read)
 	EXPECT_EQ(EINVAL, errno);
 	EXPECT_EQ(-1, read(fd, p + 4096, sizeof(done)));
 	EXPECT_EQ(EFAULT, errno);
-	/* the last byte */
+	/* the last byte cannot be written */
 	EXPECT_EQ(-1, read(fd, p + 4096 - sizeof(done) + 1, sizeof(done)));
 	EXPECT_EQ(EFAULT, errno);
-	/* a page that has not been touched is no error, nor is a larger buffer */
+	/* a page that is not present, and a larger buffer, are no errors */
 	EXPECT_EQ(0, madvise(p, 4096, MADV_DONTNEED));
 	EXPECT_EQ((ssize_t)sizeof(done), read(fd, p, 8192));
 	EXPECT_EQ(5, ((struct accmem_cta_completion *)p)->user_data);
@@ -125,7 +125,10 @@ TEST_F(tmem_queue, a_signal_ends_the_read_and_not_the_call)
 	EXPECT_EQ(0, finish(self->b));
 }
 
-/* it would keep the CTA from its exit; another descriptor keeps the read */
+/*
+ * A read would delay the exit of the CTA, so the last close ends it. Another close does
+ * not.
+ */
 TEST_F(tmem_queue, closing_the_cta_ends_the_read)
 {
 	struct tmem_call reader = { .cta = self->b, .ret = 1 };
@@ -143,7 +146,7 @@ TEST_F(tmem_queue, closing_the_cta_ends_the_read)
 	tcgen05_exit(self->b);
 	self->b = NULL;
 	EXPECT_TRUE(tmem_ends(&reader));
-	/* who reads on is let go */
+	/* a read that was not ended ends now */
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(-ECANCELED, tmem_finish(&reader));
 }
@@ -209,7 +212,7 @@ TEST_F(tmem_queue, p11_one_call_of_a_cta_at_a_time)
 	EXPECT_EQ(-EBUSY, tcgen05_try_alloc(self->b, &at, 32));
 	EXPECT_EQ(-EBUSY, tcgen05_dealloc(self->b, 0, 32));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
-	/* nor while its completion is to be read */
+	/* the CTA is busy until its completion has been read */
 	EXPECT_EQ(-EBUSY, queue_alloc(self->b, 32, 0));
 	EXPECT_EQ(-EBUSY, queue_dealloc(self->b, 0, 32, 0));
 	EXPECT_EQ(-EBUSY, tcgen05_alloc(self->b, &at, 32));
@@ -260,7 +263,7 @@ TEST_F(tmem_queue, cancel_ends_it)
 	EXPECT_EQ(-ENOENT, cancel(self->b));
 	EXPECT_EQ(-ECANCELED, finish(self->b));
 	EXPECT_EQ(-ENOENT, cancel(self->b));
-	/* its place is gone */
+	/* the call has left the queue */
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(0, tmem_finish(&next));
 	EXPECT_EQ(480, tmem_free_columns(self->b));
@@ -269,7 +272,7 @@ TEST_F(tmem_queue, cancel_ends_it)
 	EXPECT_EQ(0, finish(self->b));
 }
 
-/* who was held up by the bound of the one that is cancelled */
+/* c was held up by the bypass bound of b, whose call is cancelled. */
 TEST_F(tmem_queue, cancel_lets_those_behind_it_go_on)
 {
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
@@ -301,7 +304,7 @@ TEST_F(tmem_queue, a_deadline_is_that_of_its_own_call)
 	ASSERT_EQ(0, queue_alloc_until(self->b, 32, 0, tmem_in_ms(NEAR_MS)));
 	ASSERT_EQ(0, cancel(self->b));
 	EXPECT_EQ(-ECANCELED, finish(self->b));
-	/* none, and one that is later */
+	/* a call without a deadline, and one with a later deadline */
 	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
 	ASSERT_EQ(0, queue_alloc_until(self->c, 32, 0, tmem_in_ms(NEAR_MS)));
 	ASSERT_EQ(0, cancel(self->c));
@@ -352,7 +355,7 @@ TEST_F(tmem_queue, the_end_of_the_context_ends_it)
 	EXPECT_EQ(-ENOENT, cancel(self->b));
 }
 
-/* what was granted before that, and not read, can be read; the columns are gone */
+/* A completion from before the end can still be read. The columns are gone. */
 TEST_F(tmem_queue, the_end_of_the_context_leaves_completions)
 {
 	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
@@ -371,7 +374,7 @@ TEST_F(tmem_queue, p5_the_exit_of_a_cta_takes_its_call_along)
 	EXPECT_EQ(0, events(self->c));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(0, finish(self->c));
-	/* with a completion that nobody has read, and columns */
+	/* a CTA exits with columns and an unread completion */
 	ASSERT_EQ(0, queue_dealloc(self->c, 0, 32, 0));
 	exits(&self->c);
 	EXPECT_EQ(512, tmem_free_columns(self->a));
@@ -396,7 +399,7 @@ struct churner {
 	int ret;
 };
 
-/* queues, cancels, gives deadlines, and takes whatever comes of it */
+/* queues calls, with deadlines or not, cancels some, and checks the completions */
 static void *churn(void *argument)
 {
 	static const uint32_t columns = 128;

@@ -42,7 +42,7 @@ TEST_F(tmem_queue_pairs, p12_a_queued_one_with_a_blocking_one)
 	struct tmem_call blocked;
 	uint32_t at;
 
-	/* the queued one first */
+	/* the queued call comes first */
 	ASSERT_EQ(0, queue_alloc(self->p, 64, 0));
 	ASSERT_EQ(0, tcgen05_alloc(self->q, &at, 64));
 	ASSERT_EQ(0, take(self->p, &done));
@@ -50,7 +50,7 @@ TEST_F(tmem_queue_pairs, p12_a_queued_one_with_a_blocking_one)
 	ASSERT_EQ(0, queue_dealloc(self->p, at, 64, 0));
 	ASSERT_EQ(0, tcgen05_dealloc(self->q, at, 64));
 	EXPECT_EQ(0, finish(self->p));
-	/* the blocking one first */
+	/* the blocking call comes first */
 	ASSERT_TRUE(tmem_start_alloc(&blocked, self->p, 64));
 	ASSERT_EQ(0, queue_alloc(self->q, 64, 0));
 	ASSERT_EQ(0, tmem_finish(&blocked));
@@ -85,7 +85,7 @@ TEST_F(tmem_queue_pairs, p12_the_exit_of_the_peer_ends_it)
 	EXPECT_EQ(-EPIPE, queue_alloc(self->p, 32, 0));
 }
 
-/* the peer's exit takes its own queued call along */
+/* The exit of the peer also ends the queued call of the peer. */
 TEST_F(tmem_queue_pairs, p12_the_exit_of_a_peer_that_has_joined)
 {
 	uint32_t at;
@@ -103,7 +103,7 @@ TEST_F(tmem_queue_pairs, p12_the_peers_operands_differ)
 	ASSERT_EQ(0, queue_alloc(self->p, 64, 0));
 	EXPECT_EQ(-EBADR, queue_alloc(self->q, 32, 0));
 	EXPECT_EQ(-EBADR, finish(self->p));
-	/* other calls */
+	/* different calls */
 	ASSERT_EQ(0, queue_alloc(self->p, 64, 0));
 	EXPECT_EQ(-EPROTO, tcgen05_relinquish_alloc_permit(self->q));
 	EXPECT_EQ(-EPROTO, finish(self->p));
@@ -132,7 +132,7 @@ static void *alloc_there(void *argument)
 	return NULL;
 }
 
-/* an address that the peer cannot store: neither has columns */
+/* The peer cannot store the address, so neither gets columns. */
 TEST_F(tmem_queue_pairs, p10_a_destination_of_the_peer_that_goes_away)
 {
 	struct store s = { .cta = self->p };

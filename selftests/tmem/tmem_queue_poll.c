@@ -27,7 +27,7 @@ TEST_F(tmem_queue_poll, is_polled_for)
 	EXPECT_EQ(0, tmem_state(self->b));
 }
 
-/* edges and levels, of many in one thread */
+/* One thread waits for several CTAs with edge-triggered epoll. */
 TEST_F(tmem_queue_poll, epoll_says_of_which_cta)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET, .data.u32 = 1 };
@@ -52,7 +52,7 @@ TEST_F(tmem_queue_poll, epoll_says_of_which_cta)
 	close(epoll);
 }
 
-/* what is no end of a queued call is still told of, before one and after it */
+/* Other events than a completion are still reported, before a completion and after it. */
 TEST_F(tmem_queue_poll, epoll_says_of_what_comes_after_a_completion)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
@@ -63,13 +63,13 @@ TEST_F(tmem_queue_poll, epoll_says_of_what_comes_after_a_completion)
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, tcgen05_fd(self->b), &e));
 	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
 	EXPECT_EQ(0, epoll_wait(epoll, &e, 1, 0));
-	/* others' calls are no event of it */
+	/* calls of other CTAs are no event */
 	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->c, &at, 32));
 	EXPECT_EQ(0, epoll_wait(epoll, &e, 1, 0));
 	ASSERT_EQ(0, cancel(self->b));
 	ASSERT_EQ(1, epoll_wait(epoll, &e, 1, 0));
 	ASSERT_EQ(-ECANCELED, finish(self->b));
-	/* an alloc that would be granted now */
+	/* an alloc would be granted now */
 	ASSERT_EQ(-EAGAIN, tcgen05_try_alloc(self->b, &at, 32));
 	EXPECT_EQ(0, epoll_wait(epoll, &e, 1, 0));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
@@ -78,7 +78,7 @@ TEST_F(tmem_queue_poll, epoll_says_of_what_comes_after_a_completion)
 	close(epoll);
 }
 
-/* who waits for hang-ups only is told of one, whatever there is to read */
+/* A waiter for hang-ups only is not woken by completions. */
 TEST_F(tmem_queue_poll, epoll_says_of_hang_ups_alone)
 {
 	struct epoll_event e = { .events = 0 };
@@ -133,15 +133,15 @@ TEST_F(tmem_queue_poll, an_eventfd_counts_those_of_many)
 	ASSERT_EQ(0, queue_alloc(self->b, 256, 0));
 	ASSERT_EQ(0, queue_alloc(self->c, 256, 0));
 	EXPECT_EQ(-EAGAIN, count_of(fd));
-	/* one that has not to wait counts, too */
+	/* a call that is granted at once counts, too */
 	ASSERT_EQ(0, queue_dealloc(self->a, self->at, 512, 0));
 	EXPECT_EQ(3, count_of(fd));
-	/* what is refused at once has no completion */
+	/* a call that is refused at once has no completion */
 	EXPECT_EQ(-EBUSY, queue_alloc(self->a, 32, 0));
 	EXPECT_EQ(0, finish(self->a));
 	EXPECT_EQ(-EDOM, queue_alloc(self->a, 33, 0));
 	EXPECT_EQ(-EAGAIN, count_of(fd));
-	/* another in its place, and none */
+	/* another eventfd replaces the first; then there is none */
 	EXPECT_EQ(0, finish(self->b));
 	ASSERT_EQ(0, set_eventfd(self->b, other));
 	ASSERT_EQ(0, queue_dealloc(self->b, 0, 256, 0));
@@ -151,7 +151,7 @@ TEST_F(tmem_queue_poll, an_eventfd_counts_those_of_many)
 	ASSERT_EQ(0, set_eventfd(self->b, -1));
 	ASSERT_EQ(0, queue_alloc(self->b, 256, 0));
 	EXPECT_EQ(-EAGAIN, count_of(other));
-	/* it is kept, whoever closes it */
+	/* the driver keeps a reference to the eventfd */
 	close(other);
 	close(fd);
 	EXPECT_EQ(0, finish(self->c));
@@ -169,7 +169,7 @@ TEST_F(tmem_queue_poll, an_eventfd_is_an_eventfd)
 	EXPECT_EQ(-EBADF, set_eventfd(self->b, -2147483647 - 1));
 	EXPECT_EQ(-EINVAL, set_eventfd(self->b, null));
 	EXPECT_EQ(-EINVAL, set_eventfd(self->b, tcgen05_fd(self->b)));
-	/* the one before counts still */
+	/* the previous eventfd still counts */
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
 	EXPECT_EQ(1, count_of(fd));
@@ -177,7 +177,7 @@ TEST_F(tmem_queue_poll, an_eventfd_is_an_eventfd)
 	close(fd);
 }
 
-/* a counter that is full is no reason to wait, or to lose a completion */
+/* A full counter neither blocks the driver nor loses a completion. */
 TEST_F(tmem_queue_poll, an_eventfd_that_is_full)
 {
 	int fd = eventfd(0, EFD_NONBLOCK);

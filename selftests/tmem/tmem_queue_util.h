@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of queued calls share: the calls, which return 0 or a negative errno
- * value, what became of them, and the CTAs that they are for.
+ * Helpers for queued calls: the calls, which return 0 or a negative errno value, and
+ * their completions.
  */
 #ifndef TMEM_QUEUE_UTIL_H
 #define TMEM_QUEUE_UTIL_H
@@ -16,7 +16,7 @@
 #include "tmem_calls.h"
 #include "tmem_util.h"
 
-#define NEAR_MS 300 /* a call is queued before it, on a busy machine too */
+#define NEAR_MS 300 /* long enough to queue a call on a busy machine */
 
 static inline int queue_alloc_until(struct tcgen05_cta *cta, uint32_t columns,
 				    uint64_t user_data, uint64_t deadline_ns)
@@ -54,7 +54,7 @@ static inline int set_eventfd(struct tcgen05_cta *cta, int fd)
 	return accmem_ioctl(tcgen05_fd(cta), ACCMEM_IOC_CTA_EVENTFD, &req);
 }
 
-/* 0 with the completion, or -errno of the read */
+/* reads a completion; 0 or -errno */
 static inline int take(struct tcgen05_cta *cta,
 		       struct accmem_cta_completion *done)
 {
@@ -65,7 +65,7 @@ static inline int take(struct tcgen05_cta *cta,
 	return n == sizeof(*done) ? 0 : -1000;
 }
 
-/* waits for the completion and takes it; its result */
+/* waits for a completion and reads it; its result */
 static inline int finish(struct tcgen05_cta *cta)
 {
 	struct pollfd p = { .fd = tcgen05_fd(cta), .events = POLLIN };
@@ -98,7 +98,7 @@ static inline int64_t count_of(int eventfd)
 	return eventfd_read(eventfd, &value) ? -errno : (int64_t)value;
 }
 
-/* Strict order of arrival; nobody sleeps in a read. */
+/* The bypass bound is 0, and read() does not block. */
 #define TMEM_QUEUE_FIXTURE(fixture) TMEM_FIXTURE(fixture, 0, 512, O_NONBLOCK)
 
 #endif /* TMEM_QUEUE_UTIL_H */

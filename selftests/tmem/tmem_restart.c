@@ -13,12 +13,12 @@
 #include "kselftest_harness.h"
 #include "tmem_util.h"
 
-#define LONG_MS 1500 /* longer than a call that is away keeps its place */
+#define LONG_MS 1500 /* longer than an interrupted call keeps its place */
 
-/* Strict order of arrival. */
+/* The bypass bound is 0: strict order of arrival. */
 TMEM_FIXTURE(tmem_restart, 0, 512, 0)
 
-/* a handler that stays until it is let go */
+/* a handler that returns when leave_handler() is called */
 static int in_handler, let_go;
 
 static void linger(int sig)
@@ -61,7 +61,7 @@ static void leave_handler(void)
 	__atomic_store_n(&let_go, 1, __ATOMIC_SEQ_CST);
 }
 
-/* the call waits, and its thread is in the handler */
+/* interrupts a waiting call; its thread is in the handler then */
 static bool interrupt(struct tmem_call *call)
 {
 	pthread_kill(call->thread, SIGUSR1);
@@ -116,7 +116,7 @@ TEST_F(tmem_restart, p2_the_deadline_passes_in_the_handler)
 		usleep(1000);
 	leave_handler();
 	EXPECT_TRUE(tmem_ends(&call));
-	/* who waits for ever is let go */
+	/* a call that does not end would get columns now */
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(-ETIMEDOUT, tmem_finish(&call));
 }
@@ -132,7 +132,7 @@ TEST_F(tmem_restart, p12_both_of_a_pair_keep_their_place)
 	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 512));
 	ASSERT_TRUE(interrupt(&p));
 	ASSERT_TRUE(tmem_is_asleep(q.tid));
-	/* the columns come while one of them is away: both get them */
+	/* the columns become free while p is in its handler: both get them */
 	ASSERT_EQ(0, tcgen05_dealloc(self->w, at, 512));
 	ASSERT_TRUE(tmem_start_alloc(&other, self->w, 32));
 	leave_handler();
@@ -187,7 +187,7 @@ TEST_F(tmem_restart, p12_the_peer_exits_meanwhile)
 	EXPECT_EQ(-EPIPE, tmem_finish(&call));
 }
 
-/* the small ones pass the large one as often as the bound says, and no more */
+/* The small allocs bypass the large one as often as the bound allows, and no more. */
 TEST_F(tmem_restart, p2_the_count_of_passes_is_kept)
 {
 	struct accmem_context *ctx = tmem_open(1, 0, 0, 4);
@@ -227,7 +227,7 @@ TEST_F(tmem_restart, p2_without_restart_nothing_is_left)
 	ASSERT_EQ(0, handle(linger, 0));
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
 	ASSERT_TRUE(interrupt(&call));
-	/* before the handler has come to its end */
+	/* the handler has not returned yet */
 	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(512, tmem_free_columns(self->c));
@@ -270,7 +270,7 @@ static void jump(int sig)
 	siglongjmp(out, 1);
 }
 
-/* @then: the call that it makes after the one that it has left, if any */
+/* A thread that leaves a call by a jump; @then, unless it is NULL, makes the next call. */
 struct leaper {
 	struct tcgen05_cta *cta;
 	int (*then)(struct tcgen05_cta *cta);
@@ -279,7 +279,7 @@ struct leaper {
 	int ret;
 };
 
-/* a thread that is in its wait is made to leave it */
+/* starts the thread and makes it leave its wait by a signal */
 static bool leaves_by_a_jump(struct leaper *leaper, void *(*run)(void *))
 {
 	pthread_t thread;
@@ -303,7 +303,7 @@ static int alloc_to_nowhere(struct tcgen05_cta *cta)
 	return tcgen05_alloc(cta, NULL, 512);
 }
 
-/* leaves its call by a jump, and may make another */
+/* leaves an alloc by a jump, and may make another call */
 static void *leap(void *argument)
 {
 	struct leaper *leaper = argument;
@@ -348,7 +348,7 @@ TEST_F(tmem_restart, p2_a_call_that_never_comes_back_is_forgotten)
 
 	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
-	/* it has its second; then whoever waits is served */
+	/* the call keeps its place for a second; then other waiters are served */
 	EXPECT_EQ(0, tcgen05_alloc_until(self->c, &at, 512, tmem_in_ms(20000)));
 	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
 }
@@ -374,7 +374,7 @@ TEST_F(tmem_restart, p11_a_bad_destination_is_not_beside_another_call)
 	EXPECT_EQ(0, tmem_finish(&call));
 }
 
-/* true once a call that never comes back has been given up */
+/* waits until the driver has given up a call that was not made again */
 static bool until_forgotten(struct tcgen05_cta *cta)
 {
 	int i;
@@ -387,7 +387,7 @@ static bool until_forgotten(struct tcgen05_cta *cta)
 	return false;
 }
 
-/* each call that has begun is seen to end, of those that are left as well */
+/* The trace shows the end of each call, also of calls that their threads have left. */
 TEST_F(tmem_restart, p2_a_call_that_was_left_is_traced)
 {
 	struct leaper next = { .cta = self->b, .then = try_alloc, .ret = 1 };
@@ -408,7 +408,10 @@ TEST_F(tmem_restart, p2_a_call_that_was_left_is_traced)
 					0));
 }
 
-/* an alloc begins once, however often it is made, and not where it is refused */
+/*
+ * The trace shows the begin of an alloc once, however often it is restarted, and not
+ * for an alloc that is refused.
+ */
 TEST_F(tmem_restart, p2_a_call_that_is_made_again_has_begun_once)
 {
 	struct tmem_call call;
@@ -433,7 +436,7 @@ TEST_F(tmem_restart, p2_a_call_that_is_made_again_has_begun_once)
 					0));
 }
 
-/* what has ended waits for its thread, but not with others */
+/* A result waits for the thread of the call. It does not hold up other threads. */
 TEST_F(tmem_restart, p12_a_result_that_nobody_comes_back_for_is_in_nobodys_way)
 {
 	struct leaper leaper = { .cta = self->p, .ret = 1 };
@@ -446,7 +449,7 @@ TEST_F(tmem_restart, p12_a_result_that_nobody_comes_back_for_is_in_nobodys_way)
 	EXPECT_EQ(-EPIPE, tcgen05_try_alloc(self->p, &at, 32));
 }
 
-/* nor of who waits to be told when an alloc would be granted */
+/* Such a result does not hold up poll() either. */
 TEST_F(tmem_restart, p12_a_result_of_nobody_is_in_no_pollers_way)
 {
 	struct leaper leaper = { .cta = self->p, .ret = 1 };
@@ -465,7 +468,7 @@ TEST_F(tmem_restart, p12_a_result_of_nobody_is_in_no_pollers_way)
 	EXPECT_EQ(0, tmem_finish(&call));
 }
 
-/* an alloc of which the handler changes where the address goes */
+/* an alloc whose destination the signal handler changes */
 struct redirected {
 	struct accmem_cta_alloc req;
 	struct tcgen05_cta *cta;
@@ -496,7 +499,7 @@ static void *alloc_redirected(void *argument)
 	return NULL;
 }
 
-/* its address is stored already, in the first of two places; the peer's is not */
+/* The address is stored in the first destination already. The peer has not stored it. */
 TEST_F(tmem_restart, p10_another_destination_is_another_call)
 {
 	struct sigaction action = { .sa_handler = redirect,
@@ -527,7 +530,10 @@ TEST_F(tmem_restart, p10_another_destination_is_another_call)
 	EXPECT_EQ(at, r.places[1]);
 }
 
-/* as one that blocks does: the peer only has its address to store */
+/*
+ * A queued call without time left still waits for the peer to store its address, as a
+ * blocking call does.
+ */
 TEST_F(tmem_restart, p12_a_queued_call_out_of_time_waits_for_the_peers_store)
 {
 	struct accmem_cta_alloc req = { .size = sizeof(req),
@@ -550,7 +556,10 @@ TEST_F(tmem_restart, p12_a_queued_call_out_of_time_waits_for_the_peers_store)
 	EXPECT_EQ(call.address, done.address);
 }
 
-/* the peer waits for it to store its address, and would for its next call */
+/*
+ * p has left its call, and would have to store its address. q may not wait, so it must
+ * fail.
+ */
 TEST_F(tmem_restart, p12_who_may_not_wait_is_not_left_waiting)
 {
 	struct leaper leaper = { .cta = self->p, .ret = 1 };

@@ -76,7 +76,7 @@ TEST_F(tmem, p5_exit_with_columns_is_reported_and_they_come_back)
 
 	ASSERT_LE(0, log);
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 32));
-	/* messages are rate-limited, and others may have had their share */
+	/* messages are rate-limited: other tests may have used up the limit */
 	for (tries = 0; tries < 15 && !reported; tries++) {
 		ASSERT_LE(0, lseek(log, 0, SEEK_END));
 		c = tmem_single(self->ctx, 0);
@@ -165,7 +165,7 @@ TEST_F(tmem, p10_a_bad_destination_allocates_nothing)
 	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->a, bad, 32));
 	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->a, (uint32_t *)-4096l, 32));
 	EXPECT_EQ(512, tmem_free_columns(self->a));
-	/* it does not count as an alloc (P8), nor does the peer have columns */
+	/* the call does not count as an alloc (P8), and the peer gets no columns */
 	EXPECT_EQ(0, tcgen05_alloc(self->a, &at, 64));
 	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->p, bad, 32));
 	EXPECT_EQ(512, tmem_free_columns(self->q));
@@ -189,7 +189,7 @@ TEST_F(tmem, p12_a_pair_allocates_together)
 	struct tmem_call call;
 	uint32_t at;
 
-	/* the first waits for the other, and has nothing meanwhile */
+	/* the first peer waits for the other, without columns */
 	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
 	EXPECT_EQ(512, tmem_free_columns(self->p));
 	ASSERT_EQ(0, tcgen05_alloc(self->q, &at, 64));
@@ -234,7 +234,7 @@ struct lane {
 	uint32_t columns;
 	int ret;
 	bool *all_in; /* set before the last lane calls */
-	bool early; /* it came back before */
+	bool early; /* its call returned before all_in was set */
 };
 
 static void *call_lane(void *argument)
@@ -248,7 +248,7 @@ static void *call_lane(void *argument)
 	return NULL;
 }
 
-/* starts a lane with so many columns; true once it sleeps in the call */
+/* starts a lane and waits until it sleeps in the call */
 static bool start_lane(struct lane *l, unsigned int lane,
 		       struct tcgen05_warp *warp, uint32_t *destination,
 		       uint32_t columns)
@@ -259,7 +259,7 @@ static bool start_lane(struct lane *l, unsigned int lane,
 	       tmem_until_thread_sleeps(&l->tid);
 }
 
-/* starts lanes 0 to nr - 1; true once all of them sleep in the call */
+/* starts lanes 0 to nr - 1 and waits until all of them sleep in the call */
 static bool start_lanes(struct lane *lanes, unsigned int nr,
 			struct tcgen05_warp *warp, uint32_t *destination,
 			bool *all_in)
@@ -299,7 +299,7 @@ TEST_F(tmem, p14_a_call_completes_for_the_whole_warp)
 		EXPECT_EQ(0, lanes[i].ret);
 		EXPECT_FALSE(lanes[i].early);
 	}
-	/* once for all of them */
+	/* the warp allocates once */
 	EXPECT_EQ(512 - 64, tmem_free_columns(self->a));
 	tcgen05_warp_destroy(warp);
 }
@@ -328,7 +328,7 @@ TEST_F(tmem, p15_lanes_that_disagree_are_diagnosed)
 	tcgen05_warp_destroy(warp);
 }
 
-/* whichever lane is the odd one, the first to come included */
+/* Each lane in turn is the one that differs. */
 TEST_F(tmem, p15_all_lanes_are_told_whatever_their_order)
 {
 	struct lane lanes[3];
@@ -349,7 +349,7 @@ TEST_F(tmem, p15_all_lanes_are_told_whatever_their_order)
 		}
 	}
 	EXPECT_EQ(512, tmem_free_columns(self->a));
-	/* the next round is one like any other */
+	/* the next call of the warp works */
 	ASSERT_TRUE(start_lanes(lanes, 3, warp, &at, NULL));
 	EXPECT_EQ(0, tcgen05_warp_alloc(warp, 3, &at, 64));
 	for (i = 0; i < 3; i++) {
@@ -359,7 +359,7 @@ TEST_F(tmem, p15_all_lanes_are_told_whatever_their_order)
 	tcgen05_warp_destroy(warp);
 }
 
-/* also when one leaves that has not come */
+/* A lane leaves that has not called. */
 TEST_F(tmem, p15_all_lanes_are_told_when_one_has_left)
 {
 	struct lane lanes[3];
@@ -411,7 +411,7 @@ TEST_F(tmem, p17_the_address_is_there_when_the_call_returns)
 	uint32_t *at, first;
 	int i;
 
-	/* so that no address is the one that a careless call leaves */
+	/* so that address 0, which a call might leave by mistake, is not a valid result */
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &first, 32));
 	ASSERT_EQ(0, first);
 	at = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -476,7 +476,7 @@ TEST_F(tmem, p20_dealloc_before_the_peers_alloc_has_completed)
 	struct tmem_call call;
 	uint32_t at;
 
-	/* with nothing to give back, and with an older allocation */
+	/* the peer has nothing to free; then it has an older allocation */
 	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
 	EXPECT_EQ(-EPROTO, tcgen05_dealloc(self->q, 0, 64));
 	EXPECT_EQ(-EPROTO, tmem_finish(&call));
@@ -484,7 +484,7 @@ TEST_F(tmem, p20_dealloc_before_the_peers_alloc_has_completed)
 	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
 	EXPECT_EQ(-EPROTO, tcgen05_dealloc(self->q, at, 64));
 	EXPECT_EQ(-EPROTO, tmem_finish(&call));
-	/* and the other way round */
+	/* the alloc comes while the peer is in dealloc */
 	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
 	EXPECT_EQ(-EPROTO, tcgen05_alloc(self->q, &at, 64));
 	EXPECT_EQ(-EPROTO, tmem_finish(&call));

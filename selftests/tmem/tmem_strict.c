@@ -13,7 +13,7 @@
 
 #define MESSAGE_PATIENCE_MS 30000
 
-/* CTAs: two of a pair on SMs 0 and 1; two of launches of their own on SM 2 */
+/* @a and @b are a pair on SMs 0 and 1; @c and @d are on SM 2, of different launches */
 struct ctas {
 	int fd;
 	int a, b;
@@ -68,7 +68,7 @@ static void close_ctas(struct ctas *x)
 	close(x->fd);
 }
 
-/* what was found: of a CTA, or in the context */
+/* the number of hazards of a CTA, or of all CTAs of a context */
 static int64_t found(int fd)
 {
 	return tmem_fdinfo(fd, "tmem-strict");
@@ -97,7 +97,7 @@ TEST_F(tmem_strict, p12_dealloc_before_the_peers_alloc_has_returned)
 	ASSERT_EQ(0, queue_alloc(x->a));
 	ASSERT_EQ(0, alloc_by(x->b, 0));
 	EXPECT_EQ(0, found(x->fd));
-	/* b goes on, and a has not seen its columns yet */
+	/* b makes its next call, while the alloc of a has not returned */
 	ASSERT_EQ(0, dealloc_by(x->b, 0, 0, ACCMEM_CTA_QUEUED));
 	EXPECT_EQ(0, cta_result(x->a));
 	EXPECT_EQ(0, dealloc_by(x->a, 0, 0, 0));
@@ -132,7 +132,10 @@ TEST_F(tmem_strict, p12_exit_before_the_peers_alloc_has_returned)
 	EXPECT_EQ(0, cta_result(x->a));
 }
 
-/* a caller that waits, and one that comes to it: either returns before it goes on */
+/*
+ * A blocking call has returned before its thread makes the next one, so there is no
+ * hazard.
+ */
 TEST_F(tmem_strict, p12_callers_that_wait_are_not_late)
 {
 	struct accmem_context *ctx;
@@ -176,7 +179,7 @@ TEST_F(tmem_strict, p11_another_warp)
 	EXPECT_EQ(3, found(x->fd));
 }
 
-/* everything that would be found, and nothing is */
+/* Without strict mode the same calls cause no hazard. */
 TEST_F(tmem_strict, without_it_nothing_is_looked_for)
 {
 	struct ctas x;
@@ -222,7 +225,7 @@ static const struct {
 	  "cta=3 sm=2 hazard=warp" },
 };
 
-/* one of each, in CTAs that are new */
+/* causes one hazard of each kind, in new CTAs */
 static bool provoke_all(void)
 {
 	struct ctas x;
@@ -245,7 +248,7 @@ TEST_F(tmem_strict, each_is_one_message)
 
 	ASSERT_LE(0, log);
 	for (i = 0; i < ARRAY_SIZE(hazards); i++) {
-		/* messages are rate-limited, and other tests have had a share */
+		/* messages are rate-limited: other tests may have used up the limit */
 		start = accmem_ms();
 		do {
 			ASSERT_LE(0, lseek(log, 0, SEEK_END));

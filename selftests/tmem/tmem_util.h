@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of Tensor Memory share: contexts and CTAs through libaccmem,
- * calls made by a thread of their own, and counters in fdinfo.
+ * Helpers for Tensor Memory: contexts and CTAs through libaccmem, calls that a separate
+ * thread makes, and counters in fdinfo.
  */
 #ifndef TMEM_UTIL_H
 #define TMEM_UTIL_H
@@ -35,7 +35,7 @@ static inline uint64_t tmem_in_ms(uint64_t ms)
 	return tmem_now() + ms * TMEM_MS;
 }
 
-/* a context with SMs, or NULL */
+/* opens a context with SMs; NULL on failure */
 static inline struct accmem_context *tmem_open(uint32_t nr_sms,
 					       uint32_t columns,
 					       uint32_t exclusive,
@@ -56,7 +56,7 @@ static inline struct accmem_context *tmem_open(uint32_t nr_sms,
 	return ctx;
 }
 
-/* a CTA of its own on an SM, or NULL */
+/* launches a CTA that has no peer; NULL on failure */
 static inline struct tcgen05_cta *tmem_single(struct accmem_context *ctx,
 					      uint32_t sm)
 {
@@ -66,7 +66,7 @@ static inline struct tcgen05_cta *tmem_single(struct accmem_context *ctx,
 	return tcgen05_launch(ctx, &place, &cta) ? NULL : cta;
 }
 
-/* one CTA of a pair, or NULL */
+/* launches one CTA of a pair; NULL on failure */
 static inline struct tcgen05_cta *tmem_peer(struct accmem_context *ctx,
 					    uint32_t sm, uint32_t rank)
 {
@@ -79,7 +79,7 @@ static inline struct tcgen05_cta *tmem_peer(struct accmem_context *ctx,
 
 enum tmem_op { TMEM_ALLOC, TMEM_DEALLOC };
 
-/* a call in a thread of its own */
+/* a call that a separate thread makes */
 struct tmem_call {
 	pthread_t thread;
 	pid_t tid;
@@ -116,8 +116,8 @@ static inline uint32_t tmem_state(struct tcgen05_cta *cta)
 }
 
 /*
- * Is the thread asleep in a call? One that waits is about to be, and has the state of
- * one that sleeps before it leaves its processor.
+ * True if the thread sleeps in a system call. A waiting call of the CTA is not enough
+ * to know: its thread may not have left the processor yet.
  */
 static inline bool tmem_is_asleep(pid_t tid)
 {
@@ -128,7 +128,7 @@ static inline bool tmem_is_asleep(pid_t tid)
 	       strncmp(text, "running", strlen("running"));
 }
 
-/* true once the thread that stores its id at @tid sleeps */
+/* waits until the thread sleeps whose id is stored at @tid */
 static inline bool tmem_until_thread_sleeps(const pid_t *tid)
 {
 	int i;
@@ -141,7 +141,7 @@ static inline bool tmem_until_thread_sleeps(const pid_t *tid)
 	return false;
 }
 
-/* true once a call of the CTA waits */
+/* waits until a call of the CTA waits */
 static inline bool tmem_until_waiting(struct tcgen05_cta *cta)
 {
 	int i;
@@ -154,14 +154,14 @@ static inline bool tmem_until_waiting(struct tcgen05_cta *cta)
 	return false;
 }
 
-/* the same, and its thread sleeps: it will have to be woken */
+/* waits until the call waits and its thread sleeps, so that it must be woken */
 static inline bool tmem_until_asleep(struct tmem_call *call)
 {
 	return tmem_until_waiting(call->cta) &&
 	       tmem_until_thread_sleeps(&call->tid);
 }
 
-/* starts a call; true once it waits, asleep */
+/* starts a call and waits until its thread sleeps */
 static inline bool tmem_start(struct tmem_call *call, struct tcgen05_cta *cta,
 			      enum tmem_op op, uint32_t address,
 			      uint32_t columns)
@@ -179,7 +179,7 @@ static inline bool tmem_start_alloc(struct tmem_call *call,
 	return tmem_start(call, cta, TMEM_ALLOC, 0, columns);
 }
 
-/* true once the call has ended; false if it still waits after some seconds */
+/* false if the call still waits after some seconds */
 static inline bool tmem_ends(const struct tmem_call *call)
 {
 	int i;
@@ -198,7 +198,7 @@ static inline int tmem_finish(struct tmem_call *call)
 	return call->ret;
 }
 
-/* both of a pair allocate; 0 or the first error */
+/* an alloc of both peers; 0 or the first error */
 static inline int tmem_pair_alloc(struct tcgen05_cta *a, struct tcgen05_cta *b,
 				  uint32_t columns, uint32_t *address)
 {
@@ -216,7 +216,7 @@ static inline int tmem_pair_alloc(struct tcgen05_cta *a, struct tcgen05_cta *b,
 	return ret ?: call.ret;
 }
 
-/* a line of the fdinfo of a file, or -1 */
+/* the value of a line in the fdinfo of a file, or -1 */
 static inline int64_t tmem_fdinfo(int fd, const char *name)
 {
 	char path[64], line[128], wanted[128];
@@ -248,7 +248,7 @@ static inline int64_t tmem_explained_wakeups(struct accmem_context *ctx)
 	       tmem_fdinfo(fd, "tmem-woken-reset");
 }
 
-/* nobody was woken for nothing: every wake-up has a reason */
+/* the number of wake-ups without a reason, which should be 0 */
 static inline int64_t tmem_unexplained_wakeups(struct accmem_context *ctx)
 {
 	return tmem_fdinfo(accmem_fd(ctx), "tmem-wakeups") -
@@ -256,9 +256,9 @@ static inline int64_t tmem_unexplained_wakeups(struct accmem_context *ctx)
 }
 
 /*
- * The same where many threads are busy: the kernel's own locks may wake a task
- * late, when it has got what it waited for and sleeps in the arbiter already
- * (wake_q; seen from mmap_lock). Such strays are few; a herd is not.
+ * True if few wake-ups had no reason. Where many threads are busy, a lock of the kernel
+ * may wake a task late, when it has taken the lock and sleeps in the arbiter already
+ * (wake_q; seen from mmap_lock). Such wake-ups are rare. A thundering herd is not.
  */
 static inline bool tmem_woken_by_strays_only(struct accmem_context *ctx)
 {
@@ -281,16 +281,16 @@ static inline uint64_t tmem_id(struct tcgen05_cta *cta)
 	return tcgen05_query(cta, &query) ? 0 : query.id;
 }
 
-/* A CTA to be launched: a peer of the pair, or one of its own */
+/* a CTA to launch, and where its pointer goes */
 struct tmem_place {
 	struct tcgen05_cta **cta;
 	uint32_t sm;
-	uint32_t rank; /* in the pair, or TMEM_ALONE */
+	uint32_t rank; /* in the pair; TMEM_ALONE without a peer */
 };
 
 #define TMEM_ALONE (~0u)
 
-/* true once all of them are launched; their files have @flags: 0 or O_NONBLOCK */
+/* launches the CTAs; @flags is 0 or O_NONBLOCK, and is set on their files */
 static inline bool tmem_launch_all(struct accmem_context *ctx,
 				   const struct tmem_place *place,
 				   unsigned int nr, int flags)
@@ -310,11 +310,11 @@ static inline bool tmem_launch_all(struct accmem_context *ctx,
 }
 
 /*
- * A fixture with the CTAs that most programs need, in a context whose bypass bound is
- * @bound. @a, @b and @c are on SM 0, @p and @q are a pair on SMs 1 and 2, and @w is a
- * CTA of its own on SM 2; their numbers are 1 to 6, in the order a, b, p, q, c, w. An
- * SM has 512 columns. @a holds @held of them, at the address @at. The files of the
- * CTAs have @flags. A test that closes a CTA or the context sets the pointer to NULL.
+ * A fixture with a context and six CTAs. @a, @b and @c are on SM 0, @p and @q are a
+ * pair on SMs 1 and 2, and @w is on SM 2 without a peer. Their numbers are 1 to 6, in
+ * the order a, b, p, q, c, w. The bypass bound of the context is @bound. An SM has 512
+ * columns; @a holds @held of them, at the address @at. @flags is set on the files of
+ * the CTAs. A test that closes a CTA or the context sets its pointer to NULL.
  */
 #define TMEM_FIXTURE(fixture, bound, held, flags)                              \
 	FIXTURE(fixture)                                                       \

@@ -93,7 +93,7 @@ TEST_F(tmem_wait, p2_a_signal_without_restart_is_eintr)
 	EXPECT_EQ(0, tcgen05_alloc(self->b, &at, 256));
 }
 
-/* a grant that raced a signal is a success: columns never get lost */
+/* A grant that races with a signal is a success. No column gets lost. */
 TEST_F(tmem_wait, p2_grants_that_race_signals_lose_nothing)
 {
 	unsigned int i, rounds = accmem_scale(500), granted = 0;
@@ -117,7 +117,7 @@ TEST_F(tmem_wait, p2_grants_that_race_signals_lose_nothing)
 	TH_LOG("%u of %u granted", granted, rounds);
 }
 
-/* the child's copy of the CTA's file is the last */
+/* The parent closes the CTA, so that the child has its last file. */
 TEST_F(tmem_wait, p5_a_waiter_that_is_killed_leaves_nothing)
 {
 	struct tcgen05_cta *c = tmem_single(self->ctx, 0);
@@ -175,7 +175,7 @@ TEST_F(tmem_wait, p2_poll_says_when_to_try_again)
 	EXPECT_EQ(0, tcgen05_try_alloc(self->b, &at, 512));
 	ASSERT_EQ(0, tcgen05_dealloc(self->b, at, 512));
 	EXPECT_EQ(1, poll(&p, 1, 0));
-	/* room, but none that this CTA could ever be granted */
+	/* columns are free, but this CTA may not allocate any more */
 	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
 	EXPECT_EQ(0, poll(&p, 1, 0));
 	accmem_close(self->ctx);
@@ -218,7 +218,7 @@ TEST_F(tmem_wait, p2_poll_is_woken)
 	pthread_join(thread, NULL);
 }
 
-/* who waits for edges asked when it was readable, and never again */
+/* Edge-triggered epoll asks once, when the file is readable. */
 TEST_F(tmem_wait, p2_an_edge_is_not_lost)
 {
 	struct epoll_event e = { .events = EPOLLIN | EPOLLET };
@@ -268,7 +268,7 @@ TEST_F(tmem_wait, p9_exclusive_the_permit_goes_on_with_relinquish_and_exit)
 	accmem_close(ctx);
 }
 
-/* who is served makes room for the next */
+/* an alloc, and the exit of the CTA, which frees the columns for the next waiter */
 static void *alloc_and_exit(void *argument)
 {
 	struct tmem_call *call = argument;
@@ -281,7 +281,7 @@ static void *alloc_and_exit(void *argument)
 
 #define OUTCOMES 5
 
-/* what becomes of calls: granted, timed out, interrupted, cancelled, anything else */
+/* counts results: granted, timed out, interrupted, cancelled, other */
 static void count_outcomes(struct tmem_call *calls, unsigned int n,
 			   unsigned int *by)
 {
@@ -302,7 +302,7 @@ static void count_outcomes(struct tmem_call *calls, unsigned int n,
 	}
 }
 
-/* until at most, or at least, so many wait on the SM of @cta */
+/* waits until the SM of @cta has @least to @most waiters */
 static int until_waiting(struct tcgen05_cta *cta, unsigned int least,
 			 unsigned int most)
 {
@@ -317,8 +317,9 @@ static int until_waiting(struct tcgen05_cta *cta, unsigned int least,
 }
 
 /*
- * 1,000 wait, fewer where counts are scaled down; each leaves in one of the ways there
- * are, and wakes once.
+ * 1,000 calls wait, or fewer where counts are scaled down. A quarter of them is granted
+ * columns, one reaches its deadline, one gets a signal, and one relinquishes. Each
+ * wakes up once.
  */
 TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 {
@@ -344,7 +345,7 @@ TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 					    alloc_and_exit, &calls[i]));
 	}
 	ASSERT_EQ(0, until_waiting(self->a, n - n / 4, n));
-	/* last, since a deadline is short to a slow machine */
+	/* started last, since a slow machine may reach a deadline early */
 	for (i = 1; i < n; i += 4) {
 		calls[i].deadline_ns = tmem_in_ms(10 * n);
 		ASSERT_EQ(0, pthread_create(&calls[i].thread, &attr,
@@ -357,7 +358,7 @@ TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 			tcgen05_relinquish_alloc_permit(calls[i].cta);
 	}
 	ASSERT_EQ(0, until_waiting(self->a, 0, n / 4));
-	/* the rest is served one after the other */
+	/* the others are served one after the other */
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
 	count_outcomes(calls, n, by);
 	TH_LOG("%u granted, %u timed out, %u interrupted, %u cancelled", by[0],
@@ -366,7 +367,7 @@ TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 	EXPECT_EQ(n / 4, by[0]);
 	EXPECT_EQ(n / 4, by[1]);
 	EXPECT_LE(n - n / 4, tmem_fdinfo(fd, "tmem-waits"));
-	/* each wait ended once, and no wake-up was for nothing */
+	/* each wait ended once, and each wake-up had a reason */
 	EXPECT_EQ(tmem_fdinfo(fd, "tmem-waits"), tmem_explained_wakeups(self->ctx));
 	EXPECT_TRUE(tmem_woken_by_strays_only(self->ctx));
 	EXPECT_EQ(512, tmem_free_columns(self->a));
@@ -390,7 +391,7 @@ static void *churn(void *argument)
 	return (void *)failed;
 }
 
-/* a polling allocator would starve it: see the benchmark */
+/* An allocator that polls would starve the large request (bench/tmem_bench.c). */
 TEST_F(tmem_wait, p2_512_columns_among_15_that_churn)
 {
 	unsigned int i, round, rounds = accmem_scale(20);

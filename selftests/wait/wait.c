@@ -33,7 +33,7 @@ TEST_F(wait, a_free_serves_a_waiter_with_one_wake_up)
 	EXPECT_EQ(PIECE, w.a.footprint);
 	EXPECT_EQ(wakeups + 1, waiting(variant->path, "wakeups"));
 	EXPECT_EQ(in_vain, waiting(variant->path, "in_vain"));
-	/* its flags are what it is, and WAIT is not */
+	/* QUERY returns the flags of the buffer; WAIT is a flag of the call */
 	struct accmem_query q;
 
 	ASSERT_EQ(0, accmem_ioctl_query(self->fd, w.a.address, &q));
@@ -41,7 +41,10 @@ TEST_F(wait, a_free_serves_a_waiter_with_one_wake_up)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, w.a.address));
 }
 
-/* What its context frees is not kept for it, though it alone may have it so. */
+/*
+ * While a waiter is counted, FREE of the same context bypasses the cache, although only
+ * that context could use a cached buffer.
+ */
 TEST_F(wait, a_free_of_another_thread_of_its_own)
 {
 	struct accmem_alloc small;
@@ -53,7 +56,7 @@ TEST_F(wait, a_free_of_another_thread_of_its_own)
 	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
 	pthread_join(w.thread, NULL);
 	ASSERT_EQ(0, w.err);
-	/* two that lie beside each other, one after the other */
+	/* two neighbours are freed one after the other */
 	ASSERT_TRUE(waiter_start(&w, self->other, 2 * PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[4].address));
@@ -62,7 +65,7 @@ TEST_F(wait, a_free_of_another_thread_of_its_own)
 	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
 	pthread_join(w.thread, NULL);
 	ASSERT_EQ(0, w.err);
-	/* and all that small ones are cut from */
+	/* and the slab pages of small buffers are freed */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, w.a.address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->other, 64, 0, &small));
 	ASSERT_TRUE(waiter_start(&w, self->other, 2 * PIECE, FOREVER));
@@ -73,7 +76,7 @@ TEST_F(wait, a_free_of_another_thread_of_its_own)
 	EXPECT_EQ(0, w.err);
 }
 
-/* One is served, and one gives up. */
+/* One waiter gets memory, and one reaches its deadline. */
 TEST_F(wait, trace_events)
 {
 	const uint64_t length = PIECE - 4096;
@@ -124,7 +127,7 @@ TEST_F(wait, a_deadline_ends_it_and_not_before)
 	EXPECT_EQ(0, a.free_bytes);
 	EXPECT_EQ(0, a.largest_run);
 	EXPECT_EQ(0, waiting(variant->path, "waiting"));
-	/* what could have been had is told */
+	/* the answer says what was free */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(-ETIMEDOUT, alloc_wait(self->fd, 2 * PIECE,
 					 in_ms(self->fd, 20), &a));
@@ -206,7 +209,7 @@ static int wait_at(int fd, uint64_t address)
 	return accmem_ioctl_alloc(fd, &a);
 }
 
-/* also where others wait, whom it would be behind */
+/* The request fails at once also when the queue is not empty. */
 TEST_F(wait, an_address_that_cannot_be_had_fails_at_once)
 {
 	uint64_t end = self->info.address_base + self->info.address_span;
@@ -232,7 +235,7 @@ TEST_F(wait, bad_input)
 	ASSERT_EQ(0, accmem_batch_allocs(self->fd, 0, &entry, 1, NULL));
 	EXPECT_EQ(-EINVAL, entry.result);
 	EXPECT_EQ(-EINVAL, alloc_wait(self->fd, 0, FOREVER, &a));
-	/* a structure without the deadline has none */
+	/* a structure of the first version has no deadline: it waits for ever */
 	a = (struct accmem_alloc){
 		.size = offsetof(struct accmem_alloc, deadline_ns),
 		.length = PIECE,
@@ -257,7 +260,7 @@ TEST_F(wait, a_user_may_have_so_many)
 	while (waiting(variant->path, "waiting") != MOST)
 		usleep(1000);
 	EXPECT_EQ(-EAGAIN, alloc_wait(self->fd, PIECE, FOREVER, &a));
-	/* one that does not wait is none of them */
+	/* an ALLOC without WAIT does not count */
 	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
 	while (waiting(variant->path, "waiting")) {
 		for (i = 0; i < MOST; i++)
@@ -345,7 +348,7 @@ TEST_F(wait, storm)
 	}
 }
 
-/* whatever it is that the request waits for */
+/* The waiter fails whether it waits for memory or for a limit. */
 TEST_F(wait, a_limit_that_becomes_too_small)
 {
 	struct waiter w = {};

@@ -109,7 +109,7 @@ TEST_F(wait_order, a_large_request_is_passed_a_bounded_number_of_times)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(16, pass_until_refused(self->other, 100));
 	EXPECT_EQ(1, in_state(variant->path, "reserved"));
-	/* what comes back is for the one that waits */
+	/* freed memory is reserved for the waiter */
 	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, 4096, 0, &a));
 	EXPECT_EQ(-ETIMEDOUT,
 		  alloc_wait(self->other, 4096, in_ms(self->fd, 20), &a));
@@ -117,15 +117,15 @@ TEST_F(wait_order, a_large_request_is_passed_a_bounded_number_of_times)
 	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
 	pthread_join(w.thread, NULL);
 	EXPECT_EQ(0, w.err);
-	/* and nothing is reserved any more */
+	/* the reservation has ended */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
 	EXPECT_EQ(0, accmem_alloc_bytes(self->other, PIECE, 0, &a));
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
 }
 
 /*
- * Lets a buffer grow to a piece, and shrink again, until that fails; returns how often
- * it did not.
+ * Lets a buffer grow to a piece and shrink again until that fails. Returns the number
+ * of successes.
  */
 static int grow_until_refused(int fd, uint64_t address, int most)
 {
@@ -141,7 +141,7 @@ static int grow_until_refused(int fd, uint64_t address, int most)
 	return n;
 }
 
-/* A buffer that grows where it is takes memory as well. */
+/* Growth in place takes memory, so it counts as a bypass. */
 TEST_F(wait_order, a_large_request_is_passed_by_growth_a_bounded_number_of_times)
 {
 	struct accmem_alloc a = { .length = PIECE / 2,
@@ -160,7 +160,10 @@ TEST_F(wait_order, a_large_request_is_passed_by_growth_a_bounded_number_of_times
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
 }
 
-/* What is reserved is memory of the device, and none that others have already. */
+/*
+ * A reservation holds free memory of the device. It holds up neither requests for host
+ * memory nor small buffers that fit in slab pages which their context has already.
+ */
 TEST_F(wait_order, a_reservation_holds_up_nobody_who_needs_nothing_of_it)
 {
 	struct accmem_alloc a = { .length = 64 }, host = {
@@ -188,7 +191,7 @@ TEST_F(wait_order, a_reservation_holds_up_nobody_who_needs_nothing_of_it)
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
 }
 
-/* Who is given memory that it does not wait for passes nobody. */
+/* An ALLOC of host memory bypasses no waiter for device memory. */
 TEST_F(wait_order, host_memory_is_no_pass)
 {
 	struct waiter w = {};
@@ -223,19 +226,19 @@ TEST_F(wait_order, memory_is_not_reserved_for_ever)
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(16, pass_until_refused(self->other, 100));
-	/* it ends by itself, for one that waits as well */
+	/* the reservation expires: another waiter gets memory */
 	ASSERT_TRUE(waiter_start(&next, self->other, PIECE, FOREVER));
 	ASSERT_TRUE(waiter_is_done(&next, PATIENCE_MS));
 	pthread_join(next.thread, NULL);
 	EXPECT_EQ(0, next.err);
 	EXPECT_EQ(expired + 1, waiting(variant->path, "expired"));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, next.a.address));
-	/* and for one that does not */
+	/* and so does an ALLOC that does not wait */
 	while (accmem_alloc_bytes(self->other, PIECE, 0, &a) &&
 	       accmem_ms() < until)
 		usleep(1000);
 	EXPECT_GT(until, accmem_ms());
-	/* the one that waits has lost nothing but its place */
+	/* the first waiter has only lost its place in the queue */
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
 }
@@ -245,7 +248,7 @@ TEST_F(wait_order, users_take_turns)
 	struct waiter w[4] = {};
 	int i, user;
 
-	/* a file is of the user that opens it: of the real user id */
+	/* a context belongs to the real user id of the caller of open() */
 	ASSERT_EQ(0, setresuid(USER, 0, 0));
 	user = accmem_dev_open(variant->path, O_RDWR);
 	ASSERT_EQ(0, setresuid(0, 0, 0));
@@ -265,7 +268,7 @@ TEST_F(wait_order, users_take_turns)
 		pthread_join(w[i].thread, NULL);
 		EXPECT_EQ(0, w[i].err);
 	}
-	/* the last to come is of the other user, and the second to be served */
+	/* the last waiter belongs to the other user, so it is served second */
 	EXPECT_EQ(0, w[0].order);
 	EXPECT_EQ(1, w[3].order);
 	EXPECT_EQ(2, w[1].order);
@@ -273,7 +276,7 @@ TEST_F(wait_order, users_take_turns)
 	close(user);
 }
 
-/* for who waits already, and for what is reserved already */
+/* A change applies to existing waiters and to existing reservations. */
 TEST_F(wait_order, the_time_of_reservations_can_be_changed)
 {
 	uint64_t until = accmem_ms() + PATIENCE_MS;

@@ -63,7 +63,7 @@ TEST_F(wait_shrink, who_can_shrink_is_told_before_others_sleep)
 	EXPECT_FALSE(is_readable(self->fd));
 	ASSERT_EQ(8, read(efd, &n, 8));
 	EXPECT_EQ(1, n);
-	/* once until it asks */
+	/* one notification until the context reads it */
 	ASSERT_TRUE(waiter_start(&more, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 2));
 	usleep(20000);
@@ -73,7 +73,7 @@ TEST_F(wait_shrink, who_can_shrink_is_told_before_others_sleep)
 	EXPECT_EQ(2 * PIECE, s.wanted);
 	EXPECT_EQ(2, s.waiting);
 	EXPECT_FALSE(is_readable(self->other));
-	/* those who wait are not asked for what they wait for */
+	/* a waiter is not asked to free memory */
 	ASSERT_EQ(0, shrink_call(self->fd, 0, 0, &s));
 	EXPECT_EQ(0, s.wanted);
 	EXPECT_EQ(0, s.waiting);
@@ -85,20 +85,20 @@ TEST_F(wait_shrink, who_can_shrink_is_told_before_others_sleep)
 	EXPECT_EQ(0, more.err);
 	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &s));
 	EXPECT_EQ(0, s.wanted);
-	/* the next shortage is another */
+	/* a new shortage causes a new notification */
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	ASSERT_TRUE(wait_until_readable(efd));
 	ASSERT_EQ(8, read(efd, &n, 8));
 	EXPECT_EQ(1, n);
-	/* one that ends is over for who has not asked */
+	/* when a shortage has ended, a context that did not ask sees none */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
 	pthread_join(w.thread, NULL);
 	EXPECT_FALSE(is_readable(self->other));
 	close(efd);
 }
 
-/* has a waiter woken three times, by what others have for a moment */
+/* wakes a waiter three times by memory that others take again at once */
 static bool wake_in_vain(const char *path, int fd)
 {
 	int64_t in_vain = waiting(path, "in_vain");
@@ -115,7 +115,7 @@ static bool wake_in_vain(const char *path, int fd)
 	return true;
 }
 
-/* A waiter that is woken in vain has been short all the time. */
+/* A waiter that was woken in vain is still in the same shortage. */
 TEST_F(wait_shrink, a_try_in_vain_is_no_new_shortage)
 {
 	int efd = eventfd(0, EFD_NONBLOCK);
@@ -124,7 +124,7 @@ TEST_F(wait_shrink, a_try_in_vain_is_no_new_shortage)
 	unsigned int odd = self->a[0].address % (2 * PIECE) ? 0 : 1;
 	uint64_t n;
 
-	/* elsewhere an address can be had for any piece */
+	/* with other translations a piece fits at any address */
 	if (self->info.translation != ACCMEM_TRANSLATION_IDENTITY) {
 		close(efd);
 		return;
@@ -138,7 +138,7 @@ TEST_F(wait_shrink, a_try_in_vain_is_no_new_shortage)
 	EXPECT_TRUE(wake_in_vain(variant->path, self->other));
 	EXPECT_TRUE(is_readable(self->other));
 	EXPECT_EQ(-1, read(efd, &n, 8));
-	/* nor is it another request for who has asked */
+	/* nor is it a new shortage for a context that has asked */
 	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &s));
 	EXPECT_TRUE(wake_in_vain(variant->path, self->other));
 	EXPECT_FALSE(is_readable(self->other));
@@ -149,7 +149,7 @@ TEST_F(wait_shrink, a_try_in_vain_is_no_new_shortage)
 	close(efd);
 }
 
-/* Who looks for others to tell may find the same one as who does at the same time. */
+/* Two waiters notify each other's contexts at the same time. */
 TEST_F(wait_shrink, two_that_wait_for_each_other_are_both_told)
 {
 	int rounds = accmem_scale(40), i;
@@ -192,14 +192,14 @@ TEST_F(wait_shrink, who_registers_in_a_shortage_is_told_at_once)
 	EXPECT_TRUE(is_readable(self->other));
 	ASSERT_EQ(0, shrink_call(self->other, ACCMEM_SHRINK_UNREGISTER, 0, &s));
 	EXPECT_FALSE(is_readable(self->other));
-	/* its own requests are no reason */
+	/* a context is not notified for its own requests */
 	ASSERT_EQ(0, shrink_call(self->fd, ACCMEM_SHRINK_REGISTER, -1, &s));
 	EXPECT_FALSE(is_readable(self->fd));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	pthread_join(w.thread, NULL);
 }
 
-/* a call of which the structure can be read only */
+/* SHRINK with a structure in read-only memory */
 static int shrink_untold(int fd, uint32_t flags, int eventfd)
 {
 	struct accmem_shrink *req;
@@ -218,7 +218,10 @@ static int shrink_untold(int fd, uint32_t flags, int eventfd)
 	return err;
 }
 
-/* what cannot be told changes nothing, nor does it count as told */
+/*
+ * A SHRINK whose answer cannot be written changes nothing. The shortage does not count
+ * as notified.
+ */
 TEST_F(wait_shrink, an_answer_that_cannot_be_written)
 {
 	struct accmem_shrink s;
@@ -279,11 +282,11 @@ TEST_F(wait_shrink, bad_input_of_shrink)
 				       self->other, &s));
 	s = (struct accmem_shrink){ .size = sizeof(s), .reserved = 1 };
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->fd, ACCMEM_IOC_SHRINK, &s));
-	/* nothing of that has registered it */
+	/* none of these calls has registered the context */
 	EXPECT_EQ(0, shrink_call(self->fd, ACCMEM_SHRINK_UNREGISTER, 0, &s));
 }
 
-/* what holds a waiter up may change: a limit, then a lack of memory */
+/* The reason of a wait may change, from a limit to a shortage. */
 TEST_F(wait_shrink, others_are_told_when_a_limit_holds_it_up_no_more)
 {
 	struct accmem_shrink req;
@@ -303,7 +306,7 @@ TEST_F(wait_shrink, others_are_told_when_a_limit_holds_it_up_no_more)
 	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &req));
 	EXPECT_EQ(1, req.waiting);
 	EXPECT_EQ(PIECE, req.wanted);
-	/* and the other way about, where what it would be charged can be told */
+	/* and from a shortage to a limit, on devices where the charge is known before */
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
 	if (!accmem_owns_folios(&self->info)) {
 		EXPECT_TRUE(wait_for_state(variant->path, "limited", 1));

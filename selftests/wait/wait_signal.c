@@ -53,7 +53,7 @@ TEST_F(wait_signal, a_call_that_a_signal_restarts_keeps_its_place)
 	EXPECT_EQ(0, second.err);
 }
 
-/* makes the call again before anything is asked that follows */
+/* returns when the thread has made the call again */
 static bool interrupt(struct waiter *w, const char *path, const char *state)
 {
 	int64_t signals = waiting(path, "signals");
@@ -64,7 +64,10 @@ static bool interrupt(struct waiter *w, const char *path, const char *state)
 	return wait_for_state(path, state, 1);
 }
 
-/* two pieces are wanted, @freed comes back, and memory is reserved for them */
+/*
+ * starts a waiter for two pieces, frees one, and lets others bypass the waiter until
+ * memory is reserved for it
+ */
 static bool waiter_start_reserved(struct waiter *w, const char *path, int fd,
 				  int other, uint64_t freed)
 {
@@ -72,7 +75,10 @@ static bool waiter_start_reserved(struct waiter *w, const char *path, int fd,
 	    !wait_for_state(path, "asleep", 1) ||
 	    accmem_ioctl_free(other, freed))
 		return false;
-	/* nothing may be for a while, after what another test left unused */
+	/*
+	 * no reservation is made for a while after that of another test has expired
+	 * unused
+	 */
 	while (pass_until_refused(other, 100) == 100)
 		usleep(1000);
 	return true;
@@ -116,7 +122,7 @@ TEST_F(wait_signal, a_call_that_does_not_come_back_is_forgotten)
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	pthread_kill(first.thread, SIGUSR1);
 	ASSERT_TRUE(wait_for_state(variant->path, "interrupted", 1));
-	/* it is not there to be served: others are */
+	/* the call has not come back: others get the memory */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_TRUE(waiter_start(&second, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(waiter_is_done(&second, PATIENCE_MS));
@@ -124,7 +130,7 @@ TEST_F(wait_signal, a_call_that_does_not_come_back_is_forgotten)
 	EXPECT_EQ(0, second.err);
 	ASSERT_TRUE(wait_for_state(variant->path, "interrupted", 0));
 	EXPECT_EQ(0, waiting(variant->path, "waiting"));
-	/* it begins anew */
+	/* the call starts again, at the end of the queue */
 	atomic_store(&let_go, 1);
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
@@ -132,7 +138,10 @@ TEST_F(wait_signal, a_call_that_does_not_come_back_is_forgotten)
 	EXPECT_EQ(0, first.err);
 }
 
-/* Nor does one that comes back again and again, and has memory reserved, hide that. */
+/*
+ * Such a call is forgotten also while another waiter is restarted again and again and
+ * has memory reserved.
+ */
 TEST_F(wait_signal, a_call_is_forgotten_beside_one_that_is_restarted_often)
 {
 	struct sigaction action = { .sa_handler = linger,
@@ -146,7 +155,7 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_one_that_is_restarted_often)
 	ASSERT_TRUE(waiter_start_reserved(&often, variant->path, self->fd,
 					  self->other, self->a[0].address));
 	ASSERT_TRUE(waiter_start(&lost, self->other, PIECE, FOREVER));
-	/* beside the one that memory is reserved for */
+	/* beside the waiter with the reservation */
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	pthread_kill(lost.thread, SIGUSR2);
 	ASSERT_TRUE(wait_for_state(variant->path, "interrupted", 1));
@@ -165,7 +174,10 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_one_that_is_restarted_often)
 	EXPECT_EQ(0, lost.err);
 }
 
-/* Nor does memory that is reserved for others, and given to them, again and again. */
+/*
+ * Such a call is forgotten also while other waiters have memory reserved and get it,
+ * again and again.
+ */
 TEST_F(wait_signal, a_call_is_forgotten_beside_reservations_that_are_of_use)
 {
 	struct sigaction action = { .sa_handler = linger,

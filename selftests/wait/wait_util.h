@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of an ALLOC that waits share: devices of which PIECES pieces can be
- * had, all of them another context's when a test begins; threads that wait; and what
- * the device tells of who waits.
+ * Helpers for ALLOC with ACCMEM_ALLOC_WAIT: devices with PIECES pieces of usable
+ * memory, which another context holds when a test begins; threads that wait; and the
+ * device's statistics of waiters.
  */
 #ifndef WAIT_UTIL_H
 #define WAIT_UTIL_H
@@ -23,7 +23,7 @@
 #define FOREVER 0ull
 #define PIECES 8
 #define PIECE MIB(2)
-#define LEFT (PIECES * PIECE) /* of each device */
+#define LEFT (PIECES * PIECE) /* usable bytes of each device */
 
 static inline uint64_t now_ns(int fd)
 {
@@ -63,7 +63,7 @@ static inline int64_t waiting(const char *path, const char *key)
 	return at ? atoll(at + strlen(line) + (*at == '\n')) : -1;
 }
 
-/* how many waiters are in a state */
+/* the number of waiters in a state */
 static inline int in_state(const char *path, const char *state)
 {
 	char text[8192], *at = text;
@@ -147,7 +147,7 @@ static inline bool waiter_is_done(struct waiter *w, int ms)
 	return true;
 }
 
-/* closes the context that has what it waits for; what became of it */
+/* closes the context that holds the memory; the result of the waiter's ALLOC */
 static inline int waiter_end_by_close(struct waiter *w, int *fd)
 {
 	close(*fd);
@@ -170,7 +170,7 @@ static inline void handle(int sig, int flags)
 	sigaction(sig, &action, NULL);
 }
 
-/* Allocates and frees a piece, until that fails; returns how often it did not. */
+/* Allocates and frees a piece until ALLOC fails; the number of successes. */
 static inline int pass_until_refused(int fd, int most)
 {
 	struct accmem_alloc a;
@@ -184,8 +184,8 @@ static inline int pass_until_refused(int fd, int most)
 }
 
 /*
- * Before the tests, a context of its own takes all but the last PIECES pieces of each
- * device: to clear all of it takes a while.
+ * Before the tests, a separate context takes all memory of each device but the last
+ * PIECES pieces, since clearing all of the memory again and again takes long.
  */
 static const char *const devices[] = { ACCMEM_DEV_EMULATED, ACCMEM_DEV_PHYS,
 				       ACCMEM_DEV_NOPAGES };
@@ -221,7 +221,7 @@ static inline int compare_addresses(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* all that is left of the device, by address; 0 or -errno */
+/* allocates all pieces, sorted by address; 0 or -errno */
 static inline int take_pieces(int fd, struct accmem_alloc *a)
 {
 	unsigned int i;
@@ -233,7 +233,7 @@ static inline int take_pieces(int fd, struct accmem_alloc *a)
 	return err;
 }
 
-/* what is free when it is @wanted, or when that takes too long */
+/* waits until @wanted bytes are free; the number of free bytes then, or after a timeout */
 static inline uint64_t wait_for_free(const char *path, uint64_t wanted)
 {
 	uint64_t until = accmem_ms() + PATIENCE_MS, now;
@@ -246,7 +246,7 @@ static inline uint64_t wait_for_free(const char *path, uint64_t wanted)
 	return now;
 }
 
-/* @a is of the other's, by address */
+/* @a are the pieces that @other holds, sorted by address. */
 #define WAIT_FIXTURE(fixture)                                               \
 	FIXTURE(fixture)                                                    \
 	{                                                                   \

@@ -19,12 +19,12 @@
 #include "wait_util.h"
 #include "stream_util.h"
 
-#define UNITS 64 /* of a slab page */
+#define UNITS 64 /* bytes of a slab page */
 #define RW (PROT_READ | PROT_WRITE)
 
 WAIT_FIXTURE(wait_wake)
 
-/* until it sleeps, or its deadline has passed before that was seen */
+/* waits until the waiter sleeps, or has ended before it was seen asleep */
 static bool waiter_sleeps(struct waiter *w, const char *path, const char *state)
 {
 	uint64_t until = accmem_ms() + PATIENCE_MS;
@@ -45,7 +45,7 @@ TEST_F(wait_wake, freed_small_buffers_are_not_kept_from_waiters)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->other, KIB(64), 0, &small[0]));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->other, KIB(64), 0, &small[1]));
-	/* one is kept in the other's cache, one is freed while somebody waits */
+	/* one buffer is in the cache before there is a waiter, and one is freed after */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, small[0].address));
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
@@ -87,7 +87,7 @@ TEST_F(wait_wake, a_free_that_is_pending_on_the_stream_of_the_request)
 	close(stream);
 }
 
-/* what was freed at a position is as it was before */
+/* allocates the pending buffer again and frees it at another position */
 static int take_again(int fd, int stream, uint64_t position,
 		      struct accmem_alloc *a)
 {
@@ -97,8 +97,8 @@ static int take_again(int fd, int stream, uint64_t position,
 }
 
 /*
- * Before the look that follows in a second; one of three times will do, for the machine
- * may be slow.
+ * The waiter must be served before the scan that runs each second would serve it. One
+ * success of three is enough, since the machine may be slow.
  */
 TEST_F(wait_wake, an_unmapping_of_what_is_pending_on_the_stream_of_the_request)
 {
@@ -126,7 +126,7 @@ TEST_F(wait_wake, an_unmapping_of_what_is_pending_on_the_stream_of_the_request)
 	close(stream);
 }
 
-/* a thread that writes to a buffer, from a page that comes when it is told to */
+/* a thread that writes to a buffer from a page whose fault is held up */
 struct writer {
 	pthread_t thread;
 	int fd;
@@ -143,7 +143,7 @@ static void *writer_main(void *arg)
 	return NULL;
 }
 
-/* true when it is in the middle of its call */
+/* true when the thread is in the middle of its call */
 static bool writer_start(struct writer *w, int fd, uint64_t address)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -175,7 +175,7 @@ static bool writer_go_on(struct writer *w)
 	return !ioctl(w->faults, UFFDIO_ZEROPAGE, &zero);
 }
 
-/* returns how many bytes it has written */
+/* lets the thread finish; the number of bytes that it has written */
 static uint64_t writer_end(struct writer *w)
 {
 	pthread_join(w->thread, NULL);
@@ -184,7 +184,7 @@ static uint64_t writer_end(struct writer *w)
 	return w->access.done;
 }
 
-/* as of an unmapping */
+/* As after munmap(): one success of three is enough. */
 TEST_F(wait_wake, an_access_to_what_is_pending_on_the_stream_of_the_request)
 {
 	int stream = stream_create(self->other), i, err = -1;
@@ -213,8 +213,8 @@ TEST_F(wait_wake, an_access_to_what_is_pending_on_the_stream_of_the_request)
 }
 
 /*
- * The slab page of a[0], full of small buffers, and nothing else that is free: the first
- * of them is mapped.
+ * Fills the slab page of a[0] with small buffers, so that nothing is free, and maps the
+ * first of them.
  */
 static void *map_slab_page(int fd, struct accmem_alloc *a,
 			   struct accmem_alloc *small)
@@ -232,7 +232,7 @@ static void *map_slab_page(int fd, struct accmem_alloc *a,
 	return accmem_mmap(fd, small, 4096, RW);
 }
 
-/* what becomes of a waiter when the page, at *@p, is unmapped; then it is mapped again */
+/* unmaps the page at *@p, and maps it again later; the result of a waiter */
 static int unmap_beside(struct __test_metadata *_metadata, struct waiter *w,
 			int fd, const char *path, void **p,
 			const struct accmem_alloc *again)
@@ -245,7 +245,7 @@ static int unmap_beside(struct __test_metadata *_metadata, struct waiter *w,
 	return w->err;
 }
 
-/* A page of which only some buffers are pending. Three times, as above. */
+/* Only some buffers of the slab page are pending. One success of three is enough. */
 TEST_F(wait_wake, an_unmapping_of_a_slab_page_of_which_a_piece_is_pending)
 {
 	int stream = stream_create(self->other), i, err = -1;
@@ -267,7 +267,7 @@ TEST_F(wait_wake, an_unmapping_of_a_slab_page_of_which_a_piece_is_pending)
 	close(stream);
 }
 
-/* units that were freed when the page was mapped */
+/* Units of the slab page were freed while it was mapped. */
 TEST_F(wait_wake, an_unmapping_of_a_slab_page_of_which_units_wait)
 {
 	struct accmem_alloc small[UNITS];
@@ -324,7 +324,10 @@ TEST_F(wait_wake, memory_that_leaves_quarantine)
 	EXPECT_EQ(0, w.err);
 }
 
-/* What is pending is charged already. Three times, as above. */
+/*
+ * Pending memory is charged already, so its reuse needs no room below the limit. One
+ * success of three is enough.
+ */
 TEST_F(wait_wake, a_free_on_the_stream_of_a_request_that_a_limit_holds_up)
 {
 	int stream = stream_create(self->fd), i, err = -1;
@@ -363,14 +366,14 @@ TEST_F(wait_wake, a_limit_that_rises)
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
-	/* the memory of others does not help */
+	/* a free of another context does not lower this charge */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 2 * PIECE));
 	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
 	pthread_join(w.thread, NULL);
 	EXPECT_EQ(0, w.err);
-	/* and so does a charge that sinks */
+	/* an uncharge serves the waiter, too */
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
@@ -397,7 +400,10 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-/* each of these frees may be what a waiter at a limit waits for: it tries, and ends */
+/*
+ * Each free may serve a waiter at a limit. It tries each time, and still ends at its
+ * deadline or by a signal.
+ */
 TEST_F(wait_wake, a_deadline_and_a_signal_while_others_give_back)
 {
 	struct churn c = { .fd = self->other };
