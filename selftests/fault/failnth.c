@@ -129,7 +129,7 @@ TEST_F(failnth, alloc)
 		SWEEP(alloc_uncached);
 }
 
-/* for all of the memory, of which a granule is taken */
+/* an ALLOC of all memory, while a granule of it is in use */
 static int alloc_in_vain(const char *path, int fd)
 {
 	struct accmem_info info;
@@ -156,7 +156,7 @@ TEST_F(failnth, alloc_that_waits)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* more than all that is left in one piece */
+/* more than the largest run */
 static uint64_t scattered_bytes;
 
 static int alloc_scattered(const char *path, int fd)
@@ -175,7 +175,7 @@ TEST_F(failnth, alloc_scattered)
 
 	NEED_INJECTION();
 	if (!(self->info.features & ACCMEM_FEATURE_SCATTER))
-		return; /* alloc has it all */
+		return; /* one buffer holds all memory */
 	ASSERT_LE(MIB(2), piece);
 	while (n < 256 && !accmem_alloc_bytes(self->fd, piece, 0, &bufs[n]))
 		n++;
@@ -213,8 +213,8 @@ TEST_F(failnth, mmap)
 }
 
 /*
- * A first touch works, or is a signal, and works the next time. What memory is
- * behind it then is one page of the policy's size.
+ * A first access works, or raises a signal and works the next time. Its page has the
+ * size of the policy.
  */
 static void sweep_touch(struct __test_metadata *_metadata, const char *path,
 			int fd, uint64_t length, uint32_t policy)
@@ -263,7 +263,7 @@ TEST_F(failnth, first_touch)
 		    ACCMEM_PAGE_HUGE_ONLY);
 }
 
-/* Resizes a buffer of @from bytes; one that cannot be is what it was (T6). */
+/* Resizes a buffer of @from bytes. After a failure the buffer must be unchanged (T6). */
 static int resize(int fd, uint64_t from, uint64_t reserve, uint64_t to,
 		  bool touched)
 {
@@ -323,7 +323,10 @@ TEST_F(failnth, access)
 	SWEEP(access_write);
 }
 
-/* one byte of each side, in the first page and the last; -EBADF: a byte was lost */
+/*
+ * accesses a byte of the first and the last page from both sides; -EBADF: a byte was
+ * lost
+ */
 static int shared_round(int fd, const struct accmem_alloc *a, char *map)
 {
 	static const char d[] = "d";
@@ -422,7 +425,7 @@ TEST_F(failnth, query_and_info)
 	SWEEP(info_it);
 }
 
-/* The means of these tests work: a call that allocates does see a failure. */
+/* The injection works: a call that allocates sees a failure. */
 TEST_F(failnth, injection_works)
 {
 	struct rounds r = {};
@@ -433,7 +436,7 @@ TEST_F(failnth, injection_works)
 	arm(1);
 	EXPECT_GT(0, accmem_dev_open(variant->path, O_RDWR));
 	EXPECT_TRUE(disarm());
-	/* and, of the module's own, one is the context, which the log has */
+	/* among the module's own allocations is the context, as the log shows */
 	ASSERT_EQ(0, only_module(true));
 	while (!seen && next_round(&r)) {
 		arm_round(&r);

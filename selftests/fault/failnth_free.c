@@ -53,7 +53,10 @@ TEST_F(failnth_free, free_allocates_nothing)
 	EXPECT_EQ(BOTH_WAYS, r.clean);
 }
 
-/* Nor at a position, nor after a fence; nor does the end of what it waits for. */
+/*
+ * FREE at a position or after a fence allocates nothing, and neither do the signal and
+ * the fence.
+ */
 TEST_F(failnth_free, pending_frees_allocate_nothing)
 {
 	struct rounds r = {};
@@ -92,7 +95,7 @@ TEST_F(failnth_free, pending_frees_allocate_nothing)
 	close(device);
 }
 
-/* with pending frees, and with a stream that is open still */
+/* The context has pending frees and an open stream. */
 TEST_F(failnth_free, close_with_pending_frees_allocates_nothing)
 {
 	struct rounds r = {};
@@ -119,8 +122,8 @@ TEST_F(failnth_free, close_with_pending_frees_allocates_nothing)
 }
 
 /*
- * Also of the last mapping of a buffer that has no name any more. The core's
- * own bookkeeping of mappings does allocate, and is not asked about.
+ * munmap() of the last mapping of a freed buffer. The kernel's own bookkeeping of
+ * mappings may allocate, so only the module's allocations count.
  */
 TEST_F(failnth_free, munmap_of_freed_allocates_nothing)
 {
@@ -143,7 +146,10 @@ TEST_F(failnth_free, munmap_of_freed_allocates_nothing)
 	EXPECT_EQ(BOTH_WAYS, r.clean);
 }
 
-/* The core's end of a file does, where it checks its own objects. */
+/*
+ * Kernels that check their own objects allocate in close(), so only the module's
+ * allocations count.
+ */
 TEST_F(failnth_free, close_allocates_nothing)
 {
 	struct rounds r = {};

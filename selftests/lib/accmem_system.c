@@ -50,7 +50,7 @@ bool accmem_log_next(int log, char *record)
 {
 	ssize_t n;
 
-	/* -EPIPE: some were overwritten before they were read */
+	/* -EPIPE: records were overwritten before they were read */
 	do {
 		n = read(log, record, ACCMEM_LOG_RECORD - 1);
 	} while (n < 0 && errno == EPIPE);
@@ -232,7 +232,7 @@ int64_t accmem_sysfs_wait(const char *path, const char *name, int64_t value,
 	}
 }
 
-/* one moment, from debugfs: 1 balanced, 0 not, -1 cannot be read */
+/* checks a consistent state from debugfs: 1 balanced, 0 not, -1 cannot be read */
 static int usage_balances(const char *path)
 {
 	char file[128], text[2048], *line, *save, name[32];
@@ -262,8 +262,8 @@ static int usage_balances(const char *path)
 }
 
 /*
- * The counters in sysfs are files of their own, so bytes may move between two
- * reads; a violation is a sum that never comes out right.
+ * Each counter in sysfs is a file, so bytes may move between two reads. Only a sum that
+ * is wrong in every try is an error.
  */
 static bool counters_balance(const char *path)
 {
@@ -342,7 +342,7 @@ uint64_t accmem_touchable(int fd)
 	param = accmem_param("emulated_resident_max");
 	if (param > 0 && (uint64_t)param < most)
 		most = param;
-	/* room for what the previous test's pages still occupy */
+	/* leaves room for pages of the previous test that are not freed yet */
 	most = most / 2 / MIB(2) * MIB(2);
 	most = most < MIB(accmem_scale(1024)) ? most : MIB(accmem_scale(1024));
 	return most < info.capacity ? most : info.capacity;

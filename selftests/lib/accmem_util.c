@@ -295,7 +295,7 @@ struct try_signals {
 	struct sigaction bus, segv;
 };
 
-/* From here on to try_end(), SIGBUS and SIGSEGV go to try_env. */
+/* Until try_end(), SIGBUS and SIGSEGV jump to try_env. */
 static void try_begin(struct try_signals *old)
 {
 	struct sigaction act = { .sa_handler = try_handler };
@@ -359,7 +359,7 @@ bool accmem_owns_folios(const struct accmem_info *info)
 	       info->features & ACCMEM_FEATURE_PIN;
 }
 
-/* does @a lie in the unit of @size that begins at @at? */
+/* true if @a has a part in the unit of @size bytes at @at */
 static bool is_in(const struct accmem_alloc *a, uint64_t at, uint64_t size)
 {
 	return a->address < at + size && a->address + a->footprint > at;
@@ -374,7 +374,7 @@ uint64_t accmem_charge_of(const struct accmem_info *info,
 	for (i = 0; i < n; i++) {
 		at = a[i].address / size * size;
 		for (; at < a[i].address + a[i].footprint; at += size) {
-			/* counted with the first that lies in it */
+			/* the unit is counted with its first buffer */
 			for (j = 0; j < i && !is_in(&a[j], at, size); j++)
 				;
 			sum += j == i ? size : 0;

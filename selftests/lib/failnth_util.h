@@ -53,15 +53,15 @@ static inline int set_both(const char *name, const char *value)
 	return err ?: set("fail_page_alloc", name, value);
 }
 
-/* of the log; the environment's, or what is usual */
+/* the verbosity in the log: ACCMEM_FAIL_VERBOSE, or @usual */
 static inline int set_verbose(const char *usual)
 {
 	return set_both("verbose", getenv("ACCMEM_FAIL_VERBOSE") ?: usual);
 }
 
 /*
- * Allocations that may sleep fail too, and of every order; without a stack in
- * the log for each.
+ * Allocations that may sleep fail as well, and allocations of every order. The log gets
+ * no stack for each of them.
  */
 static inline int configure(void)
 {
@@ -76,7 +76,7 @@ static inline int configure(void)
 	err = err ?: set("fail_page_alloc", "ignore-gfp-highmem", "N");
 	err = err ?: set("fail_page_alloc", "min-order", "0");
 	err = err ?: set_verbose("0");
-	/* what is no allocation is not counted: no stack leads through page 0 */
+	/* other points of failure do not count: no stack leads through page 0 */
 	for (i = 0; i < ARRAY_SIZE(others) && !err; i++) {
 		snprintf(file, sizeof(file), DEBUG "%s", others[i]);
 		if (!access(file, F_OK))
@@ -86,10 +86,7 @@ static inline int configure(void)
 	return err;
 }
 
-/*
- * Only what is allocated below a function of the module counts; or, with
- * @only false, everything again.
- */
+/* With @only, only allocations below a function of the module count; else all do. */
 static inline int only_module(bool only)
 {
 	char start[32] = "0", end[32] = "0xffffffffffffffff";
@@ -126,7 +123,7 @@ static inline void arm(unsigned int nth)
 		abort();
 }
 
-/* whether the failure was spent; in any case there is none left */
+/* ends the injection; true if a failure was injected */
 static inline bool disarm(void)
 {
 	char text[16] = "";
@@ -145,8 +142,9 @@ static inline bool disarm(void)
 	} while (0)
 
 /*
- * @call is made with failure 1, 2, …; it undoes itself and returns 0 or
- * -errno. At the end, nothing was injected and the call has worked.
+ * Makes @call with its first allocation failing, then with its second, and so on, until
+ * no failure is injected and the call succeeds. @call undoes what it does, and returns
+ * 0 or -errno.
  */
 static inline void sweep(struct __test_metadata *_metadata, const char *what,
 			 const char *path, int fd,
@@ -158,7 +156,7 @@ static inline void sweep(struct __test_metadata *_metadata, const char *what,
 	bool injected = true;
 	int err = 0;
 
-	/* the kernel's caches are warm; contexts' own would hide the call */
+	/* fills the kernel's caches; the context's own cache would hide the call */
 	ASSERT_EQ(0, call(path, fd));
 	disarm();
 	ASSERT_EQ(start, accmem_sysfs(path, "free_bytes"));
@@ -200,7 +198,7 @@ static inline void sweep(struct __test_metadata *_metadata, const char *what,
  * round is repeated. What allocates every time has no clean round.
  */
 struct rounds {
-	unsigned int nr; /* of this one, from 1; its last bit is the way */
+	unsigned int nr; /* number of this round, from 1; its last bit is the way */
 	unsigned int clean; /* a bit for each way */
 };
 
@@ -223,7 +221,7 @@ static inline void arm_round(struct rounds *r)
 	arm(r->nr > WALKED);
 }
 
-/* false if it was seen to allocate */
+/* false if an allocation was seen */
 static inline bool disarm_round(struct rounds *r)
 {
 	bool failed = disarm();
@@ -236,7 +234,7 @@ static inline bool disarm_round(struct rounds *r)
 	       !accmem_log_has(log_fd, "FAULT_INJECTION: forcing a failure");
 }
 
-/* what injects into this thread, and the log that tells of it; false if one is missing */
+/* opens the file that injects into this thread, and the log; false if one is missing */
 static inline bool open_both(void)
 {
 	char path[64];
@@ -248,7 +246,7 @@ static inline bool open_both(void)
 	return nth_fd >= 0 && log_fd >= 0;
 }
 
-/* in each test, so that a kernel without it says so in its name */
+/* The setup does not skip: each test does, so that its name is in the results. */
 #define FAILNTH_FIXTURE(fixture)                                        \
 	FIXTURE(fixture)                                                \
 	{                                                               \

@@ -80,7 +80,7 @@ static inline int stream_try(int stream, uint64_t position)
 	return stream_wait(stream, position, ACCMEM_STREAM_NONBLOCK, 0);
 }
 
-/* for what a worker does at once: a minute is for ever */
+/* waits for a position that a worker reaches; fails after a minute */
 static inline int stream_settle(int stream, uint64_t position)
 {
 	return stream_wait(stream, position, 0, stream_in_ms(60000));
@@ -136,7 +136,7 @@ static inline int stream_alloc(int fd, int stream, struct accmem_alloc *a)
 
 /* --- fences of another driver ---------------------------------------------- */
 
-/* a file of the device that makes them, whose module is loaded if it is not */
+/* opens the device that makes fences, and loads its module if necessary */
 static inline int fence_device(void)
 {
 	char path[4096], *ko = getenv("ACCMEM_KO");
@@ -158,7 +158,7 @@ static inline int fence_device(void)
 	return open(TEST_FENCE_DEVICE, O_RDWR | O_CLOEXEC);
 }
 
-/* the sync_file of a new fence, or -errno */
+/* makes a fence; its sync_file, or -errno */
 static inline int fence_create(int device, uint32_t *id)
 {
 	struct test_fence_create req = {};
@@ -179,7 +179,7 @@ static inline int fence_signal(int device, uint32_t id, int error,
 	return ioctl(device, TEST_FENCE_SIGNAL, &req) ? -errno : 0;
 }
 
-/* how many callbacks it has while it has not signalled, or -errno */
+/* the number of callbacks of a fence that has not signalled, or -errno */
 static inline int fence_callbacks(int device, uint32_t id)
 {
 	struct test_fence_count req = { .id = id };
@@ -188,7 +188,7 @@ static inline int fence_callbacks(int device, uint32_t id)
 						       (int)req.callbacks;
 }
 
-/* has it signalled? 1, or the error that it has; 0 while it has not */
+/* 0 before the fence has signalled; then 1, or its error */
 static inline int fence_status(int sync_file)
 {
 	struct sync_file_info info = {};
@@ -198,7 +198,7 @@ static inline int fence_status(int sync_file)
 	return info.status;
 }
 
-/* the same, when it has signalled or a minute has passed */
+/* waits up to a minute for the fence; its status */
 static inline int fence_settle(int sync_file)
 {
 	struct pollfd pollfd = { .fd = sync_file, .events = POLLIN };
@@ -207,13 +207,13 @@ static inline int fence_settle(int sync_file)
 	return fence_status(sync_file);
 }
 
-/* bytes that are pending on the device */
+/* the number of pending bytes of the device */
 static inline int64_t stream_pending(const char *path)
 {
 	return accmem_sysfs(path, "pending_bytes");
 }
 
-/* a buffer, which there has to be */
+/* allocates a buffer; must not fail */
 static inline struct accmem_alloc stream_allocate(int fd, uint64_t length)
 {
 	struct accmem_alloc a = { .length = length };
@@ -224,8 +224,8 @@ static inline struct accmem_alloc stream_allocate(int fd, uint64_t length)
 }
 
 /*
- * A fixture with a context, a stream of it and the device that makes fences. A test that
- * closes the context or the stream sets the descriptor to -1.
+ * A fixture with a context, one of its streams, and the device that makes fences. A
+ * test that closes the context or the stream sets the descriptor to -1.
  */
 #define STREAM_FIXTURE(fixture)                                         \
 	FIXTURE(fixture)                                                \

@@ -34,7 +34,7 @@ static inline int alloc_shared(int fd, uint64_t length, struct accmem_alloc *a)
 	return accmem_ioctl_alloc(fd, a);
 }
 
-/* bytes, or moves, since the test began */
+/* bytes that were moved since the test began, or moves without a copy */
 #define TO_DEVICE()                                              \
 	(accmem_sysfs(variant->path, "shared_to_device_bytes") - \
 	 self->to_device)
@@ -70,7 +70,7 @@ static inline int device_write(int fd, uint64_t address, void *data,
 	return device_access(fd, address, data, length, ACCMEM_ACCESS_WRITE);
 }
 
-/* one byte, or -errno */
+/* reads one byte as the device; the byte, or -errno */
 static inline int device_get(int fd, uint64_t address)
 {
 	unsigned char byte;
@@ -119,7 +119,7 @@ static inline char load(const volatile char *p)
 	return *p;
 }
 
-/* @to_device, @to_host and @clean: counters when the test began */
+/* @to_device, @to_host and @clean are counters from the begin of the test. */
 #define SHARED_FIXTURE(fixture)                                                \
 	FIXTURE(fixture)                                                       \
 	{                                                                      \

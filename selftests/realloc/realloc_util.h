@@ -19,7 +19,7 @@
 #define RESIZABLE ACCMEM_ALLOC_RESIZABLE
 #define IN_PLACE ACCMEM_REALLOC_IN_PLACE
 
-/* @pins: the device knows of pins */
+/* @pins: pages of the device can be pinned */
 #define REALLOC_FIXTURE(fixture)                                          \
 	FIXTURE(fixture)                                                  \
 	{                                                                 \
@@ -67,7 +67,7 @@ static inline struct accmem_alloc as_alloc(const struct accmem_realloc *r)
 				      .nr_runs = r->nr_runs };
 }
 
-/* maps @length bytes of the buffer at @address, which QUERY knows */
+/* maps @length bytes of the buffer at @address */
 static inline char *map_at(int fd, uint64_t address, uint64_t length)
 {
 	struct accmem_query q;
@@ -100,7 +100,7 @@ static inline int fill_at(int fd, uint64_t address, uint64_t length,
 	return 0;
 }
 
-/* -1 where the first @kept bytes are the pattern and the rest is zero */
+/* -1 if the first @kept bytes have the pattern and the others are zero */
 static inline int64_t check_at(int fd, uint64_t address, uint64_t kept,
 			       uint64_t length, uint64_t seed)
 {
@@ -117,8 +117,8 @@ static inline int64_t check_at(int fd, uint64_t address, uint64_t kept,
 }
 
 /*
- * A buffer right behind another, which is in the way of its growth; or none where
- * the device's addresses end.
+ * Allocates a buffer directly behind another, which blocks its growth. No buffer is
+ * needed at the end of the device addresses.
  */
 static inline int block(int fd, const struct accmem_alloc *a,
 			struct accmem_alloc *b)

@@ -22,7 +22,7 @@ static const char *base(const char *path)
 	return path + strlen("/dev/");
 }
 
-/* the number behind "accmem-@key:", or -1 */
+/* the number after "accmem-@key:" in fdinfo, or -1 */
 static int64_t fdinfo(int fd, const char *key)
 {
 	char file[64], text[2048], want[64], *at;
@@ -82,7 +82,7 @@ TEST_F(obs, counters)
 	ASSERT_EQ(0, accmem_alloc_bytes(other, 4096, 0, &b));
 	ASSERT_EQ(-ENOMEM, accmem_alloc_bytes(other, self->info.capacity + 1,
 					      0, &c));
-	/* a call that is wrong is not memory that is short */
+	/* an invalid call does not count as a failure */
 	ASSERT_EQ(-EINVAL, accmem_alloc_bytes(other, 0, 0, &c));
 	ASSERT_EQ(0, accmem_ioctl_free(other, b.address));
 	for (i = 0; i < 6; i++)
@@ -122,7 +122,7 @@ TEST_F(obs, resident)
 					start, 5000));
 }
 
-/* a file of the device in debugfs */
+/* reads a file of the device in debugfs */
 static int read_debug(const char *path, const char *name, char *text,
 		      size_t size)
 {
@@ -132,7 +132,7 @@ static int read_debug(const char *path, const char *name, char *text,
 	return accmem_read_file(file, text, size);
 }
 
-/* cells of the picture: those that are not wholly free, or all */
+/* the number of cells of the map that are not completely free; @all counts every cell */
 static int count_cells(const char *path, bool all)
 {
 	static char text[65536];
@@ -154,7 +154,7 @@ static int count_cells(const char *path, bool all)
 	return nr;
 }
 
-/* what is being cleared in the background is not free for the moment */
+/* the same, when the cleaner has finished: memory in the cleaner is shown as used */
 static int used_cells_settled(const char *path)
 {
 	uint64_t end = accmem_ms() + 10000;
@@ -174,7 +174,7 @@ TEST_F(obs, debugfs_map)
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, self->info.capacity / 4,
 					0, &self->a));
 	after = count_cells(variant->path, false);
-	/* about a quarter of the picture, which has many cells */
+	/* about a quarter of the map, which has many cells */
 	EXPECT_LE(8, after);
 	EXPECT_LE(all / 5, after);
 	EXPECT_GE(all / 3, after);
@@ -201,7 +201,7 @@ TEST_F(obs, debugfs_buffers)
 	EXPECT_EQ(NULL, strstr(text, want));
 }
 
-/* Addresses of others are for root: modes, without asking anybody. */
+/* Only root may read the addresses of other processes. The test checks the modes. */
 TEST_F(obs, debugfs_is_for_root)
 {
 	static const char *const names[] = { "map",	"usage",  "contexts",
@@ -223,7 +223,7 @@ TEST_F(obs, debugfs_is_for_root)
 
 /* --- trace events -------------------------------------------------------- */
 
-/* lines of the trace with @event and @detail in them */
+/* the number of lines of the trace with @event and @detail in them */
 static int count_events(const char *event, const char *detail)
 {
 	return accmem_trace_count(event, detail, NULL, 0);

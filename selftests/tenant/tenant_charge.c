@@ -27,7 +27,7 @@ FIXTURE(tenant_charge)
 	mode_t mode;
 	int fd;
 	struct accmem_info info;
-	uint64_t unit; /* what one granule costs */
+	uint64_t unit; /* the charge for one granule */
 };
 
 ACCMEM_VARIANTS(tenant_charge);
@@ -74,7 +74,7 @@ static uint64_t charged(int fd)
 
 /* --- contexts that have ended -------------------------------------------- */
 
-/* a context that has ended, with a mapping of @length bytes left of it */
+/* opens a context, maps a buffer of @length bytes and closes the context; the mapping */
 static void *mapping_of_ended(const char *path, uint64_t length)
 {
 	int fd = accmem_dev_open(path, O_RDWR);
@@ -141,7 +141,7 @@ TEST_F(tenant_charge, an_ended_context_counts_while_it_is_pinned)
 		  accmem_as_user(USER, pinned_counts, (void *)variant->path));
 }
 
-/* The list in debugfs: what the context of @pid is charged for, or -1. */
+/* The charge of the context of @pid in debugfs, or -1 if it is not listed. */
 static int64_t listed(const char *path, pid_t pid)
 {
 	static char text[1 << 16];
@@ -186,7 +186,7 @@ struct rounds {
 	uint64_t alignment;
 };
 
-/* as many as are granted; the mappings stay */
+/* makes mappings of ended contexts until the limit refuses one */
 static int hoards(void *arg)
 {
 	struct rounds *r = arg;
@@ -205,7 +205,7 @@ static int hoards_as_user(void *arg)
 	return hoards(arg);
 }
 
-/* what a new context cannot get, run by run */
+/* the number of bytes that a new context cannot allocate */
 static int64_t withheld(int fd, uint64_t capacity)
 {
 	static struct accmem_alloc all[ALL];
@@ -267,7 +267,7 @@ static int allocates_64(void *arg)
 	return fd < 0 ? 255 : -accmem_alloc_bytes(fd, 64, 0, &a);
 }
 
-/* 64 bytes withhold a compound page where there are any, and a granule else. */
+/* A buffer of 64 bytes withholds a compound page, or a granule on devices without them. */
 TEST_F(tenant_charge, a_small_block_is_refused_for_what_it_withholds)
 {
 	ASSERT_EQ(0, accmem_param_set(names[1], self->unit - 1));
@@ -277,7 +277,7 @@ TEST_F(tenant_charge, a_small_block_is_refused_for_what_it_withholds)
 	EXPECT_EQ(0, accmem_as_user(USER, allocates_64, (void *)variant->path));
 }
 
-/* aligned to compound pages, one granule at a time: how many of 16 MiB worth */
+/* allocates granules that are aligned to compound pages; the number below the limit */
 static int hops(void *arg)
 {
 	struct accmem_alloc a;
@@ -291,7 +291,7 @@ static int hops(void *arg)
 		if (accmem_ioctl_alloc(fd, &a))
 			break;
 	}
-	/* the rest of what is paid for is there */
+	/* the rest of the charged memory can be used */
 	if (accmem_alloc_bytes(fd, 4096, 0, &a))
 		return 254;
 	return n;
@@ -316,7 +316,7 @@ TEST_F(tenant_charge, granules_of_one_folio_are_charged_once)
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 4096, 0, &a[i]));
 		EXPECT_EQ(ALIGN_UP((i + 1) * 4096, self->unit),
 			  charged(self->fd));
-		/* what the cleaner has of the folio is not to be had now */
+		/* wait for the cleaner, which may hold a part of the folio */
 		EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "dirty_bytes", 0,
 						20000));
 	}
@@ -347,7 +347,7 @@ TEST_F(tenant_charge, small_blocks_are_charged_by_the_slab_page)
 	EXPECT_EQ(0, charged(self->fd));
 }
 
-/* Another tenant's granule is in another folio: not this one's charge. */
+/* The granules of two tenants are in different folios, and charged separately. */
 TEST_F(tenant_charge, tenants_are_charged_apart)
 {
 	int other = accmem_dev_open(variant->path, O_RDWR);
@@ -365,7 +365,7 @@ TEST_F(tenant_charge, tenants_are_charged_apart)
 	close(other);
 }
 
-/* What is charged can be used to the last granule. */
+/* All of the charged memory can be used, to the last granule. */
 TEST_F(tenant_charge, a_limit_can_be_filled)
 {
 	struct accmem_alloc a;

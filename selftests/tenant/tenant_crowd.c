@@ -13,19 +13,19 @@
 #include "accmem_util.h"
 
 #define NAMES 8000
-#define SLOWER 6 /* times the control; without the mend it is hundreds */
+#define SLOWER 6 /* times the control; it was hundreds when the search was linear */
 #define CALLS 40
 #define TRIES 5
 #define WINDOW_MS 400
 #define ASLEEP_MS 20
-#define KEPT 16 /* buffers that a context's cache may hold */
+#define KEPT 16 /* capacity of a context's cache, in buffers */
 
 FIXTURE(tenant_crowd)
 {
 	int dummy;
 };
 
-/* With page structures or without, addresses and caches are the same. */
+/* Addresses and caches are the same on the device without pages. */
 ACCMEM_VARIANTS_WITH_PAGES(tenant_crowd);
 
 FIXTURE_SETUP(tenant_crowd)
@@ -45,7 +45,7 @@ struct tenant {
 	int fd;
 	struct accmem_info info;
 	uint64_t gap;
-	int err; /* what the last call returned */
+	int err; /* result of the last call */
 };
 
 static int enter(struct tenant *t)
@@ -55,9 +55,8 @@ static int enter(struct tenant *t)
 }
 
 /*
- * Buffers all over the device addresses, so that the gaps between them are
- * below gap. Where addresses are places they stand for themselves: one granule
- * in two is taken.
+ * Allocates buffers all over the device addresses, so that the gaps between them are
+ * smaller than gap. With identity translation it allocates every second granule.
  */
 static int spread(struct tenant *t)
 {
@@ -76,14 +75,17 @@ static int spread(struct tenant *t)
 		err = accmem_alloc_bytes(t->fd, 4096, 0, &a);
 		if (err || t->info.translation == ACCMEM_TRANSLATION_IDENTITY)
 			continue;
-		/* the addresses go on in ascending order */
+		/* addresses ascend, so this skips a gap */
 		err = accmem_alloc_bytes(t->fd, t->gap - MIB(2), 0, &hop) ?:
 			      accmem_ioctl_free(t->fd, hop.address);
 	}
 	return err;
 }
 
-/* an allocation that fits nowhere, or comes after everything */
+/*
+ * an allocation that fits in no gap, so its address is above all others, or there is
+ * none
+ */
 static void alloc_above(void *arg)
 {
 	struct tenant *t = arg;
@@ -124,7 +126,7 @@ static uint64_t best_of(void (*fn)(void *arg), void *arg)
 
 /* --- the search for a free device address -------------------------------- */
 
-/* An address is found, or not, as fast among many names as among none. */
+/* The search for an address takes no longer among many buffers than among none. */
 TEST_F(tenant_crowd, the_search_for_an_address_does_not_grow)
 {
 	struct tenant many = { .path = variant->path };
@@ -153,7 +155,7 @@ TEST_F(tenant_crowd, the_search_for_an_address_does_not_grow)
 	close(none.fd);
 }
 
-/* Addresses stay apart, also when they have come round. */
+/* Addresses never overlap, also after the allocator has wrapped around. */
 TEST_F(tenant_crowd, addresses_come_round_apart)
 {
 	struct tenant t = { .path = variant->path };
@@ -189,7 +191,7 @@ TEST_F(tenant_crowd, addresses_come_round_apart)
 
 /* --- what the others wait ------------------------------------------------ */
 
-/* in a child of @parent: to end with it */
+/* in a child of @parent: ends with the parent */
 static void end_with(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -198,8 +200,8 @@ static void end_with(pid_t parent)
 }
 
 /*
- * Beside its parent, in the same context: fills the cache with small blocks, and
- * has all caches emptied by whoever still does that for an answer.
+ * Runs beside its parent, in the same context. Fills the cache with small buffers, and
+ * calls INFO, which must not empty the caches.
  */
 static void cache_and_ask(struct tenant *t)
 {
@@ -236,7 +238,7 @@ static int prepare_names(void *arg)
 
 static int hoarders[HOARDERS];
 
-/* many contexts, whose caches are to be filled */
+/* opens many contexts, whose caches hoard_and_fail() fills */
 static int prepare_caches(void *arg)
 {
 	struct tenant *t = arg;
@@ -250,7 +252,7 @@ static int prepare_caches(void *arg)
 	return err;
 }
 
-/* fills the caches, and asks and fails */
+/* fills the caches, calls INFO and makes an ALLOC that fails */
 static void hoard_and_fail(void *arg)
 {
 	static struct accmem_alloc a[KEPT];
@@ -267,7 +269,7 @@ static void hoard_and_fail(void *arg)
 	alloc_failing(arg);
 }
 
-/* milliseconds slept in calls of @fn, of WINDOW_MS */
+/* the time in ms that calls of @fn sleep during WINDOW_MS */
 static long sleep_in(void (*fn)(void *arg), void *arg)
 {
 	uint64_t end = accmem_ms() + WINDOW_MS;
@@ -284,9 +286,9 @@ struct worst {
 };
 
 /*
- * How long @victim sleeps in calls of @fn beside a tenant at its worst. Of some
- * tries there has to be one with next to nothing: the kernel's own locks are met
- * by chance.
+ * Measures how long @victim sleeps in calls of @fn beside a tenant that does @worst.
+ * One of the tries must be nearly 0: locks of the kernel itself may be contended by
+ * chance.
  */
 static void count(struct __test_metadata *_metadata, const char *path,
 		  struct tenant *victim, void (*fn)(void *arg),

@@ -51,7 +51,7 @@ static long minor_faults(void)
 	return usage.ru_minflt;
 }
 
-/* faults of touches of @p, each after an ALLOC of @fd that fails */
+/* the number of faults of accesses to @p; before each access an ALLOC of @fd fails */
 static long faults_beside(int fd, const struct accmem_info *info,
 			  volatile char *p, uint64_t length)
 {
@@ -73,8 +73,9 @@ static long faults_beside(int fd, const struct accmem_info *info,
 }
 
 /*
- * A granule with a pinned page, of which one block is quarantined, and another
- * tenant's memory at the same offsets, from its first allocation on.
+ * A tenant has a granule with a pinned page, and one of its small buffers is in
+ * quarantine. Another tenant has mappings at the same offsets, in each of its first
+ * granules.
  */
 TEST_F(tenant_faults, a_pinned_slab_page_is_its_owner_s_affair)
 {
@@ -106,7 +107,7 @@ TEST_F(tenant_faults, a_pinned_slab_page_is_its_owner_s_affair)
 		munmap(q[i], 4096);
 }
 
-/* The same with a whole buffer that is pinned, and a large one beside it. */
+/* A buffer is pinned and freed. Another tenant maps a large buffer. */
 TEST_F(tenant_faults, a_pinned_buffer_is_its_owner_s_affair)
 {
 	struct accmem_alloc a, b;
@@ -132,7 +133,7 @@ TEST_F(tenant_faults, a_pinned_buffer_is_its_owner_s_affair)
 	munmap(q, MIB(4));
 }
 
-/* And when nothing is pinned any more, all of it is had again. */
+/* When the pin has gone, all memory can be allocated again. */
 TEST_F(tenant_faults, what_was_pinned_comes_back)
 {
 	struct accmem_alloc all;

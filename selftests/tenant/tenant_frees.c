@@ -16,7 +16,7 @@
 #define RW (PROT_READ | PROT_WRITE)
 #define USER 65534
 #define TRIES 4
-#define FASTER 2 /* than to free all of it; without the mend it takes as long */
+#define FASTER 2 /* times faster than the free of all of the memory */
 
 FIXTURE(tenant_frees)
 {
@@ -27,7 +27,7 @@ FIXTURE(tenant_frees)
 	uint64_t capacity;
 	uint64_t length;
 	int tries;
-	bool compares; /* times, where a kernel does not check itself */
+	bool compares; /* times can be compared: the kernel has no sanitizers */
 };
 
 FIXTURE_SETUP(tenant_frees)
@@ -60,7 +60,7 @@ FIXTURE_TEARDOWN(tenant_frees)
 	EXPECT_TRUE(accmem_is_idle(self->path, 30000));
 }
 
-/* memory of many pages, all of them there */
+/* allocates memory of many present pages */
 static struct accmem_alloc make(struct __test_metadata *_metadata, int fd,
 				uint64_t length)
 {
@@ -82,7 +82,7 @@ static uint64_t time_free(struct __test_metadata *_metadata, int fd,
 	return stream_now() - from;
 }
 
-/* INFO of another context, when a pin has gone and nobody has looked yet */
+/* the time of INFO of another context, when a pin has just gone */
 static uint64_t time_info(struct __test_metadata *_metadata, int fd, int other,
 			  uint64_t length)
 {
@@ -109,7 +109,10 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* another try: two at least, for the first may have been slow in freeing, too */
+/*
+ * true if another try is needed: two at least, since the control of the first may be
+ * slow
+ */
 static bool goes_on(const struct _test_data_tenant_frees *self, int tries,
 		    uint64_t time, uint64_t all)
 {
@@ -141,7 +144,7 @@ TEST_F(tenant_frees, info_does_not_wait_for_what_leaves_quarantine)
 	close(other);
 }
 
-/* an unprivileged tenant at its limit, that has nothing to be freed */
+/* an unprivileged tenant at its limit, with no memory of its own to free */
 struct tenant {
 	const char *path;
 	int ready[2];
@@ -149,7 +152,7 @@ struct tenant {
 	uint64_t until_ms;
 };
 
-/* the longest of its calls while the other's memory is freed */
+/* makes calls that fail at the limit; reports the longest of them */
 static int fail_over_and_over(void *arg)
 {
 	struct tenant *t = arg;
@@ -185,7 +188,7 @@ static void *run_tenant(void *arg)
 	return NULL;
 }
 
-/* the longest call of a tenant at its limit, while memory becomes free by a fence */
+/* the time of the longest call of such a tenant while a fence frees memory of another */
 static uint64_t time_at_limit(struct __test_metadata *_metadata, int fd,
 			      int fences, const char *path, uint64_t length,
 			      uint64_t until_ms)
@@ -236,7 +239,7 @@ TEST_F(tenant_frees, who_is_at_a_limit_does_not_wait_for_what_is_due)
 		EXPECT_GE(all / FASTER, time);
 }
 
-/* ... and who would fail for lack of memory still finds all of it */
+/* But an ALLOC that is short of memory finds all memory whose fence has signalled. */
 TEST_F(tenant_frees, who_needs_it_finds_all_that_is_due)
 {
 	int other = accmem_dev_open(self->path, O_RDWR), file, i;

@@ -13,7 +13,10 @@
 #define RW (PROT_READ | PROT_WRITE)
 #define MAPPINGS 400
 #define FREED 300
-/* the kernel's count is behind by some 32 a processor, and others open files */
+/*
+ * the kernel's count is inexact by about 32 files a processor, and other processes open
+ * files
+ */
 #define STRAY 150
 
 ACCMEM_FIXTURE(tenant_map)
@@ -27,7 +30,7 @@ static long nr_files(void)
 	return strtol(text, NULL, 10);
 }
 
-/* files that many mappings of 4 KiB cost; none is left */
+/* the number of files that many mappings of 4 KiB need; all are unmapped again */
 static long files_of_mappings(int fd, const struct accmem_alloc *a)
 {
 	static char *p[MAPPINGS];
@@ -63,7 +66,7 @@ TEST_F(tenant_map, one_file_a_buffer)
 			TH_LOG("%ld files for %u mappings of %llu bytes", files,
 			       MAPPINGS, (unsigned long long)lengths[i]);
 		}
-		/* and it can be mapped again when none was left */
+		/* and the buffer can be mapped again */
 		p = accmem_mmap(self->fd, &self->a, 4096, RW);
 		EXPECT_NE(NULL, p);
 		EXPECT_EQ(0, accmem_try_write(p, 1));
@@ -72,7 +75,7 @@ TEST_F(tenant_map, one_file_a_buffer)
 	}
 }
 
-/* Without a mapping there is no file. */
+/* A buffer without a mapping has no file. */
 TEST_F(tenant_map, a_buffer_that_is_not_mapped_costs_no_file)
 {
 	struct accmem_alloc a;
@@ -85,7 +88,7 @@ TEST_F(tenant_map, a_buffer_that_is_not_mapped_costs_no_file)
 	EXPECT_GE(STRAY, nr_files() - before);
 }
 
-/* The file goes with the last mapping, and the freed memory with it. */
+/* The last munmap() frees the file, and the memory of a freed buffer. */
 TEST_F(tenant_map, the_file_goes_with_the_last_mapping)
 {
 	uint64_t end = accmem_ms() + 10000;
@@ -104,13 +107,13 @@ TEST_F(tenant_map, the_file_goes_with_the_last_mapping)
 		munmap(p[i], 4096);
 	EXPECT_EQ(-1,
 		  accmem_sysfs_wait(variant->path, "detached_bytes", 0, 5000));
-	/* structures of files are freed a little later */
+	/* the kernel frees the structures a little later */
 	while (nr_files() - before > STRAY && accmem_ms() < end)
 		usleep(1000);
 	EXPECT_GE(STRAY, nr_files() - before);
 }
 
-/* A mapping through a file that is open for reading stays a reader's. */
+/* A mapping of a file that is open for reading stays read-only. */
 TEST_F(tenant_map, a_reader_s_mapping_stays_read_only)
 {
 	int fd = accmem_dev_open(variant->path, O_RDONLY);
@@ -137,12 +140,12 @@ TEST_F(tenant_map, a_reader_s_mapping_stays_read_only)
 		EXPECT_NE(0, accmem_try_write(p, 1));
 	}
 	close(fd);
-	/* mappings of a context that has ended are no more than they were */
+	/* a mapping gets no more rights when its context has ended */
 	EXPECT_EQ(-1, mprotect(p, 8192, RW));
 	munmap(p, 8192);
 }
 
-/* And one that was made read-only through a writer's file may change. */
+/* A read-only mapping of a file that is open for writing may become writable. */
 TEST_F(tenant_map, a_writer_s_mapping_may_become_writable)
 {
 	char *p, *q;

@@ -69,7 +69,7 @@ static int64_t number_in(const char *dir, const char *name)
 	return strtoll(text, NULL, 10);
 }
 
-/* where the hierarchy is, or a place of its own for it */
+/* finds the hierarchy of cgroups, or mounts one */
 static bool find_root(char *root, size_t size, bool *mounted)
 {
 	snprintf(root, size, "/sys/fs/cgroup");
@@ -112,7 +112,7 @@ FIXTURE_TEARDOWN(tenant_memcg)
 	uint64_t end = accmem_ms() + 20000;
 
 	if (self->group[0]) {
-		/* a task that has ended leaves it a moment later */
+		/* a task leaves the group a moment after its end */
 		while (rmdir(self->group) && accmem_ms() < end)
 			usleep(10000);
 		EXPECT_EQ(-1, access(self->group, F_OK));
@@ -125,7 +125,7 @@ FIXTURE_TEARDOWN(tenant_memcg)
 	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
 }
 
-/* what a child in the group does, and what it sees */
+/* a child in the group */
 struct member {
 	const char *path;
 	const char *group;
@@ -149,7 +149,7 @@ static int join(struct member *m)
 	return 0;
 }
 
-/* pieces of large pages, whole ones, and what crosses their borders */
+/* gives advice on parts of large pages, on whole ones, and across their borders */
 static int advise(struct member *m, int advice)
 {
 	static const struct {
@@ -161,7 +161,7 @@ static int advise(struct member *m, int advice)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(pieces); i++) {
-		/* it may be refused; it must do no harm */
+		/* the advice may be refused, but must do no harm */
 		(void)!madvise(m->p + pieces[i].at, pieces[i].length, advice);
 		ACCMEM_MUST(accmem_check(m->p, LENGTH, 3) == -1);
 	}
@@ -182,8 +182,8 @@ static int is_advised(void *arg)
 }
 
 /*
- * Nothing that the kernel warns of. Races are for whoever judges the whole log: some
- * are the kernel's own.
+ * True if the log has no warning. Reports of races do not count here: tools/vm judges
+ * them, since some are the kernel's own.
  */
 static bool log_is_clean(int log)
 {
@@ -230,7 +230,7 @@ static int is_charged(void *arg)
 	return 0;
 }
 
-/* Ordinary memory of the host is its user's, in large pages and in small. */
+/* Pages of the emulated device are charged to the group, large pages and small ones. */
 TEST_F(tenant_memcg, first_touch_is_charged)
 {
 	struct member m = { .path = variant->path,

@@ -12,14 +12,14 @@
 
 #define BUFFERS 150000
 #define TRIES 5
-#define FEWER 6 /* times, than beside a spinning process */
+#define FEWER 6 /* opens beside a reader are at most so many times fewer than beside a spinning process */
 
 FIXTURE(tenant_open)
 {
 	int fd;
 };
 
-/* Devices differ in nothing that matters here. */
+/* The devices do not differ in open(). */
 FIXTURE_VARIANT(tenant_open)
 {
 	const char *path;
@@ -58,7 +58,7 @@ static int find_buffers(void *arg)
 	return access(r->file, R_OK);
 }
 
-/* all of it, again and again */
+/* reads all of the file */
 static void read_buffers(void *arg)
 {
 	static char text[1 << 16];
@@ -70,7 +70,7 @@ static void read_buffers(void *arg)
 	close(fd);
 }
 
-/* as much as one byte, for which all of it is written nevertheless */
+/* reads one byte; the driver prints all of the file nevertheless */
 static void peek_at_buffers(void *arg)
 {
 	struct reader *r = arg;
@@ -89,7 +89,7 @@ static void open_once(void *arg)
 		close(fd);
 }
 
-/* a device of somebody else that is opened as ours were: by the misc core */
+/* a device of another driver that the misc core opens */
 static char *unrelated(void)
 {
 	static char *const paths[] = {
@@ -122,9 +122,9 @@ static uint64_t opens_in_a_second(char *file)
 }
 
 /*
- * Opens of @file while somebody opens the device again and again, and a second
- * process spins or reads. Of some tries there has to be one in which those who
- * open have their share of the processors.
+ * Counts opens of @file in a second, while one process opens the device again and
+ * again, and a second process spins or reads. In one of the tries the opening processes
+ * must get their share of the processors.
  */
 static void count(struct __test_metadata *_metadata, const char *path,
 		  char *file, void (*step)(void *arg))
@@ -167,7 +167,7 @@ TEST_F(tenant_open, nobody_waits_for_a_reader_of_buffers)
 	count(_metadata, variant->path, file, peek_at_buffers);
 }
 
-/* A file is one context, whoever opened the device how often at once. */
+/* Each open file is one context, also with concurrent opens. */
 TEST_F(tenant_open, openers_do_not_disturb_each_other)
 {
 	pid_t one, other;
@@ -188,8 +188,8 @@ TEST_F(tenant_open, openers_do_not_disturb_each_other)
 }
 
 /*
- * Contexts of a user are its own on each device, however many were opened on one
- * before: those of one device have nothing to do with those of another.
+ * The contexts of a user are counted on each device separately, however many were
+ * opened on another device before.
  */
 TEST_F(tenant_open, devices_do_not_disturb_each_other)
 {
@@ -203,7 +203,7 @@ TEST_F(tenant_open, devices_do_not_disturb_each_other)
 		kept[i] = accmem_dev_open(paths[i % 3], O_RDWR);
 		ASSERT_LE(0, kept[i]);
 	}
-	/* whatever numbers they have on one, those of the others pass them */
+	/* the ids on one device may equal those on another */
 	for (i = 0; i < n; i++) {
 		fd = accmem_dev_open(paths[i % 3], O_RDWR);
 		ASSERT_LE(0, fd) {

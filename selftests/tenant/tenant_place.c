@@ -18,7 +18,7 @@
 #define FOLIO MIB(2)
 #define FOLIOS_MAX (GIB(1) / FOLIO)
 #define ROOM 24 /* folios that the random test leaves */
-#define TENANTS 3 /* the last one fills what is not to be used */
+#define TENANTS 3 /* the last one takes the memory that is not to be used */
 #define LIVE 512 /* buffers of each tenant */
 
 FIXTURE(tenant_place)
@@ -26,7 +26,7 @@ FIXTURE(tenant_place)
 	int fd[TENANTS];
 	struct accmem_info info;
 	uint64_t folios;
-	bool owned; /* folios have owners */
+	bool owned; /* a folio belongs to one tenant */
 };
 
 ACCMEM_VARIANTS_RESERVED(tenant_place);
@@ -58,10 +58,13 @@ FIXTURE_TEARDOWN(tenant_place)
 
 /* --- who has what -------------------------------------------------------- */
 
-/* buffers of each tenant that lie in a folio */
+/* the number of buffers of each tenant in a folio */
 static uint16_t used[FOLIOS_MAX][TENANTS];
 
-/* a buffer of @t comes, or goes; false if it has a part of another's folio */
+/*
+ * counts a buffer of @t that comes or goes; false if it shares a folio with another
+ * tenant
+ */
 static bool change(const struct accmem_info *info, unsigned int t,
 		   const struct accmem_alloc *a, int by)
 {
@@ -85,7 +88,7 @@ static bool add(const struct accmem_info *info, unsigned int t,
 	return change(info, t, a, 1);
 }
 
-/* folios in which @t has anything */
+/* the number of folios in which @t has buffers */
 static uint64_t folios_of(unsigned int t)
 {
 	uint64_t f, n = 0;
@@ -104,7 +107,7 @@ static uint64_t largest_run(int fd)
 
 /* --- one placement ------------------------------------------------------- */
 
-/* takes all that is left, a folio at a time; the number of them, or -1 */
+/* allocates all free folios; their number, or -1 */
 static int take_folios(int fd, struct accmem_alloc *a, int max)
 {
 	int n, err = 0;
@@ -119,7 +122,7 @@ static int take_folios(int fd, struct accmem_alloc *a, int max)
 
 static struct accmem_alloc filler[FOLIOS_MAX];
 
-/* frees those folios of the filler that lie beside @own; how many are left */
+/* frees the folios of the filler that are neighbours of @own; the number of the others */
 static int free_beside(int fd, uint64_t base, uint64_t own, int n)
 {
 	uint64_t at;
@@ -138,7 +141,10 @@ static int free_beside(int fd, uint64_t base, uint64_t own, int n)
 	return n;
 }
 
-/* what is free before @a, and after it, with the rest of its folios and @more of each side */
+/*
+ * the longer of the free runs before and after @a: the rest of its folio, and @more
+ * bytes
+ */
 static uint64_t longest_beside(const struct accmem_info *info,
 			       const struct accmem_alloc *a, uint64_t more)
 {
@@ -152,8 +158,9 @@ static uint64_t longest_beside(const struct accmem_info *info,
 }
 
 /*
- * A tenant has 1 MiB; but for the folios beside it, somebody else has the rest.
- * So more than 2 MiB are had where they begin or end in its own folio.
+ * A tenant has 1 MiB of a folio. Another tenant has all other folios except the
+ * neighbours. So a request of more than 2 MiB fits only if it begins or ends in the
+ * tenant's own folio.
  */
 TEST_F(tenant_place, a_request_uses_the_free_end_of_an_own_folio)
 {
@@ -171,14 +178,14 @@ TEST_F(tenant_place, a_request_uses_the_free_end_of_an_own_folio)
 	longest = longest_beside(&self->info, &a, FOLIO);
 	ASSERT_LE(MIB(2) + KIB(512), longest);
 	EXPECT_EQ(longest, largest_run(self->fd[0]));
-	/* and no more for the other than what is whole */
+	/* the other tenant gets complete folios only */
 	if (self->owned) {
 		EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->fd[1],
 						      MIB(2) + 4096, 0, &b));
 	}
 	EXPECT_EQ(0, accmem_alloc_bytes(self->fd[0], longest, 0, &b));
 
-	/* it ends anywhere: what is left of the last folio is its owner's */
+	/* a buffer may end anywhere in a folio; the rest of the folio is its owner's */
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd[0], b.address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd[0], a.address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd[0], FOLIO + MIB(1), 0, &a));
@@ -194,7 +201,7 @@ TEST_F(tenant_place, a_request_uses_the_free_end_of_an_own_folio)
 
 /* --- two tenants --------------------------------------------------------- */
 
-/* @length at a time, turn by turn: the folios of each are full but for ends */
+/* Two tenants allocate @length bytes by turns. All folios of each are full, but for one. */
 static void alternate(struct __test_metadata *_metadata, const int *fd,
 		      const struct accmem_info *info, bool owned,
 		      uint64_t length)
@@ -248,8 +255,8 @@ struct world {
 };
 
 /*
- * Leaves ROOM folios, half of them side by side, and the rest wherever. Returns
- * the number of those that are left, or -1.
+ * Takes all but ROOM folios. Half of these are contiguous, and the others are at random
+ * places. Returns the number of free folios, or -1.
  */
 static int leave_room(struct world *w, uint64_t folios)
 {
@@ -304,7 +311,10 @@ static void wrong(struct world *w, const char *what, unsigned int t,
 	       (unsigned long long)a->largest_run);
 }
 
-/* would the request fit in the largest run? one of less than a granule is in a slab page */
+/*
+ * true if the request fits in the largest run; a run of less than a granule is in a
+ * slab page
+ */
 static bool fits(const struct accmem_alloc *a)
 {
 	uint64_t length = a->length;
@@ -314,7 +324,7 @@ static bool fits(const struct accmem_alloc *a)
 	return a->largest_run > GRANULE / 2 && a->largest_run >= length;
 }
 
-/* It fits nowhere, neither by the answer nor once all caches are empty. */
+/* The refused request must not fit: not by the answer, nor when all caches are empty. */
 static void check_refusal(struct world *w, unsigned int t,
 			  struct accmem_alloc *a)
 {
@@ -358,7 +368,7 @@ static void one_free(struct world *w, unsigned int t)
 	*a = w->live[t][--w->nr[t]];
 }
 
-/* INFO says what is charged; the first that is wrong is shown */
+/* INFO must return the charge; prints the first that is wrong */
 static void check_charge(struct world *w, unsigned int t)
 {
 	uint64_t want = accmem_charge_of(w->info, w->live[t], w->nr[t]);
@@ -372,7 +382,7 @@ static void check_charge(struct world *w, unsigned int t)
 	}
 }
 
-/* what INFO promises is granted */
+/* an ALLOC of the largest run in INFO must succeed */
 static void check_largest(struct world *w, unsigned int t)
 {
 	struct accmem_alloc a = { .largest_run = largest_run(w->fd[t]) };
@@ -398,7 +408,7 @@ TEST_F(tenant_place, whatever_the_rule_allows_is_found)
 	for (i = 0; i < accmem_scale(10000) && w.wrong < 10; i++) {
 		r = accmem_random(&w.seed);
 		t = r & 1;
-		/* waves: it fills up, and empties to a half */
+		/* by turns, memory fills up and becomes half empty */
 		if (!w.nr[t] || (w.nr[t] < LIVE &&
 				 (r >> 8) % 100 < (i / 500 % 2 ? 45 : 65)))
 			one_alloc(&w, t);
@@ -418,8 +428,8 @@ TEST_F(tenant_place, whatever_the_rule_allows_is_found)
 }
 
 /*
- * What the cleaner has in its hands is free: a request that fits nowhere else
- * gets it, however often the cleaner comes between.
+ * Memory that the cleaner is clearing counts as free. A request that fits nowhere else
+ * gets it, at whatever point the cleaner is.
  */
 TEST_F(tenant_place, the_cleaner_hides_nothing)
 {
@@ -427,7 +437,7 @@ TEST_F(tenant_place, the_cleaner_hides_nothing)
 	unsigned int i, rounds = accmem_scale(150);
 	char *p;
 
-	/* the cleaner of what was there before may leave a hole on the other side */
+	/* the cleaner may still hold memory on the other side of the hole */
 	for (i = 0; i < 1000; i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd[2],
 						self->info.capacity - a.length,
@@ -453,7 +463,7 @@ TEST_F(tenant_place, the_cleaner_hides_nothing)
 		p[0] = 1;
 		munmap(p, a.footprint);
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd[i & 1], a.address));
-		usleep(i % 16 * 100); /* the cleaner has begun, or not */
+		usleep(i % 16 * 100); /* long enough for the cleaner to begin, or not */
 	}
 }
 

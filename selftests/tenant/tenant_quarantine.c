@@ -17,7 +17,7 @@
 #define BLOCKS 64 /* of a granule */
 #define CALLS 20
 #define TRIES 5
-#define SLOWER 5 /* times the control; without the mend it is 30 to 60 */
+#define SLOWER 5 /* times the control; it was 30 to 60 when each buffer was scanned */
 
 FIXTURE(tenant_quarantine)
 {
@@ -45,15 +45,15 @@ FIXTURE_TEARDOWN(tenant_quarantine)
 	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
 }
 
-/* memory that was mapped, of which pages are pinned, and which was freed */
+/* memory that was mapped, pinned and freed */
 struct pinned {
 	int fd;
 	int pipes[2];
 	unsigned int granules;
-	unsigned int blocks; /* of a granule; 1 is the granule */
+	unsigned int blocks; /* buffers in each granule; 1: the granule is one buffer */
 };
 
-/* pages of @p, one of each granule: on emulated memory each is its own pin */
+/* pins a page of each granule */
 static bool pin_all(struct pinned *pin, char **p)
 {
 	struct iovec iov = { .iov_len = 8 };
@@ -144,7 +144,7 @@ static uint64_t time_pinned(struct __test_metadata *_metadata, const char *path,
 	return best;
 }
 
-/* @fn with granules in quarantine, and with as many that were cut to pieces */
+/* compares @fn with granules in quarantine, and with as many granules of small buffers */
 static void compare(struct __test_metadata *_metadata, const char *path,
 		    unsigned int granules, void (*fn)(void *arg),
 		    struct victim *v)
@@ -188,7 +188,7 @@ static int prepare_attack(void *arg)
 	return 0;
 }
 
-/* has the quarantine looked at, over and over */
+/* an ALLOC that fails, and scans the quarantine */
 static void attack(void *arg)
 {
 	struct attacker *a = arg;
@@ -196,7 +196,7 @@ static void attack(void *arg)
 	alloc_failing(&a->self);
 }
 
-/* INFO of somebody else meanwhile */
+/* the time of INFO of another context meanwhile */
 static uint64_t time_beside(struct __test_metadata *_metadata,
 			    struct attacker *a, struct victim *v)
 {
@@ -236,8 +236,8 @@ TEST_F(tenant_quarantine, info_does_not_wait)
 }
 
 /*
- * What is in quarantine is the granules, whole; what is charged, the pages of 2 MiB in
- * which they are, where only their owner can use these.
+ * The quarantine holds complete granules. The charge is for their compound pages where
+ * these have owners.
  */
 TEST_F(tenant_quarantine, bytes_are_those_of_the_granules)
 {

@@ -93,7 +93,7 @@ TEST_F(tenant_view, attributes_are_for_root)
 	}
 }
 
-/* No attribute is forgotten: nothing else of a device is readable by all. */
+/* No other attribute of a device is readable by everyone. */
 TEST_F(tenant_view, nothing_else_is_readable)
 {
 	static const char *const core[] = { "capacity", "dev", "uevent" };
@@ -165,7 +165,10 @@ static unsigned int nr_pairs(void)
 	return n < PAIRS_MIN ? PAIRS_MIN : n;
 }
 
-/* holds of the carveout's lock by looks, with a pair of calls before each */
+/*
+ * how often reads of statistics take the carveout's lock, with an ALLOC and FREE before
+ * each
+ */
 static int64_t holds(const char *path, int reader, enum view view, int fd,
 		     uint64_t length)
 {
@@ -181,10 +184,7 @@ static int64_t holds(const char *path, int reader, enum view view, int fd,
 	return accmem_shared(path, "carveout_lock_holds") - before;
 }
 
-/*
- * Clearing in the background uses the lock too: of five times there has to be
- * one in which it did not.
- */
+/* The cleaner takes the lock as well, so one of five tries must be without it. */
 static bool look_is_free(const char *path, int reader, enum view view, int fd,
 			 uint64_t length)
 {
