@@ -69,16 +69,13 @@ TEST_F(abi_stream, commands_belong_to_their_file)
 					&query));
 }
 
-/*
- * A call that succeeds with all else zero; its structure, and where there is a
- * reserved field.
- */
+/* A call that succeeds when all other fields are 0. */
 struct call {
 	unsigned long cmd;
 	uint32_t size;
-	uint32_t reserved; /* offset; 0: there is none */
-	bool of_context; /* else of a stream */
-	uint32_t fd; /* offset of a descriptor that is returned, or 0 */
+	uint32_t reserved; /* offset of the reserved field, or 0 */
+	bool of_context; /* the command is for a context, else for a stream */
+	uint32_t fd; /* offset of the returned descriptor, or 0 */
 };
 
 static const struct call calls[] = {
@@ -98,7 +95,10 @@ static const struct call calls[] = {
 	  offsetof(struct accmem_stream_export, fd) },
 };
 
-/* what makes the call succeed on a new stream, with @size in its first word */
+/*
+ * makes a structure with which the call succeeds on a new stream; @size is its first
+ * word
+ */
 static void prepare(char *at, const struct call *call, int sync_file,
 		    uint32_t size)
 {
@@ -114,7 +114,7 @@ static void prepare(char *at, const struct call *call, int sync_file,
 	memcpy(at, &size, sizeof(size));
 }
 
-/* the call, on a stream of its own; what it returns is closed */
+/* makes the call on a new stream, and closes the descriptor that it returns */
 static int make(int fd, const struct call *call, void *at)
 {
 	int stream = stream_create(fd), made, err;
@@ -157,7 +157,7 @@ TEST_F(abi_stream, sizes_are_checked)
 		EXPECT_EQ(-EINVAL, make(self->fd, call, at));
 		prepare(at, call, self->sync_file, 4097);
 		EXPECT_EQ(-E2BIG, make(self->fd, call, at));
-		/* a longer one, whose tail is zero or not */
+		/* a longer structure, whose tail is zero or not */
 		prepare(at, call, self->sync_file, call->size + 64);
 		EXPECT_EQ(0, make(self->fd, call, at));
 		prepare(at, call, self->sync_file, call->size + 64);
@@ -215,11 +215,11 @@ TEST_F(abi_stream, structures_may_end_a_page)
 		prepare(at, &calls[i], self->sync_file, calls[i].size);
 		memcpy(end, at, calls[i].size);
 		EXPECT_EQ(0, make(self->fd, &calls[i], end));
-		/* one byte is missing */
+		/* the last byte is not mapped */
 		memcpy(end + 1, at, calls[i].size - 1);
 		EXPECT_EQ(-EFAULT, make(self->fd, &calls[i], end + 1));
 		EXPECT_EQ(-EFAULT, make(self->fd, &calls[i], NULL));
-		/* one byte more is not there */
+		/* the structure has one more byte, which is not mapped */
 		prepare(at, &calls[i], self->sync_file, calls[i].size + 1);
 		memcpy(end, at, calls[i].size);
 		EXPECT_EQ(-EFAULT, make(self->fd, &calls[i], end));
@@ -227,7 +227,7 @@ TEST_F(abi_stream, structures_may_end_a_page)
 	munmap(p, 8192);
 }
 
-/* An answer that cannot be written is no answer, and leaves no descriptor. */
+/* A call whose answer cannot be written fails, and leaves no descriptor. */
 TEST_F(abi_stream, answers_have_to_be_writable)
 {
 	unsigned int before = accmem_nr_descriptors(), i;
@@ -297,7 +297,7 @@ TEST_F(abi_stream, free_takes_one_thing_to_wait_for)
 				  .flags = ACCMEM_FREE_STREAM,
 				  .fd = self->stream, .reserved2 = 1 };
 	EXPECT_EQ(-EINVAL, free_with(self->fd, f));
-	/* a stream is no fence, and the other way round */
+	/* a stream is not a fence, and a fence is not a stream */
 	f = (struct accmem_free){ .address = a.address,
 				  .flags = ACCMEM_FREE_FENCE,
 				  .fd = self->stream };
@@ -313,7 +313,7 @@ TEST_F(abi_stream, free_takes_one_thing_to_wait_for)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* Programs of before there were streams pass what there was then. */
+/* Programs from before streams pass shorter structures. */
 TEST_F(abi_stream, first_versions_are_taken)
 {
 	struct accmem_alloc a = { .size = offsetof(struct accmem_alloc,
@@ -324,7 +324,7 @@ TEST_F(abi_stream, first_versions_are_taken)
 				 .fd = -1, .reserved2 = 1, .position = 1 };
 
 	ASSERT_EQ(0, accmem_ioctl(self->fd, ACCMEM_IOC_ALLOC, &a));
-	/* what they do not know is left alone */
+	/* the kernel does not write beyond these */
 	EXPECT_EQ(-1, a.stream);
 	EXPECT_EQ(77, a.carveouts);
 	EXPECT_EQ(1, a.position);
@@ -346,7 +346,7 @@ TEST_F(abi_stream, alloc_takes_a_stream_with_its_flag)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* QUERY tells the flags that decide what a buffer is. */
+/* QUERY returns only the flags that describe the buffer. */
 TEST_F(abi_stream, query_does_not_tell_the_stream)
 {
 	struct accmem_alloc a = { .length = 4096,

@@ -59,7 +59,7 @@ TEST_F(stream, t10_free_waits_for_its_position)
 	struct accmem_query q;
 
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 5));
-	/* the name is gone at once */
+	/* the address is unknown at once */
 	EXPECT_EQ(-ENOENT, accmem_ioctl_query(self->fd, a.address, &q));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->fd, a.address));
 	EXPECT_EQ(NULL, accmem_mmap(self->fd, &a, 4096, RW));
@@ -115,7 +115,7 @@ TEST_F(stream, each_free_has_its_position)
 	EXPECT_EQ(0, stream_pending(variant->path));
 }
 
-/* More than are taken out in one hold of a lock. */
+/* More frees than the driver handles in one hold of a lock. */
 TEST_F(stream, many_frees_at_one_position)
 {
 	struct accmem_alloc a;
@@ -134,7 +134,7 @@ TEST_F(stream, many_frees_at_one_position)
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "buffers"));
 }
 
-/* a thread that reaches a position, at which much is freed */
+/* a thread that signals a position with many pending frees */
 struct signaller {
 	pthread_t thread;
 	int stream;
@@ -150,9 +150,9 @@ static void *signal_main(void *arg)
 	return NULL;
 }
 
-#define FREED 256 /* buffers of 64 KiB */
+#define FREED 256 /* number of buffers of 64 KiB */
 
-/* has so many freed at a position, and another thread about to reach it */
+/* frees so many buffers at a position, and starts the thread */
 static bool signaller_start(struct signaller *s, int fd)
 {
 	unsigned int i;
@@ -177,7 +177,7 @@ TEST_F(stream, t10_signal_returns_when_all_before_its_position_is_free)
 				       .position = 2 * i + 1 };
 
 		ASSERT_TRUE(signaller_start(&s, self->fd));
-		/* a busy machine lets a thread begin late beside one that spins */
+		/* on a busy machine a thread may start late beside one that spins */
 		until = accmem_ms() + 3 * PATIENCE_MS;
 		while (stream_query(self->stream).reached < s.position &&
 		       accmem_ms() < until)
@@ -209,7 +209,7 @@ static void *fail_to_allocate(void *arg)
 	return NULL;
 }
 
-/* One that fails looks for what is due, and takes nothing from who reaches a position. */
+/* An ALLOC that fails frees due memory, but takes none from a thread that signals. */
 TEST_F(stream, t10_signal_frees_it_all_while_others_fail)
 {
 	int rounds = accmem_scale(40), i;
@@ -250,7 +250,7 @@ TEST_F(stream, t10_who_has_waited_for_a_position_finds_what_it_frees)
 	}
 }
 
-/* Nobody gets it before: all else is taken, by this context and another one. */
+/* Two contexts allocate all free memory. Neither gets pending memory. */
 TEST_F(stream, t10_nobody_is_given_pending_memory)
 {
 	struct accmem_alloc *bufs = calloc(4096, sizeof(*bufs));
@@ -271,7 +271,7 @@ TEST_F(stream, t10_nobody_is_given_pending_memory)
 	free(bufs);
 }
 
-/* Work before the position may use them still. */
+/* The device may use the addresses until the position. */
 TEST_F(stream, device_addresses_stay_taken)
 {
 	struct accmem_alloc a = stream_allocate(self->fd, KIB(64)), b;
@@ -304,7 +304,7 @@ TEST_F(stream, mappings_outlive_the_position)
 					PATIENCE_MS));
 }
 
-/* A small buffer's granule is pending when nothing else of it is named. */
+/* A granule is pending when its last small buffer has been freed at a position. */
 TEST_F(stream, small_buffers_wait_as_well)
 {
 	struct accmem_alloc a = stream_allocate(self->fd, 64);
@@ -323,7 +323,7 @@ TEST_F(stream, small_buffers_wait_as_well)
 	EXPECT_EQ(4096, stream_pending(variant->path));
 	ASSERT_EQ(0, stream_signal(self->stream, 1));
 	EXPECT_EQ(4096, stream_pending(variant->path));
-	/* a name in it, again */
+	/* a new buffer in the granule */
 	c = stream_allocate(self->fd, 64);
 	EXPECT_EQ(0, stream_pending(variant->path));
 	ASSERT_EQ(0, stream_signal(self->stream, 2));
@@ -349,7 +349,7 @@ TEST_F(stream, alloc_takes_what_is_pending_on_its_stream)
 	EXPECT_EQ(0, stream_pending(variant->path));
 	EXPECT_EQ(0, stream_query(self->stream).pending);
 	EXPECT_EQ(1, accmem_sysfs(variant->path, "buffers"));
-	/* what the context had in it is there */
+	/* the buffer has the old contents of the context */
 	p = accmem_mmap(self->fd, &b, MIB(1), PROT_READ);
 	ASSERT_NE(NULL, p);
 	EXPECT_EQ(0, accmem_try_read(p, &value));
@@ -382,7 +382,7 @@ TEST_F(stream, alloc_takes_nothing_else)
 
 	ASSERT_LE(0, second);
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
-	/* another stream, no stream, another layout, other flags */
+	/* another stream, no stream, other sizes, other flags */
 	b = (struct accmem_alloc){ .length = MIB(1) };
 	ASSERT_EQ(0, stream_alloc(self->fd, second, &b));
 	EXPECT_NE(a.address, b.address);
@@ -397,7 +397,7 @@ TEST_F(stream, alloc_takes_nothing_else)
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 	EXPECT_NE(a.address, b.address);
 	EXPECT_EQ(1, stream_query(self->stream).pending);
-	/* what is mapped still */
+	/* a buffer that is still mapped */
 	a = stream_allocate(self->fd, KIB(512));
 	p = accmem_mmap(self->fd, &a, KIB(512), RW);
 	ASSERT_NE(NULL, p);
@@ -417,7 +417,7 @@ TEST_F(stream, alloc_takes_nothing_that_is_pinned)
 	int pipes[2];
 
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
-		return; /* there is nothing to pin */
+		return; /* the device has no pages */
 	p = accmem_mmap(self->fd, &a, KIB(64), RW);
 	ASSERT_NE(NULL, p);
 	memset(p, 1, KIB(64));
@@ -433,7 +433,7 @@ TEST_F(stream, alloc_takes_nothing_that_is_pinned)
 	EXPECT_EQ(a.address, b.address);
 }
 
-/* The first free's promise holds, however the second one is made. */
+/* The position of the first free holds, whatever the second free says. */
 TEST_F(stream, t10_what_was_taken_keeps_its_position)
 {
 	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
@@ -444,7 +444,7 @@ TEST_F(stream, t10_what_was_taken_keeps_its_position)
 	ASSERT_EQ(a.address, b.address);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
 	EXPECT_EQ(MIB(1), stream_pending(variant->path));
-	/* at an earlier position of the same stream */
+	/* the second free is at an earlier position of the stream */
 	b = (struct accmem_alloc){ .length = MIB(1) };
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 	ASSERT_EQ(a.address, b.address);
@@ -452,7 +452,7 @@ TEST_F(stream, t10_what_was_taken_keeps_its_position)
 	ASSERT_EQ(0, stream_free(self->fd, b.address, self->stream, 2));
 	ASSERT_EQ(0, stream_signal(self->stream, 4));
 	EXPECT_EQ(MIB(1), stream_pending(variant->path));
-	/* and at a later one */
+	/* and at a later position */
 	b = (struct accmem_alloc){ .length = MIB(1) };
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 	ASSERT_EQ(a.address, b.address);
@@ -483,7 +483,10 @@ TEST_F(stream, t10_two_streams_both_have_to_come)
 		ASSERT_EQ(0, stream_signal(first_first ? self->stream : second,
 					   at));
 		EXPECT_EQ(MIB(1), stream_pending(variant->path));
-		/* while it waits for both, neither stream alone may have it */
+		/*
+		 * the memory waits for both streams, so ALLOC on one of them may not
+		 * take it
+		 */
 		b = (struct accmem_alloc){ .length = MIB(1) };
 		if (!first_first) {
 			ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
@@ -510,7 +513,7 @@ TEST_F(stream, what_was_taken_is_plain_after_its_position)
 	EXPECT_EQ(self->info.free_bytes, accmem_free_now(self->fd));
 }
 
-/* An answer that cannot be written leaves the free as it was. */
+/* An ALLOC whose answer cannot be written leaves the memory pending. */
 TEST_F(stream, t10_an_alloc_that_fails_gives_it_back)
 {
 	struct accmem_alloc a = stream_allocate(self->fd, MIB(1)), *req;
@@ -560,7 +563,7 @@ TEST_F(stream, a_stream_is_of_one_context)
 	EXPECT_EQ(-EACCES, stream_alloc(self->fd, of_device, &b));
 	EXPECT_EQ(-EBADF, stream_alloc(self->fd, closed, &b));
 	EXPECT_EQ(-EINVAL, stream_alloc(self->fd, pipes[0], &b));
-	/* and nothing of that did anything */
+	/* none of these calls had an effect */
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	close(pipes[0]);
 	close(pipes[1]);
@@ -588,7 +591,7 @@ TEST_F(stream, what_is_wrong_with_the_buffer_is_told)
 	close(other);
 }
 
-/* Whoever has the file may do the work. */
+/* Any process with the file of a stream may signal it. */
 static int signal_as_child(void *arg)
 {
 	return stream_signal(*(int *)arg, 3) ? 1 : 0;
@@ -613,7 +616,7 @@ TEST_F(stream, what_is_pinned_hides_nothing_else)
 	int pipes[2];
 
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
-		return; /* there is nothing to pin */
+		return; /* the device has no pages */
 	p = accmem_mmap(self->fd, &pinned, MIB(2), RW);
 	ASSERT_NE(NULL, p);
 	memset(p, 1, 4096);

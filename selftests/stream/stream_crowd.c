@@ -46,7 +46,7 @@ TEST_F(stream_crowd, a_fence_that_many_frees_wait_for_calls_once)
 	close(file);
 }
 
-/* frees of several contexts at several fences: each comes free with its own */
+/* Frees of several contexts wait for several fences. Each is freed with its own fence. */
 TEST_F(stream_crowd, t10_frees_at_several_fences_come_with_their_own)
 {
 	enum { CONTEXTS = 3, FENCES = 5 };
@@ -84,7 +84,7 @@ TEST_F(stream_crowd, t10_frees_at_several_fences_come_with_their_own)
 		close(files[i]);
 }
 
-/* each position as soon as its own fence and those before it have signalled */
+/* A position is reached when its fence and all earlier fences have signalled. */
 TEST_F(stream_crowd, positions_of_two_fences_that_take_turns_come_in_order)
 {
 	unsigned int i, n = 100;
@@ -100,13 +100,13 @@ TEST_F(stream_crowd, positions_of_two_fences_that_take_turns_come_in_order)
 	ASSERT_EQ(0, fence_signal(self->fences, ids[1], -EIO, 0));
 	EXPECT_EQ(0, stream_query(self->stream).reached);
 	EXPECT_EQ(-EAGAIN, stream_try(self->stream, 1));
-	/* the last one is not reached by this, nor by one of the past */
+	/* neither this fence nor one that has signalled before reaches the last position */
 	ASSERT_EQ(0, stream_import(self->stream, n + 1, files[1]));
 	EXPECT_EQ(0, stream_query(self->stream).reached);
 	ASSERT_EQ(0, fence_signal(self->fences, ids[0], 0, TEST_FENCE_IRQ));
 	EXPECT_EQ(0, stream_settle(self->stream, n + 1));
 	EXPECT_EQ(-EIO, stream_query(self->stream).error);
-	/* and what comes then is reached at once */
+	/* a later import of a signalled fence is reached at once */
 	ASSERT_EQ(0, stream_import(self->stream, n + 2, files[0]));
 	EXPECT_EQ(n + 2, stream_query(self->stream).reached);
 	close(files[0]);

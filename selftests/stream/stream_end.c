@@ -52,7 +52,7 @@ TEST_F(stream_end, the_end_of_the_context_cancels)
 	EXPECT_EQ(POLLHUP, pollfd.revents & POLLHUP);
 }
 
-/* Named buffers that were taken from what was pending go as all others do. */
+/* Buffers that took pending memory are freed like all others. */
 TEST_F(stream_end, the_end_of_the_context_frees_what_was_taken)
 {
 	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
@@ -133,7 +133,7 @@ static void *wait_for(void *arg)
 	return NULL;
 }
 
-/* Each is woken by its position, not by one before it. */
+/* Each waiter is woken by its own position, not by an earlier one. */
 TEST_F(stream_end, waiters_are_woken_by_their_position)
 {
 	struct waiter w[8];
@@ -240,7 +240,7 @@ TEST_F(stream_end, poll_wakes)
 	pthread_join(thread, NULL);
 }
 
-/* Also when that was reached already: it is the last one asked for. */
+/* poll() is about the position of the last try, also if that was reached already. */
 TEST_F(stream_end, poll_is_about_what_was_reached_when_asked_for)
 {
 	struct pollfd pollfd = { .fd = self->stream, .events = POLLIN };
@@ -268,7 +268,7 @@ static void *sleep_in_poll(void *arg)
 	return NULL;
 }
 
-/* Who sleeps in poll() learns of what another thread asks for. */
+/* A thread in poll() is woken when another thread tries a position that is reached. */
 TEST_F(stream_end, poll_wakes_by_what_another_asks_for)
 {
 	struct poller p = { .stream = self->stream, .ret = -1 };
@@ -300,18 +300,18 @@ TEST_F(stream_end, overdue_memory_is_quarantined_and_stays)
 					MIB(2), PATIENCE_MS));
 	EXPECT_EQ(0, stream_pending(variant->path));
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
-	/* it is counted before it is reported */
+	/* the memory is counted before the message is written */
 	EXPECT_TRUE(accmem_log_gets(log, "a fence that does not come",
 				    PATIENCE_MS));
 	snprintf(text, sizeof(text), "/proc/self/fdinfo/%d", self->fd);
 	EXPECT_LT(0, accmem_read_file(text, text, sizeof(text)));
 	EXPECT_NE(NULL, strstr(text, "accmem-overdue:\t2097152\n"));
-	/* nothing but the position makes it free */
+	/* only the position frees the memory */
 	start = accmem_sysfs(variant->path, "free_bytes");
 	usleep(300000);
 	accmem_drain(self->fd);
 	EXPECT_EQ(start, accmem_sysfs(variant->path, "free_bytes"));
-	/* the stream may have it still */
+	/* an ALLOC on the stream may still take the memory */
 	b = (struct accmem_alloc){ .length = MIB(2) };
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
 	EXPECT_EQ(a.address, b.address);
@@ -351,7 +351,7 @@ TEST_F(stream_end, can_be_seen)
 	ASSERT_LT(0, accmem_debug_read(variant->path, "streams", text,
 				       sizeof(text)));
 	EXPECT_NE(NULL, strstr(text, " 1 3 3 1 0\n"));
-	/* INFO says that there are streams */
+	/* INFO has the feature */
 	EXPECT_NE(0, self->info.features & ACCMEM_FEATURE_STREAM);
 }
 

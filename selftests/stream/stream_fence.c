@@ -49,7 +49,7 @@ static void free_after(struct __test_metadata *_metadata, const char *path,
 
 	ASSERT_LE(0, file);
 	ASSERT_EQ(0, fence_free(fd, a.address, file));
-	/* the fence is held, not its file */
+	/* the driver references the fence, not its file */
 	close(file);
 	EXPECT_EQ(-ENOENT, accmem_ioctl_query(fd, a.address, &q));
 	EXPECT_EQ(bytes, pending(path));
@@ -96,7 +96,7 @@ TEST_F(stream_fence, a_fence_of_the_past_is_a_plain_free)
 	}
 }
 
-/* One that is about to fail finds what is due. */
+/* An ALLOC that would fail frees due memory first. */
 TEST_F(stream_fence, an_alloc_that_would_fail_finds_what_is_due)
 {
 	struct accmem_alloc *bufs = calloc(4096, sizeof(*bufs));
@@ -122,7 +122,7 @@ TEST_F(stream_fence, an_alloc_that_would_fail_finds_what_is_due)
 	free(bufs);
 }
 
-/* The same of device addresses. */
+/* An ALLOC that finds no device address frees due memory first. */
 TEST_F(stream_fence, an_alloc_without_addresses_finds_what_is_due)
 {
 	struct accmem_info info;
@@ -147,7 +147,7 @@ TEST_F(stream_fence, an_alloc_without_addresses_finds_what_is_due)
 	}
 }
 
-/* after a fence, and at a position of a stream */
+/* The memory is freed after a fence, and at a position of a stream. */
 TEST_F(stream_fence, an_address_whose_free_is_due_can_be_had)
 {
 	static const uint64_t lengths[] = { MIB(2), 4096, 64 };
@@ -228,7 +228,7 @@ TEST_F(stream_fence, a_fence_of_the_past_reaches_at_once)
 	close(file);
 }
 
-/* Whichever fence signals first. */
+/* Positions are reached in order, whichever fence signals first. */
 TEST_F(stream_fence, positions_come_in_order)
 {
 	struct accmem_alloc a = allocate(self->fd, MIB(1));
@@ -295,7 +295,7 @@ TEST_F(stream_fence, many_imports)
 
 /* --- exported fences ------------------------------------------------------- */
 
-/* A fence that userspace could forget to signal reaches nobody. */
+/* A position that only userspace could signal cannot be exported. */
 TEST_F(stream_fence, userspace_positions_are_not_exported)
 {
 	uint32_t id;
@@ -355,7 +355,7 @@ TEST_F(stream_fence, what_is_reached_is_exported_as_signalled)
 	close(file);
 }
 
-/* until it has signalled: newer kernels forget the driver then */
+/* the name of the driver; newer kernels drop it when the fence has signalled */
 TEST_F(stream_fence, an_export_says_whose_it_is)
 {
 	struct sync_fence_info fence = {};
@@ -374,7 +374,7 @@ TEST_F(stream_fence, an_export_says_whose_it_is)
 	close(imported);
 }
 
-/* Another context, on another device, waits for this one. */
+/* A context of another device waits for the exported fence. */
 TEST_F(stream_fence, another_device_may_wait)
 {
 	const char *elsewhere = strcmp(variant->path, ACCMEM_DEV_PHYS) ?
@@ -401,7 +401,7 @@ TEST_F(stream_fence, another_device_may_wait)
 	close(other);
 }
 
-/* No fence is signalled inside of another: a chain has any length. */
+/* No fence is signalled inside the callback of another, so a chain may have any length. */
 TEST_F(stream_fence, a_long_chain)
 {
 	unsigned int i, n = 400;
@@ -417,7 +417,7 @@ TEST_F(stream_fence, a_long_chain)
 		close(last);
 		last = stream_export(stream, 1);
 		ASSERT_LE(0, last);
-		/* it goes on without anybody's file */
+		/* the chain goes on when all files are closed */
 		close(stream);
 	}
 	EXPECT_EQ(0, fence_status(last));
@@ -459,7 +459,7 @@ TEST_F(stream_fence, t10_a_position_and_a_fence)
 	}
 }
 
-/* What the kernel will reach is waited for, whoever has gone. */
+/* Frees that wait for a kernel fence wait for it, also after the context has ended. */
 TEST_F(stream_fence, t10_the_end_of_the_context_waits_for_the_kernel)
 {
 	struct accmem_alloc a[4];
@@ -472,7 +472,7 @@ TEST_F(stream_fence, t10_the_end_of_the_context_waits_for_the_kernel)
 	ASSERT_EQ(0, stream_import(self->stream, 5, file));
 	ASSERT_EQ(0, fence_free(self->fd, a[0].address, file));
 	ASSERT_EQ(0, stream_free(self->fd, a[1].address, self->stream, 4));
-	/* after what is claimed, in the order of the stream */
+	/* a free after the claimed position, in the order of the stream */
 	ASSERT_EQ(0, stream_free(self->fd, a[2].address, self->stream, 9));
 	ASSERT_EQ(0, fence_free(self->fd, a[3].address, file));
 	close(self->fd);
@@ -481,7 +481,7 @@ TEST_F(stream_fence, t10_the_end_of_the_context_waits_for_the_kernel)
 	EXPECT_EQ(3 * MIB(1) + 4096, pending(variant->path));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "contexts"));
 	EXPECT_EQ(-EAGAIN, stream_try(self->stream, 5));
-	/* what only userspace could reach is over after what is claimed */
+	/* positions of userspace are cancelled after the claimed one */
 	EXPECT_EQ(-EAGAIN, stream_try(self->stream, 9));
 	EXPECT_EQ(-ETIMEDOUT, stream_wait(self->stream, 9, 0,
 					  stream_in_ms(50)));
@@ -514,7 +514,7 @@ TEST_F(stream_fence, t10_the_close_of_a_stream_waits_for_the_kernel)
 	close(out);
 }
 
-/* A named buffer that was taken from what is pending on the kernel, too. */
+/* So does a buffer that took memory which waits for a kernel fence. */
 TEST_F(stream_fence, t10_the_end_of_the_context_keeps_what_was_taken)
 {
 	struct accmem_alloc a = allocate(self->fd, MIB(1));
@@ -572,7 +572,7 @@ TEST_F(stream_fence, a_killed_process_waits_for_the_kernel)
 	close(file);
 }
 
-/* Never on a timer: a fence that never signals keeps the memory. */
+/* There is no timeout: a fence that never signals keeps the memory. */
 TEST_F(stream_fence, a_fence_that_does_not_come_keeps_the_memory)
 {
 	int64_t usual = accmem_param("overdue_ms");

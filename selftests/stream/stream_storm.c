@@ -21,7 +21,7 @@
 
 #define UNIT 64
 #define WORKERS 5
-#define WORKERS_MAX 1024 /* that ever lived */
+#define WORKERS_MAX 1024 /* processes started */
 #define STREAMS 2
 #define LIVE 12
 #define PENDING 48
@@ -29,21 +29,24 @@
 struct shared {
 	uint32_t stop;
 	uint32_t faults;
-	uint32_t frees; /* that waited */
-	uint32_t taken; /* before their time */
+	uint32_t frees; /* frees that waited */
+	uint32_t taken; /* buffers taken before their position */
 	uint32_t deaths;
 	uint8_t dying[WORKERS_MAX];
 	uint64_t base;
-	uint64_t nr_units; /* 0: addresses are virtual */
+	uint64_t nr_units; /* 0 if addresses are virtual */
 	uint32_t units[];
 };
 
-/* a buffer, and what it waits for when it is freed; 0: nothing of that stream */
+/*
+ * a buffer, and the positions that its free waits for; 0: it does not wait for that
+ * stream
+ */
 struct record {
 	uint64_t address;
 	uint64_t length;
 	uint64_t need[STREAMS];
-	uint32_t fence; /* 1 + its number */
+	uint32_t fence; /* 1 + number of the fence */
 };
 
 struct worker {
@@ -141,7 +144,7 @@ static unsigned int nr_needs(const struct worker *w, const struct record *r)
 	return n;
 }
 
-/* what waits for nothing any more may be anybody's from the next call on */
+/* forgets buffers that wait for nothing: the next call may give their memory to others */
 static void forget_due(struct worker *w)
 {
 	unsigned int i;
@@ -158,7 +161,7 @@ static void forget_due(struct worker *w)
 
 /* --- what workers do ------------------------------------------------------- */
 
-/* the record that @a, which was taken before its time, has to be */
+/* finds the record of @a, which took pending memory */
 static void take_pending(struct worker *w, const struct accmem_alloc *a,
 			 unsigned int stream)
 {
@@ -280,7 +283,7 @@ static void do_fence(struct worker *w)
 	MUST(w, !fence_signal(w->fences, id, 0, pick(w, 2)));
 }
 
-/* the end of a stream reaches whatever waits for it; the next one begins at 0 */
+/* the end of a stream ends all waits for it; the next stream begins at 0 */
 static void do_end(struct worker *w)
 {
 	unsigned int stream = pick(w, STREAMS), i;
@@ -340,7 +343,7 @@ static void work(struct worker *w)
 	begin(w);
 	while (!__atomic_load_n(&w->shared->stop, __ATOMIC_RELAXED))
 		acts[pick(w, ARRAY_SIZE(acts))](w);
-	/* its context goes, and with it all that it has claimed */
+	/* the context ends, and all of its memory is freed */
 	__atomic_store_n(&w->shared->dying[w->id], 1, __ATOMIC_SEQ_CST);
 	_exit(0);
 }
@@ -363,7 +366,7 @@ FIXTURE_SETUP(stream_storm)
 	self->fd = accmem_dev_open(variant->path, O_RDWR);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
-	/* the module is loaded before the workers need it */
+	/* loads the module before the workers need it */
 	self->fences = fence_device();
 	ASSERT_LE(0, self->fences);
 	self->size = sizeof(struct shared) +
@@ -397,7 +400,7 @@ static pid_t start(struct shared *shared, const char *path, uint32_t id)
 	return pid;
 }
 
-/* It sees what it is there for. */
+/* The checker finds a planted fault. */
 TEST_F(stream_storm, the_checker_sees)
 {
 	struct worker a = { .shared = self->shared, .id = 1 };
@@ -446,7 +449,7 @@ TEST_F(stream_storm, t10_nobody_is_given_pending_memory)
 		ids[victim] = next++;
 		pids[victim] = start(s, variant->path, ids[victim]);
 		ASSERT_LT(0, pids[victim]);
-		/* at any moment */
+		/* the accounts balance at any time */
 		EXPECT_TRUE(accmem_accounts_balance(variant->path));
 	}
 	s->stop = 1;
@@ -454,7 +457,7 @@ TEST_F(stream_storm, t10_nobody_is_given_pending_memory)
 		EXPECT_EQ(pids[i], waitpid(pids[i], NULL, 0));
 	}
 	EXPECT_EQ(0, s->faults);
-	/* it was about something */
+	/* the storm had frees and deaths */
 	EXPECT_LT(deaths, s->frees);
 	EXPECT_LT(0, s->taken);
 	printf("# %s: %u frees waited, %u taken before their time\n",
