@@ -42,7 +42,7 @@ FIXTURE_TEARDOWN(abi)
 	close(self->fd);
 }
 
-/* The request that the others are derived from is right. */
+/* The request that the other tests change succeeds. */
 TEST_F(abi, good_alloc)
 {
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &self->good));
@@ -159,7 +159,7 @@ TEST_F(abi, alloc_unknown_kind)
 	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &self->good));
 }
 
-/* What a device offers is told by its features, and nothing else is taken. */
+/* A device accepts exactly the kinds that are in its features. */
 TEST_F(abi, alloc_kind)
 {
 	static const uint64_t feature[] = {
@@ -253,7 +253,7 @@ TEST_F(abi, unknown_command)
 						&self->good)) {
 			TH_LOG("command %#lx", commands[i]);
 		}
-		/* before the structure is looked at */
+		/* the command is checked before the structure */
 		EXPECT_EQ(-ENOTTY,
 			  accmem_ioctl(self->fd, commands[i], NULL));
 	}
@@ -282,7 +282,7 @@ TEST_F(abi, free_interior)
 	EXPECT_EQ(-EINVAL, accmem_ioctl_free(self->fd, a->address + 4096));
 	EXPECT_EQ(-EINVAL,
 		  accmem_ioctl_free(self->fd, a->address + a->usable - 1));
-	/* past the end there is nothing */
+	/* there is no buffer past the end */
 	EXPECT_EQ(-ENOENT,
 		  accmem_ioctl_free(self->fd, a->address + a->footprint));
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a->address));
@@ -352,7 +352,7 @@ TEST_F(abi, use_after_close)
 	EXPECT_EQ(EBADF, errno);
 }
 
-/* What a character device has no use for is refused, and does not hang. */
+/* File operations that the device does not have fail, and do not hang. */
 TEST_F(abi, other_file_calls)
 {
 	char byte = 0;

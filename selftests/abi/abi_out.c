@@ -66,7 +66,7 @@ TEST_F(abi_out, info)
 	EXPECT_LE(-1, i->numa_node);
 }
 
-/* What each kind of carveout can do, as design.md has it. */
+/* The features of each backing. */
 TEST_F(abi_out, info_backing)
 {
 	const struct accmem_info *i = &self->info;
@@ -108,7 +108,7 @@ TEST_F(abi_out, info_clock)
 	EXPECT_GE(after.tv_sec * 1000000000ull + after.tv_nsec, info.now_ns);
 }
 
-/* at most half a granule, and nothing that asks for one of its own */
+/* true for at most half a granule, without an argument that needs its own granule */
 static bool is_small(const struct accmem_alloc *a)
 {
 	return a->usable <= 2048 && a->alignment <= 2048 &&
@@ -128,7 +128,7 @@ static bool is_small(const struct accmem_alloc *a)
 		}                                                             \
 	} while (0)
 
-/* what ALLOC says of an allocation, against its request */
+/* compares the answer of ALLOC with the request */
 static int agrees_with_request(const struct accmem_info *dev,
 			       const struct accmem_alloc *req,
 			       const struct accmem_alloc *a)
@@ -155,13 +155,13 @@ static int agrees_with_request(const struct accmem_info *dev,
 	MUST(a->nr_runs >= 1);
 	MUST(a->nr_runs == 1 || !(a->flags & ACCMEM_ALLOC_CONTIGUOUS));
 	MUST(a->nr_runs == 1 || dev->features & ACCMEM_FEATURE_SCATTER);
-	/* for failures only */
+	/* set by failures only */
 	MUST(!a->free_bytes && !a->largest_run);
 	MUST(a->length == req->length && a->flags == req->flags);
 	return 0;
 }
 
-/* what QUERY says of an address in it */
+/* compares QUERY of an address in the buffer with ALLOC */
 static int agrees_with_query(int fd, const struct accmem_alloc *a, uint64_t at)
 {
 	struct accmem_query q;
@@ -183,7 +183,7 @@ static int agrees_with_query(int fd, const struct accmem_alloc *a, uint64_t at)
 	return 0;
 }
 
-/* what INFO says beside it, with @before bytes free before */
+/* compares INFO with ALLOC; @before bytes were free before */
 static int agrees_with_info(int fd, const struct accmem_alloc *a,
 			    uint64_t before)
 {
@@ -196,7 +196,7 @@ static int agrees_with_info(int fd, const struct accmem_alloc *a,
 	return 0;
 }
 
-/* one allocation against its own request, QUERY and INFO */
+/* compares an allocation with its request, QUERY and INFO */
 static int consistent(int fd, const struct accmem_info *dev,
 		      const struct accmem_alloc *req)
 {
@@ -365,8 +365,8 @@ TEST_F(abi_out, largest_run_is_true)
 }
 
 /*
- * All of the memory can be had, in pieces, and no two pieces overlap. Where
- * buffers may be scattered, what is left in pieces is granted as one.
+ * All memory can be allocated, in buffers that do not overlap. With scattered buffers,
+ * free pieces are granted as one buffer.
  */
 TEST_F(abi_out, everything_once)
 {
@@ -379,7 +379,7 @@ TEST_F(abi_out, everything_once)
 	while (!accmem_alloc_bytes(self->fd, piece, 0, &bufs[n]))
 		n++;
 	ASSERT_LE(32, n);
-	/* every second piece is free, and what is left at the end */
+	/* frees every second buffer, and the rest at the end */
 	for (i = 0; i < n; i += 2) {
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, bufs[i].address));
 		bufs[i].footprint = 0;
@@ -415,7 +415,7 @@ TEST_F(abi_out, everything_once)
 		}
 }
 
-/* sysfs has the largest run of the device, which no context can exceed */
+/* sysfs has the largest run of the device. No context has a larger one. */
 TEST_F(abi_out, largest_run_in_sysfs)
 {
 	uint64_t end = accmem_ms() + 10000;
@@ -436,8 +436,8 @@ TEST_F(abi_out, top_down)
 	struct accmem_alloc a;
 
 	if (self->info.translation != ACCMEM_TRANSLATION_IDENTITY)
-		return; /* addresses say nothing about the memory */
-	/* the cleaner is done: what it clears is nobody's for a moment */
+		return; /* addresses are independent of the memory */
+	/* waits for the cleaner, whose memory is not free for a moment */
 	ASSERT_EQ(-1, accmem_sysfs_wait(variant->path, "dirty_bytes", 0,
 					60000));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2),

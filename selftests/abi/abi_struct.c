@@ -40,17 +40,16 @@ FIXTURE_TEARDOWN(abi_struct)
 }
 
 /*
- * A call that succeeds, in memory of its own, so that each command gets the
- * same tests of its structure. The structure is @bytes long and starts with
- * its size; @reserved is an offset (0: it has no reserved field).
+ * A call that succeeds. The structure has @bytes bytes and begins with its size.
+ * @reserved is the offset of the reserved field, or 0.
  */
 struct call {
 	unsigned long cmd;
 	size_t bytes;
-	size_t least; /* of the first version; 0: as long as it is now */
+	size_t least; /* length in the first version of the ABI; 0: the same */
 	size_t reserved;
 	size_t reserved_bytes;
-	uint32_t flags; /* that are known */
+	uint32_t flags; /* known flags */
 	union {
 		struct accmem_info info;
 		struct accmem_alloc alloc;
@@ -97,9 +96,9 @@ static const struct call calls[] = {
 	  .flags = ACCMEM_SHRINK_FLAGS },
 };
 
-static char read_byte; /* what an access reads */
+static char read_byte; /* destination of ACCESS */
 
-/* what a batch frees */
+/* entry of a BATCH that frees */
 static struct accmem_batch_free freed;
 
 static bool call_frees(const struct call *call)
@@ -113,7 +112,7 @@ static bool call_hints(const struct call *call)
 	       call->cmd == ACCMEM_IOC_ADVISE;
 }
 
-/* a buffer for calls that name one; released by undo() */
+/* makes the structure, and a buffer for it, which undo() frees */
 static int prepare(int fd, const struct call *call, char *at,
 		   struct accmem_alloc *buf)
 {
@@ -160,7 +159,7 @@ static int prepare(int fd, const struct call *call, char *at,
 	return 0;
 }
 
-/* frees what a call that succeeded (@err 0) or failed left; 0 when consistent */
+/* frees what the call has left, which returned @err; 0 if that is consistent */
 static int undo(int fd, const struct call *call, const char *at,
 		const struct accmem_alloc *buf, int err)
 {
@@ -176,7 +175,7 @@ static int undo(int fd, const struct call *call, const char *at,
 	return ret;
 }
 
-/* one call with @size in its size field, at the end of readable memory */
+/* the result of a call; @change modifies the structure before */
 #define CALL_AT(call, at, change)                                     \
 	({                                                            \
 		struct accmem_alloc __buf;                            \
@@ -270,10 +269,10 @@ TEST_F(abi_struct, struct_absurdly_long)
 	for (i = 0; i < ARRAY_SIZE(calls); i++) {
 		call = &calls[i];
 		memset(at, 0, sizeof(at));
-		/* the tail is not zero, or not there: either may be seen */
+		/* the tail is not zero, or not mapped: either error is right */
 		err = CALL_AT(call, at, put_u32(at, 4096));
 		EXPECT_TRUE(err == -E2BIG || err == -EFAULT);
-		/* and more is not looked at, be it zero or not there */
+		/* a longer structure is refused without a look at the tail */
 		EXPECT_EQ(-E2BIG, CALL_AT(call, at, put_u32(at, 4097)));
 		EXPECT_EQ(-E2BIG, CALL_AT(call, at, put_u32(at, ~0u)));
 	}
@@ -355,7 +354,7 @@ TEST_F(abi_struct, struct_crosses_into_nothing)
 
 	ASSERT_NE(NULL, end);
 	for (i = 0; i < ARRAY_SIZE(calls); i++) {
-		/* all but the last byte, then nothing but the size */
+		/* all but the last byte is mapped, then only the size */
 		at = end - calls[i].bytes + 1;
 		memset(end - 256, 0, 256);
 		size = calls[i].bytes;

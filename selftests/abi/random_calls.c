@@ -24,18 +24,18 @@
 #define THREADS 3
 #define CONTEXTS 2
 #define MAPS 16
-#define WORDS 64 /* of a call's argument, at most */
-#define ENTRIES 8 /* of a batch */
+#define WORDS 64 /* size of a call's argument, at most */
+#define ENTRIES 8 /* entries of a batch */
 #define BYTES 4096u
 #define NOWHERE_NEAR GIB(16)
-#define TICK_US 20000 /* a signal interrupts what waits */
+#define TICK_US 20000 /* interval of signals, which interrupt waits */
 
 struct piece {
 	void *p;
 	size_t length;
 };
 
-/* of a process */
+/* shared by the threads of a process */
 static int contexts[CONTEXTS];
 static struct piece maps[MAPS];
 static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -143,7 +143,7 @@ static void resize(void)
 		remember(r.address, r.mmap_offset, r.usable);
 }
 
-/* one on ENTRIES entries at most, which stay where they are: answers go there */
+/* a batch with at most ENTRIES entries, which get the answers */
 static struct accmem_batch some_batch(uint32_t op, void *entries,
 				      uint32_t entry_size)
 {
@@ -330,7 +330,7 @@ static void columns(void)
 		call(some_file(), ACCMEM_IOC_CTA_DEALLOC, &d);
 }
 
-/* any call, with any argument, on any file */
+/* any command, with any argument, on any file */
 static void anything(void)
 {
 	unsigned int i;
@@ -348,7 +348,10 @@ static void anything(void)
 
 /* --- mappings ------------------------------------------------------------- */
 
-/* takes a mapping, so that nobody else changes it; others may touch it */
+/*
+ * takes a mapping out of the table, so that no other thread changes it; others may
+ * touch it
+ */
 static struct piece take_map(void)
 {
 	unsigned int i = below(MAPS);
@@ -439,7 +442,7 @@ static void touch_at(volatile char *p, size_t length, bool write)
 	may_fault = false;
 }
 
-/* without taking it: it may go meanwhile */
+/* touches a mapping, which may be unmapped meanwhile */
 static void touch(void)
 {
 	struct piece piece;
@@ -451,7 +454,7 @@ static void touch(void)
 		touch_at(piece.p, piece.length, one_in(2));
 }
 
-/* pages of a mapping in a pipe for a moment, and read into another */
+/* puts pages of a mapping into a pipe, and reads the pipe into another mapping */
 static void pin(void)
 {
 	struct piece piece = take_map();
@@ -492,8 +495,8 @@ static void child(void)
 }
 
 /*
- * An allocation of the kernel's fails, where it can be had that one does: in the call,
- * or else in what takes the order back.
+ * Lets one of the kernel's next allocations fail, on kernels with fault injection: in
+ * the call, or in the write that ends the injection.
  */
 static void fail_soon(void)
 {
@@ -521,7 +524,7 @@ static void (*const steps[])(void) = {
 	touch,	       pin,	      child,	    fail_soon,
 };
 
-/* what a call writes where it was told to hits no memory of the test's */
+/* a random address in a call must not hit memory of the test */
 static void *run(void *arg)
 {
 	seed = (uintptr_t)arg;

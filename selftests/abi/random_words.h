@@ -12,8 +12,8 @@
 
 #include "accmem_util.h"
 
-#define BUFFERS 64 /* that are remembered */
-#define FILES 16 /* likewise: streams, fences, CTAs, a process */
+#define BUFFERS 64 /* buffers in the pool */
+#define FILES 16 /* files of a process: streams, fences, CTAs */
 
 struct known {
 	uint64_t address;
@@ -21,7 +21,7 @@ struct known {
 	uint64_t length;
 };
 
-/* what all processes know; written and read without order */
+/* data of all processes, accessed without a lock */
 struct pool {
 	struct known bufs[BUFFERS];
 	uint64_t calls;
@@ -29,12 +29,12 @@ struct pool {
 	uint32_t stop;
 };
 
-/* of a process */
+/* shared by the threads of a process */
 static struct pool *pool;
 static int files[FILES];
 
 static __thread uint64_t seed;
-static __thread char *bytes; /* nothing else is near them */
+static __thread char *bytes; /* nothing else is mapped near them */
 
 static inline uint32_t below(uint32_t n)
 {
@@ -111,7 +111,7 @@ static inline uint64_t some_word(void)
 	}
 }
 
-/* one word of an argument is another, now and then, but for its size */
+/* sometimes replaces a word of the argument, but not its size */
 static inline void spoil(void *arg, size_t size)
 {
 	uint64_t word = some_word();

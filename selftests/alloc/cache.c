@@ -13,11 +13,11 @@
 #include "stream_util.h"
 
 #define RW (PROT_READ | PROT_WRITE)
-#define KEPT 16 /* buffers, at most */
+#define KEPT 16 /* capacity of the cache, in buffers */
 
 ACCMEM_FIXTURE(cache)
 
-/* how often the carveout's lock was taken: whatever contexts share is under it */
+/* the number of times that the carveout's lock was taken; it protects all shared data */
 static bool read_holds(const char *path, uint64_t *holds)
 {
 	int64_t now = accmem_shared(path, "carveout_lock_holds");
@@ -26,7 +26,7 @@ static bool read_holds(const char *path, uint64_t *holds)
 	return now >= 0;
 }
 
-/* allocates and frees; 0 or -errno */
+/* an ALLOC and a FREE; 0 or -errno */
 static int pair(int fd, uint64_t length, uint32_t flags,
 		struct accmem_alloc *a)
 {
@@ -34,7 +34,7 @@ static int pair(int fd, uint64_t length, uint32_t flags,
 	       accmem_ioctl_free(fd, a->address);
 }
 
-/* Holds of the lock by 1,000 pairs; false if one fails */
+/* counts how often 1,000 pairs take the lock; false if a pair fails */
 static bool holds_of_pairs(int fd, const char *path, uint64_t length,
 			   uint64_t *holds)
 {
@@ -54,8 +54,8 @@ static bool holds_of_pairs(int fd, const char *path, uint64_t length,
 }
 
 /*
- * The cleaner, at what was freed before, uses the lock too, and once more after
- * the last dirty byte: of five times there has to be one in which nobody did.
+ * The cleaner takes the lock, too, and once more after the last dirty byte. One of five
+ * tries must be without it.
  */
 TEST_F(cache, a_pair_writes_nothing_shared)
 {
@@ -86,7 +86,7 @@ TEST_F(cache, a_pair_writes_nothing_shared)
 TEST_F(cache, what_a_pair_writes_without_it)
 {
 	static const uint64_t lengths[] = { 64, 4096, MIB(2) };
-	struct accmem_alloc a[3 * KEPT / 2]; /* fit, wherever the cleaner is */
+	struct accmem_alloc a[3 * KEPT / 2]; /* sizes that fit, wherever the cleaner is */
 	uint64_t before, after;
 	unsigned int i, n;
 
@@ -150,7 +150,7 @@ TEST_F(cache, what_is_kept_counts_as_free)
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 }
 
-/* However they lie beside each other, and in whatever order they were freed. */
+/* Neighbours are cached in any order, and are one free run. */
 TEST_F(cache, what_is_kept_is_one_run_in_any_order)
 {
 	static const uint64_t lengths[] = { 64, 4096, KIB(32) };
@@ -176,7 +176,7 @@ TEST_F(cache, what_is_kept_is_one_run_in_any_order)
 	}
 }
 
-/* A reservation may be of all of them. */
+/* A reservation may use all addresses of cached buffers. */
 TEST_F(cache, device_addresses_of_what_is_kept_are_free)
 {
 	struct accmem_alloc a = { .length = 4096,
@@ -197,7 +197,7 @@ TEST_F(cache, device_addresses_of_what_is_kept_are_free)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, b.address));
 }
 
-/* It is there for another context before that would be refused. */
+/* A request of another context gets cached memory before it would be refused. */
 TEST_F(cache, others_get_what_is_kept)
 {
 	struct accmem_alloc a[KEPT], all;
@@ -222,7 +222,7 @@ static void *end_context(void *arg)
 	return NULL;
 }
 
-/* small buffers of which many frees end with the context, and that leave no page free */
+/* allocates small buffers whose frees are pending until the context ends */
 static bool leave_pending(int fd, int stream, unsigned int nr)
 {
 	struct accmem_alloc a;
@@ -236,7 +236,7 @@ static bool leave_pending(int fd, int stream, unsigned int nr)
 	return true;
 }
 
-/* What ends with it takes a while, in which that is free still. */
+/* The end of the context takes a while. Its cached memory is free meanwhile. */
 TEST_F(cache, others_get_what_is_kept_while_its_context_ends)
 {
 	struct accmem_alloc a[KEPT], rest[64];
@@ -246,7 +246,7 @@ TEST_F(cache, others_get_what_is_kept_while_its_context_ends)
 	unsigned int i;
 	int fd;
 
-	/* a folio's rest is its context's as long as that has a part */
+	/* the rest of a folio belongs to its context as long as that has a part of it */
 	if (accmem_owns_folios(&self->info))
 		return;
 	fd = accmem_dev_open(variant->path, O_RDWR);
@@ -269,7 +269,7 @@ TEST_F(cache, others_get_what_is_kept_while_its_context_ends)
 	close(hangs_up.fd);
 }
 
-/* The bytes stay charged; no limit is ever met for that. */
+/* Cached memory stays charged, but no request meets a limit because of it. */
 TEST_F(cache, limits_do_not_count_what_is_kept)
 {
 	int64_t limit = accmem_param("max_bytes_per_context");
@@ -288,7 +288,7 @@ static int another_device(void *arg)
 	struct accmem_alloc a;
 	int one, other;
 
-	/* the limit of a user is of all devices, and not root's */
+	/* a user's limit is for all devices, and not for root */
 	if (setuid(65534))
 		return 1;
 	one = accmem_dev_open(path, O_RDWR);
@@ -303,7 +303,7 @@ static int another_device(void *arg)
 	return accmem_alloc_bytes(other, MIB(2), 0, &a) ? 4 : 0;
 }
 
-/* All have the same mode. */
+/* Sets the mode of all devices. */
 static void set_modes(const char *path, mode_t mode)
 {
 	chmod(ACCMEM_DEV_EMULATED, mode);
@@ -324,7 +324,7 @@ TEST_F(cache, limits_of_a_user_on_another_device)
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_user", limit));
 }
 
-/* Whoever mapped it may have written to it, or have it pinned. */
+/* A buffer that was mapped is not cached: it may have been written to, or be pinned. */
 TEST_F(cache, what_was_mapped_is_not_kept)
 {
 	uint64_t before, after;
@@ -347,7 +347,7 @@ TEST_F(cache, what_was_mapped_is_not_kept)
 	munmap(p, 8192);
 }
 
-/* A small block may be mapped after it was freed, with its neighbours. */
+/* A small buffer is not cached when its granule was mapped, with its neighbours. */
 TEST_F(cache, a_block_whose_granule_was_mapped_is_not_kept)
 {
 	struct accmem_alloc a, b;
@@ -368,7 +368,7 @@ TEST_F(cache, a_block_whose_granule_was_mapped_is_not_kept)
 	munmap(p, 4096);
 }
 
-/* Of emulated memory nothing is kept that the host could use. */
+/* A buffer of emulated memory is cached without its pages, which the host could use. */
 TEST_F(cache, pages_of_the_host_are_not_kept)
 {
 	const int64_t before = accmem_param("emulated_resident_max");
@@ -399,7 +399,7 @@ TEST_F(cache, pages_of_the_host_are_not_kept)
 	EXPECT_EQ(0, accmem_param_set("emulated_resident_max", before));
 }
 
-/* What is kept serves only a request that it would have been made for. */
+/* A cached buffer serves only a request with the same arguments. */
 TEST_F(cache, only_the_same_kind)
 {
 	struct accmem_alloc a, b;
@@ -424,7 +424,7 @@ TEST_F(cache, only_the_same_kind)
 		EXPECT_EQ(ACCMEM_CACHE_UC, query.cache_mode);
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	}
-	/* what the caller asked for this time is what QUERY says */
+	/* QUERY returns the length of this request */
 	ASSERT_EQ(0, pair(self->fd, 8000, 0, &a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 5000, 0, &a));
 	ASSERT_EQ(0, accmem_ioctl_query(self->fd, a.address, &query));

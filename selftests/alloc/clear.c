@@ -64,9 +64,9 @@ FIXTURE_TEARDOWN(clears)
 }
 
 /*
- * A context that has all memory writes to 4 MiB of it, frees it, and gets all of it
- * again: the 4 MiB are cleared in the background, and nothing when it is taken. What
- * is untouched for a second or two becomes dirty: of some tries one has to tell.
+ * A context with all memory writes to 4 MiB of it, frees everything, and allocates it
+ * again. The cleaner clears the 4 MiB, and the allocation clears nothing. Untouched
+ * memory becomes dirty after a second or two, so one of the tries must succeed.
  */
 TEST_F(clears, who_gets_clean_memory_clears_nothing)
 {
@@ -104,10 +104,10 @@ TEST_F(clears, who_gets_clean_memory_clears_nothing)
 	close(fd);
 }
 
-/* what others do while memory is cleared */
+/* threads beside the cleaner */
 struct bystander {
 	int fd;
-	bool asks; /* what is free; else it is only busy */
+	bool asks; /* calls INFO; else it only spins */
 	bool stop;
 };
 
@@ -125,7 +125,7 @@ static void *stand_by(void *arg)
 	return NULL;
 }
 
-/* takes @size bytes and writes to each page */
+/* allocates @size bytes and writes to each page */
 static bool make_dirty(int fd, uint64_t size, struct accmem_alloc *a)
 {
 	uint64_t at;
@@ -142,7 +142,7 @@ static bool make_dirty(int fd, uint64_t size, struct accmem_alloc *a)
 	return true;
 }
 
-/* how long it takes until what is freed is clean, in ms; -1 for ever */
+/* the time in ms until freed memory is clean, or -1 */
 static int64_t time_to_clean(int fd, const char *path,
 			     const struct accmem_alloc *a)
 {
@@ -154,7 +154,7 @@ static int64_t time_to_clean(int fd, const char *path,
 	return accmem_ms() - start;
 }
 
-/* the same, beside threads that ask what is free, or do not */
+/* the same, beside threads that call INFO or spin */
 static int64_t time_to_clean_beside(int fd, const char *path, uint64_t size,
 				    bool asks)
 {
@@ -178,9 +178,9 @@ static int64_t time_to_clean_beside(int fd, const char *path, uint64_t size,
 }
 
 /*
- * The cleaner gives way to who asks what is free, but not for a tenth of a second
- * before each chunk of 2 MiB. A third of that is allowed for what else they take, in
- * one try of three: one that gives way takes so long in each.
+ * The cleaner yields to INFO, but not for a tenth of a second before each chunk of 2
+ * MiB. The test allows a third of that, in one of three tries, for the processor time
+ * that the threads take.
  */
 TEST_F(clears, who_asks_what_is_free_does_not_stop_the_cleaner)
 {
@@ -190,7 +190,7 @@ TEST_F(clears, who_asks_what_is_free_does_not_stop_the_cleaner)
 	int tries = 3;
 
 	ASSERT_LE(0, fd);
-	/* where nothing is cleared, nothing takes long either */
+	/* a backing without clearing takes no time */
 	size = self->clears ? MIB(MIN(256, accmem_scale(1024))) : MIB(4);
 	size = MIN(size, accmem_touchable(fd) / 4 * 3) & ~(MIB(2) - 1);
 	do {
@@ -206,7 +206,7 @@ TEST_F(clears, who_asks_what_is_free_does_not_stop_the_cleaner)
 	close(fd);
 }
 
-/* What is dirty is cleared by who gets it, if not before. */
+/* An allocation clears the dirty memory that it gets, unless the cleaner was faster. */
 TEST(dirty_memory_is_cleared_by_who_gets_it_at_the_latest)
 {
 	const char *path = ACCMEM_DEV_NOPAGES;
@@ -241,10 +241,9 @@ TEST(dirty_memory_is_cleared_by_who_gets_it_at_the_latest)
 }
 
 /*
- * Buffers of one BATCH, which are one memory of 2 MiB, go back together: a device may
- * have written to them by their addresses, so who gets them then has them cleared.
- * Nothing is left at first that others did not touch: in a second or two that becomes
- * dirty, and clean.
+ * The buffers of one BATCH are one memory of 2 MiB. A device may have written to them
+ * by their addresses, so the next owner has them cleared. At first the test waits a
+ * second or two, until untouched memory of others has become dirty and was cleared.
  */
 TEST(what_a_batch_gives_back_is_cleared_for_others)
 {
@@ -319,7 +318,7 @@ FIXTURE_TEARDOWN(clear_help)
 	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
 }
 
-/* All memory, taken by @fd[0], given back, and taken by @fd[1]. */
+/* @fd[0] allocates and frees all memory, then @fd[1] allocates it. */
 static int take_all_dirty(const int fd[2], struct accmem_alloc *a)
 {
 	int n = accmem_take_all(fd[0], ACCMEM_CACHE_WB, a, ALL);
@@ -336,7 +335,7 @@ static bool use_processors(const cpu_set_t *set)
 	return !sched_setaffinity(0, sizeof(*set), set);
 }
 
-/* A busy machine may have no processor to spare: of some tries one has to tell. */
+/* On a busy machine no processor may be free to help, so one of the tries must succeed. */
 TEST_F(clear_help, a_request_that_has_much_to_clear_gets_help)
 {
 	struct clear_counts before, after;
@@ -398,7 +397,7 @@ static bool write_all(int fd, const struct accmem_alloc *a)
 	return true;
 }
 
-/* No byte is left by who clears one part to who clears another. */
+/* Each byte is cleared, also at the border between two helpers. */
 TEST_F(clear_help, all_of_it_is_zero)
 {
 	const uint64_t size = MIB(24);
@@ -415,7 +414,7 @@ TEST_F(clear_help, all_of_it_is_zero)
 	}
 }
 
-/* A request that ends before its memory is clear leaves no work item behind. */
+/* A request that is killed during clearing leaves no work item behind. */
 TEST_F(clear_help, a_killed_request_leaves_all_in_order)
 {
 	int fd[2], tries, status;
@@ -450,7 +449,7 @@ static void *take_and_give(void *arg)
 	return NULL;
 }
 
-/* More requests at a time than there are processors to help them. */
+/* More requests at a time than processors. */
 TEST_F(clear_help, many_at_a_time)
 {
 	pthread_t threads[4];

@@ -60,7 +60,7 @@ TEST_F(fixed, is_where_it_was_asked_for)
 		uint32_t flags;
 	} rows[] = {
 		{ 0, 4096, 0 },
-		{ 4096, 1, 0 }, /* a page of its own */
+		{ 4096, 1, 0 }, /* has a page of its own */
 		{ 8192, KIB(100), ACCMEM_ALLOC_POPULATE },
 		{ MIB(2), MIB(6), ACCMEM_ALLOC_CONTIGUOUS },
 		{ MIB(8), 5000, ACCMEM_ALLOC_ROUND32 },
@@ -95,7 +95,7 @@ TEST_F(fixed, is_where_it_was_asked_for)
 	}
 }
 
-/* again and again: what FREE keeps for the next request is not in the way */
+/* A cached buffer at the address does not block the next request for it. */
 TEST_F(fixed, an_address_that_was_freed_can_be_had_again)
 {
 	struct accmem_alloc a, kept;
@@ -109,7 +109,7 @@ TEST_F(fixed, an_address_that_was_freed_can_be_had_again)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, kept.address));
 	ASSERT_EQ(0, alloc_at(self->fd, kept.address, 4096, 0, &a));
 	EXPECT_EQ(kept.address, a.address);
-	/* no other request of its kind gets what was asked for here */
+	/* another request of this size gets a different address */
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	ASSERT_EQ(0, alloc_at(self->fd, self->at, 4096, 0, &a));
 	EXPECT_EQ(self->at, a.address);
@@ -122,14 +122,17 @@ TEST_F(fixed, taken)
 	uint64_t before;
 
 	ASSERT_EQ(0, alloc_at(self->fd, self->at, 3 * 4096, 0, &a));
-	/* right beside it, where a small one may be later */
+	/* a neighbour, where a small buffer may be later */
 	ASSERT_EQ(0, alloc_at(self->fd, self->at - 4096, 4096, 0, &b));
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, b.address));
 	ASSERT_EQ(0, alloc_at(self->fd, self->at + 3 * 4096, 4096, 0, &b));
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, b.address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 100, 0, &small));
 	before = accmem_free_now(self->fd);
-	/* the same, its end, its start, around it, the page of a small one */
+	/*
+	 * the same range, its end, its start, a larger range, and the granule of a
+	 * small buffer
+	 */
 	EXPECT_EQ(-EEXIST, alloc_at(self->fd, self->at, 4096, 0, &b));
 	EXPECT_EQ(-EEXIST, alloc_at(self->fd, self->at + 8192, 8192, 0, &b));
 	EXPECT_EQ(-EEXIST, alloc_at(self->fd, self->at - 4096, 8192, 0, &b));
@@ -160,7 +163,7 @@ TEST_F(fixed, unaligned)
 	a.page_policy = ACCMEM_PAGE_ANY;
 	a.alignment = KIB(64);
 	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &a));
-	/* large pages are only preferred */
+	/* large pages are a preference */
 	a.alignment = 0;
 	a.page_policy = ACCMEM_PAGE_HUGE_FIRST;
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
@@ -169,7 +172,7 @@ TEST_F(fixed, unaligned)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* the first word of each page of a mapping says which it is */
+/* writes the number of each page to its first word */
 static void number_pages(uint64_t *p, uint64_t length)
 {
 	uint64_t i;
@@ -178,7 +181,7 @@ static void number_pages(uint64_t *p, uint64_t length)
 		p[i * 512] = i + 1;
 }
 
-/* the first page that does not, or -1 */
+/* the first page with another number, or -1 */
 static int64_t misnumbered_page(const uint64_t *p, uint64_t length)
 {
 	uint64_t i;
@@ -190,7 +193,7 @@ static int64_t misnumbered_page(const uint64_t *p, uint64_t length)
 	return -1;
 }
 
-/* where large pages do not fit, each page is still where it belongs */
+/* Where large pages do not fit, each page is still at its place. */
 TEST_F(fixed, odd_to_large_pages)
 {
 	static const uint64_t off[] = { 4096, MIB(1) };
@@ -240,7 +243,7 @@ TEST_F(fixed, flags_that_exclude_each_other)
 
 	EXPECT_EQ(-EINVAL, alloc_at(self->fd, self->at, 4096,
 				    ACCMEM_ALLOC_TOP_DOWN, &a));
-	/* without the flag an address means nothing */
+	/* the address is ignored without the flag */
 	a = (struct accmem_alloc){ .length = 4096, .address = 1 };
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
@@ -259,8 +262,8 @@ TEST_F(fixed, movable_and_parkable_are_not_there_yet)
 }
 
 /*
- * Another context's memory is not in the way of addresses that are virtual; where
- * the address is the memory, it is, and so is memory that is mapped still.
+ * Virtual addresses are independent of other contexts. With identity translation an
+ * address is taken when another context has the memory, or a mapping still holds it.
  */
 TEST_F(fixed, not_free)
 {
@@ -288,7 +291,7 @@ TEST_F(fixed, not_free)
 	if (!err)
 		EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	munmap(p, MIB(4));
-	/* and then there is nothing to be seen of what it held */
+	/* and the memory reads as zero then */
 	ASSERT_EQ(0, alloc_at(self->fd, self->at, MIB(4), 0, &a));
 	p = accmem_mmap(self->fd, &a, MIB(4), RW);
 	ASSERT_NE(NULL, p);
@@ -298,7 +301,7 @@ TEST_F(fixed, not_free)
 	close(other);
 }
 
-/* what the caches of other contexts hold counts as free, and is */
+/* Memory in the caches of other contexts is free. */
 TEST_F(fixed, cached_by_another_context)
 {
 	int other = accmem_dev_open(variant->path, O_RDWR);
@@ -313,7 +316,7 @@ TEST_F(fixed, cached_by_another_context)
 	close(other);
 }
 
-/* A context as a checkpoint has it: buffers come back in any order. */
+/* A context is restored from a checkpoint: the buffers are allocated again in any order. */
 TEST_F(fixed, a_context_is_restored)
 {
 	enum { N = 64 };
@@ -331,7 +334,7 @@ TEST_F(fixed, a_context_is_restored)
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
 	self->fd = accmem_dev_open(variant->path, O_RDWR);
 	ASSERT_LE(0, self->fd);
-	/* somebody else came meanwhile, and does not matter or sits elsewhere */
+	/* another context allocates meanwhile, at other places */
 	other = accmem_dev_open(variant->path, O_RDWR);
 	ASSERT_LE(0, other);
 	for (i = N - 1; i; i--) {
@@ -349,7 +352,7 @@ TEST_F(fixed, a_context_is_restored)
 					 NULL));
 	for (i = 0; i < N; i++)
 		EXPECT_EQ(f[i].address, a[i].address);
-	/* all of it again: all is taken */
+	/* the same again: all addresses are taken */
 	EXPECT_EQ(-EEXIST, accmem_batch_allocs(self->fd, ACCMEM_BATCH_ATOMIC, a,
 					       N, NULL));
 	EXPECT_EQ(N, accmem_sysfs(variant->path, "buffers"));

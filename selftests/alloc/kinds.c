@@ -88,7 +88,7 @@ TEST_F(kinds, info_tells_host_memory)
 	EXPECT_EQ(-EINVAL, info_of(self->fd, 2, &info));
 }
 
-/* counters of the device, and of its host memory, while a buffer is there */
+/* Counters of the device and of its host memory, with a buffer. */
 TEST_F(kinds, takes_no_device_memory)
 {
 	static const uint64_t lengths[] = { 1,	    2048,   4096,      10000,
@@ -111,14 +111,14 @@ TEST_F(kinds, takes_no_device_memory)
 		EXPECT_EQ(0, q.carveout);
 		ASSERT_EQ(0, info_of(self->fd, 0, &info));
 		EXPECT_EQ(info.capacity, info.free_bytes);
-		/* what it withholds is charged, whichever kind it is */
+		/* host memory is charged, too */
 		EXPECT_EQ(granules, info.context_bytes);
 		EXPECT_EQ(0, accmem_sysfs(variant->path, "live_bytes"));
 		EXPECT_EQ(0, accmem_sysfs(variant->path, "buffers"));
 		EXPECT_EQ(granules,
 			  accmem_sysfs(variant->path, "host/live_bytes"));
 		EXPECT_EQ(1, accmem_sysfs(variant->path, "host/buffers"));
-		/* present before anybody touches it */
+		/* the pages are present before the first access */
 		EXPECT_LE(granules,
 			  accmem_sysfs(variant->path, "host/resident_bytes"));
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
@@ -147,7 +147,7 @@ TEST_F(kinds, nothing_to_choose_from)
 	EXPECT_EQ(0, a.carveouts);
 }
 
-/* zero at first, what was written later, and nobody else's */
+/* A mapping shows zeros at first, then what was written, and nothing of other buffers. */
 TEST_F(kinds, mapping_shows_it)
 {
 	static const uint64_t lengths[] = { 100, 4096, MIB(1), MIB(4) };
@@ -166,7 +166,7 @@ TEST_F(kinds, mapping_shows_it)
 			accmem_fill(p, size, i);
 			EXPECT_EQ(-1, accmem_check(p, size, i));
 			ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
-			/* the mapping keeps it */
+			/* the mapping keeps the memory */
 			EXPECT_EQ(-1, accmem_check(p, size, i));
 			munmap(p, size);
 		}
@@ -209,7 +209,7 @@ TEST_F(kinds, fixed_address_is_of_its_kind)
 	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &a));
 }
 
-/* What is freed of one kind, be it kept or pending, serves no other one. */
+/* Cached or pending memory of one kind does not serve requests of another kind. */
 TEST_F(kinds, stay_apart)
 {
 	static const uint64_t lengths[] = { 100, 4096, 65536 };
@@ -258,7 +258,7 @@ TEST_F(kinds, realloc_keeps_the_kind)
 	for (i = 2; i < 6; i++) {
 		struct accmem_alloc wall;
 
-		/* the last ones have to move */
+		/* the last buffers have to move */
 		if (i == 4)
 			ASSERT_EQ(0, alloc_host(self->fd, MIB(1), 0, &wall));
 		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, r.address, i * size,
@@ -307,7 +307,7 @@ TEST_F(kinds, batch_of_both)
 					NULL));
 }
 
-/* what is free is told of the kinds that there was too little of */
+/* The answer has the free memory of the kinds that were short. */
 TEST_F(kinds, batch_of_too_much)
 {
 	struct accmem_batch_alloc e[2] = {
@@ -349,7 +349,7 @@ TEST_F(kinds, limits_count_both)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, device.address));
 }
 
-/* of host memory that cannot be had, nothing is left behind */
+/* A failed ALLOC of host memory leaves nothing behind. */
 TEST_F(kinds, resident_limit_is_enomem)
 {
 	struct accmem_alloc a;
@@ -362,7 +362,7 @@ TEST_F(kinds, resident_limit_is_enomem)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* bytes charged to the nearest memory cgroup that this process is in, or -1 */
+/* the bytes charged to the memory cgroup of this process, or -1 */
 static int64_t cgroup_bytes(void)
 {
 	char line[256], file[512], text[64], *end;
@@ -372,7 +372,7 @@ static int64_t cgroup_bytes(void)
 	end = strchr(line, '\n');
 	if (end)
 		*end = '\0';
-	/* of a group without the controller, its parent's counts */
+	/* the parent's value if the group has no controller */
 	while (!strncmp(line, "0::/", 4) && line[4]) {
 		snprintf(file, sizeof(file), "/sys/fs/cgroup%s/memory.current",
 			 line + 3);
@@ -394,12 +394,12 @@ TEST_F(kinds, charged_to_the_memory_cgroup)
 	with = cgroup_bytes();
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	after = cgroup_bytes();
-	/* other things come and go */
+	/* other charges change by chance */
 	EXPECT_LE((int64_t)MIB(28), with - before);
 	EXPECT_GE((int64_t)MIB(4), after - before);
 }
 
-/* an interrupted, or a dying, process leaves nothing */
+/* A process that is killed leaves nothing behind. */
 static int leave_behind(void *arg)
 {
 	struct accmem_alloc a;
@@ -439,7 +439,7 @@ TEST_F(kinds, waits_for_a_limit)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* shared memory is charged on both sides, and waits for as much */
+/* Shared memory is charged on both sides, and waits for room on both. */
 TEST_F(kinds, waits_for_a_limit_of_both_sides)
 {
 	int64_t limit = accmem_param("max_bytes_per_context");

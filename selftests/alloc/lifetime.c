@@ -18,12 +18,12 @@
 #define RW (PROT_READ | PROT_WRITE)
 #define AT_ONCE 8
 #define BUFS 16
-#define TAKEN 24 /* fewer buffers than that from one end to the next */
+#define TAKEN 24 /* buffers from one killed process to the next */
 
 static const char *const devices[] = { ACCMEM_DEV_EMULATED, ACCMEM_DEV_PHYS,
 				       ACCMEM_DEV_NOPAGES };
 
-/* what the processes got, in memory that they share: buffers and mappings */
+/* counts of buffers and mappings, shared by all processes */
 static unsigned int *taken, *mapped;
 
 struct storm {
@@ -38,7 +38,7 @@ struct storm {
 
 static void drop(struct storm *s, unsigned int i)
 {
-	/* in an order that changes: freed while mapped, or unmapped first */
+	/* frees first or unmaps first, at random */
 	if (s->buf[i].p && accmem_random(&s->random) & 1) {
 		munmap(s->buf[i].p, s->buf[i].a.length);
 		s->buf[i].p = NULL;
@@ -55,7 +55,7 @@ static void take(struct storm *s, unsigned int i)
 	unsigned int shift = accmem_random(&s->random) % 11;
 
 	a->length = accmem_random(&s->random) % (4096u << shift) + 1;
-	/* some of the small ones share granules */
+	/* some of the small buffers share granules */
 	if (a->length > 2048 || accmem_random(&s->random) & 1)
 		a->length = ALIGN_UP(a->length, 4096);
 	a->flags = accmem_random(&s->random) & ACCMEM_ALLOC_TOP_DOWN;
@@ -94,7 +94,7 @@ static void use(struct storm *s, unsigned int i)
 		madvise(s->buf[i].p, s->buf[i].a.length, MADV_DONTNEED);
 		break;
 	default:
-		/* some of it may be gone */
+		/* a part of it may be gone */
 		for (at = 0; accmem_try_touch(s->buf[i].p, &at,
 					      s->buf[i].a.length, 16 * 4096);)
 			at += 16 * 4096;
@@ -127,11 +127,11 @@ static pid_t start(const char *path, uint64_t seed)
 {
 	pid_t pid = fork();
 
-	/* both do so: whoever is first, it is a group before it is ended */
+	/* parent and child both do so, so that the group exists before it is killed */
 	setpgid(pid, pid);
 	if (pid)
 		return pid;
-	/* never at the expense of whoever is to end it */
+	/* the process that kills must not starve */
 	setpriority(PRIO_PROCESS, 0, 15);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	run_until_killed(path, seed);
@@ -140,12 +140,12 @@ static pid_t start(const char *path, uint64_t seed)
 
 static void finish(pid_t pid)
 {
-	/* out of the crowd, to die at once */
+	/* a higher priority, to die at once */
 	setpriority(PRIO_PGRP, pid, -5);
 	kill(-pid, SIGKILL);
 }
 
-/* until the processes have got so many more buffers, or a while */
+/* waits until the processes have allocated so many more buffers, or for a while */
 static void let_take(unsigned int more)
 {
 	unsigned int before = __atomic_load_n(taken, __ATOMIC_RELAXED), i;
@@ -168,7 +168,7 @@ TEST(storm)
 	taken = mmap(NULL, 4096, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, taken);
 	mapped = taken + 1;
-	/* grandchildren come to us, so that none is left when we look */
+	/* orphans become children of this process, so that it can wait for all */
 	ASSERT_EQ(0, prctl(PR_SET_CHILD_SUBREAPER, 1));
 	for (i = 0; i < ARRAY_SIZE(devices); i++) {
 		ASSERT_TRUE(accmem_is_idle(devices[i], 10000));
@@ -177,7 +177,7 @@ TEST(storm)
 	for (i = 0; i < n; i++) {
 		unsigned int slot = accmem_random(&random) % AT_ONCE;
 
-		/* while the others, and those who die, go on */
+		/* while the other processes go on */
 		if (dying[slot])
 			waitpid(dying[slot], NULL, 0);
 		if (pids[slot])
@@ -197,7 +197,7 @@ TEST(storm)
 		;
 	ASSERT_EQ(ECHILD, errno);
 	printf("# %u buffers, %u mappings\n", *taken, *mapped);
-	/* most live long enough for one; some do not */
+	/* most processes live long enough for a buffer */
 	EXPECT_LT(n / 4, *taken);
 	EXPECT_LT(n / 4, *mapped);
 	for (i = 0; i < ARRAY_SIZE(devices); i++) {
@@ -205,7 +205,7 @@ TEST(storm)
 	}
 }
 
-/* The same in small: killed in the middle of one long call. */
+/* A process is killed in the middle of one long call. */
 TEST(killed_in_a_call)
 {
 	unsigned int i, rounds = accmem_scale(40), device;
@@ -237,7 +237,7 @@ TEST(killed_in_a_call)
 	}
 }
 
-/* Exit with many buffers and mappings, and a file passed to itself. */
+/* Exit with many buffers and mappings, and a file that it has sent to itself. */
 TEST(exit_with_everything)
 {
 	unsigned int i, j, bufs = accmem_scale(2000);

@@ -93,10 +93,10 @@ static int opens_three(const char *path)
 	ACCMEM_MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
 	ACCMEM_MUST((fd[2] = accmem_dev_open(path, O_RDWR)) >= 0);
 	ACCMEM_MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
-	/* a descriptor of the same file is no context */
+	/* a duplicated descriptor is not another context */
 	ACCMEM_MUST((fd[3] = dup(fd[0])) >= 0);
 	ACCMEM_MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
-	/* and one that goes makes room */
+	/* a closed context makes room */
 	close(fd[1]);
 	ACCMEM_MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
 	ACCMEM_MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
@@ -131,17 +131,17 @@ TEST_F(limits, contexts)
 {
 	ASSERT_EQ(0, accmem_param_set(names[0], 3));
 	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_three));
-	/* nothing is remembered */
+	/* the count has returned to 0 */
 	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_three));
 	EXPECT_EQ(0, run_as(variant->path, USER_B, opens_three));
-	/* CAP_SYS_RESOURCE */
+	/* root has CAP_SYS_RESOURCE */
 	EXPECT_EQ(0, run_as(variant->path, 0, opens_four));
-	/* 0 is no limit */
+	/* 0 means no limit */
 	ASSERT_EQ(0, accmem_param_set(names[0], 0));
 	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_four));
 }
 
-/* One user at its limit takes nothing from another. */
+/* A user at its limit does not affect another user. */
 TEST_F(limits, contexts_are_counted_by_user)
 {
 	int ready[2];
@@ -156,7 +156,7 @@ TEST_F(limits, contexts_are_counted_by_user)
 		struct user u = { variant->path, USER_A, opens_three };
 		char result = as_user(&u);
 
-		/* what it opened is open still */
+		/* the contexts of the child are still open */
 		(void)!write(ready[1], &result, 1);
 		pause();
 		_exit(0);
@@ -164,7 +164,7 @@ TEST_F(limits, contexts_are_counted_by_user)
 	ASSERT_EQ(1, read(ready[0], &byte, 1));
 	EXPECT_EQ(0, byte);
 	EXPECT_EQ(0, run_as(variant->path, USER_B, opens_one));
-	/* two processes are one user */
+	/* two processes of a user share the limit */
 	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_none));
 	kill(pid, SIGKILL);
 	EXPECT_EQ(128 + SIGKILL, accmem_wait_child(pid));
@@ -216,7 +216,7 @@ TEST_F(limits, buffers)
 	EXPECT_EQ(0, run_as(variant->path, USER_A, allocates_six));
 }
 
-/* the limit is MIB(4), of one user or of one context */
+/* fills a limit of MIB(4), of a user or of a context */
 static int fills_4m(int fd, int other)
 {
 	struct accmem_alloc a, b, c;
@@ -226,7 +226,7 @@ static int fills_4m(int fd, int other)
 	ACCMEM_MUST(!accmem_alloc_bytes(other, MIB(2), 0, &b));
 	ACCMEM_MUST(accmem_alloc_bytes(fd, 4096, 0, &c) == -EDQUOT);
 	ACCMEM_MUST(accmem_alloc_bytes(fd, GIB(1), 0, &c) == -EDQUOT);
-	/* the name goes, the memory stays, and so does the charge */
+	/* a mapping keeps the memory of a freed buffer, and its charge */
 	p = accmem_mmap(fd, &a, MIB(2), RW);
 	ACCMEM_MUST(p);
 	ACCMEM_MUST(!accmem_ioctl_free(fd, a.address));
@@ -258,7 +258,7 @@ static int fills_context(const char *path)
 	ACCMEM_MUST(!fills_4m(fd, fd));
 	ACCMEM_MUST(!accmem_ioctl_info(fd, &info));
 	ACCMEM_MUST(info.context_bytes == MIB(4));
-	/* another context of the same user has its own */
+	/* another context of the user has a limit of its own */
 	ACCMEM_MUST((second = accmem_dev_open(path, O_RDWR)) >= 0);
 	ACCMEM_MUST(!accmem_alloc_bytes(second, MIB(4), 0, &a));
 	ACCMEM_MUST(accmem_alloc_bytes(second, 4096, 0, &a) == -EDQUOT);
@@ -289,7 +289,7 @@ TEST_F(limits, bytes_of_a_context)
 {
 	ASSERT_EQ(0, accmem_param_set(names[3], MIB(4)));
 	EXPECT_EQ(0, run_as(variant->path, USER_A, fills_context));
-	/* a context's limit is everybody's */
+	/* the limit of a context applies to root, too */
 	EXPECT_EQ(0, run_as(variant->path, 0, fills_context));
 	ASSERT_EQ(0, accmem_param_set(names[3], 0));
 	EXPECT_EQ(0, run_as(variant->path, USER_A, fills_8m));
@@ -318,8 +318,8 @@ static int fills_its_folio(const char *path)
 }
 
 /*
- * A folio is charged as a whole: what is free in it serves its context, however far the
- * limit has sunk.
+ * A folio is charged as a whole. Its free part serves its context, also when the limit
+ * was lowered.
  */
 TEST_F(limits, a_charged_folio_serves_above_the_limit)
 {
@@ -333,9 +333,8 @@ TEST_F(limits, a_charged_folio_serves_above_the_limit)
 }
 
 /*
- * A request that no memory can hold is refused without a trace: it does not
- * pass the limit by a sum that wraps around, nor is what another thread has
- * hidden behind it for a moment.
+ * A request that is larger than all memory is refused. Its size must not overflow the
+ * sum of charges, nor hide the charge of another thread for a moment.
  */
 static int hides_behind_a_huge_one(const char *path)
 {
@@ -356,7 +355,7 @@ static int hides_behind_a_huge_one(const char *path)
 			granted++;
 		if (i % 16)
 			continue;
-		/* and what is within the limit is not refused for it */
+		/* a request below the limit is not refused meanwhile */
 		err = accmem_alloc_bytes(fd, MIB(1), 0, &a);
 		if (!err)
 			err = accmem_ioctl_free(fd, a.address);
@@ -389,7 +388,7 @@ TEST_F(limits, a_sum_does_not_wrap)
 	EXPECT_EQ(0, run_as(variant->path, USER_A, huge_without_a_limit));
 }
 
-/* What does not fit the type of a parameter is refused and changes nothing. */
+/* A value that does not fit the type of a parameter is refused and changes nothing. */
 TEST_F(limits, parameters_refuse_garbage)
 {
 	static const char *const garbage[] = { "-1", "x", "",
@@ -413,7 +412,7 @@ TEST_F(limits, parameters_refuse_garbage)
 
 /* --- 10,000 contexts ----------------------------------------------------- */
 
-/* as many as the limit lets it, or all */
+/* opens contexts up to the limit, 10,000 at most */
 static int opens_10000(const char *path)
 {
 	unsigned int want = accmem_scale(10000), opened, n, full = 0, other = 0;
@@ -429,7 +428,7 @@ static int opens_10000(const char *path)
 			ACCMEM_MUST(fd == -EMFILE || fd == -ENOMEM);
 			break;
 		}
-		/* until it is refused, or one context has its share */
+		/* allocates until a call is refused, or the context has its share */
 		for (err = 0, n = 0; !err && n < 16; n++) {
 			err = accmem_alloc_bytes(fd, MIB(1), 0, &a);
 			if (err == -ENOMEM || err == -EDQUOT)
@@ -448,7 +447,7 @@ TEST_F(limits, ten_thousand_contexts)
 {
 	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_10000));
 	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
-	/* all of the limits off: the memory is the limit */
+	/* without limits, only the memory ends it */
 	EXPECT_EQ(0, accmem_param_set(names[0], 0));
 	EXPECT_EQ(0, accmem_param_set(names[1], 0));
 	EXPECT_EQ(0, accmem_param_set(names[2], 0));

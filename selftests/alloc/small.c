@@ -27,7 +27,7 @@ static bool overlap(const struct accmem_alloc *a, const struct accmem_alloc *b)
 	       b->address < a->address + a->footprint;
 }
 
-/* maps the granule of @a; where the block starts in it */
+/* maps the granule of @a; the address of the buffer in it */
 static char *map_block(int fd, const struct accmem_alloc *a)
 {
 	char *p = accmem_mmap(fd, a, GRANULE, RW);
@@ -45,7 +45,7 @@ static int64_t live(const char *path)
 	return accmem_sysfs(path, "live_bytes");
 }
 
-/* pages that these blocks lie in */
+/* the number of granules of these buffers */
 static unsigned int pages_of(const struct accmem_alloc *a, unsigned int n)
 {
 	unsigned int i, j, pages = 0;
@@ -59,8 +59,8 @@ static unsigned int pages_of(const struct accmem_alloc *a, unsigned int n)
 }
 
 /*
- * A1: 64 bytes are the unit, and 64 units a granule, which is live in whole.
- * What is left of it counts as free to its context, which alone can have it.
+ * A1: a granule has 64 units of 64 bytes. The whole granule counts as live. Its free
+ * units count as free for the context that has it, and only for that context.
  */
 TEST_F(small, sixty_four_share_a_granule)
 {
@@ -85,13 +85,16 @@ TEST_F(small, sixty_four_share_a_granule)
 	for (i = 0; i < 64; i++) {
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
 	}
-	/* and the granule is anybody's again */
+	/* and every context can get the granule again */
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, self->info.largest_run,
 					ACCMEM_ALLOC_CONTIGUOUS, &a[0]));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[0].address));
 }
 
-/* Sizes and alignments at random: apart, aligned, and each keeps its bytes. */
+/*
+ * Random sizes and alignments. The buffers do not overlap, are aligned, and keep their
+ * contents.
+ */
 TEST_F(small, blocks_are_apart)
 {
 	static struct accmem_alloc a[MANY];
@@ -127,7 +130,7 @@ TEST_F(small, blocks_are_apart)
 	}
 }
 
-/* What is in the same granule is found by its own address only. */
+/* Each buffer of a granule has its own address. */
 TEST_F(small, names)
 {
 	struct accmem_alloc a, b;
@@ -146,7 +149,7 @@ TEST_F(small, names)
 	EXPECT_EQ(b.mmap_offset, q.mmap_offset);
 	EXPECT_EQ(a.mmap_offset, q.mmap_offset);
 	EXPECT_EQ(0, q.mmap_offset % GRANULE);
-	/* beyond the last block of the granule there is nothing */
+	/* there is no buffer behind the last one of the granule */
 	EXPECT_EQ(-ENOENT, accmem_ioctl_query(self->fd, b.address + 1024, &q));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->fd, b.address + 1024));
 	EXPECT_EQ(-EINVAL, accmem_ioctl_free(self->fd, b.address + 64));
@@ -169,7 +172,10 @@ TEST_F(small, names)
 	EXPECT_EQ(ENXIO, errno);
 }
 
-/* What has a granule of its own: each request differs in one thing only. */
+/*
+ * Requests that get a granule of their own. Each differs from a small one in one
+ * argument.
+ */
 TEST_F(small, not_small)
 {
 	struct accmem_alloc a[] = {
@@ -190,7 +196,7 @@ TEST_F(small, not_small)
 	}
 }
 
-/* A mapping shows the granule, all of it and no more. */
+/* A mapping covers exactly the granule. */
 TEST_F(small, a_mapping_shows_the_granule)
 {
 	struct accmem_alloc a, b;
@@ -216,8 +222,9 @@ TEST_F(small, a_mapping_shows_the_granule)
 }
 
 /*
- * Freed while mapped: readable, free to nobody, and nobody's until it is
- * unmapped. Its granule is live as long as it has another.
+ * A buffer is freed while it is mapped. It stays readable, does not count as free, and
+ * its units are not reused before munmap(). The granule is live as long as it has other
+ * buffers.
  */
 TEST_F(small, freed_while_mapped)
 {
@@ -247,7 +254,7 @@ TEST_F(small, freed_while_mapped)
 	more[MANY] = b;
 	EXPECT_EQ(GRANULE * pages_of(more, MANY + 1), live(variant->path));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "quarantined_bytes"));
-	/* the hole is the best place for what fits it, and reads as zero */
+	/* a request of this size gets the hole, which reads as zero */
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &more[0]));
 	EXPECT_EQ(a.address, more[0].address);
 	p = map_block(self->fd, &more[0]);
@@ -257,8 +264,9 @@ TEST_F(small, freed_while_mapped)
 }
 
 /*
- * Granules with units that wait are looked at when a new one would be needed, in
- * turn; who has the rest of one keeps its bytes. One of them can be had.
+ * Units that were freed while mapped are checked before a new granule is taken, one
+ * granule after the other. One of them is free here. The other buffers of the granules
+ * keep their contents.
  */
 TEST_F(small, looked_at_while_in_use)
 {
@@ -295,7 +303,7 @@ TEST_F(small, looked_at_while_in_use)
 	}
 }
 
-/* All of a granule was written; what is cut from it anew reads as zero. */
+/* All of a granule was written to. New buffers in it read as zero. */
 TEST_F(small, zero_when_cut_again)
 {
 	struct accmem_alloc keep, a;
@@ -322,7 +330,7 @@ TEST_F(small, zero_when_cut_again)
 	unmap_block(p);
 }
 
-/* The mapping of a granule of which nothing is left, and of no context. */
+/* A mapping of a granule outlives the buffers and the context. */
 TEST_F(small, mapping_outlives_everything)
 {
 	struct accmem_alloc a, b;
@@ -335,7 +343,7 @@ TEST_F(small, mapping_outlives_everything)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	EXPECT_EQ(NULL, accmem_mmap(self->fd, &a, GRANULE, RW));
 	EXPECT_EQ(ENXIO, errno);
-	/* the rest of the granule still is the context's */
+	/* the context can still use the other units */
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &b));
 	EXPECT_FALSE(overlap(&a, &b));
 	close(self->fd);
@@ -349,7 +357,7 @@ TEST_F(small, mapping_outlives_everything)
 	ASSERT_LE(0, self->fd);
 }
 
-/* Two contexts take turns: no granule has blocks of both. */
+/* Two contexts allocate by turns. No granule has buffers of both. */
 TEST_F(small, contexts_are_apart)
 {
 	static struct accmem_alloc a[2][MANY];
@@ -372,7 +380,7 @@ TEST_F(small, contexts_are_apart)
 	}
 	for (i = 0; i < MANY; i++) {
 		for (c = 0; c < 2; c++) {
-			/* nothing in all of the granule but what c wrote */
+			/* the granule has only what this context wrote */
 			p = map_block(fd[c], &a[c][i]);
 			ASSERT_NE(NULL, p);
 			ASSERT_EQ(-1, accmem_check(p, a[c][i].footprint,
@@ -385,7 +393,7 @@ TEST_F(small, contexts_are_apart)
 			ASSERT_NE(page_of(&a[0][i]), page_of(&a[1][j]));
 	}
 	close(fd[1]);
-	/* what the other one left is not seen by this one */
+	/* new memory has nothing of the other context */
 	for (i = 0; i < MANY; i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &a[1][i]));
 		p = map_block(self->fd, &a[1][i]);
@@ -396,8 +404,9 @@ TEST_F(small, contexts_are_apart)
 }
 
 /*
- * Pinned when it is freed: not cut again before. When the last block of its
- * granule is freed, the granule is quarantined, in whole.
+ * A buffer is pinned when it is freed. Its units are not reused before the pin has
+ * gone. When the last buffer of the granule is freed, the whole granule goes to the
+ * quarantine.
  */
 TEST_F(small, freed_while_pinned)
 {
@@ -451,7 +460,7 @@ TEST_F(small, freed_while_pinned)
 					5000));
 }
 
-/* ALLOCs of its size, until one gets its place: 0, or -errno */
+/* allocates buffers of its size until one gets its address; 0 or -errno */
 static int comes_back(int fd, const struct accmem_alloc *a, int ms)
 {
 	uint64_t end = accmem_ms() + ms;
@@ -466,7 +475,7 @@ static int comes_back(int fd, const struct accmem_alloc *a, int ms)
 	return -ETIME;
 }
 
-/* A neighbour's mapping hides whether it is pinned, for a moment only. */
+/* While a neighbour is mapped, the driver cannot tell whether a buffer is pinned. */
 TEST_F(small, neighbour_mapped)
 {
 	struct accmem_alloc a, b, c;
@@ -484,14 +493,14 @@ TEST_F(small, neighbour_mapped)
 	accmem_fill(q, 512, 2);
 	unmap_block(p);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
-	/* b's mapping shows it too */
+	/* the mapping of b shows the units of a as well */
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &c));
 	EXPECT_NE(a.address, c.address);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, c.address));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "detached_bytes"));
 	EXPECT_EQ(-1, accmem_check(q, 512, 2));
 	unmap_block(q);
-	/* and is all that hid it */
+	/* and nothing else keeps them */
 	EXPECT_EQ(0, comes_back(self->fd, &a, 5000));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "quarantined_bytes"));
 	q = map_block(self->fd, &b);
@@ -501,7 +510,7 @@ TEST_F(small, neighbour_mapped)
 	unmap_block(q);
 }
 
-/* The granule is what is charged, or the compound page; the rest of it is free. */
+/* The charge is the granule or the compound page. The other units count as free. */
 TEST_F(small, charged_by_the_granule)
 {
 	struct accmem_alloc a, b;
@@ -519,7 +528,7 @@ TEST_F(small, charged_by_the_granule)
 	EXPECT_EQ(self->info.free_bytes - 128, info.free_bytes);
 }
 
-/* With no granule left, what is left of one's own still is to be had. */
+/* When no granule is free, a context can still use the free units of its own. */
 TEST_F(small, the_last_granule)
 {
 	static struct accmem_alloc all[1024];
@@ -532,7 +541,7 @@ TEST_F(small, the_last_granule)
 	ASSERT_LE(0, other);
 	n = accmem_take_all(other, 0, all, ARRAY_SIZE(all));
 	ASSERT_LT(0, n);
-	/* of the rest of a granule, or of 2 MiB, others get nothing */
+	/* other contexts get nothing of this granule, or of its compound page */
 	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(other, 1, 0, &c));
 	EXPECT_EQ(0, c.largest_run);
 	EXPECT_EQ(accmem_charge_of(&self->info, &a, 1) - GRANULE, c.free_bytes);

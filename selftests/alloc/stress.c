@@ -18,16 +18,16 @@
 struct worker {
 	pthread_t thread;
 	const char *path;
-	int fd; /* shared, or -1 for one of its own */
+	int fd; /* a shared context, or -1 for a context of its own */
 	uint64_t random;
 	unsigned int ops;
 	unsigned int done;
-	int line; /* of what went wrong */
+	int line; /* line of the first error */
 };
 
 struct slot {
 	struct accmem_alloc a;
-	char *p; /* where the buffer starts in its mapping */
+	char *p; /* address of the buffer in its mapping */
 	uint64_t seed;
 };
 
@@ -39,7 +39,7 @@ struct slot {
 		}                                        \
 	} while (0)
 
-/* all of the pages that a mapping of the buffer has */
+/* unmaps all pages of the buffer's mapping */
 static void unmap(const struct slot *s, char *p)
 {
 	uint64_t before = s->a.address % 4096;
@@ -80,7 +80,7 @@ static void get(struct worker *w, int fd, struct slot *s)
 	s->a.length = 4096u + accmem_random(&w->random) % (4096u << shift);
 	s->a.length = s->a.length / 4096 * 4096;
 	s->a.flags = accmem_random(&w->random) & ACCMEM_ALLOC_TOP_DOWN;
-	/* small ones share pages */
+	/* small buffers share pages */
 	if (accmem_random(&w->random) & 1) {
 		s->a.length = 8 + accmem_random(&w->random) % 2041;
 		s->a.flags = 0;
@@ -252,7 +252,7 @@ static void *race_map(void *arg)
 	p = accmem_mmap_at(NULL, r->fd, r->offset, 8192, RW, MAP_SHARED);
 	if (!p)
 		return NULL;
-	/* freed or not, a mapping that was granted works and is clean */
+	/* a mapping works and is clean, also when the buffer was freed */
 	__atomic_add_fetch(&r->mapped, 1, __ATOMIC_RELAXED);
 	if (accmem_try_read(p, &value) || value)
 		__atomic_add_fetch(&r->bad, 1, __ATOMIC_RELAXED);
@@ -260,7 +260,7 @@ static void *race_map(void *arg)
 	return NULL;
 }
 
-/* Of many who free one buffer, one does. */
+/* Many threads free one buffer, and one of them succeeds. */
 TEST_F(stress, free_once)
 {
 	pthread_t threads[4];
@@ -285,7 +285,7 @@ TEST_F(stress, free_once)
 	close(r.fd);
 }
 
-/* mmap against FREE: one of the two is first, and both are sound. */
+/* mmap() races with FREE. Either order is valid. */
 TEST_F(stress, map_against_free)
 {
 	unsigned int round, i, mapped = 0;
@@ -327,7 +327,7 @@ static void *fault_thread(void *arg)
 	return NULL;
 }
 
-/* Many threads fault the same fresh pages in. */
+/* Many threads access the same new pages at once. */
 TEST_F(stress, faults_at_once)
 {
 	int fd = accmem_dev_open(variant->path, O_RDWR);
