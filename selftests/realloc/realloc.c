@@ -1,0 +1,584 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * REALLOC. A buffer grows or shrinks in place or by a move. The tests check the
+ * contents that it keeps and the memory that it gives back.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "realloc_util.h"
+#include "stream_util.h"
+
+REALLOC_FIXTURE(realloc)
+
+/*
+ * T7: growth in a reservation takes what it needs, keeps the address and every
+ * byte, and copies nothing. What is new reads as zero (T5).
+ */
+TEST_F(realloc, grows_in_a_reservation)
+{
+	uint64_t length = KIB(64), before = accmem_free_now(self->fd);
+	struct accmem_realloc r;
+	struct accmem_alloc a;
+
+	ASSERT_EQ(0, alloc(self->fd, length, MIB(4), &a));
+	ASSERT_EQ(length, a.footprint);
+	ASSERT_EQ(before - length, accmem_free_now(self->fd));
+	ASSERT_EQ(0, fill_at(self->fd, a.address, length, 1));
+	while (length < MIB(4)) {
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address,
+						  length + KIB(64), 0, &r));
+		ASSERT_EQ(a.address, r.address);
+		ASSERT_EQ(0, r.copied);
+		ASSERT_EQ(length + KIB(64), r.usable);
+		ASSERT_EQ(length + KIB(64), r.footprint);
+		ASSERT_EQ(a.mmap_offset, r.mmap_offset);
+		ASSERT_EQ(0, r.free_bytes | r.largest_run);
+		if (length == MIB(2))
+			ASSERT_EQ(-1, check_at(self->fd, a.address, length,
+					       r.usable, 1));
+		length = r.usable;
+		if (length == MIB(2))
+			ASSERT_EQ(0, fill_at(self->fd, a.address, length, 1));
+		ASSERT_EQ(before - length, accmem_free_now(self->fd));
+	}
+	ASSERT_TRUE(query_says(self->fd, a.address, length, length));
+	EXPECT_TRUE(accmem_accounts_balance(variant->path));
+	ASSERT_EQ(-1, check_at(self->fd, a.address, MIB(2), length, 1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	ASSERT_EQ(before, accmem_free_now(self->fd));
+}
+
+/* Mapped translation: a reservation is of addresses, as many as there are. */
+TEST_F(realloc, a_reservation_takes_no_memory)
+{
+	struct accmem_alloc a, b, c;
+
+	if (self->identity)
+		return;
+	ASSERT_EQ(0, alloc(self->fd, GRANULE, 4 * self->info.capacity, &a));
+	EXPECT_EQ(GRANULE, a.footprint);
+	EXPECT_EQ(self->info.free_bytes - GRANULE, accmem_free_now(self->fd));
+	/* its addresses are taken, and name nothing */
+	EXPECT_EQ(-EEXIST, block(self->fd, &a, &b));
+	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->fd, a.address + GRANULE));
+	ASSERT_EQ(0, alloc(self->fd, GRANULE, MIB(64), &c));
+	EXPECT_TRUE(c.address >= a.address + 4 * self->info.capacity ||
+		    c.address + MIB(64) <= a.address);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, c.address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	ASSERT_EQ(0, block(self->fd, &a, &b));
+	ASSERT_EQ(0, unblock(self->fd, &b));
+}
+
+/* T5: without a reservation, too, where nothing is behind it. */
+TEST_F(realloc, grows_where_neighbours_allow)
+{
+	struct accmem_alloc a = {
+		.length = KIB(64),
+		.flags = RESIZABLE | ACCMEM_ALLOC_FIXED,
+		.address = self->info.address_base + self->info.capacity / 2,
+	};
+	struct accmem_realloc r;
+	struct accmem_alloc b;
+
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, block(self->fd, &a, &b));
+	ASSERT_EQ(-ENOMEM, accmem_ioctl_realloc(self->fd, a.address, KIB(128),
+						IN_PLACE, &r));
+	EXPECT_NE(0, r.free_bytes);
+	EXPECT_NE(0, r.largest_run);
+	EXPECT_EQ(a.address, r.address);
+	ASSERT_EQ(0, unblock(self->fd, &b));
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, KIB(128),
+					  IN_PLACE, &r));
+	ASSERT_EQ(a.address, r.address);
+	ASSERT_EQ(KIB(128), r.footprint);
+	ASSERT_TRUE(query_says(self->fd, a.address, KIB(128), KIB(128)));
+	/* what it has grown by is its own */
+	EXPECT_EQ(-EEXIST, block(self->fd, &a, &b));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+}
+
+/* What its context keeps of what was freed is not in the way. */
+TEST_F(realloc, grows_over_what_is_kept)
+{
+	struct accmem_alloc a, b;
+	struct accmem_realloc r;
+
+	/* where addresses are memory, it may lie at the end of what is free */
+	if (self->identity)
+		return;
+	ASSERT_EQ(0, alloc(self->fd, KIB(64), 0, &a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, GRANULE, 0, &b));
+	ASSERT_EQ(a.address + KIB(64), b.address);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, KIB(128),
+					  IN_PLACE, &r));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+}
+
+/* Nor is what others keep, which counts as free, for one that has to stay there. */
+TEST_F(realloc, grows_over_what_others_keep)
+{
+	int other = accmem_dev_open(variant->path, O_RDWR);
+	struct accmem_alloc b[2], *kept = &b[0];
+	struct accmem_alloc a = {
+		.length = MIB(2),
+		.flags = RESIZABLE | ACCMEM_ALLOC_FIXED,
+	};
+	unsigned int i;
+
+	ASSERT_LE(0, other);
+	for (i = 0; i < 2; i++) {
+		b[i] = (struct accmem_alloc){ .length = KIB(64),
+					      .alignment = MIB(2) };
+		ASSERT_EQ(0, accmem_ioctl_alloc(other, &b[i]));
+		/* there are 2 MiB before it */
+		if (b[i].address > kept->address)
+			kept = &b[i];
+	}
+	ASSERT_EQ(0, accmem_ioctl_free(other, b[kept == b].address));
+	a.address = kept->address - MIB(2);
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, accmem_ioctl_free(other, kept->address));
+	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(2) + KIB(64),
+					  IN_PLACE, NULL));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	close(other);
+}
+
+/* Nor is a free whose fence has signalled. */
+TEST_F(realloc, grows_over_what_is_due)
+{
+	struct accmem_alloc b, a = {
+		.length = KIB(64),
+		.flags = RESIZABLE | ACCMEM_ALLOC_FIXED,
+		.address = self->info.address_base + self->info.capacity / 2,
+	};
+	unsigned int i, rounds = accmem_scale(20);
+	int fences = fence_device(), file;
+	uint32_t id;
+
+	ASSERT_LE(0, fences);
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	for (i = 0; i < rounds + 1; i++) {
+		file = fence_create(fences, &id);
+		ASSERT_LE(0, file);
+		ASSERT_EQ(0, block(self->fd, &a, &b));
+		ASSERT_EQ(0, fence_free(self->fd, b.address, file));
+		ASSERT_EQ(0, fence_signal(fences, id, 0, 0));
+		close(file);
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, KIB(128),
+						  IN_PLACE, NULL));
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, KIB(64),
+						  IN_PLACE, NULL));
+	}
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	close(fences);
+}
+
+/* T5: otherwise it is moved; its old name is gone, and its bytes are kept. */
+TEST_F(realloc, moves_where_they_do_not)
+{
+	struct accmem_alloc a, b;
+	struct accmem_realloc r;
+
+	ASSERT_EQ(0, alloc(self->fd, KIB(64), 0, &a));
+	ASSERT_EQ(0, block(self->fd, &a, &b));
+	ASSERT_EQ(0, fill_at(self->fd, a.address, KIB(64), 2));
+	ASSERT_EQ(0,
+		  accmem_ioctl_realloc(self->fd, a.address, KIB(256), 0, &r));
+	ASSERT_NE(a.address, r.address);
+	ASSERT_EQ(KIB(64), r.copied);
+	ASSERT_EQ(-ENOENT, accmem_ioctl_free(self->fd, a.address));
+	ASSERT_TRUE(query_says(self->fd, r.address, KIB(256), KIB(256)));
+	ASSERT_EQ(-1, check_at(self->fd, r.address, KIB(64), KIB(256), 2));
+	ASSERT_EQ(1 + !!b.address, accmem_sysfs(variant->path, "buffers"));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
+	ASSERT_EQ(0, unblock(self->fd, &b));
+}
+
+#define HOLES 8
+
+/* What it gets is runs, of which the kernel keeps a list: kmemleak looks after that. */
+TEST_F(realloc, grows_into_holes)
+{
+	uint64_t hole = self->info.capacity / (2 * HOLES) / MIB(2) * MIB(2);
+	struct accmem_alloc a, pieces[2 * HOLES], rest;
+	struct accmem_realloc r;
+	unsigned int i;
+
+	/* a buffer is one run there */
+	if (!(self->info.features & ACCMEM_FEATURE_SCATTER))
+		return;
+	for (i = 0; i < 2 * HOLES; i++)
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, hole, 0, &pieces[i]));
+	while (!accmem_alloc_bytes(self->fd, MIB(2), 0, &rest))
+		;
+	for (i = 0; i < 2 * HOLES; i += 2)
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, pieces[i].address));
+	ASSERT_EQ(0, accmem_drain(self->fd));
+	ASSERT_EQ(0, alloc(self->fd, GRANULE, 0, &a));
+	ASSERT_EQ(0, fill_at(self->fd, a.address, GRANULE, 7));
+	for (i = 2; i < HOLES; i += 2) {
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, i * hole,
+						  0, &r));
+		EXPECT_LT(i / 2, r.nr_runs);
+		a.address = r.address;
+	}
+	EXPECT_EQ(-1, check_at(self->fd, a.address, GRANULE, GRANULE, 7));
+	/* back to one, and out of the way */
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, GRANULE, 0, &r));
+	EXPECT_EQ(1, r.nr_runs);
+	EXPECT_EQ(-1, check_at(self->fd, r.address, GRANULE, GRANULE, 7));
+}
+
+/* what has been moved, freed and allocated again reads as zero */
+TEST_F(realloc, what_was_copied_is_cleared)
+{
+	const uint64_t lengths[] = { 100, KIB(8), KIB(64), MIB(2) };
+	struct accmem_alloc a, b, c;
+	struct accmem_realloc r;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		a = (struct accmem_alloc){ .length = lengths[i],
+					   .flags = RESIZABLE };
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+		if (lengths[i] >= GRANULE)
+			ASSERT_EQ(0, block(self->fd, &a, &b));
+		ASSERT_EQ(0,
+			  fill_at(self->fd, a.address, lengths[i] / 8 * 8, 5));
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address,
+						  2 * lengths[i], 0, &r));
+		ASSERT_NE(a.address, r.address);
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
+		c = (struct accmem_alloc){ .length = 2 * lengths[i],
+					   .flags = RESIZABLE };
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &c));
+		ASSERT_EQ(-1, check_at(self->fd, c.address, 0,
+				       2 * lengths[i] / 8 * 8, 0));
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, c.address));
+		if (lengths[i] >= GRANULE)
+			ASSERT_EQ(0, unblock(self->fd, &b));
+	}
+}
+
+/* Shrinking gives granules back to all; what comes back later is zero. */
+TEST_F(realloc, shrinking_returns_granules)
+{
+	uint64_t before = accmem_free_now(self->fd);
+	struct accmem_realloc r;
+	struct accmem_alloc a, b;
+	unsigned int mapped;
+	uint64_t kept;
+
+	for (mapped = 0; mapped < 2; mapped++) {
+		ASSERT_EQ(0, alloc(self->fd, MIB(8), 0, &a));
+		if (mapped)
+			ASSERT_EQ(0, fill_at(self->fd, a.address, MIB(8), 6));
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address,
+						  KIB(20) + 8, 0, &r));
+		ASSERT_EQ(a.address, r.address);
+		ASSERT_EQ(KIB(20) + 8, r.usable);
+		kept = r.footprint;
+		/* parts of a page of 2 MiB that was mapped stay */
+		ASSERT_LE(KIB(24), kept);
+		ASSERT_GE(mapped && self->pins ? MIB(4) : KIB(24), kept);
+		ASSERT_EQ(before - kept, accmem_free_now(self->fd));
+		ASSERT_EQ(kept, accmem_sysfs(variant->path, "live_bytes"));
+		ASSERT_TRUE(query_says(self->fd, a.address, KIB(20) + 8, kept));
+		a.footprint = kept;
+		ASSERT_EQ(0, block(self->fd, &a, &b));
+		ASSERT_EQ(0, unblock(self->fd, &b));
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(8),
+						  0, &r));
+		ASSERT_EQ(-1, check_at(self->fd, r.address,
+				       mapped ? KIB(20) + 8 : 0, MIB(8), 6));
+		ASSERT_EQ(before - MIB(8), accmem_free_now(self->fd));
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
+	}
+}
+
+/* bytes between the length and the end of the last granule are nobody's */
+TEST_F(realloc, what_was_beyond_the_end_reads_as_zero)
+{
+	struct accmem_realloc r;
+	struct accmem_alloc a;
+	char *p;
+
+	ASSERT_EQ(0, alloc(self->fd, GRANULE, 0, &a));
+	p = map_at(self->fd, a.address, GRANULE);
+	ASSERT_NE(NULL, p);
+	accmem_fill(p, GRANULE, 7);
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, 3000, 0, &r));
+	ASSERT_EQ(GRANULE, r.footprint);
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, 4000, 0, &r));
+	EXPECT_EQ(a.address, r.address);
+	EXPECT_EQ(-1, accmem_check(p, 3000, 7));
+	EXPECT_EQ(-1, accmem_first_nonzero(p + 3000, 1000));
+	unmap(p, GRANULE);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+}
+
+/* A small buffer shares its granule as before, whatever becomes of it. */
+TEST_F(realloc, small_buffers)
+{
+	static const struct {
+		uint64_t from, to;
+		bool stays;
+	} rows[] = {
+		{ 100, 120, true },    { 1000, 100, true },
+		{ 100, 1000, false },  { 64, 2048, false },
+		{ 2048, 4096, false }, { 8, KIB(64), false },
+	};
+	struct accmem_alloc a, other;
+	struct accmem_realloc r;
+	uint64_t kept;
+	unsigned int i;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &other));
+	ASSERT_EQ(0, fill_at(self->fd, other.address, 64, 10));
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		ASSERT_EQ(0, alloc(self->fd, rows[i].from, 0, &a));
+		kept = (rows[i].from < rows[i].to ? rows[i].from : rows[i].to) /
+		       8 * 8;
+		ASSERT_EQ(0, fill_at(self->fd, a.address, rows[i].from / 8 * 8,
+				     11));
+		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address,
+						  rows[i].to, 0, &r));
+		ASSERT_EQ(rows[i].stays, r.address == a.address);
+		ASSERT_EQ(rows[i].to, r.usable);
+		if (rows[i].to <= 2048)
+			ASSERT_EQ(ALIGN_UP(rows[i].to, 64), r.footprint);
+		ASSERT_TRUE(query_says(self->fd, r.address, rows[i].to,
+				       r.footprint));
+		ASSERT_EQ(-1, check_at(self->fd, r.address, kept,
+				       rows[i].to / 8 * 8, 11))
+		{
+			TH_LOG("row %u", i);
+		}
+		ASSERT_EQ(-1, check_at(self->fd, other.address, 64, 64, 10));
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
+	}
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, other.address));
+}
+
+/* Policies, modes, places and presence: a buffer stays what it was asked for. */
+TEST_F(realloc, keeps_what_it_was_asked_for)
+{
+	static const struct accmem_alloc rows[] = {
+		{ .page_policy = ACCMEM_PAGE_NORMAL_ONLY },
+		{ .page_policy = ACCMEM_PAGE_HUGE_FIRST },
+		{ .page_policy = ACCMEM_PAGE_HUGE_ONLY },
+		{ .flags = ACCMEM_ALLOC_CONTIGUOUS },
+		{ .flags = ACCMEM_ALLOC_TOP_DOWN },
+		{ .flags = ACCMEM_ALLOC_POPULATE },
+		{ .flags = ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 },
+		{ .alignment = KIB(64) },
+		{ .cache_mode = ACCMEM_CACHE_WC },
+		{ .cache_mode = ACCMEM_CACHE_UC },
+	};
+	const uint64_t lengths[] = { KIB(512), MIB(3), MIB(5), KIB(12) };
+	struct accmem_query q, first;
+	struct accmem_realloc r;
+	struct accmem_alloc a;
+	uint64_t address;
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		a = rows[i];
+		if (!(self->info.cache_modes & 1 << a.cache_mode))
+			continue;
+		a.flags |= RESIZABLE;
+		a.length = KIB(64);
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+		ASSERT_EQ(0, fill_at(self->fd, a.address, KIB(12), 12));
+		ASSERT_EQ(0, accmem_ioctl_query(self->fd, a.address, &first));
+		address = a.address;
+		for (j = 0; j < ARRAY_SIZE(lengths); j++) {
+			ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, address,
+							  lengths[j], 0, &r))
+			{
+				TH_LOG("row %u length %u", i, j);
+			}
+			address = r.address;
+			ASSERT_EQ(0, accmem_ioctl_query(self->fd, address, &q));
+			EXPECT_EQ(first.alloc_flags, q.alloc_flags);
+			EXPECT_EQ(first.page_policy, q.page_policy);
+			EXPECT_EQ(first.cache_mode, q.cache_mode);
+			EXPECT_LE(first.alignment, q.alignment);
+			EXPECT_EQ(0, address % q.alignment);
+			EXPECT_EQ(lengths[j] + (a.flags & ACCMEM_ALLOC_TAIL32 ?
+							32 :
+							0),
+				  q.usable);
+			EXPECT_EQ(q.footprint, r.footprint);
+			EXPECT_EQ(q.nr_runs, r.nr_runs);
+			EXPECT_EQ(q.mmap_offset, r.mmap_offset);
+			if (a.flags & ACCMEM_ALLOC_CONTIGUOUS)
+				EXPECT_EQ(1, q.nr_runs);
+			ASSERT_EQ(-1, check_at(self->fd, address, KIB(12),
+					       lengths[j], 12))
+			{
+				TH_LOG("row %u length %u", i, j);
+			}
+		}
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, address));
+	}
+}
+
+/* A buffer at a fixed address stays there while it can. */
+TEST_F(realloc, fixed)
+{
+	uint64_t at = self->info.address_base + self->info.capacity / 2;
+	struct accmem_alloc a = { .length = KIB(64),
+				  .address = at,
+				  .flags = RESIZABLE | ACCMEM_ALLOC_FIXED };
+	struct accmem_realloc r;
+	struct accmem_query q;
+	struct accmem_alloc b;
+
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, fill_at(self->fd, at, KIB(64), 13));
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, at, MIB(1), 0, &r));
+	ASSERT_EQ(at, r.address);
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, at, KIB(64), 0, &r));
+	a = as_alloc(&r);
+	ASSERT_EQ(0, block(self->fd, &a, &b));
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, at, MIB(4), 0, &r));
+	ASSERT_NE(at, r.address);
+	ASSERT_EQ(0, accmem_ioctl_query(self->fd, r.address, &q));
+	EXPECT_EQ(RESIZABLE, q.alloc_flags);
+	ASSERT_EQ(-1, check_at(self->fd, r.address, KIB(64), MIB(4), 13));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
+	ASSERT_EQ(0, unblock(self->fd, &b));
+}
+
+/* Memory that has a position before it gives nothing back, and goes at it. */
+TEST_F(realloc, pending_memory_waits_for_its_position)
+{
+	struct accmem_alloc a = { .length = KIB(64), .flags = RESIZABLE }, b;
+	int stream = stream_create(self->fd);
+	struct accmem_realloc r;
+
+	ASSERT_LE(0, stream);
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, stream_free(self->fd, a.address, stream, 5));
+	a = (struct accmem_alloc){ .length = KIB(64), .flags = RESIZABLE };
+	ASSERT_EQ(0, stream_alloc(self->fd, stream, &a));
+	ASSERT_EQ(5, a.position);
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, KIB(8), 0, &r));
+	EXPECT_EQ(KIB(64), r.footprint);
+	EXPECT_EQ(KIB(64), accmem_sysfs(variant->path, "live_bytes"));
+	/* it moves, and what it leaves is not used before that */
+	ASSERT_EQ(0, block(self->fd, &a, &b));
+	ASSERT_EQ(0,
+		  accmem_ioctl_realloc(self->fd, a.address, KIB(256), 0, &r));
+	EXPECT_NE(a.address, r.address);
+	EXPECT_EQ(KIB(64), accmem_sysfs(variant->path, "pending_bytes"));
+	ASSERT_EQ(0, stream_signal(stream, 5));
+	EXPECT_EQ(0, accmem_sysfs(variant->path, "pending_bytes"));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
+	ASSERT_EQ(0, unblock(self->fd, &b));
+	close(stream);
+}
+
+/*
+ * Large pages are only preferred: where none is left to grow by, it goes on with normal
+ * ones. A pin keeps it from that where there is memory, and only there.
+ */
+TEST_F(realloc, moves_where_no_large_pages_are_left)
+{
+	unsigned int n = 0, i, nr = self->info.capacity / MIB(1);
+	struct accmem_alloc a = { .length = MIB(2),
+				  .flags = RESIZABLE,
+				  .page_policy = ACCMEM_PAGE_HUGE_FIRST,
+				  .reserve = MIB(4) };
+	struct accmem_alloc *pieces;
+	struct accmem_realloc r;
+	char *p;
+	int pipes[2];
+
+	/* a buffer is one run elsewhere, and there may be one of any length */
+	if (!(self->info.features & ACCMEM_FEATURE_SCATTER))
+		return;
+	pieces = calloc(nr, sizeof(*pieces));
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(MIB(2), a.page_size);
+	p = map_at(self->fd, a.address, MIB(2));
+	ASSERT_NE(NULL, p);
+	accmem_fill(p, MIB(2), 21);
+	ASSERT_TRUE(accmem_pin(pipes, p, GRANULE));
+	while (!accmem_alloc_bytes(self->fd, MIB(1), 0, &pieces[n]))
+		n++;
+	EXPECT_EQ(-ENOMEM,
+		  accmem_ioctl_realloc(self->fd, a.address, MIB(4), 0, &r));
+	for (i = 0; i < n; i += 2)
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, pieces[i].address));
+	EXPECT_EQ(-EBUSY,
+		  accmem_ioctl_realloc(self->fd, a.address, MIB(4), 0, &r));
+	accmem_unpin(pipes);
+	EXPECT_EQ(-ENOMEM, accmem_ioctl_realloc(self->fd, a.address, MIB(4),
+						IN_PLACE, &r));
+	ASSERT_TRUE(query_says(self->fd, a.address, MIB(2), MIB(2)));
+	ASSERT_EQ(0,
+		  accmem_ioctl_realloc(self->fd, a.address, MIB(4), 0, &r));
+	EXPECT_EQ(MIB(2), r.copied);
+	EXPECT_EQ(GRANULE, r.page_size);
+	EXPECT_EQ(-1, check_at(self->fd, r.address, MIB(2), MIB(4), 21));
+	unmap(p, MIB(2));
+	free(pieces);
+}
+
+/* a reservation that was too short for a while is there again */
+TEST_F(realloc, keeps_its_reservation_where_it_has_moved_beyond_it)
+{
+	struct accmem_alloc a, b,
+		in_it = { .length = GRANULE, .flags = ACCMEM_ALLOC_FIXED };
+	struct accmem_realloc r;
+
+	if (self->identity)
+		return; /* the room is everybody's */
+	ASSERT_EQ(0, alloc(self->fd, KIB(64), MIB(1), &a));
+	b = (struct accmem_alloc){ .length = GRANULE,
+				   .address = a.address + MIB(1),
+				   .flags = ACCMEM_ALLOC_FIXED };
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &b));
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(2), 0, &r));
+	EXPECT_NE(a.address, r.address);
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, r.address, KIB(64),
+					  IN_PLACE, &r));
+	in_it.address = r.address + KIB(512);
+	EXPECT_EQ(-EEXIST, accmem_ioctl_alloc(self->fd, &in_it));
+	in_it.address = r.address + MIB(1);
+	EXPECT_EQ(0, accmem_ioctl_alloc(self->fd, &in_it));
+	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, r.address, MIB(1), IN_PLACE,
+					  &r));
+}
+
+/* nothing waits for a position that is cancelled */
+TEST_F(realloc, memory_of_a_stream_that_has_ended_is_given_back)
+{
+	struct accmem_alloc a = { .length = KIB(64), .flags = RESIZABLE };
+	int stream = stream_create(self->fd);
+	struct accmem_realloc r;
+
+	ASSERT_LE(0, stream);
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, stream_free(self->fd, a.address, stream, 5));
+	a = (struct accmem_alloc){ .length = KIB(64), .flags = RESIZABLE };
+	ASSERT_EQ(0, stream_alloc(self->fd, stream, &a));
+	ASSERT_EQ(5, a.position);
+	close(stream);
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, KIB(8), 0, &r));
+	EXPECT_EQ(KIB(8), r.footprint);
+	EXPECT_EQ(KIB(8), accmem_sysfs(variant->path, "live_bytes"));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	EXPECT_EQ(0, accmem_sysfs(variant->path, "pending_bytes"));
+}
+
+ACCMEM_HARNESS_MAIN

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Statistics for administrators: fdinfo, the counters in sysfs, the maps and lists in
+ * debugfs, and the trace events. Each counter changes by the amount of what was done,
+ * and by nothing else.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "kselftest_harness.h"
+#include "accmem_util.h"
+
+#define RW (PROT_READ | PROT_WRITE)
+#define TRACING "/sys/kernel/tracing/"
+#define DEBUGFS "/sys/kernel/debug/accmem/"
+
+ACCMEM_FIXTURE(obs)
+
+static const char *base(const char *path)
+{
+	return path + strlen("/dev/");
+}
+
+/* the number after "accmem-@key:" in fdinfo, or -1 */
+static int64_t fdinfo(int fd, const char *key)
+{
+	char file[64], text[2048], want[64], *at;
+
+	snprintf(file, sizeof(file), "/proc/self/fdinfo/%d", fd);
+	if (accmem_read_file(file, text, sizeof(text)) <= 0)
+		return -1;
+	snprintf(want, sizeof(want), "\naccmem-%s:", key);
+	at = strstr(text, want);
+	return at ? strtoll(at + strlen(want), NULL, 10) : -1;
+}
+
+TEST_F(obs, fdinfo)
+{
+	char file[64], text[2048], want[64];
+	struct accmem_alloc b;
+
+	snprintf(file, sizeof(file), "/proc/self/fdinfo/%d", self->fd);
+	ASSERT_LT(0, accmem_read_file(file, text, sizeof(text)));
+	snprintf(want, sizeof(want), "accmem-device:\t%s\n",
+		 base(variant->path));
+	EXPECT_NE(NULL, strstr(text, want)) {
+		TH_LOG("%s", text);
+	}
+	EXPECT_EQ(0, fdinfo(self->fd, "buffers"));
+	EXPECT_EQ(0, fdinfo(self->fd, "live"));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(1), 0, &self->a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 12288, 0, &b));
+	EXPECT_EQ(2, fdinfo(self->fd, "buffers"));
+	EXPECT_EQ(self->a.footprint + b.footprint, fdinfo(self->fd, "live"));
+	EXPECT_EQ(accmem_charge_of(&self->info,
+				   (struct accmem_alloc[]){ self->a, b }, 2),
+		  fdinfo(self->fd, "charged"));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	EXPECT_EQ(1, fdinfo(self->fd, "buffers"));
+	EXPECT_EQ(self->a.footprint, fdinfo(self->fd, "live"));
+	EXPECT_EQ(accmem_charge_of(&self->info, &self->a, 1),
+		  fdinfo(self->fd, "charged"));
+}
+
+TEST_F(obs, counters)
+{
+	static const char *const names[] = { "allocs", "frees", "failures",
+					     "buffers", "contexts",
+					     "live_bytes" };
+	int64_t before[6], after[6], want[6] = { 2, 1, 1, 1, 1, 0 };
+	struct accmem_alloc b, c;
+	unsigned int i;
+	int other;
+
+	for (i = 0; i < 6; i++)
+		before[i] = accmem_sysfs(variant->path, names[i]);
+	EXPECT_EQ(1, before[4]);
+	other = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &self->a));
+	ASSERT_EQ(0, accmem_alloc_bytes(other, 4096, 0, &b));
+	ASSERT_EQ(-ENOMEM, accmem_alloc_bytes(other, self->info.capacity + 1,
+					      0, &c));
+	/* an invalid call does not count as a failure */
+	ASSERT_EQ(-EINVAL, accmem_alloc_bytes(other, 0, 0, &c));
+	ASSERT_EQ(0, accmem_ioctl_free(other, b.address));
+	for (i = 0; i < 6; i++)
+		after[i] = accmem_sysfs(variant->path, names[i]);
+	want[5] = self->a.footprint;
+	for (i = 0; i < 6; i++) {
+		EXPECT_EQ(want[i], after[i] - before[i]) {
+			TH_LOG("%s", names[i]);
+		}
+	}
+	EXPECT_EQ(self->info.capacity - self->a.footprint,
+		  accmem_sysfs(variant->path, "free_bytes"));
+	EXPECT_TRUE(accmem_accounts_balance(variant->path));
+	close(other);
+}
+
+TEST_F(obs, resident)
+{
+	int64_t start = accmem_sysfs(variant->path, "resident_bytes");
+	int64_t before = start, after;
+	uint64_t at;
+	char *p;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(4), 0, &self->a));
+	EXPECT_EQ(before, accmem_sysfs(variant->path, "resident_bytes"));
+	p = accmem_mmap(self->fd, &self->a, MIB(4), RW);
+	ASSERT_NE(NULL, p);
+	for (at = 0; at < MIB(4); at += 4096)
+		p[at] = 1;
+	after = accmem_sysfs(variant->path, "resident_bytes");
+	if (self->info.features & ACCMEM_FEATURE_FIRST_TOUCH)
+		before += MIB(4);
+	EXPECT_EQ(before, after);
+	munmap(p, MIB(4));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "resident_bytes",
+					start, 5000));
+}
+
+/* reads a file of the device in debugfs */
+static int read_debug(const char *path, const char *name, char *text,
+		      size_t size)
+{
+	char file[128];
+
+	snprintf(file, sizeof(file), DEBUGFS "%s/%s", base(path), name);
+	return accmem_read_file(file, text, size);
+}
+
+/* the number of cells of the map that are not completely free; @all counts every cell */
+static int count_cells(const char *path, bool all)
+{
+	static char text[65536];
+	char *line, *save, *cells;
+	int nr = 0;
+
+	if (read_debug(path, "map", text, sizeof(text)) <= 0)
+		return -1;
+	for (line = strtok_r(text, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		if (*line == '#')
+			continue;
+		cells = strchr(line, ' ');
+		if (!cells)
+			return -1;
+		for (cells++; *cells; cells++)
+			nr += all || *cells != '.';
+	}
+	return nr;
+}
+
+/* the same, when the cleaner has finished: memory in the cleaner is shown as used */
+static int used_cells_settled(const char *path)
+{
+	uint64_t end = accmem_ms() + 10000;
+	int used;
+
+	do {
+		used = count_cells(path, false);
+	} while (used > 0 && accmem_ms() < end);
+	return used;
+}
+
+TEST_F(obs, debugfs_map)
+{
+	int after, all = count_cells(variant->path, true);
+
+	ASSERT_EQ(0, used_cells_settled(variant->path));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, self->info.capacity / 4,
+					0, &self->a));
+	after = count_cells(variant->path, false);
+	/* about a quarter of the map, which has many cells */
+	EXPECT_LE(8, after);
+	EXPECT_LE(all / 5, after);
+	EXPECT_GE(all / 3, after);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	EXPECT_EQ(0, used_cells_settled(variant->path));
+}
+
+TEST_F(obs, debugfs_buffers)
+{
+	char text[8192], want[64];
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 12345, 0, &self->a));
+	ASSERT_LT(0, read_debug(variant->path, "buffers", text,
+				sizeof(text)));
+	snprintf(want, sizeof(want), "%#llx 12345 %llu",
+		 (unsigned long long)self->a.address,
+		 (unsigned long long)self->a.footprint);
+	EXPECT_NE(NULL, strstr(text, want)) {
+		TH_LOG("no '%s' in:\n%s", want, text);
+	}
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	ASSERT_LT(0, read_debug(variant->path, "buffers", text,
+				sizeof(text)));
+	EXPECT_EQ(NULL, strstr(text, want));
+}
+
+/* Only root may read the addresses of other processes. The test checks the modes. */
+TEST_F(obs, debugfs_is_for_root)
+{
+	static const char *const names[] = { "map",	"usage",  "contexts",
+					     "buffers", "streams", "shared",
+					     "tmem" };
+	char file[128];
+	struct stat st;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(file, sizeof(file), DEBUGFS "%s/%s",
+			 base(variant->path), names[i]);
+		ASSERT_EQ(0, stat(file, &st));
+		EXPECT_EQ(0, st.st_mode & 0077);
+	}
+	ASSERT_EQ(0, stat(variant->path, &st));
+	EXPECT_EQ(0, st.st_mode & 0007);
+}
+
+/* --- trace events -------------------------------------------------------- */
+
+/* the number of lines of the trace with @event and @detail in them */
+static int count_events(const char *event, const char *detail)
+{
+	return accmem_trace_count(event, detail, NULL, 0);
+}
+
+TEST_F(obs, trace_events)
+{
+	struct accmem_alloc failed;
+	char address[64], length[64];
+	void *p;
+
+	if (access(TRACING "events", F_OK))
+		SKIP(return, "no tracefs in this kernel");
+	ASSERT_TRUE(accmem_trace_start());
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 12288, 0, &self->a));
+	p = accmem_mmap(self->fd, &self->a, 8192, RW);
+	ASSERT_NE(NULL, p);
+	munmap(p, 8192);
+	ASSERT_EQ(-ENOMEM, accmem_alloc_bytes(self->fd,
+					      self->info.capacity + 12288, 0,
+					      &failed));
+	ASSERT_EQ(-EINVAL, accmem_ioctl_free(self->fd, self->a.address + 1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
+	ASSERT_TRUE(accmem_trace_stop());
+
+	snprintf(address, sizeof(address), "address=%#llx ",
+		 (unsigned long long)self->a.address);
+	snprintf(length, sizeof(length), "length=%llu ",
+		 (unsigned long long)self->info.capacity + 12288);
+	EXPECT_EQ(1, count_events("accmem_alloc", address));
+	EXPECT_EQ(1, count_events("accmem_alloc", "length=12288 "));
+	EXPECT_EQ(1, count_events("accmem_map", address));
+	EXPECT_EQ(1, count_events("accmem_map", "size=8192"));
+	EXPECT_EQ(1, count_events("accmem_free", address));
+	EXPECT_EQ(1, count_events("accmem_release", "size=12288 "));
+	EXPECT_EQ(1, count_events("accmem_fail", length));
+	EXPECT_EQ(1, count_events("accmem_fail", "error=-12"));
+}
+
+ACCMEM_HARNESS_MAIN

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Quarantine of small buffers. One pinned page keeps its granule in quarantine as a
+ * whole, not each small buffer in it. So the scans in calls of other tenants take time
+ * for each granule, not for each buffer. All of the memory comes back when the pin has
+ * gone.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include "kselftest_harness.h"
+#include "accmem_util.h"
+
+#define RW (PROT_READ | PROT_WRITE)
+#define GRANULES 512
+#define BLOCKS 64 /* of a granule */
+#define CALLS 20
+#define TRIES 5
+#define SLOWER 5 /* times the control; it was 30 to 60 when each buffer was scanned */
+
+FIXTURE(tenant_quarantine)
+{
+	int other;
+	unsigned int granules;
+	struct accmem_info info;
+};
+
+ACCMEM_VARIANTS_WITH_PAGES(tenant_quarantine);
+
+FIXTURE_SETUP(tenant_quarantine)
+{
+	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
+	self->granules = accmem_scale(GRANULES);
+	if (self->granules > GRANULES)
+		self->granules = GRANULES;
+	self->other = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_LE(0, self->other);
+	ASSERT_EQ(0, accmem_ioctl_info(self->other, &self->info));
+}
+
+FIXTURE_TEARDOWN(tenant_quarantine)
+{
+	close(self->other);
+	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
+}
+
+/* memory that was mapped, pinned and freed */
+struct pinned {
+	int fd;
+	int pipes[2];
+	unsigned int granules;
+	unsigned int blocks; /* buffers in each granule; 1: the granule is one buffer */
+};
+
+/* pins a page of each granule */
+static bool pin_all(struct pinned *pin, char **p)
+{
+	struct iovec iov = { .iov_len = 8 };
+	unsigned int i;
+
+	for (i = 0; i < pin->granules; i++) {
+		iov.iov_base = p[i];
+		*p[i] = 1;
+		if (vmsplice(pin->pipes[1], &iov, 1, SPLICE_F_NONBLOCK) != 8)
+			return false;
+	}
+	return true;
+}
+
+static bool make_pinned(struct pinned *pin, const char *path)
+{
+	static struct accmem_alloc a[GRANULES * BLOCKS];
+	static char *p[GRANULES];
+	unsigned int i, n = pin->granules * pin->blocks;
+
+	pin->fd = accmem_dev_open(path, O_RDWR);
+	if (pin->fd < 0 || pipe(pin->pipes) ||
+	    fcntl(pin->pipes[1], F_SETPIPE_SZ, 4096 * GRANULES) < 0)
+		return false;
+	for (i = 0; i < n; i++)
+		if (accmem_alloc_bytes(pin->fd, 4096 / pin->blocks, 0, &a[i]))
+			return false;
+	for (i = 0; i < pin->granules; i++) {
+		p[i] = accmem_mmap(pin->fd, &a[i * pin->blocks], 4096, RW);
+		if (!p[i])
+			return false;
+	}
+	if (!pin_all(pin, p))
+		return false;
+	for (i = 0; i < n; i++)
+		if (accmem_ioctl_free(pin->fd, a[i].address))
+			return false;
+	for (i = 0; i < pin->granules; i++)
+		munmap(p[i], 4096);
+	return true;
+}
+
+static void unpin(struct pinned *pin)
+{
+	close(pin->pipes[0]);
+	close(pin->pipes[1]);
+	close(pin->fd);
+}
+
+struct victim {
+	int fd;
+	uint64_t length;
+	int err;
+};
+
+static void alloc_failing(void *arg)
+{
+	struct victim *v = arg;
+	struct accmem_alloc a;
+
+	v->err = accmem_alloc_bytes(v->fd, v->length, 0, &a);
+}
+
+static void ask(void *arg)
+{
+	struct victim *v = arg;
+	struct accmem_info info;
+
+	v->err = accmem_ioctl_info(v->fd, &info);
+}
+
+static uint64_t time_pinned(struct __test_metadata *_metadata, const char *path,
+			    struct pinned *pin, void (*fn)(void *arg),
+			    struct victim *v)
+{
+	uint64_t best = ~0ull, now;
+	unsigned int i;
+
+	ASSERT_TRUE(make_pinned(pin, path));
+	EXPECT_LE(4096 * pin->granules,
+		  accmem_sysfs(path, "quarantined_bytes"));
+	for (i = 0; i < 3; i++) {
+		now = accmem_time(fn, v, CALLS);
+		best = now < best ? now : best;
+	}
+	unpin(pin);
+	EXPECT_EQ(-1, accmem_sysfs_wait(path, "quarantined_bytes", 0, 30000));
+	return best;
+}
+
+/* compares @fn with granules in quarantine, and with as many granules of small buffers */
+static void compare(struct __test_metadata *_metadata, const char *path,
+		    unsigned int granules, void (*fn)(void *arg),
+		    struct victim *v)
+{
+	struct pinned whole = { .granules = granules, .blocks = 1 };
+	struct pinned cut = { .granules = granules, .blocks = BLOCKS };
+	uint64_t alone = 1, beside = ~0ull;
+	unsigned int i;
+
+	for (i = 0; i < TRIES && beside > SLOWER * alone; i++) {
+		alone = time_pinned(_metadata, path, &whole, fn, v);
+		beside = time_pinned(_metadata, path, &cut, fn, v);
+	}
+	TH_LOG("%llu us, %llu where nothing was cut",
+	       (unsigned long long)beside / 1000,
+	       (unsigned long long)alone / 1000);
+	EXPECT_GE(SLOWER * alone, beside);
+}
+
+TEST_F(tenant_quarantine, a_failing_alloc_goes_through_granules)
+{
+	struct victim v = { self->other, self->info.capacity, 0 };
+
+	compare(_metadata, variant->path, self->granules, alloc_failing, &v);
+	EXPECT_EQ(-ENOMEM, v.err);
+}
+
+struct attacker {
+	struct pinned pin;
+	const char *path;
+	struct victim self;
+};
+
+static int prepare_attack(void *arg)
+{
+	struct attacker *a = arg;
+
+	if (!make_pinned(&a->pin, a->path))
+		return 1;
+	a->self.fd = a->pin.fd;
+	return 0;
+}
+
+/* an ALLOC that fails, and scans the quarantine */
+static void attack(void *arg)
+{
+	struct attacker *a = arg;
+
+	alloc_failing(&a->self);
+}
+
+/* the time of INFO of another context meanwhile */
+static uint64_t time_beside(struct __test_metadata *_metadata,
+			    struct attacker *a, struct victim *v)
+{
+	uint64_t time;
+	pid_t pid;
+
+	pid = accmem_start(prepare_attack, attack, a);
+	ASSERT_LT(0, pid);
+	time = accmem_time(ask, v, CALLS);
+	accmem_stop(pid);
+	EXPECT_EQ(-1,
+		  accmem_sysfs_wait(a->path, "quarantined_bytes", 0, 30000));
+	return time;
+}
+
+TEST_F(tenant_quarantine, info_does_not_wait)
+{
+	struct victim v = { self->other, 0, 0 };
+	struct attacker whole = { .pin = { .granules = self->granules,
+					   .blocks = 1 },
+				  .path = variant->path,
+				  .self = { .length = self->info.capacity } };
+	struct attacker cut = whole;
+	uint64_t alone = 1, beside = ~0ull;
+	unsigned int i;
+
+	cut.pin.blocks = BLOCKS;
+	for (i = 0; i < TRIES && beside > SLOWER * alone; i++) {
+		alone = time_beside(_metadata, &whole, &v);
+		beside = time_beside(_metadata, &cut, &v);
+	}
+	TH_LOG("%llu us, %llu where nothing was cut",
+	       (unsigned long long)beside / 1000,
+	       (unsigned long long)alone / 1000);
+	EXPECT_GE(SLOWER * alone, beside);
+	EXPECT_EQ(0, v.err);
+}
+
+/*
+ * The quarantine holds complete granules. The charge is for their compound pages where
+ * these have owners.
+ */
+TEST_F(tenant_quarantine, bytes_are_those_of_the_granules)
+{
+	struct pinned pin = { .granules = self->granules, .blocks = BLOCKS };
+	struct accmem_info info;
+
+	ASSERT_TRUE(make_pinned(&pin, variant->path));
+	EXPECT_EQ(4096 * pin.granules,
+		  accmem_sysfs(variant->path, "quarantined_bytes"));
+	ASSERT_EQ(0, accmem_ioctl_info(pin.fd, &info));
+	EXPECT_LE(4096 * pin.granules, info.context_bytes);
+	EXPECT_GE(ALIGN_UP(4096 * pin.granules, MIB(2)) + 2 * MIB(2),
+		  info.context_bytes);
+	EXPECT_TRUE(accmem_accounts_balance(variant->path));
+	unpin(&pin);
+	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "quarantined_bytes", 0,
+					30000));
+}
+
+ACCMEM_HARNESS_MAIN

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queued calls. They wait in the same queue as calls that block, without a thread.
+ * Each call leaves one completion, which read() returns.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tmem_queue_util.h"
+
+#define FAR_MS 60000
+
+TMEM_QUEUE_FIXTURE(tmem_queue)
+
+/* --- a completion --------------------------------------------------------- */
+
+TEST_F(tmem_queue, says_what_became_of_the_call)
+{
+	struct accmem_cta_completion done;
+
+	ASSERT_EQ(0, queue_dealloc(self->a, self->at, 512, 1ull << 63));
+	ASSERT_EQ(0, take(self->a, &done));
+	EXPECT_EQ(1ull << 63, done.user_data);
+	EXPECT_EQ(0, done.result);
+	EXPECT_EQ(_IOC_NR(ACCMEM_IOC_CTA_DEALLOC), done.call);
+	EXPECT_EQ(self->at, done.address);
+	EXPECT_EQ(512, done.columns);
+	ASSERT_EQ(0, tcgen05_alloc(self->b, &self->at, 64));
+	ASSERT_EQ(0, queue_alloc(self->c, 32, 7));
+	ASSERT_EQ(0, take(self->c, &done));
+	EXPECT_EQ(7, done.user_data);
+	EXPECT_EQ(0, done.result);
+	EXPECT_EQ(_IOC_NR(ACCMEM_IOC_CTA_ALLOC), done.call);
+	EXPECT_EQ(64, done.address);
+	EXPECT_EQ(32, done.columns);
+	EXPECT_EQ(0, tcgen05_dealloc(self->c, done.address, done.columns));
+}
+
+TEST_F(tmem_queue, is_read_once)
+{
+	struct accmem_cta_completion done;
+
+	EXPECT_EQ(-ENODATA, take(self->b, &done));
+	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
+	EXPECT_EQ(-EAGAIN, take(self->b, &done));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, take(self->b, &done));
+	EXPECT_EQ(-ENODATA, take(self->b, &done));
+}
+
+TEST_F(tmem_queue, stays_where_it_cannot_be_read)
+{
+	struct accmem_cta_completion done;
+	int fd = tcgen05_fd(self->b);
+	char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, p);
+	ASSERT_EQ(0, mprotect(p + 4096, 4096, PROT_READ));
+	ASSERT_EQ(0, queue_alloc(self->b, 32, 5));
+	EXPECT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(-1, read(fd, &done, sizeof(done) - 1));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, read(fd, &done, 0));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, read(fd, p + 4096, sizeof(done)));
+	EXPECT_EQ(EFAULT, errno);
+	/* the last byte cannot be written */
+	EXPECT_EQ(-1, read(fd, p + 4096 - sizeof(done) + 1, sizeof(done)));
+	EXPECT_EQ(EFAULT, errno);
+	/* a page that is not present, and a larger buffer, are no errors */
+	EXPECT_EQ(0, madvise(p, 4096, MADV_DONTNEED));
+	EXPECT_EQ((ssize_t)sizeof(done), read(fd, p, 8192));
+	EXPECT_EQ(5, ((struct accmem_cta_completion *)p)->user_data);
+	munmap(p, 8192);
+}
+
+static void *read_one(void *argument)
+{
+	struct tmem_call *call = argument;
+	struct accmem_cta_completion done = {};
+
+	__atomic_store_n(&call->tid, gettid(), __ATOMIC_RELEASE);
+	call->ret = take(call->cta, &done);
+	call->columns = done.columns;
+	return NULL;
+}
+
+TEST_F(tmem_queue, a_read_waits_for_it)
+{
+	struct tmem_call reader = { .cta = self->b };
+
+	ASSERT_EQ(0, fcntl(tcgen05_fd(self->b), F_SETFL, 0));
+	ASSERT_EQ(0, queue_alloc(self->b, 64, 0));
+	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_one, &reader));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&reader.tid));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&reader));
+	EXPECT_EQ(64, reader.columns);
+}
+
+static void ignore(int sig)
+{
+	(void)sig;
+}
+
+TEST_F(tmem_queue, a_signal_ends_the_read_and_not_the_call)
+{
+	struct sigaction action = { .sa_handler = ignore };
+	struct tmem_call reader = { .cta = self->b };
+
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	ASSERT_EQ(0, fcntl(tcgen05_fd(self->b), F_SETFL, 0));
+	ASSERT_EQ(0, queue_alloc(self->b, 64, 0));
+	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_one, &reader));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&reader.tid));
+	pthread_kill(reader.thread, SIGUSR1);
+	EXPECT_EQ(-EINTR, tmem_finish(&reader));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, finish(self->b));
+}
+
+/*
+ * A read would delay the exit of the CTA, so the last close ends it. Another close does
+ * not.
+ */
+TEST_F(tmem_queue, closing_the_cta_ends_the_read)
+{
+	struct tmem_call reader = { .cta = self->b, .ret = 1 };
+	int fd = dup(tcgen05_fd(self->b));
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, fcntl(fd, F_SETFL, 0));
+	ASSERT_EQ(0, queue_alloc(self->b, 64, 0));
+	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_one, &reader));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&reader.tid));
+	ASSERT_EQ(0, close(fd));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&reader.tid));
+	EXPECT_EQ(1, reader.ret);
+	EXPECT_EQ(ACCMEM_CTA_WAITING, tmem_state(self->b));
+	tcgen05_exit(self->b);
+	self->b = NULL;
+	EXPECT_TRUE(tmem_ends(&reader));
+	/* a read that was not ended ends now */
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(-ECANCELED, tmem_finish(&reader));
+}
+
+/* --- order ---------------------------------------------------------------- */
+
+TEST_F(tmem_queue, p2_queued_and_blocked_ones_are_served_as_they_came)
+{
+	struct tcgen05_cta *d = tmem_single(self->ctx, 0);
+	struct tmem_call blocked;
+
+	ASSERT_NE(NULL, d);
+	ASSERT_EQ(0, queue_alloc(self->b, 512, 0));
+	ASSERT_TRUE(tmem_start_alloc(&blocked, self->c, 512));
+	ASSERT_EQ(0, queue_alloc(d, 32, 0));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(POLLIN, events(self->b));
+	EXPECT_EQ(1, blocked.ret);
+	EXPECT_EQ(0, events(d));
+	ASSERT_EQ(0, finish(self->b));
+	ASSERT_EQ(0, tcgen05_dealloc(self->b, 0, 512));
+	EXPECT_EQ(0, tmem_finish(&blocked));
+	EXPECT_EQ(0, events(d));
+	ASSERT_EQ(0, tcgen05_dealloc(self->c, 0, 512));
+	EXPECT_EQ(0, finish(d));
+	tcgen05_exit(d);
+}
+
+TEST_F(tmem_queue, p2_many_in_one_thread)
+{
+	enum { N = 100 };
+	struct tcgen05_cta *cta[N];
+	struct accmem_cta_completion done;
+	int fd = eventfd(0, EFD_NONBLOCK), i;
+
+	for (i = 0; i < N; i++) {
+		cta[i] = tmem_single(self->ctx, 0);
+		ASSERT_NE(NULL, cta[i]);
+		ASSERT_EQ(0, set_eventfd(cta[i], fd));
+		ASSERT_EQ(0, queue_alloc(cta[i], 512, i));
+	}
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	for (i = 0; i < N; i++) {
+		ASSERT_EQ(1, count_of(fd));
+		ASSERT_EQ(0, take(cta[i], &done));
+		ASSERT_EQ(i, done.user_data);
+		ASSERT_EQ(0, done.result);
+		ASSERT_EQ(0, tcgen05_dealloc(cta[i], done.address, 512));
+		tcgen05_exit(cta[i]);
+	}
+	EXPECT_EQ(-EAGAIN, count_of(fd));
+	close(fd);
+}
+
+TEST_F(tmem_queue, p11_one_call_of_a_cta_at_a_time)
+{
+	uint32_t at;
+
+	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
+	EXPECT_EQ(-EBUSY, queue_alloc(self->b, 32, 0));
+	EXPECT_EQ(-EBUSY, queue_dealloc(self->b, 0, 32, 0));
+	EXPECT_EQ(-EBUSY, tcgen05_alloc(self->b, &at, 32));
+	EXPECT_EQ(-EBUSY, tcgen05_try_alloc(self->b, &at, 32));
+	EXPECT_EQ(-EBUSY, tcgen05_dealloc(self->b, 0, 32));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	/* the CTA is busy until its completion has been read */
+	EXPECT_EQ(-EBUSY, queue_alloc(self->b, 32, 0));
+	EXPECT_EQ(-EBUSY, queue_dealloc(self->b, 0, 32, 0));
+	EXPECT_EQ(-EBUSY, tcgen05_alloc(self->b, &at, 32));
+	EXPECT_EQ(-EBUSY, tcgen05_dealloc(self->b, 0, 32));
+	EXPECT_EQ(0, finish(self->b));
+	EXPECT_EQ(0, queue_dealloc(self->b, 0, 32, 0));
+	EXPECT_EQ(0, finish(self->b));
+}
+
+TEST_F(tmem_queue, p11_a_blocked_call_refuses_a_queued_one)
+{
+	struct tmem_call blocked;
+
+	ASSERT_TRUE(tmem_start_alloc(&blocked, self->b, 32));
+	EXPECT_EQ(-EBUSY, queue_alloc(self->b, 32, 0));
+	EXPECT_EQ(-ENOENT, cancel(self->b));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&blocked));
+}
+
+TEST_F(tmem_queue, rules_that_are_broken_at_once_leave_no_completion)
+{
+	struct accmem_cta_completion done;
+
+	EXPECT_EQ(-EDOM, queue_alloc(self->b, 48, 0));
+	EXPECT_EQ(-ENOSPC, queue_alloc(self->a, 512, 0));
+	EXPECT_EQ(-ENOENT, queue_dealloc(self->p, 0, 32, 0));
+	EXPECT_EQ(-EACCES, queue_dealloc(self->b, 0, 32, 0));
+	EXPECT_EQ(-ETIMEDOUT, queue_alloc_until(self->b, 32, 0, 1));
+	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(self->c));
+	EXPECT_EQ(-EPERM, queue_alloc(self->c, 32, 0));
+	EXPECT_EQ(-ENODATA, take(self->a, &done));
+	EXPECT_EQ(-ENODATA, take(self->b, &done));
+	EXPECT_EQ(-ENODATA, take(self->c, &done));
+}
+
+/* --- what ends a queued call ---------------------------------------------- */
+
+TEST_F(tmem_queue, cancel_ends_it)
+{
+	struct tmem_call next;
+
+	EXPECT_EQ(-ENOENT, cancel(self->b));
+	ASSERT_EQ(0, queue_alloc(self->b, 512, 0));
+	ASSERT_TRUE(tmem_start_alloc(&next, self->c, 32));
+	EXPECT_EQ(0, cancel(self->b));
+	EXPECT_EQ(POLLIN, events(self->b));
+	EXPECT_EQ(-ENOENT, cancel(self->b));
+	EXPECT_EQ(-ECANCELED, finish(self->b));
+	EXPECT_EQ(-ENOENT, cancel(self->b));
+	/* the call has left the queue */
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&next));
+	EXPECT_EQ(480, tmem_free_columns(self->b));
+	ASSERT_EQ(0, queue_alloc(self->b, 256, 0));
+	EXPECT_EQ(-ENOENT, cancel(self->b));
+	EXPECT_EQ(0, finish(self->b));
+}
+
+/* c was held up by the bypass bound of b, whose call is cancelled. */
+TEST_F(tmem_queue, cancel_lets_those_behind_it_go_on)
+{
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 256));
+	ASSERT_EQ(0, queue_alloc(self->b, 512, 0));
+	ASSERT_EQ(0, queue_alloc(self->c, 32, 0));
+	EXPECT_EQ(0, events(self->c));
+	ASSERT_EQ(0, cancel(self->b));
+	EXPECT_EQ(0, finish(self->c));
+	EXPECT_EQ(-ECANCELED, finish(self->b));
+}
+
+TEST_F(tmem_queue, the_deadline_ends_it)
+{
+	uint64_t deadline = tmem_in_ms(NEAR_MS);
+
+	ASSERT_EQ(0, queue_alloc_until(self->b, 32, 9, deadline));
+	EXPECT_EQ(-ETIMEDOUT, finish(self->b));
+	EXPECT_LE(deadline, tmem_now());
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(512, tmem_free_columns(self->b));
+	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-timeouts"));
+}
+
+TEST_F(tmem_queue, a_deadline_is_that_of_its_own_call)
+{
+	struct accmem_cta_completion done;
+
+	ASSERT_EQ(0, queue_alloc_until(self->b, 32, 0, tmem_in_ms(NEAR_MS)));
+	ASSERT_EQ(0, cancel(self->b));
+	EXPECT_EQ(-ECANCELED, finish(self->b));
+	/* a call without a deadline, and one with a later deadline */
+	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
+	ASSERT_EQ(0, queue_alloc_until(self->c, 32, 0, tmem_in_ms(NEAR_MS)));
+	ASSERT_EQ(0, cancel(self->c));
+	EXPECT_EQ(-ECANCELED, finish(self->c));
+	ASSERT_EQ(0, queue_alloc_until(self->c, 32, 0, tmem_in_ms(FAR_MS)));
+	usleep(2 * NEAR_MS * 1000);
+	EXPECT_EQ(-EAGAIN, take(self->b, &done));
+	EXPECT_EQ(-EAGAIN, take(self->c, &done));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, finish(self->b));
+	EXPECT_EQ(0, finish(self->c));
+}
+
+TEST_F(tmem_queue, a_deadline_as_far_as_can_be_said_is_none)
+{
+	ASSERT_EQ(0, queue_alloc_until(self->b, 32, 0, ~0ull));
+	ASSERT_EQ(0, queue_alloc_until(self->c, 32, 0, 1ull << 63));
+	usleep(30000);
+	EXPECT_EQ(0, events(self->b));
+	EXPECT_EQ(0, events(self->c));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, finish(self->b));
+	EXPECT_EQ(0, finish(self->c));
+}
+
+TEST_F(tmem_queue, p9_relinquish_ends_it)
+{
+	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
+	EXPECT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
+	EXPECT_EQ(-ECANCELED, finish(self->b));
+	EXPECT_EQ(-EPERM, queue_alloc(self->b, 32, 0));
+}
+
+TEST_F(tmem_queue, the_end_of_the_context_ends_it)
+{
+	struct accmem_cta_completion done;
+
+	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
+	ASSERT_EQ(0, queue_alloc(self->p, 32, 0));
+	accmem_close(self->ctx);
+	self->ctx = NULL;
+	EXPECT_EQ(POLLIN | POLLERR | POLLHUP, events(self->b));
+	EXPECT_EQ(-ECONNRESET, finish(self->b));
+	EXPECT_EQ(-ECONNRESET, finish(self->p));
+	EXPECT_EQ(-ENODATA, take(self->b, &done));
+	EXPECT_EQ(-ECONNRESET, queue_alloc(self->b, 32, 0));
+	EXPECT_EQ(-ECONNRESET, queue_dealloc(self->a, 0, 512, 0));
+	EXPECT_EQ(-ENOENT, cancel(self->b));
+}
+
+/* A completion from before the end can still be read. The columns are gone. */
+TEST_F(tmem_queue, the_end_of_the_context_leaves_completions)
+{
+	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	accmem_close(self->ctx);
+	self->ctx = NULL;
+	EXPECT_EQ(0, finish(self->b));
+	EXPECT_EQ(-ECONNRESET, queue_dealloc(self->b, 0, 32, 0));
+}
+
+TEST_F(tmem_queue, p5_the_exit_of_a_cta_takes_its_call_along)
+{
+	ASSERT_EQ(0, queue_alloc(self->b, 512, 0));
+	ASSERT_EQ(0, queue_alloc_until(self->c, 32, 0, tmem_in_ms(FAR_MS)));
+	exits(&self->b);
+	EXPECT_EQ(0, events(self->c));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, finish(self->c));
+	/* a CTA exits with columns and an unread completion */
+	ASSERT_EQ(0, queue_dealloc(self->c, 0, 32, 0));
+	exits(&self->c);
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+	ASSERT_EQ(0, queue_alloc(self->a, 512, 0));
+	exits(&self->a);
+}
+
+TEST_F(tmem_queue, p5_an_exit_grants_to_queued_calls)
+{
+	ASSERT_EQ(0, queue_alloc(self->b, 512, 0));
+	exits(&self->a);
+	EXPECT_EQ(0, finish(self->b));
+}
+
+/* --- all at once ---------------------------------------------------------- */
+
+struct churner {
+	pthread_t thread;
+	struct tcgen05_cta *cta;
+	uint64_t seed;
+	unsigned int rounds;
+	int ret;
+};
+
+/* queues calls, with deadlines or not, cancels some, and checks the completions */
+static void *churn(void *argument)
+{
+	static const uint32_t columns = 128;
+	struct churner *c = argument;
+	struct accmem_cta_completion done;
+	struct pollfd p = { .fd = tcgen05_fd(c->cta), .events = POLLIN };
+	unsigned int i, how;
+
+	for (i = 0; i < c->rounds && !c->ret; i++) {
+		how = accmem_random(&c->seed) % 4;
+		c->ret = queue_alloc_until(c->cta, columns, i,
+					   how == 1 ? tmem_now() + 200000 : 0);
+		if (c->ret == -ETIMEDOUT) {
+			c->ret = 0;
+			continue;
+		}
+		if (how == 2)
+			cancel(c->cta);
+		if (poll(&p, 1, TMEM_PATIENCE_MS) != 1 ||
+		    take(c->cta, &done) || done.user_data != i)
+			c->ret = -1;
+		else if (!done.result)
+			c->ret = tcgen05_dealloc(c->cta, done.address, columns);
+		else if (done.result !=
+			 (how == 1 ? -ETIMEDOUT : how == 2 ? -ECANCELED : 0))
+			c->ret = done.result;
+	}
+	return NULL;
+}
+
+TEST_F(tmem_queue, a_storm_leaves_nothing)
+{
+	enum { THREADS = 6 };
+	struct churner c[THREADS];
+	uint64_t seed = accmem_seed();
+	int i;
+
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	for (i = 0; i < THREADS; i++) {
+		c[i] = (struct churner){ .cta = tmem_single(self->ctx, 0),
+					 .seed = seed + i,
+					 .rounds = accmem_scale(200) };
+		fcntl(tcgen05_fd(c[i].cta), F_SETFL, O_NONBLOCK);
+		ASSERT_EQ(0, pthread_create(&c[i].thread, NULL, churn, &c[i]));
+	}
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(c[i].thread, NULL);
+		EXPECT_EQ(0, c[i].ret);
+		EXPECT_EQ(0, tmem_state(c[i].cta));
+		tcgen05_exit(c[i].cta);
+	}
+	EXPECT_EQ(512, tmem_free_columns(self->a));
+	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
+}
+
+ACCMEM_HARNESS_MAIN

@@ -1,0 +1,592 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Waits that a signal interrupts. With SA_RESTART the thread makes the call again
+ * after the handler. The call keeps its place in the queue and its count of bypasses,
+ * and so does the call of the peer. Columns that were granted meanwhile are returned
+ * then. Without SA_RESTART nothing is left of the call.
+ */
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+
+#include "kselftest_harness.h"
+#include "tmem_util.h"
+
+#define LONG_MS 1500 /* longer than an interrupted call keeps its place */
+
+/* The bypass bound is 0: strict order of arrival. */
+TMEM_FIXTURE(tmem_restart, 0, 512, 0)
+
+/* a handler that returns when leave_handler() is called */
+static int in_handler, let_go;
+
+static void linger(int sig)
+{
+	(void)sig;
+	__atomic_store_n(&in_handler, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&let_go, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	__atomic_store_n(&in_handler, 0, __ATOMIC_SEQ_CST);
+}
+
+static void pass(int sig)
+{
+	(void)sig;
+}
+
+static int handle(void (*handler)(int), int flags)
+{
+	struct sigaction action = { .sa_handler = handler, .sa_flags = flags };
+
+	in_handler = 0;
+	let_go = 0;
+	return sigaction(SIGUSR1, &action, NULL);
+}
+
+static bool until_in_handler(void)
+{
+	int i;
+
+	for (i = 0; i < TMEM_PATIENCE_MS; i++) {
+		if (__atomic_load_n(&in_handler, __ATOMIC_SEQ_CST))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+static void leave_handler(void)
+{
+	__atomic_store_n(&let_go, 1, __ATOMIC_SEQ_CST);
+}
+
+/* interrupts a waiting call; its thread is in the handler then */
+static bool interrupt(struct tmem_call *call)
+{
+	pthread_kill(call->thread, SIGUSR1);
+	return until_in_handler();
+}
+
+TEST_F(tmem_restart, p2_the_place_in_the_queue_is_kept)
+{
+	struct tmem_call first, second;
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&first, self->b, 512));
+	ASSERT_TRUE(interrupt(&first));
+	ASSERT_TRUE(tmem_start_alloc(&second, self->c, 512));
+	leave_handler();
+	ASSERT_TRUE(tmem_until_thread_sleeps(&first.tid));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&first));
+	EXPECT_EQ(1, second.ret);
+	ASSERT_EQ(0, tcgen05_dealloc(self->b, 0, 512));
+	EXPECT_EQ(0, tmem_finish(&second));
+}
+
+TEST_F(tmem_restart, p2_what_is_granted_in_the_handler_is_there_after_it)
+{
+	struct tmem_call call;
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	call.address = 77;
+	ASSERT_TRUE(interrupt(&call));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->c, &self->at, 32));
+	leave_handler();
+	EXPECT_EQ(0, tmem_finish(&call));
+	EXPECT_EQ(0, call.address);
+	EXPECT_EQ(0, tcgen05_dealloc(self->b, 0, 512));
+}
+
+TEST_F(tmem_restart, p2_the_deadline_passes_in_the_handler)
+{
+	struct tmem_call call = {
+		.cta = self->b, .op = TMEM_ALLOC, .columns = 512, .ret = 1
+	};
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	call.deadline_ns = tmem_in_ms(200);
+	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
+	ASSERT_TRUE(tmem_until_asleep(&call));
+	ASSERT_TRUE(interrupt(&call));
+	while (tmem_now() < call.deadline_ns)
+		usleep(1000);
+	leave_handler();
+	EXPECT_TRUE(tmem_ends(&call));
+	/* a call that does not end would get columns now */
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(-ETIMEDOUT, tmem_finish(&call));
+}
+
+TEST_F(tmem_restart, p12_both_of_a_pair_keep_their_place)
+{
+	struct tmem_call p, q, other;
+	uint32_t at;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 512));
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 512));
+	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 512));
+	ASSERT_TRUE(interrupt(&p));
+	ASSERT_TRUE(tmem_is_asleep(q.tid));
+	/* the columns become free while p is in its handler: both get them */
+	ASSERT_EQ(0, tcgen05_dealloc(self->w, at, 512));
+	ASSERT_TRUE(tmem_start_alloc(&other, self->w, 32));
+	leave_handler();
+	EXPECT_EQ(0, tmem_finish(&p));
+	EXPECT_EQ(0, tmem_finish(&q));
+	tcgen05_exit(self->q);
+	self->q = NULL;
+	EXPECT_EQ(0, tmem_finish(&other));
+}
+
+TEST_F(tmem_restart, p4_a_dealloc_that_the_peer_ends_meanwhile_has_been)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
+	ASSERT_TRUE(interrupt(&call));
+	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 64));
+	leave_handler();
+	EXPECT_EQ(0, tmem_finish(&call));
+	EXPECT_EQ(512, tmem_free_columns(self->p));
+}
+
+TEST_F(tmem_restart, p4_a_dealloc_that_has_been_is_not_forgotten)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
+	ASSERT_TRUE(interrupt(&call));
+	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 64));
+	usleep(LONG_MS * 1000);
+	leave_handler();
+	EXPECT_EQ(0, tmem_finish(&call));
+	EXPECT_EQ(512, tmem_free_columns(self->p));
+}
+
+TEST_F(tmem_restart, p12_the_peer_exits_meanwhile)
+{
+	struct tmem_call call;
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	ASSERT_TRUE(interrupt(&call));
+	tcgen05_exit(self->q);
+	self->q = NULL;
+	leave_handler();
+	EXPECT_EQ(-EPIPE, tmem_finish(&call));
+}
+
+/* The small allocs bypass the large one as often as the bound allows, and no more. */
+TEST_F(tmem_restart, p2_the_count_of_passes_is_kept)
+{
+	struct accmem_context *ctx = tmem_open(1, 0, 0, 4);
+	struct tcgen05_cta *large = tmem_single(ctx, 0);
+	struct tcgen05_cta *small = tmem_single(ctx, 0);
+	struct tcgen05_cta *rest = tmem_single(ctx, 0);
+	struct accmem_cta_query query;
+	struct tmem_call call;
+	uint32_t at, kept;
+	int i;
+
+	ASSERT_TRUE(large && small && rest);
+	ASSERT_EQ(0, tcgen05_alloc(rest, &kept, 256));
+	ASSERT_EQ(0, handle(pass, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&call, large, 512));
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, tcgen05_try_alloc(small, &at, 32));
+		ASSERT_EQ(0, tcgen05_dealloc(small, at, 32));
+		pthread_kill(call.thread, SIGUSR1);
+		ASSERT_TRUE(tmem_until_asleep(&call));
+		ASSERT_EQ(0, tcgen05_query(large, &query));
+		EXPECT_EQ(i + 1, query.bypassed);
+	}
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(small, &at, 32));
+	ASSERT_EQ(0, tcgen05_dealloc(rest, kept, 256));
+	EXPECT_EQ(0, tmem_finish(&call));
+	tcgen05_exit(large);
+	tcgen05_exit(small);
+	tcgen05_exit(rest);
+	accmem_close(ctx);
+}
+
+TEST_F(tmem_restart, p2_without_restart_nothing_is_left)
+{
+	struct tmem_call call;
+
+	ASSERT_EQ(0, handle(linger, 0));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_TRUE(interrupt(&call));
+	/* the handler has not returned yet */
+	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(512, tmem_free_columns(self->c));
+	leave_handler();
+	EXPECT_EQ(-EINTR, tmem_finish(&call));
+}
+
+TEST_F(tmem_restart, p11_another_thread_meets_a_call_in_progress)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_TRUE(interrupt(&call));
+	EXPECT_EQ(-EBUSY, tcgen05_try_alloc(self->b, &at, 512));
+	EXPECT_EQ(-EBUSY, tcgen05_dealloc(self->b, 0, 512));
+	leave_handler();
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+TEST_F(tmem_restart, p9_relinquish_meanwhile_ends_it)
+{
+	struct tmem_call call;
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_TRUE(interrupt(&call));
+	EXPECT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
+	leave_handler();
+	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
+}
+
+static sigjmp_buf out;
+
+static void jump(int sig)
+{
+	(void)sig;
+	siglongjmp(out, 1);
+}
+
+/* A thread that leaves a call by a jump; @then, unless it is NULL, makes the next call. */
+struct leaper {
+	struct tcgen05_cta *cta;
+	int (*then)(struct tcgen05_cta *cta);
+	uint32_t address;
+	pid_t tid;
+	int ret;
+};
+
+/* starts the thread and makes it leave its wait by a signal */
+static bool leaves_by_a_jump(struct leaper *leaper, void *(*run)(void *))
+{
+	pthread_t thread;
+
+	return !handle(jump, SA_RESTART) &&
+	       !pthread_create(&thread, NULL, run, leaper) &&
+	       tmem_until_waiting(leaper->cta) &&
+	       tmem_until_thread_sleeps(&leaper->tid) &&
+	       !pthread_kill(thread, SIGUSR1) && !pthread_join(thread, NULL);
+}
+
+static int try_alloc(struct tcgen05_cta *cta)
+{
+	uint32_t at;
+
+	return tcgen05_try_alloc(cta, &at, 32);
+}
+
+static int alloc_to_nowhere(struct tcgen05_cta *cta)
+{
+	return tcgen05_alloc(cta, NULL, 512);
+}
+
+/* leaves an alloc by a jump, and may make another call */
+static void *leap(void *argument)
+{
+	struct leaper *leaper = argument;
+	uint32_t at;
+
+	__atomic_store_n(&leaper->tid, gettid(), __ATOMIC_RELEASE);
+	if (!sigsetjmp(out, 1))
+		leaper->ret = tcgen05_alloc(leaper->cta, &at, 512);
+	else if (leaper->then)
+		leaper->ret = leaper->then(leaper->cta);
+	return NULL;
+}
+
+TEST_F(tmem_restart, p2_who_makes_another_call_has_left_the_first)
+{
+	struct leaper leaper = { .cta = self->b, .then = try_alloc, .ret = 1 };
+	struct tmem_call next;
+
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
+	EXPECT_EQ(-EAGAIN, leaper.ret);
+	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
+	ASSERT_TRUE(tmem_start_alloc(&next, self->c, 512));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&next));
+}
+
+/* leaves a dealloc by a jump */
+static void *leap_from_dealloc(void *argument)
+{
+	struct leaper *leaper = argument;
+
+	__atomic_store_n(&leaper->tid, gettid(), __ATOMIC_RELEASE);
+	if (!sigsetjmp(out, 1))
+		leaper->ret = tcgen05_dealloc(leaper->cta, leaper->address, 64);
+	return NULL;
+}
+
+TEST_F(tmem_restart, p2_a_call_that_never_comes_back_is_forgotten)
+{
+	struct leaper leaper = { .cta = self->b, .ret = 1 };
+	uint32_t at;
+
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	/* the call keeps its place for a second; then other waiters are served */
+	EXPECT_EQ(0, tcgen05_alloc_until(self->c, &at, 512, tmem_in_ms(20000)));
+	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
+}
+
+TEST_F(tmem_restart, p10_a_bad_destination_is_another_call)
+{
+	struct leaper leaper = { .cta = self->b,
+				 .then = alloc_to_nowhere,
+				 .ret = 1 };
+
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
+	EXPECT_EQ(-EFAULT, leaper.ret);
+	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
+}
+
+TEST_F(tmem_restart, p11_a_bad_destination_is_not_beside_another_call)
+{
+	struct tmem_call call;
+
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	EXPECT_EQ(-EBUSY, tcgen05_alloc(self->b, NULL, 512));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+/* waits until the driver has given up a call that was not made again */
+static bool until_forgotten(struct tcgen05_cta *cta)
+{
+	int i;
+
+	for (i = 0; i < TMEM_PATIENCE_MS; i++) {
+		if (!(tmem_state(cta) & ACCMEM_CTA_WAITING))
+			return true;
+		usleep(1000);
+	}
+	return false;
+}
+
+/* The trace shows the end of each call, also of calls that their threads have left. */
+TEST_F(tmem_restart, p2_a_call_that_was_left_is_traced)
+{
+	struct leaper next = { .cta = self->b, .then = try_alloc, .ret = 1 };
+	struct leaper none = { .cta = self->c, .ret = 1 };
+
+	if (access("/sys/kernel/tracing/events", F_OK))
+		SKIP(return, "no tracefs in this kernel");
+	ASSERT_TRUE(accmem_trace_start());
+	ASSERT_TRUE(leaves_by_a_jump(&next, leap));
+	ASSERT_TRUE(leaves_by_a_jump(&none, leap));
+	ASSERT_TRUE(until_forgotten(self->c));
+	ASSERT_TRUE(accmem_trace_stop());
+	EXPECT_EQ(1, accmem_trace_count("accmem_tmem_fail",
+					"cta=2 sm=0 columns=512 error=-4", NULL,
+					0));
+	EXPECT_EQ(1, accmem_trace_count("accmem_tmem_fail",
+					"cta=5 sm=0 columns=512 error=-4", NULL,
+					0));
+}
+
+/*
+ * The trace shows the begin of an alloc once, however often it is restarted, and not
+ * for an alloc that is refused.
+ */
+TEST_F(tmem_restart, p2_a_call_that_is_made_again_has_begun_once)
+{
+	struct tmem_call call;
+	uint32_t at;
+
+	if (access("/sys/kernel/tracing/events", F_OK))
+		SKIP(return, "no tracefs in this kernel");
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(accmem_trace_start());
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_TRUE(interrupt(&call));
+	leave_handler();
+	ASSERT_TRUE(tmem_until_thread_sleeps(&call.tid));
+	EXPECT_EQ(-EBUSY, tcgen05_alloc(self->b, &at, 32));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tmem_finish(&call));
+	ASSERT_TRUE(accmem_trace_stop());
+	EXPECT_EQ(1, accmem_trace_count("accmem_tmem_request", "cta=2 sm=0",
+					NULL, 0));
+	EXPECT_EQ(1, accmem_trace_count("accmem_tmem_fail",
+					"cta=2 sm=0 columns=32 error=-16", NULL,
+					0));
+}
+
+/* A result waits for the thread of the call. It does not hold up other threads. */
+TEST_F(tmem_restart, p12_a_result_that_nobody_comes_back_for_is_in_nobodys_way)
+{
+	struct leaper leaper = { .cta = self->p, .ret = 1 };
+	uint32_t at;
+
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
+	tcgen05_exit(self->q);
+	self->q = NULL;
+	usleep(LONG_MS * 1000);
+	EXPECT_EQ(-EPIPE, tcgen05_try_alloc(self->p, &at, 32));
+}
+
+/* Such a result does not hold up poll() either. */
+TEST_F(tmem_restart, p12_a_result_of_nobody_is_in_no_pollers_way)
+{
+	struct leaper leaper = { .cta = self->p, .ret = 1 };
+	struct pollfd poll_p = { .fd = tcgen05_fd(self->p), .events = POLLIN };
+	struct tmem_call call;
+	uint32_t at;
+
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	leaper.address = at;
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap_from_dealloc));
+	ASSERT_EQ(0, tcgen05_dealloc(self->q, at, 64));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->q, 64));
+	EXPECT_EQ(1, poll(&poll_p, 1, TMEM_PATIENCE_MS));
+	EXPECT_EQ(POLLIN, poll_p.revents);
+	EXPECT_EQ(0, tcgen05_alloc(self->p, &at, 64));
+	EXPECT_EQ(0, tmem_finish(&call));
+}
+
+/* an alloc whose destination the signal handler changes */
+struct redirected {
+	struct accmem_cta_alloc req;
+	struct tcgen05_cta *cta;
+	const struct tmem_call *peer;
+	uint32_t places[2];
+	pid_t tid;
+	int ret;
+};
+
+static struct redirected *redirected;
+
+static void redirect(int sig)
+{
+	(void)sig;
+	redirected->req.destination = (uintptr_t)&redirected->places[1];
+	leave_handler();
+	while (__atomic_load_n(&redirected->peer->ret, __ATOMIC_ACQUIRE) == 1)
+		usleep(1000);
+}
+
+static void *alloc_redirected(void *argument)
+{
+	struct redirected *r = argument;
+
+	__atomic_store_n(&r->tid, gettid(), __ATOMIC_RELEASE);
+	r->ret =
+		accmem_ioctl(tcgen05_fd(r->cta), ACCMEM_IOC_CTA_ALLOC, &r->req);
+	return NULL;
+}
+
+/* The address is stored in the first destination already. The peer has not stored it. */
+TEST_F(tmem_restart, p10_another_destination_is_another_call)
+{
+	struct sigaction action = { .sa_handler = redirect,
+				    .sa_flags = SA_RESTART };
+	struct tmem_call peer;
+	struct redirected r = {
+		.cta = self->p, .peer = &peer, .places = { 77, 78 }, .ret = 1
+	};
+	pthread_t thread;
+	uint32_t at;
+
+	r.req.size = sizeof(r.req);
+	r.req.columns = 64;
+	r.req.destination = (uintptr_t)&r.places[0];
+	redirected = &r;
+	ASSERT_EQ(0, sigaction(SIGUSR2, &action, NULL));
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&peer, self->q, 64));
+	ASSERT_TRUE(interrupt(&peer));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, alloc_redirected, &r));
+	ASSERT_TRUE(tmem_until_thread_sleeps(&r.tid));
+	EXPECT_EQ(0, r.places[0]);
+	ASSERT_EQ(0, pthread_kill(thread, SIGUSR2));
+	EXPECT_EQ(0, tmem_finish(&peer));
+	ASSERT_EQ(0, tcgen05_alloc(self->q, &at, 64));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, r.ret);
+	EXPECT_EQ(at, r.places[1]);
+}
+
+/*
+ * A queued call without time left still waits for the peer to store its address, as a
+ * blocking call does.
+ */
+TEST_F(tmem_restart, p12_a_queued_call_out_of_time_waits_for_the_peers_store)
+{
+	struct accmem_cta_alloc req = { .size = sizeof(req),
+					.flags = ACCMEM_CTA_QUEUED,
+					.columns = 64,
+					.deadline_ns = 1 };
+	struct accmem_cta_completion done;
+	int fd = tcgen05_fd(self->q);
+	struct tmem_call call;
+
+	ASSERT_EQ(0, handle(linger, SA_RESTART));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
+	ASSERT_TRUE(interrupt(&call));
+	ASSERT_EQ(0, accmem_ioctl(fd, ACCMEM_IOC_CTA_ALLOC, &req));
+	usleep(100000);
+	leave_handler();
+	EXPECT_EQ(0, tmem_finish(&call));
+	ASSERT_EQ(sizeof(done), read(fd, &done, sizeof(done)));
+	EXPECT_EQ(0, done.result);
+	EXPECT_EQ(call.address, done.address);
+}
+
+/*
+ * p has left its call, and would have to store its address. q may not wait, so it must
+ * fail.
+ */
+TEST_F(tmem_restart, p12_who_may_not_wait_is_not_left_waiting)
+{
+	struct leaper leaper = { .cta = self->p, .ret = 1 };
+	struct tmem_call call = { .cta = self->q,
+				  .op = TMEM_ALLOC,
+				  .columns = 512,
+				  .deadline_ns = 1,
+				  .ret = 1 };
+
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
+	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
+	EXPECT_TRUE(tmem_ends(&call));
+	tcgen05_exit(self->p);
+	self->p = NULL;
+	EXPECT_EQ(-ETIMEDOUT, tmem_finish(&call));
+}
+
+TEST_F(tmem_restart, p5_a_cta_exits_while_its_call_is_away)
+{
+	struct leaper leaper = { .cta = self->b, .ret = 1 };
+	uint32_t at;
+
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
+	tcgen05_exit(self->b);
+	self->b = NULL;
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tcgen05_try_alloc(self->c, &at, 512));
+}
+
+ACCMEM_HARNESS_MAIN

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ALLOC with ACCMEM_ALLOC_WAIT: which waiter is served first, which requests may
+ * bypass a waiter, and how memory is reserved for a waiter that was bypassed too
+ * often.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "wait_util.h"
+
+#define USER 12345
+
+WAIT_FIXTURE(wait_order)
+
+TEST_F(wait_order, the_first_to_come_is_served_first)
+{
+	struct waiter w[4] = {};
+	int64_t wakeups;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		ASSERT_TRUE(waiter_start(&w[i], self->fd, PIECE, FOREVER));
+		ASSERT_TRUE(wait_for_state(variant->path, "asleep", i + 1));
+	}
+	wakeups = waiting(variant->path, "wakeups");
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0,
+			  accmem_ioctl_free(self->other, self->a[i].address));
+		ASSERT_TRUE(waiter_is_done(&w[i], PATIENCE_MS));
+		pthread_join(w[i].thread, NULL);
+		EXPECT_EQ(0, w[i].err);
+		EXPECT_EQ(i, w[i].order);
+	}
+	EXPECT_EQ(wakeups + 4, waiting(variant->path, "wakeups"));
+}
+
+TEST_F(wait_order, all_that_fit_are_woken_once_each)
+{
+	struct waiter w[PIECES] = {};
+	int64_t wakeups, in_vain;
+	int i;
+
+	for (i = 0; i < PIECES; i++)
+		ASSERT_TRUE(waiter_start(&w[i], self->fd, PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", PIECES));
+	wakeups = waiting(variant->path, "wakeups");
+	in_vain = waiting(variant->path, "in_vain");
+	close(self->other);
+	self->other = -1;
+	for (i = 0; i < PIECES; i++) {
+		ASSERT_TRUE(waiter_is_done(&w[i], PATIENCE_MS));
+		pthread_join(w[i].thread, NULL);
+		EXPECT_EQ(0, w[i].err);
+	}
+	EXPECT_EQ(wakeups + PIECES, waiting(variant->path, "wakeups"));
+	EXPECT_EQ(in_vain, waiting(variant->path, "in_vain"));
+}
+
+TEST_F(wait_order, too_little_wakes_nobody)
+{
+	struct waiter w = {};
+	int64_t wakeups;
+
+	ASSERT_TRUE(waiter_start(&w, self->fd, 3 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	wakeups = waiting(variant->path, "wakeups");
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
+	EXPECT_FALSE(waiter_is_done(&w, 50));
+	EXPECT_EQ(wakeups, waiting(variant->path, "wakeups"));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
+	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(wakeups + 1, waiting(variant->path, "wakeups"));
+}
+
+TEST_F(wait_order, a_younger_one_that_fits_passes)
+{
+	struct waiter large = {}, small = {};
+
+	ASSERT_TRUE(waiter_start(&large, self->fd, 3 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(waiter_start(&small, self->fd, PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 2));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_TRUE(waiter_is_done(&small, PATIENCE_MS));
+	pthread_join(small.thread, NULL);
+	EXPECT_EQ(0, small.err);
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[3].address));
+	ASSERT_TRUE(waiter_is_done(&large, PATIENCE_MS));
+	pthread_join(large.thread, NULL);
+	EXPECT_EQ(0, large.err);
+}
+
+TEST_F(wait_order, a_large_request_is_passed_a_bounded_number_of_times)
+{
+	struct waiter w = {};
+	struct accmem_alloc a;
+
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	EXPECT_EQ(16, pass_until_refused(self->other, 100));
+	EXPECT_EQ(1, in_state(variant->path, "reserved"));
+	/* freed memory is reserved for the waiter */
+	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, 4096, 0, &a));
+	EXPECT_EQ(-ETIMEDOUT,
+		  alloc_wait(self->other, 4096, in_ms(self->fd, 20), &a));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
+	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
+	pthread_join(w.thread, NULL);
+	EXPECT_EQ(0, w.err);
+	/* the reservation has ended */
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
+	EXPECT_EQ(0, accmem_alloc_bytes(self->other, PIECE, 0, &a));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+}
+
+/*
+ * Lets a buffer grow to a piece and shrink again until that fails. Returns the number
+ * of successes.
+ */
+static int grow_until_refused(int fd, uint64_t address, int most)
+{
+	struct accmem_realloc r;
+	int n = 0;
+
+	while (n < most && !accmem_ioctl_realloc(fd, address, PIECE, 0, &r)) {
+		address = r.address;
+		if (accmem_ioctl_realloc(fd, address, PIECE / 2, 0, &r))
+			return -1;
+		n++;
+	}
+	return n;
+}
+
+/* Growth in place takes memory, so it counts as a bypass. */
+TEST_F(wait_order, a_large_request_is_passed_by_growth_a_bounded_number_of_times)
+{
+	struct accmem_alloc a = { .length = PIECE / 2,
+				  .alignment = PIECE,
+				  .flags = ACCMEM_ALLOC_RESIZABLE };
+	struct waiter w = {};
+
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	EXPECT_EQ(16, grow_until_refused(self->other, a.address, 100));
+	EXPECT_EQ(1, in_state(variant->path, "reserved"));
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+}
+
+/*
+ * A reservation holds free memory of the device. It holds up neither requests for host
+ * memory nor small buffers that fit in slab pages which their context has already.
+ */
+TEST_F(wait_order, a_reservation_holds_up_nobody_who_needs_nothing_of_it)
+{
+	struct accmem_alloc a = { .length = 64 }, host = {
+		.length = PIECE,
+		.kind = ACCMEM_KIND_HOST,
+		.flags = ACCMEM_ALLOC_WAIT,
+	};
+	struct waiter w = {};
+
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	while (!accmem_alloc_bytes(self->other, KIB(4), 0, &a))
+		ASSERT_EQ(0, accmem_ioctl_free(self->other, a.address));
+	ASSERT_EQ(1, in_state(variant->path, "reserved"));
+	host.deadline_ns = in_ms(self->fd, 2000);
+	EXPECT_EQ(0, accmem_ioctl_alloc(self->other, &host));
+	EXPECT_EQ(0, alloc_wait(self->other, 64, in_ms(self->fd, 2000), &a));
+	EXPECT_EQ(-ETIMEDOUT,
+		  alloc_wait(self->other, KIB(4), in_ms(self->fd, 20), &a));
+	EXPECT_EQ(1, in_state(variant->path, "reserved"));
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+}
+
+/* An ALLOC of host memory bypasses no waiter for device memory. */
+TEST_F(wait_order, host_memory_is_no_pass)
+{
+	struct waiter w = {};
+	struct accmem_alloc a;
+	unsigned int i;
+
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	for (i = 0; i < 20; i++) {
+		a = (struct accmem_alloc){ .length = KIB(4),
+					   .kind = ACCMEM_KIND_HOST };
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
+		ASSERT_EQ(0, accmem_ioctl_free(self->other, a.address));
+	}
+	EXPECT_EQ(0, in_state(variant->path, "reserved"));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	EXPECT_EQ(0, accmem_alloc_bytes(self->other, KIB(4), 0, &a));
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+}
+
+TEST_F(wait_order, memory_is_not_reserved_for_ever)
+{
+	struct waiter w = {}, next = {};
+	int64_t expired = waiting(variant->path, "expired");
+	uint64_t until = accmem_ms() + PATIENCE_MS;
+	struct accmem_alloc a;
+
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 100));
+	ASSERT_TRUE(waiter_start(&w, self->fd, 4 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	EXPECT_EQ(16, pass_until_refused(self->other, 100));
+	/* the reservation expires: another waiter gets memory */
+	ASSERT_TRUE(waiter_start(&next, self->other, PIECE, FOREVER));
+	ASSERT_TRUE(waiter_is_done(&next, PATIENCE_MS));
+	pthread_join(next.thread, NULL);
+	EXPECT_EQ(0, next.err);
+	EXPECT_EQ(expired + 1, waiting(variant->path, "expired"));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, next.a.address));
+	/* and so does an ALLOC that does not wait */
+	while (accmem_alloc_bytes(self->other, PIECE, 0, &a) &&
+	       accmem_ms() < until)
+		usleep(1000);
+	EXPECT_GT(until, accmem_ms());
+	/* the first waiter has only lost its place in the queue */
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+}
+
+TEST_F(wait_order, users_take_turns)
+{
+	struct waiter w[4] = {};
+	int i, user;
+
+	/* a context belongs to the real user id of the caller of open() */
+	ASSERT_EQ(0, setresuid(USER, 0, 0));
+	user = accmem_dev_open(variant->path, O_RDWR);
+	ASSERT_EQ(0, setresuid(0, 0, 0));
+	ASSERT_LE(0, user);
+	for (i = 0; i < 4; i++) {
+		ASSERT_TRUE(waiter_start(&w[i], i == 3 ? user : self->fd, PIECE,
+					 FOREVER));
+		ASSERT_TRUE(wait_for_state(variant->path, "asleep", i + 1));
+	}
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0,
+			  accmem_ioctl_free(self->other, self->a[i].address));
+		while (atomic_load(&order) != i + 1)
+			usleep(1000);
+	}
+	for (i = 0; i < 4; i++) {
+		pthread_join(w[i].thread, NULL);
+		EXPECT_EQ(0, w[i].err);
+	}
+	/* the last waiter belongs to the other user, so it is served second */
+	EXPECT_EQ(0, w[0].order);
+	EXPECT_EQ(1, w[3].order);
+	EXPECT_EQ(2, w[1].order);
+	EXPECT_EQ(3, w[2].order);
+	close(user);
+}
+
+/* A change applies to existing waiters and to existing reservations. */
+TEST_F(wait_order, the_time_of_reservations_can_be_changed)
+{
+	uint64_t until = accmem_ms() + PATIENCE_MS;
+	struct waiter w = {};
+	struct accmem_alloc a;
+
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 0));
+	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	EXPECT_EQ(100, pass_until_refused(self->other, 100));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 600000));
+	EXPECT_TRUE(wait_for_state(variant->path, "reserved", 1));
+	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, PIECE, 0, &a));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 10));
+	while (accmem_alloc_bytes(self->other, PIECE, 0, &a) &&
+	       accmem_ms() < until)
+		usleep(1000);
+	EXPECT_GT(until, accmem_ms());
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
+	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+}
+
+WAIT_MAIN

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Helpers for ALLOC with ACCMEM_ALLOC_WAIT: devices with PIECES pieces of usable
+ * memory, which another context holds when a test begins; threads that wait; and the
+ * device's statistics of waiters.
+ */
+#ifndef WAIT_UTIL_H
+#define WAIT_UTIL_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+#include "accmem_util.h"
+
+#define PATIENCE_MS 20000
+#define FOREVER 0ull
+#define PIECES 8
+#define PIECE MIB(2)
+#define LEFT (PIECES * PIECE) /* usable bytes of each device */
+
+static inline uint64_t now_ns(int fd)
+{
+	struct accmem_info info;
+
+	return accmem_ioctl_info(fd, &info) ? 0 : info.now_ns;
+}
+
+static inline uint64_t in_ms(int fd, unsigned int ms)
+{
+	return now_ns(fd) + ms * 1000000ull;
+}
+
+static inline int alloc_wait(int fd, uint64_t length, uint64_t deadline_ns,
+			     struct accmem_alloc *a)
+{
+	memset(a, 0, sizeof(*a));
+	a->size = sizeof(*a);
+	a->length = length;
+	a->flags = ACCMEM_ALLOC_WAIT;
+	a->deadline_ns = deadline_ns;
+	return accmem_ioctl(fd, ACCMEM_IOC_ALLOC, a);
+}
+
+/* a number in the device's file "waiting" */
+static inline int64_t waiting(const char *path, const char *key)
+{
+	char text[8192], line[32];
+	const char *at;
+
+	if (accmem_debug_read(path, "waiting", text, sizeof(text)) < 0)
+		return -1;
+	snprintf(line, sizeof(line), "%s ", key);
+	at = strncmp(text, line, strlen(line)) ? strstr(text, "\n") : text;
+	while (at && *at == '\n' && strncmp(at + 1, line, strlen(line)))
+		at = strstr(at + 1, "\n");
+	return at ? atoll(at + strlen(line) + (*at == '\n')) : -1;
+}
+
+/* the number of waiters in a state */
+static inline int in_state(const char *path, const char *state)
+{
+	char text[8192], *at = text;
+	int n = 0;
+
+	if (accmem_debug_read(path, "waiting", text, sizeof(text)) < 0)
+		return -1;
+	while ((at = strstr(at, state))) {
+		n++;
+		at++;
+	}
+	return n;
+}
+
+static inline bool wait_for_state(const char *path, const char *state, int n)
+{
+	uint64_t until = accmem_ms() + PATIENCE_MS;
+
+	while (in_state(path, state) != n) {
+		if (accmem_ms() > until)
+			return false;
+		usleep(1000);
+	}
+	return true;
+}
+
+/* a thread that waits for a buffer */
+struct waiter {
+	pthread_t thread;
+	int fd;
+	uint64_t length;
+	uint64_t alignment;
+	uint64_t deadline_ns;
+	uint32_t flags;
+	int stream;
+	struct accmem_alloc a;
+	int err;
+	atomic_int done;
+	int order;
+};
+
+static atomic_int order;
+
+static inline void *waiter_main(void *arg)
+{
+	struct waiter *w = arg;
+
+	w->a = (struct accmem_alloc){
+		.size = sizeof(w->a),
+		.length = w->length,
+		.alignment = w->alignment,
+		.flags = ACCMEM_ALLOC_WAIT | w->flags,
+		.stream = w->stream,
+		.deadline_ns = w->deadline_ns,
+	};
+	w->err = accmem_ioctl(w->fd, ACCMEM_IOC_ALLOC, &w->a);
+	w->order = atomic_fetch_add(&order, 1);
+	atomic_store(&w->done, 1);
+	return NULL;
+}
+
+static inline bool waiter_start(struct waiter *w, int fd, uint64_t length,
+				uint64_t deadline_ns)
+{
+	w->fd = fd;
+	w->length = length;
+	w->deadline_ns = deadline_ns;
+	atomic_store(&w->done, 0);
+	return !pthread_create(&w->thread, NULL, waiter_main, w);
+}
+
+static inline bool waiter_is_done(struct waiter *w, int ms)
+{
+	uint64_t until = accmem_ms() + ms;
+
+	while (!atomic_load(&w->done)) {
+		if (accmem_ms() > until)
+			return false;
+		usleep(1000);
+	}
+	return true;
+}
+
+/* closes the context that holds the memory; the result of the waiter's ALLOC */
+static inline int waiter_end_by_close(struct waiter *w, int *fd)
+{
+	close(*fd);
+	*fd = -1;
+	if (!waiter_is_done(w, PATIENCE_MS))
+		return -ETIME;
+	pthread_join(w->thread, NULL);
+	return w->err;
+}
+
+static inline void nothing(int sig)
+{
+	(void)sig;
+}
+
+static inline void handle(int sig, int flags)
+{
+	struct sigaction action = { .sa_handler = nothing, .sa_flags = flags };
+
+	sigaction(sig, &action, NULL);
+}
+
+/* Allocates and frees a piece until ALLOC fails; the number of successes. */
+static inline int pass_until_refused(int fd, int most)
+{
+	struct accmem_alloc a;
+	int n = 0;
+
+	while (n < most && !accmem_alloc_bytes(fd, PIECE, 0, &a)) {
+		accmem_ioctl_free(fd, a.address);
+		n++;
+	}
+	return n;
+}
+
+/*
+ * Before the tests, a separate context takes all memory of each device but the last
+ * PIECES pieces, since clearing all of the memory again and again takes long.
+ */
+static const char *const devices[] = { ACCMEM_DEV_EMULATED, ACCMEM_DEV_PHYS,
+				       ACCMEM_DEV_NOPAGES };
+
+static inline bool hold_all(const char *path)
+{
+	int fd = accmem_dev_open(path, O_RDWR),
+	    spare = accmem_dev_open(path, O_RDWR);
+	struct accmem_alloc a[64], pieces[PIECES];
+	unsigned int i;
+
+	for (i = 0; i < PIECES; i++) {
+		pieces[i] = (struct accmem_alloc){
+			.length = PIECE,
+			.alignment = PIECE,
+			.flags = ACCMEM_ALLOC_CONTIGUOUS |
+				 ACCMEM_ALLOC_TOP_DOWN,
+		};
+		if (accmem_ioctl_alloc(spare, &pieces[i]))
+			return false;
+	}
+	if (accmem_take_all(fd, ACCMEM_CACHE_WB, a, 64) < 0 ||
+	    accmem_free_now(fd))
+		return false;
+	return !close(spare);
+}
+
+static inline int compare_addresses(const void *a, const void *b)
+{
+	uint64_t x = ((const struct accmem_alloc *)a)->address;
+	uint64_t y = ((const struct accmem_alloc *)b)->address;
+
+	return x < y ? -1 : x > y;
+}
+
+/* allocates all pieces, sorted by address; 0 or -errno */
+static inline int take_pieces(int fd, struct accmem_alloc *a)
+{
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < PIECES && !err; i++)
+		err = accmem_alloc_bytes(fd, PIECE, 0, &a[i]);
+	qsort(a, PIECES, sizeof(*a), compare_addresses);
+	return err;
+}
+
+/* waits until @wanted bytes are free; the number of free bytes then, or after a timeout */
+static inline uint64_t wait_for_free(const char *path, uint64_t wanted)
+{
+	uint64_t until = accmem_ms() + PATIENCE_MS, now;
+	int fd = accmem_dev_open(path, O_RDWR);
+
+	while (accmem_free_now(fd) != wanted && accmem_ms() < until)
+		usleep(1000);
+	now = accmem_free_now(fd);
+	close(fd);
+	return now;
+}
+
+/* @a are the pieces that @other holds, sorted by address. */
+#define WAIT_FIXTURE(fixture)                                               \
+	FIXTURE(fixture)                                                    \
+	{                                                                   \
+		int fd;                                                     \
+		int other;                                                  \
+		uint64_t start;                                             \
+		struct accmem_info info;                                    \
+		struct accmem_alloc a[PIECES];                              \
+	};                                                                  \
+	ACCMEM_VARIANTS(fixture);                                           \
+	FIXTURE_SETUP(fixture)                                              \
+	{                                                                   \
+		struct accmem_alloc none;                                   \
+		atomic_store(&order, 0);                                    \
+		self->fd = accmem_dev_open(variant->path, O_RDWR);          \
+		self->other = accmem_dev_open(variant->path, O_RDWR);       \
+		ASSERT_LE(0, self->fd);                                     \
+		ASSERT_LE(0, self->other);                                  \
+		self->start = accmem_free_now(self->fd);                    \
+		ASSERT_EQ(LEFT, self->start);                               \
+		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));     \
+		ASSERT_EQ(0, take_pieces(self->other, self->a));            \
+		ASSERT_EQ(-ENOMEM,                                          \
+			  accmem_alloc_bytes(self->fd, 4096, 0, &none));    \
+	}                                                                   \
+	FIXTURE_TEARDOWN(fixture)                                           \
+	{                                                                   \
+		EXPECT_EQ(0, accmem_param_set("max_bytes_per_context", 0)); \
+		EXPECT_TRUE(accmem_accounts_balance(variant->path));        \
+		if (self->fd >= 0)                                          \
+			close(self->fd);                                    \
+		if (self->other >= 0)                                       \
+			close(self->other);                                 \
+		EXPECT_EQ(self->start,                                      \
+			  wait_for_free(variant->path, self->start));       \
+		EXPECT_EQ(0, waiting(variant->path, "waiting"));            \
+	}
+
+static inline int wait_main(int argc, char **argv)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(devices); i++) {
+		if (!hold_all(devices[i])) {
+			ksft_exit_fail_msg("cannot take %s\n", devices[i]);
+			return 1;
+		}
+	}
+	return accmem_harness_main(argc, argv);
+}
+
+#define WAIT_MAIN                             \
+	int main(int argc, char **argv)       \
+	{                                     \
+		return wait_main(argc, argv); \
+	}
+
+#endif /* WAIT_UTIL_H */
