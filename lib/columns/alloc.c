@@ -22,8 +22,8 @@ static bool alloc_spent_for_newcomer(struct accmem_columns *c,
 }
 
 /* May a request that has just come be met now, if there is room? */
-static bool alloc_has_turn(struct accmem_columns *c,
-			   const struct accmem_columns_cta *w)
+static inline bool alloc_has_turn(struct accmem_columns *c,
+				  const struct accmem_columns_cta *w)
 {
 	if (accmem_columns_contends(c, w) && alloc_spent_for_newcomer(c, w))
 		return false;
@@ -59,14 +59,9 @@ static void alloc_serve_all(struct accmem_columns *c)
 	}
 }
 
-/*
- * After each event that may let somebody in the queue go on: serve what can be met,
- * and break the deadlocks that there are then.
- */
-void accmem_columns_settle(struct accmem_columns *c)
+/* serve what can be met, and break the deadlocks that there are then */
+void accmem_columns_serve(struct accmem_columns *c)
 {
-	if (list_empty(&c->queue))
-		return;
 	do {
 		alloc_serve_all(c);
 	} while (!c->exclusive && c->nr_holding &&

@@ -53,7 +53,14 @@ void accmem_columns_grant(struct accmem_columns *c,
 bool accmem_columns_break_deadlock(struct accmem_columns *c);
 
 /* alloc.c */
-void accmem_columns_settle(struct accmem_columns *c);
+void accmem_columns_serve(struct accmem_columns *c);
+
+/* after each event that may let somebody in the queue go on */
+static inline void accmem_columns_settle(struct accmem_columns *c)
+{
+	if (!list_empty(&c->queue))
+		accmem_columns_serve(c);
+}
 
 static inline struct accmem_columns_sm *
 accmem_sm_of(struct accmem_columns *c, const struct accmem_columns_cta *cta)

@@ -69,7 +69,8 @@ int accmem_columns_fits(struct accmem_columns *c,
 
 /* --- the end of a call ---------------------------------------------------- */
 
-static void state_tell(struct accmem_columns *c, struct accmem_columns_cta *cta)
+static inline void state_tell(struct accmem_columns *c,
+			      struct accmem_columns_cta *cta)
 {
 	cta->next_done = NULL;
 	*c->done_tail = cta;
@@ -290,7 +291,8 @@ void accmem_columns_hold(struct accmem_columns *c,
 }
 
 /* a reservation becomes an allocation */
-static void state_give(struct accmem_columns *c, struct accmem_columns_cta *cta)
+static inline void state_give(struct accmem_columns *c,
+			      struct accmem_columns_cta *cta)
 {
 	accmem_columns_hold(c, cta, cta->held | cta->reserved);
 	cta->starts |= 1ull << cta->address / ACCMEM_COLUMNS_UNIT;

@@ -454,33 +454,14 @@ static bool holds(const struct reference *r, u32 i)
 	return false;
 }
 
-static const char *check_sm(const struct reference *r, const struct world *w,
-			    u32 sm)
-{
-	u64 used = ~0ull << r->units;
-	u32 u;
-
-	for (u = 0; u < r->units; u++) {
-		if (r->unit[sm][u].owner != REFERENCE_NOBODY)
-			used |= 1ull << u;
-	}
-	if (w->sms[sm].used != used)
-		return "the free units of an SM";
-	if (w->sms[sm].nr_spent != count_spent(r, sm, false))
-		return "the spent requests for an SM";
-	return NULL;
-}
-
 const char *explore_check_derived(const struct reference *r,
 				  const struct world *w)
 {
-	u32 i, holding = 0, live = 0;
-	const char *what;
+	u32 i, holding = 0;
 
 	for (i = 0; i < r->nr_sms; i++) {
-		what = check_sm(r, w, i);
-		if (what)
-			return what;
+		if (w->sms[i].nr_spent != count_spent(r, i, false))
+			return "the spent requests for an SM";
 	}
 	for (i = 0; i < r->nr_queued; i++) {
 		u32 n = r->queue[i];
@@ -491,7 +472,6 @@ const char *explore_check_derived(const struct reference *r,
 			   (r->cta[n].group == 2 && holds(r, r->cta[n].peer));
 	}
 	for (i = 0; i < CTAS; i++) {
-		live += r->cta[i].live;
 		if (r->cta[i].live && w->cta[i].leads != (place_of(r, i) != 0))
 			return "who leads a request";
 	}
@@ -499,5 +479,5 @@ const char *explore_check_derived(const struct reference *r,
 		return "the number of spent requests";
 	if (w->c.nr_holding != holding)
 		return "the number of those queued that hold columns";
-	return w->c.nr_ctas == live ? NULL : "the number of CTAs";
+	return NULL;
 }
