@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Contexts of the ACL front-end: each is a device, which is open as long as it has
+ * one, and nothing else. A device that is set has one by itself.
+ *
+ * Lock: the devices' lock.
+ */
+#include <stdlib.h>
+
+#include "acl/internal.h"
+
+/**
+ * struct acl_context - what an aclrtContext points to
+ * @device: number of its device
+ * @next: in @contexts
+ */
+struct acl_context {
+	int32_t device;
+	struct acl_context *next;
+};
+
+static struct acl_context *contexts; /* those that programs have made */
+static struct acl_context own[ACL_MAX_DEVICES];
+
+/* the calling thread's, which may have gone; NULL before it has set a device */
+static __thread struct acl_context *current;
+
+static struct acl_context **context_find(const struct acl_context *context)
+{
+	struct acl_context **at;
+
+	for (at = &contexts; *at; at = &(*at)->next)
+		if (*at == context)
+			return at;
+	return NULL;
+}
+
+/* one that a program has made, or that of a device that is open */
+static bool context_is_valid(const struct acl_context *context)
+{
+	if (context >= own && context < own + ACL_MAX_DEVICES)
+		return accmem_acl_device_is_open(context - own);
+	return context_find(context);
+}
+
+static aclError context_unknown(void)
+{
+	return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "no such context");
+}
+
+void accmem_acl_contexts_forget(int32_t device)
+{
+	struct acl_context **at = &contexts, *context;
+
+	while ((context = *at)) {
+		if (context->device != device) {
+			at = &context->next;
+			continue;
+		}
+		*at = context->next;
+		free(context);
+	}
+}
+
+void accmem_acl_context_select(int32_t device)
+{
+	own[device].device = device;
+	current = &own[device];
+}
+
+aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
+{
+	struct acl_context *new;
+	aclError error;
+
+	if (!context)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "context is NULL");
+	new = malloc(sizeof(*new));
+	if (!new)
+		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
+	pthread_mutex_lock(&accmem_acl_devices_lock);
+	error = accmem_acl_device_add_context(deviceId);
+	if (!error) {
+		*new = (struct acl_context){ deviceId, contexts };
+		contexts = new;
+		accmem_acl_device_select(deviceId);
+		current = new;
+		*context = new;
+	}
+	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	if (error)
+		free(new);
+	return error;
+}
+
+aclError aclrtDestroyContext(aclrtContext context)
+{
+	struct acl_context **at, *old = NULL;
+	struct acl_device *unused = NULL;
+
+	pthread_mutex_lock(&accmem_acl_devices_lock);
+	at = context_find(context);
+	if (at) {
+		old = *at;
+		*at = old->next;
+		if (current == old)
+			current = NULL;
+		unused = accmem_acl_device_remove_context(old->device);
+	}
+	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	if (!old)
+		return context_unknown();
+	accmem_acl_device_close(unused);
+	free(old);
+	return ACL_SUCCESS;
+}
+
+aclError aclrtSetCurrentContext(aclrtContext context)
+{
+	struct acl_context *new = context;
+	bool is_valid;
+
+	pthread_mutex_lock(&accmem_acl_devices_lock);
+	is_valid = context_is_valid(new);
+	if (is_valid) {
+		accmem_acl_device_select(new->device);
+		current = new;
+	}
+	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	return is_valid ? ACL_SUCCESS : context_unknown();
+}
+
+aclError aclrtGetCurrentContext(aclrtContext *context)
+{
+	bool is_valid;
+
+	if (!context)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "context is NULL");
+	pthread_mutex_lock(&accmem_acl_devices_lock);
+	is_valid = current && context_is_valid(current);
+	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	if (!is_valid)
+		return accmem_acl_fail(ACL_ERROR_RT_CONTEXT_NULL,
+				       "the thread has no context");
+	*context = current;
+	return ACL_SUCCESS;
+}

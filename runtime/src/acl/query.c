@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What is at a pointer: memory of a device, with a name or mapped where a program has
+ * reserved addresses, memory of the host, or none that the front-end knows.
+ */
+#include <string.h>
+
+#include "acl/internal.h"
+#include "pool/pool.h"
+
+const char *accmem_acl_side_check(struct acl_side *side, const void *pointer,
+				  size_t count)
+{
+	size_t offset;
+	int covered;
+
+	*side = (struct acl_side){ .pointer = (unsigned char *)pointer };
+	covered = accmem_acl_reserved_covers(pointer, count);
+	if (!covered)
+		return "addresses that have no memory";
+	side->device = covered > 0;
+	if (side->device)
+		return NULL;
+	if (accmem_pool_find(pointer, &side->block)) {
+		side->block.pool = NULL;
+		return accmem_pool_has_address(pointer) ?
+			       "no allocation is there" :
+			       NULL;
+	}
+	offset = side->pointer - (unsigned char *)side->block.pointer;
+	/* what was rounded up behind it is nobody's */
+	if (offset > side->block.usable ||
+	    count > side->block.usable - offset ||
+	    accmem_acl_is_freed(side->block.pointer))
+		return "not all of the memory is allocated";
+	side->device = side->block.kind == ACCMEM_KIND_DEVICE;
+	return NULL;
+}
+
+aclError accmem_acl_side_look_up(struct acl_side *side, const void *pointer,
+				 size_t count)
+{
+	const char *wrong = accmem_acl_side_check(side, pointer, count);
+
+	return wrong ? accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID, wrong) :
+		       ACL_SUCCESS;
+}
+
+/* Device and CPU see the same bytes: there is nothing to be done but to look. */
+static aclError check_cached(void *devPtr, size_t size)
+{
+	struct acl_side side;
+	aclError error;
+
+	if (!devPtr || !size)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "devPtr is NULL, or size 0");
+	accmem_acl_call_begin();
+	error = accmem_acl_side_look_up(&side, devPtr, size);
+	accmem_acl_call_end();
+	if (!error && !side.device && !side.block.pool)
+		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+				       "no allocation is there");
+	return error;
+}
+
+aclError aclrtMemFlush(void *devPtr, size_t size)
+{
+	return check_cached(devPtr, size);
+}
+
+aclError aclrtMemInvalidate(void *devPtr, size_t size)
+{
+	return check_cached(devPtr, size);
+}
+
+static void set_location(aclrtPtrAttributes *attributes,
+			 aclrtMemLocationType type, int32_t id)
+{
+	attributes->location.type = type;
+	attributes->location.id = id;
+}
+
+static void look_at(const void *ptr, aclrtPtrAttributes *attributes)
+{
+	struct acl_side side;
+
+	if (accmem_acl_side_check(&side, ptr, 1)) {
+		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
+		return;
+	}
+	if (side.block.page_size)
+		attributes->pageSize = side.block.page_size;
+	if (side.device)
+		set_location(attributes, ACL_MEM_LOCATION_TYPE_DEVICE,
+			     side.block.pool ?
+				     accmem_acl_device_of(side.block.pool) :
+				     accmem_acl_reserved_device(ptr));
+	else if (!side.block.pool && !accmem_acl_is_host(ptr))
+		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
+}
+
+aclError aclrtPointerGetAttributes(const void *ptr,
+				   aclrtPtrAttributes *attributes)
+{
+	if (!ptr || !attributes)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "ptr or attributes is NULL");
+	memset(attributes, 0, sizeof(*attributes));
+	attributes->pageSize = ACL_PAGE;
+	accmem_acl_call_begin();
+	look_at(ptr, attributes);
+	accmem_acl_call_end();
+	return ACL_SUCCESS;
+}

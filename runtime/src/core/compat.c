@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Calls of the shared library that have versions: as programs know them now, and
+ * as those do that were linked against an older library.
+ */
+#include <string.h>
+
+#include "core/internal.h"
+
+/* bytes of struct accmem_alloc */
+#define ALLOC_SIZE_0_1 96
+#define ALLOC_SIZE_0_2 112
+
+typedef int allocate_fn(struct accmem_context *ctx, struct accmem_alloc *req,
+			int stream);
+
+static int allocate(struct accmem_context *ctx, struct accmem_alloc *req,
+		    int stream)
+{
+	(void)stream;
+	return accmem_allocate_now(ctx, req);
+}
+
+/* @old has @size bytes only */
+static int allocate_old(allocate_fn *call, struct accmem_context *ctx,
+			int stream, void *old, size_t size)
+{
+	struct accmem_alloc req = {};
+	int ret;
+
+	memcpy(&req, old, size);
+	ret = call(ctx, &req, stream);
+	/* its size, too, is the one that the old library filled in */
+	req.size = size;
+	memcpy(old, &req, size);
+	return ret;
+}
+
+int __attribute__((symver("accmem_allocate@ACCMEM_0.1")))
+accmem_allocate_0_1(struct accmem_context *ctx, void *old)
+{
+	return allocate_old(allocate, ctx, 0, old, ALLOC_SIZE_0_1);
+}
+
+int __attribute__((symver("accmem_allocate@ACCMEM_0.2")))
+accmem_allocate_0_2(struct accmem_context *ctx, void *old)
+{
+	return allocate_old(allocate, ctx, 0, old, ALLOC_SIZE_0_2);
+}
+
+int __attribute__((symver("accmem_allocate@@ACCMEM_0.3")))
+accmem_allocate_0_3(struct accmem_context *ctx, struct accmem_alloc *req)
+{
+	return accmem_allocate_now(ctx, req);
+}
+
+int __attribute__((symver("accmem_allocate_on@ACCMEM_0.2")))
+accmem_allocate_on_0_2(struct accmem_context *ctx, int stream, void *old)
+{
+	return allocate_old(accmem_allocate_on_stream, ctx, stream, old,
+			    ALLOC_SIZE_0_2);
+}
+
+int __attribute__((symver("accmem_allocate_on@@ACCMEM_0.3")))
+accmem_allocate_on_0_3(struct accmem_context *ctx, int stream,
+		       struct accmem_alloc *req)
+{
+	return accmem_allocate_on_stream(ctx, req, stream);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allocations and releases that need no lock: the calling thread's cache.
+ */
+#ifndef ACCMEM_RUNTIME_POOL_CACHE_H
+#define ACCMEM_RUNTIME_POOL_CACHE_H
+
+#include <errno.h>
+
+#include "pool/pool.h"
+
+/* Those of the thread, the one used last first. */
+extern __thread struct pool_cache *accmem_caches;
+
+/* More for a bin that is empty; less in one that is full; how many it takes. */
+int accmem_cache_fill(struct accmem_pool *pool, struct pool_cache *cache,
+		      uint32_t bin);
+void accmem_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
+			uint32_t bin);
+
+/* Most that a bin holds: 64 blocks, or 256 KiB of spans. */
+static inline uint32_t cache_limit(uint32_t bin)
+{
+	static const uint8_t limits[POOL_CACHED_PAGES] = {
+		64, 32, 21, 16, 12, 10, 9, 8, 7, 6, 5, 5, 4, 4, 4, 4,
+	};
+
+	bin %= POOL_BINS_OF_SORT;
+	return bin < POOL_NR_CLASSES ? POOL_BIN_SLOTS :
+				       limits[bin - POOL_NR_CLASSES];
+}
+
+/* Around a fork, and the end of a pool. */
+void accmem_cache_lock(void);
+void accmem_cache_unlock(void);
+
+static inline struct pool_cache *cache_of(struct accmem_pool *pool)
+{
+	struct pool_cache *cache = accmem_caches;
+
+	if (cache && __atomic_load_n(&cache->pool, __ATOMIC_RELAXED) == pool)
+		return cache;
+	return accmem_cache_get(pool);
+}
+
+/* Long spans come and go: the pool is told when it is a 64th of what is live. */
+static inline void cache_count_span(struct accmem_pool *pool,
+				    struct pool_cache *cache, int64_t bytes)
+{
+	int64_t live = cache->live + bytes;
+
+	if ((uint64_t)(live < 0 ? -live : live) >
+	    pool_load(&pool->live_bytes) / 64) {
+		accmem_pool_count_live(pool, live);
+		live = 0;
+	}
+	__atomic_store_n(&cache->live, live, __ATOMIC_RELAXED);
+}
+
+/* Takes what is next in a bin, which is not empty. */
+static inline uint64_t cache_pop(struct pool_cache *cache, uint32_t bin,
+				 uint64_t size, uint64_t length, bool small)
+{
+	struct pool_bin *b = &cache->bins[bin];
+	struct pool_slot *slot = &b->slots[--b->count];
+
+	if (small)
+		__atomic_store_n(slot->length16, length, __ATOMIC_RELAXED);
+	else
+		pool_store(slot->length64, length);
+	cache->bytes -= size;
+	__atomic_store_n(&cache->live, cache->live + size, __ATOMIC_RELAXED);
+	pool_store(&cache->allocations, cache->allocations + 1);
+	return slot->offset;
+}
+
+/* For @length up to POOL_CACHED_PAGES pages. */
+static inline int cache_allocate(struct accmem_pool *pool, uint32_t sort,
+				 uint64_t length, uint64_t *offset)
+{
+	bool small = length <= POOL_SMALL_MAX;
+	uint64_t size = accmem_piece_usable(length);
+	uint32_t bin = sort * POOL_BINS_OF_SORT;
+	struct pool_cache *cache = cache_of(pool);
+	int ret;
+
+	if (!cache)
+		return -ENOMEM;
+	bin += small ? accmem_slab_class(length) :
+		       POOL_NR_CLASSES - 1 + (size >> POOL_PAGE_SHIFT);
+	if (!cache->bins[bin].count) {
+		ret = accmem_cache_fill(pool, cache, bin);
+		if (ret)
+			return ret;
+	}
+	*offset = cache_pop(cache, bin, size, length, small);
+	return 0;
+}
+
+static inline void cache_push(struct accmem_pool *pool,
+			      struct pool_cache *cache, uint32_t bin,
+			      uint64_t size, struct pool_slot slot)
+{
+	struct pool_bin *b = &cache->bins[bin];
+
+	b->slots[b->count++] = slot;
+	cache->bytes += size;
+	__atomic_store_n(&cache->live, cache->live - size, __ATOMIC_RELAXED);
+	pool_store(&cache->releases, cache->releases + 1);
+	if (b->count >= cache_limit(bin) || cache->bytes > POOL_CACHE_BYTES)
+		accmem_cache_drain(pool, cache, bin);
+}
+
+static inline int cache_release_block(struct accmem_pool *pool,
+				      struct pool_slab *slab, uint64_t offset)
+{
+	uint64_t inside = offset - slab->start;
+	uint32_t index = inside * slab->inverse >> 32;
+	struct pool_slot slot = { .offset = offset };
+	struct pool_cache *cache;
+
+	if (index >= slab->count)
+		return -ENOENT;
+	slot.length16 = &slab->length[index];
+	if (inside != index * slab->size)
+		return __atomic_load_n(slot.length16, __ATOMIC_RELAXED) ?
+			       -EINVAL :
+			       -ENOENT;
+	cache = cache_of(pool);
+	if (!cache)
+		return -ENOMEM;
+	/* two threads that release one block: one of them has it */
+	if (!__atomic_exchange_n(slot.length16, 0, __ATOMIC_RELAXED))
+		return -ENOENT;
+	if (slab->inherited) {
+		pool_store(&cache->releases, cache->releases + 1);
+		return 0;
+	}
+	cache_push(pool, cache,
+		   pool_slab_sort(slab) * POOL_BINS_OF_SORT + slab->size_class,
+		   slab->size, slot);
+	return 0;
+}
+
+/* A span up to POOL_CACHED_PAGES; others are given back by the caller. */
+static inline int cache_release_span(struct accmem_pool *pool, uint64_t offset,
+				     uint64_t tag)
+{
+	struct pool_page *entry = &pool->table[offset >> POOL_PAGE_SHIFT];
+	uint32_t pages = pool_tag_pages(tag);
+	struct pool_slot slot = { .offset = offset, .length64 = &entry->value };
+	struct pool_cache *cache = cache_of(pool);
+
+	if (!cache)
+		return -ENOMEM;
+	if (!__atomic_exchange_n(slot.length64, 0, __ATOMIC_RELAXED))
+		return -ENOENT;
+	cache_push(pool, cache,
+		   pool_tag_sort(tag) * POOL_BINS_OF_SORT + POOL_NR_CLASSES -
+			   1 + pages,
+		   pages * POOL_PAGE, slot);
+	return 0;
+}
+
+#endif /* ACCMEM_RUNTIME_POOL_CACHE_H */

@@ -1,0 +1,611 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The calls that allocate, release and look up: which way each of them goes.
+ *
+ * Locking: accmem_pool.lock, where a thread's cache does not do.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "pool/pool.h"
+#include "pool/cache.h"
+
+#define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
+#define HUGE_FROM (1ull << 20) /* HUGE_FIRST is normal pages up to here */
+#define TURN_NS 1000000000ull /* once a second, as a thread at least */
+#define SITE __builtin_return_address(0)
+
+/**
+ * struct wish - a request, as the pool deals with it
+ * @sort: enum pool_sort
+ * @length: bytes, rounded as is asked for
+ * @pages: of a span, or 0 for a block
+ * @alignment: of the span, in pages
+ */
+struct wish {
+	uint32_t sort;
+	uint64_t length;
+	uint32_t pages;
+	uint32_t alignment;
+};
+
+static uint32_t sort_of(const struct accmem_pool_request *req)
+{
+	if (req->kind == ACCMEM_KIND_HOST)
+		return POOL_HOST;
+	if (req->kind == ACCMEM_KIND_SHARED)
+		return POOL_SHARED;
+	return req->page_policy == ACCMEM_PAGE_NORMAL_ONLY ? POOL_NORMAL :
+							     POOL_DEVICE;
+}
+
+/* Can it be a piece? Everything else, and all that is wrong, is the kernel's. */
+static bool is_piece(const struct accmem_pool *pool,
+		     const struct accmem_pool_request *req)
+{
+	return !(pool->flags & ACCMEM_POOL_DIRECT) && req->length &&
+	       req->length <= POOL_LARGE_MAX && !(req->flags & ~ROUNDING) &&
+	       (req->flags & ROUNDING) != ACCMEM_ALLOC_TAIL32 &&
+	       !(req->alignment & (req->alignment - 1)) &&
+	       req->alignment <= POOL_HUGE_PAGES * POOL_PAGE &&
+	       req->alignment <= pool->granted &&
+	       req->kind <= ACCMEM_KIND_SHARED &&
+	       (req->page_policy == ACCMEM_PAGE_ANY ||
+		req->page_policy == ACCMEM_PAGE_HUGE_FIRST ||
+		(req->page_policy == ACCMEM_PAGE_NORMAL_ONLY &&
+		 req->kind == ACCMEM_KIND_DEVICE)) &&
+	       req->cache_mode == ACCMEM_CACHE_WB && !req->carveout &&
+	       !req->reserve && !req->deadline_ns;
+}
+
+static struct wish wish_of(const struct accmem_pool_request *req)
+{
+	struct wish w = { .sort = sort_of(req),
+			  .length = req->length,
+			  .alignment = 1 };
+
+	if (req->flags & ACCMEM_ALLOC_ROUND32)
+		w.length = (w.length + 31) & -32ull;
+	if (req->flags & ACCMEM_ALLOC_TAIL32)
+		w.length += 32;
+	if (w.length > POOL_SMALL_MAX || req->alignment > POOL_UNIT)
+		w.pages = (w.length + POOL_PAGE - 1) >> POOL_PAGE_SHIFT;
+	if (req->alignment > POOL_PAGE)
+		w.alignment = req->alignment >> POOL_PAGE_SHIFT;
+	if (req->page_policy == ACCMEM_PAGE_HUGE_FIRST &&
+	    req->length > HUGE_FROM && w.sort == POOL_DEVICE) {
+		w.pages = (w.pages + POOL_HUGE_PAGES - 1) & -POOL_HUGE_PAGES;
+		w.alignment = POOL_HUGE_PAGES;
+	}
+	return w;
+}
+
+/* Such a piece is a span, however short. */
+static bool is_aligned_to_page(const struct wish *w)
+{
+	return w->alignment > 1 || (w->pages && w->length <= POOL_SMALL_MAX);
+}
+
+/* More memory than there is free for the thread. */
+static int take_span(struct accmem_pool *pool, const struct wish *w,
+		     uint32_t arena, struct pool_slot *slot)
+{
+	int ret;
+
+	pthread_mutex_lock(&pool->lock);
+	ret = accmem_span_take(pool, arena, w->sort, w->pages, w->alignment,
+			       slot);
+	pthread_mutex_unlock(&pool->lock);
+	return ret;
+}
+
+/* A span that threads do not cache. */
+static int allocate_span(struct accmem_pool *pool, const struct wish *w,
+			 uint64_t *offset)
+{
+	struct pool_cache *cache = cache_of(pool);
+	struct pool_slot slot;
+	int ret;
+
+	if (!cache)
+		return -ENOMEM;
+	if (!accmem_span_try(pool, cache->arena, w->sort, w->pages,
+			     w->alignment, &slot)) {
+		ret = take_span(pool, w, cache->arena, &slot);
+		if (ret)
+			return ret;
+	}
+	pool_store(slot.length64, w->length);
+	pool_store(&cache->allocations, cache->allocations + 1);
+	cache_count_span(pool, cache, w->pages * POOL_PAGE);
+	*offset = slot.offset;
+	return 0;
+}
+
+static bool reuse(struct accmem_pool *pool, const struct wish *w, int stream,
+		  uint64_t *offset, uint64_t *position)
+{
+	bool found;
+
+	/* a block of a slab waits, too, which lies as it likes */
+	if (is_aligned_to_page(w))
+		return false;
+	pthread_mutex_lock(&pool->lock);
+	found = pool->pending && accmem_pending_reuse(pool, w->sort, w->length,
+						      stream, offset, position);
+	pthread_mutex_unlock(&pool->lock);
+	return found;
+}
+
+static int allocate_piece(struct accmem_pool *pool,
+			  struct accmem_pool_request *req, uint64_t *offset,
+			  uint64_t *position)
+{
+	struct wish w = wish_of(req);
+
+	if (req->on_stream && reuse(pool, &w, req->stream, offset, position))
+		return 0;
+	if (is_aligned_to_page(&w) || w.pages > POOL_CACHED_PAGES)
+		return allocate_span(pool, &w, offset);
+	return cache_allocate(pool, w.sort, w.length, offset);
+}
+
+static int map_piece(struct accmem_pool *pool, uint64_t offset)
+{
+	int ret;
+
+	pthread_mutex_lock(&pool->lock);
+	ret = accmem_region_map(pool, offset >> POOL_PAGE_SHIFT);
+	pthread_mutex_unlock(&pool->lock);
+	return ret;
+}
+
+/* By the thread's counts; by the pool's where there is no memory for them. */
+static void count_release(struct accmem_pool *pool, uint64_t usable)
+{
+	struct pool_cache *cache = cache_of(pool);
+
+	if (cache) {
+		pool_store(&cache->releases, cache->releases + 1);
+		cache_count_span(pool, cache, -(int64_t)usable);
+		return;
+	}
+	accmem_pool_count_live(pool, -(int64_t)usable);
+	pthread_mutex_lock(&pool->lock);
+	pool->stats.releases++;
+	pthread_mutex_unlock(&pool->lock);
+}
+
+static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
+{
+	uint64_t usable;
+	int ret = accmem_span_release(pool, offset, tag, &usable);
+
+	if (ret < 0)
+		return ret;
+	/* what is the parent's is not counted as live in a child */
+	count_release(pool, ret ? 0 : usable);
+	if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL) {
+		pthread_mutex_lock(&pool->lock);
+		accmem_region_shrink(pool, pool_keep_bytes(pool));
+		pthread_mutex_unlock(&pool->lock);
+	}
+	return 0;
+}
+
+/* -ESRCH: it is no piece; -ENOMEM: the thread has no cache for it. */
+static int release_to_cache(struct accmem_pool *pool, uint64_t offset)
+{
+	uint64_t tag = pool_tag_at(pool, offset);
+
+	if (pool_tag_type(tag) == POOL_PAGE_SLAB)
+		return cache_release_block(pool, pool_tag_slab(tag), offset);
+	if (pool_tag_type(tag) == POOL_PAGE_SPAN && !(offset % POOL_PAGE)) {
+		if (pool_tag_pages(tag) > POOL_CACHED_PAGES ||
+		    tag & POOL_INHERITED)
+			return release_span(pool, offset, tag);
+		return cache_release_span(pool, offset, tag);
+	}
+	return accmem_piece_lookup(pool, offset, NULL) ? -ESRCH : -EINVAL;
+}
+
+/* What there is no cache for goes back to the pool: a release does not fail for that. */
+static int release_uncached(struct accmem_pool *pool, uint64_t offset)
+{
+	uint64_t usable;
+	int ret;
+
+	pthread_mutex_lock(&pool->lock);
+	ret = accmem_piece_detach(pool, offset, &usable);
+	if (!ret) {
+		accmem_piece_give(pool, offset);
+		accmem_pool_count_live(pool, -(int64_t)usable);
+		if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL)
+			accmem_region_shrink(pool, pool_keep_bytes(pool));
+	}
+	if (ret >= 0)
+		pool->stats.releases++;
+	pthread_mutex_unlock(&pool->lock);
+	return ret < 0 ? ret : 0;
+}
+
+static int release_piece(struct accmem_pool *pool, uint64_t offset)
+{
+	int ret;
+
+	if (offset >= pool->span)
+		return -ENOENT;
+	ret = release_to_cache(pool, offset);
+	return ret == -ENOMEM ? release_uncached(pool, offset) : ret;
+}
+
+static uint64_t offset_of(const struct accmem_pool *pool, const void *pointer)
+{
+	return (uintptr_t)pointer - (uintptr_t)pool->window;
+}
+
+/* Does the device have more for a request that was short, from what the pool keeps? */
+static bool make_room(struct accmem_pool *pool)
+{
+	uint64_t bytes = 0;
+
+	if (pool->flags & ACCMEM_POOL_DIRECT)
+		return false;
+	pthread_mutex_lock(&pool->lock);
+	bytes = accmem_pool_reclaim(pool);
+	pthread_mutex_unlock(&pool->lock);
+	return bytes;
+}
+
+static int allocate_now(struct accmem_pool *pool,
+			struct accmem_pool_request *req)
+{
+	int ret = accmem_direct_allocate(pool, req);
+
+	return pool_is_short(ret) && make_room(pool) ?
+		       accmem_direct_allocate(pool, req) :
+		       ret;
+}
+
+static int allocate_without_wait(struct accmem_pool *pool,
+				 struct accmem_pool_request *req)
+{
+	struct accmem_pool_request now = *req;
+	int ret;
+
+	now.flags &= ~ACCMEM_ALLOC_WAIT;
+	now.deadline_ns = 0;
+	ret = allocate_now(pool, &now);
+	if (ret)
+		return ret;
+	now.flags = req->flags;
+	now.deadline_ns = req->deadline_ns;
+	*req = now;
+	return 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+/* 1: nothing yet, but the deadline is not over. */
+static int wait_for_a_turn(struct accmem_pool *pool,
+			   struct accmem_pool_request *req)
+{
+	struct accmem_pool_request turn = *req;
+	int ret;
+
+	turn.deadline_ns = now_ns() + TURN_NS;
+	if (req->deadline_ns && req->deadline_ns <= turn.deadline_ns)
+		return accmem_direct_allocate(pool, req);
+	ret = accmem_direct_allocate(pool, &turn);
+	if (ret)
+		return ret == -ETIMEDOUT ? 1 : ret;
+	turn.deadline_ns = req->deadline_ns;
+	*req = turn;
+	return 0;
+}
+
+/* Who waits for want of a thread does its work between turns, and waits in line anew. */
+static int wait_while_others_look(struct accmem_pool *pool,
+				  struct accmem_pool_request *req)
+{
+	int ret;
+
+	do {
+		/* what was released in between, too */
+		make_room(pool);
+		ret = accmem_yield_wake(pool) ?
+			      accmem_direct_allocate(pool, req) :
+			      wait_for_a_turn(pool, req);
+	} while (ret > 0);
+	return ret;
+}
+
+/*
+ * Others are asked to give back while one waits, and the pool itself keeps nothing that is
+ * released from then on; its thread sees to what streams reach. Nobody goes before a
+ * request of the pool that waits already.
+ */
+static int wait_in_line(struct accmem_pool *pool,
+			struct accmem_pool_request *req)
+{
+	int ret = -ENOMEM;
+
+	if (!pool_waits(pool))
+		ret = allocate_without_wait(pool, req);
+	if (!pool_is_short(ret))
+		return ret;
+	__atomic_fetch_add(&pool->waiting, 1, __ATOMIC_SEQ_CST);
+	ret = wait_while_others_look(pool, req);
+	__atomic_fetch_sub(&pool->waiting, 1, __ATOMIC_RELAXED);
+	return ret;
+}
+
+static int allocate_or_wait(struct accmem_pool *pool,
+			    struct accmem_pool_request *req)
+{
+	int ret;
+
+	if (pool->flags & ACCMEM_POOL_DIRECT)
+		return accmem_direct_allocate(pool, req);
+	ret = wait_in_line(pool, req);
+	/* what is still in threads' caches, or has reached its position meanwhile */
+	if (ret != -ETIMEDOUT || !make_room(pool))
+		return ret;
+	ret = allocate_without_wait(pool, req);
+	return pool_is_short(ret) ? -ETIMEDOUT : ret;
+}
+
+static int allocate_buffer(struct accmem_pool *pool,
+			   struct accmem_pool_request *req)
+{
+	return req->flags & ACCMEM_ALLOC_WAIT ? allocate_or_wait(pool, req) :
+						allocate_now(pool, req);
+}
+
+/* what could not be mapped; work on its stream may use it until @position */
+static void give_up_piece(struct accmem_pool *pool, uint64_t offset, int stream,
+			  uint64_t position)
+{
+	if (!position) {
+		release_piece(pool, offset);
+		return;
+	}
+	pthread_mutex_lock(&pool->lock);
+	/* without memory for that it is nobody's from here on */
+	accmem_pending_add(pool, offset, stream, position);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req)
+{
+	uint64_t offset, position = 0;
+	struct wish w;
+	int ret;
+
+	if (!is_piece(pool, req))
+		return allocate_buffer(pool, req);
+	ret = allocate_piece(pool, req, &offset, &position);
+	if (!ret && req->mapped) {
+		ret = map_piece(pool, offset);
+		if (ret)
+			give_up_piece(pool, offset, req->stream, position);
+	}
+	if (ret)
+		return ret;
+	req->pointer = pool->window + offset;
+	req->address = pool->base + offset;
+	req->position = position;
+	w = wish_of(req);
+	req->usable = w.pages ? w.pages * POOL_PAGE :
+				accmem_piece_usable(w.length);
+	return 0;
+}
+
+static int request(struct accmem_pool *pool, struct accmem_pool_request *req,
+		   const void *site)
+{
+	int ret;
+
+	req->size = sizeof(*req);
+	ret = allocate(pool, req);
+	if (!ret) {
+		if (pool->history)
+			accmem_history_allocated(pool, req->pointer,
+						 req->length,
+						 req->on_stream ? req->stream :
+								  0,
+						 site);
+		return 0;
+	}
+	pthread_mutex_lock(&pool->lock);
+	pool->stats.failures++;
+	pthread_mutex_unlock(&pool->lock);
+	return accmem_pool_fail(pool, "allocation", req->length, ret);
+}
+
+int accmem_pool_allocate(struct accmem_pool *pool,
+			 struct accmem_pool_request *req)
+{
+	return request(pool, req, SITE);
+}
+
+static void *malloc_by_request(struct accmem_pool *pool, size_t length,
+			       const void *site)
+{
+	struct accmem_pool_request req = { .length = length };
+	int ret = request(pool, &req, site);
+
+	if (!ret)
+		return req.pointer;
+	errno = -ret;
+	return NULL;
+}
+
+void *accmem_pool_malloc(struct accmem_pool *pool, size_t length)
+{
+	const uint32_t slow = ACCMEM_POOL_DIRECT | ACCMEM_POOL_LEAKS |
+			      ACCMEM_POOL_HISTORY;
+	struct wish w = { .sort = POOL_DEVICE,
+			  .length = length,
+			  .alignment = 1 };
+	uint64_t offset;
+
+	if (pool->flags & slow || !length || length > POOL_LARGE_MAX)
+		return malloc_by_request(pool, length, SITE);
+	if (length <= POOL_CACHED_PAGES * POOL_PAGE) {
+		if (!cache_allocate(pool, w.sort, length, &offset))
+			return pool->window + offset;
+		return malloc_by_request(pool, length, SITE);
+	}
+	w.pages = (length + POOL_PAGE - 1) >> POOL_PAGE_SHIFT;
+	if (!allocate_span(pool, &w, &offset))
+		return pool->window + offset;
+	return malloc_by_request(pool, length, SITE);
+}
+
+static int release(struct accmem_pool *pool, void *pointer, const void *site)
+{
+	struct pool_origin origin = {};
+	struct accmem_free req = {};
+	int ret;
+
+	if (pool->history)
+		origin = accmem_history_released(pool, pointer, 0, site);
+	ret = release_piece(pool, offset_of(pool, pointer));
+	if (ret == -ESRCH)
+		ret = accmem_direct_release(pool, pointer, &req);
+	if (ret && pool->history)
+		accmem_history_not_released(pool, pointer, origin, ret);
+	return ret ? accmem_pool_bad_pointer("release", pointer, ret) : 0;
+}
+
+int accmem_pool_release(struct accmem_pool *pool, void *pointer)
+{
+	return release(pool, pointer, SITE);
+}
+
+/* 0: it waits now; 1: it need not. */
+static int release_piece_at(struct accmem_pool *pool, uint64_t offset,
+			    int stream, uint64_t position)
+{
+	struct accmem_stream_query query;
+	int ret = accmem_get_stream(stream, &query);
+
+	/* the streams of a device that has gone have ended */
+	if (ret == -ENODEV)
+		return 1;
+	if (ret)
+		return ret == -ENOTTY ? -EINVAL : ret;
+	if (query.reached >= position || query.state & ACCMEM_STREAM_ENDED)
+		return 1;
+	pthread_mutex_lock(&pool->lock);
+	ret = accmem_pending_add(pool, offset, stream, position);
+	pthread_mutex_unlock(&pool->lock);
+	return ret;
+}
+
+/* Of a pointer that is good the stream was not. */
+static int release_at_failed(struct accmem_pool *pool, void *pointer,
+			     int stream, int error)
+{
+	struct accmem_pool_block block;
+
+	if (accmem_pool_lookup(pool, pointer, &block) ||
+	    block.pointer != pointer)
+		return accmem_pool_bad_pointer("release", pointer, error);
+	accmem_set_last_error("release of %p at a position of stream %d: %s",
+			      pointer, stream, strerror(-error));
+	return error;
+}
+
+int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
+			   uint64_t position)
+{
+	struct accmem_free req = { .flags = ACCMEM_FREE_STREAM,
+				   .fd = stream,
+				   .position = position };
+	uint64_t offset = offset_of(pool, pointer);
+	struct pool_origin origin = {};
+	int ret;
+
+	if (accmem_piece_lookup(pool, offset, NULL)) {
+		if (pool->history)
+			origin = accmem_history_released(pool, pointer, stream,
+							 SITE);
+		ret = offset < pool->span ?
+			      accmem_direct_release(pool, pointer, &req) :
+			      -ENOENT;
+		if (ret && pool->history)
+			accmem_history_not_released(pool, pointer, origin, ret);
+	} else {
+		ret = release_piece_at(pool, offset, stream, position);
+		if (ret > 0)
+			return release(pool, pointer, SITE);
+		if (!ret && pool->history)
+			accmem_history_released(pool, pointer, stream, SITE);
+	}
+	return ret ? release_at_failed(pool, pointer, stream, ret) : 0;
+}
+
+int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
+			   size_t length)
+{
+	struct accmem_pool_block block;
+	void *before = *pointer;
+	int ret;
+
+	ret = accmem_piece_lookup(pool, offset_of(pool, before), &block);
+	if (!ret)
+		ret = block.pointer == before ? -EPERM : -EINVAL;
+	else
+		ret = accmem_direct_reallocate(pool, pointer, length);
+	if (pool_is_short(ret) && make_room(pool))
+		ret = accmem_direct_reallocate(pool, pointer, length);
+	if (ret == -ENOENT || (ret == -EINVAL && length) || ret == -EPERM)
+		return accmem_pool_bad_pointer("reallocation", before, ret);
+	if (ret)
+		return accmem_pool_fail(pool, "reallocation", length, ret);
+	if (pool->history) {
+		accmem_history_released(pool, before, 0, SITE);
+		accmem_history_allocated(pool, *pointer, length, 0, SITE);
+	}
+	return 0;
+}
+
+int accmem_pool_lookup(struct accmem_pool *pool, const void *pointer,
+		       struct accmem_pool_block *block)
+{
+	if (!accmem_piece_lookup(pool, offset_of(pool, pointer), block))
+		return 0;
+	return accmem_direct_lookup(pool, pointer, block);
+}
+
+size_t accmem_pool_usable_size(struct accmem_pool *pool, const void *pointer)
+{
+	struct accmem_pool_block block;
+
+	if (accmem_pool_lookup(pool, pointer, &block) ||
+	    block.pointer != pointer)
+		return 0;
+	return block.usable;
+}
+
+int accmem_pool_map(struct accmem_pool *pool, const void *pointer)
+{
+	uint64_t offset = offset_of(pool, pointer);
+	int ret;
+
+	if (!accmem_piece_lookup(pool, offset, NULL))
+		ret = map_piece(pool, offset);
+	else
+		ret = accmem_direct_map(pool, pointer);
+	return ret ? accmem_pool_bad_pointer("map", pointer, ret) : 0;
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Allocations that are a buffer of the kernel's each: all of a pool that keeps
+ * nothing, and of any pool those that are resizable or ask for what pieces of a
+ * common buffer cannot have.
+ *
+ * Locking: accmem_pool.lock protects the tree. It is held over the kernel's FREE and
+ * what follows of it, so that whoever is given the address next enters it after that;
+ * not over ALLOC, which may wait for what others release.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "pool/pool.h"
+
+#define KNOWN_FLAGS                                                           \
+	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE | \
+	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN |                    \
+	 ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT |                         \
+	 ACCMEM_ALLOC_HIGH_BANDWIDTH | ACCMEM_ALLOC_LOW_BANDWIDTH |           \
+	 ACCMEM_ALLOC_CARVEOUT)
+#define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
+#define NORMAL_PAGE 4096u
+
+/**
+ * struct direct - an allocation, or a range to look one up
+ * @block: what is told of it
+ * @extent: bytes of addresses that are its
+ * @footprint: bytes of the carveout that it takes
+ * @rounded: its length is what it may use
+ * @mapped: for the CPU
+ * @inherited: from the parent of a fork(), whose it is
+ */
+struct direct {
+	struct accmem_pool_block block;
+	uint64_t extent;
+	uint64_t footprint;
+	bool rounded;
+	bool mapped;
+	bool inherited;
+};
+
+/* Overlapping ranges are equal: those in the tree are disjoint. */
+static int compare(const void *left, const void *right)
+{
+	const struct direct *a = left, *b = right;
+
+	if (a->block.address + (a->extent - 1) < b->block.address)
+		return -1;
+	return b->block.address + (b->extent - 1) < a->block.address;
+}
+
+static struct direct *find_range(struct accmem_pool *pool, uint64_t address,
+				 uint64_t extent)
+{
+	const struct direct key = { .block.address = address,
+				    .extent = extent };
+	void *node = tfind(&key, &pool->direct, compare);
+
+	return node ? *(struct direct **)node : NULL;
+}
+
+static struct direct *find(struct accmem_pool *pool, const void *pointer)
+{
+	uint64_t address = accmem_pool_address(pool, pointer);
+
+	return address ? find_range(pool, address, 1) : NULL;
+}
+
+static void forget(struct accmem_pool *pool, struct direct *d)
+{
+	tdelete(d, &pool->direct, compare);
+	free(d);
+}
+
+/* Freed behind the pool's back: their addresses are another's now. */
+void accmem_direct_forget(struct accmem_pool *pool, uint64_t address,
+			  uint64_t extent)
+{
+	struct direct *d;
+
+	while ((d = find_range(pool, address, extent)))
+		forget(pool, d);
+}
+
+static int insert(struct accmem_pool *pool, struct direct *d)
+{
+	uint64_t first = (d->block.address - pool->base) >> POOL_PAGE_SHIFT;
+	uint64_t pages = (d->extent + POOL_PAGE - 1) >> POOL_PAGE_SHIFT;
+
+	accmem_region_forget(pool, first, pages);
+	accmem_direct_forget(pool, d->block.address, d->extent);
+	return tsearch(d, &pool->direct, compare) ? 0 : -ENOMEM;
+}
+
+static void count_bytes(struct accmem_pool *pool, uint64_t more, uint64_t less,
+			uint64_t more_taken, uint64_t less_taken)
+{
+	accmem_pool_count_live(pool, more - less);
+	accmem_pool_count_reserved(pool, more_taken - less_taken);
+}
+
+static int call_alloc(struct accmem_pool *pool,
+		      const struct accmem_pool_request *req,
+		      struct accmem_alloc *alloc)
+{
+	*alloc = (struct accmem_alloc){
+		.flags = req->flags,
+		.length = req->length,
+		.alignment = req->alignment,
+		.page_policy = req->page_policy,
+		.cache_mode = req->cache_mode,
+		.carveout = req->carveout,
+		.kind = req->kind,
+		.reserve = req->reserve,
+		.deadline_ns = req->deadline_ns,
+	};
+	if (req->on_stream)
+		return accmem_allocate_on_stream(pool->ctx, alloc, req->stream);
+	return accmem_allocate_now(pool->ctx, alloc);
+}
+
+/* Pages that the CPU reaches anyway are mapped from the beginning. */
+static int map_if_wanted(struct accmem_pool *pool, struct direct *d,
+			 bool wanted)
+{
+	void *pointer;
+	int ret;
+
+	if (!wanted && d->block.kind == ACCMEM_KIND_DEVICE)
+		return 0;
+	ret = accmem_map(pool->ctx, d->block.address, PROT_READ | PROT_WRITE,
+			 &pointer);
+	d->mapped = !ret;
+	return ret;
+}
+
+static void describe(struct accmem_pool *pool, struct direct *d,
+		     const struct accmem_pool_request *req,
+		     const struct accmem_alloc *alloc)
+{
+	d->rounded = req->flags & ROUNDING;
+	d->extent = alloc->footprint > alloc->usable ? alloc->footprint :
+						       alloc->usable;
+	d->block = (struct accmem_pool_block){
+		.pointer = accmem_pool_pointer(pool, alloc->address),
+		.address = alloc->address,
+		.length = d->rounded ? alloc->usable : req->length,
+		.usable = alloc->usable,
+		.flags = req->flags & ACCMEM_ALLOC_RESIZABLE,
+		.kind = req->kind,
+		.carveout = alloc->carveouts ?
+				    (uint32_t)__builtin_ctz(alloc->carveouts) :
+				    req->carveout,
+		.page_size = alloc->page_size ? alloc->page_size : NORMAL_PAGE,
+		.pool = pool,
+	};
+}
+
+static int enter(struct accmem_pool *pool, struct direct *d,
+		 const struct accmem_alloc *alloc)
+{
+	int ret;
+
+	pthread_mutex_lock(&pool->lock);
+	ret = insert(pool, d);
+	pool->stats.kernel_calls++;
+	if (!ret) {
+		count_bytes(pool, d->block.usable, 0, alloc->footprint, 0);
+		d->footprint = alloc->footprint;
+		pool->stats.allocations++;
+		pool->stats.kernel_buffers++;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return ret;
+}
+
+int accmem_direct_allocate(struct accmem_pool *pool,
+			   struct accmem_pool_request *req)
+{
+	struct accmem_alloc alloc;
+	struct direct *d;
+	int ret;
+
+	if (req->flags & ~KNOWN_FLAGS || req->alignment > pool->granted)
+		return -EINVAL;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	ret = call_alloc(pool, req, &alloc);
+	if (ret)
+		goto free_record;
+	describe(pool, d, req, &alloc);
+	/* addresses that have no place in the window have no pointer */
+	ret = d->block.pointer ? map_if_wanted(pool, d, req->mapped) : -ENOMEM;
+	if (!ret)
+		ret = enter(pool, d, &alloc);
+	if (ret)
+		goto free_buffer;
+
+	req->pointer = accmem_pool_pointer(pool, alloc.address);
+	req->address = alloc.address;
+	req->usable = alloc.usable;
+	req->position = alloc.position;
+	return 0;
+
+free_buffer:
+	accmem_release(pool->ctx, alloc.address);
+free_record:
+	free(d);
+	return ret;
+}
+
+static int release_locked(struct accmem_pool *pool, const void *pointer,
+			  struct accmem_free *req)
+{
+	struct direct *d = find(pool, pointer);
+	int ret = 0;
+
+	if (!d)
+		return -ENOENT;
+	if (d->block.pointer != pointer)
+		return -EINVAL;
+	if (!d->inherited) {
+		req->size = sizeof(*req);
+		req->address = d->block.address;
+		ret = accmem_free_unmapped(pool->ctx, req);
+		pool->stats.kernel_calls++;
+		/* freed by an ioctl, or with its device: it is gone all the same */
+		if (ret == -ENODEV)
+			ret = 0;
+		if (ret && ret != -ENOENT)
+			return ret;
+		count_bytes(pool, 0, d->block.usable, 0, d->footprint);
+		pool->stats.kernel_buffers--;
+	}
+	pool->stats.releases++;
+	forget(pool, d);
+	return ret;
+}
+
+int accmem_direct_release(struct accmem_pool *pool, void *pointer,
+			  struct accmem_free *req)
+{
+	int ret;
+
+	pthread_mutex_lock(&pool->lock);
+	ret = release_locked(pool, pointer, req);
+	pthread_mutex_unlock(&pool->lock);
+	return ret;
+}
+
+static struct direct *find_inherited(struct accmem_pool *pool,
+				     const void *pointer)
+{
+	struct direct *d = find(pool, pointer);
+
+	return d && d->inherited && d->block.pointer == pointer ? d : NULL;
+}
+
+bool accmem_direct_is_inherited(struct accmem_pool *pool, const void *pointer)
+{
+	bool yes;
+
+	pthread_mutex_lock(&pool->lock);
+	yes = find_inherited(pool, pointer);
+	pthread_mutex_unlock(&pool->lock);
+	return yes;
+}
+
+bool accmem_direct_forget_inherited(struct accmem_pool *pool,
+				    const void *pointer)
+{
+	struct direct *d;
+
+	pthread_mutex_lock(&pool->lock);
+	d = find_inherited(pool, pointer);
+	if (d)
+		forget(pool, d);
+	pthread_mutex_unlock(&pool->lock);
+	return d;
+}
+
+/* One that has moved may be in another carveout. */
+static uint32_t carveout_of(struct accmem_pool *pool, const struct direct *d,
+			    const struct accmem_realloc *req)
+{
+	struct accmem_query query;
+
+	if (req->address == d->block.address ||
+	    accmem_get_query(pool->ctx, req->address, &query))
+		return d->block.carveout;
+	pool->stats.kernel_calls++;
+	return query.carveout;
+}
+
+/*
+ * @d is what @req says now. The node that it leaves is the memory of the one that it
+ * gets. The kernel has done its part, and there is no way back: a mapping that cannot be
+ * had now is tried again by accmem_pool_map().
+ */
+static int update(struct accmem_pool *pool, struct direct *d,
+		  const struct accmem_realloc *req, size_t length)
+{
+	int ret;
+
+	count_bytes(pool, req->usable, d->block.usable, req->footprint,
+		    d->footprint);
+	tdelete(d, &pool->direct, compare);
+	d->block.carveout = carveout_of(pool, d, req);
+	d->block.address = req->address;
+	d->block.pointer = accmem_pool_pointer(pool, req->address);
+	d->block.length = d->rounded ? req->usable : length;
+	d->block.usable = req->usable;
+	d->block.page_size = req->page_size ? req->page_size : NORMAL_PAGE;
+	d->footprint = req->footprint;
+	d->extent = req->footprint > req->usable ? req->footprint : req->usable;
+	ret = insert(pool, d);
+	if (!ret && d->mapped)
+		map_if_wanted(pool, d, true);
+	return ret;
+}
+
+static int reallocate_locked(struct accmem_pool *pool, void **pointer,
+			     size_t length)
+{
+	struct direct *d = find(pool, *pointer);
+	struct accmem_realloc req = { .length = length };
+	int ret;
+
+	if (!d)
+		return -ENOENT;
+	if (d->block.pointer != *pointer)
+		return -EINVAL;
+	if (d->inherited)
+		return -EPERM;
+	req.address = d->block.address;
+	ret = accmem_reallocate(pool->ctx, &req);
+	pool->stats.kernel_calls++;
+	if (ret)
+		return ret;
+	pool->stats.copied_bytes += req.copied;
+	ret = update(pool, d, &req, length);
+	*pointer = accmem_pool_pointer(pool, req.address);
+	return ret;
+}
+
+int accmem_direct_reallocate(struct accmem_pool *pool, void **pointer,
+			     size_t length)
+{
+	int ret;
+
+	pthread_mutex_lock(&pool->lock);
+	ret = reallocate_locked(pool, pointer, length);
+	pthread_mutex_unlock(&pool->lock);
+	return ret;
+}
+
+int accmem_direct_lookup(struct accmem_pool *pool, const void *pointer,
+			 struct accmem_pool_block *block)
+{
+	struct direct *d;
+
+	pthread_mutex_lock(&pool->lock);
+	d = find(pool, pointer);
+	if (d && block)
+		*block = d->block;
+	pthread_mutex_unlock(&pool->lock);
+	return d ? 0 : -ENOENT;
+}
+
+int accmem_direct_map(struct accmem_pool *pool, const void *pointer)
+{
+	struct direct *d;
+	int ret = -ENOENT;
+
+	pthread_mutex_lock(&pool->lock);
+	d = find(pool, pointer);
+	if (d)
+		ret = d->mapped ? 0 : map_if_wanted(pool, d, true);
+	pthread_mutex_unlock(&pool->lock);
+	return ret;
+}
+
+void accmem_direct_destroy(struct accmem_pool *pool)
+{
+	struct direct *d;
+
+	while ((d = find_range(pool, 0, UINT64_MAX))) {
+		if (!d->inherited)
+			accmem_release(pool->ctx, d->block.address);
+		forget(pool, d);
+	}
+}
+
+static void disown(const void *node, VISIT visit, void *none)
+{
+	(void)none;
+	if (visit == postorder || visit == leaf)
+		(*(struct direct *const *)node)->inherited = true;
+}
+
+void accmem_direct_disown(struct accmem_pool *pool)
+{
+	twalk_r(pool->direct, disown, NULL);
+}
+
+/**
+ * struct visitor - who looks at all allocations
+ * @visit: is called with each
+ * @argument: of it
+ */
+struct visitor {
+	void (*visit)(void *argument, const struct accmem_pool_block *block);
+	void *argument;
+};
+
+static void show(const void *node, VISIT visit, void *argument)
+{
+	const struct direct *d = *(struct direct *const *)node;
+	const struct visitor *visitor = argument;
+
+	if ((visit == postorder || visit == leaf) && !d->inherited)
+		visitor->visit(visitor->argument, &d->block);
+}
+
+void accmem_direct_visit(struct accmem_pool *pool,
+			 void (*visit)(void *argument,
+				       const struct accmem_pool_block *block),
+			 void *argument)
+{
+	struct visitor visitor = { .visit = visit, .argument = argument };
+
+	twalk_r(pool->direct, show, &visitor);
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Pieces that were released at a position of a stream: they wait in a list of the
+ * stream, where a request on the same stream may take them at once, and all others
+ * when it has come so far. Before a request fails, all lists are looked through.
+ *
+ * A stream is known by its descriptor. One that is closed has ended, as it has for
+ * the kernel, and what waited for it waits no more, whatever stream gets the number next.
+ *
+ * Locking: accmem_pool.lock, held by all callers.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pool/pool.h"
+
+#define REUSE_LOOKS 64 /* pieces that a request looks at */
+
+/**
+ * struct pool_waiting - a piece
+ * @offset: of it
+ * @usable: its bytes
+ * @position: that it waits for
+ * @next: released after it
+ */
+struct pool_waiting {
+	uint64_t offset;
+	uint64_t usable;
+	uint64_t position;
+	struct pool_waiting *next;
+};
+
+/**
+ * struct pool_pending - what waits for a stream
+ * @stream: its descriptor
+ * @first: the piece that was released first
+ * @last: where the next one goes
+ * @next: another stream
+ */
+struct pool_pending {
+	int stream;
+	struct pool_waiting *first;
+	struct pool_waiting **last;
+	struct pool_pending *next;
+};
+
+static struct pool_pending *pending_of(struct accmem_pool *pool, int stream)
+{
+	struct pool_pending *p;
+
+	for (p = pool->pending; p && p->stream != stream; p = p->next)
+		;
+	return p;
+}
+
+static struct pool_pending *pending_create(struct accmem_pool *pool, int stream)
+{
+	struct pool_pending *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->stream = stream;
+	p->last = &p->first;
+	p->next = pool->pending;
+	pool->pending = p;
+	return p;
+}
+
+int accmem_pending_add(struct accmem_pool *pool, uint64_t offset, int stream,
+		       uint64_t position)
+{
+	struct pool_waiting *w = calloc(1, sizeof(*w));
+	struct pool_pending *p = pending_of(pool, stream);
+	int ret;
+
+	if (w && !p)
+		p = pending_create(pool, stream);
+	if (!w || !p) {
+		free(w);
+		return -ENOMEM;
+	}
+	ret = accmem_piece_detach(pool, offset, &w->usable);
+	if (ret) {
+		free(w);
+		return ret < 0 ? ret : 0;
+	}
+	w->offset = offset;
+	w->position = position;
+	*p->last = w;
+	p->last = &w->next;
+	pool->pending_bytes += w->usable;
+	pool->stats.releases++;
+	accmem_pool_count_live(pool, -(int64_t)w->usable);
+	return 0;
+}
+
+/* Takes the piece that @link leads to out of the list. */
+static uint64_t take(struct accmem_pool *pool, struct pool_pending *p,
+		     struct pool_waiting **link)
+{
+	struct pool_waiting *w = *link;
+	uint64_t offset = w->offset;
+
+	*link = w->next;
+	if (!*link)
+		p->last = link;
+	pool->pending_bytes -= w->usable;
+	free(w);
+	return offset;
+}
+
+static uint32_t sort_of(const struct accmem_pool *pool, uint64_t offset)
+{
+	uint64_t tag = pool_tag_at(pool, offset);
+
+	return pool_tag_type(tag) == POOL_PAGE_SLAB ?
+		       pool_slab_sort(pool_tag_slab(tag)) :
+		       pool_tag_sort(tag);
+}
+
+bool accmem_pending_reuse(struct accmem_pool *pool, uint32_t sort,
+			  uint64_t length, int stream, uint64_t *offset,
+			  uint64_t *position)
+{
+	struct pool_pending *p = pending_of(pool, stream);
+	uint64_t usable = accmem_piece_usable(length);
+	struct pool_waiting **link;
+	unsigned int looks = 0;
+
+	if (!p)
+		return false;
+	for (link = &p->first; *link && looks < REUSE_LOOKS;
+	     link = &(*link)->next, looks++) {
+		if ((*link)->usable != usable ||
+		    sort_of(pool, (*link)->offset) != sort)
+			continue;
+		*position = (*link)->position;
+		*offset = take(pool, p, link);
+		accmem_piece_attach(pool, *offset, length);
+		pool->stats.allocations++;
+		accmem_pool_count_live(pool, usable);
+		return true;
+	}
+	return false;
+}
+
+/* How far a stream is; one that cannot be asked has ended. */
+static uint64_t reached(int stream)
+{
+	struct accmem_stream_query query;
+
+	if (accmem_get_stream(stream, &query) ||
+	    query.state & ACCMEM_STREAM_ENDED)
+		return UINT64_MAX;
+	return query.reached;
+}
+
+static uint64_t reap_one(struct accmem_pool *pool, struct pool_pending *p)
+{
+	struct pool_waiting **link = &p->first;
+	uint64_t until, bytes = 0;
+
+	if (!p->first)
+		return 0;
+	until = reached(p->stream);
+	while (*link) {
+		if ((*link)->position > until) {
+			link = &(*link)->next;
+			continue;
+		}
+		bytes += (*link)->usable;
+		accmem_piece_give(pool, take(pool, p, link));
+	}
+	return bytes;
+}
+
+uint64_t accmem_pending_reap(struct accmem_pool *pool)
+{
+	struct pool_pending **link = &pool->pending, *p;
+	uint64_t bytes = 0;
+
+	while ((p = *link)) {
+		bytes += reap_one(pool, p);
+		if (p->first) {
+			link = &p->next;
+			continue;
+		}
+		*link = p->next;
+		free(p);
+	}
+	return bytes;
+}
+
+void accmem_pending_end(struct accmem_pool *pool, int stream)
+{
+	struct pool_pending *p = pending_of(pool, stream);
+
+	while (p && p->first)
+		accmem_piece_give(pool, take(pool, p, &p->first));
+}
+
+bool accmem_pending_has(const struct accmem_pool *pool, uint64_t offset)
+{
+	const struct pool_pending *p;
+	const struct pool_waiting *w;
+
+	for (p = pool->pending; p; p = p->next)
+		for (w = p->first; w; w = w->next)
+			if (w->offset == offset)
+				return true;
+	return false;
+}
+
+/* At the pool's end, and in a child, where the pieces are the parent's. */
+void accmem_pending_disown(struct accmem_pool *pool)
+{
+	struct pool_pending *p;
+
+	while ((p = pool->pending)) {
+		while (p->first)
+			take(pool, p, &p->first);
+		pool->pending = p->next;
+		free(p);
+	}
+}
