@@ -12,10 +12,12 @@
  * without it, for it may have others.
  */
 #include <semaphore.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "acl/internal.h"
-#include "core/internal.h"
+#include "acl/call.h"
+#include "acl/locks.h"
+#include "core/util.h"
 
 #define NR_SLOTS 16
 #define CACHE_LINE 64
@@ -29,7 +31,6 @@ struct call_slot {
 };
 
 /* Protects what follows, but for looking at it. */
-pthread_mutex_t accmem_acl_calls_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool calls_stopped;
 static pthread_cond_t calls_resumed = PTHREAD_COND_INITIALIZER;
 

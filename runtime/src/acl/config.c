@@ -3,7 +3,10 @@
  * Allocations of the ACL front-end with a configuration, of which there is little to
  * choose.
  */
-#include "acl/internal.h"
+
+#include "acl/call.h"
+#include "acl/device.h"
+#include "acl/error.h"
 
 static aclError config_unknown(void)
 {

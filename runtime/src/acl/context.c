@@ -7,7 +7,10 @@
  */
 #include <stdlib.h>
 
-#include "acl/internal.h"
+#include "acl/context.h"
+#include "acl/device.h"
+#include "acl/error.h"
+#include "acl/locks.h"
 
 /**
  * struct acl_context - what an aclrtContext points to
@@ -39,7 +42,7 @@ static struct acl_context **context_find(const struct acl_context *context)
 static bool context_is_valid(const struct acl_context *context)
 {
 	if (context >= own && context < own + ACL_MAX_DEVICES)
-		return accmem_acl_device_is_open(context - own);
+		return accmem_acl_device_find(context - own);
 	return context_find(context);
 }
 
@@ -68,20 +71,40 @@ void accmem_acl_context_select(int32_t device)
 	current = &own[device];
 }
 
+bool accmem_acl_context_remove(const struct acl_context *context,
+			       int32_t *device)
+{
+	struct acl_context **at = context_find(context), *old;
+
+	if (!at)
+		return false;
+	old = *at;
+	*at = old->next;
+	if (current == old)
+		current = NULL;
+	*device = old->device;
+	free(old);
+	return true;
+}
+
 aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
 {
+	aclError error = accmem_acl_device_check_id(deviceId);
+	struct acl_device *device;
 	struct acl_context *new;
-	aclError error;
 
 	if (!context)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "context is NULL");
+	if (error)
+		return error;
 	new = malloc(sizeof(*new));
 	if (!new)
 		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
 	pthread_mutex_lock(&accmem_acl_devices_lock);
-	error = accmem_acl_device_add_context(deviceId);
-	if (!error) {
+	device = accmem_acl_device_open_locked(deviceId, &error);
+	if (device) {
+		device->contexts++;
 		*new = (struct acl_context){ deviceId, contexts };
 		contexts = new;
 		accmem_acl_device_select(deviceId);
@@ -89,31 +112,9 @@ aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
 		*context = new;
 	}
 	pthread_mutex_unlock(&accmem_acl_devices_lock);
-	if (error)
+	if (!device)
 		free(new);
 	return error;
-}
-
-aclError aclrtDestroyContext(aclrtContext context)
-{
-	struct acl_context **at, *old = NULL;
-	struct acl_device *unused = NULL;
-
-	pthread_mutex_lock(&accmem_acl_devices_lock);
-	at = context_find(context);
-	if (at) {
-		old = *at;
-		*at = old->next;
-		if (current == old)
-			current = NULL;
-		unused = accmem_acl_device_remove_context(old->device);
-	}
-	pthread_mutex_unlock(&accmem_acl_devices_lock);
-	if (!old)
-		return context_unknown();
-	accmem_acl_device_close(unused);
-	free(old);
-	return ACL_SUCCESS;
 }
 
 aclError aclrtSetCurrentContext(aclrtContext context)

@@ -14,7 +14,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "acl/internal.h"
+#include "acl/call.h"
+#include "acl/error.h"
+#include "acl/query.h"
+#include "acl/record.h"
+#include "acl/stream.h"
 
 /**
  * struct transfer - a memset, or a memcpy
@@ -59,8 +63,8 @@ static aclError map_side(struct acl_side *side)
 	return accmem_acl_failed("read-only memory", ret);
 }
 
-aclError accmem_acl_side_find(struct acl_side *side, const void *pointer,
-			      size_t count)
+static aclError side_find(struct acl_side *side, const void *pointer,
+			  size_t count)
 {
 	aclError error = accmem_acl_side_look_up(side, pointer, count);
 
@@ -186,7 +190,7 @@ static aclError memset_start(struct transfer *t, void *devPtr, size_t maxCount,
 	*t = (struct transfer){ .value = value, .count = count };
 	if (error)
 		return error;
-	return accmem_acl_side_find(&t->dst, devPtr, count);
+	return side_find(&t->dst, devPtr, count);
 }
 
 aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
@@ -237,9 +241,9 @@ static aclError memcpy_find(struct transfer *t, void *dst, size_t dst_size,
 	    kind > ACL_MEMCPY_DEFAULT)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "src is NULL, or no such kind");
-	error = accmem_acl_side_find(&t->dst, dst, dst_size);
+	error = side_find(&t->dst, dst, dst_size);
 	if (!error)
-		error = accmem_acl_side_find(&t->src, src, src_size);
+		error = side_find(&t->src, src, src_size);
 	if (!error && !kind_fits(t, kind))
 		error = accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 					"the memory is not of this direction");

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "acl/internal.h"
+#include "acl/error.h"
+#include "acl/stream.h"
+#include "acl/wait.h"
 
 #define EVENT_MAGIC 0xacc3e7e2u
 

@@ -18,8 +18,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "acl/internal.h"
-#include "pool/pool.h"
+#include "acl/call.h"
+#include "acl/device.h"
+#include "acl/error.h"
+#include "acl/locks.h"
+#include "acl/map.h"
+#include "acl/stream.h"
+#include "pool/direct.h"
 
 #define RESERVED_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
@@ -58,7 +63,6 @@ struct handle {
 };
 
 /* Protects the lists. */
-pthread_mutex_t accmem_acl_map_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct reservation *reservations;
 static struct handle *handles;
 

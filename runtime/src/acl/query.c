@@ -5,11 +5,16 @@
  */
 #include <string.h>
 
-#include "acl/internal.h"
-#include "pool/pool.h"
+#include "acl/call.h"
+#include "acl/device.h"
+#include "acl/error.h"
+#include "acl/map.h"
+#include "acl/query.h"
+#include "acl/record.h"
+#include "pool/list.h"
 
-const char *accmem_acl_side_check(struct acl_side *side, const void *pointer,
-				  size_t count)
+static const char *side_check(struct acl_side *side, const void *pointer,
+			      size_t count)
 {
 	size_t offset;
 	int covered;
@@ -40,7 +45,7 @@ const char *accmem_acl_side_check(struct acl_side *side, const void *pointer,
 aclError accmem_acl_side_look_up(struct acl_side *side, const void *pointer,
 				 size_t count)
 {
-	const char *wrong = accmem_acl_side_check(side, pointer, count);
+	const char *wrong = side_check(side, pointer, count);
 
 	return wrong ? accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID, wrong) :
 		       ACL_SUCCESS;
@@ -85,7 +90,7 @@ static void look_at(const void *ptr, aclrtPtrAttributes *attributes)
 {
 	struct acl_side side;
 
-	if (accmem_acl_side_check(&side, ptr, 1)) {
+	if (side_check(&side, ptr, 1)) {
 		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
 		return;
 	}
@@ -96,7 +101,7 @@ static void look_at(const void *ptr, aclrtPtrAttributes *attributes)
 			     side.block.pool ?
 				     accmem_acl_device_of(side.block.pool) :
 				     accmem_acl_reserved_device(ptr));
-	else if (!side.block.pool && !accmem_acl_is_host(ptr))
+	else if (!side.block.pool && !acl_is_host(ptr))
 		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
 }
 

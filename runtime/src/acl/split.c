@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "acl/internal.h"
+#include "acl/error.h"
 
 #define UNIT 32
 #define ALIGNMENT 64

@@ -4,13 +4,17 @@
  *
  * Lock order: accmem_acl_streams_lock > acl_stream.lock. Work is done under neither.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "acl/internal.h"
-#include "core/internal.h"
+#include "acl/call.h"
+#include "acl/device.h"
+#include "acl/error.h"
+#include "acl/locks.h"
+#include "acl/stream.h"
+#include "acl/wait.h"
+#include "core/util.h"
 
 /**
  * struct acl_stream - a stream
@@ -54,49 +58,8 @@ struct acl_stream {
 };
 
 /* Protects the list and acl_device.stream. */
-pthread_mutex_t accmem_acl_streams_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct acl_stream *streams;
 static uint64_t nr_streams; /* that were ever made */
-
-aclError accmem_acl_timeout_start(struct acl_timeout *timeout, int32_t ms)
-{
-	struct timespec *until = &timeout->until;
-
-	if (ms < -1 || !ms)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "a timeout is -1, or at least 1 ms");
-	timeout->limited = ms > 0;
-	clock_gettime(CLOCK_MONOTONIC, until);
-	until->tv_sec += ms / 1000;
-	until->tv_nsec += ms % 1000 * 1000000l;
-	if (until->tv_nsec >= 1000000000) {
-		until->tv_nsec -= 1000000000;
-		until->tv_sec++;
-	}
-	return ACL_SUCCESS;
-}
-
-void accmem_acl_cond_init(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
-bool accmem_acl_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
-			  const struct acl_timeout *timeout)
-{
-	int state = accmem_cancel_off();
-	int ret = timeout->limited ?
-			  pthread_cond_timedwait(cond, lock, &timeout->until) :
-			  pthread_cond_wait(cond, lock);
-
-	accmem_cancel_restore(state);
-	return ret != ETIMEDOUT;
-}
 
 /* The next operation, or NULL at the end; with the lock held. */
 static struct acl_op *stream_next(struct acl_stream *stream)
@@ -596,18 +559,4 @@ aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mode)
 		return error;
 	pthread_mutex_unlock(&stream->lock);
 	return ACL_SUCCESS;
-}
-
-aclError aclrtFreeWithDevSync(void *devPtr)
-{
-	aclError error = aclrtSynchronizeDevice();
-
-	return error ? error : aclrtFree(devPtr);
-}
-
-aclError aclrtFreeHostWithDevSync(void *hostPtr)
-{
-	aclError error = aclrtSynchronizeDevice();
-
-	return error ? error : aclrtFreeHost(hostPtr);
 }

@@ -2,7 +2,8 @@
 /*
  * Calls of the archive that have several versions in the shared library.
  */
-#include "core/internal.h"
+#include "core/buffer.h"
+#include "core/stream.h"
 
 int accmem_allocate(struct accmem_context *ctx, struct accmem_alloc *req)
 {

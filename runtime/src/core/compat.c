@@ -3,9 +3,25 @@
  * Calls of the shared library that have versions: as programs know them now, and
  * as those do that were linked against an older library.
  */
+#include <assert.h>
 #include <string.h>
 
+#include "core/buffer.h"
 #include "core/internal.h"
+#include "core/stream.h"
+
+/*
+ * A program built against an older header hands over the structure of its
+ * day. When one of these grows, the calls that take it need a new symbol
+ * version, and the old version keeps the old size.
+ */
+static_assert(sizeof(struct accmem_info) == 128, "needs a symbol version");
+static_assert(sizeof(struct accmem_alloc) == 128, "needs a symbol version");
+static_assert(sizeof(struct accmem_realloc) == 88, "needs a symbol version");
+static_assert(sizeof(struct accmem_query) == 104, "needs a symbol version");
+static_assert(sizeof(struct accmem_batch_alloc) == 80,
+	      "needs a symbol version");
+static_assert(sizeof(struct accmem_batch_free) == 16, "needs a symbol version");
 
 /* bytes of struct accmem_alloc */
 #define ALLOC_SIZE_0_1 96

@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "core/call.h"
 #include "core/internal.h"
 
 #define KNOWN_PROT (PROT_READ | PROT_WRITE)

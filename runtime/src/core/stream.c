@@ -6,7 +6,17 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "core/internal.h"
+#include "core/buffer.h"
+#include "core/call.h"
+#include "core/stream.h"
+
+/* accmem_watch_streams(): the callback, or NULL */
+static void (*stream_opened)(int stream);
+
+void accmem_watch_streams(void (*opened)(int stream))
+{
+	__atomic_store_n(&stream_opened, opened, __ATOMIC_RELEASE);
+}
 
 static int stream_call(int stream, unsigned long command, void *argument)
 {
@@ -16,12 +26,15 @@ static int stream_call(int stream, unsigned long command, void *argument)
 int accmem_open_stream(struct accmem_context *ctx, int *stream)
 {
 	struct accmem_stream_create req = { .size = sizeof(req) };
+	void (*opened)(int stream);
 	int ret;
 
 	ret = accmem_call(ctx, ACCMEM_IOC_STREAM_CREATE, &req);
 	if (ret)
 		return ret;
-	accmem_pools_end_stream(req.fd);
+	opened = __atomic_load_n(&stream_opened, __ATOMIC_ACQUIRE);
+	if (opened)
+		opened(req.fd);
 	*stream = req.fd;
 	return 0;
 }

@@ -12,8 +12,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "pool/pool.h"
+#include "pool/base.h"
 #include "pool/cache.h"
+#include "pool/region.h"
+#include "pool/slab.h"
+#include "pool/span.h"
 
 /* Keeps a pool and the caches that threads have of it together. */
 static pthread_mutex_t caches_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -23,31 +26,6 @@ static int caches_error;
 
 /* Those of the thread, the one used last first. */
 __thread struct pool_cache *accmem_caches;
-
-/* Pages of the spans in a bin, 0 for a class of blocks. */
-static uint32_t bin_pages(uint32_t bin)
-{
-	bin %= POOL_BINS_OF_SORT;
-	return bin < POOL_NR_CLASSES ? 0 : bin - POOL_NR_CLASSES + 1;
-}
-
-static uint64_t bin_size(uint32_t bin)
-{
-	uint32_t pages = bin_pages(bin);
-
-	return pages ? pages * POOL_PAGE :
-		       accmem_slab_size(bin % POOL_BINS_OF_SORT);
-}
-
-/* How many come and go at a time: some tens of KiB, but one at least. */
-static uint32_t bin_batch(uint32_t bin)
-{
-	uint32_t pages = bin_pages(bin), half = POOL_BIN_SLOTS / 2;
-
-	if (!pages)
-		return half;
-	return pages > 8 ? 1 : 8 / pages;
-}
 
 /* What happened without the lock is counted; with it held. */
 static void cache_count(struct accmem_pool *pool, struct pool_cache *cache)
@@ -68,14 +46,14 @@ static void bin_flush(struct accmem_pool *pool, struct pool_cache *cache,
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
-		if (bin_pages(bin))
+		if (pool_bin_pages(bin))
 			accmem_span_give(pool, b->slots[i].offset);
 		else
 			accmem_slab_give(pool, b->slots[i].offset);
 	}
 	b->count -= count;
 	memmove(b->slots, b->slots + count, b->count * sizeof(b->slots[0]));
-	cache->bytes -= count * bin_size(bin);
+	cache->bytes -= count * pool_bin_size(bin);
 }
 
 /* One in @share of each bin stays; with the lock held. */
@@ -93,7 +71,7 @@ static void cache_flush(struct accmem_pool *pool, struct pool_cache *cache,
 }
 
 /* Whoever needs memory has asked for what threads have. */
-static void cache_obey(struct accmem_pool *pool, struct pool_cache *cache)
+void accmem_cache_sync(struct accmem_pool *pool, struct pool_cache *cache)
 {
 	uint32_t epoch = __atomic_load_n(&pool->epoch, __ATOMIC_RELAXED);
 
@@ -213,60 +191,12 @@ struct pool_cache *accmem_cache_get(struct accmem_pool *pool)
 	return cache;
 }
 
-/* As many as come at a time, or the first error. */
-static int take_spans(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
-		      uint32_t pages, struct pool_slot *slots, int count)
-{
-	int ret, n;
-
-	for (n = 0; n < count; n++) {
-		ret = accmem_span_take(pool, arena, sort, pages, 1, &slots[n]);
-		if (ret)
-			return n ? n : ret;
-	}
-	return n;
-}
-
-static int bin_refill(struct accmem_pool *pool, struct pool_cache *cache,
-		      uint32_t bin)
-{
-	struct pool_bin *b = &cache->bins[bin];
-	uint32_t sort = bin / POOL_BINS_OF_SORT, pages = bin_pages(bin);
-	int batch = bin_batch(bin), n;
-
-	if (pages)
-		n = take_spans(pool, cache->arena, sort, pages, b->slots,
-			       batch);
-	else
-		n = accmem_slab_take(pool, cache->arena, sort,
-				     bin % POOL_BINS_OF_SORT, b->slots, batch);
-	if (n < 0)
-		return n;
-	b->count = n;
-	cache->bytes += n * bin_size(bin);
-	return 0;
-}
-
-int accmem_cache_fill(struct accmem_pool *pool, struct pool_cache *cache,
-		      uint32_t bin)
-{
-	int ret;
-
-	pthread_mutex_lock(&pool->lock);
-	cache_obey(pool, cache);
-	if (pool->stats.reserved_bytes)
-		accmem_yield_start(pool);
-	ret = bin_refill(pool, cache, bin);
-	pthread_mutex_unlock(&pool->lock);
-	return ret;
-}
-
 /* There is no room for another in a bin, or too much in all of them. */
 void accmem_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
 			uint32_t bin)
 {
 	pthread_mutex_lock(&pool->lock);
-	cache_obey(pool, cache);
+	accmem_cache_sync(pool, cache);
 	if (cache->bins[bin].count >= cache_limit(bin))
 		bin_flush(pool, cache, bin, (cache->bins[bin].count + 1) / 2);
 	if (cache->bytes > POOL_CACHE_BYTES)

@@ -1,22 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocations and releases that need no lock: the calling thread's cache.
+ * The caches of threads: release without a lock, and what joins a cache to its pool.
  */
 #ifndef ACCMEM_RUNTIME_POOL_CACHE_H
 #define ACCMEM_RUNTIME_POOL_CACHE_H
 
 #include <errno.h>
 
-#include "pool/pool.h"
+#include "pool/base.h"
+#include "pool/size.h"
 
-/* Those of the thread, the one used last first. */
+/* The caches of the calling thread, the one used last first. */
 extern __thread struct pool_cache *accmem_caches;
 
-/* More for a bin that is empty; less in one that is full; how many it takes. */
-int accmem_cache_fill(struct accmem_pool *pool, struct pool_cache *cache,
-		      uint32_t bin);
-void accmem_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
-			uint32_t bin);
+/* Pages of the spans in a bin, 0 for a class of blocks. */
+static inline uint32_t pool_bin_pages(uint32_t bin)
+{
+	bin %= POOL_BINS_OF_SORT;
+	return bin < POOL_NR_CLASSES ? 0 : bin - POOL_NR_CLASSES + 1;
+}
+
+static inline uint64_t pool_bin_size(uint32_t bin)
+{
+	uint32_t pages = pool_bin_pages(bin);
+
+	return pages ? pages * POOL_PAGE :
+		       accmem_slab_size(bin % POOL_BINS_OF_SORT);
+}
 
 /* Most that a bin holds: 64 blocks, or 256 KiB of spans. */
 static inline uint32_t cache_limit(uint32_t bin)
@@ -30,9 +40,28 @@ static inline uint32_t cache_limit(uint32_t bin)
 				       limits[bin - POOL_NR_CLASSES];
 }
 
-/* Around a fork, and the end of a pool. */
+/* The calling thread's cache, made if need be; NULL for want of memory. */
+struct pool_cache *accmem_cache_get(struct accmem_pool *pool);
+
+/* Report the cache's counts, and empty it if the pool has asked for that. With the lock. */
+void accmem_cache_sync(struct accmem_pool *pool, struct pool_cache *cache);
+
+/* Free half of a full bin, and of all bins if they hold too much. Takes the lock. */
+void accmem_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
+			uint32_t bin);
+
+/* Empty the calling thread's cache into the pool. The caller holds the lock. */
+void accmem_cache_flush_own(struct accmem_pool *pool);
+
+/* Protects the connection of pools and caches: around fork(), and the end of a pool. */
 void accmem_cache_lock(void);
 void accmem_cache_unlock(void);
+
+/*
+ * Disconnect all caches from the pool: at its end, and in a child of fork(). The caller
+ * holds the lock of the caches.
+ */
+void accmem_cache_disown(struct accmem_pool *pool);
 
 static inline struct pool_cache *cache_of(struct accmem_pool *pool)
 {
@@ -55,46 +84,6 @@ static inline void cache_count_span(struct accmem_pool *pool,
 		live = 0;
 	}
 	__atomic_store_n(&cache->live, live, __ATOMIC_RELAXED);
-}
-
-/* Takes what is next in a bin, which is not empty. */
-static inline uint64_t cache_pop(struct pool_cache *cache, uint32_t bin,
-				 uint64_t size, uint64_t length, bool small)
-{
-	struct pool_bin *b = &cache->bins[bin];
-	struct pool_slot *slot = &b->slots[--b->count];
-
-	if (small)
-		__atomic_store_n(slot->length16, length, __ATOMIC_RELAXED);
-	else
-		pool_store(slot->length64, length);
-	cache->bytes -= size;
-	__atomic_store_n(&cache->live, cache->live + size, __ATOMIC_RELAXED);
-	pool_store(&cache->allocations, cache->allocations + 1);
-	return slot->offset;
-}
-
-/* For @length up to POOL_CACHED_PAGES pages. */
-static inline int cache_allocate(struct accmem_pool *pool, uint32_t sort,
-				 uint64_t length, uint64_t *offset)
-{
-	bool small = length <= POOL_SMALL_MAX;
-	uint64_t size = accmem_piece_usable(length);
-	uint32_t bin = sort * POOL_BINS_OF_SORT;
-	struct pool_cache *cache = cache_of(pool);
-	int ret;
-
-	if (!cache)
-		return -ENOMEM;
-	bin += small ? accmem_slab_class(length) :
-		       POOL_NR_CLASSES - 1 + (size >> POOL_PAGE_SHIFT);
-	if (!cache->bins[bin].count) {
-		ret = accmem_cache_fill(pool, cache, bin);
-		if (ret)
-			return ret;
-	}
-	*offset = cache_pop(cache, bin, size, length, small);
-	return 0;
 }
 
 static inline void cache_push(struct accmem_pool *pool,

@@ -10,11 +10,15 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <search.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "pool/pool.h"
+#include "core/buffer.h"
+#include "core/stream.h"
+#include "pool/base.h"
+#include "pool/direct.h"
+#include "pool/direct_tree.h"
+#include "pool/region.h"
 
 #define KNOWN_FLAGS                                                           \
 	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE | \
@@ -25,75 +29,14 @@
 #define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
 #define NORMAL_PAGE 4096u
 
-/**
- * struct direct - an allocation, or a range to look one up
- * @block: what is told of it
- * @extent: bytes of addresses that are its
- * @footprint: bytes of the carveout that it takes
- * @rounded: its length is what it may use
- * @mapped: for the CPU
- * @inherited: from the parent of a fork(), whose it is
- */
-struct direct {
-	struct accmem_pool_block block;
-	uint64_t extent;
-	uint64_t footprint;
-	bool rounded;
-	bool mapped;
-	bool inherited;
-};
-
-/* Overlapping ranges are equal: those in the tree are disjoint. */
-static int compare(const void *left, const void *right)
-{
-	const struct direct *a = left, *b = right;
-
-	if (a->block.address + (a->extent - 1) < b->block.address)
-		return -1;
-	return b->block.address + (b->extent - 1) < a->block.address;
-}
-
-static struct direct *find_range(struct accmem_pool *pool, uint64_t address,
-				 uint64_t extent)
-{
-	const struct direct key = { .block.address = address,
-				    .extent = extent };
-	void *node = tfind(&key, &pool->direct, compare);
-
-	return node ? *(struct direct **)node : NULL;
-}
-
-static struct direct *find(struct accmem_pool *pool, const void *pointer)
-{
-	uint64_t address = accmem_pool_address(pool, pointer);
-
-	return address ? find_range(pool, address, 1) : NULL;
-}
-
-static void forget(struct accmem_pool *pool, struct direct *d)
-{
-	tdelete(d, &pool->direct, compare);
-	free(d);
-}
-
-/* Freed behind the pool's back: their addresses are another's now. */
-void accmem_direct_forget(struct accmem_pool *pool, uint64_t address,
-			  uint64_t extent)
-{
-	struct direct *d;
-
-	while ((d = find_range(pool, address, extent)))
-		forget(pool, d);
-}
-
-static int insert(struct accmem_pool *pool, struct direct *d)
+static int insert(struct accmem_pool *pool, struct pool_direct *d)
 {
 	uint64_t first = (d->block.address - pool->base) >> POOL_PAGE_SHIFT;
 	uint64_t pages = (d->extent + POOL_PAGE - 1) >> POOL_PAGE_SHIFT;
 
 	accmem_region_forget(pool, first, pages);
 	accmem_direct_forget(pool, d->block.address, d->extent);
-	return tsearch(d, &pool->direct, compare) ? 0 : -ENOMEM;
+	return accmem_direct_insert(pool, d);
 }
 
 static void count_bytes(struct accmem_pool *pool, uint64_t more, uint64_t less,
@@ -124,7 +67,7 @@ static int call_alloc(struct accmem_pool *pool,
 }
 
 /* Pages that the CPU reaches anyway are mapped from the beginning. */
-static int map_if_wanted(struct accmem_pool *pool, struct direct *d,
+static int map_if_wanted(struct accmem_pool *pool, struct pool_direct *d,
 			 bool wanted)
 {
 	void *pointer;
@@ -138,7 +81,7 @@ static int map_if_wanted(struct accmem_pool *pool, struct direct *d,
 	return ret;
 }
 
-static void describe(struct accmem_pool *pool, struct direct *d,
+static void describe(struct accmem_pool *pool, struct pool_direct *d,
 		     const struct accmem_pool_request *req,
 		     const struct accmem_alloc *alloc)
 {
@@ -160,7 +103,7 @@ static void describe(struct accmem_pool *pool, struct direct *d,
 	};
 }
 
-static int enter(struct accmem_pool *pool, struct direct *d,
+static int enter(struct accmem_pool *pool, struct pool_direct *d,
 		 const struct accmem_alloc *alloc)
 {
 	int ret;
@@ -182,7 +125,7 @@ int accmem_direct_allocate(struct accmem_pool *pool,
 			   struct accmem_pool_request *req)
 {
 	struct accmem_alloc alloc;
-	struct direct *d;
+	struct pool_direct *d;
 	int ret;
 
 	if (req->flags & ~KNOWN_FLAGS || req->alignment > pool->granted)
@@ -217,7 +160,7 @@ free_record:
 static int release_locked(struct accmem_pool *pool, const void *pointer,
 			  struct accmem_free *req)
 {
-	struct direct *d = find(pool, pointer);
+	struct pool_direct *d = accmem_direct_find(pool, pointer);
 	int ret = 0;
 
 	if (!d)
@@ -238,7 +181,7 @@ static int release_locked(struct accmem_pool *pool, const void *pointer,
 		pool->stats.kernel_buffers--;
 	}
 	pool->stats.releases++;
-	forget(pool, d);
+	accmem_direct_drop(pool, d);
 	return ret;
 }
 
@@ -253,10 +196,10 @@ int accmem_direct_release(struct accmem_pool *pool, void *pointer,
 	return ret;
 }
 
-static struct direct *find_inherited(struct accmem_pool *pool,
-				     const void *pointer)
+static struct pool_direct *find_inherited(struct accmem_pool *pool,
+					  const void *pointer)
 {
-	struct direct *d = find(pool, pointer);
+	struct pool_direct *d = accmem_direct_find(pool, pointer);
 
 	return d && d->inherited && d->block.pointer == pointer ? d : NULL;
 }
@@ -274,18 +217,19 @@ bool accmem_direct_is_inherited(struct accmem_pool *pool, const void *pointer)
 bool accmem_direct_forget_inherited(struct accmem_pool *pool,
 				    const void *pointer)
 {
-	struct direct *d;
+	struct pool_direct *d;
 
 	pthread_mutex_lock(&pool->lock);
 	d = find_inherited(pool, pointer);
 	if (d)
-		forget(pool, d);
+		accmem_direct_drop(pool, d);
 	pthread_mutex_unlock(&pool->lock);
 	return d;
 }
 
 /* One that has moved may be in another carveout. */
-static uint32_t carveout_of(struct accmem_pool *pool, const struct direct *d,
+static uint32_t carveout_of(struct accmem_pool *pool,
+			    const struct pool_direct *d,
 			    const struct accmem_realloc *req)
 {
 	struct accmem_query query;
@@ -302,14 +246,14 @@ static uint32_t carveout_of(struct accmem_pool *pool, const struct direct *d,
  * gets. The kernel has done its part, and there is no way back: a mapping that cannot be
  * had now is tried again by accmem_pool_map().
  */
-static int update(struct accmem_pool *pool, struct direct *d,
+static int update(struct accmem_pool *pool, struct pool_direct *d,
 		  const struct accmem_realloc *req, size_t length)
 {
 	int ret;
 
 	count_bytes(pool, req->usable, d->block.usable, req->footprint,
 		    d->footprint);
-	tdelete(d, &pool->direct, compare);
+	accmem_direct_remove(pool, d);
 	d->block.carveout = carveout_of(pool, d, req);
 	d->block.address = req->address;
 	d->block.pointer = accmem_pool_pointer(pool, req->address);
@@ -327,7 +271,7 @@ static int update(struct accmem_pool *pool, struct direct *d,
 static int reallocate_locked(struct accmem_pool *pool, void **pointer,
 			     size_t length)
 {
-	struct direct *d = find(pool, *pointer);
+	struct pool_direct *d = accmem_direct_find(pool, *pointer);
 	struct accmem_realloc req = { .length = length };
 	int ret;
 
@@ -362,10 +306,10 @@ int accmem_direct_reallocate(struct accmem_pool *pool, void **pointer,
 int accmem_direct_lookup(struct accmem_pool *pool, const void *pointer,
 			 struct accmem_pool_block *block)
 {
-	struct direct *d;
+	struct pool_direct *d;
 
 	pthread_mutex_lock(&pool->lock);
-	d = find(pool, pointer);
+	d = accmem_direct_find(pool, pointer);
 	if (d && block)
 		*block = d->block;
 	pthread_mutex_unlock(&pool->lock);
@@ -374,11 +318,11 @@ int accmem_direct_lookup(struct accmem_pool *pool, const void *pointer,
 
 int accmem_direct_map(struct accmem_pool *pool, const void *pointer)
 {
-	struct direct *d;
+	struct pool_direct *d;
 	int ret = -ENOENT;
 
 	pthread_mutex_lock(&pool->lock);
-	d = find(pool, pointer);
+	d = accmem_direct_find(pool, pointer);
 	if (d)
 		ret = d->mapped ? 0 : map_if_wanted(pool, d, true);
 	pthread_mutex_unlock(&pool->lock);
@@ -387,52 +331,11 @@ int accmem_direct_map(struct accmem_pool *pool, const void *pointer)
 
 void accmem_direct_destroy(struct accmem_pool *pool)
 {
-	struct direct *d;
+	struct pool_direct *d;
 
-	while ((d = find_range(pool, 0, UINT64_MAX))) {
+	while ((d = accmem_direct_find_range(pool, 0, UINT64_MAX))) {
 		if (!d->inherited)
 			accmem_release(pool->ctx, d->block.address);
-		forget(pool, d);
+		accmem_direct_drop(pool, d);
 	}
-}
-
-static void disown(const void *node, VISIT visit, void *none)
-{
-	(void)none;
-	if (visit == postorder || visit == leaf)
-		(*(struct direct *const *)node)->inherited = true;
-}
-
-void accmem_direct_disown(struct accmem_pool *pool)
-{
-	twalk_r(pool->direct, disown, NULL);
-}
-
-/**
- * struct visitor - who looks at all allocations
- * @visit: is called with each
- * @argument: of it
- */
-struct visitor {
-	void (*visit)(void *argument, const struct accmem_pool_block *block);
-	void *argument;
-};
-
-static void show(const void *node, VISIT visit, void *argument)
-{
-	const struct direct *d = *(struct direct *const *)node;
-	const struct visitor *visitor = argument;
-
-	if ((visit == postorder || visit == leaf) && !d->inherited)
-		visitor->visit(visitor->argument, &d->block);
-}
-
-void accmem_direct_visit(struct accmem_pool *pool,
-			 void (*visit)(void *argument,
-				       const struct accmem_pool_block *block),
-			 void *argument)
-{
-	struct visitor visitor = { .visit = visit, .argument = argument };
-
-	twalk_r(pool->direct, show, &visitor);
 }

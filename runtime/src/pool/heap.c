@@ -13,6 +13,9 @@
  */
 #include "pool/pool.h"
 
+#include "pool/base.h"
+#include "pool/heap.h"
+
 #define BEST_OF 24 /* spans of a list that are looked at */
 
 static uint32_t list_of(uint32_t pages)

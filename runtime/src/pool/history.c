@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "pool/pool.h"
+#include "pool/base.h"
+#include "pool/history.h"
 
 #define NR_EVENTS 65536u
 

@@ -12,7 +12,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "pool/pool.h"
+#include "pool/base.h"
+#include "pool/pending.h"
+#include "pool/piece.h"
+#include "pool/size.h"
 
 #define REUSE_LOOKS 64 /* pieces that a request looks at */
 

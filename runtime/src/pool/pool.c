@@ -18,37 +18,31 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pool/pool.h"
+#include "core/context.h"
+#include "core/stream.h"
+#include "core/util.h"
+#include "pool/base.h"
 #include "pool/cache.h"
+#include "pool/direct.h"
+#include "pool/direct_tree.h"
+#include "pool/history.h"
+#include "pool/list.h"
+#include "pool/pending.h"
+#include "pool/pool.h"
+#include "pool/reclaim.h"
+#include "pool/region.h"
+#include "pool/slab.h"
 
-static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct accmem_pool *pools;
 static pthread_once_t pools_once = PTHREAD_ONCE_INIT;
 static int pools_error;
-
-void accmem_pool_lock_arenas(struct accmem_pool *pool)
-{
-	uint32_t i;
-
-	for (i = 0; i < POOL_NR_ARENAS; i++)
-		pthread_mutex_lock(&pool->arenas[i].lock);
-}
-
-void accmem_pool_unlock_arenas(struct accmem_pool *pool)
-{
-	uint32_t i;
-
-	for (i = POOL_NR_ARENAS; i--;)
-		pthread_mutex_unlock(&pool->arenas[i].lock);
-}
 
 static void lock_all(void)
 {
 	struct accmem_pool *pool;
 
 	accmem_cache_lock();
-	pthread_mutex_lock(&pools_lock);
-	for (pool = pools; pool; pool = pool->next) {
+	pthread_mutex_lock(&accmem_pool_list_lock);
+	for (pool = accmem_pool_list; pool; pool = pool->next) {
 		pthread_mutex_lock(&pool->lock);
 		accmem_pool_lock_arenas(pool);
 	}
@@ -58,11 +52,11 @@ static void unlock_all(void)
 {
 	struct accmem_pool *pool;
 
-	for (pool = pools; pool; pool = pool->next) {
+	for (pool = accmem_pool_list; pool; pool = pool->next) {
 		accmem_pool_unlock_arenas(pool);
 		pthread_mutex_unlock(&pool->lock);
 	}
-	pthread_mutex_unlock(&pools_lock);
+	pthread_mutex_unlock(&accmem_pool_list_lock);
 	accmem_cache_unlock();
 }
 
@@ -84,13 +78,28 @@ static void start_child(void)
 {
 	struct accmem_pool *pool;
 
-	for (pool = pools; pool; pool = pool->next)
+	for (pool = accmem_pool_list; pool; pool = pool->next)
 		disown(pool);
 	unlock_all();
 }
 
+/* A new stream has this descriptor: the stream that had it before has ended. */
+static void end_stream(int stream)
+{
+	struct accmem_pool *pool;
+
+	pthread_mutex_lock(&accmem_pool_list_lock);
+	for (pool = accmem_pool_list; pool; pool = pool->next) {
+		pthread_mutex_lock(&pool->lock);
+		accmem_pending_end(pool, stream);
+		pthread_mutex_unlock(&pool->lock);
+	}
+	pthread_mutex_unlock(&accmem_pool_list_lock);
+}
+
 static void watch_fork(void)
 {
+	accmem_watch_streams(end_stream);
 	pools_error = pthread_atfork(lock_all, unlock_all, start_child);
 }
 
@@ -101,30 +110,6 @@ int accmem_pool_watch_fork(void)
 	if (!ret)
 		ret = -pthread_once(&pools_once, watch_fork);
 	return ret ? ret : -pools_error;
-}
-
-static int register_pool(struct accmem_pool *pool)
-{
-	int ret = accmem_pool_watch_fork();
-
-	if (ret)
-		return ret;
-	pthread_mutex_lock(&pools_lock);
-	pool->next = pools;
-	pools = pool;
-	pthread_mutex_unlock(&pools_lock);
-	return 0;
-}
-
-static void unregister_pool(struct accmem_pool *pool)
-{
-	struct accmem_pool **link;
-
-	pthread_mutex_lock(&pools_lock);
-	for (link = &pools; *link != pool; link = &(*link)->next)
-		;
-	*link = pool->next;
-	pthread_mutex_unlock(&pools_lock);
 }
 
 /* The environment is not trusted in a program that runs with raised rights. */
@@ -283,9 +268,10 @@ int accmem_pool_create(struct accmem_context *ctx,
 	if (ret)
 		goto destroy_tables;
 	create_locks(pool);
-	ret = create_failed(register_pool(pool));
+	ret = create_failed(accmem_pool_watch_fork());
 	if (ret)
 		goto destroy_locks;
+	accmem_pool_list_add(pool);
 	*result = pool;
 	return 0;
 
@@ -299,35 +285,9 @@ free_pool:
 	return ret;
 }
 
-void accmem_pools_each(const struct accmem_context *ctx,
-		       void (*what)(struct accmem_pool *pool, void *argument),
-		       void *argument)
-{
-	struct accmem_pool *pool;
-
-	pthread_mutex_lock(&pools_lock);
-	for (pool = pools; pool; pool = pool->next)
-		if (pool->ctx == ctx)
-			what(pool, argument);
-	pthread_mutex_unlock(&pools_lock);
-}
-
-void accmem_pools_end_stream(int stream)
-{
-	struct accmem_pool *pool;
-
-	pthread_mutex_lock(&pools_lock);
-	for (pool = pools; pool; pool = pool->next) {
-		pthread_mutex_lock(&pool->lock);
-		accmem_pending_end(pool, stream);
-		pthread_mutex_unlock(&pool->lock);
-	}
-	pthread_mutex_unlock(&pools_lock);
-}
-
 static void destroy(struct accmem_pool *pool)
 {
-	unregister_pool(pool);
+	accmem_pool_list_remove(pool);
 	accmem_yield_stop(pool);
 	if (pool->flags & ACCMEM_POOL_LEAKS)
 		accmem_pool_report_leaks(pool, STDERR_FILENO);
@@ -352,50 +312,6 @@ void accmem_pool_destroy(struct accmem_pool *pool)
 	if (pool)
 		destroy(pool);
 	accmem_cancel_restore(state);
-}
-
-struct accmem_context *accmem_pool_context(const struct accmem_pool *pool)
-{
-	return pool->ctx;
-}
-
-uint64_t accmem_pool_address(const struct accmem_pool *pool,
-			     const void *pointer)
-{
-	uint64_t offset = (uintptr_t)pointer - (uintptr_t)pool->window;
-
-	return offset < pool->span ? pool->base + offset : 0;
-}
-
-void *accmem_pool_pointer(const struct accmem_pool *pool, uint64_t address)
-{
-	uint64_t offset = address - pool->base;
-
-	return offset < pool->span ? pool->window + offset : NULL;
-}
-
-bool accmem_pool_has_address(const void *pointer)
-{
-	struct accmem_pool *pool;
-
-	pthread_mutex_lock(&pools_lock);
-	for (pool = pools; pool && !accmem_pool_address(pool, pointer);
-	     pool = pool->next)
-		;
-	pthread_mutex_unlock(&pools_lock);
-	return pool;
-}
-
-int accmem_pool_find(const void *pointer, struct accmem_pool_block *block)
-{
-	struct accmem_pool *pool;
-	int ret = -ENOENT;
-
-	pthread_mutex_lock(&pools_lock);
-	for (pool = pools; pool && ret; pool = pool->next)
-		ret = accmem_pool_lookup(pool, pointer, block);
-	pthread_mutex_unlock(&pools_lock);
-	return ret;
 }
 
 static void add_caches(const struct accmem_pool *pool,

@@ -20,7 +20,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pool/pool.h"
+#include "core/call.h"
+#include "core/context.h"
+#include "core/util.h"
+#include "pool/base.h"
+#include "pool/cache.h"
+#include "pool/list.h"
+#include "pool/pending.h"
+#include "pool/reclaim.h"
+#include "pool/region.h"
+#include "pool/slab.h"
 
 #define LOOK_AGAIN_MS \
 	100 /* and twice as long each time that nothing comes back */

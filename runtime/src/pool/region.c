@@ -15,19 +15,15 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "pool/pool.h"
+#include "core/buffer.h"
+#include "pool/base.h"
+#include "pool/direct_tree.h"
+#include "pool/heap.h"
+#include "pool/region.h"
 
 #define RESERVE (1ull << 30)
-#define STEP_PAGES 512u
 #define STEP_SHARE 64 /* a heap grows by this part of itself, at least */
 #define HUGE_PAGE (POOL_HUGE_PAGES * POOL_PAGE)
-
-void accmem_pool_count_reserved(struct accmem_pool *pool, int64_t bytes)
-{
-	pool->stats.reserved_bytes += bytes;
-	if (pool->stats.reserved_bytes > pool->stats.peak_reserved_bytes)
-		pool->stats.peak_reserved_bytes = pool->stats.reserved_bytes;
-}
 
 static uint32_t kind_of(uint32_t heap)
 {
@@ -54,8 +50,8 @@ static uint32_t step_of(const struct pool_heap *heap)
 {
 	uint64_t step = heap->pages / STEP_SHARE;
 
-	step = (step + STEP_PAGES - 1) / STEP_PAGES * STEP_PAGES;
-	return step > STEP_PAGES ? step : STEP_PAGES;
+	step = (step + POOL_STEP_PAGES - 1) / POOL_STEP_PAGES * POOL_STEP_PAGES;
+	return step > POOL_STEP_PAGES ? step : POOL_STEP_PAGES;
 }
 
 static int map_all(struct accmem_pool *pool, struct pool_region *region)
@@ -76,15 +72,6 @@ static void count(struct accmem_pool *pool, struct pool_heap *heap,
 {
 	heap->pages += pages;
 	accmem_pool_count_reserved(pool, pages * (int64_t)POOL_PAGE);
-}
-
-/* A pool that has no more than the first step has hardly any to give back. */
-static void count_more(struct accmem_pool *pool, struct pool_heap *heap,
-		       uint32_t pages)
-{
-	count(pool, heap, pages);
-	if (pool->stats.reserved_bytes > STEP_PAGES * POOL_PAGE)
-		accmem_yield_start(pool);
 }
 
 static int resize(struct accmem_pool *pool, struct pool_region *region,
@@ -156,7 +143,7 @@ static int extend(struct accmem_pool *pool, struct pool_heap *heap,
 	}
 	forget(pool, end + 1, more);
 	region->pages += more;
-	count_more(pool, heap, more);
+	count(pool, heap, more);
 	accmem_heap_add(pool, heap, end, more);
 	return 0;
 }
@@ -226,7 +213,7 @@ static int create(struct accmem_pool *pool, struct pool_heap *heap,
 	region->next = heap->regions;
 	heap->regions = region;
 	pool->stats.kernel_buffers++;
-	count_more(pool, heap, pages);
+	count(pool, heap, pages);
 	accmem_heap_add(pool, heap, region->first, pages - 1);
 	return 0;
 
@@ -398,6 +385,26 @@ int accmem_region_map(struct accmem_pool *pool, uint32_t page)
 	return region ? map_all(pool, region) : -ENOENT;
 }
 
+/* The table still knows what there is, and whose. */
+static void disown_pages(struct accmem_pool *pool, uint32_t first,
+			 uint32_t pages)
+{
+	struct pool_page *entry = &pool->table[first];
+
+	for (; pages--; entry++) {
+		switch (pool_tag_type(entry->tag)) {
+		case POOL_PAGE_SLAB:
+			pool_tag_slab(entry->tag)->inherited = true;
+			break;
+		case POOL_PAGE_SPAN:
+			entry->tag |= POOL_INHERITED;
+			break;
+		default:
+			entry->tag = POOL_PAGE_INSIDE;
+		}
+	}
+}
+
 /* The heaps begin anew. */
 void accmem_region_disown(struct accmem_pool *pool)
 {
@@ -408,7 +415,7 @@ void accmem_region_disown(struct accmem_pool *pool)
 	for (i = 0; i < POOL_NR_HEAPS; i++) {
 		for (region = pool->heaps[i].regions; region; region = next) {
 			next = region->next;
-			accmem_piece_disown(pool, region->first, region->pages);
+			disown_pages(pool, region->first, region->pages);
 			region->next = pool->inherited;
 			pool->inherited = region;
 		}

@@ -16,7 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pool/pool.h"
+#include "pool/base.h"
+#include "pool/direct_tree.h"
+#include "pool/history.h"
+#include "pool/pending.h"
 
 /**
  * struct show - what is being made

@@ -12,30 +12,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "pool/pool.h"
+#include "pool/base.h"
+#include "pool/heap.h"
+#include "pool/size.h"
+#include "pool/slab.h"
 
 #define SLABS_AT_ONCE 64
-
-static const uint16_t sizes[POOL_NR_CLASSES] = {
-	64,  128, 192, 256,  320,  384,	 448,  512,
-	640, 768, 896, 1024, 1280, 1536, 1792, 2048,
-};
-
-/* By length in units of 64 bytes, rounded up. */
-static const uint8_t classes[POOL_SMALL_MAX / POOL_UNIT + 1] = {
-	0,  0,	1,  2,	3,  4,	5,  6,	7,  8,	8,  9,	9,  10, 10, 11, 11,
-	12, 12, 12, 12, 13, 13, 13, 13, 14, 14, 14, 14, 15, 15, 15, 15,
-};
-
-uint32_t accmem_slab_class(uint64_t length)
-{
-	return classes[(length + POOL_UNIT - 1) / POOL_UNIT];
-}
-
-uint32_t accmem_slab_size(uint32_t size_class)
-{
-	return sizes[size_class];
-}
 
 static bool slab_chunk_create(struct accmem_pool *pool)
 {
@@ -54,7 +36,7 @@ static bool slab_chunk_create(struct accmem_pool *pool)
 }
 
 /* One that was used before, or the next of a chunk, each of which costs a fault or two. */
-static struct pool_slab *slab_structure(struct accmem_pool *pool)
+struct pool_slab *accmem_slab_alloc(struct accmem_pool *pool)
 {
 	struct pool_slab *slab = pool->unused_slabs;
 
@@ -95,7 +77,7 @@ static void slab_start(struct pool_slab *slab, uint64_t start, uint32_t heap,
 	uint32_t i;
 
 	slab->start = start;
-	slab->size = sizes[size_class];
+	slab->size = accmem_slab_size(size_class);
 	slab->inverse = (1ull << 32) / slab->size + 1;
 	slab->count = POOL_SLAB_BYTES / slab->size;
 	slab->heap = heap;
@@ -119,49 +101,20 @@ static void slab_tag(struct accmem_pool *pool, uint64_t start, uint64_t tag)
 				 __ATOMIC_RELEASE);
 }
 
-/* In the span that there is, whichever arena's that be. */
-static int slab_create(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
-		       uint32_t size_class, struct pool_slab **result)
+void accmem_slab_create(struct accmem_pool *pool, struct pool_slab *slab,
+			uint64_t offset, uint32_t size_class)
 {
-	struct pool_slab *slab = slab_structure(pool);
-	struct pool_slot slot;
-	uint64_t tag;
-	int ret;
+	uint64_t tag = pool_tag_at(pool, offset);
 
-	if (!slab)
-		return -ENOMEM;
-	ret = accmem_span_take(pool, arena, sort, POOL_SLAB_PAGES, 1, &slot);
-	if (ret) {
-		slab->next = pool->unused_slabs;
-		pool->unused_slabs = slab;
-		return ret;
-	}
-	tag = pool_tag_at(pool, slot.offset);
-	slab_start(slab, slot.offset, pool_tag_heap(tag), size_class);
-	slab_tag(pool, slot.offset, (uintptr_t)slab | POOL_PAGE_SLAB);
+	slab_start(slab, offset, pool_tag_heap(tag), size_class);
+	slab_tag(pool, offset, (uintptr_t)slab | POOL_PAGE_SLAB);
 	slab_link(&pool->heaps[slab->heap], slab);
-	*result = slab;
-	return 0;
 }
 
-/* One with free blocks; before it fails, another arena's. */
-static int slab_find(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
-		     uint32_t size_class, struct pool_slab **slab)
+void accmem_slab_free(struct accmem_pool *pool, struct pool_slab *slab)
 {
-	uint32_t heap = pool_heap_of(arena, sort, POOL_SLAB_PAGES), i;
-	int ret;
-
-	*slab = pool->heaps[heap].slabs[size_class];
-	if (*slab)
-		return 0;
-	ret = slab_create(pool, arena, sort, size_class, slab);
-	for (i = 0; ret && i < POOL_NR_ARENAS; i++) {
-		heap = pool_heap_of(i, sort, POOL_SLAB_PAGES);
-		*slab = pool->heaps[heap].slabs[size_class];
-		if (*slab)
-			return 0;
-	}
-	return ret;
+	slab->next = pool->unused_slabs;
+	pool->unused_slabs = slab;
 }
 
 static void slab_destroy(struct accmem_pool *pool, struct pool_slab *slab)
@@ -174,21 +127,15 @@ static void slab_destroy(struct accmem_pool *pool, struct pool_slab *slab)
 	accmem_heap_add(pool, heap, slab->start >> POOL_PAGE_SHIFT,
 			POOL_SLAB_PAGES);
 	pool_unlock_heap(pool, heap);
-	slab->next = pool->unused_slabs;
-	pool->unused_slabs = slab;
+	accmem_slab_free(pool, slab);
 }
 
-int accmem_slab_take(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
-		     uint32_t size_class, struct pool_slot *slots, int count)
+int accmem_slab_pop(struct accmem_pool *pool, struct pool_slab *slab,
+		    struct pool_slot *slots, int count)
 {
-	struct pool_slab *slab;
 	uint32_t block;
 	int taken = 0;
-	int ret;
 
-	ret = slab_find(pool, arena, sort, size_class, &slab);
-	if (ret)
-		return ret;
 	while (taken < count && slab->nr_free) {
 		block = slab->free[--slab->nr_free];
 		slots[taken].offset = slab->start + block * slab->size;

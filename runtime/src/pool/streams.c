@@ -19,9 +19,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <accmem_streams.h>
+#include "core/util.h"
+#include "pool/pool.h"
 
-#include "core/internal.h"
+#include <accmem_streams.h>
 
 /**
  * struct handle - one of them

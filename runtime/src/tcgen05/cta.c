@@ -13,7 +13,9 @@
 
 #include <tcgen05.h>
 
-#include "core/internal.h"
+#include "core/call.h"
+#include "core/util.h"
+#include "tcgen05/cta.h"
 
 /* see context.c */
 static_assert(sizeof(struct accmem_cta_query) == 88, "needs a symbol version");

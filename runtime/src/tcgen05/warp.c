@@ -14,7 +14,8 @@
 
 #include <tcgen05.h>
 
-#include "core/internal.h"
+#include "core/util.h"
+#include "tcgen05/cta.h"
 
 enum operation {
 	WARP_ALLOC,

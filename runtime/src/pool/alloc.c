@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: MIT
 /*
- * The calls that allocate, release and look up: which way each of them goes.
+ * The calls that allocate and reallocate: which way each of them goes.
  *
  * Locking: accmem_pool.lock, where a thread's cache does not do.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <string.h>
 #include <time.h>
 
-#include "pool/pool.h"
+#include "pool/base.h"
 #include "pool/cache.h"
+#include "pool/direct.h"
+#include "pool/error.h"
+#include "pool/history.h"
+#include "pool/pending.h"
+#include "pool/piece.h"
+#include "pool/reclaim.h"
+#include "pool/refill.h"
+#include "pool/region.h"
+#include "pool/release.h"
+#include "pool/size.h"
+#include "pool/span.h"
 
 #define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
 #define HUGE_FROM (1ull << 20) /* HUGE_FIRST is normal pages up to here */
@@ -152,100 +162,6 @@ static int allocate_piece(struct accmem_pool *pool,
 	return cache_allocate(pool, w.sort, w.length, offset);
 }
 
-static int map_piece(struct accmem_pool *pool, uint64_t offset)
-{
-	int ret;
-
-	pthread_mutex_lock(&pool->lock);
-	ret = accmem_region_map(pool, offset >> POOL_PAGE_SHIFT);
-	pthread_mutex_unlock(&pool->lock);
-	return ret;
-}
-
-/* By the thread's counts; by the pool's where there is no memory for them. */
-static void count_release(struct accmem_pool *pool, uint64_t usable)
-{
-	struct pool_cache *cache = cache_of(pool);
-
-	if (cache) {
-		pool_store(&cache->releases, cache->releases + 1);
-		cache_count_span(pool, cache, -(int64_t)usable);
-		return;
-	}
-	accmem_pool_count_live(pool, -(int64_t)usable);
-	pthread_mutex_lock(&pool->lock);
-	pool->stats.releases++;
-	pthread_mutex_unlock(&pool->lock);
-}
-
-static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
-{
-	uint64_t usable;
-	int ret = accmem_span_release(pool, offset, tag, &usable);
-
-	if (ret < 0)
-		return ret;
-	/* what is the parent's is not counted as live in a child */
-	count_release(pool, ret ? 0 : usable);
-	if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL) {
-		pthread_mutex_lock(&pool->lock);
-		accmem_region_shrink(pool, pool_keep_bytes(pool));
-		pthread_mutex_unlock(&pool->lock);
-	}
-	return 0;
-}
-
-/* -ESRCH: it is no piece; -ENOMEM: the thread has no cache for it. */
-static int release_to_cache(struct accmem_pool *pool, uint64_t offset)
-{
-	uint64_t tag = pool_tag_at(pool, offset);
-
-	if (pool_tag_type(tag) == POOL_PAGE_SLAB)
-		return cache_release_block(pool, pool_tag_slab(tag), offset);
-	if (pool_tag_type(tag) == POOL_PAGE_SPAN && !(offset % POOL_PAGE)) {
-		if (pool_tag_pages(tag) > POOL_CACHED_PAGES ||
-		    tag & POOL_INHERITED)
-			return release_span(pool, offset, tag);
-		return cache_release_span(pool, offset, tag);
-	}
-	return accmem_piece_lookup(pool, offset, NULL) ? -ESRCH : -EINVAL;
-}
-
-/* What there is no cache for goes back to the pool: a release does not fail for that. */
-static int release_uncached(struct accmem_pool *pool, uint64_t offset)
-{
-	uint64_t usable;
-	int ret;
-
-	pthread_mutex_lock(&pool->lock);
-	ret = accmem_piece_detach(pool, offset, &usable);
-	if (!ret) {
-		accmem_piece_give(pool, offset);
-		accmem_pool_count_live(pool, -(int64_t)usable);
-		if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL)
-			accmem_region_shrink(pool, pool_keep_bytes(pool));
-	}
-	if (ret >= 0)
-		pool->stats.releases++;
-	pthread_mutex_unlock(&pool->lock);
-	return ret < 0 ? ret : 0;
-}
-
-static int release_piece(struct accmem_pool *pool, uint64_t offset)
-{
-	int ret;
-
-	if (offset >= pool->span)
-		return -ENOENT;
-	ret = release_to_cache(pool, offset);
-	return ret == -ENOMEM ? release_uncached(pool, offset) : ret;
-}
-
-static uint64_t offset_of(const struct accmem_pool *pool, const void *pointer)
-{
-	return (uintptr_t)pointer - (uintptr_t)pool->window;
-}
-
 /* Does the device have more for a request that was short, from what the pool keeps? */
 static bool make_room(struct accmem_pool *pool)
 {
@@ -375,7 +291,7 @@ static void give_up_piece(struct accmem_pool *pool, uint64_t offset, int stream,
 			  uint64_t position)
 {
 	if (!position) {
-		release_piece(pool, offset);
+		accmem_piece_release(pool, offset);
 		return;
 	}
 	pthread_mutex_lock(&pool->lock);
@@ -394,7 +310,7 @@ static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req)
 		return allocate_buffer(pool, req);
 	ret = allocate_piece(pool, req, &offset, &position);
 	if (!ret && req->mapped) {
-		ret = map_piece(pool, offset);
+		ret = accmem_piece_map(pool, offset);
 		if (ret)
 			give_up_piece(pool, offset, req->stream, position);
 	}
@@ -471,90 +387,6 @@ void *accmem_pool_malloc(struct accmem_pool *pool, size_t length)
 	return malloc_by_request(pool, length, SITE);
 }
 
-static int release(struct accmem_pool *pool, void *pointer, const void *site)
-{
-	struct pool_origin origin = {};
-	struct accmem_free req = {};
-	int ret;
-
-	if (pool->history)
-		origin = accmem_history_released(pool, pointer, 0, site);
-	ret = release_piece(pool, offset_of(pool, pointer));
-	if (ret == -ESRCH)
-		ret = accmem_direct_release(pool, pointer, &req);
-	if (ret && pool->history)
-		accmem_history_not_released(pool, pointer, origin, ret);
-	return ret ? accmem_pool_bad_pointer("release", pointer, ret) : 0;
-}
-
-int accmem_pool_release(struct accmem_pool *pool, void *pointer)
-{
-	return release(pool, pointer, SITE);
-}
-
-/* 0: it waits now; 1: it need not. */
-static int release_piece_at(struct accmem_pool *pool, uint64_t offset,
-			    int stream, uint64_t position)
-{
-	struct accmem_stream_query query;
-	int ret = accmem_get_stream(stream, &query);
-
-	/* the streams of a device that has gone have ended */
-	if (ret == -ENODEV)
-		return 1;
-	if (ret)
-		return ret == -ENOTTY ? -EINVAL : ret;
-	if (query.reached >= position || query.state & ACCMEM_STREAM_ENDED)
-		return 1;
-	pthread_mutex_lock(&pool->lock);
-	ret = accmem_pending_add(pool, offset, stream, position);
-	pthread_mutex_unlock(&pool->lock);
-	return ret;
-}
-
-/* Of a pointer that is good the stream was not. */
-static int release_at_failed(struct accmem_pool *pool, void *pointer,
-			     int stream, int error)
-{
-	struct accmem_pool_block block;
-
-	if (accmem_pool_lookup(pool, pointer, &block) ||
-	    block.pointer != pointer)
-		return accmem_pool_bad_pointer("release", pointer, error);
-	accmem_set_last_error("release of %p at a position of stream %d: %s",
-			      pointer, stream, strerror(-error));
-	return error;
-}
-
-int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
-			   uint64_t position)
-{
-	struct accmem_free req = { .flags = ACCMEM_FREE_STREAM,
-				   .fd = stream,
-				   .position = position };
-	uint64_t offset = offset_of(pool, pointer);
-	struct pool_origin origin = {};
-	int ret;
-
-	if (accmem_piece_lookup(pool, offset, NULL)) {
-		if (pool->history)
-			origin = accmem_history_released(pool, pointer, stream,
-							 SITE);
-		ret = offset < pool->span ?
-			      accmem_direct_release(pool, pointer, &req) :
-			      -ENOENT;
-		if (ret && pool->history)
-			accmem_history_not_released(pool, pointer, origin, ret);
-	} else {
-		ret = release_piece_at(pool, offset, stream, position);
-		if (ret > 0)
-			return release(pool, pointer, SITE);
-		if (!ret && pool->history)
-			accmem_history_released(pool, pointer, stream, SITE);
-	}
-	return ret ? release_at_failed(pool, pointer, stream, ret) : 0;
-}
-
 int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 			   size_t length)
 {
@@ -562,7 +394,7 @@ int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 	void *before = *pointer;
 	int ret;
 
-	ret = accmem_piece_lookup(pool, offset_of(pool, before), &block);
+	ret = accmem_piece_lookup(pool, pool_offset_of(pool, before), &block);
 	if (!ret)
 		ret = block.pointer == before ? -EPERM : -EINVAL;
 	else
@@ -578,34 +410,4 @@ int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 		accmem_history_allocated(pool, *pointer, length, 0, SITE);
 	}
 	return 0;
-}
-
-int accmem_pool_lookup(struct accmem_pool *pool, const void *pointer,
-		       struct accmem_pool_block *block)
-{
-	if (!accmem_piece_lookup(pool, offset_of(pool, pointer), block))
-		return 0;
-	return accmem_direct_lookup(pool, pointer, block);
-}
-
-size_t accmem_pool_usable_size(struct accmem_pool *pool, const void *pointer)
-{
-	struct accmem_pool_block block;
-
-	if (accmem_pool_lookup(pool, pointer, &block) ||
-	    block.pointer != pointer)
-		return 0;
-	return block.usable;
-}
-
-int accmem_pool_map(struct accmem_pool *pool, const void *pointer)
-{
-	uint64_t offset = offset_of(pool, pointer);
-	int ret;
-
-	if (!accmem_piece_lookup(pool, offset, NULL))
-		ret = map_piece(pool, offset);
-	else
-		ret = accmem_direct_map(pool, pointer);
-	return ret ? accmem_pool_bad_pointer("map", pointer, ret) : 0;
 }

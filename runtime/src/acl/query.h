@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory at a pointer. */
+#ifndef ACCMEM_RUNTIME_ACL_QUERY_H
+#define ACCMEM_RUNTIME_ACL_QUERY_H
+
+#include "acl/types.h"
+
+/* Find the memory that @count bytes at @pointer are in; sets the last error. */
+aclError accmem_acl_side_look_up(struct acl_side *side, const void *pointer,
+				 size_t count);
+
+#endif /* ACCMEM_RUNTIME_ACL_QUERY_H */

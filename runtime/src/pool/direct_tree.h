@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The tree of a pool's direct allocations. The caller holds the pool's lock. */
+#ifndef ACCMEM_RUNTIME_POOL_DIRECT_TREE_H
+#define ACCMEM_RUNTIME_POOL_DIRECT_TREE_H
+
+#include "pool/types.h"
+
+/**
+ * struct pool_direct - an allocation, or a range to look one up
+ * @block: what is told of it
+ * @extent: bytes of addresses that are its
+ * @footprint: bytes of the carveout that it takes
+ * @rounded: its length is what it may use
+ * @mapped: for the CPU
+ * @inherited: from the parent of a fork(), whose it is
+ */
+struct pool_direct {
+	struct accmem_pool_block block;
+	uint64_t extent;
+	uint64_t footprint;
+	bool rounded;
+	bool mapped;
+	bool inherited;
+};
+
+/* Any allocation that overlaps the range; the allocation that @pointer is in. Or NULL. */
+struct pool_direct *accmem_direct_find_range(struct accmem_pool *pool,
+					     uint64_t address, uint64_t extent);
+struct pool_direct *accmem_direct_find(struct accmem_pool *pool,
+				       const void *pointer);
+
+/* Insert; remove; remove and free the record. */
+int accmem_direct_insert(struct accmem_pool *pool, struct pool_direct *d);
+void accmem_direct_remove(struct accmem_pool *pool, struct pool_direct *d);
+void accmem_direct_drop(struct accmem_pool *pool, struct pool_direct *d);
+
+/* Drop the records of a range whose buffers were freed, whoever freed them. */
+void accmem_direct_forget(struct accmem_pool *pool, uint64_t address,
+			  uint64_t extent);
+
+/* In a child of fork(): all allocations belong to the parent. */
+void accmem_direct_disown(struct accmem_pool *pool);
+
+/* Call @visit for each allocation that is not inherited. */
+void accmem_direct_visit(struct accmem_pool *pool,
+			 void (*visit)(void *argument,
+				       const struct accmem_pool_block *block),
+			 void *argument);
+
+#endif /* ACCMEM_RUNTIME_POOL_DIRECT_TREE_H */
