@@ -51,7 +51,7 @@ static aclError context_unknown(void)
 	return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "no such context");
 }
 
-void accmem_acl_contexts_forget(int32_t device)
+void accmem_acl_contexts_free(int32_t device)
 {
 	struct acl_context **at = &contexts, *context;
 

@@ -16,6 +16,6 @@ bool accmem_acl_context_remove(const struct acl_context *context,
 			       int32_t *device);
 
 /* Free the contexts of a device. */
-void accmem_acl_contexts_forget(int32_t device);
+void accmem_acl_contexts_free(int32_t device);
 
 #endif /* ACCMEM_RUNTIME_ACL_CONTEXT_H */

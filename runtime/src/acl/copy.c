@@ -55,7 +55,7 @@ static aclError map_side(struct acl_side *side)
 	void *pointer;
 	int ret;
 
-	side->read_only = accmem_acl_is_read_only(side->block.pointer);
+	side->read_only = accmem_acl_record_is_read_only(side->block.pointer);
 	if (!side->read_only)
 		return accmem_acl_error(accmem_pool_map(pool, side->pointer));
 	ret = accmem_map(accmem_pool_context(pool), side->block.address,
@@ -66,7 +66,7 @@ static aclError map_side(struct acl_side *side)
 static aclError side_find(struct acl_side *side, const void *pointer,
 			  size_t count)
 {
-	aclError error = accmem_acl_side_look_up(side, pointer, count);
+	aclError error = accmem_acl_side_lookup(side, pointer, count);
 
 	return error || !side->block.pool ? error : map_side(side);
 }
@@ -98,7 +98,7 @@ static void view_close(struct transfer *t)
 		munmap(t->view, t->view_size);
 }
 
-static void transfer_do(const struct transfer *t)
+static void transfer_bytes(const struct transfer *t)
 {
 	unsigned char *to = t->dst.pointer;
 	size_t row;
@@ -116,7 +116,7 @@ static void transfer_do(const struct transfer *t)
 
 static void transfer_run(struct acl_op *op)
 {
-	transfer_do((struct transfer *)op);
+	transfer_bytes((struct transfer *)op);
 }
 
 static void transfer_drop(struct acl_op *op)
@@ -124,8 +124,8 @@ static void transfer_drop(struct acl_op *op)
 	struct transfer *t = (struct transfer *)op;
 
 	view_close(t);
-	accmem_acl_release(&t->dst);
-	accmem_acl_release(&t->src);
+	accmem_acl_record_release(&t->dst);
+	accmem_acl_record_release(&t->src);
 	free(t);
 }
 
@@ -140,9 +140,9 @@ static aclError transfer_queue(const struct transfer *t, aclrtStream stream)
 	copy->op.run = transfer_run;
 	copy->op.stop = NULL;
 	copy->op.drop = transfer_drop;
-	error = accmem_acl_hold(&copy->dst);
+	error = accmem_acl_record_hold(&copy->dst);
 	if (!error)
-		error = accmem_acl_hold(&copy->src);
+		error = accmem_acl_record_hold(&copy->src);
 	if (!error)
 		error = view_open(copy);
 	if (!error)
@@ -158,7 +158,7 @@ static aclError transfer_now(struct transfer *t, aclError error)
 	if (!error)
 		error = view_open(t);
 	if (!error) {
-		transfer_do(t);
+		transfer_bytes(t);
 		view_close(t);
 	}
 	accmem_acl_call_end();

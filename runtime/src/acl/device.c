@@ -282,8 +282,8 @@ static int sum_of_class(struct acl_device *device, aclrtMemAttr attr,
 }
 
 /* The same of the current device, and what its pool has. */
-static aclError look_at_memory(aclrtMemAttr attr, struct accmem_info *info,
-			       struct accmem_pool_stats *stats)
+static aclError get_memory_info(aclrtMemAttr attr, struct accmem_info *info,
+				struct accmem_pool_stats *stats)
 {
 	struct acl_device *device;
 	aclError error;
@@ -310,7 +310,7 @@ aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free_bytes, size_t *total)
 	    attr > ACL_HBM_MEM_P2P_HUGE1G)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "NULL, or no such attribute");
-	error = look_at_memory(attr, &info, &stats);
+	error = get_memory_info(attr, &info, &stats);
 	if (error)
 		return error;
 	bytes = within(info.free_bytes, info.context_limit, info.context_bytes);

@@ -37,7 +37,7 @@ struct acl_event {
 	struct event_op *records;
 	uint64_t reached;
 	struct timespec when;
-	uint64_t forgotten;
+	uint64_t reset;
 	unsigned int users;
 };
 
@@ -127,7 +127,7 @@ static void event_reach(struct acl_event *event, struct event_op *record)
 	pthread_cond_broadcast(&event->change);
 }
 
-static void event_record(struct acl_op *op)
+static void event_run_record(struct acl_op *op)
 {
 	struct event_op *record = (struct event_op *)op;
 
@@ -136,7 +136,7 @@ static void event_record(struct acl_op *op)
 	pthread_mutex_unlock(&record->event->lock);
 }
 
-static void event_await(struct acl_op *op)
+static void event_run_wait(struct acl_op *op)
 {
 	struct event_op *wait = (struct event_op *)op;
 	struct acl_event *event = wait->event;
@@ -147,7 +147,7 @@ static void event_await(struct acl_op *op)
 	pthread_mutex_unlock(&event->lock);
 }
 
-static void event_stop(struct acl_op *op)
+static void event_stop_wait(struct acl_op *op)
 {
 	struct event_op *wait = (struct event_op *)op;
 
@@ -157,14 +157,14 @@ static void event_stop(struct acl_op *op)
 	pthread_mutex_unlock(&wait->event->lock);
 }
 
-static void event_forget(struct acl_op *op)
+static void event_run_reset(struct acl_op *op)
 {
 	struct event_op *reset = (struct event_op *)op;
 	struct acl_event *event = reset->event;
 
 	pthread_mutex_lock(&event->lock);
-	if (event->forgotten < reset->count)
-		event->forgotten = reset->count;
+	if (event->reset < reset->count)
+		event->reset = reset->count;
 	pthread_mutex_unlock(&event->lock);
 }
 
@@ -180,24 +180,24 @@ static void event_drop(struct acl_op *op)
 /* Nobody waits for a stream that will not come. */
 static void event_drop_record(struct acl_op *op)
 {
-	event_record(op);
+	event_run_record(op);
 	event_drop(op);
 }
 
 static const struct event_kind kind_record = {
-	.run = event_record,
+	.run = event_run_record,
 	.drop = event_drop_record,
 	.records = true,
 };
 
 static const struct event_kind kind_wait = {
-	.run = event_await,
-	.stop = event_stop,
+	.run = event_run_wait,
+	.stop = event_stop_wait,
 	.drop = event_drop,
 };
 
 static const struct event_kind kind_reset = {
-	.run = event_forget,
+	.run = event_run_reset,
 	.drop = event_drop,
 };
 
@@ -211,7 +211,7 @@ static aclError event_queue(aclrtEvent handle, aclrtStream stream,
 	if (!op)
 		return accmem_acl_fail(error, "no memory");
 	/* it may open the device, which is not done under the event's lock */
-	stream = accmem_acl_stream_named(stream, &error);
+	stream = accmem_acl_stream_resolve(stream, &error);
 	if (!stream)
 		goto free_op;
 	event = event_get(handle, &error);
@@ -378,7 +378,7 @@ static bool event_time(aclrtEvent handle, struct timespec *when,
 
 	if (!event)
 		return false;
-	known = event->reached > event->forgotten &&
+	known = event->reached > event->reset &&
 		event->reached == event->recorded;
 	*when = event->when;
 	pthread_mutex_unlock(&event->lock);

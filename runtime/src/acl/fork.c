@@ -39,7 +39,7 @@ static void unlock_all(void)
 static void start_child(void)
 {
 	accmem_acl_calls_disown();
-	accmem_acl_memory_disown();
+	accmem_acl_record_disown();
 	unlock_all();
 }
 

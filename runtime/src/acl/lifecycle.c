@@ -28,7 +28,7 @@ static struct acl_device *device_unlink(int32_t id)
 	struct acl_device *device = accmem_acl_device_unlink(id);
 
 	if (device)
-		accmem_acl_contexts_forget(id);
+		accmem_acl_contexts_free(id);
 	return device;
 }
 
@@ -51,20 +51,20 @@ static void device_wait_for_mapped(struct acl_device *device)
 static void device_wait(struct acl_device *device)
 {
 	accmem_acl_streams_end(device);
-	accmem_acl_memory_wait(device);
+	accmem_acl_record_wait(device);
 }
 
 /* Calls that have found its memory by an address may have given it more to do. */
 static bool device_is_idle(struct acl_device *device)
 {
 	return !accmem_acl_streams_exist(device) &&
-	       !accmem_acl_memory_is_held(device);
+	       !accmem_acl_record_is_held(device);
 }
 
 static void device_destroy(struct acl_device *device)
 {
-	accmem_acl_handles_forget(device);
-	accmem_acl_memory_forget(device);
+	accmem_acl_handles_free(device);
+	accmem_acl_record_drop_device(device);
 	accmem_pool_destroy(device->pool);
 	accmem_close(device->ctx);
 	free(device);

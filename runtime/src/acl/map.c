@@ -104,10 +104,10 @@ static struct handle *handle_overlapping(const void *pointer, size_t size)
 	return NULL;
 }
 
-static bool handle_is_good(const struct handle *h)
+static bool handle_is_valid(const struct handle *h)
 {
 	return h->process == getpid() ||
-	       accmem_direct_is_inherited(h->device->pool, h->pointer);
+	       accmem_pool_direct_is_inherited(h->device->pool, h->pointer);
 }
 
 static struct handle *handle_find(aclrtDrvMemHandle handle)
@@ -116,7 +116,7 @@ static struct handle *handle_find(aclrtDrvMemHandle handle)
 
 	for (h = handles; h && h != handle; h = h->next)
 		;
-	return h && !h->hidden && handle_is_good(h) ? h : NULL;
+	return h && !h->hidden && handle_is_valid(h) ? h : NULL;
 }
 
 /* What is the parent's stays, and the child forgets it. */
@@ -125,7 +125,7 @@ static void handle_release(struct handle *h)
 	if (h->process == getpid())
 		accmem_pool_release(h->device->pool, h->pointer);
 	else
-		accmem_direct_forget_inherited(h->device->pool, h->pointer);
+		accmem_pool_direct_drop_inherited(h->device->pool, h->pointer);
 	free(h);
 }
 
@@ -510,7 +510,7 @@ bool accmem_acl_handles_hide(struct acl_device *device)
 	return mapped;
 }
 
-void accmem_acl_handles_forget(struct acl_device *device)
+void accmem_acl_handles_free(struct acl_device *device)
 {
 	struct handle *h, *next;
 

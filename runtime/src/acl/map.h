@@ -18,6 +18,6 @@ int32_t accmem_acl_reserved_device(const void *pointer);
 bool accmem_acl_handles_hide(struct acl_device *device);
 
 /* Free the handles of a device that is closed. */
-void accmem_acl_handles_forget(struct acl_device *device);
+void accmem_acl_handles_free(struct acl_device *device);
 
 #endif /* ACCMEM_RUNTIME_ACL_MAP_H */

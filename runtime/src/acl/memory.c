@@ -57,7 +57,7 @@ static void set_policy(struct accmem_pool_request *req, uint32_t policy)
 
 static aclError enter_read_only(struct acl_device *device, void *pointer)
 {
-	if (accmem_acl_add_read_only(pointer, device->pool))
+	if (accmem_acl_record_add_read_only(pointer, device->pool))
 		return ACL_SUCCESS;
 	accmem_pool_release(device->pool, pointer);
 	return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
@@ -93,7 +93,7 @@ static aclError allocate_on(struct acl_device *device, void **devPtr,
 	ret = accmem_pool_allocate(device->pool, &req);
 	if (ret)
 		return accmem_acl_error(ret);
-	acl_forget_before(req.pointer);
+	acl_drop_inherited(req.pointer);
 	if (policy & ACL_MEM_ACCESS_USER_SPACE_READONLY) {
 		error = enter_read_only(device, req.pointer);
 		if (error)
@@ -154,7 +154,7 @@ static aclError free_device(void *devPtr)
 	if (acl_is_host_start(devPtr))
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "memory of the host");
-	ret = acl_has_records() ? accmem_acl_free_held(devPtr) : 0;
+	ret = acl_has_records() ? accmem_acl_record_free_held(devPtr) : 0;
 	if (ret)
 		return ret > 0 ? ACL_SUCCESS :
 				 accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
@@ -234,8 +234,8 @@ static aclError allocate_host(void **hostPtr, size_t size)
 	ret = host_allocate(&req, &pointer, &pool);
 	if (ret)
 		return accmem_acl_error(ret);
-	acl_forget_before(pointer);
-	if (!accmem_acl_add_host(pointer, size, pool)) {
+	acl_drop_inherited(pointer);
+	if (!accmem_acl_record_add_host(pointer, size, pool)) {
 		host_free(pointer, size, pool);
 		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
 	}
@@ -265,8 +265,8 @@ aclError aclrtFreeHost(void *hostPtr)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "hostPtr is NULL");
 	accmem_acl_call_begin();
-	found = accmem_acl_take_host(hostPtr);
-	if (found.pool && accmem_acl_free_held(hostPtr) <= 0)
+	found = accmem_acl_record_take_host(hostPtr);
+	if (found.pool && accmem_acl_record_free_held(hostPtr) <= 0)
 		accmem_pool_release(found.pool, hostPtr);
 	accmem_acl_call_end();
 	if (!found.pointer)

@@ -36,14 +36,14 @@ static const char *side_check(struct acl_side *side, const void *pointer,
 	/* what was rounded up behind it is nobody's */
 	if (offset > side->block.usable ||
 	    count > side->block.usable - offset ||
-	    accmem_acl_is_freed(side->block.pointer))
+	    accmem_acl_record_is_freed(side->block.pointer))
 		return "not all of the memory is allocated";
 	side->device = side->block.kind == ACCMEM_KIND_DEVICE;
 	return NULL;
 }
 
-aclError accmem_acl_side_look_up(struct acl_side *side, const void *pointer,
-				 size_t count)
+aclError accmem_acl_side_lookup(struct acl_side *side, const void *pointer,
+				size_t count)
 {
 	const char *wrong = side_check(side, pointer, count);
 
@@ -61,7 +61,7 @@ static aclError check_cached(void *devPtr, size_t size)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "devPtr is NULL, or size 0");
 	accmem_acl_call_begin();
-	error = accmem_acl_side_look_up(&side, devPtr, size);
+	error = accmem_acl_side_lookup(&side, devPtr, size);
 	accmem_acl_call_end();
 	if (!error && !side.device && !side.block.pool)
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
@@ -86,7 +86,7 @@ static void set_location(aclrtPtrAttributes *attributes,
 	attributes->location.id = id;
 }
 
-static void look_at(const void *ptr, aclrtPtrAttributes *attributes)
+static void fill_attributes(const void *ptr, aclrtPtrAttributes *attributes)
 {
 	struct acl_side side;
 
@@ -114,7 +114,7 @@ aclError aclrtPointerGetAttributes(const void *ptr,
 	memset(attributes, 0, sizeof(*attributes));
 	attributes->pageSize = ACL_PAGE;
 	accmem_acl_call_begin();
-	look_at(ptr, attributes);
+	fill_attributes(ptr, attributes);
 	accmem_acl_call_end();
 	return ACL_SUCCESS;
 }

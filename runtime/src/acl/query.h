@@ -6,7 +6,7 @@
 #include "acl/types.h"
 
 /* Find the memory that @count bytes at @pointer are in; sets the last error. */
-aclError accmem_acl_side_look_up(struct acl_side *side, const void *pointer,
-				 size_t count);
+aclError accmem_acl_side_lookup(struct acl_side *side, const void *pointer,
+				size_t count);
 
 #endif /* ACCMEM_RUNTIME_ACL_QUERY_H */

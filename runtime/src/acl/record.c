@@ -21,8 +21,8 @@ static void *held, *read_only, *host;
 /* A record of @held is gone. */
 static pthread_cond_t held_change = PTHREAD_COND_INITIALIZER;
 /* Records in @held and @read_only, and in @host. */
-unsigned int accmem_acl_nr_records, accmem_acl_nr_hosts;
-bool accmem_acl_inherits;
+unsigned int accmem_acl_record_count, accmem_acl_record_host_count;
+bool accmem_acl_record_inherited;
 
 static int compare(const void *left, const void *right)
 {
@@ -53,8 +53,8 @@ static struct acl_record *add(void **root, void *pointer,
 		free(record);
 		return NULL;
 	}
-	__atomic_fetch_add(root == &host ? &accmem_acl_nr_hosts :
-					   &accmem_acl_nr_records,
+	__atomic_fetch_add(root == &host ? &accmem_acl_record_host_count :
+					   &accmem_acl_record_count,
 			   1, __ATOMIC_RELEASE);
 	return record;
 }
@@ -63,13 +63,13 @@ static void drop(void **root, struct acl_record *record)
 {
 	tdelete(record, root, compare);
 	free(record);
-	__atomic_fetch_sub(root == &host ? &accmem_acl_nr_hosts :
-					   &accmem_acl_nr_records,
+	__atomic_fetch_sub(root == &host ? &accmem_acl_record_host_count :
+					   &accmem_acl_record_count,
 			   1, __ATOMIC_RELEASE);
 }
 
-static bool host_has(const void *pointer,
-		     int (*order)(const void *left, const void *right))
+static bool host_find(const void *pointer,
+		      int (*order)(const void *left, const void *right))
 {
 	const struct acl_record key = { .pointer = (void *)pointer };
 	bool yes;
@@ -89,17 +89,17 @@ static int compare_inside(const void *left, const void *right)
 	return compare(left, right);
 }
 
-bool accmem_acl_find_host_start(const void *pointer)
+bool accmem_acl_record_find_host_start(const void *pointer)
 {
-	return host_has(pointer, compare);
+	return host_find(pointer, compare);
 }
 
-bool accmem_acl_find_host(const void *pointer)
+bool accmem_acl_record_find_host(const void *pointer)
 {
-	return host_has(pointer, compare_inside);
+	return host_find(pointer, compare_inside);
 }
 
-aclError accmem_acl_hold(struct acl_side *side)
+aclError accmem_acl_record_hold(struct acl_side *side)
 {
 	struct acl_record *record;
 
@@ -118,7 +118,7 @@ aclError accmem_acl_hold(struct acl_side *side)
 			accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
 }
 
-void accmem_acl_release(struct acl_side *side)
+void accmem_acl_record_release(struct acl_side *side)
 {
 	struct acl_record *record;
 
@@ -136,7 +136,7 @@ void accmem_acl_release(struct acl_side *side)
 	pthread_mutex_unlock(&accmem_acl_memory_lock);
 }
 
-bool accmem_acl_is_freed(const void *pointer)
+bool accmem_acl_record_is_freed(const void *pointer)
 {
 	struct acl_record *record;
 	bool freed;
@@ -150,7 +150,7 @@ bool accmem_acl_is_freed(const void *pointer)
 	return freed;
 }
 
-bool accmem_acl_is_read_only(const void *pointer)
+bool accmem_acl_record_is_read_only(const void *pointer)
 {
 	bool yes;
 
@@ -162,7 +162,7 @@ bool accmem_acl_is_read_only(const void *pointer)
 	return yes;
 }
 
-bool accmem_acl_add_read_only(void *pointer, struct accmem_pool *pool)
+bool accmem_acl_record_add_read_only(void *pointer, struct accmem_pool *pool)
 {
 	struct acl_record *record;
 
@@ -174,7 +174,8 @@ bool accmem_acl_add_read_only(void *pointer, struct accmem_pool *pool)
 	return record;
 }
 
-bool accmem_acl_add_host(void *pointer, size_t size, struct accmem_pool *pool)
+bool accmem_acl_record_add_host(void *pointer, size_t size,
+				struct accmem_pool *pool)
 {
 	struct acl_record *record;
 
@@ -187,7 +188,7 @@ bool accmem_acl_add_host(void *pointer, size_t size, struct accmem_pool *pool)
 }
 
 /* Of a new allocation: what a child has inherited there, its parent has freed. */
-void accmem_acl_forget_inherited(const void *pointer)
+void accmem_acl_record_drop_inherited(const void *pointer)
 {
 	struct acl_record *record;
 
@@ -202,7 +203,7 @@ void accmem_acl_forget_inherited(const void *pointer)
 }
 
 /* 1 if @pointer is held and is gone when that ends, -1 if that was so before. */
-int accmem_acl_free_held(void *pointer)
+int accmem_acl_record_free_held(void *pointer)
 {
 	struct acl_record *record;
 	int ret = 0;
@@ -224,7 +225,7 @@ int accmem_acl_free_held(void *pointer)
 }
 
 /* What is known of it, which is forgotten. */
-struct acl_record accmem_acl_take_host(void *pointer)
+struct acl_record accmem_acl_record_take_host(void *pointer)
 {
 	struct acl_record *record, found = {};
 
@@ -243,7 +244,7 @@ struct acl_record accmem_acl_take_host(void *pointer)
  * @pool: whose it is
  * @record: it, or NULL
  */
-struct wanted {
+struct search {
 	struct accmem_pool *pool;
 	struct acl_record *record;
 };
@@ -251,34 +252,34 @@ struct wanted {
 static void find_of_pool(const void *node, VISIT visit, void *argument)
 {
 	struct acl_record *record = *(struct acl_record *const *)node;
-	struct wanted *wanted = argument;
+	struct search *search = argument;
 
 	if ((visit == postorder || visit == leaf) &&
-	    record->pool == wanted->pool)
-		wanted->record = record;
+	    record->pool == search->pool)
+		search->record = record;
 }
 
-static void forget_in(void **root, struct accmem_pool *pool)
+static void drop_pool(void **root, struct accmem_pool *pool)
 {
-	struct wanted wanted = { .pool = pool };
+	struct search search = { .pool = pool };
 
 	do {
-		wanted.record = NULL;
-		twalk_r(*root, find_of_pool, &wanted);
-		if (wanted.record)
-			drop(root, wanted.record);
-	} while (wanted.record);
+		search.record = NULL;
+		twalk_r(*root, find_of_pool, &search);
+		if (search.record)
+			drop(root, search.record);
+	} while (search.record);
 }
 
 static bool is_held_locked(struct accmem_pool *pool)
 {
-	struct wanted wanted = { .pool = pool };
+	struct search search = { .pool = pool };
 
-	twalk_r(held, find_of_pool, &wanted);
-	return wanted.record;
+	twalk_r(held, find_of_pool, &search);
+	return search.record;
 }
 
-bool accmem_acl_memory_is_held(struct acl_device *device)
+bool accmem_acl_record_is_held(struct acl_device *device)
 {
 	bool is_held;
 
@@ -288,7 +289,7 @@ bool accmem_acl_memory_is_held(struct acl_device *device)
 	return is_held;
 }
 
-void accmem_acl_memory_wait(struct acl_device *device)
+void accmem_acl_record_wait(struct acl_device *device)
 {
 	pthread_mutex_lock(&accmem_acl_memory_lock);
 	while (is_held_locked(device->pool))
@@ -296,15 +297,15 @@ void accmem_acl_memory_wait(struct acl_device *device)
 	pthread_mutex_unlock(&accmem_acl_memory_lock);
 }
 
-void accmem_acl_memory_forget(struct acl_device *device)
+void accmem_acl_record_drop_device(struct acl_device *device)
 {
 	pthread_mutex_lock(&accmem_acl_memory_lock);
-	forget_in(&read_only, device->pool);
-	forget_in(&host, device->pool);
+	drop_pool(&read_only, device->pool);
+	drop_pool(&host, device->pool);
 	pthread_mutex_unlock(&accmem_acl_memory_lock);
 }
 
-void accmem_acl_memory_disown(void)
+void accmem_acl_record_disown(void)
 {
 	struct acl_record *record;
 
@@ -314,7 +315,7 @@ void accmem_acl_memory_disown(void)
 			accmem_pool_release(record->pool, record->pointer);
 		drop(&held, record);
 	}
-	accmem_acl_inherits = read_only || host;
+	accmem_acl_record_inherited = read_only || host;
 	/* those who wait are the parent's */
 	held_change = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 }

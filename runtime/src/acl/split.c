@@ -22,7 +22,7 @@ size_t accmem_acl_segment_size(size_t length)
 }
 
 /* Where the segment after one of @length bytes at @offset starts; 0: nowhere. */
-static size_t divide_next(size_t offset, size_t length)
+static size_t split_next(size_t offset, size_t length)
 {
 	size_t size = accmem_acl_segment_size(length), end;
 
@@ -43,7 +43,7 @@ aclError accmem_acl_divide(void *base, size_t size,
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "NULL");
 	for (i = 0; i < count; i++) {
 		end = offset + accmem_acl_segment_size(segments[i].length);
-		offset = divide_next(offset, segments[i].length);
+		offset = split_next(offset, segments[i].length);
 		if (!offset)
 			return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 					       "a length of 0, or too large");
@@ -57,7 +57,7 @@ aclError accmem_acl_divide(void *base, size_t size,
 				       "the segments do not fit");
 	for (i = 0, offset = first; i < count; i++) {
 		segments[i].start = (char *)base + offset;
-		offset = divide_next(offset, segments[i].length);
+		offset = split_next(offset, segments[i].length);
 	}
 	return ACL_SUCCESS;
 }

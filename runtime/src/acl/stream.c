@@ -78,7 +78,7 @@ static struct acl_op *stream_next(struct acl_stream *stream)
 }
 
 /* With the lock held, which is released meanwhile. */
-static void stream_do(struct acl_stream *stream, struct acl_op *op)
+static void stream_run_op(struct acl_stream *stream, struct acl_op *op)
 {
 	pthread_mutex_unlock(&stream->lock);
 	op->run(op);
@@ -98,7 +98,7 @@ static void *stream_work(void *argument)
 
 	pthread_mutex_lock(&stream->lock);
 	while ((op = stream_next(stream))) {
-		stream_do(stream, op);
+		stream_run_op(stream, op);
 		stream->done++;
 		pthread_cond_broadcast(&stream->change);
 	}
@@ -154,7 +154,7 @@ static void stream_unlink(struct acl_stream *stream)
 }
 
 /* The caller ends it; with the streams' lock held. */
-static void stream_mark(struct acl_stream *stream)
+static void stream_set_ending(struct acl_stream *stream)
 {
 	stream->ending = true;
 	if (stream->device->stream == stream)
@@ -264,7 +264,7 @@ static struct acl_stream *stream_get(aclrtStream handle, aclError *error)
 	return NULL;
 }
 
-aclrtStream accmem_acl_stream_named(aclrtStream handle, aclError *error)
+aclrtStream accmem_acl_stream_resolve(aclrtStream handle, aclError *error)
 {
 	struct acl_stream *stream;
 
@@ -377,7 +377,7 @@ static aclError stream_end(struct acl_stream *stream, bool discards)
 	pthread_mutex_lock(&accmem_acl_streams_lock);
 	exists = stream && stream_exists(stream);
 	if (exists)
-		stream_mark(stream);
+		stream_set_ending(stream);
 	pthread_mutex_unlock(&accmem_acl_streams_lock);
 	if (!exists)
 		return accmem_acl_fail(ACL_ERROR_RT_INVALID_HANDLE,
@@ -515,7 +515,7 @@ static bool stream_end_one(const struct acl_device *device)
 	if (ending)
 		pthread_mutex_lock(&stream->lock);
 	else if (stream)
-		stream_mark(stream);
+		stream_set_ending(stream);
 	pthread_mutex_unlock(&accmem_acl_streams_lock);
 	if (ending)
 		stream_wait_gone(stream);

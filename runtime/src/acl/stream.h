@@ -6,7 +6,7 @@
 #include "acl/types.h"
 
 /* The stream, or the current device's default stream where @stream is NULL; or NULL. */
-aclrtStream accmem_acl_stream_named(aclrtStream stream, aclError *error);
+aclrtStream accmem_acl_stream_resolve(aclrtStream stream, aclError *error);
 
 /* Queue @op: the stream runs it in its turn, and drops it. */
 aclError accmem_acl_stream_add(aclrtStream stream, struct acl_op *op);

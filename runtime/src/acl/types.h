@@ -41,7 +41,7 @@ struct acl_device {
  * @block: the allocation that it is in; its pool is NULL if it is in none
  * @device: memory of the device
  * @read_only: not writable at @pointer
- * @held: accmem_acl_hold() has been called for it
+ * @held: accmem_acl_record_hold() has been called for it
  */
 struct acl_side {
 	unsigned char *pointer;

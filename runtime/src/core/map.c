@@ -79,8 +79,8 @@ static int compare(const void *left, const void *right)
 }
 
 /* Any mapping that overlaps the range. */
-static struct mapping *find(struct accmem_context *ctx, uint64_t address,
-			    uint64_t length)
+static struct mapping *find_mapping(struct accmem_context *ctx,
+				    uint64_t address, uint64_t length)
 {
 	const struct mapping key = { .address = address, .length = length };
 	void *node = tfind(&key, &ctx->mappings, compare);
@@ -89,8 +89,8 @@ static struct mapping *find(struct accmem_context *ctx, uint64_t address,
 }
 
 /* Is there room in the window for @length bytes at @offset? */
-static bool fits(const struct accmem_context *ctx, uint64_t offset,
-		 uint64_t length)
+static bool fits_window(const struct accmem_context *ctx, uint64_t offset,
+			uint64_t length)
 {
 	return ctx->window && offset <= ctx->window_size &&
 	       length <= ctx->window_size - offset;
@@ -98,17 +98,17 @@ static bool fits(const struct accmem_context *ctx, uint64_t offset,
 
 static bool in_window(const struct accmem_context *ctx, const struct mapping *m)
 {
-	return fits(ctx, (uintptr_t)m->pointer - (uintptr_t)ctx->window,
-		    m->length);
+	return fits_window(ctx, (uintptr_t)m->pointer - (uintptr_t)ctx->window,
+			   m->length);
 }
 
-static void forget(struct accmem_context *ctx, struct mapping *m)
+static void remove_mapping(struct accmem_context *ctx, struct mapping *m)
 {
 	tdelete(m, &ctx->mappings, compare);
 	free(m);
 }
 
-static int drop(struct accmem_context *ctx, struct mapping *m)
+static int unmap_mapping(struct accmem_context *ctx, struct mapping *m)
 {
 	if (in_window(ctx, m)) {
 		if (mmap(m->pointer, m->length, PROT_NONE,
@@ -117,16 +117,16 @@ static int drop(struct accmem_context *ctx, struct mapping *m)
 	} else if (munmap(m->pointer, m->length)) {
 		return -errno;
 	}
-	forget(ctx, m);
+	remove_mapping(ctx, m);
 	return 0;
 }
 
 /* The buffers of a shared granule in @units are mapped no more. */
-static int drop_units(struct accmem_context *ctx, struct mapping *m,
-		      uint64_t units)
+static int unmap_units(struct accmem_context *ctx, struct mapping *m,
+		       uint64_t units)
 {
 	if (!(m->starts & ~units))
-		return drop(ctx, m);
+		return unmap_mapping(ctx, m);
 	m->starts &= ~units;
 	m->covered &= ~units;
 	return 0;
@@ -142,8 +142,8 @@ static uint64_t units_from(const struct mapping *m, uint64_t start)
 }
 
 /* As much of @m as @length bytes; all of it stays where that cannot be. */
-static void shorten(struct accmem_context *ctx, struct mapping *m,
-		    uint64_t length)
+static void truncate_mapping(struct accmem_context *ctx, struct mapping *m,
+			     uint64_t length)
 {
 	unsigned char *tail = m->pointer + length;
 
@@ -160,7 +160,7 @@ static void shorten(struct accmem_context *ctx, struct mapping *m,
 void accmem_trim_locked(struct accmem_context *ctx, uint64_t address,
 			uint64_t footprint)
 {
-	struct mapping *m = find(ctx, address, 1);
+	struct mapping *m = find_mapping(ctx, address, 1);
 	uint64_t end = address + footprint;
 
 	if (m && m->small) {
@@ -170,7 +170,7 @@ void accmem_trim_locked(struct accmem_context *ctx, uint64_t address,
 		return;
 	}
 	if (m && m->length > footprint)
-		shorten(ctx, m, footprint);
+		truncate_mapping(ctx, m, footprint);
 	if (m)
 		address = m->address + m->length;
 	if (address < end)
@@ -183,11 +183,11 @@ int accmem_unmap_range(struct accmem_context *ctx, uint64_t address,
 	struct mapping *m;
 	int ret;
 
-	m = find(ctx, address, length);
+	m = find_mapping(ctx, address, length);
 	if (m && m->small && length <= GRANULE - address % GRANULE)
-		return drop_units(ctx, m, units_of(address, length));
-	while ((m = find(ctx, address, length))) {
-		ret = drop(ctx, m);
+		return unmap_units(ctx, m, units_of(address, length));
+	while ((m = find_mapping(ctx, address, length))) {
+		ret = unmap_mapping(ctx, m);
 		if (ret)
 			return ret;
 	}
@@ -196,7 +196,7 @@ int accmem_unmap_range(struct accmem_context *ctx, uint64_t address,
 
 int accmem_unmap_locked(struct accmem_context *ctx, uint64_t address)
 {
-	struct mapping *m = find(ctx, address, 1);
+	struct mapping *m = find_mapping(ctx, address, 1);
 
 	if (!m)
 		return -ENOENT;
@@ -204,9 +204,9 @@ int accmem_unmap_locked(struct accmem_context *ctx, uint64_t address)
 		if (address % UNIT || !(m->starts & unit_bit(address)))
 			return m->covered & unit_bit(address) ? -EINVAL :
 								-ENOENT;
-		return drop_units(ctx, m, units_from(m, unit_bit(address)));
+		return unmap_units(ctx, m, units_from(m, unit_bit(address)));
 	}
-	return m->address == address ? drop(ctx, m) : -EINVAL;
+	return m->address == address ? unmap_mapping(ctx, m) : -EINVAL;
 }
 
 /* Trims what @align cost, and the second half: see accmem_window_reserve(). */
@@ -250,10 +250,10 @@ void accmem_window_destroy(struct accmem_context *ctx)
 {
 	struct mapping *m;
 
-	while ((m = find(ctx, 0, UINT64_MAX))) {
+	while ((m = find_mapping(ctx, 0, UINT64_MAX))) {
 		if (!in_window(ctx, m))
 			munmap(m->pointer, m->length);
-		forget(ctx, m);
+		remove_mapping(ctx, m);
 	}
 	if (ctx->window)
 		munmap(ctx->window, ctx->window_size);
@@ -297,7 +297,8 @@ static int map_pages(struct accmem_context *ctx, struct mapping *m,
 		mmap(NULL, m->length, m->prot, MAP_SHARED, ctx->fd, offset);
 	if (m->pointer == MAP_FAILED)
 		return -errno;
-	return fits(ctx, offset, m->length) ? move_in(ctx, m, offset) : 0;
+	return fits_window(ctx, offset, m->length) ? move_in(ctx, m, offset) :
+						     0;
 }
 
 static int map_new(struct accmem_context *ctx, const struct accmem_query *query,
@@ -329,7 +330,7 @@ static int map_new(struct accmem_context *ctx, const struct accmem_query *query,
 	}
 	if (!tsearch(m, &ctx->mappings, compare)) {
 		/* Not in the tree, so that tdelete() has nothing to find. */
-		drop(ctx, m);
+		unmap_mapping(ctx, m);
 		return -ENOMEM;
 	}
 	*pointer = m->pointer + (query->base - m->address);
@@ -356,8 +357,8 @@ static int map_again(struct mapping *m, const struct accmem_query *query,
  * @m is of a buffer that has grown at its place: what is new of it is mapped beside
  * what is in use.
  */
-static int extend(struct accmem_context *ctx, struct mapping *m,
-		  const struct accmem_query *query)
+static int extend_mapping(struct accmem_context *ctx, struct mapping *m,
+			  const struct accmem_query *query)
 {
 	struct mapping tail = { .address = m->address + m->length,
 				.length = query->footprint - m->length,
@@ -366,8 +367,8 @@ static int extend(struct accmem_context *ctx, struct mapping *m,
 	struct mapping *stale;
 	int ret;
 
-	while ((stale = find(ctx, tail.address, tail.length))) {
-		ret = drop(ctx, stale);
+	while ((stale = find_mapping(ctx, tail.address, tail.length))) {
+		ret = unmap_mapping(ctx, stale);
 		if (ret)
 			return ret;
 	}
@@ -378,16 +379,18 @@ static int extend(struct accmem_context *ctx, struct mapping *m,
 }
 
 /* Is @m the beginning of this buffer, in the window, where the rest has its place? */
-static bool begins(const struct accmem_context *ctx, const struct mapping *m,
-		   const struct accmem_query *query)
+static bool is_beginning_of(const struct accmem_context *ctx,
+			    const struct mapping *m,
+			    const struct accmem_query *query)
 {
 	return !m->small && !is_small(query) && m->address == query->base &&
 	       m->length < query->footprint && in_window(ctx, m) &&
-	       fits(ctx, query->mmap_offset, query->footprint);
+	       fits_window(ctx, query->mmap_offset, query->footprint);
 }
 
 /* Is @m a mapping of this buffer, or of the granule that it shares? */
-static bool is_of(const struct mapping *m, const struct accmem_query *query)
+static bool is_mapping_of(const struct mapping *m,
+			  const struct accmem_query *query)
 {
 	if (is_small(query))
 		return m->small;
@@ -407,20 +410,20 @@ static int map_locked(struct accmem_context *ctx, uint64_t address, int prot,
 	if (query.offset)
 		return -EINVAL;
 
-	m = find(ctx, query.base, query.footprint);
-	if (m && is_of(m, &query))
+	m = find_mapping(ctx, query.base, query.footprint);
+	if (m && is_mapping_of(m, &query))
 		return map_again(m, &query, prot, pointer);
-	if (m && begins(ctx, m, &query)) {
-		ret = extend(ctx, m, &query);
+	if (m && is_beginning_of(ctx, m, &query)) {
+		ret = extend_mapping(ctx, m, &query);
 		return ret ? ret : map_again(m, &query, prot, pointer);
 	}
 
 	/* Left by a buffer freed behind our back: see accmem_allocate(). */
 	while (m) {
-		ret = drop(ctx, m);
+		ret = unmap_mapping(ctx, m);
 		if (ret)
 			return ret;
-		m = find(ctx, query.base, query.footprint);
+		m = find_mapping(ctx, query.base, query.footprint);
 	}
 	return map_new(ctx, &query, prot, pointer);
 }

@@ -34,7 +34,7 @@
  * @pages: of a span, or 0 for a block
  * @alignment: of the span, in pages
  */
-struct wish {
+struct piece_plan {
 	uint32_t sort;
 	uint64_t length;
 	uint32_t pages;
@@ -70,11 +70,11 @@ static bool is_piece(const struct accmem_pool *pool,
 	       !req->reserve && !req->deadline_ns;
 }
 
-static struct wish wish_of(const struct accmem_pool_request *req)
+static struct piece_plan plan_piece(const struct accmem_pool_request *req)
 {
-	struct wish w = { .sort = sort_of(req),
-			  .length = req->length,
-			  .alignment = 1 };
+	struct piece_plan w = { .sort = sort_of(req),
+				.length = req->length,
+				.alignment = 1 };
 
 	if (req->flags & ACCMEM_ALLOC_ROUND32)
 		w.length = (w.length + 31) & -32ull;
@@ -93,26 +93,27 @@ static struct wish wish_of(const struct accmem_pool_request *req)
 }
 
 /* Such a piece is a span, however short. */
-static bool is_aligned_to_page(const struct wish *w)
+static bool is_aligned_to_page(const struct piece_plan *w)
 {
 	return w->alignment > 1 || (w->pages && w->length <= POOL_SMALL_MAX);
 }
 
 /* More memory than there is free for the thread. */
-static int take_span(struct accmem_pool *pool, const struct wish *w,
-		     uint32_t arena, struct pool_slot *slot)
+static int alloc_span_locked(struct accmem_pool *pool,
+			     const struct piece_plan *w, uint32_t arena,
+			     struct pool_slot *slot)
 {
 	int ret;
 
 	pthread_mutex_lock(&pool->lock);
-	ret = accmem_span_take(pool, arena, w->sort, w->pages, w->alignment,
-			       slot);
+	ret = accmem_pool_span_alloc(pool, arena, w->sort, w->pages,
+				     w->alignment, slot);
 	pthread_mutex_unlock(&pool->lock);
 	return ret;
 }
 
 /* A span that threads do not cache. */
-static int allocate_span(struct accmem_pool *pool, const struct wish *w,
+static int allocate_span(struct accmem_pool *pool, const struct piece_plan *w,
 			 uint64_t *offset)
 {
 	struct pool_cache *cache = cache_of(pool);
@@ -121,9 +122,9 @@ static int allocate_span(struct accmem_pool *pool, const struct wish *w,
 
 	if (!cache)
 		return -ENOMEM;
-	if (!accmem_span_try(pool, cache->arena, w->sort, w->pages,
-			     w->alignment, &slot)) {
-		ret = take_span(pool, w, cache->arena, &slot);
+	if (!accmem_pool_span_try_alloc(pool, cache->arena, w->sort, w->pages,
+					w->alignment, &slot)) {
+		ret = alloc_span_locked(pool, w, cache->arena, &slot);
 		if (ret)
 			return ret;
 	}
@@ -134,8 +135,8 @@ static int allocate_span(struct accmem_pool *pool, const struct wish *w,
 	return 0;
 }
 
-static bool reuse(struct accmem_pool *pool, const struct wish *w, int stream,
-		  uint64_t *offset, uint64_t *position)
+static bool reuse(struct accmem_pool *pool, const struct piece_plan *w,
+		  int stream, uint64_t *offset, uint64_t *position)
 {
 	bool found;
 
@@ -143,8 +144,9 @@ static bool reuse(struct accmem_pool *pool, const struct wish *w, int stream,
 	if (is_aligned_to_page(w))
 		return false;
 	pthread_mutex_lock(&pool->lock);
-	found = pool->pending && accmem_pending_reuse(pool, w->sort, w->length,
-						      stream, offset, position);
+	found = pool->pending &&
+		accmem_pool_pending_reuse(pool, w->sort, w->length, stream,
+					  offset, position);
 	pthread_mutex_unlock(&pool->lock);
 	return found;
 }
@@ -153,7 +155,7 @@ static int allocate_piece(struct accmem_pool *pool,
 			  struct accmem_pool_request *req, uint64_t *offset,
 			  uint64_t *position)
 {
-	struct wish w = wish_of(req);
+	struct piece_plan w = plan_piece(req);
 
 	if (req->on_stream && reuse(pool, &w, req->stream, offset, position))
 		return 0;
@@ -178,10 +180,10 @@ static bool make_room(struct accmem_pool *pool)
 static int allocate_now(struct accmem_pool *pool,
 			struct accmem_pool_request *req)
 {
-	int ret = accmem_direct_allocate(pool, req);
+	int ret = accmem_pool_direct_allocate(pool, req);
 
 	return pool_is_short(ret) && make_room(pool) ?
-		       accmem_direct_allocate(pool, req) :
+		       accmem_pool_direct_allocate(pool, req) :
 		       ret;
 }
 
@@ -211,16 +213,16 @@ static uint64_t now_ns(void)
 }
 
 /* 1: nothing yet, but the deadline is not over. */
-static int wait_for_a_turn(struct accmem_pool *pool,
-			   struct accmem_pool_request *req)
+static int wait_one_turn(struct accmem_pool *pool,
+			 struct accmem_pool_request *req)
 {
 	struct accmem_pool_request turn = *req;
 	int ret;
 
 	turn.deadline_ns = now_ns() + TURN_NS;
 	if (req->deadline_ns && req->deadline_ns <= turn.deadline_ns)
-		return accmem_direct_allocate(pool, req);
-	ret = accmem_direct_allocate(pool, &turn);
+		return accmem_pool_direct_allocate(pool, req);
+	ret = accmem_pool_direct_allocate(pool, &turn);
 	if (ret)
 		return ret == -ETIMEDOUT ? 1 : ret;
 	turn.deadline_ns = req->deadline_ns;
@@ -229,17 +231,17 @@ static int wait_for_a_turn(struct accmem_pool *pool,
 }
 
 /* Who waits for want of a thread does its work between turns, and waits in line anew. */
-static int wait_while_others_look(struct accmem_pool *pool,
-				  struct accmem_pool_request *req)
+static int wait_for_reclaim(struct accmem_pool *pool,
+			    struct accmem_pool_request *req)
 {
 	int ret;
 
 	do {
 		/* what was released in between, too */
 		make_room(pool);
-		ret = accmem_yield_wake(pool) ?
-			      accmem_direct_allocate(pool, req) :
-			      wait_for_a_turn(pool, req);
+		ret = accmem_pool_reclaim_wake(pool) ?
+			      accmem_pool_direct_allocate(pool, req) :
+			      wait_one_turn(pool, req);
 	} while (ret > 0);
 	return ret;
 }
@@ -249,8 +251,8 @@ static int wait_while_others_look(struct accmem_pool *pool,
  * released from then on; its thread sees to what streams reach. Nobody goes before a
  * request of the pool that waits already.
  */
-static int wait_in_line(struct accmem_pool *pool,
-			struct accmem_pool_request *req)
+static int wait_in_queue(struct accmem_pool *pool,
+			 struct accmem_pool_request *req)
 {
 	int ret = -ENOMEM;
 
@@ -259,7 +261,7 @@ static int wait_in_line(struct accmem_pool *pool,
 	if (!pool_is_short(ret))
 		return ret;
 	__atomic_fetch_add(&pool->waiting, 1, __ATOMIC_SEQ_CST);
-	ret = wait_while_others_look(pool, req);
+	ret = wait_for_reclaim(pool, req);
 	__atomic_fetch_sub(&pool->waiting, 1, __ATOMIC_RELAXED);
 	return ret;
 }
@@ -270,8 +272,8 @@ static int allocate_or_wait(struct accmem_pool *pool,
 	int ret;
 
 	if (pool->flags & ACCMEM_POOL_DIRECT)
-		return accmem_direct_allocate(pool, req);
-	ret = wait_in_line(pool, req);
+		return accmem_pool_direct_allocate(pool, req);
+	ret = wait_in_queue(pool, req);
 	/* what is still in threads' caches, or has reached its position meanwhile */
 	if (ret != -ETIMEDOUT || !make_room(pool))
 		return ret;
@@ -287,46 +289,46 @@ static int allocate_buffer(struct accmem_pool *pool,
 }
 
 /* what could not be mapped; work on its stream may use it until @position */
-static void give_up_piece(struct accmem_pool *pool, uint64_t offset, int stream,
-			  uint64_t position)
+static void free_unmappable(struct accmem_pool *pool, uint64_t offset,
+			    int stream, uint64_t position)
 {
 	if (!position) {
-		accmem_piece_release(pool, offset);
+		accmem_pool_piece_release(pool, offset);
 		return;
 	}
 	pthread_mutex_lock(&pool->lock);
 	/* without memory for that it is nobody's from here on */
-	accmem_pending_add(pool, offset, stream, position);
+	accmem_pool_pending_add(pool, offset, stream, position);
 	pthread_mutex_unlock(&pool->lock);
 }
 
 static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req)
 {
 	uint64_t offset, position = 0;
-	struct wish w;
+	struct piece_plan w;
 	int ret;
 
 	if (!is_piece(pool, req))
 		return allocate_buffer(pool, req);
 	ret = allocate_piece(pool, req, &offset, &position);
 	if (!ret && req->mapped) {
-		ret = accmem_piece_map(pool, offset);
+		ret = accmem_pool_piece_map(pool, offset);
 		if (ret)
-			give_up_piece(pool, offset, req->stream, position);
+			free_unmappable(pool, offset, req->stream, position);
 	}
 	if (ret)
 		return ret;
 	req->pointer = pool->window + offset;
 	req->address = pool->base + offset;
 	req->position = position;
-	w = wish_of(req);
+	w = plan_piece(req);
 	req->usable = w.pages ? w.pages * POOL_PAGE :
-				accmem_piece_usable(w.length);
+				accmem_pool_size_usable(w.length);
 	return 0;
 }
 
-static int request(struct accmem_pool *pool, struct accmem_pool_request *req,
-		   const void *site)
+static int allocate_and_note(struct accmem_pool *pool,
+			     struct accmem_pool_request *req, const void *site)
 {
 	int ret;
 
@@ -334,11 +336,12 @@ static int request(struct accmem_pool *pool, struct accmem_pool_request *req,
 	ret = allocate(pool, req);
 	if (!ret) {
 		if (pool->history)
-			accmem_history_allocated(pool, req->pointer,
-						 req->length,
-						 req->on_stream ? req->stream :
-								  0,
-						 site);
+			accmem_pool_history_allocated(pool, req->pointer,
+						      req->length,
+						      req->on_stream ?
+							      req->stream :
+							      0,
+						      site);
 		return 0;
 	}
 	pthread_mutex_lock(&pool->lock);
@@ -350,14 +353,14 @@ static int request(struct accmem_pool *pool, struct accmem_pool_request *req,
 int accmem_pool_allocate(struct accmem_pool *pool,
 			 struct accmem_pool_request *req)
 {
-	return request(pool, req, SITE);
+	return allocate_and_note(pool, req, SITE);
 }
 
 static void *malloc_by_request(struct accmem_pool *pool, size_t length,
 			       const void *site)
 {
 	struct accmem_pool_request req = { .length = length };
-	int ret = request(pool, &req, site);
+	int ret = allocate_and_note(pool, &req, site);
 
 	if (!ret)
 		return req.pointer;
@@ -369,9 +372,9 @@ void *accmem_pool_malloc(struct accmem_pool *pool, size_t length)
 {
 	const uint32_t slow = ACCMEM_POOL_DIRECT | ACCMEM_POOL_LEAKS |
 			      ACCMEM_POOL_HISTORY;
-	struct wish w = { .sort = POOL_DEVICE,
-			  .length = length,
-			  .alignment = 1 };
+	struct piece_plan w = { .sort = POOL_DEVICE,
+				.length = length,
+				.alignment = 1 };
 	uint64_t offset;
 
 	if (pool->flags & slow || !length || length > POOL_LARGE_MAX)
@@ -394,20 +397,21 @@ int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 	void *before = *pointer;
 	int ret;
 
-	ret = accmem_piece_lookup(pool, pool_offset_of(pool, before), &block);
+	ret = accmem_pool_piece_lookup(pool, pool_offset_of(pool, before),
+				       &block);
 	if (!ret)
 		ret = block.pointer == before ? -EPERM : -EINVAL;
 	else
-		ret = accmem_direct_reallocate(pool, pointer, length);
+		ret = accmem_pool_direct_reallocate(pool, pointer, length);
 	if (pool_is_short(ret) && make_room(pool))
-		ret = accmem_direct_reallocate(pool, pointer, length);
+		ret = accmem_pool_direct_reallocate(pool, pointer, length);
 	if (ret == -ENOENT || (ret == -EINVAL && length) || ret == -EPERM)
 		return accmem_pool_bad_pointer("reallocation", before, ret);
 	if (ret)
 		return accmem_pool_fail(pool, "reallocation", length, ret);
 	if (pool->history) {
-		accmem_history_released(pool, before, 0, SITE);
-		accmem_history_allocated(pool, *pointer, length, 0, SITE);
+		accmem_pool_history_released(pool, before, 0, SITE);
+		accmem_pool_history_allocated(pool, *pointer, length, 0, SITE);
 	}
 	return 0;
 }

@@ -25,7 +25,7 @@ static pthread_key_t caches_key;
 static int caches_error;
 
 /* Those of the thread, the one used last first. */
-__thread struct pool_cache *accmem_caches;
+__thread struct pool_cache *accmem_pool_caches;
 
 /* What happened without the lock is counted; with it held. */
 static void cache_count(struct accmem_pool *pool, struct pool_cache *cache)
@@ -47,9 +47,9 @@ static void bin_flush(struct accmem_pool *pool, struct pool_cache *cache,
 
 	for (i = 0; i < count; i++) {
 		if (pool_bin_pages(bin))
-			accmem_span_give(pool, b->slots[i].offset);
+			accmem_pool_span_free(pool, b->slots[i].offset);
 		else
-			accmem_slab_give(pool, b->slots[i].offset);
+			accmem_pool_slab_free_block(pool, b->slots[i].offset);
 	}
 	b->count -= count;
 	memmove(b->slots, b->slots + count, b->count * sizeof(b->slots[0]));
@@ -71,7 +71,7 @@ static void cache_flush(struct accmem_pool *pool, struct pool_cache *cache,
 }
 
 /* Whoever needs memory has asked for what threads have. */
-void accmem_cache_sync(struct accmem_pool *pool, struct pool_cache *cache)
+void accmem_pool_cache_sync(struct accmem_pool *pool, struct pool_cache *cache)
 {
 	uint32_t epoch = __atomic_load_n(&pool->epoch, __ATOMIC_RELAXED);
 
@@ -111,7 +111,7 @@ static void thread_ends(void *first)
 	struct pool_cache *cache = first, *next;
 	struct accmem_pool *pool;
 
-	accmem_caches = NULL;
+	accmem_pool_caches = NULL;
 	pthread_mutex_lock(&caches_lock);
 	for (; cache; cache = next) {
 		next = cache->next_of_thread;
@@ -158,7 +158,7 @@ static struct pool_cache *cache_create(struct accmem_pool *pool)
 /* Takes the pool's out of the thread's list, and what has no pool any more. */
 static struct pool_cache *cache_find(struct accmem_pool *pool)
 {
-	struct pool_cache **link = &accmem_caches, *cache, *found = NULL;
+	struct pool_cache **link = &accmem_pool_caches, *cache, *found = NULL;
 
 	pthread_mutex_lock(&caches_lock);
 	while ((cache = *link)) {
@@ -176,39 +176,39 @@ static struct pool_cache *cache_find(struct accmem_pool *pool)
 	return found;
 }
 
-struct pool_cache *accmem_cache_get(struct accmem_pool *pool)
+struct pool_cache *accmem_pool_cache_get(struct accmem_pool *pool)
 {
 	struct pool_cache *cache = cache_find(pool);
 
 	if (!cache)
 		cache = cache_create(pool);
 	if (cache) {
-		cache->next_of_thread = accmem_caches;
-		accmem_caches = cache;
+		cache->next_of_thread = accmem_pool_caches;
+		accmem_pool_caches = cache;
 	}
 	/* in the list again, or the first is another one now, or there is none */
-	pthread_setspecific(caches_key, accmem_caches);
+	pthread_setspecific(caches_key, accmem_pool_caches);
 	return cache;
 }
 
 /* There is no room for another in a bin, or too much in all of them. */
-void accmem_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
-			uint32_t bin)
+void accmem_pool_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
+			     uint32_t bin)
 {
 	pthread_mutex_lock(&pool->lock);
-	accmem_cache_sync(pool, cache);
+	accmem_pool_cache_sync(pool, cache);
 	if (cache->bins[bin].count >= cache_limit(bin))
 		bin_flush(pool, cache, bin, (cache->bins[bin].count + 1) / 2);
 	if (cache->bytes > POOL_CACHE_BYTES)
 		cache_flush(pool, cache, 2);
 	if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL)
-		accmem_region_shrink(pool, pool_keep_bytes(pool));
+		accmem_pool_region_shrink(pool, pool_keep_bytes(pool));
 	pthread_mutex_unlock(&pool->lock);
 }
 
-void accmem_cache_flush_own(struct accmem_pool *pool)
+void accmem_pool_cache_flush_own(struct accmem_pool *pool)
 {
-	struct pool_cache *cache = accmem_caches;
+	struct pool_cache *cache = accmem_pool_caches;
 
 	while (cache && cache->pool != pool)
 		cache = cache->next_of_thread;
@@ -218,12 +218,12 @@ void accmem_cache_flush_own(struct accmem_pool *pool)
 	cache_flush(pool, cache, 0);
 }
 
-void accmem_cache_lock(void)
+void accmem_pool_cache_lock(void)
 {
 	pthread_mutex_lock(&caches_lock);
 }
 
-void accmem_cache_unlock(void)
+void accmem_pool_cache_unlock(void)
 {
 	pthread_mutex_unlock(&caches_lock);
 }
@@ -232,7 +232,7 @@ void accmem_cache_unlock(void)
  * At the pool's end, and in a child, whose other threads are the parent's; with
  * caches_lock held.
  */
-void accmem_cache_disown(struct accmem_pool *pool)
+void accmem_pool_cache_disown(struct accmem_pool *pool)
 {
 	struct pool_cache *cache;
 	uint32_t i;

@@ -11,7 +11,7 @@
 #include "pool/size.h"
 
 /* The caches of the calling thread, the one used last first. */
-extern __thread struct pool_cache *accmem_caches;
+extern __thread struct pool_cache *accmem_pool_caches;
 
 /* Pages of the spans in a bin, 0 for a class of blocks. */
 static inline uint32_t pool_bin_pages(uint32_t bin)
@@ -25,7 +25,7 @@ static inline uint64_t pool_bin_size(uint32_t bin)
 	uint32_t pages = pool_bin_pages(bin);
 
 	return pages ? pages * POOL_PAGE :
-		       accmem_slab_size(bin % POOL_BINS_OF_SORT);
+		       accmem_pool_class_size(bin % POOL_BINS_OF_SORT);
 }
 
 /* Most that a bin holds: 64 blocks, or 256 KiB of spans. */
@@ -41,35 +41,35 @@ static inline uint32_t cache_limit(uint32_t bin)
 }
 
 /* The calling thread's cache, made if need be; NULL for want of memory. */
-struct pool_cache *accmem_cache_get(struct accmem_pool *pool);
+struct pool_cache *accmem_pool_cache_get(struct accmem_pool *pool);
 
 /* Report the cache's counts, and empty it if the pool has asked for that. With the lock. */
-void accmem_cache_sync(struct accmem_pool *pool, struct pool_cache *cache);
+void accmem_pool_cache_sync(struct accmem_pool *pool, struct pool_cache *cache);
 
 /* Free half of a full bin, and of all bins if they hold too much. Takes the lock. */
-void accmem_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
-			uint32_t bin);
+void accmem_pool_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
+			     uint32_t bin);
 
 /* Empty the calling thread's cache into the pool. The caller holds the lock. */
-void accmem_cache_flush_own(struct accmem_pool *pool);
+void accmem_pool_cache_flush_own(struct accmem_pool *pool);
 
 /* Protects the connection of pools and caches: around fork(), and the end of a pool. */
-void accmem_cache_lock(void);
-void accmem_cache_unlock(void);
+void accmem_pool_cache_lock(void);
+void accmem_pool_cache_unlock(void);
 
 /*
  * Disconnect all caches from the pool: at its end, and in a child of fork(). The caller
  * holds the lock of the caches.
  */
-void accmem_cache_disown(struct accmem_pool *pool);
+void accmem_pool_cache_disown(struct accmem_pool *pool);
 
 static inline struct pool_cache *cache_of(struct accmem_pool *pool)
 {
-	struct pool_cache *cache = accmem_caches;
+	struct pool_cache *cache = accmem_pool_caches;
 
 	if (cache && __atomic_load_n(&cache->pool, __ATOMIC_RELAXED) == pool)
 		return cache;
-	return accmem_cache_get(pool);
+	return accmem_pool_cache_get(pool);
 }
 
 /* Long spans come and go: the pool is told when it is a 64th of what is live. */
@@ -97,7 +97,7 @@ static inline void cache_push(struct accmem_pool *pool,
 	__atomic_store_n(&cache->live, cache->live - size, __ATOMIC_RELAXED);
 	pool_store(&cache->releases, cache->releases + 1);
 	if (b->count >= cache_limit(bin) || cache->bytes > POOL_CACHE_BYTES)
-		accmem_cache_drain(pool, cache, bin);
+		accmem_pool_cache_drain(pool, cache, bin);
 }
 
 static inline int cache_release_block(struct accmem_pool *pool,

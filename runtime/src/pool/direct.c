@@ -34,9 +34,9 @@ static int insert(struct accmem_pool *pool, struct pool_direct *d)
 	uint64_t first = (d->block.address - pool->base) >> POOL_PAGE_SHIFT;
 	uint64_t pages = (d->extent + POOL_PAGE - 1) >> POOL_PAGE_SHIFT;
 
-	accmem_region_forget(pool, first, pages);
-	accmem_direct_forget(pool, d->block.address, d->extent);
-	return accmem_direct_insert(pool, d);
+	accmem_pool_region_drop_inherited(pool, first, pages);
+	accmem_pool_direct_drop_range(pool, d->block.address, d->extent);
+	return accmem_pool_direct_insert(pool, d);
 }
 
 static void count_bytes(struct accmem_pool *pool, uint64_t more, uint64_t less,
@@ -67,13 +67,13 @@ static int call_alloc(struct accmem_pool *pool,
 }
 
 /* Pages that the CPU reaches anyway are mapped from the beginning. */
-static int map_if_wanted(struct accmem_pool *pool, struct pool_direct *d,
-			 bool wanted)
+static int map_if_needed(struct accmem_pool *pool, struct pool_direct *d,
+			 bool needed)
 {
 	void *pointer;
 	int ret;
 
-	if (!wanted && d->block.kind == ACCMEM_KIND_DEVICE)
+	if (!needed && d->block.kind == ACCMEM_KIND_DEVICE)
 		return 0;
 	ret = accmem_map(pool->ctx, d->block.address, PROT_READ | PROT_WRITE,
 			 &pointer);
@@ -103,8 +103,8 @@ static void describe(struct accmem_pool *pool, struct pool_direct *d,
 	};
 }
 
-static int enter(struct accmem_pool *pool, struct pool_direct *d,
-		 const struct accmem_alloc *alloc)
+static int publish(struct accmem_pool *pool, struct pool_direct *d,
+		   const struct accmem_alloc *alloc)
 {
 	int ret;
 
@@ -121,8 +121,8 @@ static int enter(struct accmem_pool *pool, struct pool_direct *d,
 	return ret;
 }
 
-int accmem_direct_allocate(struct accmem_pool *pool,
-			   struct accmem_pool_request *req)
+int accmem_pool_direct_allocate(struct accmem_pool *pool,
+				struct accmem_pool_request *req)
 {
 	struct accmem_alloc alloc;
 	struct pool_direct *d;
@@ -138,9 +138,9 @@ int accmem_direct_allocate(struct accmem_pool *pool,
 		goto free_record;
 	describe(pool, d, req, &alloc);
 	/* addresses that have no place in the window have no pointer */
-	ret = d->block.pointer ? map_if_wanted(pool, d, req->mapped) : -ENOMEM;
+	ret = d->block.pointer ? map_if_needed(pool, d, req->mapped) : -ENOMEM;
 	if (!ret)
-		ret = enter(pool, d, &alloc);
+		ret = publish(pool, d, &alloc);
 	if (ret)
 		goto free_buffer;
 
@@ -160,7 +160,7 @@ free_record:
 static int release_locked(struct accmem_pool *pool, const void *pointer,
 			  struct accmem_free *req)
 {
-	struct pool_direct *d = accmem_direct_find(pool, pointer);
+	struct pool_direct *d = accmem_pool_direct_find(pool, pointer);
 	int ret = 0;
 
 	if (!d)
@@ -181,12 +181,12 @@ static int release_locked(struct accmem_pool *pool, const void *pointer,
 		pool->stats.kernel_buffers--;
 	}
 	pool->stats.releases++;
-	accmem_direct_drop(pool, d);
+	accmem_pool_direct_drop(pool, d);
 	return ret;
 }
 
-int accmem_direct_release(struct accmem_pool *pool, void *pointer,
-			  struct accmem_free *req)
+int accmem_pool_direct_release(struct accmem_pool *pool, void *pointer,
+			       struct accmem_free *req)
 {
 	int ret;
 
@@ -199,12 +199,13 @@ int accmem_direct_release(struct accmem_pool *pool, void *pointer,
 static struct pool_direct *find_inherited(struct accmem_pool *pool,
 					  const void *pointer)
 {
-	struct pool_direct *d = accmem_direct_find(pool, pointer);
+	struct pool_direct *d = accmem_pool_direct_find(pool, pointer);
 
 	return d && d->inherited && d->block.pointer == pointer ? d : NULL;
 }
 
-bool accmem_direct_is_inherited(struct accmem_pool *pool, const void *pointer)
+bool accmem_pool_direct_is_inherited(struct accmem_pool *pool,
+				     const void *pointer)
 {
 	bool yes;
 
@@ -214,15 +215,15 @@ bool accmem_direct_is_inherited(struct accmem_pool *pool, const void *pointer)
 	return yes;
 }
 
-bool accmem_direct_forget_inherited(struct accmem_pool *pool,
-				    const void *pointer)
+bool accmem_pool_direct_drop_inherited(struct accmem_pool *pool,
+				       const void *pointer)
 {
 	struct pool_direct *d;
 
 	pthread_mutex_lock(&pool->lock);
 	d = find_inherited(pool, pointer);
 	if (d)
-		accmem_direct_drop(pool, d);
+		accmem_pool_direct_drop(pool, d);
 	pthread_mutex_unlock(&pool->lock);
 	return d;
 }
@@ -246,14 +247,14 @@ static uint32_t carveout_of(struct accmem_pool *pool,
  * gets. The kernel has done its part, and there is no way back: a mapping that cannot be
  * had now is tried again by accmem_pool_map().
  */
-static int update(struct accmem_pool *pool, struct pool_direct *d,
-		  const struct accmem_realloc *req, size_t length)
+static int update_record(struct accmem_pool *pool, struct pool_direct *d,
+			 const struct accmem_realloc *req, size_t length)
 {
 	int ret;
 
 	count_bytes(pool, req->usable, d->block.usable, req->footprint,
 		    d->footprint);
-	accmem_direct_remove(pool, d);
+	accmem_pool_direct_remove(pool, d);
 	d->block.carveout = carveout_of(pool, d, req);
 	d->block.address = req->address;
 	d->block.pointer = accmem_pool_pointer(pool, req->address);
@@ -264,14 +265,14 @@ static int update(struct accmem_pool *pool, struct pool_direct *d,
 	d->extent = req->footprint > req->usable ? req->footprint : req->usable;
 	ret = insert(pool, d);
 	if (!ret && d->mapped)
-		map_if_wanted(pool, d, true);
+		map_if_needed(pool, d, true);
 	return ret;
 }
 
 static int reallocate_locked(struct accmem_pool *pool, void **pointer,
 			     size_t length)
 {
-	struct pool_direct *d = accmem_direct_find(pool, *pointer);
+	struct pool_direct *d = accmem_pool_direct_find(pool, *pointer);
 	struct accmem_realloc req = { .length = length };
 	int ret;
 
@@ -287,13 +288,13 @@ static int reallocate_locked(struct accmem_pool *pool, void **pointer,
 	if (ret)
 		return ret;
 	pool->stats.copied_bytes += req.copied;
-	ret = update(pool, d, &req, length);
+	ret = update_record(pool, d, &req, length);
 	*pointer = accmem_pool_pointer(pool, req.address);
 	return ret;
 }
 
-int accmem_direct_reallocate(struct accmem_pool *pool, void **pointer,
-			     size_t length)
+int accmem_pool_direct_reallocate(struct accmem_pool *pool, void **pointer,
+				  size_t length)
 {
 	int ret;
 
@@ -303,39 +304,39 @@ int accmem_direct_reallocate(struct accmem_pool *pool, void **pointer,
 	return ret;
 }
 
-int accmem_direct_lookup(struct accmem_pool *pool, const void *pointer,
-			 struct accmem_pool_block *block)
+int accmem_pool_direct_lookup(struct accmem_pool *pool, const void *pointer,
+			      struct accmem_pool_block *block)
 {
 	struct pool_direct *d;
 
 	pthread_mutex_lock(&pool->lock);
-	d = accmem_direct_find(pool, pointer);
+	d = accmem_pool_direct_find(pool, pointer);
 	if (d && block)
 		*block = d->block;
 	pthread_mutex_unlock(&pool->lock);
 	return d ? 0 : -ENOENT;
 }
 
-int accmem_direct_map(struct accmem_pool *pool, const void *pointer)
+int accmem_pool_direct_map(struct accmem_pool *pool, const void *pointer)
 {
 	struct pool_direct *d;
 	int ret = -ENOENT;
 
 	pthread_mutex_lock(&pool->lock);
-	d = accmem_direct_find(pool, pointer);
+	d = accmem_pool_direct_find(pool, pointer);
 	if (d)
-		ret = d->mapped ? 0 : map_if_wanted(pool, d, true);
+		ret = d->mapped ? 0 : map_if_needed(pool, d, true);
 	pthread_mutex_unlock(&pool->lock);
 	return ret;
 }
 
-void accmem_direct_destroy(struct accmem_pool *pool)
+void accmem_pool_direct_destroy(struct accmem_pool *pool)
 {
 	struct pool_direct *d;
 
-	while ((d = accmem_direct_find_range(pool, 0, UINT64_MAX))) {
+	while ((d = accmem_pool_direct_find_range(pool, 0, UINT64_MAX))) {
 		if (!d->inherited)
 			accmem_release(pool->ctx, d->block.address);
-		accmem_direct_drop(pool, d);
+		accmem_pool_direct_drop(pool, d);
 	}
 }

@@ -7,26 +7,27 @@
 #include <stdbool.h>
 
 /* As the calls of a pool with the same name. */
-int accmem_direct_allocate(struct accmem_pool *pool,
-			   struct accmem_pool_request *req);
-int accmem_direct_release(struct accmem_pool *pool, void *pointer,
-			  struct accmem_free *req);
-int accmem_direct_reallocate(struct accmem_pool *pool, void **pointer,
-			     size_t length);
-int accmem_direct_lookup(struct accmem_pool *pool, const void *pointer,
-			 struct accmem_pool_block *block);
-int accmem_direct_map(struct accmem_pool *pool, const void *pointer);
+int accmem_pool_direct_allocate(struct accmem_pool *pool,
+				struct accmem_pool_request *req);
+int accmem_pool_direct_release(struct accmem_pool *pool, void *pointer,
+			       struct accmem_free *req);
+int accmem_pool_direct_reallocate(struct accmem_pool *pool, void **pointer,
+				  size_t length);
+int accmem_pool_direct_lookup(struct accmem_pool *pool, const void *pointer,
+			      struct accmem_pool_block *block);
+int accmem_pool_direct_map(struct accmem_pool *pool, const void *pointer);
 
 /*
  * In a child of fork(): is the allocation at @pointer still the parent's, or has the child
  * allocated these addresses since? The second function also drops the pool's record of an
  * allocation of the parent's.
  */
-bool accmem_direct_is_inherited(struct accmem_pool *pool, const void *pointer);
-bool accmem_direct_forget_inherited(struct accmem_pool *pool,
-				    const void *pointer);
+bool accmem_pool_direct_is_inherited(struct accmem_pool *pool,
+				     const void *pointer);
+bool accmem_pool_direct_drop_inherited(struct accmem_pool *pool,
+				       const void *pointer);
 
 /* Free all allocations, at the pool's end. */
-void accmem_direct_destroy(struct accmem_pool *pool);
+void accmem_pool_direct_destroy(struct accmem_pool *pool);
 
 #endif /* ACCMEM_RUNTIME_POOL_DIRECT_H */

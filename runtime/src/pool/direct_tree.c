@@ -23,8 +23,9 @@ static int compare(const void *left, const void *right)
 	return b->block.address + (b->extent - 1) < a->block.address;
 }
 
-struct pool_direct *accmem_direct_find_range(struct accmem_pool *pool,
-					     uint64_t address, uint64_t extent)
+struct pool_direct *accmem_pool_direct_find_range(struct accmem_pool *pool,
+						  uint64_t address,
+						  uint64_t extent)
 {
 	const struct pool_direct key = { .block.address = address,
 					 .extent = extent };
@@ -33,38 +34,38 @@ struct pool_direct *accmem_direct_find_range(struct accmem_pool *pool,
 	return node ? *(struct pool_direct **)node : NULL;
 }
 
-struct pool_direct *accmem_direct_find(struct accmem_pool *pool,
-				       const void *pointer)
+struct pool_direct *accmem_pool_direct_find(struct accmem_pool *pool,
+					    const void *pointer)
 {
 	uint64_t address = accmem_pool_address(pool, pointer);
 
-	return address ? accmem_direct_find_range(pool, address, 1) : NULL;
+	return address ? accmem_pool_direct_find_range(pool, address, 1) : NULL;
 }
 
-int accmem_direct_insert(struct accmem_pool *pool, struct pool_direct *d)
+int accmem_pool_direct_insert(struct accmem_pool *pool, struct pool_direct *d)
 {
 	return tsearch(d, &pool->direct, compare) ? 0 : -ENOMEM;
 }
 
-void accmem_direct_remove(struct accmem_pool *pool, struct pool_direct *d)
+void accmem_pool_direct_remove(struct accmem_pool *pool, struct pool_direct *d)
 {
 	tdelete(d, &pool->direct, compare);
 }
 
-void accmem_direct_drop(struct accmem_pool *pool, struct pool_direct *d)
+void accmem_pool_direct_drop(struct accmem_pool *pool, struct pool_direct *d)
 {
-	accmem_direct_remove(pool, d);
+	accmem_pool_direct_remove(pool, d);
 	free(d);
 }
 
 /* Freed behind the pool's back: their addresses are another's now. */
-void accmem_direct_forget(struct accmem_pool *pool, uint64_t address,
-			  uint64_t extent)
+void accmem_pool_direct_drop_range(struct accmem_pool *pool, uint64_t address,
+				   uint64_t extent)
 {
 	struct pool_direct *d;
 
-	while ((d = accmem_direct_find_range(pool, address, extent)))
-		accmem_direct_drop(pool, d);
+	while ((d = accmem_pool_direct_find_range(pool, address, extent)))
+		accmem_pool_direct_drop(pool, d);
 }
 
 static void disown(const void *node, VISIT visit, void *none)
@@ -74,7 +75,7 @@ static void disown(const void *node, VISIT visit, void *none)
 		(*(struct pool_direct *const *)node)->inherited = true;
 }
 
-void accmem_direct_disown(struct accmem_pool *pool)
+void accmem_pool_direct_disown(struct accmem_pool *pool)
 {
 	twalk_r(pool->direct, disown, NULL);
 }
@@ -89,7 +90,7 @@ struct visitor {
 	void *argument;
 };
 
-static void show(const void *node, VISIT visit, void *argument)
+static void visit_one(const void *node, VISIT visit, void *argument)
 {
 	const struct pool_direct *d = *(struct pool_direct *const *)node;
 	const struct visitor *visitor = argument;
@@ -98,12 +99,12 @@ static void show(const void *node, VISIT visit, void *argument)
 		visitor->visit(visitor->argument, &d->block);
 }
 
-void accmem_direct_visit(struct accmem_pool *pool,
-			 void (*visit)(void *argument,
-				       const struct accmem_pool_block *block),
-			 void *argument)
+void accmem_pool_direct_visit(
+	struct accmem_pool *pool,
+	void (*visit)(void *argument, const struct accmem_pool_block *block),
+	void *argument)
 {
 	struct visitor visitor = { .visit = visit, .argument = argument };
 
-	twalk_r(pool->direct, show, &visitor);
+	twalk_r(pool->direct, visit_one, &visitor);
 }

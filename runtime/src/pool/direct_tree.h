@@ -24,27 +24,28 @@ struct pool_direct {
 };
 
 /* Any allocation that overlaps the range; the allocation that @pointer is in. Or NULL. */
-struct pool_direct *accmem_direct_find_range(struct accmem_pool *pool,
-					     uint64_t address, uint64_t extent);
-struct pool_direct *accmem_direct_find(struct accmem_pool *pool,
-				       const void *pointer);
+struct pool_direct *accmem_pool_direct_find_range(struct accmem_pool *pool,
+						  uint64_t address,
+						  uint64_t extent);
+struct pool_direct *accmem_pool_direct_find(struct accmem_pool *pool,
+					    const void *pointer);
 
 /* Insert; remove; remove and free the record. */
-int accmem_direct_insert(struct accmem_pool *pool, struct pool_direct *d);
-void accmem_direct_remove(struct accmem_pool *pool, struct pool_direct *d);
-void accmem_direct_drop(struct accmem_pool *pool, struct pool_direct *d);
+int accmem_pool_direct_insert(struct accmem_pool *pool, struct pool_direct *d);
+void accmem_pool_direct_remove(struct accmem_pool *pool, struct pool_direct *d);
+void accmem_pool_direct_drop(struct accmem_pool *pool, struct pool_direct *d);
 
 /* Drop the records of a range whose buffers were freed, whoever freed them. */
-void accmem_direct_forget(struct accmem_pool *pool, uint64_t address,
-			  uint64_t extent);
+void accmem_pool_direct_drop_range(struct accmem_pool *pool, uint64_t address,
+				   uint64_t extent);
 
 /* In a child of fork(): all allocations belong to the parent. */
-void accmem_direct_disown(struct accmem_pool *pool);
+void accmem_pool_direct_disown(struct accmem_pool *pool);
 
 /* Call @visit for each allocation that is not inherited. */
-void accmem_direct_visit(struct accmem_pool *pool,
-			 void (*visit)(void *argument,
-				       const struct accmem_pool_block *block),
-			 void *argument);
+void accmem_pool_direct_visit(
+	struct accmem_pool *pool,
+	void (*visit)(void *argument, const struct accmem_pool_block *block),
+	void *argument);
 
 #endif /* ACCMEM_RUNTIME_POOL_DIRECT_TREE_H */

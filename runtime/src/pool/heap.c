@@ -6,7 +6,7 @@
  * The table of pages has an entry at the first and at the last page of each free
  * span, so that neighbours are found without a search. Regions do not touch one
  * another in the table, for each of them ends before an entry that says nothing
- * (accmem_region_grow()).
+ * (accmem_pool_region_grow()).
  *
  * Locking: pool_arena.lock, held by all callers. The entry beside a span may be one that
  * another arena's thread writes, which never says that it is free.
@@ -16,7 +16,7 @@
 #include "pool/base.h"
 #include "pool/heap.h"
 
-#define BEST_OF 24 /* spans of a list that are looked at */
+#define BEST_FIT_SCAN 24 /* spans of a list that are looked at */
 
 static uint32_t list_of(uint32_t pages)
 {
@@ -83,21 +83,22 @@ static void list_remove(struct accmem_pool *pool, struct pool_heap *heap,
 }
 
 /* Pages from @first to where @pages that are aligned end. */
-static uint32_t with_head(uint32_t first, uint32_t pages, uint32_t alignment)
+static uint32_t pages_with_head(uint32_t first, uint32_t pages,
+				uint32_t alignment)
 {
 	return (-first & (alignment - 1)) + pages;
 }
 
 /* The smallest of a list's first spans that will do, the lowest of those. */
-static uint32_t best_of(const struct accmem_pool *pool, uint32_t head,
-			uint32_t pages, uint32_t alignment)
+static uint32_t best_fit(const struct accmem_pool *pool, uint32_t head,
+			 uint32_t pages, uint32_t alignment)
 {
 	uint32_t best = POOL_NONE, size, best_size = UINT32_MAX, i;
 	uint32_t one = head;
 
-	for (i = 0; one != POOL_NONE && i < BEST_OF; i++) {
+	for (i = 0; one != POOL_NONE && i < BEST_FIT_SCAN; i++) {
 		size = pages_of(pool, one);
-		if (size >= with_head(one, pages, alignment) &&
+		if (size >= pages_with_head(one, pages, alignment) &&
 		    (size < best_size || (size == best_size && one < best))) {
 			best = one;
 			best_size = size;
@@ -131,7 +132,7 @@ static uint32_t find(const struct accmem_pool *pool,
 		return POOL_NONE;
 	list = next_list(heap, list_of(pages));
 	while (list < POOL_NR_LISTS) {
-		found = best_of(pool, head_of(heap, list), pages, alignment);
+		found = best_fit(pool, head_of(heap, list), pages, alignment);
 		if (found != POOL_NONE)
 			return found;
 		list = next_list(heap, list + 1);
@@ -139,15 +140,16 @@ static uint32_t find(const struct accmem_pool *pool,
 	return POOL_NONE;
 }
 
-uint32_t accmem_heap_take(struct accmem_pool *pool, struct pool_heap *heap,
-			  uint32_t pages, uint32_t alignment)
+uint32_t accmem_pool_heap_alloc(struct accmem_pool *pool,
+				struct pool_heap *heap, uint32_t pages,
+				uint32_t alignment)
 {
 	uint32_t span = find(pool, heap, pages, alignment), size, first, end;
 
 	if (span == POOL_NONE)
 		return POOL_NONE;
 	size = pages_of(pool, span);
-	first = span + with_head(span, pages, alignment) - pages;
+	first = span + pages_with_head(span, pages, alignment) - pages;
 	end = first + pages;
 	list_remove(pool, heap, span);
 	if (first > span)
@@ -158,7 +160,8 @@ uint32_t accmem_heap_take(struct accmem_pool *pool, struct pool_heap *heap,
 	return first;
 }
 
-uint32_t accmem_heap_free_before(const struct accmem_pool *pool, uint32_t end)
+uint32_t accmem_pool_heap_free_start(const struct accmem_pool *pool,
+				     uint32_t end)
 {
 	uint64_t tag = end ? pool_load(&pool->table[end - 1].tag) :
 			     POOL_PAGE_INSIDE;
@@ -170,10 +173,10 @@ uint32_t accmem_heap_free_before(const struct accmem_pool *pool, uint32_t end)
 	return end;
 }
 
-void accmem_heap_add(struct accmem_pool *pool, struct pool_heap *heap,
-		     uint32_t first, uint32_t pages)
+void accmem_pool_heap_add(struct accmem_pool *pool, struct pool_heap *heap,
+			  uint32_t first, uint32_t pages)
 {
-	uint32_t before = accmem_heap_free_before(pool, first);
+	uint32_t before = accmem_pool_heap_free_start(pool, first);
 	uint32_t end = first + pages;
 
 	heap->free_pages += pages;
@@ -188,10 +191,10 @@ void accmem_heap_add(struct accmem_pool *pool, struct pool_heap *heap,
 	list_insert(pool, heap, before, end - before);
 }
 
-void accmem_heap_remove(struct accmem_pool *pool, struct pool_heap *heap,
-			uint32_t from, uint32_t end)
+void accmem_pool_heap_remove(struct accmem_pool *pool, struct pool_heap *heap,
+			     uint32_t from, uint32_t end)
 {
-	uint32_t first = accmem_heap_free_before(pool, end);
+	uint32_t first = accmem_pool_heap_free_start(pool, end);
 
 	list_remove(pool, heap, first);
 	if (first < from)

@@ -56,13 +56,13 @@ static struct site *find(const struct pool_history *history,
 	return node ? *(struct site **)node : NULL;
 }
 
-static void forget(struct pool_history *history, struct site *site)
+static void drop_site(struct pool_history *history, struct site *site)
 {
 	tdelete(site, &history->sites, compare);
 	free(site);
 }
 
-int accmem_history_create(struct accmem_pool *pool)
+int accmem_pool_history_create(struct accmem_pool *pool)
 {
 	struct pool_history *history;
 
@@ -82,14 +82,14 @@ int accmem_history_create(struct accmem_pool *pool)
 	return 0;
 }
 
-void accmem_history_destroy(struct accmem_pool *pool)
+void accmem_pool_history_destroy(struct accmem_pool *pool)
 {
 	struct pool_history *history = pool->history;
 
 	if (!history)
 		return;
 	while (history->sites)
-		forget(history, *(struct site **)history->sites);
+		drop_site(history, *(struct site **)history->sites);
 	free(history->events);
 	free(history);
 }
@@ -102,7 +102,8 @@ static uint64_t now_us(void)
 	return now.tv_sec * 1000000ull + now.tv_nsec / 1000;
 }
 
-static void note(struct pool_history *history, const struct pool_event *event)
+static void record_event(struct pool_history *history,
+			 const struct pool_event *event)
 {
 	struct pool_event *slot;
 
@@ -113,8 +114,9 @@ static void note(struct pool_history *history, const struct pool_event *event)
 	slot->time_us = now_us();
 }
 
-void accmem_history_allocated(struct accmem_pool *pool, const void *pointer,
-			      uint64_t length, int stream, const void *caller)
+void accmem_pool_history_allocated(struct accmem_pool *pool,
+				   const void *pointer, uint64_t length,
+				   int stream, const void *caller)
 {
 	const struct pool_event event = { .pointer = pointer,
 					  .length = length,
@@ -125,7 +127,7 @@ void accmem_history_allocated(struct accmem_pool *pool, const void *pointer,
 	pthread_mutex_lock(&pool->lock);
 	old = find(pool->history, pointer);
 	if (old)
-		forget(pool->history, old);
+		drop_site(pool->history, old);
 	if (site) {
 		site->pointer = pointer;
 		site->length = length;
@@ -134,13 +136,13 @@ void accmem_history_allocated(struct accmem_pool *pool, const void *pointer,
 		if (!tsearch(site, &pool->history->sites, compare))
 			free(site);
 	}
-	note(pool->history, &event);
+	record_event(pool->history, &event);
 	pthread_mutex_unlock(&pool->lock);
 }
 
-struct pool_origin accmem_history_released(struct accmem_pool *pool,
-					   const void *pointer, int stream,
-					   const void *caller)
+struct pool_origin accmem_pool_history_released(struct accmem_pool *pool,
+						const void *pointer, int stream,
+						const void *caller)
 {
 	struct pool_origin origin = {};
 	struct pool_event event = { .pointer = pointer,
@@ -155,23 +157,24 @@ struct pool_origin accmem_history_released(struct accmem_pool *pool,
 		origin.length = site->length;
 		origin.caller = site->caller;
 		event.length = site->length;
-		forget(pool->history, site);
-		note(pool->history, &event);
+		drop_site(pool->history, site);
+		record_event(pool->history, &event);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return origin;
 }
 
-void accmem_history_not_released(struct accmem_pool *pool, const void *pointer,
-				 struct pool_origin origin, int error)
+void accmem_pool_history_release_failed(struct accmem_pool *pool,
+					const void *pointer,
+					struct pool_origin origin, int error)
 {
 	if (origin.length && error != -ENOENT)
-		accmem_history_allocated(pool, pointer, origin.length, 0,
-					 origin.caller);
+		accmem_pool_history_allocated(pool, pointer, origin.length, 0,
+					      origin.caller);
 }
 
-const void *accmem_history_site(const struct accmem_pool *pool,
-				const void *pointer)
+const void *accmem_pool_history_site(const struct accmem_pool *pool,
+				     const void *pointer)
 {
 	const struct site *site;
 
@@ -179,8 +182,8 @@ const void *accmem_history_site(const struct accmem_pool *pool,
 	return site ? site->caller : NULL;
 }
 
-const struct pool_event *accmem_history_event(const struct accmem_pool *pool,
-					      uint64_t index)
+const struct pool_event *
+accmem_pool_history_event(const struct accmem_pool *pool, uint64_t index)
 {
 	const struct pool_history *history = pool->history;
 	uint64_t first;

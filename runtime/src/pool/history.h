@@ -12,10 +12,11 @@
  * What happens in a pool with ACCMEM_POOL_LEAKS or _HISTORY is noted, with the call
  * site, which the entry points pass on.
  */
-int accmem_history_create(struct accmem_pool *pool);
-void accmem_history_destroy(struct accmem_pool *pool);
-void accmem_history_allocated(struct accmem_pool *pool, const void *pointer,
-			      uint64_t length, int stream, const void *site);
+int accmem_pool_history_create(struct accmem_pool *pool);
+void accmem_pool_history_destroy(struct accmem_pool *pool);
+void accmem_pool_history_allocated(struct accmem_pool *pool,
+				   const void *pointer, uint64_t length,
+				   int stream, const void *site);
 
 /**
  * struct pool_origin - where an allocation was made that is released
@@ -31,15 +32,16 @@ struct pool_origin {
  * To be told before the release, after which others may be given the pointer; and that it
  * has failed, but for -ENOENT.
  */
-struct pool_origin accmem_history_released(struct accmem_pool *pool,
-					   const void *pointer, int stream,
-					   const void *site);
-void accmem_history_not_released(struct accmem_pool *pool, const void *pointer,
-				 struct pool_origin origin, int error);
+struct pool_origin accmem_pool_history_released(struct accmem_pool *pool,
+						const void *pointer, int stream,
+						const void *site);
+void accmem_pool_history_release_failed(struct accmem_pool *pool,
+					const void *pointer,
+					struct pool_origin origin, int error);
 
 /* Where a live allocation was made, or NULL; with the lock held. */
-const void *accmem_history_site(const struct accmem_pool *pool,
-				const void *pointer);
+const void *accmem_pool_history_site(const struct accmem_pool *pool,
+				     const void *pointer);
 
 /**
  * struct pool_event - something that happened
@@ -60,7 +62,7 @@ struct pool_event {
 };
 
 /* The event @index of those that are kept, oldest first, or NULL. */
-const struct pool_event *accmem_history_event(const struct accmem_pool *pool,
-					      uint64_t index);
+const struct pool_event *
+accmem_pool_history_event(const struct accmem_pool *pool, uint64_t index);
 
 #endif /* ACCMEM_RUNTIME_POOL_HISTORY_H */

@@ -30,9 +30,10 @@ void accmem_pool_list_remove(struct accmem_pool *pool)
 	pthread_mutex_unlock(&accmem_pool_list_lock);
 }
 
-void accmem_pools_each(const struct accmem_context *ctx,
-		       void (*what)(struct accmem_pool *pool, void *argument),
-		       void *argument)
+void accmem_pool_list_for_each(const struct accmem_context *ctx,
+			       void (*what)(struct accmem_pool *pool,
+					    void *argument),
+			       void *argument)
 {
 	struct accmem_pool *pool;
 

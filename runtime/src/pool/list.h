@@ -17,9 +17,10 @@ void accmem_pool_list_add(struct accmem_pool *pool);
 void accmem_pool_list_remove(struct accmem_pool *pool);
 
 /* Call @what for each pool of a context, with the list's lock held. */
-void accmem_pools_each(const struct accmem_context *ctx,
-		       void (*what)(struct accmem_pool *pool, void *argument),
-		       void *argument);
+void accmem_pool_list_for_each(const struct accmem_context *ctx,
+			       void (*what)(struct accmem_pool *pool,
+					    void *argument),
+			       void *argument);
 
 /* Is @pointer among the addresses of a pool of the process, allocated or not? */
 bool accmem_pool_has_address(const void *pointer);

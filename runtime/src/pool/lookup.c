@@ -13,9 +13,10 @@
 int accmem_pool_lookup(struct accmem_pool *pool, const void *pointer,
 		       struct accmem_pool_block *block)
 {
-	if (!accmem_piece_lookup(pool, pool_offset_of(pool, pointer), block))
+	if (!accmem_pool_piece_lookup(pool, pool_offset_of(pool, pointer),
+				      block))
 		return 0;
-	return accmem_direct_lookup(pool, pointer, block);
+	return accmem_pool_direct_lookup(pool, pointer, block);
 }
 
 size_t accmem_pool_usable_size(struct accmem_pool *pool, const void *pointer)
@@ -33,10 +34,10 @@ int accmem_pool_map(struct accmem_pool *pool, const void *pointer)
 	uint64_t offset = pool_offset_of(pool, pointer);
 	int ret;
 
-	if (!accmem_piece_lookup(pool, offset, NULL))
-		ret = accmem_piece_map(pool, offset);
+	if (!accmem_pool_piece_lookup(pool, offset, NULL))
+		ret = accmem_pool_piece_map(pool, offset);
 	else
-		ret = accmem_direct_map(pool, pointer);
+		ret = accmem_pool_direct_map(pool, pointer);
 	return ret ? accmem_pool_bad_pointer("map", pointer, ret) : 0;
 }
 

@@ -17,7 +17,7 @@
 #include "pool/piece.h"
 #include "pool/size.h"
 
-#define REUSE_LOOKS 64 /* pieces that a request looks at */
+#define REUSE_SCAN_MAX 64 /* pieces that a request looks at */
 
 /**
  * struct pool_waiting - a piece
@@ -69,8 +69,8 @@ static struct pool_pending *pending_create(struct accmem_pool *pool, int stream)
 	return p;
 }
 
-int accmem_pending_add(struct accmem_pool *pool, uint64_t offset, int stream,
-		       uint64_t position)
+int accmem_pool_pending_add(struct accmem_pool *pool, uint64_t offset,
+			    int stream, uint64_t position)
 {
 	struct pool_waiting *w = calloc(1, sizeof(*w));
 	struct pool_pending *p = pending_of(pool, stream);
@@ -82,7 +82,7 @@ int accmem_pending_add(struct accmem_pool *pool, uint64_t offset, int stream,
 		free(w);
 		return -ENOMEM;
 	}
-	ret = accmem_piece_detach(pool, offset, &w->usable);
+	ret = accmem_pool_piece_detach(pool, offset, &w->usable);
 	if (ret) {
 		free(w);
 		return ret < 0 ? ret : 0;
@@ -98,8 +98,8 @@ int accmem_pending_add(struct accmem_pool *pool, uint64_t offset, int stream,
 }
 
 /* Takes the piece that @link leads to out of the list. */
-static uint64_t take(struct accmem_pool *pool, struct pool_pending *p,
-		     struct pool_waiting **link)
+static uint64_t remove_piece(struct accmem_pool *pool, struct pool_pending *p,
+			     struct pool_waiting **link)
 {
 	struct pool_waiting *w = *link;
 	uint64_t offset = w->offset;
@@ -121,25 +121,25 @@ static uint32_t sort_of(const struct accmem_pool *pool, uint64_t offset)
 		       pool_tag_sort(tag);
 }
 
-bool accmem_pending_reuse(struct accmem_pool *pool, uint32_t sort,
-			  uint64_t length, int stream, uint64_t *offset,
-			  uint64_t *position)
+bool accmem_pool_pending_reuse(struct accmem_pool *pool, uint32_t sort,
+			       uint64_t length, int stream, uint64_t *offset,
+			       uint64_t *position)
 {
 	struct pool_pending *p = pending_of(pool, stream);
-	uint64_t usable = accmem_piece_usable(length);
+	uint64_t usable = accmem_pool_size_usable(length);
 	struct pool_waiting **link;
-	unsigned int looks = 0;
+	unsigned int scanned = 0;
 
 	if (!p)
 		return false;
-	for (link = &p->first; *link && looks < REUSE_LOOKS;
-	     link = &(*link)->next, looks++) {
+	for (link = &p->first; *link && scanned < REUSE_SCAN_MAX;
+	     link = &(*link)->next, scanned++) {
 		if ((*link)->usable != usable ||
 		    sort_of(pool, (*link)->offset) != sort)
 			continue;
 		*position = (*link)->position;
-		*offset = take(pool, p, link);
-		accmem_piece_attach(pool, *offset, length);
+		*offset = remove_piece(pool, p, link);
+		accmem_pool_piece_attach(pool, *offset, length);
 		pool->stats.allocations++;
 		accmem_pool_count_live(pool, usable);
 		return true;
@@ -172,12 +172,12 @@ static uint64_t reap_one(struct accmem_pool *pool, struct pool_pending *p)
 			continue;
 		}
 		bytes += (*link)->usable;
-		accmem_piece_give(pool, take(pool, p, link));
+		accmem_pool_piece_free(pool, remove_piece(pool, p, link));
 	}
 	return bytes;
 }
 
-uint64_t accmem_pending_reap(struct accmem_pool *pool)
+uint64_t accmem_pool_pending_reap(struct accmem_pool *pool)
 {
 	struct pool_pending **link = &pool->pending, *p;
 	uint64_t bytes = 0;
@@ -194,15 +194,15 @@ uint64_t accmem_pending_reap(struct accmem_pool *pool)
 	return bytes;
 }
 
-void accmem_pending_end(struct accmem_pool *pool, int stream)
+void accmem_pool_pending_end_stream(struct accmem_pool *pool, int stream)
 {
 	struct pool_pending *p = pending_of(pool, stream);
 
 	while (p && p->first)
-		accmem_piece_give(pool, take(pool, p, &p->first));
+		accmem_pool_piece_free(pool, remove_piece(pool, p, &p->first));
 }
 
-bool accmem_pending_has(const struct accmem_pool *pool, uint64_t offset)
+bool accmem_pool_pending_has(const struct accmem_pool *pool, uint64_t offset)
 {
 	const struct pool_pending *p;
 	const struct pool_waiting *w;
@@ -215,13 +215,13 @@ bool accmem_pending_has(const struct accmem_pool *pool, uint64_t offset)
 }
 
 /* At the pool's end, and in a child, where the pieces are the parent's. */
-void accmem_pending_disown(struct accmem_pool *pool)
+void accmem_pool_pending_disown(struct accmem_pool *pool)
 {
 	struct pool_pending *p;
 
 	while ((p = pool->pending)) {
 		while (p->first)
-			take(pool, p, &p->first);
+			remove_piece(pool, p, &p->first);
 		pool->pending = p->next;
 		free(p);
 	}

@@ -6,8 +6,8 @@
  * A span of many pages leaves hints in the entries inside it, where it begins; they are
  * checked when they are followed, so that old ones do no harm.
  *
- * Locking: accmem_pool.lock, held by all callers but of accmem_piece_lookup(),
- * accmem_span_try() and accmem_span_release(); and pool_arena.lock, taken here. Of two
+ * Locking: accmem_pool.lock, held by all callers but of accmem_pool_piece_lookup(),
+ * accmem_pool_span_try_alloc() and accmem_pool_span_release(); and pool_arena.lock, taken here. Of two
  * that release one piece, one finds its length.
  */
 #include <errno.h>
@@ -19,14 +19,14 @@
 #include "pool/slab.h"
 #include "pool/span.h"
 
-void accmem_piece_give(struct accmem_pool *pool, uint64_t offset)
+void accmem_pool_piece_free(struct accmem_pool *pool, uint64_t offset)
 {
 	uint64_t tag = pool_tag_at(pool, offset);
 
 	if (pool_tag_type(tag) == POOL_PAGE_SLAB)
-		accmem_slab_give(pool, offset);
+		accmem_pool_slab_free_block(pool, offset);
 	else
-		accmem_span_give(pool, offset);
+		accmem_pool_span_free(pool, offset);
 }
 
 /* Does the span that begins at @first, if there is one, have @page? */
@@ -114,8 +114,8 @@ static int lookup_span(struct accmem_pool *pool, uint64_t offset,
 	return 0;
 }
 
-int accmem_piece_lookup(struct accmem_pool *pool, uint64_t offset,
-			struct accmem_pool_block *block)
+int accmem_pool_piece_lookup(struct accmem_pool *pool, uint64_t offset,
+			     struct accmem_pool_block *block)
 {
 	uint64_t tag;
 	int ret;
@@ -159,8 +159,8 @@ static int piece_slot(struct accmem_pool *pool, uint64_t offset,
 	return 0;
 }
 
-int accmem_piece_detach(struct accmem_pool *pool, uint64_t offset,
-			uint64_t *usable)
+int accmem_pool_piece_detach(struct accmem_pool *pool, uint64_t offset,
+			     uint64_t *usable)
 {
 	uint64_t tag = pool_tag_at(pool, offset);
 	struct pool_slot slot;
@@ -176,13 +176,13 @@ int accmem_piece_detach(struct accmem_pool *pool, uint64_t offset,
 			__atomic_exchange_n(slot.length64, 0, __ATOMIC_RELAXED);
 	if (!length)
 		return -ENOENT;
-	*usable = small ? accmem_piece_usable(length) :
+	*usable = small ? accmem_pool_size_usable(length) :
 			  pool_tag_pages(tag) * POOL_PAGE;
 	return inherited ? 1 : 0;
 }
 
-void accmem_piece_attach(struct accmem_pool *pool, uint64_t offset,
-			 uint64_t length)
+void accmem_pool_piece_attach(struct accmem_pool *pool, uint64_t offset,
+			      uint64_t length)
 {
 	struct pool_page *entry = &pool->table[offset >> POOL_PAGE_SHIFT];
 	uint64_t tag = pool_load(&entry->tag);
@@ -197,12 +197,12 @@ void accmem_piece_attach(struct accmem_pool *pool, uint64_t offset,
 			 length, __ATOMIC_RELAXED);
 }
 
-int accmem_piece_map(struct accmem_pool *pool, uint64_t offset)
+int accmem_pool_piece_map(struct accmem_pool *pool, uint64_t offset)
 {
 	int ret;
 
 	pthread_mutex_lock(&pool->lock);
-	ret = accmem_region_map(pool, offset >> POOL_PAGE_SHIFT);
+	ret = accmem_pool_region_map(pool, offset >> POOL_PAGE_SHIFT);
 	pthread_mutex_unlock(&pool->lock);
 	return ret;
 }

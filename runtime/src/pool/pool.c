@@ -40,7 +40,7 @@ static void lock_all(void)
 {
 	struct accmem_pool *pool;
 
-	accmem_cache_lock();
+	accmem_pool_cache_lock();
 	pthread_mutex_lock(&accmem_pool_list_lock);
 	for (pool = accmem_pool_list; pool; pool = pool->next) {
 		pthread_mutex_lock(&pool->lock);
@@ -57,17 +57,17 @@ static void unlock_all(void)
 		pthread_mutex_unlock(&pool->lock);
 	}
 	pthread_mutex_unlock(&accmem_pool_list_lock);
-	accmem_cache_unlock();
+	accmem_pool_cache_unlock();
 }
 
 /* All that there is stays the parent's, and so do its threads. */
 static void disown(struct accmem_pool *pool)
 {
-	accmem_cache_disown(pool);
-	accmem_pending_disown(pool);
-	accmem_region_disown(pool);
-	accmem_direct_disown(pool);
-	accmem_yield_disown(pool);
+	accmem_pool_cache_disown(pool);
+	accmem_pool_pending_disown(pool);
+	accmem_pool_region_disown(pool);
+	accmem_pool_direct_disown(pool);
+	accmem_pool_reclaim_disown(pool);
 	pool->live_bytes = 0;
 	pool->waiting = 0;
 	pool->stats.reserved_bytes = 0;
@@ -91,7 +91,7 @@ static void end_stream(int stream)
 	pthread_mutex_lock(&accmem_pool_list_lock);
 	for (pool = accmem_pool_list; pool; pool = pool->next) {
 		pthread_mutex_lock(&pool->lock);
-		accmem_pending_end(pool, stream);
+		accmem_pool_pending_end_stream(pool, stream);
 		pthread_mutex_unlock(&pool->lock);
 	}
 	pthread_mutex_unlock(&accmem_pool_list_lock);
@@ -264,7 +264,7 @@ int accmem_pool_create(struct accmem_context *ctx,
 		ret = create_tables(pool);
 	if (ret)
 		goto free_pool;
-	ret = create_failed(accmem_history_create(pool));
+	ret = create_failed(accmem_pool_history_create(pool));
 	if (ret)
 		goto destroy_tables;
 	create_locks(pool);
@@ -277,7 +277,7 @@ int accmem_pool_create(struct accmem_context *ctx,
 
 destroy_locks:
 	destroy_locks(pool);
-	accmem_history_destroy(pool);
+	accmem_pool_history_destroy(pool);
 destroy_tables:
 	destroy_tables(pool);
 free_pool:
@@ -288,17 +288,17 @@ free_pool:
 static void destroy(struct accmem_pool *pool)
 {
 	accmem_pool_list_remove(pool);
-	accmem_yield_stop(pool);
+	accmem_pool_reclaim_stop(pool);
 	if (pool->flags & ACCMEM_POOL_LEAKS)
 		accmem_pool_report_leaks(pool, STDERR_FILENO);
-	accmem_cache_lock();
-	accmem_cache_disown(pool);
-	accmem_cache_unlock();
-	accmem_pending_disown(pool);
-	accmem_region_destroy_all(pool);
-	accmem_slab_destroy_all(pool);
-	accmem_direct_destroy(pool);
-	accmem_history_destroy(pool);
+	accmem_pool_cache_lock();
+	accmem_pool_cache_disown(pool);
+	accmem_pool_cache_unlock();
+	accmem_pool_pending_disown(pool);
+	accmem_pool_region_destroy_all(pool);
+	accmem_pool_slab_destroy_all(pool);
+	accmem_pool_direct_destroy(pool);
+	accmem_pool_history_destroy(pool);
 	destroy_tables(pool);
 	destroy_locks(pool);
 	free(pool);

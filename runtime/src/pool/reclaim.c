@@ -31,19 +31,18 @@
 #include "pool/region.h"
 #include "pool/slab.h"
 
-#define LOOK_AGAIN_MS \
-	100 /* and twice as long each time that nothing comes back */
-#define LOOK_MOST_MS 1000
+#define RESCAN_MS 100 /* and twice as long each time that nothing comes back */
+#define RESCAN_MAX_MS 1000
 
 uint64_t accmem_pool_reclaim(struct accmem_pool *pool)
 {
-	uint64_t bytes = accmem_pending_reap(pool);
+	uint64_t bytes = accmem_pool_pending_reap(pool);
 
 	/* other threads see it when they come by */
 	__atomic_fetch_add(&pool->epoch, 1, __ATOMIC_RELAXED);
-	accmem_cache_flush_own(pool);
-	accmem_slab_trim(pool);
-	return bytes + accmem_region_shrink(pool, 0);
+	accmem_pool_cache_flush_own(pool);
+	accmem_pool_slab_trim(pool);
+	return bytes + accmem_pool_region_shrink(pool, 0);
 }
 
 uint64_t accmem_pool_trim(struct accmem_pool *pool, uint64_t keep_bytes)
@@ -51,11 +50,11 @@ uint64_t accmem_pool_trim(struct accmem_pool *pool, uint64_t keep_bytes)
 	uint64_t bytes;
 
 	pthread_mutex_lock(&pool->lock);
-	accmem_pending_reap(pool);
+	accmem_pool_pending_reap(pool);
 	__atomic_fetch_add(&pool->epoch, 1, __ATOMIC_RELAXED);
-	accmem_cache_flush_own(pool);
-	accmem_slab_trim(pool);
-	bytes = accmem_region_shrink(pool, keep_bytes);
+	accmem_pool_cache_flush_own(pool);
+	accmem_pool_slab_trim(pool);
+	bytes = accmem_pool_region_shrink(pool, keep_bytes);
 	pthread_mutex_unlock(&pool->lock);
 	return bytes;
 }
@@ -70,7 +69,7 @@ static int call_shrink(struct accmem_pool *pool, uint32_t flags, int fd,
 }
 
 /* The driver tells a context once, whichever of its pools asked for it. */
-static void yield_one(struct accmem_pool *pool, void *sum)
+static void trim_for_others(struct accmem_pool *pool, void *sum)
 {
 	uint64_t bytes = accmem_pool_trim(pool, 0);
 
@@ -81,13 +80,13 @@ static void yield_one(struct accmem_pool *pool, void *sum)
 }
 
 /* Does anybody else wait? */
-static bool yield_to_others(struct accmem_pool *pool, uint64_t *bytes)
+static bool reclaim_for_others(struct accmem_pool *pool, uint64_t *bytes)
 {
 	struct accmem_shrink req;
 
 	if (call_shrink(pool, 0, 0, &req) || !req.waiting)
 		return false;
-	accmem_pools_each(pool->ctx, yield_one, bytes);
+	accmem_pool_list_for_each(pool->ctx, trim_for_others, bytes);
 	return true;
 }
 
@@ -95,11 +94,11 @@ uint64_t accmem_pool_yield(struct accmem_pool *pool)
 {
 	uint64_t bytes = 0;
 
-	yield_to_others(pool, &bytes);
+	reclaim_for_others(pool, &bytes);
 	return bytes;
 }
 
-static void reclaim_one(struct accmem_pool *pool, void *sum)
+static void reclaim_pool(struct accmem_pool *pool, void *sum)
 {
 	pthread_mutex_lock(&pool->lock);
 	*(uint64_t *)sum += accmem_pool_reclaim(pool);
@@ -107,23 +106,23 @@ static void reclaim_one(struct accmem_pool *pool, void *sum)
 }
 
 /* Other pools of the context may have what a request of this one waits for. */
-static bool yield_to_own(struct accmem_pool *pool, uint64_t *bytes)
+static bool reclaim_for_own(struct accmem_pool *pool, uint64_t *bytes)
 {
 	if (!pool_waits(pool))
 		return false;
-	accmem_pools_each(pool->ctx, reclaim_one, bytes);
+	accmem_pool_list_for_each(pool->ctx, reclaim_pool, bytes);
 	return true;
 }
 
 /* Until it is told of a wait, or for so many ms if not negative; false: it is to end. */
-static bool yield_sleep(struct accmem_pool *pool, int timeout)
+static bool reclaim_sleep(struct accmem_pool *pool, int timeout)
 {
-	struct pollfd told = { .fd = pool->eventfd, .events = POLLIN };
+	struct pollfd event = { .fd = pool->eventfd, .events = POLLIN };
 	uint64_t count;
 	int ret = 1;
 
 	if (timeout >= 0)
-		ret = poll(&told, 1, timeout);
+		ret = poll(&event, 1, timeout);
 	/* a process may not be allowed as many descriptors as it has */
 	if (ret < 0 && errno != EINTR)
 		usleep(timeout * 1000);
@@ -134,27 +133,27 @@ static bool yield_sleep(struct accmem_pool *pool, int timeout)
 }
 
 /* How long to sleep after a look that gave back so much, or -1 */
-static int yield_pause(int last, bool waits, uint64_t bytes)
+static int reclaim_pause(int last, bool waits, uint64_t bytes)
 {
 	if (!waits)
 		return -1;
 	if (last < 0 || bytes)
-		return LOOK_AGAIN_MS;
-	return 2 * last < LOOK_MOST_MS ? 2 * last : LOOK_MOST_MS;
+		return RESCAN_MS;
+	return 2 * last < RESCAN_MAX_MS ? 2 * last : RESCAN_MAX_MS;
 }
 
-static void *yield_work(void *argument)
+static void *reclaim_work(void *argument)
 {
 	struct accmem_pool *pool = argument;
 	uint64_t bytes;
 	int pause = -1;
 	bool waits;
 
-	while (yield_sleep(pool, pause)) {
+	while (reclaim_sleep(pool, pause)) {
 		bytes = 0;
-		waits = yield_to_others(pool, &bytes) ||
-			yield_to_own(pool, &bytes);
-		pause = yield_pause(pause, waits, bytes);
+		waits = reclaim_for_others(pool, &bytes) ||
+			reclaim_for_own(pool, &bytes);
+		pause = reclaim_pause(pause, waits, bytes);
 	}
 	return NULL;
 }
@@ -167,7 +166,7 @@ static int start_thread(struct accmem_pool *pool)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&pool->thread, NULL, yield_work, pool);
+	ret = pthread_create(&pool->thread, NULL, reclaim_work, pool);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return ret;
 }
@@ -200,7 +199,7 @@ static uint64_t now_ms(void)
  * The thread goes first: a pool without one takes the place of no other pool that its
  * context tells.
  */
-static void yield_begin(struct accmem_pool *pool)
+static void reclaim_begin(struct accmem_pool *pool)
 {
 	struct accmem_shrink req;
 	int ret = 0;
@@ -210,44 +209,44 @@ static void yield_begin(struct accmem_pool *pool)
 	if (!ret)
 		ret = call_shrink(pool, ACCMEM_SHRINK_REGISTER, pool->eventfd,
 				  &req);
-	pool_store(&pool->retry_ms, ret ? now_ms() + LOOK_AGAIN_MS : 0);
+	pool_store(&pool->retry_ms, ret ? now_ms() + RESCAN_MS : 0);
 }
 
 /* It is to have a thread, and has none, or one that is not told. */
-static bool yield_is_wanted(const struct accmem_pool *pool)
+static bool reclaim_needs_thread(const struct accmem_pool *pool)
 {
 	return !(pool->flags & ACCMEM_POOL_PASSIVE) &&
-	       !pool->ctx->parent_told &&
+	       !pool->ctx->parent_registered &&
 	       (pool->eventfd == POOL_NO_EVENTFD || pool_load(&pool->retry_ms));
 }
 
 /* After a failure, ten times a second at most. */
-void accmem_yield_start(struct accmem_pool *pool)
+void accmem_pool_reclaim_start(struct accmem_pool *pool)
 {
 	uint64_t retry_ms = pool_load(&pool->retry_ms);
 
-	if (yield_is_wanted(pool) && (!retry_ms || now_ms() >= retry_ms))
-		yield_begin(pool);
+	if (reclaim_needs_thread(pool) && (!retry_ms || now_ms() >= retry_ms))
+		reclaim_begin(pool);
 }
 
-bool accmem_yield_wake(struct accmem_pool *pool)
+bool accmem_pool_reclaim_wake(struct accmem_pool *pool)
 {
 	int state = accmem_cancel_off();
-	bool looks;
+	bool running;
 
 	pthread_mutex_lock(&pool->lock);
-	if (yield_is_wanted(pool))
-		yield_begin(pool);
+	if (reclaim_needs_thread(pool))
+		reclaim_begin(pool);
 	if (pool->eventfd >= 0)
 		eventfd_write(pool->eventfd, 1);
-	looks = pool->eventfd >= 0 || !yield_is_wanted(pool);
+	running = pool->eventfd >= 0 || !reclaim_needs_thread(pool);
 	pthread_mutex_unlock(&pool->lock);
 	accmem_cancel_restore(state);
-	return looks;
+	return running;
 }
 
 /* Another pool of the context is told from now on. */
-static void register_again(struct accmem_pool *pool, void *argument)
+static void register_pool(struct accmem_pool *pool, void *argument)
 {
 	struct accmem_shrink req;
 
@@ -259,7 +258,7 @@ static void register_again(struct accmem_pool *pool, void *argument)
 }
 
 /* The pool is not among those of its context any more. */
-void accmem_yield_stop(struct accmem_pool *pool)
+void accmem_pool_reclaim_stop(struct accmem_pool *pool)
 {
 	const uint64_t one = 1;
 	struct accmem_shrink req;
@@ -267,7 +266,7 @@ void accmem_yield_stop(struct accmem_pool *pool)
 	if (pool->eventfd < 0)
 		return;
 	call_shrink(pool, ACCMEM_SHRINK_UNREGISTER, 0, &req);
-	accmem_pools_each(pool->ctx, register_again, NULL);
+	accmem_pool_list_for_each(pool->ctx, register_pool, NULL);
 	__atomic_store_n(&pool->ends, true, __ATOMIC_RELEASE);
 	if (write(pool->eventfd, &one, sizeof(one)) == sizeof(one))
 		pthread_join(pool->thread, NULL);
@@ -276,7 +275,7 @@ void accmem_yield_stop(struct accmem_pool *pool)
 }
 
 /* It has a thread, or begins one when it has something to give back. */
-static bool yield_may_begin(const struct accmem_pool *pool)
+static bool reclaim_may_begin(const struct accmem_pool *pool)
 {
 	return !(pool->flags & (ACCMEM_POOL_PASSIVE | ACCMEM_POOL_DIRECT)) &&
 	       pool->eventfd != POOL_PASSIVE;
@@ -286,10 +285,10 @@ static bool yield_may_begin(const struct accmem_pool *pool)
  * The thread stayed in the parent, and so does being told, which a context is once: where
  * the parent's pool has not begun yet, it does later.
  */
-void accmem_yield_disown(struct accmem_pool *pool)
+void accmem_pool_reclaim_disown(struct accmem_pool *pool)
 {
-	if (yield_may_begin(pool))
-		pool->ctx->parent_told = true;
+	if (reclaim_may_begin(pool))
+		pool->ctx->parent_registered = true;
 	if (pool->eventfd >= 0)
 		accmem_close_locked(pool->eventfd);
 	pool->eventfd = POOL_PASSIVE;

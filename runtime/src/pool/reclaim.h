@@ -10,18 +10,18 @@
 uint64_t accmem_pool_reclaim(struct accmem_pool *pool);
 
 /* Start the thread that gives memory back when somebody waits. With the lock held. */
-void accmem_yield_start(struct accmem_pool *pool);
+void accmem_pool_reclaim_start(struct accmem_pool *pool);
 
 /*
  * Wake the thread for a request of the pool's own. False: there is no thread, though the
  * pool is not passive.
  */
-bool accmem_yield_wake(struct accmem_pool *pool);
+bool accmem_pool_reclaim_wake(struct accmem_pool *pool);
 
 /* End the thread, of a pool that has left the list of pools. */
-void accmem_yield_stop(struct accmem_pool *pool);
+void accmem_pool_reclaim_stop(struct accmem_pool *pool);
 
 /* In a child of fork(), which has no such thread. */
-void accmem_yield_disown(struct accmem_pool *pool);
+void accmem_pool_reclaim_disown(struct accmem_pool *pool);
 
 #endif /* ACCMEM_RUNTIME_POOL_RECLAIM_H */

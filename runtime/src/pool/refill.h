@@ -9,13 +9,13 @@
  * Take a span for a thread of @arena, and grow the pool if need be. The caller holds the
  * lock.
  */
-int accmem_span_take(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
-		     uint32_t pages, uint32_t alignment,
-		     struct pool_slot *slot);
+int accmem_pool_span_alloc(struct accmem_pool *pool, uint32_t arena,
+			   uint32_t sort, uint32_t pages, uint32_t alignment,
+			   struct pool_slot *slot);
 
 /* Fill a bin that is empty. Takes the lock. */
-int accmem_cache_fill(struct accmem_pool *pool, struct pool_cache *cache,
-		      uint32_t bin);
+int accmem_pool_cache_fill(struct accmem_pool *pool, struct pool_cache *cache,
+			   uint32_t bin);
 
 /* Takes what is next in a bin, which is not empty. */
 static inline uint64_t cache_pop(struct pool_cache *cache, uint32_t bin,
@@ -39,17 +39,17 @@ static inline int cache_allocate(struct accmem_pool *pool, uint32_t sort,
 				 uint64_t length, uint64_t *offset)
 {
 	bool small = length <= POOL_SMALL_MAX;
-	uint64_t size = accmem_piece_usable(length);
+	uint64_t size = accmem_pool_size_usable(length);
 	uint32_t bin = sort * POOL_BINS_OF_SORT;
 	struct pool_cache *cache = cache_of(pool);
 	int ret;
 
 	if (!cache)
 		return -ENOMEM;
-	bin += small ? accmem_slab_class(length) :
+	bin += small ? accmem_pool_size_class(length) :
 		       POOL_NR_CLASSES - 1 + (size >> POOL_PAGE_SHIFT);
 	if (!cache->bins[bin].count) {
-		ret = accmem_cache_fill(pool, cache, bin);
+		ret = accmem_pool_cache_fill(pool, cache, bin);
 		if (ret)
 			return ret;
 	}

@@ -54,7 +54,7 @@ static uint32_t step_of(const struct pool_heap *heap)
 	return step > POOL_STEP_PAGES ? step : POOL_STEP_PAGES;
 }
 
-static int map_all(struct accmem_pool *pool, struct pool_region *region)
+static int map_region(struct accmem_pool *pool, struct pool_region *region)
 {
 	void *pointer;
 	int ret;
@@ -67,8 +67,8 @@ static int map_all(struct accmem_pool *pool, struct pool_region *region)
 	return ret;
 }
 
-static void count(struct accmem_pool *pool, struct pool_heap *heap,
-		  int64_t pages)
+static void count_pages(struct accmem_pool *pool, struct pool_heap *heap,
+			int64_t pages)
 {
 	heap->pages += pages;
 	accmem_pool_count_reserved(pool, pages * (int64_t)POOL_PAGE);
@@ -86,20 +86,20 @@ static int resize(struct accmem_pool *pool, struct pool_region *region,
 }
 
 /* What is mapped of a region goes on being all of it. */
-static int map_rest(struct accmem_pool *pool, struct pool_region *region)
+static int map_extension(struct accmem_pool *pool, struct pool_region *region)
 {
 	if (!region->mapped)
 		return 0;
 	region->mapped = false;
-	return map_all(pool, region);
+	return map_region(pool, region);
 }
 
 /*
  * In a child: what the parent had at addresses that are the child's now, the parent
  * has freed.
  */
-void accmem_region_forget(struct accmem_pool *pool, uint32_t first,
-			  uint32_t pages)
+void accmem_pool_region_drop_inherited(struct accmem_pool *pool, uint32_t first,
+				       uint32_t pages)
 {
 	struct pool_region **link = &pool->inherited, *region;
 	uint32_t i;
@@ -119,15 +119,16 @@ void accmem_region_forget(struct accmem_pool *pool, uint32_t first,
 }
 
 /* What is a region's now was the parent's. */
-static void forget(struct accmem_pool *pool, uint32_t first, uint32_t pages)
+static void drop_inherited(struct accmem_pool *pool, uint32_t first,
+			   uint32_t pages)
 {
-	accmem_region_forget(pool, first, pages);
-	accmem_direct_forget(pool, pool->base + first * POOL_PAGE,
-			     pages * POOL_PAGE);
+	accmem_pool_region_drop_inherited(pool, first, pages);
+	accmem_pool_direct_drop_range(pool, pool->base + first * POOL_PAGE,
+				      pages * POOL_PAGE);
 }
 
-static int extend(struct accmem_pool *pool, struct pool_heap *heap,
-		  struct pool_region *region, uint32_t more)
+static int extend_region(struct accmem_pool *pool, struct pool_heap *heap,
+			 struct pool_region *region, uint32_t more)
 {
 	uint32_t end = usable_end(region);
 	int ret;
@@ -135,16 +136,16 @@ static int extend(struct accmem_pool *pool, struct pool_heap *heap,
 	ret = resize(pool, region, region->pages + more);
 	if (ret)
 		return ret;
-	ret = map_rest(pool, region);
+	ret = map_extension(pool, region);
 	if (ret) {
 		region->mapped = true;
 		resize(pool, region, region->pages);
 		return ret;
 	}
-	forget(pool, end + 1, more);
+	drop_inherited(pool, end + 1, more);
 	region->pages += more;
-	count(pool, heap, more);
-	accmem_heap_add(pool, heap, end, more);
+	count_pages(pool, heap, more);
+	accmem_pool_heap_add(pool, heap, end, more);
 	return 0;
 }
 
@@ -167,8 +168,9 @@ static int call_alloc(struct accmem_pool *pool, uint32_t heap, uint64_t length,
 }
 
 /* With a reservation, if that can be, so that it can grow. */
-static int allocate(struct accmem_pool *pool, uint32_t heap, uint64_t length,
-		    uint64_t *reserve, struct accmem_alloc *alloc)
+static int allocate_buffer(struct accmem_pool *pool, uint32_t heap,
+			   uint64_t length, uint64_t *reserve,
+			   struct accmem_alloc *alloc)
 {
 	int ret;
 
@@ -182,8 +184,8 @@ static int allocate(struct accmem_pool *pool, uint32_t heap, uint64_t length,
 	return call_alloc(pool, heap, length, 0, alloc);
 }
 
-static int create(struct accmem_pool *pool, struct pool_heap *heap,
-		  uint32_t pages)
+static int create_region(struct accmem_pool *pool, struct pool_heap *heap,
+			 uint32_t pages)
 {
 	uint32_t index = heap_index(pool, heap);
 	struct pool_region *region = calloc(1, sizeof(*region));
@@ -193,7 +195,7 @@ static int create(struct accmem_pool *pool, struct pool_heap *heap,
 
 	if (!region)
 		return -ENOMEM;
-	ret = allocate(pool, index, pages * POOL_PAGE, &reserve, &alloc);
+	ret = allocate_buffer(pool, index, pages * POOL_PAGE, &reserve, &alloc);
 	if (ret)
 		goto free_region;
 	if (!accmem_pool_pointer(pool, alloc.address)) {
@@ -205,16 +207,16 @@ static int create(struct accmem_pool *pool, struct pool_heap *heap,
 	region->pages = pages;
 	region->most = reserve >> POOL_PAGE_SHIFT;
 	if (kind_of(index) != ACCMEM_KIND_DEVICE) {
-		ret = map_all(pool, region);
+		ret = map_region(pool, region);
 		if (ret)
 			goto free_buffer;
 	}
-	forget(pool, region->first, pages);
+	drop_inherited(pool, region->first, pages);
 	region->next = heap->regions;
 	heap->regions = region;
 	pool->stats.kernel_buffers++;
-	count(pool, heap, pages);
-	accmem_heap_add(pool, heap, region->first, pages - 1);
+	count_pages(pool, heap, pages);
+	accmem_pool_heap_add(pool, heap, region->first, pages - 1);
 	return 0;
 
 free_buffer:
@@ -233,35 +235,35 @@ static int grow_locked(struct accmem_pool *pool, struct pool_heap *heap,
 	int ret;
 
 	if (region) {
-		start = accmem_heap_free_before(pool, usable_end(region));
+		start = accmem_pool_heap_free_start(pool, usable_end(region));
 		need = (-start & (alignment - 1)) + pages -
 		       (usable_end(region) - start);
 		if (need <= region->most - region->pages) {
 			if (step < need || step > region->most - region->pages)
 				step = need;
-			ret = extend(pool, heap, region, step);
+			ret = extend_region(pool, heap, region, step);
 			if (pool_is_short(ret) && step > need)
-				ret = extend(pool, heap, region, need);
+				ret = extend_region(pool, heap, region, need);
 			if (!ret)
 				return 0;
 		}
 	}
 	need = pages + 1;
-	ret = create(pool, heap, need > step ? need : step);
+	ret = create_region(pool, heap, need > step ? need : step);
 	if (pool_is_short(ret) && step > need)
-		ret = create(pool, heap, need);
+		ret = create_region(pool, heap, need);
 	return ret;
 }
 
-int accmem_region_grow(struct accmem_pool *pool, struct pool_heap *heap,
-		       uint32_t pages, uint32_t alignment, uint32_t *first)
+int accmem_pool_region_grow(struct accmem_pool *pool, struct pool_heap *heap,
+			    uint32_t pages, uint32_t alignment, uint32_t *first)
 {
 	int ret;
 
 	pool_lock_heap(pool, heap);
 	ret = grow_locked(pool, heap, pages, alignment);
 	if (!ret) {
-		*first = accmem_heap_take(pool, heap, pages, alignment);
+		*first = accmem_pool_heap_alloc(pool, heap, pages, alignment);
 		if (*first == POOL_NONE)
 			ret = -ENOMEM;
 	}
@@ -276,33 +278,34 @@ static uint64_t release_region(struct accmem_pool *pool, struct pool_heap *heap,
 	uint64_t bytes = region->pages * POOL_PAGE;
 	int ret;
 
-	accmem_heap_remove(pool, heap, region->first, usable_end(region));
+	accmem_pool_heap_remove(pool, heap, region->first, usable_end(region));
 	pool->stats.kernel_calls++;
 	ret = accmem_release(pool->ctx, region->address);
 	if (ret && ret != -ENOENT && ret != -ENODEV) {
-		accmem_heap_add(pool, heap, region->first, region->pages - 1);
+		accmem_pool_heap_add(pool, heap, region->first,
+				     region->pages - 1);
 		return 0;
 	}
 	pool->stats.kernel_buffers--;
-	count(pool, heap, -(int64_t)region->pages);
+	count_pages(pool, heap, -(int64_t)region->pages);
 	*link = region->next;
 	free(region);
 	return bytes;
 }
 
 /* Its last @less pages, which are free but for the very last one. */
-static uint64_t cut(struct accmem_pool *pool, struct pool_heap *heap,
-		    struct pool_region *region, uint32_t less)
+static uint64_t truncate(struct accmem_pool *pool, struct pool_heap *heap,
+			 struct pool_region *region, uint32_t less)
 {
 	uint32_t end = usable_end(region);
 
-	accmem_heap_remove(pool, heap, end - less, end);
+	accmem_pool_heap_remove(pool, heap, end - less, end);
 	if (resize(pool, region, region->pages - less)) {
-		accmem_heap_add(pool, heap, end - less, less);
+		accmem_pool_heap_add(pool, heap, end - less, less);
 		return 0;
 	}
 	region->pages -= less;
-	count(pool, heap, -(int64_t)less);
+	count_pages(pool, heap, -(int64_t)less);
 	return less * POOL_PAGE;
 }
 
@@ -311,7 +314,7 @@ static uint64_t shrink_one(struct accmem_pool *pool, struct pool_heap *heap,
 {
 	struct pool_region *region = *link;
 	uint32_t end = usable_end(region);
-	uint32_t start = accmem_heap_free_before(pool, end);
+	uint32_t start = accmem_pool_heap_free_start(pool, end);
 
 	if (start == region->first && excess >= region->pages * POOL_PAGE)
 		return release_region(pool, heap, link);
@@ -319,7 +322,7 @@ static uint64_t shrink_one(struct accmem_pool *pool, struct pool_heap *heap,
 		start++;
 	if (excess >> POOL_PAGE_SHIFT < end - start)
 		start = end - (excess >> POOL_PAGE_SHIFT);
-	return start < end ? cut(pool, heap, region, end - start) : 0;
+	return start < end ? truncate(pool, heap, region, end - start) : 0;
 }
 
 static uint64_t shrink_heap(struct accmem_pool *pool, struct pool_heap *heap,
@@ -353,7 +356,8 @@ static uint64_t count_free(struct accmem_pool *pool)
 	return pages * POOL_PAGE;
 }
 
-uint64_t accmem_region_shrink(struct accmem_pool *pool, uint64_t keep_bytes)
+uint64_t accmem_pool_region_shrink(struct accmem_pool *pool,
+				   uint64_t keep_bytes)
 {
 	uint64_t bytes = 0, free_bytes = count_free(pool);
 	uint32_t i;
@@ -375,14 +379,14 @@ static struct pool_region *region_of(struct pool_region *region, uint32_t page)
 	return region;
 }
 
-int accmem_region_map(struct accmem_pool *pool, uint32_t page)
+int accmem_pool_region_map(struct accmem_pool *pool, uint32_t page)
 {
 	struct pool_region *region = region_of(pool->inherited, page);
 	uint32_t i;
 
 	for (i = 0; i < POOL_NR_HEAPS && !region; i++)
 		region = region_of(pool->heaps[i].regions, page);
-	return region ? map_all(pool, region) : -ENOENT;
+	return region ? map_region(pool, region) : -ENOENT;
 }
 
 /* The table still knows what there is, and whose. */
@@ -406,7 +410,7 @@ static void disown_pages(struct accmem_pool *pool, uint32_t first,
 }
 
 /* The heaps begin anew. */
-void accmem_region_disown(struct accmem_pool *pool)
+void accmem_pool_region_disown(struct accmem_pool *pool)
 {
 	struct pool_region *region, *next;
 	struct pool_lists *lists;
@@ -425,7 +429,7 @@ void accmem_region_disown(struct accmem_pool *pool)
 	}
 }
 
-static void forget_inherited(struct accmem_pool *pool)
+static void free_inherited(struct accmem_pool *pool)
 {
 	struct pool_region *region;
 
@@ -435,7 +439,7 @@ static void forget_inherited(struct accmem_pool *pool)
 	}
 }
 
-void accmem_region_destroy_all(struct accmem_pool *pool)
+void accmem_pool_region_destroy_all(struct accmem_pool *pool)
 {
 	struct pool_region *region;
 	uint32_t i;
@@ -447,5 +451,5 @@ void accmem_region_destroy_all(struct accmem_pool *pool)
 			free(region);
 		}
 	}
-	forget_inherited(pool);
+	free_inherited(pool);
 }

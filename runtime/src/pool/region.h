@@ -9,24 +9,26 @@
 #define POOL_STEP_PAGES 512u
 
 /* Grow a heap, and take a span of it, whose first page is @first. */
-int accmem_region_grow(struct accmem_pool *pool, struct pool_heap *heap,
-		       uint32_t pages, uint32_t alignment, uint32_t *first);
+int accmem_pool_region_grow(struct accmem_pool *pool, struct pool_heap *heap,
+			    uint32_t pages, uint32_t alignment,
+			    uint32_t *first);
 
 /* Free unused memory until @keep_bytes of it are left. Returns the bytes. */
-uint64_t accmem_region_shrink(struct accmem_pool *pool, uint64_t keep_bytes);
+uint64_t accmem_pool_region_shrink(struct accmem_pool *pool,
+				   uint64_t keep_bytes);
 
 /* Map the region that @page is in for the CPU, an inherited region included. */
-int accmem_region_map(struct accmem_pool *pool, uint32_t page);
+int accmem_pool_region_map(struct accmem_pool *pool, uint32_t page);
 
 /*
  * In a child of fork(): the inherited regions in these pages are gone, because the child
  * was given their addresses.
  */
-void accmem_region_forget(struct accmem_pool *pool, uint32_t first,
-			  uint32_t pages);
+void accmem_pool_region_drop_inherited(struct accmem_pool *pool, uint32_t first,
+				       uint32_t pages);
 
 /* In a child of fork(): all regions belong to the parent. */
-void accmem_region_disown(struct accmem_pool *pool);
-void accmem_region_destroy_all(struct accmem_pool *pool);
+void accmem_pool_region_disown(struct accmem_pool *pool);
+void accmem_pool_region_destroy_all(struct accmem_pool *pool);
 
 #endif /* ACCMEM_RUNTIME_POOL_REGION_H */

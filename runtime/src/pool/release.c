@@ -39,7 +39,7 @@ static void count_release(struct accmem_pool *pool, uint64_t usable)
 static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
 {
 	uint64_t usable;
-	int ret = accmem_span_release(pool, offset, tag, &usable);
+	int ret = accmem_pool_span_release(pool, offset, tag, &usable);
 
 	if (ret < 0)
 		return ret;
@@ -47,7 +47,7 @@ static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
 	count_release(pool, ret ? 0 : usable);
 	if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL) {
 		pthread_mutex_lock(&pool->lock);
-		accmem_region_shrink(pool, pool_keep_bytes(pool));
+		accmem_pool_region_shrink(pool, pool_keep_bytes(pool));
 		pthread_mutex_unlock(&pool->lock);
 	}
 	return 0;
@@ -66,7 +66,7 @@ static int release_to_cache(struct accmem_pool *pool, uint64_t offset)
 			return release_span(pool, offset, tag);
 		return cache_release_span(pool, offset, tag);
 	}
-	return accmem_piece_lookup(pool, offset, NULL) ? -ESRCH : -EINVAL;
+	return accmem_pool_piece_lookup(pool, offset, NULL) ? -ESRCH : -EINVAL;
 }
 
 /* What there is no cache for goes back to the pool: a release does not fail for that. */
@@ -76,12 +76,12 @@ static int release_uncached(struct accmem_pool *pool, uint64_t offset)
 	int ret;
 
 	pthread_mutex_lock(&pool->lock);
-	ret = accmem_piece_detach(pool, offset, &usable);
+	ret = accmem_pool_piece_detach(pool, offset, &usable);
 	if (!ret) {
-		accmem_piece_give(pool, offset);
+		accmem_pool_piece_free(pool, offset);
 		accmem_pool_count_live(pool, -(int64_t)usable);
 		if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL)
-			accmem_region_shrink(pool, pool_keep_bytes(pool));
+			accmem_pool_region_shrink(pool, pool_keep_bytes(pool));
 	}
 	if (ret >= 0)
 		pool->stats.releases++;
@@ -89,7 +89,7 @@ static int release_uncached(struct accmem_pool *pool, uint64_t offset)
 	return ret < 0 ? ret : 0;
 }
 
-int accmem_piece_release(struct accmem_pool *pool, uint64_t offset)
+int accmem_pool_piece_release(struct accmem_pool *pool, uint64_t offset)
 {
 	int ret;
 
@@ -106,12 +106,12 @@ static int release(struct accmem_pool *pool, void *pointer, const void *site)
 	int ret;
 
 	if (pool->history)
-		origin = accmem_history_released(pool, pointer, 0, site);
-	ret = accmem_piece_release(pool, pool_offset_of(pool, pointer));
+		origin = accmem_pool_history_released(pool, pointer, 0, site);
+	ret = accmem_pool_piece_release(pool, pool_offset_of(pool, pointer));
 	if (ret == -ESRCH)
-		ret = accmem_direct_release(pool, pointer, &req);
+		ret = accmem_pool_direct_release(pool, pointer, &req);
 	if (ret && pool->history)
-		accmem_history_not_released(pool, pointer, origin, ret);
+		accmem_pool_history_release_failed(pool, pointer, origin, ret);
 	return ret ? accmem_pool_bad_pointer("release", pointer, ret) : 0;
 }
 
@@ -135,7 +135,7 @@ static int release_piece_at(struct accmem_pool *pool, uint64_t offset,
 	if (query.reached >= position || query.state & ACCMEM_STREAM_ENDED)
 		return 1;
 	pthread_mutex_lock(&pool->lock);
-	ret = accmem_pending_add(pool, offset, stream, position);
+	ret = accmem_pool_pending_add(pool, offset, stream, position);
 	pthread_mutex_unlock(&pool->lock);
 	return ret;
 }
@@ -164,21 +164,23 @@ int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
 	struct pool_origin origin = {};
 	int ret;
 
-	if (accmem_piece_lookup(pool, offset, NULL)) {
+	if (accmem_pool_piece_lookup(pool, offset, NULL)) {
 		if (pool->history)
-			origin = accmem_history_released(pool, pointer, stream,
-							 SITE);
+			origin = accmem_pool_history_released(pool, pointer,
+							      stream, SITE);
 		ret = offset < pool->span ?
-			      accmem_direct_release(pool, pointer, &req) :
+			      accmem_pool_direct_release(pool, pointer, &req) :
 			      -ENOENT;
 		if (ret && pool->history)
-			accmem_history_not_released(pool, pointer, origin, ret);
+			accmem_pool_history_release_failed(pool, pointer,
+							   origin, ret);
 	} else {
 		ret = release_piece_at(pool, offset, stream, position);
 		if (ret > 0)
 			return release(pool, pointer, SITE);
 		if (!ret && pool->history)
-			accmem_history_released(pool, pointer, stream, SITE);
+			accmem_pool_history_released(pool, pointer, stream,
+						     SITE);
 	}
 	return ret ? release_at_failed(pool, pointer, stream, ret) : 0;
 }

@@ -6,6 +6,6 @@
 #include <accmem_pool.h>
 
 /* Release the piece at @offset. -ESRCH: there is no piece, but maybe a direct allocation. */
-int accmem_piece_release(struct accmem_pool *pool, uint64_t offset);
+int accmem_pool_piece_release(struct accmem_pool *pool, uint64_t offset);
 
 #endif /* ACCMEM_RUNTIME_POOL_RELEASE_H */

@@ -174,10 +174,10 @@ static void print_block(struct show *show, uint64_t offset, uint64_t size,
 		"%s{\"address\": %" PRIu64 ", \"size\": %" PRIu64
 		", \"requested_size\": %" PRIu64 ", \"state\": \"%s\", ",
 		show->blocks++ ? ", " : "", pool->base + offset, size, length,
-		length				 ? "active_allocated" :
-		accmem_pending_has(pool, offset) ? "active_awaiting_free" :
-						   "inactive");
-	site = accmem_history_site(pool, pool->window + offset);
+		length				      ? "active_allocated" :
+		accmem_pool_pending_has(pool, offset) ? "active_awaiting_free" :
+							"inactive");
+	site = accmem_pool_history_site(pool, pool->window + offset);
 	print_frames(show, site);
 	/* where PyTorch 1.13 looks for them */
 	if (site) {
@@ -240,7 +240,7 @@ static void print_events(struct show *show)
 	const struct pool_event *event;
 	uint64_t i;
 
-	for (i = 0; (event = accmem_history_event(show->pool, i)); i++) {
+	for (i = 0; (event = accmem_pool_history_event(show->pool, i)); i++) {
 		fprintf(show->out,
 			"%s{\"action\": \"%s\", \"addr\": %" PRIu64
 			", \"size\": %" PRIu64
@@ -289,7 +289,7 @@ static void snapshot(struct show *show)
 	show->name = name_frame;
 	fprintf(show->out, "{\"segments\": [");
 	each_region(show, print_region);
-	accmem_direct_visit(show->pool, print_direct, show);
+	accmem_pool_direct_visit(show->pool, print_direct, show);
 	fprintf(show->out, "],\n\"device_traces\": [[");
 	print_events(show);
 	fprintf(show->out, "]],\n\"allocator_settings\": {}}\n");
@@ -305,7 +305,7 @@ static void print_leak(struct show *show, uint64_t offset, uint64_t size,
 	if (!length)
 		return;
 	show->found++;
-	site = accmem_history_site(pool, pointer);
+	site = accmem_pool_history_site(pool, pointer);
 	fprintf(show->out, "accmem: %p: %" PRIu64 " bytes not released",
 		pointer, length);
 	if (site) {
@@ -329,7 +329,7 @@ static void leaks(struct show *show)
 	show->visit = print_leak;
 	show->name = name_caller;
 	each_region(show, visit_region);
-	accmem_direct_visit(show->pool, print_direct_leak, show);
+	accmem_pool_direct_visit(show->pool, print_direct_leak, show);
 }
 
 /* with the locks of the pool, and sites without names */

@@ -15,19 +15,19 @@ static const uint8_t classes[POOL_SMALL_MAX / POOL_UNIT + 1] = {
 	12, 12, 12, 12, 13, 13, 13, 13, 14, 14, 14, 14, 15, 15, 15, 15,
 };
 
-uint32_t accmem_slab_class(uint64_t length)
+uint32_t accmem_pool_size_class(uint64_t length)
 {
 	return classes[(length + POOL_UNIT - 1) / POOL_UNIT];
 }
 
-uint32_t accmem_slab_size(uint32_t size_class)
+uint32_t accmem_pool_class_size(uint32_t size_class)
 {
 	return sizes[size_class];
 }
 
-uint64_t accmem_piece_usable(uint64_t length)
+uint64_t accmem_pool_size_usable(uint64_t length)
 {
 	if (length <= POOL_SMALL_MAX)
-		return accmem_slab_size(accmem_slab_class(length));
+		return accmem_pool_class_size(accmem_pool_size_class(length));
 	return (length + POOL_PAGE - 1) & -POOL_PAGE;
 }

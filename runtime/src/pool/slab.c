@@ -36,7 +36,7 @@ static bool slab_chunk_create(struct accmem_pool *pool)
 }
 
 /* One that was used before, or the next of a chunk, each of which costs a fault or two. */
-struct pool_slab *accmem_slab_alloc(struct accmem_pool *pool)
+struct pool_slab *accmem_pool_slab_alloc(struct accmem_pool *pool)
 {
 	struct pool_slab *slab = pool->unused_slabs;
 
@@ -77,7 +77,7 @@ static void slab_start(struct pool_slab *slab, uint64_t start, uint32_t heap,
 	uint32_t i;
 
 	slab->start = start;
-	slab->size = accmem_slab_size(size_class);
+	slab->size = accmem_pool_class_size(size_class);
 	slab->inverse = (1ull << 32) / slab->size + 1;
 	slab->count = POOL_SLAB_BYTES / slab->size;
 	slab->heap = heap;
@@ -101,8 +101,8 @@ static void slab_tag(struct accmem_pool *pool, uint64_t start, uint64_t tag)
 				 __ATOMIC_RELEASE);
 }
 
-void accmem_slab_create(struct accmem_pool *pool, struct pool_slab *slab,
-			uint64_t offset, uint32_t size_class)
+void accmem_pool_slab_init(struct accmem_pool *pool, struct pool_slab *slab,
+			   uint64_t offset, uint32_t size_class)
 {
 	uint64_t tag = pool_tag_at(pool, offset);
 
@@ -111,7 +111,7 @@ void accmem_slab_create(struct accmem_pool *pool, struct pool_slab *slab,
 	slab_link(&pool->heaps[slab->heap], slab);
 }
 
-void accmem_slab_free(struct accmem_pool *pool, struct pool_slab *slab)
+void accmem_pool_slab_free(struct accmem_pool *pool, struct pool_slab *slab)
 {
 	slab->next = pool->unused_slabs;
 	pool->unused_slabs = slab;
@@ -124,14 +124,15 @@ static void slab_destroy(struct accmem_pool *pool, struct pool_slab *slab)
 	slab_unlink(heap, slab);
 	slab_tag(pool, slab->start, POOL_PAGE_INSIDE);
 	pool_lock_heap(pool, heap);
-	accmem_heap_add(pool, heap, slab->start >> POOL_PAGE_SHIFT,
-			POOL_SLAB_PAGES);
+	accmem_pool_heap_add(pool, heap, slab->start >> POOL_PAGE_SHIFT,
+			     POOL_SLAB_PAGES);
 	pool_unlock_heap(pool, heap);
-	accmem_slab_free(pool, slab);
+	accmem_pool_slab_free(pool, slab);
 }
 
-int accmem_slab_pop(struct accmem_pool *pool, struct pool_slab *slab,
-		    struct pool_slot *slots, int count)
+int accmem_pool_slab_alloc_blocks(struct accmem_pool *pool,
+				  struct pool_slab *slab,
+				  struct pool_slot *slots, int count)
 {
 	uint32_t block;
 	int taken = 0;
@@ -146,7 +147,7 @@ int accmem_slab_pop(struct accmem_pool *pool, struct pool_slab *slab,
 	return taken;
 }
 
-void accmem_slab_give(struct accmem_pool *pool, uint64_t offset)
+void accmem_pool_slab_free_block(struct accmem_pool *pool, uint64_t offset)
 {
 	uint64_t tag = pool_tag_at(pool, offset);
 	struct pool_slab *slab = pool_tag_slab(tag);
@@ -160,7 +161,7 @@ void accmem_slab_give(struct accmem_pool *pool, uint64_t offset)
 		slab_destroy(pool, slab);
 }
 
-void accmem_slab_destroy_all(struct accmem_pool *pool)
+void accmem_pool_slab_destroy_all(struct accmem_pool *pool)
 {
 	struct pool_slab *chunk;
 
@@ -170,7 +171,7 @@ void accmem_slab_destroy_all(struct accmem_pool *pool)
 	}
 }
 
-void accmem_slab_trim(struct accmem_pool *pool)
+void accmem_pool_slab_trim(struct accmem_pool *pool)
 {
 	struct pool_slab *slab, *next;
 	uint32_t heap, size_class;

@@ -14,7 +14,8 @@
 #include "pool/heap.h"
 #include "pool/span.h"
 
-static void span_hint(struct accmem_pool *pool, uint32_t first, uint32_t pages)
+static void span_set_hints(struct accmem_pool *pool, uint32_t first,
+			   uint32_t pages)
 {
 	uint32_t i;
 
@@ -23,8 +24,8 @@ static void span_hint(struct accmem_pool *pool, uint32_t first, uint32_t pages)
 }
 
 /* What was taken from a heap gets an entry. */
-static void span_enter(struct accmem_pool *pool, uint32_t heap, uint32_t first,
-		       uint32_t pages)
+static void span_set_entry(struct accmem_pool *pool, uint32_t heap,
+			   uint32_t first, uint32_t pages)
 {
 	pool_store(&pool->table[first].value, 0);
 	pool_store(&pool->table[first].tag,
@@ -32,59 +33,61 @@ static void span_enter(struct accmem_pool *pool, uint32_t heap, uint32_t first,
 			   (uint64_t)pages << POOL_COUNT_SHIFT);
 }
 
-static void span_start(struct accmem_pool *pool, uint32_t first, uint32_t pages,
-		       struct pool_slot *slot)
+static void span_set_slot(struct accmem_pool *pool, uint32_t first,
+			  uint32_t pages, struct pool_slot *slot)
 {
-	span_hint(pool, first, pages);
+	span_set_hints(pool, first, pages);
 	slot->offset = (uint64_t)first << POOL_PAGE_SHIFT;
 	slot->length64 = &pool->table[first].value;
 }
 
-void accmem_span_set(struct accmem_pool *pool, uint32_t heap, uint32_t first,
-		     uint32_t pages, struct pool_slot *slot)
+void accmem_pool_span_init(struct accmem_pool *pool, uint32_t heap,
+			   uint32_t first, uint32_t pages,
+			   struct pool_slot *slot)
 {
-	span_enter(pool, heap, first, pages);
-	span_start(pool, first, pages, slot);
+	span_set_entry(pool, heap, first, pages);
+	span_set_slot(pool, first, pages, slot);
 }
 
-bool accmem_span_try(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
-		     uint32_t pages, uint32_t alignment, struct pool_slot *slot)
+bool accmem_pool_span_try_alloc(struct accmem_pool *pool, uint32_t arena,
+				uint32_t sort, uint32_t pages,
+				uint32_t alignment, struct pool_slot *slot)
 {
 	uint32_t index = pool_heap_of(arena, sort, pages), first;
 	struct pool_heap *heap = &pool->heaps[index];
 
 	pool_lock_heap(pool, heap);
-	first = accmem_heap_take(pool, heap, pages, alignment);
+	first = accmem_pool_heap_alloc(pool, heap, pages, alignment);
 	if (first != POOL_NONE)
-		span_enter(pool, index, first, pages);
+		span_set_entry(pool, index, first, pages);
 	pool_unlock_heap(pool, heap);
 	if (first == POOL_NONE)
 		return false;
-	span_start(pool, first, pages, slot);
+	span_set_slot(pool, first, pages, slot);
 	return true;
 }
 
-static void span_give(struct accmem_pool *pool, struct pool_heap *heap,
-		      uint32_t first, uint64_t tag)
+static void span_free_locked(struct accmem_pool *pool, struct pool_heap *heap,
+			     uint32_t first, uint64_t tag)
 {
 	pool_store(&pool->table[first].tag, POOL_PAGE_INSIDE);
-	accmem_heap_add(pool, heap, first, pool_tag_pages(tag));
+	accmem_pool_heap_add(pool, heap, first, pool_tag_pages(tag));
 }
 
-void accmem_span_give(struct accmem_pool *pool, uint64_t offset)
+void accmem_pool_span_free(struct accmem_pool *pool, uint64_t offset)
 {
 	uint32_t first = offset >> POOL_PAGE_SHIFT;
 	uint64_t tag = pool_load(&pool->table[first].tag);
 	struct pool_heap *heap = &pool->heaps[pool_tag_heap(tag)];
 
 	pool_lock_heap(pool, heap);
-	span_give(pool, heap, first, tag);
+	span_free_locked(pool, heap, first, tag);
 	pool_unlock_heap(pool, heap);
 }
 
 /* A span that has another entry by now was released meanwhile. */
-int accmem_span_release(struct accmem_pool *pool, uint64_t offset, uint64_t tag,
-			uint64_t *usable)
+int accmem_pool_span_release(struct accmem_pool *pool, uint64_t offset,
+			     uint64_t tag, uint64_t *usable)
 {
 	struct pool_page *entry = &pool->table[offset >> POOL_PAGE_SHIFT];
 	struct pool_heap *heap = &pool->heaps[pool_tag_heap(tag)];
@@ -96,7 +99,7 @@ int accmem_span_release(struct accmem_pool *pool, uint64_t offset, uint64_t tag,
 		*usable = pool_tag_pages(tag) * POOL_PAGE;
 		ret = tag & POOL_INHERITED ? 1 : 0;
 		if (!ret)
-			span_give(pool, heap, entry - pool->table, tag);
+			span_free_locked(pool, heap, entry - pool->table, tag);
 	}
 	pool_unlock_heap(pool, heap);
 	return ret;

@@ -9,19 +9,20 @@
 #define POOL_HINT_PAGES 64
 
 /* Take a span of the pages that are free in @arena. False: there is none. */
-bool accmem_span_try(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
-		     uint32_t pages, uint32_t alignment,
-		     struct pool_slot *slot);
+bool accmem_pool_span_try_alloc(struct accmem_pool *pool, uint32_t arena,
+				uint32_t sort, uint32_t pages,
+				uint32_t alignment, struct pool_slot *slot);
 
 /* Make a span of pages that were taken from a heap. */
-void accmem_span_set(struct accmem_pool *pool, uint32_t heap, uint32_t first,
-		     uint32_t pages, struct pool_slot *slot);
+void accmem_pool_span_init(struct accmem_pool *pool, uint32_t heap,
+			   uint32_t first, uint32_t pages,
+			   struct pool_slot *slot);
 
 /* Free a span that is cached, or detached. */
-void accmem_span_give(struct accmem_pool *pool, uint64_t offset);
+void accmem_pool_span_free(struct accmem_pool *pool, uint64_t offset);
 
-/* Detach and free a span, unless it is the parent's: as accmem_piece_detach(). */
-int accmem_span_release(struct accmem_pool *pool, uint64_t offset, uint64_t tag,
-			uint64_t *usable);
+/* Detach and free a span, unless it is the parent's: as accmem_pool_piece_detach(). */
+int accmem_pool_span_release(struct accmem_pool *pool, uint64_t offset,
+			     uint64_t tag, uint64_t *usable);
 
 #endif /* ACCMEM_RUNTIME_POOL_SPAN_H */

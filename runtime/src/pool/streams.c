@@ -82,28 +82,28 @@ static void streams_remove(struct accmem_streams *streams, struct handle *h)
 }
 
 /* What the visitors of twalk() have found, which are given nothing to keep it in. */
-static struct handle *streams_visited;
+static struct handle *streams_picked;
 
-static void streams_visit_any(const void *node, VISIT which, int depth)
+static void streams_pick_any(const void *node, VISIT which, int depth)
 {
 	(void)which;
 	(void)depth;
-	streams_visited = *(struct handle *const *)node;
+	streams_picked = *(struct handle *const *)node;
 }
 
-static void streams_visit_ours(const void *node, VISIT which, int depth)
+static void streams_pick_own(const void *node, VISIT which, int depth)
 {
 	if ((*(struct handle *const *)node)->ours)
-		streams_visit_any(node, which, depth);
+		streams_pick_any(node, which, depth);
 }
 
 /* One that the visitor likes, or NULL; with the lock held. */
-static struct handle *streams_one(struct accmem_streams *streams,
-				  void (*visit)(const void *, VISIT, int))
+static struct handle *streams_pick(struct accmem_streams *streams,
+				   void (*visit)(const void *, VISIT, int))
 {
-	streams_visited = NULL;
+	streams_picked = NULL;
 	twalk(streams->handles, visit);
-	return streams_visited;
+	return streams_picked;
 }
 
 static void streams_before_fork(void)
@@ -122,7 +122,7 @@ static void streams_in_child(void)
 	struct handle *h;
 
 	for (streams = streams_list; streams; streams = streams->next)
-		while ((h = streams_one(streams, streams_visit_ours)))
+		while ((h = streams_pick(streams, streams_pick_own)))
 			streams_remove(streams, h);
 	pthread_mutex_unlock(&streams_lock);
 }
@@ -168,7 +168,7 @@ void accmem_streams_destroy(struct accmem_streams *streams)
 	for (link = &streams_list; *link != streams; link = &(*link)->next)
 		;
 	*link = streams->next;
-	while ((h = streams_one(streams, streams_visit_any)))
+	while ((h = streams_pick(streams, streams_pick_any)))
 		streams_remove(streams, h);
 	pthread_mutex_unlock(&streams_lock);
 	free(streams);

@@ -236,8 +236,8 @@ void *accmem_tensorrt_allocate(struct accmem_tensorrt *a, uint64_t size,
  * A resizable allocation keeps its alignment when it moves, which is at least the
  * usual one. What its owner claims beyond that is looked at: it could not be kept.
  */
-static bool tensorrt_keeps_alignment(struct accmem_tensorrt *a, void *base,
-				     uint64_t alignment)
+static bool tensorrt_preserves_alignment(struct accmem_tensorrt *a, void *base,
+					 uint64_t alignment)
 {
 	struct accmem_query query;
 
@@ -254,7 +254,7 @@ void *accmem_tensorrt_reallocate(struct accmem_tensorrt *a, void *base,
 	void *pointer = base;
 
 	if (alignment & (alignment - 1) || new_size != (size_t)new_size ||
-	    !tensorrt_keeps_alignment(a, base, alignment)) {
+	    !tensorrt_preserves_alignment(a, base, alignment)) {
 		accmem_set_last_error("reallocation of %p to %" PRIu64
 				      " bytes, alignment %" PRIu64
 				      ": not supported",
