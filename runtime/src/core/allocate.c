@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Calls of the archive that have several versions in the shared library.
+ * accmem_allocate() and accmem_allocate_on() of the static library. The shared library has
+ * several versions of both (compat.c).
  */
 #include "core/buffer.h"
 #include "core/stream.h"

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Buffers: the calls that allocate, free and resize one. Each is an ioctl, and unmaps
- * what the process has mapped of a buffer that is no longer there.
+ * Buffers: the calls that allocate, free and resize a buffer.
  *
- * Locking: accmem_context.lock, so that an unmap and the FREE after it stay together.
+ * Each call is an ioctl on the context's file. It also removes the process's mapping of
+ * every address range that no longer belongs to the buffer mapped there, so that a stale
+ * mapping never shows another buffer.
+ *
+ * Locking: accmem_context.lock. An unmap and the FREE beside it are one critical section.
  */
 #include <errno.h>
 
@@ -27,9 +30,9 @@ int accmem_allocate_now(struct accmem_context *ctx, struct accmem_alloc *req)
 		return ret;
 
 	/*
-	 * Something mapped here belongs to a buffer that was freed behind our
-	 * back: by a process that shares the context, or by an ioctl. It must
-	 * not pass for a mapping of the new buffer.
+	 * The range may still have a mapping of an earlier buffer, which
+	 * another process or a plain ioctl has freed. A later accmem_map()
+	 * would take that mapping for a mapping of the new buffer.
 	 */
 	pthread_mutex_lock(&ctx->lock);
 	ret = accmem_unmap_range(ctx, req->address, req->footprint);
@@ -51,21 +54,22 @@ int accmem_malloc(struct accmem_context *ctx, uint64_t length,
 	return ret;
 }
 
-/* The mapping goes first, so that FREE is what gives the memory back. */
+/* Unmap before FREE: the driver frees memory only when its last mapping is gone. */
 static int unmap_and_free_locked(struct accmem_context *ctx,
 				 struct accmem_free *req)
 {
 	int ret = accmem_unmap_locked(ctx, req->address);
 
-	/* an address inside a buffer is left to FREE to refuse */
+	/* -EINVAL: an address inside a buffer; FREE reports the error */
 	if (!ret || ret == -ENOENT || ret == -EINVAL)
 		ret = accmem_call(ctx, ACCMEM_IOC_FREE, req);
 	return ret;
 }
 
 /*
- * What is freed for later may be refused, as for a stream that is none, and stays mapped
- * then. Another thread that is given the address maps it when it has the lock.
+ * FREE before the unmap: a FREE with a stream or a fence may fail, for example with a bad
+ * descriptor, and the buffer stays mapped then. If the address is allocated again in
+ * between, accmem_map() waits for the lock.
  */
 static int free_and_unmap_locked(struct accmem_context *ctx,
 				 struct accmem_free *req)
@@ -107,7 +111,7 @@ static int resize_locked(struct accmem_context *ctx, struct accmem_realloc *req)
 		accmem_trim_locked(ctx, address, req->footprint);
 		return 0;
 	}
-	/* what cannot be unmapped shows memory that is nobody else's */
+	/* a mapping that stays shows memory that the driver does not reuse */
 	accmem_unmap_locked(ctx, address);
 	accmem_unmap_range(ctx, req->address, req->footprint);
 	return 0;
@@ -118,7 +122,7 @@ int accmem_reallocate(struct accmem_context *ctx, struct accmem_realloc *req)
 	int ret;
 
 	req->size = sizeof(*req);
-	/* nobody maps what gets the old address before that is unmapped */
+	/* accmem_map() must not see the old mapping at a reused address */
 	pthread_mutex_lock(&ctx->lock);
 	ret = resize_locked(ctx, req);
 	pthread_mutex_unlock(&ctx->lock);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The calls on a context that are one ioctl each and leave its mappings alone.
+ * The calls on a context that are one ioctl each and do not change its mappings.
  *
- * Locking: none; the kernel's file needs none.
+ * Locking: none. The driver serialises calls on one file.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Calls of the shared library that have versions: as programs know them now, and
- * as those do that were linked against an older library.
+ * The calls of the shared library that have more than one symbol version: the newest
+ * version, and the versions for programs that were linked against an older library.
  */
 #include <assert.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "core/stream.h"
 
 /*
- * A program built against an older header hands over the structure of its
- * day. When one of these grows, the calls that take it need a new symbol
- * version, and the old version keeps the old size.
+ * A program passes structures of the size that its headers declare. If one of these
+ * structures grows, each call that takes it needs a new symbol version, and the old
+ * version keeps the old size.
  */
 static_assert(sizeof(struct accmem_info) == 128, "needs a symbol version");
 static_assert(sizeof(struct accmem_alloc) == 128, "needs a symbol version");
@@ -23,7 +23,7 @@ static_assert(sizeof(struct accmem_batch_alloc) == 80,
 	      "needs a symbol version");
 static_assert(sizeof(struct accmem_batch_free) == 16, "needs a symbol version");
 
-/* bytes of struct accmem_alloc */
+/* sizeof(struct accmem_alloc) in the first two versions */
 #define ALLOC_SIZE_0_1 96
 #define ALLOC_SIZE_0_2 112
 
@@ -37,7 +37,7 @@ static int allocate(struct accmem_context *ctx, struct accmem_alloc *req,
 	return accmem_allocate_now(ctx, req);
 }
 
-/* @old has @size bytes only */
+/* Call @call with a structure of today's size. @old points to @size bytes. */
 static int allocate_old(allocate_fn *call, struct accmem_context *ctx,
 			int stream, void *old, size_t size)
 {
@@ -46,7 +46,7 @@ static int allocate_old(allocate_fn *call, struct accmem_context *ctx,
 
 	memcpy(&req, old, size);
 	ret = call(ctx, &req, stream);
-	/* its size, too, is the one that the old library filled in */
+	/* the old library, too, stored its own size in the structure */
 	req.size = size;
 	memcpy(old, &req, size);
 	return ret;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Contexts and the calls that are one ioctl each.
+ * Contexts: open devices, and the list of them.
  *
- * Owns the list of the process's contexts, which exists for fork: the fork
- * handlers hold every lock of a context across it, so that the child finds none
- * taken by a thread that it does not have.
+ * A context is created by accmem_open() and destroyed by accmem_close(). The list exists
+ * for fork(): the fork handlers hold all locks of all contexts, so that no lock in the
+ * child belongs to a thread that exists in the parent only.
  *
  * Lock order: registry_lock > accmem_context.lock.
  */
@@ -21,7 +21,7 @@
 
 #define DEFAULT_DEVICE "/dev/accmem0"
 
-/* Protects @registry and the links of the contexts in it. */
+/* Protects the list of contexts: @registry and accmem_context.next. */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct accmem_context *registry;
 static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
@@ -81,7 +81,7 @@ static void unregister_context(struct accmem_context *ctx)
 	pthread_mutex_unlock(&registry_lock);
 }
 
-/* The environment is not trusted in a program that runs with raised rights. */
+/* secure_getenv(): a set-user-ID program ignores the environment. */
 static const char *device_path(const char *path)
 {
 	if (path)
@@ -97,7 +97,7 @@ static int get_host_info(struct accmem_context *ctx, struct accmem_info *info)
 	return accmem_call(ctx, ACCMEM_IOC_INFO, info);
 }
 
-/* The device's memory, and that of the host where there is some. */
+/* The range of all device addresses, those of host memory included. */
 static int set_addresses(struct accmem_context *ctx)
 {
 	struct accmem_info info, host;
@@ -153,7 +153,7 @@ free_ctx:
 	return ret;
 }
 
-/* Who is cancelled in the middle of it would leave what nobody knows of. */
+/* A thread that is cancelled inside open_context() would leak the context. */
 int accmem_open(const char *path, struct accmem_context **result)
 {
 	int state = accmem_cancel_off();

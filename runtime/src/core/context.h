@@ -18,8 +18,8 @@
  * @lock: protects @mappings and the host addresses inside the window; held over an unmap
  *	and the FREE after it
  * @mappings: tsearch() tree of struct mapping, disjoint ranges
- * @parent_registered: in a child of fork(), a pool of the parent is registered with the driver
- *	for notifications of memory pressure, or will be; set when the child starts
+ * @parent_registered: in a child of fork(), a pool of the parent is registered with the
+ *	driver for notifications of memory pressure, or will be; set when the child starts
  * @next: next context of the process, under the registry's lock
  *
  * @fd, @window and @window_size do not change between open and close.

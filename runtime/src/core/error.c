@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * The last error of each thread, in words.
+ * The text of each thread's last error: accmem_last_error().
+ *
+ * The text is stored in a buffer of the thread, and stays valid until the thread's next
+ * error.
  */
 #include <stdarg.h>
 #include <stdio.h>

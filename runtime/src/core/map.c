@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT
 /*
- * Host addresses: the window, and what is mapped in it.
+ * Mappings: host addresses for buffers.
  *
- * The window is one reservation of inaccessible host addresses, as long as
- * the device's addresses and congruent to them modulo 1 GiB, so that
+ * A context has a window: one reservation of inaccessible host addresses, as long as the
+ * device's addresses and congruent to them modulo 1 GiB. A buffer is mapped at
  *
  *	pointer = window + (device address - address_base)
  *
- * and large pages line up. No part of it is ever left unmapped: the C library
- * or another thread could be given that part, and a later mapping of ours
- * would go over it. Hence a buffer is mapped elsewhere and moved in (a failed
- * mmap with MAP_FIXED may leave a hole behind), and moved out by mapping the
- * reservation over it.
+ * so that large pages line up. A buffer outside of the window is mapped where the kernel
+ * chooses.
  *
- * Buffers of at most half a granule share granules, and a granule is what can
- * be mapped: it stays mapped as long as one of them is.
+ * No part of the window is ever unmapped. The C library or another thread could be given
+ * the hole, and a later mapping of the window would overwrite it. Therefore a buffer is
+ * mapped beside the window and moved in with mremap() (a failed mmap() with MAP_FIXED may
+ * leave a hole), and it is removed by mapping the reservation over it.
  *
- * Locking: accmem_context.lock, held by the caller of everything static.
+ * Buffers of at most half a granule share granules. A granule is the unit of mapping, and
+ * stays mapped as long as the mapping of any buffer in it is in use.
+ *
+ * Locking: accmem_context.lock, held by the callers of all static functions.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,14 +37,14 @@
 #define UNIT 64ull
 
 /**
- * struct mapping - what is mapped in one piece, or a range to look one up
+ * struct mapping - a mapping, or the key of a lookup
  * @address: device address
- * @length: bytes, of the device and of the host
- * @pointer: where it is mapped
- * @prot: PROT_* it is mapped with
- * @small: it is a granule that buffers share
- * @starts: these buffers: units of 64 bytes at which one starts
- * @covered: units that they take
+ * @length: bytes, the same on the device and in the process
+ * @pointer: host address
+ * @prot: PROT_* of the mapping
+ * @small: the mapping is a granule that several buffers share
+ * @starts: of a small mapping, bits of the 64-byte units where a mapped buffer starts
+ * @covered: of a small mapping, bits of the units that mapped buffers cover
  */
 struct mapping {
 	uint64_t address;
@@ -54,7 +56,7 @@ struct mapping {
 	uint64_t covered;
 };
 
-/* Units that [@address, @address + @length) takes of a shared granule. */
+/* Bits of the units of a shared granule that [@address, @address + @length) covers. */
 static uint64_t units_of(uint64_t address, uint64_t length)
 {
 	uint64_t first = address % GRANULE / UNIT;
@@ -68,7 +70,7 @@ static uint64_t unit_bit(uint64_t address)
 	return 1ull << (address % GRANULE / UNIT);
 }
 
-/* Overlapping ranges are equal: those in the tree are disjoint. */
+/* Overlapping ranges compare as equal. Mappings in the tree do not overlap. */
 static int compare(const void *left, const void *right)
 {
 	const struct mapping *a = left, *b = right;
@@ -78,7 +80,7 @@ static int compare(const void *left, const void *right)
 	return b->address + (b->length - 1) < a->address;
 }
 
-/* Any mapping that overlaps the range. */
+/* Return any mapping that overlaps the range, or NULL. */
 static struct mapping *find_mapping(struct accmem_context *ctx,
 				    uint64_t address, uint64_t length)
 {
@@ -88,7 +90,7 @@ static struct mapping *find_mapping(struct accmem_context *ctx,
 	return node ? *(struct mapping **)node : NULL;
 }
 
-/* Is there room in the window for @length bytes at @offset? */
+/* Does the window contain @length bytes at @offset? */
 static bool fits_window(const struct accmem_context *ctx, uint64_t offset,
 			uint64_t length)
 {
@@ -121,7 +123,7 @@ static int unmap_mapping(struct accmem_context *ctx, struct mapping *m)
 	return 0;
 }
 
-/* The buffers of a shared granule in @units are mapped no more. */
+/* Clear the buffers in @units; the last buffer of a granule takes its mapping along. */
 static int unmap_units(struct accmem_context *ctx, struct mapping *m,
 		       uint64_t units)
 {
@@ -132,16 +134,16 @@ static int unmap_units(struct accmem_context *ctx, struct mapping *m,
 	return 0;
 }
 
-/* The units of the buffer that starts at the only bit of @start. */
+/* Bits of the units of the buffer that starts at the single bit of @start. */
 static uint64_t units_from(const struct mapping *m, uint64_t start)
 {
-	/* Up to the next start, or the next unit that nobody takes. */
+	/* the buffer ends before the next start and the next uncovered unit */
 	uint64_t ends = (m->starts | ~m->covered) & ~(start | (start - 1));
 
 	return (ends ? (ends & -ends) - 1 : UINT64_MAX) & ~(start - 1);
 }
 
-/* As much of @m as @length bytes; all of it stays where that cannot be. */
+/* Unmap all of @m but its first @length bytes. On failure @m keeps its length. */
 static void truncate_mapping(struct accmem_context *ctx, struct mapping *m,
 			     uint64_t length)
 {
@@ -209,7 +211,10 @@ int accmem_unmap_locked(struct accmem_context *ctx, uint64_t address)
 	return m->address == address ? unmap_mapping(ctx, m) : -EINVAL;
 }
 
-/* Trims what @align cost, and the second half: see accmem_window_reserve(). */
+/*
+ * Reserve @size aligned bytes. Twice as much must be available, and is released again:
+ * accmem_window_reserve() says why.
+ */
 static unsigned char *reserve(uint64_t size, uint64_t align)
 {
 	unsigned char *all, *start;
@@ -224,7 +229,7 @@ static unsigned char *reserve(uint64_t size, uint64_t align)
 
 	head = -(uintptr_t)all & (align - 1);
 	start = all + head;
-	/* A failure here only leaves more reserved than is needed. */
+	/* if munmap() fails, the reservation is only larger than needed */
 	if (head)
 		munmap(all, head);
 	munmap(start + size, total - head - size);
@@ -232,9 +237,9 @@ static unsigned char *reserve(uint64_t size, uint64_t align)
 }
 
 /*
- * A buffer is mapped beside the window before it is moved in, so as much
- * again must be left: a process with little address space (RLIMIT_AS, 32
- * bits) is better off without a window.
+ * A buffer is mapped beside the window before it is moved in, so address space of the same
+ * size must be left. A process with little address space (RLIMIT_AS, 32 bits) has no
+ * window.
  */
 void accmem_window_reserve(struct accmem_context *ctx, uint64_t span)
 {
@@ -245,7 +250,7 @@ void accmem_window_reserve(struct accmem_context *ctx, uint64_t span)
 		ctx->window_size = span;
 }
 
-/* The window goes in one piece, for the reason at the head of this file. */
+/* Unmap the window in one piece, since a hole in it could be reused by another thread. */
 void accmem_window_destroy(struct accmem_context *ctx)
 {
 	struct mapping *m;
@@ -259,7 +264,7 @@ void accmem_window_destroy(struct accmem_context *ctx)
 		munmap(ctx->window, ctx->window_size);
 }
 
-/* Moves a fresh mapping to its place in the window. */
+/* Move a new mapping to its place in the window. */
 static int move_in(struct accmem_context *ctx, struct mapping *m,
 		   uint64_t offset)
 {
@@ -274,15 +279,15 @@ static int move_in(struct accmem_context *ctx, struct mapping *m,
 	ret = -errno;
 	munmap(m->pointer, m->length);
 	/*
-	 * Almost every failure comes before the target is touched, and then
-	 * this fails as well, as it should.
+	 * mremap() may have unmapped the target: reserve it again. In most
+	 * cases the target is intact, and MAP_FIXED_NOREPLACE fails.
 	 */
 	mmap(target, m->length, PROT_NONE, RESERVED_FLAGS | MAP_FIXED_NOREPLACE,
 	     -1, 0);
 	return ret;
 }
 
-/* Only what shares a granule takes less than one. */
+/* A buffer that shares a granule has a footprint of less than a granule. */
 static bool is_small(const struct accmem_query *query)
 {
 	return query->footprint < GRANULE;
@@ -329,7 +334,7 @@ static int map_new(struct accmem_context *ctx, const struct accmem_query *query,
 		return ret;
 	}
 	if (!tsearch(m, &ctx->mappings, compare)) {
-		/* Not in the tree, so that tdelete() has nothing to find. */
+		/* tdelete() finds nothing, because the tree has no such node */
 		unmap_mapping(ctx, m);
 		return -ENOMEM;
 	}
@@ -337,7 +342,7 @@ static int map_new(struct accmem_context *ctx, const struct accmem_query *query,
 	return 0;
 }
 
-/* Rights are added, never taken: the first caller may still rely on his. */
+/* Access rights only grow: an earlier caller may still use the rights it asked for. */
 static int map_again(struct mapping *m, const struct accmem_query *query,
 		     int prot, void **pointer)
 {
@@ -353,10 +358,7 @@ static int map_again(struct mapping *m, const struct accmem_query *query,
 	return 0;
 }
 
-/*
- * @m is of a buffer that has grown at its place: what is new of it is mapped beside
- * what is in use.
- */
+/* The buffer of @m has grown in place. Map its new part behind @m. */
 static int extend_mapping(struct accmem_context *ctx, struct mapping *m,
 			  const struct accmem_query *query)
 {
@@ -378,7 +380,7 @@ static int extend_mapping(struct accmem_context *ctx, struct mapping *m,
 	return ret;
 }
 
-/* Is @m the beginning of this buffer, in the window, where the rest has its place? */
+/* Is @m a mapping in the window of the first part of a buffer that has grown? */
 static bool is_beginning_of(const struct accmem_context *ctx,
 			    const struct mapping *m,
 			    const struct accmem_query *query)
@@ -388,7 +390,7 @@ static bool is_beginning_of(const struct accmem_context *ctx,
 	       fits_window(ctx, query->mmap_offset, query->footprint);
 }
 
-/* Is @m a mapping of this buffer, or of the granule that it shares? */
+/* Is @m the mapping of this buffer, or of the granule that the buffer shares? */
 static bool is_mapping_of(const struct mapping *m,
 			  const struct accmem_query *query)
 {
@@ -418,7 +420,7 @@ static int map_locked(struct accmem_context *ctx, uint64_t address, int prot,
 		return ret ? ret : map_again(m, &query, prot, pointer);
 	}
 
-	/* Left by a buffer freed behind our back: see accmem_allocate(). */
+	/* stale mappings: their buffers were freed by another process or an ioctl */
 	while (m) {
 		ret = unmap_mapping(ctx, m);
 		if (ret)

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Streams: one ioctl a call, on the file of the context or of the stream.
+ * Streams: the calls on a stream, and allocation and release in its order.
+ *
+ * Each call is one ioctl on the context's file or on the stream's.
+ *
+ * Locking: none. The driver serialises calls on one file.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +14,7 @@
 #include "core/call.h"
 #include "core/stream.h"
 
-/* accmem_watch_streams(): the callback, or NULL */
+/* The callback of accmem_watch_streams(), or NULL. */
 static void (*stream_opened)(int stream);
 
 void accmem_watch_streams(void (*opened)(int stream))
