@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * The calls that allocate and reallocate: which way each of them goes.
+ * Allocation and reallocation from a pool.
  *
- * Locking: accmem_pool.lock, where a thread's cache does not do.
+ * A request is served as a piece if a piece can have its options (is_piece()): from the
+ * thread's cache, from the free spans of the thread's arena, or from what refill.c finds.
+ * All other requests are direct allocations, and may wait in the driver.
+ *
+ * Locking: accmem_pool.lock, where the thread's cache and the arena have no memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,16 +27,16 @@
 #include "pool/span.h"
 
 #define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
-#define HUGE_FROM (1ull << 20) /* HUGE_FIRST is normal pages up to here */
-#define TURN_NS 1000000000ull /* once a second, as a thread at least */
+#define HUGE_FROM (1ull << 20) /* up to here normal pages */
+#define TURN_NS 1000000000ull /* as often as a reclaim thread scans at least */
 #define SITE __builtin_return_address(0)
 
 /**
- * struct wish - a request, as the pool deals with it
+ * struct piece_plan - the piece that serves a request
  * @sort: enum pool_sort
- * @length: bytes, rounded as is asked for
- * @pages: of a span, or 0 for a block
- * @alignment: of the span, in pages
+ * @length: bytes, rounded as the request asks
+ * @pages: number of pages of a span, or 0 for a block
+ * @alignment: alignment of the span, in pages
  */
 struct piece_plan {
 	uint32_t sort;
@@ -51,7 +55,7 @@ static uint32_t sort_of(const struct accmem_pool_request *req)
 							     POOL_DEVICE;
 }
 
-/* Can it be a piece? Everything else, and all that is wrong, is the kernel's. */
+/* Can a piece serve the request? The driver serves, or refuses, all others. */
 static bool is_piece(const struct accmem_pool *pool,
 		     const struct accmem_pool_request *req)
 {
@@ -92,13 +96,13 @@ static struct piece_plan plan_piece(const struct accmem_pool_request *req)
 	return w;
 }
 
-/* Such a piece is a span, however short. */
+/* A piece with the alignment of a page is a span, even if a block has enough bytes. */
 static bool is_aligned_to_page(const struct piece_plan *w)
 {
 	return w->alignment > 1 || (w->pages && w->length <= POOL_SMALL_MAX);
 }
 
-/* More memory than there is free for the thread. */
+/* The thread's arena has no such span: allocate it with the pool's lock. */
 static int alloc_span_locked(struct accmem_pool *pool,
 			     const struct piece_plan *w, uint32_t arena,
 			     struct pool_slot *slot)
@@ -112,7 +116,7 @@ static int alloc_span_locked(struct accmem_pool *pool,
 	return ret;
 }
 
-/* A span that threads do not cache. */
+/* Allocate a span that threads do not cache. */
 static int allocate_span(struct accmem_pool *pool, const struct piece_plan *w,
 			 uint64_t *offset)
 {
@@ -140,7 +144,7 @@ static bool reuse(struct accmem_pool *pool, const struct piece_plan *w,
 {
 	bool found;
 
-	/* a block of a slab waits, too, which lies as it likes */
+	/* pending pieces include blocks, which have no such alignment */
 	if (is_aligned_to_page(w))
 		return false;
 	pthread_mutex_lock(&pool->lock);
@@ -164,7 +168,7 @@ static int allocate_piece(struct accmem_pool *pool,
 	return cache_allocate(pool, w.sort, w.length, offset);
 }
 
-/* Does the device have more for a request that was short, from what the pool keeps? */
+/* A request was short of memory: free memory that the pool keeps. False: there is none. */
 static bool make_room(struct accmem_pool *pool)
 {
 	uint64_t bytes = 0;
@@ -212,7 +216,7 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-/* 1: nothing yet, but the deadline is not over. */
+/* Wait in the driver for a second at most. 1: no memory yet, but the deadline is later. */
 static int wait_one_turn(struct accmem_pool *pool,
 			 struct accmem_pool_request *req)
 {
@@ -230,14 +234,17 @@ static int wait_one_turn(struct accmem_pool *pool,
 	return 0;
 }
 
-/* Who waits for want of a thread does its work between turns, and waits in line anew. */
+/*
+ * Wait in the driver while the reclaim thread frees memory of the pool. Without a thread,
+ * this thread does that work once a second, and queues again at the end.
+ */
 static int wait_for_reclaim(struct accmem_pool *pool,
 			    struct accmem_pool_request *req)
 {
 	int ret;
 
 	do {
-		/* what was released in between, too */
+		/* includes memory that was released since the last turn */
 		make_room(pool);
 		ret = accmem_pool_reclaim_wake(pool) ?
 			      accmem_pool_direct_allocate(pool, req) :
@@ -247,9 +254,9 @@ static int wait_for_reclaim(struct accmem_pool *pool,
 }
 
 /*
- * Others are asked to give back while one waits, and the pool itself keeps nothing that is
- * released from then on; its thread sees to what streams reach. Nobody goes before a
- * request of the pool that waits already.
+ * While a request waits, the driver asks other contexts for memory, the pool frees all
+ * that is released (pool_keep_bytes()), and the reclaim thread frees memory that streams
+ * reach. No request overtakes a request of the same pool that waits already.
  */
 static int wait_in_queue(struct accmem_pool *pool,
 			 struct accmem_pool_request *req)
@@ -274,7 +281,7 @@ static int allocate_or_wait(struct accmem_pool *pool,
 	if (pool->flags & ACCMEM_POOL_DIRECT)
 		return accmem_pool_direct_allocate(pool, req);
 	ret = wait_in_queue(pool, req);
-	/* what is still in threads' caches, or has reached its position meanwhile */
+	/* the wait had no access to other threads' caches */
 	if (ret != -ETIMEDOUT || !make_room(pool))
 		return ret;
 	ret = allocate_without_wait(pool, req);
@@ -288,7 +295,7 @@ static int allocate_buffer(struct accmem_pool *pool,
 						allocate_now(pool, req);
 }
 
-/* what could not be mapped; work on its stream may use it until @position */
+/* Free a piece that could not be mapped. Work on @stream may use it until @position. */
 static void free_unmappable(struct accmem_pool *pool, uint64_t offset,
 			    int stream, uint64_t position)
 {
@@ -297,7 +304,7 @@ static void free_unmappable(struct accmem_pool *pool, uint64_t offset,
 		return;
 	}
 	pthread_mutex_lock(&pool->lock);
-	/* without memory for that it is nobody's from here on */
+	/* if this fails for want of memory, the piece is lost */
 	accmem_pool_pending_add(pool, offset, stream, position);
 	pthread_mutex_unlock(&pool->lock);
 }

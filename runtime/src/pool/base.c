@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Functions that most files of a pool use: addresses, the arenas' locks, and counts.
- */
+/* Functions that most files of a pool use: addresses, locks of arenas, and counts. */
 #include "pool/base.h"
 
 void accmem_pool_lock_arenas(struct accmem_pool *pool)

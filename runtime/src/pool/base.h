@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that most files of a pool use: addresses, locks and counts. */
+/* Functions that most files of a pool use: addresses, locks, counts, and errors. */
 #ifndef ACCMEM_RUNTIME_POOL_BASE_H
 #define ACCMEM_RUNTIME_POOL_BASE_H
 
@@ -26,13 +26,16 @@ static inline void pool_unlock_heap(struct accmem_pool *pool,
 	pthread_mutex_unlock(&pool_arena_of(pool, heap)->lock);
 }
 
-/* Does a request of its own wait in the kernel? */
+/* Does a request of this pool sleep in the driver? */
 static inline bool pool_waits(const struct accmem_pool *pool)
 {
 	return __atomic_load_n(&pool->waiting, __ATOMIC_SEQ_CST);
 }
 
-/* Free bytes that it may keep: none that somebody waits for, or would in vain. */
+/*
+ * Free bytes that the pool may keep: none while a request of its own waits, and none while
+ * the pool has no reclaim thread that could free them for others.
+ */
 static inline uint64_t pool_keep_bytes(const struct accmem_pool *pool)
 {
 	return pool_waits(pool) || pool_load(&pool->retry_ms) ?
@@ -40,7 +43,7 @@ static inline uint64_t pool_keep_bytes(const struct accmem_pool *pool)
 		       pool->keep_bytes;
 }
 
-/* Is there too little of something, which others or the pool could give back? */
+/* Is @error a shortage of memory, or of a limit, that reclaim could end? */
 static inline bool pool_is_short(int error)
 {
 	return error == -ENOMEM || error == -EDQUOT;
@@ -52,14 +55,14 @@ static inline uint64_t pool_offset_of(const struct accmem_pool *pool,
 	return (uintptr_t)pointer - (uintptr_t)pool->window;
 }
 
-/* Take the locks of all arenas. The caller holds the pool's. */
+/* Take, and release, the locks of all arenas. The caller holds the pool's lock. */
 void accmem_pool_lock_arenas(struct accmem_pool *pool);
 void accmem_pool_unlock_arenas(struct accmem_pool *pool);
 
-/* Add @bytes to the device memory that the pool has. The caller holds the lock. */
+/* Add @bytes to the pool's count of device memory. The caller holds the pool's lock. */
 void accmem_pool_count_reserved(struct accmem_pool *pool, int64_t bytes);
 
-/* Add @bytes to the bytes that are allocated. Any thread may call it, with any lock. */
+/* Add @bytes to the pool's count of allocated bytes. The caller needs no lock. */
 void accmem_pool_count_live(struct accmem_pool *pool, int64_t bytes);
 
 #endif /* ACCMEM_RUNTIME_POOL_BASE_H */

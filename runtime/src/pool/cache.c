@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * What each thread has at hand of a pool: blocks and short spans that it takes and
- * puts back without a lock, and that move to and from the pool many at a time.
+ * Caches: free blocks and short spans of a pool that one thread holds.
  *
- * A thread's caches end with the thread; those of a pool lose it when it is destroyed
- * and are freed by their thread later.
+ * A thread allocates from its cache and releases to it without a lock. Blocks and spans
+ * move between a cache and its pool in batches. A cache ends with its thread. If its pool
+ * ends first, the cache is disconnected, and its thread frees it later.
  *
  * Lock order: caches_lock > accmem_pool.lock.
  */
@@ -18,16 +18,16 @@
 #include "pool/slab.h"
 #include "pool/span.h"
 
-/* Keeps a pool and the caches that threads have of it together. */
+/* Protects pool_cache.pool: the connection of a cache to its pool. */
 static pthread_mutex_t caches_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t caches_once = PTHREAD_ONCE_INIT;
 static pthread_key_t caches_key;
 static int caches_error;
 
-/* Those of the thread, the one used last first. */
+/* The caches of the calling thread, the most recently used first. */
 __thread struct pool_cache *accmem_pool_caches;
 
-/* What happened without the lock is counted; with it held. */
+/* Add the cache's counts to the pool's. The caller holds the pool's lock. */
 static void cache_count(struct accmem_pool *pool, struct pool_cache *cache)
 {
 	pool->stats.allocations += cache->allocations;
@@ -38,7 +38,7 @@ static void cache_count(struct accmem_pool *pool, struct pool_cache *cache)
 	__atomic_store_n(&cache->live, 0, __ATOMIC_RELAXED);
 }
 
-/* The first @count of a bin go back; with the lock held. */
+/* Free the first @count entries of a bin. The caller holds the pool's lock. */
 static void bin_flush(struct accmem_pool *pool, struct pool_cache *cache,
 		      uint32_t bin, uint32_t count)
 {
@@ -56,7 +56,7 @@ static void bin_flush(struct accmem_pool *pool, struct pool_cache *cache,
 	cache->bytes -= count * pool_bin_size(bin);
 }
 
-/* One in @share of each bin stays; with the lock held. */
+/* Free all entries of each bin but one in @share. The caller holds the pool's lock. */
 static void cache_flush(struct accmem_pool *pool, struct pool_cache *cache,
 			uint32_t share)
 {
@@ -70,7 +70,7 @@ static void cache_flush(struct accmem_pool *pool, struct pool_cache *cache,
 	}
 }
 
-/* Whoever needs memory has asked for what threads have. */
+/* A changed epoch means that a request needs the memory in all caches. */
 void accmem_pool_cache_sync(struct accmem_pool *pool, struct pool_cache *cache)
 {
 	uint32_t epoch = __atomic_load_n(&pool->epoch, __ATOMIC_RELAXED);
@@ -92,7 +92,7 @@ static void cache_unlink(struct accmem_pool *pool, struct pool_cache *cache)
 	pool->arenas[cache->arena].threads--;
 }
 
-/* The arena of the fewest threads. */
+/* The thread joins the arena with the fewest threads. */
 static void cache_link(struct accmem_pool *pool, struct pool_cache *cache)
 {
 	uint32_t i, best = 0;
@@ -155,7 +155,7 @@ static struct pool_cache *cache_create(struct accmem_pool *pool)
 	return cache;
 }
 
-/* Takes the pool's out of the thread's list, and what has no pool any more. */
+/* Take the pool's cache out of the thread's list, and free disconnected caches. */
 static struct pool_cache *cache_find(struct accmem_pool *pool)
 {
 	struct pool_cache **link = &accmem_pool_caches, *cache, *found = NULL;
@@ -186,12 +186,12 @@ struct pool_cache *accmem_pool_cache_get(struct accmem_pool *pool)
 		cache->next_of_thread = accmem_pool_caches;
 		accmem_pool_caches = cache;
 	}
-	/* in the list again, or the first is another one now, or there is none */
+	/* the list's first cache has changed, or the list is empty */
 	pthread_setspecific(caches_key, accmem_pool_caches);
 	return cache;
 }
 
-/* There is no room for another in a bin, or too much in all of them. */
+/* A bin is full, or all bins together hold too much. */
 void accmem_pool_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
 			     uint32_t bin)
 {
@@ -228,10 +228,7 @@ void accmem_pool_cache_unlock(void)
 	pthread_mutex_unlock(&caches_lock);
 }
 
-/*
- * At the pool's end, and in a child, whose other threads are the parent's; with
- * caches_lock held.
- */
+/* The other threads of a child are the parent's, and so are their caches. */
 void accmem_pool_cache_disown(struct accmem_pool *pool)
 {
 	struct pool_cache *cache;

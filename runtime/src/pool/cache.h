@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The caches of threads: release without a lock, and what joins a cache to its pool.
- */
+/* The caches of threads: release to a cache, and the cache's connection to its pool. */
 #ifndef ACCMEM_RUNTIME_POOL_CACHE_H
 #define ACCMEM_RUNTIME_POOL_CACHE_H
 
@@ -10,10 +8,10 @@
 #include "pool/base.h"
 #include "pool/size.h"
 
-/* The caches of the calling thread, the one used last first. */
+/* The caches of the calling thread, the most recently used first. */
 extern __thread struct pool_cache *accmem_pool_caches;
 
-/* Pages of the spans in a bin, 0 for a class of blocks. */
+/* Number of pages of a span in the bin; 0 for a bin of blocks. */
 static inline uint32_t pool_bin_pages(uint32_t bin)
 {
 	bin %= POOL_BINS_OF_SORT;
@@ -28,7 +26,7 @@ static inline uint64_t pool_bin_size(uint32_t bin)
 		       accmem_pool_class_size(bin % POOL_BINS_OF_SORT);
 }
 
-/* Most that a bin holds: 64 blocks, or 256 KiB of spans. */
+/* Number of slots that a bin may use: 64 blocks, or 256 KiB of spans. */
 static inline uint32_t cache_limit(uint32_t bin)
 {
 	static const uint8_t limits[POOL_CACHED_PAGES] = {
@@ -40,26 +38,32 @@ static inline uint32_t cache_limit(uint32_t bin)
 				       limits[bin - POOL_NR_CLASSES];
 }
 
-/* The calling thread's cache, made if need be; NULL for want of memory. */
+/* Return the calling thread's cache, created if necessary; NULL: no memory. */
 struct pool_cache *accmem_pool_cache_get(struct accmem_pool *pool);
 
-/* Report the cache's counts, and empty it if the pool has asked for that. With the lock. */
+/*
+ * Report the cache's counts to the pool, and empty the cache if the pool's epoch has
+ * changed. The caller holds the lock.
+ */
 void accmem_pool_cache_sync(struct accmem_pool *pool, struct pool_cache *cache);
 
-/* Free half of a full bin, and of all bins if they hold too much. Takes the lock. */
+/*
+ * Free half of a bin that is full, and half of all bins if the cache holds more than
+ * POOL_CACHE_BYTES. Takes the lock.
+ */
 void accmem_pool_cache_drain(struct accmem_pool *pool, struct pool_cache *cache,
 			     uint32_t bin);
 
-/* Empty the calling thread's cache into the pool. The caller holds the lock. */
+/* Empty the calling thread's cache. The caller holds the lock. */
 void accmem_pool_cache_flush_own(struct accmem_pool *pool);
 
-/* Protects the connection of pools and caches: around fork(), and the end of a pool. */
+/* Take, and release, the lock that protects pool_cache.pool of all caches. */
 void accmem_pool_cache_lock(void);
 void accmem_pool_cache_unlock(void);
 
 /*
- * Disconnect all caches from the pool: at its end, and in a child of fork(). The caller
- * holds the lock of the caches.
+ * Disconnect all caches from the pool: at the pool's end, and in a child of fork(). The
+ * caller holds the lock of accmem_pool_cache_lock().
  */
 void accmem_pool_cache_disown(struct accmem_pool *pool);
 
@@ -72,7 +76,10 @@ static inline struct pool_cache *cache_of(struct accmem_pool *pool)
 	return accmem_pool_cache_get(pool);
 }
 
-/* Long spans come and go: the pool is told when it is a 64th of what is live. */
+/*
+ * Count a span that is not cached. The count goes to the pool when it exceeds a 64th of
+ * the pool's live bytes.
+ */
 static inline void cache_count_span(struct accmem_pool *pool,
 				    struct pool_cache *cache, int64_t bytes)
 {
@@ -118,7 +125,7 @@ static inline int cache_release_block(struct accmem_pool *pool,
 	cache = cache_of(pool);
 	if (!cache)
 		return -ENOMEM;
-	/* two threads that release one block: one of them has it */
+	/* if two threads release the same block, only one of them reads its length */
 	if (!__atomic_exchange_n(slot.length16, 0, __ATOMIC_RELAXED))
 		return -ENOENT;
 	if (slab->inherited) {
@@ -131,7 +138,7 @@ static inline int cache_release_block(struct accmem_pool *pool,
 	return 0;
 }
 
-/* A span up to POOL_CACHED_PAGES; others are given back by the caller. */
+/* Release a span of at most POOL_CACHED_PAGES pages. */
 static inline int cache_release_span(struct accmem_pool *pool, uint64_t offset,
 				     uint64_t tag)
 {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Allocations that are a buffer of the kernel's each: all of a pool that keeps
- * nothing, and of any pool those that are resizable or ask for what pieces of a
- * common buffer cannot have.
+ * Direct allocations: each is a buffer of the driver.
  *
- * Locking: accmem_pool.lock protects the tree. It is held over the kernel's FREE and
- * what follows of it, so that whoever is given the address next enters it after that;
- * not over ALLOC, which may wait for what others release.
+ * All allocations of a pool with ACCMEM_POOL_DIRECT are direct. In other pools these are
+ * direct: resizable allocations, those above POOL_LARGE_MAX, and those with options that
+ * the pieces of one region cannot have.
+ *
+ * Locking: accmem_pool.lock protects the tree of allocations. The lock is held over FREE
+ * and the removal from the tree, so that the next owner of the address inserts it later.
+ * It is not held over ALLOC, which may wait for memory that other threads release.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -66,7 +68,7 @@ static int call_alloc(struct accmem_pool *pool,
 	return accmem_allocate_now(pool->ctx, alloc);
 }
 
-/* Pages that the CPU reaches anyway are mapped from the beginning. */
+/* Memory of kind host or shared belongs to the CPU as well, and is always mapped. */
 static int map_if_needed(struct accmem_pool *pool, struct pool_direct *d,
 			 bool needed)
 {
@@ -137,7 +139,7 @@ int accmem_pool_direct_allocate(struct accmem_pool *pool,
 	if (ret)
 		goto free_record;
 	describe(pool, d, req, &alloc);
-	/* addresses that have no place in the window have no pointer */
+	/* an address outside of the window has no pointer */
 	ret = d->block.pointer ? map_if_needed(pool, d, req->mapped) : -ENOMEM;
 	if (!ret)
 		ret = publish(pool, d, &alloc);
@@ -172,7 +174,7 @@ static int release_locked(struct accmem_pool *pool, const void *pointer,
 		req->address = d->block.address;
 		ret = accmem_free_unmapped(pool->ctx, req);
 		pool->stats.kernel_calls++;
-		/* freed by an ioctl, or with its device: it is gone all the same */
+		/* the end of the device has freed the buffer */
 		if (ret == -ENODEV)
 			ret = 0;
 		if (ret && ret != -ENOENT)
@@ -228,7 +230,7 @@ bool accmem_pool_direct_drop_inherited(struct accmem_pool *pool,
 	return d;
 }
 
-/* One that has moved may be in another carveout. */
+/* A buffer that was moved may be in another carveout. */
 static uint32_t carveout_of(struct accmem_pool *pool,
 			    const struct pool_direct *d,
 			    const struct accmem_realloc *req)
@@ -243,9 +245,9 @@ static uint32_t carveout_of(struct accmem_pool *pool,
 }
 
 /*
- * @d is what @req says now. The node that it leaves is the memory of the one that it
- * gets. The kernel has done its part, and there is no way back: a mapping that cannot be
- * had now is tried again by accmem_pool_map().
+ * The driver has resized the buffer of @d: update the record. insert() cannot fail, since
+ * tsearch() reuses the memory of the node that is removed. If the new address cannot be
+ * mapped, accmem_pool_map() tries again.
  */
 static int update_record(struct accmem_pool *pool, struct pool_direct *d,
 			 const struct accmem_realloc *req, size_t length)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * The tree of a pool's direct allocations: each is a buffer of the kernel's, and is found
+ * The tree of a pool's direct allocations, by device address. A lookup finds an allocation
  * by any address inside it.
  *
  * Locking: accmem_pool.lock, held by all callers.
@@ -13,7 +13,7 @@
 #include "pool/base.h"
 #include "pool/direct_tree.h"
 
-/* Overlapping ranges are equal: those in the tree are disjoint. */
+/* Overlapping ranges compare as equal. Allocations in the tree do not overlap. */
 static int compare(const void *left, const void *right)
 {
 	const struct pool_direct *a = left, *b = right;
@@ -58,7 +58,7 @@ void accmem_pool_direct_drop(struct accmem_pool *pool, struct pool_direct *d)
 	free(d);
 }
 
-/* Freed behind the pool's back: their addresses are another's now. */
+/* A new buffer has these addresses, so all earlier buffers there have been freed. */
 void accmem_pool_direct_drop_range(struct accmem_pool *pool, uint64_t address,
 				   uint64_t extent)
 {
@@ -81,9 +81,9 @@ void accmem_pool_direct_disown(struct accmem_pool *pool)
 }
 
 /**
- * struct visitor - who looks at all allocations
- * @visit: is called with each
- * @argument: of it
+ * struct visitor - the argument of visit_one()
+ * @visit: called with each allocation
+ * @argument: first argument of @visit
  */
 struct visitor {
 	void (*visit)(void *argument, const struct accmem_pool_block *block);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * The last error of a pool's call, in words.
- */
+/* The text of the last error of a pool's call. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

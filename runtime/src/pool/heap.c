@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: MIT
 /*
- * Free spans of pages: kept in lists by length, joined with their neighbours, and
- * chosen by best fit.
+ * Heaps: the free spans of pages in one arena. Free spans are in lists by length, are
+ * merged with their neighbours, and are chosen by best fit.
  *
- * The table of pages has an entry at the first and at the last page of each free
- * span, so that neighbours are found without a search. Regions do not touch one
- * another in the table, for each of them ends before an entry that says nothing
- * (accmem_pool_region_grow()).
+ * The table has an entry at the first and at the last page of each free span, so that a
+ * neighbour is found without a search. Free spans of two regions are never neighbours,
+ * since the last page of each region is not used (region.c).
  *
- * Locking: pool_arena.lock, held by all callers. The entry beside a span may be one that
- * another arena's thread writes, which never says that it is free.
+ * Locking: pool_arena.lock, held by all callers. The entry beside a span may belong to
+ * another arena, whose thread writes it meanwhile; such an entry never describes a free
+ * span.
  */
-#include "pool/pool.h"
 
 #include "pool/base.h"
 #include "pool/heap.h"
 
-#define BEST_FIT_SCAN 24 /* spans of a list that are looked at */
+#define BEST_FIT_SCAN 24 /* spans that one search compares */
 
 static uint32_t list_of(uint32_t pages)
 {
@@ -32,13 +31,13 @@ static uint32_t pages_of(const struct accmem_pool *pool, uint32_t page)
 	return pool_tag_pages(pool_load(&pool->table[page].tag));
 }
 
-/* The first page of a list's first span, or POOL_NONE. */
+/* The first page of the first span of a list, or POOL_NONE. */
 static uint32_t head_of(const struct pool_heap *heap, uint32_t list)
 {
 	return heap->lists->heads[list] - 1;
 }
 
-/* Whoever looks a wild pointer up reads it, too. */
+/* Atomic, because a lookup of an arbitrary pointer may read the entry. */
 static void set_link(struct pool_page *entry, uint32_t which, uint32_t page)
 {
 	__atomic_store_n(&entry->link[which], page, __ATOMIC_RELAXED);
@@ -82,14 +81,17 @@ static void list_remove(struct accmem_pool *pool, struct pool_heap *heap,
 	pool_store(&pool->table[first + pages - 1].tag, POOL_PAGE_INSIDE);
 }
 
-/* Pages from @first to where @pages that are aligned end. */
+/* Number of pages from @first to the end of @pages pages that are aligned. */
 static uint32_t pages_with_head(uint32_t first, uint32_t pages,
 				uint32_t alignment)
 {
 	return (-first & (alignment - 1)) + pages;
 }
 
-/* The smallest of a list's first spans that will do, the lowest of those. */
+/*
+ * The shortest of the first BEST_FIT_SCAN spans of a list that is long enough; of several
+ * such spans, the lowest.
+ */
 static uint32_t best_fit(const struct accmem_pool *pool, uint32_t head,
 			 uint32_t pages, uint32_t alignment)
 {
@@ -108,7 +110,7 @@ static uint32_t best_fit(const struct accmem_pool *pool, uint32_t head,
 	return best;
 }
 
-/* The next list from @list on that is not empty, or POOL_NR_LISTS. */
+/* The first list from @list on that is not empty, or POOL_NR_LISTS. */
 static uint32_t next_list(const struct pool_heap *heap, uint32_t list)
 {
 	uint64_t word;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * What happens in a pool, for those who asked for it: where each live allocation was
- * made, and the last events.
+ * The history of a pool: the call site of each live allocation, and the last NR_EVENTS
+ * events. Only a pool with ACCMEM_POOL_LEAKS or ACCMEM_POOL_HISTORY has a history.
  *
- * Locking: accmem_pool.lock protects both.
+ * Locking: accmem_pool.lock.
  */
 #include <errno.h>
 #include <search.h>
@@ -16,10 +16,10 @@
 #define NR_EVENTS 65536u
 
 /**
- * struct site - where a live allocation was made
- * @pointer: the allocation
- * @length: its bytes
- * @caller: of the library
+ * struct site - call site of a live allocation
+ * @pointer: pointer of the allocation
+ * @length: requested bytes
+ * @caller: caller of the library
  */
 struct site {
 	const void *pointer;
@@ -28,10 +28,10 @@ struct site {
 };
 
 /**
- * struct pool_history - what is known
+ * struct pool_history - history of a pool
  * @sites: tsearch() tree of struct site
- * @count: events so far
- * @events: the last of them, or NULL if they are not kept
+ * @count: number of events so far
+ * @events: ring of the last events, or NULL without ACCMEM_POOL_HISTORY
  */
 struct pool_history {
 	void *sites;
@@ -132,7 +132,7 @@ void accmem_pool_history_allocated(struct accmem_pool *pool,
 		site->pointer = pointer;
 		site->length = length;
 		site->caller = caller;
-		/* without memory for it, it is a leak of unknown origin */
+		/* without memory for its site, the allocation has no known call site */
 		if (!tsearch(site, &pool->history->sites, compare))
 			free(site);
 	}

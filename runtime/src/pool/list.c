@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The list of all pools of the process, for questions about any pointer, for the pools
- * that share a context, and for fork().
+ * The list of all pools of the process. A lookup of any pointer, the reclaim of memory in
+ * all pools of a context, and fork() walk the list.
  *
  * Locking: accmem_pool_list_lock.
  */

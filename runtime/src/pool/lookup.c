@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Lookup: the allocation that a pointer is in, of one pool or of any.
- */
+/* Lookup: find the allocation that a pointer is in, in one pool or in all pools. */
 #include <errno.h>
 
 #include "pool/base.h"

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Pieces that were released at a position of a stream: they wait in a list of the
- * stream, where a request on the same stream may take them at once, and all others
- * when it has come so far. Before a request fails, all lists are looked through.
+ * Pending pieces: pieces that were released at a position of a stream.
  *
- * A stream is known by its descriptor. One that is closed has ended, as it has for
- * the kernel, and what waited for it waits no more, whatever stream gets the number next.
+ * Each stream has a list of its pending pieces. An allocation on the same stream may reuse
+ * a pending piece at once. For all other requests a piece is free when the stream reaches
+ * its position; accmem_pool_pending_reap() finds these pieces before a request fails.
+ *
+ * A stream is identified by its descriptor. A stream ends when its descriptor is closed,
+ * and its pieces are free then, even if another stream gets the descriptor.
  *
  * Locking: accmem_pool.lock, held by all callers.
  */
@@ -17,14 +19,14 @@
 #include "pool/piece.h"
 #include "pool/size.h"
 
-#define REUSE_SCAN_MAX 64 /* pieces that a request looks at */
+#define REUSE_SCAN_MAX 64 /* number of pieces that one request compares */
 
 /**
- * struct pool_waiting - a piece
- * @offset: of it
- * @usable: its bytes
- * @position: that it waits for
- * @next: released after it
+ * struct pool_waiting - a pending piece
+ * @offset: offset of the piece
+ * @usable: usable bytes
+ * @position: position of the stream at which the piece is free
+ * @next: piece of the same stream that was released next
  */
 struct pool_waiting {
 	uint64_t offset;
@@ -34,11 +36,11 @@ struct pool_waiting {
 };
 
 /**
- * struct pool_pending - what waits for a stream
- * @stream: its descriptor
- * @first: the piece that was released first
- * @last: where the next one goes
- * @next: another stream
+ * struct pool_pending - the pending pieces of a stream
+ * @stream: descriptor of the stream
+ * @first: first piece that was released
+ * @last: link that the next piece is added to
+ * @next: list of another stream
  */
 struct pool_pending {
 	int stream;
@@ -97,7 +99,7 @@ int accmem_pool_pending_add(struct accmem_pool *pool, uint64_t offset,
 	return 0;
 }
 
-/* Takes the piece that @link leads to out of the list. */
+/* Remove the piece that @link points to from its list. */
 static uint64_t remove_piece(struct accmem_pool *pool, struct pool_pending *p,
 			     struct pool_waiting **link)
 {
@@ -147,7 +149,7 @@ bool accmem_pool_pending_reuse(struct accmem_pool *pool, uint32_t sort,
 	return false;
 }
 
-/* How far a stream is; one that cannot be asked has ended. */
+/* Position that a stream has reached. A stream whose query fails has ended. */
 static uint64_t reached(int stream)
 {
 	struct accmem_stream_query query;
@@ -214,7 +216,7 @@ bool accmem_pool_pending_has(const struct accmem_pool *pool, uint64_t offset)
 	return false;
 }
 
-/* At the pool's end, and in a child, where the pieces are the parent's. */
+/* At the pool's end the pieces go with their regions; a child does not own them. */
 void accmem_pool_pending_disown(struct accmem_pool *pool)
 {
 	struct pool_pending *p;

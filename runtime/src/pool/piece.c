@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Pieces: allocations that are a block of a slab or a span of a region, and what an
- * offset in the window says of one.
+ * Pieces: blocks of slabs and spans of regions, by their offset in the window.
  *
- * A span of many pages leaves hints in the entries inside it, where it begins; they are
- * checked when they are followed, so that old ones do no harm.
+ * A lookup of an offset inside a long span follows the hints of span.c. It checks each
+ * hint, because a hint of an earlier span may still be there.
  *
- * Locking: accmem_pool.lock, held by all callers but of accmem_pool_piece_lookup(),
- * accmem_pool_span_try_alloc() and accmem_pool_span_release(); and pool_arena.lock, taken here. Of two
- * that release one piece, one finds its length.
+ * Locking: accmem_pool.lock, held by all callers except those of
+ * accmem_pool_piece_lookup() and accmem_pool_piece_map(), which take it.
  */
 #include <errno.h>
 
@@ -29,7 +27,7 @@ void accmem_pool_piece_free(struct accmem_pool *pool, uint64_t offset)
 		accmem_pool_span_free(pool, offset);
 }
 
-/* Does the span that begins at @first, if there is one, have @page? */
+/* Does a span begin at @first and contain @page? */
 static bool span_has(const struct accmem_pool *pool, uint32_t first,
 		     uint32_t page)
 {
@@ -39,7 +37,7 @@ static bool span_has(const struct accmem_pool *pool, uint32_t first,
 	       page - first < pool_tag_pages(tag);
 }
 
-/* The first page of the span that @page is in, or POOL_NONE. */
+/* Return the first page of the span that contains @page, or POOL_NONE. */
 static uint32_t span_of(const struct accmem_pool *pool, uint32_t page)
 {
 	uint32_t one = page, back, hint;
@@ -107,7 +105,7 @@ static int lookup_span(struct accmem_pool *pool, uint64_t offset,
 		return 0;
 	describe(pool, (uint64_t)first << POOL_PAGE_SHIFT, pool_tag_sort(tag),
 		 length, usable, block);
-	/* only what asked for them has whole pages of 2 MiB */
+	/* only a request for pages of 2 MiB gets a span of this shape */
 	if (pool_tag_sort(tag) == POOL_DEVICE && !(first % POOL_HUGE_PAGES) &&
 	    !(pool_tag_pages(tag) % POOL_HUGE_PAGES))
 		block->page_size = POOL_HUGE_PAGES * POOL_PAGE;
@@ -132,7 +130,7 @@ int accmem_pool_piece_lookup(struct accmem_pool *pool, uint64_t offset,
 	return ret;
 }
 
-/* Where the length of what starts at @offset is noted, through @slot. */
+/* Set @slot to the piece that starts at @offset. */
 static int piece_slot(struct accmem_pool *pool, uint64_t offset,
 		      struct pool_slot *slot, bool *small, bool *inherited)
 {

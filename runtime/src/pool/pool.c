@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Pools: their beginning and end, the list of them, and who deals with a call.
+ * Pools: creation and destruction, fork(), and statistics.
  *
- * The list is for questions about any pointer, and for fork: the fork handlers hold
- * the locks of all pools, so that the child finds none taken by a thread that it
- * does not have. They are registered after those of the contexts, and so run
- * before them.
+ * A pool is created over a context, and all its memory is freed when it is destroyed.
  *
- * Lock order: caches_lock (cache.c) > pools_lock > accmem_pool.lock >
+ * The fork handlers hold the locks of all pools, so that no lock in the child belongs to a
+ * thread that exists in the parent only. They are registered after those of the contexts,
+ * and so run before them. The child owns none of the memory that it inherits: it may
+ * release this memory, but the release frees nothing.
+ *
+ * Lock order: caches_lock (cache.c) > accmem_pool_list_lock > accmem_pool.lock >
  * pool_arena.lock, in the order of the array > accmem_context.lock.
  */
 #define _GNU_SOURCE
@@ -60,7 +62,7 @@ static void unlock_all(void)
 	accmem_pool_cache_unlock();
 }
 
-/* All that there is stays the parent's, and so do its threads. */
+/* In a child, all memory and all threads of a pool belong to the parent. */
 static void disown(struct accmem_pool *pool)
 {
 	accmem_pool_cache_disown(pool);
@@ -83,7 +85,7 @@ static void start_child(void)
 	unlock_all();
 }
 
-/* A new stream has this descriptor: the stream that had it before has ended. */
+/* A new stream has this descriptor: an earlier stream with the descriptor has ended. */
 static void end_stream(int stream)
 {
 	struct accmem_pool *pool;
@@ -112,7 +114,7 @@ int accmem_pool_watch_fork(void)
 	return ret ? ret : -pools_error;
 }
 
-/* The environment is not trusted in a program that runs with raised rights. */
+/* secure_getenv(): a set-user-ID program ignores the environment. */
 static uint32_t flags_of_environment(void)
 {
 	static const struct {
@@ -155,7 +157,7 @@ static int set_options(struct accmem_pool *pool,
 	return 0;
 }
 
-/* In words, if it has; @error. */
+/* Set the last error if there is an error. Returns @error. */
 static int create_failed(int error)
 {
 	if (error)
@@ -185,13 +187,13 @@ static int set_window(struct accmem_pool *pool)
 	return -ENOMEM;
 }
 
-/* Two entries more: pages that regions end before. */
+/* Two more entries: heap.c reads the entry after the last page of a region. */
 static size_t table_size(const struct accmem_pool *pool)
 {
 	return ((pool->span >> POOL_PAGE_SHIFT) + 2) * sizeof(*pool->table);
 }
 
-/* Pages of zeros, which most programs need few of. */
+/* Map zeroed memory. Most programs touch only a few of its pages. */
 static void *map_zeros(size_t size)
 {
 	void *zeros = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -235,7 +237,7 @@ static void destroy_locks(struct accmem_pool *pool)
 	pthread_mutex_destroy(&pool->lock);
 }
 
-/* None of them needs anything that could be wanting. */
+/* A mutex without attributes needs no resources, so this cannot fail. */
 static void create_locks(struct accmem_pool *pool)
 {
 	uint32_t i;
@@ -304,7 +306,7 @@ static void destroy(struct accmem_pool *pool)
 	free(pool);
 }
 
-/* Who is cancelled in the middle of it would leave memory that nobody can give back. */
+/* A thread that is cancelled inside destroy() would leak the pool's memory. */
 void accmem_pool_destroy(struct accmem_pool *pool)
 {
 	int state = accmem_cancel_off();

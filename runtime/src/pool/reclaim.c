@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * Giving memory back: when it is asked for, and when other contexts wait for it, or
- * requests of the pool's own, which a thread of the pool is told of by an eventfd.
+ * Reclaim: free memory that the pool keeps, on demand and in a thread.
  *
- * The thread begins when a pool keeps more than the first 2 MiB, when a cache comes
- * for more the second time, or when a request is to wait: to begin it takes longer than
- * the first allocation. It ends with the pool. It is told when a wait begins, and from
- * then on looks again and again what has come back, until nobody waits any more.
+ * A pool has a reclaim thread, which an eventfd wakes when a request waits: the driver
+ * signals the eventfd for requests of other contexts, and the pool for its own. The thread
+ * frees memory of all pools of the context, and repeats that until no request waits.
  *
- * Where it cannot begin, the next calls of the pool try again. Until it does, the pool
- * keeps nothing that is released: nobody would give it back.
+ * The thread starts at the first of three events: the pool has more memory than its first
+ * 2 MiB; a cache is filled for the second time; a request is about to wait. It does not
+ * start with the pool, since that takes longer than the first allocation. It ends with the
+ * pool.
+ *
+ * If the thread cannot be started, later calls try again. Until then the pool keeps no
+ * memory that is released, because nothing would free it for other contexts.
  *
  * Locking: accmem_pool.lock.
  */
@@ -31,14 +34,14 @@
 #include "pool/region.h"
 #include "pool/slab.h"
 
-#define RESCAN_MS 100 /* and twice as long each time that nothing comes back */
+#define RESCAN_MS 100 /* doubles while nothing is freed */
 #define RESCAN_MAX_MS 1000
 
 uint64_t accmem_pool_reclaim(struct accmem_pool *pool)
 {
 	uint64_t bytes = accmem_pool_pending_reap(pool);
 
-	/* other threads see it when they come by */
+	/* other threads empty their caches at their next call that takes the lock */
 	__atomic_fetch_add(&pool->epoch, 1, __ATOMIC_RELAXED);
 	accmem_pool_cache_flush_own(pool);
 	accmem_pool_slab_trim(pool);
@@ -68,7 +71,7 @@ static int call_shrink(struct accmem_pool *pool, uint32_t flags, int fd,
 	return accmem_call(pool->ctx, ACCMEM_IOC_SHRINK, req);
 }
 
-/* The driver tells a context once, whichever of its pools asked for it. */
+/* Called for all pools of a context, since the driver notifies one of them. */
 static void trim_for_others(struct accmem_pool *pool, void *sum)
 {
 	uint64_t bytes = accmem_pool_trim(pool, 0);
@@ -79,7 +82,7 @@ static void trim_for_others(struct accmem_pool *pool, void *sum)
 	*(uint64_t *)sum += bytes;
 }
 
-/* Does anybody else wait? */
+/* Free the memory of all pools if a request of another context waits. */
 static bool reclaim_for_others(struct accmem_pool *pool, uint64_t *bytes)
 {
 	struct accmem_shrink req;
@@ -105,7 +108,7 @@ static void reclaim_pool(struct accmem_pool *pool, void *sum)
 	pthread_mutex_unlock(&pool->lock);
 }
 
-/* Other pools of the context may have what a request of this one waits for. */
+/* Free the memory of all pools of the context if a request of this pool waits. */
 static bool reclaim_for_own(struct accmem_pool *pool, uint64_t *bytes)
 {
 	if (!pool_waits(pool))
@@ -114,7 +117,10 @@ static bool reclaim_for_own(struct accmem_pool *pool, uint64_t *bytes)
 	return true;
 }
 
-/* Until it is told of a wait, or for so many ms if not negative; false: it is to end. */
+/*
+ * Sleep until the eventfd is signalled, and @timeout ms at most if that is not negative.
+ * False: the thread is to end.
+ */
 static bool reclaim_sleep(struct accmem_pool *pool, int timeout)
 {
 	struct pollfd event = { .fd = pool->eventfd, .events = POLLIN };
@@ -123,7 +129,7 @@ static bool reclaim_sleep(struct accmem_pool *pool, int timeout)
 
 	if (timeout >= 0)
 		ret = poll(&event, 1, timeout);
-	/* a process may not be allowed as many descriptors as it has */
+	/* poll() may fail with a limit of descriptors below those that are open */
 	if (ret < 0 && errno != EINTR)
 		usleep(timeout * 1000);
 	if (ret > 0 && read(pool->eventfd, &count, sizeof(count)) <= 0 &&
@@ -132,7 +138,7 @@ static bool reclaim_sleep(struct accmem_pool *pool, int timeout)
 	return !__atomic_load_n(&pool->ends, __ATOMIC_ACQUIRE);
 }
 
-/* How long to sleep after a look that gave back so much, or -1 */
+/* Return the ms to sleep after a scan that freed @bytes, or -1: until the next signal. */
 static int reclaim_pause(int last, bool waits, uint64_t bytes)
 {
 	if (!waits)
@@ -158,7 +164,7 @@ static void *reclaim_work(void *argument)
 	return NULL;
 }
 
-/* The program's signals are the program's threads' business. */
+/* The thread blocks all signals, so that handlers run in threads of the program. */
 static int start_thread(struct accmem_pool *pool)
 {
 	sigset_t all, before;
@@ -171,7 +177,7 @@ static int start_thread(struct accmem_pool *pool)
 	return ret;
 }
 
-/* 0 or a negative errno value */
+/* Create the eventfd and the thread. 0 or a negative errno value. */
 static int begin_thread(struct accmem_pool *pool)
 {
 	int ret, fd = eventfd(0, EFD_CLOEXEC);
@@ -196,8 +202,8 @@ static uint64_t now_ms(void)
 }
 
 /*
- * The thread goes first: a pool without one takes the place of no other pool that its
- * context tells.
+ * Start the thread, then register. The registration replaces that of another pool of the
+ * context, so a pool without a thread must not register.
  */
 static void reclaim_begin(struct accmem_pool *pool)
 {
@@ -212,7 +218,7 @@ static void reclaim_begin(struct accmem_pool *pool)
 	pool_store(&pool->retry_ms, ret ? now_ms() + RESCAN_MS : 0);
 }
 
-/* It is to have a thread, and has none, or one that is not told. */
+/* Is the pool to have a thread that is registered, but has none? */
 static bool reclaim_needs_thread(const struct accmem_pool *pool)
 {
 	return !(pool->flags & ACCMEM_POOL_PASSIVE) &&
@@ -220,7 +226,7 @@ static bool reclaim_needs_thread(const struct accmem_pool *pool)
 	       (pool->eventfd == POOL_NO_EVENTFD || pool_load(&pool->retry_ms));
 }
 
-/* After a failure, ten times a second at most. */
+/* After a failure the next attempt is RESCAN_MS later at the earliest. */
 void accmem_pool_reclaim_start(struct accmem_pool *pool)
 {
 	uint64_t retry_ms = pool_load(&pool->retry_ms);
@@ -245,7 +251,7 @@ bool accmem_pool_reclaim_wake(struct accmem_pool *pool)
 	return running;
 }
 
-/* Another pool of the context is told from now on. */
+/* The registered pool has ended: register another pool of the context. */
 static void register_pool(struct accmem_pool *pool, void *argument)
 {
 	struct accmem_shrink req;
@@ -257,7 +263,7 @@ static void register_pool(struct accmem_pool *pool, void *argument)
 	pthread_mutex_unlock(&pool->lock);
 }
 
-/* The pool is not among those of its context any more. */
+/* The caller has removed the pool from the list of pools. */
 void accmem_pool_reclaim_stop(struct accmem_pool *pool)
 {
 	const uint64_t one = 1;
@@ -274,7 +280,7 @@ void accmem_pool_reclaim_stop(struct accmem_pool *pool)
 	pool->eventfd = POOL_PASSIVE;
 }
 
-/* It has a thread, or begins one when it has something to give back. */
+/* Does the pool have a thread, or will it start one when it has memory to free? */
 static bool reclaim_may_begin(const struct accmem_pool *pool)
 {
 	return !(pool->flags & (ACCMEM_POOL_PASSIVE | ACCMEM_POOL_DIRECT)) &&
@@ -282,8 +288,8 @@ static bool reclaim_may_begin(const struct accmem_pool *pool)
 }
 
 /*
- * The thread stayed in the parent, and so does being told, which a context is once: where
- * the parent's pool has not begun yet, it does later.
+ * A child has no reclaim thread. The driver notifies one pool of a context, and this is a
+ * pool of the parent, or will be once the parent's pool has started its thread.
  */
 void accmem_pool_reclaim_disown(struct accmem_pool *pool)
 {

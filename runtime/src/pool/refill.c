@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Refilling: where a span, or blocks for a thread's cache, come from when none are free
- * in the thread's own arena. In this order: memory that streams have reached, other
- * arenas, the kernel, and what other caches hold.
+ * Refill: find memory when the free spans of the thread's arena do not suffice.
+ *
+ * The sources are tried in this order: pending pieces whose position has been reached,
+ * arenas without threads, growth of the heap, the other arenas, and reclaim from all
+ * caches.
  *
  * Locking: accmem_pool.lock, held by all callers of accmem_pool_span_alloc() and taken by
  * accmem_pool_cache_fill().
@@ -17,7 +19,7 @@
 #include "pool/slab.h"
 #include "pool/span.h"
 
-/* What is free in other arenas: in those that no thread has, or in any. */
+/* Allocate a free span of another arena: of one without threads, or of any. */
 static bool try_other_arenas(struct accmem_pool *pool, bool any, uint32_t sort,
 			     uint32_t pages, uint32_t alignment,
 			     struct pool_slot *slot)
@@ -41,7 +43,7 @@ static int grow_span(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 
 	if (ret)
 		return ret;
-	/* the memory of the first step alone is not worth a thread */
+	/* a pool of one step has little memory to free, and needs no thread */
 	if (pool->stats.reserved_bytes > POOL_STEP_PAGES * POOL_PAGE)
 		accmem_pool_reclaim_start(pool);
 	accmem_pool_span_init(pool, heap, first, pages, slot);
@@ -78,7 +80,7 @@ int accmem_pool_span_alloc(struct accmem_pool *pool, uint32_t arena,
 	return ret;
 }
 
-/* A slab in a span of any arena. */
+/* Create a slab. Its span may belong to any arena. */
 static int create_slab(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 		       uint32_t size_class, struct pool_slab **result)
 {
@@ -99,7 +101,7 @@ static int create_slab(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 	return 0;
 }
 
-/* One with free blocks; before it fails, another arena's. */
+/* Find a slab with free blocks, or create one. If both fail, use any arena's slab. */
 static int find_slab(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 		     uint32_t size_class, struct pool_slab **slab)
 {
@@ -129,7 +131,7 @@ static int alloc_blocks(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 		     accmem_pool_slab_alloc_blocks(pool, slab, slots, count);
 }
 
-/* How many come and go at a time: some tens of KiB, but one at least. */
+/* Number of entries that one refill adds: some tens of KiB, but one entry at least. */
 static uint32_t bin_batch(uint32_t bin)
 {
 	uint32_t pages = pool_bin_pages(bin), half = POOL_BIN_SLOTS / 2;
@@ -139,7 +141,7 @@ static uint32_t bin_batch(uint32_t bin)
 	return pages > 8 ? 1 : 8 / pages;
 }
 
-/* As many as come at a time, or the first error. */
+/* Allocate up to @count spans. Returns their number, or the error of the first. */
 static int alloc_spans(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 		       uint32_t pages, struct pool_slot *slots, int count)
 {

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocation from a thread's cache, and where its memory comes from. */
+/* Allocation from a thread's cache, and the sources of its memory. */
 #ifndef ACCMEM_RUNTIME_POOL_REFILL_H
 #define ACCMEM_RUNTIME_POOL_REFILL_H
 
 #include "pool/cache.h"
 
 /*
- * Take a span for a thread of @arena, and grow the pool if need be. The caller holds the
- * lock.
+ * Allocate a span for a thread of @arena, and grow the heap if necessary. The caller holds
+ * the lock.
  */
 int accmem_pool_span_alloc(struct accmem_pool *pool, uint32_t arena,
 			   uint32_t sort, uint32_t pages, uint32_t alignment,
 			   struct pool_slot *slot);
 
-/* Fill a bin that is empty. Takes the lock. */
+/* Fill an empty bin. Takes the lock. */
 int accmem_pool_cache_fill(struct accmem_pool *pool, struct pool_cache *cache,
 			   uint32_t bin);
 
-/* Takes what is next in a bin, which is not empty. */
+/* Allocate the last entry of a bin that is not empty. */
 static inline uint64_t cache_pop(struct pool_cache *cache, uint32_t bin,
 				 uint64_t size, uint64_t length, bool small)
 {
@@ -34,7 +34,7 @@ static inline uint64_t cache_pop(struct pool_cache *cache, uint32_t bin,
 	return slot->offset;
 }
 
-/* For @length up to POOL_CACHED_PAGES pages. */
+/* Allocate @length bytes, at most POOL_CACHED_PAGES pages. */
 static inline int cache_allocate(struct accmem_pool *pool, uint32_t sort,
 				 uint64_t length, uint64_t *offset)
 {

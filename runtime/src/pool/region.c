@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Regions: buffers of the kernel's that a pool cuts its spans from.
+ * Regions: resizable buffers of the driver, which heaps divide into spans.
  *
- * A region is a resizable buffer with a reservation of addresses. It grows in place
- * as memory is wanted, and shrinks from its end; one that is all free goes. Its last
- * page is never used: the table's entry for it keeps apart what regions that touch
- * one another have free.
+ * A region reserves device addresses when it is created. It grows in place when its heap
+ * needs memory, shrinks from its end, and is freed when it is all free. The last page of a
+ * region is never used: its entry in the table separates the free spans of regions that
+ * are adjacent.
  *
- * Locking: accmem_pool.lock, held by all callers and over the kernel's calls; and, while a
- * region changes, pool_arena.lock, so that nobody else takes what is new of it, or what is
- * about to go.
+ * Locking: accmem_pool.lock, held by all callers and over the driver's calls. While a
+ * region changes, pool_arena.lock is held as well, so that no thread allocates pages that
+ * are being added or removed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #include "pool/region.h"
 
 #define RESERVE (1ull << 30)
-#define STEP_SHARE 64 /* a heap grows by this part of itself, at least */
+#define STEP_SHARE 64 /* a heap grows by 1/64 of its size at least */
 #define HUGE_PAGE (POOL_HUGE_PAGES * POOL_PAGE)
 
 static uint32_t kind_of(uint32_t heap)
@@ -40,7 +40,7 @@ static uint32_t heap_index(const struct accmem_pool *pool,
 	return heap - pool->heaps;
 }
 
-/* The page after the last one that may be used. */
+/* The page after the last page that may be used. */
 static uint32_t usable_end(const struct pool_region *region)
 {
 	return region->first + region->pages - 1;
@@ -85,7 +85,7 @@ static int resize(struct accmem_pool *pool, struct pool_region *region,
 	return accmem_reallocate(pool->ctx, &req);
 }
 
-/* What is mapped of a region goes on being all of it. */
+/* Map the new part of a region that is mapped. */
 static int map_extension(struct accmem_pool *pool, struct pool_region *region)
 {
 	if (!region->mapped)
@@ -94,10 +94,7 @@ static int map_extension(struct accmem_pool *pool, struct pool_region *region)
 	return map_region(pool, region);
 }
 
-/*
- * In a child: what the parent had at addresses that are the child's now, the parent
- * has freed.
- */
+/* The child was given addresses of inherited regions: the parent has freed these. */
 void accmem_pool_region_drop_inherited(struct accmem_pool *pool, uint32_t first,
 				       uint32_t pages)
 {
@@ -118,7 +115,7 @@ void accmem_pool_region_drop_inherited(struct accmem_pool *pool, uint32_t first,
 	}
 }
 
-/* What is a region's now was the parent's. */
+/* Drop all records of the parent at the addresses of a new region. */
 static void drop_inherited(struct accmem_pool *pool, uint32_t first,
 			   uint32_t pages)
 {
@@ -167,7 +164,7 @@ static int call_alloc(struct accmem_pool *pool, uint32_t heap, uint64_t length,
 	return accmem_allocate_now(pool->ctx, alloc);
 }
 
-/* With a reservation, if that can be, so that it can grow. */
+/* Allocate with a reservation, so that the region can grow; without one if that fails. */
 static int allocate_buffer(struct accmem_pool *pool, uint32_t heap,
 			   uint64_t length, uint64_t *reserve,
 			   struct accmem_alloc *alloc)
@@ -226,7 +223,7 @@ free_region:
 	return ret;
 }
 
-/* More of the first region, or as much as is needed of it, or another one. */
+/* Grow the newest region by a step, or by the pages needed; or create another region. */
 static int grow_locked(struct accmem_pool *pool, struct pool_heap *heap,
 		       uint32_t pages, uint32_t alignment)
 {
@@ -293,9 +290,10 @@ static uint64_t release_region(struct accmem_pool *pool, struct pool_heap *heap,
 	return bytes;
 }
 
-/* Its last @less pages, which are free but for the very last one. */
-static uint64_t truncate(struct accmem_pool *pool, struct pool_heap *heap,
-			 struct pool_region *region, uint32_t less)
+/* Shorten a region by @less pages. These are free, and so is the last page of the rest. */
+static uint64_t truncate_region(struct accmem_pool *pool,
+				struct pool_heap *heap,
+				struct pool_region *region, uint32_t less)
 {
 	uint32_t end = usable_end(region);
 
@@ -322,7 +320,8 @@ static uint64_t shrink_one(struct accmem_pool *pool, struct pool_heap *heap,
 		start++;
 	if (excess >> POOL_PAGE_SHIFT < end - start)
 		start = end - (excess >> POOL_PAGE_SHIFT);
-	return start < end ? truncate(pool, heap, region, end - start) : 0;
+	return start < end ? truncate_region(pool, heap, region, end - start) :
+			     0;
 }
 
 static uint64_t shrink_heap(struct accmem_pool *pool, struct pool_heap *heap,
@@ -342,7 +341,7 @@ static uint64_t shrink_heap(struct accmem_pool *pool, struct pool_heap *heap,
 	return bytes;
 }
 
-/* With the last page of a region that is all free, its bytes are free. */
+/* Bytes of the free spans, and of the last pages of regions that may be all free. */
 static uint64_t count_free(struct accmem_pool *pool)
 {
 	uint64_t pages = 0;
@@ -389,7 +388,7 @@ int accmem_pool_region_map(struct accmem_pool *pool, uint32_t page)
 	return region ? map_region(pool, region) : -ENOENT;
 }
 
-/* The table still knows what there is, and whose. */
+/* In a child, mark each slab and span as inherited, so that its release frees nothing. */
 static void disown_pages(struct accmem_pool *pool, uint32_t first,
 			 uint32_t pages)
 {
@@ -409,7 +408,7 @@ static void disown_pages(struct accmem_pool *pool, uint32_t first,
 	}
 }
 
-/* The heaps begin anew. */
+/* In a child, the heaps start without memory. */
 void accmem_pool_region_disown(struct accmem_pool *pool)
 {
 	struct pool_region *region, *next;

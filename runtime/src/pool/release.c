@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Release: to the thread's cache, to the pool, to the list of a stream, or to the kernel.
+ * Release of allocations.
  *
- * Locking: accmem_pool.lock, where a thread's cache does not do.
+ * A piece goes to the thread's cache, to its heap, or to the list of pending pieces; a
+ * direct allocation goes to the driver.
+ *
+ * Locking: accmem_pool.lock, where the thread's cache cannot take the piece.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,7 +23,7 @@
 
 #define SITE __builtin_return_address(0)
 
-/* By the thread's counts; by the pool's where there is no memory for them. */
+/* Count in the thread's cache; in the pool if the thread has no memory for a cache. */
 static void count_release(struct accmem_pool *pool, uint64_t usable)
 {
 	struct pool_cache *cache = cache_of(pool);
@@ -43,7 +46,7 @@ static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
 
 	if (ret < 0)
 		return ret;
-	/* what is the parent's is not counted as live in a child */
+	/* in a child, live bytes do not include inherited allocations */
 	count_release(pool, ret ? 0 : usable);
 	if (pool_keep_bytes(pool) != ACCMEM_POOL_KEEP_ALL) {
 		pthread_mutex_lock(&pool->lock);
@@ -53,7 +56,7 @@ static int release_span(struct accmem_pool *pool, uint64_t offset, uint64_t tag)
 	return 0;
 }
 
-/* -ESRCH: it is no piece; -ENOMEM: the thread has no cache for it. */
+/* -ESRCH: no piece is there; -ENOMEM: the thread has no cache. */
 static int release_to_cache(struct accmem_pool *pool, uint64_t offset)
 {
 	uint64_t tag = pool_tag_at(pool, offset);
@@ -69,7 +72,7 @@ static int release_to_cache(struct accmem_pool *pool, uint64_t offset)
 	return accmem_pool_piece_lookup(pool, offset, NULL) ? -ESRCH : -EINVAL;
 }
 
-/* What there is no cache for goes back to the pool: a release does not fail for that. */
+/* Release without a cache. A release does not fail for want of memory. */
 static int release_uncached(struct accmem_pool *pool, uint64_t offset)
 {
 	uint64_t usable;
@@ -120,14 +123,14 @@ int accmem_pool_release(struct accmem_pool *pool, void *pointer)
 	return release(pool, pointer, SITE);
 }
 
-/* 0: it waits now; 1: it need not. */
+/* 0: the piece is pending; 1: the position has been reached, release the piece now. */
 static int release_piece_at(struct accmem_pool *pool, uint64_t offset,
 			    int stream, uint64_t position)
 {
 	struct accmem_stream_query query;
 	int ret = accmem_get_stream(stream, &query);
 
-	/* the streams of a device that has gone have ended */
+	/* the end of a device ends its streams */
 	if (ret == -ENODEV)
 		return 1;
 	if (ret)
@@ -140,7 +143,7 @@ static int release_piece_at(struct accmem_pool *pool, uint64_t offset,
 	return ret;
 }
 
-/* Of a pointer that is good the stream was not. */
+/* If the pointer is valid, the error is about the stream. */
 static int release_at_failed(struct accmem_pool *pool, void *pointer,
 			     int stream, int error)
 {

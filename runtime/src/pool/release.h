@@ -5,7 +5,7 @@
 
 #include <accmem_pool.h>
 
-/* Release the piece at @offset. -ESRCH: there is no piece, but maybe a direct allocation. */
+/* Release the piece at @offset. -ESRCH: no piece is there, maybe a direct allocation. */
 int accmem_pool_piece_release(struct accmem_pool *pool, uint64_t offset);
 
 #endif /* ACCMEM_RUNTIME_POOL_RELEASE_H */

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * What is in a pool, for people: the snapshot that PyTorch's tools draw, and what has
- * not been released.
+ * Reports on a pool: the snapshot that PyTorch's tools display, and the list of leaks.
  *
- * Both are made in memory with the locks of the pool held, and written without. Call
- * sites have their names then: to ask for one takes the lock of the dynamic loader,
- * which a thread has whose dlopen() runs constructors, and those may allocate.
+ * A report is collected in memory with the pool's locks held. Without the locks, names
+ * replace the call sites, and the report is written. dladdr() takes the lock of the
+ * dynamic loader, which a thread may hold while a constructor in dlopen() allocates.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,14 +21,14 @@
 #include "pool/pending.h"
 
 /**
- * struct show - what is being made
- * @pool: of which
- * @out: the text
- * @blocks: of the segment so far
- * @segments: so far
- * @found: allocations so far
- * @visit: is called with each allocation and each gap, whose length is 0
- * @name: writes a call site
+ * struct show - a report
+ * @pool: pool that the report is about
+ * @out: text so far
+ * @blocks: number of blocks in the segment so far
+ * @segments: number of segments so far
+ * @found: number of allocations so far
+ * @visit: called with each allocation, and with each gap and a length of 0
+ * @name: writes the name of a call site
  */
 struct show {
 	struct accmem_pool *pool;
@@ -80,7 +79,7 @@ static void visit_region(struct show *show, const struct pool_region *region)
 			page += POOL_SLAB_PAGES;
 			continue;
 		}
-		/* the last page is nobody's */
+		/* the last page of a region has no tag */
 		pages = pool_tag_type(tag) ? pool_tag_pages(tag) : 1;
 		show->visit(show, offset, pages * POOL_PAGE,
 			    pool_tag_type(tag) == POOL_PAGE_SPAN ?
@@ -90,14 +89,14 @@ static void visit_region(struct show *show, const struct pool_region *region)
 	}
 }
 
-/* A call site, to be named: a 0, of which there is no other, and its address. */
+/* Print a call site as a zero byte, which the text has nowhere else, and its address. */
 static void print_site(struct show *show, const void *site)
 {
 	fputc(0, show->out);
 	fwrite(&site, sizeof(site), 1, show->out);
 }
 
-/* where it is, in which object; NULL if nobody knows */
+/* Find the object and the symbol of a call site. NULL: not known. */
 static const char *find_site(const void *site, const char **symbol,
 			     uintptr_t *offset)
 {
@@ -111,7 +110,7 @@ static const char *find_site(const void *site, const char **symbol,
 	return info.dli_fname;
 }
 
-/* As a part of a string of JSON. */
+/* Print @text as a part of a JSON string. */
 static void name_text(FILE *out, const char *text)
 {
 	for (; *text; text++) {
@@ -179,7 +178,7 @@ static void print_block(struct show *show, uint64_t offset, uint64_t size,
 							"inactive");
 	site = accmem_pool_history_site(pool, pool->window + offset);
 	print_frames(show, site);
-	/* where PyTorch 1.13 looks for them */
+	/* PyTorch 1.13 looks for the frames here */
 	if (site) {
 		fprintf(show->out,
 			", \"history\": [{\"addr\": %" PRIu64
@@ -332,7 +331,7 @@ static void leaks(struct show *show)
 	accmem_pool_direct_visit(show->pool, print_direct_leak, show);
 }
 
-/* with the locks of the pool, and sites without names */
+/* Run @what with the pool's locks held. */
 static void collect(struct show *show, void (*what)(struct show *show))
 {
 	pthread_mutex_lock(&show->pool->lock);
@@ -348,7 +347,7 @@ static void name_sites(const struct show *show, FILE *out, const char *text,
 	const char *end = text + size, *mark;
 	const void *site;
 
-	/* a text that memory was too short for may end within a mark */
+	/* a text that was cut for want of memory may end inside a call site */
 	while ((mark = memchr(text, 0, end - text)) &&
 	       (size_t)(end - mark) > sizeof(site)) {
 		fwrite(text, 1, mark - text, out);

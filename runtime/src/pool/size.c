@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Sizes: the classes of small blocks, and the bytes that an allocation may use.
- */
+/* Sizes: the size classes of blocks, and the usable bytes of an allocation. */
 #include "pool/size.h"
 
 static const uint16_t sizes[POOL_NR_CLASSES] = {
@@ -9,7 +7,7 @@ static const uint16_t sizes[POOL_NR_CLASSES] = {
 	640, 768, 896, 1024, 1280, 1536, 1792, 2048,
 };
 
-/* By length in units of 64 bytes, rounded up. */
+/* Size classes, indexed by the length in units of 64 bytes, rounded up. */
 static const uint8_t classes[POOL_SMALL_MAX / POOL_UNIT + 1] = {
 	0,  0,	1,  2,	3,  4,	5,  6,	7,  8,	8,  9,	9,  10, 10, 11, 11,
 	12, 12, 12, 12, 13, 13, 13, 13, 14, 14, 14, 14, 15, 15, 15, 15,

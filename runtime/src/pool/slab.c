@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * Slabs: spans cut into blocks of one size, for what is smaller than a page.
+ * Slabs: spans that are divided into blocks of one size class, of at most 2 KiB.
  *
- * Nothing about a block is kept in the block: device memory is not the CPU's to
- * write. The structure of a slab is never given back to the process, so that a wild
- * pointer is looked up without a lock.
+ * No data about a block is stored in the block, because the CPU may have no mapping of
+ * device memory. The structures of slabs are freed with the pool only, so that a lookup of
+ * an arbitrary pointer needs no lock.
  *
  * Locking: accmem_pool.lock, held by all callers.
  */
@@ -28,14 +28,14 @@ static bool slab_chunk_create(struct accmem_pool *pool)
 		     0);
 	if (chunk == MAP_FAILED)
 		return false;
-	/* the first is what they are given back by */
+	/* the first structure of a chunk only links the chunks */
 	chunk->next = pool->slab_chunks;
 	pool->slab_chunks = chunk;
 	pool->slabs_cut = 1;
 	return true;
 }
 
-/* One that was used before, or the next of a chunk, each of which costs a fault or two. */
+/* Return an unused structure, or cut one from the newest chunk. */
 struct pool_slab *accmem_pool_slab_alloc(struct accmem_pool *pool)
 {
 	struct pool_slab *slab = pool->unused_slabs;
@@ -84,7 +84,7 @@ static void slab_start(struct pool_slab *slab, uint64_t start, uint32_t heap,
 	slab->size_class = size_class;
 	slab->inherited = false;
 	slab->nr_free = slab->count;
-	/* the lowest first */
+	/* allocation takes the last index first: the lowest block */
 	for (i = 0; i < slab->count; i++) {
 		slab->length[i] = 0;
 		slab->free[i] = slab->count - 1 - i;
@@ -95,7 +95,7 @@ static void slab_tag(struct accmem_pool *pool, uint64_t start, uint64_t tag)
 {
 	uint32_t page = start >> POOL_PAGE_SHIFT, i;
 
-	/* who releases an address that is nothing any more finds it whole, too */
+	/* last: a release of a stale pointer may read the tag without a lock */
 	for (i = 0; i < POOL_SLAB_PAGES; i++)
 		__atomic_store_n(&pool->table[page + i].tag, tag,
 				 __ATOMIC_RELEASE);
@@ -156,7 +156,7 @@ void accmem_pool_slab_free_block(struct accmem_pool *pool, uint64_t offset)
 	if (!slab->nr_free)
 		slab_link(heap, slab);
 	slab->free[slab->nr_free++] = (offset - slab->start) / slab->size;
-	/* one that is all free is kept, if it is the only one of its size_class */
+	/* an empty slab stays if no other slab of its class has free blocks */
 	if (slab->nr_free == slab->count && (slab->next || slab->prev))
 		slab_destroy(pool, slab);
 }

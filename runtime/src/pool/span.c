@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * Spans: runs of pages that are allocated, or cached, as one piece.
+ * Spans: pages of a region that are allocated, or cached, together.
  *
- * A span of many pages leaves hints in the entries inside it, where it begins; they are
- * checked when they are followed, so that old ones do no harm (piece.c).
+ * A span stores the number of its first page in the entry of every POOL_HINT_PAGES-th
+ * page, so that a lookup of an address inside the span is short.
  *
- * Locking: pool_arena.lock, taken here. Of two threads that release one span, one finds
- * its length.
+ * Locking: pool_arena.lock, taken here. If two threads release the same span, only one of
+ * them reads its length.
  */
 #include <errno.h>
 
@@ -23,7 +23,7 @@ static void span_set_hints(struct accmem_pool *pool, uint32_t first,
 		pool_store(&pool->table[first + i].value, first);
 }
 
-/* What was taken from a heap gets an entry. */
+/* Set the entry of pages that were taken from a heap. */
 static void span_set_entry(struct accmem_pool *pool, uint32_t heap,
 			   uint32_t first, uint32_t pages)
 {
@@ -85,7 +85,7 @@ void accmem_pool_span_free(struct accmem_pool *pool, uint64_t offset)
 	pool_unlock_heap(pool, heap);
 }
 
-/* A span that has another entry by now was released meanwhile. */
+/* A changed tag means that another thread has released the span in the meantime. */
 int accmem_pool_span_release(struct accmem_pool *pool, uint64_t offset,
 			     uint64_t tag, uint64_t *usable)
 {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Stream handles of programs, and the streams of a context behind them.
+ * Stream handles: a program's names for streams, each with a stream of the driver.
  *
- * A handle is bound to a stream of the program's, or has one of ours, which the
- * program moves on by reporting what is done. Positions of ours start at 1: a release
- * is at the current one, and a mark ends it.
+ * A handle is bound to a stream of the program, or owns a stream that the library has
+ * opened. The program advances an owned stream by reports of finished work. The positions
+ * of an owned stream start at 1: a release uses the current position, and a mark ends that
+ * position.
  *
- * A child of fork() shares the kernel's stream with its parent, who would see
- * reached what the child reports. So the child loses those of ours.
+ * A child of fork() shares the driver's streams with its parent, and its reports would
+ * advance the parent's streams. Therefore the child drops all handles that own a stream.
  *
- * Locking: streams_lock protects everything. It is held for a search and at most one
- * call of the kernel, or of accmem_open_stream(), and so comes before the locks of pools.
+ * Locking: streams_lock protects all handles. It is held over a search and one call of the
+ * driver or of accmem_open_stream(), and so comes before the locks of pools.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,11 +26,11 @@
 #include <accmem_streams.h>
 
 /**
- * struct handle - one of them
- * @value: what the program calls it
- * @fd: the stream
- * @ours: the stream is ours to move on and to close
- * @position: a release is at this position
+ * struct handle - a stream handle
+ * @value: the program's handle
+ * @fd: descriptor of the stream
+ * @ours: the handle owns the stream
+ * @position: position for a release
  */
 struct handle {
 	const void *value;
@@ -39,10 +40,10 @@ struct handle {
 };
 
 /**
- * struct accmem_streams - see accmem_streams.h
+ * struct accmem_streams - handles over a context, see accmem_streams.h
  * @ctx: the context
  * @handles: tsearch() tree of struct handle
- * @next: in streams_list
+ * @next: next in streams_list
  */
 struct accmem_streams {
 	struct accmem_context *ctx;
@@ -81,7 +82,7 @@ static void streams_remove(struct accmem_streams *streams, struct handle *h)
 	free(h);
 }
 
-/* What the visitors of twalk() have found, which are given nothing to keep it in. */
+/* Result of the visitors of twalk(), which have no argument of the caller's. */
 static struct handle *streams_picked;
 
 static void streams_pick_any(const void *node, VISIT which, int depth)
@@ -97,7 +98,7 @@ static void streams_pick_own(const void *node, VISIT which, int depth)
 		streams_pick_any(node, which, depth);
 }
 
-/* One that the visitor likes, or NULL; with the lock held. */
+/* Return a handle that @visit picks, or NULL. The caller holds the lock. */
 static struct handle *streams_pick(struct accmem_streams *streams,
 				   void (*visit)(const void *, VISIT, int))
 {
@@ -174,7 +175,7 @@ void accmem_streams_destroy(struct accmem_streams *streams)
 	free(streams);
 }
 
-/* with the lock held */
+/* The caller holds the lock. */
 static int streams_insert(struct accmem_streams *streams, struct handle new)
 {
 	struct handle *h = malloc(sizeof(*h));
@@ -188,7 +189,7 @@ static int streams_insert(struct accmem_streams *streams, struct handle new)
 	return -ENOMEM;
 }
 
-/* A stream of ours for a handle that has none yet; with the lock held. */
+/* Open a stream for a new handle. The caller holds the lock. */
 static int streams_open(struct accmem_streams *streams, const void *value)
 {
 	struct handle new = { .value = value, .ours = true, .position = 1 };
@@ -270,7 +271,7 @@ int accmem_streams_reach(struct accmem_streams *streams, const void *value,
 	else
 		ret = accmem_signal(h->fd, position);
 	pthread_mutex_unlock(&streams_lock);
-	/* a later point has been reported before */
+	/* -ERANGE: a later position has been reported */
 	return ret == -ERANGE ? 0 : ret;
 }
 
@@ -281,7 +282,7 @@ int accmem_streams_forget(struct accmem_streams *streams, const void *value)
 	pthread_mutex_lock(&streams_lock);
 	h = streams_lookup(streams, value);
 	if (h) {
-		/* releases that are pending are at this position at most */
+		/* pending releases are at this position at most */
 		if (h->ours)
 			accmem_signal(h->fd, h->position);
 		streams_remove(streams, h);

@@ -1,5 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The structures of a pool, and accessors that read and write fields only. */
+/*
+ * The structures of a pool, and accessors that touch nothing but their fields.
+ *
+ * A pool is an allocator in the process for memory of one context. Its words:
+ *
+ * window: the host addresses of the context. An offset is a distance from its start.
+ * page: 4 KiB of the window. The table has an entry for each page.
+ * region: a resizable buffer of the driver, whose pages a heap divides.
+ * span: pages of one region that are allocated, or cached, together.
+ * slab: a span of POOL_SLAB_PAGES pages, divided into blocks of one size class.
+ * piece: an allocation that is a block or a span.
+ * direct allocation: an allocation that is a buffer of the driver.
+ * heap: the regions, slabs and free spans of one sort of memory in one arena.
+ * arena: heaps with a lock of their own, for some of the threads.
+ * cache: free blocks and short spans that one thread has taken from its arena.
+ */
 #ifndef ACCMEM_RUNTIME_POOL_TYPES_H
 #define ACCMEM_RUNTIME_POOL_TYPES_H
 
@@ -9,10 +24,11 @@
 #include <stdint.h>
 
 /*
- * Sizes. Up to POOL_SMALL_MAX bytes an allocation is a block of a slab, which has
- * blocks of one class; up to POOL_CACHED_PAGES pages a span of pages that threads
- * cache; up to POOL_LARGE_MAX bytes a span that they do not; above, and whenever it
- * has wishes of its own, a buffer of the kernel's.
+ * Sizes of allocations:
+ * - up to POOL_SMALL_MAX bytes: a block;
+ * - up to POOL_CACHED_PAGES pages: a span that threads cache;
+ * - up to POOL_LARGE_MAX bytes: a span that threads do not cache;
+ * - above, and with options that a piece cannot have: a direct allocation.
  */
 #define POOL_PAGE_SHIFT 12
 #define POOL_PAGE (1ull << POOL_PAGE_SHIFT)
@@ -24,22 +40,22 @@
 #define POOL_BLOCKS_MAX (POOL_SLAB_BYTES / POOL_UNIT)
 #define POOL_CACHED_PAGES 16
 #define POOL_LARGE_MAX (256ull << 20)
-#define POOL_HUGE_PAGES 512u /* of 4 KiB in one of 2 MiB */
+#define POOL_HUGE_PAGES 512u /* pages of 4 KiB in one of 2 MiB */
 #define POOL_NONE UINT32_MAX
 
 #define POOL_CACHE_LINE 64
 #define POOL_NO_EVENTFD (-1)
 #define POOL_PASSIVE (-2)
 
-/* Lists of free spans: by pages up to 15, then 16 for each power of two. */
+/* Lists of free spans: one a length up to 15 pages, then 16 for each power of two. */
 #define POOL_NR_LISTS (16 + 16 * 24)
 
 /**
- * enum pool_sort - memory that is not mixed
- * @POOL_DEVICE: of the device, on whatever pages it comes
- * @POOL_HOST: of kind host
- * @POOL_SHARED: of kind shared
- * @POOL_NORMAL: of the device, on normal pages only
+ * enum pool_sort - sorts of memory that do not share a region
+ * @POOL_DEVICE: device memory, on pages of any size
+ * @POOL_HOST: memory of kind ACCMEM_KIND_HOST
+ * @POOL_SHARED: memory of kind ACCMEM_KIND_SHARED
+ * @POOL_NORMAL: device memory on normal pages only
  */
 enum pool_sort {
 	POOL_DEVICE,
@@ -50,9 +66,10 @@ enum pool_sort {
 };
 
 /*
- * Each thread allocates from one of some arenas, so that threads seldom meet. An arena
- * has two heaps of each sort: long spans do not share regions with slabs and short ones,
- * which would keep the regions' ends from being given back.
+ * Each thread allocates from one of POOL_NR_ARENAS arenas, so that threads seldom contend
+ * for a lock. An arena has two heaps of each sort. Long spans do not share regions with
+ * slabs and short spans: these live long as a rule, and would keep the end of a region in
+ * use.
  */
 #define POOL_NR_ARENAS 4
 #define POOL_HEAPS_OF_ARENA (2 * POOL_NR_SORTS)
@@ -66,18 +83,18 @@ static inline uint32_t pool_heap_of(uint32_t arena, uint32_t sort,
 	return pages <= POOL_CACHED_PAGES ? heap + POOL_NR_SORTS : heap;
 }
 
-/* Bins of a thread's cache: the classes of each heap, then its short spans. */
+/* Bins of a cache, for each sort: the size classes, then the spans of 1 to 16 pages. */
 #define POOL_BINS_OF_SORT (POOL_NR_CLASSES + POOL_CACHED_PAGES)
 #define POOL_NR_BINS (POOL_NR_SORTS * POOL_BINS_OF_SORT)
 #define POOL_BIN_SLOTS 64
 #define POOL_CACHE_BYTES (1ull << 20)
 
 /**
- * enum pool_page_type - what the entry of a page says
- * @POOL_PAGE_INSIDE: nothing: unused, or inside a span
+ * enum pool_page_type - the state of a page
+ * @POOL_PAGE_INSIDE: unused, or inside a span or a free span
  * @POOL_PAGE_FREE: the first page of a free span
- * @POOL_PAGE_END: the last page of one of more than a page
- * @POOL_PAGE_SPAN: the first page of a span that is allocated, or cached
+ * @POOL_PAGE_END: the last page of a free span of two pages or more
+ * @POOL_PAGE_SPAN: the first page of a span that is allocated or cached
  * @POOL_PAGE_SLAB: any page of a slab
  */
 enum pool_page_type {
@@ -89,20 +106,21 @@ enum pool_page_type {
 };
 
 #define POOL_TYPE_MASK 7ull
-#define POOL_INHERITED 8ull /* of a span: it is the parent's */
+#define POOL_INHERITED 8ull /* of a span: it belongs to the parent */
 #define POOL_HEAP_SHIFT 4
 #define POOL_HEAP_MASK 0xffull
 #define POOL_COUNT_SHIFT 12
 
 /**
- * struct pool_page - the entry of a page
- * @tag: enum pool_page_type, with the number of pages above POOL_COUNT_SHIFT, or the
- *	address of the slab; of a span also its heap
- * @value: of a span the bytes asked for, 0 while it is cached; of a free one the
- *	pages before and after it in its list
+ * struct pool_page - the table's entry of a page
+ * @tag: enum pool_page_type, and above POOL_COUNT_SHIFT the number of pages; of a span
+ *	also the index of its heap; of a slab instead the address of struct pool_slab
+ * @value: of a span the requested length, 0 while the span is cached
+ * @link: of a free span the first pages of the spans before and after it in its list
  *
- * Of free pages written with the lock of their arena held, of others by whoever has them.
- * Both are read by whoever has a pointer, or pages beside them, hence with atomic loads.
+ * The entries of free pages are written with the lock of their arena held, all other
+ * entries by the thread that owns the span. A lookup of any pointer, and a free of the
+ * pages beside these, read both words without a lock; hence the atomic accesses.
  */
 struct pool_page {
 	uint64_t tag;
@@ -113,22 +131,23 @@ struct pool_page {
 };
 
 /**
- * struct pool_slab - blocks of one class
- * @start: offset in the window
+ * struct pool_slab - a slab
+ * @start: offset of the first block
  * @size: bytes of a block
- * @inverse: 2^32 / @size, rounded up: to divide by multiplying
- * @count: blocks
- * @heap: index of its heap
- * @size_class: of its blocks
- * @inherited: it is the parent's
- * @nr_free: blocks in @free
- * @prev: in the list of slabs of its class that have free blocks
- * @next: likewise; of an unused structure, the next of those
- * @length: of each block the bytes asked for, 0 while it is free or cached
- * @free: indices of blocks that neither the program nor a cache has
+ * @inverse: 2^32 / @size, rounded up: a division by @size becomes a multiplication
+ * @count: number of blocks
+ * @heap: index of the slab's heap
+ * @size_class: size class of the blocks
+ * @inherited: the slab belongs to the parent
+ * @nr_free: number of entries in @free
+ * @prev: previous slab in the heap's list of slabs with free blocks
+ * @next: next slab in that list; of an unused structure, the next unused structure
+ * @length: requested length of each block, 0 while the block is free or cached
+ * @free: indices of the blocks that are neither allocated nor cached
  *
- * All under the pool's lock, but for what does not change while blocks are out, and
- * @length, where each entry is the block's owner's.
+ * The pool's lock protects the structure. Two kinds of fields are read without it: those
+ * that are constant while a block is allocated, and @length, whose entries belong to the
+ * owners of the blocks.
  */
 struct pool_slab {
 	uint64_t start;
@@ -146,13 +165,13 @@ struct pool_slab {
 };
 
 /**
- * struct pool_region - a buffer of the kernel's that spans are cut from
- * @address: its device address
- * @first: number of its first page
- * @pages: how many it has
- * @most: how many it may grow to
- * @mapped: for the CPU
- * @next: the next of its heap, an older one
+ * struct pool_region - a region
+ * @address: device address
+ * @first: number of the first page
+ * @pages: number of pages
+ * @most: number of pages that the region can grow to
+ * @mapped: the region is mapped for the CPU
+ * @next: next older region of the heap
  */
 struct pool_region {
 	uint64_t address;
@@ -164,9 +183,9 @@ struct pool_region {
 };
 
 /**
- * struct pool_lists - free spans of a heap, by length
- * @heads: their first pages, plus 1; 0 in a list without any
- * @bits: which lists are not empty
+ * struct pool_lists - the free spans of a heap, by length
+ * @heads: of each list the first page of its first span, plus 1; 0 in an empty list
+ * @bits: one bit for each list that is not empty
  */
 struct pool_lists {
 	uint32_t heads[POOL_NR_LISTS];
@@ -174,14 +193,14 @@ struct pool_lists {
 };
 
 /**
- * struct pool_heap - memory of one sort in one arena, of long spans or of short ones
- * @regions: where it is, the one that grows first
- * @pages: how many they have
- * @slabs: of each class those with free blocks
- * @free_pages: how many are free
- * @lists: these
+ * struct pool_heap - memory of one sort in one arena, for long spans or for all others
+ * @regions: the regions, the newest first; only the newest grows
+ * @pages: number of pages of all regions
+ * @slabs: of each size class the slabs with free blocks
+ * @free_pages: number of pages in free spans
+ * @lists: the free spans
  *
- * The first three under the pool's lock, the others under the arena's.
+ * The pool's lock protects @regions, @pages and @slabs, the arena's lock the others.
  */
 struct pool_heap {
 	struct pool_region *regions;
@@ -192,10 +211,10 @@ struct pool_heap {
 };
 
 /**
- * struct pool_arena - where the memory of some threads comes from
- * @apart: the lock shares no cache line with what is before it
- * @lock: protects the free spans of its heaps
- * @threads: how many have it, under the pool's lock
+ * struct pool_arena - the lock of the heaps that some threads use
+ * @apart: keeps the lock on a cache line of its own
+ * @lock: protects the free spans of the arena's heaps
+ * @threads: number of threads that use the arena, under the pool's lock
  */
 struct pool_arena {
 	unsigned char apart[POOL_CACHE_LINE];
@@ -204,9 +223,10 @@ struct pool_arena {
 };
 
 /**
- * struct pool_slot - a block, or a span, in a cache
- * @offset: in the window
- * @length: where its length is noted
+ * struct pool_slot - a free block or span in a cache
+ * @offset: offset of the block or span
+ * @length16: of a block, its entry in pool_slab.length
+ * @length64: of a span, pool_page.value of its first page
  */
 struct pool_slot {
 	uint64_t offset;
@@ -222,19 +242,20 @@ struct pool_bin {
 };
 
 /**
- * struct pool_cache - what a thread has at hand of a pool
- * @pool: the pool, or NULL when that is gone
- * @next_of_thread: the thread's next, of another pool
- * @next_of_pool: another thread's, under the pool's lock
+ * struct pool_cache - free blocks and spans of a pool, for one thread
+ * @pool: the pool, or NULL after the pool's end
+ * @next_of_thread: the thread's next cache, of another pool
+ * @next_of_pool: the pool's next cache, of another thread; under the pool's lock
  * @arena: index of the thread's arena
- * @epoch: of the pool, when it was last looked at
- * @bytes: of what is in it
- * @live: usable bytes allocated minus released since they were last counted
- * @allocations: likewise how many
- * @releases: likewise
- * @bins: what is in it
+ * @epoch: accmem_pool.epoch when the cache last compared the two
+ * @bytes: bytes of all blocks and spans in the cache
+ * @live: usable bytes allocated minus released since the last report to the pool
+ * @allocations: number of allocations since then
+ * @releases: number of releases since then
+ * @bins: the free blocks and spans, by sort and size
  *
- * The thread's own, but for @pool and @next_of_pool. The counts are read by others.
+ * The fields belong to the thread, except @pool and @next_of_pool. Other threads read the
+ * three counts.
  */
 struct pool_cache {
 	struct accmem_pool *pool;
@@ -253,40 +274,40 @@ struct pool_pending;
 struct pool_history;
 
 /**
- * struct accmem_pool - see accmem_pool.h
- * @ctx: the context under it
+ * struct accmem_pool - a pool, see accmem_pool.h
+ * @ctx: the context
  * @window: host address that stands for @base
  * @base: lowest device address
  * @span: bytes of device addresses
  * @granted: largest alignment that pointers and device addresses have in common
  * @flags: ACCMEM_POOL_*
- * @keep_bytes: free bytes that are kept
- * @table: an entry for each page of the span
- * @lists: of the heaps
- * @epoch: changes when caches are to be given up
- * @arenas: locks of the heaps
- * @live_bytes: usable bytes of what is allocated, without what caches have not reported
- * @peak_live_bytes: most of that since the last reset
- * @lock: protects what follows
- * @heaps: memory in pieces, those of an arena beside one another
- * @caches: of all threads
- * @unused_slabs: structures that are not in use
- * @slab_chunks: what they are cut from, the newest first
- * @slabs_cut: structures of the newest that have been cut off
- * @inherited: regions of the parent, in a child
- * @pending: released at positions of streams
- * @pending_bytes: of those
- * @direct: tsearch() tree of struct direct: what the kernel was asked for one by one
- * @waiting: requests that may wait in the kernel; changed without the lock
- * @stats: counted so far
- * @history: what happened, or NULL
- * @eventfd: of the thread that gives back, POOL_NO_EVENTFD as long as it is not needed, or
- *	POOL_PASSIVE if there is none to be
- * @retry_ms: the thread could not begin, and does not before then; 0 if it did not fail.
- *	Read without the lock
- * @thread: that thread
- * @ends: it is to end
- * @next: next pool of the process, under the lock of their list
+ * @keep_bytes: free bytes that the pool keeps, see struct accmem_pool_options
+ * @table: an entry for each page
+ * @lists: the free spans of all heaps
+ * @epoch: incremented to make each thread empty its cache
+ * @arenas: the locks of the heaps
+ * @live_bytes: usable bytes of all allocations, without the counts of the caches
+ * @peak_live_bytes: largest @live_bytes since the last reset
+ * @lock: protects all fields below
+ * @heaps: the heaps, ordered by arena
+ * @caches: the caches of all threads
+ * @unused_slabs: slab structures that are not in use
+ * @slab_chunks: arrays that slab structures are cut from, the newest first
+ * @slabs_cut: number of structures cut from the newest array
+ * @inherited: in a child of fork(), the regions of the parent
+ * @pending: pieces that were released at positions of streams
+ * @pending_bytes: bytes of these pieces
+ * @direct: tsearch() tree of struct pool_direct
+ * @waiting: number of requests that may sleep in the driver; changed without the lock
+ * @stats: counters
+ * @history: the history, or NULL
+ * @eventfd: wakes the reclaim thread; POOL_NO_EVENTFD before the thread is needed,
+ *	POOL_PASSIVE if there is to be no thread
+ * @retry_ms: time before which the reclaim thread is not started again after a failure,
+ *	or 0; read without the lock
+ * @thread: the reclaim thread
+ * @ends: tells the reclaim thread to end
+ * @next: next pool of the process, under accmem_pool_list_lock
  */
 struct accmem_pool {
 	struct accmem_context *ctx;
@@ -300,7 +321,7 @@ struct accmem_pool {
 	struct pool_lists *lists;
 	uint32_t epoch;
 
-	/* what follows is written often */
+	/* the fields from here on are written often */
 	struct pool_arena arenas[POOL_NR_ARENAS];
 	uint64_t live_bytes;
 	uint64_t peak_live_bytes;
@@ -335,7 +356,10 @@ static inline void pool_store(uint64_t *value, uint64_t to)
 	__atomic_store_n(value, to, __ATOMIC_RELAXED);
 }
 
-/* of the page at @offset; a slab that it leads to is whole. Pairs with slab_tag(). */
+/*
+ * The tag of the page at @offset. If it is the tag of a slab, struct pool_slab is fully
+ * initialised: the acquire pairs with the release in slab_tag().
+ */
 static inline uint64_t pool_tag_at(const struct accmem_pool *pool,
 				   uint64_t offset)
 {
