@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Calls of the ACL front-end that are at work on a device, or on memory that they have
- * found by its address: a device is closed while there are none.
+ * Calls: the calls of the ACL front-end that use a device, or memory found by its address.
+ * A device is closed when no call is at work.
  *
- * A call counts itself in one of several places, which threads share evenly: calls are
- * many, and do not wait for one another. Who closes a device holds off the calls that
- * come, and waits for those that are there. A call that waits for a stream is not
- * counted meanwhile.
+ * A call increments one of NR_SLOTS counters, which threads share evenly, so that frequent
+ * calls of many threads do not contend for a cache line. To close a device, a thread stops
+ * new calls and waits for those at work. A call that waits for a stream is not counted
+ * during that wait.
  *
- * Lock order: accmem_acl_calls_lock before everything else of the front-end. A call ends
- * without it, for it may have others.
+ * Lock order: accmem_acl_calls_lock comes before all other locks of the front-end. A call
+ * ends without that lock, since its thread may hold others.
  */
 #include <semaphore.h>
 #include <stdbool.h>
@@ -23,24 +23,24 @@
 #define CACHE_LINE 64
 
 /**
- * struct call_slot - where some threads count their calls
- * @count: how many there are
+ * struct call_slot - the counter of some threads' calls
+ * @count: number of calls at work
  */
 struct call_slot {
 	_Alignas(CACHE_LINE) uint64_t count;
 };
 
-/* Protects what follows, but for looking at it. */
+/* Protected by accmem_acl_calls_lock; read without it. */
 static bool calls_stopped;
 static pthread_cond_t calls_resumed = PTHREAD_COND_INITIALIZER;
 
-/* Is posted for each call that has ended while they were stopped; zeros are none. */
+/* Posted for each call that ends while calls are stopped. All zeros: a count of 0. */
 static sem_t calls_ended;
 
 static struct call_slot call_slots[NR_SLOTS];
-static unsigned int call_threads; /* that have a slot */
+static unsigned int call_threads; /* number of threads that have a slot */
 
-/* The calling thread's; a call within a call is part of it. */
+/* The calling thread's slot, and how deep its calls are nested. */
 static __thread struct call_slot *call_slot;
 static __thread unsigned int call_depth;
 
@@ -54,7 +54,7 @@ static bool calls_are_stopped(void)
 	return __atomic_load_n(&calls_stopped, __ATOMIC_SEQ_CST);
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static void calls_wait_locked(void)
 {
 	int state = accmem_cancel_off();
@@ -64,7 +64,7 @@ static void calls_wait_locked(void)
 	accmem_cancel_restore(state);
 }
 
-/* A device is being closed: the call begins after that. */
+/* Calls are stopped: begin this call after they have resumed. */
 static void call_begin_later(void)
 {
 	call_count(-1);
@@ -133,7 +133,7 @@ void accmem_acl_calls_disown(void)
 	for (i = 0; i < NR_SLOTS; i++)
 		call_slots[i].count = 0;
 	calls_stopped = false;
-	/* those who wait are the parent's */
+	/* the threads that wait are the parent's */
 	calls_resumed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	sem_init(&calls_ended, 0, 0);
 }

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Allocations of the ACL front-end with a configuration, of which there is little to
- * choose.
- */
+/* Allocations of the ACL front-end with a configuration. Few attributes have an effect. */
 
 #include "acl/call.h"
 #include "acl/device.h"
@@ -27,7 +24,7 @@ static aclError config_check_device(uint32_t id)
 	return error;
 }
 
-/* What tells memory apart in tools, and a device that is the current one. */
+/* Accept a module id, which only tools read, and the id of the current device. */
 static aclError config_check_one(const aclrtMallocAttribute *attribute,
 				 bool on_host)
 {

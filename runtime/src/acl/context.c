@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Contexts of the ACL front-end: each is a device, which is open as long as it has
- * one, and nothing else. A device that is set has one by itself.
+ * Contexts of the ACL front-end.
  *
- * Lock: the devices' lock.
+ * A context stands for a device, and keeps the device open; it has no other state. A
+ * device that a program has set has a context of its own.
+ *
+ * Locking: accmem_acl_devices_lock.
  */
 #include <stdlib.h>
 
@@ -13,19 +15,19 @@
 #include "acl/locks.h"
 
 /**
- * struct acl_context - what an aclrtContext points to
+ * struct acl_context - a context
  * @device: number of its device
- * @next: in @contexts
+ * @next: next in @contexts
  */
 struct acl_context {
 	int32_t device;
 	struct acl_context *next;
 };
 
-static struct acl_context *contexts; /* those that programs have made */
+static struct acl_context *contexts; /* contexts that programs have created */
 static struct acl_context own[ACL_MAX_DEVICES];
 
-/* the calling thread's, which may have gone; NULL before it has set a device */
+/* The calling thread's context, maybe destroyed; NULL before the thread sets a device. */
 static __thread struct acl_context *current;
 
 static struct acl_context **context_find(const struct acl_context *context)
@@ -38,7 +40,7 @@ static struct acl_context **context_find(const struct acl_context *context)
 	return NULL;
 }
 
-/* one that a program has made, or that of a device that is open */
+/* Does the context exist, or does it belong to a device that is open? */
 static bool context_is_valid(const struct acl_context *context)
 {
 	if (context >= own && context < own + ACL_MAX_DEVICES)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Memset and memcpy of the ACL front-end: what the two sides are, and the bytes, in
- * one row or several.
+ * Memset and memcpy of the ACL front-end, of one row of bytes or several rows.
  *
- * A call looks at its memory when it is made, and holds it until a stream has done
- * the work. Memory that is read-only at its pointer is written through a view of
- * its own, which is there from the beginning: a stream could tell nobody that there
- * is none.
+ * A call finds its memory when it is made. If a stream does the work, the memory is held
+ * (record.c) until the work is done. Read-only memory is written through a second mapping
+ * that is writable, its view. The call opens the view, since a stream could not report a
+ * failure.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,18 +20,18 @@
 #include "acl/stream.h"
 
 /**
- * struct transfer - a memset, or a memcpy
- * @op: its turn in a stream
- * @dst: where to
- * @view: all of the allocation @dst is in, writable, if it is not there
- * @view_size: bytes of it
- * @src: where from, for a memcpy
- * @is_copy: it is a memcpy
- * @value: the byte of a memset
+ * struct transfer - a memset or a memcpy
+ * @op: operation of a stream
+ * @dst: destination
+ * @view: writable mapping of the destination's whole allocation, if @dst is read-only
+ * @view_size: bytes of @view
+ * @src: source of a memcpy
+ * @is_copy: the transfer is a memcpy
+ * @value: byte of a memset
  * @count: bytes of a row
- * @rows: how many
- * @dst_pitch: from a row to the next one
- * @src_pitch: likewise
+ * @rows: number of rows
+ * @dst_pitch: distance of two rows of the destination
+ * @src_pitch: distance of two rows of the source
  */
 struct transfer {
 	struct acl_op op;
@@ -48,7 +47,7 @@ struct transfer {
 	size_t src_pitch;
 };
 
-/* The CPU's side of an allocation: to read, or to write if that is allowed there. */
+/* Map an allocation for the CPU: to read and write, or to read if it is read-only. */
 static aclError map_side(struct acl_side *side)
 {
 	struct accmem_pool *pool = side->block.pool;
@@ -152,7 +151,7 @@ static aclError transfer_queue(const struct transfer *t, aclrtStream stream)
 	return error;
 }
 
-/* The end of a call: what it has found is done, or queued. */
+/* End a call: do the transfer, or queue it, unless @error is set. */
 static aclError transfer_now(struct transfer *t, aclError error)
 {
 	if (!error)
@@ -213,7 +212,7 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value,
 			      stream);
 }
 
-/* Is the direction that the program names that of the memory? */
+/* Does the direction @kind agree with the memory of both sides? */
 static bool kind_fits(const struct transfer *t, aclrtMemcpyKind kind)
 {
 	switch (kind) {
@@ -230,7 +229,7 @@ static bool kind_fits(const struct transfer *t, aclrtMemcpyKind kind)
 	}
 }
 
-/* @dst_size, @src_size: bytes from the first of a side to its last */
+/* @dst_size, @src_size: bytes from the first to the last byte of a side, gaps included. */
 static aclError memcpy_find(struct transfer *t, void *dst, size_t dst_size,
 			    const void *src, size_t src_size,
 			    aclrtMemcpyKind kind)
@@ -260,7 +259,7 @@ static aclError memcpy_start(struct transfer *t, void *dst, size_t destMax,
 	return error ? error : memcpy_find(t, dst, count, src, count, kind);
 }
 
-/* Bytes from the first of a matrix to its last; false if that is too many. */
+/* Bytes from the first to the last byte of a matrix. False: they overflow. */
 static bool matrix_size(size_t pitch, size_t width, size_t height, size_t *size)
 {
 	return !__builtin_mul_overflow(height - 1, pitch, size) &&

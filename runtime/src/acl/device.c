@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * Devices of the ACL front-end, opened when they are first used, and how much
- * memory they have.
+ * Devices of the ACL front-end: the table of open devices, and information about them.
  *
- * A device is closed in two steps: its number is free, and then, when no stream has
- * anything to do with it and no call is at work, it goes.
+ * A device is opened when it is first used. lifecycle.c closes it.
  *
- * Lock order: accmem_acl_devices_lock before those of memory and of streams.
+ * Locking: accmem_acl_devices_lock protects the table. A pointer in the table that is not
+ * NULL may be read without it in a call.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,14 +23,14 @@
 
 #define PATH_SIZE 32
 
-/* Protects what is in @devices, but for reading a pointer that is set. */
+/* The open devices, by number. */
 static struct acl_device *devices[ACL_MAX_DEVICES];
-/* Of each, for who has no lock: the device may be gone when it is asked. */
+/* The pool of each open device, for readers without a lock that only compare it. */
 static struct accmem_pool *device_pools[ACL_MAX_DEVICES];
 
 static __thread int32_t current;
 
-/* Device 0 is the one that libaccmem opens when it is not told which. */
+/* NULL for device 0: accmem_open() chooses it. */
 static const char *device_path(int32_t id, char path[PATH_SIZE])
 {
 	if (!id)
@@ -70,7 +69,7 @@ close_context:
 	return ret;
 }
 
-/* Could there be such a device? */
+/* Is @id in the range of device numbers? */
 aclError accmem_acl_device_check_id(int32_t id)
 {
 	if (id >= 0 && id < ACL_MAX_DEVICES)
@@ -205,7 +204,7 @@ void accmem_acl_device_select(int32_t id)
 	current = id;
 }
 
-/* Bytes of a page of the kind that an attribute speaks of. */
+/* Bytes of the page that a memory attribute names. */
 static uint64_t page_of(aclrtMemAttr attr)
 {
 	switch (attr) {
@@ -222,7 +221,7 @@ static uint64_t page_of(aclrtMemAttr attr)
 	}
 }
 
-/* What a limit leaves, where there is one. */
+/* @bytes, or what is left of @limit if that is less. A limit of 0 is none. */
 static uint64_t within(uint64_t bytes, uint64_t limit, uint64_t used)
 {
 	uint64_t left = limit > used ? limit - used : 0;
@@ -230,7 +229,7 @@ static uint64_t within(uint64_t bytes, uint64_t limit, uint64_t used)
 	return limit && left < bytes ? left : bytes;
 }
 
-/* The limit of a user is a parameter of the module that everybody may read. */
+/* The user's limit is a parameter of the module that all users may read. */
 static uint64_t user_limit(void)
 {
 	unsigned long long limit = 0;
@@ -245,7 +244,7 @@ static uint64_t user_limit(void)
 	return limit;
 }
 
-/* Is memory of this class what an attribute speaks of? All is, of no class. */
+/* Does an attribute include memory of this bandwidth? Both include unclassified memory. */
 static bool is_class(aclrtMemAttr attr, uint32_t bandwidth)
 {
 	switch (attr) {
@@ -260,7 +259,7 @@ static bool is_class(aclrtMemAttr attr, uint32_t bandwidth)
 	}
 }
 
-/* What there is of a class, and is free; the rest of @sum is of all carveouts. */
+/* Sum up the capacity and the free bytes of a class. Other fields concern all carveouts. */
 static int sum_of_class(struct acl_device *device, aclrtMemAttr attr,
 			struct accmem_info *sum)
 {
@@ -281,7 +280,7 @@ static int sum_of_class(struct acl_device *device, aclrtMemAttr attr,
 	return ret;
 }
 
-/* The same of the current device, and what its pool has. */
+/* Query the current device's memory of a class, and the statistics of its pool. */
 static aclError get_memory_info(aclrtMemAttr attr, struct accmem_info *info,
 				struct accmem_pool_stats *stats)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Errors of the ACL front-end: codes of ACL for errno values, and the last error in words.
- */
+/* Errors of the ACL front-end: codes for errno values, and the text of the last error. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

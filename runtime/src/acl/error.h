@@ -5,13 +5,13 @@
 
 #include <acl/acl.h>
 
-/* Set the last error to @text; returns @error. */
+/* Set the text of the last error. Returns @error. */
 aclError accmem_acl_fail(aclError error, const char *text);
 
-/* The error of ACL for a negative errno value of the library. */
+/* Return ACL's error for a negative errno value of the library. */
 aclError accmem_acl_error(int error);
 
-/* The same, and set the last error to @what and the words of the errno value. */
+/* Return ACL's error, and set the last error to @what and the errno value's text. */
 aclError accmem_acl_failed(const char *what, int error);
 
 #endif /* ACCMEM_RUNTIME_ACL_ERROR_H */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Events of the ACL front-end: a stream marks that it has come to a point.
+ * Events of the ACL front-end. A record of an event is an operation of a stream; the event
+ * is complete when the stream has run its latest record.
  *
- * Lock order: acl_event.lock > those of streams.
+ * Lock order: acl_event.lock > the locks of streams.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,16 +18,16 @@ struct event_op;
 
 /**
  * struct acl_event - an event
- * @magic: what it is, until the program destroys it
- * @process: in which it was made
- * @lock: protects what follows
- * @change: a stream has come to it
- * @recorded: how often it was given to a stream
- * @records: those to which no stream has come yet
- * @reached: the latest of the others
- * @when: a stream came to that
- * @forgotten: which of these a reset has made as if they had not been
- * @users: the program, and each operation of a stream
+ * @magic: EVENT_MAGIC until the program destroys the event
+ * @process: process that created the event
+ * @lock: protects all fields below
+ * @change: signalled when a stream has run a record
+ * @recorded: number of records so far
+ * @records: records that no stream has run yet
+ * @reached: number of the latest record that a stream has run
+ * @when: time when a stream ran record @reached
+ * @reset: number of the latest record that a reset has cancelled
+ * @users: references: of the program, and of each operation of a stream
  */
 struct acl_event {
 	unsigned int magic;
@@ -42,12 +43,12 @@ struct acl_event {
 };
 
 /**
- * struct event_op - what a stream does about an event
- * @op: its turn
+ * struct event_op - an operation of a stream on an event
+ * @op: the operation
  * @event: the event
- * @next: in acl_event.records
- * @count: the record that it is, or that was the latest then
- * @stopped: it is a wait that is given up, under the event's lock
+ * @next: next in acl_event.records
+ * @count: number of this record; of a wait or a reset, the latest record's number
+ * @stopped: the wait is cancelled; under the event's lock
  */
 struct event_op {
 	struct acl_op op;
@@ -58,11 +59,11 @@ struct event_op {
 };
 
 /**
- * struct event_kind - one of the things that a stream does about an event
- * @run: as in struct acl_op
- * @stop: likewise
- * @drop: likewise
- * @records: it is a record of the event
+ * struct event_kind - a kind of operation on an event
+ * @run: as acl_op.run
+ * @stop: as acl_op.stop
+ * @drop: as acl_op.drop
+ * @records: the operation is a record
  */
 struct event_kind {
 	void (*run)(struct acl_op *op);
@@ -71,7 +72,7 @@ struct event_kind {
 	bool records;
 };
 
-/* With the lock held, which is gone with the last user. */
+/* Drop a reference. The caller holds the event's lock, which this function releases. */
 static void event_put(struct acl_event *event)
 {
 	bool last = !--event->users;
@@ -101,7 +102,7 @@ static struct acl_event *event_get(aclrtEvent handle, aclError *error)
 	return NULL;
 }
 
-/* Has its stream come to a record? Others may have come to later ones before. */
+/* Has a stream run this record? Other streams may have run later records before. */
 static bool event_is_reached(const struct acl_event *event, uint64_t count)
 {
 	const struct event_op *record = event->records;
@@ -111,7 +112,7 @@ static bool event_is_reached(const struct acl_event *event, uint64_t count)
 	return !record;
 }
 
-/* A stream has come to a record; with the lock held. */
+/* A stream has run a record. The caller holds the lock. */
 static void event_reach(struct acl_event *event, struct event_op *record)
 {
 	struct event_op **link = &event->records;
@@ -177,7 +178,7 @@ static void event_drop(struct acl_op *op)
 	free(e);
 }
 
-/* Nobody waits for a stream that will not come. */
+/* A dropped record counts as run, so that no wait for it lasts for ever. */
 static void event_drop_record(struct acl_op *op)
 {
 	event_run_record(op);
@@ -210,7 +211,7 @@ static aclError event_queue(aclrtEvent handle, aclrtStream stream,
 
 	if (!op)
 		return accmem_acl_fail(error, "no memory");
-	/* it may open the device, which is not done under the event's lock */
+	/* not under the event's lock, since it may open the device */
 	stream = accmem_acl_stream_resolve(stream, &error);
 	if (!stream)
 		goto free_op;
@@ -226,7 +227,7 @@ static aclError event_queue(aclrtEvent handle, aclrtStream stream,
 	error = accmem_acl_stream_add(stream, &op->op);
 	if (!error) {
 		event->recorded += kind->records;
-		/* its stream takes the lock when it comes to it */
+		/* the stream takes the lock before it removes the record */
 		if (kind->records) {
 			op->next = event->records;
 			event->records = op;
@@ -255,7 +256,7 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream)
 	return event_queue(event, stream, &kind_reset);
 }
 
-/* An event does all that the known flags ask for. */
+/* Every event has all the properties that the known flags ask for. */
 aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 {
 	struct acl_event *new;
@@ -369,7 +370,7 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
 	return error;
 }
 
-/* When a stream came to it; false if none has, or will again. */
+/* Time of the latest record. False: it has not run, or a reset has cancelled it. */
 static bool event_time(aclrtEvent handle, struct timespec *when,
 		       aclError *error)
 {

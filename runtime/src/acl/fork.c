@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * fork() of a program that uses the ACL front-end.
+ * fork() in a program that uses the ACL front-end.
  *
- * The fork handlers hold all locks of locks.c, so that the child finds none taken by a
- * thread that it does not have.
+ * The fork handlers hold all locks of locks.c, so that no lock in the child belongs to a
+ * thread that exists in the parent only.
  */
 #include <errno.h>
 
@@ -14,7 +14,7 @@
 #include "core/util.h"
 #include "pool/pool.h"
 
-/* In this order they are taken elsewhere, too. */
+/* In the order in which all other functions take them. */
 static pthread_mutex_t *const locks[] = {
 	&accmem_acl_calls_lock, &accmem_acl_devices_lock, &accmem_acl_map_lock,
 	&accmem_acl_memory_lock, &accmem_acl_streams_lock
@@ -46,9 +46,9 @@ static void start_child(void)
 static int fork_error;
 
 /*
- * A child finds no lock taken by a thread that it does not have, not even by one that has
- * just begun to open the first device. The handlers come after those of the pools, and so
- * run before them, and in the child after them.
+ * A constructor, so that the handlers exist before a thread opens the first device. They
+ * are registered after those of the pools. Hence they run before these, and in the child
+ * after these.
  */
 __attribute__((constructor)) static void watch_fork(void)
 {

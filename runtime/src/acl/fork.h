@@ -3,7 +3,7 @@
 #ifndef ACCMEM_RUNTIME_ACL_FORK_H
 #define ACCMEM_RUNTIME_ACL_FORK_H
 
-/* 0, or a negative errno value: the fork handlers could not be registered. */
+/* 0, or a negative errno value if the fork handlers could not be registered. */
 int accmem_acl_fork_error(void);
 
 #endif /* ACCMEM_RUNTIME_ACL_FORK_H */

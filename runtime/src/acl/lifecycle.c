@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * The begin and the end of a device's use: a device is open as long as a program has set
- * it, or has a context of it, until aclFinalize().
+ * The lifecycle of a device: when it is opened, and when it is closed.
  *
- * A device is closed in two steps: its number is free, and then, when no stream has
- * anything to do with it and no call is at work, it goes.
+ * A device is open as long as a program has set it, or has a context of it, until
+ * aclFinalize(). It is closed in two steps: first its number is free; then, when no stream
+ * works on its memory and no call is at work, its memory is freed.
  *
- * Lock order: locks.c; a device is closed without locks.
+ * Locking: accmem_acl_devices_lock. A device is closed without locks.
  */
 #include <stdlib.h>
 
@@ -20,9 +20,9 @@
 #include "acl/stream.h"
 #include "core/util.h"
 
-static bool initialized; /* under the devices' lock */
+static bool initialized; /* under accmem_acl_devices_lock */
 
-/* Take a device, and the contexts of it, out of the tables; with the devices' lock held. */
+/* Remove a device, and its contexts, from the tables. The caller holds the lock. */
 static struct acl_device *device_unlink(int32_t id)
 {
 	struct acl_device *device = accmem_acl_device_unlink(id);
@@ -33,9 +33,9 @@ static struct acl_device *device_unlink(int32_t id)
 }
 
 /*
- * What is mapped at reserved addresses is not held, and could be any stream's work: what
- * has been queued until nobody finds it any more. Calls that began before the device's
- * number was free have ended then, so that there will be no more of its handles.
+ * Memory that is mapped at reserved addresses is not held, and any stream may work on it.
+ * Hide it from lookups, then wait for all work that is queued. Stopping all calls first
+ * ends those that could still create handles of the device.
  */
 static void device_wait_for_mapped(struct acl_device *device)
 {
@@ -54,7 +54,7 @@ static void device_wait(struct acl_device *device)
 	accmem_acl_record_wait(device);
 }
 
-/* Calls that have found its memory by an address may have given it more to do. */
+/* A call may have found the device's memory by its address, and queued more work. */
 static bool device_is_idle(struct acl_device *device)
 {
 	return !accmem_acl_streams_exist(device) &&
@@ -148,7 +148,7 @@ aclError aclrtSetDevice(int32_t deviceId)
 	return error;
 }
 
-/* The device, if nobody has set it, and it has no context; it is to be closed. */
+/* Remove a device that is not set and has no context. NULL: it is in use. */
 static struct acl_device *device_unlink_unused(int32_t id)
 {
 	const struct acl_device *device = accmem_acl_device_find(id);
@@ -156,7 +156,7 @@ static struct acl_device *device_unlink_unused(int32_t id)
 	return device->set || device->contexts ? NULL : device_unlink(id);
 }
 
-/* Undoes one aclrtSetDevice(), or all of them. */
+/* Undo one aclrtSetDevice(), or all of them. */
 static aclError device_reset(int32_t deviceId, bool all)
 {
 	struct acl_device *device, *unused = NULL;

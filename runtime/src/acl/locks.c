@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The locks of the ACL front-end that stand for a whole list. A thread takes them in the
- * order in which they stand here; fork() takes all of them (fork.c).
+ * The locks of the ACL front-end that protect a table or a list. A thread takes several of
+ * them in the order of their definitions. fork() takes all of them (fork.c).
  */
 #include "acl/locks.h"
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * The reserve and map calls of the ACL front-end: addresses without memory, memory
- * without addresses, and one at the other.
+ * The calls of the ACL front-end that reserve addresses and map memory.
  *
- * Addresses are a reservation of the process's own, outside of the window. Memory is a
- * buffer of the device, which the CPU is shown at these addresses.
+ * A reservation is a range of the process's addresses, outside of the window. A handle is
+ * memory of a device, allocated from its pool. A call maps a handle in a reservation.
  *
- * A child of fork() has its parent's handles. Where the parent has freed one, the child
- * may get memory of its own, which is not what the handle stands for: it is refused.
+ * A child of fork() inherits the handles. When the parent frees one, the child may be
+ * given its device address for other memory. handle_is_valid() finds that out, and the
+ * calls refuse the handle then.
  *
- * Lock: acl_map_lock.
+ * Locking: accmem_acl_map_lock.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,10 +29,10 @@
 #define RESERVED_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
 /**
- * struct reservation - addresses
- * @start: the first
+ * struct reservation - a range of reserved addresses
+ * @start: first address
  * @size: bytes
- * @next: the next of all
+ * @next: next in @reservations
  */
 struct reservation {
 	unsigned char *start;
@@ -41,15 +41,15 @@ struct reservation {
 };
 
 /**
- * struct handle - memory
- * @device: whose it is
- * @process: that has allocated it
- * @pointer: its name in the pool
+ * struct handle - memory that can be mapped in a reservation
+ * @device: device of the memory
+ * @process: process that allocated the memory
+ * @pointer: pointer of the allocation in the device's pool
  * @size: bytes
- * @at: where it is mapped, or NULL
- * @retained: how often, besides its being allocated
- * @hidden: its device is being closed: nobody finds it, but its addresses are in use
- * @next: the next of all
+ * @at: address where the memory is mapped, or NULL
+ * @retained: number of references besides the first
+ * @hidden: the device is being closed: no lookup finds the handle
+ * @next: next in @handles
  */
 struct handle {
 	struct acl_device *device;
@@ -62,11 +62,11 @@ struct handle {
 	struct handle *next;
 };
 
-/* Protects the lists. */
+/* Protected by accmem_acl_map_lock. */
 static struct reservation *reservations;
 static struct handle *handles;
 
-/* Does [@a, @a + @a_size) have an address of [@b, @b + @b_size)? */
+/* Do [@a, @a + @a_size) and [@b, @b + @b_size) overlap? */
 static bool overlaps(const void *a, size_t a_size, const void *b, size_t b_size)
 {
 	return (uintptr_t)a - (uintptr_t)b < b_size ||
@@ -119,7 +119,7 @@ static struct handle *handle_find(aclrtDrvMemHandle handle)
 	return h && !h->hidden && handle_is_valid(h) ? h : NULL;
 }
 
-/* What is the parent's stays, and the child forgets it. */
+/* Release the memory. A child only drops its record of the parent's memory. */
 static void handle_release(struct handle *h)
 {
 	if (h->process == getpid())
@@ -170,7 +170,7 @@ int32_t accmem_acl_reserved_device(const void *pointer)
 	return id;
 }
 
-/* Addresses aligned to @alignment; where they are best if nothing is there. */
+/* Reserve aligned addresses, at @expected if these are free. */
 static unsigned char *reserve(size_t size, size_t alignment, void *expected)
 {
 	unsigned char *all;
@@ -398,7 +398,7 @@ aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
 	return error;
 }
 
-/* The pages of @h at @target, where nothing but a reservation is. */
+/* Map the pages of @h at @target, over a reservation. */
 static int handle_map(struct handle *h, unsigned char *target)
 {
 	struct accmem_context *ctx = h->device->ctx;
@@ -486,7 +486,7 @@ aclError aclrtUnmapMem(void *virPtr)
 	if (!virPtr)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "virPtr is NULL");
-	/* what is mapped is not held, so nothing may be left to do with it */
+	/* mapped memory is not held: all streams may have work on it */
 	accmem_acl_streams_wait(NULL);
 	pthread_mutex_lock(&accmem_acl_map_lock);
 	error = unmap_locked(virPtr);
@@ -548,7 +548,7 @@ aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHandle *handle)
 	return ACL_SUCCESS;
 }
 
-/* Both sides may read and write what is mapped: there is nothing to be done but to look. */
+/* Mapped memory is always readable and writable for both sides: only check the request. */
 aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc,
 			   size_t count)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * aclrtMalloc and its kin, aclrtFree, and memory of the host.
+ * Allocation and free of device memory and host memory: aclrtMalloc() and its variants.
  *
- * Locking: none but that of the records (record.c).
+ * Locking: the records have a lock of their own (record.c).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,13 +19,13 @@
 	(ACL_MEM_TYPE_LOW_BAND_WIDTH | ACL_MEM_TYPE_HIGH_BAND_WIDTH | \
 	 ACL_MEM_ACCESS_USER_SPACE_READONLY)
 
-/* A5, A13: the kernel's policy for one of this interface's. */
+/* A5, A13: choose the driver's page policy for a policy of ACL. */
 static void set_policy(struct accmem_pool_request *req, uint32_t policy)
 {
 	const uint32_t bands = ACL_MEM_TYPE_LOW_BAND_WIDTH |
 			       ACL_MEM_TYPE_HIGH_BAND_WIDTH;
 
-	/* both hints at once is no value of the enumeration */
+	/* a policy with both hints is not in the enumeration */
 	if ((policy & bands) != bands)
 		policy &= ~(uint32_t)HINTS;
 	switch (policy) {
@@ -35,7 +35,7 @@ static void set_policy(struct accmem_pool_request *req, uint32_t policy)
 		break;
 	case ACL_MEM_MALLOC_HUGE_ONLY:
 	case ACL_MEM_MALLOC_HUGE_ONLY_P2P:
-		/* that there are none is an error here, not a signal later */
+		/* with POPULATE, missing pages are an error here and not a SIGBUS later */
 		req->page_policy = ACCMEM_PAGE_HUGE_ONLY;
 		req->flags |= ACCMEM_ALLOC_POPULATE;
 		break;
@@ -63,7 +63,7 @@ static aclError enter_read_only(struct acl_device *device, void *pointer)
 	return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
 }
 
-/* A hint is for a device that has a choice; others are as fast without a look at it. */
+/* A hint matters only on a device with several carveouts. Elsewhere it costs nothing. */
 static void set_hint(const struct acl_device *device,
 		     struct accmem_pool_request *req, uint32_t policy)
 {
@@ -85,7 +85,7 @@ static aclError allocate_on(struct acl_device *device, void **devPtr,
 
 	set_policy(&req, policy);
 	set_hint(device, &req, policy);
-	/* pages of its own, which nothing else makes writable */
+	/* pages of its own, which no other allocation maps writable */
 	if (policy & ACL_MEM_ACCESS_USER_SPACE_READONLY)
 		req.alignment = ACL_PAGE;
 	if (policy & ACL_MEM_ACCESS_USER_SPACE_READONLY)
@@ -181,7 +181,7 @@ aclError aclrtFree(void *devPtr)
 	return error;
 }
 
-/* Memory of the process's own, where the device has none for the host. */
+/* Anonymous memory of the process, for a device without host memory. */
 static int host_map(void **pointer, size_t size)
 {
 	if (size > SIZE_MAX - ACL_PAGE)
@@ -274,7 +274,7 @@ aclError aclrtFreeHost(void *hostPtr)
 				       "no memory of the host is there");
 	if (found.pool)
 		return ACL_SUCCESS;
-	/* the process's own memory is not held, so nothing may be left to do with it */
+	/* memory of the process is not held: all streams may have work on it */
 	accmem_acl_streams_wait(NULL);
 	munmap(hostPtr, found.size);
 	return ACL_SUCCESS;

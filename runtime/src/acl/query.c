@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * What is at a pointer: memory of a device, with a name or mapped where a program has
- * reserved addresses, memory of the host, or none that the front-end knows.
+ * Query: find the memory that a pointer points to.
+ *
+ * It is memory of a device in a pool or mapped at reserved addresses, memory of the host,
+ * or memory that the front-end does not know.
  */
 #include <string.h>
 
@@ -33,7 +35,7 @@ static const char *side_check(struct acl_side *side, const void *pointer,
 			       NULL;
 	}
 	offset = side->pointer - (unsigned char *)side->block.pointer;
-	/* what was rounded up behind it is nobody's */
+	/* bytes behind the usable length belong to no allocation */
 	if (offset > side->block.usable ||
 	    count > side->block.usable - offset ||
 	    accmem_acl_record_is_freed(side->block.pointer))
@@ -51,7 +53,7 @@ aclError accmem_acl_side_lookup(struct acl_side *side, const void *pointer,
 		       ACL_SUCCESS;
 }
 
-/* Device and CPU see the same bytes: there is nothing to be done but to look. */
+/* Device and CPU caches are coherent: only check the request. */
 static aclError check_cached(void *devPtr, size_t size)
 {
 	struct acl_side side;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * Records about allocations: those that streams hold, those that the CPU may not write,
- * and those of the host. Each kind is a tree of its own.
+ * Records about allocations, in three trees: allocations that a stream holds, allocations
+ * that the CPU may not write, and host memory.
  *
- * Memory that a stream is going to work on is held: a free of it takes its name away
- * at once, and its memory when the last work is done.
+ * A stream holds memory that its queued work uses. A free of held memory ends the name at
+ * once, and the last release of the holds frees the memory.
  *
  * Locking: accmem_acl_memory_lock protects the trees, and comes before the locks of the
- * pools. A call takes it only where a tree that it asks has records.
+ * pools. A call takes the lock only if the tree that it searches has records.
  */
 #define _GNU_SOURCE
 #include <search.h>
@@ -18,9 +18,9 @@
 #include "acl/record.h"
 
 static void *held, *read_only, *host;
-/* A record of @held is gone. */
+/* Signalled when a record of @held is removed. */
 static pthread_cond_t held_change = PTHREAD_COND_INITIALIZER;
-/* Records in @held and @read_only, and in @host. */
+/* Number of records in @held and @read_only, and number of records in @host. */
 unsigned int accmem_acl_record_count, accmem_acl_record_host_count;
 bool accmem_acl_record_inherited;
 
@@ -187,7 +187,7 @@ bool accmem_acl_record_add_host(void *pointer, size_t size,
 	return record;
 }
 
-/* Of a new allocation: what a child has inherited there, its parent has freed. */
+/* A new allocation has this address, so the parent has freed an inherited one there. */
 void accmem_acl_record_drop_inherited(const void *pointer)
 {
 	struct acl_record *record;
@@ -202,7 +202,7 @@ void accmem_acl_record_drop_inherited(const void *pointer)
 	pthread_mutex_unlock(&accmem_acl_memory_lock);
 }
 
-/* 1 if @pointer is held and is gone when that ends, -1 if that was so before. */
+/* 1: @pointer is held, and its last release frees it; -1: it was freed before. */
 int accmem_acl_record_free_held(void *pointer)
 {
 	struct acl_record *record;
@@ -224,7 +224,7 @@ int accmem_acl_record_free_held(void *pointer)
 	return ret;
 }
 
-/* What is known of it, which is forgotten. */
+/* Remove the record of host memory, and return a copy. */
 struct acl_record accmem_acl_record_take_host(void *pointer)
 {
 	struct acl_record *record, found = {};
@@ -240,9 +240,9 @@ struct acl_record accmem_acl_record_take_host(void *pointer)
 }
 
 /**
- * struct wanted - a record that is looked for
- * @pool: whose it is
- * @record: it, or NULL
+ * struct search - argument of find_of_pool()
+ * @pool: pool of the record to find
+ * @record: result, or NULL
  */
 struct search {
 	struct accmem_pool *pool;
@@ -316,6 +316,6 @@ void accmem_acl_record_disown(void)
 		drop(&held, record);
 	}
 	accmem_acl_record_inherited = read_only || host;
-	/* those who wait are the parent's */
+	/* the threads that wait are the parent's */
 	held_change = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Dividing an allocation by the rules of aclrtMalloc (A12).
- */
+/* Splitting an allocation into segments by the rules of aclrtMalloc() (A12). */
 #include <acl/accmem_acl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +19,7 @@ size_t accmem_acl_segment_size(size_t length)
 	return size;
 }
 
-/* Where the segment after one of @length bytes at @offset starts; 0: nowhere. */
+/* Offset of the segment after a segment of @length bytes at @offset; 0: it overflows. */
 static size_t split_next(size_t offset, size_t length)
 {
 	size_t size = accmem_acl_segment_size(length), end;
@@ -91,7 +89,10 @@ static aclError check_one(void *base, size_t size,
 	return ACL_SUCCESS;
 }
 
-/* The first in the caller's order that starts in one before it, or @count. */
+/*
+ * Index of the first segment, in the caller's order, whose start lies in a segment before
+ * it in order of addresses; or @count.
+ */
 static size_t find_overlap(const struct accmem_acl_segment **sorted,
 			   const struct accmem_acl_segment *first, size_t count)
 {

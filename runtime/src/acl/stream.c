@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Streams of the ACL front-end: a queue and a thread each.
+ * Streams of the ACL front-end: a queue of operations, and a thread that runs them.
  *
- * Lock order: accmem_acl_streams_lock > acl_stream.lock. Work is done under neither.
+ * Lock order: accmem_acl_streams_lock > acl_stream.lock. Operations run without locks.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -18,24 +18,24 @@
 
 /**
  * struct acl_stream - a stream
- * @device: whose it is
- * @number: of all streams, in the order in which they were made
- * @process: that has its thread
- * @thread: does the work
- * @next: the one made before it, under accmem_acl_streams_lock
- * @ending: likewise: a thread ends it, and its handle is good for nothing else; it stays
- *	in the list as long as it works
- * @lock: protects what follows
- * @change: something was added, or done, or is to end
- * @running: what its thread is at, or NULL
- * @pinned: @running is not dropped
- * @head: the next to be done
- * @tail: where the next one is added
- * @added: how many
- * @done: how many
- * @ends: after what has been added
- * @gone: it is in the list no more
- * @users: calls that wait for it
+ * @device: device of the stream
+ * @number: number of the stream in order of creation
+ * @process: process that has the thread
+ * @thread: thread that runs the operations
+ * @next: next older stream, under accmem_acl_streams_lock
+ * @ending: a thread is ending the stream, and lookups do not find it; it is in the list
+ *	until its operations have run; under accmem_acl_streams_lock
+ * @lock: protects all fields below
+ * @change: signalled when an operation is queued or has run, or the stream ends
+ * @running: operation that the thread is running, or NULL
+ * @pinned: the thread must not drop @running
+ * @head: next operation
+ * @tail: link that the next operation is added to
+ * @added: number of operations queued so far
+ * @done: number of operations that have run, or were discarded
+ * @ends: the thread ends after the queued operations
+ * @gone: the stream is not in the list any more
+ * @users: number of calls that wait for the stream
  */
 struct acl_stream {
 	struct acl_device *device;
@@ -57,11 +57,11 @@ struct acl_stream {
 	unsigned int users;
 };
 
-/* Protects the list and acl_device.stream. */
+/* Protected by accmem_acl_streams_lock. */
 static struct acl_stream *streams;
-static uint64_t nr_streams; /* that were ever made */
+static uint64_t nr_streams; /* number of streams created so far */
 
-/* The next operation, or NULL at the end; with the lock held. */
+/* Return the next operation, or NULL at the end. The caller holds the lock. */
 static struct acl_op *stream_next(struct acl_stream *stream)
 {
 	struct acl_op *op;
@@ -77,7 +77,7 @@ static struct acl_op *stream_next(struct acl_stream *stream)
 	return op;
 }
 
-/* With the lock held, which is released meanwhile. */
+/* Run an operation. The caller holds the lock, which is released during the run. */
 static void stream_run_op(struct acl_stream *stream, struct acl_op *op)
 {
 	pthread_mutex_unlock(&stream->lock);
@@ -106,7 +106,7 @@ static void *stream_work(void *argument)
 	return NULL;
 }
 
-/* The program's signals are the program's threads' business. */
+/* The thread blocks all signals, so that handlers run in threads of the program. */
 static int stream_start(struct acl_stream *stream)
 {
 	sigset_t all, before;
@@ -153,7 +153,7 @@ static void stream_unlink(struct acl_stream *stream)
 		stream->device->stream = NULL;
 }
 
-/* The caller ends it; with the streams' lock held. */
+/* The caller is going to end the stream. It holds accmem_acl_streams_lock. */
 static void stream_set_ending(struct acl_stream *stream)
 {
 	stream->ending = true;
@@ -161,7 +161,7 @@ static void stream_set_ending(struct acl_stream *stream)
 		stream->device->stream = NULL;
 }
 
-/* Those who wait for all streams have found it until then. */
+/* The stream stays in the list, for waits for all streams, until its thread has ended. */
 static void stream_join(struct acl_stream *stream)
 {
 	pthread_mutex_lock(&stream->lock);
@@ -181,10 +181,10 @@ static void stream_join(struct acl_stream *stream)
 	pthread_mutex_unlock(&stream->lock);
 }
 
-/* It is marked by the caller, who is not cancelled. */
+/* The caller has called stream_set_ending(), and has disabled cancellation. */
 static void stream_destroy(struct acl_stream *stream)
 {
-	/* its thread, and whatever its lock was, stayed in the parent */
+	/* in a child: the thread and the state of the lock are the parent's */
 	if (stream->process != getpid()) {
 		pthread_mutex_lock(&accmem_acl_streams_lock);
 		stream_unlink(stream);
@@ -212,7 +212,7 @@ static struct acl_stream *stream_default(struct acl_device *device,
 {
 	struct acl_stream *stream = device->stream;
 
-	/* of the parent, in a child */
+	/* in a child, the default stream is the parent's */
 	if (stream && stream->process != getpid()) {
 		stream_unlink(stream);
 		free(stream);
@@ -225,7 +225,7 @@ static struct acl_stream *stream_default(struct acl_device *device,
 	return device->stream;
 }
 
-/* The stream of the current device, with its own lock held, or NULL. */
+/* Return the current device's default stream with its lock held, or NULL. */
 static struct acl_stream *stream_get_default(aclError *error)
 {
 	struct acl_stream *stream = NULL;
@@ -244,7 +244,7 @@ static struct acl_stream *stream_get_default(aclError *error)
 	return stream;
 }
 
-/* The stream with its own lock held, or NULL. */
+/* Return the stream with its lock held, or NULL. */
 static struct acl_stream *stream_get(aclrtStream handle, aclError *error)
 {
 	struct acl_stream *stream = handle;
@@ -293,7 +293,7 @@ aclError accmem_acl_stream_add(aclrtStream handle, struct acl_op *op)
 	return ACL_SUCCESS;
 }
 
-/* For what has been added so far; false if it takes too long. */
+/* Wait for all operations queued so far. False: the timeout is over. */
 static bool stream_wait_locked(struct acl_stream *stream,
 			       const struct acl_timeout *timeout)
 {
@@ -340,7 +340,7 @@ aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority,
 	return aclrtCreateStream(stream);
 }
 
-/* Drops what has not begun, and ends what waits for something else. */
+/* Drop the queued operations, and stop the running one if it can be stopped. */
 static void stream_discard(struct acl_stream *stream)
 {
 	struct acl_op *queued, *op;
@@ -442,7 +442,7 @@ aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus *status)
 	return ACL_SUCCESS;
 }
 
-/* The last one of the device made before number @before, with its own lock held. */
+/* Return the newest stream with a number below @before, with its lock held, or NULL. */
 static struct acl_stream *stream_of(struct acl_device *device, uint64_t before)
 {
 	struct acl_stream *stream;
@@ -491,7 +491,7 @@ bool accmem_acl_streams_exist(struct acl_device *device)
 	return exist;
 }
 
-/* Another thread ends it; with the stream's lock held, which is released. */
+/* Another thread ends the stream. The caller holds the lock, which is released. */
 static void stream_wait_gone(struct acl_stream *stream)
 {
 	stream->users++;
@@ -502,7 +502,7 @@ static void stream_wait_gone(struct acl_stream *stream)
 	pthread_mutex_unlock(&stream->lock);
 }
 
-/* One of the device's; false if there is none. */
+/* End one stream of the device. False: it has no stream. */
 static bool stream_end_one(const struct acl_device *device)
 {
 	struct acl_stream *stream;
@@ -510,7 +510,7 @@ static bool stream_end_one(const struct acl_device *device)
 
 	pthread_mutex_lock(&accmem_acl_streams_lock);
 	stream = stream_first_of(device);
-	/* who did that to one of the parent's is not in the child */
+	/* a thread that was ending the parent's stream does not exist in the child */
 	ending = stream && stream->ending && stream->process == getpid();
 	if (ending)
 		pthread_mutex_lock(&stream->lock);
@@ -540,12 +540,12 @@ aclError aclrtSynchronizeDevice(void)
 	accmem_acl_call_end();
 	if (!device)
 		return error;
-	/* of one that is closed meanwhile there are none */
+	/* if the device is closed in the meantime, it has no streams */
 	accmem_acl_streams_wait(device);
 	return ACL_SUCCESS;
 }
 
-/* Work is done here, not by a device that could fail at it: there is nothing to stop for. */
+/* The CPU does the work, and does not fail at it: both modes behave the same. */
 aclError aclrtSetStreamFailureMode(aclrtStream handle, uint64_t mode)
 {
 	struct acl_stream *stream;

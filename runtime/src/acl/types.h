@@ -13,15 +13,15 @@
 
 /**
  * struct acl_device - an open device
- * @id: its number
- * @set: calls of aclrtSetDevice() that have not been undone
- * @contexts: contexts of it that programs have made
- * @ctx: its context
- * @pool: its memory
- * @nr_carveouts: how many it has
- * @has_host: it has memory of the host, too
- * @stream: the default stream, or NULL; under the streams' lock
- * @next: another one that is to be closed
+ * @id: number of the device
+ * @set: number of aclrtSetDevice() calls that were not undone
+ * @contexts: number of contexts that programs have created
+ * @ctx: context of the library
+ * @pool: pool of the device's memory
+ * @nr_carveouts: number of carveouts
+ * @has_host: the device has host memory
+ * @stream: default stream, or NULL; under accmem_acl_streams_lock
+ * @next: next device that is to be closed
  */
 struct acl_device {
 	int32_t id;
@@ -36,12 +36,12 @@ struct acl_device {
 };
 
 /**
- * struct acl_side - what one side of a copy is
- * @pointer: as the program named it
- * @block: the allocation that it is in; its pool is NULL if it is in none
- * @device: memory of the device
- * @read_only: not writable at @pointer
- * @held: accmem_acl_record_hold() has been called for it
+ * struct acl_side - source or destination of a copy
+ * @pointer: the program's pointer
+ * @block: allocation that contains @pointer; without a pool if no pool has it
+ * @device: the memory is device memory
+ * @read_only: the CPU may not write at @pointer
+ * @held: accmem_acl_record_hold() was called
  */
 struct acl_side {
 	unsigned char *pointer;
@@ -52,12 +52,12 @@ struct acl_side {
 };
 
 /**
- * struct acl_record - something about an allocation
- * @pointer: its first byte
- * @size: bytes, of memory of the process's own; 0 for what is from a pool
- * @pool: whose it is, or NULL
- * @holds: how many there are
- * @freed: by the program, and held by streams
+ * struct acl_record - record about an allocation
+ * @pointer: first byte
+ * @size: bytes of host memory
+ * @pool: pool of the allocation, or NULL for memory of the process
+ * @holds: number of holds
+ * @freed: the program has freed the allocation, and a stream holds it
  */
 struct acl_record {
 	void *pointer;
@@ -68,13 +68,13 @@ struct acl_record {
 };
 
 /**
- * struct acl_op - an operation of a stream, embedded in whatever it needs
- * @run: does it
- * @stop: ends a @run that waits for something else; or NULL
- * @drop: frees it, whether it was done or not
- * @next: what is done after it
+ * struct acl_op - operation of a stream, the first member of a larger structure
+ * @run: does the work
+ * @stop: ends a @run that waits; NULL if @run does not wait
+ * @drop: frees the operation, whether it has run or not
+ * @next: next operation of the stream
  *
- * All are called without locks.
+ * All functions are called without locks.
  */
 struct acl_op {
 	void (*run)(struct acl_op *op);

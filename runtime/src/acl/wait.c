@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-/*
- * Waits of the ACL front-end that may have a timeout.
- */
+/* Waits for a condition, with or without a timeout. */
 #include <errno.h>
 
 #include "acl/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waits with a timeout. */
+/* Waits for a condition, with or without a timeout. */
 #ifndef ACCMEM_RUNTIME_ACL_WAIT_H
 #define ACCMEM_RUNTIME_ACL_WAIT_H
 
@@ -9,22 +9,22 @@
 #include <time.h>
 
 /**
- * struct acl_timeout - how long something is waited for
- * @limited: until @until, on CLOCK_MONOTONIC; otherwise for ever
- * @until: when it is over
+ * struct acl_timeout - end of a wait
+ * @limited: the wait ends at @until; otherwise it has no end
+ * @until: end of the wait, on CLOCK_MONOTONIC
  */
 struct acl_timeout {
 	bool limited;
 	struct timespec until;
 };
 
-/* From @ms on as the interface has it: -1 for ever, or at least 1. */
+/* Start a timeout of @ms: -1 for no end, or at least 1. Sets the last error. */
 aclError accmem_acl_timeout_start(struct acl_timeout *timeout, int32_t ms);
 
-/* Initialise a condition for waits with a timeout. */
+/* Initialise a condition for accmem_acl_cond_wait(). */
 void accmem_acl_cond_init(pthread_cond_t *cond);
 
-/* Wait for a change. False: the timeout is over. */
+/* Wait for a signal. False: the timeout is over. */
 bool accmem_acl_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock,
 			  const struct acl_timeout *timeout);
 
