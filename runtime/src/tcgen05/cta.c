@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * The tcgen05 front-end: CTAs, and the calls that are one ioctl each.
+ * The tcgen05 front-end: CTAs, and the calls on a CTA that are one ioctl each.
+ *
+ * A CTA is a file of the driver: it is launched by tcgen05_launch() and ends when the file
+ * is closed.
+ *
+ * Locking: none. The driver serialises calls on one file.
  */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -17,7 +22,7 @@
 #include "core/util.h"
 #include "tcgen05/cta.h"
 
-/* see context.c */
+/* tcgen05_query() fills the structure that the program's header declares: see compat.c */
 static_assert(sizeof(struct accmem_cta_query) == 88, "needs a symbol version");
 
 struct tcgen05_cta {
@@ -114,7 +119,7 @@ static int launch_members(struct accmem_context *ctx,
 	return accmem_call(ctx, ACCMEM_IOC_TMEM_CLUSTER, &req);
 }
 
-/* The memory comes first: what was launched is not undone. */
+/* All memory is allocated before the launch, since a launch cannot be undone. */
 int tcgen05_launch_cluster(struct accmem_context *ctx,
 			   const struct tcgen05_place *places,
 			   unsigned int count, struct tcgen05_cta **ctas)

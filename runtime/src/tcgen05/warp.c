@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * Warp-collective calls: each lane brings its operands, the last one to come
- * makes the call for all, and all return with its result.
+ * Warps: calls that all lanes of a warp make together.
  *
- * A round is one collective call. When the lanes disagree it ends like any other
- * as soon as all have come, so that each of them is told, whichever is the odd one.
- * When one leaves the warp, a round whose lanes agree ends at once; one whose lanes
- * disagree waits for the others still. A lane that comes back early waits until the
- * round before is over.
+ * Each lane calls with its operands. The last lane that arrives makes the call for the
+ * warp, and all lanes return its result. This is a round.
+ *
+ * If two lanes disagree about the operands, the round ends with an error when all lanes
+ * have arrived, so that every lane gets the error. If a lane leaves the warp, a round
+ * whose lanes agree ends at once, and a round whose lanes disagree waits for the other
+ * lanes. A lane that calls again waits until all lanes have returned from the round
+ * before.
+ *
+ * Locking: tcgen05_warp.lock. The driver is called without it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +27,7 @@ enum operation {
 	WARP_RELINQUISH,
 };
 
-/* @flags, @deadline_ns, @user_data: of a call for all lanes, which has them once */
+/* @flags, @deadline_ns and @user_data: of a call for all lanes, which share them */
 struct operands {
 	enum operation operation;
 	uint32_t *destination;
@@ -35,20 +39,20 @@ struct operands {
 };
 
 /**
- * struct tcgen05_warp - see tcgen05.h
- * @cta: whose warp it is
- * @lanes: how many lanes it has
- * @number: which of the CTA's warps it is, or 0
- * @lock: protects all that follows
- * @changed: a round has ended, or a lane has left it
- * @gone: lanes that have left the warp, a bit each
- * @inside: lanes that are in the round, a bit each
- * @waiting: how many of them have not returned yet
- * @differ: two of them disagree
- * @running: the call is being made, without the lock
- * @over: the round has ended; nobody may enter before all have returned
- * @operands: of the first lane that came
- * @result: of the round, once it is over
+ * struct tcgen05_warp - a warp, see tcgen05.h
+ * @cta: CTA of the warp
+ * @lanes: number of lanes
+ * @number: number of the warp in its CTA, or 0
+ * @lock: protects all fields below
+ * @changed: signalled when a round ends, and when all lanes have returned
+ * @gone: bits of the lanes that have left the warp
+ * @inside: bits of the lanes that are in the round
+ * @waiting: number of lanes in the round that have not returned
+ * @differ: two lanes disagree about the operands
+ * @running: a lane is making the call, without the lock
+ * @over: the round has ended; no lane may enter until all have returned
+ * @operands: operands of the first lane that arrived
+ * @result: result of the round, when it is over
  */
 struct tcgen05_warp {
 	struct tcgen05_cta *cta;
@@ -121,7 +125,7 @@ static uint32_t all_lanes(const struct tcgen05_warp *warp)
 	return 0xffffffffu >> (TCGEN05_WARP_LANES - warp->lanes);
 }
 
-/* have all lanes come that have not left? */
+/* Are all lanes in the round that have not left the warp? */
 static int all_inside(const struct tcgen05_warp *warp)
 {
 	return !(all_lanes(warp) & ~warp->gone & ~warp->inside);
@@ -180,7 +184,7 @@ static int perform(struct tcgen05_warp *warp)
 	}
 }
 
-/* with the lock held, by the lane that came last */
+/* The last lane makes the call. It holds the lock, which is released during the call. */
 static void run_round(struct tcgen05_warp *warp)
 {
 	int result;
@@ -193,13 +197,13 @@ static void run_round(struct tcgen05_warp *warp)
 	end_round(warp, result);
 }
 
-/* with the lock held; 0, or why the lane cannot be in a round */
+/* Enter the round. 0, or the error of a lane that may not. The caller holds the lock. */
 static int enter(struct tcgen05_warp *warp, unsigned int lane,
 		 const struct operands *operands)
 {
 	while (warp->over)
 		pthread_cond_wait(&warp->changed, &warp->lock);
-	/* a round of lanes that disagree goes on without those that left */
+	/* a round whose lanes disagree continues without the lanes that have left */
 	if (warp->gone & 1u << lane || (warp->gone && !warp->differ))
 		return -ESRCH;
 	if (warp->inside & 1u << lane)
@@ -282,9 +286,9 @@ int tcgen05_warp_relinquish_alloc_permit(struct tcgen05_warp *warp,
 	return collective(warp, lane, &operands);
 }
 
-/* --- all lanes from one thread -------------------------------------------- */
+/* --- calls that one thread makes for all lanes ----------------------------- */
 
-/* with the lock held, when no round is in progress; 0, or what the call comes to */
+/* Check the active lanes when there is no round. The caller holds the lock. */
 static int check_active(const struct tcgen05_warp *warp, uint32_t active,
 			int differ)
 {
@@ -296,8 +300,8 @@ static int check_active(const struct tcgen05_warp *warp, uint32_t active,
 }
 
 /*
- * A round that one thread makes for all lanes. @operands: of the first active one.
- * @differ: another's are not the same.
+ * A round that one thread makes for all lanes. @operands: of the first active lane;
+ * @differ: another active lane has other operands.
  */
 static int collective_all(struct tcgen05_warp *warp, uint32_t active,
 			  const struct operands *operands, int differ)
@@ -320,7 +324,7 @@ static int collective_all(struct tcgen05_warp *warp, uint32_t active,
 	return ret;
 }
 
-/* the first active lane; any, if there is none */
+/* Index of the first active lane; 0 if no lane is active. */
 static unsigned int first_lane(uint32_t active)
 {
 	return active ? __builtin_ctz(active) : 0;
