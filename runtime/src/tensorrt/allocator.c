@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * TensorRT's allocator calls on a pool. Their own rules are here: what they do with
- * nothing, with alignments and flags, and how much a resizable allocation reserves.
+ * TensorRT's allocator interfaces over a pool.
  *
- * Locking: none; the pool and the stream handles have their own.
+ * An allocator passes requests to its pool, and applies TensorRT's own rules: about size 0
+ * and NULL, alignments and flags, and the addresses that a resizable allocation reserves.
+ *
+ * Locking: none; the pool and the stream handles have locks of their own.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,22 +17,22 @@
 #define MIB 1048576ull
 #define DEFAULT_RESERVE (128 * MIB)
 #define DEFAULT_GROWTH 8
-/* What one reservation may take of the addresses, by default and when asked to. */
+/* A reservation may take this part of the addresses: by default, and at most. */
 #define DEFAULT_SHARE 512
 #define LARGEST_SHARE 4
-/* what cudaMalloc guarantees, and so the most that TensorRT asks for */
+/* alignment of cudaMalloc(), and so the most that TensorRT asks for */
 #define USUAL_ALIGNMENT 512
 
 /**
- * struct accmem_tensorrt - see accmem_tensorrt.h
- * @pool: where memory comes from
- * @streams: what is known of stream handles
+ * struct accmem_tensorrt - an allocator, see accmem_tensorrt.h
+ * @pool: pool of the allocations
+ * @streams: stream handles
  * @flags: ACCMEM_TENSORRT_*
- * @carveout: index of it
- * @reserve: bytes reserved for growth, or 0 for the default
- * @default_reserve: the default, of what is small
+ * @carveout: index of the carveout
+ * @reserve: bytes that each resizable allocation reserves, or 0 for the default
+ * @default_reserve: least default reservation
  * @most: largest reservation
- * @own: the context, if it and the pool are the allocator's own
+ * @own: context, if the allocator owns the context and the pool
  */
 struct accmem_tensorrt {
 	struct accmem_pool *pool;
@@ -44,8 +46,8 @@ struct accmem_tensorrt {
 };
 
 /*
- * With mapped translation a reservation takes addresses from others, of which there
- * are many times the memory; with identity translation it takes nothing.
+ * With mapped translation a reservation takes addresses that others could use, but there
+ * are many times more addresses than memory. With identity translation it takes none.
  */
 static void tensorrt_set_reserve(struct accmem_tensorrt *a,
 				 const struct accmem_info *info)
@@ -83,7 +85,7 @@ static int tensorrt_set_options(struct accmem_tensorrt *a,
 	return ret;
 }
 
-/* In words, if it has; @error. */
+/* Set the last error if there is an error. Returns @error. */
 static int tensorrt_create_failed(int error)
 {
 	if (error)
@@ -177,7 +179,7 @@ static uint64_t tensorrt_reserve_for(const struct accmem_tensorrt *a,
 	return wanted < a->most ? wanted : a->most;
 }
 
-/* The reservation is a wish: what there are no addresses for is made smaller. */
+/* If there are not enough addresses, try again with a smaller reservation. */
 static int tensorrt_allocate_resizable(struct accmem_tensorrt *a,
 				       struct accmem_pool_request *req)
 {
@@ -233,8 +235,8 @@ void *accmem_tensorrt_allocate(struct accmem_tensorrt *a, uint64_t size,
 }
 
 /*
- * A resizable allocation keeps its alignment when it moves, which is at least the
- * usual one. What its owner claims beyond that is looked at: it could not be kept.
+ * A resizable allocation keeps its alignment when it moves, and USUAL_ALIGNMENT at least.
+ * If the caller claims a larger one, ask the driver whether the allocation has it.
  */
 static bool tensorrt_preserves_alignment(struct accmem_tensorrt *a, void *base,
 					 uint64_t alignment)
@@ -276,7 +278,7 @@ void *accmem_tensorrt_allocate_async(struct accmem_tensorrt *a, uint64_t size,
 {
 	int stream;
 
-	/* growth in place and memory that is pending exclude each other */
+	/* a resizable allocation cannot use pending memory of a stream */
 	if (flags & ACCMEM_TENSORRT_RESIZABLE ||
 	    accmem_streams_find(a->streams, handle, &stream))
 		return tensorrt_allocate(a, size, alignment, flags, NULL);
@@ -291,7 +293,7 @@ bool accmem_tensorrt_deallocate_async(struct accmem_tensorrt *a, void *memory,
 
 	if (!memory)
 		return true;
-	/* what cannot be released makes no stream */
+	/* before a stream is opened: the release of such a pointer fails */
 	ret = accmem_pool_lookup(a->pool, memory, NULL);
 	if (ret) {
 		accmem_set_last_error("release of %p: nothing of this pool is there",
@@ -299,7 +301,7 @@ bool accmem_tensorrt_deallocate_async(struct accmem_tensorrt *a, void *memory,
 		return false;
 	}
 	ret = accmem_streams_locate(a->streams, handle, &stream, &position);
-	/* the streams of a device that has gone have ended */
+	/* the end of a device ends its streams */
 	if (ret == -ENODEV)
 		return !accmem_pool_release(a->pool, memory);
 	if (ret) {
