@@ -56,6 +56,7 @@
  * @POOL_HOST: memory of kind ACCMEM_KIND_HOST
  * @POOL_SHARED: memory of kind ACCMEM_KIND_SHARED
  * @POOL_NORMAL: device memory on normal pages only
+ * @POOL_NR_SORTS: number of sorts
  */
 enum pool_sort {
 	POOL_DEVICE,
