@@ -221,7 +221,7 @@ static uint64_t page_of(aclrtMemAttr attr)
 	}
 }
 
-/* @bytes, or what is left of @limit if that is less. A limit of 0 is none. */
+/* @bytes, or the rest of @limit if that is less. A limit of 0 is none. */
 static uint64_t within(uint64_t bytes, uint64_t limit, uint64_t used)
 {
 	uint64_t left = limit > used ? limit - used : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Contexts: an open device, and what the process has mapped of it. */
+/* Contexts: open devices, with the mappings of their buffers. */
 #ifndef ACCMEM_RUNTIME_CORE_CONTEXT_H
 #define ACCMEM_RUNTIME_CORE_CONTEXT_H
 

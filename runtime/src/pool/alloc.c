@@ -3,7 +3,7 @@
  * Allocation and reallocation from a pool.
  *
  * A request is served as a piece if a piece can have its options (is_piece()): from the
- * thread's cache, from the free spans of the thread's arena, or from what refill.c finds.
+ * thread's cache, from the free spans of the thread's arena, or by a refill (refill.c).
  * All other requests are direct allocations, and may wait in the driver.
  *
  * Locking: accmem_pool.lock, where the thread's cache and the arena have no memory.

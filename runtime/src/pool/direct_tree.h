@@ -6,13 +6,13 @@
 #include "pool/types.h"
 
 /**
- * struct pool_direct - an allocation, or a range to look one up
- * @block: what is told of it
- * @extent: bytes of addresses that are its
- * @footprint: bytes of the carveout that it takes
- * @rounded: its length is what it may use
- * @mapped: for the CPU
- * @inherited: from the parent of a fork(), whose it is
+ * struct pool_direct - a direct allocation, or the key of a lookup
+ * @block: description of the allocation
+ * @extent: bytes of device addresses that belong to the allocation
+ * @footprint: bytes of the carveout that the allocation takes
+ * @rounded: the length is the usable length, since the request had ROUND32 or TAIL32
+ * @mapped: the allocation is mapped for the CPU
+ * @inherited: in a child of fork(), the allocation belongs to the parent
  */
 struct pool_direct {
 	struct accmem_pool_block block;
@@ -35,7 +35,7 @@ int accmem_pool_direct_insert(struct accmem_pool *pool, struct pool_direct *d);
 void accmem_pool_direct_remove(struct accmem_pool *pool, struct pool_direct *d);
 void accmem_pool_direct_drop(struct accmem_pool *pool, struct pool_direct *d);
 
-/* Drop the records of a range whose buffers were freed, whoever freed them. */
+/* Drop all records in a range: the buffers there have been freed. */
 void accmem_pool_direct_drop_range(struct accmem_pool *pool, uint64_t address,
 				   uint64_t extent);
 

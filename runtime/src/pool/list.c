@@ -31,8 +31,8 @@ void accmem_pool_list_remove(struct accmem_pool *pool)
 }
 
 void accmem_pool_list_for_each(const struct accmem_context *ctx,
-			       void (*what)(struct accmem_pool *pool,
-					    void *argument),
+			       void (*visit)(struct accmem_pool *pool,
+					     void *argument),
 			       void *argument)
 {
 	struct accmem_pool *pool;
@@ -40,7 +40,7 @@ void accmem_pool_list_for_each(const struct accmem_context *ctx,
 	pthread_mutex_lock(&accmem_pool_list_lock);
 	for (pool = accmem_pool_list; pool; pool = pool->next)
 		if (pool->ctx == ctx)
-			what(pool, argument);
+			visit(pool, argument);
 	pthread_mutex_unlock(&accmem_pool_list_lock);
 }
 

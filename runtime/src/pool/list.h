@@ -16,10 +16,10 @@ extern struct accmem_pool *accmem_pool_list;
 void accmem_pool_list_add(struct accmem_pool *pool);
 void accmem_pool_list_remove(struct accmem_pool *pool);
 
-/* Call @what for each pool of a context, with the list's lock held. */
+/* Call @visit for each pool of a context, with the list's lock held. */
 void accmem_pool_list_for_each(const struct accmem_context *ctx,
-			       void (*what)(struct accmem_pool *pool,
-					    void *argument),
+			       void (*visit)(struct accmem_pool *pool,
+					     void *argument),
 			       void *argument);
 
 /* Is @pointer among the addresses of a pool of the process, allocated or not? */

@@ -9,7 +9,7 @@
 /* Make room before a request fails. Returns the bytes. The caller holds the lock. */
 uint64_t accmem_pool_reclaim(struct accmem_pool *pool);
 
-/* Start the thread that gives memory back when somebody waits. With the lock held. */
+/* Start the reclaim thread, unless the pool is passive. The caller holds the lock. */
 void accmem_pool_reclaim_start(struct accmem_pool *pool);
 
 /*

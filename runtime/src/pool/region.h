@@ -8,7 +8,7 @@
 /* Pages by which a region grows at least. */
 #define POOL_STEP_PAGES 512u
 
-/* Grow a heap, and take a span of it, whose first page is @first. */
+/* Grow a heap, and allocate a span of it. @first: out: first page of the span. */
 int accmem_pool_region_grow(struct accmem_pool *pool, struct pool_heap *heap,
 			    uint32_t pages, uint32_t alignment,
 			    uint32_t *first);

@@ -307,7 +307,7 @@ struct pool_history;
  * @retry_ms: time before which the reclaim thread is not started again after a failure,
  *	or 0; read without the lock
  * @thread: the reclaim thread
- * @ends: tells the reclaim thread to end
+ * @ends: the reclaim thread has to end
  * @next: next pool of the process, under accmem_pool_list_lock
  */
 struct accmem_pool {
