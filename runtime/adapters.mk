@@ -18,19 +18,9 @@ NVINFER := -isystem $(HERE)/tests/nvinfer
 $(OBJ)/test.o: $(HERE)/tests/test.c $(HERE)/tests/test.h | $(OBJ)
 	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
-# The library and the fake device without a sanitizer.
-$(OBJ)/plain:
-	mkdir -p $@
-
-$(OBJ)/plain/%.o: %.c $(TEST_HEADERS) $(HERE)/Makefile | $(OBJ)/plain
-	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) -fPIC -DFAKE_DEVICE -c -o $@ $<
-
 FAKE_asan := $(FAKE:%=$(OBJ)/asan/%.o)
 FAKE_tsan := $(FAKE:%=$(OBJ)/tsan/%.o)
 FAKE_plain := $(FAKE:%=$(OBJ)/plain/%.o)
-FLAGS_asan := $(ASAN)
-FLAGS_tsan := $(TSAN)
-FLAGS_plain :=
 
 # --- tests in C++: in the guest, and over the fake device under two sanitizers
 

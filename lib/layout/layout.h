@@ -83,7 +83,7 @@ struct accmem_layout {
  * @caps: what the carveout offers
  * @out: the layout, written on success only
  *
- * Conformance: A1, A2, A3, A11, A13. (A5: set_policy() in runtime/src/acl_memory.c.)
+ * Conformance: A1, A2, A3, A11, A13. (A5: set_policy() in runtime/src/acl/memory.c.)
  *
  * Return: 0; -EINVAL for a length of 0, an alignment that is no power of two
  * or above the maximum, an unknown policy, or TAIL32 without ROUND32;

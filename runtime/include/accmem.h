@@ -2,8 +2,12 @@
 /*
  * libaccmem: device memory of an accelerator, from userspace.
  *
- * Functions return 0 or a negative errno value and are thread-safe, except
- * that accmem_close() must be the last call on a context.
+ * A context is an open device and owns buffers. A buffer is memory of the device, named
+ * by its device address; the process can map it. A stream is a counter that orders frees
+ * behind work of the device.
+ *
+ * The functions return 0 or a negative errno value. They are thread-safe, except that
+ * accmem_close() must be the last call on a context.
  */
 #ifndef ACCMEM_H
 #define ACCMEM_H
@@ -16,36 +20,36 @@
 extern "C" {
 #endif
 
-/* One open file of a device: the owner of its buffers. */
+/* A context: one open file of a device, which owns the buffers allocated on it. */
 struct accmem_context;
 
 /**
  * accmem_open() - open a device
- * @path: device node; NULL for $ACCMEM_DEVICE, which a program with raised rights
- *	does not look at, else /dev/accmem0
+ * @path: device node; NULL for $ACCMEM_DEVICE, or /dev/accmem0 if that is not set. A
+ *	set-user-ID program ignores the variable
  * @ctx: out: the context
  *
- * Reserves one window of host addresses for the device's addresses, so that
- * the two differ by a constant; where the address space is too small for it,
- * buffers are mapped anywhere.
+ * Reserves a window of host addresses for the device's addresses, so that a pointer and
+ * its device address differ by a constant. If the address space is too small for the
+ * window, buffers are mapped at any address.
  *
- * Return: 0; -ENOMEM; the errors of open(2), among them -EMFILE when the user
- * has as many contexts as it may.
+ * Return: 0; -ENOMEM; the errors of open(2), among them -EMFILE if the user has the
+ * largest number of contexts.
  */
 int accmem_open(const char *path, struct accmem_context **ctx);
 
 /**
- * accmem_close() - close the file and forget the context
+ * accmem_close() - close a context
  * @ctx: the context, on which no other call is in progress, or NULL
  *
- * Unmaps what accmem_map() mapped. Where no other process has the file, every
- * buffer that was not freed goes with it.
+ * Unmaps all buffers. If no other process has the file open, the buffers that were not
+ * freed are freed.
  */
 void accmem_close(struct accmem_context *ctx);
 
 /**
- * accmem_fd() - the file descriptor, for ioctls of one's own
- * @ctx: the context, which keeps it
+ * accmem_fd() - get the file descriptor, for other ioctls
+ * @ctx: the context, which owns the descriptor
  *
  * Return: the descriptor.
  */
@@ -55,9 +59,9 @@ int accmem_fd(const struct accmem_context *ctx);
  * accmem_get_info() - ACCMEM_IOC_INFO
  * @ctx: the context
  * @carveout: index of the carveout, 0 for the first
- * @info: out: all of it; needs no preparation
+ * @info: out: needs no initialisation
  *
- * Return: 0; -EINVAL for a carveout that is not there.
+ * Return: 0; -EINVAL if there is no such carveout.
  */
 int accmem_get_info(struct accmem_context *ctx, uint32_t carveout,
 		    struct accmem_info *info);
@@ -65,9 +69,9 @@ int accmem_get_info(struct accmem_context *ctx, uint32_t carveout,
 /**
  * accmem_allocate() - ACCMEM_IOC_ALLOC
  * @ctx: the context
- * @req: length in bytes and whatever else is wanted, the rest zero; size is
- *	filled in. Results are in it; free_bytes and largest_run are those of a
- *	failure with -ENOMEM or -ETIMEDOUT, else 0.
+ * @req: in: the request, with all unused members zero; the library sets its size. out:
+ *	the results. After -ENOMEM or -ETIMEDOUT, free_bytes and largest_run describe the
+ *	shortage; after other errors they are 0
  *
  * Return: 0; the errors of struct accmem_alloc.
  */
@@ -89,35 +93,36 @@ int accmem_malloc(struct accmem_context *ctx, uint64_t length,
  * @ctx: the context
  * @address: device address of a buffer's first byte
  *
- * Also unmaps what accmem_map() mapped of the buffer.
+ * Also unmaps the buffer, if accmem_map() has mapped it.
  *
- * Return: 0; -ENOENT where no buffer is, -EINVAL inside one; -EBUSY while a REALLOC of
- * it is in progress; -ENOMEM where it cannot be unmapped.
+ * Return: 0; -ENOENT if there is no buffer; -EINVAL for an address inside a buffer;
+ * -EBUSY while a REALLOC of the buffer is in progress; -ENOMEM if the buffer cannot be
+ * unmapped.
  */
 int accmem_release(struct accmem_context *ctx, uint64_t address);
 
 /**
  * accmem_reallocate() - ACCMEM_IOC_REALLOC
  * @ctx: the context
- * @req: device address and new length in bytes, flags if any, the rest zero; size is
- *	filled in. Results are in it, the address among them.
+ * @req: in: device address, new length in bytes and flags, with all unused members zero;
+ *	the library sets its size. out: the results, the address among them
  *
- * What accmem_map() mapped of a buffer that keeps its address stays mapped, as far as
- * the buffer reaches; of one that has grown, accmem_map() maps all, at the same
- * pointer where there is a window. What it mapped of one that moved is unmapped.
+ * If the buffer keeps its address, its mapping stays, up to the new end. After growth,
+ * accmem_map() maps the new part; the pointer stays the same if the context has a window.
+ * If the buffer has moved, its mapping is removed.
  *
  * Return: 0; -ENOENT, -EINVAL, -EPERM, -EBUSY, -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR as
- * struct accmem_realloc says, and the buffer and its mapping are what they were.
+ * struct accmem_realloc says. After an error the buffer and its mapping are unchanged.
  */
 int accmem_reallocate(struct accmem_context *ctx, struct accmem_realloc *req);
 
 /**
  * accmem_get_query() - ACCMEM_IOC_QUERY
  * @ctx: the context
- * @address: device address, anywhere in a buffer
- * @query: out: the buffer; needs no preparation
+ * @address: any device address inside a buffer
+ * @query: out: the buffer; needs no initialisation
  *
- * Return: 0; -ENOENT where no buffer is.
+ * Return: 0; -ENOENT if there is no buffer.
  */
 int accmem_get_query(struct accmem_context *ctx, uint64_t address,
 		     struct accmem_query *query);
@@ -125,8 +130,9 @@ int accmem_get_query(struct accmem_context *ctx, uint64_t address,
 /**
  * accmem_device_access() - ACCMEM_IOC_ACCESS: read or write as the device does
  * @ctx: the context
- * @req: device address, length in bytes, data and op, the rest zero; size is filled in.
- *	How many bytes were read or written is in its done, also with an error.
+ * @req: in: device address, length in bytes, data and op, with all unused members zero;
+ *	the library sets its size. out: done is the number of bytes read or written, also
+ *	after an error
  *
  * Return: 0; -EINVAL, -EOVERFLOW, -ENOENT, -ENXIO, -EBUSY, -EFAULT, -ENOMEM, -EINTR as
  * struct accmem_access says.
@@ -134,11 +140,11 @@ int accmem_get_query(struct accmem_context *ctx, uint64_t address,
 int accmem_device_access(struct accmem_context *ctx, struct accmem_access *req);
 
 /**
- * accmem_prefetch_shared() - ACCMEM_IOC_PREFETCH: move a part of a shared buffer
+ * accmem_prefetch_shared() - ACCMEM_IOC_PREFETCH: move a range of a shared buffer
  * @ctx: the context
- * @address: device address, anywhere in a shared buffer
+ * @address: any device address inside a shared buffer
  * @length: bytes, at least 1
- * @flags: ACCMEM_PREFETCH_HOST to move it to the host, or 0 for the device
+ * @flags: ACCMEM_PREFETCH_HOST to move the range to the host, or 0 for the device
  *
  * Return: 0; -EINVAL, -EOVERFLOW, -ENOENT, -ENXIO, -EOPNOTSUPP, -EBUSY, -ENOMEM, -EINTR
  * as struct accmem_prefetch says.
@@ -147,9 +153,9 @@ int accmem_prefetch_shared(struct accmem_context *ctx, uint64_t address,
 			   uint64_t length, uint32_t flags);
 
 /**
- * accmem_advise_shared() - ACCMEM_IOC_ADVISE: how a part of a shared buffer will be used
+ * accmem_advise_shared() - ACCMEM_IOC_ADVISE: announce the use of a shared range
  * @ctx: the context
- * @address: device address, anywhere in a shared buffer
+ * @address: any device address inside a shared buffer
  * @length: bytes, at least 1
  * @advice: enum accmem_advice
  *
@@ -162,12 +168,12 @@ int accmem_advise_shared(struct accmem_context *ctx, uint64_t address,
 /**
  * accmem_map() - map a whole buffer
  * @ctx: the context
- * @address: device address of its first byte
+ * @address: device address of the buffer's first byte
  * @prot: PROT_READ, PROT_WRITE or both
- * @pointer: out: its first byte
+ * @pointer: out: host address of the buffer's first byte
  *
- * A buffer that is mapped already keeps its place: the pointer is the same, and
- * @prot is added to what was allowed.
+ * If the buffer is mapped already, its pointer stays the same, and @prot is added to the
+ * access rights of the mapping.
  *
  * Return: 0; -ENOENT, -EINVAL as accmem_release(); the errors of mmap(2).
  */
@@ -175,19 +181,22 @@ int accmem_map(struct accmem_context *ctx, uint64_t address, int prot,
 	       void **pointer);
 
 /**
- * accmem_unmap() - undo accmem_map(), however often it was called
+ * accmem_unmap() - unmap a buffer, however often accmem_map() was called
  * @ctx: the context
  * @address: device address of the buffer's first byte
  *
- * Return: 0; -ENOENT for what is not mapped, -EINVAL inside a mapped buffer; -ENOMEM
- * where the kernel cannot unmap.
+ * Return: 0; -ENOENT if the buffer is not mapped; -EINVAL for an address inside a mapped
+ * buffer; -ENOMEM if the kernel cannot unmap the buffer.
  */
 int accmem_unmap(struct accmem_context *ctx, uint64_t address);
 
 /*
- * Streams. A stream is a file descriptor, close-on-exec, which close(2) ends; it
- * can be passed to whoever does the work. The rules are those of
- * <linux/accmem.h>.
+ * Streams.
+ *
+ * A stream is a counter behind a file descriptor. Its count only grows; a position is a
+ * value that the count reaches when the work before it is done. The descriptor is
+ * close-on-exec, close(2) ends the stream, and the descriptor can be passed to the
+ * process that does the work. <linux/accmem.h> has the rules.
  */
 
 /**
@@ -200,80 +209,80 @@ int accmem_unmap(struct accmem_context *ctx, uint64_t address);
 int accmem_open_stream(struct accmem_context *ctx, int *stream);
 
 /**
- * accmem_signal() - ACCMEM_IOC_STREAM_SIGNAL: reach a position
+ * accmem_signal() - ACCMEM_IOC_STREAM_SIGNAL: advance a stream
  * @stream: the stream
- * @position: what its count becomes
+ * @position: the new count
  *
- * Return: 0; -ERANGE where the count is as large already, -EBUSY where a fence
- * has to come first, -ECANCELED when the context has ended.
+ * Return: 0; -ERANGE if the count is not lower; -EBUSY if a fence has to be signalled
+ * first; -ECANCELED after the end of the context.
  */
 int accmem_signal(int stream, uint64_t position);
 
 /**
  * accmem_get_stream() - ACCMEM_IOC_STREAM_QUERY
  * @stream: the stream
- * @query: out: how far it is; needs no preparation
+ * @query: out: the state of the stream; needs no initialisation
  *
  * Return: 0.
  */
 int accmem_get_stream(int stream, struct accmem_stream_query *query);
 
 /**
- * accmem_wait() - ACCMEM_IOC_STREAM_WAIT: until a position is reached
+ * accmem_wait() - ACCMEM_IOC_STREAM_WAIT: wait until a position is reached
  * @stream: the stream
  * @position: the position
  *
- * Return: 0; -EINTR; -ECANCELED when the context has ended.
+ * Return: 0; -EINTR; -ECANCELED after the end of the context.
  */
 int accmem_wait(int stream, uint64_t position);
 
 /**
- * accmem_wait_until() - the same, until a deadline
+ * accmem_wait_until() - wait for a position, with a deadline
  * @stream: the stream
  * @position: the position
- * @deadline_ns: on the host's CLOCK_MONOTONIC (accmem_info.now_ns); 0 for none
+ * @deadline_ns: time on the host's CLOCK_MONOTONIC (accmem_info.now_ns); 0 for none
  *
  * Return: as accmem_wait(); -ETIMEDOUT.
  */
 int accmem_wait_until(int stream, uint64_t position, uint64_t deadline_ns);
 
 /**
- * accmem_try_wait() - is a position reached?
+ * accmem_try_wait() - test whether a position is reached
  * @stream: the stream
- * @position: the position; poll(2) is about it from here on
+ * @position: the position, for which poll(2) on the stream waits from now on
  *
- * Return: 0 if it is; -EAGAIN; -ECANCELED when the context has ended.
+ * Return: 0 if the position is reached; -EAGAIN if not; -ECANCELED after the end of the
+ * context.
  */
 int accmem_try_wait(int stream, uint64_t position);
 
 /**
- * accmem_import_fence() - ACCMEM_IOC_STREAM_IMPORT: reach a position after a
- *	fence
+ * accmem_import_fence() - ACCMEM_IOC_STREAM_IMPORT: advance a stream by a fence
  * @stream: the stream
- * @position: the position
- * @sync_file: the fence, which may be closed then
+ * @position: the position that the stream reaches when the fence is signalled
+ * @sync_file: the fence, which the caller may close after the call
  *
  * Return: 0; -EBADF, -EINVAL, -ERANGE, -ECANCELED, -ENOMEM.
  */
 int accmem_import_fence(int stream, uint64_t position, int sync_file);
 
 /**
- * accmem_export_fence() - ACCMEM_IOC_STREAM_EXPORT: a position as a fence
+ * accmem_export_fence() - ACCMEM_IOC_STREAM_EXPORT: make a fence of a position
  * @stream: the stream
- * @position: reached, or to be reached after an imported fence
- * @sync_file: out: its file descriptor
+ * @position: a position that is reached, or that an imported fence will reach
+ * @sync_file: out: file descriptor of the fence
  *
- * Return: 0; -EPERM where userspace has to signal the position; -EMFILE; -ENOMEM, also
- * where the system has too many open files.
+ * Return: 0; -EPERM if userspace has to signal the position; -EMFILE; -ENOMEM, also if
+ * the system has too many open files.
  */
 int accmem_export_fence(int stream, uint64_t position, int *sync_file);
 
 /**
  * accmem_allocate_on() - ACCMEM_IOC_ALLOC for work on a stream
  * @ctx: the context
- * @stream: a stream of it, whose pending frees will do
- * @req: as for accmem_allocate(); the position in it is 0, or from where on others
- *	than the stream may touch the memory, which does not read as zero then
+ * @stream: a stream of the context, whose pending frees the allocation may reuse
+ * @req: as for accmem_allocate(). Its position is 0, or the position of @stream before
+ *	which only work on the stream may access the memory; such memory is not zeroed
  *
  * Return: as accmem_allocate(); -EBADF, -EACCES for the stream.
  */
@@ -285,9 +294,9 @@ int accmem_allocate_on(struct accmem_context *ctx, int stream,
  * @ctx: the context
  * @address: device address of a buffer's first byte
  * @stream: a stream of the context
- * @position: before which the memory is not used again
+ * @position: the position before which the memory is not reused
  *
- * The name is gone at once, and so is what accmem_map() mapped of the buffer.
+ * The device address is invalid at once, and the buffer is unmapped.
  *
  * Return: as accmem_release(); -EBADF, -EINVAL, -EACCES for the stream.
  */
@@ -298,9 +307,10 @@ int accmem_release_at(struct accmem_context *ctx, uint64_t address, int stream,
  * accmem_release_after() - ACCMEM_IOC_FREE after a fence
  * @ctx: the context
  * @address: device address of a buffer's first byte
- * @sync_file: the fence, which may be closed then
+ * @sync_file: the fence, which the caller may close after the call
  *
- * As accmem_release_at() otherwise.
+ * The memory is not reused before the fence is signalled. Otherwise the call is like
+ * accmem_release_at().
  *
  * Return: as accmem_release(); -EBADF, -EINVAL for the sync_file.
  */

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools: device memory as a program wants it, by pointer and fast.
+ * Pools: allocations of device memory by pointer, most of them without a system call.
  *
- * A pool takes memory from a context of libaccmem in large pieces and hands it out
- * in small ones. What it hands out is named by a pointer into the context's window
- * of host addresses:
+ * A pool takes buffers from a context and divides them into allocations. An allocation is
+ * named by a pointer into the context's window of host addresses:
  *
  *	pointer = window + (device address - accmem_info.address_base)
  *
- * so pointers can be calculated with, and every pointer into an allocation finds
- * it. Device memory is not accessible to the CPU until accmem_pool_map() has been
- * called, or the request asked for it; host and shared memory always is.
+ * so pointer arithmetic works, and any pointer into an allocation finds it. The CPU may
+ * access device memory after accmem_pool_map(), or if the request asked for that. It may
+ * always access host memory and shared memory.
  *
- * Functions return 0 or a negative errno value, unless they say otherwise, and are
- * thread-safe, except that accmem_pool_destroy() must be the last call on a pool.
- * After an error accmem_last_error() says more in words.
+ * The functions return 0 or a negative errno value, unless their description says
+ * otherwise. They are thread-safe, except that accmem_pool_destroy() must be the last
+ * call on a pool. After an error accmem_last_error() describes it.
  *
- * In a child of fork() the pool goes on with memory of the child's own. What the
- * parent had allocated stays readable and writable to the child as far as it was
- * mapped, and is the parent's: a release of it in the child makes the child forget
- * it and nothing else. The pool is ACCMEM_POOL_PASSIVE there; so is one that the child
- * makes over a context of which a pool of the parent is told what others wait for, or
- * will be: one that was neither PASSIVE nor DIRECT.
+ * After fork(), a pool in the child allocates memory of the child's own. Allocations of
+ * the parent stay accessible to the child as far as they were mapped. They belong to the
+ * parent: the child may release them, which frees nothing. In the child the pool is
+ * ACCMEM_POOL_PASSIVE. A pool that the child creates on an inherited context is PASSIVE,
+ * too, if the parent has a pool on that context which is neither PASSIVE nor DIRECT.
  */
 #ifndef ACCMEM_POOL_H
 #define ACCMEM_POOL_H
@@ -37,18 +35,19 @@ struct accmem_pool;
 /*
  * Flags of a pool.
  *
- * DIRECT    keep nothing: every request is a call of the kernel. The environment
- *	     variable ACCMEM_POOL=direct does the same
- * LEAKS     tell on stderr, when the pool is destroyed, what was not released, and by
- *	     whom it was allocated. ACCMEM_POOL=leaks does the same
- * HISTORY   keep the last allocations and releases for accmem_pool_snapshot(), with
- *	     their call sites. ACCMEM_POOL=history does the same
- * PASSIVE   start no thread that gives memory back when other contexts wait for it, or
- *	     requests of the pool's own; accmem_pool_yield() does the former when it is
- *	     called. ACCMEM_POOL=passive does the same
+ * DIRECT    Keep no memory: every request is a system call. The environment variable
+ *	     ACCMEM_POOL=direct sets the flag.
+ * LEAKS     When the pool is destroyed, list the allocations that were not released on
+ *	     stderr, with their call sites. ACCMEM_POOL=leaks sets the flag.
+ * HISTORY   Record the last allocations and releases, with their call sites, for
+ *	     accmem_pool_snapshot(). ACCMEM_POOL=history sets the flag.
+ * PASSIVE   Start no thread. Without this flag, a thread gives memory back when other
+ *	     contexts, or requests of this pool, wait for memory. In a passive pool
+ *	     accmem_pool_yield() does that for other contexts. ACCMEM_POOL=passive sets
+ *	     the flag.
  *
- * ACCMEM_POOL may name several, with commas between. A program that runs with
- * raised rights does not look at it.
+ * ACCMEM_POOL may name several flags, separated by commas. A set-user-ID program ignores
+ * it.
  */
 #define ACCMEM_POOL_DIRECT 0x1u
 #define ACCMEM_POOL_LEAKS 0x2u
@@ -58,15 +57,15 @@ struct accmem_pool;
 	(ACCMEM_POOL_DIRECT | ACCMEM_POOL_LEAKS | ACCMEM_POOL_HISTORY | \
 	 ACCMEM_POOL_PASSIVE)
 
-/* Free bytes are kept whatever they are, until somebody waits for them. */
+/* The pool keeps all free memory until other contexts wait for memory. */
 #define ACCMEM_POOL_KEEP_ALL UINT64_MAX
 
 /**
- * struct accmem_pool_options - what a pool is to be like
+ * struct accmem_pool_options - options of a pool
  * @size: bytes of this structure
  * @flags: ACCMEM_POOL_*
- * @keep_bytes: free bytes that the pool keeps; beyond that it gives memory back when
- *	something is released. 0 stands for the default, ACCMEM_POOL_KEEP_ALL
+ * @keep_bytes: free bytes that the pool keeps. When a release makes more bytes free, the
+ *	pool gives memory back. 0 for the default, ACCMEM_POOL_KEEP_ALL
  */
 struct accmem_pool_options {
 	uint32_t size;
@@ -75,65 +74,65 @@ struct accmem_pool_options {
 };
 
 /**
- * accmem_pool_create() - make a pool over a context
- * @ctx: the context, which has to stay as long
- * @options: what it is to be like, or NULL for the defaults
+ * accmem_pool_create() - create a pool on a context
+ * @ctx: the context, which must exist as long as the pool
+ * @options: options, or NULL for the defaults
  * @pool: out: the pool
  *
- * Takes no memory yet.
+ * The pool has no memory yet.
  *
- * Return: 0; -EINVAL for unknown flags or another size; -ENOMEM, also where the
- * context has no window (accmem_open()).
+ * Return: 0; -EINVAL for unknown flags or another size; -ENOMEM, also if the context has
+ * no window (accmem_open()).
  */
 int accmem_pool_create(struct accmem_context *ctx,
 		       const struct accmem_pool_options *options,
 		       struct accmem_pool **pool);
 
 /**
- * accmem_pool_destroy() - give all memory back and forget the pool
+ * accmem_pool_destroy() - destroy a pool and free all its memory
  * @pool: the pool, on which no other call is in progress, or NULL
  *
- * What was not released goes, too.
+ * Allocations that were not released are freed, too.
  */
 void accmem_pool_destroy(struct accmem_pool *pool);
 
 /**
- * accmem_pool_context() - the context under a pool
+ * accmem_pool_context() - get the context of a pool
  * @pool: the pool
  *
- * Return: what accmem_pool_create() was given.
+ * Return: the context.
  */
 struct accmem_context *accmem_pool_context(const struct accmem_pool *pool);
 
 /**
- * struct accmem_pool_request - an allocation
+ * struct accmem_pool_request - a request for an allocation
  * @size: bytes of this structure
- * @flags: ACCMEM_ALLOC_ROUND32, _TAIL32, _POPULATE, _CONTIGUOUS, _TOP_DOWN,
- *	_RESIZABLE, _WAIT, _HIGH_BANDWIDTH, _LOW_BANDWIDTH, _CARVEOUT: what they mean to
- *	ALLOC (<linux/accmem.h>)
- * @length: bytes wanted, at least 1
- * @alignment: of pointer and device address: 0 for the default of 64 bytes, or a power
- *	of two up to accmem_info.max_alignment, or, in a process without room for a
- *	window that is aligned like that, up to 2 MiB at least
+ * @flags: ACCMEM_ALLOC_ROUND32, _TAIL32, _POPULATE, _CONTIGUOUS, _TOP_DOWN, _RESIZABLE,
+ *	_WAIT, _HIGH_BANDWIDTH, _LOW_BANDWIDTH, _CARVEOUT, with the meaning that they have
+ *	for ALLOC (<linux/accmem.h>)
+ * @length: bytes, at least 1
+ * @alignment: alignment of the pointer and the device address: 0 for the default of 64
+ *	bytes, or a power of two up to accmem_info.max_alignment. If the process has no
+ *	room for a window with that alignment, the limit is lower, but at least 2 MiB
  * @kind: enum accmem_kind
  * @page_policy: enum accmem_page_policy
  * @cache_mode: enum accmem_cache_mode
  * @carveout: index of the carveout
- * @mapped: 1: readable and writable to the CPU when the call returns
- * @on_stream: 1: for work on @stream, which may reuse at once what was released at a
- *	position of it
- * @stream: file descriptor of a stream of the context (accmem_open_stream()); else 0
+ * @mapped: 1: the CPU may read and write the memory when the call returns
+ * @on_stream: 1: the memory is for work on @stream, and may be memory that was released
+ *	at a position of @stream which has not been reached
+ * @stream: file descriptor of a stream of the context (accmem_open_stream()), or 0
  * @reserved: 0
- * @reserve: with RESIZABLE, bytes that it is expected to grow to; else 0
+ * @reserve: with RESIZABLE, bytes that the allocation may grow to; else 0
  * @deadline_ns: with WAIT, as in struct accmem_alloc; else 0
  * @pointer: out: the first byte
- * @address: out: its device address
- * @usable: out: bytes that may be used, @length at least
- * @position: out: 0, or the position of @stream before which only work on the stream
- *	may touch the memory
+ * @address: out: device address of @pointer
+ * @usable: out: usable bytes, at least @length
+ * @position: out: position of @stream before which only work on @stream may access the
+ *	memory; 0 if there is no such restriction
  *
- * Contents are not initialised: what the process itself had in the memory may be
- * there, what others had is not.
+ * The memory is not initialised. It may contain earlier data of this process, but no data
+ * of other processes.
  */
 struct accmem_pool_request {
 	uint32_t size;
@@ -157,24 +156,28 @@ struct accmem_pool_request {
 };
 
 /**
- * accmem_pool_allocate() - allocate, with all there is to say about it
+ * accmem_pool_allocate() - allocate, with all options
  * @pool: the pool
- * @req: what is wanted; the library fills in @size. On failure nothing but that
- *	changes.
+ * @req: the request; the library sets @size. After an error the other members are
+ *	unchanged
  *
- * Does not wait, but with ACCMEM_ALLOC_WAIT. Before it fails for lack of memory, or waits
- * for some, it has given back what the pool keeps and has looked which streams have
- * reached the positions that releases named. While it waits, the pool keeps nothing that
- * is released, but what threads have in their caches, with what lies before that in its
- * region; and it looks for more, in all pools of the context, ten times a second at first
- * and once a second at least. Where the thread that looks cannot begin, the request does:
- * in its own pool, once a second, and then it is the last in line. A passive pool does not
- * look: what streams reach meanwhile stays until the next call that looks for it, or until
- * the deadline, when there is another try.
+ * Without ACCMEM_ALLOC_WAIT the call does not wait. If memory is short, the pool first
+ * frees pieces whose position has been reached, then gives its free memory back, and
+ * tries again. The call fails if that was not enough.
  *
- * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0
- * and an alignment that is no power of two, or too large, -EOPNOTSUPP for a kind that the
- * device has not, -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR.
+ * With ACCMEM_ALLOC_WAIT the call does the same and then waits. During the wait:
+ * - The pool keeps no memory that is released, except in threads' caches and in front of
+ *   such memory in a region.
+ * - The pool's thread scans all pools of the context for memory to free: ten times a
+ *   second at first, and at least once a second.
+ * - If the thread cannot be started, the waiting call scans its own pool once a second,
+ *   and then moves to the end of the queue.
+ * - A passive pool does not scan: memory that streams reach is freed by the next call
+ *   that looks for it. At the deadline the call scans and tries once more.
+ *
+ * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0 and
+ * for an alignment that is too large or no power of two, -EOPNOTSUPP for a kind that the
+ * device does not have, -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR.
  */
 int accmem_pool_allocate(struct accmem_pool *pool,
 			 struct accmem_pool_request *req);
@@ -184,7 +187,7 @@ int accmem_pool_allocate(struct accmem_pool *pool,
  * @pool: the pool
  * @length: bytes, at least 1
  *
- * Return: the first byte; NULL with errno set, a positive errno value of
+ * Return: the first byte; NULL with errno set to the positive value of an error of
  * accmem_pool_allocate().
  */
 void *accmem_pool_malloc(struct accmem_pool *pool, size_t length);
@@ -192,65 +195,65 @@ void *accmem_pool_malloc(struct accmem_pool *pool, size_t length);
 /**
  * accmem_pool_release() - release an allocation
  * @pool: the pool
- * @pointer: its first byte
+ * @pointer: first byte of the allocation
  *
- * Does not wait for work in flight. The pool may hand the memory out again at once.
- * Memory of a device that has gone has gone with it, and can be released as any other.
+ * The call does not wait for work in flight, and the pool may reuse the memory at once.
+ * An allocation on a device that is gone can be released as well.
  *
- * Return: 0; -ENOENT where no allocation is: NULL, a wild pointer, another pool's, or
- * one that has been released; -EINVAL inside one. An address that has been handed
- * out again cannot be told from one that was never released.
+ * Return: 0; -ENOENT if @pointer is no allocation of this pool: NULL, a wild pointer, a
+ * pointer of another pool, or an allocation that was released; -EINVAL if @pointer is
+ * inside an allocation. The pool cannot detect the second release of an allocation whose
+ * address has been allocated again.
  */
 int accmem_pool_release(struct accmem_pool *pool, void *pointer);
 
 /**
  * accmem_pool_release_at() - release an allocation at a position of a stream
  * @pool: the pool
- * @pointer: its first byte
- * @stream: file descriptor of a stream of the context. It stays open until the
- *	position is reached; a close of it is taken for the end of the stream, also
- *	where accmem_open_stream() has given the number to another since
- * @position: before which the memory is not used again, but for requests on @stream
+ * @pointer: first byte of the allocation
+ * @stream: file descriptor of a stream of the context. The stream must stay open until it
+ *	reaches the position: the pool takes a closed descriptor for the end of the
+ *	stream, also if accmem_open_stream() has given it to another stream since
+ * @position: position before which the memory is reused only for requests on @stream
  *
- * The pointer is gone at once.
+ * The pointer is invalid at once.
  *
  * A stream of another context is -EACCES for an allocation that is a buffer of its own.
- * Pieces wait for the positions of any stream: whose it is does not matter to them, and
- * is not looked at.
+ * For other allocations the pool does not check the context of the stream.
  *
- * Return: as accmem_pool_release(); -EBADF, -EINVAL, -EACCES for the stream, and -ENOMEM:
- * the allocation is what it was then.
+ * Return: as accmem_pool_release(); -EBADF, -EINVAL, -EACCES for the stream; -ENOMEM.
+ * After an error the allocation is unchanged.
  */
 int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
 			   uint64_t position);
 
 /**
- * accmem_pool_reallocate() - resize an allocation that is ACCMEM_ALLOC_RESIZABLE
+ * accmem_pool_reallocate() - resize an allocation with ACCMEM_ALLOC_RESIZABLE
  * @pool: the pool
- * @pointer: in: its first byte; out: where it is now
- * @length: bytes wanted, at least 1
+ * @pointer: in: first byte of the allocation; out: its first byte now
+ * @length: bytes, at least 1
  *
- * Keeps the bytes that fit in the old and the new length (T5), in place where that can
- * be, which it can while its reservation lasts. It stays mapped if it was, the part
- * that is new included. On failure the allocation is what it was (T6).
+ * Keeps the bytes up to the shorter of both lengths (T5). The allocation grows in place
+ * while its reservation lasts, and moves otherwise. If it was mapped, its new part is
+ * mapped, too. After an error the allocation is unchanged (T6).
  *
- * Return: 0; -EPERM if it is not RESIZABLE (T4); -ENOENT, -EINVAL as
+ * Return: 0; -EPERM if the allocation is not RESIZABLE (T4); -ENOENT, -EINVAL as
  * accmem_pool_release(); the errors of struct accmem_realloc.
  */
 int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 			   size_t length);
 
 /**
- * struct accmem_pool_block - an allocation, as found by a pointer into it
- * @pointer: its first byte
- * @address: device address of that
- * @length: bytes asked for, after ROUND32 and TAIL32
- * @usable: bytes that may be used
+ * struct accmem_pool_block - an allocation, as a lookup describes it
+ * @pointer: first byte
+ * @address: device address of @pointer
+ * @length: requested bytes, after ROUND32 and TAIL32
+ * @usable: usable bytes
  * @flags: ACCMEM_ALLOC_RESIZABLE, or 0
  * @kind: enum accmem_kind
  * @carveout: index of the carveout
- * @page_size: bytes, 4 KiB, 2 MiB or 1 GiB: of the pages that were asked for
- * @pool: the pool that it is from
+ * @page_size: bytes of the pages that the request asked for: 4 KiB, 2 MiB or 1 GiB
+ * @pool: pool of the allocation
  */
 struct accmem_pool_block {
 	void *pointer;
@@ -265,64 +268,64 @@ struct accmem_pool_block {
 };
 
 /**
- * accmem_pool_lookup() - which allocation a pointer points into
+ * accmem_pool_lookup() - find the allocation that a pointer points into
  * @pool: the pool
  * @pointer: any pointer
- * @block: out: the allocation, or NULL if it is enough that there is one
+ * @block: out: the allocation; or NULL to test whether there is one
  *
- * Return: 0; -ENOENT if it points into none of this pool.
+ * Return: 0; -ENOENT if @pointer points into no allocation of this pool.
  */
 int accmem_pool_lookup(struct accmem_pool *pool, const void *pointer,
 		       struct accmem_pool_block *block);
 
 /**
- * accmem_pool_find() - the same, in all pools of the process
+ * accmem_pool_find() - find the allocation that a pointer points into, in all pools
  * @pointer: any pointer
- * @block: out: the allocation, its pool included, or NULL
+ * @block: out: the allocation and its pool; or NULL
  *
- * No pool may be destroyed meanwhile whose memory @pointer could point into.
+ * During the call, no pool may be destroyed whose memory @pointer could point into.
  *
  * Return: 0; -ENOENT.
  */
 int accmem_pool_find(const void *pointer, struct accmem_pool_block *block);
 
 /**
- * accmem_pool_usable_size() - bytes that may be used of an allocation
+ * accmem_pool_usable_size() - get the usable bytes of an allocation
  * @pool: the pool
- * @pointer: its first byte
+ * @pointer: first byte of the allocation
  *
- * Return: bytes; 0 if no allocation starts there.
+ * Return: bytes; 0 if no allocation starts at @pointer.
  */
 size_t accmem_pool_usable_size(struct accmem_pool *pool, const void *pointer);
 
 /**
  * accmem_pool_map() - make an allocation readable and writable to the CPU
  * @pool: the pool
- * @pointer: any pointer into it
+ * @pointer: any pointer into the allocation
  *
- * It stays so until it is released. Calling it again costs little.
+ * The allocation stays mapped until it is released. A repeated call is cheap.
  *
  * Return: 0; -ENOENT; the errors of mmap(2).
  */
 int accmem_pool_map(struct accmem_pool *pool, const void *pointer);
 
 /**
- * accmem_pool_address() - device address of a pointer
+ * accmem_pool_address() - get the device address of a pointer
  * @pool: the pool
  * @pointer: any pointer into the window
  *
- * Return: the device address, whether anything is allocated there or not; 0 for a
- * pointer outside of the window.
+ * Return: the device address, whether it is allocated or not; 0 for a pointer outside of
+ * the window.
  */
 uint64_t accmem_pool_address(const struct accmem_pool *pool,
 			     const void *pointer);
 
 /**
- * accmem_pool_pointer() - pointer for a device address
+ * accmem_pool_pointer() - get the pointer of a device address
  * @pool: the pool
  * @address: the device address
  *
- * Return: the pointer; NULL for what is no address of the device.
+ * Return: the pointer; NULL if @address is no address of the device.
  */
 void *accmem_pool_pointer(const struct accmem_pool *pool, uint64_t address);
 
@@ -331,50 +334,52 @@ void *accmem_pool_pointer(const struct accmem_pool *pool, uint64_t address);
  * @pool: the pool
  * @keep_bytes: free bytes that the pool may keep
  *
- * Takes what the calling thread has cached, and what streams have reached. Other
- * threads give up what they have cached, which is a MiB each at most, in their next calls
- * that look beyond their caches.
+ * Frees the pieces whose position has been reached, and the calling thread's cache. Other
+ * threads, whose caches have a MiB each at most, empty them at their next call that needs
+ * more than the cache.
  *
  * Return: bytes given back.
  */
 uint64_t accmem_pool_trim(struct accmem_pool *pool, uint64_t keep_bytes);
 
 /**
- * accmem_pool_yield() - give memory back if other contexts wait for it
+ * accmem_pool_yield() - give memory back if other contexts wait for memory
  * @pool: the pool
  *
- * A pool without ACCMEM_POOL_PASSIVE does this by itself, once it keeps more than 2 MiB
- * or a thread's cache has taken memory twice: when others begin to wait, and ten times a
- * second at first, once a second at least, as long as they do. The context's descriptor
- * is readable once for each request that begins to wait; as long as one may wait, the
- * call is for after releases, too.
+ * A pool without ACCMEM_POOL_PASSIVE has a thread that does this: when a request of
+ * another context begins to wait, and repeatedly while it waits (ten times a second at
+ * first, and at least once a second). The thread starts when the pool has more than 2
+ * MiB, or when caches have taken memory twice. If it cannot be started, later calls that
+ * go beyond the caches try again; until then the pool keeps no memory that is released,
+ * except in threads' caches.
  *
- * For that it has a thread. As long as that cannot begin, as in a process that may have no
- * more threads, the pool tries again when it is called for what no cache has, and keeps
- * nothing that is released, but what threads have in their caches.
+ * In a passive pool the program calls this function: the context's descriptor is readable
+ * once for each request that begins to wait. While a request may wait, the program calls
+ * the function after releases, too.
  *
- * Return: bytes given back, 0 if nobody waits.
+ * Return: bytes given back; 0 if no request waits.
  */
 uint64_t accmem_pool_yield(struct accmem_pool *pool);
 
 /**
- * struct accmem_pool_stats - what a pool has done
- * @size: in: bytes of this structure, filled in by the library
+ * struct accmem_pool_stats - statistics of a pool
+ * @size: in: bytes of this structure, set by the library
  * @reserved: 0
- * @allocations: how many were made
- * @releases: how many were released
- * @failures: requests that failed
- * @live_bytes: bytes of what is allocated now: usable sizes
- * @peak_live_bytes: most of that since the last reset, as far as it was looked at: threads
- *	report when they go to the pool, and what is a 64th of all
- * @reserved_bytes: bytes taken from the device
- * @peak_reserved_bytes: most of that since the last reset
- * @pending_bytes: released at positions of streams that are not known to be reached
- * @kernel_calls: ioctls that allocated, resized or freed, and the QUERY after a resize
- *	that has moved
- * @kernel_buffers: buffers of the kernel that the pool has
- * @yielded_bytes: bytes given back because others waited
- * @copied_bytes: bytes copied by accmem_pool_reallocate()
+ * @allocations: number of allocations
+ * @releases: number of releases
+ * @failures: number of requests that failed
+ * @live_bytes: usable bytes of all allocations now
+ * @peak_live_bytes: largest @live_bytes since the last reset. It is approximate: threads
+ *	report when they go beyond their caches, and after a change by a 64th
+ * @reserved_bytes: bytes that the pool has taken from the device
+ * @peak_reserved_bytes: largest @reserved_bytes since the last reset
+ * @pending_bytes: bytes that were released at positions of streams which, as far as the
+ *	pool knows, have not been reached
+ * @kernel_calls: number of ioctls that allocated, resized or freed a buffer, or queried a
+ *	buffer that has moved
+ * @kernel_buffers: number of buffers that the pool has
+ * @yielded_bytes: bytes given back because other contexts waited
+ * @copied_bytes: bytes that accmem_pool_reallocate() has copied
  */
 struct accmem_pool_stats {
 	uint32_t size;
@@ -394,59 +399,60 @@ struct accmem_pool_stats {
 };
 
 /**
- * accmem_pool_get_stats() - what a pool has done
+ * accmem_pool_get_stats() - get the statistics of a pool
  * @pool: the pool
- * @stats: out; needs no preparation
+ * @stats: out: needs no initialisation
  *
- * Other threads that allocate meanwhile may be counted or not.
+ * Calls of other threads in progress may be counted or not.
  */
 void accmem_pool_get_stats(struct accmem_pool *pool,
 			   struct accmem_pool_stats *stats);
 
 /**
- * accmem_pool_reset_peaks() - peaks start again from what there is now
+ * accmem_pool_reset_peaks() - set both peaks to the current values
  * @pool: the pool
  */
 void accmem_pool_reset_peaks(struct accmem_pool *pool);
 
 /**
- * accmem_pool_snapshot() - write what is in a pool
+ * accmem_pool_snapshot() - write a snapshot of a pool
  * @pool: the pool
  * @fd: a file open for writing
  *
- * Writes JSON of the shape of PyTorch's memory snapshots: segments with their blocks,
- * and with ACCMEM_POOL_HISTORY the traces, which torch.cuda._memory_viz draws.
+ * Writes JSON in the form of PyTorch's memory snapshots: segments with their blocks, and
+ * with ACCMEM_POOL_HISTORY the traces. torch.cuda._memory_viz displays it.
  *
  * Return: 0; -ENOMEM; the errors of write(2).
  */
 int accmem_pool_snapshot(struct accmem_pool *pool, int fd);
 
 /**
- * accmem_pool_report_leaks() - write what has not been released
+ * accmem_pool_report_leaks() - list the allocations that were not released
  * @pool: the pool
  * @fd: a file open for writing
  *
- * A line each: pointer, bytes, and with ACCMEM_POOL_LEAKS or _HISTORY the call sites.
+ * Writes a line for each allocation: pointer, bytes, and with ACCMEM_POOL_LEAKS or
+ * _HISTORY the call site.
  *
- * Return: how many there are; -ENOMEM; the errors of write(2).
+ * Return: number of allocations; -ENOMEM; the errors of write(2).
  */
 long accmem_pool_report_leaks(struct accmem_pool *pool, int fd);
 
 /**
- * accmem_last_error() - what went wrong in the calling thread, in words
+ * accmem_last_error() - get the text of the calling thread's last error
  *
- * Of the last call of a pool, or of what is built on pools, that failed: what was asked
- * for; for lack of memory how much was free, the largest run, who holds it as far as
- * the caller may know, and what to call next.
+ * The error is that of the thread's last failed call of a pool, or of a library on top of
+ * pools. The text names the request. If memory was short, it also has the free bytes, the
+ * largest run, the bytes that the context and all others hold, and the calls that help.
  *
- * Return: a line without its end, valid until the thread's next call; "" if none has
+ * Return: a line without a newline, valid until the thread's next call; "" if no call has
  * failed.
  */
 const char *accmem_last_error(void);
 
 /**
- * accmem_set_last_error() - for what is built on pools: set what that returns
- * @format: as of printf(3)
+ * accmem_set_last_error() - set the text of the last error, for libraries on top of pools
+ * @format: as for printf(3)
  */
 void accmem_set_last_error(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stream handles: what a program calls a stream (a cudaStream_t, say), as streams of
- * a context (accmem_open_stream()).
+ * Stream handles: a program's names for its streams (a cudaStream_t, for example), and
+ * for each a stream of the context (accmem_open_stream()).
  *
- * The library knows nothing of the work that a program submits to its streams, so the
- * program says what a release at a handle has to wait for, in one of two ways:
+ * The library does not see the work that a program submits. Therefore the program says
+ * when a release at a handle takes effect, in one of two ways:
  *
- * - It has a stream of the context that the device, or a fence, moves on. With
- *   accmem_streams_bind() it says, whenever it has submitted work, which position
- *   that work reaches.
- * - It learns from elsewhere that work is done: a callback on the stream, or a call
- *   that waits for it. It calls accmem_streams_mark() after it has submitted the
- *   work, and accmem_streams_reach() with the result when the work is done.
+ * - A bound handle. The program has a stream of the context that the device, or a
+ *   fence, advances. After each submission it calls accmem_streams_bind() with the
+ *   position that the submitted work reaches.
+ * - A marked handle. The program learns by other means that work is done: by a callback
+ *   of the stream, or by a call that waits for it. After a submission it calls
+ *   accmem_streams_mark(), and with the result accmem_streams_reach() when the work is
+ *   done.
  *
- * A handle that nobody has bound is of the second kind from the first release on:
- * what is released at it stays unused by others until it is reached. NULL, the
- * default stream, has no work but the calling process's own until somebody binds or
- * marks it: a release at it takes effect at once.
+ * A handle that is neither bound nor marked becomes a marked handle at the first release:
+ * the released memory is not reused by others until the program reports a later mark.
+ * NULL, the default stream, is an exception: until it is bound or marked, only the
+ * calling process works on it, and a release at it takes effect at once.
  *
- * Functions return 0 or a negative errno value and are thread-safe, except that
- * accmem_streams_destroy() must be the last call. A child of fork() starts with the
- * handles that were bound and no others.
+ * The functions return 0 or a negative errno value. They are thread-safe, except that
+ * accmem_streams_destroy() must be the last call. A child of fork() has the bound handles
+ * only.
  */
 #ifndef ACCMEM_STREAMS_H
 #define ACCMEM_STREAMS_H
@@ -35,9 +36,9 @@ extern "C" {
 struct accmem_streams;
 
 /**
- * accmem_streams_create() - begin with no handle
- * @ctx: the context of the streams, which has to stay as long
- * @streams: out: the handles
+ * accmem_streams_create() - create a set without handles
+ * @ctx: the context of the streams, which must exist as long as the set
+ * @streams: out: the set of handles
  *
  * Return: 0; -ENOMEM.
  */
@@ -45,89 +46,87 @@ int accmem_streams_create(struct accmem_context *ctx,
 			  struct accmem_streams **streams);
 
 /**
- * accmem_streams_destroy() - forget all handles
- * @streams: the handles, on which no other call is in progress, or NULL
+ * accmem_streams_destroy() - remove all handles, and free the set
+ * @streams: the set, on which no other call is in progress, or NULL
  *
- * As accmem_streams_forget() of each.
+ * Each handle is removed as by accmem_streams_forget().
  */
 void accmem_streams_destroy(struct accmem_streams *streams);
 
 /**
- * accmem_streams_bind() - say which position the work on a handle reaches
- * @streams: the handles
+ * accmem_streams_bind() - set the position that the work on a handle reaches
+ * @streams: the set of handles
  * @handle: any value, NULL for the default stream
  * @stream: a stream of the context, which stays open while the handle is bound to it
- * @position: which it has reached when all work submitted to @handle is done
+ * @position: position that @stream has reached when all work submitted to @handle is done
  *
- * A release at @handle is at @position from now on, until the next call.
+ * A release at @handle is at @position until the next call.
  *
- * Return: 0; -EINVAL for a negative @stream, -EEXIST where the handle has been marked
- * or released at, -ERANGE for a position of the same stream below the one before;
- * -ENOMEM.
+ * Return: 0; -EINVAL for a negative @stream; -EEXIST if the handle is marked; -ERANGE if
+ * the position is lower than the last one of the same stream; -ENOMEM.
  */
 int accmem_streams_bind(struct accmem_streams *streams, const void *handle,
 			int stream, uint64_t position);
 
 /**
- * accmem_streams_mark() - name the point that the work on a handle has come to
- * @streams: the handles
+ * accmem_streams_mark() - mark the end of the work that a handle has so far
+ * @streams: the set of handles
  * @handle: any value, NULL for the default stream
- * @position: out: the point, for accmem_streams_reach()
+ * @position: out: the mark, for accmem_streams_reach()
  *
- * What was released at the handle up to now waits for this point at most, and what is
- * released later for a later one.
+ * Earlier releases at the handle wait for this mark at most, later releases for a later
+ * mark.
  *
- * Return: 0; -EEXIST where the handle is bound; -EMFILE, -ENFILE, -ENOMEM.
+ * Return: 0; -EEXIST if the handle is bound; -EMFILE, -ENFILE, -ENOMEM.
  */
 int accmem_streams_mark(struct accmem_streams *streams, const void *handle,
 			uint64_t *position);
 
 /**
- * accmem_streams_reach() - the work up to a point is done
- * @streams: the handles
+ * accmem_streams_reach() - report that the work before a mark is done
+ * @streams: the set of handles
  * @handle: the handle
- * @position: what accmem_streams_mark() has returned for it
+ * @position: result of accmem_streams_mark() for this handle
  *
- * Points may be reported in any order: a later one includes those before.
+ * Marks may be reported in any order: a report includes all earlier marks.
  *
- * Return: 0; -ENOENT for a handle that was not marked, -EINVAL for a point that it
- * has not come to; -ECANCELED when the context has ended.
+ * Return: 0; -ENOENT if the handle is not marked; -EINVAL for a mark that does not exist;
+ * -ECANCELED after the end of the context.
  */
 int accmem_streams_reach(struct accmem_streams *streams, const void *handle,
 			 uint64_t position);
 
 /**
- * accmem_streams_forget() - the program's stream is gone, and its work done
- * @streams: the handles
+ * accmem_streams_forget() - remove a handle whose stream is gone and whose work is done
+ * @streams: the set of handles
  * @handle: the handle
  *
- * What was released at it may be used by anybody, unless it was bound: then what its
- * stream has not reached stays pending on that.
+ * Memory that was released at a marked handle is free from now on. Memory that was
+ * released at a bound handle stays pending until its stream reaches the position.
  *
- * Return: 0; -ENOENT for an unknown one.
+ * Return: 0; -ENOENT if there is no such handle.
  */
 int accmem_streams_forget(struct accmem_streams *streams, const void *handle);
 
 /**
- * accmem_streams_find() - where an allocation for a handle's work may be on
- * @streams: the handles
+ * accmem_streams_find() - find the stream for an allocation that a handle's work uses
+ * @streams: the set of handles
  * @handle: the handle
- * @stream: out: its stream
+ * @stream: out: the handle's stream
  *
- * Return: 0; -ENOENT where nothing was released at it and nobody has bound it, so
- * that it has no stream.
+ * Return: 0; -ENOENT if the handle is neither bound nor marked, and so has no stream.
  */
 int accmem_streams_find(struct accmem_streams *streams, const void *handle,
 			int *stream);
 
 /**
- * accmem_streams_locate() - where a release at a handle has to be
- * @streams: the handles
+ * accmem_streams_locate() - find the position for a release at a handle
+ * @streams: the set of handles
  * @handle: the handle
- * @stream: out: its stream, or -1 where a release takes effect at once
- * @position: out: the position of it
+ * @stream: out: the handle's stream, or -1 if the release takes effect at once
+ * @position: out: position of the stream
  *
- * Return: 0; -EMFILE, -ENFILE, -ENOMEM for a handle that needs a stream.
+ * Return: 0; -EMFILE, -ENFILE, -ENOMEM if the handle needs a stream.
  */
 int accmem_streams_locate(struct accmem_streams *streams, const void *handle,
 			  int *stream, uint64_t *position);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The unified shared memory of SYCL 2020 on devices of accmem, in C++17 and later; link
+ * The unified shared memory of SYCL 2020 on devices of accmem, for C++17 and later; link
  * with -laccmem -pthread.
  *
- * Namespace accmem::sycl has the names of namespace sycl as far as memory goes: devices,
+ * Namespace accmem::sycl has the names of namespace sycl that concern memory: devices,
  * contexts, queues, events, the allocation functions, usm_allocator, the queries of
- * pointers, and what a queue does with memory. Kernels run on the host. There are no
+ * pointers, and the memory operations of queues. Kernels run on the host. There are no
  * buffers, accessors, images, reductions or barriers.
  *
- * <sycl/sycl.hpp> is this header with the alias namespace sycl, for programs that are
- * compiled unchanged. Documentation/userspace-api/sycl.rst explains the rest.
+ * <sycl/sycl.hpp> includes this header and adds the alias namespace sycl, so that
+ * programs compile unchanged. Documentation/userspace-api/sycl.rst has the details.
  */
 #ifndef ACCMEM_SYCL_HPP
 #define ACCMEM_SYCL_HPP

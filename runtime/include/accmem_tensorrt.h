@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The calls of TensorRT's IGpuAllocator and IGpuAsyncAllocator, on a pool.
+ * The calls of TensorRT's IGpuAllocator and IGpuAsyncAllocator, over a pool.
  *
- * C++ programs use <accmem_tensorrt.hpp>, Python the module accmem_tensorrt; both
- * are made of these calls. Pointers are the pool's: into the window of its context,
- * and accessible to the CPU unless ACCMEM_TENSORRT_UNMAPPED says otherwise.
+ * C++ programs use <accmem_tensorrt.hpp>, Python programs the module accmem_tensorrt.
+ * Both are made of these calls. Pointers are those of the pool: they point into the
+ * window of its context. The CPU may access the memory, unless the allocator is
+ * ACCMEM_TENSORRT_UNMAPPED.
  *
- * The calls that allocate return NULL, and those that free return false, where
- * something is wrong; accmem_last_error() says what. All are thread-safe, except
- * that accmem_tensorrt_destroy() must be the last.
+ * After an error, calls that allocate return NULL and calls that free return false;
+ * accmem_last_error() describes the error. The functions are thread-safe, except that
+ * accmem_tensorrt_destroy() must be the last call on an allocator.
  */
 #ifndef ACCMEM_TENSORRT_H
 #define ACCMEM_TENSORRT_H
@@ -32,19 +33,18 @@ struct accmem_tensorrt;
 /*
  * Flags of an allocator.
  *
- * UNMAPPED  memory is not accessible to the CPU, until accmem_pool_map() of it
+ * UNMAPPED  The CPU may access an allocation only after accmem_pool_map().
  */
 #define ACCMEM_TENSORRT_UNMAPPED 0x1u
 #define ACCMEM_TENSORRT_FLAGS ACCMEM_TENSORRT_UNMAPPED
 
 /**
- * struct accmem_tensorrt_options - what an allocator is to be like
+ * struct accmem_tensorrt_options - options of an allocator
  * @size: bytes of this structure
  * @flags: ACCMEM_TENSORRT_*
- * @reserve_bytes: what a RESIZABLE allocation is expected to grow to: addresses are
- *	reserved for so much, memory is not. 0 for the default: eight times what is
- *	asked for first, 128 MiB at least. Where there are not so many addresses, it is
- *	less
+ * @reserve_bytes: bytes of addresses, not of memory, that a RESIZABLE allocation reserves
+ *	for growth. 0 for the default: eight times the requested size, but at least 128
+ *	MiB, or less if the device does not have so many addresses
  * @carveout: index of the carveout
  * @reserved: 0
  */
@@ -57,19 +57,20 @@ struct accmem_tensorrt_options {
 };
 
 /**
- * accmem_tensorrt_create() - make an allocator over a pool
- * @pool: the pool, which has to stay as long
- * @options: what it is to be like, or NULL for the defaults
+ * accmem_tensorrt_create() - create an allocator over a pool
+ * @pool: the pool, which must exist as long as the allocator
+ * @options: options, or NULL for the defaults
  * @allocator: out: the allocator
  *
- * Return: 0; -EINVAL for unknown flags, another size, no such carveout; -ENOMEM.
+ * Return: 0; -EINVAL for unknown flags, another size, or a carveout that does not exist;
+ * -ENOMEM.
  */
 int accmem_tensorrt_create(struct accmem_pool *pool,
 			   const struct accmem_tensorrt_options *options,
 			   struct accmem_tensorrt **allocator);
 
 /**
- * accmem_tensorrt_open() - make an allocator with a context and a pool of its own
+ * accmem_tensorrt_open() - create an allocator with a context and a pool of its own
  * @path: device node, or NULL: see accmem_open()
  * @options: as for accmem_tensorrt_create()
  * @allocator: out: the allocator
@@ -82,15 +83,15 @@ int accmem_tensorrt_open(const char *path,
 			 struct accmem_tensorrt **allocator);
 
 /**
- * accmem_tensorrt_destroy() - forget an allocator
+ * accmem_tensorrt_destroy() - destroy an allocator
  * @allocator: the allocator, on which no other call is in progress, or NULL
  *
- * What it has allocated stays the pool's; a pool and a context of its own go.
+ * Its allocations stay in the pool. A pool and a context of its own are destroyed.
  */
 void accmem_tensorrt_destroy(struct accmem_tensorrt *allocator);
 
 /**
- * accmem_tensorrt_pool() - the pool under an allocator
+ * accmem_tensorrt_pool() - get the pool of an allocator
  * @allocator: the allocator
  *
  * Return: the pool.
@@ -99,13 +100,13 @@ struct accmem_pool *
 accmem_tensorrt_pool(const struct accmem_tensorrt *allocator);
 
 /**
- * accmem_tensorrt_streams() - the stream handles of an allocator
+ * accmem_tensorrt_streams() - get the stream handles of an allocator
  * @allocator: the allocator
  *
- * What is said of a cudaStream_t here decides when an asynchronous release at it
- * takes effect (T10). <accmem_streams.h> has the rules.
+ * The program's calls of <accmem_streams.h> on these handles decide when an asynchronous
+ * release at a cudaStream_t takes effect (T10).
  *
- * Return: the handles.
+ * Return: the set of handles.
  */
 struct accmem_streams *
 accmem_tensorrt_streams(const struct accmem_tensorrt *allocator);
@@ -113,12 +114,12 @@ accmem_tensorrt_streams(const struct accmem_tensorrt *allocator);
 /**
  * accmem_tensorrt_allocate() - IGpuAllocator::allocate()
  * @allocator: the allocator
- * @size: bytes; NULL is returned for 0 (T1)
- * @alignment: 0 for any, or a power of two (T3)
+ * @size: bytes; the result for 0 is NULL (T1)
+ * @alignment: 0 for the default, or a power of two (T3)
  * @flags: ACCMEM_TENSORRT_RESIZABLE, or 0
  *
- * Return: the memory; NULL where the request cannot be met (T2), or has an alignment
- * or a flag that is unknown.
+ * Return: the memory; NULL if the request cannot be served (T2), or if its alignment or a
+ * flag is invalid.
  */
 void *accmem_tensorrt_allocate(struct accmem_tensorrt *allocator, uint64_t size,
 			       uint64_t alignment, uint32_t flags);
@@ -126,15 +127,15 @@ void *accmem_tensorrt_allocate(struct accmem_tensorrt *allocator, uint64_t size,
 /**
  * accmem_tensorrt_reallocate() - IGpuAllocator::reallocate()
  * @allocator: the allocator
- * @base: what it has allocated as RESIZABLE (T4)
- * @alignment: what was asked for when it was allocated, or less
+ * @base: a RESIZABLE allocation of this allocator (T4)
+ * @alignment: the alignment of the allocation's request, or a smaller one
  * @new_size: bytes, at least 1
  *
- * Keeps the bytes that fit in the old and the new size (T5), and the address while the
+ * Keeps the bytes up to the smaller of both sizes (T5), and the address while the
  * reservation lasts (T7).
  *
- * Return: where the memory is now; NULL where it cannot be resized, and then it is
- * what it was (T6).
+ * Return: the memory at its new address; NULL if it cannot be resized, and then it is
+ * unchanged (T6).
  */
 void *accmem_tensorrt_reallocate(struct accmem_tensorrt *allocator, void *base,
 				 uint64_t alignment, uint64_t new_size);
@@ -142,10 +143,10 @@ void *accmem_tensorrt_reallocate(struct accmem_tensorrt *allocator, void *base,
 /**
  * accmem_tensorrt_deallocate() - IGpuAllocator::deallocate()
  * @allocator: the allocator
- * @memory: what it has allocated, or NULL
+ * @memory: an allocation of this allocator, or NULL
  *
- * Return: true if it has been released, and for NULL; false for what is no allocation
- * of the pool, or not the first byte of one (T8).
+ * Return: true if the allocation was released, and for NULL; false if @memory is not the
+ * first byte of an allocation of the pool (T8).
  */
 bool accmem_tensorrt_deallocate(struct accmem_tensorrt *allocator,
 				void *memory);
@@ -158,7 +159,8 @@ bool accmem_tensorrt_deallocate(struct accmem_tensorrt *allocator,
  * @flags: as for accmem_tensorrt_allocate()
  * @stream: handle of the stream on which the memory is used first
  *
- * May return what was deallocated at the same stream, whose work is in order.
+ * The memory may have been deallocated at the same stream, because the work on one stream
+ * is in order.
  *
  * Return: as accmem_tensorrt_allocate().
  */
@@ -172,11 +174,12 @@ void *accmem_tensorrt_allocate_async(struct accmem_tensorrt *allocator,
  * @memory: as for accmem_tensorrt_deallocate()
  * @stream: handle of the stream on which the memory was used last
  *
- * The memory is not used again, but on @stream, before the work submitted to it up
- * to now is done (T10), which the program says to accmem_tensorrt_streams().
+ * The memory is reused only on @stream until the work that was submitted to @stream
+ * before this call is done (T10). The program reports that through
+ * accmem_tensorrt_streams().
  *
- * Return: as accmem_tensorrt_deallocate(); also false where there are no descriptors
- * left for a stream, and then the memory is what it was.
+ * Return: as accmem_tensorrt_deallocate(); also false if there is no descriptor for a
+ * stream, and then the memory is unchanged.
  */
 bool accmem_tensorrt_deallocate_async(struct accmem_tensorrt *allocator,
 				      void *memory, void *stream);

@@ -2,16 +2,16 @@
 /*
  * TensorRT's allocators on accmem, for C++11 and later.
  *
- * accmem::tensorrt::Allocator is the class that does the work; it needs nothing of
- * TensorRT. Where NvInferRuntime.h is found, there are two adaptors over it for
- * setGpuAllocator(): GpuAllocator is an nvinfer1::IGpuAllocator, of TensorRT 8 to
- * 11, and GpuAsyncAllocator an nvinfer1::IGpuAsyncAllocator, of TensorRT 10 and 11.
+ * accmem::tensorrt::Allocator is the allocator; it does not need TensorRT. If the
+ * compiler finds NvInferRuntime.h, two adaptors make an Allocator usable for
+ * setGpuAllocator(): GpuAllocator is an nvinfer1::IGpuAllocator, of TensorRT 8 to 11,
+ * and GpuAsyncAllocator is an nvinfer1::IGpuAsyncAllocator, of TensorRT 10 and 11.
  *
- * Nothing throws but the constructors that say so, which without exceptions abort.
- * Link with -laccmem.
+ * Only constructors whose comment says so throw; without exceptions they abort. Link with
+ * -laccmem.
  *
- * Before it is included, ACCMEM_TENSORRT_ADAPTORS can be defined as 0 for no
- * adaptors, 1 for GpuAllocator, 2 for both.
+ * A program may define ACCMEM_TENSORRT_ADAPTORS before the include: 0 for no adaptors, 1
+ * for GpuAllocator, 2 for both.
  */
 #ifndef ACCMEM_TENSORRT_HPP
 #define ACCMEM_TENSORRT_HPP
@@ -34,16 +34,16 @@ using AllocatorFlags = uint32_t;
 constexpr AllocatorFlags kRESIZABLE = ACCMEM_TENSORRT_RESIZABLE;
 
 /**
- * class Allocator - an allocator, and the memory it is over if that is its own
+ * class Allocator - an allocator, and its memory if it owns that
  *
- * Can be moved, not copied. One that is empty allocates nothing. The calls are those
- * of <accmem_tensorrt.h>, thread-safe all of them.
+ * An object can be moved, but not copied. An empty allocator allocates nothing. The calls
+ * are those of <accmem_tensorrt.h>, and are all thread-safe.
  */
 class Allocator {
     public:
 	using Options = accmem_tensorrt_options;
 
-	/* The defaults, to be changed. */
+	/* The default options, for changes. */
 	static Options defaults() noexcept
 	{
 		Options options = Options();
@@ -60,7 +60,7 @@ class Allocator {
 		check(open(device, options));
 	}
 
-	/* Over a pool, which has to stay. Throws std::system_error. */
+	/* Uses a pool, which must exist as long. Throws std::system_error. */
 	explicit Allocator(accmem_pool &pool,
 			   const Options &options = defaults())
 		: core(nullptr)
@@ -68,7 +68,7 @@ class Allocator {
 		check(accmem_tensorrt_create(&pool, &options, &core));
 	}
 
-	/* An empty one, for open(). */
+	/* An empty allocator, for open(). */
 	static Allocator closed() noexcept
 	{
 		return Allocator(Closed());
@@ -150,13 +150,13 @@ class Allocator {
 			      !memory;
 	}
 
-	/* NULL of an empty allocator. */
+	/* NULL for an empty allocator. */
 	accmem_pool *pool() const noexcept
 	{
 		return core ? accmem_tensorrt_pool(core) : nullptr;
 	}
 
-	/* What is known of stream handles (T10); NULL of an empty allocator. */
+	/* The stream handles (T10); NULL for an empty allocator. */
 	accmem_streams *streams() const noexcept
 	{
 		return core ? accmem_tensorrt_streams(core) : nullptr;
@@ -186,11 +186,11 @@ class Allocator {
 };
 
 /**
- * class Adaptor - an allocator as one of TensorRT's interfaces
+ * class Adaptor - an allocator with one of TensorRT's interfaces
  *
- * Base is the interface and Stream its cudaStream_t. What a version of the interface
- * does not have is a function of the class and nothing else, so nothing here is marked
- * `override`; a test instantiates it over each version.
+ * Base is the interface, and Stream its cudaStream_t. No function is marked `override`,
+ * because each version of the interface lacks some of them; a test instantiates the class
+ * over each version.
  */
 template <class Base, class Stream> class Adaptor : public Base {
     public:
@@ -200,7 +200,7 @@ template <class Base, class Stream> class Adaptor : public Base {
 	{
 	}
 
-	/* Over an allocator that others may have, too. */
+	/* Shares an allocator. */
 	explicit Adaptor(std::shared_ptr<Allocator> allocator) noexcept
 		: shared(std::move(allocator))
 	{
@@ -228,7 +228,7 @@ template <class Base, class Stream> class Adaptor : public Base {
 		return shared->deallocate(memory);
 	}
 
-	/* pure in TensorRT 8, and gone since */
+	/* pure virtual in TensorRT 8, and absent in later versions */
 	void free(void *const memory) noexcept
 	{
 		shared->deallocate(memory);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libaccmem_torch: the functions that PyTorch's pluggable allocator loads, and what a
- * program may ask of them besides.
+ * libaccmem_torch: the functions that PyTorch's pluggable allocator loads, and functions
+ * about their memory.
  *
  *	torch.cuda.memory.CUDAPluggableAllocator("libaccmem_torch.so.0",
  *						 "alloc", "free")
  *
- * The library has the two under these names, which only dlsym() should find: no
- * program is linked with it. A device's number is that of /dev/accmemN; number 0 is
- * what $ACCMEM_DEVICE names, if it is set. A device is opened when it is used first.
+ * alloc() and free() are other names of accmem_torch_alloc() and accmem_torch_free().
+ * They are for dlsym(): a program is not linked with the library. Device number N is
+ * /dev/accmemN; number 0 is $ACCMEM_DEVICE if that is set. A device is opened when it is
+ * first used.
  *
- * Pointers lie in the window of the device's context, and the CPU can use them. All
- * functions are thread-safe, and may be called on both sides of a fork().
+ * Pointers point into the window of the device's context, and the CPU may use them. The
+ * functions are thread-safe, and may be called in both processes after fork().
  */
 #ifndef ACCMEM_TORCH_H
 #define ACCMEM_TORCH_H
@@ -29,75 +30,75 @@ extern "C" {
 /**
  * accmem_torch_alloc() - alloc()
  * @size: bytes
- * @device: its number
+ * @device: number of the device
  * @stream: handle of the stream on which the memory is used first
  *
- * Return: the memory; NULL for a size of 0 or less, and where the request cannot be
- * met: accmem_last_error() says why.
+ * Return: the memory; NULL for a size of 0 or less, and if the request cannot be served.
+ * accmem_last_error() describes the error.
  */
 void *accmem_torch_alloc(ssize_t size, int device, void *stream);
 
 /**
  * accmem_torch_free() - free()
- * @pointer: what alloc() has returned; NULL is nothing
- * @size: ignored: the library knows it
- * @device: that of alloc()
+ * @pointer: result of alloc(); the call does nothing for NULL
+ * @size: ignored, since the library knows the size
+ * @device: device of the alloc()
  * @stream: handle of the stream on which the memory was used last
  *
- * Others get the memory when the work on the stream is done, by the rules of
- * <accmem_streams.h>. What is no allocation of the device is left alone, and what
- * cannot wait for its stream, for lack of a descriptor or memory, stays allocated. Both
- * are counted (accmem_torch_bad_frees()).
+ * The memory is reused on other streams when the work on @stream is done, by the rules of
+ * <accmem_streams.h>. If @pointer is no allocation of the device, the call does nothing.
+ * If there is no descriptor or memory for the wait, the allocation stays. The function
+ * accmem_torch_bad_frees() counts both cases.
  */
 void accmem_torch_free(void *pointer, ssize_t size, int device, void *stream);
 
 /**
- * accmem_torch_trim() - give memory back that no tensor has
- * @device: its number
- * @keep_bytes: free bytes that may be kept
+ * accmem_torch_trim() - give free memory back to the device
+ * @device: number of the device
+ * @keep_bytes: free bytes that the pool may keep
  *
  * Return: bytes given back.
  */
 uint64_t accmem_torch_trim(int device, uint64_t keep_bytes);
 
 /**
- * accmem_torch_get_stats() - what a device has been used for
- * @device: its number
- * @stats: out; needs no preparation. Peaks are those since the last reset
+ * accmem_torch_get_stats() - get the statistics of a device's pool
+ * @device: number of the device
+ * @stats: out: needs no initialisation. Peaks are those since the last reset
  *
- * Return: 0; -ENODEV for a device that has not been used.
+ * Return: 0; -ENODEV if the device has not been used.
  */
 int accmem_torch_get_stats(int device, struct accmem_pool_stats *stats);
 
 /**
- * accmem_torch_reset_peaks() - peaks start again from what there is now
- * @device: its number
+ * accmem_torch_reset_peaks() - set both peaks to the current values
+ * @device: number of the device
  */
 void accmem_torch_reset_peaks(int device);
 
 /**
- * accmem_torch_bad_frees() - frees that have failed
+ * accmem_torch_bad_frees() - get the number of frees that failed
  *
- * Return: how many there have been in the process: of what was no allocation of its
+ * Return: number of failures in the process, because the pointer was no allocation of its
  * device, or for lack of a descriptor or memory.
  */
 uint64_t accmem_torch_bad_frees(void);
 
 /**
- * accmem_torch_pool() - the pool of a device
- * @device: its number
+ * accmem_torch_pool() - get the pool of a device
+ * @device: number of the device
  *
- * Return: the pool, which stays; NULL where the device cannot be opened, which
- * accmem_last_error() explains.
+ * Return: the pool, which is never destroyed; NULL if the device cannot be opened, and
+ * then accmem_last_error() describes the error.
  */
 struct accmem_pool *accmem_torch_pool(int device);
 
 /**
- * accmem_torch_streams() - the stream handles of a device
- * @device: its number
+ * accmem_torch_streams() - get the stream handles of a device
+ * @device: number of the device
  *
- * Return: the handles, which stay; NULL where the device cannot be opened, or there is
- * no memory for them: accmem_last_error() says which.
+ * Return: the set of handles, which is never destroyed; NULL if the device cannot be
+ * opened or memory is short, and then accmem_last_error() describes the error.
  */
 struct accmem_streams *accmem_torch_streams(int device);
 

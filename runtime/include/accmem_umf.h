@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A memory provider of the Unified Memory Framework over accmem. The header is for
- * programs that have the framework's; link with -laccmem_umf -laccmem.
+ * programs that include the framework's headers; they link with -laccmem_umf -laccmem.
  *
  *	struct accmem_umf_params params = { .size = sizeof(params) };
  *
@@ -18,13 +18,13 @@ extern "C" {
 #endif
 
 /**
- * struct accmem_umf_params - what a provider is over
+ * struct accmem_umf_params - parameters of a provider
  * @size: bytes of this structure
  * @kind: enum accmem_kind of the memory
  * @device: device node, or NULL: see accmem_open()
- * @pool: a pool that stays as long as the provider, or NULL for one of its own
+ * @pool: a pool that exists as long as the provider, or NULL for a pool of its own
  * @carveout: index of the carveout
- * @unmapped: 1: the CPU does not reach device memory until accmem_pool_map()
+ * @unmapped: 1: the CPU may access device memory only after accmem_pool_map()
  */
 struct accmem_umf_params {
 	uint32_t size;
@@ -36,28 +36,30 @@ struct accmem_umf_params {
 };
 
 /**
- * accmem_umf_provider_ops() - the provider's functions
+ * accmem_umf_provider_ops() - get the provider's functions
  *
- * initialize() takes a struct accmem_umf_params, or NULL for device memory of the
- * default device.
+ * initialize() takes a struct accmem_umf_params, or NULL for device memory of the default
+ * device. A free of NULL succeeds. There is no purge, no split, no merge and no IPC.
  *
- * Results are UMF_RESULT_ERROR_INVALID_ARGUMENT for parameters that are none, for a size
- * of 0, and for a pointer that is no allocation of the provider, or has not the size that
- * is said (0 says nothing); _INVALID_ALIGNMENT for one that is no power of two;
- * _OUT_OF_HOST_MEMORY where there is no memory, of the device too, since the
- * framework has no other, or none within a limit or a pool's time; _NOT_SUPPORTED for
- * what the device has not; else _MEMORY_PROVIDER_SPECIFIC with a positive errno value.
- * A free of NULL succeeds.
- *
- * There is no purge, split, merge, and no IPC.
+ * The functions return these errors:
+ * - UMF_RESULT_ERROR_INVALID_ARGUMENT for invalid parameters; for a size of 0; for a
+ *   pointer that is no allocation of the provider; for a size of a free that is neither
+ *   0 nor the allocation's.
+ * - UMF_RESULT_ERROR_INVALID_ALIGNMENT for an alignment that is no power of two.
+ * - UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY if memory of the host or of the device is short,
+ *   since the framework has no other code; also within a limit, or when the time of a
+ *   pool is over.
+ * - UMF_RESULT_ERROR_NOT_SUPPORTED for memory that the device does not have.
+ * - UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC with a positive errno value for all other
+ *   errors.
  *
  * Return: the functions.
  */
 const umf_memory_provider_ops_t *accmem_umf_provider_ops(void);
 
 /**
- * accmem_umf_pool() - the pool under a provider
- * @provider: as initialize() has made it
+ * accmem_umf_pool() - get the pool of a provider
+ * @provider: the provider that initialize() has made
  *
  * For trim, peaks and statistics.
  *

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tensor Memory by the names of the PTX instructions tcgen05.alloc, dealloc
- * and relinquish_alloc_permit, on an accmem context.
+ * Tensor Memory, by the names of the PTX instructions tcgen05.alloc, tcgen05.dealloc and
+ * tcgen05.relinquish_alloc_permit, on a context of accmem.
  *
- * Functions return 0 or a negative errno value, those of the table in
- * <linux/accmem.h>, and are thread-safe, except that the calls that end a CTA
- * or a warp must be the last on it.
+ * A context has SMs, and each SM has columns. A CTA runs on an SM and allocates columns
+ * of it. The rows P1 to P20 of the conformance table are the rules of PTX.
+ *
+ * The functions return 0 or a negative errno value of the table in <linux/accmem.h>. They
+ * are thread-safe, except that the call that ends a CTA or a warp must be the last call
+ * on it.
  */
 #ifndef TCGEN05_H
 #define TCGEN05_H
@@ -16,19 +19,20 @@
 extern "C" {
 #endif
 
-/* A CTA: one open file. */
+/* A CTA: an open file of the driver. */
 struct tcgen05_cta;
 
-/* The threads of a warp that call together. */
+/* A warp: lanes that make calls of a CTA together. */
 struct tcgen05_warp;
 
 /**
  * struct tcgen05_config - the SMs of a context
- * @nr_sms: how many, 1 to 256
- * @columns: columns an SM, a multiple of 32 up to 2048; 0 for 512
- * @exclusive: 0: only capacity blocks; 1: one CTA an SM allocates at a time
- * @bypass_bound: how often younger requests may pass one that waits
- * @strict: 1: what is harmless here and would not be on hardware is reported
+ * @nr_sms: number of SMs, 1 to 256
+ * @columns: number of columns of an SM, a multiple of 32 up to 2048; 0 for 512
+ * @exclusive: 0: a request waits for columns only; 1: one CTA of an SM allocates at a
+ *	time
+ * @bypass_bound: how often later requests may overtake a request that waits
+ * @strict: 1: report errors that are harmless here, but not on hardware
  */
 struct tcgen05_config {
 	uint32_t nr_sms;
@@ -39,15 +43,15 @@ struct tcgen05_config {
 };
 
 /**
- * struct tcgen05_place - where and as what a CTA runs
- * @launch: the launch (the kernel, in the words of PTX)
- * @cluster: its cluster in the launch
- * @rank: in the cluster; the peer's is rank xor 1
- * @sm: where it runs
- * @cta_group: 1, or 2 for pairs; one value in all of a launch
+ * struct tcgen05_place - identity and place of a CTA
+ * @launch: number of the launch (a kernel, in the words of PTX)
+ * @cluster: number of the cluster in its launch
+ * @rank: number of the CTA in its cluster; the rank of its peer is @rank xor 1
+ * @sm: number of the SM that the CTA runs on
+ * @cta_group: 1, or 2 for pairs; the same for all CTAs of a launch
  * @window: the CTA's shared::cta window, or NULL
- * @window_length: bytes of it; an alloc stores its address nowhere else (P10).
- *	0 for no window: then it may be stored anywhere
+ * @window_length: bytes of the window; an alloc may store its address only there (P10).
+ *	0 for no window: an alloc may store its address anywhere
  */
 struct tcgen05_place {
 	uint64_t launch;
@@ -60,14 +64,15 @@ struct tcgen05_place {
 };
 
 /**
- * tcgen05_setup() - give a context its SMs
- * @ctx: the context, which has none and no CTA
- * @config: which
+ * tcgen05_setup() - configure the SMs of a context
+ * @ctx: the context, without a configuration and without CTAs
+ * @config: the configuration
  *
- * Without it a context has one SM of 512 columns, shared, bypass bound 64.
+ * Without this call a context has one SM of 512 columns, shared, with a bypass bound of
+ * 64.
  *
- * Return: 0; -EINVAL for a member out of range, -EBUSY for a second time or after a
- * launch, which may have failed, -ENOMEM.
+ * Return: 0; -EINVAL for a member out of range; -EBUSY for a second call, and after a
+ * launch, even one that failed; -ENOMEM.
  */
 int tcgen05_setup(struct accmem_context *ctx,
 		  const struct tcgen05_config *config);
@@ -75,49 +80,48 @@ int tcgen05_setup(struct accmem_context *ctx,
 /**
  * tcgen05_launch() - start a CTA
  * @ctx: the context, which may have 2,048 CTAs
- * @place: where, and as what
+ * @place: identity and place of the CTA
  * @cta: out: the CTA
  *
- * Return: 0; -EINVAL; -ENXIO, -EPROTOTYPE, -EEXIST, -EADDRINUSE for a place that
- * cannot be (P13, P19); -EOVERFLOW for such a window; -EMFILE, -ENFILE, -ENOMEM.
+ * Return: 0; -EINVAL; -ENXIO, -EPROTOTYPE, -EEXIST, -EADDRINUSE for an invalid place
+ * (P13, P19); -EOVERFLOW for an invalid window; -EMFILE, -ENFILE, -ENOMEM.
  */
 int tcgen05_launch(struct accmem_context *ctx,
 		   const struct tcgen05_place *place,
 		   struct tcgen05_cta **cta);
 
 /**
- * tcgen05_launch_cluster() - start the CTAs of a cluster, all or none
+ * tcgen05_launch_cluster() - start all CTAs of a cluster, or none
  * @ctx: the context
- * @places: of each of them; launch, cluster and cta_group are the same in all
- * @count: how many, 1 to 64; of cta_group 2, both of each pair
- * @ctas: out: as many CTAs, in the order of their places
+ * @places: places of the CTAs, with the same launch, cluster and cta_group
+ * @count: number of CTAs, 1 to 64; with cta_group 2, both CTAs of each pair
+ * @ctas: out: the CTAs, in the order of @places
  *
- * No CTA can be launched into the cluster after that, so none waits for a peer
- * that does not come.
+ * No CTA can be launched into the cluster after this call, so no CTA waits for a peer
+ * that will not start.
  *
- * Return: 0; -EINVAL for a count that is out of range, for places that are not of
- * one cluster, for half a pair; -EEXIST also where the cluster has CTAs; otherwise
- * as tcgen05_launch().
+ * Return: 0; -EINVAL for a count out of range, places of different clusters, or one CTA
+ * of a pair; -EEXIST also if the cluster has CTAs; otherwise as tcgen05_launch().
  */
 int tcgen05_launch_cluster(struct accmem_context *ctx,
 			   const struct tcgen05_place *places,
 			   unsigned int count, struct tcgen05_cta **ctas);
 
 /**
- * tcgen05_exit() - the exit of the CTA
+ * tcgen05_exit() - end a CTA
  * @cta: the CTA, on which no other call is in progress, or NULL
  *
- * What it has not given back is reported and taken (P5). Where another process
- * has the file, a child for example, the CTA exits with the last one.
+ * Columns that the CTA still has are reported and freed (P5). If another process has the
+ * file open, for example a child, the CTA ends when the last of them closes it.
  */
 void tcgen05_exit(struct tcgen05_cta *cta);
 
 /**
- * tcgen05_fd() - the file, for poll() and for ioctls of one's own
- * @cta: the CTA, which keeps it
+ * tcgen05_fd() - get the file descriptor, for poll(2) and for other ioctls
+ * @cta: the CTA, which owns the descriptor
  *
- * It is readable when there is a completion, or, where no call is queued, when
- * the tcgen05_try_alloc() that failed would succeed now.
+ * The descriptor is readable if there is a completion. If no call is queued, it is
+ * readable if the last tcgen05_try_alloc() failed and would succeed now.
  *
  * Return: the descriptor.
  */
@@ -126,15 +130,15 @@ int tcgen05_fd(const struct tcgen05_cta *cta);
 /**
  * tcgen05_alloc() - tcgen05.alloc
  * @cta: the CTA
- * @destination: where the address is stored before the call returns (P17)
- * @columns: a power of two in [32, 512], no more than in the alloc before (P7,
- *	P8); in a pair the same for both, and on both SMs (P12)
+ * @destination: where the call stores the address before it returns (P17)
+ * @columns: number of columns: a power of two in [32, 512], not more than in the alloc
+ *	before (P7, P8); in a pair the same for both CTAs and on both SMs (P12)
  *
- * Waits until there are so many, and in a pair for the peer.
+ * Waits until the columns are free, and in a pair for the peer's call.
  *
- * Return: 0; -EDOM, -ENOSPC, -ERANGE, -EPERM, -EFAULT, -EBUSY, -EPIPE, -EPROTO,
- * -EBADR, -EDEADLK where a rule was broken; -ECANCELED, -ECONNRESET, -EINTR where
- * the wait was ended. <linux/accmem.h> has the rules.
+ * Return: 0; -EDOM, -ENOSPC, -ERANGE, -EPERM, -EFAULT, -EBUSY, -EPIPE, -EPROTO, -EBADR,
+ * -EDEADLK if the call breaks a rule; -ECANCELED, -ECONNRESET, -EINTR if the wait was
+ * ended. <linux/accmem.h> has the rules.
  */
 int tcgen05_alloc(struct tcgen05_cta *cta, uint32_t *destination,
 		  uint32_t columns);
@@ -142,10 +146,10 @@ int tcgen05_alloc(struct tcgen05_cta *cta, uint32_t *destination,
 /**
  * tcgen05_alloc_until() - tcgen05.alloc with a deadline
  * @cta: the CTA
- * @destination: where the address is stored
+ * @destination: as in tcgen05_alloc()
  * @columns: as in tcgen05_alloc()
- * @deadline_ns: on CLOCK_MONOTONIC, in nanoseconds; 0 for none. One that has
- *	passed is one try.
+ * @deadline_ns: time on CLOCK_MONOTONIC, in nanoseconds; 0 for none. With a deadline in
+ *	the past the call tries once.
  *
  * Return: as tcgen05_alloc(); -ETIMEDOUT.
  */
@@ -155,10 +159,10 @@ int tcgen05_alloc_until(struct tcgen05_cta *cta, uint32_t *destination,
 /**
  * tcgen05_try_alloc() - tcgen05.alloc without waiting
  * @cta: the CTA
- * @destination: where the address is stored
+ * @destination: as in tcgen05_alloc()
  * @columns: as in tcgen05_alloc()
  *
- * Return: as tcgen05_alloc(); -EAGAIN where that would wait.
+ * Return: as tcgen05_alloc(); -EAGAIN if the call would wait.
  */
 int tcgen05_try_alloc(struct tcgen05_cta *cta, uint32_t *destination,
 		      uint32_t columns);
@@ -166,14 +170,14 @@ int tcgen05_try_alloc(struct tcgen05_cta *cta, uint32_t *destination,
 /**
  * tcgen05_dealloc() - tcgen05.dealloc
  * @cta: the CTA
- * @address: what an alloc stored (P3)
- * @columns: what that alloc asked for (P18)
+ * @address: address that an alloc has stored (P3)
+ * @columns: number of columns of that alloc (P18)
  *
- * In a pair it waits for the peer's.
+ * In a pair the call waits for the peer's call.
  *
  * Return: 0; -ENXIO, -ENOENT, -EACCES, -EADDRNOTAVAIL, -EMSGSIZE, -EBUSY, -EPIPE,
- * -EPROTO, -EBADR where a rule was broken; -ECANCELED, -ECONNRESET, -EINTR where
- * the wait was ended.
+ * -EPROTO, -EBADR if the call breaks a rule; -ECANCELED, -ECONNRESET, -EINTR if the wait
+ * was ended.
  */
 int tcgen05_dealloc(struct tcgen05_cta *cta, uint32_t address,
 		    uint32_t columns);
@@ -191,49 +195,50 @@ int tcgen05_dealloc_until(struct tcgen05_cta *cta, uint32_t address,
 			  uint32_t columns, uint64_t deadline_ns);
 
 /**
- * tcgen05_relinquish_alloc_permit() - the instruction of that name (P9)
- * @cta: the CTA, which allocates no more; an alloc of it that waits ends
+ * tcgen05_relinquish_alloc_permit() - tcgen05.relinquish_alloc_permit (P9)
+ * @cta: the CTA, which may not allocate afterwards; an alloc of the CTA that waits ends
  *
- * Return: 0, also for a second time; -EPROTO where the peer waits in alloc,
- * -ECONNRESET.
+ * Return: 0, also for a second call; -EPROTO if the peer waits in alloc; -ECONNRESET.
  */
 int tcgen05_relinquish_alloc_permit(struct tcgen05_cta *cta);
 
 /**
  * tcgen05_query() - ACCMEM_IOC_CTA_QUERY
  * @cta: the CTA
- * @query: out: it and its SM; needs no preparation
+ * @query: out: state of the CTA and its SM; needs no initialisation
  *
- * Return: 0, also when the context has ended.
+ * Return: 0, also after the end of the context.
  */
 int tcgen05_query(struct tcgen05_cta *cta, struct accmem_cta_query *query);
 
 /*
- * Queued calls wait without a thread, in the same queue as others: a program of
- * one thread can have thousands of CTAs. What became of a call is a completion,
- * which is read; until then the CTA can make no other alloc or dealloc (-EBUSY).
+ * Queued calls.
+ *
+ * A queued call waits without a thread, in the same queue as other calls, so a program of
+ * one thread can have thousands of CTAs. The program reads the result of a queued call
+ * as a completion. Until then any other alloc or dealloc of the CTA fails with -EBUSY.
  */
 
 /**
- * tcgen05_queue_alloc() - tcgen05.alloc whose end is a completion
+ * tcgen05_queue_alloc() - tcgen05.alloc that ends with a completion
  * @cta: the CTA
  * @columns: as in tcgen05_alloc()
  * @deadline_ns: as in tcgen05_alloc_until()
- * @user_data: comes back in the completion, which has the address, too
+ * @user_data: copied to the completion, which also has the address
  *
- * Return: 0 if there will be a completion. An error that needs no wait, as
- * tcgen05_alloc_until() has it: then there will be none.
+ * Return: 0 if there will be a completion. After an error there will be none: the errors
+ * of tcgen05_alloc_until() that need no wait.
  */
 int tcgen05_queue_alloc(struct tcgen05_cta *cta, uint32_t columns,
 			uint64_t deadline_ns, uint64_t user_data);
 
 /**
- * tcgen05_queue_dealloc() - tcgen05.dealloc whose end is a completion
+ * tcgen05_queue_dealloc() - tcgen05.dealloc that ends with a completion
  * @cta: the CTA
  * @address: as in tcgen05_dealloc()
  * @columns: as in tcgen05_dealloc()
  * @deadline_ns: as in tcgen05_alloc_until()
- * @user_data: comes back in the completion
+ * @user_data: copied to the completion
  *
  * Return: as tcgen05_queue_alloc(), with the errors of tcgen05_dealloc_until().
  */
@@ -242,62 +247,62 @@ int tcgen05_queue_dealloc(struct tcgen05_cta *cta, uint32_t address,
 			  uint64_t user_data);
 
 /**
- * tcgen05_next_completion() - what became of the queued call
+ * tcgen05_next_completion() - read the completion of the queued call
  * @cta: the CTA
- * @completion: out: it; its result is 0 or a negative errno value
+ * @completion: out: the completion, whose result is 0 or a negative errno value
  *
- * Waits for it, unless tcgen05_fd() was made O_NONBLOCK.
+ * Waits for the completion, unless the descriptor of tcgen05_fd() is O_NONBLOCK.
  *
- * Return: 0; -EAGAIN where it would wait, -ENODATA if no call is queued, -EINTR;
- * -ECANCELED when the process has closed the CTA meanwhile.
+ * Return: 0; -EAGAIN if the call would wait; -ENODATA if no call is queued; -EINTR;
+ * -ECANCELED if the process has closed the CTA in the meantime.
  */
 int tcgen05_next_completion(struct tcgen05_cta *cta,
 			    struct accmem_cta_completion *completion);
 
 /**
- * tcgen05_cancel() - end a queued call
+ * tcgen05_cancel() - cancel the queued call
  * @cta: the CTA
  *
- * Return: 0: its completion says -ECANCELED. -ENOENT: no call is queued, or it has
- * ended.
+ * Return: 0, and the completion has the result -ECANCELED; -ENOENT if no call is queued,
+ * or the call has ended.
  */
 int tcgen05_cancel(struct tcgen05_cta *cta);
 
 /**
- * tcgen05_set_eventfd() - count completions
+ * tcgen05_set_eventfd() - count completions in an eventfd
  * @cta: the CTA
- * @fd: an eventfd, to which each completion adds 1, in place of the one before; -1
- *	for none. Many CTAs may have the same.
+ * @fd: an eventfd, to which each completion adds 1; it replaces the eventfd before. -1
+ *	for none. Several CTAs may use the same eventfd.
  *
- * Return: 0; -EBADF, -EINVAL if it is none.
+ * Return: 0; -EBADF; -EINVAL if @fd is no eventfd.
  */
 int tcgen05_set_eventfd(struct tcgen05_cta *cta, int fd);
 
 /**
- * tcgen05_map() - map the page that says whose the columns of the CTA's SM are
+ * tcgen05_map() - map the page with the owners of the columns of the CTA's SM
  * @cta: the CTA
- * @map: out: the page, which changes as columns change hands, until tcgen05_unmap()
+ * @map: out: the page, which the driver updates until tcgen05_unmap()
  *
- * It outlives the CTA and the context. One for each SM is enough.
+ * The page outlives the CTA and the context. One page for each SM is enough.
  *
  * Return: 0; -ENOMEM, -ENFILE.
  */
 int tcgen05_map(struct tcgen05_cta *cta, const struct accmem_tmem_map **map);
 
 /**
- * tcgen05_unmap() - give such a page back
+ * tcgen05_unmap() - unmap a page of tcgen05_map()
  * @map: the page, or NULL
  */
 void tcgen05_unmap(const struct accmem_tmem_map *map);
 
 /**
- * tcgen05_owner() - which CTA holds a column
- * @map: the page of its SM
+ * tcgen05_owner() - get the CTA that has a column
+ * @map: page of the SM
  * @column: the column
  *
- * No call: for each access of an emulator.
+ * No system call: an emulator may use the function for each access.
  *
- * Return: accmem_cta_query.id of the CTA; 0 if no CTA holds it, or the SM has no
+ * Return: accmem_cta_query.id of the CTA; 0 if no CTA has the column, or the SM has no
  * such column.
  */
 static inline uint64_t tcgen05_owner(const struct accmem_tmem_map *map,
@@ -318,20 +323,20 @@ static inline uint64_t tcgen05_owner(const struct accmem_tmem_map *map,
 	return owner;
 }
 
-/* Whose columns are: bits of tcgen05_owners(). */
+/* Owners of columns: bits of the result of tcgen05_owners(). */
 #define TCGEN05_SELF 1u
 #define TCGEN05_OTHER 2u
 #define TCGEN05_NOBODY 4u
 
 /**
- * tcgen05_owners() - whose a range of columns is, at one moment
- * @map: the page of their SM
- * @id: accmem_cta_query.id of the CTA that asks
- * @column: the first
- * @columns: how many, from 1 on
+ * tcgen05_owners() - get the owners of a range of columns, at one moment
+ * @map: page of the SM
+ * @id: accmem_cta_query.id of a CTA
+ * @column: the first column
+ * @columns: number of columns, at least 1
  *
- * Return: the bits of all to whom a part of them belongs, so TCGEN05_SELF alone if
- * all are @id's. 0: they are not columns of the SM.
+ * Return: the bits of all owners: TCGEN05_SELF alone if CTA @id has all columns; 0 if the
+ * SM does not have these columns.
  */
 static inline unsigned int tcgen05_owners(const struct accmem_tmem_map *map,
 					  uint64_t id, uint32_t column,
@@ -362,7 +367,7 @@ static inline unsigned int tcgen05_owners(const struct accmem_tmem_map *map,
 	return found;
 }
 
-/* The parts of an address. */
+/* The column and the lane of an address. */
 static inline uint32_t tcgen05_column(uint32_t address)
 {
 	return address & 0xffff;
@@ -376,25 +381,26 @@ static inline uint32_t tcgen05_lane(uint32_t address)
 #define TCGEN05_WARP_LANES 32
 
 /*
- * The warp-collective form (.sync.aligned): every lane of the warp, 0 to
- * @lanes - 1, makes the same call from a thread of its own. The call is made
- * once, and returns to all lanes, with one result, after the last has come.
+ * Calls of a warp (.sync.aligned).
  *
- * Besides those of the call itself, its errors are
+ * Every lane of the warp, 0 to @lanes - 1, makes the same call from a thread of its own.
+ * When the last lane has arrived, the call is made once, and all lanes return its result.
  *
- *   -EILSEQ to all, whichever of them is the odd one: the lanes are in different
- *	     calls, or their operands differ (P15)
- *   -ESRCH  to all: a lane has left the warp (P16), and the others agree so far
- *   -EBUSY  this lane is in a call already
- *   -EINVAL no such lane
+ * The calls have the errors of the call itself, and these:
  *
- * A warp is its process's: in a child of fork() it must not be used.
+ *   -EILSEQ to all lanes: two lanes are in different calls, or their operands differ
+ *	     (P15)
+ *   -ESRCH  to all lanes: a lane has left the warp (P16), and the others agree so far
+ *   -EBUSY  the lane is in a call already
+ *   -EINVAL there is no such lane
+ *
+ * A warp belongs to its process: a child of fork() must not use it.
  */
 
 /**
- * tcgen05_warp_create() - make a warp of a CTA
- * @cta: the CTA, which has to stay as long
- * @lanes: 1 to TCGEN05_WARP_LANES
+ * tcgen05_warp_create() - create a warp of a CTA
+ * @cta: the CTA, which must exist as long as the warp
+ * @lanes: number of lanes, 1 to TCGEN05_WARP_LANES
  * @warp: out: the warp
  *
  * Return: 0, -EINVAL, -ENOMEM.
@@ -403,24 +409,23 @@ int tcgen05_warp_create(struct tcgen05_cta *cta, unsigned int lanes,
 			struct tcgen05_warp **warp);
 
 /**
- * tcgen05_warp_set_number() - tell which warp of the CTA it is
+ * tcgen05_warp_set_number() - set the number of a warp in its CTA
  * @warp: the warp, in which no lane is
- * @number: its number, from 1 on; 0 is not telling
+ * @number: number of the warp, at least 1; 0 for unknown
  *
- * With a strict context, an alloc by a warp other than the one that has to free is
- * reported (P11).
+ * A strict context reports an alloc by another warp than the warp that has to free (P11).
  */
 void tcgen05_warp_set_number(struct tcgen05_warp *warp, uint32_t number);
 
 /**
- * tcgen05_warp_destroy() - forget a warp
+ * tcgen05_warp_destroy() - destroy a warp
  * @warp: the warp, in which no lane is, or NULL
  */
 void tcgen05_warp_destroy(struct tcgen05_warp *warp);
 
 /**
- * tcgen05_warp_leave() - a lane's thread ends, or will not call any more
- * @warp: the warp, which can make no call after that
+ * tcgen05_warp_leave() - remove a lane that ends, or makes no more calls
+ * @warp: the warp, which can make no call afterwards
  * @lane: the lane
  */
 void tcgen05_warp_leave(struct tcgen05_warp *warp, unsigned int lane);
@@ -428,11 +433,11 @@ void tcgen05_warp_leave(struct tcgen05_warp *warp, unsigned int lane);
 /**
  * tcgen05_warp_alloc() - tcgen05_alloc() by all lanes (P14)
  * @warp: the warp
- * @lane: the caller's
+ * @lane: lane of the caller
  * @destination: as in tcgen05_alloc()
  * @columns: as in tcgen05_alloc()
  *
- * Return: as tcgen05_alloc(), and those above.
+ * Return: as tcgen05_alloc(), and the errors of calls of a warp.
  */
 int tcgen05_warp_alloc(struct tcgen05_warp *warp, unsigned int lane,
 		       uint32_t *destination, uint32_t columns);
@@ -440,45 +445,46 @@ int tcgen05_warp_alloc(struct tcgen05_warp *warp, unsigned int lane,
 /**
  * tcgen05_warp_dealloc() - tcgen05_dealloc() by all lanes (P14)
  * @warp: the warp
- * @lane: the caller's
+ * @lane: lane of the caller
  * @address: as in tcgen05_dealloc()
  * @columns: as in tcgen05_dealloc()
  *
- * Return: as tcgen05_dealloc(), and those above.
+ * Return: as tcgen05_dealloc(), and the errors of calls of a warp.
  */
 int tcgen05_warp_dealloc(struct tcgen05_warp *warp, unsigned int lane,
 			 uint32_t address, uint32_t columns);
 
 /**
- * tcgen05_warp_relinquish_alloc_permit() - the same by all lanes (P14)
+ * tcgen05_warp_relinquish_alloc_permit() - the permit's end, by all lanes (P14)
  * @warp: the warp
- * @lane: the caller's
+ * @lane: lane of the caller
  *
- * Return: as tcgen05_relinquish_alloc_permit(), and those above.
+ * Return: as tcgen05_relinquish_alloc_permit(), and the errors of calls of a warp.
  */
 int tcgen05_warp_relinquish_alloc_permit(struct tcgen05_warp *warp,
 					 unsigned int lane);
 
 /*
- * The same for all lanes from one thread: @active has a bit for each lane that
- * makes the call, and each array the operand of each lane, of which those of the
- * active lanes are looked at. Besides those of the call itself, their errors are
+ * Calls of a warp from one thread.
+ *
+ * One thread makes the call for all lanes. @active has a bit for each lane that takes
+ * part, and each array has an operand for each lane; the operands of other lanes are
+ * ignored. The calls have the errors of the call itself, and these:
  *
  *   -EILSEQ operands of active lanes differ (P15)
- *   -ESRCH  a lane of the warp is not active, or has left it (P16), and the others
- *	     agree
- *   -EBUSY  lanes are in a call
- *   -EINVAL @active is 0, or has a lane that the warp has not
+ *   -ESRCH  a lane of the warp is not active, or has left the warp (P16), and the
+ *   operands agree -EBUSY  lanes are in a call -EINVAL @active is 0, or names a lane
+ *   that the warp does not have
  */
 
 /**
  * tcgen05_warp_alloc_all() - tcgen05_alloc() for all lanes
  * @warp: the warp
- * @active: which lanes call
- * @destinations: of each lane
- * @columns: of each lane
+ * @active: lanes that take part
+ * @destinations: destination of each lane
+ * @columns: number of columns of each lane
  *
- * Return: as tcgen05_alloc(), and those above.
+ * Return: as tcgen05_alloc(), and the errors of calls from one thread.
  */
 int tcgen05_warp_alloc_all(struct tcgen05_warp *warp, uint32_t active,
 			   uint32_t *const destinations[TCGEN05_WARP_LANES],
@@ -487,11 +493,11 @@ int tcgen05_warp_alloc_all(struct tcgen05_warp *warp, uint32_t active,
 /**
  * tcgen05_warp_dealloc_all() - tcgen05_dealloc() for all lanes
  * @warp: the warp
- * @active: which lanes call
- * @addresses: of each lane
- * @columns: of each lane
+ * @active: lanes that take part
+ * @addresses: address of each lane
+ * @columns: number of columns of each lane
  *
- * Return: as tcgen05_dealloc(), and those above.
+ * Return: as tcgen05_dealloc(), and the errors of calls from one thread.
  */
 int tcgen05_warp_dealloc_all(struct tcgen05_warp *warp, uint32_t active,
 			     const uint32_t addresses[TCGEN05_WARP_LANES],
@@ -500,12 +506,12 @@ int tcgen05_warp_dealloc_all(struct tcgen05_warp *warp, uint32_t active,
 /**
  * tcgen05_warp_queue_alloc_all() - tcgen05_queue_alloc() for all lanes
  * @warp: the warp
- * @active: which lanes call
- * @columns: of each lane
+ * @active: lanes that take part
+ * @columns: number of columns of each lane
  * @deadline_ns: as in tcgen05_queue_alloc()
  * @user_data: as in tcgen05_queue_alloc()
  *
- * Return: as tcgen05_queue_alloc(), and those above.
+ * Return: as tcgen05_queue_alloc(), and the errors of calls from one thread.
  */
 int tcgen05_warp_queue_alloc_all(struct tcgen05_warp *warp, uint32_t active,
 				 const uint32_t columns[TCGEN05_WARP_LANES],
@@ -514,13 +520,13 @@ int tcgen05_warp_queue_alloc_all(struct tcgen05_warp *warp, uint32_t active,
 /**
  * tcgen05_warp_queue_dealloc_all() - tcgen05_queue_dealloc() for all lanes
  * @warp: the warp
- * @active: which lanes call
- * @addresses: of each lane
- * @columns: of each lane
+ * @active: lanes that take part
+ * @addresses: address of each lane
+ * @columns: number of columns of each lane
  * @deadline_ns: as in tcgen05_queue_dealloc()
  * @user_data: as in tcgen05_queue_dealloc()
  *
- * Return: as tcgen05_queue_dealloc(), and those above.
+ * Return: as tcgen05_queue_dealloc(), and the errors of calls from one thread.
  */
 int tcgen05_warp_queue_dealloc_all(struct tcgen05_warp *warp, uint32_t active,
 				   const uint32_t addresses[TCGEN05_WARP_LANES],
@@ -528,11 +534,11 @@ int tcgen05_warp_queue_dealloc_all(struct tcgen05_warp *warp, uint32_t active,
 				   uint64_t deadline_ns, uint64_t user_data);
 
 /**
- * tcgen05_warp_relinquish_all() - the same of the permit
+ * tcgen05_warp_relinquish_all() - the permit's end, for all lanes
  * @warp: the warp
- * @active: which lanes call
+ * @active: lanes that take part
  *
- * Return: as tcgen05_relinquish_alloc_permit(), and those above.
+ * Return: as tcgen05_relinquish_alloc_permit(), and the errors of calls from one thread.
  */
 int tcgen05_warp_relinquish_all(struct tcgen05_warp *warp, uint32_t active);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tensor Memory in C++17: contexts, launches, CTAs, their columns, warps, and the map
- * of whose columns are, each an object that ends what it stands for.
+ * Tensor Memory in C++17: classes for contexts, launches, CTAs, their columns, warps, and
+ * the map of the columns' owners. The destructor of an object ends what the object owns.
  *
- * Objects can be moved, not copied. One that was moved from, or is empty, can be
- * destroyed and assigned to, and nothing else. Functions throw std::system_error with
- * the errno values of <tcgen05.h>, except where they say otherwise; destructors do not.
+ * Objects can be moved, but not copied. An object that is empty, or was moved from, can
+ * only be destroyed and assigned to. Functions throw std::system_error with the errno
+ * values of <tcgen05.h>, unless their comment says otherwise; destructors do not throw.
  * Thread safety is that of <tcgen05.h>.
  */
 #ifndef TCGEN05_HPP
@@ -24,7 +24,7 @@
 namespace tcgen05
 {
 
-/* Throws what a call of the C library returned, unless it is 0. */
+/* Throw the error that a call of the C library has returned, unless it is 0. */
 inline void check(int result, const char *call)
 {
 	if (result)
@@ -44,13 +44,14 @@ template <class T, auto end> using Handle = std::unique_ptr<T, Ender<end>>;
 } /* namespace detail */
 
 /**
- * class Context - an open device, and its SMs
+ * class Context - an open device and its SMs
  *
- * Ends after everything that was made of it.
+ * A context must be destroyed after all objects that were made of it. Without a
+ * configuration it has one SM of 512 columns.
  */
 class Context {
     public:
-	/* A device node, or nullptr: see accmem_open(). One SM of 512 columns. */
+	/* Opens a device node, or with nullptr the default: see accmem_open(). */
 	explicit Context(const char *device = nullptr)
 	{
 		accmem_context *opened = nullptr;
@@ -75,10 +76,11 @@ class Context {
 };
 
 /**
- * class Columns - what an alloc has got, until it is destroyed
+ * class Columns - the columns of an alloc, until the object is destroyed
  *
- * The CTA must not have ended. In a pair the destructor waits for the peer's, signals or
- * not; what it cannot give back, the CTA's exit takes, and reports (P5).
+ * The object must be destroyed before the CTA ends. In a pair the destructor waits for
+ * the peer's call, and signals do not end that wait. Columns that the destructor cannot
+ * free are freed and reported at the CTA's exit (P5).
  */
 class Columns {
     public:
@@ -132,7 +134,7 @@ class Columns {
 		return number;
 	}
 
-	/* Now, with the errors of tcgen05_dealloc(), after which they are held still. */
+	/* Free the columns now. After an error the object still has them. */
 	void dealloc()
 	{
 		if (!cta)
@@ -141,7 +143,7 @@ class Columns {
 		cta = nullptr;
 	}
 
-	/* Somebody else gives them back: the address. */
+	/* Return the address. The caller frees the columns. */
 	uint32_t release() noexcept
 	{
 		cta = nullptr;
@@ -149,7 +151,7 @@ class Columns {
 	}
 
     private:
-	/* Nobody could try again after a signal. */
+	/* Repeats after a signal, since a destructor's caller could not. */
 	void end() noexcept
 	{
 		while (cta && tcgen05_dealloc(cta, start, number) == -EINTR)
@@ -164,7 +166,7 @@ class Columns {
 /**
  * class Cta - a CTA, from its launch to its exit
  *
- * Ends after its Columns and Warps.
+ * A CTA must be destroyed after its Columns and Warps.
  */
 class Cta {
     public:
@@ -179,7 +181,7 @@ class Cta {
 		handle.reset(launched);
 	}
 
-	/* Takes over what the C library has made. */
+	/* Take over a CTA of the C library. */
 	explicit Cta(tcgen05_cta *cta) noexcept : handle(cta)
 	{
 	}
@@ -195,8 +197,8 @@ class Cta {
 	}
 
 	/*
-	 * Waits until there are so many; a deadline of 0 is none. Of a CTA that has a
-	 * window, the other form, with a destination in it (P10).
+	 * Wait until the columns are free; a deadline of 0 is none. For a CTA
+	 * without a window: with a window, the destination must be in it (P10).
 	 */
 	Columns alloc(uint32_t columns, uint64_t deadline_ns = 0)
 	{
@@ -215,7 +217,7 @@ class Cta {
 		return Columns(get(), *destination, columns);
 	}
 
-	/* Nothing where alloc() would wait; of a CTA without a window. */
+	/* Returns nothing if alloc() would wait. For a CTA without a window. */
 	std::optional<Columns> try_alloc(uint32_t columns)
 	{
 		uint32_t address;
@@ -246,9 +248,9 @@ class Cta {
 };
 
 /**
- * class Launch - CTAs of one launch, which share its cta_group (P13)
+ * class Launch - CTAs of one launch, which have the same cta_group (P13)
  *
- * Does not own them; the context stays where it is meanwhile.
+ * The object does not own the CTAs. Its context must not be moved while it exists.
  */
 class Launch {
     public:
@@ -276,7 +278,7 @@ class Launch {
 		return Cta(*context, place(sm, cluster, rank));
 	}
 
-	/* All CTAs of a cluster or none, by rank, each on the SM that is said. */
+	/* Start all CTAs of a cluster, or none: the CTA of each rank on its SM. */
 	std::vector<Cta> cluster(uint32_t number,
 				 const std::vector<uint32_t> &sms) const
 	{
@@ -308,7 +310,7 @@ class Launch {
 /**
  * class Warp - threads of a CTA that call together (P14 to P16)
  *
- * Each lane makes each call, with the same operands, and gets the same result or the
+ * Each lane makes each call with the same operands, and all get the same result or the
  * same exception. The calls that end in _all are made by one thread for all lanes.
  */
 class Warp {
@@ -376,7 +378,7 @@ class Warp {
 	}
 
     private:
-	/* the registers of a warp that hold the same in each lane */
+	/* registers of a warp with the same value in each lane */
 	template <class T>
 	static std::array<T, TCGEN05_WARP_LANES> same(T value) noexcept
 	{
@@ -396,9 +398,9 @@ class Warp {
 };
 
 /**
- * class Map - whose the columns of a CTA's SM are
+ * class Map - the owners of the columns of a CTA's SM
  *
- * Outlives the CTA and the context. Its questions are no calls of the kernel.
+ * A map outlives the CTA and the context. Its queries are no system calls.
  */
 class Map {
     public:
@@ -415,7 +417,7 @@ class Map {
 		return handle.get();
 	}
 
-	/* accmem_cta_query.id, or 0 */
+	/* accmem_cta_query.id of the owner, or 0 */
 	uint64_t owner(uint32_t column) const noexcept
 	{
 		return tcgen05_owner(get(), column);

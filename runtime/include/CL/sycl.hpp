@@ -8,7 +8,7 @@
 namespace accmem {
 namespace sycl {
 
-/* What selectors of programs derive from; a callable of any type does since. */
+/* Base class of programs' selectors; later versions of SYCL accept any callable. */
 class device_selector {
 public:
 	virtual ~device_selector() = default;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory of a device by the names of Ascend's ACL, on accmem: see acl(3).
+ * Device memory by the names of Ascend's ACL, on accmem: see acl(3).
  *
- * Device n is /dev/accmemN; device 0 is $ACCMEM_DEVICE where that is set. A thread
- * that has not called aclrtSetDevice() works on device 0, and neither aclInit() nor
- * aclrtSetDevice() has to be called. Functions return ACL_SUCCESS or an error code
- * and are thread-safe, except that a stream or an event is not used while it is
- * destroyed. A device may be closed while other threads are in calls: what they work on
- * stays until they have ended. aclGetRecentErrMsg() says in words what went wrong.
+ * Device n is /dev/accmemN; device 0 is $ACCMEM_DEVICE if that is set. A thread that has
+ * not called aclrtSetDevice() uses device 0. A program need call neither aclInit() nor
+ * aclrtSetDevice().
+ *
+ * The functions return ACL_SUCCESS or an error code; aclGetRecentErrMsg() describes the
+ * error. They are thread-safe, except that no other call may use a stream or an event
+ * while it is destroyed. A device may be closed while other threads are in calls: the
+ * memory that these use stays until they have ended.
  */
 #ifndef ACCMEM_ACL_H
 #define ACCMEM_ACL_H
@@ -25,7 +27,7 @@ typedef void *aclrtEvent;
 typedef void *aclrtContext;
 typedef void *aclrtDrvMemHandle;
 
-/* Constants in the interface, too; those with _RT_ in their name are macros. */
+/* Constants, as in the interface; the names with _RT_ are macros there. */
 static const int ACL_SUCCESS = 0, ACL_ERROR_NONE = 0,
 		 ACL_ERROR_INVALID_PARAM = 100000,
 		 ACL_ERROR_UNINITIALIZE = 100001,
@@ -42,12 +44,12 @@ static const int ACL_SUCCESS = 0, ACL_ERROR_NONE = 0,
 #define ACL_ERROR_RT_STREAM_SYNC_TIMEOUT 507046
 #define ACL_ERROR_RT_EVENT_SYNC_TIMEOUT 507047
 
-/* Programs call it by this name, too. */
+/* Another name that programs use for the same error. */
 #define ACL_ERROR_INVALID_MEM_HANDLE ACL_ERROR_RT_INVALID_HANDLE
 
 /*
- * A policy, with hints added to it by "or". A value whose policy is none of these
- * stands for huge pages if the size is 2 MiB or more, else normal pages (A5).
+ * A page policy, combined with hints by "or". An unknown policy stands for huge pages if
+ * the size is 2 MiB or more, and for normal pages otherwise (A5).
  */
 typedef enum aclrtMemMallocPolicy {
 	ACL_MEM_MALLOC_HUGE_FIRST = 0,
@@ -179,27 +181,25 @@ typedef enum aclrtStreamStatus {
 typedef enum aclrtRunMode { ACL_DEVICE = 0, ACL_HOST = 1 } aclrtRunMode;
 
 /**
- * aclInit() - begin
- * @configPath: not looked at
+ * aclInit() - initialise the interface
+ * @configPath: ignored
  *
- * Return: ACL_SUCCESS; ACL_ERROR_REPEAT_INITIALIZE for a second time.
+ * Return: ACL_SUCCESS; ACL_ERROR_REPEAT_INITIALIZE for a second call.
  */
 aclError aclInit(const char *configPath);
 
 /**
- * aclFinalize() - end: waits for all streams and closes all devices
+ * aclFinalize() - wait for all streams, and close all devices
  *
  * Return: ACL_SUCCESS; ACL_ERROR_UNINITIALIZE without aclInit().
  */
 aclError aclFinalize(void);
 
 /**
- * aclGetRecentErrMsg() - what went wrong in the calling thread, in words
+ * aclGetRecentErrMsg() - get the text of the calling thread's last error, and clear it
  *
- * It is told once.
- *
- * Return: a line, valid until the thread's next call of this; NULL where nothing went
- * wrong since.
+ * Return: a line, valid until the thread's next call of this function; NULL if there was
+ * no error since the last call.
  */
 const char *aclGetRecentErrMsg(void);
 
@@ -218,10 +218,10 @@ aclError aclrtGetRunMode(aclrtRunMode *runMode);
 const char *aclrtGetSocName(void);
 
 /**
- * aclrtSetDevice() - the device that the calling thread works on
+ * aclrtSetDevice() - set the calling thread's device
  * @deviceId: number of the device
  *
- * Return: ACL_SUCCESS; ACL_ERROR_RT_INVALID_DEVICEID where there is none, or where it
+ * Return: ACL_SUCCESS; ACL_ERROR_RT_INVALID_DEVICEID if the device does not exist, or
  * cannot be opened.
  */
 aclError aclrtSetDevice(int32_t deviceId);
@@ -231,70 +231,73 @@ aclError aclrtGetDevice(int32_t *deviceId);
  * aclrtResetDevice() - undo an aclrtSetDevice()
  * @deviceId: number of the device
  *
- * With the last of as many calls as aclrtSetDevice() has had, the streams of the device are
- * waited for, and what others have to do with its memory; where some is mapped at reserved
- * addresses, all that streams have to do by then. So are calls of other threads on any
- * device, but for those that wait for a stream. Then all that was allocated on it is gone:
- * its addresses are as good as any that nobody has allocated. Others who use the device by
- * its number meanwhile open it anew.
+ * The last call, after as many as aclrtSetDevice(), closes the device. It waits for:
+ * - the streams of the device;
+ * - work of other streams on memory of the device; if any memory of the device is mapped
+ *   at reserved addresses, all work that is queued on any stream;
+ * - calls of other threads on any device, except calls that wait for a stream.
+ *
+ * Then all allocations of the device are freed, and their addresses are invalid. If
+ * another thread uses the number of the device in the meantime, the device is opened
+ * again.
  *
  * Return: ACL_SUCCESS; ACL_ERROR_RT_INVALID_DEVICEID for a device that is not set.
  */
 aclError aclrtResetDevice(int32_t deviceId);
 
-/* The same for all calls of aclrtSetDevice() so far. */
+/* Undo all calls of aclrtSetDevice() so far. */
 aclError aclrtResetDeviceForce(int32_t deviceId);
 
 /**
- * aclrtCreateContext() - make a context, which is the calling thread's from then on
+ * aclrtCreateContext() - create a context, and make it the calling thread's
  * @context: out: the context
- * @deviceId: number of its device, which is open as long
+ * @deviceId: number of the context's device, which stays open as long as the context
  *
- * A context is a device and nothing else: streams and memory of one are as good in
- * another of the same device. Thread-safe, as the three calls below.
+ * A context has no state besides its device: streams and memory of one context may be
+ * used in another context of the same device. Thread-safe, as the three calls below.
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL,
- * ACL_ERROR_RT_INVALID_DEVICEID, ACL_ERROR_BAD_ALLOC.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_INVALID_DEVICEID;
+ * ACL_ERROR_BAD_ALLOC.
  */
 aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId);
 
 /**
- * aclrtDestroyContext() - forget a context that aclrtCreateContext() has made
+ * aclrtDestroyContext() - destroy a context of aclrtCreateContext()
  * @context: the context
  *
- * With the last one of a device that nobody has set, the device is closed, as by
- * aclrtResetDevice().
+ * If the device has no other context and is not set, the call closes the device, as
+ * aclrtResetDevice() does.
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM where there is none.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM if there is no such context.
  */
 aclError aclrtDestroyContext(aclrtContext context);
 
 /**
- * aclrtSetCurrentContext() - the context, and so the device, of the calling thread
+ * aclrtSetCurrentContext() - set the calling thread's context and device
  * @context: the context
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM where there is none.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM if there is no such context.
  */
 aclError aclrtSetCurrentContext(aclrtContext context);
 
 /**
- * aclrtGetCurrentContext() - the calling thread's context
- * @context: out: what it has set; or that which a device has by itself, after
- *	aclrtSetDevice()
+ * aclrtGetCurrentContext() - get the calling thread's context
+ * @context: out: the context that the thread has set; after aclrtSetDevice(), the
+ *	device's own context
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL, ACL_ERROR_RT_CONTEXT_NULL
- * where there is none.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_CONTEXT_NULL if the
+ * thread has no context.
  */
 aclError aclrtGetCurrentContext(aclrtContext *context);
 
 /*
- * Streams: what is given to one is done in order, by a thread of the stream. A NULL
- * stream is the device's default one. In a child of fork() the parent's streams and
- * events are ACL_ERROR_RT_INVALID_HANDLE.
+ * Streams. A stream runs operations in order, in a thread of its own. NULL stands for the
+ * default stream of the current device. In a child of fork(), calls with a stream or an
+ * event of the parent return ACL_ERROR_RT_INVALID_HANDLE.
  */
 aclError aclrtCreateStream(aclrtStream *stream);
 
-/* What streams are created with; all are alike, whatever their priority and flags. */
+/* Flags of a stream. All streams behave the same, with any priority and flags. */
 #define ACL_STREAM_FAST_LAUNCH 0x00000001u
 #define ACL_STREAM_FAST_SYNC 0x00000002u
 
@@ -305,20 +308,20 @@ aclError aclrtSynchronizeStream(aclrtStream stream);
 aclError aclrtSynchronizeDevice(void);
 
 /**
- * aclrtDestroyStreamForce() - end a stream and what it has to do
+ * aclrtDestroyStreamForce() - destroy a stream, and drop its queued operations
  * @stream: the stream
  *
- * A copy in progress is waited for, and nothing else: what has not begun is not done, and
- * events that it would have come to count as reached.
+ * The call waits for a copy in progress, and for nothing else. Queued operations do not
+ * run. Events that they would have recorded count as reached.
  *
- * Return: ACL_SUCCESS; ACL_ERROR_RT_INVALID_HANDLE where there is none.
+ * Return: ACL_SUCCESS; ACL_ERROR_RT_INVALID_HANDLE if there is no such stream.
  */
 aclError aclrtDestroyStreamForce(aclrtStream stream);
 
 /**
- * aclrtSynchronizeStreamWithTimeout() - wait for what a stream has to do
+ * aclrtSynchronizeStreamWithTimeout() - wait for the operations of a stream
  * @stream: the stream
- * @timeout: milliseconds, at least 1, or -1 for ever
+ * @timeout: milliseconds, at least 1, or -1 for no end
  *
  * Return: ACL_SUCCESS; ACL_ERROR_RT_STREAM_SYNC_TIMEOUT when the time is over;
  * ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_INVALID_HANDLE.
@@ -329,11 +332,12 @@ aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
 aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
 
 /**
- * aclrtSetStreamFailureMode() - what a stream does after an operation that failed
- * @stream: a stream, not the default one
+ * aclrtSetStreamFailureMode() - set what a stream does after an operation has failed
+ * @stream: a stream, not the default stream
  * @mode: ACL_CONTINUE_ON_FAILURE or ACL_STOP_ON_FAILURE
  *
- * Operations are checked when they are queued, and do not fail later.
+ * The mode has no effect: operations are checked when they are queued, and do not fail
+ * later.
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_INVALID_HANDLE.
  */
@@ -341,14 +345,14 @@ aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
 
 aclError aclrtCreateEvent(aclrtEvent *event);
 
-/* What events are asked to do; each does all of it. */
+/* Flags of an event. All events behave as if they had all flags. */
 #define ACL_EVENT_SYNC 0x00000001u
 #define ACL_EVENT_CAPTURE_STREAM_PROGRESS 0x00000002u
 #define ACL_EVENT_TIME_LINE 0x00000008u
 
 /*
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_FEATURE_UNSUPPORTED
- * for any other flag; ACL_ERROR_BAD_ALLOC.
+ * for an unknown flag; ACL_ERROR_BAD_ALLOC.
  */
 aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag);
 aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag);
@@ -357,16 +361,16 @@ aclError aclrtDestroyEvent(aclrtEvent event);
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
 aclError aclrtSynchronizeEvent(aclrtEvent event);
 
-/* As for a stream; ACL_ERROR_RT_EVENT_SYNC_TIMEOUT. */
+/* As aclrtSynchronizeStreamWithTimeout(), with ACL_ERROR_RT_EVENT_SYNC_TIMEOUT. */
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
 
 /**
- * aclrtResetEvent() - make an event as if it had not been recorded
+ * aclrtResetEvent() - cancel the records of an event
  * @event: the event
- * @stream: when this stream comes to it
+ * @stream: stream that runs the reset in its order
  *
- * Its time is not known any more, until it is recorded again.
+ * The time of the event is unknown until it is recorded again.
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_INVALID_HANDLE;
  * ACL_ERROR_BAD_ALLOC.
@@ -375,59 +379,58 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
 aclError aclrtQueryEventStatus(aclrtEvent event,
 			       aclrtEventRecordedStatus *status);
 
-/* The same by other numbers, as programs asked once. */
+/* An older form of aclrtQueryEventStatus(), with other values. */
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
 aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent,
 			       aclrtEvent endEvent);
 
 /**
  * aclrtMalloc() - allocate linear memory on the device
- * @devPtr: out: its first byte, 64-byte aligned (A1)
- * @size: bytes, not 0 (A4); what is allocated is the next multiple of 32, and 32 more
- *	(A2), but for pages of 1 GiB (A3)
- * @policy: enum aclrtMemMallocPolicy (A5, A13). The memory of
- *	ACL_MEM_ACCESS_USER_SPACE_READONLY is never writable to the CPU at its pointer;
- *	copies and memset of this interface write to it
+ * @devPtr: out: first byte, 64-byte aligned (A1)
+ * @size: bytes, not 0 (A4). The allocation has the next multiple of 32, and 32 bytes more
+ *	(A2), except with pages of 1 GiB (A3)
+ * @policy: enum aclrtMemMallocPolicy (A5, A13). With ACL_MEM_ACCESS_USER_SPACE_READONLY
+ *	the CPU can never write at the pointer; copies and memset of this interface write
+ *	there
  *
- * Does not wait for devices or streams (A8). What is in the memory is undefined; other
- * processes' data is not in it (A7).
+ * The call does not wait for devices or streams (A8). The memory is not initialised, and
+ * has no data of other processes (A7).
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL and for 0 bytes;
- * ACL_ERROR_RT_MEMORY_ALLOCATION for lack of memory, or of pages that the policy
- * insists on; ACL_ERROR_FEATURE_UNSUPPORTED for pages that the device has not;
- * ACL_ERROR_BAD_ALLOC for lack of the process's own memory;
- * ACL_ERROR_RT_INVALID_DEVICEID.
+ * ACL_ERROR_RT_MEMORY_ALLOCATION if memory is short, or pages that the policy requires;
+ * ACL_ERROR_FEATURE_UNSUPPORTED for pages that the device does not have;
+ * ACL_ERROR_BAD_ALLOC if memory of the process is short; ACL_ERROR_RT_INVALID_DEVICEID.
  */
 aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
 
-/* The same, without the 32 bytes more (A11). */
+/* As aclrtMalloc(), without the additional 32 bytes (A11). */
 aclError aclrtMallocAlign32(void **devPtr, size_t size,
 			    aclrtMemMallocPolicy policy);
 
-/* The same as aclrtMalloc(): the CPU's mapping of device memory is cached. */
+/* As aclrtMalloc(): the CPU's mapping of device memory is always cached. */
 aclError aclrtMallocCached(void **devPtr, size_t size,
 			   aclrtMemMallocPolicy policy);
 
 /**
- * aclrtFree() - free what one of these has allocated (A9)
- * @devPtr: as it was returned
+ * aclrtFree() - free memory of the three calls above (A9)
+ * @devPtr: pointer that the call returned
  *
- * Does not wait. What a stream still has to do with the memory is done; the memory is
- * not used again before.
+ * The call does not wait. Streams complete their work on the memory, and it is not reused
+ * before.
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL, ACL_ERROR_RT_PARAM_INVALID
- * for what is not allocated, freed already (unless the address has been handed out
- * again, which cannot be told), or inside an allocation (A14).
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID for a
+ * pointer that is not allocated, was freed before, or is inside an allocation (A14). The
+ * call cannot detect the second free of an address that has been allocated again.
  */
 aclError aclrtFree(void *devPtr);
 
 /**
- * aclrtMallocHost() - allocate memory of the host
- * @hostPtr: out: its first byte, 64-byte aligned, and aligned to a page
+ * aclrtMallocHost() - allocate host memory
+ * @hostPtr: out: first byte, aligned to a page
  * @size: bytes, not 0
  *
- * Where the device has memory of kind host, it is that; otherwise it is memory of the
- * process. It may be given to read(2) and write(2) of an O_DIRECT file.
+ * The memory is of kind host if the device has such memory, and memory of the process
+ * otherwise. read(2) and write(2) with an O_DIRECT file may use it.
  *
  * Return: as aclrtMalloc().
  */
@@ -436,14 +439,14 @@ aclError aclrtFreeHost(void *hostPtr);
 
 /**
  * aclrtMallocWithCfg() - aclrtMalloc() with attributes
- * @devPtr: out: its first byte
+ * @devPtr: out: first byte
  * @size: bytes, not 0
- * @policy: as aclrtMalloc()'s
- * @cfg: attributes, or NULL: a module, of which nothing is made; the device, which has
- *	to be the current one
+ * @policy: as for aclrtMalloc()
+ * @cfg: attributes, or NULL: a module, which is ignored; the device, which must be the
+ *	current device
  *
- * aclrtMallocHostWithCfg() takes the flag for one address on both sides, too, 0 or 1:
- * that is so in any case.
+ * aclrtMallocHostWithCfg() also accepts the flag for one address on both sides, 0 or 1.
+ * The addresses are the same in any case.
  *
  * Return: as aclrtMalloc(); ACL_ERROR_INVALID_PARAM for other attributes.
  */
@@ -453,20 +456,20 @@ aclError aclrtMallocWithCfg(void **devPtr, size_t size,
 aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size,
 				aclrtMallocConfig *cfg);
 
-/* aclrtSynchronizeDevice(), then the free. Return: as either. */
+/* aclrtSynchronizeDevice(), then a free. Return: the errors of both. */
 aclError aclrtFreeWithDevSync(void *devPtr);
 aclError aclrtFreeHostWithDevSync(void *hostPtr);
 
 /**
  * aclrtMemset() - set bytes
- * @devPtr: memory of the device or of the host
- * @maxCount: bytes that there are from @devPtr on
- * @value: its low byte
- * @count: bytes
+ * @devPtr: device memory or host memory
+ * @maxCount: bytes available from @devPtr on
+ * @value: the byte is its lowest 8 bits
+ * @count: bytes to set
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL and for @count above
- * @maxCount; ACL_ERROR_RT_PARAM_INVALID where the memory is not allocated, or not
- * to @count; ACL_ERROR_RT_MEMORY_ALLOCATION where it cannot be mapped.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL and for @count above @maxCount;
+ * ACL_ERROR_RT_PARAM_INVALID if not all @count bytes are allocated;
+ * ACL_ERROR_RT_MEMORY_ALLOCATION if the memory cannot be mapped.
  */
 aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value,
 		     size_t count);
@@ -474,36 +477,36 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value,
 			  size_t count, aclrtStream stream);
 
 /**
- * aclrtMemcpy() - copy
- * @dst: where to
- * @destMax: bytes that there are from @dst on
- * @src: where from
- * @count: bytes
- * @kind: which of them is the device's and which the host's; ACL_MEMCPY_DEFAULT to find
- *	out
+ * aclrtMemcpy() - copy bytes
+ * @dst: destination
+ * @destMax: bytes available from @dst on
+ * @src: source
+ * @count: bytes to copy
+ * @kind: which side is device memory and which is host memory; ACL_MEMCPY_DEFAULT to
+ *	determine that from the pointers
  *
- * Return: as aclrtMemset(); ACL_ERROR_INVALID_PARAM for an unknown @kind,
- * ACL_ERROR_RT_PARAM_INVALID for one that the pointers are not of.
+ * Return: as aclrtMemset(); ACL_ERROR_INVALID_PARAM for an unknown @kind;
+ * ACL_ERROR_RT_PARAM_INVALID for a @kind that disagrees with the pointers.
  */
 aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
 		     aclrtMemcpyKind kind);
 
-/* The same in a stream; the memory of both is looked at when the call is made. */
+/* Copy in the order of a stream. The pointers are checked during the call. */
 aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,
 			  size_t count, aclrtMemcpyKind kind,
 			  aclrtStream stream);
 
 /**
  * aclrtMemcpy2d() - copy a matrix
- * @dst: where to
- * @dpitch: bytes from a row of it to the next one
- * @src: where from
- * @spitch: likewise
- * @width: bytes of a row, not 0, at most either pitch
- * @height: rows, not 0
+ * @dst: destination
+ * @dpitch: bytes from a row of @dst to the next row
+ * @src: source
+ * @spitch: bytes from a row of @src to the next row
+ * @width: bytes of a row, not 0, and not more than either pitch
+ * @height: number of rows, not 0
  * @kind: as for aclrtMemcpy()
  *
- * Return: as aclrtMemcpy(); ACL_ERROR_INVALID_PARAM for a matrix that cannot be.
+ * Return: as aclrtMemcpy(); ACL_ERROR_INVALID_PARAM for an invalid matrix.
  */
 aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
 		       size_t width, size_t height, aclrtMemcpyKind kind);
@@ -512,23 +515,24 @@ aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src,
 			    aclrtMemcpyKind kind, aclrtStream stream);
 
 /**
- * aclrtMemFlush() - have the device see what the CPU wrote
+ * aclrtMemFlush() - make writes of the CPU visible to the device
  * @devPtr: a part of an allocation
- * @size: bytes of it, not 0
+ * @size: bytes, not 0
  *
- * It always does: nothing is done. aclrtMemInvalidate() is the other way round.
+ * Device and CPU are coherent, so the call only checks its arguments. The same applies to
+ * aclrtMemInvalidate(), for writes of the device.
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL and for 0 bytes;
- * ACL_ERROR_RT_PARAM_INVALID where not all of it is allocated.
+ * ACL_ERROR_RT_PARAM_INVALID if not all bytes are allocated.
  */
 aclError aclrtMemFlush(void *devPtr, size_t size);
 aclError aclrtMemInvalidate(void *devPtr, size_t size);
 
 /**
- * aclrtPointerGetAttributes() - what is at a pointer
- * @ptr: any
- * @attributes: out: the device whose memory it is, or that it is the host's from
- *	aclrtMallocHost(), or unregistered; bytes of a page
+ * aclrtPointerGetAttributes() - get the kind of memory at a pointer
+ * @ptr: any pointer
+ * @attributes: out: the location: a device, the host (memory of aclrtMallocHost()), or
+ *	unregistered; and the bytes of a page
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL.
  */
@@ -536,10 +540,10 @@ aclError aclrtPointerGetAttributes(const void *ptr,
 				   aclrtPtrAttributes *attributes);
 
 /**
- * aclrtGetMemInfo() - how much memory there is
- * @attr: of what kind; of huge pages in whole pages
- * @free: out: bytes that the caller could get now: limits are looked at, and what its
- *	pool keeps is counted
+ * aclrtGetMemInfo() - get the size of the device's memory
+ * @attr: kind of memory; for huge pages the results are whole pages
+ * @free: out: bytes that the caller can allocate now, within its limits, and including
+ *	free memory of its pool
  * @total: out: bytes of the device
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_INVALID_DEVICEID.
@@ -547,96 +551,100 @@ aclError aclrtPointerGetAttributes(const void *ptr,
 aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total);
 
 /*
- * Addresses and memory, one without the other. Addresses are the process's own, and
- * memory that is mapped at them is reached there by the CPU and by the calls above;
- * the device's name of it remains that of the memory.
+ * Reserved addresses, and memory without addresses.
+ *
+ * A program reserves addresses of the process, allocates memory as a handle, and maps the
+ * handle at reserved addresses. The CPU, and the calls above, access the memory there.
+ * The device address of the memory does not change.
  */
 
 /**
  * aclrtReserveMemAddress() - reserve addresses
- * @virPtr: out: the first
+ * @virPtr: out: first address
  * @size: bytes, not 0
- * @alignment: 0 for that of a huge page, or a power of two
- * @expectPtr: where they would best be, or NULL
+ * @alignment: 0 for the size of a huge page, or a power of two
+ * @expectPtr: preferred first address, or NULL
  * @flags: 0, or 1 for huge pages
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_MEMORY_ALLOCATION where
- * there are none.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_MEMORY_ALLOCATION if no such
+ * range is free.
  */
 aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment,
 				void *expectPtr, uint64_t flags);
 
-/* ACL_ERROR_RT_PARAM_INVALID for what is not reserved, or has something mapped. */
+/* ACL_ERROR_RT_PARAM_INVALID: nothing is reserved there, or memory is mapped there. */
 aclError aclrtReleaseMemAddress(void *virPtr);
 
 /**
  * aclrtMallocPhysical() - allocate memory without an address
  * @handle: out: the memory
  * @size: bytes, a multiple of aclrtMemGetAllocationGranularity()
- * @prop: on which device, of what pages; the rest 0
+ * @prop: device and page size; all other members 0
  * @flags: 0
  *
- * Return: as aclrtMalloc(); ACL_ERROR_FEATURE_UNSUPPORTED for memory of the host.
+ * Return: as aclrtMalloc(); ACL_ERROR_FEATURE_UNSUPPORTED for host memory.
  */
 aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 			     const aclrtPhysicalMemProp *prop, uint64_t flags);
 
 /*
- * Takes a retained handle back, or frees. ACL_ERROR_RT_INVALID_HANDLE for what is none,
- * _RT_PARAM_INVALID if the memory would go and is mapped.
+ * Drop a reference of aclrtMemRetainAllocationHandle(), or free the memory.
+ * ACL_ERROR_RT_INVALID_HANDLE: there is no such handle; ACL_ERROR_RT_PARAM_INVALID: the
+ * memory would be freed, and is mapped.
  */
 aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
 
 /**
- * aclrtMapMem() - give memory an address
- * @virPtr: an address that is reserved, a multiple of the page of 4 KiB
- * @size: bytes: all of the memory
+ * aclrtMapMem() - map memory at reserved addresses
+ * @virPtr: a reserved address, a multiple of 4 KiB
+ * @size: bytes of the whole memory
  * @offset: 0
- * @handle: the memory, which has no address yet
+ * @handle: the memory, which is not mapped
  * @flags: 0
  *
- * What is in the memory stays in it from one mapping to the next.
+ * The contents of the memory survive an unmap and another map.
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_PARAM_INVALID where not
- * all is reserved, or something is mapped; ACL_ERROR_RT_INVALID_HANDLE;
- * ACL_ERROR_RT_MEMORY_ALLOCATION where the kernel cannot map.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_PARAM_INVALID if not all
+ * addresses are reserved, or memory is mapped there; ACL_ERROR_RT_INVALID_HANDLE;
+ * ACL_ERROR_RT_MEMORY_ALLOCATION if the kernel cannot map the memory.
  */
 aclError aclrtMapMem(void *virPtr, size_t size, size_t offset,
 		     aclrtDrvMemHandle handle, uint64_t flags);
 
 /**
- * aclrtUnmapMem() - take memory from its addresses
- * @virPtr: the first one
+ * aclrtUnmapMem() - unmap memory from reserved addresses
+ * @virPtr: first address of the memory
  *
- * The addresses stay reserved. What all streams have to do is waited for.
+ * The addresses stay reserved. The call waits for all work that is queued on any stream.
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID
- * where no memory begins; ACL_ERROR_RT_MEMORY_ALLOCATION where the kernel cannot unmap.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID if no
+ * memory begins there; ACL_ERROR_RT_MEMORY_ALLOCATION if the kernel cannot unmap it.
  */
 aclError aclrtUnmapMem(void *virPtr);
 
 /**
- * aclrtMemSetAccess() - who may do what with mapped memory
- * @virPtr: where it is mapped
- * @size: bytes, all of which have memory
- * @desc: reading and writing, of the host or a device
- * @count: how many, not 0
+ * aclrtMemSetAccess() - set access rights of mapped memory
+ * @virPtr: first address
+ * @size: bytes, all of them mapped
+ * @desc: rights of the host or of a device: to read and write
+ * @count: number of descriptions, not 0
  *
- * Both sides may, from aclrtMapMem() on.
+ * The call only checks its arguments: the host and the device have both rights from
+ * aclrtMapMem() on.
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_FEATURE_UNSUPPORTED for less
- * than both; ACL_ERROR_RT_PARAM_INVALID where not all has memory.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_FEATURE_UNSUPPORTED for other
+ * rights; ACL_ERROR_RT_PARAM_INVALID if not all bytes are mapped.
  */
 aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc,
 			   size_t count);
 
 /**
- * aclrtMemRetainAllocationHandle() - the memory that is mapped at an address
- * @virPtr: anywhere in it
- * @handle: out: the memory, which aclrtFreePhysical() has to be called for once more
+ * aclrtMemRetainAllocationHandle() - get the handle of mapped memory
+ * @virPtr: any address of the memory
+ * @handle: out: the handle, with one more reference: aclrtFreePhysical() drops it
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID
- * where none is mapped.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID if no
+ * memory is mapped there.
  */
 aclError aclrtMemRetainAllocationHandle(void *virPtr,
 					aclrtDrvMemHandle *handle);

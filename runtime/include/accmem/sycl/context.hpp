@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SYCL on accmem: contexts. A context has a context of libaccmem and a pool on each of
- * its devices; memory is of the context that it was allocated in and of no other.
+ * its devices. An allocation belongs to the context that it was made in, and to no
+ * other.
  */
 #ifndef ACCMEM_SYCL_CONTEXT_HPP
 #define ACCMEM_SYCL_CONTEXT_HPP
@@ -26,7 +27,7 @@ enum class alloc { host, device, shared, unknown };
 
 namespace detail {
 
-/* A device as a context has it open. */
+/* A device that a context has open. */
 struct unit {
 	sycl::device device;
 	std::unique_ptr<accmem_context, void (*)(accmem_context *)> ctx;
@@ -85,7 +86,8 @@ inline aspect aspect_of(usm::alloc kind)
 /**
  * class context_impl - the devices of a context
  *
- * Does not change after construction, and so has no lock: pools have theirs.
+ * The object does not change after construction, and so needs no lock; pools have locks
+ * of their own.
  */
 class context_impl {
 public:
@@ -117,7 +119,7 @@ public:
 		return nullptr;
 	}
 
-	/* Whose allocation @pointer points into, or NULL. */
+	/* The device with the allocation that @pointer points into, or NULL. */
 	const unit *owner(const void *pointer, accmem_pool_block *block) const
 	{
 		for (const unit &u : units_)
@@ -126,7 +128,7 @@ public:
 		return nullptr;
 	}
 
-	/* Is it an address of a device, whatever is there? */
+	/* Is @pointer in the addresses of a device, allocated or not? */
 	bool covers(const void *pointer) const
 	{
 		for (const unit &u : units_)
@@ -169,7 +171,7 @@ public:
 		: context(plt.get_devices(), std::move(handler), list)
 	{
 	}
-	/* Throws invalid for an empty list, runtime for what cannot be opened. */
+	/* Throws invalid for an empty list, runtime for a device that cannot be opened. */
 	explicit context(const std::vector<device> &devices,
 			 const property_list &list = {})
 		: context(devices, async_handler{}, list)
@@ -198,7 +200,10 @@ public:
 	}
 	backend get_backend() const noexcept { return backend::accmem; }
 
-	/* Of accmem: what is under it, for calls of accmem_pool.h; NULL if not in it. */
+	/*
+	 * Extension of accmem: the pool of a device, for calls of accmem_pool.h; NULL if
+	 * the context does not have the device.
+	 */
 	accmem_pool *get_pool(const device &dev) const
 	{
 		const detail::unit *u = impl_->find(dev);
@@ -221,7 +226,7 @@ public:
 	}
 	const async_handler &handler() const { return *handler_; }
 
-	/* The context of queues that were given none: one a device, until exit. */
+	/* The context of queues that were given none. Each device has one, until exit. */
 	static context default_of(const device &dev);
 
 private:
@@ -249,8 +254,8 @@ private:
 namespace detail {
 
 /*
- * The table is never destroyed, so that destructors of static objects may use it; its
- * contexts are given up at exit.
+ * The table is never destroyed, so that destructors of static objects may use it. Its
+ * contexts are released at exit.
  */
 class default_contexts {
 public:
@@ -265,7 +270,7 @@ public:
 		return found->second;
 	}
 
-	/* The one that is there already, or @fresh. */
+	/* The context that the table has already, or @fresh. */
 	static context add(const std::string &path, const context &fresh)
 	{
 		common_guard guard;
@@ -278,15 +283,16 @@ private:
 
 	static void give_up()
 	{
-		contexts ended; /* goes without the lock */
+		contexts ended; /* destroyed without the lock */
 		common_guard guard;
 
 		ended.swap(*table_);
 	}
 
 	/*
-	 * With the common lock held. Who comes first may be the constructor of a
-	 * static object of a file without this header, before those of this one.
+	 * The caller holds the common lock. The first caller may be the
+	 * constructor of a static object in a file without this header, which
+	 * runs before the constructors of this header's objects.
 	 */
 	static contexts &get()
 	{

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SYCL on accmem: devices, the platform that they are of, and selectors.
+ * SYCL on accmem: devices, their platform, and selectors.
  *
- * A device is a node, /dev/accmemN or the one that $ACCMEM_DEVICE names, which is the
- * default one then. Two device objects are equal if they have the same node.
+ * A device is a node: /dev/accmemN, or the node that $ACCMEM_DEVICE names, which is the
+ * default device then. Two device objects are equal if they have the same node.
  */
 #ifndef ACCMEM_SYCL_DEVICE_HPP
 #define ACCMEM_SYCL_DEVICE_HPP
@@ -96,7 +96,7 @@ struct usm_shared_allocations { using return_type = bool; };
 
 namespace detail {
 
-/* What is asked of a device: by a context of its own, which is closed again. */
+/* Query a device through a context that is opened for the query only. */
 inline accmem_info ask_device(const std::string &path)
 {
 	accmem_context *ctx;
@@ -115,7 +115,7 @@ inline accmem_info ask_device(const std::string &path)
 /**
  * class device_impl - a node
  *
- * What does not change of the device is asked when it is first wanted, by who comes first.
+ * Constant properties of the device are queried when they are first needed.
  */
 class device_impl {
 public:
@@ -160,7 +160,7 @@ private:
 	accmem_info info_{};
 };
 
-/* accmem_open() does not look at the variable in a program with raised rights. */
+/* accmem_open() ignores the variable in a set-user-ID program. */
 inline std::string default_path()
 {
 	const char *path = secure_getenv("ACCMEM_DEVICE");
@@ -168,7 +168,7 @@ inline std::string default_path()
 	return path && *path ? path : "/dev/accmem0";
 }
 
-/* The number in accmemN, or -1. */
+/* The number N of a name accmemN, or -1. */
 inline long node_number(const char *name)
 {
 	const char *digits = name + 6;
@@ -207,14 +207,14 @@ inline std::vector<std::string> node_paths()
 
 class device {
 public:
-	/* The default device. Throws runtime where there is none. */
+	/* The default device. Throws runtime if there is none. */
 	device();
 	template <typename Selector,
 		  typename = std::enable_if_t<std::is_invocable_r_v<
 			  int, const Selector &, const device &>>>
 	explicit device(const Selector &selector);
 
-	/* Of accmem: the device of a node, which is opened when it is first used. */
+	/* Extension of accmem: the device of a node, opened when it is first used. */
 	static device from_path(const std::string &path)
 	{
 		return device(std::make_shared<detail::device_impl>(path));
@@ -297,7 +297,7 @@ private:
 	}
 	std::uint32_t answer(info::device::max_compute_units) const
 	{
-		return 1; /* kernels of a queue run one after the other */
+		return 1; /* a queue runs its kernels one after the other */
 	}
 	std::uint32_t answer(info::device::max_work_item_dimensions) const
 	{
@@ -342,7 +342,7 @@ private:
 	}
 	std::uint32_t answer(info::device::max_clock_frequency) const
 	{
-		return 0; /* not known */
+		return 0; /* unknown */
 	}
 	std::uint32_t answer(info::device::partition_max_sub_devices) const
 	{
@@ -392,11 +392,11 @@ private:
 	std::shared_ptr<detail::device_impl> impl_;
 };
 
-/* There is one, of all devices. */
+/* The only platform, which has all devices. */
 class platform {
 public:
 	platform() = default;
-	/* Throws runtime where the selector takes no device. */
+	/* Throws runtime if the selector accepts no device. */
 	template <typename Selector,
 		  typename = std::enable_if_t<std::is_invocable_r_v<
 			  int, const Selector &, const device &>>>
@@ -450,7 +450,7 @@ inline platform device::answer(info::device::platform) const
 	return get_platform();
 }
 
-/* Those that can be opened. */
+/* All devices that can be opened. */
 inline std::vector<device> device::get_devices(info::device_type type)
 {
 	std::vector<device> list;
@@ -469,8 +469,9 @@ inline std::vector<device> device::get_devices(info::device_type type)
 }
 
 /*
- * Selectors: callables that give a device a score. The device with the highest wins,
- * the first of equal ones; a negative one is never taken.
+ * Selectors: callables that return a score for a device. The device with the highest
+ * score is chosen, and the first of several. A device with a negative score is never
+ * chosen.
  */
 struct default_selector {
 	int operator()(const device &) const { return 1; }
@@ -493,7 +494,7 @@ inline constexpr accelerator_selector accelerator_selector_v{};
 inline constexpr cpu_selector cpu_selector_v{};
 inline constexpr gpu_selector gpu_selector_v{};
 
-/* A device with all of the first aspects and none of the second ones. */
+/* Selects a device with all aspects of the first list and none of the second. */
 inline auto aspect_selector(const std::vector<aspect> &wanted,
 			    const std::vector<aspect> &denied = {})
 {
@@ -552,7 +553,7 @@ platform::platform(const Selector &selector)
 	detail::select(selector);
 }
 
-/* The default node, and any other where that is not there. */
+/* The default node, or any other device if the node does not exist. */
 inline device::device() : device(from_path(detail::default_path()))
 {
 	if (!get_info<info::device::is_available>())

@@ -2,14 +2,13 @@
 /*
  * SYCL on accmem: events, and the thread that executes a queue's commands.
  *
- * A queue has a thread from its first command on. It executes commands in the order
- * of submission, which is one of those that a queue without in_order allows; before
- * each it waits for the events that the command depends on. Those are of commands
- * that were submitted before, so the oldest command can always go on.
+ * A queue has a thread from its first command on. The thread executes the commands in the
+ * order of submission, which SYCL permits for every queue. Before a command it waits for
+ * the events that the command depends on. These belong to commands that were submitted
+ * before, so the oldest command can always run.
  *
- * A child of fork() has none of the threads. Commands of its parent are the parent's:
- * to the child they count as complete. What the child submits is executed by threads
- * of its own.
+ * A child of fork() has none of the threads. The commands of its parent count as complete
+ * in the child. The child's own commands are executed by threads of its own.
  */
 #ifndef ACCMEM_SYCL_EVENT_HPP
 #define ACCMEM_SYCL_EVENT_HPP
@@ -57,7 +56,7 @@ inline std::uint64_t now_ns()
 
 using error_list = std::vector<std::exception_ptr>;
 
-/* What the commands of a queue have ended in, until somebody asks. */
+/* The errors of a queue's commands that the program has not asked for. */
 struct error_store {
 	explicit error_store(const async_handler &h) : handler(h) {}
 
@@ -65,7 +64,7 @@ struct error_store {
 	error_list errors;
 	const async_handler handler;
 
-	/* To the handler; without one they end the program, as SYCL has it. */
+	/* Call the handler. Without a handler an error ends the program, as in SYCL. */
 	void report()
 	{
 		error_list taken;
@@ -116,7 +115,7 @@ public:
 
 	void end()
 	{
-		list after; /* goes without the lock */
+		list after; /* destroyed without the lock */
 		std::lock_guard<std::mutex> guard(lock_);
 
 		after.swap(after_);
@@ -136,7 +135,7 @@ public:
 		});
 	}
 
-	/* What it was submitted to come after; nothing any more when it is complete. */
+	/* The events that the command depends on; none when it is complete. */
 	list after()
 	{
 		if (is_foreign())
@@ -175,7 +174,7 @@ private:
 	const bool profiled_;
 	const unsigned int born_;
 	const std::uint64_t submitted_;
-	std::mutex lock_; /* protects what follows */
+	std::mutex lock_; /* protects all fields below */
 	std::condition_variable changed_;
 	info::event_command_status status_ =
 		info::event_command_status::submitted;
@@ -187,10 +186,10 @@ private:
 
 class event {
 public:
-	/* Of a command that is complete. */
+	/* The event of a command that is complete. */
 	event() = default;
 
-	/* Of accmem. */
+	/* Only for accmem itself. */
 	explicit event(std::shared_ptr<detail::event_state> state)
 		: state_(std::move(state))
 	{
@@ -218,7 +217,7 @@ public:
 		for (event e : list)
 			e.wait_and_throw();
 	}
-	/* Those that it depends on; none when it is complete. */
+	/* The events that the command depends on; none when it is complete. */
 	std::vector<event> get_wait_list()
 	{
 		std::vector<event> list;
@@ -239,7 +238,7 @@ public:
 				info::event_command_status::complete;
 	}
 
-	/* Nanoseconds; waits for what has not happened yet. */
+	/* Time in nanoseconds. Waits for a time that is not known yet. */
 	template <typename Parameter>
 	typename Parameter::return_type get_profiling_info() const
 	{
@@ -275,8 +274,9 @@ struct command {
 };
 
 /*
- * As long as there is one, a thread that begins takes no signals: they are the program's
- * threads' business, but for those that a kernel raises by what it does.
+ * While an object exists, threads that are created block all signals, so that handlers
+ * run in threads of the program. Signals that a kernel raises by a fault are not
+ * blocked.
  */
 class signals_blocked {
 public:
@@ -298,7 +298,7 @@ private:
 	sigset_t before_;
 };
 
-/* A thread and the commands before it. Both go when the queue has gone. */
+/* A thread and its queued commands. Both end after the queue. */
 class worker : public std::enable_shared_from_this<worker> {
 public:
 	void submit(command c)
@@ -312,8 +312,9 @@ public:
 	}
 
 	/*
-	 * After the last command. Where one of them ends the queue, it is the thread's
-	 * own business, and what the others use stays until they have ended.
+	 * End the thread after the last command. If a command destroys the
+	 * queue, the thread ends itself, and @used exists until the remaining
+	 * commands have ended.
 	 */
 	void finish(std::shared_ptr<void> used)
 	{
@@ -362,7 +363,7 @@ private:
 			commands_.pop_front();
 			guard.unlock();
 			execute(c);
-			c = {}; /* what it captured may be a queue's last user */
+			c = {}; /* may be the last user of a queue */
 			guard.lock();
 		}
 	}
@@ -383,12 +384,12 @@ private:
 		c.state->end();
 	}
 
-	std::mutex lock_; /* protects what follows, until finish() */
+	std::mutex lock_; /* protects all fields below, until finish() */
 	std::condition_variable changed_;
 	std::deque<command> commands_;
 	std::thread thread_;
 	bool ending_ = false;
-	std::shared_ptr<void> used_; /* its thread's alone */
+	std::shared_ptr<void> used_; /* only the thread uses this */
 };
 
 } // namespace detail

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * SYCL on accmem: error codes, exceptions, and what takes those of commands.
- */
+/* SYCL on accmem: error codes, exceptions, and the list of a queue's exceptions. */
 #ifndef ACCMEM_SYCL_EXCEPTION_HPP
 #define ACCMEM_SYCL_EXCEPTION_HPP
 
@@ -147,7 +145,7 @@ public:
 	context get_context() const;
 
 private:
-	/* A copy throws nothing: the text is shared. */
+	/* A copy does not throw, because the text is shared. */
 	exception(std::shared_ptr<detail::context_impl> ctx,
 		  std::error_code code, const std::string *what)
 		: code_(code), what_(std::make_shared<const std::string>(
@@ -161,7 +159,7 @@ private:
 	std::shared_ptr<detail::context_impl> context_;
 };
 
-/* The exceptions that commands have ended in. */
+/* The exceptions of a queue's commands. */
 class exception_list {
 public:
 	using value_type = std::exception_ptr;
@@ -194,7 +192,7 @@ namespace detail {
 	throw exception(make_error_code(code), what);
 }
 
-/* @error is a negative errno value; the library may have said more. */
+/* @error is a negative errno value. accmem_last_error() may add to the text. */
 [[noreturn]] inline void fail_errno(errc code, const std::string &what,
 				    int error)
 {

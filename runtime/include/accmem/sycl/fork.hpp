@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SYCL on accmem: what fork() means to it. A child finds the lock of what all objects have
- * in common free, and tells by its generation what is its parent's.
+ * SYCL on accmem: fork(). The lock of all common objects is free in a child, and a
+ * generation number distinguishes objects of the child from those of its parent.
  */
 #ifndef ACCMEM_SYCL_FORK_HPP
 #define ACCMEM_SYCL_FORK_HPP
@@ -13,7 +13,7 @@ namespace accmem {
 namespace sycl {
 namespace detail {
 
-/* How many forks have led to this process. */
+/* Number of forks from the first process to this process. */
 inline std::atomic<unsigned int> &generation()
 {
 	static std::atomic<unsigned int> count{ 0 };
@@ -21,12 +21,12 @@ inline std::atomic<unsigned int> &generation()
 	return count;
 }
 
-/* A pthread_mutex_t, which is there before any object and after the last one. */
+/* A pthread_mutex_t, since it exists before all objects and after them. */
 inline pthread_mutex_t common_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * Who has one makes no call of libaccmem, whose own locks a fork may take before this
- * one and after it.
+ * Holds the common lock. Its owner must not call libaccmem, whose locks fork() may take
+ * before this lock and after it.
  */
 class common_guard {
 public:
@@ -36,7 +36,7 @@ public:
 	common_guard &operator=(const common_guard &) = delete;
 };
 
-/* From the program's start on: a child may be forked in the middle of anything later. */
+/* At the start of the program, before any object can be in use during a fork. */
 inline const int forks_are_watched = pthread_atfork(
 	[] { pthread_mutex_lock(&common_lock); },
 	[] { pthread_mutex_unlock(&common_lock); },

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SYCL on accmem: commands. What a command does is made here, as a function for the
- * queue's thread; arguments that can be seen to be wrong are refused at once.
+ * SYCL on accmem: commands. The functions here make a command into a function for the
+ * queue's thread, and throw at once for arguments that are wrong.
  *
- * Kernels run on the host, over memory of the device that is mapped.
+ * Kernels run on the host, and access memory of the device that is mapped.
  */
 #ifndef ACCMEM_SYCL_HANDLER_HPP
 #define ACCMEM_SYCL_HANDLER_HPP
@@ -19,7 +19,7 @@ namespace detail {
 
 using action = std::function<void()>;
 
-/* What a command comes after, in each form that SYCL has for it. */
+/* The dependencies of a command, in each form that SYCL has. */
 struct dependencies {
 	std::vector<event> list;
 
@@ -30,9 +30,8 @@ struct dependencies {
 };
 
 /*
- * Throws invalid for a null pointer, and for a range in device addresses of the
- * context that is not within one allocation. Other memory of the process cannot be
- * looked at.
+ * Throws invalid for a null pointer, and for a range of device addresses of the context
+ * that is not inside one allocation. Other memory of the process is not checked.
  */
 inline void check_range(const context_impl &ctx, const void *pointer,
 			std::size_t bytes, const char *what)
@@ -53,7 +52,7 @@ inline void check_range(const context_impl &ctx, const void *pointer,
 	const std::size_t before = static_cast<const char *>(pointer) -
 				   static_cast<const char *>(block.pointer);
 
-	/* what was rounded up behind it is nobody's */
+	/* bytes behind the usable length belong to no allocation */
 	if (before > block.usable || bytes > block.usable - before)
 		fail(errc::invalid, std::string(what) +
 					    ": beyond the end of the allocation");
@@ -100,14 +99,14 @@ action fill_action(const context_impl &ctx, void *to, const T &pattern,
 	};
 }
 
-/* Shared memory that a hint is about; a pool of NULL where it is of another kind. */
+/* Shared memory that a hint is about; for memory of another kind, without a pool. */
 struct hinted {
 	accmem_pool *pool;
 	std::uint64_t address;
 	std::size_t bytes;
 };
 
-/* A hint about memory of the context; throws invalid about any other. */
+/* Check a hint. Throws invalid for memory that is not the context's. */
 inline hinted check_hint(const context_impl &ctx, const void *pointer,
 			 std::size_t bytes, const char *what)
 {
@@ -124,7 +123,7 @@ inline hinted check_hint(const context_impl &ctx, const void *pointer,
 	return { block.pool, accmem_pool_address(block.pool, pointer), bytes };
 }
 
-/* What a hint cannot do is no error: the memory is where it was. */
+/* A hint that fails is no error, because the memory stays accessible. */
 inline action prefetch_action(const context_impl &ctx, const void *pointer,
 			      std::size_t bytes)
 {
@@ -151,7 +150,7 @@ inline action advise_action(const context_impl &ctx, const void *pointer,
 	};
 }
 
-/* The point after @point; false after the last one. */
+/* Advance to the point after @point. False: it was the last point. */
 template <int D>
 bool advance(id<D> &point, const range<D> &space)
 {
@@ -209,7 +208,7 @@ action kernel_action(const nd_range<D> &space, const Kernel &kernel)
 
 class handler {
 public:
-	/* Of accmem: made by queue::submit(). */
+	/* Only for accmem itself: queue::submit() makes the object. */
 	explicit handler(const std::shared_ptr<detail::context_impl> &ctx)
 		: ctx_(ctx)
 	{
@@ -261,7 +260,7 @@ public:
 		set(detail::action(task));
 	}
 
-	/* Also with a number or {a, b, c} in place of the range. */
+	/* The range may also be a number, or {a, b, c}. */
 	template <typename Name = void, typename Kernel>
 	void parallel_for(range<1> space, const Kernel &kernel)
 	{

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * SYCL on accmem: the spaces that kernels run over, and the points in them.
- */
+/* SYCL on accmem: index spaces of kernels, and the points in them. */
 #ifndef ACCMEM_SYCL_INDEX_HPP
 #define ACCMEM_SYCL_INDEX_HPP
 
@@ -50,7 +48,7 @@ namespace detail {
 		return a = a op b;                                            \
 	}
 
-/* What id and range have in common; the right-most dimension varies fastest. */
+/* Common members of id and range. The right-most dimension varies fastest. */
 template <typename Self, int D>
 class coordinates {
 	static_assert(D >= 1 && D <= 3, "one to three dimensions");
@@ -87,8 +85,9 @@ protected:
 #undef ACCMEM_SYCL_OPERATOR
 
 /*
- * A point of one dimension is a number. By a class of its own, since a template could
- * not be converted any further, to the type of a subscript for example.
+ * A point of one dimension converts to a number. The conversion is in a class of its own,
+ * since the result of a template could not be converted again, to the type of a subscript
+ * for example.
  */
 template <typename Self, int D>
 class number {};
@@ -178,7 +177,7 @@ public:
 	}
 	id(const item<D> &it);
 
-	/* With an integer, which is an id<1> as well as an id<1> is an integer. */
+	/* With an integer, since an id<1> and an integer convert to each other. */
 	template <typename T,
 		  typename = std::enable_if_t<D == 1 && std::is_integral_v<T>>>
 	friend bool operator==(const id &a, T b)
@@ -240,7 +239,7 @@ class item : public detail::number<item<D>, D> {
 public:
 	static constexpr int dimensions = D;
 
-	/* Of accmem: made by whoever runs a kernel. */
+	/* Only for accmem itself. */
 	item(const id<D> &point, const range<D> &space)
 		: point_(point), space_(space)
 	{
@@ -285,7 +284,7 @@ private:
 	range<D> global_, local_;
 };
 
-/* As one of its items sees it. */
+/* A group, as one of its items sees it. */
 template <int D = 1>
 class group {
 public:
@@ -294,7 +293,7 @@ public:
 	using linear_id_type = std::size_t;
 	static constexpr int dimensions = D;
 
-	/* Of accmem: the group of the item at @point. */
+	/* Only for accmem itself: the group of the item at @point. */
 	group(const id<D> &point, const nd_range<D> &space)
 		: point_(point), space_(space)
 	{
@@ -335,7 +334,7 @@ public:
 	range<D> get_max_local_range() const { return get_local_range(); }
 	bool leader() const { return get_local_linear_id() == 0; }
 
-	/* Is it the same group? */
+	/* Are both the same group? */
 	friend bool operator==(const group &a, const group &b)
 	{
 		return a.get_group_id() == b.get_group_id() &&
@@ -352,13 +351,13 @@ private:
 	nd_range<D> space_;
 };
 
-/* Items of a group run one after the other: there are no barriers. */
+/* The items of a group run one after the other, so there are no barriers. */
 template <int D = 1>
 class nd_item {
 public:
 	static constexpr int dimensions = D;
 
-	/* Of accmem. */
+	/* Only for accmem itself. */
 	nd_item(const id<D> &point, const nd_range<D> &space)
 		: point_(point), space_(space)
 	{

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SYCL on accmem: property_list. Every call that takes one accepts any; queues look
- * at theirs, allocations have none that mean something.
+ * SYCL on accmem: property_list. Every call with a list accepts all properties. Queues
+ * use theirs; allocations have no property with an effect.
  */
 #ifndef ACCMEM_SYCL_PROPERTY_HPP
 #define ACCMEM_SYCL_PROPERTY_HPP

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * SYCL on accmem: queues.
- */
+/* SYCL on accmem: queues. A queue has a device, and a thread for its commands. */
 #ifndef ACCMEM_SYCL_QUEUE_HPP
 #define ACCMEM_SYCL_QUEUE_HPP
 
@@ -19,11 +17,11 @@ struct device { using return_type = sycl::device; };
 namespace detail {
 
 /**
- * struct lane - the thread of a queue, in one process
- * @born: the process's generation
- * @store: what went wrong in it
+ * struct lane - the thread of a queue in one process
+ * @born: generation of the process
+ * @store: errors of the commands
  * @lock: protects @last
- * @last: the command that was submitted last
+ * @last: command that was submitted last
  */
 struct lane {
 	explicit lane(const async_handler &handler)
@@ -38,7 +36,7 @@ struct lane {
 	std::mutex lock;
 	std::shared_ptr<event_state> last;
 
-	/* A lane of the parent: its thread is not here, and its locks may be held. */
+	/* In a child: keep the parent's lane, whose locks may be held, for ever. */
 	static void abandon(lane *parents)
 	{
 		static auto *all = new std::vector<lane *>;
@@ -62,7 +60,7 @@ public:
 	queue_impl(const queue_impl &) = delete;
 	queue_impl &operator=(const queue_impl &) = delete;
 
-	/* What was submitted is executed first. */
+	/* Waits for all commands. */
 	~queue_impl()
 	{
 		lane *last = lane_;
@@ -126,7 +124,7 @@ private:
 			lane::abandon(found);
 			return *fresh;
 		}
-		delete fresh; /* another thread was first */
+		delete fresh; /* another thread has created the lane */
 		return *found;
 	}
 
@@ -149,7 +147,7 @@ public:
 		: queue(device(), async_handler{}, list)
 	{
 	}
-	/* One property in braces, which could be a list or a queue otherwise. */
+	/* A single property in braces would also convert to a list or a queue. */
 	template <typename Property,
 		  typename = std::enable_if_t<is_property_v<Property>>>
 	explicit queue(std::initializer_list<Property> list)
@@ -198,7 +196,7 @@ public:
 		: queue(ctx, dev, async_handler{}, list)
 	{
 	}
-	/* Throws invalid where the device is not in the context. */
+	/* Throws invalid if the device is not in the context. */
 	queue(const context &ctx, const device &dev,
 	      const async_handler &handler, const property_list &list = {})
 		: impl_(std::make_shared<detail::queue_impl>(ctx, dev, handler,

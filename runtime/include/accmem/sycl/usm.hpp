@@ -3,14 +3,14 @@
  * SYCL on accmem: unified shared memory. Rows S1 to S9, S14 and S15 of
  * Documentation/conformance.rst.
  *
- * Allocations return nullptr for lack of resources (S2) and for an alignment that is
- * no power of two or larger than the device has (S3); accmem_last_error() says more.
- * An alignment of 0 is the default one, of 64 bytes, or what the type needs. They
- * throw feature_not_supported where the device lacks the kind (S5, S6), and invalid
- * where it is not in the context. 0 bytes are an allocation like any other, of which
- * no byte may be used (S4).
+ * Allocations return nullptr if resources are short (S2), and for an alignment that is no
+ * power of two or larger than the device supports (S3); accmem_last_error() describes the
+ * error. An alignment of 0 is the default of 64 bytes, or the alignment of the type if
+ * that is larger. Allocations throw feature_not_supported if the device lacks the kind
+ * (S5, S6), and invalid if the device is not in the context. An allocation of 0 bytes is
+ * valid, and none of its bytes may be used (S4).
  *
- * All memory is mapped, also that of kind device: kernels run on the host.
+ * All memory is mapped, also that of kind device, because kernels run on the host.
  */
 #ifndef ACCMEM_SYCL_USM_HPP
 #define ACCMEM_SYCL_USM_HPP
@@ -21,7 +21,7 @@ namespace accmem {
 namespace sycl {
 namespace detail {
 
-/* Who serves a request: throws where the rules say so. */
+/* The device that serves a request. Throws if the rules refuse the request. */
 inline const unit &unit_for(usm::alloc kind, const device &dev,
 			    const context_impl &ctx)
 {
@@ -70,7 +70,7 @@ inline void *allocate(usm::alloc kind, std::size_t alignment,
 			bytes);
 }
 
-/* The larger one; what is no power of two stays, to be refused. */
+/* The larger alignment. No power of two: passed on, and refused later. */
 template <typename T>
 std::size_t alignment_for(std::size_t alignment)
 {
@@ -79,7 +79,7 @@ std::size_t alignment_for(std::size_t alignment)
 	return alignment > alignof(T) ? alignment : alignof(T);
 }
 
-/* What no device has, where the product is larger than any number. */
+/* The product, or if it overflows a size that no device has. */
 template <typename T>
 std::size_t bytes_for(std::size_t count)
 {
@@ -209,7 +209,7 @@ T *malloc_host(std::size_t count, const queue &q,
 	return aligned_alloc_host<T>(0, count, q, list);
 }
 
-/* The kind as an argument; the device is ignored for kind host. */
+/* The kind is an argument. The device is ignored for kind host. */
 inline void *aligned_alloc(std::size_t alignment, std::size_t bytes,
 			   const device &dev, const context &ctx,
 			   usm::alloc kind, const property_list & = {})
@@ -271,10 +271,10 @@ T *malloc(std::size_t count, const queue &q, usm::alloc kind,
 }
 
 /*
- * Gives memory of the context back at once, whatever commands do with it (S7);
- * nothing for nullptr (S9). Throws invalid for what is not the beginning of an
- * allocation of this context, one that has been freed included. Memory of a device
- * that is gone has gone with it.
+ * Free memory of the context at once, even if commands use it (S7). Does nothing for
+ * nullptr (S9). Throws invalid for a pointer that is not the first byte of an allocation
+ * of this context, or was freed before. Memory of a device that is gone can be freed as
+ * well.
  */
 inline void free(void *pointer, const context &ctx)
 {
@@ -301,7 +301,7 @@ inline void free(void *pointer, const queue &q)
 	free(pointer, q.get_context());
 }
 
-/* Of any pointer, also into the middle of an allocation. */
+/* The kind of memory at any pointer, also inside an allocation. */
 inline usm::alloc get_pointer_type(const void *pointer, const context &ctx)
 {
 	accmem_pool_block block;
@@ -311,7 +311,7 @@ inline usm::alloc get_pointer_type(const void *pointer, const context &ctx)
 	return detail::kind_of(block);
 }
 
-/* For kind host, the first device of the context. Throws invalid for unknown. */
+/* For kind host, the first device of the context. Throws invalid for other memory. */
 inline device get_pointer_device(const void *pointer, const context &ctx)
 {
 	accmem_pool_block block;

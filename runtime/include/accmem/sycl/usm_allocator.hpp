@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * SYCL on accmem: usm_allocator, an Allocator of the C++ library. Rows S10 to S13.
- */
+/* SYCL on accmem: usm_allocator, an Allocator of the C++ library. Rows S10 to S13. */
 #ifndef ACCMEM_SYCL_USM_ALLOCATOR_HPP
 #define ACCMEM_SYCL_USM_ALLOCATOR_HPP
 
@@ -10,7 +8,7 @@
 namespace accmem {
 namespace sycl {
 
-/* There is none for usm::alloc::device: an Allocator's memory is the host's, too. */
+/* Not for usm::alloc::device: the host must be able to use an Allocator's memory. */
 template <typename T, usm::alloc Kind, std::size_t Alignment = 0>
 class usm_allocator;
 
@@ -33,9 +31,9 @@ public:
 	};
 
 	/*
-	 * Throws invalid where the device is not in the context (S12), and
-	 * feature_not_supported where it lacks the kind; for kind host, where all
-	 * devices of the context do (S13).
+	 * Throws invalid if the device is not in the context (S12), and
+	 * feature_not_supported if the device lacks the kind; for kind host, if
+	 * all devices of the context lack it (S13).
 	 */
 	basic_allocator(const context &ctx, const device &dev,
 			const property_list & = {})
@@ -107,7 +105,7 @@ public:
 				      Alignment>::basic_allocator;
 };
 
-/* Equal if kind, alignment, context and device are (S15). */
+/* Equal if kind, alignment, context and device are equal (S15). */
 template <typename T, usm::alloc KindT, std::size_t AlignmentT, typename U,
 	  usm::alloc KindU, std::size_t AlignmentU>
 bool operator==(const usm_allocator<T, KindT, AlignmentT> &a,

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Contexts of the ACL front-end.
+ *
+ * A context stands for a device, and keeps the device open; it has no other state. A
+ * device that a program has set has a context of its own.
+ *
+ * Locking: accmem_acl_devices_lock.
+ */
+#include <stdlib.h>
+
+#include "acl/context.h"
+#include "acl/device.h"
+#include "acl/error.h"
+#include "acl/locks.h"
+
+/**
+ * struct acl_context - a context
+ * @device: number of its device
+ * @next: next in @contexts
+ */
+struct acl_context {
+	int32_t device;
+	struct acl_context *next;
+};
+
+static struct acl_context *contexts; /* contexts that programs have created */
+static struct acl_context own[ACL_MAX_DEVICES];
+
+/* The calling thread's context, maybe destroyed; NULL before the thread sets a device. */
+static __thread struct acl_context *current;
+
+static struct acl_context **context_find(const struct acl_context *context)
+{
+	struct acl_context **at;
+
+	for (at = &contexts; *at; at = &(*at)->next)
+		if (*at == context)
+			return at;
+	return NULL;
+}
+
+/* Does the context exist, or does it belong to a device that is open? */
+static bool context_is_valid(const struct acl_context *context)
+{
+	if (context >= own && context < own + ACL_MAX_DEVICES)
+		return accmem_acl_device_find(context - own);
+	return context_find(context);
+}
+
+static aclError context_unknown(void)
+{
+	return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "no such context");
+}
+
+void accmem_acl_contexts_free(int32_t device)
+{
+	struct acl_context **at = &contexts, *context;
+
+	while ((context = *at)) {
+		if (context->device != device) {
+			at = &context->next;
+			continue;
+		}
+		*at = context->next;
+		free(context);
+	}
+}
+
+void accmem_acl_context_select(int32_t device)
+{
+	own[device].device = device;
+	current = &own[device];
+}
+
+bool accmem_acl_context_remove(const struct acl_context *context,
+			       int32_t *device)
+{
+	struct acl_context **at = context_find(context), *old;
+
+	if (!at)
+		return false;
+	old = *at;
+	*at = old->next;
+	if (current == old)
+		current = NULL;
+	*device = old->device;
+	free(old);
+	return true;
+}
+
+aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
+{
+	aclError error = accmem_acl_device_check_id(deviceId);
+	struct acl_device *device;
+	struct acl_context *new;
+
+	if (!context)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "context is NULL");
+	if (error)
+		return error;
+	new = malloc(sizeof(*new));
+	if (!new)
+		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
+	pthread_mutex_lock(&accmem_acl_devices_lock);
+	device = accmem_acl_device_open_locked(deviceId, &error);
+	if (device) {
+		device->contexts++;
+		*new = (struct acl_context){ deviceId, contexts };
+		contexts = new;
+		accmem_acl_device_select(deviceId);
+		current = new;
+		*context = new;
+	}
+	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	if (!device)
+		free(new);
+	return error;
+}
+
+aclError aclrtSetCurrentContext(aclrtContext context)
+{
+	struct acl_context *new = context;
+	bool is_valid;
+
+	pthread_mutex_lock(&accmem_acl_devices_lock);
+	is_valid = context_is_valid(new);
+	if (is_valid) {
+		accmem_acl_device_select(new->device);
+		current = new;
+	}
+	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	return is_valid ? ACL_SUCCESS : context_unknown();
+}
+
+aclError aclrtGetCurrentContext(aclrtContext *context)
+{
+	bool is_valid;
+
+	if (!context)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "context is NULL");
+	pthread_mutex_lock(&accmem_acl_devices_lock);
+	is_valid = current && context_is_valid(current);
+	pthread_mutex_unlock(&accmem_acl_devices_lock);
+	if (!is_valid)
+		return accmem_acl_fail(ACL_ERROR_RT_CONTEXT_NULL,
+				       "the thread has no context");
+	*context = current;
+	return ACL_SUCCESS;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Contexts of the ACL front-end. The caller holds accmem_acl_devices_lock. */
+#ifndef ACCMEM_RUNTIME_ACL_CONTEXT_H
+#define ACCMEM_RUNTIME_ACL_CONTEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct acl_context;
+
+/* Make the device's own context the calling thread's context. */
+void accmem_acl_context_select(int32_t device);
+
+/*
+ * Free a context that a program has created, and store the number of its device. False:
+ * the context does not exist.
+ */
+bool accmem_acl_context_remove(const struct acl_context *context,
+			       int32_t *device);
+
+/* Free all contexts of a device. */
+void accmem_acl_contexts_free(int32_t device);
+
+#endif /* ACCMEM_RUNTIME_ACL_CONTEXT_H */

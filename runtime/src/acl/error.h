@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Errors of the ACL front-end. */
+#ifndef ACCMEM_RUNTIME_ACL_ERROR_H
+#define ACCMEM_RUNTIME_ACL_ERROR_H
+
+#include <acl/acl.h>
+
+/* Set the text of the last error. Returns @error. */
+aclError accmem_acl_fail(aclError error, const char *text);
+
+/* Return ACL's error for a negative errno value of the library. */
+aclError accmem_acl_error(int error);
+
+/* Return ACL's error, and set the last error to @what and the errno value's text. */
+aclError accmem_acl_failed(const char *what, int error);
+
+#endif /* ACCMEM_RUNTIME_ACL_ERROR_H */

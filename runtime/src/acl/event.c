@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Events of the ACL front-end. A record of an event is an operation of a stream; the event
+ * is complete when the stream has run its latest record.
+ *
+ * Lock order: acl_event.lock > the locks of streams.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "acl/error.h"
+#include "acl/stream.h"
+#include "acl/wait.h"
+
+#define EVENT_MAGIC 0xacc3e7e2u
+
+struct event_op;
+
+/**
+ * struct acl_event - an event
+ * @magic: EVENT_MAGIC until the program destroys the event
+ * @process: process that created the event
+ * @lock: protects all fields below
+ * @change: signalled when a stream has run a record
+ * @recorded: number of records so far
+ * @records: records that no stream has run yet
+ * @reached: number of the latest record that a stream has run
+ * @when: time when a stream ran record @reached
+ * @reset: number of the latest record that a reset has cancelled
+ * @users: references: of the program, and of each operation of a stream
+ */
+struct acl_event {
+	unsigned int magic;
+	pid_t process;
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	uint64_t recorded;
+	struct event_op *records;
+	uint64_t reached;
+	struct timespec when;
+	uint64_t reset;
+	unsigned int users;
+};
+
+/**
+ * struct event_op - an operation of a stream on an event
+ * @op: the operation
+ * @event: the event
+ * @next: next in acl_event.records
+ * @count: number of this record; of a wait or a reset, the latest record's number
+ * @stopped: the wait is cancelled; under the event's lock
+ */
+struct event_op {
+	struct acl_op op;
+	struct acl_event *event;
+	struct event_op *next;
+	uint64_t count;
+	bool stopped;
+};
+
+/**
+ * struct event_kind - a kind of operation on an event
+ * @run: as acl_op.run
+ * @stop: as acl_op.stop
+ * @drop: as acl_op.drop
+ * @records: the operation is a record
+ */
+struct event_kind {
+	void (*run)(struct acl_op *op);
+	void (*stop)(struct acl_op *op);
+	void (*drop)(struct acl_op *op);
+	bool records;
+};
+
+/* Drop a reference. The caller holds the event's lock, which this function releases. */
+static void event_put(struct acl_event *event)
+{
+	bool last = !--event->users;
+
+	pthread_mutex_unlock(&event->lock);
+	if (!last)
+		return;
+	pthread_cond_destroy(&event->change);
+	pthread_mutex_destroy(&event->lock);
+	free(event);
+}
+
+static struct acl_event *event_get(aclrtEvent handle, aclError *error)
+{
+	struct acl_event *event = handle;
+
+	if (event && event->magic == EVENT_MAGIC &&
+	    event->process == getpid()) {
+		pthread_mutex_lock(&event->lock);
+		if (event->magic == EVENT_MAGIC)
+			return event;
+		pthread_mutex_unlock(&event->lock);
+	}
+	*error = accmem_acl_fail(event ? ACL_ERROR_RT_INVALID_HANDLE :
+					 ACL_ERROR_INVALID_PARAM,
+				 "no such event in this process");
+	return NULL;
+}
+
+/* Has a stream run this record? Other streams may have run later records before. */
+static bool event_is_reached(const struct acl_event *event, uint64_t count)
+{
+	const struct event_op *record = event->records;
+
+	while (record && record->count != count)
+		record = record->next;
+	return !record;
+}
+
+/* A stream has run a record. The caller holds the lock. */
+static void event_reach(struct acl_event *event, struct event_op *record)
+{
+	struct event_op **link = &event->records;
+
+	while (*link && *link != record)
+		link = &(*link)->next;
+	if (*link)
+		*link = record->next;
+	if (event->reached < record->count) {
+		clock_gettime(CLOCK_MONOTONIC, &event->when);
+		event->reached = record->count;
+	}
+	pthread_cond_broadcast(&event->change);
+}
+
+static void event_run_record(struct acl_op *op)
+{
+	struct event_op *record = (struct event_op *)op;
+
+	pthread_mutex_lock(&record->event->lock);
+	event_reach(record->event, record);
+	pthread_mutex_unlock(&record->event->lock);
+}
+
+static void event_run_wait(struct acl_op *op)
+{
+	struct event_op *wait = (struct event_op *)op;
+	struct acl_event *event = wait->event;
+
+	pthread_mutex_lock(&event->lock);
+	while (!event_is_reached(event, wait->count) && !wait->stopped)
+		pthread_cond_wait(&event->change, &event->lock);
+	pthread_mutex_unlock(&event->lock);
+}
+
+static void event_stop_wait(struct acl_op *op)
+{
+	struct event_op *wait = (struct event_op *)op;
+
+	pthread_mutex_lock(&wait->event->lock);
+	wait->stopped = true;
+	pthread_cond_broadcast(&wait->event->change);
+	pthread_mutex_unlock(&wait->event->lock);
+}
+
+static void event_run_reset(struct acl_op *op)
+{
+	struct event_op *reset = (struct event_op *)op;
+	struct acl_event *event = reset->event;
+
+	pthread_mutex_lock(&event->lock);
+	if (event->reset < reset->count)
+		event->reset = reset->count;
+	pthread_mutex_unlock(&event->lock);
+}
+
+static void event_drop(struct acl_op *op)
+{
+	struct event_op *e = (struct event_op *)op;
+
+	pthread_mutex_lock(&e->event->lock);
+	event_put(e->event);
+	free(e);
+}
+
+/* A dropped record counts as run, so that no wait for it lasts for ever. */
+static void event_drop_record(struct acl_op *op)
+{
+	event_run_record(op);
+	event_drop(op);
+}
+
+static const struct event_kind kind_record = {
+	.run = event_run_record,
+	.drop = event_drop_record,
+	.records = true,
+};
+
+static const struct event_kind kind_wait = {
+	.run = event_run_wait,
+	.stop = event_stop_wait,
+	.drop = event_drop,
+};
+
+static const struct event_kind kind_reset = {
+	.run = event_run_reset,
+	.drop = event_drop,
+};
+
+static aclError event_queue(aclrtEvent handle, aclrtStream stream,
+			    const struct event_kind *kind)
+{
+	struct event_op *op = calloc(1, sizeof(*op));
+	aclError error = ACL_ERROR_BAD_ALLOC;
+	struct acl_event *event;
+
+	if (!op)
+		return accmem_acl_fail(error, "no memory");
+	/* not under the event's lock, since it may open the device */
+	stream = accmem_acl_stream_resolve(stream, &error);
+	if (!stream)
+		goto free_op;
+	event = event_get(handle, &error);
+	if (!event)
+		goto free_op;
+	op->op.run = kind->run;
+	op->op.stop = kind->stop;
+	op->op.drop = kind->drop;
+	op->event = event;
+	op->count = event->recorded + kind->records;
+	event->users++;
+	error = accmem_acl_stream_add(stream, &op->op);
+	if (!error) {
+		event->recorded += kind->records;
+		/* the stream takes the lock before it removes the record */
+		if (kind->records) {
+			op->next = event->records;
+			event->records = op;
+		}
+		pthread_mutex_unlock(&event->lock);
+		return ACL_SUCCESS;
+	}
+	event_put(event);
+free_op:
+	free(op);
+	return error;
+}
+
+aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
+{
+	return event_queue(event, stream, &kind_record);
+}
+
+aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
+{
+	return event_queue(event, stream, &kind_wait);
+}
+
+aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream)
+{
+	return event_queue(event, stream, &kind_reset);
+}
+
+/* Every event has all the properties that the known flags ask for. */
+aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
+{
+	struct acl_event *new;
+
+	if (!event)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "event is NULL");
+	if (flag & ~(uint32_t)(ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE |
+			       ACL_EVENT_CAPTURE_STREAM_PROGRESS))
+		return accmem_acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED,
+				       "no such events");
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
+	new->magic = EVENT_MAGIC;
+	new->process = getpid();
+	new->users = 1;
+	pthread_mutex_init(&new->lock, NULL);
+	accmem_acl_cond_init(&new->change);
+	*event = new;
+	return ACL_SUCCESS;
+}
+
+aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag)
+{
+	return aclrtCreateEventExWithFlag(event, flag);
+}
+
+aclError aclrtCreateEvent(aclrtEvent *event)
+{
+	return aclrtCreateEventExWithFlag(event,
+					  ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE);
+}
+
+aclError aclrtDestroyEvent(aclrtEvent handle)
+{
+	struct acl_event *event;
+	aclError error;
+
+	event = event_get(handle, &error);
+	if (!event)
+		return error;
+	event->magic = 0;
+	event_put(event);
+	return ACL_SUCCESS;
+}
+
+aclError aclrtSynchronizeEventWithTimeout(aclrtEvent handle, int32_t ms)
+{
+	struct acl_timeout timeout;
+	struct acl_event *event;
+	bool in_time = true;
+	aclError error;
+	uint64_t count;
+
+	error = accmem_acl_timeout_start(&timeout, ms);
+	if (error)
+		return error;
+	event = event_get(handle, &error);
+	if (!event)
+		return error;
+	count = event->recorded;
+	event->users++;
+	while (!event_is_reached(event, count) && in_time)
+		in_time = accmem_acl_cond_wait(&event->change, &event->lock,
+					       &timeout);
+	in_time = event_is_reached(event, count);
+	event_put(event);
+	return in_time ? ACL_SUCCESS :
+			 accmem_acl_fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
+					 "no stream has come to the event yet");
+}
+
+aclError aclrtSynchronizeEvent(aclrtEvent event)
+{
+	return aclrtSynchronizeEventWithTimeout(event, -1);
+}
+
+aclError aclrtQueryEventStatus(aclrtEvent handle,
+			       aclrtEventRecordedStatus *status)
+{
+	struct acl_event *event;
+	aclError error;
+
+	if (!status)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "status is NULL");
+	event = event_get(handle, &error);
+	if (!event)
+		return error;
+	*status = event->reached == event->recorded ?
+			  ACL_EVENT_RECORDED_STATUS_COMPLETE :
+			  ACL_EVENT_RECORDED_STATUS_NOT_READY;
+	pthread_mutex_unlock(&event->lock);
+	return ACL_SUCCESS;
+}
+
+aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
+{
+	aclrtEventRecordedStatus recorded;
+	aclError error;
+
+	if (!status)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "status is NULL");
+	error = aclrtQueryEventStatus(event, &recorded);
+	if (!error)
+		*status = recorded == ACL_EVENT_RECORDED_STATUS_COMPLETE ?
+				  ACL_EVENT_STATUS_COMPLETE :
+				  ACL_EVENT_STATUS_NOT_READY;
+	return error;
+}
+
+/* Time of the latest record. False: it has not run, or a reset has cancelled it. */
+static bool event_time(aclrtEvent handle, struct timespec *when,
+		       aclError *error)
+{
+	struct acl_event *event = event_get(handle, error);
+	bool known;
+
+	if (!event)
+		return false;
+	known = event->reached > event->reset &&
+		event->reached == event->recorded;
+	*when = event->when;
+	pthread_mutex_unlock(&event->lock);
+	if (!known)
+		*error = accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+					 "no stream has come to the event");
+	return known;
+}
+
+aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent,
+			       aclrtEvent endEvent)
+{
+	struct timespec start, end;
+	aclError error;
+
+	if (!ms)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "ms is NULL");
+	if (!event_time(startEvent, &start, &error) ||
+	    !event_time(endEvent, &end, &error))
+		return error;
+	*ms = (end.tv_sec - start.tv_sec) * 1e3f +
+	      (end.tv_nsec - start.tv_nsec) / 1e6f;
+	return ACL_SUCCESS;
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Query: find the memory that a pointer points to.
+ *
+ * It is memory of a device in a pool or mapped at reserved addresses, memory of the host,
+ * or memory that the front-end does not know.
+ */
+#include <string.h>
+
+#include "acl/call.h"
+#include "acl/device.h"
+#include "acl/error.h"
+#include "acl/map.h"
+#include "acl/query.h"
+#include "acl/record.h"
+#include "pool/list.h"
+
+static const char *side_check(struct acl_side *side, const void *pointer,
+			      size_t count)
+{
+	size_t offset;
+	int covered;
+
+	*side = (struct acl_side){ .pointer = (unsigned char *)pointer };
+	covered = accmem_acl_reserved_covers(pointer, count);
+	if (!covered)
+		return "addresses that have no memory";
+	side->device = covered > 0;
+	if (side->device)
+		return NULL;
+	if (accmem_pool_find(pointer, &side->block)) {
+		side->block.pool = NULL;
+		return accmem_pool_has_address(pointer) ?
+			       "no allocation is there" :
+			       NULL;
+	}
+	offset = side->pointer - (unsigned char *)side->block.pointer;
+	/* bytes behind the usable length belong to no allocation */
+	if (offset > side->block.usable ||
+	    count > side->block.usable - offset ||
+	    accmem_acl_record_is_freed(side->block.pointer))
+		return "not all of the memory is allocated";
+	side->device = side->block.kind == ACCMEM_KIND_DEVICE;
+	return NULL;
+}
+
+aclError accmem_acl_side_lookup(struct acl_side *side, const void *pointer,
+				size_t count)
+{
+	const char *wrong = side_check(side, pointer, count);
+
+	return wrong ? accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID, wrong) :
+		       ACL_SUCCESS;
+}
+
+/* Device and CPU caches are coherent: only check the request. */
+static aclError check_cached(void *devPtr, size_t size)
+{
+	struct acl_side side;
+	aclError error;
+
+	if (!devPtr || !size)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "devPtr is NULL, or size 0");
+	accmem_acl_call_begin();
+	error = accmem_acl_side_lookup(&side, devPtr, size);
+	accmem_acl_call_end();
+	if (!error && !side.device && !side.block.pool)
+		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+				       "no allocation is there");
+	return error;
+}
+
+aclError aclrtMemFlush(void *devPtr, size_t size)
+{
+	return check_cached(devPtr, size);
+}
+
+aclError aclrtMemInvalidate(void *devPtr, size_t size)
+{
+	return check_cached(devPtr, size);
+}
+
+static void set_location(aclrtPtrAttributes *attributes,
+			 aclrtMemLocationType type, int32_t id)
+{
+	attributes->location.type = type;
+	attributes->location.id = id;
+}
+
+static void fill_attributes(const void *ptr, aclrtPtrAttributes *attributes)
+{
+	struct acl_side side;
+
+	if (side_check(&side, ptr, 1)) {
+		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
+		return;
+	}
+	if (side.block.page_size)
+		attributes->pageSize = side.block.page_size;
+	if (side.device)
+		set_location(attributes, ACL_MEM_LOCATION_TYPE_DEVICE,
+			     side.block.pool ?
+				     accmem_acl_device_of(side.block.pool) :
+				     accmem_acl_reserved_device(ptr));
+	else if (!side.block.pool && !acl_is_host(ptr))
+		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
+}
+
+aclError aclrtPointerGetAttributes(const void *ptr,
+				   aclrtPtrAttributes *attributes)
+{
+	if (!ptr || !attributes)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "ptr or attributes is NULL");
+	memset(attributes, 0, sizeof(*attributes));
+	attributes->pageSize = ACL_PAGE;
+	accmem_acl_call_begin();
+	fill_attributes(ptr, attributes);
+	accmem_acl_call_end();
+	return ACL_SUCCESS;
+}

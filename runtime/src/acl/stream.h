@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Streams: each has a queue of operations, and a thread that runs them. */
+#ifndef ACCMEM_RUNTIME_ACL_STREAM_H
+#define ACCMEM_RUNTIME_ACL_STREAM_H
+
+#include "acl/types.h"
+
+/* Return @stream, or the current device's default stream if @stream is NULL; or NULL. */
+aclrtStream accmem_acl_stream_resolve(aclrtStream stream, aclError *error);
+
+/* Queue @op. The stream's thread runs it and drops it. */
+aclError accmem_acl_stream_add(aclrtStream stream, struct acl_op *op);
+
+/* End all streams of a device, and wait until they have ended. */
+void accmem_acl_streams_end(struct acl_device *device);
+
+/* Wait for the queued operations of a device's streams; NULL: of all streams. */
+void accmem_acl_streams_wait(struct acl_device *device);
+
+/* Does the device have a stream? */
+bool accmem_acl_streams_exist(struct acl_device *device);
+
+#endif /* ACCMEM_RUNTIME_ACL_STREAM_H */

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* The calls on a context that are one ioctl each. */
+#ifndef ACCMEM_RUNTIME_CORE_CALL_H
+#define ACCMEM_RUNTIME_CORE_CALL_H
+
+#include <accmem.h>
+
+/* Make one ioctl on the context's file. 0 or a negative errno value. */
+int accmem_call(const struct accmem_context *ctx, unsigned long command,
+		void *argument);
+
+/*
+ * INFO of all carveouts together: the range from the lowest address to the highest, the
+ * sums of the byte counts, and the longest run of all.
+ */
+int accmem_sum_info(struct accmem_context *ctx, struct accmem_info *sum);
+
+#endif /* ACCMEM_RUNTIME_CORE_CALL_H */

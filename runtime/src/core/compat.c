@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The calls of the shared library that have more than one symbol version: the newest
+ * version, and the versions for programs that were linked against an older library.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "core/buffer.h"
+#include "core/internal.h"
+#include "core/stream.h"
+
+/*
+ * A program passes structures of the size that its headers declare. If one of these
+ * structures grows, each call that takes it needs a new symbol version, and the old
+ * version keeps the old size.
+ */
+static_assert(sizeof(struct accmem_info) == 128, "needs a symbol version");
+static_assert(sizeof(struct accmem_alloc) == 128, "needs a symbol version");
+static_assert(sizeof(struct accmem_realloc) == 88, "needs a symbol version");
+static_assert(sizeof(struct accmem_query) == 104, "needs a symbol version");
+
+/* sizeof(struct accmem_alloc) in the first two versions */
+#define ALLOC_SIZE_0_1 96
+#define ALLOC_SIZE_0_2 112
+
+typedef int allocate_fn(struct accmem_context *ctx, struct accmem_alloc *req,
+			int stream);
+
+static int allocate(struct accmem_context *ctx, struct accmem_alloc *req,
+		    int stream)
+{
+	(void)stream;
+	return accmem_allocate_now(ctx, req);
+}
+
+/* Call @call with a structure of today's size. @old points to @size bytes. */
+static int allocate_old(allocate_fn *call, struct accmem_context *ctx,
+			int stream, void *old, size_t size)
+{
+	struct accmem_alloc req = {};
+	int ret;
+
+	memcpy(&req, old, size);
+	ret = call(ctx, &req, stream);
+	/* the old library, too, stored its own size in the structure */
+	req.size = size;
+	memcpy(old, &req, size);
+	return ret;
+}
+
+int __attribute__((symver("accmem_allocate@ACCMEM_0.1")))
+accmem_allocate_0_1(struct accmem_context *ctx, void *old)
+{
+	return allocate_old(allocate, ctx, 0, old, ALLOC_SIZE_0_1);
+}
+
+int __attribute__((symver("accmem_allocate@ACCMEM_0.2")))
+accmem_allocate_0_2(struct accmem_context *ctx, void *old)
+{
+	return allocate_old(allocate, ctx, 0, old, ALLOC_SIZE_0_2);
+}
+
+int __attribute__((symver("accmem_allocate@@ACCMEM_0.3")))
+accmem_allocate_0_3(struct accmem_context *ctx, struct accmem_alloc *req)
+{
+	return accmem_allocate_now(ctx, req);
+}
+
+int __attribute__((symver("accmem_allocate_on@ACCMEM_0.2")))
+accmem_allocate_on_0_2(struct accmem_context *ctx, int stream, void *old)
+{
+	return allocate_old(accmem_allocate_on_stream, ctx, stream, old,
+			    ALLOC_SIZE_0_2);
+}
+
+int __attribute__((symver("accmem_allocate_on@@ACCMEM_0.3")))
+accmem_allocate_on_0_3(struct accmem_context *ctx, int stream,
+		       struct accmem_alloc *req)
+{
+	return accmem_allocate_on_stream(ctx, req, stream);
+}

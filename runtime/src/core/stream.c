@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Streams: the calls on a stream, and allocation and release in its order.
+ *
+ * Each call is one ioctl on the context's file or on the stream's.
+ *
+ * Locking: none. The driver serialises calls on one file.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "core/buffer.h"
+#include "core/call.h"
+#include "core/stream.h"
+
+/* The callback of accmem_watch_streams(), or NULL. */
+static void (*stream_opened)(int stream);
+
+void accmem_watch_streams(void (*opened)(int stream))
+{
+	__atomic_store_n(&stream_opened, opened, __ATOMIC_RELEASE);
+}
+
+static int stream_call(int stream, unsigned long command, void *argument)
+{
+	return ioctl(stream, command, argument) < 0 ? -errno : 0;
+}
+
+int accmem_open_stream(struct accmem_context *ctx, int *stream)
+{
+	struct accmem_stream_create req = { .size = sizeof(req) };
+	void (*opened)(int stream);
+	int ret;
+
+	ret = accmem_call(ctx, ACCMEM_IOC_STREAM_CREATE, &req);
+	if (ret)
+		return ret;
+	opened = __atomic_load_n(&stream_opened, __ATOMIC_ACQUIRE);
+	if (opened)
+		opened(req.fd);
+	*stream = req.fd;
+	return 0;
+}
+
+int accmem_signal(int stream, uint64_t position)
+{
+	struct accmem_stream_signal req = { .size = sizeof(req),
+					    .position = position };
+
+	return stream_call(stream, ACCMEM_IOC_STREAM_SIGNAL, &req);
+}
+
+int accmem_get_stream(int stream, struct accmem_stream_query *query)
+{
+	memset(query, 0, sizeof(*query));
+	query->size = sizeof(*query);
+	return stream_call(stream, ACCMEM_IOC_STREAM_QUERY, query);
+}
+
+static int wait_for(int stream, uint64_t position, uint32_t flags,
+		    uint64_t deadline_ns)
+{
+	struct accmem_stream_wait req = { .size = sizeof(req),
+					  .flags = flags,
+					  .position = position,
+					  .deadline_ns = deadline_ns };
+
+	return stream_call(stream, ACCMEM_IOC_STREAM_WAIT, &req);
+}
+
+int accmem_wait(int stream, uint64_t position)
+{
+	return wait_for(stream, position, 0, 0);
+}
+
+int accmem_wait_until(int stream, uint64_t position, uint64_t deadline_ns)
+{
+	return wait_for(stream, position, 0, deadline_ns);
+}
+
+int accmem_try_wait(int stream, uint64_t position)
+{
+	return wait_for(stream, position, ACCMEM_STREAM_NONBLOCK, 0);
+}
+
+int accmem_import_fence(int stream, uint64_t position, int sync_file)
+{
+	struct accmem_stream_import req = { .size = sizeof(req),
+					    .position = position,
+					    .fd = sync_file };
+
+	return stream_call(stream, ACCMEM_IOC_STREAM_IMPORT, &req);
+}
+
+int accmem_export_fence(int stream, uint64_t position, int *sync_file)
+{
+	struct accmem_stream_export req = { .size = sizeof(req),
+					    .position = position };
+	int ret;
+
+	ret = stream_call(stream, ACCMEM_IOC_STREAM_EXPORT, &req);
+	if (!ret)
+		*sync_file = req.fd;
+	return ret;
+}
+
+int accmem_allocate_on_stream(struct accmem_context *ctx,
+			      struct accmem_alloc *req, int stream)
+{
+	req->flags |= ACCMEM_ALLOC_STREAM;
+	req->stream = stream;
+	return accmem_allocate_now(ctx, req);
+}
+
+int accmem_release_at(struct accmem_context *ctx, uint64_t address, int stream,
+		      uint64_t position)
+{
+	struct accmem_free req = { .size = sizeof(req),
+				   .flags = ACCMEM_FREE_STREAM,
+				   .address = address,
+				   .fd = stream,
+				   .position = position };
+
+	return accmem_free_unmapped(ctx, &req);
+}
+
+int accmem_release_after(struct accmem_context *ctx, uint64_t address,
+			 int sync_file)
+{
+	struct accmem_free req = { .size = sizeof(req),
+				   .flags = ACCMEM_FREE_FENCE,
+				   .address = address,
+				   .fd = sync_file };
+
+	return accmem_free_unmapped(ctx, &req);
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Allocation and reallocation from a pool.
+ *
+ * A request is served as a piece if a piece can have its options (is_piece()): from the
+ * thread's cache, from the free spans of the thread's arena, or by a refill (refill.c).
+ * All other requests are direct allocations, and may wait in the driver.
+ *
+ * Locking: accmem_pool.lock, where the thread's cache and the arena have no memory.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <time.h>
+
+#include "pool/base.h"
+#include "pool/cache.h"
+#include "pool/direct.h"
+#include "pool/error.h"
+#include "pool/history.h"
+#include "pool/pending.h"
+#include "pool/piece.h"
+#include "pool/reclaim.h"
+#include "pool/refill.h"
+#include "pool/region.h"
+#include "pool/release.h"
+#include "pool/size.h"
+#include "pool/span.h"
+
+#define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
+#define HUGE_FROM (1ull << 20) /* up to here normal pages */
+#define TURN_NS 1000000000ull /* as often as a reclaim thread scans at least */
+#define SITE __builtin_return_address(0)
+
+/**
+ * struct piece_plan - the piece that serves a request
+ * @sort: enum pool_sort
+ * @length: bytes, rounded as the request asks
+ * @pages: number of pages of a span, or 0 for a block
+ * @alignment: alignment of the span, in pages
+ */
+struct piece_plan {
+	uint32_t sort;
+	uint64_t length;
+	uint32_t pages;
+	uint32_t alignment;
+};
+
+static uint32_t sort_of(const struct accmem_pool_request *req)
+{
+	if (req->kind == ACCMEM_KIND_HOST)
+		return POOL_HOST;
+	if (req->kind == ACCMEM_KIND_SHARED)
+		return POOL_SHARED;
+	return req->page_policy == ACCMEM_PAGE_NORMAL_ONLY ? POOL_NORMAL :
+							     POOL_DEVICE;
+}
+
+/* Can a piece serve the request? The driver serves, or refuses, all others. */
+static bool is_piece(const struct accmem_pool *pool,
+		     const struct accmem_pool_request *req)
+{
+	return !(pool->flags & ACCMEM_POOL_DIRECT) && req->length &&
+	       req->length <= POOL_LARGE_MAX && !(req->flags & ~ROUNDING) &&
+	       (req->flags & ROUNDING) != ACCMEM_ALLOC_TAIL32 &&
+	       !(req->alignment & (req->alignment - 1)) &&
+	       req->alignment <= POOL_HUGE_PAGES * POOL_PAGE &&
+	       req->alignment <= pool->granted &&
+	       req->kind <= ACCMEM_KIND_SHARED &&
+	       (req->page_policy == ACCMEM_PAGE_ANY ||
+		req->page_policy == ACCMEM_PAGE_HUGE_FIRST ||
+		(req->page_policy == ACCMEM_PAGE_NORMAL_ONLY &&
+		 req->kind == ACCMEM_KIND_DEVICE)) &&
+	       req->cache_mode == ACCMEM_CACHE_WB && !req->carveout &&
+	       !req->reserve && !req->deadline_ns;
+}
+
+static struct piece_plan plan_piece(const struct accmem_pool_request *req)
+{
+	struct piece_plan w = { .sort = sort_of(req),
+				.length = req->length,
+				.alignment = 1 };
+
+	if (req->flags & ACCMEM_ALLOC_ROUND32)
+		w.length = (w.length + 31) & -32ull;
+	if (req->flags & ACCMEM_ALLOC_TAIL32)
+		w.length += 32;
+	if (w.length > POOL_SMALL_MAX || req->alignment > POOL_UNIT)
+		w.pages = (w.length + POOL_PAGE - 1) >> POOL_PAGE_SHIFT;
+	if (req->alignment > POOL_PAGE)
+		w.alignment = req->alignment >> POOL_PAGE_SHIFT;
+	if (req->page_policy == ACCMEM_PAGE_HUGE_FIRST &&
+	    req->length > HUGE_FROM && w.sort == POOL_DEVICE) {
+		w.pages = (w.pages + POOL_HUGE_PAGES - 1) & -POOL_HUGE_PAGES;
+		w.alignment = POOL_HUGE_PAGES;
+	}
+	return w;
+}
+
+/* A piece with the alignment of a page is a span, even if a block has enough bytes. */
+static bool is_aligned_to_page(const struct piece_plan *w)
+{
+	return w->alignment > 1 || (w->pages && w->length <= POOL_SMALL_MAX);
+}
+
+/* The thread's arena has no such span: allocate it with the pool's lock. */
+static int alloc_span_locked(struct accmem_pool *pool,
+			     const struct piece_plan *w, uint32_t arena,
+			     struct pool_slot *slot)
+{
+	int ret;
+
+	pthread_mutex_lock(&pool->lock);
+	ret = accmem_pool_span_alloc(pool, arena, w->sort, w->pages,
+				     w->alignment, slot);
+	pthread_mutex_unlock(&pool->lock);
+	return ret;
+}
+
+/* Allocate a span that threads do not cache. */
+static int allocate_span(struct accmem_pool *pool, const struct piece_plan *w,
+			 uint64_t *offset)
+{
+	struct pool_cache *cache = cache_of(pool);
+	struct pool_slot slot;
+	int ret;
+
+	if (!cache)
+		return -ENOMEM;
+	if (!accmem_pool_span_try_alloc(pool, cache->arena, w->sort, w->pages,
+					w->alignment, &slot)) {
+		ret = alloc_span_locked(pool, w, cache->arena, &slot);
+		if (ret)
+			return ret;
+	}
+	pool_store(slot.length64, w->length);
+	pool_store(&cache->allocations, cache->allocations + 1);
+	cache_count_span(pool, cache, w->pages * POOL_PAGE);
+	*offset = slot.offset;
+	return 0;
+}
+
+static bool reuse(struct accmem_pool *pool, const struct piece_plan *w,
+		  int stream, uint64_t *offset, uint64_t *position)
+{
+	bool found;
+
+	/* pending pieces include blocks, which have no such alignment */
+	if (is_aligned_to_page(w))
+		return false;
+	pthread_mutex_lock(&pool->lock);
+	found = pool->pending &&
+		accmem_pool_pending_reuse(pool, w->sort, w->length, stream,
+					  offset, position);
+	pthread_mutex_unlock(&pool->lock);
+	return found;
+}
+
+static int allocate_piece(struct accmem_pool *pool,
+			  struct accmem_pool_request *req, uint64_t *offset,
+			  uint64_t *position)
+{
+	struct piece_plan w = plan_piece(req);
+
+	if (req->on_stream && reuse(pool, &w, req->stream, offset, position))
+		return 0;
+	if (is_aligned_to_page(&w) || w.pages > POOL_CACHED_PAGES)
+		return allocate_span(pool, &w, offset);
+	return cache_allocate(pool, w.sort, w.length, offset);
+}
+
+/* A request was short of memory: free memory that the pool keeps. False: there is none. */
+static bool make_room(struct accmem_pool *pool)
+{
+	uint64_t bytes = 0;
+
+	if (pool->flags & ACCMEM_POOL_DIRECT)
+		return false;
+	pthread_mutex_lock(&pool->lock);
+	bytes = accmem_pool_reclaim(pool);
+	pthread_mutex_unlock(&pool->lock);
+	return bytes;
+}
+
+static int allocate_now(struct accmem_pool *pool,
+			struct accmem_pool_request *req)
+{
+	int ret = accmem_pool_direct_allocate(pool, req);
+
+	return pool_is_short(ret) && make_room(pool) ?
+		       accmem_pool_direct_allocate(pool, req) :
+		       ret;
+}
+
+static int allocate_without_wait(struct accmem_pool *pool,
+				 struct accmem_pool_request *req)
+{
+	struct accmem_pool_request now = *req;
+	int ret;
+
+	now.flags &= ~ACCMEM_ALLOC_WAIT;
+	now.deadline_ns = 0;
+	ret = allocate_now(pool, &now);
+	if (ret)
+		return ret;
+	now.flags = req->flags;
+	now.deadline_ns = req->deadline_ns;
+	*req = now;
+	return 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+/* Wait in the driver for a second at most. 1: no memory yet, but the deadline is later. */
+static int wait_one_turn(struct accmem_pool *pool,
+			 struct accmem_pool_request *req)
+{
+	struct accmem_pool_request turn = *req;
+	int ret;
+
+	turn.deadline_ns = now_ns() + TURN_NS;
+	if (req->deadline_ns && req->deadline_ns <= turn.deadline_ns)
+		return accmem_pool_direct_allocate(pool, req);
+	ret = accmem_pool_direct_allocate(pool, &turn);
+	if (ret)
+		return ret == -ETIMEDOUT ? 1 : ret;
+	turn.deadline_ns = req->deadline_ns;
+	*req = turn;
+	return 0;
+}
+
+/*
+ * Wait in the driver while the reclaim thread frees memory of the pool. Without a thread,
+ * this thread does that work once a second, and queues again at the end.
+ */
+static int wait_for_reclaim(struct accmem_pool *pool,
+			    struct accmem_pool_request *req)
+{
+	int ret;
+
+	do {
+		/* includes memory that was released since the last turn */
+		make_room(pool);
+		ret = accmem_pool_reclaim_wake(pool) ?
+			      accmem_pool_direct_allocate(pool, req) :
+			      wait_one_turn(pool, req);
+	} while (ret > 0);
+	return ret;
+}
+
+/*
+ * While a request waits, the driver asks other contexts for memory, the pool frees all
+ * that is released (pool_keep_bytes()), and the reclaim thread frees memory that streams
+ * reach. No request overtakes a request of the same pool that waits already.
+ */
+static int wait_in_queue(struct accmem_pool *pool,
+			 struct accmem_pool_request *req)
+{
+	int ret = -ENOMEM;
+
+	if (!pool_waits(pool))
+		ret = allocate_without_wait(pool, req);
+	if (!pool_is_short(ret))
+		return ret;
+	__atomic_fetch_add(&pool->waiting, 1, __ATOMIC_SEQ_CST);
+	ret = wait_for_reclaim(pool, req);
+	__atomic_fetch_sub(&pool->waiting, 1, __ATOMIC_RELAXED);
+	return ret;
+}
+
+static int allocate_or_wait(struct accmem_pool *pool,
+			    struct accmem_pool_request *req)
+{
+	int ret;
+
+	if (pool->flags & ACCMEM_POOL_DIRECT)
+		return accmem_pool_direct_allocate(pool, req);
+	ret = wait_in_queue(pool, req);
+	/* the wait had no access to other threads' caches */
+	if (ret != -ETIMEDOUT || !make_room(pool))
+		return ret;
+	ret = allocate_without_wait(pool, req);
+	return pool_is_short(ret) ? -ETIMEDOUT : ret;
+}
+
+static int allocate_buffer(struct accmem_pool *pool,
+			   struct accmem_pool_request *req)
+{
+	return req->flags & ACCMEM_ALLOC_WAIT ? allocate_or_wait(pool, req) :
+						allocate_now(pool, req);
+}
+
+/* Free a piece that could not be mapped. Work on @stream may use it until @position. */
+static void free_unmappable(struct accmem_pool *pool, uint64_t offset,
+			    int stream, uint64_t position)
+{
+	if (!position) {
+		accmem_pool_piece_release(pool, offset);
+		return;
+	}
+	pthread_mutex_lock(&pool->lock);
+	/* if this fails for want of memory, the piece is lost */
+	accmem_pool_pending_add(pool, offset, stream, position);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req)
+{
+	uint64_t offset, position = 0;
+	struct piece_plan w;
+	int ret;
+
+	if (!is_piece(pool, req))
+		return allocate_buffer(pool, req);
+	ret = allocate_piece(pool, req, &offset, &position);
+	if (!ret && req->mapped) {
+		ret = accmem_pool_piece_map(pool, offset);
+		if (ret)
+			free_unmappable(pool, offset, req->stream, position);
+	}
+	if (ret)
+		return ret;
+	req->pointer = pool->window + offset;
+	req->address = pool->base + offset;
+	req->position = position;
+	w = plan_piece(req);
+	req->usable = w.pages ? w.pages * POOL_PAGE :
+				accmem_pool_size_usable(w.length);
+	return 0;
+}
+
+static int allocate_and_note(struct accmem_pool *pool,
+			     struct accmem_pool_request *req, const void *site)
+{
+	int ret;
+
+	req->size = sizeof(*req);
+	ret = allocate(pool, req);
+	if (!ret) {
+		if (pool->history)
+			accmem_pool_history_allocated(pool, req->pointer,
+						      req->length,
+						      req->on_stream ?
+							      req->stream :
+							      0,
+						      site);
+		return 0;
+	}
+	pthread_mutex_lock(&pool->lock);
+	pool->stats.failures++;
+	pthread_mutex_unlock(&pool->lock);
+	return accmem_pool_fail(pool, "allocation", req->length, ret);
+}
+
+int accmem_pool_allocate(struct accmem_pool *pool,
+			 struct accmem_pool_request *req)
+{
+	return allocate_and_note(pool, req, SITE);
+}
+
+static void *malloc_by_request(struct accmem_pool *pool, size_t length,
+			       const void *site)
+{
+	struct accmem_pool_request req = { .length = length };
+	int ret = allocate_and_note(pool, &req, site);
+
+	if (!ret)
+		return req.pointer;
+	errno = -ret;
+	return NULL;
+}
+
+void *accmem_pool_malloc(struct accmem_pool *pool, size_t length)
+{
+	const uint32_t slow = ACCMEM_POOL_DIRECT | ACCMEM_POOL_LEAKS |
+			      ACCMEM_POOL_HISTORY;
+	struct piece_plan w = { .sort = POOL_DEVICE,
+				.length = length,
+				.alignment = 1 };
+	uint64_t offset;
+
+	if (pool->flags & slow || !length || length > POOL_LARGE_MAX)
+		return malloc_by_request(pool, length, SITE);
+	if (length <= POOL_CACHED_PAGES * POOL_PAGE) {
+		if (!cache_allocate(pool, w.sort, length, &offset))
+			return pool->window + offset;
+		return malloc_by_request(pool, length, SITE);
+	}
+	w.pages = (length + POOL_PAGE - 1) >> POOL_PAGE_SHIFT;
+	if (!allocate_span(pool, &w, &offset))
+		return pool->window + offset;
+	return malloc_by_request(pool, length, SITE);
+}
+
+int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
+			   size_t length)
+{
+	struct accmem_pool_block block;
+	void *before = *pointer;
+	int ret;
+
+	ret = accmem_pool_piece_lookup(pool, pool_offset_of(pool, before),
+				       &block);
+	if (!ret)
+		ret = block.pointer == before ? -EPERM : -EINVAL;
+	else
+		ret = accmem_pool_direct_reallocate(pool, pointer, length);
+	if (pool_is_short(ret) && make_room(pool))
+		ret = accmem_pool_direct_reallocate(pool, pointer, length);
+	if (ret == -ENOENT || (ret == -EINVAL && length) || ret == -EPERM)
+		return accmem_pool_bad_pointer("reallocation", before, ret);
+	if (ret)
+		return accmem_pool_fail(pool, "reallocation", length, ret);
+	if (pool->history) {
+		accmem_pool_history_released(pool, before, 0, SITE);
+		accmem_pool_history_allocated(pool, *pointer, length, 0, SITE);
+	}
+	return 0;
+}

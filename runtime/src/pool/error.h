@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The last error of a pool's call, in words. */
+#ifndef ACCMEM_RUNTIME_POOL_ERROR_H
+#define ACCMEM_RUNTIME_POOL_ERROR_H
+
+#include <accmem_pool.h>
+
+/* Set the last error of a request for @length bytes; returns @error. */
+int accmem_pool_fail(struct accmem_pool *pool, const char *what,
+		     uint64_t length, int error);
+
+/* Set the last error of a call that was given @pointer; returns @error. */
+int accmem_pool_bad_pointer(const char *what, const void *pointer, int error);
+
+#endif /* ACCMEM_RUNTIME_POOL_ERROR_H */

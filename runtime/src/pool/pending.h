@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Pieces whose release waits for a stream. The caller holds the pool's lock. */
+#ifndef ACCMEM_RUNTIME_POOL_PENDING_H
+#define ACCMEM_RUNTIME_POOL_PENDING_H
+
+#include "pool/types.h"
+
+int accmem_pool_pending_add(struct accmem_pool *pool, uint64_t offset,
+			    int stream, uint64_t position);
+
+/* Take a piece that waits for @stream, for an allocation on the same stream. */
+bool accmem_pool_pending_reuse(struct accmem_pool *pool, uint32_t sort,
+			       uint64_t length, int stream, uint64_t *offset,
+			       uint64_t *position);
+
+/* Free all pieces whose position has been reached. Returns the bytes. */
+uint64_t accmem_pool_pending_reap(struct accmem_pool *pool);
+
+/* The stream that had this descriptor has ended. */
+void accmem_pool_pending_end_stream(struct accmem_pool *pool, int stream);
+void accmem_pool_pending_disown(struct accmem_pool *pool);
+bool accmem_pool_pending_has(const struct accmem_pool *pool, uint64_t offset);
+
+#endif /* ACCMEM_RUNTIME_POOL_PENDING_H */

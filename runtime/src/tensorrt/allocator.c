@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+/*
+ * TensorRT's allocator interfaces over a pool.
+ *
+ * An allocator passes requests to its pool, and applies TensorRT's own rules: about size 0
+ * and NULL, alignments and flags, and the addresses that a resizable allocation reserves.
+ *
+ * Locking: none; the pool and the stream handles have locks of their own.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <accmem_tensorrt.h>
+
+#define MIB 1048576ull
+#define DEFAULT_RESERVE (128 * MIB)
+#define DEFAULT_GROWTH 8
+/* A reservation may take this part of the addresses: by default, and at most. */
+#define DEFAULT_SHARE 512
+#define LARGEST_SHARE 4
+/* alignment of cudaMalloc(), and so the most that TensorRT asks for */
+#define USUAL_ALIGNMENT 512
+
+/**
+ * struct accmem_tensorrt - an allocator, see accmem_tensorrt.h
+ * @pool: pool of the allocations
+ * @streams: stream handles
+ * @flags: ACCMEM_TENSORRT_*
+ * @carveout: index of the carveout
+ * @reserve: bytes that each resizable allocation reserves, or 0 for the default
+ * @default_reserve: least default reservation
+ * @most: largest reservation
+ * @own: context, if the allocator owns the context and the pool
+ */
+struct accmem_tensorrt {
+	struct accmem_pool *pool;
+	struct accmem_streams *streams;
+	uint32_t flags;
+	uint32_t carveout;
+	uint64_t reserve;
+	uint64_t default_reserve;
+	uint64_t most;
+	struct accmem_context *own;
+};
+
+/*
+ * With mapped translation a reservation takes addresses that others could use, but there
+ * are many times more addresses than memory. With identity translation it takes none.
+ */
+static void tensorrt_set_reserve(struct accmem_tensorrt *a,
+				 const struct accmem_info *info)
+{
+	uint64_t share = info->address_span / DEFAULT_SHARE;
+
+	a->most = info->address_span / LARGEST_SHARE;
+	if (info->translation == ACCMEM_TRANSLATION_IDENTITY)
+		share = a->most;
+	a->default_reserve = share < DEFAULT_RESERVE ? share : DEFAULT_RESERVE;
+}
+
+static int tensorrt_set_options(struct accmem_tensorrt *a,
+				const struct accmem_tensorrt_options *options)
+{
+	struct accmem_info info;
+	int ret;
+
+	if (options) {
+		if (options->size != sizeof(*options) || options->reserved ||
+		    options->flags & ~ACCMEM_TENSORRT_FLAGS) {
+			accmem_set_last_error("no such allocator options");
+			return -EINVAL;
+		}
+		a->flags = options->flags;
+		a->carveout = options->carveout;
+		a->reserve = options->reserve_bytes;
+	}
+	ret = accmem_get_info(accmem_pool_context(a->pool), a->carveout, &info);
+	if (ret)
+		accmem_set_last_error("carveout %" PRIu32 ": %s", a->carveout,
+				      strerror(-ret));
+	else
+		tensorrt_set_reserve(a, &info);
+	return ret;
+}
+
+/* Set the last error if there is an error. Returns @error. */
+static int tensorrt_create_failed(int error)
+{
+	if (error)
+		accmem_set_last_error("a new allocator: %s", strerror(-error));
+	return error;
+}
+
+int accmem_tensorrt_create(struct accmem_pool *pool,
+			   const struct accmem_tensorrt_options *options,
+			   struct accmem_tensorrt **allocator)
+{
+	struct accmem_tensorrt *a = calloc(1, sizeof(*a));
+	int ret;
+
+	if (!a)
+		return tensorrt_create_failed(-ENOMEM);
+	a->pool = pool;
+	ret = tensorrt_set_options(a, options);
+	if (!ret) {
+		ret = accmem_streams_create(accmem_pool_context(pool),
+					    &a->streams);
+		tensorrt_create_failed(ret);
+	}
+	if (ret)
+		free(a);
+	else
+		*allocator = a;
+	return ret;
+}
+
+int accmem_tensorrt_open(const char *path,
+			 const struct accmem_tensorrt_options *options,
+			 struct accmem_tensorrt **allocator)
+{
+	struct accmem_context *ctx;
+	struct accmem_pool *pool;
+	int ret;
+
+	ret = accmem_open(path, &ctx);
+	if (ret) {
+		accmem_set_last_error("device: %s", strerror(-ret));
+		return ret;
+	}
+	ret = accmem_pool_create(ctx, NULL, &pool);
+	if (ret)
+		goto close;
+	ret = accmem_tensorrt_create(pool, options, allocator);
+	if (ret)
+		goto destroy;
+	(*allocator)->own = ctx;
+	return 0;
+
+destroy:
+	accmem_pool_destroy(pool);
+close:
+	accmem_close(ctx);
+	return ret;
+}
+
+void accmem_tensorrt_destroy(struct accmem_tensorrt *a)
+{
+	if (!a)
+		return;
+	accmem_streams_destroy(a->streams);
+	if (a->own) {
+		accmem_pool_destroy(a->pool);
+		accmem_close(a->own);
+	}
+	free(a);
+}
+
+struct accmem_pool *accmem_tensorrt_pool(const struct accmem_tensorrt *a)
+{
+	return a->pool;
+}
+
+struct accmem_streams *accmem_tensorrt_streams(const struct accmem_tensorrt *a)
+{
+	return a->streams;
+}
+
+static uint64_t tensorrt_reserve_for(const struct accmem_tensorrt *a,
+				     uint64_t length)
+{
+	uint64_t wanted = a->reserve;
+
+	if (!wanted && __builtin_mul_overflow(length, DEFAULT_GROWTH, &wanted))
+		wanted = a->most;
+	if (wanted < a->default_reserve && !a->reserve)
+		wanted = a->default_reserve;
+	return wanted < a->most ? wanted : a->most;
+}
+
+/* If there are not enough addresses, try again with a smaller reservation. */
+static int tensorrt_allocate_resizable(struct accmem_tensorrt *a,
+				       struct accmem_pool_request *req)
+{
+	int ret;
+
+	req->flags |= ACCMEM_ALLOC_RESIZABLE;
+	if (req->alignment < USUAL_ALIGNMENT)
+		req->alignment = USUAL_ALIGNMENT;
+	req->reserve = tensorrt_reserve_for(a, req->length);
+	while (req->reserve > req->length) {
+		ret = accmem_pool_allocate(a->pool, req);
+		if (ret != -ENOMEM)
+			return ret;
+		req->reserve /= LARGEST_SHARE;
+	}
+	req->reserve = 0;
+	return accmem_pool_allocate(a->pool, req);
+}
+
+static void *tensorrt_allocate(struct accmem_tensorrt *a, uint64_t size,
+			       uint64_t alignment, uint32_t flags,
+			       const int *stream)
+{
+	struct accmem_pool_request req = {
+		.length = size,
+		.alignment = alignment,
+		.carveout = a->carveout,
+		.mapped = !(a->flags & ACCMEM_TENSORRT_UNMAPPED),
+		.on_stream = !!stream,
+		.stream = stream ? *stream : 0,
+	};
+	int ret;
+
+	if (!size || alignment & (alignment - 1) ||
+	    flags & ~ACCMEM_TENSORRT_RESIZABLE) {
+		accmem_set_last_error("allocation of %" PRIu64
+				      " bytes, alignment %" PRIu64
+				      ", flags %#" PRIx32 ": not supported",
+				      size, alignment, flags);
+		return NULL;
+	}
+	if (flags & ACCMEM_TENSORRT_RESIZABLE)
+		ret = tensorrt_allocate_resizable(a, &req);
+	else
+		ret = accmem_pool_allocate(a->pool, &req);
+	return ret ? NULL : req.pointer;
+}
+
+void *accmem_tensorrt_allocate(struct accmem_tensorrt *a, uint64_t size,
+			       uint64_t alignment, uint32_t flags)
+{
+	return tensorrt_allocate(a, size, alignment, flags, NULL);
+}
+
+/*
+ * A resizable allocation keeps its alignment when it moves, and USUAL_ALIGNMENT at least.
+ * If the caller claims a larger one, ask the driver whether the allocation has it.
+ */
+static bool tensorrt_preserves_alignment(struct accmem_tensorrt *a, void *base,
+					 uint64_t alignment)
+{
+	struct accmem_query query;
+
+	if (alignment <= USUAL_ALIGNMENT)
+		return true;
+	return !accmem_get_query(accmem_pool_context(a->pool),
+				 accmem_pool_address(a->pool, base), &query) &&
+	       query.alignment >= alignment;
+}
+
+void *accmem_tensorrt_reallocate(struct accmem_tensorrt *a, void *base,
+				 uint64_t alignment, uint64_t new_size)
+{
+	void *pointer = base;
+
+	if (alignment & (alignment - 1) || new_size != (size_t)new_size ||
+	    !tensorrt_preserves_alignment(a, base, alignment)) {
+		accmem_set_last_error("reallocation of %p to %" PRIu64
+				      " bytes, alignment %" PRIu64
+				      ": not supported",
+				      base, new_size, alignment);
+		return NULL;
+	}
+	return accmem_pool_reallocate(a->pool, &pointer, new_size) ? NULL :
+								     pointer;
+}
+
+bool accmem_tensorrt_deallocate(struct accmem_tensorrt *a, void *memory)
+{
+	return !memory || !accmem_pool_release(a->pool, memory);
+}
+
+void *accmem_tensorrt_allocate_async(struct accmem_tensorrt *a, uint64_t size,
+				     uint64_t alignment, uint32_t flags,
+				     void *handle)
+{
+	int stream;
+
+	/* a resizable allocation cannot use pending memory of a stream */
+	if (flags & ACCMEM_TENSORRT_RESIZABLE ||
+	    accmem_streams_find(a->streams, handle, &stream))
+		return tensorrt_allocate(a, size, alignment, flags, NULL);
+	return tensorrt_allocate(a, size, alignment, flags, &stream);
+}
+
+bool accmem_tensorrt_deallocate_async(struct accmem_tensorrt *a, void *memory,
+				      void *handle)
+{
+	uint64_t position;
+	int stream, ret;
+
+	if (!memory)
+		return true;
+	/* before a stream is opened: the release of such a pointer fails */
+	ret = accmem_pool_lookup(a->pool, memory, NULL);
+	if (ret) {
+		accmem_set_last_error("release of %p: nothing of this pool is there",
+				      memory);
+		return false;
+	}
+	ret = accmem_streams_locate(a->streams, handle, &stream, &position);
+	/* the end of a device ends its streams */
+	if (ret == -ENODEV)
+		return !accmem_pool_release(a->pool, memory);
+	if (ret) {
+		accmem_set_last_error("no stream for the handle %p: %s", handle,
+				      strerror(-ret));
+		return false;
+	}
+	if (stream < 0)
+		return !accmem_pool_release(a->pool, memory);
+	return !accmem_pool_release_at(a->pool, memory, stream, position);
+}
