@@ -10,7 +10,7 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan programs
 
 .DEFAULT_GOAL := help
-.PHONY: help run replay-tmem test check model bench-tmem bench-core bench-vm bench-report \
+.PHONY: help run replay-tmem test check pictures model bench-tmem bench-core bench-vm bench-report \
 	bench-device bench-runtime soak fuzz host selftests modules modules_install install clean $(LANES:%=test-%)
 
 help:
@@ -36,6 +36,7 @@ help:
 	@echo '  make bench-device     what a device costs: calls, waits, packing, processors'
 	@echo '  make bench-runtime    what pools cost, beside other allocators'
 	@echo '  make check            style and static checks'
+	@echo '  make pictures         draw the pictures of README.md again'
 	@echo '  tools/vm --help       one command on one kernel'
 	@echo 'For this machine (KDIR=... for another kernel, DESTDIR=... to stage):'
 	@echo '  make host             libaccmem, accmem-replay, accmem-tmem-replay in build/host'
@@ -69,6 +70,11 @@ fuzz:
 
 check:
 	@tools/check
+
+pictures:
+	@tools/deps build
+	@$(MAKE) -s -C tools/replay O=$(BUILD) all
+	@tools/pictures $(BUILD)/host/accmem-replay $(ROOT)/Documentation/images
 
 model:
 	@tools/deps model
