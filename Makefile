@@ -10,7 +10,7 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan programs
 
 .DEFAULT_GOAL := help
-.PHONY: help run replay-tmem test check pictures model bench-tmem bench-core bench-vm bench-report \
+.PHONY: help run replay-tmem test test-quick check pictures model bench-tmem bench-core bench-vm bench-report \
 	bench-device bench-runtime soak fuzz host selftests modules modules_install install clean $(LANES:%=test-%)
 
 help:
@@ -26,6 +26,8 @@ help:
 	@echo '    make test-debug       selftests and KUnit under KASAN, lockdep, kmemleak...'
 	@echo '    make test-kcsan       selftests under the race detector'
 	@echo '    make test-programs    SQLite, NumPy, PyTorch, Redis and stress-ng on a device'
+	@echo '  make test-quick       lib/, KUnit and one boot in two minutes; the boot with'
+	@echo '                        a few programs, or TESTS="realloc realloc_*"'
 	@echo '  make soak             the lanes with a hundred times the work'
 	@echo '  make fuzz             fuzz lib/, FUZZ_SECONDS each part (60)'
 	@echo '  make model            check the models of what waits'
@@ -61,6 +63,9 @@ soak:
 
 $(LANES:%=test-%):
 	@tools/lanes $(@:test-%=%)
+
+test-quick:
+	@ACCMEM_TESTS='$(TESTS)' tools/lanes quick
 
 fuzz:
 	@tools/deps fuzz
