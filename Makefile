@@ -10,7 +10,7 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan programs
 
 .DEFAULT_GOAL := help
-.PHONY: help run replay-tmem test check model bench-tmem bench-core bench-vm bench-report \
+.PHONY: help run replay-tmem test test-quick check pictures model bench-tmem bench-core bench-vm bench-report \
 	bench-device bench-runtime soak fuzz host selftests modules modules_install install clean $(LANES:%=test-%)
 
 help:
@@ -26,6 +26,8 @@ help:
 	@echo '    make test-debug       selftests and KUnit under KASAN, lockdep, kmemleak...'
 	@echo '    make test-kcsan       selftests under the race detector'
 	@echo '    make test-programs    SQLite, NumPy, PyTorch, Redis and stress-ng on a device'
+	@echo '  make test-quick       lib/, KUnit and one boot in two minutes; the boot with'
+	@echo '                        a few programs, or TESTS="realloc realloc_*"'
 	@echo '  make soak             the lanes with a hundred times the work'
 	@echo '  make fuzz             fuzz lib/, FUZZ_SECONDS each part (60)'
 	@echo '  make model            check the models of what waits'
@@ -36,6 +38,7 @@ help:
 	@echo '  make bench-device     what a device costs: calls, waits, packing, processors'
 	@echo '  make bench-runtime    what pools cost, beside other allocators'
 	@echo '  make check            style and static checks'
+	@echo '  make pictures         draw the pictures of README.md again'
 	@echo '  tools/vm --help       one command on one kernel'
 	@echo 'For this machine (KDIR=... for another kernel, DESTDIR=... to stage):'
 	@echo '  make host             libaccmem, accmem-replay, accmem-tmem-replay in build/host'
@@ -61,12 +64,20 @@ soak:
 $(LANES:%=test-%):
 	@tools/lanes $(@:test-%=%)
 
+test-quick:
+	@ACCMEM_TESTS='$(TESTS)' tools/lanes quick
+
 fuzz:
 	@tools/deps fuzz
 	@$(MAKE) -C lib/host O=$(BUILD) fuzz coverage
 
 check:
 	@tools/check
+
+pictures:
+	@tools/deps build
+	@$(MAKE) -s -C tools/replay O=$(BUILD) all
+	@tools/pictures $(BUILD)/host/accmem-replay $(ROOT)/Documentation/images
 
 model:
 	@tools/deps model

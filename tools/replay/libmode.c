@@ -37,6 +37,7 @@ struct heap {
 	struct accmem_run *runs; /* of each id; size 0 when it has none */
 	struct slab_page **slab_pages; /* likewise, of small blocks */
 	bool exact; /* sizes as asked for: small ones are small blocks */
+	bool placement; /* print where each allocation is placed */
 };
 
 static int range_make(struct range *r, u64 size, bool owners)
@@ -206,6 +207,14 @@ static void draw(struct heap *h, const struct trace *t)
 	picture_print(p, t->name);
 }
 
+/* The line has the form of a trace's, with the offset behind the identifier. */
+static void print_placement(const struct heap *h, u32 id)
+{
+	if (h->placement)
+		printf("a %u %llu %llu\n", id, h->runs[id].start,
+		       h->runs[id].size);
+}
+
 /* Events [from, to); returns how many allocations failed. */
 static u64 play(struct heap *h, const struct trace *t, u64 granule,
 		size_t from, size_t to)
@@ -220,6 +229,8 @@ static u64 play(struct heap *h, const struct trace *t, u64 granule,
 			heap_free(h, e->id);
 		else if (!heap_alloc(h, e, granule))
 			failures++;
+		else
+			print_placement(h, e->id);
 	}
 	return failures;
 }
@@ -228,7 +239,8 @@ int replay_lib(const struct trace *t, const struct options *o,
 	       struct result *r)
 {
 	u64 capacity = o->capacity ? o->capacity : 2 * t->peak, start, spent;
-	struct heap h = { .exact = o->granule == GRANULE_MIN };
+	struct heap h = { .exact = o->granule == GRANULE_MIN,
+			  .placement = o->placement };
 	struct range range;
 
 	if (range_make(&range, capacity, false))

@@ -29,6 +29,8 @@ static const char usage_text[] =
 	"  --granule BYTES   round sizes up to this power of two, 4096 or more\n"
 	"                    (default: 4096)\n"
 	"  --map             also print the carveout as a picture at the peak\n"
+	"  --placement       without --device: also print a line `a ID OFFSET BYTES` for\n"
+	"                    each allocation that is served\n"
 	"  --help            this text\n"
 	"\n"
 	"Fields, those that a mode measures: trace, events, peak (most bytes live,\n"
@@ -183,6 +185,7 @@ static void parse(struct options *o, int argc, char **argv)
 		{ "capacity", required_argument, NULL, 'c' },
 		{ "granule", required_argument, NULL, 'g' },
 		{ "map", no_argument, NULL, 'p' },
+		{ "placement", no_argument, NULL, 'l' },
 		{ "help", no_argument, NULL, 'h' },
 		{}
 	};
@@ -208,6 +211,9 @@ static void parse(struct options *o, int argc, char **argv)
 		case 'p':
 			o->map = true;
 			break;
+		case 'l':
+			o->placement = true;
+			break;
 		case 'h':
 			fputs(usage_text, stdout);
 			exit(0);
@@ -217,12 +223,14 @@ static void parse(struct options *o, int argc, char **argv)
 	}
 	if (o->granule & (o->granule - 1))
 		wrong("--granule takes a power of two");
-	if (o->min_heap && (o->device || o->capacity || o->map))
+	if (o->min_heap && (o->device || o->capacity || o->map || o->placement))
 		wrong("--min-heap goes with --granule and --owners only");
 	if (o->owners && !o->min_heap)
 		wrong("--owners goes with --min-heap");
 	if (o->device && o->capacity)
 		wrong("a device has the capacity it has");
+	if (o->device && o->placement)
+		wrong("--placement goes without --device");
 	if (optind == argc)
 		wrong("no trace given");
 }

@@ -41,6 +41,7 @@ struct options {
 	bool min_heap;
 	bool owners; /* all traces at once, each by an owner of its own */
 	bool map;
+	bool placement; /* over lib/: print the offset of each allocation */
 };
 
 /* Fields that a mode does not measure are left out of its line. */
