@@ -448,7 +448,7 @@ struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
 /* shrink.c */
 void accmem_shrink_end(struct accmem_context *ctx);
 void accmem_shrink_tell(struct accmem_context *ctx);
-int accmem_shrink(struct accmem_context *ctx, struct accmem_shrink *req);
+int accmem_shrink(struct accmem_context *ctx, struct accmem_pressure *req);
 void accmem_shrink_show(struct seq_file *m, struct accmem_context *ctx);
 __poll_t accmem_shrink_poll(struct file *file, struct poll_table_struct *table);
 

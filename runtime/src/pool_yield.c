@@ -52,12 +52,12 @@ uint64_t accmem_pool_trim(struct accmem_pool *pool, uint64_t keep_bytes)
 }
 
 static int call_shrink(struct accmem_pool *pool, uint32_t flags, int fd,
-		       struct accmem_shrink *req)
+		       struct accmem_pressure *req)
 {
-	*req = (struct accmem_shrink){ .size = sizeof(*req),
-				       .flags = flags,
-				       .fd = fd };
-	return accmem_call(pool->ctx, ACCMEM_IOC_SHRINK, req);
+	*req = (struct accmem_pressure){ .size = sizeof(*req),
+					 .flags = flags,
+					 .fd = fd };
+	return accmem_call(pool->ctx, ACCMEM_IOC_PRESSURE, req);
 }
 
 /* The driver tells a context once, whichever of its pools asked for it. */
@@ -74,7 +74,7 @@ static void yield_one(struct accmem_pool *pool, void *sum)
 /* Does anybody else wait? */
 static bool yield_to_others(struct accmem_pool *pool, uint64_t *bytes)
 {
-	struct accmem_shrink req;
+	struct accmem_pressure req;
 
 	if (call_shrink(pool, 0, 0, &req) || !req.waiting)
 		return false;
@@ -193,13 +193,13 @@ static uint64_t now_ms(void)
  */
 static void yield_begin(struct accmem_pool *pool)
 {
-	struct accmem_shrink req;
+	struct accmem_pressure req;
 	int ret = 0;
 
 	if (pool->eventfd < 0)
 		ret = begin_thread(pool);
 	if (!ret)
-		ret = call_shrink(pool, ACCMEM_SHRINK_REGISTER, pool->eventfd,
+		ret = call_shrink(pool, ACCMEM_PRESSURE_REGISTER, pool->eventfd,
 				  &req);
 	pool_store(&pool->retry_ms, ret ? now_ms() + LOOK_AGAIN_MS : 0);
 }
@@ -240,12 +240,13 @@ bool accmem_yield_wake(struct accmem_pool *pool)
 /* Another pool of the context is told from now on. */
 static void register_again(struct accmem_pool *pool, void *argument)
 {
-	struct accmem_shrink req;
+	struct accmem_pressure req;
 
 	(void)argument;
 	pthread_mutex_lock(&pool->lock);
 	if (pool->eventfd >= 0)
-		call_shrink(pool, ACCMEM_SHRINK_REGISTER, pool->eventfd, &req);
+		call_shrink(pool, ACCMEM_PRESSURE_REGISTER, pool->eventfd,
+			    &req);
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -253,11 +254,11 @@ static void register_again(struct accmem_pool *pool, void *argument)
 void accmem_yield_stop(struct accmem_pool *pool)
 {
 	const uint64_t one = 1;
-	struct accmem_shrink req;
+	struct accmem_pressure req;
 
 	if (pool->eventfd < 0)
 		return;
-	call_shrink(pool, ACCMEM_SHRINK_UNREGISTER, 0, &req);
+	call_shrink(pool, ACCMEM_PRESSURE_UNREGISTER, 0, &req);
 	accmem_pools_each(pool->ctx, register_again, NULL);
 	__atomic_store_n(&pool->ends, true, __ATOMIC_RELEASE);
 	if (write(pool->eventfd, &one, sizeof(one)) == sizeof(one))

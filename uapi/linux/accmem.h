@@ -33,7 +33,7 @@
 #define ACCMEM_IOC_REALLOC _IO(ACCMEM_IOC_MAGIC, 0x04)
 #define ACCMEM_IOC_BATCH _IO(ACCMEM_IOC_MAGIC, 0x05)
 #define ACCMEM_IOC_ACCESS _IO(ACCMEM_IOC_MAGIC, 0x06)
-#define ACCMEM_IOC_SHRINK _IO(ACCMEM_IOC_MAGIC, 0x07)
+#define ACCMEM_IOC_PRESSURE _IO(ACCMEM_IOC_MAGIC, 0x07)
 #define ACCMEM_IOC_STREAM_CREATE _IO(ACCMEM_IOC_MAGIC, 0x08)
 #define ACCMEM_IOC_PREFETCH _IO(ACCMEM_IOC_MAGIC, 0x0e)
 #define ACCMEM_IOC_ADVISE _IO(ACCMEM_IOC_MAGIC, 0x0f)
@@ -807,17 +807,18 @@ struct accmem_advise {
  * REGISTER    tell this context when others wait for memory
  * UNREGISTER  do not any more
  */
-#define ACCMEM_SHRINK_REGISTER 0x1u
-#define ACCMEM_SHRINK_UNREGISTER 0x2u
-#define ACCMEM_SHRINK_FLAGS (ACCMEM_SHRINK_REGISTER | ACCMEM_SHRINK_UNREGISTER)
+#define ACCMEM_PRESSURE_REGISTER 0x1u
+#define ACCMEM_PRESSURE_UNREGISTER 0x2u
+#define ACCMEM_PRESSURE_FLAGS \
+	(ACCMEM_PRESSURE_REGISTER | ACCMEM_PRESSURE_UNREGISTER)
 
 /**
- * struct accmem_shrink - ACCMEM_IOC_SHRINK: what others wait for, and be told of it
+ * struct accmem_pressure - ACCMEM_IOC_PRESSURE: what others wait for, and be told of it
  * @size: in: bytes of this structure
- * @flags: in: ACCMEM_SHRINK_*
+ * @flags: in: ACCMEM_PRESSURE_*
  * @fd: in: with REGISTER, an eventfd to which each event adds 1, or -1; else 0
  * @waiting: out: requests of other contexts that wait for memory of the device
- * @wanted: out: bytes that are missing for them; where there are enough, but in pieces
+ * @shortfall: out: bytes that are missing for them; where there are enough, but in pieces
  *	that are too small, those that the first of them needs. 0 when nobody waits
  * @reserved: in: 0
  *
@@ -833,12 +834,12 @@ struct accmem_advise {
  *
  * EINVAL: both flags; @fd without REGISTER, or no eventfd. EBADF: @fd is no open file.
  */
-struct accmem_shrink {
+struct accmem_pressure {
 	__u32 size;
 	__u32 flags;
 	__s32 fd;
 	__u32 waiting;
-	__u64 wanted;
+	__u64 shortfall;
 	__u64 reserved;
 };
 
