@@ -319,7 +319,7 @@ uint64_t accmem_touchable(int fd)
 		return info.capacity;
 	sysinfo(&host);
 	most = (uint64_t)host.totalram * host.mem_unit / 2;
-	param = accmem_param("emulated_resident_max");
+	param = accmem_param("max_resident_bytes");
 	if (param > 0 && (uint64_t)param < most)
 		most = param;
 	/* room for what the previous test's pages still occupy */

@@ -391,7 +391,7 @@ TEST_F(cache, a_block_whose_granule_was_mapped_is_not_kept)
 /* Of emulated memory nothing is kept that the host could use. */
 TEST_F(cache, pages_of_the_host_are_not_kept)
 {
-	const int64_t before = accmem_param("emulated_resident_max");
+	const int64_t before = accmem_param("max_resident_bytes");
 	struct accmem_alloc a[16];
 	unsigned int i;
 	int other;
@@ -399,7 +399,7 @@ TEST_F(cache, pages_of_the_host_are_not_kept)
 
 	if (self->info.backing != ACCMEM_BACKING_EMULATED)
 		return;
-	ASSERT_EQ(0, accmem_param_set("emulated_resident_max", MIB(64)));
+	ASSERT_EQ(0, accmem_param_set("max_resident_bytes", MIB(64)));
 	for (i = 0; i < ARRAY_SIZE(a); i++) {
 		EXPECT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2),
 						ACCMEM_ALLOC_POPULATE, &a[i]));
@@ -416,7 +416,7 @@ TEST_F(cache, pages_of_the_host_are_not_kept)
 	}
 	munmap(p, MIB(40));
 	close(other);
-	EXPECT_EQ(0, accmem_param_set("emulated_resident_max", before));
+	EXPECT_EQ(0, accmem_param_set("max_resident_bytes", before));
 }
 
 /* What is kept serves only a request that it would have been made for. */

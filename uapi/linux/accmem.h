@@ -349,7 +349,7 @@ struct accmem_info {
  * their arrival, and users in turns as long as what they ask for. A younger one that
  * fits may pass an older one that does not, and so may requests that do not wait,
  * REALLOC among them: at most 16 times, then memory is reserved for the older one and
- * nobody else is given any. A reservation ends after the module parameter reserve_ms;
+ * nobody else is given any. A reservation ends after the module parameter waiter_reserve_ms;
  * where it was of no use, the request is the last from then on, and nothing is
  * reserved for as long again. A signal interrupts the wait. Where its action says that
  * the call is started again (SA_RESTART), it keeps its place, if the same thread makes
