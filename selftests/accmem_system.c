@@ -398,10 +398,10 @@ int accmem_debug_read(const char *path, const char *name, char *text,
 	return accmem_read_file(file, text, size);
 }
 
-int64_t accmem_shared(const char *path, const char *key)
+int64_t accmem_lock_stats(const char *path, const char *key)
 {
 	char text[512], *at;
-	int err = accmem_debug_read(path, "shared", text, sizeof(text));
+	int err = accmem_debug_read(path, "lock_stats", text, sizeof(text));
 
 	if (err < 0)
 		return err;

@@ -158,14 +158,14 @@ uint64_t accmem_ms(void);
 
 /*
  * Tenants beside each other. The file of an attribute in sysfs; a file of the
- * device in debugfs, as accmem_read_file(); a number in its file "shared", or
+ * device in debugfs, as accmem_read_file(); a number in its file "lock_stats", or
  * a negative value.
  */
 void accmem_sysfs_file(const char *path, const char *name, char *file,
 		       size_t size);
 int accmem_debug_read(const char *path, const char *name, char *text,
 		      size_t size);
-int64_t accmem_shared(const char *path, const char *key);
+int64_t accmem_lock_stats(const char *path, const char *key);
 /* does a compound page belong to one context? */
 bool accmem_owns_folios(const struct accmem_info *info);
 /*

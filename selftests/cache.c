@@ -40,7 +40,7 @@ FIXTURE_TEARDOWN(cache)
 /* how often the carveout's lock was taken: whatever contexts share is under it */
 static bool read_holds(const char *path, uint64_t *holds)
 {
-	int64_t now = accmem_shared(path, "carveout_lock_holds");
+	int64_t now = accmem_lock_stats(path, "carveout_lock_holds");
 
 	*holds = now;
 	return now >= 0;

@@ -135,8 +135,8 @@ static int pair(int fd, uint64_t length)
 
 enum view { INFO, FDINFO, SYSFS, USAGE, MAP, CONTEXTS, VIEWS };
 
-static const char *const views[VIEWS] = { "INFO",  "fdinfo", "sysfs",
-					  "usage", "map",    "contexts" };
+static const char *const views[VIEWS] = { "INFO",  "fdinfo",	"sysfs",
+					  "usage", "occupancy", "contexts" };
 
 static int look(const char *path, int fd, enum view view)
 {
@@ -169,7 +169,7 @@ static unsigned int nr_pairs(void)
 static int64_t holds(const char *path, int reader, enum view view, int fd,
 		     uint64_t length)
 {
-	int64_t before = accmem_shared(path, "carveout_lock_holds");
+	int64_t before = accmem_lock_stats(path, "carveout_lock_holds");
 	unsigned int i;
 
 	for (i = 0; i < nr_pairs(); i++) {
@@ -178,7 +178,7 @@ static int64_t holds(const char *path, int reader, enum view view, int fd,
 		if (look(path, reader, view))
 			return -1;
 	}
-	return accmem_shared(path, "carveout_lock_holds") - before;
+	return accmem_lock_stats(path, "carveout_lock_holds") - before;
 }
 
 /*

@@ -514,7 +514,8 @@ TEST_F(tmem_wait, p2_debugfs_shows_holders_and_the_queue)
 	EXPECT_NE(NULL, strstr(text, "a CTA 1 launch 0x1 "));
 	EXPECT_NE(NULL, strstr(text, "rank 0 holds 256 columns"));
 	EXPECT_NE(NULL, strstr(text, "? CTA 2 launch 0x1 "));
-	EXPECT_NE(NULL, strstr(text, "waits for 512 columns, passed 0 of 64"));
+	EXPECT_NE(NULL,
+		  strstr(text, "waits for 512 columns, bypassed 0 of 64"));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
 	EXPECT_EQ(0, tmem_finish(&call));
 }
