@@ -1346,7 +1346,7 @@ struct accmem_cta_eventfd {
  *	at offset 0, one page, read-only
  * @sequence: odd while the map changes: what was read counts if it was even
  *	before and is the same after
- * @units: units of ACCMEM_TMEM_UNIT columns that the SM has
+ * @nr_units: units of ACCMEM_TMEM_UNIT columns that the SM has
  * @owner: of each unit: accmem_cta_query.id of the CTA that holds it, 0 of one
  *	that is free
  *
@@ -1355,7 +1355,7 @@ struct accmem_cta_eventfd {
  */
 struct accmem_tmem_map {
 	__u32 sequence;
-	__u32 units;
+	__u32 nr_units;
 	__u64 owner[ACCMEM_TMEM_COLUMNS_MAX / ACCMEM_TMEM_UNIT];
 };
 
@@ -1411,9 +1411,9 @@ struct accmem_cta_relinquish {
  * @bypassed: out: how often the waiting request was passed
  * @reserved: in: 0
  * @id: out: number of the CTA in its context, never 0
- * @units: out: what it holds: bit n is set where it holds the columns from
+ * @unit_mask: out: what it holds: bit n is set where it holds the columns from
  *	n * ACCMEM_TMEM_UNIT on
- * @starts: out: the bits of @units with which an allocation begins
+ * @start_mask: out: the bits of @unit_mask with which an allocation begins
  */
 struct accmem_cta_query {
 	__u32 size;
@@ -1432,8 +1432,8 @@ struct accmem_cta_query {
 	__u32 bypassed;
 	__u32 reserved;
 	__u64 id;
-	__u64 units;
-	__u64 starts;
+	__u64 unit_mask;
+	__u64 start_mask;
 };
 
 #endif /* _UAPI_LINUX_ACCMEM_H */
