@@ -659,8 +659,8 @@ struct accmem_query {
  *
  * Moved. Else the buffer gets another device address, and the old address names nothing
  * any more. Mappings of the old memory stay valid and keep it, as after FREE. Both
- * memories are charged while the bytes are copied. A buffer at a FIXED address is moved
- * to any address. A small buffer that needs more than its footprint is moved.
+ * memories are charged until the old one is free. A buffer at a FIXED address is moved to
+ * any address. A small buffer that needs more than its footprint is moved.
  *
  * Smaller. A buffer that becomes smaller gives back the memory it does not need, with two
  * exceptions, which stay in @footprint:
