@@ -21,7 +21,7 @@ union accmem_command_data {
 	struct accmem_access access;
 	struct accmem_prefetch prefetch;
 	struct accmem_advise advise;
-	struct accmem_shrink shrink;
+	struct accmem_pressure shrink;
 	struct accmem_stream_create stream_create;
 	struct accmem_tmem_setup tmem_setup;
 	struct accmem_tmem_launch tmem_launch;

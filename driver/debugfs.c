@@ -373,7 +373,7 @@ static void debugfs_show_wait_stats(struct seq_file *m,
 	seq_printf(m, "handed_over %llu\n", stats->handed_over);
 	seq_printf(m, "in_vain %llu\ntimeouts %llu\nsignals %llu\n",
 		   stats->in_vain, stats->timeouts, stats->signals);
-	seq_printf(m, "passes %llu\nreservations %llu\nexpired %llu\n",
+	seq_printf(m, "bypasses %llu\nreservations %llu\nexpired %llu\n",
 		   queue->passes, queue->reservations, queue->expired);
 }
 
@@ -398,7 +398,7 @@ static int debugfs_waiting_show(struct seq_file *m, void *unused)
 	spin_unlock(&accmem_waiters_lock);
 	now = ktime_get_ns();
 	debugfs_show_wait_stats(m, &stats, &queue);
-	seq_puts(m, "# context uid bytes state passed ms\n");
+	seq_puts(m, "# context uid bytes state bypassed ms\n");
 	for (i = 0; i < nr; i++)
 		seq_printf(m, "%llu %u %llu %s %u %llu\n", lines[i].context,
 			   lines[i].uid, lines[i].need, lines[i].state,
@@ -442,7 +442,8 @@ void accmem_debugfs_exit(void)
 void accmem_debugfs_add(struct accmem_device *dev)
 {
 	dev->debugfs = debugfs_create_dir(dev->name, root);
-	debugfs_create_file("map", 0400, dev->debugfs, dev, &debugfs_map_fops);
+	debugfs_create_file("occupancy", 0400, dev->debugfs, dev,
+			    &debugfs_map_fops);
 	debugfs_create_file("usage", 0400, dev->debugfs, dev,
 			    &debugfs_usage_fops);
 	debugfs_create_file("contexts", 0400, dev->debugfs, dev,
@@ -453,7 +454,7 @@ void accmem_debugfs_add(struct accmem_device *dev)
 			    &debugfs_streams_fops);
 	debugfs_create_file("waiting", 0400, dev->debugfs, dev,
 			    &debugfs_waiting_fops);
-	debugfs_create_file("shared", 0400, dev->debugfs, dev,
+	debugfs_create_file("lock_stats", 0400, dev->debugfs, dev,
 			    &debugfs_shared_fops);
 	debugfs_create_file("tmem", 0400, dev->debugfs, dev,
 			    &debugfs_tmem_fops);

@@ -193,13 +193,13 @@ static int ioctl_advise(struct accmem_command *cmd)
 /* The answer is written before, too: what it cannot say had better not be done. */
 static int ioctl_shrink(struct accmem_command *cmd)
 {
-	struct accmem_shrink *req = &cmd->data.shrink;
+	struct accmem_pressure *req = &cmd->data.shrink;
 	int err;
 
-	if (req->flags & ~ACCMEM_SHRINK_FLAGS || req->reserved)
+	if (req->flags & ~ACCMEM_PRESSURE_FLAGS || req->reserved)
 		return -EINVAL;
 	req->waiting = 0;
-	req->wanted = 0;
+	req->shortfall = 0;
 	err = accmem_command_respond(cmd) ?: accmem_shrink(cmd->ctx, req);
 	return err ?: accmem_command_respond(cmd);
 }
@@ -348,7 +348,7 @@ static_assert(__same_type(struct accmem_prefetch,
 			  ((union accmem_command_data *)0)->prefetch));
 static_assert(__same_type(struct accmem_advise,
 			  ((union accmem_command_data *)0)->advise));
-static_assert(__same_type(struct accmem_shrink,
+static_assert(__same_type(struct accmem_pressure,
 			  ((union accmem_command_data *)0)->shrink));
 static_assert(__same_type(struct accmem_stream_create,
 			  ((union accmem_command_data *)0)->stream_create));
@@ -366,7 +366,7 @@ ACCMEM_BEGINS_WITH_SIZE(struct accmem_realloc);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_access);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_prefetch);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_advise);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_shrink);
+ACCMEM_BEGINS_WITH_SIZE(struct accmem_pressure);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_create);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup);
 ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_launch);
@@ -423,10 +423,10 @@ static const struct command_op ops[] = {
 		.min_size = offsetofend(struct accmem_advise, reserved),
 		.run = ioctl_advise,
 	},
-	[_IOC_NR(ACCMEM_IOC_SHRINK)] = {
-		.cmd = ACCMEM_IOC_SHRINK,
+	[_IOC_NR(ACCMEM_IOC_PRESSURE)] = {
+		.cmd = ACCMEM_IOC_PRESSURE,
 		.size = sizeof_field(union accmem_command_data, shrink),
-		.min_size = offsetofend(struct accmem_shrink, reserved),
+		.min_size = offsetofend(struct accmem_pressure, reserved),
 		.run = ioctl_shrink,
 	},
 	[_IOC_NR(ACCMEM_IOC_STREAM_CREATE)] = {

@@ -147,19 +147,19 @@ static ssize_t capacity_show(struct device *d, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(capacity);
 
-static u64 sysfs_largest_run(struct accmem_carveout *cv)
+static u64 sysfs_largest_free_run(struct accmem_carveout *cv)
 {
 	return accmem_usage_longest(cv, 0);
 }
-CARVEOUT_ATTR(largest_run, 0400, "%llu", sysfs_largest_run);
+CARVEOUT_ATTR(largest_free_run, 0400, "%llu", sysfs_largest_free_run);
 
-static ssize_t largest_run_show(struct device *d, struct device_attribute *attr,
-				char *b)
+static ssize_t largest_free_run_show(struct device *d,
+				     struct device_attribute *attr, char *b)
 {
 	return sysfs_emit(b, "%llu\n",
-			  sysfs_max(to_accmem(d), sysfs_largest_run));
+			  sysfs_max(to_accmem(d), sysfs_largest_free_run));
 }
-static DEVICE_ATTR_ADMIN_RO(largest_run);
+static DEVICE_ATTR_ADMIN_RO(largest_free_run);
 
 ROOT_ATTR(free_bytes, accmem_carveout_free_bytes(cv));
 ROOT_ATTR(live_bytes, state_bytes(cv, ACCMEM_LIVE));
@@ -167,9 +167,9 @@ ROOT_ATTR(detached_bytes, state_bytes(cv, ACCMEM_DETACHED));
 ROOT_ATTR(pending_bytes, state_bytes(cv, ACCMEM_PENDING));
 ROOT_ATTR(quarantined_bytes, state_bytes(cv, ACCMEM_QUARANTINED));
 ROOT_ATTR(dirty_bytes, dirty_bytes(cv));
-ROOT_ATTR(cleared_bytes, locked_value(cv, &cv->cleared));
-ROOT_ATTR(cleared_late_bytes, locked_value(cv, &cv->cleared_late));
-ROOT_ATTR(cleared_helping_bytes, locked_value(cv, &cv->cleared_helping));
+ROOT_ATTR(cleared_background_bytes, locked_value(cv, &cv->cleared));
+ROOT_ATTR(cleared_at_alloc_bytes, locked_value(cv, &cv->cleared_late));
+ROOT_ATTR(cleared_parallel_bytes, locked_value(cv, &cv->cleared_helping));
 ROOT_ATTR(shared_moves, (u64)atomic64_read(&cv->shared.moves));
 ROOT_ATTR(shared_clean_moves, (u64)atomic64_read(&cv->shared.clean));
 ROOT_ATTR(shared_to_device_bytes, (u64)atomic64_read(&cv->shared.to_device));
@@ -210,14 +210,14 @@ static struct attribute *accmem_sysfs_attrs[] = {
 	&dev_attr_capacity.attr,
 	&dev_attr_free_bytes.attr,
 	&dev_attr_dirty_bytes.attr,
-	&dev_attr_cleared_bytes.attr,
-	&dev_attr_cleared_late_bytes.attr,
-	&dev_attr_cleared_helping_bytes.attr,
+	&dev_attr_cleared_background_bytes.attr,
+	&dev_attr_cleared_at_alloc_bytes.attr,
+	&dev_attr_cleared_parallel_bytes.attr,
 	&dev_attr_shared_moves.attr,
 	&dev_attr_shared_clean_moves.attr,
 	&dev_attr_shared_to_device_bytes.attr,
 	&dev_attr_shared_to_host_bytes.attr,
-	&dev_attr_largest_run.attr,
+	&dev_attr_largest_free_run.attr,
 	&dev_attr_live_bytes.attr,
 	&dev_attr_detached_bytes.attr,
 	&dev_attr_pending_bytes.attr,
@@ -246,14 +246,14 @@ static struct attribute *carveout_attrs[] = {
 	&carveout_attr_capacity.attr,
 	&carveout_attr_free_bytes.attr,
 	&carveout_attr_dirty_bytes.attr,
-	&carveout_attr_cleared_bytes.attr,
-	&carveout_attr_cleared_late_bytes.attr,
-	&carveout_attr_cleared_helping_bytes.attr,
+	&carveout_attr_cleared_background_bytes.attr,
+	&carveout_attr_cleared_at_alloc_bytes.attr,
+	&carveout_attr_cleared_parallel_bytes.attr,
 	&carveout_attr_shared_moves.attr,
 	&carveout_attr_shared_clean_moves.attr,
 	&carveout_attr_shared_to_device_bytes.attr,
 	&carveout_attr_shared_to_host_bytes.attr,
-	&carveout_attr_largest_run.attr,
+	&carveout_attr_largest_free_run.attr,
 	&carveout_attr_live_bytes.attr,
 	&carveout_attr_detached_bytes.attr,
 	&carveout_attr_pending_bytes.attr,

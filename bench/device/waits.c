@@ -161,7 +161,7 @@ static void act_big(struct tenant *t)
 
 static void act_sysfs(struct tenant *t)
 {
-	static const char *const names[] = { "free_bytes", "largest_run",
+	static const char *const names[] = { "free_bytes", "largest_free_run",
 					     "live_bytes", "buffers",
 					     "contexts" };
 

@@ -169,26 +169,26 @@ void accmem_shrink_end(struct accmem_context *ctx)
 }
 
 /* the eventfd that a call names, or NULL */
-static struct eventfd_ctx *shrink_eventfd(const struct accmem_shrink *req)
+static struct eventfd_ctx *shrink_eventfd(const struct accmem_pressure *req)
 {
-	if (!(req->flags & ACCMEM_SHRINK_REGISTER))
+	if (!(req->flags & ACCMEM_PRESSURE_REGISTER))
 		return req->fd ? ERR_PTR(-EINVAL) : NULL;
 	return req->fd == -1 ? NULL : eventfd_ctx_fdget(req->fd);
 }
 
 /* true where the context is to be signalled */
-static bool shrink_do(struct accmem_context *ctx, struct accmem_shrink *req)
+static bool shrink_do(struct accmem_context *ctx, struct accmem_pressure *req)
 {
 	bool told = false;
 
 	lockdep_assert_held(&accmem_waiters_lock);
-	if (req->flags & ACCMEM_SHRINK_REGISTER)
+	if (req->flags & ACCMEM_PRESSURE_REGISTER)
 		told = shrink_register(ctx);
-	else if (req->flags & ACCMEM_SHRINK_UNREGISTER)
+	else if (req->flags & ACCMEM_PRESSURE_UNREGISTER)
 		shrink_unregister(ctx);
 	else
 		ctx->shrink.answered = true;
-	req->wanted = accmem_waiters_wanted(ctx->account, &req->waiting);
+	req->shortfall = accmem_waiters_wanted(ctx->account, &req->waiting);
 	return told;
 }
 
@@ -197,14 +197,14 @@ static bool shrink_do(struct accmem_context *ctx, struct accmem_shrink *req)
  * @ctx: the context
  * @req: the request, whose flags are known ones. Sleeps.
  *
- * Return: 0 or an error of ACCMEM_IOC_SHRINK.
+ * Return: 0 or an error of ACCMEM_IOC_PRESSURE.
  */
-int accmem_shrink(struct accmem_context *ctx, struct accmem_shrink *req)
+int accmem_shrink(struct accmem_context *ctx, struct accmem_pressure *req)
 {
 	struct eventfd_ctx *eventfd;
 	bool told;
 
-	if (req->flags == ACCMEM_SHRINK_FLAGS)
+	if (req->flags == ACCMEM_PRESSURE_FLAGS)
 		return -EINVAL;
 	eventfd = shrink_eventfd(req);
 	if (IS_ERR(eventfd))
@@ -239,8 +239,8 @@ void accmem_shrink_show(struct seq_file *m, struct accmem_context *ctx)
 	wanted = accmem_waiters_wanted(ctx->account, &others);
 	spin_unlock(&accmem_waiters_lock);
 	seq_printf(m, "accmem-waiting:\t%u\n", waiting);
-	seq_printf(m, "accmem-wanted:\t%llu\n", wanted);
-	seq_printf(m, "accmem-shrink-events:\t%llu\n", events);
+	seq_printf(m, "accmem-shortfall:\t%llu\n", wanted);
+	seq_printf(m, "accmem-pressure-events:\t%llu\n", events);
 }
 
 /**

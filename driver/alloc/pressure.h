@@ -9,13 +9,13 @@
 #include <linux/types.h>
 
 struct accmem_context;
-struct accmem_shrink;
+struct accmem_pressure;
 struct file;
 struct poll_table_struct;
 struct seq_file;
 
 void accmem_shrink_end(struct accmem_context *ctx);
-int accmem_shrink(struct accmem_context *ctx, struct accmem_shrink *req);
+int accmem_shrink(struct accmem_context *ctx, struct accmem_pressure *req);
 void accmem_shrink_show(struct seq_file *m, struct accmem_context *ctx);
 __poll_t accmem_shrink_poll(struct file *file, struct poll_table_struct *table);
 

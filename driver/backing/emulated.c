@@ -28,9 +28,8 @@
 #define EMULATED_SHED 16u /* pages given back in one go */
 
 static unsigned long long resident_max;
-module_param_named(emulated_resident_max, resident_max, ullong,
-		   0644);
-MODULE_PARM_DESC(emulated_resident_max,
+module_param_named(max_resident_bytes, resident_max, ullong, 0644);
+MODULE_PARM_DESC(max_resident_bytes,
 		 "host memory that all devices may use (0: half of RAM)");
 
 static atomic64_t resident; /* pages of all emulated carveouts */

@@ -304,8 +304,8 @@ void accmem_cta_query(struct accmem_cta *cta, struct accmem_cta_query *req)
 		lead = cta->c.peer;
 	req->state = call_state_bits(cta);
 	req->held = hweight64(cta->c.held) * ACCMEM_TMEM_UNIT;
-	req->units = cta->c.held;
-	req->starts = cta->c.starts;
+	req->unit_mask = cta->c.held;
+	req->start_mask = cta->c.starts;
 	req->last = cta->c.last;
 	req->free = accmem_columns_free(&tmem->columns, cta->c.sm);
 	req->waiting = tmem->columns.nr_queued;

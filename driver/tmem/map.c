@@ -104,7 +104,7 @@ static struct file *map_create(const struct accmem_tmem *tmem)
 	map = (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
 	if (!map)
 		return ERR_PTR(-ENOMEM);
-	map->units = tmem->columns.columns / ACCMEM_TMEM_UNIT;
+	map->nr_units = tmem->columns.columns / ACCMEM_TMEM_UNIT;
 	file = anon_inode_getfile("[accmem-map]", &map_fops, map, O_RDONLY);
 	if (IS_ERR(file))
 		free_page((unsigned long)map);

@@ -164,7 +164,7 @@ static void show_queue(struct seq_file *m, struct accmem_columns *c, u32 sm)
 		seq_puts(m, "  ? ");
 		show_name(m, cta);
 		seq_printf(m,
-			   " waits for %u columns, passed %u of %u, %llu us\n",
+			   " waits for %u columns, bypassed %u of %u, %llu us\n",
 			   cta->columns, cta->bypassed, c->bypass_bound,
 			   jiffies64_to_nsecs(get_jiffies_64() -
 					      accmem_to_cta(cta)->since) /

@@ -84,16 +84,16 @@ TRACE_EVENT(accmem_tmem_bypass,
 		__field(u64, context)
 		__field(u64, cta)
 		__field(u32, sm)
-		__field(u32, passed)
+		__field(u32, bypassed)
 	),
 	TP_fast_assign(
 		__entry->context = cta->tmem->context;
 		__entry->cta = cta->id;
 		__entry->sm = cta->c.sm;
-		__entry->passed = passed;
+		__entry->bypassed = passed;
 	),
-	TP_printk("context=%llu cta=%llu sm=%u passed=%u", __entry->context,
-		  __entry->cta, __entry->sm, __entry->passed)
+	TP_printk("context=%llu cta=%llu sm=%u bypassed=%u", __entry->context,
+		  __entry->cta, __entry->sm, __entry->bypassed)
 );
 
 /* columns come or go; waited: for them, or for the peer, in ns */

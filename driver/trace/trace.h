@@ -265,7 +265,7 @@ TRACE_EVENT(accmem_wait_end,
 		__field(u64, context)
 		__field(u64, length)
 		__field(u64, waited)
-		__field(u32, passed)
+		__field(u32, bypassed)
 		__field(int, error)
 	),
 	TP_fast_assign(
@@ -273,12 +273,12 @@ TRACE_EVENT(accmem_wait_end,
 		__entry->context = w->account->id;
 		__entry->length = w->req.length;
 		__entry->waited = now - w->since;
-		__entry->passed = w->q.passed;
+		__entry->bypassed = w->q.passed;
 		__entry->error = error;
 	),
-	TP_printk("accmem%u context=%llu length=%llu waited=%llu passed=%u error=%d",
+	TP_printk("accmem%u context=%llu length=%llu waited=%llu bypassed=%u error=%d",
 		  __entry->device, __entry->context, __entry->length,
-		  __entry->waited, __entry->passed, __entry->error)
+		  __entry->waited, __entry->bypassed, __entry->error)
 );
 
 /* an allocation failed; free and largest say why, where the error is ENOMEM */

@@ -34,8 +34,8 @@
 #define WAITERS_LOOK HZ
 
 static unsigned int waiters_reserve_ms = 1000;
-module_param_named(reserve_ms, waiters_reserve_ms, uint, 0644);
-MODULE_PARM_DESC(reserve_ms,
+module_param_named(waiter_reserve_ms, waiters_reserve_ms, uint, 0644);
+MODULE_PARM_DESC(waiter_reserve_ms,
 		 "ms to keep memory for who waits (0: never; default 1000)");
 
 DEFINE_SPINLOCK(accmem_waiters_lock); /* queues, and the two below */

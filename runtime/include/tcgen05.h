@@ -349,7 +349,7 @@ static inline unsigned int tcgen05_owners(const struct accmem_tmem_map *map,
 	unsigned int found;
 	uint64_t owner;
 
-	if (!columns || last >= map->units ||
+	if (!columns || last >= map->nr_units ||
 	    last >= ACCMEM_TMEM_COLUMNS_MAX / ACCMEM_TMEM_UNIT)
 		return 0;
 	do {

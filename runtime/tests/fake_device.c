@@ -207,14 +207,14 @@ uint64_t fake_calls(void)
 	return calls;
 }
 
-static int do_shrink(struct accmem_shrink *req)
+static int do_shrink(struct accmem_pressure *req)
 {
-	if (req->flags & ACCMEM_SHRINK_REGISTER)
+	if (req->flags & ACCMEM_PRESSURE_REGISTER)
 		shrink_eventfd = req->fd;
-	if (req->flags & ACCMEM_SHRINK_UNREGISTER)
+	if (req->flags & ACCMEM_PRESSURE_UNREGISTER)
 		shrink_eventfd = -1;
 	req->waiting = device->wanted != 0;
-	req->wanted = device->wanted;
+	req->shortfall = device->wanted;
 	return 0;
 }
 
@@ -258,7 +258,7 @@ static int do_call(int fd, struct fake_file *file, unsigned long command,
 	case ACCMEM_IOC_PREFETCH:
 	case ACCMEM_IOC_ADVISE:
 		return 0; /* there is nothing to move */
-	case ACCMEM_IOC_SHRINK:
+	case ACCMEM_IOC_PRESSURE:
 		return do_shrink(argument);
 	case ACCMEM_IOC_STREAM_CREATE:
 		return do_stream_create(argument);

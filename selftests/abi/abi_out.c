@@ -424,7 +424,7 @@ TEST_F(abi_out, largest_run_in_sysfs)
 
 	do {
 		usleep(1000);
-		device = accmem_sysfs(variant->path, "largest_run");
+		device = accmem_sysfs(variant->path, "largest_free_run");
 		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
 	} while (device < (int64_t)info.largest_run && accmem_ms() < end);
 	EXPECT_LE(info.largest_run, device);

@@ -87,9 +87,9 @@ static const struct call calls[] = {
 	  RESERVED(accmem_prefetch),
 	  .flags = ACCMEM_PREFETCH_FLAGS },
 	{ .cmd = ACCMEM_IOC_ADVISE, RESERVED(accmem_advise) },
-	{ .cmd = ACCMEM_IOC_SHRINK,
-	  RESERVED(accmem_shrink),
-	  .flags = ACCMEM_SHRINK_FLAGS },
+	{ .cmd = ACCMEM_IOC_PRESSURE,
+	  RESERVED(accmem_pressure),
+	  .flags = ACCMEM_PRESSURE_FLAGS },
 };
 
 static char read_byte; /* destination of ACCESS */

@@ -183,12 +183,12 @@ static void hint(void)
 
 static void shrink(void)
 {
-	struct accmem_shrink s = { .size = sizeof(s),
-				   .flags = below(3),
-				   .fd = -1 };
+	struct accmem_pressure s = { .size = sizeof(s),
+				     .flags = below(3),
+				     .fd = -1 };
 
 	spoil(&s, sizeof(s));
-	call(some_context(), ACCMEM_IOC_SHRINK, &s);
+	call(some_context(), ACCMEM_IOC_PRESSURE, &s);
 }
 
 static void stream_create(void)

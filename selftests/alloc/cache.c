@@ -20,7 +20,7 @@ ACCMEM_FIXTURE(cache)
 /* the number of times that the carveout's lock was taken; it protects all shared data */
 static bool read_holds(const char *path, uint64_t *holds)
 {
-	int64_t now = accmem_shared(path, "carveout_lock_holds");
+	int64_t now = accmem_lock_stats(path, "carveout_lock_holds");
 
 	*holds = now;
 	return now >= 0;
@@ -371,7 +371,7 @@ TEST_F(cache, a_block_whose_granule_was_mapped_is_not_kept)
 /* A buffer of emulated memory is cached without its pages, which the host could use. */
 TEST_F(cache, pages_of_the_host_are_not_kept)
 {
-	const int64_t before = accmem_param("emulated_resident_max");
+	const int64_t before = accmem_param("max_resident_bytes");
 	struct accmem_alloc a[16];
 	unsigned int i;
 	int other;
@@ -379,7 +379,7 @@ TEST_F(cache, pages_of_the_host_are_not_kept)
 
 	if (self->info.backing != ACCMEM_BACKING_EMULATED)
 		return;
-	ASSERT_EQ(0, accmem_param_set("emulated_resident_max", MIB(64)));
+	ASSERT_EQ(0, accmem_param_set("max_resident_bytes", MIB(64)));
 	for (i = 0; i < ARRAY_SIZE(a); i++) {
 		EXPECT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2),
 						ACCMEM_ALLOC_POPULATE, &a[i]));
@@ -396,7 +396,7 @@ TEST_F(cache, pages_of_the_host_are_not_kept)
 	}
 	munmap(p, MIB(40));
 	close(other);
-	EXPECT_EQ(0, accmem_param_set("emulated_resident_max", before));
+	EXPECT_EQ(0, accmem_param_set("max_resident_bytes", before));
 }
 
 /* A cached buffer serves only a request with the same arguments. */

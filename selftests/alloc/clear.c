@@ -30,9 +30,9 @@ struct clear_counts {
 static struct clear_counts clears_now(const char *path)
 {
 	return (struct clear_counts){
-		.cleared = accmem_sysfs(path, "cleared_bytes"),
-		.late = accmem_sysfs(path, "cleared_late_bytes"),
-		.helping = accmem_sysfs(path, "cleared_helping_bytes"),
+		.cleared = accmem_sysfs(path, "cleared_background_bytes"),
+		.late = accmem_sysfs(path, "cleared_at_alloc_bytes"),
+		.helping = accmem_sysfs(path, "cleared_parallel_bytes"),
 	};
 }
 

@@ -304,9 +304,9 @@ TEST_F(kinds, resident_limit_is_enomem)
 {
 	struct accmem_alloc a;
 
-	ASSERT_EQ(0, accmem_param_set("emulated_resident_max", MIB(4)));
+	ASSERT_EQ(0, accmem_param_set("max_resident_bytes", MIB(4)));
 	EXPECT_EQ(-ENOMEM, alloc_host(self->fd, MIB(8), 0, &a));
-	EXPECT_EQ(0, accmem_param_set("emulated_resident_max", 0));
+	EXPECT_EQ(0, accmem_param_set("max_resident_bytes", 0));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "host/resident_bytes"));
 	ASSERT_EQ(0, alloc_host(self->fd, MIB(8), 0, &a));
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));

@@ -143,7 +143,7 @@ bad_last()
 	bad "good phys, then a bad one" \
 		"phys=2M@$start,2M@$((start + 2097152)):nopages,2M@0"
 	bad "limit that is no number" max_bytes_per_user=many
-	bad "resident limit that is no number" emulated_resident_max=-1
+	bad "resident limit that is no number" max_resident_bytes=-1
 }
 
 # --- unloading --------------------------------------------------------------

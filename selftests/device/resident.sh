@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# The host memory behind an emulated device: capped by emulated_resident_max,
+# The host memory behind an emulated device: capped by max_resident_bytes,
 # charged to the memory cgroup of who touches it. A touch that cannot be served
 # is SIGBUS, ALLOC with POPULATE is ENOMEM; neither leaves anything behind.
 
@@ -137,7 +137,7 @@ populate_is_limited()
 	is_idle && rmdir $group
 }
 
-reload emulated=256M,256M emulated_resident_max=$((64 * mib))
+reload emulated=256M,256M max_resident_bytes=$((64 * mib))
 check "touches below the cap" touch_within
 check "a touch above the cap is SIGBUS" touch_beyond
 check "touches below the cap again" touch_within

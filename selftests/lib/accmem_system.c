@@ -339,7 +339,7 @@ uint64_t accmem_touchable(int fd)
 		return info.capacity;
 	sysinfo(&host);
 	most = (uint64_t)host.totalram * host.mem_unit / 2;
-	param = accmem_param("emulated_resident_max");
+	param = accmem_param("max_resident_bytes");
 	if (param > 0 && (uint64_t)param < most)
 		most = param;
 	/* leaves room for pages of the previous test that are not freed yet */
@@ -428,10 +428,10 @@ int accmem_debug_read(const char *path, const char *name, char *text,
 	return accmem_read_file(file, text, size);
 }
 
-int64_t accmem_shared(const char *path, const char *key)
+int64_t accmem_lock_stats(const char *path, const char *key)
 {
 	char text[512], *at;
-	int err = accmem_debug_read(path, "shared", text, sizeof(text));
+	int err = accmem_debug_read(path, "lock_stats", text, sizeof(text));
 
 	if (err < 0)
 		return err;

@@ -139,7 +139,7 @@ static int count_cells(const char *path, bool all)
 	char *line, *save, *cells;
 	int nr = 0;
 
-	if (read_debug(path, "map", text, sizeof(text)) <= 0)
+	if (read_debug(path, "occupancy", text, sizeof(text)) <= 0)
 		return -1;
 	for (line = strtok_r(text, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
@@ -166,7 +166,7 @@ static int used_cells_settled(const char *path)
 	return used;
 }
 
-TEST_F(obs, debugfs_map)
+TEST_F(obs, debugfs_occupancy)
 {
 	int after, all = count_cells(variant->path, true);
 
@@ -204,8 +204,9 @@ TEST_F(obs, debugfs_buffers)
 /* Only root may read the addresses of other processes. The test checks the modes. */
 TEST_F(obs, debugfs_is_for_root)
 {
-	static const char *const names[] = { "map",	"usage",  "contexts",
-					     "buffers", "streams", "shared",
+	static const char *const names[] = { "occupancy", "usage",
+					     "contexts",  "buffers",
+					     "streams",	  "lock_stats",
 					     "tmem" };
 	char file[128];
 	struct stat st;

@@ -43,10 +43,10 @@ FIXTURE_TEARDOWN(tenant_view)
 static const char *const attributes[] = {
 	"free_bytes",
 	"dirty_bytes",
-	"cleared_bytes",
-	"cleared_late_bytes",
-	"cleared_helping_bytes",
-	"largest_run",
+	"cleared_background_bytes",
+	"cleared_at_alloc_bytes",
+	"cleared_parallel_bytes",
+	"largest_free_run",
 	"live_bytes",
 	"detached_bytes",
 	"pending_bytes",
@@ -135,8 +135,8 @@ static int pair(int fd, uint64_t length)
 
 enum view { INFO, FDINFO, SYSFS, USAGE, MAP, CONTEXTS, VIEWS };
 
-static const char *const views[VIEWS] = { "INFO",  "fdinfo", "sysfs",
-					  "usage", "map",    "contexts" };
+static const char *const views[VIEWS] = { "INFO",  "fdinfo",	"sysfs",
+					  "usage", "occupancy", "contexts" };
 
 static int look(const char *path, int fd, enum view view)
 {
@@ -172,7 +172,7 @@ static unsigned int nr_pairs(void)
 static int64_t holds(const char *path, int reader, enum view view, int fd,
 		     uint64_t length)
 {
-	int64_t before = accmem_shared(path, "carveout_lock_holds");
+	int64_t before = accmem_lock_stats(path, "carveout_lock_holds");
 	unsigned int i;
 
 	for (i = 0; i < nr_pairs(); i++) {
@@ -181,7 +181,7 @@ static int64_t holds(const char *path, int reader, enum view view, int fd,
 		if (look(path, reader, view))
 			return -1;
 	}
-	return accmem_shared(path, "carveout_lock_holds") - before;
+	return accmem_lock_stats(path, "carveout_lock_holds") - before;
 }
 
 /* The cleaner takes the lock as well, so one of five tries must be without it. */

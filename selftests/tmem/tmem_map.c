@@ -84,7 +84,7 @@ TEST_F(tmem_map, says_whose_each_unit_is)
 	uint64_t a = tmem_id(self->a), b = tmem_id(self->b);
 	uint32_t at, other;
 
-	EXPECT_EQ(512 / ACCMEM_TMEM_UNIT, self->map->units);
+	EXPECT_EQ(512 / ACCMEM_TMEM_UNIT, self->map->nr_units);
 	EXPECT_TRUE(is_free(self->map));
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 128));
 	ASSERT_EQ(0, tcgen05_alloc(self->b, &other, 64));
@@ -110,7 +110,7 @@ TEST_F(tmem_map, has_what_was_held_before_it_was_mapped)
 	}
 	map = map_of(cta[0]);
 	ASSERT_NE(NULL, map);
-	EXPECT_EQ(UNITS, map->units);
+	EXPECT_EQ(UNITS, map->nr_units);
 	for (i = 0; i < 4; i++)
 		EXPECT_TRUE(owns(map, 16 * i, 16 * i + 16, tmem_id(cta[i])));
 	for (i = 0; i < 4; i++)
@@ -198,7 +198,7 @@ TEST_F(tmem_map, is_free_after_the_end_of_the_context)
 	accmem_close(self->ctx);
 	self->ctx = NULL;
 	EXPECT_TRUE(is_free(self->map));
-	EXPECT_EQ(16, self->map->units);
+	EXPECT_EQ(16, self->map->nr_units);
 	/* the page can still be mapped through the other CTA */
 	munmap((void *)self->map, PAGE);
 	self->map = map_of(self->b);
@@ -220,7 +220,7 @@ TEST_F(tmem_map, outlives_context_and_ctas)
 	EXPECT_TRUE(is_free(map));
 	EXPECT_EQ(0, madvise((void *)map, PAGE, MADV_DONTNEED));
 	EXPECT_TRUE(is_free(map));
-	EXPECT_EQ(16, map->units);
+	EXPECT_EQ(16, map->nr_units);
 	munmap((void *)map, PAGE);
 }
 
@@ -349,7 +349,7 @@ TEST_F(tmem_map, may_lie_in_a_pipe_after_all_has_gone)
 	tcgen05_exit(cta);
 	accmem_close(ctx);
 	ASSERT_EQ((ssize_t)sizeof(copy), read(fd[0], &copy, sizeof(copy)));
-	EXPECT_EQ(16, copy.units);
+	EXPECT_EQ(16, copy.nr_units);
 	EXPECT_TRUE(is_free(&copy));
 	close(fd[0]);
 	close(fd[1]);
@@ -408,7 +408,7 @@ static bool snapshot(const volatile struct accmem_tmem_map *map,
 	copy->sequence = __atomic_load_n(&map->sequence, __ATOMIC_ACQUIRE);
 	if (copy->sequence % 2)
 		return false;
-	copy->units = map->units;
+	copy->nr_units = map->nr_units;
 	for (i = 0; i < UNITS; i++)
 		copy->owner[i] = map->owner[i];
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);

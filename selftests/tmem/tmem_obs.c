@@ -233,7 +233,7 @@ TEST_F(tmem_obs, trace_events)
 				  "cta=2 sm=0 columns=512", &gave_up));
 	EXPECT_LT(0, gave_up);
 	EXPECT_GE(60000 * TMEM_MS, gave_up);
-	EXPECT_EQ(1, count_events("accmem_tmem_bypass", "cta=7 sm=0 passed=1",
+	EXPECT_EQ(1, count_events("accmem_tmem_bypass", "cta=7 sm=0 bypassed=1",
 				  NULL));
 	EXPECT_EQ(1, count_events("accmem_tmem_dealloc",
 				  "cta=1 sm=0 columns=256 address=0x0", NULL));
@@ -257,7 +257,7 @@ static const char *const picture[] = {
 	": exclusive, bypass bound 3\n",
 	"| 512 of 576 columns free\n"
 	"  a CTA 1 launch 0x1 cluster 0 rank 0 holds 64 columns, permit\n"
-	"  ? CTA 2 launch 0x1 cluster 0 rank 0 waits for 512 columns, passed 0",
+	"  ? CTA 2 launch 0x1 cluster 0 rank 0 waits for 512 columns, bypassed 0",
 	"SM 1 |..................| 576 of 576 columns free\n",
 };
 
@@ -290,7 +290,7 @@ TEST_F(tmem_obs, debugfs_shows_every_sm)
 TEST_F(tmem_obs, debugfs_shows_how_often_and_how_long)
 {
 	struct tmem_call call;
-	static const char waits[] = "waits for 512 columns, passed 1 of 2, ";
+	static const char waits[] = "waits for 512 columns, bypassed 1 of 2, ";
 	char text[8192], *at;
 	uint32_t held, more;
 

@@ -167,7 +167,7 @@ TEST_F(wait_hand_over, a_request_that_says_more_than_a_size_is_not)
 TEST_F(wait_hand_over, the_first_is_not_passed_by_it)
 {
 	int64_t handed = waiting(variant->path, "handed_over");
-	int64_t passes = waiting(variant->path, "passes");
+	int64_t passes = waiting(variant->path, "bypasses");
 	struct waiter large = {}, w = {};
 
 	ASSERT_TRUE(waiter_start(&large, self->fd, 2 * PIECE, FOREVER));
@@ -177,7 +177,7 @@ TEST_F(wait_hand_over, the_first_is_not_passed_by_it)
 	/* it passes as anybody may, and that is counted */
 	ASSERT_EQ(0, serve(&w, self->other, self->a[0].address));
 	EXPECT_EQ(handed, waiting(variant->path, "handed_over"));
-	EXPECT_EQ(passes + 1, waiting(variant->path, "passes"));
+	EXPECT_EQ(passes + 1, waiting(variant->path, "bypasses"));
 	EXPECT_EQ(0, waiter_end_by_close(&large, &self->other));
 }
 

@@ -103,7 +103,7 @@ TEST_F(wait_order, a_large_request_is_passed_a_bounded_number_of_times)
 	struct waiter w = {};
 	struct accmem_alloc a;
 
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
@@ -120,7 +120,7 @@ TEST_F(wait_order, a_large_request_is_passed_a_bounded_number_of_times)
 	/* the reservation has ended */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
 	EXPECT_EQ(0, accmem_alloc_bytes(self->other, PIECE, 0, &a));
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 /*
@@ -149,7 +149,7 @@ TEST_F(wait_order, a_large_request_is_passed_by_growth_a_bounded_number_of_times
 				  .flags = ACCMEM_ALLOC_RESIZABLE };
 	struct waiter w = {};
 
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
 	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
@@ -157,7 +157,7 @@ TEST_F(wait_order, a_large_request_is_passed_by_growth_a_bounded_number_of_times
 	EXPECT_EQ(16, grow_until_refused(self->other, a.address, 100));
 	EXPECT_EQ(1, in_state(variant->path, "reserved"));
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 /*
@@ -173,7 +173,7 @@ TEST_F(wait_order, a_reservation_holds_up_nobody_who_needs_nothing_of_it)
 	};
 	struct waiter w = {};
 
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
 	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
@@ -188,7 +188,7 @@ TEST_F(wait_order, a_reservation_holds_up_nobody_who_needs_nothing_of_it)
 		  alloc_wait(self->other, KIB(4), in_ms(self->fd, 20), &a));
 	EXPECT_EQ(1, in_state(variant->path, "reserved"));
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 /* An ALLOC of host memory bypasses no waiter for device memory. */
@@ -198,7 +198,7 @@ TEST_F(wait_order, host_memory_is_no_pass)
 	struct accmem_alloc a;
 	unsigned int i;
 
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	for (i = 0; i < 20; i++) {
@@ -211,7 +211,7 @@ TEST_F(wait_order, host_memory_is_no_pass)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(0, accmem_alloc_bytes(self->other, KIB(4), 0, &a));
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 TEST_F(wait_order, memory_is_not_reserved_for_ever)
@@ -221,7 +221,7 @@ TEST_F(wait_order, memory_is_not_reserved_for_ever)
 	uint64_t until = accmem_ms() + PATIENCE_MS;
 	struct accmem_alloc a;
 
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 100));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 100));
 	ASSERT_TRUE(waiter_start(&w, self->fd, 4 * PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
@@ -240,7 +240,7 @@ TEST_F(wait_order, memory_is_not_reserved_for_ever)
 	EXPECT_GT(until, accmem_ms());
 	/* the first waiter has only lost its place in the queue */
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 TEST_F(wait_order, users_take_turns)
@@ -283,21 +283,21 @@ TEST_F(wait_order, the_time_of_reservations_can_be_changed)
 	struct waiter w = {};
 	struct accmem_alloc a;
 
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 0));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 0));
 	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(100, pass_until_refused(self->other, 100));
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 600000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 600000));
 	EXPECT_TRUE(wait_for_state(variant->path, "reserved", 1));
 	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, PIECE, 0, &a));
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 10));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 10));
 	while (accmem_alloc_bytes(self->other, PIECE, 0, &a) &&
 	       accmem_ms() < until)
 		usleep(1000);
 	EXPECT_GT(until, accmem_ms());
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 WAIT_MAIN

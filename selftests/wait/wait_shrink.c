@@ -17,13 +17,13 @@
 WAIT_FIXTURE(wait_shrink)
 
 static int shrink_call(int fd, uint32_t flags, int eventfd,
-		       struct accmem_shrink *req)
+		       struct accmem_pressure *req)
 {
 	memset(req, 0, sizeof(*req));
 	req->size = sizeof(*req);
 	req->flags = flags;
 	req->fd = eventfd;
-	return accmem_ioctl(fd, ACCMEM_IOC_SHRINK, req);
+	return accmem_ioctl(fd, ACCMEM_IOC_PRESSURE, req);
 }
 
 static bool is_readable(int fd)
@@ -49,11 +49,12 @@ TEST_F(wait_shrink, who_can_shrink_is_told_before_others_sleep)
 {
 	int efd = eventfd(0, EFD_NONBLOCK);
 	struct waiter w = {}, more = {};
-	struct accmem_shrink s;
+	struct accmem_pressure s;
 	uint64_t n;
 
-	ASSERT_EQ(0, shrink_call(self->other, ACCMEM_SHRINK_REGISTER, efd, &s));
-	EXPECT_EQ(0, s.wanted);
+	ASSERT_EQ(0,
+		  shrink_call(self->other, ACCMEM_PRESSURE_REGISTER, efd, &s));
+	EXPECT_EQ(0, s.shortfall);
 	EXPECT_EQ(0, s.waiting);
 	EXPECT_FALSE(is_readable(self->other));
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
@@ -70,12 +71,12 @@ TEST_F(wait_shrink, who_can_shrink_is_told_before_others_sleep)
 	EXPECT_TRUE(is_readable(self->other));
 	EXPECT_EQ(-1, read(efd, &n, 8));
 	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &s));
-	EXPECT_EQ(2 * PIECE, s.wanted);
+	EXPECT_EQ(2 * PIECE, s.shortfall);
 	EXPECT_EQ(2, s.waiting);
 	EXPECT_FALSE(is_readable(self->other));
 	/* a waiter is not asked to free memory */
 	ASSERT_EQ(0, shrink_call(self->fd, 0, 0, &s));
-	EXPECT_EQ(0, s.wanted);
+	EXPECT_EQ(0, s.shortfall);
 	EXPECT_EQ(0, s.waiting);
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
@@ -84,7 +85,7 @@ TEST_F(wait_shrink, who_can_shrink_is_told_before_others_sleep)
 	EXPECT_EQ(0, w.err);
 	EXPECT_EQ(0, more.err);
 	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &s));
-	EXPECT_EQ(0, s.wanted);
+	EXPECT_EQ(0, s.shortfall);
 	/* a new shortage causes a new notification */
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
@@ -119,7 +120,7 @@ static bool wake_in_vain(const char *path, int fd)
 TEST_F(wait_shrink, a_try_in_vain_is_no_new_shortage)
 {
 	int efd = eventfd(0, EFD_NONBLOCK);
-	struct accmem_shrink s;
+	struct accmem_pressure s;
 	struct waiter w = { .alignment = 2 * PIECE };
 	unsigned int odd = self->a[0].address % (2 * PIECE) ? 0 : 1;
 	uint64_t n;
@@ -129,7 +130,8 @@ TEST_F(wait_shrink, a_try_in_vain_is_no_new_shortage)
 		close(efd);
 		return;
 	}
-	ASSERT_EQ(0, shrink_call(self->other, ACCMEM_SHRINK_REGISTER, efd, &s));
+	ASSERT_EQ(0,
+		  shrink_call(self->other, ACCMEM_PRESSURE_REGISTER, efd, &s));
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	ASSERT_TRUE(wait_until_readable(efd));
@@ -153,10 +155,11 @@ TEST_F(wait_shrink, a_try_in_vain_is_no_new_shortage)
 TEST_F(wait_shrink, two_that_wait_for_each_other_are_both_told)
 {
 	int rounds = accmem_scale(40), i;
-	struct accmem_shrink s;
+	struct accmem_pressure s;
 
-	ASSERT_EQ(0, shrink_call(self->fd, ACCMEM_SHRINK_REGISTER, -1, &s));
-	ASSERT_EQ(0, shrink_call(self->other, ACCMEM_SHRINK_REGISTER, -1, &s));
+	ASSERT_EQ(0, shrink_call(self->fd, ACCMEM_PRESSURE_REGISTER, -1, &s));
+	ASSERT_EQ(0,
+		  shrink_call(self->other, ACCMEM_PRESSURE_REGISTER, -1, &s));
 	for (i = 0; i < rounds; i++) {
 		struct waiter a = {}, b = {};
 
@@ -181,19 +184,21 @@ TEST_F(wait_shrink, two_that_wait_for_each_other_are_both_told)
 
 TEST_F(wait_shrink, who_registers_in_a_shortage_is_told_at_once)
 {
-	struct accmem_shrink s;
+	struct accmem_pressure s;
 	struct waiter w = {};
 
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	EXPECT_FALSE(is_readable(self->other));
-	ASSERT_EQ(0, shrink_call(self->other, ACCMEM_SHRINK_REGISTER, -1, &s));
-	EXPECT_EQ(PIECE, s.wanted);
+	ASSERT_EQ(0,
+		  shrink_call(self->other, ACCMEM_PRESSURE_REGISTER, -1, &s));
+	EXPECT_EQ(PIECE, s.shortfall);
 	EXPECT_TRUE(is_readable(self->other));
-	ASSERT_EQ(0, shrink_call(self->other, ACCMEM_SHRINK_UNREGISTER, 0, &s));
+	ASSERT_EQ(0,
+		  shrink_call(self->other, ACCMEM_PRESSURE_UNREGISTER, 0, &s));
 	EXPECT_FALSE(is_readable(self->other));
 	/* a context is not notified for its own requests */
-	ASSERT_EQ(0, shrink_call(self->fd, ACCMEM_SHRINK_REGISTER, -1, &s));
+	ASSERT_EQ(0, shrink_call(self->fd, ACCMEM_PRESSURE_REGISTER, -1, &s));
 	EXPECT_FALSE(is_readable(self->fd));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	pthread_join(w.thread, NULL);
@@ -202,18 +207,18 @@ TEST_F(wait_shrink, who_registers_in_a_shortage_is_told_at_once)
 /* SHRINK with a structure in read-only memory */
 static int shrink_untold(int fd, uint32_t flags, int eventfd)
 {
-	struct accmem_shrink *req;
+	struct accmem_pressure *req;
 	int err;
 
 	req = mmap(NULL, 4096, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (req == MAP_FAILED)
 		return -errno;
-	*req = (struct accmem_shrink){ .size = sizeof(*req),
-				       .flags = flags,
-				       .fd = eventfd };
+	*req = (struct accmem_pressure){ .size = sizeof(*req),
+					 .flags = flags,
+					 .fd = eventfd };
 	err = mprotect(req, 4096, PROT_READ) ?
 		      -errno :
-		      accmem_ioctl(fd, ACCMEM_IOC_SHRINK, req);
+		      accmem_ioctl(fd, ACCMEM_IOC_PRESSURE, req);
 	munmap(req, 4096);
 	return err;
 }
@@ -224,20 +229,21 @@ static int shrink_untold(int fd, uint32_t flags, int eventfd)
  */
 TEST_F(wait_shrink, an_answer_that_cannot_be_written)
 {
-	struct accmem_shrink s;
+	struct accmem_pressure s;
 	struct waiter w = {};
 
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
 	EXPECT_EQ(-EFAULT,
-		  shrink_untold(self->other, ACCMEM_SHRINK_REGISTER, -1));
+		  shrink_untold(self->other, ACCMEM_PRESSURE_REGISTER, -1));
 	EXPECT_FALSE(is_readable(self->other));
-	ASSERT_EQ(0, shrink_call(self->other, ACCMEM_SHRINK_REGISTER, -1, &s));
+	ASSERT_EQ(0,
+		  shrink_call(self->other, ACCMEM_PRESSURE_REGISTER, -1, &s));
 	ASSERT_TRUE(is_readable(self->other));
 	EXPECT_EQ(-EFAULT, shrink_untold(self->other, 0, 0));
 	EXPECT_TRUE(is_readable(self->other));
 	EXPECT_EQ(-EFAULT,
-		  shrink_untold(self->other, ACCMEM_SHRINK_UNREGISTER, 0));
+		  shrink_untold(self->other, ACCMEM_PRESSURE_UNREGISTER, 0));
 	EXPECT_TRUE(is_readable(self->other));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	pthread_join(w.thread, NULL);
@@ -245,11 +251,12 @@ TEST_F(wait_shrink, an_answer_that_cannot_be_written)
 
 TEST_F(wait_shrink, a_limit_of_others_is_no_shortage)
 {
-	struct accmem_shrink s;
+	struct accmem_pressure s;
 	struct waiter w = {};
 	struct accmem_alloc a;
 
-	ASSERT_EQ(0, shrink_call(self->other, ACCMEM_SHRINK_REGISTER, -1, &s));
+	ASSERT_EQ(0,
+		  shrink_call(self->other, ACCMEM_PRESSURE_REGISTER, -1, &s));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
@@ -258,7 +265,7 @@ TEST_F(wait_shrink, a_limit_of_others_is_no_shortage)
 	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
 	EXPECT_FALSE(is_readable(self->other));
 	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &s));
-	EXPECT_EQ(0, s.wanted);
+	EXPECT_EQ(0, s.shortfall);
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
 	pthread_join(w.thread, NULL);
 	EXPECT_EQ(0, w.err);
@@ -266,35 +273,35 @@ TEST_F(wait_shrink, a_limit_of_others_is_no_shortage)
 
 TEST_F(wait_shrink, bad_input_of_shrink)
 {
-	struct accmem_shrink s;
+	struct accmem_pressure s;
 
-	EXPECT_EQ(-EINVAL,
-		  shrink_call(self->fd,
-			      ACCMEM_SHRINK_REGISTER | ACCMEM_SHRINK_UNREGISTER,
-			      -1, &s));
+	EXPECT_EQ(-EINVAL, shrink_call(self->fd,
+				       ACCMEM_PRESSURE_REGISTER |
+					       ACCMEM_PRESSURE_UNREGISTER,
+				       -1, &s));
 	EXPECT_EQ(-EINVAL, shrink_call(self->fd, 0x4, 0, &s));
 	EXPECT_EQ(-EINVAL, shrink_call(self->fd, 0, 1, &s));
 	EXPECT_EQ(-EINVAL,
-		  shrink_call(self->fd, ACCMEM_SHRINK_UNREGISTER, 1, &s));
+		  shrink_call(self->fd, ACCMEM_PRESSURE_UNREGISTER, 1, &s));
 	EXPECT_EQ(-EBADF,
-		  shrink_call(self->fd, ACCMEM_SHRINK_REGISTER, 999, &s));
-	EXPECT_EQ(-EINVAL, shrink_call(self->fd, ACCMEM_SHRINK_REGISTER,
+		  shrink_call(self->fd, ACCMEM_PRESSURE_REGISTER, 999, &s));
+	EXPECT_EQ(-EINVAL, shrink_call(self->fd, ACCMEM_PRESSURE_REGISTER,
 				       self->other, &s));
-	s = (struct accmem_shrink){ .size = sizeof(s), .reserved = 1 };
-	EXPECT_EQ(-EINVAL, accmem_ioctl(self->fd, ACCMEM_IOC_SHRINK, &s));
+	s = (struct accmem_pressure){ .size = sizeof(s), .reserved = 1 };
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->fd, ACCMEM_IOC_PRESSURE, &s));
 	/* none of these calls has registered the context */
-	EXPECT_EQ(0, shrink_call(self->fd, ACCMEM_SHRINK_UNREGISTER, 0, &s));
+	EXPECT_EQ(0, shrink_call(self->fd, ACCMEM_PRESSURE_UNREGISTER, 0, &s));
 }
 
 /* The reason of a wait may change, from a limit to a shortage. */
 TEST_F(wait_shrink, others_are_told_when_a_limit_holds_it_up_no_more)
 {
-	struct accmem_shrink req;
+	struct accmem_pressure req;
 	struct waiter w = {};
 	struct accmem_alloc a;
 
 	ASSERT_EQ(0,
-		  shrink_call(self->other, ACCMEM_SHRINK_REGISTER, -1, &req));
+		  shrink_call(self->other, ACCMEM_PRESSURE_REGISTER, -1, &req));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
@@ -305,7 +312,7 @@ TEST_F(wait_shrink, others_are_told_when_a_limit_holds_it_up_no_more)
 	EXPECT_TRUE(wait_until_readable(self->other));
 	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &req));
 	EXPECT_EQ(1, req.waiting);
-	EXPECT_EQ(PIECE, req.wanted);
+	EXPECT_EQ(PIECE, req.shortfall);
 	/* and from a shortage to a limit, on devices where the charge is known before */
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
 	if (!accmem_owns_folios(&self->info)) {

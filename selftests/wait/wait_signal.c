@@ -90,7 +90,7 @@ TEST_F(wait_signal, a_call_that_a_signal_restarts_keeps_what_is_reserved)
 	struct accmem_alloc a;
 
 	handle(SIGUSR1, SA_RESTART);
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_TRUE(waiter_start_reserved(&w, variant->path, self->fd,
 					  self->other, self->a[0].address));
 	EXPECT_TRUE(interrupt(&w, variant->path, "reserved"));
@@ -99,7 +99,7 @@ TEST_F(wait_signal, a_call_that_a_signal_restarts_keeps_what_is_reserved)
 	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
 	pthread_join(w.thread, NULL);
 	EXPECT_EQ(0, w.err);
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 static atomic_int let_go;
@@ -151,7 +151,7 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_one_that_is_restarted_often)
 
 	handle(SIGUSR1, SA_RESTART);
 	sigaction(SIGUSR2, &action, NULL);
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_TRUE(waiter_start_reserved(&often, variant->path, self->fd,
 					  self->other, self->a[0].address));
 	ASSERT_TRUE(waiter_start(&lost, self->other, PIECE, FOREVER));
@@ -164,7 +164,7 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_one_that_is_restarted_often)
 		usleep(10000);
 	}
 	EXPECT_EQ(1, waiting(variant->path, "waiting"));
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	pthread_join(often.thread, NULL);
 	EXPECT_EQ(0, often.err);
@@ -188,7 +188,7 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_reservations_that_are_of_use)
 
 	sigaction(SIGUSR2, &action, NULL);
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECES * PIECE));
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 900));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 900));
 	ASSERT_TRUE(waiter_start(&lost, self->other, PIECE, FOREVER));
 	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
 	pthread_kill(lost.thread, SIGUSR2);
@@ -209,7 +209,7 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_reservations_that_are_of_use)
 							&self->a[i]));
 	}
 	EXPECT_EQ(0, waiting(variant->path, "waiting"));
-	ASSERT_EQ(0, accmem_param_set("reserve_ms", 1000));
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 	atomic_store(&let_go, 1);
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
 	pthread_join(lost.thread, NULL);

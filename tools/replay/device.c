@@ -156,7 +156,7 @@ static bool print_debugfs_map(const struct player *p)
 	FILE *file;
 	size_t n;
 
-	snprintf(path, sizeof(path), "/sys/kernel/debug/accmem/%s/map",
+	snprintf(path, sizeof(path), "/sys/kernel/debug/accmem/%s/occupancy",
 		 slash ? slash + 1 : p->o->device);
 	file = fopen(path, "r");
 	if (!file)

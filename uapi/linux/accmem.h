@@ -1,21 +1,73 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * accmem: device memory of an accelerator, handed out by ioctl and mmap.
+ * accmem: memory of an accelerator, allocated by ioctl and mapped by mmap.
  *
- * Every structure starts with its own size in bytes. A program built against
- * an older header passes a shorter structure, whose missing tail reads as
- * zero; a program built against a newer one may pass a longer structure, up to
- * 4096 bytes, as long as the tail that the kernel does not know is zero (E2BIG
- * otherwise).
+ * Words of this header:
  *
- * The errors that every call shares, in the order they are checked:
+ *   device          /dev/accmemN: the memory of one accelerator
+ *   carveout        one contiguous range of device memory. A device has one or more,
+ *                   numbered from 0.
+ *   context         one open file of a device. A context owns the buffers that are
+ *                   allocated through it. fork() and passing the file descriptor
+ *                   share the context.
+ *   buffer          one allocation of a context
+ *   device address  64-bit address of a byte of a buffer, as the device sees it. The
+ *                   first device address of a buffer is also its name in the ioctls. An
+ *                   address means nothing in another context, and 0 is never a buffer.
+ *   run             memory of a buffer that is contiguous in its carveout
+ *   granule         4096 bytes: the unit in which a carveout hands out memory. Small
+ *                   buffers (at most 2048 bytes) of one context share granules.
+ *   footprint       bytes of memory that a buffer occupies
+ *   charge          bytes that count against the limits of a context and of its user
+ *   stream          a timeline of a context: a 64-bit count that only grows
+ *   position        a value of that count. A position is reached when the count is equal
+ *                   to it or larger.
+ *   pending         said of memory that was freed, but waits for a position or a fence
+ *   pin             a reference that another part of the kernel holds on a page
+ *                   (O_DIRECT, vmsplice, RDMA)
+ *   SM, column      Tensor Memory of a context: an SM has columns, which CTAs allocate
+ *   CTA             a client of Tensor Memory. A CTA is an open file, too.
+ *   unit            32 columns: the smallest allocation of Tensor Memory
+ *   pair, peer      two CTAs that allocate and deallocate together; each is the peer of
+ *                   the other
  *
- *   ENOTTY      unknown command
- *   EFAULT      the structure cannot be read or written
- *   EINVAL      size is below the first version of the structure
- *   E2BIG       size is above 4096, or above the kernel's and the excess is not
- *               zero
- *   EINVAL      unknown flag, or a reserved field that is not zero
+ * A letter with a number (A1, P12) is a row of Documentation/conformance.rst.
+ *
+ * Use, without error handling:
+ *
+ *   int fd = open("/dev/accmem0", O_RDWR | O_CLOEXEC);
+ *   struct accmem_alloc a = { .size = sizeof(a), .length = 1 << 20 };
+ *   struct accmem_free f = { .size = sizeof(f) };
+ *
+ *   ioctl(fd, ACCMEM_IOC_ALLOC, &a);
+ *   p = mmap(NULL, a.footprint, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+ *            a.mmap_offset);
+ *   ...                               the device uses a.address, the CPU uses p
+ *   munmap(p, a.footprint);
+ *   f.address = a.address;
+ *   ioctl(fd, ACCMEM_IOC_FREE, &f);
+ *
+ * Structures. Every structure starts with its own size in bytes, which the caller
+ * sets. The size may differ from the size that the kernel knows:
+ *
+ * - An older program passes a shorter structure. The kernel reads the missing members
+ *   as zero and writes back only the members that the program has.
+ * - A newer program may pass a longer structure, up to 4096 bytes. The bytes that the
+ *   kernel does not know must be zero (else E2BIG).
+ *
+ * Members marked "in" are set by the caller, members marked "out" by the kernel. A member
+ * that has no meaning for a call must be 0.
+ *
+ * Errors that every ioctl can return, in the order of the checks:
+ *
+ *   ENOTTY  unknown ioctl
+ *   EFAULT  the structure cannot be read or written
+ *   EINVAL  size is smaller than the first version of the structure
+ *   E2BIG   size is larger than 4096; or the structure is longer than the kernel's, and
+ *           the excess is not zero
+ *   EINVAL  an unknown flag is set, or a reserved member is not 0
+ *
+ * The comment of each structure lists the other errors of its ioctl.
  */
 #ifndef _UAPI_LINUX_ACCMEM_H
 #define _UAPI_LINUX_ACCMEM_H
@@ -25,14 +77,14 @@
 
 #define ACCMEM_IOC_MAGIC 0xBC
 
-/* The size of a command is in its structure, never in its number. */
+/* The numbers encode no size: each structure contains its own. */
 #define ACCMEM_IOC_INFO _IO(ACCMEM_IOC_MAGIC, 0x00)
 #define ACCMEM_IOC_ALLOC _IO(ACCMEM_IOC_MAGIC, 0x01)
 #define ACCMEM_IOC_FREE _IO(ACCMEM_IOC_MAGIC, 0x02)
 #define ACCMEM_IOC_QUERY _IO(ACCMEM_IOC_MAGIC, 0x03)
 #define ACCMEM_IOC_REALLOC _IO(ACCMEM_IOC_MAGIC, 0x04)
 #define ACCMEM_IOC_ACCESS _IO(ACCMEM_IOC_MAGIC, 0x06)
-#define ACCMEM_IOC_SHRINK _IO(ACCMEM_IOC_MAGIC, 0x07)
+#define ACCMEM_IOC_PRESSURE _IO(ACCMEM_IOC_MAGIC, 0x07)
 #define ACCMEM_IOC_STREAM_CREATE _IO(ACCMEM_IOC_MAGIC, 0x08)
 #define ACCMEM_IOC_PREFETCH _IO(ACCMEM_IOC_MAGIC, 0x0e)
 #define ACCMEM_IOC_ADVISE _IO(ACCMEM_IOC_MAGIC, 0x0f)
@@ -40,14 +92,14 @@
 #define ACCMEM_IOC_TMEM_LAUNCH _IO(ACCMEM_IOC_MAGIC, 0x11)
 #define ACCMEM_IOC_TMEM_CLUSTER _IO(ACCMEM_IOC_MAGIC, 0x12)
 
-/* On the file of a stream, which ACCMEM_IOC_STREAM_CREATE returns. */
+/* ioctls of a stream's file (ACCMEM_IOC_STREAM_CREATE) */
 #define ACCMEM_IOC_STREAM_SIGNAL _IO(ACCMEM_IOC_MAGIC, 0x09)
 #define ACCMEM_IOC_STREAM_QUERY _IO(ACCMEM_IOC_MAGIC, 0x0a)
 #define ACCMEM_IOC_STREAM_WAIT _IO(ACCMEM_IOC_MAGIC, 0x0b)
 #define ACCMEM_IOC_STREAM_IMPORT _IO(ACCMEM_IOC_MAGIC, 0x0c)
 #define ACCMEM_IOC_STREAM_EXPORT _IO(ACCMEM_IOC_MAGIC, 0x0d)
 
-/* On the file of a CTA, which ACCMEM_IOC_TMEM_LAUNCH and _CLUSTER return. */
+/* ioctls of a CTA's file (ACCMEM_IOC_TMEM_LAUNCH, ACCMEM_IOC_TMEM_CLUSTER) */
 #define ACCMEM_IOC_CTA_ALLOC _IO(ACCMEM_IOC_MAGIC, 0x20)
 #define ACCMEM_IOC_CTA_DEALLOC _IO(ACCMEM_IOC_MAGIC, 0x21)
 #define ACCMEM_IOC_CTA_RELINQUISH _IO(ACCMEM_IOC_MAGIC, 0x22)
@@ -57,16 +109,17 @@
 
 /**
  * enum accmem_feature - bits of accmem_info.features
- * @ACCMEM_FEATURE_SCATTER: a buffer may consist of several runs of memory
- * @ACCMEM_FEATURE_PIN: mappings can be pinned (O_DIRECT, vmsplice, RDMA)
- * @ACCMEM_FEATURE_FIRST_TOUCH: memory appears at the first touch
- * @ACCMEM_FEATURE_STREAM: there are streams, and FREE takes a position or a fence
- * @ACCMEM_FEATURE_REALLOC: there is REALLOC, and ALLOC takes a reservation
- * @ACCMEM_FEATURE_WAIT: ALLOC can wait for memory, and contexts can be told that
- *	others do
- * @ACCMEM_FEATURE_HOST: ALLOC takes ACCMEM_KIND_HOST
- * @ACCMEM_FEATURE_SHARED: ALLOC takes ACCMEM_KIND_SHARED
- * @ACCMEM_FEATURE_ACCESS: the device's access to buffers can be asked for by ioctl
+ * @ACCMEM_FEATURE_SCATTER: a buffer may consist of several runs
+ * @ACCMEM_FEATURE_PIN: pages of mappings can be pinned (O_DIRECT, vmsplice, RDMA)
+ * @ACCMEM_FEATURE_FIRST_TOUCH: a page of a buffer is allocated when the CPU or the device
+ *	first touches it, unless ACCMEM_ALLOC_POPULATE is set
+ * @ACCMEM_FEATURE_STREAM: the device has streams, and FREE accepts a position or a fence
+ * @ACCMEM_FEATURE_REALLOC: the device has REALLOC, and ALLOC accepts
+ *	accmem_alloc.reserve
+ * @ACCMEM_FEATURE_WAIT: ALLOC accepts ACCMEM_ALLOC_WAIT, and the device has PRESSURE
+ * @ACCMEM_FEATURE_HOST: ALLOC accepts ACCMEM_KIND_HOST
+ * @ACCMEM_FEATURE_SHARED: ALLOC accepts ACCMEM_KIND_SHARED
+ * @ACCMEM_FEATURE_ACCESS: the device has ACCESS
  */
 enum accmem_feature {
 	ACCMEM_FEATURE_SCATTER = 1 << 0,
@@ -81,9 +134,9 @@ enum accmem_feature {
 };
 
 /**
- * enum accmem_backing - what a carveout is made of
+ * enum accmem_backing - origin of a carveout's memory
  * @ACCMEM_BACKING_EMULATED: ordinary memory of the host
- * @ACCMEM_BACKING_PHYS: a reserved physical range
+ * @ACCMEM_BACKING_PHYS: a physical range that was reserved at boot
  */
 enum accmem_backing {
 	ACCMEM_BACKING_EMULATED = 0,
@@ -91,9 +144,11 @@ enum accmem_backing {
 };
 
 /**
- * enum accmem_translation - how a device address finds its memory
- * @ACCMEM_TRANSLATION_IDENTITY: device address = base + offset
- * @ACCMEM_TRANSLATION_MAPPED: device addresses are virtual
+ * enum accmem_translation - relation of device addresses to memory
+ * @ACCMEM_TRANSLATION_IDENTITY: device address = accmem_info.address_base + offset in
+ *	the carveout. Every buffer is one run.
+ * @ACCMEM_TRANSLATION_MAPPED: device addresses are virtual. A buffer has one range of
+ *	device addresses and one run or more.
  */
 enum accmem_translation {
 	ACCMEM_TRANSLATION_IDENTITY = 0,
@@ -101,12 +156,14 @@ enum accmem_translation {
 };
 
 /**
- * enum accmem_bandwidth - how fast a carveout's memory is, beside the others
- * @ACCMEM_BANDWIDTH_UNKNOWN: not told
+ * enum accmem_bandwidth - bandwidth of a carveout relative to the device's others
+ * @ACCMEM_BANDWIDTH_UNKNOWN: the administrator has named no class
  * @ACCMEM_BANDWIDTH_LOW: low
  * @ACCMEM_BANDWIDTH_HIGH: high
  *
- * What the administrator, or whoever registered the carveout, has said of it.
+ * The administrator names the class in the module parameter that makes the device. The
+ * driver measures nothing.
+ *
  * Conformance: A13.
  */
 enum accmem_bandwidth {
@@ -116,13 +173,13 @@ enum accmem_bandwidth {
 };
 
 /**
- * enum accmem_cache_mode - how the CPU caches a mapping of a buffer
+ * enum accmem_cache_mode - how the CPU caches mappings of a buffer
  * @ACCMEM_CACHE_WB: write-back, the default
  * @ACCMEM_CACHE_WC: write-combining
  * @ACCMEM_CACHE_UC: uncached
  *
- * Fixed at allocation. accmem_info.cache_modes has bit (1 << mode) set for
- * each mode that the carveout offers.
+ * ALLOC fixes the mode of a buffer. Bit (1 << mode) of accmem_info.cache_modes says
+ * whether the carveout offers a mode.
  */
 enum accmem_cache_mode {
 	ACCMEM_CACHE_WB = 0,
@@ -131,20 +188,24 @@ enum accmem_cache_mode {
 };
 
 /**
- * enum accmem_kind - where the memory of a buffer is, and who reaches it
+ * enum accmem_kind - kind of a buffer's memory
  * @ACCMEM_KIND_DEVICE: device memory, the default
- * @ACCMEM_KIND_HOST: memory of the host that the host and the device both reach. It
- *	is present from the beginning, is charged to the caller's memory cgroup, and
- *	takes no device memory. ACCMEM_FEATURE_HOST says whether there is any.
- * @ACCMEM_KIND_SHARED: memory that moves to whoever touches it, a piece of 2 MiB of
- *	the buffer or less at a time: mappings show the host's copy, and the device
- *	reaches its own. It takes device memory and, of ACCMEM_KIND_HOST, as much; both
- *	count. The host's pages are made by a touch, and charged to the memory cgroup of
- *	whoever touches them. It begins at a multiple of 4 KiB, from 2 MiB on of 2 MiB,
- *	is write-back, and cannot be resized (EOPNOTSUPP). ACCMEM_FEATURE_SHARED says
- *	whether there is any.
+ * @ACCMEM_KIND_HOST: memory of the host that the CPU and the device both access. It takes
+ *	no device memory. All of its pages are allocated by ALLOC and charged to the
+ *	caller's memory cgroup. Needs ACCMEM_FEATURE_HOST.
+ * @ACCMEM_KIND_SHARED: memory with a copy on either side, migrated to the side that
+ *	touches it. Needs ACCMEM_FEATURE_SHARED.
  *
- * Fixed at allocation.
+ * ALLOC fixes the kind of a buffer.
+ *
+ * Shared memory migrates in pieces of 2 MiB; the last piece of a buffer may be smaller.
+ * Mappings show the host's copy; the device accesses its own copy. A shared buffer:
+ *
+ * * occupies device memory and as much ACCMEM_KIND_HOST memory; both are charged;
+ * * gets each host page at the first touch, charged to the memory cgroup of the task
+ *   that touches the page;
+ * * starts at a multiple of 4 KiB, or of 2 MiB if its length is 2 MiB or more;
+ * * must be ACCMEM_CACHE_WB and cannot be resized (EOPNOTSUPP).
  */
 enum accmem_kind {
 	ACCMEM_KIND_DEVICE = 0,
@@ -153,16 +214,19 @@ enum accmem_kind {
 };
 
 /**
- * enum accmem_page_policy - page size that backs a buffer
- * @ACCMEM_PAGE_ANY: whatever packs best; larger pages where they come free
- * @ACCMEM_PAGE_HUGE_FIRST: normal pages up to 1 MiB; above, 2 MiB pages where
- *	there are any, else normal ones
- * @ACCMEM_PAGE_HUGE_ONLY: 2 MiB pages, or ENOMEM; on an emulated device
- *	without ACCMEM_ALLOC_POPULATE, or SIGBUS at the first touch
+ * enum accmem_page_policy - size of the pages that back a buffer
+ * @ACCMEM_PAGE_ANY: the allocator chooses the place that packs best. 2 MiB pages back the
+ *	buffer where they cost no memory.
+ * @ACCMEM_PAGE_HUGE_FIRST: normal pages for a length of up to 1 MiB. For a greater
+ *	length 2 MiB pages, or normal pages if there is no room for 2 MiB pages.
+ * @ACCMEM_PAGE_HUGE_ONLY: 2 MiB pages, or ENOMEM. On an emulated device without
+ *	ACCMEM_ALLOC_POPULATE a missing page is reported by SIGBUS at the first touch.
  * @ACCMEM_PAGE_NORMAL_ONLY: normal pages
- * @ACCMEM_PAGE_HUGE1G_ONLY: whole units of 1 GiB, or ENOMEM
+ * @ACCMEM_PAGE_HUGE1G_ONLY: aligned multiples of 1 GiB, or ENOMEM
  *
- * Conformance: A5, A13. accmem_info.page_sizes says what a carveout has.
+ * accmem_info.page_sizes lists the page sizes of a carveout.
+ *
+ * Conformance: A5, A13.
  */
 enum accmem_page_policy {
 	ACCMEM_PAGE_ANY = 0,
@@ -172,46 +236,46 @@ enum accmem_page_policy {
 	ACCMEM_PAGE_HUGE1G_ONLY = 4,
 };
 
-#define ACCMEM_INFO_HOST 0x1u /* about host memory */
+#define ACCMEM_INFO_HOST 0x1u /* describe host memory instead of a carveout */
 
 /**
- * struct accmem_info - ACCMEM_IOC_INFO: a device, one of its carveouts, and
- *	the calling context's use of it
+ * struct accmem_info - ACCMEM_IOC_INFO: describe a device, one of its carveouts, and
+ *	the calling context
  * @size: in: bytes of this structure
  * @flags: in: ACCMEM_INFO_HOST or 0
- * @carveout: in: index of the carveout, below @nr_carveouts; 0 with
+ * @carveout: in: index of the carveout, less than @nr_carveouts; 0 with
  *	ACCMEM_INFO_HOST
- * @nr_carveouts: out: carveouts of this device
+ * @nr_carveouts: out: number of carveouts of the device
  * @features: out: enum accmem_feature bits
- * @now_ns: out: the host's CLOCK_MONOTONIC in nanoseconds; deadlines count on
- *	it, in every time namespace
- * @address_base: out: lowest device address of the carveout, a multiple of
- *	1 GiB, never 0. No carveouts of a device have an address in common.
- * @address_span: out: bytes of device addresses from @address_base on
+ * @now_ns: out: the host's CLOCK_MONOTONIC in nanoseconds. Deadlines are values of this
+ *	clock in every time namespace.
+ * @address_base: out: lowest device address of the carveout: a multiple of 1 GiB, never
+ *	0. The address ranges of a device's carveouts do not overlap.
+ * @address_span: out: number of device addresses (bytes) from @address_base on
  * @capacity: out: bytes of the carveout
- * @free_bytes: out: bytes that are free now, with what is left of the pages that
- *	this context's small buffers are cut from
- * @largest_run: out: largest request, in bytes, that this context could be
- *	granted now as one contiguous run, whatever limits and reservations say
- * @context_bytes: out: bytes charged to this context: what its memory
- *	withholds from others
- * @context_limit: out: most that may be charged to it, 0 for no limit
- * @max_alignment: out: largest alignment that ALLOC takes, in bytes
- * @page_sizes: out: bitwise or of the page sizes in bytes (each a power of 2)
- * @granule: out: bytes of the smallest unit of allocation
+ * @free_bytes: out: bytes that this context could still get: the free memory of the
+ *	carveout and the unused part of the granules of this context's small buffers
+ * @largest_run: out: bytes of the largest request that this context could get as one
+ *	run. Limits, and memory reserved for waiting requests, are not considered.
+ * @context_bytes: out: bytes charged to this context in all carveouts
+ * @context_limit: out: limit on @context_bytes, 0 for no limit
+ * @max_alignment: out: largest alignment that ALLOC accepts, in bytes
+ * @page_sizes: out: bitwise or of the page sizes in bytes (powers of two)
+ * @granule: out: bytes of a granule
  * @backing: out: enum accmem_backing
  * @translation: out: enum accmem_translation
- * @cache_modes: out: bit (1 << enum accmem_cache_mode) for each mode offered
+ * @cache_modes: out: bit (1 << enum accmem_cache_mode) for each mode that is offered
  * @bandwidth: out: enum accmem_bandwidth
- * @numa_node: out: the NUMA node that the memory is on, -1 where that is not known
+ * @numa_node: out: NUMA node of the memory, -1 if it is not known
  *
- * @context_bytes and @context_limit are of all carveouts together, @now_ns is the
- * host's, and all other members down from @features are the carveout's.
+ * The members from @features on describe the carveout, except for @now_ns,
+ * @context_bytes and @context_limit. With ACCMEM_INFO_HOST they describe host memory;
+ * @capacity is then the most host memory that the device offers.
  *
- * With ACCMEM_INFO_HOST, what is told of a carveout is told of host memory (@capacity:
- * what the device offers at most).
+ * Errors:
  *
- * EINVAL: @carveout is out of range. EOPNOTSUPP: there is no host memory.
+ * * EINVAL: @carveout is out of range, or not 0 with ACCMEM_INFO_HOST.
+ * * EOPNOTSUPP: ACCMEM_INFO_HOST, but the device offers no host memory.
  */
 struct accmem_info {
 	__u32 size;
@@ -240,20 +304,26 @@ struct accmem_info {
 /*
  * Flags of ALLOC.
  *
- * ROUND32   the usable size is rounded up to 32 bytes instead of being exact
- * TAIL32    with ROUND32: 32 bytes more, except on 1 GiB pages (A2, A3, A11)
- * POPULATE  the memory is present when the call returns; without it a touch
- *	     that cannot be served is SIGBUS
- * CONTIGUOUS one run of memory, where ACCMEM_FEATURE_SCATTER allows several
- * TOP_DOWN  from the high end of the carveout
- * FIXED     at the device address given, which is a multiple of the granule;
- *	     with identity translation that is the very piece of the carveout
- * STREAM    memory whose free is pending on accmem_alloc.stream will do
- * RESIZABLE REALLOC may resize it (T4)
- * WAIT	     until there is memory, or accmem_alloc.deadline_ns has passed
- * HIGH_BANDWIDTH  of the carveouts, those of ACCMEM_BANDWIDTH_HIGH first (A13)
- * LOW_BANDWIDTH  likewise, those of ACCMEM_BANDWIDTH_LOW
- * CARVEOUT  in the carveout accmem_alloc.carveout, and in no other
+ * ROUND32         round the usable size up to a multiple of 32 bytes (A2, A11). Without
+ *                 the flag the usable size is accmem_alloc.length.
+ * TAIL32          add 32 bytes to the rounded size, except with HUGE1G_ONLY (A2, A3).
+ *                 Needs ROUND32.
+ * POPULATE        allocate all pages of the buffer during the call. Without the flag, on a
+ *                 device with ACCMEM_FEATURE_FIRST_TOUCH, a touch for which no page can be
+ *                 allocated raises SIGBUS.
+ * CONTIGUOUS      place the buffer in one run, even with ACCMEM_FEATURE_SCATTER
+ * TOP_DOWN        place the buffer at the high end of the carveout
+ * FIXED           give the buffer the device address accmem_alloc.address, a multiple of
+ *                 the granule. With identity translation that address is a fixed piece of
+ *                 the carveout.
+ * STREAM          allow memory that was freed on the stream accmem_alloc.stream and is
+ *                 still pending
+ * RESIZABLE       allow REALLOC of the buffer (T4)
+ * WAIT            sleep until the request can be served, or until
+ *                 accmem_alloc.deadline_ns
+ * HIGH_BANDWIDTH  prefer carveouts of ACCMEM_BANDWIDTH_HIGH (A13)
+ * LOW_BANDWIDTH   prefer carveouts of ACCMEM_BANDWIDTH_LOW (A13)
+ * CARVEOUT        use no carveout but accmem_alloc.carveout
  */
 #define ACCMEM_ALLOC_ROUND32 0x01u
 #define ACCMEM_ALLOC_TAIL32 0x02u
@@ -278,102 +348,140 @@ struct accmem_info {
  * struct accmem_alloc - ACCMEM_IOC_ALLOC: allocate a buffer
  * @size: in: bytes of this structure
  * @flags: in: ACCMEM_ALLOC_*
- * @length: in: bytes wanted, at least 1
- * @alignment: in: of the device address, in bytes: 0 for the default (64), or
- *	a power of two up to accmem_info.max_alignment
+ * @length: in: bytes requested, at least 1
+ * @alignment: in: alignment of the device address in bytes: 0 for the default (64), or a
+ *	power of two up to accmem_info.max_alignment (A1)
  * @page_policy: in: enum accmem_page_policy
  * @cache_mode: in: enum accmem_cache_mode
- * @carveout: in: index of the carveout that is asked first; 0 for host memory
+ * @carveout: in: index of the carveout that is tried first; 0 for host memory
  * @kind: in: enum accmem_kind
- * @address: out: device address, the buffer's name in this context; with FIXED
- *	in, too
- * @usable: out: bytes that may be used from @address on
- * @footprint: out: bytes taken from the carveout. The context is charged for
- *	what they withhold from others: a small buffer's granule, and where
- *	ACCMEM_FEATURE_PIN is offered on device memory the whole pages of 2 MiB
- * @mmap_offset: out: offset for mmap on the same file, below 2^44: of the page
- *	that @address is in. It means something in this context only, and
- *	nothing else is promised about it.
- * @free_bytes: out: on ENOMEM and ETIMEDOUT, bytes free; 0 when the call
- *	succeeds
- * @largest_run: out: on ENOMEM and ETIMEDOUT, largest request in bytes that this context
- *	could be granted as one contiguous run; 0 when the call succeeds
- * @page_size: out: bytes, 4 KiB, 2 MiB or 1 GiB: the page size that its length
- *	and address are multiples of; larger pages may back it
- * @nr_runs: out: contiguous runs of memory that it consists of
- * @stream: in: with ACCMEM_ALLOC_STREAM, a stream of this context; else 0
- * @carveouts: out: bit i for the carveout i that it is in; on ENOMEM and
- *	ETIMEDOUT bits for all that were asked; 0 for host memory
- * @position: out: 0, or the position of @stream that the memory's free before is
- *	still pending on
- * @reserve: in: with ACCMEM_ALLOC_RESIZABLE, bytes that it is expected to grow to,
- *	@length at least; 0 for none
- * @deadline_ns: in: with ACCMEM_ALLOC_WAIT, 0 for none, or the value of the host's
- *	CLOCK_MONOTONIC (see accmem_info.now_ns) after which the call gives up; one
- *	that has passed allows one try. Without the flag 0.
+ * @address: out: device address of the buffer, its name in this context; with FIXED in
+ *	and out
+ * @usable: out: bytes from @address on that the caller may use
+ * @footprint: out: bytes of memory that the buffer occupies: a multiple of the page
+ *	size, or of 64 bytes for a small buffer
+ * @mmap_offset: out: offset for mmap() of this file: that of the page that contains
+ *	@address. The offset is less than 2^44 and valid in this context only. No
+ *	other property of it is promised.
+ * @free_bytes: out: on ENOMEM and ETIMEDOUT, sum of accmem_info.free_bytes of the
+ *	carveouts that were tried; 0 on success
+ * @largest_run: out: on ENOMEM and ETIMEDOUT, largest accmem_info.largest_run of the
+ *	carveouts that were tried; 0 on success
+ * @page_size: out: 4 KiB, 2 MiB or 1 GiB in bytes: the page size that @address and
+ *	@footprint are multiples of. Larger pages may back the buffer. 4 KiB for a small
+ *	buffer.
+ * @nr_runs: out: number of runs of the buffer
+ * @stream: in: with ACCMEM_ALLOC_STREAM, file descriptor of a stream of this context;
+ *	else 0
+ * @carveouts: out: bit i for carveout i. On success the bit of the buffer's carveout; on
+ *	ENOMEM and ETIMEDOUT the bits of the carveouts that were tried; 0 for host
+ *	memory
+ * @position: out: stream position before which only work on @stream may access the
+ *	buffer, because its memory is reused before its free has taken effect; 0 if there
+ *	is no such restriction
+ * @reserve: in: with ACCMEM_ALLOC_RESIZABLE, number of device addresses (bytes) to set
+ *	aside for growth, at least @length; 0 for none
+ * @deadline_ns: in: with ACCMEM_ALLOC_WAIT, time on the clock of accmem_info.now_ns at
+ *	which the call gives up, 0 for no deadline. A deadline in the past allows one
+ *	attempt. 0 without the flag.
  *
- * The memory reads as zero. Nothing is allocated when the call fails.
+ * The memory of the buffer reads as zero, except for reused memory (ACCMEM_ALLOC_STREAM).
+ * A call that fails allocates nothing.
  *
- * A buffer is in one carveout. @carveout is asked first, then the others in the order
- * of their index: a request fails, or waits, when none of them has what it needs,
- * whatever that is of memory, cache mode and page size. HIGH_BANDWIDTH and
- * LOW_BANDWIDTH have the carveouts of that class asked before all others, in the same
- * order. With CARVEOUT no other is asked, and with FIXED only the one that has the
- * address. @free_bytes is the sum of what those that were asked have, and
- * @largest_run the largest of them.
+ * Carveouts. A buffer lies in one carveout. ALLOC tries carveouts in this order:
  *
- * Host memory has device addresses, and all else, as device memory has; for it,
- * POPULATE is always given. Limits count both together.
+ * 1. with HIGH_BANDWIDTH or LOW_BANDWIDTH, the carveouts of that class before the others;
+ * 2. @carveout before the others (of its class);
+ * 3. the others by rising index.
  *
- * With ACCMEM_ALLOC_STREAM, what was freed at a position of @stream that is not
- * reached yet is used again where it has the same layout, flags and cache mode,
- * and nobody maps or pins it. @position says that it was: only work on the
- * stream may touch the memory before that position, and what the context had in
- * it is still there. However it is freed, the memory is not used by others before
- * that position.
+ * ALLOC passes over a carveout that lacks memory, the cache mode, or the page size. With
+ * CARVEOUT it tries @carveout only. With FIXED it tries only the carveout that @address
+ * belongs to.
  *
- * With mapped translation, device addresses for @reserve bytes are the buffer's
- * from the beginning, and memory is not: it is taken, and charged, as REALLOC asks
- * for it (T7). With identity translation, the buffer is placed where there is room
- * behind it, which stays free to all; others may be placed there when it is needed.
- * A buffer with a reservation shares no granule.
- * With ACCMEM_ALLOC_WAIT, a request that finds no memory, or that a limit refuses,
- * waits until it can be met. Waiting requests of one user are served in the order of
- * their arrival, and users in turns as long as what they ask for. A younger one that
- * fits may pass an older one that does not, and so may requests that do not wait,
- * REALLOC among them: at most 16 times, then memory is reserved for the older one and
- * nobody else is given any. A reservation ends after the module parameter reserve_ms;
- * where it was of no use, the request is the last from then on, and nothing is
- * reserved for as long again. A signal interrupts the wait. Where its action says that
- * the call is started again (SA_RESTART), it keeps its place, if the same thread makes
- * it again within a second. The file stays open during the call, whoever closes its
- * descriptors.
+ * Host memory. A buffer of ACCMEM_KIND_HOST behaves like a buffer in device memory: it
+ * has device addresses, limits and a lifetime. Its pages are always allocated by ALLOC,
+ * as if POPULATE were set. Limits apply to the sum of device memory and host memory.
  *
- * A buffer of at most half a granule (2 KiB) shares a granule with others of
- * its context, and its footprint is a multiple of 64 bytes, unless it is
- * TOP_DOWN or FIXED, aligned to more than that, or on larger pages. Mapping it maps the
- * granule; it starts there at @address modulo the granule.
+ * Reuse. With ACCMEM_ALLOC_STREAM the call may reuse memory that was freed at a position
+ * of @stream that is not reached yet. The memory must have the layout, flags and cache
+ * mode of the request, and no mapping and no pin. In that case:
  *
- * EINVAL: @length is 0; @alignment is no power of two or too large; unknown
- * policy, mode, carveout or kind; TAIL32 without ROUND32; HIGH_BANDWIDTH with
- * LOW_BANDWIDTH; host memory with @carveout, HIGH_BANDWIDTH, LOW_BANDWIDTH or
- * CARVEOUT; FIXED with TOP_DOWN, or with an
- * @address that is not aligned to the granule, to @alignment or to the page size
- * that the policy insists on, or where the buffer would not lie in the span of
- * device addresses; @stream or @deadline_ns without its flag, or no stream; @reserve
- * without RESIZABLE, below @length, or more than the span of device addresses. EEXIST:
- * FIXED, and the context has a buffer, one whose free is pending, or a granule of small
- * buffers, there. EBADF: @stream is no open file. EACCES: it is another context's.
- * EOVERFLOW: @length with its rounding or alignment passes 2^64. EOPNOTSUPP: no
- * carveout that is asked has the cache mode, or the page size; the kind is not
- * supported. EDQUOT: a limit of the user or of the context. ENOMEM:
- * no memory, or with FIXED not there; @free_bytes and @largest_run are filled in; at
- * once, with WAIT too, where every carveout is smaller, or the host or the kernel is
- * short of memory, or there is no host memory left for the other side of SHARED, as is
- * EDQUOT where a limit is below the request.
- * ETIMEDOUT: WAIT, and the deadline has passed; @free_bytes and @largest_run are filled
- * in. EAGAIN: WAIT, and 256 requests of the user wait already. EINTR: a signal ended the
- * wait; or killed while the memory was being found, cleared or made present.
+ * * @position is set;
+ * * the memory still contains the bytes that this context wrote to it;
+ * * no other buffer gets the memory before that position, however the buffer is freed.
+ *
+ * Growth. @reserve makes room for REALLOC (T7). With mapped translation the buffer owns
+ * @reserve device addresses from the start; memory is allocated and charged when REALLOC
+ * asks for it. With identity translation the buffer is placed where @reserve bytes are
+ * free in one run; the memory behind the buffer is not owned, and other buffers may be
+ * placed there. A buffer with a reservation shares no granule.
+ *
+ * Waiting. With ACCMEM_ALLOC_WAIT the call sleeps until the request can be served. It
+ * sleeps both when memory is short and when a limit is reached.
+ *
+ * * Waiting requests of one user are served in order of arrival. Users take turns; the
+ *   length of a turn is the number of bytes that are requested in it.
+ * * A younger request that fits may bypass an older one that does not. So may requests
+ *   that do not wait, and REALLOC.
+ * * After 16 bypasses, memory is reserved for the oldest request: no other request gets
+ *   any. The reservation ends when the request is served, or after the module parameter
+ *   waiter_reserve_ms.
+ * * If the reservation expires without being used, the request moves to the tail of the
+ *   queue. No new reservation is made for another waiter_reserve_ms.
+ * * A signal interrupts the wait. If the signal's action has SA_RESTART, the call is
+ *   restarted. It keeps its place in the queue if the same thread restarts it within one
+ *   second.
+ * * The call keeps the file open until it returns, even if all descriptors are closed.
+ *
+ * Small buffers. A buffer of at most half a granule (2 KiB) shares a granule with other
+ * small buffers of its context. Its footprint is a multiple of 64 bytes. A mapping of the
+ * buffer shows the whole granule; the buffer starts there at @address modulo the granule.
+ * A buffer gets granules of its own if one of these holds:
+ *
+ * * TOP_DOWN or FIXED is set;
+ * * @alignment is greater than half a granule;
+ * * the policy selects pages larger than a granule;
+ * * @reserve is not 0, or the kind is ACCMEM_KIND_SHARED.
+ *
+ * Charge. A context is charged for the memory that its buffers withhold from other
+ * contexts: the granules of small buffers; on device memory with ACCMEM_FEATURE_PIN each
+ * 2 MiB page of which it has a part; else the footprint.
+ *
+ * Errors:
+ *
+ * * EINVAL: @length is 0.
+ * * EINVAL: @alignment is not a power of two, or greater than accmem_info.max_alignment.
+ * * EINVAL: the page policy, cache mode, carveout or kind is unknown.
+ * * EINVAL: TAIL32 without ROUND32; HIGH_BANDWIDTH with LOW_BANDWIDTH; FIXED with
+ *   TOP_DOWN.
+ * * EINVAL: ACCMEM_KIND_HOST with @carveout, HIGH_BANDWIDTH, LOW_BANDWIDTH or CARVEOUT.
+ * * EINVAL: FIXED, and @address is not a multiple of the granule, of @alignment and of
+ *   the page size that the policy requires.
+ * * EINVAL: FIXED, and the buffer would leave the device addresses of a carveout.
+ * * EINVAL: @stream without ACCMEM_ALLOC_STREAM, or @stream is not a stream.
+ * * EINVAL: @deadline_ns without ACCMEM_ALLOC_WAIT.
+ * * EINVAL: @reserve without RESIZABLE, less than @length, or greater than
+ *   accmem_info.address_span.
+ * * EEXIST: FIXED, and the addresses belong to a buffer, to a pending buffer, or to a
+ *   granule of small buffers of this context.
+ * * EBADF: @stream is not an open file.
+ * * EACCES: @stream belongs to another context.
+ * * EOVERFLOW: @length exceeds 2^64 after rounding and alignment.
+ * * EOPNOTSUPP: the carveouts that may be tried lack the cache mode or the page size.
+ * * EOPNOTSUPP: the device lacks the kind.
+ * * EOPNOTSUPP: ACCMEM_KIND_SHARED with RESIZABLE, @reserve, or a cache mode other than
+ *   ACCMEM_CACHE_WB.
+ * * EDQUOT: the request exceeds a limit of the user or of the context. With WAIT: the
+ *   request alone is larger than a limit.
+ * * ENOMEM: memory is short, or with FIXED not free at @address. @free_bytes,
+ *   @largest_run and @carveouts are set. With WAIT: every carveout is smaller than the
+ *   request; or the host or the kernel is short of memory; or the host memory of a
+ *   shared buffer is short.
+ * * ETIMEDOUT: WAIT, and the deadline has passed. @free_bytes, @largest_run and
+ *   @carveouts are set.
+ * * EAGAIN: WAIT, and 256 requests of the user are waiting already.
+ * * EINTR: a signal interrupted the wait; or a fatal signal arrived while memory was
+ *   allocated or cleared.
  */
 struct accmem_alloc {
 	__u32 size;
@@ -400,10 +508,12 @@ struct accmem_alloc {
 };
 
 /*
- * Flags of FREE, one of them at most.
+ * Flags of FREE; at most one of them.
  *
- * STREAM    at accmem_free.position of the stream accmem_free.fd
- * FENCE     after the fence of the sync_file accmem_free.fd
+ * STREAM  the memory is not used again before the position accmem_free.position of the
+ *         stream accmem_free.fd is reached
+ * FENCE   the memory is not used again before the fence of the sync_file accmem_free.fd
+ *         has signalled
  */
 #define ACCMEM_FREE_STREAM 0x1u
 #define ACCMEM_FREE_FENCE 0x2u
@@ -413,22 +523,33 @@ struct accmem_alloc {
  * struct accmem_free - ACCMEM_IOC_FREE: free a buffer
  * @size: in: bytes of this structure
  * @flags: in: ACCMEM_FREE_*
- * @address: in: device address, as ALLOC returned it
+ * @address: in: device address of the buffer, as returned by ALLOC or REALLOC
  * @reserved: in: 0
- * @fd: in: a stream of this context, or a sync_file; 0 without a flag
+ * @fd: in: file descriptor of a stream of this context, or of a sync_file; 0 without a
+ *	flag. The caller may close it after the call.
  * @reserved2: in: 0
- * @position: in: of the stream; else 0
+ * @position: in: with ACCMEM_FREE_STREAM, the position; else 0
  *
- * The name is gone when the call returns. The memory is used again when the
- * last mapping, and the last page pin, has gone too; and with a flag not before
- * the position is reached, or the fence has signalled, with an error or without
- * (T10). Until then its device addresses stay taken. @fd may be closed.
+ * When the call returns, @address names no buffer any more. The memory can be used again,
+ * and stays charged until then, when all of these have happened:
  *
- * ENOENT: no buffer of this context has that address (unknown, freed already,
- * or of another context). EINVAL: the address lies inside a buffer; both flags;
- * @fd is not what the flag says; @fd or @position without its flag. EBADF: @fd is
- * no open file. EACCES: the stream is another context's. EBUSY: a REALLOC of the
- * buffer is in progress. Allocates nothing.
+ * * the last mapping of the buffer is gone;
+ * * the last pin of its pages is gone;
+ * * with ACCMEM_FREE_STREAM, the position is reached;
+ * * with ACCMEM_FREE_FENCE, the fence has signalled, with or without an error (T10).
+ *
+ * The device addresses of a pending buffer stay in use. The call allocates no memory.
+ *
+ * Errors:
+ *
+ * * ENOENT: no buffer of this context starts at @address: it was never allocated, is
+ *   freed already, or belongs to another context.
+ * * EINVAL: @address lies inside a buffer.
+ * * EINVAL: both flags; @fd or @position without its flag.
+ * * EINVAL: @fd is not a stream, or not a sync_file.
+ * * EBADF: @fd is not an open file.
+ * * EACCES: the stream belongs to another context.
+ * * EBUSY: a REALLOC of the buffer is in progress.
  */
 struct accmem_free {
 	__u32 size;
@@ -441,27 +562,30 @@ struct accmem_free {
 };
 
 /**
- * struct accmem_query - ACCMEM_IOC_QUERY: what is at a device address
+ * struct accmem_query - ACCMEM_IOC_QUERY: describe the buffer at a device address
  * @size: in: bytes of this structure
  * @flags: in: 0
  * @address: in: any device address inside a buffer
- * @base: out: device address of that buffer
+ * @base: out: first device address of the buffer
  * @offset: out: @address - @base
- * @length: out: bytes asked for
- * @usable: out: bytes that may be used
- * @footprint: out: bytes taken from the carveout
- * @alignment: out: alignment granted, in bytes
- * @mmap_offset: out: offset for mmap of the page that @base is in
- * @alloc_flags: out: flags of the ALLOC, without ACCMEM_ALLOC_STREAM and ACCMEM_ALLOC_WAIT
- * @page_policy: out: policy of the ALLOC
+ * @length: out: bytes requested by ALLOC or REALLOC
+ * @usable: out: bytes from @base on that the caller may use
+ * @footprint: out: bytes of memory that the buffer occupies
+ * @alignment: out: alignment of @base in bytes that the driver guarantees
+ * @mmap_offset: out: offset for mmap() of the page that contains @base
+ * @alloc_flags: out: flags of the ALLOC, without ACCMEM_ALLOC_STREAM and
+ *	ACCMEM_ALLOC_WAIT
+ * @page_policy: out: enum accmem_page_policy of the ALLOC
  * @cache_mode: out: enum accmem_cache_mode
- * @carveout: out: index of the carveout; 0 of host memory
- * @page_size: out: bytes of the pages that back it
- * @nr_runs: out: contiguous runs of memory that it consists of
+ * @carveout: out: index of the carveout; 0 for host memory
+ * @page_size: out: page size in bytes, as in struct accmem_alloc
+ * @nr_runs: out: number of runs of the buffer
  * @kind: out: enum accmem_kind
  * @reserved: in: 0
  *
- * ENOENT: no buffer of this context is there.
+ * Errors:
+ *
+ * * ENOENT: no buffer of this context contains @address.
  */
 struct accmem_query {
 	__u32 size;
@@ -487,7 +611,7 @@ struct accmem_query {
 /*
  * Flags of REALLOC.
  *
- * IN_PLACE  ENOMEM rather than another device address
+ * IN_PLACE  fail with ENOMEM instead of moving the buffer to another device address
  */
 #define ACCMEM_REALLOC_IN_PLACE 0x1u
 #define ACCMEM_REALLOC_FLAGS ACCMEM_REALLOC_IN_PLACE
@@ -496,49 +620,63 @@ struct accmem_query {
  * struct accmem_realloc - ACCMEM_IOC_REALLOC: resize a buffer
  * @size: in: bytes of this structure
  * @flags: in: ACCMEM_REALLOC_*
- * @address: in: device address, as ALLOC or REALLOC returned it; out: where the
- *	buffer is now
- * @length: in: bytes wanted, at least 1
- * @usable: out: as in struct accmem_alloc, like all down to @nr_runs
- * @footprint: out
- * @mmap_offset: out
- * @free_bytes: out: on ENOMEM, of the carveouts that were asked, with IN_PLACE the
- *	buffer's own; else 0
- * @largest_run: out: likewise
- * @page_size: out
- * @nr_runs: out
- * @copied: out: bytes that were copied to another place; 0 where it was resized
- *	in place
+ * @address: in: device address of the buffer, as returned by ALLOC or REALLOC; out:
+ *	device address of the resized buffer
+ * @length: in: bytes requested, at least 1
+ * @usable: out: as in struct accmem_alloc
+ * @footprint: out: as in struct accmem_alloc
+ * @mmap_offset: out: as in struct accmem_alloc
+ * @free_bytes: out: on ENOMEM, sum of accmem_info.free_bytes of the carveouts that were
+ *	tried (with IN_PLACE, of the buffer's carveout); 0 on success
+ * @largest_run: out: on ENOMEM, largest accmem_info.largest_run of the same carveouts; 0
+ *	on success
+ * @page_size: out: as in struct accmem_alloc
+ * @nr_runs: out: as in struct accmem_alloc
+ * @copied: out: bytes that were copied to the new device address; 0 if the buffer was
+ *	resized in place
  * @reserved: in: 0
  *
- * The buffer keeps the bytes that fit in its old and its new usable size, and what
- * it has beyond the old one reads as zero (T5). Its alignment, policy, cache mode
- * and reservation stay what ALLOC was asked for.
+ * The buffer keeps the bytes that fit in both its old and its new usable size. The bytes
+ * beyond the old usable size read as zero (T5). Alignment, page policy, cache mode and
+ * reservation stay as ALLOC set them.
  *
- * It is resized in place where that can be. With mapped translation it keeps its
- * address while nothing is in the way at the addresses behind it, which nothing is in
- * its reservation; with identity translation while the memory behind it is free. Then
- * its mappings go on. A touch of what a smaller buffer has no more is a SIGBUS, and
- * what is mapped beyond its old end is shown when it has grown again.
+ * In place. REALLOC keeps the device address if it can:
  *
- * Otherwise it is moved: it gets another address, and its old name is gone. Mappings
- * of the old one stay on the old memory, as after FREE. While it is moved, both are
- * charged; one that was at a FIXED address is at any. A small buffer that needs more
- * units is moved.
+ * * with mapped translation, if the device addresses behind the buffer are free. The
+ *   addresses of the buffer's own reservation are always free.
+ * * with identity translation, if the memory behind the buffer is free.
  *
- * A buffer that shrinks gives back what it does not need, but for parts of pages of
- * 2 MiB that were mapped, and but for memory whose free before is pending on a
- * stream (ACCMEM_ALLOC_STREAM): @footprint says what it has. What is pinned of that
- * is used again as after FREE.
+ * Mappings stay valid. A touch beyond the end of a buffer that became smaller raises
+ * SIGBUS. A mapping beyond the old end of a buffer that grew shows the new memory.
  *
- * On failure the buffer is what it was, untouched (T6).
+ * Moved. Else the buffer gets another device address, and the old address names nothing
+ * any more. Mappings of the old memory stay valid and keep it, as after FREE. Both
+ * memories are charged until the old one is free. A buffer at a FIXED address is moved to
+ * any address. A small buffer that needs more than its footprint is moved.
  *
- * ENOENT: no buffer of this context has that address. EINVAL: the address lies
- * inside a buffer; @length is 0. EPERM: the buffer is not RESIZABLE (T4). EBUSY:
- * another REALLOC of it is in progress; or it would have to be moved, and a page
- * of it, or of the granule of a small one, is pinned. EOVERFLOW: as for ALLOC.
- * EDQUOT: a limit. ENOMEM: no memory, or with IN_PLACE none there; @free_bytes and
- * @largest_run are filled in. EINTR: killed.
+ * Smaller. A buffer that becomes smaller gives back the memory it does not need, with two
+ * exceptions, which stay in @footprint:
+ *
+ * * the rest of a 2 MiB page that was mapped;
+ * * memory that is reused before a stream position (ACCMEM_ALLOC_STREAM).
+ *
+ * Memory that is given back while it is pinned is used again when the pin is gone.
+ *
+ * A call that fails leaves the buffer and its bytes unchanged (T6).
+ *
+ * Errors:
+ *
+ * * ENOENT: no buffer of this context starts at @address.
+ * * EINVAL: @address lies inside a buffer; @length is 0.
+ * * EPERM: the buffer was allocated without ACCMEM_ALLOC_RESIZABLE (T4).
+ * * EBUSY: another REALLOC of the buffer is in progress.
+ * * EBUSY: the buffer would have to be moved, and a page of it is pinned. For a small
+ *   buffer: a page of its granule.
+ * * EOVERFLOW: @length exceeds 2^64 after rounding and alignment.
+ * * EDQUOT: the request exceeds a limit of the user or of the context.
+ * * ENOMEM: memory is short, or with IN_PLACE not free behind the buffer. @free_bytes and
+ *   @largest_run are set.
+ * * EINTR: a fatal signal arrived.
  */
 struct accmem_realloc {
 	__u32 size;
@@ -557,10 +695,10 @@ struct accmem_realloc {
 };
 
 /**
- * enum accmem_access_op - what the device does with a part of a buffer
- * @ACCMEM_ACCESS_READ: reads it; the caller's memory gets the bytes
- * @ACCMEM_ACCESS_WRITE: writes the bytes of the caller's memory to it
- * @ACCMEM_ACCESS_FILL: writes one byte to all of it
+ * enum accmem_access_op - kind of a device access
+ * @ACCMEM_ACCESS_READ: read the buffer; the bytes are stored in the caller's memory
+ * @ACCMEM_ACCESS_WRITE: write the bytes of the caller's memory to the buffer
+ * @ACCMEM_ACCESS_FILL: write the same byte to the whole range
  */
 enum accmem_access_op {
 	ACCMEM_ACCESS_READ = 0,
@@ -569,29 +707,36 @@ enum accmem_access_op {
 };
 
 /**
- * struct accmem_access - ACCMEM_IOC_ACCESS: the device's access to a buffer
+ * struct accmem_access - ACCMEM_IOC_ACCESS: access a buffer as the device does
  * @size: in: bytes of this structure
  * @flags: in: 0
- * @address: in: device address where it begins; any address in a buffer
- * @length: in: bytes, not 0
+ * @address: in: first device address of the range: any address in a buffer
+ * @length: in: bytes of the range, not 0
  * @data: in: address of @length bytes of the caller's memory; with FILL the byte, 0 to
  *	255
  * @op: in: enum accmem_access_op
  * @reserved: in: 0
- * @done: out: bytes that were read or written, also with an error
+ * @done: out: bytes that were read or written, also when the call fails
  *
- * For a simulator of the device, and for tests: as the device would, through device
- * addresses and not through a mapping. The range is of one buffer, of which no more
- * than the usable bytes are reached. Order, and what several accesses at once see of
- * each other, is as for memcpy() in threads. A buffer that is freed or resized
- * meanwhile keeps no byte of what comes after; no other buffer does.
+ * The call serves simulators of the device and tests. It accesses memory through device
+ * addresses, not through a mapping. The range must lie within the usable bytes of one
+ * buffer. Concurrent accesses have the order and atomicity of memcpy() in threads.
  *
- * EINVAL: @length is 0; unknown @op; FILL with more than a byte. EOVERFLOW: @address +
- * @length passes 2^64. ENOENT: no buffer of this context is at @address. ENXIO: the
- * range leaves the buffer, or the buffer has shrunk meanwhile. EBUSY: shared memory of
- * which somebody else has pages on the host. EFAULT: the caller's memory cannot be read
- * or written. ENOMEM: no memory for the kernel's own work, or the
- * host's is short (first touch). EINTR: killed.
+ * If another thread frees or resizes the buffer during the call, the bytes that the call
+ * writes afterwards may be lost. They never reach another buffer.
+ *
+ * Errors:
+ *
+ * * EINVAL: @length is 0; @op is unknown; FILL with @data greater than 255.
+ * * EOVERFLOW: @address + @length exceeds 2^64.
+ * * ENOENT: no buffer of this context contains @address.
+ * * ENXIO: the range leaves the usable bytes of the buffer, also because another thread
+ *   has made the buffer smaller.
+ * * EBUSY: host pages of the shared buffer are pinned.
+ * * EFAULT: the caller's memory cannot be read or written.
+ * * ENOMEM: the kernel lacks memory for the copy; or the host lacks memory for a first
+ *   touch.
+ * * EINTR: a fatal signal arrived.
  */
 struct accmem_access {
 	__u32 size;
@@ -607,30 +752,38 @@ struct accmem_access {
 /*
  * Flags of PREFETCH.
  *
- * HOST      to the host; without it to the device
+ * HOST  migrate to the host; without the flag, to the device
  */
 #define ACCMEM_PREFETCH_HOST 0x1u
 #define ACCMEM_PREFETCH_FLAGS ACCMEM_PREFETCH_HOST
 
 /**
- * struct accmem_prefetch - ACCMEM_IOC_PREFETCH: move a part of a shared buffer
+ * struct accmem_prefetch - ACCMEM_IOC_PREFETCH: migrate a range of a shared buffer
  * @size: in: bytes of this structure
  * @flags: in: ACCMEM_PREFETCH_*
- * @address: in: device address where it begins; any address in a shared buffer
- * @length: in: bytes, not 0
+ * @address: in: first device address of the range: any address in a shared buffer
+ * @length: in: bytes of the range, not 0
  * @reserved: in: 0
  *
- * The pieces that the range touches are valid on the side that is asked for when the
- * call returns, unless they are written to on the other side meanwhile; they are no less
- * valid on the other side than before. What is to stay on the host
- * (ACCMEM_ADVICE_STAY) stays there. Nothing is copied of pieces that nobody has written
- * to since they were copied.
+ * When the call returns, the pieces that overlap the range are valid on the requested
+ * side, unless the other side has written to them in the meantime. They stay valid on the
+ * other side, too. A piece that was not written since the last copy is not copied. A
+ * piece with ACCMEM_ADVICE_STAY stays on the host.
  *
- * EINVAL: @length is 0. EOVERFLOW: @address + @length passes 2^64. ENOENT: no buffer of
- * this context is at @address. ENXIO: the range leaves the buffer. EOPNOTSUPP: the
- * buffer is not shared. EBUSY: somebody else (O_DIRECT, another driver) has pages of it
- * on the host. ENOMEM: the host's memory is short. EINTR: killed. After an error, a part
- * of the pieces may have moved. Conformance: S16.
+ * Errors:
+ *
+ * * EINVAL: @length is 0.
+ * * EOVERFLOW: @address + @length exceeds 2^64.
+ * * ENOENT: no buffer of this context contains @address.
+ * * ENXIO: the range leaves the buffer.
+ * * EOPNOTSUPP: the buffer is not shared.
+ * * EBUSY: host pages of the range are pinned.
+ * * ENOMEM: the host is short of memory.
+ * * EINTR: a fatal signal arrived.
+ *
+ * After EBUSY, ENOMEM and EINTR some of the pieces may have been migrated.
+ *
+ * Conformance: S16.
  */
 struct accmem_prefetch {
 	__u32 size;
@@ -641,10 +794,10 @@ struct accmem_prefetch {
 };
 
 /**
- * enum accmem_advice - how a part of a shared buffer is going to be used
- * @ACCMEM_ADVICE_MOVE: it moves to whoever touches it, the default
- * @ACCMEM_ADVICE_STAY: it stays on the host, where the device goes to it: for what both
- *	touch a little, often and by turns
+ * enum accmem_advice - expected use of a range of a shared buffer
+ * @ACCMEM_ADVICE_MOVE: pieces migrate to the side that touches them, the default
+ * @ACCMEM_ADVICE_STAY: pieces stay on the host, and the device accesses them there. For
+ *	ranges of which both sides access a few bytes in turns.
  */
 enum accmem_advice {
 	ACCMEM_ADVICE_MOVE = 0,
@@ -652,18 +805,23 @@ enum accmem_advice {
 };
 
 /**
- * struct accmem_advise - ACCMEM_IOC_ADVISE: how a shared buffer is going to be used
+ * struct accmem_advise - ACCMEM_IOC_ADVISE: set the expected use of a range of a
+ *	shared buffer
  * @size: in: bytes of this structure
  * @flags: in: 0
- * @address: in: device address where it begins; any address in a shared buffer
- * @length: in: bytes, not 0
+ * @address: in: first device address of the range: any address in a shared buffer
+ * @length: in: bytes of the range, not 0
  * @advice: in: enum accmem_advice
  * @reserved: in: 0
  *
- * It is about the pieces that the range touches, and moves nothing now.
+ * The advice applies to the pieces that overlap the range. The call migrates nothing.
  *
- * EINVAL: @length is 0, unknown @advice. EOVERFLOW, ENOENT, ENXIO, EOPNOTSUPP, EINTR: as
- * for struct accmem_prefetch. Conformance: S16.
+ * Errors:
+ *
+ * * EINVAL: @length is 0; @advice is unknown.
+ * * EOVERFLOW, ENOENT, ENXIO, EOPNOTSUPP, EINTR: as for struct accmem_prefetch.
+ *
+ * Conformance: S16.
  */
 struct accmem_advise {
 	__u32 size;
@@ -675,79 +833,102 @@ struct accmem_advise {
 };
 
 /*
- * Flags of SHRINK, one of them at most.
+ * Flags of PRESSURE; at most one of them.
  *
- * REGISTER    tell this context when others wait for memory
- * UNREGISTER  do not any more
+ * REGISTER    notify this context when other contexts begin to wait for memory
+ * UNREGISTER  stop these notifications
  */
-#define ACCMEM_SHRINK_REGISTER 0x1u
-#define ACCMEM_SHRINK_UNREGISTER 0x2u
-#define ACCMEM_SHRINK_FLAGS (ACCMEM_SHRINK_REGISTER | ACCMEM_SHRINK_UNREGISTER)
+#define ACCMEM_PRESSURE_REGISTER 0x1u
+#define ACCMEM_PRESSURE_UNREGISTER 0x2u
+#define ACCMEM_PRESSURE_FLAGS \
+	(ACCMEM_PRESSURE_REGISTER | ACCMEM_PRESSURE_UNREGISTER)
 
 /**
- * struct accmem_shrink - ACCMEM_IOC_SHRINK: what others wait for, and be told of it
+ * struct accmem_pressure - ACCMEM_IOC_PRESSURE: ask how much memory other contexts wait
+ *	for, and be notified when they begin to wait
  * @size: in: bytes of this structure
- * @flags: in: ACCMEM_SHRINK_*
- * @fd: in: with REGISTER, an eventfd to which each event adds 1, or -1; else 0
- * @waiting: out: requests of other contexts that wait for memory of the device
- * @wanted: out: bytes that are missing for them; where there are enough, but in pieces
- *	that are too small, those that the first of them needs. 0 when nobody waits
+ * @flags: in: ACCMEM_PRESSURE_*
+ * @fd: in: with REGISTER, an eventfd to which each notification adds 1, or -1 for none;
+ *	else 0
+ * @waiting: out: number of requests of other contexts that wait for memory of the device
+ * @shortfall: out: bytes that these requests need and that are not free. If enough bytes
+ *	are free, but in too small runs, the bytes that the first request needs. 0 if no
+ *	request waits.
  * @reserved: in: 0
  *
- * For a pool that keeps memory which it could give back. A context that has
- * registered is told when requests of others begin to wait for memory, before they
- * sleep: the device's file is readable (EPOLLIN), and the eventfd counts. It is told
- * once: until it makes this call, or nobody waits any more, the file stays readable
- * and the eventfd is left alone. After the call the file is readable again when another
- * request begins to wait. Requests that a limit holds up are nobody else's business.
+ * The call serves memory pools that hold memory which they could free.
  *
- * A context that registers while others wait is told at once. Registering again
- * replaces the eventfd. A context ends registered or not.
+ * When a request of another context is about to sleep for lack of memory, the driver
+ * notifies each registered context once: poll() of the device's file reports EPOLLIN,
+ * and the eventfd is incremented. The file stays readable, without another notification,
+ * until one of these happens:
  *
- * EINVAL: both flags; @fd without REGISTER, or no eventfd. EBADF: @fd is no open file.
+ * * the context makes this call without flags. It is notified again when a further
+ *   request begins to wait.
+ * * no request waits any more.
+ *
+ * Requests that wait because of a limit are not counted and cause no notification.
+ *
+ * A context that registers while requests wait is notified at once. A second REGISTER
+ * replaces the eventfd. Closing the file ends the registration.
+ *
+ * Errors:
+ *
+ * * EINVAL: both flags; @fd without REGISTER; @fd is not an eventfd.
+ * * EBADF: @fd is not an open file.
  */
-struct accmem_shrink {
+struct accmem_pressure {
 	__u32 size;
 	__u32 flags;
 	__s32 fd;
 	__u32 waiting;
-	__u64 wanted;
+	__u64 shortfall;
 	__u64 reserved;
 };
 
 /*
  * Streams.
  *
- * A stream is an ordered timeline of a context: a count of 64 bits that starts at
- * 0 and only grows. A position is reached when the count is as large. A stream is
- * a file of its own, which may be handed to whoever does the work.
+ * A stream is a timeline of a context: a 64-bit count that starts at 0 and only grows. A
+ * position is a value of the count. A position is reached when the count is equal to it
+ * or larger. A stream is a file of its own, and can be passed to another process.
  *
- * Positions come in order, and each is signalled by one of two. STREAM_IMPORT
- * leaves those up to its position to the kernel, which reaches them when a fence
- * has signalled: they are claimed. All others are userspace's: STREAM_SIGNAL
- * reaches them. Claimed positions can be exported as a sync_file. Userspace's
- * cannot: a fence that it could forget to signal must not reach other drivers.
+ * Positions are reached in order. Each position is signalled by one of two:
  *
- * A stream ends with the last close of its file, or with its context. Nobody can
- * signal userspace's positions then: they complete with ECANCELED, after those
- * that are claimed.
+ * - the kernel signals claimed positions. STREAM_IMPORT claims all positions up to the
+ *   one that it names; the kernel reaches that position when a fence has signalled.
+ * - userspace signals all other positions by STREAM_SIGNAL.
  *
- * Memory that waits longer than the module parameter overdue_ms for a position or
- * a fence is counted as quarantined, and reported. It stays what it is until the
- * position is reached: no time makes it free.
+ * STREAM_EXPORT makes a sync_file of a position that is reached or claimed. It refuses
+ * other positions: a fence that userspace may forget to signal must not reach another
+ * driver.
+ *
+ * A stream ends when its file is closed for the last time, or when its context ends. The
+ * positions of userspace can then not be signalled any more: they complete with
+ * ECANCELED, after the claimed positions.
+ *
+ * Memory that is pending for longer than the module parameter overdue_ms is counted as
+ * quarantined and reported in the kernel log. It still becomes free only when its
+ * position is reached or its fence signals.
  */
 
 /**
- * struct accmem_stream_create - ACCMEM_IOC_STREAM_CREATE: make a stream
+ * struct accmem_stream_create - ACCMEM_IOC_STREAM_CREATE: create a stream
  * @size: in: bytes of this structure
  * @flags: in: 0
- * @id: out: serial number in this context, from 1; names the stream in messages,
- *	fdinfo and debugfs
- * @fd: out: the stream's file, close-on-exec; written before it is made, as @id
- *	is, and of no meaning if the call fails
+ * @id: out: number of the stream in its context, from 1 on. The kernel log, fdinfo and
+ *	debugfs name the stream by this number.
+ * @fd: out: file descriptor of the stream, close-on-exec
  * @reserved: in: 0
  *
- * EMFILE: too many files. ENFILE: the system has too many. ENOMEM.
+ * The kernel writes @id and @fd before it creates the stream. Both are meaningless if the
+ * call fails.
+ *
+ * Errors:
+ *
+ * * EMFILE: the process has too many open files.
+ * * ENFILE: the system has too many open files.
+ * * ENOMEM: the kernel is short of memory.
  */
 struct accmem_stream_create {
 	__u32 size;
@@ -761,12 +942,17 @@ struct accmem_stream_create {
  * struct accmem_stream_signal - ACCMEM_IOC_STREAM_SIGNAL: reach a position
  * @size: in: bytes of this structure
  * @flags: in: 0
- * @position: in: what the count becomes
+ * @position: in: new value of the count
  *
- * What was freed at positions up to it is free when the call returns.
+ * When the call returns, memory that was freed at a position up to @position does not wait
+ * for this stream any more: it is free, unless it is mapped, pinned, or waits for a
+ * fence. A call that fails changes nothing.
  *
- * ERANGE: the count is as large already. EBUSY: a claimed position is not
- * reached yet. ECANCELED: the context has ended. Nothing changes then.
+ * Errors:
+ *
+ * * ERANGE: @position is not greater than the count.
+ * * EBUSY: a claimed position is not reached yet.
+ * * ECANCELED: the context has ended.
  */
 struct accmem_stream_signal {
 	__u32 size;
@@ -777,16 +963,16 @@ struct accmem_stream_signal {
 #define ACCMEM_STREAM_ENDED 0x1u /* the context has ended */
 
 /**
- * struct accmem_stream_query - ACCMEM_IOC_STREAM_QUERY: how far a stream is
+ * struct accmem_stream_query - ACCMEM_IOC_STREAM_QUERY: describe a stream
  * @size: in: bytes of this structure
  * @flags: in: 0
  * @reached: out: the count
- * @claimed: out: the highest position that is reached or that the kernel will
- *	reach; userspace's are above it
- * @pending: out: buffers that wait for a position
- * @state: out: ACCMEM_STREAM_ENDED
- * @error: out: of the first fence that signalled with one, a negative errno
- *	value; else 0
+ * @claimed: out: highest position that is reached or claimed. Userspace signals the
+ *	positions above it.
+ * @pending: out: number of buffers that wait for a position of this stream
+ * @state: out: ACCMEM_STREAM_ENDED or 0
+ * @error: out: error of the first imported fence that signalled with an error, as a
+ *	negative errno value; else 0
  * @reserved: in: 0
  */
 struct accmem_stream_query {
@@ -800,27 +986,33 @@ struct accmem_stream_query {
 	__u64 reserved;
 };
 
-/* Flag of STREAM_WAIT: EAGAIN instead of waiting. */
+/* Flag of STREAM_WAIT: return EAGAIN instead of sleeping. */
 #define ACCMEM_STREAM_NONBLOCK 0x1u
 
 /**
- * struct accmem_stream_wait - ACCMEM_IOC_STREAM_WAIT: until a position is reached
+ * struct accmem_stream_wait - ACCMEM_IOC_STREAM_WAIT: wait for a position
  * @size: in: bytes of this structure
- * @flags: in: ACCMEM_STREAM_NONBLOCK
- * @position: in: the position; one in the past is reached
- * @deadline_ns: in: 0 for none, or the value of the host's CLOCK_MONOTONIC (see
- *	accmem_info.now_ns) after which the call gives up
+ * @flags: in: ACCMEM_STREAM_NONBLOCK or 0
+ * @position: in: the position
+ * @deadline_ns: in: time on the clock of accmem_info.now_ns at which the call gives up, 0
+ *	for no deadline
  *
- * poll() of the file says readable when the position that the last call with
- * NONBLOCK asked for is reached (1 before there was one), and hangs up when
- * the context has ended. A wait that a signal interrupts is started again with
- * the same deadline where the signal's action says so (SA_RESTART). The file
- * stays open during the call, whoever closes its descriptors.
+ * poll() of the stream reports EPOLLIN when the position of the last call with NONBLOCK
+ * is reached (position 1 before the first such call), and EPOLLHUP when the context has
+ * ended.
  *
- * EINVAL: NONBLOCK with a deadline. EAGAIN: NONBLOCK, and the position is not
- * reached. ETIMEDOUT: the deadline has passed. EINTR: a signal. ECANCELED: the
- * context has ended, nobody will reach the position, and all that are claimed are
- * reached.
+ * A signal interrupts the wait. If the signal's action has SA_RESTART, the call is
+ * restarted with the same deadline. The call keeps the file open until it returns, even
+ * if all descriptors are closed.
+ *
+ * Errors:
+ *
+ * * EINVAL: NONBLOCK with @deadline_ns.
+ * * EAGAIN: NONBLOCK, and the position is not reached.
+ * * ETIMEDOUT: the deadline has passed.
+ * * EINTR: a signal interrupted the wait.
+ * * ECANCELED: the context has ended, all claimed positions are reached, and @position is
+ *   not among them.
  */
 struct accmem_stream_wait {
 	__u32 size;
@@ -830,19 +1022,24 @@ struct accmem_stream_wait {
 };
 
 /**
- * struct accmem_stream_import - ACCMEM_IOC_STREAM_IMPORT: have a stream wait for
- *	a fence
+ * struct accmem_stream_import - ACCMEM_IOC_STREAM_IMPORT: make a stream wait for a fence
  * @size: in: bytes of this structure
  * @flags: in: 0
- * @position: in: reached when all before it are, and the fence has signalled
- * @fd: in: a sync_file, which may be closed then
+ * @position: in: the position that is reached when the positions before it are reached
+ *	and the fence has signalled
+ * @fd: in: file descriptor of a sync_file. The caller may close it after the call.
  * @reserved: in: 0
  *
- * All positions up to @position are claimed from here on. A fence that signals
- * with an error counts as one that signals.
+ * The call claims all positions up to @position. A fence that signals with an error
+ * counts as signalled.
  *
- * EBADF: @fd is no open file. EINVAL: it is no sync_file. ERANGE: @position is
- * claimed already. ECANCELED: the context has ended. ENOMEM.
+ * Errors:
+ *
+ * * EBADF: @fd is not an open file.
+ * * EINVAL: @fd is not a sync_file.
+ * * ERANGE: @position is claimed already.
+ * * ECANCELED: the context has ended.
+ * * ENOMEM: the kernel is short of memory.
  */
 struct accmem_stream_import {
 	__u32 size;
@@ -853,17 +1050,21 @@ struct accmem_stream_import {
 };
 
 /**
- * struct accmem_stream_export - ACCMEM_IOC_STREAM_EXPORT: a position as a fence
+ * struct accmem_stream_export - ACCMEM_IOC_STREAM_EXPORT: make a sync_file of a position
  * @size: in: bytes of this structure
  * @flags: in: 0
- * @position: in: reached, or claimed
- * @fd: out: a sync_file, close-on-exec
+ * @position: in: a position that is reached or claimed
+ * @fd: out: file descriptor of the sync_file, close-on-exec
  * @reserved: in: 0
  *
- * The fence has the stream's error when it signals.
+ * If the stream has an error when the position is reached, the fence of the sync_file
+ * signals with that error.
  *
- * EPERM: only userspace can reach the position. EMFILE: too many files. ENOMEM, also
- * where the system has too many open files.
+ * Errors:
+ *
+ * * EPERM: @position is neither reached nor claimed: only userspace can signal it.
+ * * EMFILE: the process has too many open files.
+ * * ENOMEM: the kernel is short of memory, or the system has too many open files.
  */
 struct accmem_stream_export {
 	__u32 size;
@@ -876,74 +1077,77 @@ struct accmem_stream_export {
 /*
  * Tensor Memory.
  *
- * A context has SMs, an SM has columns, and CTAs launched on an SM share them.
- * A CTA is a file of its own: its last close is its exit, which gives back
- * whatever it holds. A process that closes its last descriptor of a CTA ends
- * the call, or the read, that it waits in. The end of the context is a reset: every
- * wait ends, every column is taken back, and CTAs that are still open can do no more.
+ * A context has SMs. An SM has columns, which the CTAs on it allocate in units of 32. A
+ * CTA is launched on an SM and is a file of its own:
  *
- * A call of a CTA waits in its caller, or is queued (ACCMEM_CTA_QUEUED): then it
- * returns at once, and what became of it is read from the file. Of one CTA one
- * call waits at a time, whichever way. A signal interrupts a caller that waits.
- * Where the signal's action says that the call is started again (SA_RESTART), it
- * keeps its place in the queue and its count of passes, if the same thread makes
- * it again within a second.
+ * - The last close of the file is the exit of the CTA. The exit frees its columns.
+ * - If a process closes its last descriptor of a CTA, the call or read of that process
+ *   that waits in the CTA ends with ECANCELED.
+ * - The end of the context resets Tensor Memory: every wait ends, every column is freed,
+ *   and CTAs that are still open accept no further calls.
  *
- * An alloc counts once its address is stored, of a pair once both are: the
- * second of them to come waits for the first to store its own, whatever its
- * flags say, but if the first gives up then, EAGAIN. One that cannot be stored is
- * EFAULT for both.
+ * Calls. The calls of a CTA are alloc, dealloc and relinquish. An alloc or dealloc that
+ * has to wait sleeps in its caller, or is queued (ACCMEM_CTA_QUEUED): the ioctl returns at
+ * once, and the result of the call is read from the file. At most one call of a CTA waits
+ * at a time.
  *
- * One errno for each rule that can be broken; the letter and number is the row
- * of Documentation/conformance.rst. What "both" says is the error of both
- * peers of a pair.
+ * Signals. A signal interrupts a call that sleeps. If the signal's action has SA_RESTART,
+ * the call is restarted. It keeps its place in the queue and its number of bypasses if the
+ * same thread restarts it within one second.
  *
- *   EDOM           alloc: the number of columns is no power of two in [32, 512]
- *		    (P7)
- *   ENOSPC	    alloc: more columns than the SM has, or than it could ever
- *		    have free beside those that this CTA holds (P2); both
- *   ERANGE	    alloc: more columns than in the CTA's alloc before (P8)
- *   EPERM	    alloc: after relinquish (P9)
- *   EFAULT	    alloc: the destination cannot be written, or is outside of the
- *		    window of the launch (P10); both, where that is found after
- *		    the pair has met
- *   EBUSY	    alloc, dealloc: another call of this CTA is waiting, or a
- *		    queued one has ended and was not read (P11)
- *   EPIPE	    alloc, dealloc: the peer has exited (P12, P4)
- *   EPROTO	    the peers are in different collective calls, or one dealt
- *		    with an older allocation (P20) or relinquished while the
- *		    other is in alloc (P12); both
- *   EBADR	    the peers' operands differ (P4, P12); both
- *   EPROTOTYPE	    launch: another cta_group than the launch's CTAs (P13)
- *   EEXIST	    launch: of cta_group 2, the rank in the cluster is taken, or
- *		    was; the cluster is complete (P19)
- *   EADDRINUSE	    launch: the peer is on the same SM (P19)
- *   ENXIO	    launch: no such SM; dealloc: not an address of the SM: its
- *		    lane is not 0, or it has no such column (P3, P19)
- *   ENOENT	    dealloc: nothing is allocated there (P3)
- *   EACCES	    dealloc: another CTA's columns (P3)
- *   EADDRNOTAVAIL  dealloc: inside an allocation, not at its start (P3)
- *   EMSGSIZE	    dealloc: not the number of columns allocated (P18)
- *   EDEADLK	    alloc: every holder waits for columns, and this CTA is the
- *		    newest of them; both (P2)
- *   ECANCELED	    alloc: this CTA relinquished meanwhile (P9); alloc, dealloc:
- *		    the process closed its last descriptor of the CTA meanwhile;
- *		    a queued call was cancelled
- *   ECONNRESET	    the context has ended
+ * Pairs. In a launch of cta_group 2 the peers allocate and deallocate together: each waits
+ * for the call of the other. An alloc of a pair succeeds when both addresses are stored.
+ * The second caller waits for the first caller to store its address, also with
+ * ACCMEM_CTA_NONBLOCK. If the first caller gives up, the second one gets EAGAIN. If an
+ * address cannot be stored, both get EFAULT.
  *
- * No rule was broken:
+ * Each rule that a call can break has an errno of its own. In the list, "both" means that
+ * both peers of a pair get the error.
  *
- *   EAGAIN	    ACCMEM_CTA_NONBLOCK, and the call would have to wait
- *   ETIMEDOUT	    the deadline has passed (with nobody at the other end where
- *		    a peer was waited for, P12)
- *   EINTR	    a signal
+ *   EDOM           alloc: the number of columns is not a power of two in [32, 512] (P7)
+ *   ENOSPC         alloc: more columns than the SM has; or more than the SM could ever
+ *                  have free besides the columns that this CTA holds (P2); both
+ *   ERANGE         alloc: more columns than in the previous alloc of the CTA (P8)
+ *   EPERM          alloc: the CTA has relinquished (P9)
+ *   EFAULT         alloc: the destination cannot be written, or lies outside the window of
+ *                  the launch (P10); both, if the error is found after the peers have met
+ *   EBUSY          alloc, dealloc: another call of the CTA waits, or the result of a
+ *                  queued call has not been read (P11)
+ *   EPIPE          alloc, dealloc: the peer has exited (P4, P12)
+ *   EPROTO         the peers make different calls; both (P12)
+ *   EPROTO         one peer deallocates an older allocation than the other; both (P20)
+ *   EPROTO         one peer relinquishes while the other is in alloc; both (P12)
+ *   EBADR          the arguments of the peers differ; both (P4, P12)
+ *   EPROTOTYPE     launch: the CTAs of the launch have another cta_group (P13)
+ *   EEXIST         launch of cta_group 2: a CTA has the rank in the cluster, or has had it
+ *                  while its peer lives; or the cluster is complete (P19)
+ *   EADDRINUSE     launch: the peer is on the same SM (P19)
+ *   ENXIO          launch: the context has no such SM (P19)
+ *   ENXIO          dealloc: the address has a lane other than 0, or a column that the SM
+ *                  does not have (P3, P19)
+ *   ENOENT         dealloc: the columns are not allocated (P3)
+ *   EACCES         dealloc: another CTA holds the columns (P3)
+ *   EADDRNOTAVAIL  dealloc: the address lies inside an allocation, not at its start (P3)
+ *   EMSGSIZE       dealloc: the number of columns is not that of the allocation (P18)
+ *   EDEADLK        alloc: all holders of columns wait for columns, and this CTA is the
+ *                  newest of them (P2); both
+ *   ECANCELED      alloc: this CTA relinquished during the wait (P9)
+ *   ECANCELED      alloc, dealloc: the process closed its last descriptor of the CTA
+ *                  during the wait; or CTA_CANCEL ended the queued call
+ *   ECONNRESET     the context has ended
+ *
+ * Errors without a broken rule:
+ *
+ *   EAGAIN         ACCMEM_CTA_NONBLOCK, and the call would have to wait
+ *   ETIMEDOUT      the deadline has passed, also while a peer was missing (P12)
+ *   EINTR          a signal interrupted the wait
  */
 
 /**
- * enum accmem_tmem_discipline - who may allocate on an SM
- * @ACCMEM_TMEM_SHARED: any CTA; only the number of free columns blocks
- * @ACCMEM_TMEM_EXCLUSIVE: one at a time: the first alloc takes the SM's permit,
- *	and others wait until that CTA relinquishes or exits
+ * enum accmem_tmem_discipline - CTAs that may allocate on an SM
+ * @ACCMEM_TMEM_SHARED: all CTAs of the SM. An alloc waits only for free columns.
+ * @ACCMEM_TMEM_EXCLUSIVE: one CTA at a time. The first alloc of a CTA takes the permit of
+ *	the SM; other CTAs wait until the holder of the permit relinquishes or exits.
  */
 enum accmem_tmem_discipline {
 	ACCMEM_TMEM_SHARED = 0,
@@ -953,36 +1157,40 @@ enum accmem_tmem_discipline {
 /*
  * Flags of TMEM_SETUP.
  *
- * STRICT  report what is harmless here and would not be on hardware: see
- *	   Documentation/userspace-api/tensor-memory.rst
+ * STRICT  report calls that succeed here but would fail or hang on hardware: see
+ *         Documentation/userspace-api/tensor-memory.rst
  */
 #define ACCMEM_TMEM_STRICT 0x1u
 
-#define ACCMEM_TMEM_UNIT 32u /* columns */
-#define ACCMEM_TMEM_COLUMNS 512u /* an SM, by default */
-#define ACCMEM_TMEM_COLUMNS_MAX 2048u
-#define ACCMEM_TMEM_SMS_MAX 256u
-#define ACCMEM_TMEM_CTAS_MAX 2048u /* a context */
-#define ACCMEM_TMEM_BYPASS_BOUND 64u /* by default */
+#define ACCMEM_TMEM_UNIT 32u /* columns of a unit */
+#define ACCMEM_TMEM_COLUMNS 512u /* columns of an SM, by default */
+#define ACCMEM_TMEM_COLUMNS_MAX 2048u /* columns of an SM */
+#define ACCMEM_TMEM_SMS_MAX 256u /* SMs of a context */
+#define ACCMEM_TMEM_CTAS_MAX 2048u /* CTAs of a context */
+#define ACCMEM_TMEM_BYPASS_BOUND 64u /* bypass_bound, by default */
 #define ACCMEM_TMEM_CLUSTER_MAX 64u /* CTAs of one TMEM_CLUSTER */
 
 /**
- * struct accmem_tmem_setup - ACCMEM_IOC_TMEM_SETUP: what SMs a context has
+ * struct accmem_tmem_setup - ACCMEM_IOC_TMEM_SETUP: define the SMs of a context
  * @size: in: bytes of this structure
  * @flags: in: ACCMEM_TMEM_STRICT or 0
  * @nr_sms: in: number of SMs, 1 to ACCMEM_TMEM_SMS_MAX
- * @columns: in: columns an SM: 0 for ACCMEM_TMEM_COLUMNS, or a multiple of 32
+ * @columns: in: columns of each SM: 0 for ACCMEM_TMEM_COLUMNS, or a multiple of 32
  *	up to ACCMEM_TMEM_COLUMNS_MAX
  * @discipline: in: enum accmem_tmem_discipline
- * @bypass_bound: in: how often younger requests may pass one that waits; 0 is
- *	strict order of arrival
+ * @bypass_bound: in: number of times that younger requests may bypass a waiting request;
+ *	0 for strict order of arrival
  * @reserved: in: 0
  *
- * Once a context, before its first CTA. Without it a context has one SM of 512
- * columns, shared, with a bound of ACCMEM_TMEM_BYPASS_BOUND.
+ * The call is possible once in a context, before its first launch. A context without this
+ * call has one SM of ACCMEM_TMEM_COLUMNS columns, ACCMEM_TMEM_SHARED, and a bound of
+ * ACCMEM_TMEM_BYPASS_BOUND.
  *
- * EINVAL: a member is out of range. EBUSY: set up already, or a launch was
- * asked for, which may have failed. ENOMEM.
+ * Errors:
+ *
+ * * EINVAL: a member is out of range.
+ * * EBUSY: the context has been set up already, or a launch was attempted before.
+ * * ENOMEM: the kernel is short of memory.
  */
 struct accmem_tmem_setup {
 	__u32 size;
@@ -998,26 +1206,32 @@ struct accmem_tmem_setup {
  * struct accmem_tmem_launch - ACCMEM_IOC_TMEM_LAUNCH: start a CTA
  * @size: in: bytes of this structure
  * @flags: in: 0
- * @launch: in: names the launch, which is what PTX calls a kernel
- * @cluster: in: the cluster in the launch
- * @rank: in: of the CTA in its cluster; its peer has the last bit flipped
- * @sm: in: where it runs
- * @cta_group: in: 1, or 2 for pairs; the same in all CTAs of a launch
- * @fd: out: the CTA's file, close-on-exec; written before the launch, and of no
- *	meaning if that fails
+ * @launch: in: number of the launch, chosen by the caller. PTX calls a launch a kernel.
+ * @cluster: in: number of the cluster in the launch
+ * @rank: in: rank of the CTA in its cluster. The peer has the rank that differs in the
+ *	lowest bit.
+ * @sm: in: index of the SM that the CTA runs on
+ * @cta_group: in: 1, or 2 for pairs; the same for all CTAs of a launch
+ * @fd: out: file descriptor of the CTA, close-on-exec
  * @reserved: in: 0
  * @window_base: in: start of the CTA's shared::cta window in the caller's memory
- * @window_length: in: bytes of it, 0 for no window. The address of an alloc is
- *	stored inside of it only: EFAULT otherwise (P10)
+ * @window_length: in: bytes of the window, 0 for no window. An alloc stores its address
+ *	inside the window only (P10).
  *
- * Cluster and rank mean something in pairs only, and the cluster where it is
- * complete (ACCMEM_IOC_TMEM_CLUSTER). A launch lives as long as one of its CTAs,
- * and so does a cluster.
+ * The kernel writes @fd before it launches the CTA; @fd is meaningless if the call fails.
+ * @cluster and @rank matter with @cta_group 2; @cluster also matters if a cluster of that
+ * number is complete (ACCMEM_IOC_TMEM_CLUSTER). A launch, and a cluster, exists as long as
+ * one of its CTAs lives.
  *
- * EINVAL: @cta_group is not 1 or 2, @window_base without @window_length.
- * EOVERFLOW: the window passes 2^64. EMFILE: ACCMEM_TMEM_CTAS_MAX CTAs, or too
- * many files. ENFILE: the system has too many. ENXIO, EPROTOTYPE, EEXIST,
- * EADDRINUSE: see above. ENOMEM.
+ * Errors:
+ *
+ * * EINVAL: @cta_group is not 1 or 2; @window_base without @window_length.
+ * * EOVERFLOW: @window_base + @window_length exceeds 2^64.
+ * * EMFILE: the context has ACCMEM_TMEM_CTAS_MAX CTAs, or the process has too many open
+ *   files.
+ * * ENFILE: the system has too many open files.
+ * * ENOMEM: the kernel is short of memory.
+ * * ENXIO, EPROTOTYPE, EEXIST, EADDRINUSE: as in the list of Tensor Memory's errors.
  */
 struct accmem_tmem_launch {
 	__u32 size;
@@ -1034,9 +1248,9 @@ struct accmem_tmem_launch {
 };
 
 /**
- * struct accmem_tmem_member - a CTA of a cluster that is launched as a whole
- * @rank: in: in the cluster
- * @sm: in: where it runs
+ * struct accmem_tmem_member - one CTA of ACCMEM_IOC_TMEM_CLUSTER
+ * @rank: in: rank of the CTA in the cluster
+ * @sm: in: index of the SM that the CTA runs on
  * @fd: out: as in struct accmem_tmem_launch
  * @reserved: in: 0
  * @window_base: in: as in struct accmem_tmem_launch
@@ -1052,25 +1266,28 @@ struct accmem_tmem_member {
 };
 
 /**
- * struct accmem_tmem_cluster - ACCMEM_IOC_TMEM_CLUSTER: start the CTAs of a
- *	cluster, all or none
+ * struct accmem_tmem_cluster - ACCMEM_IOC_TMEM_CLUSTER: start all CTAs of a cluster, or
+ *	none
  * @size: in: bytes of this structure
  * @flags: in: 0
  * @launch: in: as in struct accmem_tmem_launch
- * @cluster: in: as in struct accmem_tmem_launch; no CTA of it is running
- * @cta_group: in: as in struct accmem_tmem_launch; of 2, both of each pair are
- *	among the members
- * @nr_members: in: how many, 1 to ACCMEM_TMEM_CLUSTER_MAX
+ * @cluster: in: as in struct accmem_tmem_launch. No CTA of the cluster may be running.
+ * @cta_group: in: as in struct accmem_tmem_launch. With 2, both CTAs of each pair must be
+ *	members.
+ * @nr_members: in: number of members, 1 to ACCMEM_TMEM_CLUSTER_MAX
  * @reserved: in: 0
- * @members: in, out: pointer to as many struct accmem_tmem_member
+ * @members: in, out: address of an array of @nr_members struct accmem_tmem_member
  *
- * The cluster is complete: no CTA can be launched into it any more, and none
- * waits for a peer that was never launched.
+ * The cluster is complete: no other CTA can be launched into it while one of its CTAs
+ * lives. No CTA of a complete cluster waits for a peer that was never launched. A call
+ * that fails launches no CTA.
  *
- * EINVAL: @nr_members is out of range, a member's reserved field is not zero, a
- * pair has one CTA only. EEXIST: the cluster has CTAs already, or a rank comes
- * twice. Others: as ACCMEM_IOC_TMEM_LAUNCH. No CTA was launched when the call
- * fails.
+ * Errors:
+ *
+ * * EINVAL: @nr_members is out of range; a member's reserved member is not 0; a pair has
+ *   one CTA only.
+ * * EEXIST: the cluster has running CTAs; two members have the same rank.
+ * * others as for struct accmem_tmem_launch.
  */
 struct accmem_tmem_cluster {
 	__u32 size;
@@ -1084,11 +1301,11 @@ struct accmem_tmem_cluster {
 };
 
 /*
- * Flags of CTA_ALLOC and CTA_DEALLOC.
+ * Flags of CTA_ALLOC and CTA_DEALLOC; at most one of them.
  *
- * NONBLOCK  EAGAIN instead of waiting
- * QUEUED    return at once: the call waits without a caller, in the same order
- *	     as others, and what became of it is read from the file
+ * NONBLOCK  return EAGAIN instead of waiting
+ * QUEUED    return at once. The call takes its place in the same queue as the calls that
+ *           sleep, and its result is read from the file.
  */
 #define ACCMEM_CTA_NONBLOCK 0x1u
 #define ACCMEM_CTA_QUEUED 0x2u
@@ -1096,29 +1313,32 @@ struct accmem_tmem_cluster {
 /**
  * struct accmem_cta_alloc - ACCMEM_IOC_CTA_ALLOC: allocate columns
  * @size: in: bytes of this structure
- * @flags: in: ACCMEM_CTA_NONBLOCK or ACCMEM_CTA_QUEUED
- * @columns: in: a power of two in [32, 512]
- * @warp: in: number of the warp in the CTA, 0 if it is not told. Looked at in
- *	strict mode (P11)
- * @deadline_ns: in: 0 for none, or the value of the host's CLOCK_MONOTONIC
- *	(see accmem_info.now_ns) after which the call gives up; one that has
- *	passed allows one try
- * @destination: in: pointer to the __u32 where the address is stored: column
- *	in the low half, lane (0) in the high half. Its content is lost when
- *	the call fails. 0 with ACCMEM_CTA_QUEUED.
- * @user_data: in: with ACCMEM_CTA_QUEUED, comes back in the completion; else 0
+ * @flags: in: ACCMEM_CTA_NONBLOCK, ACCMEM_CTA_QUEUED or 0
+ * @columns: in: number of columns, a power of two in [32, 512]
+ * @warp: in: number of the calling warp in the CTA, 0 if not given. Used in strict mode
+ *	only (P11).
+ * @deadline_ns: in: time on the clock of accmem_info.now_ns at which the call gives up, 0
+ *	for no deadline. A deadline in the past allows one attempt.
+ * @destination: in: address of the __u32 in which the kernel stores the address of the
+ *	columns: the column in the low half, the lane (0) in the high half. A call that
+ *	fails may overwrite it. 0 with ACCMEM_CTA_QUEUED.
+ * @user_data: in: with ACCMEM_CTA_QUEUED, a value that is copied to the completion; else 0
  *
- * A pair allocates together, at the same columns of both SMs: the call waits
- * for the peer's.
+ * The peers of a pair allocate together, at the same columns of both SMs. The call waits
+ * for the alloc of the peer.
  *
- * Queued, the call returns 0 once it has its place in the queue, or has been
- * granted already: in both cases there will be a struct accmem_cta_completion to
- * read. Errors that need no wait are returned as ever, and leave no completion.
- * The deadline is met to a tick of the kernel's.
+ * With ACCMEM_CTA_QUEUED the ioctl returns 0 when the call is queued or has been granted.
+ * A struct accmem_cta_completion can then be read from the file, now or later. An error
+ * that is found without waiting is returned by the ioctl and causes no completion. The
+ * deadline of a queued call has the precision of one kernel tick.
  *
- * EINVAL: NONBLOCK with a deadline or with QUEUED, QUEUED with a destination,
- * @user_data without QUEUED. Others: see above. Nothing is allocated when the
- * call fails.
+ * A call that fails allocates nothing.
+ *
+ * Errors:
+ *
+ * * EINVAL: NONBLOCK with @deadline_ns or with QUEUED; QUEUED with @destination;
+ *   @user_data without QUEUED.
+ * * others as in the list of Tensor Memory's errors.
  */
 struct accmem_cta_alloc {
 	__u32 size;
@@ -1131,20 +1351,23 @@ struct accmem_cta_alloc {
 };
 
 /**
- * struct accmem_cta_dealloc - ACCMEM_IOC_CTA_DEALLOC: give columns back
+ * struct accmem_cta_dealloc - ACCMEM_IOC_CTA_DEALLOC: free columns
  * @size: in: bytes of this structure
- * @flags: in: ACCMEM_CTA_NONBLOCK or ACCMEM_CTA_QUEUED
- * @address: in: as alloc stored it
- * @columns: in: as given to alloc
+ * @flags: in: ACCMEM_CTA_NONBLOCK, ACCMEM_CTA_QUEUED or 0
+ * @address: in: address of the columns, as stored by alloc
+ * @columns: in: number of columns of the alloc
  * @deadline_ns: in: as in struct accmem_cta_alloc
  * @user_data: in: as in struct accmem_cta_alloc
  * @warp: in: as in struct accmem_cta_alloc
  * @reserved: in: 0
  *
- * A pair gives back together: the call waits for the peer's.
+ * The peers of a pair free together. The call waits for the dealloc of the peer. A call
+ * that fails frees nothing.
  *
- * EINVAL: NONBLOCK with a deadline or with QUEUED, @user_data without QUEUED.
- * Others: see above. Nothing is given back when the call fails.
+ * Errors:
+ *
+ * * EINVAL: NONBLOCK with @deadline_ns or with QUEUED; @user_data without QUEUED.
+ * * others as in the list of Tensor Memory's errors.
  */
 struct accmem_cta_dealloc {
 	__u32 size;
@@ -1158,19 +1381,23 @@ struct accmem_cta_dealloc {
 };
 
 /**
- * struct accmem_cta_completion - what became of a queued call: read() from the
- *	CTA's file
- * @user_data: as given to the call
- * @result: 0, or an error as a negative errno, as the call would have returned it
- * @call: _IOC_NR of the call: of ACCMEM_IOC_CTA_ALLOC or _DEALLOC
- * @address: of the columns, as alloc stores it
- * @columns: as given to the call
+ * struct accmem_cta_completion - result of a queued call: read() from the CTA's file
+ * @user_data: user_data of the call
+ * @result: 0, or the error of the call as a negative errno value
+ * @call: _IOC_NR of ACCMEM_IOC_CTA_ALLOC or ACCMEM_IOC_CTA_DEALLOC
+ * @address: address of the columns
+ * @columns: columns of the call
  *
- * The file is readable (EPOLLIN) when there is one. read() waits for it unless
- * the file is O_NONBLOCK: EAGAIN then. A read takes it; a buffer of fewer bytes
- * than this structure is EINVAL, and one that cannot be written EFAULT, and the
- * completion stays. ENODATA: no call is queued. ECANCELED: the process has closed its
- * last descriptor of the CTA meanwhile.
+ * The file is readable (EPOLLIN) when a completion exists. A read removes the completion.
+ * If the queued call has not ended, read() sleeps, unless the file is O_NONBLOCK.
+ *
+ * Errors of read(), which leave a completion in place:
+ *
+ * * EINVAL: the buffer is shorter than this structure.
+ * * EFAULT: the buffer cannot be written.
+ * * EAGAIN: O_NONBLOCK, and the queued call has not ended.
+ * * ENODATA: no call is queued.
+ * * ECANCELED: the process closed its last descriptor of the CTA during the read.
  */
 struct accmem_cta_completion {
 	__u64 user_data;
@@ -1185,10 +1412,12 @@ struct accmem_cta_completion {
  * @size: in: bytes of this structure
  * @flags: in: 0
  *
- * The call ends with ECANCELED, which is to be read. A peer that had joined it
- * waits on, as it does for a caller that gives up.
+ * The queued call ends with the result ECANCELED, which has to be read. A peer that waits
+ * in the same collective call keeps waiting for this CTA's next call.
  *
- * ENOENT: no call is queued, or it has ended already.
+ * Errors:
+ *
+ * * ENOENT: no call is queued, or the queued call has ended already.
  */
 struct accmem_cta_cancel {
 	__u32 size;
@@ -1196,15 +1425,19 @@ struct accmem_cta_cancel {
 };
 
 /**
- * struct accmem_cta_eventfd - ACCMEM_IOC_CTA_EVENTFD: count completions in an
- *	eventfd
+ * struct accmem_cta_eventfd - ACCMEM_IOC_CTA_EVENTFD: count completions in an eventfd
  * @size: in: bytes of this structure
  * @flags: in: 0
- * @fd: in: an eventfd, to which each queued call of this CTA that ends adds 1,
- *	in place of the one before; -1 for none. Many CTAs may have the same.
+ * @fd: in: file descriptor of an eventfd, or -1 for none
  * @reserved: in: 0
  *
- * EBADF: no file. EINVAL: not an eventfd.
+ * Each queued call of this CTA that ends adds 1 to the eventfd. The call replaces the
+ * eventfd of an earlier call. Several CTAs may use the same eventfd.
+ *
+ * Errors:
+ *
+ * * EBADF: @fd is not an open file.
+ * * EINVAL: @fd is not an eventfd.
  */
 struct accmem_cta_eventfd {
 	__u32 size;
@@ -1214,32 +1447,35 @@ struct accmem_cta_eventfd {
 };
 
 /**
- * struct accmem_tmem_map - whose the columns of an SM are: mmap() of a CTA's file,
- *	at offset 0, one page, read-only
- * @sequence: odd while the map changes: what was read counts if it was even
- *	before and is the same after
- * @units: units of ACCMEM_TMEM_UNIT columns that the SM has
- * @owner: of each unit: accmem_cta_query.id of the CTA that holds it, 0 of one
- *	that is free
+ * struct accmem_tmem_map - owners of the columns of an SM: mmap() of a CTA's file, one
+ *	page at offset 0, read-only
+ * @sequence: odd while the kernel changes the page. What a program has read is consistent
+ *	if @sequence was even before the read and has the same value after it.
+ * @nr_units: number of units (ACCMEM_TMEM_UNIT columns) of the SM
+ * @owner: for each unit, accmem_cta_query.id of the CTA that holds it, or 0 for a free
+ *	unit
  *
- * All CTAs of an SM map the same page. It outlives them; after the end of the
- * context all is free.
+ * All CTAs of an SM map the same page. The page exists as long as it is mapped. After the
+ * end of the context it shows all units as free.
  */
 struct accmem_tmem_map {
 	__u32 sequence;
-	__u32 units;
+	__u32 nr_units;
 	__u64 owner[ACCMEM_TMEM_COLUMNS_MAX / ACCMEM_TMEM_UNIT];
 };
 
 /**
- * struct accmem_cta_relinquish - ACCMEM_IOC_CTA_RELINQUISH: allocate no more
+ * struct accmem_cta_relinquish - ACCMEM_IOC_CTA_RELINQUISH: give up the right to allocate
  * @size: in: bytes of this structure
  * @flags: in: 0
  *
- * An alloc of this CTA that waits ends with ECANCELED. The permit is given up
- * whatever the call returns.
+ * A waiting alloc of this CTA ends with ECANCELED. The CTA gives up its permit even if the
+ * call fails.
  *
- * EPROTO: the peer is waiting in alloc, which ends with EPROTO too.
+ * Errors:
+ *
+ * * EPROTO: the peer waits in alloc. The alloc of the peer fails with EPROTO, too.
+ * * ECONNRESET: the context has ended.
  */
 struct accmem_cta_relinquish {
 	__u32 size;
@@ -1249,12 +1485,12 @@ struct accmem_cta_relinquish {
 /*
  * Bits of accmem_cta_query.state.
  *
- * RELINQUISHED  it may not allocate any more
- * PERMIT        it holds its SM's permit
- * WAITING       a call of it is waiting
- * COMPLETION    a queued call has ended, and was not read
- * PEER          its peer has been launched and has not exited
- * PEER_GONE     its peer has exited
+ * RELINQUISHED  the CTA may not allocate any more
+ * PERMIT        the CTA holds the permit of its SM
+ * WAITING       a call of the CTA waits
+ * COMPLETION    a queued call has ended, and its completion has not been read
+ * PEER          the peer has been launched and has not exited
+ * PEER_GONE     the peer has exited
  * RESET         the context has ended
  */
 #define ACCMEM_CTA_RELINQUISHED 0x1u
@@ -1266,26 +1502,27 @@ struct accmem_cta_relinquish {
 #define ACCMEM_CTA_COMPLETION 0x40u
 
 /**
- * struct accmem_cta_query - ACCMEM_IOC_CTA_QUERY: a CTA and its SM
+ * struct accmem_cta_query - ACCMEM_IOC_CTA_QUERY: describe a CTA and its SM
  * @size: in: bytes of this structure
  * @flags: in: 0
- * @launch: out: as launched
- * @cluster: out: as launched
- * @rank: out: as launched
- * @sm: out: as launched
- * @cta_group: out: as launched
+ * @launch: out: as in struct accmem_tmem_launch
+ * @cluster: out: as in struct accmem_tmem_launch
+ * @rank: out: as in struct accmem_tmem_launch
+ * @sm: out: as in struct accmem_tmem_launch
+ * @cta_group: out: as in struct accmem_tmem_launch
  * @state: out: ACCMEM_CTA_* bits
- * @held: out: columns that this CTA holds
- * @last: out: columns of its last alloc, 0 before it
- * @columns: out: columns of the SM
- * @free: out: columns of it that are free
- * @waiting: out: requests in the queue of the context
- * @bypassed: out: how often the waiting request was passed
+ * @held: out: number of columns that this CTA holds
+ * @last: out: number of columns of its last alloc, 0 before the first
+ * @columns: out: number of columns of the SM
+ * @free: out: number of free columns of the SM
+ * @waiting: out: number of waiting requests of the context
+ * @bypassed: out: number of times that younger requests have bypassed the waiting request
+ *	of this CTA
  * @reserved: in: 0
  * @id: out: number of the CTA in its context, never 0
- * @units: out: what it holds: bit n is set where it holds the columns from
- *	n * ACCMEM_TMEM_UNIT on
- * @starts: out: the bits of @units with which an allocation begins
+ * @unit_mask: out: bit n is set if this CTA holds the unit that starts at column
+ *	n * ACCMEM_TMEM_UNIT
+ * @start_mask: out: the bits of @unit_mask at which an allocation starts
  */
 struct accmem_cta_query {
 	__u32 size;
@@ -1304,8 +1541,8 @@ struct accmem_cta_query {
 	__u32 bypassed;
 	__u32 reserved;
 	__u64 id;
-	__u64 units;
-	__u64 starts;
+	__u64 unit_mask;
+	__u64 start_mask;
 };
 
 #endif /* _UAPI_LINUX_ACCMEM_H */

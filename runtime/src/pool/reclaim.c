@@ -63,12 +63,12 @@ uint64_t accmem_pool_trim(struct accmem_pool *pool, uint64_t keep_bytes)
 }
 
 static int call_shrink(struct accmem_pool *pool, uint32_t flags, int fd,
-		       struct accmem_shrink *req)
+		       struct accmem_pressure *req)
 {
-	*req = (struct accmem_shrink){ .size = sizeof(*req),
+	*req = (struct accmem_pressure){ .size = sizeof(*req),
 				       .flags = flags,
 				       .fd = fd };
-	return accmem_call(pool->ctx, ACCMEM_IOC_SHRINK, req);
+	return accmem_call(pool->ctx, ACCMEM_IOC_PRESSURE, req);
 }
 
 /* Called for all pools of a context, since the driver notifies one of them. */
@@ -85,7 +85,7 @@ static void trim_for_others(struct accmem_pool *pool, void *sum)
 /* Free the memory of all pools if a request of another context waits. */
 static bool reclaim_for_others(struct accmem_pool *pool, uint64_t *bytes)
 {
-	struct accmem_shrink req;
+	struct accmem_pressure req;
 
 	if (call_shrink(pool, 0, 0, &req) || !req.waiting)
 		return false;
@@ -207,13 +207,13 @@ static uint64_t now_ms(void)
  */
 static void reclaim_begin(struct accmem_pool *pool)
 {
-	struct accmem_shrink req;
+	struct accmem_pressure req;
 	int ret = 0;
 
 	if (pool->eventfd < 0)
 		ret = begin_thread(pool);
 	if (!ret)
-		ret = call_shrink(pool, ACCMEM_SHRINK_REGISTER, pool->eventfd,
+		ret = call_shrink(pool, ACCMEM_PRESSURE_REGISTER, pool->eventfd,
 				  &req);
 	pool_store(&pool->retry_ms, ret ? now_ms() + RESCAN_MS : 0);
 }
@@ -254,12 +254,12 @@ bool accmem_pool_reclaim_wake(struct accmem_pool *pool)
 /* The registered pool has ended: register another pool of the context. */
 static void register_pool(struct accmem_pool *pool, void *argument)
 {
-	struct accmem_shrink req;
+	struct accmem_pressure req;
 
 	(void)argument;
 	pthread_mutex_lock(&pool->lock);
 	if (pool->eventfd >= 0)
-		call_shrink(pool, ACCMEM_SHRINK_REGISTER, pool->eventfd, &req);
+		call_shrink(pool, ACCMEM_PRESSURE_REGISTER, pool->eventfd, &req);
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -267,11 +267,11 @@ static void register_pool(struct accmem_pool *pool, void *argument)
 void accmem_pool_reclaim_stop(struct accmem_pool *pool)
 {
 	const uint64_t one = 1;
-	struct accmem_shrink req;
+	struct accmem_pressure req;
 
 	if (pool->eventfd < 0)
 		return;
-	call_shrink(pool, ACCMEM_SHRINK_UNREGISTER, 0, &req);
+	call_shrink(pool, ACCMEM_PRESSURE_UNREGISTER, 0, &req);
 	accmem_pool_list_for_each(pool->ctx, register_pool, NULL);
 	__atomic_store_n(&pool->ends, true, __ATOMIC_RELEASE);
 	if (write(pool->eventfd, &one, sizeof(one)) == sizeof(one))

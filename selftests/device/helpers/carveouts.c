@@ -464,21 +464,21 @@ static int wait_start(struct waiting *w, int fd, uint32_t carveout,
 /* waits until @nr calls wait for memory, of all that the device has */
 static int wait_for_waiters(int fd, int nr)
 {
-	struct accmem_shrink s;
+	struct accmem_pressure s;
 	int other = -1, tries;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	other = accmem_dev_open(path, O_RDWR);
 	for (tries = 0; tries < 2000 && other >= 0; tries++) {
-		s = (struct accmem_shrink){ .size = sizeof(s) };
-		if (accmem_ioctl(other, ACCMEM_IOC_SHRINK, &s) ||
+		s = (struct accmem_pressure){ .size = sizeof(s) };
+		if (accmem_ioctl(other, ACCMEM_IOC_PRESSURE, &s) ||
 		    (int)s.waiting == nr)
 			break;
 		usleep(2000);
 	}
 	close(other);
-	return (int)s.waiting == nr && s.wanted ? 0 : -1;
+	return (int)s.waiting == nr && s.shortfall ? 0 : -1;
 }
 
 TEST_F(carveouts, waiter_is_served_by_any)
