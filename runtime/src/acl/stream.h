@@ -5,11 +5,11 @@
 
 #include "acl/types.h"
 
-/* Return @stream, or the current device's default stream if @stream is NULL; or NULL. */
-aclrtStream accmem_acl_stream_resolve(aclrtStream stream, aclError *error);
-
 /* Queue @op. The stream's thread runs it and drops it. */
 aclError accmem_acl_stream_add(aclrtStream stream, struct acl_op *op);
+
+/* Return @stream, or the current device's default stream if @stream is NULL; or NULL. */
+aclrtStream accmem_acl_stream_resolve(aclrtStream stream, aclError *error);
 
 /* End all streams of a device, and wait until they have ended. */
 void accmem_acl_streams_end(struct acl_device *device);

@@ -86,7 +86,7 @@ void accmem_pool_direct_disown(struct accmem_pool *pool)
  * @argument: first argument of @visit
  */
 struct visitor {
-	void (*visit)(void *argument, const struct accmem_pool_block *block);
+	pool_direct_visitor *visit;
 	void *argument;
 };
 
@@ -99,10 +99,8 @@ static void visit_one(const void *node, VISIT visit, void *argument)
 		visitor->visit(visitor->argument, &d->block);
 }
 
-void accmem_pool_direct_visit(
-	struct accmem_pool *pool,
-	void (*visit)(void *argument, const struct accmem_pool_block *block),
-	void *argument)
+void accmem_pool_direct_visit(struct accmem_pool *pool,
+			      pool_direct_visitor *visit, void *argument)
 {
 	struct visitor visitor = { .visit = visit, .argument = argument };
 

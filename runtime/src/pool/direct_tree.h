@@ -42,10 +42,11 @@ void accmem_pool_direct_drop_range(struct accmem_pool *pool, uint64_t address,
 /* In a child of fork(): all allocations belong to the parent. */
 void accmem_pool_direct_disown(struct accmem_pool *pool);
 
+typedef void pool_direct_visitor(void *argument,
+				 const struct accmem_pool_block *block);
+
 /* Call @visit for each allocation that is not inherited. */
-void accmem_pool_direct_visit(
-	struct accmem_pool *pool,
-	void (*visit)(void *argument, const struct accmem_pool_block *block),
-	void *argument);
+void accmem_pool_direct_visit(struct accmem_pool *pool,
+			      pool_direct_visitor *visit, void *argument);
 
 #endif /* ACCMEM_RUNTIME_POOL_DIRECT_TREE_H */
