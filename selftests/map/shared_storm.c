@@ -28,7 +28,7 @@
 
 static const uint64_t lengths[] = { KIB(4), KIB(4), KIB(64), PIECE + KIB(8) };
 #define BUFFERS 4
-#define LARGE 3 /* a large buffer, whose moves take long */
+#define LARGE 3 /* index of the large buffer, whose moves take long */
 
 /* a writer's record of one of its words; outlives the writer */
 struct word {
