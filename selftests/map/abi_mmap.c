@@ -41,7 +41,7 @@ FIXTURE_TEARDOWN(abi_mmap)
 	close(self->fd);
 }
 
-/* the errno of a mapping that must fail; 0 (and unmapped) when it worked */
+/* the errno of mmap(), or 0; a mapping that succeeds is unmapped again */
 static int map_errno(int fd, uint64_t offset, uint64_t length, int prot,
 		     int flags)
 {
@@ -76,16 +76,16 @@ TEST_F(abi_mmap, beyond_the_buffer)
 	uint64_t at = self->buf.mmap_offset;
 	uint64_t end = at + self->buf.footprint;
 
-	/* starts inside, ends outside */
+	/* begins inside and ends outside */
 	EXPECT_EQ(ENXIO, map_rw(self->fd, at, self->buf.footprint + 4096));
 	EXPECT_EQ(ENXIO, map_rw(self->fd, end - 4096, 8192));
 	EXPECT_EQ(ENXIO, map_rw(self->fd, at, MIB(512)));
-	/* starts outside */
+	/* begins outside */
 	EXPECT_EQ(ENXIO, map_rw(self->fd, end, 4096));
 	if (at) {
 		EXPECT_EQ(ENXIO, map_rw(self->fd, at - 4096, 4096));
 	}
-	/* starts before, ends inside */
+	/* begins before the buffer and ends inside */
 	if (at) {
 		EXPECT_EQ(ENXIO, map_rw(self->fd, at - 4096, 8192));
 	}
@@ -107,13 +107,13 @@ TEST_F(abi_mmap, offset_outside_of_everything)
 TEST_F(abi_mmap, offset_overflows)
 {
 	if (sizeof(long) == 8) {
-		/* the length wraps the offset around: the core's error */
+		/* offset + length overflows: the kernel's own error */
 		EXPECT_EQ(EOVERFLOW, map_rw(self->fd, -4096ull, 4096));
 		EXPECT_EQ(EOVERFLOW, map_rw(self->fd, -4096ull, LENGTH));
 		EXPECT_EQ(ENXIO, map_rw(self->fd, -LENGTH - 4096, LENGTH));
 		EXPECT_EQ(ENXIO, map_rw(self->fd, 1ull << 63, 4096));
 	} else {
-		/* the last offset that mmap2() can name */
+		/* the largest offset that mmap2() can pass */
 		EXPECT_EQ(ENXIO,
 			  map_rw(self->fd, (1ull << 44) - 4096, LENGTH));
 		EXPECT_EQ(ENXIO,
@@ -128,7 +128,7 @@ TEST_F(abi_mmap, offset_between_pages)
 	EXPECT_EQ(EINVAL, map_rw(self->fd, self->buf.mmap_offset, 0));
 }
 
-/* The closest two of many buffers, from the start of one to the other's end. */
+/* A mapping from the start of one buffer to the end of the next. */
 TEST_F(abi_mmap, across_two_buffers)
 {
 	struct accmem_alloc buf[32], *low = NULL, *high = NULL;
@@ -197,7 +197,7 @@ TEST_F(abi_mmap, executable)
 	EXPECT_EQ(EACCES, map_errno(self->fd, at, LENGTH,
 				    PROT_READ | PROT_WRITE | PROT_EXEC,
 				    MAP_SHARED));
-	/* nor later */
+	/* mprotect() cannot add the right later */
 	p = accmem_mmap(self->fd, &self->buf, LENGTH, PROT_READ);
 	ASSERT_NE(NULL, p);
 	EXPECT_EQ(-1, mprotect(p, LENGTH, PROT_READ | PROT_EXEC));
@@ -215,7 +215,7 @@ TEST_F(abi_mmap, private)
 				    MAP_PRIVATE));
 	EXPECT_EQ(EINVAL, map_errno(self->fd, at, LENGTH,
 				    PROT_READ | PROT_WRITE, MAP_PRIVATE));
-	/* where a shared mapping has no VM_SHARED either */
+	/* a shared mapping of a read-only file has no VM_SHARED */
 	fd = accmem_dev_open(variant->path, O_RDONLY);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, accmem_alloc_bytes(fd, LENGTH, 0, &buf));
@@ -231,7 +231,7 @@ TEST_F(abi_mmap, write_only_file)
 	int fd = accmem_dev_open(variant->path, O_WRONLY);
 	struct accmem_alloc buf;
 
-	/* a mapping needs a file that can be read */
+	/* a mapping needs a readable file */
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, accmem_alloc_bytes(fd, LENGTH, 0, &buf));
 	EXPECT_EQ(EACCES, map_rw(fd, buf.mmap_offset, LENGTH));
@@ -244,14 +244,14 @@ TEST_F(abi_mmap, mremap_to_grow)
 			      PROT_READ | PROT_WRITE);
 
 	ASSERT_NE(NULL, p);
-	/* neither past the buffer nor within it */
+	/* a mapping does not grow, past the buffer or within it */
 	EXPECT_EQ(MAP_FAILED, mremap(p, 4096, 2 * LENGTH, MREMAP_MAYMOVE));
 	EXPECT_EQ(EFAULT, errno);
 	EXPECT_EQ(MAP_FAILED, mremap(p, 4096, 8192, MREMAP_MAYMOVE));
 	EXPECT_EQ(EFAULT, errno);
 	EXPECT_EQ(MAP_FAILED, mremap(p, 4096, 8192, 0));
 	EXPECT_EQ(EFAULT, errno);
-	/* old size 0 asks for a second mapping */
+	/* old size 0 requests a second mapping */
 	EXPECT_EQ(MAP_FAILED, mremap(p, 0, 8192, MREMAP_MAYMOVE));
 	munmap(p, 4096);
 }
@@ -275,7 +275,7 @@ TEST_F(abi_mmap, mremap_to_shrink_or_move)
 	munmap(moved, 4096);
 }
 
-/* Another offset for the pages of a mapping: never another buffer's. */
+/* remap_file_pages() cannot reach the pages of another buffer. */
 TEST_F(abi_mmap, remap_file_pages)
 {
 	struct accmem_alloc theirs;

@@ -65,7 +65,7 @@ TEST_F(access, new_memory_reads_as_zero)
 	ASSERT_EQ(0, accmem_ioctl_access(self->fd, &self->good));
 	EXPECT_EQ(LENGTH, self->good.done);
 	EXPECT_EQ(-1, accmem_first_nonzero(self->data, LENGTH));
-	/* and a read makes nothing present */
+	/* a read makes no page present */
 	if (self->info.features & ACCMEM_FEATURE_FIRST_TOUCH)
 		EXPECT_EQ(0, accmem_sysfs(variant->path, "resident_bytes"));
 }
@@ -87,7 +87,7 @@ TEST_F(access, the_cpu_sees_what_the_device_wrote_and_the_other_way_round)
 	munmap(p, LENGTH);
 }
 
-/* parts of any length from any byte on, against a copy of our own */
+/* Parts of any offset and length, compared with a copy. */
 TEST_F(access, parts)
 {
 	uint64_t state = accmem_seed(), from, size;
@@ -129,7 +129,7 @@ TEST_F(access, parts)
 	free(part);
 }
 
-/* small buffers share a granule, and others may lie side by side */
+/* Neighbours in a granule or beside the buffer are not accessed. */
 TEST_F(access, reaches_no_other_buffer)
 {
 	struct accmem_alloc small[4], large[4];
@@ -168,7 +168,7 @@ TEST_F(access, reaches_no_other_buffer)
 	}
 }
 
-/* what the device wrote is not found by the next owner, be it the same context */
+/* The next owner does not see what the device wrote, also the same context. */
 TEST_F(access, freed_bytes_are_gone)
 {
 	uint64_t length[] = { 64, KIB(4), LENGTH };
@@ -259,7 +259,7 @@ TEST_F(access, bad_data)
 		EXPECT_EQ(0, r->done);
 		r->data = ~0ull - LENGTH;
 		EXPECT_EQ(-EFAULT, accmem_ioctl_access(self->fd, r));
-		/* it says how far it came */
+		/* @done is the number of bytes before the fault */
 		r->data = (uintptr_t)hole;
 		EXPECT_EQ(-EFAULT, accmem_ioctl_access(self->fd, r));
 		EXPECT_LT(MIB(1), r->done);
@@ -284,7 +284,7 @@ TEST_F(access, of_another_context)
 	close(other);
 }
 
-/* the caller's memory is a mapping of the very buffer */
+/* The caller's memory is a mapping of the same buffer. */
 TEST_F(access, onto_itself)
 {
 	char *p;
@@ -315,7 +315,7 @@ static void *access_all_the_time(void *arg)
 	return NULL;
 }
 
-/* What comes after a buffer was freed or has shrunk is in no other buffer. */
+/* An access that races with FREE or a shrink reaches no other buffer. */
 TEST_F(access, while_buffers_go)
 {
 	unsigned int i, n = accmem_scale(60);

@@ -19,7 +19,7 @@
 #define PIECES 24
 #define ALL 1024
 
-/* what the first context wrote to */
+/* the ranges that the first context has written to */
 struct trace {
 	int ready;
 	unsigned int n;
@@ -79,7 +79,7 @@ FIXTURE_TEARDOWN(isolation)
 	EXPECT_TRUE(accmem_is_idle(variant->path, 20000));
 }
 
-/* bytes that the first context writes: most of a small carveout */
+/* the number of bytes that the first context writes: most of a small carveout */
 static uint64_t fill_bytes(int fd)
 {
 	uint64_t most = accmem_touchable(fd) / 4 * 3;
@@ -89,8 +89,8 @@ static uint64_t fill_bytes(int fd)
 }
 
 /*
- * Allocates and fills pieces of all sizes from both ends; returns with all of
- * them mapped, or -1.
+ * Allocates buffers of all sizes from both ends of the carveout, maps and fills them.
+ * Returns their number, or -1.
  */
 static int leave_pattern(int fd, uint32_t mode, struct trace *trace,
 			 uint64_t seed, void **maps)
@@ -125,7 +125,10 @@ static int leave_pattern(int fd, uint32_t mode, struct trace *trace,
 	return 0;
 }
 
-/* is all of @a zero? where the first context wrote, each word is looked at */
+/*
+ * the first nonzero offset of @a, or -1; checks each word where the first context
+ * wrote, and samples elsewhere
+ */
 static int64_t dirty_at(const char *p, const struct accmem_alloc *a,
 			const struct trace *trace)
 {
@@ -150,8 +153,8 @@ static int64_t dirty_at(const char *p, const struct accmem_alloc *a,
 }
 
 /*
- * A new context takes everything and looks at it. Where memory has no fixed
- * device address, the first bytes are looked at, as many as were written.
+ * A new context allocates all memory and checks it. If the memory has no fixed device
+ * address, it checks as many bytes as were written.
  */
 static int find_zeros(const char *path, uint32_t mode, uint32_t flags,
 		      const struct trace *trace)
@@ -194,7 +197,7 @@ static int find_zeros(const char *path, uint32_t mode, uint32_t flags,
 			       *(unsigned long long *)(p + at));
 			return 4;
 		}
-		/* and leaves it dirty for the next one */
+		/* and leaves it dirty for the next context */
 		memset(p, 0xa5, look < MIB(4) ? look : MIB(4));
 		munmap(p, look);
 		left -= look;
@@ -213,7 +216,7 @@ struct first {
 	enum how how;
 };
 
-/* in a child: fills, and gives up as asked; 0 when all went well */
+/* in a child: fills memory and gives it up in the given way; 0 on success */
 static int first_context(void *arg)
 {
 	struct first *f = arg;
@@ -309,7 +312,7 @@ TEST_F(isolation, freed_by_kill)
 	RUN(BY_KILL);
 }
 
-/* Sampled while another process fills, frees and dies. */
+/* The accounts are checked while another process fills, frees and is killed. */
 TEST_F(isolation, accounts_balance_throughout)
 {
 	struct first f = { .path = variant->path, .mode = variant->cache_mode,
@@ -331,8 +334,8 @@ TEST_F(isolation, accounts_balance_throughout)
 }
 
 /*
- * Bytes that wait to be cleared after one page of a buffer of 64 KiB was written;
- * in @table what of its mapping one page table has, with that page.
+ * The number of dirty bytes after one page of a buffer of 64 KiB was written. *@table
+ * is the part of the mapping that one page table covers around that page.
  */
 static int64_t dirty_after_one_page(const char *path, int fd, int64_t *table)
 {
@@ -363,8 +366,8 @@ static int64_t dirty_after_one_page(const char *path, int fd, int64_t *table)
 }
 
 /*
- * The cleaner may be faster, and what others left without a fault may become
- * dirty meanwhile: of some tries one has to tell.
+ * The cleaner may be faster, and untouched memory of others may become dirty meanwhile,
+ * so one of the tries must succeed.
  */
 TEST_F(isolation, only_what_a_fault_showed_is_dirty)
 {
@@ -382,7 +385,7 @@ TEST_F(isolation, only_what_a_fault_showed_is_dirty)
 	all = info.backing == ACCMEM_BACKING_PHYS && !want;
 	for (tries = 0; tries < 20 && dirty != want; tries++) {
 		dirty = dirty_after_one_page(variant->path, fd, &table);
-		if (all) /* a fault fills the page table */
+		if (all) /* a fault may fill the page table */
 			want = table;
 	}
 	EXPECT_EQ(want, dirty);
@@ -390,8 +393,8 @@ TEST_F(isolation, only_what_a_fault_showed_is_dirty)
 }
 
 /*
- * Two live contexts, page by page interleaved in the same large page: neither
- * sees nor disturbs the other.
+ * Two contexts have alternate pages of the same large page. Neither sees or changes
+ * memory of the other.
  */
 TEST_F(isolation, neighbours)
 {
@@ -426,7 +429,7 @@ TEST_F(isolation, neighbours)
 				  accmem_check(p[c][i], a[c][i].length,
 					       c * 1000 + i));
 		}
-	/* one goes; the other's data stays */
+	/* one context is closed; the data of the other stays */
 	close(fd[0]);
 	for (i = 0; i < N; i++)
 		munmap(p[0][i], a[0][i].length);
@@ -448,15 +451,15 @@ static bool share_large_page(const struct accmem_alloc *a,
 }
 
 /*
- * Two contexts take and give runs of all lengths, in any order: no page of 2 MiB,
- * which is pinned as a whole, has memory of both, and all are free in the end.
+ * Two contexts allocate and free runs of all lengths. A page of 2 MiB is pinned as a
+ * whole, so none has memory of both. All pages are free in the end.
  */
 TEST_F(isolation, no_large_page_of_two)
 {
 	enum { N = 12 };
 	static struct accmem_alloc a[2][N];
 	bool has_pages = !strcmp(variant->path, ACCMEM_DEV_PHYS);
-	/* elsewhere nothing can be shared, and each takes a kernel mapping */
+	/* without pages nothing is shared, and each mapping is slow */
 	unsigned int i, j, c, rounds = accmem_scale(has_pages ? 4000 : 1000);
 	struct accmem_info info;
 	int fd[2], err;
@@ -503,7 +506,7 @@ TEST_F(isolation, no_large_page_of_two)
 				continue;
 			ASSERT_EQ(0, accmem_ioctl_free(fd[c], a[c][i].address));
 		}
-	/* the cleaner is done: what it clears is nobody's for a moment */
+	/* waits for the cleaner, whose memory is not free for a moment */
 	ASSERT_EQ(-1,
 		  accmem_sysfs_wait(variant->path, "dirty_bytes", 0, 60000));
 	ASSERT_EQ(0, accmem_ioctl_info(fd[0], &info));

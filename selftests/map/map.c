@@ -50,7 +50,7 @@ TEST_F(map, zero_at_first)
 	EXPECT_EQ(-1, accmem_check(self->p, LENGTH, 1));
 }
 
-/* Dirty memory of this context is no excuse either. */
+/* Memory that the same context has written to reads as zero, too. */
 TEST_F(map, zero_again)
 {
 	struct accmem_alloc buf;
@@ -106,7 +106,7 @@ TEST_F(map, munmap_a_hole)
 	char *q = accmem_mmap_huge(self->fd, &self->buf, LENGTH);
 	uint64_t value;
 
-	/* 4 KiB out of what may be one 2 MiB entry */
+	/* 4 KiB of a page that may have a huge entry */
 	ASSERT_NE(NULL, q);
 	accmem_fill(q, LENGTH, 5);
 	ASSERT_EQ(0, munmap(q + MIB(1), 4096));
@@ -154,7 +154,7 @@ static int child_of_fork(void *arg)
 	return accmem_ioctl_free(s->fd, s->address) ? 3 : 0;
 }
 
-/* The child has the mapping and the context: what it frees is free. */
+/* A child has the mapping and the context, and may free the buffer. */
 TEST_F(map, fork_shares)
 {
 	struct shared s = { .fd = self->fd, .p = self->p,
@@ -244,7 +244,7 @@ TEST_F(map, passed_fd_shares)
 	close(sockets[1]);
 }
 
-/* A file that nobody has open but a socket's queue is a context still. */
+/* A context stays open while its file is in the queue of a socket. */
 TEST_F(map, context_in_a_socket)
 {
 	int sockets[2], fd;
@@ -285,7 +285,7 @@ TEST_F(map, read_only_file)
 	EXPECT_EQ(SIGSEGV, accmem_try_write(p, evil));
 	EXPECT_EQ(-1, mprotect(p, 8192, RW));
 	EXPECT_EQ(EACCES, errno);
-	/* nor with a debugger's force */
+	/* a write as a debugger makes it fails, too */
 	mem = open("/proc/self/mem", O_RDWR);
 	ASSERT_LE(0, mem);
 	EXPECT_EQ(-1, pwrite(mem, &evil, sizeof(evil), (uintptr_t)p));
@@ -295,7 +295,7 @@ TEST_F(map, read_only_file)
 	close(fd);
 }
 
-/* does any of @n buffers overlap @a? */
+/* true if one of @n buffers overlaps @a */
 static bool overlaps(const struct accmem_alloc *bufs, int n,
 		     const struct accmem_alloc *a)
 {
@@ -326,10 +326,10 @@ TEST_F(map, free_while_mapped)
 	EXPECT_EQ(NULL, accmem_mmap(self->fd, &self->buf, 4096, RW));
 	EXPECT_EQ(ENXIO, errno);
 
-	/* nobody gets the memory meanwhile */
+	/* no context gets the memory meanwhile */
 	n = accmem_take_all(other, 0, all, ARRAY_SIZE(all));
 	ASSERT_LT(0, n);
-	/* but for what shares a large page with the first context's */
+	/* except memory in a large page of the first context */
 	rest = accmem_free_now(other);
 	EXPECT_GT(MIB(2), rest);
 	if (self->info.translation == ACCMEM_TRANSLATION_IDENTITY) {
@@ -339,7 +339,7 @@ TEST_F(map, free_while_mapped)
 	accmem_fill(self->p, LENGTH, 11);
 	EXPECT_EQ(-1, accmem_check(self->p, LENGTH, 11));
 
-	/* a part of the mapping keeps all of it */
+	/* a part of the mapping keeps all of the buffer */
 	ASSERT_EQ(0, munmap(self->p, LENGTH - 4096));
 	EXPECT_EQ(0, accmem_try_read(self->p + LENGTH - 4096, &value));
 	EXPECT_EQ(rest, accmem_free_now(other));
@@ -364,7 +364,7 @@ TEST_F(map, close_while_mapped)
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 }
 
-/* Pages that were never touched are there after the context has gone. */
+/* Pages that were never touched can be accessed after the context was closed. */
 TEST_F(map, close_before_first_touch)
 {
 	close(self->fd);
@@ -374,7 +374,7 @@ TEST_F(map, close_before_first_touch)
 	EXPECT_EQ(-1, accmem_check(self->p, LENGTH, 14));
 }
 
-/* One buffer's mapping does not keep the context's other buffers. */
+/* A mapping of one buffer does not keep the other buffers of the context. */
 TEST_F(map, mapping_keeps_its_buffer_only)
 {
 	struct accmem_alloc other;
@@ -392,7 +392,7 @@ static int child_outlives(void *arg)
 {
 	struct shared *s = arg;
 
-	/* the parent has freed by now: the last reference is ours */
+	/* the parent has freed the buffer: this mapping is the last reference */
 	return accmem_check(s->p, LENGTH, 15) == -1 ? 0 : 1;
 }
 

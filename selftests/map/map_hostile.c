@@ -98,7 +98,7 @@ TEST_F(map_hostile, madvise_all)
 	}
 }
 
-/* 4 KiB, and 1 MiB that starts inside a large entry */
+/* Advice on 4 KiB, and on 1 MiB that begins inside a huge entry. */
 TEST_F(map_hostile, madvise_a_part)
 {
 	unsigned int i;
@@ -136,7 +136,7 @@ TEST_F(map_hostile, mlock)
 	EXPECT_EQ(-1, accmem_check(self->p, LENGTH, 1));
 }
 
-/* locked, never unlocked, freed and unmapped */
+/* The memory is freed and unmapped while it is locked. */
 TEST_F(map_hostile, free_while_locked)
 {
 	mlock(self->p, LENGTH);
@@ -178,7 +178,7 @@ TEST_F(map_hostile, msync_and_mincore)
 	EXPECT_EQ(-1, accmem_check(self->p, LENGTH, 4));
 }
 
-/* page migration, asked for by address and by policy */
+/* Page migration, requested by address and by policy. */
 TEST_F(map_hostile, move_pages)
 {
 	enum { N = 600 };
@@ -212,7 +212,7 @@ TEST_F(map_hostile, compaction_and_reclaim)
 	EXPECT_EQ(-1, accmem_check(self->p, LENGTH, 7));
 }
 
-/* What walks page tables from outside sees a mapping like any other. */
+/* Files in /proc that walk page tables handle the mapping like any other. */
 TEST_F(map_hostile, proc_files)
 {
 	static const char *const files[] = { "/proc/self/smaps",
@@ -247,7 +247,7 @@ TEST_F(map_hostile, dontdump_stays)
 
 	EXPECT_EQ(-1, madvise(self->p, LENGTH, MADV_DODUMP));
 	EXPECT_EQ(EINVAL, errno);
-	/* the VM_DONTDUMP that the driver set is in smaps as "dd" */
+	/* smaps shows the driver's VM_DONTDUMP as "dd" */
 	n = accmem_read_file("/proc/self/smaps", text, sizeof(text));
 	if (n == -ENOENT)
 		SKIP(return, "no smaps in this kernel");

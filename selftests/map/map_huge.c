@@ -26,7 +26,7 @@ FIXTURE(map_huge)
 FIXTURE_VARIANT(map_huge)
 {
 	const char *path;
-	uint64_t length; /* 0: as much as there is, up to 1 GiB */
+	uint64_t length; /* 0: all memory, up to 1 GiB */
 	uint32_t cache_mode;
 	uint32_t flags;
 };
@@ -35,7 +35,7 @@ FIXTURE_VARIANT_ADD(map_huge, emulated)
 {
 	.path = ACCMEM_DEV_EMULATED, .length = MIB(64),
 };
-/* whose pages are there before the buffer has an address */
+/* The pages are present before the buffer has an address. */
 FIXTURE_VARIANT_ADD(map_huge, emulated_populate)
 {
 	.path = ACCMEM_DEV_EMULATED, .length = MIB(64),
@@ -60,7 +60,7 @@ FIXTURE_SETUP(map_huge)
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	self->length = variant->length;
-	/* where the counts are scaled down, so may the devices be */
+	/* lanes with scaled counts may have small devices */
 	if (accmem_scale(100) < 100 && self->length > self->info.capacity)
 		self->length = 0;
 	if (!self->length)
@@ -108,7 +108,7 @@ static long faults_to_write(volatile char *p, uint64_t length)
 	return faults() - before;
 }
 
-/* every 4 KiB page is written to and read back */
+/* Every page of 4 KiB is written and read. */
 TEST_F(map_huge, one_fault_for_2m)
 {
 	volatile uint64_t *word = (volatile uint64_t *)self->p;
@@ -130,8 +130,8 @@ TEST_F(map_huge, one_fault_for_2m)
 }
 
 /*
- * Gives the kernel @length bytes of its own objects, and frees them: its page
- * structures now say whatever the objects' lists said, not zero.
+ * Lets the kernel allocate and free @length bytes of objects, so that the page
+ * structures have old values.
  */
 static bool dirty_host_memory(int length)
 {
@@ -150,14 +150,14 @@ static bool dirty_host_memory(int length)
 	return sent > length / 2;
 }
 
-/* what pages were used for before does not decide how they are mapped */
+/* The former use of pages does not affect how they are mapped. */
 TEST_F(map_huge, one_fault_for_2m_of_used_memory)
 {
 	ASSERT_TRUE(dirty_host_memory(MIB(accmem_scale(128))));
 	EXPECT_GE(16, faults_to_write(self->p, MIB(32)));
 }
 
-/* reads fault in the same way */
+/* Reads fault in the same way as writes. */
 TEST_F(map_huge, one_fault_for_2m_read)
 {
 	long before = faults();
@@ -166,7 +166,7 @@ TEST_F(map_huge, one_fault_for_2m_read)
 	EXPECT_GE(8, faults() - before);
 }
 
-/* mmap with no hint is aligned well enough for large entries by itself */
+/* mmap() without a hint returns an address that allows huge entries. */
 TEST_F(map_huge, aligned_by_the_kernel)
 {
 	char *q;
@@ -186,7 +186,7 @@ TEST_F(map_huge, hole_in_an_entry)
 	ASSERT_EQ(0, munmap(mid, 4096));
 	EXPECT_EQ(SIGSEGV, accmem_try_write(mid, 0));
 	EXPECT_EQ(-1, accmem_check(self->p, MIB(2) + 5 * 4096, 1));
-	/* back again, into the hole */
+	/* maps the hole again */
 	ASSERT_EQ(mid, accmem_mmap_at(mid, self->fd,
 				      self->buf.mmap_offset + MIB(2) +
 					      5 * 4096,
@@ -210,7 +210,7 @@ TEST_F(map_huge, mprotect_in_an_entry)
 	EXPECT_EQ(-1, accmem_check(self->p, MIB(4), 4));
 }
 
-/* Moving page tables, and splitting them by moving a part. */
+/* mremap() moves page tables, and splits them when it moves a part. */
 TEST_F(map_huge, mremap_in_an_entry)
 {
 	char *hole = mmap(NULL, MIB(4), PROT_NONE,

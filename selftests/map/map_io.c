@@ -16,9 +16,9 @@
 #include "kselftest_harness.h"
 #include "accmem_util.h"
 
-#define SOME_BYTES MIB(8) /* of the others */
+#define SOME_BYTES MIB(8) /* bytes of the other tests */
 #define CHUNK MIB(4)
-/* of the main test: 64 MiB, less where the counts are scaled down */
+/* bytes of the main test: 64 MiB, or less where counts are scaled down */
 #define DISK_BYTES (accmem_scale(100) < 100 ? 2 * SOME_BYTES : MIB(64))
 #define RW (PROT_READ | PROT_WRITE)
 
@@ -70,7 +70,7 @@ static int open_disk(int flags)
 	return fd;
 }
 
-/* @bytes of pattern @seed through the page cache; their checksum, or 0 */
+/* writes @bytes of pattern @seed to the disk; their checksum, or 0 */
 static uint64_t fill_disk(uint64_t seed, uint64_t bytes)
 {
 	char *block = malloc(CHUNK);
@@ -101,7 +101,7 @@ static uint64_t sum_of(const char *p, uint64_t bytes)
 	return sum;
 }
 
-/* what is on the disk, read through the page cache; 0 on error */
+/* the checksum of the disk's contents, or 0 */
 static uint64_t sum_of_disk(uint64_t bytes)
 {
 	char *block = malloc(CHUNK);
@@ -141,7 +141,7 @@ TEST_F(map_io, direct_read)
 		}
 	}
 	EXPECT_EQ(want, sum_of(self->p, bytes));
-	/* in one call, over what is there */
+	/* one call that overwrites the memory */
 	memset(self->p, 0, bytes);
 	ASSERT_EQ((ssize_t)bytes, pread(disk, self->p, bytes, 0));
 	EXPECT_EQ(want, sum_of(self->p, bytes));
@@ -170,7 +170,7 @@ TEST_F(map_io, direct_write)
 	EXPECT_EQ(sum_of(self->p, SOME_BYTES), sum_of_disk(SOME_BYTES));
 }
 
-/* Offsets and lengths that are not those of pages. */
+/* Offsets and lengths that are not multiples of pages. */
 TEST_F(map_io, direct_read_of_pieces)
 {
 	const uint64_t offsets[] = { 512, 4096 - 512, MIB(2) - 512,
@@ -195,7 +195,7 @@ TEST_F(map_io, direct_read_of_pieces)
 	close(disk);
 }
 
-/* Through the page cache, copying: works on every backing. */
+/* I/O through the page cache copies, so it works on every backing. */
 TEST_F(map_io, buffered_read_and_write)
 {
 	uint64_t want = fill_disk(5, SOME_BYTES);
@@ -225,7 +225,7 @@ TEST_F(map_io, vmsplice)
 		EXPECT_EQ(EFAULT, errno);
 	} else {
 		ASSERT_EQ(16384, vmsplice(pipes[1], &iov, 1, 0));
-		/* by reference: what is written now is read */
+		/* the pipe has a reference: it reads later writes */
 		self->p[MIB(2)] ^= 1;
 		ASSERT_EQ(16384, read(pipes[0], copy, sizeof(copy)));
 		EXPECT_EQ(0, memcmp(copy, iov.iov_base, sizeof(copy)));
@@ -244,7 +244,7 @@ struct remote {
 	bool pin;
 };
 
-/* in a child, which reads and writes its parent's mapping */
+/* in a child: reads and writes the parent's mapping */
 static int child_reads_parent(void *arg)
 {
 	struct remote *r = arg;
@@ -273,7 +273,7 @@ TEST_F(map_io, process_vm)
 	EXPECT_EQ(-1, accmem_check(self->p, MIB(3), self->pin ? 8 : 7));
 }
 
-/* Pins end: what was pinned by finished I/O is free at once after FREE. */
+/* FREE after the end of the I/O frees the memory at once. */
 TEST_F(map_io, nothing_stays_pinned)
 {
 	int disk = open_disk(O_RDONLY | O_DIRECT);

@@ -73,7 +73,7 @@ struct victim {
 	enum how how;
 };
 
-/* in a child: puts pages into the pipe by reference and goes away */
+/* in a child: puts pages into the pipe by reference, and exits */
 static int fill_pipe(void *arg)
 {
 	struct victim *v = arg;
@@ -88,7 +88,7 @@ static int fill_pipe(void *arg)
 	if (!p)
 		return 2;
 	accmem_fill(p, LENGTH, 1);
-	/* across the border of two large pages */
+	/* at the border of two large pages */
 	iov.iov_base = p + MIB(2) - PINNED / 2;
 	iov.iov_len = PINNED;
 	if (vmsplice(v->pipe, &iov, 1, 0) != PINNED)
@@ -102,7 +102,7 @@ static int fill_pipe(void *arg)
 	return 0;
 }
 
-/* what the reader of the pipe must see */
+/* true if the pipe has the pattern */
 static bool pipe_has_pattern(int pipe)
 {
 	char *want = malloc(LENGTH), got[PINNED];
@@ -116,8 +116,8 @@ static bool pipe_has_pattern(int pipe)
 }
 
 /*
- * A second context takes everything that is not quarantined, finds zeros, and
- * overwrites it all. 0, or a number that says what was wrong.
+ * A second context allocates all memory that is not in quarantine, checks that it is
+ * zero, and overwrites it. Returns 0, or a number for each error.
  */
 static int take_the_rest(const char *path, int64_t quarantined)
 {
@@ -135,12 +135,12 @@ static int take_the_rest(const char *path, int64_t quarantined)
 	left = accmem_touchable(fd);
 	for (i = 0; i < n; i++)
 		sum += all[i].footprint;
-	/* large pages with pinned pages in them are not to be had either */
+	/* large pages that contain pinned pages cannot be allocated either */
 	if (sum > most || sum < most - (quarantined ? (int64_t)MIB(2) : 0))
 		return 3;
 	for (i = 0; i < n && left; i++) {
 		look = all[i].footprint < left ? all[i].footprint : left;
-		/* the largest run begins beside what is pinned */
+		/* the largest run is a neighbour of the pinned pages */
 		look = look < MIB(24) ? look : MIB(24);
 		p = accmem_mmap_huge(fd, &all[i], look);
 		if (!p)
@@ -168,7 +168,7 @@ static void run_pipe(struct __test_metadata *_metadata, const char *path,
 	EXPECT_EQ(0, accmem_sysfs(path, "live_bytes"));
 	EXPECT_EQ(0, accmem_sysfs(path, "detached_bytes"));
 	held = accmem_sysfs(path, "quarantined_bytes");
-	/* at least what is pinned, at most the buffer */
+	/* at least the pinned pages, at most the buffer */
 	EXPECT_LE(PINNED, held);
 	EXPECT_GE(LENGTH, held);
 	EXPECT_TRUE(accmem_accounts_balance(path));
@@ -202,7 +202,7 @@ TEST_F(pin, pipe_freed_by_kill)
 
 #define OWN 3
 
-/* puts a page of a buffer of 2 MiB into the pipe, and frees it */
+/* puts a page of a buffer of 2 MiB into the pipe, and frees the buffer */
 static int quarantine_one(int fd, int pipe)
 {
 	struct accmem_alloc a = { .length = MIB(2), .alignment = MIB(2) };
@@ -222,9 +222,9 @@ static int quarantine_one(int fd, int pipe)
 }
 
 /*
- * Its own quarantined memory is asked each in its turn before a request fails: behind
- * some that are pinned, one that only a neighbour's mapping hides. The reaper, which
- * would find that out as well, has come to look once a second by then.
+ * Before a request fails, the driver checks all quarantined memory of its context. Some
+ * of it is pinned here, and some only looks so because a neighbour is mapped. The
+ * worker would find this as well, but runs once a second only by then.
  */
 TEST_F(pin, own_memory_is_asked_in_turn)
 {
@@ -239,7 +239,7 @@ TEST_F(pin, own_memory_is_asked_in_turn)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, accmem_ioctl_info(fd, &info));
-	/* elsewhere an address is no memory, and a page hides no other */
+	/* with mapped translation no neighbour can hide a page */
 	if (info.translation != ACCMEM_TRANSLATION_IDENTITY) {
 		close(fd);
 		return;
@@ -268,7 +268,7 @@ TEST_F(pin, own_memory_is_asked_in_turn)
 	close(fd);
 }
 
-/* Pins by one context hold up nothing of another that lives beside it. */
+/* Pins of one context do not affect another context beside it. */
 TEST_F(pin, neighbour_is_not_held_up)
 {
 	struct victim v = { .path = variant->path,
@@ -307,7 +307,7 @@ TEST_F(pin, neighbour_is_not_held_up)
 
 #define IO_BYTES MIB(4)
 #define PIECE KIB(512)
-/* the same again and again, so that it takes longer than giving it up */
+/* repeated, so that the I/O takes longer than giving up the buffer */
 #define IO_TIMES 4
 #define IO_TIMES_MAX 64
 #define IO_PIECES_MAX (IO_TIMES_MAX * IO_BYTES / PIECE)
@@ -353,7 +353,7 @@ struct io {
 	int disk;
 };
 
-/* all of it pinned and on its way when this returns true */
+/* starts the I/O; true when all pages are pinned and the I/O runs */
 static bool start_io(struct io *io, char *p, bool write, unsigned int times)
 {
 	static struct iocb *list[IO_PIECES_MAX];
@@ -379,7 +379,7 @@ static bool start_io(struct io *io, char *p, bool write, unsigned int times)
 	       (long)io->pieces;
 }
 
-/* did every byte make it? */
+/* waits for the I/O; true if all bytes were transferred */
 static bool end_io(struct io *io)
 {
 	static struct io_event events[IO_PIECES_MAX];
@@ -396,10 +396,9 @@ static bool end_io(struct io *io)
 }
 
 /*
- * Starts I/O on a buffer, gives the buffer up at once, lets another context
- * take and look at what there is while the I/O runs, and again afterwards.
- * The I/O is all of the buffer @times times. *@flying counts the rounds in which
- * pages were pinned at that moment.
+ * Starts I/O on a buffer and gives the buffer up at once. Another context allocates and
+ * checks all memory while the I/O runs, and again afterwards. The I/O transfers the
+ * buffer @times times. *@flying counts the rounds in which pages were pinned meanwhile.
  */
 static int one_round(const char *path, uint32_t policy, bool write,
 		     unsigned int times, unsigned int *flying)
@@ -436,10 +435,10 @@ static int one_round(const char *path, uint32_t policy, bool write,
 		memset(q, 0xee, b.length);
 	if (!end_io(&io))
 		return 8;
-	/* the disk wrote into nobody's memory */
+	/* the disk has not written into the other context's memory */
 	if (!write && accmem_first_nonzero(q, b.length) != -1)
 		return 9;
-	/* and read nobody's */
+	/* and has not read it */
 	if (write && !disk_has(21))
 		return 10;
 	munmap(q, b.length);
@@ -455,14 +454,14 @@ static void run_io(struct __test_metadata *_metadata, const char *path,
 	for (i = 0; i < rounds || (!flying && i < 50); i++) {
 		ASSERT_TRUE(disk_fill(22));
 		ASSERT_EQ(0, one_round(path, policy, write, times, &flying));
-		/* it was over too soon */
+		/* the I/O ended too early */
 		if (!flying && times < IO_TIMES_MAX)
 			times *= 2;
 		ASSERT_EQ(-1, accmem_sysfs_wait(path, "quarantined_bytes", 0,
 						10000));
 	}
 	printf("# %u of %u rounds had pages pinned\n", flying, i);
-	/* otherwise nothing was tested */
+	/* at least one round must have tested pinned pages */
 	EXPECT_LT(0, flying);
 }
 

@@ -25,7 +25,7 @@ TEST_F(shared, it_has_memory_on_both_sides)
 	EXPECT_TRUE(device.features & ACCMEM_FEATURE_SHARED);
 	EXPECT_EQ(LENGTH, device.capacity - device.free_bytes);
 	EXPECT_EQ(LENGTH, host.capacity - host.free_bytes);
-	/* and, where folios have owners, what is left of the last one */
+	/* and the rest of the last folio, if folios have owners */
 	EXPECT_LE(2 * LENGTH, device.context_bytes);
 	ASSERT_EQ(0, accmem_ioctl_query(self->fd, self->a.address, &q));
 	EXPECT_EQ(ACCMEM_KIND_SHARED, q.kind);
@@ -70,7 +70,7 @@ TEST_F(shared, it_is_zero_on_both_sides_and_nothing_is_copied)
 	free(data);
 }
 
-/* what it had is not to be found by who gets its memory next */
+/* The next owner of the memory finds zeros. */
 TEST_F(shared, the_next_owner_finds_zeroes)
 {
 	char *data = malloc(LENGTH);
@@ -133,7 +133,7 @@ TEST_F(shared, the_device_reads_what_the_cpu_wrote)
 	ASSERT_EQ(0, device_read(self->fd, self->a.address, data, LENGTH));
 	EXPECT_EQ(-1, accmem_check(data, LENGTH, 1));
 	EXPECT_EQ(LENGTH, TO_DEVICE());
-	/* and the CPU still does */
+	/* the CPU can still read */
 	EXPECT_EQ(-1, accmem_check(self->map, LENGTH, 1));
 	EXPECT_EQ(0, TO_HOST());
 	free(data);
@@ -153,7 +153,7 @@ TEST_F(shared, the_cpu_reads_what_the_device_wrote)
 	free(data);
 }
 
-/* each side changes some bytes of a piece that the other one has written */
+/* Each side changes bytes of a piece that the other side has written. */
 TEST_F(shared, both_write_to_one_piece_by_turns)
 {
 	uint64_t at = PIECE + 5000;
@@ -171,7 +171,7 @@ TEST_F(shared, both_write_to_one_piece_by_turns)
 	}
 }
 
-/* a page that was shown for reading, and is written to without another fault */
+/* A page is mapped for reading, and then written to. */
 TEST_F(shared, a_write_to_what_was_read_is_not_lost)
 {
 	int i;
@@ -180,7 +180,7 @@ TEST_F(shared, a_write_to_what_was_read_is_not_lost)
 		ASSERT_EQ(i - 1, load(self->map));
 		self->map[0] = i;
 		ASSERT_EQ(i, device_get(self->fd, self->a.address));
-		/* valid on both sides now, and shown read-only */
+		/* the piece is valid on both sides now, and mapped read-only */
 		ASSERT_EQ(i, load(self->map));
 		ASSERT_EQ(i, device_get(self->fd, self->a.address));
 	}
@@ -194,7 +194,7 @@ struct model {
 	char *got;
 };
 
-/* one call that both sides could make; whether it did what it should */
+/* makes a random access of either side; true if it agrees with the model */
 static bool random_call(struct model *m, uint64_t *seed)
 {
 	uint64_t at = accmem_random(seed) % LENGTH;
@@ -265,14 +265,14 @@ TEST_F(shared, a_clean_piece_moves_without_a_copy)
 	ASSERT_EQ(3, device_get(self->fd, self->a.address));
 	to_device = TO_DEVICE();
 	EXPECT_EQ(PIECE, to_device);
-	/* the CPU reads it, the device reads it: nobody has to copy */
+	/* the CPU and the device read by turns, without a copy */
 	for (byte = 0; byte < 5; byte++) {
 		EXPECT_EQ(3, load(self->map + 4096 * byte));
 		EXPECT_EQ(3, device_get(self->fd, self->a.address + byte));
 	}
 	EXPECT_EQ(to_device, TO_DEVICE());
 	EXPECT_EQ(0, TO_HOST());
-	/* the device writes to it: the host's copy goes as it is */
+	/* the device writes: the host's copy is dropped */
 	EXPECT_EQ(0, device_set(self->fd, self->a.address, 4));
 	EXPECT_EQ(to_device, TO_DEVICE());
 	EXPECT_EQ(1, CLEAN());
@@ -299,7 +299,7 @@ TEST_F(shared, a_clean_piece_costs_two_faults)
 	before = faults();
 	for (i = 0; i < 512; i++)
 		EXPECT_EQ(3, load(self->map + 4096 * i));
-	/* one to read it, one to write to it */
+	/* a fault to read, and a fault to write */
 	self->map[0] = 4;
 	self->map[PIECE - 1] = 4;
 	EXPECT_GE(2, faults() - before);

@@ -23,13 +23,13 @@ TEST_F(shared_hints, prefetch_moves_before_the_touch)
 	EXPECT_EQ(5, device_get(self->fd, address + PIECE));
 	EXPECT_EQ(LENGTH, TO_DEVICE());
 	EXPECT_EQ(0, device_set(self->fd, address + 1, 6));
-	/* a byte of it is enough for a piece */
+	/* one byte of a piece moves the piece */
 	EXPECT_EQ(0, prefetch(self->fd, address + PIECE - 1, 1,
 			      ACCMEM_PREFETCH_HOST));
 	EXPECT_EQ(PIECE, TO_HOST());
 	EXPECT_EQ(6, self->map[1]);
 	EXPECT_EQ(PIECE, TO_HOST());
-	/* it is where it is to be */
+	/* the memory is on the right side already */
 	EXPECT_EQ(0, prefetch(self->fd, address, LENGTH, 0));
 	EXPECT_EQ(0, prefetch(self->fd, address, LENGTH, ACCMEM_PREFETCH_HOST));
 	EXPECT_EQ(LENGTH, TO_DEVICE());
@@ -104,8 +104,8 @@ TEST_F(shared_hints, wrong_hints_are_told)
 #define MANY (24 * PIECE)
 
 /*
- * A child brings pieces to the host that have been written to by the device, and is
- * killed when the first has come. Bytes that came; or -errno.
+ * A child prefetches pieces that the device has written to, and is killed when the
+ * first has moved. Returns the number of bytes that moved, or -errno.
  */
 static int64_t killed_prefetch(const char *path, int fd, uint64_t address)
 {
@@ -129,7 +129,7 @@ static int64_t killed_prefetch(const char *path, int fd, uint64_t address)
 	return accmem_sysfs(path, "shared_to_host_bytes") - before;
 }
 
-/* It may be over before the signal comes, but not each time. */
+/* The prefetch may end before the signal, but not in each try. */
 TEST_F(shared_hints, a_prefetch_that_is_killed_ends)
 {
 	struct accmem_alloc a;

@@ -21,7 +21,7 @@
 
 SHARED_FIXTURE(shared_others)
 
-/* nearly all host memory, by shared memory; false where the device has not as much */
+/* allocates nearly all host memory as shared memory; false if the device is too small */
 static bool alloc_nearly_all(int fd, struct accmem_alloc *a)
 {
 	struct accmem_info device, host;
@@ -32,7 +32,7 @@ static bool alloc_nearly_all(int fd, struct accmem_alloc *a)
 	       !alloc_shared(fd, (host.free_bytes / PIECE - 1) * PIECE, a);
 }
 
-/* A request that is about to fail for lack of host memory has what is due finished. */
+/* A request that is short of host memory frees due memory first. */
 TEST_F(shared_others, host_memory_whose_free_is_due)
 {
 	unsigned int i, rounds = accmem_scale(10);
@@ -56,7 +56,7 @@ TEST_F(shared_others, host_memory_whose_free_is_due)
 	close(fences);
 }
 
-/* Nor is its own quarantine in the way, where nobody has a page of it any more. */
+/* A request that is short of host memory scans the context's own quarantine first. */
 TEST_F(shared_others, host_memory_in_quarantine)
 {
 	struct accmem_alloc all, b;
@@ -71,7 +71,7 @@ TEST_F(shared_others, host_memory_in_quarantine)
 	ASSERT_TRUE(accmem_pin(fds, p, 4096));
 	munmap(p, 4096);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, all.address));
-	/* looked at seldom by then */
+	/* the worker scans seldom by then */
 	sleep(2);
 	EXPECT_EQ(-ENOMEM, alloc_shared(self->fd, 2 * PIECE, &b));
 	accmem_unpin(fds);
@@ -79,7 +79,7 @@ TEST_F(shared_others, host_memory_in_quarantine)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
 }
 
-/* what lies before the piece that stays is written, and counted */
+/* The bytes before the piece that stays are written, and counted. */
 TEST_F(shared_others, an_access_ends_at_a_piece_that_stays)
 {
 	struct accmem_access fill = { .address = self->a.address + PIECE - 100,
@@ -110,7 +110,7 @@ TEST_F(shared_others, a_pinned_page_stays)
 	EXPECT_EQ(-EBUSY, device_set(self->fd, self->a.address + 1, 1));
 	EXPECT_EQ(-EBUSY, prefetch(self->fd, self->a.address, LENGTH, 0));
 	EXPECT_EQ(0, TO_DEVICE());
-	/* nothing is lost of it, and others move */
+	/* its contents are kept, and other pieces move */
 	EXPECT_EQ(7, load(self->map + 1));
 	self->map[1] = 8;
 	EXPECT_EQ(7, device_get(self->fd, self->a.address + PIECE));
@@ -120,7 +120,7 @@ TEST_F(shared_others, a_pinned_page_stays)
 	accmem_unpin(fds);
 }
 
-/* io_uring has the pages until they are unregistered; 0 or -errno */
+/* registers a buffer with io_uring, which pins its pages; 0 or -errno */
 static int register_buffer(void *p, size_t size, int *ring)
 {
 	struct io_uring_params params = {};
@@ -137,7 +137,7 @@ static int register_buffer(void *p, size_t size, int *ring)
 		       0;
 }
 
-/* A pin that nobody gives back is refused, or it has the page stay. */
+/* A long-term pin is refused, or the page stays. */
 TEST_F(shared_others, a_pin_for_good_is_refused_or_stays)
 {
 	int ring, err;
@@ -146,18 +146,18 @@ TEST_F(shared_others, a_pin_for_good_is_refused_or_stays)
 	err = register_buffer(self->map, 4096, &ring);
 	if (ring < 0)
 		SKIP(return, "this kernel has no io_uring");
-	/* 6.1 takes no file's pages */
+	/* 6.1 registers no pages of files */
 	if (err && err != -EOPNOTSUPP)
 		EXPECT_EQ(-EFAULT, err);
 	EXPECT_EQ(err ? 7 : -EBUSY, device_get(self->fd, self->a.address));
-	/* closing gives the page back some time later */
+	/* closing the ring unpins the page some time later */
 	syscall(SYS_io_uring_register, ring, IORING_UNREGISTER_BUFFERS, NULL,
 		0);
 	EXPECT_EQ(7, device_get(self->fd, self->a.address));
 	close(ring);
 }
 
-/* the kernel's own faults bring it back as well */
+/* Faults of the kernel bring a piece back as well. */
 TEST_F(shared_others, read_and_write_reach_it_wherever_it_is)
 {
 	char *data = malloc(LENGTH);
@@ -180,7 +180,7 @@ TEST_F(shared_others, read_and_write_reach_it_wherever_it_is)
 	free(data);
 }
 
-/* nor is one of it handed out for one of the other */
+/* A cached buffer of device memory does not serve shared memory. */
 TEST_F(shared_others, a_freed_buffer_of_device_memory_is_none)
 {
 	struct accmem_alloc a = { .length = 4096, .alignment = 4096 };
@@ -202,7 +202,7 @@ TEST_F(shared_others, a_freed_buffer_of_device_memory_is_none)
 
 TEST_F(shared_others, the_call_s_own_memory_may_be_shared)
 {
-	/* the device writes what the CPU has in the same piece, and reads to there */
+	/* The device's access has its source or destination in the same piece. */
 	memcpy(self->map, "hello", 6);
 	ASSERT_EQ(0,
 		  device_write(self->fd, self->a.address + 100, self->map, 6));
@@ -275,7 +275,7 @@ TEST_F(shared_others, a_mapping_outlives_free)
 	free(data);
 }
 
-/* what becomes of one side becomes of the other */
+/* Both sides of a freed buffer wait for its position. */
 TEST_F(shared_others, both_sides_wait_for_a_position)
 {
 	static const char *const states[] = { "pending_bytes", "detached_bytes",

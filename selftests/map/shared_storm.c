@@ -24,13 +24,13 @@
 #define PROCESSES 3
 #define THREADS 2
 #define WRITERS (PROCESSES * THREADS)
-#define PAGES 8 /* of a buffer that are written to */
+#define PAGES 8 /* pages of a buffer that are written to */
 
 static const uint64_t lengths[] = { KIB(4), KIB(4), KIB(64), PIECE + KIB(8) };
 #define BUFFERS 4
-#define LARGE 3 /* of which each move takes long */
+#define LARGE 3 /* index of the large buffer, whose moves take long */
 
-/* what a writer knows of one of its words: survives it */
+/* a writer's record of one of its words; outlives the writer */
 struct word {
 	uint64_t begun;
 	uint64_t done;
@@ -101,7 +101,10 @@ struct writer {
 	uint64_t seed;
 };
 
-/* pages from the start of the buffer on, and from its end */
+/*
+ * the offset of a word: half of the pages are at the start of the buffer, half at its
+ * end
+ */
 static uint64_t word_at(unsigned int writer, unsigned int buf,
 			unsigned int page)
 {
@@ -111,7 +114,7 @@ static uint64_t word_at(unsigned int writer, unsigned int buf,
 	return (uint64_t)page * 4096 + writer * 8;
 }
 
-/* the page of which a smaller buffer has the word */
+/* the page of the word in a smaller buffer */
 static unsigned int page_of(unsigned int buf, unsigned int page)
 {
 	return page %
@@ -234,7 +237,7 @@ static pid_t start(struct writer *first, uint64_t *seed)
 	_exit(0);
 }
 
-/* words of a writer that is dead; whether each is what it may be */
+/* checks the words of a dead writer; true if each has an allowed value */
 static bool settle(struct log *log, char **map, unsigned int writer)
 {
 	unsigned int buf, i;

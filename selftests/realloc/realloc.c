@@ -14,8 +14,8 @@
 REALLOC_FIXTURE(realloc)
 
 /*
- * T7: growth in a reservation takes what it needs, keeps the address and every
- * byte, and copies nothing. What is new reads as zero (T5).
+ * T7: growth in a reservation allocates the missing memory only, keeps the address and
+ * all contents, and copies nothing. The new part reads as zero (T5).
  */
 TEST_F(realloc, grows_in_a_reservation)
 {
@@ -51,7 +51,7 @@ TEST_F(realloc, grows_in_a_reservation)
 	ASSERT_EQ(before, accmem_free_now(self->fd));
 }
 
-/* Mapped translation: a reservation is of addresses, as many as there are. */
+/* With mapped translation a reservation takes device addresses, and no memory. */
 TEST_F(realloc, a_reservation_takes_no_memory)
 {
 	struct accmem_alloc a, b, c;
@@ -61,7 +61,7 @@ TEST_F(realloc, a_reservation_takes_no_memory)
 	ASSERT_EQ(0, alloc(self->fd, GRANULE, 4 * self->info.capacity, &a));
 	EXPECT_EQ(GRANULE, a.footprint);
 	EXPECT_EQ(self->info.free_bytes - GRANULE, accmem_free_now(self->fd));
-	/* its addresses are taken, and name nothing */
+	/* the reserved addresses are taken, and belong to no buffer */
 	EXPECT_EQ(-EEXIST, block(self->fd, &a, &b));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->fd, a.address + GRANULE));
 	ASSERT_EQ(0, alloc(self->fd, GRANULE, MIB(64), &c));
@@ -73,7 +73,7 @@ TEST_F(realloc, a_reservation_takes_no_memory)
 	ASSERT_EQ(0, unblock(self->fd, &b));
 }
 
-/* T5: without a reservation, too, where nothing is behind it. */
+/* T5: a buffer grows in place without a reservation if nothing is behind it. */
 TEST_F(realloc, grows_where_neighbours_allow)
 {
 	struct accmem_alloc a = {
@@ -97,18 +97,18 @@ TEST_F(realloc, grows_where_neighbours_allow)
 	ASSERT_EQ(a.address, r.address);
 	ASSERT_EQ(KIB(128), r.footprint);
 	ASSERT_TRUE(query_says(self->fd, a.address, KIB(128), KIB(128)));
-	/* what it has grown by is its own */
+	/* the new part belongs to the buffer */
 	EXPECT_EQ(-EEXIST, block(self->fd, &a, &b));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* What its context keeps of what was freed is not in the way. */
+/* A cached buffer of the same context does not block growth. */
 TEST_F(realloc, grows_over_what_is_kept)
 {
 	struct accmem_alloc a, b;
 	struct accmem_realloc r;
 
-	/* where addresses are memory, it may lie at the end of what is free */
+	/* with identity translation it may be at the end of the free memory */
 	if (self->identity)
 		return;
 	ASSERT_EQ(0, alloc(self->fd, KIB(64), 0, &a));
@@ -120,7 +120,7 @@ TEST_F(realloc, grows_over_what_is_kept)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* Nor is what others keep, which counts as free, for one that has to stay there. */
+/* A cached buffer of another context does not block growth in place either. */
 TEST_F(realloc, grows_over_what_others_keep)
 {
 	int other = accmem_dev_open(variant->path, O_RDWR);
@@ -136,7 +136,7 @@ TEST_F(realloc, grows_over_what_others_keep)
 		b[i] = (struct accmem_alloc){ .length = KIB(64),
 					      .alignment = MIB(2) };
 		ASSERT_EQ(0, accmem_ioctl_alloc(other, &b[i]));
-		/* there are 2 MiB before it */
+		/* 2 MiB are free before it */
 		if (b[i].address > kept->address)
 			kept = &b[i];
 	}
@@ -150,7 +150,7 @@ TEST_F(realloc, grows_over_what_others_keep)
 	close(other);
 }
 
-/* Nor is a free whose fence has signalled. */
+/* Memory whose fence has signalled does not block growth either. */
 TEST_F(realloc, grows_over_what_is_due)
 {
 	struct accmem_alloc b, a = {
@@ -180,7 +180,7 @@ TEST_F(realloc, grows_over_what_is_due)
 	close(fences);
 }
 
-/* T5: otherwise it is moved; its old name is gone, and its bytes are kept. */
+/* T5: otherwise the buffer moves. Its old address is unknown, and its contents are kept. */
 TEST_F(realloc, moves_where_they_do_not)
 {
 	struct accmem_alloc a, b;
@@ -203,7 +203,7 @@ TEST_F(realloc, moves_where_they_do_not)
 
 #define HOLES 8
 
-/* What it gets is runs, of which the kernel keeps a list: kmemleak looks after that. */
+/* A buffer grows by several runs. kmemleak checks the list of runs. */
 TEST_F(realloc, grows_into_holes)
 {
 	uint64_t hole = self->info.capacity / (2 * HOLES) / MIB(2) * MIB(2);
@@ -211,7 +211,7 @@ TEST_F(realloc, grows_into_holes)
 	struct accmem_realloc r;
 	unsigned int i;
 
-	/* a buffer is one run there */
+	/* other devices have one run for each buffer */
 	if (!(self->info.features & ACCMEM_FEATURE_SCATTER))
 		return;
 	for (i = 0; i < 2 * HOLES; i++)
@@ -230,13 +230,13 @@ TEST_F(realloc, grows_into_holes)
 		a.address = r.address;
 	}
 	EXPECT_EQ(-1, check_at(self->fd, a.address, GRANULE, GRANULE, 7));
-	/* back to one, and out of the way */
+	/* shrinks to one run, and frees the blocking buffers */
 	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, GRANULE, 0, &r));
 	EXPECT_EQ(1, r.nr_runs);
 	EXPECT_EQ(-1, check_at(self->fd, r.address, GRANULE, GRANULE, 7));
 }
 
-/* what has been moved, freed and allocated again reads as zero */
+/* Memory that was moved, freed and allocated again reads as zero. */
 TEST_F(realloc, what_was_copied_is_cleared)
 {
 	const uint64_t lengths[] = { 100, KIB(8), KIB(64), MIB(2) };
@@ -267,7 +267,7 @@ TEST_F(realloc, what_was_copied_is_cleared)
 	}
 }
 
-/* Shrinking gives granules back to all; what comes back later is zero. */
+/* Shrinking frees granules for all contexts. After growth the new part reads as zero. */
 TEST_F(realloc, shrinking_returns_granules)
 {
 	uint64_t before = accmem_free_now(self->fd);
@@ -285,7 +285,7 @@ TEST_F(realloc, shrinking_returns_granules)
 		ASSERT_EQ(a.address, r.address);
 		ASSERT_EQ(KIB(20) + 8, r.usable);
 		kept = r.footprint;
-		/* parts of a page of 2 MiB that was mapped stay */
+		/* parts of a page of 2 MiB that was mapped may stay */
 		ASSERT_LE(KIB(24), kept);
 		ASSERT_GE(mapped && self->pins ? MIB(4) : KIB(24), kept);
 		ASSERT_EQ(before - kept, accmem_free_now(self->fd));
@@ -303,7 +303,7 @@ TEST_F(realloc, shrinking_returns_granules)
 	}
 }
 
-/* bytes between the length and the end of the last granule are nobody's */
+/* Bytes between the length and the end of the last granule read as zero after growth. */
 TEST_F(realloc, what_was_beyond_the_end_reads_as_zero)
 {
 	struct accmem_realloc r;
@@ -324,7 +324,7 @@ TEST_F(realloc, what_was_beyond_the_end_reads_as_zero)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* A small buffer shares its granule as before, whatever becomes of it. */
+/* A small buffer stays in its granule when it can, and can become a large one. */
 TEST_F(realloc, small_buffers)
 {
 	static const struct {
@@ -367,7 +367,7 @@ TEST_F(realloc, small_buffers)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, other.address));
 }
 
-/* Policies, modes, places and presence: a buffer stays what it was asked for. */
+/* A resized buffer keeps its page policy, cache mode, placement and population. */
 TEST_F(realloc, keeps_what_it_was_asked_for)
 {
 	static const struct accmem_alloc rows[] = {
@@ -431,7 +431,7 @@ TEST_F(realloc, keeps_what_it_was_asked_for)
 	}
 }
 
-/* A buffer at a fixed address stays there while it can. */
+/* A buffer at a fixed address grows in place when it can. */
 TEST_F(realloc, fixed)
 {
 	uint64_t at = self->info.address_base + self->info.capacity / 2;
@@ -458,7 +458,10 @@ TEST_F(realloc, fixed)
 	ASSERT_EQ(0, unblock(self->fd, &b));
 }
 
-/* Memory that has a position before it gives nothing back, and goes at it. */
+/*
+ * Memory that may be used before a position is not freed by REALLOC before that
+ * position.
+ */
 TEST_F(realloc, pending_memory_waits_for_its_position)
 {
 	struct accmem_alloc a = { .length = KIB(64), .flags = RESIZABLE }, b;
@@ -474,7 +477,7 @@ TEST_F(realloc, pending_memory_waits_for_its_position)
 	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, KIB(8), 0, &r));
 	EXPECT_EQ(KIB(64), r.footprint);
 	EXPECT_EQ(KIB(64), accmem_sysfs(variant->path, "live_bytes"));
-	/* it moves, and what it leaves is not used before that */
+	/* the buffer moves; its old memory is not reused before the position */
 	ASSERT_EQ(0, block(self->fd, &a, &b));
 	ASSERT_EQ(0,
 		  accmem_ioctl_realloc(self->fd, a.address, KIB(256), 0, &r));
@@ -488,8 +491,8 @@ TEST_F(realloc, pending_memory_waits_for_its_position)
 }
 
 /*
- * Large pages are only preferred: where none is left to grow by, it goes on with normal
- * ones. A pin keeps it from that where there is memory, and only there.
+ * Large pages are a preference: if none is free, the buffer moves to normal pages. A
+ * pin prevents the move with -EBUSY, but only if there is memory to move to.
  */
 TEST_F(realloc, moves_where_no_large_pages_are_left)
 {
@@ -503,7 +506,7 @@ TEST_F(realloc, moves_where_no_large_pages_are_left)
 	char *p;
 	int pipes[2];
 
-	/* a buffer is one run elsewhere, and there may be one of any length */
+	/* on other devices a buffer is one run */
 	if (!(self->info.features & ACCMEM_FEATURE_SCATTER))
 		return;
 	pieces = calloc(nr, sizeof(*pieces));
@@ -534,7 +537,7 @@ TEST_F(realloc, moves_where_no_large_pages_are_left)
 	free(pieces);
 }
 
-/* a reservation that was too short for a while is there again */
+/* A reservation holds again after the buffer was longer and has shrunk. */
 TEST_F(realloc, keeps_its_reservation_where_it_has_moved_beyond_it)
 {
 	struct accmem_alloc a, b,
@@ -542,7 +545,7 @@ TEST_F(realloc, keeps_its_reservation_where_it_has_moved_beyond_it)
 	struct accmem_realloc r;
 
 	if (self->identity)
-		return; /* the room is everybody's */
+		return; /* the reserved room can be used by others */
 	ASSERT_EQ(0, alloc(self->fd, KIB(64), MIB(1), &a));
 	b = (struct accmem_alloc){ .length = GRANULE,
 				   .address = a.address + MIB(1),
@@ -560,7 +563,7 @@ TEST_F(realloc, keeps_its_reservation_where_it_has_moved_beyond_it)
 					  &r));
 }
 
-/* nothing waits for a position that is cancelled */
+/* A cancelled position frees the memory at once. */
 TEST_F(realloc, memory_of_a_stream_that_has_ended_is_given_back)
 {
 	struct accmem_alloc a = { .length = KIB(64), .flags = RESIZABLE };

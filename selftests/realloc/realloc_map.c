@@ -13,7 +13,7 @@
 
 REALLOC_FIXTURE(realloc_map)
 
-/* Mappings of what has been moved stay on the old memory, as after FREE. */
+/* Mappings of a buffer that has moved keep the old memory, as after FREE. */
 TEST_F(realloc_map, old_mappings_stay_on_the_old_memory)
 {
 	struct accmem_alloc a, b;
@@ -41,8 +41,8 @@ TEST_F(realloc_map, old_mappings_stay_on_the_old_memory)
 }
 
 /*
- * Resized in place, a buffer's mappings go on: what is gone is a SIGBUS, and
- * what is back is shown, on a mapping that has been there all the time.
+ * When a buffer is resized in place, its mappings stay valid. Access to the freed part
+ * is SIGBUS. After growth the same mapping shows the new part.
  */
 TEST_F(realloc_map, mappings_go_on)
 {
@@ -94,8 +94,8 @@ static int device_moves(int fd, uint64_t address, uint64_t *value, uint32_t op)
 }
 
 /*
- * A buffer grows by what nobody has had yet. The CPU, or the device, reaches the last
- * word of it now and then, and after that all of it.
+ * A buffer grows by new memory. In some rounds the CPU or the device accesses its last
+ * word, and in the end all of it.
  */
 TEST_F(realloc_map, both_sides_reach_what_it_grew_by)
 {
@@ -124,7 +124,7 @@ TEST_F(realloc_map, both_sides_reach_what_it_grew_by)
 		} else if (i % 8 == 7) {
 			memcpy(p + length - 8, &value, 8);
 		}
-		/* half of what it grew by goes, and comes back as new */
+		/* half of the new part is freed, and allocated again */
 		if (i == 50) {
 			ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address,
 							  length - 20 * step, 0,
@@ -145,8 +145,8 @@ TEST_F(realloc_map, both_sides_reach_what_it_grew_by)
 }
 
 /*
- * The address of a small buffer that has grown is no multiple of 2 MiB: its pages are
- * not those of a mapping's entries.
+ * The address of a small buffer that has grown is not a multiple of 2 MiB, so its large
+ * pages do not coincide with huge entries of a mapping.
  */
 TEST_F(realloc_map, both_sides_have_the_same_where_it_grew_beyond_two_mebibytes)
 {
@@ -162,7 +162,7 @@ TEST_F(realloc_map, both_sides_have_the_same_where_it_grew_beyond_two_mebibytes)
 	grown = as_alloc(&r);
 	p = accmem_mmap(self->fd, &grown, size, RW);
 	ASSERT_NE(NULL, p);
-	/* from where an entry of 2 MiB would begin, and around */
+	/* accesses around the begin of a huge entry */
 	start = -(uintptr_t)p % MIB(2);
 	for (i = 0; i < size; i += page) {
 		at = (start + i) % size;
@@ -179,7 +179,7 @@ TEST_F(realloc_map, both_sides_have_the_same_where_it_grew_beyond_two_mebibytes)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, first.address));
 }
 
-/* how much of what @fd can have is not zero, or -1 */
+/* the number of nonzero bytes in all memory that @fd can allocate, or -1 */
 static int64_t nonzero_of_all(int fd, struct accmem_alloc *all, int max)
 {
 	int64_t bad = 0;
@@ -199,8 +199,8 @@ static int64_t nonzero_of_all(int fd, struct accmem_alloc *all, int max)
 }
 
 /*
- * A mapping from when the buffer was longer shows a page of 2 MiB of which it has grown
- * into a part. What is written to the rest of that page is not left to others.
+ * A mapping from before the buffer shrank shows a page of 2 MiB, and the buffer grows
+ * into a part of it. Writes to the rest of that page must not reach other contexts.
  */
 TEST_F(realloc_map, a_long_mapping_shows_no_more_than_the_buffer_has)
 {
@@ -225,7 +225,7 @@ TEST_F(realloc_map, a_long_mapping_shows_no_more_than_the_buffer_has)
 	ASSERT_EQ(0, accmem_try_write(p + MIB(2), 1));
 	EXPECT_EQ(-1,
 		  accmem_sysfs_wait(variant->path, "dirty_bytes", 0, 60000));
-	/* beyond the end, where that does not fault */
+	/* a write beyond the end, if it does not fault */
 	accmem_try_write(p + MIB(3), 0x5ec7e7);
 	munmap(p, MIB(8));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
@@ -238,7 +238,10 @@ TEST_F(realloc_map, a_long_mapping_shows_no_more_than_the_buffer_has)
 	close(other);
 }
 
-/* Pinned: in place only; what is given back goes when the pin does. */
+/*
+ * A pinned buffer can be resized in place only. Memory that it gives back is free when
+ * the pin has gone.
+ */
 TEST_F(realloc_map, pinned)
 {
 	struct accmem_alloc a = { .length = MIB(8),
@@ -265,7 +268,7 @@ TEST_F(realloc_map, pinned)
 	EXPECT_EQ(a.address, r.address);
 	EXPECT_LT(0, accmem_sysfs(variant->path, "quarantined_bytes"));
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
-	/* the pin is of memory that it has no more */
+	/* the pinned memory is no longer a part of the buffer */
 	munmap(p, MIB(8));
 	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(16), 0, &r));
 	ASSERT_EQ(-1, check_at(self->fd, r.address, MIB(2), MIB(16), 14));

@@ -18,7 +18,7 @@ REALLOC_FIXTURE(realloc_race)
 
 static atomic_int touching;
 
-/* It is to have faults, and not the processor. */
+/* causes faults, without using up the processor */
 static void *touch_on_and_on(void *p)
 {
 	volatile char *c = p;
@@ -30,7 +30,7 @@ static void *touch_on_and_on(void *p)
 	return NULL;
 }
 
-/* A fault beside it is no pin. */
+/* Faults of a neighbour do not look like a pin. */
 TEST_F(realloc_race, moves_while_its_neighbour_is_touched)
 {
 	unsigned int i, rounds = 200 + accmem_scale(1000), busy = 0;
@@ -57,7 +57,7 @@ TEST_F(realloc_race, moves_while_its_neighbour_is_touched)
 			.address = b.address - KIB(64),
 			.flags = RESIZABLE | ACCMEM_ALLOC_FIXED,
 		};
-		/* what it was may be in quarantine for a moment */
+		/* the old memory may be in quarantine for a moment */
 		while (accmem_ioctl_alloc(self->fd, &a) == -ENOMEM)
 			;
 		p = map_at(self->fd, a.address, KIB(64));
@@ -77,8 +77,8 @@ TEST_F(realloc_race, moves_while_its_neighbour_is_touched)
 }
 
 /*
- * One that grows into another place while threads touch it, on the mapping that it has
- * each time: a fault has a page for a moment, and is no pin.
+ * Lets a buffer grow by a move while threads access it through a mapping. A fault
+ * references a page for a moment, which is not a pin. Returns the number of moves.
  */
 static unsigned int move_while_touched(int fd, char *at, uint64_t length,
 				       unsigned int rounds)
@@ -93,17 +93,17 @@ static unsigned int move_while_touched(int fd, char *at, uint64_t length,
 		a = (struct accmem_alloc){ .length = length,
 					   .alignment = length,
 					   .flags = RESIZABLE };
-		/* what it was may be in quarantine for a moment */
+		/* the old memory may be in quarantine for a moment */
 		do {
 			err = accmem_ioctl_alloc(fd, &a);
 		} while (err == -ENOMEM);
 		if (err || !accmem_mmap_at(at, fd, a.mmap_offset, shown, RW,
 					   MAP_SHARED | MAP_FIXED))
 			return 0;
-		/* where that is not possible, something else is in the way */
+		/* if that fails, another buffer is behind it */
 		if (block(fd, &a, &b))
 			b.address = 0;
-		/* all threads are at it */
+		/* until all threads access it */
 		usleep(rounds % 4 * 500);
 		err = accmem_ioctl_realloc(fd, a.address, 2 * length, 0, &r);
 		if (err) {
@@ -142,7 +142,7 @@ TEST_F(realloc_race, moves_while_it_is_touched)
 	munmap(hole, MIB(4));
 }
 
-/* With a pin it stays where it is, whoever touches it; that is told soon. */
+/* REALLOC of a pinned buffer fails soon, also while threads access the buffer. */
 TEST_F(realloc_race, stays_where_it_is_pinned_and_touched)
 {
 	struct accmem_realloc r;
@@ -164,7 +164,7 @@ TEST_F(realloc_race, stays_where_it_is_pinned_and_touched)
 	before = accmem_ms();
 	EXPECT_EQ(-EBUSY,
 		  accmem_ioctl_realloc(self->fd, a.address, MIB(1), 0, &r));
-	/* 30 ms, and what an emulated machine takes */
+	/* 30 ms, and some time for an emulated machine */
 	EXPECT_GT(1000, accmem_ms() - before);
 	accmem_unpin(pipes);
 	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(1), 0, &r));
@@ -178,14 +178,14 @@ TEST_F(realloc_race, stays_where_it_is_pinned_and_touched)
 
 struct shrinking {
 	char *p;
-	atomic_uint resized; /* odd: what is at @p has gone */
-	atomic_uint touches; /* begun */
+	atomic_uint resized; /* odd: the memory at @p has been freed */
+	atomic_uint touches; /* accesses that have begun */
 	atomic_bool end;
-	unsigned int shown; /* touches that were served */
-	unsigned int wrong; /* of what had gone */
+	unsigned int shown; /* accesses that succeeded */
+	unsigned int wrong; /* accesses to freed memory that succeeded */
 };
 
-/* until it has begun another one, and for a while that depends on @round */
+/* waits until the thread begins another access, and for a time that depends on @round */
 static void let_touch(struct shrinking *s, unsigned int round)
 {
 	unsigned int began = atomic_load(&s->touches);
@@ -203,7 +203,7 @@ static void *touch_what_goes(void *arg)
 	unsigned int before, i;
 	int sig;
 
-	/* a fault at the first page may show all up to the last */
+	/* a fault on the first page may map all pages up to the last */
 	for (i = 0; !atomic_load(&s->end); i++) {
 		before = atomic_load(&s->resized);
 		atomic_fetch_add(&s->touches, 1);
@@ -216,7 +216,7 @@ static void *touch_what_goes(void *arg)
 	return NULL;
 }
 
-/* A fault that began before it shrank does not show what has gone after that. */
+/* A fault that began before the buffer shrank does not map freed memory afterwards. */
 TEST_F(realloc_race, what_has_gone_is_a_sigbus_whoever_touched_it_meanwhile)
 {
 	unsigned int i, rounds = 20 + accmem_scale(300);
@@ -255,13 +255,13 @@ TEST_F(realloc_race, what_has_gone_is_a_sigbus_whoever_touched_it_meanwhile)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* seen by both processes */
+/* shared by both processes */
 struct dying {
 	struct accmem_realloc r;
-	atomic_int calls; /* begun, and ended */
+	atomic_int calls; /* REALLOC has begun, and has ended */
 };
 
-/* a child that doubles the buffer, and is killed @us after it has begun, if that is not 0 */
+/* a child doubles the buffer; if @us is not 0, it is killed that long after the begin */
 static uint64_t double_and_die(int fd, const struct accmem_alloc *a,
 			       struct dying *d, unsigned int us)
 {
@@ -293,8 +293,8 @@ static uint64_t double_and_die(int fd, const struct accmem_alloc *a,
 }
 
 /*
- * Who dies in it leaves to those that it shared the file and the mapping with the buffer
- * that was, or the one that it should become: nothing beside, and no mark.
+ * A process is killed in REALLOC. Another process that shares the file and the mapping
+ * finds the old buffer or the resized one, and can use it.
  */
 TEST_F(realloc_race, killed_while_it_moves)
 {
@@ -345,9 +345,8 @@ TEST_F(realloc_race, killed_while_it_moves)
 }
 
 /*
- * Threads that resize, map and touch, free and ask for the same few buffers: what
- * is refused is refused with one of the errors that are documented, and nothing
- * is lost.
+ * Threads resize, map, access, free and query the same few buffers. A call succeeds or
+ * fails with a documented error, and no memory is lost.
  */
 #define STORM_SLOTS 4
 
@@ -397,7 +396,7 @@ static void *storm_resize(void *arg)
 	return NULL;
 }
 
-/* one thread: accmem_try_write() is not for several */
+/* only one thread may call accmem_try_write() */
 static void *storm_touch(void *arg)
 {
 	struct storm *s = arg;
@@ -417,7 +416,7 @@ static void *storm_touch(void *arg)
 				   MAP_SHARED);
 		if (!p)
 			continue;
-		/* a page that has gone meanwhile is a SIGBUS */
+		/* a freed page is SIGBUS */
 		for (j = 0; j < 8; j++) {
 			at = accmem_random(&seed) %
 			     ALIGN_UP(q.footprint, GRANULE);
@@ -494,7 +493,7 @@ static void *grow_in_thread(void *arg)
 	return NULL;
 }
 
-/* it grows by many pieces of memory, and what it grows by is made present */
+/* The buffer grows by many runs, whose pages are made present. */
 TEST_F(realloc_race, query_tells_nothing_of_it_before_it_is_over)
 {
 	struct accmem_alloc a = { .length = MIB(2),
@@ -508,7 +507,7 @@ TEST_F(realloc_race, query_tells_nothing_of_it_before_it_is_over)
 	int i, n = 0;
 
 	if (self->identity)
-		return; /* one run */
+		return; /* the buffer has one run at first */
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
 	while (n < 512 && !accmem_alloc_bytes(self->fd, size, 0, &bufs[n]))
 		n++;

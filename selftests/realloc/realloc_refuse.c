@@ -12,7 +12,7 @@
 
 REALLOC_FIXTURE(realloc_refuse)
 
-/* T4 */
+/* T4: only a resizable buffer can be resized. */
 TEST_F(realloc_refuse, only_what_is_resizable)
 {
 	struct accmem_alloc a;
@@ -31,7 +31,7 @@ TEST_F(realloc_refuse, bad_address)
 
 	ASSERT_LE(0, other);
 	ASSERT_EQ(0, alloc(self->fd, KIB(64), 0, &a));
-	/* unknown, another context's, inside a buffer */
+	/* an unknown address, one of another context, and one inside a buffer */
 	EXPECT_EQ(-ENOENT, accmem_ioctl_realloc(self->fd, 0, KIB(32), 0, NULL));
 	EXPECT_EQ(-ENOENT,
 		  accmem_ioctl_realloc(self->fd, ~0ull, KIB(32), 0, NULL));
@@ -41,13 +41,13 @@ TEST_F(realloc_refuse, bad_address)
 						KIB(32), 0, NULL));
 	ASSERT_TRUE(query_says(self->fd, a.address, KIB(64), KIB(64)));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
-	/* freed */
+	/* the address of a freed buffer */
 	EXPECT_EQ(-ENOENT,
 		  accmem_ioctl_realloc(self->fd, a.address, KIB(32), 0, NULL));
 	close(other);
 }
 
-/* T6 */
+/* T6: an invalid length is refused. */
 TEST_F(realloc_refuse, bad_length)
 {
 	struct accmem_realloc r;
@@ -110,7 +110,7 @@ TEST_F(realloc_refuse, bad_reserve)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* T6: what cannot be told is not done, be it in place or a move. */
+/* T6: a REALLOC whose answer cannot be written is not done, in place or by a move. */
 TEST_F(realloc_refuse, answer_that_cannot_be_written)
 {
 	struct accmem_realloc *req =
@@ -144,7 +144,7 @@ TEST_F(realloc_refuse, answer_that_cannot_be_written)
 	munmap(req, GRANULE);
 }
 
-/* No device address is as full as the memory: in place to the last granule. */
+/* A buffer grows in place to the last free granule. */
 TEST_F(realloc_refuse, no_memory)
 {
 	static struct accmem_alloc rest[1024];
@@ -161,14 +161,14 @@ TEST_F(realloc_refuse, no_memory)
 	EXPECT_EQ(0, r.free_bytes);
 	ASSERT_TRUE(query_says(self->fd, a.address, MIB(2), MIB(2)));
 	EXPECT_EQ(-1, check_at(self->fd, a.address, MIB(2), MIB(2), 17));
-	/* what is given up can be had again */
+	/* the freed part can be allocated again */
 	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, 1, 0, &r));
 	while (n--)
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, rest[n].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
-/* In place, only what is added is charged; a move charges both for a while. */
+/* Growth in place charges the new part only. A move charges both buffers for a while. */
 TEST_F(realloc_refuse, charge_is_exact)
 {
 	int64_t saved = accmem_param("max_bytes_per_context");
@@ -206,7 +206,7 @@ TEST_F(realloc_refuse, charge_is_exact)
 	ASSERT_EQ(0, unblock(self->fd, &b));
 }
 
-/* a file that closes with what has been resized */
+/* The context is closed with resized buffers. */
 TEST_F(realloc_refuse, exit_with_everything)
 {
 	int fd = accmem_dev_open(variant->path, O_RDWR);

@@ -85,7 +85,7 @@ static int alloc_in(int fd, uint32_t carveout, uint64_t length, uint32_t flags,
 	return accmem_ioctl_alloc(fd, a);
 }
 
-/* the carveout of a buffer, told by ALLOC, by QUERY and by its address alike */
+/* the carveout of a buffer; ALLOC, QUERY and the address must agree */
 static int where(int fd, const struct accmem_info *info,
 		 const struct accmem_alloc *a)
 {
@@ -113,7 +113,7 @@ static int where(int fd, const struct accmem_info *info,
 		__err ?: WHERE(__a);                                      \
 	})
 
-/* all that is left of a carveout */
+/* allocates all free memory of a carveout */
 static int fill(struct __test_metadata *_metadata,
 		struct _test_data_carveouts *self, uint32_t carveout)
 {
@@ -164,7 +164,7 @@ TEST_F(carveouts, first_is_the_one_asked_for)
 	EXPECT_EQ(-EINVAL, TAKE(~0u, MIB(1), 0));
 }
 
-/* Whoever asks for memory gets it while any carveout has it. */
+/* A request is served while any carveout has memory. */
 TEST_F(carveouts, another_one_when_it_is_full)
 {
 	FILL(0);
@@ -173,7 +173,7 @@ TEST_F(carveouts, another_one_when_it_is_full)
 	EXPECT_EQ(1, TAKE(0, MIB(1), HIGH));
 	FILL(1);
 	EXPECT_EQ(-ENOMEM, TAKE(0, MIB(1), 0));
-	/* what failed says who was asked */
+	/* the answer has the carveouts that were tried */
 	EXPECT_EQ(3, self->bufs[self->nr].carveouts);
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, self->bufs[0].address));
 	self->bufs[0] = self->bufs[--self->nr];
@@ -191,7 +191,7 @@ TEST_F(carveouts, only_the_one_asked_for)
 	EXPECT_EQ(0, a->free_bytes);
 	EXPECT_EQ(0, a->largest_run);
 	EXPECT_EQ(-ENOMEM, TAKE(1, 100, ONLY));
-	/* without the flag, what was free is told */
+	/* the answer has the free memory */
 	EXPECT_EQ(-ENOMEM, TAKE(1, self->info[0].capacity * 2, 0));
 	a = &self->bufs[self->nr];
 	EXPECT_EQ(3, a->carveouts);
@@ -200,7 +200,7 @@ TEST_F(carveouts, only_the_one_asked_for)
 	EXPECT_EQ(0, TAKE(1, MIB(1), 0));
 }
 
-/* A13: a class is a preference */
+/* A13: a class is a preference. */
 TEST_F(carveouts, class_first_then_the_others)
 {
 	EXPECT_EQ(0, TAKE(0, MIB(1), HIGH));
@@ -208,7 +208,7 @@ TEST_F(carveouts, class_first_then_the_others)
 	EXPECT_EQ(1, TAKE(0, MIB(1), LOW));
 	EXPECT_EQ(1, TAKE(0, 64, LOW));
 	EXPECT_EQ(0, TAKE(0, 64, HIGH));
-	/* where only one is asked, there is nothing to prefer */
+	/* with one carveout there is no preference */
 	EXPECT_EQ(0, TAKE(0, MIB(1), LOW | ONLY));
 	EXPECT_EQ(-EINVAL, TAKE(0, MIB(1), LOW | HIGH));
 	FILL(1);
@@ -217,7 +217,7 @@ TEST_F(carveouts, class_first_then_the_others)
 	EXPECT_EQ(-ENOMEM, TAKE(0, MIB(1), LOW));
 }
 
-/* The largest request that any carveout could serve, and no larger one. */
+/* A buffer lies in one carveout, so the largest run limits a request. */
 TEST_F(carveouts, buffer_is_in_one)
 {
 	uint64_t capacity = self->info[0].capacity;
@@ -229,7 +229,7 @@ TEST_F(carveouts, buffer_is_in_one)
 	EXPECT_EQ(-ENOMEM, TAKE(0, 1, 0));
 }
 
-/* of the device's addresses, those between two carveouts are nobody's */
+/* Addresses between two carveouts belong to none of them. */
 TEST_F(carveouts, fixed_address_names_its_carveout)
 {
 	const struct accmem_info *i = self->info;
@@ -253,12 +253,12 @@ TEST_F(carveouts, fixed_address_names_its_carveout)
 	if (i[0].address_base + i[0].address_span == i[1].address_base)
 		a.address = i[1].address_base + i[1].address_span;
 	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &a));
-	/* begins in one and ends in the next */
+	/* begins in one carveout and ends in the next */
 	a.address = i[0].address_base + i[0].address_span - MIB(1);
 	EXPECT_EQ(-EINVAL, accmem_ioctl_alloc(self->fd, &a));
 }
 
-/* What is written through one mapping is in no other carveout. */
+/* A write through a mapping changes one carveout only. */
 TEST_F(carveouts, contents_are_apart)
 {
 	uint64_t size = MIB(4);
@@ -280,7 +280,7 @@ TEST_F(carveouts, contents_are_apart)
 	}
 }
 
-/* freed and taken again: dirty memory of the second carveout is cleared, too */
+/* Dirty memory of the second carveout is cleared, too. */
 TEST_F(carveouts, second_comes_back_clean)
 {
 	uint64_t size = self->info[1].capacity / 4;
@@ -299,7 +299,7 @@ TEST_F(carveouts, second_comes_back_clean)
 	}
 }
 
-/* A cached buffer of one carveout serves no request for the other. */
+/* A cached buffer of one carveout does not serve a request for the other. */
 TEST_F(carveouts, caches_know_theirs)
 {
 	static const uint64_t lengths[] = { 100, 4096, 65536 };
@@ -313,7 +313,10 @@ TEST_F(carveouts, caches_know_theirs)
 	}
 }
 
-/* stays where it is while there is room, else moves, and keeps its bytes */
+/*
+ * A buffer grows in place if it can, else it moves to another carveout with its
+ * contents.
+ */
 TEST_F(carveouts, realloc_stays_or_moves)
 {
 	uint64_t size = MIB(3);
@@ -347,7 +350,7 @@ TEST_F(carveouts, realloc_stays_or_moves)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, r.address));
 }
 
-/* also where the addresses that it is to grow by are its own */
+/* A buffer with a reservation moves as well. */
 TEST_F(carveouts, realloc_moves_with_a_reservation)
 {
 	struct accmem_alloc a = { .length = MIB(2),
@@ -365,7 +368,7 @@ TEST_F(carveouts, realloc_moves_with_a_reservation)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, r.address));
 }
 
-/* one that is for a carveout only does not leave it */
+/* A buffer that is for one carveout only does not leave it. */
 TEST_F(carveouts, realloc_in_one_only)
 {
 	struct accmem_alloc a;
@@ -380,7 +383,7 @@ TEST_F(carveouts, realloc_in_one_only)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, r.address));
 }
 
-/* what is free elsewhere would not help it */
+/* The answer has the free memory of the carveouts that the request may use. */
 TEST_F(carveouts, realloc_tells_what_is_free_where_it_asked)
 {
 	struct accmem_alloc only, any;
@@ -408,8 +411,8 @@ TEST_F(carveouts, realloc_tells_what_is_free_where_it_asked)
 }
 
 /*
- * What another's cache has is not enough: what a context keeps of another carveout is
- * charged, and in the way of its limit.
+ * The cache of another context is not enough. The context's own cached buffers of
+ * another carveout are charged, so they block it at its limit.
  */
 TEST_F(carveouts, a_limit_behind_the_lack_of_memory)
 {
@@ -418,7 +421,7 @@ TEST_F(carveouts, a_limit_behind_the_lack_of_memory)
 	int third = accmem_dev_open(variant->path, O_RDWR);
 	struct accmem_alloc a, b, c;
 
-	/* the rest of another's folio cannot be filled, and the reclaim is the same */
+	/* the rest of another context's folio cannot be filled; the reclaim is the same */
 	if (self->info[0].translation == ACCMEM_TRANSLATION_IDENTITY) {
 		close(other);
 		close(third);
@@ -436,7 +439,7 @@ TEST_F(carveouts, a_limit_behind_the_lack_of_memory)
 	close(third);
 }
 
-/* a call of ALLOC with WAIT, in a thread of its own */
+/* an ALLOC with WAIT in a separate thread */
 struct waiting {
 	int fd;
 	struct accmem_alloc a;
@@ -461,7 +464,7 @@ static int wait_start(struct waiting *w, int fd, uint32_t carveout,
 	return pthread_create(&w->thread, NULL, wait_in_thread, w);
 }
 
-/* waits until @nr calls wait for memory, of all that the device has */
+/* waits until @nr calls wait for memory */
 static int wait_for_waiters(int fd, int nr)
 {
 	struct accmem_pressure s;
@@ -491,7 +494,7 @@ TEST_F(carveouts, waiter_is_served_by_any)
 		FILL(1);
 		ASSERT_EQ(0, wait_start(&w, self->fd, 0, 0));
 		ASSERT_EQ(0, wait_for_waiters(self->fd, 1));
-		/* of the last one that was filled */
+		/* the last carveout that was filled */
 		ASSERT_EQ(0, FREE_LAST());
 		ASSERT_EQ(0, pthread_join(w.thread, NULL));
 		ASSERT_EQ(0, w.err);
@@ -518,7 +521,7 @@ TEST_F(carveouts, waiter_for_one_only)
 	ASSERT_EQ(0, wait_for_waiters(self->fd, 1));
 	ASSERT_EQ(0, wait_start(&any, self->fd, 0, 0));
 	ASSERT_EQ(0, wait_for_waiters(self->fd, 2));
-	/* what comes back in the other one is the second waiter's */
+	/* memory of the other carveout serves the second waiter */
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, big.address));
 	ASSERT_EQ(0, pthread_join(any.thread, NULL));
 	ASSERT_EQ(0, any.err);
@@ -532,7 +535,7 @@ TEST_F(carveouts, waiter_for_one_only)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, w.a.address));
 }
 
-/* more than any carveout has is not waited for */
+/* A request larger than every carveout fails at once. */
 TEST_F(carveouts, nobody_waits_for_two_at_once)
 {
 	struct accmem_alloc a = { .length = self->info[0].capacity + 1,
@@ -542,7 +545,7 @@ TEST_F(carveouts, nobody_waits_for_two_at_once)
 	EXPECT_EQ(3, a.carveouts);
 }
 
-/* the numbers of the carveouts are those of the device */
+/* The counters of the carveouts add up to those of the device. */
 TEST_F(carveouts, counters_add_up)
 {
 	static const char *const names[] = { "capacity", "free_bytes",
@@ -569,7 +572,7 @@ TEST_F(carveouts, counters_add_up)
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 }
 
-/* what a context may hold, in whichever carveout */
+/* A limit counts the memory of all carveouts. */
 TEST_F(carveouts, limits_count_all)
 {
 	struct accmem_info info;
@@ -581,14 +584,14 @@ TEST_F(carveouts, limits_count_all)
 	EXPECT_EQ(0, info_of(self->fd, 1, &info));
 	EXPECT_EQ(MIB(8), info.context_bytes);
 	EXPECT_EQ(MIB(10), info.context_limit);
-	/* neither what is full, nor a limit, hides the other */
+	/* a full carveout and a limit are both reported */
 	EXPECT_EQ(-EDQUOT, TAKE(1, MIB(4), 0));
 	EXPECT_EQ(1, TAKE(1, MIB(2), 0));
 	EXPECT_EQ(-EDQUOT, TAKE(0, MIB(2), 0));
 	EXPECT_EQ(0, accmem_param_set("max_bytes_per_context", limit));
 }
 
-/* pages of the second carveout can be pinned, and are quarantined */
+/* Pinned pages of the second carveout go to its quarantine. */
 TEST_F(carveouts, pinned_in_the_second)
 {
 	struct accmem_alloc a;
