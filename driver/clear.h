@@ -19,10 +19,8 @@ bool accmem_clear_hid(struct accmem_carveout *cv, unsigned int seq);
 bool accmem_clear_is_busy(struct accmem_carveout *cv);
 void accmem_clear_resume(struct accmem_carveout *cv);
 void accmem_clear_looked(struct accmem_carveout *cv);
-void accmem_clear_claim(struct accmem_carveout *cv, const struct accmem_run *run,
-			u64 account);
-bool accmem_clear_is_clean(struct accmem_carveout *cv,
-			   const struct accmem_run *run, u64 account);
+void accmem_clear_claim(struct accmem_carveout *cv,
+			const struct accmem_run *run, u64 account);
 bool accmem_clear_next(struct accmem_carveout *cv, u64 offset, u64 size,
 		       struct accmem_run *run);
 void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run,

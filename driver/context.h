@@ -23,7 +23,6 @@
 #define ACCMEM_NR_CACHE_MODES (ACCMEM_CACHE_UC + 1)
 #define ACCMEM_NAMES_END (~0ull) /* no device address: of accmem_name_next() */
 #define ACCMEM_CACHE_BUFFERS 16u /* freed ones that a context keeps, at most */
-#define ACCMEM_AHEAD_BUFFERS 8u /* that something is taken ahead of, likewise */
 
 struct accmem_buffer;
 struct accmem_context;
@@ -110,20 +109,6 @@ struct accmem_slab_page {
 };
 
 /**
- * struct accmem_ahead - memory taken ahead of growth
- * @mem: one run; empty when it has been used up
- * @of: the memory that is to grow by it, and that it lies right behind
- * @link: in accmem_context.ahead
- *
- * Guarded by the context's lock.
- */
-struct accmem_ahead {
-	struct accmem_memory *mem;
-	struct accmem_memory *of;
-	struct list_head link;
-};
-
-/**
  * struct accmem_holding - what a context has of one carveout
  * @cursor: where the search for a free device address starts (mapped)
  * @named_bytes: footprints of buffers that are published
@@ -133,8 +118,7 @@ struct accmem_ahead {
  *	cached one, and not waiting; but for pages that are cached in whole
  * @waiting_pages: slab pages with units that wait
  * @nr_waiting: how many pages
- * @cached_bytes: what cached buffers hold, and what was taken ahead, which is free to
- *	all who ask
+ * @cached_bytes: what cached buffers hold, which is free to all who ask
  *
  * Guarded by the context's lock.
  */
@@ -160,8 +144,6 @@ struct accmem_holding {
  * @nr_names: buffers that are published
  * @cache: freed buffers kept for the next requests, the latest first
  * @nr_cached: how many
- * @ahead: memory taken ahead of growth, the latest first
- * @nr_ahead: how many
  * @fences: frees that wait for fences, by fence
  * @nr_pending: frees that wait
  * @pending_bytes: their footprints
@@ -184,8 +166,6 @@ struct accmem_context {
 	u64 nr_names;
 	struct list_head cache;
 	unsigned int nr_cached;
-	struct list_head ahead;
-	unsigned int nr_ahead;
 	struct rb_root fences;
 	u64 nr_pending;
 	u64 pending_bytes;
@@ -257,15 +237,6 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
 			       struct accmem_buffer *buf, bool pending);
 struct accmem_memory *accmem_buffer_reach(struct accmem_context *ctx,
 					  u64 address);
-
-/* ahead.c */
-void accmem_ahead_take(struct accmem_context *ctx, struct accmem_buffer *buf,
-		       u64 step);
-bool accmem_ahead_use(struct accmem_context *ctx, struct accmem_memory *mem,
-		      u64 size, u64 page_size);
-void accmem_ahead_drop(struct accmem_context *ctx, struct accmem_memory *mem);
-unsigned int accmem_ahead_drain(struct accmem_context *ctx,
-				const struct accmem_carveout *cv);
 
 /* cache.c */
 struct accmem_buffer *accmem_cache_put(struct accmem_context *ctx,

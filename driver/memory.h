@@ -13,8 +13,6 @@
 #include "account.h"
 #include "carveout.h"
 
-struct accmem_ahead;
-
 /**
  * struct accmem_memory_spec - what memory is wanted
  * @size: bytes, a multiple of @page_size
@@ -102,8 +100,6 @@ struct accmem_shared {
  * @io: kernel's mapping, of the same cache mode (phys without pages)
  * @io_size: bytes that it has, from the first on; fewer than @size, or none, where
  *	the others are clean and nobody has reached them yet
- * @ahead: what was taken ahead of its growth, or NULL; guarded by the lock of the
- *	context that names it
  * @shared: its side on the host, with ACCMEM_KIND_SHARED; else NULL
  * @private: what who names it keeps with it, zero at first
  *
@@ -143,7 +139,6 @@ struct accmem_memory {
 	unsigned long shed_from;
 	void __iomem *io;
 	u64 io_size;
-	struct accmem_ahead *ahead;
 	struct accmem_shared *shared;
 	u8 private[] __aligned(8);
 };
@@ -172,13 +167,9 @@ int accmem_memory_accept(struct accmem_memory *mem, u32 huge, bool dirty);
 void accmem_memory_destroy_empty(struct accmem_memory *mem);
 
 /* resize.c */
-bool accmem_memory_touches(struct accmem_memory *mem,
-			   const struct accmem_memory *more);
 int accmem_memory_join_prepare(struct accmem_memory *mem,
 			       struct accmem_memory *more);
 void accmem_memory_join(struct accmem_memory *mem, struct accmem_memory *more);
-void accmem_memory_join_part(struct accmem_memory *mem,
-			     struct accmem_memory *more, u64 size);
 void accmem_memory_swap_runs(struct accmem_memory *mem,
 			     struct accmem_memory *other);
 u64 accmem_memory_keep(struct accmem_memory *mem, u64 size,

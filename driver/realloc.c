@@ -135,8 +135,6 @@ static int realloc_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 	struct accmem_memory *mem = accmem_buffer_memory(buf), *rest;
 	int err;
 
-	/* it would not be behind it any more */
-	accmem_ahead_drop(ctx, mem);
 	rest = accmem_memory_create_empty(ctx->account, mem->cv, 0);
 	if (!rest)
 		return -ENOMEM;

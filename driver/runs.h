@@ -11,8 +11,6 @@ int accmem_runs_take(struct accmem_memory *mem,
 		     const struct accmem_memory_spec *spec);
 int accmem_run_take_behind(struct accmem_memory *mem, u64 size, u64 page_size,
 			   struct accmem_run *more);
-int accmem_run_take_ahead(struct accmem_memory *mem, u64 size,
-			  struct accmem_memory *to);
 void accmem_run_give_back(struct accmem_memory *mem,
 			  const struct accmem_run *run);
 void accmem_runs_give(struct accmem_memory *mem);
