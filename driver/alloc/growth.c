@@ -2,9 +2,8 @@
 /*
  * A buffer that grows in place.
  *
- * It grows by what was taken ahead of it, by what lies right behind its memory, or,
- * where addresses are mapped, by memory from anywhere: its addresses have to go on,
- * its memory need not.
+ * It grows by what lies right behind its memory, or, where addresses are mapped, by
+ * memory from anywhere: its addresses have to go on, its memory need not.
  *
  * Locks: the context's, for a moment at a time; accmem_memory.lock.
  */
@@ -15,7 +14,6 @@
 #include "memory/memory.h"
 #include "memory/resize.h"
 #include "vm/buffer.h"
-#include "vm/prealloc.h"
 #include "vm/va.h"
 #include "waitq/waiters.h"
 
@@ -205,40 +203,20 @@ static int growth_join(struct growth *g)
 	return 0;
 }
 
-/* what was taken ahead becomes a part of it, if that is enough */
-static bool growth_use_ahead(struct growth *g)
-{
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	bool used;
-
-	if (!READ_ONCE(mem->ahead))
-		return false;
-	spin_lock(&g->ctx->lock);
-	used = accmem_ahead_use(g->ctx, mem, g->size - mem->size, g->page_size);
-	if (used)
-		growth_follow(g);
-	spin_unlock(&g->ctx->lock);
-	return used;
-}
-
 static int growth_take_more(struct growth *g)
 {
 	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
 	u64 step = g->size - mem->size;
 	int err;
 
-	/* it would be in the way */
-	accmem_ahead_drop(g->ctx, mem);
 	err = growth_get(g);
 	if (!err && g->more)
 		err = growth_join(g);
 	else if (!err)
 		growth_extend(g);
-	if (err)
-		return err;
-	accmem_waiters_pass(mem->cv, g->ctx->account->user, step);
-	accmem_ahead_take(g->ctx, g->buf, step);
-	return 0;
+	if (!err)
+		accmem_waiters_pass(mem->cv, g->ctx->account->user, step);
+	return err;
 }
 
 /*
@@ -286,7 +264,7 @@ int accmem_growth_make(struct accmem_context *ctx, struct accmem_buffer *buf,
 	*size = g.size;
 	if (mapped)
 		err = growth_find_place(ctx, buf, g.size);
-	if (err || growth_use_ahead(&g))
+	if (err)
 		return err;
 	err = growth_take_more(&g);
 	if (err && mapped)

@@ -26,7 +26,6 @@
 #include "stream/stream.h"
 #include "trace/trace.h"
 #include "vm/buffer.h"
-#include "vm/prealloc.h"
 #include "vm/slab.h"
 #include "waitq/waiters.h"
 
@@ -146,8 +145,6 @@ static int realloc_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 	struct accmem_memory *mem = accmem_buffer_memory(buf), *rest;
 	int err;
 
-	/* it would not be behind it any more */
-	accmem_ahead_drop(ctx, mem);
 	rest = accmem_memory_create_empty(ctx->account, mem->cv, 0);
 	if (!rest)
 		return -ENOMEM;

@@ -15,7 +15,7 @@
  * shared memory, is tried again when frees that are due, and what its own context keeps
  * or has in quarantine, have given theirs back. No cache has host memory.
  *
- * Locks: accmem_device.drain_lock while what one context keeps is given back, 24 pieces
+ * Locks: accmem_device.drain_lock while what one context keeps is given back, 16 buffers
  * at most, which were never mapped: what one drains, another one neither finds nor sees
  * as free before. Nobody waits for a lock that depends on what other contexts do.
  */
@@ -33,7 +33,6 @@
 #include "stream/stream.h"
 #include "vm/cache.h"
 #include "vm/context.h"
-#include "vm/prealloc.h"
 #include "vm/slab.h"
 
 #define RECLAIM_SEES_CHUNK \
@@ -97,7 +96,7 @@ static unsigned int reclaim_drain(struct accmem_context *ctx,
 	/* one that is being killed fails, whatever there is */
 	if (mutex_lock_killable(&ctx->dev->drain_lock))
 		return 0;
-	nr = accmem_cache_drain(ctx, cv) + accmem_ahead_drain(ctx, cv);
+	nr = accmem_cache_drain(ctx, cv);
 	mutex_unlock(&ctx->dev->drain_lock);
 	return nr;
 }
@@ -110,7 +109,6 @@ void accmem_reclaim_end(struct accmem_context *ctx)
 {
 	mutex_lock(&ctx->dev->drain_lock);
 	accmem_cache_drain(ctx, NULL);
-	accmem_ahead_drain(ctx, NULL);
 	mutex_unlock(&ctx->dev->drain_lock);
 }
 
@@ -254,7 +252,7 @@ static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
 }
 
 /**
- * accmem_reclaim_drain() - empty the caches of freed buffers, and what is ahead of others
+ * accmem_reclaim_drain() - empty the caches of freed buffers
  * @accounts: of a device, or of a user
  *
  * While somebody waits, nothing is put there: what this leaves is empty.

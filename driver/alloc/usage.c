@@ -21,7 +21,6 @@
 #include "memory/quarantine.h"
 #include "vm/cache.h"
 #include "vm/context.h"
-#include "vm/prealloc.h"
 #include "vm/slab.h"
 
 #define USAGE_LOOKS 256u /* at quarantined memory, in a call */
@@ -68,26 +67,16 @@ static bool usage_is_known(const struct cached *c, const struct accmem_run *run,
 	return false;
 }
 
-static bool usage_caches_nothing(const struct accmem_context *ctx)
-{
-	return !READ_ONCE(ctx->nr_cached) && !READ_ONCE(ctx->nr_ahead);
-}
-
 static void usage_add_cache(struct accmem_context *ctx,
 			    const struct accmem_carveout *cv, struct cached *c)
 {
-	struct accmem_ahead *ahead;
 	struct accmem_buffer *buf;
 	/* the last one before may have become a part of this context's first */
 	unsigned int i, from = max(c->nr, 1u) - 1;
 
-	if (usage_caches_nothing(ctx))
+	if (!READ_ONCE(ctx->nr_cached))
 		return;
 	spin_lock(&ctx->lock);
-	list_for_each_entry(ahead, &ctx->ahead, link) {
-		if (ahead->mem->cv == cv && ahead->mem->size)
-			usage_add_run(c, &ahead->mem->run);
-	}
 	list_for_each_entry(buf, &ctx->cache, pending.cached) {
 		struct accmem_memory *mem = accmem_buffer_memory(buf);
 
@@ -106,10 +95,10 @@ static void usage_add_cache(struct accmem_context *ctx,
 static unsigned int usage_count_runs(struct accmem_context *ctx,
 				     const struct accmem_carveout *cv)
 {
-	unsigned int nr = ACCMEM_CACHE_BUFFERS + ACCMEM_AHEAD_BUFFERS;
+	unsigned int nr = ACCMEM_CACHE_BUFFERS;
 	struct accmem_buffer *buf;
 
-	if (usage_caches_nothing(ctx))
+	if (!READ_ONCE(ctx->nr_cached))
 		return nr;
 	spin_lock(&ctx->lock);
 	list_for_each_entry(buf, &ctx->cache, pending.cached) {
@@ -361,7 +350,7 @@ static u64 usage_withheld(struct accmem_carveout *cv, const struct cached *c)
 /* of what a context is charged in a carveout, what its cache would give up */
 static u64 usage_cached(struct accmem_context *ctx, struct accmem_carveout *cv)
 {
-	struct accmem_run runs[ACCMEM_CACHE_BUFFERS + ACCMEM_AHEAD_BUFFERS];
+	struct accmem_run runs[ACCMEM_CACHE_BUFFERS];
 	struct cached c = { .runs = runs, .room = ARRAY_SIZE(runs) };
 
 	if (!cv->owners)

@@ -72,29 +72,6 @@ void accmem_clear_claim(struct accmem_carveout *cv, const struct accmem_run *run
 }
 
 /**
- * accmem_clear_is_clean() - does memory read as zero to whoever gets it?
- * @cv: the carveout, whose lock is held
- * @run: the memory, free, in 2 MiB
- * @account: who would get it
- *
- * Return: true, too, where dirty memory is not known of: every page of it is new.
- */
-bool accmem_clear_is_clean(struct accmem_carveout *cv,
-			   const struct accmem_run *run, u64 account)
-{
-	struct accmem_run dirty;
-	u64 by;
-
-	lockdep_assert_held(&cv->lock);
-	if (!cv->units)
-		return true;
-	by = cv->units[accmem_unit_of(run->start)].untouched_by & ~CLEAR_SEEN;
-	return (!by || by == account) &&
-	       !accmem_buddy_next_dirty(&cv->buddy, run->start, run->size,
-					ACCMEM_GRANULE, &dirty);
-}
-
-/**
  * accmem_clear_next() - what of a memory is to be cleared
  * @cv: the carveout
  * @offset: where to start

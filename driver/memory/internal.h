@@ -11,7 +11,6 @@
 #include <linux/workqueue.h>
 
 #include "core/carveout.h"
-#include "memory/runs.h"
 #include "types/memory_types.h"
 
 #define ACCMEM_OVERDUE_FIRST_LOOK msecs_to_jiffies(100)
@@ -35,8 +34,6 @@ int accmem_runs_hand_over(struct accmem_memory *from, struct accmem_memory *to,
 			  bool exempt);
 
 /* clear.c */
-bool accmem_clear_is_clean(struct accmem_carveout *cv,
-			   const struct accmem_run *run, u64 account);
 void accmem_clear_release_units(struct accmem_carveout *cv,
 				const struct accmem_run *run, u64 account,
 				bool mapped);
@@ -61,6 +58,11 @@ static inline void accmem_runs_set_one(struct accmem_memory *mem)
 {
 	mem->runs = &mem->run;
 	mem->nr_runs = 1;
+}
+
+static inline struct accmem_run *accmem_runs_last(struct accmem_memory *mem)
+{
+	return &mem->runs[mem->nr_runs - 1];
 }
 
 /* what lies behind the last one is a part of it; the carveout's lock is held */

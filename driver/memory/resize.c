@@ -27,19 +27,14 @@
 #include "memory/memory.h"
 #include "memory/quarantine.h"
 #include "memory/resize.h"
-#include "memory/runs.h"
 
 #define RESIZE_CHUNK \
 	((u64)SZ_2M) /* copied or cleared between two looks around */
 #define RESIZE_BUFFER ((u64)SZ_64K)
 #define RESIZE_PATIENCE msecs_to_jiffies(30) /* with who seems to have a pin */
 
-/**
- * accmem_memory_touches() - does a memory lie right behind another one?
- * @mem: a memory, which the caller alone resizes
- * @more: the other one
- */
-bool accmem_memory_touches(struct accmem_memory *mem,
+/* does @more lie right behind a memory? */
+static bool resize_touches(struct accmem_memory *mem,
 			   const struct accmem_memory *more)
 {
 	const struct accmem_run *last = accmem_runs_last(mem);
@@ -67,7 +62,7 @@ int accmem_memory_join_prepare(struct accmem_memory *mem,
 	unsigned int nr = mem->nr_runs + more->nr_runs;
 	struct accmem_run *runs;
 
-	if (accmem_memory_touches(mem, more))
+	if (resize_touches(mem, more))
 		nr--;
 	if (nr <= max(mem->max_runs, 1u))
 		return 0;
@@ -104,7 +99,7 @@ void accmem_memory_join(struct accmem_memory *mem, struct accmem_memory *more)
 	unsigned int nr = more->nr_runs;
 
 	accmem_carveout_lock(cv);
-	if (accmem_memory_touches(mem, more)) {
+	if (resize_touches(mem, more)) {
 		accmem_runs_last(mem)->size += from->size;
 		from++;
 		nr--;
@@ -115,27 +110,6 @@ void accmem_memory_join(struct accmem_memory *mem, struct accmem_memory *more)
 		mem->run = mem->runs[0];
 	resize_set_size(mem, mem->size + more->size);
 	resize_set_size(more, 0);
-	accmem_carveout_unlock(cv);
-}
-
-/**
- * accmem_memory_join_part() - let a memory have the beginning of another one
- * @mem: the memory, which the caller alone resizes
- * @more: of one run, right behind @mem, and of the same account; is less by it
- * @size: bytes, of granules, at most what @more has
- *
- * Does not sleep.
- */
-void accmem_memory_join_part(struct accmem_memory *mem,
-			     struct accmem_memory *more, u64 size)
-{
-	struct accmem_carveout *cv = mem->cv;
-
-	accmem_carveout_lock(cv);
-	accmem_runs_lengthen(mem, size);
-	more->run.start += size;
-	more->run.size -= size;
-	resize_set_size(more, more->size - size);
 	accmem_carveout_unlock(cv);
 }
 

@@ -9,13 +9,9 @@
 
 struct accmem_memory;
 
-bool accmem_memory_touches(struct accmem_memory *mem,
-			   const struct accmem_memory *more);
 int accmem_memory_join_prepare(struct accmem_memory *mem,
 			       struct accmem_memory *more);
 void accmem_memory_join(struct accmem_memory *mem, struct accmem_memory *more);
-void accmem_memory_join_part(struct accmem_memory *mem,
-			     struct accmem_memory *more, u64 size);
 void accmem_memory_swap_runs(struct accmem_memory *mem,
 			     struct accmem_memory *other);
 u64 accmem_memory_keep(struct accmem_memory *mem, u64 size,

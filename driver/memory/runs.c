@@ -20,7 +20,6 @@
 #include "core/carveout.h"
 #include "internal.h"
 #include "memory/clear.h"
-#include "memory/runs.h"
 
 #define RUNS_BATCH 64u /* taken or given in one hold of the lock */
 
@@ -509,39 +508,6 @@ int accmem_run_take_behind(struct accmem_memory *mem, u64 size, u64 page_size,
 	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
 		err = run_take(mem, &req, true, more);
 	return err;
-}
-
-/**
- * accmem_run_take_ahead() - take what lies right behind a memory for another one
- * @mem: the memory
- * @size: bytes, of granules; all in 2 MiB
- * @to: gets it as its one run, charged and live; an empty memory of the same account
- *
- * Only what reads as zero and exceeds no limit. Does not sleep.
- *
- * Return: 0; -ENOSPC, -EDQUOT.
- */
-int accmem_run_take_ahead(struct accmem_memory *mem, u64 size,
-			  struct accmem_memory *to)
-{
-	const struct accmem_buddy_request req = run_behind(mem, size);
-	struct accmem_carveout *cv = mem->cv;
-	int err = -ENOSPC;
-
-	if (req.end > cv->capacity)
-		return -ENOSPC;
-	to->run = (struct accmem_run){ req.start, size };
-	accmem_carveout_lock(cv);
-	if (accmem_clear_is_clean(cv, &to->run, to->account->id))
-		err = accmem_buddy_alloc(&cv->buddy, &req, &to->run.start);
-	if (!err)
-		err = run_charge(to, &to->run, false);
-	accmem_carveout_unlock(cv);
-	if (err)
-		return err;
-	accmem_runs_set_one(to);
-	to->size = size;
-	return 0;
 }
 
 /**

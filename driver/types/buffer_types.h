@@ -96,20 +96,6 @@ struct accmem_slab_page {
 	struct accmem_buffer *buffers[ACCMEM_SLAB_UNITS];
 };
 
-/**
- * struct accmem_ahead - memory taken ahead of growth
- * @mem: one run; empty when it has been used up
- * @of: the memory that is to grow by it, and that it lies right behind
- * @link: in accmem_context.ahead
- *
- * Guarded by the context's lock.
- */
-struct accmem_ahead {
-	struct accmem_memory *mem;
-	struct accmem_memory *of;
-	struct list_head link;
-};
-
 /* the first device address that is not its own */
 static inline u64 accmem_place_end(const struct accmem_place *place)
 {

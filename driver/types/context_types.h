@@ -35,8 +35,7 @@ struct accmem_tmem;
  *	cached one, and not waiting; but for pages that are cached in whole
  * @waiting_pages: slab pages with units that wait
  * @nr_waiting: how many pages
- * @cached_bytes: what cached buffers hold, and what was taken ahead, which is free to
- *	all who ask
+ * @cached_bytes: what cached buffers hold, which is free to all who ask
  *
  * Guarded by the context's lock.
  */
@@ -62,8 +61,6 @@ struct accmem_holding {
  * @nr_names: buffers that are published
  * @cache: freed buffers kept for the next requests, the latest first
  * @nr_cached: how many
- * @ahead: memory taken ahead of growth, the latest first
- * @nr_ahead: how many
  * @fences: frees that wait for fences, by fence
  * @nr_pending: frees that wait
  * @pending_bytes: their footprints
@@ -86,8 +83,6 @@ struct accmem_context {
 	u64 nr_names;
 	struct list_head cache;
 	unsigned int nr_cached;
-	struct list_head ahead;
-	unsigned int nr_ahead;
 	struct rb_root fences;
 	u64 nr_pending;
 	u64 pending_bytes;

@@ -14,8 +14,6 @@
 #include "types/account_types.h"
 #include "types/carveout_types.h"
 
-struct accmem_ahead;
-
 /**
  * struct accmem_memory_spec - what memory is wanted
  * @size: bytes, a multiple of @page_size
@@ -103,8 +101,6 @@ struct accmem_shared {
  * @io: kernel's mapping, of the same cache mode (phys without pages)
  * @io_size: bytes that it has, from the first on; fewer than @size, or none, where
  *	the others are clean and nobody has reached them yet
- * @ahead: what was taken ahead of its growth, or NULL; guarded by the lock of the
- *	context that names it
  * @shared: its side on the host, with ACCMEM_KIND_SHARED; else NULL
  * @private: what who names it keeps with it, zero at first
  *
@@ -144,7 +140,6 @@ struct accmem_memory {
 	unsigned long shed_from;
 	void __iomem *io;
 	u64 io_size;
-	struct accmem_ahead *ahead;
 	struct accmem_shared *shared;
 	u8 private[] __aligned(8);
 };

@@ -17,7 +17,6 @@
 #include "memory/shared.h"
 #include "vm/buffer.h"
 #include "vm/lookup.h"
-#include "vm/prealloc.h"
 #include "vm/va.h"
 
 /* a buffer with a memory of its own: its accmem_memory.private */
@@ -251,14 +250,10 @@ bool accmem_buffer_shed(struct accmem_buffer *buf)
 void accmem_buffer_destroy(struct accmem_context *ctx,
 			   struct accmem_buffer *buf)
 {
-	struct accmem_memory *mem = buf->place->memory;
-
-	if (buf->layout.small) {
+	if (buf->layout.small)
 		accmem_slab_destroy(ctx, buf);
-		return;
-	}
-	accmem_ahead_drop(ctx, mem);
-	accmem_memory_detach(mem);
+	else
+		accmem_memory_detach(buf->place->memory);
 }
 
 /**

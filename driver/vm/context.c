@@ -44,7 +44,6 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 	ctx->places = RB_ROOT;
 	ctx->fences = RB_ROOT;
 	INIT_LIST_HEAD(&ctx->cache);
-	INIT_LIST_HEAD(&ctx->ahead);
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
 		struct accmem_holding *h = accmem_holding_of(ctx, cv);
 
