@@ -54,11 +54,11 @@ static void alloc_ioctl_describe_alloc(const struct accmem_buffer *buf,
 	req->footprint = buf->layout.footprint;
 	req->mmap_offset = accmem_buffer_mmap_offset(buf);
 	req->page_size = buf->layout.page_size;
-	req->nr_runs = accmem_buffer_memory(buf)->nr_runs;
+	req->nr_runs = accmem_buffer_bo(buf)->nr_runs;
 	req->free_bytes = 0;
 	req->largest_run = 0;
 	req->carveouts = BIT(cv->index) & cv->dev->carveouts;
-	req->position = buf->pending.gates[0].position;
+	req->position = buf->pending.deps[0].position;
 }
 
 /*
@@ -157,9 +157,9 @@ int accmem_ioctl_alloc(struct accmem_command *cmd)
 	return err;
 }
 
-static int alloc_ioctl_stream_gate(struct accmem_context *ctx,
-				   const struct accmem_free *req,
-				   struct accmem_gate *gate)
+static int alloc_ioctl_stream_dep(struct accmem_context *ctx,
+				  const struct accmem_free *req,
+				  struct accmem_dep *dep)
 {
 	struct fd fd = fdget(req->fd);
 	struct accmem_stream *stream = alloc_ioctl_get_stream(ctx, fd);
@@ -167,15 +167,15 @@ static int alloc_ioctl_stream_gate(struct accmem_context *ctx,
 	if (!IS_ERR(stream) &&
 	    !accmem_stream_has_reached(stream, req->position)) {
 		accmem_stream_get(stream);
-		gate->stream = stream;
-		gate->position = req->position;
+		dep->stream = stream;
+		dep->position = req->position;
 	}
 	fdput(fd);
 	return PTR_ERR_OR_ZERO(stream);
 }
 
-static int alloc_ioctl_fence_gate(const struct accmem_free *req,
-				  struct accmem_gate *gate)
+static int alloc_ioctl_fence_dep(const struct accmem_free *req,
+				 struct accmem_dep *dep)
 {
 	struct dma_fence *fence = accmem_sync_file_fence(req->fd);
 
@@ -184,23 +184,23 @@ static int alloc_ioctl_fence_gate(const struct accmem_free *req,
 	if (dma_fence_is_signaled(fence))
 		dma_fence_put(fence);
 	else
-		gate->fence = fence;
+		dep->fence = fence;
 	return 0;
 }
 
 /* what a free has to wait for; an open gate where it need not */
-static int alloc_ioctl_gate(struct accmem_context *ctx,
-			    const struct accmem_free *req,
-			    struct accmem_gate *gate)
+static int alloc_ioctl_dep(struct accmem_context *ctx,
+			   const struct accmem_free *req,
+			   struct accmem_dep *dep)
 {
 	switch (req->flags) {
 	case 0:
 		return req->fd || req->position ? -EINVAL : 0;
 	case ACCMEM_FREE_STREAM:
-		return alloc_ioctl_stream_gate(ctx, req, gate);
+		return alloc_ioctl_stream_dep(ctx, req, dep);
 	case ACCMEM_FREE_FENCE:
 		return req->position ? -EINVAL :
-				       alloc_ioctl_fence_gate(req, gate);
+				       alloc_ioctl_fence_dep(req, dep);
 	default:
 		return -EINVAL;
 	}
@@ -247,7 +247,7 @@ slowly:
  */
 int accmem_ioctl_free(struct accmem_context *ctx, void __user *arg)
 {
-	struct accmem_gate gate = {};
+	struct accmem_dep dep = {};
 	struct accmem_free req;
 	int err;
 
@@ -256,12 +256,12 @@ int accmem_ioctl_free(struct accmem_context *ctx, void __user *arg)
 		return err;
 	if (req.reserved || req.reserved2)
 		return -EINVAL;
-	err = alloc_ioctl_gate(ctx, &req, &gate);
+	err = alloc_ioctl_dep(ctx, &req, &dep);
 	if (err)
 		return err;
-	err = accmem_free(ctx, req.address, &gate);
-	if (err && !accmem_gate_is_open(&gate))
-		accmem_gate_put(&gate);
+	err = accmem_free(ctx, req.address, &dep);
+	if (err && !accmem_dep_is_signaled(&dep))
+		accmem_dep_put(&dep);
 	return err;
 }
 
@@ -308,8 +308,8 @@ int accmem_ioctl_realloc(struct accmem_command *cmd)
 	err = accmem_realloc_prepare(cmd->ctx, req, &r);
 	/* it may have had memory for a while, which was given back silently */
 	if (err == -ENOMEM || err == -EDQUOT || err == -EINTR)
-		accmem_waiters_came_back(cmd->ctx->dev,
-					 cmd->ctx->account->user);
+		accmem_waiters_wake_freed(cmd->ctx->dev,
+					  cmd->ctx->account->user);
 	if (err)
 		return alloc_ioctl_fail_realloc(cmd, r.carveouts, err);
 	accmem_realloc_describe(&r, req);

@@ -39,13 +39,13 @@ static void close_streams(struct accmem_context *ctx)
 static struct accmem_buffer *close_take_next(struct accmem_context *ctx,
 					     u64 *address, bool *waits)
 {
-	const struct accmem_gate none = {};
+	const struct accmem_dep none = {};
 	struct accmem_buffer *buf;
 
 	spin_lock(&ctx->lock);
-	buf = accmem_name_next(ctx, address);
+	buf = accmem_buffer_next(ctx, address);
 	if (buf) {
-		accmem_name_unpublish(ctx, buf);
+		accmem_buffer_unpublish(ctx, buf);
 		*waits = accmem_pending_add(ctx, buf, &none);
 		if (!*waits)
 			accmem_buffer_remove(ctx, buf);
@@ -60,7 +60,7 @@ static void close_buffers(struct accmem_context *ctx)
 	u64 address = 0;
 	bool waits;
 
-	while (address != ACCMEM_NAMES_END) {
+	while (address != ACCMEM_ADDRESS_NONE) {
 		buf = close_take_next(ctx, &address, &waits);
 		if (buf && waits)
 			accmem_pending_start(buf);
@@ -83,8 +83,8 @@ void accmem_context_end(struct accmem_context *ctx)
 	rcu_assign_pointer(ctx->account->context, NULL);
 	atomic_dec(&ctx->dev->nr_contexts);
 	accmem_tmem_end(ctx);
-	accmem_shrink_end(ctx);
-	accmem_waiters_forget(ctx);
+	accmem_pressure_end(ctx);
+	accmem_waiters_drop_interrupted(ctx);
 	close_streams(ctx);
 	close_buffers(ctx);
 	accmem_context_put(ctx);

@@ -16,7 +16,7 @@
 #include "core/account.h"
 #include "core/carveout.h"
 #include "debugfs.h"
-#include "memory/memory.h"
+#include "memory/bo.h"
 #include "stream/stream.h"
 #include "tmem/show.h"
 #include "vm/buffer.h"
@@ -183,7 +183,7 @@ static void debugfs_show_account(struct seq_file *m,
 	u64 buffers = 0, charged = atomic64_read(&account->bytes);
 
 	if (ctx) {
-		buffers = READ_ONCE(ctx->nr_names);
+		buffers = READ_ONCE(ctx->nr_buffers);
 		charged = accmem_usage_charged(ctx);
 	}
 	seq_printf(m, "%llu %d %s %u %llu %llu%s\n", account->id, account->pid,
@@ -223,16 +223,16 @@ struct line {
 
 static void debugfs_describe(struct line *line, const struct accmem_buffer *buf)
 {
-	const struct accmem_memory *mem = accmem_buffer_memory(buf);
+	const struct accmem_bo *bo = accmem_buffer_bo(buf);
 
 	line->address = buf->address;
 	line->length = buf->length;
 	line->footprint = buf->layout.footprint;
 	line->nr_runs = accmem_buffer_nr_runs(buf);
-	line->cache_mode = mem->cache_mode;
-	line->carveout = accmem_carveout_number(mem->cv);
-	line->host = mem->cv->kind == ACCMEM_KIND_HOST;
-	line->mapped = accmem_memory_was_mapped(mem);
+	line->cache_mode = bo->cache_mode;
+	line->carveout = accmem_carveout_number(bo->cv);
+	line->host = bo->cv->kind == ACCMEM_KIND_HOST;
+	line->mapped = accmem_bo_was_mapped(bo);
 }
 
 /* the next buffers from *@address on, in one hold of the lock */
@@ -244,7 +244,7 @@ static unsigned int debugfs_next_lines(struct accmem_context *ctx,
 	unsigned int nr = 0;
 
 	spin_lock(&ctx->lock);
-	while (nr < max && (buf = accmem_name_next(ctx, address)))
+	while (nr < max && (buf = accmem_buffer_next(ctx, address)))
 		debugfs_describe(&lines[nr++], buf);
 	spin_unlock(&ctx->lock);
 	return nr;
@@ -257,7 +257,7 @@ static void debugfs_show_buffers(struct seq_file *m, struct accmem_context *ctx)
 	u64 address = 0;
 
 	/* all is shown again in a larger buffer, where this one is full */
-	while (!seq_has_overflowed(m) && address != ACCMEM_NAMES_END) {
+	while (!seq_has_overflowed(m) && address != ACCMEM_ADDRESS_NONE) {
 		nr = debugfs_next_lines(ctx, lines, LINES, &address);
 		for (i = 0; i < nr; i++)
 			seq_printf(m, "%llu %#llx %llu %llu %u %u %u%s%s\n",

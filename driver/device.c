@@ -63,7 +63,7 @@ static const struct file_operations device_fops = {
 	.release = device_release,
 	.unlocked_ioctl = accmem_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
-	.poll = accmem_shrink_poll,
+	.poll = accmem_pressure_poll,
 	.mmap = accmem_mmap,
 	.get_unmapped_area = thp_get_unmapped_area,
 	.show_fdinfo = accmem_fdinfo_show,
@@ -122,7 +122,7 @@ static void device_init_carveout(struct accmem_device *dev,
 	cv->index = cv - dev->cvs;
 	cv->node = NUMA_NO_NODE;
 	accmem_clear_init(cv);
-	accmem_reap_init(cv);
+	accmem_quarantine_init(cv);
 	accmem_overdue_init(cv);
 }
 
@@ -180,7 +180,7 @@ struct accmem_carveout *accmem_device_add_host(struct accmem_device *dev)
 	return cv;
 }
 
-static const char *device_memory_of(const struct accmem_carveout *cv)
+static const char *device_bo_of(const struct accmem_carveout *cv)
 {
 	if (cv->kind == ACCMEM_KIND_HOST)
 		return "host memory at most";
@@ -198,7 +198,7 @@ static void device_announce(struct accmem_device *dev)
 
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
 		pr_info("%s: %llu bytes, %s%s\n", dev->name, cv->capacity,
-			device_memory_of(cv), classes[cv->bandwidth]);
+			device_bo_of(cv), classes[cv->bandwidth]);
 }
 
 /**
@@ -267,7 +267,7 @@ void accmem_device_unregister(struct accmem_device *dev)
 	mutex_destroy(&dev->drain_lock);
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
 		accmem_clear_stop(cv);
-		accmem_reap_stop(cv);
+		accmem_quarantine_stop(cv);
 		accmem_carveout_destroy(cv);
 	}
 	xa_destroy(&dev->accounts);

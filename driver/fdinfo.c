@@ -20,9 +20,9 @@ void accmem_fdinfo_show(struct seq_file *m, struct file *file)
 	unsigned int i, nr = ctx->dev->nr_carveouts;
 
 	spin_lock(&ctx->lock);
-	buffers = ctx->nr_names;
+	buffers = ctx->nr_buffers;
 	for (i = 0; i < nr; i++) {
-		of_carveout[i] = ctx->holdings[i].named_bytes;
+		of_carveout[i] = ctx->carveouts[i].published_bytes;
 		if (i < ctx->dev->nr_device)
 			named += of_carveout[i];
 	}
@@ -42,7 +42,7 @@ void accmem_fdinfo_show(struct seq_file *m, struct file *file)
 	seq_printf(m, "accmem-pending:\t%llu\n", pending);
 	seq_printf(m, "accmem-overdue:\t%llu\n",
 		   (u64)atomic64_read(&ctx->account->overdue));
-	accmem_shrink_show(m, ctx);
+	accmem_pressure_show(m, ctx);
 	seq_printf(m, "accmem-charged:\t%llu\n", accmem_usage_charged(ctx));
 	accmem_tmem_show_fdinfo(m, ctx);
 }

@@ -128,11 +128,11 @@ static void ioctl_describe_query(const struct accmem_buffer *buf,
 	req->mmap_offset = accmem_buffer_mmap_offset(buf);
 	req->alloc_flags = buf->flags;
 	req->page_policy = buf->page_policy;
-	req->cache_mode = accmem_buffer_memory(buf)->cache_mode;
+	req->cache_mode = accmem_buffer_bo(buf)->cache_mode;
 	req->carveout = accmem_carveout_number(accmem_buffer_carveout(buf));
 	req->page_size = buf->layout.page_size;
 	req->nr_runs = accmem_buffer_nr_runs(buf);
-	req->kind = accmem_buffer_memory(buf)->shared ?
+	req->kind = accmem_buffer_bo(buf)->shared ?
 			    ACCMEM_KIND_SHARED :
 			    accmem_buffer_carveout(buf)->kind;
 }
@@ -146,7 +146,7 @@ static int ioctl_query(struct accmem_command *cmd)
 	if (req->flags || req->reserved)
 		return -EINVAL;
 	spin_lock(&ctx->lock);
-	buf = accmem_name_find(ctx, req->address);
+	buf = accmem_buffer_find(ctx, req->address);
 	if (buf)
 		ioctl_describe_query(buf, req);
 	spin_unlock(&ctx->lock);
@@ -200,7 +200,8 @@ static int ioctl_shrink(struct accmem_command *cmd)
 		return -EINVAL;
 	req->waiting = 0;
 	req->shortfall = 0;
-	err = accmem_command_respond(cmd) ?: accmem_shrink(cmd->ctx, req);
+	err = accmem_command_respond(cmd) ?:
+					    accmem_pressure_query(cmd->ctx, req);
 	return err ?: accmem_command_respond(cmd);
 }
 

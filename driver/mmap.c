@@ -13,8 +13,8 @@
 
 #include "compat/compat.h"
 #include "core/carveout.h"
+#include "memory/bo.h"
 #include "memory/mapping.h"
-#include "memory/memory.h"
 #include "memory/resize.h"
 #include "memory/shared.h"
 #include "mmap.h"
@@ -23,10 +23,10 @@
 
 static vm_fault_t mmap_fault(struct vm_fault *vmf)
 {
-	struct accmem_memory *mem = vmf->vma->vm_private_data;
+	struct accmem_bo *bo = vmf->vma->vm_private_data;
 
-	accmem_memory_await_answer(mem);
-	return mem->cv->ops->fault(mem, vmf);
+	accmem_bo_wait_pin_check(bo);
+	return bo->cv->ops->fault(bo, vmf);
 }
 
 /*
@@ -44,12 +44,12 @@ static vm_fault_t mmap_map_pages(struct vm_fault *vmf, pgoff_t start,
 /* a mapping was split, moved, or copied to another process */
 static void mmap_open(struct vm_area_struct *vma)
 {
-	accmem_memory_get(vma->vm_private_data);
+	accmem_bo_get(vma->vm_private_data);
 }
 
 static void mmap_close(struct vm_area_struct *vma)
 {
-	accmem_memory_put_user(vma->vm_private_data);
+	accmem_bo_put_user(vma->vm_private_data);
 }
 
 static const struct vm_operations_struct mmap_vm_ops = {
@@ -95,46 +95,44 @@ static pgprot_t mmap_cache_prot(u32 cache_mode, pgprot_t prot)
  * here on it counts as mapped: it is not kept when it is freed, and its pages
  * may be pinned.
  */
-static struct accmem_memory *mmap_find_memory(struct accmem_context *ctx,
-					      u64 address)
+static struct accmem_bo *mmap_find_bo(struct accmem_context *ctx, u64 address)
 {
-	struct accmem_memory *mem;
+	struct accmem_bo *bo;
 
 	spin_lock(&ctx->lock);
-	mem = accmem_buffer_reach(ctx, address);
+	bo = accmem_buffer_reach(ctx, address);
 	spin_unlock(&ctx->lock);
-	return mem;
+	return bo;
 }
 
 /* takes the reference over on success */
-static int mmap_memory(struct accmem_memory *mem, struct vm_area_struct *vma,
-		       u64 offset)
+static int mmap_bo(struct accmem_bo *bo, struct vm_area_struct *vma, u64 offset)
 {
 	/* VM_DONTEXPAND keeps neighbours of one file from being merged, too */
 	unsigned long set = VM_DONTEXPAND | VM_DONTDUMP;
 	u64 size = vma->vm_end - vma->vm_start;
-	u64 end = READ_ONCE(mem->size);
+	u64 end = READ_ONCE(bo->size);
 	struct file *file;
 	int err;
 
 	/* if it shrinks meanwhile, faults will see that */
 	if (offset >= end || size > end - offset)
 		return -ENXIO;
-	err = mem->cv->ops->map ? mem->cv->ops->map(mem) : 0;
+	err = bo->cv->ops->map ? bo->cv->ops->map(bo) : 0;
 	if (err)
 		return err;
-	file = accmem_mapping_file(mem->account);
+	file = accmem_mapping_file(bo->account);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	if (!accmem_has_pages(mem->cv) && !mem->shared)
+	if (!accmem_has_pages(bo->cv) && !bo->shared)
 		set |= VM_PFNMAP;
 	accmem_vm_flags_mod(vma, set, VM_MAYEXEC);
-	vma->vm_page_prot = mmap_cache_prot(mem->cache_mode, vma->vm_page_prot);
-	vma->vm_private_data = mem;
-	vma->vm_ops = mem->shared ? &mmap_shared_vm_ops : &mmap_vm_ops;
+	vma->vm_page_prot = mmap_cache_prot(bo->cache_mode, vma->vm_page_prot);
+	vma->vm_private_data = bo;
+	vma->vm_ops = bo->shared ? &mmap_shared_vm_ops : &mmap_vm_ops;
 	vma_set_file(vma, file);
 	fput(file);
-	trace_accmem_map(mem, offset, size);
+	trace_accmem_map(bo, offset, size);
 	return 0;
 }
 
@@ -150,7 +148,7 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct accmem_context *ctx = file->private_data;
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	struct accmem_memory *mem;
+	struct accmem_bo *bo;
 	int err;
 
 	/* a file opened read-only has no VM_SHARED: test what may be */
@@ -160,11 +158,11 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 		return -EACCES;
 	if (offset >= ctx->dev->address_span)
 		return -ENXIO;
-	mem = mmap_find_memory(ctx, ctx->dev->address_base + offset);
-	if (IS_ERR(mem))
-		return PTR_ERR(mem);
-	err = mmap_memory(mem, vma, offset - mem->offset);
+	bo = mmap_find_bo(ctx, ctx->dev->address_base + offset);
+	if (IS_ERR(bo))
+		return PTR_ERR(bo);
+	err = mmap_bo(bo, vma, offset - bo->offset);
 	if (err)
-		accmem_memory_put_user(mem);
+		accmem_bo_put_user(bo);
 	return err;
 }

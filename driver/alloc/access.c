@@ -15,7 +15,7 @@
 #include <linux/uaccess.h>
 
 #include "alloc/access.h"
-#include "memory/memory.h"
+#include "memory/bo.h"
 #include "memory/shared.h"
 #include "vm/buffer.h"
 #include "vm/lookup.h"
@@ -36,14 +36,14 @@ static int access_check(const struct accmem_access *req)
 }
 
 /* the memory that has all of the range, with a reference; as accmem_buffer_reach() */
-static struct accmem_memory *access_reach(struct accmem_context *ctx,
-					  u64 address, u64 length)
+static struct accmem_bo *access_reach(struct accmem_context *ctx, u64 address,
+				      u64 length)
 {
 	struct accmem_buffer *buf;
 	u64 usable, offset;
 
 	lockdep_assert_held(&ctx->lock);
-	buf = accmem_name_find(ctx, address);
+	buf = accmem_buffer_find(ctx, address);
 	if (!buf)
 		return ERR_PTR(-ENOENT);
 	usable = buf->layout.usable;
@@ -53,15 +53,15 @@ static struct accmem_memory *access_reach(struct accmem_context *ctx,
 	return accmem_buffer_reach(ctx, address);
 }
 
-static struct accmem_memory *access_find_memory(struct accmem_context *ctx,
-						u64 address, u64 length)
+static struct accmem_bo *access_find_bo(struct accmem_context *ctx, u64 address,
+					u64 length)
 {
-	struct accmem_memory *mem;
+	struct accmem_bo *bo;
 
 	spin_lock(&ctx->lock);
-	mem = access_reach(ctx, address, length);
+	bo = access_reach(ctx, address, length);
 	spin_unlock(&ctx->lock);
-	return mem;
+	return bo;
 }
 
 /* bytes of the next part, which is in one piece of shared memory */
@@ -72,7 +72,7 @@ static u64 access_next(const struct accmem_access *req, u64 offset)
 }
 
 /* @size bytes from @offset of a memory on, through @bytes */
-static int access_part(struct accmem_memory *mem, u64 offset,
+static int access_part(struct accmem_bo *bo, u64 offset,
 		       const struct accmem_access *req, void *bytes, u64 size)
 {
 	void __user *data = u64_to_user_ptr(req->data + req->done);
@@ -81,16 +81,16 @@ static int access_part(struct accmem_memory *mem, u64 offset,
 
 	if (req->op == ACCMEM_ACCESS_WRITE && copy_from_user(bytes, data, size))
 		return -EFAULT;
-	err = mem->shared ?
-		      accmem_shared_access(mem, offset, bytes, size, write) :
-		      mem->cv->ops->access(mem, offset, bytes, size, write);
+	err = bo->shared ?
+		      accmem_shared_access(bo, offset, bytes, size, write) :
+		      bo->cv->ops->access(bo, offset, bytes, size, write);
 	if (!err && !write && copy_to_user(data, bytes, size))
 		return -EFAULT;
 	return err;
 }
 
-static int access_memory(struct accmem_memory *mem, u64 offset,
-			 struct accmem_access *req, void *bytes)
+static int access_bo(struct accmem_bo *bo, u64 offset,
+		     struct accmem_access *req, void *bytes)
 {
 	u64 size;
 	int err;
@@ -99,7 +99,7 @@ static int access_memory(struct accmem_memory *mem, u64 offset,
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		size = access_next(req, offset + req->done);
-		err = access_part(mem, offset + req->done, req, bytes, size);
+		err = access_part(bo, offset + req->done, req, bytes, size);
 		if (err)
 			return err;
 		req->done += size;
@@ -117,7 +117,7 @@ static int access_memory(struct accmem_memory *mem, u64 offset,
  */
 int accmem_access(struct accmem_context *ctx, struct accmem_access *req)
 {
-	struct accmem_memory *mem;
+	struct accmem_bo *bo;
 	u64 offset, size;
 	void *bytes;
 	int err;
@@ -131,13 +131,13 @@ int accmem_access(struct accmem_context *ctx, struct accmem_access *req)
 		return -ENOMEM;
 	if (req->op == ACCMEM_ACCESS_FILL)
 		memset(bytes, req->data, size);
-	mem = access_find_memory(ctx, req->address, req->length);
-	err = PTR_ERR_OR_ZERO(mem);
+	bo = access_find_bo(ctx, req->address, req->length);
+	err = PTR_ERR_OR_ZERO(bo);
 	if (err)
 		goto out_free;
-	offset = req->address - ctx->dev->address_base - mem->offset;
-	err = access_memory(mem, offset, req, bytes);
-	accmem_memory_put_user(mem);
+	offset = req->address - ctx->dev->address_base - bo->offset;
+	err = access_bo(bo, offset, req, bytes);
+	accmem_bo_put_user(bo);
 out_free:
 	kfree(bytes);
 	return err;
@@ -153,25 +153,25 @@ static int hint_check(u64 address, u64 length)
 }
 
 /* shared memory that has all of the range, with a reference */
-static struct accmem_memory *hint_find_memory(struct accmem_context *ctx,
-					      u64 address, u64 length)
+static struct accmem_bo *hint_find_bo(struct accmem_context *ctx, u64 address,
+				      u64 length)
 {
 	int err = hint_check(address, length);
-	struct accmem_memory *mem;
+	struct accmem_bo *bo;
 
 	if (err)
 		return ERR_PTR(err);
-	mem = access_find_memory(ctx, address, length);
-	if (IS_ERR(mem) || mem->shared)
-		return mem;
-	accmem_memory_put_user(mem);
+	bo = access_find_bo(ctx, address, length);
+	if (IS_ERR(bo) || bo->shared)
+		return bo;
+	accmem_bo_put_user(bo);
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
-static u64 hint_offset(struct accmem_context *ctx,
-		       const struct accmem_memory *mem, u64 address)
+static u64 hint_offset(struct accmem_context *ctx, const struct accmem_bo *bo,
+		       u64 address)
 {
-	return address - ctx->dev->address_base - mem->offset;
+	return address - ctx->dev->address_base - bo->offset;
 }
 
 /**
@@ -184,16 +184,15 @@ static u64 hint_offset(struct accmem_context *ctx,
 int accmem_prefetch(struct accmem_context *ctx,
 		    const struct accmem_prefetch *req)
 {
-	struct accmem_memory *mem =
-		hint_find_memory(ctx, req->address, req->length);
+	struct accmem_bo *bo = hint_find_bo(ctx, req->address, req->length);
 	int err;
 
-	if (IS_ERR(mem))
-		return PTR_ERR(mem);
-	err = accmem_shared_move(mem, hint_offset(ctx, mem, req->address),
+	if (IS_ERR(bo))
+		return PTR_ERR(bo);
+	err = accmem_shared_move(bo, hint_offset(ctx, bo, req->address),
 				 req->length,
 				 !(req->flags & ACCMEM_PREFETCH_HOST));
-	accmem_memory_put_user(mem);
+	accmem_bo_put_user(bo);
 	return err;
 }
 
@@ -206,17 +205,17 @@ int accmem_prefetch(struct accmem_context *ctx,
  */
 int accmem_advise(struct accmem_context *ctx, const struct accmem_advise *req)
 {
-	struct accmem_memory *mem;
+	struct accmem_bo *bo;
 	int err;
 
 	if (req->advice > ACCMEM_ADVICE_STAY)
 		return -EINVAL;
-	mem = hint_find_memory(ctx, req->address, req->length);
-	if (IS_ERR(mem))
-		return PTR_ERR(mem);
-	err = accmem_shared_stay(mem, hint_offset(ctx, mem, req->address),
+	bo = hint_find_bo(ctx, req->address, req->length);
+	if (IS_ERR(bo))
+		return PTR_ERR(bo);
+	err = accmem_shared_stay(bo, hint_offset(ctx, bo, req->address),
 				 req->length,
 				 req->advice == ACCMEM_ADVICE_STAY);
-	accmem_memory_put_user(mem);
+	accmem_bo_put_user(bo);
 	return err;
 }

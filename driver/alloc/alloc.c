@@ -24,7 +24,7 @@
 #include "waitq/waiters.h"
 
 /* requests from this size on see what the context's cache has */
-#define ALLOC_SEES_CACHE ((u64)SZ_16K)
+#define ALLOC_DRAIN_MIN ((u64)SZ_16K)
 
 /* a buffer that is to be made */
 struct creation {
@@ -236,7 +236,7 @@ static u64 alloc_alignment(const struct accmem_alloc *req)
 }
 
 /**
- * accmem_alloc_lay_out() - what a request becomes
+ * accmem_alloc_layout() - what a request becomes
  * @cv: the carveout
  * @req: the request, which has been checked
  * @page_policy: enum accmem_page_policy
@@ -245,9 +245,9 @@ static u64 alloc_alignment(const struct accmem_alloc *req)
  * Return: as accmem_layout(); -EOPNOTSUPP where the carveout has not the cache mode;
  * -ENOSPC where it has not the addresses to grow into.
  */
-int accmem_alloc_lay_out(const struct accmem_carveout *cv,
-			 const struct accmem_alloc *req, u32 page_policy,
-			 struct accmem_layout *layout)
+int accmem_alloc_layout(const struct accmem_carveout *cv,
+			const struct accmem_alloc *req, u32 page_policy,
+			struct accmem_layout *layout)
 {
 	const struct accmem_layout_request wanted = {
 		.length = req->length,
@@ -287,7 +287,7 @@ int accmem_alloc_check_fixed(struct accmem_context *ctx,
 	    offset > span - size)
 		return -EINVAL;
 	spin_lock(&ctx->lock);
-	err = accmem_place_check(ctx, req->address, size);
+	err = accmem_va_check(ctx, req->address, size);
 	spin_unlock(&ctx->lock);
 	return err;
 }
@@ -302,7 +302,7 @@ static struct accmem_buffer *alloc_create_any(struct accmem_context *ctx,
 
 	if ((err != -ENOMEM && err != -ENOSPC) || !layout->may_fall_back)
 		return buf;
-	err = accmem_alloc_lay_out(cv, req, ACCMEM_PAGE_NORMAL_ONLY, layout);
+	err = accmem_alloc_layout(cv, req, ACCMEM_PAGE_NORMAL_ONLY, layout);
 	return err ? ERR_PTR(err) : alloc_create(ctx, cv, req, layout);
 }
 
@@ -332,18 +332,18 @@ static struct accmem_buffer *alloc_fixed(struct accmem_context *ctx,
 	/* an address that excludes large pages, where they are only preferred */
 	if (layout->may_fall_back &&
 	    !IS_ALIGNED(req->address, layout->alignment))
-		err = accmem_alloc_lay_out(cv, req, ACCMEM_PAGE_NORMAL_ONLY,
-					   layout);
+		err = accmem_alloc_layout(cv, req, ACCMEM_PAGE_NORMAL_ONLY,
+					  layout);
 	if (!err)
 		err = alloc_find_fixed(ctx, cv, req, layout);
 	return err ? ERR_PTR(err) : alloc_create_any(ctx, cv, req, layout);
 }
 
 /* what is kept is room that a large request had better see */
-static void alloc_see_cache(struct accmem_context *ctx,
-			    struct accmem_carveout *cv, u64 size)
+static void alloc_drain_cache(struct accmem_context *ctx,
+			      struct accmem_carveout *cv, u64 size)
 {
-	if (size >= ALLOC_SEES_CACHE && READ_ONCE(ctx->nr_cached))
+	if (size >= ALLOC_DRAIN_MIN && READ_ONCE(ctx->nr_cached))
 		accmem_cache_drain(ctx, cv);
 }
 
@@ -360,27 +360,27 @@ static struct accmem_buffer *alloc_anywhere(struct accmem_context *ctx,
 		      accmem_cache_take(ctx, cv, req, layout);
 	if (buf)
 		return buf;
-	alloc_see_cache(ctx, cv, layout->footprint);
+	alloc_drain_cache(ctx, cv, layout->footprint);
 	return alloc_create_any(ctx, cv, req, layout);
 }
 
 /**
- * accmem_alloc_need() - what can a request not do with less than?
+ * accmem_alloc_min_layout() - what can a request not do with less than?
  * @cv: the carveout
  * @req: the request, which has been checked
  * @layout: out: the least that will do
  *
  * Return: 0, or an error of ACCMEM_IOC_ALLOC that no memory would change.
  */
-int accmem_alloc_need(const struct accmem_carveout *cv,
-		      const struct accmem_alloc *req,
-		      struct accmem_layout *layout)
+int accmem_alloc_min_layout(const struct accmem_carveout *cv,
+			    const struct accmem_alloc *req,
+			    struct accmem_layout *layout)
 {
-	int err = accmem_alloc_lay_out(cv, req, req->page_policy, layout);
+	int err = accmem_alloc_layout(cv, req, req->page_policy, layout);
 
 	if (!err && layout->may_fall_back)
-		err = accmem_alloc_lay_out(cv, req, ACCMEM_PAGE_NORMAL_ONLY,
-					   layout);
+		err = accmem_alloc_layout(cv, req, ACCMEM_PAGE_NORMAL_ONLY,
+					  layout);
 	return err;
 }
 
@@ -391,7 +391,7 @@ static struct accmem_buffer *alloc_in(struct accmem_context *ctx,
 {
 	struct accmem_layout layout;
 	struct accmem_buffer *buf;
-	int err = accmem_alloc_lay_out(cv, req, req->page_policy, &layout);
+	int err = accmem_alloc_layout(cv, req, req->page_policy, &layout);
 
 	if (err)
 		return ERR_PTR(err);
@@ -479,20 +479,20 @@ void accmem_alloc_count_failure(struct accmem_context *ctx,
 }
 
 /**
- * accmem_alloc_ended() - a request has ended
+ * accmem_alloc_notify_failed() - a request has ended
  * @ctx: the context
  * @req: the request
  * @buf: what became of it
  *
  * One that fails may have had memory for a while, which was given back silently.
  */
-void accmem_alloc_ended(struct accmem_context *ctx,
-			const struct accmem_alloc *req,
-			const struct accmem_buffer *buf)
+void accmem_alloc_notify_failed(struct accmem_context *ctx,
+				const struct accmem_alloc *req,
+				const struct accmem_buffer *buf)
 {
 	if (buf == ERR_PTR(-ENOMEM) || buf == ERR_PTR(-EINTR) ||
 	    (buf == ERR_PTR(-EDQUOT) && req->kind == ACCMEM_KIND_SHARED))
-		accmem_waiters_came_back(ctx->dev, ctx->account->user);
+		accmem_waiters_wake_freed(ctx->dev, ctx->account->user);
 }
 
 /**
@@ -516,11 +516,12 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 		return ERR_PTR(-EINVAL);
 	buf = accmem_alloc_try(ctx, req, stream);
 	if (!IS_ERR(buf)) {
-		accmem_waiters_pass(accmem_buffer_carveout(buf),
-				    ctx->account->user, buf->layout.footprint);
+		accmem_waiters_count_bypass(accmem_buffer_carveout(buf),
+					    ctx->account->user,
+					    buf->layout.footprint);
 		return buf;
 	}
-	accmem_alloc_ended(ctx, req, buf);
+	accmem_alloc_notify_failed(ctx, req, buf);
 	if (buf == ERR_PTR(-ENOSPC))
 		buf = ERR_PTR(-ENOMEM);
 	if (buf == ERR_PTR(-ENOMEM))
@@ -543,7 +544,7 @@ static bool alloc_is_open(const struct accmem_alloc *req,
 }
 
 /**
- * accmem_alloc_gift_layout() - what may a request that waits be given as it is?
+ * accmem_alloc_handoff_layout() - what may a request that waits be given as it is?
  * @ctx: the context
  * @req: the request, which has been checked
  * @carveouts: where it can be served
@@ -551,9 +552,9 @@ static bool alloc_is_open(const struct accmem_alloc *req,
  *
  * Return: in which of @carveouts; 0 where it has to be chosen for the request.
  */
-u32 accmem_alloc_gift_layout(struct accmem_context *ctx,
-			     const struct accmem_alloc *req, u32 carveouts,
-			     struct accmem_layout *layout)
+u32 accmem_alloc_handoff_layout(struct accmem_context *ctx,
+				const struct accmem_alloc *req, u32 carveouts,
+				struct accmem_layout *layout)
 {
 	struct accmem_layout other;
 	struct accmem_carveout *cv;
@@ -561,7 +562,7 @@ u32 accmem_alloc_gift_layout(struct accmem_context *ctx,
 
 	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
 		if (!(carveouts & BIT(cv->index)) ||
-		    accmem_alloc_lay_out(cv, req, req->page_policy, &other) ||
+		    accmem_alloc_layout(cv, req, req->page_policy, &other) ||
 		    !alloc_is_open(req, &other))
 			continue;
 		if (!found)
@@ -580,6 +581,6 @@ u32 accmem_alloc_gift_layout(struct accmem_context *ctx,
 void accmem_alloc_publish(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
 	spin_lock(&ctx->lock);
-	accmem_name_publish(ctx, buf);
+	accmem_buffer_publish(ctx, buf);
 	spin_unlock(&ctx->lock);
 }

@@ -22,7 +22,7 @@
 /* The address of a buffer goes that is not published, unless it has to wait. */
 static bool free_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
-	const struct accmem_gate none = {};
+	const struct accmem_dep none = {};
 
 	lockdep_assert_held(&ctx->lock);
 	if (accmem_pending_add(ctx, buf, &none))
@@ -36,7 +36,7 @@ static void free_start(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
 	accmem_pending_start(buf);
 	/* a request on the stream may have it, and its charge */
-	accmem_waiters_came_back(ctx->dev, ctx->account->user);
+	accmem_waiters_wake_freed(ctx->dev, ctx->account->user);
 }
 
 static void free_finish(struct accmem_context *ctx, struct accmem_buffer *buf,
@@ -73,7 +73,7 @@ void accmem_alloc_discard(struct accmem_context *ctx, struct accmem_buffer *buf)
  */
 struct accmem_buffer *accmem_alloc_find(struct accmem_context *ctx, u64 address)
 {
-	struct accmem_buffer *buf = accmem_name_find(ctx, address);
+	struct accmem_buffer *buf = accmem_buffer_find(ctx, address);
 
 	if (!buf)
 		return ERR_PTR(-ENOENT);
@@ -86,13 +86,13 @@ struct accmem_buffer *accmem_alloc_find(struct accmem_context *ctx, u64 address)
  * accmem_free() - free a buffer by its name
  * @ctx: the context
  * @address: its device address
- * @gate: what it waits for, with a reference that is taken over on success; may
+ * @dep: what it waits for, with a reference that is taken over on success; may
  *	be open
  *
  * Return: 0; an error of accmem_alloc_find(). Allocates nothing.
  */
 int accmem_free(struct accmem_context *ctx, u64 address,
-		const struct accmem_gate *gate)
+		const struct accmem_dep *dep)
 {
 	struct accmem_buffer *buf, *goes = NULL;
 	bool waits = false;
@@ -100,8 +100,8 @@ int accmem_free(struct accmem_context *ctx, u64 address,
 	spin_lock(&ctx->lock);
 	buf = accmem_alloc_find(ctx, address);
 	if (!IS_ERR(buf)) {
-		accmem_name_unpublish(ctx, buf);
-		waits = accmem_pending_add(ctx, buf, gate);
+		accmem_buffer_unpublish(ctx, buf);
+		waits = accmem_pending_add(ctx, buf, dep);
 		if (!waits)
 			goes = accmem_cache_put(ctx, buf);
 	}
@@ -126,8 +126,8 @@ void accmem_alloc_replace(struct accmem_context *ctx, struct accmem_buffer *old,
 
 	spin_lock(&ctx->lock);
 	old->resizing = false;
-	accmem_name_unpublish(ctx, old);
-	accmem_name_publish(ctx, fresh);
+	accmem_buffer_unpublish(ctx, old);
+	accmem_buffer_publish(ctx, fresh);
 	goes = free_remove(ctx, old);
 	spin_unlock(&ctx->lock);
 	free_finish(ctx, old, goes);

@@ -9,10 +9,10 @@
 
 struct accmem_buffer;
 struct accmem_context;
-struct accmem_gate;
+struct accmem_dep;
 
 int accmem_free(struct accmem_context *ctx, u64 address,
-		const struct accmem_gate *gate);
+		const struct accmem_dep *dep);
 void accmem_alloc_discard(struct accmem_context *ctx,
 			  struct accmem_buffer *buf);
 

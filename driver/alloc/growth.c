@@ -5,13 +5,13 @@
  * It grows by what lies right behind its memory, or, where addresses are mapped, by
  * memory from anywhere: its addresses have to go on, its memory need not.
  *
- * Locks: the context's, for a moment at a time; accmem_memory.lock.
+ * Locks: the context's, for a moment at a time; accmem_bo.lock.
  */
 #include <linux/kernel.h>
 
 #include "internal.h"
+#include "memory/bo.h"
 #include "memory/clear.h"
-#include "memory/memory.h"
 #include "memory/resize.h"
 #include "vm/buffer.h"
 #include "vm/va.h"
@@ -24,7 +24,7 @@ struct growth {
 	u64 size; /* of the memory, when it has grown */
 	u32 page_size;
 	struct accmem_run behind; /* what lies right behind it, or */
-	struct accmem_memory *more; /* another memory, or NULL */
+	struct accmem_bo *more; /* another memory, or NULL */
 	bool replaces; /* @more is to take the place of all there is */
 	bool insists; /* it fails if what it needs is not there */
 };
@@ -38,27 +38,27 @@ static bool growth_is_identity(const struct accmem_buffer *buf)
 /* memory of @size bytes, anywhere */
 static int growth_create(struct growth *g, u64 size)
 {
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	const struct accmem_memory_spec spec = {
+	struct accmem_bo *bo = accmem_buffer_bo(g->buf);
+	const struct accmem_bo_spec spec = {
 		.size = size,
 		.alignment = g->page_size,
 		.page_size = g->page_size,
-		.huge = mem->huge,
+		.huge = bo->huge,
 		.flags = g->buf->flags &
 			 (ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_TOP_DOWN),
-		.cache_mode = mem->cache_mode,
+		.cache_mode = bo->cache_mode,
 	};
 
-	g->more = accmem_memory_create(g->ctx->account, mem->cv, &spec);
+	g->more = accmem_bo_create(g->ctx->account, bo->cv, &spec);
 	return PTR_ERR_OR_ZERO(g->more);
 }
 
 static int growth_take(void *arg)
 {
 	struct growth *g = arg;
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	int err = accmem_memory_extend_prepare(mem, g->size - mem->size,
-					       g->page_size, &g->behind);
+	struct accmem_bo *bo = accmem_buffer_bo(g->buf);
+	int err = accmem_bo_extend_prepare(bo, g->size - bo->size, g->page_size,
+					   &g->behind);
 
 	g->more = NULL;
 	if (err != -ENOSPC)
@@ -67,7 +67,7 @@ static int growth_take(void *arg)
 	if (growth_is_identity(g->buf))
 		return g->insists ? -ENOSPC : ACCMEM_NO_ROOM;
 	g->replaces = g->buf->flags & ACCMEM_ALLOC_CONTIGUOUS;
-	return growth_create(g, g->replaces ? g->size : g->size - mem->size);
+	return growth_create(g, g->replaces ? g->size : g->size - bo->size);
 }
 
 /* once more with nothing in its way that is free but hidden */
@@ -85,8 +85,8 @@ static int growth_find_room(struct growth *g)
 
 static int growth_get(struct growth *g)
 {
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	int err = accmem_reclaim_retry(g->ctx, mem->cv, g->size - mem->size,
+	struct accmem_bo *bo = accmem_buffer_bo(g->buf);
+	int err = accmem_reclaim_retry(g->ctx, bo->cv, g->size - bo->size,
 				       growth_take, g);
 
 	if (err == ACCMEM_NO_ROOM)
@@ -107,13 +107,12 @@ static u64 growth_addresses(const struct accmem_buffer *buf, u64 size)
  * @buf: the buffer, alone in its place
  * @size: bytes of its memory; what is reserved counts besides
  *
- * Return: as accmem_place_resize().
+ * Return: as accmem_va_resize().
  */
 int accmem_growth_place(struct accmem_context *ctx, struct accmem_buffer *buf,
 			u64 size)
 {
-	return accmem_place_resize(ctx, buf->place,
-				   growth_addresses(buf, size));
+	return accmem_va_resize(ctx, buf->va, growth_addresses(buf, size));
 }
 
 static int growth_lock_place(struct accmem_context *ctx,
@@ -131,12 +130,12 @@ static int growth_lock_place(struct accmem_context *ctx,
 static bool growth_is_blocked(struct accmem_context *ctx,
 			      struct accmem_buffer *buf, u64 size)
 {
-	u64 end = buf->place->start + buf->place->size;
+	u64 end = buf->va->start + buf->va->size;
 	int err;
 
 	size = growth_addresses(buf, size);
 	spin_lock(&ctx->lock);
-	err = accmem_place_check(ctx, end, buf->place->start + size - end);
+	err = accmem_va_check(ctx, end, buf->va->start + size - end);
 	spin_unlock(&ctx->lock);
 	return err == -EEXIST;
 }
@@ -148,7 +147,7 @@ static int growth_find_place(struct accmem_context *ctx,
 	int err;
 
 	/* those of a reservation are there from the beginning */
-	if (size <= buf->place->size)
+	if (size <= buf->va->size)
 		return 0;
 	err = growth_lock_place(ctx, buf, size);
 	if (!err || growth_is_blocked(ctx, buf, size))
@@ -160,7 +159,7 @@ static int growth_find_place(struct accmem_context *ctx,
 /* with identity translation, whose memory it is decides whose address */
 static void growth_follow(struct growth *g)
 {
-	u64 size = accmem_buffer_memory(g->buf)->size;
+	u64 size = accmem_buffer_bo(g->buf)->size;
 
 	lockdep_assert_held(&g->ctx->lock);
 	if (growth_is_identity(g->buf))
@@ -170,10 +169,10 @@ static void growth_follow(struct growth *g)
 /* what was taken behind the buffer's memory becomes a part of it */
 static void growth_extend(struct growth *g)
 {
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
+	struct accmem_bo *bo = accmem_buffer_bo(g->buf);
 
 	spin_lock(&g->ctx->lock);
-	accmem_memory_extend(mem, &g->behind);
+	accmem_bo_extend(bo, &g->behind);
 	growth_follow(g);
 	spin_unlock(&g->ctx->lock);
 }
@@ -181,32 +180,32 @@ static void growth_extend(struct growth *g)
 /* what was taken elsewhere becomes a part of it, or all of it */
 static int growth_join(struct growth *g)
 {
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
+	struct accmem_bo *bo = accmem_buffer_bo(g->buf);
 	int err = 0;
 
 	if (!g->replaces)
-		err = accmem_memory_join_prepare(mem, g->more);
+		err = accmem_bo_join_prepare(bo, g->more);
 	if (err) {
-		accmem_memory_put(g->more);
+		accmem_bo_put(g->more);
 		return err;
 	}
 	spin_lock(&g->ctx->lock);
 	if (g->replaces)
-		accmem_memory_swap_runs(mem, g->more);
+		accmem_bo_swap_runs(bo, g->more);
 	else
-		accmem_memory_join(mem, g->more);
+		accmem_bo_join(bo, g->more);
 	spin_unlock(&g->ctx->lock);
 	if (g->replaces)
-		accmem_memory_put(g->more);
+		accmem_bo_put(g->more);
 	else
-		accmem_memory_destroy_empty(g->more);
+		accmem_bo_destroy_empty(g->more);
 	return 0;
 }
 
 static int growth_take_more(struct growth *g)
 {
-	struct accmem_memory *mem = accmem_buffer_memory(g->buf);
-	u64 step = g->size - mem->size;
+	struct accmem_bo *bo = accmem_buffer_bo(g->buf);
+	u64 step = g->size - bo->size;
 	int err;
 
 	err = growth_get(g);
@@ -215,7 +214,8 @@ static int growth_take_more(struct growth *g)
 	else if (!err)
 		growth_extend(g);
 	if (!err)
-		accmem_waiters_pass(mem->cv, g->ctx->account->user, step);
+		accmem_waiters_count_bypass(bo->cv, g->ctx->account->user,
+					    step);
 	return err;
 }
 
@@ -223,16 +223,16 @@ static int growth_take_more(struct growth *g)
  * What the memory is to have at least. A mapping from when it was longer may show all
  * of a page of 2 MiB with one entry, so that the memory has to have all of it.
  */
-static u64 growth_size(struct accmem_memory *mem, u64 size)
+static u64 growth_size(struct accmem_bo *bo, u64 size)
 {
 	u64 whole;
 
-	if (size >= mem->longest || !mem->cv->ops->keep)
+	if (size >= bo->max_size || !bo->cv->ops->shrink_floor)
 		return size;
-	mutex_lock(&mem->lock);
-	whole = mem->cv->ops->keep(mem, size);
-	mutex_unlock(&mem->lock);
-	return whole <= mem->longest ? whole : size;
+	mutex_lock(&bo->lock);
+	whole = bo->cv->ops->shrink_floor(bo, size);
+	mutex_unlock(&bo->lock);
+	return whole <= bo->max_size ? whole : size;
 }
 
 /**
@@ -250,11 +250,11 @@ static u64 growth_size(struct accmem_memory *mem, u64 size)
 int accmem_growth_make(struct accmem_context *ctx, struct accmem_buffer *buf,
 		       u32 page_size, bool insists, u64 *size)
 {
-	struct accmem_memory *mem = accmem_buffer_memory(buf);
+	struct accmem_bo *bo = accmem_buffer_bo(buf);
 	struct growth g = {
 		.ctx = ctx,
 		.buf = buf,
-		.size = growth_size(mem, *size),
+		.size = growth_size(bo, *size),
 		.page_size = page_size,
 		.insists = insists,
 	};
@@ -268,6 +268,6 @@ int accmem_growth_make(struct accmem_context *ctx, struct accmem_buffer *buf,
 		return err;
 	err = growth_take_more(&g);
 	if (err && mapped)
-		growth_lock_place(ctx, buf, mem->size);
+		growth_lock_place(ctx, buf, bo->size);
 	return err;
 }

@@ -30,24 +30,24 @@ void accmem_reclaim_addresses(struct accmem_context *ctx,
 struct accmem_buffer *accmem_alloc_try(struct accmem_context *ctx,
 				       const struct accmem_alloc *req,
 				       struct accmem_stream *stream);
-void accmem_alloc_ended(struct accmem_context *ctx,
-			const struct accmem_alloc *req,
-			const struct accmem_buffer *buf);
+void accmem_alloc_notify_failed(struct accmem_context *ctx,
+				const struct accmem_alloc *req,
+				const struct accmem_buffer *buf);
 void accmem_alloc_count_failure(struct accmem_context *ctx,
 				const struct accmem_alloc *req);
 int accmem_alloc_check_fixed(struct accmem_context *ctx,
 			     const struct accmem_carveout *cv,
 			     const struct accmem_alloc *req,
 			     const struct accmem_layout *layout);
-int accmem_alloc_need(const struct accmem_carveout *cv,
-		      const struct accmem_alloc *req,
-		      struct accmem_layout *layout);
-u32 accmem_alloc_gift_layout(struct accmem_context *ctx,
-			     const struct accmem_alloc *req, u32 carveouts,
-			     struct accmem_layout *layout);
-int accmem_alloc_lay_out(const struct accmem_carveout *cv,
-			 const struct accmem_alloc *req, u32 page_policy,
-			 struct accmem_layout *layout);
+int accmem_alloc_min_layout(const struct accmem_carveout *cv,
+			    const struct accmem_alloc *req,
+			    struct accmem_layout *layout);
+u32 accmem_alloc_handoff_layout(struct accmem_context *ctx,
+				const struct accmem_alloc *req, u32 carveouts,
+				struct accmem_layout *layout);
+int accmem_alloc_layout(const struct accmem_carveout *cv,
+			const struct accmem_alloc *req, u32 page_policy,
+			struct accmem_layout *layout);
 
 /* free.c */
 struct accmem_buffer *accmem_alloc_find(struct accmem_context *ctx,
@@ -62,6 +62,6 @@ int accmem_growth_make(struct accmem_context *ctx, struct accmem_buffer *buf,
 		       u32 page_size, bool insists, u64 *size);
 
 /* pressure.c */
-void accmem_shrink_tell(struct accmem_context *ctx);
+void accmem_pressure_notify(struct accmem_context *ctx);
 
 #endif /* ACCMEM_ALLOC_INTERNAL_H */

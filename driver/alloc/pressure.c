@@ -24,34 +24,34 @@
 #include "waitq/waiters.h"
 
 /* do others wait? */
-static bool shrink_is_wanted(const struct accmem_context *ctx)
+static bool pressure_is_wanted(const struct accmem_context *ctx)
 {
 	const struct accmem_waiters *ws = &ctx->dev->waiters;
 
-	return ws->nr_short > ctx->account->nr_short;
+	return ws->nr_starved > ctx->account->nr_starved;
 }
 
 /* was it told of what is the case now, and has it not asked since? */
-static bool shrink_is_told(const struct accmem_context *ctx)
+static bool pressure_is_told(const struct accmem_context *ctx)
 {
-	return ctx->shrink.told == ctx->dev->waiters.shortage &&
-	       !ctx->shrink.answered;
+	return ctx->shrink.notified_seq == ctx->dev->waiters.pressure_seq &&
+	       !ctx->shrink.queried;
 }
 
-/* it is readable from here on; shrink_signal() follows */
-static void shrink_mark(struct accmem_context *ctx)
+/* it is readable from here on; pressure_signal() follows */
+static void pressure_mark(struct accmem_context *ctx)
 {
-	struct accmem_shrinkable *shrink = &ctx->shrink;
+	struct accmem_pressure_client *shrink = &ctx->shrink;
 
 	lockdep_assert_held(&accmem_waiters_lock);
-	shrink->told = ctx->dev->waiters.shortage;
-	shrink->answered = false;
+	shrink->notified_seq = ctx->dev->waiters.pressure_seq;
+	shrink->queried = false;
 	shrink->events++;
 }
 
-static void shrink_signal(struct accmem_context *ctx)
+static void pressure_signal(struct accmem_context *ctx)
 {
-	struct accmem_shrinkable *shrink = &ctx->shrink;
+	struct accmem_pressure_client *shrink = &ctx->shrink;
 
 	lockdep_assert_held(&shrink->lock);
 	if (shrink->eventfd)
@@ -63,87 +63,90 @@ static void shrink_signal(struct accmem_context *ctx)
  * Looks at one context, which is behind all others then; with a reference where it is to
  * be signalled. False when there is none.
  */
-static bool shrink_look(struct accmem_waiters *ws, struct accmem_context **told)
+static bool pressure_look(struct accmem_waiters *ws,
+			  struct accmem_context **told)
 {
 	struct accmem_context *ctx;
 
 	lockdep_assert_held(&accmem_waiters_lock);
-	ctx = list_first_entry_or_null(&ws->shrinkable, struct accmem_context,
-				       shrink.link);
+	ctx = list_first_entry_or_null(&ws->pressure_clients,
+				       struct accmem_context, shrink.link);
 	if (!ctx)
 		return false;
-	list_move_tail(&ctx->shrink.link, &ws->shrinkable);
-	if (shrink_is_wanted(ctx) && !shrink_is_told(ctx)) {
-		shrink_mark(ctx);
+	list_move_tail(&ctx->shrink.link, &ws->pressure_clients);
+	if (pressure_is_wanted(ctx) && !pressure_is_told(ctx)) {
+		pressure_mark(ctx);
 		accmem_context_get(ctx);
 		*told = ctx;
 	}
 	return true;
 }
 
-static bool shrink_tell_next(struct accmem_waiters *ws)
+static bool pressure_tell_next(struct accmem_waiters *ws)
 {
 	struct accmem_context *told = NULL;
 	bool more;
 
 	spin_lock(&accmem_waiters_lock);
-	more = shrink_look(ws, &told);
+	more = pressure_look(ws, &told);
 	spin_unlock(&accmem_waiters_lock);
 	if (!told)
 		return more;
 	mutex_lock(&told->shrink.lock);
-	shrink_signal(told);
+	pressure_signal(told);
 	mutex_unlock(&told->shrink.lock);
 	accmem_context_put(told);
 	return more;
 }
 
 /**
- * accmem_shrink_tell() - tell others that a context is about to wait for memory
+ * accmem_pressure_notify() - tell others that a context is about to wait for memory
  * @ctx: the context, which is counted as one that is short. Sleeps.
  *
  * Whoever looks at the same time looks at others: together all are looked at, after
  * the last one was counted.
  */
-void accmem_shrink_tell(struct accmem_context *ctx)
+void accmem_pressure_notify(struct accmem_context *ctx)
 {
 	struct accmem_waiters *ws = &ctx->dev->waiters;
-	unsigned int left = READ_ONCE(ws->nr_shrinkable);
+	unsigned int left = READ_ONCE(ws->nr_pressure_clients);
 
-	while (left-- && shrink_tell_next(ws))
+	while (left-- && pressure_tell_next(ws))
 		cond_resched();
 }
 
 /* true where others wait already, and the context is to be signalled */
-static bool shrink_register(struct accmem_context *ctx)
+static bool pressure_register(struct accmem_context *ctx)
 {
 	struct accmem_waiters *ws = &ctx->dev->waiters;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	if (list_empty(&ctx->shrink.link)) {
-		list_add_tail(&ctx->shrink.link, &ws->shrinkable);
-		WRITE_ONCE(ws->nr_shrinkable, ws->nr_shrinkable + 1);
+		list_add_tail(&ctx->shrink.link, &ws->pressure_clients);
+		WRITE_ONCE(ws->nr_pressure_clients,
+			   ws->nr_pressure_clients + 1);
 	}
-	if (!shrink_is_wanted(ctx))
+	if (!pressure_is_wanted(ctx))
 		return false;
-	shrink_mark(ctx);
+	pressure_mark(ctx);
 	return true;
 }
 
-static void shrink_unregister(struct accmem_context *ctx)
+static void pressure_unregister(struct accmem_context *ctx)
 {
 	struct accmem_waiters *ws = &ctx->dev->waiters;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	if (!list_empty(&ctx->shrink.link)) {
 		list_del_init(&ctx->shrink.link);
-		WRITE_ONCE(ws->nr_shrinkable, ws->nr_shrinkable - 1);
+		WRITE_ONCE(ws->nr_pressure_clients,
+			   ws->nr_pressure_clients - 1);
 	}
 }
 
 /* NULL for none; the caller puts the eventfd that is returned */
-static struct eventfd_ctx *shrink_set_eventfd(struct accmem_context *ctx,
-					      struct eventfd_ctx *eventfd)
+static struct eventfd_ctx *pressure_set_eventfd(struct accmem_context *ctx,
+						struct eventfd_ctx *eventfd)
 {
 	lockdep_assert_held(&ctx->shrink.lock);
 	swap(ctx->shrink.eventfd, eventfd);
@@ -151,25 +154,25 @@ static struct eventfd_ctx *shrink_set_eventfd(struct accmem_context *ctx,
 }
 
 /**
- * accmem_shrink_end() - a context ends
+ * accmem_pressure_end() - a context ends
  * @ctx: the context
  */
-void accmem_shrink_end(struct accmem_context *ctx)
+void accmem_pressure_end(struct accmem_context *ctx)
 {
 	struct eventfd_ctx *old;
 
 	mutex_lock(&ctx->shrink.lock);
 	spin_lock(&accmem_waiters_lock);
-	shrink_unregister(ctx);
+	pressure_unregister(ctx);
 	spin_unlock(&accmem_waiters_lock);
-	old = shrink_set_eventfd(ctx, NULL);
+	old = pressure_set_eventfd(ctx, NULL);
 	mutex_unlock(&ctx->shrink.lock);
 	if (old)
 		eventfd_ctx_put(old);
 }
 
 /* the eventfd that a call names, or NULL */
-static struct eventfd_ctx *shrink_eventfd(const struct accmem_pressure *req)
+static struct eventfd_ctx *pressure_eventfd(const struct accmem_pressure *req)
 {
 	if (!(req->flags & ACCMEM_PRESSURE_REGISTER))
 		return req->fd ? ERR_PTR(-EINVAL) : NULL;
@@ -177,46 +180,47 @@ static struct eventfd_ctx *shrink_eventfd(const struct accmem_pressure *req)
 }
 
 /* true where the context is to be signalled */
-static bool shrink_do(struct accmem_context *ctx, struct accmem_pressure *req)
+static bool pressure_do(struct accmem_context *ctx, struct accmem_pressure *req)
 {
 	bool told = false;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	if (req->flags & ACCMEM_PRESSURE_REGISTER)
-		told = shrink_register(ctx);
+		told = pressure_register(ctx);
 	else if (req->flags & ACCMEM_PRESSURE_UNREGISTER)
-		shrink_unregister(ctx);
+		pressure_unregister(ctx);
 	else
-		ctx->shrink.answered = true;
-	req->shortfall = accmem_waiters_wanted(ctx->account, &req->waiting);
+		ctx->shrink.queried = true;
+	req->shortfall = accmem_waiters_shortfall(ctx->account, &req->waiting);
 	return told;
 }
 
 /**
- * accmem_shrink() - what others wait for, and be told of it
+ * accmem_pressure_query() - what others wait for, and be told of it
  * @ctx: the context
  * @req: the request, whose flags are known ones. Sleeps.
  *
  * Return: 0 or an error of ACCMEM_IOC_PRESSURE.
  */
-int accmem_shrink(struct accmem_context *ctx, struct accmem_pressure *req)
+int accmem_pressure_query(struct accmem_context *ctx,
+			  struct accmem_pressure *req)
 {
 	struct eventfd_ctx *eventfd;
 	bool told;
 
 	if (req->flags == ACCMEM_PRESSURE_FLAGS)
 		return -EINVAL;
-	eventfd = shrink_eventfd(req);
+	eventfd = pressure_eventfd(req);
 	if (IS_ERR(eventfd))
 		return PTR_ERR(eventfd);
 	mutex_lock(&ctx->shrink.lock);
 	if (req->flags)
-		eventfd = shrink_set_eventfd(ctx, eventfd);
+		eventfd = pressure_set_eventfd(ctx, eventfd);
 	spin_lock(&accmem_waiters_lock);
-	told = shrink_do(ctx, req);
+	told = pressure_do(ctx, req);
 	spin_unlock(&accmem_waiters_lock);
 	if (told)
-		shrink_signal(ctx);
+		pressure_signal(ctx);
 	mutex_unlock(&ctx->shrink.lock);
 	if (eventfd)
 		eventfd_ctx_put(eventfd);
@@ -224,19 +228,19 @@ int accmem_shrink(struct accmem_context *ctx, struct accmem_pressure *req)
 }
 
 /**
- * accmem_shrink_show() - what fdinfo says of a context's waiters, and of others
+ * accmem_pressure_show() - what fdinfo says of a context's waiters, and of others
  * @m: where to
  * @ctx: the context
  */
-void accmem_shrink_show(struct seq_file *m, struct accmem_context *ctx)
+void accmem_pressure_show(struct seq_file *m, struct accmem_context *ctx)
 {
 	unsigned int waiting, others;
 	u64 wanted, events;
 
 	spin_lock(&accmem_waiters_lock);
-	waiting = ctx->account->nr_short;
+	waiting = ctx->account->nr_starved;
 	events = ctx->shrink.events;
-	wanted = accmem_waiters_wanted(ctx->account, &others);
+	wanted = accmem_waiters_shortfall(ctx->account, &others);
 	spin_unlock(&accmem_waiters_lock);
 	seq_printf(m, "accmem-waiting:\t%u\n", waiting);
 	seq_printf(m, "accmem-shortfall:\t%llu\n", wanted);
@@ -244,21 +248,22 @@ void accmem_shrink_show(struct seq_file *m, struct accmem_context *ctx)
 }
 
 /**
- * accmem_shrink_poll() - poll of a device's file
+ * accmem_pressure_poll() - poll of a device's file
  * @file: the file
  * @table: who polls
  *
  * Return: readable when others wait, and its context has not asked yet.
  */
-__poll_t accmem_shrink_poll(struct file *file, struct poll_table_struct *table)
+__poll_t accmem_pressure_poll(struct file *file,
+			      struct poll_table_struct *table)
 {
 	struct accmem_context *ctx = file->private_data;
 	bool wanted;
 
 	poll_wait(file, &ctx->shrink.poll, table);
 	spin_lock(&accmem_waiters_lock);
-	wanted = !list_empty(&ctx->shrink.link) && shrink_is_wanted(ctx) &&
-		 shrink_is_told(ctx);
+	wanted = !list_empty(&ctx->shrink.link) && pressure_is_wanted(ctx) &&
+		 pressure_is_told(ctx);
 	spin_unlock(&accmem_waiters_lock);
 	return wanted ? EPOLLIN | EPOLLRDNORM : 0;
 }

@@ -14,9 +14,11 @@ struct file;
 struct poll_table_struct;
 struct seq_file;
 
-void accmem_shrink_end(struct accmem_context *ctx);
-int accmem_shrink(struct accmem_context *ctx, struct accmem_pressure *req);
-void accmem_shrink_show(struct seq_file *m, struct accmem_context *ctx);
-__poll_t accmem_shrink_poll(struct file *file, struct poll_table_struct *table);
+void accmem_pressure_end(struct accmem_context *ctx);
+int accmem_pressure_query(struct accmem_context *ctx,
+			  struct accmem_pressure *req);
+void accmem_pressure_show(struct seq_file *m, struct accmem_context *ctx);
+__poll_t accmem_pressure_poll(struct file *file,
+			      struct poll_table_struct *table);
 
 #endif /* ACCMEM_ALLOC_PRESSURE_H */

@@ -21,7 +21,7 @@
 #include "alloc/realloc.h"
 #include "core/carveout.h"
 #include "internal.h"
-#include "memory/memory.h"
+#include "memory/bo.h"
 #include "memory/resize.h"
 #include "stream/stream.h"
 #include "trace/trace.h"
@@ -31,7 +31,7 @@
 
 static u64 realloc_offset_of(const struct accmem_buffer *buf)
 {
-	return buf->address - buf->place->start;
+	return buf->address - buf->va->start;
 }
 
 /* the buffer, marked */
@@ -39,15 +39,15 @@ static struct accmem_buffer *realloc_mark(struct accmem_context *ctx,
 					  u64 address)
 {
 	struct accmem_buffer *buf = accmem_alloc_find(ctx, address);
-	struct accmem_memory *mem;
+	struct accmem_bo *bo;
 
 	lockdep_assert_held(&ctx->lock);
 	if (IS_ERR(buf))
 		return buf;
 	if (!(buf->flags & ACCMEM_ALLOC_RESIZABLE))
 		return ERR_PTR(-EPERM);
-	mem = accmem_buffer_memory(buf);
-	mem->nr_runs_before = mem->nr_runs;
+	bo = accmem_buffer_bo(buf);
+	bo->nr_runs_before = bo->nr_runs;
 	buf->resizing = true;
 	return buf;
 }
@@ -76,7 +76,7 @@ static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
 }
 
 /* what the buffer is from here on, if @r says so, or what it has */
-static void realloc_settle(struct accmem_context *ctx,
+static void realloc_finish(struct accmem_context *ctx,
 			   struct accmem_buffer *buf,
 			   const struct accmem_resize *r)
 {
@@ -88,15 +88,15 @@ static void realloc_settle(struct accmem_context *ctx,
 		buf->length = r->length;
 	}
 	if (!buf->layout.small)
-		buf->layout.footprint = accmem_buffer_memory(buf)->size;
-	accmem_holding_of(ctx, accmem_buffer_carveout(buf))->named_bytes +=
-		buf->layout.footprint - before;
+		buf->layout.footprint = accmem_buffer_bo(buf)->size;
+	accmem_ctx_carveout_of(ctx, accmem_buffer_carveout(buf))
+		->published_bytes += buf->layout.footprint - before;
 	buf->resizing = false;
 	if (r)
 		trace_accmem_realloc(ctx, buf, buf->address, 0);
 }
 
-static void realloc_lock_settle(struct accmem_context *ctx,
+static void realloc_lock_finish(struct accmem_context *ctx,
 				struct accmem_buffer *buf,
 				const struct accmem_resize *r)
 {
@@ -107,34 +107,34 @@ static void realloc_lock_settle(struct accmem_context *ctx,
 		      r->layout.footprint < buf->layout.footprint;
 	if (gives_units)
 		accmem_slab_shrink(ctx, buf, r->layout.footprint);
-	realloc_settle(ctx, buf, r);
+	realloc_finish(ctx, buf, r);
 	spin_unlock(&ctx->lock);
 	if (gives_units)
-		accmem_waiters_came_back(ctx->dev, ctx->account->user);
+		accmem_waiters_wake_freed(ctx->dev, ctx->account->user);
 }
 
 /* -EAGAIN if it has to be tried again */
 static int realloc_split(struct accmem_context *ctx, struct accmem_buffer *buf,
-			 struct accmem_memory *rest, u64 size)
+			 struct accmem_bo *rest, u64 size)
 {
-	struct accmem_memory *mem = accmem_buffer_memory(buf);
+	struct accmem_bo *bo = accmem_buffer_bo(buf);
 	bool done;
 	int err;
 
-	lockdep_assert_held(&mem->lock);
-	err = accmem_memory_split_prepare(mem, rest, size);
+	lockdep_assert_held(&bo->lock);
+	err = accmem_bo_split_prepare(bo, rest, size);
 	if (err)
 		return err;
 	spin_lock(&ctx->lock);
-	done = accmem_memory_split(mem, rest);
+	done = accmem_bo_split(bo, rest);
 	if (done)
-		accmem_growth_place(ctx, buf, mem->size);
+		accmem_growth_place(ctx, buf, bo->size);
 	spin_unlock(&ctx->lock);
 	if (!done) {
-		accmem_memory_split_abort(rest);
+		accmem_bo_split_abort(rest);
 		return -EAGAIN;
 	}
-	accmem_memory_split_end(mem);
+	accmem_bo_split_end(bo);
 	return 0;
 }
 
@@ -142,25 +142,25 @@ static int realloc_split(struct accmem_context *ctx, struct accmem_buffer *buf,
 static int realloc_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 			  u64 size, const struct accmem_resize *r)
 {
-	struct accmem_memory *mem = accmem_buffer_memory(buf), *rest;
+	struct accmem_bo *bo = accmem_buffer_bo(buf), *rest;
 	int err;
 
-	rest = accmem_memory_create_empty(ctx->account, mem->cv, 0);
+	rest = accmem_bo_create_empty(ctx->account, bo->cv, 0);
 	if (!rest)
 		return -ENOMEM;
 	do {
-		mutex_lock(&mem->lock);
+		mutex_lock(&bo->lock);
 		err = realloc_split(ctx, buf, rest, size);
-		mutex_unlock(&mem->lock);
+		mutex_unlock(&bo->lock);
 	} while (err == -EAGAIN);
 	if (err)
-		accmem_memory_destroy_empty(rest);
+		accmem_bo_destroy_empty(rest);
 	else
-		accmem_memory_split_finish(mem, rest);
+		accmem_bo_split_finish(bo, rest);
 	if (err && err != -ENODATA)
 		return err;
 	/* from here on it may be resized again, or go */
-	realloc_lock_settle(ctx, buf, r);
+	realloc_lock_finish(ctx, buf, r);
 	return 0;
 }
 
@@ -168,38 +168,38 @@ static int realloc_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 static void realloc_undo(struct accmem_context *ctx, struct accmem_buffer *buf,
 			 u64 size)
 {
-	if (buf->layout.small || size == accmem_buffer_memory(buf)->size ||
+	if (buf->layout.small || size == accmem_buffer_bo(buf)->size ||
 	    realloc_shrink(ctx, buf, size, NULL))
-		realloc_lock_settle(ctx, buf, NULL);
+		realloc_lock_finish(ctx, buf, NULL);
 }
 
 /* what was beyond the old end of it, and what is new, is zero and present */
 static int realloc_make_ready(struct accmem_resize *r)
 {
 	struct accmem_buffer *buf = r->buf;
-	struct accmem_memory *mem = accmem_buffer_memory(buf);
+	struct accmem_bo *bo = accmem_buffer_bo(buf);
 	u64 from = buf->layout.usable;
 	u64 to = min(r->layout.usable, buf->layout.footprint);
 	int err = 0;
 
-	if (from < to && accmem_memory_was_mapped(mem))
-		err = accmem_memory_clear(mem, realloc_offset_of(buf) + from,
-					  to - from);
-	if (!err && mem->size > r->old_size &&
-	    accmem_populates(mem->cv, buf->flags))
-		err = mem->cv->ops->populate(mem, r->old_size);
+	if (from < to && accmem_bo_was_mapped(bo))
+		err = accmem_bo_clear(bo, realloc_offset_of(buf) + from,
+				      to - from);
+	if (!err && bo->size > r->old_size &&
+	    accmem_must_populate(bo->cv, buf->flags))
+		err = bo->cv->ops->populate(bo, r->old_size);
 	return err;
 }
 
 /* Is memory that was freed before its time, and may be in use by that, in it? */
-static bool realloc_is_gated(const struct accmem_buffer *buf)
+static bool realloc_has_dep(const struct accmem_buffer *buf)
 {
-	const struct accmem_gate *gate = &buf->pending.gates[0];
+	const struct accmem_dep *dep = &buf->pending.deps[0];
 
-	if (accmem_gate_is_open(gate))
+	if (accmem_dep_is_signaled(dep))
 		return false;
-	return !gate->position ||
-	       accmem_stream_check(gate->stream, gate->position) == -EAGAIN;
+	return !dep->position ||
+	       accmem_stream_check(dep->stream, dep->position) == -EAGAIN;
 }
 
 static bool realloc_fits_in_place(const struct accmem_resize *r)
@@ -220,7 +220,7 @@ static int realloc_in_place(struct accmem_context *ctx, struct accmem_resize *r)
 
 	if (!realloc_fits_in_place(r))
 		return ACCMEM_NO_ROOM;
-	if (realloc_is_gated(r->buf))
+	if (realloc_has_dep(r->buf))
 		r->layout.footprint =
 			max(r->layout.footprint, r->buf->layout.footprint);
 	if (!r->layout.small && r->layout.footprint > r->old_size)
@@ -231,16 +231,16 @@ static int realloc_in_place(struct accmem_context *ctx, struct accmem_resize *r)
 /* the bytes that fit; @fresh counts as one that somebody has written to */
 static int realloc_copy(struct accmem_context *ctx, struct accmem_resize *r)
 {
-	struct accmem_memory *to = accmem_buffer_memory(r->fresh);
+	struct accmem_bo *to = accmem_buffer_bo(r->fresh);
 	u64 size = min(r->buf->layout.usable, r->fresh->layout.usable);
 
 	spin_lock(&ctx->lock);
 	WRITE_ONCE(to->mapped, true);
 	spin_unlock(&ctx->lock);
 	r->copied = size;
-	return accmem_memory_copy(to, realloc_offset_of(r->fresh),
-				  accmem_buffer_memory(r->buf),
-				  realloc_offset_of(r->buf), size);
+	return accmem_bo_copy(to, realloc_offset_of(r->fresh),
+			      accmem_buffer_bo(r->buf),
+			      realloc_offset_of(r->buf), size);
 }
 
 static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
@@ -257,7 +257,7 @@ static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
 	/* one that is shorter than the buffer says nothing now, and is kept */
 	r->fresh->reserve = r->buf->reserve;
 	/* a pin is the reason that is told where nothing else is in the way */
-	if (accmem_memory_is_pinned(accmem_buffer_memory(r->buf)))
+	if (accmem_bo_is_pinned(accmem_buffer_bo(r->buf)))
 		err = -EBUSY;
 	else
 		err = realloc_copy(ctx, r);
@@ -277,7 +277,7 @@ static struct accmem_alloc realloc_request(const struct accmem_buffer *buf,
 		.length = length,
 		.alignment = buf->layout.alignment,
 		.page_policy = buf->page_policy,
-		.cache_mode = accmem_buffer_memory(buf)->cache_mode,
+		.cache_mode = accmem_buffer_bo(buf)->cache_mode,
 		.kind = accmem_buffer_carveout(buf)->kind,
 		.carveout = accmem_carveout_number(accmem_buffer_carveout(buf)),
 		.reserve = buf->reserve >= length ? buf->reserve : 0,
@@ -303,8 +303,7 @@ static int realloc_resize(struct accmem_context *ctx,
 
 	r->carveouts = r->insists ? BIT(cv->index) :
 				    accmem_alloc_carveouts(ctx, &req);
-	err = accmem_alloc_lay_out(cv, &req, realloc_policy(r->buf),
-				   &r->layout);
+	err = accmem_alloc_layout(cv, &req, realloc_policy(r->buf), &r->layout);
 	if (err)
 		return err;
 	err = realloc_in_place(ctx, r);
@@ -338,7 +337,7 @@ int accmem_realloc_prepare(struct accmem_context *ctx,
 	r->buf = realloc_begin(ctx, req->address);
 	if (IS_ERR(r->buf))
 		return PTR_ERR(r->buf);
-	r->old_size = accmem_buffer_memory(r->buf)->size;
+	r->old_size = accmem_buffer_bo(r->buf)->size;
 	err = realloc_resize(ctx, req, r);
 	if (err)
 		realloc_undo(ctx, r->buf, r->old_size);
@@ -357,15 +356,15 @@ void accmem_realloc_describe(const struct accmem_resize *r,
 	const struct accmem_buffer *buf = r->fresh ?: r->buf;
 	const struct accmem_layout *layout = r->fresh ? &buf->layout :
 							&r->layout;
-	struct accmem_memory *mem = accmem_buffer_memory(buf);
+	struct accmem_bo *bo = accmem_buffer_bo(buf);
 
 	req->address = buf->address;
 	req->usable = layout->usable;
 	req->footprint = layout->footprint;
-	req->nr_runs = mem->nr_runs;
-	if (!layout->small && layout->footprint != mem->size)
-		req->footprint = accmem_memory_keep(mem, layout->footprint,
-						    &req->nr_runs);
+	req->nr_runs = bo->nr_runs;
+	if (!layout->small && layout->footprint != bo->size)
+		req->footprint = accmem_bo_shrink_floor(bo, layout->footprint,
+							&req->nr_runs);
 	req->mmap_offset = accmem_buffer_mmap_offset(buf);
 	req->free_bytes = 0;
 	req->largest_run = 0;
@@ -391,13 +390,13 @@ int accmem_realloc_commit(struct accmem_context *ctx, struct accmem_resize *r)
 		accmem_alloc_replace(ctx, buf, r->fresh);
 		return 0;
 	}
-	if (buf->layout.small || size == accmem_buffer_memory(buf)->size) {
-		realloc_lock_settle(ctx, buf, r);
+	if (buf->layout.small || size == accmem_buffer_bo(buf)->size) {
+		realloc_lock_finish(ctx, buf, r);
 		return 0;
 	}
 	err = realloc_shrink(ctx, buf, size, r);
 	if (err)
-		realloc_lock_settle(ctx, buf, NULL);
+		realloc_lock_finish(ctx, buf, NULL);
 	return err;
 }
 

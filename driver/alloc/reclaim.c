@@ -35,7 +35,7 @@
 #include "vm/context.h"
 #include "vm/slab.h"
 
-#define RECLAIM_SEES_CHUNK \
+#define RECLAIM_PAUSE_MIN \
 	((u64)SZ_256K) /* requests that see what the cleaner has */
 #define RECLAIM_BUFFERS \
 	128u /* drained, or frees finished, before the next try */
@@ -168,9 +168,9 @@ static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
 		/* quarantined memory elsewhere is charged, too */
 		if (!r->cached || r->cached == cv)
-			accmem_reap_own(cv, ctx->account);
+			accmem_quarantine_scan_account(cv, ctx->account);
 	}
-	accmem_reap_many(r->cv, RECLAIM_LOOKS);
+	accmem_quarantine_scan_force(r->cv, RECLAIM_LOOKS);
 }
 
 /* false when nothing was hidden at the last attempt */
@@ -181,7 +181,7 @@ static bool reclaim_pause_cleaner(struct reclaim *r)
 	if (r->paused) {
 		r->paused = false;
 		accmem_clear_resume(cv);
-		if (!accmem_clear_hid(cv, r->seq) ||
+		if (!accmem_clear_took_chunk_since(cv, r->seq) ||
 		    r->pauses == RECLAIM_PAUSES)
 			return false;
 	}
@@ -214,9 +214,9 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 	}
 	switch (r->stage) {
 	case RECLAIM_OWN:
-		accmem_stream_settle_all(ctx);
+		accmem_stream_flush_all(ctx);
 		if (reclaim_wants_due(ctx, r->cv, err) &&
-		    accmem_pending_reap(ctx->dev, RECLAIM_BUFFERS))
+		    accmem_pending_finish_some(ctx->dev, RECLAIM_BUFFERS))
 			return true;
 		/* what was due may be in quarantine, which is looked at now */
 		reclaim_begin(ctx, r, err);
@@ -276,9 +276,9 @@ void accmem_reclaim_addresses(struct accmem_context *ctx,
 			      const struct accmem_carveout *cv)
 {
 	reclaim_drain(ctx, cv);
-	accmem_stream_settle_all(ctx);
+	accmem_stream_flush_all(ctx);
 	if (reclaim_wants_due(ctx, cv, -EADDRNOTAVAIL))
-		accmem_pending_reap(ctx->dev, RECLAIM_DUE);
+		accmem_pending_finish_some(ctx->dev, RECLAIM_DUE);
 }
 
 static inline bool reclaim_may_help(int err)
@@ -325,7 +325,7 @@ int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,
 	int err;
 
 	/* a chunk that the cleaner has would split the room beside it */
-	if (likely(size < RECLAIM_SEES_CHUNK || !accmem_clear_is_busy(cv))) {
+	if (likely(size < RECLAIM_PAUSE_MIN || !accmem_clear_is_busy(cv))) {
 		err = take(arg);
 		if (!reclaim_may_help(err))
 			return err;

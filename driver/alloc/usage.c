@@ -78,15 +78,15 @@ static void usage_add_cache(struct accmem_context *ctx,
 		return;
 	spin_lock(&ctx->lock);
 	list_for_each_entry(buf, &ctx->cache, pending.cached) {
-		struct accmem_memory *mem = accmem_buffer_memory(buf);
+		struct accmem_bo *bo = accmem_buffer_bo(buf);
 
-		if (mem->cv != cv)
+		if (bo->cv != cv)
 			continue;
 		if (buf->layout.small && (!accmem_slab_is_cached(buf) ||
-					  usage_is_known(c, &mem->run, from)))
+					  usage_is_known(c, &bo->run, from)))
 			continue;
-		for (i = 0; i < min(mem->nr_runs, ACCMEM_CACHE_BUFFERS); i++)
-			usage_add_run(c, &mem->runs[i]);
+		for (i = 0; i < min(bo->nr_runs, ACCMEM_CACHE_BUFFERS); i++)
+			usage_add_run(c, &bo->runs[i]);
 	}
 	spin_unlock(&ctx->lock);
 }
@@ -102,10 +102,10 @@ static unsigned int usage_count_runs(struct accmem_context *ctx,
 		return nr;
 	spin_lock(&ctx->lock);
 	list_for_each_entry(buf, &ctx->cache, pending.cached) {
-		struct accmem_memory *mem = accmem_buffer_memory(buf);
+		struct accmem_bo *bo = accmem_buffer_bo(buf);
 
-		if (mem->cv == cv)
-			nr += min(mem->nr_runs, ACCMEM_CACHE_BUFFERS);
+		if (bo->cv == cv)
+			nr += min(bo->nr_runs, ACCMEM_CACHE_BUFFERS);
 	}
 	spin_unlock(&ctx->lock);
 	return nr;
@@ -288,15 +288,16 @@ static void usage_add_space(struct accmem_context *ctx,
 	unsigned int seq, pauses = 0;
 	u64 small, free, longest;
 
-	accmem_reap_some(cv, USAGE_LOOKS);
+	accmem_quarantine_scan(cv, USAGE_LOOKS);
 	do {
-		seq = accmem_clear_pause_to_look(cv);
+		seq = accmem_clear_block(cv);
 		free = accmem_carveout_free_bytes(cv) +
 		       accmem_slab_room(ctx, cv, &small);
 		longest =
 			max(small, accmem_usage_longest(cv, ctx->account->id));
-		accmem_clear_looked(cv);
-	} while (accmem_clear_hid(cv, seq) && ++pauses < USAGE_PAUSES);
+		accmem_clear_unblock(cv);
+	} while (accmem_clear_took_chunk_since(cv, seq) &&
+		 ++pauses < USAGE_PAUSES);
 	*free_bytes += free;
 	*largest_run = max(*largest_run, longest);
 }
@@ -335,9 +336,9 @@ static u64 usage_withheld(struct accmem_carveout *cv, const struct cached *c)
 		end = at + c->runs[i].size;
 		for (; at < end; at = round_down(at, ACCMEM_FOLIO) +
 				      ACCMEM_FOLIO) {
-			if (accmem_unit_of(at) == unit)
+			if (accmem_chunk_index(at) == unit)
 				continue;
-			unit = accmem_unit_of(at);
+			unit = accmem_chunk_index(at);
 			if (usage_cached_in_unit(c, i, at, 1) >=
 			    accmem_buddy_unit_used(&cv->buddy, at))
 				bytes += ACCMEM_FOLIO;
@@ -354,7 +355,7 @@ static u64 usage_cached(struct accmem_context *ctx, struct accmem_carveout *cv)
 	struct cached c = { .runs = runs, .room = ARRAY_SIZE(runs) };
 
 	if (!cv->owners)
-		return READ_ONCE(accmem_holding_of(ctx, cv)->cached_bytes);
+		return READ_ONCE(accmem_ctx_carveout_of(ctx, cv)->cached_bytes);
 	usage_add_cache(ctx, cv, &c);
 	sort(c.runs, c.nr, sizeof(*c.runs), usage_compare_runs, NULL);
 	return usage_withheld(cv, &c);

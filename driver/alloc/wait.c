@@ -24,7 +24,7 @@
 #include "alloc/wait.h"
 #include "core/sleep.h"
 #include "internal.h"
-#include "memory/memory.h"
+#include "memory/bo.h"
 #include "vm/buffer.h"
 #include "waitq/demand.h"
 #include "waitq/waiters.h"
@@ -47,9 +47,9 @@ static u64 wait_charge(const struct accmem_carveout *cv,
 			    layout->footprint;
 }
 
-static void wait_add_prospect(struct accmem_prospect *p,
-			      const struct accmem_carveout *cv,
-			      const struct accmem_layout *layout)
+static void wait_add_demand(struct accmem_demand *p,
+			    const struct accmem_carveout *cv,
+			    const struct accmem_layout *layout)
 {
 	u64 charge = wait_charge(cv, layout);
 	bool first = !p->carveouts;
@@ -62,13 +62,13 @@ static void wait_add_prospect(struct accmem_prospect *p,
 	p->small |= layout->small;
 }
 
-/* as accmem_alloc_need(); an address that others have does not come back by itself */
+/* as accmem_alloc_min_layout(); an address that others have does not come back by itself */
 static int wait_need(struct accmem_context *ctx,
 		     const struct accmem_carveout *cv,
 		     const struct accmem_alloc *req,
 		     struct accmem_layout *layout)
 {
-	int err = accmem_alloc_need(cv, req, layout);
+	int err = accmem_alloc_min_layout(cv, req, layout);
 
 	if (!err && req->flags & ACCMEM_ALLOC_FIXED)
 		err = accmem_alloc_check_fixed(ctx, cv, req, layout);
@@ -76,16 +76,16 @@ static int wait_need(struct accmem_context *ctx,
 }
 
 /* an error where no memory that comes back would be enough */
-static int wait_look_ahead(struct accmem_context *ctx,
-			   const struct accmem_alloc *req,
-			   struct accmem_prospect *p)
+static int wait_check_demand(struct accmem_context *ctx,
+			     const struct accmem_alloc *req,
+			     struct accmem_demand *p)
 {
 	u32 carveouts = accmem_alloc_carveouts(ctx, req);
 	int err = accmem_alloc_check(ctx, req), in_vain = -EOPNOTSUPP;
 	struct accmem_layout layout;
 	struct accmem_carveout *cv;
 
-	*p = (struct accmem_prospect){};
+	*p = (struct accmem_demand){};
 	if (err)
 		return err;
 	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
@@ -97,7 +97,7 @@ static int wait_look_ahead(struct accmem_context *ctx,
 		if (err != -EOPNOTSUPP)
 			in_vain = -ENOSPC;
 		if (!err && layout.footprint <= cv->capacity)
-			wait_add_prospect(p, cv, &layout);
+			wait_add_demand(p, cv, &layout);
 	}
 	if (req->kind == ACCMEM_KIND_SHARED)
 		p->other_side = p->footprint;
@@ -106,10 +106,10 @@ static int wait_look_ahead(struct accmem_context *ctx,
 
 /* an error where no charge that sinks would be enough */
 static int wait_check_limits(struct accmem_context *ctx,
-			     const struct accmem_prospect *p)
+			     const struct accmem_demand *p)
 {
-	return accmem_prospect_is_in_vain(p, ctx->account,
-					  capable(CAP_SYS_RESOURCE)) ?
+	return accmem_demand_exceeds_limits(p, ctx->account,
+					    capable(CAP_SYS_RESOURCE)) ?
 		       -EDQUOT :
 		       0;
 }
@@ -149,15 +149,15 @@ static int wait_until_woken(const struct accmem_waiter *w)
 	return err;
 }
 
-static void wait_forget_gift(struct accmem_memory *mem)
+static void wait_drop_handoff(struct accmem_bo *bo)
 {
-	if (mem)
-		accmem_memory_destroy_empty(mem);
+	if (bo)
+		accmem_bo_destroy_empty(bo);
 }
 
 static void wait_free(struct accmem_waiter *w)
 {
-	wait_forget_gift(w->gift.mem);
+	wait_drop_handoff(w->handoff.bo);
 	kfree(w);
 }
 
@@ -167,7 +167,7 @@ static void wait_free(struct accmem_waiter *w)
  */
 static int wait_sleep(struct accmem_waiter *w, bool tried)
 {
-	struct accmem_memory *empty = w->gift.mem;
+	struct accmem_bo *empty = w->handoff.bo;
 	int err = tried ? wait_is_to_end(w) : 0;
 	bool restarts, has_tried = err;
 
@@ -175,11 +175,11 @@ static int wait_sleep(struct accmem_waiter *w, bool tried)
 		err = wait_until_woken(w);
 	if (!err)
 		return 0;
-	restarts = err == -ERESTARTSYS && accmem_will_restart();
-	if (!accmem_waiters_give_up(w, err, restarts, has_tried))
+	restarts = err == -ERESTARTSYS && accmem_syscall_restarts();
+	if (!accmem_waiters_cancel(w, err, restarts, has_tried))
 		return 0;
 	if (restarts)
-		wait_forget_gift(empty);
+		wait_drop_handoff(empty);
 	else
 		wait_free(w);
 	return err;
@@ -189,11 +189,11 @@ static int wait_sleep(struct accmem_waiter *w, bool tried)
 static struct accmem_buffer *wait_accept(struct accmem_context *ctx,
 					 struct accmem_waiter *w)
 {
-	struct accmem_memory *mem = w->gift.mem;
+	struct accmem_bo *bo = w->handoff.bo;
 
-	w->gift.mem = NULL;
-	return accmem_buffer_accept(ctx, mem, &w->req, &w->gift.layout,
-				    w->gift.dirty);
+	w->handoff.bo = NULL;
+	return accmem_buffer_adopt(ctx, bo, &w->req, &w->handoff.layout,
+				   w->handoff.dirty);
 }
 
 /* with what it was given, or as any request does */
@@ -203,12 +203,12 @@ static struct accmem_buffer *wait_try(struct accmem_context *ctx,
 {
 	struct accmem_buffer *buf;
 
-	if (accmem_waiters_begin(w)) {
+	if (accmem_waiters_start_try(w)) {
 		buf = wait_accept(ctx, w);
 		if (buf != ERR_PTR(-EADDRNOTAVAIL))
 			return buf;
 		/* a try finds addresses that are free but hidden */
-		accmem_waiters_begin(w);
+		accmem_waiters_start_try(w);
 	}
 	return accmem_alloc_try(ctx, &w->req, stream);
 }
@@ -229,7 +229,7 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 		buf = wait_try(ctx, w, stream);
 		err = PTR_ERR_OR_ZERO(buf);
 		if (wait_may_help(buf))
-			err = wait_check_limits(ctx, &w->prospect);
+			err = wait_check_limits(ctx, &w->demand);
 		if (!wait_may_help(buf) || err) {
 			accmem_waiters_leave(w, err);
 			wait_free(w);
@@ -237,24 +237,24 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 		}
 		tried = true;
 		if (accmem_waiters_sleep(w, buf == ERR_PTR(-EDQUOT)))
-			accmem_shrink_tell(ctx);
+			accmem_pressure_notify(ctx);
 	}
 }
 
 /* Without it, it tries as any request does. */
-static void wait_make_gift(struct accmem_waiter *w)
+static void wait_make_handoff(struct accmem_waiter *w)
 {
-	w->gift.carveouts = accmem_alloc_gift_layout(w->ctx, &w->req,
-						     w->prospect.carveouts,
-						     &w->gift.layout);
-	if (w->gift.carveouts)
-		w->gift.mem = accmem_buffer_prepare(w->ctx);
+	w->handoff.carveouts = accmem_alloc_handoff_layout(w->ctx, &w->req,
+							   w->demand.carveouts,
+							   &w->handoff.layout);
+	if (w->handoff.carveouts)
+		w->handoff.bo = accmem_buffer_prepare(w->ctx);
 }
 
 /* a waiter that is queued, and to try unless @defer says that others do first */
 static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 					const struct accmem_alloc *req,
-					const struct accmem_prospect *p,
+					const struct accmem_demand *p,
 					bool defer)
 {
 	struct accmem_waiter *w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
@@ -267,9 +267,9 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 	w->ctx = ctx;
 	w->account = ctx->account;
 	w->req = *req;
-	w->prospect = *p;
+	w->demand = *p;
 	w->exempt = capable(CAP_SYS_RESOURCE);
-	wait_make_gift(w);
+	wait_make_handoff(w);
 	err = accmem_waiters_enter(w, defer);
 	if (err) {
 		wait_free(w);
@@ -279,7 +279,7 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 	accmem_reclaim_drain(&ctx->dev->accounts);
 	accmem_reclaim_drain(&ctx->account->user->accounts);
 	if (defer)
-		accmem_shrink_tell(ctx);
+		accmem_pressure_notify(ctx);
 	return w;
 }
 
@@ -291,18 +291,19 @@ static struct accmem_buffer *wait_try_once(struct accmem_context *ctx,
 	struct accmem_buffer *buf = accmem_alloc_try(ctx, req, stream);
 
 	if (!IS_ERR(buf))
-		accmem_waiters_pass(accmem_buffer_carveout(buf),
-				    ctx->account->user, buf->layout.footprint);
+		accmem_waiters_count_bypass(accmem_buffer_carveout(buf),
+					    ctx->account->user,
+					    buf->layout.footprint);
 	return buf;
 }
 
 static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
 					   const struct accmem_alloc *req,
-					   const struct accmem_prospect *p,
+					   const struct accmem_demand *p,
 					   struct accmem_stream *stream)
 {
 	/* who comes at the same moment may be first as well */
-	bool defer = data_race(ctx->dev->waiters.queue.nr_short);
+	bool defer = data_race(ctx->dev->waiters.queue.nr_starved);
 	struct accmem_buffer *buf;
 	struct accmem_waiter *w;
 
@@ -329,11 +330,11 @@ struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
 {
 	struct accmem_buffer *buf;
 	struct accmem_waiter *w = NULL;
-	struct accmem_prospect p;
+	struct accmem_demand p;
 	bool once;
 	int err;
 
-	err = wait_look_ahead(ctx, req, &p);
+	err = wait_check_demand(ctx, req, &p);
 	if (!err)
 		err = wait_check_limits(ctx, &p);
 	if (err == -ENOSPC)
@@ -349,7 +350,7 @@ struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
 		buf = wait_try_once(ctx, req, stream);
 	else
 		buf = wait_queue_up(ctx, req, &p, stream);
-	accmem_alloc_ended(ctx, req, buf);
+	accmem_alloc_notify_failed(ctx, req, buf);
 	if (once && wait_may_help(buf))
 		buf = ERR_PTR(-ETIMEDOUT);
 	if (buf == ERR_PTR(-ENOMEM) || buf == ERR_PTR(-ETIMEDOUT))

@@ -24,14 +24,14 @@
 
 /*
  * struct late - what one request has to clear
- * @mem: its memory
+ * @bo: its memory
  * @clear: how
  * @lock: guards @at and @end; above the carveout's lock
  * @at: what lies before has been given out
  * @end: where it ends; @at when nothing more is given out
  */
 struct late {
-	struct accmem_memory *mem;
+	struct accmem_bo *bo;
 	accmem_clear_run_fn clear;
 	struct mutex lock; /* what has been given out */
 	u64 at;
@@ -39,14 +39,14 @@ struct late {
 };
 
 /* a work item that clears some of it */
-struct late_helper {
+struct clear_sync_helper {
 	struct work_struct work;
 	struct late *late;
 };
 
 /* The next dirty chunk from *@at on; *@at is behind it then */
-static bool late_find(struct accmem_carveout *cv, u64 *at, u64 end,
-		      struct accmem_run *dirty)
+static bool clear_sync_find(struct accmem_carveout *cv, u64 *at, u64 end,
+			    struct accmem_run *dirty)
 {
 	if (*at >= end || !accmem_clear_next(cv, *at, end - *at, dirty))
 		return false;
@@ -54,19 +54,19 @@ static bool late_find(struct accmem_carveout *cv, u64 *at, u64 end,
 	return true;
 }
 
-static bool late_next(struct late *late, struct accmem_run *dirty)
+static bool clear_sync_next(struct late *late, struct accmem_run *dirty)
 {
 	bool found;
 
 	mutex_lock(&late->lock);
-	found = late_find(late->mem->cv, &late->at, late->end, dirty);
+	found = clear_sync_find(late->bo->cv, &late->at, late->end, dirty);
 	if (!found)
 		late->end = late->at;
 	mutex_unlock(&late->lock);
 	return found;
 }
 
-static void late_end(struct late *late)
+static void clear_sync_end(struct late *late)
 {
 	mutex_lock(&late->lock);
 	late->end = late->at;
@@ -74,24 +74,26 @@ static void late_end(struct late *late)
 }
 
 /* @helped: by somebody else than the request */
-static void late_clear_run(struct accmem_memory *mem, accmem_clear_run_fn clear,
-			   const struct accmem_run *dirty, bool helped)
+static void clear_sync_clear_run(struct accmem_bo *bo,
+				 accmem_clear_run_fn clear,
+				 const struct accmem_run *dirty, bool helped)
 {
-	clear(mem, dirty);
-	accmem_clear_done(mem->cv, dirty, helped);
+	clear(bo, dirty);
+	accmem_clear_done(bo->cv, dirty, helped);
 	cond_resched();
 }
 
-static void late_work(struct work_struct *work)
+static void clear_sync_work(struct work_struct *work)
 {
-	struct late *late = container_of(work, struct late_helper, work)->late;
+	struct late *late =
+		container_of(work, struct clear_sync_helper, work)->late;
 	struct accmem_run dirty;
 
-	while (late_next(late, &dirty))
-		late_clear_run(late->mem, late->clear, &dirty, true);
+	while (clear_sync_next(late, &dirty))
+		clear_sync_clear_run(late->bo, late->clear, &dirty, true);
 }
 
-static bool late_may_have_helper(struct accmem_carveout *cv)
+static bool clear_sync_may_have_helper(struct accmem_carveout *cv)
 {
 	if (atomic_inc_return(&cv->clear_helpers) < (int)num_online_cpus())
 		return true;
@@ -99,57 +101,59 @@ static bool late_may_have_helper(struct accmem_carveout *cv)
 	return false;
 }
 
-static unsigned int late_start_helpers(struct late *late,
-				       struct late_helper *helpers)
+static unsigned int clear_sync_start_helpers(struct late *late,
+					     struct clear_sync_helper *helpers)
 {
 	unsigned int most =
 		min(cpumask_weight(current->cpus_ptr) - 1, LATE_HELPERS);
 	unsigned int nr;
 
-	for (nr = 0; nr < most && late_may_have_helper(late->mem->cv); nr++) {
+	for (nr = 0; nr < most && clear_sync_may_have_helper(late->bo->cv);
+	     nr++) {
 		helpers[nr].late = late;
-		INIT_WORK_ONSTACK(&helpers[nr].work, late_work);
+		INIT_WORK_ONSTACK(&helpers[nr].work, clear_sync_work);
 		queue_work(accmem_wq, &helpers[nr].work);
 	}
 	return nr;
 }
 
-static void late_end_helpers(struct late *late, struct late_helper *helpers,
-			     unsigned int nr)
+static void clear_sync_end_helpers(struct late *late,
+				   struct clear_sync_helper *helpers,
+				   unsigned int nr)
 {
-	late_end(late);
+	clear_sync_end(late);
 	while (nr--) {
 		cancel_work_sync(&helpers[nr].work);
 		destroy_work_on_stack(&helpers[nr].work);
-		atomic_dec(&late->mem->cv->clear_helpers);
+		atomic_dec(&late->bo->cv->clear_helpers);
 	}
 }
 
-static noinline_for_stack int late_clear_with_help(struct accmem_memory *mem,
-						   accmem_clear_run_fn clear,
-						   u64 at, u64 end)
+static noinline_for_stack int
+clear_sync_clear_with_help(struct accmem_bo *bo, accmem_clear_run_fn clear,
+			   u64 at, u64 end)
 {
-	struct late late = { .mem = mem, .clear = clear, .at = at, .end = end };
-	struct late_helper helpers[LATE_HELPERS];
+	struct late late = { .bo = bo, .clear = clear, .at = at, .end = end };
+	struct clear_sync_helper helpers[LATE_HELPERS];
 	struct accmem_run dirty;
 	unsigned int nr;
 	int err = 0;
 
 	mutex_init(&late.lock);
-	nr = late_start_helpers(&late, helpers);
-	while (!err && late_next(&late, &dirty)) {
-		late_clear_run(mem, clear, &dirty, false);
+	nr = clear_sync_start_helpers(&late, helpers);
+	while (!err && clear_sync_next(&late, &dirty)) {
+		clear_sync_clear_run(bo, clear, &dirty, false);
 		if (fatal_signal_pending(current))
 			err = -EINTR;
 	}
-	late_end_helpers(&late, helpers, nr);
+	clear_sync_end_helpers(&late, helpers, nr);
 	mutex_destroy(&late.lock);
 	return err;
 }
 
 /**
- * accmem_clear_late() - clear what is dirty of memory that was just allocated
- * @mem: the memory, which nobody else knows of yet; the kernel has mapped it where
+ * accmem_clear_sync() - clear what is dirty of memory that was just allocated
+ * @bo: the memory, which nobody else knows of yet; the kernel has mapped it where
  *	 @clear needs that
  * @run: a run of it
  * @clear: clears a dirty run
@@ -158,7 +162,7 @@ static noinline_for_stack int late_clear_with_help(struct accmem_memory *mem,
  *
  * Return: 0, or -EINTR.
  */
-int accmem_clear_late(struct accmem_memory *mem, const struct accmem_run *run,
+int accmem_clear_sync(struct accmem_bo *bo, const struct accmem_run *run,
 		      accmem_clear_run_fn clear)
 {
 	u64 at = run->start, end = at + run->size;
@@ -166,11 +170,11 @@ int accmem_clear_late(struct accmem_memory *mem, const struct accmem_run *run,
 	unsigned int nr;
 
 	for (nr = 0; nr < LATE_ALONE; nr++) {
-		if (!late_find(mem->cv, &at, end, &dirty))
+		if (!clear_sync_find(bo->cv, &at, end, &dirty))
 			return 0;
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		late_clear_run(mem, clear, &dirty, false);
+		clear_sync_clear_run(bo, clear, &dirty, false);
 	}
-	return late_clear_with_help(mem, clear, at, end);
+	return clear_sync_clear_with_help(bo, clear, at, end);
 }

@@ -8,7 +8,7 @@
  * Memory that is free is therefore always clean.
  *
  * A buffer's pages are in an xarray by index; a page of 2 MiB is stored once,
- * at its first index. accmem_memory.lock serialises filling it. Pages that are not
+ * at its first index. accmem_bo.lock serialises filling it. Pages that are not
  * write-back have their direct mapping changed with them, and changed back.
  */
 #include <linux/kernel.h>
@@ -22,7 +22,7 @@
 #include "compat/compat.h"
 #include "core/account.h"
 #include "core/carveout.h"
-#include "types/memory_types.h"
+#include "types/bo_types.h"
 
 #define FOLIO_PAGES BIT(ACCMEM_FOLIO_ORDER)
 #define EMULATED_SHED 16u /* pages given back in one go */
@@ -52,25 +52,25 @@ static void emulated_sub_resident(struct accmem_carveout *cv, long pages)
 	atomic64_sub(pages, &resident);
 }
 
-static void emulated_free_page_of(struct accmem_memory *mem, struct page *page)
+static void emulated_free_page_of(struct accmem_bo *bo, struct page *page)
 {
 	unsigned int order = compound_order(page);
 
 	/* a page whose direct mapping cannot be mended is lost, not reused */
-	if (mem->cache_mode != ACCMEM_CACHE_WB &&
-	    WARN_ON_ONCE(accmem_set_cache_mode(page, 1u << order,
-					       ACCMEM_CACHE_WB)))
+	if (bo->cache_mode != ACCMEM_CACHE_WB &&
+	    WARN_ON_ONCE(
+		    accmem_set_cache_mode(page, 1u << order, ACCMEM_CACHE_WB)))
 		return;
-	emulated_sub_resident(mem->cv, 1l << order);
+	emulated_sub_resident(bo->cv, 1l << order);
 	if (order)
 		accmem_show_charge(page);
 	__free_pages(page, order);
 }
 
 /* How hard the host is asked for a page of 2 MiB: as hard as the policy wants */
-static gfp_t emulated_folio_gfp(const struct accmem_memory *mem)
+static gfp_t emulated_folio_gfp(const struct accmem_bo *bo)
 {
-	switch (mem->huge) {
+	switch (bo->huge) {
 	case ACCMEM_HUGE_FREE:
 		return __GFP_COMP | __GFP_NORETRY;
 	case ACCMEM_HUGE_FIRST:
@@ -80,14 +80,13 @@ static gfp_t emulated_folio_gfp(const struct accmem_memory *mem)
 	}
 }
 
-static struct page *emulated_new_page(struct accmem_memory *mem,
-				      unsigned int order)
+static struct page *emulated_new_page(struct accmem_bo *bo, unsigned int order)
 {
 	gfp_t gfp = GFP_USER | __GFP_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
-	struct accmem_carveout *cv = mem->cv;
+	struct accmem_carveout *cv = bo->cv;
 	struct page *page;
 
-	gfp |= order ? emulated_folio_gfp(mem) : __GFP_RETRY_MAYFAIL;
+	gfp |= order ? emulated_folio_gfp(bo) : __GFP_RETRY_MAYFAIL;
 	if (!emulated_add_resident(cv, 1l << order))
 		return NULL;
 	page = cv->node == NUMA_NO_NODE ?
@@ -97,8 +96,8 @@ static struct page *emulated_new_page(struct accmem_memory *mem,
 		emulated_sub_resident(cv, 1l << order);
 		return NULL;
 	}
-	if (mem->cache_mode != ACCMEM_CACHE_WB &&
-	    accmem_set_cache_mode(page, 1u << order, mem->cache_mode)) {
+	if (bo->cache_mode != ACCMEM_CACHE_WB &&
+	    accmem_set_cache_mode(page, 1u << order, bo->cache_mode)) {
 		emulated_sub_resident(cv, 1l << order);
 		__free_pages(page, order);
 		return NULL;
@@ -108,25 +107,25 @@ static struct page *emulated_new_page(struct accmem_memory *mem,
 	return page;
 }
 
-static struct page *emulated_find_page(struct accmem_memory *mem,
+static struct page *emulated_find_page(struct accmem_bo *bo,
 				       unsigned long index)
 {
 	unsigned long first = round_down(index, FOLIO_PAGES);
-	struct page *page = xa_load(&mem->pages, first);
+	struct page *page = xa_load(&bo->pages, first);
 
 	if (page && compound_order(page))
 		return page + (index - first);
-	return index == first ? page : xa_load(&mem->pages, index);
+	return index == first ? page : xa_load(&bo->pages, index);
 }
 
 /* the first page from *@index on, and its index; NULL */
-static struct page *emulated_next_page(struct accmem_memory *mem,
+static struct page *emulated_next_page(struct accmem_bo *bo,
 				       unsigned long *index)
 {
-	unsigned long last = (READ_ONCE(mem->size) >> PAGE_SHIFT) - 1;
+	unsigned long last = (READ_ONCE(bo->size) >> PAGE_SHIFT) - 1;
 
 	return *index > last ? NULL :
-			       xa_find(&mem->pages, index, last, XA_PRESENT);
+			       xa_find(&bo->pages, index, last, XA_PRESENT);
 }
 
 /*
@@ -134,85 +133,84 @@ static struct page *emulated_next_page(struct accmem_memory *mem,
  * two entries of 2 MiB, of which each would show its beginning: a memory that has
  * grown may lie so.
  */
-static bool emulated_wants_folio(struct accmem_memory *mem, unsigned long index)
+static bool emulated_wants_folio(struct accmem_bo *bo, unsigned long index)
 {
 	unsigned long first = round_down(index, FOLIO_PAGES);
 	unsigned long at = first;
 
-	if (mem->huge == ACCMEM_HUGE_NEVER ||
-	    !IS_ALIGNED(mem->offset, ACCMEM_FOLIO) ||
-	    first + FOLIO_PAGES > READ_ONCE(mem->size) >> PAGE_SHIFT)
+	if (bo->huge == ACCMEM_HUGE_NEVER ||
+	    !IS_ALIGNED(bo->offset, ACCMEM_FOLIO) ||
+	    first + FOLIO_PAGES > READ_ONCE(bo->size) >> PAGE_SHIFT)
 		return false;
-	return !xa_find(&mem->pages, &at, first + FOLIO_PAGES - 1, XA_PRESENT);
+	return !xa_find(&bo->pages, &at, first + FOLIO_PAGES - 1, XA_PRESENT);
 }
 
 /* stored locked: whoever makes it and maps it need not look for it again */
-static struct page *emulated_store_page(struct accmem_memory *mem,
+static struct page *emulated_store_page(struct accmem_bo *bo,
 					unsigned long index, unsigned int order)
 {
-	struct page *page = emulated_new_page(mem, order);
+	struct page *page = emulated_new_page(bo, order);
 
 	if (!page)
 		return NULL;
 	__folio_set_locked(page_folio(page));
 	index = round_down(index, 1ul << order);
-	if (xa_err(xa_store(&mem->pages, index, page, GFP_KERNEL))) {
+	if (xa_err(xa_store(&bo->pages, index, page, GFP_KERNEL))) {
 		unlock_page(page);
-		emulated_free_page_of(mem, page);
+		emulated_free_page_of(bo, page);
 		return NULL;
 	}
 	return page;
 }
 
-static bool emulated_has_index(struct accmem_memory *mem, unsigned long index)
+static bool emulated_has_index(struct accmem_bo *bo, unsigned long index)
 {
-	return index < READ_ONCE(mem->size) >> PAGE_SHIFT;
+	return index < READ_ONCE(bo->size) >> PAGE_SHIFT;
 }
 
 /* the page at @index, where there is none: made, and locked; NULL */
-static struct page *emulated_make_page(struct accmem_memory *mem,
+static struct page *emulated_make_page(struct accmem_bo *bo,
 				       unsigned long index)
 {
 	struct page *page = NULL;
 
-	if (!emulated_has_index(mem, index))
+	if (!emulated_has_index(bo, index))
 		return NULL;
-	if (emulated_wants_folio(mem, index))
-		page = emulated_store_page(mem, index, ACCMEM_FOLIO_ORDER);
+	if (emulated_wants_folio(bo, index))
+		page = emulated_store_page(bo, index, ACCMEM_FOLIO_ORDER);
 	if (page)
 		return page + index % FOLIO_PAGES;
-	return mem->huge == ACCMEM_HUGE_ONLY ?
-		       NULL :
-		       emulated_store_page(mem, index, 0);
+	return bo->huge == ACCMEM_HUGE_ONLY ? NULL :
+					      emulated_store_page(bo, index, 0);
 }
 
 /*
  * The page at @index, made if there is none; NULL when it cannot be had. One that is
  * @made is locked: it is the memory's as long as it is locked.
  */
-static struct page *emulated_find_or_make(struct accmem_memory *mem,
+static struct page *emulated_find_or_make(struct accmem_bo *bo,
 					  unsigned long index, bool *made)
 {
-	struct page *page = emulated_find_page(mem, index);
+	struct page *page = emulated_find_page(bo, index);
 
 	*made = false;
 	if (page)
 		return page;
-	mutex_lock(&mem->lock);
-	page = emulated_find_page(mem, index);
+	mutex_lock(&bo->lock);
+	page = emulated_find_page(bo, index);
 	if (!page) {
-		page = emulated_make_page(mem, index);
+		page = emulated_make_page(bo, index);
 		*made = page;
 	}
-	mutex_unlock(&mem->lock);
+	mutex_unlock(&bo->lock);
 	return page;
 }
 
-static struct page *emulated_get_page_at(struct accmem_memory *mem,
+static struct page *emulated_get_page_at(struct accmem_bo *bo,
 					 unsigned long index)
 {
 	bool made;
-	struct page *page = emulated_find_or_make(mem, index, &made);
+	struct page *page = emulated_find_or_make(bo, index, &made);
 
 	if (made)
 		unlock_page(page);
@@ -223,7 +221,7 @@ static struct page *emulated_get_page_at(struct accmem_memory *mem,
  * Locks a page that was found, with a reference, unless it is not the memory's any
  * longer: one that shrinks gives pages up, of which one may be found last.
  */
-static bool emulated_lock_found(struct accmem_memory *mem, unsigned long index,
+static bool emulated_lock_found(struct accmem_bo *bo, unsigned long index,
 				struct page *page)
 {
 	struct folio *folio = page_folio(page);
@@ -231,11 +229,11 @@ static bool emulated_lock_found(struct accmem_memory *mem, unsigned long index,
 	if (!folio_try_get(folio))
 		return false;
 	/* another's, which has it locked for who knows what, is let go */
-	if (emulated_find_page(mem, index) == page &&
+	if (emulated_find_page(bo, index) == page &&
 	    page_folio(page) == folio) {
 		folio_lock(folio);
-		if (emulated_has_index(mem, index) &&
-		    emulated_find_page(mem, index) == page)
+		if (emulated_has_index(bo, index) &&
+		    emulated_find_page(bo, index) == page)
 			return true;
 		folio_unlock(folio);
 	}
@@ -244,27 +242,26 @@ static bool emulated_lock_found(struct accmem_memory *mem, unsigned long index,
 }
 
 /* the page at @index with a reference, locked: it is the memory's that long */
-static struct page *emulated_lock_page(struct accmem_memory *mem,
+static struct page *emulated_lock_page(struct accmem_bo *bo,
 				       unsigned long index)
 {
 	struct page *page;
 	bool made;
 
-	while (emulated_has_index(mem, index)) {
-		page = emulated_find_or_make(mem, index, &made);
+	while (emulated_has_index(bo, index)) {
+		page = emulated_find_or_make(bo, index, &made);
 		if (made)
 			get_page(page);
-		if (!page || made || emulated_lock_found(mem, index, page))
+		if (!page || made || emulated_lock_found(bo, index, page))
 			return page;
 	}
 	return NULL;
 }
 
-static vm_fault_t emulated_fault(struct accmem_memory *mem,
-				 struct vm_fault *vmf)
+static vm_fault_t emulated_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 {
-	unsigned long index = vmf->pgoff - (mem->offset >> PAGE_SHIFT);
-	struct page *page = emulated_lock_page(mem, index);
+	unsigned long index = vmf->pgoff - (bo->offset >> PAGE_SHIFT);
+	struct page *page = emulated_lock_page(bo, index);
 	struct folio *folio;
 
 	if (!page)
@@ -279,14 +276,14 @@ static vm_fault_t emulated_fault(struct accmem_memory *mem,
 	return VM_FAULT_LOCKED;
 }
 
-static int emulated_populate(struct accmem_memory *mem, u64 offset)
+static int emulated_populate(struct accmem_bo *bo, u64 offset)
 {
-	unsigned long i, nr = mem->size >> PAGE_SHIFT;
+	unsigned long i, nr = bo->size >> PAGE_SHIFT;
 
 	for (i = offset >> PAGE_SHIFT; i < nr; i++) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		if (!emulated_get_page_at(mem, i))
+		if (!emulated_get_page_at(bo, i))
 			return -ENOMEM;
 		cond_resched();
 	}
@@ -300,14 +297,14 @@ static u64 emulated_part(u64 offset, u64 size)
 }
 
 /* pages stay while the memory does not shrink, which the caller sees to */
-static int emulated_zero(struct accmem_memory *mem, u64 offset, u64 size)
+static int emulated_clear_range(struct accmem_bo *bo, u64 offset, u64 size)
 {
 	u64 end = offset + size, part;
 	struct page *page;
 
 	for (; offset < end; offset += part) {
 		part = emulated_part(offset, end - offset);
-		page = emulated_find_page(mem, offset >> PAGE_SHIFT);
+		page = emulated_find_page(bo, offset >> PAGE_SHIFT);
 		if (page)
 			memset(page_address(page) + offset_in_page(offset), 0,
 			       part);
@@ -333,7 +330,7 @@ static u64 emulated_access_page(struct page *page, u64 offset, void *data,
 }
 
 /* a read finds zeroes where there is no page, and makes none */
-static int emulated_access(struct accmem_memory *mem, u64 offset, void *data,
+static int emulated_access(struct accmem_bo *bo, u64 offset, void *data,
 			   u64 size, bool write)
 {
 	struct page *page;
@@ -342,17 +339,16 @@ static int emulated_access(struct accmem_memory *mem, u64 offset, void *data,
 
 	for (; size; size -= part, offset += part, data += part) {
 		index = offset >> PAGE_SHIFT;
-		if (!emulated_has_index(mem, index))
+		if (!emulated_has_index(bo, index))
 			return -ENXIO;
-		if (!write && !emulated_find_page(mem, index)) {
+		if (!write && !emulated_find_page(bo, index)) {
 			part = emulated_part(offset, size);
 			memset(data, 0, part);
 			continue;
 		}
-		page = emulated_lock_page(mem, index);
+		page = emulated_lock_page(bo, index);
 		if (!page)
-			return emulated_has_index(mem, index) ? -ENOMEM :
-								-ENXIO;
+			return emulated_has_index(bo, index) ? -ENOMEM : -ENXIO;
 		part = emulated_access_page(page, offset, data, size, write);
 		unlock_page(page);
 		put_page(page);
@@ -361,12 +357,12 @@ static int emulated_access(struct accmem_memory *mem, u64 offset, void *data,
 }
 
 /* the kernel's address of what is at @offset, and how much lies there together */
-static void *emulated_reach(struct accmem_memory *mem, u64 offset, bool make,
-			    u64 *size)
+static void *emulated_kmap(struct accmem_bo *bo, u64 offset, bool make,
+			   u64 *size)
 {
 	unsigned long index = offset >> PAGE_SHIFT;
-	struct page *page = make ? emulated_get_page_at(mem, index) :
-				   emulated_find_page(mem, index);
+	struct page *page = make ? emulated_get_page_at(bo, index) :
+				   emulated_find_page(bo, index);
 	struct folio *folio;
 
 	*size = PAGE_SIZE - offset_in_page(offset);
@@ -379,8 +375,8 @@ static void *emulated_reach(struct accmem_memory *mem, u64 offset, bool make,
 }
 
 /* where there is no page, there is nothing but zeroes */
-static int emulated_copy(struct accmem_memory *to, u64 to_offset,
-			 struct accmem_memory *from, u64 from_offset, u64 size)
+static int emulated_copy(struct accmem_bo *to, u64 to_offset,
+			 struct accmem_bo *from, u64 from_offset, u64 size)
 {
 	struct page *source, *page;
 	u64 part;
@@ -402,24 +398,24 @@ static int emulated_copy(struct accmem_memory *to, u64 to_offset,
 }
 
 /* a page of 2 MiB stays whole */
-static u64 emulated_keep(struct accmem_memory *mem, u64 size)
+static u64 emulated_shrink_floor(struct accmem_bo *bo, u64 size)
 {
 	unsigned long first = round_down(size, ACCMEM_FOLIO) >> PAGE_SHIFT;
-	struct page *page = xa_load(&mem->pages, first);
+	struct page *page = xa_load(&bo->pages, first);
 
 	return page && compound_order(page) ? round_up(size, ACCMEM_FOLIO) :
 					      size;
 }
 
 /* @rest has the pages as well from here on */
-static int emulated_split(struct accmem_memory *mem, struct accmem_memory *rest)
+static int emulated_split(struct accmem_bo *bo, struct accmem_bo *rest)
 {
-	unsigned long index = (mem->size - rest->size) >> PAGE_SHIFT;
+	unsigned long index = (bo->size - rest->size) >> PAGE_SHIFT;
 	unsigned long first = index;
 	struct page *page;
 	int err;
 
-	while ((page = emulated_next_page(mem, &index))) {
+	while ((page = emulated_next_page(bo, &index))) {
 		err = xa_err(xa_store(&rest->pages, index - first, page,
 				      GFP_KERNEL));
 		if (err) {
@@ -432,19 +428,19 @@ static int emulated_split(struct accmem_memory *mem, struct accmem_memory *rest)
 	return 0;
 }
 
-static void emulated_trim(struct accmem_memory *mem)
+static void emulated_trim(struct accmem_bo *bo)
 {
 	unsigned long index;
 	struct page *page;
 
-	xa_for_each_start(&mem->pages, index, page, mem->size >> PAGE_SHIFT) {
-		xa_erase(&mem->pages, index);
+	xa_for_each_start(&bo->pages, index, page, bo->size >> PAGE_SHIFT) {
+		xa_erase(&bo->pages, index);
 		cond_resched();
 	}
 }
 
 /* whoever has one of these pages locked found it when it was the memory's */
-static void emulated_pass_faults(struct accmem_memory *rest)
+static void emulated_sync_faults(struct accmem_bo *rest)
 {
 	unsigned long index;
 	struct page *page;
@@ -456,10 +452,10 @@ static void emulated_pass_faults(struct accmem_memory *rest)
 	}
 }
 
-static bool emulated_idle(struct accmem_memory *mem)
+static bool emulated_check_idle(struct accmem_bo *bo)
 {
-	unsigned long last = (READ_ONCE(mem->size) >> PAGE_SHIFT) - 1, seen = 0;
-	XA_STATE(xas, &mem->pages, 0);
+	unsigned long last = (READ_ONCE(bo->size) >> PAGE_SHIFT) - 1, seen = 0;
+	XA_STATE(xas, &bo->pages, 0);
 	struct page *page;
 
 	rcu_read_lock();
@@ -481,47 +477,47 @@ static bool emulated_idle(struct accmem_memory *mem)
 }
 
 /* no fault adds a page meanwhile */
-static bool emulated_unpinned(struct accmem_memory *mem)
+static bool emulated_check_unpinned(struct accmem_bo *bo)
 {
 	bool idle;
 
-	mutex_lock(&mem->lock);
-	idle = emulated_idle(mem);
-	mutex_unlock(&mem->lock);
+	mutex_lock(&bo->lock);
+	idle = emulated_check_idle(bo);
+	mutex_unlock(&bo->lock);
 	return idle;
 }
 
 /* pages that somebody else has are asked again */
-static bool emulated_shed(struct accmem_memory *mem, bool all)
+static bool emulated_release_pages(struct accmem_bo *bo, bool all)
 {
 	unsigned int nr = EMULATED_SHED;
 	struct page *page;
 
-	while ((page = xa_find(&mem->pages, &mem->shed_from, ULONG_MAX,
+	while ((page = xa_find(&bo->pages, &bo->next_free_index, ULONG_MAX,
 			       XA_PRESENT))) {
 		if (!nr--)
 			return true;
 		if (page_ref_count(page) == 1) {
-			xa_erase(&mem->pages, mem->shed_from);
-			emulated_free_page_of(mem, page);
+			xa_erase(&bo->pages, bo->next_free_index);
+			emulated_free_page_of(bo, page);
 		} else if (!all) {
 			return false;
 		}
-		mem->shed_from++;
+		bo->next_free_index++;
 	}
-	mem->shed_from = 0;
+	bo->next_free_index = 0;
 	return false;
 }
 
-static bool emulated_settle(struct accmem_memory *mem)
+static bool emulated_unmap_and_check(struct accmem_bo *bo)
 {
-	return xa_empty(&mem->pages);
+	return xa_empty(&bo->pages);
 }
 
 /* the only page, for which the array needs no node; NULL where there are others */
-static struct page *emulated_only_page(struct accmem_memory *mem)
+static struct page *emulated_only_page(struct accmem_bo *bo)
 {
-	XA_STATE(xas, &mem->pages, 0);
+	XA_STATE(xas, &bo->pages, 0);
 	struct page *page;
 
 	rcu_read_lock();
@@ -530,42 +526,42 @@ static struct page *emulated_only_page(struct accmem_memory *mem)
 	return xas.xa_node ? NULL : page;
 }
 
-static void emulated_release(struct accmem_memory *mem)
+static void emulated_release(struct accmem_bo *bo)
 {
 	unsigned long index = 0;
 	struct page *page;
 
 	/* what nobody has touched */
-	if (xa_empty(&mem->pages))
+	if (xa_empty(&bo->pages))
 		return;
-	page = emulated_only_page(mem);
+	page = emulated_only_page(bo);
 	if (page) {
-		emulated_free_page_of(mem, page);
+		emulated_free_page_of(bo, page);
 		return;
 	}
-	while ((page = emulated_next_page(mem, &index))) {
-		emulated_free_page_of(mem, page);
+	while ((page = emulated_next_page(bo, &index))) {
+		emulated_free_page_of(bo, page);
 		index++;
 		cond_resched();
 	}
-	xa_destroy(&mem->pages);
+	xa_destroy(&bo->pages);
 }
 
 static const struct accmem_backing_ops emulated_ops = {
 	.populate = emulated_populate,
 	.fault = emulated_fault,
-	.idle = emulated_idle,
-	.settle = emulated_settle,
-	.shed = emulated_shed,
-	.zero = emulated_zero,
+	.check_idle = emulated_check_idle,
+	.unmap_and_check = emulated_unmap_and_check,
+	.release_pages = emulated_release_pages,
+	.clear_range = emulated_clear_range,
 	.access = emulated_access,
-	.reach = emulated_reach,
+	.kmap = emulated_kmap,
 	.copy = emulated_copy,
-	.keep = emulated_keep,
+	.shrink_floor = emulated_shrink_floor,
 	.split = emulated_split,
 	.trim = emulated_trim,
-	.pass_faults = emulated_pass_faults,
-	.unpinned = emulated_unpinned,
+	.sync_faults = emulated_sync_faults,
+	.check_unpinned = emulated_check_unpinned,
 	.release = emulated_release,
 };
 

@@ -12,10 +12,10 @@
 
 #include "core/carveout.h"
 #include "memory/clear.h"
-#include "types/memory_types.h"
+#include "types/bo_types.h"
 
 /* clears a run of a memory; on several processors at once, never the same run */
-typedef void (*accmem_clear_run_fn)(struct accmem_memory *mem,
+typedef void (*accmem_clear_run_fn)(struct accmem_bo *bo,
 				    const struct accmem_run *run);
 
 /* phys_frames.c */
@@ -25,11 +25,11 @@ extern const struct accmem_backing_ops accmem_phys_frames_ops;
 int accmem_phys_make_pages(struct accmem_carveout *cv);
 
 /* pins.c */
-bool accmem_pins_idle(struct accmem_memory *mem);
-bool accmem_pins_settle(struct accmem_memory *mem);
+bool accmem_pins_check(struct accmem_bo *bo);
+bool accmem_pins_unmap_and_check(struct accmem_bo *bo);
 
 /* clear_sync.c */
-int accmem_clear_late(struct accmem_memory *mem, const struct accmem_run *run,
+int accmem_clear_sync(struct accmem_bo *bo, const struct accmem_run *run,
 		      accmem_clear_run_fn clear);
 
 /* the last of what the destruction of a carveout has to do */
@@ -40,12 +40,11 @@ static inline void accmem_phys_release_range(struct accmem_carveout *cv)
 }
 
 /* a part of a memory is about to be written to */
-static inline void accmem_phys_touch(struct accmem_memory *mem, u64 offset,
-				     u64 size)
+static inline void accmem_phys_touch(struct accmem_bo *bo, u64 offset, u64 size)
 {
-	const struct accmem_run written = { mem->run.start + offset, size };
+	const struct accmem_run written = { bo->run.start + offset, size };
 
-	accmem_clear_touch(mem->cv, &written);
+	accmem_clear_mark_dirty(bo->cv, &written);
 }
 
 /* in write-back memory, where words are the fastest */
@@ -61,7 +60,7 @@ static inline void accmem_phys_zero(void *at, u64 size)
 static inline u64 accmem_phys_offset_at(struct accmem_carveout *cv,
 					pgoff_t pgoff)
 {
-	return ((u64)pgoff << PAGE_SHIFT) - accmem_carveout_mapped_at(cv);
+	return ((u64)pgoff << PAGE_SHIFT) - accmem_carveout_mmap_base(cv);
 }
 
 #endif /* ACCMEM_BACKING_INTERNAL_H */

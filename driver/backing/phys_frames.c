@@ -10,7 +10,7 @@
  * in the same way: the mapping is one, and a new one for each of many steps would take
  * longer with each.
  *
- * Locks: accmem_memory.lock guards the kernel's mapping, and the end of the memory
+ * Locks: accmem_bo.lock guards the kernel's mapping, and the end of the memory
  * while a device has access.
  */
 #include <linux/io.h>
@@ -33,140 +33,139 @@ static void __iomem *frames_map_mode(phys_addr_t phys, u64 size, u32 cache_mode)
 	}
 }
 
-/* @mem->lock is held, or nobody else knows of it. Undone by frames_release(). */
-static int frames_map(struct accmem_memory *mem, u64 size)
+/* @bo->lock is held, or nobody else knows of it. Undone by frames_release(). */
+static int frames_map(struct accmem_bo *bo, u64 size)
 {
-	void __iomem *io = frames_map_mode(mem->cv->phys + mem->run.start, size,
-					   mem->cache_mode);
+	void __iomem *io = frames_map_mode(bo->cv->phys + bo->run.start, size,
+					   bo->cache_mode);
 
 	if (!io)
 		return -ENOMEM;
-	swap(mem->io, io);
-	WRITE_ONCE(mem->io_size, size);
+	swap(bo->io, io);
+	WRITE_ONCE(bo->io_size, size);
 	if (io)
 		iounmap(io);
 	return 0;
 }
 
 /* The kernel's mapping is to have all up to @end, which is not beyond the memory. */
-static int frames_map_up_to(struct accmem_memory *mem, u64 end)
+static int frames_map_up_to(struct accmem_bo *bo, u64 end)
 {
-	u64 size = READ_ONCE(mem->size);
+	u64 size = READ_ONCE(bo->size);
 
-	lockdep_assert_held(&mem->lock);
-	if (end <= mem->io_size)
+	lockdep_assert_held(&bo->lock);
+	if (end <= bo->io_size)
 		return 0;
-	return end <= size ? frames_map(mem, size) : -ENXIO;
+	return end <= size ? frames_map(bo, size) : -ENXIO;
 }
 
 /* what the kernel has mapped */
-static void frames_zero_mapped(struct accmem_memory *mem, u64 offset, u64 size)
+static void frames_clear_mapped(struct accmem_bo *bo, u64 offset, u64 size)
 {
-	if (mem->cache_mode == ACCMEM_CACHE_WB)
-		accmem_phys_zero((__force void *)mem->io + offset, size);
+	if (bo->cache_mode == ACCMEM_CACHE_WB)
+		accmem_phys_zero((__force void *)bo->io + offset, size);
 	else
-		memset_io(mem->io + offset, 0, size);
+		memset_io(bo->io + offset, 0, size);
 }
 
-static void frames_clear_dirty(struct accmem_memory *mem,
+static void frames_clear_dirty(struct accmem_bo *bo,
 			       const struct accmem_run *run)
 {
-	frames_zero_mapped(mem, run->start - mem->run.start, run->size);
+	frames_clear_mapped(bo, run->start - bo->run.start, run->size);
 }
 
 /* has to be cleared */
-static bool frames_is_dirty(struct accmem_memory *mem,
-			    const struct accmem_run *run)
+static bool frames_is_dirty(struct accmem_bo *bo, const struct accmem_run *run)
 {
 	struct accmem_run dirty;
 
-	return accmem_clear_next(mem->cv, run->start, run->size, &dirty);
+	return accmem_clear_next(bo->cv, run->start, run->size, &dirty);
 }
 
-static int frames_prepare(struct accmem_memory *mem)
+static int frames_init(struct accmem_bo *bo)
 {
 	/* first: what is given back after a failure is this account's, too */
-	accmem_clear_claim(mem->cv, &mem->run, mem->account->id);
-	if (!frames_is_dirty(mem, &mem->run))
+	accmem_clear_invalidate_others(bo->cv, &bo->run, bo->account->id);
+	if (!frames_is_dirty(bo, &bo->run))
 		return 0;
-	return frames_map(mem, mem->run.size) ?:
-		       accmem_clear_late(mem, &mem->run, frames_clear_dirty);
+	return frames_map(bo, bo->run.size) ?:
+		       accmem_clear_sync(bo, &bo->run, frames_clear_dirty);
 }
 
 /* A fault has no way to say that there is no memory. */
-static int frames_map_all(struct accmem_memory *mem)
+static int frames_map_all(struct accmem_bo *bo)
 {
 	int err;
 
-	mutex_lock(&mem->lock);
-	err = frames_map_up_to(mem, READ_ONCE(mem->size));
-	mutex_unlock(&mem->lock);
+	mutex_lock(&bo->lock);
+	err = frames_map_up_to(bo, READ_ONCE(bo->size));
+	mutex_unlock(&bo->lock);
 	return err;
 }
 
-static int frames_zero(struct accmem_memory *mem, u64 offset, u64 size)
+static int frames_clear_range(struct accmem_bo *bo, u64 offset, u64 size)
 {
 	int err;
 
-	mutex_lock(&mem->lock);
-	err = frames_map_up_to(mem, offset + size);
+	mutex_lock(&bo->lock);
+	err = frames_map_up_to(bo, offset + size);
 	if (!err)
-		frames_zero_mapped(mem, offset, size);
-	mutex_unlock(&mem->lock);
+		frames_clear_mapped(bo, offset, size);
+	mutex_unlock(&bo->lock);
 	return err;
 }
 
-static int frames_access_locked(struct accmem_memory *mem, u64 offset,
-				void *data, u64 size, bool write)
+static int frames_access_locked(struct accmem_bo *bo, u64 offset, void *data,
+				u64 size, bool write)
 {
 	int err;
 
-	if (offset + size > READ_ONCE(mem->size))
+	if (offset + size > READ_ONCE(bo->size))
 		return -ENXIO;
-	err = frames_map_up_to(mem, offset + size);
+	err = frames_map_up_to(bo, offset + size);
 	if (err)
 		return err;
 	if (write) {
-		accmem_phys_touch(mem, offset, size);
-		memcpy_toio(mem->io + offset, data, size);
+		accmem_phys_touch(bo, offset, size);
+		memcpy_toio(bo->io + offset, data, size);
 	} else {
-		memcpy_fromio(data, mem->io + offset, size);
+		memcpy_fromio(data, bo->io + offset, size);
 	}
 	return 0;
 }
 
-static int frames_access(struct accmem_memory *mem, u64 offset, void *data,
-			 u64 size, bool write)
+static int frames_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
+			 bool write)
 {
 	int err;
 
-	mutex_lock(&mem->lock);
-	err = frames_access_locked(mem, offset, data, size, write);
-	mutex_unlock(&mem->lock);
+	mutex_lock(&bo->lock);
+	err = frames_access_locked(bo, offset, data, size, write);
+	mutex_unlock(&bo->lock);
 	return err;
 }
 
 /* a line written back later would undo what the next owner does */
-static void frames_flush(struct accmem_memory *mem)
+static void frames_flush(struct accmem_bo *bo)
 {
-	void *address = (__force void *)mem->io;
+	void *address = (__force void *)bo->io;
 	u64 at, size;
 
-	for (at = 0; at < mem->io_size; at += size) {
-		size = min_t(u64, mem->io_size - at, ACCMEM_CHUNK);
+	for (at = 0; at < bo->io_size; at += size) {
+		size = min_t(u64, bo->io_size - at, ACCMEM_CHUNK);
 		accmem_flush_cache(address + at, size);
 		cond_resched();
 	}
 }
 
 /* what has never been mapped is a part that was split off, or nobody has reached */
-static void frames_release(struct accmem_memory *mem)
+static void frames_release(struct accmem_bo *bo)
 {
-	if (!mem->io)
+	if (!bo->io)
 		return;
-	if (mem->cache_mode == ACCMEM_CACHE_WB)
-		frames_flush(mem);
-	iounmap(mem->io);
+	if (bo->cache_mode == ACCMEM_CACHE_WB)
+		frames_flush(bo);
+	iounmap(bo->io);
 }
 
 /*
@@ -174,44 +173,43 @@ static void frames_release(struct accmem_memory *mem)
  * mapping beside those of whoever gets it. Where there is no memory for another
  * mapping it stays, until the memory's is changed or goes.
  */
-static void frames_extend_undo(struct accmem_memory *mem)
+static void frames_extend_undo(struct accmem_bo *bo)
 {
-	mutex_lock(&mem->lock);
-	if (mem->io_size > mem->run.size) {
-		if (mem->cache_mode == ACCMEM_CACHE_WB)
-			frames_flush(mem);
-		frames_map(mem, mem->run.size);
+	mutex_lock(&bo->lock);
+	if (bo->io_size > bo->run.size) {
+		if (bo->cache_mode == ACCMEM_CACHE_WB)
+			frames_flush(bo);
+		frames_map(bo, bo->run.size);
 	}
-	mutex_unlock(&mem->lock);
+	mutex_unlock(&bo->lock);
 }
 
-static int frames_extend(struct accmem_memory *mem,
-			 const struct accmem_run *more)
+static int frames_extend(struct accmem_bo *bo, const struct accmem_run *more)
 {
 	int err;
 
-	accmem_clear_claim(mem->cv, more, mem->account->id);
-	if (!frames_is_dirty(mem, more))
+	accmem_clear_invalidate_others(bo->cv, more, bo->account->id);
+	if (!frames_is_dirty(bo, more))
 		return 0;
-	mutex_lock(&mem->lock);
-	err = frames_map(mem, mem->run.size + more->size);
-	mutex_unlock(&mem->lock);
+	mutex_lock(&bo->lock);
+	err = frames_map(bo, bo->run.size + more->size);
+	mutex_unlock(&bo->lock);
 	if (!err)
-		err = accmem_clear_late(mem, more, frames_clear_dirty);
+		err = accmem_clear_sync(bo, more, frames_clear_dirty);
 	if (err)
-		frames_extend_undo(mem);
+		frames_extend_undo(bo);
 	return err;
 }
 
-static int frames_split(struct accmem_memory *mem, struct accmem_memory *rest)
+static int frames_split(struct accmem_bo *bo, struct accmem_bo *rest)
 {
-	u64 size = mem->size - rest->size;
+	u64 size = bo->size - rest->size;
 
-	if (mem->io_size <= size)
+	if (bo->io_size <= size)
 		return 0;
 	if (frames_map(rest, rest->size))
 		return -ENOMEM;
-	if (frames_map(mem, size)) {
+	if (frames_map(bo, size)) {
 		iounmap(rest->io);
 		rest->io = NULL;
 		return -ENOMEM;
@@ -219,7 +217,7 @@ static int frames_split(struct accmem_memory *mem, struct accmem_memory *rest)
 	return 0;
 }
 
-static int frames_clear(struct accmem_carveout *cv, u64 offset, u64 size)
+static int frames_clear_free(struct accmem_carveout *cv, u64 offset, u64 size)
 {
 	void __iomem *io = ioremap_wc(cv->phys + offset, size);
 
@@ -231,11 +229,11 @@ static int frames_clear(struct accmem_carveout *cv, u64 offset, u64 size)
 }
 
 /* where the part of a mapping ends that its memory has */
-static unsigned long frames_mapping_end(struct accmem_memory *mem,
+static unsigned long frames_mapping_end(struct accmem_bo *bo,
 					struct vm_area_struct *vma)
 {
-	u64 before = ((u64)vma->vm_pgoff << PAGE_SHIFT) - mem->offset;
-	u64 size = READ_ONCE(mem->size);
+	u64 before = ((u64)vma->vm_pgoff << PAGE_SHIFT) - bo->offset;
+	u64 size = READ_ONCE(bo->size);
 
 	if (size <= before)
 		return vma->vm_start;
@@ -244,29 +242,29 @@ static unsigned long frames_mapping_end(struct accmem_memory *mem,
 }
 
 /* The kernel's mapping says of what cache mode those of users are. */
-static vm_fault_t frames_reach(struct accmem_memory *mem, u64 end)
+static vm_fault_t frames_address(struct accmem_bo *bo, u64 end)
 {
 	int err;
 
-	if (end <= READ_ONCE(mem->io_size))
+	if (end <= READ_ONCE(bo->io_size))
 		return 0;
-	mutex_lock(&mem->lock);
-	err = frames_map_up_to(mem, end);
-	mutex_unlock(&mem->lock);
+	mutex_lock(&bo->lock);
+	err = frames_map_up_to(bo, end);
+	mutex_unlock(&bo->lock);
 	/* it has shrunk meanwhile: the next fault sees where it ends */
 	return err == -ENOMEM ? VM_FAULT_SIGBUS : err ? VM_FAULT_NOPAGE : 0;
 }
 
 /* all of the 2 MiB around the fault, as far as the mapping goes */
-static vm_fault_t frames_insert(struct accmem_memory *mem, struct vm_fault *vmf)
+static vm_fault_t frames_insert(struct accmem_bo *bo, struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
 	unsigned long base = round_down(vmf->address, ACCMEM_FOLIO);
 	unsigned long from = max(base, vma->vm_start);
-	unsigned long past = frames_mapping_end(mem, vma);
+	unsigned long past = frames_mapping_end(bo, vma);
 	unsigned long end = min(base + (ACCMEM_FOLIO - 1), past - 1);
-	u64 start = accmem_phys_offset_at(mem->cv, vma->vm_pgoff);
-	unsigned long pfn = PHYS_PFN(mem->cv->phys + start);
+	u64 start = accmem_phys_offset_at(bo->cv, vma->vm_pgoff);
+	unsigned long pfn = PHYS_PFN(bo->cv->phys + start);
 	struct accmem_run shown = {
 		.start = start + (from - vma->vm_start),
 		.size = end + 1 - from,
@@ -276,10 +274,10 @@ static vm_fault_t frames_insert(struct accmem_memory *mem, struct vm_fault *vmf)
 
 	if (vmf->address >= past)
 		return VM_FAULT_SIGBUS;
-	ret = frames_reach(mem, shown.start + shown.size - mem->run.start);
+	ret = frames_address(bo, shown.start + shown.size - bo->run.start);
 	if (ret)
 		return ret;
-	accmem_clear_touch(mem->cv, &shown);
+	accmem_clear_mark_dirty(bo->cv, &shown);
 	ret = vmf_insert_pfn(vma, vmf->address & PAGE_MASK,
 			     pfn + ((vmf->address - vma->vm_start) >>
 				    PAGE_SHIFT));
@@ -291,19 +289,19 @@ static vm_fault_t frames_insert(struct accmem_memory *mem, struct vm_fault *vmf)
 	return ret;
 }
 
-static vm_fault_t frames_fault(struct accmem_memory *mem, struct vm_fault *vmf)
+static vm_fault_t frames_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 {
 	struct address_space *mapping = vmf->vma->vm_file->f_mapping;
 	vm_fault_t ret;
 
 	filemap_invalidate_lock_shared(mapping);
-	ret = frames_insert(mem, vmf);
+	ret = frames_insert(bo, vmf);
 	filemap_invalidate_unlock_shared(mapping);
 	return ret;
 }
 
 /* faults hold the lock of the mapping */
-static void frames_pass_faults(struct accmem_memory *rest)
+static void frames_sync_faults(struct accmem_bo *rest)
 {
 	struct file *file = READ_ONCE(rest->account->file);
 
@@ -315,15 +313,15 @@ static void frames_pass_faults(struct accmem_memory *rest)
 
 /* nobody can have a reference to what has no page */
 const struct accmem_backing_ops accmem_phys_frames_ops = {
-	.prepare = frames_prepare,
+	.init = frames_init,
 	.fault = frames_fault,
 	.map = frames_map_all,
-	.zero = frames_zero,
+	.clear_range = frames_clear_range,
 	.access = frames_access,
 	.extend = frames_extend,
 	.split = frames_split,
-	.pass_faults = frames_pass_faults,
+	.sync_faults = frames_sync_faults,
 	.release = frames_release,
-	.clear = frames_clear,
+	.clear = frames_clear_free,
 	.destroy = accmem_phys_release_range,
 };

@@ -16,8 +16,8 @@
 #include "compat/compat.h"
 #include "core/carveout.h"
 #include "internal.h"
+#include "memory/bo.h"
 #include "memory/clear.h"
-#include "memory/memory.h"
 
 static struct page *pages_at(const struct accmem_carveout *cv, u64 offset)
 {
@@ -31,76 +31,75 @@ static void *pages_address_in(const struct accmem_carveout *cv, u64 offset)
 	       offset_in_page(cv->phys + offset);
 }
 
-static void *pages_address(const struct accmem_memory *mem, u64 offset)
+static void *pages_address(const struct accmem_bo *bo, u64 offset)
 {
-	return pages_address_in(mem->cv, mem->run.start + offset);
+	return pages_address_in(bo->cv, bo->run.start + offset);
 }
 
-static int pages_clear(struct accmem_carveout *cv, u64 offset, u64 size)
+static int pages_clear_free(struct accmem_carveout *cv, u64 offset, u64 size)
 {
 	accmem_phys_zero(pages_address_in(cv, offset), size);
 	return 0;
 }
 
-static void pages_clear_dirty(struct accmem_memory *mem,
+static void pages_clear_dirty(struct accmem_bo *bo,
 			      const struct accmem_run *run)
 {
-	pages_clear(mem->cv, run->start, run->size);
+	pages_clear_free(bo->cv, run->start, run->size);
 }
 
-static int pages_extend(struct accmem_memory *mem,
-			const struct accmem_run *more)
+static int pages_extend(struct accmem_bo *bo, const struct accmem_run *more)
 {
-	accmem_clear_claim(mem->cv, more, mem->account->id);
-	return accmem_clear_late(mem, more, pages_clear_dirty);
+	accmem_clear_invalidate_others(bo->cv, more, bo->account->id);
+	return accmem_clear_sync(bo, more, pages_clear_dirty);
 }
 
-static int pages_prepare(struct accmem_memory *mem)
+static int pages_init(struct accmem_bo *bo)
 {
-	return pages_extend(mem, &mem->run);
+	return pages_extend(bo, &bo->run);
 }
 
-static int pages_zero(struct accmem_memory *mem, u64 offset, u64 size)
+static int pages_clear_range(struct accmem_bo *bo, u64 offset, u64 size)
 {
-	accmem_phys_zero(pages_address(mem, offset), size);
+	accmem_phys_zero(pages_address(bo, offset), size);
 	return 0;
 }
 
 /* in one page, whose lock is held */
-static int pages_access_one(struct accmem_memory *mem, u64 offset, void *data,
+static int pages_access_one(struct accmem_bo *bo, u64 offset, void *data,
 			    u64 size, bool write)
 {
-	if (offset + size > READ_ONCE(mem->size))
+	if (offset + size > READ_ONCE(bo->size))
 		return -ENXIO;
 	if (write) {
-		accmem_phys_touch(mem, offset, size);
-		memcpy(pages_address(mem, offset), data, size);
+		accmem_phys_touch(bo, offset, size);
+		memcpy(pages_address(bo, offset), data, size);
 	} else {
-		memcpy(data, pages_address(mem, offset), size);
+		memcpy(data, pages_address(bo, offset), size);
 	}
 	return 0;
 }
 
-static int pages_access(struct accmem_memory *mem, u64 offset, void *data,
-			u64 size, bool write)
+static int pages_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
+			bool write)
 {
 	struct page *page;
 	u64 at, part;
 	int err = 0;
 
 	for (; size && !err; size -= part, offset += part, data += part) {
-		at = mem->run.start + offset;
+		at = bo->run.start + offset;
 		part = min(size, ACCMEM_FOLIO - (at & (ACCMEM_FOLIO - 1)));
-		page = pages_at(mem->cv, at);
+		page = pages_at(bo->cv, at);
 		lock_page(page);
-		err = pages_access_one(mem, offset, data, part, write);
+		err = pages_access_one(bo, offset, data, part, write);
 		unlock_page(page);
 	}
 	return err;
 }
 
-static int pages_copy(struct accmem_memory *to, u64 to_offset,
-		      struct accmem_memory *from, u64 from_offset, u64 size)
+static int pages_copy(struct accmem_bo *to, u64 to_offset,
+		      struct accmem_bo *from, u64 from_offset, u64 size)
 {
 	accmem_phys_touch(to, to_offset, size);
 	memcpy(pages_address(to, to_offset), pages_address(from, from_offset),
@@ -109,11 +108,11 @@ static int pages_copy(struct accmem_memory *to, u64 to_offset,
 }
 
 /* A fault may have shown all of a page of 2 MiB, or shows it when it is split. */
-static u64 pages_keep(struct accmem_memory *mem, u64 size)
+static u64 pages_shrink_floor(struct accmem_bo *bo, u64 size)
 {
-	u64 start = mem->run.start;
+	u64 start = bo->run.start;
 
-	if (!accmem_memory_was_mapped(mem))
+	if (!accmem_bo_was_mapped(bo))
 		return size;
 	return round_up(start + size, ACCMEM_FOLIO) - start;
 }
@@ -122,10 +121,10 @@ static u64 pages_keep(struct accmem_memory *mem, u64 size)
  * What one fault shows at most: the 2 MiB around it, where the mapping has all of
  * them and is aligned as they are.
  */
-static struct accmem_run pages_fault_extent(struct accmem_memory *mem,
+static struct accmem_run pages_fault_extent(struct accmem_bo *bo,
 					    const struct vm_fault *vmf)
 {
-	u64 offset = accmem_phys_offset_at(mem->cv, vmf->pgoff);
+	u64 offset = accmem_phys_offset_at(bo->cv, vmf->pgoff);
 	unsigned long address = vmf->address & PAGE_MASK;
 	unsigned long base = round_down(address, ACCMEM_FOLIO);
 	struct accmem_run run = { offset, PAGE_SIZE };
@@ -139,30 +138,30 @@ static struct accmem_run pages_fault_extent(struct accmem_memory *mem,
 }
 
 /* of a memory, those that it had before it shrank */
-static bool pages_has_offset(struct accmem_memory *mem, u64 offset)
+static bool pages_has_offset(struct accmem_bo *bo, u64 offset)
 {
-	return offset - mem->offset < READ_ONCE(mem->size);
+	return offset - bo->offset < READ_ONCE(bo->size);
 }
 
-static vm_fault_t pages_fault(struct accmem_memory *mem, struct vm_fault *vmf)
+static vm_fault_t pages_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 {
-	u64 at = accmem_phys_offset_at(mem->cv, vmf->pgoff);
-	struct page *page = pages_at(mem->cv, at);
-	struct accmem_run shown = pages_fault_extent(mem, vmf);
+	u64 at = accmem_phys_offset_at(bo->cv, vmf->pgoff);
+	struct page *page = pages_at(bo->cv, at);
+	struct accmem_run shown = pages_fault_extent(bo, vmf);
 
 	/* ours keeps it there: who waits for the lock has none that looks like a pin */
 	lock_page(page);
-	if (!pages_has_offset(mem, (u64)vmf->pgoff << PAGE_SHIFT)) {
+	if (!pages_has_offset(bo, (u64)vmf->pgoff << PAGE_SHIFT)) {
 		unlock_page(page);
 		return VM_FAULT_SIGBUS;
 	}
 	get_page(page);
-	accmem_clear_touch(mem->cv, &shown);
+	accmem_clear_mark_dirty(bo->cv, &shown);
 	vmf->page = page;
 	return VM_FAULT_LOCKED;
 }
 
-static void pages_pass_faults(struct accmem_memory *rest)
+static void pages_sync_faults(struct accmem_bo *rest)
 {
 	u64 at = round_down(rest->run.start, ACCMEM_FOLIO);
 	u64 end = rest->run.start + rest->run.size;
@@ -183,18 +182,18 @@ static void pages_destroy(struct accmem_carveout *cv)
 }
 
 static const struct accmem_backing_ops pages_ops = {
-	.prepare = pages_prepare,
+	.init = pages_init,
 	.fault = pages_fault,
-	.idle = accmem_pins_idle,
-	.settle = accmem_pins_settle,
-	.zero = pages_zero,
+	.check_idle = accmem_pins_check,
+	.unmap_and_check = accmem_pins_unmap_and_check,
+	.clear_range = pages_clear_range,
 	.access = pages_access,
 	.copy = pages_copy,
 	.extend = pages_extend,
-	.keep = pages_keep,
-	.pass_faults = pages_pass_faults,
-	.unpinned = accmem_pins_settle,
-	.clear = pages_clear,
+	.shrink_floor = pages_shrink_floor,
+	.sync_faults = pages_sync_faults,
+	.check_unpinned = accmem_pins_unmap_and_check,
+	.clear = pages_clear_free,
 	.destroy = pages_destroy,
 };
 

@@ -7,7 +7,7 @@
  * account while anything in it is in use, and what hides a pin is a mapping of
  * that account's.
  *
- * Locks: reap_lock > folio lock > the carveout's lock.
+ * Locks: quarantine_lock > folio lock > the carveout's lock.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -16,17 +16,17 @@
 #include "core/carveout.h"
 #include "internal.h"
 
-static struct folio *pins_folio_at(struct accmem_memory *mem, u64 at)
+static struct folio *pins_folio_at(struct accmem_bo *bo, u64 at)
 {
-	return page_folio(pfn_to_page(PHYS_PFN(mem->cv->phys + at)));
+	return page_folio(pfn_to_page(PHYS_PFN(bo->cv->phys + at)));
 }
 
-/* does the folio at @at hold anything but @mem? */
-static bool pins_folio_is_shared(struct accmem_memory *mem, u64 at)
+/* does the folio at @at hold anything but @bo? */
+static bool pins_folio_is_shared(struct accmem_bo *bo, u64 at)
 {
-	struct accmem_carveout *cv = mem->cv;
-	u64 from = max(at, mem->run.start);
-	u64 to = min(at + ACCMEM_FOLIO, mem->run.start + mem->run.size);
+	struct accmem_carveout *cv = bo->cv;
+	u64 from = max(at, bo->run.start);
+	u64 to = min(at + ACCMEM_FOLIO, bo->run.start + bo->run.size);
 	bool shared;
 
 	accmem_carveout_lock(cv);
@@ -42,16 +42,15 @@ static bool pins_folio_is_shared(struct accmem_memory *mem, u64 at)
  * the page, drops its own after the lock: then the answer is yes, and the question
  * will be asked again.
  */
-static bool pins_folio_unmap(struct accmem_memory *mem, struct folio *folio,
-			     u64 at)
+static bool pins_folio_unmap(struct accmem_bo *bo, struct folio *folio, u64 at)
 {
-	struct file *file = READ_ONCE(mem->account->file);
+	struct file *file = READ_ONCE(bo->account->file);
 	bool idle;
 
 	folio_lock(folio);
 	if (file)
 		unmap_mapping_range(file->f_mapping,
-				    accmem_carveout_mapped_at(mem->cv) + at,
+				    accmem_carveout_mmap_base(bo->cv) + at,
 				    ACCMEM_FOLIO, 1);
 	idle = folio_ref_count(folio) == 1;
 	folio_unlock(folio);
@@ -59,24 +58,24 @@ static bool pins_folio_unmap(struct accmem_memory *mem, struct folio *folio,
 }
 
 /* Is a folio with a reference beyond ours free of pins? Asked once in a pass. */
-static bool pins_folio_settle(struct accmem_memory *mem, struct folio *folio,
-			      u64 at)
+static bool pins_folio_unmap_and_check(struct accmem_bo *bo,
+				       struct folio *folio, u64 at)
 {
-	struct accmem_carveout *cv = mem->cv;
-	struct accmem_unit *unit = &cv->units[accmem_unit_of(at)];
+	struct accmem_carveout *cv = bo->cv;
+	struct accmem_chunk *unit = &cv->units[accmem_chunk_index(at)];
 
-	lockdep_assert_held(&cv->reap_lock);
-	if (unit->pinned == cv->reap_pass)
+	lockdep_assert_held(&cv->quarantine_lock);
+	if (unit->pinned == cv->quarantine_pass)
 		return false;
-	if (pins_folio_is_shared(mem, at) && pins_folio_unmap(mem, folio, at))
+	if (pins_folio_is_shared(bo, at) && pins_folio_unmap(bo, folio, at))
 		return true;
-	unit->pinned = cv->reap_pass;
+	unit->pinned = cv->quarantine_pass;
 	return false;
 }
 
 /**
- * accmem_pins_idle() - has nobody but us a reference to the pages?
- * @mem: one run of a carveout with page structures
+ * accmem_pins_check() - has nobody but us a reference to the pages?
+ * @bo: one run of a carveout with page structures
  *
  * A reference that a page table walker takes for an instant, without a mapping
  * to find the page by, gives no access; so once the count was one it stays
@@ -84,21 +83,21 @@ static bool pins_folio_settle(struct accmem_memory *mem, struct folio *folio,
  *
  * Return: true if so. A neighbour's mapping makes it false.
  */
-bool accmem_pins_idle(struct accmem_memory *mem)
+bool accmem_pins_check(struct accmem_bo *bo)
 {
-	u64 at = round_down(mem->run.start, ACCMEM_FOLIO);
-	u64 end = mem->run.start + mem->run.size;
+	u64 at = round_down(bo->run.start, ACCMEM_FOLIO);
+	u64 end = bo->run.start + bo->run.size;
 
 	for (; at < end; at += ACCMEM_FOLIO) {
-		if (folio_ref_count(pins_folio_at(mem, at)) != 1)
+		if (folio_ref_count(pins_folio_at(bo, at)) != 1)
 			return false;
 	}
 	return true;
 }
 
 /**
- * accmem_pins_settle() - find out whether pages are pinned
- * @mem: one run of a carveout with page structures, without mappings. reap_lock
+ * accmem_pins_unmap_and_check() - find out whether pages are pinned
+ * @bo: one run of a carveout with page structures, without mappings. quarantine_lock
  *	is held.
  *
  * Takes down its neighbours' mappings where they hide the answer; they belong
@@ -106,16 +105,16 @@ bool accmem_pins_idle(struct accmem_memory *mem)
  *
  * Return: true if nobody but us has a reference.
  */
-bool accmem_pins_settle(struct accmem_memory *mem)
+bool accmem_pins_unmap_and_check(struct accmem_bo *bo)
 {
-	u64 at = round_down(mem->run.start, ACCMEM_FOLIO);
-	u64 end = mem->run.start + mem->run.size;
+	u64 at = round_down(bo->run.start, ACCMEM_FOLIO);
+	u64 end = bo->run.start + bo->run.size;
 
 	for (; at < end; at += ACCMEM_FOLIO) {
-		struct folio *folio = pins_folio_at(mem, at);
+		struct folio *folio = pins_folio_at(bo, at);
 
 		if (folio_ref_count(folio) != 1 &&
-		    !pins_folio_settle(mem, folio, at))
+		    !pins_folio_unmap_and_check(bo, folio, at))
 			return false;
 		cond_resched();
 	}

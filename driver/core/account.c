@@ -88,9 +88,9 @@ static void users_forget(bool all)
 	lockdep_assert_held(&users_lock);
 	hash_for_each_safe(users, i, next, user, node) {
 		if (user->refs ||
-		    (!all && user->said &&
-		     time_before(jiffies,
-				 user->said + DEFAULT_RATELIMIT_INTERVAL)))
+		    (!all && user->last_message &&
+		     time_before(jiffies, user->last_message +
+						  DEFAULT_RATELIMIT_INTERVAL)))
 			continue;
 		hash_del(&user->node);
 		xa_destroy(&user->accounts);
@@ -146,14 +146,14 @@ void accmem_user_put(struct accmem_user *user)
 }
 
 /**
- * accmem_user_may_say() - may there be another message that a user causes?
+ * accmem_user_ratelimit() - may there be another message that a user causes?
  * @user: the user
  *
  * Return: whether there may. That there were many does not end with what it has open.
  */
-bool accmem_user_may_say(struct accmem_user *user)
+bool accmem_user_ratelimit(struct accmem_user *user)
 {
-	WRITE_ONCE(user->said, jiffies ?: 1);
+	WRITE_ONCE(user->last_message, jiffies ?: 1);
 	return __ratelimit(&user->messages);
 }
 
@@ -397,13 +397,13 @@ bool accmem_charge_fits(const struct accmem_account *account, u64 bytes,
 }
 
 /**
- * accmem_charge_is_too_much() - could so many bytes never be charged?
+ * accmem_charge_exceeds_limit() - could so many bytes never be charged?
  * @bytes: bytes; U64_MAX asks whether there is a limit at all
  * @exempt: the user's limits do not count
  *
  * Return: whether a limit is below.
  */
-bool accmem_charge_is_too_much(u64 bytes, bool exempt)
+bool accmem_charge_exceeds_limit(u64 bytes, bool exempt)
 {
 	u64 context = READ_ONCE(accmem_max_bytes_per_context);
 	u64 user = READ_ONCE(accmem_max_bytes_per_user);

@@ -19,7 +19,7 @@ struct accmem_account *accmem_account_open(struct accmem_device *dev,
 					   kuid_t uid);
 void accmem_user_get(struct accmem_user *user);
 void accmem_user_put(struct accmem_user *user);
-bool accmem_user_may_say(struct accmem_user *user);
+bool accmem_user_ratelimit(struct accmem_user *user);
 void accmem_users_exit(void);
 void accmem_account_get(struct accmem_account *account);
 void accmem_account_put(struct accmem_account *account);
@@ -28,7 +28,7 @@ int accmem_charge_buffers(struct accmem_account *account, u64 buffers);
 bool accmem_charge_buffer(struct accmem_account *account, bool exempt);
 void accmem_uncharge(struct accmem_account *account, u64 bytes);
 void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers);
-bool accmem_charge_is_too_much(u64 bytes, bool exempt);
+bool accmem_charge_exceeds_limit(u64 bytes, bool exempt);
 bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit);
 bool accmem_charge_fits(const struct accmem_account *account, u64 bytes,
 			u64 buffers, bool exempt);

@@ -51,8 +51,8 @@ int accmem_carveout_init(struct accmem_carveout *cv)
  */
 int accmem_carveout_own_folios(struct accmem_carveout *cv)
 {
-	cv->owners = kvcalloc(accmem_unit_of(cv->capacity), sizeof(*cv->owners),
-			      GFP_KERNEL);
+	cv->owners = kvcalloc(accmem_chunk_index(cv->capacity),
+			      sizeof(*cv->owners), GFP_KERNEL);
 	if (!cv->owners)
 		return -ENOMEM;
 	accmem_buddy_set_owners(&cv->buddy, cv->owners);
@@ -69,8 +69,8 @@ int accmem_carveout_own_folios(struct accmem_carveout *cv)
  */
 int accmem_carveout_track_dirty(struct accmem_carveout *cv)
 {
-	cv->units = kvcalloc(accmem_unit_of(cv->capacity), sizeof(*cv->units),
-			     GFP_KERNEL);
+	cv->units = kvcalloc(accmem_chunk_index(cv->capacity),
+			     sizeof(*cv->units), GFP_KERNEL);
 	if (!cv->units)
 		return -ENOMEM;
 	accmem_buddy_mark_dirty(&cv->buddy, 0, cv->capacity);

@@ -80,19 +80,20 @@ static inline u32 accmem_carveout_flags(const struct accmem_carveout *cv,
 					      flags;
 }
 
-static inline bool accmem_populates(const struct accmem_carveout *cv, u32 flags)
+static inline bool accmem_must_populate(const struct accmem_carveout *cv,
+					u32 flags)
 {
 	return accmem_carveout_flags(cv, flags) & ACCMEM_ALLOC_POPULATE &&
 	       cv->ops->populate;
 }
 
 /* where its device addresses begin in an address_space of mappings */
-static inline u64 accmem_carveout_mapped_at(const struct accmem_carveout *cv)
+static inline u64 accmem_carveout_mmap_base(const struct accmem_carveout *cv)
 {
 	return cv->address_base & (ACCMEM_MAX_SPAN - 1);
 }
 
-static inline u64 accmem_unit_of(u64 offset)
+static inline u64 accmem_chunk_index(u64 offset)
 {
 	return offset >> ACCMEM_FOLIO_SHIFT;
 }

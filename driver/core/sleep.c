@@ -27,13 +27,13 @@ bool accmem_sleep_until(u64 deadline_ns)
 }
 
 /* does the default action of a signal let the call be made again? */
-static bool restart_by_default(int sig)
+static bool sleep_restarts_by_default(int sig)
 {
 	return sig_kernel_stop(sig) || sig_kernel_ignore(sig) || sig == SIGCONT;
 }
 
 /**
- * accmem_will_restart() - will a call be made again that ends with -ERESTARTSYS?
+ * accmem_syscall_restarts() - will a call be made again that ends with -ERESTARTSYS?
  *
  * Not if the action of any signal that is to be delivered is a handler without
  * SA_RESTART, or death. Where that changes before the signal is delivered, the
@@ -41,7 +41,7 @@ static bool restart_by_default(int sig)
  *
  * Return: whether it will.
  */
-bool accmem_will_restart(void)
+bool accmem_syscall_restarts(void)
 {
 	struct sighand_struct *sighand =
 		rcu_dereference_protected(current->sighand, true);
@@ -61,7 +61,7 @@ bool accmem_will_restart(void)
 			continue;
 		action = &sighand->action[sig - 1];
 		if (action->sa.sa_handler == SIG_DFL)
-			restarts = restart_by_default(sig);
+			restarts = sleep_restarts_by_default(sig);
 		else if (action->sa.sa_handler != SIG_IGN)
 			restarts = action->sa.sa_flags & SA_RESTART;
 	}

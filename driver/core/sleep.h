@@ -8,6 +8,6 @@
 #include <linux/types.h>
 
 bool accmem_sleep_until(u64 deadline_ns);
-bool accmem_will_restart(void);
+bool accmem_syscall_restarts(void);
 
 #endif /* ACCMEM_CORE_SLEEP_H */

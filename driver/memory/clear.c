@@ -11,7 +11,7 @@
  *
  * Memory that no fault has shown reads as zero still, for all that the driver
  * knows. It goes back to the same account as it is; to any other it is dirty,
- * since a device may have reached it by its address. accmem_unit.untouched_by
+ * since a device may have reached it by its address. accmem_chunk.clean_for
  * says for 2 MiB at a time whose such memory it is. After a second or two the
  * cleaner makes it dirty.
  *
@@ -31,7 +31,7 @@
 #define CLEAR_AGE HZ /* between two looks at what is untouched */
 #define CLEAR_GIVE_WAY (HZ / 10) /* to requests that look for memory */
 #define CLEAR_SCAN 512u /* units looked at in one hold of the lock */
-#define CLEAR_SEEN BIT_ULL(63) /* untouched_by: since the look before */
+#define CLEAR_SEEN BIT_ULL(63) /* clean_for: since the look before */
 
 static u64 clear_unit_start(u64 unit)
 {
@@ -43,24 +43,24 @@ static void clear_unit_make_dirty(struct accmem_carveout *cv, u64 unit)
 	lockdep_assert_held(&cv->lock);
 	accmem_buddy_mark_dirty(&cv->buddy, clear_unit_start(unit),
 				ACCMEM_FOLIO);
-	WRITE_ONCE(cv->units[unit].untouched_by, 0);
+	WRITE_ONCE(cv->units[unit].clean_for, 0);
 }
 
 /**
- * accmem_clear_claim() - an account has got memory
+ * accmem_clear_invalidate_others() - an account has got memory
  * @cv: the carveout
  * @run: the memory, which nobody else knows of yet
  * @account: the account's number
  *
  * What was left untouched by others is dirty from now on.
  */
-void accmem_clear_claim(struct accmem_carveout *cv, const struct accmem_run *run,
-			u64 account)
+void accmem_clear_invalidate_others(struct accmem_carveout *cv,
+				    const struct accmem_run *run, u64 account)
 {
-	u64 last = accmem_unit_of(run->start + run->size - 1), unit;
+	u64 last = accmem_chunk_index(run->start + run->size - 1), unit;
 
-	for (unit = accmem_unit_of(run->start); unit <= last; unit++) {
-		u64 by = READ_ONCE(cv->units[unit].untouched_by) & ~CLEAR_SEEN;
+	for (unit = accmem_chunk_index(run->start); unit <= last; unit++) {
+		u64 by = READ_ONCE(cv->units[unit].clean_for) & ~CLEAR_SEEN;
 
 		if (!by || by == account)
 			continue;
@@ -105,8 +105,8 @@ void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run,
 {
 	accmem_carveout_lock(cv);
 	accmem_buddy_mark_held(&cv->buddy, run->start, run->size, false);
-	cv->cleared_late += run->size;
-	cv->cleared_helping += helped ? run->size : 0;
+	cv->cleared_at_alloc += run->size;
+	cv->cleared_parallel += helped ? run->size : 0;
 	accmem_carveout_unlock(cv);
 }
 
@@ -114,17 +114,17 @@ void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run,
 static void clear_whole_units(const struct accmem_run *run, u64 *first,
 			      u64 *end)
 {
-	*first = accmem_unit_of(round_up(run->start, ACCMEM_FOLIO));
-	*end = accmem_unit_of(run->start + run->size);
+	*first = accmem_chunk_index(round_up(run->start, ACCMEM_FOLIO));
+	*end = accmem_chunk_index(run->start + run->size);
 }
 
 /**
- * accmem_clear_touch() - memory is about to be written to, or shown by a fault
+ * accmem_clear_mark_dirty() - memory is about to be written to, or shown by a fault
  * @cv: the carveout
  * @run: the memory, which is in use; granules that it has a part of count whole
  */
-void accmem_clear_touch(struct accmem_carveout *cv,
-			const struct accmem_run *run)
+void accmem_clear_mark_dirty(struct accmem_carveout *cv,
+			     const struct accmem_run *run)
 {
 	u64 start = round_down(run->start, ACCMEM_GRANULE);
 	u64 end = round_up(run->start + run->size, ACCMEM_GRANULE);
@@ -134,10 +134,10 @@ void accmem_clear_touch(struct accmem_carveout *cv,
 	accmem_carveout_unlock(cv);
 }
 
-static void clear_set_untouched(struct accmem_carveout *cv, u64 unit,
+static void clear_set_clean_for(struct accmem_carveout *cv, u64 unit,
 				u64 account)
 {
-	WRITE_ONCE(cv->units[unit].untouched_by, account);
+	WRITE_ONCE(cv->units[unit].clean_for, account);
 	WRITE_ONCE(cv->untouched, true);
 }
 
@@ -151,7 +151,7 @@ static void clear_release_unit(struct accmem_carveout *cv, u64 unit,
 				      ACCMEM_FOLIO);
 	accmem_carveout_unlock(cv);
 	if (!dirty)
-		clear_set_untouched(cv, unit, account);
+		clear_set_clean_for(cv, unit, account);
 }
 
 /**
@@ -175,7 +175,7 @@ void accmem_clear_release_units(struct accmem_carveout *cv,
 		if (mapped)
 			clear_release_unit(cv, unit, account);
 		else
-			clear_set_untouched(cv, unit, account);
+			clear_set_clean_for(cv, unit, account);
 		cond_resched();
 	}
 }
@@ -184,8 +184,8 @@ void accmem_clear_release_units(struct accmem_carveout *cv,
 static void clear_release_piece(struct accmem_carveout *cv, u64 start, u64 end,
 				u64 account)
 {
-	u64 unit = accmem_unit_of(start);
-	u64 by = cv->units[unit].untouched_by & ~CLEAR_SEEN;
+	u64 unit = accmem_chunk_index(start);
+	u64 by = cv->units[unit].clean_for & ~CLEAR_SEEN;
 
 	lockdep_assert_held(&cv->lock);
 	if (accmem_buddy_is_dirty(&cv->buddy, start, end - start))
@@ -193,7 +193,7 @@ static void clear_release_piece(struct accmem_carveout *cv, u64 start, u64 end,
 	if (by && by != account)
 		accmem_buddy_mark_held(&cv->buddy, start, end - start, true);
 	else
-		clear_set_untouched(cv, unit, account);
+		clear_set_clean_for(cv, unit, account);
 }
 
 /**
@@ -246,19 +246,19 @@ static void clear_give_chunk(struct accmem_carveout *cv,
 	cv->clearing -= run->size;
 	WRITE_ONCE(cv->clear_seq, cv->clear_seq + 1);
 	accmem_carveout_unlock(cv);
-	accmem_waiters_came_back(cv->dev, NULL);
+	accmem_waiters_wake_freed(cv->dev, NULL);
 }
 
 /* Is it the cleaner's turn, whoever looks what is free? */
 static bool clear_has_turn(struct accmem_carveout *cv)
 {
-	return time_before(jiffies, READ_ONCE(cv->clear_turn));
+	return time_before(jiffies, READ_ONCE(cv->clear_turn_end));
 }
 
-static bool clear_gives_way(struct accmem_carveout *cv)
+static bool clear_yields(struct accmem_carveout *cv)
 {
 	return atomic_read(&cv->clear_pause) ||
-	       (atomic_read(&cv->clear_looks) && !clear_has_turn(cv));
+	       (atomic_read(&cv->clear_blockers) && !clear_has_turn(cv));
 }
 
 /* as long as it has given way to others, it does not to who only looks */
@@ -266,11 +266,11 @@ static void clear_count_patience(struct accmem_carveout *cv,
 				 unsigned long patience)
 {
 	lockdep_assert_held(&cv->clear_lock);
-	cv->clear_given += patience;
-	if (cv->clear_given < CLEAR_GIVE_WAY)
+	cv->clear_yielded += patience;
+	if (cv->clear_yielded < CLEAR_GIVE_WAY)
 		return;
-	cv->clear_given = 0;
-	WRITE_ONCE(cv->clear_turn, jiffies + CLEAR_GIVE_WAY);
+	cv->clear_yielded = 0;
+	WRITE_ONCE(cv->clear_turn_end, jiffies + CLEAR_GIVE_WAY);
 }
 
 /*
@@ -282,9 +282,9 @@ static void clear_lock_patiently(struct accmem_carveout *cv)
 	unsigned long begin = jiffies, until = begin + CLEAR_GIVE_WAY;
 
 	mutex_lock(&cv->clear_lock);
-	while (clear_gives_way(cv) && time_before(jiffies, until)) {
+	while (clear_yields(cv) && time_before(jiffies, until)) {
 		mutex_unlock(&cv->clear_lock);
-		wait_var_event_timeout(&cv->clear_pause, !clear_gives_way(cv),
+		wait_var_event_timeout(&cv->clear_pause, !clear_yields(cv),
 				       CLEAR_GIVE_WAY);
 		mutex_lock(&cv->clear_lock);
 	}
@@ -315,13 +315,12 @@ static bool clear_age_units(struct accmem_carveout *cv, u64 unit, u64 end)
 
 	accmem_carveout_lock(cv);
 	for (; unit < end; unit++) {
-		u64 by = READ_ONCE(cv->units[unit].untouched_by);
+		u64 by = READ_ONCE(cv->units[unit].clean_for);
 
 		if (by & CLEAR_SEEN) {
 			clear_unit_make_dirty(cv, unit);
 		} else if (by) {
-			WRITE_ONCE(cv->units[unit].untouched_by,
-				   by | CLEAR_SEEN);
+			WRITE_ONCE(cv->units[unit].clean_for, by | CLEAR_SEEN);
 			left = true;
 		}
 	}
@@ -331,9 +330,9 @@ static bool clear_age_units(struct accmem_carveout *cv, u64 unit, u64 end)
 }
 
 /* What stays untouched from one look to the next but one becomes dirty. */
-static void clear_age_untouched(struct accmem_carveout *cv)
+static void clear_age_clean_for(struct accmem_carveout *cv)
 {
-	u64 nr = accmem_unit_of(cv->capacity), unit;
+	u64 nr = accmem_chunk_index(cv->capacity), unit;
 	bool left = false;
 
 	WRITE_ONCE(cv->untouched, false);
@@ -354,7 +353,7 @@ static void clear_work(struct work_struct *work)
 		return;
 	if (time_after_eq(jiffies, cv->clear_aged + CLEAR_AGE)) {
 		cv->clear_aged = jiffies;
-		clear_age_untouched(cv);
+		clear_age_clean_for(cv);
 	}
 	accmem_clear_kick(cv, false);
 }
@@ -366,7 +365,7 @@ static void clear_work(struct work_struct *work)
 void accmem_clear_init(struct accmem_carveout *cv)
 {
 	mutex_init(&cv->clear_lock);
-	cv->clear_turn = jiffies;
+	cv->clear_turn_end = jiffies;
 	INIT_DELAYED_WORK(&cv->clear_work, clear_work);
 }
 
@@ -433,7 +432,7 @@ static unsigned int clear_wait_for_chunk(struct accmem_carveout *cv)
  * Waits while at most 2 MiB are cleared. Until accmem_clear_resume(), but for
  * no more than some 100 ms, all free memory is where the allocator sees it.
  *
- * Return: what accmem_clear_hid() is asked with.
+ * Return: what accmem_clear_took_chunk_since() is asked with.
  */
 unsigned int accmem_clear_pause(struct accmem_carveout *cv)
 {
@@ -442,17 +441,17 @@ unsigned int accmem_clear_pause(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_clear_pause_to_look() - the same for who only wants to know what is free
+ * accmem_clear_block() - the same for who only wants to know what is free
  * @cv: the carveout
  *
  * Anybody may ask that in a loop: the cleaner works half of the time all the same,
- * and may have a chunk. Ends with accmem_clear_looked().
+ * and may have a chunk. Ends with accmem_clear_unblock().
  *
- * Return: what accmem_clear_hid() is asked with.
+ * Return: what accmem_clear_took_chunk_since() is asked with.
  */
-unsigned int accmem_clear_pause_to_look(struct accmem_carveout *cv)
+unsigned int accmem_clear_block(struct accmem_carveout *cv)
 {
-	atomic_inc(&cv->clear_looks);
+	atomic_inc(&cv->clear_blockers);
 	/* the lock is in its way, too */
 	if (clear_has_turn(cv))
 		return READ_ONCE(cv->clear_seq);
@@ -460,13 +459,13 @@ unsigned int accmem_clear_pause_to_look(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_clear_hid() - did the cleaner hold anything after all?
+ * accmem_clear_took_chunk_since() - did the cleaner hold anything after all?
  * @cv: the carveout
  * @seq: of accmem_clear_pause()
  *
  * Return: whether free memory may have been overlooked since.
  */
-bool accmem_clear_hid(struct accmem_carveout *cv, unsigned int seq)
+bool accmem_clear_took_chunk_since(struct accmem_carveout *cv, unsigned int seq)
 {
 	return READ_ONCE(cv->clear_seq) != seq;
 }
@@ -493,11 +492,11 @@ void accmem_clear_resume(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_clear_looked() - undo accmem_clear_pause_to_look()
+ * accmem_clear_unblock() - undo accmem_clear_block()
  * @cv: the carveout
  */
-void accmem_clear_looked(struct accmem_carveout *cv)
+void accmem_clear_unblock(struct accmem_carveout *cv)
 {
-	if (atomic_dec_and_test(&cv->clear_looks))
+	if (atomic_dec_and_test(&cv->clear_blockers))
 		wake_up_var(&cv->clear_pause);
 }

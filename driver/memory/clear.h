@@ -14,18 +14,19 @@ void accmem_clear_init(struct accmem_carveout *cv);
 void accmem_clear_stop(struct accmem_carveout *cv);
 void accmem_clear_kick(struct accmem_carveout *cv, bool touched);
 unsigned int accmem_clear_pause(struct accmem_carveout *cv);
-unsigned int accmem_clear_pause_to_look(struct accmem_carveout *cv);
-bool accmem_clear_hid(struct accmem_carveout *cv, unsigned int seq);
+unsigned int accmem_clear_block(struct accmem_carveout *cv);
+bool accmem_clear_took_chunk_since(struct accmem_carveout *cv,
+				   unsigned int seq);
 bool accmem_clear_is_busy(struct accmem_carveout *cv);
 void accmem_clear_resume(struct accmem_carveout *cv);
-void accmem_clear_looked(struct accmem_carveout *cv);
-void accmem_clear_claim(struct accmem_carveout *cv, const struct accmem_run *run,
-			u64 account);
+void accmem_clear_unblock(struct accmem_carveout *cv);
+void accmem_clear_invalidate_others(struct accmem_carveout *cv,
+				    const struct accmem_run *run, u64 account);
 bool accmem_clear_next(struct accmem_carveout *cv, u64 offset, u64 size,
 		       struct accmem_run *run);
 void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run,
 		       bool helped);
-void accmem_clear_touch(struct accmem_carveout *cv,
-			const struct accmem_run *run);
+void accmem_clear_mark_dirty(struct accmem_carveout *cv,
+			     const struct accmem_run *run);
 
 #endif /* ACCMEM_MEMORY_CLEAR_H */

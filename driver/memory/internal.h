@@ -11,27 +11,25 @@
 #include <linux/workqueue.h>
 
 #include "core/carveout.h"
-#include "types/memory_types.h"
+#include "types/bo_types.h"
 
 #define ACCMEM_OVERDUE_FIRST_LOOK msecs_to_jiffies(100)
 
 struct accmem_run;
 
 /* memory.c */
-void accmem_memory_set_overdue(struct accmem_memory *mem);
-void accmem_memory_free(struct accmem_memory *mem);
+void accmem_bo_set_overdue(struct accmem_bo *bo);
+void accmem_bo_free(struct accmem_bo *bo);
 
 /* runs.c */
-int accmem_runs_take(struct accmem_memory *mem,
-		     const struct accmem_memory_spec *spec);
-int accmem_run_take_behind(struct accmem_memory *mem, u64 size, u64 page_size,
-			   struct accmem_run *more);
-void accmem_run_give_back(struct accmem_memory *mem,
-			  const struct accmem_run *run);
-void accmem_runs_give(struct accmem_memory *mem);
-void accmem_runs_drop(struct accmem_memory *mem);
-int accmem_runs_hand_over(struct accmem_memory *from, struct accmem_memory *to,
-			  bool exempt);
+int accmem_runs_alloc(struct accmem_bo *bo, const struct accmem_bo_spec *spec);
+int accmem_run_alloc_at_end(struct accmem_bo *bo, u64 size, u64 page_size,
+			    struct accmem_run *more);
+void accmem_run_free(struct accmem_bo *bo, const struct accmem_run *run);
+void accmem_runs_free(struct accmem_bo *bo);
+void accmem_runs_forget(struct accmem_bo *bo);
+int accmem_runs_hand_off(struct accmem_bo *from, struct accmem_bo *to,
+			 bool exempt);
 
 /* clear.c */
 void accmem_clear_release_units(struct accmem_carveout *cv,
@@ -41,9 +39,9 @@ void accmem_clear_release(struct accmem_carveout *cv,
 			  const struct accmem_run *run, u64 account);
 
 /* shared.c */
-int accmem_shared_hold(struct accmem_memory *mem, u64 offset, bool write);
-bool accmem_shared_try_hold(struct accmem_memory *mem, u64 offset, bool write);
-void accmem_shared_drop(struct accmem_memory *mem);
+int accmem_shared_hold(struct accmem_bo *bo, u64 offset, bool write);
+bool accmem_shared_try_hold(struct accmem_bo *bo, u64 offset, bool write);
+void accmem_shared_drop(struct accmem_bo *bo);
 
 /* Memory has become pending: it is looked at from now on. Does not sleep. */
 static inline void accmem_overdue_watch(struct accmem_carveout *cv)
@@ -53,26 +51,26 @@ static inline void accmem_overdue_watch(struct accmem_carveout *cv)
 				   ACCMEM_OVERDUE_FIRST_LOOK);
 }
 
-/* it has accmem_memory.run, and nothing else */
-static inline void accmem_runs_set_one(struct accmem_memory *mem)
+/* it has accmem_bo.run, and nothing else */
+static inline void accmem_runs_set_one(struct accmem_bo *bo)
 {
-	mem->runs = &mem->run;
-	mem->nr_runs = 1;
+	bo->runs = &bo->run;
+	bo->nr_runs = 1;
 }
 
-static inline struct accmem_run *accmem_runs_last(struct accmem_memory *mem)
+static inline struct accmem_run *accmem_runs_last(struct accmem_bo *bo)
 {
-	return &mem->runs[mem->nr_runs - 1];
+	return &bo->runs[bo->nr_runs - 1];
 }
 
 /* what lies behind the last one is a part of it; the carveout's lock is held */
-static inline void accmem_runs_lengthen(struct accmem_memory *mem, u64 size)
+static inline void accmem_runs_extend(struct accmem_bo *bo, u64 size)
 {
-	lockdep_assert_held(&mem->cv->lock);
-	accmem_runs_last(mem)->size += size;
-	if (mem->nr_runs == 1)
-		mem->run = mem->runs[0];
-	WRITE_ONCE(mem->size, mem->size + size);
+	lockdep_assert_held(&bo->cv->lock);
+	accmem_runs_last(bo)->size += size;
+	if (bo->nr_runs == 1)
+		bo->run = bo->runs[0];
+	WRITE_ONCE(bo->size, bo->size + size);
 }
 
 #endif /* ACCMEM_MEMORY_INTERNAL_H */

@@ -31,17 +31,16 @@ static struct accmem_account *overdue_next(struct accmem_carveout *cv,
 					   unsigned int *ms)
 {
 	struct accmem_account *account = NULL;
-	struct accmem_memory *mem;
+	struct accmem_bo *bo;
 
 	accmem_carveout_lock(cv);
-	mem = list_first_entry_or_null(&cv->pending, struct accmem_memory,
-				       link);
-	*ms = mem ? jiffies_to_msecs(jiffies - mem->since) : 0;
-	if (mem && *ms >= limit_ms) {
-		accmem_memory_set_overdue(mem);
-		account = mem->account;
+	bo = list_first_entry_or_null(&cv->pending, struct accmem_bo, link);
+	*ms = bo ? jiffies_to_msecs(jiffies - bo->since) : 0;
+	if (bo && *ms >= limit_ms) {
+		accmem_bo_set_overdue(bo);
+		account = bo->account;
 		accmem_account_get(account);
-		*size = mem->size;
+		*size = bo->size;
 	}
 	accmem_carveout_unlock(cv);
 	return account;

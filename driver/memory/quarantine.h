@@ -9,14 +9,15 @@
 
 struct accmem_account;
 struct accmem_carveout;
-struct accmem_memory;
+struct accmem_bo;
 
-void accmem_reap_init(struct accmem_carveout *cv);
-void accmem_reap_stop(struct accmem_carveout *cv);
-void accmem_reap_some(struct accmem_carveout *cv, unsigned int most);
-void accmem_reap_many(struct accmem_carveout *cv, unsigned int most);
-void accmem_reap_own(struct accmem_carveout *cv,
-		     struct accmem_account *account);
-bool accmem_reap_is_idle(struct accmem_memory *mem);
+void accmem_quarantine_init(struct accmem_carveout *cv);
+void accmem_quarantine_stop(struct accmem_carveout *cv);
+void accmem_quarantine_scan(struct accmem_carveout *cv, unsigned int most);
+void accmem_quarantine_scan_force(struct accmem_carveout *cv,
+				  unsigned int most);
+void accmem_quarantine_scan_account(struct accmem_carveout *cv,
+				    struct accmem_account *account);
+bool accmem_quarantine_is_idle(struct accmem_bo *bo);
 
 #endif /* ACCMEM_MEMORY_QUARANTINE_H */

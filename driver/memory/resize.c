@@ -2,7 +2,7 @@
 /*
  * Memory that grows, shrinks, or is copied.
  *
- * Where it cannot grow by what lies right behind it (accmem_memory_extend()), it
+ * Where it cannot grow by what lies right behind it (accmem_bo_extend()), it
  * joins another memory, which has been taken and charged. It shrinks by a split: what
  * is beyond its new end becomes a memory of its own, which is given back, or
  * quarantined, as any is. What can fail of both is in a first step. The second changes
@@ -13,7 +13,7 @@
  * through these locks, and takes the mappings down: no fault shows the old end
  * after that.
  *
- * Locks: accmem_memory.lock, which the caller holds for a split, > the carveout's;
+ * Locks: accmem_bo.lock, which the caller holds for a split, > the carveout's;
  * folio lock.
  */
 #include <linux/fs.h>
@@ -24,7 +24,7 @@
 
 #include "core/carveout.h"
 #include "internal.h"
-#include "memory/memory.h"
+#include "memory/bo.h"
 #include "memory/quarantine.h"
 #include "memory/resize.h"
 
@@ -34,10 +34,9 @@
 #define RESIZE_PATIENCE msecs_to_jiffies(30) /* with who seems to have a pin */
 
 /* does @more lie right behind a memory? */
-static bool resize_touches(struct accmem_memory *mem,
-			   const struct accmem_memory *more)
+static bool resize_touches(struct accmem_bo *bo, const struct accmem_bo *more)
 {
-	const struct accmem_run *last = accmem_runs_last(mem);
+	const struct accmem_run *last = accmem_runs_last(bo);
 
 	return last->start + last->size == more->runs[0].start;
 }
@@ -49,133 +48,130 @@ static struct accmem_run *resize_new_runs(unsigned int nr)
 }
 
 /**
- * accmem_memory_join_prepare() - get ready to join two memories
- * @mem: the memory, which the caller alone resizes; of mapped translation
+ * accmem_bo_join_prepare() - get ready to join two memories
+ * @bo: the memory, which the caller alone resizes; of mapped translation
  * @more: what it gets at its end: of the same account and cache mode, mapped
  *	nowhere, and without pages
  *
  * Return: 0; -ENOMEM, and nothing has changed.
  */
-int accmem_memory_join_prepare(struct accmem_memory *mem,
-			       struct accmem_memory *more)
+int accmem_bo_join_prepare(struct accmem_bo *bo, struct accmem_bo *more)
 {
-	unsigned int nr = mem->nr_runs + more->nr_runs;
+	unsigned int nr = bo->nr_runs + more->nr_runs;
 	struct accmem_run *runs;
 
-	if (resize_touches(mem, more))
+	if (resize_touches(bo, more))
 		nr--;
-	if (nr <= max(mem->max_runs, 1u))
+	if (nr <= max(bo->max_runs, 1u))
 		return 0;
-	nr = max(nr, 2 * mem->nr_runs);
+	nr = max(nr, 2 * bo->nr_runs);
 	runs = resize_new_runs(nr);
 	if (!runs)
 		return -ENOMEM;
-	memcpy(runs, mem->runs, mem->nr_runs * sizeof(*runs));
-	if (mem->runs != &mem->run)
-		kvfree(mem->runs);
-	mem->runs = runs;
-	mem->max_runs = nr;
+	memcpy(runs, bo->runs, bo->nr_runs * sizeof(*runs));
+	if (bo->runs != &bo->run)
+		kvfree(bo->runs);
+	bo->runs = runs;
+	bo->max_runs = nr;
 	return 0;
 }
 
-static void resize_set_size(struct accmem_memory *mem, u64 size)
+static void resize_set_size(struct accmem_bo *bo, u64 size)
 {
-	lockdep_assert_held(&mem->cv->lock);
-	WRITE_ONCE(mem->size, size);
+	lockdep_assert_held(&bo->cv->lock);
+	WRITE_ONCE(bo->size, size);
 }
 
 /**
- * accmem_memory_join() - join two memories
- * @mem: the memory
- * @more: as for accmem_memory_join_prepare(); empty then, for
- *	accmem_memory_destroy_empty()
+ * accmem_bo_join() - join two memories
+ * @bo: the memory
+ * @more: as for accmem_bo_join_prepare(); empty then, for
+ *	accmem_bo_destroy_empty()
  *
  * Does not sleep.
  */
-void accmem_memory_join(struct accmem_memory *mem, struct accmem_memory *more)
+void accmem_bo_join(struct accmem_bo *bo, struct accmem_bo *more)
 {
-	struct accmem_carveout *cv = mem->cv;
+	struct accmem_carveout *cv = bo->cv;
 	const struct accmem_run *from = more->runs;
 	unsigned int nr = more->nr_runs;
 
 	accmem_carveout_lock(cv);
-	if (resize_touches(mem, more)) {
-		accmem_runs_last(mem)->size += from->size;
+	if (resize_touches(bo, more)) {
+		accmem_runs_last(bo)->size += from->size;
 		from++;
 		nr--;
 	}
-	memcpy(mem->runs + mem->nr_runs, from, nr * sizeof(*from));
-	mem->nr_runs += nr;
-	if (mem->nr_runs == 1)
-		mem->run = mem->runs[0];
-	resize_set_size(mem, mem->size + more->size);
+	memcpy(bo->runs + bo->nr_runs, from, nr * sizeof(*from));
+	bo->nr_runs += nr;
+	if (bo->nr_runs == 1)
+		bo->run = bo->runs[0];
+	resize_set_size(bo, bo->size + more->size);
 	resize_set_size(more, 0);
 	accmem_carveout_unlock(cv);
 }
 
 /**
- * accmem_memory_swap_runs() - change what is behind two memories
- * @mem: a memory
+ * accmem_bo_swap_runs() - change what is behind two memories
+ * @bo: a memory
  * @other: another of the same account. Neither is found by its runs. Does not
  *	sleep.
  */
-void accmem_memory_swap_runs(struct accmem_memory *mem,
-			     struct accmem_memory *other)
+void accmem_bo_swap_runs(struct accmem_bo *bo, struct accmem_bo *other)
 {
-	struct accmem_carveout *cv = mem->cv;
-	u64 size = mem->size;
+	struct accmem_carveout *cv = bo->cv;
+	u64 size = bo->size;
 
-	WARN_ON_ONCE(mem->nr_runs != 1 || other->nr_runs != 1);
+	WARN_ON_ONCE(bo->nr_runs != 1 || other->nr_runs != 1);
 	accmem_carveout_lock(cv);
-	swap(mem->runs[0], other->runs[0]);
-	mem->run = mem->runs[0];
+	swap(bo->runs[0], other->runs[0]);
+	bo->run = bo->runs[0];
 	other->run = other->runs[0];
-	resize_set_size(mem, other->size);
+	resize_set_size(bo, other->size);
 	resize_set_size(other, size);
 	accmem_carveout_unlock(cv);
 }
 
 /* the run that @size bytes end in, and how much of it they have */
-static unsigned int resize_find(const struct accmem_memory *mem, u64 size,
-				u64 *kept)
+static unsigned int resize_find(const struct accmem_bo *bo, u64 size, u64 *kept)
 {
 	unsigned int i;
 
-	for (i = 0; size > mem->runs[i].size; i++)
-		size -= mem->runs[i].size;
+	for (i = 0; size > bo->runs[i].size; i++)
+		size -= bo->runs[i].size;
 	*kept = size;
 	return i;
 }
 
 /**
- * accmem_memory_keep() - what a memory has when it has shrunk
- * @mem: the memory, which the caller alone resizes
+ * accmem_bo_shrink_floor() - what a memory has when it has shrunk
+ * @bo: the memory, which the caller alone resizes
  * @size: bytes that it is to have at least, not 0, at most what it has
  * @nr_runs: out: runs
  *
  * Return: bytes; more than @size where a part cannot be given back, which a fault
  * may change.
  */
-u64 accmem_memory_keep(struct accmem_memory *mem, u64 size,
-		       unsigned int *nr_runs)
+u64 accmem_bo_shrink_floor(struct accmem_bo *bo, u64 size,
+			   unsigned int *nr_runs)
 {
 	u64 kept;
 
-	if (size < mem->size && mem->cv->ops->keep)
-		size = min(mem->cv->ops->keep(mem, size), mem->size);
-	*nr_runs = resize_find(mem, size, &kept) + 1;
+	if (size < bo->size && bo->cv->ops->shrink_floor)
+		size = min(bo->cv->ops->shrink_floor(bo, size), bo->size);
+	*nr_runs = resize_find(bo, size, &kept) + 1;
 	return size;
 }
 
-/* @rest gets runs: what @mem has beyond @size */
-static int resize_copy_rest(struct accmem_memory *mem,
-			    struct accmem_memory *rest, u64 size)
+/* @rest gets runs: what @bo has beyond @size */
+static int resize_copy_rest(struct accmem_bo *bo, struct accmem_bo *rest,
+			    u64 size)
 {
 	unsigned int first, nr;
 	u64 kept;
 
-	first = resize_find(mem, size, &kept);
-	nr = mem->nr_runs - first;
+	first = resize_find(bo, size, &kept);
+	nr = bo->nr_runs - first;
 	rest->runs = &rest->run;
 	if (nr > 1) {
 		rest->runs = resize_new_runs(nr);
@@ -184,7 +180,7 @@ static int resize_copy_rest(struct accmem_memory *mem,
 			return -ENOMEM;
 		}
 	}
-	memcpy(rest->runs, mem->runs + first, nr * sizeof(*rest->runs));
+	memcpy(rest->runs, bo->runs + first, nr * sizeof(*rest->runs));
 	rest->runs[0].start += kept;
 	rest->runs[0].size -= kept;
 	rest->nr_runs = nr;
@@ -197,7 +193,7 @@ static int resize_copy_rest(struct accmem_memory *mem,
 	return 0;
 }
 
-static void resize_drop_rest(struct accmem_memory *rest)
+static void resize_drop_rest(struct accmem_bo *rest)
 {
 	if (rest->runs != &rest->run)
 		kvfree(rest->runs);
@@ -207,120 +203,119 @@ static void resize_drop_rest(struct accmem_memory *rest)
 }
 
 /**
- * accmem_memory_split_prepare() - get ready to split a memory
- * @mem: the memory, which the caller alone resizes
+ * accmem_bo_split_prepare() - get ready to split a memory
+ * @bo: the memory, which the caller alone resizes
  * @rest: an empty memory of the same account; gets what is beyond @size
- * @size: bytes that @mem keeps at least, not 0
+ * @size: bytes that @bo keeps at least, not 0
  *
- * The lock of @mem is held until the memory is split, so that no page appears. On
- * success accmem_memory_split() follows, and accmem_memory_split_end() or
- * accmem_memory_split_abort().
+ * The lock of @bo is held until the memory is split, so that no page appears. On
+ * success accmem_bo_split() follows, and accmem_bo_split_end() or
+ * accmem_bo_split_abort().
  *
  * Return: 0; -ENODATA where nothing can be given back; -ENOMEM.
  */
-int accmem_memory_split_prepare(struct accmem_memory *mem,
-				struct accmem_memory *rest, u64 size)
+int accmem_bo_split_prepare(struct accmem_bo *bo, struct accmem_bo *rest,
+			    u64 size)
 {
-	const struct accmem_backing_ops *ops = mem->cv->ops;
+	const struct accmem_backing_ops *ops = bo->cv->ops;
 	int err = -ENODATA;
 
-	lockdep_assert_held(&mem->lock);
-	if (ops->keep)
-		size = min(ops->keep(mem, size), mem->size);
-	if (size < mem->size)
-		err = resize_copy_rest(mem, rest, size);
+	lockdep_assert_held(&bo->lock);
+	if (ops->shrink_floor)
+		size = min(ops->shrink_floor(bo, size), bo->size);
+	if (size < bo->size)
+		err = resize_copy_rest(bo, rest, size);
 	if (err)
 		return err;
-	rest->size = mem->size - size;
-	rest->offset = mem->offset + size;
-	rest->huge = mem->huge;
-	rest->cache_mode = mem->cache_mode;
-	err = ops->split ? ops->split(mem, rest) : 0;
+	rest->size = bo->size - size;
+	rest->offset = bo->offset + size;
+	rest->huge = bo->huge;
+	rest->cache_mode = bo->cache_mode;
+	err = ops->split ? ops->split(bo, rest) : 0;
 	if (err)
 		resize_drop_rest(rest);
 	return err;
 }
 
 /**
- * accmem_memory_split() - split a memory
- * @mem: the memory; the lock is held, too, under which it becomes mapped
- * @rest: as for accmem_memory_split_prepare(); live then
+ * accmem_bo_split() - split a memory
+ * @bo: the memory; the lock is held, too, under which it becomes mapped
+ * @rest: as for accmem_bo_split_prepare(); live then
  *
- * Return: false if nothing was done, for @mem has been mapped meanwhile, and more
- * of it stays: accmem_memory_split_abort() and another attempt follow.
+ * Return: false if nothing was done, for @bo has been mapped meanwhile, and more
+ * of it stays: accmem_bo_split_abort() and another attempt follow.
  */
-bool accmem_memory_split(struct accmem_memory *mem, struct accmem_memory *rest)
+bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
 {
-	struct accmem_carveout *cv = mem->cv;
-	u64 kept, size = mem->size - rest->size;
+	struct accmem_carveout *cv = bo->cv;
+	u64 kept, size = bo->size - rest->size;
 
-	if (cv->ops->keep && cv->ops->keep(mem, size) > size)
+	if (cv->ops->shrink_floor && cv->ops->shrink_floor(bo, size) > size)
 		return false;
-	rest->mapped = accmem_memory_was_mapped(mem);
+	rest->mapped = accmem_bo_was_mapped(bo);
 	accmem_carveout_lock(cv);
-	mem->nr_runs = resize_find(mem, size, &kept) + 1;
-	accmem_runs_last(mem)->size = kept;
-	if (mem->nr_runs == 1)
-		mem->run = mem->runs[0];
-	mem->longest = max(mem->longest, mem->size);
-	resize_set_size(mem, size);
+	bo->nr_runs = resize_find(bo, size, &kept) + 1;
+	accmem_runs_last(bo)->size = kept;
+	if (bo->nr_runs == 1)
+		bo->run = bo->runs[0];
+	bo->max_size = max(bo->max_size, bo->size);
+	resize_set_size(bo, size);
 	accmem_carveout_unlock(cv);
 	return true;
 }
 
 /**
- * accmem_memory_split_abort() - undo accmem_memory_split_prepare()
+ * accmem_bo_split_abort() - undo accmem_bo_split_prepare()
  * @rest: is empty again; the kernel maps it not, for that leaves nothing to stay
  */
-void accmem_memory_split_abort(struct accmem_memory *rest)
+void accmem_bo_split_abort(struct accmem_bo *rest)
 {
 	xa_destroy(&rest->pages);
 	resize_drop_rest(rest);
 }
 
 /**
- * accmem_memory_split_end() - forget the pages of what a memory has lost
- * @mem: the memory, after accmem_memory_split(); its lock is held
+ * accmem_bo_split_end() - forget the pages of what a memory has lost
+ * @bo: the memory, after accmem_bo_split(); its lock is held
  */
-void accmem_memory_split_end(struct accmem_memory *mem)
+void accmem_bo_split_end(struct accmem_bo *bo)
 {
-	lockdep_assert_held(&mem->lock);
-	if (mem->cv->ops->trim)
-		mem->cv->ops->trim(mem);
+	lockdep_assert_held(&bo->lock);
+	if (bo->cv->ops->trim)
+		bo->cv->ops->trim(bo);
 }
 
-static void resize_unmap(struct accmem_memory *mem, u64 offset, u64 size)
+static void resize_unmap(struct accmem_bo *bo, u64 offset, u64 size)
 {
-	struct file *file = READ_ONCE(mem->account->file);
+	struct file *file = READ_ONCE(bo->account->file);
 
 	if (file)
-		unmap_mapping_range(file->f_mapping, mem->offset + offset, size,
+		unmap_mapping_range(file->f_mapping, bo->offset + offset, size,
 				    1);
 }
 
 /**
- * accmem_memory_split_finish() - give back what a memory has lost
- * @mem: the memory, after accmem_memory_split_end(), without its lock
+ * accmem_bo_split_finish() - give back what a memory has lost
+ * @bo: the memory, after accmem_bo_split_end(), without its lock
  * @rest: goes, or is quarantined. Sleeps.
  */
-void accmem_memory_split_finish(struct accmem_memory *mem,
-				struct accmem_memory *rest)
+void accmem_bo_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 {
 	if (rest->mapped) {
-		mem->cv->ops->pass_faults(rest);
-		resize_unmap(mem, mem->size, rest->size);
+		bo->cv->ops->sync_faults(rest);
+		resize_unmap(bo, bo->size, rest->size);
 	}
-	accmem_memory_detach(rest);
+	accmem_bo_detach(rest);
 }
 
 /* do pages stay with somebody while faults wait, for as long as a pin is not gone? */
-static bool resize_look_for_pins(struct accmem_memory *mem)
+static bool resize_check_pins(struct accmem_bo *bo)
 {
 	unsigned long until = jiffies + RESIZE_PATIENCE;
 
 	for (;;) {
-		resize_unmap(mem, 0, mem->size);
-		if (accmem_reap_is_idle(mem))
+		resize_unmap(bo, 0, bo->size);
+		if (accmem_quarantine_is_idle(bo))
 			return false;
 		if (time_after(jiffies, until) || fatal_signal_pending(current))
 			return true;
@@ -329,42 +324,43 @@ static bool resize_look_for_pins(struct accmem_memory *mem)
 }
 
 /**
- * accmem_memory_is_pinned() - has anybody pages of a memory?
- * @mem: the memory, whose mappings are taken down, and come back by a fault
+ * accmem_bo_is_pinned() - has anybody pages of a memory?
+ * @bo: the memory, whose mappings are taken down, and come back by a fault
  *
  * A fault, or a walk of page tables, has a page for a moment: that is waited for, and
  * new faults wait meanwhile.
  *
  * Return: whether somebody has, or the caller is being killed. Sleeps.
  */
-bool accmem_memory_is_pinned(struct accmem_memory *mem)
+bool accmem_bo_is_pinned(struct accmem_bo *bo)
 {
 	bool pinned;
 
-	if (!accmem_memory_was_mapped(mem) || !mem->cv->ops->idle)
+	if (!accmem_bo_was_mapped(bo) || !bo->cv->ops->check_idle)
 		return false;
-	atomic_inc(&mem->asked);
-	pinned = resize_look_for_pins(mem);
-	if (atomic_dec_and_test(&mem->asked))
-		wake_up_var(&mem->asked);
+	atomic_inc(&bo->pin_checks);
+	pinned = resize_check_pins(bo);
+	if (atomic_dec_and_test(&bo->pin_checks))
+		wake_up_var(&bo->pin_checks);
 	return pinned;
 }
 
 /**
- * accmem_memory_await_answer() - have a fault wait for accmem_memory_is_pinned()
- * @mem: the memory, to no page of which the caller has a reference. Sleeps, for a
+ * accmem_bo_wait_pin_check() - have a fault wait for accmem_bo_is_pinned()
+ * @bo: the memory, to no page of which the caller has a reference. Sleeps, for a
  *	bounded time: who asks on and on does not keep others from the memory.
  */
-void accmem_memory_await_answer(struct accmem_memory *mem)
+void accmem_bo_wait_pin_check(struct accmem_bo *bo)
 {
-	if (atomic_read(&mem->asked))
-		wait_var_event_timeout(&mem->asked, !atomic_read(&mem->asked),
+	if (atomic_read(&bo->pin_checks))
+		wait_var_event_timeout(&bo->pin_checks,
+				       !atomic_read(&bo->pin_checks),
 				       2 * RESIZE_PATIENCE);
 }
 
 /* through memory of the kernel's, as a device would copy */
-static int resize_copy_through(struct accmem_memory *to, u64 to_offset,
-			       struct accmem_memory *from, u64 from_offset,
+static int resize_copy_through(struct accmem_bo *to, u64 to_offset,
+			       struct accmem_bo *from, u64 from_offset,
 			       u64 size)
 {
 	void *bytes = kvmalloc(RESIZE_BUFFER, GFP_KERNEL);
@@ -386,7 +382,7 @@ static int resize_copy_through(struct accmem_memory *to, u64 to_offset,
 }
 
 /**
- * accmem_memory_copy() - copy from a memory to another one
+ * accmem_bo_copy() - copy from a memory to another one
  * @to: the memory that gets the bytes: of the same account
  * @to_offset: where in it
  * @from: the memory that they are in
@@ -395,8 +391,8 @@ static int resize_copy_through(struct accmem_memory *to, u64 to_offset,
  *
  * Return: 0; -ENOMEM, -EINTR.
  */
-int accmem_memory_copy(struct accmem_memory *to, u64 to_offset,
-		       struct accmem_memory *from, u64 from_offset, u64 size)
+int accmem_bo_copy(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
+		   u64 from_offset, u64 size)
 {
 	const struct accmem_backing_ops *ops = to->cv->ops;
 	bool directly = ops->copy && from->cv->ops == ops;
@@ -419,14 +415,14 @@ int accmem_memory_copy(struct accmem_memory *to, u64 to_offset,
 }
 
 /**
- * accmem_memory_clear() - clear a part of a memory that is in use
- * @mem: the memory
+ * accmem_bo_clear() - clear a part of a memory that is in use
+ * @bo: the memory
  * @offset: where, in bytes
  * @size: how many. Sleeps.
  *
  * Return: 0; -ENOMEM, -EINTR.
  */
-int accmem_memory_clear(struct accmem_memory *mem, u64 offset, u64 size)
+int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size)
 {
 	u64 done, part;
 	int err;
@@ -435,7 +431,7 @@ int accmem_memory_clear(struct accmem_memory *mem, u64 offset, u64 size)
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		part = min(size - done, RESIZE_CHUNK);
-		err = mem->cv->ops->zero(mem, offset + done, part);
+		err = bo->cv->ops->clear_range(bo, offset + done, part);
 		if (err)
 			return err;
 		cond_resched();

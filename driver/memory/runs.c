@@ -23,52 +23,52 @@
 
 #define RUNS_BATCH 64u /* taken or given in one hold of the lock */
 
-static void run_free(struct accmem_memory *mem, u64 start, u64 size)
+static void run_free(struct accmem_bo *bo, u64 start, u64 size)
 {
-	lockdep_assert_held(&mem->cv->lock);
-	WARN_ON_ONCE(accmem_buddy_free_owned(&mem->cv->buddy, start, size,
-					     mem->account->id));
+	lockdep_assert_held(&bo->cv->lock);
+	WARN_ON_ONCE(accmem_buddy_free_owned(&bo->cv->buddy, start, size,
+					     bo->account->id));
 }
 
 /* @run has been placed: it is charged and live, or given back again */
-static int run_charge(struct accmem_memory *mem, const struct accmem_run *run,
+static int run_charge(struct accmem_bo *bo, const struct accmem_run *run,
 		      bool exempt)
 {
-	struct accmem_carveout *cv = mem->cv;
+	struct accmem_carveout *cv = bo->cv;
 	u64 claimed = accmem_buddy_claimed(&cv->buddy, run->start, run->size);
 	int err;
 
 	lockdep_assert_held(&cv->lock);
-	err = accmem_charge(mem->account, claimed, exempt);
+	err = accmem_charge(bo->account, claimed, exempt);
 	if (err)
-		run_free(mem, run->start, run->size);
+		run_free(bo, run->start, run->size);
 	else
 		cv->bytes[ACCMEM_LIVE] += run->size;
 	return err;
 }
 
-static int run_place(struct accmem_memory *mem,
+static int run_place(struct accmem_bo *bo,
 		     const struct accmem_buddy_request *req, bool exempt,
 		     struct accmem_run *run)
 {
-	struct accmem_carveout *cv = mem->cv;
+	struct accmem_carveout *cv = bo->cv;
 	int err;
 
 	run->size = req->size;
 	accmem_carveout_lock(cv);
 	err = accmem_buddy_alloc(&cv->buddy, req, &run->start);
 	if (!err)
-		err = run_charge(mem, run, exempt);
+		err = run_charge(bo, run, exempt);
 	accmem_carveout_unlock(cv);
 	return err;
 }
 
 /* where others' folios hid the room: in as many holds as it takes */
-static int run_search(struct accmem_memory *mem,
+static int run_search(struct accmem_bo *bo,
 		      const struct accmem_buddy_request *req, bool exempt,
 		      struct accmem_run *run)
 {
-	struct accmem_carveout *cv = mem->cv;
+	struct accmem_carveout *cv = bo->cv;
 	u64 cursor = 0;
 	int err;
 
@@ -81,25 +81,25 @@ static int run_search(struct accmem_memory *mem,
 		err = accmem_buddy_alloc_scan(&cv->buddy, req, &cursor,
 					      &run->start);
 		if (!err)
-			err = run_charge(mem, run, exempt);
+			err = run_charge(bo, run, exempt);
 		accmem_carveout_unlock(cv);
 	} while (err == -EAGAIN);
 	return err;
 }
 
 /* at the start of a folio: it claims as few as its size allows */
-static int run_place_aligned(struct accmem_memory *mem,
+static int run_place_aligned(struct accmem_bo *bo,
 			     const struct accmem_buddy_request *req,
 			     bool exempt, struct accmem_run *run)
 {
 	struct accmem_buddy_request aligned = *req;
 
 	aligned.align = max_t(u64, req->align, ACCMEM_FOLIO);
-	return run_place(mem, &aligned, exempt, run);
+	return run_place(bo, &aligned, exempt, run);
 }
 
 /* in folios that are charged already, or else where it claims few new ones */
-static int run_place_frugally(struct accmem_memory *mem,
+static int run_place_frugally(struct accmem_bo *bo,
 			      const struct accmem_buddy_request *req,
 			      bool exempt, struct accmem_run *run)
 {
@@ -107,14 +107,14 @@ static int run_place_frugally(struct accmem_memory *mem,
 	int err;
 
 	own.flags = ACCMEM_BUDDY_OWN;
-	err = run_search(mem, &own, exempt, run);
+	err = run_search(bo, &own, exempt, run);
 	if (err == -ENOSPC)
-		err = run_place_aligned(mem, req, exempt, run);
+		err = run_place_aligned(bo, req, exempt, run);
 	return err == -ENOSPC ? -EDQUOT : err;
 }
 
 /* where folios have owners, and what a run withholds depends on where it lies */
-static int run_place_owned(struct accmem_memory *mem,
+static int run_place_owned(struct accmem_bo *bo,
 			   const struct accmem_buddy_request *req, bool exempt,
 			   struct accmem_run *run)
 {
@@ -122,33 +122,33 @@ static int run_place_owned(struct accmem_memory *mem,
 
 	/* two folios of which it has a part each would be charged in whole */
 	if (req->size >= ACCMEM_FOLIO &&
-	    accmem_charge_is_too_much(U64_MAX, exempt))
-		err = run_place_aligned(mem, req, exempt, run);
+	    accmem_charge_exceeds_limit(U64_MAX, exempt))
+		err = run_place_aligned(bo, req, exempt, run);
 	if (err == -ENOSPC)
-		err = run_place(mem, req, exempt, run);
+		err = run_place(bo, req, exempt, run);
 	if (err == -ENOSPC)
-		err = run_search(mem, req, exempt, run);
+		err = run_search(bo, req, exempt, run);
 	if (err == -EDQUOT)
-		err = run_place_frugally(mem, req, exempt, run);
+		err = run_place_frugally(bo, req, exempt, run);
 	return err;
 }
 
 /* one run: placed, charged and live */
-static int run_take(struct accmem_memory *mem,
+static int run_take(struct accmem_bo *bo,
 		    const struct accmem_buddy_request *req, bool exempt,
 		    struct accmem_run *run)
 {
-	return mem->cv->owners ? run_place_owned(mem, req, exempt, run) :
-				 run_place(mem, req, exempt, run);
+	return bo->cv->owners ? run_place_owned(bo, req, exempt, run) :
+				run_place(bo, req, exempt, run);
 }
 
 /* a run at the start of room to grow into, which stays free */
-static int run_place_in_room(struct accmem_memory *mem,
+static int run_place_in_room(struct accmem_bo *bo,
 			     const struct accmem_buddy_request *req, u64 room,
 			     bool exempt, struct accmem_run *run)
 {
 	struct accmem_buddy_request wide = *req;
-	struct accmem_carveout *cv = mem->cv;
+	struct accmem_carveout *cv = bo->cv;
 	int err;
 
 	wide.size = room;
@@ -156,8 +156,8 @@ static int run_place_in_room(struct accmem_memory *mem,
 	accmem_carveout_lock(cv);
 	err = accmem_buddy_alloc(&cv->buddy, &wide, &run->start);
 	if (!err) {
-		run_free(mem, run->start + run->size, room - run->size);
-		err = run_charge(mem, run, exempt);
+		run_free(bo, run->start + run->size, room - run->size);
+		err = run_charge(bo, run, exempt);
 	}
 	accmem_carveout_unlock(cv);
 	return err;
@@ -165,7 +165,7 @@ static int run_place_in_room(struct accmem_memory *mem,
 
 /* what identity translation makes of a device address */
 static void run_ask_for_address(struct accmem_buddy_request *req,
-				const struct accmem_memory_spec *spec)
+				const struct accmem_bo_spec *spec)
 {
 	req->align = max(req->align, spec->alignment);
 	if (!(spec->flags & ACCMEM_ALLOC_FIXED))
@@ -175,33 +175,32 @@ static void run_ask_for_address(struct accmem_buddy_request *req,
 }
 
 /* identity translation, or one run asked for */
-static int runs_take_one(struct accmem_memory *mem,
-			 const struct accmem_memory_spec *spec, bool exempt)
+static int runs_take_one(struct accmem_bo *bo,
+			 const struct accmem_bo_spec *spec, bool exempt)
 {
 	struct accmem_buddy_request req = {
 		.size = spec->size,
 		.align = max_t(u64, ACCMEM_GRANULE, spec->page_size),
-		.owner = mem->account->id,
+		.owner = bo->account->id,
 		.flags = spec->flags & ACCMEM_ALLOC_TOP_DOWN ?
 				 ACCMEM_BUDDY_TOP_DOWN :
 				 0,
 	};
 	int err = -ENOSPC;
 
-	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY)
+	if (bo->cv->translation == ACCMEM_TRANSLATION_IDENTITY)
 		run_ask_for_address(&req, spec);
 	if (spec->room > spec->size && !req.end)
-		err = run_place_in_room(mem, &req, spec->room, exempt,
-					&mem->run);
+		err = run_place_in_room(bo, &req, spec->room, exempt, &bo->run);
 	if (err)
-		err = run_take(mem, &req, exempt, &mem->run);
+		err = run_take(bo, &req, exempt, &bo->run);
 	if (err)
 		return err;
-	accmem_runs_set_one(mem);
+	accmem_runs_set_one(bo);
 	return 0;
 }
 
-static int runs_grow(struct accmem_memory *mem, unsigned int capacity)
+static int runs_grow(struct accmem_bo *bo, unsigned int capacity)
 {
 	struct accmem_run *runs;
 
@@ -209,39 +208,39 @@ static int runs_grow(struct accmem_memory *mem, unsigned int capacity)
 			      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!runs)
 		return -ENOMEM;
-	if (mem->nr_runs)
-		memcpy(runs, mem->runs, mem->nr_runs * sizeof(*runs));
-	if (mem->runs != &mem->run)
-		kvfree(mem->runs);
-	mem->runs = runs;
+	if (bo->nr_runs)
+		memcpy(runs, bo->runs, bo->nr_runs * sizeof(*runs));
+	if (bo->runs != &bo->run)
+		kvfree(bo->runs);
+	bo->runs = runs;
 	return 0;
 }
 
 /* the @nr runs from @runs on, that hold @size bytes together */
-static int runs_charge(struct accmem_memory *mem, const struct accmem_run *runs,
+static int runs_charge(struct accmem_bo *bo, const struct accmem_run *runs,
 		       unsigned int nr, u64 size, bool exempt)
 {
-	struct accmem_carveout *cv = mem->cv;
+	struct accmem_carveout *cv = bo->cv;
 	int err;
 
 	lockdep_assert_held(&cv->lock);
-	err = accmem_charge(mem->account, size, exempt);
+	err = accmem_charge(bo->account, size, exempt);
 	if (!err) {
 		cv->bytes[ACCMEM_LIVE] += size;
 		return 0;
 	}
 	while (nr--)
-		run_free(mem, runs[nr].start, runs[nr].size);
+		run_free(bo, runs[nr].start, runs[nr].size);
 	return err;
 }
 
 /* as much of @size bytes as one batch of runs can hold */
-static int runs_take_batch(struct accmem_memory *mem,
-			   const struct accmem_memory_spec *spec, u64 size,
+static int runs_take_batch(struct accmem_bo *bo,
+			   const struct accmem_bo_spec *spec, u64 size,
 			   bool exempt, u64 *taken)
 {
-	struct accmem_carveout *cv = mem->cv;
-	struct accmem_run *runs = mem->runs + mem->nr_runs;
+	struct accmem_carveout *cv = bo->cv;
+	struct accmem_run *runs = bo->runs + bo->nr_runs;
 	struct accmem_buddy_request req = {
 		.size = size,
 		.align = spec->page_size,
@@ -257,7 +256,7 @@ static int runs_take_batch(struct accmem_memory *mem,
 		err = accmem_buddy_alloc_runs(&cv->buddy, &req, runs,
 					      RUNS_BATCH, &nr);
 		if (!err)
-			err = runs_charge(mem, runs, nr, req.size, exempt);
+			err = runs_charge(bo, runs, nr, req.size, exempt);
 		accmem_carveout_unlock(cv);
 		if (err != -E2BIG || req.size <= req.align)
 			break;
@@ -266,47 +265,46 @@ static int runs_take_batch(struct accmem_memory *mem,
 	}
 	if (err)
 		return err;
-	mem->nr_runs += nr;
+	bo->nr_runs += nr;
 	*taken = req.size;
 	return 0;
 }
 
-/* a part of @mem goes back, whose pages nobody else has */
-static void run_give(struct accmem_memory *mem, const struct accmem_run *run)
+/* a part of @bo goes back, whose pages nobody else has */
+static void run_give(struct accmem_bo *bo, const struct accmem_run *run)
 {
-	struct accmem_carveout *cv = mem->cv;
+	struct accmem_carveout *cv = bo->cv;
 	u64 released = accmem_buddy_claimed(&cv->buddy, run->start, run->size);
 
 	lockdep_assert_held(&cv->lock);
 	if (cv->units)
-		accmem_clear_release(cv, run, mem->account->id);
-	run_free(mem, run->start, run->size);
-	WRITE_ONCE(cv->bytes[mem->state], cv->bytes[mem->state] - run->size);
-	accmem_uncharge(mem->account, released);
+		accmem_clear_release(cv, run, bo->account->id);
+	run_free(bo, run->start, run->size);
+	WRITE_ONCE(cv->bytes[bo->state], cv->bytes[bo->state] - run->size);
+	accmem_uncharge(bo->account, released);
 }
 
 /* what has to be cleared for others of what goes back next; sleeps */
-static void runs_release_units(struct accmem_memory *mem,
+static void runs_release_units(struct accmem_bo *bo,
 			       const struct accmem_run *runs, unsigned int nr,
 			       bool mapped)
 {
 	unsigned int i;
 
-	for (i = 0; mem->cv->units && i < nr; i++)
-		accmem_clear_release_units(mem->cv, &runs[i], mem->account->id,
+	for (i = 0; bo->cv->units && i < nr; i++)
+		accmem_clear_release_units(bo->cv, &runs[i], bo->account->id,
 					   mapped);
 }
 
 /* runs of @size bytes together; were they @mapped? */
-static void runs_give_back(struct accmem_memory *mem,
-			   const struct accmem_run *runs, unsigned int nr,
-			   u64 size, bool mapped)
+static void runs_give_back(struct accmem_bo *bo, const struct accmem_run *runs,
+			   unsigned int nr, u64 size, bool mapped)
 {
-	struct accmem_carveout *cv = mem->cv;
+	struct accmem_carveout *cv = bo->cv;
 	unsigned int i;
 
 	if (size >= ACCMEM_FOLIO)
-		runs_release_units(mem, runs, nr, mapped);
+		runs_release_units(bo, runs, nr, mapped);
 	accmem_carveout_lock(cv);
 	for (i = 0; i < nr; i++) {
 		if (i && !(i % RUNS_BATCH)) {
@@ -314,14 +312,14 @@ static void runs_give_back(struct accmem_memory *mem,
 			cond_resched();
 			accmem_carveout_lock(cv);
 		}
-		run_give(mem, &runs[i]);
+		run_give(bo, &runs[i]);
 	}
 	accmem_carveout_unlock(cv);
 	accmem_clear_kick(cv, mapped);
 }
 
 /* the charge of a run, and the units that it claims, become another account's */
-static int run_hand_over(struct accmem_memory *from, struct accmem_memory *to,
+static int run_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 			 const struct accmem_run *run, bool exempt)
 {
 	struct accmem_buddy *buddy = &from->cv->buddy;
@@ -339,7 +337,7 @@ static int run_hand_over(struct accmem_memory *from, struct accmem_memory *to,
 }
 
 /**
- * accmem_runs_hand_over() - let a memory have what another one has
+ * accmem_runs_hand_off() - let a memory have what another one has
  * @from: a memory of one run, which nobody has ever mapped; has nothing then
  * @to: one that has nothing, of any account of the device; is live
  * @exempt: the limits of its user do not count
@@ -348,8 +346,8 @@ static int run_hand_over(struct accmem_memory *from, struct accmem_memory *to,
  *
  * Return: 0; -EDQUOT; -EBUSY where others have a part of a folio of it.
  */
-int accmem_runs_hand_over(struct accmem_memory *from, struct accmem_memory *to,
-			  bool exempt)
+int accmem_runs_hand_off(struct accmem_bo *from, struct accmem_bo *to,
+			 bool exempt)
 {
 	struct accmem_carveout *cv = from->cv;
 	int err;
@@ -369,62 +367,62 @@ int accmem_runs_hand_over(struct accmem_memory *from, struct accmem_memory *to,
 	accmem_runs_set_one(to);
 	swap(to->io, from->io);
 	swap(to->io_size, from->io_size);
-	accmem_runs_drop(from);
+	accmem_runs_forget(from);
 	return 0;
 }
 
 /**
- * accmem_runs_drop() - forget where a memory is
- * @mem: the memory, whose runs are somebody else's, or nobody's
+ * accmem_runs_forget() - forget where a memory is
+ * @bo: the memory, whose runs are somebody else's, or nobody's
  */
-void accmem_runs_drop(struct accmem_memory *mem)
+void accmem_runs_forget(struct accmem_bo *bo)
 {
-	if (mem->runs && mem->runs != &mem->run)
-		kvfree(mem->runs);
-	mem->runs = NULL;
-	mem->nr_runs = 0;
+	if (bo->runs && bo->runs != &bo->run)
+		kvfree(bo->runs);
+	bo->runs = NULL;
+	bo->nr_runs = 0;
 }
 
 /**
- * accmem_runs_give() - give all runs of a memory back
- * @mem: the memory. Sleeps, allocates nothing.
+ * accmem_runs_free() - give all runs of a memory back
+ * @bo: the memory. Sleeps, allocates nothing.
  */
-void accmem_runs_give(struct accmem_memory *mem)
+void accmem_runs_free(struct accmem_bo *bo)
 {
-	runs_give_back(mem, mem->runs, mem->nr_runs, mem->size, mem->mapped);
-	accmem_runs_drop(mem);
+	runs_give_back(bo, bo->runs, bo->nr_runs, bo->size, bo->mapped);
+	accmem_runs_forget(bo);
 }
 
 /* an array of one run is none */
-static void runs_trim(struct accmem_memory *mem)
+static void runs_trim(struct accmem_bo *bo)
 {
-	if (mem->nr_runs != 1)
+	if (bo->nr_runs != 1)
 		return;
-	mem->run = mem->runs[0];
-	kvfree(mem->runs);
-	mem->runs = &mem->run;
+	bo->run = bo->runs[0];
+	kvfree(bo->runs);
+	bo->runs = &bo->run;
 }
 
 /* mapped translation: several runs will do */
-static int runs_take_many(struct accmem_memory *mem,
-			  const struct accmem_memory_spec *spec, bool exempt)
+static int runs_take_many(struct accmem_bo *bo,
+			  const struct accmem_bo_spec *spec, bool exempt)
 {
 	u64 left = spec->size, most = left, taken;
 	unsigned int capacity = 0;
 	int err;
 
 	while (left) {
-		if (capacity - mem->nr_runs < RUNS_BATCH) {
+		if (capacity - bo->nr_runs < RUNS_BATCH) {
 			capacity =
 				max_t(unsigned int, RUNS_BATCH, 2 * capacity);
-			err = runs_grow(mem, capacity);
+			err = runs_grow(bo, capacity);
 			if (err)
 				goto err;
 		}
 		err = -EINTR;
 		if (fatal_signal_pending(current))
 			goto err;
-		err = runs_take_batch(mem, spec, min(left, most), exempt,
+		err = runs_take_batch(bo, spec, min(left, most), exempt,
 				      &taken);
 		if (err)
 			goto err;
@@ -432,49 +430,47 @@ static int runs_take_many(struct accmem_memory *mem,
 		/* no more than that was to be had; it may get better again */
 		most = 2 * taken;
 	}
-	runs_trim(mem);
+	runs_trim(bo);
 	return 0;
 
 err:
-	accmem_runs_give(mem);
+	accmem_runs_free(bo);
 	return err;
 }
 
-static int runs_take_any(struct accmem_memory *mem,
-			 const struct accmem_memory_spec *spec, bool exempt)
+static int runs_take_any(struct accmem_bo *bo,
+			 const struct accmem_bo_spec *spec, bool exempt)
 {
 	int err;
 
-	if (mem->cv->translation == ACCMEM_TRANSLATION_IDENTITY ||
+	if (bo->cv->translation == ACCMEM_TRANSLATION_IDENTITY ||
 	    spec->flags & ACCMEM_ALLOC_CONTIGUOUS)
-		return runs_take_one(mem, spec, exempt);
+		return runs_take_one(bo, spec, exempt);
 	/* one run is the common case, and needs no array */
-	err = runs_take_one(mem, spec, exempt);
-	return err == -ENOSPC ? runs_take_many(mem, spec, exempt) : err;
+	err = runs_take_one(bo, spec, exempt);
+	return err == -ENOSPC ? runs_take_many(bo, spec, exempt) : err;
 }
 
 /**
- * accmem_runs_take() - take what a memory asks for
- * @mem: the memory, without runs. They are charged, and live.
+ * accmem_runs_alloc() - take what a memory asks for
+ * @bo: the memory, without runs. They are charged, and live.
  * @spec: what is wanted. Who may exceed limits does.
  *
  * Return: 0; -ENOSPC, -EDQUOT, -ENOMEM, -EINTR.
  */
-int accmem_runs_take(struct accmem_memory *mem,
-		     const struct accmem_memory_spec *spec)
+int accmem_runs_alloc(struct accmem_bo *bo, const struct accmem_bo_spec *spec)
 {
-	int err = runs_take_any(mem, spec, false);
+	int err = runs_take_any(bo, spec, false);
 
 	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
-		err = runs_take_any(mem, spec, true);
+		err = runs_take_any(bo, spec, true);
 	return err;
 }
 
 /* what lies right behind a memory */
-static struct accmem_buddy_request run_behind(struct accmem_memory *mem,
-					      u64 size)
+static struct accmem_buddy_request run_behind(struct accmem_bo *bo, u64 size)
 {
-	const struct accmem_run *last = accmem_runs_last(mem);
+	const struct accmem_run *last = accmem_runs_last(bo);
 	u64 end = last->start + last->size;
 
 	return (struct accmem_buddy_request){
@@ -482,41 +478,40 @@ static struct accmem_buddy_request run_behind(struct accmem_memory *mem,
 		.align = ACCMEM_GRANULE,
 		.start = end,
 		.end = end + size,
-		.owner = mem->account->id,
+		.owner = bo->account->id,
 	};
 }
 
 /**
- * accmem_run_take_behind() - take what lies right behind a memory
- * @mem: the memory
+ * accmem_run_alloc_at_end() - take what lies right behind a memory
+ * @bo: the memory
  * @size: bytes, a multiple of @page_size
  * @page_size: bytes; what is taken begins at a multiple of it
  * @more: out: what was taken. It is charged and live, and not the memory's yet.
  *
- * Return: 0; as accmem_runs_take().
+ * Return: 0; as accmem_runs_alloc().
  */
-int accmem_run_take_behind(struct accmem_memory *mem, u64 size, u64 page_size,
-			   struct accmem_run *more)
+int accmem_run_alloc_at_end(struct accmem_bo *bo, u64 size, u64 page_size,
+			    struct accmem_run *more)
 {
-	struct accmem_buddy_request req = run_behind(mem, size);
+	struct accmem_buddy_request req = run_behind(bo, size);
 	int err;
 
 	req.align = page_size;
-	if (size > mem->cv->capacity || req.end > mem->cv->capacity)
+	if (size > bo->cv->capacity || req.end > bo->cv->capacity)
 		return -ENOSPC;
-	err = run_take(mem, &req, false, more);
+	err = run_take(bo, &req, false, more);
 	if (err == -EDQUOT && capable(CAP_SYS_RESOURCE))
-		err = run_take(mem, &req, true, more);
+		err = run_take(bo, &req, true, more);
 	return err;
 }
 
 /**
- * accmem_run_give_back() - undo accmem_run_take_behind()
- * @mem: the memory
+ * accmem_run_free() - undo accmem_run_alloc_at_end()
+ * @bo: the memory
  * @run: what was taken, which nobody has seen. Sleeps.
  */
-void accmem_run_give_back(struct accmem_memory *mem,
-			  const struct accmem_run *run)
+void accmem_run_free(struct accmem_bo *bo, const struct accmem_run *run)
 {
-	runs_give_back(mem, run, 1, run->size, false);
+	runs_give_back(bo, run, 1, run->size, false);
 }

@@ -8,20 +8,18 @@
 #include <linux/mm_types.h>
 #include <linux/types.h>
 
-struct accmem_memory;
+struct accmem_bo;
 struct vm_fault;
 
-int accmem_shared_create(struct accmem_memory *mem);
-void accmem_shared_place(struct accmem_memory *mem);
-int accmem_shared_access(struct accmem_memory *mem, u64 offset, void *data,
-			 u64 size, bool write);
-int accmem_shared_move(struct accmem_memory *mem, u64 offset, u64 size,
+int accmem_shared_create(struct accmem_bo *bo);
+void accmem_shared_place(struct accmem_bo *bo);
+int accmem_shared_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
+			 bool write);
+int accmem_shared_move(struct accmem_bo *bo, u64 offset, u64 size,
 		       bool to_device);
-int accmem_shared_stay(struct accmem_memory *mem, u64 offset, u64 size,
-		       bool stay);
+int accmem_shared_stay(struct accmem_bo *bo, u64 offset, u64 size, bool stay);
 
-vm_fault_t accmem_shared_fault(struct accmem_memory *mem, struct vm_fault *vmf);
-vm_fault_t accmem_shared_mkwrite(struct accmem_memory *mem,
-				 struct vm_fault *vmf);
+vm_fault_t accmem_shared_fault(struct accmem_bo *bo, struct vm_fault *vmf);
+vm_fault_t accmem_shared_mkwrite(struct accmem_bo *bo, struct vm_fault *vmf);
 
 #endif /* ACCMEM_MEMORY_SHARED_H */

@@ -427,7 +427,7 @@ void accmem_stream_work(struct work_struct *work)
 	stream_signal_exports(stream, &done);
 	if (!list_empty(&done)) {
 		trace_accmem_stream_reach(stream, READ_ONCE(stream->reached));
-		accmem_stream_settle(stream, &dev->due);
+		accmem_stream_flush(stream, &dev->due);
 		queue_work(accmem_wq, &dev->due_work);
 	}
 	list_for_each_entry_safe(step, next, &done, link) {

@@ -20,13 +20,12 @@ struct work_struct;
 struct accmem_stream *accmem_stream_create(struct accmem_context *ctx, u64 id);
 int accmem_stream_signal(struct accmem_stream *stream, u64 position,
 			 struct llist_head *due);
-void accmem_stream_settle(struct accmem_stream *stream, struct llist_head *due);
-bool accmem_stream_hold(struct accmem_stream *stream,
-			struct accmem_pending *pending);
-struct accmem_pending *
-accmem_stream_take(struct accmem_stream *stream,
-		   bool (*fits)(struct accmem_pending *pending, void *arg),
-		   void *arg);
+void accmem_stream_flush(struct accmem_stream *stream, struct llist_head *due);
+bool accmem_stream_defer(struct accmem_stream *stream,
+			 struct accmem_pending *pending);
+struct accmem_pending *accmem_stream_pop_deferred(
+	struct accmem_stream *stream,
+	bool (*fits)(struct accmem_pending *pending, void *arg), void *arg);
 
 /* fence.c */
 void accmem_stream_work(struct work_struct *work);
@@ -41,7 +40,7 @@ int accmem_stream_wait(struct accmem_stream *stream,
 long accmem_stream_ioctl(struct file *file, unsigned int nr, unsigned long arg);
 
 /* pending_fence.c */
-bool accmem_pending_hold(struct accmem_pending *pending);
-bool accmem_pending_gather(struct accmem_device *dev);
+bool accmem_pending_arm(struct accmem_pending *pending);
+bool accmem_pending_collect_signaled(struct accmem_device *dev);
 
 #endif /* ACCMEM_STREAM_INTERNAL_H */

@@ -20,7 +20,7 @@
 
 #include "core/carveout.h"
 #include "internal.h"
-#include "memory/memory.h"
+#include "memory/bo.h"
 #include "stream/pending.h"
 #include "stream/stream.h"
 #include "trace/trace.h"
@@ -35,33 +35,33 @@ static struct accmem_buffer *pending_buffer(struct accmem_pending *pending)
 }
 
 /**
- * accmem_gate_put() - drop what a gate refers to
- * @gate: the gate, which is open from here on
+ * accmem_dep_put() - drop what a gate refers to
+ * @dep: the gate, which is open from here on
  */
-void accmem_gate_put(struct accmem_gate *gate)
+void accmem_dep_put(struct accmem_dep *dep)
 {
-	if (gate->position)
-		accmem_stream_put(gate->stream);
+	if (dep->position)
+		accmem_stream_put(dep->stream);
 	else
-		dma_fence_put(gate->fence);
-	*gate = (struct accmem_gate){};
+		dma_fence_put(dep->fence);
+	*dep = (struct accmem_dep){};
 }
 
-/* both have to open: the reference of @gate is the buffer's from here on */
-static void pending_add_gate(struct accmem_pending *pending,
-			     const struct accmem_gate *gate)
+/* both have to open: the reference of @dep is the buffer's from here on */
+static void pending_add_dep(struct accmem_pending *pending,
+			    const struct accmem_dep *dep)
 {
-	struct accmem_gate *first = &pending->gates[0];
+	struct accmem_dep *first = &pending->deps[0];
 
-	if (accmem_gate_is_open(first)) {
-		*first = *gate;
-		pending->gates[1] = (struct accmem_gate){};
-	} else if (gate->position && first->position &&
-		   gate->stream == first->stream) {
-		first->position = max(first->position, gate->position);
-		accmem_stream_put(gate->stream);
+	if (accmem_dep_is_signaled(first)) {
+		*first = *dep;
+		pending->deps[1] = (struct accmem_dep){};
+	} else if (dep->position && first->position &&
+		   dep->stream == first->stream) {
+		first->position = max(first->position, dep->position);
+		accmem_stream_put(dep->stream);
 	} else {
-		pending->gates[1] = *gate;
+		pending->deps[1] = *dep;
 	}
 }
 
@@ -76,31 +76,30 @@ static void pending_count(struct accmem_context *ctx, struct accmem_buffer *buf,
 }
 
 /**
- * accmem_pending_add_shut() - free a buffer when its gates have opened
+ * __accmem_pending_add() - free a buffer when its gates have opened
  * @ctx: the context, whose lock is held
  * @buf: the buffer, which is not published
- * @gate: what else it waits for, with a reference that is taken over; may be
+ * @dep: what else it waits for, with a reference that is taken over; may be
  *	open
  *
  * For accmem_pending_add(), where a gate is shut, or was.
  *
  * Return: as accmem_pending_add().
  */
-bool accmem_pending_add_shut(struct accmem_context *ctx,
-			     struct accmem_buffer *buf,
-			     const struct accmem_gate *gate)
+bool __accmem_pending_add(struct accmem_context *ctx, struct accmem_buffer *buf,
+			  const struct accmem_dep *dep)
 {
 	struct accmem_pending *pending = &buf->pending;
-	struct accmem_gate *kept = &pending->gates[0];
+	struct accmem_dep *kept = &pending->deps[0];
 
 	lockdep_assert_held(&ctx->lock);
 	/* of memory that it was cut from before its time */
 	if (kept->position &&
 	    accmem_stream_has_reached(kept->stream, kept->position))
-		accmem_gate_put(kept);
-	if (!accmem_gate_is_open(gate))
-		pending_add_gate(pending, gate);
-	if (accmem_gate_is_open(kept))
+		accmem_dep_put(kept);
+	if (!accmem_dep_is_signaled(dep))
+		pending_add_dep(pending, dep);
+	if (accmem_dep_is_signaled(kept))
 		return false;
 	/* never the first reference: a file of ours is in use */
 	__module_get(THIS_MODULE);
@@ -133,21 +132,21 @@ static void pending_end(struct accmem_pending *pending)
 /* false if the first gate is open; else it is another's from here on */
 static bool pending_wait(struct accmem_pending *pending)
 {
-	struct accmem_gate *gate = &pending->gates[0];
+	struct accmem_dep *dep = &pending->deps[0];
 
-	if (gate->position)
-		return accmem_stream_hold(gate->stream, pending);
-	return accmem_pending_hold(pending);
+	if (dep->position)
+		return accmem_stream_defer(dep->stream, pending);
+	return accmem_pending_arm(pending);
 }
 
 /* for the next gate that is shut: then it is another's; false where none is left */
 static bool pending_waits_on(struct accmem_pending *pending)
 {
-	while (!accmem_gate_is_open(&pending->gates[0])) {
+	while (!accmem_dep_is_signaled(&pending->deps[0])) {
 		if (pending_wait(pending))
 			return true;
-		accmem_gate_put(&pending->gates[0]);
-		swap(pending->gates[0], pending->gates[1]);
+		accmem_dep_put(&pending->deps[0]);
+		swap(pending->deps[0], pending->deps[1]);
 	}
 	return false;
 }
@@ -180,12 +179,12 @@ static bool pending_fits(struct accmem_pending *pending, void *arg)
 {
 	const struct wanted *wanted = arg;
 	struct accmem_buffer *buf = pending_buffer(pending);
-	const struct accmem_memory *mem = accmem_buffer_memory(buf);
+	const struct accmem_bo *bo = accmem_buffer_bo(buf);
 
-	return accmem_gate_is_open(&pending->gates[1]) &&
-	       accmem_buffer_fits(buf, mem, wanted->cv, wanted->req,
+	return accmem_dep_is_signaled(&pending->deps[1]) &&
+	       accmem_buffer_fits(buf, bo, wanted->cv, wanted->req,
 				  wanted->layout) &&
-	       !mem->shared && kref_read(&mem->refs) == 1;
+	       !bo->shared && kref_read(&bo->refs) == 1;
 }
 
 /*
@@ -201,10 +200,11 @@ static struct accmem_buffer *pending_find(struct accmem_stream *stream,
 	LLIST_HEAD(pinned);
 
 	while (left-- &&
-	       (pending = accmem_stream_take(stream, pending_fits, wanted))) {
+	       (pending = accmem_stream_pop_deferred(stream, pending_fits,
+						     wanted))) {
 		/* one look at all of its pages, which is too long for a lock */
 		buf = pending_buffer(pending);
-		if (accmem_memory_is_idle(accmem_buffer_memory(buf)))
+		if (accmem_bo_is_idle(accmem_buffer_bo(buf)))
 			break;
 		llist_add(&pending->due, &pinned);
 		buf = NULL;
@@ -270,13 +270,13 @@ void accmem_pending_finish(struct llist_head *due)
  * Some of its pages go first, and it is due again: whoever has the lock next goes on
  * with it, so that nobody holds it for long. False then.
  */
-static bool pending_reap(struct accmem_device *dev,
-			 struct accmem_pending *pending)
+static bool pending_finish_due(struct accmem_device *dev,
+			       struct accmem_pending *pending)
 {
 	lockdep_assert_held(&dev->due_lock);
 	if (pending_waits_on(pending))
 		return true;
-	if (accmem_buffer_shed(pending_buffer(pending))) {
+	if (accmem_buffer_release_pages(pending_buffer(pending))) {
 		llist_add(&pending->due, &dev->due);
 		return false;
 	}
@@ -288,7 +288,7 @@ static bool pending_reap(struct accmem_device *dev,
  * One at a time is in nobody's list. Counts @left down for each that is over; false
  * at the end, or when being killed.
  */
-static bool pending_reap_one(struct accmem_device *dev, unsigned int *left)
+static bool pending_finish_one(struct accmem_device *dev, unsigned int *left)
 {
 	struct llist_node *node;
 	bool found = true;
@@ -297,9 +297,10 @@ static bool pending_reap_one(struct accmem_device *dev, unsigned int *left)
 		return false;
 	node = llist_del_first(&dev->due);
 	if (!node)
-		found = accmem_pending_gather(dev);
-	else if (pending_reap(dev,
-			      llist_entry(node, struct accmem_pending, due)))
+		found = accmem_pending_collect_signaled(dev);
+	else if (pending_finish_due(dev,
+				    llist_entry(node, struct accmem_pending,
+						due)))
 		--*left;
 	mutex_unlock(&dev->due_lock);
 	cond_resched();
@@ -312,15 +313,15 @@ static bool pending_has_due(const struct accmem_device *dev)
 }
 
 /**
- * accmem_pending_reap() - finish some of what is due on a device
+ * accmem_pending_finish_some() - finish some of what is due on a device
  * @dev: the device. Sleeps.
  * @max: how many at most
  *
  * Return: whether there may be more.
  */
-bool accmem_pending_reap(struct accmem_device *dev, unsigned int max)
+bool accmem_pending_finish_some(struct accmem_device *dev, unsigned int max)
 {
-	while (max && pending_reap_one(dev, &max))
+	while (max && pending_finish_one(dev, &max))
 		;
 	/* the worker has not seen what the caller had in hand, and leaves */
 	if (pending_has_due(dev))
@@ -333,7 +334,7 @@ static void pending_work(struct work_struct *work)
 	struct accmem_device *dev =
 		container_of(work, struct accmem_device, due_work);
 
-	while (accmem_pending_reap(dev, UINT_MAX))
+	while (accmem_pending_finish_some(dev, UINT_MAX))
 		;
 }
 

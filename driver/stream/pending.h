@@ -14,10 +14,9 @@ struct accmem_alloc;
 struct accmem_layout;
 struct llist_head;
 
-void accmem_gate_put(struct accmem_gate *gate);
-bool accmem_pending_add_shut(struct accmem_context *ctx,
-			     struct accmem_buffer *buf,
-			     const struct accmem_gate *gate);
+void accmem_dep_put(struct accmem_dep *dep);
+bool __accmem_pending_add(struct accmem_context *ctx, struct accmem_buffer *buf,
+			  const struct accmem_dep *dep);
 void accmem_pending_start(struct accmem_buffer *buf);
 struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
 					  struct accmem_carveout *cv,
@@ -25,7 +24,7 @@ struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
 					  const struct accmem_alloc *req,
 					  const struct accmem_layout *layout);
 void accmem_pending_finish(struct llist_head *due);
-bool accmem_pending_reap(struct accmem_device *dev, unsigned int max);
+bool accmem_pending_finish_some(struct accmem_device *dev, unsigned int max);
 void accmem_pending_init(struct accmem_device *dev);
 void accmem_pending_stop(struct accmem_device *dev);
 
@@ -33,7 +32,7 @@ void accmem_pending_stop(struct accmem_device *dev);
  * accmem_pending_add() - free a buffer when its gates have opened
  * @ctx: the context, whose lock is held
  * @buf: the buffer, which is not published
- * @gate: what else it waits for, with a reference that is taken over; may be
+ * @dep: what else it waits for, with a reference that is taken over; may be
  *	open
  *
  * Return: true if it has to wait: then accmem_pending_start() follows, without
@@ -41,12 +40,12 @@ void accmem_pending_stop(struct accmem_device *dev);
  */
 static inline bool accmem_pending_add(struct accmem_context *ctx,
 				      struct accmem_buffer *buf,
-				      const struct accmem_gate *gate)
+				      const struct accmem_dep *dep)
 {
-	if (accmem_gate_is_open(gate) &&
-	    accmem_gate_is_open(&buf->pending.gates[0]))
+	if (accmem_dep_is_signaled(dep) &&
+	    accmem_dep_is_signaled(&buf->pending.deps[0]))
 		return false;
-	return accmem_pending_add_shut(ctx, buf, gate);
+	return __accmem_pending_add(ctx, buf, dep);
 }
 
 #endif /* ACCMEM_STREAM_PENDING_H */

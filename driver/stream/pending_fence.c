@@ -23,8 +23,8 @@ static struct accmem_pending *to_pending(struct rb_node *node)
 
 static bool fence_is_before(struct rb_node *a, const struct rb_node *b)
 {
-	return to_pending(a)->gates[0].fence <
-	       rb_entry(b, struct accmem_pending, node)->gates[0].fence;
+	return to_pending(a)->deps[0].fence <
+	       rb_entry(b, struct accmem_pending, node)->deps[0].fence;
 }
 
 /* another free in the tree that waits for the same fence, or NULL */
@@ -32,12 +32,12 @@ static struct accmem_pending *fence_neighbour(struct accmem_pending *pending)
 {
 	struct accmem_pending *before = to_pending(rb_prev(&pending->node));
 	struct accmem_pending *after = to_pending(rb_next(&pending->node));
-	struct dma_fence *fence = pending->gates[0].fence;
+	struct dma_fence *fence = pending->deps[0].fence;
 
 	lockdep_assert_held(&pending->ctx->lock);
-	if (before && before->gates[0].fence == fence)
+	if (before && before->deps[0].fence == fence)
 		return before;
-	return after && after->gates[0].fence == fence ? after : NULL;
+	return after && after->deps[0].fence == fence ? after : NULL;
 }
 
 /* With the fence's lock held, in any context. The free may be over at once. */
@@ -52,14 +52,14 @@ static void fence_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
 }
 
 /**
- * accmem_pending_hold() - have a free wait for the fence that is its gate
+ * accmem_pending_arm() - have a free wait for the fence that is its gate
  * @pending: the free; from here on it may be finished at any moment
  *
  * Return: false when there is nothing to wait for.
  */
-bool accmem_pending_hold(struct accmem_pending *pending)
+bool accmem_pending_arm(struct accmem_pending *pending)
 {
-	struct dma_fence *fence = pending->gates[0].fence;
+	struct dma_fence *fence = pending->deps[0].fence;
 	struct accmem_context *ctx = pending->ctx;
 	bool first;
 
@@ -96,12 +96,12 @@ static bool fence_take_some(struct accmem_device *dev,
 }
 
 /**
- * accmem_pending_gather() - have some frees be due whose fence has signalled
+ * accmem_pending_collect_signaled() - have some frees be due whose fence has signalled
  * @dev: the device, whose due_lock is held
  *
  * Return: whether there were any.
  */
-bool accmem_pending_gather(struct accmem_device *dev)
+bool accmem_pending_collect_signaled(struct accmem_device *dev)
 {
 	struct accmem_pending *first;
 	struct llist_node *node;
@@ -116,7 +116,7 @@ bool accmem_pending_gather(struct accmem_device *dev)
 		return true;
 	}
 	/* where the callback was */
-	first->gates[1] = (struct accmem_gate){};
+	first->deps[1] = (struct accmem_dep){};
 	llist_add(&first->due, &dev->due);
 	return true;
 }

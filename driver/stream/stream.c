@@ -100,7 +100,7 @@ static bool stream_take_due(struct accmem_stream *stream,
 
 	spin_lock(&stream->lock);
 	while (nr < STREAM_BATCH && (first = stream_first(stream)) &&
-	       stream_is_past(stream, first->gates[0].position)) {
+	       stream_is_past(stream, first->deps[0].position)) {
 		stream_remove(stream, first);
 		llist_add(&first->due, due);
 		nr++;
@@ -110,11 +110,11 @@ static bool stream_take_due(struct accmem_stream *stream,
 }
 
 /**
- * accmem_stream_settle() - the count has grown, or the stream has ended
+ * accmem_stream_flush() - the count has grown, or the stream has ended
  * @stream: the stream
  * @due: out: what waited for that, added
  */
-void accmem_stream_settle(struct accmem_stream *stream, struct llist_head *due)
+void accmem_stream_flush(struct accmem_stream *stream, struct llist_head *due)
 {
 	if (wq_has_sleeper(&stream->wait))
 		wake_up_all(&stream->wait);
@@ -133,13 +133,13 @@ static void stream_settle_own(struct accmem_stream *stream)
 }
 
 /**
- * accmem_stream_settle_all() - have all be due that a context's streams have reached
+ * accmem_stream_flush_all() - have all be due that a context's streams have reached
  * @ctx: the context. Sleeps.
  *
  * What is due is free when this returns, or in the list of the device, unless the caller
  * is being killed.
  */
-void accmem_stream_settle_all(struct accmem_context *ctx)
+void accmem_stream_flush_all(struct accmem_context *ctx)
 {
 	struct accmem_device *dev = ctx->dev;
 	struct accmem_stream *stream;
@@ -185,7 +185,7 @@ int accmem_stream_signal(struct accmem_stream *stream, u64 position,
 	if (err)
 		return err;
 	trace_accmem_stream_reach(stream, position);
-	accmem_stream_settle(stream, due);
+	accmem_stream_flush(stream, due);
 	return 0;
 }
 
@@ -200,29 +200,29 @@ void accmem_stream_end(struct accmem_stream *stream, struct llist_head *due)
 	spin_lock(&stream->lock);
 	WRITE_ONCE(stream->ended, true);
 	spin_unlock(&stream->lock);
-	accmem_stream_settle(stream, due);
+	accmem_stream_flush(stream, due);
 }
 
 static bool stream_is_before(struct rb_node *a, const struct rb_node *b)
 {
-	return rb_entry(a, struct accmem_pending, node)->gates[0].position <
-	       rb_entry(b, struct accmem_pending, node)->gates[0].position;
+	return rb_entry(a, struct accmem_pending, node)->deps[0].position <
+	       rb_entry(b, struct accmem_pending, node)->deps[0].position;
 }
 
 /**
- * accmem_stream_hold() - have a free wait for the position that is its gate
+ * accmem_stream_defer() - have a free wait for the position that is its gate
  * @stream: the stream
  * @pending: the free; from here on it may be finished at any moment
  *
  * Return: false when there is nothing to wait for.
  */
-bool accmem_stream_hold(struct accmem_stream *stream,
-			struct accmem_pending *pending)
+bool accmem_stream_defer(struct accmem_stream *stream,
+			 struct accmem_pending *pending)
 {
 	bool waits;
 
 	spin_lock(&stream->lock);
-	waits = !stream_is_past(stream, pending->gates[0].position);
+	waits = !stream_is_past(stream, pending->deps[0].position);
 	if (waits) {
 		rb_add_cached(&pending->node, &stream->pending,
 			      stream_is_before);
@@ -233,7 +233,7 @@ bool accmem_stream_hold(struct accmem_stream *stream,
 }
 
 /**
- * accmem_stream_take() - undo accmem_stream_hold() of a free that suits
+ * accmem_stream_pop_deferred() - undo accmem_stream_defer() of a free that suits
  * @stream: the stream
  * @fits: does it? Called under the stream's lock.
  * @arg: for @fits
@@ -242,10 +242,9 @@ bool accmem_stream_hold(struct accmem_stream *stream,
  *
  * Return: the free, which is the caller's, or NULL.
  */
-struct accmem_pending *
-accmem_stream_take(struct accmem_stream *stream,
-		   bool (*fits)(struct accmem_pending *pending, void *arg),
-		   void *arg)
+struct accmem_pending *accmem_stream_pop_deferred(
+	struct accmem_stream *stream,
+	bool (*fits)(struct accmem_pending *pending, void *arg), void *arg)
 {
 	struct accmem_pending *pending, *found = NULL;
 	unsigned int nr = 0;

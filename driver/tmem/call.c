@@ -95,7 +95,7 @@ static noinline int call_store_slowly(struct accmem_cta *cta, u32 address,
 }
 
 /* A fault of a task that is killed says nothing of the destination. */
-static int call_give_up(struct accmem_cta *cta)
+static int call_cancel(struct accmem_cta *cta)
 {
 	return accmem_columns_cancel(&cta->tmem->columns, &cta->c) ?
 		       -EINTR :
@@ -115,7 +115,7 @@ static int call_store(struct accmem_cta *cta, u32 __user *destination)
 	if (unlikely(err))
 		err = call_store_slowly(cta, address, destination);
 	if (unlikely(err) && fatal_signal_pending(current))
-		return call_give_up(cta);
+		return call_cancel(cta);
 	return accmem_columns_confirm(&cta->tmem->columns, &cta->c, address,
 				      !err);
 }

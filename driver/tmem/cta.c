@@ -44,7 +44,7 @@ static void cta_leave(struct accmem_cta *cta)
 	peer = cta->c.peer;
 	units = accmem_columns_exit(&tmem->columns, &cta->c);
 	if (peer)
-		accmem_cta_hang_up(accmem_to_cta(peer));
+		accmem_cta_disconnect(accmem_to_cta(peer));
 	accmem_cta_check_hazards(cta);
 	/* before the grants that it makes possible */
 	trace_accmem_tmem_exit(cta, hweight64(units) * ACCMEM_TMEM_UNIT);
@@ -90,7 +90,7 @@ static int cta_flush(struct file *file, fl_owner_t id)
 	/* who is about to wait looks at this, then for a descriptor */
 	WRITE_ONCE(cta->nr_closed, cta->nr_closed + 1);
 	if (cta->wait == ACCMEM_CTA_ASLEEP && cta->waiter->files == id) {
-		WRITE_ONCE(cta->look, true);
+		WRITE_ONCE(cta->recheck_fds, true);
 		wake_up_process(cta->waiter);
 	}
 	spin_unlock(&tmem->lock);
@@ -142,7 +142,7 @@ static const struct file_operations cta_fops = {
 /**
  * accmem_cta_create() - make a CTA and its file
  * @tmem: its context's Tensor Memory
- * @place: which CTA it is, and where it runs; the fields that the arbiter wants
+ * @va: which CTA it is, and where it runs; the fields that the arbiter wants
  * @window: where the addresses of its allocs may be stored
  *
  * It is not launched yet: until it has a number, fput() of its file is the end of
@@ -151,7 +151,7 @@ static const struct file_operations cta_fops = {
  * Return: the CTA; or an error.
  */
 struct accmem_cta *accmem_cta_create(struct accmem_tmem *tmem,
-				     const struct accmem_columns_cta *place,
+				     const struct accmem_columns_cta *va,
 				     const struct accmem_window *window)
 {
 	struct accmem_cta *cta = kzalloc(sizeof(*cta), GFP_KERNEL_ACCOUNT);
@@ -161,7 +161,7 @@ struct accmem_cta *accmem_cta_create(struct accmem_tmem *tmem,
 		return ERR_PTR(-ENOMEM);
 	kref_get(&tmem->refs);
 	cta->tmem = tmem;
-	cta->c = *place;
+	cta->c = *va;
 	cta->window = *window;
 	cta->poll_columns = ACCMEM_TMEM_UNIT;
 	init_waitqueue_head(&cta->poll);

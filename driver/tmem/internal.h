@@ -38,7 +38,7 @@ int accmem_cta_conclude(struct accmem_cta *cta,
 			const struct accmem_cta_call *call, int err);
 void accmem_cta_withdraw(struct accmem_cta *cta);
 void accmem_cta_complete(struct accmem_cta *cta, int err);
-void accmem_cta_hang_up(struct accmem_cta *cta);
+void accmem_cta_disconnect(struct accmem_cta *cta);
 bool accmem_cta_would_grant(struct accmem_cta *cta);
 
 /* sleep.c */
@@ -61,7 +61,7 @@ void accmem_tmem_put_maps(struct accmem_tmem *tmem);
 
 /* cta.c */
 struct accmem_cta *accmem_cta_create(struct accmem_tmem *tmem,
-				     const struct accmem_columns_cta *place,
+				     const struct accmem_columns_cta *va,
 				     const struct accmem_window *window);
 
 /* queue.c */
@@ -91,7 +91,8 @@ void accmem_cta_report_hazards(struct accmem_cta *cta);
 bool accmem_tmem_is_misuse(int err);
 void accmem_tmem_report(struct accmem_cta *cta,
 			const struct accmem_cta_call *call, int err);
-void accmem_tmem_report_strict(struct accmem_cta *cta, u32 hazards, u64 keeper);
+void accmem_tmem_report_strict(struct accmem_cta *cta, u32 hazards,
+			       u64 permit_owner);
 void accmem_tmem_report_leak(struct accmem_cta *cta, u64 units);
 void accmem_tmem_report_reset(struct accmem_tmem *tmem, u32 ctas, u32 columns);
 

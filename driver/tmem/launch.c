@@ -77,7 +77,7 @@ static struct accmem_cta *launch_create(struct accmem_tmem *tmem,
 					const struct accmem_launch *launch,
 					const struct accmem_tmem_member *member)
 {
-	const struct accmem_columns_cta place = {
+	const struct accmem_columns_cta va = {
 		.launch = launch->launch,
 		.cluster = launch->cluster,
 		.rank = member->rank,
@@ -89,7 +89,7 @@ static struct accmem_cta *launch_create(struct accmem_tmem *tmem,
 		.length = member->window_length,
 	};
 
-	return accmem_cta_create(tmem, &place, &window);
+	return accmem_cta_create(tmem, &va, &window);
 }
 
 /* CTAs that were not launched */

@@ -99,7 +99,7 @@ static __printf(2, 3) void report_say(const struct accmem_cta *cta,
 	struct va_format text;
 	va_list args;
 
-	if (!accmem_user_may_say(cta->tmem->user))
+	if (!accmem_user_ratelimit(cta->tmem->user))
 		return;
 	va_start(args, fmt);
 	text.fmt = fmt;
@@ -133,9 +133,10 @@ void accmem_tmem_report(struct accmem_cta *cta,
  * accmem_tmem_report_strict() - say what hardware would not survive
  * @cta: whose call it was
  * @hazards: ACCMEM_HAZARD_*
- * @keeper: the launch that has not relinquished, of ACCMEM_HAZARD_PERMIT
+ * @permit_owner: the launch that has not relinquished, of ACCMEM_HAZARD_PERMIT
  */
-void accmem_tmem_report_strict(struct accmem_cta *cta, u32 hazards, u64 keeper)
+void accmem_tmem_report_strict(struct accmem_cta *cta, u32 hazards,
+			       u64 permit_owner)
 {
 	if (hazards & ACCMEM_HAZARD_PEER)
 		report_say(cta,
@@ -143,7 +144,7 @@ void accmem_tmem_report_strict(struct accmem_cta *cta, u32 hazards, u64 keeper)
 	if (hazards & ACCMEM_HAZARD_PERMIT)
 		report_say(cta,
 			   "strict: P9: alloc where launch %#llx has allocated and not relinquished",
-			   keeper);
+			   permit_owner);
 	if (hazards & ACCMEM_HAZARD_WARP)
 		report_say(cta,
 			   "strict: P11: alloc or dealloc by another warp than its first alloc");
@@ -170,7 +171,7 @@ void accmem_tmem_report_leak(struct accmem_cta *cta, u64 units)
  */
 void accmem_tmem_report_reset(struct accmem_tmem *tmem, u32 ctas, u32 columns)
 {
-	if (!accmem_user_may_say(tmem->user))
+	if (!accmem_user_ratelimit(tmem->user))
 		return;
 	pr_notice("%s: context %llu: %s[%d]: P5: ends while %u CTAs hold %u columns; taken back\n",
 		  tmem->device, tmem->context, current->comm,

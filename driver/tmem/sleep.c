@@ -71,8 +71,8 @@ static bool sleep_has_descriptor(const struct accmem_cta *cta)
 bool accmem_cta_may_be_closed(const struct accmem_cta *cta)
 {
 	lockdep_assert_held(&cta->tmem->lock);
-	return cta->nr_closed && (cta->seen_by != current->files ||
-				  cta->seen_closed != cta->nr_closed);
+	return cta->nr_closed && (cta->last_files != current->files ||
+				  cta->last_nr_closed != cta->nr_closed);
 }
 
 /**
@@ -87,8 +87,8 @@ bool accmem_cta_is_open(struct accmem_cta *cta, unsigned int nr_closed)
 	if (!sleep_has_descriptor(cta))
 		return false;
 	spin_lock(&cta->tmem->lock);
-	cta->seen_by = current->files;
-	cta->seen_closed = nr_closed;
+	cta->last_files = current->files;
+	cta->last_nr_closed = nr_closed;
 	spin_unlock(&cta->tmem->lock);
 	return true;
 }
@@ -99,7 +99,7 @@ bool accmem_cta_is_open(struct accmem_cta *cta, unsigned int nr_closed)
  */
 static bool sleep_was_cut_off(struct accmem_cta *cta)
 {
-	WRITE_ONCE(cta->look, false);
+	WRITE_ONCE(cta->recheck_fds, false);
 	/* pairs with the lock of the table, under which a descriptor goes */
 	smp_mb();
 	return !sleep_has_descriptor(cta);
@@ -115,7 +115,7 @@ static int sleep_until_done(struct accmem_cta *cta, u64 deadline_ns,
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (READ_ONCE(cta->done) || err)
 			break;
-		if (READ_ONCE(cta->look)) {
+		if (READ_ONCE(cta->recheck_fds)) {
 			__set_current_state(TASK_RUNNING);
 			if (sleep_was_cut_off(cta)) {
 				err = -ECANCELED;
@@ -187,7 +187,7 @@ static bool sleep_leave_behind(struct accmem_cta *cta,
 {
 	unsigned long patience = msecs_to_jiffies(ACCMEM_CTA_RESTART_MS);
 
-	if (!accmem_will_restart())
+	if (!accmem_syscall_restarts())
 		return false;
 	cta->call = *call;
 	cta->wait = ACCMEM_CTA_INTERRUPTED;
@@ -223,7 +223,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	cta->wait = ACCMEM_CTA_ASLEEP;
 	cta->waiter = current;
 	cta->done = false;
-	cta->look = false;
+	cta->recheck_fds = false;
 	may_be_closed = accmem_cta_may_be_closed(cta);
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);

@@ -28,7 +28,7 @@ void accmem_cta_note_hazards(struct accmem_cta *cta)
 		trace_accmem_tmem_strict(cta, hazard);
 	}
 	/* read without the lock, for a message */
-	WRITE_ONCE(cta->keeper, cta->c.keeper);
+	WRITE_ONCE(cta->permit_owner, cta->c.keeper);
 	atomic_or(hazards, &cta->found);
 }
 
@@ -41,5 +41,6 @@ void accmem_cta_report_hazards(struct accmem_cta *cta)
 	u32 found = atomic_xchg(&cta->found, 0);
 
 	if (found)
-		accmem_tmem_report_strict(cta, found, READ_ONCE(cta->keeper));
+		accmem_tmem_report_strict(cta, found,
+					  READ_ONCE(cta->permit_owner));
 }

@@ -172,7 +172,7 @@ void accmem_tmem_end(struct accmem_context *ctx)
 	accmem_columns_reset(&tmem->columns);
 	accmem_tmem_wake(tmem);
 	list_for_each_entry(cta, &tmem->columns.ctas, link)
-		accmem_cta_hang_up(accmem_to_cta(cta));
+		accmem_cta_disconnect(accmem_to_cta(cta));
 	spin_unlock(&tmem->lock);
 	if (holders)
 		accmem_tmem_report_reset(tmem, holders,

@@ -207,10 +207,10 @@ void accmem_cta_complete(struct accmem_cta *cta, int err)
 }
 
 /**
- * accmem_cta_hang_up() - its peer has gone, or it was reset
+ * accmem_cta_disconnect() - its peer has gone, or it was reset
  * @cta: the CTA: those who poll it are told, whatever they poll for
  */
-void accmem_cta_hang_up(struct accmem_cta *cta)
+void accmem_cta_disconnect(struct accmem_cta *cta)
 {
 	wake_up_interruptible_all(&cta->poll);
 }

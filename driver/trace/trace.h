@@ -30,7 +30,7 @@ DECLARE_EVENT_CLASS(accmem_buffer,
 		__entry->address = buf->address;
 		__entry->length = buf->length;
 		__entry->footprint = buf->layout.footprint;
-		__entry->runs = accmem_buffer_memory(buf)->nr_runs;
+		__entry->runs = accmem_buffer_bo(buf)->nr_runs;
 	),
 	TP_printk("accmem%u context=%llu address=%#llx length=%llu footprint=%llu runs=%u",
 		  __entry->device, __entry->context, __entry->address,
@@ -82,8 +82,8 @@ TRACE_EVENT(accmem_realloc,
 
 /* memory, or a part of one, becomes free */
 TRACE_EVENT(accmem_release,
-	TP_PROTO(const struct accmem_memory *mem, u64 size, unsigned int runs),
-	TP_ARGS(mem, size, runs),
+	TP_PROTO(const struct accmem_bo *bo, u64 size, unsigned int runs),
+	TP_ARGS(bo, size, runs),
 	TP_STRUCT__entry(
 		__field(unsigned int, device)
 		__field(u64, context)
@@ -91,8 +91,8 @@ TRACE_EVENT(accmem_release,
 		__field(unsigned int, runs)
 	),
 	TP_fast_assign(
-		__entry->device = mem->account->dev->index;
-		__entry->context = mem->account->id;
+		__entry->device = bo->account->dev->index;
+		__entry->context = bo->account->id;
 		__entry->size = size;
 		__entry->runs = runs;
 	),
@@ -115,14 +115,14 @@ TRACE_EVENT(accmem_pend,
 		__field(u64, position)
 	),
 	TP_fast_assign(
-		const struct accmem_gate *gate = &buf->pending.gates[0];
+		const struct accmem_dep *dep = &buf->pending.deps[0];
 
 		__entry->device = ctx->dev->index;
 		__entry->context = ctx->account->id;
 		__entry->address = buf->address;
 		__entry->footprint = buf->layout.footprint;
-		__entry->stream = gate->position ? gate->stream->id : 0;
-		__entry->position = gate->position;
+		__entry->stream = dep->position ? dep->stream->id : 0;
+		__entry->position = dep->position;
 	),
 	TP_printk("accmem%u context=%llu address=%#llx footprint=%llu stream=%llu position=%llu",
 		  __entry->device, __entry->context, __entry->address,
@@ -173,8 +173,8 @@ TRACE_EVENT(accmem_overdue,
 );
 
 TRACE_EVENT(accmem_map,
-	TP_PROTO(const struct accmem_memory *mem, u64 offset, u64 size),
-	TP_ARGS(mem, offset, size),
+	TP_PROTO(const struct accmem_bo *bo, u64 offset, u64 size),
+	TP_ARGS(bo, offset, size),
 	TP_STRUCT__entry(
 		__field(unsigned int, device)
 		__field(u64, context)
@@ -183,10 +183,10 @@ TRACE_EVENT(accmem_map,
 		__field(u64, size)
 	),
 	TP_fast_assign(
-		__entry->device = mem->account->dev->index;
-		__entry->context = mem->account->id;
-		__entry->address = mem->account->dev->address_base +
-				   mem->offset;
+		__entry->device = bo->account->dev->index;
+		__entry->context = bo->account->id;
+		__entry->address = bo->account->dev->address_base +
+				   bo->offset;
 		__entry->offset = offset;
 		__entry->size = size;
 	),
@@ -197,9 +197,9 @@ TRACE_EVENT(accmem_map,
 
 /* a piece of shared memory is valid on the other side, too, or now alone */
 TRACE_EVENT(accmem_move,
-	TP_PROTO(const struct accmem_memory *mem, u64 offset, u64 size,
+	TP_PROTO(const struct accmem_bo *bo, u64 offset, u64 size,
 		 bool to_device, bool copied),
-	TP_ARGS(mem, offset, size, to_device, copied),
+	TP_ARGS(bo, offset, size, to_device, copied),
 	TP_STRUCT__entry(
 		__field(unsigned int, device)
 		__field(u64, context)
@@ -209,10 +209,10 @@ TRACE_EVENT(accmem_move,
 		__field(bool, copied)
 	),
 	TP_fast_assign(
-		__entry->device = mem->account->dev->index;
-		__entry->context = mem->account->id;
-		__entry->address = mem->account->dev->address_base +
-				   mem->offset + offset;
+		__entry->device = bo->account->dev->index;
+		__entry->context = bo->account->id;
+		__entry->address = bo->account->dev->address_base +
+				   bo->offset + offset;
 		__entry->size = size;
 		__entry->to_device = to_device;
 		__entry->copied = copied;
@@ -239,7 +239,7 @@ DECLARE_EVENT_CLASS(accmem_waiter,
 		__entry->context = w->account->id;
 		__entry->length = w->req.length;
 		__entry->need = w->q.need;
-		__entry->carveouts = w->prospect.carveouts;
+		__entry->carveouts = w->demand.carveouts;
 	),
 	TP_printk("accmem%u context=%llu length=%llu need=%llu carveouts=%#x",
 		  __entry->device, __entry->context, __entry->length,

@@ -34,7 +34,7 @@ struct file;
  * @pending: frees that wait, until their memory is free again
  * @accounts: its accounts, by device and number
  * @messages: how many messages it may still cause
- * @said: jiffies when it last asked to; 0 for never
+ * @last_message: jiffies when it last asked to; 0 for never
  * @waiting: its calls that wait, of each device; guarded by accmem_waiters_lock
  */
 struct accmem_user {
@@ -47,7 +47,7 @@ struct accmem_user {
 	atomic64_t pending;
 	struct xarray accounts;
 	struct ratelimit_state messages;
-	unsigned long said;
+	unsigned long last_message;
 	struct accmem_queue_user waiting[ACCMEM_MAX_DEVICES];
 };
 
@@ -75,7 +75,7 @@ struct accmem_quarantine {
  * @context: the context, NULL when it has ended
  * @bytes: what its memory withholds from others
  * @file: behind the mappings of its memory; NULL before the first one
- * @nr_short: its calls that wait for memory; guarded by accmem_waiters_lock
+ * @nr_starved: its calls that wait for memory; guarded by accmem_waiters_lock
  * @overdue: bytes that have been pending for too long
  * @overdue_limit: of messages about it
  * @quarantine: its quarantined memory, by carveout
@@ -93,7 +93,7 @@ struct accmem_account {
 	struct accmem_context __rcu *context;
 	atomic64_t bytes;
 	struct file *file;
-	unsigned int nr_short;
+	unsigned int nr_starved;
 	atomic64_t overdue;
 	struct ratelimit_state overdue_limit;
 	struct accmem_quarantine quarantine[];

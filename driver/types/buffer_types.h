@@ -11,42 +11,42 @@
 
 #include "lib/layout/layout.h"
 #include "lib/slab/slab.h"
-#include "types/memory_types.h"
+#include "types/bo_types.h"
 #include "types/stream_types.h"
 
 struct accmem_buffer;
 struct accmem_context;
-struct accmem_place;
+struct accmem_va;
 
 /**
- * struct accmem_place - a memory at its device addresses
+ * struct accmem_va - a memory at its device addresses
  * @node: in accmem_context.places, by address
  * @start: lowest device address
  * @size: bytes
  * @unit: bytes from one address that a buffer may have to the next
  * @gap: device addresses that are nobody's, below it
  * @max_gap: the largest such gap in its subtree
- * @memory: the memory
+ * @bo: the buffer object
  * @names: bit i: a buffer that has been published begins i units in
  * @buffers: these buffers, by bit
  *
  * Guarded by the context's lock.
  */
-struct accmem_place {
+struct accmem_va {
 	struct rb_node node;
 	u64 start;
 	u64 size;
 	u64 unit;
 	u64 gap;
 	u64 max_gap;
-	struct accmem_memory *memory;
+	struct accmem_bo *bo;
 	u64 names;
 	struct accmem_buffer **buffers;
 };
 
 /**
  * struct accmem_buffer - a name: what ALLOC returned, until FREE
- * @place: where its memory is
+ * @va: where its memory is
  * @address: device address
  * @length: bytes asked for
  * @layout: what that became
@@ -61,7 +61,7 @@ struct accmem_place {
  * for.
  */
 struct accmem_buffer {
-	struct accmem_place *place;
+	struct accmem_va *va;
 	u64 address;
 	u64 length;
 	struct accmem_layout layout;
@@ -74,7 +74,7 @@ struct accmem_buffer {
 
 /**
  * struct accmem_slab_page - a granule that small buffers are cut from
- * @place: where it is
+ * @va: where it is
  * @units: what is taken of it
  * @waiting: units that were freed when somebody could have had the page
  * @nr_used: buffers cut from it that are not free
@@ -86,7 +86,7 @@ struct accmem_buffer {
  * Guarded by the context's lock.
  */
 struct accmem_slab_page {
-	struct accmem_place place;
+	struct accmem_va va;
 	struct accmem_slab_granule units;
 	u64 waiting;
 	unsigned int nr_used;
@@ -97,21 +97,21 @@ struct accmem_slab_page {
 };
 
 /* the first device address that is not its own */
-static inline u64 accmem_place_end(const struct accmem_place *place)
+static inline u64 accmem_va_end(const struct accmem_va *va)
 {
-	return place->start + place->size;
+	return va->start + va->size;
 }
 
-static inline struct accmem_memory *
-accmem_buffer_memory(const struct accmem_buffer *buf)
+static inline struct accmem_bo *
+accmem_buffer_bo(const struct accmem_buffer *buf)
 {
-	return buf->place->memory;
+	return buf->va->bo;
 }
 
 static inline struct accmem_carveout *
 accmem_buffer_carveout(const struct accmem_buffer *buf)
 {
-	return accmem_buffer_memory(buf)->cv;
+	return accmem_buffer_bo(buf)->cv;
 }
 
 #endif /* ACCMEM_BUFFER_TYPES_H */

@@ -32,7 +32,7 @@
 
 struct accmem_carveout;
 struct accmem_device;
-struct accmem_memory;
+struct accmem_bo;
 struct vm_fault;
 
 #define ACCMEM_NR_BANDWIDTHS (ACCMEM_BANDWIDTH_HIGH + 1)
@@ -56,66 +56,65 @@ enum accmem_state {
 
 /**
  * struct accmem_backing_ops - what a carveout's memory is made of
- * @prepare: make new memory ready: cleared, and with its cache mode. Sleeps.
+ * @init: make new memory ready: cleared, and with its cache mode. Sleeps.
  * @populate: make a memory present, from an offset on; absent where it always is.
  *	Sleeps.
  * @fault: serve a page fault of a mapping of the memory
  * @map: get ready for mappings of a memory; absent where there is nothing to do. Fails
  *	with -ENOMEM. Sleeps.
- * @idle: has nobody but us a reference to the pages of a memory that no fault
+ * @check_idle: has nobody but us a reference to the pages of a memory that no fault
  *	reaches any more? Does not sleep, and says no too often rather than yes.
- *	Absent, like @settle and @unpinned, where nobody can have one.
- * @settle: as @idle, but finds out: mappings of neighbours that hide the answer
- *	are taken down. With @shed, whether that has left nothing. Sleeps.
- * @shed: give some pages back of a memory that nobody refers to any more, and that
+ *	Absent, like @unmap_and_check and @check_unpinned, where nobody can have one.
+ * @unmap_and_check: as @check_idle, but finds out: mappings of neighbours that hide the answer
+ *	are taken down. With @release_pages, whether that has left nothing. Sleeps.
+ * @release_pages: give some pages back of a memory that nobody refers to any more, and that
  *	nobody but us has: ends at one that somebody has, or with @all passes it.
  *	True where there are pages left to look at; the next call goes on there. Absent
  *	where pages are not given back. Sleeps, for a bounded time.
- * @zero: clear a part of a memory that is in use. Fails with -ENOMEM where the memory
+ * @clear_range: clear a part of a memory that is in use. Fails with -ENOMEM where the memory
  *	has grown. Sleeps.
  * @access: read or write a part of a memory that is in use, as the device does.
  *	Fails with -ENXIO beyond its end, -ENOMEM. Sleeps.
- * @reach: the kernel's address of the bytes from an offset of a memory on that does not
+ * @kmap: the kernel's address of the bytes from an offset of a memory on that does not
  *	shrink, made present if asked for, and how many lie there together; NULL where
  *	there are none. Absent but for memory of the host. Sleeps.
  * @copy: copy to a memory, which somebody may have written to from then on, from one
  *	with the same operations; absent where @access is as good. Sleeps.
- * @extend: as @prepare, of a run right behind a memory, which it is to have, too;
+ * @extend: as @init, of a run right behind a memory, which it is to have, too;
  *	absent with mapped translation. Sleeps.
- * @keep: how much of a memory stays when it shrinks to a size, and is there at least
+ * @shrink_floor: how much of a memory stays when it shrinks to a size, and is there at least
  *	when it grows again to one; under its lock
- * @split: what accmem_memory_split_prepare() has to do besides; likewise. Sleeps.
+ * @split: what accmem_bo_split_prepare() has to do besides; likewise. Sleeps.
  * @trim: forget pages beyond the end of a memory that has shrunk; likewise
- * @pass_faults: wait for faults that may show memory that is split off. Sleeps.
- * @unpinned: as @settle, of memory that stays in use: its mappings are down, and
+ * @sync_faults: wait for faults that may show memory that is split off. Sleeps.
+ * @check_unpinned: as @unmap_and_check, of memory that stays in use: its mappings are down, and
  *	may come back meanwhile
- * @release: undo @prepare. Sleeps, allocates nothing.
+ * @release: undo @init. Sleeps, allocates nothing.
  * @clear: clear a chunk that nobody has; absent where memory is clear whenever
  *	it is free. Sleeps.
  * @destroy: give the carveout's own resources back
  */
 struct accmem_backing_ops {
-	int (*prepare)(struct accmem_memory *mem);
-	int (*populate)(struct accmem_memory *mem, u64 offset);
-	vm_fault_t (*fault)(struct accmem_memory *mem, struct vm_fault *vmf);
-	int (*map)(struct accmem_memory *mem);
-	bool (*idle)(struct accmem_memory *mem);
-	bool (*settle)(struct accmem_memory *mem);
-	bool (*shed)(struct accmem_memory *mem, bool all);
-	int (*zero)(struct accmem_memory *mem, u64 offset, u64 size);
-	int (*access)(struct accmem_memory *mem, u64 offset, void *data,
-		      u64 size, bool write);
-	void *(*reach)(struct accmem_memory *mem, u64 offset, bool make,
-		       u64 *size);
-	int (*copy)(struct accmem_memory *to, u64 to_offset,
-		    struct accmem_memory *from, u64 from_offset, u64 size);
-	int (*extend)(struct accmem_memory *mem, const struct accmem_run *more);
-	u64 (*keep)(struct accmem_memory *mem, u64 size);
-	int (*split)(struct accmem_memory *mem, struct accmem_memory *rest);
-	void (*trim)(struct accmem_memory *mem);
-	void (*pass_faults)(struct accmem_memory *rest);
-	bool (*unpinned)(struct accmem_memory *mem);
-	void (*release)(struct accmem_memory *mem);
+	int (*init)(struct accmem_bo *bo);
+	int (*populate)(struct accmem_bo *bo, u64 offset);
+	vm_fault_t (*fault)(struct accmem_bo *bo, struct vm_fault *vmf);
+	int (*map)(struct accmem_bo *bo);
+	bool (*check_idle)(struct accmem_bo *bo);
+	bool (*unmap_and_check)(struct accmem_bo *bo);
+	bool (*release_pages)(struct accmem_bo *bo, bool all);
+	int (*clear_range)(struct accmem_bo *bo, u64 offset, u64 size);
+	int (*access)(struct accmem_bo *bo, u64 offset, void *data, u64 size,
+		      bool write);
+	void *(*kmap)(struct accmem_bo *bo, u64 offset, bool make, u64 *size);
+	int (*copy)(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
+		    u64 from_offset, u64 size);
+	int (*extend)(struct accmem_bo *bo, const struct accmem_run *more);
+	u64 (*shrink_floor)(struct accmem_bo *bo, u64 size);
+	int (*split)(struct accmem_bo *bo, struct accmem_bo *rest);
+	void (*trim)(struct accmem_bo *bo);
+	void (*sync_faults)(struct accmem_bo *rest);
+	bool (*check_unpinned)(struct accmem_bo *bo);
+	void (*release)(struct accmem_bo *bo);
 	int (*clear)(struct accmem_carveout *cv, u64 offset, u64 size);
 	void (*destroy)(struct accmem_carveout *cv);
 };
@@ -135,13 +134,13 @@ struct accmem_counters {
 };
 
 /**
- * struct accmem_unit - what is known of 2 MiB of a carveout
- * @untouched_by: number of the account whose free memory in it nobody has
+ * struct accmem_chunk - what is known of 2 MiB of a carveout
+ * @clean_for: number of the account whose free memory in it nobody has
  *	touched since it was cleared for that account; 0 if there is none
- * @pinned: the accmem_carveout.reap_pass in which it was found pinned
+ * @pinned: the accmem_carveout.quarantine_pass in which it was found pinned
  */
-struct accmem_unit {
-	u64 untouched_by;
+struct accmem_chunk {
+	u64 clean_for;
 	u32 pinned;
 };
 
@@ -177,31 +176,31 @@ struct accmem_unit {
  * @bytes: bytes in each state
  * @clearing: bytes that the cleaner holds; they count as free
  * @cleared: bytes that the cleaner has cleared so far
- * @cleared_late: bytes that were cleared by the allocations that got them
- * @cleared_helping: of these, bytes that other processors cleared
+ * @cleared_at_alloc: bytes that were cleared by the allocations that got them
+ * @cleared_parallel: of these, bytes that other processors cleared
  * @quarantine: quarantined memory
  * @nr_quarantined: how many
  * @pending: pending memory, in the order of its frees
  * @overdue: memory that has been pending for too long
- * @reap_delay: jiffies until the reaper looks the next time
+ * @quarantine_delay: jiffies until the reaper looks the next time
  * @holds: how often @lock was taken
  * @clear_seq: odd while the cleaner has a chunk; under @lock
  * @clear_lock: held while the cleaner has a chunk
  * @clear_pause: how many want it to have none
- * @clear_looks: how many want the same for a look at what is free
- * @clear_given: jiffies that it has given way to them; guarded by @clear_lock
- * @clear_turn: jiffies until which it does not give way to who only looks; set under
+ * @clear_blockers: how many want the same for a look at what is free
+ * @clear_yielded: jiffies that it has given way to them; guarded by @clear_lock
+ * @clear_turn_end: jiffies until which it does not give way to who only looks; set under
  *	@clear_lock, read without
  * @clear_helpers: work items that help allocations to clear
  * @clear_work: clears free memory in the background
  * @clear_due: jiffies when it starts the next time
  * @clear_aged: jiffies of its last look at what is untouched
- * @untouched: some units may have an untouched_by
- * @reap_lock: held while one quarantined memory is looked at, and some of its pages
+ * @untouched: some units may have an clean_for
+ * @quarantine_lock: held while one quarantined memory is looked at, and some of its pages
  *	are given back
- * @reap_pass: serial number of the pass that looks, never 0; guarded by
- *	@reap_lock
- * @reap_work: looks at quarantined memory again
+ * @quarantine_pass: serial number of the pass that looks, never 0; guarded by
+ *	@quarantine_lock
+ * @quarantine_work: looks at quarantined memory again
  * @overdue_work: finds what has been pending for too long
  * @stopping: the carveout is going; no more background work
  */
@@ -232,38 +231,38 @@ struct accmem_carveout {
 		atomic64_t to_device;
 		atomic64_t to_host;
 	} shared;
-	struct accmem_unit *units;
+	struct accmem_chunk *units;
 
 	spinlock_t lock; /* the fields down to holds */
 	struct accmem_buddy buddy;
 	void *buddy_meta;
-	struct accmem_buddy_unit *owners;
+	struct accmem_buddy_folio *owners;
 	u64 bytes[ACCMEM_NR_STATES];
 	u64 clearing;
 	u64 cleared;
-	u64 cleared_late;
-	u64 cleared_helping;
+	u64 cleared_at_alloc;
+	u64 cleared_parallel;
 	struct list_head quarantine;
 	unsigned int nr_quarantined;
 	struct list_head pending;
 	struct list_head overdue;
-	unsigned long reap_delay;
+	unsigned long quarantine_delay;
 	u64 holds;
 
 	unsigned int clear_seq;
 	struct mutex clear_lock; /* a chunk is out of the free space */
 	atomic_t clear_pause;
-	atomic_t clear_looks;
-	unsigned long clear_given;
-	unsigned long clear_turn;
+	atomic_t clear_blockers;
+	unsigned long clear_yielded;
+	unsigned long clear_turn_end;
 	atomic_t clear_helpers;
 	struct delayed_work clear_work;
 	unsigned long clear_due;
 	unsigned long clear_aged;
 	bool untouched;
-	struct mutex reap_lock; /* one quarantined memory is looked at */
-	u32 reap_pass;
-	struct delayed_work reap_work;
+	struct mutex quarantine_lock; /* one quarantined memory is looked at */
+	u32 quarantine_pass;
+	struct delayed_work quarantine_work;
 	struct delayed_work overdue_work;
 	bool stopping;
 };

@@ -26,9 +26,9 @@
 struct accmem_tmem;
 
 /**
- * struct accmem_holding - what a context has of one carveout
+ * struct accmem_ctx_carveout - what a context has of one carveout
  * @cursor: where the search for a free device address starts (mapped)
- * @named_bytes: footprints of buffers that are published
+ * @published_bytes: footprints of buffers that are published
  * @slabs: pages with room for small buffers, of each cache mode; NULL before the
  *	first of them
  * @slab_room: bytes of its slab pages that it could have: in no buffer, or in a
@@ -39,9 +39,9 @@ struct accmem_tmem;
  *
  * Guarded by the context's lock.
  */
-struct accmem_holding {
+struct accmem_ctx_carveout {
 	u64 cursor;
-	u64 named_bytes;
+	u64 published_bytes;
 	struct accmem_slab *slabs[ACCMEM_NR_CACHE_MODES];
 	s64 slab_room;
 	struct list_head waiting_pages;
@@ -55,10 +55,10 @@ struct accmem_holding {
  * @rcu: frees it when nobody can be looking at it any more
  * @dev: the device
  * @account: what it is charged for
- * @lock: guards the fields down to @pending_bytes, and @holdings. Held for
+ * @lock: guards the fields down to @pending_bytes, and @carveouts. Held for
  *	O(log n).
  * @places: memory by device address
- * @nr_names: buffers that are published
+ * @nr_buffers: buffers that are published
  * @cache: freed buffers kept for the next requests, the latest first
  * @nr_cached: how many
  * @fences: frees that wait for fences, by fence
@@ -70,7 +70,7 @@ struct accmem_holding {
  * @tmem_lock: guards @tmem
  * @tmem: Tensor Memory, NULL until it is set up or a CTA is launched; stays
  *	until the context ends
- * @holdings: what it has of each carveout
+ * @carveouts: what it has of each carveout
  */
 struct accmem_context {
 	struct kref refs;
@@ -80,7 +80,7 @@ struct accmem_context {
 
 	spinlock_t lock; /* the fields down to pending_bytes, and holdings */
 	struct rb_root places;
-	u64 nr_names;
+	u64 nr_buffers;
 	struct list_head cache;
 	unsigned int nr_cached;
 	struct rb_root fences;
@@ -89,16 +89,17 @@ struct accmem_context {
 
 	struct xarray streams;
 	atomic64_t last_stream;
-	struct accmem_shrinkable shrink;
+	struct accmem_pressure_client shrink;
 	struct mutex tmem_lock; /* tmem */
 	struct accmem_tmem *tmem;
-	struct accmem_holding holdings[];
+	struct accmem_ctx_carveout carveouts[];
 };
 
-static inline struct accmem_holding *
-accmem_holding_of(struct accmem_context *ctx, const struct accmem_carveout *cv)
+static inline struct accmem_ctx_carveout *
+accmem_ctx_carveout_of(struct accmem_context *ctx,
+		       const struct accmem_carveout *cv)
 {
-	return &ctx->holdings[cv->index];
+	return &ctx->carveouts[cv->index];
 }
 
 #endif /* ACCMEM_CONTEXT_TYPES_H */

@@ -19,13 +19,13 @@ struct accmem_context;
 struct accmem_device;
 
 /**
- * struct accmem_gate - what a free waits for
+ * struct accmem_dep - what a free waits for
  * @stream: whose position it is, with a reference
  * @fence: where @position is 0: a fence, with a reference
  * @position: the position. 0, which every stream has reached, makes it a fence,
  *	or, without one, a gate that is open.
  */
-struct accmem_gate {
+struct accmem_dep {
 	union {
 		struct accmem_stream *stream;
 		struct dma_fence *fence;
@@ -33,15 +33,15 @@ struct accmem_gate {
 	u64 position;
 };
 
-static inline bool accmem_gate_is_open(const struct accmem_gate *gate)
+static inline bool accmem_dep_is_signaled(const struct accmem_dep *dep)
 {
-	return !gate->fence;
+	return !dep->fence;
 }
 
 /**
  * struct accmem_pending - a free that is not over, embedded in its buffer
  * @ctx: the context, with a reference, while it waits
- * @gates: what it waits for, one after the other; those that are open come last, and
+ * @deps: what it waits for, one after the other; those that are open come last, and
  *	a fence after a position. A buffer that was cut from pending memory keeps the
  *	gate of that memory while it is in use.
  * @first: the first of them; where it is a fence, there is no other
@@ -54,9 +54,9 @@ static inline bool accmem_gate_is_open(const struct accmem_gate *gate)
 struct accmem_pending {
 	struct accmem_context *ctx;
 	union {
-		struct accmem_gate gates[2];
+		struct accmem_dep deps[2];
 		struct {
-			struct accmem_gate first;
+			struct accmem_dep first;
 			union {
 				struct dma_fence_cb cb;
 				struct llist_node signalled;
@@ -74,7 +74,7 @@ struct accmem_pending {
 static inline void accmem_pending_clear(struct accmem_pending *pending)
 {
 	pending->ctx = NULL;
-	pending->gates[0] = (struct accmem_gate){};
+	pending->deps[0] = (struct accmem_dep){};
 }
 
 /**

@@ -188,17 +188,17 @@ static inline bool accmem_window_has(const struct accmem_window *window,
  *	under the lock, read without
  * @found: ACCMEM_HAZARD_* that are to be reported; set under the lock, taken
  *	without
- * @keeper: the launch that the report of ACCMEM_HAZARD_PERMIT names; set under the
+ * @permit_owner: the launch that the report of ACCMEM_HAZARD_PERMIT names; set under the
  *	lock, read without
  * @result: of a completion; guarded by the lock
  * @done: the wait is over; set under the lock, read without
- * @look: the waiter's process has closed a descriptor of it since the waiter looked
+ * @recheck_fds: the waiter's process has closed a descriptor of it since the waiter looked
  *	whether there are others; set under the lock, used without
  * @nr_closed: descriptors that processes have closed; set under the lock, read
  *	without
- * @seen_by: the table of descriptors in which one of it was seen last: no reference,
+ * @last_files: the table of descriptors in which one of it was seen last: no reference,
  *	to be compared only, for what waits in it is in a call; guarded by the lock
- * @seen_closed: @nr_closed before that look; guarded by the lock
+ * @last_nr_closed: @nr_closed before that look; guarded by the lock
  * @since: when the wait began, in jiffies; guarded by the lock
  * @since_ns: the same on CLOCK_MONOTONIC if grants were traced then, else 0;
  *	guarded by the lock
@@ -225,13 +225,13 @@ struct accmem_cta {
 	bool waited;
 	bool alone;
 	atomic_t found;
-	u64 keeper;
+	u64 permit_owner;
 	int result;
 	bool done;
-	bool look;
+	bool recheck_fds;
 	unsigned int nr_closed;
-	const struct files_struct *seen_by;
-	unsigned int seen_closed;
+	const struct files_struct *last_files;
+	unsigned int last_nr_closed;
 	u64 since;
 	u64 since_ns;
 	u64 expires;

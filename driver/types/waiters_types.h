@@ -21,7 +21,7 @@
 struct accmem_account;
 struct accmem_context;
 struct accmem_device;
-struct accmem_memory;
+struct accmem_bo;
 struct eventfd_ctx;
 
 /**
@@ -69,10 +69,10 @@ struct accmem_scan {
  * @reserved_for: the account for whose waiter memory is reserved, or NULL; also
  *	read without the lock
  * @reserved_in: the carveouts in which it is; likewise
- * @nr_short: waiters that were short of memory when they last tried
- * @shortage: number of the latest time that there were any
- * @shrinkable: contexts that want to be told
- * @nr_shrinkable: how many
+ * @nr_starved: waiters that were short of memory when they last tried
+ * @pressure_seq: number of the latest time that there were any
+ * @pressure_clients: contexts that want to be told
+ * @nr_pressure_clients: how many
  * @away: waiters whose calls a signal has interrupted
  * @stats: what became of them
  * @work: ends reservations, forgets calls that do not come back, and looks once a
@@ -87,10 +87,10 @@ struct accmem_waiters {
 	struct accmem_scan scan;
 	struct accmem_account *reserved_for;
 	u32 reserved_in;
-	unsigned int nr_short;
-	u64 shortage;
-	struct list_head shrinkable;
-	unsigned int nr_shrinkable;
+	unsigned int nr_starved;
+	u64 pressure_seq;
+	struct list_head pressure_clients;
+	unsigned int nr_pressure_clients;
 	struct list_head away;
 	struct accmem_wait_stats stats;
 	struct delayed_work work;
@@ -98,7 +98,7 @@ struct accmem_waiters {
 };
 
 /**
- * struct accmem_prospect - what a request needs, at least
+ * struct accmem_demand - what a request needs, at least
  * @carveouts: which could serve it, if all of them were free: bit i stands for
  *	carveout i
  * @footprint: bytes
@@ -107,7 +107,7 @@ struct accmem_waiters {
  * @owned: it may lie in folios that its account is charged for already
  * @small: it may be served from a slab page
  */
-struct accmem_prospect {
+struct accmem_demand {
 	u32 carveouts;
 	u64 footprint;
 	u64 charge;
@@ -117,16 +117,16 @@ struct accmem_prospect {
 };
 
 /**
- * struct accmem_gift - memory that a waiter is given as it is
- * @mem: gets it: a memory that has nothing yet; NULL where the request can not do with
+ * struct accmem_handoff - memory that a waiter is given as it is
+ * @bo: gets it: a memory that has nothing yet; NULL where the request can not do with
  *	any memory of its size. Its caller's, who takes it away when the waiter is awake.
  * @layout: what the request becomes in the carveouts @carveouts
  * @carveouts: bit i stands for carveout i
- * @given: @mem has it
+ * @given: @bo has it
  * @dirty: it is another account's bytes that may be in it
  */
-struct accmem_gift {
-	struct accmem_memory *mem;
+struct accmem_handoff {
+	struct accmem_bo *bo;
 	struct accmem_layout layout;
 	u32 carveouts;
 	bool given;
@@ -140,12 +140,12 @@ struct accmem_gift {
  * @ctx: the context
  * @account: what it would be charged to
  * @req: the call
- * @prospect: what it needs
+ * @demand: what it needs
  * @exempt: the user's limits do not count
- * @gift: what it can be given
+ * @handoff: what it can be given
  * @task: who sleeps in it
  * @woken: it is to try; set with the lock, read without
- * @is_short: it is counted in accmem_waiters.nr_short
+ * @is_short: it is counted in accmem_waiters.nr_starved
  * @since: ktime_get_ns() when it began
  * @link: in accmem_waiters.away
  * @pid: of the thread that is away
@@ -157,9 +157,9 @@ struct accmem_waiter {
 	struct accmem_context *ctx;
 	struct accmem_account *account;
 	struct accmem_alloc req;
-	struct accmem_prospect prospect;
+	struct accmem_demand demand;
 	bool exempt;
-	struct accmem_gift gift;
+	struct accmem_handoff handoff;
 	struct task_struct *task;
 	bool woken;
 	bool is_short;
@@ -170,23 +170,23 @@ struct accmem_waiter {
 };
 
 /**
- * struct accmem_shrinkable - a context that gives memory back when others wait
+ * struct accmem_pressure_client - a context that gives memory back when others wait
  * @lock: guards @eventfd
- * @link: in accmem_waiters.shrinkable; empty when it is not registered
+ * @link: in accmem_waiters.pressure_clients; empty when it is not registered
  * @eventfd: to which each event adds 1, or NULL
- * @told: number of the shortage that it was told of last
- * @answered: it has asked how much is wanted since
+ * @notified_seq: number of the shortage that it was told of last
+ * @queried: it has asked how much is wanted since
  * @events: how often it was told
  * @poll: who polls the file
  *
  * Guarded by accmem_waiters_lock, but for @eventfd and @poll.
  */
-struct accmem_shrinkable {
+struct accmem_pressure_client {
 	struct mutex lock; /* the eventfd */
 	struct list_head link;
 	struct eventfd_ctx *eventfd;
-	u64 told;
-	bool answered;
+	u64 notified_seq;
+	bool queried;
 	u64 events;
 	wait_queue_head_t poll;
 };

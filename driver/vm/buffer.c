@@ -13,42 +13,42 @@
 
 #include "core/carveout.h"
 #include "internal.h"
-#include "memory/memory.h"
+#include "memory/bo.h"
 #include "memory/shared.h"
 #include "vm/buffer.h"
 #include "vm/lookup.h"
 #include "vm/va.h"
 
-/* a buffer with a memory of its own: its accmem_memory.private */
-struct whole {
-	struct accmem_place place;
+/* a buffer with a memory of its own: its accmem_bo.private */
+struct dedicated {
+	struct accmem_va va;
 	struct accmem_buffer buf;
 	struct accmem_buffer *only;
 };
 
-static struct whole *whole_of(struct accmem_memory *mem)
+static struct dedicated *dedicated_of(struct accmem_bo *bo)
 {
-	return (struct whole *)mem->private;
+	return (struct dedicated *)bo->private;
 }
 
-static struct whole *whole_init(struct accmem_memory *mem, u64 size)
+static struct dedicated *dedicated_init(struct accmem_bo *bo, u64 size)
 {
-	struct whole *whole = whole_of(mem);
+	struct dedicated *dedicated = dedicated_of(bo);
 
-	whole->place.size = size;
-	whole->place.unit = size;
-	whole->place.memory = mem;
-	whole->place.buffers = &whole->only;
-	whole->buf.place = &whole->place;
-	return whole;
+	dedicated->va.size = size;
+	dedicated->va.unit = size;
+	dedicated->va.bo = bo;
+	dedicated->va.buffers = &dedicated->only;
+	dedicated->buf.va = &dedicated->va;
+	return dedicated;
 }
 
 /*
  * An entry of a page table is for 2 MiB of addresses from a multiple of that on.
  * At any other address no page of so much fits one.
  */
-static u32 whole_huge(const struct accmem_alloc *req,
-		      const struct accmem_layout *layout)
+static u32 dedicated_huge(const struct accmem_alloc *req,
+			  const struct accmem_layout *layout)
 {
 	if (req->flags & ACCMEM_ALLOC_FIXED &&
 	    !IS_ALIGNED(req->address, ACCMEM_FOLIO))
@@ -56,107 +56,108 @@ static u32 whole_huge(const struct accmem_alloc *req,
 	return layout->huge;
 }
 
-static struct accmem_memory *memory_for(struct accmem_context *ctx,
-					struct accmem_carveout *cv,
-					const struct accmem_alloc *req,
-					const struct accmem_layout *layout)
+static struct accmem_bo *bo_for(struct accmem_context *ctx,
+				struct accmem_carveout *cv,
+				const struct accmem_alloc *req,
+				const struct accmem_layout *layout)
 {
-	const struct accmem_memory_spec spec = {
+	const struct accmem_bo_spec spec = {
 		.size = layout->footprint,
 		.alignment = layout->alignment,
 		.page_size = layout->page_size,
-		.huge = whole_huge(req, layout),
+		.huge = dedicated_huge(req, layout),
 		.start = req->address - cv->address_base,
 		.room = min(req->reserve, cv->capacity) & ~(ACCMEM_GRANULE - 1),
 		.flags = accmem_carveout_flags(cv, req->flags),
 		.cache_mode = req->cache_mode,
 		.buffers = 1,
-		.private_size = sizeof(struct whole),
+		.private_size = sizeof(struct dedicated),
 	};
 
-	return accmem_memory_create(ctx->account, cv, &spec);
+	return accmem_bo_create(ctx->account, cv, &spec);
 }
 
-static struct accmem_memory *memory_for_kind(struct accmem_context *ctx,
-					     struct accmem_carveout *cv,
-					     const struct accmem_alloc *req,
-					     const struct accmem_layout *layout)
+static struct accmem_bo *bo_for_kind(struct accmem_context *ctx,
+				     struct accmem_carveout *cv,
+				     const struct accmem_alloc *req,
+				     const struct accmem_layout *layout)
 {
-	struct accmem_memory *mem = memory_for(ctx, cv, req, layout);
+	struct accmem_bo *bo = bo_for(ctx, cv, req, layout);
 	int err;
 
-	if (IS_ERR(mem) || req->kind != ACCMEM_KIND_SHARED)
-		return mem;
-	err = accmem_shared_create(mem);
+	if (IS_ERR(bo) || req->kind != ACCMEM_KIND_SHARED)
+		return bo;
+	err = accmem_shared_create(bo);
 	if (!err)
-		return mem;
-	accmem_memory_undo(mem);
+		return bo;
+	accmem_bo_abort(bo);
 	return ERR_PTR(err);
 }
 
 /* where the request says */
-static int whole_insert_fixed(struct accmem_context *ctx,
-			      struct accmem_place *place)
+static int dedicated_insert_fixed(struct accmem_context *ctx,
+				  struct accmem_va *va)
 {
 	lockdep_assert_held(&ctx->lock);
-	if (accmem_place_check(ctx, place->start, place->size))
+	if (accmem_va_check(ctx, va->start, va->size))
 		return -EEXIST;
-	accmem_place_insert_at(ctx, place);
+	accmem_va_insert_at(ctx, va);
 	return 0;
 }
 
 /* at its device address from here on, unless that fails */
-static int whole_insert(struct accmem_context *ctx, struct whole *whole)
+static int dedicated_insert(struct accmem_context *ctx,
+			    struct dedicated *dedicated)
 {
 	int err;
 
 	lockdep_assert_held(&ctx->lock);
-	if (whole->buf.flags & ACCMEM_ALLOC_FIXED)
-		err = whole_insert_fixed(ctx, &whole->place);
+	if (dedicated->buf.flags & ACCMEM_ALLOC_FIXED)
+		err = dedicated_insert_fixed(ctx, &dedicated->va);
 	else
-		err = accmem_place_insert(ctx, &whole->place,
-					  whole->buf.layout.alignment);
-	whole->buf.address = whole->place.start;
-	if (!err && whole->place.memory->shared)
-		accmem_shared_place(whole->place.memory);
+		err = accmem_va_insert(ctx, &dedicated->va,
+				       dedicated->buf.layout.alignment);
+	dedicated->buf.address = dedicated->va.start;
+	if (!err && dedicated->va.bo->shared)
+		accmem_shared_place(dedicated->va.bo);
 	return err;
 }
 
 /* a memory's name, which takes the memory over, also where there is no address */
-static struct accmem_buffer *whole_name(struct accmem_context *ctx,
-					struct accmem_memory *mem,
-					const struct accmem_alloc *req,
-					const struct accmem_layout *layout)
+static struct accmem_buffer *dedicated_name(struct accmem_context *ctx,
+					    struct accmem_bo *bo,
+					    const struct accmem_alloc *req,
+					    const struct accmem_layout *layout)
 {
-	u64 size = accmem_carveout_addresses(mem->cv, layout->footprint,
+	u64 size = accmem_carveout_addresses(bo->cv, layout->footprint,
 					     req->reserve);
-	struct whole *whole = whole_init(mem, size);
+	struct dedicated *dedicated = dedicated_init(bo, size);
 	int err;
 
-	whole->place.start = req->address;
-	whole->buf.reserve = req->reserve;
-	whole->buf.length = req->length;
-	whole->buf.layout = *layout;
-	whole->buf.flags = accmem_alloc_flags(req);
-	whole->buf.page_policy = req->page_policy;
+	dedicated->va.start = req->address;
+	dedicated->buf.reserve = req->reserve;
+	dedicated->buf.length = req->length;
+	dedicated->buf.layout = *layout;
+	dedicated->buf.flags = accmem_alloc_flags(req);
+	dedicated->buf.page_policy = req->page_policy;
 	spin_lock(&ctx->lock);
-	err = whole_insert(ctx, whole);
+	err = dedicated_insert(ctx, dedicated);
 	spin_unlock(&ctx->lock);
 	if (err) {
-		accmem_buffer_destroy(ctx, &whole->buf);
+		accmem_buffer_destroy(ctx, &dedicated->buf);
 		return ERR_PTR(err);
 	}
-	return &whole->buf;
+	return &dedicated->buf;
 }
 
-static struct accmem_buffer *whole_create(struct accmem_context *ctx,
-					  struct accmem_carveout *cv,
-					  const struct accmem_alloc *req,
-					  const struct accmem_layout *layout)
+static struct accmem_buffer *
+dedicated_create(struct accmem_context *ctx, struct accmem_carveout *cv,
+		 const struct accmem_alloc *req,
+		 const struct accmem_layout *layout)
 {
-	struct accmem_memory *mem = memory_for_kind(ctx, cv, req, layout);
+	struct accmem_bo *bo = bo_for_kind(ctx, cv, req, layout);
 
-	return IS_ERR(mem) ? ERR_CAST(mem) : whole_name(ctx, mem, req, layout);
+	return IS_ERR(bo) ? ERR_CAST(bo) : dedicated_name(ctx, bo, req, layout);
 }
 
 /**
@@ -166,7 +167,7 @@ static struct accmem_buffer *whole_create(struct accmem_context *ctx,
  * @req: the request
  * @layout: what it became
  *
- * Return: the buffer; an error of accmem_memory_create() or accmem_shared_create(),
+ * Return: the buffer; an error of accmem_bo_create() or accmem_shared_create(),
  * or -EADDRNOTAVAIL when no device address is left for it; -EEXIST when the one asked
  * for is not.
  */
@@ -177,42 +178,42 @@ struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
 {
 	if (layout->small)
 		return accmem_slab_create(ctx, cv, req, layout);
-	return whole_create(ctx, cv, req, layout);
+	return dedicated_create(ctx, cv, req, layout);
 }
 
 /**
  * accmem_buffer_prepare() - make what becomes a buffer with memory of another
  * @ctx: the context
  *
- * Return: a memory that has nothing yet, for accmem_buffer_accept() or
- * accmem_memory_destroy_empty(); NULL.
+ * Return: a memory that has nothing yet, for accmem_buffer_adopt() or
+ * accmem_bo_destroy_empty(); NULL.
  */
-struct accmem_memory *accmem_buffer_prepare(struct accmem_context *ctx)
+struct accmem_bo *accmem_buffer_prepare(struct accmem_context *ctx)
 {
-	return accmem_memory_create_empty(ctx->account, NULL,
-					  sizeof(struct whole));
+	return accmem_bo_create_empty(ctx->account, NULL,
+				      sizeof(struct dedicated));
 }
 
 /**
- * accmem_buffer_accept() - make a buffer of memory that was handed over
+ * accmem_buffer_adopt() - make a buffer of memory that was handed over
  * @ctx: the context
- * @mem: of accmem_buffer_prepare(), after accmem_runs_hand_over(); is taken over
+ * @bo: of accmem_buffer_prepare(), after accmem_runs_hand_off(); is taken over
  * @req: the request
  * @layout: what it became
- * @dirty: as for accmem_memory_accept(). Sleeps.
+ * @dirty: as for accmem_bo_adopt(). Sleeps.
  *
- * Return: the buffer; an error of accmem_memory_accept(), or -EADDRNOTAVAIL when no
+ * Return: the buffer; an error of accmem_bo_adopt(), or -EADDRNOTAVAIL when no
  * device address is left for it.
  */
-struct accmem_buffer *accmem_buffer_accept(struct accmem_context *ctx,
-					   struct accmem_memory *mem,
-					   const struct accmem_alloc *req,
-					   const struct accmem_layout *layout,
-					   bool dirty)
+struct accmem_buffer *accmem_buffer_adopt(struct accmem_context *ctx,
+					  struct accmem_bo *bo,
+					  const struct accmem_alloc *req,
+					  const struct accmem_layout *layout,
+					  bool dirty)
 {
-	int err = accmem_memory_accept(mem, layout->huge, dirty);
+	int err = accmem_bo_adopt(bo, layout->huge, dirty);
 
-	return err ? ERR_PTR(err) : whole_name(ctx, mem, req, layout);
+	return err ? ERR_PTR(err) : dedicated_name(ctx, bo, req, layout);
 }
 
 /**
@@ -224,22 +225,22 @@ void accmem_buffer_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
 	/* that of a small one is a part of its page's, which goes with the last */
 	if (!buf->layout.small)
-		accmem_place_erase(ctx, buf->place);
+		accmem_va_erase(ctx, buf->va);
 }
 
 /**
- * accmem_buffer_shed() - give some pages of a buffer back, before it goes
+ * accmem_buffer_release_pages() - give some pages of a buffer back, before it goes
  * @buf: the buffer, which nobody finds any more. Sleeps.
  *
- * Return: as accmem_memory_shed(); false where others are in its memory, too.
+ * Return: as accmem_bo_release_pages(); false where others are in its memory, too.
  */
-bool accmem_buffer_shed(struct accmem_buffer *buf)
+bool accmem_buffer_release_pages(struct accmem_buffer *buf)
 {
-	struct accmem_memory *mem = buf->place->memory;
+	struct accmem_bo *bo = buf->va->bo;
 
 	/* who has a reference may look at it; without a name nobody gets one */
-	return !buf->layout.small && kref_read(&mem->refs) == 1 &&
-	       accmem_memory_shed(mem, true);
+	return !buf->layout.small && kref_read(&bo->refs) == 1 &&
+	       accmem_bo_release_pages(bo, true);
 }
 
 /**
@@ -253,7 +254,7 @@ void accmem_buffer_destroy(struct accmem_context *ctx,
 	if (buf->layout.small)
 		accmem_slab_destroy(ctx, buf);
 	else
-		accmem_memory_detach(buf->place->memory);
+		accmem_bo_detach(buf->va->bo);
 }
 
 /**
@@ -268,7 +269,7 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
 	if (buf->layout.small)
 		accmem_slab_set_pending(ctx, buf, pending);
 	else
-		accmem_memory_set_pending(accmem_buffer_memory(buf), pending);
+		accmem_bo_set_pending(accmem_buffer_bo(buf), pending);
 }
 
 /**
@@ -281,17 +282,16 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
  *
  * Return: the memory, with a reference; -ENXIO where there is none.
  */
-struct accmem_memory *accmem_buffer_reach(struct accmem_context *ctx,
-					  u64 address)
+struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address)
 {
-	struct accmem_place *place = accmem_place_find(ctx, address);
-	struct accmem_memory *mem;
+	struct accmem_va *va = accmem_va_find(ctx, address);
+	struct accmem_bo *bo;
 
 	lockdep_assert_held(&ctx->lock);
-	if (!place || !place->names)
+	if (!va || !va->names)
 		return ERR_PTR(-ENXIO);
-	mem = place->memory;
-	accmem_memory_get(mem);
-	WRITE_ONCE(mem->mapped, true);
-	return mem;
+	bo = va->bo;
+	accmem_bo_get(bo);
+	WRITE_ONCE(bo->mapped, true);
+	return bo;
 }

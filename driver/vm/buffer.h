@@ -17,21 +17,20 @@ struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
 					   struct accmem_carveout *cv,
 					   const struct accmem_alloc *req,
 					   const struct accmem_layout *layout);
-struct accmem_memory *accmem_buffer_prepare(struct accmem_context *ctx);
-struct accmem_buffer *accmem_buffer_accept(struct accmem_context *ctx,
-					   struct accmem_memory *mem,
-					   const struct accmem_alloc *req,
-					   const struct accmem_layout *layout,
-					   bool dirty);
+struct accmem_bo *accmem_buffer_prepare(struct accmem_context *ctx);
+struct accmem_buffer *accmem_buffer_adopt(struct accmem_context *ctx,
+					  struct accmem_bo *bo,
+					  const struct accmem_alloc *req,
+					  const struct accmem_layout *layout,
+					  bool dirty);
 void accmem_buffer_remove(struct accmem_context *ctx,
 			  struct accmem_buffer *buf);
-bool accmem_buffer_shed(struct accmem_buffer *buf);
+bool accmem_buffer_release_pages(struct accmem_buffer *buf);
 void accmem_buffer_destroy(struct accmem_context *ctx,
 			   struct accmem_buffer *buf);
 void accmem_buffer_set_pending(struct accmem_context *ctx,
 			       struct accmem_buffer *buf, bool pending);
-struct accmem_memory *accmem_buffer_reach(struct accmem_context *ctx,
-					  u64 address);
+struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address);
 
 /* the flags that decide what a buffer is */
 static inline u32 accmem_alloc_flags(const struct accmem_alloc *req)
@@ -48,9 +47,9 @@ static inline u64 accmem_carveout_addresses(const struct accmem_carveout *cv,
 	return max(footprint, round_up(reserve, ACCMEM_GRANULE));
 }
 
-/* would a request, with its layout, have led to a buffer like this one of @mem? */
+/* would a request, with its layout, have led to a buffer like this one of @bo? */
 static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
-				      const struct accmem_memory *mem,
+				      const struct accmem_bo *bo,
 				      const struct accmem_carveout *cv,
 				      const struct accmem_alloc *req,
 				      const struct accmem_layout *layout)
@@ -61,17 +60,17 @@ static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 	       buf->layout.small == layout->small &&
 	       buf->page_policy == req->page_policy &&
 	       buf->flags == accmem_alloc_flags(req) &&
-	       buf->reserve == req->reserve && mem->cv == cv &&
-	       mem->cache_mode == req->cache_mode;
+	       buf->reserve == req->reserve && bo->cv == cv &&
+	       bo->cache_mode == req->cache_mode;
 }
 
 /* Nobody is told of a REALLOC in progress; under the context's lock. */
 static inline unsigned int
 accmem_buffer_nr_runs(const struct accmem_buffer *buf)
 {
-	const struct accmem_memory *mem = accmem_buffer_memory(buf);
+	const struct accmem_bo *bo = accmem_buffer_bo(buf);
 
-	return buf->resizing ? mem->nr_runs_before : mem->nr_runs;
+	return buf->resizing ? bo->nr_runs_before : bo->nr_runs;
 }
 
 /* where a mapping of a buffer begins in its context's address_space */
@@ -83,7 +82,7 @@ static inline u64 accmem_mmap_offset(const struct accmem_device *dev,
 
 static inline u64 accmem_buffer_mmap_offset(const struct accmem_buffer *buf)
 {
-	return accmem_mmap_offset(accmem_buffer_memory(buf)->account->dev,
+	return accmem_mmap_offset(accmem_buffer_bo(buf)->account->dev,
 				  buf->address);
 }
 

@@ -21,7 +21,7 @@
 
 #include "core/carveout.h"
 #include "internal.h"
-#include "memory/memory.h"
+#include "memory/bo.h"
 #include "vm/buffer.h"
 #include "vm/cache.h"
 #include "vm/context.h"
@@ -46,12 +46,12 @@ static void cache_count(struct accmem_context *ctx, struct accmem_buffer *buf,
 		accmem_slab_set_cached(ctx, buf, cached);
 		return;
 	}
-	accmem_holding_count_cached(ctx, cv, cached ? bytes : -bytes);
+	accmem_ctx_count_cached(ctx, cv, cached ? bytes : -bytes);
 }
 
-static bool cache_may_keep(const struct accmem_buffer *buf)
+static bool cache_may_add(const struct accmem_buffer *buf)
 {
-	struct accmem_memory *mem = accmem_buffer_memory(buf);
+	struct accmem_bo *bo = accmem_buffer_bo(buf);
 
 	/*
 	 * The pages of emulated memory are the host's: not for keeping. Who asks
@@ -60,7 +60,7 @@ static bool cache_may_keep(const struct accmem_buffer *buf)
 	return !accmem_waiters_present() &&
 	       !(buf->flags & ACCMEM_ALLOC_FIXED) &&
 	       buf->layout.footprint <= CACHE_BUFFER_MAX &&
-	       !accmem_memory_was_mapped(mem) && xa_empty(&mem->pages);
+	       !accmem_bo_was_mapped(bo) && xa_empty(&bo->pages);
 }
 
 static void cache_take_out(struct accmem_context *ctx,
@@ -93,7 +93,7 @@ struct accmem_buffer *accmem_cache_put(struct accmem_context *ctx,
 	struct accmem_buffer *oldest = NULL;
 
 	lockdep_assert_held(&ctx->lock);
-	if (!cache_may_keep(buf)) {
+	if (!cache_may_add(buf)) {
 		accmem_buffer_remove(ctx, buf);
 		return buf;
 	}
@@ -113,11 +113,11 @@ static bool cache_fits(const struct accmem_buffer *buf,
 		       const struct accmem_alloc *req,
 		       const struct accmem_layout *layout)
 {
-	const struct accmem_memory *mem = accmem_buffer_memory(buf);
+	const struct accmem_bo *bo = accmem_buffer_bo(buf);
 
-	return accmem_buffer_fits(buf, mem, cv, req, layout) &&
+	return accmem_buffer_fits(buf, bo, cv, req, layout) &&
 	       /* since it was freed, its slab page may have been mapped */
-	       !accmem_memory_was_mapped(mem);
+	       !accmem_bo_was_mapped(bo);
 }
 
 static struct accmem_buffer *cache_find(struct accmem_context *ctx,

@@ -27,7 +27,7 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 	struct accmem_account *account;
 	struct accmem_carveout *cv;
 
-	ctx = kzalloc(struct_size(ctx, holdings, dev->nr_carveouts),
+	ctx = kzalloc(struct_size(ctx, carveouts, dev->nr_carveouts),
 		      GFP_KERNEL_ACCOUNT);
 	if (!ctx)
 		return ERR_PTR(-ENOMEM);
@@ -45,12 +45,12 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 	ctx->fences = RB_ROOT;
 	INIT_LIST_HEAD(&ctx->cache);
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
-		struct accmem_holding *h = accmem_holding_of(ctx, cv);
+		struct accmem_ctx_carveout *h = accmem_ctx_carveout_of(ctx, cv);
 
 		h->cursor = cv->address_base;
 		INIT_LIST_HEAD(&h->waiting_pages);
 	}
-	accmem_shrinkable_init(&ctx->shrink);
+	accmem_pressure_client_init(&ctx->shrink);
 	xa_init_flags(&ctx->streams, XA_FLAGS_ACCOUNT);
 	atomic_inc(&dev->nr_contexts);
 	/* with accmem_context_next() */
@@ -67,7 +67,7 @@ static void context_release(struct kref *refs)
 
 	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
 		for (i = 0; i < ACCMEM_NR_CACHE_MODES; i++)
-			kfree(accmem_holding_of(ctx, cv)->slabs[i]);
+			kfree(accmem_ctx_carveout_of(ctx, cv)->slabs[i]);
 	}
 	xa_destroy(&ctx->streams);
 	mutex_destroy(&ctx->tmem_lock);

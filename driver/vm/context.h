@@ -26,11 +26,11 @@ static inline void accmem_context_get(struct accmem_context *ctx)
 }
 
 /* @bytes more, or fewer, are kept that are free to all who ask; the lock is held */
-static inline void accmem_holding_count_cached(struct accmem_context *ctx,
-					       struct accmem_carveout *cv,
-					       s64 bytes)
+static inline void accmem_ctx_count_cached(struct accmem_context *ctx,
+					   struct accmem_carveout *cv,
+					   s64 bytes)
 {
-	struct accmem_holding *h = accmem_holding_of(ctx, cv);
+	struct accmem_ctx_carveout *h = accmem_ctx_carveout_of(ctx, cv);
 
 	lockdep_assert_held(&ctx->lock);
 	WRITE_ONCE(h->cached_bytes, h->cached_bytes + bytes);

@@ -12,19 +12,17 @@ struct accmem_buffer;
 struct accmem_carveout;
 struct accmem_context;
 struct accmem_layout;
-struct accmem_memory;
-struct accmem_place;
+struct accmem_bo;
+struct accmem_va;
 
 /* va.c */
-int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
-			u64 alignment);
-void accmem_place_insert_at(struct accmem_context *ctx,
-			    struct accmem_place *place);
-void accmem_place_erase(struct accmem_context *ctx, struct accmem_place *place);
-struct accmem_place *accmem_place_above(struct accmem_context *ctx,
-					u64 address);
-struct accmem_place *accmem_place_find(struct accmem_context *ctx, u64 address);
-struct accmem_place *accmem_place_next(const struct accmem_place *place);
+int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
+		     u64 alignment);
+void accmem_va_insert_at(struct accmem_context *ctx, struct accmem_va *va);
+void accmem_va_erase(struct accmem_context *ctx, struct accmem_va *va);
+struct accmem_va *accmem_va_above(struct accmem_context *ctx, u64 address);
+struct accmem_va *accmem_va_find(struct accmem_context *ctx, u64 address);
+struct accmem_va *accmem_va_next(const struct accmem_va *va);
 
 /* slab.c */
 struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,

@@ -7,16 +7,19 @@
 
 #include <linux/types.h>
 
-#define ACCMEM_NAMES_END (~0ull) /* no device address: of accmem_name_next() */
+#define ACCMEM_ADDRESS_NONE \
+	(~0ull) /* no device address: of accmem_buffer_next() */
 
 struct accmem_buffer;
 struct accmem_context;
 
-void accmem_name_publish(struct accmem_context *ctx, struct accmem_buffer *buf);
-void accmem_name_unpublish(struct accmem_context *ctx,
+void accmem_buffer_publish(struct accmem_context *ctx,
 			   struct accmem_buffer *buf);
-struct accmem_buffer *accmem_name_find(struct accmem_context *ctx, u64 address);
-struct accmem_buffer *accmem_name_next(struct accmem_context *ctx,
-				       u64 *address);
+void accmem_buffer_unpublish(struct accmem_context *ctx,
+			     struct accmem_buffer *buf);
+struct accmem_buffer *accmem_buffer_find(struct accmem_context *ctx,
+					 u64 address);
+struct accmem_buffer *accmem_buffer_next(struct accmem_context *ctx,
+					 u64 *address);
 
 #endif /* ACCMEM_VM_LOOKUP_H */

@@ -11,7 +11,7 @@
  * Pages of different cache modes are apart. What no mapping has ever shown is
  * zero still; on a page that was mapped, a buffer is cleared when it is cut.
  *
- * Locks: the context's lock; reap_lock without it.
+ * Locks: the context's lock; quarantine_lock without it.
  */
 #include <linux/bitops.h>
 #include <linux/kernel.h>
@@ -20,7 +20,7 @@
 #include "core/account.h"
 #include "core/carveout.h"
 #include "internal.h"
-#include "memory/memory.h"
+#include "memory/bo.h"
 #include "memory/quarantine.h"
 #include "vm/buffer.h"
 #include "vm/context.h"
@@ -30,26 +30,26 @@
 #define SLAB_PROBES 2u /* pages asked whether their units may be used again */
 #define SLAB_WAITING_MANY 8u /* of so many, one is made to answer */
 
-static struct accmem_slab_page *slab_to_page(struct accmem_place *place)
+static struct accmem_slab_page *slab_to_page(struct accmem_va *va)
 {
-	return container_of(place, struct accmem_slab_page, place);
+	return container_of(va, struct accmem_slab_page, va);
 }
 
-static struct accmem_holding *slab_holding(struct accmem_context *ctx,
-					   const struct accmem_slab_page *page)
+static struct accmem_ctx_carveout *
+slab_holding(struct accmem_context *ctx, const struct accmem_slab_page *page)
 {
-	return accmem_holding_of(ctx, page->place.memory->cv);
+	return accmem_ctx_carveout_of(ctx, page->va.bo->cv);
 }
 
 static struct accmem_slab *slab_of(struct accmem_context *ctx,
 				   const struct accmem_slab_page *page)
 {
-	return slab_holding(ctx, page)->slabs[page->place.memory->cache_mode];
+	return slab_holding(ctx, page)->slabs[page->va.bo->cache_mode];
 }
 
 static unsigned int slab_offset_of(const struct accmem_buffer *buf)
 {
-	return buf->address - buf->place->start;
+	return buf->address - buf->va->start;
 }
 
 /* what of a page is free to all who ask, although the slab has it */
@@ -68,7 +68,7 @@ static bool slab_page_is_pending(const struct accmem_slab_page *page)
 /* what of the page can be had when nobody maps it, nor is at work on it, any more */
 static void slab_page_set_awaited(struct accmem_slab_page *page)
 {
-	accmem_memory_set_awaited(page->place.memory,
+	accmem_bo_set_wake_on_put(page->va.bo,
 				  page->nr_pending || page->waiting);
 }
 
@@ -84,7 +84,7 @@ static void slab_page_adjust_pending(struct accmem_context *ctx,
 	after = slab_page_is_pending(page);
 	/* what is not used any more is detached by its last buffer */
 	if (before != after && page->nr_used)
-		accmem_memory_set_pending(page->place.memory, after);
+		accmem_bo_set_pending(page->va.bo, after);
 	if (pending)
 		slab_page_set_awaited(page);
 }
@@ -101,14 +101,13 @@ static void slab_page_adjust(struct accmem_context *ctx,
 	after = slab_page_cached_bytes(page);
 	if (after == before)
 		return;
-	accmem_holding_count_cached(ctx, page->place.memory->cv,
-				    after - before);
+	accmem_ctx_count_cached(ctx, page->va.bo->cv, after - before);
 	/* all of the page is anybody's then, and no room of the context's */
 	slab_holding(ctx, page)->slab_room -= after - before;
 }
 
 /* the slab of a cache mode is there from its first buffer on */
-static int slab_make(struct accmem_context *ctx, struct accmem_holding *h,
+static int slab_make(struct accmem_context *ctx, struct accmem_ctx_carveout *h,
 		     u32 cache_mode)
 {
 	struct accmem_slab *slab;
@@ -132,16 +131,16 @@ static int slab_make(struct accmem_context *ctx, struct accmem_holding *h,
 /* Has nobody the page but the slab? A mapping is made under the context's lock. */
 static bool slab_page_is_idle(struct accmem_slab_page *page)
 {
-	struct accmem_memory *mem = page->place.memory;
+	struct accmem_bo *bo = page->va.bo;
 
-	return !accmem_memory_was_mapped(mem) ||
-	       (kref_read(&mem->refs) == 1 && accmem_memory_is_idle(mem));
+	return !accmem_bo_was_mapped(bo) ||
+	       (kref_read(&bo->refs) == 1 && accmem_bo_is_idle(bo));
 }
 
 static void slab_page_stop_waiting(struct accmem_context *ctx,
 				   struct accmem_slab_page *page)
 {
-	struct accmem_holding *h;
+	struct accmem_ctx_carveout *h;
 
 	if (!page->waiting)
 		return;
@@ -156,7 +155,7 @@ static void slab_page_stop_waiting(struct accmem_context *ctx,
 static void slab_page_reap(struct accmem_context *ctx,
 			   struct accmem_slab_page *page)
 {
-	struct accmem_holding *h = slab_holding(ctx, page);
+	struct accmem_ctx_carveout *h = slab_holding(ctx, page);
 	u64 waiting = page->waiting;
 
 	lockdep_assert_held(&ctx->lock);
@@ -178,8 +177,8 @@ static void slab_page_reap(struct accmem_context *ctx,
 	}
 }
 
-static void slab_reap_some(struct accmem_context *ctx, struct accmem_holding *h,
-			   unsigned int nr)
+static void slab_reap_some(struct accmem_context *ctx,
+			   struct accmem_ctx_carveout *h, unsigned int nr)
 {
 	lockdep_assert_held(&ctx->lock);
 	for (nr = min(nr, h->nr_waiting); nr; nr--)
@@ -189,7 +188,7 @@ static void slab_reap_some(struct accmem_context *ctx, struct accmem_holding *h,
 }
 
 static void slab_reap_holding(struct accmem_context *ctx,
-			      struct accmem_holding *h)
+			      struct accmem_ctx_carveout *h)
 {
 	unsigned int left = READ_ONCE(h->nr_waiting);
 
@@ -213,34 +212,35 @@ void accmem_slab_reap(struct accmem_context *ctx)
 	struct accmem_carveout *cv;
 
 	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++)
-		slab_reap_holding(ctx, accmem_holding_of(ctx, cv));
+		slab_reap_holding(ctx, accmem_ctx_carveout_of(ctx, cv));
 }
 
 /*
  * Where everything is mapped all the time, neighbours' mappings hide that a page
  * has come home: one of the pages is made to answer.
  */
-static void slab_find_out(struct accmem_context *ctx, struct accmem_holding *h)
+static void slab_force_check(struct accmem_context *ctx,
+			     struct accmem_ctx_carveout *h)
 {
 	struct accmem_slab_page *page;
-	struct accmem_memory *mem = NULL;
+	struct accmem_bo *bo = NULL;
 
 	if (READ_ONCE(h->nr_waiting) < SLAB_WAITING_MANY)
 		return;
 	spin_lock(&ctx->lock);
 	page = list_first_entry_or_null(&h->waiting_pages,
 					struct accmem_slab_page, link);
-	if (page && kref_read(&page->place.memory->refs) == 1) {
-		mem = page->place.memory;
-		accmem_memory_get(mem);
+	if (page && kref_read(&page->va.bo->refs) == 1) {
+		bo = page->va.bo;
+		accmem_bo_get(bo);
 	}
 	if (page)
 		list_move_tail(&page->link, &h->waiting_pages);
 	spin_unlock(&ctx->lock);
-	if (!mem)
+	if (!bo)
 		return;
-	accmem_reap_is_idle(mem);
-	accmem_memory_put_user(mem);
+	accmem_quarantine_is_idle(bo);
+	accmem_bo_put_user(bo);
 	/* at the end of the list, where it has become the first to be asked */
 	spin_lock(&ctx->lock);
 	if (!list_empty(&h->waiting_pages))
@@ -250,7 +250,8 @@ static void slab_find_out(struct accmem_context *ctx, struct accmem_holding *h)
 	spin_unlock(&ctx->lock);
 }
 
-static bool slab_cut_units(struct accmem_context *ctx, struct accmem_holding *h,
+static bool slab_cut_units(struct accmem_context *ctx,
+			   struct accmem_ctx_carveout *h,
 			   struct accmem_buffer *buf, u32 cache_mode)
 {
 	struct accmem_slab_granule *units;
@@ -265,14 +266,14 @@ static bool slab_cut_units(struct accmem_context *ctx, struct accmem_holding *h,
 	page = container_of(units, struct accmem_slab_page, units);
 	slab_page_adjust(ctx, page, 1, 0, 0);
 	h->slab_room -= buf->layout.footprint;
-	buf->place = &page->place;
-	buf->address = page->place.start + offset;
+	buf->va = &page->va;
+	buf->address = page->va.start + offset;
 	return true;
 }
 
 /* from a page that is there */
 static bool slab_cut_from_old(struct accmem_context *ctx,
-			      struct accmem_holding *h,
+			      struct accmem_ctx_carveout *h,
 			      struct accmem_buffer *buf, u32 cache_mode)
 {
 	bool done;
@@ -289,14 +290,14 @@ static int slab_cut_from_new(struct accmem_context *ctx,
 			     struct accmem_buffer *buf,
 			     struct accmem_slab_page **page)
 {
-	struct accmem_holding *h = slab_holding(ctx, *page);
-	u32 cache_mode = (*page)->place.memory->cache_mode;
+	struct accmem_ctx_carveout *h = slab_holding(ctx, *page);
+	u32 cache_mode = (*page)->va.bo->cache_mode;
 	int err = 0;
 
 	spin_lock(&ctx->lock);
 	if (slab_cut_units(ctx, h, buf, cache_mode))
 		goto out;
-	err = accmem_place_insert(ctx, &(*page)->place, ACCMEM_GRANULE);
+	err = accmem_va_insert(ctx, &(*page)->va, ACCMEM_GRANULE);
 	if (err)
 		goto out;
 	accmem_slab_add(h->slabs[cache_mode], &(*page)->units);
@@ -311,7 +312,7 @@ out:
 /* a page that is in no slab and at no address */
 static void slab_page_destroy(struct accmem_slab_page *page)
 {
-	accmem_memory_detach(page->place.memory);
+	accmem_bo_detach(page->va.bo);
 	kfree(page);
 }
 
@@ -319,7 +320,7 @@ static void slab_give_units(struct accmem_context *ctx,
 			    struct accmem_slab_page *page, unsigned int offset,
 			    unsigned int size)
 {
-	struct accmem_holding *h = slab_holding(ctx, page);
+	struct accmem_ctx_carveout *h = slab_holding(ctx, page);
 	unsigned int first = offset / ACCMEM_SLAB_UNIT;
 	unsigned int nr = size / ACCMEM_SLAB_UNIT;
 
@@ -348,7 +349,7 @@ static void slab_page_remove(struct accmem_context *ctx,
 	if (page->waiting)
 		accmem_slab_remove(slab_of(ctx, page), &page->units);
 	slab_page_stop_waiting(ctx, page);
-	accmem_place_erase(ctx, &page->place);
+	accmem_va_erase(ctx, &page->va);
 }
 
 /**
@@ -358,8 +359,8 @@ static void slab_page_remove(struct accmem_context *ctx,
  */
 void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
-	struct accmem_slab_page *page = slab_to_page(buf->place);
-	struct accmem_carveout *cv = page->place.memory->cv;
+	struct accmem_slab_page *page = slab_to_page(buf->va);
+	struct accmem_carveout *cv = page->va.bo->cv;
 	bool gone;
 
 	spin_lock(&ctx->lock);
@@ -374,7 +375,7 @@ void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
 	if (gone)
 		slab_page_destroy(page);
 	/* a page that is pinned stays, and the buffer was charged all the same */
-	accmem_waiters_came_back(ctx->dev, ctx->account->user);
+	accmem_waiters_wake_freed(ctx->dev, ctx->account->user);
 	kfree(buf);
 }
 
@@ -387,7 +388,7 @@ void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
 void accmem_slab_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 			u64 footprint)
 {
-	slab_give_units(ctx, slab_to_page(buf->place),
+	slab_give_units(ctx, slab_to_page(buf->va),
 			slab_offset_of(buf) + footprint,
 			buf->layout.footprint - footprint);
 }
@@ -403,14 +404,14 @@ void accmem_slab_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 void accmem_slab_set_pending(struct accmem_context *ctx,
 			     struct accmem_buffer *buf, bool pending)
 {
-	slab_page_adjust(ctx, slab_to_page(buf->place), 0, 0, pending ? 1 : -1);
+	slab_page_adjust(ctx, slab_to_page(buf->va), 0, 0, pending ? 1 : -1);
 }
 
 static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
 						 struct accmem_carveout *cv,
 						 u32 cache_mode)
 {
-	const struct accmem_memory_spec spec = {
+	const struct accmem_bo_spec spec = {
 		.size = ACCMEM_GRANULE,
 		.alignment = ACCMEM_GRANULE,
 		.page_size = ACCMEM_GRANULE,
@@ -419,21 +420,21 @@ static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
 		.cache_mode = cache_mode,
 	};
 	struct accmem_slab_page *page;
-	struct accmem_memory *mem;
+	struct accmem_bo *bo;
 
 	page = kzalloc(sizeof(*page), GFP_KERNEL_ACCOUNT);
 	if (!page)
 		return ERR_PTR(-ENOMEM);
-	mem = accmem_memory_create(ctx->account, cv, &spec);
-	if (IS_ERR(mem)) {
+	bo = accmem_bo_create(ctx->account, cv, &spec);
+	if (IS_ERR(bo)) {
 		kfree(page);
-		return ERR_CAST(mem);
+		return ERR_CAST(bo);
 	}
 	INIT_LIST_HEAD(&page->link);
-	page->place.size = ACCMEM_GRANULE;
-	page->place.unit = ACCMEM_SLAB_UNIT;
-	page->place.memory = mem;
-	page->place.buffers = page->buffers;
+	page->va.size = ACCMEM_GRANULE;
+	page->va.unit = ACCMEM_SLAB_UNIT;
+	page->va.bo = bo;
+	page->va.buffers = page->buffers;
 	return page;
 }
 
@@ -441,7 +442,7 @@ static int slab_get_units(struct accmem_context *ctx,
 			  struct accmem_carveout *cv, struct accmem_buffer *buf,
 			  u32 cache_mode)
 {
-	struct accmem_holding *h = accmem_holding_of(ctx, cv);
+	struct accmem_ctx_carveout *h = accmem_ctx_carveout_of(ctx, cv);
 	struct accmem_slab_page *page;
 	int err;
 
@@ -450,7 +451,7 @@ static int slab_get_units(struct accmem_context *ctx,
 		return err;
 	if (slab_cut_from_old(ctx, h, buf, cache_mode))
 		return 0;
-	slab_find_out(ctx, h);
+	slab_force_check(ctx, h);
 	page = slab_page_create(ctx, cv, cache_mode);
 	if (IS_ERR(page))
 		return slab_cut_from_old(ctx, h, buf, cache_mode) ?
@@ -465,15 +466,15 @@ static int slab_get_units(struct accmem_context *ctx,
 /* zero, and present if asked */
 static int slab_prepare(struct accmem_buffer *buf)
 {
-	struct accmem_memory *mem = accmem_buffer_memory(buf);
-	const struct accmem_backing_ops *ops = mem->cv->ops;
+	struct accmem_bo *bo = accmem_buffer_bo(buf);
+	const struct accmem_backing_ops *ops = bo->cv->ops;
 	int err = 0;
 
-	if (accmem_memory_was_mapped(mem))
-		err = ops->zero(mem, slab_offset_of(buf),
-				buf->layout.footprint);
-	if (!err && accmem_populates(mem->cv, buf->flags))
-		err = ops->populate(mem, 0);
+	if (accmem_bo_was_mapped(bo))
+		err = ops->clear_range(bo, slab_offset_of(buf),
+				       buf->layout.footprint);
+	if (!err && accmem_must_populate(bo->cv, buf->flags))
+		err = ops->populate(bo, 0);
 	return err;
 }
 
@@ -484,7 +485,7 @@ static int slab_prepare(struct accmem_buffer *buf)
  * @req: the request
  * @layout: what it became
  *
- * Return: the buffer; an error of accmem_memory_create().
+ * Return: the buffer; an error of accmem_bo_create().
  */
 struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 					 struct accmem_carveout *cv,
@@ -534,9 +535,9 @@ void accmem_slab_set_cached(struct accmem_context *ctx,
 	u64 size = buf->layout.footprint;
 
 	lockdep_assert_held(&ctx->lock);
-	slab_holding(ctx, slab_to_page(buf->place))->slab_room +=
-		cached ? size : -size;
-	slab_page_adjust(ctx, slab_to_page(buf->place), 0, cached ? 1 : -1, 0);
+	slab_holding(ctx, slab_to_page(buf->va))->slab_room += cached ? size :
+									-size;
+	slab_page_adjust(ctx, slab_to_page(buf->va), 0, cached ? 1 : -1, 0);
 }
 
 /**
@@ -547,7 +548,7 @@ void accmem_slab_set_cached(struct accmem_context *ctx,
  */
 bool accmem_slab_is_cached(const struct accmem_buffer *buf)
 {
-	return slab_page_cached_bytes(slab_to_page(buf->place));
+	return slab_page_cached_bytes(slab_to_page(buf->va));
 }
 
 /**
@@ -561,7 +562,7 @@ bool accmem_slab_is_cached(const struct accmem_buffer *buf)
 u64 accmem_slab_room(struct accmem_context *ctx,
 		     const struct accmem_carveout *cv, u64 *largest)
 {
-	struct accmem_holding *h = accmem_holding_of(ctx, cv);
+	struct accmem_ctx_carveout *h = accmem_ctx_carveout_of(ctx, cv);
 	unsigned int i;
 	u64 room;
 

@@ -2,7 +2,7 @@
 /*
  * Places: which memory is at a device address.
  *
- * A context's memory is in an rbtree by device address (struct accmem_place). Nodes are
+ * A context's memory is in an rbtree by device address (struct accmem_va). Nodes are
  * embedded, so inserting allocates nothing and erasing cannot fail. With mapped
  * translation an address has to be chosen: each node knows the gap below it, among the
  * addresses of its carveout, and the largest gap of its subtree, so one that is wide
@@ -22,61 +22,61 @@
 /* places looked at for free addresses in one call */
 #define PLACE_PROBES 64u
 
-static struct accmem_place *to_place(struct rb_node *node)
+static struct accmem_va *to_va(struct rb_node *node)
 {
-	return rb_entry_safe(node, struct accmem_place, node);
+	return rb_entry_safe(node, struct accmem_va, node);
 }
 
 /**
- * accmem_place_next() - the place with the next higher device addresses
- * @place: the place; its context's lock is held
+ * accmem_va_next() - the place with the next higher device addresses
+ * @va: the place; its context's lock is held
  *
  * Return: the place, or NULL.
  */
-struct accmem_place *accmem_place_next(const struct accmem_place *place)
+struct accmem_va *accmem_va_next(const struct accmem_va *va)
 {
-	return to_place(rb_next(&place->node));
+	return to_va(rb_next(&va->node));
 }
 
 /* Where the memory says what its address is, none is chosen: gaps count as 0. */
-static bool place_has_gap(const struct accmem_place *place)
+static bool va_has_gap(const struct accmem_va *va)
 {
-	return place->memory->cv->translation != ACCMEM_TRANSLATION_IDENTITY;
+	return va->bo->cv->translation != ACCMEM_TRANSLATION_IDENTITY;
 }
 
 /* A gap lies among the addresses of one carveout. */
-static bool places_are_akin(const struct accmem_place *place,
-			    const struct accmem_place *other)
+static bool va_are_akin(const struct accmem_va *va,
+			const struct accmem_va *other)
 {
-	return other && other->memory->cv == place->memory->cv;
+	return other && other->bo->cv == va->bo->cv;
 }
 
-static u64 place_gap(const struct accmem_place *place)
+static u64 va_gap(const struct accmem_va *va)
 {
-	return place->gap;
+	return va->gap;
 }
 
-RB_DECLARE_CALLBACKS_MAX(static, place_gaps, struct accmem_place, node, u64,
-			 max_gap, place_gap)
+RB_DECLARE_CALLBACKS_MAX(static, va_gaps, struct accmem_va, node, u64, max_gap,
+			 va_gap)
 
 /**
- * accmem_place_above() - the lowest place that ends above an address
+ * accmem_va_above() - the lowest place that ends above an address
  * @ctx: the context, whose lock is held
  * @address: a device address
  *
  * Return: the place, or NULL.
  */
-struct accmem_place *accmem_place_above(struct accmem_context *ctx, u64 address)
+struct accmem_va *accmem_va_above(struct accmem_context *ctx, u64 address)
 {
 	struct rb_node *node = ctx->places.rb_node;
-	struct accmem_place *found = NULL;
+	struct accmem_va *found = NULL;
 
 	lockdep_assert_held(&ctx->lock);
 	while (node) {
-		struct accmem_place *place = to_place(node);
+		struct accmem_va *va = to_va(node);
 
-		if (accmem_place_end(place) > address) {
-			found = place;
+		if (accmem_va_end(va) > address) {
+			found = va;
 			node = node->rb_left;
 		} else {
 			node = node->rb_right;
@@ -86,98 +86,94 @@ struct accmem_place *accmem_place_above(struct accmem_context *ctx, u64 address)
 }
 
 /**
- * accmem_place_find() - the place that contains an address
+ * accmem_va_find() - the place that contains an address
  * @ctx: the context, whose lock is held
  * @address: a device address
  *
  * Return: the place, or NULL.
  */
-struct accmem_place *accmem_place_find(struct accmem_context *ctx, u64 address)
+struct accmem_va *accmem_va_find(struct accmem_context *ctx, u64 address)
 {
-	struct accmem_place *place = accmem_place_above(ctx, address);
+	struct accmem_va *va = accmem_va_above(ctx, address);
 
-	return place && place->start <= address ? place : NULL;
+	return va && va->start <= address ? va : NULL;
 }
 
 /* has the subtree at @node a gap of @need? */
-static bool places_have_gap(struct rb_node *node, u64 need)
+static bool va_have_gap(struct rb_node *node, u64 need)
 {
-	return node && to_place(node)->max_gap >= need;
+	return node && to_va(node)->max_gap >= need;
 }
 
 /* the lowest place of a subtree with a gap of @need below it; there is one */
-static struct accmem_place *places_gap_lowest(struct rb_node *node, u64 need)
+static struct accmem_va *va_gap_lowest(struct rb_node *node, u64 need)
 {
 	for (;;) {
-		if (places_have_gap(node->rb_left, need)) {
+		if (va_have_gap(node->rb_left, need)) {
 			node = node->rb_left;
 			continue;
 		}
-		if (to_place(node)->gap >= need)
-			return to_place(node);
+		if (to_va(node)->gap >= need)
+			return to_va(node);
 		node = node->rb_right;
 	}
 }
 
-/* the first place after @place with a gap of @need below it, or NULL */
-static struct accmem_place *places_gap_next(struct accmem_place *place,
-					    u64 need)
+/* the first place after @va with a gap of @need below it, or NULL */
+static struct accmem_va *va_gap_next(struct accmem_va *va, u64 need)
 {
-	struct rb_node *node = &place->node, *parent;
+	struct rb_node *node = &va->node, *parent;
 
-	if (places_have_gap(node->rb_right, need))
-		return places_gap_lowest(node->rb_right, need);
+	if (va_have_gap(node->rb_right, need))
+		return va_gap_lowest(node->rb_right, need);
 	while ((parent = rb_parent(node))) {
 		bool from_left = node == parent->rb_left;
 
 		node = parent;
 		if (!from_left)
 			continue;
-		if (to_place(node)->gap >= need)
-			return to_place(node);
-		if (places_have_gap(node->rb_right, need))
-			return places_gap_lowest(node->rb_right, need);
+		if (to_va(node)->gap >= need)
+			return to_va(node);
+		if (va_have_gap(node->rb_right, need))
+			return va_gap_lowest(node->rb_right, need);
 	}
 	return NULL;
 }
 
 /* the lowest aligned address in a gap of @size, or 0 */
-static u64 places_room_between(u64 from, u64 to, u64 size, u64 alignment)
+static u64 va_room_between(u64 from, u64 to, u64 size, u64 alignment)
 {
 	from = ALIGN(from, alignment);
 	return from <= to && to - from >= size ? from : 0;
 }
 
 /* above everything that is below @limit, or 0 */
-static u64 places_room_at_end(struct accmem_context *ctx, u64 from, u64 limit,
-			      u64 size, u64 alignment)
+static u64 va_room_at_end(struct accmem_context *ctx, u64 from, u64 limit,
+			  u64 size, u64 alignment)
 {
-	struct accmem_place *above = accmem_place_above(ctx, limit);
-	struct accmem_place *last;
+	struct accmem_va *above = accmem_va_above(ctx, limit);
+	struct accmem_va *last;
 
-	last = to_place(above ? rb_prev(&above->node) : rb_last(&ctx->places));
+	last = to_va(above ? rb_prev(&above->node) : rb_last(&ctx->places));
 	if (last)
-		from = max(from, accmem_place_end(last));
-	return places_room_between(from, limit, size, alignment);
+		from = max(from, accmem_va_end(last));
+	return va_room_between(from, limit, size, alignment);
 }
 
 /* the first room between @from and @limit, in one of @probes gaps of @need, or 0 */
-static u64 places_room_from(struct accmem_context *ctx, u64 from, u64 limit,
-			    u64 size, u64 alignment, u64 need,
-			    unsigned int probes)
+static u64 va_room_from(struct accmem_context *ctx, u64 from, u64 limit,
+			u64 size, u64 alignment, u64 need, unsigned int probes)
 {
-	struct accmem_place *place = accmem_place_above(ctx, from);
+	struct accmem_va *va = accmem_va_above(ctx, from);
 
-	for (; place && place->start < limit;
-	     place = places_gap_next(place, need)) {
-		u64 low = max(from, place->start - place->gap);
-		u64 address =
-			places_room_between(low, place->start, size, alignment);
+	for (; va && va->start < limit; va = va_gap_next(va, need)) {
+		u64 low = max(from, va->start - va->gap);
+		u64 address = va_room_between(low, va->start, size, alignment);
 
 		if (address || !probes--)
 			return address;
 	}
-	return places_room_at_end(ctx, from, limit, size, alignment);
+	return va_room_at_end(ctx, from, limit, size, alignment);
 }
 
 /*
@@ -185,106 +181,105 @@ static u64 places_room_from(struct accmem_context *ctx, u64 from, u64 limit,
  * whole span, so that a stale address seldom names something new. A gap that
  * has room however it lies is found at once; others are the last resort.
  */
-static u64 places_find_room(struct accmem_context *ctx,
-			    const struct accmem_carveout *cv, u64 size,
-			    u64 alignment)
+static u64 va_find_room(struct accmem_context *ctx,
+			const struct accmem_carveout *cv, u64 size,
+			u64 alignment)
 {
-	struct accmem_holding *h = accmem_holding_of(ctx, cv);
+	struct accmem_ctx_carveout *h = accmem_ctx_carveout_of(ctx, cv);
 	u64 base = cv->address_base, limit = base + cv->address_span, address;
 	u64 sure = size + alignment - ACCMEM_GRANULE;
 
-	address = places_room_from(ctx, h->cursor, limit, size, alignment, sure,
-				   UINT_MAX);
+	address = va_room_from(ctx, h->cursor, limit, size, alignment, sure,
+			       UINT_MAX);
 	if (!address)
-		address = places_room_from(ctx, base, limit, size, alignment,
-					   sure, UINT_MAX);
+		address = va_room_from(ctx, base, limit, size, alignment, sure,
+				       UINT_MAX);
 	if (!address)
-		address = places_room_from(ctx, base, limit, size, alignment,
-					   size, GAP_PROBES);
+		address = va_room_from(ctx, base, limit, size, alignment, size,
+				       GAP_PROBES);
 	if (address)
 		h->cursor = address + size;
 	return address;
 }
 
-static int places_choose_address(struct accmem_context *ctx,
-				 struct accmem_place *place, u64 alignment)
+static int va_choose_address(struct accmem_context *ctx, struct accmem_va *va,
+			     u64 alignment)
 {
-	const struct accmem_carveout *cv = place->memory->cv;
+	const struct accmem_carveout *cv = va->bo->cv;
 
 	if (cv->translation == ACCMEM_TRANSLATION_IDENTITY) {
-		place->start = cv->address_base + place->memory->run.start;
+		va->start = cv->address_base + va->bo->run.start;
 		return 0;
 	}
-	if (place->size >= ACCMEM_FOLIO)
+	if (va->size >= ACCMEM_FOLIO)
 		alignment = max_t(u64, alignment, ACCMEM_FOLIO);
 	alignment = max_t(u64, alignment, ACCMEM_GRANULE);
-	place->start = places_find_room(ctx, cv, place->size, alignment);
-	return place->start ? 0 : -EADDRNOTAVAIL;
+	va->start = va_find_room(ctx, cv, va->size, alignment);
+	return va->start ? 0 : -EADDRNOTAVAIL;
 }
 
-/* @place has been linked below @parent, between @below and @above */
-static void place_split_gap(struct accmem_place *place, struct rb_node *parent,
-			    struct accmem_place *below,
-			    struct accmem_place *above)
+/* @va has been linked below @parent, between @below and @above */
+static void va_split_gap(struct accmem_va *va, struct rb_node *parent,
+			 struct accmem_va *below, struct accmem_va *above)
 {
-	place->gap = place->start - (places_are_akin(place, below) ?
-					     accmem_place_end(below) :
-					     place->memory->cv->address_base);
-	place->max_gap = place->gap;
-	place_gaps.propagate(parent, NULL);
-	if (places_are_akin(place, above)) {
-		above->gap = above->start - accmem_place_end(place);
-		place_gaps.propagate(&above->node, NULL);
+	va->gap = va->start - (va_are_akin(va, below) ?
+				       accmem_va_end(below) :
+				       va->bo->cv->address_base);
+	va->max_gap = va->gap;
+	va_gaps.propagate(parent, NULL);
+	if (va_are_akin(va, above)) {
+		above->gap = above->start - accmem_va_end(va);
+		va_gaps.propagate(&above->node, NULL);
 	}
 }
 
-static void place_link(struct accmem_context *ctx, struct accmem_place *place)
+static void va_link(struct accmem_context *ctx, struct accmem_va *va)
 {
 	struct rb_node **link = &ctx->places.rb_node, *parent = NULL;
-	struct accmem_place *below = NULL, *above = NULL;
+	struct accmem_va *below = NULL, *above = NULL;
 
 	while (*link) {
 		parent = *link;
-		if (place->start < to_place(parent)->start) {
-			above = to_place(parent);
+		if (va->start < to_va(parent)->start) {
+			above = to_va(parent);
 			link = &parent->rb_left;
 		} else {
-			below = to_place(parent);
+			below = to_va(parent);
 			link = &parent->rb_right;
 		}
 	}
-	place->gap = 0;
-	place->max_gap = 0;
-	rb_link_node(&place->node, parent, link);
-	if (place_has_gap(place))
-		place_split_gap(place, parent, below, above);
-	rb_insert_augmented(&place->node, &ctx->places, &place_gaps);
+	va->gap = 0;
+	va->max_gap = 0;
+	rb_link_node(&va->node, parent, link);
+	if (va_has_gap(va))
+		va_split_gap(va, parent, below, above);
+	rb_insert_augmented(&va->node, &ctx->places, &va_gaps);
 }
 
 /**
- * accmem_place_insert() - give a memory its device addresses
+ * accmem_va_insert() - give a memory its device addresses
  * @ctx: the context, whose lock is held
- * @place: the place, with its memory and size
+ * @va: the place, with its memory and size
  * @alignment: of the address, in bytes (mapped translation)
  *
  * Return: 0, or -EADDRNOTAVAIL when no device address is left for it.
  */
-int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
-			u64 alignment)
+int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
+		     u64 alignment)
 {
 	int err;
 
 	lockdep_assert_held(&ctx->lock);
-	err = places_choose_address(ctx, place, alignment);
+	err = va_choose_address(ctx, va, alignment);
 	if (err)
 		return err;
-	place_link(ctx, place);
-	place->memory->offset = place->start - ctx->dev->address_base;
+	va_link(ctx, va);
+	va->bo->offset = va->start - ctx->dev->address_base;
 	return 0;
 }
 
 /**
- * accmem_place_check() - could a buffer get some device addresses?
+ * accmem_va_check() - could a buffer get some device addresses?
  * @ctx: the context, whose lock is held
  * @start: the lowest
  * @size: how many
@@ -293,15 +288,15 @@ int accmem_place_insert(struct accmem_context *ctx, struct accmem_place *place,
  * -EADDRNOTAVAIL where what is free but hidden may be all that has, also where there are
  * more places than a look takes.
  */
-int accmem_place_check(struct accmem_context *ctx, u64 start, u64 size)
+int accmem_va_check(struct accmem_context *ctx, u64 start, u64 size)
 {
-	struct accmem_place *place = accmem_place_above(ctx, start);
+	struct accmem_va *va = accmem_va_above(ctx, start);
 	unsigned int looks = PLACE_PROBES;
 	int err = 0;
 
-	for (; place && place->start < start + size && looks--;
-	     place = accmem_place_next(place)) {
-		if (place->names)
+	for (; va && va->start < start + size && looks--;
+	     va = accmem_va_next(va)) {
+		if (va->names)
 			return -EEXIST;
 		err = -EADDRNOTAVAIL;
 	}
@@ -309,63 +304,61 @@ int accmem_place_check(struct accmem_context *ctx, u64 start, u64 size)
 }
 
 /**
- * accmem_place_insert_at() - give a memory device addresses that are free
+ * accmem_va_insert_at() - give a memory device addresses that are free
  * @ctx: the context, whose lock is held
- * @place: the place, with its memory, size and start
+ * @va: the place, with its memory, size and start
  */
-void accmem_place_insert_at(struct accmem_context *ctx,
-			    struct accmem_place *place)
+void accmem_va_insert_at(struct accmem_context *ctx, struct accmem_va *va)
 {
 	lockdep_assert_held(&ctx->lock);
-	place_link(ctx, place);
-	place->memory->offset = place->start - ctx->dev->address_base;
+	va_link(ctx, va);
+	va->bo->offset = va->start - ctx->dev->address_base;
 }
 
 /**
- * accmem_place_resize() - give a place more device addresses at its end, or fewer
+ * accmem_va_resize() - give a place more device addresses at its end, or fewer
  * @ctx: the context, whose lock is held
- * @place: the place, of one buffer
+ * @va: the place, of one buffer
  * @size: bytes that it has then
  *
  * Return: 0; -EEXIST where the addresses are not free, or beyond the span.
  */
-int accmem_place_resize(struct accmem_context *ctx, struct accmem_place *place,
-			u64 size)
+int accmem_va_resize(struct accmem_context *ctx, struct accmem_va *va, u64 size)
 {
-	const struct accmem_carveout *cv = place->memory->cv;
+	const struct accmem_carveout *cv = va->bo->cv;
 	u64 limit = cv->address_base + cv->address_span;
-	struct accmem_place *next = accmem_place_next(place);
+	struct accmem_va *next = accmem_va_next(va);
 
 	lockdep_assert_held(&ctx->lock);
 	if (next)
 		limit = min(limit, next->start);
-	if (size > limit - place->start)
+	if (size > limit - va->start)
 		return -EEXIST;
-	if (place_has_gap(place) && places_are_akin(place, next)) {
-		next->gap = next->start - place->start - size;
-		place_gaps.propagate(&next->node, NULL);
+	if (va_has_gap(va) && va_are_akin(va, next)) {
+		next->gap = next->start - va->start - size;
+		va_gaps.propagate(&next->node, NULL);
 	}
-	place->size = size;
-	place->unit = size;
+	va->size = size;
+	va->unit = size;
 	return 0;
 }
 
 /**
- * accmem_place_erase() - undo accmem_place_insert()
+ * accmem_va_erase() - undo accmem_va_insert()
  * @ctx: the context, whose lock is held
- * @place: the place
+ * @va: the place
  */
-void accmem_place_erase(struct accmem_context *ctx, struct accmem_place *place)
+void accmem_va_erase(struct accmem_context *ctx, struct accmem_va *va)
 {
-	struct accmem_place *next = NULL;
+	struct accmem_va *next = NULL;
 
 	lockdep_assert_held(&ctx->lock);
-	if (place_has_gap(place))
-		next = accmem_place_next(place);
-	rb_erase_augmented(&place->node, &ctx->places, &place_gaps);
-	if (!places_are_akin(place, next))
+	if (va_has_gap(va))
+		next = accmem_va_next(va);
+	rb_erase_augmented(&va->node, &ctx->places, &va_gaps);
+	if (!va_are_akin(va, next))
 		return;
-	next->gap += place->gap + place->size;
+	next->gap += va->gap + va->size;
 	/* nobody above knows of it: who learns nothing new is the last that is told */
-	place_gaps.propagate(&next->node, NULL);
+	va_gaps.propagate(&next->node, NULL);
 }

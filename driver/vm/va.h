@@ -8,10 +8,10 @@
 #include <linux/types.h>
 
 struct accmem_context;
-struct accmem_place;
+struct accmem_va;
 
-int accmem_place_check(struct accmem_context *ctx, u64 start, u64 size);
-int accmem_place_resize(struct accmem_context *ctx, struct accmem_place *place,
-			u64 size);
+int accmem_va_check(struct accmem_context *ctx, u64 start, u64 size);
+int accmem_va_resize(struct accmem_context *ctx, struct accmem_va *va,
+		     u64 size);
 
 #endif /* ACCMEM_VM_VA_H */

@@ -19,12 +19,12 @@
 #include "waitq/demand.h"
 
 /**
- * accmem_prospect_free_bytes() - what is free of a carveout, or will be at once
+ * accmem_demand_free_bytes() - what is free of a carveout, or will be at once
  * @cv: the carveout
  *
  * Return: bytes.
  */
-u64 accmem_prospect_free_bytes(struct accmem_carveout *cv)
+u64 accmem_demand_free_bytes(struct accmem_carveout *cv)
 {
 	u64 free;
 
@@ -38,9 +38,8 @@ u64 accmem_prospect_free_bytes(struct accmem_carveout *cv)
  * The longest run that an account could have, or a bound of it. Where folios have no
  * owners it is the same for all.
  */
-static u64 prospect_longest(struct accmem_scan *scan,
-			    struct accmem_carveout *cv,
-			    const struct accmem_account *account)
+static u64 demand_longest(struct accmem_scan *scan, struct accmem_carveout *cv,
+			  const struct accmem_account *account)
 {
 	const struct accmem_account *known = scan->of[cv->index].account;
 	u64 cursor = 0, longest = 0;
@@ -57,20 +56,20 @@ static u64 prospect_longest(struct accmem_scan *scan,
 	return longest;
 }
 
-static u64 prospect_free(struct accmem_scan *scan, struct accmem_carveout *cv)
+static u64 demand_free(struct accmem_scan *scan, struct accmem_carveout *cv)
 {
 	u32 bit = BIT(cv->index);
 
 	if (!(scan->known & bit)) {
 		scan->known |= bit;
-		scan->of[cv->index].free = accmem_prospect_free_bytes(cv);
+		scan->of[cv->index].free = accmem_demand_free_bytes(cv);
 		scan->of[cv->index].account = NULL;
 	}
 	return scan->of[cv->index].free;
 }
 
 /* is the very piece of the carveout free that a request names? */
-static bool prospect_has_piece(struct accmem_carveout *cv, u64 start, u64 size)
+static bool demand_has_piece(struct accmem_carveout *cv, u64 start, u64 size)
 {
 	struct accmem_run run;
 	bool free;
@@ -82,16 +81,17 @@ static bool prospect_has_piece(struct accmem_carveout *cv, u64 start, u64 size)
 }
 
 /* has its context slab pages that it may be served from? */
-static bool prospect_has_slab(const struct accmem_waiter *w)
+static bool demand_has_slab(const struct accmem_waiter *w)
 {
 	struct accmem_carveout *cv;
 	u64 pages;
 	s64 room;
 
 	for (cv = w->dev->cvs; cv < accmem_carveouts_end(w->dev); cv++) {
-		const struct accmem_holding *h = accmem_holding_of(w->ctx, cv);
+		const struct accmem_ctx_carveout *h =
+			accmem_ctx_carveout_of(w->ctx, cv);
 
-		if (!(w->prospect.carveouts & BIT(cv->index)))
+		if (!(w->demand.carveouts & BIT(cv->index)))
 			continue;
 		/* without the context's lock: a look follows each change */
 		pages = data_race(h->nr_waiting); /* see above */
@@ -103,93 +103,93 @@ static bool prospect_has_slab(const struct accmem_waiter *w)
 }
 
 /* may it be served from what its context has? */
-static bool prospect_has_own(const struct accmem_waiter *w)
+static bool demand_has_own(const struct accmem_waiter *w)
 {
 	/* without the context's lock: a look follows each change */
 	u64 pending = data_race(w->ctx->nr_pending); /* see above */
 
 	if (w->req.flags & ACCMEM_ALLOC_STREAM && pending)
 		return true;
-	return w->prospect.small && prospect_has_slab(w);
+	return w->demand.small && demand_has_slab(w);
 }
 
 /* could a carveout have @need bytes for it? */
-static bool prospect_fits_in(const struct accmem_waiter *w,
-			     struct accmem_scan *scan,
-			     struct accmem_carveout *cv, u64 promised)
+static bool demand_fits_in(const struct accmem_waiter *w,
+			   struct accmem_scan *scan, struct accmem_carveout *cv,
+			   u64 promised)
 {
 	bool identity = cv->translation == ACCMEM_TRANSLATION_IDENTITY;
-	u64 free = prospect_free(scan, cv), need = w->q.need;
+	u64 free = demand_free(scan, cv), need = w->q.need;
 
 	/* what was promised may have been elsewhere: then it is asked again */
 	if (free < promised || free - promised < need)
 		return false;
 	if (identity && w->req.flags & ACCMEM_ALLOC_FIXED)
-		return prospect_has_piece(cv, w->req.address - cv->address_base,
-					  need);
+		return demand_has_piece(cv, w->req.address - cv->address_base,
+					need);
 	return !(identity || w->req.flags & ACCMEM_ALLOC_CONTIGUOUS) ||
-	       prospect_longest(scan, cv, w->account) >= need;
+	       demand_longest(scan, cv, w->account) >= need;
 }
 
 /* may it lie in what is charged already, as things are? */
-static bool prospect_is_charged(const struct accmem_prospect *p,
-				const struct accmem_account *account)
+static bool demand_is_charged(const struct accmem_demand *p,
+			      const struct accmem_account *account)
 {
 	return p->small || (p->owned && atomic64_read(&account->bytes));
 }
 
 /**
- * accmem_prospect_is_in_vain() - is a limit below what a request needs?
+ * accmem_demand_exceeds_limits() - is a limit below what a request needs?
  * @p: what it needs
  * @account: the account
  * @exempt: the user's limits do not count
  *
  * Return: whether no charge that sinks would be enough.
  */
-bool accmem_prospect_is_in_vain(const struct accmem_prospect *p,
-				const struct accmem_account *account,
-				bool exempt)
+bool accmem_demand_exceeds_limits(const struct accmem_demand *p,
+				  const struct accmem_account *account,
+				  bool exempt)
 {
-	u64 charge = prospect_is_charged(p, account) ? p->footprint : p->charge;
+	u64 charge = demand_is_charged(p, account) ? p->footprint : p->charge;
 
-	return accmem_charge_is_too_much(p->other_side + charge, exempt);
+	return accmem_charge_exceeds_limit(p->other_side + charge, exempt);
 }
 
 /* what it would be charged at least, as things are */
-static u64 prospect_least_charge(const struct accmem_waiter *w)
+static u64 demand_least_charge(const struct accmem_waiter *w)
 {
-	const struct accmem_prospect *p = &w->prospect;
+	const struct accmem_demand *p = &w->demand;
 
 	return p->other_side +
-	       (prospect_is_charged(p, w->account) ? 0 : p->charge);
+	       (demand_is_charged(p, w->account) ? 0 : p->charge);
 }
 
 /*
  * Is what holds it up, a limit or a lack of memory, not what it was told by its last
  * try? Others count on that: it finds out by another one.
  */
-static bool prospect_has_turned(const struct accmem_waiter *w, bool limited)
+static bool demand_has_turned(const struct accmem_waiter *w, bool limited)
 {
 	return limited != w->q.limited ||
-	       (limited && accmem_prospect_is_in_vain(&w->prospect, w->account,
-						      w->exempt));
+	       (limited && accmem_demand_exceeds_limits(&w->demand, w->account,
+							w->exempt));
 }
 
 /* of what a carveout has: what is reserved for another is in that one's alone */
-static u64 prospect_promised_in(const struct accmem_waiter *w,
-				const struct accmem_carveout *cv, u64 promised)
+static u64 demand_promised_in(const struct accmem_waiter *w,
+			      const struct accmem_carveout *cv, u64 promised)
 {
 	const struct accmem_queue *queue = &w->dev->waiters.queue;
 
 	if (promised == ACCMEM_QUEUE_RESERVED &&
-	    !(accmem_waiter_of(queue->reserved)->prospect.carveouts &
+	    !(accmem_waiter_of(queue->reserved)->demand.carveouts &
 	      BIT(cv->index)))
 		return queue->promised;
 	return promised;
 }
 
 /**
- * accmem_prospect_fits() - could a waiter be served?
+ * accmem_demand_can_be_met() - could a waiter be served?
  * @q: the waiter
  * @promised: bytes that others are to have first
  * @arg: struct accmem_scan
@@ -198,25 +198,25 @@ static u64 prospect_promised_in(const struct accmem_waiter *w,
  *
  * Return: false where a try would be in vain, and tell nothing new.
  */
-bool accmem_prospect_fits(const struct accmem_queue_waiter *q, u64 promised,
-			  void *arg)
+bool accmem_demand_can_be_met(const struct accmem_queue_waiter *q, u64 promised,
+			      void *arg)
 {
 	const struct accmem_waiter *w = accmem_waiter_of(q);
 	struct accmem_carveout *cv;
 	bool limited;
 
-	if (prospect_has_own(w))
+	if (demand_has_own(w))
 		return true;
-	limited = !accmem_charge_fits(w->account, prospect_least_charge(w), 1,
+	limited = !accmem_charge_fits(w->account, demand_least_charge(w), 1,
 				      w->exempt);
-	if (prospect_has_turned(w, limited))
+	if (demand_has_turned(w, limited))
 		return true;
 	if (limited)
 		return false;
 	for (cv = w->dev->cvs; cv < accmem_carveouts_end(w->dev); cv++) {
-		if (w->prospect.carveouts & BIT(cv->index) &&
-		    prospect_fits_in(w, arg, cv,
-				     prospect_promised_in(w, cv, promised)))
+		if (w->demand.carveouts & BIT(cv->index) &&
+		    demand_fits_in(w, arg, cv,
+				   demand_promised_in(w, cv, promised)))
 			return true;
 	}
 	return false;

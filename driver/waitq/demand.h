@@ -8,10 +8,10 @@
 #include <linux/types.h>
 
 struct accmem_account;
-struct accmem_prospect;
+struct accmem_demand;
 
-bool accmem_prospect_is_in_vain(const struct accmem_prospect *p,
-				const struct accmem_account *account,
-				bool exempt);
+bool accmem_demand_exceeds_limits(const struct accmem_demand *p,
+				  const struct accmem_account *account,
+				  bool exempt);
 
 #endif /* ACCMEM_WAITQ_DEMAND_H */

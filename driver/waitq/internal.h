@@ -11,11 +11,11 @@ struct accmem_carveout;
 struct accmem_queue_waiter;
 
 /* demand.c */
-u64 accmem_prospect_free_bytes(struct accmem_carveout *cv);
-bool accmem_prospect_fits(const struct accmem_queue_waiter *q, u64 promised,
-			  void *arg);
+u64 accmem_demand_free_bytes(struct accmem_carveout *cv);
+bool accmem_demand_can_be_met(const struct accmem_queue_waiter *q, u64 promised,
+			      void *arg);
 
 /* waiters.c */
-void accmem_waiters_limits_rose(void);
+void accmem_waiters_limits_raised(void);
 
 #endif /* ACCMEM_WAITQ_INTERNAL_H */

@@ -13,7 +13,7 @@ static int limits_set_ulong(const char *text, const struct kernel_param *param)
 {
 	int err = param_set_ulong(text, param);
 
-	accmem_waiters_limits_rose();
+	accmem_waiters_limits_raised();
 	return err;
 }
 
@@ -21,7 +21,7 @@ static int limits_set_ullong(const char *text, const struct kernel_param *param)
 {
 	int err = param_set_ullong(text, param);
 
-	accmem_waiters_limits_rose();
+	accmem_waiters_limits_raised();
 	return err;
 }
 

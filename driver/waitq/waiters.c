@@ -67,25 +67,26 @@ static bool waiter_set_short(struct accmem_waiter *w, bool is_short)
 		return false;
 	w->is_short = is_short;
 	if (!is_short) {
-		ws->nr_short--;
-		w->account->nr_short--;
+		ws->nr_starved--;
+		w->account->nr_starved--;
 		return false;
 	}
-	w->account->nr_short++;
-	if (!ws->nr_short++)
-		ws->shortage++;
+	w->account->nr_starved++;
+	if (!ws->nr_starved++)
+		ws->pressure_seq++;
 	return true;
 }
 
 /* until a reservation, also one that is suspended, ends; at most until the next look */
 static unsigned long waiters_delay(const struct accmem_queue *q)
 {
-	const unsigned long look = WAITERS_LOOK;
+	const unsigned long recheck_fds = WAITERS_LOOK;
 	u64 now = ktime_get_ns();
 
 	if (!q->reserved && !q->suspended)
-		return look;
-	return min(look, nsecs_to_jiffies(q->until - min(now, q->until)) + 1);
+		return recheck_fds;
+	return min(recheck_fds,
+		   nsecs_to_jiffies(q->until - min(now, q->until)) + 1);
 }
 
 static void waiters_schedule(struct accmem_waiters *ws)
@@ -112,7 +113,7 @@ static void waiters_reserve(struct accmem_waiters *ws)
 	if (ws->queue.reserved) {
 		reserved_for = accmem_waiter_of(ws->queue.reserved)->account;
 		reserved_in =
-			accmem_waiter_of(ws->queue.reserved)->prospect.carveouts;
+			accmem_waiter_of(ws->queue.reserved)->demand.carveouts;
 	}
 	if (reserved_for && reserved_for != ws->reserved_for)
 		waiters_schedule_end(ws);
@@ -132,7 +133,7 @@ static void waiter_wake(struct accmem_waiter *w)
 }
 
 /* after each call on the queue: who is woken, and for whom memory is reserved */
-static void waiters_settle(struct accmem_device *dev)
+static void waiters_run_queue(struct accmem_device *dev)
 {
 	struct accmem_waiters *ws = &dev->waiters;
 	struct accmem_queue_waiter *q = NULL;
@@ -142,7 +143,7 @@ static void waiters_settle(struct accmem_device *dev)
 	if (!ws->queue.nr)
 		return;
 	ws->scan.known = 0;
-	while ((q = accmem_queue_next(&ws->queue, q, accmem_prospect_fits,
+	while ((q = accmem_queue_next(&ws->queue, q, accmem_demand_can_be_met,
 				      &ws->scan)))
 		waiter_wake(accmem_waiter_of(q));
 }
@@ -152,10 +153,10 @@ static bool waiter_can_do_with(const struct accmem_waiter *w,
 			       const struct accmem_carveout *cv,
 			       const struct accmem_run *run, u32 cache_mode)
 {
-	const struct accmem_layout *layout = &w->gift.layout;
+	const struct accmem_layout *layout = &w->handoff.layout;
 	bool identity = cv->translation == ACCMEM_TRANSLATION_IDENTITY;
 
-	return w->gift.mem && w->gift.carveouts & BIT(cv->index) &&
+	return w->handoff.bo && w->handoff.carveouts & BIT(cv->index) &&
 	       run->size == layout->footprint &&
 	       w->req.cache_mode == cache_mode &&
 	       IS_ALIGNED(run->start, layout->page_size) &&
@@ -163,21 +164,22 @@ static bool waiter_can_do_with(const struct accmem_waiter *w,
 }
 
 /**
- * accmem_waiters_offer() - memory is about to become free
+ * accmem_waiters_try_handoff() - memory is about to become free
  * @cv: where
  * @run: the memory
  * @cache_mode: its cache mode
- * @give: gives it to a waiter, in accmem_gift.mem; false where it cannot. Does not sleep.
+ * @give: gives it to a waiter, in accmem_handoff.bo; false where it cannot. Does not sleep.
  * @arg: for @give
  *
  * The first who waits gets it as it is, if it has the size asked for.
  *
  * Return: whether it was given.
  */
-bool accmem_waiters_offer(struct accmem_carveout *cv,
-			  const struct accmem_run *run, u32 cache_mode,
-			  bool (*give)(struct accmem_waiter *w, void *arg),
-			  void *arg)
+bool accmem_waiters_try_handoff(struct accmem_carveout *cv,
+				const struct accmem_run *run, u32 cache_mode,
+				bool (*give)(struct accmem_waiter *w,
+					     void *arg),
+				void *arg)
 {
 	struct accmem_waiters *ws = &cv->dev->waiters;
 	struct accmem_queue_waiter *q;
@@ -189,7 +191,7 @@ bool accmem_waiters_offer(struct accmem_carveout *cv,
 		waiter_can_do_with(accmem_waiter_of(q), cv, run, cache_mode) &&
 		give(accmem_waiter_of(q), arg);
 	if (given) {
-		accmem_waiter_of(q)->gift.given = true;
+		accmem_waiter_of(q)->handoff.given = true;
 		ws->stats.handed_over++;
 		accmem_queue_serve(&ws->queue, q);
 		waiter_wake(accmem_waiter_of(q));
@@ -199,15 +201,15 @@ bool accmem_waiters_offer(struct accmem_carveout *cv,
 }
 
 /**
- * accmem_waiters_admit_to() - may memory of a carveout be taken for an account?
+ * __accmem_waiters_permit() - may memory of a carveout be taken for an account?
  * @cv: the carveout
  * @account: the account
  *
- * For accmem_waiters_admit().
+ * For accmem_waiters_permit().
  *
  * Return: false where it is reserved for another's waiter.
  */
-bool accmem_waiters_admit_to(const struct accmem_carveout *cv,
+bool __accmem_waiters_permit(const struct accmem_carveout *cv,
 			     const struct accmem_account *account)
 {
 	const struct accmem_waiters *ws = &cv->dev->waiters;
@@ -218,15 +220,15 @@ bool accmem_waiters_admit_to(const struct accmem_carveout *cv,
 }
 
 /**
- * accmem_waiters_wake_changed() - something has come back
+ * __accmem_waiters_wake() - something has come back
  * @dev: the device
  * @user: who is charged less; NULL for nobody
  * @memory: memory of @dev is free, too
  *
- * For accmem_waiters_came_back().
+ * For accmem_waiters_wake_freed().
  */
-void accmem_waiters_wake_changed(struct accmem_device *dev,
-				 struct accmem_user *user, bool memory)
+void __accmem_waiters_wake(struct accmem_device *dev, struct accmem_user *user,
+			   bool memory)
 {
 	struct accmem_waiters *ws;
 
@@ -242,36 +244,36 @@ void accmem_waiters_wake_changed(struct accmem_device *dev,
 			accmem_queue_came_back(&ws->queue);
 		if (own)
 			accmem_queue_sank(own);
-		waiters_settle(waiters_device(ws));
+		waiters_run_queue(waiters_device(ws));
 	}
 	spin_unlock(&accmem_waiters_lock);
 }
 
 /**
- * accmem_waiters_limits_rose() - a limit has changed
+ * accmem_waiters_limits_raised() - a limit has changed
  */
-void accmem_waiters_limits_rose(void)
+void accmem_waiters_limits_raised(void)
 {
 	struct accmem_waiters *ws;
 
 	spin_lock(&accmem_waiters_lock);
 	list_for_each_entry(ws, &waiters_busy, busy) {
 		accmem_queue_limits_rose(&ws->queue);
-		waiters_settle(waiters_device(ws));
+		waiters_run_queue(waiters_device(ws));
 	}
 	spin_unlock(&accmem_waiters_lock);
 }
 
 /**
- * accmem_waiters_count_pass() - somebody who does not wait was given memory
+ * __accmem_waiters_count_bypass() - somebody who does not wait was given memory
  * @cv: where
  * @user: whose it is
  * @got: bytes
  *
- * For accmem_waiters_pass(). It passes nobody who waits for other carveouts.
+ * For accmem_waiters_count_bypass(). It passes nobody who waits for other carveouts.
  */
-void accmem_waiters_count_pass(struct accmem_carveout *cv,
-			       struct accmem_user *user, u64 got)
+void __accmem_waiters_count_bypass(struct accmem_carveout *cv,
+				   struct accmem_user *user, u64 got)
 {
 	struct accmem_device *dev = cv->dev;
 	struct accmem_queue *queue = &dev->waiters.queue;
@@ -280,10 +282,10 @@ void accmem_waiters_count_pass(struct accmem_carveout *cv,
 	spin_lock(&accmem_waiters_lock);
 	front = accmem_queue_front(queue);
 	if (front &&
-	    accmem_waiter_of(front)->prospect.carveouts & BIT(cv->index)) {
+	    accmem_waiter_of(front)->demand.carveouts & BIT(cv->index)) {
 		accmem_queue_pass(queue, &user->waiting[dev->index], got,
 				  ktime_get_ns());
-		waiters_settle(dev);
+		waiters_run_queue(dev);
 	}
 	spin_unlock(&accmem_waiters_lock);
 }
@@ -310,7 +312,7 @@ static void waiters_set_reserve(struct accmem_waiters *ws, u64 now)
  */
 int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 {
-	u64 need = max_t(u64, w->prospect.footprint, ACCMEM_GRANULE);
+	u64 need = max_t(u64, w->demand.footprint, ACCMEM_GRANULE);
 	struct accmem_waiters *ws = &w->dev->waiters;
 
 	spin_lock(&accmem_waiters_lock);
@@ -334,9 +336,9 @@ int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 	}
 	if (defer) {
 		w->woken = false;
-		accmem_queue_defer(&ws->queue, &w->q);
+		accmem_queue_enter_asleep(&ws->queue, &w->q);
 		waiter_set_short(w, true);
-		waiters_settle(w->dev);
+		waiters_run_queue(w->dev);
 	}
 	spin_unlock(&accmem_waiters_lock);
 	/*
@@ -348,21 +350,21 @@ int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 }
 
 /**
- * accmem_waiters_begin() - a waiter that was woken is about to try
+ * accmem_waiters_start_try() - a waiter that was woken is about to try
  * @w: the waiter
  *
  * Return: whether it need not, since it has been given what it asked for. If that is of
  * no use, this is called again.
  */
-bool accmem_waiters_begin(struct accmem_waiter *w)
+bool accmem_waiters_start_try(struct accmem_waiter *w)
 {
 	bool given;
 
 	spin_lock(&accmem_waiters_lock);
-	given = w->gift.given;
-	w->gift.given = false;
+	given = w->handoff.given;
+	w->handoff.given = false;
 	if (!given)
-		accmem_queue_begin(&w->dev->waiters.queue, &w->q);
+		accmem_queue_start_try(&w->dev->waiters.queue, &w->q);
 	spin_unlock(&accmem_waiters_lock);
 	return given;
 }
@@ -384,7 +386,7 @@ bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
 	w->woken = false;
 	accmem_queue_sleep(&ws->queue, &w->q, limited, ktime_get_ns());
 	newly_short = waiter_set_short(w, !limited);
-	waiters_settle(w->dev);
+	waiters_run_queue(w->dev);
 	spin_unlock(&accmem_waiters_lock);
 	return newly_short;
 }
@@ -402,7 +404,7 @@ static void waiter_remove(struct accmem_waiter *w, int err)
 	WRITE_ONCE(accmem_nr_waiting, accmem_nr_waiting - 1);
 	if (!ws->queue.nr)
 		list_del_init(&ws->busy);
-	waiters_settle(w->dev);
+	waiters_run_queue(w->dev);
 }
 
 /**
@@ -420,37 +422,37 @@ void accmem_waiters_leave(struct accmem_waiter *w, int err)
 }
 
 /**
- * accmem_waiters_give_up() - a waiter has slept long enough
+ * accmem_waiters_cancel() - a waiter has slept long enough
  * @w: the waiter
  * @err: -ETIMEDOUT, or -ERESTARTSYS for a signal
  * @restarts: the call will be made again: then the waiter stays in its place, and is
- *	not the caller's any more, who keeps accmem_gift.mem
+ *	not the caller's any more, who keeps accmem_handoff.bo
  * @has_tried: it has, and has not slept since
  *
  * Return: false if it was woken in its sleep, which counts more: it is to try.
  */
-bool accmem_waiters_give_up(struct accmem_waiter *w, int err, bool restarts,
-			    bool has_tried)
+bool accmem_waiters_cancel(struct accmem_waiter *w, int err, bool restarts,
+			   bool has_tried)
 {
 	struct accmem_waiters *ws = &w->dev->waiters;
 	bool was_woken;
 
 	spin_lock(&accmem_waiters_lock);
-	was_woken = w->gift.given || (w->woken && !has_tried);
+	was_woken = w->handoff.given || (w->woken && !has_tried);
 	if (!was_woken) {
 		if (err == -ETIMEDOUT)
 			ws->stats.timeouts++;
 		else
 			ws->stats.signals++;
 		if (restarts) {
-			w->gift.mem = NULL;
+			w->handoff.bo = NULL;
 			w->pid = task_pid_nr(current);
 			w->away_until =
 				jiffies +
 				msecs_to_jiffies(ACCMEM_WAIT_RESTART_MS);
 			list_add_tail(&w->link, &ws->away);
-			accmem_queue_away(&ws->queue, &w->q);
-			waiters_settle(w->dev);
+			accmem_queue_suspend(&ws->queue, &w->q);
+			waiters_run_queue(w->dev);
 		} else {
 			waiter_remove(w, err);
 		}
@@ -482,8 +484,8 @@ struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 		list_del_init(&w->link);
 		w->task = current;
 		w->woken = true;
-		accmem_queue_back(&ws->queue, &w->q, ktime_get_ns());
-		waiters_settle(w->dev);
+		accmem_queue_resume(&ws->queue, &w->q, ktime_get_ns());
+		waiters_run_queue(w->dev);
 		break;
 	}
 	spin_unlock(&accmem_waiters_lock);
@@ -506,10 +508,10 @@ static void waiters_drop(struct accmem_waiters *ws, struct accmem_context *ctx)
 }
 
 /**
- * accmem_waiters_forget() - a context ends
+ * accmem_waiters_drop_interrupted() - a context ends
  * @ctx: the context, in which nobody sleeps
  */
-void accmem_waiters_forget(struct accmem_context *ctx)
+void accmem_waiters_drop_interrupted(struct accmem_context *ctx)
 {
 	spin_lock(&accmem_waiters_lock);
 	waiters_drop(&ctx->dev->waiters, ctx);
@@ -517,15 +519,15 @@ void accmem_waiters_forget(struct accmem_context *ctx)
 }
 
 /**
- * accmem_waiters_wanted() - what others than an account wait for
+ * accmem_waiters_shortfall() - what others than an account wait for
  * @account: the account; the lock of all waiters is held
  * @nr: out: how many waiters that are
  *
  * Return: bytes that are missing: what they need beyond what is free and not
  * promised, or where the pieces are too small, what the first of them needs.
  */
-u64 accmem_waiters_wanted(const struct accmem_account *account,
-			  unsigned int *nr)
+u64 accmem_waiters_shortfall(const struct accmem_account *account,
+			     unsigned int *nr)
 {
 	struct accmem_device *dev = account->dev;
 	struct accmem_queue *queue = &dev->waiters.queue;
@@ -546,12 +548,12 @@ u64 accmem_waiters_wanted(const struct accmem_account *account,
 			continue;
 		first = first ?: q->need;
 		need += q->need;
-		carveouts |= w->prospect.carveouts;
+		carveouts |= w->demand.carveouts;
 		++*nr;
 	}
 	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
 		if (carveouts & BIT(cv->index))
-			free += accmem_prospect_free_bytes(cv);
+			free += accmem_demand_free_bytes(cv);
 	}
 	free -= min(free, queue->promised);
 	return need > free ? need - free : first;
@@ -569,7 +571,7 @@ static void waiters_work(struct work_struct *work)
 	accmem_queue_tick(&ws->queue, now);
 	accmem_queue_came_back(&ws->queue);
 	accmem_queue_limits_rose(&ws->queue);
-	waiters_settle(waiters_device(ws));
+	waiters_run_queue(waiters_device(ws));
 	if (ws->queue.nr)
 		waiters_schedule(ws);
 	spin_unlock(&accmem_waiters_lock);
@@ -583,7 +585,7 @@ void accmem_waiters_init(struct accmem_waiters *ws)
 {
 	accmem_queue_init(&ws->queue, ACCMEM_WAIT_BYPASS_BOUND);
 	INIT_LIST_HEAD(&ws->busy);
-	INIT_LIST_HEAD(&ws->shrinkable);
+	INIT_LIST_HEAD(&ws->pressure_clients);
 	INIT_LIST_HEAD(&ws->away);
 	INIT_DELAYED_WORK(&ws->work, waiters_work);
 }

@@ -309,7 +309,7 @@ int accmem_buddy_largest_run_of(struct accmem_buddy *range, u64 owner,
 /* Owners */
 
 void accmem_buddy_set_owners(struct accmem_buddy *range,
-			     struct accmem_buddy_unit *units)
+			     struct accmem_buddy_folio *units)
 {
 	buddy_of(range)->owners = units;
 }
@@ -340,14 +340,14 @@ u64 accmem_buddy_unit_owner(const struct accmem_buddy *range, u64 offset)
 {
 	const struct buddy *b = buddy_of(range);
 
-	return b->owners[offset >> ACCMEM_BUDDY_UNIT_SHIFT].owner;
+	return b->owners[offset >> ACCMEM_BUDDY_FOLIO_SHIFT].owner;
 }
 
 unsigned int accmem_buddy_unit_used(const struct accmem_buddy *range,
 				    u64 offset)
 {
 	const struct buddy *b = buddy_of(range);
-	u64 unit = offset >> ACCMEM_BUDDY_UNIT_SHIFT;
+	u64 unit = offset >> ACCMEM_BUDDY_FOLIO_SHIFT;
 	u64 lo = unit << OWNED_SHIFT;
 
 	if (unit_taken(&b->owners[unit]))

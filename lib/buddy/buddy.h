@@ -15,8 +15,8 @@
 #include <linux/types.h>
 
 /* With the rule of accmem_buddy_set_owners(): what has one owner; tests have less */
-#ifndef ACCMEM_BUDDY_UNIT_SHIFT
-#define ACCMEM_BUDDY_UNIT_SHIFT 21
+#ifndef ACCMEM_BUDDY_FOLIO_SHIFT
+#define ACCMEM_BUDDY_FOLIO_SHIFT 21
 #endif
 #define ACCMEM_BUDDY_CLEANER (~0ull) /* who has what take_dirty() gave */
 
@@ -45,9 +45,9 @@ struct accmem_buddy_request {
 };
 
 /**
- * struct accmem_buddy_unit - whose a unit of 2 MiB is
+ * struct accmem_buddy_folio - whose a unit of 2 MiB is
  */
-struct accmem_buddy_unit {
+struct accmem_buddy_folio {
 	/* private: */
 	u64 owner;
 	u16 used; /* granules; 0: nobody's, or a block covers it */
@@ -121,7 +121,7 @@ int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
  * without the rule.
  */
 void accmem_buddy_set_owners(struct accmem_buddy *b,
-			     struct accmem_buddy_unit *units);
+			     struct accmem_buddy_folio *units);
 
 /**
  * accmem_buddy_alloc() - allocate one contiguous run

@@ -149,7 +149,7 @@ struct buddy {
 	u64 *kept_index; /* parts where any do */
 	u64 kept_top; /* of that, the topmost word */
 	/* owners.inc.c */
-	struct accmem_buddy_unit *owners; /* NULL without the rule */
+	struct accmem_buddy_folio *owners; /* NULL without the rule */
 	struct map full; /* units that have a record of all of their granules */
 };
 

@@ -15,7 +15,7 @@
  * meanwhile. Parked blocks count as free.
  */
 
-#define OWNED_SHIFT (ACCMEM_BUDDY_UNIT_SHIFT - ACCMEM_GRANULE_SHIFT)
+#define OWNED_SHIFT (ACCMEM_BUDDY_FOLIO_SHIFT - ACCMEM_GRANULE_SHIFT)
 #define OWNED BIT_ULL(OWNED_SHIFT) /* granules of a unit */
 
 static inline bool owner_is_bound(const struct buddy *b, u64 owner)
@@ -30,7 +30,7 @@ static inline u64 unit_granules(const struct buddy *b, u64 unit)
 }
 
 /* Granules that a unit has a record of */
-static inline unsigned int unit_taken(const struct accmem_buddy_unit *u)
+static inline unsigned int unit_taken(const struct accmem_buddy_folio *u)
 {
 	return u->used + u->cleaning;
 }
@@ -38,7 +38,7 @@ static inline unsigned int unit_taken(const struct accmem_buddy_unit *u)
 /* May @owner have what is free of a unit? */
 static inline bool unit_permits(const struct buddy *b, u64 unit, u64 owner)
 {
-	const struct accmem_buddy_unit *u = &b->owners[unit];
+	const struct accmem_buddy_folio *u = &b->owners[unit];
 
 	return !unit_taken(u) || u->owner == owner;
 }
@@ -125,14 +125,14 @@ static void units_set_full(struct buddy *b, u64 first, u64 last, bool full)
 }
 
 /* What a unit's record has of @owner's granules */
-static u16 *unit_share(struct accmem_buddy_unit *u, u64 owner)
+static u16 *unit_share(struct accmem_buddy_folio *u, u64 owner)
 {
 	return owner == ACCMEM_BUDDY_CLEANER ? &u->cleaning : &u->used;
 }
 
 static void unit_take(struct buddy *b, u64 unit, u64 n, u64 owner)
 {
-	struct accmem_buddy_unit *u = &b->owners[unit];
+	struct accmem_buddy_folio *u = &b->owners[unit];
 
 	if (!unit_taken(u))
 		u->owner = owner;
@@ -143,7 +143,7 @@ static void unit_take(struct buddy *b, u64 unit, u64 n, u64 owner)
 
 static void unit_give(struct buddy *b, u64 unit, u64 n, u64 owner)
 {
-	struct accmem_buddy_unit *u = &b->owners[unit];
+	struct accmem_buddy_folio *u = &b->owners[unit];
 	u64 all = unit_granules(b, unit);
 
 	if (!unit_taken(u)) { /* a block covered it */
@@ -165,7 +165,7 @@ static void units_forget(struct buddy *b, u64 first, u64 last)
 	if (unit >= last)
 		return;
 	for (; unit < last; unit = map_next(&b->full, unit + 1, true))
-		b->owners[unit] = (struct accmem_buddy_unit){};
+		b->owners[unit] = (struct accmem_buddy_folio){};
 	units_set_full(b, first, last, false);
 }
 
@@ -194,7 +194,7 @@ static noinline void owner_give(struct buddy *b, u64 lo, u64 n, u64 owner)
 }
 
 /* Is a unit in use by a block that has @n granules of it, and by nothing else? */
-static bool unit_is_alone(const struct accmem_buddy_unit *u, u64 n)
+static bool unit_is_alone(const struct accmem_buddy_folio *u, u64 n)
 {
 	return u->used == n && !u->cleaning;
 }

@@ -55,7 +55,7 @@ static void alloc_serve_all(struct accmem_columns *c)
 	list_for_each_entry_safe(w, next, &c->queue, queue) {
 		alloc_serve(c, w);
 		if (w->leads && w->spent)
-			accmem_columns_keep(c, w);
+			accmem_columns_reserve_sm(c, w);
 	}
 }
 
@@ -181,7 +181,7 @@ int accmem_columns_request(struct accmem_columns *c,
 	if (alloc_grant_at_once(c, cta)) {
 		/* whom it has passed too often may hold up what it waits for */
 		if (c->nr_spent != spent && c->nr_holding)
-			accmem_columns_settle(c);
+			accmem_columns_run_queue(c);
 		return alloc_outcome(cta);
 	}
 	if (!wait)
@@ -190,7 +190,7 @@ int accmem_columns_request(struct accmem_columns *c,
 	/* it cannot be met now; but it may take a permit, or be a deadlock */
 	if (!c->exclusive && !c->nr_holding)
 		return -EINPROGRESS;
-	accmem_columns_settle(c);
+	accmem_columns_run_queue(c);
 	accmem_columns_forget_done(c, cta);
 	if (cta->call == ACCMEM_CALL_DONE)
 		return accmem_columns_collect(cta);

@@ -5,7 +5,7 @@
  * Who gets columns, and when, is in alloc.c; the rules about deadlocks are in
  * deadlock.c, launches in launch.c, what a request and an SM are made of in state.c;
  * here is the rest. After each event that may let somebody go on,
- * accmem_columns_settle() serves what can be served, and then looks for a deadlock.
+ * accmem_columns_run_queue() serves what can be served, and then looks for a deadlock.
  *
  * A grant is a reservation until each side has its address where it wants it:
  * only then the columns are held, the permits that the call took are kept, and
@@ -143,7 +143,7 @@ int accmem_columns_dealloc(struct accmem_columns *c,
 		accmem_columns_finish(c, peer, 0);
 	}
 	columns_take(c, cta, columns, unit);
-	accmem_columns_settle(c);
+	accmem_columns_run_queue(c);
 	return 0;
 }
 
@@ -174,7 +174,7 @@ static int columns_confirm_lost(struct accmem_columns *c,
 {
 	columns_end_wait(c, cta, -EFAULT, -EFAULT);
 	accmem_columns_forget_done(c, cta);
-	accmem_columns_settle(c);
+	accmem_columns_run_queue(c);
 	return accmem_columns_collect(cta);
 }
 
@@ -212,7 +212,7 @@ int accmem_columns_relinquish(struct accmem_columns *c,
 		accmem_columns_finish(c, peer, -EPROTO);
 	cta->relinquished = true;
 	accmem_columns_drop_permit(c, cta);
-	accmem_columns_settle(c);
+	accmem_columns_run_queue(c);
 	return both ? -EPROTO : 0;
 }
 
@@ -241,7 +241,7 @@ bool accmem_columns_cancel(struct accmem_columns *c,
 		columns_leave_alone(c, peer);
 	accmem_columns_forget_done(c, cta);
 	cta->call = ACCMEM_CALL_NONE;
-	accmem_columns_settle(c);
+	accmem_columns_run_queue(c);
 	return true;
 }
 
@@ -292,6 +292,6 @@ u64 accmem_columns_exit(struct accmem_columns *c,
 	accmem_columns_drop_permit(c, cta);
 	list_del_init(&cta->link);
 	c->nr_ctas--;
-	accmem_columns_settle(c);
+	accmem_columns_run_queue(c);
 	return held;
 }

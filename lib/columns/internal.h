@@ -31,8 +31,8 @@ int accmem_columns_fail_both(struct accmem_columns *c,
 			     struct accmem_columns_cta *peer, int err);
 void accmem_columns_drop_permit(struct accmem_columns *c,
 				struct accmem_columns_cta *cta);
-void accmem_columns_keep(struct accmem_columns *c,
-			 const struct accmem_columns_cta *w);
+void accmem_columns_reserve_sm(struct accmem_columns *c,
+			       const struct accmem_columns_cta *w);
 void accmem_columns_enqueue(struct accmem_columns *c,
 			    struct accmem_columns_cta *w);
 void accmem_columns_fail(struct accmem_columns *c, struct accmem_columns_cta *w,
@@ -56,7 +56,7 @@ bool accmem_columns_break_deadlock(struct accmem_columns *c);
 void accmem_columns_serve(struct accmem_columns *c);
 
 /* after each event that may let somebody in the queue go on */
-static inline void accmem_columns_settle(struct accmem_columns *c)
+static inline void accmem_columns_run_queue(struct accmem_columns *c)
 {
 	if (!list_empty(&c->queue))
 		accmem_columns_serve(c);

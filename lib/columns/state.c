@@ -166,8 +166,8 @@ static bool state_share_sm(const struct accmem_columns_cta *a,
 }
 
 /* from here to the end of this pass the SMs of @w are for nobody younger */
-void accmem_columns_keep(struct accmem_columns *c,
-			 const struct accmem_columns_cta *w)
+void accmem_columns_reserve_sm(struct accmem_columns *c,
+			       const struct accmem_columns_cta *w)
 {
 	accmem_sm_of(c, w)->stamp = c->pass;
 	if (w->group == 2)
@@ -187,7 +187,7 @@ static void state_count_spent(struct accmem_columns *c,
 		accmem_sm_of(c, w->peer)->nr_spent += one;
 	c->nr_spent += one;
 	if (spent)
-		accmem_columns_keep(c, w);
+		accmem_columns_reserve_sm(c, w);
 }
 
 void accmem_columns_enqueue(struct accmem_columns *c,

@@ -112,8 +112,8 @@ static void queue_set_state(struct accmem_queue *q,
 static void queue_set_limited(struct accmem_queue *q,
 			      struct accmem_queue_waiter *w, bool limited)
 {
-	q->nr_short += w->limited;
-	q->nr_short -= limited;
+	q->nr_starved += w->limited;
+	q->nr_starved -= limited;
 	w->limited = limited;
 }
 
@@ -178,12 +178,13 @@ void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
 	user->nr++;
 	queue_insert(q, w);
 	q->nr++;
-	q->nr_short++;
+	q->nr_starved++;
 	w->state = ACCMEM_QUEUE_ASLEEP;
-	accmem_queue_begin(q, w);
+	accmem_queue_start_try(q, w);
 }
 
-void accmem_queue_begin(struct accmem_queue *q, struct accmem_queue_waiter *w)
+void accmem_queue_start_try(struct accmem_queue *q,
+			    struct accmem_queue_waiter *w)
 {
 	queue_set_state(q, w, ACCMEM_QUEUE_AWAKE);
 	w->seen = q->seq;
@@ -218,14 +219,15 @@ void accmem_queue_serve(struct accmem_queue *q, struct accmem_queue_waiter *w)
 	queue_set_state(q, w, ACCMEM_QUEUE_SERVED);
 }
 
-void accmem_queue_defer(struct accmem_queue *q, struct accmem_queue_waiter *w)
+void accmem_queue_enter_asleep(struct accmem_queue *q,
+			       struct accmem_queue_waiter *w)
 {
 	w->seen = q->seq - 1;
 	w->user_seen = w->user->seq - 1;
 	queue_set_state(q, w, ACCMEM_QUEUE_ASLEEP);
 }
 
-void accmem_queue_away(struct accmem_queue *q, struct accmem_queue_waiter *w)
+void accmem_queue_suspend(struct accmem_queue *q, struct accmem_queue_waiter *w)
 {
 	if (q->reserved == w) {
 		q->reserved = NULL;
@@ -235,8 +237,8 @@ void accmem_queue_away(struct accmem_queue *q, struct accmem_queue_waiter *w)
 	queue_set_state(q, w, ACCMEM_QUEUE_AWAY);
 }
 
-void accmem_queue_back(struct accmem_queue *q, struct accmem_queue_waiter *w,
-		       u64 now)
+void accmem_queue_resume(struct accmem_queue *q, struct accmem_queue_waiter *w,
+			 u64 now)
 {
 	queue_set_state(q, w, ACCMEM_QUEUE_AWAKE);
 	if (q->suspended == w && now >= q->until) {

@@ -92,7 +92,7 @@ struct accmem_queue_waiter {
 /**
  * struct accmem_queue - the waiters for one piece of memory
  * @nr: waiters
- * @nr_short: those that are short of memory, not held up by a limit
+ * @nr_starved: those that are short of memory, not held up by a limit
  * @promised: bytes promised to those that are awake
  * @bound: how often the front may be passed before memory is reserved for it
  * @reserve_ns: for how long memory is reserved; 0 for never
@@ -106,7 +106,7 @@ struct accmem_queue_waiter {
  */
 struct accmem_queue {
 	unsigned int nr;
-	unsigned int nr_short;
+	unsigned int nr_starved;
 	u64 promised;
 	u32 bound;
 	u64 reserve_ns;
@@ -154,11 +154,12 @@ void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			struct accmem_queue_user *user, u64 need);
 
 /**
- * accmem_queue_begin() - a waiter that is awake, or was served, is about to try
+ * accmem_queue_start_try() - a waiter that is awake, or was served, is about to try
  * @q: the queue
  * @w: the waiter, which is awake then: what came back before this is what it will see
  */
-void accmem_queue_begin(struct accmem_queue *q, struct accmem_queue_waiter *w);
+void accmem_queue_start_try(struct accmem_queue *q,
+			    struct accmem_queue_waiter *w);
 
 /**
  * accmem_queue_sleep() - a waiter that is awake has tried in vain
@@ -185,34 +186,36 @@ struct accmem_queue_waiter *accmem_queue_first(struct accmem_queue *q);
 /**
  * accmem_queue_serve() - a waiter is given what it needs
  * @q: the queue
- * @w: the waiter, asleep. accmem_queue_leave() follows, or accmem_queue_begin() if what
+ * @w: the waiter, asleep. accmem_queue_leave() follows, or accmem_queue_start_try() if what
  *	it was given is of no use to it; the next one gets what it is due after that.
  */
 void accmem_queue_serve(struct accmem_queue *q, struct accmem_queue_waiter *w);
 
 /**
- * accmem_queue_defer() - a waiter that is awake has not tried
+ * accmem_queue_enter_asleep() - a waiter that is awake has not tried
  * @q: the queue
  * @w: the waiter, which sleeps until accmem_queue_next() finds that it fits
  */
-void accmem_queue_defer(struct accmem_queue *q, struct accmem_queue_waiter *w);
+void accmem_queue_enter_asleep(struct accmem_queue *q,
+			       struct accmem_queue_waiter *w);
 
 /**
- * accmem_queue_away() - a waiter is not there for a while
+ * accmem_queue_suspend() - a waiter is not there for a while
  * @q: the queue
  * @w: the waiter, in any state. It keeps its place, and its count of passes; memory
  *	is not reserved for it until it is back. accmem_queue_next() follows.
  */
-void accmem_queue_away(struct accmem_queue *q, struct accmem_queue_waiter *w);
+void accmem_queue_suspend(struct accmem_queue *q,
+			  struct accmem_queue_waiter *w);
 
 /**
- * accmem_queue_back() - a waiter that was away is back, and awake
+ * accmem_queue_resume() - a waiter that was away is back, and awake
  * @q: the queue
  * @w: the waiter, for whom memory is reserved again, if it was, until the time is over
  * @now: the time. accmem_queue_next() follows.
  */
-void accmem_queue_back(struct accmem_queue *q, struct accmem_queue_waiter *w,
-		       u64 now);
+void accmem_queue_resume(struct accmem_queue *q, struct accmem_queue_waiter *w,
+			 u64 now);
 
 /**
  * accmem_queue_leave() - wait no more

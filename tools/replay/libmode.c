@@ -24,7 +24,7 @@ struct slab_page {
 /* a range, which several may use at once */
 struct range {
 	struct accmem_buddy buddy;
-	struct accmem_buddy_unit *units;
+	struct accmem_buddy_folio *units;
 	void *meta;
 	u64 size;
 };
@@ -51,7 +51,7 @@ static int range_make(struct range *r, u64 size, bool owners)
 	}
 	r->size = size;
 	r->meta = xcalloc(1, meta_size);
-	r->units = xcalloc((size >> ACCMEM_BUDDY_UNIT_SHIFT) + 1,
+	r->units = xcalloc((size >> ACCMEM_BUDDY_FOLIO_SHIFT) + 1,
 			   sizeof(*r->units));
 	accmem_buddy_init(&r->buddy, size, r->meta);
 	if (owners)

@@ -27,7 +27,7 @@ struct model {
 	bool rule;
 };
 
-#define MODEL_UNIT (1ull << (ACCMEM_BUDDY_UNIT_SHIFT - 12))
+#define MODEL_UNIT (1ull << (ACCMEM_BUDDY_FOLIO_SHIFT - 12))
 #define MODEL_CLEANER 255
 
 /* What accmem_buddy_largest_run_of() says to nobody in particular */

@@ -11,12 +11,12 @@
 #include "lib/buddy/internal.h"
 #include "table.h"
 
-#define UNIT BIT_ULL(ACCMEM_BUDDY_UNIT_SHIFT)
+#define UNIT BIT_ULL(ACCMEM_BUDDY_FOLIO_SHIFT)
 
 /* An instance with the rule, or without */
 struct place {
 	struct accmem_buddy b;
-	struct accmem_buddy_unit *units;
+	struct accmem_buddy_folio *units;
 	void *meta;
 };
 

@@ -37,7 +37,7 @@ struct world {
 	u64 step;
 	bool cache;
 	bool calm;
-	struct accmem_buddy_unit *units;
+	struct accmem_buddy_folio *units;
 	u64 sizes[SIZES];
 	struct accmem_run block[BLOCKS];
 };

@@ -137,7 +137,7 @@ static bool fits(const struct accmem_queue_waiter *q, u64 promised, void *arg)
 static void check_sums(struct world *w)
 {
 	u64 promised = 0;
-	unsigned int i, nr = 0, nr_short = 0;
+	unsigned int i, nr = 0, nr_starved = 0;
 
 	for (i = 0; i < WAITERS; i++) {
 		const struct entry *e = &w->e[i];
@@ -145,7 +145,7 @@ static void check_sums(struct world *w)
 		if (!e->in)
 			continue;
 		nr++;
-		nr_short += !e->limited;
+		nr_starved += !e->limited;
 		if (e->state == ACCMEM_QUEUE_AWAKE)
 			promised += e->w.need;
 		check(w, e->w.state == e->state, "its state");
@@ -153,7 +153,7 @@ static void check_sums(struct world *w)
 		check(w, e->w.passed == e->passed, "how often it was passed");
 	}
 	check(w, w->q.nr == nr, "the number of waiters");
-	check(w, w->q.nr_short == nr_short, "the number of the short ones");
+	check(w, w->q.nr_starved == nr_starved, "the number of the short ones");
 	check(w, w->q.promised == promised, "what is promised");
 }
 
@@ -312,7 +312,7 @@ static void enter(struct world *w, struct entry *e)
 	accmem_queue_enter(&w->q, &e->w, &w->users[e->user], need);
 	if (rng_below(w->draw, 2)) {
 		e->state = ACCMEM_QUEUE_ASLEEP;
-		accmem_queue_defer(&w->q, &e->w);
+		accmem_queue_enter_asleep(&w->q, &e->w);
 	}
 }
 
@@ -374,7 +374,7 @@ static void try(struct world *w, struct entry *e)
 {
 	bool limited = !fits_limit(w, e), vain = limited || !has_room(w, e);
 
-	accmem_queue_begin(&w->q, &e->w);
+	accmem_queue_start_try(&w->q, &e->w);
 	e->state = ACCMEM_QUEUE_AWAKE;
 	if (!vain) {
 		w->free -= e->w.need;
@@ -467,7 +467,7 @@ static void tick(struct world *w)
 static void go_away(struct world *w, struct entry *e)
 {
 	e->state = ACCMEM_QUEUE_AWAY;
-	accmem_queue_away(&w->q, &e->w);
+	accmem_queue_suspend(&w->q, &e->w);
 }
 
 static void come_back(struct world *w, struct entry *e)
@@ -477,7 +477,7 @@ static void come_back(struct world *w, struct entry *e)
 	if (late)
 		naive_demote(w, e);
 	e->state = ACCMEM_QUEUE_AWAKE;
-	accmem_queue_back(&w->q, &e->w, w->now);
+	accmem_queue_resume(&w->q, &e->w, w->now);
 }
 
 /* what a waiter does next */

@@ -479,7 +479,7 @@ static u64 take_owned(struct buddy_test *t, u64 owner, u64 granules)
 static void two_owners_share_no_unit(struct kunit *test)
 {
 	struct buddy_test *t = make(test, 1024);
-	struct accmem_buddy_unit *units;
+	struct accmem_buddy_folio *units;
 	u64 a, b, cursor = 0, largest = 0;
 
 	units = kunit_kcalloc(test, 2, sizeof(*units), GFP_KERNEL);

@@ -281,13 +281,13 @@ static bool who_is_away_for_a_moment_keeps_the_reservation(void)
 
 	if (!reserve(&r))
 		return false;
-	accmem_queue_away(&r.q, &r.large);
+	accmem_queue_suspend(&r.q, &r.large);
 	/* what is not used meanwhile is there for others */
 	if (r.q.reserved ||
 	    accmem_queue_next(&r.q, NULL, fits, &free) != &r.small)
 		return false;
 	accmem_queue_sleep(&r.q, &r.small, false, 106);
-	accmem_queue_back(&r.q, &r.large, 107);
+	accmem_queue_resume(&r.q, &r.large, 107);
 	return r.q.reserved == &r.large && r.q.until == 110 &&
 	       r.q.reservations == 1;
 }
@@ -298,14 +298,14 @@ static bool who_is_away_keeps_it_no_longer_than_others(void)
 
 	if (!reserve(&r))
 		return false;
-	accmem_queue_away(&r.q, &r.large);
+	accmem_queue_suspend(&r.q, &r.large);
 	if (accmem_queue_tick(&r.q, 109) || !accmem_queue_tick(&r.q, 110) ||
 	    !has_expired_at_110(&r))
 		return false;
 	if (!reserve(&r))
 		return false;
-	accmem_queue_away(&r.q, &r.large);
-	accmem_queue_back(&r.q, &r.large, 110);
+	accmem_queue_suspend(&r.q, &r.large);
+	accmem_queue_resume(&r.q, &r.large, 110);
 	return has_expired_at_110(&r);
 }
 
@@ -317,7 +317,7 @@ static bool has_expired_by_leaving(bool away)
 	if (!reserve(&r))
 		return false;
 	if (away)
-		accmem_queue_away(&r.q, &r.large);
+		accmem_queue_suspend(&r.q, &r.large);
 	accmem_queue_leave(&r.q, &r.large, false, 110);
 	sleep_in(&r.q, &r.large, &r.x, 4);
 	return has_expired_at_110(&r);
@@ -404,19 +404,19 @@ static bool a_change_during_a_try_counts(void)
 
 	accmem_queue_init(&q, BOUND);
 	accmem_queue_enter(&q, &w, &x, 1);
-	accmem_queue_begin(&q, &w);
+	accmem_queue_start_try(&q, &w);
 	accmem_queue_came_back(&q);
 	accmem_queue_sleep(&q, &w, false, 0);
 	if (accmem_queue_next(&q, NULL, fits, &free) != &w)
 		return false;
-	accmem_queue_begin(&q, &w);
+	accmem_queue_start_try(&q, &w);
 	accmem_queue_sleep(&q, &w, false, 0);
 	if (accmem_queue_next(&q, NULL, fits, &free))
 		return false;
 	/* of a limit, too */
 	accmem_queue_came_back(&q);
 	accmem_queue_next(&q, NULL, fits, &free);
-	accmem_queue_begin(&q, &w);
+	accmem_queue_start_try(&q, &w);
 	accmem_queue_sank(&x);
 	accmem_queue_sleep(&q, &w, true, 0);
 	return accmem_queue_next(&q, NULL, fits, &free) == &w;

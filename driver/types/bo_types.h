@@ -2,8 +2,8 @@
 /*
  * Memory: the structures.
  */
-#ifndef ACCMEM_MEMORY_TYPES_H
-#define ACCMEM_MEMORY_TYPES_H
+#ifndef ACCMEM_BO_TYPES_H
+#define ACCMEM_BO_TYPES_H
 
 #include <linux/kref.h>
 #include <linux/list.h>
@@ -15,7 +15,7 @@
 #include "types/carveout_types.h"
 
 /**
- * struct accmem_memory_spec - what memory is wanted
+ * struct accmem_bo_spec - what memory is wanted
  * @size: bytes, a multiple of @page_size
  * @alignment: bytes, of one run
  * @page_size: bytes; every run but the last one has a multiple of it
@@ -25,9 +25,9 @@
  * @flags: ACCMEM_ALLOC_POPULATE, _CONTIGUOUS, _TOP_DOWN, _FIXED
  * @cache_mode: enum accmem_cache_mode
  * @buffers: how many buffers it counts as
- * @private_size: bytes of accmem_memory.private
+ * @private_size: bytes of accmem_bo.private
  */
-struct accmem_memory_spec {
+struct accmem_bo_spec {
 	u64 size;
 	u64 alignment;
 	u64 page_size;
@@ -54,13 +54,13 @@ struct accmem_memory_spec {
  * See shared.c.
  */
 struct accmem_shared {
-	struct accmem_memory *host;
+	struct accmem_bo *host;
 	struct mutex lock; /* pieces stay where they are */
 	u8 state[];
 };
 
 /**
- * struct accmem_memory - one piece of memory
+ * struct accmem_bo - one piece of memory
  * @refs: whoever named it, its mappings, calls at work on it
  * @account: what it is charged to
  * @cv: the carveout
@@ -83,19 +83,19 @@ struct accmem_shared {
  * @own_link: in accmem_quarantine.memory; guarded by the carveout's lock
  * @pending: its free is; it is in one of the latter two lists. Changed by those
  *	who name it, or did.
- * @awaited: of the buffers in it, a free is pending, or pieces of freed ones are kept
+ * @wake_on_put: of the buffers in it, a free is pending, or pieces of freed ones are kept
  *	for as long as anybody refers to it. Changed by those who name it.
  * @since: jiffies when @pending began
  * @mapped: there was a mapping once, so that it may have been written to and
  *	pages may be pinned. Set before a mapping is made, by those who name it.
- * @asked: how many find out just now whether it is pinned: faults wait for them, for a
+ * @pin_checks: how many find out just now whether it is pinned: faults wait for them, for a
  *	bounded time
- * @longest: the most bytes that it had before it shrank, 0 if it never has: so long
+ * @max_size: the most bytes that it had before it shrank, 0 if it never has: so long
  *	may a mapping be. Changed by who alone resizes it.
  * @lock: guards the filling of @pages, and @io and @io_size; held while the memory
  *	shrinks
  * @pages: pages by index (emulated)
- * @shed_from: index of the page that is the next to be given back ahead of the rest,
+ * @next_free_index: index of the page that is the next to be given back ahead of the rest,
  *	when nobody refers to the memory any more. Changed by who has the lock under
  *	which that is done.
  * @io: kernel's mapping, of the same cache mode (phys without pages)
@@ -110,7 +110,7 @@ struct accmem_shared {
  * flight, another driver) has pages of it: then it is quarantined until they
  * have been given back.
  */
-struct accmem_memory {
+struct accmem_bo {
 	struct kref refs;
 	struct accmem_account *account;
 	struct accmem_carveout *cv;
@@ -130,18 +130,18 @@ struct accmem_memory {
 	struct list_head own_link;
 
 	bool pending;
-	bool awaited;
+	bool wake_on_put;
 	unsigned long since;
 	bool mapped;
-	atomic_t asked;
-	u64 longest;
+	atomic_t pin_checks;
+	u64 max_size;
 	struct mutex lock; /* filling of pages */
 	struct xarray pages;
-	unsigned long shed_from;
+	unsigned long next_free_index;
 	void __iomem *io;
 	u64 io_size;
 	struct accmem_shared *shared;
 	u8 private[] __aligned(8);
 };
 
-#endif /* ACCMEM_MEMORY_TYPES_H */
+#endif /* ACCMEM_BO_TYPES_H */

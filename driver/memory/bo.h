@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Memory: pieces of a carveout, from creation to release.
+ */
+#ifndef ACCMEM_BO_H
+#define ACCMEM_BO_H
+
+#include <linux/types.h>
+
+#include "types/bo_types.h"
+
+struct accmem_run;
+
+struct accmem_bo *accmem_bo_create(struct accmem_account *account,
+				   struct accmem_carveout *cv,
+				   const struct accmem_bo_spec *spec);
+void accmem_bo_get(struct accmem_bo *bo);
+void accmem_bo_put(struct accmem_bo *bo);
+void accmem_bo_put_user(struct accmem_bo *bo);
+int accmem_bo_extend_prepare(struct accmem_bo *bo, u64 size, u64 page_size,
+			     struct accmem_run *more);
+void accmem_bo_extend(struct accmem_bo *bo, const struct accmem_run *more);
+void accmem_bo_detach(struct accmem_bo *bo);
+void accmem_bo_set_pending(struct accmem_bo *bo, bool pending);
+void accmem_bo_abort(struct accmem_bo *bo);
+bool accmem_bo_is_idle(struct accmem_bo *bo);
+bool accmem_bo_release_pages(struct accmem_bo *bo, bool all);
+struct accmem_bo *accmem_bo_create_empty(struct accmem_account *account,
+					 struct accmem_carveout *cv,
+					 u32 private_size);
+int accmem_bo_adopt(struct accmem_bo *bo, u32 huge, bool dirty);
+void accmem_bo_destroy_empty(struct accmem_bo *bo);
+
+/* did a mapping ever show it? */
+static inline bool accmem_bo_was_mapped(const struct accmem_bo *bo)
+{
+	return READ_ONCE(bo->mapped);
+}
+
+/* may a request be served when nobody is at work on it any more? */
+static inline void accmem_bo_set_wake_on_put(struct accmem_bo *bo,
+					     bool wake_on_put)
+{
+	WRITE_ONCE(bo->wake_on_put, wake_on_put);
+}
+
+#endif /* ACCMEM_BO_H */
