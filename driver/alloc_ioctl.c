@@ -17,7 +17,6 @@
 #include "alloc_ioctl.h"
 #include "command.h"
 #include "compat/compat.h"
-#include "core/user_struct.h"
 #include "stream/fence.h"
 #include "stream/file.h"
 #include "stream/pending.h"
@@ -206,60 +205,25 @@ static int alloc_ioctl_dep(struct accmem_context *ctx,
 	}
 }
 
-/* as alloc_ioctl_respond_alloc(), with the size in the same go */
-static int alloc_ioctl_fetch_free(struct accmem_free *req,
-				  const struct accmem_free __user *from)
-{
-	u32 user_size;
-
-	if (!user_read_access_begin(from, sizeof(*from)))
-		goto slowly;
-	unsafe_get_user(req->size, &from->size, fault);
-	if (unlikely(req->size != sizeof(*from))) {
-		user_read_access_end();
-		goto slowly;
-	}
-	unsafe_get_user(req->flags, &from->flags, fault);
-	unsafe_get_user(req->address, &from->address, fault);
-	unsafe_get_user(req->reserved, &from->reserved, fault);
-	unsafe_get_user(req->fd, &from->fd, fault);
-	unsafe_get_user(req->reserved2, &from->reserved2, fault);
-	unsafe_get_user(req->position, &from->position, fault);
-	user_read_access_end();
-	return 0;
-
-fault:
-	user_read_access_end();
-	return -EFAULT;
-
-slowly:
-	return accmem_copy_command(req, sizeof(*req), from,
-				   offsetofend(struct accmem_free, reserved),
-				   &user_size);
-}
-
 /**
  * accmem_ioctl_free() - ACCMEM_IOC_FREE
- * @ctx: the context
- * @arg: the structure, in the caller's memory
+ * @cmd: the command
  *
- * Return: 0 or an error of it.
+ * Context: Process context. May sleep.
+ * Return: 0 or an error of FREE.
  */
-int accmem_ioctl_free(struct accmem_context *ctx, void __user *arg)
+int accmem_ioctl_free(struct accmem_command *cmd)
 {
+	const struct accmem_free *req = &cmd->data.free;
 	struct accmem_dep dep = {};
-	struct accmem_free req;
 	int err;
 
-	err = alloc_ioctl_fetch_free(&req, arg);
-	if (err)
-		return err;
-	if (req.reserved || req.reserved2)
+	if (req->reserved || req->reserved2)
 		return -EINVAL;
-	err = alloc_ioctl_dep(ctx, &req, &dep);
+	err = alloc_ioctl_dep(cmd->ctx, req, &dep);
 	if (err)
 		return err;
-	err = accmem_free(ctx, req.address, &dep);
+	err = accmem_free(cmd->ctx, req->address, &dep);
 	if (err && !accmem_dep_is_signaled(&dep))
 		accmem_dep_put(&dep);
 	return err;

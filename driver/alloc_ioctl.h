@@ -5,13 +5,10 @@
 #ifndef ACCMEM_ALLOC_IOCTL_H
 #define ACCMEM_ALLOC_IOCTL_H
 
-#include <linux/compiler.h>
-
 struct accmem_command;
-struct accmem_context;
 
 int accmem_ioctl_alloc(struct accmem_command *cmd);
-int accmem_ioctl_free(struct accmem_context *ctx, void __user *arg);
+int accmem_ioctl_free(struct accmem_command *cmd);
 int accmem_ioctl_realloc(struct accmem_command *cmd);
 
 #endif /* ACCMEM_ALLOC_IOCTL_H */

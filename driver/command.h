@@ -16,12 +16,13 @@ union accmem_command_data {
 	u32 user_size; /* each begins with it */
 	struct accmem_info info;
 	struct accmem_alloc alloc;
+	struct accmem_free free;
 	struct accmem_query query;
 	struct accmem_realloc realloc;
 	struct accmem_access access;
 	struct accmem_prefetch prefetch;
 	struct accmem_advise advise;
-	struct accmem_pressure shrink;
+	struct accmem_pressure pressure;
 	struct accmem_stream_create stream_create;
 	struct accmem_tmem_setup tmem_setup;
 	struct accmem_tmem_launch tmem_launch;

@@ -191,9 +191,9 @@ static int ioctl_advise(struct accmem_command *cmd)
 }
 
 /* The answer is written before, too: what it cannot say had better not be done. */
-static int ioctl_shrink(struct accmem_command *cmd)
+static int ioctl_pressure(struct accmem_command *cmd)
 {
-	struct accmem_pressure *req = &cmd->data.shrink;
+	struct accmem_pressure *req = &cmd->data.pressure;
 	int err;
 
 	if (req->flags & ~ACCMEM_PRESSURE_FLAGS || req->reserved)
@@ -331,152 +331,47 @@ static int ioctl_tmem_cluster(struct accmem_command *cmd)
 	return err;
 }
 
-/*
- * The member of the union that a row and its function name is the command's
- * structure, and that begins with its size.
- */
-static_assert(__same_type(struct accmem_info,
-			  ((union accmem_command_data *)0)->info));
-static_assert(__same_type(struct accmem_alloc,
-			  ((union accmem_command_data *)0)->alloc));
-static_assert(__same_type(struct accmem_query,
-			  ((union accmem_command_data *)0)->query));
-static_assert(__same_type(struct accmem_realloc,
-			  ((union accmem_command_data *)0)->realloc));
-static_assert(__same_type(struct accmem_access,
-			  ((union accmem_command_data *)0)->access));
-static_assert(__same_type(struct accmem_prefetch,
-			  ((union accmem_command_data *)0)->prefetch));
-static_assert(__same_type(struct accmem_advise,
-			  ((union accmem_command_data *)0)->advise));
-static_assert(__same_type(struct accmem_pressure,
-			  ((union accmem_command_data *)0)->shrink));
-static_assert(__same_type(struct accmem_stream_create,
-			  ((union accmem_command_data *)0)->stream_create));
-static_assert(__same_type(struct accmem_tmem_setup,
-			  ((union accmem_command_data *)0)->tmem_setup));
-static_assert(__same_type(struct accmem_tmem_launch,
-			  ((union accmem_command_data *)0)->tmem_launch));
-static_assert(__same_type(struct accmem_tmem_cluster,
-			  ((union accmem_command_data *)0)->tmem_cluster));
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_info);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_alloc);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_free);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_query);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_realloc);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_access);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_prefetch);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_advise);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_pressure);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_create);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_launch);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_cluster);
-
-/* @min_size: the structure's size in the first version of the ABI */
-struct command_op {
+/* @min_size: size of the structure in the first version of the ABI */
+struct ioctl_op {
 	unsigned int cmd;
 	size_t size;
 	size_t min_size;
 	int (*run)(struct accmem_command *cmd);
 };
 
-static const struct command_op ops[] = {
-	[_IOC_NR(ACCMEM_IOC_INFO)] = {
-		.cmd = ACCMEM_IOC_INFO,
-		.size = sizeof_field(union accmem_command_data, info),
-		.min_size = offsetofend(struct accmem_info, numa_node),
-		.run = ioctl_info,
-	},
-	[_IOC_NR(ACCMEM_IOC_ALLOC)] = {
-		.cmd = ACCMEM_IOC_ALLOC,
-		.size = sizeof_field(union accmem_command_data, alloc),
-		.min_size = offsetofend(struct accmem_alloc, nr_runs),
-		.run = accmem_ioctl_alloc,
-	},
-	[_IOC_NR(ACCMEM_IOC_QUERY)] = {
-		.cmd = ACCMEM_IOC_QUERY,
-		.size = sizeof_field(union accmem_command_data, query),
-		.min_size = offsetofend(struct accmem_query, reserved),
-		.run = ioctl_query,
-	},
-	[_IOC_NR(ACCMEM_IOC_REALLOC)] = {
-		.cmd = ACCMEM_IOC_REALLOC,
-		.size = sizeof_field(union accmem_command_data, realloc),
-		.min_size = offsetofend(struct accmem_realloc, reserved),
-		.run = accmem_ioctl_realloc,
-	},
-	[_IOC_NR(ACCMEM_IOC_ACCESS)] = {
-		.cmd = ACCMEM_IOC_ACCESS,
-		.size = sizeof_field(union accmem_command_data, access),
-		.min_size = offsetofend(struct accmem_access, done),
-		.run = ioctl_access,
-	},
-	[_IOC_NR(ACCMEM_IOC_PREFETCH)] = {
-		.cmd = ACCMEM_IOC_PREFETCH,
-		.size = sizeof_field(union accmem_command_data, prefetch),
-		.min_size = offsetofend(struct accmem_prefetch, reserved),
-		.run = ioctl_prefetch,
-	},
-	[_IOC_NR(ACCMEM_IOC_ADVISE)] = {
-		.cmd = ACCMEM_IOC_ADVISE,
-		.size = sizeof_field(union accmem_command_data, advise),
-		.min_size = offsetofend(struct accmem_advise, reserved),
-		.run = ioctl_advise,
-	},
-	[_IOC_NR(ACCMEM_IOC_PRESSURE)] = {
-		.cmd = ACCMEM_IOC_PRESSURE,
-		.size = sizeof_field(union accmem_command_data, shrink),
-		.min_size = offsetofend(struct accmem_pressure, reserved),
-		.run = ioctl_shrink,
-	},
-	[_IOC_NR(ACCMEM_IOC_STREAM_CREATE)] = {
-		.cmd = ACCMEM_IOC_STREAM_CREATE,
-		.size = sizeof_field(union accmem_command_data, stream_create),
-		.min_size = offsetofend(struct accmem_stream_create, reserved),
-		.run = ioctl_stream_create,
-	},
-	[_IOC_NR(ACCMEM_IOC_TMEM_SETUP)] = {
-		.cmd = ACCMEM_IOC_TMEM_SETUP,
-		.size = sizeof_field(union accmem_command_data, tmem_setup),
-		.min_size = offsetofend(struct accmem_tmem_setup, reserved),
-		.run = ioctl_tmem_setup,
-	},
-	[_IOC_NR(ACCMEM_IOC_TMEM_LAUNCH)] = {
-		.cmd = ACCMEM_IOC_TMEM_LAUNCH,
-		.size = sizeof_field(union accmem_command_data, tmem_launch),
-		.min_size = offsetofend(struct accmem_tmem_launch, reserved),
-		.run = ioctl_tmem_launch,
-	},
-	[_IOC_NR(ACCMEM_IOC_TMEM_CLUSTER)] = {
-		.cmd = ACCMEM_IOC_TMEM_CLUSTER,
-		.size = sizeof_field(union accmem_command_data, tmem_cluster),
-		.min_size = offsetofend(struct accmem_tmem_cluster, members),
-		.run = ioctl_tmem_cluster,
-	},
+/*
+ * The row of a command: @_member of union accmem_command_data is its structure, which
+ * begins with the member size; @_last is the last member in the first version of the ABI.
+ */
+#define IOCTL_STRUCT(_member) typeof_member(union accmem_command_data, _member)
+#define IOCTL_OP(_cmd, _run, _member, _last)                           \
+	[_IOC_NR(_cmd)] = {                                            \
+		.cmd = _cmd,                                           \
+		.size = sizeof(IOCTL_STRUCT(_member)) +                \
+			BUILD_BUG_ON_ZERO(!ACCMEM_BEGINS_WITH_SIZE(    \
+				IOCTL_STRUCT(_member))),               \
+		.min_size = offsetofend(IOCTL_STRUCT(_member), _last), \
+		.run = _run,                                           \
+	}
+
+static const struct ioctl_op ioctl_ops[] = {
+	IOCTL_OP(ACCMEM_IOC_INFO, ioctl_info, info, numa_node),
+	IOCTL_OP(ACCMEM_IOC_ALLOC, accmem_ioctl_alloc, alloc, nr_runs),
+	IOCTL_OP(ACCMEM_IOC_FREE, accmem_ioctl_free, free, reserved),
+	IOCTL_OP(ACCMEM_IOC_QUERY, ioctl_query, query, reserved),
+	IOCTL_OP(ACCMEM_IOC_REALLOC, accmem_ioctl_realloc, realloc, reserved),
+	IOCTL_OP(ACCMEM_IOC_ACCESS, ioctl_access, access, done),
+	IOCTL_OP(ACCMEM_IOC_PREFETCH, ioctl_prefetch, prefetch, reserved),
+	IOCTL_OP(ACCMEM_IOC_ADVISE, ioctl_advise, advise, reserved),
+	IOCTL_OP(ACCMEM_IOC_PRESSURE, ioctl_pressure, pressure, reserved),
+	IOCTL_OP(ACCMEM_IOC_STREAM_CREATE, ioctl_stream_create, stream_create,
+		 reserved),
+	IOCTL_OP(ACCMEM_IOC_TMEM_SETUP, ioctl_tmem_setup, tmem_setup, reserved),
+	IOCTL_OP(ACCMEM_IOC_TMEM_LAUNCH, ioctl_tmem_launch, tmem_launch,
+		 reserved),
+	IOCTL_OP(ACCMEM_IOC_TMEM_CLUSTER, ioctl_tmem_cluster, tmem_cluster,
+		 members),
 };
-
-static noinline int ioctl_by_table(struct accmem_context *ctx, unsigned int nr,
-				   void __user *arg)
-{
-	const struct command_op *op;
-	struct accmem_command cmd __uninitialized; /* until it is fetched */
-	unsigned int index = _IOC_NR(nr);
-	int err;
-
-	if (index >= ARRAY_SIZE(ops))
-		return -ENOTTY;
-	op = &ops[array_index_nospec(index, ARRAY_SIZE(ops))];
-	if (op->cmd != nr)
-		return -ENOTTY;
-	cmd.ctx = ctx;
-	cmd.arg = arg;
-	cmd.size = op->size;
-	err = ioctl_fetch(&cmd, op->min_size);
-	if (err)
-		return err;
-	return op->run(&cmd);
-}
 
 /**
  * accmem_ioctl() - the device's ioctl
@@ -484,13 +379,26 @@ static noinline int ioctl_by_table(struct accmem_context *ctx, unsigned int nr,
  * @nr: ACCMEM_IOC_*
  * @arg: the command's structure, in the caller's memory
  *
+ * Context: Process context. May sleep.
  * Return: 0 or the command's error; -ENOTTY for an unknown command.
  */
 long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 {
-	/* the shortest command: the table's way would be longer than what it does */
-	if (nr == ACCMEM_IOC_FREE)
-		return accmem_ioctl_free(file->private_data,
-					 (void __user *)arg);
-	return ioctl_by_table(file->private_data, nr, (void __user *)arg);
+	struct accmem_command cmd __uninitialized; /* ioctl_fetch() fills it */
+	unsigned int index = _IOC_NR(nr);
+	const struct ioctl_op *op;
+	int err;
+
+	if (index >= ARRAY_SIZE(ioctl_ops))
+		return -ENOTTY;
+	op = &ioctl_ops[array_index_nospec(index, ARRAY_SIZE(ioctl_ops))];
+	if (op->cmd != nr)
+		return -ENOTTY;
+	cmd.ctx = file->private_data;
+	cmd.arg = (void __user *)arg;
+	cmd.size = op->size;
+	err = ioctl_fetch(&cmd, op->min_size);
+	if (err)
+		return err;
+	return op->run(&cmd);
 }

@@ -9,10 +9,13 @@
 #include <linux/mm.h>
 #include <linux/uaccess.h>
 
-/* what accmem_get_size() looks for is there, in every version; it is words */
-#define ACCMEM_BEGINS_WITH_SIZE(_type)                           \
-	static_assert(offsetofend(_type, size) == sizeof(u32) && \
-		      !(sizeof(_type) % sizeof(u64)))
+/*
+ * Does a structure consist of 64-bit words, and begin with the 32-bit member size, which
+ * accmem_get_size() reads? A constant expression.
+ */
+#define ACCMEM_BEGINS_WITH_SIZE(_type)              \
+	(offsetofend(_type, size) == sizeof(u32) && \
+	 !(sizeof(_type) % sizeof(u64)))
 
 /*
  * The size of a caller's structure, with which it begins: 0, -EFAULT, -EINVAL

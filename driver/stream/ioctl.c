@@ -122,11 +122,11 @@ struct call_op {
 	int (*run)(struct call *call);
 };
 
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_signal);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_query);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_wait);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_import);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_export);
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_signal));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_query));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_wait));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_import));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_export));
 
 #define FIRST _IOC_NR(ACCMEM_IOC_STREAM_SIGNAL)
 

@@ -25,12 +25,12 @@ static int cta_ioctl_check_call(const struct accmem_cta_call *call)
 	}
 }
 
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_alloc);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_dealloc);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_relinquish);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_query);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_cancel);
-ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_eventfd);
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_alloc));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_dealloc));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_relinquish));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_query));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_cancel));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_eventfd));
 
 /*
  * A structure, with its size in the caller's version; @least: the size in the
