@@ -196,13 +196,13 @@ uint64_t accmem_ms(void);
 /*
  * Tenants. sysfs_file() makes the name of an attribute's file. debug_read() reads a
  * file of the device in debugfs, as accmem_read_file() does. shared() returns a number
- * in the device's debugfs file "shared", or a negative value.
+ * in the device's debugfs file "lock_stats", or a negative value.
  */
 void accmem_sysfs_file(const char *path, const char *name, char *file,
 		       size_t size);
 int accmem_debug_read(const char *path, const char *name, char *text,
 		      size_t size);
-int64_t accmem_shared(const char *path, const char *key);
+int64_t accmem_lock_stats(const char *path, const char *key);
 /* true if a compound page can belong to one context only */
 bool accmem_owns_folios(const struct accmem_info *info);
 /*
