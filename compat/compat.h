@@ -160,20 +160,10 @@ static inline u32 accmem_emulated_cache_modes(void)
 	return BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC);
 }
 
-/* change the direct mapping of @nr pages from @page on; may sleep */
-static inline int accmem_set_cache_mode(struct page *page, int nr, u32 mode)
-{
-	unsigned long address = (unsigned long)page_address(page);
-
-	switch (mode) {
-	case ACCMEM_CACHE_WC:
-		return set_memory_wc(address, nr);
-	case ACCMEM_CACHE_UC:
-		return set_memory_uc(address, nr);
-	default:
-		return set_memory_wb(address, nr);
-	}
-}
+/* change the direct mapping of some pages; may sleep */
+#define accmem_set_memory_wb set_memory_wb
+#define accmem_set_memory_wc set_memory_wc
+#define accmem_set_memory_uc set_memory_uc
 #else
 /* without a flush, what one owner left in the cache would reach the next */
 #define ACCMEM_FRAME_CACHE_MODES (BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC))
@@ -187,9 +177,19 @@ static inline u32 accmem_emulated_cache_modes(void)
 	return 0;
 }
 
-static inline int accmem_set_cache_mode(struct page *page, int nr, u32 mode)
+static inline int accmem_set_memory_wb(unsigned long address, int nr)
 {
-	return mode == ACCMEM_CACHE_WB ? 0 : -EOPNOTSUPP;
+	return 0;
+}
+
+static inline int accmem_set_memory_wc(unsigned long address, int nr)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int accmem_set_memory_uc(unsigned long address, int nr)
+{
+	return -EOPNOTSUPP;
 }
 #endif /* CONFIG_X86 */
 

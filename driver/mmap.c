@@ -12,6 +12,7 @@
 #include <linux/fs.h>
 
 #include "compat/compat.h"
+#include "core/cache_mode.h"
 #include "core/carveout.h"
 #include "memory/bo.h"
 #include "memory/mapping.h"
@@ -78,18 +79,6 @@ static const struct vm_operations_struct mmap_shared_vm_ops = {
 	.page_mkwrite = mmap_shared_mkwrite,
 };
 
-static pgprot_t mmap_cache_prot(u32 cache_mode, pgprot_t prot)
-{
-	switch (cache_mode) {
-	case ACCMEM_CACHE_WC:
-		return pgprot_writecombine(prot);
-	case ACCMEM_CACHE_UC:
-		return pgprot_noncached(prot);
-	default:
-		return prot;
-	}
-}
-
 /*
  * The memory at an address, with a reference, as long as it has a name. From
  * here on it counts as mapped: it is not kept when it is freed, and its pages
@@ -127,7 +116,8 @@ static int mmap_bo(struct accmem_bo *bo, struct vm_area_struct *vma, u64 offset)
 	if (!accmem_has_pages(bo->cv) && !bo->shared)
 		set |= VM_PFNMAP;
 	accmem_vm_flags_mod(vma, set, VM_MAYEXEC);
-	vma->vm_page_prot = mmap_cache_prot(bo->cache_mode, vma->vm_page_prot);
+	vma->vm_page_prot =
+		accmem_cache_mode_pgprot(bo->cache_mode, vma->vm_page_prot);
 	vma->vm_private_data = bo;
 	vma->vm_ops = bo->shared ? &mmap_shared_vm_ops : &mmap_vm_ops;
 	vma_set_file(vma, file);

@@ -14,6 +14,7 @@
 #include <linux/string.h>
 
 #include "alloc/alloc.h"
+#include "core/cache_mode.h"
 #include "core/carveout.h"
 #include "internal.h"
 #include "stream/pending.h"
@@ -187,7 +188,7 @@ static inline int alloc_check(struct accmem_context *ctx,
 	if ((req->stream && !(req->flags & ACCMEM_ALLOC_STREAM)) ||
 	    (req->deadline_ns && !(req->flags & ACCMEM_ALLOC_WAIT)))
 		return -EINVAL;
-	if (req->cache_mode > ACCMEM_CACHE_UC)
+	if (!accmem_cache_mode_is_valid(req->cache_mode))
 		return -EINVAL;
 	if (req->kind != ACCMEM_KIND_DEVICE) {
 		int err = alloc_check_kind(ctx, req);

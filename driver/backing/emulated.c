@@ -20,6 +20,7 @@
 
 #include "backing/backing.h"
 #include "compat/compat.h"
+#include "core/cache_mode.h"
 #include "core/account.h"
 #include "core/carveout.h"
 #include "types/bo_types.h"
@@ -58,8 +59,8 @@ static void emulated_free_page_of(struct accmem_bo *bo, struct page *page)
 
 	/* a page whose direct mapping cannot be mended is lost, not reused */
 	if (bo->cache_mode != ACCMEM_CACHE_WB &&
-	    WARN_ON_ONCE(
-		    accmem_set_cache_mode(page, 1u << order, ACCMEM_CACHE_WB)))
+	    WARN_ON_ONCE(accmem_cache_mode_set_pages(ACCMEM_CACHE_WB, page,
+						     1u << order)))
 		return;
 	emulated_sub_resident(bo->cv, 1l << order);
 	if (order)
@@ -97,7 +98,7 @@ static struct page *emulated_new_page(struct accmem_bo *bo, unsigned int order)
 		return NULL;
 	}
 	if (bo->cache_mode != ACCMEM_CACHE_WB &&
-	    accmem_set_cache_mode(page, 1u << order, bo->cache_mode)) {
+	    accmem_cache_mode_set_pages(bo->cache_mode, page, 1u << order)) {
 		emulated_sub_resident(cv, 1l << order);
 		__free_pages(page, order);
 		return NULL;

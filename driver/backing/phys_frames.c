@@ -18,26 +18,16 @@
 #include <linux/pagemap.h>
 
 #include "compat/compat.h"
+#include "core/cache_mode.h"
 #include "internal.h"
 #include "memory/clear.h"
-
-static void __iomem *frames_map_mode(phys_addr_t phys, u64 size, u32 cache_mode)
-{
-	switch (cache_mode) {
-	case ACCMEM_CACHE_WC:
-		return ioremap_wc(phys, size);
-	case ACCMEM_CACHE_UC:
-		return ioremap(phys, size);
-	default:
-		return ioremap_cache(phys, size);
-	}
-}
 
 /* @bo->lock is held, or nobody else knows of it. Undone by frames_release(). */
 static int frames_map(struct accmem_bo *bo, u64 size)
 {
-	void __iomem *io = frames_map_mode(bo->cv->phys + bo->run.start, size,
-					   bo->cache_mode);
+	phys_addr_t phys = bo->cv->phys + bo->run.start;
+	void __iomem *io =
+		accmem_cache_mode_ioremap(bo->cache_mode, phys, size);
 
 	if (!io)
 		return -ENOMEM;
