@@ -34,7 +34,7 @@ static int alloc_ioctl_fail_alloc(struct accmem_command *cmd, int err)
 	if (err == -ENOMEM || err == -ETIMEDOUT) {
 		accmem_usage_space(cmd->ctx, carveouts, &req->free_bytes,
 				   &req->largest_run);
-		req->carveouts = carveouts & cmd->ctx->dev->carveouts;
+		req->carveouts = carveouts & cmd->ctx->carveouts->device_mask;
 		if (accmem_command_respond(cmd))
 			err = -EFAULT;
 	}
@@ -56,7 +56,7 @@ static void alloc_ioctl_describe_alloc(const struct accmem_buffer *buf,
 	req->nr_runs = accmem_buffer_bo(buf)->nr_runs;
 	req->free_bytes = 0;
 	req->largest_run = 0;
-	req->carveouts = BIT(cv->index) & cv->dev->carveouts;
+	req->carveouts = BIT(cv->index) & cv->carveouts->device_mask;
 	req->position = buf->pending.deps[0].position;
 }
 
@@ -272,7 +272,7 @@ int accmem_ioctl_realloc(struct accmem_command *cmd)
 	err = accmem_realloc_prepare(cmd->ctx, req, &r);
 	/* it may have had memory for a while, which was given back silently */
 	if (err == -ENOMEM || err == -EDQUOT || err == -EINTR)
-		accmem_waiters_wake_freed(cmd->ctx->dev,
+		accmem_waiters_wake_freed(cmd->ctx->account->waiters,
 					  cmd->ctx->account->user);
 	if (err)
 		return alloc_ioctl_fail_realloc(cmd, r.carveouts, err);

@@ -81,7 +81,7 @@ void accmem_context_end(struct accmem_context *ctx)
 	/* while others find it: what it kept is free, also of what is pending */
 	accmem_reclaim_end(ctx);
 	rcu_assign_pointer(ctx->account->context, NULL);
-	atomic_dec(&ctx->dev->nr_contexts);
+	atomic_dec(&ctx->account->accounts->nr_contexts);
 	accmem_tmem_end(ctx);
 	accmem_pressure_end(ctx);
 	accmem_waiters_drop_interrupted(ctx);

@@ -19,6 +19,7 @@
 #include "memory/bo.h"
 #include "stream/stream.h"
 #include "tmem/show.h"
+#include "types/device_types.h"
 #include "vm/buffer.h"
 #include "vm/context.h"
 #include "vm/lookup.h"
@@ -80,8 +81,8 @@ static void debugfs_show_map(struct seq_file *m, struct accmem_carveout *cv)
 	cell = div_u64(cv->capacity + COLUMNS * ROWS_MAX - 1,
 		       COLUMNS * ROWS_MAX);
 	cell = max_t(u64, ALIGN(cell, ACCMEM_GRANULE), ACCMEM_GRANULE);
-	seq_printf(m, "# %s", cv->dev->name);
-	if (cv->dev->nr_device > 1)
+	seq_printf(m, "# %s", cv->carveouts->accounts->name);
+	if (cv->carveouts->nr_device > 1)
 		seq_printf(m, " carveout %u", cv->index);
 	seq_printf(m,
 		   ": %llu bytes a character: . free, - less than half used, + more, # all used\n",
@@ -106,7 +107,8 @@ static int debugfs_map_show(struct seq_file *m, void *unused)
 	struct accmem_carveout *cv;
 
 	/* where host memory lies means nothing */
-	for (cv = dev->cvs; cv < dev->cvs + dev->nr_device; cv++)
+	for (cv = dev->carveouts->cvs;
+	     cv < dev->carveouts->cvs + dev->carveouts->nr_device; cv++)
 		debugfs_show_map(m, cv);
 	return 0;
 }
@@ -135,7 +137,8 @@ static int debugfs_usage_show(struct seq_file *m, void *unused)
 	struct accmem_carveout *cv;
 	unsigned int i;
 
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+	accmem_for_each_carveout(cv, dev->carveouts)
+	{
 		struct usage *u = &of[cv->index];
 
 		u->capacity = cv->capacity;
@@ -148,13 +151,15 @@ static int debugfs_usage_show(struct seq_file *m, void *unused)
 			sum.bytes[i] += u->bytes[i];
 	}
 	debugfs_show_usage(m, &sum);
-	for (i = 0; i < dev->nr_device && dev->nr_device > 1; i++) {
+	for (i = 0;
+	     i < dev->carveouts->nr_device && dev->carveouts->nr_device > 1;
+	     i++) {
 		seq_printf(m, "# carveout %u\n", i);
 		debugfs_show_usage(m, &of[i]);
 	}
-	if (dev->host) {
+	if (dev->carveouts->host_mask) {
 		seq_puts(m, "# host\n");
-		debugfs_show_usage(m, &of[dev->nr_device]);
+		debugfs_show_usage(m, &of[dev->carveouts->nr_device]);
 	}
 	return 0;
 }
@@ -167,9 +172,9 @@ static struct accmem_account *debugfs_account_next(struct accmem_device *dev,
 	struct accmem_account *account;
 
 	rcu_read_lock();
-	account = xa_find(&dev->accounts, id, ULONG_MAX, XA_PRESENT);
+	account = xa_find(&dev->accounts.xa, id, ULONG_MAX, XA_PRESENT);
 	while (account && !kref_get_unless_zero(&account->refs))
-		account = xa_find_after(&dev->accounts, id, ULONG_MAX,
+		account = xa_find_after(&dev->accounts.xa, id, ULONG_MAX,
 					XA_PRESENT);
 	rcu_read_unlock();
 	++*id;
@@ -279,7 +284,7 @@ static int debugfs_buffers_show(struct seq_file *m, void *unused)
 
 	seq_puts(m,
 		 "# context address length footprint runs cache_mode carveout\n");
-	while ((ctx = accmem_context_next(&dev->accounts, &id))) {
+	while ((ctx = accmem_context_next(&dev->accounts.xa, &id))) {
 		debugfs_show_buffers(m, ctx);
 		accmem_context_put(ctx);
 	}
@@ -310,7 +315,7 @@ static int debugfs_streams_show(struct seq_file *m, void *unused)
 	unsigned long id = 0;
 
 	seq_puts(m, "# context stream reached claimed pending error\n");
-	while ((ctx = accmem_context_next(&dev->accounts, &id))) {
+	while ((ctx = accmem_context_next(&dev->accounts.xa, &id))) {
 		debugfs_show_streams(m, ctx);
 		accmem_context_put(ctx);
 	}
@@ -416,7 +421,7 @@ static int debugfs_shared_show(struct seq_file *m, void *unused)
 	struct accmem_carveout *cv;
 	u64 holds = 0;
 
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
+	accmem_for_each_carveout(cv, dev->carveouts)
 		holds += READ_ONCE(cv->holds);
 	seq_printf(m, "carveout_lock_holds %llu\n", holds);
 	return 0;
@@ -441,7 +446,7 @@ void accmem_debugfs_exit(void)
 
 void accmem_debugfs_add(struct accmem_device *dev)
 {
-	dev->debugfs = debugfs_create_dir(dev->name, root);
+	dev->debugfs = debugfs_create_dir(dev->accounts.name, root);
 	debugfs_create_file("occupancy", 0400, dev->debugfs, dev,
 			    &debugfs_map_fops);
 	debugfs_create_file("usage", 0400, dev->debugfs, dev,

@@ -26,6 +26,7 @@
 #include "mmap.h"
 #include "stream/pending.h"
 #include "sysfs.h"
+#include "types/device_types.h"
 #include "vm/context.h"
 #include "waitq/waiters.h"
 
@@ -44,7 +45,8 @@ static int device_open(struct inode *inode, struct file *file)
 	/* pairs with smp_store_release() in accmem_device_start() */
 	if (!smp_load_acquire(&started))
 		return -ENXIO;
-	ctx = accmem_context_open(dev);
+	ctx = accmem_context_open(&dev->accounts, dev->carveouts, &dev->waiters,
+				  &dev->due);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	file->private_data = ctx;
@@ -83,15 +85,17 @@ static u64 device_span_of(const struct accmem_carveout *cv, unsigned int times)
 static u64 device_place_carveouts(struct accmem_device *dev, unsigned int times)
 {
 	struct accmem_carveout *cv;
-	u64 at = dev->address_base;
+	u64 at = dev->carveouts->address_base;
 
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+	accmem_for_each_carveout(cv, dev->carveouts)
+	{
 		cv->address_base = at;
 		cv->address_span = device_span_of(cv, times);
 		at = ALIGN(at + cv->address_span, ACCMEM_SPAN_ALIGNMENT);
 	}
 	cv--;
-	return cv->address_base + cv->address_span - dev->address_base;
+	return cv->address_base + cv->address_span -
+	       dev->carveouts->address_base;
 }
 
 /*
@@ -103,23 +107,30 @@ static void device_set_addresses(struct accmem_device *dev)
 {
 	unsigned int times = 16;
 
-	dev->address_base = (dev->index + 1) * ACCMEM_MAX_SPAN;
+	dev->carveouts->address_base =
+		(dev->accounts.index + 1) * ACCMEM_MAX_SPAN;
 	do {
-		dev->address_span = device_place_carveouts(dev, times);
+		dev->carveouts->address_span =
+			device_place_carveouts(dev, times);
 		times /= 2;
-	} while (dev->address_span > ACCMEM_MAX_SPAN && times);
+	} while (dev->carveouts->address_span > ACCMEM_MAX_SPAN && times);
 }
 
 static void device_free(struct device *d)
 {
-	kvfree(container_of(d, struct accmem_device, device));
+	struct accmem_device *dev =
+		container_of(d, struct accmem_device, device);
+
+	kvfree(dev->carveouts);
+	kfree(dev);
 }
 
 static void device_init_carveout(struct accmem_device *dev,
 				 struct accmem_carveout *cv)
 {
-	cv->dev = dev;
-	cv->index = cv - dev->cvs;
+	cv->carveouts = dev->carveouts;
+	cv->waiters = &dev->waiters;
+	cv->index = cv - dev->carveouts->cvs;
 	cv->node = NUMA_NO_NODE;
 	accmem_clear_init(cv);
 	accmem_quarantine_init(cv);
@@ -141,14 +152,23 @@ struct accmem_device *accmem_device_alloc(unsigned int index,
 	struct accmem_device *dev;
 	struct accmem_carveout *cv;
 
-	dev = kvzalloc(struct_size(dev, cvs, nr_device + 1), GFP_KERNEL);
+	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return NULL;
-	dev->index = index;
-	dev->nr_device = nr_device;
-	dev->nr_carveouts = nr_device;
-	snprintf(dev->name, sizeof(dev->name), "accmem%u", index);
-	xa_init_flags(&dev->accounts, XA_FLAGS_ACCOUNT);
+	dev->carveouts =
+		kvzalloc(struct_size(dev->carveouts, cvs, nr_device + 1),
+			 GFP_KERNEL);
+	if (!dev->carveouts) {
+		kfree(dev);
+		return NULL;
+	}
+	dev->accounts.index = index;
+	dev->carveouts->accounts = &dev->accounts;
+	dev->carveouts->nr_device = nr_device;
+	dev->carveouts->nr = nr_device;
+	snprintf(dev->accounts.name, sizeof(dev->accounts.name), "accmem%u",
+		 index);
+	xa_init_flags(&dev->accounts.xa, XA_FLAGS_ACCOUNT);
 	device_initialize(&dev->device);
 	dev->device.class = &device_class;
 	dev->device.devt = region + index;
@@ -156,10 +176,10 @@ struct accmem_device *accmem_device_alloc(unsigned int index,
 	dev->device.release = device_free;
 	cdev_init(&dev->cdev, &device_fops);
 	dev->cdev.owner = THIS_MODULE;
-	accmem_pending_init(dev);
-	mutex_init(&dev->drain_lock);
-	accmem_waiters_init(&dev->waiters);
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
+	accmem_pending_init(&dev->due);
+	mutex_init(&dev->carveouts->drain_lock);
+	accmem_waiters_init(&dev->waiters, dev->carveouts, index);
+	accmem_for_each_carveout(cv, dev->carveouts)
 		device_init_carveout(dev, cv);
 	return dev;
 }
@@ -172,9 +192,10 @@ struct accmem_device *accmem_device_alloc(unsigned int index,
  */
 struct accmem_carveout *accmem_device_add_host(struct accmem_device *dev)
 {
-	struct accmem_carveout *cv = &dev->cvs[dev->nr_device];
+	struct accmem_carveout *cv =
+		&dev->carveouts->cvs[dev->carveouts->nr_device];
 
-	dev->nr_carveouts++;
+	dev->carveouts->nr++;
 	cv->kind = ACCMEM_KIND_HOST;
 	device_init_carveout(dev, cv);
 	return cv;
@@ -196,9 +217,9 @@ static void device_announce(struct accmem_device *dev)
 	};
 	const struct accmem_carveout *cv;
 
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
-		pr_info("%s: %llu bytes, %s%s\n", dev->name, cv->capacity,
-			device_bo_of(cv), classes[cv->bandwidth]);
+	accmem_for_each_carveout(cv, dev->carveouts)
+		pr_info("%s: %llu bytes, %s%s\n", dev->accounts.name,
+			cv->capacity, device_bo_of(cv), classes[cv->bandwidth]);
 }
 
 /**
@@ -213,15 +234,16 @@ int accmem_device_register(struct accmem_device *dev)
 	struct accmem_carveout *cv;
 	int err;
 
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+	accmem_for_each_carveout(cv, dev->carveouts)
+	{
 		if (cv->kind == ACCMEM_KIND_HOST)
-			dev->host |= BIT(cv->index);
+			dev->carveouts->host_mask |= BIT(cv->index);
 		else
-			dev->carveouts |= BIT(cv->index);
-		dev->of_class[cv->bandwidth] |= BIT(cv->index);
+			dev->carveouts->device_mask |= BIT(cv->index);
+		dev->carveouts->of_class[cv->bandwidth] |= BIT(cv->index);
 	}
 	device_set_addresses(dev);
-	err = dev_set_name(&dev->device, "%s", dev->name);
+	err = dev_set_name(&dev->device, "%s", dev->accounts.name);
 	if (!err)
 		err = cdev_device_add(&dev->cdev, &dev->device);
 	if (err)
@@ -233,7 +255,7 @@ int accmem_device_register(struct accmem_device *dev)
 	}
 	accmem_debugfs_add(dev);
 	device_announce(dev);
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
+	accmem_for_each_carveout(cv, dev->carveouts)
 		accmem_clear_kick(cv, true);
 	return 0;
 }
@@ -261,16 +283,16 @@ void accmem_device_unregister(struct accmem_device *dev)
 		cdev_device_del(&dev->cdev, &dev->device);
 	}
 	accmem_waiters_stop(&dev->waiters);
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
-		accmem_overdue_stop(cv);
-	accmem_pending_stop(dev);
-	mutex_destroy(&dev->drain_lock);
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+	accmem_for_each_carveout(cv, dev->carveouts) accmem_overdue_stop(cv);
+	accmem_pending_stop(&dev->due);
+	mutex_destroy(&dev->carveouts->drain_lock);
+	accmem_for_each_carveout(cv, dev->carveouts)
+	{
 		accmem_clear_stop(cv);
 		accmem_quarantine_stop(cv);
 		accmem_carveout_destroy(cv);
 	}
-	xa_destroy(&dev->accounts);
+	xa_destroy(&dev->accounts.xa);
 	put_device(&dev->device);
 }
 

@@ -17,28 +17,30 @@ void accmem_fdinfo_show(struct seq_file *m, struct file *file)
 {
 	struct accmem_context *ctx = file->private_data;
 	u64 named = 0, buffers, pending, of_carveout[ACCMEM_MAX_ALL];
-	unsigned int i, nr = ctx->dev->nr_carveouts;
+	unsigned int i, nr = ctx->carveouts->nr;
 
 	spin_lock(&ctx->lock);
 	buffers = ctx->nr_buffers;
 	for (i = 0; i < nr; i++) {
-		of_carveout[i] = ctx->carveouts[i].published_bytes;
-		if (i < ctx->dev->nr_device)
+		of_carveout[i] = ctx->per_carveout[i].published_bytes;
+		if (i < ctx->carveouts->nr_device)
 			named += of_carveout[i];
 	}
 	pending = ctx->pending_bytes;
 	spin_unlock(&ctx->lock);
 
-	seq_printf(m, "accmem-device:\t%s\n", ctx->dev->name);
+	seq_printf(m, "accmem-device:\t%s\n", ctx->account->accounts->name);
 	seq_printf(m, "accmem-context:\t%llu\n", ctx->account->id);
 	seq_printf(m, "accmem-buffers:\t%llu\n", buffers);
 	seq_printf(m, "accmem-live:\t%llu\n", named);
-	for (i = 0; i < ctx->dev->nr_device && ctx->dev->nr_device > 1; i++)
+	for (i = 0;
+	     i < ctx->carveouts->nr_device && ctx->carveouts->nr_device > 1;
+	     i++)
 		seq_printf(m, "accmem-live-carveout%u:\t%llu\n", i,
 			   of_carveout[i]);
-	if (ctx->dev->host)
+	if (ctx->carveouts->host_mask)
 		seq_printf(m, "accmem-live-host:\t%llu\n",
-			   of_carveout[ctx->dev->nr_device]);
+			   of_carveout[ctx->carveouts->nr_device]);
 	seq_printf(m, "accmem-pending:\t%llu\n", pending);
 	seq_printf(m, "accmem-overdue:\t%llu\n",
 		   (u64)atomic64_read(&ctx->account->overdue));

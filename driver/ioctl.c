@@ -69,15 +69,17 @@ slowly:
 
 /* the carveout that a call of INFO is about */
 static const struct accmem_carveout *
-ioctl_info_carveout(struct accmem_device *dev, const struct accmem_info *info)
+ioctl_info_carveout(struct accmem_carveouts *carveouts,
+		    const struct accmem_info *info)
 {
-	const struct accmem_carveout *host = accmem_device_host(dev);
+	const struct accmem_carveout *host = accmem_carveouts_host(carveouts);
 
-	if (info->flags & ~ACCMEM_INFO_HOST || info->carveout >= dev->nr_device)
+	if (info->flags & ~ACCMEM_INFO_HOST ||
+	    info->carveout >= carveouts->nr_device)
 		return ERR_PTR(-EINVAL);
 	if (!(info->flags & ACCMEM_INFO_HOST))
-		return &dev->cvs[array_index_nospec(info->carveout,
-						    dev->nr_device)];
+		return &carveouts->cvs[array_index_nospec(info->carveout,
+							  carveouts->nr_device)];
 	if (info->carveout)
 		return ERR_PTR(-EINVAL);
 	return host ?: ERR_PTR(-EOPNOTSUPP);
@@ -89,14 +91,15 @@ static int ioctl_info(struct accmem_command *cmd)
 {
 	struct accmem_info *info = &cmd->data.info;
 	struct accmem_context *ctx = cmd->ctx;
-	const struct accmem_carveout *cv = ioctl_info_carveout(ctx->dev, info);
+	const struct accmem_carveout *cv =
+		ioctl_info_carveout(ctx->carveouts, info);
 
 	if (IS_ERR(cv))
 		return PTR_ERR(cv);
-	info->nr_carveouts = ctx->dev->nr_device;
+	info->nr_carveouts = ctx->carveouts->nr_device;
 	info->features = cv->features | ACCMEM_FEATURE_STREAM |
 			 ACCMEM_FEATURE_REALLOC | ACCMEM_FEATURE_WAIT |
-			 (ctx->dev->host ? IOCTL_HOST_FEATURES : 0);
+			 (ctx->carveouts->host_mask ? IOCTL_HOST_FEATURES : 0);
 	info->now_ns = ktime_get_ns();
 	info->address_base = cv->address_base;
 	info->address_span = cv->address_span;

@@ -119,19 +119,21 @@ static int parse_phys(const char *text, u64 *start, u64 *size, bool *pages)
 }
 
 /* what is left of a device's addresses behind its first @nr carveouts */
-static u64 room_behind(const struct accmem_device *dev, unsigned int nr)
+static u64 room_behind(const struct accmem_carveouts *carveouts,
+		       unsigned int nr)
 {
 	u64 room = ACCMEM_MAX_SPAN;
 	unsigned int i;
 
 	for (i = 0; i < nr; i++)
-		room -= round_up(dev->cvs[i].capacity, ACCMEM_SPAN_ALIGNMENT);
+		room -= round_up(carveouts->cvs[i].capacity,
+				 ACCMEM_SPAN_ALIGNMENT);
 	return room;
 }
 
 static bool fits_device(const struct accmem_carveout *cv, u64 size)
 {
-	return size <= room_behind(cv->dev, cv->index);
+	return size <= room_behind(cv->carveouts, cv->index);
 }
 
 static int make_emulated(struct accmem_carveout *cv, const char *text)
@@ -191,7 +193,8 @@ static int make_carveouts(struct accmem_device *dev, make_fn make, char *text)
 	struct accmem_carveout *cv;
 	int err;
 
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+	accmem_for_each_carveout(cv, dev->carveouts)
+	{
 		err = make_carveout(cv, make, strsep(&text, "+"));
 		if (err)
 			return err;
@@ -224,7 +227,8 @@ static int make_host(struct accmem_device *dev)
 
 	if (err)
 		return err;
-	size = min(size, room_behind(dev, dev->nr_device));
+	size = min(size,
+		   room_behind(dev->carveouts, dev->carveouts->nr_device));
 	if (!size)
 		return 0;
 	cv = accmem_device_add_host(dev);

@@ -146,9 +146,9 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EACCES;
-	if (offset >= ctx->dev->address_span)
+	if (offset >= ctx->carveouts->address_span)
 		return -ENXIO;
-	bo = mmap_find_bo(ctx, ctx->dev->address_base + offset);
+	bo = mmap_find_bo(ctx, ctx->carveouts->address_base + offset);
 	if (IS_ERR(bo))
 		return PTR_ERR(bo);
 	err = mmap_bo(bo, vma, offset - bo->offset);

@@ -29,7 +29,8 @@ static u64 sysfs_sum(struct accmem_device *dev,
 	struct accmem_carveout *cv;
 	u64 sum = 0;
 
-	for (cv = dev->cvs; cv < dev->cvs + dev->nr_device; cv++)
+	for (cv = dev->carveouts->cvs;
+	     cv < dev->carveouts->cvs + dev->carveouts->nr_device; cv++)
 		sum += value(cv);
 	return sum;
 }
@@ -40,7 +41,8 @@ static u64 sysfs_max(struct accmem_device *dev,
 	struct accmem_carveout *cv;
 	u64 most = 0;
 
-	for (cv = dev->cvs; cv < dev->cvs + dev->nr_device; cv++)
+	for (cv = dev->carveouts->cvs;
+	     cv < dev->carveouts->cvs + dev->carveouts->nr_device; cv++)
 		most = max(most, value(cv));
 	return most;
 }
@@ -51,11 +53,12 @@ static struct accmem_carveout *sysfs_carveout(struct kobject *kobj)
 	struct accmem_device *dev = to_accmem(kobj_to_dev(kobj->parent));
 	struct accmem_carveout *cv;
 
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+	accmem_for_each_carveout(cv, dev->carveouts)
+	{
 		if (cv->sysfs == kobj)
 			return cv;
 	}
-	return dev->cvs;
+	return dev->carveouts->cvs;
 }
 
 /* a file of a carveout's directory, which shows what a function says of it */
@@ -202,7 +205,8 @@ CARVEOUT_ATTR(numa_node, 0444, "%d", sysfs_node);
 static ssize_t contexts_show(struct device *d, struct device_attribute *attr,
 			     char *b)
 {
-	return sysfs_emit(b, "%d\n", atomic_read(&to_accmem(d)->nr_contexts));
+	return sysfs_emit(b, "%d\n",
+			  atomic_read(&to_accmem(d)->accounts.nr_contexts));
 }
 static DEVICE_ATTR_ADMIN_RO(contexts);
 
@@ -270,13 +274,14 @@ static const struct attribute_group carveout_group = {
 	.attrs = carveout_attrs,
 };
 
-static int sysfs_add_carveout(struct accmem_carveout *cv)
+static int sysfs_add_carveout(struct accmem_device *dev,
+			      struct accmem_carveout *cv)
 {
 	char name[16] = "host";
 
 	if (cv->kind == ACCMEM_KIND_DEVICE)
 		snprintf(name, sizeof(name), "carveout%u", cv->index);
-	cv->sysfs = kobject_create_and_add(name, &cv->dev->device.kobj);
+	cv->sysfs = kobject_create_and_add(name, &dev->device.kobj);
 	if (!cv->sysfs)
 		return -ENOMEM;
 	return sysfs_create_group(cv->sysfs, &carveout_group);
@@ -293,8 +298,9 @@ int accmem_sysfs_add(struct accmem_device *dev)
 	struct accmem_carveout *cv;
 	int err = 0;
 
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
-		err = sysfs_add_carveout(cv);
+	accmem_for_each_carveout(cv, dev->carveouts)
+	{
+		err = sysfs_add_carveout(dev, cv);
 		if (err) {
 			accmem_sysfs_remove(dev);
 			return err;
@@ -311,7 +317,8 @@ void accmem_sysfs_remove(struct accmem_device *dev)
 {
 	struct accmem_carveout *cv;
 
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+	accmem_for_each_carveout(cv, dev->carveouts)
+	{
 		kobject_put(cv->sysfs);
 		cv->sysfs = NULL;
 	}

@@ -135,7 +135,7 @@ int accmem_access(struct accmem_context *ctx, struct accmem_access *req)
 	err = PTR_ERR_OR_ZERO(bo);
 	if (err)
 		goto out_free;
-	offset = req->address - ctx->dev->address_base - bo->offset;
+	offset = req->address - ctx->carveouts->address_base - bo->offset;
 	err = access_bo(bo, offset, req, bytes);
 	accmem_bo_put_user(bo);
 out_free:
@@ -171,7 +171,7 @@ static struct accmem_bo *hint_find_bo(struct accmem_context *ctx, u64 address,
 static u64 hint_offset(struct accmem_context *ctx, const struct accmem_bo *bo,
 		       u64 address)
 {
-	return address - ctx->dev->address_base - bo->offset;
+	return address - ctx->carveouts->address_base - bo->offset;
 }
 
 /**

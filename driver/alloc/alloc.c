@@ -70,7 +70,8 @@ static u32 alloc_carveout_at(struct accmem_context *ctx, u64 address)
 {
 	struct accmem_carveout *cv;
 
-	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+	accmem_for_each_carveout(cv, ctx->carveouts)
+	{
 		if (address - cv->address_base < cv->address_span)
 			return BIT(cv->index);
 	}
@@ -81,10 +82,10 @@ static u32 alloc_carveout_at(struct accmem_context *ctx, u64 address)
 static noinline u32 alloc_choose_carveouts(struct accmem_context *ctx,
 					   const struct accmem_alloc *req)
 {
-	u32 carveouts = ctx->dev->carveouts;
+	u32 carveouts = ctx->carveouts->device_mask;
 
 	if (req->kind == ACCMEM_KIND_HOST)
-		carveouts = ctx->dev->host;
+		carveouts = ctx->carveouts->host_mask;
 	if (req->flags & ACCMEM_ALLOC_FIXED)
 		carveouts &= alloc_carveout_at(ctx, req->address);
 	if (req->flags & ACCMEM_ALLOC_CARVEOUT)
@@ -95,12 +96,12 @@ static noinline u32 alloc_choose_carveouts(struct accmem_context *ctx,
 static inline u32 alloc_carveouts(struct accmem_context *ctx,
 				  const struct accmem_alloc *req)
 {
-	if (req->carveout >= ctx->dev->nr_device)
+	if (req->carveout >= ctx->carveouts->nr_device)
 		return 0;
 	if (req->flags & (ACCMEM_ALLOC_FIXED | ACCMEM_ALLOC_CARVEOUT) ||
 	    req->kind != ACCMEM_KIND_DEVICE)
 		return alloc_choose_carveouts(ctx, req);
-	return ctx->dev->carveouts;
+	return ctx->carveouts->device_mask;
 }
 
 /**
@@ -124,7 +125,7 @@ static u32 alloc_prefer_class(struct accmem_context *ctx,
 				     ACCMEM_BANDWIDTH_HIGH :
 				     ACCMEM_BANDWIDTH_LOW;
 
-	return left & ctx->dev->of_class[class] ?: left;
+	return left & ctx->carveouts->of_class[class] ?: left;
 }
 
 /* Which of the carveouts @left, of which there is one, is asked next? */
@@ -134,8 +135,8 @@ alloc_next_carveout(struct accmem_context *ctx, const struct accmem_alloc *req,
 {
 	if (req->flags & ALLOC_CLASSES)
 		left = alloc_prefer_class(ctx, req, left);
-	return &ctx->dev->cvs[left & BIT(req->carveout) ? req->carveout :
-							  __ffs(left)];
+	return &ctx->carveouts->cvs[left & BIT(req->carveout) ? req->carveout :
+								__ffs(left)];
 }
 
 static bool alloc_reserve_is_valid(struct accmem_context *ctx,
@@ -148,7 +149,8 @@ static bool alloc_reserve_is_valid(struct accmem_context *ctx,
 	if (!(req->flags & ACCMEM_ALLOC_RESIZABLE) ||
 	    req->reserve < req->length)
 		return false;
-	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+	accmem_for_each_carveout(cv, ctx->carveouts)
+	{
 		if (carveouts & BIT(cv->index))
 			span = max(span, cv->address_span);
 	}
@@ -161,7 +163,7 @@ static noinline int alloc_check_kind(struct accmem_context *ctx,
 {
 	if (req->kind > ACCMEM_KIND_SHARED)
 		return -EINVAL;
-	if (!ctx->dev->host)
+	if (!ctx->carveouts->host_mask)
 		return -EOPNOTSUPP;
 	/* it has two sides, of the same size */
 	if (req->kind == ACCMEM_KIND_SHARED)
@@ -493,7 +495,8 @@ void accmem_alloc_notify_failed(struct accmem_context *ctx,
 {
 	if (buf == ERR_PTR(-ENOMEM) || buf == ERR_PTR(-EINTR) ||
 	    (buf == ERR_PTR(-EDQUOT) && req->kind == ACCMEM_KIND_SHARED))
-		accmem_waiters_wake_freed(ctx->dev, ctx->account->user);
+		accmem_waiters_wake_freed(ctx->account->waiters,
+					  ctx->account->user);
 }
 
 /**
@@ -561,7 +564,8 @@ u32 accmem_alloc_handoff_layout(struct accmem_context *ctx,
 	struct accmem_carveout *cv;
 	u32 found = 0;
 
-	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+	accmem_for_each_carveout(cv, ctx->carveouts)
+	{
 		if (!(carveouts & BIT(cv->index)) ||
 		    accmem_alloc_layout(cv, req, req->page_policy, &other) ||
 		    !alloc_is_open(req, &other))

@@ -36,7 +36,7 @@ static void free_start(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
 	accmem_pending_start(buf);
 	/* a request on the stream may have it, and its charge */
-	accmem_waiters_wake_freed(ctx->dev, ctx->account->user);
+	accmem_waiters_wake_freed(ctx->account->waiters, ctx->account->user);
 }
 
 static void free_finish(struct accmem_context *ctx, struct accmem_buffer *buf,

@@ -26,7 +26,7 @@
 /* do others wait? */
 static bool pressure_is_wanted(const struct accmem_context *ctx)
 {
-	const struct accmem_waiters *ws = &ctx->dev->waiters;
+	const struct accmem_waiters *ws = ctx->account->waiters;
 
 	return ws->nr_starved > ctx->account->nr_starved;
 }
@@ -34,7 +34,8 @@ static bool pressure_is_wanted(const struct accmem_context *ctx)
 /* was it told of what is the case now, and has it not asked since? */
 static bool pressure_is_told(const struct accmem_context *ctx)
 {
-	return ctx->shrink.notified_seq == ctx->dev->waiters.pressure_seq &&
+	return ctx->shrink.notified_seq ==
+		       ctx->account->waiters->pressure_seq &&
 	       !ctx->shrink.queried;
 }
 
@@ -44,7 +45,7 @@ static void pressure_mark(struct accmem_context *ctx)
 	struct accmem_pressure_client *shrink = &ctx->shrink;
 
 	lockdep_assert_held(&accmem_waiters_lock);
-	shrink->notified_seq = ctx->dev->waiters.pressure_seq;
+	shrink->notified_seq = ctx->account->waiters->pressure_seq;
 	shrink->queried = false;
 	shrink->events++;
 }
@@ -108,7 +109,7 @@ static bool pressure_tell_next(struct accmem_waiters *ws)
  */
 void accmem_pressure_notify(struct accmem_context *ctx)
 {
-	struct accmem_waiters *ws = &ctx->dev->waiters;
+	struct accmem_waiters *ws = ctx->account->waiters;
 	unsigned int left = READ_ONCE(ws->nr_pressure_clients);
 
 	while (left-- && pressure_tell_next(ws))
@@ -118,7 +119,7 @@ void accmem_pressure_notify(struct accmem_context *ctx)
 /* true where others wait already, and the context is to be signalled */
 static bool pressure_register(struct accmem_context *ctx)
 {
-	struct accmem_waiters *ws = &ctx->dev->waiters;
+	struct accmem_waiters *ws = ctx->account->waiters;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	if (list_empty(&ctx->shrink.link)) {
@@ -134,7 +135,7 @@ static bool pressure_register(struct accmem_context *ctx)
 
 static void pressure_unregister(struct accmem_context *ctx)
 {
-	struct accmem_waiters *ws = &ctx->dev->waiters;
+	struct accmem_waiters *ws = ctx->account->waiters;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	if (!list_empty(&ctx->shrink.link)) {

@@ -110,7 +110,8 @@ static void realloc_lock_finish(struct accmem_context *ctx,
 	realloc_finish(ctx, buf, r);
 	spin_unlock(&ctx->lock);
 	if (gives_units)
-		accmem_waiters_wake_freed(ctx->dev, ctx->account->user);
+		accmem_waiters_wake_freed(ctx->account->waiters,
+					  ctx->account->user);
 }
 
 /* -EAGAIN if it has to be tried again */
@@ -331,7 +332,7 @@ int accmem_realloc_prepare(struct accmem_context *ctx,
 
 	*r = (struct accmem_resize){
 		.length = req->length,
-		.carveouts = ctx->dev->carveouts,
+		.carveouts = ctx->carveouts->device_mask,
 		.insists = req->flags & ACCMEM_REALLOC_IN_PLACE,
 	};
 	r->buf = realloc_begin(ctx, req->address);

@@ -94,10 +94,10 @@ static unsigned int reclaim_drain(struct accmem_context *ctx,
 	unsigned int nr;
 
 	/* one that is being killed fails, whatever there is */
-	if (mutex_lock_killable(&ctx->dev->drain_lock))
+	if (mutex_lock_killable(&ctx->carveouts->drain_lock))
 		return 0;
 	nr = accmem_cache_drain(ctx, cv);
-	mutex_unlock(&ctx->dev->drain_lock);
+	mutex_unlock(&ctx->carveouts->drain_lock);
 	return nr;
 }
 
@@ -107,9 +107,9 @@ static unsigned int reclaim_drain(struct accmem_context *ctx,
  */
 void accmem_reclaim_end(struct accmem_context *ctx)
 {
-	mutex_lock(&ctx->dev->drain_lock);
+	mutex_lock(&ctx->carveouts->drain_lock);
 	accmem_cache_drain(ctx, NULL);
-	mutex_unlock(&ctx->dev->drain_lock);
+	mutex_unlock(&ctx->carveouts->drain_lock);
 }
 
 /* with what others drain at the moment */
@@ -117,10 +117,10 @@ static u64 reclaim_free_bytes(struct accmem_carveout *cv)
 {
 	u64 bytes;
 
-	if (mutex_lock_killable(&cv->dev->drain_lock))
+	if (mutex_lock_killable(&cv->carveouts->drain_lock))
 		return 0;
 	bytes = accmem_carveout_free_bytes(cv);
-	mutex_unlock(&cv->dev->drain_lock);
+	mutex_unlock(&cv->carveouts->drain_lock);
 	return bytes;
 }
 
@@ -165,7 +165,8 @@ static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 
 	reclaim_drain(ctx, r->cached);
 	accmem_slab_reap(ctx);
-	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+	accmem_for_each_carveout(cv, ctx->carveouts)
+	{
 		/* quarantined memory elsewhere is charged, too */
 		if (!r->cached || r->cached == cv)
 			accmem_quarantine_scan_account(cv, ctx->account);
@@ -200,7 +201,7 @@ static void reclaim_begin(struct accmem_context *ctx, struct reclaim *r,
 	r->reason = err;
 	r->cached = err == -ENOSPC ? r->cv : NULL;
 	r->accounts = limit ? &ctx->account->user->accounts :
-			      &ctx->dev->accounts;
+			      &ctx->account->accounts->xa;
 	r->next = 0;
 }
 
@@ -216,7 +217,7 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 	case RECLAIM_OWN:
 		accmem_stream_flush_all(ctx);
 		if (reclaim_wants_due(ctx, r->cv, err) &&
-		    accmem_pending_finish_some(ctx->dev, RECLAIM_BUFFERS))
+		    accmem_pending_finish_some(ctx->due, RECLAIM_BUFFERS))
 			return true;
 		/* what was due may be in quarantine, which is looked at now */
 		reclaim_begin(ctx, r, err);
@@ -278,7 +279,7 @@ void accmem_reclaim_addresses(struct accmem_context *ctx,
 	reclaim_drain(ctx, cv);
 	accmem_stream_flush_all(ctx);
 	if (reclaim_wants_due(ctx, cv, -EADDRNOTAVAIL))
-		accmem_pending_finish_some(ctx->dev, RECLAIM_DUE);
+		accmem_pending_finish_some(ctx->due, RECLAIM_DUE);
 }
 
 static inline bool reclaim_may_help(int err)

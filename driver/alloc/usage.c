@@ -118,7 +118,7 @@ static unsigned int usage_count_room(const struct accmem_carveout *cv)
 	struct accmem_context *ctx;
 	unsigned long id = 0;
 
-	while ((ctx = accmem_context_next(&cv->dev->accounts, &id))) {
+	while ((ctx = accmem_context_next(&cv->carveouts->accounts->xa, &id))) {
 		nr += usage_count_runs(ctx, cv);
 		accmem_context_put(ctx);
 		cond_resched();
@@ -128,7 +128,7 @@ static unsigned int usage_count_room(const struct accmem_carveout *cv)
 
 static bool usage_collect(struct accmem_carveout *cv, struct cached *c)
 {
-	struct accmem_device *dev = cv->dev;
+	struct xarray *accounts = &cv->carveouts->accounts->xa;
 	struct accmem_context *ctx;
 	unsigned long id = 0;
 
@@ -136,7 +136,7 @@ static bool usage_collect(struct accmem_carveout *cv, struct cached *c)
 	c->runs = kvmalloc_array(c->room, sizeof(*c->runs), GFP_KERNEL_ACCOUNT);
 	if (!c->runs)
 		return false;
-	while ((ctx = accmem_context_next(&dev->accounts, &id))) {
+	while ((ctx = accmem_context_next(accounts, &id))) {
 		usage_add_cache(ctx, cv, c);
 		accmem_context_put(ctx);
 		cond_resched();
@@ -318,7 +318,8 @@ void accmem_usage_space(struct accmem_context *ctx, u32 carveouts,
 
 	*free_bytes = 0;
 	*largest_run = 0;
-	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+	accmem_for_each_carveout(cv, ctx->carveouts)
+	{
 		if (carveouts & BIT(cv->index))
 			usage_add_space(ctx, cv, free_bytes, largest_run);
 	}
@@ -373,7 +374,7 @@ u64 accmem_usage_charged(struct accmem_context *ctx)
 	u64 bytes = atomic64_read(&ctx->account->bytes), cached = 0;
 	struct accmem_carveout *cv;
 
-	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++)
+	accmem_for_each_carveout(cv, ctx->carveouts)
 		cached += usage_cached(ctx, cv);
 	return bytes - min(bytes, cached);
 }

@@ -88,7 +88,8 @@ static int wait_check_demand(struct accmem_context *ctx,
 	*p = (struct accmem_demand){};
 	if (err)
 		return err;
-	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+	accmem_for_each_carveout(cv, ctx->carveouts)
+	{
 		if (!(carveouts & BIT(cv->index)))
 			continue;
 		err = wait_need(ctx, cv, req, &layout);
@@ -263,7 +264,7 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 	if (!w)
 		return ERR_PTR(-ENOMEM);
 	INIT_LIST_HEAD(&w->link);
-	w->dev = ctx->dev;
+	w->ws = ctx->account->waiters;
 	w->ctx = ctx;
 	w->account = ctx->account;
 	w->req = *req;
@@ -276,7 +277,7 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 		return ERR_PTR(err);
 	}
 	/* nothing is kept from here on: what is there has been before */
-	accmem_reclaim_drain(&ctx->dev->accounts);
+	accmem_reclaim_drain(&ctx->account->accounts->xa);
 	accmem_reclaim_drain(&ctx->account->user->accounts);
 	if (defer)
 		accmem_pressure_notify(ctx);
@@ -303,7 +304,7 @@ static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
 					   struct accmem_stream *stream)
 {
 	/* who comes at the same moment may be first as well */
-	bool defer = data_race(ctx->dev->waiters.queue.nr_starved);
+	bool defer = data_race(ctx->account->waiters->queue.nr_starved);
 	struct accmem_buffer *buf;
 	struct accmem_waiter *w;
 

@@ -26,7 +26,6 @@
 #include <linux/slab.h>
 
 #include "core/account.h"
-#include "types/device_types.h"
 
 /* module parameters: see limits.c */
 unsigned long accmem_max_contexts_per_user = 1024;
@@ -182,20 +181,20 @@ static int user_enter(struct accmem_user *user)
 /* numbers are of a device; a user has contexts on several */
 static unsigned long user_key(const struct accmem_account *account)
 {
-	return (unsigned long)account->dev->index << 48 | account->id;
+	return (unsigned long)account->accounts->index << 48 | account->id;
 }
 
 /* from here on debugfs, and who looks for memory to reclaim, can find it */
 static int account_insert(struct accmem_account *account)
 {
-	struct accmem_device *dev = account->dev;
+	struct accmem_accounts *accounts = account->accounts;
 	int err;
 
 	err = xa_insert(&account->user->accounts, user_key(account), account,
 			GFP_KERNEL_ACCOUNT);
 	if (err)
 		return err;
-	err = xa_insert(&dev->accounts, account->id, account,
+	err = xa_insert(&accounts->xa, account->id, account,
 			GFP_KERNEL_ACCOUNT);
 	if (err)
 		xa_erase(&account->user->accounts, user_key(account));
@@ -204,13 +203,17 @@ static int account_insert(struct accmem_account *account)
 
 /**
  * accmem_account_open() - make the account of a file that is being opened
- * @dev: the device
+ * @accounts: the accounts of the device
+ * @waiters: its waiters
+ * @nr_carveouts: its carveouts, host memory included
  * @uid: the user
  *
  * Return: the account, with a reference; -EMFILE when the user has as many as
  * it may, -ENOMEM.
  */
-struct accmem_account *accmem_account_open(struct accmem_device *dev,
+struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
+					   struct accmem_waiters *waiters,
+					   unsigned int nr_carveouts,
 					   kuid_t uid)
 {
 	struct accmem_account *account;
@@ -218,21 +221,22 @@ struct accmem_account *accmem_account_open(struct accmem_device *dev,
 	unsigned int i;
 	int err = -ENOMEM;
 
-	account = kzalloc(struct_size(account, quarantine, dev->nr_carveouts),
+	account = kzalloc(struct_size(account, quarantine, nr_carveouts),
 			  GFP_KERNEL_ACCOUNT);
 	/* not under the lock: others need not wait for this one's memory */
 	spare = kzalloc(sizeof(*spare), GFP_KERNEL_ACCOUNT);
 	if (!account || !spare)
 		goto err_free;
 	kref_init(&account->refs);
-	for (i = 0; i < dev->nr_carveouts; i++)
+	for (i = 0; i < nr_carveouts; i++)
 		INIT_LIST_HEAD(&account->quarantine[i].memory);
 	ratelimit_state_init(&account->overdue_limit,
 			     DEFAULT_RATELIMIT_INTERVAL,
 			     DEFAULT_RATELIMIT_BURST);
 	ratelimit_set_flags(&account->overdue_limit, RATELIMIT_MSG_ON_RELEASE);
-	account->dev = dev;
-	account->id = accmem_device_next_id(dev);
+	account->accounts = accounts;
+	account->waiters = waiters;
+	account->id = atomic_long_inc_return(&accounts->last_id);
 	account->pid = task_tgid_nr(current);
 	get_task_comm(account->comm, current);
 	account->user = user_find_or_add(uid, &spare);
@@ -271,7 +275,7 @@ static void account_release(struct kref *refs)
 	struct accmem_user *user = account->user;
 
 	WARN_ON_ONCE(atomic64_read(&account->bytes));
-	xa_erase(&account->dev->accounts, account->id);
+	xa_erase(&account->accounts->xa, account->id);
 	xa_erase(&user->accounts, user_key(account));
 	if (account->file)
 		fput(account->file);

@@ -15,7 +15,9 @@ extern unsigned long accmem_max_buffers_per_user;
 extern unsigned long long accmem_max_bytes_per_user;
 extern unsigned long long accmem_max_bytes_per_context;
 
-struct accmem_account *accmem_account_open(struct accmem_device *dev,
+struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
+					   struct accmem_waiters *waiters,
+					   unsigned int nr_carveouts,
 					   kuid_t uid);
 void accmem_user_get(struct accmem_user *user);
 void accmem_user_put(struct accmem_user *user);

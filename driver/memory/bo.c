@@ -150,7 +150,7 @@ static bool bo_has_waiters(const struct accmem_bo *bo,
 	const struct accmem_user *user = bo->account->user;
 
 	return user != but->account->user ||
-	       user->waiting[bo->cv->dev->index].nr > 1;
+	       user->waiting[bo->cv->waiters->index].nr > 1;
 }
 
 /* for accmem_waiters_try_handoff() */
@@ -189,7 +189,7 @@ static bool bo_hand_over(struct accmem_bo *bo)
 	accmem_count_frees(bo->cv, 1);
 	accmem_count_allocs(bo->cv, 1);
 	if (offer.is_seen)
-		accmem_waiters_wake_uncharged(bo->account->dev,
+		accmem_waiters_wake_uncharged(bo->account->waiters,
 					      bo->account->user);
 	bo_destroy(bo);
 	return true;
@@ -205,7 +205,7 @@ void accmem_bo_free(struct accmem_bo *bo)
 	if (accmem_waiters_present() && bo_hand_over(bo))
 		return;
 	bo_give_back(bo);
-	accmem_waiters_wake_freed(bo->account->dev, bo->account->user);
+	accmem_waiters_wake_freed(bo->account->waiters, bo->account->user);
 	bo_destroy(bo);
 }
 
@@ -404,7 +404,7 @@ void accmem_bo_put_user(struct accmem_bo *bo)
 	}
 	accmem_account_get(account);
 	accmem_bo_put(bo);
-	accmem_waiters_wake_freed(account->dev, account->user);
+	accmem_waiters_wake_freed(account->waiters, account->user);
 	accmem_account_put(account);
 }
 

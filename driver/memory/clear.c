@@ -246,7 +246,7 @@ static void clear_give_chunk(struct accmem_carveout *cv,
 	cv->clearing -= run->size;
 	WRITE_ONCE(cv->clear_seq, cv->clear_seq + 1);
 	accmem_carveout_unlock(cv);
-	accmem_waiters_wake_freed(cv->dev, NULL);
+	accmem_waiters_wake_freed(cv->waiters, NULL);
 }
 
 /* Is it the cleaner's turn, whoever looks what is free? */

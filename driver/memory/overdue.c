@@ -52,7 +52,7 @@ static void overdue_report(struct accmem_account *account, u64 size,
 	trace_accmem_overdue(account, size, ms);
 	if (__ratelimit(&account->overdue_limit))
 		pr_warn("%s: context %llu: %s[%d]: %llu bytes have been waiting for %u ms for a position or a fence that does not come; quarantined until it does\n",
-			account->dev->name, account->id, account->comm,
+			account->accounts->name, account->id, account->comm,
 			account->pid, size, ms);
 }
 

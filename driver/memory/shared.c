@@ -377,7 +377,7 @@ int accmem_shared_stay(struct accmem_bo *bo, u64 offset, u64 size, bool stay)
  */
 int accmem_shared_create(struct accmem_bo *bo)
 {
-	struct accmem_carveout *cv = accmem_device_host(bo->cv->dev);
+	struct accmem_carveout *cv = accmem_carveouts_host(bo->cv->carveouts);
 	const struct accmem_bo_spec spec = {
 		.size = bo->size,
 		.alignment = ACCMEM_GRANULE,

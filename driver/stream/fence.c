@@ -113,7 +113,7 @@ static struct exported *export_create(struct accmem_stream *stream,
 	__module_get(THIS_MODULE);
 	spin_lock_init(&export->lock);
 	snprintf(export->name, sizeof(export->name), "%s-%llu-%llu",
-		 stream->dev->name, stream->context, stream->id);
+		 stream->accounts->name, stream->context, stream->id);
 	accmem_dma_fence_init(&export->base, &export_ops, &export->lock,
 			      stream->fences, position);
 	return export;
@@ -420,15 +420,15 @@ void accmem_stream_work(struct work_struct *work)
 {
 	struct accmem_stream *stream =
 		container_of(work, struct accmem_stream, work);
-	struct accmem_device *dev = stream->dev;
+	struct accmem_due *due = stream->due;
 	struct step *step, *next;
 	LIST_HEAD(done);
 
 	stream_signal_exports(stream, &done);
 	if (!list_empty(&done)) {
 		trace_accmem_stream_reach(stream, READ_ONCE(stream->reached));
-		accmem_stream_flush(stream, &dev->due);
-		queue_work(accmem_wq, &dev->due_work);
+		accmem_stream_flush(stream, &due->list);
+		queue_work(accmem_wq, &due->work);
 	}
 	list_for_each_entry_safe(step, next, &done, link) {
 		step_destroy(step);

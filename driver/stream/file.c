@@ -57,7 +57,7 @@ static void stream_file_show_fdinfo(struct seq_file *m, struct file *file)
 	struct accmem_stream_query query = {};
 
 	accmem_stream_query(stream, &query);
-	seq_printf(m, "accmem-device:\t%s\n", stream->dev->name);
+	seq_printf(m, "accmem-device:\t%s\n", stream->accounts->name);
 	seq_printf(m, "accmem-context:\t%llu\n", stream->context);
 	seq_printf(m, "accmem-stream:\t%llu\n", stream->id);
 	seq_printf(m, "accmem-stream-reached:\t%llu\n", query.reached);

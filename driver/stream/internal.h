@@ -8,7 +8,7 @@
 #include <linux/types.h>
 
 struct accmem_context;
-struct accmem_device;
+struct accmem_due;
 struct accmem_pending;
 struct accmem_stream;
 struct accmem_stream_wait;
@@ -41,6 +41,6 @@ long accmem_stream_ioctl(struct file *file, unsigned int nr, unsigned long arg);
 
 /* pending_fence.c */
 bool accmem_pending_arm(struct accmem_pending *pending);
-bool accmem_pending_collect_signaled(struct accmem_device *dev);
+bool accmem_pending_collect_signaled(struct accmem_due *due);
 
 #endif /* ACCMEM_STREAM_INTERNAL_H */

@@ -270,14 +270,14 @@ void accmem_pending_finish(struct llist_head *due)
  * Some of its pages go first, and it is due again: whoever has the lock next goes on
  * with it, so that nobody holds it for long. False then.
  */
-static bool pending_finish_due(struct accmem_device *dev,
+static bool pending_finish_due(struct accmem_due *due,
 			       struct accmem_pending *pending)
 {
-	lockdep_assert_held(&dev->due_lock);
+	lockdep_assert_held(&due->lock);
 	if (pending_waits_on(pending))
 		return true;
 	if (accmem_buffer_release_pages(pending_buffer(pending))) {
-		llist_add(&pending->due, &dev->due);
+		llist_add(&pending->due, &due->list);
 		return false;
 	}
 	pending_end(pending);
@@ -288,28 +288,28 @@ static bool pending_finish_due(struct accmem_device *dev,
  * One at a time is in nobody's list. Counts @left down for each that is over; false
  * at the end, or when being killed.
  */
-static bool pending_finish_one(struct accmem_device *dev, unsigned int *left)
+static bool pending_finish_one(struct accmem_due *due, unsigned int *left)
 {
 	struct llist_node *node;
 	bool found = true;
 
-	if (mutex_lock_killable(&dev->due_lock))
+	if (mutex_lock_killable(&due->lock))
 		return false;
-	node = llist_del_first(&dev->due);
+	node = llist_del_first(&due->list);
 	if (!node)
-		found = accmem_pending_collect_signaled(dev);
-	else if (pending_finish_due(dev,
+		found = accmem_pending_collect_signaled(due);
+	else if (pending_finish_due(due,
 				    llist_entry(node, struct accmem_pending,
 						due)))
 		--*left;
-	mutex_unlock(&dev->due_lock);
+	mutex_unlock(&due->lock);
 	cond_resched();
 	return found;
 }
 
-static bool pending_has_due(const struct accmem_device *dev)
+static bool pending_has_due(const struct accmem_due *due)
 {
-	return !llist_empty(&dev->due) || !llist_empty(&dev->signalled);
+	return !llist_empty(&due->list) || !llist_empty(&due->signalled);
 }
 
 /**
@@ -319,22 +319,21 @@ static bool pending_has_due(const struct accmem_device *dev)
  *
  * Return: whether there may be more.
  */
-bool accmem_pending_finish_some(struct accmem_device *dev, unsigned int max)
+bool accmem_pending_finish_some(struct accmem_due *due, unsigned int max)
 {
-	while (max && pending_finish_one(dev, &max))
+	while (max && pending_finish_one(due, &max))
 		;
 	/* the worker has not seen what the caller had in hand, and leaves */
-	if (pending_has_due(dev))
-		queue_work(accmem_wq, &dev->due_work);
+	if (pending_has_due(due))
+		queue_work(accmem_wq, &due->work);
 	return !max;
 }
 
 static void pending_work(struct work_struct *work)
 {
-	struct accmem_device *dev =
-		container_of(work, struct accmem_device, due_work);
+	struct accmem_due *due = container_of(work, struct accmem_due, work);
 
-	while (accmem_pending_finish_some(dev, UINT_MAX))
+	while (accmem_pending_finish_some(due, UINT_MAX))
 		;
 }
 
@@ -342,20 +341,20 @@ static void pending_work(struct work_struct *work)
  * accmem_pending_init() - get ready for pending frees
  * @dev: the device
  */
-void accmem_pending_init(struct accmem_device *dev)
+void accmem_pending_init(struct accmem_due *due)
 {
-	init_llist_head(&dev->due);
-	init_llist_head(&dev->signalled);
-	mutex_init(&dev->due_lock);
-	INIT_WORK(&dev->due_work, pending_work);
+	init_llist_head(&due->list);
+	init_llist_head(&due->signalled);
+	mutex_init(&due->lock);
+	INIT_WORK(&due->work, pending_work);
 }
 
 /**
  * accmem_pending_stop() - undo accmem_pending_init()
  * @dev: the device, with all of its memory free
  */
-void accmem_pending_stop(struct accmem_device *dev)
+void accmem_pending_stop(struct accmem_due *due)
 {
-	cancel_work_sync(&dev->due_work);
-	mutex_destroy(&dev->due_lock);
+	cancel_work_sync(&due->work);
+	mutex_destroy(&due->lock);
 }

@@ -45,10 +45,10 @@ static void fence_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
 {
 	struct accmem_pending *pending =
 		container_of(cb, struct accmem_pending, cb);
-	struct accmem_device *dev = pending->ctx->dev;
+	struct accmem_due *due = pending->ctx->due;
 
-	llist_add(&pending->signalled, &dev->signalled);
-	queue_work(accmem_wq, &dev->due_work);
+	llist_add(&pending->signalled, &due->signalled);
+	queue_work(accmem_wq, &due->work);
 }
 
 /**
@@ -77,7 +77,7 @@ bool accmem_pending_arm(struct accmem_pending *pending)
 }
 
 /* all that wait with @first, and at last itself; true if there are more */
-static bool fence_take_some(struct accmem_device *dev,
+static bool fence_take_some(struct accmem_due *due,
 			    struct accmem_pending *first)
 {
 	struct accmem_context *ctx = first->ctx;
@@ -87,7 +87,7 @@ static bool fence_take_some(struct accmem_device *dev,
 	spin_lock(&ctx->lock);
 	while ((other = fence_neighbour(first)) && nr--) {
 		rb_erase(&other->node, &ctx->fences);
-		llist_add(&other->due, &dev->due);
+		llist_add(&other->due, &due->list);
 	}
 	if (!other)
 		rb_erase(&first->node, &ctx->fences);
@@ -101,22 +101,22 @@ static bool fence_take_some(struct accmem_device *dev,
  *
  * Return: whether there were any.
  */
-bool accmem_pending_collect_signaled(struct accmem_device *dev)
+bool accmem_pending_collect_signaled(struct accmem_due *due)
 {
 	struct accmem_pending *first;
 	struct llist_node *node;
 
-	lockdep_assert_held(&dev->due_lock);
-	node = llist_del_first(&dev->signalled);
+	lockdep_assert_held(&due->lock);
+	node = llist_del_first(&due->signalled);
 	if (!node)
 		return false;
 	first = llist_entry(node, struct accmem_pending, signalled);
-	if (fence_take_some(dev, first)) {
-		llist_add(&first->signalled, &dev->signalled);
+	if (fence_take_some(due, first)) {
+		llist_add(&first->signalled, &due->signalled);
 		return true;
 	}
 	/* where the callback was */
 	first->deps[1] = (struct accmem_dep){};
-	llist_add(&first->due, &dev->due);
+	llist_add(&first->due, &due->list);
 	return true;
 }

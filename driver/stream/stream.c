@@ -36,7 +36,8 @@ struct accmem_stream *accmem_stream_create(struct accmem_context *ctx, u64 id)
 		return NULL;
 	kref_init(&stream->refs);
 	stream->ctx = ctx;
-	stream->dev = ctx->dev;
+	stream->accounts = ctx->account->accounts;
+	stream->due = ctx->due;
 	stream->context = ctx->account->id;
 	stream->id = id;
 	stream->fences = dma_fence_context_alloc(1);
@@ -127,7 +128,7 @@ static void stream_settle_own(struct accmem_stream *stream)
 {
 	if (mutex_lock_killable(&stream->finishing))
 		return;
-	while (stream_take_due(stream, &stream->dev->due))
+	while (stream_take_due(stream, &stream->due->list))
 		cond_resched();
 	mutex_unlock(&stream->finishing);
 }
@@ -141,7 +142,7 @@ static void stream_settle_own(struct accmem_stream *stream)
  */
 void accmem_stream_flush_all(struct accmem_context *ctx)
 {
-	struct accmem_device *dev = ctx->dev;
+	struct accmem_due *due = ctx->due;
 	struct accmem_stream *stream;
 	unsigned long id = 0;
 
@@ -151,8 +152,8 @@ void accmem_stream_flush_all(struct accmem_context *ctx)
 		cond_resched();
 	}
 	/* for what the caller leaves there */
-	if (!llist_empty(&dev->due))
-		queue_work(accmem_wq, &dev->due_work);
+	if (!llist_empty(&due->list))
+		queue_work(accmem_wq, &due->work);
 }
 
 /**

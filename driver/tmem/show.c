@@ -197,13 +197,14 @@ static void show_tmem(struct seq_file *m, struct accmem_tmem *tmem)
  *
  * Return: 0.
  */
-int accmem_tmem_show_picture(struct seq_file *m, struct accmem_device *dev)
+int accmem_tmem_show_picture(struct seq_file *m,
+			     struct accmem_accounts *accounts)
 {
 	struct accmem_context *ctx;
 	struct accmem_tmem *tmem;
 	unsigned long id = 0;
 
-	while ((ctx = accmem_context_next(&dev->accounts, &id))) {
+	while ((ctx = accmem_context_next(&accounts->xa, &id))) {
 		tmem = accmem_tmem_find(ctx);
 		accmem_context_put(ctx);
 		if (!tmem)

@@ -6,10 +6,11 @@
 #define ACCMEM_TMEM_SHOW_H
 
 struct accmem_context;
-struct accmem_device;
+struct accmem_accounts;
 struct seq_file;
 
 void accmem_tmem_show_fdinfo(struct seq_file *m, struct accmem_context *ctx);
-int accmem_tmem_show_picture(struct seq_file *m, struct accmem_device *dev);
+int accmem_tmem_show_picture(struct seq_file *m,
+			     struct accmem_accounts *accounts);
 
 #endif /* ACCMEM_TMEM_SHOW_H */

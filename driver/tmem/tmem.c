@@ -57,7 +57,8 @@ static struct accmem_tmem *tmem_create(struct accmem_context *ctx,
 	kref_init(&tmem->refs);
 	spin_lock_init(&tmem->lock);
 	INIT_LIST_HEAD(&tmem->pollers);
-	strscpy(tmem->device, ctx->dev->name, sizeof(tmem->device));
+	strscpy(tmem->device, ctx->account->accounts->name,
+		sizeof(tmem->device));
 	tmem->context = ctx->account->id;
 	tmem->user = ctx->account->user;
 	accmem_user_get(tmem->user);

@@ -25,7 +25,7 @@ DECLARE_EVENT_CLASS(accmem_buffer,
 		__field(unsigned int, runs)
 	),
 	TP_fast_assign(
-		__entry->device = ctx->dev->index;
+		__entry->device = ctx->account->accounts->index;
 		__entry->context = ctx->account->id;
 		__entry->address = buf->address;
 		__entry->length = buf->length;
@@ -66,7 +66,7 @@ TRACE_EVENT(accmem_realloc,
 		__field(u64, copied)
 	),
 	TP_fast_assign(
-		__entry->device = ctx->dev->index;
+		__entry->device = ctx->account->accounts->index;
 		__entry->context = ctx->account->id;
 		__entry->from = from;
 		__entry->address = buf->address;
@@ -91,7 +91,7 @@ TRACE_EVENT(accmem_release,
 		__field(unsigned int, runs)
 	),
 	TP_fast_assign(
-		__entry->device = bo->account->dev->index;
+		__entry->device = bo->account->accounts->index;
 		__entry->context = bo->account->id;
 		__entry->size = size;
 		__entry->runs = runs;
@@ -117,7 +117,7 @@ TRACE_EVENT(accmem_pend,
 	TP_fast_assign(
 		const struct accmem_dep *dep = &buf->pending.deps[0];
 
-		__entry->device = ctx->dev->index;
+		__entry->device = ctx->account->accounts->index;
 		__entry->context = ctx->account->id;
 		__entry->address = buf->address;
 		__entry->footprint = buf->layout.footprint;
@@ -140,7 +140,7 @@ TRACE_EVENT(accmem_stream_reach,
 		__field(u64, position)
 	),
 	TP_fast_assign(
-		__entry->device = stream->dev->index;
+		__entry->device = stream->accounts->index;
 		__entry->context = stream->context;
 		__entry->stream = stream->id;
 		__entry->position = position;
@@ -162,7 +162,7 @@ TRACE_EVENT(accmem_overdue,
 		__field(unsigned int, ms)
 	),
 	TP_fast_assign(
-		__entry->device = account->dev->index;
+		__entry->device = account->accounts->index;
 		__entry->context = account->id;
 		__entry->size = size;
 		__entry->ms = ms;
@@ -183,9 +183,9 @@ TRACE_EVENT(accmem_map,
 		__field(u64, size)
 	),
 	TP_fast_assign(
-		__entry->device = bo->account->dev->index;
+		__entry->device = bo->account->accounts->index;
 		__entry->context = bo->account->id;
-		__entry->address = bo->account->dev->address_base +
+		__entry->address = bo->cv->carveouts->address_base +
 				   bo->offset;
 		__entry->offset = offset;
 		__entry->size = size;
@@ -209,9 +209,9 @@ TRACE_EVENT(accmem_move,
 		__field(bool, copied)
 	),
 	TP_fast_assign(
-		__entry->device = bo->account->dev->index;
+		__entry->device = bo->account->accounts->index;
 		__entry->context = bo->account->id;
-		__entry->address = bo->account->dev->address_base +
+		__entry->address = bo->cv->carveouts->address_base +
 				   bo->offset + offset;
 		__entry->size = size;
 		__entry->to_device = to_device;
@@ -235,7 +235,7 @@ DECLARE_EVENT_CLASS(accmem_waiter,
 		__field(u32, carveouts)
 	),
 	TP_fast_assign(
-		__entry->device = w->dev->index;
+		__entry->device = w->ws->index;
 		__entry->context = w->account->id;
 		__entry->length = w->req.length;
 		__entry->need = w->q.need;
@@ -269,7 +269,7 @@ TRACE_EVENT(accmem_wait_end,
 		__field(int, error)
 	),
 	TP_fast_assign(
-		__entry->device = w->dev->index;
+		__entry->device = w->ws->index;
 		__entry->context = w->account->id;
 		__entry->length = w->req.length;
 		__entry->waited = now - w->since;
@@ -298,7 +298,7 @@ TRACE_EVENT(accmem_fail,
 		__field(int, error)
 	),
 	TP_fast_assign(
-		__entry->device = ctx->dev->index;
+		__entry->device = ctx->account->accounts->index;
 		__entry->context = ctx->account->id;
 		__entry->length = req->length;
 		__entry->alignment = req->alignment;

@@ -19,7 +19,7 @@
 #define ACCMEM_MAX_DEVICES 16
 
 struct accmem_context;
-struct accmem_device;
+struct accmem_waiters;
 struct file;
 
 /**
@@ -64,10 +64,27 @@ struct accmem_quarantine {
 };
 
 /**
+ * struct accmem_accounts - the accounts of a device
+ * @index: number of the device
+ * @name: "accmemN"
+ * @nr_contexts: open files
+ * @last_id: number of the latest account
+ * @xa: accounts by number; an account stays after its file until its memory is free
+ */
+struct accmem_accounts {
+	unsigned int index;
+	char name[16];
+	atomic_t nr_contexts;
+	atomic_long_t last_id;
+	struct xarray xa;
+};
+
+/**
  * struct accmem_account - what an open file is charged for
  * @refs: the context, and every memory that is charged to it
  * @rcu: frees it when nobody can be looking at it any more
- * @dev: the device
+ * @accounts: the accounts of the device
+ * @waiters: the waiters of the device
  * @user: who opened the file
  * @id: serial number on the device; never used again
  * @pid: thread group that opened the file
@@ -85,7 +102,8 @@ struct accmem_quarantine {
 struct accmem_account {
 	struct kref refs;
 	struct rcu_head rcu;
-	struct accmem_device *dev;
+	struct accmem_accounts *accounts;
+	struct accmem_waiters *waiters;
 	struct accmem_user *user;
 	u64 id;
 	pid_t pid;

@@ -31,7 +31,8 @@
 #define ACCMEM_FOLIO_ORDER (ACCMEM_FOLIO_SHIFT - PAGE_SHIFT)
 
 struct accmem_carveout;
-struct accmem_device;
+struct accmem_accounts;
+struct accmem_carveouts;
 struct accmem_bo;
 struct vm_fault;
 
@@ -146,7 +147,8 @@ struct accmem_chunk {
 
 /**
  * struct accmem_carveout - a range of device memory
- * @dev: the device
+ * @carveouts: the carveouts of the device
+ * @waiters: the waiters of the device
  * @index: which of the device's carveouts
  * @kind: enum accmem_kind of what is in it
  * @bandwidth: enum accmem_bandwidth
@@ -205,7 +207,8 @@ struct accmem_chunk {
  * @stopping: the carveout is going; no more background work
  */
 struct accmem_carveout {
-	struct accmem_device *dev;
+	struct accmem_carveouts *carveouts;
+	struct accmem_waiters *waiters;
 	unsigned int index;
 	u32 kind;
 	u32 bandwidth;
@@ -266,5 +269,50 @@ struct accmem_carveout {
 	struct delayed_work overdue_work;
 	bool stopping;
 };
+
+/**
+ * struct accmem_carveouts - the carveouts of a device
+ * @accounts: the accounts of the device
+ * @address_base: lowest device address of all carveouts
+ * @address_span: bytes of device addresses of all carveouts
+ * @of_class: bit i: carveout i is of that enum accmem_bandwidth
+ * @device_mask: bit i: carveout i, of device memory
+ * @host_mask: bit i: carveout i, of host memory, the last one if there is one; 0
+ * @nr_device: carveouts of device memory, which users know by their index
+ * @nr: all carveouts
+ * @drain_lock: held while freed memory of a context's cache is given back for a request
+ * @cvs: the carveouts
+ */
+struct accmem_carveouts {
+	struct accmem_accounts *accounts;
+	u64 address_base;
+	u64 address_span;
+	u32 of_class[ACCMEM_NR_BANDWIDTHS];
+	u32 device_mask;
+	u32 host_mask;
+	unsigned int nr_device;
+	unsigned int nr;
+	struct mutex drain_lock; /* freed memory of a cache is in no list */
+	struct accmem_carveout cvs[];
+};
+
+#define accmem_for_each_carveout(cv, carveouts) \
+	for ((cv) = (carveouts)->cvs;           \
+	     (cv) < (carveouts)->cvs + (carveouts)->nr; (cv)++)
+
+/* the carveout of host memory, or NULL */
+static inline struct accmem_carveout *
+accmem_carveouts_host(struct accmem_carveouts *carveouts)
+{
+	return carveouts->host_mask ? &carveouts->cvs[carveouts->nr_device] :
+				      NULL;
+}
+
+/* by which users know a carveout; host memory has none */
+static inline unsigned int
+accmem_carveout_number(const struct accmem_carveout *cv)
+{
+	return cv->kind == ACCMEM_KIND_DEVICE ? cv->index : 0;
+}
 
 #endif /* ACCMEM_CARVEOUT_TYPES_H */

@@ -18,7 +18,6 @@
 #include "lib/slab/slab.h"
 #include "types/account_types.h"
 #include "types/buffer_types.h"
-#include "types/device_types.h"
 #include "types/waiters_types.h"
 
 #define ACCMEM_NR_CACHE_MODES (ACCMEM_CACHE_UC + 1)
@@ -53,9 +52,10 @@ struct accmem_ctx_carveout {
  * struct accmem_context - one open file
  * @refs: the file, who reclaims what it caches, pending frees, files of streams
  * @rcu: frees it when nobody can be looking at it any more
- * @dev: the device
+ * @carveouts: the carveouts of the device
+ * @due: the due buffers of the device
  * @account: what it is charged for
- * @lock: guards the fields down to @pending_bytes, and @carveouts. Held for
+ * @lock: guards the fields down to @pending_bytes, and @per_carveout. Held for
  *	O(log n).
  * @places: memory by device address
  * @nr_buffers: buffers that are published
@@ -70,12 +70,13 @@ struct accmem_ctx_carveout {
  * @tmem_lock: guards @tmem
  * @tmem: Tensor Memory, NULL until it is set up or a CTA is launched; stays
  *	until the context ends
- * @carveouts: what it has of each carveout
+ * @per_carveout: what it has of each carveout
  */
 struct accmem_context {
 	struct kref refs;
 	struct rcu_head rcu;
-	struct accmem_device *dev;
+	struct accmem_carveouts *carveouts;
+	struct accmem_due *due;
 	struct accmem_account *account;
 
 	spinlock_t lock; /* the fields down to pending_bytes, and holdings */
@@ -92,14 +93,14 @@ struct accmem_context {
 	struct accmem_pressure_client shrink;
 	struct mutex tmem_lock; /* tmem */
 	struct accmem_tmem *tmem;
-	struct accmem_ctx_carveout carveouts[];
+	struct accmem_ctx_carveout per_carveout[];
 };
 
 static inline struct accmem_ctx_carveout *
 accmem_ctx_carveout_of(struct accmem_context *ctx,
 		       const struct accmem_carveout *cv)
 {
-	return &ctx->carveouts[cv->index];
+	return &ctx->per_carveout[cv->index];
 }
 
 #endif /* ACCMEM_CONTEXT_TYPES_H */

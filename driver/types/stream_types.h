@@ -15,8 +15,8 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+struct accmem_accounts;
 struct accmem_context;
-struct accmem_device;
 
 /**
  * struct accmem_dep - what a free waits for
@@ -82,7 +82,8 @@ static inline void accmem_pending_clear(struct accmem_pending *pending)
  * @refs: its file, gates, steps, fences, and work that is queued
  * @rcu: frees it when nobody can be looking at it any more
  * @ctx: whose it is, with a reference until its file is closed; only compared then
- * @dev: the device
+ * @accounts: the accounts of the device
+ * @due: the due buffers of the device
  * @context: number of the account
  * @id: serial number in the context
  * @fences: dma_fence context of its fences
@@ -105,7 +106,8 @@ struct accmem_stream {
 	struct kref refs;
 	struct rcu_head rcu;
 	struct accmem_context *ctx;
-	struct accmem_device *dev;
+	struct accmem_accounts *accounts;
+	struct accmem_due *due;
 	u64 context;
 	u64 id;
 	u64 fences;
@@ -123,6 +125,22 @@ struct accmem_stream {
 	struct rb_root_cached exports;
 	struct rb_root_cached pending;
 	u64 nr_pending;
+};
+
+/**
+ * struct accmem_due - pending buffers of a device that wait for nothing any more
+ * @list: the buffers
+ * @signalled: buffers whose fences have signaled, each of which stands for all buffers
+ *	of its context that wait for the fence
+ * @lock: held while a buffer is finished that is in no list, or some of its pages are
+ *	given back
+ * @work: finishes the buffers
+ */
+struct accmem_due {
+	struct llist_head list;
+	struct llist_head signalled;
+	struct mutex lock; /* a due buffer is in no list */
+	struct work_struct work;
 };
 
 #endif /* ACCMEM_STREAM_TYPES_H */

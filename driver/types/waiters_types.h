@@ -20,7 +20,6 @@
 
 struct accmem_account;
 struct accmem_context;
-struct accmem_device;
 struct accmem_bo;
 struct eventfd_ctx;
 
@@ -63,6 +62,8 @@ struct accmem_scan {
 
 /**
  * struct accmem_waiters - the waiters of a device
+ * @carveouts: the carveouts of the device
+ * @index: number of the device
  * @busy: among the devices that have waiters
  * @queue: their order
  * @scan: what is known while they are looked at, whom to wake
@@ -82,6 +83,8 @@ struct accmem_scan {
  * Guarded by accmem_waiters_lock.
  */
 struct accmem_waiters {
+	struct accmem_carveouts *carveouts;
+	unsigned int index;
 	struct list_head busy;
 	struct accmem_queue queue;
 	struct accmem_scan scan;
@@ -136,7 +139,7 @@ struct accmem_handoff {
 /**
  * struct accmem_waiter - a call of ALLOC that waits
  * @q: its place in the queue
- * @dev: the device
+ * @ws: the waiters of the device
  * @ctx: the context
  * @account: what it would be charged to
  * @req: the call
@@ -153,7 +156,7 @@ struct accmem_handoff {
  */
 struct accmem_waiter {
 	struct accmem_queue_waiter q;
-	struct accmem_device *dev;
+	struct accmem_waiters *ws;
 	struct accmem_context *ctx;
 	struct accmem_account *account;
 	struct accmem_alloc req;

@@ -74,15 +74,15 @@ accmem_buffer_nr_runs(const struct accmem_buffer *buf)
 }
 
 /* where a mapping of a buffer begins in its context's address_space */
-static inline u64 accmem_mmap_offset(const struct accmem_device *dev,
+static inline u64 accmem_mmap_offset(const struct accmem_carveouts *carveouts,
 				     u64 address)
 {
-	return round_down(address - dev->address_base, ACCMEM_GRANULE);
+	return round_down(address - carveouts->address_base, ACCMEM_GRANULE);
 }
 
 static inline u64 accmem_buffer_mmap_offset(const struct accmem_buffer *buf)
 {
-	return accmem_mmap_offset(accmem_buffer_bo(buf)->account->dev,
+	return accmem_mmap_offset(accmem_buffer_carveout(buf)->carveouts,
 				  buf->address);
 }
 

@@ -17,21 +17,28 @@
 
 /**
  * accmem_context_open() - make a context for a file being opened
- * @dev: the device
+ * @accounts: the accounts of the device
+ * @carveouts: its carveouts
+ * @waiters: its waiters
+ * @due: its due buffers
  *
  * Return: the context; -EMFILE or -ENOMEM.
  */
-struct accmem_context *accmem_context_open(struct accmem_device *dev)
+struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
+					   struct accmem_carveouts *carveouts,
+					   struct accmem_waiters *waiters,
+					   struct accmem_due *due)
 {
 	struct accmem_context *ctx;
 	struct accmem_account *account;
 	struct accmem_carveout *cv;
 
-	ctx = kzalloc(struct_size(ctx, carveouts, dev->nr_carveouts),
+	ctx = kzalloc(struct_size(ctx, per_carveout, carveouts->nr),
 		      GFP_KERNEL_ACCOUNT);
 	if (!ctx)
 		return ERR_PTR(-ENOMEM);
-	account = accmem_account_open(dev, current_uid());
+	account = accmem_account_open(accounts, waiters, carveouts->nr,
+				      current_uid());
 	if (IS_ERR(account)) {
 		kfree(ctx);
 		return ERR_CAST(account);
@@ -39,12 +46,14 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 	kref_init(&ctx->refs);
 	spin_lock_init(&ctx->lock);
 	mutex_init(&ctx->tmem_lock);
-	ctx->dev = dev;
+	ctx->carveouts = carveouts;
+	ctx->due = due;
 	ctx->account = account;
 	ctx->places = RB_ROOT;
 	ctx->fences = RB_ROOT;
 	INIT_LIST_HEAD(&ctx->cache);
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+	accmem_for_each_carveout(cv, carveouts)
+	{
 		struct accmem_ctx_carveout *h = accmem_ctx_carveout_of(ctx, cv);
 
 		h->cursor = cv->address_base;
@@ -52,7 +61,7 @@ struct accmem_context *accmem_context_open(struct accmem_device *dev)
 	}
 	accmem_pressure_client_init(&ctx->shrink);
 	xa_init_flags(&ctx->streams, XA_FLAGS_ACCOUNT);
-	atomic_inc(&dev->nr_contexts);
+	atomic_inc(&accounts->nr_contexts);
 	/* with accmem_context_next() */
 	rcu_assign_pointer(account->context, ctx);
 	return ctx;
@@ -65,7 +74,8 @@ static void context_release(struct kref *refs)
 	struct accmem_carveout *cv;
 	unsigned int i;
 
-	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++) {
+	accmem_for_each_carveout(cv, ctx->carveouts)
+	{
 		for (i = 0; i < ACCMEM_NR_CACHE_MODES; i++)
 			kfree(accmem_ctx_carveout_of(ctx, cv)->slabs[i]);
 	}

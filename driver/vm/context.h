@@ -14,7 +14,10 @@
 
 struct xarray;
 
-struct accmem_context *accmem_context_open(struct accmem_device *dev);
+struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
+					   struct accmem_carveouts *carveouts,
+					   struct accmem_waiters *waiters,
+					   struct accmem_due *due);
 struct accmem_context *accmem_context_of(struct accmem_account *account);
 struct accmem_context *accmem_context_next(struct xarray *accounts,
 					   unsigned long *id);

@@ -211,7 +211,7 @@ void accmem_slab_reap(struct accmem_context *ctx)
 {
 	struct accmem_carveout *cv;
 
-	for (cv = ctx->dev->cvs; cv < accmem_carveouts_end(ctx->dev); cv++)
+	accmem_for_each_carveout(cv, ctx->carveouts)
 		slab_reap_holding(ctx, accmem_ctx_carveout_of(ctx, cv));
 }
 
@@ -375,7 +375,7 @@ void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
 	if (gone)
 		slab_page_destroy(page);
 	/* a page that is pinned stays, and the buffer was charged all the same */
-	accmem_waiters_wake_freed(ctx->dev, ctx->account->user);
+	accmem_waiters_wake_freed(ctx->account->waiters, ctx->account->user);
 	kfree(buf);
 }
 

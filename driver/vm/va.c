@@ -274,7 +274,7 @@ int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
 	if (err)
 		return err;
 	va_link(ctx, va);
-	va->bo->offset = va->start - ctx->dev->address_base;
+	va->bo->offset = va->start - ctx->carveouts->address_base;
 	return 0;
 }
 
@@ -312,7 +312,7 @@ void accmem_va_insert_at(struct accmem_context *ctx, struct accmem_va *va)
 {
 	lockdep_assert_held(&ctx->lock);
 	va_link(ctx, va);
-	va->bo->offset = va->start - ctx->dev->address_base;
+	va->bo->offset = va->start - ctx->carveouts->address_base;
 }
 
 /**

@@ -87,7 +87,8 @@ static bool demand_has_slab(const struct accmem_waiter *w)
 	u64 pages;
 	s64 room;
 
-	for (cv = w->dev->cvs; cv < accmem_carveouts_end(w->dev); cv++) {
+	accmem_for_each_carveout(cv, w->ws->carveouts)
+	{
 		const struct accmem_ctx_carveout *h =
 			accmem_ctx_carveout_of(w->ctx, cv);
 
@@ -179,7 +180,7 @@ static bool demand_has_turned(const struct accmem_waiter *w, bool limited)
 static u64 demand_promised_in(const struct accmem_waiter *w,
 			      const struct accmem_carveout *cv, u64 promised)
 {
-	const struct accmem_queue *queue = &w->dev->waiters.queue;
+	const struct accmem_queue *queue = &w->ws->queue;
 
 	if (promised == ACCMEM_QUEUE_RESERVED &&
 	    !(accmem_waiter_of(queue->reserved)->demand.carveouts &
@@ -213,7 +214,8 @@ bool accmem_demand_can_be_met(const struct accmem_queue_waiter *q, u64 promised,
 		return true;
 	if (limited)
 		return false;
-	for (cv = w->dev->cvs; cv < accmem_carveouts_end(w->dev); cv++) {
+	accmem_for_each_carveout(cv, w->ws->carveouts)
+	{
 		if (w->demand.carveouts & BIT(cv->index) &&
 		    demand_fits_in(w, arg, cv,
 				   demand_promised_in(w, cv, promised)))

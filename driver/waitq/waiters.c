@@ -31,7 +31,7 @@
 #define ACCMEM_WAITERS_PER_USER 256u /* of a device */
 #define ACCMEM_WAIT_RESTART_MS 1000u /* for a call to be made again */
 
-#define WAITERS_LOOK HZ
+#define WAITERS_SCAN_PERIOD HZ
 
 static unsigned int waiters_reserve_ms = 1000;
 module_param_named(waiter_reserve_ms, waiters_reserve_ms, uint, 0644);
@@ -42,25 +42,19 @@ DEFINE_SPINLOCK(accmem_waiters_lock); /* queues, and the two below */
 static LIST_HEAD(waiters_busy);
 unsigned int accmem_nr_waiting;
 
-static struct accmem_device *waiters_device(struct accmem_waiters *ws)
+static u64 waiters_capacity(const struct accmem_carveouts *carveouts)
 {
-	return container_of(ws, struct accmem_device, waiters);
-}
-
-static u64 waiters_capacity(struct accmem_device *dev)
-{
-	struct accmem_carveout *cv;
+	const struct accmem_carveout *cv;
 	u64 capacity = 0;
 
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++)
-		capacity += cv->capacity;
+	accmem_for_each_carveout(cv, carveouts) capacity += cv->capacity;
 	return capacity;
 }
 
 /* true where it becomes so */
 static bool waiter_set_short(struct accmem_waiter *w, bool is_short)
 {
-	struct accmem_waiters *ws = &w->dev->waiters;
+	struct accmem_waiters *ws = w->ws;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	if (w->is_short == is_short)
@@ -80,13 +74,12 @@ static bool waiter_set_short(struct accmem_waiter *w, bool is_short)
 /* until a reservation, also one that is suspended, ends; at most until the next look */
 static unsigned long waiters_delay(const struct accmem_queue *q)
 {
-	const unsigned long recheck_fds = WAITERS_LOOK;
+	const unsigned long period = WAITERS_SCAN_PERIOD;
 	u64 now = ktime_get_ns();
 
 	if (!q->reserved && !q->suspended)
-		return recheck_fds;
-	return min(recheck_fds,
-		   nsecs_to_jiffies(q->until - min(now, q->until)) + 1);
+		return period;
+	return min(period, nsecs_to_jiffies(q->until - min(now, q->until)) + 1);
 }
 
 static void waiters_schedule(struct accmem_waiters *ws)
@@ -125,7 +118,7 @@ static void waiters_reserve(struct accmem_waiters *ws)
 static void waiter_wake(struct accmem_waiter *w)
 {
 	lockdep_assert_held(&accmem_waiters_lock);
-	w->dev->waiters.stats.wakeups++;
+	w->ws->stats.wakeups++;
 	trace_accmem_wake(w);
 	/* it leaves with the lock taken, so its task is still there */
 	WRITE_ONCE(w->woken, true);
@@ -133,9 +126,8 @@ static void waiter_wake(struct accmem_waiter *w)
 }
 
 /* after each call on the queue: who is woken, and for whom memory is reserved */
-static void waiters_run_queue(struct accmem_device *dev)
+static void waiters_run_queue(struct accmem_waiters *ws)
 {
-	struct accmem_waiters *ws = &dev->waiters;
 	struct accmem_queue_waiter *q = NULL;
 
 	lockdep_assert_held(&accmem_waiters_lock);
@@ -181,7 +173,7 @@ bool accmem_waiters_try_handoff(struct accmem_carveout *cv,
 					     void *arg),
 				void *arg)
 {
-	struct accmem_waiters *ws = &cv->dev->waiters;
+	struct accmem_waiters *ws = cv->waiters;
 	struct accmem_queue_waiter *q;
 	bool given;
 
@@ -212,7 +204,7 @@ bool accmem_waiters_try_handoff(struct accmem_carveout *cv,
 bool __accmem_waiters_permit(const struct accmem_carveout *cv,
 			     const struct accmem_account *account)
 {
-	const struct accmem_waiters *ws = &cv->dev->waiters;
+	const struct accmem_waiters *ws = cv->waiters;
 	const struct accmem_account *reserved_for = READ_ONCE(ws->reserved_for);
 
 	return !reserved_for || reserved_for == account ||
@@ -227,24 +219,24 @@ bool __accmem_waiters_permit(const struct accmem_carveout *cv,
  *
  * For accmem_waiters_wake_freed().
  */
-void __accmem_waiters_wake(struct accmem_device *dev, struct accmem_user *user,
+void __accmem_waiters_wake(struct accmem_waiters *ws, struct accmem_user *user,
 			   bool memory)
 {
-	struct accmem_waiters *ws;
+	struct accmem_waiters *other;
 
 	spin_lock(&accmem_waiters_lock);
-	list_for_each_entry(ws, &waiters_busy, busy) {
+	list_for_each_entry(other, &waiters_busy, busy) {
 		struct accmem_queue_user *own =
-			user ? &user->waiting[waiters_device(ws)->index] : NULL;
-		bool is_here = memory && ws == &dev->waiters;
+			user ? &user->waiting[other->index] : NULL;
+		bool is_here = memory && other == ws;
 
 		if (!is_here && !(own && own->nr))
 			continue;
 		if (is_here)
-			accmem_queue_came_back(&ws->queue);
+			accmem_queue_came_back(&other->queue);
 		if (own)
 			accmem_queue_sank(own);
-		waiters_run_queue(waiters_device(ws));
+		waiters_run_queue(other);
 	}
 	spin_unlock(&accmem_waiters_lock);
 }
@@ -259,7 +251,7 @@ void accmem_waiters_limits_raised(void)
 	spin_lock(&accmem_waiters_lock);
 	list_for_each_entry(ws, &waiters_busy, busy) {
 		accmem_queue_limits_rose(&ws->queue);
-		waiters_run_queue(waiters_device(ws));
+		waiters_run_queue(ws);
 	}
 	spin_unlock(&accmem_waiters_lock);
 }
@@ -275,24 +267,24 @@ void accmem_waiters_limits_raised(void)
 void __accmem_waiters_count_bypass(struct accmem_carveout *cv,
 				   struct accmem_user *user, u64 got)
 {
-	struct accmem_device *dev = cv->dev;
-	struct accmem_queue *queue = &dev->waiters.queue;
+	struct accmem_waiters *ws = cv->waiters;
+	struct accmem_queue *queue = &ws->queue;
 	struct accmem_queue_waiter *front;
 
 	spin_lock(&accmem_waiters_lock);
 	front = accmem_queue_front(queue);
 	if (front &&
 	    accmem_waiter_of(front)->demand.carveouts & BIT(cv->index)) {
-		accmem_queue_pass(queue, &user->waiting[dev->index], got,
+		accmem_queue_pass(queue, &user->waiting[ws->index], got,
 				  ktime_get_ns());
-		waiters_run_queue(dev);
+		waiters_run_queue(ws);
 	}
 	spin_unlock(&accmem_waiters_lock);
 }
 
 static struct accmem_queue_user *waiter_user(const struct accmem_waiter *w)
 {
-	return &w->account->user->waiting[w->dev->index];
+	return &w->account->user->waiting[w->ws->index];
 }
 
 /* the parameter may have changed */
@@ -313,7 +305,7 @@ static void waiters_set_reserve(struct accmem_waiters *ws, u64 now)
 int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 {
 	u64 need = max_t(u64, w->demand.footprint, ACCMEM_GRANULE);
-	struct accmem_waiters *ws = &w->dev->waiters;
+	struct accmem_waiters *ws = w->ws;
 
 	spin_lock(&accmem_waiters_lock);
 	if (waiter_user(w)->nr >= ACCMEM_WAITERS_PER_USER) {
@@ -326,7 +318,7 @@ int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 	ws->stats.waits++;
 	waiters_set_reserve(ws, w->since);
 	/* who asks for little is not there for all that others get meanwhile */
-	ws->queue.credit = waiters_capacity(w->dev);
+	ws->queue.credit = waiters_capacity(ws->carveouts);
 	accmem_queue_enter(&ws->queue, &w->q, waiter_user(w), need);
 	trace_accmem_wait(w);
 	WRITE_ONCE(accmem_nr_waiting, accmem_nr_waiting + 1);
@@ -338,7 +330,7 @@ int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 		w->woken = false;
 		accmem_queue_enter_asleep(&ws->queue, &w->q);
 		waiter_set_short(w, true);
-		waiters_run_queue(w->dev);
+		waiters_run_queue(w->ws);
 	}
 	spin_unlock(&accmem_waiters_lock);
 	/*
@@ -364,7 +356,7 @@ bool accmem_waiters_start_try(struct accmem_waiter *w)
 	given = w->handoff.given;
 	w->handoff.given = false;
 	if (!given)
-		accmem_queue_start_try(&w->dev->waiters.queue, &w->q);
+		accmem_queue_start_try(&w->ws->queue, &w->q);
 	spin_unlock(&accmem_waiters_lock);
 	return given;
 }
@@ -378,7 +370,7 @@ bool accmem_waiters_start_try(struct accmem_waiter *w)
  */
 bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
 {
-	struct accmem_waiters *ws = &w->dev->waiters;
+	struct accmem_waiters *ws = w->ws;
 	bool newly_short;
 
 	spin_lock(&accmem_waiters_lock);
@@ -386,7 +378,7 @@ bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
 	w->woken = false;
 	accmem_queue_sleep(&ws->queue, &w->q, limited, ktime_get_ns());
 	newly_short = waiter_set_short(w, !limited);
-	waiters_run_queue(w->dev);
+	waiters_run_queue(w->ws);
 	spin_unlock(&accmem_waiters_lock);
 	return newly_short;
 }
@@ -394,7 +386,7 @@ bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
 /* @err: why, or 0 if it was served */
 static void waiter_remove(struct accmem_waiter *w, int err)
 {
-	struct accmem_waiters *ws = &w->dev->waiters;
+	struct accmem_waiters *ws = w->ws;
 	u64 now = ktime_get_ns();
 
 	lockdep_assert_held(&accmem_waiters_lock);
@@ -404,7 +396,7 @@ static void waiter_remove(struct accmem_waiter *w, int err)
 	WRITE_ONCE(accmem_nr_waiting, accmem_nr_waiting - 1);
 	if (!ws->queue.nr)
 		list_del_init(&ws->busy);
-	waiters_run_queue(w->dev);
+	waiters_run_queue(w->ws);
 }
 
 /**
@@ -416,7 +408,7 @@ void accmem_waiters_leave(struct accmem_waiter *w, int err)
 {
 	spin_lock(&accmem_waiters_lock);
 	if (!err)
-		w->dev->waiters.stats.served++;
+		w->ws->stats.served++;
 	waiter_remove(w, err);
 	spin_unlock(&accmem_waiters_lock);
 }
@@ -434,7 +426,7 @@ void accmem_waiters_leave(struct accmem_waiter *w, int err)
 bool accmem_waiters_cancel(struct accmem_waiter *w, int err, bool restarts,
 			   bool has_tried)
 {
-	struct accmem_waiters *ws = &w->dev->waiters;
+	struct accmem_waiters *ws = w->ws;
 	bool was_woken;
 
 	spin_lock(&accmem_waiters_lock);
@@ -452,7 +444,7 @@ bool accmem_waiters_cancel(struct accmem_waiter *w, int err, bool restarts,
 				msecs_to_jiffies(ACCMEM_WAIT_RESTART_MS);
 			list_add_tail(&w->link, &ws->away);
 			accmem_queue_suspend(&ws->queue, &w->q);
-			waiters_run_queue(w->dev);
+			waiters_run_queue(w->ws);
 		} else {
 			waiter_remove(w, err);
 		}
@@ -471,7 +463,7 @@ bool accmem_waiters_cancel(struct accmem_waiter *w, int err, bool restarts,
 struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 					    const struct accmem_alloc *req)
 {
-	struct accmem_waiters *ws = &ctx->dev->waiters;
+	struct accmem_waiters *ws = ctx->account->waiters;
 	struct accmem_waiter *w, *found = NULL;
 	pid_t pid = task_pid_nr(current);
 
@@ -485,7 +477,7 @@ struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 		w->task = current;
 		w->woken = true;
 		accmem_queue_resume(&ws->queue, &w->q, ktime_get_ns());
-		waiters_run_queue(w->dev);
+		waiters_run_queue(w->ws);
 		break;
 	}
 	spin_unlock(&accmem_waiters_lock);
@@ -514,7 +506,7 @@ static void waiters_drop(struct accmem_waiters *ws, struct accmem_context *ctx)
 void accmem_waiters_drop_interrupted(struct accmem_context *ctx)
 {
 	spin_lock(&accmem_waiters_lock);
-	waiters_drop(&ctx->dev->waiters, ctx);
+	waiters_drop(ctx->account->waiters, ctx);
 	spin_unlock(&accmem_waiters_lock);
 }
 
@@ -529,8 +521,8 @@ void accmem_waiters_drop_interrupted(struct accmem_context *ctx)
 u64 accmem_waiters_shortfall(const struct accmem_account *account,
 			     unsigned int *nr)
 {
-	struct accmem_device *dev = account->dev;
-	struct accmem_queue *queue = &dev->waiters.queue;
+	struct accmem_waiters *ws = account->waiters;
+	struct accmem_queue *queue = &ws->queue;
 	struct accmem_queue_waiter *q = NULL;
 	u64 need = 0, first = 0, free = 0;
 	struct accmem_carveout *cv;
@@ -551,7 +543,8 @@ u64 accmem_waiters_shortfall(const struct accmem_account *account,
 		carveouts |= w->demand.carveouts;
 		++*nr;
 	}
-	for (cv = dev->cvs; cv < accmem_carveouts_end(dev); cv++) {
+	accmem_for_each_carveout(cv, ws->carveouts)
+	{
 		if (carveouts & BIT(cv->index))
 			free += accmem_demand_free_bytes(cv);
 	}
@@ -571,7 +564,7 @@ static void waiters_work(struct work_struct *work)
 	accmem_queue_tick(&ws->queue, now);
 	accmem_queue_came_back(&ws->queue);
 	accmem_queue_limits_rose(&ws->queue);
-	waiters_run_queue(waiters_device(ws));
+	waiters_run_queue(ws);
 	if (ws->queue.nr)
 		waiters_schedule(ws);
 	spin_unlock(&accmem_waiters_lock);
@@ -580,9 +573,14 @@ static void waiters_work(struct work_struct *work)
 /**
  * accmem_waiters_init() - get ready for waiters
  * @ws: of a device
+ * @carveouts: the carveouts of the device
+ * @index: number of the device
  */
-void accmem_waiters_init(struct accmem_waiters *ws)
+void accmem_waiters_init(struct accmem_waiters *ws,
+			 struct accmem_carveouts *carveouts, unsigned int index)
 {
+	ws->carveouts = carveouts;
+	ws->index = index;
 	accmem_queue_init(&ws->queue, ACCMEM_WAIT_BYPASS_BOUND);
 	INIT_LIST_HEAD(&ws->busy);
 	INIT_LIST_HEAD(&ws->pressure_clients);

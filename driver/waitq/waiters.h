@@ -19,7 +19,9 @@ struct accmem_user;
 extern spinlock_t accmem_waiters_lock;
 extern unsigned int accmem_nr_waiting; /* of all devices */
 
-void accmem_waiters_init(struct accmem_waiters *ws);
+void accmem_waiters_init(struct accmem_waiters *ws,
+			 struct accmem_carveouts *carveouts,
+			 unsigned int index);
 void accmem_waiters_stop(struct accmem_waiters *ws);
 int accmem_waiters_enter(struct accmem_waiter *w, bool defer);
 bool accmem_waiters_start_try(struct accmem_waiter *w);
@@ -37,7 +39,7 @@ bool accmem_waiters_try_handoff(struct accmem_carveout *cv,
 				bool (*give)(struct accmem_waiter *w,
 					     void *arg),
 				void *arg);
-void __accmem_waiters_wake(struct accmem_device *dev, struct accmem_user *user,
+void __accmem_waiters_wake(struct accmem_waiters *ws, struct accmem_user *user,
 			   bool memory);
 void __accmem_waiters_count_bypass(struct accmem_carveout *cv,
 				   struct accmem_user *user, u64 got);
@@ -62,19 +64,19 @@ static inline bool accmem_waiters_present(void)
  * Memory, or a part of a charge, has come back. @user, who may be NULL, is there
  * still. The caller holds no spinlock.
  */
-static inline void accmem_waiters_wake_freed(struct accmem_device *dev,
+static inline void accmem_waiters_wake_freed(struct accmem_waiters *ws,
 					     struct accmem_user *user)
 {
 	if (accmem_waiters_present())
-		__accmem_waiters_wake(dev, user, true);
+		__accmem_waiters_wake(ws, user, true);
 }
 
 /* A charge has sunk; what it was for has not come back. As above. */
-static inline void accmem_waiters_wake_uncharged(struct accmem_device *dev,
+static inline void accmem_waiters_wake_uncharged(struct accmem_waiters *ws,
 						 struct accmem_user *user)
 {
 	if (accmem_waiters_present())
-		__accmem_waiters_wake(dev, user, false);
+		__accmem_waiters_wake(ws, user, false);
 }
 
 /* somebody who does not wait was given @got bytes of a carveout */
