@@ -181,6 +181,9 @@ static bool bo_hand_over(struct accmem_bo *bo)
 	if (accmem_bo_was_mapped(bo) || bo->nr_runs != 1 || bo->buffers != 1 ||
 	    bo->size != bo->run.size || bo->shared || !xa_empty(&bo->pages))
 		return false;
+	/* An array of runs may be vmalloc() memory, which no spinlock holder may free. */
+	if (bo->runs != &bo->run)
+		return false;
 	if (!accmem_waiters_try_handoff(bo->cv, &bo->run, bo->cache_mode,
 					bo_hand_off_to, &offer))
 		return false;
