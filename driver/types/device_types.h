@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Devices: the structure, and its fields.
+ * Structure of a device.
+ *
+ * A device is one /dev/accmemN. It has one to eight carveouts of device memory, and
+ * at most one carveout of host memory, which is the last entry of @cvs. Its accounts
+ * include those of closed files that still have memory.
+ *
+ * Locks: due_lock and drain_lock are mutexes. Memory on its way to the free space may be
+ * on no list while its mutex is held; a request that acquires the mutex has missed no
+ * memory.
  */
 #ifndef ACCMEM_DEVICE_TYPES_H
 #define ACCMEM_DEVICE_TYPES_H
@@ -20,32 +28,32 @@ struct dentry;
 
 /**
  * struct accmem_device - /dev/accmemN
- * @device: in /sys/class/accmem; holds the structure
- * @cdev: the character device
+ * @device: device in /sys/class/accmem; its release function frees the structure
+ * @cdev: character device
  * @name: "accmemN"
  * @index: N
  * @address_base: lowest device address of all carveouts
- * @address_span: bytes of device addresses of all carveouts
- * @debugfs: its directory
- * @accounts: of its files, and of those that ended and have memory still, by
- *	number
+ * @address_span: size in bytes of the device addresses of all carveouts
+ * @debugfs: directory in debugfs
+ * @accounts: accounts by number: those of open files, and those of closed files that
+ *	still have memory
  * @last_id: number of the latest account
- * @nr_contexts: open files
- * @due: frees that wait for nothing any more
- * @signalled: frees whose fences have called, each of which stands for all of its
- *	context that wait for the fence
- * @due_lock: held while one of them is finished that nobody else has, or some of its
- *	pages are given back
- * @due_work: finishes them
- * @drain_lock: held while what the cache of a context held is given back to those who
- *	look for memory
+ * @nr_contexts: number of open files
+ * @due: frees whose dependencies have signalled
+ * @signalled: frees whose fence has signalled; each stands for all frees of its
+ *	context that wait for this fence
+ * @due_lock: held while a due free, which is on no list then, is finished, and while
+ *	some of its pages are freed
+ * @due_work: finishes the frees in @due and @signalled
+ * @drain_lock: held while buffers from a context's cache, which are on no list then,
+ *	are freed for a request that is short of memory
  * @waiters: calls that wait for memory
- * @of_class: bit i: carveout i is of that enum accmem_bandwidth
- * @carveouts: bit i: carveout i, of device memory
- * @host: bit i: carveout i, of host memory, the last one if there is one; 0
- * @nr_device: its carveouts of device memory, which users know by their index
- * @nr_carveouts: all of its carveouts
- * @cvs: its memory
+ * @of_class: bit i is set if carveout i has the enum accmem_bandwidth of the index
+ * @carveouts: bit i is set if carveout i is device memory
+ * @host: bit i is set if carveout i is host memory; 0 if there is none
+ * @nr_device: number of carveouts of device memory; user space names them by index
+ * @nr_carveouts: number of carveouts
+ * @cvs: carveouts
  */
 struct accmem_device {
 	struct device device;
@@ -60,9 +68,9 @@ struct accmem_device {
 	atomic_t nr_contexts;
 	struct llist_head due;
 	struct llist_head signalled;
-	struct mutex due_lock; /* one of due is in nobody's list */
+	struct mutex due_lock; /* a due free that is on no list */
 	struct work_struct due_work;
-	struct mutex drain_lock; /* what a cache held is in nobody's list */
+	struct mutex drain_lock; /* cached buffers that are on no list */
 	struct accmem_waiters waiters;
 	u32 of_class[ACCMEM_NR_BANDWIDTHS];
 	u32 carveouts;
@@ -72,7 +80,7 @@ struct accmem_device {
 	struct accmem_carveout cvs[];
 };
 
-/* of host memory, or NULL */
+/* The carveout of host memory, or NULL. */
 static inline struct accmem_carveout *
 accmem_device_host(struct accmem_device *dev)
 {
@@ -90,7 +98,7 @@ static inline u64 accmem_device_next_id(struct accmem_device *dev)
 	return atomic_long_inc_return(&dev->last_id);
 }
 
-/* by which users know a carveout; host memory has none */
+/* The number of a carveout in user space; 0 for host memory, which has no number. */
 static inline unsigned int
 accmem_carveout_number(const struct accmem_carveout *cv)
 {
