@@ -6,9 +6,9 @@
  * at most one carveout of host memory, which is the last entry of @cvs. Its accounts
  * include those of closed files that still have memory.
  *
- * Locks: due_lock and drain_lock are mutexes. Memory on its way to the free space may be
- * on no list while its mutex is held; a request that acquires the mutex has missed no
- * memory.
+ * Locks: due_lock and drain_lock are mutexes. Memory on its way to the free space may
+ * be on no list while its mutex is held; a request that acquires the mutex has missed
+ * no memory.
  */
 #ifndef ACCMEM_DEVICE_TYPES_H
 #define ACCMEM_DEVICE_TYPES_H
