@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sleeping calls: deadlines, and the restart of interrupted system calls.
+ * Sleeping calls: deadlines, and restarts of interrupted calls.
  *
  * accmem_sleep_until() sleeps until an absolute deadline. accmem_syscall_restarts()
  * predicts whether the kernel repeats a call that ends with -ERESTARTSYS, so that a

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Sleeping calls: deadlines, and the restart of interrupted system calls.
+ * Sleeping calls: deadlines, and restarts of interrupted calls.
  *
  * Used by ALLOC that waits for memory, and by CTAs that wait for Tensor Memory.
  */

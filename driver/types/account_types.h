@@ -2,9 +2,9 @@
 /*
  * Structures of users and accounts.
  *
- * A user is a Unix user that has opened a context. An account is what one open file
- * is charged to. The account outlives its context until the last buffer object that
- * is charged to it is freed.
+ * A user is a Unix user that has opened a context. An account is the object that one
+ * open file is charged to. The account outlives its context until the last buffer
+ * object that is charged to it is freed.
  *
  * The table of users and the references of a user are guarded by users_lock in
  * core/account.c. The counters are atomic. The lists of quarantined buffer objects

@@ -74,7 +74,7 @@ struct accmem_shared {
  * @refs: references: the name, the mappings, and calls that use the bo
  * @account: account that the bo is charged to
  * @cv: carveout
- * @size: size in bytes; changes under the carveout's lock. A change waits for faults
+ * @size: size in bytes; changes under the carveout's lock. A shrink waits for faults
  *	that may have read the old size.
  * @huge: enum accmem_layout_huge
  * @cache_mode: enum accmem_cache_mode
@@ -108,7 +108,7 @@ struct accmem_shared {
  *	is split
  * @pages: pages by index (emulated)
  * @next_free_index: index in @pages at which the next release_pages() starts. Guarded
- *	by the lock that its caller holds.
+ *	by the mutex that its caller holds: quarantine_lock or due_lock.
  * @io: kernel mapping, of the same cache mode (phys without pages); guarded by @lock
  * @io_size: bytes that @io maps, from the start of the bo; less than @size if the
  *	rest is clean and has not been accessed. Guarded by @lock.

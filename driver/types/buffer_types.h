@@ -7,7 +7,7 @@
  * all buffers in this buffer object share it. Small buffers are cut from a slab page,
  * which is a buffer object of one granule.
  *
- * Locks: the context's lock guards all of them.
+ * Locks: the context's lock guards the addresses, the buffers and the slab pages.
  */
 #ifndef ACCMEM_BUFFER_TYPES_H
 #define ACCMEM_BUFFER_TYPES_H

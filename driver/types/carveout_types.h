@@ -76,11 +76,11 @@ enum accmem_state {
  *	prepare. May sleep.
  * @check_idle: return true if only the driver refers to the pages of a bo that faults
  *	cannot reach. May return false although the pages are idle, never the opposite.
- *	Does not sleep. Absent, like @unmap_and_check and @check_unpinned, if the pages
- *	cannot be pinned.
- * @unmap_and_check: like @check_idle, but exact: it also unmaps neighbours in the same
- *	folio, whose mappings hide the answer. With @release_pages: return true if no
- *	page is left. May sleep.
+ *	Does not sleep for a bo of one page. Absent, like @unmap_and_check and
+ *	@check_unpinned, if the pages cannot be pinned.
+ * @unmap_and_check: like @check_idle, but exact: neighbours in the same folio, whose
+ *	mappings hide the answer, are unmapped, too. With @release_pages: return true
+ *	if no page is left. May sleep.
  * @release_pages: free some of the pages of a bo that is no longer in use. A page that
  *	is pinned ends the call, unless @all is set: then the page is skipped. Return
  *	true if pages remain to be checked; the next call continues there. Absent if

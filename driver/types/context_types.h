@@ -3,8 +3,8 @@
  * Structures of contexts.
  *
  * A context is one open file of /dev/accmemN. A context owns device addresses,
- * buffers, a cache of freed buffers, slab pages, streams and Tensor Memory. It is
- * charged through its account, which may outlive it.
+ * buffers, a cache of freed buffers, slab pages, streams and Tensor Memory. The
+ * memory of the context is charged to its account, which may outlive the context.
  *
  * Locks: accmem_context.lock, a spinlock above the carveout's lock, guards the
  * addresses, the buffers, the cache and the pending frees.

@@ -79,7 +79,7 @@ struct accmem_scan {
  *	without the lock
  * @reserved_in: carveouts of this reservation, bit i for carveout i; read without
  *	the lock
- * @nr_starved: number of waiters that were short of memory at their last attempt
+ * @nr_starved: number of waiters that are short of memory, not held up by a limit
  * @pressure_seq: serial number of the latest period with @nr_starved above 0
  * @pressure_clients: contexts that are notified of memory pressure
  * @nr_pressure_clients: number of entries in @pressure_clients

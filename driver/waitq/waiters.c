@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Waiters: the queue of ALLOC calls that wait for memory, and their wake-up.
+ * Waiters: the ALLOC calls that wait for memory, and their wake-up.
  *
  * lib/queue decides the order. A waiter that is woken tries again in its own call
  * (alloc/wait.c). A call that frees memory or lowers a charge first tests whether
@@ -409,8 +409,8 @@ bool accmem_waiters_start_try(struct accmem_waiter *w)
  * The function marks the waiter as asleep; the caller then sleeps.
  *
  * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
- * Return: true if this attempt is the first one to find a shortage, so that the caller
- * has to notify the other contexts.
+ * Return: true if the waiter has become short of memory with this attempt, so that the
+ * caller has to notify the other contexts.
  */
 bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
 {
