@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * compat: what differs between kernel versions and architectures, and nowhere
- * else. Features are probed by compat/Kbuild.probe, not by version: stable
- * kernels backport.
+ * Differences between kernel versions and between architectures.
+ *
+ * Code outside compat/ is the same for all kernels. Each helper here stands for an API
+ * of the newest kernel and falls back to the older API. compat/Kbuild.probe compiles
+ * a test of each feature, instead of comparing versions, since stable kernels backport
+ * changes.
  */
 #ifndef ACCMEM_COMPAT_H
 #define ACCMEM_COMPAT_H
@@ -32,7 +35,7 @@ static inline void accmem_vm_flags_mod(struct vm_area_struct *vma,
 
 /*
  * eventfd_signal(): 3652117f8548 ("eventfd: simplify eventfd_signal()"), 6.8,
- * took the count away that all but one caller had at 1.
+ * removed the count, which was 1 in all calls but one.
  */
 static inline void accmem_eventfd_signal(struct eventfd_ctx *ctx)
 {
@@ -45,9 +48,9 @@ static inline void accmem_eventfd_signal(struct eventfd_ctx *ctx)
 
 /*
  * dev_pagemap_ops.folio_free(): "mm/zone_device: rename page_free callback to
- * folio_free", 6.19. Before it, the callback takes the head page. The callback
- * that this names is for carveouts whose pages all keep a reference until the
- * range is unmapped.
+ * folio_free", 6.19. Before it, the argument of the callback is the head page. The
+ * callback below is never called, since every page of a carveout keeps a reference
+ * until the range is unmapped.
  */
 #ifdef ACCMEM_HAVE_FOLIO_FREE
 static inline void accmem_never_freed(struct folio *folio)
@@ -79,8 +82,9 @@ static inline struct file *accmem_fd_file(struct fd fd)
 }
 
 /*
- * dma_fence_init64(): "dma-fence: Change a flag to 64b", 6.17. Before it, the
- * operations say that sequence numbers have 64 bits; here, the one that releases.
+ * dma_fence_init64(): "dma-fence: Change a flag to 64b", 6.17. Before it, a
+ * flag of the operations selects sequence numbers of 64 bits;
+ * ACCMEM_DMA_FENCE_RELEASE64() sets the flag together with the release function.
  */
 #ifdef ACCMEM_HAVE_DMA_FENCE_INIT64
 #define ACCMEM_DMA_FENCE_RELEASE64(_fn) .release = (_fn)
@@ -106,10 +110,10 @@ static inline void accmem_dma_fence_init(struct dma_fence *fence,
 #endif
 
 /*
- * A page that is charged as kernel memory must not be mapped by a 2 MiB entry as
- * it is: madvise() of a part of it looks for the memory cgroup of a page of user
- * memory. The charge is put aside while the page is in use, and put back before
- * it is freed.
+ * A page that is charged as kernel memory must not be mapped by a 2 MiB entry:
+ * madvise() of a part of the entry would interpret page->memcg_data as that of a user
+ * page. accmem_hide_charge() moves the charge to page_private() while the page is
+ * in use; accmem_show_charge() restores it before the page is freed.
  */
 #ifdef CONFIG_MEMCG
 static inline void accmem_hide_charge(struct page *page)
@@ -137,10 +141,10 @@ static inline void accmem_show_charge(struct page *page)
 #include <asm/cacheflush.h>
 #include <asm/set_memory.h>
 
-/* write back and drop the CPU's cache lines of a kernel mapping */
+/* Write back and invalidate the CPU's cache lines of a kernel mapping. */
 static inline void accmem_flush_cache(void *address, u64 size)
 {
-	/* clflush_cache_range() takes an unsigned int */
+	/* The size of clflush_cache_range() is an unsigned int. */
 	while (size) {
 		unsigned int part = min_t(u64, size, 1u << 30);
 
@@ -150,22 +154,25 @@ static inline void accmem_flush_cache(void *address, u64 size)
 	}
 }
 
-/* cache modes of memory without page structures */
+/* Cache modes that memory without page structures supports. */
 #define ACCMEM_FRAME_CACHE_MODES                                               \
 	(BIT(ACCMEM_CACHE_WB) | BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC))
 
-/* cache modes beyond write-back that ordinary memory can have */
+/* Cache modes other than write-back that ordinary memory supports. */
 static inline u32 accmem_emulated_cache_modes(void)
 {
 	return BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC);
 }
 
-/* change the direct mapping of some pages; may sleep */
+/* Set the cache mode of pages in the direct mapping. May sleep. */
 #define accmem_set_memory_wb set_memory_wb
 #define accmem_set_memory_wc set_memory_wc
 #define accmem_set_memory_uc set_memory_uc
 #else
-/* without a flush, what one owner left in the cache would reach the next */
+/*
+ * No write-back: without a cache flush, dirty cache lines of one owner could be written
+ * back over the data of the next.
+ */
 #define ACCMEM_FRAME_CACHE_MODES (BIT(ACCMEM_CACHE_WC) | BIT(ACCMEM_CACHE_UC))
 
 static inline void accmem_flush_cache(void *address, u64 size)

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a user, and a context, may hold.
+ * Users and accounts: charges, and the limits on them.
  *
- * Owns the table of users, and the accounts. A file that is opened has an
- * account, which is charged for what is allocated through the file until that
- * memory is free again: detached and quarantined memory stays charged, and so
- * the account stays, after its context has ended, and counts as one of its
- * user's contexts. CAP_SYS_RESOURCE lifts a user's limits, not a context's.
+ * An account belongs to an open file. Memory that is allocated through the file is
+ * charged to the account until the memory is free again; detached and quarantined
+ * memory stays charged. The account therefore outlives its context, and counts as one
+ * of the contexts of its user until its memory is free.
  *
- * A user is there as long as it has an account, or as somebody refers to it who may
- * have messages to write for it: each user has a rate limit of messages of its own,
- * so that nobody's hide another's.
+ * A user is in the table while it has an account or a Tensor Memory object, and while
+ * the rate limit of its messages is in effect. Each user has a rate limit of its own,
+ * so that the messages of one user cannot suppress those of another.
  *
- * The counters are atomic: a charge is made under the carveout's lock, together
- * with the placement that decides how much it is.
+ * Charges are atomic counters, since a charge is made under the carveout's lock,
+ * together with the placement that determines its size. CAP_SYS_RESOURCE lifts the
+ * limits of a user, but not those of a context.
  *
- * Locks: users_lock is innermost among what sleeps.
+ * Locks: users_lock guards the table; it is the innermost of the locks that sleep.
  */
 #include <linux/capability.h>
 #include <linux/file.h>
@@ -27,22 +27,23 @@
 
 #include "core/account.h"
 
-/* module parameters: see limits.c */
+/* Module parameters, registered by waitq/limits.c. */
 unsigned long accmem_max_contexts_per_user = 1024;
 unsigned long accmem_max_buffers_per_user = 1ul << 20;
 unsigned long long accmem_max_bytes_per_user;
 unsigned long long accmem_max_bytes_per_context;
 
-static DEFINE_MUTEX(users_lock); /* the table, and refs of users */
+static DEFINE_MUTEX(users_lock); /* the table of users, and accmem_user.refs */
 static DEFINE_HASHTABLE(users, 6);
 
 /**
- * accmem_add_within() - add to a counter that has a limit
- * @counter: the counter; what is refused is never seen in it
- * @n: what to add
- * @limit: what it may become; a counter that is above takes nothing more
+ * accmem_add_within() - add to a counter unless the sum exceeds a limit
+ * @counter: counter; it never contains a refused addition, not even for a moment
+ * @n: number to add
+ * @limit: largest permitted sum
  *
- * Return: whether it was added.
+ * Context: Any context.
+ * Return: true if @n was added or is 0.
  */
 bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit)
 {
@@ -77,7 +78,10 @@ static struct accmem_user *user_find(kuid_t uid)
 	return NULL;
 }
 
-/* those that nobody has, and whose messages do not count any more */
+/*
+ * Free the users without references. Unless @all is set, a user stays while the rate
+ * limit of its messages is in effect.
+ */
 static void users_forget(bool all)
 {
 	struct accmem_user *user;
@@ -97,7 +101,10 @@ static void users_forget(bool all)
 	}
 }
 
-/* The user, with a reference; it is *@spare, and that NULL, if there was none. */
+/*
+ * Return the user with a new reference. If there is none, *@spare becomes the user and
+ * is set to NULL.
+ */
 static struct accmem_user *user_find_or_add(kuid_t uid,
 					    struct accmem_user **spare)
 {
@@ -121,9 +128,12 @@ static struct accmem_user *user_find_or_add(kuid_t uid,
 }
 
 /**
- * accmem_user_get() - take a reference to a user
- * @user: the user, of which an account is there. It counts as nothing of the user's.
- *	May sleep.
+ * accmem_user_get() - acquire a reference to a user
+ * @user: user, of which the caller holds an account
+ *
+ * The reference is not charged to the user.
+ *
+ * Context: Process context. Takes and releases users_lock. May sleep.
  */
 void accmem_user_get(struct accmem_user *user)
 {
@@ -133,8 +143,10 @@ void accmem_user_get(struct accmem_user *user)
 }
 
 /**
- * accmem_user_put() - drop a reference
- * @user: the user. May sleep.
+ * accmem_user_put() - drop a reference to a user
+ * @user: user
+ *
+ * Context: Process context. Takes and releases users_lock. May sleep.
  */
 void accmem_user_put(struct accmem_user *user)
 {
@@ -145,10 +157,13 @@ void accmem_user_put(struct accmem_user *user)
 }
 
 /**
- * accmem_user_ratelimit() - may there be another message that a user causes?
- * @user: the user
+ * accmem_user_ratelimit() - check the rate limit of a user's messages
+ * @user: user
  *
- * Return: whether there may. That there were many does not end with what it has open.
+ * The limit stays in effect after the user has closed all files.
+ *
+ * Context: Any context.
+ * Return: true if a message may be written.
  */
 bool accmem_user_ratelimit(struct accmem_user *user)
 {
@@ -157,7 +172,11 @@ bool accmem_user_ratelimit(struct accmem_user *user)
 }
 
 /**
- * accmem_users_exit() - forget all users, who have nothing open
+ * accmem_users_exit() - free all users when the module is unloaded
+ *
+ * No file is open.
+ *
+ * Context: Process context. Takes and releases users_lock. May sleep.
  */
 void accmem_users_exit(void)
 {
@@ -166,7 +185,7 @@ void accmem_users_exit(void)
 	mutex_unlock(&users_lock);
 }
 
-/* charges a new context to its user */
+/* Charge a new context to its user. */
 static int user_enter(struct accmem_user *user)
 {
 	u64 limit = READ_ONCE(accmem_max_contexts_per_user);
@@ -178,13 +197,13 @@ static int user_enter(struct accmem_user *user)
 	return -EMFILE;
 }
 
-/* numbers are of a device; a user has contexts on several */
+/* Account numbers are unique on a device only, and a user has contexts on several. */
 static unsigned long user_key(const struct accmem_account *account)
 {
 	return (unsigned long)account->accounts->index << 48 | account->id;
 }
 
-/* from here on debugfs, and who looks for memory to reclaim, can find it */
+/* Publish the account: from here on debugfs and reclaim can find it. */
 static int account_insert(struct accmem_account *account)
 {
 	struct accmem_accounts *accounts = account->accounts;
@@ -202,14 +221,15 @@ static int account_insert(struct accmem_account *account)
 }
 
 /**
- * accmem_account_open() - make the account of a file that is being opened
- * @accounts: the accounts of the device
- * @waiters: its waiters
- * @nr_carveouts: its carveouts, host memory included
- * @uid: the user
+ * accmem_account_open() - create the account of a file that is being opened
+ * @accounts: accounts of the device
+ * @waiters: waiters of the device
+ * @nr_carveouts: number of carveouts, host memory included
+ * @uid: user
  *
- * Return: the account, with a reference; -EMFILE when the user has as many as
- * it may, -ENOMEM.
+ * Context: Process context. Takes and releases users_lock. May sleep.
+ * Return: the account, with a reference; -EMFILE if the user has reached its limit of
+ * contexts; -ENOMEM.
  */
 struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 					   struct accmem_waiters *waiters,
@@ -223,7 +243,7 @@ struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 
 	account = kzalloc(struct_size(account, quarantine, nr_carveouts),
 			  GFP_KERNEL_ACCOUNT);
-	/* not under the lock: others need not wait for this one's memory */
+	/* Allocated before users_lock is held, so that no other open() waits. */
 	spare = kzalloc(sizeof(*spare), GFP_KERNEL_ACCOUNT);
 	if (!account || !spare)
 		goto err_free;
@@ -254,7 +274,7 @@ err_leave:
 err_user:
 	accmem_user_put(account->user);
 	kfree(spare);
-	/* who walks through the user's accounts may have it still */
+	/* An RCU reader of the user's accounts may still use the account. */
 	kfree_rcu(account, rcu);
 	return ERR_PTR(err);
 err_free:
@@ -285,8 +305,10 @@ static void account_release(struct kref *refs)
 }
 
 /**
- * accmem_account_put() - drop a reference
- * @account: the account. May sleep.
+ * accmem_account_put() - drop a reference to an account
+ * @account: account
+ *
+ * Context: Process context. Takes and releases users_lock. May sleep.
  */
 void accmem_account_put(struct accmem_account *account)
 {
@@ -294,12 +316,13 @@ void accmem_account_put(struct accmem_account *account)
 }
 
 /**
- * accmem_charge() - charge memory
- * @account: the account
- * @bytes: what the memory withholds from others
- * @exempt: the caller has CAP_SYS_RESOURCE: the user's limits do not count
+ * accmem_charge() - charge memory to an account and its user
+ * @account: account
+ * @bytes: bytes to charge
+ * @exempt: the caller has CAP_SYS_RESOURCE: the limits of the user do not apply
  *
- * Return: 0; -EDQUOT where a limit would be passed. Does not sleep.
+ * Context: Any context. Does not sleep.
+ * Return: 0; -EDQUOT if a limit would be exceeded.
  */
 int accmem_charge(struct accmem_account *account, u64 bytes, bool exempt)
 {
@@ -314,11 +337,14 @@ int accmem_charge(struct accmem_account *account, u64 bytes, bool exempt)
 }
 
 /**
- * accmem_charge_buffers() - charge buffers, whose memory is charged apart
- * @account: the account
- * @buffers: how many
+ * accmem_charge_buffers() - charge buffers to the user of an account
+ * @account: account
+ * @buffers: number of buffers; their memory is charged by accmem_charge()
  *
- * Return: 0; -EDQUOT where a limit would be passed. May sleep.
+ * With CAP_SYS_RESOURCE the limit does not apply.
+ *
+ * Context: Process context. May sleep.
+ * Return: 0; -EDQUOT if a limit would be exceeded.
  */
 int accmem_charge_buffers(struct accmem_account *account, u64 buffers)
 {
@@ -333,11 +359,12 @@ int accmem_charge_buffers(struct accmem_account *account, u64 buffers)
 }
 
 /**
- * accmem_charge_buffer() - charge a buffer to who waits for it
- * @account: the account
- * @exempt: as for accmem_charge()
+ * accmem_charge_buffer() - charge one buffer on behalf of a waiter
+ * @account: account of the waiter
+ * @exempt: the limits of the user do not apply
  *
- * Return: false where a limit would be passed. Does not sleep.
+ * Context: Any context. Does not sleep.
+ * Return: true if the buffer was charged; false if a limit would be exceeded.
  */
 bool accmem_charge_buffer(struct accmem_account *account, bool exempt)
 {
@@ -348,8 +375,10 @@ bool accmem_charge_buffer(struct accmem_account *account, bool exempt)
 
 /**
  * accmem_uncharge() - undo accmem_charge(), or a part of it
- * @account: the account
- * @bytes: what is withheld no more
+ * @account: account
+ * @bytes: bytes to uncharge
+ *
+ * Context: Any context. Does not sleep.
  */
 void accmem_uncharge(struct accmem_account *account, u64 bytes)
 {
@@ -359,8 +388,10 @@ void accmem_uncharge(struct accmem_account *account, u64 bytes)
 
 /**
  * accmem_uncharge_buffers() - undo accmem_charge_buffers()
- * @account: the account
- * @buffers: how many have gone
+ * @account: account
+ * @buffers: number of buffers to uncharge
+ *
+ * Context: Any context. Does not sleep.
  */
 void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers)
 {
@@ -377,13 +408,14 @@ static bool account_fits_one(const atomic64_t *counter, u64 n, u64 limit)
 }
 
 /**
- * accmem_charge_fits() - might memory be charged?
- * @account: the account
- * @bytes: bytes that it is charged at least
- * @buffers: how many buffers it counts as
- * @exempt: the user's limits do not count
+ * accmem_charge_fits() - check whether a charge could succeed at the moment
+ * @account: account
+ * @bytes: smallest number of bytes that would be charged
+ * @buffers: number of buffers that would be charged
+ * @exempt: the limits of the user do not apply
  *
- * Return: false only where accmem_charge() or accmem_charge_buffers() would refuse.
+ * Context: Any context. Does not sleep.
+ * Return: false only if accmem_charge() or accmem_charge_buffers() would fail now.
  */
 bool accmem_charge_fits(const struct accmem_account *account, u64 bytes,
 			u64 buffers, bool exempt)
@@ -401,11 +433,12 @@ bool accmem_charge_fits(const struct accmem_account *account, u64 bytes,
 }
 
 /**
- * accmem_charge_exceeds_limit() - could so many bytes never be charged?
- * @bytes: bytes; U64_MAX asks whether there is a limit at all
- * @exempt: the user's limits do not count
+ * accmem_charge_exceeds_limit() - check whether a charge alone exceeds a limit
+ * @bytes: bytes; U64_MAX asks whether any limit is set
+ * @exempt: the limits of the user do not apply
  *
- * Return: whether a limit is below.
+ * Context: Any context. Does not sleep.
+ * Return: true if a limit is lower than @bytes, so that the charge can never succeed.
  */
 bool accmem_charge_exceeds_limit(u64 bytes, bool exempt)
 {

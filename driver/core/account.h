@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Users and accounts: whom memory is charged to, and the limits.
+ * Users and accounts: charges, and the limits on them.
+ *
+ * An account is charged when memory or a buffer is allocated and uncharged when it is
+ * free again. accmem_charge*() fail with -EDQUOT at a limit. accmem_charge_fits()
+ * compares with the current charges, accmem_charge_exceeds_limit() with the limits
+ * alone.
  */
 #ifndef ACCMEM_CORE_ACCOUNT_H
 #define ACCMEM_CORE_ACCOUNT_H

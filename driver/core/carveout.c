@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Carveouts: the state that every backing has.
+ * Carveouts: the free space and the accounting common to all backings.
  *
- * Owns the free-space structure and the accounting of a carveout. The bytes of
- * all states and the free ones add up to its capacity at any moment. What the
- * caches of contexts hold is live to the lock and free to everybody who asks;
- * it is counted by processor, so that a pair of calls that a cache serves
- * writes nothing that contexts share.
+ * A carveout has an allocator of its free space (lib/buddy) and a count of the bytes in
+ * each state. The bytes of all states and the free bytes always add up to the capacity.
+ * Buffers in the caches of contexts are live in this accounting, but are reported as
+ * free. They are counted per processor, so that ALLOC and FREE that a cache serves
+ * write no data shared by several contexts.
  *
- * Locks: lock is innermost.
+ * Locks: accmem_carveout.lock is the innermost lock.
  */
 #include <linux/kernel.h>
 #include <linux/slab.h>
@@ -16,13 +16,16 @@
 
 #include "core/carveout.h"
 
-struct workqueue_struct *accmem_wq; /* the work of all carveouts */
+struct workqueue_struct *accmem_wq; /* background work of all carveouts */
 
 /**
- * accmem_carveout_init() - make the common part of a carveout
- * @cv: zeroed, but for @capacity, which its backing has set
+ * accmem_carveout_init() - initialise the part of a carveout common to all backings
+ * @cv: carveout, zeroed except for @capacity, which the backing has set
  *
- * Return: 0, -EINVAL for a capacity that the allocator does not take, -ENOMEM.
+ * After a failure the caller frees the memory by accmem_carveout_destroy().
+ *
+ * Context: Process context. May sleep.
+ * Return: 0; -EINVAL if the allocator does not support the capacity; -ENOMEM.
  */
 int accmem_carveout_init(struct accmem_carveout *cv)
 {
@@ -44,9 +47,10 @@ int accmem_carveout_init(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_carveout_own_folios() - give each compound page one context at a time
- * @cv: the carveout, initialised; its capacity is a multiple of 2 MiB
+ * accmem_carveout_own_folios() - let each folio belong to one context at a time
+ * @cv: carveout, initialised; its capacity is a multiple of 2 MiB
  *
+ * Context: Process context. May sleep.
  * Return: 0, -ENOMEM.
  */
 int accmem_carveout_own_folios(struct accmem_carveout *cv)
@@ -60,11 +64,13 @@ int accmem_carveout_own_folios(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_carveout_track_dirty() - memory has to be cleared by us
- * @cv: the carveout, initialised; its capacity is a multiple of 2 MiB
+ * accmem_carveout_track_dirty() - track dirty memory of a carveout
+ * @cv: carveout, initialised; its capacity is a multiple of 2 MiB
  *
- * All of it is dirty: nobody knows what is in it.
+ * The backing calls this if the driver has to clear the memory. All memory is dirty at
+ * first, since its contents are unknown.
  *
+ * Context: Process context. May sleep.
  * Return: 0, -ENOMEM.
  */
 int accmem_carveout_track_dirty(struct accmem_carveout *cv)
@@ -78,12 +84,14 @@ int accmem_carveout_track_dirty(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_carveout_destroy() - give back what a carveout consists of
- * @cv: the carveout, without background work, or half made by its backing
+ * accmem_carveout_destroy() - free the resources of a carveout
+ * @cv: carveout without background work; it may be partly initialised
+ *
+ * Context: Process context. May sleep.
  */
 void accmem_carveout_destroy(struct accmem_carveout *cv)
 {
-	/* without counters the allocator was not made */
+	/* Without counters, the allocator has not been initialised. */
 	if (cv->buddy_meta && cv->counters)
 		WARN_ON_ONCE(accmem_buddy_free_bytes(&cv->buddy) !=
 			     cv->capacity);
@@ -96,10 +104,11 @@ void accmem_carveout_destroy(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_carveout_sum() - what is counted without a lock
- * @cv: the carveout
- * @sum: out: over all processors. Each number is exact once those who change it
- *	have come to rest.
+ * accmem_carveout_sum() - sum the per-processor counters of a carveout
+ * @cv: carveout
+ * @sum: out: sums over all processors; exact if no counter changes meanwhile
+ *
+ * Context: Any context. Does not sleep.
  */
 void accmem_carveout_sum(struct accmem_carveout *cv,
 			 struct accmem_counters *sum)
@@ -119,10 +128,12 @@ void accmem_carveout_sum(struct accmem_carveout *cv,
 }
 
 /**
- * accmem_carveout_usage() - all bytes of a carveout by state
- * @cv: the carveout
+ * accmem_carveout_usage() - read the bytes of a carveout by state
+ * @cv: carveout
  * @bytes: out: bytes in each state
- * @free: out: the rest: in no state, in the hands of the cleaner, or in caches
+ * @free: out: free bytes, including bytes that the cleaner or a cache has
+ *
+ * Context: Not in an interrupt. Takes and releases cv->lock. Does not sleep.
  */
 void accmem_carveout_usage(struct accmem_carveout *cv,
 			   u64 bytes[ACCMEM_NR_STATES], u64 *free)
@@ -135,17 +146,18 @@ void accmem_carveout_usage(struct accmem_carveout *cv,
 	memcpy(bytes, cv->bytes, sizeof(cv->bytes));
 	*free = accmem_buddy_free_bytes(&cv->buddy) + cv->clearing;
 	accmem_carveout_unlock(cv);
-	/* the sum is of another moment: what it says is live at most */
+	/* The sum was read earlier, and may exceed the live bytes: clamp it. */
 	cached = clamp_t(s64, sum.cached, 0, bytes[ACCMEM_LIVE]);
 	bytes[ACCMEM_LIVE] -= cached;
 	*free += cached;
 }
 
 /**
- * accmem_carveout_free_bytes() - bytes that are free
- * @cv: the carveout
+ * accmem_carveout_free_bytes() - read the number of free bytes
+ * @cv: carveout
  *
- * Return: bytes, wherever they are.
+ * Context: Not in an interrupt. Takes and releases cv->lock. Does not sleep.
+ * Return: free bytes, including bytes that the cleaner or a cache has.
  */
 u64 accmem_carveout_free_bytes(struct accmem_carveout *cv)
 {

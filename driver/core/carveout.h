@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Carveouts: the lock, the counters, and the sizes of the free space.
+ * Carveouts: the lock, the counters and the accounting of states.
+ *
+ * accmem_carveout_init() and accmem_carveout_destroy() are called by the backings and
+ * by the device. The lock is a spinlock that is never taken in an interrupt; no other
+ * lock is taken under it.
  */
 #ifndef ACCMEM_CORE_CARVEOUT_H
 #define ACCMEM_CORE_CARVEOUT_H
@@ -23,7 +27,7 @@ void accmem_carveout_sum(struct accmem_carveout *cv,
 void accmem_carveout_usage(struct accmem_carveout *cv,
 			   u64 bytes[ACCMEM_NR_STATES], u64 *free);
 
-/* What is counted, on the processor at hand */
+/* Counters of the current processor; accmem_carveout_sum() adds them up. */
 static inline void accmem_count_cached(struct accmem_carveout *cv, s64 bytes)
 {
 	this_cpu_add(cv->counters->cached, bytes);
@@ -34,7 +38,7 @@ static inline void accmem_count_allocs(struct accmem_carveout *cv, u64 n)
 	this_cpu_add(cv->counters->allocs, n);
 }
 
-/* memory in use is in another state; the lock is held */
+/* Move bytes of allocated memory to another state. cv->lock is held. */
 static inline void accmem_carveout_set_state(struct accmem_carveout *cv,
 					     enum accmem_state from,
 					     enum accmem_state to, u64 bytes)
@@ -72,7 +76,7 @@ static inline bool accmem_has_pages(const struct accmem_carveout *cv)
 	return cv->features & ACCMEM_FEATURE_PIN;
 }
 
-/* Memory that the device may reach at any time is present from the beginning. */
+/* Host memory is always populated, since the device may access it at any time. */
 static inline u32 accmem_carveout_flags(const struct accmem_carveout *cv,
 					u32 flags)
 {
@@ -87,7 +91,7 @@ static inline bool accmem_must_populate(const struct accmem_carveout *cv,
 	       cv->ops->populate;
 }
 
-/* where its device addresses begin in an address_space of mappings */
+/* Offset of the first device address in an address_space of mappings. */
 static inline u64 accmem_carveout_mmap_base(const struct accmem_carveout *cv)
 {
 	return cv->address_base & (ACCMEM_MAX_SPAN - 1);

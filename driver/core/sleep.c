@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What calls that sleep share: a deadline to sleep to, and whether one that a signal
- * interrupts will be made again.
+ * Sleeping calls: deadlines, and restarts of interrupted calls.
  *
- * Locks: the current process's siglock.
+ * accmem_sleep_until() sleeps until an absolute deadline. accmem_syscall_restarts()
+ * predicts whether the kernel repeats a call that ends with -ERESTARTSYS, so that a
+ * waiter can keep its place in the queue.
+ *
+ * Locks: siglock of the current process.
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
@@ -12,10 +15,13 @@
 #include "core/sleep.h"
 
 /**
- * accmem_sleep_until() - sleep, in the state that the caller has set
- * @deadline_ns: CLOCK_MONOTONIC, not 0: without a deadline, call schedule()
+ * accmem_sleep_until() - sleep until a deadline
+ * @deadline_ns: time of CLOCK_MONOTONIC, not 0; without a deadline, use schedule()
  *
- * Return: whether something woke the caller; false when the deadline has passed.
+ * The caller has set the state of the task.
+ *
+ * Context: Process context. Sleeps.
+ * Return: true if the task was woken; false if the deadline has passed.
  */
 bool accmem_sleep_until(u64 deadline_ns)
 {
@@ -26,20 +32,21 @@ bool accmem_sleep_until(u64 deadline_ns)
 					      CLOCK_MONOTONIC);
 }
 
-/* does the default action of a signal let the call be made again? */
+/* Does the kernel repeat the call after the default action of the signal? */
 static bool sleep_restarts_by_default(int sig)
 {
 	return sig_kernel_stop(sig) || sig_kernel_ignore(sig) || sig == SIGCONT;
 }
 
 /**
- * accmem_syscall_restarts() - will a call be made again that ends with -ERESTARTSYS?
+ * accmem_syscall_restarts() - predict whether -ERESTARTSYS repeats the call
  *
- * Not if the action of any signal that is to be delivered is a handler without
- * SA_RESTART, or death. Where that changes before the signal is delivered, the
- * answer was wrong.
+ * The call is not repeated if any pending signal that is not blocked has a handler
+ * without SA_RESTART or kills the process. The prediction is wrong if a signal arrives
+ * or an action changes before the signal is delivered.
  *
- * Return: whether it will.
+ * Context: Process context. Takes and releases siglock. Does not sleep.
+ * Return: true if the kernel will repeat the call.
  */
 bool accmem_syscall_restarts(void)
 {

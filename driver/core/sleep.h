@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Sleeping until a deadline, and restarts of interrupted system calls.
+ * Sleeping calls: deadlines, and restarts of interrupted calls.
+ *
+ * Used by ALLOC that waits for memory, and by CTAs that wait for Tensor Memory.
  */
 #ifndef ACCMEM_CORE_SLEEP_H
 #define ACCMEM_CORE_SLEEP_H

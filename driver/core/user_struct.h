@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Structures of callers, which begin with their size.
+ * Copying of ioctl structures that begin with their size.
+ *
+ * User space passes a structure of the version that it was compiled with. A shorter
+ * structure is extended with zeroes; a longer one is accepted if the bytes that the
+ * kernel does not know are zero (copy_struct_from_user()).
  */
 #ifndef ACCMEM_USER_STRUCT_H
 #define ACCMEM_USER_STRUCT_H
@@ -18,8 +22,8 @@
 	 !(sizeof(_type) % sizeof(u64)))
 
 /*
- * The size of a caller's structure, with which it begins: 0, -EFAULT, -EINVAL
- * below @least, or -E2BIG above a page, beyond which no tail is looked at.
+ * Read the size that a structure begins with. Returns 0, -EFAULT, -EINVAL below @least,
+ * or -E2BIG above the size of a page. Sleeps.
  */
 static inline int accmem_get_size(const void __user *arg, u32 least, u32 *size)
 {
@@ -31,8 +35,9 @@ static inline int accmem_get_size(const void __user *arg, u32 least, u32 *size)
 }
 
 /*
- * A caller's structure of at least @least bytes, in the version that this kernel
- * knows: what accmem_get_size() returns, or -E2BIG, -EFAULT of the rest.
+ * Copy a structure of at least @least bytes from user space, converted to the version
+ * of this kernel. Returns the errors of accmem_get_size(); also -E2BIG if unknown bytes
+ * are not zero, and -EFAULT. Sleeps.
  */
 static inline int accmem_copy_command(void *data, size_t size,
 				      const void __user *arg, u32 least,

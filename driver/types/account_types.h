@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Users and accounts: the structures.
+ * Structures of users and accounts.
+ *
+ * A user is a Unix user that has opened a context. An account is the object that one
+ * open file is charged to. The account outlives its context until the last buffer
+ * object that is charged to it is freed.
+ *
+ * The table of users and the references of a user are guarded by users_lock in
+ * core/account.c. The counters are atomic. The lists of quarantined buffer objects
+ * are guarded by the lock of their carveout.
  */
 #ifndef ACCMEM_ACCOUNT_TYPES_H
 #define ACCMEM_ACCOUNT_TYPES_H
@@ -23,19 +31,21 @@ struct accmem_waiters;
 struct file;
 
 /**
- * struct accmem_user - what one user of the system holds
- * @node: in the table of users
- * @refs: its accounts, and Tensor Memory of its contexts; guarded by the table's
- *	lock. One without stays in the table for as long as messages of it count.
- * @uid: the user, as it was when the file was opened
- * @contexts: accounts, ended ones too
- * @buffers: buffers, until their memory is free again
- * @bytes: what their memory withholds from others
- * @pending: frees that wait, until their memory is free again
- * @accounts: its accounts, by device and number
- * @messages: how many messages it may still cause
- * @last_message: jiffies when it last asked to; 0 for never
- * @waiting: its calls that wait, of each device; guarded by accmem_waiters_lock
+ * struct accmem_user - counters and messages of one Unix user
+ * @node: link in the table of users; guarded by users_lock
+ * @refs: number of accounts and of Tensor Memory objects that refer to the user;
+ *	guarded by users_lock. A user without references stays in the table while
+ *	the rate limit of its messages is still in effect.
+ * @uid: user id at the time when the file was opened
+ * @contexts: number of accounts, including those whose context has ended
+ * @buffers: number of buffers; a buffer counts until its memory is free
+ * @bytes: bytes charged to the accounts of the user
+ * @pending: number of pending frees; a free counts until its memory is free
+ * @accounts: accounts of the user, by device and account number
+ * @messages: rate limit of the log messages that the user causes
+ * @last_message: jiffies of the last request for a message; 0 if there was none
+ * @waiting: the user's share of the queue of waiters of each device; guarded by
+ *	accmem_waiters_lock
  */
 struct accmem_user {
 	struct hlist_node node;
@@ -53,8 +63,8 @@ struct accmem_user {
 
 /**
  * struct accmem_quarantine - quarantined memory of an account in one carveout
- * @memory: the memory, what was looked at longest ago first
- * @nr: how much that is
+ * @memory: quarantined buffer objects, the least recently checked first
+ * @nr: number of entries in @memory
  *
  * Guarded by the carveout's lock.
  */
@@ -64,12 +74,13 @@ struct accmem_quarantine {
 };
 
 /**
- * struct accmem_accounts - the accounts of a device
+ * struct accmem_accounts - accounts of a device
  * @index: number of the device
  * @name: "accmemN"
- * @nr_contexts: open files
+ * @nr_contexts: number of open files
  * @last_id: number of the latest account
- * @xa: accounts by number; an account stays after its file until its memory is free
+ * @xa: accounts by number: those of open files, and those of closed files that still
+ *	have memory
  */
 struct accmem_accounts {
 	unsigned int index;
@@ -80,24 +91,25 @@ struct accmem_accounts {
 };
 
 /**
- * struct accmem_account - what an open file is charged for
- * @refs: the context, and every memory that is charged to it
- * @rcu: frees it when nobody can be looking at it any more
- * @accounts: the accounts of the device
- * @waiters: the waiters of the device
- * @user: who opened the file
- * @id: serial number on the device; never used again
+ * struct accmem_account - the object that an open file is charged to
+ * @refs: references: the context, and every buffer object charged to the account
+ * @rcu: frees the account after the readers of the account tables have finished
+ * @accounts: accounts of the device
+ * @waiters: waiters of the device
+ * @user: user that opened the file
+ * @id: serial number on the device; never reused
  * @pid: thread group that opened the file
- * @comm: its name then
- * @context: the context, NULL when it has ended
- * @bytes: what its memory withholds from others
- * @file: behind the mappings of its memory; NULL before the first one
- * @nr_starved: its calls that wait for memory; guarded by accmem_waiters_lock
- * @overdue: bytes that have been pending for too long
- * @overdue_limit: of messages about it
- * @quarantine: its quarantined memory, by carveout
+ * @comm: name of that process when it opened the file
+ * @context: context, or NULL after the context has ended
+ * @bytes: bytes charged to the account
+ * @file: file whose address_space the mappings use; NULL before the first mapping
+ * @nr_starved: number of waiters of the account that are short of memory; guarded
+ *	by accmem_waiters_lock
+ * @overdue: bytes of pending frees that are overdue
+ * @overdue_limit: rate limit of the messages about overdue frees
+ * @quarantine: quarantined memory of the account, by index of the carveout
  *
- * It outlives its context until the last of its memory has gone.
+ * The account outlives its context until its last buffer object has been freed.
  */
 struct accmem_account {
 	struct kref refs;

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory: the structures.
+ * Structures of buffer objects.
+ *
+ * A buffer object (bo) is the runs of one carveout that were allocated together,
+ * with their pages and their cache mode. A bo has no device address: struct accmem_va
+ * places it in a context, struct accmem_buffer names it.
+ *
+ * States: live -> pending -> detached -> quarantined -> free (each may be skipped)
+ * Locks: the carveout's lock guards the size, the state and the lists; accmem_bo.lock
+ * guards the pages and the kernel's mapping.
  */
 #ifndef ACCMEM_BO_TYPES_H
 #define ACCMEM_BO_TYPES_H
@@ -15,17 +23,18 @@
 #include "types/carveout_types.h"
 
 /**
- * struct accmem_bo_spec - what memory is wanted
- * @size: bytes, a multiple of @page_size
- * @alignment: bytes, of one run
- * @page_size: bytes; every run but the last one has a multiple of it
+ * struct accmem_bo_spec - request for a buffer object
+ * @size: size in bytes, a multiple of @page_size
+ * @alignment: alignment in bytes, if the bo has a single run
+ * @page_size: bytes; the size of every run except the last is a multiple of it
  * @huge: enum accmem_layout_huge
- * @start: with FIXED, and identity translation, where in the carveout
- * @room: bytes that had better be free from the start of its run on, or 0
+ * @start: offset in the carveout, for ACCMEM_ALLOC_FIXED with identity translation
+ * @room: bytes from the start of the run that are preferably free, so that the bo
+ *	can grow; 0 for no preference
  * @flags: ACCMEM_ALLOC_POPULATE, _CONTIGUOUS, _TOP_DOWN, _FIXED
  * @cache_mode: enum accmem_cache_mode
- * @buffers: how many buffers it counts as
- * @private_size: bytes of accmem_bo.private
+ * @buffers: number of buffers that the bo is charged as
+ * @private_size: size in bytes of accmem_bo.private
  */
 struct accmem_bo_spec {
 	u64 size;
@@ -40,75 +49,76 @@ struct accmem_bo_spec {
 	u32 private_size;
 };
 
-/* what is known of a piece of shared memory */
-#define ACCMEM_SHARED_HOST BIT(0) /* the host has what is valid */
-#define ACCMEM_SHARED_DEVICE BIT(1) /* the device has */
-#define ACCMEM_SHARED_STAY BIT(2) /* the device goes to the host for it */
+/* Flags of a 2 MiB piece of shared memory, in accmem_shared.state */
+#define ACCMEM_SHARED_HOST BIT(0) /* the copy of the host is valid */
+#define ACCMEM_SHARED_DEVICE BIT(1) /* the copy of the device is valid */
+#define ACCMEM_SHARED_STAY BIT(2) /* the device accesses the copy of the host */
 
 /**
  * struct accmem_shared - the host's side of shared memory
- * @host: as much memory of the host; named by nothing, and the only reference
- * @lock: held while a piece moves, and while the device has access
- * @state: of each 2 MiB, ACCMEM_SHARED_*; HOST, DEVICE or both. Changes under @lock
+ * @host: buffer object of host memory, of the same size; this is its only reference
+ * @lock: held while a piece moves, and while the device accesses a piece
+ * @state: flags ACCMEM_SHARED_* of each 2 MiB piece; at least one of HOST and DEVICE
+ *	is set. Guarded by @lock.
  *
- * See shared.c.
+ * memory/shared.c describes how pieces move.
  */
 struct accmem_shared {
 	struct accmem_bo *host;
-	struct mutex lock; /* pieces stay where they are */
+	struct mutex lock; /* no piece moves while it is held */
 	u8 state[];
 };
 
 /**
- * struct accmem_bo - one piece of memory
- * @refs: whoever named it, its mappings, calls at work on it
- * @account: what it is charged to
- * @cv: the carveout
- * @size: bytes. Changes under the carveout's lock; faults that see the old one are
- *	waited for.
+ * struct accmem_bo - buffer object
+ * @refs: references: the name, the mappings, and calls that use the bo
+ * @account: account that the bo is charged to
+ * @cv: carveout
+ * @size: size in bytes; changes under the carveout's lock. A shrink waits for faults
+ *	that may have read the old size.
  * @huge: enum accmem_layout_huge
  * @cache_mode: enum accmem_cache_mode
- * @buffers: how many buffers it counts as
- * @nr_runs_before: @nr_runs before a REALLOC that is in progress; guarded by the
- *	context's lock
- * @offset: where its mappings begin in the address_space of its account; set
- *	before the first of them can be made
- * @runs: its pieces of the carveout
- * @nr_runs: how many
- * @max_runs: how many there is room for, where that is known; else 0
- * @run: the one piece, where it is one
- * @state: guarded by the carveout's lock
- * @link: in accmem_carveout.quarantine, .pending or .overdue; guarded by the
+ * @buffers: number of buffers that the bo is charged as
+ * @nr_runs_before: value of @nr_runs before a REALLOC that is in progress; guarded by
+ *	the context's lock
+ * @offset: offset of the bo's mappings in the address_space of its account; set
+ *	before the first mapping is possible
+ * @runs: runs of the carveout that the bo consists of
+ * @nr_runs: number of entries in @runs
+ * @max_runs: number of entries allocated for @runs, or 0 if unknown
+ * @run: the run, if the bo has a single run
+ * @state: enum accmem_state; guarded by the carveout's lock
+ * @link: link in accmem_carveout.quarantine, .pending or .overdue; guarded by the
  *	carveout's lock
- * @own_link: in accmem_quarantine.memory; guarded by the carveout's lock
- * @pending: its free is; it is in one of the latter two lists. Changed by those
- *	who name it, or did.
- * @wake_on_put: of the buffers in it, a free is pending, or pieces of freed ones are kept
- *	for as long as anybody refers to it. Changed by those who name it.
- * @since: jiffies when @pending began
- * @mapped: there was a mapping once, so that it may have been written to and
- *	pages may be pinned. Set before a mapping is made, by those who name it.
- * @pin_checks: how many find out just now whether it is pinned: faults wait for them, for a
- *	bounded time
- * @max_size: the most bytes that it had before it shrank, 0 if it never has: so long
- *	may a mapping be. Changed by who alone resizes it.
- * @lock: guards the filling of @pages, and @io and @io_size; held while the memory
- *	shrinks
+ * @own_link: link in accmem_quarantine.memory; guarded by the carveout's lock
+ * @pending: the free of the bo is pending, and @link is in accmem_carveout.pending or
+ *	.overdue. Written under the carveout's lock, read without.
+ * @wake_on_put: dropping a user's reference must wake waiters, because the bo is a
+ *	slab page with pending frees or with units that wait for the last reference.
+ *	Written by the owner of the name, read without a lock.
+ * @since: jiffies when @pending was set
+ * @mapped: the bo has been mapped at least once, so that its bytes may have been
+ *	written and its pages may be pinned. Set by the owner of the name before the
+ *	mapping is made.
+ * @pin_checks: number of checks for pinned pages in progress; faults wait for them,
+ *	for a bounded time
+ * @max_size: largest size in bytes before the bo shrank, 0 if it never shrank; a
+ *	mapping may be this long. Written only by the REALLOC that resizes the bo.
+ * @lock: guards the filling of @pages, and @io and @io_size; held while the bo
+ *	is split
  * @pages: pages by index (emulated)
- * @next_free_index: index of the page that is the next to be given back ahead of the rest,
- *	when nobody refers to the memory any more. Changed by who has the lock under
- *	which that is done.
- * @io: kernel's mapping, of the same cache mode (phys without pages)
- * @io_size: bytes that it has, from the first on; fewer than @size, or none, where
- *	the others are clean and nobody has reached them yet
- * @shared: its side on the host, with ACCMEM_KIND_SHARED; else NULL
- * @private: what who names it keeps with it, zero at first
+ * @next_free_index: index in @pages at which the next release_pages() starts. Guarded
+ *	by the mutex that its caller holds: quarantine_lock or due_lock.
+ * @io: kernel mapping, of the same cache mode (phys without pages); guarded by @lock
+ * @io_size: bytes that @io maps, from the start of the bo; less than @size if the
+ *	rest is clean and has not been accessed. Guarded by @lock.
+ * @shared: the host's side, for ACCMEM_KIND_SHARED; else NULL
+ * @private: data of the owner of the name, zeroed at allocation
  *
- * It is live while it has a name, pending while its free waits, and detached from
- * then on. When its last
- * reference goes, it is free at once, unless somebody (a pipe, O_DIRECT in
- * flight, another driver) has pages of it: then it is quarantined until they
- * have been given back.
+ * A bo is live while it has a name, pending while its free waits for a dependency, and
+ * detached afterwards. When the last reference is dropped, the bo is freed. If pages
+ * are still pinned at that time (by a pipe, by O_DIRECT in flight, by another driver),
+ * the bo is quarantined instead, and freed after the last pin has been dropped.
  */
 struct accmem_bo {
 	struct kref refs;
@@ -135,7 +145,7 @@ struct accmem_bo {
 	bool mapped;
 	atomic_t pin_checks;
 	u64 max_size;
-	struct mutex lock; /* filling of pages */
+	struct mutex lock; /* filling of pages; io and io_size */
 	struct xarray pages;
 	unsigned long next_free_index;
 	void __iomem *io;

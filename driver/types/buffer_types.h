@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Buffers and the places of their memory: the structures.
+ * Structures of buffers, and of their device addresses.
+ *
+ * A buffer is a name (a device address) for a buffer object or for a part of one. A
+ * struct accmem_va is the range of device addresses of one buffer object in a context;
+ * all buffers in this buffer object share it. Small buffers are cut from a slab page,
+ * which is a buffer object of one granule.
+ *
+ * Locks: the context's lock guards the addresses, the buffers and the slab pages.
  */
 #ifndef ACCMEM_BUFFER_TYPES_H
 #define ACCMEM_BUFFER_TYPES_H
@@ -19,16 +26,16 @@ struct accmem_context;
 struct accmem_va;
 
 /**
- * struct accmem_va - a memory at its device addresses
- * @node: in accmem_context.places, by address
+ * struct accmem_va - range of device addresses of a buffer object
+ * @node: node in accmem_context.places, ordered by address
  * @start: lowest device address
- * @size: bytes
- * @unit: bytes from one address that a buffer may have to the next
- * @gap: device addresses that are nobody's, below it
- * @max_gap: the largest such gap in its subtree
- * @bo: the buffer object
- * @names: bit i: a buffer that has been published begins i units in
- * @buffers: these buffers, by bit
+ * @size: size in bytes
+ * @unit: smallest distance in bytes between the addresses of two buffers
+ * @gap: number of unused device addresses directly below @start
+ * @max_gap: largest @gap in the subtree of @node
+ * @bo: buffer object
+ * @names: bit i is set if a published buffer begins at @start + i * @unit
+ * @buffers: published buffers, indexed by the bits of @names
  *
  * Guarded by the context's lock.
  */
@@ -45,20 +52,20 @@ struct accmem_va {
 };
 
 /**
- * struct accmem_buffer - a name: what ALLOC returned, until FREE
- * @va: where its memory is
+ * struct accmem_buffer - a name: the result of ALLOC, until FREE
+ * @va: range of device addresses that the buffer is in
  * @address: device address
- * @length: bytes asked for
- * @layout: what that became
- * @reserve: bytes that it is expected to grow to, or 0
+ * @length: bytes requested
+ * @layout: layout computed from the request
+ * @reserve: bytes that the buffer is expected to grow to, or 0
  * @flags: ACCMEM_ALLOC_*
- * @page_policy: enum accmem_page_policy as asked for
- * @resizing: a REALLOC of it is in progress, which alone may take its name away
- * @pending: its free, when that waits, or it is kept in the cache
+ * @page_policy: enum accmem_page_policy, as requested
+ * @resizing: a REALLOC is in progress; only this call may unpublish the buffer
+ * @pending: state of the free, while the free is pending or the buffer is cached
  *
- * Guarded by the context's lock while it is published or cached; else it is
- * whose call has it in hand, or the stream's or the fence's that its free waits
- * for.
+ * Guarded by the context's lock while the buffer is published or cached. Otherwise
+ * the buffer belongs to the call that allocates or frees it, or to the stream or the
+ * fence that its free waits for.
  */
 struct accmem_buffer {
 	struct accmem_va *va;
@@ -73,15 +80,16 @@ struct accmem_buffer {
 };
 
 /**
- * struct accmem_slab_page - a granule that small buffers are cut from
- * @va: where it is
- * @units: what is taken of it
- * @waiting: units that were freed when somebody could have had the page
- * @nr_used: buffers cut from it that are not free
- * @nr_cached: as many of them are in the cache
- * @nr_pending: as many of them wait to be free
- * @link: in accmem_context.waiting_pages, when there are @waiting units
- * @buffers: those that have been published, by unit
+ * struct accmem_slab_page - granule from which small buffers are cut
+ * @va: range of device addresses of the granule
+ * @units: units in use
+ * @waiting: units that were freed while the page was mapped or pinned, and that are
+ *	not reused before the last reference to the page is dropped
+ * @nr_used: number of buffers cut from the page that are not free
+ * @nr_cached: number of these buffers that are in the context's cache
+ * @nr_pending: number of these buffers whose free is pending
+ * @link: link in accmem_ctx_carveout.waiting_pages while @waiting is not 0
+ * @buffers: published buffers, by unit
  *
  * Guarded by the context's lock.
  */
@@ -96,7 +104,7 @@ struct accmem_slab_page {
 	struct accmem_buffer *buffers[ACCMEM_SLAB_UNITS];
 };
 
-/* the first device address that is not its own */
+/* The device address directly behind the range. */
 static inline u64 accmem_va_end(const struct accmem_va *va)
 {
 	return va->start + va->size;

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Carveouts: the structures.
+ * Structures of carveouts.
+ *
+ * A carveout is a range of device memory, or the host memory of a device, that the
+ * driver allocates from. Its backing supplies the pages through a table of operations.
+ * Each allocated byte is in a state (enum accmem_state); the bytes of all states and
+ * the free bytes add up to the capacity.
+ *
+ * Background work: the cleaner zeroes dirty free memory, the quarantine frees memory
+ * after its last pin is dropped, and a third work item finds overdue frees.
+ *
+ * Locks: clear_lock and quarantine_lock are mutexes above the spinlock @lock, which
+ * guards the free space, the accounting and the lists.
  */
 #ifndef ACCMEM_CARVEOUT_TYPES_H
 #define ACCMEM_CARVEOUT_TYPES_H
@@ -21,11 +32,11 @@
 #include "lib/layout/layout.h"
 
 #define ACCMEM_MAX_ALIGNMENT ((u64)SZ_1G)
-#define ACCMEM_MAX_SPAN BIT_ULL(44) /* mmap offsets stay below it */
+#define ACCMEM_MAX_SPAN BIT_ULL(44) /* mmap offsets are below it */
 #define ACCMEM_SPAN_ALIGNMENT ((u64)SZ_1G)
-#define ACCMEM_MAX_CARVEOUTS 8u /* of device memory, a device */
-#define ACCMEM_MAX_ALL (ACCMEM_MAX_CARVEOUTS + 1) /* and one of host memory */
-#define ACCMEM_CHUNK ((u64)SZ_2M) /* cleared at once */
+#define ACCMEM_MAX_CARVEOUTS 8u /* device memory, per device */
+#define ACCMEM_MAX_ALL (ACCMEM_MAX_CARVEOUTS + 1) /* plus host memory */
+#define ACCMEM_CHUNK ((u64)SZ_2M) /* largest piece cleared at once */
 #define ACCMEM_FOLIO_SHIFT 21
 #define ACCMEM_FOLIO BIT_ULL(ACCMEM_FOLIO_SHIFT)
 #define ACCMEM_FOLIO_ORDER (ACCMEM_FOLIO_SHIFT - PAGE_SHIFT)
@@ -39,13 +50,13 @@ struct vm_fault;
 #define ACCMEM_NR_BANDWIDTHS (ACCMEM_BANDWIDTH_HIGH + 1)
 
 /**
- * enum accmem_state - who answers for the bytes of a carveout
- * @ACCMEM_LIVE: has a name
- * @ACCMEM_DETACHED: freed, but mapped still
- * @ACCMEM_PENDING: freed at a position of a stream that is not reached yet
- * @ACCMEM_QUARANTINED: freed and unmapped, but pages are pinned still; or
- *	pending for too long
- * @ACCMEM_NR_STATES: number of states; what is in none of them is free
+ * enum accmem_state - state of allocated bytes of a carveout
+ * @ACCMEM_LIVE: the memory has a name
+ * @ACCMEM_DETACHED: the memory has no name, but a mapping or a call refers to it
+ * @ACCMEM_PENDING: the memory is freed, and its dependency has not signalled
+ * @ACCMEM_QUARANTINED: the memory is freed and unmapped, but pages are pinned; or the
+ *	free is overdue
+ * @ACCMEM_NR_STATES: number of states; bytes in none of these states are free
  */
 enum accmem_state {
 	ACCMEM_LIVE,
@@ -56,44 +67,51 @@ enum accmem_state {
 };
 
 /**
- * struct accmem_backing_ops - what a carveout's memory is made of
- * @init: make new memory ready: cleared, and with its cache mode. Sleeps.
- * @populate: make a memory present, from an offset on; absent where it always is.
- *	Sleeps.
- * @fault: serve a page fault of a mapping of the memory
- * @map: get ready for mappings of a memory; absent where there is nothing to do. Fails
- *	with -ENOMEM. Sleeps.
- * @check_idle: has nobody but us a reference to the pages of a memory that no fault
- *	reaches any more? Does not sleep, and says no too often rather than yes.
- *	Absent, like @unmap_and_check and @check_unpinned, where nobody can have one.
- * @unmap_and_check: as @check_idle, but finds out: mappings of neighbours that hide the answer
- *	are taken down. With @release_pages, whether that has left nothing. Sleeps.
- * @release_pages: give some pages back of a memory that nobody refers to any more, and that
- *	nobody but us has: ends at one that somebody has, or with @all passes it.
- *	True where there are pages left to look at; the next call goes on there. Absent
- *	where pages are not given back. Sleeps, for a bounded time.
- * @clear_range: clear a part of a memory that is in use. Fails with -ENOMEM where the memory
- *	has grown. Sleeps.
- * @access: read or write a part of a memory that is in use, as the device does.
- *	Fails with -ENXIO beyond its end, -ENOMEM. Sleeps.
- * @kmap: the kernel's address of the bytes from an offset of a memory on that does not
- *	shrink, made present if asked for, and how many lie there together; NULL where
- *	there are none. Absent but for memory of the host. Sleeps.
- * @copy: copy to a memory, which somebody may have written to from then on, from one
- *	with the same operations; absent where @access is as good. Sleeps.
- * @extend: as @init, of a run right behind a memory, which it is to have, too;
- *	absent with mapped translation. Sleeps.
- * @shrink_floor: how much of a memory stays when it shrinks to a size, and is there at least
- *	when it grows again to one; under its lock
- * @split: what accmem_bo_split_prepare() has to do besides; likewise. Sleeps.
- * @trim: forget pages beyond the end of a memory that has shrunk; likewise
- * @sync_faults: wait for faults that may show memory that is split off. Sleeps.
- * @check_unpinned: as @unmap_and_check, of memory that stays in use: its mappings are down, and
- *	may come back meanwhile
- * @release: undo @init. Sleeps, allocates nothing.
- * @clear: clear a chunk that nobody has; absent where memory is clear whenever
- *	it is free. Sleeps.
- * @destroy: give the carveout's own resources back
+ * struct accmem_backing_ops - operations of the backing of a carveout
+ * @init: initialise a new bo: clear its memory and apply its cache mode. May be
+ *	absent. May sleep.
+ * @populate: allocate the pages of a bo, from an offset on. Absent if the pages are
+ *	always present. May sleep.
+ * @fault: handle a page fault in a mapping of a bo. May sleep.
+ * @map: prepare a bo for mappings. Fails with -ENOMEM. Absent if there is nothing to
+ *	prepare. May sleep.
+ * @check_idle: return true if only the driver refers to the pages of a bo that faults
+ *	cannot reach. May return false although the pages are idle, never the opposite.
+ *	Does not sleep for a bo of one page. Absent, like @unmap_and_check and
+ *	@check_unpinned, if the pages cannot be pinned.
+ * @unmap_and_check: like @check_idle, but exact: neighbours in the same folio, whose
+ *	mappings hide the answer, are unmapped, too. With @release_pages: return true
+ *	if no page is left. May sleep.
+ * @release_pages: free some of the pages of a bo that is no longer in use. A page that
+ *	is pinned ends the call, unless @all is set: then the page is skipped. Return
+ *	true if pages remain to be checked; the next call continues there. Absent if
+ *	pages are not freed one by one. May sleep, for a bounded time.
+ * @clear_range: clear a part of a bo that is in use. Fails with -ENOMEM if the bo has
+ *	grown. May sleep.
+ * @access: read or write a part of a bo that is in use, as the device does. Fails
+ *	with -ENXIO beyond the end of the bo, and with -ENOMEM. May sleep.
+ * @kmap: return the kernel address of the byte at an offset of a bo that does not
+ *	shrink, and the number of bytes that are contiguous there. @make allocates
+ *	the page if there is none; the result is NULL if there is no page. Only for
+ *	host memory. May sleep.
+ * @copy: copy between two buffer objects with the same operations. The destination
+ *	counts as written. Absent if @access is as fast. May sleep.
+ * @extend: like @init, for a run directly behind a bo that the bo is about to get.
+ *	Absent with mapped translation. May sleep.
+ * @shrink_floor: return the number of bytes that a bo keeps when it shrinks to a size,
+ *	and that it has at least when it grows to this size again. accmem_bo.lock
+ *	is held.
+ * @split: the backing's part of accmem_bo_split_prepare(). accmem_bo.lock is held.
+ *	May sleep.
+ * @trim: remove the pages beyond the end of a bo that has shrunk. accmem_bo.lock is
+ *	held. May sleep.
+ * @sync_faults: wait for faults that may map memory that was split off. May sleep.
+ * @check_unpinned: like @unmap_and_check, for a bo that stays in use: its own mappings
+ *	are removed before the call, and faults may map the bo again. May sleep.
+ * @release: undo @init. May be absent. May sleep; does not allocate memory.
+ * @clear: clear a free chunk that the cleaner holds. Fails with -ENOMEM. Absent if
+ *	free memory is always clean. May sleep.
+ * @destroy: free the resources of the carveout. May be absent. May sleep.
  */
 struct accmem_backing_ops {
 	int (*init)(struct accmem_bo *bo);
@@ -121,11 +139,11 @@ struct accmem_backing_ops {
 };
 
 /**
- * struct accmem_counters - of one processor; a carveout's are the sums
- * @cached: bytes that caches of freed buffers hold; they count as free
- * @allocs: buffers allocated
- * @frees: buffers whose memory came back
- * @failures: allocations that failed for lack of memory
+ * struct accmem_counters - counters of one processor; a carveout has the sums
+ * @cached: bytes in the caches of freed buffers; they count as free
+ * @allocs: number of buffers allocated
+ * @frees: number of buffers whose memory was freed
+ * @failures: number of allocations that failed for lack of memory
  */
 struct accmem_counters {
 	s64 cached;
@@ -135,10 +153,10 @@ struct accmem_counters {
 };
 
 /**
- * struct accmem_chunk - what is known of 2 MiB of a carveout
- * @clean_for: number of the account whose free memory in it nobody has
- *	touched since it was cleared for that account; 0 if there is none
- * @pinned: the accmem_carveout.quarantine_pass in which it was found pinned
+ * struct accmem_chunk - state of 2 MiB of a carveout
+ * @clean_for: number of the account for which the clean free memory of the chunk needs
+ *	no clearing; for every other account this memory is dirty. 0 if there is none.
+ * @pinned: accmem_carveout.quarantine_pass in which the chunk was found to be pinned
  */
 struct accmem_chunk {
 	u64 clean_for;
@@ -146,65 +164,66 @@ struct accmem_chunk {
 };
 
 /**
- * struct accmem_carveout - a range of device memory
- * @carveouts: the carveouts of the device
- * @waiters: the waiters of the device
- * @index: which of the device's carveouts
- * @kind: enum accmem_kind of what is in it
+ * struct accmem_carveout - range of memory that the driver allocates from
+ * @carveouts: carveouts of the device
+ * @waiters: waiters of the device
+ * @index: index in accmem_carveouts.cvs
+ * @kind: enum accmem_kind of the memory
  * @bandwidth: enum accmem_bandwidth
  * @node: NUMA node, or NUMA_NO_NODE
  * @address_base: lowest device address
- * @address_span: bytes of device addresses
- * @ops: its backing
- * @capacity: bytes
+ * @address_span: size in bytes of the range of device addresses
+ * @ops: operations of the backing
+ * @capacity: size in bytes
  * @phys: physical address of the range (phys)
- * @sysfs: its directory
+ * @sysfs: directory in sysfs
  * @backing: enum accmem_backing
  * @translation: enum accmem_translation
- * @cache_modes: bit (1 << enum accmem_cache_mode) for each mode offered
+ * @cache_modes: bit (1 << enum accmem_cache_mode) for each supported mode
  * @features: enum accmem_feature bits
- * @caps: what the layout function may choose from
+ * @caps: capabilities for accmem_layout()
  * @pagemap: page structures of the range (phys with pages)
- * @resource: the claimed range (phys)
- * @resident: pages present (emulated)
- * @counters: what is counted without a lock
- * @shared: pieces of shared memory that moved, how many of them without a copy, and
- *	bytes that were copied to the device and to the host
- * @units: what is known of each 2 MiB; NULL where memory is never dirty
- * @lock: guards the fields down to @holds; taken with accmem_carveout_lock()
- * @buddy: free space
- * @buddy_meta: its metadata
- * @owners: whose each compound page is; NULL where there are none
+ * @resource: claimed I/O memory resource (phys)
+ * @resident: number of pages present (emulated)
+ * @counters: counters that are updated without a lock, per processor
+ * @shared: counters of shared memory: pieces moved, pieces moved without a copy, and
+ *	bytes copied to the device and to the host
+ * @units: state of each 2 MiB chunk; NULL if free memory is never dirty
+ * @lock: guards the fields down to @holds; taken by accmem_carveout_lock()
+ * @buddy: allocator of the free space
+ * @buddy_meta: metadata of @buddy
+ * @owners: owner of each compound page; NULL if folios have no owner
  * @bytes: bytes in each state
- * @clearing: bytes that the cleaner holds; they count as free
- * @cleared: bytes that the cleaner has cleared so far
- * @cleared_at_alloc: bytes that were cleared by the allocations that got them
- * @cleared_parallel: of these, bytes that other processors cleared
- * @quarantine: quarantined memory
- * @nr_quarantined: how many
- * @pending: pending memory, in the order of its frees
- * @overdue: memory that has been pending for too long
- * @quarantine_delay: jiffies until the reaper looks the next time
- * @holds: how often @lock was taken
- * @clear_seq: odd while the cleaner has a chunk; under @lock
+ * @clearing: bytes that the cleaner has allocated for clearing; they count as free
+ * @cleared: bytes that the cleaner has cleared in total
+ * @cleared_at_alloc: bytes that allocations have cleared in total
+ * @cleared_parallel: part of @cleared_at_alloc that other processors have cleared
+ * @quarantine: quarantined buffer objects, the least recently checked first
+ * @nr_quarantined: number of entries in @quarantine
+ * @pending: pending buffer objects, in the order of their frees
+ * @overdue: overdue buffer objects
+ * @quarantine_delay: jiffies from one run of @quarantine_work to the next
+ * @holds: number of acquisitions of @lock
+ * @clear_seq: odd while the cleaner has a chunk; written under @lock
  * @clear_lock: held while the cleaner has a chunk
- * @clear_pause: how many want it to have none
- * @clear_blockers: how many want the same for a look at what is free
- * @clear_yielded: jiffies that it has given way to them; guarded by @clear_lock
- * @clear_turn_end: jiffies until which it does not give way to who only looks; set under
- *	@clear_lock, read without
- * @clear_helpers: work items that help allocations to clear
+ * @clear_pause: number of requests that keep the cleaner from taking a chunk
+ * @clear_blockers: number of readers of the free space that do the same
+ * @clear_yielded: jiffies that the cleaner has waited for readers and requests since
+ *	its last turn; guarded by @clear_lock
+ * @clear_turn_end: until this time, in jiffies, the cleaner ignores readers; written
+ *	under @clear_lock, read without
+ * @clear_helpers: number of work items that clear memory for allocations
  * @clear_work: clears free memory in the background
- * @clear_due: jiffies when it starts the next time
- * @clear_aged: jiffies of its last look at what is untouched
- * @untouched: some units may have an clean_for
- * @quarantine_lock: held while one quarantined memory is looked at, and some of its pages
- *	are given back
- * @quarantine_pass: serial number of the pass that looks, never 0; guarded by
- *	@quarantine_lock
- * @quarantine_work: looks at quarantined memory again
- * @overdue_work: finds what has been pending for too long
- * @stopping: the carveout is going; no more background work
+ * @clear_due: time of the next run of @clear_work, in jiffies
+ * @clear_aged: time of the last scan of accmem_chunk.clean_for, in jiffies
+ * @untouched: some chunk may have a nonzero accmem_chunk.clean_for
+ * @quarantine_lock: held while one quarantined bo is checked, and while some of its
+ *	pages are freed
+ * @quarantine_pass: serial number of the current scan of the quarantine, never 0;
+ *	guarded by @quarantine_lock
+ * @quarantine_work: scans the quarantine
+ * @overdue_work: finds pending frees that have become overdue
+ * @stopping: the carveout is being destroyed; no background work is started
  */
 struct accmem_carveout {
 	struct accmem_carveouts *carveouts;
@@ -253,7 +272,7 @@ struct accmem_carveout {
 	u64 holds;
 
 	unsigned int clear_seq;
-	struct mutex clear_lock; /* a chunk is out of the free space */
+	struct mutex clear_lock; /* the chunk that the cleaner has */
 	atomic_t clear_pause;
 	atomic_t clear_blockers;
 	unsigned long clear_yielded;
@@ -263,7 +282,7 @@ struct accmem_carveout {
 	unsigned long clear_due;
 	unsigned long clear_aged;
 	bool untouched;
-	struct mutex quarantine_lock; /* one quarantined memory is looked at */
+	struct mutex quarantine_lock; /* the bo that is checked */
 	u32 quarantine_pass;
 	struct delayed_work quarantine_work;
 	struct delayed_work overdue_work;
@@ -271,17 +290,18 @@ struct accmem_carveout {
 };
 
 /**
- * struct accmem_carveouts - the carveouts of a device
- * @accounts: the accounts of the device
+ * struct accmem_carveouts - carveouts of a device
+ * @accounts: accounts of the device
  * @address_base: lowest device address of all carveouts
- * @address_span: bytes of device addresses of all carveouts
- * @of_class: bit i: carveout i is of that enum accmem_bandwidth
- * @device_mask: bit i: carveout i, of device memory
- * @host_mask: bit i: carveout i, of host memory, the last one if there is one; 0
- * @nr_device: carveouts of device memory, which users know by their index
- * @nr: all carveouts
- * @drain_lock: held while freed memory of a context's cache is given back for a request
- * @cvs: the carveouts
+ * @address_span: size in bytes of the device addresses of all carveouts
+ * @of_class: bit i is set if carveout i has the enum accmem_bandwidth of the index
+ * @device_mask: bit i is set if carveout i is device memory
+ * @host_mask: bit i is set if carveout i is host memory; 0 if there is none
+ * @nr_device: number of carveouts of device memory; user space names them by index
+ * @nr: number of carveouts
+ * @drain_lock: held while buffers from a context's cache, which are on no list then,
+ *	are freed for a request that is short of memory
+ * @cvs: carveouts
  */
 struct accmem_carveouts {
 	struct accmem_accounts *accounts;
@@ -292,7 +312,7 @@ struct accmem_carveouts {
 	u32 host_mask;
 	unsigned int nr_device;
 	unsigned int nr;
-	struct mutex drain_lock; /* freed memory of a cache is in no list */
+	struct mutex drain_lock; /* cached buffers that are on no list */
 	struct accmem_carveout cvs[];
 };
 
@@ -300,7 +320,7 @@ struct accmem_carveouts {
 	for ((cv) = (carveouts)->cvs;           \
 	     (cv) < (carveouts)->cvs + (carveouts)->nr; (cv)++)
 
-/* the carveout of host memory, or NULL */
+/* The carveout of host memory, or NULL. */
 static inline struct accmem_carveout *
 accmem_carveouts_host(struct accmem_carveouts *carveouts)
 {
@@ -308,7 +328,7 @@ accmem_carveouts_host(struct accmem_carveouts *carveouts)
 				      NULL;
 }
 
-/* by which users know a carveout; host memory has none */
+/* The number of a carveout in user space; 0 for host memory, which has no number. */
 static inline unsigned int
 accmem_carveout_number(const struct accmem_carveout *cv)
 {

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Contexts: the structures.
+ * Structures of contexts.
+ *
+ * A context is one open file of /dev/accmemN. A context owns device addresses,
+ * buffers, a cache of freed buffers, slab pages, streams and Tensor Memory. The
+ * memory of the context is charged to its account, which may outlive the context.
+ *
+ * Locks: accmem_context.lock, a spinlock above the carveout's lock, guards the
+ * addresses, the buffers, the cache and the pending frees.
  */
 #ifndef ACCMEM_CONTEXT_TYPES_H
 #define ACCMEM_CONTEXT_TYPES_H
@@ -25,16 +32,16 @@
 struct accmem_tmem;
 
 /**
- * struct accmem_ctx_carveout - what a context has of one carveout
- * @cursor: where the search for a free device address starts (mapped)
- * @published_bytes: footprints of buffers that are published
- * @slabs: pages with room for small buffers, of each cache mode; NULL before the
- *	first of them
- * @slab_room: bytes of its slab pages that it could have: in no buffer, or in a
- *	cached one, and not waiting; but for pages that are cached in whole
- * @waiting_pages: slab pages with units that wait
- * @nr_waiting: how many pages
- * @cached_bytes: what cached buffers hold, which is free to all who ask
+ * struct accmem_ctx_carveout - state of a context in one carveout
+ * @cursor: device address from which the search for a free address starts (mapped)
+ * @published_bytes: sum of the footprints of the published buffers
+ * @slabs: slab of each cache mode; NULL before the first small buffer of this mode
+ * @slab_room: bytes in slab pages that are available to small buffers of the context:
+ *	free units plus cached small buffers. Units that wait do not count, and a page
+ *	whose used units are all cached counts in @cached_bytes instead.
+ * @waiting_pages: slab pages with units that wait for the last reference to the page
+ * @nr_waiting: number of entries in @waiting_pages
+ * @cached_bytes: bytes of cached buffers; they count as free
  *
  * Guarded by the context's lock.
  */
@@ -50,27 +57,28 @@ struct accmem_ctx_carveout {
 
 /**
  * struct accmem_context - one open file
- * @refs: the file, who reclaims what it caches, pending frees, files of streams
- * @rcu: frees it when nobody can be looking at it any more
- * @carveouts: the carveouts of the device
- * @due: the due buffers of the device
- * @account: what it is charged for
- * @lock: guards the fields down to @pending_bytes, and @per_carveout. Held for
- *	O(log n).
- * @places: memory by device address
- * @nr_buffers: buffers that are published
- * @cache: freed buffers kept for the next requests, the latest first
- * @nr_cached: how many
- * @fences: frees that wait for fences, by fence
- * @nr_pending: frees that wait
- * @pending_bytes: their footprints
- * @streams: its streams, by number, while their files are open
- * @last_stream: number of the latest one
- * @shrink: how it is told that others wait for memory
+ * @refs: references: the file, calls that reclaim the context's cache, pending frees,
+ *	and files of streams
+ * @rcu: frees the context after the readers of accmem_account.context have finished
+ * @carveouts: carveouts of the device
+ * @due: due frees of the device
+ * @account: account that the context is charged to
+ * @lock: guards the fields down to @pending_bytes, and @per_carveout; held for O(log n)
+ *	steps
+ * @places: tree of struct accmem_va, ordered by device address
+ * @nr_buffers: number of published buffers
+ * @cache: freed buffers that are kept for later requests, the latest first
+ * @nr_cached: number of entries in @cache
+ * @fences: tree of pending frees that wait for a fence, ordered by fence
+ * @nr_pending: number of pending frees
+ * @pending_bytes: sum of the footprints of the pending frees
+ * @streams: streams whose file is open, by number
+ * @last_stream: number of the latest stream
+ * @shrink: registration for memory pressure
  * @tmem_lock: guards @tmem
- * @tmem: Tensor Memory, NULL until it is set up or a CTA is launched; stays
- *	until the context ends
- * @per_carveout: what it has of each carveout
+ * @tmem: Tensor Memory; NULL before SETUP or the first launch. Not freed before the
+ *	context ends.
+ * @per_carveout: state in each carveout
  */
 struct accmem_context {
 	struct kref refs;
@@ -79,7 +87,7 @@ struct accmem_context {
 	struct accmem_due *due;
 	struct accmem_account *account;
 
-	spinlock_t lock; /* the fields down to pending_bytes, and holdings */
+	spinlock_t lock; /* the fields down to pending_bytes, and per_carveout */
 	struct rb_root places;
 	u64 nr_buffers;
 	struct list_head cache;

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Devices: the structure, and its fields.
+ * Structure of a device.
+ *
+ * A device is one /dev/accmemN. It has one to eight carveouts of device memory, and
+ * at most one carveout of host memory, which is the last entry of @cvs. Its accounts
+ * include those of closed files that still have memory.
+ *
+ * Locks: due_lock and drain_lock are mutexes. Memory on its way to the free space may
+ * be on no list while its mutex is held; a request that acquires the mutex has missed
+ * no memory.
  */
 #ifndef ACCMEM_DEVICE_TYPES_H
 #define ACCMEM_DEVICE_TYPES_H
@@ -22,13 +30,13 @@ struct dentry;
 
 /**
  * struct accmem_device - /dev/accmemN
- * @device: in /sys/class/accmem; holds the structure
- * @cdev: the character device
- * @debugfs: its directory
+ * @device: device in /sys/class/accmem; its release function frees the structure
+ * @cdev: character device
+ * @debugfs: directory in debugfs
  * @accounts: accounts of open files, and of closed files whose memory is still in use
  * @waiters: calls that wait for memory
- * @due: pending buffers that wait for nothing any more
- * @carveouts: memory
+ * @due: pending frees whose dependencies have signalled
+ * @carveouts: carveouts
  *
  * Each group belongs to the folder that changes it; only the entry points know the
  * whole device.

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * REALLOC: the structure.
+ * Structure of a REALLOC in progress.
+ *
+ * A REALLOC grows or shrinks a buffer in place, or replaces it with a new buffer and
+ * copies the contents. Only one REALLOC works on a buffer at a time
+ * (accmem_buffer.resizing), so the structure needs no lock.
  */
 #ifndef ACCMEM_REALLOC_TYPES_H
 #define ACCMEM_REALLOC_TYPES_H
@@ -13,14 +17,14 @@ struct accmem_buffer;
 
 /**
  * struct accmem_resize - a REALLOC in progress
- * @buf: the buffer, as it is found
- * @fresh: what takes its place; NULL where it is resized in place
- * @layout: what it becomes
- * @length: bytes asked for
- * @carveouts: that are asked for memory: bit i for carveout i
- * @insists: in place, or not at all
- * @old_size: bytes of its memory when the call began
- * @copied: bytes
+ * @buf: buffer to resize
+ * @fresh: buffer that replaces @buf; NULL if @buf is resized in place
+ * @layout: layout after the resize
+ * @length: bytes requested
+ * @carveouts: carveouts that may supply memory: bit i stands for carveout i
+ * @insists: fail instead of moving the buffer to another address
+ * @old_size: size in bytes of the buffer object when the call began
+ * @copied: bytes copied
  */
 struct accmem_resize {
 	struct accmem_buffer *buf;

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Streams and pending frees: the structures.
+ * Structures of streams and pending frees.
+ *
+ * A stream is an ordered timeline of a context, with a 64-bit count that never falls.
+ * A free can wait for a dependency: a position of a stream, or a fence. Until the
+ * dependency has signalled, the free is pending and the memory stays charged.
+ *
+ * Locks: accmem_stream.lock, a spinlock below the context's lock, guards the count and
+ * the frees that wait for it. Frees that wait for a fence are guarded by the context's
+ * lock.
  */
 #ifndef ACCMEM_STREAM_TYPES_H
 #define ACCMEM_STREAM_TYPES_H
@@ -19,11 +27,12 @@ struct accmem_accounts;
 struct accmem_context;
 
 /**
- * struct accmem_dep - what a free waits for
- * @stream: whose position it is, with a reference
- * @fence: where @position is 0: a fence, with a reference
- * @position: the position. 0, which every stream has reached, makes it a fence,
- *	or, without one, a gate that is open.
+ * struct accmem_dep - dependency of a free
+ * @stream: stream of @position, with a reference
+ * @fence: fence, with a reference, if @position is 0; NULL if the dependency has
+ *	signalled
+ * @position: position of @stream. Every stream has reached 0, which therefore marks
+ *	a fence or a signalled dependency.
  */
 struct accmem_dep {
 	union {
@@ -39,17 +48,19 @@ static inline bool accmem_dep_is_signaled(const struct accmem_dep *dep)
 }
 
 /**
- * struct accmem_pending - a free that is not over, embedded in its buffer
- * @ctx: the context, with a reference, while it waits
- * @deps: what it waits for, one after the other; those that are open come last, and
- *	a fence after a position. A buffer that was cut from pending memory keeps the
- *	gate of that memory while it is in use.
- * @first: the first of them; where it is a fence, there is no other
- * @cb: of the fence, in the first free of the context that waits for it
- * @signalled: in accmem_device.signalled, likewise, when the fence has called
- * @node: in accmem_stream.pending, by position, or in accmem_context.fences, by fence
- * @due: in a list of what waits for nothing any more
- * @cached: in accmem_context.cache, for what waits for nothing and is kept
+ * struct accmem_pending - a pending free, embedded in its buffer
+ * @ctx: context, with a reference while the free is pending
+ * @deps: dependencies, waited for in this order; signalled ones are last, and a fence
+ *	comes after a position. A buffer that reuses pending memory keeps the
+ *	dependency of this memory while the buffer is in use.
+ * @first: the first dependency; if it is a fence, it is the only one
+ * @cb: callback of the fence, in the first free of the context that waits for it
+ * @signalled: link in accmem_device.signalled after the fence has signalled, in the
+ *	same free
+ * @node: node in accmem_stream.pending, ordered by position, or in
+ *	accmem_context.fences, ordered by fence
+ * @due: link in a list of frees whose dependencies have signalled
+ * @cached: link in accmem_context.cache, for a freed buffer without a dependency
  */
 struct accmem_pending {
 	struct accmem_context *ctx;
@@ -70,7 +81,7 @@ struct accmem_pending {
 	};
 };
 
-/* nothing waits */
+/* Initialise: the free is not pending, and has no dependency. */
 static inline void accmem_pending_clear(struct accmem_pending *pending)
 {
 	pending->ctx = NULL;
@@ -78,29 +89,29 @@ static inline void accmem_pending_clear(struct accmem_pending *pending)
 }
 
 /**
- * struct accmem_stream - a timeline
- * @refs: its file, gates, steps, fences, and work that is queued
- * @rcu: frees it when nobody can be looking at it any more
- * @ctx: whose it is, with a reference until its file is closed; only compared then
- * @accounts: the accounts of the device
- * @due: the due buffers of the device
+ * struct accmem_stream - timeline of a context
+ * @refs: references: the file, dependencies, steps, fences and queued work
+ * @rcu: frees the stream after RCU readers have finished
+ * @ctx: context; referenced until the stream's file is closed, then only compared
+ * @accounts: accounts of the device
+ * @due: due frees of the device
  * @context: number of the account
  * @id: serial number in the context
- * @fences: dma_fence context of its fences
- * @work: reaches what the kernel has to reach
- * @wait: who waits for a position, and who polls
- * @poll: the position that poll() is about
- * @finishing: held by userspace that reaches a position, and at the close of the file,
- *	until all that this frees is free
+ * @fences: dma_fence context of the stream's fences
+ * @work: advances the count when imported fences have signalled
+ * @wait: callers that wait for a position or poll
+ * @poll: position that poll() waits for
+ * @finishing: held by a call that advances the count, and by the close of the file,
+ *	until the memory of the frees that this completes is free
  * @lock: guards the fields below
- * @reached: the count
- * @claimed: the highest position that is reached, or that a step will reach
- * @ended: nobody will signal userspace's positions any more
- * @error: of the first step that failed; 0 or a negative errno value
- * @steps: imported fences, in order of their positions
- * @exports: fences of claimed positions, by position
- * @pending: frees that wait for a position
- * @nr_pending: how many
+ * @reached: count
+ * @claimed: highest position that is reached or that a step will reach
+ * @ended: user space signals no further position
+ * @error: error of the first step that failed; 0 or a negative errno value
+ * @steps: imported fences, in the order of their positions
+ * @exports: exported fences of claimed positions, ordered by position
+ * @pending: frees that wait for a position, ordered by position
+ * @nr_pending: number of entries in @pending
  */
 struct accmem_stream {
 	struct kref refs;
@@ -114,7 +125,7 @@ struct accmem_stream {
 	struct work_struct work;
 	wait_queue_head_t wait;
 	u64 poll;
-	struct mutex finishing; /* of frees */
+	struct mutex finishing; /* completion of frees */
 
 	spinlock_t lock; /* the fields below */
 	u64 reached;
@@ -128,18 +139,18 @@ struct accmem_stream {
 };
 
 /**
- * struct accmem_due - pending buffers of a device that wait for nothing any more
- * @list: the buffers
- * @signalled: buffers whose fences have signaled, each of which stands for all buffers
- *	of its context that wait for the fence
- * @lock: held while a buffer is finished that is in no list, or some of its pages are
- *	given back
- * @work: finishes the buffers
+ * struct accmem_due - pending frees of a device whose dependencies have signalled
+ * @list: the frees
+ * @signalled: frees whose fence has signalled; each stands for all frees of its
+ *	context that wait for this fence
+ * @lock: held while a due free, which is on no list then, is finished, and while some
+ *	of its pages are freed
+ * @work: finishes the frees in @list and @signalled
  */
 struct accmem_due {
 	struct llist_head list;
 	struct llist_head signalled;
-	struct mutex lock; /* a due buffer is in no list */
+	struct mutex lock; /* a due free that is on no list */
 	struct work_struct work;
 };
 

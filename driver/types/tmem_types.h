@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tensor Memory: the structures.
+ * Structures of Tensor Memory.
+ *
+ * A context has at most one struct accmem_tmem: the arbiter (lib/columns), its SMs and
+ * their map pages. Each CTA is an open file; the last close of the file is the exit
+ * of the CTA. A CTA has at most one call in progress, and the call waits in its caller,
+ * without a caller after a signal, or in the CTA's queue (enum accmem_cta_wait).
+ *
+ * Locks: accmem_tmem.lock, a spinlock, guards the arbiter and all CTAs of the context.
  */
 #ifndef ACCMEM_TMEM_TYPES_H
 #define ACCMEM_TMEM_TYPES_H
@@ -25,25 +32,25 @@ struct file;
 struct files_struct;
 
 /**
- * struct accmem_tmem_stats - what was counted, of a CTA and of a context
+ * struct accmem_tmem_stats - counters of a CTA or of a context
  * @grants: allocs that were granted
- * @waits: how often a call went to sleep
- * @wakeups: how often they came out of sleep
+ * @waits: number of times that a call went to sleep
+ * @wakeups: number of times that a call came out of sleep
  * @woken_grant: sleeps that ended with success
- * @woken_timeout: with the deadline
- * @woken_signal: with a signal
- * @woken_exit: because of what the peer, or this CTA, did
- * @woken_deadlock: with EDEADLK
- * @woken_reset: with the end of the context
- * @bypasses: how often a grant passed an older request
- * @timeouts: calls whose deadline had passed, without sleep included
- * @deadlocks: calls that got EDEADLK, without sleep included
+ * @woken_timeout: sleeps that ended at the deadline
+ * @woken_signal: sleeps that a signal ended
+ * @woken_exit: sleeps that an action of the peer or of the CTA itself ended
+ * @woken_deadlock: sleeps that ended with EDEADLK
+ * @woken_reset: sleeps that the end of the context ended
+ * @bypasses: number of times that a grant passed an older request
+ * @timeouts: calls whose deadline passed, including calls that did not sleep
+ * @deadlocks: calls that returned EDEADLK, including calls that did not sleep
  * @misuses: calls that broke a rule
- * @strict: what strict mode has found
+ * @strict: hazards that strict mode found
  *
- * @wakeups is the sum of the @woken_ ones: the arbiter wakes nobody for nothing.
- * It is more by the strays: a lock of the kernel's own that a task has waited
- * for before may wake it late (wake_q), in this sleep; it sleeps on.
+ * @wakeups is the sum of the @woken_ counters plus stray wake-ups. The arbiter causes
+ * no stray wake-ups. A lock of the kernel that the task waited for earlier may cause a
+ * late one (wake_q). After a stray wake-up the call goes back to sleep.
  */
 struct accmem_tmem_stats {
 	u64 grants;
@@ -63,19 +70,18 @@ struct accmem_tmem_stats {
 };
 
 /**
- * struct accmem_tmem - the Tensor Memory of a context
- * @refs: the context, and every CTA
+ * struct accmem_tmem - Tensor Memory of a context
+ * @refs: references: the context, and every CTA
  * @device: name of the device
  * @context: number of the context
- * @user: whose it is, with a reference: CTAs have messages after the context's end
- * @lock: guards all that follows, and the fields of the CTAs that say so
- * @columns: the arbiter
- * @sms: its SMs
- * @maps: of each SM, the file that has its map page, or NULL; guarded by the lock
- * @nr_launched: CTAs so far; the last one's number
- * @pollers: CTAs that somebody polls, and whose next event is not the end of a
- *	queued call
- * @stats: of the CTAs that have gone
+ * @user: user, with a reference, since CTAs may write messages after the context ended
+ * @lock: guards the fields below, and the fields of struct accmem_cta that name it
+ * @columns: arbiter
+ * @sms: SMs
+ * @maps: file of the map page of each SM, or NULL
+ * @nr_launched: number of CTAs launched; also the number of the latest CTA
+ * @pollers: polled CTAs that wait for an event other than the end of a queued call
+ * @stats: sums of the counters of CTAs that have exited
  */
 struct accmem_tmem {
 	struct kref refs;
@@ -83,7 +89,7 @@ struct accmem_tmem {
 	u64 context;
 	struct accmem_user *user;
 
-	spinlock_t lock; /* all that follows */
+	spinlock_t lock; /* the fields below, and the CTAs */
 	struct accmem_columns columns;
 	struct accmem_columns_sm *sms;
 	struct file **maps;
@@ -94,12 +100,12 @@ struct accmem_tmem {
 
 /**
  * struct accmem_launch - CTAs of a cluster that are launched in one call
- * @launch: as in struct accmem_tmem_cluster
- * @cluster: the same
- * @cta_group: the same
- * @complete: no other can be launched into the cluster; else it is one CTA
- * @nr_members: how many, 1 to ACCMEM_TMEM_CLUSTER_MAX
- * @members: the CTAs
+ * @launch: launch id, as in struct accmem_tmem_cluster
+ * @cluster: cluster id, as in struct accmem_tmem_cluster
+ * @cta_group: CTAs in a group, as in struct accmem_tmem_cluster
+ * @complete: @members is the whole cluster; otherwise it is a single CTA
+ * @nr_members: number of entries in @members, 1 to ACCMEM_TMEM_CLUSTER_MAX
+ * @members: CTAs
  */
 struct accmem_launch {
 	u64 launch;
@@ -119,14 +125,15 @@ enum accmem_cta_op {
 
 /**
  * struct accmem_cta_call - a call of a CTA
- * @op: which
- * @flags: as in its structure
- * @columns: as in its structure
- * @address: as in its structure; of a queued alloc that was granted, its result
- * @warp: as in its structure
- * @deadline_ns: as in its structure
- * @destination: as in its structure
- * @user_data: as in its structure
+ * @op: operation
+ * @flags: flags of the ioctl structure
+ * @columns: number of columns of the ioctl structure
+ * @address: address of the ioctl structure; for a queued alloc that was granted, the
+ *	address of the allocation
+ * @warp: warp of the ioctl structure
+ * @deadline_ns: deadline of the ioctl structure
+ * @destination: destination of the ioctl structure
+ * @user_data: user data of the ioctl structure
  */
 struct accmem_cta_call {
 	enum accmem_cta_op op;
@@ -140,12 +147,12 @@ struct accmem_cta_call {
 };
 
 /**
- * enum accmem_cta_wait - where the wait of a CTA's call is
- * @ACCMEM_CTA_IDLE: there is none; its caller may be running
- * @ACCMEM_CTA_ASLEEP: its caller sleeps
- * @ACCMEM_CTA_INTERRUPTED: its caller handles a signal, and will make it again
- * @ACCMEM_CTA_IN_QUEUE: it is a queued call
- * @ACCMEM_CTA_COMPLETED: it was one, and its completion is to be read
+ * enum accmem_cta_wait - state of the wait of a CTA's call
+ * @ACCMEM_CTA_IDLE: no call waits; a caller may be running
+ * @ACCMEM_CTA_ASLEEP: the caller sleeps
+ * @ACCMEM_CTA_INTERRUPTED: the caller handles a signal, and will repeat the call
+ * @ACCMEM_CTA_IN_QUEUE: a queued call waits
+ * @ACCMEM_CTA_COMPLETED: a queued call has ended, and its completion is unread
  */
 enum accmem_cta_wait {
 	ACCMEM_CTA_IDLE,
@@ -155,7 +162,7 @@ enum accmem_cta_wait {
 	ACCMEM_CTA_COMPLETED,
 };
 
-/* a range of user memory that stores go to; of length 0, all of it */
+/* Range of user memory that may be written; length 0 stands for all of it. */
 struct accmem_window {
 	u64 base;
 	u64 length;
@@ -172,45 +179,46 @@ static inline bool accmem_window_has(const struct accmem_window *window,
 
 /**
  * struct accmem_cta - a CTA, one open file
- * @tmem: its context's Tensor Memory, with a reference
- * @file: the file, whose life it shares
- * @c: the arbiter's part, guarded by the lock
- * @id: its number in the context
- * @window: where the addresses of its allocs may be stored
- * @call: the call that waits without a caller; guarded by the lock
- * @wait: where it waits; set under the lock
- * @waiter: who sleeps in it: no reference, for it leaves with the lock held; set
- *	under the lock
- * @caller: whose call was interrupted, with a reference, or NULL; set under the
- *	lock, compared without
- * @waited: the call has waited; guarded by the lock
- * @alone: the peer had not come to the last call whose deadline has passed; set
- *	under the lock, read without
- * @found: ACCMEM_HAZARD_* that are to be reported; set under the lock, taken
- *	without
- * @permit_owner: the launch that the report of ACCMEM_HAZARD_PERMIT names; set under the
- *	lock, read without
- * @result: of a completion; guarded by the lock
- * @done: the wait is over; set under the lock, read without
- * @recheck_fds: the waiter's process has closed a descriptor of it since the waiter looked
- *	whether there are others; set under the lock, used without
- * @nr_closed: descriptors that processes have closed; set under the lock, read
- *	without
- * @last_files: the table of descriptors in which one of it was seen last: no reference,
- *	to be compared only, for what waits in it is in a call; guarded by the lock
- * @last_nr_closed: @nr_closed before that look; guarded by the lock
- * @since: when the wait began, in jiffies; guarded by the lock
- * @since_ns: the same on CLOCK_MONOTONIC if grants were traced then, else 0;
- *	guarded by the lock
- * @expires: when a wait that nobody sleeps in ends, in jiffies; guarded by the
- *	lock
- * @expiry: ends it
- * @eventfd: counts completions, or NULL; guarded by the lock
- * @poll: who polls, or reads
- * @poll_link: in accmem_tmem.pollers; guarded by the lock
- * @poll_columns: what the last alloc wanted that ended with EAGAIN; guarded by
- *	the lock
- * @stats: guarded by the lock
+ * @tmem: Tensor Memory of the context, with a reference
+ * @file: file, which exists as long as the CTA does
+ * @c: the arbiter's part; guarded by accmem_tmem.lock
+ * @id: number in the context
+ * @window: user memory to which the addresses of allocs may be stored
+ * @call: call that waits without a caller; guarded by accmem_tmem.lock
+ * @wait: state of the wait; written under accmem_tmem.lock
+ * @waiter: task that sleeps in the call. No reference is needed, since the task takes
+ *	accmem_tmem.lock before it leaves. Written under accmem_tmem.lock.
+ * @caller: process of the interrupted call, with a reference, or NULL; written under
+ *	accmem_tmem.lock, compared without
+ * @waited: the call has waited; guarded by accmem_tmem.lock
+ * @alone: the peer had not made its call when the last deadline passed; written under
+ *	accmem_tmem.lock, read without
+ * @found: ACCMEM_HAZARD_* that have not been reported; set under accmem_tmem.lock,
+ *	cleared without
+ * @permit_owner: launch that the report of ACCMEM_HAZARD_PERMIT names; written under
+ *	accmem_tmem.lock, read without
+ * @result: result of a completion; guarded by accmem_tmem.lock
+ * @done: the wait has ended; written under accmem_tmem.lock, read without
+ * @recheck_fds: the waiter's process has closed a descriptor of the CTA since the
+ *	waiter last searched for one; set under accmem_tmem.lock, cleared without
+ * @nr_closed: number of descriptors of the CTA that processes have closed; written
+ *	under accmem_tmem.lock, read without
+ * @last_files: descriptor table in which a descriptor of the CTA was found last. No
+ *	reference is needed, since the pointer is only compared. Guarded by
+ *	accmem_tmem.lock.
+ * @last_nr_closed: value of @nr_closed before that search; guarded by accmem_tmem.lock
+ * @since: start of the wait in jiffies; guarded by accmem_tmem.lock
+ * @since_ns: start of the wait on CLOCK_MONOTONIC if grants were traced then, else 0;
+ *	guarded by accmem_tmem.lock
+ * @expires: end of a wait without a sleeping caller, in jiffies; guarded by
+ *	accmem_tmem.lock
+ * @expiry: work that ends this wait
+ * @eventfd: counts completions, or NULL; guarded by accmem_tmem.lock
+ * @poll: callers that poll or read
+ * @poll_link: link in accmem_tmem.pollers; guarded by accmem_tmem.lock
+ * @poll_columns: number of columns of the last alloc that failed with EAGAIN; guarded
+ *	by accmem_tmem.lock
+ * @stats: counters; guarded by accmem_tmem.lock
  */
 struct accmem_cta {
 	struct accmem_tmem *tmem;
@@ -250,13 +258,13 @@ static inline struct accmem_cta *accmem_to_cta(struct accmem_columns_cta *c)
 
 #define ACCMEM_STAT(what) offsetof(struct accmem_tmem_stats, what)
 
-/* counts an ACCMEM_STAT() of the CTA, under the lock */
+/* Increment the counter ACCMEM_STAT() of a CTA. accmem_tmem.lock is held. */
 static inline void accmem_tmem_count(struct accmem_cta *cta, size_t stat)
 {
 	++*(u64 *)((char *)&cta->stats + stat);
 }
 
-/* what one CTA has counted, and what others have */
+/* Add the counters of a CTA to a sum. */
 static inline void accmem_tmem_add_stats(struct accmem_tmem_stats *to,
 					 const struct accmem_tmem_stats *from)
 {

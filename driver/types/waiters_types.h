@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Waiters: the structures.
+ * Structures of waiters.
+ *
+ * A waiter is an ALLOC call that sleeps until its request can be served. The waiters of
+ * a device are in a queue (lib/queue), which decides the order. A waiter is woken to
+ * try again, or is handed memory that another call frees (handoff). A waiter whose
+ * call a signal has interrupted keeps its place for a while.
+ *
+ * Locks: accmem_waiters_lock, a spinlock above the carveout's lock, guards the waiters
+ * of all devices.
  */
 #ifndef ACCMEM_WAITERS_TYPES_H
 #define ACCMEM_WAITERS_TYPES_H
@@ -24,14 +32,14 @@ struct accmem_bo;
 struct eventfd_ctx;
 
 /**
- * struct accmem_wait_stats - what became of waits on a device
+ * struct accmem_wait_stats - counters of the waits of a device
  * @waits: calls that began to wait
- * @wakeups: how often one of them was woken to try
+ * @wakeups: number of times that a waiter was woken
  * @served: calls that got their memory
- * @handed_over: how often one of them was woken with memory that somebody else had
- * @in_vain: tries after a wake-up that failed
- * @timeouts: calls that gave up at their deadline
- * @signals: calls that a signal interrupted; each time counts
+ * @handed_over: number of times that a waiter was woken with memory from a handoff
+ * @in_vain: attempts after a wake-up that failed
+ * @timeouts: calls that ended at their deadline
+ * @signals: number of times that a signal interrupted a call
  */
 struct accmem_wait_stats {
 	u64 waits;
@@ -44,12 +52,13 @@ struct accmem_wait_stats {
 };
 
 /**
- * struct accmem_scan - what is known of carveouts while waiters are looked at
- * @known: bit i stands for carveout i, of which @of has something
- * @of: of each carveout
- * @of.free: bytes that are free, or will be at once
- * @of.account: whose @of.longest is; NULL for nobody's yet
- * @of.longest: bytes of the longest run that the account could have, or a bound of it
+ * struct accmem_scan - facts about carveouts, cached while waiters are checked
+ * @known: bit i is set if @of has values for carveout i
+ * @of: values of each carveout
+ * @of.free: free bytes, including bytes that the cleaner has
+ * @of.account: account for which @of.longest was computed; NULL if none was
+ * @of.longest: bytes of the longest run that the account can allocate, or an upper
+ *	bound
  */
 struct accmem_scan {
 	u32 known;
@@ -61,24 +70,25 @@ struct accmem_scan {
 };
 
 /**
- * struct accmem_waiters - the waiters of a device
- * @carveouts: the carveouts of the device
+ * struct accmem_waiters - waiters of a device
+ * @carveouts: carveouts of the device
  * @index: number of the device
- * @busy: among the devices that have waiters
- * @queue: their order
- * @scan: what is known while they are looked at, whom to wake
- * @reserved_for: the account for whose waiter memory is reserved, or NULL; also
- *	read without the lock
- * @reserved_in: the carveouts in which it is; likewise
- * @nr_starved: waiters that were short of memory when they last tried
- * @pressure_seq: number of the latest time that there were any
- * @pressure_clients: contexts that want to be told
- * @nr_pressure_clients: how many
+ * @busy: link in the list of devices that have waiters
+ * @queue: order of the waiters
+ * @scan: facts about carveouts, valid during one search for waiters to wake
+ * @reserved_for: account of the waiter that memory is reserved for, or NULL; read
+ *	without the lock
+ * @reserved_in: carveouts of this reservation, bit i for carveout i; read without
+ *	the lock
+ * @nr_starved: number of waiters that are short of memory, not held up by a limit
+ * @pressure_seq: serial number of the latest period with @nr_starved above 0
+ * @pressure_clients: contexts that are notified of memory pressure
+ * @nr_pressure_clients: number of entries in @pressure_clients
  * @away: waiters whose calls a signal has interrupted
- * @stats: what became of them
- * @work: ends reservations, forgets calls that do not come back, and looks once a
- *	second whether anything came back of which nobody tells
- * @due: jiffies when it does so next, while anybody waits
+ * @stats: counters
+ * @work: ends reservations, drops interrupted waiters whose call was not repeated,
+ *	and once a second checks for changes that are not notified
+ * @due: time of the next run of @work while there are waiters, in jiffies
  *
  * Guarded by accmem_waiters_lock.
  */
@@ -101,14 +111,14 @@ struct accmem_waiters {
 };
 
 /**
- * struct accmem_demand - what a request needs, at least
- * @carveouts: which could serve it, if all of them were free: bit i stands for
- *	carveout i
+ * struct accmem_demand - minimum that a request needs
+ * @carveouts: carveouts that could serve the request if all of their memory were free:
+ *	bit i stands for carveout i
  * @footprint: bytes
- * @charge: bytes that it will be charged where nothing is charged yet
- * @other_side: bytes that shared memory takes of the host besides
- * @owned: it may lie in folios that its account is charged for already
- * @small: it may be served from a slab page
+ * @charge: bytes that the request is charged if none of its memory is charged yet
+ * @other_side: bytes of host memory that shared memory needs in addition
+ * @owned: the request may fit into folios that the account is already charged for
+ * @small: the request may be served from a slab page
  */
 struct accmem_demand {
 	u32 carveouts;
@@ -120,13 +130,14 @@ struct accmem_demand {
 };
 
 /**
- * struct accmem_handoff - memory that a waiter is given as it is
- * @bo: gets it: a memory that has nothing yet; NULL where the request can not do with
- *	any memory of its size. Its caller's, who takes it away when the waiter is awake.
- * @layout: what the request becomes in the carveouts @carveouts
+ * struct accmem_handoff - memory handed to a waiter without becoming free
+ * @bo: empty buffer object that receives the memory; NULL if the request has demands
+ *	that a handoff cannot meet. Owned by the call that waits, which uses or
+ *	destroys it after the wake-up.
+ * @layout: layout of the request in the carveouts of @carveouts
  * @carveouts: bit i stands for carveout i
- * @given: @bo has it
- * @dirty: it is another account's bytes that may be in it
+ * @given: @bo has received memory
+ * @dirty: the memory may contain bytes of another account
  */
 struct accmem_handoff {
 	struct accmem_bo *bo;
@@ -137,22 +148,22 @@ struct accmem_handoff {
 };
 
 /**
- * struct accmem_waiter - a call of ALLOC that waits
- * @q: its place in the queue
- * @ws: the waiters of the device
- * @ctx: the context
- * @account: what it would be charged to
- * @req: the call
- * @demand: what it needs
- * @exempt: the user's limits do not count
- * @handoff: what it can be given
- * @task: who sleeps in it
- * @woken: it is to try; set with the lock, read without
- * @is_short: it is counted in accmem_waiters.nr_starved
- * @since: ktime_get_ns() when it began
- * @link: in accmem_waiters.away
- * @pid: of the thread that is away
- * @away_until: jiffies until which it is waited for
+ * struct accmem_waiter - an ALLOC call that waits
+ * @q: entry in the queue
+ * @ws: waiters of the device
+ * @ctx: context
+ * @account: account that the memory will be charged to
+ * @req: request
+ * @demand: minimum that the request needs
+ * @exempt: the limits of the user do not apply
+ * @handoff: memory that the waiter can be handed
+ * @task: task that sleeps in the call
+ * @woken: the waiter is to try; written under accmem_waiters_lock, read without
+ * @is_short: the waiter is counted in accmem_waiters.nr_starved
+ * @since: ktime_get_ns() at the start of the wait
+ * @link: link in accmem_waiters.away
+ * @pid: thread of the interrupted call
+ * @away_until: time in jiffies after which an interrupted waiter is dropped
  */
 struct accmem_waiter {
 	struct accmem_queue_waiter q;
@@ -173,16 +184,16 @@ struct accmem_waiter {
 };
 
 /**
- * struct accmem_pressure_client - a context that gives memory back when others wait
+ * struct accmem_pressure_client - a context that is notified of memory pressure
  * @lock: guards @eventfd
- * @link: in accmem_waiters.pressure_clients; empty when it is not registered
- * @eventfd: to which each event adds 1, or NULL
- * @notified_seq: number of the shortage that it was told of last
- * @queried: it has asked how much is wanted since
- * @events: how often it was told
- * @poll: who polls the file
+ * @link: link in accmem_waiters.pressure_clients; empty if not registered
+ * @eventfd: eventfd that each notification increments, or NULL
+ * @notified_seq: accmem_waiters.pressure_seq at the latest notification
+ * @queried: the context has queried the shortfall since the latest notification
+ * @events: number of notifications
+ * @poll: callers that poll the file
  *
- * Guarded by accmem_waiters_lock, but for @eventfd and @poll.
+ * The fields other than @eventfd and @poll are guarded by accmem_waiters_lock.
  */
 struct accmem_pressure_client {
 	struct mutex lock; /* the eventfd */

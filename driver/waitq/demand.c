@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Prospects: could a waiter be served, for all that can be told without trying?
+ * Demand: feasibility checks for waiters.
  *
- * It may be served from what its context has; else its limits must allow it, and one of
- * its carveouts must have as much, besides what others were promised, in pieces that
- * are large enough. It is to try as well where that would tell it something new: that a
- * limit holds it up, or none does any more. What is looked up of a carveout is kept for
- * the others that wait (struct accmem_scan).
+ * Before a waiter is woken, the functions here estimate from counters whether its
+ * request could succeed. A waiter passes the check in one of three cases:
  *
- * Locks: accmem_waiters_lock is held by the callers; the carveout's.
+ * - its context has slab pages or pending frees that may serve the request;
+ * - the limits permit the charge, and one of its carveouts has enough memory in runs
+ *   that are long enough, in addition to the bytes promised to other waiters;
+ * - the reason for waiting, a limit or a shortage, has changed since its last attempt.
+ *
+ * A false positive costs one attempt, after which the waiter sleeps again. The values
+ * read from a carveout are kept in struct accmem_scan for the other waiters.
+ *
+ * Locks: the callers hold accmem_waiters_lock; the carveout's lock is taken below it.
  */
 #include <linux/kernel.h>
 
@@ -19,9 +24,12 @@
 #include "waitq/demand.h"
 
 /**
- * accmem_demand_free_bytes() - what is free of a carveout, or will be at once
- * @cv: the carveout
+ * accmem_demand_free_bytes() - count the free bytes of a carveout
+ * @cv: carveout
  *
+ * Bytes that the cleaner has are included, since they will be free within moments.
+ *
+ * Context: Not in an interrupt. Takes and releases cv->lock. Does not sleep.
  * Return: bytes.
  */
 u64 accmem_demand_free_bytes(struct accmem_carveout *cv)
@@ -35,8 +43,8 @@ u64 accmem_demand_free_bytes(struct accmem_carveout *cv)
 }
 
 /*
- * The longest run that an account could have, or a bound of it. Where folios have no
- * owners it is the same for all.
+ * Return the length of the longest run that an account can allocate, or an upper bound.
+ * In a carveout whose folios have no owner the value is the same for all accounts.
  */
 static u64 demand_longest(struct accmem_scan *scan, struct accmem_carveout *cv,
 			  const struct accmem_account *account)
@@ -68,7 +76,7 @@ static u64 demand_free(struct accmem_scan *scan, struct accmem_carveout *cv)
 	return scan->of[cv->index].free;
 }
 
-/* is the very piece of the carveout free that a request names? */
+/* Return true if the piece of the carveout that a FIXED request names is free. */
 static bool demand_has_piece(struct accmem_carveout *cv, u64 start, u64 size)
 {
 	struct accmem_run run;
@@ -80,7 +88,7 @@ static bool demand_has_piece(struct accmem_carveout *cv, u64 start, u64 size)
 	return free && run.start + run.size - start >= size;
 }
 
-/* has its context slab pages that it may be served from? */
+/* Return true if the context has a slab page that may serve the request. */
 static bool demand_has_slab(const struct accmem_waiter *w)
 {
 	struct accmem_carveout *cv;
@@ -94,27 +102,33 @@ static bool demand_has_slab(const struct accmem_waiter *w)
 
 		if (!(w->demand.carveouts & BIT(cv->index)))
 			continue;
-		/* without the context's lock: a look follows each change */
-		pages = data_race(h->nr_waiting); /* see above */
-		room = data_race(h->slab_room); /* likewise */
+		/*
+		 * Racy reads without the context's lock: the call that frees units
+		 * starts another scan, so a stale value only delays the wake-up.
+		 */
+		pages = data_race(h->nr_waiting); /* stale: delays the wake-up */
+		room = data_race(h->slab_room); /* stale: delays the wake-up */
 		if (pages || room > 0)
 			return true;
 	}
 	return false;
 }
 
-/* may it be served from what its context has? */
+/* Return true if memory that the context already has may serve the request. */
 static bool demand_has_own(const struct accmem_waiter *w)
 {
-	/* without the context's lock: a look follows each change */
-	u64 pending = data_race(w->ctx->nr_pending); /* see above */
+	/*
+	 * Racy read without the context's lock: a FREE that becomes pending starts
+	 * another scan, so a stale value only delays the wake-up.
+	 */
+	u64 pending = data_race(w->ctx->nr_pending); /* stale: delays the wake-up */
 
 	if (w->req.flags & ACCMEM_ALLOC_STREAM && pending)
 		return true;
 	return w->demand.small && demand_has_slab(w);
 }
 
-/* could a carveout have @need bytes for it? */
+/* Return true if a carveout may have enough memory besides the promised bytes. */
 static bool demand_fits_in(const struct accmem_waiter *w,
 			   struct accmem_scan *scan, struct accmem_carveout *cv,
 			   u64 promised)
@@ -122,7 +136,10 @@ static bool demand_fits_in(const struct accmem_waiter *w,
 	bool identity = cv->translation == ACCMEM_TRANSLATION_IDENTITY;
 	u64 free = demand_free(scan, cv), need = w->q.need;
 
-	/* what was promised may have been elsewhere: then it is asked again */
+	/*
+	 * The promised bytes may be in another carveout. Then this check is too
+	 * strict, and a scan after the promise has ended repeats it.
+	 */
 	if (free < promised || free - promised < need)
 		return false;
 	if (identity && w->req.flags & ACCMEM_ALLOC_FIXED)
@@ -132,7 +149,7 @@ static bool demand_fits_in(const struct accmem_waiter *w,
 	       demand_longest(scan, cv, w->account) >= need;
 }
 
-/* may it lie in what is charged already, as things are? */
+/* Return true if the request may fit into memory that is already charged. */
 static bool demand_is_charged(const struct accmem_demand *p,
 			      const struct accmem_account *account)
 {
@@ -140,12 +157,14 @@ static bool demand_is_charged(const struct accmem_demand *p,
 }
 
 /**
- * accmem_demand_exceeds_limits() - is a limit below what a request needs?
- * @p: what it needs
- * @account: the account
- * @exempt: the user's limits do not count
+ * accmem_demand_exceeds_limits() - check whether a request can never be charged
+ * @p: demand of the request
+ * @account: account
+ * @exempt: the limits of the user do not apply
  *
- * Return: whether no charge that sinks would be enough.
+ * Context: Any context. Does not sleep.
+ * Return: true if a limit is lower than the request alone needs, so that no uncharge
+ * would help.
  */
 bool accmem_demand_exceeds_limits(const struct accmem_demand *p,
 				  const struct accmem_account *account,
@@ -156,7 +175,7 @@ bool accmem_demand_exceeds_limits(const struct accmem_demand *p,
 	return accmem_charge_exceeds_limit(p->other_side + charge, exempt);
 }
 
-/* what it would be charged at least, as things are */
+/* Return the smallest number of bytes that the request may be charged now. */
 static u64 demand_least_charge(const struct accmem_waiter *w)
 {
 	const struct accmem_demand *p = &w->demand;
@@ -166,8 +185,10 @@ static u64 demand_least_charge(const struct accmem_waiter *w)
 }
 
 /*
- * Is what holds it up, a limit or a lack of memory, not what it was told by its last
- * try? Others count on that: it finds out by another one.
+ * Return true if the reason for waiting has changed since the last attempt, from a
+ * limit to a shortage or back, or if a limit has become lower than the request needs.
+ * The waiter then has to try, since only an attempt records the new reason, which
+ * decides whether the waiter counts as bypassed.
  */
 static bool demand_has_turned(const struct accmem_waiter *w, bool limited)
 {
@@ -176,7 +197,10 @@ static bool demand_has_turned(const struct accmem_waiter *w, bool limited)
 							w->exempt));
 }
 
-/* of what a carveout has: what is reserved for another is in that one's alone */
+/*
+ * Return the promised bytes that apply to a carveout. A reservation for another waiter
+ * (ACCMEM_QUEUE_RESERVED) only applies to the carveouts which that waiter can use.
+ */
 static u64 demand_promised_in(const struct accmem_waiter *w,
 			      const struct accmem_carveout *cv, u64 promised)
 {
@@ -190,14 +214,15 @@ static u64 demand_promised_in(const struct accmem_waiter *w,
 }
 
 /**
- * accmem_demand_can_be_met() - could a waiter be served?
- * @q: the waiter
- * @promised: bytes that others are to have first
+ * accmem_demand_can_be_met() - check whether an attempt of a waiter may succeed
+ * @q: waiter
+ * @promised: bytes that are promised to other waiters
  * @arg: struct accmem_scan
  *
- * For accmem_queue_next().
+ * A callback of accmem_queue_next().
  *
- * Return: false where a try would be in vain, and tell nothing new.
+ * Context: accmem_waiters_lock is held. Takes and releases the locks of carveouts.
+ * Return: false if an attempt would fail for the same reason as the last attempt.
  */
 bool accmem_demand_can_be_met(const struct accmem_queue_waiter *q, u64 promised,
 			      void *arg)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Demand: whether a request could ever be served.
+ * Demand: whether a request can ever be charged.
+ *
+ * struct accmem_demand is the minimum that a request needs. ALLOC checks it against the
+ * limits before it waits.
  */
 #ifndef ACCMEM_WAITQ_DEMAND_H
 #define ACCMEM_WAITQ_DEMAND_H

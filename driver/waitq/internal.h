@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Functions that only waitq/ uses.
+ *
+ * The feasibility check of waiters (demand.c), and the wake-up after a change of the
+ * limits (waiters.c, called by limits.c).
  */
 #ifndef ACCMEM_WAITQ_INTERNAL_H
 #define ACCMEM_WAITQ_INTERNAL_H

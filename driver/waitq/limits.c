@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits as module parameters: who waits for one is told when it changes.
+ * Limits: module parameters whose change wakes waiters.
+ *
+ * The variables are in core/account.c. After a parameter of buffers or bytes is
+ * written, the waiters of all devices are checked again. max_contexts_per_user wakes
+ * nothing, since open() does not wait.
  *
  * Locks: none.
  */

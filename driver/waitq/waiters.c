@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who waits for memory, and who is woken when some comes back.
+ * Waiters: the ALLOC calls that wait for memory, and their wake-up.
  *
- * lib/queue decides whose turn it is; a waiter that is woken tries in its own
- * call (wait.c). Whoever gives memory back, or lowers a charge, asks whether anybody
- * waits, which is one test. A waiter is woken where it could be served, for all that can
- * be told without trying, so that one free wakes one waiter. What nobody tells of
- * (pins that go, a charge that was made and undone by others) is found once a
- * second.
+ * lib/queue decides the order. A waiter that is woken tries again in its own call
+ * (alloc/wait.c). A call that frees memory or lowers a charge first tests whether
+ * any waiter exists. If so, it wakes those waiters whose request could succeed by the
+ * check in demand.c, so that one free usually wakes one waiter. Changes that are not
+ * notified (a dropped pin, a charge that another call made and undid) are found by a
+ * scan once a second.
  *
- * Nothing is missed: a waiter is counted before its last try, and the try takes the
- * lock under which others give back.
+ * No change is missed: a waiter is counted before its last attempt, and this attempt
+ * takes the lock under which other calls free memory.
  *
- * Locks: accmem_waiters_lock guards the queues of all devices, since a limit is a user's,
- * and a user's memory is on several. It is above the carveout's lock.
+ * Locks: accmem_waiters_lock guards the queues of all devices, since a user may have
+ * memory, and therefore waiters, on several. It is above the carveout's lock.
  */
 #include <linux/jiffies.h>
 #include <linux/kernel.h>
@@ -28,8 +28,8 @@
 #include "waitq/waiters.h"
 
 #define ACCMEM_WAIT_BYPASS_BOUND 16u
-#define ACCMEM_WAITERS_PER_USER 256u /* of a device */
-#define ACCMEM_WAIT_RESTART_MS 1000u /* for a call to be made again */
+#define ACCMEM_WAITERS_PER_USER 256u /* on one device */
+#define ACCMEM_WAIT_RESTART_MS 1000u /* until a call must be repeated */
 
 #define WAITERS_SCAN_PERIOD HZ
 
@@ -38,7 +38,7 @@ module_param_named(waiter_reserve_ms, waiters_reserve_ms, uint, 0644);
 MODULE_PARM_DESC(waiter_reserve_ms,
 		 "ms to keep memory for who waits (0: never; default 1000)");
 
-DEFINE_SPINLOCK(accmem_waiters_lock); /* queues, and the two below */
+DEFINE_SPINLOCK(accmem_waiters_lock); /* the queues; waiters_busy, accmem_nr_waiting */
 static LIST_HEAD(waiters_busy);
 unsigned int accmem_nr_waiting;
 
@@ -51,7 +51,7 @@ static u64 waiters_capacity(const struct accmem_carveouts *carveouts)
 	return capacity;
 }
 
-/* true where it becomes so */
+/* Count a waiter as short of memory, or not. Returns true if it has become short. */
 static bool waiter_set_short(struct accmem_waiter *w, bool is_short)
 {
 	struct accmem_waiters *ws = w->ws;
@@ -71,7 +71,7 @@ static bool waiter_set_short(struct accmem_waiter *w, bool is_short)
 	return true;
 }
 
-/* until a reservation, also one that is suspended, ends; at most until the next look */
+/* Time to the end of the reservation, active or suspended, or to the next scan. */
 static unsigned long waiters_delay(const struct accmem_queue *q)
 {
 	const unsigned long period = WAITERS_SCAN_PERIOD;
@@ -90,14 +90,17 @@ static void waiters_schedule(struct accmem_waiters *ws)
 	mod_delayed_work(accmem_wq, &ws->work, delay);
 }
 
-/* A look that is due before is not put off: it sees to what comes after it. */
+/*
+ * Run the work when the reservation ends, if this is before its next run. An earlier
+ * run is not postponed; it schedules the run after it.
+ */
 static void waiters_schedule_end(struct accmem_waiters *ws)
 {
 	if (time_before(jiffies + waiters_delay(&ws->queue), ws->due))
 		waiters_schedule(ws);
 }
 
-/* memory is reserved for the one that the queue says, where that may be served */
+/* Publish the reservation of the queue for accmem_waiters_permit(). */
 static void waiters_reserve(struct accmem_waiters *ws)
 {
 	struct accmem_account *reserved_for = NULL;
@@ -114,18 +117,21 @@ static void waiters_reserve(struct accmem_waiters *ws)
 	WRITE_ONCE(ws->reserved_for, reserved_for);
 }
 
-/* it is to try, or has been given what it needs */
+/* Wake a waiter, which is to try or has received memory by a handoff. */
 static void waiter_wake(struct accmem_waiter *w)
 {
 	lockdep_assert_held(&accmem_waiters_lock);
 	w->ws->stats.wakeups++;
 	trace_accmem_wake(w);
-	/* it leaves with the lock taken, so its task is still there */
+	/* The task exists: it takes accmem_waiters_lock before it leaves. */
 	WRITE_ONCE(w->woken, true);
 	wake_up_process(w->task);
 }
 
-/* after each call on the queue: who is woken, and for whom memory is reserved */
+/*
+ * Publish the reservation and wake the waiters that are to try. Called after each
+ * change of the queue.
+ */
 static void waiters_run_queue(struct accmem_waiters *ws)
 {
 	struct accmem_queue_waiter *q = NULL;
@@ -140,7 +146,7 @@ static void waiters_run_queue(struct accmem_waiters *ws)
 		waiter_wake(accmem_waiter_of(q));
 }
 
-/* would it have got just this, had it been free? */
+/* Does the run match the request of the waiter? */
 static bool waiter_can_do_with(const struct accmem_waiter *w,
 			       const struct accmem_carveout *cv,
 			       const struct accmem_run *run, u32 cache_mode)
@@ -156,16 +162,19 @@ static bool waiter_can_do_with(const struct accmem_waiter *w,
 }
 
 /**
- * accmem_waiters_try_handoff() - memory is about to become free
- * @cv: where
- * @run: the memory
- * @cache_mode: its cache mode
- * @give: gives it to a waiter, in accmem_handoff.bo; false where it cannot. Does not sleep.
- * @arg: for @give
+ * accmem_waiters_try_handoff() - hand memory to a waiter before the memory is freed
+ * @cv: carveout
+ * @run: memory that is about to be freed
+ * @cache_mode: cache mode of the memory
+ * @give: callback that moves the memory to accmem_handoff.bo of the waiter; returns
+ *	false if this is impossible. It must not sleep.
+ * @arg: argument of @give
  *
- * The first who waits gets it as it is, if it has the size asked for.
+ * Only the first waiter of the queue is considered, and only if its request has exactly
+ * the size, the cache mode and the alignment of the run.
  *
- * Return: whether it was given.
+ * Context: Not in an interrupt. Takes and releases accmem_waiters_lock. Does not sleep.
+ * Return: true if the waiter has received the memory.
  */
 bool accmem_waiters_try_handoff(struct accmem_carveout *cv,
 				const struct accmem_run *run, u32 cache_mode,
@@ -193,13 +202,16 @@ bool accmem_waiters_try_handoff(struct accmem_carveout *cv,
 }
 
 /**
- * __accmem_waiters_permit() - may memory of a carveout be taken for an account?
- * @cv: the carveout
- * @account: the account
+ * __accmem_waiters_permit() - check whether a reservation permits an allocation
+ * @cv: carveout
+ * @account: account that allocates
  *
- * For accmem_waiters_permit().
+ * The slow path of accmem_waiters_permit(). Racy reads without accmem_waiters_lock: at
+ * the moment when a reservation begins or ends, a stale value may permit one allocation
+ * too many, or refuse one.
  *
- * Return: false where it is reserved for another's waiter.
+ * Context: Any context. Does not sleep.
+ * Return: false if the memory is reserved for a waiter of another account.
  */
 bool __accmem_waiters_permit(const struct accmem_carveout *cv,
 			     const struct accmem_account *account)
@@ -212,12 +224,16 @@ bool __accmem_waiters_permit(const struct accmem_carveout *cv,
 }
 
 /**
- * __accmem_waiters_wake() - something has come back
- * @dev: the device
- * @user: who is charged less; NULL for nobody
- * @memory: memory of @dev is free, too
+ * __accmem_waiters_wake() - wake waiters after a free or an uncharge
+ * @ws: waiters of the device
+ * @user: user whose charge has fallen, or NULL
+ * @memory: memory of the device was freed, too
  *
- * For accmem_waiters_wake_freed().
+ * The slow path of accmem_waiters_wake_freed(). A freed byte concerns the waiters
+ * @ws; a fallen charge concerns the waiters of @user on all devices.
+ *
+ * Context: Not in an interrupt, without a spinlock held. Takes and releases
+ * accmem_waiters_lock. Does not sleep.
  */
 void __accmem_waiters_wake(struct accmem_waiters *ws, struct accmem_user *user,
 			   bool memory)
@@ -242,7 +258,9 @@ void __accmem_waiters_wake(struct accmem_waiters *ws, struct accmem_user *user,
 }
 
 /**
- * accmem_waiters_limits_raised() - a limit has changed
+ * accmem_waiters_limits_raised() - wake waiters after a change of a limit
+ *
+ * Context: Process context. Takes and releases accmem_waiters_lock.
  */
 void accmem_waiters_limits_raised(void)
 {
@@ -257,12 +275,15 @@ void accmem_waiters_limits_raised(void)
 }
 
 /**
- * __accmem_waiters_count_bypass() - somebody who does not wait was given memory
- * @cv: where
- * @user: whose it is
- * @got: bytes
+ * __accmem_waiters_count_bypass() - count an allocation that did not wait
+ * @cv: carveout
+ * @user: user that allocated
+ * @got: bytes allocated
  *
- * For accmem_waiters_count_bypass(). It passes nobody who waits for other carveouts.
+ * The slow path of accmem_waiters_count_bypass(). The allocation is a bypass only if
+ * the waiter at the front of the queue could have used the same carveout.
+ *
+ * Context: Not in an interrupt. Takes and releases accmem_waiters_lock. Does not sleep.
  */
 void __accmem_waiters_count_bypass(struct accmem_carveout *cv,
 				   struct accmem_user *user, u64 got)
@@ -287,7 +308,7 @@ static struct accmem_queue_user *waiter_user(const struct accmem_waiter *w)
 	return &w->account->user->waiting[w->ws->index];
 }
 
-/* the parameter may have changed */
+/* Apply the module parameter, which may have changed. */
 static void waiters_set_reserve(struct accmem_waiters *ws, u64 now)
 {
 	u64 reserve_ms = READ_ONCE(waiters_reserve_ms);
@@ -296,11 +317,15 @@ static void waiters_set_reserve(struct accmem_waiters *ws, u64 now)
 }
 
 /**
- * accmem_waiters_enter() - begin to wait
- * @w: the waiter, filled in; it stays where it is until it leaves
- * @defer: it has not tried, and does so when its turn comes
+ * accmem_waiters_enter() - add a waiter to the queue
+ * @w: waiter, initialised by the caller; must not be freed before it leaves the queue
+ * @defer: the waiter has not tried yet, and sleeps until its turn comes
  *
- * Return: 0; -EAGAIN where the user has too many.
+ * Without @defer, the waiter is awake and tries once more.
+ *
+ * Context: Process context, of the task that waits. Takes and releases
+ * accmem_waiters_lock. Does not sleep.
+ * Return: 0; -EAGAIN if the user has too many waiters on the device.
  */
 int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 {
@@ -317,7 +342,10 @@ int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 	w->since = ktime_get_ns();
 	ws->stats.waits++;
 	waiters_set_reserve(ws, w->since);
-	/* who asks for little is not there for all that others get meanwhile */
+	/*
+	 * Fair queueing: the turn of a user that had no waiter begins at most this
+	 * many bytes before the turn that was served last.
+	 */
 	ws->queue.credit = waiters_capacity(ws->carveouts);
 	accmem_queue_enter(&ws->queue, &w->q, waiter_user(w), need);
 	trace_accmem_wait(w);
@@ -334,19 +362,23 @@ int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 	}
 	spin_unlock(&accmem_waiters_lock);
 	/*
-	 * Whoever does not see that somebody waits has given back before the try
-	 * that follows looks there, under the same lock.
+	 * A call that frees memory and still reads accmem_nr_waiting as 0 has
+	 * released the carveout's lock already. The attempt that follows takes the
+	 * same lock, and finds this memory.
 	 */
 	smp_mb();
 	return 0;
 }
 
 /**
- * accmem_waiters_start_try() - a waiter that was woken is about to try
- * @w: the waiter
+ * accmem_waiters_start_try() - start an attempt of a waiter that was woken
+ * @w: waiter
  *
- * Return: whether it need not, since it has been given what it asked for. If that is of
- * no use, this is called again.
+ * If the waiter has received memory by a handoff, it uses this memory instead of
+ * trying. If the memory turns out to be of no use, the caller calls this again.
+ *
+ * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
+ * Return: true if the waiter has received memory.
  */
 bool accmem_waiters_start_try(struct accmem_waiter *w)
 {
@@ -362,11 +394,15 @@ bool accmem_waiters_start_try(struct accmem_waiter *w)
 }
 
 /**
- * accmem_waiters_sleep() - a waiter that was woken has tried in vain
- * @w: the waiter; it may be woken at once
- * @limited: a limit was the reason
+ * accmem_waiters_sleep() - put a waiter back to sleep after a failed attempt
+ * @w: waiter; it may be woken at once
+ * @limited: a limit made the attempt fail, not a shortage
  *
- * Return: whether it is short of memory since this try, so that others are to be told.
+ * The function marks the waiter as asleep; the caller then sleeps.
+ *
+ * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
+ * Return: true if the waiter has become short of memory with this attempt, so that the
+ * caller has to notify the other contexts.
  */
 bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
 {
@@ -383,7 +419,7 @@ bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
 	return newly_short;
 }
 
-/* @err: why, or 0 if it was served */
+/* Remove a waiter. @err is its error, or 0 if it was served. */
 static void waiter_remove(struct accmem_waiter *w, int err)
 {
 	struct accmem_waiters *ws = w->ws;
@@ -400,9 +436,11 @@ static void waiter_remove(struct accmem_waiter *w, int err)
 }
 
 /**
- * accmem_waiters_leave() - a waiter that has tried waits no more
- * @w: the waiter
- * @err: what became of it
+ * accmem_waiters_leave() - remove a waiter after its last attempt
+ * @w: waiter
+ * @err: error of the attempt, or 0 if the waiter was served
+ *
+ * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
  */
 void accmem_waiters_leave(struct accmem_waiter *w, int err)
 {
@@ -414,14 +452,18 @@ void accmem_waiters_leave(struct accmem_waiter *w, int err)
 }
 
 /**
- * accmem_waiters_cancel() - a waiter has slept long enough
- * @w: the waiter
+ * accmem_waiters_cancel() - end the sleep of a waiter at a deadline or a signal
+ * @w: waiter
  * @err: -ETIMEDOUT, or -ERESTARTSYS for a signal
- * @restarts: the call will be made again: then the waiter stays in its place, and is
- *	not the caller's any more, who keeps accmem_handoff.bo
- * @has_tried: it has, and has not slept since
+ * @restarts: the kernel will repeat the call. The waiter stays in the queue and no
+ *	longer belongs to the caller; accmem_handoff.bo does.
+ * @has_tried: the waiter has tried, and has not slept since
  *
- * Return: false if it was woken in its sleep, which counts more: it is to try.
+ * Without @restarts, the waiter is removed from the queue.
+ *
+ * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
+ * Return: true if the wait has ended; false if the waiter was woken meanwhile, in which
+ * case it must try.
  */
 bool accmem_waiters_cancel(struct accmem_waiter *w, int err, bool restarts,
 			   bool has_tried)
@@ -454,11 +496,14 @@ bool accmem_waiters_cancel(struct accmem_waiter *w, int err, bool restarts,
 }
 
 /**
- * accmem_waiters_resume() - take up a call again that a signal has interrupted
- * @ctx: the context
- * @req: the call
+ * accmem_waiters_resume() - find the waiter of a call that a signal interrupted
+ * @ctx: context
+ * @req: request
  *
- * Return: its waiter, which is to try; NULL if this is another call.
+ * The call is recognised by the thread, the context and the request.
+ *
+ * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
+ * Return: the waiter, which is awake and has to try; NULL if this is another call.
  */
 struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 					    const struct accmem_alloc *req)
@@ -484,7 +529,10 @@ struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 	return found;
 }
 
-/* waiters that are away, of @ctx, or that have been for too long */
+/*
+ * Free interrupted waiters: those of @ctx, or if @ctx is NULL, those whose call was not
+ * repeated in time.
+ */
 static void waiters_drop(struct accmem_waiters *ws, struct accmem_context *ctx)
 {
 	struct accmem_waiter *w, *next;
@@ -500,8 +548,10 @@ static void waiters_drop(struct accmem_waiters *ws, struct accmem_context *ctx)
 }
 
 /**
- * accmem_waiters_drop_interrupted() - a context ends
- * @ctx: the context, in which nobody sleeps
+ * accmem_waiters_drop_interrupted() - free the interrupted waiters of a context
+ * @ctx: context that ends; no call sleeps in it
+ *
+ * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
  */
 void accmem_waiters_drop_interrupted(struct accmem_context *ctx)
 {
@@ -511,12 +561,14 @@ void accmem_waiters_drop_interrupted(struct accmem_context *ctx)
 }
 
 /**
- * accmem_waiters_shortfall() - what others than an account wait for
- * @account: the account; the lock of all waiters is held
- * @nr: out: how many waiters that are
+ * accmem_waiters_shortfall() - compute the memory that other accounts wait for
+ * @account: account whose own waiters do not count
+ * @nr: out: number of waiters of other accounts that are short of memory
  *
- * Return: bytes that are missing: what they need beyond what is free and not
- * promised, or where the pieces are too small, what the first of them needs.
+ * Context: accmem_waiters_lock is held. Takes and releases the locks of carveouts.
+ * Return: bytes that the waiters need beyond the free bytes that are not promised. If
+ * there are enough free bytes, but in runs that are too short, the bytes that the
+ * first waiter needs. 0 if no other account waits.
  */
 u64 accmem_waiters_shortfall(const struct accmem_account *account,
 			     unsigned int *nr)
@@ -533,7 +585,7 @@ u64 accmem_waiters_shortfall(const struct accmem_account *account,
 	while ((q = accmem_queue_walk(queue, q))) {
 		const struct accmem_waiter *w = accmem_waiter_of(q);
 
-		/* what one that tries needs is promised to it */
+		/* The bytes that an awake waiter needs count as promised. */
 		if (!w->is_short || w->account == account ||
 		    q->state == ACCMEM_QUEUE_AWAKE ||
 		    q->state == ACCMEM_QUEUE_SERVED)
@@ -571,10 +623,12 @@ static void waiters_work(struct work_struct *work)
 }
 
 /**
- * accmem_waiters_init() - get ready for waiters
- * @ws: of a device
- * @carveouts: the carveouts of the device
+ * accmem_waiters_init() - initialise the waiters of a device
+ * @ws: waiters, zeroed
+ * @carveouts: carveouts of the device
  * @index: number of the device
+ *
+ * Context: Process context.
  */
 void accmem_waiters_init(struct accmem_waiters *ws,
 			 struct accmem_carveouts *carveouts, unsigned int index)
@@ -589,8 +643,10 @@ void accmem_waiters_init(struct accmem_waiters *ws,
 }
 
 /**
- * accmem_waiters_stop() - undo accmem_waiters_init()
- * @ws: of a device, which nobody waits for
+ * accmem_waiters_stop() - stop the background work of a device's waiters
+ * @ws: waiters of a device on which no call waits
+ *
+ * Context: Process context. Sleeps until the work has ended.
  */
 void accmem_waiters_stop(struct accmem_waiters *ws)
 {

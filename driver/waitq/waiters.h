@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Waiters: calls of ALLOC that wait for memory of a device, or for a limit.
+ * Waiters: ALLOC calls that wait for memory of a device, or for a limit.
+ *
+ * A call that waits enters the queue, tries and sleeps in turn, and leaves:
+ * accmem_waiters_enter(), _start_try(), _sleep(), and _leave() or _cancel(). A call
+ * that frees memory or lowers a charge wakes waiters; an allocation that does not wait
+ * asks accmem_waiters_permit() first and counts as a bypass afterwards. These helpers
+ * cost one test while there is no waiter.
  */
 #ifndef ACCMEM_WAITQ_WAITERS_H
 #define ACCMEM_WAITQ_WAITERS_H
@@ -17,7 +23,7 @@ struct accmem_run;
 struct accmem_user;
 
 extern spinlock_t accmem_waiters_lock;
-extern unsigned int accmem_nr_waiting; /* of all devices */
+extern unsigned int accmem_nr_waiting; /* waiters of all devices */
 
 void accmem_waiters_init(struct accmem_waiters *ws,
 			 struct accmem_carveouts *carveouts,
@@ -54,15 +60,18 @@ accmem_pressure_client_init(struct accmem_pressure_client *shrink)
 	init_waitqueue_head(&shrink->poll);
 }
 
-/* Is somebody waiting, of whichever device? */
+/*
+ * Return true if any device has a waiter. Racy read: a waiter that is counted after it
+ * tries again afterwards, and so misses no memory.
+ */
 static inline bool accmem_waiters_present(void)
 {
 	return unlikely(READ_ONCE(accmem_nr_waiting));
 }
 
 /*
- * Memory, or a part of a charge, has come back. @user, who may be NULL, is there
- * still. The caller holds no spinlock.
+ * Call after memory of the device of @ws was freed, and a charge of @user may have fallen. @user may
+ * be NULL; otherwise the caller holds a reference. No spinlock may be held.
  */
 static inline void accmem_waiters_wake_freed(struct accmem_waiters *ws,
 					     struct accmem_user *user)
@@ -71,7 +80,7 @@ static inline void accmem_waiters_wake_freed(struct accmem_waiters *ws,
 		__accmem_waiters_wake(ws, user, true);
 }
 
-/* A charge has sunk; what it was for has not come back. As above. */
+/* Call after an uncharge that freed no memory. No spinlock may be held. */
 static inline void accmem_waiters_wake_uncharged(struct accmem_waiters *ws,
 						 struct accmem_user *user)
 {
@@ -79,7 +88,7 @@ static inline void accmem_waiters_wake_uncharged(struct accmem_waiters *ws,
 		__accmem_waiters_wake(ws, user, false);
 }
 
-/* somebody who does not wait was given @got bytes of a carveout */
+/* Call after an allocation of @got bytes that did not wait. */
 static inline void accmem_waiters_count_bypass(struct accmem_carveout *cv,
 					       struct accmem_user *user,
 					       u64 got)
@@ -88,7 +97,7 @@ static inline void accmem_waiters_count_bypass(struct accmem_carveout *cv,
 		__accmem_waiters_count_bypass(cv, user, got);
 }
 
-/* May memory be taken for an account, or is it reserved for another's waiter? */
+/* Return false if the memory of a carveout is reserved for another account. */
 static inline bool accmem_waiters_permit(const struct accmem_carveout *cv,
 					 const struct accmem_account *account)
 {
