@@ -30,7 +30,7 @@
 #include "waitq/waiters.h"
 
 #define CLEAR_DELAY msecs_to_jiffies(100) /* from a free to the cleaner */
-#define CLEAR_AGE HZ /* between two agings of the chunks that are clean for an account */
+#define CLEAR_AGE HZ /* between two agings of accmem_chunk.clean_for */
 #define CLEAR_GIVE_WAY (HZ / 10) /* longest wait of the cleaner for other tasks */
 #define CLEAR_SCAN 512u /* chunks checked in one hold of the lock */
 #define CLEAR_SEEN BIT_ULL(63) /* in clean_for: set by the last aging */
@@ -116,7 +116,7 @@ void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run,
 	accmem_carveout_unlock(cv);
 }
 
-/* Chunks that lie completely in @run: the first of them, and the index after the last. */
+/* Chunks that lie completely in @run: the first, and the index after the last. */
 static void clear_whole_units(const struct accmem_run *run, u64 *first,
 			      u64 *end)
 {
@@ -292,8 +292,8 @@ static void clear_count_patience(struct accmem_carveout *cv,
 
 /*
  * Lock clear_lock when no task pauses or blocks the cleaner, or after CLEAR_GIVE_WAY.
- * The condition is checked under clear_lock: a task that has raised the count and then
- * takes clear_lock knows that the cleaner allocates no chunk behind its back.
+ * The check runs under clear_lock: after a task has raised a count and has held
+ * clear_lock once, the cleaner allocates no chunk until its wait expires.
  */
 static void clear_lock_patiently(struct accmem_carveout *cv)
 {
@@ -481,7 +481,7 @@ unsigned int accmem_clear_pause(struct accmem_carveout *cv)
 unsigned int accmem_clear_block(struct accmem_carveout *cv)
 {
 	atomic_inc(&cv->clear_blockers);
-	/* The cleaner ignores blockers now, and waiting for clear_lock would delay it. */
+	/* The cleaner ignores this call now; a wait for clear_lock would delay it. */
 	if (clear_has_turn(cv))
 		return READ_ONCE(cv->clear_seq);
 	return clear_wait_for_chunk(cv);
