@@ -225,7 +225,7 @@ static void quarantine_work(struct work_struct *work)
 						  quarantine_work.work);
 	unsigned long delay = 0;
 
-	/* After some delay, unmap neighbours that may hide the answer. */
+	/* After some delay, unmap the neighbours that may hide the answer. */
 	quarantine_pass(cv, NULL,
 			READ_ONCE(cv->quarantine_delay) > REAP_DELAY_FIND_OUT,
 			READ_ONCE(cv->nr_quarantined), UINT_MAX);
