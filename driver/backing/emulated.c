@@ -2,11 +2,11 @@
 /*
  * Emulated backing: ordinary pages of the host.
  *
- * It supplies emulated device memory, and host memory. The carveout is only a limit
- * on bytes, and device addresses are virtual. Pages belong to a buffer object. The
- * first access makes a page, zeroed and charged to the memory cgroup of the accessing
- * task; the release of the buffer object frees it. Free memory therefore has no pages
- * and is always clean.
+ * This backing supplies emulated device memory, and host memory. The carveout is only
+ * a limit on bytes, and device addresses are virtual. Pages belong to a buffer object.
+ * The first access makes a page, zeroed and charged to the memory cgroup of the
+ * accessing task; the release of the buffer object frees its pages. Free memory
+ * therefore has no pages and is always clean.
  *
  * accmem_bo.pages contains the pages by index; a folio is stored once, at its first
  * index. For a cache mode other than write-back, the direct mapping of a page is

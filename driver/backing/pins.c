@@ -80,7 +80,7 @@ static bool pins_folio_unmap_and_check(struct accmem_bo *bo,
  * @bo: the buffer object, one run of a carveout with page structures
  *
  * Once the count of a folio was one, a page table walker may still get a reference for
- * an instant. Such a reference gives no access, since no mapping leads to the page.
+ * an instant. The walker gets no access, since no mapping leads to the page.
  *
  * Context: Any. Does not sleep.
  * Return: true if only the driver has references; false also if a neighbour in a folio

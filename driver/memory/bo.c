@@ -3,7 +3,7 @@
  * Buffer objects: runs of a carveout, from creation to release.
  *
  * A buffer object has the runs that were allocated together, and is charged to one
- * account. It has no address; a buffer refers to it.
+ * account. It has no device address: buffers have addresses, and refer to it.
  *
  * States: live -> pending -> detached -> quarantined -> free. A state may be skipped.
  * In the state live the buffer object has a name. In the state pending its free waits
@@ -168,7 +168,7 @@ static bool bo_has_waiters(const struct accmem_bo *bo,
 	       user->waiting[bo->cv->dev->index].nr > 1;
 }
 
-/* Callback of accmem_waiters_try_handoff(), which holds the lock of the waiters. */
+/* Callback of accmem_waiters_try_handoff(). accmem_waiters_lock is held. */
 static bool bo_hand_off_to(struct accmem_waiter *w, void *arg)
 {
 	struct offer *offer = arg;
@@ -378,9 +378,8 @@ bool accmem_bo_is_idle(struct accmem_bo *bo)
  * @all: true to skip pages that are pinned; false to stop at the first of them
  *
  * Freeing pages takes most of the time of a free. A caller that frees the buffer
- * object under a contended lock calls this function first, so that each hold of the
- * lock is short. The state of the buffer object and the lists that contain it do not
- * change.
+ * object under a contended lock calls this function first, so that each critical
+ * section is short. The state of the buffer object and its lists do not change.
  *
  * Context: Process context. May sleep.
  * Return: true if there are pages left to check.

@@ -35,7 +35,10 @@ struct accmem_bo *accmem_bo_create_empty(struct accmem_account *account,
 int accmem_bo_adopt(struct accmem_bo *bo, u32 huge, bool dirty);
 void accmem_bo_destroy_empty(struct accmem_bo *bo);
 
-/* Return true if the buffer object was ever mapped to user space. */
+/*
+ * Return true if the buffer object was ever mapped to user space. The read is racy: a
+ * caller that needs a stable result holds the lock under which a mapping is made.
+ */
 static inline bool accmem_bo_was_mapped(const struct accmem_bo *bo)
 {
 	return READ_ONCE(bo->mapped);

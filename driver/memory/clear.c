@@ -32,7 +32,7 @@
 #define CLEAR_DELAY msecs_to_jiffies(100) /* from a free to the cleaner */
 #define CLEAR_AGE HZ /* between two agings of accmem_chunk.clean_for */
 #define CLEAR_GIVE_WAY (HZ / 10) /* longest wait of the cleaner for other tasks */
-#define CLEAR_SCAN 512u /* chunks checked in one hold of the lock */
+#define CLEAR_SCAN 512u /* chunks checked in one critical section */
 #define CLEAR_SEEN BIT_ULL(63) /* in clean_for: set by the last aging */
 
 static u64 clear_unit_start(u64 unit)
@@ -456,7 +456,8 @@ static unsigned int clear_wait_for_chunk(struct accmem_carveout *cv)
  *
  * The function waits until the cleaner has freed its chunk of at most 2 MiB. Until
  * accmem_clear_resume() the allocator sees all free memory. The cleaner waits for
- * about 100 ms at most; accmem_clear_took_chunk_since() detects that it went on.
+ * about 100 ms at most, and accmem_clear_took_chunk_since() detects that the cleaner
+ * has continued.
  *
  * Context: Process context. Takes and releases clear_lock. May sleep.
  * Return: sequence number for accmem_clear_took_chunk_since().

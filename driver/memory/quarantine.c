@@ -15,8 +15,8 @@
  *
  * Locking: quarantine_lock > folio lock, the carveout's lock, users_lock.
  * quarantine_lock is held while one buffer object is checked. The buffer object stays
- * on its lists meanwhile, so that no scan misses it. If it has many pages, a hold of
- * the lock frees some of them, and the next task that gets the lock continues.
+ * on its lists meanwhile, so that no scan misses it. Of a buffer object with many
+ * pages, one critical section frees some, and the next task with the lock continues.
  */
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -78,7 +78,7 @@ static void quarantine_free(struct accmem_carveout *cv, struct accmem_bo *bo)
 	module_put(THIS_MODULE);
 }
 
-/* Result of one hold of quarantine_lock. */
+/* Result of one critical section of quarantine_lock. */
 enum reap {
 	REAP_END, /* the list is empty, or the caller is being killed */
 	REAP_PART, /* some pages were freed; the buffer object is still first */
@@ -126,7 +126,7 @@ static u32 quarantine_next_pass(void)
 	return atomic_inc_return(&passes) ?: atomic_inc_return(&passes);
 }
 
-/* Check @nr buffer objects, in at most @holds holds of quarantine_lock. */
+/* Check @nr buffer objects, in at most @holds critical sections. */
 static void quarantine_pass(struct accmem_carveout *cv,
 			    struct accmem_account *account, bool find_out,
 			    unsigned int nr, unsigned int holds)
@@ -145,10 +145,10 @@ static void quarantine_pass(struct accmem_carveout *cv,
 /**
  * accmem_quarantine_scan() - check quarantined memory for a bounded time
  * @cv: the carveout
- * @most: largest number of holds of quarantine_lock
+ * @most: largest number of critical sections of quarantine_lock
  *
- * A hold checks one buffer object, or frees some pages of a larger one. The next scan
- * continues with the buffer objects that were not checked.
+ * A critical section checks one buffer object, or frees some pages of a buffer object
+ * that has many. The next scan continues with the buffer objects that were not checked.
  *
  * Context: Process context. Takes and releases quarantine_lock. May sleep.
  */
@@ -208,7 +208,7 @@ bool accmem_quarantine_is_idle(struct accmem_bo *bo)
 
 	if (!cv->ops->check_unpinned)
 		return true;
-	/* Without units no pass stores results, so the check needs no pass of its own. */
+	/* Without cv->units no pass stores results, and the check needs no own pass. */
 	if (!cv->units)
 		return cv->ops->check_unpinned(bo);
 	if (mutex_lock_killable(&cv->quarantine_lock))

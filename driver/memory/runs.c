@@ -4,10 +4,10 @@
  *
  * The functions here and the cleaner are the only callers of the buddy allocator.
  *
- * Each hold of the carveout's lock is bounded. Many runs are allocated and freed in
- * batches, and an exact search continues in steps. A run is charged in the same hold
- * that allocates it, since its position decides how many folios it withholds from
- * other accounts.
+ * Each critical section of the carveout's lock is bounded. Many runs are allocated and
+ * freed in batches, and an exact search continues in steps. A run is charged in the
+ * critical section that allocates it, since its position decides how many folios it
+ * withholds from other accounts.
  *
  * Freeing runs allocates no memory, so that it cannot fail.
  *
@@ -24,7 +24,7 @@
 #include "internal.h"
 #include "memory/clear.h"
 
-#define RUNS_BATCH 64u /* runs allocated or freed in one hold of the lock */
+#define RUNS_BATCH 64u /* runs allocated or freed in one critical section */
 
 static void run_free(struct accmem_bo *bo, u64 start, u64 size)
 {
@@ -66,7 +66,7 @@ static int run_place(struct accmem_bo *bo,
 	return err;
 }
 
-/* Search exactly, if folios of other accounts hide free runs. May need many holds. */
+/* Search exactly, in steps, if folios of other accounts hide free runs. */
 static int run_search(struct accmem_bo *bo,
 		      const struct accmem_buddy_request *req, bool exempt,
 		      struct accmem_run *run)
