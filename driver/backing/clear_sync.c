@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Synchronous clearing: an allocation zeroes the dirty memory that it gets.
+ * Synchronous clearing: an allocation zeroes its dirty memory.
  *
  * The allocating task first zeroes LATE_ALONE chunks alone. If more chunks are dirty,
  * it starts work items on other processors, and then the task and the work items

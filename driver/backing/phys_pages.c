@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Phys backing with page structures: write-back memory in folios of 2 MiB.
+ * Phys backing with page structures: write-back folios of 2 MiB.
  *
  * User mappings get entries of 2 MiB and can be pinned. The direct mapping of the
  * kernel contains all of the memory.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pin checks: whether other references to the folios of a carveout exist.
+ * Pin checks: the references to the folios of a carveout.
  *
  * A folio of 2 MiB has one reference count for all its granules. The count is one for
  * the driver, plus one for each page table entry, plus one for each pin. A mapping of

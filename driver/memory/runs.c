@@ -380,7 +380,7 @@ int accmem_runs_hand_off(struct accmem_bo *from, struct accmem_bo *to,
  * accmem_runs_forget() - free the array of runs, but not the runs
  * @bo: the buffer object, whose runs were freed or handed off
  *
- * Context: Any.
+ * Context: Does not sleep, unless the array is so large that vmalloc() allocated it.
  */
 void accmem_runs_forget(struct accmem_bo *bo)
 {
