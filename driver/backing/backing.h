@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The backings that a carveout can have.
+ * Backings: the code that supplies the pages of a carveout.
+ *
+ * Each function here sets the operations of a new carveout: accmem_emulated_create()
+ * for ordinary memory, accmem_phys_create() for a physical range.
  */
 #ifndef ACCMEM_BACKING_H
 #define ACCMEM_BACKING_H

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Clearing by the request that gets dirty memory, which waits for it.
+ * Synchronous clearing: an allocation zeroes its dirty memory.
  *
- * Dirty chunks are given out one after another. The request takes them itself; when
- * it has cleared some and there are more, work items on other processors take them,
- * too: at most as many as the caller may run on, and no more at a time on a carveout
- * than the machine has processors besides one. None that has not begun by then is
- * waited for, so on a busy machine a request clears its memory alone.
+ * The allocating task first zeroes LATE_ALONE chunks alone. If more chunks are dirty,
+ * it starts work items on other processors, and then the task and the work items
+ * each zero the next dirty chunk until none is left.
+ *
+ * The number of work items has three limits: LATE_HELPERS, the processors that the
+ * task may run on, less one, and for the whole carveout the online processors, less
+ * one. At the end the task waits only for work items that have started, so that on a
+ * busy machine it zeroes its memory alone.
+ *
+ * Locking: late.lock > the carveout's lock.
  */
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
@@ -19,32 +24,32 @@
 #include "internal.h"
 #include "memory/clear.h"
 
-#define LATE_ALONE 4u /* chunks that are not worth a work item */
-#define LATE_HELPERS 3u /* of one request, at most */
+#define LATE_ALONE 4u /* chunks too few for a work item */
+#define LATE_HELPERS 3u /* work items of one request, at most */
 
 /*
- * struct late - what one request has to clear
- * @bo: its memory
- * @clear: how
- * @lock: guards @at and @end; above the carveout's lock
- * @at: what lies before has been given out
- * @end: where it ends; @at when nothing more is given out
+ * struct late - dirty memory of one request
+ * @bo: its buffer object
+ * @clear: function that zeroes a run
+ * @lock: guards @at and @end
+ * @at: offset in the carveout up to which the memory was assigned to a task
+ * @end: end of the memory; equal to @at when nothing is left to assign
  */
 struct late {
 	struct accmem_bo *bo;
 	accmem_clear_run_fn clear;
-	struct mutex lock; /* what has been given out */
+	struct mutex lock; /* at, end */
 	u64 at;
 	u64 end;
 };
 
-/* a work item that clears some of it */
+/* A work item that zeroes chunks of one request. */
 struct clear_sync_helper {
 	struct work_struct work;
 	struct late *late;
 };
 
-/* The next dirty chunk from *@at on; *@at is behind it then */
+/* Find the next dirty chunk from *@at on, and set *@at to its end. */
 static bool clear_sync_find(struct accmem_carveout *cv, u64 *at, u64 end,
 			    struct accmem_run *dirty)
 {
@@ -73,7 +78,7 @@ static void clear_sync_end(struct late *late)
 	mutex_unlock(&late->lock);
 }
 
-/* @helped: by somebody else than the request */
+/* Zero a run. @helped: true in a work item, false in the allocating task. */
 static void clear_sync_clear_run(struct accmem_bo *bo,
 				 accmem_clear_run_fn clear,
 				 const struct accmem_run *dirty, bool helped)
@@ -152,14 +157,15 @@ clear_sync_clear_with_help(struct accmem_bo *bo, accmem_clear_run_fn clear,
 }
 
 /**
- * accmem_clear_sync() - clear what is dirty of memory that was just allocated
- * @bo: the memory, which nobody else knows of yet; the kernel has mapped it where
- *	 @clear needs that
- * @run: a run of it
- * @clear: clears a dirty run
+ * accmem_clear_sync() - zero the dirty parts of newly allocated memory
+ * @bo: the buffer object, private to the caller; mapped into the kernel if @clear
+ *	needs that
+ * @run: a run of @bo
+ * @clear: function that zeroes a dirty run
  *
- * Sleeps, and ends early when the caller is killed.
+ * The function ends early if the caller is killed.
  *
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
  * Return: 0, or -EINTR.
  */
 int accmem_clear_sync(struct accmem_bo *bo, const struct accmem_run *run,

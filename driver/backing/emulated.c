@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The emulated backing: ordinary memory of the host, which host memory is, too.
+ * Emulated backing: ordinary pages of the host.
  *
- * The carveout is a budget; device addresses are virtual. Pages belong to a
- * buffer, appear at the first touch, come zeroed, are charged to the memory
- * cgroup of whoever touches them, and go back to the kernel with the buffer.
- * Memory that is free is therefore always clean.
+ * This backing supplies emulated device memory, and host memory. The carveout is only
+ * a limit on bytes, and device addresses are virtual. Pages belong to a buffer object.
+ * The first access makes a page, zeroed and charged to the memory cgroup of the
+ * accessing task; the release of the buffer object frees its pages. Free memory
+ * therefore has no pages and is always clean.
  *
- * A buffer's pages are in an xarray by index; a page of 2 MiB is stored once,
- * at its first index. accmem_bo.lock serialises filling it. Pages that are not
- * write-back have their direct mapping changed with them, and changed back.
+ * accmem_bo.pages contains the pages by index; a folio is stored once, at its first
+ * index. For a cache mode other than write-back, the direct mapping of a page is
+ * changed when the page is made, and changed back when the page is freed.
+ *
+ * Locking: accmem_bo.lock guards the filling of accmem_bo.pages. The page lock keeps a
+ * page in its buffer object: a shrink takes the page lock after it has removed a page.
  */
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -26,7 +30,7 @@
 #include "types/bo_types.h"
 
 #define FOLIO_PAGES BIT(ACCMEM_FOLIO_ORDER)
-#define EMULATED_SHED 16u /* pages given back in one go */
+#define EMULATED_SHED 16u /* pages freed in one call of release_pages */
 
 static unsigned long long resident_max;
 module_param_named(max_resident_bytes, resident_max, ullong, 0644);
@@ -57,7 +61,7 @@ static void emulated_free_page_of(struct accmem_bo *bo, struct page *page)
 {
 	unsigned int order = compound_order(page);
 
-	/* a page whose direct mapping cannot be mended is lost, not reused */
+	/* If the direct mapping cannot be changed back, the page must not be reused. */
 	if (bo->cache_mode != ACCMEM_CACHE_WB &&
 	    WARN_ON_ONCE(accmem_cache_mode_set_pages(ACCMEM_CACHE_WB, page,
 						     1u << order)))
@@ -68,7 +72,7 @@ static void emulated_free_page_of(struct accmem_bo *bo, struct page *page)
 	__free_pages(page, order);
 }
 
-/* How hard the host is asked for a page of 2 MiB: as hard as the policy wants */
+/* How hard the host tries to allocate a folio depends on the policy of the buffer. */
 static gfp_t emulated_folio_gfp(const struct accmem_bo *bo)
 {
 	switch (bo->huge) {
@@ -119,7 +123,7 @@ static struct page *emulated_find_page(struct accmem_bo *bo,
 	return index == first ? page : xa_load(&bo->pages, index);
 }
 
-/* the first page from *@index on, and its index; NULL */
+/* Find the first page from *@index on, and set *@index; NULL if there is none. */
 static struct page *emulated_next_page(struct accmem_bo *bo,
 				       unsigned long *index)
 {
@@ -130,9 +134,9 @@ static struct page *emulated_next_page(struct accmem_bo *bo,
 }
 
 /*
- * May the 2 MiB around @index be one page? Not where mappings would have it across
- * two entries of 2 MiB, of which each would show its beginning: a memory that has
- * grown may lie so.
+ * Return true if one folio may back the 2 MiB around @index. A buffer object that has
+ * grown may have an offset that is not a multiple of 2 MiB. A mapping would then cross
+ * the folio with two entries of 2 MiB, and both would map the start of the folio.
  */
 static bool emulated_wants_folio(struct accmem_bo *bo, unsigned long index)
 {
@@ -146,7 +150,7 @@ static bool emulated_wants_folio(struct accmem_bo *bo, unsigned long index)
 	return !xa_find(&bo->pages, &at, first + FOLIO_PAGES - 1, XA_PRESENT);
 }
 
-/* stored locked: whoever makes it and maps it need not look for it again */
+/* Make and store a page. It is stored locked, so that the caller can map it at once. */
 static struct page *emulated_store_page(struct accmem_bo *bo,
 					unsigned long index, unsigned int order)
 {
@@ -169,7 +173,7 @@ static bool emulated_has_index(struct accmem_bo *bo, unsigned long index)
 	return index < READ_ONCE(bo->size) >> PAGE_SHIFT;
 }
 
-/* the page at @index, where there is none: made, and locked; NULL */
+/* Make the missing page at @index. It is returned locked; NULL on failure. */
 static struct page *emulated_make_page(struct accmem_bo *bo,
 				       unsigned long index)
 {
@@ -186,8 +190,8 @@ static struct page *emulated_make_page(struct accmem_bo *bo,
 }
 
 /*
- * The page at @index, made if there is none; NULL when it cannot be had. One that is
- * @made is locked: it is the memory's as long as it is locked.
+ * Find the page at @index, or make it; NULL on failure. A new page is locked, and
+ * *@made is true: until the caller unlocks the page, a shrink cannot free it.
  */
 static struct page *emulated_find_or_make(struct accmem_bo *bo,
 					  unsigned long index, bool *made)
@@ -219,8 +223,8 @@ static struct page *emulated_get_page_at(struct accmem_bo *bo,
 }
 
 /*
- * Locks a page that was found, with a reference, unless it is not the memory's any
- * longer: one that shrinks gives pages up, of which one may be found last.
+ * Lock a page that emulated_find_or_make() has found, and get a reference. Return false
+ * if a shrink has removed the page from @bo in the meantime.
  */
 static bool emulated_lock_found(struct accmem_bo *bo, unsigned long index,
 				struct page *page)
@@ -229,7 +233,7 @@ static bool emulated_lock_found(struct accmem_bo *bo, unsigned long index,
 
 	if (!folio_try_get(folio))
 		return false;
-	/* another's, which has it locked for who knows what, is let go */
+		/* If another owner has the page, do not wait for its lock. */
 	if (emulated_find_page(bo, index) == page &&
 	    page_folio(page) == folio) {
 		folio_lock(folio);
@@ -242,7 +246,7 @@ static bool emulated_lock_found(struct accmem_bo *bo, unsigned long index,
 	return false;
 }
 
-/* the page at @index with a reference, locked: it is the memory's that long */
+/* Return the page at @index, locked, with a reference. @bo has it until unlock. */
 static struct page *emulated_lock_page(struct accmem_bo *bo,
 				       unsigned long index)
 {
@@ -268,8 +272,9 @@ static vm_fault_t emulated_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 	if (!page)
 		return VM_FAULT_SIGBUS;
 	/*
-	 * Compared with the inode's size before there is a 2 MiB entry. Only now
-	 * is it known: memory is populated before it has a name.
+	 * The kernel compares the index with the size of the inode before it makes an
+	 * entry of 2 MiB. The offset is known only now: a page may be made before the
+	 * buffer object has a name.
 	 */
 	folio = page_folio(page);
 	WRITE_ONCE(folio->index, vmf->pgoff - folio_page_idx(folio, page));
@@ -291,13 +296,13 @@ static int emulated_populate(struct accmem_bo *bo, u64 offset)
 	return 0;
 }
 
-/* how much of @size bytes from @offset on lies in one page */
+/* Bytes of the range of @size bytes at @offset that lie in the first page. */
 static u64 emulated_part(u64 offset, u64 size)
 {
 	return min(size, PAGE_SIZE - offset_in_page(offset));
 }
 
-/* pages stay while the memory does not shrink, which the caller sees to */
+/* The caller excludes a shrink, so that the pages stay in @bo. */
 static int emulated_clear_range(struct accmem_bo *bo, u64 offset, u64 size)
 {
 	u64 end = offset + size, part;
@@ -313,7 +318,7 @@ static int emulated_clear_range(struct accmem_bo *bo, u64 offset, u64 size)
 	return 0;
 }
 
-/* the part of an access that lies in one page, which is locked */
+/* Access the part of a range that lies in one page or folio, which is locked. */
 static u64 emulated_access_page(struct page *page, u64 offset, void *data,
 				u64 size, bool write)
 {
@@ -330,7 +335,7 @@ static u64 emulated_access_page(struct page *page, u64 offset, void *data,
 	return part;
 }
 
-/* a read finds zeroes where there is no page, and makes none */
+/* A read of a missing page returns zeroes, and makes no page. */
 static int emulated_access(struct accmem_bo *bo, u64 offset, void *data,
 			   u64 size, bool write)
 {
@@ -357,7 +362,7 @@ static int emulated_access(struct accmem_bo *bo, u64 offset, void *data,
 	return 0;
 }
 
-/* the kernel's address of what is at @offset, and how much lies there together */
+/* Kernel address of the bytes at @offset; @size: out: contiguous bytes there. */
 static void *emulated_kmap(struct accmem_bo *bo, u64 offset, bool make,
 			   u64 *size)
 {
@@ -375,7 +380,7 @@ static void *emulated_kmap(struct accmem_bo *bo, u64 offset, bool make,
 	return page_address(page) + offset_in_page(offset);
 }
 
-/* where there is no page, there is nothing but zeroes */
+/* A missing page of @from is zero, and so are the bytes of @to: nothing to copy. */
 static int emulated_copy(struct accmem_bo *to, u64 to_offset,
 			 struct accmem_bo *from, u64 from_offset, u64 size)
 {
@@ -398,7 +403,7 @@ static int emulated_copy(struct accmem_bo *to, u64 to_offset,
 	return 0;
 }
 
-/* a page of 2 MiB stays whole */
+/* A folio is not split: the shrunk size is rounded up to its end. */
 static u64 emulated_shrink_floor(struct accmem_bo *bo, u64 size)
 {
 	unsigned long first = round_down(size, ACCMEM_FOLIO) >> PAGE_SHIFT;
@@ -408,7 +413,7 @@ static u64 emulated_shrink_floor(struct accmem_bo *bo, u64 size)
 					      size;
 }
 
-/* @rest has the pages as well from here on */
+/* Store the pages beyond the new end in @rest as well; emulated_trim() removes them. */
 static int emulated_split(struct accmem_bo *bo, struct accmem_bo *rest)
 {
 	unsigned long index = (bo->size - rest->size) >> PAGE_SHIFT;
@@ -440,7 +445,7 @@ static void emulated_trim(struct accmem_bo *bo)
 	}
 }
 
-/* whoever has one of these pages locked found it when it was the memory's */
+/* A fault that holds a page lock found the page before the shrink: wait for it. */
 static void emulated_sync_faults(struct accmem_bo *rest)
 {
 	unsigned long index;
@@ -465,7 +470,7 @@ static bool emulated_check_idle(struct accmem_bo *bo)
 			continue;
 		if (page_ref_count(page) != 1)
 			break;
-		/* not reached by memory of one page, for which we may not sleep */
+		/* Callers that hold a spinlock pass a buffer object of one page. */
 		if (!(++seen % FOLIO_PAGES)) {
 			xas_pause(&xas);
 			rcu_read_unlock();
@@ -477,7 +482,7 @@ static bool emulated_check_idle(struct accmem_bo *bo)
 	return !page;
 }
 
-/* no fault adds a page meanwhile */
+/* accmem_bo.lock keeps faults from adding a page during the check. */
 static bool emulated_check_unpinned(struct accmem_bo *bo)
 {
 	bool idle;
@@ -488,7 +493,7 @@ static bool emulated_check_unpinned(struct accmem_bo *bo)
 	return idle;
 }
 
-/* pages that somebody else has are asked again */
+/* Pinned pages stay in the array. A scan that reaches the end starts again at 0. */
 static bool emulated_release_pages(struct accmem_bo *bo, bool all)
 {
 	unsigned int nr = EMULATED_SHED;
@@ -515,7 +520,7 @@ static bool emulated_unmap_and_check(struct accmem_bo *bo)
 	return xa_empty(&bo->pages);
 }
 
-/* the only page, for which the array needs no node; NULL where there are others */
+/* Return the page if it is the only one, so that the array has no node; else NULL. */
 static struct page *emulated_only_page(struct accmem_bo *bo)
 {
 	XA_STATE(xas, &bo->pages, 0);
@@ -532,7 +537,7 @@ static void emulated_release(struct accmem_bo *bo)
 	unsigned long index = 0;
 	struct page *page;
 
-	/* what nobody has touched */
+	/* No task has accessed the memory. */
 	if (xa_empty(&bo->pages))
 		return;
 	page = emulated_only_page(bo);
@@ -567,10 +572,11 @@ static const struct accmem_backing_ops emulated_ops = {
 };
 
 /**
- * accmem_emulated_create() - make a carveout of ordinary memory
- * @cv: zeroed; to be destroyed by the caller, also on failure
+ * accmem_emulated_create() - initialize a carveout of ordinary memory
+ * @cv: the carveout, zeroed; the caller destroys it, also after a failure
  * @size: bytes, a multiple of the granule
  *
+ * Context: Process context. May sleep.
  * Return: 0, -EINVAL, -ENOMEM.
  */
 int accmem_emulated_create(struct accmem_carveout *cv, u64 size)

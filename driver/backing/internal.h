@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Functions that only backing/ uses.
+ * Backings: functions that only backing/ uses.
+ *
+ * phys.c claims the physical range; phys_frames.c and phys_pages.c are its backings
+ * without and with page structures. Both clear newly allocated memory with
+ * clear_sync.c. pins.c checks the pages of phys_pages.c for pins.
  */
 #ifndef ACCMEM_BACKING_INTERNAL_H
 #define ACCMEM_BACKING_INTERNAL_H
@@ -14,7 +18,7 @@
 #include "memory/clear.h"
 #include "types/bo_types.h"
 
-/* clears a run of a memory; on several processors at once, never the same run */
+/* Zero a run of @bo. Several processors may call it at once, each for another run. */
 typedef void (*accmem_clear_run_fn)(struct accmem_bo *bo,
 				    const struct accmem_run *run);
 
@@ -32,14 +36,14 @@ bool accmem_pins_unmap_and_check(struct accmem_bo *bo);
 int accmem_clear_sync(struct accmem_bo *bo, const struct accmem_run *run,
 		      accmem_clear_run_fn clear);
 
-/* the last of what the destruction of a carveout has to do */
+/* Release the claimed range, as the last step of the destruction of a carveout. */
 static inline void accmem_phys_release_range(struct accmem_carveout *cv)
 {
 	if (cv->resource)
 		release_mem_region(cv->phys, cv->capacity);
 }
 
-/* a part of a memory is about to be written to */
+/* Mark a part of @bo dirty, before the caller writes to it. */
 static inline void accmem_phys_touch(struct accmem_bo *bo, u64 offset, u64 size)
 {
 	const struct accmem_run written = { bo->run.start + offset, size };
@@ -47,7 +51,7 @@ static inline void accmem_phys_touch(struct accmem_bo *bo, u64 offset, u64 size)
 	accmem_clear_mark_dirty(bo->cv, &written);
 }
 
-/* in write-back memory, where words are the fastest */
+/* Zero write-back memory; stores of 64-bit words are the fastest. */
 static inline void accmem_phys_zero(void *at, u64 size)
 {
 	if (IS_ALIGNED((unsigned long)at | size, sizeof(u64)))
@@ -56,7 +60,7 @@ static inline void accmem_phys_zero(void *at, u64 size)
 		memset(at, 0, size);
 }
 
-/* where in the carveout a mapping has what is at @pgoff */
+/* Offset in the carveout of the memory that a mapping shows at @pgoff. */
 static inline u64 accmem_phys_offset_at(struct accmem_carveout *cv,
 					pgoff_t pgoff)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The phys backing: a physical range that was reserved at boot, with page structures
- * (phys_pages.c) or without (phys_frames.c).
+ * Phys backing: a physical range that was reserved at boot.
  *
- * All of the range is dirty at first: nobody knows what is in it.
+ * Here the range is checked and claimed. The operations are in phys_pages.c, with page
+ * structures, or in phys_frames.c, without. At first all of the range is dirty, since
+ * its contents are unknown.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,7 +17,7 @@
 #include "core/carveout.h"
 #include "internal.h"
 
-/* is it a range that can be ours? Nothing is mapped before that is known. */
+/* Check the range and claim it. It is mapped only after both have succeeded. */
 static int phys_claim(struct accmem_carveout *cv)
 {
 	phys_addr_t start = cv->phys, last;
@@ -45,15 +46,16 @@ static int phys_claim(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_phys_create() - make a carveout of a physical range
- * @cv: zeroed; to be destroyed by the caller, also on failure
+ * accmem_phys_create() - initialize a carveout of a physical range
+ * @cv: the carveout, zeroed; the caller destroys it, also after a failure
  * @start: physical address, a multiple of 2 MiB
  * @size: bytes, a multiple of 2 MiB
- * @pages: make page structures for it
+ * @pages: true to make page structures for the range
  *
- * The range must be disjoint from System RAM and claimed by nobody. Memory
- * that the firmware keeps for itself cannot be told apart.
+ * The range must not overlap System RAM, and no other driver may have claimed it. The
+ * function cannot detect memory that the firmware uses.
  *
+ * Context: Process context. May sleep.
  * Return: 0, -EINVAL, -EBUSY, -ENOMEM.
  */
 int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,

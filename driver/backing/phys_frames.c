@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The phys backing without page structures: memory of any cache mode, which is
- * mapped by frame number and cannot be pinned.
+ * Phys backing without page structures: memory mapped by frame number.
  *
- * The kernel maps a memory with the memory's own cache mode from when somebody first
- * reaches it, or when it has to be cleared, until it goes. That makes the mode known for
- * the range, which is where user mappings take it from on x86. Most memory is the
- * device's alone and clean, and has no use for it. What a memory has grown by is mapped
- * in the same way: the mapping is one, and a new one for each of many steps would take
- * longer with each.
+ * The memory can have any cache mode and cannot be pinned.
  *
- * Locks: accmem_bo.lock guards the kernel's mapping, and the end of the memory
- * while a device has access.
+ * The kernel maps the memory of a buffer object (accmem_bo.io) with its cache mode
+ * when the memory is first cleared, accessed or mapped by a program. The mapping stays
+ * until the release. It registers the cache mode of the range; on x86, user mappings
+ * get their cache mode from there. Memory that is clean and that only a device uses
+ * has no kernel mapping.
+ *
+ * A buffer object that has grown gets one new mapping of all its memory. One mapping
+ * for each step of the growth would make each step slower than the last.
+ *
+ * Locking: accmem_bo.lock guards the kernel mapping, and keeps the size unchanged
+ * while a device accesses the memory. A fault holds the invalidate lock of the
+ * address_space.
  */
 #include <linux/io.h>
 #include <linux/kernel.h>
@@ -22,7 +26,10 @@
 #include "internal.h"
 #include "memory/clear.h"
 
-/* @bo->lock is held, or nobody else knows of it. Undone by frames_release(). */
+/*
+ * Map the first @size bytes into the kernel. The caller holds @bo->lock, or @bo is
+ * private to it. frames_release() undoes the mapping.
+ */
 static int frames_map(struct accmem_bo *bo, u64 size)
 {
 	phys_addr_t phys = bo->cv->phys + bo->run.start;
@@ -38,7 +45,7 @@ static int frames_map(struct accmem_bo *bo, u64 size)
 	return 0;
 }
 
-/* The kernel's mapping is to have all up to @end, which is not beyond the memory. */
+/* Map @bo into the kernel if the mapping ends before @end. -ENXIO beyond the size. */
 static int frames_map_up_to(struct accmem_bo *bo, u64 end)
 {
 	u64 size = READ_ONCE(bo->size);
@@ -49,7 +56,7 @@ static int frames_map_up_to(struct accmem_bo *bo, u64 end)
 	return end <= size ? frames_map(bo, size) : -ENXIO;
 }
 
-/* what the kernel has mapped */
+/* Zero bytes that the kernel mapping contains. */
 static void frames_clear_mapped(struct accmem_bo *bo, u64 offset, u64 size)
 {
 	if (bo->cache_mode == ACCMEM_CACHE_WB)
@@ -64,7 +71,7 @@ static void frames_clear_dirty(struct accmem_bo *bo,
 	frames_clear_mapped(bo, run->start - bo->run.start, run->size);
 }
 
-/* has to be cleared */
+/* Return true if some of @run must be cleared. */
 static bool frames_is_dirty(struct accmem_bo *bo, const struct accmem_run *run)
 {
 	struct accmem_run dirty;
@@ -74,7 +81,7 @@ static bool frames_is_dirty(struct accmem_bo *bo, const struct accmem_run *run)
 
 static int frames_init(struct accmem_bo *bo)
 {
-	/* first: what is given back after a failure is this account's, too */
+	/* Invalidate first: after a failure the memory is freed as this account's. */
 	accmem_clear_invalidate_others(bo->cv, &bo->run, bo->account->id);
 	if (!frames_is_dirty(bo, &bo->run))
 		return 0;
@@ -82,7 +89,7 @@ static int frames_init(struct accmem_bo *bo)
 		       accmem_clear_sync(bo, &bo->run, frames_clear_dirty);
 }
 
-/* A fault has no way to say that there is no memory. */
+/* Map all of @bo into the kernel before mmap(): a fault cannot return -ENOMEM. */
 static int frames_map_all(struct accmem_bo *bo)
 {
 	int err;
@@ -135,7 +142,7 @@ static int frames_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 	return err;
 }
 
-/* a line written back later would undo what the next owner does */
+/* A cache line that is written back later would overwrite data of the next owner. */
 static void frames_flush(struct accmem_bo *bo)
 {
 	void *address = (__force void *)bo->io;
@@ -148,7 +155,7 @@ static void frames_flush(struct accmem_bo *bo)
 	}
 }
 
-/* what has never been mapped is a part that was split off, or nobody has reached */
+/* Without a kernel mapping, only the device used the memory, or it was split off. */
 static void frames_release(struct accmem_bo *bo)
 {
 	if (!bo->io)
@@ -159,9 +166,10 @@ static void frames_release(struct accmem_bo *bo)
 }
 
 /*
- * What was mapped of memory that goes back: with nothing of it in the cache, and no
- * mapping beside those of whoever gets it. Where there is no memory for another
- * mapping it stays, until the memory's is changed or goes.
+ * Remove the run behind @bo from the kernel mapping, after a failed extension. The run
+ * is freed: its cache lines must be written back, and the mapping must not overlap that
+ * of the next owner. If memory for a new mapping is short, the larger mapping stays
+ * until @bo is mapped again or released.
  */
 static void frames_extend_undo(struct accmem_bo *bo)
 {
@@ -218,7 +226,7 @@ static int frames_clear_free(struct accmem_carveout *cv, u64 offset, u64 size)
 	return 0;
 }
 
-/* where the part of a mapping ends that its memory has */
+/* Address in @vma at which the memory of @bo ends. */
 static unsigned long frames_mapping_end(struct accmem_bo *bo,
 					struct vm_area_struct *vma)
 {
@@ -231,7 +239,7 @@ static unsigned long frames_mapping_end(struct accmem_bo *bo,
 	       min_t(u64, size - before, vma->vm_end - vma->vm_start);
 }
 
-/* The kernel's mapping says of what cache mode those of users are. */
+/* Map up to @end into the kernel, since that mapping sets the users' cache mode. */
 static vm_fault_t frames_address(struct accmem_bo *bo, u64 end)
 {
 	int err;
@@ -241,11 +249,11 @@ static vm_fault_t frames_address(struct accmem_bo *bo, u64 end)
 	mutex_lock(&bo->lock);
 	err = frames_map_up_to(bo, end);
 	mutex_unlock(&bo->lock);
-	/* it has shrunk meanwhile: the next fault sees where it ends */
+	/* -ENXIO: @bo has shrunk. The next fault finds the new end. */
 	return err == -ENOMEM ? VM_FAULT_SIGBUS : err ? VM_FAULT_NOPAGE : 0;
 }
 
-/* all of the 2 MiB around the fault, as far as the mapping goes */
+/* Insert the faulting frame, and then the others of its 2 MiB in the mapping. */
 static vm_fault_t frames_insert(struct accmem_bo *bo, struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
@@ -290,7 +298,7 @@ static vm_fault_t frames_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 	return ret;
 }
 
-/* faults hold the lock of the mapping */
+/* Faults hold the invalidate lock shared; an exclusive lock waits for them. */
 static void frames_sync_faults(struct accmem_bo *rest)
 {
 	struct file *file = READ_ONCE(rest->account->file);
@@ -301,7 +309,7 @@ static void frames_sync_faults(struct accmem_bo *rest)
 	filemap_invalidate_unlock(file->f_mapping);
 }
 
-/* nobody can have a reference to what has no page */
+/* No check_idle: memory without page structures cannot be referenced. */
 const struct accmem_backing_ops accmem_phys_frames_ops = {
 	.init = frames_init,
 	.fault = frames_fault,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The phys backing with page structures: write-back memory in compound pages of
- * 2 MiB. Mappings get 2 MiB entries and can be pinned, and the kernel has an address
- * for all of it.
+ * Phys backing with page structures: write-back folios of 2 MiB.
  *
- * A fault, and an access of the device, hold the lock of the page: a memory that
- * shrinks takes it, so that its end is where it seems.
+ * User mappings get entries of 2 MiB and can be pinned. The direct mapping of the
+ * kernel contains all of the memory.
  *
- * Locks: that of the page.
+ * Locking: a fault and an access of the device hold the page lock while they compare
+ * with the size. A shrink changes the size and then takes the page locks, so that no
+ * fault and no access uses the old size afterwards.
  */
 #include <linux/kernel.h>
 #include <linux/memremap.h>
@@ -24,7 +24,7 @@ static struct page *pages_at(const struct accmem_carveout *cv, u64 offset)
 	return pfn_to_page(PHYS_PFN(cv->phys + offset));
 }
 
-/* the kernel's address of a part of the carveout */
+/* Kernel address of the byte at @offset of the carveout. */
 static void *pages_address_in(const struct accmem_carveout *cv, u64 offset)
 {
 	return page_address(pages_at(cv, offset)) +
@@ -65,7 +65,7 @@ static int pages_clear_range(struct accmem_bo *bo, u64 offset, u64 size)
 	return 0;
 }
 
-/* in one page, whose lock is held */
+/* Access bytes of one folio, whose lock is held. */
 static int pages_access_one(struct accmem_bo *bo, u64 offset, void *data,
 			    u64 size, bool write)
 {
@@ -107,7 +107,7 @@ static int pages_copy(struct accmem_bo *to, u64 to_offset,
 	return 0;
 }
 
-/* A fault may have shown all of a page of 2 MiB, or shows it when it is split. */
+/* Mapped folios stay whole: a fault may map, or may have mapped, all of a folio. */
 static u64 pages_shrink_floor(struct accmem_bo *bo, u64 size)
 {
 	u64 start = bo->run.start;
@@ -118,8 +118,8 @@ static u64 pages_shrink_floor(struct accmem_bo *bo, u64 size)
 }
 
 /*
- * What one fault shows at most: the 2 MiB around it, where the mapping has all of
- * them and is aligned as they are.
+ * The most that one fault maps: the folio, if the mapping contains all of it with the
+ * same alignment; else one page.
  */
 static struct accmem_run pages_fault_extent(struct accmem_bo *bo,
 					    const struct vm_fault *vmf)
@@ -137,7 +137,7 @@ static struct accmem_run pages_fault_extent(struct accmem_bo *bo,
 	return run;
 }
 
-/* of a memory, those that it had before it shrank */
+/* Return true if @offset of the address_space is below the end of @bo. */
 static bool pages_has_offset(struct accmem_bo *bo, u64 offset)
 {
 	return offset - bo->offset < READ_ONCE(bo->size);
@@ -149,7 +149,10 @@ static vm_fault_t pages_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 	struct page *page = pages_at(bo->cv, at);
 	struct accmem_run shown = pages_fault_extent(bo, vmf);
 
-	/* ours keeps it there: who waits for the lock has none that looks like a pin */
+	/*
+	 * Lock first, and then get the reference: a fault that waits for the lock must
+	 * not have a reference that looks like a pin.
+	 */
 	lock_page(page);
 	if (!pages_has_offset(bo, (u64)vmf->pgoff << PAGE_SHIFT)) {
 		unlock_page(page);
@@ -197,16 +200,18 @@ static const struct accmem_backing_ops pages_ops = {
 	.destroy = pages_destroy,
 };
 
-/* our reference to a page stays until the range is unmapped */
+/* The driver has a reference to each page until the range is unmapped. */
 static const struct dev_pagemap_ops pagemap_ops = {
 	ACCMEM_PAGEMAP_NEVER_FREED,
 };
 
 /**
  * accmem_phys_make_pages() - make page structures for a carveout
- * @cv: of a physical range, which nobody uses yet; its cache mode is write-back
- *	from here on
+ * @cv: the carveout of a physical range, not in use yet
  *
+ * Write-back is the only cache mode of the carveout afterwards.
+ *
+ * Context: Process context. May sleep.
  * Return: 0; -ENOMEM.
  */
 int accmem_phys_make_pages(struct accmem_carveout *cv)

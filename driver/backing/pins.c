@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pins of a carveout's compound pages.
+ * Pin checks: the references to the folios of a carveout.
  *
- * A compound page (2 MiB) has one reference count for all of its granules: ours,
- * one for each entry of a page table, and one for each pin. So it belongs to one
- * account while anything in it is in use, and what hides a pin is a mapping of
- * that account's.
+ * A folio of 2 MiB has one reference count for all its granules. The count is one for
+ * the driver, plus one for each page table entry, plus one for each pin. A mapping of
+ * any granule therefore hides a pin of another granule. A folio belongs to one account
+ * while any granule of it is in use, so that the mappings that hide a pin belong to
+ * the same account.
  *
- * Locks: quarantine_lock > folio lock > the carveout's lock.
+ * Locking: quarantine_lock > folio lock > the carveout's lock.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -21,7 +22,7 @@ static struct folio *pins_folio_at(struct accmem_bo *bo, u64 at)
 	return page_folio(pfn_to_page(PHYS_PFN(bo->cv->phys + at)));
 }
 
-/* does the folio at @at hold anything but @bo? */
+/* Return true if granules outside @bo are in use in the folio at @at. */
 static bool pins_folio_is_shared(struct accmem_bo *bo, u64 at)
 {
 	struct accmem_carveout *cv = bo->cv;
@@ -37,10 +38,11 @@ static bool pins_folio_is_shared(struct accmem_bo *bo, u64 at)
 }
 
 /*
- * With the mappings down, and new faults waiting for the folio lock, a
- * reference beyond ours is a pin. A fault that came too late, for another has shown
- * the page, drops its own after the lock: then the answer is yes, and the question
- * will be asked again.
+ * Unmap the folio and compare its count. New faults wait for the folio lock without a
+ * reference, so that a reference beyond the driver's is a pin. The result may be
+ * false without a pin: if two faults on one page race, the second may hold its
+ * reference for a moment after the first has mapped the page. This is safe, since the
+ * caller checks the folio again in a later pass.
  */
 static bool pins_folio_unmap(struct accmem_bo *bo, struct folio *folio, u64 at)
 {
@@ -57,7 +59,7 @@ static bool pins_folio_unmap(struct accmem_bo *bo, struct folio *folio, u64 at)
 	return idle;
 }
 
-/* Is a folio with a reference beyond ours free of pins? Asked once in a pass. */
+/* Check a folio that has more references than the driver's, once in a pass. */
 static bool pins_folio_unmap_and_check(struct accmem_bo *bo,
 				       struct folio *folio, u64 at)
 {
@@ -74,14 +76,15 @@ static bool pins_folio_unmap_and_check(struct accmem_bo *bo,
 }
 
 /**
- * accmem_pins_check() - has nobody but us a reference to the pages?
- * @bo: one run of a carveout with page structures
+ * accmem_pins_check() - compare the reference counts of a buffer object's folios
+ * @bo: the buffer object, one run of a carveout with page structures
  *
- * A reference that a page table walker takes for an instant, without a mapping
- * to find the page by, gives no access; so once the count was one it stays
- * harmless.
+ * Once the count of a folio was one, a page table walker may still get a reference for
+ * an instant. The walker gets no access, since no mapping leads to the page.
  *
- * Return: true if so. A neighbour's mapping makes it false.
+ * Context: Any. Does not sleep.
+ * Return: true if only the driver has references; false also if a neighbour in a folio
+ * is mapped.
  */
 bool accmem_pins_check(struct accmem_bo *bo)
 {
@@ -96,14 +99,15 @@ bool accmem_pins_check(struct accmem_bo *bo)
 }
 
 /**
- * accmem_pins_unmap_and_check() - find out whether pages are pinned
- * @bo: one run of a carveout with page structures, without mappings. quarantine_lock
- *	is held.
+ * accmem_pins_unmap_and_check() - check a buffer object for pins, with unmapping
+ * @bo: the buffer object, one run of a carveout with page structures, not mapped
  *
- * Takes down its neighbours' mappings where they hide the answer; they belong
- * to the same account, and come back by a fault.
+ * The function unmaps neighbours whose mappings hide the answer. They belong to the
+ * same account, and faults map them again.
  *
- * Return: true if nobody but us has a reference.
+ * Context: Process context. The caller holds quarantine_lock. Takes and releases folio
+ * locks and the carveout's lock. May sleep.
+ * Return: true if only the driver has references.
  */
 bool accmem_pins_unmap_and_check(struct accmem_bo *bo)
 {

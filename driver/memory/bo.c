@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory: made ready, live, pending, detached, quarantined, and given back.
+ * Buffer objects: runs of a carveout, from creation to release.
  *
- * Giving back allocates nothing. Quarantined memory holds the module.
+ * A buffer object has the runs that were allocated together, and is charged to one
+ * account. It has no device address: buffers have addresses, and refer to it.
  *
- * Locks: the carveout's, with none held by the caller.
+ * States: live -> pending -> detached -> quarantined -> free. A state may be skipped.
+ * In the state live the buffer object has a name. In the state pending its free waits
+ * for a dependency. In the state detached a mapping or a call still refers to it. In
+ * the state quarantined only its pages are still pinned.
+ *
+ * Freeing allocates no memory, so that it cannot fail. A quarantined buffer object
+ * holds a reference to the module.
+ *
+ * Locking: the carveout's lock guards the state and the lists. Callers hold no
+ * carveout lock.
  */
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -20,9 +30,9 @@
 #include "waitq/waiters.h"
 
 #define MEMORY_REAP_DELAY msecs_to_jiffies(10)
-#define MEMORY_SMALL ((u64)SZ_64K) /* cleared in one go */
+#define MEMORY_SMALL ((u64)SZ_64K) /* up to this size, cleared in one call */
 
-/* its runs and its charges */
+/* Allocate the runs and charge the account. */
 static int bo_take(struct accmem_bo *bo, const struct accmem_bo_spec *spec)
 {
 	int err;
@@ -71,7 +81,7 @@ static void bo_destroy(struct accmem_bo *bo)
 {
 	struct accmem_account *account = bo->account;
 
-	/* one whose runs another has got keeps the array */
+	/* After a handoff the array of runs still belongs to this buffer object. */
 	accmem_runs_forget(bo);
 	mutex_destroy(&bo->lock);
 	kfree(bo);
@@ -79,15 +89,18 @@ static void bo_destroy(struct accmem_bo *bo)
 }
 
 /**
- * accmem_bo_extend_prepare() - take what lies right behind a memory
- * @bo: the memory, live, which the caller alone resizes
- * @size: bytes that it is to get at its end, a multiple of @page_size
- * @page_size: bytes; what is taken begins at a multiple of it
- * @more: out: what was taken. It is charged, live, and reads as zero; nobody sees
- *	it before accmem_bo_extend(), which follows. Sleeps.
+ * accmem_bo_extend_prepare() - allocate the run directly behind a buffer object
+ * @bo: the buffer object, live; only the caller resizes it
+ * @size: bytes to add at the end, a multiple of @page_size
+ * @page_size: bytes; the new run starts at a multiple of it
+ * @more: out: the new run, charged, live and zeroed
  *
- * Return: 0; -ENOSPC where not all of it is free, -EDQUOT for a limit: both as for
- * accmem_bo_create(); -ENOMEM, -EINTR.
+ * The run becomes a part of the buffer object with accmem_bo_extend(), which must
+ * follow. Before that call no mapping and no access reaches the run.
+ *
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
+ * Return: 0; -ENOSPC if not all of the run is free; -EDQUOT if a limit is reached;
+ * -ENOMEM, -EINTR.
  */
 int accmem_bo_extend_prepare(struct accmem_bo *bo, u64 size, u64 page_size,
 			     struct accmem_run *more)
@@ -107,9 +120,11 @@ int accmem_bo_extend_prepare(struct accmem_bo *bo, u64 size, u64 page_size,
 }
 
 /**
- * accmem_bo_extend() - let a memory have what lies right behind it
- * @bo: the memory
- * @more: of accmem_bo_extend_prepare(). Does not sleep.
+ * accmem_bo_extend() - add the run directly behind a buffer object
+ * @bo: the buffer object
+ * @more: the run from accmem_bo_extend_prepare()
+ *
+ * Context: Takes and releases the carveout's lock. Does not sleep.
  */
 void accmem_bo_extend(struct accmem_bo *bo, const struct accmem_run *more)
 {
@@ -138,10 +153,10 @@ static void bo_give_back(struct accmem_bo *bo)
 	accmem_count_frees(bo->cv, bo->buffers);
 }
 
-/* memory on its way to a waiter */
+/* The argument of bo_hand_off_to(). */
 struct offer {
 	struct accmem_bo *bo;
-	bool is_seen; /* by others who wait, of its user: they are charged less */
+	bool is_seen; /* the uncharge may let other waiters of the owner's user run */
 };
 
 static bool bo_has_waiters(const struct accmem_bo *bo,
@@ -153,7 +168,7 @@ static bool bo_has_waiters(const struct accmem_bo *bo,
 	       user->waiting[bo->cv->waiters->index].nr > 1;
 }
 
-/* for accmem_waiters_try_handoff() */
+/* Callback of accmem_waiters_try_handoff(). accmem_waiters_lock is held. */
 static bool bo_hand_off_to(struct accmem_waiter *w, void *arg)
 {
 	struct offer *offer = arg;
@@ -171,8 +186,9 @@ static bool bo_hand_off_to(struct accmem_waiter *w, void *arg)
 }
 
 /*
- * Who waits for just this has it as it is. What was ever mapped is not: there may be
- * pages, and entries of page tables, that know whose it was.
+ * Direct handoff: move the run to the first waiter if it requests this size. A buffer
+ * object that was ever mapped is not handed off, since pages and page tables may
+ * still refer to its owner.
  */
 static bool bo_hand_over(struct accmem_bo *bo)
 {
@@ -199,9 +215,13 @@ static bool bo_hand_over(struct accmem_bo *bo)
 }
 
 /**
- * accmem_bo_free() - give memory back for good
- * @bo: the memory, to which nobody refers, nor to its pages. Sleeps, allocates
- *	nothing.
+ * accmem_bo_free() - free a buffer object, its runs and its charges
+ * @bo: the buffer object, with no references to it and none to its pages
+ *
+ * The run goes to the first waiter, if a direct handoff is possible. Otherwise the
+ * function frees the runs and wakes the waiters. It allocates no memory.
+ *
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
  */
 void accmem_bo_free(struct accmem_bo *bo)
 {
@@ -214,10 +234,13 @@ void accmem_bo_free(struct accmem_bo *bo)
 
 /**
  * accmem_bo_abort() - undo accmem_bo_create()
- * @bo: the memory, to which only the caller has ever referred. Sleeps.
+ * @bo: the buffer object; only the caller has ever had a reference to it
  *
- * Nobody is woken, for the request may be a waiter, and would find no more than before:
- * who makes it tells of its end (accmem_alloc_notify_failed()).
+ * The function wakes no waiters: the caller may be a waiter itself, and would find no
+ * more free memory than before. accmem_alloc_notify_failed() wakes them when the
+ * request has failed.
+ *
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
  */
 void accmem_bo_abort(struct accmem_bo *bo)
 {
@@ -225,7 +248,7 @@ void accmem_bo_abort(struct accmem_bo *bo)
 	bo_destroy(bo);
 }
 
-/* has what it was given read as zero */
+/* Zero the memory that came by handoff from another account. */
 static int bo_clean(struct accmem_bo *bo)
 {
 	if (!bo->cv->units)
@@ -237,14 +260,16 @@ static int bo_clean(struct accmem_bo *bo)
 }
 
 /**
- * accmem_bo_adopt() - make memory ready that was handed over
- * @bo: of accmem_runs_hand_off(), which nobody else knows of. Sleeps.
+ * accmem_bo_adopt() - make a buffer object ready after a handoff
+ * @bo: the buffer object from accmem_runs_hand_off(), private to the caller
  * @huge: enum accmem_layout_huge
- * @dirty: bytes of another account may be in it
+ * @dirty: true if the memory may contain bytes of another account
  *
- * It reads as zero then.
+ * On success the memory is zeroed if @dirty was set. On failure the buffer object is
+ * freed.
  *
- * Return: 0; -ENOMEM, -EINTR, and it has been given back.
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
+ * Return: 0; -ENOMEM, -EINTR.
  */
 int accmem_bo_adopt(struct accmem_bo *bo, u32 huge, bool dirty)
 {
@@ -255,22 +280,24 @@ int accmem_bo_adopt(struct accmem_bo *bo, u32 huge, bool dirty)
 	err = dirty ? bo_clean(bo) : 0;
 	if (!err)
 		return 0;
-	/* not even its account may have it as it is */
+	/* Dirty memory must be cleared even if the same account allocates it again. */
 	accmem_clear_mark_dirty(bo->cv, &bo->run);
 	accmem_bo_abort(bo);
 	return err;
 }
 
 /**
- * accmem_bo_create() - take memory and make it ready
- * @account: what it is charged to
+ * accmem_bo_create() - allocate memory and make it ready for use
+ * @account: the account to charge
  * @cv: the carveout
- * @spec: what is wanted
+ * @spec: size, alignment and placement of the request
  *
- * It reads as zero, and is live.
+ * The buffer object is live, and its memory is zeroed.
  *
- * Return: the memory, with a reference; -ENOSPC where there is no room, which
- * may be had by reclaiming; -EDQUOT for a limit, likewise; -ENOMEM, -EINTR.
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
+ * Return: the buffer object, with one reference; -ENOSPC if memory is short;
+ * -EDQUOT if a limit is reached; -ENOMEM, -EINTR. After -ENOSPC and -EDQUOT the
+ * caller may reclaim memory and try again.
  */
 struct accmem_bo *accmem_bo_create(struct accmem_account *account,
 				   struct accmem_carveout *cv,
@@ -304,7 +331,7 @@ static void bo_set_state(struct accmem_bo *bo, enum accmem_state state)
 	bo->state = state;
 }
 
-/* for the host's side of shared memory, which no list has */
+/* Set the state of the host side of shared memory, which is in no list. */
 static void bo_lock_set_state(struct accmem_bo *bo, enum accmem_state state)
 {
 	accmem_carveout_lock(bo->cv);
@@ -317,7 +344,7 @@ static void bo_quarantine(struct accmem_bo *bo)
 	struct accmem_carveout *cv = bo->cv;
 	struct accmem_quarantine *own = &bo->account->quarantine[cv->index];
 
-	/* never the first reference: a file of ours is being closed */
+	/* The caller closes a file of the module, so the module has a reference now. */
 	__module_get(THIS_MODULE);
 	accmem_carveout_lock(cv);
 	bo_set_state(bo, ACCMEM_QUARANTINED);
@@ -332,11 +359,15 @@ static void bo_quarantine(struct accmem_bo *bo)
 }
 
 /**
- * accmem_bo_is_idle() - does nobody have pages of a memory?
- * @bo: the memory, of which the caller knows all references
+ * accmem_bo_is_idle() - check that the driver alone refers to the pages
+ * @bo: the buffer object; the caller knows all references to it
  *
- * Return: true if so. False may turn into true later without notice. Does not
- * sleep.
+ * The result is false if the pages of @bo may be pinned. A false result may become
+ * true later, and the driver gets no notice of that change.
+ *
+ * Context: Does not sleep for a buffer object of fewer than 512 pages. May sleep
+ * for a larger one.
+ * Return: true if no other reference to the pages exists.
  */
 bool accmem_bo_is_idle(struct accmem_bo *bo)
 {
@@ -345,14 +376,16 @@ bool accmem_bo_is_idle(struct accmem_bo *bo)
 }
 
 /**
- * accmem_bo_release_pages() - give some pages of a memory back, before all of it goes
- * @bo: the memory, to which nobody refers, or nobody but the caller
- * @all: also those that come after a page that somebody else has
+ * accmem_bo_release_pages() - free some pages before the buffer object is freed
+ * @bo: the buffer object; at most the caller has a reference to it
+ * @all: true to skip pages that are pinned; false to stop at the first of them
  *
- * For who gives it back under a lock that others take: pages are what takes long. The
- * memory stays what it is, and where it is found. Sleeps.
+ * Freeing pages takes most of the time of a free. A caller that frees the buffer
+ * object under a contended lock calls this function first, so that each critical
+ * section is short. The state of the buffer object and its lists do not change.
  *
- * Return: whether there are pages left to look at.
+ * Context: Process context. May sleep.
+ * Return: true if there are pages left to check.
  */
 bool accmem_bo_release_pages(struct accmem_bo *bo, bool all)
 {
@@ -381,9 +414,11 @@ void accmem_bo_get(struct accmem_bo *bo)
 
 /**
  * accmem_bo_put() - drop a reference
- * @bo: the memory
+ * @bo: the buffer object
  *
- * The last one gives it back, or quarantines it. May sleep.
+ * The last put frees the buffer object, or quarantines it if its pages are pinned.
+ *
+ * Context: Process context. May sleep.
  */
 void accmem_bo_put(struct accmem_bo *bo)
 {
@@ -391,11 +426,15 @@ void accmem_bo_put(struct accmem_bo *bo)
 }
 
 /**
- * accmem_bo_put_user() - drop the reference of who was at work on a memory
- * @bo: the memory
+ * accmem_bo_put_user() - drop the reference of a mapping or of a call
+ * @bo: the buffer object
  *
- * As accmem_bo_put(). What is pending may be had by a request on its stream when
- * nobody is at it any more, and units of a slab page by any of its context.
+ * The function wakes the waiters in two cases, and else equals accmem_bo_put(). In
+ * the first case @bo is pending: a request on its stream can use the memory when no
+ * mapping and no call refers to it. In the second case @bo is a slab page with freed
+ * units, which a request of the same context can use then.
+ *
+ * Context: Process context. May sleep.
  */
 void accmem_bo_put_user(struct accmem_bo *bo)
 {
@@ -439,9 +478,11 @@ static void bo_set_pending(struct accmem_bo *bo, bool pending)
 }
 
 /**
- * accmem_bo_set_pending() - the free of a memory begins to wait, or is undone
- * @bo: the memory; nobody else calls this or detaches it
- * @pending: which of both. Does not sleep.
+ * accmem_bo_set_pending() - begin or end the wait of a free for its dependency
+ * @bo: the buffer object; no other task calls this function or detaches @bo
+ * @pending: true if the free waits; false if the buffer object is live again
+ *
+ * Context: Takes and releases the carveout's lock. Does not sleep.
  */
 void accmem_bo_set_pending(struct accmem_bo *bo, bool pending)
 {
@@ -452,8 +493,10 @@ void accmem_bo_set_pending(struct accmem_bo *bo, bool pending)
 }
 
 /**
- * accmem_bo_set_overdue() - a memory has been pending for too long
- * @bo: a pending memory; the carveout's lock is held
+ * accmem_bo_set_overdue() - count a pending buffer object as quarantined
+ * @bo: the buffer object, pending
+ *
+ * Context: The caller holds the carveout's lock.
  */
 void accmem_bo_set_overdue(struct accmem_bo *bo)
 {
@@ -475,12 +518,14 @@ static void bo_unname(struct accmem_bo *bo, bool detached)
 }
 
 /**
- * accmem_bo_detach() - the last name of a memory has gone
- * @bo: the memory; the reference that was the name's goes with the call
+ * accmem_bo_detach() - remove the last name of a buffer object
+ * @bo: the buffer object; the function drops the reference of the name
+ *
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
  */
 void accmem_bo_detach(struct accmem_bo *bo)
 {
-	/* without a name there is nobody to get a reference from */
+	/* Without a name a count of 1 stays 1: no task can copy another reference. */
 	bool detached = kref_read(&bo->refs) > 1;
 
 	if (bo->pending || detached) {
@@ -492,13 +537,14 @@ void accmem_bo_detach(struct accmem_bo *bo)
 }
 
 /**
- * accmem_bo_create_empty() - make a memory that has nothing yet
- * @account: what it will be charged to
- * @cv: the carveout; NULL where it gets that with what it has
+ * accmem_bo_create_empty() - create a buffer object without runs
+ * @account: the account to charge later
+ * @cv: the carveout; NULL if accmem_runs_hand_off() sets it
  * @private_size: bytes of accmem_bo.private
  *
- * Return: the memory, for accmem_runs_hand_off() or accmem_bo_destroy_empty();
- * NULL.
+ * Context: Process context. May sleep.
+ * Return: the buffer object, for accmem_runs_hand_off(), for a split or for
+ * accmem_bo_destroy_empty(); NULL if memory is short.
  */
 struct accmem_bo *accmem_bo_create_empty(struct accmem_account *account,
 					 struct accmem_carveout *cv,
@@ -512,8 +558,10 @@ struct accmem_bo *accmem_bo_create_empty(struct accmem_account *account,
 }
 
 /**
- * accmem_bo_destroy_empty() - give a memory back that has nothing
- * @bo: the memory. May sleep.
+ * accmem_bo_destroy_empty() - free a buffer object that has no runs
+ * @bo: the buffer object
+ *
+ * Context: Process context. May sleep.
  */
 void accmem_bo_destroy_empty(struct accmem_bo *bo)
 {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory: pieces of a carveout, from creation to release.
+ * Buffer objects: runs of a carveout, from creation to release.
+ *
+ * accmem_bo_create() allocates the runs, and accmem_bo_get() and accmem_bo_put()
+ * count references. The last put frees the runs, or quarantines the buffer object
+ * while its pages are pinned. bo.c describes the states.
  */
 #ifndef ACCMEM_BO_H
 #define ACCMEM_BO_H
@@ -31,13 +35,16 @@ struct accmem_bo *accmem_bo_create_empty(struct accmem_account *account,
 int accmem_bo_adopt(struct accmem_bo *bo, u32 huge, bool dirty);
 void accmem_bo_destroy_empty(struct accmem_bo *bo);
 
-/* did a mapping ever show it? */
+/*
+ * Return true if the buffer object was ever mapped to user space. The read is racy: a
+ * caller that needs a stable result holds the lock under which a mapping is made.
+ */
 static inline bool accmem_bo_was_mapped(const struct accmem_bo *bo)
 {
 	return READ_ONCE(bo->mapped);
 }
 
-/* may a request be served when nobody is at work on it any more? */
+/* Say whether accmem_bo_put_user() must wake the waiters. */
 static inline void accmem_bo_set_wake_on_put(struct accmem_bo *bo,
 					     bool wake_on_put)
 {

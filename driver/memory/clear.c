@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Clearing: which free memory may hold something, and the cleaner.
+ * Clearing: the marks of dirty memory, and the background cleaner.
  *
- * A granule is dirty when somebody may have written to it: a fault has shown it
- * since it was last cleared, or it was never cleared. Dirty memory is cleared by the
- * cleaner in the background, in chunks of 2 MiB, or by the allocation that gets
- * it first. Frees do not wake the cleaner: the first one arms a timer, and what
- * came back when it fires is cleared together; where more than half of the free
- * memory is dirty, the cleaner starts at once.
+ * A granule is dirty if its bytes may not be zero: a fault has mapped the granule, or
+ * the device has written to it, since it was last cleared; or it was never cleared.
+ * Two callers clear dirty memory: the cleaner in the background, in chunks of 2 MiB,
+ * and the allocation that gets the memory.
  *
- * Memory that no fault has shown reads as zero still, for all that the driver
- * knows. It goes back to the same account as it is; to any other it is dirty,
- * since a device may have reached it by its address. accmem_chunk.clean_for
- * says for 2 MiB at a time whose such memory it is. After a second or two the
- * cleaner makes it dirty.
+ * A free does not wake the cleaner at once. The first free arms a timer, and the
+ * cleaner clears all that was freed until the timer fires. If more than half of the
+ * free memory is dirty, the cleaner starts at once.
  *
- * Locks: clear_lock > the carveout's lock. The cleaner holds clear_lock while it
- * has a chunk out of the free space.
+ * A chunk of 2 MiB may be clean for one account (accmem_chunk.clean_for): its free
+ * granules that are not dirty were freed by this account, and no fault mapped them.
+ * The same account may get them again without clearing. For any other account they
+ * are dirty, since a device may have written to them by address. The cleaner marks
+ * such a chunk dirty after one to two seconds.
+ *
+ * Locking: clear_lock > the carveout's lock. The cleaner holds clear_lock while it has
+ * a chunk allocated. The carveout's lock guards the dirty marks.
  */
 #include <linux/kernel.h>
 #include <linux/sched.h>
@@ -28,10 +30,10 @@
 #include "waitq/waiters.h"
 
 #define CLEAR_DELAY msecs_to_jiffies(100) /* from a free to the cleaner */
-#define CLEAR_AGE HZ /* between two looks at what is untouched */
-#define CLEAR_GIVE_WAY (HZ / 10) /* to requests that look for memory */
-#define CLEAR_SCAN 512u /* units looked at in one hold of the lock */
-#define CLEAR_SEEN BIT_ULL(63) /* clean_for: since the look before */
+#define CLEAR_AGE HZ /* between two agings of accmem_chunk.clean_for */
+#define CLEAR_GIVE_WAY (HZ / 10) /* longest wait of the cleaner for other tasks */
+#define CLEAR_SCAN 512u /* chunks checked in one critical section */
+#define CLEAR_SEEN BIT_ULL(63) /* in clean_for: set by the last aging */
 
 static u64 clear_unit_start(u64 unit)
 {
@@ -47,12 +49,15 @@ static void clear_unit_make_dirty(struct accmem_carveout *cv, u64 unit)
 }
 
 /**
- * accmem_clear_invalidate_others() - an account has got memory
+ * accmem_clear_invalidate_others() - mark chunks dirty that other accounts left clean
  * @cv: the carveout
- * @run: the memory, which nobody else knows of yet
- * @account: the account's number
+ * @run: newly allocated memory, private to the caller
+ * @account: number of the account that has allocated @run
  *
- * What was left untouched by others is dirty from now on.
+ * A chunk that is clean for another account contains memory that is not zero for
+ * @account. The function marks all of the chunk dirty.
+ *
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
  */
 void accmem_clear_invalidate_others(struct accmem_carveout *cv,
 				    const struct accmem_run *run, u64 account)
@@ -72,13 +77,14 @@ void accmem_clear_invalidate_others(struct accmem_carveout *cv,
 }
 
 /**
- * accmem_clear_next() - what of a memory is to be cleared
+ * accmem_clear_next() - find the next dirty run in allocated memory
  * @cv: the carveout
- * @offset: where to start
- * @size: bytes to look at; the caller has allocated them
+ * @offset: offset in the carveout to start at, in bytes
+ * @size: bytes to search; the caller has allocated them
  * @run: out: the first dirty run, at most ACCMEM_CHUNK bytes of it
  *
- * Return: whether there is one.
+ * Context: Takes and releases the carveout's lock. Does not sleep.
+ * Return: true if @run was set; false if all of the memory is clean.
  */
 bool accmem_clear_next(struct accmem_carveout *cv, u64 offset, u64 size,
 		       struct accmem_run *run)
@@ -93,12 +99,12 @@ bool accmem_clear_next(struct accmem_carveout *cv, u64 offset, u64 size,
 }
 
 /**
- * accmem_clear_done() - what accmem_clear_next() told of has been cleared
+ * accmem_clear_done() - mark a run clean after the caller has zeroed it
  * @cv: the carveout
- * @run: the memory, which is the caller's still
- * @helped: another processor than the caller's has done it
+ * @run: the run from accmem_clear_next(); the caller has allocated it
+ * @helped: true if a work item zeroed the run, not the allocating task
  *
- * Given back untouched, it need not be cleared again.
+ * Context: Takes and releases the carveout's lock. Does not sleep.
  */
 void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run,
 		       bool helped)
@@ -110,7 +116,7 @@ void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run,
 	accmem_carveout_unlock(cv);
 }
 
-/* the first unit that lies in @run whole, and the one after the last */
+/* Chunks that lie completely in @run: the first, and the index after the last. */
 static void clear_whole_units(const struct accmem_run *run, u64 *first,
 			      u64 *end)
 {
@@ -119,9 +125,11 @@ static void clear_whole_units(const struct accmem_run *run, u64 *first,
 }
 
 /**
- * accmem_clear_mark_dirty() - memory is about to be written to, or shown by a fault
+ * accmem_clear_mark_dirty() - mark memory dirty before a write or a mapping
  * @cv: the carveout
- * @run: the memory, which is in use; granules that it has a part of count whole
+ * @run: the memory, allocated; the function rounds it out to granules
+ *
+ * Context: Takes and releases the carveout's lock. Does not sleep.
  */
 void accmem_clear_mark_dirty(struct accmem_carveout *cv,
 			     const struct accmem_run *run)
@@ -155,14 +163,17 @@ static void clear_release_unit(struct accmem_carveout *cv, u64 unit,
 }
 
 /**
- * accmem_clear_release_units() - prepare the release of memory
+ * accmem_clear_release_units() - set clean_for of complete chunks before a free
  * @cv: the carveout
- * @run: the memory, which is the caller's still
- * @account: the account that had it
- * @mapped: some of it may be dirty
+ * @run: the memory, allocated by the caller still
+ * @account: number of the account that frees @run
+ * @mapped: true if some of @run may be dirty
  *
- * Before accmem_clear_release(), for all that needs no long hold of the lock:
- * the units that lie in @run whole are nobody else's.
+ * The function handles the chunks that lie completely in @run: no other task uses
+ * them, so that the lock is held only for one chunk at a time. For the other parts of
+ * @run, accmem_clear_release() must follow.
+ *
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
  */
 void accmem_clear_release_units(struct accmem_carveout *cv,
 				const struct accmem_run *run, u64 account,
@@ -180,7 +191,7 @@ void accmem_clear_release_units(struct accmem_carveout *cv,
 	}
 }
 
-/* a piece of a unit of which somebody else may have the rest */
+/* Handle a part of a chunk, whose other granules may belong to other accounts. */
 static void clear_release_piece(struct accmem_carveout *cv, u64 start, u64 end,
 				u64 account)
 {
@@ -197,12 +208,15 @@ static void clear_release_piece(struct accmem_carveout *cv, u64 start, u64 end,
 }
 
 /**
- * accmem_clear_release() - memory is about to become free
- * @cv: the carveout, whose lock is held
+ * accmem_clear_release() - set clean_for of the chunks at both ends before a free
+ * @cv: the carveout
  * @run: the memory
- * @account: the account that had it
+ * @account: number of the account that frees @run
  *
- * What no fault has shown is untouched.
+ * A chunk that is clean for another account cannot be clean for @account as well: then
+ * the part of @run becomes dirty.
+ *
+ * Context: The caller holds the carveout's lock. Does not sleep.
  */
 void accmem_clear_release(struct accmem_carveout *cv,
 			  const struct accmem_run *run, u64 account)
@@ -249,7 +263,7 @@ static void clear_give_chunk(struct accmem_carveout *cv,
 	accmem_waiters_wake_freed(cv->waiters, NULL);
 }
 
-/* Is it the cleaner's turn, whoever looks what is free? */
+/* Return true while the cleaner ignores accmem_clear_block(). */
 static bool clear_has_turn(struct accmem_carveout *cv)
 {
 	return time_before(jiffies, READ_ONCE(cv->clear_turn_end));
@@ -261,7 +275,10 @@ static bool clear_yields(struct accmem_carveout *cv)
 	       (atomic_read(&cv->clear_blockers) && !clear_has_turn(cv));
 }
 
-/* as long as it has given way to others, it does not to who only looks */
+/*
+ * Account for the time that the cleaner has waited. After CLEAR_GIVE_WAY in total, the
+ * cleaner ignores accmem_clear_block() for the same time.
+ */
 static void clear_count_patience(struct accmem_carveout *cv,
 				 unsigned long patience)
 {
@@ -274,8 +291,9 @@ static void clear_count_patience(struct accmem_carveout *cv,
 }
 
 /*
- * Gives way to who wants to see all that is free, but not for ever. Who came
- * first is seen under the lock, so that no chunk is taken behind his back.
+ * Lock clear_lock when no task pauses or blocks the cleaner, or after CLEAR_GIVE_WAY.
+ * The check runs under clear_lock: after a task has raised a count and has held
+ * clear_lock once, the cleaner allocates no chunk until its wait expires.
  */
 static void clear_lock_patiently(struct accmem_carveout *cv)
 {
@@ -291,7 +309,7 @@ static void clear_lock_patiently(struct accmem_carveout *cv)
 	clear_count_patience(cv, jiffies - begin);
 }
 
-/* one dirty chunk; false when there is none left, or it cannot be cleared */
+/* Clear one dirty chunk. Return false if none is left, or if clearing failed. */
 static bool clear_chunk(struct accmem_carveout *cv)
 {
 	struct accmem_run run;
@@ -308,7 +326,7 @@ static bool clear_chunk(struct accmem_carveout *cv)
 	return cleared || err == -EAGAIN;
 }
 
-/* units [@unit, @end); whether any is untouched still */
+/* Age chunks [@unit, @end). Return true if some are clean for an account still. */
 static bool clear_age_units(struct accmem_carveout *cv, u64 unit, u64 end)
 {
 	bool left = false;
@@ -329,7 +347,10 @@ static bool clear_age_units(struct accmem_carveout *cv, u64 unit, u64 end)
 	return left;
 }
 
-/* What stays untouched from one look to the next but one becomes dirty. */
+/*
+ * Age all chunks. The first aging marks a chunk that is clean for an account, and the
+ * second makes the chunk dirty, unless an account has freed memory in it meanwhile.
+ */
 static void clear_age_clean_for(struct accmem_carveout *cv)
 {
 	u64 nr = accmem_chunk_index(cv->capacity), unit;
@@ -359,7 +380,7 @@ static void clear_work(struct work_struct *work)
 }
 
 /**
- * accmem_clear_init() - get the cleaner of a carveout ready
+ * accmem_clear_init() - initialize the cleaner of a carveout
  * @cv: the carveout
  */
 void accmem_clear_init(struct accmem_carveout *cv)
@@ -370,8 +391,10 @@ void accmem_clear_init(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_clear_stop() - end the cleaner
+ * accmem_clear_stop() - stop the cleaner of a carveout
  * @cv: the carveout, all of whose memory is free
+ *
+ * Context: Process context. Waits for the cleaner. May sleep.
  */
 void accmem_clear_stop(struct accmem_carveout *cv)
 {
@@ -380,15 +403,15 @@ void accmem_clear_stop(struct accmem_carveout *cv)
 	mutex_destroy(&cv->clear_lock);
 }
 
-/* is most of what is free dirty? */
+/* Return true if more than half of the free memory is dirty. */
 static bool clear_is_urgent(struct accmem_carveout *cv)
 {
-	/* without the lock: it may err, and be asked again with the next free */
+	/* Racy read: a stale value only delays the cleaner until the next free. */
 	return data_race(2 * accmem_buddy_free_dirty_bytes(&cv->buddy) >
 			 accmem_buddy_free_bytes(&cv->buddy));
 }
 
-/* the cleaner starts no later than in @delay */
+/* Start the cleaner in @delay jiffies or earlier. */
 static void clear_by(struct accmem_carveout *cv, unsigned long delay)
 {
 	if (delayed_work_pending(&cv->clear_work) &&
@@ -399,9 +422,11 @@ static void clear_by(struct accmem_carveout *cv, unsigned long delay)
 }
 
 /**
- * accmem_clear_kick() - memory came back
+ * accmem_clear_kick() - schedule the cleaner after a free
  * @cv: the carveout
- * @touched: it is dirty
+ * @touched: true if the freed memory is dirty; false if it is clean for its account
+ *
+ * Context: Any. Does not sleep.
  */
 void accmem_clear_kick(struct accmem_carveout *cv, bool touched)
 {
@@ -426,13 +451,16 @@ static unsigned int clear_wait_for_chunk(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_clear_pause() - have the cleaner hold nothing
+ * accmem_clear_pause() - pause the cleaner before an allocation searches free memory
  * @cv: the carveout
  *
- * Waits while at most 2 MiB are cleared. Until accmem_clear_resume(), but for
- * no more than some 100 ms, all free memory is where the allocator sees it.
+ * The function waits until the cleaner has freed its chunk of at most 2 MiB. Until
+ * accmem_clear_resume() the allocator sees all free memory. The cleaner waits for
+ * about 100 ms at most, and accmem_clear_took_chunk_since() detects that the cleaner
+ * has continued.
  *
- * Return: what accmem_clear_took_chunk_since() is asked with.
+ * Context: Process context. Takes and releases clear_lock. May sleep.
+ * Return: sequence number for accmem_clear_took_chunk_since().
  */
 unsigned int accmem_clear_pause(struct accmem_carveout *cv)
 {
@@ -441,29 +469,34 @@ unsigned int accmem_clear_pause(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_clear_block() - the same for who only wants to know what is free
+ * accmem_clear_block() - pause the cleaner while a task counts free memory
  * @cv: the carveout
  *
- * Anybody may ask that in a loop: the cleaner works half of the time all the same,
- * and may have a chunk. Ends with accmem_clear_unblock().
+ * A program may count free memory in a loop. The cleaner therefore ignores this call
+ * for half of the time, and may have a chunk when the function returns.
+ * accmem_clear_unblock() ends the pause.
  *
- * Return: what accmem_clear_took_chunk_since() is asked with.
+ * Context: Process context. May take and release clear_lock. May sleep.
+ * Return: sequence number for accmem_clear_took_chunk_since().
  */
 unsigned int accmem_clear_block(struct accmem_carveout *cv)
 {
 	atomic_inc(&cv->clear_blockers);
-	/* the lock is in its way, too */
+	/* The cleaner ignores this call now; a wait for clear_lock would delay it. */
 	if (clear_has_turn(cv))
 		return READ_ONCE(cv->clear_seq);
 	return clear_wait_for_chunk(cv);
 }
 
 /**
- * accmem_clear_took_chunk_since() - did the cleaner hold anything after all?
+ * accmem_clear_took_chunk_since() - check that the cleaner had no chunk
  * @cv: the carveout
- * @seq: of accmem_clear_pause()
+ * @seq: result of accmem_clear_pause() or accmem_clear_block()
  *
- * Return: whether free memory may have been overlooked since.
+ * Context: Any. The caller needs no lock: a chunk that was allocated or freed in the
+ * meantime has changed the sequence number.
+ * Return: true if the cleaner allocated or freed a chunk since @seq was read, so that
+ * the caller may have missed free memory.
  */
 bool accmem_clear_took_chunk_since(struct accmem_carveout *cv, unsigned int seq)
 {
@@ -471,10 +504,11 @@ bool accmem_clear_took_chunk_since(struct accmem_carveout *cv, unsigned int seq)
 }
 
 /**
- * accmem_clear_is_busy() - has the cleaner a chunk?
+ * accmem_clear_is_busy() - check for a chunk that the cleaner has allocated
  * @cv: the carveout
  *
- * Return: whether it has, which may be over.
+ * Context: Any. The read is racy: the chunk may be free again on return.
+ * Return: true if the cleaner has a chunk.
  */
 bool accmem_clear_is_busy(struct accmem_carveout *cv)
 {
@@ -484,6 +518,8 @@ bool accmem_clear_is_busy(struct accmem_carveout *cv)
 /**
  * accmem_clear_resume() - undo accmem_clear_pause()
  * @cv: the carveout
+ *
+ * Context: Process context. Wakes the cleaner.
  */
 void accmem_clear_resume(struct accmem_carveout *cv)
 {
@@ -494,6 +530,8 @@ void accmem_clear_resume(struct accmem_carveout *cv)
 /**
  * accmem_clear_unblock() - undo accmem_clear_block()
  * @cv: the carveout
+ *
+ * Context: Process context. Wakes the cleaner.
  */
 void accmem_clear_unblock(struct accmem_carveout *cv)
 {

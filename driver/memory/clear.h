@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Clearing of free memory, and the marks of dirty memory.
+ * Clearing: dirty memory is zeroed before another account gets it.
+ *
+ * The backings and the allocator mark memory dirty or clean with the functions here.
+ * accmem_clear_pause() and accmem_clear_block() stop the cleaner while a task searches
+ * or counts free memory. clear.c describes the rules.
  */
 #ifndef ACCMEM_MEMORY_CLEAR_H
 #define ACCMEM_MEMORY_CLEAR_H

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Functions that only memory/ uses.
+ * Buffer objects: functions that only memory/ uses.
+ *
+ * bo.c creates and frees a buffer object, runs.c allocates and frees its runs,
+ * clear.c records which granules are dirty, and shared.c moves shared memory between
+ * the host and the device.
  */
 #ifndef ACCMEM_MEMORY_INTERNAL_H
 #define ACCMEM_MEMORY_INTERNAL_H
@@ -17,7 +21,7 @@
 
 struct accmem_run;
 
-/* memory.c */
+/* bo.c */
 void accmem_bo_set_overdue(struct accmem_bo *bo);
 void accmem_bo_free(struct accmem_bo *bo);
 
@@ -43,7 +47,10 @@ int accmem_shared_hold(struct accmem_bo *bo, u64 offset, bool write);
 bool accmem_shared_try_hold(struct accmem_bo *bo, u64 offset, bool write);
 void accmem_shared_drop(struct accmem_bo *bo);
 
-/* Memory has become pending: it is looked at from now on. Does not sleep. */
+/*
+ * Start the check for overdue memory, after a buffer object has become pending.
+ * Context: Any; does not sleep.
+ */
 static inline void accmem_overdue_watch(struct accmem_carveout *cv)
 {
 	if (!delayed_work_pending(&cv->overdue_work))
@@ -51,7 +58,7 @@ static inline void accmem_overdue_watch(struct accmem_carveout *cv)
 				   ACCMEM_OVERDUE_FIRST_LOOK);
 }
 
-/* it has accmem_bo.run, and nothing else */
+/* The buffer object has one run, accmem_bo.run, and no array of runs. */
 static inline void accmem_runs_set_one(struct accmem_bo *bo)
 {
 	bo->runs = &bo->run;
@@ -63,7 +70,7 @@ static inline struct accmem_run *accmem_runs_last(struct accmem_bo *bo)
 	return &bo->runs[bo->nr_runs - 1];
 }
 
-/* what lies behind the last one is a part of it; the carveout's lock is held */
+/* Add @size bytes, which lie directly behind the last run, to the last run. */
 static inline void accmem_runs_extend(struct accmem_bo *bo, u64 size)
 {
 	lockdep_assert_held(&bo->cv->lock);

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The file behind the mappings of an account's memory.
+ * Mapping files: the file behind the user mappings of an account.
  *
- * It is made with the first mapping, holds neither context nor memory, and goes
- * with the account: a mapping holds its memory itself, so that it outlives FREE,
- * and one small mapping does not keep everything else alive. Its inode (and so
- * its address_space, to find mappings by) is nobody else's.
+ * Each account has at most one mapping file. The first mapping creates the file, and
+ * the file is closed after the account has ended. The file refers to no context and no
+ * buffer object: each VMA has its own reference to its buffer object. A mapping
+ * therefore outlives FREE, and does not extend the life of other memory.
  *
- * Owns the mount that the inodes live on: that of the kernel's anonymous
- * inodes, reached through a file on it, so that no file system of ours can be
- * in use when the module goes.
+ * The inode belongs to one account only. Its address_space contains all mappings of
+ * this account, for unmap_mapping_range().
  *
- * Locks: none.
+ * The inodes live on the kernel's mount of anonymous inodes. The file "anchor" leads to
+ * this mount, so that the module needs no file system of its own, which could be in
+ * use when the module is unloaded.
+ *
+ * Locking: none; accmem_account.file is set once, with cmpxchg().
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
@@ -28,8 +31,8 @@ static struct file *anchor; /* a file on the mount of anonymous inodes */
 int accmem_mapping_init(void)
 {
 	/*
-	 * It is closed some time after fput(), maybe when the module has gone:
-	 * its operations must not be ours.
+	 * The kernel closes the file some time after fput(), perhaps when the module
+	 * is unloaded. Its operations must therefore be the kernel's, not the module's.
 	 */
 	anchor = anon_inode_getfile("[accmem]", &generic_ro_fops, NULL,
 				    O_RDONLY);
@@ -41,12 +44,12 @@ void accmem_mapping_exit(void)
 	fput(anchor);
 }
 
-/* the file gives the module back when it is closed */
+/* Closing the file drops the reference to the module. */
 static const struct file_operations mapping_fops = {
 	.owner = THIS_MODULE,
 };
 
-/* 2 MiB entries need an inode of that size */
+/* The kernel makes entries of 2 MiB only below the size of the inode. */
 static struct inode *mapping_inode(void)
 {
 	struct inode *inode = alloc_anon_inode(file_inode(anchor)->i_sb);
@@ -80,12 +83,14 @@ static struct file *mapping_create(void)
 }
 
 /**
- * accmem_mapping_file() - the file for one more mapping
- * @account: whose memory is mapped
+ * accmem_mapping_file() - get the mapping file of an account
+ * @account: the account whose memory is mapped
  *
- * What a mapping may do was decided when the device's file was opened: this one
- * allows everything.
+ * The first call creates the file. The permissions of a mapping were checked when the
+ * file of the device was opened, so that the mapping file allows everything.
  *
+ * Context: Process context. Takes no lock: if two tasks create the file, cmpxchg()
+ * selects one file, and the other task drops its own. May sleep.
  * Return: the file, with a reference for the mapping; -ENFILE, -ENOMEM, -ENODEV.
  */
 struct file *accmem_mapping_file(struct accmem_account *account)

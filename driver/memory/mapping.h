@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The file behind the mappings of the memory of an account.
+ * Mapping files: the file behind the user mappings of an account.
+ *
+ * accmem_mapping_init() and accmem_mapping_exit() bracket the use of the module's
+ * mapping files. mmap() asks accmem_mapping_file() for the file of the new VMA.
  */
 #ifndef ACCMEM_MEMORY_MAPPING_H
 #define ACCMEM_MEMORY_MAPPING_H

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory whose free has been pending for too long.
+ * Overdue memory: pending memory whose dependency does not signal.
  *
- * What waits longer than overdue_ms for a position or a fence is counted as
- * quarantined and reported: whoever was to signal it has hung, or forgotten. It
- * waits on. No time makes it free, for somebody may be using it still.
+ * A pending free is overdue after overdue_ms: the task or the driver that should
+ * signal its position or its fence has probably hung. The work item of the carveout
+ * moves the buffer object from the list of pending memory to the list of overdue
+ * memory, counts its bytes as quarantined, and reports it. The free still waits for
+ * the dependency. No timeout frees the memory, since a device may still use it.
  *
- * Locks: the carveout's, for one memory at a time; none while it is reported.
+ * Locking: the carveout's lock guards both lists. The work item takes the lock for one
+ * buffer object at a time, and reports without the lock.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -18,14 +21,17 @@
 #include "memory/overdue.h"
 #include "trace/trace.h"
 
-#define OVERDUE_LOOK_MS 1000u /* between looks, at most */
+#define OVERDUE_LOOK_MS 1000u /* longest time between two checks */
 
 static unsigned int overdue_ms = 10000;
 module_param(overdue_ms, uint, 0644);
 MODULE_PARM_DESC(overdue_ms,
 		 "ms until pending frees are reported (0: never; 10000)");
 
-/* the account of the next one, which is quarantined now, held; or NULL */
+/*
+ * Make the first pending buffer object overdue if it has waited for @limit_ms. Return
+ * its account, with a reference, or NULL.
+ */
 static struct accmem_account *overdue_next(struct accmem_carveout *cv,
 					   unsigned int limit_ms, u64 *size,
 					   unsigned int *ms)
@@ -80,7 +86,7 @@ static void overdue_work(struct work_struct *work)
 }
 
 /**
- * accmem_overdue_init() - get ready to watch pending memory
+ * accmem_overdue_init() - initialize the check for overdue memory
  * @cv: the carveout
  */
 void accmem_overdue_init(struct accmem_carveout *cv)
@@ -89,8 +95,10 @@ void accmem_overdue_init(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_overdue_stop() - undo accmem_overdue_init()
- * @cv: the carveout, with all of its memory free
+ * accmem_overdue_stop() - stop the check for overdue memory
+ * @cv: the carveout, all of whose memory is free
+ *
+ * Context: Process context. Waits for the work item. May sleep.
  */
 void accmem_overdue_stop(struct accmem_carveout *cv)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Overdue memory: its free has been pending for too long.
+ * Overdue memory: pending memory whose dependency does not signal.
+ *
+ * Each carveout has a work item that checks its pending memory (overdue.c).
  */
 #ifndef ACCMEM_MEMORY_OVERDUE_H
 #define ACCMEM_MEMORY_OVERDUE_H

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The reaper: quarantined memory becomes free when its pages have come home.
+ * Quarantine: freed memory whose pages are still pinned.
  *
- * Looked at by a worker, from time to time, and by requests that would fail.
- * One memory is looked at under quarantine_lock, so that it is in its list for all
- * others: who has seen every memory there has missed none. Nobody holds the lock for
- * long: of a memory with many pages some are given back, and it stays where it is;
- * whoever has the lock next goes on with it. A look is cheap, or
- * it finds out: then mappings that hide the answer are taken down, of the same
- * account, which come back by a fault. Others' memory is never more than looked
- * at on behalf of a request; the worker finds out.
+ * A quarantined buffer object is on two lists, one of the carveout and one of its
+ * account, and stays charged. It is freed when a scan finds no pins.
  *
- * Locks: quarantine_lock > folio lock, the carveout's lock, users_lock.
+ * A worker scans the list of the carveout, with a delay that grows to a second. A
+ * request that would fail scans first. A query of free memory scans for a bounded time.
+ *
+ * There are two checks. The plain check compares reference counts. The check with
+ * unmapping first unmaps neighbours in the same folio whose mappings hide the answer;
+ * they belong to the same account, and faults map them again. A request uses the check
+ * with unmapping only for the memory of its own account; the worker uses it for all.
+ *
+ * Locking: quarantine_lock > folio lock, the carveout's lock, users_lock.
+ * quarantine_lock is held while one buffer object is checked. The buffer object stays
+ * on its lists meanwhile, so that no scan misses it. Of a buffer object with many
+ * pages, one critical section frees some, and the next task with the lock continues.
  */
 #include <linux/kernel.h>
 #include <linux/module.h>
@@ -26,8 +31,9 @@
 #define REAP_DELAY_MAX msecs_to_jiffies(1000)
 
 /*
- * The memory that was looked at longest ago, of @account if that is given: its own list
- * is in its order alone, so that it has asked all when it has asked so many.
+ * Return the buffer object whose last check is the oldest. With @account, only the
+ * account's list is used. Only scans of the account reorder that list, so that a scan
+ * of as many buffer objects as it holds checks each of them.
  */
 static struct accmem_bo *quarantine_next(struct accmem_carveout *cv,
 					 struct accmem_account *account)
@@ -46,7 +52,7 @@ static struct accmem_bo *quarantine_next(struct accmem_carveout *cv,
 	return bo;
 }
 
-/* it is looked at again after all others, of @account if that is given */
+/* Move @bo to the tail of the list, and to the tail of the list of @account if set. */
 static void quarantine_keep(struct accmem_carveout *cv, struct accmem_bo *bo,
 			    struct accmem_account *account)
 {
@@ -72,11 +78,11 @@ static void quarantine_free(struct accmem_carveout *cv, struct accmem_bo *bo)
 	module_put(THIS_MODULE);
 }
 
-/* what a hold of the lock came to */
+/* Result of one critical section of quarantine_lock. */
 enum reap {
-	REAP_END, /* there is nothing to look at, or the caller is being killed */
-	REAP_PART, /* some pages of a memory went, which is the next one again */
-	REAP_WHOLE, /* one memory has been looked at */
+	REAP_END, /* the list is empty, or the caller is being killed */
+	REAP_PART, /* some pages were freed; the buffer object is still first */
+	REAP_WHOLE, /* one buffer object was checked */
 };
 
 static enum reap quarantine_look(struct accmem_carveout *cv,
@@ -120,7 +126,7 @@ static u32 quarantine_next_pass(void)
 	return atomic_inc_return(&passes) ?: atomic_inc_return(&passes);
 }
 
-/* looks at @nr, in @holds of the lock at most */
+/* Check @nr buffer objects, in at most @holds critical sections. */
 static void quarantine_pass(struct accmem_carveout *cv,
 			    struct accmem_account *account, bool find_out,
 			    unsigned int nr, unsigned int holds)
@@ -137,10 +143,14 @@ static void quarantine_pass(struct accmem_carveout *cv,
 }
 
 /**
- * accmem_quarantine_scan() - look at quarantined memory, for a bounded time
+ * accmem_quarantine_scan() - check quarantined memory for a bounded time
  * @cv: the carveout
- * @most: how many to look at; those that were not are the next ones. A part of one
- *	that has many pages to give back counts as one.
+ * @most: largest number of critical sections of quarantine_lock
+ *
+ * A critical section checks one buffer object, or frees some pages of a buffer object
+ * that has many. The next scan continues with the buffer objects that were not checked.
+ *
+ * Context: Process context. Takes and releases quarantine_lock. May sleep.
  */
 void accmem_quarantine_scan(struct accmem_carveout *cv, unsigned int most)
 {
@@ -149,9 +159,14 @@ void accmem_quarantine_scan(struct accmem_carveout *cv, unsigned int most)
 }
 
 /**
- * accmem_quarantine_scan_force() - look at quarantined memory until it is known what can be had
+ * accmem_quarantine_scan_force() - check quarantined memory without a time limit
  * @cv: the carveout
- * @most: how many to look at
+ * @most: largest number of buffer objects to check
+ *
+ * Unlike accmem_quarantine_scan(), the function frees all pages that can be freed of
+ * each buffer object that it checks.
+ *
+ * Context: Process context. Takes and releases quarantine_lock. May sleep.
  */
 void accmem_quarantine_scan_force(struct accmem_carveout *cv, unsigned int most)
 {
@@ -160,9 +175,13 @@ void accmem_quarantine_scan_force(struct accmem_carveout *cv, unsigned int most)
 }
 
 /**
- * accmem_quarantine_scan_account() - find out which quarantined memory can be had
+ * accmem_quarantine_scan_account() - check all quarantined memory of an account
  * @cv: the carveout
- * @account: whose
+ * @account: the account
+ *
+ * The function uses the check with unmapping.
+ *
+ * Context: Process context. Takes and releases quarantine_lock. May sleep.
  */
 void accmem_quarantine_scan_account(struct accmem_carveout *cv,
 				    struct accmem_account *account)
@@ -172,11 +191,15 @@ void accmem_quarantine_scan_account(struct accmem_carveout *cv,
 }
 
 /**
- * accmem_quarantine_is_idle() - find out whether a memory in use is pinned
- * @bo: the memory, without mappings, which keeps its pages. Mappings of others
- *	that hide the answer are taken down.
+ * accmem_quarantine_is_idle() - check that memory in use is not pinned
+ * @bo: the buffer object, which the caller has unmapped; it stays in use
  *
- * Return: true if nobody but us has a reference to its pages.
+ * The function unmaps neighbours in the same folio whose mappings hide the answer.
+ *
+ * Context: Process context. Takes and releases quarantine_lock in a carveout whose
+ * memory can be dirty, else accmem_bo.lock. May sleep.
+ * Return: true if only the driver has references to the pages; false if another
+ * reference exists, or if the caller is being killed.
  */
 bool accmem_quarantine_is_idle(struct accmem_bo *bo)
 {
@@ -185,7 +208,7 @@ bool accmem_quarantine_is_idle(struct accmem_bo *bo)
 
 	if (!cv->ops->check_unpinned)
 		return true;
-	/* no answer of another's is taken for one's own */
+	/* Without cv->units no pass stores results, and the check needs no own pass. */
 	if (!cv->units)
 		return cv->ops->check_unpinned(bo);
 	if (mutex_lock_killable(&cv->quarantine_lock))
@@ -202,7 +225,7 @@ static void quarantine_work(struct work_struct *work)
 						  quarantine_work.work);
 	unsigned long delay = 0;
 
-	/* what stays is pinned, or hidden by neighbours' mappings: find out */
+	/* After some delay, unmap the neighbours that may hide the answer. */
 	quarantine_pass(cv, NULL,
 			READ_ONCE(cv->quarantine_delay) > REAP_DELAY_FIND_OUT,
 			READ_ONCE(cv->nr_quarantined), UINT_MAX);
@@ -218,7 +241,7 @@ static void quarantine_work(struct work_struct *work)
 }
 
 /**
- * accmem_quarantine_init() - get the reaper of a carveout ready
+ * accmem_quarantine_init() - initialize the quarantine of a carveout
  * @cv: the carveout
  */
 void accmem_quarantine_init(struct accmem_carveout *cv)
@@ -228,8 +251,10 @@ void accmem_quarantine_init(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_quarantine_stop() - end the reaper
+ * accmem_quarantine_stop() - stop the worker of the quarantine
  * @cv: the carveout, all of whose memory is free
+ *
+ * Context: Process context. Waits for the worker. May sleep.
  */
 void accmem_quarantine_stop(struct accmem_carveout *cv)
 {

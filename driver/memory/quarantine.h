@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Quarantined memory: freed memory whose pages are still pinned.
+ * Quarantine: freed memory whose pages are still pinned.
+ *
+ * accmem_bo_put() puts the buffer object on the carveout's list. A worker and the
+ * functions here scan the list and free each buffer object whose pins are gone.
  */
 #ifndef ACCMEM_MEMORY_QUARANTINE_H
 #define ACCMEM_MEMORY_QUARANTINE_H

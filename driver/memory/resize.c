@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that grows, shrinks, or is copied.
+ * Resizing: buffer objects that grow, shrink, move or are copied.
  *
- * Where it cannot grow by what lies right behind it (accmem_bo_extend()), it
- * joins another memory, which has been taken and charged. It shrinks by a split: what
- * is beyond its new end becomes a memory of its own, which is given back, or
- * quarantined, as any is. What can fail of both is in a first step. The second changes
- * what others see, and is made under the lock that guards the memory's names.
+ * Grow: if the memory directly behind the buffer object is free, accmem_bo_extend()
+ * adds it. Otherwise the caller allocates a second buffer object, and
+ * accmem_bo_join() moves its runs to the end of the first.
  *
- * A fault checks the size under the lock of the page that it shows, or of the
- * mapping where there are no pages. Who shrinks a memory changes the size, passes
- * through these locks, and takes the mappings down: no fault shows the old end
- * after that.
+ * Shrink: a split moves the memory beyond the new end to a second buffer object. The
+ * second buffer object is freed, or quarantined while its pages are pinned.
  *
- * Locks: accmem_bo.lock, which the caller holds for a split, > the carveout's;
- * folio lock.
+ * Both have two steps. The prepare step may fail. The second step changes what other
+ * tasks see; the caller makes it under the lock that guards the names.
+ *
+ * Faults: a fault checks the size of the buffer object under the lock of the page, or
+ * of the address_space if there are no pages. After the split has changed the size,
+ * accmem_bo_split_finish() takes and releases each of these locks and then unmaps the
+ * rest. From then on no fault maps memory beyond the new end.
+ *
+ * Locking: accmem_bo.lock > the carveout's lock; folio lock. The caller holds
+ * accmem_bo.lock for a split. The carveout's lock guards the size and the runs.
  */
 #include <linux/fs.h>
 #include <linux/kernel.h>
@@ -29,11 +33,11 @@
 #include "memory/resize.h"
 
 #define RESIZE_CHUNK \
-	((u64)SZ_2M) /* copied or cleared between two looks around */
+	((u64)SZ_2M) /* bytes between two checks for a fatal signal */
 #define RESIZE_BUFFER ((u64)SZ_64K)
-#define RESIZE_PATIENCE msecs_to_jiffies(30) /* with who seems to have a pin */
+#define RESIZE_PATIENCE msecs_to_jiffies(30) /* until a reference counts as a pin */
 
-/* does @more lie right behind a memory? */
+/* Return true if the runs of @more start directly behind those of @bo. */
 static bool resize_touches(struct accmem_bo *bo, const struct accmem_bo *more)
 {
 	const struct accmem_run *last = accmem_runs_last(bo);
@@ -48,12 +52,13 @@ static struct accmem_run *resize_new_runs(unsigned int nr)
 }
 
 /**
- * accmem_bo_join_prepare() - get ready to join two memories
- * @bo: the memory, which the caller alone resizes; of mapped translation
- * @more: what it gets at its end: of the same account and cache mode, mapped
- *	nowhere, and without pages
+ * accmem_bo_join_prepare() - make room for the runs of a second buffer object
+ * @bo: the buffer object, with mapped translation; only the caller resizes it
+ * @more: the second buffer object, of the same account and cache mode, without
+ *	mappings and without pages
  *
- * Return: 0; -ENOMEM, and nothing has changed.
+ * Context: Process context. May sleep.
+ * Return: 0; -ENOMEM, with @bo unchanged.
  */
 int accmem_bo_join_prepare(struct accmem_bo *bo, struct accmem_bo *more)
 {
@@ -83,12 +88,12 @@ static void resize_set_size(struct accmem_bo *bo, u64 size)
 }
 
 /**
- * accmem_bo_join() - join two memories
- * @bo: the memory
- * @more: as for accmem_bo_join_prepare(); empty then, for
- *	accmem_bo_destroy_empty()
+ * accmem_bo_join() - move the runs of one buffer object to the end of another
+ * @bo: the buffer object that grows
+ * @more: the second buffer object, as for accmem_bo_join_prepare(); empty on return,
+ *	for accmem_bo_destroy_empty()
  *
- * Does not sleep.
+ * Context: Takes and releases the carveout's lock. Does not sleep.
  */
 void accmem_bo_join(struct accmem_bo *bo, struct accmem_bo *more)
 {
@@ -112,10 +117,13 @@ void accmem_bo_join(struct accmem_bo *bo, struct accmem_bo *more)
 }
 
 /**
- * accmem_bo_swap_runs() - change what is behind two memories
- * @bo: a memory
- * @other: another of the same account. Neither is found by its runs. Does not
- *	sleep.
+ * accmem_bo_swap_runs() - exchange the runs of two buffer objects
+ * @bo: a buffer object with one run
+ * @other: another one with one run, of the same account
+ *
+ * No index of the caller may find @bo or @other by its runs.
+ *
+ * Context: Takes and releases the carveout's lock. Does not sleep.
  */
 void accmem_bo_swap_runs(struct accmem_bo *bo, struct accmem_bo *other)
 {
@@ -132,7 +140,7 @@ void accmem_bo_swap_runs(struct accmem_bo *bo, struct accmem_bo *other)
 	accmem_carveout_unlock(cv);
 }
 
-/* the run that @size bytes end in, and how much of it they have */
+/* Find the run in which the first @size bytes end; @kept: their bytes in this run. */
 static unsigned int resize_find(const struct accmem_bo *bo, u64 size, u64 *kept)
 {
 	unsigned int i;
@@ -144,13 +152,16 @@ static unsigned int resize_find(const struct accmem_bo *bo, u64 size, u64 *kept)
 }
 
 /**
- * accmem_bo_shrink_floor() - what a memory has when it has shrunk
- * @bo: the memory, which the caller alone resizes
- * @size: bytes that it is to have at least, not 0, at most what it has
- * @nr_runs: out: runs
+ * accmem_bo_shrink_floor() - compute the size after a shrink
+ * @bo: the buffer object; only the caller resizes it
+ * @size: requested size in bytes, not 0, at most the present size
+ * @nr_runs: out: number of runs after the shrink
  *
- * Return: bytes; more than @size where a part cannot be given back, which a fault
- * may change.
+ * The result is larger than @size if a folio must stay whole. A fault may change the
+ * result later.
+ *
+ * Context: Does not sleep.
+ * Return: size after the shrink, in bytes.
  */
 u64 accmem_bo_shrink_floor(struct accmem_bo *bo, u64 size,
 			   unsigned int *nr_runs)
@@ -163,7 +174,7 @@ u64 accmem_bo_shrink_floor(struct accmem_bo *bo, u64 size,
 	return size;
 }
 
-/* @rest gets runs: what @bo has beyond @size */
+/* Copy the runs of @bo beyond @size bytes to @rest. */
 static int resize_copy_rest(struct accmem_bo *bo, struct accmem_bo *rest,
 			    u64 size)
 {
@@ -203,16 +214,17 @@ static void resize_drop_rest(struct accmem_bo *rest)
 }
 
 /**
- * accmem_bo_split_prepare() - get ready to split a memory
- * @bo: the memory, which the caller alone resizes
- * @rest: an empty memory of the same account; gets what is beyond @size
- * @size: bytes that @bo keeps at least, not 0
+ * accmem_bo_split_prepare() - prepare the split of a buffer object
+ * @bo: the buffer object; only the caller resizes it
+ * @rest: an empty buffer object of the same account, for the memory beyond @size
+ * @size: smallest size of @bo after the split in bytes, not 0
  *
- * The lock of @bo is held until the memory is split, so that no page appears. On
- * success accmem_bo_split() follows, and accmem_bo_split_end() or
- * accmem_bo_split_abort().
+ * On success the caller calls accmem_bo_split(), and then accmem_bo_split_end() or
+ * accmem_bo_split_abort(). The caller holds accmem_bo.lock from this call to
+ * accmem_bo_split_end(), so that no fault adds a page.
  *
- * Return: 0; -ENODATA where nothing can be given back; -ENOMEM.
+ * Context: Process context. The caller holds accmem_bo.lock of @bo. May sleep.
+ * Return: 0; -ENODATA if no memory can be freed; -ENOMEM.
  */
 int accmem_bo_split_prepare(struct accmem_bo *bo, struct accmem_bo *rest,
 			    u64 size)
@@ -238,12 +250,17 @@ int accmem_bo_split_prepare(struct accmem_bo *bo, struct accmem_bo *rest,
 }
 
 /**
- * accmem_bo_split() - split a memory
- * @bo: the memory; the lock is held, too, under which it becomes mapped
- * @rest: as for accmem_bo_split_prepare(); live then
+ * accmem_bo_split() - split a buffer object
+ * @bo: the buffer object
+ * @rest: the second buffer object from accmem_bo_split_prepare(); live on success
  *
- * Return: false if nothing was done, for @bo has been mapped meanwhile, and more
- * of it stays: accmem_bo_split_abort() and another attempt follow.
+ * The split fails if a mapping of @bo was made after accmem_bo_split_prepare(), and
+ * more of @bo must stay because of this mapping. The caller then calls
+ * accmem_bo_split_abort() and starts again.
+ *
+ * Context: The caller holds accmem_bo.lock of @bo, and the lock under which
+ * accmem_bo.mapped is set. Takes and releases the carveout's lock. Does not sleep.
+ * Return: true on success; false if nothing was changed.
  */
 bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
 {
@@ -266,7 +283,12 @@ bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
 
 /**
  * accmem_bo_split_abort() - undo accmem_bo_split_prepare()
- * @rest: is empty again; the kernel maps it not, for that leaves nothing to stay
+ * @rest: the second buffer object; empty on return
+ *
+ * @rest has no kernel mapping (accmem_bo.io) to undo: accmem_bo_split() fails only in
+ * backings with the operation shrink_floor, and these make no such mapping.
+ *
+ * Context: Process context. May sleep.
  */
 void accmem_bo_split_abort(struct accmem_bo *rest)
 {
@@ -275,8 +297,10 @@ void accmem_bo_split_abort(struct accmem_bo *rest)
 }
 
 /**
- * accmem_bo_split_end() - forget the pages of what a memory has lost
- * @bo: the memory, after accmem_bo_split(); its lock is held
+ * accmem_bo_split_end() - remove the split-off pages from the buffer object
+ * @bo: the buffer object, after accmem_bo_split()
+ *
+ * Context: Process context. The caller holds accmem_bo.lock of @bo. May sleep.
  */
 void accmem_bo_split_end(struct accmem_bo *bo)
 {
@@ -295,9 +319,11 @@ static void resize_unmap(struct accmem_bo *bo, u64 offset, u64 size)
 }
 
 /**
- * accmem_bo_split_finish() - give back what a memory has lost
- * @bo: the memory, after accmem_bo_split_end(), without its lock
- * @rest: goes, or is quarantined. Sleeps.
+ * accmem_bo_split_finish() - unmap and free the split-off memory
+ * @bo: the buffer object, after accmem_bo_split_end()
+ * @rest: the second buffer object; the function frees or quarantines it
+ *
+ * Context: Process context. The caller does not hold accmem_bo.lock. May sleep.
  */
 void accmem_bo_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 {
@@ -308,7 +334,7 @@ void accmem_bo_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 	accmem_bo_detach(rest);
 }
 
-/* do pages stay with somebody while faults wait, for as long as a pin is not gone? */
+/* Return true if references to pages of @bo remain for RESIZE_PATIENCE. */
 static bool resize_check_pins(struct accmem_bo *bo)
 {
 	unsigned long until = jiffies + RESIZE_PATIENCE;
@@ -324,13 +350,15 @@ static bool resize_check_pins(struct accmem_bo *bo)
 }
 
 /**
- * accmem_bo_is_pinned() - has anybody pages of a memory?
- * @bo: the memory, whose mappings are taken down, and come back by a fault
+ * accmem_bo_is_pinned() - check for pins of a buffer object
+ * @bo: the buffer object; the function unmaps it, and faults map it again
  *
- * A fault, or a walk of page tables, has a page for a moment: that is waited for, and
- * new faults wait meanwhile.
+ * A fault or a page table walk may have a reference to a page for a moment. The
+ * function therefore repeats the check until RESIZE_PATIENCE has passed. New faults
+ * wait meanwhile in accmem_bo_wait_pin_check().
  *
- * Return: whether somebody has, or the caller is being killed. Sleeps.
+ * Context: Process context. May sleep.
+ * Return: true if a page is pinned, or if the caller is being killed.
  */
 bool accmem_bo_is_pinned(struct accmem_bo *bo)
 {
@@ -346,9 +374,14 @@ bool accmem_bo_is_pinned(struct accmem_bo *bo)
 }
 
 /**
- * accmem_bo_wait_pin_check() - have a fault wait for accmem_bo_is_pinned()
- * @bo: the memory, to no page of which the caller has a reference. Sleeps, for a
- *	bounded time: who asks on and on does not keep others from the memory.
+ * accmem_bo_wait_pin_check() - wait in a fault for accmem_bo_is_pinned()
+ * @bo: the buffer object
+ *
+ * The wait ends after twice RESIZE_PATIENCE, so that a program that calls REALLOC in a
+ * loop does not keep other processes from the memory.
+ *
+ * Context: Process context. The caller has no reference to a page of @bo, which would
+ * look like a pin. May sleep.
  */
 void accmem_bo_wait_pin_check(struct accmem_bo *bo)
 {
@@ -358,7 +391,7 @@ void accmem_bo_wait_pin_check(struct accmem_bo *bo)
 				       2 * RESIZE_PATIENCE);
 }
 
-/* through memory of the kernel's, as a device would copy */
+/* Copy through a buffer of the kernel, with the access operation of both backings. */
 static int resize_copy_through(struct accmem_bo *to, u64 to_offset,
 			       struct accmem_bo *from, u64 from_offset,
 			       u64 size)
@@ -382,13 +415,14 @@ static int resize_copy_through(struct accmem_bo *to, u64 to_offset,
 }
 
 /**
- * accmem_bo_copy() - copy from a memory to another one
- * @to: the memory that gets the bytes: of the same account
- * @to_offset: where in it
- * @from: the memory that they are in
- * @from_offset: where in it
- * @size: how many. Sleeps.
+ * accmem_bo_copy() - copy bytes from one buffer object to another
+ * @to: the destination, of the same account as @from
+ * @to_offset: offset in @to, in bytes
+ * @from: the source
+ * @from_offset: offset in @from, in bytes
+ * @size: bytes to copy
  *
+ * Context: Process context. May sleep.
  * Return: 0; -ENOMEM, -EINTR.
  */
 int accmem_bo_copy(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
@@ -415,11 +449,12 @@ int accmem_bo_copy(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
 }
 
 /**
- * accmem_bo_clear() - clear a part of a memory that is in use
- * @bo: the memory
- * @offset: where, in bytes
- * @size: how many. Sleeps.
+ * accmem_bo_clear() - zero a part of a buffer object that is in use
+ * @bo: the buffer object
+ * @offset: offset in @bo, in bytes
+ * @size: bytes to zero
  *
+ * Context: Process context. May sleep.
  * Return: 0; -ENOMEM, -EINTR.
  */
 int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size)

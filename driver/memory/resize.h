@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory that grows, shrinks, moves or is split.
+ * Resizing: buffer objects that grow, shrink, move or are copied.
+ *
+ * REALLOC grows a buffer object with accmem_bo_join() or accmem_bo_swap_runs(), and
+ * shrinks it with the functions accmem_bo_split_*(), in the order in which they are
+ * declared. resize.c describes the steps.
  */
 #ifndef ACCMEM_MEMORY_RESIZE_H
 #define ACCMEM_MEMORY_RESIZE_H

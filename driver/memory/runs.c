@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs: where in its carveout a memory is.
+ * Runs: the parts of its carveout that a buffer object uses.
  *
- * The only caller of the allocator but for the cleaner. Work under the
- * carveout's lock is bounded: memory of many runs is taken and given in
- * batches, and an exact search goes on in steps. A run is charged in the hold
- * that places it, for where it lies decides what it withholds from others.
+ * The functions here and the cleaner are the only callers of the buddy allocator.
  *
- * Giving back allocates nothing.
+ * Each critical section of the carveout's lock is bounded. Many runs are allocated and
+ * freed in batches, and an exact search continues in steps. A run is charged in the
+ * critical section that allocates it, since its position decides how many folios it
+ * withholds from other accounts.
  *
- * Locks: the carveout's, with none held by the caller unless it is said.
+ * Freeing runs allocates no memory, so that it cannot fail.
+ *
+ * Locking: the functions take and release the carveout's lock, unless their comment
+ * says that the caller holds it.
  */
 #include <linux/capability.h>
 #include <linux/kernel.h>
@@ -21,7 +24,7 @@
 #include "internal.h"
 #include "memory/clear.h"
 
-#define RUNS_BATCH 64u /* taken or given in one hold of the lock */
+#define RUNS_BATCH 64u /* runs allocated or freed in one critical section */
 
 static void run_free(struct accmem_bo *bo, u64 start, u64 size)
 {
@@ -30,7 +33,7 @@ static void run_free(struct accmem_bo *bo, u64 start, u64 size)
 					     bo->account->id));
 }
 
-/* @run has been placed: it is charged and live, or given back again */
+/* Charge @run, which was just allocated. Free it again if a limit is reached. */
 static int run_charge(struct accmem_bo *bo, const struct accmem_run *run,
 		      bool exempt)
 {
@@ -63,7 +66,7 @@ static int run_place(struct accmem_bo *bo,
 	return err;
 }
 
-/* where others' folios hid the room: in as many holds as it takes */
+/* Search exactly, in steps, if folios of other accounts hide free runs. */
 static int run_search(struct accmem_bo *bo,
 		      const struct accmem_buddy_request *req, bool exempt,
 		      struct accmem_run *run)
@@ -87,7 +90,7 @@ static int run_search(struct accmem_bo *bo,
 	return err;
 }
 
-/* at the start of a folio: it claims as few as its size allows */
+/* Allocate at the start of a folio, where a run claims the fewest folios. */
 static int run_place_aligned(struct accmem_bo *bo,
 			     const struct accmem_buddy_request *req,
 			     bool exempt, struct accmem_run *run)
@@ -98,7 +101,7 @@ static int run_place_aligned(struct accmem_bo *bo,
 	return run_place(bo, &aligned, exempt, run);
 }
 
-/* in folios that are charged already, or else where it claims few new ones */
+/* Allocate in folios that the account has, or else where few new folios are claimed. */
 static int run_place_frugally(struct accmem_bo *bo,
 			      const struct accmem_buddy_request *req,
 			      bool exempt, struct accmem_run *run)
@@ -113,14 +116,14 @@ static int run_place_frugally(struct accmem_bo *bo,
 	return err == -ENOSPC ? -EDQUOT : err;
 }
 
-/* where folios have owners, and what a run withholds depends on where it lies */
+/* Allocate where folios have owners, so that the charge depends on the position. */
 static int run_place_owned(struct accmem_bo *bo,
 			   const struct accmem_buddy_request *req, bool exempt,
 			   struct accmem_run *run)
 {
 	int err = -ENOSPC;
 
-	/* two folios of which it has a part each would be charged in whole */
+		/* A run that starts inside a folio may claim one folio more. */
 	if (req->size >= ACCMEM_FOLIO &&
 	    accmem_charge_exceeds_limit(U64_MAX, exempt))
 		err = run_place_aligned(bo, req, exempt, run);
@@ -133,7 +136,7 @@ static int run_place_owned(struct accmem_bo *bo,
 	return err;
 }
 
-/* one run: placed, charged and live */
+/* Allocate and charge one run. */
 static int run_take(struct accmem_bo *bo,
 		    const struct accmem_buddy_request *req, bool exempt,
 		    struct accmem_run *run)
@@ -142,7 +145,7 @@ static int run_take(struct accmem_bo *bo,
 				run_place(bo, req, exempt, run);
 }
 
-/* a run at the start of room to grow into, which stays free */
+/* Allocate at the start of a larger free run, whose rest stays free for growth. */
 static int run_place_in_room(struct accmem_bo *bo,
 			     const struct accmem_buddy_request *req, u64 room,
 			     bool exempt, struct accmem_run *run)
@@ -163,7 +166,7 @@ static int run_place_in_room(struct accmem_bo *bo,
 	return err;
 }
 
-/* what identity translation makes of a device address */
+/* With identity translation, a device address and its alignment fix the position. */
 static void run_ask_for_address(struct accmem_buddy_request *req,
 				const struct accmem_bo_spec *spec)
 {
@@ -174,7 +177,7 @@ static void run_ask_for_address(struct accmem_buddy_request *req,
 	req->end = spec->start + spec->size;
 }
 
-/* identity translation, or one run asked for */
+/* Allocate one run, for identity translation or on request. */
 static int runs_take_one(struct accmem_bo *bo,
 			 const struct accmem_bo_spec *spec, bool exempt)
 {
@@ -216,7 +219,7 @@ static int runs_grow(struct accmem_bo *bo, unsigned int capacity)
 	return 0;
 }
 
-/* the @nr runs from @runs on, that hold @size bytes together */
+/* Charge the @nr runs at @runs, of @size bytes in total, or free them again. */
 static int runs_charge(struct accmem_bo *bo, const struct accmem_run *runs,
 		       unsigned int nr, u64 size, bool exempt)
 {
@@ -234,7 +237,7 @@ static int runs_charge(struct accmem_bo *bo, const struct accmem_run *runs,
 	return err;
 }
 
-/* as much of @size bytes as one batch of runs can hold */
+/* Allocate at most @size bytes in one batch. @taken: out: bytes allocated. */
 static int runs_take_batch(struct accmem_bo *bo,
 			   const struct accmem_bo_spec *spec, u64 size,
 			   bool exempt, u64 *taken)
@@ -270,7 +273,7 @@ static int runs_take_batch(struct accmem_bo *bo,
 	return 0;
 }
 
-/* a part of @bo goes back, whose pages nobody else has */
+/* Free a run of @bo, whose pages are not pinned. The carveout's lock is held. */
 static void run_give(struct accmem_bo *bo, const struct accmem_run *run)
 {
 	struct accmem_carveout *cv = bo->cv;
@@ -284,7 +287,7 @@ static void run_give(struct accmem_bo *bo, const struct accmem_run *run)
 	accmem_uncharge(bo->account, released);
 }
 
-/* what has to be cleared for others of what goes back next; sleeps */
+/* Set clean_for of the chunks in runs that are freed next. May sleep. */
 static void runs_release_units(struct accmem_bo *bo,
 			       const struct accmem_run *runs, unsigned int nr,
 			       bool mapped)
@@ -296,7 +299,7 @@ static void runs_release_units(struct accmem_bo *bo,
 					   mapped);
 }
 
-/* runs of @size bytes together; were they @mapped? */
+/* Free @nr runs of @size bytes in total. @mapped: user space has mapped them. */
 static void runs_give_back(struct accmem_bo *bo, const struct accmem_run *runs,
 			   unsigned int nr, u64 size, bool mapped)
 {
@@ -318,7 +321,7 @@ static void runs_give_back(struct accmem_bo *bo, const struct accmem_run *runs,
 	accmem_clear_kick(cv, mapped);
 }
 
-/* the charge of a run, and the units that it claims, become another account's */
+/* Move the charge of a run, and the folios that it claims, to another account. */
 static int run_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 			 const struct accmem_run *run, bool exempt)
 {
@@ -337,14 +340,16 @@ static int run_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 }
 
 /**
- * accmem_runs_hand_off() - let a memory have what another one has
- * @from: a memory of one run, which nobody has ever mapped; has nothing then
- * @to: one that has nothing, of any account of the device; is live
- * @exempt: the limits of its user do not count
+ * accmem_runs_hand_off() - move the run of one buffer object to another
+ * @from: a buffer object with one run, never mapped; without runs on success
+ * @to: an empty buffer object of any account of the device; live on success
+ * @exempt: true to ignore the limits of @to's user
  *
- * Nobody's folios are withheld from others by it that were not before. Does not sleep.
+ * The handoff withholds no folio from other accounts that was not withheld before.
  *
- * Return: 0; -EDQUOT; -EBUSY where others have a part of a folio of it.
+ * Context: Takes and releases the carveout's lock. Does not sleep.
+ * Return: 0; -EDQUOT if a limit is reached; -EBUSY if another account or the cleaner
+ * has a part of one of the folios.
  */
 int accmem_runs_hand_off(struct accmem_bo *from, struct accmem_bo *to,
 			 bool exempt)
@@ -372,8 +377,10 @@ int accmem_runs_hand_off(struct accmem_bo *from, struct accmem_bo *to,
 }
 
 /**
- * accmem_runs_forget() - forget where a memory is
- * @bo: the memory, whose runs are somebody else's, or nobody's
+ * accmem_runs_forget() - free the array of runs, but not the runs
+ * @bo: the buffer object, whose runs were freed or handed off
+ *
+ * Context: Does not sleep, unless the array is so large that vmalloc() allocated it.
  */
 void accmem_runs_forget(struct accmem_bo *bo)
 {
@@ -384,8 +391,12 @@ void accmem_runs_forget(struct accmem_bo *bo)
 }
 
 /**
- * accmem_runs_free() - give all runs of a memory back
- * @bo: the memory. Sleeps, allocates nothing.
+ * accmem_runs_free() - free and uncharge all runs of a buffer object
+ * @bo: the buffer object
+ *
+ * The function allocates no memory.
+ *
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
  */
 void accmem_runs_free(struct accmem_bo *bo)
 {
@@ -393,7 +404,7 @@ void accmem_runs_free(struct accmem_bo *bo)
 	accmem_runs_forget(bo);
 }
 
-/* an array of one run is none */
+/* Replace an array of one run by accmem_bo.run. */
 static void runs_trim(struct accmem_bo *bo)
 {
 	if (bo->nr_runs != 1)
@@ -403,7 +414,7 @@ static void runs_trim(struct accmem_bo *bo)
 	bo->runs = &bo->run;
 }
 
-/* mapped translation: several runs will do */
+/* Allocate several runs, for mapped translation. */
 static int runs_take_many(struct accmem_bo *bo,
 			  const struct accmem_bo_spec *spec, bool exempt)
 {
@@ -427,7 +438,7 @@ static int runs_take_many(struct accmem_bo *bo,
 		if (err)
 			goto err;
 		left -= taken;
-		/* no more than that was to be had; it may get better again */
+		/* Free memory may grow: try up to twice of the last success next. */
 		most = 2 * taken;
 	}
 	runs_trim(bo);
@@ -446,16 +457,19 @@ static int runs_take_any(struct accmem_bo *bo,
 	if (bo->cv->translation == ACCMEM_TRANSLATION_IDENTITY ||
 	    spec->flags & ACCMEM_ALLOC_CONTIGUOUS)
 		return runs_take_one(bo, spec, exempt);
-	/* one run is the common case, and needs no array */
+	/* Try one run first: it is the common case and needs no array. */
 	err = runs_take_one(bo, spec, exempt);
 	return err == -ENOSPC ? runs_take_many(bo, spec, exempt) : err;
 }
 
 /**
- * accmem_runs_alloc() - take what a memory asks for
- * @bo: the memory, without runs. They are charged, and live.
- * @spec: what is wanted. Who may exceed limits does.
+ * accmem_runs_alloc() - allocate and charge the runs of a buffer object
+ * @bo: the buffer object, without runs; the new runs are live
+ * @spec: size, alignment and placement of the request
  *
+ * A task with CAP_SYS_RESOURCE may exceed the limits.
+ *
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
  * Return: 0; -ENOSPC, -EDQUOT, -ENOMEM, -EINTR.
  */
 int accmem_runs_alloc(struct accmem_bo *bo, const struct accmem_bo_spec *spec)
@@ -467,7 +481,7 @@ int accmem_runs_alloc(struct accmem_bo *bo, const struct accmem_bo_spec *spec)
 	return err;
 }
 
-/* what lies right behind a memory */
+/* Build the request for @size bytes directly behind the last run. */
 static struct accmem_buddy_request run_behind(struct accmem_bo *bo, u64 size)
 {
 	const struct accmem_run *last = accmem_runs_last(bo);
@@ -483,13 +497,14 @@ static struct accmem_buddy_request run_behind(struct accmem_bo *bo, u64 size)
 }
 
 /**
- * accmem_run_alloc_at_end() - take what lies right behind a memory
- * @bo: the memory
+ * accmem_run_alloc_at_end() - allocate and charge the run directly behind the last one
+ * @bo: the buffer object
  * @size: bytes, a multiple of @page_size
- * @page_size: bytes; what is taken begins at a multiple of it
- * @more: out: what was taken. It is charged and live, and not the memory's yet.
+ * @page_size: bytes; the new run starts at a multiple of it
+ * @more: out: the new run, live, and not a part of @bo yet
  *
- * Return: 0; as accmem_runs_alloc().
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
+ * Return: 0; -ENOSPC, -EDQUOT, -EINTR.
  */
 int accmem_run_alloc_at_end(struct accmem_bo *bo, u64 size, u64 page_size,
 			    struct accmem_run *more)
@@ -508,8 +523,10 @@ int accmem_run_alloc_at_end(struct accmem_bo *bo, u64 size, u64 page_size,
 
 /**
  * accmem_run_free() - undo accmem_run_alloc_at_end()
- * @bo: the memory
- * @run: what was taken, which nobody has seen. Sleeps.
+ * @bo: the buffer object
+ * @run: the run, which no task has mapped or accessed
+ *
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
  */
 void accmem_run_free(struct accmem_bo *bo, const struct accmem_run *run)
 {

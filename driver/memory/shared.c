@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Shared memory: where its pieces are, and how they move.
+ * Shared memory: pieces that move between the host and the device.
  *
- * A shared buffer has device memory and, of the same size, memory of the host. Each
- * piece of 2 MiB (the last may be shorter) is valid on one side or on both; at first
- * it is on both, and zero. Mappings show the host's side, the device reaches its own:
- * who touches a piece that is not valid on its side has it copied, and who writes to it
- * makes the other side's copy invalid. So a piece that nobody has written to since it
- * was copied moves without a copy.
+ * A shared buffer has two buffer objects of the same size: device memory, and host
+ * memory (accmem_shared.host). User mappings map the host side; the device accesses
+ * its own side. Shared memory is divided into pieces of 2 MiB; the last may be shorter.
  *
- * A page of the host can be written to through a mapping only while the device's copy
- * is invalid: else it is mapped read-only, and a write faults (shared_fault.c). A fault
- * takes the lock of its page while the piece stays where it is. Who has a piece leave
- * the host waits for these locks, and takes its mappings down; when nobody else has its
- * pages either, it is copied. Pinned pages stay: a device of somebody else may write to
- * them without a fault.
+ * States of a piece: valid on the host, on the device, or on both. At first a piece is
+ * valid on both sides, and zero. An access on a side where the piece is not valid
+ * copies the piece to that side. A write makes the copy of the other side invalid. A
+ * piece that was not written since the last copy moves without a copy.
  *
- * Locks: mmap_lock > accmem_shared.lock > locks of pages and of the address_space, and
- * those of the backing.
+ * A user mapping can write to a page only while the copy of the device is invalid.
+ * Otherwise the page is mapped read-only, and a write faults (shared_fault.c). A fault
+ * locks its page while accmem_shared.lock keeps the piece in place.
+ *
+ * To move a piece from the host to the device, a task waits for the page locks, unmaps
+ * the piece, waits until its pages have no other references, and copies it. Pinned
+ * pages do not move, since another device may write to them without a fault.
+ *
+ * Locking: mmap_lock > accmem_shared.lock > page locks, the locks of the
+ * address_space and of the backing. accmem_shared.lock guards the states.
  */
 #include <linux/kernel.h>
 #include <linux/mm.h>
@@ -30,7 +33,7 @@
 #include "memory/shared.h"
 #include "trace/trace.h"
 
-/* how long faults in progress have to let go of a page: they may be preempted */
+/* Wait for references of faults that were preempted, before a page counts as pinned. */
 #define SHARED_LOOK_MS 100u
 
 static unsigned int shared_piece_of(u64 offset)
@@ -56,7 +59,7 @@ static void shared_set_state(struct accmem_bo *bo, unsigned int piece,
 	bo->shared->state[piece] = state;
 }
 
-/* the host's bytes at @offset of its side, and how many lie there together */
+/* Address of the host's bytes at @offset; @size: out: contiguous bytes, up to @end. */
 static void *shared_kmap(struct accmem_bo *bo, u64 offset, u64 end, bool make,
 			 u64 *size)
 {
@@ -67,7 +70,7 @@ static void *shared_kmap(struct accmem_bo *bo, u64 offset, u64 end, bool make,
 	return address;
 }
 
-/* where the host has no page, it has nothing but zeroes */
+/* Copy a piece to the device. A page that the host does not have is zero. */
 static int shared_copy_to_device(struct accmem_bo *bo, unsigned int piece)
 {
 	const struct accmem_backing_ops *ops = bo->cv->ops;
@@ -105,7 +108,7 @@ static int shared_copy_to_host(struct accmem_bo *bo, unsigned int piece)
 	return err;
 }
 
-/* pages that faults have taken have been shown then */
+/* Wait for faults that have locked a page of the piece: then their page is mapped. */
 static void shared_sync_faults(struct accmem_bo *bo, unsigned int piece)
 {
 	u64 end = shared_piece_end(bo, piece), offset, size;
@@ -137,7 +140,7 @@ static bool shared_is_idle(struct accmem_bo *bo, unsigned int piece)
 	return true;
 }
 
-/* no CPU has the piece any more; -EBUSY where its pages are pinned, for that long */
+/* Unmap a piece. -EBUSY if its pages have other references for @patience_ms. */
 static int shared_take_from_host(struct accmem_bo *bo, unsigned int piece,
 				 unsigned int patience_ms)
 {
@@ -178,8 +181,8 @@ static void shared_count(struct accmem_bo *bo, unsigned int piece,
 }
 
 /*
- * A piece is valid on the device, and on the host no more than it was. A write makes
- * it invalid there, in any case.
+ * Make a piece valid on the device. With @write, make it invalid on the host. A piece
+ * that is not valid on the host does not become valid there.
  */
 static int shared_to_device(struct accmem_bo *bo, unsigned int piece,
 			    bool write)
@@ -192,7 +195,7 @@ static int shared_to_device(struct accmem_bo *bo, unsigned int piece,
 		state &= ~ACCMEM_SHARED_HOST;
 	if (state == old)
 		return 0;
-	/* a clean copy can be read by who has pinned it: it is not looked at again */
+	/* A pin of a clean copy only allows reads: without a copy, do not wait. */
 	err = shared_take_from_host(bo, piece, copies ? SHARED_LOOK_MS : 0);
 	if (err == -EBUSY && !copies)
 		err = 0;
@@ -205,7 +208,7 @@ static int shared_to_device(struct accmem_bo *bo, unsigned int piece,
 	return 0;
 }
 
-/* A piece is valid on the host; and, if it is to be written to, there alone. */
+/* Make a piece valid on the host. With @write, make it invalid on the device. */
 static int shared_to_host(struct accmem_bo *bo, unsigned int piece, bool write)
 {
 	u32 state = shared_state(bo, piece);
@@ -224,16 +227,17 @@ static int shared_to_host(struct accmem_bo *bo, unsigned int piece, bool write)
 }
 
 /**
- * accmem_shared_hold() - bring a piece to the host, and have it stay for a moment
- * @bo: shared memory
- * @offset: where in it
- * @write: it is to be written to; else the device may go on having it, too
+ * accmem_shared_hold() - move a piece to the host and lock it there
+ * @bo: the shared buffer object
+ * @offset: offset in @bo, in bytes
+ * @write: true to make the copy of the device invalid
  *
- * Until accmem_shared_drop() the piece stays where it is; and then until the lock of a
- * page of it that was taken meanwhile is dropped. Sleeps; whoever has a reference to a
- * page of the piece calls accmem_shared_try_hold(), for one is waited for by who has the
- * piece leave.
+ * The piece stays in place until accmem_shared_drop(). If the caller locks a page of
+ * the piece before that call, the piece stays in place until the page is unlocked.
  *
+ * Context: Process context. Acquires accmem_shared.lock on success. The caller has no
+ * reference to a page of the piece: a task that holds the lock may wait for this
+ * reference. May sleep.
  * Return: 0; -ENOMEM, -EINTR.
  */
 int accmem_shared_hold(struct accmem_bo *bo, u64 offset, bool write)
@@ -249,12 +253,15 @@ int accmem_shared_hold(struct accmem_bo *bo, u64 offset, bool write)
 }
 
 /**
- * accmem_shared_try_hold() - accmem_shared_hold() that waits for nobody
- * @bo: shared memory
- * @offset: where in it
- * @write: it is to be written to
+ * accmem_shared_try_hold() - accmem_shared_hold() for callers with a page reference
+ * @bo: the shared buffer object
+ * @offset: offset in @bo, in bytes
+ * @write: true to make the copy of the device invalid
  *
- * Return: whether the piece is held.
+ * Context: Process context. Tries to acquire accmem_shared.lock. May sleep while the
+ * piece is copied.
+ * Return: true if the piece is locked; false if another task has the lock, or if the
+ * copy failed.
  */
 bool accmem_shared_try_hold(struct accmem_bo *bo, u64 offset, bool write)
 {
@@ -271,7 +278,7 @@ void accmem_shared_drop(struct accmem_bo *bo)
 	mutex_unlock(&bo->shared->lock);
 }
 
-/* the device goes to the host for what is to stay there */
+/* Access a piece on the host if it has to stay there, else on the device. */
 static int shared_access_piece(struct accmem_bo *bo, u64 offset, void *data,
 			       u64 size, bool write)
 {
@@ -289,14 +296,15 @@ static int shared_access_piece(struct accmem_bo *bo, u64 offset, void *data,
 }
 
 /**
- * accmem_shared_access() - read or write shared memory, as the device does
- * @bo: shared memory
- * @offset: where in it
- * @data: of the kernel
- * @size: bytes, inside the memory, of one piece
- * @write: from @data to the memory, or the other way. Sleeps.
+ * accmem_shared_access() - read or write shared memory as the device does
+ * @bo: the shared buffer object
+ * @offset: offset in @bo, in bytes
+ * @data: buffer of the kernel
+ * @size: bytes, all of them in one piece
+ * @write: true to copy from @data to @bo; false to copy from @bo to @data
  *
- * Return: 0; -EBUSY where pages of the host are pinned, -ENOMEM, -EINTR.
+ * Context: Process context. Takes and releases accmem_shared.lock. May sleep.
+ * Return: 0; -EBUSY if pages of the host side are pinned; -ENOMEM, -EINTR.
  */
 int accmem_shared_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 			 bool write)
@@ -311,13 +319,18 @@ int accmem_shared_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 }
 
 /**
- * accmem_shared_move() - move pieces before they are touched
- * @bo: shared memory
- * @offset: where in it
- * @size: bytes, not 0, inside the memory; the pieces that they are in move
- * @to_device: or to the host. What is to stay there stays. Sleeps.
+ * accmem_shared_move() - move pieces before they are accessed
+ * @bo: the shared buffer object
+ * @offset: offset in @bo, in bytes
+ * @size: bytes, not 0, inside @bo; the pieces that contain these bytes move
+ * @to_device: true to move to the device; false to move to the host
  *
- * Return: as accmem_shared_access(); pieces before the one that failed have moved.
+ * Pieces for which accmem_shared_stay() was called do not move to the device. After a
+ * failure the pieces before the failed piece have moved.
+ *
+ * Context: Process context. Takes and releases accmem_shared.lock for each piece. May
+ * sleep.
+ * Return: 0; -EBUSY if pages of the host side are pinned; -ENOMEM, -EINTR.
  */
 int accmem_shared_move(struct accmem_bo *bo, u64 offset, u64 size,
 		       bool to_device)
@@ -327,7 +340,7 @@ int accmem_shared_move(struct accmem_bo *bo, u64 offset, u64 size,
 	int err = 0;
 
 	for (; piece <= last && !err; piece++) {
-		/* a lock that is free is had by who is killed, too */
+		/* mutex_lock_killable() checks for signals only if it waits. */
 		if (fatal_signal_pending(current) ||
 		    mutex_lock_killable(&bo->shared->lock))
 			return -EINTR;
@@ -342,12 +355,15 @@ int accmem_shared_move(struct accmem_bo *bo, u64 offset, u64 size,
 }
 
 /**
- * accmem_shared_stay() - have pieces stay on the host, where the device goes to them
- * @bo: shared memory
- * @offset: where in it
- * @size: bytes, not 0, inside the memory; it is about the pieces that they are in
- * @stay: or move again. Nothing moves now.
+ * accmem_shared_stay() - set whether pieces stay on the host
+ * @bo: the shared buffer object
+ * @offset: offset in @bo, in bytes
+ * @size: bytes, not 0, inside @bo; the call affects the pieces with these bytes
+ * @stay: true if the device accesses the pieces on the host; false if they move
  *
+ * The function moves no piece.
+ *
+ * Context: Process context. Takes and releases accmem_shared.lock. May sleep.
  * Return: 0; -EINTR.
  */
 int accmem_shared_stay(struct accmem_bo *bo, u64 offset, u64 size, bool stay)
@@ -369,11 +385,14 @@ int accmem_shared_stay(struct accmem_bo *bo, u64 offset, u64 size, bool stay)
 }
 
 /**
- * accmem_shared_create() - give device memory a side on the host
- * @bo: new memory, write-back, which reads as zero, and has no name yet. Sleeps.
+ * accmem_shared_create() - add a host side to device memory
+ * @bo: new device memory, write-back, zeroed, without a name
  *
- * Return: 0; -ENOBUFS where there is no room for the host's side, which may be had by
- * reclaiming; -EDQUOT for a limit, likewise; -ENOMEM, -EINTR.
+ * After -ENOBUFS and -EDQUOT the caller may reclaim memory and try again.
+ *
+ * Context: Process context. May sleep.
+ * Return: 0; -ENOBUFS if memory for the host side is short; -EDQUOT if a limit is
+ * reached; -ENOMEM, -EINTR.
  */
 int accmem_shared_create(struct accmem_bo *bo)
 {
@@ -397,7 +416,10 @@ int accmem_shared_create(struct accmem_bo *bo)
 		kvfree(shared);
 		return host == ERR_PTR(-ENOSPC) ? -ENOBUFS : PTR_ERR(host);
 	}
-	/* pages may be pinned from the first mapping on; and none of it is kept */
+	/*
+	 * Set before the first mapping: every release then checks for pins, and the
+	 * cache of freed buffers does not retain the buffer.
+	 */
 	host->mapped = true;
 	bo->mapped = true;
 	mutex_init(&shared->lock);
@@ -408,8 +430,10 @@ int accmem_shared_create(struct accmem_bo *bo)
 }
 
 /**
- * accmem_shared_place() - the memory is at its device address
- * @bo: shared memory, which is mapped nowhere yet
+ * accmem_shared_place() - set the mapping offset of the host side
+ * @bo: the shared buffer object, with its device address, not mapped yet
+ *
+ * Context: Any.
  */
 void accmem_shared_place(struct accmem_bo *bo)
 {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared memory: device memory with a copy on the host that moves on access.
+ * Shared memory: pieces that move between the host and the device.
+ *
+ * accmem_shared_create() adds a host side to new device memory. Faults and the calls
+ * that access or move memory use the other functions. shared.c describes the pieces.
  */
 #ifndef ACCMEM_MEMORY_SHARED_H
 #define ACCMEM_MEMORY_SHARED_H

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Page faults of shared memory.
+ * Shared memory: page faults of user mappings.
  *
- * Locks: see shared.c. A fault comes with mmap_lock, or the lock of the mapping.
+ * A fault moves the piece to the host, locks the page and returns it. The first write
+ * to a page that is mapped read-only faults again (accmem_shared_mkwrite()).
+ *
+ * Locking: the order is in shared.c. The kernel calls a fault handler with mmap_lock
+ * or with the lock of the VMA held.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -18,11 +22,12 @@ static u64 shared_fault_offset(const struct accmem_bo *bo,
 }
 
 /**
- * accmem_shared_fault() - serve a page fault of a mapping of shared memory
- * @bo: the memory
+ * accmem_shared_fault() - handle a page fault in a mapping of shared memory
+ * @bo: the shared buffer object
  * @vmf: the fault
  *
- * Return: VM_FAULT_LOCKED; VM_FAULT_SIGBUS where the page cannot be had.
+ * Context: Fault handler. Takes and releases accmem_shared.lock. May sleep.
+ * Return: VM_FAULT_LOCKED; VM_FAULT_SIGBUS if the page cannot be made.
  */
 vm_fault_t accmem_shared_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 {
@@ -38,13 +43,15 @@ vm_fault_t accmem_shared_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 }
 
 /**
- * accmem_shared_mkwrite() - a page that a mapping shows is to be written to
- * @bo: the memory
+ * accmem_shared_mkwrite() - handle the first write to a page mapped read-only
+ * @bo: the shared buffer object
  * @vmf: the fault, with the page, to which the caller has a reference
  *
- * Where the piece is held, the page is taken down, and the fault comes again without a
- * reference.
+ * If another task has the lock of the pieces, or if the piece cannot be moved, the
+ * function unmaps the page. The program then faults again, without a page reference.
  *
+ * Context: Fault handler. Tries to acquire accmem_shared.lock, and releases it. May
+ * sleep.
  * Return: VM_FAULT_LOCKED or VM_FAULT_NOPAGE.
  */
 vm_fault_t accmem_shared_mkwrite(struct accmem_bo *bo, struct vm_fault *vmf)
