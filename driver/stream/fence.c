@@ -2,22 +2,18 @@
 /*
  * Fences of streams: imported fences and exported fences.
  *
- * A step is an imported fence with the position that it claims. When the fence signals,
- * the stream reaches the position. An exported fence is a fence of a position that is
- * claimed or reached; it signals when the stream reaches the position. Steps and
- * exported fences can outlive the stream's file. Both hold a reference to the module.
+ * A step is an imported fence with the position that it claims. The stream reaches the
+ * position when the fence signals. An exported fence belongs to a reached or claimed
+ * position and signals when the stream reaches the position. Steps and exported fences
+ * can outlive the stream's file, and hold references to the module.
  *
- * A fence signals in any context, with the fence's lock held. The callback of a step
- * therefore only queues the work of the stream. The work advances the count, signals
- * the exported fences and collects the reached frees. No fence is signalled inside the
- * callback of another fence, so a long chain of streams needs no deep stack. The steps
- * of a stream complete in order, so only the first step has a callback.
- *
- * Other drivers may wait for an exported fence. Until the fences are signalled, the
- * work takes only spinlocks and allocates nothing.
- *
- * Locking: stream->lock protects the steps and the tree of exported fences. No function
- * of a fence is called under stream->lock.
+ * A fence signals in any context, with its lock held, so the callback of a step only
+ * queues the work of the stream. The work advances the count, signals exported fences
+ * and collects reached frees: no fence signals inside the callback of another fence.
+ * Steps complete in order, so only the first step of a stream has a callback. Other
+ * drivers may wait for exported fences: before the fences signal, the work may not
+ * allocate. stream->lock protects steps and exports. No fence function is called under
+ * stream->lock.
  */
 #include <linux/file.h>
 #include <linux/module.h>
@@ -174,7 +170,8 @@ static struct exported *export_next_reached(struct accmem_stream *stream,
 
 /*
  * Add an exported fence to the tree if its position is claimed. Return 0 if the fence
- * was added, 1 if the position is already reached, -EPERM if it is not claimed.
+ * was added, 1 if the position is already reached, -EPERM if the position is not
+ * claimed.
  */
 static int export_enter(struct accmem_stream *stream, struct exported *export,
 			int *error)
@@ -261,7 +258,7 @@ static void step_finish(struct step *step)
 
 /*
  * Callback of a step: runs in any context, with the fence's lock held. The work can
- * free the step as soon as step_finish() has marked it done.
+ * free the step as soon as step_finish() has marked the step done.
  */
 static void step_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
 {
@@ -361,7 +358,7 @@ int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd)
 		step_destroy(step);
 		return err;
 	}
-	/* The fence has signalled before the callback was added: call it here. */
+	/* The fence signalled before the callback was added: call the callback. */
 	if (watch && !step_watch(step)) {
 		step_signalled(fence, &step->cb);
 		signalled = true;
@@ -475,6 +472,7 @@ void accmem_stream_work(struct work_struct *work)
 
 	stream_signal_exports(stream, &done);
 	if (!list_empty(&done)) {
+		/* lockless read: the trace may show a later count as well */
 		trace_accmem_stream_reach(stream, READ_ONCE(stream->reached));
 		accmem_stream_flush(stream, &dev->due);
 		queue_work(accmem_wq, &dev->due_work);

@@ -4,20 +4,16 @@
  *
  * A program can free a buffer with a dependency: a position of a stream, or a fence.
  * The buffer is then unpublished, but keeps its memory, its device addresses and its
- * charge until the dependency signals. A request on the same stream can get the buffer
- * earlier (early reuse). The buffer then keeps the dependency; the next free of the
- * buffer waits for this dependency and for its own.
+ * charge until the dependency signals. A request on the same stream can reuse the
+ * buffer early. The buffer then keeps the dependency, and its next free waits for both
+ * dependencies.
  *
- * States: pending -> due -> finished (destroyed), or pending -> reused by a request.
- * Dependencies signal in any context. The frees become due: a list of the device holds
- * the due frees, which a worker finishes. A request that is about to fail finishes due
- * frees, too. A STREAM_SIGNAL call finishes the frees that it made due.
+ * States: pending -> due -> finished (destroyed), or pending -> reused by a request. A
+ * list of the device holds due frees. A worker finishes them, and so does a request
+ * that is about to fail. A STREAM_SIGNAL call finishes the frees that the call made
+ * due. Each pending free holds its context and the module. This file allocates nothing.
  *
- * Each pending free holds a reference to its context and to the module. The functions
- * of this file allocate nothing.
- *
- * Locking: due_lock of the device, then ctx->lock, then stream->lock. No function of a
- * fence is called under the last two.
+ * Locking: due_lock > ctx->lock > stream->lock. No fence is called under a spinlock.
  */
 #include <linux/module.h>
 #include <linux/sched/signal.h>
@@ -156,8 +152,9 @@ static bool pending_wait(struct accmem_pending *pending)
 }
 
 /*
- * Start to wait for the next dependency that has not signalled. Return false if there
- * is none. If true is returned, another thread may have finished the free already.
+ * Start to wait for the next dependency that has not signalled. Return false if all
+ * dependencies have signalled. If true is returned, another thread may have finished
+ * the free already.
  */
 static bool pending_waits_on(struct accmem_pending *pending)
 {
@@ -301,7 +298,8 @@ void accmem_pending_finish(struct llist_head *due)
 }
 
 /*
- * Finish one due free, or a part of it. If there are more pages to free, the function
+ * Finish one due free, or a part of the free, or let the free wait for its next
+ * dependency. If there are more pages to free, the function
  * puts the free back into the list and returns false; the next holder of due_lock
  * continues. This bounds the time for which due_lock is held.
  */
@@ -322,9 +320,8 @@ static bool pending_finish_due(struct accmem_device *dev,
 /*
  * Take one free from the list of due frees and finish the free, or collect more due
  * frees if the list is empty. Decrement *@left when a free is finished. Return false if
- * no free is due, or if the caller is being killed. due_lock is held while a free is in
- * no list, so another thread that takes the lock knows that no free is missing from the
- * list.
+ * no free is due, or if the caller is being killed. due_lock is held while a due
+ * free is in no list, so a thread that takes the lock finds all due frees in the lists.
  */
 static bool pending_finish_one(struct accmem_device *dev, unsigned int *left)
 {

@@ -5,12 +5,13 @@
  * The frees of a context that wait for fences are in a tree, sorted by fence. Frees
  * that wait for the same fence are neighbours in the tree. Only the first free of each
  * fence adds a callback to the fence: callbacks run with the fence's lock held and
- * interrupts disabled, so a context must not add one for each free.
+ * interrupts disabled, so a context must not add a callback for each free.
  *
  * When the fence signals, the callback adds the first free to the list of signalled
  * frees of the device and queues the worker. accmem_pending_collect_signaled() then
  * moves the neighbours to the list of due frees, a batch at a time. The first free
- * leaves the tree last, because it stands for all of its neighbours.
+ * leaves the tree last: the list of signalled frees contains only this free, and the
+ * search for the neighbours starts from it.
  *
  * Locking: due_lock of the device is taken before ctx->lock. ctx->lock protects the
  * tree. No function of a fence is called under ctx->lock.
@@ -92,8 +93,8 @@ bool accmem_pending_arm(struct accmem_pending *pending)
 
 /*
  * Move a batch of frees that wait for the same fence as @first to the list of due
- * frees. When no other is left, remove @first from the tree. Return true if others are
- * left.
+ * frees. When no other free is left, remove @first from the tree. Return true if other
+ * frees are left.
  */
 static bool fence_take_some(struct accmem_device *dev,
 			    struct accmem_pending *first)

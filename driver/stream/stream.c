@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Streams: timelines with a count, and the frees that wait for the count.
+ * Streams: timelines with a count, and frees that wait for the count.
  *
- * A position is a value of the count. Userspace signals positions (STREAM_SIGNAL); the
- * kernel signals claimed positions, which follow imported fences (fence.c). The pending
- * frees of a stream are in a tree, sorted by position. When the count grows, the caller
- * removes the reached frees from the tree in batches and collects the frees in a list.
- * The caller then finishes the frees without the stream's lock (pending.c). Before a
- * request of the context fails, the request collects all reached frees as well.
+ * A position is a value of the count. Userspace signals positions by STREAM_SIGNAL; the
+ * kernel reaches claimed positions when imported fences signal (fence.c). Pending frees
+ * are in a tree, sorted by position. When the count grows, the caller moves the reached
+ * frees to a list in batches, and finishes the frees without stream->lock (pending.c).
  *
  * States: open -> ended -> freed. A stream ends when its file is closed or its context
- * ends. Userspace can then signal no more positions. Claimed positions are still
- * reached. The frees that wait for other positions are finished after those.
+ * ends. Userspace can then signal no more positions, but claimed positions are still
+ * reached. The frees that wait for other positions are finished after the claimed
+ * positions are reached.
  *
  * Locking: stream->finishing is a mutex above all locks of a free. stream->lock is a
- * spinlock below ctx->lock, which no interrupt handler takes.
+ * spinlock below ctx->lock. Interrupt handlers take neither spinlock.
  */
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -105,7 +104,7 @@ static void stream_remove(struct accmem_stream *stream,
 
 /*
  * Move a batch of reached frees to the list @due. Return true if there may be
- * more.
+ * more reached frees.
  */
 static bool stream_take_due(struct accmem_stream *stream,
 			    struct llist_head *due)
@@ -141,8 +140,8 @@ void accmem_stream_flush(struct accmem_stream *stream, struct llist_head *due)
 
 /*
  * Collect the reached frees of one stream in the list of the device. A thread in
- * STREAM_SIGNAL holds @finishing until it has finished the frees that it collected, so
- * those are finished when this function has the mutex.
+ * STREAM_SIGNAL holds @finishing until the frees that the thread collected are
+ * finished. So these frees are finished when this function has the mutex.
  */
 static void stream_settle_own(struct accmem_stream *stream)
 {

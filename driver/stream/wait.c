@@ -38,6 +38,7 @@ static int waiter_wake(struct wait_queue_entry *entry, unsigned int mode,
 {
 	struct waiter *waiter = container_of(entry, struct waiter, entry);
 
+	/* Lockless reads: the count and @ended change before the wake-up. */
 	if (!accmem_stream_has_reached(waiter->stream, waiter->position) &&
 	    !READ_ONCE(waiter->stream->ended))
 		return 0;

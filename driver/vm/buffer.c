@@ -3,16 +3,16 @@
  * Buffers: allocations as a program sees them, from ALLOC to FREE.
  *
  * A dedicated buffer has a buffer object (bo) and a range of device addresses (va) of
- * its own. A small buffer is a piece of a slab page, whose bo and va it shares with
- * other small buffers (slab.c).
+ * its own. A small buffer is a piece of a slab page. The small buffers of a slab page
+ * share the bo and the va of the page (slab.c).
  *
  * States: created -> published -> unpublished -> removed -> destroyed. A created buffer
- * has its device address; lookups find a buffer only while it is published (lookup.c).
+ * has its device address; lookups find published buffers only (lookup.c).
  * A caller unpublishes and removes a buffer under ctx->lock. The caller destroys the
  * buffer without the lock, because destruction can sleep.
  *
  * Locking: ctx->lock protects the address ranges and the published buffers. A buffer
- * that is not published belongs to the call that created or unpublished it.
+ * that is not published belongs to the call that created or unpublished the buffer.
  */
 #include <linux/kernel.h>
 
@@ -253,8 +253,8 @@ void accmem_buffer_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
  * accmem_buffer_release_pages() - free some pages of a buffer before its destruction
  * @buf: the buffer, which is not published
  *
- * A caller that frees a large buffer in pieces calls this function repeatedly, so
- * that it can release its own lock between two calls.
+ * A caller can free a large buffer in several calls, and release its own lock between
+ * two calls.
  *
  * Context: Process context. May sleep.
  * Return: true if there are more pages to free; false if there are none, if the buffer

@@ -41,7 +41,8 @@ static inline u32 accmem_alloc_flags(const struct accmem_alloc *req)
 /*
  * Return the size of the range of device addresses of a buffer, in bytes. With mapped
  * translation the range also covers the addresses that @reserve keeps for growth. With
- * identity translation an address is an offset of memory, so none can be reserved.
+ * identity translation an address is an offset of memory, so no addresses can be
+ * reserved.
  */
 static inline u64 accmem_carveout_addresses(const struct accmem_carveout *cv,
 					    u64 footprint, u64 reserve)
@@ -52,8 +53,8 @@ static inline u64 accmem_carveout_addresses(const struct accmem_carveout *cv,
 }
 
 /*
- * Can a freed buffer serve a request? It can if a new buffer for @req and @layout in
- * @cv would have the same properties as @buf, whose buffer object is @bo.
+ * Can a freed buffer serve a request? The answer is yes if a new buffer for @req and
+ * @layout in @cv would have the same properties as @buf with its buffer object @bo.
  */
 static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 				      const struct accmem_bo *bo,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Cache of freed buffers: each context reuses its own for later requests.
+ * Cache of freed buffers, which a context reuses for later requests.
  *
  * When a context frees a buffer that was never mapped, the cache can retain the buffer
  * with its memory and its device address. A later request of the context with the same
@@ -57,9 +57,9 @@ static bool cache_may_add(const struct accmem_buffer *buf)
 	struct accmem_bo *bo = accmem_buffer_bo(buf);
 
 	/*
-	 * A waiter may need the memory. A FIXED buffer is at an address that no
-	 * other request asks for. Pages of an emulated carveout are ordinary memory
-	 * of the host, which the cache must not retain.
+	 * A waiter may need the memory. A cached FIXED buffer would fit FIXED requests
+	 * only, which ask for other addresses. Pages of an emulated carveout are
+	 * ordinary memory of the host, which the cache must not retain.
 	 */
 	return !accmem_waiters_present() &&
 	       !(buf->flags & ACCMEM_ALLOC_FIXED) &&
@@ -90,7 +90,8 @@ static void cache_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
  *
  * Context: Process context. The caller holds ctx->lock. Does not sleep.
  * Return: the buffer that the caller must destroy, already removed: the oldest cached
- * buffer if the cache was full; @buf if it cannot be cached; NULL if there is none.
+ * buffer if the cache was full; @buf if it cannot be cached; NULL if @buf was cached
+ * and the cache was not full.
  */
 struct accmem_buffer *accmem_cache_put(struct accmem_context *ctx,
 				       struct accmem_buffer *buf)
@@ -158,6 +159,7 @@ struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
 {
 	struct accmem_buffer *buf;
 
+	/* Racy read: a missed buffer only means that the request is served anew. */
 	if (!READ_ONCE(ctx->nr_cached))
 		return NULL;
 	spin_lock(&ctx->lock);

@@ -4,16 +4,13 @@
  *
  * A slab page is a granule with a bo and a va of its own, divided into 64 units of 64
  * bytes. A small buffer has consecutive units of a slab page. All buffers of a slab
- * page belong to one context and have one cache mode.
+ * page belong to one context and have one cache mode. A mapping exposes the whole page:
+ * once a page was mapped, each new buffer in the page is cleared.
  *
- * A mapping exposes a whole slab page. If a buffer is freed while the page is mapped or
- * pinned, its units wait: the slab allocates them again only after all mappings, pins
- * and calls have released the page. If the page was ever mapped, each new buffer in the
- * page is cleared. If not, the page still contains zeroes only.
- *
- * States of a unit: free -> used -> (waiting ->) free. When the last buffer of a page
- * is freed, the page leaves the slab and its bo is detached. The bo then becomes free,
- * or quarantined while pages are pinned, like the bo of a dedicated buffer.
+ * States of a unit: free -> used -> free, or free -> used -> waiting -> free. Units
+ * wait if their buffer is freed while the page is mapped or pinned, or while a call
+ * uses the page. When the last buffer of a page is freed, the page leaves the slab and
+ * its bo is detached. The bo becomes free, or quarantined while pages are pinned.
  *
  * Locking: ctx->lock protects the slabs and the slab pages. quarantine_lock of the
  * carveout is taken without ctx->lock.
@@ -33,7 +30,7 @@
 #include "waitq/waiters.h"
 
 #define SLAB_PROBES 2u /* waiting pages that an allocation checks */
-#define SLAB_WAITING_MANY 8u /* waiting pages before one is checked by force */
+#define SLAB_WAITING_MANY 8u /* waiting pages that cause a forced check */
 
 static struct accmem_slab_page *slab_to_page(struct accmem_va *va)
 {
@@ -126,6 +123,7 @@ static int slab_make(struct accmem_context *ctx, struct accmem_ctx_carveout *h,
 {
 	struct accmem_slab *slab;
 
+	/* Lockless read: once set, the pointer stays until the context is freed. */
 	if (READ_ONCE(h->slabs[cache_mode]))
 		return 0;
 	slab = kmalloc(sizeof(*slab), GFP_KERNEL_ACCOUNT);
@@ -210,6 +208,7 @@ static void slab_reap_some(struct accmem_context *ctx,
 static void slab_reap_holding(struct accmem_context *ctx,
 			      struct accmem_ctx_carveout *h)
 {
+	/* Racy read: the count only bounds the number of pages that are checked. */
 	unsigned int left = READ_ONCE(h->nr_waiting);
 
 	while (left) {
@@ -248,6 +247,7 @@ static void slab_force_check(struct accmem_context *ctx,
 	struct accmem_slab_page *page;
 	struct accmem_bo *bo = NULL;
 
+	/* Racy read: a stale count only delays the forced check to a later call. */
 	if (READ_ONCE(h->nr_waiting) < SLAB_WAITING_MANY)
 		return;
 	spin_lock(&ctx->lock);
@@ -266,8 +266,8 @@ static void slab_force_check(struct accmem_context *ctx,
 	accmem_bo_put_user(bo);
 	/*
 	 * Another call may have freed the page meanwhile, so do not use @page. The
-	 * page was moved to the end of the list; if another page is there now, that
-	 * page is checked instead, which does no harm.
+	 * page was moved to the end of the list. If another page is at the end now,
+	 * that page is checked instead, which does no harm.
 	 */
 	spin_lock(&ctx->lock);
 	if (!list_empty(&h->waiting_pages))

@@ -9,7 +9,7 @@
  *
  * With identity translation, the offset of the bo in its carveout fixes the address.
  * With mapped translation, this file chooses an address in the span of the carveout.
- * For that, each va records the gap below it: the free addresses between this va and
+ * For that, each va records its gap: the free addresses between this va and
  * the next lower va of the same carveout. Each node also has the largest gap of its
  * subtree, so that one descent of the tree finds a gap that is large enough.
  *
@@ -197,13 +197,14 @@ static u64 va_room_from(struct accmem_context *ctx, u64 from, u64 limit,
 }
 
 /*
- * Choose a device address for @size bytes; 0 if there is none. Addresses are assigned
- * in ascending order, and are reused only after the whole span was used once: a stale
- * address of a program then rarely refers to a new buffer. The search has three steps:
+ * Choose a device address for @size bytes; return 0 if no gap fits. Addresses are
+ * assigned in ascending order and reused only after the whole span was used once: a
+ * stale address of a program then rarely refers to a new buffer. The search has three
+ * steps:
  *
  * - above the cursor, gaps that fit with any alignment of their start;
  * - in the whole span, gaps that fit with any alignment of their start;
- * - in the whole span, a few gaps of at least @size bytes, which may fit or not.
+ * - in the whole span, a few gaps that fit only with the right alignment.
  */
 static u64 va_find_room(struct accmem_context *ctx,
 			const struct accmem_carveout *cv, u64 size,
@@ -243,9 +244,8 @@ static int va_choose_address(struct accmem_context *ctx, struct accmem_va *va,
 }
 
 /*
- * Divide the gap that a new va lies in. @va was linked as a child of @parent; @below
- * and
- * @above are its neighbours in address order, or NULL.
+ * Divide the gap that contains the new va @va, a child of @parent in the tree. @below
+ * and @above are the neighbours of @va in address order, or NULL.
  */
 static void va_split_gap(struct accmem_va *va, struct rb_node *parent,
 			 struct accmem_va *below, struct accmem_va *above)
