@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fences of streams: what the kernel reaches, and what it tells others.
+ * Fences of streams: imported fences and exported fences.
  *
- * Owns steps, imported fences that reach a position, and exported fences of such
- * positions. A fence is signalled in any context, with its lock held: the
- * callback of a step does no more than queue the stream's work, which reaches
- * the positions, signals what was exported of them and hands on the frees. So no
- * fence is signalled inside of another, however long a chain of streams is. Steps come
- * in order, so only the first of a stream has a callback: however often a fence is
- * imported, it calls a stream once.
- * Others may wait for what is exported: until it is signalled, the work takes
- * spinlocks and allocates nothing.
+ * A step is an imported fence with the position that it claims. The stream reaches the
+ * position when the fence signals. An exported fence belongs to a reached or claimed
+ * position and signals when the stream reaches the position. Steps and exported fences
+ * can outlive the stream's file, and hold references to the module.
  *
- * Steps and exported fences outlive every file, and hold the module.
- *
- * Locks: accmem_stream.lock; no function of a fence is called under it.
+ * A fence signals in any context, with its lock held, so the callback of a step only
+ * queues the work of the stream. The work advances the count, signals exported fences
+ * and collects reached frees: no fence signals inside the callback of another fence.
+ * Steps complete in order, so only the first step of a stream has a callback. Other
+ * drivers may wait for exported fences: before the fences signal, the work may not
+ * allocate. stream->lock protects steps and exports. No fence function is called under
+ * stream->lock.
  */
 #include <linux/file.h>
 #include <linux/module.h>
@@ -29,21 +28,22 @@
 #include "stream/stream.h"
 #include "trace/trace.h"
 
-#define STEP_BATCH 64u /* steps done in one hold of the lock */
+#define STEP_BATCH 64u /* steps removed before the lock is released */
 
-static struct workqueue_struct *stream_wq; /* may not wait for memory */
+static struct workqueue_struct *stream_wq; /* memory reclaim may wait for its work */
 
 /**
- * struct step - an imported fence
+ * struct step - an imported fence and the position that it claims
  * @stream: the stream, with a reference
  * @fence: the fence, with a reference
- * @cb: its callback
- * @position: what the count becomes
- * @watched: it is the first, and has a callback, or is about to; guarded by the
- *	stream's lock
- * @error: of the fence; valid when @done
- * @done: the fence has signalled
- * @link: in accmem_stream.steps, or in a list of steps that are done
+ * @cb: callback of @fence
+ * @position: value that the count gets when @fence has signalled
+ * @watched: the step is the first of its stream, and its callback is added or will be;
+ *	guarded by the stream's lock
+ * @error: error of @fence; valid when @done is true
+ * @done: @fence has signalled; written by smp_store_release()
+ * @link: entry in accmem_stream.steps, guarded by the stream's lock; later in the
+ *	work's list of completed steps
  */
 struct step {
 	struct accmem_stream *stream;
@@ -57,11 +57,12 @@ struct step {
 };
 
 /**
- * struct exported - a fence of a position
- * @base: the fence
- * @lock: its lock
- * @node: in accmem_stream.exports, which has a reference, until it is signalled
- * @name: of the timeline
+ * struct exported - an exported fence of a position
+ * @base: the fence; its sequence number is the position
+ * @lock: lock of @base
+ * @node: entry in accmem_stream.exports, guarded by the stream's lock; the tree holds a
+ *	reference to @base until the position is reached
+ * @name: name of the timeline
  */
 struct exported {
 	struct dma_fence base;
@@ -82,7 +83,10 @@ static const char *export_timeline_name(struct dma_fence *fence)
 	return container_of(fence, struct exported, base)->name;
 }
 
-/* accmem_exit() waits for these: the module is in use until it returns */
+/*
+ * Free an exported fence after an RCU grace period. accmem_exit() waits for these
+ * callbacks (rcu_barrier()), so the code is not unloaded after module_put().
+ */
 static void export_free(struct rcu_head *rcu)
 {
 	struct dma_fence *fence = container_of(rcu, struct dma_fence, rcu);
@@ -109,7 +113,7 @@ static struct exported *export_create(struct accmem_stream *stream,
 
 	if (!export)
 		return NULL;
-	/* never the first reference: a file of ours is in use */
+	/* the open file of the stream holds a reference to the module already */
 	__module_get(THIS_MODULE);
 	spin_lock_init(&export->lock);
 	snprintf(export->name, sizeof(export->name), "%s-%llu-%llu",
@@ -144,7 +148,10 @@ static void export_insert(struct accmem_stream *stream, struct exported *export)
 	dma_fence_get(&export->base);
 }
 
-/* the next one whose position has been reached, with its reference, or NULL */
+/*
+ * Remove an exported fence from the tree if the stream has reached its position. Return
+ * the fence with the tree's reference, or NULL.
+ */
 static struct exported *export_next_reached(struct accmem_stream *stream,
 					    int *error)
 {
@@ -161,7 +168,11 @@ static struct exported *export_next_reached(struct accmem_stream *stream,
 	return export;
 }
 
-/* 0 when the position will be, or 1 when it has been reached; or -EPERM */
+/*
+ * Add an exported fence to the tree if its position is claimed. Return 0 if the fence
+ * was added, 1 if the position is already reached, -EPERM if the position is not
+ * claimed.
+ */
 static int export_enter(struct accmem_stream *stream, struct exported *export,
 			int *error)
 {
@@ -180,11 +191,13 @@ static int export_enter(struct accmem_stream *stream, struct exported *export,
 }
 
 /**
- * accmem_stream_export() - make a sync_file of a position
+ * accmem_stream_export() - create a sync_file of a position
  * @stream: the stream
- * @position: reached or claimed
+ * @position: a reached or claimed position
  *
- * Return: the sync_file's file; -EPERM, -ENOMEM.
+ * Context: Process context. Takes and releases stream->lock. May sleep.
+ * Return: the file of the sync_file; -EPERM when the position is neither reached nor
+ * claimed; -ENOMEM.
  */
 struct file *accmem_stream_export(struct accmem_stream *stream, u64 position)
 {
@@ -243,7 +256,10 @@ static void step_finish(struct step *step)
 	smp_store_release(&step->done, true);
 }
 
-/* With the fence's lock held, in any context. The step may go at once. */
+/*
+ * Callback of a step: runs in any context, with the fence's lock held. The work can
+ * free the step as soon as step_finish() has marked the step done.
+ */
 static void step_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
 {
 	struct step *step = container_of(cb, struct step, cb);
@@ -255,13 +271,20 @@ static void step_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
 		accmem_stream_put(stream);
 }
 
-/* false if the fence has signalled; else the step may go at once */
+/*
+ * Add the callback of a step. Return false if the fence has signalled already. If true
+ * is returned, the step may have been freed.
+ */
 static bool step_watch(struct step *step)
 {
 	return !dma_fence_add_callback(step->fence, &step->cb, step_signalled);
 }
 
-/* its position is claimed from here on; it is for the caller to @watch, or may go */
+/*
+ * Claim the position of a step and add the step to the stream. If *@watch is true, the
+ * caller adds the callback; until then the step is not freed. If *@watch is false, the
+ * work can free the step at any time.
+ */
 static int step_enter(struct step *step, bool *watch)
 {
 	struct accmem_stream *stream = step->stream;
@@ -283,10 +306,12 @@ static int step_enter(struct step *step, bool *watch)
 }
 
 /**
- * accmem_sync_file_fence() - the fence of a sync_file
- * @fd: its descriptor
+ * accmem_sync_file_fence() - get the fence of a sync_file
+ * @fd: file descriptor of the sync_file
  *
- * Return: the fence, with a reference; -EBADF, -EINVAL.
+ * Context: Process context. May sleep.
+ * Return: the fence, with a reference; -EBADF when @fd is not open; -EINVAL when @fd is
+ * not a sync_file.
  */
 struct dma_fence *accmem_sync_file_fence(int fd)
 {
@@ -303,12 +328,15 @@ struct dma_fence *accmem_sync_file_fence(int fd)
 }
 
 /**
- * accmem_stream_import() - have the kernel reach a position after a fence
+ * accmem_stream_import() - claim a position that is reached when a fence signals
  * @stream: the stream
  * @position: the position
- * @fd: the fence's sync_file
+ * @fd: file descriptor of a sync_file with the fence
  *
- * Return: 0; -EBADF, -EINVAL, -ERANGE, -ECANCELED, -ENOMEM.
+ * Context: Process context. Takes and releases stream->lock. May sleep.
+ * Return: 0; -EBADF when @fd is not open; -EINVAL when @fd is not a sync_file; -ERANGE
+ * when @position is not greater than the count and all claimed positions; -ECANCELED
+ * when the stream has ended; -ENOMEM.
  */
 int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd)
 {
@@ -330,12 +358,16 @@ int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd)
 		step_destroy(step);
 		return err;
 	}
-	/* it may have signalled already: as if it did now */
+	/* The fence signalled before the callback was added: call the callback. */
 	if (watch && !step_watch(step)) {
 		step_signalled(fence, &step->cb);
 		signalled = true;
 	}
-	/* those before it may be on their way */
+	/*
+	 * The work that completes this step or the steps before it may be queued.
+	 * Wait for the work, so that userspace finds the position reached if the
+	 * fences of all steps up to this step have signalled.
+	 */
 	if (signalled)
 		flush_work(&stream->work);
 	return 0;
@@ -343,7 +375,10 @@ int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd)
 
 /* --- the work ------------------------------------------------------------- */
 
-/* some of the steps that are done; false when those were all */
+/*
+ * Advance the count over a batch of completed steps and move the steps to @done. Return
+ * true if there may be more completed steps.
+ */
 static bool step_take_done(struct accmem_stream *stream, struct list_head *done)
 {
 	struct step *step, *next;
@@ -351,7 +386,7 @@ static bool step_take_done(struct accmem_stream *stream, struct list_head *done)
 
 	spin_lock(&stream->lock);
 	list_for_each_entry_safe(step, next, &stream->steps, link) {
-		/* pairs with smp_store_release() in step_signalled() */
+		/* pairs with smp_store_release() in step_finish() */
 		if (nr == STEP_BATCH || !smp_load_acquire(&step->done))
 			break;
 		WRITE_ONCE(stream->reached, step->position);
@@ -364,7 +399,10 @@ static bool step_take_done(struct accmem_stream *stream, struct list_head *done)
 	return nr == STEP_BATCH;
 }
 
-/* the first step, if nobody watches its fence yet */
+/*
+ * Return the first step if it has no callback yet, and mark it as watched; otherwise
+ * return NULL.
+ */
 static struct step *step_next_to_watch(struct accmem_stream *stream)
 {
 	struct step *step;
@@ -379,7 +417,10 @@ static struct step *step_next_to_watch(struct accmem_stream *stream)
 	return step;
 }
 
-/* those before it are done: true if the next step is done already */
+/*
+ * Add the callback of the step that is now the first. Return true if the fence of the
+ * step has signalled already, so that the step is complete.
+ */
 static bool step_watch_next(struct accmem_stream *stream)
 {
 	struct step *step = step_next_to_watch(stream);
@@ -390,7 +431,10 @@ static bool step_watch_next(struct accmem_stream *stream)
 	return true;
 }
 
-/* A critical section: others may wait for what is signalled here. */
+/*
+ * Advance the count and signal the exported fences of the reached positions. This is a
+ * fence-signalling critical section, because other drivers may wait for these fences.
+ */
 static void stream_signal_exports(struct accmem_stream *stream,
 				  struct list_head *done)
 {
@@ -404,7 +448,7 @@ static void stream_signal_exports(struct accmem_stream *stream,
 		while ((export = export_next_reached(stream, &error))) {
 			export_signal(export, error);
 			dma_fence_put(&export->base);
-			/* there is no limit to how many a process exports */
+			/* the number of exported fences has no limit */
 			cond_resched();
 		}
 		cond_resched();
@@ -413,8 +457,10 @@ static void stream_signal_exports(struct accmem_stream *stream,
 }
 
 /**
- * accmem_stream_work() - reach what imported fences have come to
- * @work: the stream's; a reference to the stream goes with it
+ * accmem_stream_work() - reach the positions of imported fences that have signalled
+ * @work: work of the stream; holds a reference to the stream, which is dropped here
+ *
+ * Context: Process context. Takes and releases stream->lock. May sleep.
  */
 void accmem_stream_work(struct work_struct *work)
 {
@@ -426,6 +472,7 @@ void accmem_stream_work(struct work_struct *work)
 
 	stream_signal_exports(stream, &done);
 	if (!list_empty(&done)) {
+		/* lockless read: the trace may show a later count as well */
 		trace_accmem_stream_reach(stream, READ_ONCE(stream->reached));
 		accmem_stream_flush(stream, &due->list);
 		queue_work(accmem_wq, &due->work);

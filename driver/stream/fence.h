@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Fences of streams, and sync files.
+ * Fences of streams: sync_files and the workqueue of imported fences.
  */
 #ifndef ACCMEM_STREAM_FENCE_H
 #define ACCMEM_STREAM_FENCE_H

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The file of a stream: open, poll, close.
+ * File of a stream: open, poll, fdinfo and close.
  *
- * The file holds the context, which is only compared with: whoever frees at a
- * position has to have the file of both.
+ * A program uses a stream through a file descriptor. The file holds references to the
+ * stream and to its context. A call of the context that refers to a stream (FREE,
+ * ALLOC) passes the stream's file; accmem_stream_of() refuses the file of another
+ * context. The last close of the file ends the stream.
  *
- * Locks: none.
+ * Locking: the close takes stream->finishing. poll() reads fields without a lock.
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
@@ -36,7 +38,11 @@ static int stream_file_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* The end of the context hangs up. */
+/*
+ * Report EPOLLIN when the position of the last NONBLOCK wait is reached, and EPOLLHUP
+ * when the stream has ended. The lockless reads are safe: a change that causes
+ * an event is followed by a wake-up, after which poll() reads the fields again.
+ */
 static __poll_t stream_file_poll(struct file *file,
 				 struct poll_table_struct *table)
 {
@@ -79,11 +85,13 @@ static const struct file_operations stream_fops = {
 };
 
 /**
- * accmem_stream_of() - the stream of a file
- * @ctx: the context that it has to be of
+ * accmem_stream_of() - get the stream of a file
+ * @ctx: the context to which the stream must belong
  * @file: any file
  *
- * Return: the stream, which the file holds; -EINVAL, -EACCES.
+ * Context: Any context. Does not sleep.
+ * Return: the stream, which is valid while the caller holds the file; -EINVAL when the
+ * file is not the file of a stream; -EACCES when the stream belongs to another context.
  */
 struct accmem_stream *accmem_stream_of(struct accmem_context *ctx,
 				       const struct file *file)
@@ -97,11 +105,12 @@ struct accmem_stream *accmem_stream_of(struct accmem_context *ctx,
 }
 
 /**
- * accmem_stream_open() - make a stream and its file
+ * accmem_stream_open() - create a stream and its file
  * @ctx: the context
- * @id: the stream's number, of no other stream of the context
+ * @id: number of the stream, unique in the context
  *
- * Return: the file, for the caller to install; -ENFILE, -ENOMEM.
+ * Context: Process context. May sleep.
+ * Return: the file, which the caller installs; -ENFILE, -ENOMEM.
  */
 struct file *accmem_stream_open(struct accmem_context *ctx, u64 id)
 {

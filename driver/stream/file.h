@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The files of streams.
+ * Files of streams.
  */
 #ifndef ACCMEM_STREAM_FILE_H
 #define ACCMEM_STREAM_FILE_H

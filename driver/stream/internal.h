@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Functions that only stream/ uses.
+ * Functions of stream/ that only files in stream/ call.
  */
 #ifndef ACCMEM_STREAM_INTERNAL_H
 #define ACCMEM_STREAM_INTERNAL_H

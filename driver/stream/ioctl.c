@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ioctl table of a stream's file: as ioctl.c is for the device's.
+ * ioctl table of a stream's file.
  *
- * Owns the checks of sizes, flags and reserved fields. No lock is held here.
+ * A table describes each command: its number, the size of its structure, the size of
+ * the structure in the first version of the ABI, and its handler. accmem_stream_ioctl()
+ * copies the structure and calls the handler, which checks flags and reserved members.
+ * driver/ioctl.c has the table of the device's file.
+ *
+ * Locking: STREAM_SIGNAL holds stream->finishing; the other handlers take no lock here.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -22,7 +27,14 @@ union any_call {
 	struct accmem_stream_export export;
 };
 
-/* a call in progress */
+/*
+ * struct call - a call in progress
+ * @stream: the stream of the file
+ * @arg: the caller's structure
+ * @user_size: size of the caller's structure in bytes
+ * @size: size of the structure in this kernel, in bytes
+ * @data: copy of the caller's structure
+ */
 struct call {
 	struct accmem_stream *stream;
 	void __user *arg;
@@ -31,7 +43,10 @@ struct call {
 	union any_call data;
 };
 
-/* write the results back; as much of them as the caller knows */
+/*
+ * Copy the structure with its results to the caller. A caller with an older, shorter
+ * structure gets only the members of that structure.
+ */
 static int stream_ioctl_respond(struct call *call)
 {
 	size_t size = min_t(size_t, call->user_size, call->size);
@@ -114,7 +129,13 @@ err_fd:
 	return err;
 }
 
-/* @min_size: the structure's size in the first version of the ABI */
+/*
+ * struct call_op - one command of the table
+ * @cmd: ACCMEM_IOC_STREAM_*
+ * @size: size of the structure in bytes
+ * @min_size: size of the structure in the first version of the ABI, in bytes
+ * @run: the handler
+ */
 struct call_op {
 	unsigned int cmd;
 	size_t size;
@@ -164,12 +185,14 @@ static const struct call_op ops[] = {
 };
 
 /**
- * accmem_stream_ioctl() - the ioctl of a stream's file
+ * accmem_stream_ioctl() - handle an ioctl of a stream's file
  * @file: the file
  * @nr: ACCMEM_IOC_STREAM_*
- * @arg: the command's structure, in the caller's memory
+ * @arg: address of the command's structure in the caller's memory
  *
- * Return: 0 or the command's error; -ENOTTY for an unknown command.
+ * Context: Process context. May sleep.
+ * Return: 0; -ENOTTY for an unknown command; an error of accmem_copy_command(), or of
+ * the command.
  */
 long accmem_stream_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pending frees: buffers without a name that wait for a position or a fence.
+ * Pending frees: buffers whose free waits for a position or a fence.
  *
- * A buffer that is freed at a gate which is shut loses its name and keeps all
- * else: its memory, its device addresses, its charge. It goes when the gate has
- * opened. A request on the stream may have it before; the gate then stays with
- * the buffer, and whatever frees it next waits for both.
+ * A program can free a buffer with a dependency: a position of a stream, or a fence.
+ * The buffer is then unpublished, but keeps its memory, its device addresses and its
+ * charge until the dependency signals. A request on the same stream can reuse the
+ * buffer early. The buffer then keeps the dependency, and its next free waits for both
+ * dependencies.
  *
- * A gate opens in any context. What waited is put in a list of its device, which
- * a worker goes through, and whoever would fail for lack of memory. Userspace
- * that reaches a position finishes what that frees itself.
+ * States: pending -> due -> finished (destroyed), or pending -> reused by a request. A
+ * list of the device holds due frees. A worker finishes them, and so does a request
+ * that is about to fail. A STREAM_SIGNAL call finishes the frees that the call made
+ * due. Each pending free holds its context and the module. This file allocates nothing.
  *
- * Allocates nothing. Each pending free holds its context and the module.
- *
- * Locks: due_lock > the context's > the stream's; no fence is called under the last two.
+ * Locking: due->lock > ctx->lock > stream->lock. No fence is called under a spinlock.
  */
 #include <linux/module.h>
 #include <linux/sched/signal.h>
@@ -27,7 +27,7 @@
 #include "vm/buffer.h"
 #include "vm/context.h"
 
-#define PENDING_LOOKS 64u /* at pages of what suits a request */
+#define PENDING_LOOKS 64u /* candidates whose pages a request checks */
 
 static struct accmem_buffer *pending_buffer(struct accmem_pending *pending)
 {
@@ -35,8 +35,10 @@ static struct accmem_buffer *pending_buffer(struct accmem_pending *pending)
 }
 
 /**
- * accmem_dep_put() - drop what a gate refers to
- * @dep: the gate, which is open from here on
+ * accmem_dep_put() - drop the reference of a dependency and empty the dependency
+ * @dep: the dependency; counts as signalled from here on
+ *
+ * Context: Any context. Does not sleep.
  */
 void accmem_dep_put(struct accmem_dep *dep)
 {
@@ -47,7 +49,10 @@ void accmem_dep_put(struct accmem_dep *dep)
 	*dep = (struct accmem_dep){};
 }
 
-/* both have to open: the reference of @dep is the buffer's from here on */
+/*
+ * Add a dependency to a free, which then waits for both. The caller's reference passes
+ * to the free. Two positions of one stream become one dependency: the higher position.
+ */
 static void pending_add_dep(struct accmem_pending *pending,
 			    const struct accmem_dep *dep)
 {
@@ -76,15 +81,16 @@ static void pending_count(struct accmem_context *ctx, struct accmem_buffer *buf,
 }
 
 /**
- * __accmem_pending_add() - free a buffer when its gates have opened
- * @ctx: the context, whose lock is held
+ * __accmem_pending_add() - make a buffer pending if a dependency has not signalled
+ * @ctx: the context
  * @buf: the buffer, which is not published
- * @dep: what else it waits for, with a reference that is taken over; may be
- *	open
+ * @dep: the dependency of this free, or an empty dependency; the caller's reference
+ *	passes to the buffer
  *
- * For accmem_pending_add(), where a gate is shut, or was.
+ * Slow path of accmem_pending_add(): @dep or a dependency of @buf is not empty.
  *
- * Return: as accmem_pending_add().
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: true if the buffer is pending; false if there is nothing to wait for.
  */
 bool __accmem_pending_add(struct accmem_context *ctx, struct accmem_buffer *buf,
 			  const struct accmem_dep *dep)
@@ -93,7 +99,7 @@ bool __accmem_pending_add(struct accmem_context *ctx, struct accmem_buffer *buf,
 	struct accmem_dep *kept = &pending->deps[0];
 
 	lockdep_assert_held(&ctx->lock);
-	/* of memory that it was cut from before its time */
+	/* the buffer was reused early: drop the old dependency if it has signalled */
 	if (kept->position &&
 	    accmem_stream_has_reached(kept->stream, kept->position))
 		accmem_dep_put(kept);
@@ -101,7 +107,7 @@ bool __accmem_pending_add(struct accmem_context *ctx, struct accmem_buffer *buf,
 		pending_add_dep(pending, dep);
 	if (accmem_dep_is_signaled(kept))
 		return false;
-	/* never the first reference: a file of ours is in use */
+	/* the open file of the context holds a reference to the module already */
 	__module_get(THIS_MODULE);
 	accmem_context_get(ctx);
 	pending->ctx = ctx;
@@ -112,7 +118,7 @@ bool __accmem_pending_add(struct accmem_context *ctx, struct accmem_buffer *buf,
 	return true;
 }
 
-/* the last gate has opened */
+/* Destroy the buffer of a free whose dependencies have all signalled. */
 static void pending_end(struct accmem_pending *pending)
 {
 	struct accmem_buffer *buf = pending_buffer(pending);
@@ -123,13 +129,19 @@ static void pending_end(struct accmem_pending *pending)
 	accmem_buffer_remove(ctx, buf);
 	spin_unlock(&ctx->lock);
 	accmem_buffer_destroy(ctx, buf);
-	/* only now: who is at a limit does not look for what is over */
+	/*
+	 * Decrement the count after the destruction. A request at a limit ignores
+	 * due frees when the count is 0, so the charge must be dropped before.
+	 */
 	atomic64_dec(&ctx->account->user->pending);
 	accmem_context_put(ctx);
 	module_put(THIS_MODULE);
 }
 
-/* false if the first gate is open; else it is another's from here on */
+/*
+ * Start to wait for the first dependency. Return false if the dependency has signalled.
+ * If true is returned, another thread may have finished the free already.
+ */
 static bool pending_wait(struct accmem_pending *pending)
 {
 	struct accmem_dep *dep = &pending->deps[0];
@@ -139,7 +151,11 @@ static bool pending_wait(struct accmem_pending *pending)
 	return accmem_pending_arm(pending);
 }
 
-/* for the next gate that is shut: then it is another's; false where none is left */
+/*
+ * Start to wait for the next dependency that has not signalled. Return false if all
+ * dependencies have signalled. If true is returned, another thread may have finished
+ * the free already.
+ */
 static bool pending_waits_on(struct accmem_pending *pending)
 {
 	while (!accmem_dep_is_signaled(&pending->deps[0])) {
@@ -151,7 +167,7 @@ static bool pending_waits_on(struct accmem_pending *pending)
 	return false;
 }
 
-/* waits for the next gate that is shut, or is over */
+/* Let a free wait for its next dependency, or finish the free. */
 static void pending_go_on(struct accmem_pending *pending)
 {
 	if (!pending_waits_on(pending))
@@ -159,22 +175,29 @@ static void pending_go_on(struct accmem_pending *pending)
 }
 
 /**
- * accmem_pending_start() - begin to wait
- * @buf: after accmem_pending_add(); from here on it may be gone
+ * accmem_pending_start() - start to wait for the dependencies of a pending buffer
+ * @buf: the buffer of accmem_pending_add(); the buffer may be destroyed from here on
+ *
+ * Context: Process context. Takes and releases the context's lock and the stream's
+ * lock. May sleep.
  */
 void accmem_pending_start(struct accmem_buffer *buf)
 {
 	pending_go_on(&buf->pending);
 }
 
-/* what a request on a stream wants */
+/* struct wanted - a request on a stream that may reuse a pending buffer */
 struct wanted {
 	const struct accmem_carveout *cv;
 	const struct accmem_alloc *req;
 	const struct accmem_layout *layout;
 };
 
-/* does it suit, wait for nothing else, and is it mapped nowhere? */
+/*
+ * Can a request reuse the buffer of a pending free? The buffer must fit the request,
+ * must wait for no second dependency, and must have neither a mapping nor a call in
+ * progress.
+ */
 static bool pending_fits(struct accmem_pending *pending, void *arg)
 {
 	const struct wanted *wanted = arg;
@@ -188,8 +211,10 @@ static bool pending_fits(struct accmem_pending *pending, void *arg)
 }
 
 /*
- * A buffer that suits, which waits for nothing while the caller has it. Others that do,
- * but for somebody who has their pages, are kept from the next look.
+ * Find a pending buffer that a request can reuse. The buffer is removed from the
+ * stream, so that its free cannot finish. Buffers that fit, but whose pages are pinned,
+ * are removed as well until the search ends, so that the search does not find them
+ * again.
  */
 static struct accmem_buffer *pending_find(struct accmem_stream *stream,
 					  struct wanted *wanted)
@@ -202,7 +227,7 @@ static struct accmem_buffer *pending_find(struct accmem_stream *stream,
 	while (left-- &&
 	       (pending = accmem_stream_pop_deferred(stream, pending_fits,
 						     wanted))) {
-		/* one look at all of its pages, which is too long for a lock */
+		/* the check reads all pages: too long to run under a spinlock */
 		buf = pending_buffer(pending);
 		if (accmem_bo_is_idle(accmem_buffer_bo(buf)))
 			break;
@@ -214,15 +239,16 @@ static struct accmem_buffer *pending_find(struct accmem_stream *stream,
 }
 
 /**
- * accmem_pending_take() - serve a request with what is pending on its stream
+ * accmem_pending_take() - serve a request with a buffer that is pending on its stream
  * @ctx: the context
  * @cv: the carveout
- * @stream: a stream of the context
+ * @stream: the stream of the request
  * @req: the request
- * @layout: what it became
+ * @layout: the layout of the request
  *
- * Return: the buffer, as accmem_buffer_create() makes one, but for what is in it,
- * and with its gate; NULL if none fits.
+ * Context: Process context. Takes and releases ctx->lock and stream->lock. May sleep.
+ * Return: a buffer in the state of a buffer of accmem_buffer_create(), except that it
+ * keeps its contents and its dependency; NULL if no buffer fits.
  */
 struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
 					  struct accmem_carveout *cv,
@@ -243,18 +269,23 @@ struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
 	buf->layout = *layout;
 	spin_unlock(&ctx->lock);
 	atomic64_dec(&ctx->account->user->pending);
-	/* the caller's file holds both */
+	/* the caller's open file holds references to the context and to the module */
 	accmem_context_put(ctx);
 	module_put(THIS_MODULE);
-	/* it was freed and is allocated again */
+	/* count both calls: the FREE that was pending, and this ALLOC */
 	accmem_count_frees(cv, 1);
 	accmem_count_allocs(cv, 1);
 	return buf;
 }
 
 /**
- * accmem_pending_finish() - finish frees whose gates have opened
- * @due: a list that nobody else has. Sleeps.
+ * accmem_pending_finish() - finish the frees of a list
+ * @due: the list, which belongs to the caller; empty afterwards
+ *
+ * A free with another dependency that has not signalled waits again.
+ *
+ * Context: Process context. Takes and releases the locks of contexts and streams. May
+ * sleep.
  */
 void accmem_pending_finish(struct llist_head *due)
 {
@@ -267,8 +298,10 @@ void accmem_pending_finish(struct llist_head *due)
 }
 
 /*
- * Some of its pages go first, and it is due again: whoever has the lock next goes on
- * with it, so that nobody holds it for long. False then.
+ * Finish one due free, or a part of the free, or let the free wait for its next
+ * dependency. If there are more pages to free, the function
+ * puts the free back into the list and returns false; the next holder of due->lock
+ * continues. This bounds the time for which due->lock is held.
  */
 static bool pending_finish_due(struct accmem_due *due,
 			       struct accmem_pending *pending)
@@ -285,8 +318,10 @@ static bool pending_finish_due(struct accmem_due *due,
 }
 
 /*
- * One at a time is in nobody's list. Counts @left down for each that is over; false
- * at the end, or when being killed.
+ * Take one free from the list of due frees and finish the free, or collect more due
+ * frees if the list is empty. Decrement *@left when a free is finished. Return false if
+ * no free is due, or if the caller is being killed. due->lock is held while a due
+ * free is in no list, so a thread that takes the lock finds all due frees in the lists.
  */
 static bool pending_finish_one(struct accmem_due *due, unsigned int *left)
 {
@@ -313,17 +348,22 @@ static bool pending_has_due(const struct accmem_due *due)
 }
 
 /**
- * accmem_pending_finish_some() - finish some of what is due on a device
- * @dev: the device. Sleeps.
- * @max: how many at most
+ * accmem_pending_finish_some() - finish a bounded number of due frees of a device
+ * @due: due frees of the device
+ * @max: highest number of frees to finish
  *
- * Return: whether there may be more.
+ * Context: Process context. Takes and releases due->lock. May sleep.
+ * Return: true if @max frees were finished, so that more may be due; false if no free
+ * is due, or if the caller is being killed.
  */
 bool accmem_pending_finish_some(struct accmem_due *due, unsigned int max)
 {
 	while (max && pending_finish_one(due, &max))
 		;
-	/* the worker has not seen what the caller had in hand, and leaves */
+	/*
+	 * The worker may have found the list empty and stopped while the caller
+	 * handled a free that went back into the list: queue the worker again.
+	 */
 	if (pending_has_due(due))
 		queue_work(accmem_wq, &due->work);
 	return !max;
@@ -338,8 +378,10 @@ static void pending_work(struct work_struct *work)
 }
 
 /**
- * accmem_pending_init() - get ready for pending frees
- * @dev: the device
+ * accmem_pending_init() - initialise the pending frees of a device
+ * @due: due frees of the device
+ *
+ * Context: Process context.
  */
 void accmem_pending_init(struct accmem_due *due)
 {
@@ -350,8 +392,10 @@ void accmem_pending_init(struct accmem_due *due)
 }
 
 /**
- * accmem_pending_stop() - undo accmem_pending_init()
- * @dev: the device, with all of its memory free
+ * accmem_pending_stop() - stop the worker that finishes due frees
+ * @due: due frees of the device, whose memory is all free
+ *
+ * Context: Process context. May sleep.
  */
 void accmem_pending_stop(struct accmem_due *due)
 {

@@ -29,14 +29,18 @@ void accmem_pending_init(struct accmem_due *due);
 void accmem_pending_stop(struct accmem_due *due);
 
 /**
- * accmem_pending_add() - free a buffer when its gates have opened
- * @ctx: the context, whose lock is held
+ * accmem_pending_add() - make a buffer pending if a dependency has not signalled
+ * @ctx: the context
  * @buf: the buffer, which is not published
- * @dep: what else it waits for, with a reference that is taken over; may be
- *	open
+ * @dep: the dependency of this free, or an empty dependency; the caller's reference
+ *	passes to the buffer
  *
- * Return: true if it has to wait: then accmem_pending_start() follows, without
- * the lock. False if nothing was done, for all gates are open.
+ * A buffer that was reused early has another dependency: that of the free whose memory
+ * the buffer reuses. The buffer then waits for both.
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: true if the buffer is pending: the caller then releases ctx->lock and calls
+ * accmem_pending_start(). False if there is nothing to wait for.
  */
 static inline bool accmem_pending_add(struct accmem_context *ctx,
 				      struct accmem_buffer *buf,

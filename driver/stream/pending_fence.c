@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Frees that wait for fences of other drivers.
+ * Pending frees that wait for a dma_fence.
  *
- * Whoever signals a fence runs its callbacks with the fence's lock held and without
- * interrupts, so there is one for each context, however many of its frees wait. They
- * are in a tree by fence, where those of one are neighbours; the first to come has the
- * callback, and leaves last. All that is done in the callback is to put it in a list of
- * the device: from there all of them are made due, some at a time.
+ * The frees of a context that wait for fences are in a tree, sorted by fence. Frees
+ * that wait for the same fence are neighbours in the tree. Only the first free of each
+ * fence adds a callback to the fence: callbacks run with the fence's lock held and
+ * interrupts disabled, so a context must not add a callback for each free.
  *
- * Locks: due_lock > the context's, under which no fence is called.
+ * When the fence signals, the callback adds the first free to the list of signalled
+ * frees of the device and queues the worker. accmem_pending_collect_signaled() then
+ * moves the neighbours to the list of due frees, a batch at a time. The first free
+ * leaves the tree last: the list of signalled frees contains only this free, and the
+ * search for the neighbours starts from it.
+ *
+ * Locking: due->lock of the device is taken before ctx->lock. ctx->lock protects the
+ * tree. No function of a fence is called under ctx->lock.
  */
 #include "core/carveout.h"
 #include "internal.h"
 #include "types/context_types.h"
 
-#define FENCE_BATCH 64u /* frees taken out in one hold of the context's lock */
+#define FENCE_BATCH 64u /* frees removed before the context's lock is released */
 
 static struct accmem_pending *to_pending(struct rb_node *node)
 {
@@ -27,7 +33,7 @@ static bool fence_is_before(struct rb_node *a, const struct rb_node *b)
 	       rb_entry(b, struct accmem_pending, node)->deps[0].fence;
 }
 
-/* another free in the tree that waits for the same fence, or NULL */
+/* Return another free in the tree that waits for the same fence, or NULL. */
 static struct accmem_pending *fence_neighbour(struct accmem_pending *pending)
 {
 	struct accmem_pending *before = to_pending(rb_prev(&pending->node));
@@ -40,7 +46,10 @@ static struct accmem_pending *fence_neighbour(struct accmem_pending *pending)
 	return after && after->deps[0].fence == fence ? after : NULL;
 }
 
-/* With the fence's lock held, in any context. The free may be over at once. */
+/*
+ * Callback of a fence: runs in any context, with the fence's lock held. The worker can
+ * finish the free as soon as the free is in the list.
+ */
 static void fence_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
 {
 	struct accmem_pending *pending =
@@ -52,10 +61,12 @@ static void fence_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
 }
 
 /**
- * accmem_pending_arm() - have a free wait for the fence that is its gate
- * @pending: the free; from here on it may be finished at any moment
+ * accmem_pending_arm() - let a free wait for the fence of its first dependency
+ * @pending: the free; the worker can finish the free as soon as the function has added
+ *	it to the tree
  *
- * Return: false when there is nothing to wait for.
+ * Context: Process context. Takes and releases the context's lock. Does not sleep.
+ * Return: true if the free waits; false if the fence has signalled.
  */
 bool accmem_pending_arm(struct accmem_pending *pending)
 {
@@ -69,14 +80,22 @@ bool accmem_pending_arm(struct accmem_pending *pending)
 	rb_add(&pending->node, &ctx->fences, fence_is_before);
 	first = !fence_neighbour(pending);
 	spin_unlock(&ctx->lock);
-	/* it may have signalled meanwhile: others may count on this one already */
+	/*
+	 * The fence may have signalled after the check above. Other frees may
+	 * already rely on the callback of this free, so the free cannot leave the
+	 * tree here: call the callback instead.
+	 */
 	if (first &&
 	    dma_fence_add_callback(fence, &pending->cb, fence_signalled))
 		fence_signalled(fence, &pending->cb);
 	return true;
 }
 
-/* all that wait with @first, and at last itself; true if there are more */
+/*
+ * Move a batch of frees that wait for the same fence as @first to the list of due
+ * frees. When no other free is left, remove @first from the tree. Return true if other
+ * frees are left.
+ */
 static bool fence_take_some(struct accmem_due *due,
 			    struct accmem_pending *first)
 {
@@ -96,10 +115,14 @@ static bool fence_take_some(struct accmem_due *due,
 }
 
 /**
- * accmem_pending_collect_signaled() - have some frees be due whose fence has signalled
- * @dev: the device, whose due_lock is held
+ * accmem_pending_collect_signaled() - move frees of a signalled fence to the due list
+ * @due: due frees of the device
  *
- * Return: whether there were any.
+ * One call moves a batch of frees of one fence.
+ *
+ * Context: Process context. The caller holds @due->lock. Takes and releases the
+ * lock of a context. Does not sleep.
+ * Return: false if no fence with waiting frees has signalled.
  */
 bool accmem_pending_collect_signaled(struct accmem_due *due)
 {
@@ -115,7 +138,7 @@ bool accmem_pending_collect_signaled(struct accmem_due *due)
 		llist_add(&first->signalled, &due->signalled);
 		return true;
 	}
-	/* where the callback was */
+	/* @signalled and the callback overlap deps[1] (a union): clear deps[1] again */
 	first->deps[1] = (struct accmem_dep){};
 	llist_add(&first->due, &due->list);
 	return true;

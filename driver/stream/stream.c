@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Streams: the count of a timeline, and the frees that wait for it.
+ * Streams: timelines with a count, and frees that wait for the count.
  *
- * Owns struct accmem_stream. Whoever reaches a position takes what waits for it
- * out, some at a time, and hands it on in a list: a free is finished without the
- * lock of the stream. A request of the context that would fail takes out what nobody
- * has yet, and waits for who has.
+ * A position is a value of the count. Userspace signals positions by STREAM_SIGNAL; the
+ * kernel reaches claimed positions when imported fences signal (fence.c). Pending frees
+ * are in a tree, sorted by position. When the count grows, the caller moves the reached
+ * frees to a list in batches, and finishes the frees without stream->lock (pending.c).
  *
- * Locks: accmem_stream.finishing > all that a free takes; accmem_stream.lock, a spinlock
- * below the context's, never taken in an interrupt.
+ * States: open -> ended -> freed. A stream ends when its file is closed or its context
+ * ends. Userspace can then signal no more positions, but claimed positions are still
+ * reached. The frees that wait for other positions are finished after the claimed
+ * positions are reached.
+ *
+ * Locking: stream->finishing is a mutex above all locks of a free. stream->lock is a
+ * spinlock below ctx->lock. Interrupt handlers take neither spinlock.
  */
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -18,14 +23,15 @@
 #include "stream/stream.h"
 #include "trace/trace.h"
 
-#define STREAM_BATCH 64u /* frees taken out, or looked at, in one hold */
+#define STREAM_BATCH 64u /* frees removed or examined before the lock is released */
 
 /**
- * accmem_stream_create() - make a stream
- * @ctx: its context
- * @id: its number there
+ * accmem_stream_create() - allocate a stream
+ * @ctx: the context
+ * @id: number of the stream in the context
  *
- * Return: the stream, with a reference, or NULL.
+ * Context: Process context. May sleep.
+ * Return: the stream, with a reference; NULL when the kernel is out of memory.
  */
 struct accmem_stream *accmem_stream_create(struct accmem_context *ctx, u64 id)
 {
@@ -61,15 +67,20 @@ static void stream_release(struct kref *refs)
 }
 
 /**
- * accmem_stream_put() - drop a reference
- * @stream: the stream. In any context.
+ * accmem_stream_put() - drop a reference to a stream
+ * @stream: the stream
+ *
+ * Context: Any context. Does not sleep.
  */
 void accmem_stream_put(struct accmem_stream *stream)
 {
 	kref_put(&stream->refs, stream_release);
 }
 
-/* Has a position been reached, or will it never be? */
+/*
+ * Has the stream reached a position, or will the position never be reached? The latter
+ * is certain when the stream has ended and no imported fence is left.
+ */
 static bool stream_is_past(const struct accmem_stream *stream, u64 position)
 {
 	lockdep_assert_held(&stream->lock);
@@ -92,7 +103,10 @@ static void stream_remove(struct accmem_stream *stream,
 	stream->nr_pending--;
 }
 
-/* some of what is due; false when that was all */
+/*
+ * Move a batch of reached frees to the list @due. Return true if there may be
+ * more reached frees.
+ */
 static bool stream_take_due(struct accmem_stream *stream,
 			    struct llist_head *due)
 {
@@ -111,9 +125,11 @@ static bool stream_take_due(struct accmem_stream *stream,
 }
 
 /**
- * accmem_stream_flush() - the count has grown, or the stream has ended
- * @stream: the stream
- * @due: out: what waited for that, added
+ * accmem_stream_flush() - wake waiters and collect the reached frees of a stream
+ * @stream: the stream, whose count has grown, or which has ended
+ * @due: out: list to which the reached frees are added
+ *
+ * Context: Process context. Takes and releases stream->lock. May sleep.
  */
 void accmem_stream_flush(struct accmem_stream *stream, struct llist_head *due)
 {
@@ -123,7 +139,11 @@ void accmem_stream_flush(struct accmem_stream *stream, struct llist_head *due)
 		cond_resched();
 }
 
-/* It takes nothing from who reaches a position, who has said when all of that is free. */
+/*
+ * Collect the reached frees of one stream in the list of the device. A thread in
+ * STREAM_SIGNAL holds @finishing until the frees that the thread collected are
+ * finished. So these frees are finished when this function has the mutex.
+ */
 static void stream_settle_own(struct accmem_stream *stream)
 {
 	if (mutex_lock_killable(&stream->finishing))
@@ -134,11 +154,15 @@ static void stream_settle_own(struct accmem_stream *stream)
 }
 
 /**
- * accmem_stream_flush_all() - have all be due that a context's streams have reached
- * @ctx: the context. Sleeps.
+ * accmem_stream_flush_all() - collect the reached frees of all streams of a context
+ * @ctx: the context
  *
- * What is due is free when this returns, or in the list of the device, unless the caller
- * is being killed.
+ * When the function returns, each reached free is finished or in the list of due frees
+ * of the device. If the caller is being killed, the function skips streams whose mutex
+ * is busy.
+ *
+ * Context: Process context. Takes and releases @finishing and @lock of each stream. May
+ * sleep.
  */
 void accmem_stream_flush_all(struct accmem_context *ctx)
 {
@@ -151,19 +175,22 @@ void accmem_stream_flush_all(struct accmem_context *ctx)
 		accmem_stream_put(stream);
 		cond_resched();
 	}
-	/* for what the caller leaves there */
+	/* the worker finishes the due frees that the caller leaves in the list */
 	if (!llist_empty(&due->list))
 		queue_work(accmem_wq, &due->work);
 }
 
 /**
- * accmem_stream_signal() - userspace reaches a position
+ * accmem_stream_signal() - set the count of a stream for userspace
  * @stream: the stream
- * @position: what the count becomes
- * @due: out: frees that waited for it, added, to be finished with the lock
- *	@finishing held
+ * @position: new value of the count
+ * @due: out: list to which the reached frees are added; the caller finishes the frees
+ *	before it releases @stream->finishing
  *
- * Return: 0; -ERANGE, -EBUSY, -ECANCELED as <linux/accmem.h> says.
+ * Context: Process context. The caller holds stream->finishing. Takes and releases
+ * stream->lock. May sleep.
+ * Return: 0; -ERANGE when @position is not greater than the count; -EBUSY when a
+ * claimed position is not reached yet; -ECANCELED when the stream has ended.
  */
 int accmem_stream_signal(struct accmem_stream *stream, u64 position,
 			 struct llist_head *due)
@@ -191,10 +218,14 @@ int accmem_stream_signal(struct accmem_stream *stream, u64 position,
 }
 
 /**
- * accmem_stream_end() - nobody will signal userspace's positions any more
- * @stream: the stream, which may have ended
- * @due: out: frees that waited for one, added; where positions are claimed,
- *	they come when these are reached
+ * accmem_stream_end() - end a stream: userspace can signal no more positions
+ * @stream: the stream, which may have ended before
+ * @due: out: list to which the frees are added that have nothing to wait for any more
+ *
+ * If positions are claimed, the frees that wait for later positions become due when the
+ * last claimed position is reached.
+ *
+ * Context: Process context. Takes and releases stream->lock. May sleep.
  */
 void accmem_stream_end(struct accmem_stream *stream, struct llist_head *due)
 {
@@ -211,11 +242,13 @@ static bool stream_is_before(struct rb_node *a, const struct rb_node *b)
 }
 
 /**
- * accmem_stream_defer() - have a free wait for the position that is its gate
- * @stream: the stream
- * @pending: the free; from here on it may be finished at any moment
+ * accmem_stream_defer() - let a free wait for the position of its first dependency
+ * @stream: the stream of the dependency
+ * @pending: the free; another thread can finish the free as soon as the function has
+ *	added it to the stream
  *
- * Return: false when there is nothing to wait for.
+ * Context: Process context. Takes and releases stream->lock. Does not sleep.
+ * Return: true if the free waits; false if the position is reached, or never will be.
  */
 bool accmem_stream_defer(struct accmem_stream *stream,
 			 struct accmem_pending *pending)
@@ -234,14 +267,15 @@ bool accmem_stream_defer(struct accmem_stream *stream,
 }
 
 /**
- * accmem_stream_pop_deferred() - undo accmem_stream_defer() of a free that suits
+ * accmem_stream_pop_deferred() - remove a deferred free that fits a request
  * @stream: the stream
- * @fits: does it? Called under the stream's lock.
- * @arg: for @fits
+ * @fits: function that says whether a free fits; called under stream->lock
+ * @arg: argument of @fits
  *
- * Only the latest ones are looked at.
+ * The function examines the frees with the highest positions, STREAM_BATCH at most.
  *
- * Return: the free, which is the caller's, or NULL.
+ * Context: Process context. Takes and releases stream->lock. Does not sleep.
+ * Return: the free, which belongs to the caller from here on; NULL if none fits.
  */
 struct accmem_pending *accmem_stream_pop_deferred(
 	struct accmem_stream *stream,
@@ -266,12 +300,13 @@ struct accmem_pending *accmem_stream_pop_deferred(
 }
 
 /**
- * accmem_stream_check() - what has become of a position
+ * accmem_stream_check() - check whether a stream has reached a position
  * @stream: the stream
  * @position: the position
  *
- * Return: 0 when it is reached, -ECANCELED when nobody will reach it and all that are
- * claimed are reached, else -EAGAIN.
+ * Context: Process context. Takes and releases stream->lock. Does not sleep.
+ * Return: 0 when the position is reached; -ECANCELED when the stream has ended, all
+ * claimed positions are reached, and @position is not; -EAGAIN otherwise.
  */
 int accmem_stream_check(struct accmem_stream *stream, u64 position)
 {
@@ -287,9 +322,11 @@ int accmem_stream_check(struct accmem_stream *stream, u64 position)
 }
 
 /**
- * accmem_stream_query() - describe a stream
+ * accmem_stream_query() - report the state of a stream
  * @stream: the stream
- * @query: filled in
+ * @query: out: counts, state and error of the stream
+ *
+ * Context: Process context. Takes and releases stream->lock. Does not sleep.
  */
 void accmem_stream_query(struct accmem_stream *stream,
 			 struct accmem_stream_query *query)
@@ -304,11 +341,13 @@ void accmem_stream_query(struct accmem_stream *stream,
 }
 
 /**
- * accmem_stream_next() - walk through the open streams of a context
+ * accmem_stream_next() - iterate over the streams of a context with an open file
  * @ctx: the context
- * @id: number of the stream to begin with; of the next one on return
+ * @id: in: stream number at which the search begins; out: number at which the next call
+ *	continues
  *
- * Return: the stream, with a reference, or NULL at the end.
+ * Context: Any context. Does not sleep.
+ * Return: the stream, with a reference; NULL when there are no more streams.
  */
 struct accmem_stream *accmem_stream_next(struct accmem_context *ctx,
 					 unsigned long *id)

@@ -22,7 +22,10 @@ void accmem_stream_query(struct accmem_stream *stream,
 struct accmem_stream *accmem_stream_next(struct accmem_context *ctx,
 					 unsigned long *id);
 
-/* has the count come to a position? It does not come back. */
+/*
+ * Has the stream reached a position? The lockless read is safe: the count never falls,
+ * so true stays true. False can be out of date.
+ */
 static inline bool accmem_stream_has_reached(const struct accmem_stream *stream,
 					     u64 position)
 {

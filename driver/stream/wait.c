@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Waiting for a position of a stream.
+ * STREAM_WAIT: sleep until a stream reaches a position.
  *
- * A waiter queues itself with its position and is woken when that has been
- * reached, or when the stream has ended; whoever reaches a position wakes those
- * only who wait for it. What has been reached wins over a signal or a deadline
- * that came at the same time.
+ * A waiter adds itself with its position to the wait queue of the stream. When the
+ * count grows, each waiter's wake function checks the position of the waiter, so only
+ * waiters whose position is reached wake up. All waiters wake up when the stream ends.
+ * If the position is reached at the same time as a signal arrives or the deadline
+ * passes, the wait succeeds.
  *
- * Locks: that of the wait queue.
+ * A NONBLOCK call does not sleep. It sets the position that a later poll() of the file
+ * waits for.
+ *
+ * Locking: the lock of the wait queue protects the queue.
  */
 #include <linux/sched/signal.h>
 
@@ -18,10 +22,10 @@
 #include "stream/stream.h"
 
 /**
- * struct waiter - one call that waits
- * @entry: in accmem_stream.wait
+ * struct waiter - a STREAM_WAIT call that sleeps
+ * @entry: entry in accmem_stream.wait
  * @stream: the stream
- * @position: the position
+ * @position: position that the call waits for
  */
 struct waiter {
 	struct wait_queue_entry entry;
@@ -34,13 +38,18 @@ static int waiter_wake(struct wait_queue_entry *entry, unsigned int mode,
 {
 	struct waiter *waiter = container_of(entry, struct waiter, entry);
 
+	/* Lockless reads: the count and @ended change before the wake-up. */
 	if (!accmem_stream_has_reached(waiter->stream, waiter->position) &&
 	    !READ_ONCE(waiter->stream->ended))
 		return 0;
 	return default_wake_function(entry, mode, sync, key);
 }
 
-/* what became of the position; or why the wait is to be given up */
+/*
+ * Sleep until the position is reached or cannot be reached any more. Return the result
+ * of accmem_stream_check(), -ETIMEDOUT after the deadline, or -ERESTARTSYS for a
+ * signal.
+ */
 static int waiter_sleep(struct waiter *waiter, u64 deadline_ns)
 {
 	bool passed = false;
@@ -63,25 +72,30 @@ static int waiter_sleep(struct waiter *waiter, u64 deadline_ns)
 	return err;
 }
 
-/* poll() is about the position before it is looked at: it misses nothing then */
+/*
+ * Serve a NONBLOCK call. The position for poll() is stored before the check: if the
+ * stream reaches the position after the check, a poll() that follows reports it.
+ */
 static int waiter_ask(struct accmem_stream *stream, u64 position)
 {
 	int err;
 
 	WRITE_ONCE(stream->poll, position);
 	err = accmem_stream_check(stream, position);
-	/* who sleeps in poll() already went by another one */
+	/* a thread that sleeps in poll() has checked the previous position: wake it */
 	if (!err && wq_has_sleeper(&stream->wait))
 		wake_up_all(&stream->wait);
 	return err;
 }
 
 /**
- * accmem_stream_wait() - wait until a position is reached
+ * accmem_stream_wait() - wait until a stream reaches a position
  * @stream: the stream
- * @req: checked for flags
+ * @req: the request, whose flags are valid
  *
- * Return: 0; -EAGAIN, -ETIMEDOUT, -ERESTARTSYS, -ECANCELED.
+ * Context: Process context. Takes and releases stream->lock. May sleep.
+ * Return: 0; -EAGAIN for NONBLOCK when the position is not reached; -ETIMEDOUT after
+ * the deadline; -ERESTARTSYS for a signal; -ECANCELED as accmem_stream_check().
  */
 int accmem_stream_wait(struct accmem_stream *stream,
 		       const struct accmem_stream_wait *req)

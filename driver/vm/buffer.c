@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Buffers: names over a memory of their own, or over a piece of a slab page, which
- * others share.
+ * Buffers: allocations as a program sees them, from ALLOC to FREE.
  *
- * A buffer that has been made is at its device address, and is found once it
- * has been published. Taking it away again is removing it, under the context's
- * lock, and destroying it without.
+ * A dedicated buffer has a buffer object (bo) and a range of device addresses (va) of
+ * its own. A small buffer is a piece of a slab page. The small buffers of a slab page
+ * share the bo and the va of the page (slab.c).
  *
- * Locks: the context's lock.
+ * States: created -> published -> unpublished -> removed -> destroyed. A created buffer
+ * has its device address; lookups find published buffers only (lookup.c).
+ * A caller unpublishes and removes a buffer under ctx->lock. The caller destroys the
+ * buffer without the lock, because destruction can sleep.
+ *
+ * Locking: ctx->lock protects the address ranges and the published buffers. A buffer
+ * that is not published belongs to the call that created or unpublished the buffer.
  */
 #include <linux/kernel.h>
 
@@ -19,7 +24,12 @@
 #include "vm/lookup.h"
 #include "vm/va.h"
 
-/* a buffer with a memory of its own: its accmem_bo.private */
+/*
+ * struct dedicated - a buffer with a bo of its own; stored in accmem_bo.private
+ * @va: the device addresses of the bo
+ * @buf: the buffer
+ * @only: the table of published buffers of @va, with one slot
+ */
 struct dedicated {
 	struct accmem_va va;
 	struct accmem_buffer buf;
@@ -44,8 +54,9 @@ static struct dedicated *dedicated_init(struct accmem_bo *bo, u64 size)
 }
 
 /*
- * An entry of a page table is for 2 MiB of addresses from a multiple of that on.
- * At any other address no page of so much fits one.
+ * A huge page-table entry maps 2 MiB and begins at a multiple of 2 MiB. A FIXED
+ * buffer at any other address cannot be mapped by huge entries, so its bo gets no
+ * huge pages.
  */
 static u32 dedicated_huge(const struct accmem_alloc *req,
 			  const struct accmem_layout *layout)
@@ -94,7 +105,7 @@ static struct accmem_bo *bo_for_kind(struct accmem_context *ctx,
 	return ERR_PTR(err);
 }
 
-/* where the request says */
+/* Insert @va at the device address that the caller of ALLOC requested. */
 static int dedicated_insert_fixed(struct accmem_context *ctx,
 				  struct accmem_va *va)
 {
@@ -105,7 +116,7 @@ static int dedicated_insert_fixed(struct accmem_context *ctx,
 	return 0;
 }
 
-/* at its device address from here on, unless that fails */
+/* Give a dedicated buffer its device address. */
 static int dedicated_insert(struct accmem_context *ctx,
 			    struct dedicated *dedicated)
 {
@@ -123,7 +134,11 @@ static int dedicated_insert(struct accmem_context *ctx,
 	return err;
 }
 
-/* a memory's name, which takes the memory over, also where there is no address */
+/*
+ * Make the buffer of a bo and give it a device address. The buffer owns the caller's
+ * reference to the bo. If no address is free, the buffer is destroyed and the reference
+ * is dropped.
+ */
 static struct accmem_buffer *dedicated_name(struct accmem_context *ctx,
 					    struct accmem_bo *bo,
 					    const struct accmem_alloc *req,
@@ -161,15 +176,16 @@ dedicated_create(struct accmem_context *ctx, struct accmem_carveout *cv,
 }
 
 /**
- * accmem_buffer_create() - make a buffer, which has not been published
+ * accmem_buffer_create() - allocate a buffer and do not publish it yet
  * @ctx: the context
  * @cv: the carveout
  * @req: the request
- * @layout: what it became
+ * @layout: the layout of the request
  *
- * Return: the buffer; an error of accmem_bo_create() or accmem_shared_create(),
- * or -EADDRNOTAVAIL when no device address is left for it; -EEXIST when the one asked
- * for is not.
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ * Return: the buffer; an error of accmem_bo_create() or accmem_shared_create();
+ * -EDQUOT when a limit on buffers is reached; -EADDRNOTAVAIL when no range of device
+ * addresses is large enough; -EEXIST when the address of a FIXED request is in use.
  */
 struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
 					   struct accmem_carveout *cv,
@@ -182,11 +198,12 @@ struct accmem_buffer *accmem_buffer_create(struct accmem_context *ctx,
 }
 
 /**
- * accmem_buffer_prepare() - make what becomes a buffer with memory of another
- * @ctx: the context
+ * accmem_buffer_prepare() - allocate an empty bo for a handoff
+ * @ctx: the context that receives memory of another bo
  *
- * Return: a memory that has nothing yet, for accmem_buffer_adopt() or
- * accmem_bo_destroy_empty(); NULL.
+ * Context: Process context. May sleep.
+ * Return: a bo without memory, for accmem_buffer_adopt() or accmem_bo_destroy_empty();
+ * NULL when the kernel is out of memory.
  */
 struct accmem_bo *accmem_buffer_prepare(struct accmem_context *ctx)
 {
@@ -195,15 +212,17 @@ struct accmem_bo *accmem_buffer_prepare(struct accmem_context *ctx)
 }
 
 /**
- * accmem_buffer_adopt() - make a buffer of memory that was handed over
+ * accmem_buffer_adopt() - make a buffer of a bo that received memory by a handoff
  * @ctx: the context
- * @bo: of accmem_buffer_prepare(), after accmem_runs_hand_off(); is taken over
+ * @bo: the bo of accmem_buffer_prepare(), after accmem_runs_hand_off(); the caller's
+ *	reference passes to the buffer, and is dropped on an error
  * @req: the request
- * @layout: what it became
- * @dirty: as for accmem_bo_adopt(). Sleeps.
+ * @layout: the layout of the request
+ * @dirty: the memory may contain bytes of another account
  *
- * Return: the buffer; an error of accmem_bo_adopt(), or -EADDRNOTAVAIL when no
- * device address is left for it.
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ * Return: the buffer; an error of accmem_bo_adopt(); -EADDRNOTAVAIL when no range of
+ * device addresses is large enough.
  */
 struct accmem_buffer *accmem_buffer_adopt(struct accmem_context *ctx,
 					  struct accmem_bo *bo,
@@ -217,36 +236,50 @@ struct accmem_buffer *accmem_buffer_adopt(struct accmem_context *ctx,
 }
 
 /**
- * accmem_buffer_remove() - take the address of a buffer away
- * @ctx: the context, whose lock is held
+ * accmem_buffer_remove() - free the device addresses of a buffer
+ * @ctx: the context
  * @buf: the buffer, which is not published
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
  */
 void accmem_buffer_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
-	/* that of a small one is a part of its page's, which goes with the last */
+	/* A small buffer shares the va of its slab page, which slab.c erases. */
 	if (!buf->layout.small)
 		accmem_va_erase(ctx, buf->va);
 }
 
 /**
- * accmem_buffer_release_pages() - give some pages of a buffer back, before it goes
- * @buf: the buffer, which nobody finds any more. Sleeps.
+ * accmem_buffer_release_pages() - free some pages of a buffer before its destruction
+ * @buf: the buffer, which is not published
  *
- * Return: as accmem_bo_release_pages(); false where others are in its memory, too.
+ * A caller can free a large buffer in several calls, and release its own lock between
+ * two calls.
+ *
+ * Context: Process context. May sleep.
+ * Return: true if there are more pages to free; false if there are none, if the buffer
+ * is small, or if a mapping or a call still has a reference to the bo.
  */
 bool accmem_buffer_release_pages(struct accmem_buffer *buf)
 {
 	struct accmem_bo *bo = buf->va->bo;
 
-	/* who has a reference may look at it; without a name nobody gets one */
+	/*
+	 * The buffer is not published, so no new reference can be taken: a count of
+	 * 1 stays 1, and no mapping and no call can access the pages.
+	 */
 	return !buf->layout.small && kref_read(&bo->refs) == 1 &&
 	       accmem_bo_release_pages(bo, true);
 }
 
 /**
- * accmem_buffer_destroy() - give a buffer, and what it has, back
+ * accmem_buffer_destroy() - free a buffer and drop the reference to its bo
  * @ctx: the context
- * @buf: the buffer, which was removed. Sleeps, allocates nothing.
+ * @buf: the buffer, which was removed
+ *
+ * The function allocates nothing.
+ *
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
  */
 void accmem_buffer_destroy(struct accmem_context *ctx,
 			   struct accmem_buffer *buf)
@@ -258,10 +291,13 @@ void accmem_buffer_destroy(struct accmem_context *ctx,
 }
 
 /**
- * accmem_buffer_set_pending() - the free of a buffer begins to wait, or is undone
- * @ctx: the context, whose lock is held
+ * accmem_buffer_set_pending() - mark a buffer as pending, or as in use again
+ * @ctx: the context
  * @buf: the buffer
- * @pending: which of both
+ * @pending: true when the free of the buffer starts to wait for a dependency; false
+ *	when a request gets the buffer before the free is finished
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
  */
 void accmem_buffer_set_pending(struct accmem_context *ctx,
 			       struct accmem_buffer *buf, bool pending)
@@ -273,14 +309,16 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
 }
 
 /**
- * accmem_buffer_reach() - the memory at an address, for who reads and writes it
- * @ctx: the context, whose lock is held
- * @address: any address in a buffer, or in a granule of small ones
+ * accmem_buffer_reach() - look up a bo by address for a caller that accesses its bytes
+ * @ctx: the context
+ * @address: any device address in a buffer, or in a slab page
  *
- * From here on the memory counts as mapped: what is in it is not to be found by
- * the next owner.
+ * The bo counts as mapped from here on: the driver clears its memory before another
+ * context can read it.
  *
- * Return: the memory, with a reference; -ENXIO where there is none.
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: the bo, with a reference; -ENXIO when no published buffer is in the va at
+ * @address.
  */
 struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address)
 {

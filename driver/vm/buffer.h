@@ -32,13 +32,18 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
 			       struct accmem_buffer *buf, bool pending);
 struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address);
 
-/* the flags that decide what a buffer is */
+/* Return the flags of a request that describe the buffer, and not the call. */
 static inline u32 accmem_alloc_flags(const struct accmem_alloc *req)
 {
 	return req->flags & ~(ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_WAIT);
 }
 
-/* With mapped translation, addresses can be had before there is memory. */
+/*
+ * Return the size of the range of device addresses of a buffer, in bytes. With mapped
+ * translation the range also covers the addresses that @reserve keeps for growth. With
+ * identity translation an address is an offset of memory, so no addresses can be
+ * reserved.
+ */
 static inline u64 accmem_carveout_addresses(const struct accmem_carveout *cv,
 					    u64 footprint, u64 reserve)
 {
@@ -47,7 +52,10 @@ static inline u64 accmem_carveout_addresses(const struct accmem_carveout *cv,
 	return max(footprint, round_up(reserve, ACCMEM_GRANULE));
 }
 
-/* would a request, with its layout, have led to a buffer like this one of @bo? */
+/*
+ * Can a freed buffer serve a request? The answer is yes if a new buffer for @req and
+ * @layout in @cv would have the same properties as @buf with its buffer object @bo.
+ */
 static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 				      const struct accmem_bo *bo,
 				      const struct accmem_carveout *cv,
@@ -64,7 +72,10 @@ static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 	       bo->cache_mode == req->cache_mode;
 }
 
-/* Nobody is told of a REALLOC in progress; under the context's lock. */
+/*
+ * Return the number of runs that QUERY reports. While a REALLOC is in progress, this
+ * is the number from before the REALLOC. The caller holds the context's lock.
+ */
 static inline unsigned int
 accmem_buffer_nr_runs(const struct accmem_buffer *buf)
 {
@@ -73,7 +84,7 @@ accmem_buffer_nr_runs(const struct accmem_buffer *buf)
 	return buf->resizing ? bo->nr_runs_before : bo->nr_runs;
 }
 
-/* where a mapping of a buffer begins in its context's address_space */
+/* Return the offset at which a program maps a device address by mmap(). */
 static inline u64 accmem_mmap_offset(const struct accmem_carveouts *carveouts,
 				     u64 address)
 {

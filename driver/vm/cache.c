@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Per-context caches of freed buffers.
+ * Cache of freed buffers, which a context reuses for later requests.
  *
- * A buffer that was never mapped is kept, whole and prepared, when its context
- * frees it; a request of the same layout, flags and cache mode takes it as it
- * is. Such a pair of calls writes nothing that another context writes: neither
- * the carveout's lock nor the user's counters. Nor does it depend on how many
- * buffers there are: what is kept stays at its address.
+ * When a context frees a buffer that was never mapped, the cache can retain the buffer
+ * with its memory and its device address. A later request of the context with the same
+ * layout, flags and cache mode gets the buffer unchanged. Such a FREE and ALLOC write
+ * no data that other contexts write: neither the carveout's lock nor the counters of
+ * the user. The cost does not depend on the number of buffers.
  *
- * What is kept has no name, so FREE, QUERY and mmap do not know it. It stays
- * charged, and live to its carveout; but it is counted, by
- * processor, so that whoever asks is told that it is free, and whoever is about
- * to fail drains the caches before.
+ * A cached buffer is not published, so FREE, QUERY and mmap() do not find it. The
+ * buffer stays charged, and its bo stays live in the carveout. Per-CPU counters of the
+ * carveout sum up the cached bytes, so that INFO reports them as free. A request drains
+ * the caches before it fails. Cached buffers need no clearing: no other context has
+ * used their memory, and no mapping has exposed it.
  *
- * Nothing is cleared: no other context had it, and no mapping showed it.
- *
- * Locks: the context's lock guards its cache, which anybody may drain.
+ * Locking: ctx->lock protects the cache of a context. Any task may drain any cache.
  */
 #include <linux/kernel.h>
 
@@ -28,12 +27,16 @@
 #include "waitq/waiters.h"
 
 /*
- * A larger one would be missed by those who look for room, who then break up
- * what is left: traces need 1 to 4 % more memory.
+ * Size of the largest cached buffer. The allocator cannot use cached memory, so larger
+ * cached buffers make it split other free blocks: recorded traces then need 1 to 4 %
+ * more memory.
  */
 #define CACHE_BUFFER_MAX ((u64)SZ_64K)
 
-/* What is cached is free to all who ask, and to what its context is charged. */
+/*
+ * Count a buffer that enters (@cached) or leaves the cache. The driver reports cached
+ * bytes as free, both in the counters of the carveout and in those of the context.
+ */
 static void cache_count(struct accmem_context *ctx, struct accmem_buffer *buf,
 			bool cached)
 {
@@ -54,8 +57,9 @@ static bool cache_may_add(const struct accmem_buffer *buf)
 	struct accmem_bo *bo = accmem_buffer_bo(buf);
 
 	/*
-	 * The pages of emulated memory are the host's: not for keeping. Who asks
-	 * for an address is not served with another.
+	 * A waiter may need the memory. A cached FIXED buffer would fit FIXED requests
+	 * only, which ask for other addresses. Pages of an emulated carveout are
+	 * ordinary memory of the host, which the cache must not retain.
 	 */
 	return !accmem_waiters_present() &&
 	       !(buf->flags & ACCMEM_ALLOC_FIXED) &&
@@ -72,7 +76,7 @@ static void cache_take_out(struct accmem_context *ctx,
 	cache_count(ctx, buf, false);
 }
 
-/* the buffer has no address then */
+/* Remove a buffer from the cache and free its device addresses. */
 static void cache_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
 	cache_take_out(ctx, buf);
@@ -80,12 +84,14 @@ static void cache_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 }
 
 /**
- * accmem_cache_put() - keep a buffer that has been freed
- * @ctx: the context, whose lock is held
+ * accmem_cache_put() - add a freed buffer to the cache of its context
+ * @ctx: the context
  * @buf: the buffer, which is not published
  *
- * Return: the buffer that is to be destroyed, which was removed: NULL if @buf
- * was kept, the one kept longest if @buf took its place, or @buf.
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: the buffer that the caller must destroy, already removed: the oldest cached
+ * buffer if the cache was full; @buf if it cannot be cached; NULL if @buf was cached
+ * and the cache was not full.
  */
 struct accmem_buffer *accmem_cache_put(struct accmem_context *ctx,
 				       struct accmem_buffer *buf)
@@ -116,7 +122,7 @@ static bool cache_fits(const struct accmem_buffer *buf,
 	const struct accmem_bo *bo = accmem_buffer_bo(buf);
 
 	return accmem_buffer_fits(buf, bo, cv, req, layout) &&
-	       /* since it was freed, its slab page may have been mapped */
+	       /* a mapping of its slab page may have been made after the free */
 	       !accmem_bo_was_mapped(bo);
 }
 
@@ -136,13 +142,15 @@ static struct accmem_buffer *cache_find(struct accmem_context *ctx,
 }
 
 /**
- * accmem_cache_take() - serve a request with a buffer that was kept
+ * accmem_cache_take() - serve a request with a cached buffer
  * @ctx: the context
  * @cv: the carveout
  * @req: the request
- * @layout: what it became
+ * @layout: the layout of the request
  *
- * Return: the buffer, as accmem_buffer_create() makes one; NULL if none fits.
+ * Context: Process context. Takes and releases ctx->lock. Does not sleep.
+ * Return: a buffer in the state of a buffer of accmem_buffer_create(); NULL if no
+ * cached buffer fits.
  */
 struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
 					struct accmem_carveout *cv,
@@ -151,6 +159,7 @@ struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
 {
 	struct accmem_buffer *buf;
 
+	/* Racy read: a missed buffer only means that the request is served anew. */
 	if (!READ_ONCE(ctx->nr_cached))
 		return NULL;
 	spin_lock(&ctx->lock);
@@ -163,18 +172,24 @@ struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
 	spin_unlock(&ctx->lock);
 	if (!buf)
 		return NULL;
-	/* it was freed and is allocated again */
+	/*
+	 * cache_take_out() has subtracted the free that cache_count() added. Count
+	 * both calls now: the FREE of the cached buffer, and this ALLOC.
+	 */
 	accmem_count_frees(cv, 1);
 	accmem_count_allocs(cv, 1);
 	return buf;
 }
 
 /**
- * accmem_cache_drain() - give back what a cache holds
- * @ctx: the context. Sleeps, allocates nothing.
- * @cv: of which carveout; NULL for all
+ * accmem_cache_drain() - destroy the cached buffers of a context
+ * @ctx: the context
+ * @cv: the carveout whose buffers are destroyed; NULL for all carveouts
  *
- * Return: how many buffers that were; at most 16.
+ * The function allocates nothing.
+ *
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ * Return: the number of destroyed buffers, at most ACCMEM_CACHE_BUFFERS.
  */
 unsigned int accmem_cache_drain(struct accmem_context *ctx,
 				const struct accmem_carveout *cv)
@@ -183,7 +198,10 @@ unsigned int accmem_cache_drain(struct accmem_context *ctx,
 	unsigned int nr = 0;
 	LIST_HEAD(list);
 
-	/* one who waits has to be sure that nothing is left */
+	/*
+	 * Racy read: a missed buffer only makes this drain less useful. A waiter
+	 * must not miss a buffer, so the lock is taken when there are waiters.
+	 */
 	if (!READ_ONCE(ctx->nr_cached) && !accmem_waiters_present())
 		return 0;
 	spin_lock(&ctx->lock);

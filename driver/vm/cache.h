@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Freed buffers that a context caches.
+ * Cache of the freed buffers of a context.
  */
 #ifndef ACCMEM_VM_CACHE_H
 #define ACCMEM_VM_CACHE_H
 
 #include <linux/types.h>
 
-#define ACCMEM_CACHE_BUFFERS 16u /* freed ones that a context keeps, at most */
+#define ACCMEM_CACHE_BUFFERS 16u /* most cached buffers of a context */
 
 struct accmem_alloc;
 struct accmem_buffer;

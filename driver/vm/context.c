@@ -2,11 +2,15 @@
 /*
  * Contexts: open files of a device.
  *
- * A context is one open file; fork and fd passing share it, and it ends with the
- * last reference to the file (close.c). Pending frees and files of its streams
- * keep what is left of it.
+ * A context is created when a program opens /dev/accmemN. Processes that share the file
+ * (by fork() or fd passing) share the context. The context ends when the last reference
+ * to the file is dropped (close.c). The object outlives its end until the last pending
+ * free is finished and the last file of a stream is closed: both hold references.
  *
- * Locks: none.
+ * States: open -> ended -> freed. An account points to its context while the context is
+ * open, so that reclaim and debugfs find open contexts through the accounts.
+ *
+ * Locking: no lock is taken here. RCU protects accmem_account.context.
  */
 #include <linux/cred.h>
 #include <linux/slab.h>
@@ -16,13 +20,15 @@
 #include "waitq/waiters.h"
 
 /**
- * accmem_context_open() - make a context for a file being opened
- * @accounts: the accounts of the device
- * @carveouts: its carveouts
- * @waiters: its waiters
- * @due: its due buffers
+ * accmem_context_open() - create the context of a file that is being opened
+ * @accounts: accounts of the device
+ * @carveouts: carveouts of the device
+ * @waiters: waiters of the device
+ * @due: due frees of the device
  *
- * Return: the context; -EMFILE or -ENOMEM.
+ * Context: Process context. May sleep.
+ * Return: the context; -EMFILE when the user has the highest permitted number of
+ * contexts; -ENOMEM.
  */
 struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
 					   struct accmem_carveouts *carveouts,
@@ -62,7 +68,7 @@ struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
 	accmem_pressure_client_init(&ctx->shrink);
 	xa_init_flags(&ctx->streams, XA_FLAGS_ACCOUNT);
 	atomic_inc(&accounts->nr_contexts);
-	/* with accmem_context_next() */
+	/* Publish the context: pairs with rcu_dereference() in accmem_context_of(). */
 	rcu_assign_pointer(account->context, ctx);
 	return ctx;
 }
@@ -87,8 +93,10 @@ static void context_release(struct kref *refs)
 }
 
 /**
- * accmem_context_put() - drop a reference
- * @ctx: the context. May sleep.
+ * accmem_context_put() - drop a reference to a context
+ * @ctx: the context
+ *
+ * Context: Process context. May sleep.
  */
 void accmem_context_put(struct accmem_context *ctx)
 {
@@ -96,10 +104,14 @@ void accmem_context_put(struct accmem_context *ctx)
 }
 
 /**
- * accmem_context_of() - the context of an account
- * @account: the account, of which the caller has a reference, or which RCU keeps
+ * accmem_context_of() - get the open context of an account
+ * @account: the account
  *
- * Return: the context, with a reference; NULL when it has ended.
+ * The caller has a reference to @account, or is in an RCU read-side section in which
+ * it found @account.
+ *
+ * Context: Any context. Does not sleep.
+ * Return: the context, with a reference; NULL when the context has ended.
  */
 struct accmem_context *accmem_context_of(struct accmem_account *account)
 {
@@ -114,11 +126,13 @@ struct accmem_context *accmem_context_of(struct accmem_account *account)
 }
 
 /**
- * accmem_context_next() - walk through open contexts
- * @accounts: of a device, or of a user
- * @id: number of the account to begin with; of the next one on return
+ * accmem_context_next() - iterate over open contexts
+ * @accounts: the accounts of a device, or of a user
+ * @id: in: index in @accounts at which the search begins; out: index at which the next
+ *	call continues
  *
- * Return: the context, with a reference, or NULL at the end.
+ * Context: Any context. Does not sleep.
+ * Return: the context, with a reference; NULL when there are no more contexts.
  */
 struct accmem_context *accmem_context_next(struct xarray *accounts,
 					   unsigned long *id)

@@ -28,7 +28,10 @@ static inline void accmem_context_get(struct accmem_context *ctx)
 	kref_get(&ctx->refs);
 }
 
-/* @bytes more, or fewer, are kept that are free to all who ask; the lock is held */
+/*
+ * Add @bytes, which may be negative, to the cached bytes of a context in a carveout.
+ * The caller holds the context's lock.
+ */
 static inline void accmem_ctx_count_cached(struct accmem_context *ctx,
 					   struct accmem_carveout *cv,
 					   s64 bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Functions that only vm/ uses.
+ * Functions of vm/ that only files in vm/ call.
  */
 #ifndef ACCMEM_VM_INTERNAL_H
 #define ACCMEM_VM_INTERNAL_H

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Names: which buffer is at a device address.
+ * Lookup: finds the published buffer at a device address.
  *
- * A place (places.c) knows the buffers in it: one, or those of a slab page. A buffer has
- * its address from the moment its place is in the tree, and is found from
- * accmem_buffer_publish() on.
+ * Each va (va.c) has a table of the published buffers in its address range: one slot
+ * for a dedicated buffer, one slot for each 64 bytes of a slab page. A bitmap (names)
+ * says which slots are in use. A lookup first finds the va in the tree, then the slot.
  *
- * Locks: the context's lock is held by the callers.
+ * A buffer has a device address as soon as its va is in the tree. FREE, QUERY and
+ * mmap() find the buffer from accmem_buffer_publish() until accmem_buffer_unpublish().
+ *
+ * Locking: the callers hold ctx->lock, which protects the tree, the tables and the
+ * bitmaps.
  */
 #include <linux/math64.h>
 
@@ -14,7 +18,7 @@
 #include "trace/trace.h"
 #include "vm/lookup.h"
 
-/* places looked at for a name in one call */
+/* most address ranges that one call of accmem_buffer_next() searches */
 #define NAME_PROBES 64u
 
 static u64 lookup_unit_at(const struct accmem_va *va, u64 address)
@@ -28,9 +32,11 @@ static unsigned int lookup_unit_of(const struct accmem_buffer *buf)
 }
 
 /**
- * accmem_buffer_publish() - let a buffer be found
- * @ctx: the context, whose lock is held
- * @buf: the buffer; from here on other threads may free it
+ * accmem_buffer_publish() - make a buffer visible to lookups
+ * @ctx: the context
+ * @buf: the buffer; other threads can free it as soon as the caller releases the lock
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
  */
 void accmem_buffer_publish(struct accmem_context *ctx,
 			   struct accmem_buffer *buf)
@@ -48,9 +54,11 @@ void accmem_buffer_publish(struct accmem_context *ctx,
 }
 
 /**
- * accmem_buffer_unpublish() - undo accmem_buffer_publish()
- * @ctx: the context, whose lock is held
- * @buf: the buffer, which is the caller's from here on
+ * accmem_buffer_unpublish() - hide a buffer from lookups
+ * @ctx: the context
+ * @buf: the published buffer; belongs to the caller from here on
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
  */
 void accmem_buffer_unpublish(struct accmem_context *ctx,
 			     struct accmem_buffer *buf)
@@ -67,7 +75,7 @@ void accmem_buffer_unpublish(struct accmem_context *ctx,
 		buf->layout.footprint;
 }
 
-/* the buffer of a place that contains an address, or NULL */
+/* Return the published buffer in @va that contains @address, or NULL. */
 static struct accmem_buffer *lookup_find_in(struct accmem_va *va, u64 address)
 {
 	struct accmem_buffer *buf;
@@ -82,11 +90,12 @@ static struct accmem_buffer *lookup_find_in(struct accmem_va *va, u64 address)
 }
 
 /**
- * accmem_buffer_find() - the buffer that contains an address
- * @ctx: the context, whose lock is held
+ * accmem_buffer_find() - look up the published buffer that contains an address
+ * @ctx: the context
  * @address: a device address
  *
- * Return: the buffer, which has been published, or NULL.
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: the buffer, or NULL.
  */
 struct accmem_buffer *accmem_buffer_find(struct accmem_context *ctx,
 					 u64 address)
@@ -96,7 +105,7 @@ struct accmem_buffer *accmem_buffer_find(struct accmem_context *ctx,
 	return va ? lookup_find_in(va, address) : NULL;
 }
 
-/* the first buffer of @va that begins at or after @address, or NULL */
+/* Return the first published buffer in @va with an address >= @address, or NULL. */
 static struct accmem_buffer *lookup_next_in(struct accmem_va *va, u64 address)
 {
 	u64 unit = 0, above;
@@ -110,12 +119,17 @@ static struct accmem_buffer *lookup_next_in(struct accmem_va *va, u64 address)
 }
 
 /**
- * accmem_buffer_next() - walk through the names of a context
- * @ctx: the context, whose lock is held
- * @address: where to begin; where to go on, on return, or ACCMEM_ADDRESS_NONE
+ * accmem_buffer_next() - iterate over the published buffers of a context
+ * @ctx: the context
+ * @address: in: device address at which the search begins; out: address at which the
+ *	next call continues, or ACCMEM_ADDRESS_NONE at the end
  *
- * Return: the first buffer that has been published and begins at or after
- * @address; NULL where there is none, or none near.
+ * One call searches a bounded number of address ranges, so that the caller can release
+ * the lock between two calls.
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: the first published buffer that begins at @address or above; NULL if the
+ * searched address ranges contain none.
  */
 struct accmem_buffer *accmem_buffer_next(struct accmem_context *ctx,
 					 u64 *address)

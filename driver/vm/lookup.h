@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Buffers by device address.
+ * Lookup of published buffers by device address.
  */
 #ifndef ACCMEM_VM_LOOKUP_H
 #define ACCMEM_VM_LOOKUP_H
@@ -8,7 +8,7 @@
 #include <linux/types.h>
 
 #define ACCMEM_ADDRESS_NONE \
-	(~0ull) /* no device address: of accmem_buffer_next() */
+	(~0ull) /* no device address: the end of accmem_buffer_next() */
 
 struct accmem_buffer;
 struct accmem_context;

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Small buffers: cut from slab pages, granules of one context.
+ * Small buffers: pieces of slab pages.
  *
- * A slab page is a memory with a slab; a buffer in it is a name like any other.
- * A mapping shows the whole page, so a buffer that is freed when the page is
- * mapped, or pinned, leaves its units waiting: they are used again once nobody
- * has the page. The page goes when no buffer of it is left, and is detached or
- * quarantined then as any memory is.
+ * A slab page is a granule with a bo and a va of its own, divided into 64 units of 64
+ * bytes. A small buffer has consecutive units of a slab page. All buffers of a slab
+ * page belong to one context and have one cache mode. A mapping exposes the whole page:
+ * once a page was mapped, each new buffer in the page is cleared.
  *
- * Pages of different cache modes are apart. What no mapping has ever shown is
- * zero still; on a page that was mapped, a buffer is cleared when it is cut.
+ * States of a unit: free -> used -> free, or free -> used -> waiting -> free. Units
+ * wait if their buffer is freed while the page is mapped or pinned, or while a call
+ * uses the page. When the last buffer of a page is freed, the page leaves the slab and
+ * its bo is detached. The bo becomes free, or quarantined while pages are pinned.
  *
- * Locks: the context's lock; quarantine_lock without it.
+ * Locking: ctx->lock protects the slabs and the slab pages. quarantine_lock of the
+ * carveout is taken without ctx->lock.
  */
 #include <linux/bitops.h>
 #include <linux/kernel.h>
@@ -27,8 +29,8 @@
 #include "vm/slab.h"
 #include "waitq/waiters.h"
 
-#define SLAB_PROBES 2u /* pages asked whether their units may be used again */
-#define SLAB_WAITING_MANY 8u /* of so many, one is made to answer */
+#define SLAB_PROBES 2u /* waiting pages that an allocation checks */
+#define SLAB_WAITING_MANY 8u /* waiting pages that cause a forced check */
 
 static struct accmem_slab_page *slab_to_page(struct accmem_va *va)
 {
@@ -52,20 +54,26 @@ static unsigned int slab_offset_of(const struct accmem_buffer *buf)
 	return buf->address - buf->va->start;
 }
 
-/* what of a page is free to all who ask, although the slab has it */
+/*
+ * Return the bytes of a slab page that any context can get by draining the cache: the
+ * whole page if all of its used buffers are cached, else 0.
+ */
 static u64 slab_page_cached_bytes(const struct accmem_slab_page *page)
 {
 	return page->nr_used && page->nr_used == page->nr_cached ?
 		       ACCMEM_GRANULE : 0;
 }
 
-/* nothing of the page has a name, but frees of it wait */
+/* Are there buffers in the page, all of which are pending? */
 static bool slab_page_is_pending(const struct accmem_slab_page *page)
 {
 	return page->nr_pending && page->nr_used == page->nr_pending;
 }
 
-/* what of the page can be had when nobody maps it, nor is at work on it, any more */
+/*
+ * Waiters are woken when a mapping or a call releases the page if that can make memory
+ * available: the memory of pending frees, or units that wait.
+ */
 static void slab_page_set_awaited(struct accmem_slab_page *page)
 {
 	accmem_bo_set_wake_on_put(page->va.bo,
@@ -82,7 +90,7 @@ static void slab_page_adjust_pending(struct accmem_context *ctx,
 	page->nr_used += used;
 	page->nr_pending += pending;
 	after = slab_page_is_pending(page);
-	/* what is not used any more is detached by its last buffer */
+	/* a page without buffers leaves the pending state when it is detached */
 	if (before != after && page->nr_used)
 		accmem_bo_set_pending(page->va.bo, after);
 	if (pending)
@@ -102,16 +110,20 @@ static void slab_page_adjust(struct accmem_context *ctx,
 	if (after == before)
 		return;
 	accmem_ctx_count_cached(ctx, page->va.bo->cv, after - before);
-	/* all of the page is anybody's then, and no room of the context's */
+	/*
+	 * A page that is cached as a whole counts as free memory of the carveout,
+	 * so it must not also count as free room of the context.
+	 */
 	slab_holding(ctx, page)->slab_room -= after - before;
 }
 
-/* the slab of a cache mode is there from its first buffer on */
+/* Allocate the slab of a cache mode when the context needs it for the first time. */
 static int slab_make(struct accmem_context *ctx, struct accmem_ctx_carveout *h,
 		     u32 cache_mode)
 {
 	struct accmem_slab *slab;
 
+	/* Lockless read: once set, the pointer stays until the context is freed. */
 	if (READ_ONCE(h->slabs[cache_mode]))
 		return 0;
 	slab = kmalloc(sizeof(*slab), GFP_KERNEL_ACCOUNT);
@@ -128,7 +140,10 @@ static int slab_make(struct accmem_context *ctx, struct accmem_ctx_carveout *h,
 	return 0;
 }
 
-/* Has nobody the page but the slab? A mapping is made under the context's lock. */
+/*
+ * Is the slab the only user of the page? The caller holds ctx->lock. A mapping is made
+ * under the same lock, so the page stays unused while the caller holds the lock.
+ */
 static bool slab_page_is_idle(struct accmem_slab_page *page)
 {
 	struct accmem_bo *bo = page->va.bo;
@@ -151,7 +166,10 @@ static void slab_page_stop_waiting(struct accmem_context *ctx,
 	WRITE_ONCE(h->nr_waiting, h->nr_waiting - 1);
 }
 
-/* units that waited can be used again, if nobody has the page any more */
+/*
+ * Free the waiting units of a page if the page is idle. Otherwise move the page to the
+ * end of the list of waiting pages.
+ */
 static void slab_page_reap(struct accmem_context *ctx,
 			   struct accmem_slab_page *page)
 {
@@ -190,6 +208,7 @@ static void slab_reap_some(struct accmem_context *ctx,
 static void slab_reap_holding(struct accmem_context *ctx,
 			      struct accmem_ctx_carveout *h)
 {
+	/* Racy read: the count only bounds the number of pages that are checked. */
 	unsigned int left = READ_ONCE(h->nr_waiting);
 
 	while (left) {
@@ -204,8 +223,10 @@ static void slab_reap_holding(struct accmem_context *ctx,
 }
 
 /**
- * accmem_slab_reap() - find units that can be used again
+ * accmem_slab_reap() - free the waiting units of all idle slab pages
  * @ctx: the context
+ *
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
  */
 void accmem_slab_reap(struct accmem_context *ctx)
 {
@@ -216,8 +237,9 @@ void accmem_slab_reap(struct accmem_context *ctx)
 }
 
 /*
- * Where everything is mapped all the time, neighbours' mappings hide that a page
- * has come home: one of the pages is made to answer.
+ * Check one waiting page by force if many pages wait. A plain check can report a page
+ * as in use because neighbouring memory is mapped. A forced check removes such
+ * mappings. If programs keep most memory mapped, only forced checks find idle pages.
  */
 static void slab_force_check(struct accmem_context *ctx,
 			     struct accmem_ctx_carveout *h)
@@ -225,6 +247,7 @@ static void slab_force_check(struct accmem_context *ctx,
 	struct accmem_slab_page *page;
 	struct accmem_bo *bo = NULL;
 
+	/* Racy read: a stale count only delays the forced check to a later call. */
 	if (READ_ONCE(h->nr_waiting) < SLAB_WAITING_MANY)
 		return;
 	spin_lock(&ctx->lock);
@@ -241,7 +264,11 @@ static void slab_force_check(struct accmem_context *ctx,
 		return;
 	accmem_quarantine_is_idle(bo);
 	accmem_bo_put_user(bo);
-	/* at the end of the list, where it has become the first to be asked */
+	/*
+	 * Another call may have freed the page meanwhile, so do not use @page. The
+	 * page was moved to the end of the list. If another page is at the end now,
+	 * that page is checked instead, which does no harm.
+	 */
 	spin_lock(&ctx->lock);
 	if (!list_empty(&h->waiting_pages))
 		slab_page_reap(ctx,
@@ -271,7 +298,7 @@ static bool slab_cut_units(struct accmem_context *ctx,
 	return true;
 }
 
-/* from a page that is there */
+/* Allocate the units of a buffer in an existing slab page. */
 static bool slab_cut_from_old(struct accmem_context *ctx,
 			      struct accmem_ctx_carveout *h,
 			      struct accmem_buffer *buf, u32 cache_mode)
@@ -285,7 +312,11 @@ static bool slab_cut_from_old(struct accmem_context *ctx,
 	return done;
 }
 
-/* from @page, unless another call has brought one; *@page is NULL if it is used */
+/*
+ * Allocate the units of a buffer in the new slab page *@page. If a page has free units
+ * meanwhile, because of another call, use that page and leave *@page to the caller.
+ * Otherwise add the new page to the slab and set *@page to NULL.
+ */
 static int slab_cut_from_new(struct accmem_context *ctx,
 			     struct accmem_buffer *buf,
 			     struct accmem_slab_page **page)
@@ -309,7 +340,7 @@ out:
 	return err;
 }
 
-/* a page that is in no slab and at no address */
+/* Free a page that is in no slab and has no device address. */
 static void slab_page_destroy(struct accmem_slab_page *page)
 {
 	accmem_bo_detach(page->va.bo);
@@ -339,7 +370,11 @@ static void slab_give_units(struct accmem_context *ctx,
 	slab_page_set_awaited(page);
 }
 
-/* nothing of the page is used: out of the slab, if units that wait keep it in */
+/*
+ * Remove a page without buffers from the slab and from the tree of address ranges. The
+ * slab drops a page itself when all of its units are free. Waiting units keep the page
+ * in the slab, so the page is removed here.
+ */
 static void slab_page_remove(struct accmem_context *ctx,
 			     struct accmem_slab_page *page)
 {
@@ -353,9 +388,13 @@ static void slab_page_remove(struct accmem_context *ctx,
 }
 
 /**
- * accmem_slab_destroy() - give a small buffer back
+ * accmem_slab_destroy() - free a small buffer, and its slab page if no other is left
  * @ctx: the context
- * @buf: the buffer, which has no name any more. Sleeps, allocates nothing.
+ * @buf: the buffer, which is not published
+ *
+ * The function allocates nothing.
+ *
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
  */
 void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
@@ -374,16 +413,21 @@ void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
 	accmem_count_frees(cv, 1);
 	if (gone)
 		slab_page_destroy(page);
-	/* a page that is pinned stays, and the buffer was charged all the same */
+	/*
+	 * Wake the waiters even if the page is not free yet: the charge of the
+	 * buffer was dropped, which may be enough for a waiter at a limit.
+	 */
 	accmem_waiters_wake_freed(ctx->account->waiters, ctx->account->user);
 	kfree(buf);
 }
 
 /**
- * accmem_slab_shrink() - a small buffer gives its last units back
- * @ctx: the context, whose lock is held
- * @buf: the buffer, whose layout is the old one still
- * @footprint: bytes that it keeps
+ * accmem_slab_shrink() - free the last units of a small buffer
+ * @ctx: the context
+ * @buf: the buffer; its layout still has the old footprint
+ * @footprint: new footprint in bytes
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
  */
 void accmem_slab_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 			u64 footprint)
@@ -394,12 +438,15 @@ void accmem_slab_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 }
 
 /**
- * accmem_slab_set_pending() - the free of a small buffer begins to wait, or is undone
- * @ctx: the context, whose lock is held
+ * accmem_slab_set_pending() - mark a small buffer as pending, or as in use again
+ * @ctx: the context
  * @buf: the buffer
- * @pending: which of both
+ * @pending: true when the free of the buffer starts to wait for a dependency; false
+ *	when a request gets the buffer before the free is finished
  *
- * A page is pending when all that is used of it is.
+ * The bo of a slab page is pending while all buffers of the page are pending.
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
  */
 void accmem_slab_set_pending(struct accmem_context *ctx,
 			     struct accmem_buffer *buf, bool pending)
@@ -463,7 +510,7 @@ static int slab_get_units(struct accmem_context *ctx,
 	return err;
 }
 
-/* zero, and present if asked */
+/* Clear a new buffer if its page was mapped, and populate the page if required. */
 static int slab_prepare(struct accmem_buffer *buf)
 {
 	struct accmem_bo *bo = accmem_buffer_bo(buf);
@@ -479,13 +526,15 @@ static int slab_prepare(struct accmem_buffer *buf)
 }
 
 /**
- * accmem_slab_create() - make a small buffer, which has not been published
+ * accmem_slab_create() - allocate a small buffer and do not publish it yet
  * @ctx: the context
  * @cv: the carveout
  * @req: the request
- * @layout: what it became
+ * @layout: the layout of the request
  *
- * Return: the buffer; an error of accmem_bo_create().
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ * Return: the buffer; an error of accmem_bo_create(); -EDQUOT when a limit on buffers
+ * is reached; -EADDRNOTAVAIL when no device address is left for a new slab page.
  */
 struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 					 struct accmem_carveout *cv,
@@ -524,10 +573,12 @@ err_free:
 }
 
 /**
- * accmem_slab_set_cached() - a small buffer goes into the cache, or comes out
- * @ctx: the context, whose lock is held
+ * accmem_slab_set_cached() - count a small buffer as cached, or as not cached
+ * @ctx: the context
  * @buf: the buffer
- * @cached: which of both
+ * @cached: true when the buffer enters the cache; false when it leaves
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
  */
 void accmem_slab_set_cached(struct accmem_context *ctx,
 			    struct accmem_buffer *buf, bool cached)
@@ -541,10 +592,11 @@ void accmem_slab_set_cached(struct accmem_context *ctx,
 }
 
 /**
- * accmem_slab_is_cached() - are all buffers of a page in the cache?
- * @buf: a small buffer that is; the context's lock is held
+ * accmem_slab_is_cached() - check whether all buffers of a slab page are cached
+ * @buf: a cached small buffer of the page
  *
- * Return: whether the page would go if the cache were emptied.
+ * Context: Process context. The caller holds the context's lock. Does not sleep.
+ * Return: true if a drain of the cache would free the whole page.
  */
 bool accmem_slab_is_cached(const struct accmem_buffer *buf)
 {
@@ -552,12 +604,13 @@ bool accmem_slab_is_cached(const struct accmem_buffer *buf)
 }
 
 /**
- * accmem_slab_room() - what is left of a context's slab pages
+ * accmem_slab_room() - return the free bytes in the slab pages of a context
  * @ctx: the context
- * @cv: in which carveout
- * @largest: out: bytes of the largest small buffer that needs no new page
+ * @cv: the carveout of the pages
+ * @largest: out: size in bytes of the largest small buffer that needs no new page
  *
- * Return: bytes in all.
+ * Context: Process context. Takes and releases ctx->lock. Does not sleep.
+ * Return: free bytes in all slab pages of @ctx in @cv.
  */
 u64 accmem_slab_room(struct accmem_context *ctx,
 		     const struct accmem_carveout *cv, u64 *largest)
@@ -573,7 +626,10 @@ u64 accmem_slab_room(struct accmem_context *ctx,
 			*largest = max_t(u64, *largest,
 					 accmem_slab_largest(h->slabs[i]));
 	}
-	/* what waits of a page that is cached is no room, but free with it */
+	/*
+	 * The sum can be negative. For a page that is cached as a whole, the size
+	 * of the page was subtracted, but its waiting units had not been added.
+	 */
 	room = max_t(s64, h->slab_room, 0);
 	spin_unlock(&ctx->lock);
 	*largest = min(*largest, ACCMEM_SMALL_MAX);

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Places: which memory is at a device address.
+ * Address ranges: the device addresses of the bos of a context.
  *
- * A context's memory is in an rbtree by device address (struct accmem_va). Nodes are
- * embedded, so inserting allocates nothing and erasing cannot fail. With mapped
- * translation an address has to be chosen: each node knows the gap below it, among the
- * addresses of its carveout, and the largest gap of its subtree, so one that is wide
- * enough is found on one way through the tree.
+ * An address range (struct accmem_va, in comments: va) describes the device addresses
+ * of one bo. The address ranges of a context are in an rbtree, sorted by address. The
+ * nodes are embedded in their owners: an insert allocates nothing, and an erase cannot
+ * fail.
  *
- * Locks: the context's lock is held by the callers.
+ * With identity translation, the offset of the bo in its carveout fixes the address.
+ * With mapped translation, this file chooses an address in the span of the carveout.
+ * For that, each va records its gap: the free addresses between this va and
+ * the next lower va of the same carveout. Each node also has the largest gap of its
+ * subtree, so that one descent of the tree finds a gap that is large enough.
+ *
+ * Locking: the callers hold ctx->lock, which protects the tree and the address ranges.
  */
 #include <linux/rbtree_augmented.h>
 
@@ -16,10 +21,10 @@
 #include "types/context_types.h"
 #include "vm/va.h"
 
-/* gaps looked at for one that fits only because of how it lies */
+/* most gaps that are tried if a gap fits only with the right alignment */
 #define GAP_PROBES 64u
 
-/* places looked at for free addresses in one call */
+/* most address ranges that one call of accmem_va_check() searches */
 #define PLACE_PROBES 64u
 
 static struct accmem_va *to_va(struct rb_node *node)
@@ -28,23 +33,27 @@ static struct accmem_va *to_va(struct rb_node *node)
 }
 
 /**
- * accmem_va_next() - the place with the next higher device addresses
- * @va: the place; its context's lock is held
+ * accmem_va_next() - return the va with the next higher device addresses
+ * @va: the va
  *
- * Return: the place, or NULL.
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: the next va, or NULL.
  */
 struct accmem_va *accmem_va_next(const struct accmem_va *va)
 {
 	return to_va(rb_next(&va->node));
 }
 
-/* Where the memory says what its address is, none is chosen: gaps count as 0. */
+/*
+ * Are gaps recorded for @va? With identity translation no address is chosen, so the gap
+ * is always 0.
+ */
 static bool va_has_gap(const struct accmem_va *va)
 {
 	return va->bo->cv->translation != ACCMEM_TRANSLATION_IDENTITY;
 }
 
-/* A gap lies among the addresses of one carveout. */
+/* Is @other a va of the same carveout? A gap never spans two carveouts. */
 static bool va_are_akin(const struct accmem_va *va,
 			const struct accmem_va *other)
 {
@@ -60,11 +69,12 @@ RB_DECLARE_CALLBACKS_MAX(static, va_gaps, struct accmem_va, node, u64, max_gap,
 			 va_gap)
 
 /**
- * accmem_va_above() - the lowest place that ends above an address
- * @ctx: the context, whose lock is held
+ * accmem_va_above() - look up the lowest va that ends above an address
+ * @ctx: the context
  * @address: a device address
  *
- * Return: the place, or NULL.
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: the va, which may contain @address or begin above it, or NULL.
  */
 struct accmem_va *accmem_va_above(struct accmem_context *ctx, u64 address)
 {
@@ -86,11 +96,12 @@ struct accmem_va *accmem_va_above(struct accmem_context *ctx, u64 address)
 }
 
 /**
- * accmem_va_find() - the place that contains an address
- * @ctx: the context, whose lock is held
+ * accmem_va_find() - look up the va that contains an address
+ * @ctx: the context
  * @address: a device address
  *
- * Return: the place, or NULL.
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: the va, or NULL.
  */
 struct accmem_va *accmem_va_find(struct accmem_context *ctx, u64 address)
 {
@@ -99,13 +110,16 @@ struct accmem_va *accmem_va_find(struct accmem_context *ctx, u64 address)
 	return va && va->start <= address ? va : NULL;
 }
 
-/* has the subtree at @node a gap of @need? */
+/* Does the subtree at @node have a gap of @need bytes or more? */
 static bool va_have_gap(struct rb_node *node, u64 need)
 {
 	return node && to_va(node)->max_gap >= need;
 }
 
-/* the lowest place of a subtree with a gap of @need below it; there is one */
+/*
+ * Return the lowest va of the subtree at @node with a gap of at least @need bytes. The
+ * caller has checked that the subtree has such a gap.
+ */
 static struct accmem_va *va_gap_lowest(struct rb_node *node, u64 need)
 {
 	for (;;) {
@@ -119,7 +133,7 @@ static struct accmem_va *va_gap_lowest(struct rb_node *node, u64 need)
 	}
 }
 
-/* the first place after @va with a gap of @need below it, or NULL */
+/* Return the first va above @va with a gap of at least @need bytes, or NULL. */
 static struct accmem_va *va_gap_next(struct accmem_va *va, u64 need)
 {
 	struct rb_node *node = &va->node, *parent;
@@ -140,14 +154,17 @@ static struct accmem_va *va_gap_next(struct accmem_va *va, u64 need)
 	return NULL;
 }
 
-/* the lowest aligned address in a gap of @size, or 0 */
+/* Return the lowest aligned address of @size free bytes from @from to @to, or 0. */
 static u64 va_room_between(u64 from, u64 to, u64 size, u64 alignment)
 {
 	from = ALIGN(from, alignment);
 	return from <= to && to - from >= size ? from : 0;
 }
 
-/* above everything that is below @limit, or 0 */
+/*
+ * Return an aligned address of @size bytes between the last va below @limit and @limit,
+ * not below @from; or 0.
+ */
 static u64 va_room_at_end(struct accmem_context *ctx, u64 from, u64 limit,
 			  u64 size, u64 alignment)
 {
@@ -160,7 +177,10 @@ static u64 va_room_at_end(struct accmem_context *ctx, u64 from, u64 limit,
 	return va_room_between(from, limit, size, alignment);
 }
 
-/* the first room between @from and @limit, in one of @probes gaps of @need, or 0 */
+/*
+ * Return the lowest aligned address of @size free bytes from @from to @limit, or 0.
+ * Only gaps of at least @need bytes are tried, @probes of them at most after the first.
+ */
 static u64 va_room_from(struct accmem_context *ctx, u64 from, u64 limit,
 			u64 size, u64 alignment, u64 need, unsigned int probes)
 {
@@ -177,9 +197,14 @@ static u64 va_room_from(struct accmem_context *ctx, u64 from, u64 limit,
 }
 
 /*
- * Addresses are handed out in ascending order and come round only after the
- * whole span, so that a stale address seldom names something new. A gap that
- * has room however it lies is found at once; others are the last resort.
+ * Choose a device address for @size bytes; return 0 if no gap fits. Addresses are
+ * assigned in ascending order and reused only after the whole span was used once: a
+ * stale address of a program then rarely refers to a new buffer. The search has three
+ * steps:
+ *
+ * - above the cursor, gaps that fit with any alignment of their start;
+ * - in the whole span, gaps that fit with any alignment of their start;
+ * - in the whole span, a few gaps that fit only with the right alignment.
  */
 static u64 va_find_room(struct accmem_context *ctx,
 			const struct accmem_carveout *cv, u64 size,
@@ -218,7 +243,10 @@ static int va_choose_address(struct accmem_context *ctx, struct accmem_va *va,
 	return va->start ? 0 : -EADDRNOTAVAIL;
 }
 
-/* @va has been linked below @parent, between @below and @above */
+/*
+ * Divide the gap that contains the new va @va, a child of @parent in the tree. @below
+ * and @above are the neighbours of @va in address order, or NULL.
+ */
 static void va_split_gap(struct accmem_va *va, struct rb_node *parent,
 			 struct accmem_va *below, struct accmem_va *above)
 {
@@ -257,12 +285,13 @@ static void va_link(struct accmem_context *ctx, struct accmem_va *va)
 }
 
 /**
- * accmem_va_insert() - give a memory its device addresses
- * @ctx: the context, whose lock is held
- * @va: the place, with its memory and size
- * @alignment: of the address, in bytes (mapped translation)
+ * accmem_va_insert() - choose device addresses for a bo and insert its va
+ * @ctx: the context
+ * @va: the va, with its bo and size set
+ * @alignment: alignment of the address in bytes (mapped translation only)
  *
- * Return: 0, or -EADDRNOTAVAIL when no device address is left for it.
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: 0; -EADDRNOTAVAIL when no range of free addresses is found.
  */
 int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
 		     u64 alignment)
@@ -279,14 +308,19 @@ int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
 }
 
 /**
- * accmem_va_check() - could a buffer get some device addresses?
- * @ctx: the context, whose lock is held
- * @start: the lowest
- * @size: how many
+ * accmem_va_check() - check whether a range of device addresses is free
+ * @ctx: the context
+ * @start: lowest address
+ * @size: number of bytes
  *
- * Return: 0 where no place has any of them; -EEXIST where a published buffer has;
- * -EADDRNOTAVAIL where what is free but hidden may be all that has, also where there are
- * more places than a look takes.
+ * A va without published buffers, as of a cached buffer or a pending free, may
+ * disappear after reclaim. The check stops after a bounded number of such address
+ * ranges.
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: 0 when no va overlaps the range; -EEXIST when a va with a published buffer
+ * overlaps; -EADDRNOTAVAIL when all checked address ranges that overlap have no
+ * published buffer.
  */
 int accmem_va_check(struct accmem_context *ctx, u64 start, u64 size)
 {
@@ -304,9 +338,11 @@ int accmem_va_check(struct accmem_context *ctx, u64 start, u64 size)
 }
 
 /**
- * accmem_va_insert_at() - give a memory device addresses that are free
- * @ctx: the context, whose lock is held
- * @va: the place, with its memory, size and start
+ * accmem_va_insert_at() - insert a va at an address that the caller has chosen
+ * @ctx: the context
+ * @va: the va, with its bo, size and start set; its addresses are free
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
  */
 void accmem_va_insert_at(struct accmem_context *ctx, struct accmem_va *va)
 {
@@ -316,12 +352,14 @@ void accmem_va_insert_at(struct accmem_context *ctx, struct accmem_va *va)
 }
 
 /**
- * accmem_va_resize() - give a place more device addresses at its end, or fewer
- * @ctx: the context, whose lock is held
- * @va: the place, of one buffer
- * @size: bytes that it has then
+ * accmem_va_resize() - extend or shorten a va at its end
+ * @ctx: the context
+ * @va: the va of a dedicated buffer
+ * @size: new size in bytes
  *
- * Return: 0; -EEXIST where the addresses are not free, or beyond the span.
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
+ * Return: 0; -EEXIST when another va has some of the addresses, or when they lie beyond
+ * the span of the carveout.
  */
 int accmem_va_resize(struct accmem_context *ctx, struct accmem_va *va, u64 size)
 {
@@ -344,9 +382,11 @@ int accmem_va_resize(struct accmem_context *ctx, struct accmem_va *va, u64 size)
 }
 
 /**
- * accmem_va_erase() - undo accmem_va_insert()
- * @ctx: the context, whose lock is held
- * @va: the place
+ * accmem_va_erase() - remove a va from the tree and free its device addresses
+ * @ctx: the context
+ * @va: the va
+ *
+ * Context: Process context. The caller holds ctx->lock. Does not sleep.
  */
 void accmem_va_erase(struct accmem_context *ctx, struct accmem_va *va)
 {
@@ -359,6 +399,9 @@ void accmem_va_erase(struct accmem_context *ctx, struct accmem_va *va)
 	if (!va_are_akin(va, next))
 		return;
 	next->gap += va->gap + va->size;
-	/* nobody above knows of it: who learns nothing new is the last that is told */
+	/*
+	 * Update max_gap of @next and its ancestors. The update stops at the first
+	 * node whose max_gap does not change.
+	 */
 	va_gaps.propagate(&next->node, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Device addresses of a context.
+ * Address ranges of a context.
  */
 #ifndef ACCMEM_VM_VA_H
 #define ACCMEM_VM_VA_H
