@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Tensor Memory in fdinfo and debugfs.
- */
+/* Tensor Memory in fdinfo and debugfs. */
 #ifndef ACCMEM_TMEM_SHOW_H
 #define ACCMEM_TMEM_SHOW_H
 

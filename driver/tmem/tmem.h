@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Tensor Memory of a context.
- */
+/* Tensor Memory of a context: setup and reset. */
 #ifndef ACCMEM_TMEM_H
 #define ACCMEM_TMEM_H
 
