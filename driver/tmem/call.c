@@ -5,7 +5,7 @@
  * An alloc or a dealloc may sleep until the arbiter (lib/columns) can serve the
  * call. Relinquish and query never sleep.
  *
- * An alloc has three steps, all under the lock:
+ * An alloc has three steps under the lock:
  *  1. The arbiter reserves the columns.
  *  2. The address of the columns is stored to the caller's destination. The page
  *     of the destination is usually present, because call_check_destination()
