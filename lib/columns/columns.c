@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * accmem_columns: init, dealloc, confirm, relinquish, cancel, reset, exit.
+ * accmem_columns: init, dealloc, confirm, relinquish, cancel and exit.
  *
  * This is the top file of the arbiter. alloc.c has alloc and the grants, deadlock.c the
  * deadlocks, launch.c the launches, state.c the changes of an SM, of the queue and of a

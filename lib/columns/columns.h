@@ -248,6 +248,8 @@ struct accmem_columns {
  * @exclusive: true for the exclusive discipline, false for the shared one
  * @bypass_bound: how often a queued request may be passed
  *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
  * Return: 0; -EINVAL for an invalid number of SMs or of columns.
  */
 int accmem_columns_init(struct accmem_columns *c,
@@ -258,6 +260,8 @@ int accmem_columns_init(struct accmem_columns *c,
  * accmem_columns_launch() - launch a CTA into a cluster
  * @c: the arbiter
  * @cta: the CTA; other CTAs of the cluster can follow
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: 0; -EINVAL for another group than 1 or 2; -ENXIO if there is no such SM;
  * -EPROTOTYPE if the launch has another group; -EEXIST if the cluster is complete, or
@@ -273,6 +277,8 @@ int accmem_columns_launch(struct accmem_columns *c,
  * @nr: number of CTAs, at least 1
  * @culprit: out: index of the CTA that cannot be launched
  *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
  * Return: as accmem_columns_launch(); also -EINVAL if a pair has only one CTA.
  */
 int accmem_columns_launch_cluster(struct accmem_columns *c,
@@ -282,6 +288,8 @@ int accmem_columns_launch_cluster(struct accmem_columns *c,
  * accmem_columns_exit() - remove a CTA and free all its columns
  * @c: the arbiter
  * @cta: the CTA, of which no call waits
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: the units that the CTA held, a bit each.
  */
@@ -296,6 +304,8 @@ u64 accmem_columns_exit(struct accmem_columns *c,
  * @stores: reserve the columns, as accmem_columns_reserve(); else allocate them
  * @wait: the call may wait
  *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
  * Return: as accmem_columns_alloc() or accmem_columns_reserve().
  */
 int accmem_columns_request(struct accmem_columns *c,
@@ -308,6 +318,8 @@ int accmem_columns_request(struct accmem_columns *c,
  * @cta: the CTA
  * @columns: number of columns
  * @wait: the call may wait
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: 0, with the address in @cta->address. -EINPROGRESS if the call waits: with
  * @wait; and without @wait, if the peer must still store its address. -EAGAIN if the
@@ -330,6 +342,8 @@ static inline int accmem_columns_alloc(struct accmem_columns *c,
  * A result of 0, and a wait that ends with 0, is a reservation. The caller stores
  * @cta->address and then calls accmem_columns_confirm().
  *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
  * Return: as accmem_columns_alloc(), but 0 means a reservation.
  */
 static inline int accmem_columns_reserve(struct accmem_columns *c,
@@ -346,6 +360,8 @@ static inline int accmem_columns_reserve(struct accmem_columns *c,
  * @address: the address that the caller has stored
  * @stored: the store has succeeded. If not, the alloc fails with -EFAULT, for both
  *	CTAs of a pair.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: 0 if the columns are allocated. -EINPROGRESS in these cases:
  *  - the peer has not confirmed yet;
@@ -365,6 +381,8 @@ int accmem_columns_confirm(struct accmem_columns *c,
  * @columns: number of columns of that allocation
  * @wait: the call may wait for the peer's dealloc
  *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
  * Return: 0. -EINPROGRESS if the call waits, with @wait. -EAGAIN if the call would
  * wait, without @wait. Otherwise the error of the rule that was broken.
  */
@@ -375,6 +393,8 @@ int accmem_columns_dealloc(struct accmem_columns *c,
  * accmem_columns_relinquish() - relinquish the permit of a CTA
  * @c: the arbiter
  * @cta: the CTA
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: 0; -EPROTO if the peer was waiting in alloc, but the permit is relinquished
  * then, too; -ECONNRESET after a reset.
@@ -390,6 +410,8 @@ int accmem_columns_relinquish(struct accmem_columns *c,
  * A peer that had joined the call waits for the next call of @cta. If the peer's call
  * may not wait, it fails with -EAGAIN.
  *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
  * Return: false if the call has ended already, so that its result counts.
  */
 bool accmem_columns_cancel(struct accmem_columns *c,
@@ -397,12 +419,16 @@ bool accmem_columns_cancel(struct accmem_columns *c,
 /**
  * accmem_columns_reset() - free all columns, end all waits, fail all later calls
  * @c: the arbiter
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_columns_reset(struct accmem_columns *c);
 
 /**
  * accmem_columns_next_done() - remove the first CTA from the list of completed CTAs
  * @c: the arbiter
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: a CTA whose wait is over or that has a reservation to confirm; NULL if the
  * list is empty. Each completion is returned once.
@@ -423,6 +449,8 @@ accmem_columns_next_done(struct accmem_columns *c)
 /**
  * accmem_columns_collect() - get the result of a call whose wait is over
  * @cta: the CTA, which can make its next call afterwards
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: the result; 0 for a reservation, which the caller must confirm.
  */
@@ -457,6 +485,8 @@ static inline u32 accmem_columns_take_hazards(struct accmem_columns_cta *cta)
  *
  * In a pair the peer must be waiting in alloc; the peer's number of columns is not
  * compared.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: true if the alloc would be granted at once.
  */

@@ -18,8 +18,8 @@
  *  - Without the bounds. The requests left wait for columns that no CTA will free. The
  *    newest that holds columns fails with -EDEADLK.
  *
- * A CTA can only wait for columns that another CTA holds. So there is no search while
- * no queued request holds columns.
+ * A deadlock needs a queued request whose CTA holds columns. There is no search while
+ * the queue has no such request.
  *
  * Locking: none; the caller serialises.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * accmem_columns: hazards, calls that work here and would not on hardware.
+ * accmem_columns: hazards, calls that would not work on hardware.
  *
  * Strict mode does not change the results of calls. A hazard is recorded in the CTA
  * that has made the call, as a bit of enum accmem_columns_hazard. The caller of the

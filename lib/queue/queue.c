@@ -82,7 +82,8 @@ static u64 queue_take_turn(struct accmem_queue *q,
 
 /*
  * Account the turn of a waiter that has left. A turn that was not served is
- * refunded. In an empty queue no user is ahead of another.
+ * refunded if it is the last turn of the user. In an empty queue no user is ahead of
+ * another.
  */
 static void queue_end_turn(struct accmem_queue *q,
 			   struct accmem_queue_waiter *w, bool served)

@@ -204,6 +204,8 @@ void accmem_queue_sleep(struct accmem_queue *q, struct accmem_queue_waiter *w,
  * accmem_queue_first() - find the waiter that a handoff would serve
  * @q: the queue
  *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
  * Return: the first waiter that is not served, if it is asleep and no memory is
  * reserved for another waiter; else NULL.
  */
@@ -276,6 +278,8 @@ void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
  * accmem_queue_front() - find the waiter whose bypasses are counted
  * @q: the queue
  *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
  * Return: the first waiter that no limit blocks and that is not served; NULL if
  * there is none.
  */
@@ -298,6 +302,8 @@ void accmem_queue_pass(struct accmem_queue *q, struct accmem_queue_user *user,
  * @q: the queue
  *
  * The caller must call accmem_queue_next().
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 static inline void accmem_queue_came_back(struct accmem_queue *q)
 {
@@ -309,6 +315,8 @@ static inline void accmem_queue_came_back(struct accmem_queue *q)
  * @user: the user
  *
  * The caller must call accmem_queue_next().
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 static inline void accmem_queue_sank(struct accmem_queue_user *user)
 {
@@ -363,6 +371,8 @@ accmem_queue_next(struct accmem_queue *q, struct accmem_queue_waiter *from,
  * accmem_queue_walk() - walk the waiters, in the order of their turns
  * @q: the queue
  * @w: the last waiter; NULL at first
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: the next waiter; NULL at the end.
  */

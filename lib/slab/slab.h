@@ -53,6 +53,8 @@ struct accmem_slab {
 /**
  * accmem_slab_init() - initialise a slab without granules
  * @s: the slab
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_slab_init(struct accmem_slab *s);
 
@@ -60,6 +62,8 @@ void accmem_slab_init(struct accmem_slab *s);
  * accmem_slab_add() - add a granule whose units are all free
  * @s: the slab
  * @g: the granule
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_slab_add(struct accmem_slab *s, struct accmem_slab_granule *g);
 
@@ -69,6 +73,8 @@ void accmem_slab_add(struct accmem_slab *s, struct accmem_slab_granule *g);
  * @size: bytes, rounded up to a unit
  * @align: alignment of the block in its granule, in bytes, a power of two
  * @offset: out: offset of the block in its granule, in bytes
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: the granule of the block. NULL in these cases:
  *  - No granule can serve the request: the caller must add a granule. If the alignment
@@ -88,6 +94,8 @@ struct accmem_slab_granule *accmem_slab_alloc(struct accmem_slab *s,
  * @offset: offset of the block in its granule, in bytes
  * @size: size of the request, in bytes
  *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
  * Return: 1 if the granule is empty: the granule has left the slab and belongs to
  * the caller again. 0 if the granule has other blocks. -EINVAL if there is no such
  * block: it would exceed the granule, does not begin at a unit, or is free in part.
@@ -103,12 +111,16 @@ int accmem_slab_free(struct accmem_slab *s, struct accmem_slab_granule *g,
  *
  * No block is allocated from the granule any more. The caller must not free its blocks
  * with accmem_slab_free(), which would add the granule to the slab again.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_slab_remove(struct accmem_slab *s, struct accmem_slab_granule *g);
 
 /**
  * accmem_slab_free_bytes() - get the free bytes of a granule
  * @g: the granule
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: bytes.
  */
@@ -117,6 +129,8 @@ unsigned int accmem_slab_free_bytes(const struct accmem_slab_granule *g);
 /**
  * accmem_slab_largest() - get the size of the largest block without a new granule
  * @s: the slab
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: bytes.
  */
