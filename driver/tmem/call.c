@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls of a CTA that wait in their callers: alloc and dealloc; and those that do
- * not wait: relinquish, query.
+ * Synchronous calls of a CTA: alloc, dealloc, relinquish and query.
  *
- * The arbiter decides under the lock. The address of an alloc is stored before it
- * counts: under the lock where the page is there, which is the rule, for it was
- * written to before; else without, and then the columns are a reservation that
- * either side of a pair can still refuse.
+ * An alloc or a dealloc may sleep until the arbiter (lib/columns) can serve the
+ * call. Relinquish and query never sleep.
  *
- * Locks: accmem_tmem.lock.
+ * An alloc has three steps under the lock:
+ *  1. The arbiter reserves the columns.
+ *  2. The address of the columns is stored to the caller's destination. The page
+ *     of the destination is usually present, because call_check_destination()
+ *     has written to that page. If the page is absent, the lock is dropped for
+ *     the store.
+ *  3. The arbiter confirms the reservation. Until then either CTA of a pair can
+ *     still refuse the alloc, for example when the store fails.
+ *
+ * Locking: accmem_tmem.lock.
  */
 #include <linux/bitops.h>
 #include <linux/ktime.h>
@@ -18,7 +24,7 @@
 #include "internal.h"
 #include "trace/tmem_trace.h"
 
-/* may the call wait? not when its deadline has passed */
+/* Return true if the call may wait. A call whose deadline has passed may not. */
 static bool call_may_wait(const struct accmem_cta_call *call)
 {
 	if (call->flags & ACCMEM_CTA_NONBLOCK)
@@ -27,8 +33,8 @@ static bool call_may_wait(const struct accmem_cta_call *call)
 }
 
 /*
- * Begins a call, with @begin, or takes up one that a signal has interrupted; where
- * another is in progress, -EBUSY.
+ * Begin a call with @begin, or resume a call that a signal has interrupted. Return
+ * -EBUSY if another call of the CTA is in progress.
  */
 static __always_inline int
 call_enter(struct accmem_cta *cta, const struct accmem_cta_call *call,
@@ -39,7 +45,10 @@ call_enter(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	if (unlikely(accmem_cta_is_busy(cta))) {
 		if (accmem_cta_resume(cta, call))
 			return accmem_cta_resumed(cta);
-		/* an interrupted one that is not this was given up */
+		/*
+		 * accmem_cta_resume() may have ended an interrupted call: check
+		 * again.
+		 */
 		if (accmem_cta_is_busy(cta))
 			return -EBUSY;
 	}
@@ -48,7 +57,7 @@ call_enter(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	return begin(cta, call, wait);
 }
 
-/* is there nothing to count or trace, as most often? */
+/* Return true if the call needs no statistics and no trace event: the usual case. */
 static __always_inline bool call_is_plain(const struct accmem_cta_call *call,
 					  int err)
 {
@@ -56,7 +65,10 @@ static __always_inline bool call_is_plain(const struct accmem_cta_call *call,
 	       !trace_accmem_tmem_dealloc_enabled();
 }
 
-/* the end of a call, unless it goes on without its caller */
+/*
+ * End a call. The statistics and the trace event are omitted if the call continues
+ * without its caller (ACCMEM_CTA_INTERRUPTED).
+ */
 static __always_inline int
 call_leave(struct accmem_cta *cta, const struct accmem_cta_call *call, int err)
 {
@@ -79,7 +91,7 @@ static int call_reserve(struct accmem_cta *cta,
 				      call->columns, wait);
 }
 
-/* the page of the destination is not there: the lock is dropped meanwhile */
+/* Store the address with the lock dropped: the page of the destination is absent. */
 static noinline int call_store_slowly(struct accmem_cta *cta, u32 address,
 				      u32 __user *destination)
 	__must_hold(&cta->tmem->lock)
@@ -94,7 +106,10 @@ static noinline int call_store_slowly(struct accmem_cta *cta, u32 address,
 	return err;
 }
 
-/* A fault of a task that is killed says nothing of the destination. */
+/*
+ * Cancel an alloc whose caller is being killed. The failed store is then no proof
+ * of a bad destination, so the result is not -EFAULT.
+ */
 static int call_cancel(struct accmem_cta *cta)
 {
 	return accmem_columns_cancel(&cta->tmem->columns, &cta->c) ?
@@ -102,7 +117,7 @@ static int call_cancel(struct accmem_cta *cta)
 		       accmem_columns_collect(&cta->c);
 }
 
-/* stores the address of a reservation, and confirms it or refuses */
+/* Store the address of a reservation. Confirm the reservation if the store succeeds. */
 static int call_store(struct accmem_cta *cta, u32 __user *destination)
 	__must_hold(&cta->tmem->lock)
 {
@@ -120,7 +135,10 @@ static int call_store(struct accmem_cta *cta, u32 __user *destination)
 				      !err);
 }
 
-/* The peer's store has no deadline: who may not wait waits for it all the same. */
+/*
+ * Return the deadline of the wait. The store of the peer has no deadline, so a call
+ * that may not wait for columns still waits for that store.
+ */
 static u64 call_deadline(const struct accmem_cta *cta,
 			 const struct accmem_cta_call *call)
 {
@@ -151,23 +169,27 @@ static int call_alloc(struct accmem_cta *cta,
 	return err;
 }
 
-/* inside of the window of the launch, and can it be written? */
+/* Return 0 if the destination is in the window of the launch and can be written. */
 static int call_check_destination(struct accmem_cta *cta,
 				  u32 __user *destination)
 {
 	if (!accmem_window_has(&cta->window, destination, sizeof(*destination)))
 		return -EFAULT;
-	/* the address may be there already */
+	/*
+	 * An interrupted call may have stored its address already: do not
+	 * overwrite it.
+	 */
 	if (accmem_cta_is_interrupted(cta) && destination &&
-	    /* it is this thread's call, or one of which the next look is exact */
+	    /* Racy read: an outdated value only skips or adds this test store. */
 	    data_race(cta->call.destination) == destination)
 		return 0;
 	return put_user(0, destination);
 }
 
 /*
- * A bad destination is found before the wait, for it is written to before, too. It
- * is a call as any other is: not while another is in progress.
+ * End an alloc whose destination is bad. The destination is checked before the CTA
+ * is locked, so the checks that every call has follow here: another call of the CTA
+ * in progress gives -EBUSY.
  */
 static int call_refuse_destination(struct accmem_cta *cta,
 				   const struct accmem_cta_call *call)
@@ -175,7 +197,7 @@ static int call_refuse_destination(struct accmem_cta *cta,
 	int err;
 
 	spin_lock(&cta->tmem->lock);
-	accmem_cta_resume(cta, call); /* it is another: that one is given up */
+	accmem_cta_resume(cta, call); /* ends this thread's interrupted call */
 	err = accmem_cta_is_busy(cta) ? -EBUSY : -EFAULT;
 	err = accmem_cta_conclude(cta, call, err);
 	accmem_tmem_wake(cta->tmem);
@@ -186,7 +208,9 @@ static int call_refuse_destination(struct accmem_cta *cta,
 /**
  * accmem_cta_alloc() - allocate columns and store their address
  * @cta: the CTA
- * @call: the call, checked for flags
+ * @call: the call, whose flags were checked
+ *
+ * Context: Process context. Takes and releases tmem->lock. May sleep.
  *
  * Return: 0, or an error as <linux/accmem.h> lists them.
  */
@@ -215,9 +239,11 @@ static int call_give_back(struct accmem_cta *cta,
 }
 
 /**
- * accmem_cta_dealloc() - give columns back
+ * accmem_cta_dealloc() - free columns
  * @cta: the CTA
- * @call: the call, checked for flags
+ * @call: the call, whose flags were checked
+ *
+ * Context: Process context. Takes and releases tmem->lock. May sleep.
  *
  * Return: 0, or an error as <linux/accmem.h> lists them.
  */
@@ -241,8 +267,10 @@ int accmem_cta_dealloc(struct accmem_cta *cta,
 }
 
 /**
- * accmem_cta_relinquish() - give up the right to allocate
+ * accmem_cta_relinquish() - relinquish the permit of a CTA to allocate
  * @cta: the CTA
+ *
+ * Context: Process context. Takes and releases tmem->lock. Does not sleep.
  *
  * Return: 0; -EPROTO when the peer was waiting in alloc; -ECONNRESET.
  */
@@ -256,7 +284,7 @@ int accmem_cta_relinquish(struct accmem_cta *cta)
 
 	spin_lock(&tmem->lock);
 	err = accmem_columns_relinquish(&tmem->columns, &cta->c);
-	/* before the grants that it makes possible */
+	/* Trace the relinquish before the grants that become possible by it. */
 	trace_accmem_tmem_relinquish(cta,
 				     hweight64(cta->c.held) * ACCMEM_TMEM_UNIT);
 	if (accmem_tmem_is_misuse(err))
@@ -285,7 +313,9 @@ static u32 call_state_bits(const struct accmem_cta *cta)
 /**
  * accmem_cta_query() - describe a CTA and its SM
  * @cta: the CTA
- * @req: filled in
+ * @req: out: the description; @req->size is not changed
+ *
+ * Context: Process context. Takes and releases tmem->lock. Does not sleep.
  */
 void accmem_cta_query(struct accmem_cta *cta, struct accmem_cta_query *req)
 {

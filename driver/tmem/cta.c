@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CTAs: the file, poll, exit.
+ * CTAs: the open file, poll and exit.
  *
- * Owns struct accmem_cta, which lives as long as its file. A caller that sleeps
- * holds the file, so an exit finds none; a process that closes its last descriptor
- * ends its wait first.
+ * A struct accmem_cta lives as long as its file. The last close of the file is the
+ * exit of the CTA, which frees the columns that the CTA holds.
  *
- * Locks: accmem_tmem.lock.
+ * A caller that sleeps in a call holds a reference to the file, so no caller sleeps
+ * during an exit. When a process closes its last descriptor of the CTA, cta_flush()
+ * ends the sleep of that process's caller.
+ *
+ * A CTA without a number (id 0) was never launched. Its release frees the structure
+ * and is no exit.
+ *
+ * Locking: accmem_tmem.lock.
  */
 #include <linux/anon_inodes.h>
 #include <linux/eventfd.h>
@@ -29,7 +35,7 @@ static void cta_destroy(struct accmem_cta *cta)
 	kfree(cta);
 }
 
-/* the CTA goes, and what it holds with it */
+/* Remove a launched CTA from the arbiter and free its columns. */
 static void cta_leave(struct accmem_cta *cta)
 {
 	struct accmem_tmem *tmem = cta->tmem;
@@ -38,7 +44,7 @@ static void cta_leave(struct accmem_cta *cta)
 
 	cancel_delayed_work_sync(&cta->expiry);
 	spin_lock(&tmem->lock);
-	/* a call that nobody sleeps in does not hold the file */
+	/* An interrupted or queued call holds no reference to the file: end it. */
 	accmem_cta_give_up(cta);
 	accmem_columns_cancel(&tmem->columns, &cta->c);
 	peer = cta->c.peer;
@@ -46,7 +52,7 @@ static void cta_leave(struct accmem_cta *cta)
 	if (peer)
 		accmem_cta_disconnect(accmem_to_cta(peer));
 	accmem_cta_check_hazards(cta);
-	/* before the grants that it makes possible */
+	/* Trace the exit before the grants that become possible by it. */
 	trace_accmem_tmem_exit(cta, hweight64(units) * ACCMEM_TMEM_UNIT);
 	accmem_tmem_add_stats(&tmem->stats, &cta->stats);
 	list_del_init(&cta->poll_link);
@@ -69,40 +75,50 @@ static int cta_release(struct inode *inode, struct file *file)
 }
 
 /*
- * A descriptor is closed. When it was the last one of its process, a call that
- * this process waits in ends: it holds the file, and the CTA could not exit. The
- * waiter, or who reads, finds that out, once for all that are closed before it runs:
- * here it would be a walk through all of them for each. Other processes that have
- * the CTA, or had it, make no difference.
+ * A process closes a descriptor of the CTA. If a caller in that process sleeps in a
+ * call and no descriptor is left, the call must end: the caller holds the file, so
+ * the CTA could not exit otherwise.
+ *
+ * The sleeping caller searches the descriptor table when it runs, once for all the
+ * descriptors closed until then. A search here would be a walk through the table for
+ * each close. Descriptors in other processes do not count.
  */
 static int cta_flush(struct file *file, fl_owner_t id)
 {
 	struct accmem_cta *cta = file->private_data;
 	struct accmem_tmem *tmem = cta->tmem;
 
-	/* nobody else has the file: this is the exit */
+	/* This is the last reference to the file: cta_release() follows. */
 	if (file_count(file) == 1)
 		return 0;
-	/* a process that has ended waits for nothing */
+	/* An exiting process closes its files: no thread of it sleeps in a call. */
 	if (id != current->files)
 		return 0;
 	spin_lock(&tmem->lock);
-	/* who is about to wait looks at this, then for a descriptor */
+	/*
+	 * A caller that is about to sleep reads nr_closed, then looks up a
+	 * descriptor.
+	 */
 	WRITE_ONCE(cta->nr_closed, cta->nr_closed + 1);
 	if (cta->wait == ACCMEM_CTA_ASLEEP && cta->waiter->files == id) {
 		WRITE_ONCE(cta->recheck_fds, true);
 		wake_up_process(cta->waiter);
 	}
 	spin_unlock(&tmem->lock);
-	/* who reads is told, and not those who poll: nobody has this event */
+	/*
+	 * Wake the callers of read(), but not those of poll(): no poll asks for
+	 * EPOLLNVAL.
+	 */
 	wake_up_interruptible_poll(&cta->poll, EPOLLNVAL);
 	return 0;
 }
 
 /*
- * Readable: there is a completion; or, where no call is queued, the alloc that
- * last ended with EAGAIN would be granted now. That is no place in the queue. A
- * reset and a peer's exit hang up.
+ * Poll a CTA. The file is readable in two cases:
+ *  - There is a completion.
+ *  - No call is queued, and the last alloc that failed with EAGAIN would be granted
+ *    now. The caller of poll has no place in the queue of the arbiter, though.
+ * After a reset or an exit of the peer, EPOLLHUP is set.
  */
 static __poll_t cta_poll(struct file *file, struct poll_table_struct *table)
 {
@@ -119,7 +135,10 @@ static __poll_t cta_poll(struct file *file, struct poll_table_struct *table)
 	if (cta->wait == ACCMEM_CTA_COMPLETED ||
 	    (!mask && accmem_cta_would_grant(cta)))
 		mask |= EPOLLIN | EPOLLRDNORM;
-	/* who waits for edges is told of the next one, whatever is there now */
+	/*
+	 * An edge-triggered poll needs the next event, even if the file is
+	 * readable now.
+	 */
 	if (list_empty(&cta->poll_link) && !accmem_cta_is_queued(cta))
 		list_add_tail(&cta->poll_link, &tmem->pollers);
 	spin_unlock(&tmem->lock);
@@ -140,15 +159,17 @@ static const struct file_operations cta_fops = {
 };
 
 /**
- * accmem_cta_create() - make a CTA and its file
- * @tmem: its context's Tensor Memory
- * @va: which CTA it is, and where it runs; the fields that the arbiter wants
- * @window: where the addresses of its allocs may be stored
+ * accmem_cta_create() - allocate a CTA and its file
+ * @tmem: Tensor Memory of the context
+ * @va: launch, cluster, rank, SM and group of the CTA; other fields are zero
+ * @window: user memory in which the addresses of allocs may be stored
  *
- * It is not launched yet: until it has a number, fput() of its file is the end of
- * it, and no exit.
+ * The CTA is not launched yet. Before the launch gives the CTA a number, fput() of
+ * the file frees the CTA and is no exit.
  *
- * Return: the CTA; or an error.
+ * Context: Process context. May sleep.
+ *
+ * Return: the CTA, or an error pointer.
  */
 struct accmem_cta *accmem_cta_create(struct accmem_tmem *tmem,
 				     const struct accmem_columns_cta *va,

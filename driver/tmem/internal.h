@@ -2,10 +2,11 @@
 /*
  * Functions that only tmem/ uses.
  *
- * accmem_tmem.lock is the only lock. It is taken under none of the driver's, and only
- * locks of the kernel's are taken under it: the heads of wait queues and the
- * scheduler's, to wake; those of work queues and timers, for accmem_cta.expiry; the
- * caller's own sighand->siglock, to see whether its call will be made again.
+ * accmem_tmem.lock is the only lock. No other lock of the driver is held when
+ * accmem_tmem.lock is locked. Only locks of the kernel are locked under it:
+ *  - those of wait queues and of the scheduler, to wake a task;
+ *  - those of work queues and timers, for accmem_cta.expiry;
+ *  - sighand->siglock of the caller, to find out whether the system call restarts.
  */
 #ifndef ACCMEM_TMEM_INTERNAL_H
 #define ACCMEM_TMEM_INTERNAL_H
@@ -24,7 +25,7 @@ struct seq_file;
 struct vm_area_struct;
 struct work_struct;
 
-/* how long an interrupted call keeps its place; its result it keeps for longer */
+/* An interrupted call stays queued this long. A result stays available for longer. */
 #define ACCMEM_CTA_RESTART_MS 1000
 
 /* tmem.c */
@@ -99,29 +100,30 @@ void accmem_tmem_report_reset(struct accmem_tmem *tmem, u32 ctas, u32 columns);
 /* show.c */
 void accmem_cta_show_fdinfo(struct seq_file *m, struct file *file);
 
-/* after each call on the arbiter: wakes those whose wait it has ended */
+/* Wake the callers whose calls have ended. Call this after each arbiter call. */
 static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
 {
 	if (tmem->columns.done || !list_empty(&tmem->pollers))
 		accmem_tmem_wake_done(tmem);
 }
 
-/* is the time over of a call that nobody sleeps in? Under the lock. */
+/* Return true if a queued or interrupted call has timed out. Needs the lock. */
 static inline bool accmem_cta_is_overdue(const struct accmem_cta *cta)
 {
 	return !time_before64(get_jiffies_64(), cta->expires);
 }
 
 /*
- * Has a signal interrupted a call of this thread? Exact under the lock; without it
- * the answer may become wrong at any time, from yes to no only.
+ * Return true if a signal has interrupted a call of this thread. The result is exact
+ * under the lock. Without the lock, true may become false at any time, since another
+ * task may end the call. False never becomes true.
  */
 static inline bool accmem_cta_is_interrupted(const struct accmem_cta *cta)
 {
 	return READ_ONCE(cta->caller) == task_pid(current);
 }
 
-/* can the CTA make no call, as another is in progress or to be read? */
+/* Return true if a call is in progress or its completion has not been read. */
 static inline bool accmem_cta_is_busy(const struct accmem_cta *cta)
 {
 	return cta->c.call != ACCMEM_CALL_NONE ||
@@ -129,8 +131,9 @@ static inline bool accmem_cta_is_busy(const struct accmem_cta *cta)
 }
 
 /*
- * Is a call of the CTA queued, or to be read? Then its end, or the read, is the next
- * event for those who poll, and other CTAs' calls need not be looked at.
+ * Return true if a call of the CTA is queued, or its completion has not been read. The
+ * next event for poll is then the end of that call, or the read, and not a call of
+ * another CTA.
  */
 static inline bool accmem_cta_is_queued(const struct accmem_cta *cta)
 {
@@ -138,14 +141,14 @@ static inline bool accmem_cta_is_queued(const struct accmem_cta *cta)
 	       cta->wait == ACCMEM_CTA_COMPLETED;
 }
 
-/* a call of the CTA's own has ended; the lock is held */
+/* Record the hazards of a call that has ended. The lock is held. */
 static inline void accmem_cta_check_hazards(struct accmem_cta *cta)
 {
 	if (unlikely(cta->c.hazards))
 		accmem_cta_note_hazards(cta);
 }
 
-/* is there anything to report? */
+/* Return true if recorded hazards have not been reported yet. */
 static inline bool accmem_cta_has_hazards(const struct accmem_cta *cta)
 {
 	return unlikely(atomic_read(&cta->found));

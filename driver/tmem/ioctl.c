@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ioctls of a CTA's file: as ioctl.c is for the device's, but for the table: a
- * call need not be much longer than what it does.
+ * Ioctls of a CTA's file: checks of sizes, flags and reserved fields.
  *
- * Owns the checks of sizes, flags and reserved fields. No lock is held here.
+ * Each ioctl copies its structure from user space, checks it and calls a function of
+ * call.c or queue.c. The ioctls of the device use a table and a copy of the whole
+ * structure (ioctl.c in driver/). Here a switch selects the ioctl, and ALLOC and
+ * DEALLOC are read by members: a call that does not wait is so short that a copy
+ * would be a measurable part of it.
+ *
+ * Locking: none is held here.
  */
 #include <linux/fs.h>
 #include <linux/uaccess.h>
@@ -33,8 +38,8 @@ static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_cancel));
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_eventfd));
 
 /*
- * A structure, with its size in the caller's version; @least: the size in the
- * first version of the ABI.
+ * Copy a structure from user space and store the caller's size in its first member.
+ * @least is the size in the first version of the ABI.
  */
 static int cta_ioctl_copy(void *req, size_t size, const void __user *arg,
 			  u32 least)
@@ -50,9 +55,10 @@ static int cta_ioctl_copy(void *req, size_t size, const void __user *arg,
 }
 
 /*
- * The structures of alloc and dealloc come by members, in one go with their size,
- * where that is the one that this kernel knows: a call that need not wait is short,
- * and a copy, with the way from it into the call, would be a good part of it.
+ * ALLOC and DEALLOC have two ways to read the structure:
+ *  - cta_ioctl_fetch_*() reads member by member, if the size is the one that this
+ *    kernel knows;
+ *  - cta_ioctl_copy_*() copies the whole structure, for any other size.
  */
 static noinline int cta_ioctl_copy_alloc(struct accmem_cta_call *call,
 					 const void __user *arg)
@@ -152,7 +158,10 @@ fault:
 	return -EFAULT;
 }
 
-/* Not inlined: each has a stack frame, and then they would have all of them. */
+/*
+ * Not inlined: accmem_cta_ioctl() would have the stack frames of all ioctls
+ * together.
+ */
 static noinline int cta_ioctl_alloc(struct accmem_cta *cta, void __user *arg)
 {
 	struct accmem_cta_call call = { .op = ACCMEM_CTA_OP_ALLOC };
@@ -243,9 +252,11 @@ static noinline int cta_ioctl_eventfd(struct accmem_cta *cta, void __user *arg)
 
 /**
  * accmem_cta_ioctl() - the ioctl of a CTA's file
- * @file: the file
+ * @file: the file of the CTA
  * @nr: ACCMEM_IOC_CTA_*
- * @arg: the command's structure, in the caller's memory
+ * @arg: address of the command's structure in user memory
+ *
+ * Context: Process context. Takes and releases tmem->lock. May sleep.
  *
  * Return: 0 or the command's error; -ENOTTY for an unknown command.
  */

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Launches: of a CTA, and of a cluster as a whole.
+ * Launches: of one CTA, and of all CTAs of a cluster.
  *
- * A launch that is undone is an exit, which a peer would notice. So everything
- * that can fail comes first: descriptors are reserved, the caller is told of them,
- * the CTAs and their files are made. Then they are launched, all or none, and at
- * last the files are installed.
+ * To undo a launch would be an exit, which a peer would notice. So every step that
+ * can fail comes before the launch:
+ *  1. accmem_launch_prepare() reserves the descriptors.
+ *  2. The ioctl copies their numbers to user space.
+ *  3. accmem_tmem_launch() allocates the CTAs and their files.
+ *  4. The arbiter launches all of the CTAs or none.
+ *  5. The files are installed.
  *
- * Locks: accmem_tmem.lock.
+ * Locking: accmem_tmem.lock for step 4.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -30,7 +33,7 @@ static int launch_check_window(const struct accmem_tmem_member *member)
 		       0;
 }
 
-/* gives back the descriptors of the first @nr members */
+/* Release the reserved descriptors of the first @nr members. */
 static void launch_put_fds(const struct accmem_launch *launch, u32 nr)
 {
 	while (nr--)
@@ -38,8 +41,10 @@ static void launch_put_fds(const struct accmem_launch *launch, u32 nr)
 }
 
 /**
- * accmem_launch_prepare() - check the members of a launch, and reserve descriptors
- * @launch: the launch; its members' fds are filled in
+ * accmem_launch_prepare() - check the members of a launch and reserve descriptors
+ * @launch: the launch; the function sets the fd of each member
+ *
+ * Context: Process context. May sleep.
  *
  * Return: 0, -EINVAL, -EOVERFLOW, -EMFILE.
  */
@@ -66,7 +71,9 @@ int accmem_launch_prepare(struct accmem_launch *launch)
 
 /**
  * accmem_launch_cancel() - undo accmem_launch_prepare()
- * @launch: the launch, which has not been, or has failed
+ * @launch: a launch that has failed or was not started
+ *
+ * Context: Process context. May sleep.
  */
 void accmem_launch_cancel(struct accmem_launch *launch)
 {
@@ -92,7 +99,7 @@ static struct accmem_cta *launch_create(struct accmem_tmem *tmem,
 	return accmem_cta_create(tmem, &va, &window);
 }
 
-/* CTAs that were not launched */
+/* Free the first @nr CTAs, which were not launched. */
 static void launch_discard(struct accmem_columns_cta *const *ctas, u32 nr)
 {
 	while (nr--)
@@ -151,9 +158,12 @@ static void launch_install(const struct accmem_launch *launch,
 }
 
 /**
- * accmem_tmem_launch() - launch CTAs, all or none, and install their files
- * @ctx: their context
- * @launch: where, and as what; accmem_launch_prepare() has been called
+ * accmem_tmem_launch() - launch all CTAs or none, and install their files
+ * @ctx: the context
+ * @launch: the CTAs, after accmem_launch_prepare()
+ *
+ * Context: Process context. Takes and releases ctx->tmem_lock and tmem->lock. May
+ * sleep.
  *
  * Return: 0, or an error as <linux/accmem.h> lists them.
  */

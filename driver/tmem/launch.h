@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Launches of CTAs.
+ *
+ * An ioctl calls accmem_launch_prepare(), copies the descriptors to user space and
+ * calls accmem_tmem_launch(). After an error it calls accmem_launch_cancel().
  */
 #ifndef ACCMEM_TMEM_LAUNCH_H
 #define ACCMEM_TMEM_LAUNCH_H

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Map pages: whose the columns of an SM are, for processes to read.
+ * Map pages: the owners of an SM's columns, readable by processes.
  *
- * A page belongs to a file that is made with the first mapping of its SM and is in
- * no table of descriptors. The Tensor Memory holds that file, and each mapping
- * holds it in place of the CTA's, which it does not keep from its exit.
+ * Each SM has at most one map page (struct accmem_tmem_map). The page is allocated at
+ * the first mmap() of a CTA's file on that SM. The page belongs to a file of its own,
+ * which has no descriptor. accmem_tmem.maps[] has a reference to the file, and so
+ * has each mapping. A mapping has no reference to the CTA's file, so a mapping does
+ * not delay the exit of the CTA.
  *
- * Pages are written to under the lock, as ownership changes. Readers have no lock:
- * the sequence count is odd meanwhile.
+ * The page is written under the lock whenever an owner changes. Readers have no lock:
+ * they read the sequence count, which is odd during a change.
  *
- * Locks: mmap_lock > accmem_tmem.lock.
+ * Locking: mmap_lock > accmem_tmem.lock.
  */
 #include <linux/anon_inodes.h>
 #include <linux/bitops.h>
@@ -47,24 +49,24 @@ static const struct vm_operations_struct map_vm_ops = {
 };
 
 /*
- * The owner of units changes. The barriers pair with those of readers, who read
- * the count, the owners, and the count again, in this order.
+ * Change the owner of units (32 columns each). The barriers pair with those of the
+ * readers, who read the sequence count, the owners, and the count again.
  */
 static void map_set_owner(struct accmem_tmem_map *map, u64 units, u64 owner)
 {
 	u32 sequence = map->sequence;
 
 	WRITE_ONCE(map->sequence, sequence + 1);
-	smp_wmb(); /* it is odd before the first owner changes */
+	smp_wmb(); /* the count is odd before the first owner changes */
 	while (units) {
 		WRITE_ONCE(map->owner[__ffs64(units)], owner);
 		units &= units - 1;
 	}
-	smp_wmb(); /* and even after the last */
+	smp_wmb(); /* the last owner has changed before the count is even */
 	WRITE_ONCE(map->sequence, sequence + 2);
 }
 
-/* accmem_columns.held_changed */
+/* Callback accmem_columns.held_changed: update the map page of the CTA's SM. */
 static void map_update(struct accmem_columns_cta *c, u64 units)
 {
 	struct accmem_cta *cta = accmem_to_cta(c);
@@ -76,8 +78,10 @@ static void map_update(struct accmem_columns_cta *c, u64 units)
 }
 
 /**
- * accmem_tmem_init_maps() - no SM has a map page yet
+ * accmem_tmem_init_maps() - initialise the map pages: no SM has a page yet
  * @tmem: the Tensor Memory, whose arbiter is initialised
+ *
+ * Context: Process context. Does not sleep.
  */
 void accmem_tmem_init_maps(struct accmem_tmem *tmem)
 {
@@ -111,7 +115,7 @@ static struct file *map_create(const struct accmem_tmem *tmem)
 	return file;
 }
 
-/* the file of an SM's map, made if there is none, with a reference */
+/* Look up the map file of an SM, or create it. Returns the file with a reference. */
 static struct file *map_find(struct accmem_tmem *tmem, u32 sm)
 {
 	struct file *file, *unused = NULL;
@@ -144,10 +148,13 @@ static struct file *map_find(struct accmem_tmem *tmem, u32 sm)
 
 /**
  * accmem_cta_mmap() - map the map page of a CTA's SM
- * @file: the CTA's
+ * @file: the file of the CTA
  * @vma: the mapping: one page, read-only, at offset 0
  *
- * It cannot be made writable, nor executable.
+ * mprotect() cannot make the mapping writable or executable.
+ *
+ * Context: Process context. mmap_lock is held for writing. Takes and releases
+ * tmem->lock. May sleep.
  *
  * Return: 0; -EINVAL, -EACCES for another mapping; -ENFILE, -ENOMEM.
  */
@@ -172,10 +179,13 @@ int accmem_cta_mmap(struct file *file, struct vm_area_struct *vma)
 }
 
 /**
- * accmem_tmem_put_maps() - the Tensor Memory has ended; mappings keep what they show
- * @tmem: it, in which nobody holds columns any more
+ * accmem_tmem_put_maps() - release the map pages of a Tensor Memory that has ended
+ * @tmem: the Tensor Memory, in which no CTA holds columns
  *
- * Pages of as many SMs as there are would stay with a CTA that is open still.
+ * Mappings keep their page, which does not change any more. Without this function all
+ * pages would stay allocated for as long as a CTA's file is open.
+ *
+ * Context: Process context. Takes and releases tmem->lock. May sleep.
  */
 void accmem_tmem_put_maps(struct accmem_tmem *tmem)
 {

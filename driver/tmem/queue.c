@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Queued calls of a CTA: they wait without a caller, and what became of them is
- * read from the file.
+ * Queued calls of a CTA, and the completions that read() returns.
  *
- * The arbiter has them in the same queue as others. One that has ended is a
- * completion, which tmem_wake.c makes; a CTA has one at a time, and makes its next
- * call once it is read.
+ * A queued call waits without a caller. The arbiter (lib/columns) has queued calls
+ * and calls of sleeping callers in the same queue.
  *
- * Locks: accmem_tmem.lock.
+ * States: ACCMEM_CTA_IN_QUEUE -> ACCMEM_CTA_COMPLETED -> ACCMEM_CTA_IDLE.
+ * accmem_cta_complete() in wake.c makes the completion, and read() removes it. A CTA
+ * has at most one queued call or completion, and can make its next call after the
+ * read.
+ *
+ * Locking: accmem_tmem.lock.
  */
 #include <linux/eventfd.h>
 #include <linux/fs.h>
@@ -31,7 +34,10 @@ static int queue_begin(struct accmem_cta *cta, bool wait)
 	return accmem_columns_alloc(c, &cta->c, call->columns, wait);
 }
 
-/* the call waits from now on, to its deadline if it may, or has ended already */
+/*
+ * Put a call into its first state: completed if @err is 0, else waiting until
+ * the deadline.
+ */
 static void queue_enter(struct accmem_cta *cta, int err, bool may_wait)
 {
 	if (!err) {
@@ -40,16 +46,18 @@ static void queue_enter(struct accmem_cta *cta, int err, bool may_wait)
 	}
 	accmem_cta_begin_wait(cta);
 	cta->wait = ACCMEM_CTA_IN_QUEUE;
-	/* the peer's store has no deadline: who may not wait waits for it */
+	/* The peer's store has no deadline: a call that may not wait waits for it. */
 	accmem_cta_expire_at(cta, may_wait ? cta->call.deadline_ns : 0);
 }
 
 /**
  * accmem_cta_submit() - queue a call
  * @cta: the CTA
- * @call: the call, checked for flags
+ * @call: the call, whose flags were checked
  *
- * Return: 0 if there will be a completion; an error that needs no wait.
+ * Context: Process context. Takes and releases tmem->lock. Does not sleep.
+ *
+ * Return: 0 if a completion follows; an error if the call has failed at once.
  */
 int accmem_cta_submit(struct accmem_cta *cta,
 		      const struct accmem_cta_call *call)
@@ -59,7 +67,7 @@ int accmem_cta_submit(struct accmem_cta *cta,
 	int err;
 
 	spin_lock(&tmem->lock);
-	accmem_cta_resume(cta, call); /* it is another: that one is given up */
+	accmem_cta_resume(cta, call); /* ends this thread's interrupted call */
 	err = -EBUSY;
 	if (!accmem_cta_is_busy(cta)) {
 		cta->call = *call;
@@ -81,10 +89,14 @@ int accmem_cta_submit(struct accmem_cta *cta,
 }
 
 /**
- * accmem_cta_cancel() - end a queued call
+ * accmem_cta_cancel() - cancel the queued call of a CTA
  * @cta: the CTA
  *
- * Return: 0, or -ENOENT if none waits.
+ * The call completes with -ECANCELED.
+ *
+ * Context: Process context. Takes and releases tmem->lock. Does not sleep.
+ *
+ * Return: 0, or -ENOENT if no queued call waits.
  */
 int accmem_cta_cancel(struct accmem_cta *cta)
 {
@@ -103,9 +115,11 @@ int accmem_cta_cancel(struct accmem_cta *cta)
 }
 
 /**
- * accmem_cta_set_eventfd() - where the completions of a CTA are counted
+ * accmem_cta_set_eventfd() - set the eventfd that counts the completions of a CTA
  * @cta: the CTA
  * @fd: an eventfd, or -1 for none
+ *
+ * Context: Process context. Takes and releases tmem->lock. May sleep.
  *
  * Return: 0, -EBADF, -EINVAL.
  */
@@ -126,7 +140,10 @@ int accmem_cta_set_eventfd(struct accmem_cta *cta, int fd)
 	return 0;
 }
 
-/* is there anything to read, or was a descriptor closed since there were @nr? */
+/*
+ * Return true if a completion can be read or nr_closed differs from @nr. The reads are
+ * racy: queue_take() and the next queue_wait() check again under the lock.
+ */
 static bool queue_has_news(const struct accmem_cta *cta, unsigned int nr)
 {
 	return READ_ONCE(cta->wait) != ACCMEM_CTA_IN_QUEUE ||
@@ -134,15 +151,15 @@ static bool queue_has_news(const struct accmem_cta *cta, unsigned int nr)
 }
 
 /*
- * Sleeps until there may be something to read. Without a descriptor there will be
- * nothing, and the call would keep the CTA from its exit.
+ * Sleep until a completion may be ready. Return -ECANCELED if the process has no
+ * descriptor of the CTA any more: the sleeping caller would delay the exit of the CTA.
  */
 static int queue_wait(struct accmem_cta *cta)
 {
 	bool may_be_closed;
 	unsigned int nr;
 
-	/* pairs with the lock under which cta_flush() counts */
+	/* cta_flush() increments nr_closed under the lock. */
 	spin_lock(&cta->tmem->lock);
 	nr = cta->nr_closed;
 	may_be_closed = accmem_cta_may_be_closed(cta);
@@ -166,13 +183,19 @@ static void queue_describe(const struct accmem_cta *cta,
 	};
 }
 
-/* the CTA has no queued call any more; those who poll it may be told of more */
+/*
+ * Remove the queued call or its completion, and wake poll if an alloc would be
+ * granted.
+ */
 static void queue_end(struct accmem_cta *cta)
 {
 	struct accmem_tmem *tmem = cta->tmem;
 
 	cta->wait = ACCMEM_CTA_IDLE;
-	/* who comes now takes the lock after it is in the queue, and sees this */
+	/*
+	 * A later poll locks after it has joined the wait queue, and sees the new
+	 * state.
+	 */
 	if (!waitqueue_active(&cta->poll))
 		return;
 	if (list_empty(&cta->poll_link))
@@ -181,8 +204,8 @@ static void queue_end(struct accmem_cta *cta)
 }
 
 /*
- * Takes the completion, which is copied under the lock: what cannot be copied is
- * not taken. 0, -EAGAIN, -ENODATA, -EFAULT.
+ * Copy the completion to user space and remove it. The copy is made under the lock, so
+ * a completion that cannot be copied stays. Return 0, -EAGAIN, -ENODATA or -EFAULT.
  */
 static int queue_take(struct accmem_cta *cta, char __user *buf,
 		      struct accmem_cta_call *call, int *result)
@@ -213,15 +236,17 @@ static int queue_take(struct accmem_cta *cta, char __user *buf,
 
 /**
  * accmem_cta_read() - read a completion
- * @file: the CTA's
- * @buf: where to
- * @size: bytes of it
+ * @file: the file of the CTA
+ * @buf: user buffer
+ * @size: size of the buffer in bytes
  * @pos: not used
  *
- * Who reads of an error that says that a rule was broken has it reported, and what
- * strict mode has found.
+ * If the completion's error means that a rule was broken, the error is reported to the
+ * kernel log here, and so are hazards that strict mode has found.
  *
- * Return: the bytes of one, or an error as <linux/accmem.h> has them.
+ * Context: Process context. Takes and releases tmem->lock. May sleep.
+ *
+ * Return: the size of a completion, or an error as <linux/accmem.h> lists them.
  */
 ssize_t accmem_cta_read(struct file *file, char __user *buf, size_t size,
 			loff_t *pos)

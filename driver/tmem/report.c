@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages: who broke which rule, with what. In the kernel log, rate-limited for
- * each user.
+ * Kernel log messages about CTAs that break a rule.
  *
- * Owns the table of rules; the errors are those of <linux/accmem.h>. No lock
- * is held here.
+ * The table rules[] maps each error of <linux/accmem.h> to the rule that was broken. A
+ * message names the CTA, its call and the rule. The messages of each user are
+ * rate-limited separately, so that one user cannot suppress those of another.
+ *
+ * Locking: none is held here.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -20,7 +22,7 @@
 #define ANY (~0u)
 #define OP(op) BIT(ACCMEM_CTA_OP_##op)
 
-/* @ops: the calls to which it applies; the first that fits counts */
+/* @ops: the calls to which the rule applies. The first entry that matches is used. */
 struct rule {
 	int err;
 	unsigned int ops;
@@ -75,13 +77,13 @@ static const struct rule *report_find_rule(int err, unsigned int ops)
 	return NULL;
 }
 
-/* does the error say that somebody broke a rule? */
+/* Return true if the error means that a rule was broken. */
 bool accmem_tmem_is_misuse(int err)
 {
 	return err != -EDEADLK && report_find_rule(err, ANY);
 }
 
-/* a peer that does not come is diagnosed, too */
+/* Find the rule for an error. A peer that does not come in time has a rule, too. */
 static const struct rule *report_rule_for(enum accmem_cta_op op, int err,
 					  bool alone)
 {
@@ -91,7 +93,7 @@ static const struct rule *report_rule_for(enum accmem_cta_op op, int err,
 	return alone ? &missing : report_find_rule(err, BIT(op));
 }
 
-/* a message about a CTA; those of one user do not hide those of another */
+/* Print a message about a CTA, unless the user's messages exceed the rate limit. */
 static __printf(2, 3) void report_say(const struct accmem_cta *cta,
 				      const char *fmt, ...)
 {
@@ -112,10 +114,12 @@ static __printf(2, 3) void report_say(const struct accmem_cta *cta,
 }
 
 /**
- * accmem_tmem_report() - say who broke which rule
- * @cta: whose call it was
- * @call: which call
- * @err: what it came to; errors that break no rule are not reported
+ * accmem_tmem_report() - report a broken rule
+ * @cta: the CTA
+ * @call: the call that has failed
+ * @err: its result; errors that break no rule are not reported
+ *
+ * Context: Process context. Takes no lock. Does not sleep.
  */
 void accmem_tmem_report(struct accmem_cta *cta,
 			const struct accmem_cta_call *call, int err)
@@ -130,10 +134,12 @@ void accmem_tmem_report(struct accmem_cta *cta,
 }
 
 /**
- * accmem_tmem_report_strict() - say what hardware would not survive
- * @cta: whose call it was
+ * accmem_tmem_report_strict() - report hazards: calls that hardware would not survive
+ * @cta: the CTA
  * @hazards: ACCMEM_HAZARD_*
- * @permit_owner: the launch that has not relinquished, of ACCMEM_HAZARD_PERMIT
+ * @permit_owner: for ACCMEM_HAZARD_PERMIT, the launch that has not relinquished
+ *
+ * Context: Process context. Takes no lock. Does not sleep.
  */
 void accmem_tmem_report_strict(struct accmem_cta *cta, u32 hazards,
 			       u64 permit_owner)
@@ -151,9 +157,11 @@ void accmem_tmem_report_strict(struct accmem_cta *cta, u32 hazards,
 }
 
 /**
- * accmem_tmem_report_leak() - say that a CTA exits with columns
+ * accmem_tmem_report_leak() - report a CTA that exits while it holds columns
  * @cta: the CTA
- * @units: what it held
+ * @units: the units that the CTA held, a bit each
+ *
+ * Context: Process context. Takes no lock. Does not sleep.
  */
 void accmem_tmem_report_leak(struct accmem_cta *cta, u64 units)
 {
@@ -164,10 +172,12 @@ void accmem_tmem_report_leak(struct accmem_cta *cta, u64 units)
 }
 
 /**
- * accmem_tmem_report_reset() - say that a context ends before its CTAs
- * @tmem: its Tensor Memory
- * @ctas: how many of them held columns
- * @columns: how many columns
+ * accmem_tmem_report_reset() - report a context that ends before its CTAs
+ * @tmem: Tensor Memory of the context
+ * @ctas: number of CTAs that held columns
+ * @columns: number of these columns
+ *
+ * Context: Process context. Takes no lock. Does not sleep.
  */
 void accmem_tmem_report_reset(struct accmem_tmem *tmem, u32 ctas, u32 columns)
 {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What can be seen of Tensor Memory from outside: fdinfo of a context and of
- * a CTA, and the picture in debugfs.
+ * Tensor Memory in fdinfo and debugfs.
  *
- * Locks: accmem_tmem.lock; for the picture, an SM at a time.
+ *  - fdinfo of a context: SMs, CTAs, waiting calls, statistics;
+ *  - fdinfo of a CTA: launch, rank, SM, columns, statistics;
+ *  - a debugfs file with a picture of each SM: the owner of each unit (32 columns),
+ *    the CTAs that hold columns, and the queue.
+ *
+ * Locking: accmem_tmem.lock. The picture drops the lock after each SM, so that two SMs
+ * may show different times.
  */
 #include <linux/fs.h>
 #include <linux/jiffies.h>
@@ -44,9 +49,12 @@ static void show_stats(struct seq_file *m, const struct accmem_tmem_stats *s)
 }
 
 /**
- * accmem_tmem_show_fdinfo() - the Tensor Memory's part of a context's fdinfo
- * @m: where to
+ * accmem_tmem_show_fdinfo() - print the Tensor Memory part of a context's fdinfo
+ * @m: output
  * @ctx: the context
+ *
+ * Context: Process context. Takes and releases ctx->tmem_lock and tmem->lock. May
+ * sleep.
  */
 void accmem_tmem_show_fdinfo(struct seq_file *m, struct accmem_context *ctx)
 {
@@ -109,7 +117,7 @@ static char show_letter(unsigned int n)
 	return n < LETTERS ? letters[n] : '#';
 }
 
-/* one character a unit: whose it is, or '.' */
+/* Print one character for each unit: the letter of the owner, or '.' if it is free. */
 static void show_units(struct seq_file *m, struct accmem_columns *c, u32 sm)
 {
 	char units[ACCMEM_COLUMNS_SM_MAX / ACCMEM_COLUMNS_UNIT + 1];
@@ -191,9 +199,12 @@ static void show_tmem(struct seq_file *m, struct accmem_tmem *tmem)
 }
 
 /**
- * accmem_tmem_show_picture() - every SM of a device's contexts
- * @m: where to
+ * accmem_tmem_show_picture() - print each SM of each context of a device
+ * @m: output
  * @dev: the device
+ *
+ * Context: Process context. Takes and releases the tmem_lock of each context and
+ * tmem->lock. May sleep.
  *
  * Return: 0.
  */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tensor Memory in fdinfo and debugfs.
+ *
+ * The fdinfo of a context's file and the debugfs files of a device call these
+ * functions. The fdinfo of a CTA's file is in internal.h.
  */
 #ifndef ACCMEM_TMEM_SHOW_H
 #define ACCMEM_TMEM_SHOW_H

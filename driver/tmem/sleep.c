@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Waits of CTAs' calls: in their callers, and in nobody.
+ * Waiting calls of CTAs: sleeping callers, interrupted calls, timeouts.
  *
- * A caller sleeps without the lock until its call has ended, its deadline has
- * passed, a signal has come, or its process has closed the CTA. It takes the lock
- * again to leave: what the arbiter decided meanwhile wins.
+ * A caller sleeps without the lock. The sleep ends when the call has ended, the
+ * deadline has passed, a signal has arrived, or the process has closed its last
+ * descriptor of the CTA. The caller then locks and reads the decision of the arbiter,
+ * which has priority over the reason of the wake-up.
  *
- * Where a signal has the call made again, the wait goes on without its caller,
- * who takes it up again or, after ACCMEM_CTA_RESTART_MS, has lost it. Queued
- * calls have no caller at all. Both end by a work item of the CTA.
+ * If a signal restarts the system call, the call stays in the arbiter without a caller
+ * (ACCMEM_CTA_INTERRUPTED). The restarted system call resumes the call and its place
+ * in the queue. After ACCMEM_CTA_RESTART_MS a call that still waits is cancelled.
  *
- * Locks: accmem_tmem.lock.
+ * Queued calls (queue.c) have no caller. The work item accmem_cta.expiry ends a
+ * queued or interrupted call that has timed out.
+ *
+ * Locking: accmem_tmem.lock.
  */
 #include <linux/fdtable.h>
 #include <linux/jiffies.h>
@@ -24,7 +28,7 @@
 
 #define SLEEP_LOOK (24 * 3600 * HZ)
 
-/* does anybody want to know how long a wait is? */
+/* Return true if a trace event needs the exact duration of a wait. */
 static bool sleep_is_traced(void)
 {
 	return trace_accmem_tmem_grant_enabled() ||
@@ -40,8 +44,10 @@ static __always_inline void sleep_begin(struct accmem_cta *cta)
 }
 
 /**
- * accmem_cta_begin_wait() - note when a call began to wait
- * @cta: the CTA, in whose call nobody sleeps
+ * accmem_cta_begin_wait() - record when a queued call begins to wait
+ * @cta: the CTA
+ *
+ * Context: tmem->lock is held. Does not sleep.
  */
 void accmem_cta_begin_wait(struct accmem_cta *cta)
 {
@@ -53,20 +59,27 @@ static int sleep_is_file(const void *wanted, struct file *file, unsigned int fd)
 	return file == wanted;
 }
 
-/* has the process a descriptor? This looks at all that it has of any file. */
+/*
+ * Return true if the process has a descriptor of the CTA. Walks the descriptor
+ * table.
+ */
 static bool sleep_has_descriptor(const struct accmem_cta *cta)
 {
 	return iterate_fd(current->files, 0, sleep_is_file, cta->file);
 }
 
 /**
- * accmem_cta_may_be_closed() - may a process have closed its descriptors of a CTA?
- * @cta: the CTA, in whose call the current process is; the lock is held
+ * accmem_cta_may_be_closed() - check if descriptors of a CTA may have been closed
+ * @cta: the CTA, in whose call the current process is
  *
- * Copies of a descriptor that other processes close count for it, and a program that
- * is started closes its copies: one that was seen after that is remembered.
+ * nr_closed counts the descriptors that any process closes, including the copies that
+ * exec() closes. The result is false if no descriptor was closed, or if
+ * accmem_cta_is_open() has found a descriptor of this process since then.
  *
- * Return: false if the process has one; else accmem_cta_is_open() knows.
+ * Context: tmem->lock is held. Does not sleep.
+ *
+ * Return: false if the process has a descriptor. After true, accmem_cta_is_open()
+ * finds out.
  */
 bool accmem_cta_may_be_closed(const struct accmem_cta *cta)
 {
@@ -76,11 +89,14 @@ bool accmem_cta_may_be_closed(const struct accmem_cta *cta)
 }
 
 /**
- * accmem_cta_is_open() - has the current process a descriptor of a CTA?
+ * accmem_cta_is_open() - search for a descriptor of a CTA in the current process
  * @cta: the CTA, whose file the caller holds
- * @nr_closed: of the CTA, read under the lock before
+ * @nr_closed: cta->nr_closed, read under the lock before
  *
- * Return: whether it has.
+ * Context: Process context. Takes and releases files->file_lock, then tmem->lock. Does
+ * not sleep.
+ *
+ * Return: true if the process has a descriptor.
  */
 bool accmem_cta_is_open(struct accmem_cta *cta, unsigned int nr_closed)
 {
@@ -94,18 +110,19 @@ bool accmem_cta_is_open(struct accmem_cta *cta, unsigned int nr_closed)
 }
 
 /*
- * Has the process closed its last descriptor? That it closed any is forgotten
- * first: one that is closed during the walk is looked for again.
+ * Return true if the process has closed its last descriptor. recheck_fds is cleared
+ * before the search: a close during the search sets it again, and the search is
+ * repeated.
  */
 static bool sleep_was_cut_off(struct accmem_cta *cta)
 {
 	WRITE_ONCE(cta->recheck_fds, false);
-	/* pairs with the lock of the table, under which a descriptor goes */
+	/* Pairs with files->file_lock, under which a descriptor is removed. */
 	smp_mb();
 	return !sleep_has_descriptor(cta);
 }
 
-/* 0 when it is done, else why the wait is to be given up */
+/* Sleep until the call has ended. Return 0, or the error that ends the wait. */
 static int sleep_until_done(struct accmem_cta *cta, u64 deadline_ns,
 			    u64 *sleeps)
 {
@@ -121,7 +138,7 @@ static int sleep_until_done(struct accmem_cta *cta, u64 deadline_ns,
 				err = -ECANCELED;
 				break;
 			}
-			/* the sleep goes on */
+			/* The wake-up was for the search only: do not count it. */
 			if (*sleeps)
 				--*sleeps;
 			continue;
@@ -166,7 +183,7 @@ static void sleep_count(struct accmem_cta *cta, u64 sleeps, int err)
 	}
 }
 
-/* is the call over, as far as its caller has to wait? */
+/* Return true if the caller need not wait: the call has ended, or has a reservation. */
 static bool sleep_is_over(const struct accmem_cta *cta)
 {
 	return !accmem_columns_waiting(&cta->c) ||
@@ -175,13 +192,16 @@ static bool sleep_is_over(const struct accmem_cta *cta)
 
 static void sleep_expire(struct accmem_cta *cta, u64 delay)
 {
-	/* no timer is for longer than some days: it is set again then */
+	/* A timer of at most a day: accmem_cta_expired() sets the timer again. */
 	delay = min_t(u64, delay, SLEEP_LOOK);
 	cta->expires = get_jiffies_64() + delay;
 	mod_delayed_work(system_highpri_wq, &cta->expiry, delay);
 }
 
-/* the wait goes on without its caller; false if it is to be given up */
+/*
+ * Leave the call in the arbiter without its caller. Return false if the system call
+ * will not restart, so that the call must be cancelled.
+ */
 static bool sleep_leave_behind(struct accmem_cta *cta,
 			       const struct accmem_cta_call *call)
 {
@@ -197,16 +217,18 @@ static bool sleep_leave_behind(struct accmem_cta *cta,
 }
 
 /**
- * accmem_cta_sleep() - wait for a call to end, in its caller
+ * accmem_cta_sleep() - sleep until a call has ended
  * @cta: the CTA
- * @call: its call, which waits
- * @deadline_ns: for how long, or 0
+ * @call: the call, which waits in the arbiter
+ * @deadline_ns: deadline on CLOCK_MONOTONIC, or 0 for none
  *
- * Called, and returns, with the lock held. Drops it.
+ * Context: Process context. tmem->lock is held at entry and return, and dropped for
+ * the sleep.
  *
- * Return: the result of the call, 0 of one that has a reservation to confirm, or
- * why the wait was given up. After -ERESTARTSYS the CTA may be
- * ACCMEM_CTA_INTERRUPTED: then the call goes on.
+ * Return: the result of the call; 0 if the call has a reservation to confirm;
+ * -EINPROGRESS if the peer has cancelled the reservation, so that the call still
+ * waits; or the error that ended the wait. After -ERESTARTSYS the CTA may be
+ * ACCMEM_CTA_INTERRUPTED: then the call is still in the arbiter.
  */
 int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 		     u64 deadline_ns) __must_hold(&cta->tmem->lock)
@@ -228,7 +250,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);
 
-	/* closed between the call's beginning and here? */
+	/* A descriptor may have been closed since the system call began. */
 	if (unlikely(may_be_closed) && !accmem_cta_is_open(cta, nr_closed))
 		err = -ECANCELED;
 	else
@@ -239,7 +261,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	if (sleep_is_over(cta))
 		err = accmem_columns_collect(&cta->c);
 	else if (!err)
-		/* a reservation that is none any more: the wait goes on */
+		/* The reservation was cancelled: the call still waits. */
 		err = -EINPROGRESS;
 	else if (err != -ERESTARTSYS || !sleep_leave_behind(cta, call))
 		accmem_cta_withdraw(cta);
@@ -264,7 +286,10 @@ static void sleep_end_interruption(struct accmem_cta *cta)
 	cta->wait = ACCMEM_CTA_IDLE;
 }
 
-/* a wait that nobody will take up again; what it has led to has been, all the same */
+/*
+ * End an interrupted call that no thread will resume. If the call has ended already,
+ * its result is counted.
+ */
 static void sleep_drop(struct accmem_cta *cta)
 {
 	int err = -EINTR;
@@ -277,14 +302,16 @@ static void sleep_drop(struct accmem_cta *cta)
 }
 
 /**
- * accmem_cta_resume() - take up an interrupted call again
- * @cta: the CTA; the lock is held
- * @call: the call that is made now
+ * accmem_cta_resume() - resume an interrupted call
+ * @cta: the CTA
+ * @call: the call that the current thread makes
  *
- * An interrupted call that is not this one is given up, if it is of the same
- * thread, or its time is over.
+ * An interrupted call that differs from @call is ended in two cases: it is of the
+ * current thread, or it has timed out.
  *
- * Return: whether @call goes on where it was.
+ * Context: tmem->lock is held. Does not sleep.
+ *
+ * Return: true if @call was interrupted and now has its caller again.
  */
 bool accmem_cta_resume(struct accmem_cta *cta,
 		       const struct accmem_cta_call *call)
@@ -303,8 +330,10 @@ bool accmem_cta_resume(struct accmem_cta *cta,
 }
 
 /**
- * accmem_cta_give_up() - nobody will take an interrupted call up again
- * @cta: the CTA; the lock is held
+ * accmem_cta_give_up() - end an interrupted call that no thread will resume
+ * @cta: the CTA
+ *
+ * Context: tmem->lock is held. Does not sleep.
  */
 void accmem_cta_give_up(struct accmem_cta *cta)
 {
@@ -313,10 +342,12 @@ void accmem_cta_give_up(struct accmem_cta *cta)
 }
 
 /**
- * accmem_cta_resumed() - how far a call has come that was taken up again
- * @cta: the CTA; the lock is held
+ * accmem_cta_resumed() - get the state of a call that was resumed
+ * @cta: the CTA
  *
- * Return: its result; 0 of a reservation; -EINPROGRESS if it waits on.
+ * Context: tmem->lock is held. Does not sleep.
+ *
+ * Return: the call's result; 0 for a reservation; -EINPROGRESS if the call waits.
  */
 int accmem_cta_resumed(struct accmem_cta *cta)
 {
@@ -325,9 +356,11 @@ int accmem_cta_resumed(struct accmem_cta *cta)
 }
 
 /**
- * accmem_cta_expire_at() - end the wait of a call that nobody sleeps in
- * @cta: the CTA; the lock is held
- * @deadline_ns: when, or 0 for never
+ * accmem_cta_expire_at() - set the deadline of a queued call
+ * @cta: the CTA
+ * @deadline_ns: deadline on CLOCK_MONOTONIC, or 0 for none
+ *
+ * Context: tmem->lock is held. Does not sleep.
  */
 void accmem_cta_expire_at(struct accmem_cta *cta, u64 deadline_ns)
 {
@@ -343,7 +376,10 @@ void accmem_cta_expire_at(struct accmem_cta *cta, u64 deadline_ns)
 	sleep_expire(cta, delay);
 }
 
-/* a queued call; but where ticks came late, there were fewer than the time has */
+/*
+ * Time out a queued call. The timer counts ticks and may fire before the deadline on
+ * CLOCK_MONOTONIC: set the timer again then.
+ */
 static void sleep_time_out(struct accmem_cta *cta)
 {
 	if (ktime_get_ns() < cta->call.deadline_ns) {
@@ -355,11 +391,14 @@ static void sleep_time_out(struct accmem_cta *cta)
 }
 
 /**
- * accmem_cta_expired() - the time of a call that nobody sleeps in is up
+ * accmem_cta_expired() - time out a queued or interrupted call
  * @work: accmem_cta.expiry
  *
- * The work item may be that of an older call: then it comes again. An interrupted
- * call that has a result holds up nobody, and keeps it for its thread.
+ * The work item may have been queued for an older call of the CTA: then the call in
+ * progress is not overdue, and has a work item queued if it needs one. An interrupted
+ * call that has a result is not ended: the result is for its thread.
+ *
+ * Context: Workqueue. Takes and releases tmem->lock. Does not sleep.
  */
 void accmem_cta_expired(struct work_struct *work)
 {

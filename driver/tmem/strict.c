@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Strict mode: what would not survive on hardware is counted, traced and reported.
+ * Strict mode: hazards are counted, traced and reported.
  *
- * The arbiter finds it (lib/columns/strict.c). What it has found of a CTA is
- * noted under the lock when the call that it was found in ends, and reported once
- * the lock is free.
+ * A hazard is a call that works here, but would not on hardware. The arbiter finds
+ * hazards (lib/columns/strict.c). When a call ends, accmem_cta_note_hazards() records
+ * its hazards in the CTA under the lock. accmem_cta_report_hazards() prints the
+ * recorded hazards after the lock is dropped.
  *
- * Locks: accmem_tmem.lock.
+ * Locking: accmem_tmem.lock. accmem_cta.found is atomic.
  */
 #include "internal.h"
 #include "trace/tmem_trace.h"
 
 /**
- * accmem_cta_note_hazards() - count and trace what was found of a CTA
- * @cta: the CTA, whose call ends, or which exits
+ * accmem_cta_note_hazards() - count, trace and record the hazards of a CTA
+ * @cta: the CTA, whose call ends or which exits
+ *
+ * Context: tmem->lock is held. Does not sleep.
  */
 void accmem_cta_note_hazards(struct accmem_cta *cta)
 {
@@ -27,14 +30,16 @@ void accmem_cta_note_hazards(struct accmem_cta *cta)
 		accmem_tmem_count(cta, ACCMEM_STAT(strict));
 		trace_accmem_tmem_strict(cta, hazard);
 	}
-	/* read without the lock, for a message */
+	/* accmem_cta_report_hazards() reads the value without the lock. */
 	WRITE_ONCE(cta->permit_owner, cta->c.keeper);
 	atomic_or(hazards, &cta->found);
 }
 
 /**
- * accmem_cta_report_hazards() - say what was found of a CTA, once
+ * accmem_cta_report_hazards() - print the recorded hazards of a CTA, once
  * @cta: the CTA
+ *
+ * Context: Process context. Takes no lock. Does not sleep.
  */
 void accmem_cta_report_hazards(struct accmem_cta *cta)
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tensor Memory of a context: its making, and its end.
+ * Tensor Memory of a context: setup, lookup and reset.
  *
- * Owns struct accmem_tmem. The context refers to it, and so does every CTA,
- * so that a CTA's file is whole whatever became of the context. It is made by
- * SETUP, or by the first launch without one, and stays what it is.
+ * struct accmem_tmem has the arbiter of the context's SMs. SETUP allocates the
+ * structure, or the first launch does with default values; the values do not change
+ * afterwards. The context has a reference, and so has each CTA. A CTA's file therefore
+ * stays valid after the end of the context, but its calls fail with ECONNRESET.
  *
- * Locks: accmem_context.tmem_lock guards the context's pointer to it.
+ * Locking: accmem_context.tmem_lock protects the context's pointer to the structure.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -71,11 +72,13 @@ static struct accmem_tmem *tmem_create(struct accmem_context *ctx,
 }
 
 /**
- * accmem_tmem_setup() - give a context its SMs
+ * accmem_tmem_setup() - allocate the Tensor Memory of a context
  * @ctx: the context
- * @req: how many, of what kind
+ * @req: number of SMs, columns of each SM, discipline and bypass bound
  *
- * Return: 0, -EINVAL, -EBUSY when it has them, -ENOMEM.
+ * Context: Process context. Takes and releases ctx->tmem_lock. May sleep.
+ *
+ * Return: 0, -EINVAL, -EBUSY when the context has SMs already, -ENOMEM.
  */
 int accmem_tmem_setup(struct accmem_context *ctx,
 		      const struct accmem_tmem_setup *req)
@@ -88,7 +91,7 @@ int accmem_tmem_setup(struct accmem_context *ctx,
 	    req->columns > ACCMEM_TMEM_COLUMNS_MAX ||
 	    req->discipline > ACCMEM_TMEM_EXCLUSIVE)
 		return -EINVAL;
-	/* not under the lock: others need not wait for this one's memory */
+	/* Allocate before the lock: other callers do not wait for the allocation. */
 	tmem = tmem_create(ctx, req);
 	if (IS_ERR(tmem))
 		return PTR_ERR(tmem);
@@ -105,10 +108,12 @@ int accmem_tmem_setup(struct accmem_context *ctx,
 }
 
 /**
- * accmem_tmem_find() - a context's Tensor Memory, if it has any
+ * accmem_tmem_find() - get the Tensor Memory of a context
  * @ctx: the context
  *
- * Return: it, with a reference, or NULL.
+ * Context: Process context. Takes and releases ctx->tmem_lock. May sleep.
+ *
+ * Return: the Tensor Memory with a reference, or NULL if the context has none.
  */
 struct accmem_tmem *accmem_tmem_find(struct accmem_context *ctx)
 {
@@ -123,10 +128,12 @@ struct accmem_tmem *accmem_tmem_find(struct accmem_context *ctx)
 }
 
 /**
- * accmem_tmem_get() - a context's Tensor Memory, made if it has none
+ * accmem_tmem_get() - get the Tensor Memory of a context, or allocate it
  * @ctx: the context
  *
- * Return: it, with a reference; -ENOMEM.
+ * Context: Process context. Takes and releases ctx->tmem_lock. May sleep.
+ *
+ * Return: the Tensor Memory with a reference; -ENOMEM.
  */
 struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
 {
@@ -140,7 +147,10 @@ struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
 
 	if (tmem)
 		return tmem;
-	/* once there it stays until the context ends */
+	/*
+	 * -EBUSY: another caller was first. The pointer stays set until the
+	 * context ends.
+	 */
 	err = accmem_tmem_setup(ctx, &usual);
 	if (err && err != -EBUSY)
 		return ERR_PTR(err);
@@ -151,7 +161,11 @@ struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
  * accmem_tmem_end() - reset the Tensor Memory of a context that ends
  * @ctx: the context
  *
- * Every wait ends with an error. CTAs that are open still keep the structure.
+ * Every waiting call ends with an error. Open CTAs keep their reference to the
+ * structure.
+ *
+ * Context: Process context. Takes and releases ctx->tmem_lock and tmem->lock. May
+ * sleep.
  */
 void accmem_tmem_end(struct accmem_context *ctx)
 {

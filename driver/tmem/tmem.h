@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Tensor Memory of a context.
+ * Tensor Memory of a context: setup and reset.
+ *
+ * The ioctl SETUP and the end of a context call these functions. The functions and
+ * locks inside tmem/ are in internal.h.
  */
 #ifndef ACCMEM_TMEM_H
 #define ACCMEM_TMEM_H

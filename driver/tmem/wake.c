@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How calls of CTAs end: who is woken, what is counted and traced.
+ * End of calls of CTAs: wake-ups, statistics and trace events.
  *
- * After each call on the arbiter, those whose calls it has ended are told: a
- * sleeper is woken, a queued call becomes a completion to be read, and one that a
- * signal has interrupted is left alone, for the call finds out when it is made
- * again. Nobody is woken for nothing.
+ * After each arbiter call, accmem_tmem_wake_done() walks the CTAs whose calls have
+ * ended:
+ *  - a sleeping caller is woken;
+ *  - a queued call becomes a completion, which read() returns;
+ *  - an interrupted call is left alone: the restarted system call collects the result.
+ * Then the CTAs in accmem_tmem.pollers whose alloc would be granted are woken. No
+ * other task is woken.
  *
- * Locks: accmem_tmem.lock is held throughout.
+ * Locking: accmem_tmem.lock is held in each function.
  */
 #include <linux/ktime.h>
 #include <linux/poll.h>
@@ -18,15 +21,18 @@
 
 static bool wake_is_polled(struct accmem_cta *cta)
 {
-	/* who comes now takes the lock after it is in the wait queue */
+	/* A later poll locks after it has joined the wait queue. */
 	return waitqueue_active(&cta->poll);
 }
 
 /**
- * accmem_cta_would_grant() - would the alloc be granted that somebody polls for?
- * @cta: the CTA; the lock is held
+ * accmem_cta_would_grant() - check if the alloc that a poll waits for would succeed
+ * @cta: the CTA
  *
- * A result that nobody has come back for in time is in no call's way.
+ * The result of an interrupted call that has timed out does not count as a call in
+ * progress.
+ *
+ * Context: tmem->lock is held. Does not sleep.
  */
 bool accmem_cta_would_grant(struct accmem_cta *cta)
 {
@@ -42,7 +48,7 @@ bool accmem_cta_would_grant(struct accmem_cta *cta)
 	return granted;
 }
 
-/* is there anything to read for those who poll? */
+/* Wake the polls of CTAs whose alloc would be granted. */
 static void wake_pollers(struct accmem_tmem *tmem)
 {
 	struct accmem_cta *cta, *next;
@@ -60,13 +66,17 @@ static void wake_pollers(struct accmem_tmem *tmem)
 }
 
 /*
- * One that a signal has interrupted finds out when it is made again, and one whose
- * caller runs when that goes on.
+ * Wake the caller of a call that has ended, or complete a queued call. An interrupted
+ * call is collected when the system call restarts. A running caller collects the
+ * result itself.
  */
 static void wake_one(struct accmem_cta *cta)
 {
 	if (cta->wait == ACCMEM_CTA_ASLEEP) {
-		/* it leaves with the lock taken, so its task is still there */
+		/*
+		 * The task is valid: it sets another state under the lock before
+		 * it returns.
+		 */
 		WRITE_ONCE(cta->done, true);
 		wake_up_process(cta->waiter);
 	} else if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
@@ -75,8 +85,10 @@ static void wake_one(struct accmem_cta *cta)
 }
 
 /**
- * accmem_tmem_wake_done() - tell those whose calls have ended, and nobody else
- * @tmem: the Tensor Memory, after a call on its arbiter
+ * accmem_tmem_wake_done() - wake the callers whose calls have ended
+ * @tmem: the Tensor Memory, after an arbiter call
+ *
+ * Context: tmem->lock is held. Does not sleep.
  */
 void accmem_tmem_wake_done(struct accmem_tmem *tmem)
 {
@@ -89,8 +101,9 @@ void accmem_tmem_wake_done(struct accmem_tmem *tmem)
 }
 
 /*
- * How long the wait was, for the trace; to a tick, if nobody was tracing when it
- * began: clocks are not free.
+ * Return the duration of the wait for the trace events. If the events were disabled
+ * when the wait began, the precision is a tick: an exact clock would cost time in
+ * each wait.
  */
 static u64 wake_waited_ns(const struct accmem_cta *cta)
 {
@@ -117,7 +130,7 @@ static void wake_count_failure(struct accmem_cta *cta, int err)
 		accmem_tmem_count(cta, ACCMEM_STAT(misuses));
 }
 
-/* the peer has not come to the call that is given up */
+/* Return true if the peer has not joined the call that is cancelled. */
 static bool wake_is_alone(const struct accmem_columns_cta *c)
 {
 	return c->group == 2 && (!c->peer || !accmem_columns_waiting(c->peer));
@@ -125,16 +138,18 @@ static bool wake_is_alone(const struct accmem_columns_cta *c)
 
 static void wake_note_alone(struct accmem_cta *cta)
 {
-	/* read without the lock, for a message */
+	/* accmem_tmem_report() reads the value without the lock. */
 	WRITE_ONCE(cta->alone, wake_is_alone(&cta->c));
 }
 
 /**
- * accmem_cta_withdraw() - give up a call that waits
- * @cta: the CTA; the lock is held
+ * accmem_cta_withdraw() - cancel a call that waits
+ * @cta: the CTA
  *
- * Whether the peer has come is noted first: where it may not wait, its call ends
- * with this one.
+ * The function records whether the peer had joined before it cancels the call: the
+ * peer's call may end together with this call.
+ *
+ * Context: tmem->lock is held. Does not sleep.
  */
 void accmem_cta_withdraw(struct accmem_cta *cta)
 {
@@ -142,7 +157,7 @@ void accmem_cta_withdraw(struct accmem_cta *cta)
 	accmem_columns_cancel(&cta->tmem->columns, &cta->c);
 }
 
-/* a call that does not wait because its deadline has passed is out of time */
+/* Count a failure. EAGAIN of a call whose deadline has passed becomes ETIMEDOUT. */
 static noinline int wake_conclude_failure(struct accmem_cta *cta,
 					  const struct accmem_cta_call *call,
 					  int err)
@@ -161,12 +176,14 @@ static noinline int wake_conclude_failure(struct accmem_cta *cta,
 }
 
 /**
- * accmem_cta_conclude() - count and trace what became of a call
- * @cta: the CTA, which may have another call in progress after -EBUSY
+ * accmem_cta_conclude() - count and trace the result of a call
+ * @cta: the CTA; after -EBUSY another call of the CTA is in progress
  * @call: the call
- * @err: as the arbiter has it, or why the wait was given up
+ * @err: the result of the arbiter, or the error that ended the wait
  *
- * Return: the call's result.
+ * Context: tmem->lock is held. Does not sleep.
+ *
+ * Return: the result of the call.
  */
 int accmem_cta_conclude(struct accmem_cta *cta,
 			const struct accmem_cta_call *call, int err)
@@ -190,9 +207,11 @@ int accmem_cta_conclude(struct accmem_cta *cta,
 }
 
 /**
- * accmem_cta_complete() - a queued call has ended
+ * accmem_cta_complete() - make the completion of a queued call
  * @cta: the CTA
- * @err: with what
+ * @err: the result of the call
+ *
+ * Context: tmem->lock is held. Does not sleep.
  */
 void accmem_cta_complete(struct accmem_cta *cta, int err)
 {
@@ -207,8 +226,10 @@ void accmem_cta_complete(struct accmem_cta *cta, int err)
 }
 
 /**
- * accmem_cta_disconnect() - its peer has gone, or it was reset
- * @cta: the CTA: those who poll it are told, whatever they poll for
+ * accmem_cta_disconnect() - wake all polls of a CTA after a reset or the peer's exit
+ * @cta: the CTA
+ *
+ * Context: tmem->lock is held. Does not sleep.
  */
 void accmem_cta_disconnect(struct accmem_cta *cta)
 {

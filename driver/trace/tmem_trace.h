@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Trace events of Tensor Memory.
+ *
+ * Each event names the context, the CTA and the SM. Sizes and addresses are in columns.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM accmem
@@ -38,7 +40,7 @@ TRACE_EVENT(accmem_tmem_launch,
 		  __entry->cluster, __entry->rank, __entry->sm, __entry->group)
 );
 
-/* what a CTA asks for, or held */
+/* Class of events with a number of columns. */
 DECLARE_EVENT_CLASS(accmem_tmem_number,
 	TP_PROTO(const struct accmem_cta *cta, u32 columns),
 	TP_ARGS(cta, columns),
@@ -58,25 +60,28 @@ DECLARE_EVENT_CLASS(accmem_tmem_number,
 		  __entry->cta, __entry->sm, __entry->columns)
 );
 
-/* an alloc begins; one that a signal has interrupted, and that goes on, has begun */
+/*
+ * An alloc begins. A system call that resumes an interrupted alloc has no such
+ * event.
+ */
 DEFINE_EVENT(accmem_tmem_number, accmem_tmem_request,
 	TP_PROTO(const struct accmem_cta *cta, u32 columns),
 	TP_ARGS(cta, columns)
 );
 
-/* a CTA will allocate no more; columns: what it holds */
+/* A CTA relinquishes its permit; columns: the number that the CTA holds. */
 DEFINE_EVENT(accmem_tmem_number, accmem_tmem_relinquish,
 	TP_PROTO(const struct accmem_cta *cta, u32 columns),
 	TP_ARGS(cta, columns)
 );
 
-/* a CTA exits; columns: what it held */
+/* A CTA exits; columns: the number that the CTA held. */
 DEFINE_EVENT(accmem_tmem_number, accmem_tmem_exit,
 	TP_PROTO(const struct accmem_cta *cta, u32 columns),
 	TP_ARGS(cta, columns)
 );
 
-/* a grant passed older requests; passed: how many */
+/* A grant has passed older requests; bypassed: the number of these. */
 TRACE_EVENT(accmem_tmem_bypass,
 	TP_PROTO(const struct accmem_cta *cta, u32 passed),
 	TP_ARGS(cta, passed),
@@ -96,7 +101,10 @@ TRACE_EVENT(accmem_tmem_bypass,
 		  __entry->cta, __entry->sm, __entry->bypassed)
 );
 
-/* columns come or go; waited: for them, or for the peer, in ns */
+/*
+ * Class of events at the end of an alloc or dealloc; waited: ns that the call waited
+ * for columns or for the peer.
+ */
 DECLARE_EVENT_CLASS(accmem_tmem_columns,
 	TP_PROTO(const struct accmem_cta *cta, u32 columns, u32 address,
 		 u64 waited),
@@ -134,14 +142,14 @@ DEFINE_EVENT(accmem_tmem_columns, accmem_tmem_dealloc,
 	TP_ARGS(cta, columns, address, waited)
 );
 
-/* an alloc or a dealloc gave up at its deadline */
+/* An alloc or a dealloc has timed out. */
 DEFINE_EVENT(accmem_tmem_columns, accmem_tmem_timeout,
 	TP_PROTO(const struct accmem_cta *cta, u32 columns, u32 address,
 		 u64 waited),
 	TP_ARGS(cta, columns, address, waited)
 );
 
-/* an alloc or a dealloc failed, for another reason */
+/* An alloc or a dealloc has failed with an error other than ETIMEDOUT. */
 TRACE_EVENT(accmem_tmem_fail,
 	TP_PROTO(const struct accmem_cta *cta, u32 columns, int error),
 	TP_ARGS(cta, columns, error),
@@ -164,7 +172,7 @@ TRACE_EVENT(accmem_tmem_fail,
 		  __entry->columns, __entry->error)
 );
 
-/* strict mode has found what hardware would not survive */
+/* Strict mode has found a hazard. */
 TRACE_EVENT(accmem_tmem_strict,
 	TP_PROTO(const struct accmem_cta *cta, u32 hazard),
 	TP_ARGS(cta, hazard),

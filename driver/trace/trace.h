@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Trace events of accmem. Sizes and addresses are in bytes.
+ * Trace events of accmem, except those of Tensor Memory.
+ *
+ * Each event names the device and the context. Sizes and addresses are in bytes.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM accmem
@@ -37,21 +39,21 @@ DECLARE_EVENT_CLASS(accmem_buffer,
 		  __entry->length, __entry->footprint, __entry->runs)
 );
 
-/* a buffer got its name */
+/* A buffer was published: its address is valid from now on. */
 DEFINE_EVENT(accmem_buffer, accmem_alloc,
 	TP_PROTO(const struct accmem_context *ctx,
 		 const struct accmem_buffer *buf),
 	TP_ARGS(ctx, buf)
 );
 
-/* a buffer lost its name */
+/* A buffer was unpublished: its address is not valid any more. */
 DEFINE_EVENT(accmem_buffer, accmem_free,
 	TP_PROTO(const struct accmem_context *ctx,
 		 const struct accmem_buffer *buf),
 	TP_ARGS(ctx, buf)
 );
 
-/* a buffer was resized, in place or by bytes copied to another address */
+/* A buffer was resized, in place or by a copy to another address; copied: bytes. */
 TRACE_EVENT(accmem_realloc,
 	TP_PROTO(const struct accmem_context *ctx,
 		 const struct accmem_buffer *buf, u64 from, u64 copied),
@@ -80,7 +82,7 @@ TRACE_EVENT(accmem_realloc,
 		  __entry->copied)
 );
 
-/* memory, or a part of one, becomes free */
+/* All runs of a buffer object, or a part of them, were freed. */
 TRACE_EVENT(accmem_release,
 	TP_PROTO(const struct accmem_bo *bo, u64 size, unsigned int runs),
 	TP_ARGS(bo, size, runs),
@@ -101,7 +103,7 @@ TRACE_EVENT(accmem_release,
 		  __entry->runs)
 );
 
-/* a free begins to wait: for a position, or for a fence (stream 0) */
+/* A free becomes pending on a position of a stream, or on a fence (stream 0). */
 TRACE_EVENT(accmem_pend,
 	TP_PROTO(const struct accmem_context *ctx,
 		 const struct accmem_buffer *buf),
@@ -129,7 +131,7 @@ TRACE_EVENT(accmem_pend,
 		  __entry->footprint, __entry->stream, __entry->position)
 );
 
-/* a stream has come to a position */
+/* A stream has reached a position. */
 TRACE_EVENT(accmem_stream_reach,
 	TP_PROTO(const struct accmem_stream *stream, u64 position),
 	TP_ARGS(stream, position),
@@ -150,7 +152,7 @@ TRACE_EVENT(accmem_stream_reach,
 		  __entry->position)
 );
 
-/* a free has been waiting for too long */
+/* A pending free is overdue. */
 TRACE_EVENT(accmem_overdue,
 	TP_PROTO(const struct accmem_account *account, u64 size,
 		 unsigned int ms),
@@ -195,7 +197,10 @@ TRACE_EVENT(accmem_map,
 		  __entry->offset, __entry->size)
 );
 
-/* a piece of shared memory is valid on the other side, too, or now alone */
+/*
+ * A piece of a shared buffer object was made valid on the other side. copied=0: no
+ * copy was necessary.
+ */
 TRACE_EVENT(accmem_move,
 	TP_PROTO(const struct accmem_bo *bo, u64 offset, u64 size,
 		 bool to_device, bool copied),
@@ -223,7 +228,7 @@ TRACE_EVENT(accmem_move,
 		  __entry->copied)
 );
 
-/* a request begins to wait, or one that waits is to try */
+/* Class of events of a waiter: it begins to wait, or it is woken to try again. */
 DECLARE_EVENT_CLASS(accmem_waiter,
 	TP_PROTO(const struct accmem_waiter *w),
 	TP_ARGS(w),
@@ -256,7 +261,10 @@ DEFINE_EVENT(accmem_waiter, accmem_wake,
 	TP_ARGS(w)
 );
 
-/* it waits no more: served, or with an error; passed so often at the front */
+/*
+ * A waiter leaves the queue. bypassed: how often the waiter was passed at the front.
+ * error: 0 if the request was served.
+ */
 TRACE_EVENT(accmem_wait_end,
 	TP_PROTO(const struct accmem_waiter *w, u64 now, int error),
 	TP_ARGS(w, now, error),
@@ -281,7 +289,7 @@ TRACE_EVENT(accmem_wait_end,
 		  __entry->waited, __entry->bypassed, __entry->error)
 );
 
-/* an allocation failed; free and largest say why, where the error is ENOMEM */
+/* An allocation has failed. For ENOMEM, free and largest show the reason. */
 TRACE_EVENT(accmem_fail,
 	TP_PROTO(const struct accmem_context *ctx,
 		 const struct accmem_alloc *req, int error),

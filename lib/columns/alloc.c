@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * accmem_columns: who gets columns, and when.
+ * accmem_columns: alloc, and grants to queued requests.
  *
- * The columns of an SM are a word of units. One queue for all SMs holds the
- * requests that wait for a permit or for columns, by age; a pair is one request
- * and led by one of its CTAs. A request whose bypass bound is spent keeps its SMs
- * for itself: nothing younger is granted there. In the exclusive discipline what
- * is queued for is the permit; who has it waits for columns in nobody's way.
+ * One queue for all SMs has the requests that wait for a permit or for columns, by age.
+ * A pair is one request, and one of its CTAs (the leader) is in the queue. A request
+ * that has reached its bypass bound (spent) reserves its SMs: no younger request is
+ * granted columns there.
+ *
+ * In the shared discipline requests queue for columns. In the exclusive discipline
+ * requests queue for the permit; the CTA that has the permit then waits for columns and
+ * blocks no other request.
+ *
+ * Locking: none; the caller serialises.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -21,7 +26,7 @@ static bool alloc_spent_for_newcomer(struct accmem_columns *c,
 	       (w->group == 2 && accmem_sm_of(c, w->peer)->nr_spent);
 }
 
-/* May a request that has just come be met now, if there is room? */
+/* Return true if a new request may be granted before the queued requests. */
 static inline bool alloc_has_turn(struct accmem_columns *c,
 				  const struct accmem_columns_cta *w)
 {
@@ -46,7 +51,7 @@ static void alloc_serve(struct accmem_columns *c, struct accmem_columns_cta *w)
 		accmem_columns_grant(c, w, unit);
 }
 
-/* one pass over the queue serves everything that can be met */
+/* Grant all queued requests that can be met, in one pass over the queue. */
 static void alloc_serve_all(struct accmem_columns *c)
 {
 	struct accmem_columns_cta *w, *next;
@@ -59,7 +64,7 @@ static void alloc_serve_all(struct accmem_columns *c)
 	}
 }
 
-/* serve what can be met, and break the deadlocks that there are then */
+/* Grant all queued requests that can be met, and resolve deadlocks. */
 void accmem_columns_serve(struct accmem_columns *c)
 {
 	do {
@@ -69,8 +74,8 @@ void accmem_columns_serve(struct accmem_columns *c)
 }
 
 /*
- * Grant a request that has just come, if it can be met without waiting. It
- * takes no permit for nothing.
+ * Grant a new request if it can be met without a wait. The permit is obtained only
+ * if the columns fit, too.
  */
 static bool alloc_grant_at_once(struct accmem_columns *c,
 				struct accmem_columns_cta *w)
@@ -108,7 +113,10 @@ static inline int alloc_check_alloc(struct accmem_columns *c,
 	return 0;
 }
 
-/* Nobody but this CTA can free what it holds, and it is going to wait. */
+/*
+ * Return true if the request can never fit. Only the CTA and its peer can free the
+ * columns that they hold, and both are about to wait.
+ */
 static bool alloc_never_fits(struct accmem_columns *c,
 			     const struct accmem_columns_cta *cta, u32 columns)
 {
@@ -116,13 +124,16 @@ static bool alloc_never_fits(struct accmem_columns *c,
 
 	if (cta->group == 2 && cta->peer)
 		own |= cta->peer->held;
-	if (!own) /* the usual case, cheaply */
+	if (!own) /* usual case */
 		return columns > c->columns;
 	return accmem_columns_find(c->absent | own,
 				   columns / ACCMEM_COLUMNS_UNIT) < 0;
 }
 
-/* 0 when the peer has joined, else what the alloc comes to */
+/*
+ * Join the alloc of the peer. Return 0 if both are present, else the result of the
+ * call.
+ */
 static int alloc_meet_for_alloc(struct accmem_columns *c,
 				struct accmem_columns_cta *cta, bool wait)
 {
@@ -145,7 +156,7 @@ static int alloc_meet_for_alloc(struct accmem_columns *c,
 	return -EINPROGRESS;
 }
 
-/* what a call that has been granted columns, or not yet, returns */
+/* Return the result of a call after a grant or after it was queued. */
 static int alloc_outcome(const struct accmem_columns_cta *cta)
 {
 	if (cta->call == ACCMEM_CALL_NONE || cta->call == ACCMEM_CALL_RESERVED)
@@ -179,7 +190,11 @@ int accmem_columns_request(struct accmem_columns *c,
 			return err;
 	}
 	if (alloc_grant_at_once(c, cta)) {
-		/* whom it has passed too often may hold up what it waits for */
+		/*
+		 * An older request has reached its bound by this grant. It
+		 * may now block a request for whose columns that older request
+		 * waits: search for a deadlock.
+		 */
 		if (c->nr_spent != spent && c->nr_holding)
 			accmem_columns_run_queue(c);
 		return alloc_outcome(cta);
@@ -187,7 +202,10 @@ int accmem_columns_request(struct accmem_columns *c,
 	if (!wait)
 		return -EAGAIN;
 	accmem_columns_enqueue(c, cta);
-	/* it cannot be met now; but it may take a permit, or be a deadlock */
+	/*
+	 * The request cannot be granted now. It may obtain a permit or be in a
+	 * deadlock.
+	 */
 	if (!c->exclusive && !c->nr_holding)
 		return -EINPROGRESS;
 	accmem_columns_run_queue(c);
@@ -203,7 +221,7 @@ bool accmem_columns_would_grant(struct accmem_columns *c,
 {
 	if (alloc_check_alloc(c, cta, columns))
 		return false;
-	/* a pair's alloc waits for the peer's, whatever is free */
+	/* An alloc of a pair waits for the peer's alloc, even if columns are free. */
 	if (cta->group == 2 &&
 	    (!cta->peer || cta->peer->call != ACCMEM_CALL_JOIN_ALLOC))
 		return false;

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * accmem_columns: the Tensor Memory arbiter as a state machine.
+ * accmem_columns: init, dealloc, confirm, relinquish, cancel and exit.
  *
- * Who gets columns, and when, is in alloc.c; the rules about deadlocks are in
- * deadlock.c, launches in launch.c, what a request and an SM are made of in state.c;
- * here is the rest. After each event that may let somebody go on,
- * accmem_columns_run_queue() serves what can be served, and then looks for a deadlock.
+ * This is the top file of the arbiter. alloc.c has alloc and the grants, deadlock.c the
+ * deadlocks, launch.c the launches, state.c the changes of an SM, of the queue and of a
+ * call. After each event that may let a queued request be granted,
+ * accmem_columns_run_queue() grants requests and then searches for a deadlock.
  *
- * A grant is a reservation until each side has its address where it wants it:
- * only then the columns are held, the permits that the call took are kept, and
- * the number of columns bounds the next alloc. What ends a call before gives all
- * of it back, so nothing that a CTA was told of is ever taken away again.
+ * A granted alloc is a reservation until both sides of a pair have stored the address.
+ * Only then three things happen:
+ *  - the columns are held,
+ *  - the permits that the call has obtained stay with the CTAs,
+ *  - the number of columns bounds the next alloc of the CTA.
+ * A call that ends before releases its columns and permits. An allocation that was
+ * confirmed is never revoked.
  *
- * Takes no lock: the caller serialises.
+ * Locking: none; the caller serialises.
  */
 #include <linux/bug.h>
 #include <linux/errno.h>
@@ -52,7 +55,7 @@ u32 accmem_columns_free(const struct accmem_columns *c, u32 sm)
 
 /* --- dealloc -------------------------------------------------------------- */
 
-/* units from the start of an allocation to its end */
+/* Return the number of units from the start of an allocation to its end. */
 static u32 columns_length_at(const struct accmem_columns_cta *cta, u32 unit)
 {
 	u64 end = ~(cta->held >> unit) | ((cta->starts >> unit) & ~1ull);
@@ -67,7 +70,7 @@ static int columns_check_dealloc(struct accmem_columns *c,
 	u32 unit = address / ACCMEM_COLUMNS_UNIT;
 	u64 bit;
 
-	if (address >= c->columns) /* a lane, too */
+	if (address >= c->columns) /* The address of a lane is out of range, too. */
 		return -ENXIO;
 	bit = 1ull << unit;
 	if (!(cta->held & bit))
@@ -89,7 +92,10 @@ static void columns_take(struct accmem_columns *c,
 	cta->starts &= ~(1ull << unit);
 }
 
-/* 0 when the peer has joined, else what the dealloc comes to */
+/*
+ * Join the dealloc of the peer. Return 0 if both are present, else the call's
+ * result.
+ */
 static int columns_meet_for_dealloc(struct accmem_columns *c,
 				    struct accmem_columns_cta *cta, u32 address,
 				    u32 columns, bool wait)
@@ -123,7 +129,10 @@ int accmem_columns_dealloc(struct accmem_columns *c,
 		return -ECONNRESET;
 	if (cta->call != ACCMEM_CALL_NONE)
 		return -EBUSY;
-	/* before the operands: the peer must not be left waiting (P20) */
+	/*
+	 * Check the peer before the operands: an error must end the wait of the
+	 * peer (P20).
+	 */
 	if (peer && peer->call == ACCMEM_CALL_JOIN_ALLOC)
 		return accmem_columns_fail_both(c, peer, -EPROTO);
 	err = columns_check_dealloc(c, cta, address, columns);
@@ -149,7 +158,7 @@ int accmem_columns_dealloc(struct accmem_columns *c,
 
 /* --- the end of rights and waits ------------------------------------------ */
 
-/* a CTA's alloc has not come to its end */
+/* Return true if an alloc of the CTA is in progress. */
 static bool columns_in_alloc(const struct accmem_columns_cta *cta)
 {
 	return cta->call == ACCMEM_CALL_JOIN_ALLOC ||
@@ -157,7 +166,7 @@ static bool columns_in_alloc(const struct accmem_columns_cta *cta)
 	       accmem_columns_is_reserved(cta);
 }
 
-/* a wait ends with @err; a peer that has joined it ends with @peer_err */
+/* End a wait with @err. A peer that has joined the call gets @peer_err. */
 static void columns_end_wait(struct accmem_columns *c,
 			     struct accmem_columns_cta *cta, int err,
 			     int peer_err)
@@ -216,7 +225,10 @@ int accmem_columns_relinquish(struct accmem_columns *c,
 	return both ? -EPROTO : 0;
 }
 
-/* a peer that had joined an alloc, and is without a reservation now */
+/*
+ * The reservation of a pair was cancelled: let the peer wait again, or fail its
+ * call.
+ */
 static void columns_leave_alone(struct accmem_columns *c,
 				struct accmem_columns_cta *peer)
 {
@@ -224,7 +236,7 @@ static void columns_leave_alone(struct accmem_columns *c,
 		accmem_columns_end(c, peer, -EAGAIN);
 		return;
 	}
-	/* told of a reservation that it has no more */
+	/* Remove the completion of the reservation, which is gone. */
 	accmem_columns_forget_done(c, peer);
 	peer->call = ACCMEM_CALL_JOIN_ALLOC;
 }
@@ -273,7 +285,10 @@ u64 accmem_columns_exit(struct accmem_columns *c,
 	struct accmem_columns_cta *peer = cta->peer;
 	u64 held = cta->held;
 
-	/* the caller broke its word: let nothing dangle */
+	/*
+	 * A bug of the caller: a call waits. End the wait, so that no list has the
+	 * CTA.
+	 */
 	if (WARN_ON_ONCE(accmem_columns_waiting(cta)))
 		columns_end_wait(c, cta, -ECANCELED, -EPIPE);
 	if (cta->call == ACCMEM_CALL_DONE)

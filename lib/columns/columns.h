@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * accmem_columns: the Tensor Memory arbiter as a state machine.
+ * accmem_columns: the Tensor Memory arbiter, a state machine.
  *
- * CTAs on SMs ask for columns, wait, are served in order of arrival with
- * bounded bypass, and give back. It never sleeps, locks or allocates: a CTA is
- * embedded in the caller's structure, and its one waiting call in the CTA. A
- * call that has to wait is -EINPROGRESS; when another call ends the wait, the
- * CTA appears on the list of completed ones, once. The caller serialises every
- * call on one arbiter, by a spinlock in the driver. The same calls in the same
- * order give the same results.
+ * The arbiter has a number of SMs. The columns of an SM are divided into units of 32
+ * columns, a bit each in a 64-bit word. CTAs are launched on an SM, allocate columns,
+ * free them and exit. An alloc that cannot be granted is queued. Queued requests are
+ * granted in order of arrival, but a request that fits may pass (bypass) an older
+ * request that does not. The number of bypasses of a request is bounded.
  *
- * An alloc whose address the caller stores where that can fail is a reservation
- * first: the columns are nobody else's, and count as allocated once they are
- * confirmed, of a pair once both sides are. Until then either side can refuse,
- * and the alloc has not been.
+ * A CTA is embedded in a structure of the caller, and the state of its call in the CTA.
+ * A call that waits returns -EINPROGRESS. When a later call ends the wait, the CTA is
+ * put on the list of completed CTAs, once (accmem_columns_next_done()).
+ *
+ * An alloc has three states if its caller stores the address in memory where the store
+ * can fail: queued, reserved, allocated. Reserved columns belong to no other CTA. They
+ * become allocated when the caller confirms the store, for a pair when both callers
+ * have confirmed. Until then either caller can refuse, and the alloc has no effect.
  *
  * The error values are those of <linux/accmem.h>, which has the table.
+ *
+ * Locking: the caller serialises all calls on an arbiter; the driver has a spinlock.
+ * The arbiter does not sleep, lock or allocate memory, and runs in any context. The
+ * same calls in the same order have the same results.
  */
 #ifndef ACCMEM_COLUMNS_H
 #define ACCMEM_COLUMNS_H
@@ -23,21 +29,21 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
-#define ACCMEM_COLUMNS_UNIT 32u /* columns */
-#define ACCMEM_COLUMNS_MIN 32u /* of one alloc */
+#define ACCMEM_COLUMNS_UNIT 32u /* columns in a unit */
+#define ACCMEM_COLUMNS_MIN 32u /* columns of the smallest alloc */
 #define ACCMEM_COLUMNS_MAX 512u
-#define ACCMEM_COLUMNS_SM_MAX 2048u /* 64 units: a word */
+#define ACCMEM_COLUMNS_SM_MAX 2048u /* 64 units, the bits of a word */
 
 /**
- * enum accmem_columns_call - what a CTA's call is doing
- * @ACCMEM_CALL_NONE: there is none
- * @ACCMEM_CALL_JOIN_ALLOC: an alloc waits for the peer's
- * @ACCMEM_CALL_JOIN_DEALLOC: a dealloc waits for the peer's
+ * enum accmem_columns_call - state of a CTA's call
+ * @ACCMEM_CALL_NONE: no call is in progress
+ * @ACCMEM_CALL_JOIN_ALLOC: an alloc waits for the alloc of the peer
+ * @ACCMEM_CALL_JOIN_DEALLOC: a dealloc waits for the dealloc of the peer
  * @ACCMEM_CALL_QUEUED: an alloc waits for a permit or for columns
- * @ACCMEM_CALL_RESERVED: columns are reserved; the caller is to store their
- *	address and to confirm that
- * @ACCMEM_CALL_STORED: the address is stored, but not the peer's
- * @ACCMEM_CALL_DONE: the wait is over; the result is to be collected
+ * @ACCMEM_CALL_RESERVED: columns are reserved; the caller must store their
+ *	address and confirm the store
+ * @ACCMEM_CALL_STORED: the address is stored, but the peer has not confirmed
+ * @ACCMEM_CALL_DONE: the wait is over; the caller must collect the result
  */
 enum accmem_columns_call {
 	ACCMEM_CALL_NONE,
@@ -50,12 +56,12 @@ enum accmem_columns_call {
 };
 
 /**
- * enum accmem_columns_hazard - what hardware would not survive (strict mode)
+ * enum accmem_columns_hazard - calls that hardware would not survive (strict mode)
  * @ACCMEM_HAZARD_PEER: a dealloc or exit before the peer's alloc has returned
- * @ACCMEM_HAZARD_PERMIT: an alloc was granted where a CTA of another launch has
- *	allocated, and neither relinquished nor exited (shared discipline)
- * @ACCMEM_HAZARD_WARP: an alloc or dealloc by another warp than the CTA's first
- *	alloc
+ * @ACCMEM_HAZARD_PERMIT: an alloc was granted on an SM where a CTA of another launch
+ *	has allocated, and neither relinquished nor exited (shared discipline)
+ * @ACCMEM_HAZARD_WARP: an alloc or dealloc by another warp than the warp of the
+ *	CTA's first alloc
  */
 enum accmem_columns_hazard {
 	ACCMEM_HAZARD_PEER = 1 << 0,
@@ -65,43 +71,43 @@ enum accmem_columns_hazard {
 
 /**
  * struct accmem_columns_cta - a CTA
- * @launch: what it was launched under
- * @cluster: its cluster in the launch
- * @rank: in the cluster; the peer's has the last bit flipped
+ * @launch: number of its launch
+ * @cluster: number of its cluster in the launch
+ * @rank: rank in the cluster; the rank of the peer differs in the last bit
  * @sm: index of its SM
  * @group: 1 or 2 (cta_group)
- * @link: in accmem_columns.ctas
- * @peer: the peer, from its launch to its exit
- * @held: units of the SM that are allocated to it, a bit each
- * @starts: first unit of each allocation
- * @reserved: units of the SM that are reserved for its call
- * @last: columns of its last alloc
- * @relinquished: it may not allocate
+ * @link: link in accmem_columns.ctas
+ * @peer: the peer, from the peer's launch to the peer's exit
+ * @held: units of the SM that are allocated to the CTA, a bit each
+ * @starts: first unit of each allocation, a bit each
+ * @reserved: units of the SM that are reserved for the call, a bit each
+ * @last: columns of the last alloc
+ * @relinquished: the CTA has relinquished the permit and may not allocate
  * @peer_gone: the peer has exited
- * @complete: no CTA can be launched into its cluster any more
- * @took_permit: by the call in progress
- * @unreturned: its last alloc was granted, and the call has not returned; kept in
- *	strict mode only, and so are the fields down to @keeper
- * @hazards: bits of enum accmem_columns_hazard that were found in its calls
- * @warp: by which the call in progress is made; the caller sets it
- * @first_warp: by which its first alloc was made
- * @keeper: of ACCMEM_HAZARD_PERMIT, the other launch
- * @stores: the call's address counts once it is confirmed
- * @may_wait: the alloc in progress may wait, and not only for the peer's store
- * @call: what its call is doing
- * @leads: @queue is in accmem_columns.queue; of a pair one CTA is
- * @spent: the queued request may not be passed any more
- * @counted: it is in accmem_columns.nr_holding
- * @left: scratch of the search for deadlocks: not met so far
- * @age: the same: its place in the queue
- * @beside: the same: the next of those that want columns of its SM, by age
- * @queue: in accmem_columns.queue
- * @next_done: the next in accmem_columns.done
- * @columns: operand of the call
+ * @complete: no more CTAs can be launched into its cluster
+ * @took_permit: the call in progress has obtained the permit of the SM
+ * @unreturned: the last alloc was granted, and its call has not returned. This field
+ *	and those down to @keeper are used in strict mode only.
+ * @hazards: hazards found in its calls, bits of enum accmem_columns_hazard
+ * @warp: warp that makes the call in progress; set by the caller
+ * @first_warp: warp that made the first alloc
+ * @keeper: launch that has not relinquished, for ACCMEM_HAZARD_PERMIT
+ * @stores: the caller stores the address and confirms the reservation
+ * @may_wait: the alloc in progress may wait for columns and for the peer's call
+ * @call: state of the call
+ * @leads: @queue is in accmem_columns.queue; in a pair this is true of one CTA
+ * @spent: the queued request has reached its bypass bound
+ * @counted: the request is counted in accmem_columns.nr_holding
+ * @left: deadlock search: the request has not been met so far
+ * @age: deadlock search: index of the request in the queue
+ * @beside: deadlock search: next CTA, by age, that wants columns of the same SM
+ * @queue: link in accmem_columns.queue
+ * @next_done: next CTA in accmem_columns.done
+ * @columns: columns of the call
  * @address: operand of a dealloc, result of an alloc
  * @bypassed: how often the queued request was passed
- * @passed: how many requests the last grant passed
- * @result: of the call, once it is done
+ * @passed: how many requests the last grant has passed
+ * @result: result of the call in state ACCMEM_CALL_DONE
  *
  * The caller sets the fields down to @group, and may read the others.
  */
@@ -147,21 +153,20 @@ struct accmem_columns_cta {
 };
 
 /**
- * struct accmem_columns_sm - the columns of one SM
- * @used: units that are not free, a bit each; those it has not are set
- * @permit: who may allocate (exclusive), or NULL
- * @nr_spent: queued requests for it that may not be passed any more
- * @watched: each change of what a CTA holds of it is told of
- * @stamp: the pass over the queue in which it was found to be kept for an
- *	older request
- * @assumed: scratch of the search for deadlocks: units that are not free
- * @oldest: the same, as all below: the CTAs that want its columns, by age
- * @youngest: of these
- * @spent: of these; none before it holds up a younger one
- * @from: of these; those before it have been looked at
- * @all: but columns have come back since
- * @again: it is to be looked at
- * @next_again: and so is this one
+ * struct accmem_columns_sm - the columns of an SM
+ * @used: units that are not free, a bit each; units above the SM's size are set
+ * @permit: the CTA that may allocate (exclusive discipline), or NULL
+ * @nr_spent: queued requests for the SM that have reached their bypass bound
+ * @watched: accmem_columns.held_changed is called for the SM
+ * @stamp: accmem_columns.pass at the last time the SM was reserved for a request
+ * @assumed: deadlock search: units that are not free; so are all fields below
+ * @oldest: first CTA, by age, that wants columns of the SM
+ * @youngest: last CTA, by age, that wants columns of the SM
+ * @spent: cursor: no request before this CTA is both left and spent
+ * @from: cursor: the CTAs before this CTA have been checked
+ * @all: columns were freed since the last check: check from @oldest
+ * @again: the SM is in the list of SMs to check
+ * @next_again: next SM in this list
  */
 struct accmem_columns_sm {
 	u64 used;
@@ -181,34 +186,33 @@ struct accmem_columns_sm {
 
 /**
  * struct accmem_columns - an arbiter
- * @sms: its SMs
- * @nr_sms: how many
- * @columns: columns an SM
- * @absent: units that an SM has not
- * @exclusive: the permit discipline
+ * @sms: array of SMs
+ * @nr_sms: number of SMs
+ * @columns: columns of an SM
+ * @absent: units above the size of an SM, a bit each
+ * @exclusive: the discipline is exclusive: an SM has one permit
  * @bypass_bound: how often a queued request may be passed
- * @strict: look for hazards
- * @ended: reset; nothing can be done any more
+ * @strict: strict mode: find hazards
+ * @ended: the arbiter was reset; all calls fail
  * @ctas: CTAs that have not exited
- * @nr_ctas: how many
+ * @nr_ctas: number of these CTAs
  * @queue: queued requests by age
- * @nr_queued: how many
- * @nr_spent: how many of them may not be passed any more
- * @nr_holding: how many of them by a CTA, or a pair, that holds columns
- * @done: CTAs whose wait is over, in the order in which that happened; they
- *	are appended only, and taken from the front, so one link does
- * @done_tail: where the next one goes
+ * @nr_queued: number of queued requests
+ * @nr_spent: number of queued requests that have reached their bound
+ * @nr_holding: number of queued requests whose CTA, or pair, holds columns
+ * @done: completed CTAs, in the order of completion; a single link is enough,
+ *	since CTAs are appended at the end and removed at the front
+ * @done_tail: link to which the next completed CTA is appended
  * @pass: number of passes over the queue
- * @looks: how often searches for deadlocks have looked at a request
- * @bypasses: how often a request was passed
- * @forced: grants against the bound, because it would have been a deadlock
- * @deadlocks: requests that got -EDEADLK
- * @held_changed: told of each change of what a CTA holds of an SM that is
- *	watched, once it is made: @units are those that differ. It calls nothing
- *	of the arbiter.
+ * @looks: number of requests that the deadlock searches have checked
+ * @bypasses: number of times that a request was passed
+ * @forced: number of grants against the bound, each to avoid a deadlock
+ * @deadlocks: number of requests that failed with -EDEADLK
+ * @held_changed: called after each change of a CTA's columns on a watched SM; @units
+ *	are the units that have changed. The function must not call the arbiter.
  *
- * For the caller to read; @held_changed and @strict are the caller's to set,
- * before the first launch, and so is accmem_columns_sm.watched, at any time.
+ * The caller may read all fields. The caller sets @held_changed and @strict before the
+ * first launch, and accmem_columns_sm.watched at any time.
  */
 struct accmem_columns {
 	struct accmem_columns_sm *sms;
@@ -235,37 +239,91 @@ struct accmem_columns {
 	void (*held_changed)(struct accmem_columns_cta *cta, u64 units);
 };
 
-/* @sms: memory for @nr_sms of them. -EINVAL: no SM, or not so many columns. */
+/**
+ * accmem_columns_init() - initialise an arbiter
+ * @c: the arbiter
+ * @sms: array of @nr_sms structures in memory of the caller
+ * @nr_sms: number of SMs, at least 1
+ * @columns: columns of each SM, a multiple of ACCMEM_COLUMNS_UNIT
+ * @exclusive: true for the exclusive discipline, false for the shared one
+ * @bypass_bound: how often a queued request may be passed
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: 0; -EINVAL for an invalid number of SMs or of columns.
+ */
 int accmem_columns_init(struct accmem_columns *c,
 			struct accmem_columns_sm *sms, u32 nr_sms, u32 columns,
 			bool exclusive, u32 bypass_bound);
 
+/**
+ * accmem_columns_launch() - launch a CTA into a cluster
+ * @c: the arbiter
+ * @cta: the CTA; other CTAs of the cluster can follow
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: 0; -EINVAL for another group than 1 or 2; -ENXIO if there is no such SM;
+ * -EPROTOTYPE if the launch has another group; -EEXIST if the cluster is complete, or
+ * in group 2 if the rank is in use or was in use by a CTA that has exited;
+ * -EADDRINUSE if the peer is on the same SM; -ECONNRESET after a reset.
+ */
 int accmem_columns_launch(struct accmem_columns *c,
 			  struct accmem_columns_cta *cta);
-/*
- * All CTAs of a cluster, at least one, which have launch, cluster and group in
- * common; or none. -EINVAL, too, when a pair has one CTA only. Otherwise as one
- * alone; *@culprit is the index of the CTA that cannot be launched.
+/**
+ * accmem_columns_launch_cluster() - launch all CTAs of a cluster, or none
+ * @c: the arbiter
+ * @ctas: the CTAs, with the same launch, cluster and group
+ * @nr: number of CTAs, at least 1
+ * @culprit: out: index of the CTA that cannot be launched
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: as accmem_columns_launch(); also -EINVAL if a pair has only one CTA.
  */
 int accmem_columns_launch_cluster(struct accmem_columns *c,
 				  struct accmem_columns_cta *const *ctas,
 				  u32 nr, u32 *culprit);
-/*
- * The CTA, none of whose calls is waiting, goes; everything it holds is given
- * back. Returns the units that it held.
+/**
+ * accmem_columns_exit() - remove a CTA and free all its columns
+ * @c: the arbiter
+ * @cta: the CTA, of which no call waits
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: the units that the CTA held, a bit each.
  */
 u64 accmem_columns_exit(struct accmem_columns *c,
 			struct accmem_columns_cta *cta);
 
-/* see accmem_columns_alloc() and accmem_columns_reserve() */
+/**
+ * accmem_columns_request() - allocate or reserve columns
+ * @c: the arbiter
+ * @cta: the CTA
+ * @columns: number of columns
+ * @stores: reserve the columns, as accmem_columns_reserve(); else allocate them
+ * @wait: the call may wait
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: as accmem_columns_alloc() or accmem_columns_reserve().
+ */
 int accmem_columns_request(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta, u32 columns,
 			   bool stores, bool wait);
 
-/*
- * 0 with the address in @cta->address, -EINPROGRESS with @wait, -EAGAIN
- * without, or the rule that was broken. -EINPROGRESS without @wait, too, when
- * the peer has its address to store.
+/**
+ * accmem_columns_alloc() - allocate columns
+ * @c: the arbiter
+ * @cta: the CTA
+ * @columns: number of columns
+ * @wait: the call may wait
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: 0, with the address in @cta->address. -EINPROGRESS if the call waits: with
+ * @wait; and without @wait, if the peer must still store its address. -EAGAIN if the
+ * call would wait, without @wait. Otherwise the error of the rule that was broken.
  */
 static inline int accmem_columns_alloc(struct accmem_columns *c,
 				       struct accmem_columns_cta *cta,
@@ -274,10 +332,19 @@ static inline int accmem_columns_alloc(struct accmem_columns *c,
 	return accmem_columns_request(c, cta, columns, false, wait);
 }
 
-/*
- * The same, but what is 0 there is a reservation here, and so is a wait that
- * ends with 0: the caller stores @cta->address and says with
- * accmem_columns_confirm() whether that went well.
+/**
+ * accmem_columns_reserve() - reserve columns
+ * @c: the arbiter
+ * @cta: the CTA
+ * @columns: number of columns
+ * @wait: the call may wait
+ *
+ * A result of 0, and a wait that ends with 0, is a reservation. The caller stores
+ * @cta->address and then calls accmem_columns_confirm().
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: as accmem_columns_alloc(), but 0 means a reservation.
  */
 static inline int accmem_columns_reserve(struct accmem_columns *c,
 					 struct accmem_columns_cta *cta,
@@ -286,37 +353,85 @@ static inline int accmem_columns_reserve(struct accmem_columns *c,
 	return accmem_columns_request(c, cta, columns, true, wait);
 }
 
-/*
- * The address of a reservation was stored, or could not be: then the alloc has
- * not been, and is -EFAULT for both of a pair. 0: the columns are allocated.
- * -EINPROGRESS: the call waits again, for the peer to store its own, or since
- * the peer has given up; or @address is not what is reserved by now, and
- * @cta->call is ACCMEM_CALL_RESERVED. Otherwise how the call ended meanwhile.
+/**
+ * accmem_columns_confirm() - confirm or refuse a reservation
+ * @c: the arbiter
+ * @cta: the CTA
+ * @address: the address that the caller has stored
+ * @stored: the store has succeeded. If not, the alloc fails with -EFAULT, for both
+ *	CTAs of a pair.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: 0 if the columns are allocated. -EINPROGRESS in these cases:
+ *  - the peer has not confirmed yet;
+ *  - the peer has cancelled, and the call waits again;
+ *  - other columns are reserved by now: @address is outdated, and @cta->call is
+ *    ACCMEM_CALL_RESERVED.
+ * Otherwise the result of the call, which has ended meanwhile.
  */
 int accmem_columns_confirm(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta, u32 address,
 			   bool stored);
-/* 0, -EINPROGRESS with @wait, -EAGAIN without, or the rule that was broken */
+/**
+ * accmem_columns_dealloc() - free columns
+ * @c: the arbiter
+ * @cta: the CTA
+ * @address: address of an allocation
+ * @columns: number of columns of that allocation
+ * @wait: the call may wait for the peer's dealloc
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: 0. -EINPROGRESS if the call waits, with @wait. -EAGAIN if the call would
+ * wait, without @wait. Otherwise the error of the rule that was broken.
+ */
 int accmem_columns_dealloc(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta, u32 address,
 			   u32 columns, bool wait);
-/* 0, or -EPROTO when the peer was waiting in alloc; effective in both cases */
+/**
+ * accmem_columns_relinquish() - relinquish the permit of a CTA
+ * @c: the arbiter
+ * @cta: the CTA
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: 0; -EPROTO if the peer was waiting in alloc, but the permit is relinquished
+ * then, too; -ECONNRESET after a reset.
+ */
 int accmem_columns_relinquish(struct accmem_columns *c,
 			      struct accmem_columns_cta *cta);
 
-/*
- * Gives a wait up, or a reservation. False when it is over already: then the
- * result counts. A peer that had joined waits for the next call of this CTA
- * again, or gets -EAGAIN, if it may not wait.
+/**
+ * accmem_columns_cancel() - cancel a wait or a reservation
+ * @c: the arbiter
+ * @cta: the CTA
+ *
+ * A peer that had joined the call waits for the next call of @cta. If the peer's call
+ * may not wait, it fails with -EAGAIN.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: false if the call has ended already, so that its result counts.
  */
 bool accmem_columns_cancel(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta);
-/* everything is taken back, every wait ends, every later call fails */
+/**
+ * accmem_columns_reset() - free all columns, end all waits, fail all later calls
+ * @c: the arbiter
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ */
 void accmem_columns_reset(struct accmem_columns *c);
 
-/*
- * The next CTA whose wait is over, or that has a reservation to confirm, or NULL;
- * each is returned once.
+/**
+ * accmem_columns_next_done() - remove the first CTA from the list of completed CTAs
+ * @c: the arbiter
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: a CTA whose wait is over or that has a reservation to confirm; NULL if the
+ * list is empty. Each completion is returned once.
  */
 static inline struct accmem_columns_cta *
 accmem_columns_next_done(struct accmem_columns *c)
@@ -331,9 +446,13 @@ accmem_columns_next_done(struct accmem_columns *c)
 	return cta;
 }
 
-/*
- * The result of a wait that is over; the CTA can make its next call. 0 of a
- * reservation, which is to be confirmed first.
+/**
+ * accmem_columns_collect() - get the result of a call whose wait is over
+ * @cta: the CTA, which can make its next call afterwards
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: the result; 0 for a reservation, which the caller must confirm.
  */
 static inline int accmem_columns_collect(struct accmem_columns_cta *cta)
 {
@@ -343,13 +462,13 @@ static inline int accmem_columns_collect(struct accmem_columns_cta *cta)
 	return cta->result;
 }
 
-/* strict mode: the call of an alloc that was granted has returned */
+/* Strict mode: the call of a granted alloc has returned to its caller. */
 static inline void accmem_columns_returned(struct accmem_columns_cta *cta)
 {
 	cta->unreturned = false;
 }
 
-/* bits of enum accmem_columns_hazard that were found since the last look */
+/* Return the hazards found since the last call, bits of enum accmem_columns_hazard. */
 static inline u32 accmem_columns_take_hazards(struct accmem_columns_cta *cta)
 {
 	u32 hazards = cta->hazards;
@@ -358,13 +477,23 @@ static inline u32 accmem_columns_take_hazards(struct accmem_columns_cta *cta)
 	return hazards;
 }
 
-/*
- * Would an alloc be granted that comes now? In a pair: does the peer wait for
- * it, and is there room? Whether both want the same is not looked at.
+/**
+ * accmem_columns_would_grant() - check if an alloc would be granted now
+ * @c: the arbiter
+ * @cta: the CTA
+ * @columns: number of columns
+ *
+ * In a pair the peer must be waiting in alloc; the peer's number of columns is not
+ * compared.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: true if the alloc would be granted at once.
  */
 bool accmem_columns_would_grant(struct accmem_columns *c,
 				const struct accmem_columns_cta *cta,
 				u32 columns);
+/* Return the number of free columns of an SM. */
 u32 accmem_columns_free(const struct accmem_columns *c, u32 sm);
 
 static inline bool accmem_columns_waiting(const struct accmem_columns_cta *cta)

@@ -2,21 +2,26 @@
 /*
  * accmem_columns: deadlocks among requests of the shared discipline.
  *
- * Assume that every CTA that does not wait for columns gives back all it holds;
- * so does one that waits for a peer, which can still come. Then, again and
- * again, let every request be met that could be, and its CTA give back all.
+ * A search simulates the future:
+ *  1. Each CTA that does not wait for columns frees all its columns. A CTA that waits
+ *     for its peer does so, too, because the peer can still come.
+ *  2. Each request that can be met is granted, and its CTA then frees all its columns.
+ *     This step is repeated until no request can be met.
  * The requests that are left wait for each other.
  *
- * That is done twice. With the bypass bounds, what is left may be held up by a
- * spent bound only, whose owner waits for the columns of what it holds up: one
- * that holds columns and fits now is granted against the bound, and one that does
- * not fit will when the columns of others come back. To serve one that holds none
- * would bring nothing back, and starve the older. Without the bounds, what is left
- * waits for columns that nobody will give back: the newest that holds any gets
- * -EDEADLK.
+ * There are two searches:
+ *  - With the bypass bounds. A request may be left only because a request that has
+ *    reached its bound (spent) blocks it, and waits for its columns. The oldest request
+ *    left that holds columns and fits now is granted against the bound. A request that
+ *    does not fit will fit when columns of others are freed. A request that holds no
+ *    columns is not granted: it would free none, and starve the older request.
+ *  - Without the bounds. The requests left wait for columns that no CTA will free. The
+ *    newest that holds columns fails with -EDEADLK.
  *
- * Only what holds columns can be waited for, so there is nothing to do while no
- * queued request does.
+ * A deadlock needs a queued request whose CTA holds columns. There is no search while
+ * the queue has no such request.
+ *
+ * Locking: none; the caller serialises.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -24,11 +29,11 @@
 #include "internal.h"
 
 /*
- * struct search - one of the two
+ * struct search - a deadlock search
  * @c: the arbiter
- * @bounds: bypass bounds count
- * @left: requests that are left
- * @again: SMs that are to be looked at
+ * @bounds: the bypass bounds count
+ * @left: number of requests that are left
+ * @again: list of SMs to check
  */
 struct search {
 	struct accmem_columns *c;
@@ -46,7 +51,7 @@ static void deadlock_look_again(struct search *s, struct accmem_columns_sm *sm)
 	s->again = sm;
 }
 
-/* a CTA of a request, the youngest so far that wants columns of its SM */
+/* Add a CTA of a request to its SM's list. The CTA is the youngest so far. */
 static void deadlock_assume_held(struct search *s,
 				 struct accmem_columns_cta *cta)
 {
@@ -64,7 +69,7 @@ static void deadlock_assume_held(struct search *s,
 	deadlock_look_again(s, sm);
 }
 
-/* only those who wait hold anything */
+/* Start a search: only CTAs with a queued request hold columns. */
 static void deadlock_assume(struct search *s)
 {
 	struct accmem_columns *c = s->c;
@@ -85,14 +90,14 @@ static void deadlock_assume(struct search *s)
 	}
 }
 
-/* the request that a CTA belongs to */
+/* Return the leader of the request that a CTA belongs to. */
 static struct accmem_columns_cta *
 deadlock_request_of(struct accmem_columns_cta *cta)
 {
 	return cta->leads ? cta : cta->peer;
 }
 
-/* is a CTA of @w younger than a request for its SM that is left and spent? */
+/* Return true if an older request for the SM is left and spent, and so blocks @w. */
 static bool deadlock_held_up_on(struct search *s,
 				const struct accmem_columns_cta *w,
 				struct accmem_columns_sm *sm)
@@ -124,7 +129,7 @@ static bool deadlock_can_be_met(struct search *s,
 			      (!other || !deadlock_held_up_on(s, w, other)));
 }
 
-/* what it holds comes back, and it holds nobody up */
+/* The CTA frees its columns and blocks no other request any more. */
 static void deadlock_assume_free(struct search *s,
 				 const struct accmem_columns_cta *cta,
 				 bool spent)
@@ -148,8 +153,8 @@ static void deadlock_meet(struct search *s, struct accmem_columns_cta *w)
 }
 
 /*
- * Meet what can be met of the requests for an SM: of all, or only of those that
- * are younger than the last one that held others up.
+ * Meet requests for an SM that can be met. If columns were freed, check all requests.
+ * Otherwise check only the requests younger than the last one that blocked others.
  */
 static void deadlock_look(struct search *s, struct accmem_columns_sm *sm)
 {
@@ -170,11 +175,11 @@ static void deadlock_look(struct search *s, struct accmem_columns_sm *sm)
 }
 
 /*
- * Returns how many requests are left.
+ * Run a search. Return the number of requests that are left.
  *
- * As columns only come back, the order makes no difference. All requests for an
- * SM are looked at once, and again when some of its columns have come back: as
- * often as it has units, at most.
+ * The order of the SMs makes no difference, since columns are only freed. All requests
+ * for an SM are checked once, and again whenever columns of the SM were freed: at most
+ * as often as the SM has units.
  */
 static u32 deadlock_reduce(struct accmem_columns *c, bool bounds)
 {
@@ -191,8 +196,8 @@ static u32 deadlock_reduce(struct accmem_columns *c, bool bounds)
 }
 
 /*
- * Grant the oldest that fits of what is left and holds columns: nobody waits for
- * one that holds none.
+ * Grant the oldest request that is left, fits and holds columns. No request waits for
+ * a request that holds no columns.
  */
 static bool deadlock_force(struct accmem_columns *c)
 {
@@ -227,10 +232,10 @@ static bool deadlock_refuse(struct accmem_columns *c)
 	return true;
 }
 
-/* true when a step was made that may let others go on */
+/* Resolve a deadlock. Return true if this may let other requests be granted. */
 bool accmem_columns_break_deadlock(struct accmem_columns *c)
 {
-	/* what is left without the bounds is left with them, too */
+	/* A request left without the bounds is also left with them. */
 	if (!deadlock_reduce(c, true))
 		return false;
 	if (deadlock_force(c))

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * What the files of accmem_columns share. Each calls those above it here; columns.c
- * calls them all, and launch.c none.
+ * Functions that the files of lib/columns share.
+ *
+ * A file calls only functions of the files listed before it here. columns.c calls all
+ * of these functions, launch.c none.
  */
 #ifndef ACCMEM_COLUMNS_INTERNAL_H
 #define ACCMEM_COLUMNS_INTERNAL_H
@@ -55,7 +57,10 @@ bool accmem_columns_break_deadlock(struct accmem_columns *c);
 /* alloc.c */
 void accmem_columns_serve(struct accmem_columns *c);
 
-/* after each event that may let somebody in the queue go on */
+/*
+ * Grant queued requests. Call this after each event that may let a request be
+ * granted.
+ */
 static inline void accmem_columns_run_queue(struct accmem_columns *c)
 {
 	if (!list_empty(&c->queue))
@@ -68,7 +73,7 @@ accmem_sm_of(struct accmem_columns *c, const struct accmem_columns_cta *cta)
 	return &c->sms[cta->sm];
 }
 
-/* does a request's CTA, or its peer, hold columns? */
+/* Return true if the CTA of a request, or its peer, holds columns. */
 static inline bool accmem_columns_holds(const struct accmem_columns_cta *w)
 {
 	return w->held || (w->group == 2 && w->peer->held);
@@ -93,7 +98,10 @@ accmem_columns_has_permit(struct accmem_columns *c,
 	return !c->exclusive || accmem_sm_of(c, cta)->permit == cta;
 }
 
-/* does the request still queue for what its discipline queues for? */
+/*
+ * Return true if the request waits for a place: for columns in the shared discipline,
+ * for the permit in the exclusive one.
+ */
 static inline bool accmem_columns_contends(struct accmem_columns *c,
 					   const struct accmem_columns_cta *w)
 {

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * accmem_columns: launches.
+ * accmem_columns: launches of CTAs.
  *
- * CTAs are launched one at a time into a cluster that more can be launched into,
- * or all CTAs of a cluster at once: then the cluster is complete, and no CTA of
- * it waits for a peer that was never launched. Everything is checked before the
- * first of them is in the arbiter, so a launch that fails has not been.
+ * There are two kinds of launch:
+ *  - One CTA is launched into a cluster, and more CTAs can follow.
+ *  - All CTAs of a cluster are launched at once. The cluster is then complete, and no
+ *    CTA of it waits for a peer that was never launched.
+ *
+ * All checks come before the first CTA is added to the arbiter, so a launch that fails
+ * has no effect.
+ *
+ * Locking: none; the caller serialises.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
 
 #include "internal.h"
 
-/* makes a CTA as new; what the caller has set stays */
+/* Initialise a CTA, except for the fields that the caller has set, and check it. */
 static int launch_prepare(struct accmem_columns *c,
 			  struct accmem_columns_cta *cta, bool complete)
 {
@@ -29,7 +34,10 @@ static int launch_prepare(struct accmem_columns *c,
 	return cta->sm < c->nr_sms ? 0 : -ENXIO;
 }
 
-/* 0, or why @cta cannot be in a cluster with @other; finds the peer */
+/*
+ * Check @cta against another CTA of its cluster. If that is the peer, set
+ * @cta->peer.
+ */
 static int launch_compare_ranks(struct accmem_columns_cta *cta,
 				struct accmem_columns_cta *other)
 {
@@ -45,7 +53,7 @@ static int launch_compare_ranks(struct accmem_columns_cta *cta,
 	return 0;
 }
 
-/* 0, or why @cta cannot be launched beside @other, which is running */
+/* Check @cta against a CTA that is running. */
 static int launch_compare(struct accmem_columns_cta *cta,
 			  struct accmem_columns_cta *other)
 {
@@ -74,7 +82,7 @@ static int launch_compare_all(struct accmem_columns *c,
 	return 0;
 }
 
-/* 0, or why a CTA cannot be in a cluster with those before it */
+/* Check a CTA against the members of its launch before it. */
 static int launch_compare_members(struct accmem_columns_cta *const *ctas, u32 n)
 {
 	struct accmem_columns_cta *cta = ctas[n];
@@ -89,7 +97,7 @@ static int launch_compare_members(struct accmem_columns_cta *const *ctas, u32 n)
 	return 0;
 }
 
-/* the CTA is the arbiter's from here on, and its peer's peer */
+/* Add a CTA to the arbiter, and connect its peer to it. */
 static void launch_enter(struct accmem_columns *c,
 			 struct accmem_columns_cta *cta)
 {
@@ -100,20 +108,20 @@ static void launch_enter(struct accmem_columns *c,
 		cta->peer->peer = cta;
 }
 
-/* one of the CTAs; those before it have passed */
+/* Check one of the CTAs. The CTAs before it have passed. */
 static int launch_check_one(struct accmem_columns *c,
 			    struct accmem_columns_cta *const *ctas, u32 n,
 			    bool complete)
 {
 	int err = launch_prepare(c, ctas[n], complete);
 
-	/* what is running is the same to all of them */
+	/* Checks against running CTAs have the same result for all members. */
 	if (!err && !n)
 		err = launch_compare_all(c, ctas[n]);
 	return err ?: launch_compare_members(ctas, n);
 }
 
-/* each pair was found once, by the later one of the two */
+/* Return true if each pair is complete. The later CTA of a pair has found its peer. */
 static bool launch_pairs_are_whole(struct accmem_columns_cta *const *ctas,
 				   u32 nr)
 {
@@ -124,7 +132,7 @@ static bool launch_pairs_are_whole(struct accmem_columns_cta *const *ctas,
 	return ctas[0]->group == 1 || paired == nr;
 }
 
-/* all or none; *@culprit is the one that was looked at last */
+/* Launch all CTAs or none. *@culprit is the index of the CTA checked last. */
 static int launch_all(struct accmem_columns *c,
 		      struct accmem_columns_cta *const *ctas, u32 nr,
 		      bool complete, u32 *culprit)

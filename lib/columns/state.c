@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * accmem_columns: each change of the arbiter's state.
+ * accmem_columns: changes of the arbiter's state.
  *
- * A change is whole: it keeps what an SM, the queue and a CTA say of each other. Which
- * change is due is decided above, in deadlock.c, alloc.c and columns.c. What is in
- * strict.c is told of what it looks for.
+ * Each function makes one change and updates everything that depends on it: an SM's
+ * units and permit, the queue with its counters, and the call of each CTA. The callers
+ * (deadlock.c, alloc.c, columns.c) decide which change is made. In strict mode, grants
+ * are checked for hazards in strict.c.
+ *
+ * Locking: none; the caller serialises.
  */
 #include <linux/kernel.h>
 #include <linux/log2.h>
@@ -14,9 +17,9 @@
 /* --- room ----------------------------------------------------------------- */
 
 /*
- * Room for @units (a power of two) outside of @busy, at a multiple of their
- * number: in the smallest free block that has it, so that large ones stay
- * whole, and the lowest of these. -1: none.
+ * Find @units free units (a power of two) in the complement of @busy, at a multiple of
+ * @units. The search is a best fit: it returns the lowest of the smallest free blocks
+ * that fit, so that large blocks stay whole. Return -1 if there is none.
  */
 int accmem_columns_find(u64 busy, u32 units)
 {
@@ -33,7 +36,7 @@ int accmem_columns_find(u64 busy, u32 units)
 	unsigned int level = ilog2(units), width;
 	u64 fit = ~busy, whole, alone;
 
-	if (!fit) /* as it is when many share an SM */
+	if (!fit) /* usual case when many CTAs share an SM */
 		return -1;
 	for (width = 1; width < units; width *= 2)
 		fit &= fit >> width;
@@ -50,7 +53,7 @@ int accmem_columns_find(u64 busy, u32 units)
 	return __ffs64(fit);
 }
 
-/* the units that are taken on the SM, or on either of a pair's */
+/* Return the units used on the SM of the request, or on either SM of a pair. */
 static u64 state_busy(struct accmem_columns *c,
 		      const struct accmem_columns_cta *w)
 {
@@ -59,7 +62,10 @@ static u64 state_busy(struct accmem_columns *c,
 	return w->group == 2 ? used | accmem_sm_of(c, w->peer)->used : used;
 }
 
-/* room for @columns on the SM of @w, or on both of a pair's; -1: none */
+/*
+ * Find @columns on the SM of @w, or on both SMs of a pair. Return -1 if there are
+ * none.
+ */
 int accmem_columns_fits(struct accmem_columns *c,
 			const struct accmem_columns_cta *w, u32 columns)
 {
@@ -85,7 +91,7 @@ void accmem_columns_finish(struct accmem_columns *c,
 	state_tell(c, cta);
 }
 
-/* the caller gets the result of @cta at once, or never */
+/* Remove @cta from the completed CTAs: the caller returns the result, or drops it. */
 void accmem_columns_forget_done(struct accmem_columns *c,
 				struct accmem_columns_cta *cta)
 {
@@ -101,8 +107,8 @@ void accmem_columns_forget_done(struct accmem_columns *c,
 }
 
 /*
- * The call of @cta ends, whose caller may be about to confirm a reservation: it
- * is not told then, for it finds out.
+ * End the call of @cta. A call with a reservation is not put on the list of completed
+ * CTAs: its accmem_columns_confirm() returns the result.
  */
 void accmem_columns_end(struct accmem_columns *c,
 			struct accmem_columns_cta *cta, int result)
@@ -115,7 +121,10 @@ void accmem_columns_end(struct accmem_columns *c,
 	cta->result = result;
 }
 
-/* the peer is at a place where it never should have been */
+/*
+ * Fail the calls of both CTAs of a pair. The peer waits in a call that does not
+ * match.
+ */
 int accmem_columns_fail_both(struct accmem_columns *c,
 			     struct accmem_columns_cta *peer, int err)
 {
@@ -142,7 +151,7 @@ static void state_take_permit(struct accmem_columns *c,
 	cta->took_permit = true;
 }
 
-/* an alloc has failed: a permit that it took goes back */
+/* Release the permit that a failed alloc has obtained. */
 static void state_untake_permit(struct accmem_columns *c,
 				struct accmem_columns_cta *cta)
 {
@@ -157,7 +166,7 @@ static bool state_uses_sm(const struct accmem_columns_cta *w, u32 sm)
 	return w->sm == sm || (w->group == 2 && w->peer->sm == sm);
 }
 
-/* do two requests want columns of one SM? */
+/* Return true if two requests want columns of the same SM. */
 static bool state_share_sm(const struct accmem_columns_cta *a,
 			   const struct accmem_columns_cta *b)
 {
@@ -165,7 +174,7 @@ static bool state_share_sm(const struct accmem_columns_cta *a,
 	       (b->group == 2 && state_uses_sm(a, b->peer->sm));
 }
 
-/* from here to the end of this pass the SMs of @w are for nobody younger */
+/* Reserve the SMs of @w until the end of this pass: no younger request gets columns. */
 void accmem_columns_reserve_sm(struct accmem_columns *c,
 			       const struct accmem_columns_cta *w)
 {
@@ -225,7 +234,7 @@ static struct accmem_columns_cta *state_leader(struct accmem_columns_cta *cta)
 	return cta->leads ? cta : cta->peer;
 }
 
-/* a request in the queue ends with @err, for both of a pair */
+/* Fail a queued request with @err, for both CTAs of a pair. */
 void accmem_columns_fail(struct accmem_columns *c, struct accmem_columns_cta *w,
 			 int err)
 {
@@ -238,7 +247,7 @@ void accmem_columns_fail(struct accmem_columns *c, struct accmem_columns_cta *w,
 	}
 }
 
-/* @w is served before everything older that queues for one of its SMs */
+/* Count a bypass for each older request that queues for an SM of @w. */
 static u32 state_pass_by(struct accmem_columns *c, struct accmem_columns_cta *w)
 {
 	struct accmem_columns_cta *older;
@@ -251,7 +260,7 @@ static u32 state_pass_by(struct accmem_columns *c, struct accmem_columns_cta *w)
 		    !accmem_columns_contends(c, older))
 			continue;
 		passed++;
-		/* a grant against the bound does not stretch it */
+		/* A forced grant does not raise the count above the bound. */
 		if (older->spent)
 			continue;
 		if (++older->bypassed >= c->bypass_bound)
@@ -261,7 +270,10 @@ static u32 state_pass_by(struct accmem_columns *c, struct accmem_columns_cta *w)
 	return passed;
 }
 
-/* In the exclusive discipline: does @w have its permits, now at the latest? */
+/*
+ * Exclusive discipline: obtain the permits of @w if they are free. Return true if @w
+ * has its permits.
+ */
 bool accmem_columns_obtain_permit(struct accmem_columns *c,
 				  struct accmem_columns_cta *w)
 {
@@ -279,7 +291,7 @@ bool accmem_columns_obtain_permit(struct accmem_columns *c,
 
 /* --- columns -------------------------------------------------------------- */
 
-/* what a CTA holds changes: nowhere else */
+/* Change the units that a CTA holds. No other function writes cta->held. */
 void accmem_columns_hold(struct accmem_columns *c,
 			 struct accmem_columns_cta *cta, u64 held)
 {
@@ -290,7 +302,7 @@ void accmem_columns_hold(struct accmem_columns *c,
 		c->held_changed(cta, held ^ before);
 }
 
-/* a reservation becomes an allocation */
+/* Turn a reservation into an allocation. */
 static inline void state_give(struct accmem_columns *c,
 			      struct accmem_columns_cta *cta)
 {
@@ -304,7 +316,7 @@ static inline void state_give(struct accmem_columns *c,
 	cta->call = ACCMEM_CALL_NONE;
 }
 
-/* each side has its address: the columns are theirs */
+/* Turn a reservation into an allocation if both callers have stored the address. */
 bool accmem_columns_commit(struct accmem_columns *c,
 			   struct accmem_columns_cta *w)
 {
@@ -338,7 +350,7 @@ static void state_unreserve_one(struct accmem_columns *c,
 	state_untake_permit(c, cta);
 }
 
-/* the columns of a reservation, and the permits that it took, go back */
+/* Release the columns of a reservation and the permits that the call has obtained. */
 static void state_unreserve(struct accmem_columns *c,
 			    struct accmem_columns_cta *w)
 {
@@ -348,8 +360,8 @@ static void state_unreserve(struct accmem_columns *c,
 }
 
 /*
- * What a call that waits has, and a peer that has joined it: its place in the
- * queue, permits, columns. Returns that peer, or NULL.
+ * Remove a waiting call from the queue and release its permits and columns, also those
+ * of a peer that has joined the call. Return that peer, or NULL.
  */
 struct accmem_columns_cta *
 accmem_columns_withdraw(struct accmem_columns *c,
@@ -363,7 +375,7 @@ accmem_columns_withdraw(struct accmem_columns *c,
 	return cta->group == 2 ? cta->peer : NULL;
 }
 
-/* a CTA that waited for columns has them, or is to store their address */
+/* Complete a CTA that has waited for columns, or let it confirm its reservation. */
 static inline void state_tell_granted(struct accmem_columns *c,
 				      struct accmem_columns_cta *cta)
 {
@@ -374,8 +386,8 @@ static inline void state_tell_granted(struct accmem_columns *c,
 }
 
 /*
- * Grant columns from @unit on to a request. One that is not in the queue is the
- * call in progress, which needs not be told.
+ * Grant a request the columns from @unit on. A request that is not in the queue is the
+ * call in progress: its caller gets the result directly.
  */
 void accmem_columns_grant(struct accmem_columns *c,
 			  struct accmem_columns_cta *w, u32 unit)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * accmem_columns: what is harmless here and would not be on hardware.
+ * accmem_columns: hazards, calls that would not work on hardware.
  *
- * The results of calls do not change: what is found is noted in the CTA whose call
- * it was, for the caller to report. Each rule has its bit of enum
- * accmem_columns_hazard.
+ * Strict mode does not change the results of calls. A hazard is recorded in the CTA
+ * that has made the call, as a bit of enum accmem_columns_hazard. The caller of the
+ * arbiter reports the hazard.
+ *
+ * Locking: none; the caller serialises.
  */
 #include <linux/kernel.h>
 #include <linux/list.h>
@@ -12,8 +14,8 @@
 #include "internal.h"
 
 /*
- * A CTA of another launch that has the SM's permit, were the discipline exclusive:
- * it has allocated, and neither relinquished nor exited.
+ * Find a CTA of another launch that would have the SM's permit in the exclusive
+ * discipline: the CTA has allocated, and neither relinquished nor exited.
  */
 static const struct accmem_columns_cta *
 strict_find_keeper(const struct accmem_columns *c,
@@ -30,8 +32,8 @@ strict_find_keeper(const struct accmem_columns *c,
 }
 
 /*
- * The first alloc of a CTA takes the permit, and says which warp it is that
- * allocates and frees.
+ * Check the first alloc of a CTA. On hardware this alloc takes the permit, and its warp
+ * is the warp that makes all later calls.
  */
 static void strict_first_grant(const struct accmem_columns *c,
 			       struct accmem_columns_cta *cta)
@@ -52,7 +54,7 @@ static void strict_check_warp(struct accmem_columns_cta *cta)
 		cta->hazards |= ACCMEM_HAZARD_WARP;
 }
 
-/* columns are granted to @cta; @cta->last is of its alloc before */
+/* Check an alloc at its grant. @cta->last still belongs to the alloc before it. */
 void accmem_strict_grant(const struct accmem_columns *c,
 			 struct accmem_columns_cta *cta)
 {
@@ -63,21 +65,21 @@ void accmem_strict_grant(const struct accmem_columns *c,
 	cta->unreturned = true;
 }
 
-/* @cta does what it should not before the peer's alloc has returned */
+/* Check a call that must not come before the peer's alloc has returned. */
 static void strict_check_peer(struct accmem_columns_cta *cta)
 {
 	if (cta->peer && cta->peer->unreturned)
 		cta->hazards |= ACCMEM_HAZARD_PEER;
 }
 
-/* a dealloc of @cta that breaks no rule has begun */
+/* Check a dealloc that breaks no other rule, at its begin. */
 void accmem_strict_dealloc(struct accmem_columns_cta *cta)
 {
 	strict_check_warp(cta);
 	strict_check_peer(cta);
 }
 
-/* @cta exits */
+/* Check an exit. */
 void accmem_strict_exit(struct accmem_columns_cta *cta)
 {
 	strict_check_peer(cta);

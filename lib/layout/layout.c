@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * accmem_layout: what a request becomes.
+ * accmem_layout: sizes, page size and alignment of a request.
  *
- * Owns nothing and keeps no state: a pure function, the only place in the
- * kernel that rounds a size. Needs no lock and runs in any context.
+ * accmem_layout() is a pure function and the only function of the kernel that rounds
+ * the size of a request. The steps: check the request, choose the page size, add the
+ * padding of ROUND32 and TAIL32, and round up to pages, or to 64 bytes for a small
+ * block.
+ *
+ * Locking: none. Runs in any context.
  */
 #include <linux/accmem.h>
 #include <linux/errno.h>
@@ -16,10 +20,10 @@
 #define SIZE_2M BIT_ULL(21)
 #define SIZE_1G BIT_ULL(30)
 
-/* HUGE_FIRST serves lengths up to this from normal pages (A13). */
+/* HUGE_FIRST uses normal pages up to this length (A13). */
 #define HUGE_FIRST_MIN BIT_ULL(20)
 
-/* The unit of ROUND32, and the bytes that TAIL32 adds (A2). */
+/* The multiple of ROUND32, and the bytes that TAIL32 adds (A2). */
 #define ROUND_UNIT 32ull
 
 static int layout_check_request(const struct accmem_layout_request *req,
@@ -39,8 +43,8 @@ static int layout_check_request(const struct accmem_layout_request *req,
 }
 
 /*
- * The page size goes by the length as asked, so that the 32 bytes of a tail
- * never move a request from one class of pages to another.
+ * Choose the page size by the length of the request. The 32 bytes of TAIL32 do not
+ * count, so they never change the page size.
  */
 static int layout_choose_page_size(const struct accmem_layout_request *req,
 				   const struct accmem_layout_caps *caps,
@@ -89,7 +93,7 @@ static int layout_round_up_checked(u64 value, u64 unit, u64 *out)
 	return 0;
 }
 
-/* A2 and A11; with 1 GiB pages there is no tail (A3). */
+/* Add the padding of A2 and A11. With 1 GiB pages there is no tail (A3). */
 static int layout_usable_size(const struct accmem_layout_request *req,
 			      u64 *usable)
 {
@@ -110,8 +114,8 @@ static int layout_usable_size(const struct accmem_layout_request *req,
 }
 
 /*
- * One end of the carveout, or an address, is a wish for memory of one's own: a
- * granule that is there already is neither at an end nor where one wishes.
+ * Return true if the request is served from a shared granule (lib/slab). TOP_DOWN and
+ * FIXED fix the position of the memory, which a shared granule cannot provide.
  */
 static bool layout_is_small_block(const struct accmem_layout_request *req,
 				  const struct accmem_layout *layout)
@@ -145,7 +149,10 @@ int accmem_layout(const struct accmem_layout_request *req,
 	if (err)
 		return err;
 
-	/* What memory is handed out by: A1's 64 bytes, or pages. */
+	/*
+	 * Align to the allocation unit: 64 bytes for a small block (A1), else a
+	 * page.
+	 */
 	layout.alignment = max_t(u64, req->alignment, unit);
 	if (check_add_overflow(layout.footprint, layout.alignment, &end))
 		return -EOVERFLOW;

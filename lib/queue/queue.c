@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The queue of those who wait for memory: see queue.h.
+ * accmem_queue: turns, bypasses and reservations of waiters.
+ *
+ * queue.h describes the order of waiters, the states and the calls. A turn is a point
+ * on a virtual time axis, whose unit is 4 KiB of requested memory. accmem_queue.waiters
+ * is sorted by the begin of each waiter's turn.
+ *
+ * Locking: none; the caller serialises.
  */
 #include <linux/kernel.h>
 
@@ -40,13 +46,16 @@ struct accmem_queue_waiter *accmem_queue_front(struct accmem_queue *q)
 	return w;
 }
 
-/* in units so large that a turn never comes near 2^64 */
+/* Return the length of a turn. The unit is so large that a turn never overflows. */
 static u64 queue_length_of(u64 bytes)
 {
 	return (bytes >> QUEUE_TURN_SHIFT) + 1;
 }
 
-/* where turns are: those who were served do not leave behind who is there and waits */
+/*
+ * Return the current virtual time: the turn of the latest waiter served, or the turn of
+ * the first waiter that is neither limited nor away, if that is earlier.
+ */
 static u64 queue_turn(struct accmem_queue *q)
 {
 	struct accmem_queue_waiter *w = NULL;
@@ -57,7 +66,7 @@ static u64 queue_turn(struct accmem_queue *q)
 	return w ? min(q->turn, w->turn) : q->turn;
 }
 
-/* a turn of @user for @bytes; returns where it begins */
+/* Charge @user a turn for @bytes. Return the begin of the turn. */
 static u64 queue_take_turn(struct accmem_queue *q,
 			   struct accmem_queue_user *user, u64 bytes)
 {
@@ -71,7 +80,11 @@ static u64 queue_take_turn(struct accmem_queue *q,
 	return turn;
 }
 
-/* @w has left. When nobody waits any more, nobody is ahead of others. */
+/*
+ * Account the turn of a waiter that has left. A turn that was not served is
+ * refunded if it is the last turn of the user. In an empty queue no user is ahead of
+ * another.
+ */
 static void queue_end_turn(struct accmem_queue *q,
 			   struct accmem_queue_waiter *w, bool served)
 {
@@ -87,7 +100,7 @@ static void queue_end_turn(struct accmem_queue *q,
 	q->first_turn = q->last_turn;
 }
 
-/* behind all whose turn begins with its own, or before */
+/* Insert a waiter behind all waiters whose turn begins at the same time or earlier. */
 static void queue_insert(struct accmem_queue *q, struct accmem_queue_waiter *w)
 {
 	struct list_head *at = q->waiters.prev;
@@ -131,7 +144,7 @@ static void queue_reserve_if_due(struct accmem_queue *q, u64 now)
 	q->reservations++;
 }
 
-/* it has had its chance: to the end, as if it came now */
+/* Move a waiter to the tail, as if the waiter arrived now, with a count of 0. */
 static void queue_demote(struct accmem_queue *q, struct accmem_queue_waiter *w)
 {
 	struct accmem_queue_waiter *last =
@@ -152,8 +165,9 @@ static bool queue_is_reserved_for(const struct accmem_queue *q,
 }
 
 /*
- * What was reserved for @w, if anything was, is not any more, and what was kept from
- * the others is there for them. Where it was of no use, nothing is for a while.
+ * End the reservation of @w, if there is one, so that other waiters may use the
+ * memory. If the reservation ends unserved, move @w to the tail, and make no new
+ * reservation for reserve_ns.
  */
 static void queue_unreserve(struct accmem_queue *q,
 			    struct accmem_queue_waiter *w, bool used, u64 now)
@@ -258,7 +272,10 @@ static void queue_count_pass(struct accmem_queue *q,
 	queue_reserve_if_due(q, now);
 }
 
-/* Who passed @w, which has left, passed those behind it. */
+/*
+ * A request that has passed @w, which has left, has passed the waiters behind @w,
+ * too.
+ */
 static void queue_hand_on_passes(struct accmem_queue *q,
 				 const struct accmem_queue_waiter *w)
 {
@@ -317,7 +334,7 @@ bool accmem_queue_tick(struct accmem_queue *q, u64 now)
 	return false;
 }
 
-/* is it there to try, and has anything changed since it did? */
+/* Return true if the waiter is asleep and the reason of its wait may have ended. */
 static bool queue_is_candidate(const struct accmem_queue *q,
 			       const struct accmem_queue_waiter *w)
 {
@@ -326,7 +343,10 @@ static bool queue_is_candidate(const struct accmem_queue *q,
 	return w->limited ? w->user_seen != w->user->seq : w->seen != q->seq;
 }
 
-/* Who is awake is given nothing of what is reserved, whatever was promised before. */
+/*
+ * Return @promised for a waiter. During a reservation, awake waiters get none of the
+ * reserved memory, so their promises do not count.
+ */
 static u64 queue_promised_before(const struct accmem_queue *q,
 				 const struct accmem_queue_waiter *w)
 {

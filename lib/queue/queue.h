@@ -1,34 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * accmem_queue: who waits for memory, in which order, and whose turn it is.
+ * accmem_queue: the queue of waiters for memory.
  *
- * The queue decides whom to wake; who is woken tries for itself, since nobody else
- * can make its allocation, unless it is given just what it needs. What waiters that
- * are awake need is promised to them: the next one is woken only where there is more
- * than that. A waiter that tries in vain sleeps on in its place, until something has
- * changed.
+ * The queue decides which waiter to wake. A waiter that is awake tries its own
+ * allocation, since no other task can do so. (A handoff is the exception:
+ * accmem_queue_serve().) The needs of all awake waiters are promised to them: the next
+ * waiter is woken only if its need fits beside the promises. A waiter whose try fails
+ * sleeps again in its place, until memory is freed or its user's charge falls.
  *
- * Order. Waiters of one user are in order of arrival; across users they take turns,
- * and a turn is as long as what was asked for in it: who asks for little has many of
- * them for one of somebody who asks for much. (Start-time fair queueing: a waiter's
- * turn begins where its user's last one ended; but nobody catches up by more than a
- * credit with the latest that was served, or with the first who waits and may be helped
- * where that is earlier.) A younger one that fits may pass an older one that does not.
- * Each time one passes the waiter at the front, that is counted, whether it waits or
- * not, unless its own turn begins before; a front that gives up leaves its count to the
- * next one. When the bound is reached, memory is reserved for the front: nobody else
- * is given any, and others are woken only if they need nothing of it. A reservation
- * ends after some time, served or not. One that ends unserved, in whatever way, costs
- * its waiter the place, which is at the end from then on, and for as long again
- * nothing is reserved: nobody can stall the others with a request that nothing can
- * meet. While its waiter is away it is suspended: others may be given what is there,
- * and it ends no later.
+ * States of a waiter: awake <-> asleep; any -> away -> awake; asleep -> served, and
+ * from there awake if the handoff is of no use.
  *
- * Waiters whom a limit holds up are in the same queue, and pass nobody's bound: no
- * memory would help them. They are tried again when their user's charge has sunk.
+ * Order:
+ *  - The waiters of one user are in order of arrival.
+ *  - Users take turns (start-time fair queueing). The length of a turn is the number
+ *    of bytes requested in it, so a user of small requests has many turns for one
+ *    turn of a user of large requests. A turn begins at the end of the user's last
+ *    turn. A user who had no turn meanwhile catches up by at most a credit. The
+ *    credit is counted back from the turn of the latest waiter served, or from the
+ *    turn of the first waiter that is neither limited nor away, whichever is earlier.
  *
- * No locks, no clock, nothing is allocated: the caller serialises all calls on one
- * instance and tells the time in nanoseconds. A call takes O(n) steps for n waiters.
+ * Bypass: a younger request that fits may be served before the waiter at the front,
+ * if that waiter does not fit. Each time, the bypass is counted for the front,
+ * whether the younger request has waited or not. The exception is a request that
+ * does not wait and whose own turn begins before that of the front. If the front
+ * leaves unserved, its count passes to the next front.
+ *
+ * Reservation: when the count reaches the bound, memory is reserved for the front.
+ * No other request is served from that memory, and other waiters are woken only if
+ * they need none of it. A reservation ends when the waiter leaves, when a limit
+ * blocks the waiter, or after reserve_ns. If the reservation ends unserved, the
+ * waiter moves to the tail of the queue, and no new reservation is made for another
+ * reserve_ns. So a request that can never be served cannot stall the others. While
+ * the waiter is away, the reservation is suspended: other requests may use the
+ * memory, and the time still runs.
+ *
+ * Limits: a waiter that a limit blocks is in the same queue, but is never the front,
+ * since memory would not help it. It is woken when the charge of its user falls.
+ *
+ * Locking: none; the caller serialises all calls on a queue and passes the time in
+ * nanoseconds. Nothing is allocated. A call takes O(n) steps for n waiters.
  */
 #ifndef ACCMEM_QUEUE_H
 #define ACCMEM_QUEUE_H
@@ -36,15 +47,15 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
-/* promised, to who asks for what is reserved for another: all of it */
+/* @promised if memory is reserved for another waiter: all of the free memory */
 #define ACCMEM_QUEUE_RESERVED (~0ull)
 
 /**
- * enum accmem_queue_state - what a waiter is doing
- * @ACCMEM_QUEUE_AWAKE: it tries, and what it needs is promised to it
- * @ACCMEM_QUEUE_ASLEEP: it has tried in vain, or its turn has not come
- * @ACCMEM_QUEUE_AWAY: it is not there, and keeps its place
- * @ACCMEM_QUEUE_SERVED: it has been given what it needs, and is about to leave
+ * enum accmem_queue_state - state of a waiter
+ * @ACCMEM_QUEUE_AWAKE: the waiter tries, and its need is promised to it
+ * @ACCMEM_QUEUE_ASLEEP: the try of the waiter has failed, or its turn has not come
+ * @ACCMEM_QUEUE_AWAY: the waiter is suspended, in its place in the queue
+ * @ACCMEM_QUEUE_SERVED: the waiter was handed the memory, and is about to leave
  */
 enum accmem_queue_state {
 	ACCMEM_QUEUE_AWAKE,
@@ -54,12 +65,12 @@ enum accmem_queue_state {
 };
 
 /**
- * struct accmem_queue_user - one user's part of a queue
- * @nr: its waiters
- * @turn: where the next of them begins, unless others are further
- * @seq: how often its charge has sunk
+ * struct accmem_queue_user - state of a user in a queue
+ * @nr: number of waiters of the user
+ * @turn: earliest begin of the user's next turn
+ * @seq: counts the times that the charge of the user has fallen
  *
- * Zeroed by the caller before its first waiter.
+ * The caller zeroes the structure before the first waiter.
  */
 struct accmem_queue_user {
 	unsigned int nr;
@@ -68,13 +79,13 @@ struct accmem_queue_user {
 };
 
 /**
- * struct accmem_queue_waiter - one request that waits
- * @need: bytes that it cannot do with less than
- * @limited: a limit was the reason, when it last tried in vain
- * @state: what it is doing
- * @passed: how often it was passed at the front
+ * struct accmem_queue_waiter - a request that waits
+ * @need: bytes without which the request fails
+ * @limited: a limit was the reason why the last try failed
+ * @state: state of the waiter
+ * @passed: number of bypasses of the waiter at the front
  *
- * The caller reads these; accmem_queue_enter() sets them.
+ * The caller reads these members; accmem_queue_enter() initialises them.
  */
 struct accmem_queue_waiter {
 	u64 need;
@@ -84,25 +95,25 @@ struct accmem_queue_waiter {
 	/* private: */
 	struct list_head link;
 	struct accmem_queue_user *user;
-	u64 turn; /* where it begins */
+	u64 turn; /* begin of its turn */
 	u64 seen; /* accmem_queue.seq at its last try */
 	u64 user_seen; /* accmem_queue_user.seq at its last try */
 };
 
 /**
- * struct accmem_queue - the waiters for one piece of memory
- * @nr: waiters
- * @nr_starved: those that are short of memory, not held up by a limit
- * @promised: bytes promised to those that are awake
- * @bound: how often the front may be passed before memory is reserved for it
- * @reserve_ns: for how long memory is reserved; 0 for never
- * @credit: bytes of turns that a user who had none meanwhile catches up with
- * @reserved: for whom it is, or NULL
- * @suspended: for whom it would be, who is away, or NULL
- * @until: when that ends, or when memory may be reserved again
- * @reservations: how often memory was reserved
- * @expired: how often that ended unserved
- * @passes: how often a waiter at the front was passed
+ * struct accmem_queue - a queue of waiters for memory
+ * @nr: number of waiters
+ * @nr_starved: number of waiters that lack memory, not blocked by a limit
+ * @promised: bytes promised to waiters that are awake
+ * @bound: number of bypasses of the front before memory is reserved for it
+ * @reserve_ns: duration of a reservation; 0 disables reservations
+ * @credit: bytes of turns by which a user without turns catches up
+ * @reserved: the waiter that memory is reserved for, or NULL
+ * @suspended: the waiter that is away and whose reservation is suspended, or NULL
+ * @until: end of the reservation, or the earliest time of the next one
+ * @reservations: number of reservations so far
+ * @expired: number of reservations that ended unserved
+ * @passes: number of bypasses of waiters at the front
  */
 struct accmem_queue {
 	unsigned int nr;
@@ -118,137 +129,181 @@ struct accmem_queue {
 	u64 expired;
 	u64 passes;
 	/* private: */
-	struct list_head waiters; /* by turn; then in order of arrival */
-	u64 turn; /* of the latest that was served */
-	u64 first_turn; /* the earliest since nobody waited */
-	u64 last_turn; /* where the last of all ends */
-	u64 seq; /* how often memory came back */
+	struct list_head waiters; /* by begin of the turn, then by arrival */
+	u64 turn; /* begin of the turn of the latest waiter served */
+	u64 first_turn; /* lower bound of all turns since the queue was empty */
+	u64 last_turn; /* end of the last turn of all users */
+	u64 seq; /* counts the times that memory was freed */
 };
 
 /**
- * accmem_queue_init() - make a queue without waiters
+ * accmem_queue_init() - initialise an empty queue
  * @q: the queue
- * @bound: how often the waiter at the front may be passed
+ * @bound: number of bypasses of the front before memory is reserved for it
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_queue_init(struct accmem_queue *q, u32 bound);
 
 /**
- * accmem_queue_set_reserve() - change for how long memory is reserved
+ * accmem_queue_set_reserve() - set the duration of reservations
  * @q: the queue
- * @reserve_ns: nanoseconds, or 0 for never
- * @now: a time in nanoseconds
+ * @reserve_ns: nanoseconds; 0 disables reservations
+ * @now: the time in nanoseconds
  *
- * A reservation that there is does not last longer than that from now on.
+ * A reservation in force ends after @reserve_ns from now at the latest.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_queue_set_reserve(struct accmem_queue *q, u64 reserve_ns, u64 now);
 
 /**
- * accmem_queue_enter() - begin to wait
+ * accmem_queue_enter() - add a waiter
  * @q: the queue
- * @w: the waiter, which is the queue's until accmem_queue_leave(). It is awake: what
- *	comes back from here on is not missed, and accmem_queue_sleep() follows.
- * @user: whose it is
- * @need: bytes
+ * @w: the waiter, which belongs to the queue until accmem_queue_leave()
+ * @user: the user of the waiter
+ * @need: bytes without which the request fails
+ *
+ * The waiter is awake, so that it misses no memory freed from now on. The caller tries
+ * the allocation, and calls accmem_queue_sleep() if the try fails.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			struct accmem_queue_user *user, u64 need);
 
 /**
- * accmem_queue_start_try() - a waiter that is awake, or was served, is about to try
+ * accmem_queue_start_try() - a waiter begins a try
  * @q: the queue
- * @w: the waiter, which is awake then: what came back before this is what it will see
+ * @w: the waiter, awake or served; it is awake afterwards
+ *
+ * Memory freed before this call is visible to the try. Memory freed later wakes the
+ * waiter again.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_queue_start_try(struct accmem_queue *q,
 			    struct accmem_queue_waiter *w);
 
 /**
- * accmem_queue_sleep() - a waiter that is awake has tried in vain
+ * accmem_queue_sleep() - the try of a waiter has failed
  * @q: the queue
- * @w: the waiter
+ * @w: the waiter, awake; it is asleep afterwards
  * @limited: a limit was the reason
- * @now: the time
+ * @now: the time in nanoseconds
  *
- * What was promised to it may do for others: accmem_queue_next() follows. Memory that is
- * reserved for one that a limit holds up is reserved no more.
+ * The promise to the waiter ends, and may serve other waiters: the caller must call
+ * accmem_queue_next(). If a limit blocks the waiter, its reservation ends.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_queue_sleep(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			bool limited, u64 now);
 
 /**
- * accmem_queue_first() - whose turn comes before all others
+ * accmem_queue_first() - find the waiter that a handoff would serve
  * @q: the queue
  *
- * Return: the first that is not served, if it is asleep and nothing is reserved for
- * another; else NULL.
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: the first waiter that is not served, if it is asleep and no memory is
+ * reserved for another waiter; else NULL.
  */
 struct accmem_queue_waiter *accmem_queue_first(struct accmem_queue *q);
 
 /**
- * accmem_queue_serve() - a waiter is given what it needs
+ * accmem_queue_serve() - mark a waiter as served by a handoff
  * @q: the queue
- * @w: the waiter, asleep. accmem_queue_leave() follows, or accmem_queue_start_try() if what
- *	it was given is of no use to it; the next one gets what it is due after that.
+ * @w: the waiter, asleep
+ *
+ * The caller must call accmem_queue_leave() next. If the handoff is of no use, the
+ * caller must call accmem_queue_start_try() instead.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_queue_serve(struct accmem_queue *q, struct accmem_queue_waiter *w);
 
 /**
- * accmem_queue_enter_asleep() - a waiter that is awake has not tried
+ * accmem_queue_enter_asleep() - put a waiter to sleep before its first try
  * @q: the queue
- * @w: the waiter, which sleeps until accmem_queue_next() finds that it fits
+ * @w: the waiter, awake; accmem_queue_next() wakes the waiter as soon as it fits
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_queue_enter_asleep(struct accmem_queue *q,
 			       struct accmem_queue_waiter *w);
 
 /**
- * accmem_queue_suspend() - a waiter is not there for a while
+ * accmem_queue_suspend() - suspend a waiter
  * @q: the queue
- * @w: the waiter, in any state. It keeps its place, and its count of passes; memory
- *	is not reserved for it until it is back. accmem_queue_next() follows.
+ * @w: the waiter, in any state
+ *
+ * The waiter keeps its place and its count of bypasses. Its reservation is suspended:
+ * the caller must call accmem_queue_next().
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_queue_suspend(struct accmem_queue *q,
 			  struct accmem_queue_waiter *w);
 
 /**
- * accmem_queue_resume() - a waiter that was away is back, and awake
+ * accmem_queue_resume() - resume a suspended waiter
  * @q: the queue
- * @w: the waiter, for whom memory is reserved again, if it was, until the time is over
- * @now: the time. accmem_queue_next() follows.
+ * @w: the waiter, away; it is awake afterwards
+ * @now: the time in nanoseconds
+ *
+ * A suspended reservation is in force again, until its time is over. The caller must
+ * call accmem_queue_next().
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_queue_resume(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			 u64 now);
 
 /**
- * accmem_queue_leave() - wait no more
+ * accmem_queue_leave() - remove a waiter
  * @q: the queue
  * @w: the waiter, in any state
- * @served: it got its memory, and so passed those before it
- * @now: the time. accmem_queue_next() follows.
+ * @served: the request was served; a bypass unless @w was the front or had a handoff
+ * @now: the time in nanoseconds
+ *
+ * The caller must call accmem_queue_next().
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			bool served, u64 now);
 
 /**
- * accmem_queue_front() - the waiter that may be passed a bounded number of times
+ * accmem_queue_front() - find the waiter whose bypasses are counted
  * @q: the queue
  *
- * Return: the first that no limit holds up and that is not served; NULL if there is
- * none.
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: the first waiter that no limit blocks and that is not served; NULL if
+ * there is none.
  */
 struct accmem_queue_waiter *accmem_queue_front(struct accmem_queue *q);
 
 /**
- * accmem_queue_pass() - somebody who does not wait was given memory
+ * accmem_queue_pass() - count a request that was served without a wait
  * @q: the queue
- * @user: whose it is, for whom it was a turn
+ * @user: the user of the request, who is charged a turn for it
  * @got: bytes
- * @now: the time
+ * @now: the time in nanoseconds
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_queue_pass(struct accmem_queue *q, struct accmem_queue_user *user,
 		       u64 got, u64 now);
 
 /**
- * accmem_queue_came_back() - there is memory that was not there before
- * @q: the queue. accmem_queue_next() follows.
+ * accmem_queue_came_back() - record that memory was freed
+ * @q: the queue
+ *
+ * The caller must call accmem_queue_next().
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 static inline void accmem_queue_came_back(struct accmem_queue *q)
 {
@@ -256,8 +311,12 @@ static inline void accmem_queue_came_back(struct accmem_queue *q)
 }
 
 /**
- * accmem_queue_sank() - what a user is charged has sunk
- * @user: the user. accmem_queue_next() follows.
+ * accmem_queue_sank() - record that the charge of a user has fallen
+ * @user: the user
+ *
+ * The caller must call accmem_queue_next().
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 static inline void accmem_queue_sank(struct accmem_queue_user *user)
 {
@@ -265,31 +324,42 @@ static inline void accmem_queue_sank(struct accmem_queue_user *user)
 }
 
 /**
- * accmem_queue_limits_rose() - the limits of all users may have been raised
- * @q: the queue. accmem_queue_next() follows.
+ * accmem_queue_limits_rose() - record that limits of any users may have been raised
+ * @q: the queue
+ *
+ * The caller must call accmem_queue_next().
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_queue_limits_rose(struct accmem_queue *q);
 
 /**
- * accmem_queue_tick() - time has passed
- * @q: the queue. accmem_queue_next() follows.
- * @now: the time
+ * accmem_queue_tick() - start or end reservations that are due
+ * @q: the queue
+ * @now: the time in nanoseconds
  *
- * Return: whether a reservation has ended unserved.
+ * The caller must call accmem_queue_next().
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: true if a reservation has ended unserved.
  */
 bool accmem_queue_tick(struct accmem_queue *q, u64 now);
 
 /**
- * accmem_queue_next() - the next waiter that is to be woken
+ * accmem_queue_next() - find the next waiter to wake
  * @q: the queue
- * @from: the one that the last call returned; NULL at first
- * @fits: could it be served? Of memory with what is free less what is promised, which
- *	is ACCMEM_QUEUE_RESERVED while memory is reserved for another, and 0 for that
- *	one. It says no only where it could not, and as long as nothing changes stays
- *	with it.
- * @arg: for @fits
+ * @from: the waiter that the last call returned; NULL at first
+ * @fits: returns true if the waiter could be served from the free memory less
+ *	@promised. @promised is ACCMEM_QUEUE_RESERVED if memory is reserved for
+ *	another waiter, and 0 if it is reserved for this one. False positives are
+ *	allowed, false negatives are not. The result must not change from false to
+ *	true before a change is recorded.
+ * @arg: argument of @fits
  *
- * Return: the waiter, which is awake now; NULL if there is none.
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: the waiter, which is awake afterwards; NULL if there is none.
  */
 struct accmem_queue_waiter *
 accmem_queue_next(struct accmem_queue *q, struct accmem_queue_waiter *from,
@@ -298,11 +368,13 @@ accmem_queue_next(struct accmem_queue *q, struct accmem_queue_waiter *from,
 		  void *arg);
 
 /**
- * accmem_queue_walk() - walk through the waiters, the front first
+ * accmem_queue_walk() - walk the waiters, in the order of their turns
  * @q: the queue
- * @w: the last one; NULL at first
+ * @w: the last waiter; NULL at first
  *
- * Return: the next one; NULL at the end.
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: the next waiter; NULL at the end.
  */
 struct accmem_queue_waiter *accmem_queue_walk(struct accmem_queue *q,
 					      struct accmem_queue_waiter *w);

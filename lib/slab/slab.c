@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * accmem_slab: blocks below a granule.
+ * accmem_slab: blocks smaller than a granule.
  *
- * A granule's free units are the bits of a word, so runs are found, and the
- * longest one measured, by shifting the word over itself. Granules with room
- * are kept by the length of their longest free run; a request takes from one
- * whose longest run is the shortest that serves, and there an exact hole
- * before the start of a longer one. Long runs are kept for long blocks that
- * way, and no size has granules of its own.
+ * The free units of a granule are the bits of a word. Shifts of the word over itself
+ * find the runs of a given length, and the length of the longest run.
  *
- * Owns nothing; needs no lock beyond the caller's; runs in any context.
+ * Granules with free units are in lists by the length of their longest free run. A
+ * request is served from a granule whose longest run is the shortest that fits. In that
+ * granule a run of the exact length is preferred to the start of a longer run. So long
+ * runs remain for long blocks, and no block size has granules of its own.
+ *
+ * Locking: none; the caller serialises. Runs in any context.
  */
 #include <linux/bitops.h>
 #include <linux/errno.h>
@@ -18,7 +19,7 @@
 
 #include "slab.h"
 
-/* tests count the granules that an operation looks at */
+/* The tests count the granules that an operation accesses. */
 #ifdef ACCMEM_SLAB_COUNT
 extern u64 accmem_slab_touched;
 #define TOUCH() (accmem_slab_touched++)
@@ -26,7 +27,7 @@ extern u64 accmem_slab_touched;
 #define TOUCH() ((void)0)
 #endif
 
-/* bit i: @nr units from i on are free; 1 <= @nr <= 64 */
+/* Return the starts of free runs of at least @nr units, 1 <= @nr <= 64, a bit each. */
 static u64 slab_runs_of(u64 free, unsigned int nr)
 {
 	unsigned int have = 1;
@@ -36,10 +37,10 @@ static u64 slab_runs_of(u64 free, unsigned int nr)
 	return nr > have ? free & (free >> (nr - have)) : free;
 }
 
-/* units in the longest free run */
+/* Return the number of units in the longest free run. */
 static unsigned int slab_longest_run(u64 free)
 {
-	u64 runs[7] = { free }; /* [k]: of 2^k units */
+	u64 runs[7] = { free }; /* [k]: starts of runs of 2^k units */
 	unsigned int k = 0, length;
 	u64 at;
 
@@ -61,7 +62,7 @@ static unsigned int slab_longest_run(u64 free)
 	return length;
 }
 
-/* bit i: i is a multiple of @units, a power of two up to 64 */
+/* Return the multiples of @units, a power of two up to 64, a bit each. */
 static u64 slab_multiples_of(unsigned int units)
 {
 	return units < ACCMEM_SLAB_UNITS ? ~0ull / (BIT_ULL(units) - 1) : 1;
@@ -94,7 +95,7 @@ void accmem_slab_remove(struct accmem_slab *s, struct accmem_slab_granule *g)
 	g->longest = 0;
 }
 
-/* to the list that its longest run belongs to */
+/* Move a granule to the list of its longest free run. */
 static void slab_file(struct accmem_slab *s, struct accmem_slab_granule *g)
 {
 	unsigned int longest = slab_longest_run(g->free);
@@ -117,7 +118,7 @@ void accmem_slab_add(struct accmem_slab *s, struct accmem_slab_granule *g)
 	slab_file(s, g);
 }
 
-/* the granule whose longest run is the shortest of at least @units */
+/* Find the granule whose longest run is the shortest of at least @units. */
 static struct accmem_slab_granule *slab_shortest_of(struct accmem_slab *s,
 						    unsigned int units)
 {
@@ -130,17 +131,17 @@ static struct accmem_slab_granule *slab_shortest_of(struct accmem_slab *s,
 				struct accmem_slab_granule, link);
 }
 
-/* where in @g to put @nr units; 64 when there is no such place */
+/* Find the first unit for a block of @nr units in @g. Return 64 if none fits. */
 static unsigned int slab_place(const struct accmem_slab_granule *g,
 			       unsigned int nr, unsigned int align)
 {
 	u64 at = slab_runs_of(g->free, nr) & slab_multiples_of(align),
 	    exact = at;
 
-	exact &= ~(g->free << 1); /* the start of a run, */
+	exact &= ~(g->free << 1); /* at the start of a free run, */
 	if (nr < ACCMEM_SLAB_UNITS)
 		exact &=
-			~slab_runs_of(g->free, nr + 1); /* which is no longer */
+			~slab_runs_of(g->free, nr + 1); /* of exactly @nr units */
 	if (exact)
 		return __ffs64(exact);
 	return at ? __ffs64(at) : ACCMEM_SLAB_UNITS;
@@ -165,7 +166,10 @@ struct accmem_slab_granule *accmem_slab_alloc(struct accmem_slab *s,
 		return NULL;
 	first = slab_place(g, nr, units);
 	if (first == ACCMEM_SLAB_UNITS) {
-		/* such a place is in any run as long, and in an empty one */
+		/*
+		 * A run of this length has an aligned place, and so has an empty
+		 * granule.
+		 */
 		g = slab_shortest_of(s, min(nr + units - 1, ACCMEM_SLAB_UNITS));
 		if (!g)
 			return NULL;

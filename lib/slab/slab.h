@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * accmem_slab: blocks below a granule.
+ * accmem_slab: blocks smaller than a granule.
  *
- * A granule is 64 units of 64 bytes, and a word says which of them are free;
- * blocks of all sizes share granules. Nothing is allocated, nothing sleeps:
- * the caller brings a struct accmem_slab_granule with each granule, and gets
- * it back with the last block of it. An alloc looks at two granules at most, a
- * free at one, whatever is in the slab. The caller serialises every call on
- * one instance.
+ * A granule is divided into 64 units of 64 bytes. A word has a bit for each unit that
+ * is free. Blocks of all sizes share granules.
+ *
+ * The caller supplies a struct accmem_slab_granule for each granule. The structure
+ * belongs to the slab from accmem_slab_add() until the last block of the granule is
+ * freed. The slab allocates nothing. An alloc reads at most two granules, and a free
+ * one, however many granules the slab has.
+ *
+ * Locking: none; the caller serialises all calls on a slab. All functions run in any
+ * context and do not sleep.
  */
 #ifndef ACCMEM_SLAB_H
 #define ACCMEM_SLAB_H
@@ -19,42 +23,47 @@
 #include "lib/layout/layout.h"
 
 #define ACCMEM_SLAB_UNIT ACCMEM_ALIGN_MIN
-#define ACCMEM_SLAB_UNITS 64u /* of a granule: the bits of a word */
+#define ACCMEM_SLAB_UNITS 64u /* units of a granule, the bits of a word */
 
 /**
- * struct accmem_slab_granule - one granule, in memory of the caller's
+ * struct accmem_slab_granule - a granule of a slab
  *
- * No member is for the caller. It belongs to the slab from accmem_slab_add()
- * until accmem_slab_free() says that it is empty.
+ * The structure is in memory of the caller, who must not access its members. It belongs
+ * to the slab from accmem_slab_add() until accmem_slab_free() returns 1, or until
+ * accmem_slab_remove().
  */
 struct accmem_slab_granule {
 	/* private: */
 	struct list_head link; /* in accmem_slab.longest */
 	u64 free; /* bit i: unit i is free */
-	unsigned int longest; /* units of its longest free run */
+	unsigned int longest; /* units of the longest free run */
 };
 
 /**
- * struct accmem_slab - granules that blocks are cut from
+ * struct accmem_slab - a set of granules that blocks are allocated from
  *
- * No member is for the caller.
+ * The caller must not access the members.
  */
 struct accmem_slab {
 	/* private: */
-	struct list_head longest[ACCMEM_SLAB_UNITS]; /* [i]: of i + 1 units */
+	struct list_head longest[ACCMEM_SLAB_UNITS]; /* [i]: by longest run, i + 1 */
 	u64 present; /* bit i: longest[i] is not empty */
 };
 
 /**
- * accmem_slab_init() - make a slab without granules
+ * accmem_slab_init() - initialise a slab without granules
  * @s: the slab
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_slab_init(struct accmem_slab *s);
 
 /**
- * accmem_slab_add() - add a granule of which nothing is taken yet
+ * accmem_slab_add() - add a granule whose units are all free
  * @s: the slab
  * @g: the granule
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_slab_add(struct accmem_slab *s, struct accmem_slab_granule *g);
 
@@ -63,12 +72,15 @@ void accmem_slab_add(struct accmem_slab *s, struct accmem_slab_granule *g);
  * @s: the slab
  * @size: bytes, rounded up to a unit
  * @align: alignment of the block in its granule, in bytes, a power of two
- * @offset: out: where in its granule it begins, in bytes
+ * @offset: out: offset of the block in its granule, in bytes
  *
- * Return: its granule. NULL when a granule has to be added first, which with an
- * alignment above a unit may be while another one could serve; or when no granule
- * could ever serve: size 0, size or alignment above a granule, an alignment that
- * is no power of two.
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: the granule of the block. NULL in these cases:
+ *  - No granule can serve the request: the caller must add a granule. If the alignment
+ *    is above a unit, this may happen although a granule could serve the request.
+ *  - No granule can ever serve the request: @size is 0, @size or @align is above a
+ *    granule, or @align is no power of two.
  */
 struct accmem_slab_granule *accmem_slab_alloc(struct accmem_slab *s,
 					      unsigned int size,
@@ -76,40 +88,49 @@ struct accmem_slab_granule *accmem_slab_alloc(struct accmem_slab *s,
 					      unsigned int *offset);
 
 /**
- * accmem_slab_free() - give a block back
+ * accmem_slab_free() - free a block
  * @s: the slab
- * @g: its granule, which was not removed
- * @offset: where in that it begins, in bytes
- * @size: bytes that were asked for
+ * @g: the granule of the block, which was not removed
+ * @offset: offset of the block in its granule, in bytes
+ * @size: size of the request, in bytes
  *
- * Return: 1 when the granule is empty: it has left the slab, and is the caller's
- * again; else 0. -EINVAL where it is no block: outside of the granule, no multiple
- * of a unit, or free in part; nothing is changed then.
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: 1 if the granule is empty: the granule has left the slab and belongs to
+ * the caller again. 0 if the granule has other blocks. -EINVAL if there is no such
+ * block: it would exceed the granule, does not begin at a unit, or is free in part.
+ * The slab is unchanged then.
  */
 int accmem_slab_free(struct accmem_slab *s, struct accmem_slab_granule *g,
 		     unsigned int offset, unsigned int size);
 
 /**
- * accmem_slab_remove() - take a granule out, whatever is in it
+ * accmem_slab_remove() - remove a granule, even if it has blocks
  * @s: the slab
  * @g: the granule
  *
- * Nothing more is cut from it. None of its blocks may be given back afterwards,
- * which would file it again.
+ * No block is allocated from the granule any more. The caller must not free its blocks
+ * with accmem_slab_free(), which would add the granule to the slab again.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  */
 void accmem_slab_remove(struct accmem_slab *s, struct accmem_slab_granule *g);
 
 /**
- * accmem_slab_free_bytes() - how much of a granule is free
+ * accmem_slab_free_bytes() - get the free bytes of a granule
  * @g: the granule
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: bytes.
  */
 unsigned int accmem_slab_free_bytes(const struct accmem_slab_granule *g);
 
 /**
- * accmem_slab_largest() - the largest block that needs no further granule
+ * accmem_slab_largest() - get the size of the largest block without a new granule
  * @s: the slab
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
  *
  * Return: bytes.
  */
