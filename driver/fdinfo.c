@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What /proc/PID/fdinfo/FD says of a context. Sizes are in bytes.
+ * fdinfo: the counters of a context in /proc/PID/fdinfo/FD.
  *
- * Locks: the context's lock, not while anything is printed.
+ * Sizes are in bytes. Some counters are read together under ctx->lock and printed after
+ * the lock is released; the others are read one by one.
+ *
+ * Locking: ctx->lock; not held while the file is printed.
  */
 #include <linux/fs.h>
 #include <linux/seq_file.h>
