@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ALLOC, FREE and REALLOC: copy the request in, execute it, copy the answer out.
+ * ALLOC, FREE and REALLOC: the ioctls for buffers.
  *
  * An address is written to user space before its buffer is published. So a write that
  * fails can discard the buffer: no other thread has found it. The same holds for

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* ALLOC, FREE and REALLOC: the ioctls for buffers. */
+/*
+ * ALLOC, FREE and REALLOC: the ioctls for buffers.
+ */
 #ifndef ACCMEM_ALLOC_IOCTL_H
 #define ACCMEM_ALLOC_IOCTL_H
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Close: end a context when its file is closed. */
+/*
+ * Close: end a context when its file is closed.
+ */
 #ifndef ACCMEM_CLOSE_H
 #define ACCMEM_CLOSE_H
 

@@ -194,6 +194,7 @@ static void debugfs_show_account(struct seq_file *m,
 	u64 buffers = 0, charged = atomic64_read(&account->bytes);
 
 	if (ctx) {
+		/* Racy read: a count that is slightly old is printed. */
 		buffers = READ_ONCE(ctx->nr_buffers);
 		charged = accmem_usage_charged(ctx);
 	}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* debugfs: a device's occupancy, contexts, buffers, streams and waiters. */
+/*
+ * debugfs: a device's occupancy, contexts, buffers, streams and waiters.
+ */
 #ifndef ACCMEM_DEBUGFS_H
 #define ACCMEM_DEBUGFS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Device: /dev/accmemN, from creation to removal, and its file operations.
+ * Device: /dev/accmemN, from creation to removal.
  *
  * A device is allocated (accmem_device_alloc()), gets its carveouts, and is registered.
  * User space can open it after accmem_device_start(): until all devices are registered,
@@ -80,8 +80,8 @@ static const struct file_operations device_fops = {
 };
 
 /*
- * Return the number of device addresses of a carveout. Mapped translation gets @times
- * as many addresses as bytes.
+ * Return the number of device addresses of a carveout. With mapped translation and
+ * @times above 1 it is @times the capacity, but at least 64 GiB and at most 16 TiB.
  */
 static u64 device_span_of(const struct accmem_carveout *cv, unsigned int times)
 {
@@ -265,6 +265,8 @@ int accmem_device_register(struct accmem_device *dev)
 
 /**
  * accmem_device_start() - allow opens of all devices
+ *
+ * Context: Process context, at the end of module init. Takes no lock.
  */
 void accmem_device_start(void)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Device: /dev/accmemN, from creation to removal. */
+/*
+ * Device: /dev/accmemN, from creation to removal.
+ */
 #ifndef ACCMEM_DEVICE_H
 #define ACCMEM_DEVICE_H
 

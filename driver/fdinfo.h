@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* fdinfo: the counters of a context in /proc/PID/fdinfo/FD. */
+/*
+ * fdinfo: the counters of a context in /proc/PID/fdinfo/FD.
+ */
 #ifndef ACCMEM_FDINFO_H
 #define ACCMEM_FDINFO_H
 

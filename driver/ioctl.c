@@ -114,6 +114,7 @@ static int ioctl_info(struct accmem_command *cmd)
 	accmem_usage_space(ctx, BIT(cv->index), &info->free_bytes,
 			   &info->largest_run);
 	info->context_bytes = accmem_usage_charged(ctx);
+	/* READ_ONCE: root may write the parameter at any time. */
 	info->context_limit = READ_ONCE(accmem_max_bytes_per_context);
 	info->max_alignment = cv->caps.max_alignment;
 	info->page_sizes = cv->caps.page_sizes;

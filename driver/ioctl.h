@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* ioctl: the commands of /dev/accmemN. */
+/*
+ * ioctl: the commands of /dev/accmemN.
+ */
 #ifndef ACCMEM_IOCTL_H
 #define ACCMEM_IOCTL_H
 

@@ -36,8 +36,8 @@ static vm_fault_t mmap_fault(struct vm_fault *vmf)
 
 /*
  * Map no page around a fault: only the pages that a fault asks for are there. The
- * kernel calls fault() under the lock of the VMA only if the VMA has this operation (or
- * fault() would be called again under mmap_lock).
+ * kernel calls fault() under the lock of the VMA only for a VMA with this operation.
+ * Without the operation it would retry the fault under mmap_lock.
  */
 static vm_fault_t mmap_map_pages(struct vm_fault *vmf, pgoff_t start,
 				 pgoff_t end)

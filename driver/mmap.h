@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* mmap: map buffers into processes. */
+/*
+ * mmap: map buffers into processes.
+ */
 #ifndef ACCMEM_MMAP_H
 #define ACCMEM_MMAP_H
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* sysfs: the numbers of a device in /sys/class/accmem/accmemN/. */
+/*
+ * sysfs: the numbers of a device in /sys/class/accmem/accmemN/.
+ */
 #ifndef ACCMEM_SYSFS_H
 #define ACCMEM_SYSFS_H
 

@@ -38,8 +38,8 @@ static int access_check(const struct accmem_access *req)
 }
 
 /*
- * Return the buffer object that contains the whole range, with a reference. It counts
- * as mapped from here on, as accmem_buffer_reach() says.
+ * Return the buffer object that contains the whole range, with a reference. The object
+ * counts as mapped from here on: accmem_buffer_reach() marks it.
  */
 static struct accmem_bo *access_reach(struct accmem_context *ctx, u64 address,
 				      u64 length)

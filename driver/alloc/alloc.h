@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* ALLOC: find or create a buffer for a request. */
+/*
+ * ALLOC: find or create a buffer for a request.
+ */
 #ifndef ACCMEM_ALLOC_H
 #define ACCMEM_ALLOC_H
 

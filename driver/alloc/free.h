@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* FREE: free a published buffer, or discard an unpublished one. */
+/*
+ * FREE: free a published buffer, or discard an unpublished one.
+ */
 #ifndef ACCMEM_ALLOC_FREE_H
 #define ACCMEM_ALLOC_FREE_H
 

@@ -10,8 +10,8 @@
  *
  * On failure the buffer is unchanged.
  *
- * Locking: ctx->lock for single steps; bo->lock for the size of a page that a mapping
- * shows.
+ * Locking: ctx->lock for single steps; bo->lock while the backing computes how much a
+ * mapping may show.
  */
 #include <linux/kernel.h>
 

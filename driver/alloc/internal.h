@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Functions of alloc/ that other folders do not call. */
+/*
+ * Functions of alloc/ that other folders do not call.
+ */
 #ifndef ACCMEM_ALLOC_INTERNAL_H
 #define ACCMEM_ALLOC_INTERNAL_H
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Pressure: notify contexts that can free memory for waiters. */
+/*
+ * Pressure: notify contexts that can free memory for waiters.
+ */
 #ifndef ACCMEM_ALLOC_PRESSURE_H
 #define ACCMEM_ALLOC_PRESSURE_H
 

@@ -249,6 +249,7 @@ static int realloc_copy(struct accmem_context *ctx, struct accmem_resize *r)
 	u64 size = min(r->buf->layout.usable, r->fresh->layout.usable);
 
 	spin_lock(&ctx->lock);
+	/* WRITE_ONCE: accmem_bo_was_mapped() reads it without ctx->lock. */
 	WRITE_ONCE(to->mapped, true);
 	spin_unlock(&ctx->lock);
 	r->copied = size;

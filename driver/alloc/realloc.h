@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* REALLOC: resize a buffer in place, or move it. */
+/*
+ * REALLOC: resize a buffer in place, or move it.
+ */
 #ifndef ACCMEM_ALLOC_REALLOC_H
 #define ACCMEM_ALLOC_REALLOC_H
 

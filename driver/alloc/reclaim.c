@@ -9,14 +9,14 @@
  *   quarantine.
  * - RECLAIM_CACHES drains the caches of the device (memory is short) or of the user (a
  *   limit is reached). The request fails here if free and cached memory do not suffice,
- *   or if it lacks addresses or the host side of shared memory: other caches have
- *   neither.
+ *   or if other caches cannot have the resource (addresses, the host side).
  * - RECLAIM_CLEANER pauses the cleaner, whose chunk may split the free memory.
  *
  * If a limit follows a shortage, or a shortage a limit, the stages begin again.
  *
- * Locking: dev->drain_lock while one cache is drained: at most 16 buffers, which were
- * never mapped. A context that finds a cache empty then also finds its memory free.
+ * Locking: dev->drain_lock while one cache is drained: at most 16 buffers, never
+ * mapped.
+ * A context that finds a cache empty then also finds its memory free.
  */
 #include <linux/capability.h>
 #include <linux/kernel.h>
@@ -179,8 +179,8 @@ static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 }
 
 /*
- * Pause the cleaner, or pause it again. Return false if the last pause was complete, so
- * that the last try saw all free memory.
+ * Pause the cleaner, or pause it again. Return false if the last try saw all free
+ * memory, or after RECLAIM_PAUSES pauses.
  */
 static bool reclaim_pause_cleaner(struct reclaim *r)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Reclaim: free memory for a request before the request fails. */
+/*
+ * Reclaim: free memory for a request before the request fails.
+ */
 #ifndef ACCMEM_ALLOC_RECLAIM_H
 #define ACCMEM_ALLOC_RECLAIM_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Usage: free bytes, the longest free run and charges, as calls report them.
+ * Usage: free bytes, the longest free run and charges for reports.
  *
  * Cached buffers count as free, since reclaim drains the caches before a request fails.
  * Reporting drains no cache. The longest free run is the longer of two: the longest run
@@ -78,6 +78,7 @@ static void usage_add_cache(struct accmem_context *ctx,
 	 */
 	unsigned int i, from = max(c->nr, 1u) - 1;
 
+	/* Racy read: as if the cache had been read a moment earlier. */
 	if (!READ_ONCE(ctx->nr_cached))
 		return;
 	spin_lock(&ctx->lock);
@@ -105,6 +106,7 @@ static unsigned int usage_count_runs(struct accmem_context *ctx,
 	unsigned int nr = ACCMEM_CACHE_BUFFERS;
 	struct accmem_buffer *buf;
 
+	/* Racy read: @nr has room for buffers that are cached meanwhile. */
 	if (!READ_ONCE(ctx->nr_cached))
 		return nr;
 	spin_lock(&ctx->lock);
@@ -387,8 +389,7 @@ static u64 usage_cached(struct accmem_context *ctx, struct accmem_carveout *cv)
  * accmem_usage_charged() - compute the charge of a context without its cache
  * @ctx: the context
  *
- * Context: Process context. Takes and releases ctx->lock and the lock of the carveouts.
- * May sleep.
+ * Context: Process context. Takes and releases ctx->lock and the lock of each carveout.
  *
  * Return: the bytes that the context withholds from others; cached buffers do not
  * count.

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Usage: free bytes, the longest free run and charges, as calls report them. */
+/*
+ * Usage: free bytes, the longest free run and charges for reports.
+ */
 #ifndef ACCMEM_ALLOC_USAGE_H
 #define ACCMEM_ALLOC_USAGE_H
 

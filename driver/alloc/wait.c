@@ -138,6 +138,7 @@ static int wait_until_woken(const struct accmem_waiter *w)
 
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);
+		/* Read without a lock: set_current_state() orders it with the waker. */
 		if (READ_ONCE(w->woken)) {
 			err = 0;
 			break;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* ALLOC with ACCMEM_ALLOC_WAIT: sleep until the request can be served. */
+/*
+ * ALLOC with ACCMEM_ALLOC_WAIT: sleep until the request can be served.
+ */
 #ifndef ACCMEM_ALLOC_WAIT_H
 #define ACCMEM_ALLOC_WAIT_H
 

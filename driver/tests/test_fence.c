@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Test fences: dma_fences of /dev/test-fence that a test signals at will.
+ * Test fences: /dev/test-fence makes dma_fences that a test signals.
  *
  * The module stands for another driver in tests of accmem. A test chooses when a fence
  * signals, in which context (the calling thread or a hard interrupt) and with which
