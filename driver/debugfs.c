@@ -445,16 +445,32 @@ static int debugfs_tmem_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_tmem);
 
+/**
+ * accmem_debugfs_init() - create the directory of the module
+ *
+ * Context: Process context, during module init. May sleep.
+ */
 void accmem_debugfs_init(void)
 {
 	root = debugfs_create_dir("accmem", NULL);
 }
 
+/**
+ * accmem_debugfs_exit() - remove the directory of the module
+ *
+ * Context: Process context. May sleep.
+ */
 void accmem_debugfs_exit(void)
 {
 	debugfs_remove(root);
 }
 
+/**
+ * accmem_debugfs_add() - create the files of a device
+ * @dev: the device
+ *
+ * Context: Process context. May sleep.
+ */
 void accmem_debugfs_add(struct accmem_device *dev)
 {
 	dev->debugfs = debugfs_create_dir(dev->name, root);
@@ -476,6 +492,12 @@ void accmem_debugfs_add(struct accmem_device *dev)
 			    &debugfs_tmem_fops);
 }
 
+/**
+ * accmem_debugfs_remove() - remove the files of a device
+ * @dev: the device
+ *
+ * Context: Process context. Waits for readers of the files. May sleep.
+ */
 void accmem_debugfs_remove(struct accmem_device *dev)
 {
 	debugfs_remove(dev->debugfs);

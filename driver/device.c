@@ -303,6 +303,13 @@ void accmem_device_unregister(struct accmem_device *dev)
 	put_device(&dev->device);
 }
 
+/**
+ * accmem_device_init() - register the class and the region of character devices
+ *
+ * Context: Process context, during module init. May sleep.
+ *
+ * Return: 0, or an error of alloc_chrdev_region() or class_register().
+ */
 int accmem_device_init(void)
 {
 	int err;
@@ -316,6 +323,11 @@ int accmem_device_init(void)
 	return err;
 }
 
+/**
+ * accmem_device_exit() - undo accmem_device_init()
+ *
+ * Context: Process context. May sleep.
+ */
 void accmem_device_exit(void)
 {
 	class_unregister(&device_class);

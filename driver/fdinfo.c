@@ -16,6 +16,13 @@
 #include "tmem/show.h"
 #include "types/context_types.h"
 
+/**
+ * accmem_fdinfo_show() - print the fdinfo of a device file
+ * @m: the seq_file
+ * @file: the device's file
+ *
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ */
 void accmem_fdinfo_show(struct seq_file *m, struct file *file)
 {
 	struct accmem_context *ctx = file->private_data;

@@ -372,7 +372,7 @@ static struct accmem_buffer *alloc_fixed(struct accmem_context *ctx,
 /*
  * A cached buffer can split the space that a large request needs: drain the cache
  * first. READ_ONCE: the count is read without ctx->lock. A stale value costs at most a
- * drain that frees nothing or one that is left out; reclaim drains the cache again if
+ * drain that frees nothing, or a missing drain; reclaim drains the cache again if
  * the allocation fails.
  */
 static void alloc_drain_cache(struct accmem_context *ctx,

@@ -68,8 +68,8 @@ static struct accmem_buffer *realloc_begin(struct accmem_context *ctx,
 static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
 {
 	/*
-	 * Pages larger than before: the memory that is added need not be aligned to
-	 * them.
+	 * If the old size is no multiple of the page size, the memory that is added
+	 * starts inside a page: its alignment does not matter.
 	 */
 	u32 page_size = IS_ALIGNED(r->old_size, r->layout.page_size) ?
 				r->layout.page_size :
@@ -372,7 +372,7 @@ int accmem_realloc_prepare(struct accmem_context *ctx,
  * A fault between this call and accmem_realloc_commit() may raise the footprint, by
  * less than 2 MiB.
  *
- * Context: Process context. May sleep.
+ * Context: Process context. Takes no lock.
  */
 void accmem_realloc_describe(const struct accmem_resize *r,
 			     struct accmem_realloc *req)

@@ -5,8 +5,7 @@
  * accmem_reclaim_retry() calls a function that allocates. After each failure it does
  * one step and calls the function again. The steps belong to three stages:
  *
- * - RECLAIM_OWN finishes due frees, drains the context's cache and scans the
- *   quarantine.
+ * - RECLAIM_OWN finishes due frees, drains the own cache and scans the quarantine.
  * - RECLAIM_CACHES drains the caches of the device (memory is short) or of the user (a
  *   limit is reached). The request fails here if free and cached memory do not suffice,
  *   or if other caches cannot have the resource (addresses, the host side).
@@ -14,8 +13,7 @@
  *
  * If a limit follows a shortage, or a shortage a limit, the stages begin again.
  *
- * Locking: dev->drain_lock while one cache is drained: at most 16 buffers, never
- * mapped.
+ * Locking: dev->drain_lock while a cache is drained (at most 16 buffers, never mapped).
  * A context that finds a cache empty then also finds its memory free.
  */
 #include <linux/capability.h>

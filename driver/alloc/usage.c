@@ -73,8 +73,8 @@ static void usage_add_cache(struct accmem_context *ctx,
 {
 	struct accmem_buffer *buf;
 	/*
-	 * The last run of the previous context may have merged with the first of this
-	 * one.
+	 * The last run of the previous context may have merged with the first run of
+	 * this context.
 	 */
 	unsigned int i, from = max(c->nr, 1u) - 1;
 

@@ -12,7 +12,7 @@
  * checks for a signal and the deadline then.
  *
  * If a signal restarts the system call, the waiter stays in the queue without a task.
- * The restarted call resumes it; otherwise it is dropped one second later.
+ * The restarted call resumes it; otherwise the waiter is dropped one second later.
  *
  * Locking: none here; the waiters' functions take accmem_waiters_lock.
  */
