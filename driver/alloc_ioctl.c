@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The commands ALLOC, FREE and REALLOC: how they are asked for, and told.
+ * ALLOC, FREE and REALLOC: the ioctls for buffers.
  *
- * Owns the order in which an address is told and can be found by other threads. No
- * lock is held here.
+ * An address is written to user space before its buffer is published. So a write that
+ * fails can discard the buffer: no other thread has found it. The same holds for
+ * REALLOC, whose answer is written between prepare and commit.
+ *
+ * Locking: no lock is held here; the functions of alloc/ take ctx->lock.
  */
 #include <linux/file.h>
 #include <linux/kernel.h>
@@ -25,7 +28,10 @@
 #include "vm/buffer.h"
 #include "waitq/waiters.h"
 
-/* ENOMEM, or a wait that was too long, with what could have been had */
+/*
+ * Fail an ALLOC. If memory was short or the deadline passed, write the free bytes and
+ * the longest free run to user space.
+ */
 static int alloc_ioctl_fail_alloc(struct accmem_command *cmd, int err)
 {
 	struct accmem_alloc *req = &cmd->data.alloc;
@@ -61,8 +67,9 @@ static void alloc_ioctl_describe_alloc(const struct accmem_buffer *buf,
 }
 
 /*
- * By members, where the structure has the size that this kernel knows: a copy of all
- * of it, most of which is as it was, would be a good part of the call.
+ * Write the answer to user space. If the structure has the size that this kernel knows,
+ * write only the members that changed: the copy of the whole structure would be a large
+ * part of the time of the call.
  */
 static int alloc_ioctl_respond_alloc(struct accmem_command *cmd)
 {
@@ -91,7 +98,7 @@ fault:
 	return -EFAULT;
 }
 
-/* the stream of a descriptor, which holds it until fdput() */
+/* Return the stream of a descriptor. The descriptor holds it until fdput(). */
 static struct accmem_stream *alloc_ioctl_get_stream(struct accmem_context *ctx,
 						    struct fd fd)
 {
@@ -132,10 +139,12 @@ alloc_ioctl_alloc_on(struct accmem_context *ctx, const struct accmem_alloc *req)
 }
 
 /**
- * accmem_ioctl_alloc() - ACCMEM_IOC_ALLOC
+ * accmem_ioctl_alloc() - execute ACCMEM_IOC_ALLOC
  * @cmd: the command
  *
- * Return: 0 or an error of it.
+ * Context: Process context. May sleep.
+ *
+ * Return: 0 or an error of ACCMEM_IOC_ALLOC.
  */
 int accmem_ioctl_alloc(struct accmem_command *cmd)
 {
@@ -187,7 +196,7 @@ static int alloc_ioctl_fence_dep(const struct accmem_free *req,
 	return 0;
 }
 
-/* what a free has to wait for; an open gate where it need not */
+/* Get the dependency of a FREE. @dep is unchanged if the free does not have to wait. */
 static int alloc_ioctl_dep(struct accmem_context *ctx,
 			   const struct accmem_free *req,
 			   struct accmem_dep *dep)
@@ -229,7 +238,10 @@ int accmem_ioctl_free(struct accmem_command *cmd)
 	return err;
 }
 
-/* ENOMEM, with what could have been had; the address is what it was */
+/*
+ * Fail a REALLOC; the buffer is unchanged. If memory was short, write the free bytes
+ * and the longest free run to user space.
+ */
 static int alloc_ioctl_fail_realloc(struct accmem_command *cmd, u32 carveouts,
 				    int err)
 {
@@ -249,10 +261,12 @@ static int alloc_ioctl_fail_realloc(struct accmem_command *cmd, u32 carveouts,
 }
 
 /**
- * accmem_ioctl_realloc() - ACCMEM_IOC_REALLOC
+ * accmem_ioctl_realloc() - execute ACCMEM_IOC_REALLOC
  * @cmd: the command
  *
- * Return: 0 or an error of it.
+ * Context: Process context. May sleep.
+ *
+ * Return: 0 or an error of ACCMEM_IOC_REALLOC.
  */
 int accmem_ioctl_realloc(struct accmem_command *cmd)
 {
@@ -265,12 +279,19 @@ int accmem_ioctl_realloc(struct accmem_command *cmd)
 		return -EINVAL;
 	req->free_bytes = 0;
 	req->largest_run = 0;
-	/* what a fault may have shown of 2 MiB meanwhile would stay after a failure */
+	/*
+	 * Check first that the answer can be written. A failure after the buffer has
+	 * grown is not undone completely: a fault may have mapped 2 MiB, and that
+	 * memory stays.
+	 */
 	err = accmem_command_try_to_respond(cmd);
 	if (err)
 		return err;
 	err = accmem_realloc_prepare(cmd->ctx, req, &r);
-	/* it may have had memory for a while, which was given back silently */
+	/*
+	 * The REALLOC may have allocated memory for a short time and freed it without
+	 * waking a waiter.
+	 */
 	if (err == -ENOMEM || err == -EDQUOT || err == -EINTR)
 		accmem_waiters_wake_freed(cmd->ctx->account->waiters,
 					  cmd->ctx->account->user);

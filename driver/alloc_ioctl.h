@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The commands ALLOC, FREE and REALLOC.
+ * ALLOC, FREE and REALLOC: the ioctls for buffers.
  */
 #ifndef ACCMEM_ALLOC_IOCTL_H
 #define ACCMEM_ALLOC_IOCTL_H

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The end of a context: the last reference to its file has gone.
+ * Close: end a context when the last reference to its file is dropped.
  *
- * Its streams end, so that what only userspace could signal is over. Every name
- * goes, and with the names what nobody has mapped or pinned. Frees that wait for
- * the kernel to signal keep the context, other memory keeps the account.
+ * Closing drains the context's cache, then ends its streams, so that positions which
+ * only user space could reach are cancelled. Then every buffer is unpublished. Memory
+ * without mappings, pins and dependencies is freed at once. A pending free that waits
+ * for a fence of the kernel keeps the context alive. Memory that is still mapped or
+ * pinned keeps the account alive.
  *
- * Locks: the context's lock, for some buffers at a time.
+ * Locking: ctx->lock for one step of the walk at a time.
  */
 #include <linux/sched.h>
 
@@ -35,7 +37,10 @@ static void close_streams(struct accmem_context *ctx)
 	}
 }
 
-/* a buffer from @address on, if there is one near; it has no name any more */
+/*
+ * Unpublish the next buffer from *@address on, and return it, or NULL if no buffer is
+ * near. @waits returns true if the buffer became a pending free.
+ */
 static struct accmem_buffer *close_take_next(struct accmem_context *ctx,
 					     u64 *address, bool *waits)
 {
@@ -71,14 +76,21 @@ static void close_buffers(struct accmem_context *ctx)
 }
 
 /**
- * accmem_context_end() - the last reference to the file has gone
- * @ctx: the context; the caller's reference goes with it
+ * accmem_context_end() - end a context whose file was closed
+ * @ctx: the context; the caller's reference is dropped
  *
- * Every name goes; memory follows as its mappings, pins and fences go.
+ * Unpublishes all buffers. Their memory is freed when its mappings, pins and
+ * dependencies are gone.
+ *
+ * Context: Process context. Takes and releases ctx->lock and the locks of the parts
+ * that are ended. May sleep.
  */
 void accmem_context_end(struct accmem_context *ctx)
 {
-	/* while others find it: what it kept is free, also of what is pending */
+	/*
+	 * Drain the cache while other contexts can still find this one: they count its
+	 * cached buffers as free.
+	 */
 	accmem_reclaim_end(ctx);
 	rcu_assign_pointer(ctx->account->context, NULL);
 	atomic_dec(&ctx->account->accounts->nr_contexts);

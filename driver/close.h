@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The end of a context.
+ * Close: end a context when its file is closed.
  */
 #ifndef ACCMEM_CLOSE_H
 #define ACCMEM_CLOSE_H

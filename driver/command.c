@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Answers to commands of the device's file.
+ * Command: copy the answer of an ioctl to user space.
  *
- * Owns nothing. No lock is held here.
+ * A command's structure is read and written in place: the answer goes to the structure
+ * that the request came from. A caller that was built for an older ABI has a shorter
+ * structure, and gets only the members that it knows.
+ *
+ * Locking: no lock is held here.
  */
 #include <linux/kernel.h>
 #include <linux/uaccess.h>
@@ -10,8 +14,12 @@
 #include "command.h"
 
 /**
- * accmem_command_respond() - write the results back
- * @cmd: the command; as much of them as the caller knows
+ * accmem_command_respond() - write the command's structure back to user space
+ * @cmd: the command
+ *
+ * Writes at most cmd->user_size bytes.
+ *
+ * Context: Process context. May sleep.
  *
  * Return: 0 or -EFAULT.
  */
@@ -42,10 +50,13 @@ fault:
 }
 
 /**
- * accmem_command_try_to_respond() - find out whether results could be written
+ * accmem_command_try_to_respond() - check that the answer can be written
  * @cmd: the command
  *
- * Writes what was read; a structure lies in two pages at most.
+ * Writes the first and the last word of the structure back, as they are in @cmd. That
+ * suffices, since a structure lies in at most two pages.
+ *
+ * Context: Process context. May sleep.
  *
  * Return: 0 or -EFAULT.
  */

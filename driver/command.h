@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A command of the device's file that is being run, and its answer.
+ * Command: an ioctl in progress, with a copy of its structure.
+ *
+ * The function of a command reads the request from the copy, writes the answer to the
+ * copy, and calls accmem_command_respond().
  */
 #ifndef ACCMEM_COMMAND_H
 #define ACCMEM_COMMAND_H
@@ -11,9 +14,9 @@
 
 struct accmem_context;
 
-/* the structure of any */
+/* The structure of any command. */
 union accmem_command_data {
-	u32 user_size; /* each begins with it */
+	u32 user_size; /* first in every structure */
 	struct accmem_info info;
 	struct accmem_alloc alloc;
 	struct accmem_free free;
@@ -30,12 +33,14 @@ union accmem_command_data {
 };
 
 /**
- * struct accmem_command - a call in progress
- * @ctx: the context
- * @arg: the caller's structure
- * @user_size: bytes of it
- * @size: bytes of it in the version that this kernel knows
- * @data: the copy of it
+ * struct accmem_command - an ioctl in progress
+ * @ctx: the context of the file
+ * @arg: the address of the structure in user space
+ * @user_size: the size of the structure in user space
+ * @size: the size of the structure in the version that this kernel knows
+ * @data: the kernel's copy of the structure
+ *
+ * Only the calling thread uses it: no lock.
  */
 struct accmem_command {
 	struct accmem_context *ctx;

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/debug/accmem/accmemN/: for root, a picture of the carveouts and
- * the list of who holds what.
+ * debugfs: a device's occupancy, contexts, buffers, streams and waiters.
  *
- * Locks: a context's lock for some buffers at a time, and the carveout's for some
- * runs of the picture; none while anything is printed.
+ * The files are in /sys/kernel/debug/accmem/accmemN/ and only root can read them.
+ * occupancy draws a map of each carveout. usage shows the accounting of each carveout
+ * at one moment. The other files list the objects of the device, and lock_stats counts
+ * the holds of the carveouts' locks.
+ *
+ * Locking: ctx->lock for LINES buffers at a time, the lock of the carveout for RUNS
+ * free runs at a time, accmem_waiters_lock for the list of waiters. No lock is held
+ * while a file is printed.
  */
 #include <linux/debugfs.h>
 #include <linux/ktime.h>
@@ -27,12 +32,15 @@
 
 #define COLUMNS 64
 #define ROWS_MAX 32
-#define LINES 8 /* buffers looked at in one hold of a lock */
-#define RUNS 64u /* free runs, likewise */
+#define LINES 8 /* buffers read per hold of ctx->lock */
+#define RUNS 64u /* free runs read per hold of the carveout's lock */
 
 static struct dentry *root;
 
-/* free bytes in [*start, end), of some runs; where to go on */
+/*
+ * Return the free bytes of up to RUNS free runs in [*start, end). Advance *start past
+ * them.
+ */
 static u64 debugfs_free_some(struct accmem_carveout *cv, u64 *start, u64 end)
 {
 	struct accmem_run run;
@@ -106,7 +114,7 @@ static int debugfs_map_show(struct seq_file *m, void *unused)
 	struct accmem_device *dev = m->private;
 	struct accmem_carveout *cv;
 
-	/* where host memory lies means nothing */
+	/* Offsets of host memory have no meaning: host memory gets no map. */
 	for (cv = dev->carveouts->cvs;
 	     cv < dev->carveouts->cvs + dev->carveouts->nr_device; cv++)
 		debugfs_show_map(m, cv);
@@ -114,7 +122,10 @@ static int debugfs_map_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_map);
 
-/* one moment's accounting of each carveout: unlike sysfs, all of it at once */
+/*
+ * The accounting of a carveout at one moment. sysfs shows each number at another
+ * moment.
+ */
 struct usage {
 	u64 capacity;
 	u64 free;
@@ -137,8 +148,7 @@ static int debugfs_usage_show(struct seq_file *m, void *unused)
 	struct accmem_carveout *cv;
 	unsigned int i;
 
-	accmem_for_each_carveout(cv, dev->carveouts)
-	{
+	accmem_for_each_carveout(cv, dev->carveouts) {
 		struct usage *u = &of[cv->index];
 
 		u->capacity = cv->capacity;
@@ -165,7 +175,7 @@ static int debugfs_usage_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_usage);
 
-/* the account with the next number from @id on, with a reference */
+/* Return the account with the next number from *@id on, with a reference, or NULL. */
 static struct accmem_account *debugfs_account_next(struct accmem_device *dev,
 						   unsigned long *id)
 {
@@ -188,6 +198,7 @@ static void debugfs_show_account(struct seq_file *m,
 	u64 buffers = 0, charged = atomic64_read(&account->bytes);
 
 	if (ctx) {
+		/* Racy read: a count that is slightly old is printed. */
 		buffers = READ_ONCE(ctx->nr_buffers);
 		charged = accmem_usage_charged(ctx);
 	}
@@ -214,7 +225,7 @@ static int debugfs_contexts_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_contexts);
 
-/* what is printed of a buffer */
+/* A buffer, as it is printed. */
 struct line {
 	u64 address;
 	u64 length;
@@ -240,7 +251,7 @@ static void debugfs_describe(struct line *line, const struct accmem_buffer *buf)
 	line->mapped = accmem_bo_was_mapped(bo);
 }
 
-/* the next buffers from *@address on, in one hold of the lock */
+/* Describe the next buffers from *@address on, in one hold of ctx->lock. */
 static unsigned int debugfs_next_lines(struct accmem_context *ctx,
 				       struct line *lines, unsigned int max,
 				       u64 *address)
@@ -261,7 +272,7 @@ static void debugfs_show_buffers(struct seq_file *m, struct accmem_context *ctx)
 	unsigned int i, nr;
 	u64 address = 0;
 
-	/* all is shown again in a larger buffer, where this one is full */
+	/* After an overflow seq_file calls again with a larger buffer: stop early. */
 	while (!seq_has_overflowed(m) && address != ACCMEM_ADDRESS_NONE) {
 		nr = debugfs_next_lines(ctx, lines, LINES, &address);
 		for (i = 0; i < nr; i++)
@@ -323,7 +334,7 @@ static int debugfs_streams_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_streams);
 
-/* a waiter, as it is printed */
+/* A waiter, as it is printed. */
 struct waiting {
 	u64 context;
 	unsigned int uid;
@@ -333,7 +344,7 @@ struct waiting {
 	const char *state;
 };
 
-#define WAITING_MAX 64u /* waiters that are shown */
+#define WAITING_MAX 64u /* waiters that are printed */
 
 static const char *debugfs_waiter_state(const struct accmem_waiter *w)
 {
@@ -382,7 +393,7 @@ static void debugfs_show_wait_stats(struct seq_file *m,
 		   queue->passes, queue->reservations, queue->expired);
 }
 
-/* who waits for memory, in order, and what became of those who did */
+/* Print the statistics of the queue and its waiters, in the order of the queue. */
 static int debugfs_waiting_show(struct seq_file *m, void *unused)
 {
 	struct accmem_device *dev = m->private;
@@ -414,7 +425,11 @@ static int debugfs_waiting_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_waiting);
 
-/* How often what contexts share was written. Reading this does not write it. */
+/*
+ * Print how often the locks of the carveouts were taken. Reading the file takes none of
+ * them. READ_ONCE: the counts are read without the locks; a count that is slightly old
+ * does no harm in a statistic.
+ */
 static int debugfs_shared_show(struct seq_file *m, void *unused)
 {
 	struct accmem_device *dev = m->private;
@@ -434,16 +449,32 @@ static int debugfs_tmem_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_tmem);
 
+/**
+ * accmem_debugfs_init() - create the directory of the module
+ *
+ * Context: Process context, during module init. May sleep.
+ */
 void accmem_debugfs_init(void)
 {
 	root = debugfs_create_dir("accmem", NULL);
 }
 
+/**
+ * accmem_debugfs_exit() - remove the directory of the module
+ *
+ * Context: Process context. May sleep.
+ */
 void accmem_debugfs_exit(void)
 {
 	debugfs_remove(root);
 }
 
+/**
+ * accmem_debugfs_add() - create the files of a device
+ * @dev: the device
+ *
+ * Context: Process context. May sleep.
+ */
 void accmem_debugfs_add(struct accmem_device *dev)
 {
 	dev->debugfs = debugfs_create_dir(dev->accounts.name, root);
@@ -465,6 +496,12 @@ void accmem_debugfs_add(struct accmem_device *dev)
 			    &debugfs_tmem_fops);
 }
 
+/**
+ * accmem_debugfs_remove() - remove the files of a device
+ * @dev: the device
+ *
+ * Context: Process context. Waits for readers of the files. May sleep.
+ */
 void accmem_debugfs_remove(struct accmem_device *dev)
 {
 	debugfs_remove(dev->debugfs);

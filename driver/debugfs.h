@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * debugfs of the devices.
+ * debugfs: a device's occupancy, contexts, buffers, streams and waiters.
  */
 #ifndef ACCMEM_DEBUGFS_H
 #define ACCMEM_DEBUGFS_H

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Devices: /dev/accmemN, and the files opened on it.
+ * Device: /dev/accmemN, from creation to removal.
  *
- * Owns the region of character devices, and the class. A device is 0600 by
- * default; who else may open it is udev's business. An open waits for no other:
- * it takes no lock but that of the table of users, for a moment.
+ * A device is allocated (accmem_device_alloc()), gets its carveouts, and is registered.
+ * User space can open it after accmem_device_start(): until all devices are registered,
+ * the module load may still fail. accmem_device_unregister() undoes all of these.
+ *
+ * The device node has mode 0600; udev rules may open it to other users. An open creates
+ * a context. An open does not wait for other opens: it takes only the lock of the table
+ * of users, for a short time.
+ *
+ * This file owns the character device region and the class.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -33,7 +39,10 @@
 static dev_t region;
 static struct class device_class = { .name = "accmem" };
 
-/* Until all devices are there the load may fail, and then none may be in use. */
+/*
+ * Set once all devices are registered. Until then the load may fail and remove the
+ * devices: no device may be open.
+ */
 static bool started;
 
 static int device_open(struct inode *inode, struct file *file)
@@ -42,7 +51,7 @@ static int device_open(struct inode *inode, struct file *file)
 		container_of(inode->i_cdev, struct accmem_device, cdev);
 	struct accmem_context *ctx;
 
-	/* pairs with smp_store_release() in accmem_device_start() */
+	/* Pairs with smp_store_release() in accmem_device_start(). */
 	if (!smp_load_acquire(&started))
 		return -ENXIO;
 	ctx = accmem_context_open(&dev->accounts, dev->carveouts, &dev->waiters,
@@ -72,10 +81,16 @@ static const struct file_operations device_fops = {
 	.llseek = noop_llseek,
 };
 
-/* Device addresses of a carveout, with room for @times its bytes where they are virtual. */
+/*
+ * Return the number of device addresses of a carveout. With mapped translation and
+ * @times above 1 it is @times the capacity, but at least 64 GiB and at most 16 TiB.
+ */
 static u64 device_span_of(const struct accmem_carveout *cv, unsigned int times)
 {
-	/* room to hand out ascending addresses, whatever is live */
+	/*
+	 * Extra addresses let new buffers get ascending addresses while old ones are
+	 * live.
+	 */
 	if (cv->translation == ACCMEM_TRANSLATION_MAPPED && times > 1)
 		return min(max(times * cv->capacity, 1ull << 36),
 			   ACCMEM_MAX_SPAN);
@@ -87,8 +102,7 @@ static u64 device_place_carveouts(struct accmem_device *dev, unsigned int times)
 	struct accmem_carveout *cv;
 	u64 at = dev->carveouts->address_base;
 
-	accmem_for_each_carveout(cv, dev->carveouts)
-	{
+	accmem_for_each_carveout(cv, dev->carveouts) {
 		cv->address_base = at;
 		cv->address_span = device_span_of(cv, times);
 		at = ALIGN(at + cv->address_span, ACCMEM_SPAN_ALIGNMENT);
@@ -99,9 +113,9 @@ static u64 device_place_carveouts(struct accmem_device *dev, unsigned int times)
 }
 
 /*
- * Device addresses start at a multiple of 16 TiB, other than 0, that is the
- * device's own, so that an address in a log tells the device. Those of a carveout
- * start at a multiple of 1 GiB.
+ * Assign device addresses. Those of a device start at a multiple of 16 TiB, other than
+ * 0, which no other device uses: an address in a log identifies its device. Those of a
+ * carveout start at a multiple of 1 GiB.
  */
 static void device_set_addresses(struct accmem_device *dev)
 {
@@ -138,13 +152,16 @@ static void device_init_carveout(struct accmem_device *dev,
 }
 
 /**
- * accmem_device_alloc() - make a device without memory yet
- * @index: its number
- * @nr_device: carveouts of device memory that it will have, 1 to
- *	ACCMEM_MAX_CARVEOUTS; there is room for one of host memory behind them, which
- *	counts from accmem_device_add_host() on
+ * accmem_device_alloc() - allocate a device without memory
+ * @index: the number of the device
+ * @nr_device: the number of carveouts of device memory, 1 to ACCMEM_MAX_CARVEOUTS
  *
- * Return: the device, or NULL. accmem_device_unregister() undoes it.
+ * The structure has room for one more carveout, of host memory, which
+ * accmem_device_add_host() adds.
+ *
+ * Context: Process context. May sleep.
+ *
+ * Return: the device, or NULL. accmem_device_unregister() frees it.
  */
 struct accmem_device *accmem_device_alloc(unsigned int index,
 					  unsigned int nr_device)
@@ -185,10 +202,13 @@ struct accmem_device *accmem_device_alloc(unsigned int index,
 }
 
 /**
- * accmem_device_add_host() - have a device offer host memory, too
+ * accmem_device_add_host() - add a carveout of host memory to a device
  * @dev: the device, not registered yet
  *
- * Return: the carveout, to be made; accmem_device_unregister() undoes it.
+ * Context: Process context, during module init. Takes no lock.
+ *
+ * Return: the carveout, which the caller has to create. accmem_device_unregister()
+ * destroys it.
  */
 struct accmem_carveout *accmem_device_add_host(struct accmem_device *dev)
 {
@@ -223,9 +243,13 @@ static void device_announce(struct accmem_device *dev)
 }
 
 /**
- * accmem_device_register() - show a device
- * @dev: the device, with its carveouts made, which have at most 16 TiB of addresses
- *	in multiples of 1 GiB; accmem_device_start() lets users in
+ * accmem_device_register() - register a device with sysfs, debugfs and the cdev layer
+ * @dev: the device; its carveouts exist and need at most 16 TiB of addresses,
+ *	counted in multiples of 1 GiB
+ *
+ * Opens fail with -ENXIO until accmem_device_start().
+ *
+ * Context: Process context. May sleep.
  *
  * Return: 0, -ENOMEM, or an error of cdev_device_add().
  */
@@ -234,8 +258,7 @@ int accmem_device_register(struct accmem_device *dev)
 	struct accmem_carveout *cv;
 	int err;
 
-	accmem_for_each_carveout(cv, dev->carveouts)
-	{
+	accmem_for_each_carveout(cv, dev->carveouts) {
 		if (cv->kind == ACCMEM_KIND_HOST)
 			dev->carveouts->host_mask |= BIT(cv->index);
 		else
@@ -261,17 +284,21 @@ int accmem_device_register(struct accmem_device *dev)
 }
 
 /**
- * accmem_device_start() - let users in, when all devices are registered
+ * accmem_device_start() - allow opens of all devices
+ *
+ * Context: Process context, at the end of module init. Takes no lock.
  */
 void accmem_device_start(void)
 {
-	/* pairs with smp_load_acquire() in device_open() */
+	/* Pairs with smp_load_acquire() in device_open(). */
 	smp_store_release(&started, true);
 }
 
 /**
- * accmem_device_unregister() - undo accmem_device_register() and the carveouts
- * @dev: the device, registered or half made; no file is open on it
+ * accmem_device_unregister() - remove a device and destroy its carveouts
+ * @dev: the device, registered or partly created; no file is open on it
+ *
+ * Context: Process context. May sleep.
  */
 void accmem_device_unregister(struct accmem_device *dev)
 {
@@ -286,8 +313,7 @@ void accmem_device_unregister(struct accmem_device *dev)
 	accmem_for_each_carveout(cv, dev->carveouts) accmem_overdue_stop(cv);
 	accmem_pending_stop(&dev->due);
 	mutex_destroy(&dev->carveouts->drain_lock);
-	accmem_for_each_carveout(cv, dev->carveouts)
-	{
+	accmem_for_each_carveout(cv, dev->carveouts) {
 		accmem_clear_stop(cv);
 		accmem_quarantine_stop(cv);
 		accmem_carveout_destroy(cv);
@@ -296,6 +322,13 @@ void accmem_device_unregister(struct accmem_device *dev)
 	put_device(&dev->device);
 }
 
+/**
+ * accmem_device_init() - register the class and the region of character devices
+ *
+ * Context: Process context, during module init. May sleep.
+ *
+ * Return: 0, or an error of alloc_chrdev_region() or class_register().
+ */
 int accmem_device_init(void)
 {
 	int err;
@@ -309,6 +342,11 @@ int accmem_device_init(void)
 	return err;
 }
 
+/**
+ * accmem_device_exit() - undo accmem_device_init()
+ *
+ * Context: Process context. May sleep.
+ */
 void accmem_device_exit(void)
 {
 	class_unregister(&device_class);

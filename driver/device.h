@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Devices: from creation to removal.
+ * Device: /dev/accmemN, from creation to removal.
  */
 #ifndef ACCMEM_DEVICE_H
 #define ACCMEM_DEVICE_H

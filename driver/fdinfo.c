@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What /proc/PID/fdinfo/FD says of a context. Sizes are in bytes.
+ * fdinfo: the counters of a context in /proc/PID/fdinfo/FD.
  *
- * Locks: the context's lock, not while anything is printed.
+ * Sizes are in bytes. Some counters are read together under ctx->lock and printed after
+ * the lock is released; the others are read one by one.
+ *
+ * Locking: ctx->lock; not held while the file is printed.
  */
 #include <linux/fs.h>
 #include <linux/seq_file.h>
@@ -13,6 +16,13 @@
 #include "tmem/show.h"
 #include "types/context_types.h"
 
+/**
+ * accmem_fdinfo_show() - print the fdinfo of a device file
+ * @m: the seq_file
+ * @file: the device's file
+ *
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ */
 void accmem_fdinfo_show(struct seq_file *m, struct file *file)
 {
 	struct accmem_context *ctx = file->private_data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * fdinfo of the files of a device.
+ * fdinfo: the counters of a context in /proc/PID/fdinfo/FD.
  */
 #ifndef ACCMEM_FDINFO_H
 #define ACCMEM_FDINFO_H

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The ioctl table: one row a command, one copy in, one copy out.
+ * ioctl: the table of commands of /dev/accmemN.
  *
- * Owns the checks that every structure shares (size, unknown tail) and most
- * of those of flags and reserved fields. No lock is held here.
+ * The table has one row for each command. The driver copies the command's structure in
+ * once, runs the command's function, and that function copies the answer out. FREE has
+ * a path of its own, since it is short.
+ *
+ * The checks that all structures share are here: the size of the structure, and that
+ * members unknown to this kernel are 0. So are most checks of flags and reserved
+ * members.
+ *
+ * Locking: no lock is held across a copy; QUERY takes ctx->lock for its lookup.
  */
 #include <linux/fs.h>
 #include <linux/ktime.h>
@@ -29,8 +36,8 @@
 #include "vm/lookup.h"
 
 /*
- * Fetches the structure, a word at a time where it has the size that this kernel
- * knows: a copy of any size would be a good part of a short call.
+ * Copy the structure in. If it has the size that this kernel knows, copy it word by
+ * word: the general copy would be a large part of the time of a short call.
  */
 static int ioctl_fetch(struct accmem_command *cmd, size_t min_size)
 {
@@ -54,7 +61,10 @@ static int ioctl_fetch(struct accmem_command *cmd, size_t min_size)
 	for (; words; words--, to++, from++)
 		unsafe_get_user(to[0], from, fault);
 	user_read_access_end();
-	/* it may be another one now */
+	/*
+	 * User space may have changed the size since it was read: use the checked
+	 * value.
+	 */
 	cmd->data.user_size = cmd->user_size;
 	return 0;
 
@@ -67,7 +77,7 @@ slowly:
 				   &cmd->user_size);
 }
 
-/* the carveout that a call of INFO is about */
+/* Return the carveout that INFO reports, or an error. */
 static const struct accmem_carveout *
 ioctl_info_carveout(struct accmem_carveouts *carveouts,
 		    const struct accmem_info *info)
@@ -107,6 +117,7 @@ static int ioctl_info(struct accmem_command *cmd)
 	accmem_usage_space(ctx, BIT(cv->index), &info->free_bytes,
 			   &info->largest_run);
 	info->context_bytes = accmem_usage_charged(ctx);
+	/* READ_ONCE: root may write the parameter at any time. */
 	info->context_limit = READ_ONCE(accmem_max_bytes_per_context);
 	info->max_alignment = cv->caps.max_alignment;
 	info->page_sizes = cv->caps.page_sizes;
@@ -157,8 +168,9 @@ static int ioctl_query(struct accmem_command *cmd)
 }
 
 /*
- * The answer, which says how far it came, is written after a failure, too; and before,
- * since what cannot be told had better not be done.
+ * Write the answer before the access, so that a bad address fails before anything is
+ * done. Write it again afterwards, also after a failure: it has the number of bytes
+ * done.
  */
 static int ioctl_access(struct accmem_command *cmd)
 {
@@ -193,7 +205,7 @@ static int ioctl_advise(struct accmem_command *cmd)
 	return accmem_advise(cmd->ctx, req);
 }
 
-/* The answer is written before, too: what it cannot say had better not be done. */
+/* Write the answer before the query as well: if the address is bad, nothing is done. */
 static int ioctl_pressure(struct accmem_command *cmd)
 {
 	struct accmem_pressure *req = &cmd->data.pressure;
@@ -290,7 +302,7 @@ static int ioctl_check_members(const struct accmem_launch *launch)
 	return 0;
 }
 
-/* the CTAs of @launch, which came from @user, where their descriptors go */
+/* Launch the CTAs of @launch, and write their descriptors to @user. */
 static int ioctl_launch_members(struct accmem_command *cmd,
 				struct accmem_launch *launch,
 				struct accmem_tmem_member __user *user)
@@ -377,10 +389,10 @@ static const struct ioctl_op ioctl_ops[] = {
 };
 
 /**
- * accmem_ioctl() - the device's ioctl
+ * accmem_ioctl() - execute an ioctl of a device file
  * @file: the device's file
  * @nr: ACCMEM_IOC_*
- * @arg: the command's structure, in the caller's memory
+ * @arg: the address of the command's structure in user space
  *
  * Context: Process context. May sleep.
  * Return: 0 or the command's error; -ENOTTY for an unknown command.

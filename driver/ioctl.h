@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The commands of a device.
+ * ioctl: the commands of /dev/accmemN.
  */
 #ifndef ACCMEM_IOCTL_H
 #define ACCMEM_IOCTL_H

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The module: parameters, and the devices that they ask for.
+ * Module: parse the parameters and create the devices that they name.
  *
- * Owns the table of devices, and makes the workqueue. Either all the devices that
- * were asked for exist, or the load fails and nothing does.
+ * Each string of emulated= and phys= describes one device; a plus sign separates its
+ * carveouts. Every device also gets a carveout of host memory, unless host=0. Without
+ * emulated= and phys= the module creates one emulated device of 1 GiB.
+ *
+ * All devices are created before the first is registered. If one of them fails, the
+ * load fails and all are removed.
+ *
+ * This file owns the table of devices and the workqueue.
+ *
+ * Locking: none; the table is written only by module init and exit.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -49,8 +57,8 @@ static struct accmem_device *devices[ACCMEM_MAX_DEVICES];
 static unsigned int nr_devices;
 
 /*
- * A number with an optional suffix K, M, G or T, which ends at @stop. Strict
- * where memparse() is not: nothing else around it, and no silent wrap.
+ * Parse a number with an optional suffix K, M, G or T, up to the character @stop.
+ * Unlike memparse(), reject any other text and a number that overflows.
  */
 static bool parse_size(const char *text, char stop, const char **rest, u64 *size)
 {
@@ -87,7 +95,7 @@ static bool parse_node(const char *text, int *node)
 	return true;
 }
 
-/* what follows the range of a carveout, cut at each slash; each of it once at most */
+/* Parse the options of a carveout, separated by slashes. Each may occur once. */
 static bool parse_options(char *options, struct accmem_carveout *cv)
 {
 	char *option;
@@ -118,7 +126,7 @@ static int parse_phys(const char *text, u64 *start, u64 *size, bool *pages)
 	return 0;
 }
 
-/* what is left of a device's addresses behind its first @nr carveouts */
+/* Return the device addresses that remain behind the first @nr carveouts. */
 static u64 room_behind(const struct accmem_carveouts *carveouts,
 		       unsigned int nr)
 {
@@ -187,14 +195,16 @@ static int make_carveout(struct accmem_carveout *cv, make_fn make, char *text)
 	return make(cv, text);
 }
 
-/* @text is cut at each plus sign */
+/*
+ * Create the carveouts of a device. Writes to @text: strsep() cuts it at each plus
+ * sign.
+ */
 static int make_carveouts(struct accmem_device *dev, make_fn make, char *text)
 {
 	struct accmem_carveout *cv;
 	int err;
 
-	accmem_for_each_carveout(cv, dev->carveouts)
-	{
+	accmem_for_each_carveout(cv, dev->carveouts) {
 		err = make_carveout(cv, make, strsep(&text, "+"));
 		if (err)
 			return err;
@@ -218,7 +228,7 @@ static int parse_host(u64 *size)
 	return -EINVAL;
 }
 
-/* as much as was asked for, where the device has the addresses left */
+/* Create the carveout of host memory, limited to the device addresses that remain. */
 static int make_host(struct accmem_device *dev)
 {
 	struct accmem_carveout *cv;
@@ -233,7 +243,7 @@ static int make_host(struct accmem_device *dev)
 		return 0;
 	cv = accmem_device_add_host(dev);
 	err = accmem_emulated_create(cv, size);
-	/* it is there before anybody touches it */
+	/* Host memory is populated when it is allocated, not at the first touch. */
 	cv->features &= ~ACCMEM_FEATURE_FIRST_TOUCH;
 	return err;
 }
@@ -305,7 +315,10 @@ static int make_devices(void)
 	return err;
 }
 
-/* All are made before the first one is seen: most loads that fail do so here. */
+/*
+ * Create all devices before the first is registered: most loads that fail do so here,
+ * before user space sees a device.
+ */
 static int add_devices(void)
 {
 	unsigned int i;
@@ -360,7 +373,7 @@ err_wq:
 
 static void __exit accmem_exit(void)
 {
-	/* callbacks of fences have queued what they queue */
+	/* Wait for callbacks of fences that are running: these may queue work. */
 	synchronize_rcu();
 	accmem_stream_exit();
 	remove_devices();
@@ -369,7 +382,7 @@ static void __exit accmem_exit(void)
 	accmem_mapping_exit();
 	destroy_workqueue(accmem_wq);
 	accmem_users_exit();
-	/* of accounts and contexts, and of fences */
+	/* Wait for the RCU callbacks of accounts, contexts and fences. */
 	rcu_barrier();
 }
 

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Mappings of buffers into processes.
+ * mmap: map buffers into processes.
  *
- * A mapping is of a memory, whatever names it has: of all of a buffer's, or of a
- * slab page. It holds the memory, and so outlives FREE. The last one of a freed
- * memory gives it back when it goes.
+ * A mapping belongs to a buffer object, not to a buffer: it shows the memory of a whole
+ * buffer, or a slab page with small buffers. The mapping holds a reference to the
+ * buffer object, and so outlives FREE. If the buffer was freed, the memory is freed
+ * with its last mapping.
  *
- * Locks: mmap_lock > the context's lock, and what giving memory back takes.
+ * Faults are served by the backing of the carveout, or by memory/shared.c for shared
+ * memory.
+ *
+ * Locking: mmap_lock of the process, then ctx->lock for the lookup. The last unmap
+ * takes the locks that freeing memory needs.
  */
 #include <linux/file.h>
 #include <linux/fs.h>
@@ -31,10 +36,9 @@ static vm_fault_t mmap_fault(struct vm_fault *vmf)
 }
 
 /*
- * A read fault may show the pages around it as well: only those that are asked
- * for are there. That there is such a function has faults served under the lock
- * of the mapping, where the kernel has one; without it they are tried again
- * under mmap_lock.
+ * Map no page around a fault: only the pages that a fault asks for are there. The
+ * kernel calls fault() under the lock of the VMA only for a VMA with this operation.
+ * Without the operation it would retry the fault under mmap_lock.
  */
 static vm_fault_t mmap_map_pages(struct vm_fault *vmf, pgoff_t start,
 				 pgoff_t end)
@@ -42,7 +46,7 @@ static vm_fault_t mmap_map_pages(struct vm_fault *vmf, pgoff_t start,
 	return 0;
 }
 
-/* a mapping was split, moved, or copied to another process */
+/* Called when a VMA is split, moved, or copied to another process. */
 static void mmap_open(struct vm_area_struct *vma)
 {
 	accmem_bo_get(vma->vm_private_data);
@@ -70,7 +74,7 @@ static vm_fault_t mmap_shared_mkwrite(struct vm_fault *vmf)
 	return accmem_shared_mkwrite(vmf->vma->vm_private_data, vmf);
 }
 
-/* that there is a function for it has what is read mapped read-only */
+/* Because page_mkwrite() is set, the kernel maps pages that are read as read-only. */
 static const struct vm_operations_struct mmap_shared_vm_ops = {
 	.open = mmap_open,
 	.close = mmap_close,
@@ -80,9 +84,9 @@ static const struct vm_operations_struct mmap_shared_vm_ops = {
 };
 
 /*
- * The memory at an address, with a reference, as long as it has a name. From
- * here on it counts as mapped: it is not kept when it is freed, and its pages
- * may be pinned.
+ * Return the buffer object at a published address, with a reference. It counts as
+ * mapped from here on: it does not enter the cache when it is freed, and its pages may
+ * be pinned.
  */
 static struct accmem_bo *mmap_find_bo(struct accmem_context *ctx, u64 address)
 {
@@ -94,17 +98,23 @@ static struct accmem_bo *mmap_find_bo(struct accmem_context *ctx, u64 address)
 	return bo;
 }
 
-/* takes the reference over on success */
+/* Set up the VMA. On success the VMA owns the caller's reference. */
 static int mmap_bo(struct accmem_bo *bo, struct vm_area_struct *vma, u64 offset)
 {
-	/* VM_DONTEXPAND keeps neighbours of one file from being merged, too */
+	/*
+	 * VM_DONTEXPAND also prevents the kernel from merging adjacent VMAs of one
+	 * file.
+	 */
 	unsigned long set = VM_DONTEXPAND | VM_DONTDUMP;
 	u64 size = vma->vm_end - vma->vm_start;
 	u64 end = READ_ONCE(bo->size);
 	struct file *file;
 	int err;
 
-	/* if it shrinks meanwhile, faults will see that */
+	/*
+	 * READ_ONCE: a REALLOC may shrink the buffer object at any time. Faults check
+	 * the size again.
+	 */
 	if (offset >= end || size > end - offset)
 		return -ENXIO;
 	err = bo->cv->ops->map ? bo->cv->ops->map(bo) : 0;
@@ -127,12 +137,15 @@ static int mmap_bo(struct accmem_bo *bo, struct vm_area_struct *vma, u64 offset)
 }
 
 /**
- * accmem_mmap() - map (part of) a buffer
+ * accmem_mmap() - map a buffer or a part of it
  * @file: the device's file
- * @vma: the mapping; its offset is the buffer's mmap offset
+ * @vma: the VMA; its offset is the mmap offset of the buffer
  *
- * Return: 0; -EINVAL for a private mapping, -EACCES for an executable one,
- * -ENXIO where the range is not inside one buffer, -ENFILE, -ENOMEM.
+ * Context: Process context. The caller holds mmap_lock. Takes and releases ctx->lock.
+ * May sleep.
+ *
+ * Return: 0; -EINVAL for a private mapping, -EACCES for an executable mapping, -ENXIO
+ * if the range is not inside one buffer, -ENFILE, -ENOMEM.
  */
 int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 {
@@ -141,7 +154,9 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 	struct accmem_bo *bo;
 	int err;
 
-	/* a file opened read-only has no VM_SHARED: test what may be */
+	/*
+	 * A file that is opened read-only has no VM_SHARED: check VM_MAYSHARE instead.
+	 */
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)

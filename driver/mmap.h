@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Mappings of buffers.
+ * mmap: map buffers into processes.
  */
 #ifndef ACCMEM_MMAP_H
 #define ACCMEM_MMAP_H

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/class/accmem/accmemN/: one decimal number a file; sizes in bytes. carveoutM/
- * below it has those of carveout M; the device's are their sums. host/ has those of
- * host memory.
+ * sysfs: the numbers of a device in /sys/class/accmem/accmemN/.
  *
- * Everybody may read what there is; what tenants do is for root. A reader writes
- * nothing that tenants write but the carveout's lock. capacity = free + live +
- * detached + pending + quarantined at any moment; files read one after the other
- * see different moments.
+ * Each file has one value, most of them a decimal number; sizes are in bytes. The
+ * directory carveoutM/ has the values of carveout M, and host/ those of host memory.
+ * The device's own files have the sum over its carveouts of device memory
+ * (largest_free_run: the maximum).
+ *
+ * Any user may read the properties of the hardware. Files that show activity of tenants
+ * are for root only. capacity = free + live + detached + pending + quarantined holds at
+ * any moment; two files that are read in sequence show two moments.
+ *
+ * Locking: the lock of the carveout, for each value. A reader writes to no other data
+ * that tenants use.
  */
 #include <linux/device.h>
 #include <linux/kobject.h>
@@ -47,21 +52,22 @@ static u64 sysfs_max(struct accmem_device *dev,
 	return most;
 }
 
-/* the carveout that a directory is of; it is there before its files */
+/*
+ * Return the carveout of a directory. The files exist only after the directory was set.
+ */
 static struct accmem_carveout *sysfs_carveout(struct kobject *kobj)
 {
 	struct accmem_device *dev = to_accmem(kobj_to_dev(kobj->parent));
 	struct accmem_carveout *cv;
 
-	accmem_for_each_carveout(cv, dev->carveouts)
-	{
+	accmem_for_each_carveout(cv, dev->carveouts) {
 		if (cv->sysfs == kobj)
 			return cv;
 	}
 	return dev->carveouts->cvs;
 }
 
-/* a file of a carveout's directory, which shows what a function says of it */
+/* Define a file of a carveout's directory that shows the result of a function. */
 #define CARVEOUT_ATTR(_name, _mode, _format, _value)                    \
 	static ssize_t _name##_of_carveout(struct kobject *kobj,        \
 					   struct kobj_attribute *attr, \
@@ -75,7 +81,10 @@ static struct accmem_carveout *sysfs_carveout(struct kobject *kobj)
 		.show = _name##_of_carveout,                            \
 	}
 
-/* likewise an expression of cv, for root; and the sum of all in the device's */
+/*
+ * Define a file for root that shows an expression of cv: in the carveout's directory
+ * its value, in the device's directory the sum over the carveouts.
+ */
 #define ROOT_ATTR(_name, _expr)                                             \
 	static u64 sysfs_##_name(struct accmem_carveout *cv)                \
 	{                                                                   \
@@ -126,7 +135,7 @@ static u64 dirty_bytes(struct accmem_carveout *cv)
 	return bytes;
 }
 
-/* a 64-bit number under the lock, whole on every machine */
+/* Read a 64-bit number under the lock, since a 32-bit machine reads it in two parts. */
 static u64 locked_value(struct accmem_carveout *cv, const u64 *number)
 {
 	u64 value;
@@ -288,18 +297,19 @@ static int sysfs_add_carveout(struct accmem_device *dev,
 }
 
 /**
- * accmem_sysfs_add() - make the directories of a device's carveouts
- * @dev: the device, which has its own
+ * accmem_sysfs_add() - create the directories of a device's carveouts
+ * @dev: the device; its own directory exists
  *
- * Return: 0, -ENOMEM.
+ * Context: Process context. May sleep.
+ *
+ * Return: 0, -ENOMEM, or an error of sysfs_create_group().
  */
 int accmem_sysfs_add(struct accmem_device *dev)
 {
 	struct accmem_carveout *cv;
 	int err = 0;
 
-	accmem_for_each_carveout(cv, dev->carveouts)
-	{
+	accmem_for_each_carveout(cv, dev->carveouts) {
 		err = sysfs_add_carveout(dev, cv);
 		if (err) {
 			accmem_sysfs_remove(dev);
@@ -310,15 +320,16 @@ int accmem_sysfs_add(struct accmem_device *dev)
 }
 
 /**
- * accmem_sysfs_remove() - undo accmem_sysfs_add()
- * @dev: the device, of which some directories may be missing
+ * accmem_sysfs_remove() - remove the directories of a device's carveouts
+ * @dev: the device; some of the directories may not exist
+ *
+ * Context: Process context. May sleep.
  */
 void accmem_sysfs_remove(struct accmem_device *dev)
 {
 	struct accmem_carveout *cv;
 
-	accmem_for_each_carveout(cv, dev->carveouts)
-	{
+	accmem_for_each_carveout(cv, dev->carveouts) {
 		kobject_put(cv->sysfs);
 		cv->sysfs = NULL;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * sysfs of a device.
+ * sysfs: the numbers of a device in /sys/class/accmem/accmemN/.
  */
 #ifndef ACCMEM_SYSFS_H
 #define ACCMEM_SYSFS_H

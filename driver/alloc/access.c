@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device's access to buffers: what a simulator of the device reads and writes by
- * device addresses; and where shared memory had better be for it.
+ * ACCESS, PREFETCH and ADVISE: device accesses and placement hints.
  *
- * Bytes go through memory of the call's own, a part at a time, so that no lock is held
- * while the caller's memory is copied. The memory behind the buffer is held meanwhile,
- * as a mapping holds it.
+ * ACCESS reads and writes a buffer by its device address, as a simulator of the device
+ * does. PREFETCH and ADVISE say on which side shared memory should be.
  *
- * Locks: the context's, for a moment; those of the backing.
+ * ACCESS copies through a buffer of its own, ACCESS_PART bytes at a time. No lock is
+ * held while the caller's memory is copied. The call holds a reference to the buffer
+ * object until it ends, as a mapping does: the memory outlives a FREE of its buffer.
+ *
+ * Locking: ctx->lock for the lookup; the locks of the backing for each part.
  */
 #include <linux/kernel.h>
 #include <linux/sched/signal.h>
@@ -20,7 +22,7 @@
 #include "vm/buffer.h"
 #include "vm/lookup.h"
 
-#define ACCESS_PART ((u64)SZ_32K) /* bytes copied between two looks around */
+#define ACCESS_PART ((u64)SZ_32K) /* bytes per copy; then signals are checked */
 
 static int access_check(const struct accmem_access *req)
 {
@@ -35,7 +37,10 @@ static int access_check(const struct accmem_access *req)
 		       0;
 }
 
-/* the memory that has all of the range, with a reference; as accmem_buffer_reach() */
+/*
+ * Return the buffer object that contains the whole range, with a reference. The object
+ * counts as mapped from here on: accmem_buffer_reach() marks it.
+ */
 static struct accmem_bo *access_reach(struct accmem_context *ctx, u64 address,
 				      u64 length)
 {
@@ -64,14 +69,17 @@ static struct accmem_bo *access_find_bo(struct accmem_context *ctx, u64 address,
 	return bo;
 }
 
-/* bytes of the next part, which is in one piece of shared memory */
+/*
+ * Return the size of the next part. A part never crosses a piece (2 MiB) of shared
+ * memory.
+ */
 static u64 access_next(const struct accmem_access *req, u64 offset)
 {
 	return min3(req->length - req->done, ACCESS_PART,
 		    ACCMEM_FOLIO - offset % ACCMEM_FOLIO);
 }
 
-/* @size bytes from @offset of a memory on, through @bytes */
+/* Copy @size bytes between @offset in @bo and the caller's memory, through @bytes. */
 static int access_part(struct accmem_bo *bo, u64 offset,
 		       const struct accmem_access *req, void *bytes, u64 size)
 {
@@ -109,11 +117,16 @@ static int access_bo(struct accmem_bo *bo, u64 offset,
 }
 
 /**
- * accmem_access() - read or write a part of a buffer, as the device does
+ * accmem_access() - read, write or fill a part of a buffer as the device does
  * @ctx: the context
- * @req: the request, whose done is 0; every other field may hold anything
+ * @req: the request; the caller has set req->done to 0, no other field has been
+ *	checked
  *
- * Return: 0, or an error of ACCMEM_IOC_ACCESS.
+ * On return req->done has the number of bytes that were copied, also after an error.
+ *
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ *
+ * Return: 0 or an error of ACCMEM_IOC_ACCESS.
  */
 int accmem_access(struct accmem_context *ctx, struct accmem_access *req)
 {
@@ -152,7 +165,7 @@ static int hint_check(u64 address, u64 length)
 	return check_add_overflow(address, length, &end) ? -EOVERFLOW : 0;
 }
 
-/* shared memory that has all of the range, with a reference */
+/* Return the shared buffer object that contains the whole range, with a reference. */
 static struct accmem_bo *hint_find_bo(struct accmem_context *ctx, u64 address,
 				      u64 length)
 {
@@ -175,11 +188,13 @@ static u64 hint_offset(struct accmem_context *ctx, const struct accmem_bo *bo,
 }
 
 /**
- * accmem_prefetch() - move a part of a shared buffer before it is touched
+ * accmem_prefetch() - move a part of a shared buffer to one side in advance
  * @ctx: the context
- * @req: the request, whose flags are known; every other field may hold anything
+ * @req: the request; its flags have been checked, no other field has
  *
- * Return: 0, or an error of ACCMEM_IOC_PREFETCH.
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ *
+ * Return: 0 or an error of ACCMEM_IOC_PREFETCH.
  */
 int accmem_prefetch(struct accmem_context *ctx,
 		    const struct accmem_prefetch *req)
@@ -197,11 +212,13 @@ int accmem_prefetch(struct accmem_context *ctx,
 }
 
 /**
- * accmem_advise() - say how a part of a shared buffer is going to be used
+ * accmem_advise() - set how a part of a shared buffer moves between its sides
  * @ctx: the context
- * @req: the request; every field may hold anything
+ * @req: the request; no field has been checked
  *
- * Return: 0, or an error of ACCMEM_IOC_ADVISE.
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ *
+ * Return: 0 or an error of ACCMEM_IOC_ADVISE.
  */
 int accmem_advise(struct accmem_context *ctx, const struct accmem_advise *req)
 {

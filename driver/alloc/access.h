@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ACCESS, PREFETCH and ADVISE.
+ * ACCESS, PREFETCH and ADVISE: device accesses and placement hints.
  */
 #ifndef ACCMEM_ALLOC_ACCESS_H
 #define ACCMEM_ALLOC_ACCESS_H

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ALLOC.
+ * ALLOC: find or create a buffer for a request.
  *
- * A request is served from what is pending on its stream, if it names one, else
- * from the context's cache, else by a new buffer; a larger one that may lie anywhere
- * empties the cache before, so that it is placed where there is room. What is tried
- * before it fails is in reclaim.c. Where one carveout has nothing for it, the next one
- * is asked.
+ * The driver tries the carveouts that the request allows, one after another, until one
+ * of them serves the request. In each carveout it tries these sources in this order:
  *
- * Locks: the context's, for a moment at a time.
+ * - a pending free of the stream that the request names (stream/pending.c);
+ * - the cache of freed buffers of the context (vm/cache.c);
+ * - a new buffer (vm/buffer.c).
+ *
+ * A request of at least ALLOC_DRAIN_MIN bytes drains the cache before it creates a new
+ * buffer, so that the allocator can use that space. reclaim.c frees memory and retries
+ * before a request fails. wait.c sleeps if the caller asked for it.
+ *
+ * Locking: ctx->lock, for single steps. No lock is held from one step to the next.
  */
 #include <linux/kernel.h>
 #include <linux/string.h>
@@ -24,10 +29,10 @@
 #include "vm/va.h"
 #include "waitq/waiters.h"
 
-/* requests from this size on see what the context's cache has */
+/* Requests of at least this size drain the context's cache first. */
 #define ALLOC_DRAIN_MIN ((u64)SZ_16K)
 
-/* a buffer that is to be made */
+/* The arguments of alloc_create_once(), and the buffer that it creates. */
 struct creation {
 	struct accmem_context *ctx;
 	struct accmem_carveout *cv;
@@ -61,24 +66,25 @@ static struct accmem_buffer *alloc_create(struct accmem_context *ctx,
 	return err ? ERR_PTR(err) : c.buf;
 }
 
-/* each of these says where a buffer is to be */
+/*
+ * Flags that fix the placement, and flags that prefer a bandwidth. At most one of each.
+ */
 #define ALLOC_PLACES (ACCMEM_ALLOC_TOP_DOWN | ACCMEM_ALLOC_FIXED)
 #define ALLOC_CLASSES (ACCMEM_ALLOC_HIGH_BANDWIDTH | ACCMEM_ALLOC_LOW_BANDWIDTH)
 
-/* the carveout whose device address a request names: bit i for carveout i */
+/* Return the carveout that contains @address as a mask (bit i for carveout i), or 0. */
 static u32 alloc_carveout_at(struct accmem_context *ctx, u64 address)
 {
 	struct accmem_carveout *cv;
 
-	accmem_for_each_carveout(cv, ctx->carveouts)
-	{
+	accmem_for_each_carveout(cv, ctx->carveouts) {
 		if (address - cv->address_base < cv->address_span)
 			return BIT(cv->index);
 	}
 	return 0;
 }
 
-/* those that the kind and the flags leave */
+/* Return the carveouts that the kind and the flags of the request allow, as a mask. */
 static noinline u32 alloc_choose_carveouts(struct accmem_context *ctx,
 					   const struct accmem_alloc *req)
 {
@@ -105,11 +111,14 @@ static inline u32 alloc_carveouts(struct accmem_context *ctx,
 }
 
 /**
- * accmem_alloc_carveouts() - the carveouts that may serve a request
+ * accmem_alloc_carveouts() - find the carveouts that may serve a request
  * @ctx: the context
- * @req: the request; every field may hold anything
+ * @req: the request; no field has been checked
  *
- * Return: bit i for carveout i; 0 where the request names none that there is.
+ * Context: Process context. Takes no lock.
+ *
+ * Return: a mask with bit i for carveout i; 0 if the request names a carveout that does
+ * not exist.
  */
 u32 accmem_alloc_carveouts(struct accmem_context *ctx,
 			   const struct accmem_alloc *req)
@@ -117,7 +126,10 @@ u32 accmem_alloc_carveouts(struct accmem_context *ctx,
 	return alloc_carveouts(ctx, req);
 }
 
-/* those of the class that is preferred, where there are any left */
+/*
+ * Return the carveouts of the preferred bandwidth class, or @left if none is of that
+ * class.
+ */
 static u32 alloc_prefer_class(struct accmem_context *ctx,
 			      const struct accmem_alloc *req, u32 left)
 {
@@ -128,7 +140,7 @@ static u32 alloc_prefer_class(struct accmem_context *ctx,
 	return left & ctx->carveouts->of_class[class] ?: left;
 }
 
-/* Which of the carveouts @left, of which there is one, is asked next? */
+/* Return the next carveout to try. @left is a mask of carveouts and is not 0. */
 static inline struct accmem_carveout *
 alloc_next_carveout(struct accmem_context *ctx, const struct accmem_alloc *req,
 		    u32 left)
@@ -149,15 +161,14 @@ static bool alloc_reserve_is_valid(struct accmem_context *ctx,
 	if (!(req->flags & ACCMEM_ALLOC_RESIZABLE) ||
 	    req->reserve < req->length)
 		return false;
-	accmem_for_each_carveout(cv, ctx->carveouts)
-	{
+	accmem_for_each_carveout(cv, ctx->carveouts) {
 		if (carveouts & BIT(cv->index))
 			span = max(span, cv->address_span);
 	}
 	return req->reserve <= span;
 }
 
-/* of other kinds than device memory */
+/* Check a request for host memory or shared memory. */
 static noinline int alloc_check_kind(struct accmem_context *ctx,
 				     const struct accmem_alloc *req)
 {
@@ -165,20 +176,20 @@ static noinline int alloc_check_kind(struct accmem_context *ctx,
 		return -EINVAL;
 	if (!ctx->carveouts->host_mask)
 		return -EOPNOTSUPP;
-	/* it has two sides, of the same size */
+	/* Shared memory needs equal device and host memory: it cannot be resized. */
 	if (req->kind == ACCMEM_KIND_SHARED)
 		return req->flags & ACCMEM_ALLOC_RESIZABLE || req->reserve ||
 				       req->cache_mode != ACCMEM_CACHE_WB ?
 			       -EOPNOTSUPP :
 			       0;
-	/* there is nothing to choose from */
+	/* A device has only one carveout of host memory: no carveout may be chosen. */
 	return req->carveout || req->flags & (ALLOC_CLASSES |
 					      ACCMEM_ALLOC_CARVEOUT) ?
 		       -EINVAL :
 		       0;
 }
 
-/* as accmem_alloc_check(); @carveouts gets those that may serve the request */
+/* Check @req as accmem_alloc_check() does. @carveouts returns the carveouts to try. */
 static inline int alloc_check(struct accmem_context *ctx,
 			      const struct accmem_alloc *req, u32 *carveouts)
 {
@@ -206,9 +217,13 @@ static inline int alloc_check(struct accmem_context *ctx,
 }
 
 /**
- * accmem_alloc_check() - check what does not depend on sizes, nor on carveouts
+ * accmem_alloc_check() - check the fields that need no carveout
  * @ctx: the context
- * @req: the request; every field may hold anything
+ * @req: the request; no field has been checked
+ *
+ * Sizes and alignments are checked later, by accmem_alloc_layout().
+ *
+ * Context: Process context. Takes no lock.
  *
  * Return: 0, -EINVAL or -EOPNOTSUPP.
  */
@@ -221,9 +236,10 @@ int accmem_alloc_check(struct accmem_context *ctx,
 }
 
 /*
- * What is to grow, or has a side on the host, shares no granule; and a piece that moves
- * is a page of 2 MiB on either side, if there is one. An alignment that is none stays
- * one.
+ * Return the alignment that the layout has to respect. A buffer that reserves addresses
+ * to grow into, or that is shared with the host, must not share a granule with another
+ * buffer. Shared memory moves in pieces: a piece of 2 MiB needs that alignment on both
+ * sides. An invalid alignment is passed through, so that accmem_layout() rejects it.
  */
 static u64 alloc_alignment(const struct accmem_alloc *req)
 {
@@ -239,14 +255,17 @@ static u64 alloc_alignment(const struct accmem_alloc *req)
 }
 
 /**
- * accmem_alloc_layout() - what a request becomes
+ * accmem_alloc_layout() - compute the layout of a request in a carveout
  * @cv: the carveout
- * @req: the request, which has been checked
- * @page_policy: enum accmem_page_policy
- * @layout: out
+ * @req: the request, checked by accmem_alloc_check()
+ * @page_policy: enum accmem_page_policy, instead of the policy of @req
+ * @layout: out: the layout
  *
- * Return: as accmem_layout(); -EOPNOTSUPP where the carveout has not the cache mode;
- * -ENOSPC where it has not the addresses to grow into.
+ * Context: Process context. Takes no lock.
+ *
+ * Return: 0 or an error of accmem_layout(); -EOPNOTSUPP if the carveout does not
+ * support the cache mode; -ENOSPC if the reservation is larger than the address range
+ * of the carveout.
  */
 int accmem_alloc_layout(const struct accmem_carveout *cv,
 			const struct accmem_alloc *req, u32 page_policy,
@@ -267,14 +286,17 @@ int accmem_alloc_layout(const struct accmem_carveout *cv,
 }
 
 /**
- * accmem_alloc_check_fixed() - may a buffer have the address asked for?
+ * accmem_alloc_check_fixed() - check the address of an ACCMEM_ALLOC_FIXED request
  * @ctx: the context
  * @cv: the carveout
  * @req: the request, with ACCMEM_ALLOC_FIXED
- * @layout: what it becomes
+ * @layout: the layout of the request
  *
- * Return: 0; -EINVAL, -EEXIST as ACCMEM_IOC_ALLOC; -EADDRNOTAVAIL where the address may
- * be of what is free but hidden.
+ * Context: Process context. Takes and releases ctx->lock.
+ *
+ * Return: 0 if the addresses are free; -EINVAL or -EEXIST as ACCMEM_IOC_ALLOC;
+ * -EADDRNOTAVAIL if only freed buffers may occupy the addresses: buffers in the cache,
+ * or pending frees. accmem_reclaim_addresses() may free these.
  */
 int accmem_alloc_check_fixed(struct accmem_context *ctx,
 			     const struct accmem_carveout *cv,
@@ -309,7 +331,7 @@ static struct accmem_buffer *alloc_create_any(struct accmem_context *ctx,
 	return err ? ERR_PTR(err) : alloc_create(ctx, cv, req, layout);
 }
 
-/* once more where it may be of what is free but hidden */
+/* Check the address. If only freed buffers may occupy it, free them and check again. */
 static int alloc_find_fixed(struct accmem_context *ctx,
 			    const struct accmem_carveout *cv,
 			    const struct accmem_alloc *req,
@@ -324,7 +346,10 @@ static int alloc_find_fixed(struct accmem_context *ctx,
 	return err == -EADDRNOTAVAIL ? -EEXIST : err;
 }
 
-/* The cache would serve another address. */
+/*
+ * Create a buffer at a fixed address. The cache is not asked: its buffers have
+ * addresses.
+ */
 static struct accmem_buffer *alloc_fixed(struct accmem_context *ctx,
 					 struct accmem_carveout *cv,
 					 const struct accmem_alloc *req,
@@ -332,7 +357,10 @@ static struct accmem_buffer *alloc_fixed(struct accmem_context *ctx,
 {
 	int err = 0;
 
-	/* an address that excludes large pages, where they are only preferred */
+	/*
+	 * The address rules out large pages. The layout only prefers them: use normal
+	 * pages.
+	 */
 	if (layout->may_fall_back &&
 	    !IS_ALIGNED(req->address, layout->alignment))
 		err = accmem_alloc_layout(cv, req, ACCMEM_PAGE_NORMAL_ONLY,
@@ -342,7 +370,12 @@ static struct accmem_buffer *alloc_fixed(struct accmem_context *ctx,
 	return err ? ERR_PTR(err) : alloc_create_any(ctx, cv, req, layout);
 }
 
-/* what is kept is room that a large request had better see */
+/*
+ * A cached buffer can split the space that a large request needs: drain the cache
+ * first. READ_ONCE: the count is read without ctx->lock. A stale value costs at most a
+ * drain that frees nothing, or a missing drain; reclaim drains the cache again if
+ * the allocation fails.
+ */
 static void alloc_drain_cache(struct accmem_context *ctx,
 			      struct accmem_carveout *cv, u64 size)
 {
@@ -357,7 +390,7 @@ static struct accmem_buffer *alloc_anywhere(struct accmem_context *ctx,
 {
 	struct accmem_buffer *buf;
 
-	/* what is shared is not kept */
+	/* The cache never holds shared memory. */
 	buf = req->kind == ACCMEM_KIND_SHARED ?
 		      NULL :
 		      accmem_cache_take(ctx, cv, req, layout);
@@ -368,12 +401,14 @@ static struct accmem_buffer *alloc_anywhere(struct accmem_context *ctx,
 }
 
 /**
- * accmem_alloc_min_layout() - what can a request not do with less than?
+ * accmem_alloc_min_layout() - compute the smallest layout that satisfies a request
  * @cv: the carveout
- * @req: the request, which has been checked
- * @layout: out: the least that will do
+ * @req: the request, checked by accmem_alloc_check()
+ * @layout: out: the layout; with normal pages if large pages are only preferred
  *
- * Return: 0, or an error of ACCMEM_IOC_ALLOC that no memory would change.
+ * Context: Process context. Takes no lock.
+ *
+ * Return: 0, or an error of accmem_alloc_layout(). Freeing memory does not change it.
  */
 int accmem_alloc_min_layout(const struct accmem_carveout *cv,
 			    const struct accmem_alloc *req,
@@ -398,7 +433,7 @@ static struct accmem_buffer *alloc_in(struct accmem_context *ctx,
 
 	if (err)
 		return ERR_PTR(err);
-	/* what is at an address is not chosen; what is shared is not handed on */
+	/* A pending free is not used for a fixed address, nor for shared memory. */
 	if (stream && !(req->flags & ACCMEM_ALLOC_FIXED) &&
 	    req->kind != ACCMEM_KIND_SHARED) {
 		buf = accmem_pending_take(ctx, cv, stream, req, &layout);
@@ -411,8 +446,9 @@ static struct accmem_buffer *alloc_in(struct accmem_context *ctx,
 }
 
 /*
- * Of what carveouts have answered, what the caller is told: a limit before a lack of
- * memory, which can be waited for, before what can not. 0 for what no other carveout
+ * Rank the error of a carveout. If all carveouts fail, the caller gets the error of the
+ * highest rank: a limit, then a shortage that the caller can wait for, then a shortage
+ * that it cannot wait for. Rank 0 means success, or an error that no other carveout
  * would change.
  */
 static unsigned int alloc_rank(int err)
@@ -432,12 +468,14 @@ static unsigned int alloc_rank(int err)
 }
 
 /**
- * accmem_alloc_try() - allocate a buffer, unless that has to wait
+ * accmem_alloc_try() - allocate a buffer without sleeping for memory
  * @ctx: the context
- * @req: the request; every field may hold anything
- * @stream: of the context, with ACCMEM_ALLOC_STREAM; else NULL
+ * @req: the request; no field has been checked
+ * @stream: the stream of @ctx that @req names with ACCMEM_ALLOC_STREAM; else NULL
  *
- * Return: as accmem_alloc(), but -ENOSPC for a lack of device memory.
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ *
+ * Return: as accmem_alloc(), but -ENOSPC if device memory is short.
  */
 struct accmem_buffer *accmem_alloc_try(struct accmem_context *ctx,
 				       const struct accmem_alloc *req,
@@ -467,11 +505,13 @@ struct accmem_buffer *accmem_alloc_try(struct accmem_context *ctx,
 }
 
 /**
- * accmem_alloc_count_failure() - a request has failed for lack of memory
+ * accmem_alloc_count_failure() - count a request that found no memory
  * @ctx: the context
- * @req: the request, which has been checked
+ * @req: the request, checked by accmem_alloc_check()
  *
- * It counts where it was asked for first.
+ * The failure is counted in the carveout that was tried first.
+ *
+ * Context: Process context. Takes no lock.
  */
 void accmem_alloc_count_failure(struct accmem_context *ctx,
 				const struct accmem_alloc *req)
@@ -482,12 +522,16 @@ void accmem_alloc_count_failure(struct accmem_context *ctx,
 }
 
 /**
- * accmem_alloc_notify_failed() - a request has ended
+ * accmem_alloc_notify_failed() - wake waiters after a request failed
  * @ctx: the context
  * @req: the request
- * @buf: what became of it
+ * @buf: the result of the request: a buffer or an error
  *
- * One that fails may have had memory for a while, which was given back silently.
+ * A request that fails may have allocated memory for a short time and freed it again
+ * without waking a waiter. A waiter that tried in that time found no memory: this
+ * function wakes it.
+ *
+ * Context: Process context. Takes and releases accmem_waiters_lock.
  */
 void accmem_alloc_notify_failed(struct accmem_context *ctx,
 				const struct accmem_alloc *req,
@@ -502,13 +546,16 @@ void accmem_alloc_notify_failed(struct accmem_context *ctx,
 /**
  * accmem_alloc() - allocate a buffer
  * @ctx: the context
- * @req: the request; every field may hold anything
- * @stream: of the context, with ACCMEM_ALLOC_STREAM; else NULL
+ * @req: the request, without ACCMEM_ALLOC_WAIT; no field has been checked
+ * @stream: the stream of @ctx that @req names with ACCMEM_ALLOC_STREAM; else NULL
  *
- * Does not wait: it passes those who do.
+ * The call does not queue behind waiters. A request that is served while waiters sleep
+ * is counted as a bypass.
  *
- * Return: the buffer, at its address, for accmem_alloc_publish() or
- * accmem_alloc_discard(); or an error of ACCMEM_IOC_ALLOC.
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ *
+ * Return: the buffer, with its device address but not published; the caller passes it
+ * to accmem_alloc_publish() or accmem_alloc_discard(). Or an error of ACCMEM_IOC_ALLOC.
  */
 struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 				   const struct accmem_alloc *req,
@@ -533,13 +580,13 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 	return buf;
 }
 
-/* flags that leave open where it is, and what is there */
+/* Flags that restrict neither the offset nor the contents of the memory. */
 #define ALLOC_OPEN_FLAGS                                                    \
 	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 |                       \
 	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_RESIZABLE | ALLOC_CLASSES | \
 	 ACCMEM_ALLOC_CARVEOUT | ACCMEM_ALLOC_WAIT | ACCMEM_ALLOC_STREAM)
 
-/* any memory of its size will do that has the alignment */
+/* Return true if any memory of the right size and alignment satisfies the request. */
 static bool alloc_is_open(const struct accmem_alloc *req,
 			  const struct accmem_layout *layout)
 {
@@ -548,13 +595,16 @@ static bool alloc_is_open(const struct accmem_alloc *req,
 }
 
 /**
- * accmem_alloc_handoff_layout() - what may a request that waits be given as it is?
+ * accmem_alloc_handoff_layout() - find a layout that allows a handoff
  * @ctx: the context
- * @req: the request, which has been checked
- * @carveouts: where it can be served
- * @layout: out: what it becomes there
+ * @req: the request, checked by accmem_alloc_check()
+ * @carveouts: a mask of the carveouts that can serve the request
+ * @layout: out: the layout in the carveouts that are returned
  *
- * Return: in which of @carveouts; 0 where it has to be chosen for the request.
+ * Context: Process context. Takes no lock.
+ *
+ * Return: a mask of those @carveouts whose freed memory can be handed over as it is; 0
+ * if the allocator has to place the request.
  */
 u32 accmem_alloc_handoff_layout(struct accmem_context *ctx,
 				const struct accmem_alloc *req, u32 carveouts,
@@ -564,8 +614,7 @@ u32 accmem_alloc_handoff_layout(struct accmem_context *ctx,
 	struct accmem_carveout *cv;
 	u32 found = 0;
 
-	accmem_for_each_carveout(cv, ctx->carveouts)
-	{
+	accmem_for_each_carveout(cv, ctx->carveouts) {
 		if (!(carveouts & BIT(cv->index)) ||
 		    accmem_alloc_layout(cv, req, req->page_policy, &other) ||
 		    !alloc_is_open(req, &other))
@@ -579,9 +628,11 @@ u32 accmem_alloc_handoff_layout(struct accmem_context *ctx,
 }
 
 /**
- * accmem_alloc_publish() - the address of a buffer has been told
+ * accmem_alloc_publish() - publish a buffer whose address user space has received
  * @ctx: the context
- * @buf: the buffer; from here on other threads may free it
+ * @buf: the buffer; once published, another thread may free it
+ *
+ * Context: Process context. Takes and releases ctx->lock.
  */
 void accmem_alloc_publish(struct accmem_context *ctx, struct accmem_buffer *buf)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ALLOC: buffers for a request.
+ * ALLOC: find or create a buffer for a request.
  */
 #ifndef ACCMEM_ALLOC_H
 #define ACCMEM_ALLOC_H

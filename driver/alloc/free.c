@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * FREE.
+ * FREE: remove a buffer from its context and free its memory.
  *
- * A buffer loses its name, and waits then for what it is freed after, goes to the
- * context's cache, or is given back. What is found by its name under the context's lock
- * is the caller's alone from there on; nothing is allocated, so that FREE does not fail.
+ * FREE unpublishes the buffer under ctx->lock: from there on no other call can find it.
+ * The buffer then goes one of three ways:
  *
- * Locks: the context's, for a moment at a time.
+ * - It becomes a pending free, if its dependency has not signalled.
+ * - It enters the context's cache of freed buffers (vm/cache.c).
+ * - It is destroyed, and its memory is freed.
+ *
+ * FREE allocates nothing, so a lack of memory cannot make it fail.
+ *
+ * Locking: ctx->lock, for single steps.
  */
 #include <linux/kernel.h>
 
@@ -19,7 +24,9 @@
 #include "vm/lookup.h"
 #include "waitq/waiters.h"
 
-/* The address of a buffer goes that is not published, unless it has to wait. */
+/*
+ * Free an unpublished buffer's address. Return false if the buffer has to wait instead.
+ */
 static bool free_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
 	const struct accmem_dep none = {};
@@ -31,11 +38,11 @@ static bool free_remove(struct accmem_context *ctx, struct accmem_buffer *buf)
 	return true;
 }
 
-/* it begins to wait */
+/* Start the wait of a pending free, and wake waiters that may use it. */
 static void free_start(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
 	accmem_pending_start(buf);
-	/* a request on the stream may have it, and its charge */
+	/* A request on the same stream may reuse the pending memory and its charge. */
 	accmem_waiters_wake_freed(ctx->account->waiters, ctx->account->user);
 }
 
@@ -49,9 +56,11 @@ static void free_finish(struct accmem_context *ctx, struct accmem_buffer *buf,
 }
 
 /**
- * accmem_alloc_discard() - the address of a buffer could not be told
+ * accmem_alloc_discard() - free a buffer whose address user space did not receive
  * @ctx: the context
- * @buf: the buffer, which goes, or waits as it did before
+ * @buf: the buffer; it is destroyed, or becomes a pending free again
+ *
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
  */
 void accmem_alloc_discard(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
@@ -64,12 +73,14 @@ void accmem_alloc_discard(struct accmem_context *ctx, struct accmem_buffer *buf)
 }
 
 /**
- * accmem_alloc_find() - the buffer that a call may take
- * @ctx: the context, whose lock is held
- * @address: its device address
+ * accmem_alloc_find() - find the buffer at an address, to free or resize it
+ * @ctx: the context
+ * @address: the device address of the buffer
  *
- * Return: the buffer; -ENOENT when there is none, -EINVAL when @address is inside
- * one, -EBUSY when a REALLOC of it is in progress.
+ * Context: The caller holds ctx->lock.
+ *
+ * Return: the buffer; -ENOENT if there is no buffer, -EINVAL if @address is inside a
+ * buffer, -EBUSY if a REALLOC of the buffer is in progress.
  */
 struct accmem_buffer *accmem_alloc_find(struct accmem_context *ctx, u64 address)
 {
@@ -83,13 +94,17 @@ struct accmem_buffer *accmem_alloc_find(struct accmem_context *ctx, u64 address)
 }
 
 /**
- * accmem_free() - free a buffer by its name
+ * accmem_free() - free the buffer at an address
  * @ctx: the context
- * @address: its device address
- * @dep: what it waits for, with a reference that is taken over on success; may
- *	be open
+ * @address: the device address of the buffer
+ * @dep: the dependency that the free waits for; may be signalled already. On
+ *	success the function takes over its reference.
  *
- * Return: 0; an error of accmem_alloc_find(). Allocates nothing.
+ * Allocates nothing.
+ *
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ *
+ * Return: 0 or an error of accmem_alloc_find().
  */
 int accmem_free(struct accmem_context *ctx, u64 address,
 		const struct accmem_dep *dep)
@@ -114,10 +129,14 @@ int accmem_free(struct accmem_context *ctx, u64 address,
 }
 
 /**
- * accmem_alloc_replace() - a buffer takes the place of another
+ * accmem_alloc_replace() - publish a new buffer and free the old one
  * @ctx: the context
- * @old: a published buffer, which alone is the caller's; is freed
- * @fresh: a new buffer, which is published
+ * @old: a published buffer that is marked as resizing; it is freed
+ * @fresh: an unpublished buffer; it is published
+ *
+ * Both happen in one critical section: no other thread finds both buffers, or neither.
+ *
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
  */
 void accmem_alloc_replace(struct accmem_context *ctx, struct accmem_buffer *old,
 			  struct accmem_buffer *fresh)

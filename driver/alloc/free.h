@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * FREE, and the removal of buffers that ALLOC made.
+ * FREE: free a published buffer, or discard an unpublished one.
  */
 #ifndef ACCMEM_ALLOC_FREE_H
 #define ACCMEM_ALLOC_FREE_H

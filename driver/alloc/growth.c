@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A buffer that grows in place.
+ * Growth: enlarge a buffer without changing its device address.
  *
- * It grows by what lies right behind its memory, or, where addresses are mapped, by
- * memory from anywhere: its addresses have to go on, its memory need not.
+ * With identity translation a device address is an offset in the carveout: the buffer
+ * grows only if the memory right behind it is free. With mapped translation only the
+ * device addresses have to continue. The memory is extended in place if it can be, else
+ * memory from elsewhere is appended. A contiguous buffer gets new memory of the full
+ * size instead.
  *
- * Locks: the context's, for a moment at a time; accmem_bo.lock.
+ * On failure the buffer is unchanged.
+ *
+ * Locking: ctx->lock for single steps; bo->lock while the backing computes how much a
+ * mapping may show.
  */
 #include <linux/kernel.h>
 
@@ -17,16 +23,16 @@
 #include "vm/va.h"
 #include "waitq/waiters.h"
 
-/* what is added to a memory */
+/* A growth in progress, and the memory that it has allocated. */
 struct growth {
 	struct accmem_context *ctx;
 	struct accmem_buffer *buf;
-	u64 size; /* of the memory, when it has grown */
+	u64 size; /* of the buffer object, after the growth */
 	u32 page_size;
-	struct accmem_run behind; /* what lies right behind it, or */
-	struct accmem_bo *more; /* another memory, or NULL */
-	bool replaces; /* @more is to take the place of all there is */
-	bool insists; /* it fails if what it needs is not there */
+	struct accmem_run behind; /* memory right behind the bo, if @more is NULL */
+	struct accmem_bo *more; /* memory from elsewhere, or NULL */
+	bool replaces; /* @more replaces all runs of the bo */
+	bool insists; /* the buffer must not move: fail instead */
 };
 
 static bool growth_is_identity(const struct accmem_buffer *buf)
@@ -35,7 +41,7 @@ static bool growth_is_identity(const struct accmem_buffer *buf)
 	       ACCMEM_TRANSLATION_IDENTITY;
 }
 
-/* memory of @size bytes, anywhere */
+/* Allocate a buffer object of @size bytes at any offset. */
 static int growth_create(struct growth *g, u64 size)
 {
 	struct accmem_bo *bo = accmem_buffer_bo(g->buf);
@@ -63,14 +69,17 @@ static int growth_take(void *arg)
 	g->more = NULL;
 	if (err != -ENOSPC)
 		return err;
-	/* before it fails, all that is free but hidden is given back */
+	/* The caller frees cached buffers and pending frees before it fails. */
 	if (growth_is_identity(g->buf))
 		return g->insists ? -ENOSPC : ACCMEM_NO_ROOM;
 	g->replaces = g->buf->flags & ACCMEM_ALLOC_CONTIGUOUS;
 	return growth_create(g, g->replaces ? g->size : g->size - bo->size);
 }
 
-/* once more with nothing in its way that is free but hidden */
+/*
+ * Free the cached buffers and pending frees that may lie behind the buffer, pause the
+ * cleaner, and try again.
+ */
 static int growth_find_room(struct growth *g)
 {
 	struct accmem_carveout *cv = accmem_buffer_carveout(g->buf);
@@ -94,7 +103,7 @@ static int growth_get(struct growth *g)
 	return err == -ENOSPC ? ACCMEM_NO_ROOM : err;
 }
 
-/* how many device addresses it has with @size bytes */
+/* Return the number of device addresses that @buf needs for @size bytes of memory. */
 static u64 growth_addresses(const struct accmem_buffer *buf, u64 size)
 {
 	return accmem_carveout_addresses(accmem_buffer_carveout(buf), size,
@@ -102,10 +111,12 @@ static u64 growth_addresses(const struct accmem_buffer *buf, u64 size)
 }
 
 /**
- * accmem_growth_place() - give a buffer the device addresses of another size
- * @ctx: the context, whose lock is held
- * @buf: the buffer, alone in its place
- * @size: bytes of its memory; what is reserved counts besides
+ * accmem_growth_place() - resize the device address range of a buffer
+ * @ctx: the context
+ * @buf: the buffer; no other buffer shares its address range
+ * @size: the bytes of memory of the buffer; addresses that it reserved are added
+ *
+ * Context: The caller holds ctx->lock.
  *
  * Return: as accmem_va_resize().
  */
@@ -126,7 +137,7 @@ static int growth_lock_place(struct accmem_context *ctx,
 	return err ? ACCMEM_NO_ROOM : 0;
 }
 
-/* is a buffer behind it in the way, which is not free? */
+/* Return true if a published buffer occupies addresses that the growth needs. */
 static bool growth_is_blocked(struct accmem_context *ctx,
 			      struct accmem_buffer *buf, u64 size)
 {
@@ -140,13 +151,15 @@ static bool growth_is_blocked(struct accmem_context *ctx,
 	return err == -EEXIST;
 }
 
-/* once more without what is behind it and free, but hidden */
+/*
+ * Extend the address range. If only freed buffers are in the way, free them and retry.
+ */
 static int growth_find_place(struct accmem_context *ctx,
 			     struct accmem_buffer *buf, u64 size)
 {
 	int err;
 
-	/* those of a reservation are there from the beginning */
+	/* Reserved addresses have belonged to the buffer since its allocation. */
 	if (size <= buf->va->size)
 		return 0;
 	err = growth_lock_place(ctx, buf, size);
@@ -156,7 +169,10 @@ static int growth_find_place(struct accmem_context *ctx,
 	return growth_lock_place(ctx, buf, size);
 }
 
-/* with identity translation, whose memory it is decides whose address */
+/*
+ * With identity translation the addresses follow from the memory: extend the address
+ * range.
+ */
 static void growth_follow(struct growth *g)
 {
 	u64 size = accmem_buffer_bo(g->buf)->size;
@@ -166,7 +182,7 @@ static void growth_follow(struct growth *g)
 		WARN_ON_ONCE(accmem_growth_place(g->ctx, g->buf, size));
 }
 
-/* what was taken behind the buffer's memory becomes a part of it */
+/* Append the memory right behind the buffer object to it. */
 static void growth_extend(struct growth *g)
 {
 	struct accmem_bo *bo = accmem_buffer_bo(g->buf);
@@ -177,7 +193,7 @@ static void growth_extend(struct growth *g)
 	spin_unlock(&g->ctx->lock);
 }
 
-/* what was taken elsewhere becomes a part of it, or all of it */
+/* Append memory from elsewhere to the buffer object, or replace its runs. */
 static int growth_join(struct growth *g)
 {
 	struct accmem_bo *bo = accmem_buffer_bo(g->buf);
@@ -220,8 +236,9 @@ static int growth_take_more(struct growth *g)
 }
 
 /*
- * What the memory is to have at least. A mapping from when it was longer may show all
- * of a page of 2 MiB with one entry, so that the memory has to have all of it.
+ * Return the size to grow to. If the buffer object was longer before, a mapping may
+ * still show a whole page of 2 MiB with one entry: the buffer object has to own all of
+ * that page.
  */
 static u64 growth_size(struct accmem_bo *bo, u64 size)
 {
@@ -236,16 +253,20 @@ static u64 growth_size(struct accmem_bo *bo, u64 size)
 }
 
 /**
- * accmem_growth_make() - let a buffer grow in place
+ * accmem_growth_make() - grow a buffer in place
  * @ctx: the context
- * @buf: the buffer, which is marked as resizing. Sleeps.
- * @page_size: of what is added, in bytes
- * @insists: it does not get another address instead
- * @size: in: bytes that its memory is to have; out: that it has, on success, at least as
- *	many
+ * @buf: the buffer, marked as resizing
+ * @page_size: the page size of the memory that is added, in bytes
+ * @insists: the caller does not move the buffer if it cannot grow in place
+ * @size: in: the bytes of memory that the buffer needs; out: the bytes that it has
+ *	after success, which may be more
  *
- * Return: 0; ACCMEM_NO_ROOM where what lies behind it is in the way; -ENOMEM; -EDQUOT;
- * -EINTR. On failure it is what it was.
+ * On failure the buffer is unchanged.
+ *
+ * Context: Process context. Takes and releases ctx->lock and bo->lock. May sleep.
+ *
+ * Return: 0; ACCMEM_NO_ROOM if the buffer cannot grow at its address; -ENOMEM; -EDQUOT;
+ * -EINTR.
  */
 int accmem_growth_make(struct accmem_context *ctx, struct accmem_buffer *buf,
 		       u32 page_size, bool insists, u64 *size)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Functions that only alloc/ uses.
+ * Functions of alloc/ that other folders do not call.
  */
 #ifndef ACCMEM_ALLOC_INTERNAL_H
 #define ACCMEM_ALLOC_INTERNAL_H
@@ -17,7 +17,7 @@ struct accmem_stream;
 struct xarray;
 
 /* growth.c */
-#define ACCMEM_NO_ROOM (-EXFULL) /* not in place: no error of a call */
+#define ACCMEM_NO_ROOM (-EXFULL) /* cannot grow in place; internal */
 
 /* reclaim.c */
 int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,

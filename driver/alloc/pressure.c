@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contexts that give memory back when others wait for it.
+ * Pressure: notify contexts that can free memory for waiters.
  *
- * A shortage begins with the first waiter that sleeps for lack of memory, and ends
- * with the last. A context that has registered is told of it once, by poll() of its
- * file and by an eventfd, and then again for waiters that come after it has asked how
- * much is wanted. Who is about to wait tells the others, one at a time.
+ * A context registers with ACCMEM_IOC_PRESSURE. A shortage begins when the first waiter
+ * sleeps because memory is short, and ends with the last of these waiters. Each
+ * registered context is notified once in a shortage, through poll() of its file and its
+ * eventfd. It is notified again only after it has queried the shortfall. A context is
+ * not notified about its own waiters. A waiter notifies the clients before it sleeps,
+ * one at a time.
  *
- * Locks: a context's own, which guards its eventfd, > that of all waiters. Whoever polls
- * runs functions of others', as many as they like, so that nobody is signalled under
- * the latter.
+ * Locking: shrink.lock of a context guards its eventfd. accmem_waiters_lock guards the
+ * list of clients and their other fields, and nests inside shrink.lock. A wake-up calls
+ * the functions of any number of pollers: pressure_signal() runs without
+ * accmem_waiters_lock.
  */
 #include <linux/eventfd.h>
 #include <linux/fs.h>
@@ -23,7 +26,7 @@
 #include "vm/context.h"
 #include "waitq/waiters.h"
 
-/* do others wait? */
+/* Return true if other contexts wait for memory. */
 static bool pressure_is_wanted(const struct accmem_context *ctx)
 {
 	const struct accmem_waiters *ws = ctx->account->waiters;
@@ -31,7 +34,10 @@ static bool pressure_is_wanted(const struct accmem_context *ctx)
 	return ws->nr_starved > ctx->account->nr_starved;
 }
 
-/* was it told of what is the case now, and has it not asked since? */
+/*
+ * Return true if the context was notified of this shortage and has not queried it
+ * since.
+ */
 static bool pressure_is_told(const struct accmem_context *ctx)
 {
 	return ctx->shrink.notified_seq ==
@@ -39,7 +45,10 @@ static bool pressure_is_told(const struct accmem_context *ctx)
 	       !ctx->shrink.queried;
 }
 
-/* it is readable from here on; pressure_signal() follows */
+/*
+ * Mark the context as notified: poll() reports it as readable. pressure_signal()
+ * follows.
+ */
 static void pressure_mark(struct accmem_context *ctx)
 {
 	struct accmem_pressure_client *shrink = &ctx->shrink;
@@ -61,8 +70,9 @@ static void pressure_signal(struct accmem_context *ctx)
 }
 
 /*
- * Looks at one context, which is behind all others then; with a reference where it is to
- * be signalled. False when there is none.
+ * Check the first client and move it to the tail of the list. If it has to be
+ * signalled, mark it and return it in @told with a reference. Return false if there is
+ * no client.
  */
 static bool pressure_look(struct accmem_waiters *ws,
 			  struct accmem_context **told)
@@ -101,11 +111,17 @@ static bool pressure_tell_next(struct accmem_waiters *ws)
 }
 
 /**
- * accmem_pressure_notify() - tell others that a context is about to wait for memory
- * @ctx: the context, which is counted as one that is short. Sleeps.
+ * accmem_pressure_notify() - notify the clients that a context is about to wait
+ * @ctx: the context; its waiter is counted in nr_starved already
  *
- * Whoever looks at the same time looks at others: together all are looked at, after
- * the last one was counted.
+ * Two concurrent callers rotate the same list: each checks a part of the clients.
+ * Together they check every client after both waiters were counted.
+ *
+ * The number of clients is read without accmem_waiters_lock (READ_ONCE). A client that
+ * registers later checks for waiters itself.
+ *
+ * Context: Process context. Takes and releases shrink.lock of other contexts and
+ * accmem_waiters_lock. May sleep.
  */
 void accmem_pressure_notify(struct accmem_context *ctx)
 {
@@ -116,7 +132,10 @@ void accmem_pressure_notify(struct accmem_context *ctx)
 		cond_resched();
 }
 
-/* true where others wait already, and the context is to be signalled */
+/*
+ * Register a client. Return true if others wait already and the context has to be
+ * signalled.
+ */
 static bool pressure_register(struct accmem_context *ctx)
 {
 	struct accmem_waiters *ws = ctx->account->waiters;
@@ -145,7 +164,9 @@ static void pressure_unregister(struct accmem_context *ctx)
 	}
 }
 
-/* NULL for none; the caller puts the eventfd that is returned */
+/*
+ * Replace the eventfd (NULL: no eventfd). The caller puts the eventfd that is returned.
+ */
 static struct eventfd_ctx *pressure_set_eventfd(struct accmem_context *ctx,
 						struct eventfd_ctx *eventfd)
 {
@@ -155,8 +176,11 @@ static struct eventfd_ctx *pressure_set_eventfd(struct accmem_context *ctx,
 }
 
 /**
- * accmem_pressure_end() - a context ends
+ * accmem_pressure_end() - unregister a context that ends
  * @ctx: the context
+ *
+ * Context: Process context. Takes and releases ctx->shrink.lock and
+ * accmem_waiters_lock. May sleep.
  */
 void accmem_pressure_end(struct accmem_context *ctx)
 {
@@ -172,7 +196,7 @@ void accmem_pressure_end(struct accmem_context *ctx)
 		eventfd_ctx_put(old);
 }
 
-/* the eventfd that a call names, or NULL */
+/* Return the eventfd that the request names, NULL if it names none, or an error. */
 static struct eventfd_ctx *pressure_eventfd(const struct accmem_pressure *req)
 {
 	if (!(req->flags & ACCMEM_PRESSURE_REGISTER))
@@ -180,7 +204,7 @@ static struct eventfd_ctx *pressure_eventfd(const struct accmem_pressure *req)
 	return req->fd == -1 ? NULL : eventfd_ctx_fdget(req->fd);
 }
 
-/* true where the context is to be signalled */
+/* Execute a request. Return true if the context has to be signalled. */
 static bool pressure_do(struct accmem_context *ctx, struct accmem_pressure *req)
 {
 	bool told = false;
@@ -197,9 +221,13 @@ static bool pressure_do(struct accmem_context *ctx, struct accmem_pressure *req)
 }
 
 /**
- * accmem_pressure_query() - what others wait for, and be told of it
+ * accmem_pressure_query() - query the shortfall, register or unregister a context
  * @ctx: the context
- * @req: the request, whose flags are known ones. Sleeps.
+ * @req: the request, with known flags; out: the shortfall and the number of
+ *	waiters
+ *
+ * Context: Process context. Takes and releases ctx->shrink.lock and
+ * accmem_waiters_lock. May sleep.
  *
  * Return: 0 or an error of ACCMEM_IOC_PRESSURE.
  */
@@ -229,9 +257,11 @@ int accmem_pressure_query(struct accmem_context *ctx,
 }
 
 /**
- * accmem_pressure_show() - what fdinfo says of a context's waiters, and of others
- * @m: where to
+ * accmem_pressure_show() - print the waiters and the shortfall of a context to fdinfo
+ * @m: the seq_file
  * @ctx: the context
+ *
+ * Context: Process context. Takes and releases accmem_waiters_lock.
  */
 void accmem_pressure_show(struct seq_file *m, struct accmem_context *ctx)
 {
@@ -249,11 +279,14 @@ void accmem_pressure_show(struct seq_file *m, struct accmem_context *ctx)
 }
 
 /**
- * accmem_pressure_poll() - poll of a device's file
+ * accmem_pressure_poll() - implement poll() of a device file
  * @file: the file
- * @table: who polls
+ * @table: the poll table of the caller
  *
- * Return: readable when others wait, and its context has not asked yet.
+ * Context: Process context. Takes and releases accmem_waiters_lock.
+ *
+ * Return: EPOLLIN | EPOLLRDNORM if other contexts wait and the context was notified but
+ * has not queried the shortfall yet; else 0.
  */
 __poll_t accmem_pressure_poll(struct file *file,
 			      struct poll_table_struct *table)

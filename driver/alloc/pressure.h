@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Events for contexts when others wait for memory.
+ * Pressure: notify contexts that can free memory for waiters.
  */
 #ifndef ACCMEM_ALLOC_PRESSURE_H
 #define ACCMEM_ALLOC_PRESSURE_H

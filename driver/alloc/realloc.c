@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * REALLOC: a buffer gets another size, in place or at another address.
+ * REALLOC: resize a buffer in place, or move it to another address.
  *
- * A buffer that is being resized is marked: FREE and another REALLOC of it are
- * refused meanwhile, QUERY and mmap go on. A buffer with a memory of its own grows
- * where its addresses and, with identity translation, its memory can go on. Anything
- * else becomes a new buffer, with what fits of the old one's bytes, which takes the old
- * one's place; that is freed.
+ * accmem_realloc_prepare() marks the buffer as resizing: FREE and another REALLOC of it
+ * fail with -EBUSY, QUERY and mmap still work. A buffer with memory of its own grows in
+ * place if its addresses can be extended and, with identity translation, the memory
+ * behind it is free (growth.c). Otherwise a new buffer is allocated, the bytes that fit
+ * are copied, and the new buffer replaces the old one, which is freed.
  *
- * All that can fail comes before the answer to the caller. What follows changes
- * names, or gives memory back; only a split may still find no memory for itself,
- * and has changed nothing then.
+ * The answer goes to user space after prepare. accmem_realloc_commit() then only
+ * changes names or frees memory. It can fail in one case: a shrink needs memory to
+ * split the buffer object, and finds none. The buffer is unchanged then.
+ * accmem_realloc_cancel() undoes prepare.
  *
- * Locks: the context's, for a moment at a time.
+ * Locking: ctx->lock for single steps; bo->lock while a buffer object is split.
  */
 #include <linux/kernel.h>
 
@@ -34,7 +35,7 @@ static u64 realloc_offset_of(const struct accmem_buffer *buf)
 	return buf->address - buf->va->start;
 }
 
-/* the buffer, marked */
+/* Find the buffer at @address and mark it as resizing. */
 static struct accmem_buffer *realloc_mark(struct accmem_context *ctx,
 					  u64 address)
 {
@@ -63,10 +64,13 @@ static struct accmem_buffer *realloc_begin(struct accmem_context *ctx,
 	return buf;
 }
 
-/* in place, or not at all */
+/* Grow the buffer in place. */
 static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
 {
-	/* with larger pages than before, the first may lie as it likes */
+	/*
+	 * If the old size is no multiple of the page size, the memory that is added
+	 * starts inside a page: its alignment does not matter.
+	 */
 	u32 page_size = IS_ALIGNED(r->old_size, r->layout.page_size) ?
 				r->layout.page_size :
 				ACCMEM_GRANULE;
@@ -75,7 +79,10 @@ static int realloc_grow(struct accmem_context *ctx, struct accmem_resize *r)
 				  &r->layout.footprint);
 }
 
-/* what the buffer is from here on, if @r says so, or what it has */
+/*
+ * End the resize. The buffer gets the layout and the length of @r, or keeps its own if
+ * @r is NULL.
+ */
 static void realloc_finish(struct accmem_context *ctx,
 			   struct accmem_buffer *buf,
 			   const struct accmem_resize *r)
@@ -114,7 +121,7 @@ static void realloc_lock_finish(struct accmem_context *ctx,
 					  ctx->account->user);
 }
 
-/* -EAGAIN if it has to be tried again */
+/* Split @bo at @size. Return -EAGAIN if the caller has to try again. */
 static int realloc_split(struct accmem_context *ctx, struct accmem_buffer *buf,
 			 struct accmem_bo *rest, u64 size)
 {
@@ -139,7 +146,9 @@ static int realloc_split(struct accmem_context *ctx, struct accmem_buffer *buf,
 	return 0;
 }
 
-/* gives memory back down to @size; settles the buffer, unless that fails */
+/*
+ * Free the memory beyond @size and end the resize. On failure the buffer stays marked.
+ */
 static int realloc_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 			  u64 size, const struct accmem_resize *r)
 {
@@ -160,12 +169,14 @@ static int realloc_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 		accmem_bo_split_finish(bo, rest);
 	if (err && err != -ENODATA)
 		return err;
-	/* from here on it may be resized again, or go */
+	/* From here on the buffer may be resized again or freed. */
 	realloc_lock_finish(ctx, buf, r);
 	return 0;
 }
 
-/* it is what it was, but for memory that could not be given back */
+/*
+ * End the resize with the old size. Memory that cannot be freed stays with the buffer.
+ */
 static void realloc_undo(struct accmem_context *ctx, struct accmem_buffer *buf,
 			 u64 size)
 {
@@ -174,7 +185,7 @@ static void realloc_undo(struct accmem_context *ctx, struct accmem_buffer *buf,
 		realloc_lock_finish(ctx, buf, NULL);
 }
 
-/* what was beyond the old end of it, and what is new, is zero and present */
+/* Zero the bytes beyond the old end, and populate the memory that was added. */
 static int realloc_make_ready(struct accmem_resize *r)
 {
 	struct accmem_buffer *buf = r->buf;
@@ -192,7 +203,10 @@ static int realloc_make_ready(struct accmem_resize *r)
 	return err;
 }
 
-/* Is memory that was freed before its time, and may be in use by that, in it? */
+/*
+ * Return true if the memory was freed with a dependency that has not signalled: work on
+ * that stream may still access the memory.
+ */
 static bool realloc_has_dep(const struct accmem_buffer *buf)
 {
 	const struct accmem_dep *dep = &buf->pending.deps[0];
@@ -229,13 +243,14 @@ static int realloc_in_place(struct accmem_context *ctx, struct accmem_resize *r)
 	return err ?: realloc_make_ready(r);
 }
 
-/* the bytes that fit; @fresh counts as one that somebody has written to */
+/* Copy the bytes that fit. The new buffer object counts as mapped: it contains data. */
 static int realloc_copy(struct accmem_context *ctx, struct accmem_resize *r)
 {
 	struct accmem_bo *to = accmem_buffer_bo(r->fresh);
 	u64 size = min(r->buf->layout.usable, r->fresh->layout.usable);
 
 	spin_lock(&ctx->lock);
+	/* WRITE_ONCE: accmem_bo_was_mapped() reads it without ctx->lock. */
 	WRITE_ONCE(to->mapped, true);
 	spin_unlock(&ctx->lock);
 	r->copied = size;
@@ -255,9 +270,12 @@ static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
 		r->fresh = NULL;
 		return err;
 	}
-	/* one that is shorter than the buffer says nothing now, and is kept */
+	/* realloc_request() drops a reservation shorter than the length: restore it. */
 	r->fresh->reserve = r->buf->reserve;
-	/* a pin is the reason that is told where nothing else is in the way */
+	/*
+	 * A pin is reported only if nothing else prevents the move: this check comes
+	 * last.
+	 */
 	if (accmem_bo_is_pinned(accmem_buffer_bo(r->buf)))
 		err = -EBUSY;
 	else
@@ -269,7 +287,7 @@ static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
 	return err;
 }
 
-/* the ALLOC that would lead to what the buffer is to be */
+/* Return the ALLOC request that describes the resized buffer. */
 static struct accmem_alloc realloc_request(const struct accmem_buffer *buf,
 					   u64 length)
 {
@@ -285,7 +303,7 @@ static struct accmem_alloc realloc_request(const struct accmem_buffer *buf,
 	};
 }
 
-/* what had to do with normal pages goes on with them */
+/* A buffer that was allocated with normal pages as a fallback keeps normal pages. */
 static u32 realloc_policy(const struct accmem_buffer *buf)
 {
 	if (buf->page_policy == ACCMEM_PAGE_HUGE_FIRST &&
@@ -316,13 +334,15 @@ static int realloc_resize(struct accmem_context *ctx,
 }
 
 /**
- * accmem_realloc_prepare() - find, or make, what a buffer is to become
+ * accmem_realloc_prepare() - grow a buffer, or allocate its replacement
  * @ctx: the context
- * @req: the request; its length may be anything
+ * @req: the request; its flags have been checked, its length has not
  * @r: out: the REALLOC in progress, for accmem_realloc_commit() or
  *	accmem_realloc_cancel()
  *
- * Return: 0; an error of ACCMEM_IOC_REALLOC, and the buffer is what it was.
+ * Context: Process context. Takes and releases ctx->lock and bo->lock. May sleep.
+ *
+ * Return: 0; an error of ACCMEM_IOC_REALLOC, and the buffer is unchanged.
  */
 int accmem_realloc_prepare(struct accmem_context *ctx,
 			   const struct accmem_realloc *req,
@@ -346,10 +366,14 @@ int accmem_realloc_prepare(struct accmem_context *ctx,
 }
 
 /**
- * accmem_realloc_describe() - what a buffer will be when it has been resized
- * @r: after accmem_realloc_prepare()
- * @req: out: the answer. A fault meanwhile may make the footprint more, by a part
- *	of 2 MiB.
+ * accmem_realloc_describe() - fill in the answer of a REALLOC in progress
+ * @r: the REALLOC, after accmem_realloc_prepare()
+ * @req: out: the answer
+ *
+ * A fault between this call and accmem_realloc_commit() may raise the footprint, by
+ * less than 2 MiB.
+ *
+ * Context: Process context. Takes no lock.
  */
 void accmem_realloc_describe(const struct accmem_resize *r,
 			     struct accmem_realloc *req)
@@ -374,11 +398,13 @@ void accmem_realloc_describe(const struct accmem_resize *r,
 }
 
 /**
- * accmem_realloc_commit() - make it so
+ * accmem_realloc_commit() - complete a REALLOC
  * @ctx: the context
- * @r: after accmem_realloc_prepare(). Sleeps.
+ * @r: the REALLOC, after accmem_realloc_prepare()
  *
- * Return: 0; -ENOMEM, and the buffer is what it was.
+ * Context: Process context. Takes and releases ctx->lock and bo->lock. May sleep.
+ *
+ * Return: 0; -ENOMEM, and the buffer is unchanged.
  */
 int accmem_realloc_commit(struct accmem_context *ctx, struct accmem_resize *r)
 {
@@ -404,7 +430,9 @@ int accmem_realloc_commit(struct accmem_context *ctx, struct accmem_resize *r)
 /**
  * accmem_realloc_cancel() - undo accmem_realloc_prepare()
  * @ctx: the context
- * @r: after accmem_realloc_prepare(). Sleeps.
+ * @r: the REALLOC, after accmem_realloc_prepare()
+ *
+ * Context: Process context. Takes and releases ctx->lock and bo->lock. May sleep.
  */
 void accmem_realloc_cancel(struct accmem_context *ctx, struct accmem_resize *r)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * REALLOC: a buffer grows, shrinks or moves.
+ * REALLOC: resize a buffer in place, or move it.
  */
 #ifndef ACCMEM_ALLOC_REALLOC_H
 #define ACCMEM_ALLOC_REALLOC_H

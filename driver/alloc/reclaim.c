@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is tried before a request for memory fails.
+ * Reclaim: free memory for a request before the request fails.
  *
- * One that fails for lack of memory is tried again when what the caches of the device
- * have of the carveout has been given back, a few at a time, and quarantined memory
- * has been looked at; one that fails over a limit when the caches of the user have
- * been emptied. They are not
- * emptied for more than what is free together with what they hold. At last the
- * cleaner is made to hold nothing: what it holds may be the room that is left,
- * or that of a folio that is charged already. A request that finds a limit behind the
- * lack of memory, or the other way about, begins once more.
+ * accmem_reclaim_retry() calls a function that allocates. After each failure it does
+ * one step and calls the function again. The steps belong to three stages:
  *
- * One that fails for lack of device addresses, or of host memory for the other side of
- * shared memory, is tried again when frees that are due, and what its own context keeps
- * or has in quarantine, have given theirs back. No cache has host memory.
+ * - RECLAIM_OWN finishes due frees, drains the own cache and scans the quarantine.
+ * - RECLAIM_CACHES drains the caches of the device (memory is short) or of the user (a
+ *   limit is reached). The request fails here if free and cached memory do not suffice,
+ *   or if other caches cannot have the resource (addresses, the host side).
+ * - RECLAIM_CLEANER pauses the cleaner, whose chunk may split the free memory.
  *
- * Locks: accmem_device.drain_lock while what one context keeps is given back, 16 buffers
- * at most, which were never mapped: what one drains, another one neither finds nor sees
- * as free before. Nobody waits for a lock that depends on what other contexts do.
+ * If a limit follows a shortage, or a shortage a limit, the stages begin again.
+ *
+ * Locking: dev->drain_lock while a cache is drained (at most 16 buffers, never mapped).
+ * A context that finds a cache empty then also finds its memory free.
  */
 #include <linux/capability.h>
 #include <linux/kernel.h>
@@ -36,27 +33,27 @@
 #include "vm/slab.h"
 
 #define RECLAIM_PAUSE_MIN \
-	((u64)SZ_256K) /* requests that see what the cleaner has */
+	((u64)SZ_256K) /* requests that pause the cleaner first */
 #define RECLAIM_BUFFERS \
-	128u /* drained, or frees finished, before the next try */
-#define RECLAIM_DUE 4096u /* frees of anybody, for addresses of one's own */
-#define RECLAIM_LOOKS 256u /* at quarantined memory of others */
-#define RECLAIM_TURNS 2u /* from memory to a limit, or back */
-#define RECLAIM_PAUSES 8u /* of the cleaner, if it does not keep them */
+	128u /* buffers drained, or frees finished, before a try */
+#define RECLAIM_DUE 4096u /* due frees that are finished for device addresses */
+#define RECLAIM_LOOKS 256u /* quarantined bos of other contexts that are checked */
+#define RECLAIM_TURNS 2u /* changes of the reason, from a shortage to a limit or back */
+#define RECLAIM_PAUSES 8u /* pauses of the cleaner, if pauses time out */
 
 /**
- * struct reclaim - how far a request has got that finds no memory
- * @size: bytes that it needs
- * @cv: where it needs them
- * @accounts: whose caches are drained
- * @cached: of which carveout; NULL for all
- * @next: the next of these
- * @reason: the error for which they were chosen
- * @turns: how often there was another error after it
- * @stage: what is done next
- * @paused: the cleaner holds nothing
- * @pauses: how often it was made to
- * @seq: of the last time
+ * struct reclaim - the progress of a request that found no memory
+ * @size: bytes that the request needs
+ * @cv: the carveout that it needs them in
+ * @accounts: the accounts whose caches are drained
+ * @cached: the carveout whose buffers are drained; NULL for all carveouts
+ * @next: the number of the next account to drain
+ * @reason: the error that @accounts and @cached were chosen for
+ * @turns: how often a later error differed from @reason
+ * @stage: the stage of the next step
+ * @paused: the cleaner is paused for this request
+ * @pauses: how often the cleaner was paused
+ * @seq: the cookie of the last accmem_clear_pause()
  */
 struct reclaim {
 	u64 size;
@@ -72,13 +69,13 @@ struct reclaim {
 	unsigned int seq;
 };
 
-/* a lack of what caches of others have nothing of */
+/* Return true if draining the caches of other contexts cannot help. */
 static inline bool reclaim_is_own(int err)
 {
 	return err == -EADDRNOTAVAIL || err == -ENOBUFS;
 }
 
-/* does any cache hold anything of a carveout? */
+/* Return true if any cache holds memory of the carveout. */
 static bool reclaim_has_cached(struct accmem_carveout *cv)
 {
 	struct accmem_counters sum;
@@ -87,13 +84,13 @@ static bool reclaim_has_cached(struct accmem_carveout *cv)
 	return sum.cached > 0;
 }
 
-/* how many pieces of memory a context kept */
+/* Drain the cache of a context. Return the number of buffers that were freed. */
 static unsigned int reclaim_drain(struct accmem_context *ctx,
 				  const struct accmem_carveout *cv)
 {
 	unsigned int nr;
 
-	/* one that is being killed fails, whatever there is */
+	/* A caller that is being killed fails anyway: it does not have to drain. */
 	if (mutex_lock_killable(&ctx->carveouts->drain_lock))
 		return 0;
 	nr = accmem_cache_drain(ctx, cv);
@@ -102,8 +99,10 @@ static unsigned int reclaim_drain(struct accmem_context *ctx,
 }
 
 /**
- * accmem_reclaim_end() - give back what a context keeps, for good
- * @ctx: the context, without a file, which others find still. Sleeps.
+ * accmem_reclaim_end() - drain the cache of a context that ends
+ * @ctx: the context; its file is closed, but its account still refers to it
+ *
+ * Context: Process context. Takes and releases ctx->carveouts->drain_lock. May sleep.
  */
 void accmem_reclaim_end(struct accmem_context *ctx)
 {
@@ -112,7 +111,7 @@ void accmem_reclaim_end(struct accmem_context *ctx)
 	mutex_unlock(&ctx->carveouts->drain_lock);
 }
 
-/* with what others drain at the moment */
+/* Return the free bytes. The lock waits for other drains: their memory is included. */
 static u64 reclaim_free_bytes(struct accmem_carveout *cv)
 {
 	u64 bytes;
@@ -124,7 +123,10 @@ static u64 reclaim_free_bytes(struct accmem_carveout *cv)
 	return bytes;
 }
 
-/* caches of others, until enough came back to try again; false at the end */
+/*
+ * Drain caches, from account *@next on, until RECLAIM_BUFFERS buffers are freed. Return
+ * false after the last account.
+ */
 static bool reclaim_drain_caches(struct xarray *accounts,
 				 const struct accmem_carveout *cv,
 				 unsigned long *next)
@@ -144,10 +146,11 @@ static bool reclaim_drain_caches(struct xarray *accounts,
 }
 
 /*
- * May frees that are due be of use? At a limit, and for an address, those of the user
- * alone are: who has none does not finish what others free. But where folios have
- * owners, what a request is charged depends on what is free; and where addresses are
- * memory, they may be anybody's.
+ * Return true if finishing due frees may help the request. For a limit or an address
+ * only the frees of the same user help: a user without pending frees does not finish
+ * those of others. There are two exceptions. In a carveout whose folios have owners,
+ * the charge of a request depends on the memory that is free. With identity
+ * translation, an address may be occupied by the memory of any user.
  */
 static bool reclaim_wants_due(struct accmem_context *ctx,
 			      const struct accmem_carveout *cv, int err)
@@ -158,23 +161,25 @@ static bool reclaim_wants_due(struct accmem_context *ctx,
 	       atomic64_read(&ctx->account->user->pending);
 }
 
-/* what costs nobody else anything */
+/* Free the memory that the context itself holds, and check quarantined memory. */
 static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 {
 	struct accmem_carveout *cv;
 
 	reclaim_drain(ctx, r->cached);
 	accmem_slab_reap(ctx);
-	accmem_for_each_carveout(cv, ctx->carveouts)
-	{
-		/* quarantined memory elsewhere is charged, too */
+	accmem_for_each_carveout(cv, ctx->carveouts) {
+		/* For a limit all carveouts count: quarantined memory stays charged. */
 		if (!r->cached || r->cached == cv)
 			accmem_quarantine_scan_account(cv, ctx->account);
 	}
 	accmem_quarantine_scan_force(r->cv, RECLAIM_LOOKS);
 }
 
-/* false when nothing was hidden at the last attempt */
+/*
+ * Pause the cleaner, or pause it again. Return false if the last try saw all free
+ * memory, or after RECLAIM_PAUSES pauses.
+ */
 static bool reclaim_pause_cleaner(struct reclaim *r)
 {
 	struct accmem_carveout *cv = r->cv;
@@ -192,7 +197,7 @@ static bool reclaim_pause_cleaner(struct reclaim *r)
 	return true;
 }
 
-/* whose caches, of what, and from the first on */
+/* Choose the caches to drain for @err, and start with the first account. */
 static void reclaim_begin(struct accmem_context *ctx, struct reclaim *r,
 			  int err)
 {
@@ -205,7 +210,7 @@ static void reclaim_begin(struct accmem_context *ctx, struct reclaim *r,
 	r->next = 0;
 }
 
-/* Does what may help next; false when nothing is left to try. */
+/* Do the next step. Return false if no step is left. */
 static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 {
 	if (r->stage > RECLAIM_OWN && err != r->reason &&
@@ -219,7 +224,10 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 		if (reclaim_wants_due(ctx, r->cv, err) &&
 		    accmem_pending_finish_some(ctx->due, RECLAIM_BUFFERS))
 			return true;
-		/* what was due may be in quarantine, which is looked at now */
+		/*
+		 * Frees that were due may have entered the quarantine, which is scanned
+		 * now.
+		 */
 		reclaim_begin(ctx, r, err);
 		reclaim_own(ctx, r);
 		r->stage = RECLAIM_CACHES;
@@ -239,7 +247,10 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 	}
 }
 
-/* A limit is the reason that is told, where more memory would be of no use. */
+/*
+ * Return the error for the caller. A limit takes precedence over a shortage: the caller
+ * would reach the limit even with more memory.
+ */
 static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
 {
 	if (reclaim_is_own(err))
@@ -253,10 +264,12 @@ static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
 }
 
 /**
- * accmem_reclaim_drain() - empty the caches of freed buffers
- * @accounts: of a device, or of a user
+ * accmem_reclaim_drain() - drain the caches of a device or of a user
+ * @accounts: the accounts of the device or of the user
  *
- * While somebody waits, nothing is put there: what this leaves is empty.
+ * While a waiter is counted, FREE puts no buffer into a cache: the caches stay empty.
+ *
+ * Context: Process context. Takes and releases drain_lock of the device. May sleep.
  */
 void accmem_reclaim_drain(struct xarray *accounts)
 {
@@ -267,11 +280,13 @@ void accmem_reclaim_drain(struct xarray *accounts)
 }
 
 /**
- * accmem_reclaim_addresses() - free the device addresses of what is free but hidden
+ * accmem_reclaim_addresses() - free device addresses that freed buffers still occupy
  * @ctx: the context
- * @cv: the carveout whose addresses they are. Sleeps.
+ * @cv: the carveout that the addresses belong to
  *
- * That is what the context keeps, and frees that are due.
+ * Drains the context's cache and finishes due frees.
+ *
+ * Context: Process context. Takes and releases ctx->carveouts->drain_lock. May sleep.
  */
 void accmem_reclaim_addresses(struct accmem_context *ctx,
 			      const struct accmem_carveout *cv)
@@ -287,7 +302,7 @@ static inline bool reclaim_may_help(int err)
 	return err == -ENOSPC || err == -EDQUOT || reclaim_is_own(err);
 }
 
-/* goes on after @err, the first answer of @take */
+/* Do the steps of reclaim after @err, the first result of @take. */
 static noinline int reclaim_retry(struct accmem_context *ctx, struct reclaim *r,
 				  int (*take)(void *arg), void *arg, int err)
 {
@@ -308,16 +323,20 @@ static noinline int reclaim_retry(struct accmem_context *ctx, struct reclaim *r,
 }
 
 /**
- * accmem_reclaim_retry() - take memory, giving back what can be where there is none
+ * accmem_reclaim_retry() - allocate memory, reclaiming until it succeeds
  * @ctx: the context
  * @cv: the carveout
  * @size: bytes that are needed
- * @take: takes them; called again after -ENOSPC, -EDQUOT, -EADDRNOTAVAIL and -ENOBUFS
- * @arg: for @take
+ * @take: allocates them; called again after -ENOSPC, -EDQUOT, -EADDRNOTAVAIL and
+ *	-ENOBUFS
+ * @arg: the argument of @take
  *
- * Return: what @take returned, but -EDQUOT for -ENOSPC where a limit is in the way,
- * too, and -ENOMEM for the last two; -EINTR. What is -ENOSPC can be waited for; it is
- * -ENOMEM to who does not.
+ * Context: Process context. Takes and releases drain_lock of the device. May sleep.
+ *
+ * Return: the result of @take, with these changes: -EDQUOT instead of -ENOSPC if a
+ * limit would refuse the request as well; -ENOMEM instead of -EADDRNOTAVAIL and
+ * -ENOBUFS; -EINTR if the caller is being killed. ALLOC with ACCMEM_ALLOC_WAIT sleeps
+ * after -ENOSPC; other callers report -ENOMEM for it.
  */
 int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,
 			 u64 size, int (*take)(void *arg), void *arg)
@@ -325,7 +344,10 @@ int accmem_reclaim_retry(struct accmem_context *ctx, struct accmem_carveout *cv,
 	struct reclaim r;
 	int err;
 
-	/* a chunk that the cleaner has would split the room beside it */
+	/*
+	 * The cleaner's chunk is not free: it could split the space that the request
+	 * needs.
+	 */
 	if (likely(size < RECLAIM_PAUSE_MIN || !accmem_clear_is_busy(cv))) {
 		err = take(arg);
 		if (!reclaim_may_help(err))

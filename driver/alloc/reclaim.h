@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory that contexts cache, given back to requests.
+ * Reclaim: free memory for a request before the request fails.
  */
 #ifndef ACCMEM_ALLOC_RECLAIM_H
 #define ACCMEM_ALLOC_RECLAIM_H

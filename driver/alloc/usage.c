@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a context is told of memory: how much is free, how much it could get in
- * one run, and what it is charged.
+ * Usage: free bytes, the longest free run and charges for reports.
  *
- * What caches of freed buffers hold would be given up before a request fails, so
- * it counts as free; nothing is emptied to say so. The longest run is that of
- * the allocator, or one that cached buffers and what is free beside them make up
- * together.
+ * Cached buffers count as free, since reclaim drains the caches before a request fails.
+ * Reporting drains no cache. The longest free run is the longer of two: the longest run
+ * that is free in the allocator, and the longest run that cached buffers and the free
+ * memory beside them form together.
  *
- * Locks: a context's lock to see its cache, the carveout's lock for a bounded
- * number of steps at a time.
+ * All values are snapshots: the locks are dropped between steps.
+ *
+ * Locking: ctx->lock to read a cache; the lock of the carveout for a bounded number of
+ * steps at a time. Neither is held while the other is taken.
  */
 #include <linux/kernel.h>
 #include <linux/slab.h>
@@ -23,11 +24,11 @@
 #include "vm/context.h"
 #include "vm/slab.h"
 
-#define USAGE_LOOKS 256u /* at quarantined memory, in a call */
-#define USAGE_PAUSES 4u /* of the cleaner, if it does not keep them */
-#define USAGE_STEPS 64u /* cached runs in one hold of the carveout's lock */
+#define USAGE_LOOKS 256u /* quarantined bos checked per call */
+#define USAGE_PAUSES 4u /* pauses of the cleaner, if pauses time out */
+#define USAGE_STEPS 64u /* cached runs per hold of the carveout's lock */
 
-/* runs of memory that caches hold, in order */
+/* The runs that caches hold; usage_collect() sorts them by offset. */
 struct cached {
 	struct accmem_run *runs;
 	unsigned int nr;
@@ -41,7 +42,7 @@ static int usage_compare_runs(const void *a, const void *b)
 	return left->start < right->start ? -1 : left->start > right->start;
 }
 
-/* Buffers that were made one after another, and freed so, are one run. */
+/* Add a run. Buffers that were created and freed in sequence merge into one run. */
 static void usage_add_run(struct cached *c, const struct accmem_run *run)
 {
 	struct accmem_run *last = c->nr ? &c->runs[c->nr - 1] : NULL;
@@ -56,7 +57,7 @@ static void usage_add_run(struct cached *c, const struct accmem_run *run)
 	}
 }
 
-/* small buffers of one slab page that are cached together */
+/* Return true if the slab page @run has been added already, by another small buffer. */
 static bool usage_is_known(const struct cached *c, const struct accmem_run *run,
 			   unsigned int from)
 {
@@ -71,9 +72,13 @@ static void usage_add_cache(struct accmem_context *ctx,
 			    const struct accmem_carveout *cv, struct cached *c)
 {
 	struct accmem_buffer *buf;
-	/* the last one before may have become a part of this context's first */
+	/*
+	 * The last run of the previous context may have merged with the first run of
+	 * this context.
+	 */
 	unsigned int i, from = max(c->nr, 1u) - 1;
 
+	/* Racy read: as if the cache had been read a moment earlier. */
 	if (!READ_ONCE(ctx->nr_cached))
 		return;
 	spin_lock(&ctx->lock);
@@ -91,13 +96,17 @@ static void usage_add_cache(struct accmem_context *ctx,
 	spin_unlock(&ctx->lock);
 }
 
-/* the runs that a context's cache may have by the time that they are collected */
+/*
+ * Return a bound for the runs in a context's cache. Buffers may be cached until the
+ * runs are collected: room for a full cache is added.
+ */
 static unsigned int usage_count_runs(struct accmem_context *ctx,
 				     const struct accmem_carveout *cv)
 {
 	unsigned int nr = ACCMEM_CACHE_BUFFERS;
 	struct accmem_buffer *buf;
 
+	/* Racy read: @nr has room for buffers that are cached meanwhile. */
 	if (!READ_ONCE(ctx->nr_cached))
 		return nr;
 	spin_lock(&ctx->lock);
@@ -111,7 +120,7 @@ static unsigned int usage_count_runs(struct accmem_context *ctx,
 	return nr;
 }
 
-/* an upper bound of the runs that the caches of a device hold, if they change little */
+/* Return an upper bound of the runs in all caches, if few of them change meanwhile. */
 static unsigned int usage_count_room(const struct accmem_carveout *cv)
 {
 	unsigned int nr = ACCMEM_CACHE_BUFFERS;
@@ -145,7 +154,7 @@ static bool usage_collect(struct accmem_carveout *cv, struct cached *c)
 	return true;
 }
 
-/* granules of the unit at @at that runs of @c have */
+/* Return the granules of the folio at @at that runs of @c cover, from run @i on. */
 static unsigned int usage_cached_in_unit(const struct cached *c, unsigned int i,
 					 u64 at, int step)
 {
@@ -163,7 +172,10 @@ static unsigned int usage_cached_in_unit(const struct cached *c, unsigned int i,
 	return granules;
 }
 
-/* may @account (0: anybody) have the unit at @at, once runs of @c around run @i are free? */
+/*
+ * Return true if @account may allocate from the folio at @at once the runs around run
+ * @i are freed. Account 0 stands for any account.
+ */
 static bool usage_unit_is_open(struct accmem_carveout *cv, u64 account,
 			       const struct cached *c, unsigned int i, u64 at)
 {
@@ -184,8 +196,9 @@ static bool usage_unit_is_open(struct accmem_carveout *cv, u64 account,
 }
 
 /*
- * The run that run *@i makes up with what follows, and with what is free. The lock is
- * dropped now and then: what has changed meanwhile is as if it had been asked later.
+ * Return the run that run *@i forms with the runs after it and the free memory around
+ * them. The lock is dropped after every USAGE_STEPS runs: a change in between only
+ * makes the result as if the caller had asked later.
  */
 static struct accmem_run usage_chain_from(struct accmem_carveout *cv,
 					  const struct cached *c,
@@ -218,7 +231,7 @@ static struct accmem_run usage_chain_from(struct accmem_carveout *cv,
 	return chain;
 }
 
-/* the longest run of what caches hold and what is free beside it */
+/* Return the longest run of cached memory and the free memory beside it. */
 static u64 usage_longest_chain(struct accmem_carveout *cv, u64 account,
 			       const struct cached *c)
 {
@@ -261,9 +274,13 @@ static u64 usage_longest_free(struct accmem_carveout *cv, u64 account)
 }
 
 /**
- * accmem_usage_longest() - the longest run of memory that is free
+ * accmem_usage_longest() - compute the longest free run of a carveout
  * @cv: the carveout
- * @account: number of who could be granted it; 0 for whoever it may be
+ * @account: the number of the account that would allocate the run; 0 for any
+ *	account
+ *
+ * Context: Process context. Takes and releases the lock of the carveout and ctx->lock
+ * of each context. May sleep.
  *
  * Return: bytes.
  */
@@ -303,13 +320,16 @@ static void usage_add_space(struct accmem_context *ctx,
 }
 
 /**
- * accmem_usage_space() - how much is free
+ * accmem_usage_space() - compute the free bytes and the longest free run
  * @ctx: the context that asks
- * @carveouts: where: bit i stands for carveout i
- * @free_bytes: out: bytes free, with what is left of its own slab pages
- * @largest_run: out: largest contiguous request that @ctx could be granted
+ * @carveouts: a mask of carveouts: bit i for carveout i
+ * @free_bytes: out: free bytes, including free units of the context's slab pages
+ * @largest_run: out: the largest contiguous request that @ctx could be granted
  *
- * Quarantined memory whose pages have come home meanwhile comes back first.
+ * Scans the quarantine first, so that memory whose pins were dropped counts as free.
+ *
+ * Context: Process context. Takes and releases the locks of accmem_usage_longest(). May
+ * sleep.
  */
 void accmem_usage_space(struct accmem_context *ctx, u32 carveouts,
 			u64 *free_bytes, u64 *largest_run)
@@ -318,14 +338,13 @@ void accmem_usage_space(struct accmem_context *ctx, u32 carveouts,
 
 	*free_bytes = 0;
 	*largest_run = 0;
-	accmem_for_each_carveout(cv, ctx->carveouts)
-	{
+	accmem_for_each_carveout(cv, ctx->carveouts) {
 		if (carveouts & BIT(cv->index))
 			usage_add_space(ctx, cv, free_bytes, largest_run);
 	}
 }
 
-/* bytes of the units of which runs of @c are all that is in use */
+/* Return the bytes of the folios in which only runs of @c are in use. */
 static u64 usage_withheld(struct accmem_carveout *cv, const struct cached *c)
 {
 	u64 unit = U64_MAX, bytes = 0, at, end;
@@ -349,7 +368,11 @@ static u64 usage_withheld(struct accmem_carveout *cv, const struct cached *c)
 	return bytes;
 }
 
-/* of what a context is charged in a carveout, what its cache would give up */
+/*
+ * Return the part of the context's charge that draining its cache would release.
+ * READ_ONCE: the count is read without ctx->lock; a stale value makes the result as if
+ * the caller had asked earlier.
+ */
 static u64 usage_cached(struct accmem_context *ctx, struct accmem_carveout *cv)
 {
 	struct accmem_run runs[ACCMEM_CACHE_BUFFERS];
@@ -363,11 +386,13 @@ static u64 usage_cached(struct accmem_context *ctx, struct accmem_carveout *cv)
 }
 
 /**
- * accmem_usage_charged() - what a context is charged
+ * accmem_usage_charged() - compute the charge of a context without its cache
  * @ctx: the context
  *
- * Return: bytes that its memory withholds from others, without what its cache
- * would give up.
+ * Context: Process context. Takes and releases ctx->lock and the lock of each carveout.
+ *
+ * Return: the bytes that the context withholds from others; cached buffers do not
+ * count.
  */
 u64 accmem_usage_charged(struct accmem_context *ctx)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Free bytes, longest runs and charges that calls report.
+ * Usage: free bytes, the longest free run and charges for reports.
  */
 #ifndef ACCMEM_ALLOC_USAGE_H
 #define ACCMEM_ALLOC_USAGE_H

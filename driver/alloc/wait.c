@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ALLOC that waits: in its caller, until its turn has come and there is memory.
+ * ALLOC with ACCMEM_ALLOC_WAIT: sleep until the request can be served.
  *
- * A request that finds none, or that comes while others wait, queues itself
- * (waiters.c) and sleeps. When it is woken it tries as any request does; it leaves the
- * queue with its memory, or sleeps on in its place. What has come back wins over a
- * signal or a deadline at the same time: who was woken tries first. But who is woken
- * again before it slept has had its try: where others keep giving back, it would never
- * look at either.
+ * The request tries once, unless other waiters are starved already. If it finds no
+ * memory, it enters the queue of waiters (waitq/waiters.c) and sleeps. A waiter that is
+ * woken tries as any request does. Then it leaves the queue with a buffer, or sleeps
+ * again at its place in the queue.
  *
- * Where a signal has the call made again, the waiter stays behind in its place, and is
- * found by the call that follows, or forgotten a second later.
+ * A wake-up takes precedence over a signal or a deadline at the same time: the waiter
+ * tries first. A waiter that was woken again before it could sleep has had its try: it
+ * checks for a signal and the deadline then.
  *
- * Locks: none.
+ * If a signal restarts the system call, the waiter stays in the queue without a task.
+ * The restarted call resumes it; otherwise the waiter is dropped one second later.
+ *
+ * Locking: none here; the waiters' functions take accmem_waiters_lock.
  */
 #include <linux/capability.h>
 #include <linux/kernel.h>
@@ -34,7 +36,7 @@ static bool wait_is_over(u64 deadline_ns)
 	return deadline_ns && deadline_ns <= ktime_get_ns();
 }
 
-/* can it be waited for at all? */
+/* Return true if the request failed for a reason that waiting can change. */
 static bool wait_may_help(const struct accmem_buffer *buf)
 {
 	return buf == ERR_PTR(-ENOSPC) || buf == ERR_PTR(-EDQUOT);
@@ -62,7 +64,10 @@ static void wait_add_demand(struct accmem_demand *p,
 	p->small |= layout->small;
 }
 
-/* as accmem_alloc_min_layout(); an address that others have does not come back by itself */
+/*
+ * Compute the smallest layout, and check a fixed address. An address that a published
+ * buffer occupies is an error: waiting for memory does not free it.
+ */
 static int wait_need(struct accmem_context *ctx,
 		     const struct accmem_carveout *cv,
 		     const struct accmem_alloc *req,
@@ -75,7 +80,10 @@ static int wait_need(struct accmem_context *ctx,
 	return err == -EADDRNOTAVAIL ? 0 : err;
 }
 
-/* an error where no memory that comes back would be enough */
+/*
+ * Compute the demand of a request. Return an error if freed memory can never satisfy
+ * it.
+ */
 static int wait_check_demand(struct accmem_context *ctx,
 			     const struct accmem_alloc *req,
 			     struct accmem_demand *p)
@@ -88,8 +96,7 @@ static int wait_check_demand(struct accmem_context *ctx,
 	*p = (struct accmem_demand){};
 	if (err)
 		return err;
-	accmem_for_each_carveout(cv, ctx->carveouts)
-	{
+	accmem_for_each_carveout(cv, ctx->carveouts) {
 		if (!(carveouts & BIT(cv->index)))
 			continue;
 		err = wait_need(ctx, cv, req, &layout);
@@ -105,7 +112,7 @@ static int wait_check_demand(struct accmem_context *ctx,
 	return p->carveouts ? 0 : in_vain;
 }
 
-/* an error where no charge that sinks would be enough */
+/* Return -EDQUOT if the limits refuse the request even when nothing else is charged. */
 static int wait_check_limits(struct accmem_context *ctx,
 			     const struct accmem_demand *p)
 {
@@ -115,7 +122,7 @@ static int wait_check_limits(struct accmem_context *ctx,
 		       0;
 }
 
-/* why a wait is to be given up, or 0 */
+/* Return the error that ends the wait, or 0. */
 static int wait_is_to_end(const struct accmem_waiter *w)
 {
 	if (signal_pending(current))
@@ -123,7 +130,7 @@ static int wait_is_to_end(const struct accmem_waiter *w)
 	return wait_is_over(w->req.deadline_ns) ? -ETIMEDOUT : 0;
 }
 
-/* 0 when it was woken to try, else why the wait is to be given up */
+/* Sleep. Return 0 if the waiter was woken to try, else the error that ends the wait. */
 static int wait_until_woken(const struct accmem_waiter *w)
 {
 	u64 deadline_ns = w->req.deadline_ns;
@@ -131,6 +138,7 @@ static int wait_until_woken(const struct accmem_waiter *w)
 
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);
+		/* Read without a lock: set_current_state() orders it with the waker. */
 		if (READ_ONCE(w->woken)) {
 			err = 0;
 			break;
@@ -163,8 +171,9 @@ static void wait_free(struct accmem_waiter *w)
 }
 
 /*
- * Sleeps until it is to try, which it has if @tried. Returns 0 then; else the waiter
- * has left its place, or stays in it without its caller.
+ * Sleep until the waiter has to try; @tried says that it tried before. Return 0 for a
+ * try. After an error the waiter has left the queue and is freed, or it stays in the
+ * queue for a call that is restarted.
  */
 static int wait_sleep(struct accmem_waiter *w, bool tried)
 {
@@ -186,7 +195,7 @@ static int wait_sleep(struct accmem_waiter *w, bool tried)
 	return err;
 }
 
-/* what was handed over becomes its buffer */
+/* Make a buffer of the memory that was handed to the waiter. */
 static struct accmem_buffer *wait_accept(struct accmem_context *ctx,
 					 struct accmem_waiter *w)
 {
@@ -197,7 +206,7 @@ static struct accmem_buffer *wait_accept(struct accmem_context *ctx,
 				   w->handoff.dirty);
 }
 
-/* with what it was given, or as any request does */
+/* Use the memory that was handed over, or allocate as any request does. */
 static struct accmem_buffer *wait_try(struct accmem_context *ctx,
 				      struct accmem_waiter *w,
 				      struct accmem_stream *stream)
@@ -208,13 +217,19 @@ static struct accmem_buffer *wait_try(struct accmem_context *ctx,
 		buf = wait_accept(ctx, w);
 		if (buf != ERR_PTR(-EADDRNOTAVAIL))
 			return buf;
-		/* a try finds addresses that are free but hidden */
+		/*
+		 * Freed buffers occupy the device addresses: accmem_alloc_try() frees
+		 * these.
+		 */
 		accmem_waiters_start_try(w);
 	}
 	return accmem_alloc_try(ctx, &w->req, stream);
 }
 
-/* the waiter sleeps, or is to try */
+/*
+ * Sleep and try until the request is served or fails. Frees the waiter, unless it stays
+ * in the queue for a restarted call.
+ */
 static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 				      struct accmem_waiter *w,
 				      struct accmem_stream *stream)
@@ -242,7 +257,9 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 	}
 }
 
-/* Without it, it tries as any request does. */
+/*
+ * Allocate what a handoff needs. If that fails, the waiter tries as any request does.
+ */
 static void wait_make_handoff(struct accmem_waiter *w)
 {
 	w->handoff.carveouts = accmem_alloc_handoff_layout(w->ctx, &w->req,
@@ -252,7 +269,10 @@ static void wait_make_handoff(struct accmem_waiter *w)
 		w->handoff.bo = accmem_buffer_prepare(w->ctx);
 }
 
-/* a waiter that is queued, and to try unless @defer says that others do first */
+/*
+ * Create a waiter and queue it. It tries at once, unless @defer says that others try
+ * first.
+ */
 static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 					const struct accmem_alloc *req,
 					const struct accmem_demand *p,
@@ -276,7 +296,10 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 		wait_free(w);
 		return ERR_PTR(err);
 	}
-	/* nothing is kept from here on: what is there has been before */
+	/*
+	 * From here on FREE puts no buffer into a cache, since a waiter is counted.
+	 * Only the buffers that were cached earlier have to be drained.
+	 */
 	accmem_reclaim_drain(&ctx->account->accounts->xa);
 	accmem_reclaim_drain(&ctx->account->user->accounts);
 	if (defer)
@@ -284,7 +307,7 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 	return w;
 }
 
-/* the one try of a request whose deadline has passed */
+/* Try once, for a request whose deadline has passed. */
 static struct accmem_buffer *wait_try_once(struct accmem_context *ctx,
 					   const struct accmem_alloc *req,
 					   struct accmem_stream *stream)
@@ -303,7 +326,10 @@ static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
 					   const struct accmem_demand *p,
 					   struct accmem_stream *stream)
 {
-	/* who comes at the same moment may be first as well */
+	/*
+	 * Racy read without the lock: a request that arrives at the same moment as a
+	 * waiter may try first.
+	 */
 	bool defer = data_race(ctx->account->waiters->queue.nr_starved);
 	struct accmem_buffer *buf;
 	struct accmem_waiter *w;
@@ -318,10 +344,13 @@ static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
 }
 
 /**
- * accmem_alloc_wait() - allocate a buffer, and wait for memory if there is none
+ * accmem_alloc_wait() - allocate a buffer, sleeping until memory is available
  * @ctx: the context
- * @req: the request, with ACCMEM_ALLOC_WAIT; other fields may hold anything
- * @stream: as for accmem_alloc()
+ * @req: the request, with ACCMEM_ALLOC_WAIT; no other field has been checked
+ * @stream: the stream of @ctx that @req names with ACCMEM_ALLOC_STREAM; else NULL
+ *
+ * Context: Process context. Takes and releases ctx->lock and accmem_waiters_lock. May
+ * sleep, without limit if the request has no deadline.
  *
  * Return: as accmem_alloc(); also -ETIMEDOUT, -EAGAIN, -ERESTARTSYS.
  */

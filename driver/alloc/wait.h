@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ALLOC that waits.
+ * ALLOC with ACCMEM_ALLOC_WAIT: sleep until the request can be served.
  */
 #ifndef ACCMEM_ALLOC_WAIT_H
 #define ACCMEM_ALLOC_WAIT_H

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /dev/test-fence: fences that a test signals when it likes, in the context
- * that it likes, with the error that it likes. Another driver, to accmem.
+ * Test fences: /dev/test-fence makes dma_fences that a test signals.
  *
- * The module cannot be unloaded: somebody may have a fence of it.
+ * The module stands for another driver in tests of accmem. A test chooses when a fence
+ * signals, in which context (the calling thread or a hard interrupt) and with which
+ * error. CREATE returns a fence as a sync_file, SIGNAL signals it, COUNT returns the
+ * number of its callbacks. The last close of the file signals the remaining fences with
+ * -ECANCELED.
+ *
+ * The module cannot be unloaded, since a fence may outlive the file that created it.
+ *
+ * Locking: fence.lock is the lock of the dma_fence; the xarray of a file has its own.
  */
 #include <linux/dma-fence.h>
 #include <linux/file.h>
@@ -19,14 +26,14 @@
 #include "test_fence.h"
 
 /**
- * struct fence - one fence
- * @base: the fence
- * @lock: its lock
- * @work: signals it in a hard interrupt
+ * struct fence - a fence of a test
+ * @base: the dma_fence
+ * @lock: the lock of @base
+ * @work: signals the fence in a hard interrupt
  */
 struct fence {
 	struct dma_fence base;
-	spinlock_t lock; /* of base */
+	spinlock_t lock; /* guards base */
 	struct irq_work work;
 };
 
@@ -58,7 +65,7 @@ static struct fence *fence_create(void)
 	return fence;
 }
 
-/* the caller's reference goes with it */
+/* Signal a fence and drop the caller's reference. */
 static void fence_signal(struct fence *fence, int error, bool irq)
 {
 	if (error)

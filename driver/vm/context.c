@@ -58,8 +58,7 @@ struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
 	ctx->places = RB_ROOT;
 	ctx->fences = RB_ROOT;
 	INIT_LIST_HEAD(&ctx->cache);
-	accmem_for_each_carveout(cv, carveouts)
-	{
+	accmem_for_each_carveout(cv, carveouts) {
 		struct accmem_ctx_carveout *h = accmem_ctx_carveout_of(ctx, cv);
 
 		h->cursor = cv->address_base;
@@ -80,8 +79,7 @@ static void context_release(struct kref *refs)
 	struct accmem_carveout *cv;
 	unsigned int i;
 
-	accmem_for_each_carveout(cv, ctx->carveouts)
-	{
+	accmem_for_each_carveout(cv, ctx->carveouts) {
 		for (i = 0; i < ACCMEM_NR_CACHE_MODES; i++)
 			kfree(accmem_ctx_carveout_of(ctx, cv)->slabs[i]);
 	}

@@ -595,8 +595,7 @@ u64 accmem_waiters_shortfall(const struct accmem_account *account,
 		carveouts |= w->demand.carveouts;
 		++*nr;
 	}
-	accmem_for_each_carveout(cv, ws->carveouts)
-	{
+	accmem_for_each_carveout(cv, ws->carveouts) {
 		if (carveouts & BIT(cv->index))
 			free += accmem_demand_free_bytes(cv);
 	}
