@@ -223,7 +223,7 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
  * @size: bytes; also a tail or a middle, or several neighbours
  *
  * The freed run merges with both neighbours, whatever their dirty marks. With owners,
- * the caller frees all of what was allocated in one call.
+ * the caller frees a whole block, as one call allocated it.
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  *

@@ -15,8 +15,7 @@
  * struct shared - state of the best fit in a range with several owners
  * @w: the request
  * @cand: the best candidate so far
- * @cost: granules of free units that it would break up, in units, then the size
- *	of the run
+ * @cost: number of free units that @cand breaks up, then the size of its run
  */
 struct shared {
 	const struct wanted *w;
