@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Placement of big requests: at the end of a free run where they break up the least of
- * what is free, or soon will be. Some of the runs that fit best are looked at, and both
- * ends of each are weighed, by one of two rules.
+ * Placement of big requests, by predicted lifetimes.
  *
- * In a range without large blocks lately, once lifetimes are known: next to a neighbour with
- * the same predicted lifetime, unless that takes a much larger run.
+ * A big request goes to the end of a free run where it fragments the free memory of now
+ * and of the near future least. Some of the runs that fit best are candidates. Both
+ * ends of each candidate get a cost, by one of two rules:
  *
- * In others: a run and the neighbours that will be freed before the request is make a
- * region. What the request cuts off from the rest of its region is lost for the next
- * request that needs the region as a whole: it costs more the larger that part and the
- * region are. The larger the request, the further down it goes.
+ * - Neighbours: in a range without recent large blocks, once lifetimes are known. The
+ *   request goes next to a block with the same predicted lifetime, unless that takes a
+ *   much larger run.
+ *
+ * - Regions: in other ranges. A run and the neighbours that will be freed before the
+ *   request form a region. The part that the request cuts off from its region is lost
+ *   for later requests that need the whole region. The cost grows with that part and
+ *   with the region. The larger the request, the lower it is placed.
  */
 
-/* Runs that are looked at, but for the wilderness */
+/* Number of candidate runs besides the wilderness */
 #define BIG_PROBES 8
 
 /**
- * struct big_choice - of a candidate for a big request
+ * struct big_choice - state of the search for a big request
  * @w: the request
- * @class: of its size
- * @regions: which of the two rules: it had large blocks, or nothing is known
+ * @class: class of its size
+ * @regions: the rule of regions applies
  * @is_long: predicted long-lived
- * @life: its lifetime, from its size alone
- * @log: of its size
- * @low: how far it is drawn to the low end; to the high end if negative
- * @cand: the best one so far
- * @cost: what that costs
+ * @life: lifetime predicted from the size alone
+ * @log: logarithm of its size
+ * @low: pull towards the low end; negative towards the high end
+ * @cand: the best candidate so far
+ * @cost: cost of @cand
  */
 struct big_choice {
 	const struct wanted *w;
@@ -40,7 +43,9 @@ struct big_choice {
 	int cost;
 };
 
-/* Either end of a run, if it serves and costs less than the best so far */
+/*
+ * Take an end of a run as candidate if it serves and costs less than the best so far.
+ */
 static void big_choose(const struct buddy *b, struct big_choice *c,
 		       const struct run *run, int low, int high)
 {
@@ -58,7 +63,7 @@ static void big_choose(const struct buddy *b, struct big_choice *c,
 
 /* Neighbours */
 
-/* Classes of size: how much larger a run may be where the neighbour is right */
+/* Classes of size by which a run with a matching neighbour may be larger */
 #define NEIGHBOUR_WORTH 4
 
 static void big_weigh_neighbours(const struct buddy *b, struct big_choice *c,
@@ -78,10 +83,12 @@ static void big_weigh_neighbours(const struct buddy *b, struct big_choice *c,
 
 /* Regions */
 
-/* Of the life of the request, in tenths: blocks beside it are gone by then. */
+/*
+ * Moments in the lifetime of the request, in tenths, at which neighbours are checked
+ */
 static const unsigned int shares[] = { 4, 7, 12 };
 
-/* The logarithm of @n to the base 2, by 256 */
+/* Binary logarithm of @n, times 256 */
 #define LOG_SHIFT 8
 
 static inline int big_log(u64 n)
@@ -104,7 +111,9 @@ static int big_end_cost(const struct buddy *b, const struct big_choice *c,
 	return c->low * (int)((at << LOG_SHIFT) / b->nr) >> LOG_SHIFT;
 }
 
-/* With an alignment, what the ends would cost without: they are near enough. */
+/*
+ * Cost of both ends by regions. The alignment is ignored, which is accurate enough.
+ */
 static void big_weigh_regions(const struct buddy *b, struct big_choice *c,
 			      const struct run *run)
 {
@@ -129,8 +138,9 @@ static void big_weigh_regions(const struct buddy *b, struct big_choice *c,
 }
 
 /*
- * How far a request is drawn down: a large one most, one of a quarter of that size
- * neither way, one of a sixteenth up. The other end costs ten octaves more then.
+ * Pull of a request to the low end: full for a large request, 0 for a quarter of that
+ * size, negative for a sixteenth. With a full pull the other end costs ten octaves
+ * more.
  */
 static int big_drawn_low(const struct buddy *b, int log)
 {
@@ -155,7 +165,7 @@ static void big_weigh(const struct buddy *b, struct big_choice *c,
 		c->cand.run = *run;
 }
 
-/* May a run of @class cost less than the best so far? */
+/* Can a run of @class cost less than the best so far? */
 static bool big_may_be_better(const struct big_choice *c, unsigned int class)
 {
 	int log = big_log(class_size(class)) - c->log;

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The allocator: free space of a range. Here are the public calls.
+ * Allocator for the free space of a range: the public calls.
  *
- * One translation unit: the *.inc.c files of this folder are parts of it, and compile
- * only here. Each call goes through several of them in a few dozen instructions, and is
- * twice as slow without inlining. A new part is included below, in its place.
+ * The *.inc.c files of this folder are parts of this translation unit and compile only
+ * here. Each call runs through several of them in a few dozen instructions, and is
+ * twice as slow without inlining. A new part is included below, after the parts that it
+ * uses.
  *
- * Owns the metadata it was given and takes no lock: the caller serialises.
+ * Locking: the caller serialises all calls on one instance.
  */
 #include "internal.h"
 
-/* In the order of their dependence */
-#include "map.inc.c" /* maps of granules: which are used, which are dirty */
+/* Each part uses only the parts above it. */
+#include "map.inc.c" /* bitmaps of granules: used, dirty */
 #include "summary.inc.c" /* bitmaps with a summary */
 #include "classes.inc.c" /* free runs by size class */
 #include "index.inc.c" /* free runs by address; adds and removes runs */
 #include "find.inc.c" /* searches by address and by size */
-#include "lifetimes.inc.c" /* how long big blocks are predicted to live */
-#include "owners.inc.c" /* whose each unit of 2 MiB is */
+#include "lifetimes.inc.c" /* predicted lifetimes of big blocks */
+#include "owners.inc.c" /* owners of units of 2 MiB */
 #include "big.inc.c" /* placement of big requests, by lifetimes */
-#include "choice.inc.c" /* placement of all others */
-#include "change.inc.c" /* cuts blocks from runs, and merges them */
-#include "cache.inc.c" /* the order cache: blocks that wait for one of their size */
+#include "choice.inc.c" /* placement of all other requests */
+#include "change.inc.c" /* cuts blocks from runs and merges them */
+#include "cache.inc.c" /* the order cache: freed blocks, by size */
 #include "shared.inc.c" /* placement among units of several owners */
-#include "metadata.inc.c" /* where in the metadata each has its part */
-#include "marks.inc.c" /* the public calls that mark granules dirty, or look for such */
+#include "metadata.inc.c" /* layout of the metadata */
+#include "marks.inc.c" /* public calls for dirty marks */
 
 /* Requests */
 
@@ -50,14 +51,14 @@ static __always_inline int buddy_check(const struct buddy *b,
 	return w->n > b->nr_free ? -ENOSPC : 0;
 }
 
-/* A block has been taken for a request, which may come again. */
+/* Record the start of a lifetime; the request may repeat. */
 static inline void buddy_block_begins(struct buddy *b, u64 lo, u64 n)
 {
 	if (life_is_big(b, n))
 		life_begins(b, lo, n);
 }
 
-/* Place is found where the order cache keeps none from being seen. */
+/* Place a request. Parked blocks merge first if they could hide a fit. */
 static struct candidate buddy_place(struct buddy *b, const struct wanted *w)
 {
 	struct candidate cand;
@@ -76,7 +77,7 @@ static struct candidate buddy_place(struct buddy *b, const struct wanted *w)
 	}
 }
 
-/* What asks for no window and no end may be served by the order cache. */
+/* Serve a request without a window or flags from the order cache. */
 static inline bool buddy_alloc_parked(struct buddy *b,
 				      const struct accmem_buddy_request *req,
 				      u64 *offset)
@@ -352,7 +353,7 @@ unsigned int accmem_buddy_unit_used(const struct accmem_buddy *range,
 
 	if (unit_taken(&b->owners[unit]))
 		return b->owners[unit].used;
-	/* without a record either all or nothing is */
+	/* without a record, all of the unit is used or none of it */
 	if (map_next(&b->used, lo, false) == lo ||
 	    parked_overlap(b, lo, lo + 1))
 		return 0;
@@ -388,7 +389,9 @@ bool accmem_buddy_free_around(struct accmem_buddy *range, u64 offset,
 
 /* Creation */
 
-/* Bytes of all parts before @end, at most 2 GiB; 0 for what is no size of a range */
+/*
+ * Bytes of all parts before @end, at most 2 GiB; 0 if @size is not acceptable
+ */
 static size_t buddy_meta_bytes(u64 size, enum metadata_part end)
 {
 	if (!size || size > ACCMEM_BUDDY_MAX_SIZE ||

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * accmem_buddy: free space of a range.
+ * accmem_buddy: allocator for the free space of a range.
  *
- * Offsets and sizes are in bytes, multiples of the granule; offsets count from
- * the start of the range. All metadata is made at creation: afterwards nothing
- * allocates, sleeps, or fails for lack of metadata. The caller serialises
- * every call on one instance, by a spinlock in the driver. The same calls in
- * the same order give the same results.
+ * The allocator hands out runs of granules (4 KiB). It places a request by size and by
+ * predicted lifetime, keeps a dirty mark for each granule, and can give each unit of
+ * 2 MiB one owner at a time.
+ *
+ * A granule is free, used, or parked. A parked granule belongs to a freed block in the
+ * order cache, which serves the next request of the same size; it counts as free in
+ * every answer.
+ *
+ * Offsets and sizes are in bytes and are multiples of the granule. Offsets count from
+ * the start of the range. All metadata is supplied at creation: later calls never
+ * allocate, sleep, or fail for lack of metadata.
+ *
+ * Locking: the caller serialises all calls on one instance; the driver holds the
+ * carveout's spinlock. The same calls in the same order give the same results.
  */
 #ifndef ACCMEM_BUDDY_H
 #define ACCMEM_BUDDY_H
@@ -14,25 +23,26 @@
 #include <linux/bits.h>
 #include <linux/types.h>
 
-/* With the rule of accmem_buddy_set_owners(): what has one owner; tests have less */
+/* Size of a unit with one owner; tests use smaller units */
 #ifndef ACCMEM_BUDDY_FOLIO_SHIFT
 #define ACCMEM_BUDDY_FOLIO_SHIFT 21
 #endif
-#define ACCMEM_BUDDY_CLEANER (~0ull) /* who has what take_dirty() gave */
+#define ACCMEM_BUDDY_CLEANER (~0ull) /* owner of runs of take_dirty() */
 
 /* Flags of struct accmem_buddy_request */
 #define ACCMEM_BUDDY_TOP_DOWN BIT(0) /* from the high end */
-#define ACCMEM_BUDDY_OWN BIT(1) /* for alloc_scan: only in units of the owner's */
+#define ACCMEM_BUDDY_OWN BIT(1) /* alloc_scan: only in units of the owner */
 
 /**
- * struct accmem_buddy_request - what to allocate
+ * struct accmem_buddy_request - request for an allocation
  * @size: bytes, a multiple of the granule, at least one
- * @align: alignment of offsets in bytes, a power of two, at least the granule;
- *	in scattered mode every run but the last has a size and a start that
- *	are multiples of it (the last a start)
+ * @align: alignment of offsets in bytes, a power of two, at least the granule.
+ *	For accmem_buddy_alloc_runs(), the start of every run and the size of every
+ *	run but the last are multiples of it.
  * @start: lowest offset allowed
  * @end: offset after the highest allowed; 0 for the end of the range
- * @owner: who asks; 0 for nobody in particular, who is bound by no rule
+ * @owner: owner of the run; 0 for no owner, to which the rule of owners does
+ *	not apply
  * @flags: ACCMEM_BUDDY_*
  */
 struct accmem_buddy_request {
@@ -45,13 +55,13 @@ struct accmem_buddy_request {
 };
 
 /**
- * struct accmem_buddy_folio - whose a unit of 2 MiB is
+ * struct accmem_buddy_folio - owner of a unit of 2 MiB
  */
 struct accmem_buddy_folio {
 	/* private: */
 	u64 owner;
-	u16 used; /* granules; 0: nobody's, or a block covers it */
-	u16 cleaning; /* granules that the cleaner has besides */
+	u16 used; /* granules; 0: no owner, or covered by one block */
+	u16 cleaning; /* granules that the cleaner holds besides */
 };
 
 /**
@@ -75,50 +85,59 @@ struct accmem_buddy {
 };
 
 /**
- * accmem_buddy_meta_size() - memory that a range needs for metadata
+ * accmem_buddy_meta_size() - size of the metadata of a range
  * @size: bytes of the range
  *
- * At most 4 bits a granule, for ranges below 8 MiB at most 1 KiB. The instance, of
- * some 14 KiB whatever the range, comes on top of that.
+ * The metadata has at most 4 bits per granule; at most 1 KiB for ranges below 8 MiB.
+ * The instance has another 14 KiB or so for a range of any size.
  *
- * Return: bytes; 0 if @size is not acceptable: 0, no multiple of the granule, or
- * above 16 TiB.
+ * Context: Any context.
+ *
+ * Return: bytes; 0 if @size is not acceptable: 0, no multiple of the granule, or above
+ * 16 TiB.
  */
 size_t accmem_buddy_meta_size(u64 size);
 
 /**
- * accmem_buddy_meta_zeroed() - how much of the metadata has to be zero at first
+ * accmem_buddy_meta_zeroed() - size of the part of the metadata that must be zero
  * @size: bytes of the range
  *
- * What the rest holds makes no difference.
+ * The rest of the metadata may hold anything at creation.
  *
- * Return: the first bytes of accmem_buddy_meta_size(), about a third; 0 as there.
+ * Context: Any context.
+ *
+ * Return: the first bytes of accmem_buddy_meta_size(), about a third of them; 0 if
+ * @size is not acceptable.
  */
 size_t accmem_buddy_meta_zeroed(u64 size);
 
 /**
- * accmem_buddy_init() - make a range, all of which is free and clean
+ * accmem_buddy_init() - create a range that is free and clean
  * @b: the instance
  * @size: bytes of the range
  * @meta: memory of accmem_buddy_meta_size() bytes, 8-byte aligned
+ *
+ * Context: Any context. Does not sleep.
  *
  * Return: 0; -EINVAL if @size is not acceptable.
  */
 int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
 
 /**
- * accmem_buddy_set_owners() - from now on a unit of 2 MiB has one owner
+ * accmem_buddy_set_owners() - give each unit of 2 MiB one owner at a time
  * @b: the instance, right after accmem_buddy_init()
- * @units: zeroed, one for each 2 MiB of the range, a short last one included; the
- *	instance keeps it
+ * @units: zeroed, one for each 2 MiB of the range, a short last one included;
+ *	the instance uses them from now on
  *
- * A unit belongs to one owner while any granule of it is in use: a request is served
- * from units of its owner and from such as are nobody's. Blocks in the order cache
- * are free. A unit that one allocation covers has no record: whoever gives back a
- * part of it says whose it is, by accmem_buddy_free_owned().
+ * A unit belongs to one owner while any granule of it is in use. A request is served
+ * from units of its owner and from units without an owner. Parked blocks count as free.
+ * A unit that one allocation covers has no record: a caller that frees a part of the
+ * unit passes its owner to accmem_buddy_free_owned().
  *
- * While all units are the requester's or nobody's, each call does what it would do
+ * While no unit belongs to another owner than the caller, each call does the same as
  * without the rule.
+ *
+ * Context: Caller holds the lock of the instance. Does not sleep.
  */
 void accmem_buddy_set_owners(struct accmem_buddy *b,
 			     struct accmem_buddy_folio *units);
@@ -129,58 +148,68 @@ void accmem_buddy_set_owners(struct accmem_buddy *b,
  * @req: the request; every field may hold anything
  * @offset: out: where the run begins, in bytes
  *
- * Without a window and without TOP_DOWN the run is cut from the free run that
- * fits best. Big requests, from 1/512 of the range on, up to 1/256, and at least a
- * granule, go to an end of one of those that fit best, by how long they and the blocks
- * beside it will live, as far as earlier calls tell. What is not big keeps to the high
- * end of a range that requests of 5/128 of it fill. In a window it is the lowest run,
- * with TOP_DOWN the highest; with an alignment, of the free runs that hold it however
- * they lie, if there are any. Where only others hold it, the call looks at each word of
- * 64 granules in which one long enough begins.
+ * Without a window and without TOP_DOWN the run is cut from the free run that fits
+ * best. Big requests are placed by lifetimes: they have at least 1/512 of the range, or
+ * up to 1/256, and at least a granule. Each goes to an end of one of the runs that fit
+ * best, chosen by the predicted lifetimes of the request and of the blocks beside it.
+ * Requests that are not big go to the high end of a range that requests of 5/128 of it
+ * fill.
  *
- * With owners, what that gives may be another's: then, of some free runs of each size,
- * it is the end of one that breaks the fewest free units, in the window.
+ * In a window the result is the lowest run, with TOP_DOWN the highest. With an
+ * alignment, free runs that hold the request at any position come first. If there are
+ * none, the call reads each word of 64 granules in which a long enough run begins.
  *
- * Return: 0, whenever a run with that alignment exists in the window, else
- * -ENOSPC; where units are others', accmem_buddy_alloc_scan() knows. -EINVAL for a
- * malformed request: size or alignment 0, no multiples of the granule, an alignment
- * that is no power of two, a window that passes the end or is the wrong way round, an
- * unknown flag.
+ * With owners, that run may be in a unit of another owner. Then some free runs of each
+ * size in the window are checked, and the request goes to the end of the one that
+ * breaks up the fewest free units.
+ *
+ * Context: Caller holds the lock of the instance. Does not sleep.
+ *
+ * Return: 0 whenever a run with that alignment exists in the window, else -ENOSPC;
+ * where units of other owners hide a run, accmem_buddy_alloc_scan() finds it. -EINVAL
+ * for a malformed request: size or alignment 0, no multiples of the granule, an
+ * alignment that is no power of two, a window that passes the end or is the wrong way
+ * round, an unknown flag.
  */
 int accmem_buddy_alloc(struct accmem_buddy *b,
 		       const struct accmem_buddy_request *req, u64 *offset);
 
 /**
- * accmem_buddy_alloc_scan() - allocate one contiguous run, wherever it is
+ * accmem_buddy_alloc_scan() - allocate one contiguous run by an exact search
  * @b: the instance
- * @req: the request; TOP_DOWN makes no difference. With OWN, and owners, the run lies
- *	in units that are its owner's already, so that it claims nothing.
- * @cursor: where the search is; 0 at first, then what the last call left
+ * @req: the request; TOP_DOWN makes no difference. With OWN, and with owners,
+ *	the run lies in units that belong to its owner already, so that it claims no
+ *	further unit.
+ * @cursor: position of the search; 0 at first, then the value that the last
+ *	call left
  * @offset: out: where the run begins, in bytes
  *
- * For when units of others hide a run from accmem_buddy_alloc(). A call takes a
- * bounded time, and the caller may drop its lock after it.
+ * The call finds a run that units of other owners hide from accmem_buddy_alloc(). A
+ * call takes a bounded time, and the caller may drop its lock after it.
  *
- * Return: 0; -EAGAIN: call again; -ENOSPC: there was none, if nothing changed
- * meanwhile. -EINVAL as for accmem_buddy_alloc().
+ * Context: Caller holds the lock of the instance. Does not sleep.
+ *
+ * Return: 0; -EAGAIN: call again; -ENOSPC: there was no run, if nothing changed between
+ * the calls. -EINVAL as for accmem_buddy_alloc().
  */
 int accmem_buddy_alloc_scan(struct accmem_buddy *b,
 			    const struct accmem_buddy_request *req, u64 *cursor,
 			    u64 *offset);
 
 /**
- * accmem_buddy_alloc_runs() - allocate one run where one will do, else several
+ * accmem_buddy_alloc_runs() - allocate one run, or several if there is no single one
  * @b: the instance
- * @req: the request, as for accmem_buddy_alloc(); its owner is nobody
+ * @req: the request, as for accmem_buddy_alloc(); its owner is ignored
  * @runs: out: the runs, the longest ones first
- * @max_runs: room for so many
- * @nr_runs: out: how many they are
+ * @max_runs: number of entries of @runs
+ * @nr_runs: out: number of runs
  *
- * Nothing is taken on failure.
+ * Nothing is allocated on failure.
  *
- * Return: 0; -ENOSPC when fewer bytes are free or no further piece has the
- * alignment; -E2BIG when @max_runs pieces were not enough; -EINVAL as for
- * accmem_buddy_alloc().
+ * Context: Caller holds the lock of the instance. Does not sleep.
+ *
+ * Return: 0; -ENOSPC when fewer bytes are free or no further piece has the alignment;
+ * -E2BIG when @max_runs pieces were not enough; -EINVAL as for accmem_buddy_alloc().
  */
 int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 			    const struct accmem_buddy_request *req,
@@ -188,26 +217,29 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 			    unsigned int *nr_runs);
 
 /**
- * accmem_buddy_free() - give back any part of what was allocated
+ * accmem_buddy_free() - free any part of allocated memory
  * @b: the instance
  * @offset: where it begins, in bytes
  * @size: bytes; also a tail or a middle, or several neighbours
  *
- * Merges with both neighbours whatever their marks.
+ * The freed run merges with both neighbours, whatever their dirty marks. With owners,
+ * the caller frees a whole block, as one call allocated it.
  *
- * Return: 0; -EINVAL where any granule of it is free already or out of range, or
- * where it is none: nothing is changed then.
+ * Context: Caller holds the lock of the instance. Does not sleep.
  *
- * With owners: what was allocated in one piece, all of it.
+ * Return: 0; -EINVAL if any granule of it is free already or out of range, or if @size
+ * is 0: nothing has changed then.
  */
 int accmem_buddy_free(struct accmem_buddy *b, u64 offset, u64 size);
 
 /**
- * accmem_buddy_free_owned() - give back any part of what an owner has
+ * accmem_buddy_free_owned() - free any part of the memory of an owner
  * @b: the instance
  * @offset: where it begins, in bytes
  * @size: bytes; also a tail or a middle, or several neighbours
- * @owner: whose all of it is
+ * @owner: owner of all of it
+ *
+ * Context: Caller holds the lock of the instance. Does not sleep.
  *
  * Return: as accmem_buddy_free().
  */
@@ -215,72 +247,87 @@ int accmem_buddy_free_owned(struct accmem_buddy *b, u64 offset, u64 size,
 			    u64 owner);
 
 /**
- * accmem_buddy_claimed() - what a block withholds from others
+ * accmem_buddy_claimed() - bytes that a block withholds from other owners
  * @b: the instance
  * @offset: where it begins, in bytes
  * @size: bytes; all in use
  *
- * Right after an allocation: what that newly withholds. Right before it is given back:
- * what that releases. What the cleaner has of a unit does not count.
+ * Right after an allocation, these are the bytes that the block newly withholds. Right
+ * before a free, these are the bytes that the free releases. Granules that the cleaner
+ * holds do not count.
  *
- * Return: bytes of the units that would be nobody's if exactly this was given back
- * now; @size where there is no rule.
+ * Context: Caller holds the lock of the instance. Does not sleep.
+ *
+ * Return: bytes of the units that would have no owner if exactly this block was freed
+ * now; @size without the rule of owners.
  */
 u64 accmem_buddy_claimed(const struct accmem_buddy *b, u64 offset, u64 size);
 
 /**
- * accmem_buddy_chown() - let another owner have a block
+ * accmem_buddy_chown() - change the owner of a block
  * @b: the instance
  * @offset: where it begins, in bytes
  * @size: bytes; all in use
- * @from: whose all of it is
- * @to: who has it from here on
+ * @from: owner of all of it
+ * @to: its next owner
  *
- * Both are owners that the rule binds. It claims of others what it has before.
+ * The rule applies to both owners. The block claims the same units before and after.
  *
- * Return: 0; -EBUSY where anybody, or the cleaner, has a part of a unit of it, and
- * nothing has changed then.
+ * Context: Caller holds the lock of the instance. Does not sleep.
+ *
+ * Return: 0; -EBUSY if a unit of the block holds another block or granules of the
+ * cleaner, and nothing has changed then.
  */
 int accmem_buddy_chown(struct accmem_buddy *b, u64 offset, u64 size, u64 from,
 		       u64 to);
 
 /**
- * accmem_buddy_unit_owner() - whose a unit is
+ * accmem_buddy_unit_owner() - owner of a unit
  * @b: the instance, with owners
  * @offset: any in the unit
  *
- * Return: the owner; 0 where it is nobody's, and where one block covers the unit.
+ * Context: Caller holds the lock of the instance. Does not sleep.
+ *
+ * Return: the owner; 0 if the unit has none, or if one block covers the unit.
  */
 u64 accmem_buddy_unit_owner(const struct accmem_buddy *b, u64 offset);
 
 /**
- * accmem_buddy_unit_used() - how much of a unit is in use
+ * accmem_buddy_unit_used() - used granules of a unit
  * @b: the instance, with owners
  * @offset: any in the unit
  *
- * Return: granules, without those that the cleaner has, unless they are all.
+ * Context: Caller holds the lock of the instance. Does not sleep.
+ *
+ * Return: granules, without those of the cleaner, unless the cleaner holds all of them.
  */
 unsigned int accmem_buddy_unit_used(const struct accmem_buddy *b, u64 offset);
 
 /**
  * accmem_buddy_set_cache() - switch the order cache, which is on after creation
  * @b: the instance
- * @on: whether it is to be on; switched off, it gives back what it holds
+ * @on: true to park freed blocks; false merges all parked blocks
  *
  * Freed blocks of up to 1/1024 of the range, at most 1024 granules, are parked: they
- * wait for a request of the same size, while 2 GiB of the range are free, no less than
- * half of it, but three quarters at most. They are free in every answer of this
- * interface. They merge with their neighbours before a request fails, before one that
- * asks for a window or an end, before any answer about free runs, and when they are
- * marked dirty: up to 1024 blocks in one call. The cache knows the blocks that
- * it serves until they are freed; one that is freed in parts, or with others, is freed
- * like any other. Ranges below 80 MiB have none.
+ * serve the next request of the same size. Blocks are parked while 2 GiB of the range
+ * are free; the limit is no less than half of the range and no more than three
+ * quarters. Parked blocks are free in every answer of this interface.
+ *
+ * Parked blocks merge with their neighbours, up to 1024 of them in one call: before a
+ * request fails, before a request with a window or TOP_DOWN, before any answer about
+ * free runs, and when they are marked dirty. The cache knows the blocks that it serves
+ * until they are freed. A block that is freed in parts, or together with others, is
+ * freed like any other. Ranges below 80 MiB have no order cache.
+ *
+ * Context: Caller holds the lock of the instance. Does not sleep.
  */
 void accmem_buddy_set_cache(struct accmem_buddy *b, bool on);
 
 /**
- * accmem_buddy_free_bytes() - how much is free
+ * accmem_buddy_free_bytes() - number of free bytes
  * @b: the instance
+ *
+ * Context: Caller holds the lock of the instance, or accepts a stale number.
  *
  * Return: bytes.
  */
@@ -289,13 +336,16 @@ u64 accmem_buddy_free_bytes(const struct accmem_buddy *b);
 /**
  * accmem_buddy_largest_run_of() - the largest request that an owner could be granted
  * @b: the instance
- * @owner: who asks
- * @cursor: where the search is; 0 at first, then what the last call left
- * @largest: bytes: the largest so far, after each call; exact after the last, if
- *	nothing changed meanwhile
+ * @owner: the owner
+ * @cursor: position of the search; 0 at first, then the value that the last
+ *	call left
+ * @largest: bytes: the largest so far, after each call; exact after the last,
+ *	if nothing changed between the calls
  *
  * A call takes a bounded time, and the caller may drop its lock after it. One call is
- * enough while no unit is another's.
+ * enough while no unit belongs to another owner.
+ *
+ * Context: Caller holds the lock of the instance. Does not sleep.
  *
  * Return: 0; -EAGAIN: call again.
  */
@@ -303,26 +353,30 @@ int accmem_buddy_largest_run_of(struct accmem_buddy *b, u64 owner, u64 *cursor,
 				u64 *largest);
 
 /**
- * accmem_buddy_next_free() - walk through what is free
+ * accmem_buddy_next_free() - walk through the free runs
  * @b: the instance
  * @offset: where to start, in bytes
- * @run: out: the first free run at or after it; a part of one, if that is where
- *	@offset lies
+ * @run: out: the first free run at or after @offset; if @offset lies inside a
+ *	free run, the part of the run from there on
  *
  * Parked blocks merge first.
  *
- * Return: whether there is one.
+ * Context: Caller holds the lock of the instance. Does not sleep.
+ *
+ * Return: whether there is a free run.
  */
 bool accmem_buddy_next_free(struct accmem_buddy *b, u64 offset,
 			    struct accmem_run *run);
 
 /**
- * accmem_buddy_free_around() - the free run that a granule lies in
+ * accmem_buddy_free_around() - the free run around a granule
  * @b: the instance
  * @offset: the granule, in bytes
  * @run: out: all of the run
  *
  * Parked blocks merge first.
+ *
+ * Context: Caller holds the lock of the instance. Does not sleep.
  *
  * Return: whether the granule is free.
  */
@@ -330,71 +384,85 @@ bool accmem_buddy_free_around(struct accmem_buddy *b, u64 offset,
 			      struct accmem_run *run);
 
 /**
- * accmem_buddy_mark_dirty() - say that bytes may be other than zero
+ * accmem_buddy_mark_dirty() - mark granules that may not be zero
  * @b: the instance
  * @offset: where, in bytes
  * @size: bytes; free or not
  *
- * A mark a granule. Marks never influence merging or placement. An allocation and a
- * free count what is dirty, word by word of 64 granules where marks differ in one.
+ * Each granule has a mark. Marks never influence merging or placement. An allocation
+ * and a free count the dirty granules, word by word of 64 granules where the marks in a
+ * word differ.
+ *
+ * Context: Caller holds the lock of the instance. Does not sleep.
  */
 void accmem_buddy_mark_dirty(struct accmem_buddy *b, u64 offset, u64 size);
 
 /**
- * accmem_buddy_mark_held() - mark what somebody has
+ * accmem_buddy_mark_held() - mark granules that are in use
  * @b: the instance
  * @offset: where, in bytes
  * @size: bytes, none of them free
- * @dirty: or clean
+ * @dirty: true for dirty, false for clean: all bytes are zero
  *
- * Clean are bytes that are zero. As accmem_buddy_mark_dirty() for any part, with
- * less to look at.
+ * The call is faster than accmem_buddy_mark_dirty(), because it does not look for free
+ * granules.
+ *
+ * Context: Caller holds the lock of the instance. Does not sleep.
  */
 void accmem_buddy_mark_held(struct accmem_buddy *b, u64 offset, u64 size,
 			    bool dirty);
 
 /**
- * accmem_buddy_next_dirty() - walk through what is dirty
+ * accmem_buddy_next_dirty() - walk through the dirty granules
  * @b: the instance
  * @offset: where to start, in bytes
- * @size: bytes to look at
+ * @size: bytes to search
  * @max: bytes of a run, at most
  * @run: out: the first dirty run there, free or not
  *
- * Return: whether there is one.
+ * Context: Caller holds the lock of the instance. Does not sleep.
+ *
+ * Return: whether there is a dirty run.
  */
 bool accmem_buddy_next_dirty(const struct accmem_buddy *b, u64 offset,
 			     u64 size, u64 max, struct accmem_run *run);
 
 /**
- * accmem_buddy_is_dirty() - is all of a part dirty?
+ * accmem_buddy_is_dirty() - is every granule of a part dirty?
  * @b: the instance
  * @offset: where, in bytes
  * @size: bytes
  *
- * Return: whether every granule of it is; false where it is not in the range.
+ * Context: Caller holds the lock of the instance. Does not sleep.
+ *
+ * Return: whether every granule of it is dirty; false if the part is not in the range.
  */
 bool accmem_buddy_is_dirty(const struct accmem_buddy *b, u64 offset, u64 size);
 
 /**
- * accmem_buddy_take_dirty() - allocate what is free and dirty, to clear it
+ * accmem_buddy_take_dirty() - allocate free dirty granules, to clear them
  * @b: the instance
  * @max: bytes, at most
  * @run: out: the run
  *
- * A bounded amount of work a call, from a cursor that it keeps. With owners, it takes
- * from units of anybody, which stay theirs, as accmem_buddy_free_owned() gives it back
- * for ACCMEM_BUDDY_CLEANER, to whom units that are nobody's belong meanwhile.
+ * The instance keeps a cursor, so that a call does a bounded amount of work. With
+ * owners, the run may lie in units of any owner, and the units keep their owner. A unit
+ * without an owner belongs to ACCMEM_BUDDY_CLEANER meanwhile. The caller frees the run
+ * by accmem_buddy_free_owned() for ACCMEM_BUDDY_CLEANER.
  *
- * Return: 0; -EINVAL if @max is below a granule; -ENOENT when no free granule is
- * dirty; -EAGAIN when the bound was spent first: call again.
+ * Context: Caller holds the lock of the instance. Does not sleep.
+ *
+ * Return: 0; -EINVAL if @max is below a granule; -ENOENT when no free granule is dirty;
+ * -EAGAIN when the bound was reached first: call again.
  */
 int accmem_buddy_take_dirty(struct accmem_buddy *b, u64 max,
 			    struct accmem_run *run);
 
 /**
- * accmem_buddy_free_dirty_bytes() - how much is free and dirty
+ * accmem_buddy_free_dirty_bytes() - number of free and dirty bytes
  * @b: the instance
+ *
+ * Context: Caller holds the lock of the instance, or accepts a stale number.
  *
  * Return: bytes.
  */

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The order cache: freed blocks that are still used in the map, so that a request of
- * the same size takes one without a search, a cut or a merge.
+ * The order cache: freed blocks that serve the next request of their size.
  *
- * A block in the cache is parked. There is a stack of them for each size. A block that
- * a request took from a stack is lent: the cache still knows it, and when it is freed
- * as a whole, nothing has to be looked up in the map. A lent block of which a part is
- * freed is forgotten. Parked and lent blocks are the known ones ("kept").
+ * A block in the cache stays used in the map, so that a request of the same size needs
+ * no search, no cut and no merge. A block has one of these states:
  *
- * They are found by their last granule, in a hash table. Overlaps are found by a
- * bitmap of last granules, in which granules far apart share a bit that at most one
- * may set, and a count for each 128 granules with a summary above. Parked bytes count
- * as free, and as free and dirty.
+ * - parked: freed, on the stack of its size. Its granules count as free, and its dirty
+ *   granules as free and dirty.
+ *
+ * - lent: allocated from a stack. The cache still knows the block. A free of exactly
+ *   this block needs no lookup in the map. A free of a part of it makes the cache
+ *   forget it.
+ *
+ * Parked and lent blocks together are the kept blocks. A hash table finds a kept block
+ * by its last granule. Overlaps are found by a bitmap of last granules, in which
+ * granules far apart share a bit that one block at most may set, and by a count for
+ * each 128 granules with a summary above.
  */
 
 /*
- * No range smaller than this has an order cache. This share of its granules is
- * the number of blocks that are parked, and the size of one; so many times as many
- * are kept. Tests of small ranges have others.
+ * Least size of a range with an order cache, in granules. The share of its granules, as
+ * a shift, is the most blocks that are parked and the largest size of one. At most
+ * KEPT_TIMES as many blocks are kept. Tests of small ranges have other values.
  */
 #ifndef PARKED_RANGE_MIN
 #define PARKED_RANGE_MIN 20480
@@ -25,7 +29,7 @@
 #define KEPT_TIMES 4
 #endif
 
-/* Blocks that have room on the stacks of a range of @nr granules */
+/* Most parked blocks of a range of @nr granules */
 static inline unsigned int parked_room(u64 nr)
 {
 	u64 share = nr < PARKED_RANGE_MIN ? 0 : nr >> PARKED_SHARE_SHIFT;
@@ -33,25 +37,27 @@ static inline unsigned int parked_room(u64 nr)
 	return min_t(u64, share, PARKED_MAX);
 }
 
-/* Blocks that are kept, at most, with room for @parked of them to be parked */
+/* Most kept blocks, if at most @parked of them are parked */
 static inline unsigned int kept_room(unsigned int parked)
 {
 	return KEPT_TIMES * parked;
 }
 
-/* Twice as many lists, or up to half of that less; as a shift */
+/* Hash buckets as a shift: between one and two for each kept block */
 static inline unsigned int kept_hash_shift(u64 nr)
 {
 	return fls64(kept_room(parked_room(nr)));
 }
 
-/* Words of bits for last granules, as a shift: at most a quarter of all */
+/*
+ * Words of the bitmap as a shift: at most a quarter of the words of the range
+ */
 static inline unsigned int kept_bits_shift(u64 nr)
 {
 	return min_t(unsigned int, ilog2(max(words_for(nr) >> 2, 1ull)), 16);
 }
 
-/* A part of the range in which kept blocks are counted, in granules, as a shift */
+/* Granules of a part of the range with one count, as a shift */
 #define KEPT_PART_SHIFT 7
 
 static inline u64 kept_parts(u64 nr)
@@ -59,7 +65,7 @@ static inline u64 kept_parts(u64 nr)
 	return (nr + (1ull << KEPT_PART_SHIFT) - 1) >> KEPT_PART_SHIFT;
 }
 
-/* Where kept blocks end */
+/* Ends of kept blocks */
 
 static inline u64 kept_hi(const struct kept_block *k)
 {
@@ -67,9 +73,9 @@ static inline u64 kept_hi(const struct kept_block *k)
 }
 
 /*
- * The word of bits for granule @at and its word. It is shifted a little from one turn
- * through the bits to the next, as large blocks like to end at multiples of powers of
- * two.
+ * The word of the bitmap for granule @at and its neighbours. The position shifts a
+ * little from one turn through the bitmap to the next, because large blocks often end
+ * at multiples of powers of two.
  */
 static inline u64 *kept_word(const struct buddy *b, u64 at)
 {
@@ -84,7 +90,7 @@ static inline struct summary kept_summary(const struct buddy *b)
 	return (struct summary){ b->kept_index, words_for(kept_parts(b->nr)) };
 }
 
-/* A block that ends with granule @last is kept, or no more. */
+/* Record that a kept block ends with granule @last, or no longer does. */
 static inline void kept_set_bit(struct buddy *b, u64 last, bool set)
 {
 	u64 *word = kept_word(b, last), part = last >> KEPT_PART_SHIFT;
@@ -103,7 +109,7 @@ static inline u16 *kept_list(const struct buddy *b, u64 last)
 	return &b->kept_hash[hash_32(last, b->kept_hash_shift)];
 }
 
-/* The id of the kept block that ends with granule @last; 0 */
+/* The id of the kept block that ends with granule @last; 0 for none */
 static inline u16 kept_find(const struct buddy *b, u64 last)
 {
 	u16 id = *kept_list(b, last);
@@ -113,7 +119,9 @@ static inline u16 kept_find(const struct buddy *b, u64 last)
 	return id;
 }
 
-/* The first one that ends in the word of @at, at it or after; 0 */
+/*
+ * The first kept block that ends in the word of @at, at @at or after; 0 for none
+ */
 static inline u16 kept_first(const struct buddy *b, u64 at)
 {
 	u64 word = *kept_word(b, at) & mask_from(at);
@@ -124,7 +132,7 @@ static inline u16 kept_first(const struct buddy *b, u64 at)
 	return id;
 }
 
-/* The first kept block that has a granule of [@lo, @hi); 0 */
+/* The first kept block that overlaps [@lo, @hi); 0 for none */
 static u16 kept_in(const struct buddy *b, u64 lo, u64 hi)
 {
 	u64 last = hi + b->kept_longest - 2, at, part;
@@ -144,9 +152,9 @@ static u16 kept_in(const struct buddy *b, u64 lo, u64 hi)
 	return b->kept[id].lo < hi ? id : 0;
 }
 
-/* Blocks that are kept */
+/* Kept blocks */
 
-/* Ids that are looked at for a block that has to go */
+/* Ids that are checked in the search for a block to evict */
 #define KEPT_PROBES 8
 
 static inline bool kept_is_lent(const struct kept_block *k)
@@ -154,7 +162,7 @@ static inline bool kept_is_lent(const struct kept_block *k)
 	return k->above == KEPT_LENT;
 }
 
-/* The next block, of all in turn, that is lent, or parked; 0 if none is near */
+/* The next lent or parked block in turn; 0 if none is near */
 static inline u16 kept_next_out(struct buddy *b, bool lent)
 {
 	const struct kept_block *k;
@@ -169,7 +177,7 @@ static inline u16 kept_next_out(struct buddy *b, bool lent)
 	return 0;
 }
 
-/* The block is not parked. */
+/* Forget a block that is not parked. */
 static noinline void kept_forget(struct buddy *b, u16 id)
 {
 	struct kept_block *k = &b->kept[id];
@@ -186,7 +194,7 @@ static noinline void kept_forget(struct buddy *b, u16 id)
 	b->nr_kept--;
 }
 
-/* An id that is not in use; 0. Those that were in use are a stack. */
+/* An unused id, from the stack of unused ids if there is one; 0 for none */
 static inline u16 kept_new_id(struct buddy *b)
 {
 	u16 id;
@@ -204,7 +212,7 @@ static inline u16 kept_new_id(struct buddy *b)
 	return id;
 }
 
-/* The id of a block that is kept from now on; 0 if there is no room for it */
+/* Keep a block and return its id; 0 if there is no room for it */
 static inline u16 kept_add(struct buddy *b, u64 lo, u64 n)
 {
 	u64 last = lo + n - 1;
@@ -224,8 +232,8 @@ static inline u16 kept_add(struct buddy *b, u64 lo, u64 n)
 }
 
 /*
- * Is nothing of [@lo, @hi), which is used in the map, parked? Lent blocks that
- * have a part of it are forgotten: they do not come back as a whole.
+ * Check that no granule of [@lo, @hi), which is used in the map, is parked. Lent blocks
+ * that overlap it are forgotten, because they will not be freed as a whole.
  */
 static inline bool kept_release(struct buddy *b, u64 lo, u64 hi)
 {
@@ -240,9 +248,9 @@ static inline bool kept_release(struct buddy *b, u64 lo, u64 hi)
 	return true;
 }
 
-/* Blocks that are parked */
+/* Parked blocks */
 
-/* Is anything of [@lo, @hi) parked? */
+/* Is any granule of [@lo, @hi) parked? */
 static bool parked_overlap(const struct buddy *b, u64 lo, u64 hi)
 {
 	u16 id;
@@ -255,7 +263,7 @@ static bool parked_overlap(const struct buddy *b, u64 lo, u64 hi)
 	return false;
 }
 
-/* The caller sees to room on the stacks. */
+/* Park a kept block. The caller has checked that there is room. */
 static inline void parked_push(struct buddy *b, u16 id, u64 n)
 {
 	struct kept_block *k = &b->kept[id];
@@ -269,8 +277,8 @@ static inline void parked_push(struct buddy *b, u16 id, u64 n)
 }
 
 /*
- * A block is lent from now on, of @n granules. The one below the topmost need not hear
- * of it.
+ * Lend a parked block of @n granules. If it was the topmost of its stack, the block
+ * below is left as it is.
  */
 static inline u64 parked_lend(struct buddy *b, u16 id, u64 n)
 {
@@ -287,12 +295,12 @@ static inline u64 parked_lend(struct buddy *b, u16 id, u64 n)
 	return k->lo;
 }
 
-/* Blocks of a size that are looked at for one with an alignment */
+/* Blocks of a size that are checked for an alignment */
 #define PARKED_PROBES 8
 
 /*
- * The last one given back of @n granules with this alignment that @owner may have;
- * NOWHERE
+ * Lend the latest block of @n granules with this alignment that @owner may use; NOWHERE
+ * if there is none
  */
 static inline u64 parked_take(struct buddy *b, u64 n, u64 align, u64 owner)
 {
@@ -309,7 +317,7 @@ static inline u64 parked_take(struct buddy *b, u64 n, u64 align, u64 owner)
 	return NOWHERE;
 }
 
-/* Which blocks are parked, and which parked blocks are merged when */
+/* Parking and merging */
 
 static noinline void parked_merge_one(struct buddy *b, u16 id)
 {
@@ -332,13 +340,13 @@ static void parked_merge_all(struct buddy *b)
 	b->stack[0] = 0;
 }
 
-/* 2 GiB */
+/* Free granules that allow parking: 2 GiB */
 #define PARKED_FREE BIT_ULL(19)
 
 /*
- * What is not merged costs room, and the more the smaller a range is. There is none of
- * it while less than this is free, no less than half of the range and no more than
- * three quarters.
+ * Least number of free granules at which blocks are parked. Unmerged blocks cost room,
+ * and more of it in a smaller range, so the limit is 2 GiB, no less than half of the
+ * range and no more than three quarters.
  */
 static inline u64 parked_free_min(u64 nr)
 {
@@ -346,15 +354,17 @@ static inline u64 parked_free_min(u64 nr)
 }
 
 /*
- * May no block be parked now? Those that are go one at a time. If as many came back to
- * a full cache as it holds, with no request between them, nobody waits for blocks.
+ * Is parking off? It is when too few granules are free, or when as many blocks as the
+ * cache holds were freed into a full cache without a request between them.
  */
 static inline bool parked_is_off(const struct buddy *b)
 {
 	return b->nr_free < b->short_of || b->frees_since_alloc == b->room;
 }
 
-/* Called before free runs change: while no block may be parked, merges one. */
+/*
+ * Merge one parked block while parking is off. Called before free runs change.
+ */
 static void parked_merge_some(struct buddy *b)
 {
 	u16 id = b->nr_parked && parked_is_off(b) ? kept_next_out(b, false) : 0;
@@ -363,7 +373,9 @@ static void parked_merge_some(struct buddy *b)
 		parked_merge_one(b, id);
 }
 
-/* One block less on the full stacks, but not for another of its size */
+/*
+ * Merge one block of the full cache to make room, unless it has the same size.
+ */
 static noinline bool parked_make_room(struct buddy *b, u64 n)
 {
 	u16 id = kept_next_out(b, false);
@@ -375,7 +387,7 @@ static noinline bool parked_make_room(struct buddy *b, u64 n)
 	return true;
 }
 
-/* May a block of @n granules wait now? */
+/* Can a block of @n granules be parked? */
 static inline bool parked_has_room(struct buddy *b, u64 n)
 {
 	if (n > b->parked_max || parked_is_off(b))
@@ -383,7 +395,7 @@ static inline bool parked_has_room(struct buddy *b, u64 n)
 	return b->nr_parked != b->room || parked_make_room(b, n);
 }
 
-/* Whether a block that was not kept waits now */
+/* Park a block that was not kept, if there is room. */
 static bool parked_add(struct buddy *b, u64 lo, u64 n)
 {
 	u16 id = parked_has_room(b, n) ? kept_add(b, lo, n) : 0;

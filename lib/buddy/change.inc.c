@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * How free runs change: a block is cut from one, or merges with its neighbours. Both
- * keep the map, the index, the wilderness and the counts consistent.
+ * Changes of free runs: a block is cut from a run, or merges with its neighbours.
+ *
+ * Both changes keep the map, the index, the wilderness and the counters consistent.
  */
 
-/* What a block that is taken counts for, wherever it comes from */
+/* Count an allocated block, from a run or from the order cache. */
 static inline void change_taken(struct buddy *b, u64 lo, u64 n, u64 owner)
 {
 	if (b->nr_free_dirty)
@@ -16,27 +17,29 @@ static inline void change_taken(struct buddy *b, u64 lo, u64 n, u64 owner)
 		owner_take(b, lo, n, owner);
 }
 
-/* One that is given back, wherever it goes */
+/* Count a freed block, whether it merges or is parked. */
 static inline void change_given(struct buddy *b, u64 lo, u64 n, u64 owner)
 {
 	if (b->nr_dirty)
 		b->nr_free_dirty += map_count(&b->dirty, lo, lo + n);
 	b->nr_free += n;
-	/* What is given back whole was not always taken so: never below 0 */
+	/*
+	 * a block freed as one may have been allocated in parts: never below 0
+	 */
 	if (n >= b->large)
 		b->nr_large -= min(n, b->nr_large);
 	if (b->owners)
 		owner_give(b, lo, n, owner);
 }
 
-/* Makes @run the wilderness; the caller has dealt with the old one. */
+/* Make @run the wilderness; the caller has handled the old one. */
 static inline void wild_set(struct buddy *b, const struct run *run)
 {
 	b->wild_start = run->start;
 	b->wild_size = run->size;
 }
 
-/* Cuts @n granules out of a free run, of which up to two runs are left. */
+/* Cut @n granules out of a free run, and leave up to two runs. */
 static void change_cut(struct buddy *b, const struct candidate *cand, u64 n)
 {
 	const struct run *run = &cand->run;
@@ -49,12 +52,14 @@ static void change_cut(struct buddy *b, const struct candidate *cand, u64 n)
 
 	if (!wild)
 		index_remove_begin(b, run, &none, &removed);
-	/* where a run begins inside a word, the word has what is used as well */
+	/*
+	 * a word in which the run begins has used granules too, so it is mixed
+	 */
 	level = !map_one_word(cand->at, stop);
 	if (cand->at != run->start || !(cand->at & WORD_MASK))
 		level = map_level(&b->used, cand->at, stop);
 	map_set(&b->used, level, cand->at, stop, true);
-	/* at the other ends of these the map has what it had */
+	/* the map is right at the other ends of the two runs */
 	if (before.size)
 		index_show_end(b, &before);
 	if (after.size)
@@ -81,7 +86,9 @@ static inline bool change_skip_wild(const struct buddy *b, struct run *run)
 	return true;
 }
 
-/* A run of @size granules has left word @i; @g has the runs that remain. */
+/*
+ * A run of @size granules no longer begins in word @i; @g has the runs that do.
+ */
 static inline void change_class_left(struct buddy *b, const struct word_runs *g,
 				     u64 i, u64 size)
 {
@@ -91,9 +98,9 @@ static inline void change_class_left(struct buddy *b, const struct word_runs *g,
 }
 
 /*
- * change_merge() of a part of a mixed word, where the run that comes of it neither begins
- * nor ends with the word, and where neither it nor a neighbour is the wilderness:
- * what is free before and after this word has nothing to do with it.
+ * change_merge() of a part of a mixed word, for a merged run that neither begins nor
+ * ends with the word, and where neither the run nor a neighbour is the wilderness. Free
+ * runs in other words are not affected.
  */
 static noinline bool change_merge_inside(struct buddy *b, u64 lo, u64 n)
 {
@@ -123,7 +130,7 @@ static noinline bool change_merge_inside(struct buddy *b, u64 lo, u64 n)
 	return true;
 }
 
-/* change_merge() where it may be anywhere */
+/* change_merge() for all other cases */
 static noinline void change_merge_across(struct buddy *b, unsigned int level,
 					 u64 lo, u64 n)
 {
@@ -159,8 +166,8 @@ static noinline void change_merge_across(struct buddy *b, unsigned int level,
 }
 
 /*
- * Makes used granules free, in one run with both neighbours. @level is
- * map_level() of them.
+ * Make used granules free, in one run with both neighbours. @level is map_level() of
+ * them.
  */
 static inline void change_merge(struct buddy *b, unsigned int level, u64 lo,
 				u64 n)

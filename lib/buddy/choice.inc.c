@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Placement: which free run a request is cut from. The best fit of a few runs of its
- * class; Documentation/rationale.rst says what each part of this gives.
+ * Placement of requests; big requests go to big.inc.c.
+ *
+ * A request is cut from the best fit of a few runs of its class, with TOP_DOWN or a
+ * window from the highest or lowest run. Documentation/rationale.rst has the gain of
+ * each rule.
  */
 
 /*
- * What is not big, in a range that large blocks fill: it would break up the room that
- * they need again. Where hardly anything is large, best fit alone packs better. While
- * less than 8 granules are live, it goes to the high end as well.
+ * Does a request go to the high end, apart from large blocks? Only if it is not big and
+ * large blocks fill the range, because it would fragment their room. Where large blocks
+ * are rare, best fit alone packs better. While less than 8 granules are used, requests
+ * go to the high end as well.
  */
 static bool choice_keeps_apart(const struct buddy *b, u64 n)
 {
@@ -16,10 +20,12 @@ static bool choice_keeps_apart(const struct buddy *b, u64 n)
 	return !life_is_big(b, n) && min(b->nr_large, live) >= live >> 3;
 }
 
-/* Runs of one class that are looked at for the one that fits best */
+/* Number of runs of a class among which the best fit is chosen */
 #define PROBES 4
 
-/* The same for the run of @size granules that begins last in word @i */
+/*
+ * Does the run of @size granules that begins last in word @i hold the request?
+ */
 static inline bool choice_long_serves(const struct buddy *b,
 				      const struct wanted *w, u64 i, u64 size)
 {
@@ -32,9 +38,9 @@ static inline bool choice_long_serves(const struct buddy *b,
 }
 
 /*
- * Of the runs of a listed class that were added last, the smallest that serves,
- * and the oldest of these; size 0 if none does. Which one it is cannot be
- * predicted, so there is no branch for each.
+ * The smallest run that serves among the latest runs of a listed class, the oldest of
+ * equal ones; size 0 if none serves. The loop has no branch on the sizes, because they
+ * are unpredictable.
  */
 static struct run choice_best_listed(const struct buddy *b,
 				     const struct wanted *w, unsigned int class)
@@ -53,7 +59,7 @@ static struct run choice_best_listed(const struct buddy *b,
 	return ~best ? index_long_run(b, (u32)best) : (struct run){};
 }
 
-/* Of the lowest ones of any other class the smallest that serves */
+/* The smallest run that serves among the lowest runs of an unlisted class */
 static struct run choice_best_in_order(const struct buddy *b,
 				       const struct wanted *w,
 				       unsigned int class)
@@ -83,10 +89,9 @@ static inline struct run choice_best_of_class(const struct buddy *b,
 }
 
 /*
- * The run to place a request in, by size: from its own class, else from the
- * smallest class in which all are large enough. With an alignment, the classes
- * between are those whose runs may or may not serve: they are left alone. Or it is the
- * wilderness, if that fits better.
+ * The best fit: a run of the request's own class, else of the smallest class in which
+ * all runs are large enough. With an alignment, the classes between are skipped, since
+ * only some of their runs serve. The wilderness is chosen if it fits better.
  */
 static struct run choice_best_fit(const struct buddy *b, const struct wanted *w)
 {
@@ -110,9 +115,9 @@ static struct run choice_best_fit(const struct buddy *b, const struct wanted *w)
 }
 
 /*
- * The highest or lowest candidate of all runs but the wilderness. With an alignment, a
- * run that holds w->n granules however it lies is found at once. Only where there is
- * none are the words with shorter ones looked at.
+ * The highest or lowest candidate among all runs but the wilderness. With an alignment,
+ * a run that holds w->n granules at any position is found first. Only if there is none
+ * are the words with shorter runs searched.
  */
 static noinline struct candidate
 choice_indexed(const struct buddy *b, const struct wanted *w, bool high)
@@ -136,7 +141,7 @@ choice_indexed(const struct buddy *b, const struct wanted *w, bool high)
 		if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
 			return cand;
 	}
-	/* what reaches into the window from below it */
+	/* the run that reaches into the window from below */
 	if (high && limit && limit < pos) {
 		run = index_run_around(b, limit);
 		if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
@@ -145,7 +150,7 @@ choice_indexed(const struct buddy *b, const struct wanted *w, bool high)
 	return (struct candidate){};
 }
 
-/* The same of all runs */
+/* The highest or lowest candidate among all runs */
 static struct candidate choice_at_end(const struct buddy *b,
 				      const struct wanted *w, bool high)
 {
@@ -161,7 +166,7 @@ static struct candidate choice_at_end(const struct buddy *b,
 	return cand;
 }
 
-/* Takes the candidate in @run for the best if it has more than *@n granules. */
+/* Take the candidate in @run as the best if it has more than *@n granules. */
 static inline void choice_take_longer(const struct run *run, u64 lo, u64 hi,
 				      u64 align, struct candidate *best, u64 *n)
 {
@@ -176,9 +181,9 @@ static inline void choice_take_longer(const struct run *run, u64 lo, u64 hi,
 }
 
 /*
- * The longest candidate with an aligned start in the window of @w, of *@n granules,
- * which is w->n at least; or none. What is not the wilderness is looked at from
- * @from on, and no further than a candidate of @enough granules.
+ * The longest candidate with an aligned start in the window of @w, of *@n granules, at
+ * least w->n; *@n is 0 if there is none. Runs but the wilderness are searched from
+ * @from on, until a candidate has @enough granules.
  */
 static struct candidate choice_longest(const struct buddy *b,
 				       const struct wanted *w, u64 from,
@@ -211,9 +216,9 @@ static struct candidate choice_longest(const struct buddy *b,
 }
 
 /**
- * struct pieces - state of taking pieces of a request, each the longest there is
+ * struct pieces - state of a request that is served in pieces, the longest run first
  * @from: no usable run starts lower, except the wilderness
- * @last: granules of the last one: upper bound for the next
+ * @last: granules of the last piece: upper bound for the next
  */
 struct pieces {
 	u64 from;
@@ -221,8 +226,8 @@ struct pieces {
 };
 
 /*
- * The candidate of the next one, a multiple of w->align and w->n granules long at
- * most; *@n is 0 if there is none.
+ * The candidate for the next piece. Its size is a multiple of w->align and at most
+ * w->n; *@n is 0 if there is none.
  */
 static struct candidate choice_next_piece(const struct buddy *b,
 					  const struct wanted *w,
@@ -234,10 +239,10 @@ static struct candidate choice_next_piece(const struct buddy *b,
 	least.n = w->align;
 	cand = choice_longest(b, &least, p->from, p->last, n);
 	*n = ALIGN_DOWN(min(*n, w->n), w->align);
-	/* all that are left are as long, and those below this one are gone */
+	/* all remaining runs are as long, and there are none below this one */
 	if (p->last == w->align && !wild_is(b, &cand.run))
 		p->from = cand.at + *n;
-	/* where the rest is a multiple, too, any of these is as good */
+	/* if the rest is a multiple too, each run of this length serves */
 	if (!(w->n & (w->align - 1)))
 		p->last = *n;
 	return cand;

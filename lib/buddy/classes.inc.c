@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Size classes: in which words the free runs of each class begin.
+ * Size classes: the words in which free runs of each class begin.
  *
- * Most classes have a bitmap of words. The larger ones, of 128 granules and more, have
- * a list of words instead, the latest first. It costs no metadata: the second word of
+ * Most classes have a bitmap of words. The classes of 128 granules and more have a list
+ * of words instead, the latest first. The lists need no metadata: the second word of
  * such a run is a free leaf of the map, and its 64 bits hold the links.
  */
 
 /*
- * One for each size below 8, then four for each power of two. Which of these a run
- * is cannot be predicted, so there is no branch for it.
+ * Class of a size: one for each size below 8, then four for each power of two. The
+ * class of a run is unpredictable, so there is no branch.
  */
 static inline unsigned int class_of(u64 n)
 {
@@ -26,7 +26,7 @@ static inline u64 class_size(unsigned int class)
 	return (u64)(class - (shift << 2)) << shift;
 }
 
-/* A shorter run may have no word of its own. */
+/* A shorter run may not cover a word of its own. */
 static_assert(4 << ((CLASS_LISTED >> 2) - 1) >= 2 << WORD_SHIFT);
 
 static inline bool class_is_listed(unsigned int class)
@@ -68,7 +68,7 @@ static inline void class_set(struct buddy *b, unsigned int class, bool present)
 	*word = with_bits(*word, 1ull << (class & WORD_MASK), present);
 }
 
-/* A run of the class begins in word @at. */
+/* Record that a run of the class begins in word @at. */
 static __always_inline void class_word_add(struct buddy *b, unsigned int class,
 					   u64 at)
 {
@@ -76,7 +76,7 @@ static __always_inline void class_word_add(struct buddy *b, unsigned int class,
 		class_set(b, class, true);
 }
 
-/* None does any more, if @gone. */
+/* Record that no run of the class begins in word @at any more, if @gone. */
 static __always_inline void class_word_del(struct buddy *b, unsigned int class,
 					   u64 at, bool gone)
 {
@@ -86,7 +86,7 @@ static __always_inline void class_word_del(struct buddy *b, unsigned int class,
 
 /* Lists */
 
-#define NO_WORD U32_MAX /* of 2^26 at most */
+#define NO_WORD U32_MAX /* no word; there are 2^26 at most */
 
 static inline void class_list_init(struct buddy *b)
 {
@@ -96,7 +96,7 @@ static inline void class_list_init(struct buddy *b)
 		b->first[i] = NO_WORD;
 }
 
-/* The words of the runs before and after the one that begins in word @i */
+/* The words of the runs before and after the run that begins in word @i */
 static inline u32 class_list_prev(const struct buddy *b, u64 i)
 {
 	return b->used.words[i + 1] >> 32;
@@ -112,7 +112,9 @@ static inline void class_list_link(struct buddy *b, u64 i, u32 prev, u32 next)
 	b->used.words[i + 1] = (u64)prev << 32 | next;
 }
 
-/* A run of a listed class begins in word @i; the map shows it already. */
+/*
+ * Add the run that begins in word @i to the list of its class; the map is up to date.
+ */
 static void class_list_add(struct buddy *b, unsigned int class, u32 i)
 {
 	u32 next = b->first[class];
@@ -124,7 +126,7 @@ static void class_list_add(struct buddy *b, unsigned int class, u32 i)
 	class_set(b, class, true);
 }
 
-/* To be called before the map changes. */
+/* Remove a run from its list. Called before the map changes. */
 static void class_list_del(struct buddy *b, unsigned int class, u32 i)
 {
 	u32 prev = class_list_prev(b, i), next = class_list_next(b, i);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The searches: by address for the lowest or the highest free run that is long enough,
- * by size from the smallest on, and where in a run a request may be.
+ * Searches for free runs: by address, by size, and for a position inside a run.
+ *
+ * By address they find the lowest or the highest run that is long enough. By size they
+ * walk through the classes, from the smallest on.
  */
 
 /*
- * The lowest run from @pos on that holds @n granules at a multiple of @align; size 0 if
- * none does that begins below @limit. If @high, the highest one that begins before @pos;
- * size 0 if none does that begins from @limit on. @pos is not inside a run. One step a
- * word in which a run of @n granules begins: few if @align is 1.
+ * The lowest run that begins from @pos on and below @limit and holds @n granules at a
+ * multiple of @align. If @high, the highest run that begins before @pos and from @limit
+ * on. Size 0 if there is none. @pos is not inside a run. The search takes one step for
+ * each word in which a run of @n granules begins; these are few if @align is 1.
  */
 static struct run index_find(const struct buddy *b, u64 pos, u64 limit, u64 n,
 			     u64 align, bool high)
@@ -42,7 +44,7 @@ static struct run index_find(const struct buddy *b, u64 pos, u64 limit, u64 n,
 	}
 }
 
-/* The run that has granule @pos; its size is 0 when that is used */
+/* The free run around granule @pos; size 0 if the granule is used */
 static struct run index_run_around(const struct buddy *b, u64 pos)
 {
 	u64 start;
@@ -72,13 +74,13 @@ static bool wanted_in(const struct wanted *w, const struct run *run, u64 lo,
 /* By size */
 
 /**
- * struct walk - through the free runs that fit best, the smallest classes first
- * @class: the class it is in
- * @at: the word in which the next run of a listed class begins; of another, from
- *	which on to look
- * @word: the word that was looked at last, of a class that is not listed
- * @runs: what begins there
- * @begin: bits of the runs of the class that are left of it
+ * struct walk - walk through the free runs that fit best, the smallest classes first
+ * @class: current class
+ * @at: word in which the next run of a listed class begins; for another class,
+ *	the word at which the search continues
+ * @word: current word, of an unlisted class
+ * @runs: runs that begin in @word
+ * @begin: first bits of the remaining runs of the class in @word
  */
 struct walk {
 	unsigned int class;
@@ -116,7 +118,9 @@ static inline bool walk_words(const struct buddy *b, struct walk *k,
 	return true;
 }
 
-/* Goes on with the first class from @class on that has runs, if there is one. */
+/*
+ * Continue with the first class from @class on that has runs, if there is one.
+ */
 static void walk_class(const struct buddy *b, struct walk *k,
 		       unsigned int class)
 {

@@ -2,16 +2,18 @@
 /*
  * The index of free runs.
  *
- * A run belongs to the word in which it begins. Two structures find it: by size
- * classes.inc.c, and by address the tree of longest runs, which has the longest run of
- * each word, and above that the maximum of eight.
+ * A run belongs to the word in which it begins. Two structures find a run: by size the
+ * classes of classes.inc.c, and by address the tree of longest runs. The tree holds the
+ * longest run that begins in each word, and above that the maximum of each eight
+ * entries.
  *
- * One run is in neither: the wilderness, a large one from which most of what finds no
- * better place is cut, and with which most of it merges again. Each search looks at it
- * besides.
+ * One run is in neither structure: the wilderness, a large run. Most requests without a
+ * better fit are cut from it, and most of these blocks merge with it again. Each search
+ * checks the wilderness as well.
  *
- * Some words of the map are kept true for this, whatever is above them: those in which
- * a run begins, and those in which a run ends that began before.
+ * For the index, two kinds of words of the map are valid even where a level above
+ * describes them: words in which a run begins, and words in which a run ends that began
+ * in an earlier word.
  */
 
 static inline struct run wild_run(const struct buddy *b)
@@ -29,7 +31,7 @@ static inline bool wild_is(const struct buddy *b, const struct run *run)
 #define EIGHT_SHIFT 3
 #define EIGHT 8u
 
-/* The level of one entry, for @nr granules */
+/* The level with one entry, for @nr granules */
 static unsigned int longest_top(u64 nr)
 {
 	unsigned int level = 1;
@@ -39,20 +41,22 @@ static unsigned int longest_top(u64 nr)
 	return level;
 }
 
-/* Entries of a level below that one, always whole families of eight */
+/* Entries of a level below the top, rounded up to whole families of eight */
 static u64 longest_count(u64 nr, unsigned int level)
 {
 	nr = (nr - 1) >> (WORD_SHIFT + EIGHT_SHIFT * level);
 	return (nr | (EIGHT - 1)) + 1;
 }
 
-/* For requests: a run of 2^32 granules is a whole range, and the wilderness. */
+/*
+ * Size of a run as an entry. Only a whole range, as the wilderness, has 2^32 granules.
+ */
 static inline u32 longest_value(u64 n)
 {
 	return min_t(u64, n, U32_MAX);
 }
 
-/* The caller has touched one of their four words. */
+/* Maximum of a family; the caller has just read or written a part of it. */
 static inline u32 longest_of_eight(const u32 *family)
 {
 	u32 a = max(family[0], family[1]), b = max(family[2], family[3]);
@@ -62,8 +66,8 @@ static inline u32 longest_of_eight(const u32 *family)
 }
 
 /*
- * Word @i has a run of @new granules, which is longer than any before. Up to
- * which level it is the longest cannot be predicted, so there is no branch for it.
+ * Record a run of @new granules in word @i that is longer than all others of the word.
+ * The levels at which it is the longest are unpredictable, so the loop has no branch.
  */
 static inline void longest_raise(struct buddy *b, u64 i, u32 new)
 {
@@ -77,7 +81,7 @@ static inline void longest_raise(struct buddy *b, u64 i, u32 new)
 	}
 }
 
-/* Word @i's longest run is @new from now on. */
+/* Set the longest run of word @i to @new. */
 static void longest_set(struct buddy *b, u64 i, u32 new)
 {
 	u32 old = b->longest[0][i], *above;
@@ -105,8 +109,8 @@ static inline u32 longest_in_range(const struct buddy *b)
 }
 
 /*
- * Bit k of the result: entry k of the family of entry @i has at least @n. Which
- * one does cannot be predicted, so there is no branch for each.
+ * Bit k of the result says whether entry k of the family of entry @i has at least @n.
+ * The entries are unpredictable, so there is no branch.
  */
 static inline unsigned int longest_family(const struct buddy *b,
 					  unsigned int level, u64 i, u32 n)
@@ -118,7 +122,9 @@ static inline unsigned int longest_family(const struct buddy *b,
 	       (f[6] >= n) << 6 | (f[7] >= n) << 7;
 }
 
-/* Down from entry @i of @level to the first or last word below with at least @n */
+/*
+ * Descend from entry @i of @level to the first or the last word below with at least @n.
+ */
 static inline u64 longest_down(const struct buddy *b, unsigned int level, u64 i,
 			       u32 n, bool high)
 {
@@ -133,8 +139,8 @@ static inline u64 longest_down(const struct buddy *b, unsigned int level, u64 i,
 }
 
 /*
- * The first word from @i on in which a run of @n granules begins, or if @high, the last
- * one below @i; NOWHERE
+ * The first word from @i on in which a run of @n granules begins; if @high, the last
+ * such word below @i; NOWHERE if there is none
  */
 static u64 longest_word(const struct buddy *b, u64 i, u32 n, bool high)
 {
@@ -150,13 +156,14 @@ static u64 longest_word(const struct buddy *b, u64 i, u32 n, bool high)
 	return longest_down(b, level, 0, n, high);
 }
 
-/* The runs of a word */
+/* Runs of a word */
 
 /**
  * struct word_runs - the runs that begin in a word
- * @inside: granules of those that end before the word does
- * @tail: bit at which the one that reaches the end begins; 64 if none does
- * @tail_size: its granules, in this word and after
+ * @inside: granules of the runs that end before the word does
+ * @tail: first bit of the run that reaches the end of the word; 64 if there is
+ *	none
+ * @tail_size: granules of that run, in this word and later ones
  */
 struct word_runs {
 	u64 inside;
@@ -164,7 +171,10 @@ struct word_runs {
 	u64 tail_size;
 };
 
-/* Does the run at the beginning of word @i, if there is one, begin before? */
+/*
+ * Does the first run of word @i, if its first granule is free, begin in an earlier
+ * word?
+ */
 static inline bool word_continued(const struct buddy *b, u64 i)
 {
 	return b->continued[i >> WORD_SHIFT] >> (i & WORD_MASK) & 1;
@@ -178,9 +188,9 @@ static inline void word_set_continued(struct buddy *b, u64 i, bool set)
 }
 
 /*
- * Of the run that has the last @high granules of word @i, and begins there. For
- * the wilderness, of which nothing is known here, the answer is to be left out.
- * The caller counts the word of the longest run.
+ * Size of the run that begins in word @i and has its last @high granules. The result is
+ * wrong for the wilderness, which the caller leaves out. The tree is up to date for
+ * word @i.
  */
 static inline u64 word_tail_size(const struct buddy *b, u64 i,
 				 unsigned int high)
@@ -195,8 +205,8 @@ static inline u64 word_tail_size(const struct buddy *b, u64 i,
 }
 
 /*
- * Free granules of word @i, but for the run that begins before it. Whether one does
- * cannot be predicted: no branch.
+ * Free granules of word @i, without the run that begins in an earlier word. Whether
+ * there is such a run is unpredictable, so there is no branch.
  */
 static inline u64 word_free_bits(const struct buddy *b, u64 i)
 {
@@ -205,7 +215,7 @@ static inline u64 word_free_bits(const struct buddy *b, u64 i)
 	return word & (word + word_continued(b, i));
 }
 
-/* What a run has of word @i, if it begins there: bits */
+/* Bits of a run in word @i, if the run begins in it */
 static inline u64 word_run_bits(const struct run *run, u64 i)
 {
 	unsigned int bit = run->start & WORD_MASK;
@@ -215,7 +225,7 @@ static inline u64 word_run_bits(const struct run *run, u64 i)
 	return bits_mask(bit, min_t(u64, run->size, 64 - bit));
 }
 
-/* Those of which word @i has the bits @word */
+/* The runs of word @i whose bits are in @word */
 static inline struct word_runs word_runs_of(const struct buddy *b, u64 i,
 					    u64 word)
 {
@@ -229,7 +239,7 @@ static inline struct word_runs word_runs_of(const struct buddy *b, u64 i,
 	return g;
 }
 
-/* All but the wilderness */
+/* The runs that begin in word @i, without the wilderness */
 static struct word_runs word_runs_in(const struct buddy *b, u64 i)
 {
 	struct run wild = wild_run(b);
@@ -238,7 +248,10 @@ static struct word_runs word_runs_in(const struct buddy *b, u64 i)
 			    word_free_bits(b, i) & ~word_run_bits(&wild, i));
 }
 
-/* Of the free run that begins at @pos, if the one before is used; else 0 */
+/*
+ * Size of the free run that begins at @pos, where the granule before @pos is used; else
+ * 0
+ */
 static inline u64 index_size_at(const struct buddy *b, u64 pos)
 {
 	unsigned int bit = pos & WORD_MASK;
@@ -252,7 +265,7 @@ static inline u64 index_size_at(const struct buddy *b, u64 pos)
 	return word ? __ffs64(word) : word_tail_size(b, i, 64 - bit);
 }
 
-/* Bit i of the result: bits i to i + @n - 1 of @word are set. */
+/* Bit i of the result says whether bits i to i + @n - 1 of @word are set. */
 static inline u64 bits_runs(u64 word, u64 n)
 {
 	unsigned int left = n - 1, have, step;
@@ -285,7 +298,7 @@ static inline bool run_holds(const struct run *run, u64 n, u64 align)
 	return ALIGN(run->start, align) + n <= run->start + run->size;
 }
 
-/* The longest run of bits */
+/* Length of the longest run of set bits */
 static inline u64 bits_longest(u64 word)
 {
 	u64 n = 0;
@@ -297,7 +310,7 @@ static inline u64 bits_longest(u64 word)
 	return n;
 }
 
-/* Where runs of @class, which is not listed, begin in a word */
+/* First bits of the runs of @class, which is not listed, in a word */
 static inline u64 word_class_starts(const struct word_runs *g,
 				    unsigned int class)
 {
@@ -320,7 +333,7 @@ static inline struct run word_run_at(const struct word_runs *g, u64 i,
 	return run;
 }
 
-/* The run that ends inside and has bit @bit of word @i */
+/* The run that ends inside word @i and has its bit @bit */
 static inline struct run word_run_around(const struct word_runs *g, u64 i,
 					 unsigned int bit)
 {
@@ -329,7 +342,7 @@ static inline struct run word_run_around(const struct word_runs *g, u64 i,
 	return word_run_at(g, i, fls64(below));
 }
 
-/* Where runs begin in a word */
+/* First bits of all runs of a word */
 static inline u64 word_starts(const struct word_runs *g)
 {
 	u64 tail = g->tail_size ? 1ull << g->tail : 0;
@@ -340,11 +353,11 @@ static inline u64 word_starts(const struct word_runs *g)
 /* Adding and removing */
 
 /**
- * struct removed - what to update when a run is removed
- * @word: where it began; NOWHERE if there was none
- * @longest: the longest other run there
- * @class: the run's class
- * @last: the class is not listed, and no other run of it begins there
+ * struct removed - updates that follow the removal of a run
+ * @word: word in which the run began; NOWHERE if there was no run
+ * @longest: the longest other run of the word
+ * @class: class of the run
+ * @last: the class is not listed, and no other run of it begins in the word
  */
 struct removed {
 	u64 word;
@@ -354,9 +367,9 @@ struct removed {
 };
 
 /*
- * Takes a run out of its list, if it is in one, and works out what else follows.
- * To be called while the map still has it, and @also, which goes too: its size
- * is 0 if none does.
+ * Remove a run from its list, if it is in one, and compute the updates that follow.
+ * Called while the map still shows the run, and @also, which is removed at the same
+ * time; the size of @also is 0 if there is no such run.
  */
 static __always_inline void index_remove_begin(struct buddy *b,
 					       const struct run *run,
@@ -385,7 +398,7 @@ static __always_inline void index_remove_begin(struct buddy *b,
 		removed->last = !word_class_starts(&g, removed->class);
 }
 
-/* What does not follow when @run is there instead, and begins in that word */
+/* Correct the updates for a new run that begins in the same word. */
 static inline bool index_remove_but(struct removed *removed,
 				    const struct run *run, unsigned int class)
 {
@@ -397,7 +410,7 @@ static inline bool index_remove_but(struct removed *removed,
 	return true;
 }
 
-/* What the map keeps true, for these, where a run begins; it has @run already. */
+/* Make the map valid at the start of a run; the map has @run already. */
 static inline void index_show_start(struct buddy *b, const struct run *run)
 {
 	u64 i = run->start >> WORD_SHIFT;
@@ -409,7 +422,7 @@ static inline void index_show_start(struct buddy *b, const struct run *run)
 		b->used.words[i] = 0;
 }
 
-/* And where it ends */
+/* Make the map valid at the end of a run. */
 static inline void index_show_end(struct buddy *b, const struct run *run)
 {
 	u64 i = run->start >> WORD_SHIFT, end = run->start + run->size;
@@ -424,7 +437,10 @@ static inline void index_show(struct buddy *b, const struct run *run)
 	index_show_end(b, run);
 }
 
-/* To be called when the map shows @run, and before index_remove_end() of these. */
+/*
+ * Add a run to the index. Called when the map shows @run, and before index_remove_end()
+ * of the removed runs.
+ */
 static __always_inline void index_add(struct buddy *b, const struct run *run,
 				      struct removed *one,
 				      struct removed *other)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The allocator inside: its state, and the words that its sources share.
+ * Internals of the allocator: its state, and helpers that its sources share.
  *
- * Words: a run is a maximal range of free granules. A word is 64 granules of the map.
- * An interval [lo, hi) does not have hi; "last" is inclusive. A request is big if it is
- * at least a slot of lifetimes.inc.c, large if it is at least 5/128 of the range.
+ * A run is a maximal range of free granules. A word is 64 granules of a map. An
+ * interval [lo, hi) does not contain hi; "last" is inclusive. A request is big if it
+ * has at least the size of a slot of lifetimes.inc.c, and large if it has at least
+ * 5/128 of the range.
+ *
+ * All state is in struct buddy, which the caller's lock guards.
  */
 #ifndef ACCMEM_BUDDY_INTERNAL_H
 #define ACCMEM_BUDDY_INTERNAL_H
@@ -26,8 +29,8 @@
 #include "lib/layout/layout.h"
 
 #define MAP_LEVELS 10
-#define CLASSES 128 /* of sizes */
-#define CLASS_LISTED 24 /* the first one of 128 granules and more */
+#define CLASSES 128 /* classes of size */
+#define CLASS_LISTED 24 /* first class of 128 granules and more */
 #define PARKED_MAX 1024 /* blocks in the order cache, and granules of one */
 
 #define LIFE_SLOTS 512 /* of a range, at most */
@@ -39,17 +42,16 @@
 #define NOWHERE (~0ull)
 
 /*
- * At most, on the level above which there is none. Tests have fewer, for more
- * levels above a small range.
+ * Most words of the top level. Tests have fewer, for more levels above a small range.
  */
 #ifndef MAP_TOP_WORDS
 #define MAP_TOP_WORDS 16
 #endif
 
 /**
- * struct map_state - what 64 words of the level below hold
- * @some: of which words a bit is set
- * @full: of which words all are
+ * struct map_state - summary of 64 words of the level below
+ * @some: words in which a bit is set
+ * @full: words in which all bits are set
  */
 struct map_state {
 	u64 some;
@@ -57,11 +59,11 @@ struct map_state {
 };
 
 /**
- * struct map - a bit for each granule
- * @nr: of so many
- * @top: level above which there is none
- * @words: the bits, where the word is mixed
- * @state: from level 1 on
+ * struct map - one bit per granule
+ * @nr: number of granules
+ * @top: highest level
+ * @words: the bits; valid where the word is mixed
+ * @state: summaries, from level 1 on
  */
 struct map {
 	u64 nr;
@@ -75,10 +77,10 @@ struct map {
  */
 struct lifetime {
 	u32 lo;
-	u32 n; /* 0: there is none */
-	u32 born; /* event */
+	u32 n; /* 0: no block */
+	u32 born; /* event at which the block was allocated */
 	u16 key;
-	u16 begins; /* slot in which the one begins that ends in this slot */
+	u16 begins; /* slot of the start of the block that ends here */
 };
 
 /*
@@ -86,10 +88,10 @@ struct lifetime {
  */
 struct kept_block {
 	u32 lo;
-	u16 n; /* 0: the id is not in use */
-	u16 below; /* parked, of the same size; or also not in use */
-	u16 above; /* KEPT_LENT where it is; of the topmost, anything else */
-	u16 next; /* in the list of the hash */
+	u16 n; /* 0: unused id */
+	u16 below; /* next in the stack of its size, or of unused ids */
+	u16 above; /* in the stack; KEPT_LENT for a lent block */
+	u16 next; /* in the list of its hash bucket */
 };
 
 #define KEPT_LENT 0xffff /* no id */
@@ -102,55 +104,55 @@ struct buddy {
 	u64 nr;
 	u64 nr_free;
 	u64 nr_free_dirty;
-	u64 short_of; /* nr_free, for anything to wait in the order cache */
-	u64 large; /* requests of so many are */
-	u64 nr_large; /* used by these, as far as it is known */
+	u64 short_of; /* least nr_free at which blocks are parked */
+	u64 large; /* least size of a large request */
+	u64 nr_large; /* used by large requests, estimated */
 	u64 cursor; /* of take_dirty */
 	struct map used;
 	struct map dirty;
 	u64 nr_dirty;
 	/* classes.inc.c */
-	u64 classes[CLASSES / 64]; /* that have runs */
-	u64 *index; /* words where runs of a class begin, but for listed ones */
+	u64 classes[CLASSES / 64]; /* classes that have runs */
+	u64 *index; /* words where runs of an unlisted class begin */
 	u64 stride; /* words from one class to the next */
-	u64 starts[CLASS_LISTED]; /* of each, the topmost word */
-	u32 first[CLASSES]; /* of a listed one that has runs */
+	u64 starts[CLASS_LISTED]; /* topmost word of each index */
+	u32 first[CLASSES]; /* first word of a listed class */
 	/* index.inc.c */
-	unsigned int top; /* level of one entry, in the trees of eight */
+	unsigned int top; /* top level of the tree of longest runs */
 	u64 *continued; /* a bit a word: its first run begins before it */
-	u32 *longest[MAP_LEVELS]; /* of the runs that begin there */
-	u64 wild_start; /* the wilderness: a run that is in none of these */
+	u32 *longest[MAP_LEVELS]; /* longest run that begins in each word */
+	u64 wild_start; /* the wilderness, which is in no index */
 	u64 wild_size; /* 0 if there is none */
 	/* lifetimes.inc.c */
-	unsigned int life_shift; /* a block of a slot of granules is big */
-	u32 large_at; /* event: when the last large block was made; 0 for never */
-	u32 order; /* what the latest events of big blocks were */
-	u32 now; /* how many there were */
-	u32 nr_ended; /* lifetimes that count in the mean, at most LIFE_MEAN */
-	u64 sum; /* of these, each times its size */
+	unsigned int life_shift; /* granules of a slot, as a shift */
+	u32 large_at; /* event of the last large allocation; 0 for none */
+	u32 order; /* the latest events of big blocks */
+	u32 now; /* number of events so far */
+	u32 nr_ended; /* lifetimes in the mean, at most LIFE_MEAN */
+	u64 sum; /* sum of lifetime times size */
 	u8 histories[LIFE_HISTORIES]; /* classes of lifetimes */
 	struct lifetime lifetimes[LIFE_SLOTS];
 	/* cache.inc.c */
-	u16 parked_max; /* granules of a block: room, or 0 while the cache is off */
+	u16 parked_max; /* granules of a block: room, or 0 with the cache off */
 	u16 nr_parked;
-	u16 room; /* for parked blocks */
-	u16 hand; /* the last id that had to go */
-	u16 frees_since_alloc; /* to a full cache */
-	u16 nr_ids; /* that were ever in use */
-	u16 nr_kept; /* blocks that are parked or lent */
-	u16 kept_longest; /* of these, or of one that was */
+	u16 room; /* most blocks that are parked */
+	u16 hand; /* id at which the last eviction stopped */
+	u16 frees_since_alloc; /* frees to a full cache since the last request */
+	u16 nr_ids; /* ids that were ever used */
+	u16 nr_kept; /* parked and lent blocks */
+	u16 kept_longest; /* upper bound of their sizes */
 	u16 kept_hash_shift;
 	u16 kept_bits_shift;
-	u16 stack[PARKED_MAX + 1]; /* by size; 0: ids to use */
+	u16 stack[PARKED_MAX + 1]; /* of each size; entry 0: unused ids */
 	struct kept_block *kept; /* by id, from 1 on */
 	u16 *kept_hash;
-	u64 *kept_bits; /* one for some granules: a kept block ends there */
-	u8 *kept_count; /* of kept blocks that end in a part of the range */
-	u64 *kept_index; /* parts where any do */
-	u64 kept_top; /* of that, the topmost word */
+	u64 *kept_bits; /* hashed by granule: a kept block ends there */
+	u8 *kept_count; /* kept blocks that end in each part of the range */
+	u64 *kept_index; /* parts whose count is not 0 */
+	u64 kept_top; /* topmost word of kept_index */
 	/* owners.inc.c */
 	struct accmem_buddy_folio *owners; /* NULL without the rule */
-	struct map full; /* units that have a record of all of their granules */
+	struct map full; /* units whose record counts all granules */
 };
 
 static_assert(sizeof(struct buddy) <= sizeof(struct accmem_buddy));
@@ -162,13 +164,15 @@ static inline struct buddy *buddy_of(const struct accmem_buddy *range)
 
 /* Bits */
 
-/* @count low bits, 1 to 64 of them, from bit @first on */
+/* Mask of @count bits, 1 to 64, from bit @first on */
 static inline u64 bits_mask(unsigned int first, unsigned int count)
 {
 	return (~0ull >> (64 - count)) << first;
 }
 
-/* From granule @lo of its word on, and up to @last of its word */
+/*
+ * Mask of the granules from @lo to the end of its word, or from its start to @last
+ */
 static inline u64 mask_from(u64 lo)
 {
 	return ~0ull << (lo & WORD_MASK);
@@ -179,7 +183,9 @@ static inline u64 mask_up_to(u64 last)
 	return ~0ull >> (WORD_MASK - (last & WORD_MASK));
 }
 
-/* Of words of which one word speaks, those after @left and before @right */
+/*
+ * Mask of the words after @left and before @right; one word describes all of them
+ */
 static inline u64 words_between(u64 left, u64 right)
 {
 	return left == right ? 0 :
@@ -187,7 +193,7 @@ static inline u64 words_between(u64 left, u64 right)
 				       (2ull << (left & WORD_MASK));
 }
 
-/* @word with the bits of @mask made 1s or 0s */
+/* Set or clear the bits of @mask in @word */
 static inline u64 with_bits(u64 word, u64 mask, bool set)
 {
 	return (word | mask) & ~(set ? 0 : mask);
@@ -210,7 +216,7 @@ static inline u64 words_for(u64 bits)
 
 /* Granules */
 
-/* A run in granules; none has size 0 */
+/* A run in granules; its size is not 0 */
 struct run {
 	u64 start;
 	u64 size;
@@ -228,14 +234,14 @@ struct wanted {
 	u64 align;
 	u64 lo;
 	u64 hi;
-	u64 owner; /* whom the rule of owners.inc.c binds; 0 if it is nobody */
+	u64 owner; /* 0 if the rule of owners.inc.c does not apply */
 	bool high;
 };
 
 /**
- * struct candidate - where a request is placed
- * @at: its first granule
- * @run: the whole free run around it; its size is 0 when there is no candidate
+ * struct candidate - position for a request
+ * @at: first granule
+ * @run: the whole free run around @at; size 0 if there is no candidate
  */
 struct candidate {
 	u64 at;

@@ -1,43 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Lifetimes of big blocks, predicted, so that placement can keep long-lived blocks
- * apart from others. Time is counted in events: big blocks that are made or freed.
+ * Predicted lifetimes of big blocks.
  *
- * Two predictions. By history: a program that repeats itself makes and frees blocks of
- * the same sizes in the same order. The key is the size class of the request and the
- * last three events; for each key the longest lifetime seen lately is kept, and a block
- * is predicted to live as long. Without a history it is predicted long-lived, as
- * programs begin with what they keep. By size: a lifetime times the size is taken for
- * the mean of those products, so the larger a block, the sooner it is freed.
+ * Placement keeps long-lived blocks apart from others. Time is counted in events: a big
+ * block is allocated or freed. There are two predictions:
  *
- * The range is divided into slots, at most 512. A big block has at least the size of
- * one, so no two begin or end in the same slot, and the record of a block is in the
- * slot in which it begins. A record may be stale where a block was freed in parts or
- * with others; this changes where a request is placed, but not whether.
+ * - By history, since a program that repeats itself allocates and frees the same sizes
+ *   in the same order. The key is the size class of the request and the last three
+ *   events. For each key the longest recent lifetime is stored, and a block is
+ *   predicted to live as long. A block without history is predicted long-lived, because
+ *   programs begin with the memory that they keep.
+ *
+ * - By size. The lifetime times the size is predicted as the mean of those products, so
+ *   a larger block is freed sooner.
+ *
+ * The range is divided into at most 512 slots. A big block has at least the size of a
+ * slot, so no two blocks begin or end in the same slot. The record of a block is in the
+ * slot in which it begins. A record may be stale if a block was freed in parts or
+ * together with others. A stale record changes the placement of a request, not its
+ * success.
  */
 
-/* Bits of an event: a class, and whether a block was freed */
+/* An event is a class of size and a flag for a free */
 #define EVENT_SHIFT 8
 #define EVENT_ENDS 0x80
 
 static_assert(CLASSES <= EVENT_ENDS);
 
-/* Events that a long-lived block lives through, at least */
+/* Least lifetime of a long-lived block, in events */
 #define LIFE_LONG 32
 
-/* A longer lifetime seen before counts for so many classes less each time. */
+/* Classes by which a longer stored lifetime shrinks at each shorter one */
 #define HISTORY_FADES 4
 
-/* Blocks of which the mean is taken, and the most that one counts for */
+/* Number of blocks in the mean, and the largest product of one block */
 #define LIFE_MEAN 1024
 #define AREA_MAX BIT_ULL(53)
 
-/* Events after which a range that had a large block is one that has none */
+/* Events after which a large block is no longer recent */
 #define LARGE_LATELY 1024
 
 /*
- * Events that a block lives as long as nothing is known, and the most otherwise: of
- * two that live as long, the one that is there goes before the one that comes.
+ * Lifetime of a block while nothing is known, in events, and the longest prediction. Of
+ * two blocks with this lifetime, the older one is freed first.
  */
 #define LIFE_UNKNOWN BIT_ULL(40)
 
@@ -48,7 +53,7 @@ static inline void life_init(struct buddy *b)
 	b->large = max(1ull, (b->nr >> 5) + (b->nr >> 7));
 }
 
-/* Has a block of @n granules a slot to itself? */
+/* Is a block of @n granules big? */
 static inline bool life_is_big(const struct buddy *b, u64 n)
 {
 	return n >> b->life_shift;
@@ -59,7 +64,7 @@ static inline bool life_had_large(const struct buddy *b)
 	return b->large_at && b->now - b->large_at < LARGE_LATELY;
 }
 
-/* The key of a big request made now */
+/* Key of the history of a big request at this moment */
 static inline u16 life_key(const struct buddy *b, u64 n)
 {
 	return hash_32(b->order << EVENT_SHIFT | class_of(n),
@@ -72,7 +77,7 @@ static inline void life_event(struct buddy *b, unsigned int event)
 	b->now++;
 }
 
-/* Is a block of @age long-lived whose key is @key? */
+/* Is a block with this key and age predicted long-lived? */
 static inline bool life_key_is_long(const struct buddy *b, u16 key, u32 age)
 {
 	u64 life = class_size(b->histories[key]);
@@ -80,7 +85,7 @@ static inline bool life_key_is_long(const struct buddy *b, u16 key, u32 age)
 	return !life || life >= (u64)age + LIFE_LONG;
 }
 
-/* The lifetime of a block of @n granules, from its size alone */
+/* Lifetime of a block of @n granules, predicted from the size alone */
 static inline u64 life_of_size(const struct buddy *b, u64 n)
 {
 	if (!b->nr_ended)
@@ -88,7 +93,9 @@ static inline u64 life_of_size(const struct buddy *b, u64 n)
 	return min(b->sum / b->nr_ended / n, LIFE_UNKNOWN);
 }
 
-/* The big block that ends where granule @lo begins; NULL if none is known */
+/*
+ * The big block that ends right before granule @lo; NULL if there is no record
+ */
 static inline const struct lifetime *life_below(const struct buddy *b, u64 lo)
 {
 	const struct lifetime *life;
@@ -100,7 +107,7 @@ static inline const struct lifetime *life_below(const struct buddy *b, u64 lo)
 	return life->n && (u64)life->lo + life->n == lo ? life : NULL;
 }
 
-/* The one that begins at granule @hi */
+/* The big block that begins at granule @hi; NULL if there is no record */
 static inline const struct lifetime *life_above(const struct buddy *b, u64 hi)
 {
 	const struct lifetime *life;
@@ -116,7 +123,7 @@ static inline u32 life_age(const struct buddy *b, const struct lifetime *life)
 	return b->now - life->born;
 }
 
-/* An unknown neighbour is not. */
+/* A neighbour without a record counts as short-lived. */
 static inline bool life_is_long(const struct buddy *b,
 				const struct lifetime *life)
 {
@@ -124,8 +131,8 @@ static inline bool life_is_long(const struct buddy *b,
 }
 
 /*
- * How many events it will live on, from its size alone; an unknown block is long-lived.
- * One that is overdue lives on for a quarter of its age.
+ * Remaining lifetime in events, from the size alone. A block without a record lives for
+ * ever. A block that outlived its prediction gets another quarter of its age.
  */
 static inline u64 life_rest(const struct buddy *b, const struct lifetime *life)
 {
@@ -138,13 +145,13 @@ static inline u64 life_rest(const struct buddy *b, const struct lifetime *life)
 	return whole > age ? whole - age : age / 4;
 }
 
-/* A big block is made; it is accounted for. */
+/* A big block was allocated; the counters include it already. */
 static noinline void life_begins(struct buddy *b, u64 lo, u64 n)
 {
 	u64 begins = lo >> b->life_shift, ends = (lo + n - 1) >> b->life_shift;
 	struct lifetime *life = &b->lifetimes[begins];
 
-	/* of a range of 2^32 granules that is one block nothing is known: n is 0 */
+	/* n is 0 for a block of 2^32 granules: no record */
 	life->lo = lo;
 	life->n = n;
 	life->key = life_key(b, n);
@@ -155,7 +162,9 @@ static noinline void life_begins(struct buddy *b, u64 lo, u64 n)
 		b->large_at = b->now;
 }
 
-/* It is given back. What is not given back as it was made teaches nothing. */
+/*
+ * A big block is freed. Only a free of exactly the allocated block updates the history.
+ */
 static noinline void life_ends(struct buddy *b, u64 lo, u64 n)
 {
 	struct lifetime *life = &b->lifetimes[lo >> b->life_shift];
@@ -179,7 +188,7 @@ static noinline void life_ends(struct buddy *b, u64 lo, u64 n)
 	b->sum += min(age * n, AREA_MAX);
 }
 
-/* What begins at @lo now is no block of a request. */
+/* The memory at @lo no longer belongs to a recorded block. */
 static inline void life_forget(struct buddy *b, u64 lo)
 {
 	struct lifetime *life = &b->lifetimes[lo >> b->life_shift];

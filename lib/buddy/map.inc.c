@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * A map: a bit for each granule of a range. One says which are used, one which are
- * dirty.
+ * A map: one bit for each granule of a range.
  *
- * A buddy system of radix 64: a node has 64 children. A node that is wholly 0 or
- * wholly 1 speaks for all of them, and what they say themselves is stale; changing a
- * part of it splits it, which makes its children true, and changing the last part
- * merges them again. The leaves are bits, one a granule, 64 to a word; above them a
- * node has two bits: some of it is set, all of it is. So a large range costs a few
- * words, and creation writes one word a level. Until it is split, the word of a leaf
- * is nobody's: classes.inc.c keeps links in some.
+ * The allocator has a map of used granules, a map of dirty granules, and a map of
+ * units.
+ *
+ * A map is a buddy system of radix 64. A node has 64 children. A node that is wholly 0
+ * or wholly 1 describes all of its children, and the words of the children are stale. A
+ * change of a part of such a node splits it: its children become valid. A change that
+ * makes all children equal merges them again. The leaves are bits, one per granule, 64
+ * to a word. Above them a node has two bits: some bits are set, all bits are set. A
+ * node with different bits below is mixed. So a large range costs a few words, and
+ * creation writes one word per level. The leaf word of a node that is not split is
+ * unused; classes.inc.c stores links in some.
  */
 
-/* Granules that a bit of @level stands for, as a shift */
+/* Granules that a bit of @level describes, as a shift */
 static inline unsigned int map_shift(unsigned int level)
 {
 	return WORD_SHIFT * level;
 }
 
-/* Is word @i of the level below @level described as it is? */
+/* Is word @i of the level below @level mixed, and so valid? */
 static inline bool map_is_mixed(const struct map *m, unsigned int level, u64 i)
 {
 	const struct map_state *s = &m->state[level][i >> WORD_SHIFT];
@@ -27,8 +30,8 @@ static inline bool map_is_mixed(const struct map *m, unsigned int level, u64 i)
 }
 
 /*
- * The lowest level, from @least up, whose word for @pos is true: what lies below
- * is alike, or it is @least.
+ * The lowest level from @least up whose word for @pos is valid: all words below are
+ * alike, or the level is @least.
  */
 static inline unsigned int map_depth(const struct map *m, unsigned int least,
 				     u64 pos)
@@ -45,23 +48,23 @@ static inline bool map_one_word(u64 lo, u64 hi)
 	return lo >> WORD_SHIFT == (hi - 1) >> WORD_SHIFT;
 }
 
-/* Does one word of level 1 speak of it? */
+/* Does one word of level 1 describe [@lo, @hi)? */
 static inline bool map_near(u64 lo, u64 hi)
 {
 	return lo >> map_shift(2) == (hi - 1) >> map_shift(2);
 }
 
 /*
- * From where [@lo, @hi) is looked at and changed: level 0 where it is part of a
- * mixed word; else the lowest level from 1 up whose word for @lo is true. Which of
- * several words are mixed cannot be predicted, so there is no branch for that.
+ * The level at which a read or a change of [@lo, @hi) begins: level 0 if it is part of
+ * a mixed word; else the lowest level from 1 up whose word for @lo is valid. The mixed
+ * words are unpredictable, so there is no branch.
  */
 static inline unsigned int map_level(const struct map *m, u64 lo, u64 hi)
 {
 	return map_depth(m, !map_one_word(lo, hi), lo);
 }
 
-/* Makes word @i of the level below @level true, which is above the first. */
+/* Make word @i of the level below @level valid; @level is above the first. */
 static inline void map_push_down(struct map *m, unsigned int level, u64 i)
 {
 	const struct map_state *above = &m->state[level][i >> WORD_SHIFT];
@@ -72,8 +75,8 @@ static inline void map_push_down(struct map *m, unsigned int level, u64 i)
 }
 
 /*
- * Says in each level from @level up, which is above the first, what word @i of the
- * one below holds; up to one where it was mixed, and is.
+ * Update the summary of word @i in each level from @level up, which is above the first.
+ * Stop at a word that was mixed and still is.
  */
 static inline void map_sum_up(struct map *m, unsigned int level, u64 i)
 {
@@ -102,8 +105,8 @@ static inline void map_fill(struct map *m, unsigned int level, u64 i, u64 mask,
 }
 
 /*
- * Word @i of granules; @s speaks of it. Whether it is mixed cannot be predicted, so
- * there is no branch for that.
+ * The valid content of word @i of granules, which @s describes. Whether the word is
+ * mixed is unpredictable, so there is no branch.
  */
 static inline u64 map_true_word(const struct map *m, const struct map_state *s,
 				u64 i)
@@ -114,7 +117,7 @@ static inline u64 map_true_word(const struct map *m, const struct map_state *s,
 	return s->full & bit ? ~0ull : word;
 }
 
-/* A word of granules, of which @mask changes, and what is said above it */
+/* Change the bits of @mask in a word of granules, and its summary. */
 static inline void map_change_word(struct map *m, u64 i, u64 mask, bool set,
 				   struct map_state *above)
 {
@@ -126,7 +129,10 @@ static inline void map_change_word(struct map *m, u64 i, u64 mask, bool set,
 	above->full = (above->full & ~bit) | (~word ? 0 : bit);
 }
 
-/* map_set() in a word that is mixed and stays it; whether it does */
+/*
+ * map_set() in a mixed word; false if the word would not stay mixed, and then nothing
+ * has changed
+ */
 static inline bool map_set_mixed(struct map *m, u64 lo, u64 hi, bool set)
 {
 	u64 mask = bits_mask(lo & WORD_MASK, hi - lo);
@@ -138,7 +144,7 @@ static inline bool map_set_mixed(struct map *m, u64 lo, u64 hi, bool set)
 	return true;
 }
 
-/* map_set() for granules of which one word of level 1 speaks */
+/* map_set() for granules that one word of level 1 describes */
 static __always_inline void map_set_near(struct map *m, unsigned int level,
 					 u64 lo, u64 last, bool set)
 {
@@ -168,8 +174,8 @@ static __always_inline void map_set_near(struct map *m, unsigned int level,
 }
 
 /*
- * map_set() for any other granules: the words of level 1 at both ends, then in each
- * level what lies between and nothing above speaks for.
+ * map_set() for any other granules: the words of level 1 at both ends first, then in
+ * each level the words between them that no higher word describes.
  */
 static noinline void map_set_far(struct map *m, unsigned int level, u64 lo,
 				 u64 last, bool set)
@@ -198,7 +204,7 @@ static noinline void map_set_far(struct map *m, unsigned int level, u64 lo,
 		map_fill(m, level, i, ~0ull, set);
 }
 
-/* [@lo, @hi), which is not empty, becomes 1 or 0. @level is map_level() of it. */
+/* Set or clear [@lo, @hi), which is not empty. @level is map_level() of it. */
 static __always_inline void map_set(struct map *m, unsigned int level, u64 lo,
 				    u64 hi, bool set)
 {
@@ -210,7 +216,7 @@ static __always_inline void map_set(struct map *m, unsigned int level, u64 lo,
 		map_set_far(m, level, lo, hi - 1, set);
 }
 
-/* Of word @i of @level the bits below which something is 1, or 0 */
+/* Bits of word @i of @level below which some granule is 1, or 0 */
 static inline u64 map_any(const struct map *m, unsigned int level, u64 i,
 			  bool set)
 {
@@ -219,7 +225,7 @@ static inline u64 map_any(const struct map *m, unsigned int level, u64 i,
 	return set ? m->state[level][i].some : ~m->state[level][i].full;
 }
 
-/* Is all below bit @i of @level 1, or 0? */
+/* Are all granules below bit @i of @level 1, or 0? */
 static inline bool map_all(const struct map *m, unsigned int level, u64 i,
 			   bool set)
 {
@@ -231,7 +237,7 @@ static inline bool map_all(const struct map *m, unsigned int level, u64 i,
 	return (set ? s->full : ~s->some) >> (i & WORD_MASK) & 1;
 }
 
-/* The highest level in which a word borders on @pos, from @level up */
+/* The highest level, from @level up, in which a word ends at @pos */
 static inline unsigned int map_climb(const struct map *m, u64 pos,
 				     unsigned int level)
 {
@@ -241,9 +247,9 @@ static inline unsigned int map_climb(const struct map *m, u64 pos,
 }
 
 /*
- * The first granule at or after @pos that is 1, or 0; m->nr. If @high, one more than
- * the last one below @pos; 0. @level is not less than map_depth() of the first granule
- * that is looked at.
+ * The first granule at or after @pos that is 1, or 0; m->nr if there is none. If @high,
+ * one more than the last such granule below @pos; 0 if there is none. @level is not
+ * less than map_depth() of the first granule that is read.
  */
 static __always_inline u64 map_find(const struct map *m, unsigned int level,
 				    u64 pos, bool set, bool high)
@@ -278,8 +284,8 @@ static u64 map_next(const struct map *m, u64 pos, bool set)
 }
 
 /*
- * map_is_set() for granules up to @last of which one word of level 1 speaks. If
- * they are part of one word, it is not mixed.
+ * map_is_set() for the granules up to @last, which one word of level 1 describes. If
+ * they are part of one word, that word is not mixed.
  */
 static inline bool map_is_set_near(const struct map *m, u64 lo, u64 last)
 {
@@ -292,7 +298,7 @@ static inline bool map_is_set_near(const struct map *m, u64 lo, u64 last)
 	return !clear;
 }
 
-/* Are all of [@lo, @hi) 1? @level is map_level() of it. */
+/* Are all granules of [@lo, @hi) 1? @level is map_level() of it. */
 static inline bool map_is_set(const struct map *m, unsigned int level, u64 lo,
 			      u64 hi)
 {
@@ -308,15 +314,15 @@ static inline bool map_is_set(const struct map *m, unsigned int level, u64 lo,
 }
 
 /*
- * Where the run of 0 below @lo, which is 1, begins; @lo if there is none. @level is
- * map_level() of a part that begins at @lo.
+ * First granule of the run of 0 that ends before @lo, which is 1; @lo if there is no
+ * such run. @level is map_level() of a part that begins at @lo.
  */
 static inline u64 map_run_start(const struct map *m, unsigned int level, u64 lo)
 {
 	return map_find(m, map_climb(m, lo, level), lo, true, true);
 }
 
-/* How many up to @last, of which one word of level 1 speaks, are 1 */
+/* Number of 1s up to @last; one word of level 1 describes all of them. */
 static inline u64 map_count_near(const struct map *m, u64 lo, u64 last)
 {
 	u64 left = lo >> WORD_SHIFT, right = last >> WORD_SHIFT, n = 0, i, word;
@@ -331,7 +337,10 @@ static inline u64 map_count_near(const struct map *m, u64 lo, u64 last)
 	return n;
 }
 
-/* How many of [@lo, @hi) are 1: a step a word, but for what is alike further up */
+/*
+ * Number of 1s in [@lo, @hi): one step per word, or one per larger part that is all 0
+ * or all 1
+ */
 static noinline u64 map_count_far(const struct map *m, u64 lo, u64 hi)
 {
 	unsigned int level, shift;
@@ -350,8 +359,8 @@ static noinline u64 map_count_far(const struct map *m, u64 lo, u64 hi)
 }
 
 /*
- * The granules [@lo, @hi), which are a part of one word and not empty, from bit 0 up.
- * @level is map_level() of them.
+ * The bits of [@lo, @hi), which is part of one word and not empty, from bit 0 up.
+ * @level is map_level() of it.
  */
 static inline u64 map_bits(const struct map *m, unsigned int level, u64 lo,
 			   u64 hi)
@@ -364,7 +373,9 @@ static inline u64 map_bits(const struct map *m, unsigned int level, u64 lo,
 	return m->words[lo >> WORD_SHIFT] >> (lo & WORD_MASK) & mask;
 }
 
-/* The same, which is not empty; @level is map_level() of it */
+/*
+ * Number of 1s in [@lo, @hi), which is not empty; @level is map_level() of it.
+ */
 static inline u64 map_count_at(const struct map *m, unsigned int level, u64 lo,
 			       u64 hi)
 {
@@ -378,7 +389,10 @@ static inline u64 map_count(const struct map *m, u64 lo, u64 hi)
 	return map_count_at(m, map_level(m, lo, hi), lo, hi);
 }
 
-/* At least 1: what a word has when it is all 0 or 1 is not what its bits say. */
+/*
+ * The top level for @nr granules. It is at least 1, because the bits of a word are
+ * stale if it is all 0 or all 1.
+ */
 static unsigned int map_top(u64 nr)
 {
 	unsigned int level = 1;
@@ -389,7 +403,7 @@ static unsigned int map_top(u64 nr)
 	return level;
 }
 
-/* Entries of all levels but the bits */
+/* Number of summaries on all levels */
 static u64 map_states(u64 nr)
 {
 	unsigned int level = map_top(nr);
@@ -401,8 +415,8 @@ static u64 map_states(u64 nr)
 }
 
 /*
- * All is 0; what words have past the end reads as 1. @states are zero, @words may
- * hold anything.
+ * Make all granules 0; bits past the end read as 1. @states are zero, @words may hold
+ * anything.
  */
 static void map_init(struct map *m, u64 nr, struct map_state *states,
 		     u64 *words)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Dirty marks: a map of their own. They know nothing of what is free, and what finds
- * free runs knows nothing of marks.
+ * Dirty marks: a separate map with a bit for each granule that may not be zero.
+ *
+ * The marks are independent of the free runs: a change of a mark does not change a run,
+ * and no search for a run reads the marks.
  */
 
-/* Is it a part of the range? */
+/* Is [@offset, @offset + @size) a part of the range? */
 static bool mark_is_part(const struct buddy *b, u64 offset, u64 size)
 {
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
@@ -48,7 +50,9 @@ void accmem_buddy_mark_dirty(struct accmem_buddy *range, u64 offset, u64 size)
 	accmem_buddy_mark_held(range, offset, size, true);
 }
 
-/* The first run of marks in [*@lo, *@hi), which may be part of one word */
+/*
+ * Narrow [*@lo, *@hi) to its first dirty run; the interval may be part of one word.
+ */
 static bool marks_next(const struct buddy *b, u64 *lo, u64 *hi)
 {
 	unsigned int level = map_level(&b->dirty, *lo, *hi);
@@ -103,7 +107,7 @@ u64 accmem_buddy_free_dirty_bytes(const struct accmem_buddy *range)
 	return buddy_of(range)->nr_free_dirty << ACCMEM_GRANULE_SHIFT;
 }
 
-/* Where free and dirty granules alternate, pairs that one call steps over */
+/* Free and dirty runs that one call tries */
 #define TAKE_DIRTY_STEPS 32
 
 int accmem_buddy_take_dirty(struct accmem_buddy *range, u64 max,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * How the metadata of a range is divided. First what has to be zero; then what is
- * written before it is read, or something above speaks for at first.
+ * Layout of the metadata of a range.
+ *
+ * The parts before METADATA_ZEROED have to be zero at creation. The parts from it on
+ * are written before they are read, or a summary above them is valid instead.
  */
 enum metadata_part {
 	METADATA_USED_STATES,
@@ -37,7 +39,7 @@ static u64 metadata_words(u64 nr, enum metadata_part end)
 {
 	u64 words = words_for(nr), units = owner_units(nr);
 	u64 ids = kept_room(parked_room(nr)), sum = 0;
-	u64 each = !!ids; /* of what only an order cache has */
+	u64 each = !!ids; /* parts that only an order cache has */
 	u64 kept = (ids + each) * sizeof(struct kept_block); /* and id 0 */
 	const u64 parts[METADATA_PARTS] = {
 		[METADATA_USED_STATES] = 2 * map_states(nr),

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Owners: with this rule on, a unit of 2 MiB belongs to one owner while any granule of
- * it is in use.
+ * Owners: a unit of 2 MiB belongs to one owner while any granule of it is in use.
  *
- * A unit has a record while a part of it is in use, or all of it by several parts. A
- * block that covers a unit needs none there: nothing of the unit is free, and whoever
- * frees a part of it says whose it is. So the cost of a block does not grow with its
- * size. A free run has whole units inside, which are nobody's; only the units at its
- * two ends may have an owner.
+ * A unit has a record while a part of it is in use, or while several blocks fill it. A
+ * block that covers a unit needs no record there: no granule of the unit is free, and a
+ * caller that frees a part of it passes the owner. So the cost of a block does not grow
+ * with its size. The inner units of a free run are wholly free and have no owner; only
+ * the units at its two ends may have one.
  *
- * Nobody in particular (0) and the cleaner (~0ull) are bound by no rule, and do not
- * change the owner of a unit that has one. What the cleaner has is counted apart: it
- * keeps a unit from others, but is no use by the unit's owner, who may free the rest
- * meanwhile. Parked blocks count as free.
+ * The rule does not apply to owner 0 and to the cleaner (~0ull), and they do not change
+ * the owner of a unit that has one. Granules of the cleaner are counted separately:
+ * they keep a unit from other owners, but they are no use by the unit's owner, which
+ * may free the rest meanwhile. Parked blocks count as free.
  */
 
 #define OWNED_SHIFT (ACCMEM_BUDDY_FOLIO_SHIFT - ACCMEM_GRANULE_SHIFT)
@@ -23,19 +22,19 @@ static inline bool owner_is_bound(const struct buddy *b, u64 owner)
 	return b->owners && owner && owner != ACCMEM_BUDDY_CLEANER;
 }
 
-/* The last one may be short. */
+/* Granules of a unit; the last unit may be short. */
 static inline u64 unit_granules(const struct buddy *b, u64 unit)
 {
 	return min(OWNED, b->nr - (unit << OWNED_SHIFT));
 }
 
-/* Granules that a unit has a record of */
+/* Granules in the record of a unit */
 static inline unsigned int unit_taken(const struct accmem_buddy_folio *u)
 {
 	return u->used + u->cleaning;
 }
 
-/* May @owner have what is free of a unit? */
+/* May @owner use the free granules of a unit? */
 static inline bool unit_permits(const struct buddy *b, u64 unit, u64 owner)
 {
 	const struct accmem_buddy_folio *u = &b->owners[unit];
@@ -43,7 +42,7 @@ static inline bool unit_permits(const struct buddy *b, u64 unit, u64 owner)
 	return !unit_taken(u) || u->owner == owner;
 }
 
-/* May it have [@lo, @lo + @n), which is free? Only the ends can tell. */
+/* May @owner use [@lo, @lo + @n), which is free? Only its ends are checked. */
 static inline bool owner_permits(const struct buddy *b, u64 owner, u64 lo,
 				 u64 n)
 {
@@ -51,7 +50,7 @@ static inline bool owner_permits(const struct buddy *b, u64 owner, u64 lo,
 	       unit_permits(b, (lo + n - 1) >> OWNED_SHIFT, owner);
 }
 
-/* What @owner may have of a free run */
+/* The part of a free run that @owner may use */
 static struct run owner_trim(const struct buddy *b, u64 owner,
 			     const struct run *run)
 {
@@ -68,11 +67,11 @@ static struct run owner_trim(const struct buddy *b, u64 owner,
 }
 
 /**
- * struct cover - the units that a block has
- * @first: the first that it has all of
- * @last: one more than the last of these
- * @left: granules that it has of the unit before @first
- * @right: granules that it has of unit @last
+ * struct cover - units of a block
+ * @first: first unit that the block covers
+ * @last: one more than the last unit that it covers
+ * @left: granules of the block in the unit before @first
+ * @right: granules of the block in unit @last
  */
 struct cover {
 	u64 first;
@@ -98,7 +97,10 @@ static struct cover cover_of(const struct buddy *b, u64 lo, u64 n)
 	return c;
 }
 
-/* Granules of the units that a block, which is taken or not yet, has to itself */
+/*
+ * Granules of the units that hold no other block than this one, which is allocated if
+ * @taken, and free otherwise
+ */
 static u64 cover_alone(const struct buddy *b, u64 lo, u64 n, bool taken)
 {
 	struct cover c = cover_of(b, lo, n);
@@ -118,13 +120,15 @@ static u64 owner_units(u64 nr)
 	return (nr + OWNED - 1) >> OWNED_SHIFT;
 }
 
-/* Units of [@first, @last) have records of all of their granules, or do not. */
+/*
+ * Record whether the records of units [@first, @last) count all of their granules.
+ */
 static void units_set_full(struct buddy *b, u64 first, u64 last, bool full)
 {
 	map_set(&b->full, map_level(&b->full, first, last), first, last, full);
 }
 
-/* What a unit's record has of @owner's granules */
+/* The counter of @owner in the record of a unit */
 static u16 *unit_share(struct accmem_buddy_folio *u, u64 owner)
 {
 	return owner == ACCMEM_BUDDY_CLEANER ? &u->cleaning : &u->used;
@@ -146,7 +150,7 @@ static void unit_give(struct buddy *b, u64 unit, u64 n, u64 owner)
 	struct accmem_buddy_folio *u = &b->owners[unit];
 	u64 all = unit_granules(b, unit);
 
-	if (!unit_taken(u)) { /* a block covered it */
+	if (!unit_taken(u)) { /* one block covered the unit */
 		u->owner = owner;
 		*unit_share(u, owner) = all;
 	} else if (unit_taken(u) == all) {
@@ -157,7 +161,7 @@ static void unit_give(struct buddy *b, u64 unit, u64 n, u64 owner)
 		u->owner = u->cleaning ? ACCMEM_BUDDY_CLEANER : 0;
 }
 
-/* Units of [@first, @last), one or more, have no full records any more. */
+/* Clear the full records of units [@first, @last), which are one or more. */
 static void units_forget(struct buddy *b, u64 first, u64 last)
 {
 	u64 unit = map_next(&b->full, first, true);
@@ -169,7 +173,7 @@ static void units_forget(struct buddy *b, u64 first, u64 last)
 	units_set_full(b, first, last, false);
 }
 
-/* @owner has taken a block. */
+/* Record that @owner has allocated a block. */
 static noinline void owner_take(struct buddy *b, u64 lo, u64 n, u64 owner)
 {
 	struct cover c = cover_of(b, lo, n);
@@ -180,7 +184,7 @@ static noinline void owner_take(struct buddy *b, u64 lo, u64 n, u64 owner)
 		unit_take(b, c.last, c.right, owner);
 }
 
-/* It has given it back, or a part of one. */
+/* Record that @owner has freed a block, or a part of one. */
 static noinline void owner_give(struct buddy *b, u64 lo, u64 n, u64 owner)
 {
 	struct cover c = cover_of(b, lo, n);
@@ -193,13 +197,13 @@ static noinline void owner_give(struct buddy *b, u64 lo, u64 n, u64 owner)
 		unit_give(b, c.last, c.right, owner);
 }
 
-/* Is a unit in use by a block that has @n granules of it, and by nothing else? */
+/* Does a block with @n granules of a unit have the unit to itself? */
 static bool unit_is_alone(const struct accmem_buddy_folio *u, u64 n)
 {
 	return u->used == n && !u->cleaning;
 }
 
-/* A block is @to's from here on, unless it has a unit together with others. */
+/* Change the owner of a block to @to; -EBUSY if the block shares a unit. */
 static noinline int owner_change(struct buddy *b, u64 lo, u64 n, u64 from,
 				 u64 to)
 {

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * Placement where units have several owners: the best fit among some runs, for when
- * the candidate of choice.inc.c is in a unit of somebody else, and a search of all
- * runs in steps.
+ * Placement in a range with several owners.
+ *
+ * It is used when the candidate of choice.inc.c lies in a unit of another owner. There
+ * are two searches: a best fit among a bounded number of runs, and a search of all runs
+ * in steps, between which the caller may drop its lock.
  */
 
-/* Runs of a class that are looked at, and in all */
+/* Most runs that are checked, of a class and of all classes */
 #define SHARED_PROBES 8
 #define SHARED_PROBES_ALL 128
 
 /**
- * struct shared - of a candidate in a range of several owners
+ * struct shared - state of the best fit in a range with several owners
  * @w: the request
- * @cand: the best one so far
- * @cost: units that would be nobody's otherwise, then granules of the run
+ * @cand: the best candidate so far
+ * @cost: number of free units that @cand breaks up, then the size of its run
  */
 struct shared {
 	const struct wanted *w;
@@ -47,7 +49,7 @@ static void shared_look(const struct buddy *b, struct shared *s,
 		shared_weigh(b, s, &cand, run);
 }
 
-/* The least class in which what anybody may have of a run is enough */
+/* The least class in which the part that any owner may use is large enough */
 static unsigned int shared_sure_class(const struct buddy *b,
 				      const struct wanted *w)
 {
@@ -55,9 +57,10 @@ static unsigned int shared_sure_class(const struct buddy *b,
 }
 
 /*
- * The best fit among what the owner may have of runs, where runs of others are met: of
- * some of each class, from the smallest on, that which breaks the fewest free units.
- * After many that do not serve only runs are looked at that do, wherever they lie.
+ * The best fit among the parts of runs that the owner may use: of some runs of each
+ * class, from the smallest on, the candidate that breaks up the fewest free units.
+ * After many runs that do not serve, only classes are searched in which each run
+ * serves.
  */
 static noinline struct candidate shared_place(const struct buddy *b,
 					      const struct wanted *w)
@@ -82,17 +85,17 @@ static noinline struct candidate shared_place(const struct buddy *b,
 	return s.cand;
 }
 
-/* Looking at all */
+/* Search of all runs */
 
 #ifndef SCAN_WORDS
-#define SCAN_WORDS 256 /* that a call looks at; tests have fewer */
+#define SCAN_WORDS 256 /* read by one call; tests have fewer */
 #endif
 
 /**
- * struct scan - through the runs that are long enough, by address
- * @own: only in units that are the owner's already
- * @word: from which on to look
- * @words: that may be looked at yet
+ * struct scan - walk through the runs that are long enough, by address
+ * @own: only in units that belong to the owner already
+ * @word: word at which the walk continues
+ * @words: words that may still be read
  */
 struct scan {
 	bool own;
@@ -100,7 +103,9 @@ struct scan {
 	unsigned int words;
 };
 
-/* The next word in which a run of @n granules begins: NOWHERE, with the reason */
+/*
+ * The next word in which a run of @n granules begins; NOWHERE with the reason in *@err
+ */
 static u64 scan_next(const struct buddy *b, struct scan *s, u64 hi, u64 n,
 		     int *err)
 {
@@ -123,14 +128,17 @@ static u64 scan_next(const struct buddy *b, struct scan *s, u64 hi, u64 n,
 	return i;
 }
 
-/* The candidate in [@lo, @hi), a part of a run */
+/* The candidate in [@lo, @hi), which is a part of a run */
 static bool scan_part(const struct wanted *w, u64 lo, u64 hi,
 		      const struct run *run, struct candidate *cand)
 {
 	return wanted_in(w, run, max(lo, w->lo), min(hi, w->hi), false, cand);
 }
 
-/* in the parts of a run that lie in units of the owner's: one end, the other, both */
+/*
+ * The candidate in the parts of a run that lie in units of the owner: at one end, at
+ * the other, or in both
+ */
 static bool scan_own(const struct buddy *b, const struct wanted *w,
 		     const struct run *run, struct candidate *cand)
 {
@@ -148,7 +156,7 @@ static bool scan_own(const struct buddy *b, const struct wanted *w,
 	       scan_part(w, max(lo, last << OWNED_SHIFT), hi, run, cand);
 }
 
-/* The candidate in a run, of which the owner may have a part */
+/* The candidate in the part of a run that the owner may use */
 static bool scan_run(const struct buddy *b, const struct wanted *w,
 		     const struct scan *s, const struct run *run,
 		     struct candidate *cand)
@@ -176,7 +184,7 @@ static bool scan_word(const struct buddy *b, const struct wanted *w,
 	return false;
 }
 
-/* 0 with a candidate; -EAGAIN or -ENOSPC */
+/* Search for a candidate; 0, -EAGAIN or -ENOSPC */
 static int scan_for(const struct buddy *b, const struct wanted *w,
 		    struct scan *s, struct candidate *cand)
 {
@@ -195,7 +203,7 @@ static int scan_for(const struct buddy *b, const struct wanted *w,
 	return err;
 }
 
-/* The longest run of a word that @owner may have */
+/* The longest run of a word, in granules that @owner may use */
 static u64 scan_longest(const struct buddy *b, u64 owner, u64 i)
 {
 	struct word_runs g = word_runs_in(b, i);

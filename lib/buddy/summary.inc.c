@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * A bitmap with a summary: a bit for each piece of the range, above it a bit for each
- * of its words that is not 0, and so on up to one word. There is one for each class of
- * size that has no list, and one for the order cache.
+ * A bitmap with a summary.
+ *
+ * The bitmap has a bit for each piece of the range. Above it each level has a bit for
+ * each word of the level below that is not 0, up to a level of one word. There is one
+ * such bitmap for each class of size without a list, and one for the order cache.
  */
 
 /*
- * Levels of the map of 2^26 pieces. What is on the stack is small: many kernels
- * clear it at each call.
+ * Levels of a bitmap of 2^26 pieces. The array on the stack is small, because many
+ * kernels clear the stack at each call.
  */
 #define STARTS_LEVELS 5
 
 /**
  * struct summary - such a bitmap, from a level up
  * @words: its words, below the topmost level
- * @nr: how many of this level; the topmost has one, which is in the instance
+ * @nr: words of this level; the word of the topmost level is in the instance
  */
 struct summary {
 	u64 *words;
 	u64 nr;
 };
 
-/* Words of one for so many pieces, but for the topmost */
+/* Words of a bitmap for @pieces pieces, without the topmost one */
 static inline u64 summary_words(u64 pieces)
 {
 	u64 words = words_for(pieces), sum = 0;
@@ -38,7 +40,7 @@ static inline struct summary summary_above(struct summary p)
 	return p;
 }
 
-/* Something begins in piece @at. Was there nothing before in any? */
+/* Set the bit of piece @at. Returns true if no bit was set before. */
 static inline bool summary_add(struct summary p, u64 *top, u64 at)
 {
 	u64 old;
@@ -55,7 +57,7 @@ static inline bool summary_add(struct summary p, u64 *top, u64 at)
 	return !old;
 }
 
-/* Nothing does any more, if @gone. Is there nothing left in any? */
+/* Clear the bit of piece @at, if @gone. Returns true if no bit is left. */
 static inline bool summary_del(struct summary p, u64 *top, u64 at, bool gone)
 {
 	u64 bit = gone;
@@ -70,7 +72,9 @@ static inline bool summary_del(struct summary p, u64 *top, u64 at, bool gone)
 	return !*top;
 }
 
-/* The first piece from @at to @most in which something begins; NOWHERE */
+/*
+ * The first piece from @at to @most whose bit is set; NOWHERE if there is none
+ */
 static inline u64 summary_next(struct summary p, const u64 *top, u64 at,
 			       u64 most)
 {
