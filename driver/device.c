@@ -221,7 +221,7 @@ struct accmem_carveout *accmem_device_add_host(struct accmem_device *dev)
 	return cv;
 }
 
-static const char *device_bo_of(const struct accmem_carveout *cv)
+static const char *device_kind_name(const struct accmem_carveout *cv)
 {
 	if (cv->kind == ACCMEM_KIND_HOST)
 		return "host memory at most";
@@ -239,7 +239,8 @@ static void device_announce(struct accmem_device *dev)
 
 	accmem_for_each_carveout(cv, dev->carveouts)
 		pr_info("%s: %llu bytes, %s%s\n", dev->accounts.name,
-			cv->capacity, device_bo_of(cv), classes[cv->bandwidth]);
+			cv->capacity, device_kind_name(cv),
+			classes[cv->bandwidth]);
 }
 
 /**
@@ -310,7 +311,8 @@ void accmem_device_unregister(struct accmem_device *dev)
 		cdev_device_del(&dev->cdev, &dev->device);
 	}
 	accmem_waiters_stop(&dev->waiters);
-	accmem_for_each_carveout(cv, dev->carveouts) accmem_overdue_stop(cv);
+	accmem_for_each_carveout(cv, dev->carveouts)
+		accmem_overdue_stop(cv);
 	accmem_pending_stop(&dev->due);
 	mutex_destroy(&dev->carveouts->drain_lock);
 	accmem_for_each_carveout(cv, dev->carveouts) {

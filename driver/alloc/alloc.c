@@ -69,7 +69,7 @@ static struct accmem_buffer *alloc_create(struct accmem_context *ctx,
 /*
  * Flags that fix the placement, and flags that prefer a bandwidth. At most one of each.
  */
-#define ALLOC_PLACES (ACCMEM_ALLOC_TOP_DOWN | ACCMEM_ALLOC_FIXED)
+#define ALLOC_PLACEMENTS (ACCMEM_ALLOC_TOP_DOWN | ACCMEM_ALLOC_FIXED)
 #define ALLOC_CLASSES (ACCMEM_ALLOC_HIGH_BANDWIDTH | ACCMEM_ALLOC_LOW_BANDWIDTH)
 
 /* Return the carveout that contains @address as a mask (bit i for carveout i), or 0. */
@@ -195,7 +195,7 @@ static inline int alloc_check(struct accmem_context *ctx,
 {
 	if (req->flags & ~ACCMEM_ALLOC_FLAGS)
 		return -EINVAL;
-	if ((req->flags & ALLOC_PLACES) == ALLOC_PLACES ||
+	if ((req->flags & ALLOC_PLACEMENTS) == ALLOC_PLACEMENTS ||
 	    (req->flags & ALLOC_CLASSES) == ALLOC_CLASSES)
 		return -EINVAL;
 	if ((req->stream && !(req->flags & ACCMEM_ALLOC_STREAM)) ||

@@ -29,7 +29,8 @@ struct growth {
 	struct accmem_buffer *buf;
 	u64 size; /* of the buffer object, after the growth */
 	u32 page_size;
-	struct accmem_run behind; /* memory right behind the bo, if @more is NULL */
+	struct accmem_run
+		behind; /* memory right behind the bo, if @more is NULL */
 	struct accmem_bo *more; /* memory from elsewhere, or NULL */
 	bool replaces; /* @more replaces all runs of the bo */
 	bool insists; /* the buffer must not move: fail instead */
@@ -59,7 +60,7 @@ static int growth_create(struct growth *g, u64 size)
 	return PTR_ERR_OR_ZERO(g->more);
 }
 
-static int growth_take(void *arg)
+static int growth_alloc(void *arg)
 {
 	struct growth *g = arg;
 	struct accmem_bo *bo = accmem_buffer_bo(g->buf);
@@ -87,7 +88,7 @@ static int growth_find_room(struct growth *g)
 
 	accmem_reclaim_addresses(g->ctx, cv);
 	accmem_clear_pause(cv);
-	err = accmem_reclaim_retry(g->ctx, cv, g->size, growth_take, g);
+	err = accmem_reclaim_retry(g->ctx, cv, g->size, growth_alloc, g);
 	accmem_clear_resume(cv);
 	return err;
 }
@@ -96,7 +97,7 @@ static int growth_get(struct growth *g)
 {
 	struct accmem_bo *bo = accmem_buffer_bo(g->buf);
 	int err = accmem_reclaim_retry(g->ctx, bo->cv, g->size - bo->size,
-				       growth_take, g);
+				       growth_alloc, g);
 
 	if (err == ACCMEM_NO_ROOM)
 		err = growth_find_room(g);
@@ -218,7 +219,7 @@ static int growth_join(struct growth *g)
 	return 0;
 }
 
-static int growth_take_more(struct growth *g)
+static int growth_alloc_more(struct growth *g)
 {
 	struct accmem_bo *bo = accmem_buffer_bo(g->buf);
 	u64 step = g->size - bo->size;
@@ -287,7 +288,7 @@ int accmem_growth_make(struct accmem_context *ctx, struct accmem_buffer *buf,
 		err = growth_find_place(ctx, buf, g.size);
 	if (err)
 		return err;
-	err = growth_take_more(&g);
+	err = growth_alloc_more(&g);
 	if (err && mapped)
 		growth_lock_place(ctx, buf, bo->size);
 	return err;

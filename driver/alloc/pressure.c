@@ -9,8 +9,8 @@
  * not notified about its own waiters. A waiter notifies the clients before it sleeps,
  * one at a time.
  *
- * Locking: shrink.lock of a context guards its eventfd. accmem_waiters_lock guards the
- * list of clients and their other fields, and nests inside shrink.lock. A wake-up calls
+ * Locking: client.lock of a context guards its eventfd. accmem_waiters_lock guards the
+ * list of clients and their other fields, and nests inside client.lock. A wake-up calls
  * the functions of any number of pollers: pressure_signal() runs without
  * accmem_waiters_lock.
  */
@@ -38,11 +38,11 @@ static bool pressure_is_wanted(const struct accmem_context *ctx)
  * Return true if the context was notified of this shortage and has not queried it
  * since.
  */
-static bool pressure_is_told(const struct accmem_context *ctx)
+static bool pressure_is_notified(const struct accmem_context *ctx)
 {
-	return ctx->shrink.notified_seq ==
+	return ctx->pressure.notified_seq ==
 		       ctx->account->waiters->pressure_seq &&
-	       !ctx->shrink.queried;
+	       !ctx->pressure.queried;
 }
 
 /*
@@ -51,62 +51,62 @@ static bool pressure_is_told(const struct accmem_context *ctx)
  */
 static void pressure_mark(struct accmem_context *ctx)
 {
-	struct accmem_pressure_client *shrink = &ctx->shrink;
+	struct accmem_pressure_client *client = &ctx->pressure;
 
 	lockdep_assert_held(&accmem_waiters_lock);
-	shrink->notified_seq = ctx->account->waiters->pressure_seq;
-	shrink->queried = false;
-	shrink->events++;
+	client->notified_seq = ctx->account->waiters->pressure_seq;
+	client->queried = false;
+	client->events++;
 }
 
 static void pressure_signal(struct accmem_context *ctx)
 {
-	struct accmem_pressure_client *shrink = &ctx->shrink;
+	struct accmem_pressure_client *client = &ctx->pressure;
 
-	lockdep_assert_held(&shrink->lock);
-	if (shrink->eventfd)
-		accmem_eventfd_signal(shrink->eventfd);
-	wake_up_interruptible_poll(&shrink->poll, EPOLLIN | EPOLLRDNORM);
+	lockdep_assert_held(&client->lock);
+	if (client->eventfd)
+		accmem_eventfd_signal(client->eventfd);
+	wake_up_interruptible_poll(&client->poll, EPOLLIN | EPOLLRDNORM);
 }
 
 /*
  * Check the first client and move it to the tail of the list. If it has to be
- * signalled, mark it and return it in @told with a reference. Return false if there is
+ * signalled, mark it and return it in @notified with a reference. Return false if there is
  * no client.
  */
-static bool pressure_look(struct accmem_waiters *ws,
-			  struct accmem_context **told)
+static bool pressure_scan(struct accmem_waiters *ws,
+			  struct accmem_context **notified)
 {
 	struct accmem_context *ctx;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	ctx = list_first_entry_or_null(&ws->pressure_clients,
-				       struct accmem_context, shrink.link);
+				       struct accmem_context, pressure.link);
 	if (!ctx)
 		return false;
-	list_move_tail(&ctx->shrink.link, &ws->pressure_clients);
-	if (pressure_is_wanted(ctx) && !pressure_is_told(ctx)) {
+	list_move_tail(&ctx->pressure.link, &ws->pressure_clients);
+	if (pressure_is_wanted(ctx) && !pressure_is_notified(ctx)) {
 		pressure_mark(ctx);
 		accmem_context_get(ctx);
-		*told = ctx;
+		*notified = ctx;
 	}
 	return true;
 }
 
-static bool pressure_tell_next(struct accmem_waiters *ws)
+static bool pressure_notify_next(struct accmem_waiters *ws)
 {
-	struct accmem_context *told = NULL;
+	struct accmem_context *notified = NULL;
 	bool more;
 
 	spin_lock(&accmem_waiters_lock);
-	more = pressure_look(ws, &told);
+	more = pressure_scan(ws, &notified);
 	spin_unlock(&accmem_waiters_lock);
-	if (!told)
+	if (!notified)
 		return more;
-	mutex_lock(&told->shrink.lock);
-	pressure_signal(told);
-	mutex_unlock(&told->shrink.lock);
-	accmem_context_put(told);
+	mutex_lock(&notified->pressure.lock);
+	pressure_signal(notified);
+	mutex_unlock(&notified->pressure.lock);
+	accmem_context_put(notified);
 	return more;
 }
 
@@ -120,7 +120,7 @@ static bool pressure_tell_next(struct accmem_waiters *ws)
  * The number of clients is read without accmem_waiters_lock (READ_ONCE). A client that
  * registers later checks for waiters itself.
  *
- * Context: Process context. Takes and releases shrink.lock of other contexts and
+ * Context: Process context. Takes and releases client.lock of other contexts and
  * accmem_waiters_lock. May sleep.
  */
 void accmem_pressure_notify(struct accmem_context *ctx)
@@ -128,7 +128,7 @@ void accmem_pressure_notify(struct accmem_context *ctx)
 	struct accmem_waiters *ws = ctx->account->waiters;
 	unsigned int left = READ_ONCE(ws->nr_pressure_clients);
 
-	while (left-- && pressure_tell_next(ws))
+	while (left-- && pressure_notify_next(ws))
 		cond_resched();
 }
 
@@ -141,8 +141,8 @@ static bool pressure_register(struct accmem_context *ctx)
 	struct accmem_waiters *ws = ctx->account->waiters;
 
 	lockdep_assert_held(&accmem_waiters_lock);
-	if (list_empty(&ctx->shrink.link)) {
-		list_add_tail(&ctx->shrink.link, &ws->pressure_clients);
+	if (list_empty(&ctx->pressure.link)) {
+		list_add_tail(&ctx->pressure.link, &ws->pressure_clients);
 		WRITE_ONCE(ws->nr_pressure_clients,
 			   ws->nr_pressure_clients + 1);
 	}
@@ -157,8 +157,8 @@ static void pressure_unregister(struct accmem_context *ctx)
 	struct accmem_waiters *ws = ctx->account->waiters;
 
 	lockdep_assert_held(&accmem_waiters_lock);
-	if (!list_empty(&ctx->shrink.link)) {
-		list_del_init(&ctx->shrink.link);
+	if (!list_empty(&ctx->pressure.link)) {
+		list_del_init(&ctx->pressure.link);
 		WRITE_ONCE(ws->nr_pressure_clients,
 			   ws->nr_pressure_clients - 1);
 	}
@@ -170,8 +170,8 @@ static void pressure_unregister(struct accmem_context *ctx)
 static struct eventfd_ctx *pressure_set_eventfd(struct accmem_context *ctx,
 						struct eventfd_ctx *eventfd)
 {
-	lockdep_assert_held(&ctx->shrink.lock);
-	swap(ctx->shrink.eventfd, eventfd);
+	lockdep_assert_held(&ctx->pressure.lock);
+	swap(ctx->pressure.eventfd, eventfd);
 	return eventfd;
 }
 
@@ -179,19 +179,19 @@ static struct eventfd_ctx *pressure_set_eventfd(struct accmem_context *ctx,
  * accmem_pressure_end() - unregister a context that ends
  * @ctx: the context
  *
- * Context: Process context. Takes and releases ctx->shrink.lock and
+ * Context: Process context. Takes and releases ctx->pressure.lock and
  * accmem_waiters_lock. May sleep.
  */
 void accmem_pressure_end(struct accmem_context *ctx)
 {
 	struct eventfd_ctx *old;
 
-	mutex_lock(&ctx->shrink.lock);
+	mutex_lock(&ctx->pressure.lock);
 	spin_lock(&accmem_waiters_lock);
 	pressure_unregister(ctx);
 	spin_unlock(&accmem_waiters_lock);
 	old = pressure_set_eventfd(ctx, NULL);
-	mutex_unlock(&ctx->shrink.lock);
+	mutex_unlock(&ctx->pressure.lock);
 	if (old)
 		eventfd_ctx_put(old);
 }
@@ -207,17 +207,17 @@ static struct eventfd_ctx *pressure_eventfd(const struct accmem_pressure *req)
 /* Execute a request. Return true if the context has to be signalled. */
 static bool pressure_do(struct accmem_context *ctx, struct accmem_pressure *req)
 {
-	bool told = false;
+	bool notified = false;
 
 	lockdep_assert_held(&accmem_waiters_lock);
 	if (req->flags & ACCMEM_PRESSURE_REGISTER)
-		told = pressure_register(ctx);
+		notified = pressure_register(ctx);
 	else if (req->flags & ACCMEM_PRESSURE_UNREGISTER)
 		pressure_unregister(ctx);
 	else
-		ctx->shrink.queried = true;
+		ctx->pressure.queried = true;
 	req->shortfall = accmem_waiters_shortfall(ctx->account, &req->waiting);
-	return told;
+	return notified;
 }
 
 /**
@@ -226,7 +226,7 @@ static bool pressure_do(struct accmem_context *ctx, struct accmem_pressure *req)
  * @req: the request, with known flags; out: the shortfall and the number of
  *	waiters
  *
- * Context: Process context. Takes and releases ctx->shrink.lock and
+ * Context: Process context. Takes and releases ctx->pressure.lock and
  * accmem_waiters_lock. May sleep.
  *
  * Return: 0 or an error of ACCMEM_IOC_PRESSURE.
@@ -235,22 +235,22 @@ int accmem_pressure_query(struct accmem_context *ctx,
 			  struct accmem_pressure *req)
 {
 	struct eventfd_ctx *eventfd;
-	bool told;
+	bool notified;
 
 	if (req->flags == ACCMEM_PRESSURE_FLAGS)
 		return -EINVAL;
 	eventfd = pressure_eventfd(req);
 	if (IS_ERR(eventfd))
 		return PTR_ERR(eventfd);
-	mutex_lock(&ctx->shrink.lock);
+	mutex_lock(&ctx->pressure.lock);
 	if (req->flags)
 		eventfd = pressure_set_eventfd(ctx, eventfd);
 	spin_lock(&accmem_waiters_lock);
-	told = pressure_do(ctx, req);
+	notified = pressure_do(ctx, req);
 	spin_unlock(&accmem_waiters_lock);
-	if (told)
+	if (notified)
 		pressure_signal(ctx);
-	mutex_unlock(&ctx->shrink.lock);
+	mutex_unlock(&ctx->pressure.lock);
 	if (eventfd)
 		eventfd_ctx_put(eventfd);
 	return 0;
@@ -270,7 +270,7 @@ void accmem_pressure_show(struct seq_file *m, struct accmem_context *ctx)
 
 	spin_lock(&accmem_waiters_lock);
 	waiting = ctx->account->nr_starved;
-	events = ctx->shrink.events;
+	events = ctx->pressure.events;
 	wanted = accmem_waiters_shortfall(ctx->account, &others);
 	spin_unlock(&accmem_waiters_lock);
 	seq_printf(m, "accmem-waiting:\t%u\n", waiting);
@@ -294,10 +294,10 @@ __poll_t accmem_pressure_poll(struct file *file,
 	struct accmem_context *ctx = file->private_data;
 	bool wanted;
 
-	poll_wait(file, &ctx->shrink.poll, table);
+	poll_wait(file, &ctx->pressure.poll, table);
 	spin_lock(&accmem_waiters_lock);
-	wanted = !list_empty(&ctx->shrink.link) && pressure_is_wanted(ctx) &&
-		 pressure_is_told(ctx);
+	wanted = !list_empty(&ctx->pressure.link) && pressure_is_wanted(ctx) &&
+		 pressure_is_notified(ctx);
 	spin_unlock(&accmem_waiters_lock);
 	return wanted ? EPOLLIN | EPOLLRDNORM : 0;
 }

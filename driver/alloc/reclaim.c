@@ -37,8 +37,10 @@
 #define RECLAIM_BUFFERS \
 	128u /* buffers drained, or frees finished, before a try */
 #define RECLAIM_DUE 4096u /* due frees that are finished for device addresses */
-#define RECLAIM_LOOKS 256u /* quarantined bos of other contexts that are checked */
-#define RECLAIM_TURNS 2u /* changes of the reason, from a shortage to a limit or back */
+#define RECLAIM_SCANS \
+	256u /* quarantined bos of other contexts that are checked */
+#define RECLAIM_TURNS \
+	2u /* changes of the reason, from a shortage to a limit or back */
 #define RECLAIM_PAUSES 8u /* pauses of the cleaner, if pauses time out */
 
 /**
@@ -173,7 +175,7 @@ static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 		if (!r->cached || r->cached == cv)
 			accmem_quarantine_scan_account(cv, ctx->account);
 	}
-	accmem_quarantine_scan_force(r->cv, RECLAIM_LOOKS);
+	accmem_quarantine_scan_force(r->cv, RECLAIM_SCANS);
 }
 
 /*

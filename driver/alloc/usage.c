@@ -24,7 +24,7 @@
 #include "vm/context.h"
 #include "vm/slab.h"
 
-#define USAGE_LOOKS 256u /* quarantined bos checked per call */
+#define USAGE_SCANS 256u /* quarantined bos checked per call */
 #define USAGE_PAUSES 4u /* pauses of the cleaner, if pauses time out */
 #define USAGE_STEPS 64u /* cached runs per hold of the carveout's lock */
 
@@ -305,7 +305,7 @@ static void usage_add_space(struct accmem_context *ctx,
 	unsigned int seq, pauses = 0;
 	u64 small, free, longest;
 
-	accmem_quarantine_scan(cv, USAGE_LOOKS);
+	accmem_quarantine_scan(cv, USAGE_SCANS);
 	do {
 		seq = accmem_clear_block(cv);
 		free = accmem_carveout_free_bytes(cv) +
@@ -354,8 +354,8 @@ static u64 usage_withheld(struct accmem_carveout *cv, const struct cached *c)
 	for (i = 0; i < c->nr; i++) {
 		at = c->runs[i].start;
 		end = at + c->runs[i].size;
-		for (; at < end; at = round_down(at, ACCMEM_FOLIO) +
-				      ACCMEM_FOLIO) {
+		for (; at < end;
+		     at = round_down(at, ACCMEM_FOLIO) + ACCMEM_FOLIO) {
 			if (accmem_chunk_index(at) == unit)
 				continue;
 			unit = accmem_chunk_index(at);

@@ -2,11 +2,11 @@
 /*
  * Synchronous clearing: an allocation zeroes its dirty memory.
  *
- * The allocating task first zeroes LATE_ALONE chunks alone. If more chunks are dirty,
+ * The allocating task first zeroes CLEAR_SYNC_ALONE chunks alone. If more chunks are dirty,
  * it starts work items on other processors, and then the task and the work items
  * each zero the next dirty chunk until none is left.
  *
- * The number of work items has three limits: LATE_HELPERS, the processors that the
+ * The number of work items has three limits: CLEAR_SYNC_HELPERS, the processors that the
  * task may run on, less one, and for the whole carveout the online processors, less
  * one. At the end the task waits only for work items that have started, so that on a
  * busy machine it zeroes its memory alone.
@@ -24,18 +24,18 @@
 #include "internal.h"
 #include "memory/clear.h"
 
-#define LATE_ALONE 4u /* chunks too few for a work item */
-#define LATE_HELPERS 3u /* work items of one request, at most */
+#define CLEAR_SYNC_ALONE 4u /* chunks too few for a work item */
+#define CLEAR_SYNC_HELPERS 3u /* work items of one request, at most */
 
 /*
- * struct late - dirty memory of one request
+ * struct clear_sync - dirty memory of one request
  * @bo: its buffer object
  * @clear: function that zeroes a run
  * @lock: guards @at and @end
  * @at: offset in the carveout up to which the memory was assigned to a task
  * @end: end of the memory; equal to @at when nothing is left to assign
  */
-struct late {
+struct clear_sync {
 	struct accmem_bo *bo;
 	accmem_clear_run_fn clear;
 	struct mutex lock; /* at, end */
@@ -46,7 +46,7 @@ struct late {
 /* A work item that zeroes chunks of one request. */
 struct clear_sync_helper {
 	struct work_struct work;
-	struct late *late;
+	struct clear_sync *late;
 };
 
 /* Find the next dirty chunk from *@at on, and set *@at to its end. */
@@ -59,7 +59,7 @@ static bool clear_sync_find(struct accmem_carveout *cv, u64 *at, u64 end,
 	return true;
 }
 
-static bool clear_sync_next(struct late *late, struct accmem_run *dirty)
+static bool clear_sync_next(struct clear_sync *late, struct accmem_run *dirty)
 {
 	bool found;
 
@@ -71,7 +71,7 @@ static bool clear_sync_next(struct late *late, struct accmem_run *dirty)
 	return found;
 }
 
-static void clear_sync_end(struct late *late)
+static void clear_sync_end(struct clear_sync *late)
 {
 	mutex_lock(&late->lock);
 	late->end = late->at;
@@ -90,7 +90,7 @@ static void clear_sync_clear_run(struct accmem_bo *bo,
 
 static void clear_sync_work(struct work_struct *work)
 {
-	struct late *late =
+	struct clear_sync *late =
 		container_of(work, struct clear_sync_helper, work)->late;
 	struct accmem_run dirty;
 
@@ -106,11 +106,11 @@ static bool clear_sync_may_have_helper(struct accmem_carveout *cv)
 	return false;
 }
 
-static unsigned int clear_sync_start_helpers(struct late *late,
+static unsigned int clear_sync_start_helpers(struct clear_sync *late,
 					     struct clear_sync_helper *helpers)
 {
 	unsigned int most =
-		min(cpumask_weight(current->cpus_ptr) - 1, LATE_HELPERS);
+		min(cpumask_weight(current->cpus_ptr) - 1, CLEAR_SYNC_HELPERS);
 	unsigned int nr;
 
 	for (nr = 0; nr < most && clear_sync_may_have_helper(late->bo->cv);
@@ -122,7 +122,7 @@ static unsigned int clear_sync_start_helpers(struct late *late,
 	return nr;
 }
 
-static void clear_sync_end_helpers(struct late *late,
+static void clear_sync_end_helpers(struct clear_sync *late,
 				   struct clear_sync_helper *helpers,
 				   unsigned int nr)
 {
@@ -138,8 +138,10 @@ static noinline_for_stack int
 clear_sync_clear_with_help(struct accmem_bo *bo, accmem_clear_run_fn clear,
 			   u64 at, u64 end)
 {
-	struct late late = { .bo = bo, .clear = clear, .at = at, .end = end };
-	struct clear_sync_helper helpers[LATE_HELPERS];
+	struct clear_sync late = {
+		.bo = bo, .clear = clear, .at = at, .end = end
+	};
+	struct clear_sync_helper helpers[CLEAR_SYNC_HELPERS];
 	struct accmem_run dirty;
 	unsigned int nr;
 	int err = 0;
@@ -175,7 +177,7 @@ int accmem_clear_sync(struct accmem_bo *bo, const struct accmem_run *run,
 	struct accmem_run dirty;
 	unsigned int nr;
 
-	for (nr = 0; nr < LATE_ALONE; nr++) {
+	for (nr = 0; nr < CLEAR_SYNC_ALONE; nr++) {
 		if (!clear_sync_find(bo->cv, &at, end, &dirty))
 			return 0;
 		if (fatal_signal_pending(current))

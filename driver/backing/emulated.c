@@ -30,7 +30,7 @@
 #include "types/bo_types.h"
 
 #define FOLIO_PAGES BIT(ACCMEM_FOLIO_ORDER)
-#define EMULATED_SHED 16u /* pages freed in one call of release_pages */
+#define EMULATED_RELEASE_MAX 16u /* pages freed in one call of release_pages */
 
 static unsigned long long resident_max;
 module_param_named(max_resident_bytes, resident_max, ullong, 0644);
@@ -233,7 +233,7 @@ static bool emulated_lock_found(struct accmem_bo *bo, unsigned long index,
 
 	if (!folio_try_get(folio))
 		return false;
-		/* If another owner has the page, do not wait for its lock. */
+	/* If another owner has the page, do not wait for its lock. */
 	if (emulated_find_page(bo, index) == page &&
 	    page_folio(page) == folio) {
 		folio_lock(folio);
@@ -496,7 +496,7 @@ static bool emulated_check_unpinned(struct accmem_bo *bo)
 /* Pinned pages stay in the array. A scan that reaches the end starts again at 0. */
 static bool emulated_release_pages(struct accmem_bo *bo, bool all)
 {
-	unsigned int nr = EMULATED_SHED;
+	unsigned int nr = EMULATED_RELEASE_MAX;
 	struct page *page;
 
 	while ((page = xa_find(&bo->pages, &bo->next_free_index, ULONG_MAX,

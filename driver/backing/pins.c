@@ -31,8 +31,8 @@ static bool pins_folio_is_shared(struct accmem_bo *bo, u64 at)
 	bool shared;
 
 	accmem_carveout_lock(cv);
-	shared = accmem_buddy_unit_used(&cv->buddy, at) >
-		 (to - from) >> ACCMEM_GRANULE_SHIFT;
+	shared = accmem_buddy_unit_used(&cv->buddy, at) > (to - from) >>
+		 ACCMEM_GRANULE_SHIFT;
 	accmem_carveout_unlock(cv);
 	return shared;
 }
@@ -64,7 +64,7 @@ static bool pins_folio_unmap_and_check(struct accmem_bo *bo,
 				       struct folio *folio, u64 at)
 {
 	struct accmem_carveout *cv = bo->cv;
-	struct accmem_chunk *unit = &cv->units[accmem_chunk_index(at)];
+	struct accmem_chunk *unit = &cv->chunks[accmem_chunk_index(at)];
 
 	lockdep_assert_held(&cv->quarantine_lock);
 	if (unit->pinned == cv->quarantine_pass)

@@ -75,9 +75,9 @@ int accmem_carveout_own_folios(struct accmem_carveout *cv)
  */
 int accmem_carveout_track_dirty(struct accmem_carveout *cv)
 {
-	cv->units = kvcalloc(accmem_chunk_index(cv->capacity),
-			     sizeof(*cv->units), GFP_KERNEL);
-	if (!cv->units)
+	cv->chunks = kvcalloc(accmem_chunk_index(cv->capacity),
+			      sizeof(*cv->chunks), GFP_KERNEL);
+	if (!cv->chunks)
 		return -ENOMEM;
 	accmem_buddy_mark_dirty(&cv->buddy, 0, cv->capacity);
 	return 0;
@@ -97,7 +97,7 @@ void accmem_carveout_destroy(struct accmem_carveout *cv)
 			     cv->capacity);
 	if (cv->ops && cv->ops->destroy)
 		cv->ops->destroy(cv);
-	kvfree(cv->units);
+	kvfree(cv->chunks);
 	kvfree(cv->owners);
 	free_percpu(cv->counters);
 	kvfree(cv->buddy_meta);

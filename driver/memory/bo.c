@@ -153,7 +153,7 @@ static void bo_give_back(struct accmem_bo *bo)
 	accmem_count_frees(bo->cv, bo->buffers);
 }
 
-/* The argument of bo_hand_off_to(). */
+/* The argument of bo_hand_over_to(). */
 struct offer {
 	struct accmem_bo *bo;
 	bool is_seen; /* the uncharge may let other waiters of the owner's user run */
@@ -169,14 +169,14 @@ static bool bo_has_waiters(const struct accmem_bo *bo,
 }
 
 /* Callback of accmem_waiters_try_handoff(). accmem_waiters_lock is held. */
-static bool bo_hand_off_to(struct accmem_waiter *w, void *arg)
+static bool bo_hand_over_to(struct accmem_waiter *w, void *arg)
 {
 	struct offer *offer = arg;
 	struct accmem_bo *bo = offer->bo;
 
 	if (!accmem_charge_buffer(w->account, w->exempt))
 		return false;
-	if (accmem_runs_hand_off(bo, w->handoff.bo, w->exempt)) {
+	if (accmem_runs_hand_over(bo, w->handoff.bo, w->exempt)) {
 		accmem_uncharge_buffers(w->account, 1);
 		return false;
 	}
@@ -201,7 +201,7 @@ static bool bo_hand_over(struct accmem_bo *bo)
 	if (bo->runs != &bo->run)
 		return false;
 	if (!accmem_waiters_try_handoff(bo->cv, &bo->run, bo->cache_mode,
-					bo_hand_off_to, &offer))
+					bo_hand_over_to, &offer))
 		return false;
 	trace_accmem_release(bo, bo->size, 1);
 	accmem_uncharge_buffers(bo->account, 1);
@@ -251,7 +251,7 @@ void accmem_bo_abort(struct accmem_bo *bo)
 /* Zero the memory that came by handoff from another account. */
 static int bo_clean(struct accmem_bo *bo)
 {
-	if (!bo->cv->units)
+	if (!bo->cv->chunks)
 		return 0;
 	if (bo->size <= MEMORY_SMALL)
 		return bo->cv->ops->clear_range(bo, 0, bo->size);
@@ -261,7 +261,7 @@ static int bo_clean(struct accmem_bo *bo)
 
 /**
  * accmem_bo_adopt() - make a buffer object ready after a handoff
- * @bo: the buffer object from accmem_runs_hand_off(), private to the caller
+ * @bo: the buffer object from accmem_runs_hand_over(), private to the caller
  * @huge: enum accmem_layout_huge
  * @dirty: true if the memory may contain bytes of another account
  *
@@ -505,7 +505,7 @@ void accmem_bo_set_overdue(struct accmem_bo *bo)
 	atomic64_add(bo->size, &bo->account->overdue);
 }
 
-static void bo_unname(struct accmem_bo *bo, bool detached)
+static void bo_clear_live(struct accmem_bo *bo, bool detached)
 {
 	struct accmem_carveout *cv = bo->cv;
 
@@ -529,7 +529,7 @@ void accmem_bo_detach(struct accmem_bo *bo)
 	bool detached = kref_read(&bo->refs) > 1;
 
 	if (bo->pending || detached) {
-		bo_unname(bo, detached);
+		bo_clear_live(bo, detached);
 		if (bo->shared && detached)
 			bo_lock_set_state(bo->shared->host, ACCMEM_DETACHED);
 	}
@@ -539,11 +539,11 @@ void accmem_bo_detach(struct accmem_bo *bo)
 /**
  * accmem_bo_create_empty() - create a buffer object without runs
  * @account: the account to charge later
- * @cv: the carveout; NULL if accmem_runs_hand_off() sets it
+ * @cv: the carveout; NULL if accmem_runs_hand_over() sets it
  * @private_size: bytes of accmem_bo.private
  *
  * Context: Process context. May sleep.
- * Return: the buffer object, for accmem_runs_hand_off(), for a split or for
+ * Return: the buffer object, for accmem_runs_hand_over(), for a split or for
  * accmem_bo_destroy_empty(); NULL if memory is short.
  */
 struct accmem_bo *accmem_bo_create_empty(struct accmem_account *account,

@@ -31,21 +31,22 @@
 
 #define CLEAR_DELAY msecs_to_jiffies(100) /* from a free to the cleaner */
 #define CLEAR_AGE HZ /* between two agings of accmem_chunk.clean_for */
-#define CLEAR_GIVE_WAY (HZ / 10) /* longest wait of the cleaner for other tasks */
+#define CLEAR_YIELD_MAX \
+	(HZ / 10) /* longest wait of the cleaner for other tasks */
 #define CLEAR_SCAN 512u /* chunks checked in one critical section */
 #define CLEAR_SEEN BIT_ULL(63) /* in clean_for: set by the last aging */
 
-static u64 clear_unit_start(u64 unit)
+static u64 clear_chunk_start(u64 unit)
 {
 	return unit << ACCMEM_FOLIO_SHIFT;
 }
 
-static void clear_unit_make_dirty(struct accmem_carveout *cv, u64 unit)
+static void clear_chunk_make_dirty(struct accmem_carveout *cv, u64 unit)
 {
 	lockdep_assert_held(&cv->lock);
-	accmem_buddy_mark_dirty(&cv->buddy, clear_unit_start(unit),
+	accmem_buddy_mark_dirty(&cv->buddy, clear_chunk_start(unit),
 				ACCMEM_FOLIO);
-	WRITE_ONCE(cv->units[unit].clean_for, 0);
+	WRITE_ONCE(cv->chunks[unit].clean_for, 0);
 }
 
 /**
@@ -65,12 +66,12 @@ void accmem_clear_invalidate_others(struct accmem_carveout *cv,
 	u64 last = accmem_chunk_index(run->start + run->size - 1), unit;
 
 	for (unit = accmem_chunk_index(run->start); unit <= last; unit++) {
-		u64 by = READ_ONCE(cv->units[unit].clean_for) & ~CLEAR_SEEN;
+		u64 by = READ_ONCE(cv->chunks[unit].clean_for) & ~CLEAR_SEEN;
 
 		if (!by || by == account)
 			continue;
 		accmem_carveout_lock(cv);
-		clear_unit_make_dirty(cv, unit);
+		clear_chunk_make_dirty(cv, unit);
 		accmem_carveout_unlock(cv);
 		cond_resched();
 	}
@@ -117,8 +118,8 @@ void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run,
 }
 
 /* Chunks that lie completely in @run: the first, and the index after the last. */
-static void clear_whole_units(const struct accmem_run *run, u64 *first,
-			      u64 *end)
+static void clear_whole_chunks(const struct accmem_run *run, u64 *first,
+			       u64 *end)
 {
 	*first = accmem_chunk_index(round_up(run->start, ACCMEM_FOLIO));
 	*end = accmem_chunk_index(run->start + run->size);
@@ -145,17 +146,17 @@ void accmem_clear_mark_dirty(struct accmem_carveout *cv,
 static void clear_set_clean_for(struct accmem_carveout *cv, u64 unit,
 				u64 account)
 {
-	WRITE_ONCE(cv->units[unit].clean_for, account);
-	WRITE_ONCE(cv->untouched, true);
+	WRITE_ONCE(cv->chunks[unit].clean_for, account);
+	WRITE_ONCE(cv->has_clean_for, true);
 }
 
-static void clear_release_unit(struct accmem_carveout *cv, u64 unit,
-			       u64 account)
+static void clear_release_chunk(struct accmem_carveout *cv, u64 unit,
+				u64 account)
 {
 	bool dirty;
 
 	accmem_carveout_lock(cv);
-	dirty = accmem_buddy_is_dirty(&cv->buddy, clear_unit_start(unit),
+	dirty = accmem_buddy_is_dirty(&cv->buddy, clear_chunk_start(unit),
 				      ACCMEM_FOLIO);
 	accmem_carveout_unlock(cv);
 	if (!dirty)
@@ -163,7 +164,7 @@ static void clear_release_unit(struct accmem_carveout *cv, u64 unit,
 }
 
 /**
- * accmem_clear_release_units() - set clean_for of complete chunks before a free
+ * accmem_clear_release_chunks() - set clean_for of complete chunks before a free
  * @cv: the carveout
  * @run: the memory, allocated by the caller still
  * @account: number of the account that frees @run
@@ -175,16 +176,16 @@ static void clear_release_unit(struct accmem_carveout *cv, u64 unit,
  *
  * Context: Process context. Takes and releases the carveout's lock. May sleep.
  */
-void accmem_clear_release_units(struct accmem_carveout *cv,
-				const struct accmem_run *run, u64 account,
-				bool mapped)
+void accmem_clear_release_chunks(struct accmem_carveout *cv,
+				 const struct accmem_run *run, u64 account,
+				 bool mapped)
 {
 	u64 unit, end;
 
-	clear_whole_units(run, &unit, &end);
+	clear_whole_chunks(run, &unit, &end);
 	for (; unit < end; unit++) {
 		if (mapped)
-			clear_release_unit(cv, unit, account);
+			clear_release_chunk(cv, unit, account);
 		else
 			clear_set_clean_for(cv, unit, account);
 		cond_resched();
@@ -196,7 +197,7 @@ static void clear_release_piece(struct accmem_carveout *cv, u64 start, u64 end,
 				u64 account)
 {
 	u64 unit = accmem_chunk_index(start);
-	u64 by = cv->units[unit].clean_for & ~CLEAR_SEEN;
+	u64 by = cv->chunks[unit].clean_for & ~CLEAR_SEEN;
 
 	lockdep_assert_held(&cv->lock);
 	if (accmem_buddy_is_dirty(&cv->buddy, start, end - start))
@@ -232,7 +233,7 @@ void accmem_clear_release(struct accmem_carveout *cv,
 		clear_release_piece(cv, tail, end, account);
 }
 
-static int clear_take_chunk(struct accmem_carveout *cv, struct accmem_run *run)
+static int clear_alloc_chunk(struct accmem_carveout *cv, struct accmem_run *run)
 {
 	int err;
 
@@ -246,7 +247,7 @@ static int clear_take_chunk(struct accmem_carveout *cv, struct accmem_run *run)
 	return err;
 }
 
-static void clear_give_chunk(struct accmem_carveout *cv,
+static void clear_free_chunk(struct accmem_carveout *cv,
 			     const struct accmem_run *run, bool cleared)
 {
 	accmem_carveout_lock(cv);
@@ -276,7 +277,7 @@ static bool clear_yields(struct accmem_carveout *cv)
 }
 
 /*
- * Account for the time that the cleaner has waited. After CLEAR_GIVE_WAY in total, the
+ * Account for the time that the cleaner has waited. After CLEAR_YIELD_MAX in total, the
  * cleaner ignores accmem_clear_block() for the same time.
  */
 static void clear_count_patience(struct accmem_carveout *cv,
@@ -284,26 +285,26 @@ static void clear_count_patience(struct accmem_carveout *cv,
 {
 	lockdep_assert_held(&cv->clear_lock);
 	cv->clear_yielded += patience;
-	if (cv->clear_yielded < CLEAR_GIVE_WAY)
+	if (cv->clear_yielded < CLEAR_YIELD_MAX)
 		return;
 	cv->clear_yielded = 0;
-	WRITE_ONCE(cv->clear_turn_end, jiffies + CLEAR_GIVE_WAY);
+	WRITE_ONCE(cv->clear_turn_end, jiffies + CLEAR_YIELD_MAX);
 }
 
 /*
- * Lock clear_lock when no task pauses or blocks the cleaner, or after CLEAR_GIVE_WAY.
+ * Lock clear_lock when no task pauses or blocks the cleaner, or after CLEAR_YIELD_MAX.
  * The check runs under clear_lock: after a task has raised a count and has held
  * clear_lock once, the cleaner allocates no chunk until its wait expires.
  */
 static void clear_lock_patiently(struct accmem_carveout *cv)
 {
-	unsigned long begin = jiffies, until = begin + CLEAR_GIVE_WAY;
+	unsigned long begin = jiffies, until = begin + CLEAR_YIELD_MAX;
 
 	mutex_lock(&cv->clear_lock);
 	while (clear_yields(cv) && time_before(jiffies, until)) {
 		mutex_unlock(&cv->clear_lock);
 		wait_var_event_timeout(&cv->clear_pause, !clear_yields(cv),
-				       CLEAR_GIVE_WAY);
+				       CLEAR_YIELD_MAX);
 		mutex_lock(&cv->clear_lock);
 	}
 	clear_count_patience(cv, jiffies - begin);
@@ -317,28 +318,28 @@ static bool clear_chunk(struct accmem_carveout *cv)
 	int err;
 
 	clear_lock_patiently(cv);
-	err = clear_take_chunk(cv, &run);
+	err = clear_alloc_chunk(cv, &run);
 	if (!err) {
 		cleared = !cv->ops->clear(cv, run.start, run.size);
-		clear_give_chunk(cv, &run, cleared);
+		clear_free_chunk(cv, &run, cleared);
 	}
 	mutex_unlock(&cv->clear_lock);
 	return cleared || err == -EAGAIN;
 }
 
 /* Age chunks [@unit, @end). Return true if some are clean for an account still. */
-static bool clear_age_units(struct accmem_carveout *cv, u64 unit, u64 end)
+static bool clear_age_chunks(struct accmem_carveout *cv, u64 unit, u64 end)
 {
 	bool left = false;
 
 	accmem_carveout_lock(cv);
 	for (; unit < end; unit++) {
-		u64 by = READ_ONCE(cv->units[unit].clean_for);
+		u64 by = READ_ONCE(cv->chunks[unit].clean_for);
 
 		if (by & CLEAR_SEEN) {
-			clear_unit_make_dirty(cv, unit);
+			clear_chunk_make_dirty(cv, unit);
 		} else if (by) {
-			WRITE_ONCE(cv->units[unit].clean_for, by | CLEAR_SEEN);
+			WRITE_ONCE(cv->chunks[unit].clean_for, by | CLEAR_SEEN);
 			left = true;
 		}
 	}
@@ -356,21 +357,21 @@ static void clear_age_clean_for(struct accmem_carveout *cv)
 	u64 nr = accmem_chunk_index(cv->capacity), unit;
 	bool left = false;
 
-	WRITE_ONCE(cv->untouched, false);
+	WRITE_ONCE(cv->has_clean_for, false);
 	for (unit = 0; unit < nr; unit += CLEAR_SCAN)
-		left |= clear_age_units(cv, unit, min(unit + CLEAR_SCAN, nr));
+		left |= clear_age_chunks(cv, unit, min(unit + CLEAR_SCAN, nr));
 	if (left)
-		WRITE_ONCE(cv->untouched, true);
+		WRITE_ONCE(cv->has_clean_for, true);
 }
 
 static void clear_work(struct work_struct *work)
 {
-	struct accmem_carveout *cv = container_of(work, struct accmem_carveout,
-						  clear_work.work);
+	struct accmem_carveout *cv =
+		container_of(work, struct accmem_carveout, clear_work.work);
 
 	while (!READ_ONCE(cv->stopping) && clear_chunk(cv))
 		cond_resched();
-	if (!READ_ONCE(cv->untouched))
+	if (!READ_ONCE(cv->has_clean_for))
 		return;
 	if (time_after_eq(jiffies, cv->clear_aged + CLEAR_AGE)) {
 		cv->clear_aged = jiffies;

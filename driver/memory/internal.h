@@ -17,7 +17,7 @@
 #include "core/carveout.h"
 #include "types/bo_types.h"
 
-#define ACCMEM_OVERDUE_FIRST_LOOK msecs_to_jiffies(100)
+#define ACCMEM_OVERDUE_FIRST_SCAN msecs_to_jiffies(100)
 
 struct accmem_run;
 
@@ -32,13 +32,13 @@ int accmem_run_alloc_at_end(struct accmem_bo *bo, u64 size, u64 page_size,
 void accmem_run_free(struct accmem_bo *bo, const struct accmem_run *run);
 void accmem_runs_free(struct accmem_bo *bo);
 void accmem_runs_forget(struct accmem_bo *bo);
-int accmem_runs_hand_off(struct accmem_bo *from, struct accmem_bo *to,
-			 bool exempt);
+int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
+			  bool exempt);
 
 /* clear.c */
-void accmem_clear_release_units(struct accmem_carveout *cv,
-				const struct accmem_run *run, u64 account,
-				bool mapped);
+void accmem_clear_release_chunks(struct accmem_carveout *cv,
+				 const struct accmem_run *run, u64 account,
+				 bool mapped);
 void accmem_clear_release(struct accmem_carveout *cv,
 			  const struct accmem_run *run, u64 account);
 
@@ -55,7 +55,7 @@ static inline void accmem_overdue_watch(struct accmem_carveout *cv)
 {
 	if (!delayed_work_pending(&cv->overdue_work))
 		queue_delayed_work(accmem_wq, &cv->overdue_work,
-				   ACCMEM_OVERDUE_FIRST_LOOK);
+				   ACCMEM_OVERDUE_FIRST_SCAN);
 }
 
 /* The buffer object has one run, accmem_bo.run, and no array of runs. */

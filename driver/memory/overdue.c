@@ -21,7 +21,7 @@
 #include "memory/overdue.h"
 #include "trace/trace.h"
 
-#define OVERDUE_LOOK_MS 1000u /* longest time between two checks */
+#define OVERDUE_SCAN_MS 1000u /* longest time between two checks */
 
 static unsigned int overdue_ms = 10000;
 module_param(overdue_ms, uint, 0644);
@@ -81,7 +81,7 @@ static void overdue_work(struct work_struct *work)
 	accmem_carveout_unlock(cv);
 	if (!more)
 		return;
-	ms = min(limit_ms ?: OVERDUE_LOOK_MS, OVERDUE_LOOK_MS);
+	ms = min(limit_ms ?: OVERDUE_SCAN_MS, OVERDUE_SCAN_MS);
 	queue_delayed_work(accmem_wq, &cv->overdue_work, msecs_to_jiffies(ms));
 }
 

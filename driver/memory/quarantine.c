@@ -27,8 +27,8 @@
 #include "memory/bo.h"
 #include "memory/quarantine.h"
 
-#define REAP_DELAY_FIND_OUT msecs_to_jiffies(40)
-#define REAP_DELAY_MAX msecs_to_jiffies(1000)
+#define QUARANTINE_DELAY_FIND_OUT msecs_to_jiffies(40)
+#define QUARANTINE_DELAY_MAX msecs_to_jiffies(1000)
 
 /*
  * Return the buffer object whose last check is the oldest. With @account, only the
@@ -53,8 +53,8 @@ static struct accmem_bo *quarantine_next(struct accmem_carveout *cv,
 }
 
 /* Move @bo to the tail of the list, and to the tail of the list of @account if set. */
-static void quarantine_keep(struct accmem_carveout *cv, struct accmem_bo *bo,
-			    struct accmem_account *account)
+static void quarantine_requeue(struct accmem_carveout *cv, struct accmem_bo *bo,
+			       struct accmem_account *account)
 {
 	accmem_carveout_lock(cv);
 	list_move_tail(&bo->link, &cv->quarantine);
@@ -79,41 +79,42 @@ static void quarantine_free(struct accmem_carveout *cv, struct accmem_bo *bo)
 }
 
 /* Result of one critical section of quarantine_lock. */
-enum reap {
-	REAP_END, /* the list is empty, or the caller is being killed */
-	REAP_PART, /* some pages were freed; the buffer object is still first */
-	REAP_WHOLE, /* one buffer object was checked */
+enum quarantine_scan {
+	QUARANTINE_END, /* the list is empty, or the caller is being killed */
+	QUARANTINE_PART, /* some pages were freed; the buffer object is still first */
+	QUARANTINE_WHOLE, /* one buffer object was checked */
 };
 
-static enum reap quarantine_look(struct accmem_carveout *cv,
-				 struct accmem_account *account, bool find_out)
+static enum quarantine_scan quarantine_check(struct accmem_carveout *cv,
+					     struct accmem_account *account,
+					     bool find_out)
 {
 	const struct accmem_backing_ops *ops = cv->ops;
 	struct accmem_bo *bo = quarantine_next(cv, account);
 
 	lockdep_assert_held(&cv->quarantine_lock);
 	if (!bo)
-		return REAP_END;
+		return QUARANTINE_END;
 	if (accmem_bo_release_pages(bo, find_out))
-		return REAP_PART;
+		return QUARANTINE_PART;
 	if (find_out || ops->release_pages ? ops->unmap_and_check(bo) :
 					     ops->check_idle(bo))
 		quarantine_free(cv, bo);
 	else
-		quarantine_keep(cv, bo, account);
-	return REAP_WHOLE;
+		quarantine_requeue(cv, bo, account);
+	return QUARANTINE_WHOLE;
 }
 
-static enum reap quarantine_one(struct accmem_carveout *cv,
-				struct accmem_account *account, bool find_out,
-				u32 pass)
+static enum quarantine_scan quarantine_one(struct accmem_carveout *cv,
+					   struct accmem_account *account,
+					   bool find_out, u32 pass)
 {
-	enum reap ret;
+	enum quarantine_scan ret;
 
 	if (mutex_lock_killable(&cv->quarantine_lock))
-		return REAP_END;
+		return QUARANTINE_END;
 	cv->quarantine_pass = pass;
-	ret = quarantine_look(cv, account, find_out);
+	ret = quarantine_check(cv, account, find_out);
 	mutex_unlock(&cv->quarantine_lock);
 	cond_resched();
 	return ret;
@@ -132,13 +133,13 @@ static void quarantine_pass(struct accmem_carveout *cv,
 			    unsigned int nr, unsigned int holds)
 {
 	u32 pass = quarantine_next_pass();
-	enum reap ret;
+	enum quarantine_scan ret;
 
 	while (nr && holds--) {
 		ret = quarantine_one(cv, account, find_out, pass);
-		if (ret == REAP_END)
+		if (ret == QUARANTINE_END)
 			break;
-		nr -= ret == REAP_WHOLE;
+		nr -= ret == QUARANTINE_WHOLE;
 	}
 }
 
@@ -208,8 +209,8 @@ bool accmem_quarantine_is_idle(struct accmem_bo *bo)
 
 	if (!cv->ops->check_unpinned)
 		return true;
-	/* Without cv->units no pass stores results, and the check needs no own pass. */
-	if (!cv->units)
+	/* Without cv->chunks no pass stores results, and the check needs no own pass. */
+	if (!cv->chunks)
 		return cv->ops->check_unpinned(bo);
 	if (mutex_lock_killable(&cv->quarantine_lock))
 		return false;
@@ -227,13 +228,14 @@ static void quarantine_work(struct work_struct *work)
 
 	/* After some delay, unmap the neighbours that may hide the answer. */
 	quarantine_pass(cv, NULL,
-			READ_ONCE(cv->quarantine_delay) > REAP_DELAY_FIND_OUT,
+			READ_ONCE(cv->quarantine_delay) >
+				QUARANTINE_DELAY_FIND_OUT,
 			READ_ONCE(cv->nr_quarantined), UINT_MAX);
 	accmem_carveout_lock(cv);
 	if (cv->nr_quarantined) {
 		delay = cv->quarantine_delay;
 		WRITE_ONCE(cv->quarantine_delay,
-			   min(2 * delay, REAP_DELAY_MAX));
+			   min(2 * delay, QUARANTINE_DELAY_MAX));
 	}
 	accmem_carveout_unlock(cv);
 	if (delay)

@@ -35,7 +35,8 @@
 #define RESIZE_CHUNK \
 	((u64)SZ_2M) /* bytes between two checks for a fatal signal */
 #define RESIZE_BUFFER ((u64)SZ_64K)
-#define RESIZE_PATIENCE msecs_to_jiffies(30) /* until a reference counts as a pin */
+#define RESIZE_PATIENCE \
+	msecs_to_jiffies(30) /* until a reference counts as a pin */
 
 /* Return true if the runs of @more start directly behind those of @bo. */
 static bool resize_touches(struct accmem_bo *bo, const struct accmem_bo *more)

@@ -123,7 +123,7 @@ static int run_place_owned(struct accmem_bo *bo,
 {
 	int err = -ENOSPC;
 
-		/* A run that starts inside a folio may claim one folio more. */
+	/* A run that starts inside a folio may claim one folio more. */
 	if (req->size >= ACCMEM_FOLIO &&
 	    accmem_charge_exceeds_limit(U64_MAX, exempt))
 		err = run_place_aligned(bo, req, exempt, run);
@@ -280,7 +280,7 @@ static void run_give(struct accmem_bo *bo, const struct accmem_run *run)
 	u64 released = accmem_buddy_claimed(&cv->buddy, run->start, run->size);
 
 	lockdep_assert_held(&cv->lock);
-	if (cv->units)
+	if (cv->chunks)
 		accmem_clear_release(cv, run, bo->account->id);
 	run_free(bo, run->start, run->size);
 	WRITE_ONCE(cv->bytes[bo->state], cv->bytes[bo->state] - run->size);
@@ -294,9 +294,9 @@ static void runs_release_units(struct accmem_bo *bo,
 {
 	unsigned int i;
 
-	for (i = 0; bo->cv->units && i < nr; i++)
-		accmem_clear_release_units(bo->cv, &runs[i], bo->account->id,
-					   mapped);
+	for (i = 0; bo->cv->chunks && i < nr; i++)
+		accmem_clear_release_chunks(bo->cv, &runs[i], bo->account->id,
+					    mapped);
 }
 
 /* Free @nr runs of @size bytes in total. @mapped: user space has mapped them. */
@@ -340,7 +340,7 @@ static int run_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 }
 
 /**
- * accmem_runs_hand_off() - move the run of one buffer object to another
+ * accmem_runs_hand_over() - move the run of one buffer object to another
  * @from: a buffer object with one run, never mapped; without runs on success
  * @to: an empty buffer object of any account of the device; live on success
  * @exempt: true to ignore the limits of @to's user
@@ -351,8 +351,8 @@ static int run_hand_over(struct accmem_bo *from, struct accmem_bo *to,
  * Return: 0; -EDQUOT if a limit is reached; -EBUSY if another account or the cleaner
  * has a part of one of the folios.
  */
-int accmem_runs_hand_off(struct accmem_bo *from, struct accmem_bo *to,
-			 bool exempt)
+int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
+			  bool exempt)
 {
 	struct accmem_carveout *cv = from->cv;
 	int err;

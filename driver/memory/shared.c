@@ -34,7 +34,7 @@
 #include "trace/trace.h"
 
 /* Wait for references of faults that were preempted, before a page counts as pinned. */
-#define SHARED_LOOK_MS 100u
+#define SHARED_CHECK_MS 100u
 
 static unsigned int shared_piece_of(u64 offset)
 {
@@ -196,7 +196,7 @@ static int shared_to_device(struct accmem_bo *bo, unsigned int piece,
 	if (state == old)
 		return 0;
 	/* A pin of a clean copy only allows reads: without a copy, do not wait. */
-	err = shared_take_from_host(bo, piece, copies ? SHARED_LOOK_MS : 0);
+	err = shared_take_from_host(bo, piece, copies ? SHARED_CHECK_MS : 0);
 	if (err == -EBUSY && !copies)
 		err = 0;
 	if (!err && copies)

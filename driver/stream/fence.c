@@ -30,7 +30,8 @@
 
 #define STEP_BATCH 64u /* steps removed before the lock is released */
 
-static struct workqueue_struct *stream_wq; /* memory reclaim may wait for its work */
+static struct workqueue_struct
+	*stream_wq; /* memory reclaim may wait for its work */
 
 /**
  * struct step - an imported fence and the position that it claims

@@ -20,7 +20,8 @@
 #include "internal.h"
 #include "types/context_types.h"
 
-#define FENCE_BATCH 64u /* frees removed before the context's lock is released */
+#define FENCE_BATCH \
+	64u /* frees removed before the context's lock is released */
 
 static struct accmem_pending *to_pending(struct rb_node *node)
 {

@@ -23,7 +23,8 @@
 #include "stream/stream.h"
 #include "trace/trace.h"
 
-#define STREAM_BATCH 64u /* frees removed or examined before the lock is released */
+#define STREAM_BATCH \
+	64u /* frees removed or examined before the lock is released */
 
 /**
  * accmem_stream_create() - allocate a stream
@@ -144,7 +145,7 @@ void accmem_stream_flush(struct accmem_stream *stream, struct llist_head *due)
  * STREAM_SIGNAL holds @finishing until the frees that the thread collected are
  * finished. So these frees are finished when this function has the mutex.
  */
-static void stream_settle_own(struct accmem_stream *stream)
+static void stream_flush_own(struct accmem_stream *stream)
 {
 	if (mutex_lock_killable(&stream->finishing))
 		return;
@@ -171,7 +172,7 @@ void accmem_stream_flush_all(struct accmem_context *ctx)
 	unsigned long id = 0;
 
 	while ((stream = accmem_stream_next(ctx, &id))) {
-		stream_settle_own(stream);
+		stream_flush_own(stream);
 		accmem_stream_put(stream);
 		cond_resched();
 	}

@@ -26,7 +26,7 @@
 #include "internal.h"
 #include "trace/tmem_trace.h"
 
-#define SLEEP_LOOK (24 * 3600 * HZ)
+#define SLEEP_CHECK (24 * 3600 * HZ)
 
 /* Return true if a trace event needs the exact duration of a wait. */
 static bool sleep_is_traced(void)
@@ -193,7 +193,7 @@ static bool sleep_is_over(const struct accmem_cta *cta)
 static void sleep_expire(struct accmem_cta *cta, u64 delay)
 {
 	/* A timer of at most a day: accmem_cta_expired() sets the timer again. */
-	delay = min_t(u64, delay, SLEEP_LOOK);
+	delay = min_t(u64, delay, SLEEP_CHECK);
 	cta->expires = get_jiffies_64() + delay;
 	mod_delayed_work(system_highpri_wq, &cta->expiry, delay);
 }

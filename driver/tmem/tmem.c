@@ -47,8 +47,8 @@ static struct accmem_tmem *tmem_create(struct accmem_context *ctx,
 	tmem = kzalloc(sizeof(*tmem), GFP_KERNEL_ACCOUNT);
 	if (!tmem)
 		return ERR_PTR(-ENOMEM);
-	tmem->sms = kvcalloc(req->nr_sms, sizeof(*tmem->sms),
-			     GFP_KERNEL_ACCOUNT);
+	tmem->sms =
+		kvcalloc(req->nr_sms, sizeof(*tmem->sms), GFP_KERNEL_ACCOUNT);
 	tmem->maps =
 		kvcalloc(req->nr_sms, sizeof(*tmem->maps), GFP_KERNEL_ACCOUNT);
 	if (!tmem->sms || !tmem->maps) {

@@ -27,14 +27,14 @@ struct accmem_va;
 
 /**
  * struct accmem_va - range of device addresses of a buffer object
- * @node: node in accmem_context.places, ordered by address
+ * @node: node in accmem_context.va_tree, ordered by address
  * @start: lowest device address
  * @size: size in bytes
  * @unit: smallest distance in bytes between the addresses of two buffers
- * @gap: number of unused device addresses directly below @start
- * @max_gap: largest @gap in the subtree of @node
+ * @hole: number of unused device addresses directly below @start
+ * @subtree_max_hole: largest @hole in the subtree of @node
  * @bo: buffer object
- * @names: bit i is set if a published buffer begins at @start + i * @unit
+ * @published: bit i is set if a published buffer begins at @start + i * @unit
  * @buffers: published buffers, indexed by the bits of @names
  *
  * Guarded by the context's lock.
@@ -44,10 +44,10 @@ struct accmem_va {
 	u64 start;
 	u64 size;
 	u64 unit;
-	u64 gap;
-	u64 max_gap;
+	u64 hole;
+	u64 subtree_max_hole;
 	struct accmem_bo *bo;
-	u64 names;
+	u64 published;
 	struct accmem_buffer **buffers;
 };
 

@@ -188,7 +188,7 @@ struct accmem_chunk {
  * @counters: counters that are updated without a lock, per processor
  * @shared: counters of shared memory: pieces moved, pieces moved without a copy, and
  *	bytes copied to the device and to the host
- * @units: state of each 2 MiB chunk; NULL if free memory is never dirty
+ * @chunks: state of each 2 MiB chunk; NULL if free memory is never dirty
  * @lock: guards the fields down to @holds; taken by accmem_carveout_lock()
  * @buddy: allocator of the free space
  * @buddy_meta: metadata of @buddy
@@ -216,7 +216,7 @@ struct accmem_chunk {
  * @clear_work: clears free memory in the background
  * @clear_due: time of the next run of @clear_work, in jiffies
  * @clear_aged: time of the last scan of accmem_chunk.clean_for, in jiffies
- * @untouched: some chunk may have a nonzero accmem_chunk.clean_for
+ * @has_clean_for: some chunk may have a nonzero accmem_chunk.clean_for
  * @quarantine_lock: held while one quarantined bo is checked, and while some of its
  *	pages are freed
  * @quarantine_pass: serial number of the current scan of the quarantine, never 0;
@@ -253,7 +253,7 @@ struct accmem_carveout {
 		atomic64_t to_device;
 		atomic64_t to_host;
 	} shared;
-	struct accmem_chunk *units;
+	struct accmem_chunk *chunks;
 
 	spinlock_t lock; /* the fields down to holds */
 	struct accmem_buddy buddy;
@@ -281,7 +281,7 @@ struct accmem_carveout {
 	struct delayed_work clear_work;
 	unsigned long clear_due;
 	unsigned long clear_aged;
-	bool untouched;
+	bool has_clean_for;
 	struct mutex quarantine_lock; /* the bo that is checked */
 	u32 quarantine_pass;
 	struct delayed_work quarantine_work;

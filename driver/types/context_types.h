@@ -65,7 +65,7 @@ struct accmem_ctx_carveout {
  * @account: account that the context is charged to
  * @lock: guards the fields down to @pending_bytes, and @per_carveout; held for O(log n)
  *	steps
- * @places: tree of struct accmem_va, ordered by device address
+ * @va_tree: tree of struct accmem_va, ordered by device address
  * @nr_buffers: number of published buffers
  * @cache: freed buffers that are kept for later requests, the latest first
  * @nr_cached: number of entries in @cache
@@ -74,7 +74,7 @@ struct accmem_ctx_carveout {
  * @pending_bytes: sum of the footprints of the pending frees
  * @streams: streams whose file is open, by number
  * @last_stream: number of the latest stream
- * @shrink: registration for memory pressure
+ * @pressure: registration for memory pressure
  * @tmem_lock: guards @tmem
  * @tmem: Tensor Memory; NULL before SETUP or the first launch. Not freed before the
  *	context ends.
@@ -88,7 +88,7 @@ struct accmem_context {
 	struct accmem_account *account;
 
 	spinlock_t lock; /* the fields down to pending_bytes, and per_carveout */
-	struct rb_root places;
+	struct rb_root va_tree;
 	u64 nr_buffers;
 	struct list_head cache;
 	unsigned int nr_cached;
@@ -98,7 +98,7 @@ struct accmem_context {
 
 	struct xarray streams;
 	atomic64_t last_stream;
-	struct accmem_pressure_client shrink;
+	struct accmem_pressure_client pressure;
 	struct mutex tmem_lock; /* tmem */
 	struct accmem_tmem *tmem;
 	struct accmem_ctx_carveout per_carveout[];

@@ -139,7 +139,7 @@ static int dedicated_insert(struct accmem_context *ctx,
  * reference to the bo. If no address is free, the buffer is destroyed and the reference
  * is dropped.
  */
-static struct accmem_buffer *dedicated_name(struct accmem_context *ctx,
+static struct accmem_buffer *dedicated_make(struct accmem_context *ctx,
 					    struct accmem_bo *bo,
 					    const struct accmem_alloc *req,
 					    const struct accmem_layout *layout)
@@ -172,7 +172,7 @@ dedicated_create(struct accmem_context *ctx, struct accmem_carveout *cv,
 {
 	struct accmem_bo *bo = bo_for_kind(ctx, cv, req, layout);
 
-	return IS_ERR(bo) ? ERR_CAST(bo) : dedicated_name(ctx, bo, req, layout);
+	return IS_ERR(bo) ? ERR_CAST(bo) : dedicated_make(ctx, bo, req, layout);
 }
 
 /**
@@ -214,7 +214,7 @@ struct accmem_bo *accmem_buffer_prepare(struct accmem_context *ctx)
 /**
  * accmem_buffer_adopt() - make a buffer of a bo that received memory by a handoff
  * @ctx: the context
- * @bo: the bo of accmem_buffer_prepare(), after accmem_runs_hand_off(); the caller's
+ * @bo: the bo of accmem_buffer_prepare(), after accmem_runs_hand_over(); the caller's
  *	reference passes to the buffer, and is dropped on an error
  * @req: the request
  * @layout: the layout of the request
@@ -232,7 +232,7 @@ struct accmem_buffer *accmem_buffer_adopt(struct accmem_context *ctx,
 {
 	int err = accmem_bo_adopt(bo, layout->huge, dirty);
 
-	return err ? ERR_PTR(err) : dedicated_name(ctx, bo, req, layout);
+	return err ? ERR_PTR(err) : dedicated_make(ctx, bo, req, layout);
 }
 
 /**
@@ -326,7 +326,7 @@ struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address)
 	struct accmem_bo *bo;
 
 	lockdep_assert_held(&ctx->lock);
-	if (!va || !va->names)
+	if (!va || !va->published)
 		return ERR_PTR(-ENXIO);
 	bo = va->bo;
 	accmem_bo_get(bo);

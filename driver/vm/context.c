@@ -55,7 +55,7 @@ struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
 	ctx->carveouts = carveouts;
 	ctx->due = due;
 	ctx->account = account;
-	ctx->places = RB_ROOT;
+	ctx->va_tree = RB_ROOT;
 	ctx->fences = RB_ROOT;
 	INIT_LIST_HEAD(&ctx->cache);
 	accmem_for_each_carveout(cv, carveouts) {
@@ -64,7 +64,7 @@ struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
 		h->cursor = cv->address_base;
 		INIT_LIST_HEAD(&h->waiting_pages);
 	}
-	accmem_pressure_client_init(&ctx->shrink);
+	accmem_pressure_client_init(&ctx->pressure);
 	xa_init_flags(&ctx->streams, XA_FLAGS_ACCOUNT);
 	atomic_inc(&accounts->nr_contexts);
 	/* Publish the context: pairs with rcu_dereference() in accmem_context_of(). */
@@ -85,7 +85,7 @@ static void context_release(struct kref *refs)
 	}
 	xa_destroy(&ctx->streams);
 	mutex_destroy(&ctx->tmem_lock);
-	mutex_destroy(&ctx->shrink.lock);
+	mutex_destroy(&ctx->pressure.lock);
 	accmem_account_put(ctx->account);
 	kfree_rcu(ctx, rcu);
 }

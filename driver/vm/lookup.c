@@ -19,7 +19,7 @@
 #include "vm/lookup.h"
 
 /* most address ranges that one call of accmem_buffer_next() searches */
-#define NAME_PROBES 64u
+#define LOOKUP_PROBES 64u
 
 static u64 lookup_unit_at(const struct accmem_va *va, u64 address)
 {
@@ -46,7 +46,7 @@ void accmem_buffer_publish(struct accmem_context *ctx,
 
 	lockdep_assert_held(&ctx->lock);
 	va->buffers[unit] = buf;
-	va->names |= BIT_ULL(unit);
+	va->published |= BIT_ULL(unit);
 	WRITE_ONCE(ctx->nr_buffers, ctx->nr_buffers + 1);
 	accmem_ctx_carveout_of(ctx, va->bo->cv)->published_bytes +=
 		buf->layout.footprint;
@@ -68,7 +68,7 @@ void accmem_buffer_unpublish(struct accmem_context *ctx,
 
 	lockdep_assert_held(&ctx->lock);
 	trace_accmem_free(ctx, buf);
-	va->names &= ~BIT_ULL(unit);
+	va->published &= ~BIT_ULL(unit);
 	va->buffers[unit] = NULL;
 	WRITE_ONCE(ctx->nr_buffers, ctx->nr_buffers - 1);
 	accmem_ctx_carveout_of(ctx, va->bo->cv)->published_bytes -=
@@ -82,7 +82,7 @@ static struct accmem_buffer *lookup_find_in(struct accmem_va *va, u64 address)
 	u64 unit, below;
 
 	unit = lookup_unit_at(va, address);
-	below = va->names & GENMASK_ULL(unit, 0);
+	below = va->published & GENMASK_ULL(unit, 0);
 	if (!below)
 		return NULL;
 	buf = va->buffers[fls64(below) - 1];
@@ -114,7 +114,7 @@ static struct accmem_buffer *lookup_next_in(struct accmem_va *va, u64 address)
 		unit = lookup_unit_at(va, address + va->unit - 1);
 	if (unit >= BITS_PER_TYPE(u64))
 		return NULL;
-	above = va->names & (~0ull << unit);
+	above = va->published & (~0ull << unit);
 	return above ? va->buffers[__ffs64(above)] : NULL;
 }
 
@@ -138,7 +138,7 @@ struct accmem_buffer *accmem_buffer_next(struct accmem_context *ctx,
 	struct accmem_buffer *buf;
 	unsigned int nr = 0;
 
-	for (; va && nr++ < NAME_PROBES; va = accmem_va_next(va)) {
+	for (; va && nr++ < LOOKUP_PROBES; va = accmem_va_next(va)) {
 		buf = lookup_next_in(va, *address);
 		if (buf) {
 			*address = buf->address + buf->layout.footprint;

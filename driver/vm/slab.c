@@ -38,7 +38,8 @@ static struct accmem_slab_page *slab_to_page(struct accmem_va *va)
 }
 
 static struct accmem_ctx_carveout *
-slab_holding(struct accmem_context *ctx, const struct accmem_slab_page *page)
+slab_ctx_carveout(struct accmem_context *ctx,
+		  const struct accmem_slab_page *page)
 {
 	return accmem_ctx_carveout_of(ctx, page->va.bo->cv);
 }
@@ -46,7 +47,7 @@ slab_holding(struct accmem_context *ctx, const struct accmem_slab_page *page)
 static struct accmem_slab *slab_of(struct accmem_context *ctx,
 				   const struct accmem_slab_page *page)
 {
-	return slab_holding(ctx, page)->slabs[page->va.bo->cache_mode];
+	return slab_ctx_carveout(ctx, page)->slabs[page->va.bo->cache_mode];
 }
 
 static unsigned int slab_offset_of(const struct accmem_buffer *buf)
@@ -61,7 +62,8 @@ static unsigned int slab_offset_of(const struct accmem_buffer *buf)
 static u64 slab_page_cached_bytes(const struct accmem_slab_page *page)
 {
 	return page->nr_used && page->nr_used == page->nr_cached ?
-		       ACCMEM_GRANULE : 0;
+		       ACCMEM_GRANULE :
+		       0;
 }
 
 /* Are there buffers in the page, all of which are pending? */
@@ -74,7 +76,7 @@ static bool slab_page_is_pending(const struct accmem_slab_page *page)
  * Waiters are woken when a mapping or a call releases the page if that can make memory
  * available: the memory of pending frees, or units that wait.
  */
-static void slab_page_set_awaited(struct accmem_slab_page *page)
+static void slab_page_set_wake_on_put(struct accmem_slab_page *page)
 {
 	accmem_bo_set_wake_on_put(page->va.bo,
 				  page->nr_pending || page->waiting);
@@ -94,7 +96,7 @@ static void slab_page_adjust_pending(struct accmem_context *ctx,
 	if (before != after && page->nr_used)
 		accmem_bo_set_pending(page->va.bo, after);
 	if (pending)
-		slab_page_set_awaited(page);
+		slab_page_set_wake_on_put(page);
 }
 
 static void slab_page_adjust(struct accmem_context *ctx,
@@ -114,7 +116,7 @@ static void slab_page_adjust(struct accmem_context *ctx,
 	 * A page that is cached as a whole counts as free memory of the carveout,
 	 * so it must not also count as free room of the context.
 	 */
-	slab_holding(ctx, page)->slab_room -= after - before;
+	slab_ctx_carveout(ctx, page)->slab_room -= after - before;
 }
 
 /* Allocate the slab of a cache mode when the context needs it for the first time. */
@@ -160,9 +162,9 @@ static void slab_page_stop_waiting(struct accmem_context *ctx,
 	if (!page->waiting)
 		return;
 	page->waiting = 0;
-	slab_page_set_awaited(page);
+	slab_page_set_wake_on_put(page);
 	list_del_init(&page->link);
-	h = slab_holding(ctx, page);
+	h = slab_ctx_carveout(ctx, page);
 	WRITE_ONCE(h->nr_waiting, h->nr_waiting - 1);
 }
 
@@ -173,7 +175,7 @@ static void slab_page_stop_waiting(struct accmem_context *ctx,
 static void slab_page_reap(struct accmem_context *ctx,
 			   struct accmem_slab_page *page)
 {
-	struct accmem_ctx_carveout *h = slab_holding(ctx, page);
+	struct accmem_ctx_carveout *h = slab_ctx_carveout(ctx, page);
 	u64 waiting = page->waiting;
 
 	lockdep_assert_held(&ctx->lock);
@@ -205,8 +207,8 @@ static void slab_reap_some(struct accmem_context *ctx,
 						struct accmem_slab_page, link));
 }
 
-static void slab_reap_holding(struct accmem_context *ctx,
-			      struct accmem_ctx_carveout *h)
+static void slab_reap_carveout(struct accmem_context *ctx,
+			       struct accmem_ctx_carveout *h)
 {
 	/* Racy read: the count only bounds the number of pages that are checked. */
 	unsigned int left = READ_ONCE(h->nr_waiting);
@@ -233,7 +235,7 @@ void accmem_slab_reap(struct accmem_context *ctx)
 	struct accmem_carveout *cv;
 
 	accmem_for_each_carveout(cv, ctx->carveouts)
-		slab_reap_holding(ctx, accmem_ctx_carveout_of(ctx, cv));
+		slab_reap_carveout(ctx, accmem_ctx_carveout_of(ctx, cv));
 }
 
 /*
@@ -321,7 +323,7 @@ static int slab_cut_from_new(struct accmem_context *ctx,
 			     struct accmem_buffer *buf,
 			     struct accmem_slab_page **page)
 {
-	struct accmem_ctx_carveout *h = slab_holding(ctx, *page);
+	struct accmem_ctx_carveout *h = slab_ctx_carveout(ctx, *page);
 	u32 cache_mode = (*page)->va.bo->cache_mode;
 	int err = 0;
 
@@ -347,11 +349,11 @@ static void slab_page_destroy(struct accmem_slab_page *page)
 	kfree(page);
 }
 
-static void slab_give_units(struct accmem_context *ctx,
+static void slab_free_units(struct accmem_context *ctx,
 			    struct accmem_slab_page *page, unsigned int offset,
 			    unsigned int size)
 {
-	struct accmem_ctx_carveout *h = slab_holding(ctx, page);
+	struct accmem_ctx_carveout *h = slab_ctx_carveout(ctx, page);
 	unsigned int first = offset / ACCMEM_SLAB_UNIT;
 	unsigned int nr = size / ACCMEM_SLAB_UNIT;
 
@@ -367,7 +369,7 @@ static void slab_give_units(struct accmem_context *ctx,
 		WRITE_ONCE(h->nr_waiting, h->nr_waiting + 1);
 	}
 	page->waiting |= GENMASK_ULL(first + nr - 1, first);
-	slab_page_set_awaited(page);
+	slab_page_set_wake_on_put(page);
 }
 
 /*
@@ -379,7 +381,7 @@ static void slab_page_remove(struct accmem_context *ctx,
 			     struct accmem_slab_page *page)
 {
 	lockdep_assert_held(&ctx->lock);
-	slab_holding(ctx, page)->slab_room -=
+	slab_ctx_carveout(ctx, page)->slab_room -=
 		accmem_slab_free_bytes(&page->units);
 	if (page->waiting)
 		accmem_slab_remove(slab_of(ctx, page), &page->units);
@@ -403,7 +405,7 @@ void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
 	bool gone;
 
 	spin_lock(&ctx->lock);
-	slab_give_units(ctx, page, slab_offset_of(buf), buf->layout.footprint);
+	slab_free_units(ctx, page, slab_offset_of(buf), buf->layout.footprint);
 	slab_page_adjust(ctx, page, -1, 0, buf->pending.ctx ? -1 : 0);
 	gone = !page->nr_used;
 	if (gone)
@@ -432,7 +434,7 @@ void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
 void accmem_slab_shrink(struct accmem_context *ctx, struct accmem_buffer *buf,
 			u64 footprint)
 {
-	slab_give_units(ctx, slab_to_page(buf->va),
+	slab_free_units(ctx, slab_to_page(buf->va),
 			slab_offset_of(buf) + footprint,
 			buf->layout.footprint - footprint);
 }
@@ -586,8 +588,8 @@ void accmem_slab_set_cached(struct accmem_context *ctx,
 	u64 size = buf->layout.footprint;
 
 	lockdep_assert_held(&ctx->lock);
-	slab_holding(ctx, slab_to_page(buf->va))->slab_room += cached ? size :
-									-size;
+	slab_ctx_carveout(ctx, slab_to_page(buf->va))->slab_room +=
+		cached ? size : -size;
 	slab_page_adjust(ctx, slab_to_page(buf->va), 0, cached ? 1 : -1, 0);
 }
 

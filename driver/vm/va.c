@@ -22,10 +22,10 @@
 #include "vm/va.h"
 
 /* most gaps that are tried if a gap fits only with the right alignment */
-#define GAP_PROBES 64u
+#define HOLE_PROBES 64u
 
 /* most address ranges that one call of accmem_va_check() searches */
-#define PLACE_PROBES 64u
+#define VA_PROBES 64u
 
 static struct accmem_va *to_va(struct rb_node *node)
 {
@@ -48,7 +48,7 @@ struct accmem_va *accmem_va_next(const struct accmem_va *va)
  * Are gaps recorded for @va? With identity translation no address is chosen, so the gap
  * is always 0.
  */
-static bool va_has_gap(const struct accmem_va *va)
+static bool va_has_hole(const struct accmem_va *va)
 {
 	return va->bo->cv->translation != ACCMEM_TRANSLATION_IDENTITY;
 }
@@ -60,13 +60,13 @@ static bool va_are_akin(const struct accmem_va *va,
 	return other && other->bo->cv == va->bo->cv;
 }
 
-static u64 va_gap(const struct accmem_va *va)
+static u64 va_hole(const struct accmem_va *va)
 {
-	return va->gap;
+	return va->hole;
 }
 
-RB_DECLARE_CALLBACKS_MAX(static, va_gaps, struct accmem_va, node, u64, max_gap,
-			 va_gap)
+RB_DECLARE_CALLBACKS_MAX(static, va_holes, struct accmem_va, node, u64,
+			 subtree_max_hole, va_hole)
 
 /**
  * accmem_va_above() - look up the lowest va that ends above an address
@@ -78,7 +78,7 @@ RB_DECLARE_CALLBACKS_MAX(static, va_gaps, struct accmem_va, node, u64, max_gap,
  */
 struct accmem_va *accmem_va_above(struct accmem_context *ctx, u64 address)
 {
-	struct rb_node *node = ctx->places.rb_node;
+	struct rb_node *node = ctx->va_tree.rb_node;
 	struct accmem_va *found = NULL;
 
 	lockdep_assert_held(&ctx->lock);
@@ -111,45 +111,45 @@ struct accmem_va *accmem_va_find(struct accmem_context *ctx, u64 address)
 }
 
 /* Does the subtree at @node have a gap of @need bytes or more? */
-static bool va_have_gap(struct rb_node *node, u64 need)
+static bool va_have_hole(struct rb_node *node, u64 need)
 {
-	return node && to_va(node)->max_gap >= need;
+	return node && to_va(node)->subtree_max_hole >= need;
 }
 
 /*
  * Return the lowest va of the subtree at @node with a gap of at least @need bytes. The
  * caller has checked that the subtree has such a gap.
  */
-static struct accmem_va *va_gap_lowest(struct rb_node *node, u64 need)
+static struct accmem_va *va_hole_lowest(struct rb_node *node, u64 need)
 {
 	for (;;) {
-		if (va_have_gap(node->rb_left, need)) {
+		if (va_have_hole(node->rb_left, need)) {
 			node = node->rb_left;
 			continue;
 		}
-		if (to_va(node)->gap >= need)
+		if (to_va(node)->hole >= need)
 			return to_va(node);
 		node = node->rb_right;
 	}
 }
 
 /* Return the first va above @va with a gap of at least @need bytes, or NULL. */
-static struct accmem_va *va_gap_next(struct accmem_va *va, u64 need)
+static struct accmem_va *va_hole_next(struct accmem_va *va, u64 need)
 {
 	struct rb_node *node = &va->node, *parent;
 
-	if (va_have_gap(node->rb_right, need))
-		return va_gap_lowest(node->rb_right, need);
+	if (va_have_hole(node->rb_right, need))
+		return va_hole_lowest(node->rb_right, need);
 	while ((parent = rb_parent(node))) {
 		bool from_left = node == parent->rb_left;
 
 		node = parent;
 		if (!from_left)
 			continue;
-		if (to_va(node)->gap >= need)
+		if (to_va(node)->hole >= need)
 			return to_va(node);
-		if (va_have_gap(node->rb_right, need))
-			return va_gap_lowest(node->rb_right, need);
+		if (va_have_hole(node->rb_right, need))
+			return va_hole_lowest(node->rb_right, need);
 	}
 	return NULL;
 }
@@ -171,7 +171,7 @@ static u64 va_room_at_end(struct accmem_context *ctx, u64 from, u64 limit,
 	struct accmem_va *above = accmem_va_above(ctx, limit);
 	struct accmem_va *last;
 
-	last = to_va(above ? rb_prev(&above->node) : rb_last(&ctx->places));
+	last = to_va(above ? rb_prev(&above->node) : rb_last(&ctx->va_tree));
 	if (last)
 		from = max(from, accmem_va_end(last));
 	return va_room_between(from, limit, size, alignment);
@@ -186,8 +186,8 @@ static u64 va_room_from(struct accmem_context *ctx, u64 from, u64 limit,
 {
 	struct accmem_va *va = accmem_va_above(ctx, from);
 
-	for (; va && va->start < limit; va = va_gap_next(va, need)) {
-		u64 low = max(from, va->start - va->gap);
+	for (; va && va->start < limit; va = va_hole_next(va, need)) {
+		u64 low = max(from, va->start - va->hole);
 		u64 address = va_room_between(low, va->start, size, alignment);
 
 		if (address || !probes--)
@@ -221,7 +221,7 @@ static u64 va_find_room(struct accmem_context *ctx,
 				       UINT_MAX);
 	if (!address)
 		address = va_room_from(ctx, base, limit, size, alignment, size,
-				       GAP_PROBES);
+				       HOLE_PROBES);
 	if (address)
 		h->cursor = address + size;
 	return address;
@@ -247,23 +247,23 @@ static int va_choose_address(struct accmem_context *ctx, struct accmem_va *va,
  * Divide the gap that contains the new va @va, a child of @parent in the tree. @below
  * and @above are the neighbours of @va in address order, or NULL.
  */
-static void va_split_gap(struct accmem_va *va, struct rb_node *parent,
-			 struct accmem_va *below, struct accmem_va *above)
+static void va_split_hole(struct accmem_va *va, struct rb_node *parent,
+			  struct accmem_va *below, struct accmem_va *above)
 {
-	va->gap = va->start - (va_are_akin(va, below) ?
-				       accmem_va_end(below) :
-				       va->bo->cv->address_base);
-	va->max_gap = va->gap;
-	va_gaps.propagate(parent, NULL);
+	va->hole = va->start - (va_are_akin(va, below) ?
+					accmem_va_end(below) :
+					va->bo->cv->address_base);
+	va->subtree_max_hole = va->hole;
+	va_holes.propagate(parent, NULL);
 	if (va_are_akin(va, above)) {
-		above->gap = above->start - accmem_va_end(va);
-		va_gaps.propagate(&above->node, NULL);
+		above->hole = above->start - accmem_va_end(va);
+		va_holes.propagate(&above->node, NULL);
 	}
 }
 
 static void va_link(struct accmem_context *ctx, struct accmem_va *va)
 {
-	struct rb_node **link = &ctx->places.rb_node, *parent = NULL;
+	struct rb_node **link = &ctx->va_tree.rb_node, *parent = NULL;
 	struct accmem_va *below = NULL, *above = NULL;
 
 	while (*link) {
@@ -276,12 +276,12 @@ static void va_link(struct accmem_context *ctx, struct accmem_va *va)
 			link = &parent->rb_right;
 		}
 	}
-	va->gap = 0;
-	va->max_gap = 0;
+	va->hole = 0;
+	va->subtree_max_hole = 0;
 	rb_link_node(&va->node, parent, link);
-	if (va_has_gap(va))
-		va_split_gap(va, parent, below, above);
-	rb_insert_augmented(&va->node, &ctx->places, &va_gaps);
+	if (va_has_hole(va))
+		va_split_hole(va, parent, below, above);
+	rb_insert_augmented(&va->node, &ctx->va_tree, &va_holes);
 }
 
 /**
@@ -325,12 +325,12 @@ int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
 int accmem_va_check(struct accmem_context *ctx, u64 start, u64 size)
 {
 	struct accmem_va *va = accmem_va_above(ctx, start);
-	unsigned int looks = PLACE_PROBES;
+	unsigned int looks = VA_PROBES;
 	int err = 0;
 
 	for (; va && va->start < start + size && looks--;
 	     va = accmem_va_next(va)) {
-		if (va->names)
+		if (va->published)
 			return -EEXIST;
 		err = -EADDRNOTAVAIL;
 	}
@@ -372,9 +372,9 @@ int accmem_va_resize(struct accmem_context *ctx, struct accmem_va *va, u64 size)
 		limit = min(limit, next->start);
 	if (size > limit - va->start)
 		return -EEXIST;
-	if (va_has_gap(va) && va_are_akin(va, next)) {
-		next->gap = next->start - va->start - size;
-		va_gaps.propagate(&next->node, NULL);
+	if (va_has_hole(va) && va_are_akin(va, next)) {
+		next->hole = next->start - va->start - size;
+		va_holes.propagate(&next->node, NULL);
 	}
 	va->size = size;
 	va->unit = size;
@@ -393,15 +393,15 @@ void accmem_va_erase(struct accmem_context *ctx, struct accmem_va *va)
 	struct accmem_va *next = NULL;
 
 	lockdep_assert_held(&ctx->lock);
-	if (va_has_gap(va))
+	if (va_has_hole(va))
 		next = accmem_va_next(va);
-	rb_erase_augmented(&va->node, &ctx->places, &va_gaps);
+	rb_erase_augmented(&va->node, &ctx->va_tree, &va_holes);
 	if (!va_are_akin(va, next))
 		return;
-	next->gap += va->gap + va->size;
+	next->hole += va->hole + va->size;
 	/*
-	 * Update max_gap of @next and its ancestors. The update stops at the first
-	 * node whose max_gap does not change.
+	 * Update subtree_max_hole of @next and its ancestors. The update stops at the first
+	 * node whose subtree_max_hole does not change.
 	 */
-	va_gaps.propagate(&next->node, NULL);
+	va_holes.propagate(&next->node, NULL);
 }

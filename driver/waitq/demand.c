@@ -105,7 +105,8 @@ static bool demand_has_slab(const struct accmem_waiter *w)
 		 * Racy reads without the context's lock: the call that frees units
 		 * starts another scan, so a stale value only delays the wake-up.
 		 */
-		pages = data_race(h->nr_waiting); /* stale: delays the wake-up */
+		pages = data_race(
+			h->nr_waiting); /* stale: delays the wake-up */
 		room = data_race(h->slab_room); /* stale: delays the wake-up */
 		if (pages || room > 0)
 			return true;
@@ -120,7 +121,8 @@ static bool demand_has_own(const struct accmem_waiter *w)
 	 * Racy read without the context's lock: a FREE that becomes pending starts
 	 * another scan, so a stale value only delays the wake-up.
 	 */
-	u64 pending = data_race(w->ctx->nr_pending); /* stale: delays the wake-up */
+	u64 pending =
+		data_race(w->ctx->nr_pending); /* stale: delays the wake-up */
 
 	if (w->req.flags & ACCMEM_ALLOC_STREAM && pending)
 		return true;

@@ -38,7 +38,8 @@ module_param_named(waiter_reserve_ms, waiters_reserve_ms, uint, 0644);
 MODULE_PARM_DESC(waiter_reserve_ms,
 		 "ms to keep memory for who waits (0: never; default 1000)");
 
-DEFINE_SPINLOCK(accmem_waiters_lock); /* the queues; waiters_busy, accmem_nr_waiting */
+DEFINE_SPINLOCK(
+	accmem_waiters_lock); /* the queues; waiters_busy, accmem_nr_waiting */
 static LIST_HEAD(waiters_busy);
 unsigned int accmem_nr_waiting;
 
@@ -47,7 +48,8 @@ static u64 waiters_capacity(const struct accmem_carveouts *carveouts)
 	const struct accmem_carveout *cv;
 	u64 capacity = 0;
 
-	accmem_for_each_carveout(cv, carveouts) capacity += cv->capacity;
+	accmem_for_each_carveout(cv, carveouts)
+		capacity += cv->capacity;
 	return capacity;
 }
 

@@ -53,11 +53,11 @@ bool __accmem_waiters_permit(const struct accmem_carveout *cv,
 			     const struct accmem_account *account);
 
 static inline void
-accmem_pressure_client_init(struct accmem_pressure_client *shrink)
+accmem_pressure_client_init(struct accmem_pressure_client *client)
 {
-	mutex_init(&shrink->lock);
-	INIT_LIST_HEAD(&shrink->link);
-	init_waitqueue_head(&shrink->poll);
+	mutex_init(&client->lock);
+	INIT_LIST_HEAD(&client->link);
+	init_waitqueue_head(&client->poll);
 }
 
 /*

@@ -424,8 +424,8 @@ void accmem_buddy_mark_held(struct accmem_buddy *b, u64 offset, u64 size,
  *
  * Return: whether there is a dirty run.
  */
-bool accmem_buddy_next_dirty(const struct accmem_buddy *b, u64 offset,
-			     u64 size, u64 max, struct accmem_run *run);
+bool accmem_buddy_next_dirty(const struct accmem_buddy *b, u64 offset, u64 size,
+			     u64 max, struct accmem_run *run);
 
 /**
  * accmem_buddy_is_dirty() - is every granule of a part dirty?

@@ -149,8 +149,8 @@ static bool scan_own(const struct buddy *b, const struct wanted *w,
 
 	if (low && high && last - first <= 1)
 		return scan_part(w, lo, hi, run, cand);
-	if (low && scan_part(w, lo, min(hi, (first + 1) << OWNED_SHIFT), run,
-			     cand))
+	if (low &&
+	    scan_part(w, lo, min(hi, (first + 1) << OWNED_SHIFT), run, cand))
 		return true;
 	return high &&
 	       scan_part(w, max(lo, last << OWNED_SHIFT), hi, run, cand);

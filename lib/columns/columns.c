@@ -23,9 +23,9 @@
 
 #include "internal.h"
 
-int accmem_columns_init(struct accmem_columns *c,
-			struct accmem_columns_sm *sms, u32 nr_sms, u32 columns,
-			bool exclusive, u32 bypass_bound)
+int accmem_columns_init(struct accmem_columns *c, struct accmem_columns_sm *sms,
+			u32 nr_sms, u32 columns, bool exclusive,
+			u32 bypass_bound)
 {
 	u32 i, units = columns / ACCMEM_COLUMNS_UNIT;
 
@@ -70,7 +70,8 @@ static int columns_check_dealloc(struct accmem_columns *c,
 	u32 unit = address / ACCMEM_COLUMNS_UNIT;
 	u64 bit;
 
-	if (address >= c->columns) /* The address of a lane is out of range, too. */
+	if (address >=
+	    c->columns) /* The address of a lane is out of range, too. */
 		return -ENXIO;
 	bit = 1ull << unit;
 	if (!(cta->held & bit))

@@ -252,9 +252,9 @@ struct accmem_columns {
  *
  * Return: 0; -EINVAL for an invalid number of SMs or of columns.
  */
-int accmem_columns_init(struct accmem_columns *c,
-			struct accmem_columns_sm *sms, u32 nr_sms, u32 columns,
-			bool exclusive, u32 bypass_bound);
+int accmem_columns_init(struct accmem_columns *c, struct accmem_columns_sm *sms,
+			u32 nr_sms, u32 columns, bool exclusive,
+			u32 bypass_bound);
 
 /**
  * accmem_columns_launch() - launch a CTA into a cluster

@@ -16,7 +16,8 @@
 #define ACCMEM_GRANULE_SHIFT 12
 #define ACCMEM_GRANULE BIT_ULL(ACCMEM_GRANULE_SHIFT)
 #define ACCMEM_ALIGN_MIN 64ull /* alignment of every device address (A1) */
-#define ACCMEM_SMALL_MAX (ACCMEM_GRANULE / 2) /* bytes of the largest small block */
+#define ACCMEM_SMALL_MAX \
+	(ACCMEM_GRANULE / 2) /* bytes of the largest small block */
 
 /**
  * struct accmem_layout_caps - page sizes and alignments of a carveout

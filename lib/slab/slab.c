@@ -140,8 +140,8 @@ static unsigned int slab_place(const struct accmem_slab_granule *g,
 
 	exact &= ~(g->free << 1); /* at the start of a free run, */
 	if (nr < ACCMEM_SLAB_UNITS)
-		exact &=
-			~slab_runs_of(g->free, nr + 1); /* of exactly @nr units */
+		exact &= ~slab_runs_of(g->free,
+				       nr + 1); /* of exactly @nr units */
 	if (exact)
 		return __ffs64(exact);
 	return at ? __ffs64(at) : ACCMEM_SLAB_UNITS;
@@ -155,8 +155,8 @@ struct accmem_slab_granule *accmem_slab_alloc(struct accmem_slab *s,
 	struct accmem_slab_granule *g;
 	unsigned int nr, units, first;
 
-	if (!size || size > ACCMEM_GRANULE || !align ||
-	    align & (align - 1) || align > ACCMEM_GRANULE)
+	if (!size || size > ACCMEM_GRANULE || !align || align & (align - 1) ||
+	    align > ACCMEM_GRANULE)
 		return NULL;
 	nr = DIV_ROUND_UP(size, (unsigned int)ACCMEM_SLAB_UNIT);
 	units = DIV_ROUND_UP(align, (unsigned int)ACCMEM_SLAB_UNIT);

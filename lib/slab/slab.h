@@ -46,7 +46,8 @@ struct accmem_slab_granule {
  */
 struct accmem_slab {
 	/* private: */
-	struct list_head longest[ACCMEM_SLAB_UNITS]; /* [i]: by longest run, i + 1 */
+	struct list_head
+		longest[ACCMEM_SLAB_UNITS]; /* [i]: by longest run, i + 1 */
 	u64 present; /* bit i: longest[i] is not empty */
 };
 

@@ -53,7 +53,8 @@ static void fresh(bool cache)
 static bool get(u64 granules, u64 align)
 {
 	struct accmem_buddy_request req = {
-		.size = granules * G, .align = align * G,
+		.size = granules * G,
+		.align = align * G,
 	};
 	struct accmem_run *run = &t.live[t.nr_live];
 

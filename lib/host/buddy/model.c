@@ -58,8 +58,7 @@ u64 model_unit_cleaning(const struct model *m, u64 i)
 	i -= i % MODEL_UNIT;
 	end = i + MODEL_UNIT < m->nr ? i + MODEL_UNIT : m->nr;
 	for (; i < end; i++)
-		n += m->granule[i] & MODEL_USED &&
-		     m->taker[i] == MODEL_CLEANER;
+		n += m->granule[i] & MODEL_USED && m->taker[i] == MODEL_CLEANER;
 	return n;
 }
 

@@ -324,7 +324,8 @@ static void questions_with_an_alignment(void)
 	/* 64 holes of 35 granules, each at a multiple of 32 */
 	for (i = 0; i < 64; i++)
 		for (at = 0; at < 33; at += at & 3 ? 1 : 3)
-			if (accmem_buddy_free(&t->b, (i * 4096 + 2048 + at) * G, G))
+			if (accmem_buddy_free(&t->b, (i * 4096 + 2048 + at) * G,
+					      G))
 				abort();
 	count_begin();
 	req.align = 32 * G;

@@ -49,10 +49,10 @@ static void fail(const struct world *w, const char *what)
 	exit(1);
 }
 
-#define CHECK(w, condition)                                                    \
-	do {                                                                   \
-		if (!(condition))                                              \
-			fail(w, #condition);                                   \
+#define CHECK(w, condition)                  \
+	do {                                 \
+		if (!(condition))            \
+			fail(w, #condition); \
 	} while (0)
 
 /* Exact below 8, then by the two bits below the highest */
@@ -223,8 +223,8 @@ static void do_alloc_runs(struct world *w)
 
 	random_request(w, &req);
 	err = model_runs_result(&w->m, &req, max_runs);
-	CHECK(w, accmem_buddy_alloc_runs(&w->b, &req, runs, max_runs, &nr) ==
-		 err);
+	CHECK(w,
+	      accmem_buddy_alloc_runs(&w->b, &req, runs, max_runs, &nr) == err);
 	if (err)
 		return;
 	CHECK(w, nr >= 1 && nr <= max_runs);
@@ -400,8 +400,8 @@ static void do_walk_dirty(struct world *w)
 
 	any = model_next(&w->m, at * G, MODEL_DIRTY, true, &want) &&
 	      want.start < end;
-	CHECK(w, accmem_buddy_next_dirty(&w->b, at * G, size, max, &run) ==
-		 any);
+	CHECK(w,
+	      accmem_buddy_next_dirty(&w->b, at * G, size, max, &run) == any);
 	if (!any)
 		return;
 	if (want.size > end - want.start)
@@ -436,7 +436,7 @@ static void agree_on_owners(struct world *w)
 
 		if (model_unit_cleaning(&w->m, i) < used)
 			CHECK(w, accmem_buddy_unit_used(&w->b, i * G) ==
-				 used - model_unit_cleaning(&w->m, i));
+					 used - model_unit_cleaning(&w->m, i));
 		of = accmem_buddy_unit_owner(&w->b, i * G);
 		if (of == ACCMEM_BUDDY_CLEANER)
 			of = MODEL_CLEANER;
@@ -451,9 +451,10 @@ static void agree(struct world *w)
 	bool any;
 
 	CHECK(w, accmem_buddy_free_bytes(&w->b) ==
-		 model_count(&w->m, MODEL_USED, 0));
+			 model_count(&w->m, MODEL_USED, 0));
 	CHECK(w, accmem_buddy_free_dirty_bytes(&w->b) ==
-		 model_count(&w->m, MODEL_USED | MODEL_DIRTY, MODEL_DIRTY));
+			 model_count(&w->m, MODEL_USED | MODEL_DIRTY,
+				     MODEL_DIRTY));
 	any = model_next(&w->m, at, MODEL_USED, false, &want);
 	CHECK(w, accmem_buddy_next_free(&w->b, at, &run) == any);
 	CHECK(w, !any || (run.start == want.start && run.size == want.size));

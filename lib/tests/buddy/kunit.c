@@ -66,7 +66,9 @@ static int take(struct buddy_test *t, u64 granules, u64 align, u32 flags,
 		u64 *at)
 {
 	struct accmem_buddy_request req = {
-		.size = granules * G, .align = align * G, .flags = flags,
+		.size = granules * G,
+		.align = align * G,
+		.flags = flags,
 	};
 
 	return accmem_buddy_alloc(&t->b, &req, at);
@@ -259,18 +261,17 @@ static void take_dirty_finds_all_and_only_dirty(struct kunit *test)
 			continue;
 		KUNIT_ASSERT_EQ(test, err, 0);
 		KUNIT_ASSERT_LE(test, run.size, 8 * G);
-		KUNIT_ASSERT_TRUE(test, model_all(t, run.start, run.size / G,
-						  false));
+		KUNIT_ASSERT_TRUE(test,
+				  model_all(t, run.start, run.size / G, false));
 		for (i = 0; i < run.size / G; i++)
-			KUNIT_ASSERT_TRUE(test, t->model[run.start / G + i] &
-						DIRTY);
+			KUNIT_ASSERT_TRUE(test,
+					  t->model[run.start / G + i] & DIRTY);
 		KUNIT_ASSERT_EQ(test, accmem_buddy_free_dirty_bytes(&t->b),
 				left - run.size);
 		model_set(t, run.start, run.size / G, USED, true);
 	}
 	KUNIT_EXPECT_EQ(test, model_count(t, USED | DIRTY, DIRTY), 0);
-	KUNIT_EXPECT_EQ(test, accmem_buddy_take_dirty(&t->b, G, &run),
-			-ENOENT);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_take_dirty(&t->b, G, &run), -ENOENT);
 }
 
 static void no_size_is_rounded_up(struct kunit *test)
@@ -307,8 +308,7 @@ static void a_second_free_is_refused(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, take(t, 10, 1, 0, &at), 0);
 	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at + 5 * G, G), 0);
-	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at + 5 * G, G),
-			-EINVAL);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at + 5 * G, G), -EINVAL);
 	KUNIT_EXPECT_EQ(test, accmem_buddy_free(&t->b, at, 10 * G), -EINVAL);
 	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), 55 * G);
 }
@@ -356,7 +356,10 @@ static void ends_and_windows_are_honoured(struct kunit *test)
 {
 	struct buddy_test *t = make(test, 1000);
 	struct accmem_buddy_request req = {
-		.size = 10 * G, .align = G, .start = 501 * G, .end = 512 * G,
+		.size = 10 * G,
+		.align = G,
+		.start = 501 * G,
+		.end = 512 * G,
 	};
 	u64 at;
 
@@ -461,7 +464,9 @@ static void what_is_small_is_kept_from_what_is_large(struct kunit *test)
 static u64 take_owned(struct buddy_test *t, u64 owner, u64 granules)
 {
 	struct accmem_buddy_request req = {
-		.size = granules * G, .align = G, .owner = owner,
+		.size = granules * G,
+		.align = G,
+		.owner = owner,
 	};
 	u64 at, cursor = 0;
 	int err;

@@ -42,10 +42,12 @@ struct layout_case {
 };
 
 #define OK_CASE(n, len, al, pol, fl, pages, use, foot, gal, page, fall)        \
-	{ .name = n, .length = len, .alignment = al,                           \
-	  .policy = ACCMEM_PAGE_##pol, .flags = fl, .page_sizes = pages,       \
-	  .usable = use, .footprint = foot, .granted_alignment = gal,          \
-	  .page_size = page, .may_fall_back = fall }
+	{                                                                      \
+		.name = n, .length = len, .alignment = al,                     \
+		.policy = ACCMEM_PAGE_##pol, .flags = fl, .page_sizes = pages, \
+		.usable = use, .footprint = foot, .granted_alignment = gal,    \
+		.page_size = page, .may_fall_back = fall                       \
+	}
 
 /* a block that shares its granule */
 #define SMALL_CASE(n, len, al, fl, use, foot, gal)                          \
@@ -55,9 +57,11 @@ struct layout_case {
 		.granted_alignment = gal, .page_size = 4 * K, .small = true \
 	}
 
-#define ERR_CASE(n, len, al, pol, fl, pages, e)                                \
-	{ .name = n, .length = len, .alignment = al, .policy = pol,            \
-	  .flags = fl, .page_sizes = pages, .err = e }
+#define ERR_CASE(n, len, al, pol, fl, pages, e)                           \
+	{                                                                 \
+		.name = n, .length = len, .alignment = al, .policy = pol, \
+		.flags = fl, .page_sizes = pages, .err = e                \
+	}
 
 static const struct layout_case layout_cases[] = {
 	/* A1: the start of every buffer is aligned to 64 bytes */
@@ -177,11 +181,14 @@ static const struct layout_case layout_cases[] = {
 static inline const char *layout_case_wrong(const struct layout_case *c)
 {
 	struct accmem_layout_request req = {
-		.length = c->length, .alignment = c->alignment,
-		.page_policy = c->policy, .flags = c->flags,
+		.length = c->length,
+		.alignment = c->alignment,
+		.page_policy = c->policy,
+		.flags = c->flags,
 	};
 	struct accmem_layout_caps caps = {
-		.page_sizes = c->page_sizes, .max_alignment = GIB,
+		.page_sizes = c->page_sizes,
+		.max_alignment = GIB,
 	};
 	struct accmem_layout got = { .usable = 12345 };
 

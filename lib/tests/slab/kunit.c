@@ -88,8 +88,8 @@ static void a_full_slab_says_so(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, accmem_slab_alloc(&t->s, 1, 64, &offset));
 	KUNIT_EXPECT_EQ(test, 12345, offset);
 	KUNIT_EXPECT_EQ(test, 0, accmem_slab_largest(&t->s));
-	KUNIT_EXPECT_EQ(test, 0, accmem_slab_free(&t->s, t->granule,
-						  5 * UNIT, UNIT));
+	KUNIT_EXPECT_EQ(test, 0,
+			accmem_slab_free(&t->s, t->granule, 5 * UNIT, UNIT));
 	KUNIT_EXPECT_EQ(test, UNIT, accmem_slab_largest(&t->s));
 }
 
@@ -125,8 +125,8 @@ static void long_runs_are_kept_for_long_blocks(struct kunit *test)
 	unsigned int offset;
 
 	accmem_slab_add(&t->s, &t->granule[0]);
-	KUNIT_ASSERT_NOT_NULL(test, accmem_slab_alloc(&t->s, 3840, 64,
-						      &offset));
+	KUNIT_ASSERT_NOT_NULL(test,
+			      accmem_slab_alloc(&t->s, 3840, 64, &offset));
 	accmem_slab_add(&t->s, &t->granule[1]);
 	/* from the granule that has little left, though the other is newer */
 	KUNIT_EXPECT_PTR_EQ(test, &t->granule[0],

@@ -66,8 +66,8 @@ static int call_shrink(struct accmem_pool *pool, uint32_t flags, int fd,
 		       struct accmem_pressure *req)
 {
 	*req = (struct accmem_pressure){ .size = sizeof(*req),
-				       .flags = flags,
-				       .fd = fd };
+					 .flags = flags,
+					 .fd = fd };
 	return accmem_call(pool->ctx, ACCMEM_IOC_PRESSURE, req);
 }
 
@@ -259,7 +259,8 @@ static void register_pool(struct accmem_pool *pool, void *argument)
 	(void)argument;
 	pthread_mutex_lock(&pool->lock);
 	if (pool->eventfd >= 0)
-		call_shrink(pool, ACCMEM_PRESSURE_REGISTER, pool->eventfd, &req);
+		call_shrink(pool, ACCMEM_PRESSURE_REGISTER, pool->eventfd,
+			    &req);
 	pthread_mutex_unlock(&pool->lock);
 }
 
