@@ -122,4 +122,10 @@ accmem_buffer_carveout(const struct accmem_buffer *buf)
 	return accmem_buffer_bo(buf)->cv;
 }
 
+/* Return the flags of a request that describe the buffer, and not the call. */
+static inline u32 accmem_alloc_flags(const struct accmem_alloc *req)
+{
+	return req->flags & ~(ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_WAIT);
+}
+
 #endif /* ACCMEM_BUFFER_TYPES_H */

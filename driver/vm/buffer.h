@@ -32,12 +32,6 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
 			       struct accmem_buffer *buf, bool pending);
 struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address);
 
-/* Return the flags of a request that describe the buffer, and not the call. */
-static inline u32 accmem_alloc_flags(const struct accmem_alloc *req)
-{
-	return req->flags & ~(ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_WAIT);
-}
-
 /*
  * Return the size of the range of device addresses of a buffer, in bytes. With mapped
  * translation the range also covers the addresses that @reserve keeps for growth. With

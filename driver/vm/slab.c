@@ -24,7 +24,6 @@
 #include "internal.h"
 #include "memory/bo.h"
 #include "memory/quarantine.h"
-#include "vm/buffer.h"
 #include "vm/context.h"
 #include "vm/slab.h"
 #include "waitq/waiters.h"
