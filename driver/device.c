@@ -221,7 +221,7 @@ struct accmem_carveout *accmem_device_add_host(struct accmem_device *dev)
 	return cv;
 }
 
-static const char *device_kind_name(const struct accmem_carveout *cv)
+static const char *device_backing_name(const struct accmem_carveout *cv)
 {
 	if (cv->kind == ACCMEM_KIND_HOST)
 		return "host memory at most";
@@ -239,7 +239,7 @@ static void device_announce(struct accmem_device *dev)
 
 	accmem_for_each_carveout(cv, dev->carveouts)
 		pr_info("%s: %llu bytes, %s%s\n", dev->accounts.name,
-			cv->capacity, device_kind_name(cv),
+			cv->capacity, device_backing_name(cv),
 			classes[cv->bandwidth]);
 }
 

@@ -3,8 +3,8 @@
  * ioctl: the table of commands of /dev/accmemN.
  *
  * The table has one row for each command. The driver copies the command's structure in
- * once, runs the command's function, and that function copies the answer out. FREE has
- * a path of its own, since it is short.
+ * once, runs the command's function, and that function copies the answer out. The files
+ * of streams and CTAs have tables of their own (stream/ioctl.c, tmem/ioctl.c).
  *
  * The checks that all structures share are here: the size of the structure, and that
  * members unknown to this kernel are 0. So are most checks of flags and reserved

@@ -13,7 +13,7 @@
  *
  * If a limit follows a shortage, or a shortage a limit, the stages begin again.
  *
- * Locking: dev->drain_lock while a cache is drained (at most 16 buffers, never mapped).
+ * Locking: accmem_carveouts.drain_lock while a cache is drained (at most 16 buffers, never mapped).
  * A context that finds a cache empty then also finds its memory free.
  */
 #include <linux/capability.h>
@@ -175,7 +175,7 @@ static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 		if (!r->cached || r->cached == cv)
 			accmem_quarantine_scan_account(cv, ctx->account);
 	}
-	accmem_quarantine_scan_force(r->cv, RECLAIM_SCANS);
+	accmem_quarantine_scan_unbounded(r->cv, RECLAIM_SCANS);
 }
 
 /*

@@ -8,7 +8,7 @@
  * States: live -> pending -> detached -> quarantined -> free. A state may be skipped.
  * In the state live the buffer object has a name. In the state pending its free waits
  * for a dependency. In the state detached a mapping or a call still refers to it. In
- * the state quarantined only its pages are still pinned.
+ * the state quarantined only its pages are still pinned, or its free is overdue.
  *
  * Freeing allocates no memory, so that it cannot fail. A quarantined buffer object
  * holds a reference to the module.
@@ -29,8 +29,8 @@
 #include "trace/trace.h"
 #include "waitq/waiters.h"
 
-#define MEMORY_REAP_DELAY msecs_to_jiffies(10)
-#define MEMORY_SMALL ((u64)SZ_64K) /* up to this size, cleared in one call */
+#define BO_RECHECK_DELAY msecs_to_jiffies(10)
+#define BO_SMALL ((u64)SZ_64K) /* up to this size, cleared in one call */
 
 /* Allocate the runs and charge the account. */
 static int bo_take(struct accmem_bo *bo, const struct accmem_bo_spec *spec)
@@ -253,7 +253,7 @@ static int bo_clean(struct accmem_bo *bo)
 {
 	if (!bo->cv->chunks)
 		return 0;
-	if (bo->size <= MEMORY_SMALL)
+	if (bo->size <= BO_SMALL)
 		return bo->cv->ops->clear_range(bo, 0, bo->size);
 	accmem_clear_mark_dirty(bo->cv, &bo->run);
 	return bo->cv->ops->init(bo);
@@ -349,13 +349,13 @@ static void bo_quarantine(struct accmem_bo *bo)
 	accmem_carveout_lock(cv);
 	bo_set_state(bo, ACCMEM_QUARANTINED);
 	if (!cv->nr_quarantined)
-		WRITE_ONCE(cv->quarantine_delay, MEMORY_REAP_DELAY);
+		WRITE_ONCE(cv->quarantine_delay, BO_RECHECK_DELAY);
 	WRITE_ONCE(cv->nr_quarantined, cv->nr_quarantined + 1);
 	WRITE_ONCE(own->nr, own->nr + 1);
 	list_add_tail(&bo->link, &cv->quarantine);
 	list_add_tail(&bo->own_link, &own->memory);
 	accmem_carveout_unlock(cv);
-	queue_delayed_work(accmem_wq, &cv->quarantine_work, MEMORY_REAP_DELAY);
+	queue_delayed_work(accmem_wq, &cv->quarantine_work, BO_RECHECK_DELAY);
 }
 
 /**

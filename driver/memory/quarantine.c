@@ -27,7 +27,7 @@
 #include "memory/bo.h"
 #include "memory/quarantine.h"
 
-#define QUARANTINE_DELAY_FIND_OUT msecs_to_jiffies(40)
+#define QUARANTINE_DELAY_UNMAP msecs_to_jiffies(40)
 #define QUARANTINE_DELAY_MAX msecs_to_jiffies(1000)
 
 /*
@@ -87,7 +87,7 @@ enum quarantine_scan {
 
 static enum quarantine_scan quarantine_check(struct accmem_carveout *cv,
 					     struct accmem_account *account,
-					     bool find_out)
+					     bool unmap)
 {
 	const struct accmem_backing_ops *ops = cv->ops;
 	struct accmem_bo *bo = quarantine_next(cv, account);
@@ -95,9 +95,9 @@ static enum quarantine_scan quarantine_check(struct accmem_carveout *cv,
 	lockdep_assert_held(&cv->quarantine_lock);
 	if (!bo)
 		return QUARANTINE_END;
-	if (accmem_bo_release_pages(bo, find_out))
+	if (accmem_bo_release_pages(bo, unmap))
 		return QUARANTINE_PART;
-	if (find_out || ops->release_pages ? ops->unmap_and_check(bo) :
+	if (unmap || ops->release_pages ? ops->unmap_and_check(bo) :
 					     ops->check_idle(bo))
 		quarantine_free(cv, bo);
 	else
@@ -107,14 +107,14 @@ static enum quarantine_scan quarantine_check(struct accmem_carveout *cv,
 
 static enum quarantine_scan quarantine_one(struct accmem_carveout *cv,
 					   struct accmem_account *account,
-					   bool find_out, u32 pass)
+					   bool unmap, u32 pass)
 {
 	enum quarantine_scan ret;
 
 	if (mutex_lock_killable(&cv->quarantine_lock))
 		return QUARANTINE_END;
 	cv->quarantine_pass = pass;
-	ret = quarantine_check(cv, account, find_out);
+	ret = quarantine_check(cv, account, unmap);
 	mutex_unlock(&cv->quarantine_lock);
 	cond_resched();
 	return ret;
@@ -129,14 +129,14 @@ static u32 quarantine_next_pass(void)
 
 /* Check @nr buffer objects, in at most @holds critical sections. */
 static void quarantine_pass(struct accmem_carveout *cv,
-			    struct accmem_account *account, bool find_out,
+			    struct accmem_account *account, bool unmap,
 			    unsigned int nr, unsigned int holds)
 {
 	u32 pass = quarantine_next_pass();
 	enum quarantine_scan ret;
 
 	while (nr && holds--) {
-		ret = quarantine_one(cv, account, find_out, pass);
+		ret = quarantine_one(cv, account, unmap, pass);
 		if (ret == QUARANTINE_END)
 			break;
 		nr -= ret == QUARANTINE_WHOLE;
@@ -160,7 +160,7 @@ void accmem_quarantine_scan(struct accmem_carveout *cv, unsigned int most)
 }
 
 /**
- * accmem_quarantine_scan_force() - check quarantined memory without a time limit
+ * accmem_quarantine_scan_unbounded() - check quarantined memory without a time limit
  * @cv: the carveout
  * @most: largest number of buffer objects to check
  *
@@ -169,7 +169,7 @@ void accmem_quarantine_scan(struct accmem_carveout *cv, unsigned int most)
  *
  * Context: Process context. Takes and releases quarantine_lock. May sleep.
  */
-void accmem_quarantine_scan_force(struct accmem_carveout *cv, unsigned int most)
+void accmem_quarantine_scan_unbounded(struct accmem_carveout *cv, unsigned int most)
 {
 	quarantine_pass(cv, NULL, false,
 			min(most, READ_ONCE(cv->nr_quarantined)), UINT_MAX);
@@ -229,7 +229,7 @@ static void quarantine_work(struct work_struct *work)
 	/* After some delay, unmap the neighbours that may hide the answer. */
 	quarantine_pass(cv, NULL,
 			READ_ONCE(cv->quarantine_delay) >
-				QUARANTINE_DELAY_FIND_OUT,
+				QUARANTINE_DELAY_UNMAP,
 			READ_ONCE(cv->nr_quarantined), UINT_MAX);
 	accmem_carveout_lock(cv);
 	if (cv->nr_quarantined) {

@@ -17,7 +17,7 @@ struct accmem_bo;
 void accmem_quarantine_init(struct accmem_carveout *cv);
 void accmem_quarantine_stop(struct accmem_carveout *cv);
 void accmem_quarantine_scan(struct accmem_carveout *cv, unsigned int most);
-void accmem_quarantine_scan_force(struct accmem_carveout *cv,
+void accmem_quarantine_scan_unbounded(struct accmem_carveout *cv,
 				  unsigned int most);
 void accmem_quarantine_scan_account(struct accmem_carveout *cv,
 				    struct accmem_account *account);

@@ -108,7 +108,7 @@ struct accmem_shared {
  *	is split
  * @pages: pages by index (emulated)
  * @next_free_index: index in @pages at which the next release_pages() starts. Guarded
- *	by the mutex that its caller holds: quarantine_lock or due_lock.
+ *	by the mutex that its caller holds: quarantine_lock or accmem_due.lock.
  * @io: kernel mapping, of the same cache mode (phys without pages); guarded by @lock
  * @io_size: bytes that @io maps, from the start of the bo; less than @size if the
  *	rest is clean and has not been accessed. Guarded by @lock.

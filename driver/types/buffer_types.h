@@ -35,7 +35,7 @@ struct accmem_va;
  * @subtree_max_hole: largest @hole in the subtree of @node
  * @bo: buffer object
  * @published: bit i is set if a published buffer begins at @start + i * @unit
- * @buffers: published buffers, indexed by the bits of @names
+ * @buffers: published buffers, indexed by the bits of @published
  *
  * Guarded by the context's lock.
  */

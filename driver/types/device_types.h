@@ -3,12 +3,13 @@
  * Structure of a device.
  *
  * A device is one /dev/accmemN. It has one to eight carveouts of device memory, and
- * at most one carveout of host memory, which is the last entry of @cvs. Its accounts
- * include those of closed files that still have memory.
+ * at most one carveout of host memory, which is the last entry of
+ * accmem_carveouts.cvs. Its accounts include those of closed files that still have
+ * memory.
  *
- * Locks: due_lock and drain_lock are mutexes. Memory on its way to the free space may
- * be on no list while its mutex is held; a request that acquires the mutex has missed
- * no memory.
+ * Locks: accmem_due.lock and accmem_carveouts.drain_lock are mutexes. Memory on its way
+ * to the free space may be on no list while its mutex is held; a request that acquires
+ * the mutex has missed no memory.
  */
 #ifndef ACCMEM_DEVICE_TYPES_H
 #define ACCMEM_DEVICE_TYPES_H

@@ -55,7 +55,7 @@ static inline bool accmem_dep_is_signaled(const struct accmem_dep *dep)
  *	dependency of this memory while the buffer is in use.
  * @first: the first dependency; if it is a fence, it is the only one
  * @cb: callback of the fence, in the first free of the context that waits for it
- * @signalled: link in accmem_device.signalled after the fence has signalled, in the
+ * @signalled: link in accmem_due.signalled after the fence has signalled, in the
  *	same free
  * @node: node in accmem_stream.pending, ordered by position, or in
  *	accmem_context.fences, ordered by fence
