@@ -259,10 +259,12 @@ static int reclaim_reason(struct accmem_context *ctx, u64 size, int err)
 		return -ENOMEM;
 	if (err != -ENOSPC)
 		return err;
-	return accmem_charge_fits(ctx->account, size, 0,
-				  capable(CAP_SYS_RESOURCE)) ?
-		       -ENOSPC :
-		       -EDQUOT;
+	/* The capability is asked only if a limit refuses: each question is audited. */
+	if (accmem_charge_fits(ctx->account, size, 0, false) ||
+	    (capable(CAP_SYS_RESOURCE) &&
+	     accmem_charge_fits(ctx->account, size, 0, true)))
+		return -ENOSPC;
+	return -EDQUOT;
 }
 
 /**

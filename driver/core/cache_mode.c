@@ -11,6 +11,7 @@
  */
 #include <linux/io.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 
 #include "compat/compat.h"
 #include "core/cache_mode.h"
@@ -63,6 +64,12 @@ static const struct cache_mode cache_modes[] = {
 
 static_assert(ARRAY_SIZE(cache_modes) == ACCMEM_NR_CACHE_MODES);
 
+/* The row of a mode, which a program has chosen. */
+static const struct cache_mode *cache_mode_row(u32 mode)
+{
+	return &cache_modes[array_index_nospec(mode, ARRAY_SIZE(cache_modes))];
+}
+
 /**
  * accmem_cache_mode_is_valid() - whether a number is a cache mode
  * @mode: the number
@@ -85,7 +92,7 @@ bool accmem_cache_mode_is_valid(u32 mode)
  */
 pgprot_t accmem_cache_mode_pgprot(u32 mode, pgprot_t prot)
 {
-	return cache_modes[mode].pgprot(prot);
+	return cache_mode_row(mode)->pgprot(prot);
 }
 
 /**
@@ -99,7 +106,7 @@ pgprot_t accmem_cache_mode_pgprot(u32 mode, pgprot_t prot)
  */
 void __iomem *accmem_cache_mode_ioremap(u32 mode, phys_addr_t phys, u64 size)
 {
-	return cache_modes[mode].map(phys, size);
+	return cache_mode_row(mode)->map(phys, size);
 }
 
 /**
@@ -109,10 +116,12 @@ void __iomem *accmem_cache_mode_ioremap(u32 mode, phys_addr_t phys, u64 size)
  * @nr: number of pages
  *
  * Context: Process context. May sleep.
- * Return: 0; -ENOMEM; -EOPNOTSUPP if the architecture cannot.
+ * Return: 0; an error of set_memory_wb(), _wc() or _uc(); -EOPNOTSUPP if the architecture
+ * cannot.
  */
 int accmem_cache_mode_set_pages(u32 mode, struct page *page, unsigned int nr)
 {
-	return cache_modes[mode].set_pages((unsigned long)page_address(page),
-					   nr);
+	return cache_mode_row(mode)->set_pages((unsigned long)page_address(
+						       page),
+					       nr);
 }

@@ -81,7 +81,6 @@ static void bo_destroy(struct accmem_bo *bo)
 {
 	struct accmem_account *account = bo->account;
 
-	/* After a handoff the array of runs still belongs to this buffer object. */
 	accmem_runs_forget(bo);
 	mutex_destroy(&bo->lock);
 	kfree(bo);

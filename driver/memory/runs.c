@@ -123,9 +123,12 @@ static int run_place_owned(struct accmem_bo *bo,
 {
 	int err = -ENOSPC;
 
-	/* A run that starts inside a folio may claim one folio more. */
+	/*
+	 * A run that starts inside a folio may claim one folio more. An exempt caller
+	 * is charged too, so that any limit counts.
+	 */
 	if (req->size >= ACCMEM_FOLIO &&
-	    accmem_charge_exceeds_limit(U64_MAX, exempt))
+	    accmem_charge_exceeds_limit(U64_MAX, false))
 		err = run_place_aligned(bo, req, exempt, run);
 	if (err == -ENOSPC)
 		err = run_place(bo, req, exempt, run);
@@ -380,7 +383,8 @@ int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
  * accmem_runs_forget() - free the array of runs, but not the runs
  * @bo: the buffer object, whose runs were freed or handed off
  *
- * Context: Does not sleep, unless the array is so large that vmalloc() allocated it.
+ * Context: Does not sleep, unless the array is so large that vmalloc() allocated it. With
+ * an array, no spinlock is held.
  */
 void accmem_runs_forget(struct accmem_bo *bo)
 {
