@@ -445,7 +445,9 @@ DEFINE_SHOW_ATTRIBUTE(debugfs_shared);
 
 static int debugfs_tmem_show(struct seq_file *m, void *unused)
 {
-	return accmem_tmem_show_picture(m, m->private);
+	struct accmem_device *dev = m->private;
+
+	return accmem_tmem_show_picture(m, &dev->accounts);
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_tmem);
 

@@ -201,7 +201,7 @@ static void show_tmem(struct seq_file *m, struct accmem_tmem *tmem)
 /**
  * accmem_tmem_show_picture() - print each SM of each context of a device
  * @m: output
- * @accounts: the device
+ * @accounts: accounts of the device
  *
  * Context: Process context. Takes and releases the tmem_lock of each context and
  * tmem->lock. May sleep.
