@@ -148,7 +148,8 @@ static int debugfs_usage_show(struct seq_file *m, void *unused)
 	struct accmem_carveout *cv;
 	unsigned int i;
 
-	accmem_for_each_carveout(cv, dev->carveouts) {
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
 		struct usage *u = &of[cv->index];
 
 		u->capacity = cv->capacity;
@@ -436,7 +437,8 @@ static int debugfs_shared_show(struct seq_file *m, void *unused)
 	struct accmem_carveout *cv;
 	u64 holds = 0;
 
-	accmem_for_each_carveout(cv, dev->carveouts)
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++)
 		holds += READ_ONCE(cv->holds);
 	seq_printf(m, "carveout_lock_holds %llu\n", holds);
 	return 0;

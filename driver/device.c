@@ -102,7 +102,8 @@ static u64 device_place_carveouts(struct accmem_device *dev, unsigned int times)
 	struct accmem_carveout *cv;
 	u64 at = dev->carveouts->address_base;
 
-	accmem_for_each_carveout(cv, dev->carveouts) {
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
 		cv->address_base = at;
 		cv->address_span = device_span_of(cv, times);
 		at = ALIGN(at + cv->address_span, ACCMEM_SPAN_ALIGNMENT);
@@ -196,7 +197,8 @@ struct accmem_device *accmem_device_alloc(unsigned int index,
 	accmem_pending_init(&dev->due);
 	mutex_init(&dev->carveouts->drain_lock);
 	accmem_waiters_init(&dev->waiters, dev->carveouts, index);
-	accmem_for_each_carveout(cv, dev->carveouts)
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++)
 		device_init_carveout(dev, cv);
 	return dev;
 }
@@ -237,7 +239,8 @@ static void device_announce(struct accmem_device *dev)
 	};
 	const struct accmem_carveout *cv;
 
-	accmem_for_each_carveout(cv, dev->carveouts)
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++)
 		pr_info("%s: %llu bytes, %s%s\n", dev->accounts.name,
 			cv->capacity, device_backing_name(cv),
 			classes[cv->bandwidth]);
@@ -259,7 +262,8 @@ int accmem_device_register(struct accmem_device *dev)
 	struct accmem_carveout *cv;
 	int err;
 
-	accmem_for_each_carveout(cv, dev->carveouts) {
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
 		if (cv->kind == ACCMEM_KIND_HOST)
 			dev->carveouts->host_mask |= BIT(cv->index);
 		else
@@ -279,7 +283,8 @@ int accmem_device_register(struct accmem_device *dev)
 	}
 	accmem_debugfs_add(dev);
 	device_announce(dev);
-	accmem_for_each_carveout(cv, dev->carveouts)
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++)
 		accmem_clear_kick(cv, true);
 	return 0;
 }
@@ -311,11 +316,13 @@ void accmem_device_unregister(struct accmem_device *dev)
 		cdev_device_del(&dev->cdev, &dev->device);
 	}
 	accmem_waiters_stop(&dev->waiters);
-	accmem_for_each_carveout(cv, dev->carveouts)
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++)
 		accmem_overdue_stop(cv);
 	accmem_pending_stop(&dev->due);
 	mutex_destroy(&dev->carveouts->drain_lock);
-	accmem_for_each_carveout(cv, dev->carveouts) {
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
 		accmem_clear_stop(cv);
 		accmem_quarantine_stop(cv);
 		accmem_carveout_destroy(cv);

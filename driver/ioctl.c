@@ -346,46 +346,59 @@ static int ioctl_tmem_cluster(struct accmem_command *cmd)
 	return err;
 }
 
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_info));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_alloc));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_free));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_query));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_realloc));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_access));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_prefetch));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_advise));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_pressure));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_stream_create));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_setup));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_launch));
+static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_tmem_cluster));
+
 /* @min_size: size of the structure in the first version of the ABI */
 struct ioctl_op {
-	unsigned int cmd;
 	size_t size;
 	size_t min_size;
 	int (*run)(struct accmem_command *cmd);
 };
 
-/*
- * The row of a command: @_member of union accmem_command_data is its structure, which
- * begins with the member size; @_last is the last member in the first version of the ABI.
- */
-#define IOCTL_STRUCT(_member) typeof_member(union accmem_command_data, _member)
-#define IOCTL_OP(_cmd, _run, _member, _last)                           \
-	[_IOC_NR(_cmd)] = {                                            \
-		.cmd = _cmd,                                           \
-		.size = sizeof(IOCTL_STRUCT(_member)) +                \
-			BUILD_BUG_ON_ZERO(!ACCMEM_BEGINS_WITH_SIZE(    \
-				IOCTL_STRUCT(_member))),               \
-		.min_size = offsetofend(IOCTL_STRUCT(_member), _last), \
-		.run = _run,                                           \
+/* The row of a command; @_last is the last member in the first version of the ABI. */
+#define IOCTL_OP(_cmd, _run, _type, _last)             \
+	[_IOC_NR(_cmd)] = {                            \
+		.size = sizeof(_type),                 \
+		.min_size = offsetofend(_type, _last), \
+		.run = _run,                           \
 	}
 
 static const struct ioctl_op ioctl_ops[] = {
-	IOCTL_OP(ACCMEM_IOC_INFO, ioctl_info, info, numa_node),
-	IOCTL_OP(ACCMEM_IOC_ALLOC, accmem_ioctl_alloc, alloc, nr_runs),
-	IOCTL_OP(ACCMEM_IOC_FREE, accmem_ioctl_free, free, reserved),
-	IOCTL_OP(ACCMEM_IOC_QUERY, ioctl_query, query, reserved),
-	IOCTL_OP(ACCMEM_IOC_REALLOC, accmem_ioctl_realloc, realloc, reserved),
-	IOCTL_OP(ACCMEM_IOC_ACCESS, ioctl_access, access, done),
-	IOCTL_OP(ACCMEM_IOC_PREFETCH, ioctl_prefetch, prefetch, reserved),
-	IOCTL_OP(ACCMEM_IOC_ADVISE, ioctl_advise, advise, reserved),
-	IOCTL_OP(ACCMEM_IOC_PRESSURE, ioctl_pressure, pressure, reserved),
-	IOCTL_OP(ACCMEM_IOC_STREAM_CREATE, ioctl_stream_create, stream_create,
+	IOCTL_OP(ACCMEM_IOC_INFO, ioctl_info, struct accmem_info, numa_node),
+	IOCTL_OP(ACCMEM_IOC_ALLOC, accmem_ioctl_alloc, struct accmem_alloc,
+		 nr_runs),
+	IOCTL_OP(ACCMEM_IOC_FREE, accmem_ioctl_free, struct accmem_free,
 		 reserved),
-	IOCTL_OP(ACCMEM_IOC_TMEM_SETUP, ioctl_tmem_setup, tmem_setup, reserved),
-	IOCTL_OP(ACCMEM_IOC_TMEM_LAUNCH, ioctl_tmem_launch, tmem_launch,
+	IOCTL_OP(ACCMEM_IOC_QUERY, ioctl_query, struct accmem_query, reserved),
+	IOCTL_OP(ACCMEM_IOC_REALLOC, accmem_ioctl_realloc,
+		 struct accmem_realloc, reserved),
+	IOCTL_OP(ACCMEM_IOC_ACCESS, ioctl_access, struct accmem_access, done),
+	IOCTL_OP(ACCMEM_IOC_PREFETCH, ioctl_prefetch, struct accmem_prefetch,
 		 reserved),
-	IOCTL_OP(ACCMEM_IOC_TMEM_CLUSTER, ioctl_tmem_cluster, tmem_cluster,
-		 members),
+	IOCTL_OP(ACCMEM_IOC_ADVISE, ioctl_advise, struct accmem_advise,
+		 reserved),
+	IOCTL_OP(ACCMEM_IOC_PRESSURE, ioctl_pressure, struct accmem_pressure,
+		 reserved),
+	IOCTL_OP(ACCMEM_IOC_STREAM_CREATE, ioctl_stream_create,
+		 struct accmem_stream_create, reserved),
+	IOCTL_OP(ACCMEM_IOC_TMEM_SETUP, ioctl_tmem_setup,
+		 struct accmem_tmem_setup, reserved),
+	IOCTL_OP(ACCMEM_IOC_TMEM_LAUNCH, ioctl_tmem_launch,
+		 struct accmem_tmem_launch, reserved),
+	IOCTL_OP(ACCMEM_IOC_TMEM_CLUSTER, ioctl_tmem_cluster,
+		 struct accmem_tmem_cluster, members),
 };
 
 /**
@@ -404,10 +417,11 @@ long accmem_ioctl(struct file *file, unsigned int nr, unsigned long arg)
 	const struct ioctl_op *op;
 	int err;
 
-	if (index >= ARRAY_SIZE(ioctl_ops))
+	if (index >= ARRAY_SIZE(ioctl_ops) ||
+	    nr != _IO(ACCMEM_IOC_MAGIC, index))
 		return -ENOTTY;
 	op = &ioctl_ops[array_index_nospec(index, ARRAY_SIZE(ioctl_ops))];
-	if (op->cmd != nr)
+	if (!op->run)
 		return -ENOTTY;
 	cmd.ctx = file->private_data;
 	cmd.arg = (void __user *)arg;

@@ -204,7 +204,8 @@ static int make_carveouts(struct accmem_device *dev, make_fn make, char *text)
 	struct accmem_carveout *cv;
 	int err;
 
-	accmem_for_each_carveout(cv, dev->carveouts) {
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
 		err = make_carveout(cv, make, strsep(&text, "+"));
 		if (err)
 			return err;

@@ -60,7 +60,8 @@ static struct accmem_carveout *sysfs_carveout(struct kobject *kobj)
 	struct accmem_device *dev = to_accmem(kobj_to_dev(kobj->parent));
 	struct accmem_carveout *cv;
 
-	accmem_for_each_carveout(cv, dev->carveouts) {
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
 		if (cv->sysfs == kobj)
 			return cv;
 	}
@@ -309,7 +310,8 @@ int accmem_sysfs_add(struct accmem_device *dev)
 	struct accmem_carveout *cv;
 	int err = 0;
 
-	accmem_for_each_carveout(cv, dev->carveouts) {
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
 		err = sysfs_add_carveout(dev, cv);
 		if (err) {
 			accmem_sysfs_remove(dev);
@@ -329,7 +331,8 @@ void accmem_sysfs_remove(struct accmem_device *dev)
 {
 	struct accmem_carveout *cv;
 
-	accmem_for_each_carveout(cv, dev->carveouts) {
+	for (cv = dev->carveouts->cvs;
+	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
 		kobject_put(cv->sysfs);
 		cv->sysfs = NULL;
 	}

@@ -77,7 +77,8 @@ static u32 alloc_carveout_at(struct accmem_context *ctx, u64 address)
 {
 	struct accmem_carveout *cv;
 
-	accmem_for_each_carveout(cv, ctx->carveouts) {
+	for (cv = ctx->carveouts->cvs;
+	     cv < accmem_carveouts_end(ctx->carveouts); cv++) {
 		if (address - cv->address_base < cv->address_span)
 			return BIT(cv->index);
 	}
@@ -161,7 +162,8 @@ static bool alloc_reserve_is_valid(struct accmem_context *ctx,
 	if (!(req->flags & ACCMEM_ALLOC_RESIZABLE) ||
 	    req->reserve < req->length)
 		return false;
-	accmem_for_each_carveout(cv, ctx->carveouts) {
+	for (cv = ctx->carveouts->cvs;
+	     cv < accmem_carveouts_end(ctx->carveouts); cv++) {
 		if (carveouts & BIT(cv->index))
 			span = max(span, cv->address_span);
 	}
@@ -614,7 +616,8 @@ u32 accmem_alloc_handoff_layout(struct accmem_context *ctx,
 	struct accmem_carveout *cv;
 	u32 found = 0;
 
-	accmem_for_each_carveout(cv, ctx->carveouts) {
+	for (cv = ctx->carveouts->cvs;
+	     cv < accmem_carveouts_end(ctx->carveouts); cv++) {
 		if (!(carveouts & BIT(cv->index)) ||
 		    accmem_alloc_layout(cv, req, req->page_policy, &other) ||
 		    !alloc_is_open(req, &other))

@@ -338,7 +338,8 @@ void accmem_usage_space(struct accmem_context *ctx, u32 carveouts,
 
 	*free_bytes = 0;
 	*largest_run = 0;
-	accmem_for_each_carveout(cv, ctx->carveouts) {
+	for (cv = ctx->carveouts->cvs;
+	     cv < accmem_carveouts_end(ctx->carveouts); cv++) {
 		if (carveouts & BIT(cv->index))
 			usage_add_space(ctx, cv, free_bytes, largest_run);
 	}
@@ -399,7 +400,8 @@ u64 accmem_usage_charged(struct accmem_context *ctx)
 	u64 bytes = atomic64_read(&ctx->account->bytes), cached = 0;
 	struct accmem_carveout *cv;
 
-	accmem_for_each_carveout(cv, ctx->carveouts)
+	for (cv = ctx->carveouts->cvs;
+	     cv < accmem_carveouts_end(ctx->carveouts); cv++)
 		cached += usage_cached(ctx, cv);
 	return bytes - min(bytes, cached);
 }

@@ -96,7 +96,8 @@ static int wait_check_demand(struct accmem_context *ctx,
 	*p = (struct accmem_demand){};
 	if (err)
 		return err;
-	accmem_for_each_carveout(cv, ctx->carveouts) {
+	for (cv = ctx->carveouts->cvs;
+	     cv < accmem_carveouts_end(ctx->carveouts); cv++) {
 		if (!(carveouts & BIT(cv->index)))
 			continue;
 		err = wait_need(ctx, cv, req, &layout);

@@ -363,8 +363,8 @@ static int emulated_access(struct accmem_bo *bo, u64 offset, void *data,
 }
 
 /* Kernel address of the bytes at @offset; @size: out: contiguous bytes there. */
-static void *emulated_kmap(struct accmem_bo *bo, u64 offset, bool make,
-			   u64 *size)
+static void *emulated_kernel_address(struct accmem_bo *bo, u64 offset,
+				     bool make, u64 *size)
 {
 	unsigned long index = offset >> PAGE_SHIFT;
 	struct page *page = make ? emulated_get_page_at(bo, index) :
@@ -561,7 +561,7 @@ static const struct accmem_backing_ops emulated_ops = {
 	.release_pages = emulated_release_pages,
 	.clear_range = emulated_clear_range,
 	.access = emulated_access,
-	.kmap = emulated_kmap,
+	.kernel_address = emulated_kernel_address,
 	.copy = emulated_copy,
 	.shrink_floor = emulated_shrink_floor,
 	.split = emulated_split,

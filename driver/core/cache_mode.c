@@ -121,7 +121,7 @@ void __iomem *accmem_cache_mode_ioremap(u32 mode, phys_addr_t phys, u64 size)
  */
 int accmem_cache_mode_set_pages(u32 mode, struct page *page, unsigned int nr)
 {
-	return cache_mode_row(mode)->set_pages((unsigned long)page_address(
-						       page),
-					       nr);
+	unsigned long address = (unsigned long)page_address(page);
+
+	return cache_mode_row(mode)->set_pages(address, nr);
 }

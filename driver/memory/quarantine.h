@@ -18,7 +18,7 @@ void accmem_quarantine_init(struct accmem_carveout *cv);
 void accmem_quarantine_stop(struct accmem_carveout *cv);
 void accmem_quarantine_scan(struct accmem_carveout *cv, unsigned int most);
 void accmem_quarantine_scan_unbounded(struct accmem_carveout *cv,
-				  unsigned int most);
+				      unsigned int most);
 void accmem_quarantine_scan_account(struct accmem_carveout *cv,
 				    struct accmem_account *account);
 bool accmem_quarantine_is_idle(struct accmem_bo *bo);

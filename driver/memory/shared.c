@@ -60,11 +60,11 @@ static void shared_set_state(struct accmem_bo *bo, unsigned int piece,
 }
 
 /* Address of the host's bytes at @offset; @size: out: contiguous bytes, up to @end. */
-static void *shared_kmap(struct accmem_bo *bo, u64 offset, u64 end, bool make,
-			 u64 *size)
+static void *shared_kernel_address(struct accmem_bo *bo, u64 offset, u64 end,
+				   bool make, u64 *size)
 {
 	struct accmem_bo *host = bo->shared->host;
-	void *address = host->cv->ops->kmap(host, offset, make, size);
+	void *address = host->cv->ops->kernel_address(host, offset, make, size);
 
 	*size = min(*size, end - offset);
 	return address;
@@ -80,7 +80,7 @@ static int shared_copy_to_device(struct accmem_bo *bo, unsigned int piece)
 
 	for (offset = piece * ACCMEM_FOLIO; offset < end && !err;
 	     offset += size) {
-		address = shared_kmap(bo, offset, end, false, &size);
+		address = shared_kernel_address(bo, offset, end, false, &size);
 		if (address)
 			err = ops->access(bo, offset, address, size, true);
 		else
@@ -99,7 +99,7 @@ static int shared_copy_to_host(struct accmem_bo *bo, unsigned int piece)
 
 	for (offset = piece * ACCMEM_FOLIO; offset < end && !err;
 	     offset += size) {
-		address = shared_kmap(bo, offset, end, true, &size);
+		address = shared_kernel_address(bo, offset, end, true, &size);
 		if (!address)
 			return -ENOMEM;
 		err = ops->access(bo, offset, address, size, false);
@@ -116,7 +116,7 @@ static void shared_sync_faults(struct accmem_bo *bo, unsigned int piece)
 	void *address;
 
 	for (offset = piece * ACCMEM_FOLIO; offset < end; offset += size) {
-		address = shared_kmap(bo, offset, end, false, &size);
+		address = shared_kernel_address(bo, offset, end, false, &size);
 		if (!address)
 			continue;
 		page = virt_to_page(address);
@@ -131,7 +131,7 @@ static bool shared_is_idle(struct accmem_bo *bo, unsigned int piece)
 	void *address;
 
 	for (offset = piece * ACCMEM_FOLIO; offset < end; offset += size) {
-		address = shared_kmap(bo, offset, end, false, &size);
+		address = shared_kernel_address(bo, offset, end, false, &size);
 		if (!address)
 			continue;
 		if (folio_ref_count(page_folio(virt_to_page(address))) != 1)

@@ -23,9 +23,10 @@ int accmem_stream_signal(struct accmem_stream *stream, u64 position,
 void accmem_stream_flush(struct accmem_stream *stream, struct llist_head *due);
 bool accmem_stream_defer(struct accmem_stream *stream,
 			 struct accmem_pending *pending);
-struct accmem_pending *accmem_stream_pop_deferred(
-	struct accmem_stream *stream,
-	bool (*fits)(struct accmem_pending *pending, void *arg), void *arg);
+struct accmem_pending *
+accmem_stream_pop(struct accmem_stream *stream,
+		  bool (*fits)(struct accmem_pending *pending, void *arg),
+		  void *arg);
 
 /* fence.c */
 void accmem_stream_work(struct work_struct *work);

@@ -225,8 +225,7 @@ static struct accmem_buffer *pending_find(struct accmem_stream *stream,
 	LLIST_HEAD(pinned);
 
 	while (left-- &&
-	       (pending = accmem_stream_pop_deferred(stream, pending_fits,
-						     wanted))) {
+	       (pending = accmem_stream_pop(stream, pending_fits, wanted))) {
 		/* the check reads all pages: too long to run under a spinlock */
 		buf = pending_buffer(pending);
 		if (accmem_bo_is_idle(accmem_buffer_bo(buf)))

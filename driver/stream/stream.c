@@ -268,7 +268,7 @@ bool accmem_stream_defer(struct accmem_stream *stream,
 }
 
 /**
- * accmem_stream_pop_deferred() - remove a deferred free that fits a request
+ * accmem_stream_pop() - remove a deferred free that fits a request
  * @stream: the stream
  * @fits: function that says whether a free fits; called under stream->lock
  * @arg: argument of @fits
@@ -278,9 +278,10 @@ bool accmem_stream_defer(struct accmem_stream *stream,
  * Context: Process context. Takes and releases stream->lock. Does not sleep.
  * Return: the free, which belongs to the caller from here on; NULL if none fits.
  */
-struct accmem_pending *accmem_stream_pop_deferred(
-	struct accmem_stream *stream,
-	bool (*fits)(struct accmem_pending *pending, void *arg), void *arg)
+struct accmem_pending *
+accmem_stream_pop(struct accmem_stream *stream,
+		  bool (*fits)(struct accmem_pending *pending, void *arg),
+		  void *arg)
 {
 	struct accmem_pending *pending, *found = NULL;
 	unsigned int nr = 0;

@@ -90,7 +90,7 @@ enum accmem_state {
  *	grown. May sleep.
  * @access: read or write a part of a bo that is in use, as the device does. Fails
  *	with -ENXIO beyond the end of the bo, and with -ENOMEM. May sleep.
- * @kmap: return the kernel address of the byte at an offset of a bo that does not
+ * @kernel_address: return the kernel address of the byte at an offset of a bo that does not
  *	shrink, and the number of bytes that are contiguous there. @make allocates
  *	the page if there is none; the result is NULL if there is no page. Only for
  *	host memory. May sleep.
@@ -124,7 +124,8 @@ struct accmem_backing_ops {
 	int (*clear_range)(struct accmem_bo *bo, u64 offset, u64 size);
 	int (*access)(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 		      bool write);
-	void *(*kmap)(struct accmem_bo *bo, u64 offset, bool make, u64 *size);
+	void *(*kernel_address)(struct accmem_bo *bo, u64 offset, bool make,
+				u64 *size);
 	int (*copy)(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
 		    u64 from_offset, u64 size);
 	int (*extend)(struct accmem_bo *bo, const struct accmem_run *more);
@@ -316,9 +317,11 @@ struct accmem_carveouts {
 	struct accmem_carveout cvs[];
 };
 
-#define accmem_for_each_carveout(cv, carveouts) \
-	for ((cv) = (carveouts)->cvs;           \
-	     (cv) < (carveouts)->cvs + (carveouts)->nr; (cv)++)
+static inline const struct accmem_carveout *
+accmem_carveouts_end(const struct accmem_carveouts *carveouts)
+{
+	return carveouts->cvs + carveouts->nr;
+}
 
 /* The carveout of host memory, or NULL. */
 static inline struct accmem_carveout *

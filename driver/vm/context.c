@@ -58,7 +58,7 @@ struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
 	ctx->va_tree = RB_ROOT;
 	ctx->fences = RB_ROOT;
 	INIT_LIST_HEAD(&ctx->cache);
-	accmem_for_each_carveout(cv, carveouts) {
+	for (cv = carveouts->cvs; cv < accmem_carveouts_end(carveouts); cv++) {
 		struct accmem_ctx_carveout *h = accmem_ctx_carveout_of(ctx, cv);
 
 		h->cursor = cv->address_base;
@@ -79,7 +79,8 @@ static void context_release(struct kref *refs)
 	struct accmem_carveout *cv;
 	unsigned int i;
 
-	accmem_for_each_carveout(cv, ctx->carveouts) {
+	for (cv = ctx->carveouts->cvs;
+	     cv < accmem_carveouts_end(ctx->carveouts); cv++) {
 		for (i = 0; i < ACCMEM_NR_CACHE_MODES; i++)
 			kfree(accmem_ctx_carveout_of(ctx, cv)->slabs[i]);
 	}

@@ -233,7 +233,8 @@ void accmem_slab_reap(struct accmem_context *ctx)
 {
 	struct accmem_carveout *cv;
 
-	accmem_for_each_carveout(cv, ctx->carveouts)
+	for (cv = ctx->carveouts->cvs;
+	     cv < accmem_carveouts_end(ctx->carveouts); cv++)
 		slab_reap_carveout(ctx, accmem_ctx_carveout_of(ctx, cv));
 }
 

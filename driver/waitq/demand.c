@@ -95,7 +95,8 @@ static bool demand_has_slab(const struct accmem_waiter *w)
 	u64 pages;
 	s64 room;
 
-	accmem_for_each_carveout(cv, w->ws->carveouts) {
+	for (cv = w->ws->carveouts->cvs;
+	     cv < accmem_carveouts_end(w->ws->carveouts); cv++) {
 		const struct accmem_ctx_carveout *h =
 			accmem_ctx_carveout_of(w->ctx, cv);
 
@@ -105,9 +106,8 @@ static bool demand_has_slab(const struct accmem_waiter *w)
 		 * Racy reads without the context's lock: the call that frees units
 		 * starts another scan, so a stale value only delays the wake-up.
 		 */
-		pages = data_race(
-			h->nr_waiting); /* stale: delays the wake-up */
-		room = data_race(h->slab_room); /* stale: delays the wake-up */
+		pages = data_race(h->nr_waiting); /* may be stale */
+		room = data_race(h->slab_room); /* may be stale */
 		if (pages || room > 0)
 			return true;
 	}
@@ -240,7 +240,8 @@ bool accmem_demand_can_be_met(const struct accmem_queue_waiter *q, u64 promised,
 		return true;
 	if (limited)
 		return false;
-	accmem_for_each_carveout(cv, w->ws->carveouts) {
+	for (cv = w->ws->carveouts->cvs;
+	     cv < accmem_carveouts_end(w->ws->carveouts); cv++) {
 		if (w->demand.carveouts & BIT(cv->index) &&
 		    demand_fits_in(w, arg, cv,
 				   demand_promised_in(w, cv, promised)))

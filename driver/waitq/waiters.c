@@ -38,8 +38,8 @@ module_param_named(waiter_reserve_ms, waiters_reserve_ms, uint, 0644);
 MODULE_PARM_DESC(waiter_reserve_ms,
 		 "ms to keep memory for who waits (0: never; default 1000)");
 
-DEFINE_SPINLOCK(
-	accmem_waiters_lock); /* the queues; waiters_busy, accmem_nr_waiting */
+/* The lock guards the queues, waiters_busy and accmem_nr_waiting. */
+DEFINE_SPINLOCK(accmem_waiters_lock);
 static LIST_HEAD(waiters_busy);
 unsigned int accmem_nr_waiting;
 
@@ -48,7 +48,7 @@ static u64 waiters_capacity(const struct accmem_carveouts *carveouts)
 	const struct accmem_carveout *cv;
 	u64 capacity = 0;
 
-	accmem_for_each_carveout(cv, carveouts)
+	for (cv = carveouts->cvs; cv < accmem_carveouts_end(carveouts); cv++)
 		capacity += cv->capacity;
 	return capacity;
 }
@@ -597,7 +597,8 @@ u64 accmem_waiters_shortfall(const struct accmem_account *account,
 		carveouts |= w->demand.carveouts;
 		++*nr;
 	}
-	accmem_for_each_carveout(cv, ws->carveouts) {
+	for (cv = ws->carveouts->cvs; cv < accmem_carveouts_end(ws->carveouts);
+	     cv++) {
 		if (carveouts & BIT(cv->index))
 			free += accmem_demand_free_bytes(cv);
 	}

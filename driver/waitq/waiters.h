@@ -70,8 +70,9 @@ static inline bool accmem_waiters_present(void)
 }
 
 /*
- * Call after memory of the device of @ws was freed, and a charge of @user may have fallen. @user may
- * be NULL; otherwise the caller holds a reference. No spinlock may be held.
+ * Call after memory of the device of @ws was freed, and a charge of @user may have
+ * fallen. @user may be NULL; otherwise the caller holds a reference. No spinlock may be
+ * held.
  */
 static inline void accmem_waiters_wake_freed(struct accmem_waiters *ws,
 					     struct accmem_user *user)

@@ -313,11 +313,11 @@ TEST_F(fixed, a_context_is_restored)
 	unsigned int i, j;
 	int other;
 
-	for (i = 0; i < N; i++)
-		ASSERT_EQ(0, accmem_alloc_bytes(
-				     self->fd,
-				     4096 * (1 + accmem_random(&seed) % 20), 0,
-				     &a[i]));
+	for (i = 0; i < N; i++) {
+		uint64_t length = 4096 * (1 + accmem_random(&seed) % 20);
+
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, length, 0, &a[i]));
+	}
 	close(self->fd);
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
 	self->fd = accmem_dev_open(variant->path, O_RDWR);

@@ -35,32 +35,40 @@
  * pages" have memory that can be pinned. On the "reserved" devices a device address
  * is the place in the carveout.
  */
-#define ACCMEM_VARIANT(fixture, name, device) \
-	FIXTURE_VARIANT_ADD(fixture, name)    \
-	{                                     \
-		.path = device,               \
+#define ACCMEM_VARIANTS_WITH_PAGES(fixture)           \
+	FIXTURE_VARIANT(fixture)                      \
+	{                                             \
+		const char *path;                     \
+	};                                            \
+	FIXTURE_VARIANT_ADD(fixture, emulated)        \
+	{                                             \
+		.path = ACCMEM_DEV_EMULATED,          \
+	};                                            \
+	FIXTURE_VARIANT_ADD(fixture, phys)            \
+	{                                             \
+		.path = ACCMEM_DEV_PHYS,              \
 	}
-#define ACCMEM_VARIANT_PATH(fixture) \
-	FIXTURE_VARIANT(fixture)     \
-	{                            \
-		const char *path;    \
+
+#define ACCMEM_VARIANTS(fixture)                      \
+	ACCMEM_VARIANTS_WITH_PAGES(fixture);          \
+	FIXTURE_VARIANT_ADD(fixture, nopages)         \
+	{                                             \
+		.path = ACCMEM_DEV_NOPAGES,           \
 	}
 
-#define ACCMEM_VARIANTS(fixture)                                \
-	ACCMEM_VARIANT_PATH(fixture);                           \
-	ACCMEM_VARIANT(fixture, emulated, ACCMEM_DEV_EMULATED); \
-	ACCMEM_VARIANT(fixture, phys, ACCMEM_DEV_PHYS);         \
-	ACCMEM_VARIANT(fixture, nopages, ACCMEM_DEV_NOPAGES)
-
-#define ACCMEM_VARIANTS_WITH_PAGES(fixture)                     \
-	ACCMEM_VARIANT_PATH(fixture);                           \
-	ACCMEM_VARIANT(fixture, emulated, ACCMEM_DEV_EMULATED); \
-	ACCMEM_VARIANT(fixture, phys, ACCMEM_DEV_PHYS)
-
-#define ACCMEM_VARIANTS_RESERVED(fixture)               \
-	ACCMEM_VARIANT_PATH(fixture);                   \
-	ACCMEM_VARIANT(fixture, phys, ACCMEM_DEV_PHYS); \
-	ACCMEM_VARIANT(fixture, nopages, ACCMEM_DEV_NOPAGES)
+#define ACCMEM_VARIANTS_RESERVED(fixture)             \
+	FIXTURE_VARIANT(fixture)                      \
+	{                                             \
+		const char *path;                     \
+	};                                            \
+	FIXTURE_VARIANT_ADD(fixture, phys)            \
+	{                                             \
+		.path = ACCMEM_DEV_PHYS,              \
+	};                                            \
+	FIXTURE_VARIANT_ADD(fixture, nopages)         \
+	{                                             \
+		.path = ACCMEM_DEV_NOPAGES,           \
+	}
 
 /*
  * A fixture with a context of an idle device. The device must be idle after the test,

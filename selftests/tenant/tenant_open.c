@@ -12,7 +12,8 @@
 
 #define BUFFERS 150000
 #define TRIES 5
-#define FEWER 6 /* opens beside a reader are at most so many times fewer than beside a spinning process */
+/* opens beside a reader are at most so many times fewer than beside a spinning process */
+#define FEWER 6
 
 FIXTURE(tenant_open)
 {

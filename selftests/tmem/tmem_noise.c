@@ -50,15 +50,16 @@ struct misuses {
 static int misuse_as_user(void *arg)
 {
 	const struct misuses *m = arg;
-	int cta, i, fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
+	int cta, err, i, fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
 	uint32_t at;
 
 	cta = fd < 0 ? fd : CTA_LAUNCH(fd, .cta_group = 1);
 	if (cta < 0)
 		return 1;
 	for (i = 0; i < m->nr; i++) {
-		if (CTA_ALLOC(cta, .columns = m->columns,
-			      .destination = (uintptr_t)&at) != -EDOM)
+		err = CTA_ALLOC(cta, .columns = m->columns,
+				.destination = (uintptr_t)&at);
+		if (err != -EDOM)
 			return 2;
 	}
 	return 0;
@@ -98,7 +99,7 @@ TEST_F(tmem_noise, one_users_messages_do_not_hide_anothers)
 static int misuse_and_leave(void *arg)
 {
 	struct misuses *m = arg;
-	int i, fd, cta;
+	int i, fd, cta, err;
 	uint32_t at;
 
 	for (i = 0; i < m->nr; i++) {
@@ -106,8 +107,9 @@ static int misuse_and_leave(void *arg)
 		cta = fd < 0 ? fd : CTA_LAUNCH(fd, .cta_group = 1);
 		if (cta < 0)
 			return 1;
-		if (CTA_ALLOC(cta, .columns = m->columns,
-			      .destination = (uintptr_t)&at) != -EDOM)
+		err = CTA_ALLOC(cta, .columns = m->columns,
+				.destination = (uintptr_t)&at);
+		if (err != -EDOM)
 			return 2;
 		close(cta);
 		close(fd);
