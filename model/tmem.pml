@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
  * How calls of CTAs on Tensor Memory sleep, are woken, interrupted and taken up
- * again: tmem_call.c, tmem_sleep.c and tmem_wake.c of the driver.
+ * again: call.c, sleep.c and wake.c of driver/tmem/.
  *
  * The arbiter here is the simplest that has all kinds of waits: an SM has one unit,
  * and requests are served in their order. The rules of the real one are checked with

@@ -14,13 +14,8 @@
 #ifndef ACCMEM_DEVICE_TYPES_H
 #define ACCMEM_DEVICE_TYPES_H
 
-#include <linux/atomic.h>
 #include <linux/cdev.h>
 #include <linux/device.h>
-#include <linux/llist.h>
-#include <linux/mutex.h>
-#include <linux/workqueue.h>
-#include <linux/xarray.h>
 
 #include "types/account_types.h"
 #include "types/carveout_types.h"

@@ -78,17 +78,14 @@ accmem_buffer_nr_runs(const struct accmem_buffer *buf)
 	return buf->resizing ? bo->nr_runs_before : bo->nr_runs;
 }
 
-/* Return the offset at which a program maps a device address by mmap(). */
-static inline u64 accmem_mmap_offset(const struct accmem_carveouts *carveouts,
-				     u64 address)
-{
-	return round_down(address - carveouts->address_base, ACCMEM_GRANULE);
-}
-
+/* Return the offset at which a program maps the granule of a buffer by mmap(). */
 static inline u64 accmem_buffer_mmap_offset(const struct accmem_buffer *buf)
 {
-	return accmem_mmap_offset(accmem_buffer_carveout(buf)->carveouts,
-				  buf->address);
+	const struct accmem_carveouts *carveouts =
+		accmem_buffer_carveout(buf)->carveouts;
+
+	return round_down(buf->address - carveouts->address_base,
+			  ACCMEM_GRANULE);
 }
 
 #endif /* ACCMEM_VM_BUFFER_H */

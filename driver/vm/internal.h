@@ -12,7 +12,6 @@ struct accmem_buffer;
 struct accmem_carveout;
 struct accmem_context;
 struct accmem_layout;
-struct accmem_bo;
 struct accmem_va;
 
 /* va.c */
