@@ -14,6 +14,7 @@
 
 #include "alloc/alloc.h"
 #include "alloc/free.h"
+#include "alloc/plan.h"
 #include "alloc/realloc.h"
 #include "alloc/usage.h"
 #include "alloc/wait.h"
@@ -32,10 +33,10 @@
  * Fail an ALLOC. If memory was short or the deadline passed, write the free bytes and
  * the longest free run to user space.
  */
-static int alloc_ioctl_fail_alloc(struct accmem_command *cmd, int err)
+static int alloc_ioctl_fail_alloc(struct accmem_command *cmd, u32 carveouts,
+				  int err)
 {
 	struct accmem_alloc *req = &cmd->data.alloc;
-	u32 carveouts = accmem_alloc_carveouts(cmd->ctx, req);
 
 	if (err == -ENOMEM || err == -ETIMEDOUT) {
 		accmem_usage_space(cmd->ctx, carveouts, &req->free_bytes,
@@ -107,33 +108,24 @@ static struct accmem_stream *alloc_ioctl_get_stream(struct accmem_context *ctx,
 	return file ? accmem_stream_of(ctx, file) : ERR_PTR(-EBADF);
 }
 
-static struct accmem_buffer *
-alloc_ioctl_alloc_now(struct accmem_context *ctx,
-		      const struct accmem_alloc *req,
-		      struct accmem_stream *stream)
+static struct accmem_buffer *alloc_ioctl_alloc(struct accmem_context *ctx,
+					       const struct accmem_plan *plan)
 {
-	return req->flags & ACCMEM_ALLOC_WAIT ?
-		       accmem_alloc_wait(ctx, req, stream) :
-		       accmem_alloc(ctx, req, stream);
+	return plan->req->flags & ACCMEM_ALLOC_WAIT ?
+		       accmem_alloc_wait(ctx, plan) :
+		       accmem_alloc(ctx, plan);
 }
 
-static struct accmem_buffer *
-alloc_ioctl_alloc_on(struct accmem_context *ctx, const struct accmem_alloc *req)
+/* Allocate a buffer for the stream that the request names. */
+static struct accmem_buffer *alloc_ioctl_alloc_on(struct accmem_context *ctx,
+						  struct accmem_plan *plan)
 {
-	struct accmem_stream *stream;
+	struct fd fd = fdget(plan->req->stream);
 	struct accmem_buffer *buf;
-	struct fd fd;
-	int err;
 
-	if (!(req->flags & ACCMEM_ALLOC_STREAM))
-		return alloc_ioctl_alloc_now(ctx, req, NULL);
-	err = accmem_alloc_check(ctx, req);
-	if (err)
-		return ERR_PTR(err);
-	fd = fdget(req->stream);
-	stream = alloc_ioctl_get_stream(ctx, fd);
-	buf = IS_ERR(stream) ? ERR_CAST(stream) :
-			       alloc_ioctl_alloc_now(ctx, req, stream);
+	plan->stream = alloc_ioctl_get_stream(ctx, fd);
+	buf = IS_ERR(plan->stream) ? ERR_CAST(plan->stream) :
+				     alloc_ioctl_alloc(ctx, plan);
 	fdput(fd);
 	return buf;
 }
@@ -151,11 +143,18 @@ int accmem_ioctl_alloc(struct accmem_command *cmd)
 	struct accmem_context *ctx = cmd->ctx;
 	struct accmem_alloc *req = &cmd->data.alloc;
 	struct accmem_buffer *buf;
+	struct accmem_plan plan;
 	int err;
 
-	buf = alloc_ioctl_alloc_on(ctx, req);
+	err = accmem_plan_make(ctx, req, &plan);
+	if (err)
+		return alloc_ioctl_fail_alloc(cmd, 0, err);
+	buf = req->flags & ACCMEM_ALLOC_STREAM ?
+		      alloc_ioctl_alloc_on(ctx, &plan) :
+		      alloc_ioctl_alloc(ctx, &plan);
 	if (IS_ERR(buf))
-		return alloc_ioctl_fail_alloc(cmd, PTR_ERR(buf));
+		return alloc_ioctl_fail_alloc(cmd, plan.carveouts,
+					      PTR_ERR(buf));
 	alloc_ioctl_describe_alloc(buf, req);
 	err = alloc_ioctl_respond_alloc(cmd);
 	if (err)

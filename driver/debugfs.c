@@ -148,8 +148,7 @@ static int debugfs_usage_show(struct seq_file *m, void *unused)
 	struct accmem_carveout *cv;
 	unsigned int i;
 
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
 		struct usage *u = &of[cv->index];
 
 		u->capacity = cv->capacity;
@@ -437,8 +436,7 @@ static int debugfs_shared_show(struct seq_file *m, void *unused)
 	struct accmem_carveout *cv;
 	u64 holds = 0;
 
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++)
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
 		holds += READ_ONCE(cv->holds);
 	seq_printf(m, "carveout_lock_holds %llu\n", holds);
 	return 0;

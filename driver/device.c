@@ -102,8 +102,7 @@ static u64 device_place_carveouts(struct accmem_device *dev, unsigned int times)
 	struct accmem_carveout *cv;
 	u64 at = dev->carveouts->address_base;
 
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
 		cv->address_base = at;
 		cv->address_span = device_span_of(cv, times);
 		at = ALIGN(at + cv->address_span, ACCMEM_SPAN_ALIGNMENT);
@@ -184,6 +183,7 @@ struct accmem_device *accmem_device_alloc(unsigned int index,
 	dev->carveouts->accounts = &dev->accounts;
 	dev->carveouts->nr_device = nr_device;
 	dev->carveouts->nr = nr_device;
+	dev->carveouts->end = dev->carveouts->cvs + nr_device;
 	snprintf(dev->accounts.name, sizeof(dev->accounts.name), "accmem%u",
 		 index);
 	xa_init_flags(&dev->accounts.xa, XA_FLAGS_ACCOUNT);
@@ -197,8 +197,7 @@ struct accmem_device *accmem_device_alloc(unsigned int index,
 	accmem_pending_init(&dev->due);
 	mutex_init(&dev->carveouts->drain_lock);
 	accmem_waiters_init(&dev->waiters, dev->carveouts, index);
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++)
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
 		device_init_carveout(dev, cv);
 	return dev;
 }
@@ -218,6 +217,7 @@ struct accmem_carveout *accmem_device_add_host(struct accmem_device *dev)
 		&dev->carveouts->cvs[dev->carveouts->nr_device];
 
 	dev->carveouts->nr++;
+	dev->carveouts->end++;
 	cv->kind = ACCMEM_KIND_HOST;
 	device_init_carveout(dev, cv);
 	return cv;
@@ -239,8 +239,7 @@ static void device_announce(struct accmem_device *dev)
 	};
 	const struct accmem_carveout *cv;
 
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++)
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
 		pr_info("%s: %llu bytes, %s%s\n", dev->accounts.name,
 			cv->capacity, device_backing_name(cv),
 			classes[cv->bandwidth]);
@@ -262,8 +261,7 @@ int accmem_device_register(struct accmem_device *dev)
 	struct accmem_carveout *cv;
 	int err;
 
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
 		if (cv->kind == ACCMEM_KIND_HOST)
 			dev->carveouts->host_mask |= BIT(cv->index);
 		else
@@ -283,8 +281,7 @@ int accmem_device_register(struct accmem_device *dev)
 	}
 	accmem_debugfs_add(dev);
 	device_announce(dev);
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++)
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
 		accmem_clear_kick(cv, true);
 	return 0;
 }
@@ -316,13 +313,11 @@ void accmem_device_unregister(struct accmem_device *dev)
 		cdev_device_del(&dev->cdev, &dev->device);
 	}
 	accmem_waiters_stop(&dev->waiters);
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++)
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
 		accmem_overdue_stop(cv);
 	accmem_pending_stop(&dev->due);
 	mutex_destroy(&dev->carveouts->drain_lock);
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
 		accmem_clear_stop(cv);
 		accmem_quarantine_stop(cv);
 		accmem_carveout_destroy(cv);

@@ -204,8 +204,7 @@ static int make_carveouts(struct accmem_device *dev, make_fn make, char *text)
 	struct accmem_carveout *cv;
 	int err;
 
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
 		err = make_carveout(cv, make, strsep(&text, "+"));
 		if (err)
 			return err;

@@ -60,8 +60,7 @@ static struct accmem_carveout *sysfs_carveout(struct kobject *kobj)
 	struct accmem_device *dev = to_accmem(kobj_to_dev(kobj->parent));
 	struct accmem_carveout *cv;
 
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
 		if (cv->sysfs == kobj)
 			return cv;
 	}
@@ -310,8 +309,7 @@ int accmem_sysfs_add(struct accmem_device *dev)
 	struct accmem_carveout *cv;
 	int err = 0;
 
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
 		err = sysfs_add_carveout(dev, cv);
 		if (err) {
 			accmem_sysfs_remove(dev);
@@ -331,8 +329,7 @@ void accmem_sysfs_remove(struct accmem_device *dev)
 {
 	struct accmem_carveout *cv;
 
-	for (cv = dev->carveouts->cvs;
-	     cv < accmem_carveouts_end(dev->carveouts); cv++) {
+	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
 		kobject_put(cv->sysfs);
 		cv->sysfs = NULL;
 	}

@@ -5,20 +5,12 @@
 #ifndef ACCMEM_ALLOC_H
 #define ACCMEM_ALLOC_H
 
-#include <linux/types.h>
-
-struct accmem_alloc;
 struct accmem_buffer;
 struct accmem_context;
-struct accmem_stream;
+struct accmem_plan;
 
-int accmem_alloc_check(struct accmem_context *ctx,
-		       const struct accmem_alloc *req);
 struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
-				   const struct accmem_alloc *req,
-				   struct accmem_stream *stream);
-u32 accmem_alloc_carveouts(struct accmem_context *ctx,
-			   const struct accmem_alloc *req);
+				   const struct accmem_plan *plan);
 void accmem_alloc_publish(struct accmem_context *ctx,
 			  struct accmem_buffer *buf);
 

@@ -12,8 +12,9 @@ struct accmem_alloc;
 struct accmem_buffer;
 struct accmem_carveout;
 struct accmem_context;
+struct accmem_demand;
 struct accmem_layout;
-struct accmem_stream;
+struct accmem_plan;
 struct xarray;
 
 /* growth.c */
@@ -28,25 +29,29 @@ void accmem_reclaim_addresses(struct accmem_context *ctx,
 
 /* alloc.c */
 struct accmem_buffer *accmem_alloc_try(struct accmem_context *ctx,
-				       const struct accmem_alloc *req,
-				       struct accmem_stream *stream);
+				       const struct accmem_plan *plan);
 void accmem_alloc_notify_failed(struct accmem_context *ctx,
 				const struct accmem_alloc *req,
 				const struct accmem_buffer *buf);
 void accmem_alloc_count_failure(struct accmem_context *ctx,
-				const struct accmem_alloc *req);
-int accmem_alloc_check_fixed(struct accmem_context *ctx,
-			     const struct accmem_carveout *cv,
-			     const struct accmem_alloc *req,
-			     const struct accmem_layout *layout);
-int accmem_alloc_min_layout(const struct accmem_carveout *cv,
+				const struct accmem_plan *plan);
+
+/* plan.c */
+struct accmem_carveout *
+accmem_plan_next_carveout(struct accmem_context *ctx,
+			  const struct accmem_alloc *req, u32 left);
+int accmem_plan_layout(const struct accmem_carveout *cv,
+		       const struct accmem_alloc *req, u32 page_policy,
+		       struct accmem_layout *layout);
+int accmem_plan_check_fixed(struct accmem_context *ctx,
+			    const struct accmem_carveout *cv,
 			    const struct accmem_alloc *req,
-			    struct accmem_layout *layout);
-u32 accmem_alloc_handoff_layout(struct accmem_context *ctx,
-				const struct accmem_alloc *req, u32 carveouts,
-				struct accmem_layout *layout);
-int accmem_alloc_layout(const struct accmem_carveout *cv,
-			const struct accmem_alloc *req, u32 page_policy,
+			    const struct accmem_layout *layout);
+int accmem_plan_demand(struct accmem_context *ctx,
+		       const struct accmem_plan *plan,
+		       struct accmem_demand *demand);
+u32 accmem_plan_handoff(struct accmem_context *ctx,
+			const struct accmem_alloc *req, u32 carveouts,
 			struct accmem_layout *layout);
 
 /* free.c */

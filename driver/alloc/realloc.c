@@ -18,6 +18,7 @@
 #include <linux/kernel.h>
 
 #include "alloc/alloc.h"
+#include "alloc/plan.h"
 #include "alloc/free.h"
 #include "alloc/realloc.h"
 #include "core/carveout.h"
@@ -260,11 +261,11 @@ static int realloc_copy(struct accmem_context *ctx, struct accmem_resize *r)
 }
 
 static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
-			const struct accmem_alloc *req)
+			const struct accmem_plan *plan)
 {
 	int err;
 
-	r->fresh = accmem_alloc(ctx, req, NULL);
+	r->fresh = accmem_alloc(ctx, plan);
 	err = PTR_ERR_OR_ZERO(r->fresh);
 	if (err) {
 		r->fresh = NULL;
@@ -318,11 +319,14 @@ static int realloc_resize(struct accmem_context *ctx,
 {
 	const struct accmem_alloc req = realloc_request(r->buf, call->length);
 	const struct accmem_carveout *cv = accmem_buffer_carveout(r->buf);
+	struct accmem_plan plan;
 	int err;
 
-	r->carveouts = r->insists ? BIT(cv->index) :
-				    accmem_alloc_carveouts(ctx, &req);
-	err = accmem_alloc_layout(cv, &req, realloc_policy(r->buf), &r->layout);
+	err = accmem_plan_make(ctx, &req, &plan);
+	if (err)
+		return err;
+	r->carveouts = r->insists ? BIT(cv->index) : plan.carveouts;
+	err = accmem_plan_layout(cv, &req, realloc_policy(r->buf), &r->layout);
 	if (err)
 		return err;
 	err = realloc_in_place(ctx, r);
@@ -330,7 +334,7 @@ static int realloc_resize(struct accmem_context *ctx,
 		return err;
 	if (r->insists)
 		return -ENOMEM;
-	return realloc_move(ctx, r, &req);
+	return realloc_move(ctx, r, &plan);
 }
 
 /**

@@ -170,8 +170,7 @@ static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 
 	reclaim_drain(ctx, r->cached);
 	accmem_slab_reap(ctx);
-	for (cv = ctx->carveouts->cvs;
-	     cv < accmem_carveouts_end(ctx->carveouts); cv++) {
+	for (cv = ctx->carveouts->cvs; cv < ctx->carveouts->end; cv++) {
 		/* For a limit all carveouts count: quarantined memory stays charged. */
 		if (!r->cached || r->cached == cv)
 			accmem_quarantine_scan_account(cv, ctx->account);

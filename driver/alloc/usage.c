@@ -338,8 +338,7 @@ void accmem_usage_space(struct accmem_context *ctx, u32 carveouts,
 
 	*free_bytes = 0;
 	*largest_run = 0;
-	for (cv = ctx->carveouts->cvs;
-	     cv < accmem_carveouts_end(ctx->carveouts); cv++) {
+	for (cv = ctx->carveouts->cvs; cv < ctx->carveouts->end; cv++) {
 		if (carveouts & BIT(cv->index))
 			usage_add_space(ctx, cv, free_bytes, largest_run);
 	}
@@ -400,8 +399,7 @@ u64 accmem_usage_charged(struct accmem_context *ctx)
 	u64 bytes = atomic64_read(&ctx->account->bytes), cached = 0;
 	struct accmem_carveout *cv;
 
-	for (cv = ctx->carveouts->cvs;
-	     cv < accmem_carveouts_end(ctx->carveouts); cv++)
+	for (cv = ctx->carveouts->cvs; cv < ctx->carveouts->end; cv++)
 		cached += usage_cached(ctx, cv);
 	return bytes - min(bytes, cached);
 }

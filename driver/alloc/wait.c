@@ -22,7 +22,7 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "alloc/alloc.h"
+#include "alloc/plan.h"
 #include "alloc/wait.h"
 #include "core/sleep.h"
 #include "internal.h"
@@ -40,77 +40,6 @@ static bool wait_is_over(u64 deadline_ns)
 static bool wait_may_help(const struct accmem_buffer *buf)
 {
 	return buf == ERR_PTR(-ENOSPC) || buf == ERR_PTR(-EDQUOT);
-}
-
-static u64 wait_charge(const struct accmem_carveout *cv,
-		       const struct accmem_layout *layout)
-{
-	return cv->owners ? round_up(layout->footprint, ACCMEM_FOLIO) :
-			    layout->footprint;
-}
-
-static void wait_add_demand(struct accmem_demand *p,
-			    const struct accmem_carveout *cv,
-			    const struct accmem_layout *layout)
-{
-	u64 charge = wait_charge(cv, layout);
-	bool first = !p->carveouts;
-
-	p->carveouts |= BIT(cv->index);
-	p->footprint = first ? layout->footprint :
-			       min(p->footprint, layout->footprint);
-	p->charge = first ? charge : min(p->charge, charge);
-	p->owned |= !!cv->owners;
-	p->small |= layout->small;
-}
-
-/*
- * Compute the smallest layout, and check a fixed address. An address that a published
- * buffer occupies is an error: waiting for memory does not free it.
- */
-static int wait_need(struct accmem_context *ctx,
-		     const struct accmem_carveout *cv,
-		     const struct accmem_alloc *req,
-		     struct accmem_layout *layout)
-{
-	int err = accmem_alloc_min_layout(cv, req, layout);
-
-	if (!err && req->flags & ACCMEM_ALLOC_FIXED)
-		err = accmem_alloc_check_fixed(ctx, cv, req, layout);
-	return err == -EADDRNOTAVAIL ? 0 : err;
-}
-
-/*
- * Compute the demand of a request. Return an error if freed memory can never satisfy
- * it.
- */
-static int wait_check_demand(struct accmem_context *ctx,
-			     const struct accmem_alloc *req,
-			     struct accmem_demand *p)
-{
-	u32 carveouts = accmem_alloc_carveouts(ctx, req);
-	int err = accmem_alloc_check(ctx, req), in_vain = -EOPNOTSUPP;
-	struct accmem_layout layout;
-	struct accmem_carveout *cv;
-
-	*p = (struct accmem_demand){};
-	if (err)
-		return err;
-	for (cv = ctx->carveouts->cvs;
-	     cv < accmem_carveouts_end(ctx->carveouts); cv++) {
-		if (!(carveouts & BIT(cv->index)))
-			continue;
-		err = wait_need(ctx, cv, req, &layout);
-		if (err && err != -EOPNOTSUPP && err != -ENOSPC)
-			return err;
-		if (err != -EOPNOTSUPP)
-			in_vain = -ENOSPC;
-		if (!err && layout.footprint <= cv->capacity)
-			wait_add_demand(p, cv, &layout);
-	}
-	if (req->kind == ACCMEM_KIND_SHARED)
-		p->other_side = p->footprint;
-	return p->carveouts ? 0 : in_vain;
 }
 
 /* Return -EDQUOT if the limits refuse the request even when nothing else is charged. */
@@ -210,7 +139,7 @@ static struct accmem_buffer *wait_accept(struct accmem_context *ctx,
 /* Use the memory that was handed over, or allocate as any request does. */
 static struct accmem_buffer *wait_try(struct accmem_context *ctx,
 				      struct accmem_waiter *w,
-				      struct accmem_stream *stream)
+				      const struct accmem_plan *plan)
 {
 	struct accmem_buffer *buf;
 
@@ -224,7 +153,7 @@ static struct accmem_buffer *wait_try(struct accmem_context *ctx,
 		 */
 		accmem_waiters_start_try(w);
 	}
-	return accmem_alloc_try(ctx, &w->req, stream);
+	return accmem_alloc_try(ctx, plan);
 }
 
 /*
@@ -233,7 +162,7 @@ static struct accmem_buffer *wait_try(struct accmem_context *ctx,
  */
 static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 				      struct accmem_waiter *w,
-				      struct accmem_stream *stream)
+				      const struct accmem_plan *plan)
 {
 	struct accmem_buffer *buf;
 	bool tried = false;
@@ -243,7 +172,7 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
 		err = wait_sleep(w, tried);
 		if (err)
 			return ERR_PTR(err);
-		buf = wait_try(ctx, w, stream);
+		buf = wait_try(ctx, w, plan);
 		err = PTR_ERR_OR_ZERO(buf);
 		if (wait_may_help(buf))
 			err = wait_check_limits(ctx, &w->demand);
@@ -263,9 +192,9 @@ static struct accmem_buffer *wait_run(struct accmem_context *ctx,
  */
 static void wait_make_handoff(struct accmem_waiter *w)
 {
-	w->handoff.carveouts = accmem_alloc_handoff_layout(w->ctx, &w->req,
-							   w->demand.carveouts,
-							   &w->handoff.layout);
+	w->handoff.carveouts = accmem_plan_handoff(w->ctx, &w->req,
+						   w->demand.carveouts,
+						   &w->handoff.layout);
 	if (w->handoff.carveouts)
 		w->handoff.bo = accmem_buffer_prepare(w->ctx);
 }
@@ -275,8 +204,8 @@ static void wait_make_handoff(struct accmem_waiter *w)
  * first.
  */
 static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
-					const struct accmem_alloc *req,
-					const struct accmem_demand *p,
+					const struct accmem_plan *plan,
+					const struct accmem_demand *demand,
 					bool defer)
 {
 	struct accmem_waiter *w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
@@ -288,8 +217,8 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 	w->ws = ctx->account->waiters;
 	w->ctx = ctx;
 	w->account = ctx->account;
-	w->req = *req;
-	w->demand = *p;
+	w->req = *plan->req;
+	w->demand = *demand;
 	w->exempt = capable(CAP_SYS_RESOURCE);
 	wait_make_handoff(w);
 	err = accmem_waiters_enter(w, defer);
@@ -310,10 +239,9 @@ static struct accmem_waiter *wait_begin(struct accmem_context *ctx,
 
 /* Try once, for a request whose deadline has passed. */
 static struct accmem_buffer *wait_try_once(struct accmem_context *ctx,
-					   const struct accmem_alloc *req,
-					   struct accmem_stream *stream)
+					   const struct accmem_plan *plan)
 {
-	struct accmem_buffer *buf = accmem_alloc_try(ctx, req, stream);
+	struct accmem_buffer *buf = accmem_alloc_try(ctx, plan);
 
 	if (!IS_ERR(buf))
 		accmem_waiters_count_bypass(accmem_buffer_carveout(buf),
@@ -323,9 +251,8 @@ static struct accmem_buffer *wait_try_once(struct accmem_context *ctx,
 }
 
 static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
-					   const struct accmem_alloc *req,
-					   const struct accmem_demand *p,
-					   struct accmem_stream *stream)
+					   const struct accmem_plan *plan,
+					   const struct accmem_demand *demand)
 {
 	/*
 	 * Racy read without the lock: a request that arrives at the same moment as a
@@ -336,19 +263,18 @@ static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
 	struct accmem_waiter *w;
 
 	if (!defer) {
-		buf = accmem_alloc_try(ctx, req, stream);
+		buf = accmem_alloc_try(ctx, plan);
 		if (!wait_may_help(buf))
 			return buf;
 	}
-	w = wait_begin(ctx, req, p, defer);
-	return IS_ERR(w) ? ERR_CAST(w) : wait_run(ctx, w, stream);
+	w = wait_begin(ctx, plan, demand, defer);
+	return IS_ERR(w) ? ERR_CAST(w) : wait_run(ctx, w, plan);
 }
 
 /**
  * accmem_alloc_wait() - allocate a buffer, sleeping until memory is available
  * @ctx: the context
- * @req: the request, with ACCMEM_ALLOC_WAIT; no other field has been checked
- * @stream: the stream of @ctx that @req names with ACCMEM_ALLOC_STREAM; else NULL
+ * @plan: the plan of the request, which is with ACCMEM_ALLOC_WAIT
  *
  * Context: Process context. Takes and releases ctx->lock and accmem_waiters_lock. May
  * sleep, without limit if the request has no deadline.
@@ -356,35 +282,34 @@ static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
  * Return: as accmem_alloc(); also -ETIMEDOUT, -EAGAIN, -ERESTARTSYS.
  */
 struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
-					const struct accmem_alloc *req,
-					struct accmem_stream *stream)
+					const struct accmem_plan *plan)
 {
-	struct accmem_buffer *buf;
+	struct accmem_demand demand;
 	struct accmem_waiter *w = NULL;
-	struct accmem_demand p;
+	struct accmem_buffer *buf;
 	bool once;
 	int err;
 
-	err = wait_check_demand(ctx, req, &p);
+	err = accmem_plan_demand(ctx, plan, &demand);
 	if (!err)
-		err = wait_check_limits(ctx, &p);
+		err = wait_check_limits(ctx, &demand);
 	if (err == -ENOSPC)
-		accmem_alloc_count_failure(ctx, req);
+		accmem_alloc_count_failure(ctx, plan);
 	if (err)
 		return ERR_PTR(err == -ENOSPC ? -ENOMEM : err);
 	if (accmem_waiters_present())
-		w = accmem_waiters_resume(ctx, req);
-	once = !w && wait_is_over(req->deadline_ns);
+		w = accmem_waiters_resume(ctx, plan->req);
+	once = !w && wait_is_over(plan->req->deadline_ns);
 	if (w)
-		buf = wait_run(ctx, w, stream);
+		buf = wait_run(ctx, w, plan);
 	else if (once)
-		buf = wait_try_once(ctx, req, stream);
+		buf = wait_try_once(ctx, plan);
 	else
-		buf = wait_queue_up(ctx, req, &p, stream);
-	accmem_alloc_notify_failed(ctx, req, buf);
+		buf = wait_queue_up(ctx, plan, &demand);
+	accmem_alloc_notify_failed(ctx, plan->req, buf);
 	if (once && wait_may_help(buf))
 		buf = ERR_PTR(-ETIMEDOUT);
 	if (buf == ERR_PTR(-ENOMEM) || buf == ERR_PTR(-ETIMEDOUT))
-		accmem_alloc_count_failure(ctx, req);
+		accmem_alloc_count_failure(ctx, plan);
 	return buf;
 }

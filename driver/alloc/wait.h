@@ -5,13 +5,11 @@
 #ifndef ACCMEM_ALLOC_WAIT_H
 #define ACCMEM_ALLOC_WAIT_H
 
-struct accmem_alloc;
 struct accmem_buffer;
 struct accmem_context;
-struct accmem_stream;
+struct accmem_plan;
 
 struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
-					const struct accmem_alloc *req,
-					struct accmem_stream *stream);
+					const struct accmem_plan *plan);
 
 #endif /* ACCMEM_ALLOC_WAIT_H */

@@ -299,7 +299,8 @@ struct accmem_carveout {
  * @device_mask: bit i is set if carveout i is device memory
  * @host_mask: bit i is set if carveout i is host memory; 0 if there is none
  * @nr_device: number of carveouts of device memory; user space names them by index
- * @nr: number of carveouts
+ * @nr: number of carveouts, with host memory
+ * @end: the end of the first @nr entries of @cvs
  * @drain_lock: held while buffers from a context's cache, which are on no list then,
  *	are freed for a request that is short of memory
  * @cvs: carveouts
@@ -313,15 +314,10 @@ struct accmem_carveouts {
 	u32 host_mask;
 	unsigned int nr_device;
 	unsigned int nr;
+	const struct accmem_carveout *end;
 	struct mutex drain_lock; /* cached buffers that are on no list */
 	struct accmem_carveout cvs[];
 };
-
-static inline const struct accmem_carveout *
-accmem_carveouts_end(const struct accmem_carveouts *carveouts)
-{
-	return carveouts->cvs + carveouts->nr;
-}
 
 /* The carveout of host memory, or NULL. */
 static inline struct accmem_carveout *

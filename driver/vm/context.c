@@ -58,7 +58,7 @@ struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
 	ctx->va_tree = RB_ROOT;
 	ctx->fences = RB_ROOT;
 	INIT_LIST_HEAD(&ctx->cache);
-	for (cv = carveouts->cvs; cv < accmem_carveouts_end(carveouts); cv++) {
+	for (cv = carveouts->cvs; cv < carveouts->end; cv++) {
 		struct accmem_ctx_carveout *h = accmem_ctx_carveout_of(ctx, cv);
 
 		h->cursor = cv->address_base;
@@ -79,8 +79,7 @@ static void context_release(struct kref *refs)
 	struct accmem_carveout *cv;
 	unsigned int i;
 
-	for (cv = ctx->carveouts->cvs;
-	     cv < accmem_carveouts_end(ctx->carveouts); cv++) {
+	for (cv = ctx->carveouts->cvs; cv < ctx->carveouts->end; cv++) {
 		for (i = 0; i < ACCMEM_NR_CACHE_MODES; i++)
 			kfree(accmem_ctx_carveout_of(ctx, cv)->slabs[i]);
 	}

@@ -233,8 +233,7 @@ void accmem_slab_reap(struct accmem_context *ctx)
 {
 	struct accmem_carveout *cv;
 
-	for (cv = ctx->carveouts->cvs;
-	     cv < accmem_carveouts_end(ctx->carveouts); cv++)
+	for (cv = ctx->carveouts->cvs; cv < ctx->carveouts->end; cv++)
 		slab_reap_carveout(ctx, accmem_ctx_carveout_of(ctx, cv));
 }
 

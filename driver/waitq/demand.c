@@ -95,8 +95,7 @@ static bool demand_has_slab(const struct accmem_waiter *w)
 	u64 pages;
 	s64 room;
 
-	for (cv = w->ws->carveouts->cvs;
-	     cv < accmem_carveouts_end(w->ws->carveouts); cv++) {
+	for (cv = w->ws->carveouts->cvs; cv < w->ws->carveouts->end; cv++) {
 		const struct accmem_ctx_carveout *h =
 			accmem_ctx_carveout_of(w->ctx, cv);
 
@@ -240,8 +239,7 @@ bool accmem_demand_can_be_met(const struct accmem_queue_waiter *q, u64 promised,
 		return true;
 	if (limited)
 		return false;
-	for (cv = w->ws->carveouts->cvs;
-	     cv < accmem_carveouts_end(w->ws->carveouts); cv++) {
+	for (cv = w->ws->carveouts->cvs; cv < w->ws->carveouts->end; cv++) {
 		if (w->demand.carveouts & BIT(cv->index) &&
 		    demand_fits_in(w, arg, cv,
 				   demand_promised_in(w, cv, promised)))

@@ -48,7 +48,7 @@ static u64 waiters_capacity(const struct accmem_carveouts *carveouts)
 	const struct accmem_carveout *cv;
 	u64 capacity = 0;
 
-	for (cv = carveouts->cvs; cv < accmem_carveouts_end(carveouts); cv++)
+	for (cv = carveouts->cvs; cv < carveouts->end; cv++)
 		capacity += cv->capacity;
 	return capacity;
 }
@@ -597,8 +597,7 @@ u64 accmem_waiters_shortfall(const struct accmem_account *account,
 		carveouts |= w->demand.carveouts;
 		++*nr;
 	}
-	for (cv = ws->carveouts->cvs; cv < accmem_carveouts_end(ws->carveouts);
-	     cv++) {
+	for (cv = ws->carveouts->cvs; cv < ws->carveouts->end; cv++) {
 		if (carveouts & BIT(cv->index))
 			free += accmem_demand_free_bytes(cv);
 	}
