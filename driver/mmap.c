@@ -25,6 +25,7 @@
 #include "memory/shared.h"
 #include "mmap.h"
 #include "trace/trace.h"
+#include "types/backing_types.h"
 #include "vm/buffer.h"
 
 static vm_fault_t mmap_fault(struct vm_fault *vmf)

@@ -130,7 +130,8 @@ static u64 dirty_bytes(struct accmem_carveout *cv)
 	u64 bytes;
 
 	accmem_carveout_lock(cv);
-	bytes = accmem_buddy_free_dirty_bytes(&cv->buddy) + cv->clearing;
+	bytes = accmem_buddy_free_dirty_bytes(&cv->buddy) +
+		cv->cleaner.bytes_held;
 	accmem_carveout_unlock(cv);
 	return bytes;
 }
@@ -179,9 +180,12 @@ ROOT_ATTR(detached_bytes, state_bytes(cv, ACCMEM_DETACHED));
 ROOT_ATTR(pending_bytes, state_bytes(cv, ACCMEM_PENDING));
 ROOT_ATTR(quarantined_bytes, state_bytes(cv, ACCMEM_QUARANTINED));
 ROOT_ATTR(dirty_bytes, dirty_bytes(cv));
-ROOT_ATTR(cleared_background_bytes, locked_value(cv, &cv->cleared));
-ROOT_ATTR(cleared_at_alloc_bytes, locked_value(cv, &cv->cleared_at_alloc));
-ROOT_ATTR(cleared_parallel_bytes, locked_value(cv, &cv->cleared_parallel));
+ROOT_ATTR(cleared_background_bytes,
+	  locked_value(cv, &cv->cleaner.bytes_cleared));
+ROOT_ATTR(cleared_at_alloc_bytes,
+	  locked_value(cv, &cv->cleaner.bytes_at_alloc));
+ROOT_ATTR(cleared_parallel_bytes,
+	  locked_value(cv, &cv->cleaner.bytes_parallel));
 ROOT_ATTR(shared_moves, (u64)atomic64_read(&cv->shared.moves));
 ROOT_ATTR(shared_clean_moves, (u64)atomic64_read(&cv->shared.clean));
 ROOT_ATTR(shared_to_device_bytes, (u64)atomic64_read(&cv->shared.to_device));

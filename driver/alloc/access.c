@@ -19,6 +19,7 @@
 #include "alloc/access.h"
 #include "memory/bo.h"
 #include "memory/shared.h"
+#include "types/backing_types.h"
 #include "vm/buffer.h"
 #include "vm/lookup.h"
 

@@ -19,6 +19,7 @@
 #include "memory/bo.h"
 #include "memory/clear.h"
 #include "memory/resize.h"
+#include "types/backing_types.h"
 #include "vm/buffer.h"
 #include "vm/va.h"
 #include "waitq/waiters.h"

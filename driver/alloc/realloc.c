@@ -24,6 +24,7 @@
 #include "core/carveout.h"
 #include "internal.h"
 #include "memory/bo.h"
+#include "memory/contents.h"
 #include "memory/resize.h"
 #include "stream/stream.h"
 #include "trace/trace.h"
@@ -143,7 +144,6 @@ static int realloc_split(struct accmem_context *ctx, struct accmem_buffer *buf,
 		accmem_bo_split_abort(rest);
 		return -EAGAIN;
 	}
-	accmem_bo_split_end(bo);
 	return 0;
 }
 
@@ -200,7 +200,7 @@ static int realloc_make_ready(struct accmem_resize *r)
 				      to - from);
 	if (!err && bo->size > r->old_size &&
 	    accmem_must_populate(bo->cv, buf->flags))
-		err = bo->cv->ops->populate(bo, r->old_size);
+		err = accmem_bo_populate(bo, r->old_size);
 	return err;
 }
 

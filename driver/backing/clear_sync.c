@@ -11,7 +11,7 @@
  * one. At the end the task waits only for work items that have started, so that on a
  * busy machine it zeroes its memory alone.
  *
- * Locking: late.lock > the carveout's lock.
+ * Locking: sync.lock > the carveout's lock.
  */
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
@@ -46,7 +46,7 @@ struct clear_sync {
 /* A work item that zeroes chunks of one request. */
 struct clear_sync_helper {
 	struct work_struct work;
-	struct clear_sync *late;
+	struct clear_sync *sync;
 };
 
 /* Find the next dirty chunk from *@at on, and set *@at to its end. */
@@ -59,23 +59,23 @@ static bool clear_sync_find(struct accmem_carveout *cv, u64 *at, u64 end,
 	return true;
 }
 
-static bool clear_sync_next(struct clear_sync *late, struct accmem_run *dirty)
+static bool clear_sync_next(struct clear_sync *sync, struct accmem_run *dirty)
 {
 	bool found;
 
-	mutex_lock(&late->lock);
-	found = clear_sync_find(late->bo->cv, &late->at, late->end, dirty);
+	mutex_lock(&sync->lock);
+	found = clear_sync_find(sync->bo->cv, &sync->at, sync->end, dirty);
 	if (!found)
-		late->end = late->at;
-	mutex_unlock(&late->lock);
+		sync->end = sync->at;
+	mutex_unlock(&sync->lock);
 	return found;
 }
 
-static void clear_sync_end(struct clear_sync *late)
+static void clear_sync_end(struct clear_sync *sync)
 {
-	mutex_lock(&late->lock);
-	late->end = late->at;
-	mutex_unlock(&late->lock);
+	mutex_lock(&sync->lock);
+	sync->end = sync->at;
+	mutex_unlock(&sync->lock);
 }
 
 /* Zero a run. @helped: true in a work item, false in the allocating task. */
@@ -90,47 +90,47 @@ static void clear_sync_clear_run(struct accmem_bo *bo,
 
 static void clear_sync_work(struct work_struct *work)
 {
-	struct clear_sync *late =
-		container_of(work, struct clear_sync_helper, work)->late;
+	struct clear_sync *sync =
+		container_of(work, struct clear_sync_helper, work)->sync;
 	struct accmem_run dirty;
 
-	while (clear_sync_next(late, &dirty))
-		clear_sync_clear_run(late->bo, late->clear, &dirty, true);
+	while (clear_sync_next(sync, &dirty))
+		clear_sync_clear_run(sync->bo, sync->clear, &dirty, true);
 }
 
 static bool clear_sync_may_have_helper(struct accmem_carveout *cv)
 {
-	if (atomic_inc_return(&cv->clear_helpers) < (int)num_online_cpus())
+	if (atomic_inc_return(&cv->cleaner.helpers) < (int)num_online_cpus())
 		return true;
-	atomic_dec(&cv->clear_helpers);
+	atomic_dec(&cv->cleaner.helpers);
 	return false;
 }
 
-static unsigned int clear_sync_start_helpers(struct clear_sync *late,
+static unsigned int clear_sync_start_helpers(struct clear_sync *sync,
 					     struct clear_sync_helper *helpers)
 {
 	unsigned int most =
 		min(cpumask_weight(current->cpus_ptr) - 1, CLEAR_SYNC_HELPERS);
 	unsigned int nr;
 
-	for (nr = 0; nr < most && clear_sync_may_have_helper(late->bo->cv);
+	for (nr = 0; nr < most && clear_sync_may_have_helper(sync->bo->cv);
 	     nr++) {
-		helpers[nr].late = late;
+		helpers[nr].sync = sync;
 		INIT_WORK_ONSTACK(&helpers[nr].work, clear_sync_work);
 		queue_work(accmem_wq, &helpers[nr].work);
 	}
 	return nr;
 }
 
-static void clear_sync_end_helpers(struct clear_sync *late,
+static void clear_sync_end_helpers(struct clear_sync *sync,
 				   struct clear_sync_helper *helpers,
 				   unsigned int nr)
 {
-	clear_sync_end(late);
+	clear_sync_end(sync);
 	while (nr--) {
 		cancel_work_sync(&helpers[nr].work);
 		destroy_work_on_stack(&helpers[nr].work);
-		atomic_dec(&late->bo->cv->clear_helpers);
+		atomic_dec(&sync->bo->cv->cleaner.helpers);
 	}
 }
 
@@ -138,7 +138,7 @@ static noinline_for_stack int
 clear_sync_clear_with_help(struct accmem_bo *bo, accmem_clear_run_fn clear,
 			   u64 at, u64 end)
 {
-	struct clear_sync late = {
+	struct clear_sync sync = {
 		.bo = bo, .clear = clear, .at = at, .end = end
 	};
 	struct clear_sync_helper helpers[CLEAR_SYNC_HELPERS];
@@ -146,15 +146,15 @@ clear_sync_clear_with_help(struct accmem_bo *bo, accmem_clear_run_fn clear,
 	unsigned int nr;
 	int err = 0;
 
-	mutex_init(&late.lock);
-	nr = clear_sync_start_helpers(&late, helpers);
-	while (!err && clear_sync_next(&late, &dirty)) {
+	mutex_init(&sync.lock);
+	nr = clear_sync_start_helpers(&sync, helpers);
+	while (!err && clear_sync_next(&sync, &dirty)) {
 		clear_sync_clear_run(bo, clear, &dirty, false);
 		if (fatal_signal_pending(current))
 			err = -EINTR;
 	}
-	clear_sync_end_helpers(&late, helpers, nr);
-	mutex_destroy(&late.lock);
+	clear_sync_end_helpers(&sync, helpers, nr);
+	mutex_destroy(&sync.lock);
 	return err;
 }
 

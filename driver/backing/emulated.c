@@ -27,10 +27,11 @@
 #include "core/cache_mode.h"
 #include "core/account.h"
 #include "core/carveout.h"
+#include "types/backing_types.h"
 #include "types/bo_types.h"
 
 #define FOLIO_PAGES BIT(ACCMEM_FOLIO_ORDER)
-#define EMULATED_RELEASE_MAX 16u /* pages freed in one call of release_pages */
+#define EMULATED_RELEASE_MAX 16u /* pages freed in one call */
 
 static unsigned long long resident_max;
 module_param_named(max_resident_bytes, resident_max, ullong, 0644);
@@ -282,40 +283,10 @@ static vm_fault_t emulated_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 	return VM_FAULT_LOCKED;
 }
 
-static int emulated_populate(struct accmem_bo *bo, u64 offset)
-{
-	unsigned long i, nr = bo->size >> PAGE_SHIFT;
-
-	for (i = offset >> PAGE_SHIFT; i < nr; i++) {
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		if (!emulated_get_page_at(bo, i))
-			return -ENOMEM;
-		cond_resched();
-	}
-	return 0;
-}
-
 /* Bytes of the range of @size bytes at @offset that lie in the first page. */
 static u64 emulated_part(u64 offset, u64 size)
 {
 	return min(size, PAGE_SIZE - offset_in_page(offset));
-}
-
-/* The caller excludes a shrink, so that the pages stay in @bo. */
-static int emulated_clear_range(struct accmem_bo *bo, u64 offset, u64 size)
-{
-	u64 end = offset + size, part;
-	struct page *page;
-
-	for (; offset < end; offset += part) {
-		part = emulated_part(offset, end - offset);
-		page = emulated_find_page(bo, offset >> PAGE_SHIFT);
-		if (page)
-			memset(page_address(page) + offset_in_page(offset), 0,
-			       part);
-	}
-	return 0;
 }
 
 /* Access the part of a range that lies in one page or folio, which is locked. */
@@ -328,47 +299,64 @@ static u64 emulated_access_page(struct page *page, u64 offset, void *data,
 		     offset_in_page(offset);
 	u64 part = min_t(u64, size, folio_size(folio) - before);
 
-	if (write)
+	if (!data)
+		memset(address, 0, part);
+	else if (write)
 		memcpy(address, data, part);
 	else
 		memcpy(data, address, part);
 	return part;
 }
 
-/* A read of a missing page returns zeroes, and makes no page. */
+/*
+ * Access bytes of one page or folio. Return their number, or an error. A missing page
+ * is zero: reading or zeroing it makes no page.
+ */
+static s64 emulated_access_some(struct accmem_bo *bo, u64 offset, void *data,
+				u64 size, bool write)
+{
+	unsigned long index = offset >> PAGE_SHIFT;
+	struct page *page;
+	u64 part;
+
+	if (!emulated_has_index(bo, index))
+		return -ENXIO;
+	if ((!write || !data) && !emulated_find_page(bo, index)) {
+		part = emulated_part(offset, size);
+		if (data)
+			memset(data, 0, part);
+		return part;
+	}
+	page = emulated_lock_page(bo, index);
+	if (!page)
+		return emulated_has_index(bo, index) ? -ENOMEM : -ENXIO;
+	part = emulated_access_page(page, offset, data, size, write);
+	unlock_page(page);
+	put_page(page);
+	return part;
+}
+
 static int emulated_access(struct accmem_bo *bo, u64 offset, void *data,
 			   u64 size, bool write)
 {
-	struct page *page;
-	unsigned long index;
-	u64 part;
+	s64 part;
 
-	for (; size; size -= part, offset += part, data += part) {
-		index = offset >> PAGE_SHIFT;
-		if (!emulated_has_index(bo, index))
-			return -ENXIO;
-		if (!write && !emulated_find_page(bo, index)) {
-			part = emulated_part(offset, size);
-			memset(data, 0, part);
-			continue;
-		}
-		page = emulated_lock_page(bo, index);
-		if (!page)
-			return emulated_has_index(bo, index) ? -ENOMEM : -ENXIO;
-		part = emulated_access_page(page, offset, data, size, write);
-		unlock_page(page);
-		put_page(page);
+	for (; size; size -= part, offset += part) {
+		part = emulated_access_some(bo, offset, data, size, write);
+		if (part < 0)
+			return part;
+		data = data ? data + part : NULL;
 	}
 	return 0;
 }
 
 /* Kernel address of the bytes at @offset; @size: out: contiguous bytes there. */
 static void *emulated_kernel_address(struct accmem_bo *bo, u64 offset,
-				     bool make, u64 *size)
+				     bool write, u64 *size)
 {
 	unsigned long index = offset >> PAGE_SHIFT;
-	struct page *page = make ? emulated_get_page_at(bo, index) :
-				   emulated_find_page(bo, index);
+	struct page *page = write ? emulated_get_page_at(bo, index) :
+				    emulated_find_page(bo, index);
 	struct folio *folio;
 
 	*size = PAGE_SIZE - offset_in_page(offset);
@@ -378,29 +366,6 @@ static void *emulated_kernel_address(struct accmem_bo *bo, u64 offset,
 	*size += folio_size(folio) -
 		 (folio_page_idx(folio, page) + 1) * PAGE_SIZE;
 	return page_address(page) + offset_in_page(offset);
-}
-
-/* A missing page of @from is zero, and so are the bytes of @to: nothing to copy. */
-static int emulated_copy(struct accmem_bo *to, u64 to_offset,
-			 struct accmem_bo *from, u64 from_offset, u64 size)
-{
-	struct page *source, *page;
-	u64 part;
-
-	for (; size; size -= part, to_offset += part, from_offset += part) {
-		part = emulated_part(from_offset,
-				     emulated_part(to_offset, size));
-		source = emulated_find_page(from, from_offset >> PAGE_SHIFT);
-		if (!source)
-			continue;
-		page = emulated_get_page_at(to, to_offset >> PAGE_SHIFT);
-		if (!page)
-			return -ENOMEM;
-		memcpy(page_address(page) + offset_in_page(to_offset),
-		       page_address(source) + offset_in_page(from_offset),
-		       part);
-	}
-	return 0;
 }
 
 /* A folio is not split: the shrunk size is rounded up to its end. */
@@ -413,7 +378,10 @@ static u64 emulated_shrink_floor(struct accmem_bo *bo, u64 size)
 					      size;
 }
 
-/* Store the pages beyond the new end in @rest as well; emulated_trim() removes them. */
+/*
+ * Store the pages beyond the new end in @rest as well; emulated_split_finish() removes
+ * them from @bo.
+ */
 static int emulated_split(struct accmem_bo *bo, struct accmem_bo *rest)
 {
 	unsigned long index = (bo->size - rest->size) >> PAGE_SHIFT;
@@ -434,31 +402,26 @@ static int emulated_split(struct accmem_bo *bo, struct accmem_bo *rest)
 	return 0;
 }
 
-static void emulated_trim(struct accmem_bo *bo)
+/*
+ * No fault adds a page beyond the new end: faults compare with the size. A fault that
+ * holds a page lock may have found the page before the split: wait for it.
+ */
+static void emulated_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 {
 	unsigned long index;
 	struct page *page;
 
 	xa_for_each_start(&bo->pages, index, page, bo->size >> PAGE_SHIFT) {
 		xa_erase(&bo->pages, index);
+		if (rest->mapped) {
+			lock_page(page);
+			unlock_page(page);
+		}
 		cond_resched();
 	}
 }
 
-/* A fault that holds a page lock found the page before the shrink: wait for it. */
-static void emulated_sync_faults(struct accmem_bo *rest)
-{
-	unsigned long index;
-	struct page *page;
-
-	xa_for_each(&rest->pages, index, page) {
-		lock_page(page);
-		unlock_page(page);
-		cond_resched();
-	}
-}
-
-static bool emulated_check_idle(struct accmem_bo *bo)
+static bool emulated_compare_counts(struct accmem_bo *bo)
 {
 	unsigned long last = (READ_ONCE(bo->size) >> PAGE_SHIFT) - 1, seen = 0;
 	XA_STATE(xas, &bo->pages, 0);
@@ -482,19 +445,21 @@ static bool emulated_check_idle(struct accmem_bo *bo)
 	return !page;
 }
 
-/* accmem_bo.lock keeps faults from adding a page during the check. */
-static bool emulated_check_unpinned(struct accmem_bo *bo)
+/* The pages of a bo that stays in use: accmem_bo.lock keeps faults from adding one. */
+static bool emulated_is_idle(struct accmem_bo *bo, enum accmem_idle_check check)
 {
 	bool idle;
 
+	if (check != ACCMEM_IDLE_IN_USE)
+		return emulated_compare_counts(bo);
 	mutex_lock(&bo->lock);
-	idle = emulated_check_idle(bo);
+	idle = emulated_compare_counts(bo);
 	mutex_unlock(&bo->lock);
 	return idle;
 }
 
 /* Pinned pages stay in the array. A scan that reaches the end starts again at 0. */
-static bool emulated_release_pages(struct accmem_bo *bo, bool all)
+static bool emulated_release_some(struct accmem_bo *bo, bool skip)
 {
 	unsigned int nr = EMULATED_RELEASE_MAX;
 	struct page *page;
@@ -506,18 +471,13 @@ static bool emulated_release_pages(struct accmem_bo *bo, bool all)
 		if (page_ref_count(page) == 1) {
 			xa_erase(&bo->pages, bo->next_free_index);
 			emulated_free_page_of(bo, page);
-		} else if (!all) {
+		} else if (!skip) {
 			return false;
 		}
 		bo->next_free_index++;
 	}
 	bo->next_free_index = 0;
 	return false;
-}
-
-static bool emulated_unmap_and_check(struct accmem_bo *bo)
-{
-	return xa_empty(&bo->pages);
 }
 
 /* Return the page if it is the only one, so that the array has no node; else NULL. */
@@ -532,7 +492,7 @@ static struct page *emulated_only_page(struct accmem_bo *bo)
 	return xas.xa_node ? NULL : page;
 }
 
-static void emulated_release(struct accmem_bo *bo)
+static void emulated_release_all(struct accmem_bo *bo)
 {
 	unsigned long index = 0;
 	struct page *page;
@@ -553,22 +513,24 @@ static void emulated_release(struct accmem_bo *bo)
 	xa_destroy(&bo->pages);
 }
 
+static bool emulated_release(struct accmem_bo *bo, enum accmem_release which)
+{
+	if (which != ACCMEM_RELEASE_ALL)
+		return emulated_release_some(bo,
+					     which == ACCMEM_RELEASE_UNPINNED);
+	emulated_release_all(bo);
+	return false;
+}
+
 static const struct accmem_backing_ops emulated_ops = {
-	.populate = emulated_populate,
 	.fault = emulated_fault,
-	.check_idle = emulated_check_idle,
-	.unmap_and_check = emulated_unmap_and_check,
-	.release_pages = emulated_release_pages,
-	.clear_range = emulated_clear_range,
 	.access = emulated_access,
 	.kernel_address = emulated_kernel_address,
-	.copy = emulated_copy,
+	.is_idle = emulated_is_idle,
+	.release = emulated_release,
 	.shrink_floor = emulated_shrink_floor,
 	.split = emulated_split,
-	.trim = emulated_trim,
-	.sync_faults = emulated_sync_faults,
-	.check_unpinned = emulated_check_unpinned,
-	.release = emulated_release,
+	.split_finish = emulated_split_finish,
 };
 
 /**

@@ -10,13 +10,28 @@
 #define ACCMEM_BACKING_INTERNAL_H
 
 #include <linux/ioport.h>
+#include <linux/memremap.h>
 #include <linux/mm.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/types.h>
 
 #include "core/carveout.h"
 #include "memory/clear.h"
+#include "types/backing_types.h"
 #include "types/bo_types.h"
+
+/**
+ * struct accmem_phys - the physical range of a carveout, accmem_carveout.priv
+ * @start: physical address
+ * @resource: the claimed I/O memory resource; NULL before the claim
+ * @pagemap: page structures of the range; phys_pages.c only
+ */
+struct accmem_phys {
+	phys_addr_t start;
+	struct resource *resource;
+	struct dev_pagemap pagemap;
+};
 
 /* Zero a run of @bo. Several processors may call it at once, each for another run. */
 typedef void (*accmem_clear_run_fn)(struct accmem_bo *bo,
@@ -29,18 +44,33 @@ extern const struct accmem_backing_ops accmem_phys_frames_ops;
 int accmem_phys_make_pages(struct accmem_carveout *cv);
 
 /* pins.c */
-bool accmem_pins_check(struct accmem_bo *bo);
-bool accmem_pins_unmap_and_check(struct accmem_bo *bo);
+bool accmem_pins_is_idle(struct accmem_bo *bo, enum accmem_idle_check check);
 
 /* clear_sync.c */
 int accmem_clear_sync(struct accmem_bo *bo, const struct accmem_run *run,
 		      accmem_clear_run_fn clear);
 
-/* Release the claimed range, as the last step of the destruction of a carveout. */
-static inline void accmem_phys_release_range(struct accmem_carveout *cv)
+static inline struct accmem_phys *
+accmem_phys_of(const struct accmem_carveout *cv)
 {
-	if (cv->resource)
-		release_mem_region(cv->phys, cv->capacity);
+	return cv->priv;
+}
+
+/* Physical address of the byte at @offset of the carveout. */
+static inline phys_addr_t accmem_phys_at(const struct accmem_carveout *cv,
+					 u64 offset)
+{
+	return accmem_phys_of(cv)->start + offset;
+}
+
+/* Release the range, as the last step of the destruction of a carveout. */
+static inline void accmem_phys_destroy(struct accmem_carveout *cv)
+{
+	struct accmem_phys *phys = accmem_phys_of(cv);
+
+	if (phys->resource)
+		release_mem_region(phys->start, cv->capacity);
+	kfree(phys);
 }
 
 /* Mark a part of @bo dirty, before the caller writes to it. */

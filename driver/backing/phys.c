@@ -11,6 +11,7 @@
 #include <linux/ioport.h>
 #include <linux/kernel.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 
 #include "backing/backing.h"
 #include "compat/compat.h"
@@ -20,7 +21,8 @@
 /* Check the range and claim it. It is mapped only after both have succeeded. */
 static int phys_claim(struct accmem_carveout *cv)
 {
-	phys_addr_t start = cv->phys, last;
+	struct accmem_phys *phys = accmem_phys_of(cv);
+	phys_addr_t start = phys->start, last;
 
 	if (!cv->capacity || !IS_ALIGNED(start, ACCMEM_FOLIO) ||
 	    !IS_ALIGNED(cv->capacity, ACCMEM_FOLIO)) {
@@ -36,8 +38,8 @@ static int phys_claim(struct accmem_carveout *cv)
 		pr_err("%pa..%pa overlaps System RAM\n", &start, &last);
 		return -EINVAL;
 	}
-	cv->resource = request_mem_region(start, cv->capacity, "accmem");
-	if (!cv->resource) {
+	phys->resource = request_mem_region(start, cv->capacity, "accmem");
+	if (!phys->resource) {
 		pr_err("%pa..%pa is in use, or beyond what the machine can address\n",
 		       &start, &last);
 		return -EBUSY;
@@ -61,13 +63,17 @@ static int phys_claim(struct accmem_carveout *cv)
 int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
 		       bool pages)
 {
+	struct accmem_phys *phys = kzalloc(sizeof(*phys), GFP_KERNEL);
 	int err;
 
+	if (!phys)
+		return -ENOMEM;
+	phys->start = start;
+	cv->priv = phys;
 	cv->ops = &accmem_phys_frames_ops;
 	cv->backing = ACCMEM_BACKING_PHYS;
 	cv->translation = ACCMEM_TRANSLATION_IDENTITY;
 	cv->features = ACCMEM_FEATURE_ACCESS;
-	cv->phys = start;
 	cv->capacity = size;
 	err = phys_claim(cv);
 	if (err)

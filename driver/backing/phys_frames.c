@@ -32,7 +32,7 @@
  */
 static int frames_map(struct accmem_bo *bo, u64 size)
 {
-	phys_addr_t phys = bo->cv->phys + bo->run.start;
+	phys_addr_t phys = accmem_phys_at(bo->cv, bo->run.start);
 	void __iomem *io =
 		accmem_cache_mode_ioremap(bo->cache_mode, phys, size);
 
@@ -79,16 +79,6 @@ static bool frames_is_dirty(struct accmem_bo *bo, const struct accmem_run *run)
 	return accmem_clear_next(bo->cv, run->start, run->size, &dirty);
 }
 
-static int frames_init(struct accmem_bo *bo)
-{
-	/* Invalidate first: after a failure the memory is freed as this account's. */
-	accmem_clear_invalidate_others(bo->cv, &bo->run, bo->account->id);
-	if (!frames_is_dirty(bo, &bo->run))
-		return 0;
-	return frames_map(bo, bo->run.size) ?:
-		       accmem_clear_sync(bo, &bo->run, frames_clear_dirty);
-}
-
 /* Map all of @bo into the kernel before mmap(): a fault cannot return -ENOMEM. */
 static int frames_map_all(struct accmem_bo *bo)
 {
@@ -96,18 +86,6 @@ static int frames_map_all(struct accmem_bo *bo)
 
 	mutex_lock(&bo->lock);
 	err = frames_map_up_to(bo, READ_ONCE(bo->size));
-	mutex_unlock(&bo->lock);
-	return err;
-}
-
-static int frames_clear_range(struct accmem_bo *bo, u64 offset, u64 size)
-{
-	int err;
-
-	mutex_lock(&bo->lock);
-	err = frames_map_up_to(bo, offset + size);
-	if (!err)
-		frames_clear_mapped(bo, offset, size);
 	mutex_unlock(&bo->lock);
 	return err;
 }
@@ -122,7 +100,9 @@ static int frames_access_locked(struct accmem_bo *bo, u64 offset, void *data,
 	err = frames_map_up_to(bo, offset + size);
 	if (err)
 		return err;
-	if (write) {
+	if (!data) {
+		frames_clear_mapped(bo, offset, size);
+	} else if (write) {
 		accmem_phys_touch(bo, offset, size);
 		memcpy_toio(bo->io + offset, data, size);
 	} else {
@@ -156,22 +136,23 @@ static void frames_flush(struct accmem_bo *bo)
 }
 
 /* Without a kernel mapping, only the device used the memory, or it was split off. */
-static void frames_release(struct accmem_bo *bo)
+static bool frames_release(struct accmem_bo *bo, enum accmem_release which)
 {
-	if (!bo->io)
-		return;
+	if (which != ACCMEM_RELEASE_ALL || !bo->io)
+		return false;
 	if (bo->cache_mode == ACCMEM_CACHE_WB)
 		frames_flush(bo);
 	iounmap(bo->io);
+	return false;
 }
 
 /*
- * Remove the run behind @bo from the kernel mapping, after a failed extension. The run
+ * Remove the run behind @bo from the kernel mapping, after init() has failed. The run
  * is freed: its cache lines must be written back, and the mapping must not overlap that
  * of the next owner. If memory for a new mapping is short, the larger mapping stays
- * until @bo is mapped again or released.
+ * until @bo is mapped again or released. A new bo has no run behind it.
  */
-static void frames_extend_undo(struct accmem_bo *bo)
+static void frames_init_undo(struct accmem_bo *bo)
 {
 	mutex_lock(&bo->lock);
 	if (bo->io_size > bo->run.size) {
@@ -182,20 +163,21 @@ static void frames_extend_undo(struct accmem_bo *bo)
 	mutex_unlock(&bo->lock);
 }
 
-static int frames_extend(struct accmem_bo *bo, const struct accmem_run *more)
+static int frames_init(struct accmem_bo *bo, const struct accmem_run *run)
 {
 	int err;
 
-	accmem_clear_invalidate_others(bo->cv, more, bo->account->id);
-	if (!frames_is_dirty(bo, more))
+	/* Invalidate first: after a failure the memory is freed as this account's. */
+	accmem_clear_invalidate_others(bo->cv, run, bo->account->id);
+	if (!frames_is_dirty(bo, run))
 		return 0;
 	mutex_lock(&bo->lock);
-	err = frames_map(bo, bo->run.size + more->size);
+	err = frames_map(bo, run->start + run->size - bo->run.start);
 	mutex_unlock(&bo->lock);
 	if (!err)
-		err = accmem_clear_sync(bo, more, frames_clear_dirty);
+		err = accmem_clear_sync(bo, run, frames_clear_dirty);
 	if (err)
-		frames_extend_undo(bo);
+		frames_init_undo(bo);
 	return err;
 }
 
@@ -217,7 +199,7 @@ static int frames_split(struct accmem_bo *bo, struct accmem_bo *rest)
 
 static int frames_clear_free(struct accmem_carveout *cv, u64 offset, u64 size)
 {
-	void __iomem *io = ioremap_wc(cv->phys + offset, size);
+	void __iomem *io = ioremap_wc(accmem_phys_at(cv, offset), size);
 
 	if (!io)
 		return -ENOMEM;
@@ -262,7 +244,7 @@ static vm_fault_t frames_insert(struct accmem_bo *bo, struct vm_fault *vmf)
 	unsigned long past = frames_mapping_end(bo, vma);
 	unsigned long end = min(base + (ACCMEM_FOLIO - 1), past - 1);
 	u64 start = accmem_phys_offset_at(bo->cv, vma->vm_pgoff);
-	unsigned long pfn = PHYS_PFN(bo->cv->phys + start);
+	unsigned long pfn = PHYS_PFN(accmem_phys_at(bo->cv, start));
 	struct accmem_run shown = {
 		.start = start + (from - vma->vm_start),
 		.size = end + 1 - from,
@@ -299,27 +281,25 @@ static vm_fault_t frames_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 }
 
 /* Faults hold the invalidate lock shared; an exclusive lock waits for them. */
-static void frames_sync_faults(struct accmem_bo *rest)
+static void frames_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 {
-	struct file *file = READ_ONCE(rest->account->file);
+	struct file *file = READ_ONCE(bo->account->file);
 
-	if (!file)
+	if (!file || !rest->mapped)
 		return;
 	filemap_invalidate_lock(file->f_mapping);
 	filemap_invalidate_unlock(file->f_mapping);
 }
 
-/* No check_idle: memory without page structures cannot be referenced. */
+/* No is_idle: memory without page structures cannot be referenced. */
 const struct accmem_backing_ops accmem_phys_frames_ops = {
-	.init = frames_init,
 	.fault = frames_fault,
-	.map = frames_map_all,
-	.clear_range = frames_clear_range,
 	.access = frames_access,
-	.extend = frames_extend,
-	.split = frames_split,
-	.sync_faults = frames_sync_faults,
+	.init = frames_init,
+	.map = frames_map_all,
 	.release = frames_release,
+	.split = frames_split,
+	.split_finish = frames_split_finish,
 	.clear = frames_clear_free,
-	.destroy = accmem_phys_release_range,
+	.destroy = accmem_phys_destroy,
 };

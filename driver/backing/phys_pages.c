@@ -21,14 +21,14 @@
 
 static struct page *pages_at(const struct accmem_carveout *cv, u64 offset)
 {
-	return pfn_to_page(PHYS_PFN(cv->phys + offset));
+	return pfn_to_page(PHYS_PFN(accmem_phys_at(cv, offset)));
 }
 
 /* Kernel address of the byte at @offset of the carveout. */
 static void *pages_address_in(const struct accmem_carveout *cv, u64 offset)
 {
 	return page_address(pages_at(cv, offset)) +
-	       offset_in_page(cv->phys + offset);
+	       offset_in_page(accmem_phys_at(cv, offset));
 }
 
 static void *pages_address(const struct accmem_bo *bo, u64 offset)
@@ -48,21 +48,10 @@ static void pages_clear_dirty(struct accmem_bo *bo,
 	pages_clear_free(bo->cv, run->start, run->size);
 }
 
-static int pages_extend(struct accmem_bo *bo, const struct accmem_run *more)
+static int pages_init(struct accmem_bo *bo, const struct accmem_run *run)
 {
-	accmem_clear_invalidate_others(bo->cv, more, bo->account->id);
-	return accmem_clear_sync(bo, more, pages_clear_dirty);
-}
-
-static int pages_init(struct accmem_bo *bo)
-{
-	return pages_extend(bo, &bo->run);
-}
-
-static int pages_clear_range(struct accmem_bo *bo, u64 offset, u64 size)
-{
-	accmem_phys_zero(pages_address(bo, offset), size);
-	return 0;
+	accmem_clear_invalidate_others(bo->cv, run, bo->account->id);
+	return accmem_clear_sync(bo, run, pages_clear_dirty);
 }
 
 /* Access bytes of one folio, whose lock is held. */
@@ -71,7 +60,9 @@ static int pages_access_one(struct accmem_bo *bo, u64 offset, void *data,
 {
 	if (offset + size > READ_ONCE(bo->size))
 		return -ENXIO;
-	if (write) {
+	if (!data) {
+		accmem_phys_zero(pages_address(bo, offset), size);
+	} else if (write) {
 		accmem_phys_touch(bo, offset, size);
 		memcpy(pages_address(bo, offset), data, size);
 	} else {
@@ -87,24 +78,29 @@ static int pages_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 	u64 at, part;
 	int err = 0;
 
-	for (; size && !err; size -= part, offset += part, data += part) {
+	for (; size && !err; size -= part, offset += part) {
 		at = bo->run.start + offset;
 		part = min(size, ACCMEM_FOLIO - (at & (ACCMEM_FOLIO - 1)));
 		page = pages_at(bo->cv, at);
 		lock_page(page);
 		err = pages_access_one(bo, offset, data, part, write);
 		unlock_page(page);
+		data = data ? data + part : NULL;
 	}
 	return err;
 }
 
-static int pages_copy(struct accmem_bo *to, u64 to_offset,
-		      struct accmem_bo *from, u64 from_offset, u64 size)
+/* The direct mapping is contiguous. With @write the bytes up to @size become dirty. */
+static void *pages_kernel_address(struct accmem_bo *bo, u64 offset, bool write,
+				  u64 *size)
 {
-	accmem_phys_touch(to, to_offset, size);
-	memcpy(pages_address(to, to_offset), pages_address(from, from_offset),
-	       size);
-	return 0;
+	u64 at = bo->run.start + offset;
+
+	*size = min(bo->size - offset,
+		    ACCMEM_FOLIO - (at & (ACCMEM_FOLIO - 1)));
+	if (write)
+		accmem_phys_touch(bo, offset, *size);
+	return pages_address(bo, offset);
 }
 
 /* Mapped folios stay whole: a fault may map, or may have mapped, all of a folio. */
@@ -164,14 +160,17 @@ static vm_fault_t pages_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 	return VM_FAULT_LOCKED;
 }
 
-static void pages_sync_faults(struct accmem_bo *rest)
+/* A fault that holds a page lock found the page before the split: wait for it. */
+static void pages_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 {
 	u64 at = round_down(rest->run.start, ACCMEM_FOLIO);
 	u64 end = rest->run.start + rest->run.size;
 	struct page *page;
 
+	if (!rest->mapped)
+		return;
 	for (; at < end; at += ACCMEM_FOLIO) {
-		page = pages_at(rest->cv, at);
+		page = pages_at(bo->cv, at);
 		lock_page(page);
 		unlock_page(page);
 		cond_resched();
@@ -180,22 +179,18 @@ static void pages_sync_faults(struct accmem_bo *rest)
 
 static void pages_destroy(struct accmem_carveout *cv)
 {
-	memunmap_pages(&cv->pagemap);
-	accmem_phys_release_range(cv);
+	memunmap_pages(&accmem_phys_of(cv)->pagemap);
+	accmem_phys_destroy(cv);
 }
 
 static const struct accmem_backing_ops pages_ops = {
-	.init = pages_init,
 	.fault = pages_fault,
-	.check_idle = accmem_pins_check,
-	.unmap_and_check = accmem_pins_unmap_and_check,
-	.clear_range = pages_clear_range,
 	.access = pages_access,
-	.copy = pages_copy,
-	.extend = pages_extend,
+	.init = pages_init,
+	.kernel_address = pages_kernel_address,
+	.is_idle = accmem_pins_is_idle,
 	.shrink_floor = pages_shrink_floor,
-	.sync_faults = pages_sync_faults,
-	.check_unpinned = accmem_pins_unmap_and_check,
+	.split_finish = pages_split_finish,
 	.clear = pages_clear_free,
 	.destroy = pages_destroy,
 };
@@ -216,7 +211,7 @@ static const struct dev_pagemap_ops pagemap_ops = {
  */
 int accmem_phys_make_pages(struct accmem_carveout *cv)
 {
-	struct dev_pagemap *pgmap = &cv->pagemap;
+	struct dev_pagemap *pgmap = &accmem_phys_of(cv)->pagemap;
 	void *address;
 	int err;
 
@@ -224,15 +219,15 @@ int accmem_phys_make_pages(struct accmem_carveout *cv)
 	if (err)
 		return err;
 	pgmap->type = MEMORY_DEVICE_GENERIC;
-	pgmap->range.start = cv->phys;
-	pgmap->range.end = cv->phys + cv->capacity - 1;
+	pgmap->range.start = accmem_phys_at(cv, 0);
+	pgmap->range.end = accmem_phys_at(cv, cv->capacity - 1);
 	pgmap->nr_range = 1;
 	pgmap->vmemmap_shift = ACCMEM_FOLIO_ORDER;
 	pgmap->ops = &pagemap_ops;
 	address = memremap_pages(pgmap, cv->node);
 	if (IS_ERR(address))
 		return PTR_ERR(address);
-	cv->node = page_to_nid(pfn_to_page(PHYS_PFN(cv->phys)));
+	cv->node = page_to_nid(pfn_to_page(PHYS_PFN(accmem_phys_at(cv, 0))));
 	cv->features |= ACCMEM_FEATURE_PIN;
 	cv->cache_modes = BIT(ACCMEM_CACHE_WB);
 	cv->ops = &pages_ops;

@@ -8,7 +8,7 @@
  * while any granule of it is in use, so that the mappings that hide a pin belong to
  * the same account.
  *
- * Locking: quarantine_lock > folio lock > the carveout's lock.
+ * Locking: quarantine.lock > folio lock > the carveout's lock.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -19,7 +19,7 @@
 
 static struct folio *pins_folio_at(struct accmem_bo *bo, u64 at)
 {
-	return page_folio(pfn_to_page(PHYS_PFN(bo->cv->phys + at)));
+	return page_folio(pfn_to_page(PHYS_PFN(accmem_phys_at(bo->cv, at))));
 }
 
 /* Return true if granules outside @bo are in use in the folio at @at. */
@@ -64,52 +64,32 @@ static bool pins_folio_unmap_and_check(struct accmem_bo *bo,
 				       struct folio *folio, u64 at)
 {
 	struct accmem_carveout *cv = bo->cv;
-	struct accmem_chunk *unit = &cv->chunks[accmem_chunk_index(at)];
+	struct accmem_chunk *chunk = &cv->chunks[accmem_chunk_index(at)];
 
-	lockdep_assert_held(&cv->quarantine_lock);
-	if (unit->pinned == cv->quarantine_pass)
+	lockdep_assert_held(&cv->quarantine.lock);
+	if (chunk->pinned == cv->quarantine.pass)
 		return false;
 	if (pins_folio_is_shared(bo, at) && pins_folio_unmap(bo, folio, at))
 		return true;
-	unit->pinned = cv->quarantine_pass;
+	chunk->pinned = cv->quarantine.pass;
 	return false;
 }
 
 /**
- * accmem_pins_check() - compare the reference counts of a buffer object's folios
+ * accmem_pins_is_idle() - check the folios of a buffer object for pins
  * @bo: the buffer object, one run of a carveout with page structures
+ * @check: ACCMEM_IDLE_COUNT compares the counts, so that a mapping of a neighbour looks
+ *	like a pin. The other checks unmap neighbours that hide the answer: they belong
+ *	to the same account, and faults map them again.
  *
  * Once the count of a folio was one, a page table walker may still get a reference for
  * an instant. The walker gets no access, since no mapping leads to the page.
  *
- * Context: Any. Does not sleep.
- * Return: true if only the driver has references; false also if a neighbour in a folio
- * is mapped.
- */
-bool accmem_pins_check(struct accmem_bo *bo)
-{
-	u64 at = round_down(bo->run.start, ACCMEM_FOLIO);
-	u64 end = bo->run.start + bo->run.size;
-
-	for (; at < end; at += ACCMEM_FOLIO) {
-		if (folio_ref_count(pins_folio_at(bo, at)) != 1)
-			return false;
-	}
-	return true;
-}
-
-/**
- * accmem_pins_unmap_and_check() - check a buffer object for pins, with unmapping
- * @bo: the buffer object, one run of a carveout with page structures, not mapped
- *
- * The function unmaps neighbours whose mappings hide the answer. They belong to the
- * same account, and faults map them again.
- *
- * Context: Process context. The caller holds quarantine_lock. Takes and releases folio
- * locks and the carveout's lock. May sleep.
+ * Context: ACCMEM_IDLE_COUNT: any, does not sleep. Else process context, with
+ * quarantine.lock held; takes and releases folio locks and the carveout's lock.
  * Return: true if only the driver has references.
  */
-bool accmem_pins_unmap_and_check(struct accmem_bo *bo)
+bool accmem_pins_is_idle(struct accmem_bo *bo, enum accmem_idle_check check)
 {
 	u64 at = round_down(bo->run.start, ACCMEM_FOLIO);
 	u64 end = bo->run.start + bo->run.size;
@@ -117,7 +97,9 @@ bool accmem_pins_unmap_and_check(struct accmem_bo *bo)
 	for (; at < end; at += ACCMEM_FOLIO) {
 		struct folio *folio = pins_folio_at(bo, at);
 
-		if (folio_ref_count(folio) != 1 &&
+		if (folio_ref_count(folio) == 1)
+			continue;
+		if (check == ACCMEM_IDLE_COUNT ||
 		    !pins_folio_unmap_and_check(bo, folio, at))
 			return false;
 		cond_resched();

@@ -15,6 +15,7 @@
 #include <linux/vmalloc.h>
 
 #include "core/carveout.h"
+#include "types/backing_types.h"
 
 struct workqueue_struct *accmem_wq; /* background work of all carveouts */
 
@@ -39,7 +40,7 @@ int accmem_carveout_init(struct accmem_carveout *cv)
 		return -ENOMEM;
 	memset(cv->buddy_meta, 0, accmem_buddy_meta_zeroed(cv->capacity));
 	spin_lock_init(&cv->lock);
-	INIT_LIST_HEAD(&cv->quarantine);
+	INIT_LIST_HEAD(&cv->quarantine.list);
 	INIT_LIST_HEAD(&cv->pending);
 	INIT_LIST_HEAD(&cv->overdue);
 	cv->caps.max_alignment = ACCMEM_MAX_ALIGNMENT;
@@ -144,7 +145,7 @@ void accmem_carveout_usage(struct accmem_carveout *cv,
 	accmem_carveout_sum(cv, &sum);
 	accmem_carveout_lock(cv);
 	memcpy(bytes, cv->bytes, sizeof(cv->bytes));
-	*free = accmem_buddy_free_bytes(&cv->buddy) + cv->clearing;
+	*free = accmem_buddy_free_bytes(&cv->buddy) + cv->cleaner.bytes_held;
 	accmem_carveout_unlock(cv);
 	/* The sum was read earlier, and may exceed the live bytes: clamp it. */
 	cached = clamp_t(s64, sum.cached, 0, bytes[ACCMEM_LIVE]);

@@ -84,11 +84,13 @@ static inline u32 accmem_carveout_flags(const struct accmem_carveout *cv,
 					      flags;
 }
 
+/* Without first touch, the pages of device memory are always present. */
 static inline bool accmem_must_populate(const struct accmem_carveout *cv,
 					u32 flags)
 {
 	return accmem_carveout_flags(cv, flags) & ACCMEM_ALLOC_POPULATE &&
-	       cv->ops->populate;
+	       (cv->kind == ACCMEM_KIND_HOST ||
+		cv->features & ACCMEM_FEATURE_FIRST_TOUCH);
 }
 
 /* Offset of the first device address in an address_space of mappings. */

@@ -26,7 +26,9 @@
 #include "internal.h"
 #include "memory/bo.h"
 #include "memory/clear.h"
+#include "memory/contents.h"
 #include "trace/trace.h"
+#include "types/backing_types.h"
 #include "waitq/waiters.h"
 
 #define BO_RECHECK_DELAY msecs_to_jiffies(10)
@@ -112,7 +114,7 @@ int accmem_bo_extend_prepare(struct accmem_bo *bo, u64 size, u64 page_size,
 	err = accmem_run_alloc_at_end(bo, size, page_size, more);
 	if (err)
 		return err;
-	err = cv->ops->extend ? cv->ops->extend(bo, more) : 0;
+	err = cv->ops->init ? cv->ops->init(bo, more) : 0;
 	if (err)
 		accmem_run_free(bo, more);
 	return err;
@@ -146,7 +148,7 @@ static void bo_give_back(struct accmem_bo *bo)
 	trace_accmem_release(bo, bo->size, bo->nr_runs);
 	bo_drop_shared(bo);
 	if (bo->cv->ops->release)
-		bo->cv->ops->release(bo);
+		bo->cv->ops->release(bo, ACCMEM_RELEASE_ALL);
 	accmem_runs_free(bo);
 	accmem_uncharge_buffers(bo->account, bo->buffers);
 	accmem_count_frees(bo->cv, bo->buffers);
@@ -253,9 +255,9 @@ static int bo_clean(struct accmem_bo *bo)
 	if (!bo->cv->chunks)
 		return 0;
 	if (bo->size <= BO_SMALL)
-		return bo->cv->ops->clear_range(bo, 0, bo->size);
+		return accmem_bo_clear(bo, 0, bo->size);
 	accmem_clear_mark_dirty(bo->cv, &bo->run);
-	return bo->cv->ops->init(bo);
+	return bo->cv->ops->init(bo, &bo->run);
 }
 
 /**
@@ -312,9 +314,10 @@ struct accmem_bo *accmem_bo_create(struct accmem_account *account,
 		bo_destroy(bo);
 		return ERR_PTR(err);
 	}
-	err = cv->ops->init ? cv->ops->init(bo) : 0;
-	if (!err && spec->flags & ACCMEM_ALLOC_POPULATE && cv->ops->populate)
-		err = cv->ops->populate(bo, 0);
+	err = cv->ops->init ? cv->ops->init(bo, &bo->run) : 0;
+	if (!err && spec->flags & ACCMEM_ALLOC_POPULATE &&
+	    accmem_must_populate(cv, spec->flags))
+		err = accmem_bo_populate(bo, 0);
 	if (err) {
 		accmem_bo_abort(bo);
 		return ERR_PTR(err);
@@ -341,20 +344,21 @@ static void bo_lock_set_state(struct accmem_bo *bo, enum accmem_state state)
 static void bo_quarantine(struct accmem_bo *bo)
 {
 	struct accmem_carveout *cv = bo->cv;
-	struct accmem_quarantine *own = &bo->account->quarantine[cv->index];
+	struct accmem_account_quarantine *own =
+		&bo->account->quarantine[cv->index];
 
 	/* The caller closes a file of the module, so the module has a reference now. */
 	__module_get(THIS_MODULE);
 	accmem_carveout_lock(cv);
 	bo_set_state(bo, ACCMEM_QUARANTINED);
-	if (!cv->nr_quarantined)
-		WRITE_ONCE(cv->quarantine_delay, BO_RECHECK_DELAY);
-	WRITE_ONCE(cv->nr_quarantined, cv->nr_quarantined + 1);
+	if (!cv->quarantine.nr)
+		WRITE_ONCE(cv->quarantine.delay, BO_RECHECK_DELAY);
+	WRITE_ONCE(cv->quarantine.nr, cv->quarantine.nr + 1);
 	WRITE_ONCE(own->nr, own->nr + 1);
-	list_add_tail(&bo->link, &cv->quarantine);
+	list_add_tail(&bo->link, &cv->quarantine.list);
 	list_add_tail(&bo->own_link, &own->memory);
 	accmem_carveout_unlock(cv);
-	queue_delayed_work(accmem_wq, &cv->quarantine_work, BO_RECHECK_DELAY);
+	queue_delayed_work(accmem_wq, &cv->quarantine.work, BO_RECHECK_DELAY);
 }
 
 /**
@@ -370,8 +374,8 @@ static void bo_quarantine(struct accmem_bo *bo)
  */
 bool accmem_bo_is_idle(struct accmem_bo *bo)
 {
-	return !accmem_bo_was_mapped(bo) || !bo->cv->ops->check_idle ||
-	       bo->cv->ops->check_idle(bo);
+	return !accmem_bo_was_mapped(bo) || !bo->cv->ops->is_idle ||
+	       bo->cv->ops->is_idle(bo, ACCMEM_IDLE_COUNT);
 }
 
 /**
@@ -388,12 +392,13 @@ bool accmem_bo_is_idle(struct accmem_bo *bo)
  */
 bool accmem_bo_release_pages(struct accmem_bo *bo, bool all)
 {
+	enum accmem_release which = all ? ACCMEM_RELEASE_UNPINNED :
+					  ACCMEM_RELEASE_TO_PIN;
 	struct accmem_bo *host = bo->shared ? bo->shared->host : NULL;
 
-	if (host && host->cv->ops->release_pages(host, all))
+	if (host && host->cv->ops->release(host, which))
 		return true;
-	return bo->cv->ops->release_pages &&
-	       bo->cv->ops->release_pages(bo, all);
+	return bo->cv->ops->release && bo->cv->ops->release(bo, which);
 }
 
 static void bo_release(struct kref *refs)

@@ -17,7 +17,7 @@
  * are dirty, since a device may have written to them by address. The cleaner marks
  * such a chunk dirty after one to two seconds.
  *
- * Locking: clear_lock > the carveout's lock. The cleaner holds clear_lock while it has
+ * Locking: cleaner.lock > the carveout's lock. The cleaner holds cleaner.lock while it has
  * a chunk allocated. The carveout's lock guards the dirty marks.
  */
 #include <linux/kernel.h>
@@ -27,6 +27,7 @@
 #include "core/carveout.h"
 #include "internal.h"
 #include "memory/clear.h"
+#include "types/backing_types.h"
 #include "waitq/waiters.h"
 
 #define CLEAR_DELAY msecs_to_jiffies(100) /* from a free to the cleaner */
@@ -112,8 +113,8 @@ void accmem_clear_done(struct accmem_carveout *cv, const struct accmem_run *run,
 {
 	accmem_carveout_lock(cv);
 	accmem_buddy_mark_held(&cv->buddy, run->start, run->size, false);
-	cv->cleared_at_alloc += run->size;
-	cv->cleared_parallel += helped ? run->size : 0;
+	cv->cleaner.bytes_at_alloc += run->size;
+	cv->cleaner.bytes_parallel += helped ? run->size : 0;
 	accmem_carveout_unlock(cv);
 }
 
@@ -147,7 +148,7 @@ static void clear_set_clean_for(struct accmem_carveout *cv, u64 unit,
 				u64 account)
 {
 	WRITE_ONCE(cv->chunks[unit].clean_for, account);
-	WRITE_ONCE(cv->has_clean_for, true);
+	WRITE_ONCE(cv->cleaner.has_clean_for, true);
 }
 
 static void clear_release_chunk(struct accmem_carveout *cv, u64 unit,
@@ -240,8 +241,8 @@ static int clear_alloc_chunk(struct accmem_carveout *cv, struct accmem_run *run)
 	accmem_carveout_lock(cv);
 	err = accmem_buddy_take_dirty(&cv->buddy, ACCMEM_CHUNK, run);
 	if (!err) {
-		cv->clearing += run->size;
-		WRITE_ONCE(cv->clear_seq, cv->clear_seq + 1);
+		cv->cleaner.bytes_held += run->size;
+		WRITE_ONCE(cv->cleaner.seq, cv->cleaner.seq + 1);
 	}
 	accmem_carveout_unlock(cv);
 	return err;
@@ -254,12 +255,12 @@ static void clear_free_chunk(struct accmem_carveout *cv,
 	if (cleared) {
 		accmem_buddy_mark_held(&cv->buddy, run->start, run->size,
 				       false);
-		cv->cleared += run->size;
+		cv->cleaner.bytes_cleared += run->size;
 	}
 	WARN_ON_ONCE(accmem_buddy_free_owned(&cv->buddy, run->start, run->size,
 					     ACCMEM_BUDDY_CLEANER));
-	cv->clearing -= run->size;
-	WRITE_ONCE(cv->clear_seq, cv->clear_seq + 1);
+	cv->cleaner.bytes_held -= run->size;
+	WRITE_ONCE(cv->cleaner.seq, cv->cleaner.seq + 1);
 	accmem_carveout_unlock(cv);
 	accmem_waiters_wake_freed(cv->waiters, NULL);
 }
@@ -267,13 +268,13 @@ static void clear_free_chunk(struct accmem_carveout *cv,
 /* Return true while the cleaner ignores accmem_clear_block(). */
 static bool clear_has_turn(struct accmem_carveout *cv)
 {
-	return time_before(jiffies, READ_ONCE(cv->clear_turn_end));
+	return time_before(jiffies, READ_ONCE(cv->cleaner.turn_end));
 }
 
 static bool clear_yields(struct accmem_carveout *cv)
 {
-	return atomic_read(&cv->clear_pause) ||
-	       (atomic_read(&cv->clear_blockers) && !clear_has_turn(cv));
+	return atomic_read(&cv->cleaner.pauses) ||
+	       (atomic_read(&cv->cleaner.readers) && !clear_has_turn(cv));
 }
 
 /*
@@ -283,29 +284,29 @@ static bool clear_yields(struct accmem_carveout *cv)
 static void clear_count_patience(struct accmem_carveout *cv,
 				 unsigned long patience)
 {
-	lockdep_assert_held(&cv->clear_lock);
-	cv->clear_yielded += patience;
-	if (cv->clear_yielded < CLEAR_YIELD_MAX)
+	lockdep_assert_held(&cv->cleaner.lock);
+	cv->cleaner.yielded += patience;
+	if (cv->cleaner.yielded < CLEAR_YIELD_MAX)
 		return;
-	cv->clear_yielded = 0;
-	WRITE_ONCE(cv->clear_turn_end, jiffies + CLEAR_YIELD_MAX);
+	cv->cleaner.yielded = 0;
+	WRITE_ONCE(cv->cleaner.turn_end, jiffies + CLEAR_YIELD_MAX);
 }
 
 /*
- * Lock clear_lock when no task pauses or blocks the cleaner, or after CLEAR_YIELD_MAX.
- * The check runs under clear_lock: after a task has raised a count and has held
- * clear_lock once, the cleaner allocates no chunk until its wait expires.
+ * Lock cleaner.lock when no task pauses or blocks the cleaner, or after CLEAR_YIELD_MAX.
+ * The check runs under cleaner.lock: after a task has raised a count and has held
+ * cleaner.lock once, the cleaner allocates no chunk until its wait expires.
  */
 static void clear_lock_patiently(struct accmem_carveout *cv)
 {
 	unsigned long begin = jiffies, until = begin + CLEAR_YIELD_MAX;
 
-	mutex_lock(&cv->clear_lock);
+	mutex_lock(&cv->cleaner.lock);
 	while (clear_yields(cv) && time_before(jiffies, until)) {
-		mutex_unlock(&cv->clear_lock);
-		wait_var_event_timeout(&cv->clear_pause, !clear_yields(cv),
+		mutex_unlock(&cv->cleaner.lock);
+		wait_var_event_timeout(&cv->cleaner.pauses, !clear_yields(cv),
 				       CLEAR_YIELD_MAX);
-		mutex_lock(&cv->clear_lock);
+		mutex_lock(&cv->cleaner.lock);
 	}
 	clear_count_patience(cv, jiffies - begin);
 }
@@ -323,7 +324,7 @@ static bool clear_chunk(struct accmem_carveout *cv)
 		cleared = !cv->ops->clear(cv, run.start, run.size);
 		clear_free_chunk(cv, &run, cleared);
 	}
-	mutex_unlock(&cv->clear_lock);
+	mutex_unlock(&cv->cleaner.lock);
 	return cleared || err == -EAGAIN;
 }
 
@@ -357,24 +358,24 @@ static void clear_age_clean_for(struct accmem_carveout *cv)
 	u64 nr = accmem_chunk_index(cv->capacity), unit;
 	bool left = false;
 
-	WRITE_ONCE(cv->has_clean_for, false);
+	WRITE_ONCE(cv->cleaner.has_clean_for, false);
 	for (unit = 0; unit < nr; unit += CLEAR_SCAN)
 		left |= clear_age_chunks(cv, unit, min(unit + CLEAR_SCAN, nr));
 	if (left)
-		WRITE_ONCE(cv->has_clean_for, true);
+		WRITE_ONCE(cv->cleaner.has_clean_for, true);
 }
 
 static void clear_work(struct work_struct *work)
 {
 	struct accmem_carveout *cv =
-		container_of(work, struct accmem_carveout, clear_work.work);
+		container_of(work, struct accmem_carveout, cleaner.work.work);
 
 	while (!READ_ONCE(cv->stopping) && clear_chunk(cv))
 		cond_resched();
-	if (!READ_ONCE(cv->has_clean_for))
+	if (!READ_ONCE(cv->cleaner.has_clean_for))
 		return;
-	if (time_after_eq(jiffies, cv->clear_aged + CLEAR_AGE)) {
-		cv->clear_aged = jiffies;
+	if (time_after_eq(jiffies, cv->cleaner.aged + CLEAR_AGE)) {
+		cv->cleaner.aged = jiffies;
 		clear_age_clean_for(cv);
 	}
 	accmem_clear_kick(cv, false);
@@ -386,9 +387,9 @@ static void clear_work(struct work_struct *work)
  */
 void accmem_clear_init(struct accmem_carveout *cv)
 {
-	mutex_init(&cv->clear_lock);
-	cv->clear_turn_end = jiffies;
-	INIT_DELAYED_WORK(&cv->clear_work, clear_work);
+	mutex_init(&cv->cleaner.lock);
+	cv->cleaner.turn_end = jiffies;
+	INIT_DELAYED_WORK(&cv->cleaner.work, clear_work);
 }
 
 /**
@@ -400,8 +401,8 @@ void accmem_clear_init(struct accmem_carveout *cv)
 void accmem_clear_stop(struct accmem_carveout *cv)
 {
 	WRITE_ONCE(cv->stopping, true);
-	cancel_delayed_work_sync(&cv->clear_work);
-	mutex_destroy(&cv->clear_lock);
+	cancel_delayed_work_sync(&cv->cleaner.work);
+	mutex_destroy(&cv->cleaner.lock);
 }
 
 /* Return true if more than half of the free memory is dirty. */
@@ -415,11 +416,11 @@ static bool clear_is_urgent(struct accmem_carveout *cv)
 /* Start the cleaner in @delay jiffies or earlier. */
 static void clear_by(struct accmem_carveout *cv, unsigned long delay)
 {
-	if (delayed_work_pending(&cv->clear_work) &&
-	    !time_after(READ_ONCE(cv->clear_due), jiffies + delay))
+	if (delayed_work_pending(&cv->cleaner.work) &&
+	    !time_after(READ_ONCE(cv->cleaner.due), jiffies + delay))
 		return;
-	WRITE_ONCE(cv->clear_due, jiffies + delay);
-	mod_delayed_work(accmem_wq, &cv->clear_work, delay);
+	WRITE_ONCE(cv->cleaner.due, jiffies + delay);
+	mod_delayed_work(accmem_wq, &cv->cleaner.work, delay);
 }
 
 /**
@@ -445,9 +446,9 @@ static unsigned int clear_wait_for_chunk(struct accmem_carveout *cv)
 {
 	unsigned int seq;
 
-	mutex_lock(&cv->clear_lock);
-	seq = READ_ONCE(cv->clear_seq);
-	mutex_unlock(&cv->clear_lock);
+	mutex_lock(&cv->cleaner.lock);
+	seq = READ_ONCE(cv->cleaner.seq);
+	mutex_unlock(&cv->cleaner.lock);
 	return seq;
 }
 
@@ -460,12 +461,12 @@ static unsigned int clear_wait_for_chunk(struct accmem_carveout *cv)
  * about 100 ms at most, and accmem_clear_took_chunk_since() detects that the cleaner
  * has continued.
  *
- * Context: Process context. Takes and releases clear_lock. May sleep.
+ * Context: Process context. Takes and releases cleaner.lock. May sleep.
  * Return: sequence number for accmem_clear_took_chunk_since().
  */
 unsigned int accmem_clear_pause(struct accmem_carveout *cv)
 {
-	atomic_inc(&cv->clear_pause);
+	atomic_inc(&cv->cleaner.pauses);
 	return clear_wait_for_chunk(cv);
 }
 
@@ -477,15 +478,15 @@ unsigned int accmem_clear_pause(struct accmem_carveout *cv)
  * for half of the time, and may have a chunk when the function returns.
  * accmem_clear_unblock() ends the pause.
  *
- * Context: Process context. May take and release clear_lock. May sleep.
+ * Context: Process context. May take and release cleaner.lock. May sleep.
  * Return: sequence number for accmem_clear_took_chunk_since().
  */
 unsigned int accmem_clear_block(struct accmem_carveout *cv)
 {
-	atomic_inc(&cv->clear_blockers);
-	/* The cleaner ignores this call now; a wait for clear_lock would delay it. */
+	atomic_inc(&cv->cleaner.readers);
+	/* The cleaner ignores this call now; a wait for cleaner.lock would delay it. */
 	if (clear_has_turn(cv))
-		return READ_ONCE(cv->clear_seq);
+		return READ_ONCE(cv->cleaner.seq);
 	return clear_wait_for_chunk(cv);
 }
 
@@ -501,7 +502,7 @@ unsigned int accmem_clear_block(struct accmem_carveout *cv)
  */
 bool accmem_clear_took_chunk_since(struct accmem_carveout *cv, unsigned int seq)
 {
-	return READ_ONCE(cv->clear_seq) != seq;
+	return READ_ONCE(cv->cleaner.seq) != seq;
 }
 
 /**
@@ -513,7 +514,7 @@ bool accmem_clear_took_chunk_since(struct accmem_carveout *cv, unsigned int seq)
  */
 bool accmem_clear_is_busy(struct accmem_carveout *cv)
 {
-	return READ_ONCE(cv->clear_seq) & 1;
+	return READ_ONCE(cv->cleaner.seq) & 1;
 }
 
 /**
@@ -524,8 +525,8 @@ bool accmem_clear_is_busy(struct accmem_carveout *cv)
  */
 void accmem_clear_resume(struct accmem_carveout *cv)
 {
-	if (atomic_dec_and_test(&cv->clear_pause))
-		wake_up_var(&cv->clear_pause);
+	if (atomic_dec_and_test(&cv->cleaner.pauses))
+		wake_up_var(&cv->cleaner.pauses);
 }
 
 /**
@@ -536,6 +537,6 @@ void accmem_clear_resume(struct accmem_carveout *cv)
  */
 void accmem_clear_unblock(struct accmem_carveout *cv)
 {
-	if (atomic_dec_and_test(&cv->clear_blockers))
-		wake_up_var(&cv->clear_pause);
+	if (atomic_dec_and_test(&cv->cleaner.readers))
+		wake_up_var(&cv->cleaner.pauses);
 }

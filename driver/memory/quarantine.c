@@ -13,8 +13,8 @@
  * they belong to the same account, and faults map them again. A request uses the check
  * with unmapping only for the memory of its own account; the worker uses it for all.
  *
- * Locking: quarantine_lock > folio lock, the carveout's lock, users_lock.
- * quarantine_lock is held while one buffer object is checked. The buffer object stays
+ * Locking: quarantine.lock > folio lock, the carveout's lock, users_lock.
+ * quarantine.lock is held while one buffer object is checked. The buffer object stays
  * on its lists meanwhile, so that no scan misses it. Of a buffer object with many
  * pages, one critical section frees some, and the next task with the lock continues.
  */
@@ -26,6 +26,7 @@
 #include "internal.h"
 #include "memory/bo.h"
 #include "memory/quarantine.h"
+#include "types/backing_types.h"
 
 #define QUARANTINE_DELAY_UNMAP msecs_to_jiffies(40)
 #define QUARANTINE_DELAY_MAX msecs_to_jiffies(1000)
@@ -46,8 +47,8 @@ static struct accmem_bo *quarantine_next(struct accmem_carveout *cv,
 		bo = list_first_entry_or_null(&account->quarantine[i].memory,
 					      struct accmem_bo, own_link);
 	else
-		bo = list_first_entry_or_null(&cv->quarantine, struct accmem_bo,
-					      link);
+		bo = list_first_entry_or_null(&cv->quarantine.list,
+					      struct accmem_bo, link);
 	accmem_carveout_unlock(cv);
 	return bo;
 }
@@ -57,7 +58,7 @@ static void quarantine_requeue(struct accmem_carveout *cv, struct accmem_bo *bo,
 			       struct accmem_account *account)
 {
 	accmem_carveout_lock(cv);
-	list_move_tail(&bo->link, &cv->quarantine);
+	list_move_tail(&bo->link, &cv->quarantine.list);
 	if (account)
 		list_move_tail(&bo->own_link,
 			       &account->quarantine[cv->index].memory);
@@ -66,19 +67,20 @@ static void quarantine_requeue(struct accmem_carveout *cv, struct accmem_bo *bo,
 
 static void quarantine_free(struct accmem_carveout *cv, struct accmem_bo *bo)
 {
-	struct accmem_quarantine *own = &bo->account->quarantine[cv->index];
+	struct accmem_account_quarantine *own =
+		&bo->account->quarantine[cv->index];
 
 	accmem_carveout_lock(cv);
 	list_del_init(&bo->link);
 	list_del_init(&bo->own_link);
 	WRITE_ONCE(own->nr, own->nr - 1);
-	WRITE_ONCE(cv->nr_quarantined, cv->nr_quarantined - 1);
+	WRITE_ONCE(cv->quarantine.nr, cv->quarantine.nr - 1);
 	accmem_carveout_unlock(cv);
 	accmem_bo_free(bo);
 	module_put(THIS_MODULE);
 }
 
-/* Result of one critical section of quarantine_lock. */
+/* Result of one critical section of quarantine.lock. */
 enum quarantine_scan {
 	QUARANTINE_END, /* the list is empty, or the caller is being killed */
 	QUARANTINE_PART, /* some pages were freed; the buffer object is still first */
@@ -89,16 +91,14 @@ static enum quarantine_scan quarantine_check(struct accmem_carveout *cv,
 					     struct accmem_account *account,
 					     bool unmap)
 {
-	const struct accmem_backing_ops *ops = cv->ops;
 	struct accmem_bo *bo = quarantine_next(cv, account);
 
-	lockdep_assert_held(&cv->quarantine_lock);
+	lockdep_assert_held(&cv->quarantine.lock);
 	if (!bo)
 		return QUARANTINE_END;
 	if (accmem_bo_release_pages(bo, unmap))
 		return QUARANTINE_PART;
-	if (unmap || ops->release_pages ? ops->unmap_and_check(bo) :
-					     ops->check_idle(bo))
+	if (cv->ops->is_idle(bo, unmap ? ACCMEM_IDLE_UNMAP : ACCMEM_IDLE_COUNT))
 		quarantine_free(cv, bo);
 	else
 		quarantine_requeue(cv, bo, account);
@@ -111,11 +111,11 @@ static enum quarantine_scan quarantine_one(struct accmem_carveout *cv,
 {
 	enum quarantine_scan ret;
 
-	if (mutex_lock_killable(&cv->quarantine_lock))
+	if (mutex_lock_killable(&cv->quarantine.lock))
 		return QUARANTINE_END;
-	cv->quarantine_pass = pass;
+	cv->quarantine.pass = pass;
 	ret = quarantine_check(cv, account, unmap);
-	mutex_unlock(&cv->quarantine_lock);
+	mutex_unlock(&cv->quarantine.lock);
 	cond_resched();
 	return ret;
 }
@@ -146,17 +146,17 @@ static void quarantine_pass(struct accmem_carveout *cv,
 /**
  * accmem_quarantine_scan() - check quarantined memory for a bounded time
  * @cv: the carveout
- * @most: largest number of critical sections of quarantine_lock
+ * @most: largest number of critical sections of quarantine.lock
  *
  * A critical section checks one buffer object, or frees some pages of a buffer object
  * that has many. The next scan continues with the buffer objects that were not checked.
  *
- * Context: Process context. Takes and releases quarantine_lock. May sleep.
+ * Context: Process context. Takes and releases quarantine.lock. May sleep.
  */
 void accmem_quarantine_scan(struct accmem_carveout *cv, unsigned int most)
 {
 	quarantine_pass(cv, NULL, false,
-			min(most, READ_ONCE(cv->nr_quarantined)), most);
+			min(most, READ_ONCE(cv->quarantine.nr)), most);
 }
 
 /**
@@ -167,12 +167,12 @@ void accmem_quarantine_scan(struct accmem_carveout *cv, unsigned int most)
  * Unlike accmem_quarantine_scan(), the function frees all pages that can be freed of
  * each buffer object that it checks.
  *
- * Context: Process context. Takes and releases quarantine_lock. May sleep.
+ * Context: Process context. Takes and releases quarantine.lock. May sleep.
  */
 void accmem_quarantine_scan_unbounded(struct accmem_carveout *cv, unsigned int most)
 {
 	quarantine_pass(cv, NULL, false,
-			min(most, READ_ONCE(cv->nr_quarantined)), UINT_MAX);
+			min(most, READ_ONCE(cv->quarantine.nr)), UINT_MAX);
 }
 
 /**
@@ -182,7 +182,7 @@ void accmem_quarantine_scan_unbounded(struct accmem_carveout *cv, unsigned int m
  *
  * The function uses the check with unmapping.
  *
- * Context: Process context. Takes and releases quarantine_lock. May sleep.
+ * Context: Process context. Takes and releases quarantine.lock. May sleep.
  */
 void accmem_quarantine_scan_account(struct accmem_carveout *cv,
 				    struct accmem_account *account)
@@ -197,7 +197,7 @@ void accmem_quarantine_scan_account(struct accmem_carveout *cv,
  *
  * The function unmaps neighbours in the same folio whose mappings hide the answer.
  *
- * Context: Process context. Takes and releases quarantine_lock in a carveout whose
+ * Context: Process context. Takes and releases quarantine.lock in a carveout whose
  * memory can be dirty, else accmem_bo.lock. May sleep.
  * Return: true if only the driver has references to the pages; false if another
  * reference exists, or if the caller is being killed.
@@ -207,39 +207,39 @@ bool accmem_quarantine_is_idle(struct accmem_bo *bo)
 	struct accmem_carveout *cv = bo->cv;
 	bool idle;
 
-	if (!cv->ops->check_unpinned)
+	if (!cv->ops->is_idle)
 		return true;
 	/* Without cv->chunks no pass stores results, and the check needs no own pass. */
 	if (!cv->chunks)
-		return cv->ops->check_unpinned(bo);
-	if (mutex_lock_killable(&cv->quarantine_lock))
+		return cv->ops->is_idle(bo, ACCMEM_IDLE_IN_USE);
+	if (mutex_lock_killable(&cv->quarantine.lock))
 		return false;
-	cv->quarantine_pass = quarantine_next_pass();
-	idle = cv->ops->check_unpinned(bo);
-	mutex_unlock(&cv->quarantine_lock);
+	cv->quarantine.pass = quarantine_next_pass();
+	idle = cv->ops->is_idle(bo, ACCMEM_IDLE_IN_USE);
+	mutex_unlock(&cv->quarantine.lock);
 	return idle;
 }
 
 static void quarantine_work(struct work_struct *work)
 {
 	struct accmem_carveout *cv = container_of(work, struct accmem_carveout,
-						  quarantine_work.work);
+						  quarantine.work.work);
 	unsigned long delay = 0;
 
 	/* After some delay, unmap the neighbours that may hide the answer. */
 	quarantine_pass(cv, NULL,
-			READ_ONCE(cv->quarantine_delay) >
+			READ_ONCE(cv->quarantine.delay) >
 				QUARANTINE_DELAY_UNMAP,
-			READ_ONCE(cv->nr_quarantined), UINT_MAX);
+			READ_ONCE(cv->quarantine.nr), UINT_MAX);
 	accmem_carveout_lock(cv);
-	if (cv->nr_quarantined) {
-		delay = cv->quarantine_delay;
-		WRITE_ONCE(cv->quarantine_delay,
+	if (cv->quarantine.nr) {
+		delay = cv->quarantine.delay;
+		WRITE_ONCE(cv->quarantine.delay,
 			   min(2 * delay, QUARANTINE_DELAY_MAX));
 	}
 	accmem_carveout_unlock(cv);
 	if (delay)
-		queue_delayed_work(accmem_wq, &cv->quarantine_work, delay);
+		queue_delayed_work(accmem_wq, &cv->quarantine.work, delay);
 }
 
 /**
@@ -248,8 +248,8 @@ static void quarantine_work(struct work_struct *work)
  */
 void accmem_quarantine_init(struct accmem_carveout *cv)
 {
-	mutex_init(&cv->quarantine_lock);
-	INIT_DELAYED_WORK(&cv->quarantine_work, quarantine_work);
+	mutex_init(&cv->quarantine.lock);
+	INIT_DELAYED_WORK(&cv->quarantine.work, quarantine_work);
 }
 
 /**
@@ -260,6 +260,6 @@ void accmem_quarantine_init(struct accmem_carveout *cv)
  */
 void accmem_quarantine_stop(struct accmem_carveout *cv)
 {
-	cancel_delayed_work_sync(&cv->quarantine_work);
-	mutex_destroy(&cv->quarantine_lock);
+	cancel_delayed_work_sync(&cv->quarantine.work);
+	mutex_destroy(&cv->quarantine.lock);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Resizing: buffer objects that grow, shrink, move or are copied.
+ * Resizing: buffer objects that grow, shrink or move.
  *
  * Grow: if the memory directly behind the buffer object is free, accmem_bo_extend()
  * adds it. Otherwise the caller allocates a second buffer object, and
@@ -31,10 +31,8 @@
 #include "memory/bo.h"
 #include "memory/quarantine.h"
 #include "memory/resize.h"
+#include "types/backing_types.h"
 
-#define RESIZE_CHUNK \
-	((u64)SZ_2M) /* bytes between two checks for a fatal signal */
-#define RESIZE_BUFFER ((u64)SZ_64K)
 #define RESIZE_PATIENCE \
 	msecs_to_jiffies(30) /* until a reference counts as a pin */
 
@@ -220,9 +218,9 @@ static void resize_drop_rest(struct accmem_bo *rest)
  * @rest: an empty buffer object of the same account, for the memory beyond @size
  * @size: smallest size of @bo after the split in bytes, not 0
  *
- * On success the caller calls accmem_bo_split(), and then accmem_bo_split_end() or
+ * On success the caller calls accmem_bo_split(), and then accmem_bo_split_finish() or
  * accmem_bo_split_abort(). The caller holds accmem_bo.lock from this call to
- * accmem_bo_split_end(), so that no fault adds a page.
+ * accmem_bo_split(), so that no fault adds a page.
  *
  * Context: Process context. The caller holds accmem_bo.lock of @bo. May sleep.
  * Return: 0; -ENODATA if no memory can be freed; -ENOMEM.
@@ -297,19 +295,6 @@ void accmem_bo_split_abort(struct accmem_bo *rest)
 	resize_drop_rest(rest);
 }
 
-/**
- * accmem_bo_split_end() - remove the split-off pages from the buffer object
- * @bo: the buffer object, after accmem_bo_split()
- *
- * Context: Process context. The caller holds accmem_bo.lock of @bo. May sleep.
- */
-void accmem_bo_split_end(struct accmem_bo *bo)
-{
-	lockdep_assert_held(&bo->lock);
-	if (bo->cv->ops->trim)
-		bo->cv->ops->trim(bo);
-}
-
 static void resize_unmap(struct accmem_bo *bo, u64 offset, u64 size)
 {
 	struct file *file = READ_ONCE(bo->account->file);
@@ -321,17 +306,16 @@ static void resize_unmap(struct accmem_bo *bo, u64 offset, u64 size)
 
 /**
  * accmem_bo_split_finish() - unmap and free the split-off memory
- * @bo: the buffer object, after accmem_bo_split_end()
+ * @bo: the buffer object, after accmem_bo_split()
  * @rest: the second buffer object; the function frees or quarantines it
  *
  * Context: Process context. The caller does not hold accmem_bo.lock. May sleep.
  */
 void accmem_bo_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 {
-	if (rest->mapped) {
-		bo->cv->ops->sync_faults(rest);
+	bo->cv->ops->split_finish(bo, rest);
+	if (rest->mapped)
 		resize_unmap(bo, bo->size, rest->size);
-	}
 	accmem_bo_detach(rest);
 }
 
@@ -365,7 +349,7 @@ bool accmem_bo_is_pinned(struct accmem_bo *bo)
 {
 	bool pinned;
 
-	if (!accmem_bo_was_mapped(bo) || !bo->cv->ops->check_idle)
+	if (!accmem_bo_was_mapped(bo) || !bo->cv->ops->is_idle)
 		return false;
 	atomic_inc(&bo->pin_checks);
 	pinned = resize_check_pins(bo);
@@ -390,87 +374,4 @@ void accmem_bo_wait_pin_check(struct accmem_bo *bo)
 		wait_var_event_timeout(&bo->pin_checks,
 				       !atomic_read(&bo->pin_checks),
 				       2 * RESIZE_PATIENCE);
-}
-
-/* Copy through a buffer of the kernel, with the access operation of both backings. */
-static int resize_copy_through(struct accmem_bo *to, u64 to_offset,
-			       struct accmem_bo *from, u64 from_offset,
-			       u64 size)
-{
-	void *bytes = kvmalloc(RESIZE_BUFFER, GFP_KERNEL);
-	u64 done, part;
-	int err = 0;
-
-	if (!bytes)
-		return -ENOMEM;
-	for (done = 0; done < size && !err; done += part) {
-		part = min(size - done, RESIZE_BUFFER);
-		err = from->cv->ops->access(from, from_offset + done, bytes,
-					    part, false);
-		if (!err)
-			err = to->cv->ops->access(to, to_offset + done, bytes,
-						  part, true);
-	}
-	kvfree(bytes);
-	return err;
-}
-
-/**
- * accmem_bo_copy() - copy bytes from one buffer object to another
- * @to: the destination, of the same account as @from
- * @to_offset: offset in @to, in bytes
- * @from: the source
- * @from_offset: offset in @from, in bytes
- * @size: bytes to copy
- *
- * Context: Process context. May sleep.
- * Return: 0; -ENOMEM, -EINTR.
- */
-int accmem_bo_copy(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
-		   u64 from_offset, u64 size)
-{
-	const struct accmem_backing_ops *ops = to->cv->ops;
-	bool directly = ops->copy && from->cv->ops == ops;
-	u64 done, part;
-	int err;
-
-	for (done = 0; done < size; done += part) {
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		part = min(size - done, RESIZE_CHUNK);
-		err = directly ? ops->copy(to, to_offset + done, from,
-					   from_offset + done, part) :
-				 resize_copy_through(to, to_offset + done, from,
-						     from_offset + done, part);
-		if (err)
-			return err;
-		cond_resched();
-	}
-	return 0;
-}
-
-/**
- * accmem_bo_clear() - zero a part of a buffer object that is in use
- * @bo: the buffer object
- * @offset: offset in @bo, in bytes
- * @size: bytes to zero
- *
- * Context: Process context. May sleep.
- * Return: 0; -ENOMEM, -EINTR.
- */
-int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size)
-{
-	u64 done, part;
-	int err;
-
-	for (done = 0; done < size; done += part) {
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		part = min(size - done, RESIZE_CHUNK);
-		err = bo->cv->ops->clear_range(bo, offset + done, part);
-		if (err)
-			return err;
-		cond_resched();
-	}
-	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Resizing: buffer objects that grow, shrink, move or are copied.
+ * Resizing: buffer objects that grow, shrink or move.
  *
  * REALLOC grows a buffer object with accmem_bo_join() or accmem_bo_swap_runs(), and
  * shrinks it with the functions accmem_bo_split_*(), in the order in which they are
@@ -22,12 +22,8 @@ int accmem_bo_split_prepare(struct accmem_bo *bo, struct accmem_bo *rest,
 			    u64 size);
 bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest);
 void accmem_bo_split_abort(struct accmem_bo *rest);
-void accmem_bo_split_end(struct accmem_bo *bo);
 void accmem_bo_split_finish(struct accmem_bo *bo, struct accmem_bo *rest);
 bool accmem_bo_is_pinned(struct accmem_bo *bo);
 void accmem_bo_wait_pin_check(struct accmem_bo *bo);
-int accmem_bo_copy(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
-		   u64 from_offset, u64 size);
-int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size);
 
 #endif /* ACCMEM_MEMORY_RESIZE_H */

@@ -32,6 +32,7 @@
 #include "memory/bo.h"
 #include "memory/shared.h"
 #include "trace/trace.h"
+#include "types/backing_types.h"
 
 /* Wait for references of faults that were preempted, before a page counts as pinned. */
 #define SHARED_CHECK_MS 100u
@@ -81,10 +82,7 @@ static int shared_copy_to_device(struct accmem_bo *bo, unsigned int piece)
 	for (offset = piece * ACCMEM_FOLIO; offset < end && !err;
 	     offset += size) {
 		address = shared_kernel_address(bo, offset, end, false, &size);
-		if (address)
-			err = ops->access(bo, offset, address, size, true);
-		else
-			err = ops->clear_range(bo, offset, size);
+		err = ops->access(bo, offset, address, size, true);
 		cond_resched();
 	}
 	return err;

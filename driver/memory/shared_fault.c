@@ -14,6 +14,7 @@
 
 #include "internal.h"
 #include "memory/shared.h"
+#include "types/backing_types.h"
 
 static u64 shared_fault_offset(const struct accmem_bo *bo,
 			       const struct vm_fault *vmf)

@@ -62,13 +62,13 @@ struct accmem_user {
 };
 
 /**
- * struct accmem_quarantine - quarantined memory of an account in one carveout
+ * struct accmem_account_quarantine - quarantined memory of an account in one carveout
  * @memory: quarantined buffer objects, the least recently checked first
  * @nr: number of entries in @memory
  *
  * Guarded by the carveout's lock.
  */
-struct accmem_quarantine {
+struct accmem_account_quarantine {
 	struct list_head memory;
 	unsigned int nr;
 };
@@ -126,7 +126,7 @@ struct accmem_account {
 	unsigned int nr_starved;
 	atomic64_t overdue;
 	struct ratelimit_state overdue_limit;
-	struct accmem_quarantine quarantine[];
+	struct accmem_account_quarantine quarantine[];
 };
 
 #endif /* ACCMEM_ACCOUNT_TYPES_H */

@@ -88,7 +88,7 @@ struct accmem_shared {
  * @max_runs: number of entries allocated for @runs, or 0 if unknown
  * @run: the run, if the bo has a single run
  * @state: enum accmem_state; guarded by the carveout's lock
- * @link: link in accmem_carveout.quarantine, .pending or .overdue; guarded by the
+ * @link: link in accmem_carveout.quarantine.list, .pending or .overdue; guarded by the
  *	carveout's lock
  * @own_link: link in accmem_quarantine.memory; guarded by the carveout's lock
  * @pending: the free of the bo is pending, and @link is in accmem_carveout.pending or
@@ -108,7 +108,7 @@ struct accmem_shared {
  *	is split
  * @pages: pages by index (emulated)
  * @next_free_index: index in @pages at which the next release_pages() starts. Guarded
- *	by the mutex that its caller holds: quarantine_lock or accmem_due.lock.
+ *	by the mutex that its caller holds: quarantine.lock or accmem_due.lock.
  * @io: kernel mapping, of the same cache mode (phys without pages); guarded by @lock
  * @io_size: bytes that @io maps, from the start of the bo; less than @size if the
  *	rest is clean and has not been accessed. Guarded by @lock.

@@ -12,7 +12,7 @@
  * uses the page. When the last buffer of a page is freed, the page leaves the slab and
  * its bo is detached. The bo becomes free, or quarantined while pages are pinned.
  *
- * Locking: ctx->lock protects the slabs and the slab pages. quarantine_lock of the
+ * Locking: ctx->lock protects the slabs and the slab pages. quarantine.lock of the
  * carveout is taken without ctx->lock.
  */
 #include <linux/bitops.h>
@@ -23,6 +23,7 @@
 #include "core/carveout.h"
 #include "internal.h"
 #include "memory/bo.h"
+#include "memory/contents.h"
 #include "memory/quarantine.h"
 #include "vm/context.h"
 #include "vm/slab.h"
@@ -515,14 +516,13 @@ static int slab_get_units(struct accmem_context *ctx,
 static int slab_prepare(struct accmem_buffer *buf)
 {
 	struct accmem_bo *bo = accmem_buffer_bo(buf);
-	const struct accmem_backing_ops *ops = bo->cv->ops;
 	int err = 0;
 
 	if (accmem_bo_was_mapped(bo))
-		err = ops->clear_range(bo, slab_offset_of(buf),
-				       buf->layout.footprint);
+		err = accmem_bo_clear(bo, slab_offset_of(buf),
+				      buf->layout.footprint);
 	if (!err && accmem_must_populate(bo->cv, buf->flags))
-		err = ops->populate(bo, 0);
+		err = accmem_bo_populate(bo, 0);
 	return err;
 }
 

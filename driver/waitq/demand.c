@@ -37,7 +37,7 @@ u64 accmem_demand_free_bytes(struct accmem_carveout *cv)
 	u64 free;
 
 	accmem_carveout_lock(cv);
-	free = accmem_buddy_free_bytes(&cv->buddy) + cv->clearing;
+	free = accmem_buddy_free_bytes(&cv->buddy) + cv->cleaner.bytes_held;
 	accmem_carveout_unlock(cv);
 	return free;
 }

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contents: zero, populate and copy the memory of buffer objects in use.
+ *
+ * Where the kernel has addresses of the memory, bytes are copied directly, else through
+ * a buffer, with the access operation of the backing. A long operation ends early when
+ * the caller is being killed.
+ *
+ * Locking: none here. The caller keeps the buffer objects from being shrunk.
+ */
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sizes.h>
+#include <linux/string.h>
+
+#include "memory/contents.h"
+#include "types/backing_types.h"
+#include "types/bo_types.h"
+
+#define CONTENTS_CHUNK \
+	((u64)SZ_2M) /* bytes between two checks for a fatal signal */
+#define CONTENTS_BUFFER ((u64)SZ_64K)
+
+/**
+ * accmem_bo_clear() - zero a part of a buffer object
+ * @bo: the buffer object
+ * @offset: offset in @bo, in bytes
+ * @size: bytes to zero
+ *
+ * Context: Process context. May sleep.
+ * Return: 0; -ENOMEM, -EINTR.
+ */
+int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size)
+{
+	u64 done, part;
+	int err;
+
+	for (done = 0; done < size; done += part) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		part = min(size - done, CONTENTS_CHUNK);
+		err = bo->cv->ops->access(bo, offset + done, NULL, part, true);
+		if (err)
+			return err;
+		cond_resched();
+	}
+	return 0;
+}
+
+/**
+ * accmem_bo_populate() - make the missing pages of a buffer object
+ * @bo: the buffer object, of host memory, or with ACCMEM_FEATURE_FIRST_TOUCH
+ * @offset: offset of the first page, in bytes
+ *
+ * Context: Process context. May sleep.
+ * Return: 0; -ENOMEM, -EINTR.
+ */
+int accmem_bo_populate(struct accmem_bo *bo, u64 offset)
+{
+	u64 part;
+
+	for (; offset < bo->size; offset += part) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (!bo->cv->ops->kernel_address(bo, offset, true, &part))
+			return -ENOMEM;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Copy between addresses of the kernel. A missing page of @from is zero, as in @to. */
+static int contents_copy_directly(struct accmem_bo *to, u64 to_offset,
+				  struct accmem_bo *from, u64 from_offset,
+				  u64 size)
+{
+	void *source, *target;
+	u64 part, room;
+
+	for (; size; size -= part, to_offset += part, from_offset += part) {
+		source = from->cv->ops->kernel_address(from, from_offset, false,
+						       &part);
+		part = min(part, size);
+		if (!source)
+			continue;
+		target =
+			to->cv->ops->kernel_address(to, to_offset, true, &room);
+		if (!target)
+			return -ENOMEM;
+		part = min(part, room);
+		memcpy(target, source, part);
+	}
+	return 0;
+}
+
+static int contents_copy_through_buffer(struct accmem_bo *to, u64 to_offset,
+					struct accmem_bo *from, u64 from_offset,
+					u64 size)
+{
+	void *bytes = kvmalloc(CONTENTS_BUFFER, GFP_KERNEL);
+	u64 done, part;
+	int err = 0;
+
+	if (!bytes)
+		return -ENOMEM;
+	for (done = 0; done < size && !err; done += part) {
+		part = min(size - done, CONTENTS_BUFFER);
+		err = from->cv->ops->access(from, from_offset + done, bytes,
+					    part, false);
+		if (!err)
+			err = to->cv->ops->access(to, to_offset + done, bytes,
+						  part, true);
+	}
+	kvfree(bytes);
+	return err;
+}
+
+/**
+ * accmem_bo_copy() - copy bytes from one buffer object to another
+ * @to: the destination, of the same account as @from; its bytes are zero
+ * @to_offset: offset in @to, in bytes
+ * @from: the source
+ * @from_offset: offset in @from, in bytes
+ * @size: bytes to copy
+ *
+ * Context: Process context. May sleep.
+ * Return: 0; -ENOMEM, -EINTR.
+ */
+int accmem_bo_copy(struct accmem_bo *to, u64 to_offset, struct accmem_bo *from,
+		   u64 from_offset, u64 size)
+{
+	bool directly = to->cv->ops->kernel_address &&
+			from->cv->ops->kernel_address;
+	u64 done, part;
+	int err;
+
+	for (done = 0; done < size; done += part) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		part = min(size - done, CONTENTS_CHUNK);
+		err = directly ?
+			      contents_copy_directly(to, to_offset + done, from,
+						     from_offset + done, part) :
+			      contents_copy_through_buffer(to, to_offset + done,
+							   from,
+							   from_offset + done,
+							   part);
+		if (err)
+			return err;
+		cond_resched();
+	}
+	return 0;
+}

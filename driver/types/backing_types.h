@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Operations of a backing.
+ *
+ * A backing supplies the memory of a carveout: accmem_emulated_create() and
+ * accmem_phys_create() set accmem_carveout.ops. The functions of memory/ call the
+ * operations; memory without page structures needs no more than those that are
+ * required.
+ */
+#ifndef ACCMEM_BACKING_TYPES_H
+#define ACCMEM_BACKING_TYPES_H
+
+#include <linux/mm_types.h>
+#include <linux/types.h>
+
+struct accmem_bo;
+struct accmem_carveout;
+struct accmem_run;
+struct vm_fault;
+
+/**
+ * enum accmem_idle_check - how accmem_backing_ops.is_idle() checks
+ * @ACCMEM_IDLE_COUNT: compare reference counts. The result may be false although the
+ *	pages are idle, never the opposite. Does not sleep for a bo of one page.
+ * @ACCMEM_IDLE_UNMAP: exact. Neighbours in the same folio, whose mappings hide the
+ *	answer, are unmapped. May sleep.
+ * @ACCMEM_IDLE_IN_USE: like ACCMEM_IDLE_UNMAP, for a bo that stays in use: its own
+ *	mappings are removed before the call, and faults may map the bo again.
+ */
+enum accmem_idle_check {
+	ACCMEM_IDLE_COUNT,
+	ACCMEM_IDLE_UNMAP,
+	ACCMEM_IDLE_IN_USE,
+};
+
+/**
+ * enum accmem_release - the pages that accmem_backing_ops.release() frees
+ * @ACCMEM_RELEASE_TO_PIN: some pages, up to the first that is pinned. Takes a bounded
+ *	time; the next call continues.
+ * @ACCMEM_RELEASE_UNPINNED: likewise, but pages that are pinned are skipped
+ * @ACCMEM_RELEASE_ALL: all that is left, and what init() has made; nothing is pinned
+ */
+enum accmem_release {
+	ACCMEM_RELEASE_TO_PIN,
+	ACCMEM_RELEASE_UNPINNED,
+	ACCMEM_RELEASE_ALL,
+};
+
+/**
+ * struct accmem_backing_ops - operations of the backing of a carveout
+ * @fault: handle a page fault in a mapping of a bo. Required.
+ * @access: read or write a part of a bo that is in use, as the device does. With @data
+ *	NULL the bytes are zeroed. Fails with -ENXIO beyond the end of the bo, and with
+ *	-ENOMEM. Required.
+ * @init: make a run of a bo ready: clear its memory and apply the cache mode. The run
+ *	is that of a new bo, or the run directly behind a bo that the bo is about to
+ *	get. Fails with -ENOMEM and -EINTR. Absent if there is nothing to make ready.
+ * @map: prepare a bo for mappings. Fails with -ENOMEM. Absent if there is nothing to
+ *	prepare.
+ * @kernel_address: return the kernel address of the byte at an offset of a bo that does
+ *	not shrink, and the number of bytes that are contiguous there. With @write the
+ *	caller will write: a missing page is made. The result is NULL if there is no
+ *	page. Required for ACCMEM_FEATURE_FIRST_TOUCH and for host memory; where it is
+ *	absent, copies go through @access.
+ * @is_idle: return true if only the driver refers to the pages of a bo. Absent if pages
+ *	cannot be pinned.
+ * @release: free pages of a bo that is no longer in use; return true if there are pages
+ *	left to check. Allocates no memory. Absent if there is nothing to free.
+ * @shrink_floor: return the number of bytes that a bo keeps when it shrinks to a size,
+ *	and that it has at least when it grows to this size again. Does not sleep.
+ *	Absent if that is the size.
+ * @split: the backing's part of accmem_bo_split_prepare(). The caller holds
+ *	accmem_bo.lock. Fails with -ENOMEM. Absent if there is nothing to do.
+ * @split_finish: remove the pages of @rest from the bo that was split, and wait for
+ *	faults that may map them, if @rest was mapped. Required.
+ * @clear: clear a free chunk that the cleaner has. Fails with -ENOMEM. Absent if free
+ *	memory is always clean.
+ * @destroy: free the resources of the carveout, also after a failed creation. Absent if
+ *	there are none.
+ *
+ * The operations may sleep, but for those that say that they do not.
+ */
+struct accmem_backing_ops {
+	vm_fault_t (*fault)(struct accmem_bo *bo, struct vm_fault *vmf);
+	int (*access)(struct accmem_bo *bo, u64 offset, void *data, u64 size,
+		      bool write);
+	int (*init)(struct accmem_bo *bo, const struct accmem_run *run);
+	int (*map)(struct accmem_bo *bo);
+	void *(*kernel_address)(struct accmem_bo *bo, u64 offset, bool write,
+				u64 *size);
+	bool (*is_idle)(struct accmem_bo *bo, enum accmem_idle_check check);
+	bool (*release)(struct accmem_bo *bo, enum accmem_release which);
+	u64 (*shrink_floor)(struct accmem_bo *bo, u64 size);
+	int (*split)(struct accmem_bo *bo, struct accmem_bo *rest);
+	void (*split_finish)(struct accmem_bo *bo, struct accmem_bo *rest);
+	int (*clear)(struct accmem_carveout *cv, u64 offset, u64 size);
+	void (*destroy)(struct accmem_carveout *cv);
+};
+
+#endif /* ACCMEM_BACKING_TYPES_H */
