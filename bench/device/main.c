@@ -14,8 +14,8 @@
  *					no module is loaded; the range is
  *					reserved; lib/ needs BYTES
  *
- * waits also runs on two processors (run-device waits-smp). Figures are lines `bench=NAME UNIT=VALUE`, goals lines `goal=NAME value=X
- * limit=Y result=met|short|skipped`.
+ * waits also runs on two processors (run-device waits-smp). Figures are lines `bench=NAME
+ * UNIT=VALUE`, goals are lines `goal=NAME value=X limit=Y result=met|short|skipped`.
  */
 #include <errno.h>
 #include <linux/kernel.h>

@@ -35,7 +35,7 @@ struct heap {
 	u64 owner;
 	struct accmem_slab slab;
 	struct accmem_run *runs; /* run of each id; size 0 if the id has none */
-	struct slab_page **slab_pages; /* slab page of each id that is a small block */
+	struct slab_page **slab_pages; /* page of each small block */
 	bool exact; /* sizes are not rounded up to a granule: there are small blocks */
 	bool placement; /* print where each allocation is placed */
 };
