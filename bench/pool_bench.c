@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a pair of an allocation and its release costs on a trace. Built with POOL it
- * asks a pool of libaccmem, otherwise malloc(), whosever that is.
+ * Cost of a pair of an allocation and its release on a trace. Built with POOL, the
+ * program allocates from a pool of libaccmem, otherwise by malloc() of the library that
+ * it is linked with. It prints a number.
  *
  *   pool_bench pairs TRACE ROUNDS          nanoseconds a pair, of the fastest round
- *   pool_bench threads TRACE ROUNDS N      the same of N threads with the trace each
+ *   pool_bench threads TRACE ROUNDS N      the same, N threads with the trace each
  *   pool_bench calls TRACE                 calls of the kernel a pair
  *   pool_bench reserved TRACE              bytes reserved over peak live
  *   pool_bench first                       milliseconds to the first allocation
  *   pool_bench grow                        bytes copied in 1,000 steps of 64 KiB
  *
- * The last four are of a pool. It prints a number.
+ * The last four commands need POOL.
  */
 #include <err.h>
 #include <inttypes.h>
@@ -28,7 +29,7 @@
 #endif
 
 #define MAX_THREADS 16
-#define ROUND_NS 1e8 /* of threads, many slices of a scheduler */
+#define ROUND_NS 1e8 /* round of threads; many time slices of the scheduler */
 
 struct event {
 	uint32_t id;
@@ -121,7 +122,7 @@ static void replay(void **pointers)
 	}
 }
 
-/* What a trace leaves is not part of it. */
+/* Release the allocations that the trace does not release. */
 static void clear(void **pointers)
 {
 	uint32_t i;
@@ -171,10 +172,10 @@ static pthread_barrier_t barrier;
 
 /**
  * struct worker - a thread that replays the trace
- * @rounds: how often it does so until ROUND_NS have passed
- * @replays: of the last round
- * @begin: of it, in nanoseconds
- * @end: of it
+ * @rounds: number of rounds; a round replays the trace until ROUND_NS have passed
+ * @replays: number of replays in the last round
+ * @begin: begin of the last round in nanoseconds
+ * @end: end of the last round in nanoseconds
  */
 struct worker {
 	unsigned int rounds;
@@ -205,7 +206,7 @@ static void *replay_in_thread(void *argument)
 	return NULL;
 }
 
-/* Nanoseconds a replay, from when the first begins to when the last is through. */
+/* Return the ns of a replay, from the begin of the first thread to the end of the last. */
 static double time_of_replay(const struct worker *workers, unsigned int count)
 {
 	double begin = workers->begin, end = workers->end;
@@ -222,9 +223,9 @@ static double time_of_replay(const struct worker *workers, unsigned int count)
 }
 
 /*
- * The time of the fastest round, by the pairs of all threads. A round ends by the
- * clock and not by its work: else the last thread's end, when processors idle, is
- * more of a round the faster the allocator is.
+ * Print the time of the fastest round divided by the pairs of all threads. A round ends
+ * by the clock, and not after a number of replays: near the end of a round processors
+ * are idle, and this time would be a larger part of the round of a faster allocator.
  */
 static void bench_threads(unsigned int rounds, unsigned int count)
 {
@@ -261,7 +262,7 @@ static struct accmem_pool_stats stats_of_pool(void)
 	return stats;
 }
 
-/* The first replay grows the pool: the second is what a program sees. */
+/* The first replay grows the pool. The second replay is measured. */
 static void bench_calls(void)
 {
 	void **pointers = new_pointers();

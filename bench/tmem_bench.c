@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the Tensor Memory arbiter costs, against floors of the same boot.
+ * Costs of the Tensor Memory arbiter, compared with floors of the same boot.
  *
- *   tmem_bench calls      where time counts instructions (tools/vm --icount):
- *			   alloc + dealloc against two null ioctls on the same
- *			   file, a hand-off against a futex's, a queued alloc and
- *			   its completion against alloc + dealloc, a look at the
- *			   map page
+ *   tmem_bench calls      time counts instructions (tools/vm --icount):
+ *			   alloc + dealloc over two null ioctls on the same file,
+ *			   a turn by the arbiter over a turn by a futex, a queued
+ *			   alloc and its completion over alloc + dealloc, and a
+ *			   read of the map page
  *   tmem_bench sharing    16 CTAs on one SM, with the arbiter's waits and with
  *			   polling, and one large request among small ones
  *
@@ -73,7 +73,7 @@ static struct tcgen05_cta *launch(uint32_t sm)
 	return cta;
 }
 
-/* a counter of this context; exits when there is none */
+/* Return a counter of this context; exit if there is none. */
 static unsigned long long counter(const char *name)
 {
 	unsigned long long count = 0;
@@ -134,10 +134,9 @@ static double alloc_dealloc(struct tcgen05_cta *cta)
 }
 
 /*
- * Two threads that take turns: a turn is passed, and the next one waited for.
- * There are three SMs. Who has the turn holds two of them; giving back the one
- * held for longer passes the turn, and the one that the other holds besides is
- * what to wait for.
+ * Two threads that take turns, on three SMs. The thread with the turn has all columns of
+ * two SMs, the other thread those of the third. To pass the turn, a thread deallocates the
+ * columns that it has had for longer. It then waits for the columns of the third SM.
  */
 struct player {
 	struct tcgen05_cta *cta[3];
@@ -191,7 +190,7 @@ static void *take_futex_turns(void *argument)
 	return NULL;
 }
 
-/* instructions from one turn to the next */
+/* Return the instructions from one turn to the next. */
 static double play(void *(*turns)(void *))
 {
 	uint32_t words[2][32] = {};
@@ -221,7 +220,7 @@ static double play(void *(*turns)(void *))
 	return (double)start / (2 * ROUNDS);
 }
 
-/* --- queued calls: many CTAs in one thread, which count in one eventfd */
+/* --- queued calls: one thread runs many CTAs, whose completions one eventfd counts */
 
 static struct tcgen05_cta *many[MANY];
 static int many_done;
@@ -258,7 +257,7 @@ static uint32_t next_address(struct tcgen05_cta *cta)
 	return done.address;
 }
 
-/* all are granted as they come: a queued alloc and its completion */
+/* Measure a queued alloc and its completion. Each alloc is granted at once. */
 static double queued_at_once(void)
 {
 	static uint32_t at[MANY];
@@ -278,7 +277,10 @@ static double queued_at_once(void)
 	return (double)took / MANY;
 }
 
-/* each waits for the one before; its dealloc, and a look at the counter, too */
+/*
+ * Measure a queued alloc, its completion, a read of the eventfd and the dealloc. Each
+ * alloc waits for the dealloc of the CTA before.
+ */
 static double queued_in_line(void)
 {
 	uint64_t start = now();
@@ -296,7 +298,7 @@ static double queued_in_line(void)
 	return (double)(now() - start) / MANY;
 }
 
-/* the same, with epoll in place of the counter */
+/* Measure the same with epoll instead of the eventfd. */
 static double queued_in_epoll(void)
 {
 	struct epoll_event event = { .events = EPOLLIN };
@@ -317,7 +319,7 @@ static double queued_in_epoll(void)
 		check(epoll_wait(epoll, &event, 1, -1) != 1, "epoll");
 		cta = event.data.ptr;
 		check(tcgen05_dealloc(cta, next_address(cta), 512), "dealloc");
-		/* it would be told that it could allocate */
+		/* otherwise epoll would report that the CTA can allocate */
 		check(epoll_ctl(epoll, EPOLL_CTL_DEL, tcgen05_fd(cta), NULL),
 		      "epoll");
 	}
@@ -378,7 +380,7 @@ static double look(const struct accmem_tmem_map *map)
 	for (i = 0; i < 10 * ROUNDS; i++) {
 		uint32_t column = i % 512;
 
-		/* the compiler knows neither what comes in nor what comes out */
+		/* the compiler knows neither the value of column nor the use of sum */
 		__asm__ volatile("" : "+r"(column));
 		sum = map ? tcgen05_owner(map, column) : column;
 		__asm__ volatile("" : : "r"(sum));
@@ -421,7 +423,7 @@ static void bench_calls(void)
 	struct tcgen05_cta *a = launch(0);
 	double null, pair, mapped;
 
-	/* once for the caches of the kernel and of the emulator */
+	/* the first calls fill the caches of the kernel and of the emulator */
 	null_ioctls(tcgen05_fd(a));
 	alloc_dealloc(a);
 	null = null_ioctls(tcgen05_fd(a));
@@ -442,7 +444,7 @@ static void bench_calls(void)
 
 static atomic_bool stop, polling;
 static atomic_ullong served, served_large;
-static uint64_t longest; /* wait of the large one, in ns */
+static uint64_t longest; /* longest wait of the large request, in ns */
 
 static int get(struct tcgen05_cta *cta, uint32_t *at, uint32_t columns)
 {
@@ -456,7 +458,7 @@ static int get(struct tcgen05_cta *cta, uint32_t *at, uint32_t columns)
 	return ret;
 }
 
-/* the accelerator works on the columns; the CPU does not */
+/* The accelerator uses the columns; the CPU sleeps. */
 static void use(void)
 {
 	usleep(USE_US);
@@ -521,7 +523,7 @@ static double cpu_seconds(void)
 	       usage.ru_stime.tv_sec + usage.ru_stime.tv_usec / 1e6;
 }
 
-/* CPU seconds */
+/* Run the CTAs for SHARING_MS. Return the CPU seconds. */
 static double run(bool poll, void *(*first)(void *), void *(*others)(void *))
 {
 	struct tcgen05_cta *cta[CTAS];

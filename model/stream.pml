@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Streams and the frees that wait for them: a context with two streams, whose
- * threads free MEMS buffers and allocate on the streams; a process that was given
- * the streams' files and does the work; two fences of another driver; another
- * tenant (TENANT), who gets whatever is free.
+ * Model of streams and of the frees that wait for them. The owner is a context with two
+ * streams; its threads free MEMS buffers and allocate on the streams. A worker process has
+ * the files of the streams, and signals positions. There are two fences of another driver,
+ * and another tenant (TENANT), which allocates free memory. A gate is a dependency: a
+ * position of a stream or a fence.
  *
- * A step under one of the driver's spinlocks is one atomic step here, and so is
- * what is nobody else's business meanwhile. Threads make CALLS calls each, the
- * worker makes OPS, and then they have gone, whatever is pending. The owner's files
- * are closed, the context's first or (DEATH) in any order. Fences signal at any
- * moment and in any order. A reset of the other driver is that it signals all that
- * it has at once, with an error. Without IMPORTS there are no fences.
+ * A step under one of the driver's spinlocks is one atomic step, and so is a step that no
+ * other process can see. Threads make CALLS calls each, the worker makes OPS calls, and
+ * then they end, also if frees are pending. The owner's files are closed, the context's
+ * file first or (DEATH) in any order. Fences signal at any time and in any order. In a
+ * reset, the other driver signals all its fences at once, with an error. Without IMPORTS
+ * there are no fences.
  *
- * With WAITS there are no buffers: a thread waits for a position (1), with signals
- * that interrupt it, or (2) one sleeps in poll() and one asks with NONBLOCK.
+ * With WAITS there are no buffers. WAITS=1: a thread waits for a position, and signals
+ * interrupt it. WAITS=2: a process sleeps in poll(), and another calls WAIT with NONBLOCK.
  *
- * What is due is told from what was asked for and what happened, not from the
- * driver's own counts. What is checked:
+ * The model records the dependencies of each free and the events of streams and fences
+ * itself, apart from the counts of the driver. It checks with these records:
  *
- * - memory is free, or another stream's, only when every position and fence that it
- *   was freed at has come: reached, or cancelled after what was claimed;
- * - in the end, when all fences have signalled, every buffer is free, every export
- *   has signalled and every reference is gone: no free is lost, none done twice;
- * - what is overdue stays what it is;
- * - ALLOC tells the position of the free before;
- * - an ALLOC that fails has seen all that was due when it began to look;
- * - WAIT ends with 0 for what is reached, with ECANCELED for userspace's
- *   positions of an ended stream and for no other, after all that are claimed, and
- *   nobody sleeps for ever.
+ * - memory becomes free, or is reused by another stream, only when all dependencies of its
+ *   free have signalled: a position is reached, or cancelled after the claimed positions;
+ * - at the end, when all fences have signalled, every buffer is free, every exported fence
+ *   has signalled and no reference is left: no free is lost or finished twice;
+ * - overdue memory is not freed before its dependencies have signalled;
+ * - ALLOC on a stream returns the position of the free whose memory it reuses;
+ * - an ALLOC that fails has finished all frees that were due when it began;
+ * - WAIT returns 0 if the position is reached; it returns ECANCELED only for positions of
+ *   userspace of an ended stream, after all claimed positions; and no call sleeps without
+ *   end.
  */
 #ifndef MEMS
 #define MEMS 2
@@ -48,7 +49,7 @@
 #define WAITS 0
 #endif
 #ifndef IMPORTS
-#define IMPORTS 1 /* 2: of stream 0, and nothing else */
+#define IMPORTS 1 /* 2: imports into stream 0, and no other call of the worker */
 #endif
 #ifndef DEATH
 #define DEATH 0
@@ -62,10 +63,10 @@
 
 #define STREAMS 2
 #define FENCES 2
-#define CLAIMS 2 /* imports of a stream, at most */
-#define LAST 2 /* position */
+#define CLAIMS 2 /* maximum of the imports of a stream */
+#define LAST 2 /* last position */
 
-/* a gate: open, a stream's position, or a fence */
+/* a gate: none (signalled), the position of a stream, or a fence */
 #define OPEN 0
 #define OF_STREAM(s) (1 + (s))
 #define OF_FENCE(f) (1 + STREAMS + (f))
@@ -81,9 +82,9 @@
 	(reached[s] >= (p) || (ended[s] && (BUG == 3 || !HAS_STEPS(s))))
 
 /*
- * Where a buffer is: it has a name; a call has it in hand; in a stream's tree; in
- * a fence's callbacks; in a list of due ones, a call's own or the carveout's; its
- * memory is free, or another tenant's.
+ * Place of a buffer: published; in the hand of a call; in the tree of a stream; in the
+ * callbacks of a fence; in a call's list of due frees; in the device's list of due frees;
+ * its memory is free; its memory belongs to the other tenant.
  */
 mtype:place = { NAMED, IN_HAND, IN_TREE, IN_FENCE, IN_LIST, DUE, FREE, TAKEN };
 mtype:state = { LIVE, PENDING, OVERDUE, NONE };
@@ -93,43 +94,43 @@ mtype:result = { OK, EAGAIN, ECANCELED, EINTR };
 mtype:place place[MEMS] = (WAITS -> FREE : NAMED);
 mtype:state state[MEMS] = (WAITS -> NONE : LIVE);
 byte gate[MEMS], position[MEMS], gate2[MEMS], position2[MEMS];
-byte list[MEMS]; /* whose */
+byte list[MEMS]; /* process whose list has the buffer */
 
 /* streams */
 byte reached[STREAMS], claimed[STREAMS], files[STREAMS], inside[STREAMS];
 bool ended[STREAMS], work[STREAMS];
-byte claims[STREAMS], taken[STREAMS]; /* steps: those imported, those done with */
+byte claims[STREAMS], taken[STREAMS]; /* steps that were imported, and steps that are complete */
 byte step_position[CLAIMS * STREAMS], step_fence[CLAIMS * STREAMS];
 bool step_waits[CLAIMS * STREAMS], step_done[CLAIMS * STREAMS];
 byte exported[STREAMS];
-bool told[STREAMS]; /* the export has signalled */
+bool told[STREAMS]; /* the exported fence has signalled */
 
-/* fences, the carveout's list, the context */
+/* fences, the device's list of due frees, the context */
 bool signalled[FENCES], failed[FENCES], error[STREAMS];
 bool due_lock;
-byte refs = 1; /* of the context: its file, streams' files, frees that wait */
+byte refs = 1; /* references to the context: files, and pending frees */
 bool closed, gone;
 
-/* what was asked for and what happened */
+/* records of the model: dependencies of frees, and events */
 byte promised[MEMS * STREAMS];
 bool after[MEMS * FENCES], owed[MEMS];
 byte by_user[STREAMS];
 bool over[STREAMS];
 
-byte threads, running, busy; /* of the owner; others that end; workers at work */
+byte threads, running, busy; /* owner's threads; other processes; busy work items */
 bool may_close;
 
-/* sleepers: of WAIT, and of poll() */
+/* sleepers in WAIT and in poll() */
 bool in_queue[2], asleep[2], sleeps[2];
 byte wanted, polled = 1, asked_last = 1;
 
-/* scratch, in atomic steps only */
+/* temporary variables, used in atomic steps only */
 byte i, j;
 bool ok;
 
 /* --- what is due ---------------------------------------------------------- */
 
-/* of the first claims of s that are needed for p, has every fence signalled? */
+/* assert that the fences of all claims of s up to position p have signalled */
 inline assert_claims(s, p)
 {
 	j = 0;
@@ -142,7 +143,7 @@ inline assert_claims(s, p)
 		:: else -> j++
 		fi
 	od;
-	ok = j < claims[s]; /* it is a claimed one */
+	ok = j < claims[s]; /* p is a claimed position */
 	j = 0
 }
 
@@ -154,7 +155,7 @@ inline assert_come(s, p)
 	fi
 }
 
-/* all that m was freed at; but for stream own, if that is one */
+/* assert that all dependencies of m, except on stream own, have signalled */
 inline assert_due(m, own)
 {
 	i = 0;
@@ -192,7 +193,7 @@ inline put_context()
 	gone = !refs
 }
 
-/* the memory is anybody's from here on */
+/* free the memory: any context may allocate it */
 inline give(m)
 {
 	assert_due(m, STREAMS);
@@ -206,7 +207,7 @@ inline give(m)
 	position2[m] = 0
 }
 
-/* the last gate has opened */
+/* the last dependency has signalled */
 inline end_free(m)
 {
 	assert(place[m] == IN_HAND && (state[m] == PENDING || state[m] == OVERDUE));
@@ -214,7 +215,7 @@ inline end_free(m)
 	put_context()
 }
 
-/* under the context's lock: waits says whether m has to */
+/* add a dependency, under the context's lock; waits: the free is pending */
 inline add_gate(m, g, p)
 {
 	assert(place[m] == IN_HAND && state[m] == LIVE);
@@ -244,7 +245,7 @@ inline add_gate(m, g, p)
 	fi
 }
 
-/* the first gate has opened: what comes next */
+/* the first dependency has signalled: go on to the next */
 inline next_gate(m)
 {
 	gate[m] = (BUG == 13 -> OPEN : gate2[m]);
@@ -253,7 +254,7 @@ inline next_gate(m)
 	position2[m] = 0
 }
 
-/* under the stream's lock, or the fence's: is there anything to wait for? */
+/* wait for the first dependency, under the lock of its stream or fence */
 inline wait_for(m)
 {
 	owed[m] = false;
@@ -272,7 +273,7 @@ inline wait_for(m)
 	fi
 }
 
-/* from here on others may have m, but while it is still in hand */
+/* continue a free until it waits or ends; then other processes may have m */
 inline go_on(m)
 {
 	do
@@ -285,7 +286,7 @@ inline go_on(m)
 	skip
 }
 
-/* what is due of the list of who: one after the other */
+/* finish the frees in the list of process who, one after the other */
 inline finish(who)
 {
 	do
@@ -309,7 +310,7 @@ inline finish(who)
 
 /* --- streams -------------------------------------------------------------- */
 
-/* who waits for a position is woken by that, or by the end; poll() always */
+/* wake WAIT if its position is reached or the stream has ended; always wake poll() */
 inline wake(s)
 {
 	if
@@ -323,7 +324,7 @@ inline wake(s)
 	fi
 }
 
-/* takes what is past out of the tree, for the list of who, or the carveout's */
+/* move reached frees from the tree to the list of process who, or to the device's list */
 inline settle(s, where, who)
 {
 	wake(s);
@@ -343,7 +344,7 @@ inline settle(s, where, who)
 	i = 0
 }
 
-/* nobody will signal userspace's positions any more */
+/* the stream ends: userspace signals no more positions */
 inline end_stream(s)
 {
 	d_step { ended[s] = true; over[s] = true };
@@ -354,7 +355,7 @@ inline end_stream(s)
 	finish(_pid)
 }
 
-/* the last close waits for calls that have the file */
+/* the last close waits for calls that use the file */
 inline close_stream(s)
 {
 	if
@@ -367,7 +368,7 @@ inline close_stream(s)
 
 /* --- the owner ------------------------------------------------------------ */
 
-/* what FREE is asked to wait for; a stream whose file is closed is none */
+/* choose the dependency of a FREE; the stream's file must be open */
 inline choose_gate()
 {
 	if
@@ -379,7 +380,7 @@ inline choose_gate()
 	fi
 }
 
-/* a look without a lock: what has come already is no gate */
+/* check without a lock: drop a dependency that has signalled */
 inline look_at_gate()
 {
 	if
@@ -428,7 +429,7 @@ inline free()
 	fi
 }
 
-/* the latest free on s that waits for nothing else, for m; or MEMS */
+/* set m to the latest free on s that has no other dependency, or to MEMS */
 inline take_latest(s)
 {
 	m = MEMS;
@@ -455,7 +456,7 @@ inline take_latest(s)
 	fi
 }
 
-/* it is the caller's: no free that waits any more, but its gate stays */
+/* the caller reuses m: the free is not pending any more, but its dependency stays */
 inline take_back(s)
 {
 	assert(state[m] == PENDING || state[m] == OVERDUE);
@@ -472,7 +473,7 @@ inline take_back(s)
 	fi
 }
 
-/* ALLOC on s; the answer may not be written, and then it is undone */
+/* ALLOC on s; it is undone if the answer cannot be written */
 inline alloc()
 {
 	atomic {
@@ -488,7 +489,7 @@ inline alloc()
 	};
 	if
 	:: m == MEMS
-	/* somebody has a page of it: it waits as it did */
+	/* a page of m is in use: the free waits again */
 	:: m < MEMS -> go_on(m)
 	:: m < MEMS ->
 		d_step { take_back(s) };
@@ -517,7 +518,7 @@ inline alloc()
 	}
 }
 
-/* the names go, when the streams have ended; the file's reference is the last */
+/* close the context: end the streams, free the buffers, drop the file's reference */
 inline close_context()
 {
 	closed = true;
@@ -568,7 +569,7 @@ proctype thread()
 	threads--
 }
 
-/* the end of the owner: its files are closed, in any order */
+/* the owner ends: its files are closed, with DEATH in any order */
 proctype owner()
 {
 	byte m, n;
@@ -588,7 +589,7 @@ proctype owner()
 	running--
 }
 
-/* --- who does the work ---------------------------------------------------- */
+/* --- the worker process --------------------------------------------------- */
 
 inline signal(s, p)
 {
@@ -655,7 +656,7 @@ inline export(s, p)
 {
 	d_step {
 		if
-		:: exported[s] || p > claimed[s] /* one is enough; EPERM */
+		:: exported[s] || p > claimed[s] /* a stream has one export; EPERM */
 		:: else ->
 			exported[s] = p;
 			if
@@ -733,9 +734,9 @@ proctype fences()
 	running--
 }
 
-/* --- works of the kernel -------------------------------------------------- */
+/* --- work items of the kernel --------------------------------------------- */
 
-/* the steps that are done, from the first on */
+/* complete the steps that are done, from the first on */
 inline take_done(s)
 {
 	some = false;
@@ -772,7 +773,7 @@ end:
 	od
 }
 
-/* one that is due, under the lock: m, or MEMS */
+/* set m to a due free, under the lock, or to MEMS */
 inline pop_due()
 {
 	if
@@ -801,7 +802,7 @@ end:
 	od
 }
 
-/* memory has been pending for too long; which is any time */
+/* a pending free becomes overdue, at any time */
 proctype watch()
 {
 end:
@@ -831,7 +832,7 @@ inline take_free()
 	fi
 }
 
-/* ALLOC of another context, which looks at what is due before it fails */
+/* ALLOC of another context, which finishes due frees before it fails */
 proctype tenant()
 {
 	byte m;
@@ -858,7 +859,7 @@ proctype tenant()
 		:: m == MEMS -> take_free()
 		:: else
 		fi;
-		/* all that was due then is free, or goes on waiting */
+		/* the frees that were due at the start have ended, or wait again */
 		assert(m < MEMS || (!owed[0] && !owed[MEMS - 1]));
 		owed[0] = false;
 		owed[MEMS - 1] = false
@@ -875,7 +876,7 @@ proctype tenant()
 
 /* --- waits ---------------------------------------------------------------- */
 
-/* what has become of a position of stream 0 */
+/* state of position p of stream 0 */
 inline check(p)
 {
 	if
@@ -889,7 +890,7 @@ inline check(p)
 	fi
 }
 
-/* it is none of those that are claimed, which have all been reached */
+/* assert that p is not claimed, and that all claimed positions are reached */
 inline assert_unclaimed(p)
 {
 	j = 0;
@@ -903,7 +904,7 @@ inline assert_unclaimed(p)
 	j = 0
 }
 
-/* WAIT: 0 is in the queue before it looks, and sleeps */
+/* WAIT: sleeper 0 is in the queue before it checks the position */
 proctype waiter()
 {
 	mtype:result ret;
@@ -1059,7 +1060,7 @@ init {
 	if
 	:: may_close = true
 	:: WAITS ->
-		/* nothing happens any more: who sleeps has to */
+		/* only sleepers are left: check that none of them should be awake */
 		atomic {
 			running == 1 + (sleeps[0] && asleep[0]) +
 				(sleeps[1] && asleep[1]) && !work[0] && !busy ->

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * How calls of CTAs on Tensor Memory sleep, are woken, interrupted and taken up
- * again: call.c, sleep.c and wake.c of driver/tmem/.
+ * Model of sleeping calls on Tensor Memory: sleep, wake-up, interruption and restart, as
+ * in call.c, sleep.c and wake.c of driver/tmem/.
  *
- * The arbiter here is the simplest that has all kinds of waits: an SM has one unit,
- * and requests are served in their order. The rules of the real one are checked with
- * its own code, in every state of small worlds (lib/host/columns).
+ * The arbiter of the model is the simplest with all kinds of waits: an SM has one unit,
+ * and requests are granted in their order. The rules of the real arbiter are checked with
+ * its own code, in every state of small configurations (lib/host/columns).
  *
- * Three CTAs on one SM, or (PAIRED) a pair on SMs 0 and 1 and a CTA on SM 1. Each
- * makes CALLS calls, CTA 0 one more, and exits. A step under the driver's lock is one atomic step
- * here; to test whether a call is done, to sleep, and to store an address are steps of
- * their own. A grant is a reservation that each side confirms once it has stored the
- * address, or refuses (LOSES). A sleeper that a signal interrupts takes its call up
- * again, drops it, or never comes back: then a timer drops it. With THREADS another
- * thread of CTA 0 relinquishes at any moment.
+ * There are three CTAs on one SM, or (PAIRED) a pair on SMs 0 and 1 and a CTA on SM 1. Each
+ * makes CALLS calls, CTA 0 one more, and exits. A step under the driver's lock is one
+ * atomic step. The test whether a call is done, the sleep, and the store of an address are
+ * steps of their own. A grant is a reservation. Each caller confirms it after the store of
+ * the address, or refuses it (LOSES). After a signal, a sleeper restarts its call, makes
+ * another call, or does neither: then a timer drops the call. With THREADS, another thread
+ * of CTA 0 relinquishes at any time.
  *
- * What is checked:
+ * Spin checks:
  *
- * - no invalid end state: a sleeper that nobody wakes, or a reservation that nobody
- *   gives back, would be one;
- * - the assertions: no unit is granted twice, an address counts only if it is the one
- *   that was stored, nothing of a call that has ended is left, and requests are served
- *   in the order in which their calls began, whatever signals come meanwhile.
+ * - there is no invalid end state, as a sleeper that is not woken, or a reservation that
+ *   is not freed;
+ * - the assertions: no unit is granted twice; an address is valid only if it was stored;
+ *   a call that has ended leaves no state; requests are granted in the order in which
+ *   their calls began, regardless of signals.
  */
 #ifndef PAIRED
 #define PAIRED 0
@@ -39,7 +39,7 @@
 #define BUG 0 /* 1 to 8: a mistake that the model must find */
 #endif
 
-/* what a CTA calls */
+/* calls of a CTA */
 #define ALLOC 1
 #define DEALLOC 2
 #define LEAVE 3
@@ -50,41 +50,41 @@
 #define PEER(c) (1 - (c))
 #define HOME(c) (PAIRED && (c) > 0 -> 1 : 0)
 #define HAS_PEER(c) (IN_PAIR(c) && !gone[PEER(c)])
-/* who stands for a request */
+/* the CTA in whose name a request is queued */
 #define REQUEST(c) (IN_PAIR(c) -> 0 : (c))
 
 #define IS_RESERVED(c) (call[c] == RESERVED || call[c] == STORED)
 #define HAS_JOINED(c) (call[c] == QUEUED || IS_RESERVED(c))
 #define IN_ALLOC(c) (call[c] == JOIN_ALLOC || HAS_JOINED(c))
 #define IS_OVER(c) (call[c] == NONE || call[c] == DONE)
-/* as far as its caller has to sleep */
+/* the caller has to sleep */
 #define IS_WAITING(c) (!IS_OVER(c) && call[c] != RESERVED)
 
 mtype:call = { NONE, JOIN_ALLOC, JOIN_DEALLOC, QUEUED, RESERVED, STORED, DONE };
 mtype:wait = { IDLE, ASLEEP, INTERRUPTED };
 
 /* the arbiter */
-byte owner[2] = NOBODY; /* of the unit of an SM, be it reserved only */
+byte owner[2] = NOBODY; /* CTA that has the unit of an SM, allocated or reserved */
 mtype:call call[NR] = NONE;
 bool held[NR], relinquished[NR], gone[NR];
-bit at[NR], stored[NR]; /* the address that is reserved; that was stored */
+bit at[NR], stored[NR]; /* the reserved address, and the stored address */
 bit next_address;
 byte queue[NR], queued;
 
 /* the driver */
 mtype:wait wait[NR] = IDLE;
-bool done[NR]; /* the sleeper has been told */
+bool done[NR]; /* the sleeper was woken because its call is done */
 bool running[NR] = true; /* its task may run */
-bool armed[NR]; /* the timer */
+bool armed[NR]; /* the timer is armed */
 
 /* requests in the order in which their calls began to wait for columns */
 byte order[NR], ordered;
 
-/* scratch, in atomic steps only */
+/* temporary variables, used in atomic steps only */
 byte i;
 bool ok;
 
-/* --- telling -------------------------------------------------------------- */
+/* --- wake-up -------------------------------------------------------------- */
 
 /* wake_one() */
 inline tell(c)
@@ -105,7 +105,7 @@ inline finish(c)
 
 /* --- the arbiter ---------------------------------------------------------- */
 
-/* takes r out of a list, if it is there */
+/* remove r from a list, if it is in the list */
 #define REMOVE(list, nr, r) \
 	i = 0; \
 	do \
@@ -146,7 +146,7 @@ inline reserve(c)
 	tell(c)
 }
 
-/* after each call: requests are served in their order; nothing of scratch is left */
+/* after each call: grant requests in their order, and reset temporary variables */
 inline settle()
 {
 	do
@@ -174,7 +174,7 @@ inline unreserve(c)
 	fi
 }
 
-/* what a call that has been joined, if it is of a pair, has got so far */
+/* undo the progress of an alloc, for a pair of the allocs of both peers */
 inline withdraw(c)
 {
 	REMOVE(queue, queued, REQUEST(c));
@@ -196,7 +196,7 @@ inline give_back(c)
 	fi
 }
 
-/* c asks first in this call, or again */
+/* newly: the call is new, and not made again after a signal */
 inline do_alloc(c, newly)
 {
 	if
@@ -242,7 +242,7 @@ inline do_dealloc(c)
 	fi
 }
 
-/* each side has its address, or waits for the other's */
+/* complete an alloc if all callers have stored their address */
 inline commit(c)
 {
 	ok = !IN_PAIR(c) || call[PEER(c)] == STORED;
@@ -262,7 +262,7 @@ inline commit(c)
 	fi
 }
 
-/* who is about to store an address finds out when it confirms that */
+/* end a call; a caller that is about to store an address notices when it confirms */
 inline end(c)
 {
 	if
@@ -271,7 +271,7 @@ inline end(c)
 	fi
 }
 
-/* the address was stored, or could not be */
+/* good: the address was stored, not refused */
 inline do_confirm(c, where, good)
 {
 	if
@@ -317,7 +317,7 @@ inline do_relinquish(c)
 	relinquished[c] = true
 }
 
-/* c gives up what it waits for; a peer that had joined waits for it again */
+/* c gives up its wait; a peer that had joined waits for c again */
 inline do_cancel(c, for_good)
 {
 	if
@@ -393,7 +393,7 @@ call_on:
 	/* accmem_cta_sleep() */
 	:: d_step { IS_WAITING(c) -> wait[c] = ASLEEP; done[c] = false }
 	fi;
-	/* whether there will be a signal; when, is open */
+	/* choose whether a signal will interrupt the sleep, at any time */
 	if
 	:: signal = true
 	:: signal = false
@@ -420,7 +420,7 @@ sleep:
 	fi;
 
 leave:
-	/* what it was told of may be no more: then it sleeps again */
+	/* the reason of the wake-up may be gone: then the call sleeps again */
 	atomic { wait[c] = IDLE; done[c] = false; running[c] = true };
 	goto call_on;
 
@@ -433,7 +433,7 @@ interrupted:
 		if
 		:: !IS_WAITING(c) && BUG != 4 -> goto call_on
 		:: !IS_WAITING(c) && BUG == 4 -> call[c] = DONE; goto call_on
-		/* it will not be made again */
+		/* the call is not restarted */
 		:: IS_WAITING(c) ->
 			d_step { do_cancel(c, true); settle() };
 			goto call_on
@@ -443,7 +443,7 @@ interrupted:
 	};
 	if
 	:: goto back
-	/* it does not come back before the timer has been */
+	/* the task returns only after the timer has dropped the call */
 	:: true ->
 		d_step { wait[c] == IDLE || IS_OVER(c) -> wait[c] = IDLE };
 		goto call_on
@@ -453,7 +453,7 @@ back:
 	if
 	:: d_step { wait[c] == IDLE };
 		goto call_on
-	/* accmem_cta_resume(), or what it must not be: from here on nobody waits */
+	/* accmem_cta_resume(); BUG 3 queues the request again */
 	:: d_step {
 		wait[c] == INTERRUPTED ->
 			wait[c] = IDLE;
@@ -466,7 +466,7 @@ back:
 			settle()
 		};
 		goto call_on
-	/* another call, or the exit: sleep_drop() */
+	/* another call or the exit of the CTA: sleep_drop() */
 	:: d_step {
 		wait[c] == INTERRUPTED ->
 			wait[c] = IDLE;
@@ -490,7 +490,7 @@ over:
 	skip
 }
 
-/* accmem_cta_expired(): it may come late, when the call goes on, or another */
+/* accmem_cta_expired(); it may run late, after the restart or during another call */
 proctype timer(byte c)
 {
 end_timer:
@@ -532,7 +532,7 @@ init {
 		:: else
 		fi
 	}
-	/* all but the timers */
+	/* all processes but the timers have ended */
 	gone[0] && gone[1] && gone[2];
 	assert(owner[0] == NOBODY && owner[1] == NOBODY && !queued && !ordered)
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Waiting for memory: who frees, who waits, and the caches between them. A step under
- * a lock is one atomic step: of the carveout (memory), of a context (its cache), of all
- * waiters (the queue). Two calls wait for one piece each and may give up; two contexts
- * hold a piece each, which they free into their cache or to the carveout, or hand over
- * to who waits, who may find no use for it.
+ * Model of waits for memory: frees, waiters and the caches between them. Memory consists
+ * of pieces of equal size. Two contexts have a piece each. A context frees its piece into
+ * its cache, to the carveout, or by a handoff to a waiter, which may refuse the piece. Two
+ * calls wait for a piece each, and the second may give up.
  *
- * What is checked: when all have come to rest, nobody sleeps while there is a piece
- * that it could have, nothing is promised to nobody, and no piece is lost.
+ * A step under a lock is one atomic step: under the lock of the carveout (memory), of a
+ * context (its cache), or of all waiters (the queue).
+ *
+ * When no process can make a step, the model checks that no call sleeps while a piece is
+ * free or cached, that no piece is promised, and that no piece is lost.
  */
 #ifndef BUG
 #define BUG 0 /* 1 to 7: a mistake that the model must find */
@@ -26,7 +28,7 @@ mtype state[WAITERS] = NONE;
 byte seen[WAITERS];
 bool served[WAITERS], gave_up[WAITERS];
 
-/* under the lock of all waiters */
+/* wake waiters; under the lock of all waiters */
 inline settle()
 {
 	byte n = 0;
@@ -59,7 +61,7 @@ inline came_back()
 	fi
 }
 
-/* to the first who sleeps, under the lock of all waiters and the carveout's */
+/* handoff to the first sleeper; under the lock of all waiters and the carveout's lock */
 inline offer()
 {
 	atomic {
@@ -89,21 +91,21 @@ proctype holder(byte me)
 	}
 	if
 	:: !keeps && waiting > 0 -> offer()
-	:: true /* it has another size */
+	:: true /* the piece does not fit the request */
 	fi;
 	if
 	:: given
 	:: !given && !keeps && BUG != 2 ->
 		memory++; /* under the carveout's lock */
 		came_back()
-	:: !given && !keeps && BUG == 2 -> /* asks before it gives */
+	:: !given && !keeps && BUG == 2 -> /* wakes waiters before the piece is free */
 		came_back();
 		memory++
 	:: else
 	fi
 }
 
-/* empties the caches, each under its context's lock */
+/* drain the caches, each under the lock of its context */
 inline drain()
 {
 	byte h = 0;
@@ -142,7 +144,7 @@ inline leave(me)
 	}
 }
 
-/* a piece under the carveout's lock */
+/* allocate a piece under the carveout's lock */
 inline try(me)
 {
 	atomic {
@@ -155,7 +157,7 @@ inline try(me)
 	}
 }
 
-/* of no use to it: it tries as any request does */
+/* free a piece that a handoff gave, and try as any other request */
 inline refuse(me)
 {
 	memory++;
@@ -169,7 +171,7 @@ inline refuse(me)
 proctype waiter(byte me)
 {
 	if
-	:: BUG == 4 -> try(me) /* and is counted afterwards only */
+	:: BUG == 4 -> try(me) /* tries first, and is counted as a waiter only afterwards */
 	:: else
 	fi;
 	if
@@ -200,7 +202,7 @@ again:
 	fi;
 	atomic {
 		if
-		:: BUG == 6 -> seen[me] = seq /* as if it had seen all of that */
+		:: BUG == 6 -> seen[me] = seq /* ignores the frees since its attempt */
 		:: else
 		fi;
 		state[me] = ASLEEP;
@@ -210,7 +212,7 @@ again:
 	do
 	:: state[me] == AWAKE -> goto again
 	:: state[me] == SERVED -> goto accept
-	:: atomic { /* a deadline, or a signal; to be woken counts more */
+	:: atomic { /* a deadline or a signal; a wake-up has priority */
 		state[me] == ASLEEP && me == 1 && !gave_up[me] ->
 		gave_up[me] = true
 	   };
@@ -245,7 +247,7 @@ init {
 		run waiter(0);
 		run waiter(1)
 	}
-	/* nothing moves any more, and somebody may sleep */
+	/* no process can make a step; calls may sleep */
 	timeout;
 	assert(!(state[0] == ASLEEP && memory + cached[0] + cached[1] > 0));
 	assert(!(state[1] == ASLEEP && memory + cached[0] + cached[1] > 0));

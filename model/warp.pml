@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * The protocol of the runtime's warp-collective calls: three lanes that bring an
- * operand each, call after call, and may leave the warp instead. A step under
- * the warp's lock is one atomic step; the call itself is made without it.
+ * Model of the warp-collective calls of libaccmem. Three lanes make one call after
+ * another, each with an operand, and may leave the warp instead of a call. A step under the
+ * warp's lock is one atomic step. The lane that runs the call of a round does so without
+ * the lock.
  *
- * What is checked: no call waits for ever, whoever comes first and whatever
- * anybody brings; and all lanes of a round that disagree are told so (P15), also
- * when one has left (P16).
+ * The model checks, for all orders and operands, that no call waits without end. If the
+ * lanes of a round disagree, all of them get an error (P15), also if a lane has left (P16).
  */
 #ifndef CALLS
 #define CALLS 2
@@ -26,7 +26,7 @@ mtype = { OK, EILSEQ, ESRCH };
 bool gone[LANES], inside[LANES], differ, running, over;
 byte waiting, operand;
 mtype result = OK;
-bool brought[2]; /* in this round */
+bool brought[2]; /* operands that lanes of this round have */
 
 inline end_round(r)
 {
@@ -34,7 +34,7 @@ inline end_round(r)
 	over = true
 }
 
-/* with the lock held; the last one to come ends the round, or runs it */
+/* enter a round, under the lock; the last lane ends the round, or runs its call */
 inline enter(l)
 {
 	if
@@ -46,7 +46,7 @@ inline enter(l)
 	inside[l] = true;
 	waiting++;
 	if
-	:: BUG == 1 && differ -> end_round(EILSEQ) /* before all have come */
+	:: BUG == 1 && differ -> end_round(EILSEQ) /* before all lanes have entered */
 	:: BUG != 1 && differ && ALL_HERE -> end_round(EILSEQ)
 	:: !differ && ALL_HERE -> running = true; runs = true
 	:: else

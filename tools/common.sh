@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# What every script of the project shares: where things are, how to say what
-# is going on, and how to take a lock. Sourced, never run.
+# Definitions that the scripts of the project share: paths, messages and locks. Sourced,
+# not run.
 
 shopt -s inherit_errexit
 
@@ -12,17 +12,18 @@ ACCMEM_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/accmem
 ACCMEM_JOBS=${ACCMEM_JOBS:-$(nproc)}
 export ACCMEM_ROOT ACCMEM_BUILD ACCMEM_CACHE ACCMEM_JOBS
 
-# Compilers are found there first, once tools/deps has made the links to tools/compile.
+# PATH has this directory first. It has links to tools/compile, made by tools/deps.
 [[ $PATH = "$ACCMEM_BUILD/compilers:"* ]] || PATH=$ACCMEM_BUILD/compilers:$PATH
 
-# say TEXT: progress, on stderr so that a script's output stays its own.
+# say TEXT: report progress on stderr, apart from the output of a script
 say()
 {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
 }
 
-# every SECONDS COMMAND...: for the background, until it is told to end, with its sleep:
-# what that inherits may be an output that somebody reads to its end.
+# every SECONDS COMMAND...: run the command again and again, in the background, until a
+# signal ends it. The signal also ends the sleep, which may have inherited an output that
+# another program reads to its end.
 every()
 {
 	local seconds=$1
@@ -34,15 +35,15 @@ every()
 	done
 }
 
-# die TEXT: give up with a reason.
+# die TEXT: exit with a reason
 die()
 {
 	say "$*"
 	exit 1
 }
 
-# take_lock FILE: sets lock_fd to what holds the lock, until it is closed here and
-# in all processes that have inherited it.
+# take_lock FILE: take a lock, and set lock_fd to its descriptor. The lock is released
+# when this shell and all processes that have inherited the descriptor have closed it.
 take_lock()
 {
 	mkdir -p "$(dirname "$1")"
@@ -53,10 +54,9 @@ take_lock()
 	fi
 }
 
-# with_lock FILE COMMAND...: run one at a time over all processes. The lock
-# goes with the process, so nothing stale is left behind by a kill. To be
-# called where a failure ends the script: after `||` or `if` the shell would
-# go on in the middle of the command.
+# with_lock FILE COMMAND...: run the command with the lock. The end of the process
+# releases the lock, also after a kill. Do not call it after `||` or in an `if`: there
+# the shell ignores a failure in the middle of the command.
 with_lock()
 {
 	local lock_fd
@@ -68,8 +68,8 @@ with_lock()
 	exec {lock_fd}>&-
 }
 
-# logged FILE COMMAND...: keep the output of a long command in a file and
-# show the end of it when the command fails.
+# logged FILE COMMAND...: write the output of a long command to a file; show the end of
+# it if the command fails
 logged()
 {
 	local log=$1

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Benchmarks of range allocators: what the files share. A workload is a list
- * of events, made before anything is timed, that every allocator replays over
- * a range of the same size. The workloads are also compiled into a program,
- * which counts where this module measures.
+ * Benchmarks of range allocators: types and functions that the files share. A
+ * workload is a list of events, made before any time is measured. Every allocator
+ * replays the list over a range of the same size. The module measures times. The
+ * program words.c, which is compiled with the same workloads, counts words of
+ * metadata.
  */
 #ifndef BENCH_CORE_H
 #define BENCH_CORE_H
@@ -30,8 +31,8 @@
 
 /**
  * struct bench_event - one call
- * @id: which block
- * @granules: how large it shall be; 0: it is freed
+ * @id: number of the block
+ * @granules: size of the allocation in granules; 0: the block is freed
  */
 struct bench_event {
 	u32 id;
@@ -39,14 +40,14 @@ struct bench_event {
 };
 
 /**
- * struct bench_workload - what is replayed
- * @name: of the workload
+ * struct bench_workload - a list of events
+ * @name: name of the workload
  * @align: alignment of every block in bytes
  * @event: the calls; a block whose allocation failed may be freed
- * @nr_events: how many
- * @nr_setup: so many of them come before what is measured
- * @nr_ids: ids are below it
- * @room: of @event; 0 when that is constant
+ * @nr_events: number of entries in @event
+ * @nr_setup: number of events at the start that are not measured
+ * @nr_ids: all ids are below this number
+ * @room: number of entries allocated for @event; 0 if @event is constant
  */
 struct bench_workload {
 	const char *name;
@@ -58,7 +59,7 @@ struct bench_workload {
 	u32 room;
 };
 
-/* What an allocator gave; the first word is 0 when there is nothing. */
+/* An allocated block; the first word is 0 if the allocation failed. */
 union bench_block {
 	struct {
 		u64 size;
@@ -68,14 +69,14 @@ union bench_block {
 };
 
 /**
- * struct bench_run - a part of a workload, and what came of it
- * @instance: of the allocator
- * @workload: what is replayed
- * @block: of each id
- * @latency: clock ticks of each call, NULL not to measure them
- * @from: first event
- * @to: event after the last
- * @failures: allocations that were refused
+ * struct bench_run - replay of a part of a workload, and its results
+ * @instance: instance of the allocator
+ * @workload: the workload
+ * @block: block of each id
+ * @latency: out: clock ticks of each call; NULL if single calls are not measured
+ * @from: index of the first event
+ * @to: index after the last event
+ * @failures: number of allocations that failed
  */
 struct bench_run {
 	void *instance;
@@ -89,14 +90,14 @@ struct bench_run {
 
 /**
  * struct bench_impl - an allocator
- * @name: in the results
- * @align_max: largest alignment that it knows
- * @create: makes an instance over BENCH_RANGE, ERR_PTR on failure
- * @destroy: of an instance without blocks
- * @play: runs the events [from, to) of a run
- * @alloc: one block, false when there was no room
- * @free: one block, or nothing when there is none
- * @start: lowest address of a block
+ * @name: name in the results
+ * @align_max: largest alignment that the allocator supports
+ * @create: create an instance over BENCH_RANGE; ERR_PTR on failure
+ * @destroy: destroy an instance that has no blocks
+ * @play: replay the events [from, to) of a run
+ * @alloc: allocate a block; false if no free range fits
+ * @free: free a block; no effect if the block is not allocated
+ * @start: return the lowest address of a block
  */
 struct bench_impl {
 	const char *name;
@@ -118,13 +119,13 @@ extern const struct bench_impl bench_genalloc_first;
 extern const struct bench_impl bench_genalloc_best;
 
 /**
- * bench_workload_make() - make a workload
- * @w: it
- * @index: which one, from 0
- * @seed: of what is random in it
- * @percent: of the usual number of calls; traces are always whole
+ * bench_workload_make() - generate a workload
+ * @w: out: the workload
+ * @index: index of the workload, from 0
+ * @seed: seed of the random choices
+ * @percent: per cent of the usual number of calls; a trace is always complete
  *
- * Return: 0; -ENOENT after the last; -ENOMEM
+ * Return: 0; -ENOENT if @index is after the last workload; -ENOMEM.
  */
 int bench_workload_make(struct bench_workload *w, unsigned int index, u64 seed,
 			unsigned int percent);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * accmem as one of the allocators: lib/, compiled into this module, as the
- * driver calls it for a contiguous buffer. No lock is taken: the caller of
- * gpu_buddy brings its own, too.
+ * Adapter of lib/buddy. It calls the allocator as the driver does for a contiguous
+ * buffer. The adapter takes no lock, and neither does the adapter of gpu_buddy: both
+ * allocators leave the locking to their callers.
  */
 #include <linux/err.h>
 #include <linux/slab.h>
@@ -105,7 +105,7 @@ const struct bench_impl bench_accmem_nocache = {
 	.start = start,
 };
 
-/* As the driver makes that of a carveout. */
+/* Create the range as the driver creates the range of a carveout. */
 int bench_create_range(u64 size, u64 *ns)
 {
 	struct accmem_buddy *b = kzalloc(sizeof(*b), GFP_KERNEL);

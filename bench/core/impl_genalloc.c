@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kernel's genalloc, first fit and best fit. Address 0 would be a failure,
- * so its range starts at its size, where every alignment holds.
+ * Adapter of the kernel's genalloc, with first fit and with best fit. genalloc returns
+ * address 0 on failure, so the range starts at an address equal to its size: this
+ * address has every alignment.
  */
 #include <linux/err.h>
 #include <linux/genalloc.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The buddy allocator of the kernel's graphics drivers, called as they call
- * it: contiguous, or as many blocks as it takes.
+ * Adapter of gpu_buddy, the buddy allocator of the kernel's graphics drivers. It calls
+ * gpu_buddy as these drivers do: contiguous, or with as many blocks as necessary.
  */
 #include <linux/err.h>
 #include <linux/gpu_buddy.h>
@@ -41,9 +41,9 @@ static __always_inline bool alloc_blocks(void *instance, u64 size, u64 align,
 }
 
 /*
- * In contiguous mode it puts the size in the place of the alignment. A block
- * of at least the alignment is contiguous in the other mode, too, and what is
- * too much of it goes back at once.
+ * In contiguous mode, gpu_buddy uses the size as the alignment. If the alignment is
+ * larger than the size, the adapter uses the other mode: gpu_buddy then allocates one
+ * block as large as the alignment, and frees the rest of the block at once.
  */
 static bool alloc(void *instance, u64 size, u64 align,
 		  union bench_block *block)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Allocators side by side: every workload over every allocator, in rounds that
- * take turns, and in several passes through all workloads, so that a slow minute
- * of the machine meets few of the rounds of each. One line a result in the
- * kernel's log:
+ * Comparison of allocators. The module replays every workload over every allocator.
+ * The allocators take turns round by round, and each workload is replayed in several
+ * passes, so that a slow minute of the machine slows few rounds of each workload. Each
+ * result is a line in the kernel's log:
  *
  *   bench=WORKLOAD impl=NAME ns=MEDIAN p999=NS failures=N
  *   whole=WORKLOAD impl=NAME rounds=N fragmented=N misaligned=N
  *   create=1t ns=MEDIAN
  *
- * ns is the time of a round over the allocations in it, so that of an
- * allocation and its free; p999 is that of single calls of one more round.
- * Loading the module runs it all; nothing is left to do afterwards.
+ * ns is the time of a round divided by the number of its allocation requests: the time
+ * of an allocation and its free. p999 is the 99.9th percentile of the single calls of an
+ * extra round. The module runs all workloads when it is loaded.
  */
 #include <linux/err.h>
 #include <linux/ktime.h>
@@ -63,17 +63,17 @@ static const struct bench_impl *const impls[] = {
 };
 
 /**
- * struct lane - one allocator on its way through one workload
- * @impl: the allocator, NULL when it does not take part
- * @instance: its range, NULL between passes
- * @samples: a pair in each measured round, in tenths of a nanosecond
- * @nr_samples: how many
- * @spent: nanoseconds in these rounds
- * @p999: of single calls, in nanoseconds
- * @failures: allocations refused in one round
- * @rounds: of all kinds
- * @fragmented: rounds after which the empty range was not in one piece
- * @misaligned: blocks that were not where they should be
+ * struct lane - state and results of one allocator in one workload
+ * @impl: the allocator; NULL if it does not support the alignment of the workload
+ * @instance: instance of the allocator; NULL between passes
+ * @samples: time of a pair in each measured round, in tenths of a nanosecond
+ * @nr_samples: number of entries in @samples
+ * @spent: sum of the measured rounds in nanoseconds
+ * @p999: 99.9th percentile of single calls in nanoseconds
+ * @failures: number of allocations that failed in a round
+ * @rounds: number of rounds, measured or not
+ * @fragmented: number of rounds after which the range was not one free run
+ * @misaligned: number of blocks without the required alignment
  */
 struct lane {
 	const struct bench_impl *impl;
@@ -88,12 +88,12 @@ struct lane {
 	unsigned int misaligned;
 };
 
-/* All allocators on their way through one workload */
+/* All allocators in one workload */
 struct lanes {
 	struct lane of[ARRAY_SIZE(impls)];
 };
 
-/* Ticks of the clock in a microsecond, and of one reading of it */
+/* Clock ticks in a microsecond, and clock ticks that one reading of the clock takes */
 static u64 ticks_per_us;
 static u64 ticks_overhead;
 
@@ -161,7 +161,7 @@ static void check_alignment(struct lane *lane, const struct bench_run *run)
 	}
 }
 
-/* Everything goes back; then all of the range must be one free run. */
+/* Free all blocks. The range must then be one free run. */
 static void empty(struct lane *lane, struct bench_run *run)
 {
 	union bench_block all = {};
@@ -176,7 +176,7 @@ static void empty(struct lane *lane, struct bench_run *run)
 	lane->rounds++;
 }
 
-/* One round; returns the nanoseconds of what is measured. */
+/* Play one round. Return the nanoseconds of its measured part. */
 static u64 play_round(struct lane *lane, const struct bench_workload *w,
 		      union bench_block *block, u32 *latency)
 {
@@ -202,7 +202,10 @@ static u64 play_round(struct lane *lane, const struct bench_workload *w,
 	return ns;
 }
 
-/* Allocates only: the alignment is not checked while the clock runs. */
+/*
+ * Play a round that is not measured, and check the alignment of the blocks, which the
+ * measured rounds do not check.
+ */
 static void play_warm(struct lane *lane, const struct bench_workload *w,
 		      union bench_block *block)
 {
@@ -231,7 +234,7 @@ static void play_single_calls(struct lane *lane,
 			     ns_of(latency[at] - ticks_overhead) : 0;
 }
 
-/* What @all of all passes comes to at the end of this one */
+/* Return the share of @all that is due at the end of @pass. */
 static u64 share(u64 all, unsigned int pass)
 {
 	return DIV_ROUND_UP(all * (pass + 1), passes);
@@ -245,7 +248,7 @@ static bool wants_more(const struct lane *lane, unsigned int pass)
 	       lane->spent < share(budget_ms * NSEC_PER_MSEC, pass);
 }
 
-/* The allocators take turns, so that a slow moment of the machine meets all. */
+/* The allocators take turns, so that a slow moment of the machine slows all of them. */
 static void play_rounds(struct lane *lanes, const struct bench_workload *w,
 			unsigned int pass, union bench_block *block)
 {
@@ -332,7 +335,10 @@ static int run_workload(struct lane *lanes, const struct bench_workload *w,
 	return err;
 }
 
-/* Once for the pages to be there at all, where the kernel is a process. */
+/*
+ * The first creation is not measured: in User Mode Linux, it makes the host allocate
+ * the pages.
+ */
 static int measure_creation(void)
 {
 	u64 samples[ROUNDS_MIN], ns;

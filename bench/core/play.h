@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The loop that every allocator of the kernel is measured in, and its clock.
- * It is inlined into each adapter, so that the calls in it are direct ones.
+ * The loop that replays a run, and its clock. The loop is inlined into the adapter of
+ * each allocator, so that its calls of the allocator are direct calls.
  */
 #ifndef BENCH_PLAY_H
 #define BENCH_PLAY_H
@@ -12,10 +12,10 @@
 
 #include "core.h"
 
-/* Number of that call on x86-64 hosts */
+/* Number of the system call clock_gettime() on x86-64 hosts */
 #define BENCH_HOST_CLOCK_GETTIME 228
 
-/* User Mode Linux has no get_cycles(), and a slow clock. */
+/* Return the ticks of a fast clock: User Mode Linux has no get_cycles(). */
 static inline u64 bench_ticks(void)
 {
 #ifdef __x86_64__
@@ -26,8 +26,9 @@ static inline u64 bench_ticks(void)
 }
 
 /*
- * For a whole round. User Mode Linux is a process of a machine that has others
- * to run: it asks for its own processor time, of which its kernel knows nothing.
+ * Return the nanoseconds of a clock for whole rounds. User Mode Linux is a process of the
+ * host, which also runs other processes. Here the clock is the processor time of this
+ * process, which only the host knows.
  */
 static inline u64 bench_ns(void)
 {
@@ -45,7 +46,7 @@ static inline u64 bench_ns(void)
 #endif
 }
 
-/* Makes an accmem range in *@ns nanoseconds, and takes it away again. */
+/* Create and destroy an accmem range; *@ns is the time of the creation in ns. */
 int bench_create_range(u64 size, u64 *ns);
 
 static __always_inline void

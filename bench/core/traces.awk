@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Makes a C header of traces: sizes in granules, ids as they are.
+# Make a C header from traces. Sizes are converted to granules; ids are unchanged.
 #
 #   awk -f traces.awk TRACE...
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The workloads once more, in userspace, over lib/ compiled so that it counts:
- * how many metadata words the median and the costliest call touch, a line for
- * each workload with the order cache and one without:
+ * Count the metadata words that calls of lib/buddy touch, in userspace. The compiler
+ * instruments each load and store of the allocator. For each workload the program
+ * prints a line with the order cache and a line without it. A line has the number of
+ * words of the median call and of the most expensive call:
  *
  *   words=WORKLOAD impl=NAME median=N max=N
  */
@@ -31,7 +32,7 @@ static void *xcalloc(size_t n, size_t size)
 	return p;
 }
 
-/* Returns the words that the call touched. */
+/* Make a call. Return the number of words that it touched. */
 static u32 call(struct counted *c, const struct bench_workload *w,
 		const struct bench_event *e)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The workloads, as lists of events. The same seed gives the same events,
- * whatever the allocator and whether its allocations succeed. Each random
- * choice is made here: a run has none.
+ * Workloads: lists of events. All random choices are made when a list is generated, so
+ * the same seed gives the same events for every allocator, even if allocations fail.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -20,15 +19,15 @@
 #define IDS 131072
 
 /**
- * struct plan - a workload in the making
+ * struct plan - a workload that is being generated
  * @w: the workload
- * @events: its events
- * @state: of the random numbers
- * @live: ids of the blocks in use, in any order
- * @size: of each id, in granules
- * @nr_live: blocks in use
- * @granules: in use
- * @failed: out of memory
+ * @events: events of the workload
+ * @state: state of the random number generator
+ * @live: ids of the blocks in use, in any order, then all other ids
+ * @size: size of each block in granules
+ * @nr_live: number of blocks in use
+ * @granules: number of granules in use
+ * @failed: the kernel was out of memory
  */
 struct plan {
 	struct bench_workload *w;
@@ -41,7 +40,7 @@ struct plan {
 	bool failed;
 };
 
-/* xorshift64*, the upper half */
+/* xorshift64*, from which the upper half is used */
 static u32 random_below(struct plan *p, u32 n)
 {
 	p->state ^= p->state >> 12;
@@ -75,7 +74,7 @@ static void push(struct plan *p, u32 id, u32 granules)
 	p->w->nr_ids = max(p->w->nr_ids, id + 1);
 }
 
-/* live[] is a permutation of all ids, those in use first. */
+/* live[] is a permutation of all ids; the ids in use come first. */
 static void push_alloc(struct plan *p, u32 granules)
 {
 	u32 id = p->live[p->nr_live++];
@@ -101,7 +100,7 @@ static void setup_ends(struct plan *p)
 	p->w->nr_setup = p->w->nr_events;
 }
 
-/* A block comes and goes in an empty range. */
+/* A block is allocated and freed in an empty range, again and again. */
 static void pairs(struct plan *p, u32 granules, u32 n)
 {
 	u32 i;
@@ -114,7 +113,7 @@ static void pairs(struct plan *p, u32 granules, u32 n)
 	}
 }
 
-/* The same number of blocks stays live: a random one goes, one comes. */
+/* @live blocks stay live: each time a random block is freed, and another allocated. */
 static void pairs_among(struct plan *p, u32 granules, u32 live, u32 n)
 {
 	u32 i;
@@ -129,7 +128,7 @@ static void pairs_among(struct plan *p, u32 granules, u32 live, u32 n)
 	}
 }
 
-/* So many come, then all of them go in random order, n in all. */
+/* @live blocks are allocated, then freed in random order, until @n were allocated. */
 static void batches(struct plan *p, u32 granules, u32 live, u32 n)
 {
 	u32 i;
@@ -158,7 +157,7 @@ static u32 no_power_of_two(struct plan *p)
 	return granules;
 }
 
-/* Random blocks go when the next one would pass the limit. */
+/* Random blocks are freed when the next block would exceed the limit. */
 static void churn(struct plan *p, u32 (*size)(struct plan *p), u32 limit,
 		  u32 n)
 {

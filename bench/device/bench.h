@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* device_bench: what its files share. */
+/* device_bench: types and functions that its files share. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -13,9 +13,9 @@
 #define MIB(x) ((uint64_t)(x) << 20)
 
 /**
- * struct device - one of the kinds of device that are compared
- * @kind: what its figures are called
- * @path: of its file; the last part is its name in sysfs
+ * struct device - a device of one of the kinds that are compared
+ * @kind: kind of the device, the last part of the names of its figures
+ * @path: path of its file; the last part is the name of the device in sysfs
  */
 struct device {
 	const char *kind;
@@ -25,7 +25,7 @@ struct device {
 enum { EMULATED, PHYS, NOPAGES, NR_DEVICES };
 extern const struct device devices[NR_DEVICES];
 
-/* The groups of figures, one a run of the program. */
+/* The groups of figures. Each run of the program measures one group. */
 void bench_calls(void);
 void bench_growth(void);
 void bench_handoff(void);
@@ -33,18 +33,18 @@ void bench_moves(void);
 void bench_shares(void);
 void bench_sharing(void);
 void bench_waits(void);
-/* @argc and @argv: what stands after "packing" */
+/* @argc and @argv: the arguments after "packing" */
 void bench_packing(int argc, char **argv);
 
-/* Exits with a message; @err is an errno value, or 0. */
+/* Exit with a message; @err is an errno value, or 0. */
 noreturn void die(int err, const char *format, ...);
 uint64_t clock_now(void);
 uint32_t random_next(uint64_t *state);
 void pin_to(unsigned int cpu);
-/* The order changes. */
+/* Return a quantile of @values, and sort them. */
 double quantile(double *values, unsigned int n, double q);
 
-/* A figure without a goal, and one with. */
+/* Print a figure without a goal, or a figure with a goal. */
 void figure(const char *name, const struct device *dev, double value,
 	    const char *unit);
 void goal_most(const char *name, const struct device *dev, double value,
@@ -53,30 +53,33 @@ void goal_least(const char *name, const struct device *dev, double value,
 		double limit);
 void goal_skipped(const char *name, const struct device *dev, double limit);
 
-/* Between these two, instructions so far that were not idle */
+/*
+ * meter_now() returns the number of instructions so far that were not idle. It may be
+ * called between the two other functions.
+ */
 void meter_start(void);
 uint64_t meter_now(void);
 void meter_stop(void);
-/* Until nothing is left to be done for what was freed before. */
+/* Wait until the devices have no work left for memory that was freed before. */
 void meter_rest(void);
-/* instructions of a null ioctl on the file */
+/* Return the instructions of a null ioctl on the file. */
 double meter_null_ioctl(int fd);
 
 int device_open(const struct device *dev);
-/* A number in sysfs, where that is wherever its class is; -1 if there is none */
+/* Return a number of the device in sysfs, in any class; -1 if there is none. */
 int64_t device_number(const struct device *dev, const char *name);
-/* Until nothing of it waits to be cleared. */
+/* Wait until no free memory of the device is dirty. */
 void device_settle(const struct device *dev);
 void device_info(int fd, struct accmem_info *info);
 void null_ioctl(int fd);
 
-/* 0 or an errno value */
+/* ALLOC. Return 0 or an errno value. */
 int buffer_request(int fd, struct accmem_alloc *request);
-/* Exits when there is none. */
+/* ALLOC. Exit if it fails. */
 struct accmem_alloc buffer_alloc(int fd, uint64_t length, uint32_t flags);
 void buffer_free(int fd, uint64_t address);
 void *buffer_map(int fd, const struct accmem_alloc *buffer, size_t length);
-/* Maps it, writes to its first byte, takes the mapping down. */
+/* Map a buffer, write to its first byte, and unmap it. */
 void buffer_touch(int fd, const struct accmem_alloc *buffer, size_t length);
 
 #endif /* BENCH_H */

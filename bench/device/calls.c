@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What calls cost, in instructions: for a guest with one processor in which a
- * nanosecond is an instruction.
+ * Costs of calls in instructions. The guest has one processor, on which an instruction
+ * takes a nanosecond.
  */
 #include <errno.h>
 #include <math.h>
@@ -13,10 +13,10 @@
 
 #include "bench.h"
 
-#define ROUNDS 20000 /* of pairs */
+#define ROUNDS 20000 /* pairs */
 #define WARM 500
 #define MANY 20000 /* live buffers */
-#define WHOLE_ROUNDS 2000 /* of lives with a mapping */
+#define WHOLE_ROUNDS 2000 /* lives with a mapping */
 #define CLEAN_ROUNDS 3
 #define MIXED_ROUNDS 5000
 #define MIXED_LIVE 64
@@ -79,7 +79,7 @@ static double pair_cost(int fd)
 	return (double)(meter_now() - start) / ROUNDS;
 }
 
-/* ALLOC + FREE of 4 KiB beside live buffers, over two null ioctls */
+/* Measure ALLOC and FREE of 4 KiB beside live buffers, over two null ioctls. */
 static void measure_pairs(const struct device *dev)
 {
 	static const struct {
@@ -171,7 +171,7 @@ static int stream_reached(int fd, uint64_t position)
 	return create.fd;
 }
 
-/* of buffers that are not kept for the next requests, one after the other */
+/* Return the cost of a FREE, of more buffers than the context's cache can have. */
 static double one_free(int fd, const struct accmem_free *how)
 {
 	static uint64_t addresses[STREAM_FREES];
@@ -190,7 +190,10 @@ static double one_free(int fd, const struct accmem_free *how)
 	return (double)(meter_now() - start) / STREAM_FREES;
 }
 
-/* at one that is reached, over FREE as such; and at one that is not */
+/*
+ * Measure FREE at a reached position, over FREE without a position; and FREE at a
+ * position that is not reached.
+ */
 static void measure_stream_frees(const struct device *dev)
 {
 	int fd = device_open(dev), stream = stream_reached(fd, 7);
@@ -215,7 +218,7 @@ static void measure_stream_frees(const struct device *dev)
 
 /* --- clean memory --------------------------------------------------------- */
 
-/* ALLOC of 64 MiB, which becomes dirty if wanted */
+/* ALLOC and FREE of 64 MiB. Return the cost of ALLOC. With @dirty, write to each page. */
 static double clean_alloc(int fd, bool dirty)
 {
 	uint64_t start = meter_now();
@@ -238,7 +241,10 @@ static void keep_least(double *least, double cost)
 		*least = cost;
 }
 
-/* what a context pays for memory that it has not touched, and the next one for it */
+/*
+ * Measure ALLOC of memory that the same context has freed without touching it, and
+ * ALLOC of memory that another context has written to and the cleaner has cleared.
+ */
 static void clean_allocs(const struct device *dev, double *untouched,
 			 double *cleared)
 {
@@ -255,9 +261,9 @@ static void clean_allocs(const struct device *dev, double *untouched,
 }
 
 /*
- * What the background has cleared, over what its last owner has not touched, who
- * gets it again: that nobody has to clear. The least of some, for an interrupt is as
- * long as either.
+ * Compare ALLOC of memory that the cleaner has cleared with ALLOC of memory that no
+ * task has to clear. Each figure is the least of several, since an interrupt takes as
+ * long as one ALLOC.
  */
 static void measure_clean(const struct device *dev)
 {
@@ -301,13 +307,13 @@ static double buffer_lives(const struct device *dev, size_t length, bool all)
 	return (double)start / WHOLE_ROUNDS;
 }
 
-/* alloc, map, touch, unmap, free, over the same of a memfd */
+/* Compare lives of buffers (ALLOC, mmap, stores, munmap, FREE) with lives of memfds. */
 static void measure_lives(void)
 {
 	static const struct {
 		const char *name;
 		size_t length;
-		bool all; /* pages are touched; else the first one */
+		bool all; /* stores to all pages, not only to the first */
 	} rows[] = {
 		{ "life-4k", KIB(4), false },
 		{ "life-64k", KIB(64), false },
@@ -345,7 +351,7 @@ static void replace(int fd, uint64_t *address, uint64_t *seed)
 	*address = buffer_alloc(fd, length, 0).address;
 }
 
-/* pairs in a million instructions */
+/* Return the pairs in a million instructions. */
 static double mixed_rate(const struct device *dev)
 {
 	uint64_t live[MIXED_LIVE] = {}, seed = 1, start;

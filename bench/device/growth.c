@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What it costs to grow a buffer in small steps within its reservation, in
- * instructions (see meter.c), and how many bytes are copied.
+ * Growth of a buffer within its reservation, in small steps: the cost of a step in
+ * instructions (meter.c), and the number of bytes that are copied.
  */
 #include <errno.h>
 #include <sys/ioctl.h>
@@ -13,7 +13,7 @@
 #define TO MIB(256)
 #define STEP KIB(64)
 
-/* grows it by one step; bytes copied */
+/* Grow a buffer to @length. Return the number of bytes copied. */
 static uint64_t grow(int fd, struct accmem_alloc *a, uint64_t length)
 {
 	struct accmem_realloc req = { .size = sizeof(req),
@@ -26,7 +26,7 @@ static uint64_t grow(int fd, struct accmem_alloc *a, uint64_t length)
 	return req.copied;
 }
 
-/* the largest that the device has in one piece, if it has less */
+/* Return TO, or the longest free run if it is shorter. */
 static uint64_t most(int fd)
 {
 	struct accmem_info info;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How long memory takes from FREE to whoever waits for it, over how long a futex takes
- * from a wake to whoever sleeps in it.
+ * Time from a FREE to the return of an ALLOC that waits for the memory in another
+ * process, over the time from the wake of a futex to the return of the process that
+ * sleeps in it.
  *
- * For a guest with one processor in which a nanosecond is an instruction: two processes
- * take turns on it, each of which notes when it lets the other go on.
+ * The guest has one processor, on which an instruction takes a nanosecond. Two processes
+ * take turns on it. A process stores the time before it passes the turn.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +25,9 @@
 #define ROUNDS 200
 #define PIECE KIB(4)
 
-/* what the two processes share */
+/* Memory that the two processes share */
 struct shared {
-	uint32_t turn; /* a futex: whose it is */
+	uint32_t turn; /* futex; the value tells which process has the turn */
 	uint64_t since;
 	double took[ROUNDS];
 };
@@ -43,7 +44,7 @@ static void futex_set(uint32_t *word, uint32_t value)
 	syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* with one processor, the other runs until it sleeps */
+/* Sleep. On one processor, the other process runs until it sleeps. */
 static void let_sleep(void)
 {
 	usleep(2000);
@@ -138,7 +139,7 @@ static double hand_over_memory(struct shared *s, int fd, int other)
 	return quantile(s->took, ROUNDS, 0.5);
 }
 
-/* takes all but a piece; returns the context that has it */
+/* Allocate all memory but PIECE bytes. Return the context with this memory. */
 static int take_all_but_one(const struct device *dev)
 {
 	int fd = device_open(dev), spare = device_open(dev);

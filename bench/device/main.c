@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What ALLOC and FREE cost on the kinds of device, against floors of the same
- * boot. Runs in the guests of bench/run-device, as root.
+ * Costs of calls on the kinds of device, compared with floors of the same boot. The
+ * program runs in the guests of bench/run-device, as root.
  *
- *   device_bench calls			where time counts instructions
- *   device_bench growth			likewise
- *   device_bench handoff		likewise
- *   device_bench shares			likewise
- *   device_bench moves			on two processors
- *   device_bench sharing		on two processors
- *   device_bench waits			on two processors
+ *   device_bench calls			time counts instructions
+ *   device_bench growth			time counts instructions
+ *   device_bench handoff		time counts instructions
+ *   device_bench shares			time counts instructions
+ *   device_bench waits			time counts instructions
+ *   device_bench moves			two processors
+ *   device_bench sharing		two processors
  *   device_bench packing MODULE KIND ADDRESS SIZE TRACE=BYTES...
  *					no module is loaded; the range is
- *					reserved; BYTES is what lib/ needs
+ *					reserved; lib/ needs BYTES
  *
- * Figures are lines `bench=NAME UNIT=VALUE`, goals lines `goal=NAME value=X
- * limit=Y result=met|short|skipped`.
+ * waits also runs on two processors (run-device waits-smp). Figures are lines `bench=NAME
+ * UNIT=VALUE`, goals are lines `goal=NAME value=X limit=Y result=met|short|skipped`.
  */
 #include <errno.h>
 #include <linux/kernel.h>
@@ -37,8 +37,9 @@ static const struct {
 };
 
 /*
- * A mapping that has a page of a page table for itself costs 3,000 instructions more
- * than one beside others, and where mappings come to lie is left to chance.
+ * A mapping that is alone in its page table costs 3,000 instructions more than a mapping
+ * beside others. The kernel chooses the addresses of mappings at random, so the program
+ * turns this off and executes itself again.
  */
 static void begin_without_chance(char **argv)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The meter of instructions: for a guest with one processor in which a
- * nanosecond is an instruction.
+ * Meter of instructions. The guest has one processor, on which an instruction takes a
+ * nanosecond.
  *
- * Work that a call leaves to others counts, whenever it is done. A process that
- * runs when nobody else would (SCHED_IDLE) takes the time that is left over; what
- * it did not get is the cost.
+ * Work that a call leaves to a worker counts at whatever time it runs. The idler, a
+ * process with SCHED_IDLE, runs if no other task does. The cost is the time that the
+ * idler did not get.
  */
 #include <errno.h>
 #include <sched.h>
@@ -57,7 +57,7 @@ uint64_t meter_now(void)
 	return clock_now() - (t.tv_sec * 1000000000ull + t.tv_nsec);
 }
 
-/* Memory that was never mapped becomes dirty after a while. */
+/* Memory that was never mapped becomes dirty one to two seconds after its free. */
 void meter_rest(void)
 {
 	int i;

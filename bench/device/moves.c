@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How fast a piece of shared memory moves, over memcpy() of as much in the same guest,
- * and what one that nobody has written to costs: times, the best of many.
+ * Moves of a piece of shared memory, compared with memcpy() of the same size in the same
+ * guest; and page faults of a piece that moves without a copy. Each time is the best of
+ * many.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +62,7 @@ static void device_write(const struct piece *p, char byte)
 		die(errno, "ACCESS");
 }
 
-/* how long it takes */
+/* PREFETCH the piece. Return the time in ns. */
 static double move(const struct piece *p, uint32_t flags)
 {
 	struct accmem_prefetch req = { .size = sizeof(req),
@@ -83,7 +84,7 @@ static long faults(void)
 	return usage.ru_minflt;
 }
 
-/* of a piece that is valid on both sides, read and then written to */
+/* Count the page faults of reading and then writing a piece that is valid on both sides. */
 static long count_faults(const struct piece *p)
 {
 	long before;
@@ -110,7 +111,7 @@ static void measure_moves(const struct device *dev, double copy)
 	if (buffer_request(p.fd, &p.a))
 		die(0, "no shared memory");
 	p.map = buffer_map(p.fd, &p.a, PIECE);
-	/* pages of both sides are made by the first moves */
+	/* the first moves also allocate the pages of both sides; the best time leaves them out */
 	for (i = 0; i < ROUNDS; i++) {
 		p.map[0] = i;
 		to_device = best(to_device, move(&p, 0));

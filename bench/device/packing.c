@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How small a carveout may be that serves a trace through ALLOC and FREE: of
- * sizes that grow from the peak of the trace, the first of nine in a row that
- * serve. The module is loaded anew for each replay, with a device of that size:
- * neither what another replay taught it nor its leftovers are there.
+ * Size of the smallest carveout that serves a trace through ALLOC and FREE. Sizes grow
+ * from the peak of the trace; the result is the first of nine sizes in a row that serve
+ * the trace. The module is loaded anew for each replay, with a device of that size, so
+ * no replay influences a later replay.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,32 +17,32 @@
 #include "replay.h"
 
 #define IN_A_ROW 9
-#define STEPS 512 /* to the peak */
+#define STEPS 512 /* a step is the peak divided by this number */
 #define MAX_SIZES 4096
-#define STEP_MIN MIB(2) /* what the capacity of a device is a multiple of */
+#define STEP_MIN MIB(2) /* the capacity of a device is a multiple of it */
 
 enum outcome { UNKNOWN, SERVES, FAILS };
 
 struct tenant {
 	const struct trace *t;
-	u64 *addresses; /* by id */
-	size_t next; /* event */
+	u64 *addresses; /* address of each id */
+	size_t next; /* index of the next event */
 	int fd;
 };
 
 struct search {
 	struct device dev;
-	const char *module; /* file */
-	const char *suffix; /* of the parameter */
-	u64 start, room; /* what is reserved */
+	const char *module; /* path of the module's file */
+	const char *suffix; /* end of the module parameter */
+	u64 start, room; /* address and size of the reserved range */
 	struct tenant tenants[2];
 	unsigned int nr_tenants;
 	u64 peak, step;
-	unsigned char outcome[MAX_SIZES]; /* by the number of steps */
+	unsigned char outcome[MAX_SIZES]; /* indexed by the number of steps */
 	unsigned int replays;
 };
 
-/* what trace.c needs of the program that it is part of */
+/* trace.c needs this function in each program that it is part of. */
 void *xcalloc(size_t n, size_t size)
 {
 	void *p = calloc(n ? n : 1, size);
@@ -52,7 +52,7 @@ void *xcalloc(size_t n, size_t size)
 	return p;
 }
 
-/* The tenant that is furthest behind in its trace; NULL when all are done. */
+/* Return the tenant that is furthest behind in its trace; NULL if all are done. */
 static struct tenant *whose_turn(struct search *s)
 {
 	struct tenant *last = NULL;
@@ -77,7 +77,7 @@ static void rewind_all(struct search *s)
 		s->tenants[i].next = 0;
 }
 
-/* Most bytes live at once, in the order in which they are replayed. */
+/* Return the maximum of the live bytes of all tenants, in the order of the replay. */
 static u64 find_peak(struct search *s)
 {
 	u64 live = 0, peak = 0, *sizes[2] = {};
@@ -115,7 +115,7 @@ static void load_module(const struct search *s, u64 bytes)
 	device_settle(&s->dev);
 }
 
-/* The last file may be on its way to its end. */
+/* Retry, because the last close of a file may still be in progress. */
 static void unload_module(void)
 {
 	int tries;
@@ -181,8 +181,9 @@ static bool serves_at(struct search *s, unsigned int i)
 }
 
 /*
- * From the last of nine sizes down, so that one that fails rules out all that
- * are not above it. Returns 0 where the device ends before.
+ * Return the first of nine sizes in a row that serve, or 0 if the reserved range is too
+ * small. The nine sizes are tried from the last down: if one fails, the result is above
+ * it, and the sizes below need not be tried.
  */
 static u64 smallest(struct search *s)
 {
@@ -217,7 +218,7 @@ static u64 search(struct search *s)
 	return found;
 }
 
-/* @bytes: what lib/ needs */
+/* @bytes: size of the range that lib/ needs */
 static void report(const struct search *s, u64 found, u64 bytes, double limit)
 {
 	char name[128], peak[160];
@@ -244,7 +245,7 @@ static void set_tenant(struct search *s, unsigned int i, const struct trace *t)
 
 #define MAX_TRACES 8
 
-/* TRACE=BYTES: the file, and the smallest range over lib/ */
+/* Parse TRACE=BYTES: the file, and the smallest range that serves the trace in lib/. */
 static u64 parse_trace(char *text, struct trace *t)
 {
 	char *equals = strrchr(text, '=');
@@ -297,7 +298,7 @@ static void parse_kind(struct search *s, const char *kind)
 	} else if (strcmp(kind, "phys")) {
 		die(0, "%s is neither phys nor nopages", kind);
 	}
-	s->dev.path = "/dev/accmem0"; /* the only one */
+	s->dev.path = "/dev/accmem0"; /* the only device */
 }
 
 void bench_packing(int argc, char **argv)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What tenants get who want all there is and wait for it: bytes times the time for
- * which they have them, over a fair share of the device.
+ * Shares of three tenants that request all memory of a device and wait for it. The share
+ * of a tenant is the sum, over its buffers, of bytes times lifetime, over a third of the
+ * device.
  *
- * Each is a user of its own, and one of them asks for the largest buffer that it may
- * have, one for large buffers, one for small ones. Each has a few requests waiting at
- * any time, and gives a buffer back when it has had it for as long as the others have
- * theirs.
+ * Each tenant is a user of its own. The first requests the largest buffer that it may
+ * have, the second large buffers, the third small buffers. Each tenant always has a few
+ * requests that wait. All tenants free a buffer after the same time, HELD_NS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,12 +27,12 @@
 
 #define TENANTS 3
 #define FIRST_USER 2001
-#define ASKING 4 /* threads */
+#define ASKING 4 /* threads that request memory */
 #define MOST_LIVE 4096
-#define HELD_NS 50000000ull /* for as long a buffer is had */
+#define HELD_NS 50000000ull /* lifetime of a buffer */
 #define WARM_NS 1000000000ull
 #define TIME_NS 8000000000ull
-#define FAIR_PART 0.25 /* of the fair share, at least */
+#define FAIR_PART 0.25 /* least part of the fair share */
 
 struct held {
 	uint64_t address;
@@ -40,13 +40,16 @@ struct held {
 	uint64_t since;
 };
 
-/* One tenant; what is had is a ring, whose @tail those move who ask, under @lock. */
+/*
+ * A tenant. @held is a ring of its buffers. The threads that request memory move @tail,
+ * under @lock; the thread that frees buffers moves @head.
+ */
 struct tenant {
 	pthread_mutex_t lock;
 	int fd;
 	uint64_t size;
 	uint64_t start, end;
-	double byte_ns; /* between these two */
+	double byte_ns; /* share, from start to end */
 	struct held held[MOST_LIVE];
 	unsigned int head, tail;
 };
@@ -71,7 +74,7 @@ static void count(struct tenant *t, const struct held *h, uint64_t now)
 		t->byte_ns += (double)h->size * (to - from);
 }
 
-/* gives back what has been had for long enough */
+/* Thread: free each buffer HELD_NS after its allocation. */
 static void *give_back(void *arg)
 {
 	struct tenant *t = arg;
@@ -130,7 +133,7 @@ static void *ask_on(void *arg)
 	return NULL;
 }
 
-/* a user's process, until the end */
+/* Run a tenant until its end. Return its share in bytes times ns. */
 static double live(const struct device *dev, unsigned int user, uint64_t size,
 		   uint64_t start)
 {

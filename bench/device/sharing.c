@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What two contexts on two processors get done, over what one gets done on one;
- * and the same of ioctls that do nothing, which share nothing but the machine.
+ * Gain of a second processor: the calls of two contexts on two processors, over the
+ * calls of one context on one processor. The gain of pairs of ALLOC and FREE is compared
+ * with the gain of null ioctls, which share only the machine.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,27 +16,27 @@
 #include "bench.h"
 
 #define PASSES 15
-#define SLICES 6 /* a pass, of each kind in turn */
+#define SLICES 6 /* slices of a pass, for each kind of call and number of workers */
 #define SLICE_NS 20000000ull
-#define BATCH 8 /* calls between two looks at the clock */
+#define BATCH 8 /* calls between two readings of the clock */
 #define WARM 500
-#define WORKERS 2 /* one a processor */
+#define WORKERS 2 /* one for each processor */
 
 enum call { NULL_IOCTL, PAIR, NR_KINDS };
 
-/* what a worker is to do for a slice */
+/* Order for a worker: the calls of a slice */
 struct order {
 	enum call call;
-	unsigned int workers; /* that do it */
-	unsigned int turn; /* how many have started before */
+	unsigned int workers; /* number of workers with this order */
+	unsigned int turn; /* value of *started before this order */
 };
 
 struct worker {
 	pid_t pid;
-	int orders, answers; /* ends of pipes */
+	int orders, answers; /* this process's ends of pipes */
 };
 
-/* by all workers, how often they have started */
+/* Number of slices that workers have started, in shared memory */
 static atomic_uint *started;
 
 static void make_call(int fd, enum call call)
@@ -46,7 +47,7 @@ static void make_call(int fd, enum call call)
 		buffer_free(fd, buffer_alloc(fd, KIB(4), 0).address);
 }
 
-/* calls in a slice that begins when all are there */
+/* Make calls for a slice, which begins when all workers are there. Return their number. */
 static uint64_t obey(int fd, const struct order *order)
 {
 	uint64_t calls = 0, end;
@@ -64,7 +65,7 @@ static uint64_t obey(int fd, const struct order *order)
 	return calls;
 }
 
-/* in a process of its own, with a context of its own */
+/* Run a worker, in a process and with a context of its own. */
 static void work(const struct device *dev, unsigned int cpu, int in, int out)
 {
 	int fd = device_open(dev), i;
@@ -110,7 +111,7 @@ static void worker_end(struct worker *w)
 	close(w->answers);
 }
 
-/* calls that @n workers do in a slice, of which @first is one */
+/* Return the number of calls that @n workers make in a slice, from worker @first on. */
 static double slice(struct worker *workers, unsigned int first, unsigned int n,
 		    enum call call)
 {
@@ -131,7 +132,10 @@ static double slice(struct worker *workers, unsigned int first, unsigned int n,
 	return sum;
 }
 
-/* What two get done over one, by kind. What the host does meets all slices. */
+/*
+ * Compute the gain of each kind of call. The kinds take turns, so that other work of the
+ * host slows all of them.
+ */
 static void measure_pass(struct worker *workers, double *gain)
 {
 	double one[NR_KINDS] = {}, two[NR_KINDS] = {};
@@ -149,8 +153,8 @@ static void measure_pass(struct worker *workers, double *gain)
 }
 
 /*
- * Two gains that are the same differ from pass to pass. The upper quartile is
- * below 1 when the pairs gain less in more than three passes of four.
+ * Equal gains differ from pass to pass. The upper quartile is below 1 if the gain of
+ * pairs is less than the gain of null ioctls in more than three of four passes.
  */
 static void measure(const struct device *dev)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the benchmarks of devices share; see bench.h. */
+/* Functions that the benchmarks of devices share; bench.h describes them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -136,7 +136,7 @@ int64_t device_number(const struct device *dev, const char *name)
 	return strtoll(text, NULL, 10);
 }
 
-/* What does not change for this long is not being cleared. */
+/* If dirty_bytes does not change for this time, the device does not clear memory. */
 #define SETTLE_NS 1000000000ull
 
 void device_settle(const struct device *dev)

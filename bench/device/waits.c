@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How long a tenant waits in ALLOC, FREE and INFO while another does its worst,
- * over how long it waits beside a process that only spins: a turn of that, which
- * a tick ends. Of each pass the longest wait counts, in whichever call, and of
- * the passes the median.
+ * Longest wait of a tenant (the victim) in ALLOC, FREE and INFO beside another tenant
+ * (the offender), over its longest wait beside a process that spins. Beside that process
+ * the wait is a turn of the process, which a tick ends. Each pass has its longest wait,
+ * in any of the calls; the result is the median of the passes.
  *
- * For a guest with one processor in which a nanosecond is an instruction: there
- * the host's other work is in no wait, and who waits for a lock, or for a
- * processor that somebody has with a lock held, waits as long as anywhere. Where
- * there are two processors, each has a process of the other tenant, or one that
- * spins; the one that waits is on the first.
+ * The guest has one processor, on which an instruction takes a nanosecond, so no wait
+ * contains other work of the host. A wait for a lock, or for a processor whose task holds
+ * a lock, is as long as on a machine with more processors. If the guest has two
+ * processors, each runs a process of the offender, or a process that spins. The victim
+ * runs on the first.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,27 +28,27 @@
 #define PASSES 5
 #define PASS_NS 120000000ull
 #define MAX_RIVALS 2
-#define LIVE 64 /* buffers of the one that waits */
+#define LIVE 64 /* buffers of the victim */
 #define MANY 20000
 #define BLOCKS 32000
 #define CONTEXTS 32
-#define FAILS_ONCE_IN 16 /* calls of the one that waits */
+#define FAILS_ONCE_IN 16 /* one of so many calls of the victim is to fail */
 #define KEPT 16 /* buffers that a context caches */
 
-static unsigned int nr_rivals; /* one a processor */
+static unsigned int nr_rivals; /* processes of the offender, one on each processor */
 
-/* What an offender has; its processes share it, as they were forked. */
+/* State of an offender. Its processes are forked, and share the contexts. */
 struct tenant {
 	const struct device *dev;
 	uint64_t capacity;
 	int fd;
 	int pipe[2];
 	int contexts[CONTEXTS];
-	unsigned int rival; /* which of the processes this is */
+	unsigned int rival; /* index of this process */
 	uint64_t seed;
 };
 
-/* act() is called over and over */
+/* prepare() is called once, then each process calls act() again and again. */
 struct offender {
 	const char *name;
 	void (*prepare)(struct tenant *t);
@@ -62,7 +62,7 @@ static void spin(struct tenant *t)
 	t->seed++;
 }
 
-/* Pins the first page of a buffer, on devices that have pages. */
+/* Pin the first page of a buffer, on a device with page structures. */
 static void pin(struct tenant *t, void *page)
 {
 	struct iovec piece = { page, 4096 };
@@ -73,7 +73,7 @@ static void pin(struct tenant *t, void *page)
 		die(errno, "vmsplice");
 }
 
-/* Blocks that one pinned page keeps from being used again */
+/* Free small buffers on 500 pages, of which the first is pinned. */
 static void prepare_pinned(struct tenant *t)
 {
 	uint64_t *addresses = calloc(BLOCKS, sizeof(*addresses)), last = -1ull;
@@ -107,7 +107,7 @@ static void act_failing(struct tenant *t)
 		die(0, "more than there is was had");
 }
 
-/* Every other buffer of many has gone: addresses and memory have holes. */
+/* Free every other buffer of many, so that addresses and memory have holes. */
 static void prepare_fragments(struct tenant *t)
 {
 	uint64_t *addresses = calloc(MANY, sizeof(*addresses));
@@ -128,7 +128,7 @@ static void act_fragments(struct tenant *t)
 	buffer_free(t->fd, a);
 }
 
-/* A buffer at every 256 KiB of half of the device */
+/* Allocate a buffer at every 256 KiB of half of the device. */
 static void prepare_aligned(struct tenant *t)
 {
 	uint64_t i;
@@ -142,7 +142,7 @@ static void prepare_aligned(struct tenant *t)
 	}
 }
 
-/* No hole between these has that alignment. */
+/* No hole between the buffers has this size and alignment. */
 static void act_aligned(struct tenant *t)
 {
 	struct accmem_alloc a = { .length = KIB(200), .alignment = KIB(256) };
@@ -176,7 +176,7 @@ static void prepare_contexts(struct tenant *t)
 		t->contexts[i] = device_open(t->dev);
 }
 
-/* Fills the caches of many contexts. */
+/* Fill the caches of many contexts. */
 static void act_cached(struct tenant *t)
 {
 	uint64_t addresses[KEPT];
@@ -189,7 +189,7 @@ static void act_cached(struct tenant *t)
 		buffer_free(fd, addresses[i]);
 }
 
-/* Contexts come and go with all that they have. */
+/* Open a context, allocate and map buffers, and close it without freeing them. */
 static void act_contexts(struct tenant *t)
 {
 	int fd = device_open(t->dev), i;
@@ -275,13 +275,13 @@ static void tenant_close(struct tenant *t)
 	close(t->fd);
 }
 
-/* --- the one that waits --------------------------------------------------- */
+/* --- the victim ----------------------------------------------------------- */
 
 enum { ALLOC, FREE, INFO, FAILING, NR_CALLS };
 static const char *const call_names[NR_CALLS] = { "ALLOC", "FREE", "INFO",
 						  "failing ALLOC" };
 
-/* in ms, by pass */
+/* Longest waits in ms: of each call in each pass, and of any call in each pass */
 struct waits {
 	double longest[NR_CALLS][PASSES];
 	double any[PASSES];
@@ -301,7 +301,7 @@ static void note(double *longest, uint64_t since)
 		*longest = ms;
 }
 
-/* Allocates more than there is. */
+/* Request the whole device, which must fail. */
 static void fail(struct victim *v, uint64_t capacity, double *longest)
 {
 	struct accmem_alloc a = { .length = capacity };
@@ -313,8 +313,8 @@ static void fail(struct victim *v, uint64_t capacity, double *longest)
 }
 
 /*
- * Frees one of its buffers, allocates another, asks for INFO; now and then for
- * too much.
+ * Free one of the victim's buffers, allocate another, and call INFO. Sometimes, make an
+ * ALLOC that fails.
  */
 static void make_calls(struct victim *v, struct waits *w, unsigned int i)
 {
@@ -357,7 +357,7 @@ static void wait_beside(struct victim *v, const struct offender *o,
 	rivals_end(pids);
 }
 
-/* The median of the passes' longest waits in any call */
+/* Return the median over all passes of the longest wait in any call. */
 static double longest_wait(struct waits *w)
 {
 	unsigned int i, j;
@@ -383,7 +383,7 @@ static void print_waits(const char *name, const struct device *dev,
 	printf(" ms\n");
 }
 
-/* A victim on one device, an offender on the same or on another */
+/* Measure a victim on @dev beside an offender on @other, which may be the same device. */
 static double measure(const char *name, const struct offender *o,
 		      const struct device *dev, const struct device *other)
 {
@@ -403,15 +403,15 @@ static double measure(const char *name, const struct offender *o,
 	return longest_wait(&w);
 }
 
-/* To a tenth: a wait of two turns has the call's own time in it, too. */
+/* Round to a tenth, since a wait of two turns also contains the time of the call. */
 static double in_tenths(double value)
 {
 	return (int)(value * 10 + 0.5) / 10.0;
 }
 
 /*
- * All are held against the device on which the wait beside a spinning process is
- * least: on one that clears what was freed, work of one's own may add a turn.
+ * The floor is the least wait of the three devices beside a spinning process: on a device
+ * that clears freed memory, the clearing for the victim may add a turn.
  */
 void bench_waits(void)
 {

@@ -187,19 +187,18 @@ static inline void sweep(struct __test_metadata *_metadata, const char *what,
 #define SWEEP(call) sweep(_metadata, #call, variant->path, self->fd, call)
 
 /*
- * Rounds in which nothing may be allocated, in either of two ways, which take
- * turns: each is walked once, since KASAN may allocate where it sees the stack
- * of a free for the first time (and the program where it first calls something),
- * and then armed until it was seen to work without a failure.
+ * Rounds that check that a call makes no allocation. A test has two ways to make the
+ * call, which take turns. The first round of each way runs without injection, since KASAN
+ * may allocate for the first free with a stack, and the program for the first call of a
+ * function. The later rounds inject failures, until each way had a round without one.
  *
- * The kernel's checkers refill pools of their own (KASAN of stacks, the debug
- * objects) now and then, in whichever call it is. They ask for no warning, so
- * that the log has nothing of such a failure, as it has of others, and the
- * round is repeated. What allocates every time has no clean round.
+ * The kernel's checkers (KASAN, the debug objects) allocate for pools of their own in any
+ * call. They use __GFP_NOWARN, so the log has no record of this failure, and the round is
+ * repeated. A call that always allocates has no round without a failure.
  */
 struct rounds {
 	unsigned int nr; /* number of this round, from 1; its last bit is the way */
-	unsigned int clean; /* a bit for each way */
+	unsigned int clean; /* ways that had a round without a failure, a bit each */
 };
 
 #define BOTH_WAYS 3

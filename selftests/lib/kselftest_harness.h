@@ -26,8 +26,9 @@ static inline bool accmem_is_called(const char *caller, const char *start)
 }
 
 /*
- * wrapper_FIXTURE_TEST() forks for the test, in a process that is the test's. What
- * it is told must not be known when it is compiled: it asks again after a longjmp().
+ * wrapper_FIXTURE_TEST() forks a process for the test, but is already in a process of the
+ * test. Here the fork returns 0, as in a child. The value is volatile, since the caller
+ * reads it again after a longjmp().
  */
 static inline pid_t accmem_harness_fork(const char *caller)
 {
@@ -36,7 +37,7 @@ static inline pid_t accmem_harness_fork(const char *caller)
 	return accmem_is_called(caller, "wrapper_") ? child : (fork)();
 }
 
-/* Names something else outside of tests, whose parameter has this name, too. */
+/* Outside of tests, _metadata is this constant; in a test, it is the test's parameter. */
 enum accmem_harness { _metadata };
 
 #define accmem_harness_test()                                                 \
@@ -45,7 +46,7 @@ enum accmem_harness { _metadata };
 					     struct __test_metadata *),       \
 		_metadata, NULL)
 
-/* and ends with the test, whose result is in the state that all processes share */
+/* Exit at the end of a test with its result, which is in the shared state. */
 static inline _Noreturn void
 accmem_harness_exit(const char *caller, const struct __test_metadata *test,
 		    int status)
@@ -55,7 +56,7 @@ accmem_harness_exit(const char *caller, const struct __test_metadata *test,
 	(_exit)(status);
 }
 
-/* _register_FIXTURE_TEST() maps the state of the test, and keeps it */
+/* Allocate the state of a test, for _register_FIXTURE_TEST(), from one mapping. */
 static inline void *accmem_harness_mmap(const char *caller, void *address,
 					size_t length, int prot, int flags,
 					int fd, off_t offset)

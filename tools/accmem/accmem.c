@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * accmem run: a program with its large heap allocations on the memory of a device.
+ * accmem run: run a program with its large heap allocations on the memory of a device.
  *
- * It puts the preload library and its settings into the environment, and becomes
- * the program. What cannot be preloaded (a static program, one that runs with
- * other rights than its caller's, one for another machine) is run as it is.
+ * The command adds the preload library and its settings to the environment, and executes
+ * the program. A program into which the library cannot be preloaded runs without it: a
+ * static program, a program with other privileges than its caller, or a program for
+ * another machine.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -32,7 +33,7 @@ static const char usage[] =
 	"  --limit SIZE       most bytes on the device\n"
 	"  --stats[=FILE]     a line at the exit of each process\n";
 
-/* Beside this program if it is there, as it is built; else where it is installed. */
+/* Path of the library: beside this program after a build, else the installed path. */
 static bool find_library(char *path, size_t size)
 {
 	ssize_t length = readlink("/proc/self/exe", path, size - 1);
@@ -51,7 +52,7 @@ static bool find_library(char *path, size_t size)
 	return !access(path, R_OK);
 }
 
-/* The file that execvp() would run; false if there is none. */
+/* Find the file that execvp() would execute. Return false if there is none. */
 static bool find_program(const char *name, char *path, size_t size)
 {
 	const char *dirs = getenv("PATH"), *end;
@@ -87,7 +88,10 @@ static bool has_interpreter(int fd, const Elf64_Ehdr *header)
 	return false;
 }
 
-/* Why nothing can be preloaded; NULL if it can, or the file is a script. */
+/*
+ * Return the reason why the library cannot be preloaded; NULL if it can be, or if the
+ * file is a script.
+ */
 static const char *why_not(const char *path)
 {
 	const char *reason = NULL;
@@ -121,7 +125,7 @@ static void set(const char *name, const char *value)
 	}
 }
 
-/* In front of what the caller preloads already. */
+/* Put the library before the libraries that the caller preloads. */
 static void preload(const char *library)
 {
 	const char *others = getenv("LD_PRELOAD");
@@ -134,7 +138,7 @@ static void preload(const char *library)
 	free(list);
 }
 
-/* As make and others write them; what is written, the library reads. */
+/* Is @text a number with an optional suffix K, M or G? The library converts it. */
 static bool is_size(const char *text)
 {
 	size_t digits = strspn(text, "0123456789");
@@ -164,7 +168,7 @@ static int help(FILE *to, int status)
 	return status;
 }
 
-/* The status is that of a shell which cannot start a program. */
+/* Exit with the status of a shell that cannot start a program. */
 static int become(char **argv)
 {
 	char library[PATH_MAX], program[PATH_MAX];

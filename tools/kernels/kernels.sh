@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# The kernels that tools/vm can boot, and where their parts are. Stock ones
-# are Debian's packages, the others are built by tools/kernels/build from
-# Debian's source and the fragments beside this file. Sourced after common.sh.
+# The kernels that tools/vm can boot, and the paths of their parts. Stock kernels are
+# packages of Debian. tools/kernels/build builds the others from Debian's source and the
+# fragments beside this file. Sourced after common.sh.
 
 kernels_all=(stock-6.1 stock-6.12 stock-7.3 debug-6.12 kcsan-6.12)
 
@@ -17,9 +17,9 @@ kernel_release()
 	echo "${1#*-}"
 }
 
-# kernel_dir NAME: the build directory of a kernel of our own. Its name has
-# the source's version and a hash of the configuration, so that a change of
-# either is a new kernel.
+# kernel_dir NAME: print the build directory of a kernel with checkers. Its name has the
+# version of the source and a hash of the configuration, so that a change of either
+# creates a new kernel
 kernel_dir()
 {
 	local source hash
@@ -32,7 +32,7 @@ kernel_dir()
 	echo "$ACCMEM_CACHE/kernels/$1-${source##*"$(kernel_release "$1")"-}-${hash:0:12}"
 }
 
-# kernel_path NAME image|headers|modules
+# kernel_path NAME image|headers|modules: print the path of a part of a kernel
 kernel_path()
 {
 	local dir
@@ -51,7 +51,7 @@ kernel_path()
 	esac
 }
 
-# kernel_is_ready NAME: whether it could boot without fetching or building.
+# kernel_is_ready NAME: return true if the kernel need not be fetched or built
 kernel_is_ready()
 {
 	local source
@@ -67,7 +67,7 @@ kernel_is_ready()
 	esac
 }
 
-# kernel_prepare NAME: fetch or build it when it is not ready.
+# kernel_prepare NAME: fetch or build a kernel that is not ready
 kernel_prepare()
 {
 	kernel_is_ready "$1" && return

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 #
-# A kernel tree for User Mode Linux 6.12 with the project in it, as
-# drivers/misc/accmem: Debian's source through links, with the two files that
-# must know of the project written anew. The tree and its objects stay in the
-# cache for every copy of the project; what is built of the project itself goes
-# when another copy comes. Sourced after common.sh.
+# A kernel tree for User Mode Linux 6.12 that contains the project as drivers/misc/accmem.
+# The tree has links to Debian's source. The two files that name the project are written
+# anew. The tree and its objects are in the cache, for every copy of the project. The
+# objects of the project itself are removed when another copy uses the tree. Sourced after
+# common.sh.
 
-# uml_paths: sets uml_source, uml_tree, uml_lock, and uml_objects for those of
-# KUnit; whoever wants another configuration appends a word to it.
+# uml_paths: set uml_source, uml_tree, uml_lock, and uml_objects, the objects of KUnit. A
+# caller with another configuration appends a word to uml_objects
 # shellcheck disable=SC2034 # for the caller
 uml_paths()
 {
@@ -22,23 +22,23 @@ uml_paths()
 	uml_lock=$dir/lock
 }
 
-# link_all FROM TO: TO gets a link to everything in FROM.
+# link_all FROM TO: make a link in TO to each file in FROM
 link_all()
 {
 	mkdir -p "$2"
 	find "$1" -mindepth 1 -maxdepth 1 -exec ln -sfnt "$2" {} +
 }
 
-# Under the lock: the tree, with this copy of the project in it.
+# Make the tree, and put this copy of the project into it. The caller holds the lock.
 uml_graft()
 {
 	local link=$uml_tree/drivers/misc/accmem config
 
 	[ -e "$uml_tree/.grafted" ] || make_tree
 	[ "$(readlink "$link")" != "$ACCMEM_ROOT" ] || return 0
-	# By their times, files of this copy may be older than the objects. The
-	# configuration is read again, and compared with what it was: without
-	# that, all of the kernel would be built again.
+	# Files of this copy may be older than the objects of another copy, so the objects
+	# are removed. The old time of auto.conf makes make read the configuration again and
+	# compare it with the last one: otherwise make would build the whole kernel again.
 	rm -rf "${uml_tree%/*}"/objects*/drivers/misc/accmem
 	for config in "${uml_tree%/*}"/objects*/include/config/auto.conf; do
 		[ ! -e "$config" ] || touch -d @0 "$config"
@@ -57,7 +57,7 @@ make_tree()
 	link_all "$source/drivers" "$tree/drivers"
 	rm "$misc"
 	link_all "$source/drivers/misc" "$misc"
-	# kunit.py looks for the tree around the file that it really is.
+	# kunit.py searches the tree from its own path without links, so it is a copy.
 	rm "$tree/tools"
 	link_all "$source/tools" "$tree/tools"
 	rm "$tree/tools/testing"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Replaying through a device: ALLOC, mmap, a pattern in every granule of the
- * buffer, the comparison, munmap, FREE. Only ALLOC and FREE are timed.
+ * Replay on a device. For each allocation: ALLOC, mmap, write a pattern into every granule
+ * of the buffer. For each free: compare the pattern, munmap, FREE. Only ALLOC and FREE are
+ * timed.
  */
 #include <accmem.h>
 #include <errno.h>
@@ -16,15 +17,15 @@ struct buffer {
 	u64 address;
 	u64 length;
 	u64 footprint;
-	u64 seed; /* of the pattern */
-	void *pointer; /* NULL when it is not allocated */
+	u64 seed; /* seed of the pattern */
+	void *pointer; /* NULL if the buffer is not allocated */
 };
 
 struct player {
 	const struct trace *t;
 	const struct options *o;
 	struct accmem_context *ctx;
-	struct buffer *buffers; /* by id */
+	struct buffer *buffers; /* indexed by id */
 	u64 failures, corrupt, spent, calls, live, footprint;
 };
 
@@ -35,15 +36,15 @@ static int complain(const struct player *p, const char *what, int err)
 	return -1;
 }
 
-#define PATTERN_BYTES 8u /* at either end of a granule */
+#define PATTERN_BYTES 8u /* bytes of the pattern at either end of a granule */
 
-/* Neighbouring granules, the ends of each, and buffers differ. */
+/* The words of neighbouring granules, of both ends of a granule, and of buffers differ. */
 static u64 pattern_word(const struct buffer *b, u64 at)
 {
 	return b->seed + at * 0x9e3779b97f4a7c15ull;
 }
 
-/* @size bytes of the pattern at @at are written, or compared */
+/* Write or compare @size bytes of the pattern at offset @at. */
 static bool pattern_piece(const struct buffer *b, u64 at, u64 size, bool write)
 {
 	u64 word = pattern_word(b, at);
@@ -56,7 +57,7 @@ static bool pattern_piece(const struct buffer *b, u64 at, u64 size, bool write)
 	return !memcmp(piece, &word, size);
 }
 
-/* a word of it at either end of each granule that is whole */
+/* Write or compare a word of the pattern at either end of each complete granule. */
 static bool pattern_granules(const struct buffer *b, u64 length, bool write)
 {
 	const u64 last = GRANULE_MIN / 8 - 1;
@@ -76,8 +77,8 @@ static bool pattern_granules(const struct buffer *b, u64 length, bool write)
 }
 
 /*
- * The ends of each granule: buffers that overlap, and pages that are mapped in
- * the wrong place, do so by granules, or by a part of one at its ends.
+ * Write or compare the pattern at the ends of each granule. Buffers that overlap, and pages
+ * at wrong addresses, are wrong by whole granules, or by a part at the end of a granule.
  */
 static bool pattern_go(const struct buffer *b, bool write)
 {
@@ -148,7 +149,7 @@ static int player_free(struct player *p, u32 id)
 	return err ? complain(p, "free", err) : 0;
 }
 
-/* The kernel's own picture of where the memory is, when we may read it. */
+/* Print the kernel's picture of the carveout, if debugfs can be read. */
 static bool print_debugfs_map(const struct player *p)
 {
 	const char *slash = strrchr(p->o->device, '/');

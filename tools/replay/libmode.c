@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Replaying over lib/, in this process: the layout function, the allocator and
- * the slab that the driver runs, called as its ALLOC calls them for a contiguous
- * buffer with every default.
+ * Replay over lib/, in this process. The layout function, the allocator and the slab are
+ * those of the driver, and are called as its ALLOC calls them for a contiguous buffer with
+ * default values.
  */
 #include <errno.h>
 #include <linux/accmem.h>
@@ -15,13 +15,13 @@
 #include "lib/slab/slab.h"
 #include "replay.h"
 
-/* a granule that small blocks are cut from */
+/* a granule from which small blocks are allocated */
 struct slab_page {
 	struct accmem_slab_granule units;
 	u64 start;
 };
 
-/* a range, which several may use at once */
+/* a range, which several heaps may use at the same time */
 struct range {
 	struct accmem_buddy buddy;
 	struct accmem_buddy_folio *units;
@@ -29,14 +29,14 @@ struct range {
 	u64 size;
 };
 
-/* what one has of it */
+/* the allocations of one trace in a range */
 struct heap {
 	struct range *range;
 	u64 owner;
 	struct accmem_slab slab;
-	struct accmem_run *runs; /* of each id; size 0 when it has none */
-	struct slab_page **slab_pages; /* likewise, of small blocks */
-	bool exact; /* sizes as asked for: small ones are small blocks */
+	struct accmem_run *runs; /* run of each id; size 0 if the id has none */
+	struct slab_page **slab_pages; /* page of each small block */
+	bool exact; /* sizes are not rounded up to a granule: there are small blocks */
 	bool placement; /* print where each allocation is placed */
 };
 
@@ -73,7 +73,7 @@ static void heap_make(struct heap *h, struct range *r, const struct trace *t)
 	accmem_slab_init(&h->slab);
 }
 
-/* As the driver does it */
+/* Allocate a run as the driver does. */
 static bool range_alloc(struct heap *h, struct accmem_buddy_request *req,
 			u64 *start)
 {
@@ -91,7 +91,7 @@ static bool range_alloc(struct heap *h, struct accmem_buddy_request *req,
 	return !err;
 }
 
-/* a granule more for small blocks */
+/* Allocate a granule for small blocks. */
 static bool add_slab_page(struct heap *h)
 {
 	struct accmem_buddy_request req = { .size = ACCMEM_GRANULE,
@@ -186,7 +186,7 @@ static void heap_unmake(struct heap *h, const struct trace *t)
 {
 	u32 id;
 
-	/* the slab_pages that are left are among what is freed */
+	/* the frees of the small blocks also free their slab pages */
 	for (id = 0; id < t->nr_ids; id++)
 		heap_free(h, id);
 	free(h->runs);
@@ -207,7 +207,7 @@ static void draw(struct heap *h, const struct trace *t)
 	picture_print(p, t->name);
 }
 
-/* The line has the form of a trace's, with the offset behind the identifier. */
+/* Print a line in the format of a trace, with the offset after the identifier. */
 static void print_placement(const struct heap *h, u32 id)
 {
 	if (h->placement)
@@ -215,7 +215,7 @@ static void print_placement(const struct heap *h, u32 id)
 		       h->runs[id].size);
 }
 
-/* Events [from, to); returns how many allocations failed. */
+/* Replay the events [from, to). Return the number of failed allocations. */
 static u64 play(struct heap *h, const struct trace *t, u64 granule,
 		size_t from, size_t to)
 {
@@ -265,7 +265,10 @@ int replay_lib(const struct trace *t, const struct options *o,
 	return 0;
 }
 
-/* In a range of @size, @nr traces in turn, an event each; -1 after a message */
+/*
+ * Does a range of @size serve @nr traces, which take turns event by event? Return -1 after
+ * a message on an error.
+ */
 static int serves(const struct trace *t, unsigned int nr, u64 size,
 		  const struct options *o)
 {
@@ -295,12 +298,15 @@ static int serves(const struct trace *t, unsigned int nr, u64 size,
 	return !failures;
 }
 
-/* Success is not monotone in the size: this many in a row are asked for. */
+/*
+ * A larger range may fail although a smaller range serves: this many sizes in a row must
+ * serve.
+ */
 #define IN_A_ROW 9
 #define STEPS 512
 #define STEPS_MAX (16 * STEPS)
 
-/* Most bytes live at once, of @nr traces in turn */
+/* Return the maximum of the live bytes of @nr traces, which take turns event by event. */
 static u64 peak_of(const struct trace *t, unsigned int nr, u64 granule)
 {
 	u64 **bytes = xcalloc(nr, sizeof(*bytes)), live = 0, peak = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * accmem-replay: replays a recorded trace of allocations over lib/ or through
- * a device, and prints one line a trace.
+ * accmem-replay: replay recorded traces of allocations over lib/ or on a device. The
+ * program prints one line for each trace.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -125,7 +125,7 @@ static int replay(const char *path, const struct options *o)
 	return r.failures || r.corrupt;
 }
 
-/* One line for all of them: the peak is the sum of theirs. */
+/* Replay all traces, and print one line for all: its peak is the sum of their peaks. */
 static int replay_owners(char **paths, unsigned int nr, const struct options *o)
 {
 	struct trace *t = xcalloc(nr, sizeof(*t)), all = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The carveout as a picture: 64 columns, each cell an equal share of it. */
+/* Picture of a carveout in 64 columns. Each cell is an equal share of the carveout. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 struct picture {
 	u64 size;
-	u64 cell; /* bytes */
+	u64 cell; /* bytes of a cell */
 	u64 nr_used;
 	unsigned int nr_cells;
 	u64 used[COLUMNS * ROWS_MAX];

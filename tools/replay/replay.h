@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* accmem-replay: what its files share. */
+/* accmem-replay: types and functions that its files share. */
 #ifndef REPLAY_H
 #define REPLAY_H
 
@@ -9,8 +9,8 @@
 
 /**
  * struct event - one line of a trace
- * @bytes: bytes asked for; 0 for a free
- * @id: which allocation, below trace.nr_ids
+ * @bytes: requested bytes; 0 for a free
+ * @id: number of the allocation, below trace.nr_ids
  */
 struct event {
 	u64 bytes;
@@ -19,10 +19,10 @@ struct event {
 
 /**
  * struct trace - a trace in memory
- * @name: of the file, without directory and extension
- * @peak: most bytes live at once, each size rounded up to the granule
- * @peak_event: index of the event that first reached it
- * @asked: bytes asked for at that moment
+ * @name: name of the file, without directory and extension
+ * @peak: maximum of the live bytes, with each size rounded up to the granule
+ * @peak_event: index of the first event that reaches @peak
+ * @asked: live bytes after this event, without rounding
  */
 struct trace {
 	char *name;
@@ -35,11 +35,11 @@ struct trace {
 };
 
 struct options {
-	const char *device; /* NULL: over lib/ */
+	const char *device; /* path; NULL: replay over lib/ */
 	u64 capacity; /* 0: twice the peak */
 	u64 granule;
 	bool min_heap;
-	bool owners; /* all traces at once, each by an owner of its own */
+	bool owners; /* all traces take turns, each with an owner of its own */
 	bool map;
 	bool placement; /* over lib/: print the offset of each allocation */
 };
@@ -48,7 +48,7 @@ struct options {
 struct result {
 	bool has_footprint, has_min_heap, has_time, has_failures, has_corrupt;
 	u64 footprint;
-	u64 peak; /* what min_heap is held against */
+	u64 peak; /* min_heap is compared with it */
 	u64 min_heap;
 	double ns_per_op;
 	u64 failures;
@@ -61,30 +61,30 @@ static inline u64 round_up_to(u64 n, u64 unit)
 }
 
 u64 now_ns(void);
-/* Of this thread: what another process takes does not count. */
+/* Processor time of this thread; the time of other processes does not count. */
 u64 cpu_ns(void);
-/* "replay: gpt: <text>" on stderr, every five seconds at the most */
+/* Print "replay: gpt: <text>" on stderr, at most every five seconds. */
 void progress(const struct trace *t, const char *what, u64 done, u64 of);
 void *xcalloc(size_t n, size_t size);
 
-/* Exits with a message that names file and line when it is no trace. */
+/* Read a trace. Exit with a message that names file and line if it is not valid. */
 void trace_load(struct trace *t, const char *path, u64 granule);
 void trace_unload(struct trace *t);
 
-/* One mode each; they return 0, or -1 after a message on stderr. */
+/* The modes of replay. Each function returns 0, or -1 after a message on stderr. */
 int replay_lib(const struct trace *t, const struct options *o,
 	       struct result *r);
-/* Of @nr traces at once */
+/* @nr traces take turns. */
 int replay_min_heap(const struct trace *t, unsigned int nr,
 		    const struct options *o, struct result *r);
 int replay_device(const struct trace *t, const struct options *o,
 		  struct result *r);
 
-/* A picture of a range, a cell for an equal share of it */
+/* Picture of a range, with a cell for each equal share of it */
 struct picture;
 struct picture *picture_new(u64 size);
 void picture_add(struct picture *p, u64 start, u64 size);
-/* Prints it, used bytes and all, and frees it. */
+/* Print and free a picture. */
 void picture_print(struct picture *p, const char *title);
 
 #endif /* REPLAY_H */

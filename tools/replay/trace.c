@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reading a trace: `a <id> <bytes>`, `f <id>`, `#` comments. */
+/* Parser of traces. A line is `a <id> <bytes>`, `f <id>` or a comment that begins with #. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,13 +8,13 @@
 
 #include "replay.h"
 
-/* Ids index an array. */
+/* Ids must be below this limit, since they index an array. */
 #define ID_LIMIT 67108864u
 
 struct reader {
 	const char *path;
 	unsigned long line;
-	u64 *live; /* bytes of each id, 0 when it is not allocated */
+	u64 *live; /* bytes of each id; 0 if the id is not allocated */
 	u32 nr_live;
 	size_t room;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The device: a context with the SMs of the trace, and CTAs whose calls are
- * queued. Completions of all CTAs are counted in one eventfd.
+ * The device: a context with the SMs of the trace, and CTAs with queued calls. One eventfd
+ * counts the completions of all CTAs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +16,10 @@
 
 struct device {
 	struct accmem_context *ctx;
-	int ended; /* an eventfd */
+	int ended; /* eventfd that counts completions */
 };
 
-/* A CTA is a file. */
+/* Raise the limit of open files, since each CTA is a file. */
 static void device_raise_limit(void)
 {
 	struct rlimit limit;

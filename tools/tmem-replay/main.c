@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * accmem-tmem-replay: replays traces of what CTAs do with Tensor Memory on a
- * device, and makes such traces of its trace events.
+ * accmem-tmem-replay: replay traces of the Tensor Memory calls of CTAs on a device, and
+ * convert trace events of the driver to these traces.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -62,7 +62,7 @@ void *grow(void *array, size_t n, size_t size)
 	return array;
 }
 
-/* a row of the table */
+/* discipline and relinquishing of a row of the table */
 struct variant {
 	bool exclusive;
 	enum relinquish relinquish;
@@ -150,7 +150,7 @@ static uint64_t number(const char *text, uint64_t max)
 	return n;
 }
 
-/* what the command line says, besides struct options */
+/* the command line */
 struct command {
 	struct options o;
 	bool record, one;
@@ -227,7 +227,7 @@ static void parse(struct command *c, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct command c = {
-		/* a what-if of relinquishing is one of that discipline */
+		/* --relinquish has an effect in the exclusive discipline only */
 		.o.exclusive = true,
 		.o.bypass_bound = ACCMEM_TMEM_BYPASS_BOUND,
 		.columns = ACCMEM_TMEM_COLUMNS,

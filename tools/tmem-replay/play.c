@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A replay. Time is virtual: what is due next is done next, and takes no time.
- * The device alone decides who waits and who is granted: each call is queued in
- * it, and after each step the calls that have ended are read.
+ * Replay of a trace. Time is virtual: the step that is due next is made next, and takes no
+ * time. The device alone decides which calls wait and which are granted: the replay queues
+ * each call, and reads the completions after each step.
  *
- * An SM runs so many CTAs at a time as the trace says. One that is due starts when
- * there is room, in the order of the trace; a pair starts as a whole.
+ * The trace gives the number of CTAs that an SM runs at a time. CTAs that are due start
+ * when their SM has room, in the order of the trace. Both CTAs of a pair start together.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,30 +13,30 @@
 #include "tmem_replay.h"
 
 enum state {
-	PENDING, /* not due */
-	DUE, /* waits for room on its SM */
+	PENDING, /* the launch is not due */
+	DUE, /* the CTA waits for room on its SM */
 	RUNNING,
-	CALLING, /* its call has not ended */
+	CALLING, /* the CTA's call has not ended */
 	GONE
 };
 
 /* a CTA in the replay */
 struct actor {
 	enum state state;
-	uint32_t step; /* to be made, or in progress */
+	uint32_t step; /* the next step, or the step in progress */
 	struct tcgen05_cta *cta;
-	uint32_t *addresses; /* of each alloc */
-	uint32_t *columns; /* likewise, 0 when it was given back */
+	uint32_t *addresses; /* address of each alloc */
+	uint32_t *columns; /* columns of each alloc; 0 after its dealloc */
 	uint32_t nr_allocs;
 	uint32_t held, used;
 	uint64_t start, asked;
-	bool starved; /* it waits for columns, and not for its peer */
+	bool starved; /* the CTA waits for columns, and not for its peer */
 	bool triggered;
 };
 
 struct sm {
 	uint32_t resident, starved, held, used;
-	bool blocked; /* somebody who is due cannot start there */
+	bool blocked; /* an earlier CTA that is due cannot start on the SM */
 };
 
 struct player {
@@ -48,10 +48,10 @@ struct player {
 	struct actor *actors;
 	struct sm sms[SMS_MAX];
 	uint64_t now;
-	uint32_t *due, nr_due; /* CTAs, in the order in which they became so */
-	uint32_t *calling, nr_calling; /* CTAs, by the age of their calls */
+	uint32_t *due, nr_due; /* CTAs that are due, oldest first */
+	uint32_t *calling, nr_calling; /* CTAs with a call, oldest call first */
 	uint32_t *done; /* CTAs whose calls have just ended */
-	uint32_t *untriggered; /* CTAs of each launch */
+	uint32_t *untriggered; /* CTAs of each launch that have not triggered */
 };
 
 static struct sm *sm_of(struct player *p, uint32_t cta)
@@ -67,7 +67,7 @@ static void complain(struct player *p, uint32_t cta, const char *what, int err)
 		what, err ? strerror(-err) : "wrong");
 }
 
-/* Time goes on: what was idle until now? */
+/* Advance the time to @now, and add the columns that were idle or unused until then. */
 static void pass_time(struct player *p, uint64_t now)
 {
 	uint64_t span = now - p->now;
@@ -128,7 +128,7 @@ static void go_on(struct player *p, uint32_t cta)
 
 /* --- starts and exits --- */
 
-/* The launches behind one that has triggered can start. */
+/* Start the launches behind a launch whose CTAs have all triggered. */
 static void release_launches(struct player *p, uint32_t launch)
 {
 	const struct trace *t = p->t;
@@ -243,7 +243,7 @@ static void start_due(struct player *p)
 
 /* --- calls --- */
 
-/* A CTA whose call failed exits: its other steps would mean nothing. */
+/* End a CTA whose call has failed, since its other steps depend on the call. */
 static void fail(struct player *p, uint32_t cta, int err)
 {
 	const struct step *step = &p->t->steps[p->actors[cta].step];
@@ -347,7 +347,7 @@ static void end_call(struct player *p, uint32_t cta, int err, uint32_t address)
 	go_on(p, cta);
 }
 
-/* What the figures are made of is what the device says. */
+/* Compare the columns that the figures count with the columns that the device reports. */
 static void check_columns(struct player *p, uint32_t cta)
 {
 	struct actor *a = &p->actors[cta];
@@ -362,7 +362,7 @@ static void check_columns(struct player *p, uint32_t cta)
 		complain(p, cta, "columns held or free", err);
 }
 
-/* @left calls have ended; the oldest of them is read first. */
+/* Read the completions of @left calls, in the order in which the calls began. */
 static void read_calls(struct player *p, uint64_t left)
 {
 	uint32_t i, nr_done = 0, nr_calling = 0;
@@ -384,7 +384,7 @@ static void read_calls(struct player *p, uint64_t left)
 		check_columns(p, p->done[i]);
 }
 
-/* Until nothing ends any more: a CTA that fails and exits may end more. */
+/* Read completions until there are none: the exit of a failed CTA may end more calls. */
 static void end_calls(struct player *p)
 {
 	uint64_t ended;

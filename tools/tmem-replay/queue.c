@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What is due when: a binary heap. */
+/* Queue of the moments at which CTAs are due: a binary heap. */
 #include "tmem_replay.h"
 
 static bool is_before(const struct moment *a, const struct moment *b)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From the driver's trace events, in ftrace's text, to a trace.
+ * Conversion of the driver's trace events, in the text format of ftrace, to a trace.
  *
- * A CTA's times are counted from the end of its step before. An alloc ends at the
- * call that made its grant possible, the last one that the text has before the
- * grant: a replay, in which a step takes no time, then makes the same steps at the
- * same times.
+ * The times of a CTA count from the end of its previous step. An alloc ends at the call
+ * that made its grant possible: the last call before the grant in the text. A replay, in
+ * which a step takes no time, then makes the same steps at the same times.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +15,7 @@
 
 #define NS 1000000000ull
 
-/* a line of the result */
+/* a line of the trace that is written */
 struct line {
 	enum step_kind kind;
 	uint32_t cta;
@@ -32,17 +31,17 @@ struct allocated {
 	bool live;
 };
 
-/* a CTA that the text has */
+/* a CTA whose launch is in the text */
 struct known {
-	uint64_t id; /* 0 when it was not launched, or has exited */
-	uint64_t since; /* when its step before ended */
+	uint64_t id; /* 0 if the CTA has exited */
+	uint64_t since; /* end of the previous step */
 	uint32_t pending; /* line of an alloc that has not ended, or NONE */
 	struct allocated *allocs;
 	uint32_t nr_allocs;
 };
 
 struct recorder {
-	uint64_t context; /* 0: the first */
+	uint64_t context; /* 0: the first context in the text */
 	uint64_t begin, now, cause;
 	bool has_begun;
 	struct known *known;
@@ -50,10 +49,10 @@ struct recorder {
 	struct line *lines;
 	uint32_t nr_lines;
 	uint32_t sms, dropped, strangers;
-	unsigned long number; /* of the text's line */
+	unsigned long number; /* line of the text */
 };
 
-/* NAME=VALUE in the text of an event */
+/* Return VALUE of NAME=VALUE in the text of an event. */
 static uint64_t value(const struct recorder *r, const char *text,
 		      const char *name)
 {
@@ -66,7 +65,7 @@ static uint64_t value(const struct recorder *r, const char *text,
 	die("line %lu: an event without %s", r->number, name);
 }
 
-/* ns of `SECONDS.FRACTION:` before the event's name */
+/* Return the time `SECONDS.FRACTION:` before the event's name, in ns. */
 static uint64_t time_before(const struct recorder *r, const char *line,
 			    const char *name)
 {
@@ -104,7 +103,7 @@ static struct line *add_line(struct recorder *r, enum step_kind kind,
 	return l;
 }
 
-/* of a CTA whose launch the text has; else NONE */
+/* Return the index of a CTA, or NONE if its launch is not in the text. */
 static uint32_t find_known(struct recorder *r, uint64_t id)
 {
 	uint32_t i;
@@ -143,8 +142,8 @@ static void add_step(struct recorder *r, enum step_kind kind, uint32_t cta,
 }
 
 /*
- * While one has not ended, it is one that a signal has interrupted and that is made
- * again, or one that is refused (EBUSY).
+ * A request while the CTA has an alloc in progress adds no line: it is the same alloc,
+ * restarted after a signal, or a call that is refused (EBUSY).
  */
 static void on_request(struct recorder *r, uint32_t cta, uint32_t columns)
 {
@@ -171,9 +170,9 @@ static void on_grant(struct recorder *r, uint32_t cta, uint32_t address)
 }
 
 /*
- * Of an alloc or a dealloc; the latter is in the text when it has succeeded. A CTA
- * makes one call at a time: what is refused for that leaves the other as it is, and
- * any other failure is that of the call in progress.
+ * Handle the failure of an alloc or a dealloc. A CTA makes one call at a time. A refused
+ * call does not change the call in progress; any other failure ends it. A dealloc has no
+ * line yet, since its event is in the text only after a success.
  */
 static void on_failure(struct recorder *r, uint32_t cta, bool refused)
 {
@@ -232,7 +231,7 @@ static bool is_event(const char *name, const char *event)
 	return !strncmp(name, event, length) && name[length] == ':';
 }
 
-/* @name: of the event, after accmem_tmem_ */
+/* @name: name of the event, after accmem_tmem_ */
 static void on_event(struct recorder *r, const char *name, const char *text)
 {
 	uint64_t id = value(r, text, "cta");
@@ -263,7 +262,7 @@ static void on_event(struct recorder *r, const char *name, const char *text)
 	else if (is_event(name, "fail"))
 		on_fail(r, cta, text);
 	else
-		return; /* it tells of another one */
+		return; /* the event is caused by another event */
 	r->cause = r->now;
 }
 
@@ -322,7 +321,7 @@ void record(FILE *in, FILE *out, uint64_t context, uint32_t columns)
 		die("the events cannot be read: %s", strerror(errno));
 	if (!r.nr_known)
 		die("no launch of a CTA in what was read");
-	/* who has not exited by then does so */
+	/* CTAs that have not exited do so at the end */
 	for (i = 0; i < r.nr_known; i++)
 		if (r.known[i].id)
 			on_exit_of(&r, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* accmem-tmem-replay: what its files share. */
+/* accmem-tmem-replay: types and functions that its files share. */
 #ifndef TMEM_REPLAY_H
 #define TMEM_REPLAY_H
 
@@ -14,7 +14,7 @@
 #define NONE UINT32_MAX /* no CTA, no step, no launch */
 #define SMS_MAX 256u
 
-/* what a CTA does, in the words of a trace */
+/* Steps of a CTA, in the words of a trace */
 enum step_kind {
 	STEP_LAUNCH,
 	STEP_ALLOC,
@@ -30,13 +30,13 @@ extern const char *const step_names[STEP_KINDS];
 
 /**
  * struct step - one line of a trace
- * @kind: what is done
- * @cta: by which CTA
- * @after: ns since the CTA's step before was complete; of a launch, since the
- *	trace began, or since its launch could start
- * @argument: alloc, use: columns; dealloc: which of the CTA's allocs, from 0 on
- * @next: the CTA's next step, or NONE
- * @line: the order of steps at one time
+ * @kind: kind of the step
+ * @cta: index of the CTA
+ * @after: ns since the CTA's previous step was complete; for a launch, ns since the
+ *	trace began, or since the launch was allowed to start
+ * @argument: alloc, use: columns; dealloc: index of the CTA's alloc, from 0 on
+ * @next: index of the CTA's next step, or NONE
+ * @line: line in the file; orders steps that are due at the same time
  */
 struct step {
 	enum step_kind kind;
@@ -49,13 +49,13 @@ struct step {
 
 /**
  * struct cta - a CTA of a trace
- * @name: its number in the trace
- * @launch: index into trace.launches
- * @peer: index of the other one of a pair, or NONE
- * @first: its launch
- * @last: its exit
- * @nr_allocs: how often it allocates
- * @nr_lines_of_use: 0 if the trace does not say what it uses
+ * @name: number of the CTA in the trace
+ * @launch: index in trace.launches
+ * @peer: index of the other CTA of a pair, or NONE
+ * @first: index of the first step, the launch
+ * @last: index of the last step, the exit
+ * @nr_allocs: number of allocs
+ * @nr_lines_of_use: number of `use` lines; 0 if all columns count as in use
  */
 struct cta {
 	uint32_t name;
@@ -73,9 +73,9 @@ struct cta {
 
 /**
  * struct launch - a launch of a trace
- * @id: what the device is told
- * @behind: index of the launch that has to have triggered, or NONE
- * @nr_ctas: CTAs of it
+ * @id: launch id that is passed to the device
+ * @behind: index of the launch that must trigger before, or NONE
+ * @nr_ctas: number of CTAs of the launch
  */
 struct launch {
 	uint64_t id;
@@ -85,10 +85,10 @@ struct launch {
 
 /**
  * struct trace - a trace in memory
- * @name: of the file, without directory and extension
- * @sms: SMs
- * @columns: of an SM
- * @resident: CTAs that an SM runs at a time; 0 for any number
+ * @name: name of the file, without directory and extension
+ * @sms: number of SMs
+ * @columns: columns of an SM
+ * @resident: number of CTAs that an SM runs at a time; 0 for any number
  */
 struct trace {
 	char *name;
@@ -103,7 +103,7 @@ struct trace {
 	uint32_t nr_launches;
 };
 
-/* when CTAs relinquish */
+/* The time at which CTAs relinquish */
 enum relinquish { RELINQUISH_TRACE, RELINQUISH_EARLY, RELINQUISH_NEVER };
 
 struct options {
@@ -111,20 +111,20 @@ struct options {
 	uint32_t bypass_bound;
 	bool exclusive;
 	enum relinquish relinquish;
-	bool grants; /* print each */
+	bool grants; /* print each grant */
 };
 
 /**
- * struct result - what a replay comes to
- * @grants: allocs granted
- * @failures: calls that failed, and CTAs that waited for ever
- * @ready_sum: ns from the start of each CTA to its first grant
- * @ready_max: the longest of these
- * @ready: CTAs that had one
- * @idle: columns x ns that were free while somebody on their SM waited for columns
- * @unused: columns x ns that were allocated and, by the trace, not in use
+ * struct result - figures of a replay
+ * @grants: number of granted allocs
+ * @failures: number of failed calls and of CTAs that waited without end
+ * @ready_sum: sum over all CTAs of the ns from the start to the first grant
+ * @ready_max: maximum of these times
+ * @ready: number of CTAs with a grant
+ * @idle: columns x ns that were free while a CTA on their SM waited for columns
+ * @unused: columns x ns that were allocated, but not in use in the trace
  * @capacity: columns x ns of all SMs
- * @end: ns, when the last CTA exited
+ * @end: time of the last exit in ns
  */
 struct result {
 	uint32_t grants;
@@ -138,7 +138,7 @@ struct result {
 	uint64_t end;
 };
 
-/* Says why, as printf() does, and ends the program. */
+/* Print a message in the format of printf(), and exit. */
 #define die(...)                                              \
 	(fprintf(stderr, "accmem-tmem-replay: " __VA_ARGS__), \
 	 fputc('\n', stderr), exit(2))
@@ -146,25 +146,25 @@ struct result {
 void *xcalloc(size_t n, size_t size);
 void *grow(void *array, size_t n, size_t size);
 
-/* These exit with a message that names file and line when it is no trace. */
+/* Read a trace. Exit with a message that names file and line if it is not valid. */
 void trace_load(struct trace *t, const char *path);
 void trace_unload(struct trace *t);
-/* Moves or removes each CTA's relinquish. */
+/* Move or remove the relinquish of each CTA. */
 void trace_relinquish(struct trace *t, enum relinquish when);
 
-/* Turns ftrace's text into a trace, of one context; exits when it cannot. */
+/* Convert ftrace's text to a trace of one context. Exit on an error. */
 void record(FILE *in, FILE *out, uint64_t context, uint32_t columns);
 
-/* Replays; 0, or -1 after a message when it could not be made. */
+/* Replay a trace. Return 0, or -1 after a message if the device cannot be set up. */
 int play(const struct trace *t, const struct options *o, struct result *r);
 
 /* --- a queue of times --- */
 
 /**
- * struct moment - something is due
- * @time: when, in ns
- * @line: what comes first at one time
- * @cta: whose it is
+ * struct moment - time at which a step of a CTA is due
+ * @time: time in ns
+ * @line: line of the step; orders moments with the same time
+ * @cta: index of the CTA
  */
 struct moment {
 	uint64_t time;
@@ -178,23 +178,23 @@ struct queue {
 };
 
 void queue_push(struct queue *q, struct moment m);
-/* false when there is none */
+/* Remove the first moment. Return false if there is none. */
 bool queue_pop(struct queue *q, struct moment *m);
 
 /* --- the device --- */
 
-/* a context with the SMs of a trace */
+/* A context with the SMs of a trace */
 struct device;
 
-/* NULL after a message */
+/* Return NULL after a message on an error. */
 struct device *device_open(const struct trace *t, const struct options *o);
 void device_close(struct device *d);
-/* 0 or a negative errno */
+/* Return 0 or a negative errno value. */
 int device_launch(struct device *d, const struct trace *t, uint32_t cta,
 		  struct tcgen05_cta **result);
-/* how many calls of its CTAs have ended since it was asked last */
+/* Return the number of calls that have ended since the last call of this function. */
 uint64_t device_ended(struct device *d);
-/* false while the CTA's call waits */
+/* Read the completion of a CTA's call. Return false while the call waits. */
 bool device_read(struct tcgen05_cta *cta, struct accmem_cta_completion *done);
 
 #endif /* TMEM_REPLAY_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reading a trace, which traces/tmem/README.md describes, and what-ifs of it. */
+/* Parser of traces (traces/tmem/README.md), and changes of the relinquish lines. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ const char *const step_names[STEP_KINDS] = {
 	[STEP_EXIT] = "exit",
 };
 
-/* how many numbers follow the word: the CTA, the time, and those of its own */
+/* Number of fields after the word: the CTA, the time, and fields of the kind */
 static const unsigned int nr_fields[STEP_KINDS] = {
 	[STEP_LAUNCH] = 7,  [STEP_ALLOC] = 3,	   [STEP_USE] = 3,
 	[STEP_DEALLOC] = 3, [STEP_RELINQUISH] = 2, [STEP_TRIGGER] = 2,
@@ -31,7 +31,7 @@ struct reader {
 	struct trace *t;
 	const char *path;
 	uint32_t line;
-	uint32_t *ctas; /* index by name, NONE when it was not launched */
+	uint32_t *ctas; /* index of each name; NONE if the CTA was not launched */
 	uint32_t nr_names;
 	uint64_t fields[FIELDS_MAX];
 	unsigned int nr_fields;
@@ -42,7 +42,7 @@ static noreturn void bad(const struct reader *r, const char *what)
 	die("%s:%u: %s", r->path, r->line, what);
 }
 
-/* The words of a line but the first are numbers. */
+/* Parse the words after the first, which are numbers. */
 static void read_fields(struct reader *r, char *text)
 {
 	char *end;
@@ -119,7 +119,7 @@ static uint32_t add_launch(struct reader *r)
 	return i;
 }
 
-/* Of the CTAs that came before, the nearest that has no peer yet. */
+/* Find the peer: of the earlier CTAs that match, the last one without a peer. */
 static uint32_t find_peer(const struct trace *t, const struct cta *a)
 {
 	uint32_t i;
@@ -134,7 +134,7 @@ static uint32_t find_peer(const struct trace *t, const struct cta *a)
 	return NONE;
 }
 
-/* where the index of a CTA of this name is */
+/* Return a pointer to the index of the CTA with this name. */
 static uint32_t *index_of(struct reader *r, uint32_t name)
 {
 	uint32_t n = r->nr_names;
@@ -325,7 +325,7 @@ void trace_unload(struct trace *t)
 	free(t->launches);
 }
 
-/* What comes later keeps its time. */
+/* Remove the relinquish of a CTA. Its later steps keep their times. */
 static void remove_relinquish(struct trace *t, uint32_t cta)
 {
 	uint32_t i = t->ctas[cta].first, next;

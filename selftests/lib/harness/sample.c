@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of every outcome, most of them bad: selftests/lib/check-harness compares
- * what two harnesses make of them.
+ * Tests with every outcome, most of them failures: selftests/lib/check-harness compares
+ * the results of these tests in two harnesses.
  */
 #include <sys/wait.h>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults on purpose, one of each kind that a lane claims to find. A lane in
- * which this module goes unnoticed proves nothing. Never to be loaded outside
- * a virtual machine of the tests.
+ * Deliberate faults, one of each kind that a lane must find. A lane that does not report
+ * them does not work. Load this module only in a virtual machine of the tests.
  *
  * Locks: accmem_planted_a and accmem_planted_b, taken in both orders.
  */
@@ -34,7 +33,7 @@ static DEFINE_MUTEX(accmem_planted_b);
 static DEFINE_SPINLOCK(accmem_planted_spin);
 
 static unsigned int racy_counter;
-/* The compiler must not see the values, or it sees the faults. */
+/* Variables, not constants: with constants, the compiler would see the faults. */
 static unsigned int out_of_bounds = 24;
 static unsigned int too_far = 40;
 static u32 shifted = 1;
@@ -109,7 +108,7 @@ static void plant_leak(void)
 	OPTIMIZER_HIDE_VAR(leaked);
 }
 
-/* Without the compiler's help, as from a mapping that somebody still has. */
+/* Store without instrumentation, as through a stale mapping of user space. */
 static void plant_late_store(void)
 {
 	struct page *page = alloc_page(GFP_KERNEL);
@@ -130,7 +129,7 @@ static void plant_late_store(void)
 static int __init accmem_planted_init(void)
 {
 	if (faults) {
-		/* Lockdep looks at nothing after its first report. */
+		/* Lockdep turns itself off after its first report. */
 		plant_sleep_in_atomic();
 		plant_wrong_order();
 		plant_out_of_bounds();
