@@ -14,18 +14,18 @@
 /* Each part uses only the parts above it. */
 #include "map.inc.c" /* bitmaps of granules: used, dirty */
 #include "summary.inc.c" /* bitmaps with a summary */
-#include "classes.inc.c" /* free runs by size class */
+#include "size_classes.inc.c" /* free runs by size class */
 #include "index.inc.c" /* free runs by address; adds and removes runs */
 #include "find.inc.c" /* searches by address and by size */
 #include "lifetimes.inc.c" /* predicted lifetimes of big blocks */
 #include "owners.inc.c" /* owners of units of 2 MiB */
 #include "big.inc.c" /* placement of big requests, by lifetimes */
-#include "choice.inc.c" /* placement of all other requests */
-#include "change.inc.c" /* cuts blocks from runs and merges them */
+#include "best_fit.inc.c" /* placement of all other requests */
+#include "split_merge.inc.c" /* cuts blocks from runs and merges them */
 #include "cache.inc.c" /* the order cache: freed blocks, by size */
-#include "shared.inc.c" /* placement among units of several owners */
+#include "multi_owner.inc.c" /* placement among units of several owners */
 #include "metadata.inc.c" /* layout of the metadata */
-#include "marks.inc.c" /* public calls for dirty marks */
+#include "dirty.inc.c" /* public calls for dirty marks */
 
 /* Requests */
 

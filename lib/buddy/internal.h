@@ -111,7 +111,7 @@ struct buddy {
 	struct map used;
 	struct map dirty;
 	u64 nr_dirty;
-	/* classes.inc.c */
+	/* size_classes.inc.c */
 	u64 classes[CLASSES / 64]; /* classes that have runs */
 	u64 *index; /* words where runs of an unlisted class begin */
 	u64 stride; /* words from one class to the next */

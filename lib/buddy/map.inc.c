@@ -12,7 +12,7 @@
  * to a word. Above them a node has two bits: some bits are set, all bits are set. A
  * node with different bits below is mixed. So a large range costs a few words, and
  * creation writes one word per level. The leaf word of a node that is not split is
- * unused; classes.inc.c stores links in some.
+ * unused; size_classes.inc.c stores links in some.
  */
 
 /* Granules that a bit of @level describes, as a shift */

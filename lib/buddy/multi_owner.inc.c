@@ -2,7 +2,7 @@
 /*
  * Placement in a range with several owners.
  *
- * It is used when the candidate of choice.inc.c lies in a unit of another owner. There
+ * It is used when the candidate of best_fit.inc.c lies in a unit of another owner. There
  * are two searches: a best fit among a bounded number of runs, and a search of all runs
  * in steps, between which the caller may drop its lock.
  */
