@@ -238,7 +238,7 @@ static int clear_alloc_chunk(struct accmem_carveout *cv, struct accmem_run *run)
 	int err;
 
 	accmem_carveout_lock(cv);
-	err = accmem_buddy_take_dirty(&cv->buddy, ACCMEM_CHUNK, run);
+	err = accmem_buddy_alloc_dirty(&cv->buddy, ACCMEM_CHUNK, run);
 	if (!err) {
 		cv->clearing += run->size;
 		WRITE_ONCE(cv->clear_seq, cv->clear_seq + 1);

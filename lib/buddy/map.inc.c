@@ -3,7 +3,7 @@
  * A map: one bit for each granule of a range.
  *
  * The allocator has a map of used granules, a map of dirty granules, and a map of
- * units.
+ * folios.
  *
  * A map is a buddy system of radix 64. A node has 64 children. A node that is wholly 0
  * or wholly 1 describes all of its children, and the words of the children are stale. A

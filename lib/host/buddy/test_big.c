@@ -157,7 +157,7 @@ static void what_fails_or_clears_teaches_nothing(void)
 	now = buddy_of(&f.b)->now;
 	EXPECT(accmem_buddy_alloc_runs(&f.b, &req, run, 1, &nr) == -E2BIG);
 	accmem_buddy_mark_dirty(&f.b, 40 * G, 20 * G);
-	EXPECT(!accmem_buddy_take_dirty(&f.b, 100 * G, &run[0]));
+	EXPECT(!accmem_buddy_alloc_dirty(&f.b, 100 * G, &run[0]));
 	EXPECT(run[0].start == 40 * G && run[0].size == 20 * G);
 	EXPECT(!accmem_buddy_free(&f.b, run[0].start, run[0].size));
 	EXPECT(buddy_of(&f.b)->now == now && !buddy_of(&f.b)->nr_ended);
