@@ -27,7 +27,7 @@ byte seen[WAITERS];
 bool served[WAITERS], gave_up[WAITERS];
 
 /* under the lock of all waiters */
-inline settle()
+inline run_queue()
 {
 	byte n = 0;
 
@@ -44,7 +44,7 @@ inline settle()
 	od
 }
 
-inline came_back()
+inline memory_freed()
 {
 	bool present;
 
@@ -53,7 +53,7 @@ inline came_back()
 	:: present ->
 		atomic {
 			seq++;
-			settle()
+			run_queue()
 		}
 	:: else
 	fi
@@ -95,9 +95,9 @@ proctype holder(byte me)
 	:: given
 	:: !given && !keeps && BUG != 2 ->
 		memory++; /* under the carveout's lock */
-		came_back()
+		memory_freed()
 	:: !given && !keeps && BUG == 2 -> /* asks before it gives */
-		came_back();
+		memory_freed();
 		memory++
 	:: else
 	fi
@@ -118,7 +118,7 @@ inline drain()
 		if
 		:: had ->
 			memory++;
-			came_back()
+			memory_freed()
 		:: else
 		fi;
 		h++
@@ -136,7 +136,7 @@ inline leave(me)
 		state[me] = NONE;
 		waiting--;
 		if
-		:: BUG != 3 -> settle()
+		:: BUG != 3 -> run_queue()
 		:: else
 		fi
 	}
@@ -159,7 +159,7 @@ inline try(me)
 inline refuse(me)
 {
 	memory++;
-	came_back();
+	memory_freed();
 	atomic {
 		state[me] = AWAKE;
 		promised++
@@ -205,7 +205,7 @@ again:
 		fi;
 		state[me] = ASLEEP;
 		promised--;
-		settle()
+		run_queue()
 	}
 	do
 	:: state[me] == AWAKE -> goto again

@@ -27,7 +27,7 @@
 #ifndef ACCMEM_BUDDY_FOLIO_SHIFT
 #define ACCMEM_BUDDY_FOLIO_SHIFT 21
 #endif
-#define ACCMEM_BUDDY_CLEANER (~0ull) /* owner of runs of take_dirty() */
+#define ACCMEM_BUDDY_CLEANER (~0ull) /* owner of runs of alloc_dirty() */
 
 /* Flags of struct accmem_buddy_request */
 #define ACCMEM_BUDDY_TOP_DOWN BIT(0) /* from the high end */

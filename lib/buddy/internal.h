@@ -107,7 +107,7 @@ struct buddy {
 	u64 short_of; /* least nr_free at which blocks are cached */
 	u64 large; /* least size of a large request */
 	u64 nr_large; /* used by large requests, estimated */
-	u64 cursor; /* of take_dirty */
+	u64 cursor; /* of alloc_dirty */
 	struct map used;
 	struct map dirty;
 	u64 nr_dirty;

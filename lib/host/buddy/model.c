@@ -75,7 +75,7 @@ static void update_owners(struct model *m, u64 offset, u64 size)
 	}
 }
 
-void model_take(struct model *m, u64 offset, u64 size, u8 owner)
+void model_alloc(struct model *m, u64 offset, u64 size, u8 owner)
 {
 	u64 i;
 
@@ -89,7 +89,7 @@ void model_take(struct model *m, u64 offset, u64 size, u8 owner)
 	model_set(m, offset, size, MODEL_USED, true);
 }
 
-void model_give(struct model *m, u64 offset, u64 size)
+void model_free(struct model *m, u64 offset, u64 size)
 {
 	model_set(m, offset, size, MODEL_USED, false);
 	update_owners(m, offset, size);

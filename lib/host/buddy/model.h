@@ -41,8 +41,8 @@ static inline u64 largest_run(struct accmem_buddy *b)
 }
 
 /* What the calls say: an owner takes free granules, or gives back its own. */
-void model_take(struct model *m, u64 offset, u64 size, u8 owner);
-void model_give(struct model *m, u64 offset, u64 size);
+void model_alloc(struct model *m, u64 offset, u64 size, u8 owner);
+void model_free(struct model *m, u64 offset, u64 size);
 void model_chown(struct model *m, u64 offset, u64 size, u8 owner);
 /* Used granules of the folio of granule @i */
 u64 model_folio_used(const struct model *m, u64 i);

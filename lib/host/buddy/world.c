@@ -206,7 +206,7 @@ static void do_alloc(struct world *w, struct accmem_run *block)
 	if (err)
 		return;
 	fits_best(w, &req, at);
-	model_take(&w->m, at, req.size, req.owner);
+	model_alloc(&w->m, at, req.size, req.owner);
 	CHECK(w, accmem_buddy_claimed(&w->b, at, req.size) ==
 			 held_bytes(w) - held);
 	block->start = at;
@@ -235,7 +235,7 @@ static void do_alloc_runs(struct world *w)
 		CHECK(w, runs[i].size && runs[i].size <= left);
 		CHECK(w, i == nr - 1 || runs[i].size % req.align == 0);
 		CHECK(w, model_lawful(&w->m, &piece, runs[i].start));
-		model_take(&w->m, runs[i].start, runs[i].size, 0);
+		model_alloc(&w->m, runs[i].start, runs[i].size, 0);
 		left -= runs[i].size;
 	}
 	CHECK(w, !left);
@@ -281,7 +281,7 @@ static void free_run(struct world *w, u64 start, u64 size)
 	} else {
 		CHECK(w, !accmem_buddy_free(&w->b, start, size));
 	}
-	model_give(&w->m, start, size);
+	model_free(&w->m, start, size);
 	CHECK(w, !w->m.rule || claimed == held - held_bytes(w));
 }
 
@@ -367,7 +367,7 @@ static void do_mark(struct world *w)
 	model_set(&w->m, at * G, size, MODEL_DIRTY, dirty);
 }
 
-static void do_take_dirty(struct world *w)
+static void do_alloc_dirty(struct world *w)
 {
 	u64 max = some_size(w, w->m.nr) * G;
 	u64 dirty = model_count(&w->m, MODEL_USED | MODEL_DIRTY, MODEL_DIRTY);
@@ -385,7 +385,7 @@ static void do_take_dirty(struct world *w)
 	CHECK(w, run.start + run.size <= w->m.nr * G);
 	CHECK(w, model_all(&w->m, run.start, run.size, MODEL_USED, false));
 	CHECK(w, model_all(&w->m, run.start, run.size, MODEL_DIRTY, true));
-	model_take(&w->m, run.start, run.size, MODEL_CLEANER);
+	model_alloc(&w->m, run.start, run.size, MODEL_CLEANER);
 	if (rng_below(&w->r, 4))
 		free_run(w, run.start, run.size);
 }
@@ -500,7 +500,7 @@ static void step(struct world *w)
 		do_mark(w);
 		break;
 	case 17:
-		do_take_dirty(w);
+		do_alloc_dirty(w);
 		break;
 	case 18:
 		do_walk_dirty(w);

@@ -242,7 +242,7 @@ static void cached_blocks_agree_with_the_reference(struct kunit *test)
 }
 
 /* Every dirty granule that is free is handed to the scrubber, once. */
-static void take_dirty_finds_all_and_only_dirty(struct kunit *test)
+static void alloc_dirty_finds_all_and_only_dirty(struct kunit *test)
 {
 	struct buddy_test *t = make(test, NR_MAX);
 	struct accmem_run run;
@@ -519,7 +519,7 @@ static void metadata_is_at_most_four_bits_a_granule(struct kunit *test)
 static struct kunit_case buddy_cases[] = {
 	KUNIT_CASE(random_calls_agree_with_the_reference),
 	KUNIT_CASE(cached_blocks_agree_with_the_reference),
-	KUNIT_CASE(take_dirty_finds_all_and_only_dirty),
+	KUNIT_CASE(alloc_dirty_finds_all_and_only_dirty),
 	KUNIT_CASE(no_size_is_rounded_up),
 	KUNIT_CASE(neighbours_merge_whatever_their_marks),
 	KUNIT_CASE(a_second_free_is_refused),
