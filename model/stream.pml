@@ -324,7 +324,7 @@ inline wake(s)
 }
 
 /* takes what is past out of the tree, for the list of who, or the carveout's */
-inline settle(s, where, who)
+inline flush(s, where, who)
 {
 	wake(s);
 	i = 0;
@@ -349,7 +349,7 @@ inline end_stream(s)
 	d_step { ended[s] = true; over[s] = true };
 	if
 	:: BUG == 14
-	:: else -> d_step { settle(s, IN_LIST, _pid) }
+	:: else -> d_step { flush(s, IN_LIST, _pid) }
 	fi;
 	finish(_pid)
 }
@@ -606,7 +606,7 @@ inline signal(s, p)
 		ok = false
 	};
 	if
-	:: lastly -> d_step { settle(s, IN_LIST, _pid); lastly = false }; finish(_pid)
+	:: lastly -> d_step { flush(s, IN_LIST, _pid); lastly = false }; finish(_pid)
 	:: else
 	fi
 }
@@ -763,7 +763,7 @@ end:
 	:: d_step { work[s] -> work[s] = false; busy++; take_done(s) };
 	   d_step {
 		if
-		:: some -> settle(s, DUE, 0)
+		:: some -> flush(s, DUE, 0)
 		:: else
 		fi;
 		some = false;

@@ -66,18 +66,19 @@ static noinline struct candidate multi_place(const struct buddy *b,
 					     const struct wanted *w)
 {
 	struct multi_fit s = { .w = w, .cost = ~0ull };
-	unsigned int probe = 0, looked = 0, class;
+	unsigned int probe = 0, checked = 0, class;
 	struct run run = wild_run(b);
 	struct walk k = {};
 
 	multi_check_run(b, &s, &run);
 	walk_class(b, &k, class_of(w->n));
 	class = k.class;
-	for (; looked < MULTI_PROBES_ALL && walk_next(b, &k, &run); looked++) {
+	for (; checked < MULTI_PROBES_ALL && walk_next(b, &k, &run);
+	     checked++) {
 		probe = k.class == class ? probe + 1 : 1;
 		class = k.class;
 		multi_check_run(b, &s, &run);
-		if (looked == MULTI_PROBES_ALL / 2 && !s.cand.run.size)
+		if (checked == MULTI_PROBES_ALL / 2 && !s.cand.run.size)
 			walk_class(b, &k, max(class, multi_sure_class(b, w)));
 		else if (probe == MULTI_PROBES)
 			walk_class(b, &k, class + 1);
