@@ -350,7 +350,7 @@ static const char *debugfs_waiter_state(const struct accmem_waiter *w)
 {
 	if (w->q.state == ACCMEM_QUEUE_AWAKE)
 		return "awake";
-	if (w->q.state == ACCMEM_QUEUE_AWAY)
+	if (w->q.state == ACCMEM_QUEUE_SUSPENDED)
 		return "interrupted";
 	if (w->q.state == ACCMEM_QUEUE_SERVED)
 		return "served";
@@ -370,7 +370,7 @@ static unsigned int debugfs_next_waiting(struct accmem_waiters *ws,
 			.context = w->account->id,
 			.uid = from_kuid(&init_user_ns, w->account->user->uid),
 			.need = q->need,
-			.passed = q->passed,
+			.passed = q->bypassed,
 			.since = w->since,
 			.state = q == ws->queue.reserved ?
 					 "reserved" :
@@ -390,7 +390,7 @@ static void debugfs_show_wait_stats(struct seq_file *m,
 	seq_printf(m, "in_vain %llu\ntimeouts %llu\nsignals %llu\n",
 		   stats->in_vain, stats->timeouts, stats->signals);
 	seq_printf(m, "bypasses %llu\nreservations %llu\nexpired %llu\n",
-		   queue->passes, queue->reservations, queue->expired);
+		   queue->bypasses, queue->reservations, queue->expired);
 }
 
 /* Print the statistics of the queue and its waiters, in the order of the queue. */

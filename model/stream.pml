@@ -325,7 +325,7 @@ inline wake(s)
 }
 
 /* move reached frees from the tree to the list of process who, or to the device's list */
-inline settle(s, where, who)
+inline flush(s, where, who)
 {
 	wake(s);
 	i = 0;
@@ -350,7 +350,7 @@ inline end_stream(s)
 	d_step { ended[s] = true; over[s] = true };
 	if
 	:: BUG == 14
-	:: else -> d_step { settle(s, IN_LIST, _pid) }
+	:: else -> d_step { flush(s, IN_LIST, _pid) }
 	fi;
 	finish(_pid)
 }
@@ -607,7 +607,7 @@ inline signal(s, p)
 		ok = false
 	};
 	if
-	:: lastly -> d_step { settle(s, IN_LIST, _pid); lastly = false }; finish(_pid)
+	:: lastly -> d_step { flush(s, IN_LIST, _pid); lastly = false }; finish(_pid)
 	:: else
 	fi
 }
@@ -764,7 +764,7 @@ end:
 	:: d_step { work[s] -> work[s] = false; busy++; take_done(s) };
 	   d_step {
 		if
-		:: some -> settle(s, DUE, 0)
+		:: some -> flush(s, DUE, 0)
 		:: else
 		fi;
 		some = false;

@@ -147,7 +147,7 @@ inline reserve(c)
 }
 
 /* after each call: grant requests in their order, and reset temporary variables */
-inline settle()
+inline run_queue()
 {
 	do
 	:: queued && owner[HOME(queue[0])] == NOBODY &&
@@ -368,7 +368,7 @@ inline do_call(c)
 	:: op == DEALLOC -> do_dealloc(c)
 	:: else -> do_exit(c)
 	fi;
-	settle()
+	run_queue()
 }
 
 proctype cta(byte c)
@@ -435,7 +435,7 @@ interrupted:
 		:: !IS_WAITING(c) && BUG == 4 -> call[c] = DONE; goto call_on
 		/* the call is not restarted */
 		:: IS_WAITING(c) ->
-			d_step { do_cancel(c, true); settle() };
+			d_step { do_cancel(c, true); run_queue() };
 			goto call_on
 		/* sleep_leave_behind() */
 		:: IS_WAITING(c) -> wait[c] = INTERRUPTED; armed[c] = true
@@ -463,7 +463,7 @@ back:
 				do_alloc(c, false)
 			:: else
 			fi;
-			settle()
+			run_queue()
 		};
 		goto call_on
 	/* another call or the exit of the CTA: sleep_drop() */
@@ -474,15 +474,15 @@ back:
 			:: !IS_OVER(c) -> do_cancel(c, true)
 			:: else
 			fi;
-			settle()
+			run_queue()
 		};
 		goto call_on
 	fi;
 
 store:
 	if
-	:: d_step { do_confirm(c, first, true); first = 0; settle() }
-	:: d_step { LOSES -> do_confirm(c, first, false); first = 0; settle() }
+	:: d_step { do_confirm(c, first, true); first = 0; run_queue() }
+	:: d_step { LOSES -> do_confirm(c, first, false); first = 0; run_queue() }
 	fi;
 	goto call_on;
 
@@ -505,7 +505,7 @@ end_timer:
 				do_cancel(c, true)
 			:: else
 			fi;
-			settle()
+			run_queue()
 		}
 	od
 }
@@ -514,7 +514,7 @@ end_timer:
 proctype thread()
 {
 	if
-	:: d_step { !gone[0] -> do_relinquish(0); settle() }
+	:: d_step { !gone[0] -> do_relinquish(0); run_queue() }
 	:: gone[0]
 	fi
 }

@@ -29,7 +29,7 @@ byte seen[WAITERS];
 bool served[WAITERS], gave_up[WAITERS];
 
 /* wake waiters; under the lock of all waiters */
-inline settle()
+inline run_queue()
 {
 	byte n = 0;
 
@@ -46,7 +46,7 @@ inline settle()
 	od
 }
 
-inline came_back()
+inline memory_freed()
 {
 	bool present;
 
@@ -55,7 +55,7 @@ inline came_back()
 	:: present ->
 		atomic {
 			seq++;
-			settle()
+			run_queue()
 		}
 	:: else
 	fi
@@ -97,9 +97,9 @@ proctype holder(byte me)
 	:: given
 	:: !given && !keeps && BUG != 2 ->
 		memory++; /* under the carveout's lock */
-		came_back()
+		memory_freed()
 	:: !given && !keeps && BUG == 2 -> /* wakes waiters before the piece is free */
-		came_back();
+		memory_freed();
 		memory++
 	:: else
 	fi
@@ -120,7 +120,7 @@ inline drain()
 		if
 		:: had ->
 			memory++;
-			came_back()
+			memory_freed()
 		:: else
 		fi;
 		h++
@@ -138,7 +138,7 @@ inline leave(me)
 		state[me] = NONE;
 		waiting--;
 		if
-		:: BUG != 3 -> settle()
+		:: BUG != 3 -> run_queue()
 		:: else
 		fi
 	}
@@ -161,7 +161,7 @@ inline try(me)
 inline refuse(me)
 {
 	memory++;
-	came_back();
+	memory_freed();
 	atomic {
 		state[me] = AWAKE;
 		promised++
@@ -207,7 +207,7 @@ again:
 		fi;
 		state[me] = ASLEEP;
 		promised--;
-		settle()
+		run_queue()
 	}
 	do
 	:: state[me] == AWAKE -> goto again

@@ -185,10 +185,10 @@ static bool usage_unit_is_open(struct accmem_carveout *cv, u64 account,
 	lockdep_assert_held(&cv->lock);
 	if (!cv->owners || !account)
 		return true;
-	owner = accmem_buddy_unit_owner(&cv->buddy, at);
+	owner = accmem_buddy_folio_owner(&cv->buddy, at);
 	if (!owner || owner == account)
 		return true;
-	used = accmem_buddy_unit_used(&cv->buddy, at);
+	used = accmem_buddy_folio_used(&cv->buddy, at);
 	granules = usage_cached_in_unit(c, i, at, 1);
 	if (i)
 		granules += usage_cached_in_unit(c, i - 1, at, -1);
@@ -360,7 +360,7 @@ static u64 usage_withheld(struct accmem_carveout *cv, const struct cached *c)
 				continue;
 			unit = accmem_chunk_index(at);
 			if (usage_cached_in_unit(c, i, at, 1) >=
-			    accmem_buddy_unit_used(&cv->buddy, at))
+			    accmem_buddy_folio_used(&cv->buddy, at))
 				bytes += ACCMEM_FOLIO;
 		}
 	}

@@ -31,7 +31,7 @@ static bool pins_folio_is_shared(struct accmem_bo *bo, u64 at)
 	bool shared;
 
 	accmem_carveout_lock(cv);
-	shared = accmem_buddy_unit_used(&cv->buddy, at) > (to - from) >>
+	shared = accmem_buddy_folio_used(&cv->buddy, at) > (to - from) >>
 		 ACCMEM_GRANULE_SHIFT;
 	accmem_carveout_unlock(cv);
 	return shared;

@@ -239,7 +239,7 @@ static int clear_alloc_chunk(struct accmem_carveout *cv, struct accmem_run *run)
 	int err;
 
 	accmem_carveout_lock(cv);
-	err = accmem_buddy_take_dirty(&cv->buddy, ACCMEM_CHUNK, run);
+	err = accmem_buddy_alloc_dirty(&cv->buddy, ACCMEM_CHUNK, run);
 	if (!err) {
 		cv->cleaner.bytes_held += run->size;
 		WRITE_ONCE(cv->cleaner.seq, cv->cleaner.seq + 1);

@@ -23,7 +23,7 @@ void accmem_cta_note_hazards(struct accmem_cta *cta)
 	u32 hazards, hazard;
 
 	lockdep_assert_held(&cta->tmem->lock);
-	hazards = accmem_columns_take_hazards(&cta->c);
+	hazards = accmem_columns_collect_hazards(&cta->c);
 	for (hazard = 1; hazard <= hazards; hazard <<= 1) {
 		if (!(hazards & hazard))
 			continue;
@@ -31,7 +31,7 @@ void accmem_cta_note_hazards(struct accmem_cta *cta)
 		trace_accmem_tmem_strict(cta, hazard);
 	}
 	/* accmem_cta_report_hazards() reads the value without the lock. */
-	WRITE_ONCE(cta->permit_owner, cta->c.keeper);
+	WRITE_ONCE(cta->permit_owner, cta->c.permit_owner);
 	atomic_or(hazards, &cta->found);
 }
 

@@ -281,7 +281,7 @@ TRACE_EVENT(accmem_wait_end,
 		__entry->context = w->account->id;
 		__entry->length = w->req.length;
 		__entry->waited = now - w->since;
-		__entry->bypassed = w->q.passed;
+		__entry->bypassed = w->q.bypassed;
 		__entry->error = error;
 	),
 	TP_printk("accmem%u context=%llu length=%llu waited=%llu bypassed=%u error=%d",

@@ -101,7 +101,7 @@ struct accmem_slab_page {
 	unsigned int nr_cached;
 	unsigned int nr_pending;
 	struct list_head link;
-	struct accmem_buffer *buffers[ACCMEM_SLAB_UNITS];
+	struct accmem_buffer *buffers[ACCMEM_SLAB_SLOTS];
 };
 
 /* The device address directly behind the range. */

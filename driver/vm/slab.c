@@ -184,15 +184,15 @@ static void slab_page_reap(struct accmem_context *ctx,
 		return;
 	}
 	slab_page_stop_waiting(ctx, page);
-	h->slab_room += hweight64(waiting) * ACCMEM_SLAB_UNIT;
+	h->slab_room += hweight64(waiting) * ACCMEM_SLAB_SLOT_SIZE;
 	while (waiting) {
 		unsigned int first = __ffs64(waiting);
 		u64 rest = ~(waiting >> first);
-		unsigned int nr = rest ? __ffs64(rest) : ACCMEM_SLAB_UNITS;
+		unsigned int nr = rest ? __ffs64(rest) : ACCMEM_SLAB_SLOTS;
 
 		WARN_ON_ONCE(accmem_slab_free(slab_of(ctx, page), &page->units,
-					      first * ACCMEM_SLAB_UNIT,
-					      nr * ACCMEM_SLAB_UNIT));
+					      first * ACCMEM_SLAB_SLOT_SIZE,
+					      nr * ACCMEM_SLAB_SLOT_SIZE));
 		waiting &= ~GENMASK_ULL(first + nr - 1, first);
 	}
 }
@@ -354,8 +354,8 @@ static void slab_free_units(struct accmem_context *ctx,
 			    unsigned int size)
 {
 	struct accmem_ctx_carveout *h = slab_ctx_carveout(ctx, page);
-	unsigned int first = offset / ACCMEM_SLAB_UNIT;
-	unsigned int nr = size / ACCMEM_SLAB_UNIT;
+	unsigned int first = offset / ACCMEM_SLAB_SLOT_SIZE;
+	unsigned int nr = size / ACCMEM_SLAB_SLOT_SIZE;
 
 	lockdep_assert_held(&ctx->lock);
 	if (slab_page_is_idle(page)) {
@@ -481,7 +481,7 @@ static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
 	}
 	INIT_LIST_HEAD(&page->link);
 	page->va.size = ACCMEM_GRANULE;
-	page->va.unit = ACCMEM_SLAB_UNIT;
+	page->va.unit = ACCMEM_SLAB_SLOT_SIZE;
 	page->va.bo = bo;
 	page->va.buffers = page->buffers;
 	return page;

@@ -251,9 +251,9 @@ void __accmem_waiters_wake(struct accmem_waiters *ws, struct accmem_user *user,
 		if (!is_here && !(own && own->nr))
 			continue;
 		if (is_here)
-			accmem_queue_came_back(&other->queue);
+			accmem_queue_memory_freed(&other->queue);
 		if (own)
-			accmem_queue_sank(own);
+			accmem_queue_charge_dropped(own);
 		waiters_run_queue(other);
 	}
 	spin_unlock(&accmem_waiters_lock);
@@ -270,7 +270,7 @@ void accmem_waiters_limits_raised(void)
 
 	spin_lock(&accmem_waiters_lock);
 	list_for_each_entry(ws, &waiters_busy, busy) {
-		accmem_queue_limits_rose(&ws->queue);
+		accmem_queue_limits_raised(&ws->queue);
 		waiters_run_queue(ws);
 	}
 	spin_unlock(&accmem_waiters_lock);
@@ -298,8 +298,8 @@ void __accmem_waiters_count_bypass(struct accmem_carveout *cv,
 	front = accmem_queue_front(queue);
 	if (front &&
 	    accmem_waiter_of(front)->demand.carveouts & BIT(cv->index)) {
-		accmem_queue_pass(queue, &user->waiting[ws->index], got,
-				  ktime_get_ns());
+		accmem_queue_count_bypass(queue, &user->waiting[ws->index], got,
+					  ktime_get_ns());
 		waiters_run_queue(ws);
 	}
 	spin_unlock(&accmem_waiters_lock);
@@ -615,8 +615,8 @@ static void waiters_work(struct work_struct *work)
 	waiters_drop(ws, NULL);
 	waiters_set_reserve(ws, now);
 	accmem_queue_tick(&ws->queue, now);
-	accmem_queue_came_back(&ws->queue);
-	accmem_queue_limits_rose(&ws->queue);
+	accmem_queue_memory_freed(&ws->queue);
+	accmem_queue_limits_raised(&ws->queue);
 	waiters_run_queue(ws);
 	if (ws->queue.nr)
 		waiters_schedule(ws);

@@ -73,8 +73,9 @@ static void big_weigh_neighbours(const struct buddy *b, struct big_choice *c,
 	int larger = class_of(run->size) - c->class;
 	bool below, above;
 
-	below = life_is_long(b, life_below(b, run->start)) == c->is_long;
-	above = life_is_long(b, life_above(b, end)) == c->is_long;
+	below = lifetime_is_long(b, lifetime_below(b, run->start)) ==
+		c->is_long;
+	above = lifetime_is_long(b, lifetime_above(b, end)) == c->is_long;
 	if (run->size == c->w->n)
 		below |= above;
 	big_choose(b, c, run, larger + (below ? 0 : NEIGHBOUR_WORTH),
@@ -118,9 +119,10 @@ static void big_weigh_regions(const struct buddy *b, struct big_choice *c,
 			      const struct run *run)
 {
 	u64 start = run->start, end = start + run->size, n = c->w->n, lo, hi;
-	const struct lifetime *below = life_below(b, start);
-	const struct lifetime *above = life_above(b, end);
-	u64 below_rest = life_rest(b, below), above_rest = life_rest(b, above);
+	const struct lifetime *below = lifetime_below(b, start);
+	const struct lifetime *above = lifetime_above(b, end);
+	u64 below_rest = lifetime_rest(b, below),
+	    above_rest = lifetime_rest(b, above);
 	int low = big_end_cost(b, c, start), high = big_end_cost(b, c, end - n);
 	unsigned int i;
 	u64 soon;
@@ -182,9 +184,9 @@ static noinline struct candidate big_place(const struct buddy *b,
 	struct big_choice c = {
 		.w = w,
 		.class = class_of(w->n),
-		.regions = life_had_large(b) || !b->nr_ended,
-		.is_long = life_key_is_long(b, life_key(b, w->n), 0),
-		.life = life_of_size(b, w->n),
+		.regions = lifetime_had_large(b) || !b->nr_ended,
+		.is_long = lifetime_key_is_long(b, lifetime_key(b, w->n), 0),
+		.life = lifetime_of_size(b, w->n),
 		.log = big_log(w->n),
 		.cost = INT_MAX,
 	};

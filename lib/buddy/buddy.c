@@ -2,7 +2,7 @@
 /*
  * Allocator for the free space of a range: the public calls.
  *
- * The *.inc.c files of this folder are parts of this translation unit and compile only
+ * The *.inc.c files of this folder are parts of this translation folio and compile only
  * here. Each call runs through several of them in a few dozen instructions, and is
  * twice as slow without inlining. A new part is included below, after the parts that it
  * uses.
@@ -14,18 +14,18 @@
 /* Each part uses only the parts above it. */
 #include "map.inc.c" /* bitmaps of granules: used, dirty */
 #include "summary.inc.c" /* bitmaps with a summary */
-#include "classes.inc.c" /* free runs by size class */
+#include "size_classes.inc.c" /* free runs by size class */
 #include "index.inc.c" /* free runs by address; adds and removes runs */
 #include "find.inc.c" /* searches by address and by size */
 #include "lifetimes.inc.c" /* predicted lifetimes of big blocks */
-#include "owners.inc.c" /* owners of units of 2 MiB */
+#include "owners.inc.c" /* owners of folios of 2 MiB */
 #include "big.inc.c" /* placement of big requests, by lifetimes */
-#include "choice.inc.c" /* placement of all other requests */
-#include "change.inc.c" /* cuts blocks from runs and merges them */
+#include "best_fit.inc.c" /* placement of all other requests */
+#include "split_merge.inc.c" /* cuts blocks from runs and merges them */
 #include "cache.inc.c" /* the order cache: freed blocks, by size */
-#include "shared.inc.c" /* placement among units of several owners */
+#include "multi_owner.inc.c" /* placement among folios of several owners */
 #include "metadata.inc.c" /* layout of the metadata */
-#include "marks.inc.c" /* public calls for dirty marks */
+#include "dirty.inc.c" /* public calls for dirty marks */
 
 /* Requests */
 
@@ -54,52 +54,52 @@ static __always_inline int buddy_check(const struct buddy *b,
 /* Record the start of a lifetime; the request may repeat. */
 static inline void buddy_block_begins(struct buddy *b, u64 lo, u64 n)
 {
-	if (life_is_big(b, n))
-		life_begins(b, lo, n);
+	if (lifetime_is_big(b, n))
+		lifetime_begins(b, lo, n);
 }
 
-/* Place a request. Parked blocks merge first if they could hide a fit. */
+/* Place a request. Cached blocks merge first if they could hide a fit. */
 static struct candidate buddy_place(struct buddy *b, const struct wanted *w)
 {
 	struct candidate cand;
 
 	if (w->high || w->lo || w->hi != b->nr)
-		parked_merge_all(b);
-	parked_merge_some(b);
+		cached_merge_all(b);
+	cached_merge_some(b);
 	for (;;) {
-		cand = choice_place(b, w);
+		cand = fit_place(b, w);
 		if (w->owner && cand.run.size &&
 		    !owner_permits(b, w->owner, cand.at, w->n))
-			cand = shared_place(b, w);
-		if (cand.run.size || !b->nr_parked)
+			cand = multi_place(b, w);
+		if (cand.run.size || !b->nr_cached_blocks)
 			return cand;
-		parked_merge_all(b);
+		cached_merge_all(b);
 	}
 }
 
 /* Serve a request without a window or flags from the order cache. */
-static inline bool buddy_alloc_parked(struct buddy *b,
+static inline bool buddy_alloc_cached(struct buddy *b,
 				      const struct accmem_buddy_request *req,
 				      u64 *offset)
 {
 	u64 n = req->size >> ACCMEM_GRANULE_SHIFT, at;
 
-	if (!b->nr_parked || req->start | req->end | req->flags ||
-	    n - 1 >= b->parked_max || !is_power_of_2(req->align) ||
+	if (!b->nr_cached_blocks || req->start | req->end | req->flags ||
+	    n - 1 >= b->cached_max || !is_power_of_2(req->align) ||
 	    (req->size | req->align) & (ACCMEM_GRANULE - 1))
 		return false;
-	at = parked_take(b, n, req->align >> ACCMEM_GRANULE_SHIFT, req->owner);
+	at = cached_alloc(b, n, req->align >> ACCMEM_GRANULE_SHIFT, req->owner);
 	if (at == NOWHERE)
 		return false;
-	change_taken(b, at, n, req->owner);
+	block_count_alloc(b, at, n, req->owner);
 	*offset = at << ACCMEM_GRANULE_SHIFT;
 	return true;
 }
 
-static void buddy_take(struct buddy *b, const struct candidate *cand, u64 n,
-		       u64 owner)
+static void buddy_alloc_at(struct buddy *b, const struct candidate *cand, u64 n,
+			   u64 owner)
 {
-	change_take(b, cand, n, owner);
+	split_alloc(b, cand, n, owner);
 	buddy_block_begins(b, cand->at, n);
 }
 
@@ -117,7 +117,7 @@ static noinline int buddy_alloc_placed(struct buddy *b,
 	cand = buddy_place(b, &w);
 	if (!cand.run.size)
 		return -ENOSPC;
-	buddy_take(b, &cand, w.n, req->owner);
+	buddy_alloc_at(b, &cand, w.n, req->owner);
 	*offset = cand.at << ACCMEM_GRANULE_SHIFT;
 	return 0;
 }
@@ -128,7 +128,7 @@ int accmem_buddy_alloc(struct accmem_buddy *range,
 	struct buddy *b = buddy_of(range);
 
 	b->frees_since_alloc = 0;
-	if (buddy_alloc_parked(b, req, offset))
+	if (buddy_alloc_cached(b, req, offset))
 		return 0;
 	return buddy_alloc_placed(b, req, offset);
 }
@@ -149,13 +149,13 @@ int accmem_buddy_alloc_scan(struct accmem_buddy *range,
 	err = buddy_check(b, req, ACCMEM_BUDDY_TOP_DOWN | ACCMEM_BUDDY_OWN, &w);
 	if (err)
 		return err;
-	parked_merge_all(b);
+	cached_merge_all(b);
 	scan.word = max(*cursor, w.lo >> WORD_SHIFT);
 	err = scan_for(b, &w, &scan, &cand);
 	*cursor = scan.word;
 	if (err)
 		return err;
-	buddy_take(b, &cand, w.n, req->owner);
+	buddy_alloc_at(b, &cand, w.n, req->owner);
 	*offset = cand.at << ACCMEM_GRANULE_SHIFT;
 	return 0;
 }
@@ -183,12 +183,12 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *range,
 		n = w.n;
 		cand = buddy_place(b, &w);
 		if (!cand.run.size)
-			cand = choice_next_piece(b, &w, &p, &n);
+			cand = fit_next_piece(b, &w, &p, &n);
 		if (!n) {
 			err = -ENOSPC;
 			break;
 		}
-		change_take(b, &cand, n, 0);
+		split_alloc(b, &cand, n, 0);
 		run_bytes(&runs[nr++], cand.at, cand.at + n);
 		if (n == w.n) {
 			for (i = 0; i < nr; i++) {
@@ -203,18 +203,18 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *range,
 	while (nr--) {
 		lo = runs[nr].start >> ACCMEM_GRANULE_SHIFT;
 		n = runs[nr].size >> ACCMEM_GRANULE_SHIFT;
-		change_given(b, lo, n, 0);
-		change_merge_at(b, lo, n);
+		block_count_free(b, lo, n, 0);
+		merge_block_at(b, lo, n);
 	}
 	return err;
 }
 
-static noinline void buddy_free_forgotten(struct buddy *b, u16 id, u64 lo,
+static noinline void buddy_free_untracked(struct buddy *b, u16 id, u64 lo,
 					  u64 n)
 {
-	kept_forget(b, id);
-	parked_merge_some(b);
-	change_merge_at(b, lo, n);
+	tracked_forget(b, id);
+	cached_merge_some(b);
+	merge_block_at(b, lo, n);
 }
 
 static noinline int buddy_free_unknown(struct buddy *b, u64 lo, u64 n,
@@ -226,15 +226,15 @@ static noinline int buddy_free_unknown(struct buddy *b, u64 lo, u64 n,
 		return -EINVAL;
 	level = map_level(&b->used, lo, lo + n);
 	if (!map_is_set(&b->used, level, lo, lo + n) ||
-	    !kept_release(b, lo, lo + n))
+	    !tracked_release(b, lo, lo + n))
 		return -EINVAL;
-	change_given(b, lo, n, owner);
-	if (life_is_big(b, n))
-		life_ends(b, lo, n);
-	if (parked_add(b, lo, n))
+	block_count_free(b, lo, n, owner);
+	if (lifetime_is_big(b, n))
+		lifetime_ends(b, lo, n);
+	if (cached_add(b, lo, n))
 		return 0;
-	parked_merge_some(b);
-	change_merge(b, level, lo, n);
+	cached_merge_some(b);
+	merge_block(b, level, lo, n);
 	return 0;
 }
 
@@ -244,20 +244,21 @@ int accmem_buddy_free_owned(struct accmem_buddy *range, u64 offset, u64 size,
 	struct buddy *b = buddy_of(range);
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
 	u64 n = size >> ACCMEM_GRANULE_SHIFT;
-	const struct kept_block *k;
+	const struct tracked_block *k;
 	u16 id;
 
 	if ((offset | size) & (ACCMEM_GRANULE - 1))
 		return -EINVAL;
-	id = b->nr_kept > b->nr_parked ? kept_find(b, lo + n - 1) : 0;
-	k = &b->kept[id];
-	if (!id || !kept_is_lent(k) || k->lo != lo || k->n != n)
+	id = b->nr_tracked > b->nr_cached_blocks ? tracked_find(b, lo + n - 1) :
+						   0;
+	k = &b->tracked[id];
+	if (!id || !tracked_is_outstanding(k) || k->lo != lo || k->n != n)
 		return buddy_free_unknown(b, lo, n, owner);
-	change_given(b, lo, n, owner);
-	if (parked_has_room(b, n))
-		parked_push(b, id, n);
+	block_count_free(b, lo, n, owner);
+	if (cached_has_room(b, n))
+		cached_push(b, id, n);
 	else
-		buddy_free_forgotten(b, id, lo, n);
+		buddy_free_untracked(b, id, lo, n);
 	return 0;
 }
 
@@ -270,9 +271,9 @@ void accmem_buddy_set_cache(struct accmem_buddy *range, bool on)
 {
 	struct buddy *b = buddy_of(range);
 
-	b->parked_max = on ? b->room : 0;
+	b->cached_max = on ? b->room : 0;
 	if (!on)
-		parked_merge_all(b);
+		cached_merge_all(b);
 }
 
 u64 accmem_buddy_free_bytes(const struct accmem_buddy *range)
@@ -289,7 +290,7 @@ int accmem_buddy_largest_run_of(struct accmem_buddy *range, u64 owner,
 	struct run run = {}, wild;
 	int err = 0;
 
-	parked_merge_all(b);
+	cached_merge_all(b);
 	wild = wild_run(b);
 	all = longest_in_range(b);
 	if (all)
@@ -310,9 +311,9 @@ int accmem_buddy_largest_run_of(struct accmem_buddy *range, u64 owner,
 /* Owners */
 
 void accmem_buddy_set_owners(struct accmem_buddy *range,
-			     struct accmem_buddy_folio *units)
+			     struct accmem_buddy_folio *folios)
 {
-	buddy_of(range)->owners = units;
+	buddy_of(range)->owners = folios;
 }
 
 u64 accmem_buddy_claimed(const struct accmem_buddy *range, u64 offset, u64 size)
@@ -337,27 +338,27 @@ int accmem_buddy_chown(struct accmem_buddy *range, u64 offset, u64 size,
 		       0;
 }
 
-u64 accmem_buddy_unit_owner(const struct accmem_buddy *range, u64 offset)
+u64 accmem_buddy_folio_owner(const struct accmem_buddy *range, u64 offset)
 {
 	const struct buddy *b = buddy_of(range);
 
 	return b->owners[offset >> ACCMEM_BUDDY_FOLIO_SHIFT].owner;
 }
 
-unsigned int accmem_buddy_unit_used(const struct accmem_buddy *range,
-				    u64 offset)
+unsigned int accmem_buddy_folio_used(const struct accmem_buddy *range,
+				     u64 offset)
 {
 	const struct buddy *b = buddy_of(range);
-	u64 unit = offset >> ACCMEM_BUDDY_FOLIO_SHIFT;
-	u64 lo = unit << OWNED_SHIFT;
+	u64 folio = offset >> ACCMEM_BUDDY_FOLIO_SHIFT;
+	u64 lo = folio << FOLIO_ORDER;
 
-	if (unit_taken(&b->owners[unit]))
-		return b->owners[unit].used;
-	/* without a record, all of the unit is used or none of it */
+	if (owner_folio_recorded(&b->owners[folio]))
+		return b->owners[folio].used;
+	/* without a record, all of the folio is used or none of it */
 	if (map_next(&b->used, lo, false) == lo ||
-	    parked_overlap(b, lo, lo + 1))
+	    cached_overlaps(b, lo, lo + 1))
 		return 0;
-	return unit_granules(b, unit);
+	return owner_folio_granules(b, folio);
 }
 
 bool accmem_buddy_next_free(struct accmem_buddy *range, u64 offset,
@@ -366,7 +367,7 @@ bool accmem_buddy_next_free(struct accmem_buddy *range, u64 offset,
 	u64 pos = offset >> ACCMEM_GRANULE_SHIFT, lo;
 	struct buddy *b = buddy_of(range);
 
-	parked_merge_all(b);
+	cached_merge_all(b);
 	lo = map_next(&b->used, pos, false);
 	if (lo >= b->nr)
 		return false;
@@ -381,7 +382,7 @@ bool accmem_buddy_free_around(struct accmem_buddy *range, u64 offset,
 	struct buddy *b = buddy_of(range);
 	struct run around;
 
-	parked_merge_all(b);
+	cached_merge_all(b);
 	around = index_run_around(b, lo);
 	run_bytes(run, around.start, around.start + around.size);
 	return around.size;
@@ -421,11 +422,11 @@ int accmem_buddy_init(struct accmem_buddy *range, u64 size, void *meta)
 	b->nr = size >> ACCMEM_GRANULE_SHIFT;
 	b->nr_free = b->nr;
 	b->top = longest_top(b->nr);
-	b->room = parked_room(b->nr);
-	b->short_of = parked_free_min(b->nr);
-	life_init(b);
-	b->kept_hash_shift = kept_hash_shift(b->nr);
-	b->kept_bits_shift = kept_bits_shift(b->nr);
+	b->room = cached_room(b->nr);
+	b->short_of = cached_free_min(b->nr);
+	lifetime_init(b);
+	b->tracked_hash_shift = tracked_hash_shift(b->nr);
+	b->tracked_bits_shift = tracked_bits_shift(b->nr);
 	metadata_lay_out(b, meta);
 	accmem_buddy_set_cache(range, true);
 	class_list_init(b);

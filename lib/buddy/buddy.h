@@ -3,10 +3,10 @@
  * accmem_buddy: allocator for the free space of a range.
  *
  * The allocator hands out runs of granules (4 KiB). It places a request by size and by
- * predicted lifetime, keeps a dirty mark for each granule, and can give each unit of
+ * predicted lifetime, keeps a dirty mark for each granule, and can give each folio of
  * 2 MiB one owner at a time.
  *
- * A granule is free, used, or parked. A parked granule belongs to a freed block in the
+ * A granule is free, used, or cached. A cached granule belongs to a freed block in the
  * order cache, which serves the next request of the same size; it counts as free in
  * every answer.
  *
@@ -23,15 +23,15 @@
 #include <linux/bits.h>
 #include <linux/types.h>
 
-/* Size of a unit with one owner; tests use smaller units */
+/* Size of a folio with one owner; tests use smaller folios */
 #ifndef ACCMEM_BUDDY_FOLIO_SHIFT
 #define ACCMEM_BUDDY_FOLIO_SHIFT 21
 #endif
-#define ACCMEM_BUDDY_CLEANER (~0ull) /* owner of runs of take_dirty() */
+#define ACCMEM_BUDDY_CLEANER (~0ull) /* owner of runs of alloc_dirty() */
 
 /* Flags of struct accmem_buddy_request */
 #define ACCMEM_BUDDY_TOP_DOWN BIT(0) /* from the high end */
-#define ACCMEM_BUDDY_OWN BIT(1) /* alloc_scan: only in units of the owner */
+#define ACCMEM_BUDDY_OWN BIT(1) /* alloc_scan: only in folios of the owner */
 
 /**
  * struct accmem_buddy_request - request for an allocation
@@ -55,7 +55,7 @@ struct accmem_buddy_request {
 };
 
 /**
- * struct accmem_buddy_folio - owner of a unit of 2 MiB
+ * struct accmem_buddy_folio - owner of a folio of 2 MiB
  */
 struct accmem_buddy_folio {
 	/* private: */
@@ -124,23 +124,23 @@ size_t accmem_buddy_meta_zeroed(u64 size);
 int accmem_buddy_init(struct accmem_buddy *b, u64 size, void *meta);
 
 /**
- * accmem_buddy_set_owners() - give each unit of 2 MiB one owner at a time
+ * accmem_buddy_set_owners() - give each folio of 2 MiB one owner at a time
  * @b: the instance, right after accmem_buddy_init()
- * @units: zeroed, one for each 2 MiB of the range, a short last one included;
+ * @folios: zeroed, one for each 2 MiB of the range, a short last one included;
  *	the instance uses them from now on
  *
- * A unit belongs to one owner while any granule of it is in use. A request is served
- * from units of its owner and from units without an owner. Parked blocks count as free.
- * A unit that one allocation covers has no record: a caller that frees a part of the
- * unit passes its owner to accmem_buddy_free_owned().
+ * A folio belongs to one owner while any granule of it is in use. A request is served
+ * from folios of its owner and from folios without an owner. Cached blocks count as
+ * free. A folio that one allocation covers has no record: a caller that frees a part of
+ * the folio passes its owner to accmem_buddy_free_owned().
  *
- * While no unit belongs to another owner than the caller, each call does the same as
+ * While no folio belongs to another owner than the caller, each call does the same as
  * without the rule.
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  */
 void accmem_buddy_set_owners(struct accmem_buddy *b,
-			     struct accmem_buddy_folio *units);
+			     struct accmem_buddy_folio *folios);
 
 /**
  * accmem_buddy_alloc() - allocate one contiguous run
@@ -159,14 +159,14 @@ void accmem_buddy_set_owners(struct accmem_buddy *b,
  * alignment, free runs that hold the request at any position come first. If there are
  * none, the call reads each word of 64 granules in which a long enough run begins.
  *
- * With owners, that run may be in a unit of another owner. Then some free runs of each
+ * With owners, that run may be in a folio of another owner. Then some free runs of each
  * size in the window are checked, and the request goes to the end of the one that
- * breaks up the fewest free units.
+ * breaks up the fewest free folios.
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
  * Return: 0 whenever a run with that alignment exists in the window, else -ENOSPC;
- * where units of other owners hide a run, accmem_buddy_alloc_scan() finds it. -EINVAL
+ * where folios of other owners hide a run, accmem_buddy_alloc_scan() finds it. -EINVAL
  * for a malformed request: size or alignment 0, no multiples of the granule, an
  * alignment that is no power of two, a window that passes the end or is the wrong way
  * round, an unknown flag.
@@ -178,13 +178,13 @@ int accmem_buddy_alloc(struct accmem_buddy *b,
  * accmem_buddy_alloc_scan() - allocate one contiguous run by an exact search
  * @b: the instance
  * @req: the request; TOP_DOWN makes no difference. With OWN, and with owners,
- *	the run lies in units that belong to its owner already, so that it claims no
- *	further unit.
+ *	the run lies in folios that belong to its owner already, so that it claims no
+ *	further folio.
  * @cursor: position of the search; 0 at first, then the value that the last
  *	call left
  * @offset: out: where the run begins, in bytes
  *
- * The call finds a run that units of other owners hide from accmem_buddy_alloc(). A
+ * The call finds a run that folios of other owners hide from accmem_buddy_alloc(). A
  * call takes a bounded time, and the caller may drop its lock after it.
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
@@ -258,7 +258,7 @@ int accmem_buddy_free_owned(struct accmem_buddy *b, u64 offset, u64 size,
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
- * Return: bytes of the units that would have no owner if exactly this block was freed
+ * Return: bytes of the folios that would have no owner if exactly this block was freed
  * now; @size without the rule of owners.
  */
 u64 accmem_buddy_claimed(const struct accmem_buddy *b, u64 offset, u64 size);
@@ -271,49 +271,49 @@ u64 accmem_buddy_claimed(const struct accmem_buddy *b, u64 offset, u64 size);
  * @from: owner of all of it
  * @to: its next owner
  *
- * The rule applies to both owners. The block claims the same units before and after.
+ * The rule applies to both owners. The block claims the same folios before and after.
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
- * Return: 0; -EBUSY if a unit of the block holds another block or granules of the
+ * Return: 0; -EBUSY if a folio of the block holds another block or granules of the
  * cleaner, and nothing has changed then.
  */
 int accmem_buddy_chown(struct accmem_buddy *b, u64 offset, u64 size, u64 from,
 		       u64 to);
 
 /**
- * accmem_buddy_unit_owner() - owner of a unit
+ * accmem_buddy_folio_owner() - owner of a folio
  * @b: the instance, with owners
- * @offset: any in the unit
+ * @offset: any in the folio
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
- * Return: the owner; 0 if the unit has none, or if one block covers the unit.
+ * Return: the owner; 0 if the folio has none, or if one block covers the folio.
  */
-u64 accmem_buddy_unit_owner(const struct accmem_buddy *b, u64 offset);
+u64 accmem_buddy_folio_owner(const struct accmem_buddy *b, u64 offset);
 
 /**
- * accmem_buddy_unit_used() - used granules of a unit
+ * accmem_buddy_folio_used() - used granules of a folio
  * @b: the instance, with owners
- * @offset: any in the unit
+ * @offset: any in the folio
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
  * Return: granules, without those of the cleaner, unless the cleaner holds all of them.
  */
-unsigned int accmem_buddy_unit_used(const struct accmem_buddy *b, u64 offset);
+unsigned int accmem_buddy_folio_used(const struct accmem_buddy *b, u64 offset);
 
 /**
  * accmem_buddy_set_cache() - switch the order cache, which is on after creation
  * @b: the instance
- * @on: true to park freed blocks; false merges all parked blocks
+ * @on: true to cache freed blocks; false merges all cached blocks
  *
- * Freed blocks of up to 1/1024 of the range, at most 1024 granules, are parked: they
- * serve the next request of the same size. Blocks are parked while 2 GiB of the range
+ * Freed blocks of up to 1/1024 of the range, at most 1024 granules, are cached: they
+ * serve the next request of the same size. Blocks are cached while 2 GiB of the range
  * are free; the limit is no less than half of the range and no more than three
- * quarters. Parked blocks are free in every answer of this interface.
+ * quarters. Cached blocks are free in every answer of this interface.
  *
- * Parked blocks merge with their neighbours, up to 1024 of them in one call: before a
+ * Cached blocks merge with their neighbours, up to 1024 of them in one call: before a
  * request fails, before a request with a window or TOP_DOWN, before any answer about
  * free runs, and when they are marked dirty. The cache knows the blocks that it serves
  * until they are freed. A block that is freed in parts, or together with others, is
@@ -343,7 +343,7 @@ u64 accmem_buddy_free_bytes(const struct accmem_buddy *b);
  *	if nothing changed between the calls
  *
  * A call takes a bounded time, and the caller may drop its lock after it. One call is
- * enough while no unit belongs to another owner.
+ * enough while no folio belongs to another owner.
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
@@ -359,7 +359,7 @@ int accmem_buddy_largest_run_of(struct accmem_buddy *b, u64 owner, u64 *cursor,
  * @run: out: the first free run at or after @offset; if @offset lies inside a
  *	free run, the part of the run from there on
  *
- * Parked blocks merge first.
+ * Cached blocks merge first.
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
@@ -374,7 +374,7 @@ bool accmem_buddy_next_free(struct accmem_buddy *b, u64 offset,
  * @offset: the granule, in bytes
  * @run: out: all of the run
  *
- * Parked blocks merge first.
+ * Cached blocks merge first.
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
@@ -440,23 +440,23 @@ bool accmem_buddy_next_dirty(const struct accmem_buddy *b, u64 offset, u64 size,
 bool accmem_buddy_is_dirty(const struct accmem_buddy *b, u64 offset, u64 size);
 
 /**
- * accmem_buddy_take_dirty() - allocate free dirty granules, to clear them
+ * accmem_buddy_alloc_dirty() - allocate free dirty granules, to clear them
  * @b: the instance
  * @max: bytes, at most
  * @run: out: the run
  *
  * The instance keeps a cursor, so that a call does a bounded amount of work. With
- * owners, the run may lie in units of any owner, and the units keep their owner. A unit
- * without an owner belongs to ACCMEM_BUDDY_CLEANER meanwhile. The caller frees the run
- * by accmem_buddy_free_owned() for ACCMEM_BUDDY_CLEANER.
+ * owners, the run may lie in folios of any owner, and the folios keep their owner. A
+ * folio without an owner belongs to ACCMEM_BUDDY_CLEANER meanwhile. The caller frees
+ * the run by accmem_buddy_free_owned() for ACCMEM_BUDDY_CLEANER.
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
  * Return: 0; -EINVAL if @max is below a granule; -ENOENT when no free granule is dirty;
  * -EAGAIN when the bound was reached first: call again.
  */
-int accmem_buddy_take_dirty(struct accmem_buddy *b, u64 max,
-			    struct accmem_run *run);
+int accmem_buddy_alloc_dirty(struct accmem_buddy *b, u64 max,
+			     struct accmem_run *run);
 
 /**
  * accmem_buddy_free_dirty_bytes() - number of free and dirty bytes

@@ -5,69 +5,69 @@
  * A block in the cache stays used in the map, so that a request of the same size needs
  * no search, no cut and no merge. A block has one of these states:
  *
- * - parked: freed, on the stack of its size. Its granules count as free, and its dirty
+ * - cached: freed, on the stack of its size. Its granules count as free, and its dirty
  *   granules as free and dirty.
  *
- * - lent: allocated from a stack. The cache still knows the block. A free of exactly
- *   this block needs no lookup in the map. A free of a part of it makes the cache
- *   forget it.
+ * - outstanding: allocated from a stack. The cache still knows the block. A free of
+ *   exactly this block needs no lookup in the map. A free of a part of it makes the
+ *   cache forget it.
  *
- * Parked and lent blocks together are the kept blocks. A hash table finds a kept block
- * by its last granule. Overlaps are found by a bitmap of last granules, in which
- * granules far apart share a bit that one block at most may set, and by a count for
- * each 128 granules with a summary above.
+ * Cached and outstanding blocks together are the tracked blocks. A hash table finds a
+ * tracked block by its last granule. Overlaps are found by a bitmap of last granules,
+ * in which granules far apart share a bit that one block at most may set, and by a
+ * count for each 128 granules with a summary above.
  */
 
 /*
  * Least size of a range with an order cache, in granules. The share of its granules, as
- * a shift, is the most blocks that are parked and the largest size of one. At most
- * KEPT_TIMES as many blocks are kept. Tests of small ranges have other values.
+ * a shift, is the most blocks that are cached and the largest size of one. At most
+ * TRACKED_TIMES as many blocks are tracked. Tests of small ranges have other values.
  */
-#ifndef PARKED_RANGE_MIN
-#define PARKED_RANGE_MIN 20480
-#define PARKED_SHARE_SHIFT 10
-#define KEPT_TIMES 4
+#ifndef CACHED_RANGE_MIN
+#define CACHED_RANGE_MIN 20480
+#define CACHED_SHARE_SHIFT 10
+#define TRACKED_TIMES 4
 #endif
 
-/* Most parked blocks of a range of @nr granules */
-static inline unsigned int parked_room(u64 nr)
+/* Most cached blocks of a range of @nr granules */
+static inline unsigned int cached_room(u64 nr)
 {
-	u64 share = nr < PARKED_RANGE_MIN ? 0 : nr >> PARKED_SHARE_SHIFT;
+	u64 share = nr < CACHED_RANGE_MIN ? 0 : nr >> CACHED_SHARE_SHIFT;
 
-	return min_t(u64, share, PARKED_MAX);
+	return min_t(u64, share, CACHED_MAX);
 }
 
-/* Most kept blocks, if at most @parked of them are parked */
-static inline unsigned int kept_room(unsigned int parked)
+/* Most tracked blocks, if at most @cached of them are cached */
+static inline unsigned int tracked_room(unsigned int cached)
 {
-	return KEPT_TIMES * parked;
+	return TRACKED_TIMES * cached;
 }
 
-/* Hash buckets as a shift: between one and two for each kept block */
-static inline unsigned int kept_hash_shift(u64 nr)
+/* Hash buckets as a shift: between one and two for each tracked block */
+static inline unsigned int tracked_hash_shift(u64 nr)
 {
-	return fls64(kept_room(parked_room(nr)));
+	return fls64(tracked_room(cached_room(nr)));
 }
 
 /*
  * Words of the bitmap as a shift: at most a quarter of the words of the range
  */
-static inline unsigned int kept_bits_shift(u64 nr)
+static inline unsigned int tracked_bits_shift(u64 nr)
 {
 	return min_t(unsigned int, ilog2(max(words_for(nr) >> 2, 1ull)), 16);
 }
 
 /* Granules of a part of the range with one count, as a shift */
-#define KEPT_PART_SHIFT 7
+#define TRACKED_PART_SHIFT 7
 
-static inline u64 kept_parts(u64 nr)
+static inline u64 tracked_parts(u64 nr)
 {
-	return (nr + (1ull << KEPT_PART_SHIFT) - 1) >> KEPT_PART_SHIFT;
+	return (nr + (1ull << TRACKED_PART_SHIFT) - 1) >> TRACKED_PART_SHIFT;
 }
 
-/* Ends of kept blocks */
+/* Ends of tracked blocks */
 
-static inline u64 kept_hi(const struct kept_block *k)
+static inline u64 tracked_hi(const struct tracked_block *k)
 {
 	return (u64)k->lo + k->n;
 }
@@ -77,330 +77,340 @@ static inline u64 kept_hi(const struct kept_block *k)
  * little from one turn through the bitmap to the next, because large blocks often end
  * at multiples of powers of two.
  */
-static inline u64 *kept_word(const struct buddy *b, u64 at)
+static inline u64 *tracked_word(const struct buddy *b, u64 at)
 {
 	u64 i = at >> WORD_SHIFT;
 
-	i += (i >> b->kept_bits_shift) * 5;
-	return &b->kept_bits[i & ((1ull << b->kept_bits_shift) - 1)];
+	i += (i >> b->tracked_bits_shift) * 5;
+	return &b->tracked_bits[i & ((1ull << b->tracked_bits_shift) - 1)];
 }
 
-static inline struct summary kept_summary(const struct buddy *b)
+static inline struct summary tracked_summary(const struct buddy *b)
 {
-	return (struct summary){ b->kept_index, words_for(kept_parts(b->nr)) };
+	return (struct summary){ b->tracked_index,
+				 words_for(tracked_parts(b->nr)) };
 }
 
-/* Record that a kept block ends with granule @last, or no longer does. */
-static inline void kept_set_bit(struct buddy *b, u64 last, bool set)
+/* Record that a tracked block ends with granule @last, or no longer does. */
+static inline void tracked_set_bit(struct buddy *b, u64 last, bool set)
 {
-	u64 *word = kept_word(b, last), part = last >> KEPT_PART_SHIFT;
+	u64 *word = tracked_word(b, last), part = last >> TRACKED_PART_SHIFT;
 
 	*word = with_bits(*word, 1ull << (last & WORD_MASK), set);
-	b->kept_count[part] += set ? 1 : -1;
+	b->tracked_count[part] += set ? 1 : -1;
 	if (set)
-		summary_add(kept_summary(b), &b->kept_top, part);
+		summary_add(tracked_summary(b), &b->tracked_top, part);
 	else
-		summary_del(kept_summary(b), &b->kept_top, part,
-			    !b->kept_count[part]);
+		summary_del(tracked_summary(b), &b->tracked_top, part,
+			    !b->tracked_count[part]);
 }
 
-static inline u16 *kept_list(const struct buddy *b, u64 last)
+static inline u16 *tracked_list(const struct buddy *b, u64 last)
 {
-	return &b->kept_hash[hash_32(last, b->kept_hash_shift)];
+	return &b->tracked_hash[hash_32(last, b->tracked_hash_shift)];
 }
 
-/* The id of the kept block that ends with granule @last; 0 for none */
-static inline u16 kept_find(const struct buddy *b, u64 last)
+/* The id of the tracked block that ends with granule @last; 0 for none */
+static inline u16 tracked_find(const struct buddy *b, u64 last)
 {
-	u16 id = *kept_list(b, last);
+	u16 id = *tracked_list(b, last);
 
-	while (id && kept_hi(&b->kept[id]) - 1 != last)
-		id = b->kept[id].next;
+	while (id && tracked_hi(&b->tracked[id]) - 1 != last)
+		id = b->tracked[id].next;
 	return id;
 }
 
 /*
- * The first kept block that ends in the word of @at, at @at or after; 0 for none
+ * The first tracked block that ends in the word of @at, at @at or after; 0 for none
  */
-static inline u16 kept_first(const struct buddy *b, u64 at)
+static inline u16 tracked_first(const struct buddy *b, u64 at)
 {
-	u64 word = *kept_word(b, at) & mask_from(at);
+	u64 word = *tracked_word(b, at) & mask_from(at);
 	u16 id = 0;
 
 	for (; word && !id; word &= word - 1)
-		id = kept_find(b, (at & ~(u64)WORD_MASK) + __ffs64(word));
+		id = tracked_find(b, (at & ~(u64)WORD_MASK) + __ffs64(word));
 	return id;
 }
 
-/* The first kept block that overlaps [@lo, @hi); 0 for none */
-static u16 kept_in(const struct buddy *b, u64 lo, u64 hi)
+/* The first tracked block that overlaps [@lo, @hi); 0 for none */
+static u16 tracked_in(const struct buddy *b, u64 lo, u64 hi)
 {
-	u64 last = hi + b->kept_longest - 2, at, part;
+	u64 last = hi + b->tracked_longest - 2, at, part;
 	u16 id = 0;
 
-	if (!b->nr_kept)
+	if (!b->nr_tracked)
 		return 0;
 	for (at = lo; at <= last && !id; at = (at | WORD_MASK) + 1) {
-		part = summary_next(kept_summary(b), &b->kept_top,
-				    at >> KEPT_PART_SHIFT,
-				    min(last, b->nr - 1) >> KEPT_PART_SHIFT);
+		part = summary_next(tracked_summary(b), &b->tracked_top,
+				    at >> TRACKED_PART_SHIFT,
+				    min(last, b->nr - 1) >> TRACKED_PART_SHIFT);
 		if (part == NOWHERE)
 			return 0;
-		at = max(at, part << KEPT_PART_SHIFT);
-		id = kept_first(b, at);
+		at = max(at, part << TRACKED_PART_SHIFT);
+		id = tracked_first(b, at);
 	}
-	return b->kept[id].lo < hi ? id : 0;
+	return b->tracked[id].lo < hi ? id : 0;
 }
 
 /* Kept blocks */
 
 /* Ids that are checked in the search for a block to evict */
-#define KEPT_PROBES 8
+#define TRACKED_PROBES 8
 
-static inline bool kept_is_lent(const struct kept_block *k)
+static inline bool tracked_is_outstanding(const struct tracked_block *k)
 {
-	return k->above == KEPT_LENT;
+	return k->above == TRACKED_OUTSTANDING;
 }
 
-/* The next lent or parked block in turn; 0 if none is near */
-static inline u16 kept_next_out(struct buddy *b, bool lent)
+/* The next outstanding or cached block in turn; 0 if none is near */
+static inline u16 tracked_next_evict(struct buddy *b, bool outstanding)
 {
-	const struct kept_block *k;
+	const struct tracked_block *k;
 	unsigned int probe;
 
-	for (probe = 0; probe < KEPT_PROBES; probe++) {
+	for (probe = 0; probe < TRACKED_PROBES; probe++) {
 		b->hand = b->hand < b->nr_ids ? b->hand + 1 : 1;
-		k = &b->kept[b->hand];
-		if (k->n && kept_is_lent(k) == lent)
+		k = &b->tracked[b->hand];
+		if (k->n && tracked_is_outstanding(k) == outstanding)
 			return b->hand;
 	}
 	return 0;
 }
 
-/* Forget a block that is not parked. */
-static noinline void kept_forget(struct buddy *b, u16 id)
+/* Forget a block that is not cached. */
+static noinline void tracked_forget(struct buddy *b, u16 id)
 {
-	struct kept_block *k = &b->kept[id];
-	u64 last = kept_hi(k) - 1;
-	u16 *link = kept_list(b, last);
+	struct tracked_block *k = &b->tracked[id];
+	u64 last = tracked_hi(k) - 1;
+	u16 *link = tracked_list(b, last);
 
 	while (*link != id)
-		link = &b->kept[*link].next;
+		link = &b->tracked[*link].next;
 	*link = k->next;
-	kept_set_bit(b, last, false);
+	tracked_set_bit(b, last, false);
 	k->n = 0;
 	k->below = b->stack[0];
 	b->stack[0] = id;
-	b->nr_kept--;
+	b->nr_tracked--;
 }
 
 /* An unused id, from the stack of unused ids if there is one; 0 for none */
-static inline u16 kept_new_id(struct buddy *b)
+static inline u16 tracked_new_id(struct buddy *b)
 {
 	u16 id;
 
-	if (b->nr_kept == kept_room(b->room)) {
-		id = kept_next_out(b, true);
+	if (b->nr_tracked == tracked_room(b->room)) {
+		id = tracked_next_evict(b, true);
 		if (!id)
 			return 0;
-		kept_forget(b, id);
+		tracked_forget(b, id);
 	}
 	id = b->stack[0];
 	if (!id)
 		return ++b->nr_ids;
-	b->stack[0] = b->kept[id].below;
+	b->stack[0] = b->tracked[id].below;
 	return id;
 }
 
 /* Keep a block and return its id; 0 if there is no room for it */
-static inline u16 kept_add(struct buddy *b, u64 lo, u64 n)
+static inline u16 tracked_add(struct buddy *b, u64 lo, u64 n)
 {
 	u64 last = lo + n - 1;
-	u16 id, *list = kept_list(b, last);
+	u16 id, *list = tracked_list(b, last);
 
-	if (*kept_word(b, last) >> (last & WORD_MASK) & 1)
+	if (*tracked_word(b, last) >> (last & WORD_MASK) & 1)
 		return 0;
-	id = kept_new_id(b);
+	id = tracked_new_id(b);
 	if (!id)
 		return 0;
-	kept_set_bit(b, last, true);
-	b->kept[id] = (struct kept_block){ .lo = lo, .n = n, .next = *list };
+	tracked_set_bit(b, last, true);
+	b->tracked[id] =
+		(struct tracked_block){ .lo = lo, .n = n, .next = *list };
 	*list = id;
-	b->kept_longest = b->nr_kept ? max_t(u64, b->kept_longest, n) : n;
-	b->nr_kept++;
+	b->tracked_longest = b->nr_tracked ? max_t(u64, b->tracked_longest, n) :
+					     n;
+	b->nr_tracked++;
 	return id;
 }
 
 /*
- * Check that no granule of [@lo, @hi), which is used in the map, is parked. Lent blocks
- * that overlap it are forgotten, because they will not be freed as a whole.
+ * Check that no granule of [@lo, @hi), which is used in the map, is cached. Outstanding
+ * blocks that overlap it are forgotten, because they will not be freed as a whole.
  */
-static inline bool kept_release(struct buddy *b, u64 lo, u64 hi)
+static inline bool tracked_release(struct buddy *b, u64 lo, u64 hi)
 {
 	u16 id;
 
-	while (lo < hi && (id = kept_in(b, lo, hi))) {
-		if (!kept_is_lent(&b->kept[id]))
+	while (lo < hi && (id = tracked_in(b, lo, hi))) {
+		if (!tracked_is_outstanding(&b->tracked[id]))
 			return false;
-		lo = kept_hi(&b->kept[id]);
-		kept_forget(b, id);
+		lo = tracked_hi(&b->tracked[id]);
+		tracked_forget(b, id);
 	}
 	return true;
 }
 
-/* Parked blocks */
+/* Cached blocks */
 
-/* Is any granule of [@lo, @hi) parked? */
-static bool parked_overlap(const struct buddy *b, u64 lo, u64 hi)
+/* Is any granule of [@lo, @hi) cached? */
+static bool cached_overlaps(const struct buddy *b, u64 lo, u64 hi)
 {
 	u16 id;
 
-	if (!b->nr_parked)
+	if (!b->nr_cached_blocks)
 		return false;
-	for (; lo < hi && (id = kept_in(b, lo, hi)); lo = kept_hi(&b->kept[id]))
-		if (!kept_is_lent(&b->kept[id]))
+	for (; lo < hi && (id = tracked_in(b, lo, hi));
+	     lo = tracked_hi(&b->tracked[id]))
+		if (!tracked_is_outstanding(&b->tracked[id]))
 			return true;
 	return false;
 }
 
-/* Park a kept block. The caller has checked that there is room. */
-static inline void parked_push(struct buddy *b, u16 id, u64 n)
+/*
+ * Put a tracked block on the stack of its size. The caller has checked that there is
+ * room.
+ */
+static inline void cached_push(struct buddy *b, u16 id, u64 n)
 {
-	struct kept_block *k = &b->kept[id];
+	struct tracked_block *k = &b->tracked[id];
 	u16 below = b->stack[n];
 
 	b->stack[n] = id;
-	b->kept[below].above = id;
+	b->tracked[below].above = id;
 	k->below = below;
 	k->above = 0;
-	b->nr_parked++;
+	b->nr_cached_blocks++;
 }
 
 /*
- * Lend a parked block of @n granules. If it was the topmost of its stack, the block
- * below is left as it is.
+ * Take a cached block of @n granules off its stack. If it was the topmost block, the
+ * block below is left as it is.
  */
-static inline u64 parked_lend(struct buddy *b, u16 id, u64 n)
+static inline u64 cached_pop(struct buddy *b, u16 id, u64 n)
 {
-	struct kept_block *k = &b->kept[id];
+	struct tracked_block *k = &b->tracked[id];
 
 	if (b->stack[n] == id) {
 		b->stack[n] = k->below;
 	} else {
-		b->kept[k->above].below = k->below;
-		b->kept[k->below].above = k->above;
+		b->tracked[k->above].below = k->below;
+		b->tracked[k->below].above = k->above;
 	}
-	k->above = KEPT_LENT;
-	b->nr_parked--;
+	k->above = TRACKED_OUTSTANDING;
+	b->nr_cached_blocks--;
 	return k->lo;
 }
 
 /* Blocks of a size that are checked for an alignment */
-#define PARKED_PROBES 8
+#define CACHED_PROBES 8
 
 /*
- * Lend the latest block of @n granules with this alignment that @owner may use; NOWHERE
- * if there is none
+ * Allocate the latest cached block of @n granules with this alignment that @owner may
+ * use; NOWHERE if there is none
  */
-static inline u64 parked_take(struct buddy *b, u64 n, u64 align, u64 owner)
+static inline u64 cached_alloc(struct buddy *b, u64 n, u64 align, u64 owner)
 {
 	bool bound = owner_is_bound(b, owner);
 	unsigned int probe = 0;
 	u16 id;
 
-	for (id = b->stack[n]; id && probe < PARKED_PROBES; probe++) {
-		if (!(b->kept[id].lo & (align - 1)) &&
-		    (!bound || owner_permits(b, owner, b->kept[id].lo, n)))
-			return parked_lend(b, id, n);
-		id = b->kept[id].below;
+	for (id = b->stack[n]; id && probe < CACHED_PROBES; probe++) {
+		if (!(b->tracked[id].lo & (align - 1)) &&
+		    (!bound || owner_permits(b, owner, b->tracked[id].lo, n)))
+			return cached_pop(b, id, n);
+		id = b->tracked[id].below;
 	}
 	return NOWHERE;
 }
 
-/* Parking and merging */
+/* Caching and merging */
 
-static noinline void parked_merge_one(struct buddy *b, u16 id)
+static noinline void cached_merge_one(struct buddy *b, u16 id)
 {
-	u64 n = b->kept[id].n, lo = parked_lend(b, id, n);
+	u64 n = b->tracked[id].n, lo = cached_pop(b, id, n);
 
-	kept_forget(b, id);
-	change_merge_at(b, lo, n);
+	tracked_forget(b, id);
+	merge_block_at(b, lo, n);
 }
 
-static void parked_merge_all(struct buddy *b)
+static void cached_merge_all(struct buddy *b)
 {
 	u16 id;
 
-	for (id = 1; b->nr_parked; id++)
-		if (b->kept[id].n && !kept_is_lent(&b->kept[id]))
-			parked_merge_one(b, id);
-	if (b->nr_kept)
+	for (id = 1; b->nr_cached_blocks; id++)
+		if (b->tracked[id].n &&
+		    !tracked_is_outstanding(&b->tracked[id]))
+			cached_merge_one(b, id);
+	if (b->nr_tracked)
 		return;
 	b->nr_ids = 0;
 	b->stack[0] = 0;
 }
 
-/* Free granules that allow parking: 2 GiB */
-#define PARKED_FREE BIT_ULL(19)
+/* Free granules that allow caching: 2 GiB */
+#define CACHED_FREE BIT_ULL(19)
 
 /*
- * Least number of free granules at which blocks are parked. Unmerged blocks cost room,
+ * Least number of free granules at which blocks are cached. Unmerged blocks cost room,
  * and more of it in a smaller range, so the limit is 2 GiB, no less than half of the
  * range and no more than three quarters.
  */
-static inline u64 parked_free_min(u64 nr)
+static inline u64 cached_free_min(u64 nr)
 {
-	return clamp_t(u64, PARKED_FREE, nr >> 1, nr - (nr >> 2));
+	return clamp_t(u64, CACHED_FREE, nr >> 1, nr - (nr >> 2));
 }
 
 /*
- * Is parking off? It is when too few granules are free, or when as many blocks as the
+ * Is caching off? It is when too few granules are free, or when as many blocks as the
  * cache holds were freed into a full cache without a request between them.
  */
-static inline bool parked_is_off(const struct buddy *b)
+static inline bool cached_is_off(const struct buddy *b)
 {
 	return b->nr_free < b->short_of || b->frees_since_alloc == b->room;
 }
 
 /*
- * Merge one parked block while parking is off. Called before free runs change.
+ * Merge one cached block while caching is off. Called before free runs change.
  */
-static void parked_merge_some(struct buddy *b)
+static void cached_merge_some(struct buddy *b)
 {
-	u16 id = b->nr_parked && parked_is_off(b) ? kept_next_out(b, false) : 0;
+	u16 id = b->nr_cached_blocks && cached_is_off(b) ?
+			 tracked_next_evict(b, false) :
+			 0;
 
 	if (id)
-		parked_merge_one(b, id);
+		cached_merge_one(b, id);
 }
 
 /*
  * Merge one block of the full cache to make room, unless it has the same size.
  */
-static noinline bool parked_make_room(struct buddy *b, u64 n)
+static noinline bool cached_make_room(struct buddy *b, u64 n)
 {
-	u16 id = kept_next_out(b, false);
+	u16 id = tracked_next_evict(b, false);
 
 	b->frees_since_alloc++;
-	if (!id || b->kept[id].n == n)
+	if (!id || b->tracked[id].n == n)
 		return false;
-	parked_merge_one(b, id);
+	cached_merge_one(b, id);
 	return true;
 }
 
-/* Can a block of @n granules be parked? */
-static inline bool parked_has_room(struct buddy *b, u64 n)
+/* Can a block of @n granules be cached? */
+static inline bool cached_has_room(struct buddy *b, u64 n)
 {
-	if (n > b->parked_max || parked_is_off(b))
+	if (n > b->cached_max || cached_is_off(b))
 		return false;
-	return b->nr_parked != b->room || parked_make_room(b, n);
+	return b->nr_cached_blocks != b->room || cached_make_room(b, n);
 }
 
-/* Park a block that was not kept, if there is room. */
-static bool parked_add(struct buddy *b, u64 lo, u64 n)
+/* Cache a block that was not tracked, if there is room. */
+static bool cached_add(struct buddy *b, u64 lo, u64 n)
 {
-	u16 id = parked_has_room(b, n) ? kept_add(b, lo, n) : 0;
+	u16 id = cached_has_room(b, n) ? tracked_add(b, lo, n) : 0;
 
 	if (id)
-		parked_push(b, id, n);
+		cached_push(b, id, n);
 	return id;
 }

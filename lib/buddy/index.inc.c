@@ -3,7 +3,7 @@
  * The index of free runs.
  *
  * A run belongs to the word in which it begins. Two structures find a run: by size the
- * classes of classes.inc.c, and by address the tree of longest runs. The tree holds the
+ * classes of size_classes.inc.c, and by address the tree of longest runs. The tree holds the
  * longest run that begins in each word, and above that the maximum of each eight
  * entries.
  *

@@ -4,7 +4,7 @@
  *
  * A run is a maximal range of free granules. A word is 64 granules of a map. An
  * interval [lo, hi) does not contain hi; "last" is inclusive. A request is big if it
- * has at least the size of a slot of lifetimes.inc.c, and large if it has at least
+ * has at least the size of a section of lifetimes.inc.c, and large if it has at least
  * 5/128 of the range.
  *
  * All state is in struct buddy, which the caller's lock guards.
@@ -31,10 +31,10 @@
 #define MAP_LEVELS 10
 #define CLASSES 128 /* classes of size */
 #define CLASS_LISTED 24 /* first class of 128 granules and more */
-#define PARKED_MAX 1024 /* blocks in the order cache, and granules of one */
+#define CACHED_MAX 1024 /* blocks in the order cache, and granules of one */
 
-#define LIFE_SLOTS 512 /* of a range, at most */
-#define LIFE_HISTORIES 2048 /* a power of two */
+#define LIFETIME_SECTIONS 512 /* of a range, at most */
+#define LIFETIME_HISTORIES 2048 /* a power of two */
 
 #define WORD_SHIFT 6
 #define WORD_MASK 63u
@@ -73,28 +73,28 @@ struct map {
 };
 
 /*
- * struct lifetime - a big block that begins in a slot
+ * struct lifetime - a big block that begins in a section
  */
 struct lifetime {
 	u32 lo;
 	u32 n; /* 0: no block */
 	u32 born; /* event at which the block was allocated */
 	u16 key;
-	u16 begins; /* slot of the start of the block that ends here */
+	u16 begins; /* section of the start of the block that ends here */
 };
 
 /*
- * struct kept_block - a block that the order cache knows
+ * struct tracked_block - a block that the order cache knows
  */
-struct kept_block {
+struct tracked_block {
 	u32 lo;
 	u16 n; /* 0: unused id */
 	u16 below; /* next in the stack of its size, or of unused ids */
-	u16 above; /* in the stack; KEPT_LENT for a lent block */
+	u16 above; /* in the stack; TRACKED_OUTSTANDING for an outstanding block */
 	u16 next; /* in the list of its hash bucket */
 };
 
-#define KEPT_LENT 0xffff /* no id */
+#define TRACKED_OUTSTANDING 0xffff /* no id */
 
 /*
  * struct buddy - free space of one range
@@ -104,14 +104,14 @@ struct buddy {
 	u64 nr;
 	u64 nr_free;
 	u64 nr_free_dirty;
-	u64 short_of; /* least nr_free at which blocks are parked */
+	u64 short_of; /* least nr_free at which blocks are cached */
 	u64 large; /* least size of a large request */
 	u64 nr_large; /* used by large requests, estimated */
-	u64 cursor; /* of take_dirty */
+	u64 cursor; /* of alloc_dirty */
 	struct map used;
 	struct map dirty;
 	u64 nr_dirty;
-	/* classes.inc.c */
+	/* size_classes.inc.c */
 	u64 classes[CLASSES / 64]; /* classes that have runs */
 	u64 *index; /* words where runs of an unlisted class begin */
 	u64 stride; /* words from one class to the next */
@@ -124,35 +124,35 @@ struct buddy {
 	u64 wild_start; /* the wilderness, which is in no index */
 	u64 wild_size; /* 0 if there is none */
 	/* lifetimes.inc.c */
-	unsigned int life_shift; /* granules of a slot, as a shift */
+	unsigned int lifetime_shift; /* granules of a section, as a shift */
 	u32 large_at; /* event of the last large allocation; 0 for none */
 	u32 order; /* the latest events of big blocks */
 	u32 now; /* number of events so far */
-	u32 nr_ended; /* lifetimes in the mean, at most LIFE_MEAN */
+	u32 nr_ended; /* lifetimes in the mean, at most LIFETIME_MEAN */
 	u64 sum; /* sum of lifetime times size */
-	u8 histories[LIFE_HISTORIES]; /* classes of lifetimes */
-	struct lifetime lifetimes[LIFE_SLOTS];
+	u8 histories[LIFETIME_HISTORIES]; /* classes of lifetimes */
+	struct lifetime lifetimes[LIFETIME_SECTIONS];
 	/* cache.inc.c */
-	u16 parked_max; /* granules of a block: room, or 0 with the cache off */
-	u16 nr_parked;
-	u16 room; /* most blocks that are parked */
+	u16 cached_max; /* granules of a block: room, or 0 with the cache off */
+	u16 nr_cached_blocks;
+	u16 room; /* most blocks that are cached */
 	u16 hand; /* id at which the last eviction stopped */
 	u16 frees_since_alloc; /* frees to a full cache since the last request */
 	u16 nr_ids; /* ids that were ever used */
-	u16 nr_kept; /* parked and lent blocks */
-	u16 kept_longest; /* upper bound of their sizes */
-	u16 kept_hash_shift;
-	u16 kept_bits_shift;
-	u16 stack[PARKED_MAX + 1]; /* of each size; entry 0: unused ids */
-	struct kept_block *kept; /* by id, from 1 on */
-	u16 *kept_hash;
-	u64 *kept_bits; /* hashed by granule: a kept block ends there */
-	u8 *kept_count; /* kept blocks that end in each part of the range */
-	u64 *kept_index; /* parts whose count is not 0 */
-	u64 kept_top; /* topmost word of kept_index */
+	u16 nr_tracked; /* cached and outstanding blocks */
+	u16 tracked_longest; /* upper bound of their sizes */
+	u16 tracked_hash_shift;
+	u16 tracked_bits_shift;
+	u16 stack[CACHED_MAX + 1]; /* of each size; entry 0: unused ids */
+	struct tracked_block *tracked; /* by id, from 1 on */
+	u16 *tracked_hash;
+	u64 *tracked_bits; /* hashed by granule: a tracked block ends there */
+	u8 *tracked_count; /* tracked blocks that end in each part of the range */
+	u64 *tracked_index; /* parts whose count is not 0 */
+	u64 tracked_top; /* topmost word of tracked_index */
 	/* owners.inc.c */
 	struct accmem_buddy_folio *owners; /* NULL without the rule */
-	struct map full; /* units whose record counts all granules */
+	struct map full; /* folios whose record counts all granules */
 };
 
 static_assert(sizeof(struct buddy) <= sizeof(struct accmem_buddy));

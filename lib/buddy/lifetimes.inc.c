@@ -14,11 +14,11 @@
  * - By size. The lifetime times the size is predicted as the mean of those products, so
  *   a larger block is freed sooner.
  *
- * The range is divided into at most 512 slots. A big block has at least the size of a
- * slot, so no two blocks begin or end in the same slot. The record of a block is in the
- * slot in which it begins. A record may be stale if a block was freed in parts or
- * together with others. A stale record changes the placement of a request, not its
- * success.
+ * The range is divided into at most 512 sections. A big block has at least the size of
+ * a section, so no two blocks begin or end in the same section. The record of a block
+ * is in the section in which it begins. A record may be stale if a block was freed in
+ * parts or together with others. A stale record changes the placement of a request, not
+ * its success.
  */
 
 /* An event is a class of size and a flag for a free */
@@ -28,13 +28,13 @@
 static_assert(CLASSES <= EVENT_ENDS);
 
 /* Least lifetime of a long-lived block, in events */
-#define LIFE_LONG 32
+#define LIFETIME_LONG 32
 
 /* Classes by which a longer stored lifetime shrinks at each shorter one */
 #define HISTORY_FADES 4
 
 /* Number of blocks in the mean, and the largest product of one block */
-#define LIFE_MEAN 1024
+#define LIFETIME_MEAN 1024
 #define AREA_MAX BIT_ULL(53)
 
 /* Events after which a large block is no longer recent */
@@ -44,119 +44,125 @@ static_assert(CLASSES <= EVENT_ENDS);
  * Lifetime of a block while nothing is known, in events, and the longest prediction. Of
  * two blocks with this lifetime, the older one is freed first.
  */
-#define LIFE_UNKNOWN BIT_ULL(40)
+#define LIFETIME_UNKNOWN BIT_ULL(40)
 
-static inline void life_init(struct buddy *b)
+static inline void lifetime_init(struct buddy *b)
 {
-	while ((b->nr - 1) >> b->life_shift >= LIFE_SLOTS)
-		b->life_shift++;
+	while ((b->nr - 1) >> b->lifetime_shift >= LIFETIME_SECTIONS)
+		b->lifetime_shift++;
 	b->large = max(1ull, (b->nr >> 5) + (b->nr >> 7));
 }
 
 /* Is a block of @n granules big? */
-static inline bool life_is_big(const struct buddy *b, u64 n)
+static inline bool lifetime_is_big(const struct buddy *b, u64 n)
 {
-	return n >> b->life_shift;
+	return n >> b->lifetime_shift;
 }
 
-static inline bool life_had_large(const struct buddy *b)
+static inline bool lifetime_had_large(const struct buddy *b)
 {
 	return b->large_at && b->now - b->large_at < LARGE_LATELY;
 }
 
 /* Key of the history of a big request at this moment */
-static inline u16 life_key(const struct buddy *b, u64 n)
+static inline u16 lifetime_key(const struct buddy *b, u64 n)
 {
 	return hash_32(b->order << EVENT_SHIFT | class_of(n),
-		       ilog2(LIFE_HISTORIES));
+		       ilog2(LIFETIME_HISTORIES));
 }
 
-static inline void life_event(struct buddy *b, unsigned int event)
+static inline void lifetime_event(struct buddy *b, unsigned int event)
 {
 	b->order = b->order << EVENT_SHIFT | event;
 	b->now++;
 }
 
 /* Is a block with this key and age predicted long-lived? */
-static inline bool life_key_is_long(const struct buddy *b, u16 key, u32 age)
+static inline bool lifetime_key_is_long(const struct buddy *b, u16 key, u32 age)
 {
 	u64 life = class_size(b->histories[key]);
 
-	return !life || life >= (u64)age + LIFE_LONG;
+	return !life || life >= (u64)age + LIFETIME_LONG;
 }
 
 /* Lifetime of a block of @n granules, predicted from the size alone */
-static inline u64 life_of_size(const struct buddy *b, u64 n)
+static inline u64 lifetime_of_size(const struct buddy *b, u64 n)
 {
 	if (!b->nr_ended)
-		return LIFE_UNKNOWN;
-	return min(b->sum / b->nr_ended / n, LIFE_UNKNOWN);
+		return LIFETIME_UNKNOWN;
+	return min(b->sum / b->nr_ended / n, LIFETIME_UNKNOWN);
 }
 
 /*
  * The big block that ends right before granule @lo; NULL if there is no record
  */
-static inline const struct lifetime *life_below(const struct buddy *b, u64 lo)
+static inline const struct lifetime *lifetime_below(const struct buddy *b,
+						    u64 lo)
 {
 	const struct lifetime *life;
 
 	if (!lo)
 		return NULL;
-	life = &b->lifetimes[(lo - 1) >> b->life_shift];
+	life = &b->lifetimes[(lo - 1) >> b->lifetime_shift];
 	life = &b->lifetimes[life->begins];
 	return life->n && (u64)life->lo + life->n == lo ? life : NULL;
 }
 
 /* The big block that begins at granule @hi; NULL if there is no record */
-static inline const struct lifetime *life_above(const struct buddy *b, u64 hi)
+static inline const struct lifetime *lifetime_above(const struct buddy *b,
+						    u64 hi)
 {
 	const struct lifetime *life;
 
 	if (hi == b->nr)
 		return NULL;
-	life = &b->lifetimes[hi >> b->life_shift];
+	life = &b->lifetimes[hi >> b->lifetime_shift];
 	return life->n && life->lo == hi ? life : NULL;
 }
 
-static inline u32 life_age(const struct buddy *b, const struct lifetime *life)
+static inline u32 lifetime_age(const struct buddy *b,
+			       const struct lifetime *life)
 {
 	return b->now - life->born;
 }
 
 /* A neighbour without a record counts as short-lived. */
-static inline bool life_is_long(const struct buddy *b,
-				const struct lifetime *life)
+static inline bool lifetime_is_long(const struct buddy *b,
+				    const struct lifetime *life)
 {
-	return life && life_key_is_long(b, life->key, life_age(b, life));
+	return life &&
+	       lifetime_key_is_long(b, life->key, lifetime_age(b, life));
 }
 
 /*
  * Remaining lifetime in events, from the size alone. A block without a record lives for
  * ever. A block that outlived its prediction gets another quarter of its age.
  */
-static inline u64 life_rest(const struct buddy *b, const struct lifetime *life)
+static inline u64 lifetime_rest(const struct buddy *b,
+				const struct lifetime *life)
 {
 	u64 whole, age;
 
 	if (!life)
 		return U64_MAX;
-	whole = life_of_size(b, life->n);
-	age = life_age(b, life);
+	whole = lifetime_of_size(b, life->n);
+	age = lifetime_age(b, life);
 	return whole > age ? whole - age : age / 4;
 }
 
 /* A big block was allocated; the counters include it already. */
-static noinline void life_begins(struct buddy *b, u64 lo, u64 n)
+static noinline void lifetime_begins(struct buddy *b, u64 lo, u64 n)
 {
-	u64 begins = lo >> b->life_shift, ends = (lo + n - 1) >> b->life_shift;
+	u64 begins = lo >> b->lifetime_shift,
+	    ends = (lo + n - 1) >> b->lifetime_shift;
 	struct lifetime *life = &b->lifetimes[begins];
 
 	/* n is 0 for a block of 2^32 granules: no record */
 	life->lo = lo;
 	life->n = n;
-	life->key = life_key(b, n);
+	life->key = lifetime_key(b, n);
 	b->lifetimes[ends].begins = begins;
-	life_event(b, class_of(n));
+	lifetime_event(b, class_of(n));
 	life->born = b->now;
 	if (n >= b->large)
 		b->large_at = b->now;
@@ -165,9 +171,9 @@ static noinline void life_begins(struct buddy *b, u64 lo, u64 n)
 /*
  * A big block is freed. Only a free of exactly the allocated block updates the history.
  */
-static noinline void life_ends(struct buddy *b, u64 lo, u64 n)
+static noinline void lifetime_ends(struct buddy *b, u64 lo, u64 n)
 {
-	struct lifetime *life = &b->lifetimes[lo >> b->life_shift];
+	struct lifetime *life = &b->lifetimes[lo >> b->lifetime_shift];
 	unsigned int class, faded;
 	u8 *history;
 	u64 age;
@@ -175,23 +181,23 @@ static noinline void life_ends(struct buddy *b, u64 lo, u64 n)
 	if (life->n != n || life->lo != lo)
 		return;
 	life->n = 0;
-	life_event(b, EVENT_ENDS | class_of(n));
-	age = life_age(b, life);
+	lifetime_event(b, EVENT_ENDS | class_of(n));
+	age = lifetime_age(b, life);
 	class = class_of(age);
 	history = &b->histories[life->key];
 	faded = *history - min_t(unsigned int, *history, HISTORY_FADES);
 	*history = max(class, faded);
-	if (b->nr_ended == LIFE_MEAN)
-		b->sum -= b->sum / LIFE_MEAN;
+	if (b->nr_ended == LIFETIME_MEAN)
+		b->sum -= b->sum / LIFETIME_MEAN;
 	else
 		b->nr_ended++;
 	b->sum += min(age * n, AREA_MAX);
 }
 
 /* The memory at @lo no longer belongs to a recorded block. */
-static inline void life_forget(struct buddy *b, u64 lo)
+static inline void lifetime_forget(struct buddy *b, u64 lo)
 {
-	struct lifetime *life = &b->lifetimes[lo >> b->life_shift];
+	struct lifetime *life = &b->lifetimes[lo >> b->lifetime_shift];
 
 	if (life->lo == lo)
 		life->n = 0;

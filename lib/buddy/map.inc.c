@@ -3,7 +3,7 @@
  * A map: one bit for each granule of a range.
  *
  * The allocator has a map of used granules, a map of dirty granules, and a map of
- * units.
+ * folios.
  *
  * A map is a buddy system of radix 64. A node has 64 children. A node that is wholly 0
  * or wholly 1 describes all of its children, and the words of the children are stale. A
@@ -12,7 +12,7 @@
  * to a word. Above them a node has two bits: some bits are set, all bits are set. A
  * node with different bits below is mixed. So a large range costs a few words, and
  * creation writes one word per level. The leaf word of a node that is not split is
- * unused; classes.inc.c stores links in some.
+ * unused; size_classes.inc.c stores links in some.
  */
 
 /* Granules that a bit of @level describes, as a shift */

@@ -12,15 +12,15 @@ enum metadata_part {
 	METADATA_CONTINUED,
 	METADATA_CLASSES,
 	METADATA_LONGEST,
-	METADATA_KEPT_HASH,
-	METADATA_KEPT_BITS,
-	METADATA_KEPT_COUNT,
-	METADATA_KEPT_INDEX,
+	METADATA_TRACKED_HASH,
+	METADATA_TRACKED_BITS,
+	METADATA_TRACKED_COUNT,
+	METADATA_TRACKED_INDEX,
 	METADATA_ZEROED,
 	METADATA_USED = METADATA_ZEROED,
 	METADATA_DIRTY,
 	METADATA_FULL,
-	METADATA_KEPT,
+	METADATA_TRACKED,
 	METADATA_PARTS,
 };
 
@@ -37,26 +37,29 @@ static u64 metadata_longest_words(u64 nr)
 /* Words of all parts before @end */
 static u64 metadata_words(u64 nr, enum metadata_part end)
 {
-	u64 words = words_for(nr), units = owner_units(nr);
-	u64 ids = kept_room(parked_room(nr)), sum = 0;
+	u64 words = words_for(nr), folios = owner_nr_folios(nr);
+	u64 ids = tracked_room(cached_room(nr)), sum = 0;
 	u64 each = !!ids; /* parts that only an order cache has */
-	u64 kept = (ids + each) * sizeof(struct kept_block); /* and id 0 */
+	u64 tracked =
+		(ids + each) * sizeof(struct tracked_block); /* and id 0 */
 	const u64 parts[METADATA_PARTS] = {
 		[METADATA_USED_STATES] = 2 * map_states(nr),
 		[METADATA_DIRTY_STATES] = 2 * map_states(nr),
-		[METADATA_FULL_STATES] = 2 * map_states(units),
+		[METADATA_FULL_STATES] = 2 * map_states(folios),
 		[METADATA_CONTINUED] = words_for(words),
 		[METADATA_CLASSES] = (CLASS_LISTED - 1) * summary_words(words),
 		[METADATA_LONGEST] = metadata_longest_words(nr),
-		[METADATA_KEPT_HASH] =
-			each * DIV_ROUND_UP(2ul << kept_hash_shift(nr), 8),
-		[METADATA_KEPT_BITS] = each << kept_bits_shift(nr),
-		[METADATA_KEPT_COUNT] = each * DIV_ROUND_UP(kept_parts(nr), 8),
-		[METADATA_KEPT_INDEX] = each * summary_words(kept_parts(nr)),
+		[METADATA_TRACKED_HASH] =
+			each * DIV_ROUND_UP(2ul << tracked_hash_shift(nr), 8),
+		[METADATA_TRACKED_BITS] = each << tracked_bits_shift(nr),
+		[METADATA_TRACKED_COUNT] =
+			each * DIV_ROUND_UP(tracked_parts(nr), 8),
+		[METADATA_TRACKED_INDEX] =
+			each * summary_words(tracked_parts(nr)),
 		[METADATA_USED] = words,
 		[METADATA_DIRTY] = words,
-		[METADATA_FULL] = words_for(units),
-		[METADATA_KEPT] = DIV_ROUND_UP(kept, 8),
+		[METADATA_FULL] = words_for(folios),
+		[METADATA_TRACKED] = DIV_ROUND_UP(tracked, 8),
 	};
 	unsigned int part;
 
@@ -78,7 +81,7 @@ static void metadata_lay_out(struct buddy *b, u64 *meta)
 	map_init(&b->dirty, b->nr,
 		 (struct map_state *)at[METADATA_DIRTY_STATES],
 		 at[METADATA_DIRTY]);
-	map_init(&b->full, owner_units(b->nr),
+	map_init(&b->full, owner_nr_folios(b->nr),
 		 (struct map_state *)at[METADATA_FULL_STATES],
 		 at[METADATA_FULL]);
 	b->continued = at[METADATA_CONTINUED];
@@ -89,9 +92,9 @@ static void metadata_lay_out(struct buddy *b, u64 *meta)
 		b->longest[level] = longest;
 		longest += longest_count(b->nr, level);
 	}
-	b->kept_hash = (u16 *)at[METADATA_KEPT_HASH];
-	b->kept_bits = at[METADATA_KEPT_BITS];
-	b->kept_count = (u8 *)at[METADATA_KEPT_COUNT];
-	b->kept_index = at[METADATA_KEPT_INDEX];
-	b->kept = (struct kept_block *)at[METADATA_KEPT];
+	b->tracked_hash = (u16 *)at[METADATA_TRACKED_HASH];
+	b->tracked_bits = at[METADATA_TRACKED_BITS];
+	b->tracked_count = (u8 *)at[METADATA_TRACKED_COUNT];
+	b->tracked_index = at[METADATA_TRACKED_INDEX];
+	b->tracked = (struct tracked_block *)at[METADATA_TRACKED];
 }

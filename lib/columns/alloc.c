@@ -4,7 +4,7 @@
  *
  * One queue for all SMs has the requests that wait for a permit or for columns, by age.
  * A pair is one request, and one of its CTAs (the leader) is in the queue. A request
- * that has reached its bypass bound (spent) reserves its SMs: no younger request is
+ * that is at its bypass bound reserves its SMs: no younger request is
  * granted columns there.
  *
  * In the shared discipline requests queue for columns. In the exclusive discipline
@@ -19,18 +19,18 @@
 
 #include "internal.h"
 
-static bool alloc_spent_for_newcomer(struct accmem_columns *c,
-				     const struct accmem_columns_cta *w)
+static bool alloc_sm_at_bound(struct accmem_columns *c,
+			      const struct accmem_columns_cta *w)
 {
-	return accmem_sm_of(c, w)->nr_spent ||
-	       (w->group == 2 && accmem_sm_of(c, w->peer)->nr_spent);
+	return accmem_sm_of(c, w)->nr_at_bound ||
+	       (w->group == 2 && accmem_sm_of(c, w->peer)->nr_at_bound);
 }
 
 /* Return true if a new request may be granted before the queued requests. */
 static inline bool alloc_has_turn(struct accmem_columns *c,
 				  const struct accmem_columns_cta *w)
 {
-	if (accmem_columns_contends(c, w) && alloc_spent_for_newcomer(c, w))
+	if (accmem_columns_contends(c, w) && alloc_sm_at_bound(c, w))
 		return false;
 	return accmem_columns_has_permit(c, w) ||
 	       accmem_columns_permit_free(c, w);
@@ -38,11 +38,13 @@ static inline bool alloc_has_turn(struct accmem_columns *c,
 
 /* --- granting ------------------------------------------------------------- */
 
-static void alloc_serve(struct accmem_columns *c, struct accmem_columns_cta *w)
+static void alloc_grant_queued(struct accmem_columns *c,
+			       struct accmem_columns_cta *w)
 {
 	int unit;
 
-	if (accmem_columns_contends(c, w) && accmem_columns_is_kept(c, w))
+	if (accmem_columns_contends(c, w) &&
+	    accmem_columns_sm_is_reserved(c, w))
 		return;
 	if (c->exclusive && !accmem_columns_obtain_permit(c, w))
 		return;
@@ -52,23 +54,23 @@ static void alloc_serve(struct accmem_columns *c, struct accmem_columns_cta *w)
 }
 
 /* Grant all queued requests that can be met, in one pass over the queue. */
-static void alloc_serve_all(struct accmem_columns *c)
+static void alloc_run_pass(struct accmem_columns *c)
 {
 	struct accmem_columns_cta *w, *next;
 
 	c->pass++;
 	list_for_each_entry_safe(w, next, &c->queue, queue) {
-		alloc_serve(c, w);
-		if (w->leads && w->spent)
+		alloc_grant_queued(c, w);
+		if (w->leads && w->at_bound)
 			accmem_columns_reserve_sm(c, w);
 	}
 }
 
 /* Grant all queued requests that can be met, and resolve deadlocks. */
-void accmem_columns_serve(struct accmem_columns *c)
+void accmem_columns_grant_all(struct accmem_columns *c)
 {
 	do {
-		alloc_serve_all(c);
+		alloc_run_pass(c);
 	} while (!c->exclusive && c->nr_holding &&
 		 accmem_columns_break_deadlock(c));
 }
@@ -134,8 +136,8 @@ static bool alloc_never_fits(struct accmem_columns *c,
  * Join the alloc of the peer. Return 0 if both are present, else the result of the
  * call.
  */
-static int alloc_meet_for_alloc(struct accmem_columns *c,
-				struct accmem_columns_cta *cta, bool wait)
+static int alloc_join_peer(struct accmem_columns *c,
+			   struct accmem_columns_cta *cta, bool wait)
 {
 	struct accmem_columns_cta *peer = cta->peer;
 
@@ -157,7 +159,7 @@ static int alloc_meet_for_alloc(struct accmem_columns *c,
 }
 
 /* Return the result of a call after a grant or after it was queued. */
-static int alloc_outcome(const struct accmem_columns_cta *cta)
+static int alloc_result(const struct accmem_columns_cta *cta)
 {
 	if (cta->call == ACCMEM_CALL_NONE || cta->call == ACCMEM_CALL_RESERVED)
 		return 0;
@@ -168,7 +170,7 @@ int accmem_columns_request(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta, u32 columns,
 			   bool stores, bool wait)
 {
-	u32 spent = c->nr_spent;
+	u32 at_bound = c->nr_at_bound;
 	int err;
 
 	err = alloc_check_alloc(c, cta, columns);
@@ -185,7 +187,7 @@ int accmem_columns_request(struct accmem_columns *c,
 		return -ENOSPC;
 	}
 	if (cta->group == 2) {
-		err = alloc_meet_for_alloc(c, cta, wait);
+		err = alloc_join_peer(c, cta, wait);
 		if (err)
 			return err;
 	}
@@ -195,9 +197,9 @@ int accmem_columns_request(struct accmem_columns *c,
 		 * may now block a request for whose columns that older request
 		 * waits: search for a deadlock.
 		 */
-		if (c->nr_spent != spent && c->nr_holding)
+		if (c->nr_at_bound != at_bound && c->nr_holding)
 			accmem_columns_run_queue(c);
-		return alloc_outcome(cta);
+		return alloc_result(cta);
 	}
 	if (!wait)
 		return -EAGAIN;
@@ -212,7 +214,7 @@ int accmem_columns_request(struct accmem_columns *c,
 	accmem_columns_forget_done(c, cta);
 	if (cta->call == ACCMEM_CALL_DONE)
 		return accmem_columns_collect(cta);
-	return alloc_outcome(cta);
+	return alloc_result(cta);
 }
 
 bool accmem_columns_would_grant(struct accmem_columns *c,

@@ -83,13 +83,14 @@ static int columns_check_dealloc(struct accmem_columns *c,
 	return 0;
 }
 
-static void columns_take(struct accmem_columns *c,
-			 struct accmem_columns_cta *cta, u32 columns, u32 unit)
+static void columns_free_one(struct accmem_columns *c,
+			     struct accmem_columns_cta *cta, u32 columns,
+			     u32 unit)
 {
 	u64 mask = accmem_columns_mask(columns) << unit;
 
 	accmem_sm_of(c, cta)->used &= ~mask;
-	accmem_columns_hold(c, cta, cta->held & ~mask);
+	accmem_columns_set_held(c, cta, cta->held & ~mask);
 	cta->starts &= ~(1ull << unit);
 }
 
@@ -97,9 +98,9 @@ static void columns_take(struct accmem_columns *c,
  * Join the dealloc of the peer. Return 0 if both are present, else the call's
  * result.
  */
-static int columns_meet_for_dealloc(struct accmem_columns *c,
-				    struct accmem_columns_cta *cta, u32 address,
-				    u32 columns, bool wait)
+static int columns_join_peer(struct accmem_columns *c,
+			     struct accmem_columns_cta *cta, u32 address,
+			     u32 columns, bool wait)
 {
 	struct accmem_columns_cta *peer = cta->peer;
 
@@ -140,7 +141,7 @@ int accmem_columns_dealloc(struct accmem_columns *c,
 	if (err)
 		return err;
 	if (cta->group == 2) {
-		err = columns_meet_for_dealloc(c, cta, address, columns, wait);
+		err = columns_join_peer(c, cta, address, columns, wait);
 		if (err && err != -EINPROGRESS)
 			return err;
 	}
@@ -149,10 +150,10 @@ int accmem_columns_dealloc(struct accmem_columns *c,
 	if (err)
 		return err;
 	if (peer) {
-		columns_take(c, peer, columns, unit);
+		columns_free_one(c, peer, columns, unit);
 		accmem_columns_finish(c, peer, 0);
 	}
-	columns_take(c, cta, columns, unit);
+	columns_free_one(c, cta, columns, unit);
 	accmem_columns_run_queue(c);
 	return 0;
 }
@@ -179,8 +180,8 @@ static void columns_end_wait(struct accmem_columns *c,
 	accmem_columns_end(c, cta, err);
 }
 
-static int columns_confirm_lost(struct accmem_columns *c,
-				struct accmem_columns_cta *cta)
+static int columns_refuse(struct accmem_columns *c,
+			  struct accmem_columns_cta *cta)
 {
 	columns_end_wait(c, cta, -EFAULT, -EFAULT);
 	accmem_columns_forget_done(c, cta);
@@ -197,7 +198,7 @@ int accmem_columns_confirm(struct accmem_columns *c,
 	if (cta->call == ACCMEM_CALL_DONE)
 		return accmem_columns_collect(cta);
 	if (!stored)
-		return columns_confirm_lost(c, cta);
+		return columns_refuse(c, cta);
 	if (cta->call != ACCMEM_CALL_RESERVED || cta->address != address)
 		return -EINPROGRESS;
 	cta->call = ACCMEM_CALL_STORED;
@@ -230,8 +231,8 @@ int accmem_columns_relinquish(struct accmem_columns *c,
  * The reservation of a pair was cancelled: let the peer wait again, or fail its
  * call.
  */
-static void columns_leave_alone(struct accmem_columns *c,
-				struct accmem_columns_cta *peer)
+static void columns_restart_peer(struct accmem_columns *c,
+				 struct accmem_columns_cta *peer)
 {
 	if (!peer->may_wait) {
 		accmem_columns_end(c, peer, -EAGAIN);
@@ -251,7 +252,7 @@ bool accmem_columns_cancel(struct accmem_columns *c,
 		return false;
 	peer = accmem_columns_withdraw(c, cta);
 	if (peer)
-		columns_leave_alone(c, peer);
+		columns_restart_peer(c, peer);
 	accmem_columns_forget_done(c, cta);
 	cta->call = ACCMEM_CALL_NONE;
 	accmem_columns_run_queue(c);
@@ -268,7 +269,7 @@ void accmem_columns_reset(struct accmem_columns *c)
 			columns_end_wait(c, cta, -ECONNRESET, -ECONNRESET);
 	}
 	list_for_each_entry(cta, &c->ctas, link) {
-		accmem_columns_hold(c, cta, 0);
+		accmem_columns_set_held(c, cta, 0);
 		cta->starts = 0;
 	}
 	for (i = 0; i < c->nr_sms; i++) {
@@ -303,7 +304,7 @@ u64 accmem_columns_exit(struct accmem_columns *c,
 		peer->peer_gone = true;
 	}
 	accmem_sm_of(c, cta)->used &= ~held;
-	accmem_columns_hold(c, cta, 0);
+	accmem_columns_set_held(c, cta, 0);
 	cta->starts = 0;
 	accmem_columns_drop_permit(c, cta);
 	list_del_init(&cta->link);

@@ -85,18 +85,18 @@ enum accmem_columns_hazard {
  * @relinquished: the CTA has relinquished the permit and may not allocate
  * @peer_gone: the peer has exited
  * @complete: no more CTAs can be launched into its cluster
- * @took_permit: the call in progress has obtained the permit of the SM
+ * @obtained_permit: the call in progress has obtained the permit of the SM
  * @unreturned: the last alloc was granted, and its call has not returned. This field
- *	and those down to @keeper are used in strict mode only.
+ *	and those down to @permit_owner are used in strict mode only.
  * @hazards: hazards found in its calls, bits of enum accmem_columns_hazard
  * @warp: warp that makes the call in progress; set by the caller
  * @first_warp: warp that made the first alloc
- * @keeper: launch that has not relinquished, for ACCMEM_HAZARD_PERMIT
+ * @permit_owner: launch that has not relinquished, for ACCMEM_HAZARD_PERMIT
  * @stores: the caller stores the address and confirms the reservation
  * @may_wait: the alloc in progress may wait for columns and for the peer's call
  * @call: state of the call
  * @leads: @queue is in accmem_columns.queue; in a pair this is true of one CTA
- * @spent: the queued request has reached its bypass bound
+ * @at_bound: the queued request has reached its bypass bound
  * @counted: the request is counted in accmem_columns.nr_holding
  * @left: deadlock search: the request has not been met so far
  * @age: deadlock search: index of the request in the queue
@@ -127,18 +127,18 @@ struct accmem_columns_cta {
 	bool relinquished;
 	bool peer_gone;
 	bool complete;
-	bool took_permit;
+	bool obtained_permit;
 	bool unreturned;
 	u32 hazards;
 	u32 warp;
 	u32 first_warp;
-	u64 keeper;
+	u64 permit_owner;
 	bool stores;
 	bool may_wait;
 
 	enum accmem_columns_call call;
 	bool leads;
-	bool spent;
+	bool at_bound;
 	bool counted;
 	bool left;
 	u32 age;
@@ -156,32 +156,32 @@ struct accmem_columns_cta {
  * struct accmem_columns_sm - the columns of an SM
  * @used: units that are not free, a bit each; units above the SM's size are set
  * @permit: the CTA that may allocate (exclusive discipline), or NULL
- * @nr_spent: queued requests for the SM that have reached their bypass bound
+ * @nr_at_bound: queued requests for the SM that have reached their bypass bound
  * @watched: accmem_columns.held_changed is called for the SM
  * @stamp: accmem_columns.pass at the last time the SM was reserved for a request
  * @assumed: deadlock search: units that are not free; so are all fields below
  * @oldest: first CTA, by age, that wants columns of the SM
  * @youngest: last CTA, by age, that wants columns of the SM
- * @spent: cursor: no request before this CTA is both left and spent
+ * @blocking: cursor: no request before this CTA is left and at its bound
  * @from: cursor: the CTAs before this CTA have been checked
  * @all: columns were freed since the last check: check from @oldest
- * @again: the SM is in the list of SMs to check
- * @next_again: next SM in this list
+ * @listed: the SM is in the list of SMs to check
+ * @next_to_check: next SM in this list
  */
 struct accmem_columns_sm {
 	u64 used;
 	struct accmem_columns_cta *permit;
-	u32 nr_spent;
+	u32 nr_at_bound;
 	bool watched;
 	u64 stamp;
 	u64 assumed;
 	struct accmem_columns_cta *oldest;
 	struct accmem_columns_cta *youngest;
-	struct accmem_columns_cta *spent;
+	struct accmem_columns_cta *blocking;
 	struct accmem_columns_cta *from;
 	bool all;
-	bool again;
-	struct accmem_columns_sm *next_again;
+	bool listed;
+	struct accmem_columns_sm *next_to_check;
 };
 
 /**
@@ -198,13 +198,13 @@ struct accmem_columns_sm {
  * @nr_ctas: number of these CTAs
  * @queue: queued requests by age
  * @nr_queued: number of queued requests
- * @nr_spent: number of queued requests that have reached their bound
+ * @nr_at_bound: number of queued requests that have reached their bound
  * @nr_holding: number of queued requests whose CTA, or pair, holds columns
  * @done: completed CTAs, in the order of completion; a single link is enough,
  *	since CTAs are appended at the end and removed at the front
  * @done_tail: link to which the next completed CTA is appended
  * @pass: number of passes over the queue
- * @looks: number of requests that the deadlock searches have checked
+ * @checks: number of requests that the deadlock searches have checked
  * @bypasses: number of times that a request was passed
  * @forced: number of grants against the bound, each to avoid a deadlock
  * @deadlocks: number of requests that failed with -EDEADLK
@@ -227,12 +227,12 @@ struct accmem_columns {
 	u32 nr_ctas;
 	struct list_head queue;
 	u32 nr_queued;
-	u32 nr_spent;
+	u32 nr_at_bound;
 	u32 nr_holding;
 	struct accmem_columns_cta *done;
 	struct accmem_columns_cta **done_tail;
 	u64 pass;
-	u64 looks;
+	u64 checks;
 	u64 bypasses;
 	u64 forced;
 	u64 deadlocks;
@@ -469,7 +469,7 @@ static inline void accmem_columns_returned(struct accmem_columns_cta *cta)
 }
 
 /* Return the hazards found since the last call, bits of enum accmem_columns_hazard. */
-static inline u32 accmem_columns_take_hazards(struct accmem_columns_cta *cta)
+static inline u32 accmem_columns_collect_hazards(struct accmem_columns_cta *cta)
 {
 	u32 hazards = cta->hazards;
 

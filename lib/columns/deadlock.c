@@ -11,7 +11,7 @@
  *
  * There are two searches:
  *  - With the bypass bounds. A request may be left only because a request that has
- *    reached its bound (spent) blocks it, and waits for its columns. The oldest request
+ *    reached its bound blocks it, and waits for its columns. The oldest request
  *    left that holds columns and fits now is granted against the bound. A request that
  *    does not fit will fit when columns of others are freed. A request that holds no
  *    columns is not granted: it would free none, and starve the older request.
@@ -33,22 +33,22 @@
  * @c: the arbiter
  * @bounds: the bypass bounds count
  * @left: number of requests that are left
- * @again: list of SMs to check
+ * @to_check: list of SMs to check
  */
 struct search {
 	struct accmem_columns *c;
 	bool bounds;
 	u32 left;
-	struct accmem_columns_sm *again;
+	struct accmem_columns_sm *to_check;
 };
 
-static void deadlock_look_again(struct search *s, struct accmem_columns_sm *sm)
+static void deadlock_queue_sm(struct search *s, struct accmem_columns_sm *sm)
 {
-	if (sm->again)
+	if (sm->listed)
 		return;
-	sm->again = true;
-	sm->next_again = s->again;
-	s->again = sm;
+	sm->listed = true;
+	sm->next_to_check = s->to_check;
+	s->to_check = sm;
 }
 
 /* Add a CTA of a request to its SM's list. The CTA is the youngest so far. */
@@ -64,9 +64,9 @@ static void deadlock_assume_held(struct search *s,
 	else
 		sm->oldest = cta;
 	sm->youngest = cta;
-	sm->spent = sm->oldest;
+	sm->blocking = sm->oldest;
 	sm->all = true;
-	deadlock_look_again(s, sm);
+	deadlock_queue_sm(s, sm);
 }
 
 /* Start a search: only CTAs with a queued request hold columns. */
@@ -97,17 +97,20 @@ deadlock_request_of(struct accmem_columns_cta *cta)
 	return cta->leads ? cta : cta->peer;
 }
 
-/* Return true if an older request for the SM is left and spent, and so blocks @w. */
-static bool deadlock_held_up_on(struct search *s,
-				const struct accmem_columns_cta *w,
-				struct accmem_columns_sm *sm)
+/*
+ * Return true if an older request for the SM is left and at its bound, and so blocks
+ * @w.
+ */
+static bool deadlock_is_blocked_on(struct search *s,
+				   const struct accmem_columns_cta *w,
+				   struct accmem_columns_sm *sm)
 {
 	const struct accmem_columns_cta *old;
 
-	for (; sm->spent; sm->spent = sm->spent->beside) {
-		s->c->looks++;
-		old = deadlock_request_of(sm->spent);
-		if (old->left && old->spent)
+	for (; sm->blocking; sm->blocking = sm->blocking->beside) {
+		s->c->checks++;
+		old = deadlock_request_of(sm->blocking);
+		if (old->left && old->at_bound)
 			return old->age < w->age;
 	}
 	return false;
@@ -125,50 +128,50 @@ static bool deadlock_can_be_met(struct search *s,
 	}
 	if (accmem_columns_find(busy, w->columns / ACCMEM_COLUMNS_UNIT) < 0)
 		return false;
-	return !s->bounds || (!deadlock_held_up_on(s, w, sm) &&
-			      (!other || !deadlock_held_up_on(s, w, other)));
+	return !s->bounds || (!deadlock_is_blocked_on(s, w, sm) &&
+			      (!other || !deadlock_is_blocked_on(s, w, other)));
 }
 
 /* The CTA frees its columns and blocks no other request any more. */
 static void deadlock_assume_free(struct search *s,
 				 const struct accmem_columns_cta *cta,
-				 bool spent)
+				 bool at_bound)
 {
 	struct accmem_columns_sm *sm = accmem_sm_of(s->c, cta);
 
 	sm->assumed &= ~cta->held;
 	if (cta->held)
 		sm->all = true;
-	if (cta->held || spent)
-		deadlock_look_again(s, sm);
+	if (cta->held || at_bound)
+		deadlock_queue_sm(s, sm);
 }
 
 static void deadlock_meet(struct search *s, struct accmem_columns_cta *w)
 {
 	w->left = false;
 	s->left--;
-	deadlock_assume_free(s, w, w->spent);
+	deadlock_assume_free(s, w, w->at_bound);
 	if (w->group == 2)
-		deadlock_assume_free(s, w->peer, w->spent);
+		deadlock_assume_free(s, w->peer, w->at_bound);
 }
 
 /*
  * Meet requests for an SM that can be met. If columns were freed, check all requests.
  * Otherwise check only the requests younger than the last one that blocked others.
  */
-static void deadlock_look(struct search *s, struct accmem_columns_sm *sm)
+static void deadlock_check_sm(struct search *s, struct accmem_columns_sm *sm)
 {
 	struct accmem_columns_cta *cta = sm->all ? sm->oldest : sm->from, *w;
 
 	sm->all = false;
 	for (; cta; cta = cta->beside) {
-		s->c->looks++;
+		s->c->checks++;
 		w = deadlock_request_of(cta);
 		if (!w->left)
 			continue;
 		if (deadlock_can_be_met(s, w))
 			deadlock_meet(s, w);
-		else if (s->bounds && w->spent)
+		else if (s->bounds && w->at_bound)
 			break;
 	}
 	sm->from = cta;
@@ -187,10 +190,10 @@ static u32 deadlock_reduce(struct accmem_columns *c, bool bounds)
 	struct accmem_columns_sm *sm;
 
 	deadlock_assume(&s);
-	while ((sm = s.again)) {
-		s.again = sm->next_again;
-		sm->again = false;
-		deadlock_look(&s, sm);
+	while ((sm = s.to_check)) {
+		s.to_check = sm->next_to_check;
+		sm->listed = false;
+		deadlock_check_sm(&s, sm);
 	}
 	return s.left;
 }

@@ -41,8 +41,8 @@ void accmem_columns_fail(struct accmem_columns *c, struct accmem_columns_cta *w,
 			 int err);
 bool accmem_columns_obtain_permit(struct accmem_columns *c,
 				  struct accmem_columns_cta *w);
-void accmem_columns_hold(struct accmem_columns *c,
-			 struct accmem_columns_cta *cta, u64 held);
+void accmem_columns_set_held(struct accmem_columns *c,
+			     struct accmem_columns_cta *cta, u64 held);
 bool accmem_columns_commit(struct accmem_columns *c,
 			   struct accmem_columns_cta *w);
 struct accmem_columns_cta *
@@ -55,7 +55,7 @@ void accmem_columns_grant(struct accmem_columns *c,
 bool accmem_columns_break_deadlock(struct accmem_columns *c);
 
 /* alloc.c */
-void accmem_columns_serve(struct accmem_columns *c);
+void accmem_columns_grant_all(struct accmem_columns *c);
 
 /*
  * Grant queued requests. Call this after each event that may let a request be
@@ -64,7 +64,7 @@ void accmem_columns_serve(struct accmem_columns *c);
 static inline void accmem_columns_run_queue(struct accmem_columns *c)
 {
 	if (!list_empty(&c->queue))
-		accmem_columns_serve(c);
+		accmem_columns_grant_all(c);
 }
 
 static inline struct accmem_columns_sm *
@@ -116,8 +116,9 @@ accmem_columns_permit_free(struct accmem_columns *c,
 	       (w->group == 1 || !accmem_sm_of(c, w->peer)->permit);
 }
 
-static inline bool accmem_columns_is_kept(struct accmem_columns *c,
-					  const struct accmem_columns_cta *w)
+static inline bool
+accmem_columns_sm_is_reserved(struct accmem_columns *c,
+			      const struct accmem_columns_cta *w)
 {
 	return accmem_sm_of(c, w)->stamp == c->pass ||
 	       (w->group == 2 && accmem_sm_of(c, w->peer)->stamp == c->pass);

@@ -75,8 +75,8 @@ int accmem_columns_fits(struct accmem_columns *c,
 
 /* --- the end of a call ---------------------------------------------------- */
 
-static inline void state_tell(struct accmem_columns *c,
-			      struct accmem_columns_cta *cta)
+static inline void state_complete(struct accmem_columns *c,
+				  struct accmem_columns_cta *cta)
 {
 	cta->next_done = NULL;
 	*c->done_tail = cta;
@@ -88,7 +88,7 @@ void accmem_columns_finish(struct accmem_columns *c,
 {
 	cta->call = ACCMEM_CALL_DONE;
 	cta->result = result;
-	state_tell(c, cta);
+	state_complete(c, cta);
 }
 
 /* Remove @cta from the completed CTAs: the caller returns the result, or drops it. */
@@ -141,21 +141,21 @@ void accmem_columns_drop_permit(struct accmem_columns *c,
 
 	if (sm->permit == cta)
 		sm->permit = NULL;
-	cta->took_permit = false;
+	cta->obtained_permit = false;
 }
 
-static void state_take_permit(struct accmem_columns *c,
-			      struct accmem_columns_cta *cta)
+static void state_grant_permit(struct accmem_columns *c,
+			       struct accmem_columns_cta *cta)
 {
 	accmem_sm_of(c, cta)->permit = cta;
-	cta->took_permit = true;
+	cta->obtained_permit = true;
 }
 
 /* Release the permit that a failed alloc has obtained. */
-static void state_untake_permit(struct accmem_columns *c,
-				struct accmem_columns_cta *cta)
+static void state_release_permit(struct accmem_columns *c,
+				 struct accmem_columns_cta *cta)
 {
-	if (cta->took_permit)
+	if (cta->obtained_permit)
 		accmem_columns_drop_permit(c, cta);
 }
 
@@ -183,19 +183,19 @@ void accmem_columns_reserve_sm(struct accmem_columns *c,
 		accmem_sm_of(c, w->peer)->stamp = c->pass;
 }
 
-static void state_count_spent(struct accmem_columns *c,
-			      struct accmem_columns_cta *w, bool spent)
+static void state_set_at_bound(struct accmem_columns *c,
+			       struct accmem_columns_cta *w, bool at_bound)
 {
-	u32 one = spent ? 1 : -1;
+	u32 one = at_bound ? 1 : -1;
 
-	if (w->spent == spent)
+	if (w->at_bound == at_bound)
 		return;
-	w->spent = spent;
-	accmem_sm_of(c, w)->nr_spent += one;
+	w->at_bound = at_bound;
+	accmem_sm_of(c, w)->nr_at_bound += one;
 	if (w->group == 2)
-		accmem_sm_of(c, w->peer)->nr_spent += one;
-	c->nr_spent += one;
-	if (spent)
+		accmem_sm_of(c, w->peer)->nr_at_bound += one;
+	c->nr_at_bound += one;
+	if (at_bound)
 		accmem_columns_reserve_sm(c, w);
 }
 
@@ -215,21 +215,22 @@ void accmem_columns_enqueue(struct accmem_columns *c,
 	w->counted = accmem_columns_holds(w);
 	c->nr_holding += w->counted;
 	if (!c->bypass_bound)
-		state_count_spent(c, w, accmem_columns_contends(c, w));
+		state_set_at_bound(c, w, accmem_columns_contends(c, w));
 }
 
 static void state_dequeue(struct accmem_columns *c,
 			  struct accmem_columns_cta *w)
 {
-	if (w->spent)
-		state_count_spent(c, w, false);
+	if (w->at_bound)
+		state_set_at_bound(c, w, false);
 	c->nr_holding -= w->counted;
 	c->nr_queued--;
 	list_del_init(&w->queue);
 	w->leads = false;
 }
 
-static struct accmem_columns_cta *state_leader(struct accmem_columns_cta *cta)
+static struct accmem_columns_cta *
+state_pair_leader(struct accmem_columns_cta *cta)
 {
 	return cta->leads ? cta : cta->peer;
 }
@@ -239,16 +240,17 @@ void accmem_columns_fail(struct accmem_columns *c, struct accmem_columns_cta *w,
 			 int err)
 {
 	state_dequeue(c, w);
-	state_untake_permit(c, w);
+	state_release_permit(c, w);
 	accmem_columns_finish(c, w, err);
 	if (w->group == 2) {
-		state_untake_permit(c, w->peer);
+		state_release_permit(c, w->peer);
 		accmem_columns_finish(c, w->peer, err);
 	}
 }
 
 /* Count a bypass for each older request that queues for an SM of @w. */
-static u32 state_pass_by(struct accmem_columns *c, struct accmem_columns_cta *w)
+static u32 state_count_bypasses(struct accmem_columns *c,
+				struct accmem_columns_cta *w)
 {
 	struct accmem_columns_cta *older;
 	u32 passed = 0;
@@ -261,10 +263,10 @@ static u32 state_pass_by(struct accmem_columns *c, struct accmem_columns_cta *w)
 			continue;
 		passed++;
 		/* A forced grant does not raise the count above the bound. */
-		if (older->spent)
+		if (older->at_bound)
 			continue;
 		if (++older->bypassed >= c->bypass_bound)
-			state_count_spent(c, older, true);
+			state_set_at_bound(c, older, true);
 	}
 	c->bypasses += passed;
 	return passed;
@@ -281,19 +283,19 @@ bool accmem_columns_obtain_permit(struct accmem_columns *c,
 		return true;
 	if (!accmem_columns_permit_free(c, w))
 		return false;
-	state_count_spent(c, w, false);
-	w->passed = state_pass_by(c, w);
-	state_take_permit(c, w);
+	state_set_at_bound(c, w, false);
+	w->passed = state_count_bypasses(c, w);
+	state_grant_permit(c, w);
 	if (w->group == 2)
-		state_take_permit(c, w->peer);
+		state_grant_permit(c, w->peer);
 	return true;
 }
 
 /* --- columns -------------------------------------------------------------- */
 
 /* Change the units that a CTA holds. No other function writes cta->held. */
-void accmem_columns_hold(struct accmem_columns *c,
-			 struct accmem_columns_cta *cta, u64 held)
+void accmem_columns_set_held(struct accmem_columns *c,
+			     struct accmem_columns_cta *cta, u64 held)
 {
 	u64 before = cta->held;
 
@@ -303,16 +305,16 @@ void accmem_columns_hold(struct accmem_columns *c,
 }
 
 /* Turn a reservation into an allocation. */
-static inline void state_give(struct accmem_columns *c,
-			      struct accmem_columns_cta *cta)
+static inline void state_commit_one(struct accmem_columns *c,
+				    struct accmem_columns_cta *cta)
 {
-	accmem_columns_hold(c, cta, cta->held | cta->reserved);
+	accmem_columns_set_held(c, cta, cta->held | cta->reserved);
 	cta->starts |= 1ull << cta->address / ACCMEM_COLUMNS_UNIT;
 	cta->reserved = 0;
 	if (c->strict)
 		accmem_strict_grant(c, cta);
 	cta->last = cta->columns;
-	cta->took_permit = false;
+	cta->obtained_permit = false;
 	cta->call = ACCMEM_CALL_NONE;
 }
 
@@ -325,9 +327,9 @@ bool accmem_columns_commit(struct accmem_columns *c,
 	if (w->call != ACCMEM_CALL_STORED ||
 	    (peer && peer->call != ACCMEM_CALL_STORED))
 		return false;
-	state_give(c, w);
+	state_commit_one(c, w);
 	if (peer)
-		state_give(c, peer);
+		state_commit_one(c, peer);
 	return true;
 }
 
@@ -347,7 +349,7 @@ static void state_unreserve_one(struct accmem_columns *c,
 {
 	accmem_sm_of(c, cta)->used &= ~cta->reserved;
 	cta->reserved = 0;
-	state_untake_permit(c, cta);
+	state_release_permit(c, cta);
 }
 
 /* Release the columns of a reservation and the permits that the call has obtained. */
@@ -368,7 +370,7 @@ accmem_columns_withdraw(struct accmem_columns *c,
 			struct accmem_columns_cta *cta)
 {
 	if (cta->call == ACCMEM_CALL_QUEUED)
-		state_dequeue(c, state_leader(cta));
+		state_dequeue(c, state_pair_leader(cta));
 	else if (!accmem_columns_is_reserved(cta))
 		return NULL;
 	state_unreserve(c, cta);
@@ -376,13 +378,13 @@ accmem_columns_withdraw(struct accmem_columns *c,
 }
 
 /* Complete a CTA that has waited for columns, or let it confirm its reservation. */
-static inline void state_tell_granted(struct accmem_columns *c,
-				      struct accmem_columns_cta *cta)
+static inline void state_complete_granted(struct accmem_columns *c,
+					  struct accmem_columns_cta *cta)
 {
 	if (cta->call == ACCMEM_CALL_NONE)
 		accmem_columns_finish(c, cta, 0);
 	else if (cta->call == ACCMEM_CALL_RESERVED)
-		state_tell(c, cta);
+		state_complete(c, cta);
 }
 
 /*
@@ -396,7 +398,7 @@ void accmem_columns_grant(struct accmem_columns *c,
 
 	if (!c->exclusive && !list_empty(&c->queue) &&
 	    !list_is_first(&w->queue, &c->queue))
-		w->passed += state_pass_by(c, w);
+		w->passed += state_count_bypasses(c, w);
 	if (waited)
 		state_dequeue(c, w);
 	state_reserve(c, w, w->columns, unit);
@@ -404,7 +406,7 @@ void accmem_columns_grant(struct accmem_columns *c,
 		state_reserve(c, w->peer, w->columns, unit);
 	accmem_columns_commit(c, w);
 	if (waited)
-		state_tell_granted(c, w);
+		state_complete_granted(c, w);
 	if (w->group == 2)
-		state_tell_granted(c, w->peer);
+		state_complete_granted(c, w->peer);
 }

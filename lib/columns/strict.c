@@ -18,8 +18,8 @@
  * discipline: the CTA has allocated, and neither relinquished nor exited.
  */
 static const struct accmem_columns_cta *
-strict_find_keeper(const struct accmem_columns *c,
-		   const struct accmem_columns_cta *cta)
+strict_find_permit_owner(const struct accmem_columns *c,
+			 const struct accmem_columns_cta *cta)
 {
 	const struct accmem_columns_cta *other;
 
@@ -38,13 +38,13 @@ strict_find_keeper(const struct accmem_columns *c,
 static void strict_first_grant(const struct accmem_columns *c,
 			       struct accmem_columns_cta *cta)
 {
-	const struct accmem_columns_cta *keeper;
+	const struct accmem_columns_cta *owner;
 
 	cta->first_warp = cta->warp;
-	keeper = c->exclusive ? NULL : strict_find_keeper(c, cta);
-	if (!keeper)
+	owner = c->exclusive ? NULL : strict_find_permit_owner(c, cta);
+	if (!owner)
 		return;
-	cta->keeper = keeper->launch;
+	cta->permit_owner = owner->launch;
 	cta->hazards |= ACCMEM_HAZARD_PERMIT;
 }
 

@@ -54,7 +54,7 @@ static u64 queue_length_of(u64 bytes)
 
 /*
  * Return the current virtual time: the turn of the latest waiter served, or the turn of
- * the first waiter that is neither limited nor away, if that is earlier.
+ * the first waiter that is neither limited nor suspended, if that is earlier.
  */
 static u64 queue_turn(struct accmem_queue *q)
 {
@@ -62,13 +62,13 @@ static u64 queue_turn(struct accmem_queue *q)
 
 	do {
 		w = accmem_queue_walk(q, w);
-	} while (w && (w->limited || w->state == ACCMEM_QUEUE_AWAY));
+	} while (w && (w->limited || w->state == ACCMEM_QUEUE_SUSPENDED));
 	return w ? min(q->turn, w->turn) : q->turn;
 }
 
 /* Charge @user a turn for @bytes. Return the begin of the turn. */
-static u64 queue_take_turn(struct accmem_queue *q,
-			   struct accmem_queue_user *user, u64 bytes)
+static u64 queue_charge_turn(struct accmem_queue *q,
+			     struct accmem_queue_user *user, u64 bytes)
 {
 	u64 now = queue_turn(q);
 	u64 credit = min(now, q->credit >> QUEUE_TURN_SHIFT);
@@ -137,7 +137,7 @@ static void queue_reserve_if_due(struct accmem_queue *q, u64 now)
 	if (!w || q->reserved || q->suspended || !q->reserve_ns ||
 	    now < q->until)
 		return;
-	if (w->passed < q->bound || w->state == ACCMEM_QUEUE_AWAY)
+	if (w->bypassed < q->bound || w->state == ACCMEM_QUEUE_SUSPENDED)
 		return;
 	q->reserved = w;
 	q->until = now + q->reserve_ns;
@@ -150,7 +150,7 @@ static void queue_demote(struct accmem_queue *q, struct accmem_queue_waiter *w)
 	struct accmem_queue_waiter *last =
 		list_entry(q->waiters.prev, struct accmem_queue_waiter, link);
 
-	w->passed = 0;
+	w->bypassed = 0;
 	w->turn = last->turn;
 	w->user->turn = max(w->user->turn, w->turn + queue_length_of(w->need));
 	q->last_turn = max(q->last_turn, w->user->turn);
@@ -188,7 +188,7 @@ void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			struct accmem_queue_user *user, u64 need)
 {
 	*w = (struct accmem_queue_waiter){ .need = need, .user = user };
-	w->turn = queue_take_turn(q, user, need);
+	w->turn = queue_charge_turn(q, user, need);
 	user->nr++;
 	queue_insert(q, w);
 	q->nr++;
@@ -248,7 +248,7 @@ void accmem_queue_suspend(struct accmem_queue *q, struct accmem_queue_waiter *w)
 		q->suspended = w;
 		q->seq++;
 	}
-	queue_set_state(q, w, ACCMEM_QUEUE_AWAY);
+	queue_set_state(q, w, ACCMEM_QUEUE_SUSPENDED);
 }
 
 void accmem_queue_resume(struct accmem_queue *q, struct accmem_queue_waiter *w,
@@ -264,25 +264,25 @@ void accmem_queue_resume(struct accmem_queue *q, struct accmem_queue_waiter *w,
 	queue_reserve_if_due(q, now);
 }
 
-static void queue_count_pass(struct accmem_queue *q,
-			     struct accmem_queue_waiter *front, u64 now)
+static void queue_count_bypass(struct accmem_queue *q,
+			       struct accmem_queue_waiter *front, u64 now)
 {
-	front->passed++;
-	q->passes++;
+	front->bypassed++;
+	q->bypasses++;
 	queue_reserve_if_due(q, now);
 }
 
 /*
- * A request that has passed @w, which has left, has passed the waiters behind @w,
+ * A request that has bypassed @w, which has left, has bypassed the waiters behind @w,
  * too.
  */
-static void queue_hand_on_passes(struct accmem_queue *q,
-				 const struct accmem_queue_waiter *w)
+static void queue_inherit_bypasses(struct accmem_queue *q,
+				   const struct accmem_queue_waiter *w)
 {
 	struct accmem_queue_waiter *front = accmem_queue_front(q);
 
 	if (front)
-		front->passed = max(front->passed, w->passed);
+		front->bypassed = max(front->bypassed, w->bypassed);
 }
 
 void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
@@ -299,27 +299,27 @@ void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 	q->nr--;
 	queue_end_turn(q, w, served);
 	if (served && front && !was_first)
-		queue_count_pass(q, front, now);
+		queue_count_bypass(q, front, now);
 	else if (!served && was_first)
-		queue_hand_on_passes(q, w);
+		queue_inherit_bypasses(q, w);
 	queue_reserve_if_due(q, now);
 }
 
-void accmem_queue_pass(struct accmem_queue *q, struct accmem_queue_user *user,
-		       u64 got, u64 now)
+void accmem_queue_count_bypass(struct accmem_queue *q,
+			       struct accmem_queue_user *user, u64 got, u64 now)
 {
 	struct accmem_queue_waiter *front = accmem_queue_front(q);
 
-	if (front && queue_take_turn(q, user, got) >= front->turn)
-		queue_count_pass(q, front, now);
+	if (front && queue_charge_turn(q, user, got) >= front->turn)
+		queue_count_bypass(q, front, now);
 }
 
-void accmem_queue_limits_rose(struct accmem_queue *q)
+void accmem_queue_limits_raised(struct accmem_queue *q)
 {
 	struct accmem_queue_waiter *w = NULL;
 
 	while ((w = accmem_queue_walk(q, w)))
-		accmem_queue_sank(w->user);
+		accmem_queue_charge_dropped(w->user);
 }
 
 bool accmem_queue_tick(struct accmem_queue *q, u64 now)

@@ -8,8 +8,8 @@
  * waiter is woken only if its need fits beside the promises. A waiter whose try fails
  * sleeps again in its place, until memory is freed or its user's charge falls.
  *
- * States of a waiter: awake <-> asleep; any -> away -> awake; asleep -> served, and
- * from there awake if the handoff is of no use.
+ * States of a waiter: awake <-> asleep; any -> suspended -> awake; asleep -> served,
+ * and from there awake if the handoff is of no use.
  *
  * Order:
  *  - The waiters of one user are in order of arrival.
@@ -18,7 +18,8 @@
  *    turn of a user of large requests. A turn begins at the end of the user's last
  *    turn. A user who had no turn meanwhile catches up by at most a credit. The
  *    credit is counted back from the turn of the latest waiter served, or from the
- *    turn of the first waiter that is neither limited nor away, whichever is earlier.
+ *    turn of the first waiter that is neither limited nor suspended, whichever is
+ *    earlier.
  *
  * Bypass: a younger request that fits may be served before the waiter at the front,
  * if that waiter does not fit. Each time, the bypass is counted for the front,
@@ -32,7 +33,7 @@
  * blocks the waiter, or after reserve_ns. If the reservation ends unserved, the
  * waiter moves to the tail of the queue, and no new reservation is made for another
  * reserve_ns. So a request that can never be served cannot stall the others. While
- * the waiter is away, the reservation is suspended: other requests may use the
+ * the waiter is suspended, so is its reservation: other requests may use the
  * memory, and the time still runs.
  *
  * Limits: a waiter that a limit blocks is in the same queue, but is never the front,
@@ -54,13 +55,13 @@
  * enum accmem_queue_state - state of a waiter
  * @ACCMEM_QUEUE_AWAKE: the waiter tries, and its need is promised to it
  * @ACCMEM_QUEUE_ASLEEP: the try of the waiter has failed, or its turn has not come
- * @ACCMEM_QUEUE_AWAY: the waiter is suspended, in its place in the queue
+ * @ACCMEM_QUEUE_SUSPENDED: the waiter is suspended, in its place in the queue
  * @ACCMEM_QUEUE_SERVED: the waiter was handed the memory, and is about to leave
  */
 enum accmem_queue_state {
 	ACCMEM_QUEUE_AWAKE,
 	ACCMEM_QUEUE_ASLEEP,
-	ACCMEM_QUEUE_AWAY,
+	ACCMEM_QUEUE_SUSPENDED,
 	ACCMEM_QUEUE_SERVED,
 };
 
@@ -83,7 +84,7 @@ struct accmem_queue_user {
  * @need: bytes without which the request fails
  * @limited: a limit was the reason why the last try failed
  * @state: state of the waiter
- * @passed: number of bypasses of the waiter at the front
+ * @bypassed: number of bypasses of the waiter at the front
  *
  * The caller reads these members; accmem_queue_enter() initialises them.
  */
@@ -91,7 +92,7 @@ struct accmem_queue_waiter {
 	u64 need;
 	bool limited;
 	enum accmem_queue_state state;
-	u32 passed;
+	u32 bypassed;
 	/* private: */
 	struct list_head link;
 	struct accmem_queue_user *user;
@@ -109,11 +110,11 @@ struct accmem_queue_waiter {
  * @reserve_ns: duration of a reservation; 0 disables reservations
  * @credit: bytes of turns by which a user without turns catches up
  * @reserved: the waiter that memory is reserved for, or NULL
- * @suspended: the waiter that is away and whose reservation is suspended, or NULL
+ * @suspended: the suspended waiter whose reservation is suspended, too, or NULL
  * @until: end of the reservation, or the earliest time of the next one
  * @reservations: number of reservations so far
  * @expired: number of reservations that ended unserved
- * @passes: number of bypasses of waiters at the front
+ * @bypasses: number of bypasses of waiters at the front
  */
 struct accmem_queue {
 	unsigned int nr;
@@ -127,7 +128,7 @@ struct accmem_queue {
 	u64 until;
 	u64 reservations;
 	u64 expired;
-	u64 passes;
+	u64 bypasses;
 	/* private: */
 	struct list_head waiters; /* by begin of the turn, then by arrival */
 	u64 turn; /* begin of the turn of the latest waiter served */
@@ -249,7 +250,7 @@ void accmem_queue_suspend(struct accmem_queue *q,
 /**
  * accmem_queue_resume() - resume a suspended waiter
  * @q: the queue
- * @w: the waiter, away; it is awake afterwards
+ * @w: the waiter, suspended; it is awake afterwards
  * @now: the time in nanoseconds
  *
  * A suspended reservation is in force again, until its time is over. The caller must
@@ -286,7 +287,7 @@ void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 struct accmem_queue_waiter *accmem_queue_front(struct accmem_queue *q);
 
 /**
- * accmem_queue_pass() - count a request that was served without a wait
+ * accmem_queue_count_bypass() - count a request that was served without a wait
  * @q: the queue
  * @user: the user of the request, who is charged a turn for it
  * @got: bytes
@@ -294,44 +295,45 @@ struct accmem_queue_waiter *accmem_queue_front(struct accmem_queue *q);
  *
  * Context: Any context. The caller serialises. Does not sleep.
  */
-void accmem_queue_pass(struct accmem_queue *q, struct accmem_queue_user *user,
-		       u64 got, u64 now);
+void accmem_queue_count_bypass(struct accmem_queue *q,
+			       struct accmem_queue_user *user, u64 got,
+			       u64 now);
 
 /**
- * accmem_queue_came_back() - record that memory was freed
+ * accmem_queue_memory_freed() - record that memory was freed
  * @q: the queue
  *
  * The caller must call accmem_queue_next().
  *
  * Context: Any context. The caller serialises. Does not sleep.
  */
-static inline void accmem_queue_came_back(struct accmem_queue *q)
+static inline void accmem_queue_memory_freed(struct accmem_queue *q)
 {
 	q->seq++;
 }
 
 /**
- * accmem_queue_sank() - record that the charge of a user has fallen
+ * accmem_queue_charge_dropped() - record that the charge of a user has fallen
  * @user: the user
  *
  * The caller must call accmem_queue_next().
  *
  * Context: Any context. The caller serialises. Does not sleep.
  */
-static inline void accmem_queue_sank(struct accmem_queue_user *user)
+static inline void accmem_queue_charge_dropped(struct accmem_queue_user *user)
 {
 	user->seq++;
 }
 
 /**
- * accmem_queue_limits_rose() - record that limits of any users may have been raised
+ * accmem_queue_limits_raised() - record that limits of any users may have been raised
  * @q: the queue
  *
  * The caller must call accmem_queue_next().
  *
  * Context: Any context. The caller serialises. Does not sleep.
  */
-void accmem_queue_limits_rose(struct accmem_queue *q);
+void accmem_queue_limits_raised(struct accmem_queue *q);
 
 /**
  * accmem_queue_tick() - start or end reservations that are due

@@ -2,7 +2,7 @@
 /*
  * accmem_slab: blocks smaller than a granule.
  *
- * A granule is divided into 64 units of 64 bytes. A word has a bit for each unit that
+ * A granule is divided into 64 slots of 64 bytes. A word has a bit for each slot that
  * is free. Blocks of all sizes share granules.
  *
  * The caller supplies a struct accmem_slab_granule for each granule. The structure
@@ -22,8 +22,8 @@
 
 #include "lib/layout/layout.h"
 
-#define ACCMEM_SLAB_UNIT ACCMEM_ALIGN_MIN
-#define ACCMEM_SLAB_UNITS 64u /* units of a granule, the bits of a word */
+#define ACCMEM_SLAB_SLOT_SIZE ACCMEM_ALIGN_MIN
+#define ACCMEM_SLAB_SLOTS 64u /* slots of a granule, the bits of a word */
 
 /**
  * struct accmem_slab_granule - a granule of a slab
@@ -35,8 +35,8 @@
 struct accmem_slab_granule {
 	/* private: */
 	struct list_head link; /* in accmem_slab.longest */
-	u64 free; /* bit i: unit i is free */
-	unsigned int longest; /* units of the longest free run */
+	u64 free; /* bit i: slot i is free */
+	unsigned int longest; /* slots of the longest free run */
 };
 
 /**
@@ -47,7 +47,7 @@ struct accmem_slab_granule {
 struct accmem_slab {
 	/* private: */
 	struct list_head
-		longest[ACCMEM_SLAB_UNITS]; /* [i]: by longest run, i + 1 */
+		longest[ACCMEM_SLAB_SLOTS]; /* [i]: by longest run, i + 1 */
 	u64 present; /* bit i: longest[i] is not empty */
 };
 
@@ -60,7 +60,7 @@ struct accmem_slab {
 void accmem_slab_init(struct accmem_slab *s);
 
 /**
- * accmem_slab_add() - add a granule whose units are all free
+ * accmem_slab_add() - add a granule whose slots are all free
  * @s: the slab
  * @g: the granule
  *
@@ -71,7 +71,7 @@ void accmem_slab_add(struct accmem_slab *s, struct accmem_slab_granule *g);
 /**
  * accmem_slab_alloc() - allocate a block
  * @s: the slab
- * @size: bytes, rounded up to a unit
+ * @size: bytes, rounded up to a slot
  * @align: alignment of the block in its granule, in bytes, a power of two
  * @offset: out: offset of the block in its granule, in bytes
  *
@@ -79,7 +79,7 @@ void accmem_slab_add(struct accmem_slab *s, struct accmem_slab_granule *g);
  *
  * Return: the granule of the block. NULL in these cases:
  *  - No granule can serve the request: the caller must add a granule. If the alignment
- *    is above a unit, this may happen although a granule could serve the request.
+ *    is above a slot, this may happen although a granule could serve the request.
  *  - No granule can ever serve the request: @size is 0, @size or @align is above a
  *    granule, or @align is no power of two.
  */
@@ -99,7 +99,7 @@ struct accmem_slab_granule *accmem_slab_alloc(struct accmem_slab *s,
  *
  * Return: 1 if the granule is empty: the granule has left the slab and belongs to
  * the caller again. 0 if the granule has other blocks. -EINVAL if there is no such
- * block: it would exceed the granule, does not begin at a unit, or is free in part.
+ * block: it would exceed the granule, does not begin at a slot, or is free in part.
  * The slab is unchanged then.
  */
 int accmem_slab_free(struct accmem_slab *s, struct accmem_slab_granule *g,

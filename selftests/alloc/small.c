@@ -59,8 +59,8 @@ static unsigned int pages_of(const struct accmem_alloc *a, unsigned int n)
 }
 
 /*
- * A1: a granule has 64 units of 64 bytes. The whole granule counts as live. Its free
- * units count as free for the context that has it, and only for that context.
+ * A1: a granule has 64 slots of 64 bytes. The whole granule counts as live. Its free
+ * slots count as free for the context that has it, and only for that context.
  */
 TEST_F(small, sixty_four_share_a_granule)
 {
@@ -223,7 +223,7 @@ TEST_F(small, a_mapping_shows_the_granule)
 
 /*
  * A buffer is freed while it is mapped. It stays readable, does not count as free, and
- * its units are not reused before munmap(). The granule is live as long as it has other
+ * its slots are not reused before munmap(). The granule is live as long as it has other
  * buffers.
  */
 TEST_F(small, freed_while_mapped)
@@ -343,7 +343,7 @@ TEST_F(small, mapping_outlives_everything)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	EXPECT_EQ(NULL, accmem_mmap(self->fd, &a, GRANULE, RW));
 	EXPECT_EQ(ENXIO, errno);
-	/* the context can still use the other units */
+	/* the context can still use the other slots */
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &b));
 	EXPECT_FALSE(overlap(&a, &b));
 	close(self->fd);
@@ -404,7 +404,7 @@ TEST_F(small, contexts_are_apart)
 }
 
 /*
- * A buffer is pinned when it is freed. Its units are not reused before the pin has
+ * A buffer is pinned when it is freed. Its slots are not reused before the pin has
  * gone. When the last buffer of the granule is freed, the whole granule goes to the
  * quarantine.
  */
@@ -493,7 +493,7 @@ TEST_F(small, neighbour_mapped)
 	accmem_fill(q, 512, 2);
 	unmap_block(p);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
-	/* the mapping of b shows the units of a as well */
+	/* the mapping of b shows the slots of a as well */
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &c));
 	EXPECT_NE(a.address, c.address);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, c.address));
@@ -510,7 +510,7 @@ TEST_F(small, neighbour_mapped)
 	unmap_block(q);
 }
 
-/* The charge is the granule or the compound page. The other units count as free. */
+/* The charge is the granule or the compound page. The other slots count as free. */
 TEST_F(small, charged_by_the_granule)
 {
 	struct accmem_alloc a, b;
@@ -528,7 +528,7 @@ TEST_F(small, charged_by_the_granule)
 	EXPECT_EQ(self->info.free_bytes - 128, info.free_bytes);
 }
 
-/* When no granule is free, a context can still use the free units of its own. */
+/* When no granule is free, a context can still use the free slots of its own. */
 TEST_F(small, the_last_granule)
 {
 	static struct accmem_alloc all[1024];

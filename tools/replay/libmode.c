@@ -17,14 +17,14 @@
 
 /* a granule from which small blocks are allocated */
 struct slab_page {
-	struct accmem_slab_granule units;
+	struct accmem_slab_granule slots;
 	u64 start;
 };
 
 /* a range, which several heaps may use at the same time */
 struct range {
 	struct accmem_buddy buddy;
-	struct accmem_buddy_folio *units;
+	struct accmem_buddy_folio *folios;
 	void *meta;
 	u64 size;
 };
@@ -51,17 +51,17 @@ static int range_make(struct range *r, u64 size, bool owners)
 	}
 	r->size = size;
 	r->meta = xcalloc(1, meta_size);
-	r->units = xcalloc((size >> ACCMEM_BUDDY_FOLIO_SHIFT) + 1,
-			   sizeof(*r->units));
+	r->folios = xcalloc((size >> ACCMEM_BUDDY_FOLIO_SHIFT) + 1,
+			    sizeof(*r->folios));
 	accmem_buddy_init(&r->buddy, size, r->meta);
 	if (owners)
-		accmem_buddy_set_owners(&r->buddy, r->units);
+		accmem_buddy_set_owners(&r->buddy, r->folios);
 	return 0;
 }
 
 static void range_unmake(struct range *r)
 {
-	free(r->units);
+	free(r->folios);
 	free(r->meta);
 }
 
@@ -102,23 +102,23 @@ static bool add_slab_page(struct heap *h)
 		free(slab_page);
 		return false;
 	}
-	accmem_slab_add(&h->slab, &slab_page->units);
+	accmem_slab_add(&h->slab, &slab_page->slots);
 	return true;
 }
 
 static bool small_alloc(struct heap *h, u32 id,
 			const struct accmem_layout *layout)
 {
-	struct accmem_slab_granule *units;
+	struct accmem_slab_granule *slots;
 	unsigned int offset;
 
 	do {
-		units = accmem_slab_alloc(&h->slab, layout->footprint,
+		slots = accmem_slab_alloc(&h->slab, layout->footprint,
 					  layout->alignment, &offset);
-	} while (!units && add_slab_page(h));
-	if (!units)
+	} while (!slots && add_slab_page(h));
+	if (!slots)
 		return false;
-	h->slab_pages[id] = list_entry(units, struct slab_page, units);
+	h->slab_pages[id] = list_entry(slots, struct slab_page, slots);
 	h->runs[id].start = h->slab_pages[id]->start + offset;
 	h->runs[id].size = layout->footprint;
 	return true;
@@ -131,7 +131,7 @@ static bool small_free(struct heap *h, u32 id)
 	int empty;
 
 	h->slab_pages[id] = NULL;
-	empty = accmem_slab_free(&h->slab, &slab_page->units,
+	empty = accmem_slab_free(&h->slab, &slab_page->slots,
 				 h->runs[id].start - start, h->runs[id].size);
 	if (empty <= 0)
 		return !empty;

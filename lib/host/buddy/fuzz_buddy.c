@@ -92,7 +92,7 @@ static void alloc_survives_nonsense(const u8 *data)
 			taken += runs[i].size;
 	}
 	accmem_buddy_next_dirty(&b, req.start, req.size, req.end, &run);
-	if (!accmem_buddy_take_dirty(&b, req.size, &run) ||
+	if (!accmem_buddy_alloc_dirty(&b, req.size, &run) ||
 	    accmem_buddy_free_bytes(&b) != size - taken)
 		abort();
 	munmap(meta, accmem_buddy_meta_size(size));

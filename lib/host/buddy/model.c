@@ -40,23 +40,23 @@ u64 model_count(const struct model *m, u8 mask, u8 value)
 	return n * G;
 }
 
-u64 model_unit_used(const struct model *m, u64 i)
+u64 model_folio_used(const struct model *m, u64 i)
 {
 	u64 n = 0, end;
 
-	i -= i % MODEL_UNIT;
-	end = i + MODEL_UNIT < m->nr ? i + MODEL_UNIT : m->nr;
+	i -= i % MODEL_FOLIO;
+	end = i + MODEL_FOLIO < m->nr ? i + MODEL_FOLIO : m->nr;
 	for (; i < end; i++)
 		n += m->granule[i] & MODEL_USED;
 	return n;
 }
 
-u64 model_unit_cleaning(const struct model *m, u64 i)
+u64 model_folio_cleaning(const struct model *m, u64 i)
 {
 	u64 n = 0, end;
 
-	i -= i % MODEL_UNIT;
-	end = i + MODEL_UNIT < m->nr ? i + MODEL_UNIT : m->nr;
+	i -= i % MODEL_FOLIO;
+	end = i + MODEL_FOLIO < m->nr ? i + MODEL_FOLIO : m->nr;
 	for (; i < end; i++)
 		n += m->granule[i] & MODEL_USED && m->taker[i] == MODEL_CLEANER;
 	return n;
@@ -65,31 +65,31 @@ u64 model_unit_cleaning(const struct model *m, u64 i)
 /* Its owner may have given back the rest of what the cleaner has a part of. */
 static void update_owners(struct model *m, u64 offset, u64 size)
 {
-	u64 i = offset / G - offset / G % MODEL_UNIT;
+	u64 i = offset / G - offset / G % MODEL_FOLIO;
 
-	for (; m->rule && i < (offset + size) / G; i += MODEL_UNIT) {
-		u64 cleaning = model_unit_cleaning(m, i);
+	for (; m->rule && i < (offset + size) / G; i += MODEL_FOLIO) {
+		u64 cleaning = model_folio_cleaning(m, i);
 
-		if (cleaning && cleaning == model_unit_used(m, i))
-			m->owner[i / MODEL_UNIT] = MODEL_CLEANER;
+		if (cleaning && cleaning == model_folio_used(m, i))
+			m->owner[i / MODEL_FOLIO] = MODEL_CLEANER;
 	}
 }
 
-void model_take(struct model *m, u64 offset, u64 size, u8 owner)
+void model_alloc(struct model *m, u64 offset, u64 size, u8 owner)
 {
 	u64 i;
 
 	for (i = offset / G; m->rule && i < (offset + size) / G; i++) {
-		if ((i == offset / G || i % MODEL_UNIT == 0) &&
-		    !model_unit_used(m, i))
-			m->owner[i / MODEL_UNIT] = owner;
+		if ((i == offset / G || i % MODEL_FOLIO == 0) &&
+		    !model_folio_used(m, i))
+			m->owner[i / MODEL_FOLIO] = owner;
 		m->granule[i] |= MODEL_USED;
 		m->taker[i] = owner;
 	}
 	model_set(m, offset, size, MODEL_USED, true);
 }
 
-void model_give(struct model *m, u64 offset, u64 size)
+void model_free(struct model *m, u64 offset, u64 size)
 {
 	model_set(m, offset, size, MODEL_USED, false);
 	update_owners(m, offset, size);
@@ -100,7 +100,7 @@ void model_chown(struct model *m, u64 offset, u64 size, u8 owner)
 	u64 i;
 
 	for (i = offset / G; i < (offset + size) / G; i++) {
-		m->owner[i / MODEL_UNIT] = owner;
+		m->owner[i / MODEL_FOLIO] = owner;
 		m->taker[i] = owner;
 	}
 }
@@ -116,10 +116,12 @@ struct model model_view(const struct model *m, u64 owner)
 	if (!view.granule)
 		abort();
 	memcpy(view.granule, m->granule, m->nr);
-	for (i = 0; i < m->nr; i += MODEL_UNIT)
-		if (m->owner[i / MODEL_UNIT] != owner && model_unit_used(m, i))
+	for (i = 0; i < m->nr; i += MODEL_FOLIO)
+		if (m->owner[i / MODEL_FOLIO] != owner &&
+		    model_folio_used(m, i))
 			memset(view.granule + i, MODEL_USED,
-			       m->nr - i < MODEL_UNIT ? m->nr - i : MODEL_UNIT);
+			       m->nr - i < MODEL_FOLIO ? m->nr - i :
+							 MODEL_FOLIO);
 	return view;
 }
 

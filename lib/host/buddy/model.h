@@ -13,11 +13,11 @@
 #define MODEL_DIRTY 2
 
 /**
- * struct model - what is known of each granule, and of each unit
+ * struct model - what is known of each granule, and of each folio
  * @granule: bits
  * @taker: who took it
- * @owner: of each unit; valid while it has used granules
- * @rule: a unit has one owner
+ * @owner: of each folio; valid while it has used granules
+ * @rule: a folio has one owner
  */
 struct model {
 	u8 *granule;
@@ -27,7 +27,7 @@ struct model {
 	bool rule;
 };
 
-#define MODEL_UNIT (1ull << (ACCMEM_BUDDY_FOLIO_SHIFT - 12))
+#define MODEL_FOLIO (1ull << (ACCMEM_BUDDY_FOLIO_SHIFT - 12))
 #define MODEL_CLEANER 255
 
 /* What accmem_buddy_largest_run_of() says to nobody in particular */
@@ -41,13 +41,13 @@ static inline u64 largest_run(struct accmem_buddy *b)
 }
 
 /* What the calls say: an owner takes free granules, or gives back its own. */
-void model_take(struct model *m, u64 offset, u64 size, u8 owner);
-void model_give(struct model *m, u64 offset, u64 size);
+void model_alloc(struct model *m, u64 offset, u64 size, u8 owner);
+void model_free(struct model *m, u64 offset, u64 size);
 void model_chown(struct model *m, u64 offset, u64 size, u8 owner);
-/* Used granules of the unit of granule @i */
-u64 model_unit_used(const struct model *m, u64 i);
+/* Used granules of the folio of granule @i */
+u64 model_folio_used(const struct model *m, u64 i);
 /* Those of them that the cleaner has */
-u64 model_unit_cleaning(const struct model *m, u64 i);
+u64 model_folio_cleaning(const struct model *m, u64 i);
 /* The model in which all that @owner may not have is used; to be freed */
 struct model model_view(const struct model *m, u64 owner);
 void model_view_free(const struct model *m, struct model *view);

@@ -9,7 +9,7 @@
 #include "table.h"
 
 /* A block of @size, made and given back at once; where it was */
-static u64 take_and_give(struct fixture *f, u64 size)
+static u64 alloc_and_free(struct fixture *f, u64 size)
 {
 	u64 at = 0;
 
@@ -28,20 +28,20 @@ static void what_goes_is_kept_from_what_stays(void)
 	make(&f, 40000 * G);
 	EXPECT(!take_within(&f, low, 0, low, &at));
 	/* until any lifetime is, the smaller the higher */
-	EXPECT(take_and_give(&f, size) == high);
+	EXPECT(alloc_and_free(&f, size) == high);
 	/* it is known when the same events were before it once */
 	for (i = 0; i < 2; i++)
-		EXPECT(take_and_give(&f, size) == low);
-	EXPECT(take_and_give(&f, size) == high);
+		EXPECT(alloc_and_free(&f, size) == low);
+	EXPECT(alloc_and_free(&f, size) == high);
 	/* then it stays */
 	EXPECT(!take(&f, size, G, 0, &at) && at == high);
 	for (i = 0; i < 20; i++)
-		take_and_give(&f, 500 * G);
+		alloc_and_free(&f, 500 * G);
 	EXPECT(!accmem_buddy_free(&f.b, at, size));
-	take_and_give(&f, size);
-	EXPECT(take_and_give(&f, size) == low);
+	alloc_and_free(&f, size);
+	EXPECT(alloc_and_free(&f, size) == low);
 	/* and goes again */
-	EXPECT(take_and_give(&f, size) == high);
+	EXPECT(alloc_and_free(&f, size) == high);
 	unmake(&f);
 }
 
@@ -52,7 +52,7 @@ static void a_run_is_cut_at_the_end_where_its_like_is(void)
 	u64 at;
 
 	make(&f, 40000 * G);
-	take_and_give(&f, 500 * G);
+	alloc_and_free(&f, 500 * G);
 	EXPECT(!take_within(&f, 300 * G, 5000 * G, 5300 * G, &at));
 	EXPECT(!take(&f, 200 * G, G, 0, &at) && at == 4800 * G);
 	EXPECT(!take(&f, 200 * G, 256 * G, 0, &at) && at == 4352 * G);
@@ -70,7 +70,7 @@ static u64 take_beside(bool large_above, u64 align)
 	u64 at;
 
 	make(&f, 4000 * G);
-	take_and_give(&f, 1000 * G);
+	alloc_and_free(&f, 1000 * G);
 	if (large_above) {
 		EXPECT(!take_within(&f, 2890 * G, 1110 * G, 0, &at));
 		EXPECT(!take_within(&f, 10 * G, 0, 10 * G, &at));
@@ -130,13 +130,13 @@ static void a_range_that_had_large_blocks_may_have_them_again(void)
 
 	make(&f, 4000 * G);
 	EXPECT(!take_within(&f, 100 * G, 0, 100 * G, &at));
-	take_and_give(&f, 1000 * G);
+	alloc_and_free(&f, 1000 * G);
 	EXPECT(!take_within(&f, 100 * G, 1000 * G, 1100 * G, &at));
 	/* of a hole and the wilderness what is further up, or what fits */
-	EXPECT(take_and_give(&f, 9 * G) == 3991 * G);
+	EXPECT(alloc_and_free(&f, 9 * G) == 3991 * G);
 	for (i = 0; i < 600; i++)
-		take_and_give(&f, 50 * G);
-	EXPECT(take_and_give(&f, 9 * G) < 1000 * G);
+		alloc_and_free(&f, 50 * G);
+	EXPECT(alloc_and_free(&f, 9 * G) < 1000 * G);
 	unmake(&f);
 }
 
@@ -157,7 +157,7 @@ static void what_fails_or_clears_teaches_nothing(void)
 	now = buddy_of(&f.b)->now;
 	EXPECT(accmem_buddy_alloc_runs(&f.b, &req, run, 1, &nr) == -E2BIG);
 	accmem_buddy_mark_dirty(&f.b, 40 * G, 20 * G);
-	EXPECT(!accmem_buddy_take_dirty(&f.b, 100 * G, &run[0]));
+	EXPECT(!accmem_buddy_alloc_dirty(&f.b, 100 * G, &run[0]));
 	EXPECT(run[0].start == 40 * G && run[0].size == 20 * G);
 	EXPECT(!accmem_buddy_free(&f.b, run[0].start, run[0].size));
 	EXPECT(buddy_of(&f.b)->now == now && !buddy_of(&f.b)->nr_ended);

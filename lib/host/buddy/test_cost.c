@@ -393,7 +393,7 @@ static void pieces_with_an_alignment(void)
 }
 
 /* Blocks that wait one beside the other are one free run. */
-static void the_next_free_run_of_parked_blocks(void)
+static void the_next_free_run_of_cached_blocks(void)
 {
 	struct bench *t = bench_new(4 * GIB);
 	struct accmem_run run;
@@ -447,7 +447,7 @@ static void workloads(void)
 	windows_with_an_alignment();
 	pieces_with_an_alignment();
 	all_that_waits_merges();
-	the_next_free_run_of_parked_blocks();
+	the_next_free_run_of_cached_blocks();
 }
 
 int main(void)

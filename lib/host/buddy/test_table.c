@@ -327,11 +327,11 @@ static void few_dirty_granules_are_found_in_bounded_calls(void)
 	int err;
 
 	make(&f, TIB);
-	EXPECT(accmem_buddy_take_dirty(&f.b, MIB, &run) == -ENOENT);
+	EXPECT(accmem_buddy_alloc_dirty(&f.b, MIB, &run) == -ENOENT);
 	accmem_buddy_mark_dirty(&f.b, TIB - 3 * G, 2 * G);
 	accmem_buddy_mark_dirty(&f.b, 5 * G, G);
 	while (found < 2) {
-		err = accmem_buddy_take_dirty(&f.b, MIB, &run);
+		err = accmem_buddy_alloc_dirty(&f.b, MIB, &run);
 		if (err == -EAGAIN && ++again < 100)
 			continue;
 		EXPECT(!err);
@@ -341,8 +341,8 @@ static void few_dirty_granules_are_found_in_bounded_calls(void)
 		       (run.start == 5 * G && run.size == G));
 		found++;
 	}
-	EXPECT(accmem_buddy_take_dirty(&f.b, MIB, &run) == -ENOENT);
-	EXPECT(accmem_buddy_take_dirty(&f.b, G - 1, &run) == -EINVAL);
+	EXPECT(accmem_buddy_alloc_dirty(&f.b, MIB, &run) == -ENOENT);
+	EXPECT(accmem_buddy_alloc_dirty(&f.b, G - 1, &run) == -EINVAL);
 	EXPECT(!accmem_buddy_next_dirty(&f.b, TIB, G, G, &run));
 	EXPECT(accmem_buddy_next_dirty(&f.b, 0, TIB, G, &run));
 	EXPECT(!accmem_buddy_next_dirty(&f.b, 0, TIB, G - 1, &run));
@@ -366,10 +366,10 @@ static void a_search_among_clean_and_used_is_cut_short(void)
 	}
 	accmem_buddy_mark_dirty(&f.b, 997 * G, G);
 	do {
-		err = accmem_buddy_take_dirty(&f.b, MIB, &run);
+		err = accmem_buddy_alloc_dirty(&f.b, MIB, &run);
 	} while (err == -EAGAIN && ++again < 100);
 	EXPECT(again && !err && run.start == 997 * G && run.size == G);
-	EXPECT(accmem_buddy_take_dirty(&f.b, MIB, &run) == -ENOENT);
+	EXPECT(accmem_buddy_alloc_dirty(&f.b, MIB, &run) == -ENOENT);
 	unmake(&f);
 }
 
@@ -555,10 +555,10 @@ static void the_same_calls_give_the_same_places(void)
 			bytes[k] = 0;
 		}
 		EXPECT(err[0] == err[1] && at[0] == at[1]);
-		EXPECT(buddy_of(&f[0].b)->nr_parked ==
-		       buddy_of(&f[1].b)->nr_parked);
+		EXPECT(buddy_of(&f[0].b)->nr_cached_blocks ==
+		       buddy_of(&f[1].b)->nr_cached_blocks);
 	}
-	EXPECT(buddy_of(&f[0].b)->nr_kept);
+	EXPECT(buddy_of(&f[0].b)->nr_tracked);
 	unmake(&f[0]);
 	unmake(&f[1]);
 }

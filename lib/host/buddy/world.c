@@ -22,9 +22,9 @@
 /**
  * struct world - one instance and its reference
  * @cache: it has an order cache, which is on
- * @calm: few sizes, hardly a window or an end, and what merges all that is parked
+ * @calm: few sizes, hardly a window or an end, and what merges all that is cached
  *	is seldom asked, so that the order cache fills
- * @units: with the rule of owners
+ * @folios: with the rule of owners
  * @sizes: in granules, of most requests in a calm world
  * @block: what was allocated lately, which may have been given back since
  */
@@ -37,7 +37,7 @@ struct world {
 	u64 step;
 	bool cache;
 	bool calm;
-	struct accmem_buddy_folio *units;
+	struct accmem_buddy_folio *folios;
 	u64 sizes[SIZES];
 	struct accmem_run block[BLOCKS];
 };
@@ -117,11 +117,11 @@ static struct accmem_run run_around(const struct world *w, u64 at)
 /* Requests from 1/512 of the range on, up to 1/256, are placed by other rules. */
 static bool is_big(const struct world *w, u64 n)
 {
-	u64 unit = 1;
+	u64 section = 1;
 
-	while (w->m.nr > 512 * unit)
-		unit *= 2;
-	return n >= unit;
+	while (w->m.nr > 512 * section)
+		section *= 2;
+	return n >= section;
 }
 
 /*
@@ -173,17 +173,17 @@ static int alloc_or_scan(struct world *w,
 	return err;
 }
 
-/* Bytes of units of which somebody but the cleaner has a granule, or all in use */
+/* Bytes of folios of which somebody but the cleaner has a granule, or all in use */
 static u64 held_bytes(const struct world *w)
 {
 	u64 i, n = 0;
 
 	if (!w->m.rule)
 		return model_count(&w->m, MODEL_USED, MODEL_USED);
-	for (i = 0; i < w->m.nr; i += MODEL_UNIT)
-		if (model_unit_used(&w->m, i) > model_unit_cleaning(&w->m, i))
-			n += w->m.nr - i < MODEL_UNIT ? w->m.nr - i :
-							MODEL_UNIT;
+	for (i = 0; i < w->m.nr; i += MODEL_FOLIO)
+		if (model_folio_used(&w->m, i) > model_folio_cleaning(&w->m, i))
+			n += w->m.nr - i < MODEL_FOLIO ? w->m.nr - i :
+							 MODEL_FOLIO;
 	return n * G;
 }
 
@@ -206,7 +206,7 @@ static void do_alloc(struct world *w, struct accmem_run *block)
 	if (err)
 		return;
 	fits_best(w, &req, at);
-	model_take(&w->m, at, req.size, req.owner);
+	model_alloc(&w->m, at, req.size, req.owner);
 	CHECK(w, accmem_buddy_claimed(&w->b, at, req.size) ==
 			 held_bytes(w) - held);
 	block->start = at;
@@ -235,7 +235,7 @@ static void do_alloc_runs(struct world *w)
 		CHECK(w, runs[i].size && runs[i].size <= left);
 		CHECK(w, i == nr - 1 || runs[i].size % req.align == 0);
 		CHECK(w, model_lawful(&w->m, &piece, runs[i].start));
-		model_take(&w->m, runs[i].start, runs[i].size, 0);
+		model_alloc(&w->m, runs[i].start, runs[i].size, 0);
 		left -= runs[i].size;
 	}
 	CHECK(w, !left);
@@ -281,7 +281,7 @@ static void free_run(struct world *w, u64 start, u64 size)
 	} else {
 		CHECK(w, !accmem_buddy_free(&w->b, start, size));
 	}
-	model_give(&w->m, start, size);
+	model_free(&w->m, start, size);
 	CHECK(w, !w->m.rule || claimed == held - held_bytes(w));
 }
 
@@ -317,13 +317,13 @@ static void do_free(struct world *w)
 	free_run(w, run.start, size);
 }
 
-/* Has anybody else a part of the units of a run? */
+/* Has anybody else a part of the folios of a run? */
 static bool has_company(const struct world *w, const struct accmem_run *run)
 {
 	u64 first = run->start / G, end = first + run->size / G, i;
 
-	for (i = first - first % MODEL_UNIT;
-	     i < w->m.nr && (i < end || i % MODEL_UNIT); i++) {
+	for (i = first - first % MODEL_FOLIO;
+	     i < w->m.nr && (i < end || i % MODEL_FOLIO); i++) {
 		if ((i < first || i >= end) &&
 		    model_all(&w->m, i * G, G, MODEL_USED, true))
 			return true;
@@ -331,7 +331,7 @@ static bool has_company(const struct world *w, const struct accmem_run *run)
 	return false;
 }
 
-/* What one owner has becomes another's, if it has its units to itself. */
+/* What one owner has becomes another's, if it has its folios to itself. */
 static void do_chown(struct world *w)
 {
 	u64 to = 1 + rng_below(&w->r, 3), held = held_bytes(w);
@@ -367,7 +367,7 @@ static void do_mark(struct world *w)
 	model_set(&w->m, at * G, size, MODEL_DIRTY, dirty);
 }
 
-static void do_take_dirty(struct world *w)
+static void do_alloc_dirty(struct world *w)
 {
 	u64 max = some_size(w, w->m.nr) * G;
 	u64 dirty = model_count(&w->m, MODEL_USED | MODEL_DIRTY, MODEL_DIRTY);
@@ -376,7 +376,7 @@ static void do_take_dirty(struct world *w)
 	int err;
 
 	do {
-		err = accmem_buddy_take_dirty(&w->b, max, &run);
+		err = accmem_buddy_alloc_dirty(&w->b, max, &run);
 	} while (err == -EAGAIN && ++tries <= w->m.nr);
 	CHECK(w, err == (dirty ? 0 : -ENOENT));
 	if (err)
@@ -385,7 +385,7 @@ static void do_take_dirty(struct world *w)
 	CHECK(w, run.start + run.size <= w->m.nr * G);
 	CHECK(w, model_all(&w->m, run.start, run.size, MODEL_USED, false));
 	CHECK(w, model_all(&w->m, run.start, run.size, MODEL_DIRTY, true));
-	model_take(&w->m, run.start, run.size, MODEL_CLEANER);
+	model_alloc(&w->m, run.start, run.size, MODEL_CLEANER);
 	if (rng_below(&w->r, 4))
 		free_run(w, run.start, run.size);
 }
@@ -431,16 +431,16 @@ static void agree_on_owners(struct world *w)
 	} while (err == -EAGAIN && ++steps <= w->m.nr);
 	CHECK(w, !err && largest == model_largest(&view));
 	model_view_free(&w->m, &view);
-	for (i = 0; i < w->m.nr; i += MODEL_UNIT) {
-		u64 used = model_unit_used(&w->m, i), of;
+	for (i = 0; i < w->m.nr; i += MODEL_FOLIO) {
+		u64 used = model_folio_used(&w->m, i), of;
 
-		if (model_unit_cleaning(&w->m, i) < used)
-			CHECK(w, accmem_buddy_unit_used(&w->b, i * G) ==
-					 used - model_unit_cleaning(&w->m, i));
-		of = accmem_buddy_unit_owner(&w->b, i * G);
+		if (model_folio_cleaning(&w->m, i) < used)
+			CHECK(w, accmem_buddy_folio_used(&w->b, i * G) ==
+					 used - model_folio_cleaning(&w->m, i));
+		of = accmem_buddy_folio_owner(&w->b, i * G);
 		if (of == ACCMEM_BUDDY_CLEANER)
 			of = MODEL_CLEANER;
-		CHECK(w, !of || (used && of == w->m.owner[i / MODEL_UNIT]));
+		CHECK(w, !of || (used && of == w->m.owner[i / MODEL_FOLIO]));
 	}
 }
 
@@ -500,7 +500,7 @@ static void step(struct world *w)
 		do_mark(w);
 		break;
 	case 17:
-		do_take_dirty(w);
+		do_alloc_dirty(w);
 		break;
 	case 18:
 		do_walk_dirty(w);
@@ -562,14 +562,14 @@ void world_run(const char *origin, const struct rng *draw, u64 ops)
 	memset(w.meta, 0xa5, accmem_buddy_meta_size(size));
 	memset(w.meta, 0, accmem_buddy_meta_zeroed(size));
 	CHECK(&w, !accmem_buddy_init(&w.b, size, w.meta));
-	w.units = calloc(w.m.nr / MODEL_UNIT + 1, sizeof(*w.units));
-	w.m.owner = calloc(w.m.nr / MODEL_UNIT + 1, 1);
+	w.folios = calloc(w.m.nr / MODEL_FOLIO + 1, sizeof(*w.folios));
+	w.m.owner = calloc(w.m.nr / MODEL_FOLIO + 1, 1);
 	w.m.taker = calloc(w.m.nr, 1);
 	w.m.rule = rng_below(&w.r, 2);
-	if (!w.units || !w.m.owner || !w.m.taker)
+	if (!w.folios || !w.m.owner || !w.m.taker)
 		abort();
 	if (w.m.rule)
-		accmem_buddy_set_owners(&w.b, w.units);
+		accmem_buddy_set_owners(&w.b, w.folios);
 	w.cache = buddy_of(&w.b)->room;
 	w.calm = w.cache && rng_below(&w.r, 2);
 	for (i = 0; i < SIZES; i++)
@@ -583,7 +583,7 @@ void world_run(const char *origin, const struct rng *draw, u64 ops)
 		agree(&w);
 	}
 	wind_up(&w);
-	free(w.units);
+	free(w.folios);
 	free(w.m.owner);
 	free(w.m.taker);
 	free(w.m.granule);

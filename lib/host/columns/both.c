@@ -164,7 +164,7 @@ int both_relinquish(struct accmem_columns_cta *x)
 
 bool both_cancel(struct accmem_columns_cta *x)
 {
-	bool reserved = is_reserved(x), took = x->took_permit;
+	bool reserved = is_reserved(x), took = x->obtained_permit;
 	struct accmem_columns_cta *peer = x->group == 2 ? x->peer : NULL;
 	bool waited = accmem_columns_cancel(&both.c, x);
 
@@ -196,7 +196,7 @@ static void count_confirmed(struct accmem_columns_cta *x, int err, bool stored,
 
 int both_confirm(struct accmem_columns_cta *x, u32 address, bool stored)
 {
-	bool was_done = x->call == ACCMEM_CALL_DONE, took = x->took_permit;
+	bool was_done = x->call == ACCMEM_CALL_DONE, took = x->obtained_permit;
 	int err = accmem_columns_confirm(&both.c, x, address, stored);
 
 	agree("confirm", x, err,

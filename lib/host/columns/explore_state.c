@@ -167,7 +167,7 @@ static u64 pack_alone(const struct reference *r, u32 i)
 	bits_put(&b, x->stage, 3);
 	bits_put(&b, x->stores, 1);
 	bits_put(&b, x->may_wait, 1);
-	bits_put(&b, x->took_permit, 1);
+	bits_put(&b, x->obtained_permit, 1);
 	bits_put(&b, size_code(x->last), 2);
 	bits_put(&b, size_code(x->columns), 2);
 	bits_put(&b, x->address / 32, 2);
@@ -286,7 +286,7 @@ static void unpack_cta(struct reference *r, u64 word, u32 i, u32 *place)
 	x->stage = bits_get(&b, 3);
 	x->stores = bits_get(&b, 1);
 	x->may_wait = bits_get(&b, 1);
-	x->took_permit = bits_get(&b, 1);
+	x->obtained_permit = bits_get(&b, 1);
 	x->last = size_of(bits_get(&b, 2));
 	x->columns = size_of(bits_get(&b, 2));
 	x->address = 32 * bits_get(&b, 2);
@@ -327,7 +327,7 @@ void explore_unpack(const struct setting *s, const struct packed *p,
 
 /* --- the arbiter in a state ----------------------------------------------- */
 
-static bool is_spent(const struct reference *r, u32 i)
+static bool is_at_bound(const struct reference *r, u32 i)
 {
 	const struct reference_cta *x = &r->cta[i];
 
@@ -360,7 +360,7 @@ static void build_cta(const struct reference *r, struct world *w, u32 i)
 		.last = x->last,
 		.relinquished = x->relinquished,
 		.peer_gone = x->peer_gone,
-		.took_permit = x->took_permit,
+		.obtained_permit = x->obtained_permit,
 		.stores = x->stores,
 		.may_wait = x->may_wait,
 		.call = calls[x->stage],
@@ -397,13 +397,13 @@ static void build_request(const struct reference *r, struct world *w, u32 i)
 	w->c.nr_queued++;
 	cta->counted = cta->held || (cta->group == 2 && cta->peer->held);
 	w->c.nr_holding += cta->counted;
-	cta->spent = is_spent(r, i);
-	if (!cta->spent)
+	cta->at_bound = is_at_bound(r, i);
+	if (!cta->at_bound)
 		return;
-	w->c.nr_spent++;
-	w->sms[cta->sm].nr_spent++;
+	w->c.nr_at_bound++;
+	w->sms[cta->sm].nr_at_bound++;
 	if (cta->group == 2)
-		w->sms[cta->peer->sm].nr_spent++;
+		w->sms[cta->peer->sm].nr_at_bound++;
 }
 
 void explore_build(const struct reference *r, struct world *w)
@@ -426,7 +426,7 @@ void explore_build(const struct reference *r, struct world *w)
 }
 
 /* how many requests for SM @sm, or for any, may not be passed any more */
-static u32 count_spent(const struct reference *r, u32 sm, bool any)
+static u32 count_at_bound(const struct reference *r, u32 sm, bool any)
 {
 	u32 q, nr = 0;
 
@@ -435,7 +435,7 @@ static u32 count_spent(const struct reference *r, u32 sm, bool any)
 		bool here = any || x->sm == sm ||
 			    (x->group == 2 && r->cta[x->peer].sm == sm);
 
-		nr += here && is_spent(r, r->queue[q]);
+		nr += here && is_at_bound(r, r->queue[q]);
 	}
 	return nr;
 }
@@ -460,13 +460,13 @@ const char *explore_check_derived(const struct reference *r,
 	u32 i, holding = 0;
 
 	for (i = 0; i < r->nr_sms; i++) {
-		if (w->sms[i].nr_spent != count_spent(r, i, false))
-			return "the spent requests for an SM";
+		if (w->sms[i].nr_at_bound != count_at_bound(r, i, false))
+			return "the requests at their bound for an SM";
 	}
 	for (i = 0; i < r->nr_queued; i++) {
 		u32 n = r->queue[i];
 
-		if (w->cta[n].spent != is_spent(r, n))
+		if (w->cta[n].at_bound != is_at_bound(r, n))
 			return "whether a request may be passed";
 		holding += holds(r, n) ||
 			   (r->cta[n].group == 2 && holds(r, r->cta[n].peer));
@@ -475,8 +475,8 @@ const char *explore_check_derived(const struct reference *r,
 		if (r->cta[i].live && w->cta[i].leads != (place_of(r, i) != 0))
 			return "who leads a request";
 	}
-	if (w->c.nr_spent != count_spent(r, 0, true))
-		return "the number of spent requests";
+	if (w->c.nr_at_bound != count_at_bound(r, 0, true))
+		return "the number of requests at their bound";
 	if (w->c.nr_holding != holding)
 		return "the number of those queued that hold columns";
 	return NULL;

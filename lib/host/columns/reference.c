@@ -366,7 +366,7 @@ void reference_reset(struct reference *r)
 	for (i = 0; i < REFERENCE_CTAS; i++) {
 		if (r->cta[i].live && reference_waits(&r->cta[i]))
 			reference_end(r, i, -ECONNRESET);
-		r->cta[i].took_permit = false;
+		r->cta[i].obtained_permit = false;
 	}
 	r->nr_queued = 0;
 	for (sm = 0; sm < r->nr_sms; sm++) {

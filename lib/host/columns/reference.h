@@ -44,7 +44,7 @@ enum reference_stage {
  * @stage: of its call
  * @stores: the address of the call counts when it is stored
  * @may_wait: the alloc may, and not only for the peer's store
- * @took_permit: the call did, and gives it back if it fails
+ * @obtained_permit: the call has obtained the permit, and releases it if it fails
  * @bypassed: of the request that it leads
  */
 struct reference_cta {
@@ -54,7 +54,7 @@ struct reference_cta {
 	bool told;
 	bool stores;
 	bool may_wait;
-	bool took_permit;
+	bool obtained_permit;
 	signed char peer;
 	enum reference_stage stage;
 	u64 launch;

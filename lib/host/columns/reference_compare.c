@@ -65,7 +65,7 @@ static const char *compare_cta(const struct reference *r, u32 i,
 		return "the right to allocate";
 	if (peer != x->peer || cta->peer_gone != x->peer_gone)
 		return "the peer";
-	if (cta->took_permit != x->took_permit)
+	if (cta->obtained_permit != x->obtained_permit)
 		return "whose call took the permit";
 	if (cta->call != ACCMEM_CALL_NONE && cta->call != ACCMEM_CALL_DONE &&
 	    cta->columns != x->columns)

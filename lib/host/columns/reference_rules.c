@@ -164,7 +164,7 @@ void reference_drop_permit(struct reference *r, int i)
 {
 	if (r->permit[r->cta[i].sm] == i)
 		r->permit[r->cta[i].sm] = REFERENCE_NOBODY;
-	r->cta[i].took_permit = false;
+	r->cta[i].obtained_permit = false;
 }
 
 /* does it queue for what the discipline makes CTAs queue for? */
@@ -173,7 +173,7 @@ static bool contends(const struct reference *r, int i)
 	return !r->exclusive || !has_permits(r, i);
 }
 
-static bool is_spent(const struct reference *r, int i)
+static bool is_at_bound(const struct reference *r, int i)
 {
 	return contends(r, i) && r->cta[i].bypassed >= r->bound;
 }
@@ -200,7 +200,7 @@ static bool held_up(const struct reference *r, int i, const bool *left)
 	for (q = 0; q < r->nr_queued && r->queue[q] != i; q++) {
 		int old = r->queue[q];
 
-		if ((!left || left[old]) && is_spent(r, old) &&
+		if ((!left || left[old]) && is_at_bound(r, old) &&
 		    share_an_sm(r, old, i))
 			return true;
 	}
@@ -267,7 +267,7 @@ void reference_withdraw(struct reference *r, int i)
 					.owner = REFERENCE_NOBODY,
 				};
 		}
-		if (r->cta[m.cta[k]].took_permit)
+		if (r->cta[m.cta[k]].obtained_permit)
 			reference_drop_permit(r, m.cta[k]);
 	}
 }
@@ -292,7 +292,7 @@ bool reference_commit(struct reference *r, int i)
 				r->unit[x->sm][u].reserved = false;
 		}
 		x->last = x->columns;
-		x->took_permit = false;
+		x->obtained_permit = false;
 		reference_finish(r, m.cta[k], 0);
 	}
 	return true;
@@ -336,7 +336,7 @@ static void take_permits(struct reference *r, int i)
 	pass(r, i);
 	for (k = 0; k < m.nr; k++) {
 		r->permit[r->cta[m.cta[k]].sm] = m.cta[k];
-		r->cta[m.cta[k]].took_permit = true;
+		r->cta[m.cta[k]].obtained_permit = true;
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * How often one call looks at a queued request in its searches for deadlocks, in
+ * How often one call checks at a queued request in its searches for deadlocks, in
  * settings made to be hard: counted, so that the figures are the same everywhere.
  * The limits are a quarter above what they were when this was written.
  */
@@ -81,14 +81,14 @@ static void give_back(struct accmem_columns_cta *cta, u32 address)
 /* Looks since there were @before, for all that are queued */
 static void report(const char *name, u64 before, u64 limit)
 {
-	u64 looks = c.looks - before;
-	bool ok = looks <= limit;
+	u64 checks = c.checks - before;
+	bool ok = checks <= limit;
 
 	must(!c.deadlocks && !c.done, "all go on waiting");
 	failed += !ok;
-	printf("%s cost=%s queued=%u looks=%llu limit=%llu\n",
+	printf("%s cost=%s queued=%u checks=%llu limit=%llu\n",
 	       ok ? "ok" : "not ok", name, c.nr_queued,
-	       (unsigned long long)looks, (unsigned long long)limit);
+	       (unsigned long long)checks, (unsigned long long)limit);
 }
 
 /* Unit k mod 3 of the SMs that pair k is on, which has no other choice */
@@ -135,7 +135,7 @@ static void a_ring_of_pairs(void)
 	for (i = 0; i < nr - 1; i++) {
 		k = i & 1 ? nr / 2 + (i + 1) / 2 : nr / 2 - i / 2;
 		wait(pair[k], ACCMEM_COLUMNS_UNIT);
-		before = c.looks;
+		before = c.checks;
 		wait(pair[k]->peer, ACCMEM_COLUMNS_UNIT);
 	}
 	report("ring-of-pairs", before, 1903);
@@ -161,17 +161,17 @@ static void units_come_back_one_by_one(void)
 	take(other, ACCMEM_COLUMNS_UNIT);
 	while (nr_ctas < CTAS)
 		wait(launch_one(0), ACCMEM_COLUMNS_MAX);
-	before = c.looks;
+	before = c.checks;
 	report("nobody-who-holds-waits", before, 0);
 	for (k = 0; k < HOLDERS; k++) {
-		before = c.looks;
+		before = c.checks;
 		wait(holder[k], columns >> k);
 	}
 	report("units-one-by-one", before, 17912);
 }
 
 /* Nothing may be passed: each request holds up all that came later. */
-static void every_bound_is_spent(void)
+static void every_request_is_at_its_bound(void)
 {
 	struct accmem_columns_cta *holder, *other;
 	u64 before = 0;
@@ -183,17 +183,17 @@ static void every_bound_is_spent(void)
 	take(other, ACCMEM_COLUMNS_UNIT);
 	wait(holder, ACCMEM_COLUMNS_MAX / 2);
 	while (nr_ctas < CTAS) {
-		before = c.looks;
+		before = c.checks;
 		wait(launch_one(0), ACCMEM_COLUMNS_MAX);
 	}
-	report("every-bound-spent", before, 10234);
+	report("every-request-at-its-bound", before, 10234);
 }
 
 int main(void)
 {
 	a_ring_of_pairs();
 	units_come_back_one_by_one();
-	every_bound_is_spent();
+	every_request_is_at_its_bound();
 	printf("%d passed, %d failed\n", 4 - failed, failed);
 	return !!failed;
 }

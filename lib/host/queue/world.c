@@ -7,9 +7,9 @@
  * - the queue is in the order of the reference, and its sums are those of it;
  * - nobody sleeps who could be served: who fits what is free and not promised, and
  *   has not tried since that was so, unless memory is reserved for another;
- * - nobody passed the front more often than the bound while memory could be reserved,
+ * - nobody bypassed the front more often than the bound while memory could be reserved,
  *   and nobody else was woken while it was;
- * - a reservation lasts no longer than it may, is suspended while its waiter is away,
+ * - a reservation lasts no longer than it may, is suspended while its waiter is,
  *   and costs its waiter the place if it ends unserved.
  */
 #include <stdio.h>
@@ -40,7 +40,7 @@ struct entry {
 	u64 order; /* of arrival, or of when it lost its place */
 	enum accmem_queue_state state;
 	bool limited;
-	u32 passed;
+	u32 bypassed;
 	bool stale; /* nothing has changed since it tried */
 };
 
@@ -150,7 +150,8 @@ static void check_sums(struct world *w)
 			promised += e->w.need;
 		check(w, e->w.state == e->state, "its state");
 		check(w, e->w.limited == e->limited, "why it waits");
-		check(w, e->w.passed == e->passed, "how often it was passed");
+		check(w, e->w.bypassed == e->bypassed,
+		      "how often it was bypassed");
 	}
 	check(w, w->q.nr == nr, "the number of waiters");
 	check(w, w->q.nr_starved == nr_starved, "the number of the short ones");
@@ -186,15 +187,15 @@ static void check_reservation(struct world *w)
 
 	if (e) {
 		check(w, e->in && !e->limited, "reserved for one who is short");
-		check(w, e->state != ACCMEM_QUEUE_AWAY, "who is there");
+		check(w, e->state != ACCMEM_QUEUE_SUSPENDED, "who is there");
 		check(w, w->now <= w->q.until + RESERVE, "for a time");
 	} else if (w->q.suspended) {
 		e = to_entry(w->q.suspended);
-		check(w, e->in && e->state == ACCMEM_QUEUE_AWAY,
-		      "suspended for one who is away");
-	} else if (front && front->state != ACCMEM_QUEUE_AWAY &&
+		check(w, e->in && e->state == ACCMEM_QUEUE_SUSPENDED,
+		      "suspended for a suspended waiter");
+	} else if (front && front->state != ACCMEM_QUEUE_SUSPENDED &&
 		   w->now >= w->q.until && !has_served(w)) {
-		check(w, front->passed < BOUND, "the bound is kept");
+		check(w, front->bypassed < BOUND, "the bound is kept");
 	}
 }
 
@@ -217,7 +218,7 @@ static void check_nobody_is_forgotten(struct world *w)
 }
 
 /* memory has come back: all who are short may try again */
-static void naive_came_back(struct world *w)
+static void naive_memory_freed(struct world *w)
 {
 	unsigned int i;
 
@@ -225,7 +226,7 @@ static void naive_came_back(struct world *w)
 		w->e[i].stale &= w->e[i].limited;
 }
 
-static void naive_sank(struct world *w, unsigned int user)
+static void naive_charge_dropped(struct world *w, unsigned int user)
 {
 	unsigned int i;
 
@@ -239,7 +240,7 @@ static void notice_reservation(struct world *w,
 			       const struct accmem_queue_waiter *before)
 {
 	if (before && w->q.reserved != before)
-		naive_came_back(w);
+		naive_memory_freed(w);
 }
 
 static void wake(struct world *w)
@@ -258,15 +259,17 @@ static void wake(struct world *w)
 	check(w, w->q.promised <= CAPACITY * WAITERS, "promises are kept");
 }
 
-static void naive_pass(struct world *w, const struct entry *served)
+static void naive_count_bypass(struct world *w, const struct entry *served)
 {
 	struct entry *front = naive_front(w);
 
 	if (front && front != served)
-		front->passed++;
+		front->bypassed++;
 }
 
-/* the latest turn that was served, or an earlier one of somebody who is there and waits */
+/*
+ * the latest turn that was served, or an earlier one of somebody who is there and waits
+ */
 static u64 naive_now(const struct world *w)
 {
 	u64 now = w->turn;
@@ -275,8 +278,8 @@ static u64 naive_now(const struct world *w)
 	for (i = 0; i < WAITERS; i++) {
 		const struct entry *e = &w->e[i];
 
-		if (e->in && !e->limited && e->state != ACCMEM_QUEUE_AWAY &&
-		    e->turn < now)
+		if (e->in && !e->limited &&
+		    e->state != ACCMEM_QUEUE_SUSPENDED && e->turn < now)
 			now = e->turn;
 	}
 	return now;
@@ -306,7 +309,7 @@ static void enter(struct world *w, struct entry *e)
 	e->order = ++w->arrivals;
 	e->in = true;
 	e->limited = false;
-	e->passed = 0;
+	e->bypassed = 0;
 	e->stale = false;
 	e->state = ACCMEM_QUEUE_AWAKE;
 	accmem_queue_enter(&w->q, &e->w, &w->users[e->user], need);
@@ -328,12 +331,12 @@ static void naive_demote(struct world *w, struct entry *e)
 
 	while ((next = naive_next(w, next)))
 		last = next;
-	e->passed = 0;
+	e->bypassed = 0;
 	e->turn = last->turn;
 	e->order = ++w->arrivals;
 	if (w->ahead[e->user] < e->turn + e->length)
 		w->ahead[e->user] = e->turn + e->length;
-	naive_came_back(w);
+	naive_memory_freed(w);
 }
 
 static void leave(struct world *w, struct entry *e, bool served)
@@ -343,13 +346,13 @@ static void leave(struct world *w, struct entry *e, bool served)
 	unsigned int i;
 
 	if (served && !was_first)
-		naive_pass(w, e);
+		naive_count_bypass(w, e);
 	if (!served && is_reserved_for(w, e))
 		naive_demote(w, e);
 	e->in = false;
 	next = naive_front(w);
-	if (!served && was_first && next && next->passed < e->passed)
-		next->passed = e->passed;
+	if (!served && was_first && next && next->bypassed < e->bypassed)
+		next->bypassed = e->bypassed;
 	if (served && w->turn < e->turn)
 		w->turn = e->turn;
 	if (!served && w->ahead[e->user] == e->turn + e->length)
@@ -390,20 +393,20 @@ static void try(struct world *w, struct entry *e)
 	accmem_queue_sleep(&w->q, &e->w, limited, w->now);
 }
 
-static void give_back(struct world *w)
+static void free_some(struct world *w)
 {
 	unsigned int user = rng_below(w->draw, USERS);
 	u64 n = min(w->held[user], 1 + rng_below(w->draw, 16 * UNIT));
 
 	w->held[user] -= n;
 	w->free += n;
-	accmem_queue_came_back(&w->q);
-	accmem_queue_sank(&w->users[user]);
-	naive_came_back(w);
-	naive_sank(w, user);
+	accmem_queue_memory_freed(&w->q);
+	accmem_queue_charge_dropped(&w->users[user]);
+	naive_memory_freed(w);
+	naive_charge_dropped(w, user);
 }
 
-/* what a user gives back goes to the first who waits, if that needs just as much */
+/* what a user frees goes to the first who waits, if that needs just as much */
 static void hand_over(struct world *w)
 {
 	unsigned int user = rng_below(w->draw, USERS);
@@ -416,19 +419,19 @@ static void hand_over(struct world *w)
 	w->held[e->user] += e->w.need;
 	e->state = ACCMEM_QUEUE_SERVED;
 	accmem_queue_serve(&w->q, &e->w);
-	accmem_queue_sank(&w->users[user]);
-	naive_sank(w, user);
+	accmem_queue_charge_dropped(&w->users[user]);
+	naive_charge_dropped(w, user);
 }
 
-/* what it was given is of no use to it */
+/* the handoff is of no use to the waiter */
 static void refuse(struct world *w, struct entry *e)
 {
 	w->held[e->user] -= e->w.need;
 	w->free += e->w.need;
-	accmem_queue_came_back(&w->q);
-	accmem_queue_sank(&w->users[e->user]);
-	naive_came_back(w);
-	naive_sank(w, e->user);
+	accmem_queue_memory_freed(&w->q);
+	accmem_queue_charge_dropped(&w->users[e->user]);
+	naive_memory_freed(w);
+	naive_charge_dropped(w, e->user);
 	if (rng_below(w->draw, 2))
 		try(w, e);
 	else
@@ -447,8 +450,8 @@ static void barge(struct world *w)
 	w->free -= n;
 	w->held[user] += n;
 	if (front && naive_turn(w, user, n / UNIT + 1) >= front->turn)
-		naive_pass(w, NULL);
-	accmem_queue_pass(&w->q, &w->users[user], n, w->now);
+		naive_count_bypass(w, NULL);
+	accmem_queue_count_bypass(&w->q, &w->users[user], n, w->now);
 }
 
 static void tick(struct world *w)
@@ -464,13 +467,13 @@ static void tick(struct world *w)
 		naive_demote(w, e);
 }
 
-static void go_away(struct world *w, struct entry *e)
+static void suspend(struct world *w, struct entry *e)
 {
-	e->state = ACCMEM_QUEUE_AWAY;
+	e->state = ACCMEM_QUEUE_SUSPENDED;
 	accmem_queue_suspend(&w->q, &e->w);
 }
 
-static void come_back(struct world *w, struct entry *e)
+static void resume(struct world *w, struct entry *e)
 {
 	bool late = w->q.suspended == &e->w && w->now >= w->q.until;
 
@@ -491,12 +494,12 @@ static void act(struct world *w, struct entry *e)
 		refuse(w, e);
 	else if (!rng_below(w->draw, 8))
 		leave(w, e, false);
-	else if (e->state == ACCMEM_QUEUE_AWAY)
-		come_back(w, e);
+	else if (e->state == ACCMEM_QUEUE_SUSPENDED)
+		resume(w, e);
 	else if (e->state == ACCMEM_QUEUE_AWAKE)
 		try(w, e);
 	else if (!rng_below(w->draw, 4))
-		go_away(w, e);
+		suspend(w, e);
 }
 
 static void step(struct world *w)
@@ -506,7 +509,7 @@ static void step(struct world *w)
 	switch (rng_below(w->draw, 9)) {
 	case 0:
 	case 1:
-		give_back(w);
+		free_some(w);
 		break;
 	case 8:
 		hand_over(w);

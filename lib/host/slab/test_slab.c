@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * The slab agrees with its reference after each of many random calls; every
- * pattern of free units of a narrow granule is placed in as the naive way
+ * pattern of free slots of a narrow granule is placed in as the naive way
  * would; and mixed sizes share granules instead of each having its own.
  */
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "world.h"
 
 #define OPS_A_WORLD 2000
-#define UNIT ((unsigned int)ACCMEM_SLAB_UNIT)
+#define SLOT ((unsigned int)ACCMEM_SLAB_SLOT_SIZE)
 
 static int passed, failed;
 
@@ -33,7 +33,7 @@ static void agrees_with_the_reference(u64 ops, u64 seed)
 	verdict("agrees with the reference, at a bounded cost", true);
 }
 
-/* every word of 14 units, the rest used, for every size in it */
+/* every word of 14 slots, the rest used, for every size in it */
 static bool every_pattern_is_served(void)
 {
 	struct accmem_slab s;
@@ -52,16 +52,16 @@ static bool every_pattern_is_served(void)
 					run = 0;
 					continue;
 				}
-				accmem_slab_free(&s, &g, i * UNIT, UNIT);
+				accmem_slab_free(&s, &g, i * SLOT, SLOT);
 				run++;
 				most = run > most ? run : most;
 			}
-			got = accmem_slab_alloc(&s, n * UNIT, 64, &offset);
+			got = accmem_slab_alloc(&s, n * SLOT, 64, &offset);
 			fits = n <= most;
 			if (fits != !!got)
 				return false;
 			for (i = 0; got && i < n; i++)
-				if (!(word & 1u << (offset / UNIT + i)))
+				if (!(word & 1u << (offset / SLOT + i)))
 					return false;
 		}
 	}
@@ -82,7 +82,7 @@ static bool mixed_sizes_share_granules(void)
 		abort();
 	accmem_slab_init(&s);
 	for (i = 0; i < N; i++) {
-		size = UNIT * (1 + rng_below(&r, 32) * rng_below(&r, 32) / 32);
+		size = SLOT * (1 + rng_below(&r, 32) * rng_below(&r, 32) / 32);
 		asked += size;
 		while (!accmem_slab_alloc(&s, size, 64, &offset))
 			accmem_slab_add(&s, &g[nr++]);
@@ -103,10 +103,10 @@ static bool exact_holes_first(void)
 	accmem_slab_init(&s);
 	accmem_slab_add(&s, &g);
 	accmem_slab_alloc(&s, 4096, 64, &offset);
-	accmem_slab_free(&s, &g, 3 * UNIT, 9 * UNIT);
-	accmem_slab_free(&s, &g, 40 * UNIT, 4 * UNIT);
-	return accmem_slab_alloc(&s, 4 * UNIT, 64, &offset) == &g &&
-	       offset == 40 * UNIT;
+	accmem_slab_free(&s, &g, 3 * SLOT, 9 * SLOT);
+	accmem_slab_free(&s, &g, 40 * SLOT, 4 * SLOT);
+	return accmem_slab_alloc(&s, 4 * SLOT, 64, &offset) == &g &&
+	       offset == 40 * SLOT;
 }
 
 int main(int argc, char **argv)
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 	if (!campaign_options(argc, argv, &ops, &seed))
 		return 2;
 	agrees_with_the_reference(ops, seed);
-	verdict("every pattern of units is served", every_pattern_is_served());
+	verdict("every pattern of slots is served", every_pattern_is_served());
 	verdict("mixed sizes share granules", mixed_sizes_share_granules());
 	verdict("exact holes first", exact_holes_first());
 	printf("%d passed, %d failed\n", passed, failed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * A slab, and beside it the same told the naive way: a byte a unit and loops.
+ * A slab, and beside it the same told the naive way: a byte a slot and loops.
  * After every call the answer has to be lawful, nothing may overlap, and the
  * slab may say that it has no room only when no granule has.
  */
@@ -13,9 +13,9 @@
 #include "world.h"
 
 #define GRANULES 12
-#define UNITS ACCMEM_SLAB_UNITS
-#define UNIT ACCMEM_SLAB_UNIT
-#define BLOCKS (GRANULES * UNITS)
+#define SLOTS ACCMEM_SLAB_SLOTS
+#define SLOT ACCMEM_SLAB_SLOT_SIZE
+#define BLOCKS (GRANULES * SLOTS)
 
 u64 accmem_slab_touched;
 
@@ -30,7 +30,7 @@ struct world {
 	struct accmem_slab slab;
 	struct accmem_slab_granule granule[GRANULES];
 	bool in[GRANULES];
-	u8 used[GRANULES][UNITS];
+	u8 used[GRANULES][SLOTS];
 	struct block blocks[BLOCKS];
 	unsigned int nr_blocks;
 };
@@ -44,18 +44,18 @@ static void check(const struct world *w, bool ok, const char *what)
 	abort();
 }
 
-static unsigned int units_of(unsigned int size)
+static unsigned int slots_of(unsigned int size)
 {
-	return (size + UNIT - 1) / UNIT;
+	return (size + SLOT - 1) / SLOT;
 }
 
-/* units that are free from @first on in granule @g */
+/* slots that are free from @first on in granule @g */
 static unsigned int free_from(const struct world *w, unsigned int g,
 			      unsigned int first)
 {
 	unsigned int n = 0;
 
-	while (first + n < UNITS && !w->used[g][first + n])
+	while (first + n < SLOTS && !w->used[g][first + n])
 		n++;
 	return n;
 }
@@ -64,7 +64,7 @@ static unsigned int naive_longest(const struct world *w, unsigned int g)
 {
 	unsigned int i, most = 0;
 
-	for (i = 0; i < UNITS; i++)
+	for (i = 0; i < SLOTS; i++)
 		most = free_from(w, g, i) > most ? free_from(w, g, i) : most;
 	return most;
 }
@@ -88,7 +88,7 @@ static bool add_one(struct world *w)
 	if (g == GRANULES)
 		return false;
 	w->in[g] = true;
-	memset(w->used[g], 0, UNITS);
+	memset(w->used[g], 0, SLOTS);
 	accmem_slab_add(&w->slab, &w->granule[g]);
 	return true;
 }
@@ -97,12 +97,12 @@ static bool add_one(struct world *w)
 static void took(struct world *w, const struct accmem_slab_granule *at,
 		 unsigned int offset, unsigned int size, unsigned int align)
 {
-	unsigned int g = at - w->granule, n = units_of(size);
+	unsigned int g = at - w->granule, n = slots_of(size);
 
 	check(w, g < GRANULES && w->in[g], "a granule of the slab");
-	check(w, !(offset % UNIT) && !(offset % align), "aligned");
-	check(w, free_from(w, g, offset / UNIT) >= n, "free before");
-	memset(&w->used[g][offset / UNIT], 1, n);
+	check(w, !(offset % SLOT) && !(offset % align), "aligned");
+	check(w, free_from(w, g, offset / SLOT) >= n, "free before");
+	memset(&w->used[g][offset / SLOT], 1, n);
 	w->blocks[w->nr_blocks++] = (struct block){ g, offset, size };
 }
 
@@ -112,26 +112,27 @@ static void alloc(struct world *w)
 				    1 + rng_below(w->draw, 2048) :
 				    rng_below(w->draw, 4200);
 	unsigned int align = 1u << rng_below(w->draw, 14), offset = 12345;
-	unsigned int unit_align = units_of(align), longest;
+	unsigned int slot_align = slots_of(align), longest;
 	struct accmem_slab_granule *g;
 
 	if (rng_below(w->draw, 3))
 		align = 64;
 	if (!rng_below(w->draw, 16))
 		align = rng_below(w->draw, 100);
-	unit_align = units_of(align);
+	slot_align = slots_of(align);
 	longest = naive_largest(w);
 	accmem_slab_touched = 0;
 	g = accmem_slab_alloc(&w->slab, size, align, &offset);
-	check(w, accmem_slab_touched <= SLAB_TOUCHED_MAX, "bounded cost of taking");
+	check(w, accmem_slab_touched <= SLAB_TOUCHED_MAX,
+	      "bounded cost of taking");
 	if (!size || size > ACCMEM_GRANULE || !align || align & (align - 1) ||
 	    align > ACCMEM_GRANULE) {
 		check(w, !g && offset == 12345, "nonsense is refused");
 		return;
 	}
 	if (!g) {
-		unit_align += units_of(size) - 1;
-		check(w, longest < (unit_align < UNITS ? unit_align : UNITS),
+		slot_align += slots_of(size) - 1;
+		check(w, longest < (slot_align < SLOTS ? slot_align : SLOTS),
 		      "no granule was needed");
 		check(w, offset == 12345, "a refusal changes nothing");
 		if (!add_one(w))
@@ -144,7 +145,7 @@ static void alloc(struct world *w)
 
 static bool is_empty(const struct world *w, unsigned int g)
 {
-	return naive_longest(w, g) == UNITS;
+	return naive_longest(w, g) == SLOTS;
 }
 
 static void free_one(struct world *w)
@@ -158,12 +159,13 @@ static void free_one(struct world *w)
 	i = rng_below(w->draw, w->nr_blocks);
 	b = w->blocks[i];
 	w->blocks[i] = w->blocks[--w->nr_blocks];
-	n = units_of(b.size);
+	n = slots_of(b.size);
 	accmem_slab_touched = 0;
 	left = accmem_slab_free(&w->slab, &w->granule[b.granule], b.offset,
 				b.size);
-	check(w, accmem_slab_touched <= SLAB_TOUCHED_MAX, "bounded cost of giving");
-	memset(&w->used[b.granule][b.offset / UNIT], 0, n);
+	check(w, accmem_slab_touched <= SLAB_TOUCHED_MAX,
+	      "bounded cost of giving");
+	memset(&w->used[b.granule][b.offset / SLOT], 0, n);
 	check(w, left == is_empty(w, b.granule), "empty granules come back");
 	if (left)
 		w->in[b.granule] = false;
@@ -175,19 +177,20 @@ static void free_nonsense(struct world *w)
 	unsigned int g = rng_below(w->draw, GRANULES);
 	unsigned int offset = rng_below(w->draw, 5000);
 	unsigned int size = rng_below(w->draw, 5000), i;
-	bool wrong = !size || size > ACCMEM_GRANULE || offset % UNIT;
+	bool wrong = !size || size > ACCMEM_GRANULE || offset % SLOT;
 
 	if (!w->in[g])
 		return;
 	if (!wrong) {
-		wrong = offset / UNIT + units_of(size) > UNITS;
-		for (i = 0; !wrong && i < units_of(size); i++)
-			wrong = !w->used[g][offset / UNIT + i];
+		wrong = offset / SLOT + slots_of(size) > SLOTS;
+		for (i = 0; !wrong && i < slots_of(size); i++)
+			wrong = !w->used[g][offset / SLOT + i];
 	}
 	if (!wrong)
 		return;
-	check(w, accmem_slab_free(&w->slab, &w->granule[g], offset, size) ==
-			 -EINVAL,
+	check(w,
+	      accmem_slab_free(&w->slab, &w->granule[g], offset, size) ==
+		      -EINVAL,
 	      "nonsense is not freed");
 }
 
@@ -197,8 +200,8 @@ static void remove_one(struct world *w)
 
 	if (!w->in[g])
 		return;
-	for (bytes = 0, i = 0; i < UNITS; i++)
-		bytes += w->used[g][i] ? 0 : UNIT;
+	for (bytes = 0, i = 0; i < SLOTS; i++)
+		bytes += w->used[g][i] ? 0 : SLOT;
 	check(w, accmem_slab_free_bytes(&w->granule[g]) == bytes, "free bytes");
 	accmem_slab_remove(&w->slab, &w->granule[g]);
 	w->in[g] = false;
@@ -233,8 +236,9 @@ void slab_world_run(const char *origin, struct rng *draw, u64 ops)
 		default:
 			alloc(w);
 		}
-		check(w, accmem_slab_largest(&w->slab) ==
-				 naive_largest(w) * UNIT, "the largest block");
+		check(w,
+		      accmem_slab_largest(&w->slab) == naive_largest(w) * SLOT,
+		      "the largest block");
 	}
 	free(w);
 }

@@ -204,7 +204,7 @@ static void random_calls_agree_with_the_reference(struct kunit *test)
 }
 
 /* The same with blocks that wait: no question is asked that merges them all. */
-static void parked_blocks_agree_with_the_reference(struct kunit *test)
+static void cached_blocks_agree_with_the_reference(struct kunit *test)
 {
 	struct accmem_run *live, *run;
 	u64 seed = get_random_u64(), n, at;
@@ -232,7 +232,7 @@ static void parked_blocks_agree_with_the_reference(struct kunit *test)
 			model_set(t, at, n, USED, true);
 			*run = (struct accmem_run){ at, n * G };
 		}
-		most = max_t(int, most, buddy_of(&t->b)->nr_parked);
+		most = max_t(int, most, buddy_of(&t->b)->nr_cached_blocks);
 		if (i % 16 == 0)
 			random_mark(test, t);
 		if (i % 256 == 0)
@@ -242,7 +242,7 @@ static void parked_blocks_agree_with_the_reference(struct kunit *test)
 }
 
 /* Every dirty granule that is free is handed to the scrubber, once. */
-static void take_dirty_finds_all_and_only_dirty(struct kunit *test)
+static void alloc_dirty_finds_all_and_only_dirty(struct kunit *test)
 {
 	struct buddy_test *t = make(test, NR_MAX);
 	struct accmem_run run;
@@ -256,7 +256,7 @@ static void take_dirty_finds_all_and_only_dirty(struct kunit *test)
 		random_mark(test, t);
 	}
 	while ((left = accmem_buddy_free_dirty_bytes(&t->b))) {
-		err = accmem_buddy_take_dirty(&t->b, 8 * G, &run);
+		err = accmem_buddy_alloc_dirty(&t->b, 8 * G, &run);
 		if (err == -EAGAIN && again++ < NR_MAX)
 			continue;
 		KUNIT_ASSERT_EQ(test, err, 0);
@@ -271,7 +271,8 @@ static void take_dirty_finds_all_and_only_dirty(struct kunit *test)
 		model_set(t, run.start, run.size / G, USED, true);
 	}
 	KUNIT_EXPECT_EQ(test, model_count(t, USED | DIRTY, DIRTY), 0);
-	KUNIT_EXPECT_EQ(test, accmem_buddy_take_dirty(&t->b, G, &run), -ENOENT);
+	KUNIT_EXPECT_EQ(test, accmem_buddy_alloc_dirty(&t->b, G, &run),
+			-ENOENT);
 }
 
 static void no_size_is_rounded_up(struct kunit *test)
@@ -313,7 +314,7 @@ static void a_second_free_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, accmem_buddy_free_bytes(&t->b), 55 * G);
 }
 
-static void parked_blocks_are_free(struct kunit *test)
+static void cached_blocks_are_free(struct kunit *test)
 {
 	struct buddy_test *t = make(test, 20480);
 	struct accmem_run run;
@@ -336,7 +337,7 @@ static void parked_blocks_are_free(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, take(t, 20480, 1, 0, &again), 0);
 }
 
-static void lent_blocks_come_back_in_parts(struct kunit *test)
+static void outstanding_blocks_come_back_in_parts(struct kunit *test)
 {
 	struct buddy_test *t = make(test, 20480);
 	u64 first, at;
@@ -481,15 +482,15 @@ static u64 take_owned(struct buddy_test *t, u64 owner, u64 granules)
 	return err ? ~0ull : at;
 }
 
-static void two_owners_share_no_unit(struct kunit *test)
+static void two_owners_share_no_folio(struct kunit *test)
 {
 	struct buddy_test *t = make(test, 1024);
-	struct accmem_buddy_folio *units;
+	struct accmem_buddy_folio *folios;
 	u64 a, b, cursor = 0, largest = 0;
 
-	units = kunit_kcalloc(test, 2, sizeof(*units), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, units);
-	accmem_buddy_set_owners(&t->b, units);
+	folios = kunit_kcalloc(test, 2, sizeof(*folios), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, folios);
+	accmem_buddy_set_owners(&t->b, folios);
 	a = take_owned(t, 1, 1);
 	b = take_owned(t, 2, 1);
 	KUNIT_EXPECT_NE(test, a / (512 * G), b / (512 * G));
@@ -517,19 +518,19 @@ static void metadata_is_at_most_four_bits_a_granule(struct kunit *test)
 
 static struct kunit_case buddy_cases[] = {
 	KUNIT_CASE(random_calls_agree_with_the_reference),
-	KUNIT_CASE(parked_blocks_agree_with_the_reference),
-	KUNIT_CASE(take_dirty_finds_all_and_only_dirty),
+	KUNIT_CASE(cached_blocks_agree_with_the_reference),
+	KUNIT_CASE(alloc_dirty_finds_all_and_only_dirty),
 	KUNIT_CASE(no_size_is_rounded_up),
 	KUNIT_CASE(neighbours_merge_whatever_their_marks),
 	KUNIT_CASE(a_second_free_is_refused),
-	KUNIT_CASE(parked_blocks_are_free),
-	KUNIT_CASE(lent_blocks_come_back_in_parts),
+	KUNIT_CASE(cached_blocks_are_free),
+	KUNIT_CASE(outstanding_blocks_come_back_in_parts),
 	KUNIT_CASE(ends_and_windows_are_honoured),
 	KUNIT_CASE(scattered_runs_add_up),
 	KUNIT_CASE(what_goes_is_kept_from_what_stays),
 	KUNIT_CASE(what_will_be_free_together_is_not_broken_up),
 	KUNIT_CASE(what_is_small_is_kept_from_what_is_large),
-	KUNIT_CASE(two_owners_share_no_unit),
+	KUNIT_CASE(two_owners_share_no_folio),
 	KUNIT_CASE(metadata_is_at_most_four_bits_a_granule),
 	{}
 };

@@ -150,7 +150,7 @@ static const struct columns_case columns_cases[] = {
 		LAUNCH(A, 0), ALLOC(A, 32, 0), ALLOC(A, 32, 0),
 		DEALLOC(A, 0, 64, -EMSGSIZE), DEALLOC(A, 0, 32, 0), HELD(A, 32),
 		DEALLOC(A, 32, 32, 0) } },
-	{ "p5_exit_gives_back", 1, 512, false, 64, {
+	{ "p5_exit_frees", 1, 512, false, 64, {
 		LAUNCH(A, 0), ALLOC(A, 128, 0), ALLOC(A, 32, 0), EXIT(A, 160),
 		FREE(0, 512) } },
 	{ "p11_a_second_call_while_one_waits", 1, 512, false, 64, {
@@ -181,7 +181,7 @@ static const struct columns_case columns_cases[] = {
 		DEALLOC(C, 32, 32, 0), TRY(C, 32, -EAGAIN),
 		DEALLOC(A, 0, 32, 0), GOT(B, 0), DEALLOC(B, 0, 512, 0),
 		GOT(D, 0) } },
-	{ "p2_a_spent_bound_holds_up_its_own_sm_only", 2, 512, false, 0, {
+	{ "p2_a_bound_that_is_reached_blocks_its_own_sm_only", 2, 512, false, 0, {
 		LAUNCH(A, 0), LAUNCH(B, 0), LAUNCH(C, 1), ALLOC(A, 32, 0),
 		ALLOC(B, 512, WAITS), ALLOC(C, 512, 0), FREE(1, 0) } },
 	{ "p2_who_gives_up_holds_up_nobody", 1, 512, false, 0, {
@@ -217,11 +217,11 @@ static const struct columns_case columns_cases[] = {
 		ALLOC(B, 256, 0), ALLOC(A, 256, WAITS), ALLOC(C, 512, WAITS),
 		ALLOC(B, 256, -EDEADLK), EXIT(B, 256), GOT(A, 0), EXIT(A, 512),
 		GOT(C, 0) } },
-	{ "p2_a_spent_bound_with_columns_free", 1, 512, false, 0, {
+	{ "p2_a_bound_that_is_reached_with_columns_free", 1, 512, false, 0, {
 		LAUNCH(A, 0), LAUNCH(B, 0), ALLOC(A, 128, 0),
 		ALLOC(B, 512, WAITS), ALLOC(A, 128, 0), FORCED(1),
 		DEALLOC(A, 0, 128, 0), DEALLOC(A, 128, 128, 0), GOT(B, 0) } },
-	{ "p2_a_spent_bound_and_columns_that_come_back", 1, 512, false, 0, {
+	{ "p2_a_bound_that_is_reached_and_columns_that_come_back", 1, 512, false, 0, {
 		LAUNCH(A, 0), LAUNCH(B, 0), LAUNCH(C, 0), ALLOC(A, 256, 0),
 		ALLOC(C, 256, 0), ALLOC(B, 512, WAITS), ALLOC(A, 128, WAITS),
 		FORCED(0), DEALLOC(C, 256, 256, 0), GOT(A, 0), FORCED(1),
@@ -256,7 +256,7 @@ static const struct columns_case columns_cases[] = {
 	{ "p2_exclusive_exit_passes_the_permit_on", 1, 512, true, 64, {
 		LAUNCH(A, 0), LAUNCH(B, 0), ALLOC(A, 32, 0),
 		ALLOC(B, 32, WAITS), EXIT(A, 32), GOT(B, 0), AT(B, 0) } },
-	{ "p2_exclusive_a_failed_alloc_gives_its_permit_back", 1, 512, true, 64, {
+	{ "p2_exclusive_a_failed_alloc_releases_its_permit", 1, 512, true, 64, {
 		LAUNCH(A, 0), LAUNCH(B, 0), LAUNCH(C, 0), ALLOC(A, 512, 0),
 		RELINQUISH(A, 0), ALLOC(B, 32, WAITS), ALLOC(C, 32, WAITS),
 		CANCEL(B, true), DEALLOC(A, 0, 512, 0), GOT(C, 0),
@@ -310,7 +310,7 @@ static const struct columns_case columns_cases[] = {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), RESERVE(A, 64, WAITS),
 		RESERVE(B, 64, 0), GOT(A, 0), LOST(A, 0, -EFAULT),
 		STORED(B, 0, -EFAULT), FREE(0, 512), FREE(1, 512) } },
-	{ "p10_exclusive_a_lost_pair_gives_both_permits_back", 2, 512, true,
+	{ "p10_exclusive_a_lost_pair_releases_both_permits", 2, 512, true,
 	  64, {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), LAUNCH(C, 0), LAUNCH(D, 1),
 		RESERVE(A, 32, WAITS), RESERVE(B, 32, 0), GOT(A, 0),
@@ -358,7 +358,7 @@ static const struct columns_case columns_cases[] = {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(A, 64, WAITS),
 		ALLOC(B, 32, -EBADR), GOT(A, -EBADR), ALLOC(A, 64, WAITS),
 		ALLOC(B, 64, 0), GOT(A, 0) } },
-	{ "p4_the_peer_gives_back_others", 2, 512, false, 64, {
+	{ "p4_the_peer_frees_others", 2, 512, false, 64, {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(A, 64, WAITS),
 		ALLOC(B, 64, 0), GOT(A, 0), ALLOC(A, 64, WAITS),
 		ALLOC(B, 64, 0), GOT(A, 0), DEALLOC(A, 0, 64, WAITS),
@@ -702,7 +702,7 @@ static inline long long columns_do(struct columns_world *w,
 		accmem_columns_returned(cta);
 		return 0;
 	case OP_HAZARDS:
-		return accmem_columns_take_hazards(cta);
+		return accmem_columns_collect_hazards(cta);
 	case OP_FORCED:
 		return c->forced;
 	default:

@@ -39,7 +39,7 @@ static bool users_take_turns(void)
 		sleep_in(&q, &a[i], &x, 1);
 	for (i = 0; i < 2; i++)
 		sleep_in(&q, &b[i], &y, 1);
-	accmem_queue_came_back(&q);
+	accmem_queue_memory_freed(&q);
 	for (i = 0; i < 5; i++) {
 		w = accmem_queue_next(&q, w, fits, &free);
 		if (w != (i % 2 ? &b[i / 2] : &a[i / 2]))
@@ -62,11 +62,11 @@ static bool a_loop_has_every_second_turn(void)
 		sleep_in(&q, &a[i], &x, 1);
 	for (i = 0; i < 3; i++) {
 		sleep_in(&q, &b, &y, 1);
-		accmem_queue_came_back(&q);
+		accmem_queue_memory_freed(&q);
 		if (accmem_queue_next(&q, NULL, fits, &free) != &a[i])
 			return false;
 		accmem_queue_leave(&q, &a[i], true, 0);
-		accmem_queue_came_back(&q);
+		accmem_queue_memory_freed(&q);
 		if (accmem_queue_next(&q, NULL, fits, &free) != &b)
 			return false;
 		accmem_queue_leave(&q, &b, true, 0);
@@ -85,21 +85,21 @@ static bool turns_are_as_long_as_requests(void)
 
 	accmem_queue_init(&q, BOUND);
 	sleep_in(&q, &large, &x, 16 * GRANULE - 1);
-	accmem_queue_came_back(&q);
+	accmem_queue_memory_freed(&q);
 	if (accmem_queue_next(&q, NULL, fits, &free) != &large)
 		return false;
 	sleep_in(&q, &small, &y, GRANULE - 1);
 	accmem_queue_leave(&q, &large, true, 0);
 	sleep_in(&q, &large, &x, 16 * GRANULE - 1);
 	for (i = 0; i < 16; i++) {
-		accmem_queue_came_back(&q);
+		accmem_queue_memory_freed(&q);
 		if (accmem_queue_next(&q, NULL, fits, &free) != &small)
 			return false;
 		accmem_queue_leave(&q, &small, true, 0);
 		sleep_in(&q, &small, &y, GRANULE - 1);
 	}
-	accmem_queue_came_back(&q);
-	return !large.passed &&
+	accmem_queue_memory_freed(&q);
+	return !large.bypassed &&
 	       accmem_queue_next(&q, NULL, fits, &free) == &large;
 }
 
@@ -128,18 +128,18 @@ static bool a_credit_is_all_that_is_caught_up(void)
 		sleep_in(&q, &b[i], &y, GRANULE - 1);
 	sleep_in(&q, &a, &x, GRANULE - 1);
 	for (i = 0; i < 3; i++) {
-		accmem_queue_came_back(&q);
+		accmem_queue_memory_freed(&q);
 		if (accmem_queue_next(&q, NULL, fits, &free) != &b[i])
 			return false;
 		accmem_queue_leave(&q, &b[i], true, 0);
 		sleep_in(&q, &b[i], &y, GRANULE - 1);
 	}
-	accmem_queue_came_back(&q);
+	accmem_queue_memory_freed(&q);
 	return accmem_queue_next(&q, NULL, fits, &free) == &a;
 }
 
 /*
- * One waits for much, one takes what there is meanwhile, out of its turn. A third, who
+ * One waits for much, one is served meanwhile, out of its turn. A third, who
  * waits again and again for little, has all its turns before the first: it is not taken
  * along by the second.
  */
@@ -163,15 +163,15 @@ static bool out_of_turn_leaves_nobody_behind(void)
 		accmem_queue_leave(&q, &taker, true, 0);
 		accmem_queue_leave(&q, &little, true, 0);
 		sleep_in(&q, &little, &z, GRANULE - 1);
-		accmem_queue_came_back(&q);
+		accmem_queue_memory_freed(&q);
 		if (accmem_queue_next(&q, NULL, fits, &free) != &little)
 			return false;
 	}
 	return true;
 }
 
-/* Who does not wait and has had less than the front is in turn, and passes nobody. */
-static bool only_out_of_turn_is_a_pass(void)
+/* Who does not wait and has had less than the front is in turn, and bypasses nobody. */
+static bool only_out_of_turn_is_a_bypass(void)
 {
 	struct accmem_queue_waiter much, rest;
 	struct accmem_queue_user x = {}, y = {};
@@ -184,11 +184,11 @@ static bool only_out_of_turn_is_a_pass(void)
 	sleep_in(&q, &rest, &x, GRANULE);
 	accmem_queue_leave(&q, &much, true, 0);
 	for (i = 0; i < 8; i++)
-		accmem_queue_pass(&q, &y, GRANULE - 1, 0);
-	if (rest.passed)
+		accmem_queue_count_bypass(&q, &y, GRANULE - 1, 0);
+	if (rest.bypassed)
 		return false;
-	accmem_queue_pass(&q, &y, GRANULE - 1, 0);
-	return rest.passed == 1;
+	accmem_queue_count_bypass(&q, &y, GRANULE - 1, 0);
+	return rest.bypassed == 1;
 }
 
 /* what somebody had while nobody else waited is held against nobody */
@@ -205,7 +205,7 @@ static bool an_empty_queue_owes_nothing(void)
 	accmem_queue_leave(&q, &a, true, 0);
 	sleep_in(&q, &a, &x, GRANULE);
 	sleep_in(&q, &b, &y, GRANULE);
-	accmem_queue_came_back(&q);
+	accmem_queue_memory_freed(&q);
 	return accmem_queue_next(&q, NULL, fits, &free) == &a;
 }
 
@@ -223,10 +223,10 @@ static bool the_bound_reserves(void)
 	for (i = 0; i < BOUND; i++) {
 		if (q.reserved)
 			return false;
-		accmem_queue_pass(&q, &y, 1, 100);
+		accmem_queue_count_bypass(&q, &y, 1, 100);
 	}
 	sleep_in(&q, &small, &y, 1);
-	accmem_queue_came_back(&q);
+	accmem_queue_memory_freed(&q);
 	if (q.reserved != &large || accmem_queue_next(&q, NULL, fits, &free))
 		return false;
 	/* unserved, it ends, and its waiter is the last one */
@@ -238,14 +238,16 @@ static bool the_bound_reserves(void)
 	accmem_queue_leave(&q, &small, true, 111);
 	/* nothing is reserved for as long again */
 	for (i = 0; i < BOUND; i++)
-		accmem_queue_pass(&q, &y, 1, 112);
+		accmem_queue_count_bypass(&q, &y, 1, 112);
 	if (q.reserved)
 		return false;
 	accmem_queue_tick(&q, 120);
 	return q.reserved == &large;
 }
 
-/* A large one, for which memory is reserved at 100 until 110, and a small one behind it */
+/*
+ * A large one, for which memory is reserved at 100 until 110, and a small one behind it
+ */
 struct reserved {
 	struct accmem_queue q;
 	struct accmem_queue_user x, y;
@@ -261,9 +263,9 @@ static bool reserve(struct reserved *r)
 	r->q.reserve_ns = 10;
 	sleep_in(&r->q, &r->large, &r->x, 4);
 	for (i = 0; i < BOUND; i++)
-		accmem_queue_pass(&r->q, &r->y, 1, 100);
+		accmem_queue_count_bypass(&r->q, &r->y, 1, 100);
 	sleep_in(&r->q, &r->small, &r->y, 1);
-	accmem_queue_came_back(&r->q);
+	accmem_queue_memory_freed(&r->q);
 	return r->q.reserved == &r->large;
 }
 
@@ -274,7 +276,7 @@ static bool has_expired_at_110(const struct reserved *r)
 	       r->q.waiters.next == &r->small.link;
 }
 
-static bool who_is_away_for_a_moment_keeps_the_reservation(void)
+static bool a_waiter_suspended_for_a_moment_keeps_the_reservation(void)
 {
 	struct reserved r;
 	u64 free = 1;
@@ -292,7 +294,7 @@ static bool who_is_away_for_a_moment_keeps_the_reservation(void)
 	       r.q.reservations == 1;
 }
 
-static bool who_is_away_keeps_it_no_longer_than_others(void)
+static bool a_suspended_waiter_keeps_it_no_longer_than_others(void)
 {
 	struct reserved r;
 
@@ -310,13 +312,13 @@ static bool who_is_away_keeps_it_no_longer_than_others(void)
 }
 
 /* does who leaves it unused, and comes again, lose it? */
-static bool has_expired_by_leaving(bool away)
+static bool has_expired_by_leaving(bool suspended)
 {
 	struct reserved r;
 
 	if (!reserve(&r))
 		return false;
-	if (away)
+	if (suspended)
 		accmem_queue_suspend(&r.q, &r.large);
 	accmem_queue_leave(&r.q, &r.large, false, 110);
 	sleep_in(&r.q, &r.large, &r.x, 4);
@@ -328,7 +330,7 @@ static bool a_reservation_that_is_left_costs_the_place(void)
 {
 	struct reserved r;
 
-	/* likewise who is away then */
+	/* the same for a suspended waiter */
 	if (!has_expired_by_leaving(false) || !has_expired_by_leaving(true))
 		return false;
 	/* and whom a limit holds up */
@@ -367,14 +369,16 @@ static bool a_reservation_holds_up_nobody_who_needs_nothing_of_it(void)
 
 	if (!reserve(&r))
 		return false;
-	accmem_queue_came_back(&r.q);
+	accmem_queue_memory_freed(&r.q);
 	if (accmem_queue_next(&r.q, NULL, is_that_one, &r.small) != &r.small)
 		return false;
 	return accmem_queue_next(&r.q, NULL, fits, &free) == &r.large;
 }
 
-/* One after another may give up at the front: who is behind them was passed as well. */
-static bool who_gives_up_leaves_its_passes_to_the_next(void)
+/*
+ * One after another may give up at the front: who is behind them was bypassed as well.
+ */
+static bool who_gives_up_leaves_its_bypasses_to_the_next(void)
 {
 	struct accmem_queue_waiter hasty, patient;
 	struct accmem_queue_user x = {}, y = {}, z = {};
@@ -386,11 +390,11 @@ static bool who_gives_up_leaves_its_passes_to_the_next(void)
 	sleep_in(&q, &hasty, &x, 4);
 	sleep_in(&q, &patient, &y, 4);
 	for (i = 0; i < BOUND - 1; i++)
-		accmem_queue_pass(&q, &z, GRANULE, 100);
+		accmem_queue_count_bypass(&q, &z, GRANULE, 100);
 	accmem_queue_leave(&q, &hasty, false, 100);
 	if (q.reserved)
 		return false;
-	accmem_queue_pass(&q, &z, GRANULE, 100);
+	accmem_queue_count_bypass(&q, &z, GRANULE, 100);
 	return q.reserved == &patient;
 }
 
@@ -405,7 +409,7 @@ static bool a_change_during_a_try_counts(void)
 	accmem_queue_init(&q, BOUND);
 	accmem_queue_enter(&q, &w, &x, 1);
 	accmem_queue_start_try(&q, &w);
-	accmem_queue_came_back(&q);
+	accmem_queue_memory_freed(&q);
 	accmem_queue_sleep(&q, &w, false, 0);
 	if (accmem_queue_next(&q, NULL, fits, &free) != &w)
 		return false;
@@ -414,10 +418,10 @@ static bool a_change_during_a_try_counts(void)
 	if (accmem_queue_next(&q, NULL, fits, &free))
 		return false;
 	/* of a limit, too */
-	accmem_queue_came_back(&q);
+	accmem_queue_memory_freed(&q);
 	accmem_queue_next(&q, NULL, fits, &free);
 	accmem_queue_start_try(&q, &w);
-	accmem_queue_sank(&x);
+	accmem_queue_charge_dropped(&x);
 	accmem_queue_sleep(&q, &w, true, 0);
 	return accmem_queue_next(&q, NULL, fits, &free) == &w;
 }
@@ -433,21 +437,21 @@ static const struct queue_case {
 	  a_credit_is_all_that_is_caught_up },
 	{ "out of turn leaves nobody behind",
 	  out_of_turn_leaves_nobody_behind },
-	{ "only out of turn is a pass", only_out_of_turn_is_a_pass },
+	{ "only out of turn is a bypass", only_out_of_turn_is_a_bypass },
 	{ "an empty queue owes nothing", an_empty_queue_owes_nothing },
 	{ "the bound reserves, for a time", the_bound_reserves },
-	{ "who is away for a moment keeps the reservation",
-	  who_is_away_for_a_moment_keeps_the_reservation },
-	{ "who is away keeps it no longer than others",
-	  who_is_away_keeps_it_no_longer_than_others },
+	{ "a waiter suspended for a moment keeps the reservation",
+	  a_waiter_suspended_for_a_moment_keeps_the_reservation },
+	{ "a suspended waiter keeps it no longer than others",
+	  a_suspended_waiter_keeps_it_no_longer_than_others },
 	{ "a reservation that is left costs the place",
 	  a_reservation_that_is_left_costs_the_place },
 	{ "a reservation lasts no longer than is said",
 	  a_reservation_lasts_no_longer_than_is_said },
 	{ "a reservation holds up nobody who needs nothing of it",
 	  a_reservation_holds_up_nobody_who_needs_nothing_of_it },
-	{ "who gives up leaves its passes to the next",
-	  who_gives_up_leaves_its_passes_to_the_next },
+	{ "who gives up leaves its bypasses to the next",
+	  who_gives_up_leaves_its_bypasses_to_the_next },
 	{ "a change during a try counts", a_change_during_a_try_counts },
 };
 

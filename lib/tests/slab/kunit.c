@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The slab in the kernel: each case is named by the property that it proves.
- * The random one holds a byte a unit beside it and prints its seed. Compiled
+ * The random one holds a byte a slot beside it and prints its seed. Compiled
  * with the core, which exports nothing.
  */
 #include <kunit/test.h>
@@ -10,17 +10,17 @@
 
 #include "lib/slab/slab.c"
 
-#define UNITS ACCMEM_SLAB_UNITS
-#define UNIT ((unsigned int)ACCMEM_SLAB_UNIT)
+#define SLOTS ACCMEM_SLAB_SLOTS
+#define SLOT ((unsigned int)ACCMEM_SLAB_SLOT_SIZE)
 #define GRANULE ((unsigned int)ACCMEM_GRANULE)
 #define GRANULES 8
-#define BLOCKS (GRANULES * UNITS)
+#define BLOCKS (GRANULES * SLOTS)
 
 struct slab_test {
 	struct accmem_slab s;
 	struct accmem_slab_granule granule[GRANULES];
 	bool in[GRANULES];
-	u8 used[GRANULES][UNITS];
+	u8 used[GRANULES][SLOTS];
 	struct {
 		u8 granule;
 		u16 offset, size;
@@ -68,9 +68,9 @@ static void blocks_are_aligned_and_apart(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, accmem_slab_alloc(&t->s, 1, 1, &b));
 	KUNIT_ASSERT_NOT_NULL(test, accmem_slab_alloc(&t->s, 600, 512, &c));
 	KUNIT_EXPECT_EQ(test, 0, a);
-	KUNIT_EXPECT_EQ(test, 2 * UNIT, b);
+	KUNIT_EXPECT_EQ(test, 2 * SLOT, b);
 	KUNIT_EXPECT_EQ(test, 512, c);
-	KUNIT_EXPECT_EQ(test, GRANULE - 13 * UNIT,
+	KUNIT_EXPECT_EQ(test, GRANULE - 13 * SLOT,
 			accmem_slab_free_bytes(t->granule));
 }
 
@@ -81,7 +81,7 @@ static void a_full_slab_says_so(struct kunit *test)
 
 	KUNIT_EXPECT_NULL(test, accmem_slab_alloc(&t->s, 1, 64, &offset));
 	accmem_slab_add(&t->s, t->granule);
-	for (i = 0; i < UNITS; i++)
+	for (i = 0; i < SLOTS; i++)
 		KUNIT_ASSERT_NOT_NULL(test, accmem_slab_alloc(&t->s, 64, 64,
 							      &offset));
 	offset = 12345;
@@ -89,8 +89,8 @@ static void a_full_slab_says_so(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 12345, offset);
 	KUNIT_EXPECT_EQ(test, 0, accmem_slab_largest(&t->s));
 	KUNIT_EXPECT_EQ(test, 0,
-			accmem_slab_free(&t->s, t->granule, 5 * UNIT, UNIT));
-	KUNIT_EXPECT_EQ(test, UNIT, accmem_slab_largest(&t->s));
+			accmem_slab_free(&t->s, t->granule, 5 * SLOT, SLOT));
+	KUNIT_EXPECT_EQ(test, SLOT, accmem_slab_largest(&t->s));
 }
 
 static void nonsense_changes_nothing(struct kunit *test)
@@ -164,7 +164,7 @@ static void random_alloc(struct kunit *test, struct slab_test *t, u32 random)
 	}
 	KUNIT_ASSERT_NOT_NULL(test, got);
 	g = got - t->granule;
-	for (i = offset / UNIT; i < (offset + size + UNIT - 1) / UNIT; i++) {
+	for (i = offset / SLOT; i < (offset + size + SLOT - 1) / SLOT; i++) {
 		KUNIT_ASSERT_EQ(test, 0, t->used[g][i]);
 		t->used[g][i] = 1;
 	}
@@ -180,8 +180,8 @@ static void random_free(struct kunit *test, struct slab_test *t, u32 random)
 	int left;
 
 	left = accmem_slab_free(&t->s, &t->granule[g], offset, size);
-	memset(&t->used[g][offset / UNIT], 0, DIV_ROUND_UP(size, UNIT));
-	KUNIT_ASSERT_EQ(test, left, memchr_inv(t->used[g], 0, UNITS) ? 0 : 1);
+	memset(&t->used[g][offset / SLOT], 0, DIV_ROUND_UP(size, SLOT));
+	KUNIT_ASSERT_EQ(test, left, memchr_inv(t->used[g], 0, SLOTS) ? 0 : 1);
 	if (left)
 		t->in[g] = false;
 	t->blocks[at] = t->blocks[--t->nr];

@@ -34,7 +34,7 @@
 #define RESERVED_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 #define MIB 1048576ull
 #define GRANULE 4096ull
-#define UNIT 64ull
+#define SLOT 64ull
 
 /**
  * struct mapping - a mapping, or the key of a lookup
@@ -43,8 +43,8 @@
  * @pointer: host address
  * @prot: PROT_* of the mapping
  * @small: the mapping is a granule that several buffers share
- * @starts: of a small mapping, bits of the 64-byte units where a mapped buffer starts
- * @covered: of a small mapping, bits of the units that mapped buffers cover
+ * @starts: of a small mapping, bits of the 64-byte slots where a mapped buffer starts
+ * @covered: of a small mapping, bits of the slots that mapped buffers cover
  */
 struct mapping {
 	uint64_t address;
@@ -56,18 +56,18 @@ struct mapping {
 	uint64_t covered;
 };
 
-/* Bits of the units of a shared granule that [@address, @address + @length) covers. */
-static uint64_t units_of(uint64_t address, uint64_t length)
+/* Bits of the slots of a shared granule that [@address, @address + @length) covers. */
+static uint64_t slots_of(uint64_t address, uint64_t length)
 {
-	uint64_t first = address % GRANULE / UNIT;
-	uint64_t count = (length + UNIT - 1) / UNIT;
+	uint64_t first = address % GRANULE / SLOT;
+	uint64_t count = (length + SLOT - 1) / SLOT;
 
 	return (UINT64_MAX >> (64 - count)) << first;
 }
 
-static uint64_t unit_bit(uint64_t address)
+static uint64_t slot_bit(uint64_t address)
 {
-	return 1ull << (address % GRANULE / UNIT);
+	return 1ull << (address % GRANULE / SLOT);
 }
 
 /* Overlapping ranges compare as equal. Mappings in the tree do not overlap. */
@@ -123,21 +123,21 @@ static int unmap_mapping(struct accmem_context *ctx, struct mapping *m)
 	return 0;
 }
 
-/* Clear the buffers in @units; the last buffer of a granule takes its mapping along. */
-static int unmap_units(struct accmem_context *ctx, struct mapping *m,
-		       uint64_t units)
+/* Clear the buffers in @slots; the last buffer of a granule takes its mapping along. */
+static int unmap_slots(struct accmem_context *ctx, struct mapping *m,
+		       uint64_t slots)
 {
-	if (!(m->starts & ~units))
+	if (!(m->starts & ~slots))
 		return unmap_mapping(ctx, m);
-	m->starts &= ~units;
-	m->covered &= ~units;
+	m->starts &= ~slots;
+	m->covered &= ~slots;
 	return 0;
 }
 
-/* Bits of the units of the buffer that starts at the single bit of @start. */
-static uint64_t units_from(const struct mapping *m, uint64_t start)
+/* Bits of the slots of the buffer that starts at the single bit of @start. */
+static uint64_t slots_from(const struct mapping *m, uint64_t start)
 {
-	/* the buffer ends before the next start and the next uncovered unit */
+	/* the buffer ends before the next start and the next uncovered slot */
 	uint64_t ends = (m->starts | ~m->covered) & ~(start | (start - 1));
 
 	return (ends ? (ends & -ends) - 1 : UINT64_MAX) & ~(start - 1);
@@ -166,9 +166,9 @@ void accmem_trim_locked(struct accmem_context *ctx, uint64_t address,
 	uint64_t end = address + footprint;
 
 	if (m && m->small) {
-		if (footprint < GRANULE && m->starts & unit_bit(address))
-			m->covered &= ~units_from(m, unit_bit(address)) |
-				      units_of(address, footprint);
+		if (footprint < GRANULE && m->starts & slot_bit(address))
+			m->covered &= ~slots_from(m, slot_bit(address)) |
+				      slots_of(address, footprint);
 		return;
 	}
 	if (m && m->length > footprint)
@@ -187,7 +187,7 @@ int accmem_unmap_range(struct accmem_context *ctx, uint64_t address,
 
 	m = find_mapping(ctx, address, length);
 	if (m && m->small && length <= GRANULE - address % GRANULE)
-		return unmap_units(ctx, m, units_of(address, length));
+		return unmap_slots(ctx, m, slots_of(address, length));
 	while ((m = find_mapping(ctx, address, length))) {
 		ret = unmap_mapping(ctx, m);
 		if (ret)
@@ -203,10 +203,10 @@ int accmem_unmap_locked(struct accmem_context *ctx, uint64_t address)
 	if (!m)
 		return -ENOENT;
 	if (m->small) {
-		if (address % UNIT || !(m->starts & unit_bit(address)))
-			return m->covered & unit_bit(address) ? -EINVAL :
+		if (address % SLOT || !(m->starts & slot_bit(address)))
+			return m->covered & slot_bit(address) ? -EINVAL :
 								-ENOENT;
-		return unmap_units(ctx, m, units_from(m, unit_bit(address)));
+		return unmap_slots(ctx, m, slots_from(m, slot_bit(address)));
 	}
 	return m->address == address ? unmap_mapping(ctx, m) : -EINVAL;
 }
@@ -324,8 +324,8 @@ static int map_new(struct accmem_context *ctx, const struct accmem_query *query,
 	if (m->small) {
 		m->address -= m->address % GRANULE;
 		m->length = GRANULE;
-		m->starts = unit_bit(query->base);
-		m->covered = units_of(query->base, query->footprint);
+		m->starts = slot_bit(query->base);
+		m->covered = slots_of(query->base, query->footprint);
 	}
 
 	ret = map_pages(ctx, m, query->mmap_offset);
@@ -351,8 +351,8 @@ static int map_again(struct mapping *m, const struct accmem_query *query,
 		return -errno;
 	m->prot = prot;
 	if (m->small) {
-		m->starts |= unit_bit(query->base);
-		m->covered |= units_of(query->base, query->footprint);
+		m->starts |= slot_bit(query->base);
+		m->covered |= slots_of(query->base, query->footprint);
 	}
 	*pointer = m->pointer + (query->base - m->address);
 	return 0;

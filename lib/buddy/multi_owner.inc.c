@@ -2,32 +2,32 @@
 /*
  * Placement in a range with several owners.
  *
- * It is used when the candidate of choice.inc.c lies in a unit of another owner. There
- * are two searches: a best fit among a bounded number of runs, and a search of all runs
- * in steps, between which the caller may drop its lock.
+ * It is used when the candidate of best_fit.inc.c lies in a folio of another owner.
+ * There are two searches: a best fit among a bounded number of runs, and a search of
+ * all runs in steps, between which the caller may drop its lock.
  */
 
 /* Most runs that are checked, of a class and of all classes */
-#define SHARED_PROBES 8
-#define SHARED_PROBES_ALL 128
+#define MULTI_PROBES 8
+#define MULTI_PROBES_ALL 128
 
 /**
- * struct shared - state of the best fit in a range with several owners
+ * struct multi_fit - state of the best fit in a range with several owners
  * @w: the request
  * @cand: the best candidate so far
- * @cost: number of free units that @cand breaks up, then the size of its run
+ * @cost: number of free folios that @cand breaks up, then the size of its run
  */
-struct shared {
+struct multi_fit {
 	const struct wanted *w;
 	struct candidate cand;
 	u64 cost;
 };
 
-static void shared_weigh(const struct buddy *b, struct shared *s,
-			 const struct candidate *cand, const struct run *run)
+static void multi_weigh(const struct buddy *b, struct multi_fit *s,
+			const struct candidate *cand, const struct run *run)
 {
 	u64 broken = cover_alone(b, cand->at, s->w->n, false);
-	u64 cost = DIV_ROUND_UP(broken, OWNED) << 33 | cand->run.size;
+	u64 cost = DIV_ROUND_UP(broken, FOLIO_GRANULES) << 33 | cand->run.size;
 
 	if (cost >= s->cost)
 		return;
@@ -36,50 +36,51 @@ static void shared_weigh(const struct buddy *b, struct shared *s,
 	s->cand.run = *run;
 }
 
-static void shared_look(const struct buddy *b, struct shared *s,
-			const struct run *run)
+static void multi_check_run(const struct buddy *b, struct multi_fit *s,
+			    const struct run *run)
 {
 	const struct wanted *w = s->w;
 	struct run own = owner_trim(b, w->owner, run);
 	struct candidate cand;
 
 	if (!w->high && wanted_in(w, &own, w->lo, w->hi, false, &cand))
-		shared_weigh(b, s, &cand, run);
+		multi_weigh(b, s, &cand, run);
 	if (wanted_in(w, &own, w->lo, w->hi, true, &cand))
-		shared_weigh(b, s, &cand, run);
+		multi_weigh(b, s, &cand, run);
 }
 
 /* The least class in which the part that any owner may use is large enough */
-static unsigned int shared_sure_class(const struct buddy *b,
-				      const struct wanted *w)
+static unsigned int multi_sure_class(const struct buddy *b,
+				     const struct wanted *w)
 {
-	return class_of(min(w->n + w->align + 2 * OWNED, b->nr)) + 1;
+	return class_of(min(w->n + w->align + 2 * FOLIO_GRANULES, b->nr)) + 1;
 }
 
 /*
  * The best fit among the parts of runs that the owner may use: of some runs of each
- * class, from the smallest on, the candidate that breaks up the fewest free units.
+ * class, from the smallest on, the candidate that breaks up the fewest free folios.
  * After many runs that do not serve, only classes are searched in which each run
  * serves.
  */
-static noinline struct candidate shared_place(const struct buddy *b,
-					      const struct wanted *w)
+static noinline struct candidate multi_place(const struct buddy *b,
+					     const struct wanted *w)
 {
-	struct shared s = { .w = w, .cost = ~0ull };
-	unsigned int probe = 0, looked = 0, class;
+	struct multi_fit s = { .w = w, .cost = ~0ull };
+	unsigned int probe = 0, checked = 0, class;
 	struct run run = wild_run(b);
 	struct walk k = {};
 
-	shared_look(b, &s, &run);
+	multi_check_run(b, &s, &run);
 	walk_class(b, &k, class_of(w->n));
 	class = k.class;
-	for (; looked < SHARED_PROBES_ALL && walk_next(b, &k, &run); looked++) {
+	for (; checked < MULTI_PROBES_ALL && walk_next(b, &k, &run);
+	     checked++) {
 		probe = k.class == class ? probe + 1 : 1;
 		class = k.class;
-		shared_look(b, &s, &run);
-		if (looked == SHARED_PROBES_ALL / 2 && !s.cand.run.size)
-			walk_class(b, &k, max(class, shared_sure_class(b, w)));
-		else if (probe == SHARED_PROBES)
+		multi_check_run(b, &s, &run);
+		if (checked == MULTI_PROBES_ALL / 2 && !s.cand.run.size)
+			walk_class(b, &k, max(class, multi_sure_class(b, w)));
+		else if (probe == MULTI_PROBES)
 			walk_class(b, &k, class + 1);
 	}
 	return s.cand;
@@ -93,7 +94,7 @@ static noinline struct candidate shared_place(const struct buddy *b,
 
 /**
  * struct scan - walk through the runs that are long enough, by address
- * @own: only in units that belong to the owner already
+ * @own: only in folios that belong to the owner already
  * @word: word at which the walk continues
  * @words: words that may still be read
  */
@@ -136,24 +137,24 @@ static bool scan_part(const struct wanted *w, u64 lo, u64 hi,
 }
 
 /*
- * The candidate in the parts of a run that lie in units of the owner: at one end, at
+ * The candidate in the parts of a run that lie in folios of the owner: at one end, at
  * the other, or in both
  */
 static bool scan_own(const struct buddy *b, const struct wanted *w,
 		     const struct run *run, struct candidate *cand)
 {
 	u64 lo = run->start, hi = lo + run->size;
-	u64 first = lo >> OWNED_SHIFT, last = (hi - 1) >> OWNED_SHIFT;
+	u64 first = lo >> FOLIO_ORDER, last = (hi - 1) >> FOLIO_ORDER;
 	bool low = b->owners[first].used && b->owners[first].owner == w->owner;
 	bool high = b->owners[last].used && b->owners[last].owner == w->owner;
 
 	if (low && high && last - first <= 1)
 		return scan_part(w, lo, hi, run, cand);
 	if (low &&
-	    scan_part(w, lo, min(hi, (first + 1) << OWNED_SHIFT), run, cand))
+	    scan_part(w, lo, min(hi, (first + 1) << FOLIO_ORDER), run, cand))
 		return true;
 	return high &&
-	       scan_part(w, max(lo, last << OWNED_SHIFT), hi, run, cand);
+	       scan_part(w, max(lo, last << FOLIO_ORDER), hi, run, cand);
 }
 
 /* The candidate in the part of a run that the owner may use */

@@ -7,7 +7,7 @@
  */
 
 /* Is [@offset, @offset + @size) a part of the range? */
-static bool mark_is_part(const struct buddy *b, u64 offset, u64 size)
+static bool dirty_is_part(const struct buddy *b, u64 offset, u64 size)
 {
 	u64 lo = offset >> ACCMEM_GRANULE_SHIFT;
 	u64 n = size >> ACCMEM_GRANULE_SHIFT;
@@ -24,7 +24,7 @@ void accmem_buddy_mark_held(struct accmem_buddy *range, u64 offset, u64 size,
 	u64 n = size >> ACCMEM_GRANULE_SHIFT;
 	unsigned int level;
 
-	if (!mark_is_part(b, offset, size))
+	if (!dirty_is_part(b, offset, size))
 		return;
 	level = map_level(&b->dirty, lo, lo + n);
 	b->nr_dirty -= map_count_at(&b->dirty, level, lo, lo + n);
@@ -38,10 +38,10 @@ void accmem_buddy_mark_dirty(struct accmem_buddy *range, u64 offset, u64 size)
 	u64 hi = lo + (size >> ACCMEM_GRANULE_SHIFT);
 	struct buddy *b = buddy_of(range);
 
-	if (!mark_is_part(b, offset, size))
+	if (!dirty_is_part(b, offset, size))
 		return;
-	if (parked_overlap(b, lo, hi))
-		parked_merge_all(b);
+	if (cached_overlaps(b, lo, hi))
+		cached_merge_all(b);
 	while ((lo = map_next(&b->used, lo, false)) < hi) {
 		end = min(hi, map_next(&b->used, lo, true));
 		b->nr_free_dirty += end - lo - map_count(&b->dirty, lo, end);
@@ -53,7 +53,7 @@ void accmem_buddy_mark_dirty(struct accmem_buddy *range, u64 offset, u64 size)
 /*
  * Narrow [*@lo, *@hi) to its first dirty run; the interval may be part of one word.
  */
-static bool marks_next(const struct buddy *b, u64 *lo, u64 *hi)
+static bool dirty_next(const struct buddy *b, u64 *lo, u64 *hi)
 {
 	unsigned int level = map_level(&b->dirty, *lo, *hi);
 	u64 bits;
@@ -84,7 +84,7 @@ bool accmem_buddy_next_dirty(const struct accmem_buddy *range, u64 offset,
 	if (!b->nr_dirty || lo >= b->nr || !n || !most)
 		return false;
 	hi = lo + min(n, b->nr - lo);
-	if (!marks_next(b, &lo, &hi))
+	if (!dirty_next(b, &lo, &hi))
 		return false;
 	run_bytes(run, lo, lo + min(hi - lo, most));
 	return true;
@@ -108,10 +108,10 @@ u64 accmem_buddy_free_dirty_bytes(const struct accmem_buddy *range)
 }
 
 /* Free and dirty runs that one call tries */
-#define TAKE_DIRTY_STEPS 32
+#define ALLOC_DIRTY_STEPS 32
 
-int accmem_buddy_take_dirty(struct accmem_buddy *range, u64 max,
-			    struct accmem_run *run)
+int accmem_buddy_alloc_dirty(struct accmem_buddy *range, u64 max,
+			     struct accmem_run *run)
 {
 	struct buddy *b = buddy_of(range);
 	u64 limit = max >> ACCMEM_GRANULE_SHIFT, lo, hi;
@@ -122,8 +122,8 @@ int accmem_buddy_take_dirty(struct accmem_buddy *range, u64 max,
 		return -EINVAL;
 	if (!b->nr_free_dirty)
 		return -ENOENT;
-	parked_merge_all(b);
-	for (steps = 0; steps < TAKE_DIRTY_STEPS; steps++) {
+	cached_merge_all(b);
+	for (steps = 0; steps < ALLOC_DIRTY_STEPS; steps++) {
 		lo = map_next(&b->used, b->cursor, false);
 		lo = map_next(&b->dirty, lo, true);
 		b->cursor = lo < b->nr ? lo : 0;
@@ -133,8 +133,8 @@ int accmem_buddy_take_dirty(struct accmem_buddy *range, u64 max,
 		cand.at = lo;
 		hi = min(lo + limit, cand.run.start + cand.run.size);
 		hi = min(hi, map_next(&b->dirty, lo, false));
-		change_take(b, &cand, hi - lo, ACCMEM_BUDDY_CLEANER);
-		life_forget(b, lo);
+		split_alloc(b, &cand, hi - lo, ACCMEM_BUDDY_CLEANER);
+		lifetime_forget(b, lo);
 		run_bytes(run, lo, hi);
 		b->cursor = hi < b->nr ? hi : 0;
 		return 0;

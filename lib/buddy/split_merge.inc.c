@@ -6,7 +6,7 @@
  */
 
 /* Count an allocated block, from a run or from the order cache. */
-static inline void change_taken(struct buddy *b, u64 lo, u64 n, u64 owner)
+static inline void block_count_alloc(struct buddy *b, u64 lo, u64 n, u64 owner)
 {
 	if (b->nr_free_dirty)
 		b->nr_free_dirty -= map_count(&b->dirty, lo, lo + n);
@@ -14,11 +14,11 @@ static inline void change_taken(struct buddy *b, u64 lo, u64 n, u64 owner)
 		b->nr_large = min(b->nr_large, b->nr - b->nr_free) + n;
 	b->nr_free -= n;
 	if (b->owners)
-		owner_take(b, lo, n, owner);
+		owner_record_alloc(b, lo, n, owner);
 }
 
-/* Count a freed block, whether it merges or is parked. */
-static inline void change_given(struct buddy *b, u64 lo, u64 n, u64 owner)
+/* Count a freed block, whether it merges or is cached. */
+static inline void block_count_free(struct buddy *b, u64 lo, u64 n, u64 owner)
 {
 	if (b->nr_dirty)
 		b->nr_free_dirty += map_count(&b->dirty, lo, lo + n);
@@ -29,7 +29,7 @@ static inline void change_given(struct buddy *b, u64 lo, u64 n, u64 owner)
 	if (n >= b->large)
 		b->nr_large -= min(n, b->nr_large);
 	if (b->owners)
-		owner_give(b, lo, n, owner);
+		owner_record_free(b, lo, n, owner);
 }
 
 /* Make @run the wilderness; the caller has handled the old one. */
@@ -40,7 +40,7 @@ static inline void wild_set(struct buddy *b, const struct run *run)
 }
 
 /* Cut @n granules out of a free run, and leave up to two runs. */
-static void change_cut(struct buddy *b, const struct candidate *cand, u64 n)
+static void split_run(struct buddy *b, const struct candidate *cand, u64 n)
 {
 	const struct run *run = &cand->run;
 	u64 end = run->start + run->size, stop = cand->at + n;
@@ -78,7 +78,7 @@ static void change_cut(struct buddy *b, const struct candidate *cand, u64 n)
 }
 
 /* The wilderness is not in the index. */
-static inline bool change_skip_wild(const struct buddy *b, struct run *run)
+static inline bool merge_skip_wild(const struct buddy *b, struct run *run)
 {
 	if (!run->size || !wild_is(b, run))
 		return false;
@@ -89,8 +89,8 @@ static inline bool change_skip_wild(const struct buddy *b, struct run *run)
 /*
  * A run of @size granules no longer begins in word @i; @g has the runs that do.
  */
-static inline void change_class_left(struct buddy *b, const struct word_runs *g,
-				     u64 i, u64 size)
+static inline void merge_drop_class(struct buddy *b, const struct word_runs *g,
+				    u64 i, u64 size)
 {
 	unsigned int class = class_of(size);
 
@@ -98,11 +98,11 @@ static inline void change_class_left(struct buddy *b, const struct word_runs *g,
 }
 
 /*
- * change_merge() of a part of a mixed word, for a merged run that neither begins nor
+ * merge_block() of a part of a mixed word, for a merged run that neither begins nor
  * ends with the word, and where neither the run nor a neighbour is the wilderness. Free
  * runs in other words are not affected.
  */
-static noinline bool change_merge_inside(struct buddy *b, u64 lo, u64 n)
+static noinline bool merge_inside(struct buddy *b, u64 lo, u64 n)
 {
 	unsigned int bit = lo & WORD_MASK, first;
 	u64 i = lo >> WORD_SHIFT, used, left, right, size;
@@ -122,17 +122,17 @@ static noinline bool change_merge_inside(struct buddy *b, u64 lo, u64 n)
 	if (left || right)
 		g = word_runs_of(b, i, word_free_bits(b, i));
 	if (left)
-		change_class_left(b, &g, i, left);
+		merge_drop_class(b, &g, i, left);
 	if (right)
-		change_class_left(b, &g, i, right);
+		merge_drop_class(b, &g, i, right);
 	if (b->longest[0][i] < size)
 		longest_raise(b, i, size);
 	return true;
 }
 
-/* change_merge() for all other cases */
-static noinline void change_merge_across(struct buddy *b, unsigned int level,
-					 u64 lo, u64 n)
+/* merge_block() for all other cases */
+static noinline void merge_across(struct buddy *b, unsigned int level, u64 lo,
+				  u64 n)
 {
 	struct run left, right, run, wild = wild_run(b);
 	struct removed left_removed = { .word = NOWHERE },
@@ -147,7 +147,7 @@ static noinline void change_merge_across(struct buddy *b, unsigned int level,
 	run.size = hi + right.size - run.start;
 	left.start = run.start;
 	left.size = lo - run.start;
-	in_wild = change_skip_wild(b, &left) || change_skip_wild(b, &right);
+	in_wild = merge_skip_wild(b, &left) || merge_skip_wild(b, &right);
 	if (left.size)
 		index_remove_begin(b, &left, &right, &left_removed);
 	if (right.size)
@@ -169,23 +169,23 @@ static noinline void change_merge_across(struct buddy *b, unsigned int level,
  * Make used granules free, in one run with both neighbours. @level is map_level() of
  * them.
  */
-static inline void change_merge(struct buddy *b, unsigned int level, u64 lo,
-				u64 n)
+static inline void merge_block(struct buddy *b, unsigned int level, u64 lo,
+			       u64 n)
 {
 	bool at_end = !(lo & WORD_MASK) || !((lo + n) & WORD_MASK);
 
-	if (level || at_end || !change_merge_inside(b, lo, n))
-		change_merge_across(b, level, lo, n);
+	if (level || at_end || !merge_inside(b, lo, n))
+		merge_across(b, level, lo, n);
 }
 
-static void change_take(struct buddy *b, const struct candidate *cand, u64 n,
+static void split_alloc(struct buddy *b, const struct candidate *cand, u64 n,
 			u64 owner)
 {
-	change_taken(b, cand->at, n, owner);
-	change_cut(b, cand, n);
+	block_count_alloc(b, cand->at, n, owner);
+	split_run(b, cand, n);
 }
 
-static void change_merge_at(struct buddy *b, u64 lo, u64 n)
+static void merge_block_at(struct buddy *b, u64 lo, u64 n)
 {
-	change_merge(b, map_level(&b->used, lo, lo + n), lo, n);
+	merge_block(b, map_level(&b->used, lo, lo + n), lo, n);
 }

@@ -13,11 +13,11 @@
  * are rare, best fit alone packs better. While less than 8 granules are used, requests
  * go to the high end as well.
  */
-static bool choice_keeps_apart(const struct buddy *b, u64 n)
+static bool fit_uses_high_end(const struct buddy *b, u64 n)
 {
 	u64 live = b->nr - b->nr_free;
 
-	return !life_is_big(b, n) && min(b->nr_large, live) >= live >> 3;
+	return !lifetime_is_big(b, n) && min(b->nr_large, live) >= live >> 3;
 }
 
 /* Number of runs of a class among which the best fit is chosen */
@@ -26,7 +26,7 @@ static bool choice_keeps_apart(const struct buddy *b, u64 n)
 /*
  * Does the run of @size granules that begins last in word @i hold the request?
  */
-static inline bool choice_long_serves(const struct buddy *b,
+static inline bool fit_long_run_holds(const struct buddy *b,
 				      const struct wanted *w, u64 i, u64 size)
 {
 	struct run run;
@@ -42,8 +42,8 @@ static inline bool choice_long_serves(const struct buddy *b,
  * equal ones; size 0 if none serves. The loop has no branch on the sizes, because they
  * are unpredictable.
  */
-static struct run choice_best_listed(const struct buddy *b,
-				     const struct wanted *w, unsigned int class)
+static struct run fit_best_listed(const struct buddy *b, const struct wanted *w,
+				  unsigned int class)
 {
 	u64 best = ~0ull, that, size; /* size and word */
 	u32 i = b->first[class];
@@ -53,16 +53,15 @@ static struct run choice_best_listed(const struct buddy *b,
 		size = b->longest[0][i];
 		that = size << 32 | i;
 		that = size <= best >> 32 ? that : best;
-		best = choice_long_serves(b, w, i, size) ? that : best;
+		best = fit_long_run_holds(b, w, i, size) ? that : best;
 		i = class_list_next(b, i);
 	}
 	return ~best ? index_long_run(b, (u32)best) : (struct run){};
 }
 
 /* The smallest run that serves among the lowest runs of an unlisted class */
-static struct run choice_best_in_order(const struct buddy *b,
-				       const struct wanted *w,
-				       unsigned int class)
+static struct run fit_best_in_order(const struct buddy *b,
+				    const struct wanted *w, unsigned int class)
 {
 	struct walk k = { .class = class };
 	struct run best = {}, run;
@@ -79,13 +78,13 @@ static struct run choice_best_in_order(const struct buddy *b,
 	return best;
 }
 
-static inline struct run choice_best_of_class(const struct buddy *b,
-					      const struct wanted *w,
-					      unsigned int class)
+static inline struct run fit_best_of_class(const struct buddy *b,
+					   const struct wanted *w,
+					   unsigned int class)
 {
 	if (class_is_listed(class))
-		return choice_best_listed(b, w, class);
-	return choice_best_in_order(b, w, class);
+		return fit_best_listed(b, w, class);
+	return fit_best_in_order(b, w, class);
 }
 
 /*
@@ -93,20 +92,20 @@ static inline struct run choice_best_of_class(const struct buddy *b,
  * all runs are large enough. With an alignment, the classes between are skipped, since
  * only some of their runs serve. The wilderness is chosen if it fits better.
  */
-static struct run choice_best_fit(const struct buddy *b, const struct wanted *w)
+static struct run fit_best(const struct buddy *b, const struct wanted *w)
 {
 	unsigned int own = class_of(w->n), larger;
 	unsigned int sure = class_of(min(w->n + w->align - 1, b->nr));
 	struct run run = {}, wild = wild_run(b);
 
 	if (class_present(b, own))
-		run = choice_best_of_class(b, w, own);
+		run = fit_best_of_class(b, w, own);
 	if (!run.size && sure != own && class_present(b, sure))
-		run = choice_best_of_class(b, w, sure);
+		run = fit_best_of_class(b, w, sure);
 	if (!run.size) {
 		larger = class_next(b, sure + 1);
 		if (larger < CLASSES)
-			run = choice_best_of_class(b, w, larger);
+			run = fit_best_of_class(b, w, larger);
 	}
 	if (run_holds(&wild, w->n, w->align) &&
 	    (!run.size || wild.size < run.size))
@@ -119,8 +118,8 @@ static struct run choice_best_fit(const struct buddy *b, const struct wanted *w)
  * a run that holds w->n granules at any position is found first. Only if there is none
  * are the words with shorter runs searched.
  */
-static noinline struct candidate
-choice_indexed(const struct buddy *b, const struct wanted *w, bool high)
+static noinline struct candidate fit_indexed(const struct buddy *b,
+					     const struct wanted *w, bool high)
 {
 	u64 pos = high ? w->hi : w->lo, limit = high ? w->lo : w->hi;
 	struct candidate cand;
@@ -151,14 +150,14 @@ choice_indexed(const struct buddy *b, const struct wanted *w, bool high)
 }
 
 /* The highest or lowest candidate among all runs */
-static struct candidate choice_at_end(const struct buddy *b,
-				      const struct wanted *w, bool high)
+static struct candidate fit_at_end(const struct buddy *b,
+				   const struct wanted *w, bool high)
 {
 	struct candidate cand = {}, other;
 	struct run wild = wild_run(b);
 
 	if (longest_value(w->n) <= longest_in_range(b))
-		cand = choice_indexed(b, w, high);
+		cand = fit_indexed(b, w, high);
 	if (!wanted_in(w, &wild, w->lo, w->hi, high, &other))
 		return cand;
 	if (!cand.run.size || (high ? other.at > cand.at : other.at < cand.at))
@@ -167,8 +166,9 @@ static struct candidate choice_at_end(const struct buddy *b,
 }
 
 /* Take the candidate in @run as the best if it has more than *@n granules. */
-static inline void choice_take_longer(const struct run *run, u64 lo, u64 hi,
-				      u64 align, struct candidate *best, u64 *n)
+static inline void fit_replace_if_longer(const struct run *run, u64 lo, u64 hi,
+					 u64 align, struct candidate *best,
+					 u64 *n)
 {
 	u64 start = ALIGN(max(lo, run->start), align);
 	u64 end = min(hi, run->start + run->size);
@@ -185,9 +185,9 @@ static inline void choice_take_longer(const struct run *run, u64 lo, u64 hi,
  * least w->n; *@n is 0 if there is none. Runs but the wilderness are searched from
  * @from on, until a candidate has @enough granules.
  */
-static struct candidate choice_longest(const struct buddy *b,
-				       const struct wanted *w, u64 from,
-				       u64 enough, u64 *n)
+static struct candidate fit_longest(const struct buddy *b,
+				    const struct wanted *w, u64 from,
+				    u64 enough, u64 *n)
 {
 	struct run run = wild_run(b);
 	struct candidate best = {};
@@ -196,7 +196,7 @@ static struct candidate choice_longest(const struct buddy *b,
 	*n = w->n - 1;
 	if (w->align == 1 && !w->lo && w->hi == b->nr && longest_in_range(b))
 		*n = max_t(u64, *n, longest_in_range(b) - 1);
-	choice_take_longer(&run, w->lo, w->hi, w->align, &best, n);
+	fit_replace_if_longer(&run, w->lo, w->hi, w->align, &best, n);
 	run.size = 0;
 	if (from && from < w->hi)
 		run = index_run_around(b, from);
@@ -206,7 +206,7 @@ static struct candidate choice_longest(const struct buddy *b,
 					 false);
 		if (!run.size)
 			break;
-		choice_take_longer(&run, w->lo, w->hi, w->align, &best, n);
+		fit_replace_if_longer(&run, w->lo, w->hi, w->align, &best, n);
 		pos = min(w->hi, run.start + run.size);
 		run.size = 0;
 	}
@@ -229,15 +229,15 @@ struct pieces {
  * The candidate for the next piece. Its size is a multiple of w->align and at most
  * w->n; *@n is 0 if there is none.
  */
-static struct candidate choice_next_piece(const struct buddy *b,
-					  const struct wanted *w,
-					  struct pieces *p, u64 *n)
+static struct candidate fit_next_piece(const struct buddy *b,
+				       const struct wanted *w, struct pieces *p,
+				       u64 *n)
 {
 	struct wanted least = *w;
 	struct candidate cand;
 
 	least.n = w->align;
-	cand = choice_longest(b, &least, p->from, p->last, n);
+	cand = fit_longest(b, &least, p->from, p->last, n);
 	*n = ALIGN_DOWN(min(*n, w->n), w->align);
 	/* all remaining runs are as long, and there are none below this one */
 	if (p->last == w->align && !wild_is(b, &cand.run))
@@ -248,25 +248,24 @@ static struct candidate choice_next_piece(const struct buddy *b,
 	return cand;
 }
 
-static struct candidate choice_place(const struct buddy *b,
-				     const struct wanted *w)
+static struct candidate fit_place(const struct buddy *b, const struct wanted *w)
 {
 	bool window = w->lo || w->hi != b->nr;
-	bool high = w->high || (!window && choice_keeps_apart(b, w->n));
+	bool high = w->high || (!window && fit_uses_high_end(b, w->n));
 	struct candidate cand;
 
 	if (w->n > b->wild_size && longest_value(w->n) > longest_in_range(b))
 		return (struct candidate){};
 	if (high || window)
-		return choice_at_end(b, w, high);
-	if (life_is_big(b, w->n)) {
+		return fit_at_end(b, w, high);
+	if (lifetime_is_big(b, w->n)) {
 		cand = big_place(b, w);
 		if (cand.run.size)
 			return cand;
 	}
-	cand.run = choice_best_fit(b, w);
+	cand.run = fit_best(b, w);
 	if (!cand.run.size)
-		return choice_indexed(b, w, false);
+		return fit_indexed(b, w, false);
 	cand.at = ALIGN(cand.run.start, w->align);
 	return cand;
 }
