@@ -339,7 +339,7 @@ struct waiting {
 	u64 context;
 	unsigned int uid;
 	u64 need;
-	u32 passed;
+	u32 bypassed;
 	u64 since;
 	const char *state;
 };
@@ -370,7 +370,7 @@ static unsigned int debugfs_next_waiting(struct accmem_waiters *ws,
 			.context = w->account->id,
 			.uid = from_kuid(&init_user_ns, w->account->user->uid),
 			.need = q->need,
-			.passed = q->bypassed,
+			.bypassed = q->bypassed,
 			.since = w->since,
 			.state = q == ws->queue.reserved ?
 					 "reserved" :
@@ -418,7 +418,7 @@ static int debugfs_waiting_show(struct seq_file *m, void *unused)
 	for (i = 0; i < nr; i++)
 		seq_printf(m, "%llu %u %llu %s %u %llu\n", lines[i].context,
 			   lines[i].uid, lines[i].need, lines[i].state,
-			   lines[i].passed,
+			   lines[i].bypassed,
 			   div_u64(now - lines[i].since, NSEC_PER_MSEC));
 	kfree(lines);
 	return 0;

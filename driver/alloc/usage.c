@@ -323,7 +323,7 @@ static void usage_add_space(struct accmem_context *ctx,
  * accmem_usage_space() - compute the free bytes and the longest free run
  * @ctx: the context that asks
  * @carveouts: a mask of carveouts: bit i for carveout i
- * @free_bytes: out: free bytes, including free units of the context's slab pages
+ * @free_bytes: out: free bytes, including free slots of the context's slab pages
  * @largest_run: out: the largest contiguous request that @ctx could be granted
  *
  * Scans the quarantine first, so that memory whose pins were dropped counts as free.
@@ -347,7 +347,7 @@ void accmem_usage_space(struct accmem_context *ctx, u32 carveouts,
 /* Return the bytes of the folios in which only runs of @c are in use. */
 static u64 usage_withheld(struct accmem_carveout *cv, const struct cached *c)
 {
-	u64 unit = U64_MAX, bytes = 0, at, end;
+	u64 chunk = U64_MAX, bytes = 0, at, end;
 	unsigned int i;
 
 	accmem_carveout_lock(cv);
@@ -356,9 +356,9 @@ static u64 usage_withheld(struct accmem_carveout *cv, const struct cached *c)
 		end = at + c->runs[i].size;
 		for (; at < end;
 		     at = round_down(at, ACCMEM_FOLIO) + ACCMEM_FOLIO) {
-			if (accmem_chunk_index(at) == unit)
+			if (accmem_chunk_index(at) == chunk)
 				continue;
-			unit = accmem_chunk_index(at);
+			chunk = accmem_chunk_index(at);
 			if (usage_cached_in_unit(c, i, at, 1) >=
 			    accmem_buddy_folio_used(&cv->buddy, at))
 				bytes += ACCMEM_FOLIO;

@@ -534,7 +534,7 @@ static const struct accmem_backing_ops emulated_ops = {
 };
 
 /**
- * accmem_emulated_create() - initialize a carveout of ordinary memory
+ * accmem_emulated_create() - initialise a carveout of ordinary memory
  * @cv: the carveout, zeroed; the caller destroys it, also after a failure
  * @size: bytes, a multiple of the granule
  *

@@ -48,7 +48,7 @@ static int phys_claim(struct accmem_carveout *cv)
 }
 
 /**
- * accmem_phys_create() - initialize a carveout of a physical range
+ * accmem_phys_create() - initialise a carveout of a physical range
  * @cv: the carveout, zeroed; the caller destroys it, also after a failure
  * @start: physical address, a multiple of 2 MiB
  * @size: bytes, a multiple of 2 MiB

@@ -436,7 +436,7 @@ void accmem_bo_put(struct accmem_bo *bo)
  * The function wakes the waiters in two cases, and else equals accmem_bo_put(). In
  * the first case @bo is pending: a request on its stream can use the memory when no
  * mapping and no call refers to it. In the second case @bo is a slab page with freed
- * units, which a request of the same context can use then.
+ * slots, which a request of the same context can use then.
  *
  * Context: Process context. May sleep.
  */

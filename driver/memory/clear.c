@@ -37,17 +37,17 @@
 #define CLEAR_SCAN 512u /* chunks checked in one critical section */
 #define CLEAR_SEEN BIT_ULL(63) /* in clean_for: set by the last aging */
 
-static u64 clear_chunk_start(u64 unit)
+static u64 clear_chunk_start(u64 chunk)
 {
-	return unit << ACCMEM_FOLIO_SHIFT;
+	return chunk << ACCMEM_FOLIO_SHIFT;
 }
 
-static void clear_chunk_make_dirty(struct accmem_carveout *cv, u64 unit)
+static void clear_chunk_make_dirty(struct accmem_carveout *cv, u64 chunk)
 {
 	lockdep_assert_held(&cv->lock);
-	accmem_buddy_mark_dirty(&cv->buddy, clear_chunk_start(unit),
+	accmem_buddy_mark_dirty(&cv->buddy, clear_chunk_start(chunk),
 				ACCMEM_FOLIO);
-	WRITE_ONCE(cv->chunks[unit].clean_for, 0);
+	WRITE_ONCE(cv->chunks[chunk].clean_for, 0);
 }
 
 /**
@@ -64,15 +64,15 @@ static void clear_chunk_make_dirty(struct accmem_carveout *cv, u64 unit)
 void accmem_clear_invalidate_others(struct accmem_carveout *cv,
 				    const struct accmem_run *run, u64 account)
 {
-	u64 last = accmem_chunk_index(run->start + run->size - 1), unit;
+	u64 last = accmem_chunk_index(run->start + run->size - 1), chunk;
 
-	for (unit = accmem_chunk_index(run->start); unit <= last; unit++) {
-		u64 by = READ_ONCE(cv->chunks[unit].clean_for) & ~CLEAR_SEEN;
+	for (chunk = accmem_chunk_index(run->start); chunk <= last; chunk++) {
+		u64 by = READ_ONCE(cv->chunks[chunk].clean_for) & ~CLEAR_SEEN;
 
 		if (!by || by == account)
 			continue;
 		accmem_carveout_lock(cv);
-		clear_chunk_make_dirty(cv, unit);
+		clear_chunk_make_dirty(cv, chunk);
 		accmem_carveout_unlock(cv);
 		cond_resched();
 	}
@@ -144,24 +144,24 @@ void accmem_clear_mark_dirty(struct accmem_carveout *cv,
 	accmem_carveout_unlock(cv);
 }
 
-static void clear_set_clean_for(struct accmem_carveout *cv, u64 unit,
+static void clear_set_clean_for(struct accmem_carveout *cv, u64 chunk,
 				u64 account)
 {
-	WRITE_ONCE(cv->chunks[unit].clean_for, account);
+	WRITE_ONCE(cv->chunks[chunk].clean_for, account);
 	WRITE_ONCE(cv->cleaner.has_clean_for, true);
 }
 
-static void clear_release_chunk(struct accmem_carveout *cv, u64 unit,
+static void clear_release_chunk(struct accmem_carveout *cv, u64 chunk,
 				u64 account)
 {
 	bool dirty;
 
 	accmem_carveout_lock(cv);
-	dirty = accmem_buddy_is_dirty(&cv->buddy, clear_chunk_start(unit),
+	dirty = accmem_buddy_is_dirty(&cv->buddy, clear_chunk_start(chunk),
 				      ACCMEM_FOLIO);
 	accmem_carveout_unlock(cv);
 	if (!dirty)
-		clear_set_clean_for(cv, unit, account);
+		clear_set_clean_for(cv, chunk, account);
 }
 
 /**
@@ -181,24 +181,24 @@ void accmem_clear_release_chunks(struct accmem_carveout *cv,
 				 const struct accmem_run *run, u64 account,
 				 bool mapped)
 {
-	u64 unit, end;
+	u64 chunk, end;
 
-	clear_whole_chunks(run, &unit, &end);
-	for (; unit < end; unit++) {
+	clear_whole_chunks(run, &chunk, &end);
+	for (; chunk < end; chunk++) {
 		if (mapped)
-			clear_release_chunk(cv, unit, account);
+			clear_release_chunk(cv, chunk, account);
 		else
-			clear_set_clean_for(cv, unit, account);
+			clear_set_clean_for(cv, chunk, account);
 		cond_resched();
 	}
 }
 
 /* Handle a part of a chunk, whose other granules may belong to other accounts. */
-static void clear_release_piece(struct accmem_carveout *cv, u64 start, u64 end,
-				u64 account)
+static void clear_release_part(struct accmem_carveout *cv, u64 start, u64 end,
+			       u64 account)
 {
-	u64 unit = accmem_chunk_index(start);
-	u64 by = cv->chunks[unit].clean_for & ~CLEAR_SEEN;
+	u64 chunk = accmem_chunk_index(start);
+	u64 by = cv->chunks[chunk].clean_for & ~CLEAR_SEEN;
 
 	lockdep_assert_held(&cv->lock);
 	if (accmem_buddy_is_dirty(&cv->buddy, start, end - start))
@@ -206,7 +206,7 @@ static void clear_release_piece(struct accmem_carveout *cv, u64 start, u64 end,
 	if (by && by != account)
 		accmem_buddy_mark_held(&cv->buddy, start, end - start, true);
 	else
-		clear_set_clean_for(cv, unit, account);
+		clear_set_clean_for(cv, chunk, account);
 }
 
 /**
@@ -229,9 +229,9 @@ void accmem_clear_release(struct accmem_carveout *cv,
 
 	lockdep_assert_held(&cv->lock);
 	if (start < head)
-		clear_release_piece(cv, start, head, account);
+		clear_release_part(cv, start, head, account);
 	if (tail < end)
-		clear_release_piece(cv, tail, end, account);
+		clear_release_part(cv, tail, end, account);
 }
 
 static int clear_alloc_chunk(struct accmem_carveout *cv, struct accmem_run *run)
@@ -328,19 +328,20 @@ static bool clear_chunk(struct accmem_carveout *cv)
 	return cleared || err == -EAGAIN;
 }
 
-/* Age chunks [@unit, @end). Return true if some are clean for an account still. */
-static bool clear_age_chunks(struct accmem_carveout *cv, u64 unit, u64 end)
+/* Age chunks [@chunk, @end). Return true if some are clean for an account still. */
+static bool clear_age_chunks(struct accmem_carveout *cv, u64 chunk, u64 end)
 {
 	bool left = false;
 
 	accmem_carveout_lock(cv);
-	for (; unit < end; unit++) {
-		u64 by = READ_ONCE(cv->chunks[unit].clean_for);
+	for (; chunk < end; chunk++) {
+		u64 by = READ_ONCE(cv->chunks[chunk].clean_for);
 
 		if (by & CLEAR_SEEN) {
-			clear_chunk_make_dirty(cv, unit);
+			clear_chunk_make_dirty(cv, chunk);
 		} else if (by) {
-			WRITE_ONCE(cv->chunks[unit].clean_for, by | CLEAR_SEEN);
+			WRITE_ONCE(cv->chunks[chunk].clean_for,
+				   by | CLEAR_SEEN);
 			left = true;
 		}
 	}
@@ -355,12 +356,13 @@ static bool clear_age_chunks(struct accmem_carveout *cv, u64 unit, u64 end)
  */
 static void clear_age_clean_for(struct accmem_carveout *cv)
 {
-	u64 nr = accmem_chunk_index(cv->capacity), unit;
+	u64 nr = accmem_chunk_index(cv->capacity), chunk;
 	bool left = false;
 
 	WRITE_ONCE(cv->cleaner.has_clean_for, false);
-	for (unit = 0; unit < nr; unit += CLEAR_SCAN)
-		left |= clear_age_chunks(cv, unit, min(unit + CLEAR_SCAN, nr));
+	for (chunk = 0; chunk < nr; chunk += CLEAR_SCAN)
+		left |= clear_age_chunks(cv, chunk,
+					 min(chunk + CLEAR_SCAN, nr));
 	if (left)
 		WRITE_ONCE(cv->cleaner.has_clean_for, true);
 }
@@ -382,7 +384,7 @@ static void clear_work(struct work_struct *work)
 }
 
 /**
- * accmem_clear_init() - initialize the cleaner of a carveout
+ * accmem_clear_init() - initialise the cleaner of a carveout
  * @cv: the carveout
  */
 void accmem_clear_init(struct accmem_carveout *cv)

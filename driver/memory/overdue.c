@@ -86,7 +86,7 @@ static void overdue_work(struct work_struct *work)
 }
 
 /**
- * accmem_overdue_init() - initialize the check for overdue memory
+ * accmem_overdue_init() - initialise the check for overdue memory
  * @cv: the carveout
  */
 void accmem_overdue_init(struct accmem_carveout *cv)

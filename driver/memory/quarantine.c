@@ -243,7 +243,7 @@ static void quarantine_work(struct work_struct *work)
 }
 
 /**
- * accmem_quarantine_init() - initialize the quarantine of a carveout
+ * accmem_quarantine_init() - initialise the quarantine of a carveout
  * @cv: the carveout
  */
 void accmem_quarantine_init(struct accmem_carveout *cv)

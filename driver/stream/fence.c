@@ -261,7 +261,7 @@ static void step_finish(struct step *step)
  * Callback of a step: runs in any context, with the fence's lock held. The work can
  * free the step as soon as step_finish() has marked the step done.
  */
-static void step_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
+static void step_signaled(struct dma_fence *fence, struct dma_fence_cb *cb)
 {
 	struct step *step = container_of(cb, struct step, cb);
 	struct accmem_stream *stream = step->stream;
@@ -278,7 +278,7 @@ static void step_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
  */
 static bool step_watch(struct step *step)
 {
-	return !dma_fence_add_callback(step->fence, &step->cb, step_signalled);
+	return !dma_fence_add_callback(step->fence, &step->cb, step_signaled);
 }
 
 /*
@@ -342,7 +342,7 @@ struct dma_fence *accmem_sync_file_fence(int fd)
 int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd)
 {
 	struct dma_fence *fence = accmem_sync_file_fence(fd);
-	bool watch, signalled;
+	bool watch, signaled;
 	struct step *step;
 	int err;
 
@@ -353,23 +353,23 @@ int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd)
 		dma_fence_put(fence);
 		return -ENOMEM;
 	}
-	signalled = dma_fence_is_signaled(fence);
+	signaled = dma_fence_is_signaled(fence);
 	err = step_enter(step, &watch);
 	if (err) {
 		step_destroy(step);
 		return err;
 	}
-	/* The fence signalled before the callback was added: call the callback. */
+	/* The fence signaled before the callback was added: call the callback. */
 	if (watch && !step_watch(step)) {
-		step_signalled(fence, &step->cb);
-		signalled = true;
+		step_signaled(fence, &step->cb);
+		signaled = true;
 	}
 	/*
 	 * The work that completes this step or the steps before it may be queued.
 	 * Wait for the work, so that userspace finds the position reached if the
-	 * fences of all steps up to this step have signalled.
+	 * fences of all steps up to this step have signaled.
 	 */
-	if (signalled)
+	if (signaled)
 		flush_work(&stream->work);
 	return 0;
 }

@@ -343,7 +343,7 @@ static bool pending_finish_one(struct accmem_due *due, unsigned int *left)
 
 static bool pending_has_due(const struct accmem_due *due)
 {
-	return !llist_empty(&due->list) || !llist_empty(&due->signalled);
+	return !llist_empty(&due->list) || !llist_empty(&due->signaled);
 }
 
 /**
@@ -385,7 +385,7 @@ static void pending_work(struct work_struct *work)
 void accmem_pending_init(struct accmem_due *due)
 {
 	init_llist_head(&due->list);
-	init_llist_head(&due->signalled);
+	init_llist_head(&due->signaled);
 	mutex_init(&due->lock);
 	INIT_WORK(&due->work, pending_work);
 }

@@ -51,13 +51,13 @@ static struct accmem_pending *fence_neighbour(struct accmem_pending *pending)
  * Callback of a fence: runs in any context, with the fence's lock held. The worker can
  * finish the free as soon as the free is in the list.
  */
-static void fence_signalled(struct dma_fence *fence, struct dma_fence_cb *cb)
+static void fence_signaled(struct dma_fence *fence, struct dma_fence_cb *cb)
 {
 	struct accmem_pending *pending =
 		container_of(cb, struct accmem_pending, cb);
 	struct accmem_due *due = pending->ctx->due;
 
-	llist_add(&pending->signalled, &due->signalled);
+	llist_add(&pending->signaled, &due->signaled);
 	queue_work(accmem_wq, &due->work);
 }
 
@@ -87,8 +87,8 @@ bool accmem_pending_arm(struct accmem_pending *pending)
 	 * tree here: call the callback instead.
 	 */
 	if (first &&
-	    dma_fence_add_callback(fence, &pending->cb, fence_signalled))
-		fence_signalled(fence, &pending->cb);
+	    dma_fence_add_callback(fence, &pending->cb, fence_signaled))
+		fence_signaled(fence, &pending->cb);
 	return true;
 }
 
@@ -131,15 +131,15 @@ bool accmem_pending_collect_signaled(struct accmem_due *due)
 	struct llist_node *node;
 
 	lockdep_assert_held(&due->lock);
-	node = llist_del_first(&due->signalled);
+	node = llist_del_first(&due->signaled);
 	if (!node)
 		return false;
-	first = llist_entry(node, struct accmem_pending, signalled);
+	first = llist_entry(node, struct accmem_pending, signaled);
 	if (fence_take_some(due, first)) {
-		llist_add(&first->signalled, &due->signalled);
+		llist_add(&first->signaled, &due->signaled);
 		return true;
 	}
-	/* @signalled and the callback overlap deps[1] (a union): clear deps[1] again */
+	/* @signaled and the callback overlap deps[1] (a union): clear deps[1] again */
 	first->deps[1] = (struct accmem_dep){};
 	llist_add(&first->due, &due->list);
 	return true;

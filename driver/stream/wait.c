@@ -22,25 +22,25 @@
 #include "stream/stream.h"
 
 /**
- * struct waiter - a STREAM_WAIT call that sleeps
+ * struct sleeper - a STREAM_WAIT call that sleeps
  * @entry: entry in accmem_stream.wait
  * @stream: the stream
  * @position: position that the call waits for
  */
-struct waiter {
+struct sleeper {
 	struct wait_queue_entry entry;
 	struct accmem_stream *stream;
 	u64 position;
 };
 
-static int waiter_wake(struct wait_queue_entry *entry, unsigned int mode,
-		       int sync, void *key)
+static int sleeper_wake(struct wait_queue_entry *entry, unsigned int mode,
+			int sync, void *key)
 {
-	struct waiter *waiter = container_of(entry, struct waiter, entry);
+	struct sleeper *sleeper = container_of(entry, struct sleeper, entry);
 
 	/* Lockless reads: the count and @ended change before the wake-up. */
-	if (!accmem_stream_has_reached(waiter->stream, waiter->position) &&
-	    !READ_ONCE(waiter->stream->ended))
+	if (!accmem_stream_has_reached(sleeper->stream, sleeper->position) &&
+	    !READ_ONCE(sleeper->stream->ended))
 		return 0;
 	return default_wake_function(entry, mode, sync, key);
 }
@@ -50,14 +50,14 @@ static int waiter_wake(struct wait_queue_entry *entry, unsigned int mode,
  * of accmem_stream_check(), -ETIMEDOUT after the deadline, or -ERESTARTSYS for a
  * signal.
  */
-static int waiter_sleep(struct waiter *waiter, u64 deadline_ns)
+static int sleeper_sleep(struct sleeper *sleeper, u64 deadline_ns)
 {
 	bool passed = false;
 	int err;
 
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);
-		err = accmem_stream_check(waiter->stream, waiter->position);
+		err = accmem_stream_check(sleeper->stream, sleeper->position);
 		if (err != -EAGAIN)
 			break;
 		err = passed ? -ETIMEDOUT : -ERESTARTSYS;
@@ -76,7 +76,7 @@ static int waiter_sleep(struct waiter *waiter, u64 deadline_ns)
  * Serve a NONBLOCK call. The position for poll() is stored before the check: if the
  * stream reaches the position after the check, a poll() that follows reports it.
  */
-static int waiter_ask(struct accmem_stream *stream, u64 position)
+static int wait_poll(struct accmem_stream *stream, u64 position)
 {
 	int err;
 
@@ -100,21 +100,21 @@ static int waiter_ask(struct accmem_stream *stream, u64 position)
 int accmem_stream_wait(struct accmem_stream *stream,
 		       const struct accmem_stream_wait *req)
 {
-	struct waiter waiter = {
+	struct sleeper sleeper = {
 		.stream = stream,
 		.position = req->position,
 	};
 	int err;
 
 	if (req->flags & ACCMEM_STREAM_NONBLOCK)
-		return waiter_ask(stream, req->position);
+		return wait_poll(stream, req->position);
 	err = accmem_stream_check(stream, req->position);
 	if (err != -EAGAIN)
 		return err;
-	init_waitqueue_func_entry(&waiter.entry, waiter_wake);
-	waiter.entry.private = current;
-	add_wait_queue(&stream->wait, &waiter.entry);
-	err = waiter_sleep(&waiter, req->deadline_ns);
-	remove_wait_queue(&stream->wait, &waiter.entry);
+	init_waitqueue_func_entry(&sleeper.entry, sleeper_wake);
+	sleeper.entry.private = current;
+	add_wait_queue(&stream->wait, &sleeper.entry);
+	err = sleeper_sleep(&sleeper, req->deadline_ns);
+	remove_wait_queue(&stream->wait, &sleeper.entry);
 	return err;
 }

@@ -94,7 +94,7 @@ struct accmem_shared {
  * @pending: the free of the bo is pending, and @link is in accmem_carveout.pending or
  *	.overdue. Written under the carveout's lock, read without.
  * @wake_on_put: dropping a user's reference must wake waiters, because the bo is a
- *	slab page with pending frees or with units that wait for the last reference.
+ *	slab page with pending frees or with slots that wait for the last reference.
  *	Written by the owner of the name, read without a lock.
  * @since: jiffies when @pending was set
  * @mapped: the bo has been mapped at least once, so that its bytes may have been

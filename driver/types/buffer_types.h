@@ -30,11 +30,11 @@ struct accmem_va;
  * @node: node in accmem_context.va_tree, ordered by address
  * @start: lowest device address
  * @size: size in bytes
- * @unit: smallest distance in bytes between the addresses of two buffers
+ * @stride: smallest distance in bytes between the addresses of two buffers
  * @hole: number of unused device addresses directly below @start
  * @subtree_max_hole: largest @hole in the subtree of @node
  * @bo: buffer object
- * @published: bit i is set if a published buffer begins at @start + i * @unit
+ * @published: bit i is set if a published buffer begins at @start + i * @stride
  * @buffers: published buffers, indexed by the bits of @published
  *
  * Guarded by the context's lock.
@@ -43,7 +43,7 @@ struct accmem_va {
 	struct rb_node node;
 	u64 start;
 	u64 size;
-	u64 unit;
+	u64 stride;
 	u64 hole;
 	u64 subtree_max_hole;
 	struct accmem_bo *bo;
@@ -82,20 +82,20 @@ struct accmem_buffer {
 /**
  * struct accmem_slab_page - granule from which small buffers are cut
  * @va: range of device addresses of the granule
- * @units: units in use
- * @waiting: units that were freed while the page was mapped or pinned, and that are
+ * @slots: slots in use
+ * @waiting: slots that were freed while the page was mapped or pinned, and that are
  *	not reused before the last reference to the page is dropped
  * @nr_used: number of buffers cut from the page that are not free
  * @nr_cached: number of these buffers that are in the context's cache
  * @nr_pending: number of these buffers whose free is pending
  * @link: link in accmem_ctx_carveout.waiting_pages while @waiting is not 0
- * @buffers: published buffers, by unit
+ * @buffers: published buffers, by slot
  *
  * Guarded by the context's lock.
  */
 struct accmem_slab_page {
 	struct accmem_va va;
-	struct accmem_slab_granule units;
+	struct accmem_slab_granule slots;
 	u64 waiting;
 	unsigned int nr_used;
 	unsigned int nr_cached;

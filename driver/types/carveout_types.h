@@ -34,7 +34,7 @@
 #define ACCMEM_SPAN_ALIGNMENT ((u64)SZ_1G)
 #define ACCMEM_MAX_CARVEOUTS 8u /* device memory, per device */
 #define ACCMEM_MAX_ALL (ACCMEM_MAX_CARVEOUTS + 1) /* plus host memory */
-#define ACCMEM_CHUNK ((u64)SZ_2M) /* largest piece cleared at once */
+#define ACCMEM_CHUNK ((u64)SZ_2M) /* the most that is cleared at once */
 #define ACCMEM_FOLIO_SHIFT 21
 #define ACCMEM_FOLIO BIT_ULL(ACCMEM_FOLIO_SHIFT)
 #define ACCMEM_FOLIO_ORDER (ACCMEM_FOLIO_SHIFT - PAGE_SHIFT)

@@ -37,9 +37,9 @@ struct accmem_tmem;
  * @published_bytes: sum of the footprints of the published buffers
  * @slabs: slab of each cache mode; NULL before the first small buffer of this mode
  * @slab_room: bytes in slab pages that are available to small buffers of the context:
- *	free units plus cached small buffers. Units that wait do not count, and a page
- *	whose used units are all cached counts in @cached_bytes instead.
- * @waiting_pages: slab pages with units that wait for the last reference to the page
+ *	free slots plus cached small buffers. Slots that wait do not count, and a page
+ *	whose used slots are all cached counts in @cached_bytes instead.
+ * @waiting_pages: slab pages with slots that wait for the last reference to the page
  * @nr_waiting: number of entries in @waiting_pages
  * @cached_bytes: bytes of cached buffers; they count as free
  *

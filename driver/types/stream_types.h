@@ -55,7 +55,7 @@ static inline bool accmem_dep_is_signaled(const struct accmem_dep *dep)
  *	dependency of this memory while the buffer is in use.
  * @first: the first dependency; if it is a fence, it is the only one
  * @cb: callback of the fence, in the first free of the context that waits for it
- * @signalled: link in accmem_due.signalled after the fence has signalled, in the
+ * @signaled: link in accmem_due.signaled after the fence has signalled, in the
  *	same free
  * @node: node in accmem_stream.pending, ordered by position, or in
  *	accmem_context.fences, ordered by fence
@@ -70,7 +70,7 @@ struct accmem_pending {
 			struct accmem_dep first;
 			union {
 				struct dma_fence_cb cb;
-				struct llist_node signalled;
+				struct llist_node signaled;
 			};
 		};
 	};
@@ -141,15 +141,15 @@ struct accmem_stream {
 /**
  * struct accmem_due - pending frees of a device whose dependencies have signalled
  * @list: the frees
- * @signalled: frees whose fence has signalled; each stands for all frees of its
+ * @signaled: frees whose fence has signalled; each stands for all frees of its
  *	context that wait for this fence
  * @lock: held while a due free, which is on no list then, is finished, and while some
  *	of its pages are freed
- * @work: finishes the frees in @list and @signalled
+ * @work: finishes the frees in @list and @signaled
  */
 struct accmem_due {
 	struct llist_head list;
-	struct llist_head signalled;
+	struct llist_head signaled;
 	struct mutex lock; /* a due free that is on no list */
 	struct work_struct work;
 };

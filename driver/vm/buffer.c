@@ -3,7 +3,7 @@
  * Buffers: allocations as a program sees them, from ALLOC to FREE.
  *
  * A dedicated buffer has a buffer object (bo) and a range of device addresses (va) of
- * its own. A small buffer is a piece of a slab page. The small buffers of a slab page
+ * its own. A small buffer is a part of a slab page. The small buffers of a slab page
  * share the bo and the va of the page (slab.c).
  *
  * States: created -> published -> unpublished -> removed -> destroyed. A created buffer
@@ -46,7 +46,7 @@ static struct dedicated *dedicated_init(struct accmem_bo *bo, u64 size)
 	struct dedicated *dedicated = dedicated_of(bo);
 
 	dedicated->va.size = size;
-	dedicated->va.unit = size;
+	dedicated->va.stride = size;
 	dedicated->va.bo = bo;
 	dedicated->va.buffers = &dedicated->only;
 	dedicated->buf.va = &dedicated->va;

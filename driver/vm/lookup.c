@@ -21,14 +21,14 @@
 /* most address ranges that one call of accmem_buffer_next() searches */
 #define LOOKUP_PROBES 64u
 
-static u64 lookup_unit_at(const struct accmem_va *va, u64 address)
+static u64 lookup_index_at(const struct accmem_va *va, u64 address)
 {
-	return div64_u64(address - va->start, va->unit);
+	return div64_u64(address - va->start, va->stride);
 }
 
-static unsigned int lookup_unit_of(const struct accmem_buffer *buf)
+static unsigned int lookup_index_of(const struct accmem_buffer *buf)
 {
-	return lookup_unit_at(buf->va, buf->address);
+	return lookup_index_at(buf->va, buf->address);
 }
 
 /**
@@ -42,11 +42,11 @@ void accmem_buffer_publish(struct accmem_context *ctx,
 			   struct accmem_buffer *buf)
 {
 	struct accmem_va *va = buf->va;
-	unsigned int unit = lookup_unit_of(buf);
+	unsigned int index = lookup_index_of(buf);
 
 	lockdep_assert_held(&ctx->lock);
-	va->buffers[unit] = buf;
-	va->published |= BIT_ULL(unit);
+	va->buffers[index] = buf;
+	va->published |= BIT_ULL(index);
 	WRITE_ONCE(ctx->nr_buffers, ctx->nr_buffers + 1);
 	accmem_ctx_carveout_of(ctx, va->bo->cv)->published_bytes +=
 		buf->layout.footprint;
@@ -64,12 +64,12 @@ void accmem_buffer_unpublish(struct accmem_context *ctx,
 			     struct accmem_buffer *buf)
 {
 	struct accmem_va *va = buf->va;
-	unsigned int unit = lookup_unit_of(buf);
+	unsigned int index = lookup_index_of(buf);
 
 	lockdep_assert_held(&ctx->lock);
 	trace_accmem_free(ctx, buf);
-	va->published &= ~BIT_ULL(unit);
-	va->buffers[unit] = NULL;
+	va->published &= ~BIT_ULL(index);
+	va->buffers[index] = NULL;
 	WRITE_ONCE(ctx->nr_buffers, ctx->nr_buffers - 1);
 	accmem_ctx_carveout_of(ctx, va->bo->cv)->published_bytes -=
 		buf->layout.footprint;
@@ -79,10 +79,10 @@ void accmem_buffer_unpublish(struct accmem_context *ctx,
 static struct accmem_buffer *lookup_find_in(struct accmem_va *va, u64 address)
 {
 	struct accmem_buffer *buf;
-	u64 unit, below;
+	u64 index, below;
 
-	unit = lookup_unit_at(va, address);
-	below = va->published & GENMASK_ULL(unit, 0);
+	index = lookup_index_at(va, address);
+	below = va->published & GENMASK_ULL(index, 0);
 	if (!below)
 		return NULL;
 	buf = va->buffers[fls64(below) - 1];
@@ -108,13 +108,13 @@ struct accmem_buffer *accmem_buffer_find(struct accmem_context *ctx,
 /* Return the first published buffer in @va with an address >= @address, or NULL. */
 static struct accmem_buffer *lookup_next_in(struct accmem_va *va, u64 address)
 {
-	u64 unit = 0, above;
+	u64 index = 0, above;
 
 	if (address > va->start)
-		unit = lookup_unit_at(va, address + va->unit - 1);
-	if (unit >= BITS_PER_TYPE(u64))
+		index = lookup_index_at(va, address + va->stride - 1);
+	if (index >= BITS_PER_TYPE(u64))
 		return NULL;
-	above = va->published & (~0ull << unit);
+	above = va->published & (~0ull << index);
 	return above ? va->buffers[__ffs64(above)] : NULL;
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Small buffers: pieces of slab pages.
+ * Small buffers: parts of slab pages.
  *
- * A slab page is a granule with a bo and a va of its own, divided into 64 units of 64
- * bytes. A small buffer has consecutive units of a slab page. All buffers of a slab
+ * A slab page is a granule with a bo and a va of its own, divided into 64 slots of 64
+ * bytes. A small buffer has consecutive slots of a slab page. All buffers of a slab
  * page belong to one context and have one cache mode. A mapping exposes the whole page:
  * once a page was mapped, each new buffer in the page is cleared.
  *
- * States of a unit: free -> used -> free, or free -> used -> waiting -> free. Units
+ * States of a slot: free -> used -> free, or free -> used -> waiting -> free. Slots
  * wait if their buffer is freed while the page is mapped or pinned, or while a call
  * uses the page. When the last buffer of a page is freed, the page leaves the slab and
  * its bo is detached. The bo becomes free, or quarantined while pages are pinned.
@@ -74,7 +74,7 @@ static bool slab_page_is_pending(const struct accmem_slab_page *page)
 
 /*
  * Waiters are woken when a mapping or a call releases the page if that can make memory
- * available: the memory of pending frees, or units that wait.
+ * available: the memory of pending frees, or slots that wait.
  */
 static void slab_page_set_wake_on_put(struct accmem_slab_page *page)
 {
@@ -169,7 +169,7 @@ static void slab_page_stop_waiting(struct accmem_context *ctx,
 }
 
 /*
- * Free the waiting units of a page if the page is idle. Otherwise move the page to the
+ * Free the waiting slots of a page if the page is idle. Otherwise move the page to the
  * end of the list of waiting pages.
  */
 static void slab_page_reap(struct accmem_context *ctx,
@@ -190,7 +190,7 @@ static void slab_page_reap(struct accmem_context *ctx,
 		u64 rest = ~(waiting >> first);
 		unsigned int nr = rest ? __ffs64(rest) : ACCMEM_SLAB_SLOTS;
 
-		WARN_ON_ONCE(accmem_slab_free(slab_of(ctx, page), &page->units,
+		WARN_ON_ONCE(accmem_slab_free(slab_of(ctx, page), &page->slots,
 					      first * ACCMEM_SLAB_SLOT_SIZE,
 					      nr * ACCMEM_SLAB_SLOT_SIZE));
 		waiting &= ~GENMASK_ULL(first + nr - 1, first);
@@ -225,7 +225,7 @@ static void slab_reap_carveout(struct accmem_context *ctx,
 }
 
 /**
- * accmem_slab_reap() - free the waiting units of all idle slab pages
+ * accmem_slab_reap() - free the waiting slots of all idle slab pages
  * @ctx: the context
  *
  * Context: Process context. Takes and releases ctx->lock. May sleep.
@@ -283,16 +283,16 @@ static bool slab_cut_units(struct accmem_context *ctx,
 			   struct accmem_ctx_carveout *h,
 			   struct accmem_buffer *buf, u32 cache_mode)
 {
-	struct accmem_slab_granule *units;
+	struct accmem_slab_granule *slots;
 	struct accmem_slab_page *page;
 	unsigned int offset;
 
 	lockdep_assert_held(&ctx->lock);
-	units = accmem_slab_alloc(h->slabs[cache_mode], buf->layout.footprint,
+	slots = accmem_slab_alloc(h->slabs[cache_mode], buf->layout.footprint,
 				  buf->layout.alignment, &offset);
-	if (!units)
+	if (!slots)
 		return false;
-	page = container_of(units, struct accmem_slab_page, units);
+	page = container_of(slots, struct accmem_slab_page, slots);
 	slab_page_adjust(ctx, page, 1, 0, 0);
 	h->slab_room -= buf->layout.footprint;
 	buf->va = &page->va;
@@ -300,7 +300,7 @@ static bool slab_cut_units(struct accmem_context *ctx,
 	return true;
 }
 
-/* Allocate the units of a buffer in an existing slab page. */
+/* Allocate the slots of a buffer in an existing slab page. */
 static bool slab_cut_from_old(struct accmem_context *ctx,
 			      struct accmem_ctx_carveout *h,
 			      struct accmem_buffer *buf, u32 cache_mode)
@@ -315,7 +315,7 @@ static bool slab_cut_from_old(struct accmem_context *ctx,
 }
 
 /*
- * Allocate the units of a buffer in the new slab page *@page. If a page has free units
+ * Allocate the slots of a buffer in the new slab page *@page. If a page has free slots
  * meanwhile, because of another call, use that page and leave *@page to the caller.
  * Otherwise add the new page to the slab and set *@page to NULL.
  */
@@ -333,7 +333,7 @@ static int slab_cut_from_new(struct accmem_context *ctx,
 	err = accmem_va_insert(ctx, &(*page)->va, ACCMEM_GRANULE);
 	if (err)
 		goto out;
-	accmem_slab_add(h->slabs[cache_mode], &(*page)->units);
+	accmem_slab_add(h->slabs[cache_mode], &(*page)->slots);
 	h->slab_room += ACCMEM_GRANULE;
 	*page = NULL;
 	WARN_ON_ONCE(!slab_cut_units(ctx, h, buf, cache_mode));
@@ -359,7 +359,7 @@ static void slab_free_units(struct accmem_context *ctx,
 
 	lockdep_assert_held(&ctx->lock);
 	if (slab_page_is_idle(page)) {
-		WARN_ON_ONCE(accmem_slab_free(slab_of(ctx, page), &page->units,
+		WARN_ON_ONCE(accmem_slab_free(slab_of(ctx, page), &page->slots,
 					      offset, size) < 0);
 		h->slab_room += size;
 		return;
@@ -374,7 +374,7 @@ static void slab_free_units(struct accmem_context *ctx,
 
 /*
  * Remove a page without buffers from the slab and from the tree of address ranges. The
- * slab drops a page itself when all of its units are free. Waiting units keep the page
+ * slab drops a page itself when all of its slots are free. Waiting slots keep the page
  * in the slab, so the page is removed here.
  */
 static void slab_page_remove(struct accmem_context *ctx,
@@ -382,9 +382,9 @@ static void slab_page_remove(struct accmem_context *ctx,
 {
 	lockdep_assert_held(&ctx->lock);
 	slab_ctx_carveout(ctx, page)->slab_room -=
-		accmem_slab_free_bytes(&page->units);
+		accmem_slab_free_bytes(&page->slots);
 	if (page->waiting)
-		accmem_slab_remove(slab_of(ctx, page), &page->units);
+		accmem_slab_remove(slab_of(ctx, page), &page->slots);
 	slab_page_stop_waiting(ctx, page);
 	accmem_va_erase(ctx, &page->va);
 }
@@ -424,7 +424,7 @@ void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
 }
 
 /**
- * accmem_slab_shrink() - free the last units of a small buffer
+ * accmem_slab_shrink() - free the last slots of a small buffer
  * @ctx: the context
  * @buf: the buffer; its layout still has the old footprint
  * @footprint: new footprint in bytes
@@ -481,7 +481,7 @@ static struct accmem_slab_page *slab_page_create(struct accmem_context *ctx,
 	}
 	INIT_LIST_HEAD(&page->link);
 	page->va.size = ACCMEM_GRANULE;
-	page->va.unit = ACCMEM_SLAB_SLOT_SIZE;
+	page->va.stride = ACCMEM_SLAB_SLOT_SIZE;
 	page->va.bo = bo;
 	page->va.buffers = page->buffers;
 	return page;
@@ -629,7 +629,7 @@ u64 accmem_slab_room(struct accmem_context *ctx,
 	}
 	/*
 	 * The sum can be negative. For a page that is cached as a whole, the size
-	 * of the page was subtracted, but its waiting units had not been added.
+	 * of the page was subtracted, but its waiting slots had not been added.
 	 */
 	room = max_t(s64, h->slab_room, 0);
 	spin_unlock(&ctx->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Small buffers: pieces of slab pages.
+ * Small buffers: parts of slab pages.
  */
 #ifndef ACCMEM_VM_SLAB_H
 #define ACCMEM_VM_SLAB_H

@@ -325,10 +325,10 @@ int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
 int accmem_va_check(struct accmem_context *ctx, u64 start, u64 size)
 {
 	struct accmem_va *va = accmem_va_above(ctx, start);
-	unsigned int looks = VA_PROBES;
+	unsigned int probes = VA_PROBES;
 	int err = 0;
 
-	for (; va && va->start < start + size && looks--;
+	for (; va && va->start < start + size && probes--;
 	     va = accmem_va_next(va)) {
 		if (va->published)
 			return -EEXIST;
@@ -377,7 +377,7 @@ int accmem_va_resize(struct accmem_context *ctx, struct accmem_va *va, u64 size)
 		va_holes.propagate(&next->node, NULL);
 	}
 	va->size = size;
-	va->unit = size;
+	va->stride = size;
 	return 0;
 }
 

@@ -76,8 +76,8 @@ static u64 demand_free(struct accmem_scan *scan, struct accmem_carveout *cv)
 	return scan->of[cv->index].free;
 }
 
-/* Return true if the piece of the carveout that a FIXED request names is free. */
-static bool demand_has_piece(struct accmem_carveout *cv, u64 start, u64 size)
+/* Return true if the range of the carveout that a FIXED request names is free. */
+static bool demand_has_range(struct accmem_carveout *cv, u64 start, u64 size)
 {
 	struct accmem_run run;
 	bool free;
@@ -102,7 +102,7 @@ static bool demand_has_slab(const struct accmem_waiter *w)
 		if (!(w->demand.carveouts & BIT(cv->index)))
 			continue;
 		/*
-		 * Racy reads without the context's lock: the call that frees units
+		 * Racy reads without the context's lock: the call that frees slots
 		 * starts another scan, so a stale value only delays the wake-up.
 		 */
 		pages = data_race(h->nr_waiting); /* may be stale */
@@ -143,7 +143,7 @@ static bool demand_fits_in(const struct accmem_waiter *w,
 	if (free < promised || free - promised < need)
 		return false;
 	if (identity && w->req.flags & ACCMEM_ALLOC_FIXED)
-		return demand_has_piece(cv, w->req.address - cv->address_base,
+		return demand_has_range(cv, w->req.address - cv->address_base,
 					need);
 	return !(identity || w->req.flags & ACCMEM_ALLOC_CONTIGUOUS) ||
 	       demand_longest(scan, cv, w->account) >= need;
