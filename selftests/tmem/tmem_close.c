@@ -269,18 +269,6 @@ TEST_F(tmem_close, p2_a_close_that_races_the_call_leaves_no_wait)
 
 /* --- pairs --- */
 
-TEST_F(tmem_close, p12_closing_who_waits_for_the_peer)
-{
-	struct tmem_call call;
-	uint32_t at;
-
-	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
-	tcgen05_exit(self->p);
-	self->p = NULL;
-	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
-	EXPECT_EQ(-EPIPE, tcgen05_alloc(self->q, &at, 64));
-}
-
 /*
  * Both peers wait for columns. The peer that came first exits, or the one that came
  * last.
@@ -325,21 +313,6 @@ TEST_F(tmem_close, p4_closing_who_waits_in_dealloc)
 	tcgen05_exit(self->q);
 	self->q = NULL;
 	EXPECT_EQ(512, tmem_free_columns(self->w));
-}
-
-/* The exit of another CTA frees the columns that the pair waits for. */
-TEST_F(tmem_close, p12_the_exit_of_a_holder_serves_the_pair)
-{
-	struct tmem_call p, q;
-	uint32_t at;
-
-	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 32));
-	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 512));
-	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 512));
-	tcgen05_exit(self->w);
-	self->w = NULL;
-	EXPECT_EQ(0, tmem_finish(&p));
-	EXPECT_EQ(0, tmem_finish(&q));
 }
 
 /* --- a destination that goes away while the call waits --- */
@@ -404,33 +377,6 @@ TEST_F(tmem_close, p10_a_destination_that_goes_away_in_a_pair)
 	EXPECT_EQ(512, tmem_free_columns(self->p));
 	EXPECT_EQ(512, tmem_free_columns(self->q));
 	EXPECT_EQ(0, tmem_pair_alloc(self->p, self->q, 128, &at));
-}
-
-/* The failed alloc gives back the permits, so that another CTA gets the permit. */
-TEST_F(tmem_close, p10_a_destination_that_goes_away_keeps_no_permit)
-{
-	struct accmem_context *ctx = tmem_open(2, 0, 1, 64);
-	struct tcgen05_cta *p = tmem_peer(ctx, 0, 0), *q = tmem_peer(ctx, 1, 1);
-	struct tcgen05_cta *third = tmem_single(ctx, 0);
-	struct late late = { p, page_for_address(), 32 };
-	pthread_t thread;
-	uint32_t at;
-	void *ret;
-
-	ASSERT_TRUE(p && q && third && late.destination);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, alloc_to, &late));
-	ASSERT_TRUE(tmem_until_waiting(p));
-	ASSERT_EQ(0, munmap(late.destination, 4096));
-	EXPECT_EQ(-EFAULT, tcgen05_alloc(q, &at, 32));
-	ASSERT_EQ(0, pthread_join(thread, &ret));
-	EXPECT_EQ(-EFAULT, (intptr_t)ret);
-	EXPECT_EQ(0, tcgen05_try_alloc(third, &at, 32));
-	EXPECT_EQ(0, tcgen05_relinquish_alloc_permit(third));
-	EXPECT_EQ(0, tmem_pair_alloc(p, q, 32, &at));
-	tcgen05_exit(p);
-	tcgen05_exit(q);
-	tcgen05_exit(third);
-	accmem_close(ctx);
 }
 
 ACCMEM_HARNESS_MAIN

@@ -134,47 +134,6 @@ TEST_F(tmem_map, all_of_an_sm_map_the_same)
 	munmap((void *)sm1, PAGE);
 }
 
-TEST_F(tmem_map, a_pair_changes_both_sms)
-{
-	const struct accmem_tmem_map *p = map_of(self->p), *q = map_of(self->q);
-	struct tmem_call call;
-	uint32_t at;
-
-	ASSERT_TRUE(p && q);
-	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 256, &at));
-	EXPECT_TRUE(owns(p, at / 32, at / 32 + 8, tmem_id(self->p)));
-	EXPECT_TRUE(owns(q, at / 32, at / 32 + 8, tmem_id(self->q)));
-	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 256));
-	EXPECT_TRUE(owns(p, at / 32, at / 32 + 8, tmem_id(self->p)));
-	ASSERT_EQ(0, tcgen05_dealloc(self->q, at, 256));
-	ASSERT_EQ(0, tmem_finish(&call));
-	EXPECT_TRUE(is_free(p));
-	EXPECT_TRUE(is_free(q));
-	munmap((void *)p, PAGE);
-	munmap((void *)q, PAGE);
-}
-
-TEST_F(tmem_map, columns_that_a_waiter_gets_are_its_own_at_once)
-{
-	struct tmem_call call;
-	uint32_t at;
-
-	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 512));
-	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, at, 512));
-	ASSERT_EQ(0, tmem_finish(&call));
-	EXPECT_TRUE(owns(self->map, 0, 16, tmem_id(self->b)));
-}
-
-TEST_F(tmem_map, an_alloc_that_fails_shows_nothing)
-{
-	uint32_t sequence = self->map->sequence;
-
-	EXPECT_EQ(-EDOM, tcgen05_alloc(self->a, &sequence, 33));
-	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->a, NULL, 32));
-	EXPECT_TRUE(is_free(self->map));
-}
-
 /* The last close of a CTA is its exit, also while its map page is mapped. */
 TEST_F(tmem_map, keeps_no_cta_from_its_exit)
 {

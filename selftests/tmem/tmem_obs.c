@@ -272,6 +272,7 @@ TEST_F(tmem_obs, debugfs_shows_every_sm)
 
 	ASSERT_TRUE(c && d);
 	ASSERT_EQ(0, tcgen05_alloc(c, &at, 64));
+	EXPECT_EQ(ACCMEM_CTA_PERMIT, tmem_state(c));
 	ASSERT_TRUE(tmem_start_alloc(&call, d, 512));
 	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 32, &at));
 	ASSERT_LT(0, accmem_read_file(PICTURE, text, sizeof(text)));
@@ -291,6 +292,7 @@ TEST_F(tmem_obs, debugfs_shows_how_often_and_how_long)
 {
 	struct tmem_call call;
 	static const char waits[] = "waits for 512 columns, bypassed 1 of 2, ";
+	struct accmem_cta_query query;
 	char text[8192], *at;
 	uint32_t held, more;
 
@@ -298,6 +300,8 @@ TEST_F(tmem_obs, debugfs_shows_how_often_and_how_long)
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &more, 32));
 	usleep(50000);
+	ASSERT_EQ(0, tcgen05_query(self->b, &query));
+	EXPECT_EQ(1, query.bypassed);
 	ASSERT_LT(0, accmem_read_file(PICTURE, text, sizeof(text)));
 	at = strstr(text, waits);
 	ASSERT_NE(NULL, at);

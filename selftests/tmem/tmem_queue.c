@@ -153,54 +153,6 @@ TEST_F(tmem_queue, closing_the_cta_ends_the_read)
 
 /* --- order ---------------------------------------------------------------- */
 
-TEST_F(tmem_queue, p2_queued_and_blocked_ones_are_served_as_they_came)
-{
-	struct tcgen05_cta *d = tmem_single(self->ctx, 0);
-	struct tmem_call blocked;
-
-	ASSERT_NE(NULL, d);
-	ASSERT_EQ(0, queue_alloc(self->b, 512, 0));
-	ASSERT_TRUE(tmem_start_alloc(&blocked, self->c, 512));
-	ASSERT_EQ(0, queue_alloc(d, 32, 0));
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
-	EXPECT_EQ(POLLIN, events(self->b));
-	EXPECT_EQ(1, blocked.ret);
-	EXPECT_EQ(0, events(d));
-	ASSERT_EQ(0, finish(self->b));
-	ASSERT_EQ(0, tcgen05_dealloc(self->b, 0, 512));
-	EXPECT_EQ(0, tmem_finish(&blocked));
-	EXPECT_EQ(0, events(d));
-	ASSERT_EQ(0, tcgen05_dealloc(self->c, 0, 512));
-	EXPECT_EQ(0, finish(d));
-	tcgen05_exit(d);
-}
-
-TEST_F(tmem_queue, p2_many_in_one_thread)
-{
-	enum { N = 100 };
-	struct tcgen05_cta *cta[N];
-	struct accmem_cta_completion done;
-	int fd = eventfd(0, EFD_NONBLOCK), i;
-
-	for (i = 0; i < N; i++) {
-		cta[i] = tmem_single(self->ctx, 0);
-		ASSERT_NE(NULL, cta[i]);
-		ASSERT_EQ(0, set_eventfd(cta[i], fd));
-		ASSERT_EQ(0, queue_alloc(cta[i], 512, i));
-	}
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
-	for (i = 0; i < N; i++) {
-		ASSERT_EQ(1, count_of(fd));
-		ASSERT_EQ(0, take(cta[i], &done));
-		ASSERT_EQ(i, done.user_data);
-		ASSERT_EQ(0, done.result);
-		ASSERT_EQ(0, tcgen05_dealloc(cta[i], done.address, 512));
-		tcgen05_exit(cta[i]);
-	}
-	EXPECT_EQ(-EAGAIN, count_of(fd));
-	close(fd);
-}
-
 TEST_F(tmem_queue, p11_one_call_of_a_cta_at_a_time)
 {
 	uint32_t at;
@@ -272,19 +224,6 @@ TEST_F(tmem_queue, cancel_ends_it)
 	EXPECT_EQ(0, finish(self->b));
 }
 
-/* c was held up by the bypass bound of b, whose call is cancelled. */
-TEST_F(tmem_queue, cancel_lets_those_behind_it_go_on)
-{
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
-	ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 256));
-	ASSERT_EQ(0, queue_alloc(self->b, 512, 0));
-	ASSERT_EQ(0, queue_alloc(self->c, 32, 0));
-	EXPECT_EQ(0, events(self->c));
-	ASSERT_EQ(0, cancel(self->b));
-	EXPECT_EQ(0, finish(self->c));
-	EXPECT_EQ(-ECANCELED, finish(self->b));
-}
-
 TEST_F(tmem_queue, the_deadline_ends_it)
 {
 	uint64_t deadline = tmem_in_ms(NEAR_MS);
@@ -328,14 +267,6 @@ TEST_F(tmem_queue, a_deadline_as_far_as_can_be_said_is_none)
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(0, finish(self->b));
 	EXPECT_EQ(0, finish(self->c));
-}
-
-TEST_F(tmem_queue, p9_relinquish_ends_it)
-{
-	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
-	EXPECT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
-	EXPECT_EQ(-ECANCELED, finish(self->b));
-	EXPECT_EQ(-EPERM, queue_alloc(self->b, 32, 0));
 }
 
 TEST_F(tmem_queue, the_end_of_the_context_ends_it)

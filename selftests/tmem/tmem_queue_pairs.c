@@ -62,20 +62,6 @@ TEST_F(tmem_queue_pairs, p12_a_queued_one_with_a_blocking_one)
 	EXPECT_EQ(0, finish(self->q));
 }
 
-TEST_F(tmem_queue_pairs, p12_a_pair_waits_in_the_queue)
-{
-	uint32_t at;
-
-	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 256));
-	ASSERT_EQ(0, queue_alloc(self->p, 512, 0));
-	ASSERT_EQ(0, queue_alloc(self->q, 512, 0));
-	EXPECT_EQ(0, events(self->p));
-	EXPECT_EQ(0, events(self->q));
-	ASSERT_EQ(0, tcgen05_dealloc(self->w, at, 256));
-	EXPECT_EQ(0, finish(self->p));
-	EXPECT_EQ(0, finish(self->q));
-}
-
 TEST_F(tmem_queue_pairs, p12_the_exit_of_the_peer_ends_it)
 {
 	ASSERT_EQ(0, queue_alloc(self->p, 32, 0));
@@ -96,64 +82,6 @@ TEST_F(tmem_queue_pairs, p12_the_exit_of_a_peer_that_has_joined)
 	exits(&self->q);
 	EXPECT_EQ(-EPIPE, finish(self->p));
 	EXPECT_EQ(512, tmem_free_columns(self->p));
-}
-
-TEST_F(tmem_queue_pairs, p12_the_peers_operands_differ)
-{
-	ASSERT_EQ(0, queue_alloc(self->p, 64, 0));
-	EXPECT_EQ(-EBADR, queue_alloc(self->q, 32, 0));
-	EXPECT_EQ(-EBADR, finish(self->p));
-	/* different calls */
-	ASSERT_EQ(0, queue_alloc(self->p, 64, 0));
-	EXPECT_EQ(-EPROTO, tcgen05_relinquish_alloc_permit(self->q));
-	EXPECT_EQ(-EPROTO, finish(self->p));
-}
-
-TEST_F(tmem_queue_pairs, p12_a_peer_that_does_not_come_in_time)
-{
-	ASSERT_EQ(0, queue_alloc_until(self->p, 32, 0, tmem_in_ms(NEAR_MS)));
-	EXPECT_EQ(-ETIMEDOUT, finish(self->p));
-}
-
-struct store {
-	pthread_t thread;
-	pid_t tid;
-	struct tcgen05_cta *cta;
-	uint32_t *destination;
-	int ret;
-};
-
-static void *alloc_there(void *argument)
-{
-	struct store *s = argument;
-
-	__atomic_store_n(&s->tid, gettid(), __ATOMIC_RELEASE);
-	s->ret = tcgen05_alloc(s->cta, s->destination, 64);
-	return NULL;
-}
-
-/* The peer cannot store the address, so neither gets columns. */
-TEST_F(tmem_queue_pairs, p10_a_destination_of_the_peer_that_goes_away)
-{
-	struct store s = { .cta = self->p };
-	uint32_t at;
-
-	s.destination = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, s.destination);
-	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 512));
-	ASSERT_EQ(0, pthread_create(&s.thread, NULL, alloc_there, &s));
-	ASSERT_TRUE(tmem_until_waiting(self->p));
-	ASSERT_TRUE(tmem_until_thread_sleeps(&s.tid));
-	ASSERT_EQ(0, queue_alloc(self->q, 64, 0));
-	ASSERT_EQ(0, mprotect(s.destination, 4096, PROT_READ));
-	ASSERT_EQ(0, tcgen05_dealloc(self->w, at, 512));
-	EXPECT_EQ(-EFAULT, finish(self->q));
-	pthread_join(s.thread, NULL);
-	EXPECT_EQ(-EFAULT, s.ret);
-	EXPECT_EQ(512, tmem_free_columns(self->p));
-	EXPECT_EQ(512, tmem_free_columns(self->q));
-	munmap(s.destination, 4096);
 }
 
 ACCMEM_HARNESS_MAIN

@@ -14,10 +14,8 @@
 #include "tmem_util.h"
 
 #define WAITERS 1000
-#define CHURNERS 15
-#define BOUND 64
 
-TMEM_FIXTURE(tmem_wait, BOUND, 256, 0)
+TMEM_FIXTURE(tmem_wait, 64, 256, 0)
 
 TEST_F(tmem_wait, p2_a_deadline_ends_the_wait)
 {
@@ -38,14 +36,6 @@ TEST_F(tmem_wait, p2_a_deadline_in_the_past_is_one_try)
 	EXPECT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &at, 512, 1));
 	EXPECT_EQ(0, tmem_fdinfo(tcgen05_fd(self->b), "tmem-waits"));
 	EXPECT_EQ(0, tcgen05_alloc_until(self->b, &at, 256, 1));
-}
-
-TEST_F(tmem_wait, p2_nonblocking_is_eagain)
-{
-	uint32_t at;
-
-	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->b, &at, 512));
-	EXPECT_EQ(0, tmem_fdinfo(tcgen05_fd(self->b), "tmem-waits"));
 }
 
 static void nothing(int sig)
@@ -242,32 +232,6 @@ TEST_F(tmem_wait, p2_an_edge_is_not_lost)
 	close(ep);
 }
 
-TEST_F(tmem_wait, p9_exclusive_the_permit_goes_on_with_relinquish_and_exit)
-{
-	struct accmem_context *ctx = tmem_open(1, 0, 1, 0);
-	struct tcgen05_cta *c[3];
-	struct tmem_call second, third;
-	uint32_t at;
-	int i;
-
-	ASSERT_NE(NULL, ctx);
-	for (i = 0; i < 3; i++)
-		c[i] = tmem_single(ctx, 0);
-	ASSERT_EQ(0, tcgen05_alloc(c[0], &at, 32));
-	EXPECT_TRUE(tmem_state(c[0]) & ACCMEM_CTA_PERMIT);
-	ASSERT_TRUE(tmem_start_alloc(&second, c[1], 32));
-	ASSERT_TRUE(tmem_start_alloc(&third, c[2], 32));
-	ASSERT_EQ(0, tcgen05_alloc(c[0], &at, 32));
-	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(c[0]));
-	EXPECT_EQ(0, tmem_finish(&second));
-	EXPECT_TRUE(tmem_state(c[1]) & ACCMEM_CTA_PERMIT);
-	tcgen05_exit(c[1]);
-	EXPECT_EQ(0, tmem_finish(&third));
-	tcgen05_exit(c[0]);
-	tcgen05_exit(c[2]);
-	accmem_close(ctx);
-}
-
 /* an alloc, and the exit of the CTA, which frees the columns for the next waiter */
 static void *alloc_and_exit(void *argument)
 {
@@ -372,59 +336,6 @@ TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 	EXPECT_TRUE(tmem_woken_by_strays_only(self->ctx));
 	EXPECT_EQ(512, tmem_free_columns(self->a));
 	free(calls);
-}
-
-static bool churn_stop;
-
-static void *churn(void *argument)
-{
-	uintptr_t failed = 0;
-	uint32_t at;
-
-	while (!__atomic_load_n(&churn_stop, __ATOMIC_RELAXED)) {
-		if (tcgen05_alloc(argument, &at, 32) ||
-		    tcgen05_dealloc(argument, at, 32)) {
-			failed = 1;
-			break;
-		}
-	}
-	return (void *)failed;
-}
-
-/* An allocator that polls would starve the large request (bench/tmem_bench.c). */
-TEST_F(tmem_wait, p2_512_columns_among_15_that_churn)
-{
-	unsigned int i, round, rounds = accmem_scale(20);
-	struct tcgen05_cta *c[CHURNERS];
-	pthread_t thread[CHURNERS];
-	int64_t before, passed, most = 0;
-	uint32_t at;
-	void *ret;
-
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
-	for (i = 0; i < CHURNERS; i++) {
-		c[i] = tmem_single(self->ctx, 0);
-		ASSERT_NE(NULL, c[i]);
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, churn, c[i]));
-	}
-	for (round = 0; round < rounds; round++) {
-		before = tmem_fdinfo(accmem_fd(self->ctx), "tmem-bypasses");
-		ASSERT_EQ(0, tcgen05_alloc(self->b, &at, 512));
-		passed = tmem_fdinfo(accmem_fd(self->ctx), "tmem-bypasses") -
-			 before;
-		ASSERT_EQ(0, tcgen05_dealloc(self->b, at, 512));
-		if (passed > most)
-			most = passed;
-	}
-	__atomic_store_n(&churn_stop, true, __ATOMIC_RELAXED);
-	for (i = 0; i < CHURNERS; i++) {
-		pthread_join(thread[i], &ret);
-		EXPECT_EQ(NULL, ret);
-		tcgen05_exit(c[i]);
-	}
-	TH_LOG("passed %lld times at most", (long long)most);
-	EXPECT_LE(most, BOUND);
-	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-forced"));
 }
 
 ACCMEM_HARNESS_MAIN
