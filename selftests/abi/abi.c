@@ -4,11 +4,7 @@
  * succeed, and expects the errno that uapi/linux/accmem.h documents. No refused call
  * may leave anything allocated. abi_struct.c tests the structures.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 FIXTURE(abi)
 {

@@ -3,11 +3,7 @@
  * The answers of INFO, ALLOC and QUERY. Each field has the value that
  * uapi/linux/accmem.h documents, and the answers of two calls agree with each other.
  */
-#include <fcntl.h>
-#include <time.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 FIXTURE(abi_out)
 {

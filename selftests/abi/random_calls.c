@@ -5,19 +5,9 @@
  * unmap and fork, and the processes are killed at any time. The results of the calls
  * do not matter. When all processes have ended, all memory must be free again.
  */
-#include <fcntl.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/time.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 #include "random_words.h"
 
 #define PROCESSES 3

@@ -4,15 +4,8 @@
  * serves writes to no memory that other contexts write to. Cached memory counts as
  * free everywhere, also for the context that holds it.
  */
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define KEPT 16 /* capacity of the cache, in buffers */
 
 ACCMEM_FIXTURE(cache)

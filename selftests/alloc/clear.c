@@ -4,21 +4,11 @@
  * allocation that gets dirty memory clears it first, with the help of other
  * processors. sysfs counts the bytes that each of them has cleared.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/param.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define ALL 64
 
 struct clear_counts {

@@ -5,15 +5,8 @@
  * translation the address selects the place in the carveout. Every test ends with all
  * memory free.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define FIXED ACCMEM_ALLOC_FIXED
 
 FIXTURE(fixed)

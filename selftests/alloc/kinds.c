@@ -5,16 +5,7 @@
  * memory cgroup. Otherwise it behaves like device memory. Every test ends with all
  * memory free.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
 #include "stream_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 
 FIXTURE(kinds)
 {

@@ -4,17 +4,10 @@
  * unprivileged user who allocates as much as possible stops at the limit; the machine
  * and the other users go on.
  */
-#include <fcntl.h>
 #include <grp.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define USER_A 65534
 #define USER_B 65533
 

@@ -4,13 +4,8 @@
  * same context, never with those of another. In every other respect such a buffer
  * behaves like a large one.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define GRANULE 4096ull
 #define MANY 256
 

@@ -4,14 +4,8 @@
  * and on many. Each thread checks the data that it wrote; the lanes with lockdep and
  * KCSAN find the races. The tests run for a number of operations, not for a time.
  */
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define THREADS 6
 #define SLOTS 8
 

@@ -4,12 +4,6 @@
  * first the first of them, then the second, until none is left to fail. A failed call
  * must leave nothing behind.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "failnth_util.h"
 
 FAILNTH_FIXTURE(failnth)

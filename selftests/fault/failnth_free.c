@@ -4,12 +4,6 @@
  * it. The tests let every allocation fail that these calls could make, and they
  * succeed.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "failnth_util.h"
 #include "stream_util.h"
 

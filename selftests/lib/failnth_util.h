@@ -9,18 +9,8 @@
 #ifndef FAILNTH_UTIL_H
 #define FAILNTH_UTIL_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define N_MAX 2000
 #define DEBUG "/sys/kernel/debug/"
 

@@ -7,21 +7,12 @@
 #ifndef STREAM_UTIL_H
 #define STREAM_UTIL_H
 
-#include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <linux/sync_file.h>
 
+#include "accmem_test.h"
 #include "../../driver/tests/test_fence.h"
-#include "accmem_util.h"
 
 #define TEST_FENCE_DEVICE "/dev/test-fence"
 

@@ -4,12 +4,7 @@
  * inside one buffer of the context, and the kinds of mappings that it does not
  * support.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define LENGTH (4 * 4096ull)
 

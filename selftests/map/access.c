@@ -4,19 +4,8 @@
  * bytes that mappings show, within one buffer. A test changes one argument and expects
  * the documented errno.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define LENGTH (MIB(4) + KIB(12))
 
 FIXTURE(access)

@@ -6,16 +6,8 @@
  * every backing and in every cache mode, and check that the accounts balance all the
  * time.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define PIECES 24
 #define ALL 1024
 

@@ -4,17 +4,11 @@
  * the same contents. A mapping has the rights of its file, and it stays valid until
  * munmap(), also when the buffer is freed or the context is closed.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define LENGTH (MIB(4) + 3 * 4096)
-#define RW (PROT_READ | PROT_WRITE)
 
 FIXTURE(map)
 {

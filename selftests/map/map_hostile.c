@@ -4,17 +4,9 @@
  * for device memory, or would do harm. Each of them may succeed or fail. In both cases
  * the contents must stay, and all memory must be free in the end.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define LENGTH MIB(6)
-#define RW (PROT_READ | PROT_WRITE)
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22

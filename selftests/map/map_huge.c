@@ -3,16 +3,9 @@
  * Huge page table entries. An aligned mapping of a large buffer costs one fault for
  * each 2 MiB. When the kernel splits such an entry, no data is lost.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
+#include "accmem_test.h"
 
 FIXTURE(map_huge)
 {

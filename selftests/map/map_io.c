@@ -6,21 +6,16 @@
  *
  * Environment: ACCMEM_DISK, a block device to overwrite (default /dev/vda).
  */
-#include <fcntl.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/uio.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include <linux/fs.h>
+
+#include "accmem_test.h"
 
 #define SOME_BYTES MIB(8) /* bytes of the other tests */
 #define CHUNK MIB(4)
 /* bytes of the main test: 64 MiB, or less where counts are scaled down */
 #define DISK_BYTES (accmem_scale(100) < 100 ? 2 * SOME_BYTES : MIB(64))
-#define RW (PROT_READ | PROT_WRITE)
 
 FIXTURE(map_io)
 {

@@ -6,17 +6,10 @@
  *
  * Environment: ACCMEM_DISK, a block device to overwrite (default /dev/vda).
  */
-#include <fcntl.h>
 #include <linux/aio_abi.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define LENGTH MIB(4)
 #define PINNED (16 * 4096u)
 #define ALL 1024

@@ -4,13 +4,6 @@
  * whichever side a piece is. A piece that was not written to since the last copy moves
  * without a copy.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "shared_util.h"
 
 SHARED_FIXTURE(shared)

@@ -3,17 +3,6 @@
  * Shared memory together with other features. A pinned page does not move. Accesses by
  * the kernel, mappings and streams find the memory on whichever side it is.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <linux/io_uring.h>
 
 #include "shared_util.h"

@@ -6,20 +6,8 @@
  * either side. The word of a killed writer has the last value or the one that was
  * being written.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define PIECE MIB(2)
 #define PROCESSES 3
 #define THREADS 2

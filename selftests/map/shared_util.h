@@ -7,16 +7,8 @@
 #ifndef SHARED_UTIL_H
 #define SHARED_UTIL_H
 
-#include <fcntl.h>
-#include <stdint.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define PIECE MIB(2)
 /* two pieces and a short one */
 #define LENGTH (2 * PIECE + KIB(12))

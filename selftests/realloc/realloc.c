@@ -3,11 +3,6 @@
  * REALLOC. A buffer grows or shrinks in place or by a move. The tests check the
  * contents that it keeps and the memory that it gives back.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "realloc_util.h"
 #include "stream_util.h"
 

@@ -3,12 +3,6 @@
  * REALLOC of buffers that are mapped or pinned. The tests check the contents that old
  * and new mappings show, and that the device reads.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "realloc_util.h"
 
 REALLOC_FIXTURE(realloc_map)

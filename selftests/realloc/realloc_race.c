@@ -3,14 +3,7 @@
  * REALLOC while other threads touch, resize or free the buffer, or while the caller is
  * killed.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "realloc_util.h"
 

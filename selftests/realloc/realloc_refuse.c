@@ -3,11 +3,6 @@
  * REALLOC calls that are refused. A test makes one argument wrong, and the buffer must
  * stay unchanged. The last tests check the charge of resized buffers.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "realloc_util.h"
 
 REALLOC_FIXTURE(realloc_refuse)

@@ -6,15 +6,8 @@
 #ifndef REALLOC_UTIL_H
 #define REALLOC_UTIL_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define GRANULE 4096ull
 #define RESIZABLE ACCMEM_ALLOC_RESIZABLE
 #define IN_PLACE ACCMEM_REALLOC_IN_PLACE

@@ -3,10 +3,6 @@
  * Arguments of the stream commands: structures, flags and reserved fields. A test
  * makes one thing wrong. The program is also built for 32 bits.
  */
-#include <sys/mman.h>
-#include <sys/resource.h>
-
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
 #define ROOM 256 /* bytes, beyond every structure */

@@ -3,8 +3,6 @@
  * Failed allocations for streams, for their fences, and for ALLOC on a stream. Each
  * allocation fails once, as in failnth.c.
  */
-#include <unistd.h>
-
 #include "failnth_util.h"
 #include "stream_util.h"
 

@@ -3,14 +3,8 @@
  * Streams that userspace signals. The tests check the count of a stream, and that a
  * FREE at a position takes effect at that position and never before (T10).
  */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define PATIENCE_MS 20000
 
 STREAM_FIXTURE(stream)

@@ -5,7 +5,6 @@
  * stream and each context once, so the time does not grow with the number of frees and
  * positions.
  */
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
 #define MANY 20000

@@ -4,11 +4,6 @@
  * signals them as a driver does: from a process or an interrupt, with an error or
  * without one, or never.
  */
-#include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
-
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
 #define PATIENCE_MS 20000

@@ -11,12 +11,8 @@
  * unless the one who claimed it was about to die. Where addresses are virtual,
  * each worker checks that its own are not handed out twice.
  */
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
 #define UNIT 64

@@ -4,14 +4,8 @@
  * debugfs, and the trace events. Each counter changes by the amount of what was done,
  * and by nothing else.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define TRACING "/sys/kernel/tracing/"
 #define DEBUGFS "/sys/kernel/debug/accmem/"
 

@@ -4,15 +4,8 @@
  * complete compound pages and slab pages. The charge stays when the context has ended
  * and a mapping or a pin still holds the memory.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define USER 65534
 #define ROUNDS 256
 #define ALL 4096

@@ -4,14 +4,8 @@
  * memory is pinned by unmapping it. No mapping of another tenant may be unmapped for
  * that, whatever its offset.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define GRANULES 16
 #define ROUNDS 200
 

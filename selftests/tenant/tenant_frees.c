@@ -4,16 +4,8 @@
  * leaves the quarantine, or whose fence has signalled. Only the emulated device, whose
  * memory is ordinary pages of the host, takes long to free it.
  */
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define USER 65534
 #define TRIES 4
 #define FASTER 2 /* times faster than the free of all of the memory */

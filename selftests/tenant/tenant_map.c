@@ -4,13 +4,8 @@
  * made for the first of them. A mapping never gets more rights than the file that
  * mmap() was called on.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define MAPPINGS 400
 #define FREED 300
 /*

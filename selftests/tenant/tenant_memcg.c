@@ -4,13 +4,9 @@
  * the group of the task. madvise() on a part of a large page triggers no warning in
  * the kernel.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define LENGTH MIB(8)
 

@@ -4,11 +4,7 @@
  * files of the device and for those of an unrelated driver. The tests count how many
  * calls of open() there are in a second.
  */
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define BUFFERS 150000
 #define TRIES 5

@@ -7,12 +7,7 @@
  * Here are the parts of the driver: whose a compound page is, what is charged, and that
  * neither a cache nor the cleaner hides memory from a request.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define GRANULE 4096ull
 #define FOLIO MIB(2)

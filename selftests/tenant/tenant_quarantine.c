@@ -5,14 +5,8 @@
  * for each granule, not for each buffer. All of the memory comes back when the pin has
  * gone.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/uio.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define GRANULES 512
 #define BLOCKS 64 /* of a granule */
 #define CALLS 20

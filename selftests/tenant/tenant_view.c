@@ -5,11 +5,8 @@
  * can see the capacity only.
  */
 #include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define PAIRS_MIN 20
 

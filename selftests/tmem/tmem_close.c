@@ -5,12 +5,6 @@
  * other processes change nothing. A second group of tests unmaps the destination of a
  * waiting alloc: no column stays allocated.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 TMEM_FIXTURE(tmem_close, 64, 512, 0)

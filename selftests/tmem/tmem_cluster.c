@@ -3,11 +3,6 @@
  * Launches of clusters: all CTAs of a cluster are launched, or none. And the windows
  * that a launch gives its CTAs for the addresses of their allocs (P10).
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-
-#include "kselftest_harness.h"
 #include "tmem_calls.h"
 #include "tmem_util.h"
 

@@ -3,11 +3,6 @@
  * The parts of the tcgen05 front-end that are more than an ioctl: calls of one thread
  * for a whole warp, owners of columns, queued calls, windows and clusters.
  */
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 #define LANES TCGEN05_WARP_LANES

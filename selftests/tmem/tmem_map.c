@@ -4,11 +4,6 @@
  * contents are consistent whenever the sequence count is even. Everyone with a CTA on
  * the SM can map the page, and no one can write to it.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 #define PAGE 4096

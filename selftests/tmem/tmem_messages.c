@@ -3,19 +3,8 @@
  * Messages of Tensor Memory in the kernel's log. A broken rule causes one message,
  * which names the CTA and the rule. The messages are rate-limited.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <linux/userfaultfd.h>
 
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 #define MESSAGE_PATIENCE_MS 30000

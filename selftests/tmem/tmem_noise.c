@@ -4,12 +4,6 @@
  * suppresses no message about another user. Closing and opening the device in between
  * does not raise the rate limit of a user.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "kselftest_harness.h"
 #include "tmem_calls.h"
 #include "tmem_util.h"
 

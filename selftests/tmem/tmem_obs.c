@@ -4,11 +4,6 @@
  * picture in debugfs. Each counter changes by the amount of what was done, and by
  * nothing else.
  */
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 #define TRACING "/sys/kernel/tracing/"

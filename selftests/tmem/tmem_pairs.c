@@ -4,11 +4,6 @@
  * the other peer gets the documented error or goes on waiting, and no column stays
  * allocated. The rules of pairs themselves are tested in lib/host/columns.
  */
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 TMEM_FIXTURE(tmem_pair, 64, 0, 0)

@@ -3,14 +3,6 @@
  * Queued calls. They wait in the same queue as calls that block, without a thread.
  * Each call leaves one completion, which read() returns.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "tmem_queue_util.h"
 
 #define FAR_MS 60000

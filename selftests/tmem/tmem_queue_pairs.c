@@ -3,12 +3,6 @@
  * Queued calls of pairs. A queued call meets the call of the peer, whether that is
  * queued or blocks. The tests end such calls in each possible way.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "tmem_queue_util.h"
 
 TMEM_QUEUE_FIXTURE(tmem_queue_pairs)

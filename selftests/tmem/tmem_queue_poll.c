@@ -3,11 +3,7 @@
  * Notification of queued calls. poll() and epoll report that there is a completion,
  * and an eventfd counts the completions.
  */
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "tmem_queue_util.h"
 

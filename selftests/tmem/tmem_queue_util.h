@@ -6,13 +6,7 @@
 #ifndef TMEM_QUEUE_UTIL_H
 #define TMEM_QUEUE_UTIL_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include "kselftest_harness.h"
+#include "accmem_test.h"
 #include "tmem_calls.h"
 #include "tmem_util.h"
 

@@ -5,12 +5,6 @@
  * the peer. Columns that were granted meanwhile are returned then. Without SA_RESTART
  * nothing is left of the call.
  */
-#include <poll.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 #define LONG_MS 1500 /* longer than an interrupted call keeps its place */

@@ -3,10 +3,6 @@
  * The rows P1 to P20 of Documentation/conformance.rst, each through the tcgen05
  * front-end of libaccmem. The name of a test begins with the id of its row.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 TMEM_FIXTURE(tmem, 64, 0, 0)

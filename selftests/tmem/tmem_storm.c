@@ -13,12 +13,7 @@
  * 10,000: a million. ACCMEM_SEED repeats a run, as far as the scheduler lets it.
  */
 #include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 #define THREADS 64

@@ -5,9 +5,6 @@
  * calls to hold the CTAs in the states that matter: an alloc has returned when its
  * completion was read. The rules themselves are tested in lib/tests/columns/cases.h.
  */
-#include <fcntl.h>
-
-#include "kselftest_harness.h"
 #include "tmem_calls.h"
 #include "tmem_util.h"
 

@@ -6,18 +6,9 @@
 #ifndef TMEM_UTIL_H
 #define TMEM_UTIL_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <tcgen05.h>
 
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define TMEM_MS 1000000ull /* ns */
 #define TMEM_PATIENCE_MS 60000

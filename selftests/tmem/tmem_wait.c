@@ -3,14 +3,8 @@
  * Waits for columns: deadlines, signals, killed processes, poll(), and the end of the
  * context. The tests also check that no waiter is woken without a reason.
  */
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/epoll.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 #define WAITERS 1000

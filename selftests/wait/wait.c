@@ -3,13 +3,6 @@
  * ALLOC with ACCMEM_ALLOC_WAIT: what ends the wait, when it ends, and which requests
  * fail at once.
  */
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "wait_util.h"
 
 #define WAITERS 8

@@ -3,17 +3,10 @@
  * ALLOC that waits for memory, and is given what somebody frees as it is: when it is,
  * and when it has to try as any request does.
  */
-#include <errno.h>
-#include <pthread.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "wait_util.h"
 #include "stream_util.h"
 
 #define GRANULE 4096ull
-#define RW (PROT_READ | PROT_WRITE)
 
 WAIT_FIXTURE(wait_hand_over)
 

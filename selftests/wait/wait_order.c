@@ -4,11 +4,6 @@
  * bypass a waiter, and how memory is reserved for a waiter that was bypassed too
  * often.
  */
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <unistd.h>
-
 #include "wait_util.h"
 
 #define USER 12345

@@ -3,16 +3,7 @@
  * SHRINK. Contexts that could free memory are notified when other contexts wait for
  * it, once for each shortage.
  */
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "wait_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 
 WAIT_FIXTURE(wait_shrink)
 

@@ -3,13 +3,6 @@
  * ALLOC with ACCMEM_ALLOC_WAIT and signals. A call that is restarted after the handler
  * keeps its place in the queue. A call that is not made again loses it after a while.
  */
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "wait_util.h"
 
 WAIT_FIXTURE(wait_signal)

@@ -7,17 +7,7 @@
 #ifndef WAIT_UTIL_H
 #define WAIT_UTIL_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define PATIENCE_MS 20000
 #define FOREVER 0ull

@@ -3,24 +3,12 @@
  * ALLOC with ACCMEM_ALLOC_WAIT: the events that wake a waiter. Such an event frees
  * memory, or it raises the limit of the request.
  */
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <linux/userfaultfd.h>
 
 #include "wait_util.h"
 #include "stream_util.h"
 
 #define UNITS 64 /* bytes of a slab page */
-#define RW (PROT_READ | PROT_WRITE)
 
 WAIT_FIXTURE(wait_wake)
 
