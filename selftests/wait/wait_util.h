@@ -137,15 +137,41 @@ static inline bool waiter_is_done(struct waiter *w, int ms)
 	return true;
 }
 
+/* starts a waiter without a deadline; true when @n waiters are in @state */
+static inline bool waiter_start_in(struct waiter *w, const char *path, int fd,
+				   uint64_t length, const char *state, int n)
+{
+	return waiter_start(w, fd, length, FOREVER) &&
+	       wait_for_state(path, state, n);
+}
+
+static inline bool waiter_sleeps(struct waiter *w, const char *path, int fd,
+				 uint64_t length, int n)
+{
+	return waiter_start_in(w, path, fd, length, "asleep", n);
+}
+
+/* waits for the end of the waiter's ALLOC; its result */
+static inline int waiter_end(struct waiter *w)
+{
+	if (!waiter_is_done(w, PATIENCE_MS))
+		return -ETIME;
+	pthread_join(w->thread, NULL);
+	return w->err;
+}
+
+/* frees a buffer of @fd; the result of the waiter's ALLOC */
+static inline int waiter_serve(struct waiter *w, int fd, uint64_t address)
+{
+	return accmem_ioctl_free(fd, address) ?: waiter_end(w);
+}
+
 /* closes the context that holds the memory; the result of the waiter's ALLOC */
 static inline int waiter_end_by_close(struct waiter *w, int *fd)
 {
 	close(*fd);
 	*fd = -1;
-	if (!waiter_is_done(w, PATIENCE_MS))
-		return -ETIME;
-	pthread_join(w->thread, NULL);
-	return w->err;
+	return waiter_end(w);
 }
 
 static inline void nothing(int sig)
@@ -265,6 +291,7 @@ static inline uint64_t wait_for_free(const char *path, uint64_t wanted)
 	FIXTURE_TEARDOWN(fixture)                                           \
 	{                                                                   \
 		EXPECT_EQ(0, accmem_param_set("max_bytes_per_context", 0)); \
+		EXPECT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));  \
 		EXPECT_TRUE(accmem_accounts_balance(variant->path));        \
 		if (self->fd >= 0)                                          \
 			close(self->fd);                                    \

@@ -13,7 +13,7 @@
 WAIT_FIXTURE(wait_wake)
 
 /* waits until the waiter sleeps, or has ended before it was seen asleep */
-static bool waiter_sleeps(struct waiter *w, const char *path, const char *state)
+static bool waiter_waits(struct waiter *w, const char *path, const char *state)
 {
 	uint64_t until = accmem_ms() + PATIENCE_MS;
 
@@ -35,12 +35,8 @@ TEST_F(wait_wake, freed_small_buffers_are_not_kept_from_waiters)
 	ASSERT_EQ(0, accmem_alloc_bytes(self->other, KIB(64), 0, &small[1]));
 	/* one buffer is in the cache before there is a waiter, and one is freed after */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, small[0].address));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, small[1].address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	EXPECT_EQ(0, waiter_serve(&w, self->other, small[1].address));
 }
 
 TEST_F(wait_wake, a_position_of_a_stream_that_is_reached)
@@ -49,14 +45,11 @@ TEST_F(wait_wake, a_position_of_a_stream_that_is_reached)
 	struct waiter w = {};
 
 	ASSERT_EQ(0, stream_free(self->other, self->a[0].address, stream, 3));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_EQ(0, stream_signal(stream, 2));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	ASSERT_EQ(0, stream_signal(stream, 3));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 	close(stream);
 }
 
@@ -65,12 +58,9 @@ TEST_F(wait_wake, a_free_that_is_pending_on_the_stream_of_the_request)
 	int stream = stream_create(self->other);
 	struct waiter w = { .flags = ACCMEM_ALLOC_STREAM, .stream = stream };
 
-	ASSERT_TRUE(waiter_start(&w, self->other, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->other, PIECE, 1));
 	ASSERT_EQ(0, stream_free(self->other, self->a[0].address, stream, 7));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 	EXPECT_EQ(7, w.a.position);
 	close(stream);
 }
@@ -102,7 +92,7 @@ TEST_F(wait_wake, an_unmapping_of_what_is_pending_on_the_stream_of_the_request)
 					 stream, i + 1));
 		ASSERT_TRUE(waiter_start(&w, self->other, PIECE,
 					 in_ms(self->other, 600)));
-		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "asleep"));
+		ASSERT_TRUE(waiter_waits(&w, variant->path, "asleep"));
 		munmap(p, PIECE);
 		pthread_join(w.thread, NULL);
 		err = w.err;
@@ -187,7 +177,7 @@ TEST_F(wait_wake, an_access_to_what_is_pending_on_the_stream_of_the_request)
 		ASSERT_EQ(0, stream_free(self->other, address, stream, i + 1));
 		ASSERT_TRUE(waiter_start(&w, self->other, PIECE,
 					 in_ms(self->other, 600)));
-		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "asleep"));
+		ASSERT_TRUE(waiter_waits(&w, variant->path, "asleep"));
 		ASSERT_TRUE(writer_go_on(&writer));
 		ASSERT_EQ(4096, writer_end(&writer));
 		pthread_join(w.thread, NULL);
@@ -226,7 +216,7 @@ static int unmap_beside(struct __test_metadata *_metadata, struct waiter *w,
 			const struct accmem_alloc *again)
 {
 	ASSERT_TRUE(waiter_start(w, fd, 4096 / UNITS, in_ms(fd, 600)));
-	ASSERT_TRUE(waiter_sleeps(w, path, "asleep"));
+	ASSERT_TRUE(waiter_waits(w, path, "asleep"));
 	munmap(*p, 4096);
 	pthread_join(w->thread, NULL);
 	*p = accmem_mmap(fd, again, 4096, RW);
@@ -281,12 +271,9 @@ TEST_F(wait_wake, an_unmapping_of_what_was_freed)
 
 	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
 	munmap(p, PIECE);
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 }
 
 TEST_F(wait_wake, memory_that_leaves_quarantine)
@@ -303,13 +290,10 @@ TEST_F(wait_wake, memory_that_leaves_quarantine)
 	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
 	munmap(p, PIECE);
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	accmem_unpin(pipes);
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 }
 
 /*
@@ -331,7 +315,7 @@ TEST_F(wait_wake, a_free_on_the_stream_of_a_request_that_a_limit_holds_up)
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
 		ASSERT_TRUE(waiter_start(&w, self->fd, PIECE,
 					 in_ms(self->fd, 600)));
-		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "limited"));
+		ASSERT_TRUE(waiter_waits(&w, variant->path, "limited"));
 		ASSERT_EQ(0, stream_free(self->fd, a.address, stream, i + 1));
 		pthread_join(w.thread, NULL);
 		err = w.err;
@@ -352,23 +336,17 @@ TEST_F(wait_wake, a_limit_that_rises)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
+	ASSERT_TRUE(waiter_start_in(&w, variant->path, self->fd, PIECE,
+				    "limited", 1));
 	/* a free of another context does not lower this charge */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 2 * PIECE));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 	/* an uncharge serves the waiter, too */
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
-	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
+	ASSERT_TRUE(waiter_start_in(&w, variant->path, self->fd, PIECE,
+				    "limited", 1));
+	EXPECT_EQ(0, waiter_serve(&w, self->fd, a.address));
 }
 
 struct churn {
@@ -410,8 +388,7 @@ TEST_F(wait_wake, a_deadline_and_a_signal_while_others_give_back)
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, in_ms(self->fd, 300)));
 	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
 	atomic_store(&c.end, !atomic_load(&w.done));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(-ETIMEDOUT, w.err);
+	EXPECT_EQ(-ETIMEDOUT, waiter_end(&w));
 	handle(SIGUSR1, 0);
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	while (waiting(variant->path, "waiting") != 1)
@@ -422,8 +399,7 @@ TEST_F(wait_wake, a_deadline_and_a_signal_while_others_give_back)
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
 		pthread_join(threads[i], NULL);
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(-EINTR, w.err);
+	EXPECT_EQ(-EINTR, waiter_end(&w));
 }
 
 static int take_piece(void *arg)
@@ -442,21 +418,17 @@ TEST_F(wait_wake, a_process_that_dies)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	pid = accmem_start(take_piece, accmem_rest, (void *)variant->path);
 	ASSERT_LT(0, pid);
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 }
 
 TEST_F(wait_wake, a_context_that_is_closed)
 {
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_start(&w, self->fd, 3 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, 3 * PIECE, 1));
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 }
 
@@ -464,14 +436,10 @@ TEST_F(wait_wake, its_own_file_that_is_closed_stays_until_it_ends)
 {
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
 	close(self->fd);
 	self->fd = -1;
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 }
 
 WAIT_MAIN
