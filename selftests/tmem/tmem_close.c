@@ -19,8 +19,7 @@ TEST_F(tmem_close, p2_closing_the_cta_ends_its_wait)
 	struct tmem_call call;
 
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 32));
-	tcgen05_exit(self->b);
-	self->b = NULL;
+	exits(&self->b);
 	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
 	EXPECT_EQ(5, ctas(self->ctx));
 	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
@@ -202,8 +201,7 @@ TEST_F(tmem_close, p2_a_cta_that_another_process_has_lives_on)
 	}
 	ASSERT_LT(0, pid);
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 32));
-	tcgen05_exit(self->b);
-	self->b = NULL;
+	exits(&self->b);
 	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
 	EXPECT_EQ(6, ctas(self->ctx));
 	ASSERT_EQ(1, write(down[1], "", 1));
@@ -299,13 +297,11 @@ TEST_F(tmem_close, p4_closing_who_waits_in_dealloc)
 
 	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
 	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
-	tcgen05_exit(self->p);
-	self->p = NULL;
+	exits(&self->p);
 	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
 	EXPECT_EQ(-EPIPE, tcgen05_dealloc(self->q, at, 64));
 	EXPECT_EQ(512 - 64, tmem_free_columns(self->q));
-	tcgen05_exit(self->q);
-	self->q = NULL;
+	exits(&self->q);
 	EXPECT_EQ(512, tmem_free_columns(self->w));
 }
 

@@ -266,11 +266,9 @@ TEST_F(tmem_front, owners_from_the_map_page)
 	EXPECT_EQ(0, tcgen05_owners(map, a, 512, 1));
 	EXPECT_EQ(0, tcgen05_owners(map, a, ~0u, ~0u));
 	/* the mapping stays valid after the exit of the CTA */
-	tcgen05_exit(self->a);
-	self->a = NULL;
+	exits(&self->a);
 	EXPECT_EQ(TCGEN05_NOBODY, tcgen05_owners(map, a, 0, 64));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_EQ(0, tcgen05_owner(map, 64));
 	tcgen05_unmap(map);
 	tcgen05_unmap(NULL);

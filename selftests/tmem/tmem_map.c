@@ -135,8 +135,7 @@ TEST_F(tmem_map, keeps_no_cta_from_its_exit)
 	uint32_t at;
 
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 512));
-	tcgen05_exit(self->a);
-	self->a = NULL;
+	exits(&self->a);
 	EXPECT_EQ(512, tmem_free_columns(self->b));
 	EXPECT_TRUE(is_free(self->map));
 	ASSERT_EQ(0, tcgen05_alloc(self->b, &at, 64));
@@ -149,8 +148,7 @@ TEST_F(tmem_map, is_free_after_the_end_of_the_context)
 
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 128));
 	ASSERT_EQ(0, tcgen05_alloc(self->b, &at, 32));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_TRUE(is_free(self->map));
 	EXPECT_EQ(16, self->map->nr_units);
 	/* the page can still be mapped through the other CTA */

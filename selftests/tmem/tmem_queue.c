@@ -135,8 +135,7 @@ TEST_F(tmem_queue, closing_the_cta_ends_the_read)
 	ASSERT_TRUE(tmem_until_thread_sleeps(&reader.tid));
 	EXPECT_EQ(1, reader.ret);
 	EXPECT_EQ(ACCMEM_CTA_WAITING, tmem_state(self->b));
-	tcgen05_exit(self->b);
-	self->b = NULL;
+	exits(&self->b);
 	EXPECT_TRUE(tmem_ends(&reader));
 	/* a read that was not ended ends now */
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
@@ -267,8 +266,7 @@ TEST_F(tmem_queue, the_end_of_the_context_ends_it)
 
 	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
 	ASSERT_EQ(0, queue_alloc(self->p, 32, 0));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_EQ(POLLIN | POLLERR | POLLHUP, events(self->b));
 	EXPECT_EQ(-ECONNRESET, finish(self->b));
 	EXPECT_EQ(-ECONNRESET, finish(self->p));
@@ -283,8 +281,7 @@ TEST_F(tmem_queue, the_end_of_the_context_leaves_completions)
 {
 	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_EQ(0, finish(self->b));
 	EXPECT_EQ(-ECONNRESET, queue_dealloc(self->b, 0, 32, 0));
 }

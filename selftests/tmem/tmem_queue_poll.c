@@ -92,8 +92,7 @@ TEST_F(tmem_queue_poll, epoll_says_of_hang_ups_alone)
 	ASSERT_EQ(1, epoll_wait(epoll, &e, 1, 0));
 	EXPECT_EQ(EPOLLHUP, e.events);
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_DEL, tcgen05_fd(self->p), &e));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	ASSERT_EQ(1, epoll_wait(epoll, &e, 1, 0));
 	EXPECT_EQ(EPOLLERR | EPOLLHUP, e.events);
 	close(epoll);

@@ -79,12 +79,6 @@ static inline short events(struct tcgen05_cta *cta)
 	return poll(&p, 1, 0) == 1 ? p.revents : 0;
 }
 
-static inline void exits(struct tcgen05_cta **cta)
-{
-	tcgen05_exit(*cta);
-	*cta = NULL;
-}
-
 static inline int64_t count_of(int eventfd)
 {
 	eventfd_t value;

@@ -127,8 +127,7 @@ TEST_F(tmem_restart, p12_both_of_a_pair_keep_their_place)
 	leave_handler();
 	EXPECT_EQ(0, tmem_finish(&p));
 	EXPECT_EQ(0, tmem_finish(&q));
-	tcgen05_exit(self->q);
-	self->q = NULL;
+	exits(&self->q);
 	EXPECT_EQ(0, tmem_finish(&other));
 }
 
@@ -155,8 +154,7 @@ TEST_F(tmem_restart, p12_the_peer_exits_meanwhile)
 	ASSERT_EQ(0, handle(linger, SA_RESTART));
 	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
 	ASSERT_TRUE(interrupt(&call));
-	tcgen05_exit(self->q);
-	self->q = NULL;
+	exits(&self->q);
 	leave_handler();
 	EXPECT_EQ(-EPIPE, tmem_finish(&call));
 }
@@ -384,8 +382,7 @@ TEST_F(tmem_restart, p12_a_result_that_nobody_comes_back_for_is_in_nobodys_way)
 	uint32_t at;
 
 	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
-	tcgen05_exit(self->q);
-	self->q = NULL;
+	exits(&self->q);
 	usleep(LONG_MS * 1000);
 	EXPECT_EQ(-EPIPE, tcgen05_try_alloc(self->p, &at, 32));
 }
@@ -513,8 +510,7 @@ TEST_F(tmem_restart, p12_who_may_not_wait_is_not_left_waiting)
 	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
 	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
 	EXPECT_TRUE(tmem_ends(&call));
-	tcgen05_exit(self->p);
-	self->p = NULL;
+	exits(&self->p);
 	EXPECT_EQ(-ETIMEDOUT, tmem_finish(&call));
 }
 
@@ -524,8 +520,7 @@ TEST_F(tmem_restart, p5_a_cta_exits_while_its_call_is_away)
 	uint32_t at;
 
 	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
-	tcgen05_exit(self->b);
-	self->b = NULL;
+	exits(&self->b);
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(0, tcgen05_try_alloc(self->c, &at, 512));
 }

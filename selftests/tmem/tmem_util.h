@@ -68,6 +68,18 @@ static inline struct tcgen05_cta *tmem_peer(struct accmem_context *ctx,
 	return tcgen05_launch(ctx, &place, &cta) ? NULL : cta;
 }
 
+static inline void exits(struct tcgen05_cta **cta)
+{
+	tcgen05_exit(*cta);
+	*cta = NULL;
+}
+
+static inline void closes(struct accmem_context **ctx)
+{
+	accmem_close(*ctx);
+	*ctx = NULL;
+}
+
 enum tmem_op { TMEM_ALLOC, TMEM_DEALLOC };
 
 /* a call that a separate thread makes */

@@ -132,8 +132,7 @@ TEST_F(tmem_wait, p2_the_end_of_the_context_ends_every_wait)
 	uint32_t at;
 
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_EQ(-ECONNRESET, tmem_finish(&call));
 	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-wakeups"));
 	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-reset"));
@@ -162,8 +161,7 @@ TEST_F(tmem_wait, p2_poll_says_when_to_try_again)
 	/* columns are free, but this CTA may not allocate any more */
 	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
 	EXPECT_EQ(0, poll(&p, 1, 0));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_EQ(1, poll(&p, 1, 0));
 	EXPECT_EQ(POLLERR | POLLHUP, p.revents);
 }
@@ -219,8 +217,7 @@ TEST_F(tmem_wait, p2_an_edge_is_not_lost)
 	EXPECT_EQ(1, epoll_wait(ep, &e, 1, TMEM_PATIENCE_MS));
 	EXPECT_EQ(EPOLLIN, e.events);
 	EXPECT_EQ(0, tcgen05_try_alloc(self->b, &at, 512));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_EQ(1, epoll_wait(ep, &e, 1, TMEM_PATIENCE_MS));
 	EXPECT_NE(0, e.events & EPOLLHUP);
 	close(ep);
