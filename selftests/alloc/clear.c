@@ -65,14 +65,12 @@ TEST_F(clears, who_gets_clean_memory_clears_nothing)
 	int tries, n, fd;
 	char *p;
 
-	fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, fd);
+	fd = accmem_opened(variant->path);
 	for (tries = 0; tries < 10; tries++) {
 		n = accmem_take_all(fd, ACCMEM_CACHE_WB, a, ARRAY_SIZE(a));
 		ASSERT_LE(1, n);
 		ASSERT_LE(MIB(4), a[0].footprint);
-		p = accmem_mmap(fd, &a[0], MIB(4), RW);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped(fd, &a[0], MIB(4));
 		accmem_fill(p, MIB(4), 1);
 		munmap(p, MIB(4));
 		before = clears_now(variant->path);
@@ -156,10 +154,9 @@ static int64_t time_to_clean_beside(int fd, const char *path, uint64_t size,
 
 	if (!make_dirty(fd, size, &a))
 		return -1;
-	for (i = 0; i < ARRAY_SIZE(threads); i++) {
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
 		if (pthread_create(&threads[i], NULL, stand_by, &b))
 			return -1;
-	}
 	ms = time_to_clean(fd, path, &a);
 	__atomic_store_n(&b.stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
@@ -174,12 +171,11 @@ static int64_t time_to_clean_beside(int fd, const char *path, uint64_t size,
  */
 TEST_F(clears, who_asks_what_is_free_does_not_stop_the_cleaner)
 {
-	int fd = accmem_dev_open(variant->path, O_RDWR);
+	int fd = accmem_opened(variant->path);
 	int64_t busy, asking, most;
 	uint64_t size;
 	int tries = 3;
 
-	ASSERT_LE(0, fd);
 	/* a backing without clearing takes no time */
 	size = self->clears ? MIB(MIN(256, accmem_scale(1024))) : MIB(4);
 	size = MIN(size, accmem_touchable(fd) / 4 * 3) & ~(MIB(2) - 1);
@@ -205,14 +201,11 @@ TEST(dirty_memory_is_cleared_by_who_gets_it_at_the_latest)
 	int fd[2], i, n;
 	char *p;
 
-	for (i = 0; i < 2; i++) {
-		fd[i] = accmem_dev_open(path, O_RDWR);
-		ASSERT_LE(0, fd[i]);
-	}
+	for (i = 0; i < 2; i++)
+		fd[i] = accmem_opened(path);
 	n = accmem_take_all(fd[0], ACCMEM_CACHE_WB, a, ARRAY_SIZE(a));
 	ASSERT_LE(1, n);
-	p = accmem_mmap(fd[0], &a[0], MIB(4), RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(fd[0], &a[0], MIB(4));
 	accmem_fill(p, MIB(4), 1);
 	munmap(p, MIB(4));
 	before = clears_now(path);
@@ -222,8 +215,7 @@ TEST(dirty_memory_is_cleared_by_who_gets_it_at_the_latest)
 	after = clears_now(path);
 	EXPECT_LE((int64_t)MIB(4), after.cleared - before.cleared +
 					   after.late - before.late);
-	p = accmem_mmap(fd[1], &a[0], MIB(4), RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(fd[1], &a[0], MIB(4));
 	EXPECT_EQ(-1, accmem_first_nonzero(p, MIB(4)));
 	munmap(p, MIB(4));
 	for (i = 0; i < 2; i++)
@@ -250,10 +242,8 @@ FIXTURE_SETUP(clear_help)
 	int i;
 
 	ASSERT_TRUE(accmem_is_idle(variant->path, 10000));
-	for (i = 0; i < 2; i++) {
-		self->fd[i] = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, self->fd[i]);
-	}
+	for (i = 0; i < 2; i++)
+		self->fd[i] = accmem_opened(variant->path);
 }
 
 FIXTURE_TEARDOWN(clear_help)

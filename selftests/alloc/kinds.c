@@ -24,8 +24,7 @@ static int info_of(int fd, uint32_t flags, struct accmem_info *info)
 
 FIXTURE_SETUP(kinds)
 {
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, info_of(self->fd, 0, &self->device));
 	ASSERT_EQ(0, info_of(self->fd, ACCMEM_INFO_HOST, &self->host));
 }
@@ -151,8 +150,7 @@ TEST_F(kinds, mapping_shows_it)
 		for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 			size = ALIGN_UP(lengths[i], 4096);
 			ASSERT_EQ(0, alloc_host(self->fd, lengths[i], 0, &a));
-			p = accmem_mmap(self->fd, &a, size, RW);
-			ASSERT_NE(NULL, p);
+			p = accmem_mapped(self->fd, &a, size);
 			EXPECT_EQ(-1, accmem_first_nonzero(p, size));
 			accmem_fill(p, size, i);
 			EXPECT_EQ(-1, accmem_check(p, size, i));
@@ -171,8 +169,7 @@ TEST_F(kinds, pinned_pages_are_quarantined)
 	char *p;
 
 	ASSERT_EQ(0, alloc_host(self->fd, MIB(1), 0, &a));
-	p = accmem_mmap(self->fd, &a, MIB(1), RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &a, MIB(1));
 	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
 	munmap(p, MIB(1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
@@ -241,8 +238,7 @@ TEST_F(kinds, realloc_keeps_the_kind)
 	char *p;
 
 	ASSERT_EQ(0, alloc_host(self->fd, size, ACCMEM_ALLOC_RESIZABLE, &a));
-	p = accmem_mmap(self->fd, &a, size, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &a, size);
 	accmem_fill(p, size, 3);
 	munmap(p, size);
 	r.address = a.address;
@@ -257,8 +253,7 @@ TEST_F(kinds, realloc_keeps_the_kind)
 		ASSERT_EQ(0, accmem_ioctl_query(self->fd, r.address, &q));
 		EXPECT_EQ(ACCMEM_KIND_HOST, q.kind);
 		a.mmap_offset = r.mmap_offset;
-		p = accmem_mmap(self->fd, &a, i * size, RW);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped(self->fd, &a, i * size);
 		EXPECT_EQ(-1, accmem_check(p, size, 3));
 		EXPECT_EQ(-1, accmem_first_nonzero(p + size, (i - 1) * size));
 		munmap(p, i * size);

@@ -150,8 +150,7 @@ TEST_F(small, names)
 	EXPECT_EQ(-EINVAL, accmem_ioctl_free(self->fd, b.address + 64));
 	EXPECT_EQ(-EINVAL, accmem_ioctl_free(self->fd, b.address + 1));
 
-	other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, other);
+	other = accmem_opened(variant->path);
 	EXPECT_EQ(-ENOENT, accmem_ioctl_free(other, a.address));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_query(other, a.address, &q));
 	EXPECT_EQ(NULL, accmem_mmap(other, &a, GRANULE, RW));
@@ -348,8 +347,7 @@ TEST_F(small, mapping_outlives_everything)
 	EXPECT_EQ(-1, accmem_check(p, 256, 9));
 	unmap_block(p);
 	EXPECT_TRUE(accmem_is_idle(variant->path, 10000));
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 }
 
 /* Two contexts allocate by turns. No granule has buffers of both. */
@@ -361,8 +359,7 @@ TEST_F(small, contexts_are_apart)
 	char *p;
 
 	fd[0] = self->fd;
-	fd[1] = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, fd[1]);
+	fd[1] = accmem_opened(variant->path);
 	for (i = 0; i < MANY; i++) {
 		for (c = 0; c < 2; c++) {
 			ASSERT_EQ(0, accmem_alloc_bytes(fd[c], 64 + i % 5 * 64,
@@ -532,8 +529,7 @@ TEST_F(small, the_last_granule)
 	int other, n;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &a));
-	other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, other);
+	other = accmem_opened(variant->path);
 	n = accmem_take_all(other, 0, all, ARRAY_SIZE(all));
 	ASSERT_LT(0, n);
 	/* other contexts get nothing of this granule, or of its compound page */

@@ -204,9 +204,8 @@ static void run(struct __test_metadata *_metadata, const char *path,
 
 TEST_F(stress, one_context)
 {
-	int fd = accmem_dev_open(variant->path, O_RDWR);
+	int fd = accmem_opened(variant->path);
 
-	ASSERT_LE(0, fd);
 	run(_metadata, variant->path, self->workers, self->seed, fd);
 	close(fd);
 }
@@ -324,12 +323,11 @@ static void *fault_thread(void *arg)
 /* Many threads access the same new pages at once. */
 TEST_F(stress, faults_at_once)
 {
-	int fd = accmem_dev_open(variant->path, O_RDWR);
+	int fd = accmem_opened(variant->path);
 	pthread_t threads[THREADS];
 	unsigned int round, i;
 	struct slot s = { 0 };
 
-	ASSERT_LE(0, fd);
 	for (round = 0; round < accmem_scale(16); round++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(fd, MIB(2) + 65536, 0, &s.a));
 		s.p = accmem_mmap_huge(fd, &s.a, s.a.length);

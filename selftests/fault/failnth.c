@@ -227,8 +227,7 @@ static void sweep_touch(struct __test_metadata *_metadata, const char *path,
 
 		ASSERT_EQ(0, accmem_ioctl_alloc(fd, &a));
 		resident = accmem_sysfs(path, "resident_bytes");
-		p = accmem_mmap_huge(fd, &a, length);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped_huge(fd, &a, length);
 		arm(nth);
 		sig = accmem_try_write(p, 1);
 		injected = disarm();

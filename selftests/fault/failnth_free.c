@@ -99,8 +99,7 @@ TEST_F(failnth_free, close_with_pending_frees_allocates_nothing)
 	NEED_INJECTION();
 	ASSERT_EQ(0, only_module(true));
 	while (next_round(&r)) {
-		fd = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, fd);
+		fd = accmem_opened(variant->path);
 		stream = stream_create(fd);
 		ASSERT_LE(0, stream);
 		ASSERT_EQ(0, allocate_many(fd, false));
@@ -129,8 +128,7 @@ TEST_F(failnth_free, munmap_of_freed_allocates_nothing)
 	ASSERT_EQ(0, only_module(true));
 	while (next_round(&r)) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2), 0, &a));
-		p = accmem_mmap(self->fd, &a, MIB(2), RW);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped(self->fd, &a, MIB(2));
 		memset(p, 1, MIB(2));
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 		arm_round(&r);
@@ -152,8 +150,7 @@ TEST_F(failnth_free, close_allocates_nothing)
 	NEED_INJECTION();
 	ASSERT_EQ(0, only_module(true));
 	while (next_round(&r)) {
-		fd = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, fd);
+		fd = accmem_opened(variant->path);
 		ASSERT_EQ(0, allocate_many(fd, r.nr & 1));
 		arm_round(&r);
 		EXPECT_EQ(0, close(fd));

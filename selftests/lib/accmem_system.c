@@ -62,10 +62,9 @@ bool accmem_log_has(int log, const char *text)
 {
 	char record[ACCMEM_LOG_RECORD];
 
-	while (accmem_log_next(log, record)) {
+	while (accmem_log_next(log, record))
 		if (strstr(record, text))
 			return true;
-	}
 	return false;
 }
 

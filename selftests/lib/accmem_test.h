@@ -90,8 +90,7 @@
 	FIXTURE_SETUP(fixture)                                          \
 	{                                                               \
 		ASSERT_TRUE(accmem_is_idle(variant->path, 20000));      \
-		self->fd = accmem_dev_open(variant->path, O_RDWR);      \
-		ASSERT_LE(0, self->fd);                                 \
+		self->fd = accmem_opened(variant->path);      \
 		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info)); \
 	}                                                               \
 	FIXTURE_TEARDOWN(fixture)                                       \

@@ -3,6 +3,7 @@
  * Helpers for the calls: ioctls, mappings, contents of memory, and accesses that may
  * fault. The contracts are in accmem_util.h. The other helpers are in accmem_system.c.
  */
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -160,6 +161,34 @@ void *accmem_mmap_huge(int fd, const struct accmem_alloc *alloc,
 	return accmem_mmap_at((void *)want, fd, alloc->mmap_offset, length,
 			      PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_FIXED_NOREPLACE);
+}
+
+int accmem_opened(const char *path)
+{
+	int fd = accmem_dev_open(path, O_RDWR);
+
+	if (fd < 0)
+		err(1, "%s", path);
+	return fd;
+}
+
+void *accmem_mapped(int fd, const struct accmem_alloc *alloc, uint64_t length)
+{
+	void *p = accmem_mmap(fd, alloc, length, PROT_READ | PROT_WRITE);
+
+	if (!p)
+		err(1, "mmap of %llu bytes", (unsigned long long)length);
+	return p;
+}
+
+void *accmem_mapped_huge(int fd, const struct accmem_alloc *alloc,
+			 uint64_t length)
+{
+	void *p = accmem_mmap_huge(fd, alloc, length);
+
+	if (!p)
+		err(1, "mmap of %llu bytes", (unsigned long long)length);
+	return p;
 }
 
 bool accmem_pin(int pipes[2], void *p, size_t length)

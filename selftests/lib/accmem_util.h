@@ -126,6 +126,15 @@ unsigned int accmem_nr_descriptors(void);
 int accmem_in_child(int (*fn)(void *arg), void *arg);
 int accmem_wait_child(pid_t pid);
 
+/*
+ * Steps that a test only prepares itself with: they end the program if they fail.
+ * opened() opens a device to read and write, and mapped() maps the start of a buffer.
+ */
+int accmem_opened(const char *path);
+void *accmem_mapped(int fd, const struct accmem_alloc *alloc, uint64_t length);
+void *accmem_mapped_huge(int fd, const struct accmem_alloc *alloc,
+			 uint64_t length);
+
 /* counts */
 unsigned int accmem_scale(unsigned int n);
 uint64_t accmem_seed(void);

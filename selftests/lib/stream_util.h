@@ -227,8 +227,7 @@ static inline struct accmem_alloc stream_allocate(int fd, uint64_t length)
 	ACCMEM_VARIANTS(fixture);                                       \
 	FIXTURE_SETUP(fixture)                                          \
 	{                                                               \
-		self->fd = accmem_dev_open(variant->path, O_RDWR);      \
-		ASSERT_LE(0, self->fd);                                 \
+		self->fd = accmem_opened(variant->path);      \
 		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info)); \
 		self->stream = stream_create(self->fd);                 \
 		ASSERT_LE(0, self->stream);                             \

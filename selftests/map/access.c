@@ -22,8 +22,7 @@ ACCMEM_VARIANTS(access);
 
 FIXTURE_SETUP(access)
 {
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	ASSERT_TRUE(self->info.features & ACCMEM_FEATURE_ACCESS);
 	self->free_bytes = self->info.free_bytes;
@@ -63,8 +62,7 @@ TEST_F(access, the_cpu_sees_what_the_device_wrote_and_the_other_way_round)
 {
 	char *p;
 
-	p = accmem_mmap(self->fd, &self->a, LENGTH, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &self->a, LENGTH);
 	accmem_fill(self->data, LENGTH, 7);
 	self->good.op = ACCMEM_ACCESS_WRITE;
 	ASSERT_EQ(0, accmem_ioctl_access(self->fd, &self->good));
@@ -266,9 +264,8 @@ TEST_F(access, of_a_freed_buffer)
 
 TEST_F(access, of_another_context)
 {
-	int other = accmem_dev_open(variant->path, O_RDWR);
+	int other = accmem_opened(variant->path);
 
-	ASSERT_LE(0, other);
 	EXPECT_EQ(-ENOENT, accmem_ioctl_access(other, &self->good));
 	close(other);
 }
@@ -278,8 +275,7 @@ TEST_F(access, onto_itself)
 {
 	char *p;
 
-	p = accmem_mmap(self->fd, &self->a, LENGTH, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &self->a, LENGTH);
 	accmem_fill(p, LENGTH, 3);
 	self->good.data = (uintptr_t)p;
 	EXPECT_EQ(0, accmem_ioctl_access(self->fd, &self->good));
@@ -321,9 +317,8 @@ TEST_F(access, while_buffers_go)
 	r.access.address = a.address;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, access_all_the_time, &r));
 	for (i = 0; i < n; i++) {
-		int fd = accmem_dev_open(variant->path, O_RDWR);
+		int fd = accmem_opened(variant->path);
 
-		ASSERT_LE(0, fd);
 		if (i % 2)
 			ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address,
 							  KIB(16), 0, NULL));

@@ -34,12 +34,10 @@ FIXTURE_SETUP(map_hostile)
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 
 	setrlimit(RLIMIT_MEMLOCK, &limit);
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, LENGTH, 0, &self->buf));
-	self->p = accmem_mmap_huge(self->fd, &self->buf, LENGTH);
-	ASSERT_NE(NULL, self->p);
+	self->p = accmem_mapped_huge(self->fd, &self->buf, LENGTH);
 }
 
 FIXTURE_TEARDOWN(map_hostile)

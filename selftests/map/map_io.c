@@ -30,14 +30,12 @@ ACCMEM_VARIANTS(map_io);
 
 FIXTURE_SETUP(map_io)
 {
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	self->pin = self->info.features & ACCMEM_FEATURE_PIN;
 	EXPECT_EQ(self->pin, strcmp(variant->path, ACCMEM_DEV_NOPAGES) != 0);
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, DISK_BYTES, 0, &self->buf));
-	self->p = accmem_mmap_huge(self->fd, &self->buf, DISK_BYTES);
-	ASSERT_NE(NULL, self->p);
+	self->p = accmem_mapped_huge(self->fd, &self->buf, DISK_BYTES);
 }
 
 FIXTURE_TEARDOWN(map_io)

@@ -222,7 +222,7 @@ static int quarantine_one(int fd, int pipe)
 TEST_F(pin, own_memory_is_asked_in_turn)
 {
 	unsigned int i, rounds = 2 + accmem_scale(8);
-	int fd = accmem_dev_open(variant->path, O_RDWR);
+	int fd = accmem_opened(variant->path);
 	struct accmem_alloc beside = { .length = KIB(64),
 				       .flags = ACCMEM_ALLOC_FIXED };
 	struct accmem_alloc a = beside;
@@ -230,7 +230,6 @@ TEST_F(pin, own_memory_is_asked_in_turn)
 	volatile char *shown;
 	char *p;
 
-	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, accmem_ioctl_info(fd, &info));
 	/* with mapped translation no neighbour can hide a page */
 	if (info.translation != ACCMEM_TRANSLATION_IDENTITY) {
@@ -242,13 +241,11 @@ TEST_F(pin, own_memory_is_asked_in_turn)
 	beside.address = info.address_base + self->capacity / 2;
 	a.address = beside.address + KIB(64);
 	ASSERT_EQ(0, accmem_ioctl_alloc(fd, &beside));
-	shown = accmem_mmap(fd, &beside, KIB(64), RW);
-	ASSERT_NE(NULL, shown);
+	shown = accmem_mapped(fd, &beside, KIB(64));
 	sleep(3);
 	ASSERT_EQ(0, accmem_ioctl_alloc(fd, &a));
 	for (i = 0; i < rounds; i++) {
-		p = accmem_mmap(fd, &a, KIB(64), RW);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped(fd, &a, KIB(64));
 		*p = 1;
 		*shown = 1;
 		munmap(p, KIB(64));
@@ -268,18 +265,16 @@ TEST_F(pin, neighbour_is_not_held_up)
 			    .policy = variant->page_policy,
 			    .pipe = self->pipes[1], .how = BY_CALL };
 	struct accmem_alloc small[64];
-	int fd = accmem_dev_open(variant->path, O_RDWR);
+	int fd = accmem_opened(variant->path);
 	int64_t held;
 	unsigned int i;
 	char *p;
 
-	ASSERT_LE(0, fd);
 	for (i = 0; i < ARRAY_SIZE(small); i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(fd, 4096, 0, &small[i]));
 	}
 	for (i = 0; i < ARRAY_SIZE(small); i++) {
-		p = accmem_mmap(fd, &small[i], 4096, RW);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped(fd, &small[i], 4096);
 		accmem_fill(p, 4096, i);
 		munmap(p, 4096);
 		if (i == 31) {

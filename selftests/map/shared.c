@@ -38,8 +38,7 @@ TEST_F(shared, small_ones_have_a_granule_each)
 		ASSERT_EQ(0, alloc_shared(self->fd, lengths[i], &a[i]));
 		EXPECT_EQ(0, a[i].address % 4096);
 		EXPECT_EQ(ALIGN_UP(lengths[i], 4096), a[i].footprint);
-		map = accmem_mmap(self->fd, &a[i], 1, RW);
-		ASSERT_NE(NULL, map);
+		map = accmem_mapped(self->fd, &a[i], 1);
 		map[0] = 'a' + i;
 		munmap(map, 4096);
 	}

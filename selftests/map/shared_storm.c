@@ -46,17 +46,14 @@ FIXTURE_SETUP(shared_storm)
 {
 	unsigned int i;
 
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	for (i = 0; i < BUFFERS; i++) {
 		self->a[i] = (struct accmem_alloc){
 			.length = lengths[i],
 			.kind = ACCMEM_KIND_SHARED,
 		};
 		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &self->a[i]));
-		self->map[i] =
-			accmem_mmap_huge(self->fd, &self->a[i], lengths[i]);
-		ASSERT_NE(NULL, self->map[i]);
+		self->map[i] = accmem_mapped_huge(self->fd, &self->a[i], lengths[i]);
 	}
 	self->log = mmap(NULL, sizeof(*self->log), RW,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -216,10 +213,9 @@ static pid_t start(struct writer *first, uint64_t *seed)
 	pid = fork();
 	if (pid)
 		return pid;
-	for (i = 0; i < THREADS; i++) {
+	for (i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, write_on, &w[i]))
 			_exit(1);
-	}
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	_exit(0);

@@ -123,8 +123,7 @@ static inline char load(const volatile char *p)
 	ACCMEM_VARIANTS(fixture);                                              \
 	FIXTURE_SETUP(fixture)                                                 \
 	{                                                                      \
-		self->fd = accmem_dev_open(variant->path, O_RDWR);             \
-		ASSERT_LE(0, self->fd);                                        \
+		self->fd = accmem_opened(variant->path);             \
 		ASSERT_EQ(0, alloc_shared(self->fd, LENGTH, &self->a));        \
 		self->map = accmem_mmap_huge(self->fd, &self->a, LENGTH);      \
 		ASSERT_NE(NULL, self->map);                                    \

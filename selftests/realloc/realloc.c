@@ -118,7 +118,7 @@ TEST_F(realloc, grows_over_what_is_kept)
 /* A cached buffer of another context does not block growth in place either. */
 TEST_F(realloc, grows_over_what_others_keep)
 {
-	int other = accmem_dev_open(variant->path, O_RDWR);
+	int other = accmem_opened(variant->path);
 	struct accmem_alloc b[2], *kept = &b[0];
 	struct accmem_alloc a = {
 		.length = MIB(2),
@@ -126,7 +126,6 @@ TEST_F(realloc, grows_over_what_others_keep)
 	};
 	unsigned int i;
 
-	ASSERT_LE(0, other);
 	for (i = 0; i < 2; i++) {
 		b[i] = (struct accmem_alloc){ .length = KIB(64),
 					      .alignment = MIB(2) };

@@ -223,8 +223,7 @@ TEST_F(realloc_race, what_has_gone_is_a_sigbus_whoever_touched_it_meanwhile)
 	char *p;
 
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
-	p = accmem_mmap_huge(self->fd, &a, MIB(4));
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped_huge(self->fd, &a, MIB(4));
 	s.p = p + MIB(2);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, touch_what_goes, &s));
 	for (i = 0; i < rounds; i++) {
@@ -353,10 +352,9 @@ struct storm {
 static void storm_expect(struct storm *s, const char *what, int err,
 			 const int *known)
 {
-	for (; *known; known++) {
+	for (; *known; known++)
 		if (err == *known)
 			return;
-	}
 	if (err && !s->strange)
 		printf("# %s: %d\n", what, err);
 	if (err)

@@ -18,8 +18,7 @@ FIXTURE(abi_stream)
 
 FIXTURE_SETUP(abi_stream)
 {
-	self->fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(ACCMEM_DEV_EMULATED);
 	self->stream = stream_create(self->fd);
 	ASSERT_LE(0, self->stream);
 	self->fences = fence_device();

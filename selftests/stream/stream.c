@@ -249,10 +249,9 @@ TEST_F(stream, t10_nobody_is_given_pending_memory)
 {
 	struct accmem_alloc *bufs = calloc(4096, sizeof(*bufs));
 	struct accmem_alloc a = { .length = MIB(2) };
-	int other = accmem_dev_open(variant->path, O_RDWR);
+	int other = accmem_opened(variant->path);
 	int n;
 
-	ASSERT_LE(0, other);
 	n = accmem_take_all(self->fd, ACCMEM_CACHE_WB, bufs, 4096);
 	ASSERT_LT(0, n);
 	ASSERT_EQ(0, stream_free(self->fd, bufs[0].address, self->stream, 1));
@@ -282,9 +281,8 @@ TEST_F(stream, device_addresses_stay_taken)
 TEST_F(stream, mappings_outlive_the_position)
 {
 	struct accmem_alloc a = stream_allocate(self->fd, MIB(2));
-	char *p = accmem_mmap(self->fd, &a, MIB(2), RW);
+	char *p = accmem_mapped(self->fd, &a, MIB(2));
 
-	ASSERT_NE(NULL, p);
 	accmem_fill(p, MIB(2), 1);
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
 	EXPECT_EQ(MIB(2), stream_pending(variant->path));
@@ -331,9 +329,8 @@ TEST_F(stream, alloc_takes_what_is_pending_on_its_stream)
 	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	struct accmem_alloc b = { .length = MIB(1) };
 	uint64_t value = 0;
-	char *p = accmem_mmap(self->fd, &a, MIB(1), RW);
+	char *p = accmem_mapped(self->fd, &a, MIB(1));
 
-	ASSERT_NE(NULL, p);
 	*(uint64_t *)p = 42;
 	munmap(p, MIB(1));
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 3));
@@ -393,8 +390,7 @@ TEST_F(stream, alloc_takes_nothing_else)
 	EXPECT_EQ(1, stream_query(self->stream).pending);
 	/* a buffer that is still mapped */
 	a = stream_allocate(self->fd, KIB(512));
-	p = accmem_mmap(self->fd, &a, KIB(512), RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &a, KIB(512));
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
 	b = (struct accmem_alloc){ .length = KIB(512) };
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
@@ -412,8 +408,7 @@ TEST_F(stream, alloc_takes_nothing_that_is_pinned)
 
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
 		return; /* the device has no pages */
-	p = accmem_mmap(self->fd, &a, KIB(64), RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &a, KIB(64));
 	memset(p, 1, KIB(64));
 	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
 	munmap(p, KIB(64));
@@ -611,8 +606,7 @@ TEST_F(stream, what_is_pinned_hides_nothing_else)
 
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
 		return; /* the device has no pages */
-	p = accmem_mmap(self->fd, &pinned, MIB(2), RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &pinned, MIB(2));
 	memset(p, 1, 4096);
 	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
 	munmap(p, MIB(2));

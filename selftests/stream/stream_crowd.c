@@ -54,10 +54,8 @@ TEST_F(stream_crowd, t10_frees_at_several_fences_come_with_their_own)
 	struct accmem_alloc a;
 	uint32_t ids[FENCES];
 
-	for (i = 0; i < CONTEXTS; i++) {
-		fds[i] = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, fds[i]);
-	}
+	for (i = 0; i < CONTEXTS; i++)
+		fds[i] = accmem_opened(variant->path);
 	for (i = 0; i < FENCES; i++) {
 		files[i] = fence_create(self->fences, &ids[i]);
 		ASSERT_LE(0, files[i]);

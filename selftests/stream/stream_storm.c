@@ -359,8 +359,7 @@ ACCMEM_VARIANTS(stream_storm);
 
 FIXTURE_SETUP(stream_storm)
 {
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	/* loads the module before the workers need it */
 	self->fences = fence_device();

@@ -70,8 +70,7 @@ TEST_F(obs, counters)
 	for (i = 0; i < 6; i++)
 		before[i] = accmem_sysfs(variant->path, names[i]);
 	EXPECT_EQ(1, before[4]);
-	other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, other);
+	other = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &self->a));
 	ASSERT_EQ(0, accmem_alloc_bytes(other, 4096, 0, &b));
 	ASSERT_EQ(-ENOMEM, accmem_alloc_bytes(other, self->info.capacity + 1,
@@ -102,8 +101,7 @@ TEST_F(obs, resident)
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(4), 0, &self->a));
 	EXPECT_EQ(before, accmem_sysfs(variant->path, "resident_bytes"));
-	p = accmem_mmap(self->fd, &self->a, MIB(4), RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &self->a, MIB(4));
 	for (at = 0; at < MIB(4); at += 4096)
 		p[at] = 1;
 	after = accmem_sysfs(variant->path, "resident_bytes");
@@ -234,8 +232,7 @@ TEST_F(obs, trace_events)
 		SKIP(return, "no tracefs in this kernel");
 	ASSERT_TRUE(accmem_trace_start());
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 12288, 0, &self->a));
-	p = accmem_mmap(self->fd, &self->a, 8192, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &self->a, 8192);
 	munmap(p, 8192);
 	ASSERT_EQ(-ENOMEM, accmem_alloc_bytes(self->fd,
 					      self->info.capacity + 12288, 0,

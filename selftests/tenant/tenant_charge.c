@@ -40,8 +40,7 @@ FIXTURE_SETUP(tenant_charge)
 	self->mode = st.st_mode & 07777;
 	ASSERT_EQ(0, chmod(variant->path, 0666));
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	self->unit = accmem_owns_folios(&self->info) ? MIB(2) : 4096;
 }
@@ -343,10 +342,9 @@ TEST_F(tenant_charge, small_blocks_are_charged_by_the_slab_page)
 /* The granules of two tenants are in different folios, and charged separately. */
 TEST_F(tenant_charge, tenants_are_charged_apart)
 {
-	int other = accmem_dev_open(variant->path, O_RDWR);
+	int other = accmem_opened(variant->path);
 	struct accmem_alloc a, b;
 
-	ASSERT_LE(0, other);
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &a));
 	EXPECT_EQ(0, charged(other));
 	ASSERT_EQ(0, accmem_alloc_bytes(other, 64, 0, &b));

@@ -22,10 +22,8 @@ ACCMEM_VARIANTS_WITH_PAGES(tenant_faults);
 FIXTURE_SETUP(tenant_faults)
 {
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	self->other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
-	ASSERT_LE(0, self->other);
+	self->fd = accmem_opened(variant->path);
+	self->other = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 }
 
@@ -80,16 +78,14 @@ TEST_F(tenant_faults, a_pinned_slab_page_is_its_owner_s_affair)
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &self->block));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &self->kept));
-	p = accmem_mmap(self->fd, &self->block, 4096, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &self->block, 4096);
 	*p = 1;
 	ASSERT_TRUE(accmem_pin(self->pipes, p, 4096));
 	munmap(p, 4096);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->block.address));
 	for (i = 0; i < GRANULES; i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->other, 4096, 0, &all[i]));
-		q[i] = accmem_mmap(self->other, &all[i], 4096, RW);
-		ASSERT_NE(NULL, q[i]);
+		q[i] = accmem_mapped(self->other, &all[i], 4096);
 		faults = faults_beside(self->fd, &self->info, q[i], 4096);
 		EXPECT_LE(0, faults);
 		EXPECT_GE(ROUNDS / 10, faults)
@@ -110,10 +106,8 @@ TEST_F(tenant_faults, a_pinned_buffer_is_its_owner_s_affair)
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->other, MIB(4), 0, &b));
-	p = accmem_mmap(self->fd, &a, 8192, RW);
-	q = accmem_mmap(self->other, &b, MIB(4), RW);
-	ASSERT_NE(NULL, p);
-	ASSERT_NE(NULL, q);
+	p = accmem_mapped(self->fd, &a, 8192);
+	q = accmem_mapped(self->other, &b, MIB(4));
 	*p = 1;
 	ASSERT_TRUE(accmem_pin(self->pipes, p, 4096));
 	munmap(p, 8192);
@@ -136,8 +130,7 @@ TEST_F(tenant_faults, what_was_pinned_comes_back)
 	char *p;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &self->block));
-	p = accmem_mmap(self->fd, &self->block, 4096, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &self->block, 4096);
 	*p = 1;
 	ASSERT_TRUE(accmem_pin(self->pipes, p, 4096));
 	munmap(p, 4096);

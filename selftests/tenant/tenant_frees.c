@@ -31,8 +31,7 @@ FIXTURE_SETUP(tenant_frees)
 	ASSERT_EQ(0, stat(self->path, &st));
 	self->mode = st.st_mode & 07777;
 	ASSERT_EQ(0, chmod(self->path, 0666));
-	self->fd = accmem_dev_open(self->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(self->path);
 	self->fences = fence_device();
 	ASSERT_LE(0, self->fences);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
@@ -84,8 +83,7 @@ static uint64_t time_info(struct __test_metadata *_metadata, int fd, int other,
 	int pipes[2];
 	char *p;
 
-	p = accmem_mmap(fd, &a, 4096, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(fd, &a, 4096);
 	*p = 1;
 	ASSERT_TRUE(accmem_pin(pipes, p, 8));
 	munmap(p, 4096);
@@ -119,10 +117,9 @@ static void say(struct __test_metadata *_metadata, uint64_t time, uint64_t all)
 
 TEST_F(tenant_frees, info_does_not_wait_for_what_leaves_quarantine)
 {
-	int other = accmem_dev_open(self->path, O_RDWR), i;
+	int other = accmem_opened(self->path), i;
 	uint64_t all = ~0ull, time = ~0ull;
 
-	ASSERT_LE(0, other);
 	for (i = 0; goes_on(self, i, time, all); i++) {
 		all = least(all, time_free(_metadata, self->fd, self->length));
 		time = least(time, time_info(_metadata, self->fd, other,
@@ -234,12 +231,11 @@ TEST_F(tenant_frees, who_is_at_a_limit_does_not_wait_for_what_is_due)
 /* But an ALLOC that is short of memory finds all memory whose fence has signalled. */
 TEST_F(tenant_frees, who_needs_it_finds_all_that_is_due)
 {
-	int other = accmem_dev_open(self->path, O_RDWR), file, i;
+	int other = accmem_opened(self->path), file, i;
 	uint64_t more = self->capacity - self->length + MIB(2);
 	struct accmem_alloc a, b;
 	uint32_t id;
 
-	ASSERT_LE(0, other);
 	for (i = 0; i < (int)accmem_scale(1); i++) {
 		a = make(_metadata, self->fd, self->length);
 		file = fence_create(self->fences, &id);

@@ -28,8 +28,7 @@ FIXTURE_SETUP(tenant_quarantine)
 	self->granules = accmem_scale(GRANULES);
 	if (self->granules > GRANULES)
 		self->granules = GRANULES;
-	self->other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->other);
+	self->other = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->other, &self->info));
 }
 

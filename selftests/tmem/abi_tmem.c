@@ -41,8 +41,7 @@ FIXTURE_SETUP(abi_tmem)
 {
 	struct accmem_tmem_launch req = { .cta_group = 1 };
 
-	self->fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(ACCMEM_DEV_EMULATED);
 	ASSERT_EQ(0, launch(self->fd, &req));
 	self->cta = req.fd;
 }

@@ -136,10 +136,9 @@ static bool open_many_files(void)
 
 	if (fd < 0 || setrlimit(RLIMIT_NOFILE, &many))
 		return false;
-	for (i = 0; i < MANY_FILES; i++) {
+	for (i = 0; i < MANY_FILES; i++)
 		if (dup(fd) < 0)
 			return false;
-	}
 	return true;
 }
 

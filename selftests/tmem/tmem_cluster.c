@@ -24,8 +24,7 @@ FIXTURE_SETUP(tmem_cluster)
 	static const uint32_t ranks[MEMBERS] = { 2, 1, 3, 0 };
 	int i;
 
-	self->fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(ACCMEM_DEV_EMULATED);
 	ASSERT_EQ(0, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_SETUP, &setup));
 	for (i = 0; i < MEMBERS; i++) {
 		self->members[i].rank = ranks[i];

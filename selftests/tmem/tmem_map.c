@@ -62,10 +62,9 @@ static bool owns(const struct accmem_tmem_map *map, unsigned int first,
 
 	if (map->sequence % 2)
 		return false;
-	for (i = first; i < end; i++) {
+	for (i = first; i < end; i++)
 		if (map->owner[i] != owner)
 			return false;
-	}
 	return true;
 }
 
@@ -376,10 +375,9 @@ static bool is_possible(const struct accmem_tmem_map *map,
 	for (i = 0; i < nr; i++) {
 		n = 0;
 		first = 0;
-		for (j = 0; j < UNITS; j++) {
+		for (j = 0; j < UNITS; j++)
 			if (map->owner[j] == c[i].id && !n++)
 				first = j;
-		}
 		if (!n)
 			continue;
 		if (n != c[i].columns / 32 || first % n ||

@@ -144,10 +144,9 @@ static int take(struct world *w, const struct step *s)
 /* true if all steps have their results */
 static bool break_rule(struct world *w, const struct step *s)
 {
-	for (; s->op != END; s++) {
+	for (; s->op != END; s++)
 		if (take(w, s) != s->result)
 			return false;
-	}
 	return true;
 }
 

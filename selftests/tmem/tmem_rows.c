@@ -262,10 +262,9 @@ static bool start_lanes(struct lane *lanes, unsigned int nr,
 {
 	unsigned int i;
 
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < nr; i++)
 		if (!start_lane(&lanes[i], i, warp, destination, 64, all_in))
 			return false;
-	}
 	return true;
 }
 

@@ -247,10 +247,9 @@ static void count_outcomes(struct tmem_call *calls, unsigned int n,
 
 	for (i = 0; i < n; i++) {
 		ret = tmem_finish(&calls[i]);
-		for (outcome = 0; outcome < OUTCOMES - 1; outcome++) {
+		for (outcome = 0; outcome < OUTCOMES - 1; outcome++)
 			if (ret == outcomes[outcome])
 				break;
-		}
 		by[outcome]++;
 		if (calls[i].ret)
 			tcgen05_exit(calls[i].cta);

@@ -85,9 +85,8 @@ TEST_F(wait_wake, an_unmapping_of_what_is_pending_on_the_stream_of_the_request)
 	for (i = 0; i < 3 && err; i++) {
 		struct waiter w = { .flags = ACCMEM_ALLOC_STREAM,
 				    .stream = stream };
-		void *p = accmem_mmap(self->other, &self->a[i], PIECE, RW);
+		void *p = accmem_mapped(self->other, &self->a[i], PIECE);
 
-		ASSERT_NE(NULL, p);
 		ASSERT_EQ(0, stream_free(self->other, self->a[i].address,
 					 stream, i + 1));
 		ASSERT_TRUE(waiter_start(&w, self->other, PIECE,
@@ -267,9 +266,8 @@ TEST_F(wait_wake, an_unmapping_of_a_slab_page_of_which_units_wait)
 TEST_F(wait_wake, an_unmapping_of_what_was_freed)
 {
 	struct waiter w = {};
-	void *p = accmem_mmap(self->other, &self->a[0], PIECE, RW);
+	void *p = accmem_mapped(self->other, &self->a[0], PIECE);
 
-	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
 	munmap(p, PIECE);
@@ -284,8 +282,7 @@ TEST_F(wait_wake, memory_that_leaves_quarantine)
 
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
 		return;
-	p = accmem_mmap(self->other, &self->a[0], PIECE, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->other, &self->a[0], PIECE);
 	*p = 1;
 	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
 	munmap(p, PIECE);
@@ -359,10 +356,9 @@ static void *churn(void *arg)
 	struct churn *c = arg;
 	struct accmem_alloc a;
 
-	while (!atomic_load(&c->end)) {
+	while (!atomic_load(&c->end))
 		if (!accmem_alloc_bytes(c->fd, 4096, 0, &a))
 			accmem_ioctl_free(c->fd, a.address);
-	}
 	return NULL;
 }
 
