@@ -16,26 +16,20 @@ FIXTURE(kinds)
 
 ACCMEM_VARIANTS(kinds);
 
-static int info_of(int fd, uint32_t flags, struct accmem_info *info)
-{
-	*info = (struct accmem_info){ .size = sizeof(*info), .flags = flags };
-	return accmem_ioctl(fd, ACCMEM_IOC_INFO, info);
-}
-
 FIXTURE_SETUP(kinds)
 {
 	self->fd = accmem_opened(variant->path);
-	ASSERT_EQ(0, info_of(self->fd, 0, &self->device));
-	ASSERT_EQ(0, info_of(self->fd, ACCMEM_INFO_HOST, &self->host));
+	ASSERT_EQ(0, accmem_info_of(self->fd, 0, &self->device));
+	ASSERT_EQ(0, accmem_info_of(self->fd, ACCMEM_INFO_HOST, &self->host));
 }
 
 FIXTURE_TEARDOWN(kinds)
 {
 	struct accmem_info info;
 
-	ASSERT_EQ(0, info_of(self->fd, ACCMEM_INFO_HOST, &info));
+	ASSERT_EQ(0, accmem_info_of(self->fd, ACCMEM_INFO_HOST, &info));
 	EXPECT_EQ(info.capacity, info.free_bytes);
-	ASSERT_EQ(0, info_of(self->fd, 0, &info));
+	ASSERT_EQ(0, accmem_info_of(self->fd, 0, &info));
 	EXPECT_EQ(info.capacity, info.free_bytes);
 	EXPECT_EQ(0, info.context_bytes);
 	close(self->fd);
@@ -75,7 +69,7 @@ TEST_F(kinds, info_tells_host_memory)
 				     .carveout = 1,
 				     .flags = ACCMEM_INFO_HOST };
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->fd, ACCMEM_IOC_INFO, &info));
-	EXPECT_EQ(-EINVAL, info_of(self->fd, 2, &info));
+	EXPECT_EQ(-EINVAL, accmem_info_of(self->fd, 2, &info));
 }
 
 /* Counters of the device and of its host memory, with a buffer. */
@@ -99,7 +93,7 @@ TEST_F(kinds, takes_no_device_memory)
 		ASSERT_EQ(0, accmem_ioctl_query(self->fd, a.address, &q));
 		EXPECT_EQ(ACCMEM_KIND_HOST, q.kind);
 		EXPECT_EQ(0, q.carveout);
-		ASSERT_EQ(0, info_of(self->fd, 0, &info));
+		ASSERT_EQ(0, accmem_info_of(self->fd, 0, &info));
 		EXPECT_EQ(info.capacity, info.free_bytes);
 		/* host memory is charged, too */
 		EXPECT_EQ(granules, info.context_bytes);
@@ -204,9 +198,8 @@ TEST_F(kinds, stay_apart)
 	struct accmem_query q;
 	struct accmem_alloc a;
 	unsigned int i, j;
-	int err, stream = stream_create(self->fd);
+	int err, stream = stream_created(self->fd);
 
-	ASSERT_LE(0, stream);
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		for (j = 0; j < 6; j++) {
 			a = (struct accmem_alloc){
@@ -388,7 +381,7 @@ TEST_F(kinds, waits_for_a_limit_of_both_sides)
 	EXPECT_EQ(-EDQUOT, accmem_ioctl_alloc(self->fd, &a));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", MIB(17)));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2), 0, &held));
-	ASSERT_EQ(0, info_of(self->fd, 0, &info));
+	ASSERT_EQ(0, accmem_info_of(self->fd, 0, &info));
 	a.deadline_ns = info.now_ns + 200000000;
 	EXPECT_EQ(-ETIMEDOUT, accmem_ioctl_alloc(self->fd, &a));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, held.address));

@@ -61,11 +61,9 @@ TEST_F(failnth_free, pending_frees_allocate_nothing)
 	NEED_INJECTION();
 	device = fence_device();
 	ASSERT_LE(0, device);
-	stream = stream_create(self->fd);
-	ASSERT_LE(0, stream);
+	stream = stream_created(self->fd);
 	while (next_round(&r)) {
-		file = fence_create(device, &id);
-		ASSERT_LE(0, file);
+		file = fence_created(device, &id);
 		ASSERT_EQ(0, allocate_many(self->fd, r.nr & 1));
 		arm_round(&r);
 		for (i = 0; i < ARRAY_SIZE(many); i++)
@@ -100,8 +98,7 @@ TEST_F(failnth_free, close_with_pending_frees_allocates_nothing)
 	ASSERT_EQ(0, only_module(true));
 	while (next_round(&r)) {
 		fd = accmem_opened(variant->path);
-		stream = stream_create(fd);
-		ASSERT_LE(0, stream);
+		stream = stream_created(fd);
 		ASSERT_EQ(0, allocate_many(fd, false));
 		for (i = 0; i < ARRAY_SIZE(many); i += 2)
 			ASSERT_EQ(0,

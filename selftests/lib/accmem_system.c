@@ -41,6 +41,18 @@ int accmem_read_file(const char *path, char *buf, size_t size)
 	return n < 0 ? (int)n : (int)done;
 }
 
+int64_t accmem_fdinfo(int fd, const char *key)
+{
+	char file[64], text[2048], want[64], *at;
+
+	snprintf(file, sizeof(file), "/proc/self/fdinfo/%d", fd);
+	if (accmem_read_file(file, text, sizeof(text)) <= 0)
+		return -1;
+	snprintf(want, sizeof(want), "\naccmem-%s:", key);
+	at = strstr(text, want);
+	return at ? strtoll(at + strlen(want), NULL, 0) : -1;
+}
+
 int accmem_log_open(void)
 {
 	return open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);

@@ -29,11 +29,22 @@ int accmem_ioctl(int fd, unsigned long cmd, void *arg)
 	return ioctl(fd, cmd, arg) < 0 ? -errno : 0;
 }
 
+int accmem_info_of(int fd, uint32_t flags, struct accmem_info *info)
+{
+	*info = (struct accmem_info){ .size = sizeof(*info), .flags = flags };
+	return accmem_ioctl(fd, ACCMEM_IOC_INFO, info);
+}
+
 int accmem_ioctl_info(int fd, struct accmem_info *info)
 {
-	memset(info, 0, sizeof(*info));
-	info->size = sizeof(*info);
-	return accmem_ioctl(fd, ACCMEM_IOC_INFO, info);
+	return accmem_info_of(fd, 0, info);
+}
+
+uint64_t accmem_charged(int fd)
+{
+	struct accmem_info info;
+
+	return accmem_ioctl_info(fd, &info) ? ~0ull : info.context_bytes;
 }
 
 int accmem_ioctl_alloc(int fd, struct accmem_alloc *alloc)

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Helpers of all selftests: calls on a device, which return 0 or a negative errno
- * value; patterns; accesses that may fault; and counters in sysfs.
+ * value; patterns; accesses that may fault; counters in sysfs; and fixtures with a
+ * variant for each device.
  *
  * Environment:
  *   ACCMEM_SCALE	per cent of the usual counts (default 100)
  *   ACCMEM_SEED	seed of the random tests (default: from the clock)
+ *   ACCMEM_BACKING	emulated, phys or nopages: a fixture with variants on this
+ *			backing runs only these
  */
 #ifndef ACCMEM_UTIL_H
 #define ACCMEM_UTIL_H
@@ -26,10 +29,76 @@
 #define GIB(x) ((uint64_t)(x) << 30)
 #define ALIGN_UP(x, a) (((x) + (a) - 1) / (a) * (a))
 
+/*
+ * Fixture variants. Each variant is a device, whose path is in variant->path. Every
+ * lane has the three devices, so a missing device fails the test. The devices "with
+ * pages" have memory that can be pinned. On the "reserved" devices a device address
+ * is the place in the carveout.
+ */
+#define ACCMEM_VARIANTS_WITH_PAGES(fixture)           \
+	FIXTURE_VARIANT(fixture)                      \
+	{                                             \
+		const char *path;                     \
+	};                                            \
+	FIXTURE_VARIANT_ADD(fixture, emulated)        \
+	{                                             \
+		.path = ACCMEM_DEV_EMULATED,          \
+	};                                            \
+	FIXTURE_VARIANT_ADD(fixture, phys)            \
+	{                                             \
+		.path = ACCMEM_DEV_PHYS,              \
+	}
+
+#define ACCMEM_VARIANTS(fixture)                      \
+	ACCMEM_VARIANTS_WITH_PAGES(fixture);          \
+	FIXTURE_VARIANT_ADD(fixture, nopages)         \
+	{                                             \
+		.path = ACCMEM_DEV_NOPAGES,           \
+	}
+
+#define ACCMEM_VARIANTS_RESERVED(fixture)             \
+	FIXTURE_VARIANT(fixture)                      \
+	{                                             \
+		const char *path;                     \
+	};                                            \
+	FIXTURE_VARIANT_ADD(fixture, phys)            \
+	{                                             \
+		.path = ACCMEM_DEV_PHYS,              \
+	};                                            \
+	FIXTURE_VARIANT_ADD(fixture, nopages)         \
+	{                                             \
+		.path = ACCMEM_DEV_NOPAGES,           \
+	}
+
+/*
+ * A fixture with a context of an idle device. The device must be idle after the test,
+ * too. The test may use @a for a buffer.
+ */
+#define ACCMEM_FIXTURE(fixture)                                         \
+	FIXTURE(fixture)                                                \
+	{                                                               \
+		int fd;                                                 \
+		struct accmem_info info;                                \
+		struct accmem_alloc a;                                  \
+	};                                                              \
+	ACCMEM_VARIANTS(fixture);                                       \
+	FIXTURE_SETUP(fixture)                                          \
+	{                                                               \
+		ASSERT_TRUE(accmem_is_idle(variant->path, 20000));      \
+		self->fd = accmem_opened(variant->path);                \
+		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info)); \
+	}                                                               \
+	FIXTURE_TEARDOWN(fixture)                                       \
+	{                                                               \
+		close(self->fd);                                        \
+		EXPECT_TRUE(accmem_is_idle(variant->path, 20000));      \
+	}
+
 /* calls: 0 or -errno */
 int accmem_dev_open(const char *path, int flags);
 int accmem_ioctl(int fd, unsigned long cmd, void *arg);
 int accmem_ioctl_info(int fd, struct accmem_info *info);
+int accmem_info_of(int fd, uint32_t flags, struct accmem_info *info);
 int accmem_ioctl_alloc(int fd, struct accmem_alloc *alloc);
 int accmem_ioctl_free(int fd, uint64_t address);
 int accmem_ioctl_query(int fd, uint64_t address, struct accmem_query *query);
@@ -119,6 +188,11 @@ bool accmem_log_gets(int log, const char *text, int ms);
 /* the number of unread records with all of the texts in them; NULL ends the list */
 __attribute__((sentinel)) int accmem_log_count(int log, ...);
 
+/* the number in the line "accmem-@key:" in the fdinfo of @fd, or -1 */
+int64_t accmem_fdinfo(int fd, const char *key);
+/* the charge of a context, or ~0 */
+uint64_t accmem_charged(int fd);
+
 /* the number of open descriptors below 256 */
 unsigned int accmem_nr_descriptors(void);
 
@@ -182,6 +256,55 @@ uint64_t accmem_time(void (*fn)(void *arg), void *arg, unsigned int n);
 
 /* true if the variant's name begins with the backing, as that of nopages_wc */
 bool accmem_is_on(const char *variant, const char *backing);
+
+#ifdef __KSELFTEST_HARNESS_H
+/*
+ * The default of 30 s is too short for an emulated machine with sanitizers. A test
+ * with a hundred times the counts needs a hundred times as long.
+ */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT 240
+
+static inline void accmem_harness_select(struct __fixture_metadata *f,
+					 const char *backing)
+{
+	struct __fixture_variant_metadata *all = f->variant, *v, *next;
+
+	for (v = all; v && !accmem_is_on(v->name, backing); v = v->next)
+		;
+	if (!v)
+		return;
+	f->variant = NULL;
+	for (v = all; v; v = next) {
+		next = v->next;
+		if (accmem_is_on(v->name, backing))
+			__register_fixture_variant(f, v);
+	}
+}
+
+static inline int accmem_harness_main(int argc, char **argv)
+{
+	const char *backing = getenv("ACCMEM_BACKING");
+	struct __fixture_metadata *f;
+	struct __test_metadata *t;
+
+	for (f = __fixture_list; f; f = f->next) {
+		if (backing)
+			accmem_harness_select(f, backing);
+		for (t = f->tests; t; t = t->next) {
+			if (accmem_scale(100) > 100)
+				t->timeout = accmem_scale(t->timeout);
+		}
+	}
+	return test_harness_run(argc, argv);
+}
+
+#define ACCMEM_HARNESS_MAIN                             \
+	int main(int argc, char **argv)                 \
+	{                                               \
+		return accmem_harness_main(argc, argv); \
+	}
+#endif
 
 /* for functions of a child: prints a condition that does not hold, and returns 1 */
 #define ACCMEM_MUST(condition)                                           \

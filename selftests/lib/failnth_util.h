@@ -246,7 +246,7 @@ static inline bool open_both(void)
 	ACCMEM_VARIANTS(fixture);                                       \
 	FIXTURE_SETUP(fixture)                                          \
 	{                                                               \
-		self->fd = accmem_opened(variant->path);      \
+		self->fd = accmem_opened(variant->path);                \
 		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info)); \
 		if (!can_inject())                                      \
 			return;                                         \

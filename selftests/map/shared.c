@@ -13,8 +13,8 @@ TEST_F(shared, it_has_memory_on_both_sides)
 	struct accmem_info device, host;
 	struct accmem_query q;
 
-	ASSERT_EQ(0, info_of(self->fd, 0, &device));
-	ASSERT_EQ(0, info_of(self->fd, ACCMEM_INFO_HOST, &host));
+	ASSERT_EQ(0, accmem_info_of(self->fd, 0, &device));
+	ASSERT_EQ(0, accmem_info_of(self->fd, ACCMEM_INFO_HOST, &host));
 	EXPECT_TRUE(device.features & ACCMEM_FEATURE_SHARED);
 	EXPECT_EQ(LENGTH, device.capacity - device.free_bytes);
 	EXPECT_EQ(LENGTH, host.capacity - host.free_bytes);

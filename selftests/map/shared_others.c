@@ -15,8 +15,8 @@ static bool alloc_nearly_all(int fd, struct accmem_alloc *a)
 {
 	struct accmem_info device, host;
 
-	return !info_of(fd, 0, &device) &&
-	       !info_of(fd, ACCMEM_INFO_HOST, &host) &&
+	return !accmem_info_of(fd, 0, &device) &&
+	       !accmem_info_of(fd, ACCMEM_INFO_HOST, &host) &&
 	       host.free_bytes + PIECE < device.free_bytes &&
 	       !alloc_shared(fd, (host.free_bytes / PIECE - 1) * PIECE, a);
 }
@@ -34,8 +34,7 @@ TEST_F(shared_others, host_memory_whose_free_is_due)
 		if (!alloc_nearly_all(self->fd, &all))
 			return;
 		EXPECT_EQ(-ENOMEM, alloc_shared(self->fd, 2 * PIECE, &b));
-		file = fence_create(fences, &id);
-		ASSERT_LE(0, file);
+		file = fence_created(fences, &id);
 		ASSERT_EQ(0, fence_free(self->fd, all.address, file));
 		ASSERT_EQ(0, fence_signal(fences, id, 0, 0));
 		ASSERT_EQ(0, alloc_shared(self->fd, 2 * PIECE, &b));

@@ -53,7 +53,8 @@ FIXTURE_SETUP(shared_storm)
 			.kind = ACCMEM_KIND_SHARED,
 		};
 		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &self->a[i]));
-		self->map[i] = accmem_mapped_huge(self->fd, &self->a[i], lengths[i]);
+		self->map[i] =
+			accmem_mapped_huge(self->fd, &self->a[i], lengths[i]);
 	}
 	self->log = mmap(NULL, sizeof(*self->log), RW,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -25,7 +25,7 @@
 	FIXTURE_SETUP(fixture)                                            \
 	{                                                                 \
 		ASSERT_TRUE(accmem_is_idle(variant->path, 10000));        \
-		self->fd = accmem_opened(variant->path);        \
+		self->fd = accmem_opened(variant->path);                  \
 		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));   \
 		ASSERT_TRUE(self->info.features &                         \
 			    ACCMEM_FEATURE_REALLOC);                      \

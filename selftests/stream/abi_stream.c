@@ -19,12 +19,10 @@ FIXTURE(abi_stream)
 FIXTURE_SETUP(abi_stream)
 {
 	self->fd = accmem_opened(ACCMEM_DEV_EMULATED);
-	self->stream = stream_create(self->fd);
-	ASSERT_LE(0, self->stream);
+	self->stream = stream_created(self->fd);
 	self->fences = fence_device();
 	ASSERT_LE(0, self->fences);
-	self->sync_file = fence_create(self->fences, &self->fence);
-	ASSERT_LE(0, self->sync_file);
+	self->sync_file = fence_created(self->fences, &self->fence);
 }
 
 FIXTURE_TEARDOWN(abi_stream)

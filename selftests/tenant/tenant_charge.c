@@ -57,13 +57,6 @@ FIXTURE_TEARDOWN(tenant_charge)
 	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
 }
 
-static uint64_t charged(int fd)
-{
-	struct accmem_info info;
-
-	return accmem_ioctl_info(fd, &info) ? ~0ull : info.context_bytes;
-}
-
 /* --- contexts that have ended -------------------------------------------- */
 
 /* opens a context, maps a buffer of @length bytes and closes the context; the mapping */
@@ -303,21 +296,21 @@ TEST_F(tenant_charge, granules_of_one_folio_are_charged_once)
 	struct accmem_alloc a[4];
 	unsigned int i;
 
-	EXPECT_EQ(0, charged(self->fd));
+	EXPECT_EQ(0, accmem_charged(self->fd));
 	for (i = 0; i < ARRAY_SIZE(a); i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 4096, 0, &a[i]));
 		EXPECT_EQ(ALIGN_UP((i + 1) * 4096, self->unit),
-			  charged(self->fd));
+			  accmem_charged(self->fd));
 		/* wait for the cleaner, which may hold a part of the folio */
 		EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "dirty_bytes", 0,
 						20000));
 	}
 	for (i = 0; i < ARRAY_SIZE(a); i++) {
 		EXPECT_EQ(ALIGN_UP((4 - i) * 4096, self->unit),
-			  charged(self->fd));
+			  accmem_charged(self->fd));
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
 	}
-	EXPECT_EQ(0, charged(self->fd));
+	EXPECT_EQ(0, accmem_charged(self->fd));
 }
 
 TEST_F(tenant_charge, small_blocks_are_charged_by_the_slab_page)
@@ -327,16 +320,16 @@ TEST_F(tenant_charge, small_blocks_are_charged_by_the_slab_page)
 
 	for (i = 0; i < 64; i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &a[i]));
-		ASSERT_EQ(self->unit, charged(self->fd));
+		ASSERT_EQ(self->unit, accmem_charged(self->fd));
 	}
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &a[64]));
-	EXPECT_EQ(ALIGN_UP(2 * 4096, self->unit), charged(self->fd));
+	EXPECT_EQ(ALIGN_UP(2 * 4096, self->unit), accmem_charged(self->fd));
 	for (i = 0; i < 64; i++) {
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
 	}
-	EXPECT_EQ(self->unit, charged(self->fd));
+	EXPECT_EQ(self->unit, accmem_charged(self->fd));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[64].address));
-	EXPECT_EQ(0, charged(self->fd));
+	EXPECT_EQ(0, accmem_charged(self->fd));
 }
 
 /* The granules of two tenants are in different folios, and charged separately. */
@@ -346,13 +339,13 @@ TEST_F(tenant_charge, tenants_are_charged_apart)
 	struct accmem_alloc a, b;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &a));
-	EXPECT_EQ(0, charged(other));
+	EXPECT_EQ(0, accmem_charged(other));
 	ASSERT_EQ(0, accmem_alloc_bytes(other, 64, 0, &b));
-	EXPECT_EQ(self->unit, charged(self->fd));
-	EXPECT_EQ(self->unit, charged(other));
+	EXPECT_EQ(self->unit, accmem_charged(self->fd));
+	EXPECT_EQ(self->unit, accmem_charged(other));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
-	EXPECT_EQ(0, charged(self->fd));
-	EXPECT_EQ(self->unit, charged(other));
+	EXPECT_EQ(0, accmem_charged(self->fd));
+	EXPECT_EQ(self->unit, accmem_charged(other));
 	close(other);
 }
 
@@ -369,7 +362,7 @@ TEST_F(tenant_charge, a_limit_can_be_filled)
 			TH_LOG("after %u granules", i);
 		}
 	}
-	EXPECT_EQ(MIB(2), charged(self->fd));
+	EXPECT_EQ(MIB(2), accmem_charged(self->fd));
 	EXPECT_EQ(-EDQUOT, accmem_alloc_bytes(self->fd, 4096, 0, &a));
 }
 

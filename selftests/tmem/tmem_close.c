@@ -11,7 +11,7 @@ TMEM_FIXTURE(tmem_close, 64, 512, 0)
 
 static int64_t ctas(struct accmem_context *ctx)
 {
-	return tmem_fdinfo(accmem_fd(ctx), "tmem-ctas");
+	return accmem_fdinfo(accmem_fd(ctx), "tmem-ctas");
 }
 
 TEST_F(tmem_close, p2_closing_the_cta_ends_its_wait)
@@ -22,8 +22,8 @@ TEST_F(tmem_close, p2_closing_the_cta_ends_its_wait)
 	exits(&self->b);
 	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
 	EXPECT_EQ(5, ctas(self->ctx));
-	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
-	EXPECT_EQ(1, tmem_fdinfo(accmem_fd(self->ctx), "tmem-woken-exit"));
+	EXPECT_EQ(0, accmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
+	EXPECT_EQ(1, accmem_fdinfo(accmem_fd(self->ctx), "tmem-woken-exit"));
 }
 
 TEST_F(tmem_close, p2_another_descriptor_keeps_the_wait)
@@ -285,7 +285,8 @@ TEST_F(tmem_close, p12_closing_one_of_a_pair_in_the_queue)
 		self->p = tmem_peer(self->ctx, 1, 0);
 		self->q = tmem_peer(self->ctx, 2, 1);
 		ASSERT_TRUE(self->p && self->q);
-		EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
+		EXPECT_EQ(0,
+			  accmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
 	}
 }
 

@@ -379,7 +379,7 @@ TEST_F(tmem_front, p19_all_or_none_of_a_cluster)
 		{ .launch = 7, .rank = 1, .sm = 9, .cta_group = 2 },
 	};
 	struct tcgen05_cta *ctas[65];
-	int64_t before = tmem_fdinfo(accmem_fd(self->ctx), "tmem-ctas");
+	int64_t before = accmem_fdinfo(accmem_fd(self->ctx), "tmem-ctas");
 
 	EXPECT_EQ(-ENXIO, tcgen05_launch_cluster(self->ctx, places, 2, ctas));
 	EXPECT_EQ(-EINVAL, tcgen05_launch_cluster(self->ctx, places, 1, ctas));
@@ -391,7 +391,7 @@ TEST_F(tmem_front, p19_all_or_none_of_a_cluster)
 	places[1].sm = 1;
 	places[1].cluster = 1;
 	EXPECT_EQ(-EINVAL, tcgen05_launch_cluster(self->ctx, places, 2, ctas));
-	EXPECT_EQ(before, tmem_fdinfo(accmem_fd(self->ctx), "tmem-ctas"));
+	EXPECT_EQ(before, accmem_fdinfo(accmem_fd(self->ctx), "tmem-ctas"));
 	places[1].cluster = 0;
 	EXPECT_EQ(0, tcgen05_launch_cluster(self->ctx, places, 2, ctas));
 	tcgen05_exit(ctas[0]);

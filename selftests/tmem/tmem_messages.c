@@ -13,6 +13,7 @@ TMEM_FIXTURE(tmem_messages, 2, 0, 0)
 
 /* --- a call for each rule --------------------------------------------------- */
 
+/* clang-format off */
 enum op { END, NEW, ALLOC, NOWHERE, LATE, DEALLOC, RELINQUISH, EXIT, START, FINISH };
 
 /* A, B, P and Q are those of the fixture. A rule may launch C and D. */
@@ -32,7 +33,6 @@ struct world {
 	struct tmem_call call;
 };
 
-/* clang-format off */
 #define NEW(x, launch, group, rank, sm, r) { NEW, x, launch, group, rank, sm, r }
 #define ALLOC(x, n, r) { ALLOC, x, n, 0, 0, 0, r }
 #define NOWHERE(x, n, r) { NOWHERE, x, n, 0, 0, 0, r } /* without a destination */
@@ -113,8 +113,9 @@ static const struct {
 
 static int take(struct world *w, const struct step *s)
 {
-	struct tcgen05_place place = { .launch = s->a, .cta_group = s->b,
-				       .rank = s->rank, .sm = s->sm };
+	struct tcgen05_place place = {
+		.launch = s->a, .cta_group = s->b, .rank = s->rank, .sm = s->sm
+	};
 	struct tcgen05_cta **cta = &w->cta[s->cta];
 	uint32_t at;
 
@@ -333,7 +334,7 @@ TEST_F(tmem_messages, p12_a_peer_that_stores_its_address_has_come)
 	EXPECT_EQ(-ETIMEDOUT, err);
 	EXPECT_EQ(-EAGAIN, slow.ret);
 	snprintf(who, sizeof(who), "CTA %d (",
-		 (int)tmem_fdinfo(tcgen05_fd(self->p), "cta"));
+		 (int)accmem_fdinfo(tcgen05_fd(self->p), "cta"));
 	EXPECT_EQ(0, log_lines(log, who, "P12"));
 	close(log);
 }
@@ -389,7 +390,7 @@ TEST_F(tmem_messages, messages_are_rate_limited)
 	EXPECT_LE(1, n);
 	/* ten messages in five seconds */
 	EXPECT_LE(n, 10 + (int)((accmem_ms() - start) / 5000 + 1) * 10);
-	EXPECT_EQ(all, tmem_fdinfo(tcgen05_fd(self->b), "tmem-misuses"));
+	EXPECT_EQ(all, accmem_fdinfo(tcgen05_fd(self->b), "tmem-misuses"));
 	close(log);
 }
 

@@ -15,7 +15,7 @@ TMEM_FIXTURE(tmem_obs, 2, 0, 0)
 
 static int64_t of(struct tcgen05_cta *cta, const char *name)
 {
-	return tmem_fdinfo(tcgen05_fd(cta), name);
+	return accmem_fdinfo(tcgen05_fd(cta), name);
 }
 
 TEST_F(tmem_obs, fdinfo_of_a_cta)
@@ -50,7 +50,7 @@ static void read_counts(struct accmem_context *ctx, struct counts *c)
 
 	for (i = 0; i < ARRAY_SIZE(counters); i++) {
 		snprintf(name, sizeof(name), "tmem-%.32s", counters[i]);
-		c->of[i] = tmem_fdinfo(accmem_fd(ctx), name);
+		c->of[i] = accmem_fdinfo(accmem_fd(ctx), name);
 	}
 }
 
@@ -89,9 +89,9 @@ TEST_F(tmem_obs, fdinfo_counts_what_was_done)
 	uint32_t at, more;
 
 	ASSERT_NE(NULL, c);
-	EXPECT_EQ(3, tmem_fdinfo(accmem_fd(self->ctx), "tmem-sms"));
-	EXPECT_EQ(512, tmem_fdinfo(accmem_fd(self->ctx), "tmem-columns"));
-	EXPECT_EQ(7, tmem_fdinfo(accmem_fd(self->ctx), "tmem-ctas"));
+	EXPECT_EQ(3, accmem_fdinfo(accmem_fd(self->ctx), "tmem-sms"));
+	EXPECT_EQ(512, accmem_fdinfo(accmem_fd(self->ctx), "tmem-columns"));
+	EXPECT_EQ(7, accmem_fdinfo(accmem_fd(self->ctx), "tmem-ctas"));
 	read_counts(self->ctx, &n);
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 256));
 	EXPECT_TRUE(counted(self->ctx, &n, "grants=1"));
@@ -104,7 +104,7 @@ TEST_F(tmem_obs, fdinfo_counts_what_was_done)
 	EXPECT_TRUE(counted(self->ctx, &n, "waits=1 wakeups=1 woken-timeout=1 timeouts=1"));
 	/* b waits, and c bypasses it */
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	EXPECT_EQ(1, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
+	EXPECT_EQ(1, accmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
 	ASSERT_EQ(0, tcgen05_alloc(c, &more, 128));
 	EXPECT_TRUE(counted(self->ctx, &n, "grants=1 bypasses=1"));
 	EXPECT_EQ(1, of(c, "tmem-bypasses"));

@@ -30,8 +30,8 @@ TEST_F(tmem_pair, p2_a_deadlock_wakes_the_peer_that_sleeps)
 	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 256));
 	EXPECT_EQ(-EDEADLK, tcgen05_alloc(self->q, &none, 256));
 	EXPECT_EQ(-EDEADLK, tmem_finish(&p));
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->p), "tmem-woken-deadlock"));
-	EXPECT_EQ(0, tmem_fdinfo(tcgen05_fd(self->q), "tmem-woken-deadlock"));
+	EXPECT_EQ(1, accmem_fdinfo(tcgen05_fd(self->p), "tmem-woken-deadlock"));
+	EXPECT_EQ(0, accmem_fdinfo(tcgen05_fd(self->q), "tmem-woken-deadlock"));
 	EXPECT_TRUE(tmem_state(self->w) & ACCMEM_CTA_WAITING);
 	ASSERT_TRUE(tmem_start(&p, self->p, TMEM_DEALLOC, at, 256));
 	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 256));

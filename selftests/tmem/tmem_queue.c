@@ -224,7 +224,7 @@ TEST_F(tmem_queue, the_deadline_ends_it)
 	EXPECT_LE(deadline, tmem_now());
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(512, tmem_free_columns(self->b));
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-timeouts"));
+	EXPECT_EQ(1, accmem_fdinfo(tcgen05_fd(self->b), "tmem-timeouts"));
 }
 
 TEST_F(tmem_queue, a_deadline_is_that_of_its_own_call)
@@ -372,7 +372,7 @@ TEST_F(tmem_queue, a_storm_leaves_nothing)
 		tcgen05_exit(c[i].cta);
 	}
 	EXPECT_EQ(512, tmem_free_columns(self->a));
-	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
+	EXPECT_EQ(0, accmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
 }
 
 ACCMEM_HARNESS_MAIN

@@ -248,8 +248,10 @@ static bool start_lane(struct lane *l, unsigned int lane,
 		       struct tcgen05_warp *warp, uint32_t *destination,
 		       uint32_t columns, bool *all_in)
 {
-	*l = (struct lane){ .warp = warp, .lane = lane,
-			    .destination = destination, .columns = columns,
+	*l = (struct lane){ .warp = warp,
+			    .lane = lane,
+			    .destination = destination,
+			    .columns = columns,
 			    .all_in = all_in };
 	return !pthread_create(&l->thread, NULL, call_lane, l) &&
 	       tmem_until_thread_sleeps(&l->tid);

@@ -350,7 +350,7 @@ static int64_t count(struct accmem_context *ctx, const char *what)
 	char name[48];
 
 	snprintf(name, sizeof(name), "tmem-%s", what);
-	return tmem_fdinfo(accmem_fd(ctx), name);
+	return accmem_fdinfo(accmem_fd(ctx), name);
 }
 
 /* how many of each there have to be, so that a calm is none of the arbiter's */

@@ -19,7 +19,8 @@ struct ctas {
 
 static bool open_ctas(struct ctas *x, uint32_t flags)
 {
-	struct accmem_tmem_setup setup = { .size = sizeof(setup), .nr_sms = 3,
+	struct accmem_tmem_setup setup = { .size = sizeof(setup),
+					   .nr_sms = 3,
 					   .flags = flags };
 
 	x->fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
@@ -67,7 +68,7 @@ static void close_ctas(struct ctas *x)
 /* the number of hazards of a CTA, or of all CTAs of a context */
 static int64_t found(int fd)
 {
-	return tmem_fdinfo(fd, "tmem-strict");
+	return accmem_fdinfo(fd, "tmem-strict");
 }
 
 FIXTURE(tmem_strict)

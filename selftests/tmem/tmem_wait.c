@@ -19,7 +19,7 @@ TEST_F(tmem_wait, p2_a_deadline_ends_the_wait)
 	EXPECT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &at, 512,
 						  start + 50 * TMEM_MS));
 	EXPECT_LE(50 * TMEM_MS, tmem_now() - start);
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-timeouts"));
+	EXPECT_EQ(1, accmem_fdinfo(tcgen05_fd(self->b), "tmem-timeouts"));
 	EXPECT_EQ(0, tcgen05_alloc(self->b, &at, 256));
 }
 
@@ -28,7 +28,7 @@ TEST_F(tmem_wait, p2_a_deadline_in_the_past_is_one_try)
 	uint32_t at;
 
 	EXPECT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &at, 512, 1));
-	EXPECT_EQ(0, tmem_fdinfo(tcgen05_fd(self->b), "tmem-waits"));
+	EXPECT_EQ(0, accmem_fdinfo(tcgen05_fd(self->b), "tmem-waits"));
 	EXPECT_EQ(0, tcgen05_alloc_until(self->b, &at, 256, 1));
 }
 
@@ -61,7 +61,7 @@ TEST_F(tmem_wait, p2_a_signal_restarts_with_the_same_deadline)
 	}
 	EXPECT_EQ(-ETIMEDOUT, tmem_finish(&call));
 	EXPECT_LE(600 * TMEM_MS, tmem_now() - start);
-	EXPECT_LT(0, tmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-signal"));
+	EXPECT_LT(0, accmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-signal"));
 	TH_LOG("%d signals", signals);
 }
 
@@ -134,8 +134,8 @@ TEST_F(tmem_wait, p2_the_end_of_the_context_ends_every_wait)
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
 	closes(&self->ctx);
 	EXPECT_EQ(-ECONNRESET, tmem_finish(&call));
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-wakeups"));
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-reset"));
+	EXPECT_EQ(1, accmem_fdinfo(tcgen05_fd(self->b), "tmem-wakeups"));
+	EXPECT_EQ(1, accmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-reset"));
 	EXPECT_EQ(-ECONNRESET, tcgen05_alloc(self->b, &at, 32));
 	EXPECT_EQ(-ECONNRESET, tcgen05_dealloc(self->a, self->at, 256));
 	EXPECT_EQ(-ECONNRESET, tcgen05_relinquish_alloc_permit(self->a));
@@ -320,9 +320,10 @@ TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 	EXPECT_EQ(0, by[4]);
 	EXPECT_EQ(n / 4, by[0]);
 	EXPECT_EQ(n / 4, by[1]);
-	EXPECT_LE(n - n / 4, tmem_fdinfo(fd, "tmem-waits"));
+	EXPECT_LE(n - n / 4, accmem_fdinfo(fd, "tmem-waits"));
 	/* each wait ended once, and each wake-up had a reason */
-	EXPECT_EQ(tmem_fdinfo(fd, "tmem-waits"), tmem_explained_wakeups(self->ctx));
+	EXPECT_EQ(accmem_fdinfo(fd, "tmem-waits"),
+		  tmem_explained_wakeups(self->ctx));
 	EXPECT_TRUE(tmem_woken_by_strays_only(self->ctx));
 	EXPECT_EQ(512, tmem_free_columns(self->a));
 	free(calls);

@@ -277,8 +277,8 @@ static inline uint64_t wait_for_free(const char *path, uint64_t wanted)
 	{                                                                   \
 		struct accmem_alloc none;                                   \
 		atomic_store(&order, 0);                                    \
-		self->fd = accmem_opened(variant->path);          \
-		self->other = accmem_opened(variant->path);       \
+		self->fd = accmem_opened(variant->path);                    \
+		self->other = accmem_opened(variant->path);                 \
 		self->start = accmem_free_now(self->fd);                    \
 		ASSERT_EQ(LEFT, self->start);                               \
 		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));     \
