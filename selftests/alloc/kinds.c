@@ -332,9 +332,8 @@ TEST_F(kinds, charged_to_the_memory_cgroup)
 static int leave_behind(void *arg)
 {
 	struct accmem_alloc a;
-	int fd = accmem_dev_open(arg, O_RDWR);
+	int fd = accmem_opened(arg);
 
-	ACCMEM_MUST(fd >= 0);
 	ACCMEM_MUST(!alloc_host(fd, MIB(3), 0, &a));
 	ACCMEM_MUST(accmem_mmap(fd, &a, MIB(3), RW));
 	ACCMEM_MUST(!alloc_host(fd, 100, 0, &a));

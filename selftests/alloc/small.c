@@ -574,10 +574,8 @@ static int fill_and_exit(void *arg)
 	struct accmem_alloc a;
 	unsigned int i;
 	char *p;
-	int fd = accmem_dev_open(arg, O_RDWR);
+	int fd = accmem_opened(arg);
 
-	if (fd < 0)
-		return 1;
 	for (i = 0; i < accmem_scale(2000); i++) {
 		if (accmem_alloc_bytes(fd, 1 + i * 37 % 2048, 0, &a))
 			return 2;

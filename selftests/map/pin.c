@@ -115,13 +115,11 @@ static bool pipe_has_pattern(int pipe)
 static int take_the_rest(const char *path, int64_t quarantined)
 {
 	static struct accmem_alloc all[ALL];
-	int fd = accmem_dev_open(path, O_RDWR), n, i;
+	int fd = accmem_opened(path), n, i;
 	int64_t sum = 0, most = accmem_sysfs(path, "capacity") - quarantined;
 	uint64_t left, look;
 	char *p;
 
-	if (fd < 0)
-		return 1;
 	n = accmem_take_all(fd, 0, all, ALL);
 	if (n <= 0)
 		return 2;
