@@ -147,18 +147,6 @@ TEST_F(tmem_restart, p4_a_dealloc_that_has_been_is_not_forgotten)
 	EXPECT_EQ(512, tmem_free_columns(self->p));
 }
 
-TEST_F(tmem_restart, p12_the_peer_exits_meanwhile)
-{
-	struct tmem_call call;
-
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
-	ASSERT_TRUE(interrupt(&call));
-	exits(&self->q);
-	leave_handler();
-	EXPECT_EQ(-EPIPE, tmem_finish(&call));
-}
-
 TEST_F(tmem_restart, p2_without_restart_nothing_is_left)
 {
 	struct tmem_call call;
@@ -187,18 +175,6 @@ TEST_F(tmem_restart, p11_another_thread_meets_a_call_in_progress)
 	leave_handler();
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(0, tmem_finish(&call));
-}
-
-TEST_F(tmem_restart, p9_relinquish_meanwhile_ends_it)
-{
-	struct tmem_call call;
-
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	ASSERT_TRUE(interrupt(&call));
-	EXPECT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
-	leave_handler();
-	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
 }
 
 static sigjmp_buf out;
