@@ -63,16 +63,13 @@ TEST_F(clears, who_gets_clean_memory_clears_nothing)
 	struct clear_counts before, between, after;
 	struct accmem_alloc a[64];
 	int tries, n, fd;
-	char *p;
 
 	fd = accmem_opened(variant->path);
 	for (tries = 0; tries < 10; tries++) {
 		n = accmem_take_all(fd, ACCMEM_CACHE_WB, a, ARRAY_SIZE(a));
 		ASSERT_LE(1, n);
 		ASSERT_LE(MIB(4), a[0].footprint);
-		p = accmem_mapped(fd, &a[0], MIB(4));
-		accmem_fill(p, MIB(4), 1);
-		munmap(p, MIB(4));
+		ASSERT_EQ(0, fill_at(fd, a[0].address, MIB(4), 1));
 		before = clears_now(variant->path);
 		ASSERT_EQ(0, free_all(fd, a, n));
 		ASSERT_EQ(-1, accmem_sysfs_wait(variant->path, "dirty_bytes", 0,
@@ -199,15 +196,12 @@ TEST(dirty_memory_is_cleared_by_who_gets_it_at_the_latest)
 	struct clear_counts before, after;
 	struct accmem_alloc a[64];
 	int fd[2], i, n;
-	char *p;
 
 	for (i = 0; i < 2; i++)
 		fd[i] = accmem_opened(path);
 	n = accmem_take_all(fd[0], ACCMEM_CACHE_WB, a, ARRAY_SIZE(a));
 	ASSERT_LE(1, n);
-	p = accmem_mapped(fd[0], &a[0], MIB(4));
-	accmem_fill(p, MIB(4), 1);
-	munmap(p, MIB(4));
+	ASSERT_EQ(0, fill_at(fd[0], a[0].address, MIB(4), 1));
 	before = clears_now(path);
 	ASSERT_EQ(0, free_all(fd[0], a, n));
 	n = accmem_take_all(fd[1], ACCMEM_CACHE_WB, a, ARRAY_SIZE(a));
@@ -215,9 +209,7 @@ TEST(dirty_memory_is_cleared_by_who_gets_it_at_the_latest)
 	after = clears_now(path);
 	EXPECT_LE((int64_t)MIB(4), after.cleared - before.cleared +
 					   after.late - before.late);
-	p = accmem_mapped(fd[1], &a[0], MIB(4));
-	EXPECT_EQ(-1, accmem_first_nonzero(p, MIB(4)));
-	munmap(p, MIB(4));
+	EXPECT_EQ(-1, check_at(fd[1], a[0].address, 0, MIB(4), 0));
 	for (i = 0; i < 2; i++)
 		close(fd[i]);
 }
@@ -311,29 +303,6 @@ TEST_F(clear_help, who_is_kept_to_one_processor_gets_none)
 	EXPECT_LT(before.late, after.late);
 }
 
-static bool is_zero(int fd, const struct accmem_alloc *a)
-{
-	char *p = accmem_mmap(fd, a, a->length, RW);
-	bool zero;
-
-	if (!p)
-		return false;
-	zero = accmem_first_nonzero(p, a->length) == -1;
-	munmap(p, a->length);
-	return zero;
-}
-
-static bool write_all(int fd, const struct accmem_alloc *a)
-{
-	char *p = accmem_mmap(fd, a, a->length, RW);
-
-	if (!p)
-		return false;
-	memset(p, 0x5a, a->length);
-	munmap(p, a->length);
-	return true;
-}
-
 /* Each byte is cleared, also at the border between two helpers. */
 TEST_F(clear_help, all_of_it_is_zero)
 {
@@ -345,8 +314,9 @@ TEST_F(clear_help, all_of_it_is_zero)
 		turn = tries % 2;
 		a[0] = (struct accmem_alloc){ .length = size };
 		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd[turn], &a[0]));
-		ASSERT_TRUE(is_zero(self->fd[turn], &a[0]));
-		ASSERT_TRUE(write_all(self->fd[turn], &a[0]));
+		ASSERT_EQ(-1,
+			  check_at(self->fd[turn], a[0].address, 0, size, 0));
+		ASSERT_EQ(0, fill_at(self->fd[turn], a[0].address, size, 1));
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd[turn], a[0].address));
 	}
 }

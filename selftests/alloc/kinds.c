@@ -231,9 +231,7 @@ TEST_F(kinds, realloc_keeps_the_kind)
 	char *p;
 
 	ASSERT_EQ(0, alloc_host(self->fd, size, ACCMEM_ALLOC_RESIZABLE, &a));
-	p = accmem_mapped(self->fd, &a, size);
-	accmem_fill(p, size, 3);
-	munmap(p, size);
+	ASSERT_EQ(0, fill_at(self->fd, a.address, size, 3));
 	r.address = a.address;
 	for (i = 2; i < 6; i++) {
 		struct accmem_alloc wall;

@@ -22,19 +22,6 @@ static bool overlap(const struct accmem_alloc *a, const struct accmem_alloc *b)
 	       b->address < a->address + a->footprint;
 }
 
-/* maps the granule of @a; the address of the buffer in it */
-static char *map_block(int fd, const struct accmem_alloc *a)
-{
-	char *p = accmem_mmap(fd, a, GRANULE, RW);
-
-	return p ? p + a->address % GRANULE : NULL;
-}
-
-static void unmap_block(char *p)
-{
-	munmap((void *)((uintptr_t)p / GRANULE * GRANULE), GRANULE);
-}
-
 static int64_t live(const char *path)
 {
 	return accmem_sysfs(path, "live_bytes");
@@ -109,7 +96,7 @@ TEST_F(small, blocks_are_apart)
 			  (a[i].address + a[i].footprint - 1) / GRANULE);
 		for (j = 0; j < i; j++)
 			ASSERT_FALSE(overlap(&a[i], &a[j]));
-		p[i] = map_block(self->fd, &a[i]);
+		p[i] = map_at(self->fd, a[i].address, 1);
 		ASSERT_NE(NULL, p[i]);
 		ASSERT_EQ(-1, accmem_first_nonzero(p[i], a[i].length));
 		accmem_fill(p[i], a[i].length, i);
@@ -118,10 +105,10 @@ TEST_F(small, blocks_are_apart)
 		ASSERT_EQ(-1, accmem_check(p[i], a[i].length, i));
 	for (i = 0; i < MANY; i++) {
 		if (i % 2)
-			unmap_block(p[i]);
+			unmap(p[i], 1);
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
 		if (i % 2 == 0)
-			unmap_block(p[i]);
+			unmap(p[i], 1);
 	}
 }
 
@@ -201,8 +188,8 @@ TEST_F(small, a_mapping_shows_the_granule)
 	ASSERT_EQ(page_of(&a), page_of(&b));
 	EXPECT_EQ(NULL, accmem_mmap(self->fd, &a, 2 * GRANULE, RW));
 	EXPECT_EQ(ENXIO, errno);
-	p = map_block(self->fd, &a);
-	q = map_block(self->fd, &b);
+	p = map_at(self->fd, a.address, 1);
+	q = map_at(self->fd, b.address, 1);
 	ASSERT_NE(NULL, p);
 	ASSERT_NE(NULL, q);
 	accmem_fill(p, 640, 1);
@@ -211,8 +198,8 @@ TEST_F(small, a_mapping_shows_the_granule)
 	EXPECT_EQ(-1, accmem_check(p + (b.address - a.address), 640, 2));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
-	unmap_block(p);
-	unmap_block(q);
+	unmap(p, 1);
+	unmap(q, 1);
 }
 
 /*
@@ -230,7 +217,7 @@ TEST_F(small, freed_while_mapped)
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &b));
-	p = map_block(self->fd, &a);
+	p = map_at(self->fd, a.address, 1);
 	ASSERT_NE(NULL, p);
 	accmem_fill(p, 512, 7);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
@@ -244,17 +231,17 @@ TEST_F(small, freed_while_mapped)
 		ASSERT_FALSE(overlap(&a, &more[i]));
 	}
 	EXPECT_EQ(-1, accmem_check(p, 512, 7));
-	unmap_block(p);
+	unmap(p, 1);
 	more[MANY] = b;
 	EXPECT_EQ(GRANULE * pages_of(more, MANY + 1), live(variant->path));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "quarantined_bytes"));
 	/* a request of this size gets the hole, which reads as zero */
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &more[0]));
 	EXPECT_EQ(a.address, more[0].address);
-	p = map_block(self->fd, &more[0]);
+	p = map_at(self->fd, more[0].address, 1);
 	ASSERT_NE(NULL, p);
 	EXPECT_EQ(-1, accmem_first_nonzero(p, 512));
-	unmap_block(p);
+	unmap(p, 1);
 }
 
 /*
@@ -276,20 +263,20 @@ TEST_F(small, looked_at_while_in_use)
 			ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0,
 							&gone));
 			ASSERT_EQ(page_of(&keep[i]), page_of(&gone));
-			p[i] = map_block(self->fd, &keep[i]);
+			p[i] = map_at(self->fd, keep[i].address, 1);
 			ASSERT_NE(NULL, p[i]);
 			accmem_fill(p[i], 2048, i);
 			ASSERT_EQ(0, accmem_ioctl_free(self->fd, gone.address));
 		}
-		unmap_block(p[which]);
+		unmap(p[which], 1);
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &more));
-		p[which] = map_block(self->fd, &keep[which]);
+		p[which] = map_at(self->fd, keep[which].address, 1);
 		ASSERT_NE(NULL, p[which]);
 		for (i = 0; i < PAGES; i++) {
 			ASSERT_EQ(-1, accmem_check(p[i], 2048, i)) {
 				TH_LOG("granule %u", i);
 			}
-			unmap_block(p[i]);
+			unmap(p[i], 1);
 			ASSERT_EQ(0, accmem_ioctl_free(self->fd,
 						       keep[i].address));
 		}
@@ -305,7 +292,7 @@ TEST_F(small, zero_when_cut_again)
 	char *p, *q;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &keep));
-	p = map_block(self->fd, &keep);
+	p = map_at(self->fd, keep.address, 1);
 	ASSERT_NE(NULL, p);
 	accmem_fill(p - keep.address % GRANULE, GRANULE, 3);
 	for (length = 64; length <= 2048; length *= 2) {
@@ -317,11 +304,11 @@ TEST_F(small, zero_when_cut_again)
 			EXPECT_NE(-1, accmem_first_nonzero(q + length, 64));
 		memset(q, 0xa5, length);
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
-		unmap_block(p);
-		p = map_block(self->fd, &keep);
+		unmap(p, 1);
+		p = map_at(self->fd, keep.address, 1);
 		ASSERT_NE(NULL, p);
 	}
-	unmap_block(p);
+	unmap(p, 1);
 }
 
 /* A mapping of a granule outlives the buffers and the context. */
@@ -331,7 +318,7 @@ TEST_F(small, mapping_outlives_everything)
 	char *p;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 256, 0, &a));
-	p = map_block(self->fd, &a);
+	p = map_at(self->fd, a.address, 1);
 	ASSERT_NE(NULL, p);
 	accmem_fill(p, 256, 9);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
@@ -345,7 +332,7 @@ TEST_F(small, mapping_outlives_everything)
 	EXPECT_EQ(GRANULE, accmem_sysfs(variant->path, "detached_bytes"));
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 	EXPECT_EQ(-1, accmem_check(p, 256, 9));
-	unmap_block(p);
+	unmap(p, 1);
 	EXPECT_TRUE(accmem_is_idle(variant->path, 10000));
 	self->fd = accmem_opened(variant->path);
 }
@@ -364,20 +351,20 @@ TEST_F(small, contexts_are_apart)
 		for (c = 0; c < 2; c++) {
 			ASSERT_EQ(0, accmem_alloc_bytes(fd[c], 64 + i % 5 * 64,
 							0, &a[c][i]));
-			p = map_block(fd[c], &a[c][i]);
+			p = map_at(fd[c], a[c][i].address, 1);
 			ASSERT_NE(NULL, p);
 			accmem_fill(p, a[c][i].footprint, c + 1);
-			unmap_block(p);
+			unmap(p, 1);
 		}
 	}
 	for (i = 0; i < MANY; i++) {
 		for (c = 0; c < 2; c++) {
 			/* the granule has only what this context wrote */
-			p = map_block(fd[c], &a[c][i]);
+			p = map_at(fd[c], a[c][i].address, 1);
 			ASSERT_NE(NULL, p);
 			ASSERT_EQ(-1, accmem_check(p, a[c][i].footprint,
 						   c + 1));
-			unmap_block(p);
+			unmap(p, 1);
 		}
 		if (self->info.translation == ACCMEM_TRANSLATION_MAPPED)
 			continue;
@@ -388,10 +375,10 @@ TEST_F(small, contexts_are_apart)
 	/* new memory has nothing of the other context */
 	for (i = 0; i < MANY; i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &a[1][i]));
-		p = map_block(self->fd, &a[1][i]);
+		p = map_at(self->fd, a[1][i].address, 1);
 		ASSERT_NE(NULL, p);
 		ASSERT_EQ(-1, accmem_first_nonzero(p, 2048));
-		unmap_block(p);
+		unmap(p, 1);
 	}
 }
 
@@ -414,11 +401,11 @@ TEST_F(small, freed_while_pinned)
 		return; /* nothing can be pinned */
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &b));
-	p = map_block(self->fd, &a);
+	p = map_at(self->fd, a.address, 1);
 	ASSERT_NE(NULL, p);
 	accmem_fill(p, 512, 5);
 	ASSERT_TRUE(accmem_pin(pipes, p, 512));
-	unmap_block(p);
+	unmap(p, 1);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "quarantined_bytes"));
 	EXPECT_EQ(GRANULE, live(variant->path));
@@ -477,13 +464,13 @@ TEST_F(small, neighbour_mapped)
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &b));
 	ASSERT_EQ(page_of(&a), page_of(&b));
-	p = map_block(self->fd, &a);
-	q = map_block(self->fd, &b);
+	p = map_at(self->fd, a.address, 1);
+	q = map_at(self->fd, b.address, 1);
 	ASSERT_NE(NULL, p);
 	ASSERT_NE(NULL, q);
 	accmem_fill(p, 512, 1);
 	accmem_fill(q, 512, 2);
-	unmap_block(p);
+	unmap(p, 1);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	/* the mapping of b shows the units of a as well */
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &c));
@@ -491,15 +478,15 @@ TEST_F(small, neighbour_mapped)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, c.address));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "detached_bytes"));
 	EXPECT_EQ(-1, accmem_check(q, 512, 2));
-	unmap_block(q);
+	unmap(q, 1);
 	/* and nothing else keeps them */
 	EXPECT_EQ(0, comes_back(self->fd, &a, 5000));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "quarantined_bytes"));
-	q = map_block(self->fd, &b);
+	q = map_at(self->fd, b.address, 1);
 	ASSERT_NE(NULL, q);
 	EXPECT_EQ(-1, accmem_check(q, 512, 2));
 	EXPECT_EQ(0, accmem_try_read(q, &value));
-	unmap_block(q);
+	unmap(q, 1);
 }
 
 /* The charge is the granule or the compound page. The other units count as free. */
@@ -581,7 +568,7 @@ static int fill_and_exit(void *arg)
 			return 2;
 		if (i % 7)
 			continue;
-		p = map_block(fd, &a);
+		p = map_at(fd, a.address, 1);
 		if (!p)
 			return 3;
 		memset(p, 1, a.length);

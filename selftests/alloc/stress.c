@@ -34,7 +34,7 @@ struct slot {
 	} while (0)
 
 /* unmaps all pages of the buffer's mapping */
-static void unmap(const struct slot *s, char *p)
+static void unmap_slot(const struct slot *s, char *p)
 {
 	uint64_t before = s->a.address % 4096;
 
@@ -56,12 +56,12 @@ static void put(struct worker *w, int fd, struct slot *s)
 	if (s->p) {
 		CHECK(w, accmem_check(s->p, s->a.length, s->seed) == -1);
 		if (first)
-			unmap(s, s->p);
+			unmap_slot(s, s->p);
 	}
 	CHECK(w, !accmem_ioctl_free(fd, s->a.address));
 	if (s->p && !first) {
 		CHECK(w, accmem_check(s->p, s->a.length, s->seed) == -1);
-		unmap(s, s->p);
+		unmap_slot(s, s->p);
 	}
 	memset(s, 0, sizeof(*s));
 }
@@ -119,7 +119,7 @@ static void look(struct worker *w, int fd, struct slot *s)
 		if (p && s->p)
 			CHECK(w, accmem_check(p, s->a.length, s->seed) == -1);
 		if (p)
-			unmap(s, p);
+			unmap_slot(s, p);
 		break;
 	default:
 		if (s->p)
@@ -157,7 +157,7 @@ static void *work(void *arg)
 		if (fd >= 0 && slots[i].a.address)
 			put(w, fd, &slots[i]);
 		else if (slots[i].p)
-			unmap(&slots[i], slots[i].p);
+			unmap_slot(&slots[i], slots[i].p);
 	}
 	return NULL;
 }

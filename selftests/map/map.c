@@ -47,14 +47,11 @@ TEST_F(map, zero_again)
 {
 	struct accmem_alloc buf;
 	unsigned int i;
-	char *p;
 
 	for (i = 0; i < 4; i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, LENGTH, 0, &buf));
-		p = accmem_mapped(self->fd, &buf, LENGTH);
-		EXPECT_EQ(-1, accmem_first_nonzero(p, LENGTH));
-		accmem_fill(p, LENGTH, i);
-		munmap(p, LENGTH);
+		EXPECT_EQ(-1, check_at(self->fd, buf.address, 0, LENGTH, 0));
+		ASSERT_EQ(0, fill_at(self->fd, buf.address, LENGTH, i));
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, buf.address));
 	}
 }

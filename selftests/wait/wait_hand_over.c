@@ -10,40 +10,6 @@
 
 WAIT_FIXTURE(wait_hand_over)
 
-static char *map_all(int fd, const struct accmem_alloc *a)
-{
-	char *map =
-		mmap(NULL, a->footprint, RW, MAP_SHARED, fd, a->mmap_offset);
-
-	return map == MAP_FAILED ? NULL : map;
-}
-
-/* writes to all of it, after which it is not mapped any more */
-static int write_to(int fd, const struct accmem_alloc *a)
-{
-	char *map = map_all(fd, a);
-
-	if (!map)
-		return -errno;
-	memset(map, 0xa5, a->footprint);
-	return munmap(map, a->footprint);
-}
-
-/* how many bytes of it are not zero */
-static int64_t nonzero_in(int fd, const struct accmem_alloc *a)
-{
-	char *map = map_all(fd, a);
-	uint64_t i;
-	int64_t n = 0;
-
-	if (!map)
-		return -errno;
-	for (i = 0; i < a->footprint; i++)
-		n += !!map[i];
-	munmap(map, a->footprint);
-	return n;
-}
-
 TEST_F(wait_hand_over, what_is_freed_in_its_size_goes_to_the_first)
 {
 	int64_t handed = waiting(variant->path, "handed_over");
@@ -59,7 +25,7 @@ TEST_F(wait_hand_over, what_is_freed_in_its_size_goes_to_the_first)
 	EXPECT_EQ((PIECES - 1) * PIECE, accmem_charged(self->other));
 	EXPECT_EQ(PIECE, w.a.footprint);
 	EXPECT_EQ(1, w.a.nr_runs);
-	EXPECT_EQ(0, nonzero_in(self->fd, &w.a));
+	EXPECT_EQ(-1, check_at(self->fd, w.a.address, 0, w.a.footprint, 0));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, w.a.address));
 	EXPECT_EQ(0, accmem_charged(self->fd));
@@ -94,11 +60,12 @@ TEST_F(wait_hand_over, what_was_written_to_is_cleared_first)
 	int64_t handed = waiting(variant->path, "handed_over");
 	struct waiter w = {};
 
-	ASSERT_EQ(0, write_to(self->other, &self->a[0]));
+	ASSERT_EQ(0, fill_at(self->other, self->a[0].address,
+			     self->a[0].footprint, 1));
 	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	EXPECT_EQ(handed, waiting(variant->path, "handed_over"));
-	EXPECT_EQ(0, nonzero_in(self->fd, &w.a));
+	EXPECT_EQ(-1, check_at(self->fd, w.a.address, 0, w.a.footprint, 0));
 }
 
 TEST_F(wait_hand_over, another_size_is_not)
@@ -190,7 +157,7 @@ TEST_F(wait_hand_over, a_folio_goes_whole)
 	}
 	EXPECT_EQ(0, waiter_end(&w));
 	EXPECT_EQ(handed + 1, waiting(variant->path, "handed_over"));
-	EXPECT_EQ(0, nonzero_in(self->fd, &w.a));
+	EXPECT_EQ(-1, check_at(self->fd, w.a.address, 0, w.a.footprint, 0));
 	if (owned) {
 		/* the rest of the folio is its own context's from here on */
 		EXPECT_EQ(PIECE, accmem_charged(self->fd));
