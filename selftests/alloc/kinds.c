@@ -160,13 +160,9 @@ TEST_F(kinds, pinned_pages_are_quarantined)
 {
 	struct accmem_alloc a;
 	int pipes[2];
-	char *p;
 
 	ASSERT_EQ(0, alloc_host(self->fd, MIB(1), 0, &a));
-	p = accmem_mapped(self->fd, &a, MIB(1));
-	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
-	munmap(p, MIB(1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	ASSERT_EQ(0, accmem_free_pinned(self->fd, &a, pipes));
 	EXPECT_EQ(MIB(1),
 		  accmem_sysfs(variant->path, "host/quarantined_bytes"));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "quarantined_bytes"));

@@ -216,6 +216,17 @@ void accmem_unpin(const int pipes[2])
 	close(pipes[1]);
 }
 
+int accmem_free_pinned(int fd, const struct accmem_alloc *alloc, int pipes[2])
+{
+	char *p = accmem_mapped(fd, alloc, 4096);
+
+	*p = 1;
+	if (!accmem_pin(pipes, p, 4096))
+		return -errno;
+	munmap(p, 4096);
+	return accmem_ioctl_free(fd, alloc->address);
+}
+
 static uint64_t pattern_word(uint64_t seed, uint64_t index)
 {
 	/* odd, so that no word of a pattern is ever zero */

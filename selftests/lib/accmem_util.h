@@ -131,6 +131,8 @@ void *accmem_mmap_huge(int fd, const struct accmem_alloc *alloc,
 /* pins the pages of @length bytes at @p: a pipe references them until accmem_unpin() */
 bool accmem_pin(int pipes[2], void *p, size_t length);
 void accmem_unpin(const int pipes[2]);
+/* writes to the first page of a buffer, pins it and frees the buffer; 0 or -errno */
+int accmem_free_pinned(int fd, const struct accmem_alloc *alloc, int pipes[2]);
 
 /* contents; the checks return the offset of the first difference, or -1 */
 void accmem_fill(void *p, uint64_t length, uint64_t seed);

@@ -261,16 +261,11 @@ TEST_F(map, read_only_file)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, accmem_alloc_bytes(fd, 8192, 0, &buf));
-	EXPECT_EQ(NULL, accmem_mmap(fd, &buf, 8192, RW));
-	EXPECT_EQ(EACCES, errno);
 	EXPECT_EQ(NULL, accmem_mmap(fd, &buf, 8192, PROT_WRITE));
 	EXPECT_EQ(EACCES, errno);
 	p = accmem_mmap(fd, &buf, 8192, PROT_READ);
 	ASSERT_NE(NULL, p);
-	EXPECT_EQ(-1, accmem_first_nonzero(p, 8192));
 	EXPECT_EQ(SIGSEGV, accmem_try_write(p, evil));
-	EXPECT_EQ(-1, mprotect(p, 8192, RW));
-	EXPECT_EQ(EACCES, errno);
 	/* a write as a debugger makes it fails, too */
 	mem = open("/proc/self/mem", O_RDWR);
 	ASSERT_LE(0, mem);

@@ -48,16 +48,11 @@ TEST_F(shared_others, host_memory_whose_free_is_due)
 TEST_F(shared_others, host_memory_in_quarantine)
 {
 	struct accmem_alloc all, b;
-	char *p;
 	int fds[2];
 
 	if (!alloc_nearly_all(self->fd, &all))
 		return;
-	p = accmem_mapped(self->fd, &all, 4096);
-	*p = 1;
-	ASSERT_TRUE(accmem_pin(fds, p, 4096));
-	munmap(p, 4096);
-	ASSERT_EQ(0, accmem_ioctl_free(self->fd, all.address));
+	ASSERT_EQ(0, accmem_free_pinned(self->fd, &all, fds));
 	/* the worker scans seldom by then */
 	sleep(2);
 	EXPECT_EQ(-ENOMEM, alloc_shared(self->fd, 2 * PIECE, &b));

@@ -27,7 +27,8 @@
 		ASSERT_TRUE(accmem_is_idle(variant->path, 10000));        \
 		self->fd = accmem_opened(variant->path);                  \
 		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));   \
-		ASSERT_TRUE(self->info.features &ACCMEM_FEATURE_REALLOC); \
+		ASSERT_TRUE(self->info.features &                         \
+			    ACCMEM_FEATURE_REALLOC);                      \
 		self->identity = self->info.translation ==                \
 				 ACCMEM_TRANSLATION_IDENTITY;             \
 		self->pins = self->info.features & ACCMEM_FEATURE_PIN;    \

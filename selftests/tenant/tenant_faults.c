@@ -74,15 +74,11 @@ TEST_F(tenant_faults, a_pinned_slab_page_is_its_owner_s_affair)
 	struct accmem_alloc all[GRANULES];
 	unsigned int i;
 	long faults;
-	char *p, *q[GRANULES];
+	char *q[GRANULES];
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &self->block));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &self->kept));
-	p = accmem_mapped(self->fd, &self->block, 4096);
-	*p = 1;
-	ASSERT_TRUE(accmem_pin(self->pipes, p, 4096));
-	munmap(p, 4096);
-	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->block.address));
+	ASSERT_EQ(0, accmem_free_pinned(self->fd, &self->block, self->pipes));
 	for (i = 0; i < GRANULES; i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->other, 4096, 0, &all[i]));
 		q[i] = accmem_mapped(self->other, &all[i], 4096);
@@ -102,16 +98,12 @@ TEST_F(tenant_faults, a_pinned_buffer_is_its_owner_s_affair)
 {
 	struct accmem_alloc a, b;
 	long faults;
-	char *p, *q;
+	char *q;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->other, MIB(4), 0, &b));
-	p = accmem_mapped(self->fd, &a, 8192);
 	q = accmem_mapped(self->other, &b, MIB(4));
-	*p = 1;
-	ASSERT_TRUE(accmem_pin(self->pipes, p, 4096));
-	munmap(p, 8192);
-	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	ASSERT_EQ(0, accmem_free_pinned(self->fd, &a, self->pipes));
 	faults = faults_beside(self->fd, &self->info, q, MIB(4));
 	EXPECT_LE(0, faults);
 	EXPECT_GE(ROUNDS / 10, faults)
@@ -127,14 +119,9 @@ TEST_F(tenant_faults, what_was_pinned_comes_back)
 	struct accmem_alloc all;
 	uint64_t end = accmem_ms() + 20000;
 	int err;
-	char *p;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &self->block));
-	p = accmem_mapped(self->fd, &self->block, 4096);
-	*p = 1;
-	ASSERT_TRUE(accmem_pin(self->pipes, p, 4096));
-	munmap(p, 4096);
-	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->block.address));
+	ASSERT_EQ(0, accmem_free_pinned(self->fd, &self->block, self->pipes));
 	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, self->info.capacity,
 					      0, &all));
 	accmem_unpin(self->pipes);

@@ -81,13 +81,8 @@ static uint64_t time_info(struct __test_metadata *_metadata, int fd, int other,
 	struct accmem_info info;
 	uint64_t from;
 	int pipes[2];
-	char *p;
 
-	p = accmem_mapped(fd, &a, 4096);
-	*p = 1;
-	ASSERT_TRUE(accmem_pin(pipes, p, 8));
-	munmap(p, 4096);
-	ASSERT_EQ(0, accmem_ioctl_free(fd, a.address));
+	ASSERT_EQ(0, accmem_free_pinned(fd, &a, pipes));
 	accmem_unpin(pipes);
 	from = stream_now();
 	ASSERT_EQ(0, accmem_ioctl_info(other, &info));

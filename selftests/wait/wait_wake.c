@@ -278,15 +278,10 @@ TEST_F(wait_wake, memory_that_leaves_quarantine)
 {
 	struct waiter w = {};
 	int pipes[2];
-	char *p;
 
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
 		return;
-	p = accmem_mapped(self->other, &self->a[0], PIECE);
-	*p = 1;
-	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
-	munmap(p, PIECE);
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_free_pinned(self->other, &self->a[0], pipes));
 	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	accmem_unpin(pipes);
