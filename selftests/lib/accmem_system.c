@@ -369,6 +369,20 @@ unsigned int accmem_nr_descriptors(void)
 	return n;
 }
 
+static void do_nothing(int sig)
+{
+	(void)sig;
+}
+
+void accmem_catch(int sig, int flags)
+{
+	struct sigaction action = { .sa_handler = do_nothing,
+				    .sa_flags = flags };
+
+	if (sigaction(sig, &action, NULL))
+		abort();
+}
+
 int accmem_wait_child(pid_t pid)
 {
 	int status;

@@ -198,6 +198,9 @@ uint64_t accmem_charged(int fd);
 /* the number of open descriptors below 256 */
 unsigned int accmem_nr_descriptors(void);
 
+/* gives a signal a handler that does nothing; @flags are those of sigaction() */
+void accmem_catch(int sig, int flags);
+
 /* runs @fn in a child; its exit status, or 128 + signal */
 int accmem_in_child(int (*fn)(void *arg), void *arg);
 int accmem_wait_child(pid_t pid);

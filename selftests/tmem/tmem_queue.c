@@ -97,17 +97,11 @@ TEST_F(tmem_queue, a_read_waits_for_it)
 	EXPECT_EQ(64, reader.columns);
 }
 
-static void ignore(int sig)
-{
-	(void)sig;
-}
-
 TEST_F(tmem_queue, a_signal_ends_the_read_and_not_the_call)
 {
-	struct sigaction action = { .sa_handler = ignore };
 	struct tmem_call reader = { .cta = self->b };
 
-	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	accmem_catch(SIGUSR1, 0);
 	ASSERT_EQ(0, fcntl(tcgen05_fd(self->b), F_SETFL, 0));
 	ASSERT_EQ(0, queue_alloc(self->b, 64, 0));
 	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_one, &reader));

@@ -228,11 +228,6 @@ static void *work(void *argument)
 	return NULL;
 }
 
-static void nothing(int sig)
-{
-	(void)sig;
-}
-
 /* --- processes that are killed --- */
 
 /* shared with the process that kills */
@@ -331,10 +326,9 @@ FIXTURE_VARIANT_ADD(tmem_storm, exclusive)
 
 FIXTURE_SETUP(tmem_storm)
 {
-	struct sigaction action = { .sa_handler = nothing };
 	struct rlimit files = { 4096, 4096 };
 
-	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	accmem_catch(SIGUSR1, 0);
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
 	self->ctx = tmem_open(SMS, 0, variant->exclusive, variant->bound);
 	ASSERT_NE(NULL, self->ctx);

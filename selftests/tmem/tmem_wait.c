@@ -32,18 +32,6 @@ TEST_F(tmem_wait, p2_a_deadline_in_the_past_is_one_try)
 	EXPECT_EQ(0, tcgen05_alloc_until(self->b, &at, 256, 1));
 }
 
-static void nothing(int sig)
-{
-	(void)sig;
-}
-
-static int handle(int flags)
-{
-	struct sigaction action = { .sa_handler = nothing, .sa_flags = flags };
-
-	return sigaction(SIGUSR1, &action, NULL);
-}
-
 TEST_F(tmem_wait, p2_a_signal_restarts_with_the_same_deadline)
 {
 	struct tmem_call call = { .cta = self->b, .op = TMEM_ALLOC,
@@ -51,7 +39,7 @@ TEST_F(tmem_wait, p2_a_signal_restarts_with_the_same_deadline)
 	uint64_t start = tmem_now();
 	int signals = 0;
 
-	ASSERT_EQ(0, handle(SA_RESTART));
+	accmem_catch(SIGUSR1, SA_RESTART);
 	call.deadline_ns = start + 600 * TMEM_MS;
 	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
 	while (tmem_now() < start + 400 * TMEM_MS) {
@@ -70,7 +58,7 @@ TEST_F(tmem_wait, p2_a_signal_without_restart_is_eintr)
 	struct tmem_call call;
 	uint32_t at;
 
-	ASSERT_EQ(0, handle(0));
+	accmem_catch(SIGUSR1, 0);
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
 	pthread_kill(call.thread, SIGUSR1);
 	EXPECT_EQ(-EINTR, tmem_finish(&call));
@@ -83,7 +71,7 @@ TEST_F(tmem_wait, p2_grants_that_race_signals_lose_nothing)
 	unsigned int i, rounds = accmem_scale(500), granted = 0;
 	struct tmem_call call;
 
-	ASSERT_EQ(0, handle(0));
+	accmem_catch(SIGUSR1, 0);
 	for (i = 0; i < rounds; i++) {
 		ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
 		pthread_kill(call.thread, SIGUSR1);
@@ -286,7 +274,7 @@ TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 
 	n = n < WAITERS ? n / 4 * 4 : WAITERS;
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
-	ASSERT_EQ(0, handle(0));
+	accmem_catch(SIGUSR1, 0);
 	ASSERT_EQ(0, pthread_attr_init(&attr));
 	ASSERT_EQ(0, pthread_attr_setstacksize(&attr, 65536));
 	for (i = 0; i < n; i++) {

@@ -221,7 +221,7 @@ TEST_F(wait, a_user_may_have_so_many)
 	int i;
 
 	ASSERT_NE(NULL, w);
-	handle(SIGUSR1, 0);
+	accmem_catch(SIGUSR1, 0);
 	for (i = 0; i < MOST; i++)
 		ASSERT_TRUE(waiter_start(&w[i], self->fd, PIECE, FOREVER));
 	while (waiting(variant->path, "waiting") != MOST)
@@ -288,8 +288,8 @@ TEST_F(wait, storm)
 	unsigned int i, j;
 
 	TH_LOG("seed %llu", (unsigned long long)seed);
-	handle(SIGUSR1, SA_RESTART);
-	handle(SIGUSR2, 0);
+	accmem_catch(SIGUSR1, SA_RESTART);
+	accmem_catch(SIGUSR2, 0);
 	for (i = 0; i < PIECES / 2; i++)
 		ASSERT_EQ(0,
 			  accmem_ioctl_free(self->other, self->a[i].address));

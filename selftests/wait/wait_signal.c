@@ -11,7 +11,7 @@ TEST_F(wait_signal, a_signal_ends_it)
 {
 	struct waiter w = {};
 
-	handle(SIGUSR1, 0);
+	accmem_catch(SIGUSR1, 0);
 	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
 	pthread_kill(w.thread, SIGUSR1);
 	EXPECT_EQ(-EINTR, waiter_end(&w));
@@ -23,7 +23,7 @@ TEST_F(wait_signal, a_call_that_a_signal_restarts_keeps_its_place)
 	struct waiter first = {}, second = {};
 	int64_t signals;
 
-	handle(SIGUSR1, SA_RESTART);
+	accmem_catch(SIGUSR1, SA_RESTART);
 	ASSERT_TRUE(waiter_sleeps(&first, variant->path, self->fd, PIECE, 1));
 	ASSERT_TRUE(waiter_sleeps(&second, variant->path, self->fd, PIECE, 2));
 	signals = waiting(variant->path, "signals");
@@ -75,7 +75,7 @@ TEST_F(wait_signal, a_call_that_a_signal_restarts_keeps_what_is_reserved)
 	struct waiter w = {};
 	struct accmem_alloc a;
 
-	handle(SIGUSR1, SA_RESTART);
+	accmem_catch(SIGUSR1, SA_RESTART);
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_TRUE(waiter_start_reserved(&w, variant->path, self->fd,
 					  self->other, self->a[0].address));
@@ -126,7 +126,7 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_one_that_is_restarted_often)
 	struct waiter often = {}, lost = {};
 	unsigned int i;
 
-	handle(SIGUSR1, SA_RESTART);
+	accmem_catch(SIGUSR1, SA_RESTART);
 	sigaction(SIGUSR2, &action, NULL);
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_TRUE(waiter_start_reserved(&often, variant->path, self->fd,

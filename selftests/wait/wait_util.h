@@ -174,18 +174,6 @@ static inline int waiter_end_by_close(struct waiter *w, int *fd)
 	return waiter_end(w);
 }
 
-static inline void nothing(int sig)
-{
-	(void)sig;
-}
-
-static inline void handle(int sig, int flags)
-{
-	struct sigaction action = { .sa_handler = nothing, .sa_flags = flags };
-
-	sigaction(sig, &action, NULL);
-}
-
 /* Allocates and frees a piece until ALLOC fails; the number of successes. */
 static inline int pass_until_refused(int fd, int most)
 {

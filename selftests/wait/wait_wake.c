@@ -380,7 +380,7 @@ TEST_F(wait_wake, a_deadline_and_a_signal_while_others_give_back)
 	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
 	atomic_store(&c.end, !atomic_load(&w.done));
 	EXPECT_EQ(-ETIMEDOUT, waiter_end(&w));
-	handle(SIGUSR1, 0);
+	accmem_catch(SIGUSR1, 0);
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	while (waiting(variant->path, "waiting") != 1)
 		usleep(1000);
