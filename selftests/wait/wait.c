@@ -14,7 +14,7 @@ TEST_F(wait, a_free_serves_a_waiter_with_one_wake_up)
 	struct waiter w = {};
 	int64_t wakeups, in_vain;
 
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	wakeups = waiting(variant->path, "wakeups");
 	in_vain = waiting(variant->path, "in_vain");
 	EXPECT_FALSE(waiter_is_done(&w, 50));
@@ -39,19 +39,17 @@ TEST_F(wait, a_free_of_another_thread_of_its_own)
 	struct accmem_alloc small;
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->other, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->other, PIECE, 1));
 	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	/* two neighbours are freed one after the other */
-	ASSERT_TRUE(
-		waiter_sleeps(&w, variant->path, self->other, 2 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->other, 2 * PIECE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[4].address));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[5].address));
 	/* and the slab pages of small buffers are freed */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, w.a.address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->other, 64, 0, &small));
-	ASSERT_TRUE(
-		waiter_sleeps(&w, variant->path, self->other, 2 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->other, 2 * PIECE, 1));
 	EXPECT_EQ(0, waiter_serve(&w, self->other, small.address));
 }
 
@@ -64,7 +62,7 @@ TEST_F(wait, trace_events)
 	char text[64];
 
 	ASSERT_TRUE(accmem_trace_start());
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, length, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, length, 1));
 	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	ASSERT_EQ(-ETIMEDOUT,
 		  alloc_wait(self->fd, PIECE, in_ms(self->fd, 300), &a));
@@ -187,7 +185,7 @@ TEST_F(wait, an_address_that_cannot_be_had_fails_at_once)
 	uint64_t end = self->info.address_base + self->info.address_span;
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, 2 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	EXPECT_EQ(-EEXIST, wait_at(self->other, self->a[0].address));
 	EXPECT_EQ(-EINVAL, wait_at(self->other, self->a[0].address + 64));
 	EXPECT_EQ(-EINVAL, wait_at(self->other, end - KIB(4)));
@@ -320,7 +318,7 @@ TEST_F(wait, a_limit_that_becomes_too_small)
 	struct waiter w = {};
 	struct accmem_alloc a;
 
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, 2 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
 	EXPECT_EQ(-EDQUOT, waiter_end(&w));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));

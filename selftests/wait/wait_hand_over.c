@@ -16,7 +16,7 @@ TEST_F(wait_hand_over, what_is_freed_in_its_size_goes_to_the_first)
 	int64_t in_vain;
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	in_vain = waiting(variant->path, "in_vain");
 	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	EXPECT_EQ(handed + 1, waiting(variant->path, "handed_over"));
@@ -39,8 +39,8 @@ TEST_F(wait_hand_over, nobody_gets_it_in_between)
 	int i;
 
 	for (i = 0; i < PIECES; i++) {
-		ASSERT_TRUE(waiter_sleeps(&w[i], variant->path, self->fd, PIECE,
-					  i + 1));
+		ASSERT_TRUE(put_asleep(&w[i], variant->path, self->fd, PIECE,
+				       i + 1));
 	}
 	for (i = 0; i < PIECES; i++) {
 		ASSERT_EQ(0,
@@ -62,7 +62,7 @@ TEST_F(wait_hand_over, what_was_written_to_is_cleared_first)
 
 	ASSERT_EQ(0, fill_at(self->other, self->a[0].address,
 			     self->a[0].footprint, 1));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	EXPECT_EQ(handed, waiting(variant->path, "handed_over"));
 	EXPECT_EQ(-1, check_at(self->fd, w.a.address, 0, w.a.footprint, 0));
@@ -73,8 +73,7 @@ TEST_F(wait_hand_over, another_size_is_not)
 	int64_t handed = waiting(variant->path, "handed_over");
 	struct waiter w = {};
 
-	ASSERT_TRUE(
-		waiter_sleeps(&w, variant->path, self->fd, PIECE - GRANULE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE - 4096, 1));
 	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	EXPECT_EQ(handed, waiting(variant->path, "handed_over"));
 	EXPECT_EQ(PIECE - GRANULE, w.a.footprint);
@@ -91,8 +90,7 @@ TEST_F(wait_hand_over, a_request_that_says_more_than_a_size_is_not)
 	for (i = 0; i < ARRAY_SIZE(flags); i++) {
 		struct waiter w = { .flags = flags[i] };
 
-		ASSERT_TRUE(
-			waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+		ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 		ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[i].address));
 		EXPECT_EQ(flags[i], w.a.flags & flags[i]);
 	}
@@ -105,9 +103,8 @@ TEST_F(wait_hand_over, the_first_is_not_passed_by_it)
 	int64_t passes = waiting(variant->path, "bypasses");
 	struct waiter large = {}, w = {};
 
-	ASSERT_TRUE(
-		waiter_sleeps(&large, variant->path, self->fd, 2 * PIECE, 1));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 2));
+	ASSERT_TRUE(put_asleep(&large, variant->path, self->fd, 2 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 2));
 	/* it passes as anybody may, and that is counted */
 	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	EXPECT_EQ(handed, waiting(variant->path, "handed_over"));
@@ -123,7 +120,7 @@ TEST_F(wait_hand_over, a_limit_holds)
 
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
@@ -148,7 +145,7 @@ TEST_F(wait_hand_over, a_folio_goes_whole)
 	left = accmem_free_now(self->other);
 	if (!owned)
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, left, 0, &w.a));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, GRANULE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, GRANULE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, a.address));
 	if (owned) {
 		EXPECT_FALSE(waiter_is_done(&w, 20));
@@ -174,7 +171,7 @@ TEST_F(wait_hand_over, what_is_pending_goes_when_it_is_due)
 	struct waiter w = {};
 	int stream = stream_created(self->other);
 
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_EQ(0, stream_free(self->other, self->a[0].address, stream, 1));
 	EXPECT_FALSE(waiter_is_done(&w, 20));
 	ASSERT_EQ(0, stream_signal(stream, 1));

@@ -17,8 +17,8 @@ TEST_F(wait_order, the_first_to_come_is_served_first)
 	int i;
 
 	for (i = 0; i < 4; i++) {
-		ASSERT_TRUE(waiter_sleeps(&w[i], variant->path, self->fd, PIECE,
-					  i + 1));
+		ASSERT_TRUE(put_asleep(&w[i], variant->path, self->fd, PIECE,
+				       i + 1));
 	}
 	wakeups = waiting(variant->path, "wakeups");
 	for (i = 0; i < 4; i++) {
@@ -36,8 +36,8 @@ TEST_F(wait_order, all_that_fit_are_woken_once_each)
 	int i;
 
 	for (i = 0; i < PIECES; i++)
-		ASSERT_TRUE(waiter_sleeps(&w[i], variant->path, self->fd, PIECE,
-					  i + 1));
+		ASSERT_TRUE(put_asleep(&w[i], variant->path, self->fd, PIECE,
+				       i + 1));
 	wakeups = waiting(variant->path, "wakeups");
 	in_vain = waiting(variant->path, "in_vain");
 	close(self->other);
@@ -54,7 +54,7 @@ TEST_F(wait_order, too_little_wakes_nobody)
 	struct waiter w = {};
 	int64_t wakeups;
 
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, 3 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 3 * PIECE, 1));
 	wakeups = waiting(variant->path, "wakeups");
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
@@ -68,9 +68,8 @@ TEST_F(wait_order, a_younger_one_that_fits_passes)
 {
 	struct waiter large = {}, small = {};
 
-	ASSERT_TRUE(
-		waiter_sleeps(&large, variant->path, self->fd, 3 * PIECE, 1));
-	ASSERT_TRUE(waiter_sleeps(&small, variant->path, self->fd, PIECE, 2));
+	ASSERT_TRUE(put_asleep(&large, variant->path, self->fd, 3 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&small, variant->path, self->fd, PIECE, 2));
 	EXPECT_EQ(0, waiter_serve(&small, self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
@@ -83,7 +82,7 @@ TEST_F(wait_order, a_large_request_is_passed_a_bounded_number_of_times)
 	struct accmem_alloc a;
 
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, 2 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(16, pass_until_refused(self->other, 100));
 	EXPECT_EQ(1, in_state(variant->path, "reserved"));
@@ -116,8 +115,7 @@ static int grow_until_refused(int fd, uint64_t address, int most)
 }
 
 /* Growth in place takes memory, so it counts as a bypass. */
-TEST_F(wait_order,
-       a_large_request_is_passed_by_growth_a_bounded_number_of_times)
+TEST_F(wait_order, a_large_request_is_passed_by_growth_a_bounded_number_of_times)
 {
 	struct accmem_alloc a = { .length = PIECE / 2,
 				  .alignment = PIECE,
@@ -127,7 +125,7 @@ TEST_F(wait_order,
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, 2 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	EXPECT_EQ(16, grow_until_refused(self->other, a.address, 100));
 	EXPECT_EQ(1, in_state(variant->path, "reserved"));
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
@@ -149,7 +147,7 @@ TEST_F(wait_order, a_reservation_holds_up_nobody_who_needs_nothing_of_it)
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, 2 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	while (!accmem_alloc_bytes(self->other, KIB(4), 0, &a))
 		ASSERT_EQ(0, accmem_ioctl_free(self->other, a.address));
 	ASSERT_EQ(1, in_state(variant->path, "reserved"));
@@ -170,7 +168,7 @@ TEST_F(wait_order, host_memory_is_no_pass)
 	unsigned int i;
 
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, 2 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	for (i = 0; i < 20; i++) {
 		a = (struct accmem_alloc){ .length = KIB(4),
 					   .kind = ACCMEM_KIND_HOST };
@@ -191,7 +189,7 @@ TEST_F(wait_order, memory_is_not_reserved_for_ever)
 	struct accmem_alloc a;
 
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 100));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, 4 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 4 * PIECE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(16, pass_until_refused(self->other, 100));
 	/* the reservation expires: another waiter gets memory */
@@ -247,7 +245,7 @@ TEST_F(wait_order, the_time_of_reservations_can_be_changed)
 	struct accmem_alloc a;
 
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 0));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, 2 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(100, pass_until_refused(self->other, 100));
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 600000));

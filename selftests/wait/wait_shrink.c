@@ -48,14 +48,14 @@ TEST_F(wait_shrink, who_can_shrink_is_told_before_others_sleep)
 	EXPECT_EQ(0, s.shortfall);
 	EXPECT_EQ(0, s.waiting);
 	EXPECT_FALSE(is_readable(self->other));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_TRUE(wait_until_readable(efd));
 	EXPECT_TRUE(is_readable(self->other));
 	EXPECT_FALSE(is_readable(self->fd));
 	ASSERT_EQ(8, read(efd, &n, 8));
 	EXPECT_EQ(1, n);
 	/* one notification until the context reads it */
-	ASSERT_TRUE(waiter_sleeps(&more, variant->path, self->fd, PIECE, 2));
+	ASSERT_TRUE(put_asleep(&more, variant->path, self->fd, PIECE, 2));
 	usleep(20000);
 	EXPECT_TRUE(is_readable(self->other));
 	EXPECT_EQ(-1, read(efd, &n, 8));
@@ -74,7 +74,7 @@ TEST_F(wait_shrink, who_can_shrink_is_told_before_others_sleep)
 	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &s));
 	EXPECT_EQ(0, s.shortfall);
 	/* a new shortage causes a new notification */
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_TRUE(wait_until_readable(efd));
 	ASSERT_EQ(8, read(efd, &n, 8));
 	EXPECT_EQ(1, n);
@@ -118,7 +118,7 @@ TEST_F(wait_shrink, a_try_in_vain_is_no_new_shortage)
 	}
 	ASSERT_EQ(0,
 		  shrink_call(self->other, ACCMEM_PRESSURE_REGISTER, efd, &s));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_TRUE(wait_until_readable(efd));
 	ASSERT_EQ(8, read(efd, &n, 8));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[odd].address));
@@ -168,7 +168,7 @@ TEST_F(wait_shrink, who_registers_in_a_shortage_is_told_at_once)
 	struct accmem_pressure s;
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	EXPECT_FALSE(is_readable(self->other));
 	ASSERT_EQ(0,
 		  shrink_call(self->other, ACCMEM_PRESSURE_REGISTER, -1, &s));
@@ -212,7 +212,7 @@ TEST_F(wait_shrink, an_answer_that_cannot_be_written)
 	struct accmem_pressure s;
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	EXPECT_EQ(-EFAULT,
 		  shrink_untold(self->other, ACCMEM_PRESSURE_REGISTER, -1));
 	EXPECT_FALSE(is_readable(self->other));

@@ -12,7 +12,7 @@ TEST_F(wait_signal, a_signal_ends_it)
 	struct waiter w = {};
 
 	accmem_catch(SIGUSR1, 0);
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	pthread_kill(w.thread, SIGUSR1);
 	EXPECT_EQ(-EINTR, waiter_end(&w));
 	EXPECT_EQ(0, waiting(variant->path, "waiting"));
@@ -24,8 +24,8 @@ TEST_F(wait_signal, a_call_that_a_signal_restarts_keeps_its_place)
 	int64_t signals;
 
 	accmem_catch(SIGUSR1, SA_RESTART);
-	ASSERT_TRUE(waiter_sleeps(&first, variant->path, self->fd, PIECE, 1));
-	ASSERT_TRUE(waiter_sleeps(&second, variant->path, self->fd, PIECE, 2));
+	ASSERT_TRUE(put_asleep(&first, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&second, variant->path, self->fd, PIECE, 2));
 	signals = waiting(variant->path, "signals");
 	pthread_kill(first.thread, SIGUSR1);
 	while (waiting(variant->path, "signals") == signals)
@@ -100,7 +100,7 @@ TEST_F(wait_signal, a_call_that_does_not_come_back_is_forgotten)
 	struct waiter first = {}, second = {};
 
 	sigaction(SIGUSR1, &action, NULL);
-	ASSERT_TRUE(waiter_sleeps(&first, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&first, variant->path, self->fd, PIECE, 1));
 	pthread_kill(first.thread, SIGUSR1);
 	ASSERT_TRUE(wait_for_state(variant->path, "interrupted", 1));
 	/* the call has not come back: others get the memory */
@@ -199,7 +199,7 @@ TEST_F(wait_signal, a_waiter_that_is_killed_leaves_its_turn)
 	if (!pid)
 		_exit(wait_in_child(&self->fd));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 2));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 2));
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	EXPECT_EQ(1, waiting(variant->path, "waiting"));

@@ -145,8 +145,8 @@ static inline bool waiter_start_in(struct waiter *w, const char *path, int fd,
 	       wait_for_state(path, state, n);
 }
 
-static inline bool waiter_sleeps(struct waiter *w, const char *path, int fd,
-				 uint64_t length, int n)
+static inline bool put_asleep(struct waiter *w, const char *path, int fd,
+			      uint64_t length, int n)
 {
 	return waiter_start_in(w, path, fd, length, "asleep", n);
 }

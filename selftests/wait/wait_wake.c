@@ -35,7 +35,7 @@ TEST_F(wait_wake, freed_small_buffers_are_not_kept_from_waiters)
 	ASSERT_EQ(0, accmem_alloc_bytes(self->other, KIB(64), 0, &small[1]));
 	/* one buffer is in the cache before there is a waiter, and one is freed after */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, small[0].address));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	EXPECT_EQ(0, waiter_serve(&w, self->other, small[1].address));
 }
 
@@ -45,7 +45,7 @@ TEST_F(wait_wake, a_position_of_a_stream_that_is_reached)
 	struct waiter w = {};
 
 	ASSERT_EQ(0, stream_free(self->other, self->a[0].address, stream, 3));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_EQ(0, stream_signal(stream, 2));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	ASSERT_EQ(0, stream_signal(stream, 3));
@@ -58,7 +58,7 @@ TEST_F(wait_wake, a_free_that_is_pending_on_the_stream_of_the_request)
 	int stream = stream_create(self->other);
 	struct waiter w = { .flags = ACCMEM_ALLOC_STREAM, .stream = stream };
 
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->other, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->other, PIECE, 1));
 	ASSERT_EQ(0, stream_free(self->other, self->a[0].address, stream, 7));
 	EXPECT_EQ(0, waiter_end(&w));
 	EXPECT_EQ(7, w.a.position);
@@ -269,7 +269,7 @@ TEST_F(wait_wake, an_unmapping_of_what_was_freed)
 	void *p = accmem_mapped(self->other, &self->a[0], PIECE);
 
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	munmap(p, PIECE);
 	EXPECT_EQ(0, waiter_end(&w));
 }
@@ -282,7 +282,7 @@ TEST_F(wait_wake, memory_that_leaves_quarantine)
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
 		return;
 	ASSERT_EQ(0, accmem_free_pinned(self->other, &self->a[0], pipes));
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	accmem_unpin(pipes);
 	EXPECT_EQ(0, waiter_end(&w));
@@ -409,7 +409,7 @@ TEST_F(wait_wake, a_process_that_dies)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	pid = accmem_start(take_piece, accmem_rest, (void *)variant->path);
 	ASSERT_LT(0, pid);
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	EXPECT_EQ(0, waiter_end(&w));
@@ -419,7 +419,7 @@ TEST_F(wait_wake, a_context_that_is_closed)
 {
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, 3 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 3 * PIECE, 1));
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 }
 
@@ -427,7 +427,7 @@ TEST_F(wait_wake, its_own_file_that_is_closed_stays_until_it_ends)
 {
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_sleeps(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	close(self->fd);
 	self->fd = -1;
 	EXPECT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
