@@ -4,11 +4,7 @@
  * succeed, and expects the errno that uapi/linux/accmem.h documents. No refused call
  * may leave anything allocated. abi_struct.c tests the structures.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 FIXTURE(abi)
 {
@@ -297,9 +293,8 @@ TEST_F(abi, free_twice)
 
 TEST_F(abi, free_of_other_context)
 {
-	int other = accmem_dev_open(variant->path, O_RDWR);
+	int other = accmem_opened(variant->path);
 
-	ASSERT_LE(0, other);
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &self->good));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_free(other, self->good.address));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_free(other, self->good.address + 4096));
@@ -319,8 +314,7 @@ TEST_F(abi, query_unknown)
 			  accmem_ioctl_query(self->fd, addresses[i], &q));
 	}
 
-	other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, other);
+	other = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &self->good));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_query(other, self->good.address, &q));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_query(self->fd, self->good.address - 1,
@@ -337,11 +331,10 @@ TEST_F(abi, query_unknown)
 
 TEST_F(abi, use_after_close)
 {
-	int fd = accmem_dev_open(variant->path, O_RDWR);
+	int fd = accmem_opened(variant->path);
 	struct accmem_query q;
 	struct accmem_info info;
 
-	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, accmem_ioctl_alloc(fd, &self->good));
 	close(fd);
 	EXPECT_EQ(-EBADF, accmem_ioctl_info(fd, &info));

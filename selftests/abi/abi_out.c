@@ -3,11 +3,7 @@
  * The answers of INFO, ALLOC and QUERY. Each field has the value that
  * uapi/linux/accmem.h documents, and the answers of two calls agree with each other.
  */
-#include <fcntl.h>
-#include <time.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 FIXTURE(abi_out)
 {
@@ -20,8 +16,7 @@ ACCMEM_VARIANTS(abi_out);
 
 FIXTURE_SETUP(abi_out)
 {
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	self->free_bytes = self->info.free_bytes;
 }
@@ -215,10 +210,9 @@ static int consistent(int fd, const struct accmem_info *dev,
 	at[1] = 1;
 	at[2] = a->usable / 2;
 	at[3] = a->usable - 1;
-	for (i = 0; i < ARRAY_SIZE(at); i++) {
+	for (i = 0; i < ARRAY_SIZE(at); i++)
 		if (at[i] < a->usable && agrees_with_query(fd, a, at[i]))
 			return -1;
-	}
 	MUST(!accmem_ioctl_free(fd, a->address));
 	MUST(accmem_free_now(fd) == before);
 	return 0;

@@ -4,11 +4,7 @@
  * unknown flags set, or at an address where the caller has no memory. Every command
  * gets the same tests. No refused call may leave anything allocated.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 FIXTURE(abi_struct)
 {

@@ -5,19 +5,9 @@
  * unmap and fork, and the processes are killed at any time. The results of the calls
  * do not matter. When all processes have ended, all memory must be free again.
  */
-#include <fcntl.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/time.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 #include "random_words.h"
 
 #define PROCESSES 3
@@ -434,10 +424,9 @@ static void child(void)
 		return;
 	pid = fork();
 	if (!pid) {
-		for (i = 0; i < MAPS; i++) {
+		for (i = 0; i < MAPS; i++)
 			if (maps[i].p)
 				touch_at(maps[i].p, maps[i].length, i % 2);
-		}
 		_exit(0);
 	}
 	if (pid > 0)
@@ -512,11 +501,10 @@ static void live(uint64_t first_seed)
 	handle(SIGBUS, faulted);
 	handle(SIGALRM, interrupted);
 	setitimer(ITIMER_REAL, &tick, NULL);
-	for (i = 0; i < THREADS; i++) {
+	for (i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, run,
 				   (void *)(uintptr_t)(first_seed + i)))
 			_exit(1);
-	}
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 }
@@ -548,10 +536,8 @@ FIXTURE_SETUP(random_calls)
 	pool = mmap(NULL, sizeof(*pool), PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, pool);
-	for (i = 0; i < CONTEXTS; i++) {
-		contexts[i] = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, contexts[i]);
-	}
+	for (i = 0; i < CONTEXTS; i++)
+		contexts[i] = accmem_opened(variant->path);
 }
 
 FIXTURE_TEARDOWN(random_calls)

@@ -4,15 +4,8 @@
  * serves writes to no memory that other contexts write to. Cached memory counts as
  * free everywhere, also for the context that holds it.
  */
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define KEPT 16 /* capacity of the cache, in buffers */
 
 ACCMEM_FIXTURE(cache)
@@ -203,8 +196,7 @@ TEST_F(cache, others_get_what_is_kept)
 	struct accmem_alloc a[KEPT], all;
 	int i, other;
 
-	other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, other);
+	other = accmem_opened(variant->path);
 	for (i = 0; i < KEPT; i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, KIB(32), 0, &a[i]));
 	}
@@ -228,11 +220,10 @@ static bool leave_pending(int fd, int stream, unsigned int nr)
 	struct accmem_alloc a;
 	unsigned int i;
 
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < nr; i++)
 		if (accmem_alloc_bytes(fd, 64, 0, &a) ||
 		    (i % 64 && stream_free(fd, a.address, stream, 1)))
 			return false;
-	}
 	return true;
 }
 
@@ -249,8 +240,7 @@ TEST_F(cache, others_get_what_is_kept_while_its_context_ends)
 	/* the rest of a folio belongs to its context as long as that has a part of it */
 	if (accmem_owns_folios(&self->info))
 		return;
-	fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, fd);
+	fd = accmem_opened(variant->path);
 	hangs_up.fd = stream_create(fd);
 	ASSERT_LE(0, hangs_up.fd);
 	for (i = 0; i < KEPT; i++)
@@ -329,22 +319,15 @@ TEST_F(cache, what_was_mapped_is_not_kept)
 {
 	uint64_t before, after;
 	struct accmem_alloc a;
-	char *p;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &a));
-	p = accmem_mmap(self->fd, &a, 8192, RW);
-	ASSERT_NE(NULL, p);
-	accmem_fill(p, 8192, 1);
-	munmap(p, 8192);
+	ASSERT_EQ(0, fill_at(self->fd, a.address, 8192, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	ASSERT_TRUE(read_holds(variant->path, &before));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &a));
 	ASSERT_TRUE(read_holds(variant->path, &after));
 	EXPECT_LT(before, after);
-	p = accmem_mmap(self->fd, &a, 8192, RW);
-	ASSERT_NE(NULL, p);
-	EXPECT_EQ(-1, accmem_first_nonzero(p, 8192));
-	munmap(p, 8192);
+	EXPECT_EQ(-1, check_at(self->fd, a.address, 0, 8192, 0));
 }
 
 /* A small buffer is not cached when its granule was mapped, with its neighbours. */
@@ -357,13 +340,11 @@ TEST_F(cache, a_block_whose_granule_was_mapped_is_not_kept)
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 1024, 0, &b));
 	ASSERT_EQ(a.mmap_offset, b.mmap_offset);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
-	p = accmem_mmap(self->fd, &a, 4096, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &a, 4096);
 	memset(p, 0x5a, 4096);
 	munmap(p, 4096);
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 1024, 0, &b));
-	p = accmem_mmap(self->fd, &b, 4096, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &b, 4096);
 	EXPECT_EQ(-1, accmem_first_nonzero(p + b.address % 4096, 1024));
 	munmap(p, 4096);
 }

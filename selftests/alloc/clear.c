@@ -4,21 +4,11 @@
  * allocation that gets dirty memory clears it first, with the help of other
  * processors. sysfs counts the bytes that each of them has cleared.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/param.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define ALL 64
 
 struct clear_counts {
@@ -73,18 +63,13 @@ TEST_F(clears, who_gets_clean_memory_clears_nothing)
 	struct clear_counts before, between, after;
 	struct accmem_alloc a[64];
 	int tries, n, fd;
-	char *p;
 
-	fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, fd);
+	fd = accmem_opened(variant->path);
 	for (tries = 0; tries < 10; tries++) {
 		n = accmem_take_all(fd, ACCMEM_CACHE_WB, a, ARRAY_SIZE(a));
 		ASSERT_LE(1, n);
 		ASSERT_LE(MIB(4), a[0].footprint);
-		p = accmem_mmap(fd, &a[0], MIB(4), RW);
-		ASSERT_NE(NULL, p);
-		accmem_fill(p, MIB(4), 1);
-		munmap(p, MIB(4));
+		ASSERT_EQ(0, fill_at(fd, a[0].address, MIB(4), 1));
 		before = clears_now(variant->path);
 		ASSERT_EQ(0, free_all(fd, a, n));
 		ASSERT_EQ(-1, accmem_sysfs_wait(variant->path, "dirty_bytes", 0,
@@ -166,10 +151,9 @@ static int64_t time_to_clean_beside(int fd, const char *path, uint64_t size,
 
 	if (!make_dirty(fd, size, &a))
 		return -1;
-	for (i = 0; i < ARRAY_SIZE(threads); i++) {
+	for (i = 0; i < ARRAY_SIZE(threads); i++)
 		if (pthread_create(&threads[i], NULL, stand_by, &b))
 			return -1;
-	}
 	ms = time_to_clean(fd, path, &a);
 	__atomic_store_n(&b.stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
@@ -184,12 +168,11 @@ static int64_t time_to_clean_beside(int fd, const char *path, uint64_t size,
  */
 TEST_F(clears, who_asks_what_is_free_does_not_stop_the_cleaner)
 {
-	int fd = accmem_dev_open(variant->path, O_RDWR);
+	int fd = accmem_opened(variant->path);
 	int64_t busy, asking, most;
 	uint64_t size;
 	int tries = 3;
 
-	ASSERT_LE(0, fd);
 	/* a backing without clearing takes no time */
 	size = self->clears ? MIB(MIN(256, accmem_scale(1024))) : MIB(4);
 	size = MIN(size, accmem_touchable(fd) / 4 * 3) & ~(MIB(2) - 1);
@@ -213,18 +196,12 @@ TEST(dirty_memory_is_cleared_by_who_gets_it_at_the_latest)
 	struct clear_counts before, after;
 	struct accmem_alloc a[64];
 	int fd[2], i, n;
-	char *p;
 
-	for (i = 0; i < 2; i++) {
-		fd[i] = accmem_dev_open(path, O_RDWR);
-		ASSERT_LE(0, fd[i]);
-	}
+	for (i = 0; i < 2; i++)
+		fd[i] = accmem_opened(path);
 	n = accmem_take_all(fd[0], ACCMEM_CACHE_WB, a, ARRAY_SIZE(a));
 	ASSERT_LE(1, n);
-	p = accmem_mmap(fd[0], &a[0], MIB(4), RW);
-	ASSERT_NE(NULL, p);
-	accmem_fill(p, MIB(4), 1);
-	munmap(p, MIB(4));
+	ASSERT_EQ(0, fill_at(fd[0], a[0].address, MIB(4), 1));
 	before = clears_now(path);
 	ASSERT_EQ(0, free_all(fd[0], a, n));
 	n = accmem_take_all(fd[1], ACCMEM_CACHE_WB, a, ARRAY_SIZE(a));
@@ -232,10 +209,7 @@ TEST(dirty_memory_is_cleared_by_who_gets_it_at_the_latest)
 	after = clears_now(path);
 	EXPECT_LE((int64_t)MIB(4), after.cleared - before.cleared +
 					   after.late - before.late);
-	p = accmem_mmap(fd[1], &a[0], MIB(4), RW);
-	ASSERT_NE(NULL, p);
-	EXPECT_EQ(-1, accmem_first_nonzero(p, MIB(4)));
-	munmap(p, MIB(4));
+	EXPECT_EQ(-1, check_at(fd[1], a[0].address, 0, MIB(4), 0));
 	for (i = 0; i < 2; i++)
 		close(fd[i]);
 }
@@ -260,10 +234,8 @@ FIXTURE_SETUP(clear_help)
 	int i;
 
 	ASSERT_TRUE(accmem_is_idle(variant->path, 10000));
-	for (i = 0; i < 2; i++) {
-		self->fd[i] = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, self->fd[i]);
-	}
+	for (i = 0; i < 2; i++)
+		self->fd[i] = accmem_opened(variant->path);
 }
 
 FIXTURE_TEARDOWN(clear_help)
@@ -331,29 +303,6 @@ TEST_F(clear_help, who_is_kept_to_one_processor_gets_none)
 	EXPECT_LT(before.late, after.late);
 }
 
-static bool is_zero(int fd, const struct accmem_alloc *a)
-{
-	char *p = accmem_mmap(fd, a, a->length, RW);
-	bool zero;
-
-	if (!p)
-		return false;
-	zero = accmem_first_nonzero(p, a->length) == -1;
-	munmap(p, a->length);
-	return zero;
-}
-
-static bool write_all(int fd, const struct accmem_alloc *a)
-{
-	char *p = accmem_mmap(fd, a, a->length, RW);
-
-	if (!p)
-		return false;
-	memset(p, 0x5a, a->length);
-	munmap(p, a->length);
-	return true;
-}
-
 /* Each byte is cleared, also at the border between two helpers. */
 TEST_F(clear_help, all_of_it_is_zero)
 {
@@ -365,8 +314,9 @@ TEST_F(clear_help, all_of_it_is_zero)
 		turn = tries % 2;
 		a[0] = (struct accmem_alloc){ .length = size };
 		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd[turn], &a[0]));
-		ASSERT_TRUE(is_zero(self->fd[turn], &a[0]));
-		ASSERT_TRUE(write_all(self->fd[turn], &a[0]));
+		ASSERT_EQ(-1,
+			  check_at(self->fd[turn], a[0].address, 0, size, 0));
+		ASSERT_EQ(0, fill_at(self->fd[turn], a[0].address, size, 1));
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd[turn], a[0].address));
 	}
 }

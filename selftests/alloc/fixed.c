@@ -5,15 +5,8 @@
  * translation the address selects the place in the carveout. Every test ends with all
  * memory free.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define FIXED ACCMEM_ALLOC_FIXED
 
 FIXTURE(fixed)
@@ -28,8 +21,7 @@ ACCMEM_VARIANTS(fixed);
 
 FIXTURE_SETUP(fixed)
 {
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	self->free_bytes = self->info.free_bytes;
 	self->at = self->info.address_base + self->info.capacity / 2;
@@ -80,15 +72,13 @@ TEST_F(fixed, is_where_it_was_asked_for)
 		ASSERT_EQ(0, accmem_ioctl_query(self->fd, at, &q));
 		EXPECT_EQ(at, q.base);
 		EXPECT_EQ(FIXED | rows[i].flags, q.alloc_flags);
-		p = accmem_mmap(self->fd, &a[i], a[i].footprint, RW);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped(self->fd, &a[i], a[i].footprint);
 		EXPECT_EQ(-1, accmem_first_nonzero(p, a[i].footprint));
 		accmem_fill(p, 4096, i);
 		munmap(p, a[i].footprint);
 	}
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		p = accmem_mmap(self->fd, &a[i], a[i].footprint, RW);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped(self->fd, &a[i], a[i].footprint);
 		EXPECT_EQ(-1, accmem_check(p, 4096, i));
 		munmap(p, a[i].footprint);
 		EXPECT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
@@ -186,10 +176,9 @@ static int64_t misnumbered_page(const uint64_t *p, uint64_t length)
 {
 	uint64_t i;
 
-	for (i = 0; i < length / 4096; i++) {
+	for (i = 0; i < length / 4096; i++)
 		if (p[i * 512] != i + 1)
 			return i;
-	}
 	return -1;
 }
 
@@ -256,11 +245,10 @@ TEST_F(fixed, flags_that_exclude_each_other)
 TEST_F(fixed, not_free)
 {
 	bool identity = self->info.translation == ACCMEM_TRANSLATION_IDENTITY;
-	int other = accmem_dev_open(variant->path, O_RDWR), err;
+	int other = accmem_opened(variant->path), err;
 	struct accmem_alloc a, b;
 	char *p;
 
-	ASSERT_LE(0, other);
 	ASSERT_EQ(0, alloc_at(other, self->at, MIB(4), 0, &b));
 	err = alloc_at(self->fd, self->at, 4096, 0, &a);
 	EXPECT_EQ(identity ? -ENOMEM : 0, err);
@@ -270,8 +258,7 @@ TEST_F(fixed, not_free)
 	} else {
 		EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	}
-	p = accmem_mmap(other, &b, MIB(4), RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(other, &b, MIB(4));
 	accmem_fill(p, MIB(4), 1);
 	ASSERT_EQ(0, accmem_ioctl_free(other, b.address));
 	err = alloc_at(self->fd, self->at, 4096, 0, &a);
@@ -281,10 +268,7 @@ TEST_F(fixed, not_free)
 	munmap(p, MIB(4));
 	/* and the memory reads as zero then */
 	ASSERT_EQ(0, alloc_at(self->fd, self->at, MIB(4), 0, &a));
-	p = accmem_mmap(self->fd, &a, MIB(4), RW);
-	ASSERT_NE(NULL, p);
-	EXPECT_EQ(-1, accmem_first_nonzero(p, MIB(4)));
-	munmap(p, MIB(4));
+	EXPECT_EQ(-1, check_at(self->fd, a.address, 0, MIB(4), 0));
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	close(other);
 }
@@ -292,10 +276,9 @@ TEST_F(fixed, not_free)
 /* Memory in the caches of other contexts is free. */
 TEST_F(fixed, cached_by_another_context)
 {
-	int other = accmem_dev_open(variant->path, O_RDWR);
+	int other = accmem_opened(variant->path);
 	struct accmem_alloc a, b;
 
-	ASSERT_LE(0, other);
 	ASSERT_EQ(0, accmem_alloc_bytes(other, 4096, 0, &b));
 	ASSERT_EQ(0, accmem_ioctl_free(other, b.address));
 	ASSERT_EQ(0, alloc_at(self->fd, b.address, 4096, 0, &a));
@@ -320,11 +303,9 @@ TEST_F(fixed, a_context_is_restored)
 	}
 	close(self->fd);
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	/* another context allocates meanwhile, at other places */
-	other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, other);
+	other = accmem_opened(variant->path);
 	for (i = N - 1; i; i--) {
 		struct accmem_alloc swap = a[i];
 

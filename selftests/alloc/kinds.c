@@ -5,16 +5,7 @@
  * memory cgroup. Otherwise it behaves like device memory. Every test ends with all
  * memory free.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
 #include "stream_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 
 FIXTURE(kinds)
 {
@@ -25,27 +16,20 @@ FIXTURE(kinds)
 
 ACCMEM_VARIANTS(kinds);
 
-static int info_of(int fd, uint32_t flags, struct accmem_info *info)
-{
-	*info = (struct accmem_info){ .size = sizeof(*info), .flags = flags };
-	return accmem_ioctl(fd, ACCMEM_IOC_INFO, info);
-}
-
 FIXTURE_SETUP(kinds)
 {
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, info_of(self->fd, 0, &self->device));
-	ASSERT_EQ(0, info_of(self->fd, ACCMEM_INFO_HOST, &self->host));
+	self->fd = accmem_opened(variant->path);
+	ASSERT_EQ(0, accmem_info_of(self->fd, 0, &self->device));
+	ASSERT_EQ(0, accmem_info_of(self->fd, ACCMEM_INFO_HOST, &self->host));
 }
 
 FIXTURE_TEARDOWN(kinds)
 {
 	struct accmem_info info;
 
-	ASSERT_EQ(0, info_of(self->fd, ACCMEM_INFO_HOST, &info));
+	ASSERT_EQ(0, accmem_info_of(self->fd, ACCMEM_INFO_HOST, &info));
 	EXPECT_EQ(info.capacity, info.free_bytes);
-	ASSERT_EQ(0, info_of(self->fd, 0, &info));
+	ASSERT_EQ(0, accmem_info_of(self->fd, 0, &info));
 	EXPECT_EQ(info.capacity, info.free_bytes);
 	EXPECT_EQ(0, info.context_bytes);
 	close(self->fd);
@@ -85,7 +69,7 @@ TEST_F(kinds, info_tells_host_memory)
 				     .carveout = 1,
 				     .flags = ACCMEM_INFO_HOST };
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->fd, ACCMEM_IOC_INFO, &info));
-	EXPECT_EQ(-EINVAL, info_of(self->fd, 2, &info));
+	EXPECT_EQ(-EINVAL, accmem_info_of(self->fd, 2, &info));
 }
 
 /* Counters of the device and of its host memory, with a buffer. */
@@ -109,7 +93,7 @@ TEST_F(kinds, takes_no_device_memory)
 		ASSERT_EQ(0, accmem_ioctl_query(self->fd, a.address, &q));
 		EXPECT_EQ(ACCMEM_KIND_HOST, q.kind);
 		EXPECT_EQ(0, q.carveout);
-		ASSERT_EQ(0, info_of(self->fd, 0, &info));
+		ASSERT_EQ(0, accmem_info_of(self->fd, 0, &info));
 		EXPECT_EQ(info.capacity, info.free_bytes);
 		/* host memory is charged, too */
 		EXPECT_EQ(granules, info.context_bytes);
@@ -160,8 +144,7 @@ TEST_F(kinds, mapping_shows_it)
 		for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 			size = ALIGN_UP(lengths[i], 4096);
 			ASSERT_EQ(0, alloc_host(self->fd, lengths[i], 0, &a));
-			p = accmem_mmap(self->fd, &a, size, RW);
-			ASSERT_NE(NULL, p);
+			p = accmem_mapped(self->fd, &a, size);
 			EXPECT_EQ(-1, accmem_first_nonzero(p, size));
 			accmem_fill(p, size, i);
 			EXPECT_EQ(-1, accmem_check(p, size, i));
@@ -177,14 +160,9 @@ TEST_F(kinds, pinned_pages_are_quarantined)
 {
 	struct accmem_alloc a;
 	int pipes[2];
-	char *p;
 
 	ASSERT_EQ(0, alloc_host(self->fd, MIB(1), 0, &a));
-	p = accmem_mmap(self->fd, &a, MIB(1), RW);
-	ASSERT_NE(NULL, p);
-	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
-	munmap(p, MIB(1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	ASSERT_EQ(0, accmem_free_pinned(self->fd, &a, pipes));
 	EXPECT_EQ(MIB(1),
 		  accmem_sysfs(variant->path, "host/quarantined_bytes"));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "quarantined_bytes"));
@@ -216,9 +194,8 @@ TEST_F(kinds, stay_apart)
 	struct accmem_query q;
 	struct accmem_alloc a;
 	unsigned int i, j;
-	int err, stream = stream_create(self->fd);
+	int err, stream = stream_created(self->fd);
 
-	ASSERT_LE(0, stream);
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		for (j = 0; j < 6; j++) {
 			a = (struct accmem_alloc){
@@ -250,10 +227,7 @@ TEST_F(kinds, realloc_keeps_the_kind)
 	char *p;
 
 	ASSERT_EQ(0, alloc_host(self->fd, size, ACCMEM_ALLOC_RESIZABLE, &a));
-	p = accmem_mmap(self->fd, &a, size, RW);
-	ASSERT_NE(NULL, p);
-	accmem_fill(p, size, 3);
-	munmap(p, size);
+	ASSERT_EQ(0, fill_at(self->fd, a.address, size, 3));
 	r.address = a.address;
 	for (i = 2; i < 6; i++) {
 		struct accmem_alloc wall;
@@ -266,8 +240,7 @@ TEST_F(kinds, realloc_keeps_the_kind)
 		ASSERT_EQ(0, accmem_ioctl_query(self->fd, r.address, &q));
 		EXPECT_EQ(ACCMEM_KIND_HOST, q.kind);
 		a.mmap_offset = r.mmap_offset;
-		p = accmem_mmap(self->fd, &a, i * size, RW);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped(self->fd, &a, i * size);
 		EXPECT_EQ(-1, accmem_check(p, size, 3));
 		EXPECT_EQ(-1, accmem_first_nonzero(p + size, (i - 1) * size));
 		munmap(p, i * size);
@@ -353,9 +326,8 @@ TEST_F(kinds, charged_to_the_memory_cgroup)
 static int leave_behind(void *arg)
 {
 	struct accmem_alloc a;
-	int fd = accmem_dev_open(arg, O_RDWR);
+	int fd = accmem_opened(arg);
 
-	ACCMEM_MUST(fd >= 0);
 	ACCMEM_MUST(!alloc_host(fd, MIB(3), 0, &a));
 	ACCMEM_MUST(accmem_mmap(fd, &a, MIB(3), RW));
 	ACCMEM_MUST(!alloc_host(fd, 100, 0, &a));
@@ -402,7 +374,7 @@ TEST_F(kinds, waits_for_a_limit_of_both_sides)
 	EXPECT_EQ(-EDQUOT, accmem_ioctl_alloc(self->fd, &a));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", MIB(17)));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2), 0, &held));
-	ASSERT_EQ(0, info_of(self->fd, 0, &info));
+	ASSERT_EQ(0, accmem_info_of(self->fd, 0, &info));
 	a.deadline_ns = info.now_ns + 200000000;
 	EXPECT_EQ(-ETIMEDOUT, accmem_ioctl_alloc(self->fd, &a));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, held.address));

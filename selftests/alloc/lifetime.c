@@ -5,17 +5,10 @@
  *
  * Environment: ACCMEM_STORM, the number of processes (default 1000, scaled).
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/uio.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define AT_ONCE 8
 #define BUFS 16
 #define TAKEN 24 /* buffers from one killed process to the next */

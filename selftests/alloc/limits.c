@@ -4,17 +4,10 @@
  * unprivileged user who allocates as much as possible stops at the limit; the machine
  * and the other users go on.
  */
-#include <fcntl.h>
 #include <grp.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define USER_A 65534
 #define USER_B 65533
 
@@ -89,25 +82,24 @@ static int opens_three(const char *path)
 {
 	int fd[4];
 
-	ACCMEM_MUST((fd[0] = accmem_dev_open(path, O_RDWR)) >= 0);
-	ACCMEM_MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
-	ACCMEM_MUST((fd[2] = accmem_dev_open(path, O_RDWR)) >= 0);
+	fd[0] = accmem_opened(path);
+	fd[1] = accmem_opened(path);
+	fd[2] = accmem_opened(path);
 	ACCMEM_MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
 	/* a duplicated descriptor is not another context */
 	ACCMEM_MUST((fd[3] = dup(fd[0])) >= 0);
 	ACCMEM_MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
 	/* a closed context makes room */
 	close(fd[1]);
-	ACCMEM_MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
+	fd[1] = accmem_opened(path);
 	ACCMEM_MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
 	return 0;
 }
 
 static int opens_one(const char *path)
 {
-	int fd;
+	int fd = accmem_opened(path);
 
-	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
 	close(fd);
 	return 0;
 }
@@ -181,8 +173,8 @@ static int allocates_five(const char *path)
 	uint64_t before;
 	int fd[2], i;
 
-	ACCMEM_MUST((fd[0] = accmem_dev_open(path, O_RDWR)) >= 0);
-	ACCMEM_MUST((fd[1] = accmem_dev_open(path, O_RDWR)) >= 0);
+	fd[0] = accmem_opened(path);
+	fd[1] = accmem_opened(path);
 	for (i = 0; i < 5; i++)
 		ACCMEM_MUST(!accmem_alloc_bytes(fd[i & 1], 4096, 0, &a[i]));
 	before = accmem_free_now(fd[0]);
@@ -200,7 +192,7 @@ static int allocates_six(const char *path)
 	struct accmem_alloc a;
 	int fd, i;
 
-	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	fd = accmem_opened(path);
 	for (i = 0; i < 6; i++)
 		ACCMEM_MUST(!accmem_alloc_bytes(fd, 4096, 0, &a));
 	return 0;
@@ -241,8 +233,8 @@ static int fills_user(const char *path)
 {
 	int fd, other;
 
-	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
-	ACCMEM_MUST((other = accmem_dev_open(path, O_RDWR)) >= 0);
+	fd = accmem_opened(path);
+	other = accmem_opened(path);
 	return fills_4m(fd, other);
 }
 
@@ -252,14 +244,14 @@ static int fills_context(const char *path)
 	struct accmem_alloc a;
 	int fd, second;
 
-	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	fd = accmem_opened(path);
 	ACCMEM_MUST(!accmem_ioctl_info(fd, &info));
 	ACCMEM_MUST(info.context_limit == MIB(4));
 	ACCMEM_MUST(!fills_4m(fd, fd));
 	ACCMEM_MUST(!accmem_ioctl_info(fd, &info));
 	ACCMEM_MUST(info.context_bytes == MIB(4));
 	/* another context of the user has a limit of its own */
-	ACCMEM_MUST((second = accmem_dev_open(path, O_RDWR)) >= 0);
+	second = accmem_opened(path);
 	ACCMEM_MUST(!accmem_alloc_bytes(second, MIB(4), 0, &a));
 	ACCMEM_MUST(accmem_alloc_bytes(second, 4096, 0, &a) == -EDQUOT);
 	return 0;
@@ -268,9 +260,8 @@ static int fills_context(const char *path)
 static int fills_8m(const char *path)
 {
 	struct accmem_alloc a;
-	int fd;
+	int fd = accmem_opened(path);
 
-	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
 	ACCMEM_MUST(!accmem_alloc_bytes(fd, MIB(8), 0, &a));
 	return 0;
 }
@@ -306,9 +297,8 @@ static bool lower_limit_to(const char *value)
 static int fills_its_folio(const char *path)
 {
 	struct accmem_alloc a;
-	int fd;
+	int fd = accmem_opened(path);
 
-	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
 	ACCMEM_MUST(!accmem_alloc_bytes(fd, KIB(64), 0, &a));
 	ACCMEM_MUST(lower_limit_to("1048576"));
 	ACCMEM_MUST(!accmem_alloc_bytes(fd, KIB(64), 0, &a));
@@ -343,8 +333,8 @@ static int hides_behind_a_huge_one(const char *path)
 	int fd, other, err = 0;
 	pid_t pid;
 
-	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
-	ACCMEM_MUST((other = accmem_dev_open(path, O_RDWR)) >= 0);
+	fd = accmem_opened(path);
+	other = accmem_opened(path);
 	ACCMEM_MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
 	ACCMEM_MUST((pid = fork()) >= 0);
 	if (!pid)
@@ -371,9 +361,8 @@ static int hides_behind_a_huge_one(const char *path)
 static int huge_without_a_limit(const char *path)
 {
 	struct accmem_alloc a, huge;
-	int fd;
+	int fd = accmem_opened(path);
 
-	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
 	ACCMEM_MUST(!accmem_alloc_bytes(fd, MIB(2), 0, &a));
 	ACCMEM_MUST(accmem_alloc_bytes(fd, -MIB(2), 0, &huge) == -ENOMEM);
 	ACCMEM_MUST(accmem_alloc_bytes(fd, -MIB(4), 0, &huge) == -ENOMEM);

@@ -4,13 +4,8 @@
  * same context, never with those of another. In every other respect such a buffer
  * behaves like a large one.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define GRANULE 4096ull
 #define MANY 256
 
@@ -25,19 +20,6 @@ static bool overlap(const struct accmem_alloc *a, const struct accmem_alloc *b)
 {
 	return a->address < b->address + b->footprint &&
 	       b->address < a->address + a->footprint;
-}
-
-/* maps the granule of @a; the address of the buffer in it */
-static char *map_block(int fd, const struct accmem_alloc *a)
-{
-	char *p = accmem_mmap(fd, a, GRANULE, RW);
-
-	return p ? p + a->address % GRANULE : NULL;
-}
-
-static void unmap_block(char *p)
-{
-	munmap((void *)((uintptr_t)p / GRANULE * GRANULE), GRANULE);
 }
 
 static int64_t live(const char *path)
@@ -114,7 +96,7 @@ TEST_F(small, blocks_are_apart)
 			  (a[i].address + a[i].footprint - 1) / GRANULE);
 		for (j = 0; j < i; j++)
 			ASSERT_FALSE(overlap(&a[i], &a[j]));
-		p[i] = map_block(self->fd, &a[i]);
+		p[i] = map_at(self->fd, a[i].address, 1);
 		ASSERT_NE(NULL, p[i]);
 		ASSERT_EQ(-1, accmem_first_nonzero(p[i], a[i].length));
 		accmem_fill(p[i], a[i].length, i);
@@ -123,10 +105,10 @@ TEST_F(small, blocks_are_apart)
 		ASSERT_EQ(-1, accmem_check(p[i], a[i].length, i));
 	for (i = 0; i < MANY; i++) {
 		if (i % 2)
-			unmap_block(p[i]);
+			unmap(p[i], 1);
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
 		if (i % 2 == 0)
-			unmap_block(p[i]);
+			unmap(p[i], 1);
 	}
 }
 
@@ -155,8 +137,7 @@ TEST_F(small, names)
 	EXPECT_EQ(-EINVAL, accmem_ioctl_free(self->fd, b.address + 64));
 	EXPECT_EQ(-EINVAL, accmem_ioctl_free(self->fd, b.address + 1));
 
-	other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, other);
+	other = accmem_opened(variant->path);
 	EXPECT_EQ(-ENOENT, accmem_ioctl_free(other, a.address));
 	EXPECT_EQ(-ENOENT, accmem_ioctl_query(other, a.address, &q));
 	EXPECT_EQ(NULL, accmem_mmap(other, &a, GRANULE, RW));
@@ -207,8 +188,8 @@ TEST_F(small, a_mapping_shows_the_granule)
 	ASSERT_EQ(page_of(&a), page_of(&b));
 	EXPECT_EQ(NULL, accmem_mmap(self->fd, &a, 2 * GRANULE, RW));
 	EXPECT_EQ(ENXIO, errno);
-	p = map_block(self->fd, &a);
-	q = map_block(self->fd, &b);
+	p = map_at(self->fd, a.address, 1);
+	q = map_at(self->fd, b.address, 1);
 	ASSERT_NE(NULL, p);
 	ASSERT_NE(NULL, q);
 	accmem_fill(p, 640, 1);
@@ -217,8 +198,8 @@ TEST_F(small, a_mapping_shows_the_granule)
 	EXPECT_EQ(-1, accmem_check(p + (b.address - a.address), 640, 2));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
-	unmap_block(p);
-	unmap_block(q);
+	unmap(p, 1);
+	unmap(q, 1);
 }
 
 /*
@@ -236,7 +217,7 @@ TEST_F(small, freed_while_mapped)
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &b));
-	p = map_block(self->fd, &a);
+	p = map_at(self->fd, a.address, 1);
 	ASSERT_NE(NULL, p);
 	accmem_fill(p, 512, 7);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
@@ -250,17 +231,17 @@ TEST_F(small, freed_while_mapped)
 		ASSERT_FALSE(overlap(&a, &more[i]));
 	}
 	EXPECT_EQ(-1, accmem_check(p, 512, 7));
-	unmap_block(p);
+	unmap(p, 1);
 	more[MANY] = b;
 	EXPECT_EQ(GRANULE * pages_of(more, MANY + 1), live(variant->path));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "quarantined_bytes"));
 	/* a request of this size gets the hole, which reads as zero */
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &more[0]));
 	EXPECT_EQ(a.address, more[0].address);
-	p = map_block(self->fd, &more[0]);
+	p = map_at(self->fd, more[0].address, 1);
 	ASSERT_NE(NULL, p);
 	EXPECT_EQ(-1, accmem_first_nonzero(p, 512));
-	unmap_block(p);
+	unmap(p, 1);
 }
 
 /*
@@ -282,20 +263,20 @@ TEST_F(small, looked_at_while_in_use)
 			ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0,
 							&gone));
 			ASSERT_EQ(page_of(&keep[i]), page_of(&gone));
-			p[i] = map_block(self->fd, &keep[i]);
+			p[i] = map_at(self->fd, keep[i].address, 1);
 			ASSERT_NE(NULL, p[i]);
 			accmem_fill(p[i], 2048, i);
 			ASSERT_EQ(0, accmem_ioctl_free(self->fd, gone.address));
 		}
-		unmap_block(p[which]);
+		unmap(p[which], 1);
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &more));
-		p[which] = map_block(self->fd, &keep[which]);
+		p[which] = map_at(self->fd, keep[which].address, 1);
 		ASSERT_NE(NULL, p[which]);
 		for (i = 0; i < PAGES; i++) {
 			ASSERT_EQ(-1, accmem_check(p[i], 2048, i)) {
 				TH_LOG("granule %u", i);
 			}
-			unmap_block(p[i]);
+			unmap(p[i], 1);
 			ASSERT_EQ(0, accmem_ioctl_free(self->fd,
 						       keep[i].address));
 		}
@@ -311,7 +292,7 @@ TEST_F(small, zero_when_cut_again)
 	char *p, *q;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &keep));
-	p = map_block(self->fd, &keep);
+	p = map_at(self->fd, keep.address, 1);
 	ASSERT_NE(NULL, p);
 	accmem_fill(p - keep.address % GRANULE, GRANULE, 3);
 	for (length = 64; length <= 2048; length *= 2) {
@@ -323,11 +304,11 @@ TEST_F(small, zero_when_cut_again)
 			EXPECT_NE(-1, accmem_first_nonzero(q + length, 64));
 		memset(q, 0xa5, length);
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
-		unmap_block(p);
-		p = map_block(self->fd, &keep);
+		unmap(p, 1);
+		p = map_at(self->fd, keep.address, 1);
 		ASSERT_NE(NULL, p);
 	}
-	unmap_block(p);
+	unmap(p, 1);
 }
 
 /* A mapping of a granule outlives the buffers and the context. */
@@ -337,7 +318,7 @@ TEST_F(small, mapping_outlives_everything)
 	char *p;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 256, 0, &a));
-	p = map_block(self->fd, &a);
+	p = map_at(self->fd, a.address, 1);
 	ASSERT_NE(NULL, p);
 	accmem_fill(p, 256, 9);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
@@ -351,10 +332,9 @@ TEST_F(small, mapping_outlives_everything)
 	EXPECT_EQ(GRANULE, accmem_sysfs(variant->path, "detached_bytes"));
 	EXPECT_TRUE(accmem_accounts_balance(variant->path));
 	EXPECT_EQ(-1, accmem_check(p, 256, 9));
-	unmap_block(p);
+	unmap(p, 1);
 	EXPECT_TRUE(accmem_is_idle(variant->path, 10000));
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 }
 
 /* Two contexts allocate by turns. No granule has buffers of both. */
@@ -366,26 +346,25 @@ TEST_F(small, contexts_are_apart)
 	char *p;
 
 	fd[0] = self->fd;
-	fd[1] = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, fd[1]);
+	fd[1] = accmem_opened(variant->path);
 	for (i = 0; i < MANY; i++) {
 		for (c = 0; c < 2; c++) {
 			ASSERT_EQ(0, accmem_alloc_bytes(fd[c], 64 + i % 5 * 64,
 							0, &a[c][i]));
-			p = map_block(fd[c], &a[c][i]);
+			p = map_at(fd[c], a[c][i].address, 1);
 			ASSERT_NE(NULL, p);
 			accmem_fill(p, a[c][i].footprint, c + 1);
-			unmap_block(p);
+			unmap(p, 1);
 		}
 	}
 	for (i = 0; i < MANY; i++) {
 		for (c = 0; c < 2; c++) {
 			/* the granule has only what this context wrote */
-			p = map_block(fd[c], &a[c][i]);
+			p = map_at(fd[c], a[c][i].address, 1);
 			ASSERT_NE(NULL, p);
 			ASSERT_EQ(-1, accmem_check(p, a[c][i].footprint,
 						   c + 1));
-			unmap_block(p);
+			unmap(p, 1);
 		}
 		if (self->info.translation == ACCMEM_TRANSLATION_MAPPED)
 			continue;
@@ -396,10 +375,10 @@ TEST_F(small, contexts_are_apart)
 	/* new memory has nothing of the other context */
 	for (i = 0; i < MANY; i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &a[1][i]));
-		p = map_block(self->fd, &a[1][i]);
+		p = map_at(self->fd, a[1][i].address, 1);
 		ASSERT_NE(NULL, p);
 		ASSERT_EQ(-1, accmem_first_nonzero(p, 2048));
-		unmap_block(p);
+		unmap(p, 1);
 	}
 }
 
@@ -422,11 +401,11 @@ TEST_F(small, freed_while_pinned)
 		return; /* nothing can be pinned */
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &b));
-	p = map_block(self->fd, &a);
+	p = map_at(self->fd, a.address, 1);
 	ASSERT_NE(NULL, p);
 	accmem_fill(p, 512, 5);
 	ASSERT_TRUE(accmem_pin(pipes, p, 512));
-	unmap_block(p);
+	unmap(p, 1);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "quarantined_bytes"));
 	EXPECT_EQ(GRANULE, live(variant->path));
@@ -485,13 +464,13 @@ TEST_F(small, neighbour_mapped)
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &b));
 	ASSERT_EQ(page_of(&a), page_of(&b));
-	p = map_block(self->fd, &a);
-	q = map_block(self->fd, &b);
+	p = map_at(self->fd, a.address, 1);
+	q = map_at(self->fd, b.address, 1);
 	ASSERT_NE(NULL, p);
 	ASSERT_NE(NULL, q);
 	accmem_fill(p, 512, 1);
 	accmem_fill(q, 512, 2);
-	unmap_block(p);
+	unmap(p, 1);
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	/* the mapping of b shows the slots of a as well */
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 512, 0, &c));
@@ -499,15 +478,15 @@ TEST_F(small, neighbour_mapped)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, c.address));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "detached_bytes"));
 	EXPECT_EQ(-1, accmem_check(q, 512, 2));
-	unmap_block(q);
+	unmap(q, 1);
 	/* and nothing else keeps them */
 	EXPECT_EQ(0, comes_back(self->fd, &a, 5000));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "quarantined_bytes"));
-	q = map_block(self->fd, &b);
+	q = map_at(self->fd, b.address, 1);
 	ASSERT_NE(NULL, q);
 	EXPECT_EQ(-1, accmem_check(q, 512, 2));
 	EXPECT_EQ(0, accmem_try_read(q, &value));
-	unmap_block(q);
+	unmap(q, 1);
 }
 
 /* The charge is the granule or the compound page. The other slots count as free. */
@@ -537,8 +516,7 @@ TEST_F(small, the_last_granule)
 	int other, n;
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 2048, 0, &a));
-	other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, other);
+	other = accmem_opened(variant->path);
 	n = accmem_take_all(other, 0, all, ARRAY_SIZE(all));
 	ASSERT_LT(0, n);
 	/* other contexts get nothing of this granule, or of its compound page */
@@ -583,16 +561,14 @@ static int fill_and_exit(void *arg)
 	struct accmem_alloc a;
 	unsigned int i;
 	char *p;
-	int fd = accmem_dev_open(arg, O_RDWR);
+	int fd = accmem_opened(arg);
 
-	if (fd < 0)
-		return 1;
 	for (i = 0; i < accmem_scale(2000); i++) {
 		if (accmem_alloc_bytes(fd, 1 + i * 37 % 2048, 0, &a))
 			return 2;
 		if (i % 7)
 			continue;
-		p = map_block(fd, &a);
+		p = map_at(fd, a.address, 1);
 		if (!p)
 			return 3;
 		memset(p, 1, a.length);

@@ -4,14 +4,8 @@
  * and on many. Each thread checks the data that it wrote; the lanes with lockdep and
  * KCSAN find the races. The tests run for a number of operations, not for a time.
  */
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define THREADS 6
 #define SLOTS 8
 
@@ -40,7 +34,7 @@ struct slot {
 	} while (0)
 
 /* unmaps all pages of the buffer's mapping */
-static void unmap(const struct slot *s, char *p)
+static void unmap_slot(const struct slot *s, char *p)
 {
 	uint64_t before = s->a.address % 4096;
 
@@ -62,12 +56,12 @@ static void put(struct worker *w, int fd, struct slot *s)
 	if (s->p) {
 		CHECK(w, accmem_check(s->p, s->a.length, s->seed) == -1);
 		if (first)
-			unmap(s, s->p);
+			unmap_slot(s, s->p);
 	}
 	CHECK(w, !accmem_ioctl_free(fd, s->a.address));
 	if (s->p && !first) {
 		CHECK(w, accmem_check(s->p, s->a.length, s->seed) == -1);
-		unmap(s, s->p);
+		unmap_slot(s, s->p);
 	}
 	memset(s, 0, sizeof(*s));
 }
@@ -125,7 +119,7 @@ static void look(struct worker *w, int fd, struct slot *s)
 		if (p && s->p)
 			CHECK(w, accmem_check(p, s->a.length, s->seed) == -1);
 		if (p)
-			unmap(s, p);
+			unmap_slot(s, p);
 		break;
 	default:
 		if (s->p)
@@ -163,7 +157,7 @@ static void *work(void *arg)
 		if (fd >= 0 && slots[i].a.address)
 			put(w, fd, &slots[i]);
 		else if (slots[i].p)
-			unmap(&slots[i], slots[i].p);
+			unmap_slot(&slots[i], slots[i].p);
 	}
 	return NULL;
 }
@@ -210,9 +204,8 @@ static void run(struct __test_metadata *_metadata, const char *path,
 
 TEST_F(stress, one_context)
 {
-	int fd = accmem_dev_open(variant->path, O_RDWR);
+	int fd = accmem_opened(variant->path);
 
-	ASSERT_LE(0, fd);
 	run(_metadata, variant->path, self->workers, self->seed, fd);
 	close(fd);
 }
@@ -330,12 +323,11 @@ static void *fault_thread(void *arg)
 /* Many threads access the same new pages at once. */
 TEST_F(stress, faults_at_once)
 {
-	int fd = accmem_dev_open(variant->path, O_RDWR);
+	int fd = accmem_opened(variant->path);
 	pthread_t threads[THREADS];
 	unsigned int round, i;
 	struct slot s = { 0 };
 
-	ASSERT_LE(0, fd);
 	for (round = 0; round < accmem_scale(16); round++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(fd, MIB(2) + 65536, 0, &s.a));
 		s.p = accmem_mmap_huge(fd, &s.a, s.a.length);

@@ -4,12 +4,6 @@
  * first the first of them, then the second, until none is left to fail. A failed call
  * must leave nothing behind.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "failnth_util.h"
 
 FAILNTH_FIXTURE(failnth)
@@ -233,8 +227,7 @@ static void sweep_touch(struct __test_metadata *_metadata, const char *path,
 
 		ASSERT_EQ(0, accmem_ioctl_alloc(fd, &a));
 		resident = accmem_sysfs(path, "resident_bytes");
-		p = accmem_mmap_huge(fd, &a, length);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped_huge(fd, &a, length);
 		arm(nth);
 		sig = accmem_try_write(p, 1);
 		injected = disarm();

@@ -4,12 +4,6 @@
  * it. The tests let every allocation fail that these calls could make, and they
  * succeed.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "failnth_util.h"
 #include "stream_util.h"
 
@@ -67,11 +61,9 @@ TEST_F(failnth_free, pending_frees_allocate_nothing)
 	NEED_INJECTION();
 	device = fence_device();
 	ASSERT_LE(0, device);
-	stream = stream_create(self->fd);
-	ASSERT_LE(0, stream);
+	stream = stream_created(self->fd);
 	while (next_round(&r)) {
-		file = fence_create(device, &id);
-		ASSERT_LE(0, file);
+		file = fence_created(device, &id);
 		ASSERT_EQ(0, allocate_many(self->fd, r.nr & 1));
 		arm_round(&r);
 		for (i = 0; i < ARRAY_SIZE(many); i++)
@@ -105,10 +97,8 @@ TEST_F(failnth_free, close_with_pending_frees_allocates_nothing)
 	NEED_INJECTION();
 	ASSERT_EQ(0, only_module(true));
 	while (next_round(&r)) {
-		fd = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, fd);
-		stream = stream_create(fd);
-		ASSERT_LE(0, stream);
+		fd = accmem_opened(variant->path);
+		stream = stream_created(fd);
 		ASSERT_EQ(0, allocate_many(fd, false));
 		for (i = 0; i < ARRAY_SIZE(many); i += 2)
 			ASSERT_EQ(0,
@@ -135,8 +125,7 @@ TEST_F(failnth_free, munmap_of_freed_allocates_nothing)
 	ASSERT_EQ(0, only_module(true));
 	while (next_round(&r)) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(2), 0, &a));
-		p = accmem_mmap(self->fd, &a, MIB(2), RW);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped(self->fd, &a, MIB(2));
 		memset(p, 1, MIB(2));
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 		arm_round(&r);
@@ -158,8 +147,7 @@ TEST_F(failnth_free, close_allocates_nothing)
 	NEED_INJECTION();
 	ASSERT_EQ(0, only_module(true));
 	while (next_round(&r)) {
-		fd = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, fd);
+		fd = accmem_opened(variant->path);
 		ASSERT_EQ(0, allocate_many(fd, r.nr & 1));
 		arm_round(&r);
 		EXPECT_EQ(0, close(fd));

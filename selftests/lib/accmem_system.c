@@ -41,6 +41,18 @@ int accmem_read_file(const char *path, char *buf, size_t size)
 	return n < 0 ? (int)n : (int)done;
 }
 
+int64_t accmem_fdinfo(int fd, const char *key)
+{
+	char file[64], text[2048], want[64], *at;
+
+	snprintf(file, sizeof(file), "/proc/self/fdinfo/%d", fd);
+	if (accmem_read_file(file, text, sizeof(text)) <= 0)
+		return -1;
+	snprintf(want, sizeof(want), "\naccmem-%s:", key);
+	at = strstr(text, want);
+	return at ? strtoll(at + strlen(want), NULL, 0) : -1;
+}
+
 int accmem_log_open(void)
 {
 	return open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -62,10 +74,9 @@ bool accmem_log_has(int log, const char *text)
 {
 	char record[ACCMEM_LOG_RECORD];
 
-	while (accmem_log_next(log, record)) {
+	while (accmem_log_next(log, record))
 		if (strstr(record, text))
 			return true;
-	}
 	return false;
 }
 
@@ -356,6 +367,20 @@ unsigned int accmem_nr_descriptors(void)
 	for (fd = 0; fd < 256; fd++)
 		n += fcntl(fd, F_GETFD) >= 0;
 	return n;
+}
+
+static void do_nothing(int sig)
+{
+	(void)sig;
+}
+
+void accmem_catch(int sig, int flags)
+{
+	struct sigaction action = { .sa_handler = do_nothing,
+				    .sa_flags = flags };
+
+	if (sigaction(sig, &action, NULL))
+		abort();
 }
 
 int accmem_wait_child(pid_t pid)

@@ -3,6 +3,7 @@
  * Helpers for the calls: ioctls, mappings, contents of memory, and accesses that may
  * fault. The contracts are in accmem_util.h. The other helpers are in accmem_system.c.
  */
+#include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -28,11 +29,22 @@ int accmem_ioctl(int fd, unsigned long cmd, void *arg)
 	return ioctl(fd, cmd, arg) < 0 ? -errno : 0;
 }
 
+int accmem_info_of(int fd, uint32_t flags, struct accmem_info *info)
+{
+	*info = (struct accmem_info){ .size = sizeof(*info), .flags = flags };
+	return accmem_ioctl(fd, ACCMEM_IOC_INFO, info);
+}
+
 int accmem_ioctl_info(int fd, struct accmem_info *info)
 {
-	memset(info, 0, sizeof(*info));
-	info->size = sizeof(*info);
-	return accmem_ioctl(fd, ACCMEM_IOC_INFO, info);
+	return accmem_info_of(fd, 0, info);
+}
+
+uint64_t accmem_charged(int fd)
+{
+	struct accmem_info info;
+
+	return accmem_ioctl_info(fd, &info) ? ~0ull : info.context_bytes;
 }
 
 int accmem_ioctl_alloc(int fd, struct accmem_alloc *alloc)
@@ -162,6 +174,34 @@ void *accmem_mmap_huge(int fd, const struct accmem_alloc *alloc,
 			      MAP_SHARED | MAP_FIXED_NOREPLACE);
 }
 
+int accmem_opened(const char *path)
+{
+	int fd = accmem_dev_open(path, O_RDWR);
+
+	if (fd < 0)
+		err(1, "%s", path);
+	return fd;
+}
+
+void *accmem_mapped(int fd, const struct accmem_alloc *alloc, uint64_t length)
+{
+	void *p = accmem_mmap(fd, alloc, length, PROT_READ | PROT_WRITE);
+
+	if (!p)
+		err(1, "mmap of %llu bytes", (unsigned long long)length);
+	return p;
+}
+
+void *accmem_mapped_huge(int fd, const struct accmem_alloc *alloc,
+			 uint64_t length)
+{
+	void *p = accmem_mmap_huge(fd, alloc, length);
+
+	if (!p)
+		err(1, "mmap of %llu bytes", (unsigned long long)length);
+	return p;
+}
+
 bool accmem_pin(int pipes[2], void *p, size_t length)
 {
 	struct iovec iov = { .iov_base = p, .iov_len = length };
@@ -174,6 +214,17 @@ void accmem_unpin(const int pipes[2])
 {
 	close(pipes[0]);
 	close(pipes[1]);
+}
+
+int accmem_free_pinned(int fd, const struct accmem_alloc *alloc, int pipes[2])
+{
+	char *p = accmem_mapped(fd, alloc, 4096);
+
+	*p = 1;
+	if (!accmem_pin(pipes, p, 4096))
+		return -errno;
+	munmap(p, 4096);
+	return accmem_ioctl_free(fd, alloc->address);
 }
 
 static uint64_t pattern_word(uint64_t seed, uint64_t index)

@@ -85,8 +85,7 @@
 	FIXTURE_SETUP(fixture)                                          \
 	{                                                               \
 		ASSERT_TRUE(accmem_is_idle(variant->path, 20000));      \
-		self->fd = accmem_dev_open(variant->path, O_RDWR);      \
-		ASSERT_LE(0, self->fd);                                 \
+		self->fd = accmem_opened(variant->path);                \
 		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info)); \
 	}                                                               \
 	FIXTURE_TEARDOWN(fixture)                                       \
@@ -99,6 +98,7 @@
 int accmem_dev_open(const char *path, int flags);
 int accmem_ioctl(int fd, unsigned long cmd, void *arg);
 int accmem_ioctl_info(int fd, struct accmem_info *info);
+int accmem_info_of(int fd, uint32_t flags, struct accmem_info *info);
 int accmem_ioctl_alloc(int fd, struct accmem_alloc *alloc);
 int accmem_ioctl_free(int fd, uint64_t address);
 int accmem_ioctl_query(int fd, uint64_t address, struct accmem_query *query);
@@ -131,6 +131,8 @@ void *accmem_mmap_huge(int fd, const struct accmem_alloc *alloc,
 /* pins the pages of @length bytes at @p: a pipe references them until accmem_unpin() */
 bool accmem_pin(int pipes[2], void *p, size_t length);
 void accmem_unpin(const int pipes[2]);
+/* writes to the first page of a buffer, pins it and frees the buffer; 0 or -errno */
+int accmem_free_pinned(int fd, const struct accmem_alloc *alloc, int pipes[2]);
 
 /* contents; the checks return the offset of the first difference, or -1 */
 void accmem_fill(void *p, uint64_t length, uint64_t seed);
@@ -188,12 +190,29 @@ bool accmem_log_gets(int log, const char *text, int ms);
 /* the number of unread records with all of the texts in them; NULL ends the list */
 __attribute__((sentinel)) int accmem_log_count(int log, ...);
 
+/* the number in the line "accmem-@key:" in the fdinfo of @fd, or -1 */
+int64_t accmem_fdinfo(int fd, const char *key);
+/* the charge of a context, or ~0 */
+uint64_t accmem_charged(int fd);
+
 /* the number of open descriptors below 256 */
 unsigned int accmem_nr_descriptors(void);
+
+/* gives a signal a handler that does nothing; @flags are those of sigaction() */
+void accmem_catch(int sig, int flags);
 
 /* runs @fn in a child; its exit status, or 128 + signal */
 int accmem_in_child(int (*fn)(void *arg), void *arg);
 int accmem_wait_child(pid_t pid);
+
+/*
+ * Steps that a test only prepares itself with: they end the program if they fail.
+ * opened() opens a device to read and write, and mapped() maps the start of a buffer.
+ */
+int accmem_opened(const char *path);
+void *accmem_mapped(int fd, const struct accmem_alloc *alloc, uint64_t length);
+void *accmem_mapped_huge(int fd, const struct accmem_alloc *alloc,
+			 uint64_t length);
 
 /* counts */
 unsigned int accmem_scale(unsigned int n);

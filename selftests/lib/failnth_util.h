@@ -9,18 +9,8 @@
 #ifndef FAILNTH_UTIL_H
 #define FAILNTH_UTIL_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define N_MAX 2000
 #define DEBUG "/sys/kernel/debug/"
 
@@ -255,8 +245,7 @@ static inline bool open_both(void)
 	ACCMEM_VARIANTS(fixture);                                       \
 	FIXTURE_SETUP(fixture)                                          \
 	{                                                               \
-		self->fd = accmem_dev_open(variant->path, O_RDWR);      \
-		ASSERT_LE(0, self->fd);                                 \
+		self->fd = accmem_opened(variant->path);                \
 		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info)); \
 		if (!can_inject())                                      \
 			return;                                         \

@@ -7,21 +7,13 @@
 #ifndef STREAM_UTIL_H
 #define STREAM_UTIL_H
 
-#include <errno.h>
-#include <fcntl.h>
+#include <err.h>
 #include <libgen.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <linux/sync_file.h>
 
+#include "accmem_test.h"
 #include "../../driver/tests/test_fence.h"
-#include "accmem_util.h"
 
 #define TEST_FENCE_DEVICE "/dev/test-fence"
 
@@ -42,9 +34,19 @@ static inline uint64_t stream_in_ms(uint64_t ms)
 static inline int stream_create(int fd)
 {
 	struct accmem_stream_create req = { .size = sizeof(req) };
-	int err = accmem_ioctl(fd, ACCMEM_IOC_STREAM_CREATE, &req);
+	int ret = accmem_ioctl(fd, ACCMEM_IOC_STREAM_CREATE, &req);
 
-	return err ?: req.fd;
+	return ret ?: req.fd;
+}
+
+/* the same, and ends the program on failure */
+static inline int stream_created(int fd)
+{
+	int stream = stream_create(fd);
+
+	if (stream < 0)
+		err(1, "stream");
+	return stream;
 }
 
 static inline int stream_signal(int stream, uint64_t position)
@@ -170,6 +172,16 @@ static inline int fence_create(int device, uint32_t *id)
 	return req.fd;
 }
 
+/* the same, and ends the program on failure */
+static inline int fence_created(int device, uint32_t *id)
+{
+	int file = fence_create(device, id);
+
+	if (file < 0)
+		err(1, "fence");
+	return file;
+}
+
 static inline int fence_signal(int device, uint32_t id, int error,
 			       uint32_t flags)
 {
@@ -236,11 +248,9 @@ static inline struct accmem_alloc stream_allocate(int fd, uint64_t length)
 	ACCMEM_VARIANTS(fixture);                                       \
 	FIXTURE_SETUP(fixture)                                          \
 	{                                                               \
-		self->fd = accmem_dev_open(variant->path, O_RDWR);      \
-		ASSERT_LE(0, self->fd);                                 \
+		self->fd = accmem_opened(variant->path);                \
 		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info)); \
-		self->stream = stream_create(self->fd);                 \
-		ASSERT_LE(0, self->stream);                             \
+		self->stream = stream_created(self->fd);                \
 		self->fences = fence_device();                          \
 		ASSERT_LE(0, self->fences);                             \
 	}                                                               \

@@ -4,12 +4,7 @@
  * inside one buffer of the context, and the kinds of mappings that it does not
  * support.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define LENGTH (4 * 4096ull)
 
@@ -24,8 +19,7 @@ ACCMEM_VARIANTS(abi_mmap);
 
 FIXTURE_SETUP(abi_mmap)
 {
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	self->free_bytes = accmem_free_now(self->fd);
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, LENGTH, 0, &self->buf));
 	ASSERT_LE(LENGTH, self->buf.footprint);
@@ -168,9 +162,8 @@ TEST_F(abi_mmap, across_two_buffers)
 
 TEST_F(abi_mmap, other_contexts_buffer)
 {
-	int other = accmem_dev_open(variant->path, O_RDWR);
+	int other = accmem_opened(variant->path);
 
-	ASSERT_LE(0, other);
 	EXPECT_EQ(ENXIO, map_rw(other, self->buf.mmap_offset, 4096));
 	EXPECT_EQ(ENXIO, map_rw(other, self->buf.mmap_offset, LENGTH));
 	close(other);
@@ -280,11 +273,10 @@ TEST_F(abi_mmap, remap_file_pages)
 {
 	struct accmem_alloc theirs;
 	uint64_t *p, *foreign, value = 0;
-	int other = accmem_dev_open(variant->path, O_RDWR);
+	int other = accmem_opened(variant->path);
 	unsigned int i;
 	size_t pgoff[3];
 
-	ASSERT_LE(0, other);
 	ASSERT_EQ(0, accmem_alloc_bytes(other, LENGTH, 0, &theirs));
 	foreign = accmem_mmap(other, &theirs, LENGTH, PROT_READ | PROT_WRITE);
 	ASSERT_NE(NULL, foreign);

@@ -4,19 +4,8 @@
  * bytes that mappings show, within one buffer. A test changes one argument and expects
  * the documented errno.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define LENGTH (MIB(4) + KIB(12))
 
 FIXTURE(access)
@@ -33,8 +22,7 @@ ACCMEM_VARIANTS(access);
 
 FIXTURE_SETUP(access)
 {
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	ASSERT_TRUE(self->info.features & ACCMEM_FEATURE_ACCESS);
 	self->free_bytes = self->info.free_bytes;
@@ -74,8 +62,7 @@ TEST_F(access, the_cpu_sees_what_the_device_wrote_and_the_other_way_round)
 {
 	char *p;
 
-	p = accmem_mmap(self->fd, &self->a, LENGTH, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &self->a, LENGTH);
 	accmem_fill(self->data, LENGTH, 7);
 	self->good.op = ACCMEM_ACCESS_WRITE;
 	ASSERT_EQ(0, accmem_ioctl_access(self->fd, &self->good));
@@ -277,9 +264,8 @@ TEST_F(access, of_a_freed_buffer)
 
 TEST_F(access, of_another_context)
 {
-	int other = accmem_dev_open(variant->path, O_RDWR);
+	int other = accmem_opened(variant->path);
 
-	ASSERT_LE(0, other);
 	EXPECT_EQ(-ENOENT, accmem_ioctl_access(other, &self->good));
 	close(other);
 }
@@ -289,8 +275,7 @@ TEST_F(access, onto_itself)
 {
 	char *p;
 
-	p = accmem_mmap(self->fd, &self->a, LENGTH, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &self->a, LENGTH);
 	accmem_fill(p, LENGTH, 3);
 	self->good.data = (uintptr_t)p;
 	EXPECT_EQ(0, accmem_ioctl_access(self->fd, &self->good));
@@ -332,9 +317,8 @@ TEST_F(access, while_buffers_go)
 	r.access.address = a.address;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, access_all_the_time, &r));
 	for (i = 0; i < n; i++) {
-		int fd = accmem_dev_open(variant->path, O_RDWR);
+		int fd = accmem_opened(variant->path);
 
-		ASSERT_LE(0, fd);
 		if (i % 2)
 			ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address,
 							  KIB(16), 0, NULL));

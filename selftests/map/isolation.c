@@ -6,16 +6,8 @@
  * every backing and in every cache mode, and check that the accounts balance all the
  * time.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define PIECES 24
 #define ALL 1024
 
@@ -377,8 +369,7 @@ TEST_F(isolation, only_what_a_fault_showed_is_dirty)
 	bool all;
 	int fd;
 
-	fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, fd);
+	fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(fd, &info));
 	if (accmem_owns_folios(&info))
 		want = 4096;
@@ -404,10 +395,8 @@ TEST_F(isolation, neighbours)
 	unsigned int i, c;
 	int fd[2];
 
-	for (c = 0; c < 2; c++) {
-		fd[c] = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, fd[c]);
-	}
+	for (c = 0; c < 2; c++)
+		fd[c] = accmem_opened(variant->path);
 	for (i = 0; i < N; i++) {
 		for (c = 0; c < 2; c++) {
 			a[c][i] = (struct accmem_alloc){
@@ -464,10 +453,8 @@ TEST_F(isolation, no_large_page_of_two)
 	struct accmem_info info;
 	int fd[2], err;
 
-	for (c = 0; c < 2; c++) {
-		fd[c] = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, fd[c]);
-	}
+	for (c = 0; c < 2; c++)
+		fd[c] = accmem_opened(variant->path);
 	memset(a, 0, sizeof(a));
 	while (rounds--) {
 		struct accmem_alloc *new;

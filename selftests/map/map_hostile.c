@@ -4,17 +4,9 @@
  * for device memory, or would do harm. Each of them may succeed or fail. In both cases
  * the contents must stay, and all memory must be free in the end.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define LENGTH MIB(6)
-#define RW (PROT_READ | PROT_WRITE)
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -42,12 +34,10 @@ FIXTURE_SETUP(map_hostile)
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 
 	setrlimit(RLIMIT_MEMLOCK, &limit);
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, LENGTH, 0, &self->buf));
-	self->p = accmem_mmap_huge(self->fd, &self->buf, LENGTH);
-	ASSERT_NE(NULL, self->p);
+	self->p = accmem_mapped_huge(self->fd, &self->buf, LENGTH);
 }
 
 FIXTURE_TEARDOWN(map_hostile)

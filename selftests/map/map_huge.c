@@ -3,16 +3,9 @@
  * Huge page table entries. An aligned mapping of a large buffer costs one fault for
  * each 2 MiB. When the kernel splits such an entry, no data is lost.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
+#include "accmem_test.h"
 
 FIXTURE(map_huge)
 {
@@ -56,8 +49,7 @@ FIXTURE_VARIANT_ADD(map_huge, nopages_wc)
 
 FIXTURE_SETUP(map_huge)
 {
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	self->length = variant->length;
 	/* lanes with scaled counts may have small devices */
@@ -78,8 +70,7 @@ FIXTURE_SETUP(map_huge)
 	};
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &self->buf));
 	ASSERT_EQ(MIB(2), self->buf.page_size);
-	self->p = accmem_mmap_huge(self->fd, &self->buf, self->length);
-	ASSERT_NE(NULL, self->p);
+	self->p = accmem_mapped_huge(self->fd, &self->buf, self->length);
 	ASSERT_EQ(0, (uintptr_t)self->p % MIB(2));
 }
 
@@ -171,8 +162,7 @@ TEST_F(map_huge, aligned_by_the_kernel)
 {
 	char *q;
 
-	q = accmem_mmap(self->fd, &self->buf, MIB(32), RW);
-	ASSERT_NE(NULL, q);
+	q = accmem_mapped(self->fd, &self->buf, MIB(32));
 	EXPECT_EQ(self->buf.mmap_offset % MIB(2), (uintptr_t)q % MIB(2));
 	EXPECT_GE(16, faults_to_write(q, MIB(32)));
 	munmap(q, MIB(32));

@@ -6,21 +6,16 @@
  *
  * Environment: ACCMEM_DISK, a block device to overwrite (default /dev/vda).
  */
-#include <fcntl.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/uio.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include <linux/fs.h>
+
+#include "accmem_test.h"
 
 #define SOME_BYTES MIB(8) /* bytes of the other tests */
 #define CHUNK MIB(4)
 /* bytes of the main test: 64 MiB, or less where counts are scaled down */
 #define DISK_BYTES (accmem_scale(100) < 100 ? 2 * SOME_BYTES : MIB(64))
-#define RW (PROT_READ | PROT_WRITE)
 
 FIXTURE(map_io)
 {
@@ -35,14 +30,12 @@ ACCMEM_VARIANTS(map_io);
 
 FIXTURE_SETUP(map_io)
 {
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	self->pin = self->info.features & ACCMEM_FEATURE_PIN;
 	EXPECT_EQ(self->pin, strcmp(variant->path, ACCMEM_DEV_NOPAGES) != 0);
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, DISK_BYTES, 0, &self->buf));
-	self->p = accmem_mmap_huge(self->fd, &self->buf, DISK_BYTES);
-	ASSERT_NE(NULL, self->p);
+	self->p = accmem_mapped_huge(self->fd, &self->buf, DISK_BYTES);
 }
 
 FIXTURE_TEARDOWN(map_io)

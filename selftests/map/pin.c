@@ -6,17 +6,10 @@
  *
  * Environment: ACCMEM_DISK, a block device to overwrite (default /dev/vda).
  */
-#include <fcntl.h>
 #include <linux/aio_abi.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define LENGTH MIB(4)
 #define PINNED (16 * 4096u)
 #define ALL 1024
@@ -122,13 +115,11 @@ static bool pipe_has_pattern(int pipe)
 static int take_the_rest(const char *path, int64_t quarantined)
 {
 	static struct accmem_alloc all[ALL];
-	int fd = accmem_dev_open(path, O_RDWR), n, i;
+	int fd = accmem_opened(path), n, i;
 	int64_t sum = 0, most = accmem_sysfs(path, "capacity") - quarantined;
 	uint64_t left, look;
 	char *p;
 
-	if (fd < 0)
-		return 1;
 	n = accmem_take_all(fd, 0, all, ALL);
 	if (n <= 0)
 		return 2;
@@ -229,7 +220,7 @@ static int quarantine_one(int fd, int pipe)
 TEST_F(pin, own_memory_is_asked_in_turn)
 {
 	unsigned int i, rounds = 2 + accmem_scale(8);
-	int fd = accmem_dev_open(variant->path, O_RDWR);
+	int fd = accmem_opened(variant->path);
 	struct accmem_alloc beside = { .length = KIB(64),
 				       .flags = ACCMEM_ALLOC_FIXED };
 	struct accmem_alloc a = beside;
@@ -237,7 +228,6 @@ TEST_F(pin, own_memory_is_asked_in_turn)
 	volatile char *shown;
 	char *p;
 
-	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, accmem_ioctl_info(fd, &info));
 	/* with mapped translation no neighbour can hide a page */
 	if (info.translation != ACCMEM_TRANSLATION_IDENTITY) {
@@ -249,13 +239,11 @@ TEST_F(pin, own_memory_is_asked_in_turn)
 	beside.address = info.address_base + self->capacity / 2;
 	a.address = beside.address + KIB(64);
 	ASSERT_EQ(0, accmem_ioctl_alloc(fd, &beside));
-	shown = accmem_mmap(fd, &beside, KIB(64), RW);
-	ASSERT_NE(NULL, shown);
+	shown = accmem_mapped(fd, &beside, KIB(64));
 	sleep(3);
 	ASSERT_EQ(0, accmem_ioctl_alloc(fd, &a));
 	for (i = 0; i < rounds; i++) {
-		p = accmem_mmap(fd, &a, KIB(64), RW);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped(fd, &a, KIB(64));
 		*p = 1;
 		*shown = 1;
 		munmap(p, KIB(64));
@@ -275,18 +263,16 @@ TEST_F(pin, neighbour_is_not_held_up)
 			    .policy = variant->page_policy,
 			    .pipe = self->pipes[1], .how = BY_CALL };
 	struct accmem_alloc small[64];
-	int fd = accmem_dev_open(variant->path, O_RDWR);
+	int fd = accmem_opened(variant->path);
 	int64_t held;
 	unsigned int i;
 	char *p;
 
-	ASSERT_LE(0, fd);
 	for (i = 0; i < ARRAY_SIZE(small); i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(fd, 4096, 0, &small[i]));
 	}
 	for (i = 0; i < ARRAY_SIZE(small); i++) {
-		p = accmem_mmap(fd, &small[i], 4096, RW);
-		ASSERT_NE(NULL, p);
+		p = accmem_mapped(fd, &small[i], 4096);
 		accmem_fill(p, 4096, i);
 		munmap(p, 4096);
 		if (i == 31) {

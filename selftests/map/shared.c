@@ -4,13 +4,6 @@
  * whichever side a piece is. A piece that was not written to since the last copy moves
  * without a copy.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "shared_util.h"
 
 SHARED_FIXTURE(shared)
@@ -20,8 +13,8 @@ TEST_F(shared, it_has_memory_on_both_sides)
 	struct accmem_info device, host;
 	struct accmem_query q;
 
-	ASSERT_EQ(0, info_of(self->fd, 0, &device));
-	ASSERT_EQ(0, info_of(self->fd, ACCMEM_INFO_HOST, &host));
+	ASSERT_EQ(0, accmem_info_of(self->fd, 0, &device));
+	ASSERT_EQ(0, accmem_info_of(self->fd, ACCMEM_INFO_HOST, &host));
 	EXPECT_TRUE(device.features & ACCMEM_FEATURE_SHARED);
 	EXPECT_EQ(LENGTH, device.capacity - device.free_bytes);
 	EXPECT_EQ(LENGTH, host.capacity - host.free_bytes);
@@ -45,8 +38,7 @@ TEST_F(shared, small_ones_have_a_granule_each)
 		ASSERT_EQ(0, alloc_shared(self->fd, lengths[i], &a[i]));
 		EXPECT_EQ(0, a[i].address % 4096);
 		EXPECT_EQ(ALIGN_UP(lengths[i], 4096), a[i].footprint);
-		map = accmem_mmap(self->fd, &a[i], 1, RW);
-		ASSERT_NE(NULL, map);
+		map = accmem_mapped(self->fd, &a[i], 1);
 		map[0] = 'a' + i;
 		munmap(map, 4096);
 	}

@@ -3,12 +3,6 @@
  * Hints for shared memory. PREFETCH moves a piece before it is accessed. ADVISE sets
  * the side on which memory stays.
  */
-#include <errno.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "shared_util.h"
 
 SHARED_FIXTURE(shared_hints)

@@ -3,17 +3,6 @@
  * Shared memory together with other features. A pinned page does not move. Accesses by
  * the kernel, mappings and streams find the memory on whichever side it is.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <linux/io_uring.h>
 
 #include "shared_util.h"
@@ -26,8 +15,8 @@ static bool alloc_nearly_all(int fd, struct accmem_alloc *a)
 {
 	struct accmem_info device, host;
 
-	return !info_of(fd, 0, &device) &&
-	       !info_of(fd, ACCMEM_INFO_HOST, &host) &&
+	return !accmem_info_of(fd, 0, &device) &&
+	       !accmem_info_of(fd, ACCMEM_INFO_HOST, &host) &&
 	       host.free_bytes + PIECE < device.free_bytes &&
 	       !alloc_shared(fd, (host.free_bytes / PIECE - 1) * PIECE, a);
 }
@@ -45,8 +34,7 @@ TEST_F(shared_others, host_memory_whose_free_is_due)
 		if (!alloc_nearly_all(self->fd, &all))
 			return;
 		EXPECT_EQ(-ENOMEM, alloc_shared(self->fd, 2 * PIECE, &b));
-		file = fence_create(fences, &id);
-		ASSERT_LE(0, file);
+		file = fence_created(fences, &id);
 		ASSERT_EQ(0, fence_free(self->fd, all.address, file));
 		ASSERT_EQ(0, fence_signal(fences, id, 0, 0));
 		ASSERT_EQ(0, alloc_shared(self->fd, 2 * PIECE, &b));
@@ -60,17 +48,11 @@ TEST_F(shared_others, host_memory_whose_free_is_due)
 TEST_F(shared_others, host_memory_in_quarantine)
 {
 	struct accmem_alloc all, b;
-	char *p;
 	int fds[2];
 
 	if (!alloc_nearly_all(self->fd, &all))
 		return;
-	p = accmem_mmap(self->fd, &all, 4096, RW);
-	ASSERT_NE(NULL, p);
-	*p = 1;
-	ASSERT_TRUE(accmem_pin(fds, p, 4096));
-	munmap(p, 4096);
-	ASSERT_EQ(0, accmem_ioctl_free(self->fd, all.address));
+	ASSERT_EQ(0, accmem_free_pinned(self->fd, &all, fds));
 	/* the worker scans seldom by then */
 	sleep(2);
 	EXPECT_EQ(-ENOMEM, alloc_shared(self->fd, 2 * PIECE, &b));
@@ -215,10 +197,9 @@ TEST_F(shared_others, the_call_s_own_memory_may_be_shared)
 
 TEST_F(shared_others, mappings_show_the_same_wherever_they_are)
 {
-	char *second = accmem_mmap(self->fd, &self->a, LENGTH, RW);
+	char *second = accmem_mapped(self->fd, &self->a, LENGTH);
 	char *third = accmem_mmap(self->fd, &self->a, LENGTH, PROT_READ);
 
-	ASSERT_NE(NULL, second);
 	ASSERT_NE(NULL, third);
 	self->map[0] = 1;
 	second[1] = 2;

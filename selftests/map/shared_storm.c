@@ -6,20 +6,8 @@
  * either side. The word of a killed writer has the last value or the one that was
  * being written.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define PIECE MIB(2)
 #define PROCESSES 3
 #define THREADS 2
@@ -58,8 +46,7 @@ FIXTURE_SETUP(shared_storm)
 {
 	unsigned int i;
 
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	for (i = 0; i < BUFFERS; i++) {
 		self->a[i] = (struct accmem_alloc){
 			.length = lengths[i],
@@ -67,8 +54,7 @@ FIXTURE_SETUP(shared_storm)
 		};
 		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &self->a[i]));
 		self->map[i] =
-			accmem_mmap_huge(self->fd, &self->a[i], lengths[i]);
-		ASSERT_NE(NULL, self->map[i]);
+			accmem_mapped_huge(self->fd, &self->a[i], lengths[i]);
 	}
 	self->log = mmap(NULL, sizeof(*self->log), RW,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -228,10 +214,9 @@ static pid_t start(struct writer *first, uint64_t *seed)
 	pid = fork();
 	if (pid)
 		return pid;
-	for (i = 0; i < THREADS; i++) {
+	for (i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, write_on, &w[i]))
 			_exit(1);
-	}
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	_exit(0);

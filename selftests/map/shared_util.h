@@ -7,25 +7,11 @@
 #ifndef SHARED_UTIL_H
 #define SHARED_UTIL_H
 
-#include <fcntl.h>
-#include <stdint.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define PIECE MIB(2)
 /* two pieces and a short one */
 #define LENGTH (2 * PIECE + KIB(12))
-
-static inline int info_of(int fd, uint32_t flags, struct accmem_info *info)
-{
-	*info = (struct accmem_info){ .size = sizeof(*info), .flags = flags };
-	return accmem_ioctl(fd, ACCMEM_IOC_INFO, info);
-}
 
 static inline int alloc_shared(int fd, uint64_t length, struct accmem_alloc *a)
 {
@@ -131,8 +117,7 @@ static inline char load(const volatile char *p)
 	ACCMEM_VARIANTS(fixture);                                              \
 	FIXTURE_SETUP(fixture)                                                 \
 	{                                                                      \
-		self->fd = accmem_dev_open(variant->path, O_RDWR);             \
-		ASSERT_LE(0, self->fd);                                        \
+		self->fd = accmem_opened(variant->path);                       \
 		ASSERT_EQ(0, alloc_shared(self->fd, LENGTH, &self->a));        \
 		self->map = accmem_mmap_huge(self->fd, &self->a, LENGTH);      \
 		ASSERT_NE(NULL, self->map);                                    \
@@ -151,10 +136,11 @@ static inline char load(const volatile char *p)
 		if (self->a.address)                                           \
 			EXPECT_EQ(0, accmem_ioctl_free(self->fd,               \
 						       self->a.address));      \
-		ASSERT_EQ(0, info_of(self->fd, 0, &info));                     \
+		ASSERT_EQ(0, accmem_info_of(self->fd, 0, &info));              \
 		EXPECT_EQ(info.capacity, info.free_bytes);                     \
 		EXPECT_EQ(0, info.context_bytes);                              \
-		ASSERT_EQ(0, info_of(self->fd, ACCMEM_INFO_HOST, &info));      \
+		ASSERT_EQ(0,                                                   \
+			  accmem_info_of(self->fd, ACCMEM_INFO_HOST, &info));  \
 		EXPECT_EQ(info.capacity, info.free_bytes);                     \
 		close(self->fd);                                               \
 		EXPECT_TRUE(accmem_is_idle(variant->path, 20000));             \

@@ -3,12 +3,6 @@
  * REALLOC of buffers that are mapped or pinned. The tests check the contents that old
  * and new mappings show, and that the device reads.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "realloc_util.h"
 
 REALLOC_FIXTURE(realloc_map)
@@ -55,8 +49,7 @@ TEST_F(realloc_map, mappings_go_on)
 	char *p;
 
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
-	p = accmem_mmap_huge(self->fd, &a, MIB(8));
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped_huge(self->fd, &a, MIB(8));
 	accmem_fill(p, MIB(8), 8);
 	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(4), 0, &r));
 	ASSERT_EQ(a.address, r.address);
@@ -109,8 +102,7 @@ TEST_F(realloc_map, both_sides_reach_what_it_grew_by)
 	ASSERT_EQ(-1,
 		  accmem_sysfs_wait(variant->path, "dirty_bytes", 0, 60000));
 	ASSERT_EQ(0, alloc(self->fd, most, most, &a));
-	p = accmem_mmap(self->fd, &a, most, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &a, most);
 	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, step, 0, &r));
 	for (i = 1, length = 2 * step; length <= most; i++, length += step) {
 		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, length,
@@ -160,8 +152,7 @@ TEST_F(realloc_map, both_sides_have_the_same_where_it_grew_beyond_two_mebibytes)
 	ASSERT_EQ(0, alloc(self->fd, MIB(1), 0, &a));
 	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, size, 0, &r));
 	grown = as_alloc(&r);
-	p = accmem_mmap(self->fd, &grown, size, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &grown, size);
 	/* accesses around the begin of a huge entry */
 	start = -(uintptr_t)p % MIB(2);
 	for (i = 0; i < size; i += page) {
@@ -213,11 +204,9 @@ TEST_F(realloc_map, a_long_mapping_shows_no_more_than_the_buffer_has)
 	int other;
 	char *p;
 
-	other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, other);
+	other = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
-	p = accmem_mmap_huge(self->fd, &a, MIB(8));
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped_huge(self->fd, &a, MIB(8));
 	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(2), 0, &r));
 	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(2) + KIB(64),
 					  0, &r));
@@ -256,8 +245,7 @@ TEST_F(realloc_map, pinned)
 		return;
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
 	ASSERT_EQ(0, block(self->fd, &a, &b));
-	p = accmem_mmap_huge(self->fd, &a, MIB(8));
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped_huge(self->fd, &a, MIB(8));
 	accmem_fill(p, MIB(8), 14);
 	ASSERT_TRUE(accmem_pin(pipes, p + MIB(6), GRANULE));
 	EXPECT_EQ(-EBUSY,

@@ -3,14 +3,7 @@
  * REALLOC while other threads touch, resize or free the buffer, or while the caller is
  * killed.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "realloc_util.h"
 
@@ -230,8 +223,7 @@ TEST_F(realloc_race, what_has_gone_is_a_sigbus_whoever_touched_it_meanwhile)
 	char *p;
 
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
-	p = accmem_mmap_huge(self->fd, &a, MIB(4));
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped_huge(self->fd, &a, MIB(4));
 	s.p = p + MIB(2);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, touch_what_goes, &s));
 	for (i = 0; i < rounds; i++) {
@@ -360,10 +352,9 @@ struct storm {
 static void storm_expect(struct storm *s, const char *what, int err,
 			 const int *known)
 {
-	for (; *known; known++) {
+	for (; *known; known++)
 		if (err == *known)
 			return;
-	}
 	if (err && !s->strange)
 		printf("# %s: %d\n", what, err);
 	if (err)

@@ -6,15 +6,8 @@
 #ifndef REALLOC_UTIL_H
 #define REALLOC_UTIL_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define GRANULE 4096ull
 #define RESIZABLE ACCMEM_ALLOC_RESIZABLE
 #define IN_PLACE ACCMEM_REALLOC_IN_PLACE
@@ -32,8 +25,7 @@
 	FIXTURE_SETUP(fixture)                                            \
 	{                                                                 \
 		ASSERT_TRUE(accmem_is_idle(variant->path, 10000));        \
-		self->fd = accmem_dev_open(variant->path, O_RDWR);        \
-		ASSERT_LE(0, self->fd);                                   \
+		self->fd = accmem_opened(variant->path);                  \
 		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));   \
 		ASSERT_TRUE(self->info.features &                         \
 			    ACCMEM_FEATURE_REALLOC);                      \
@@ -65,55 +57,6 @@ static inline struct accmem_alloc as_alloc(const struct accmem_realloc *r)
 				      .mmap_offset = r->mmap_offset,
 				      .page_size = r->page_size,
 				      .nr_runs = r->nr_runs };
-}
-
-/* maps @length bytes of the buffer at @address */
-static inline char *map_at(int fd, uint64_t address, uint64_t length)
-{
-	struct accmem_query q;
-	char *p;
-
-	if (accmem_ioctl_query(fd, address, &q))
-		return NULL;
-	p = accmem_mmap_at(NULL, fd, q.mmap_offset,
-			   ALIGN_UP(length + address % GRANULE, GRANULE), RW,
-			   MAP_SHARED);
-	return p ? p + address % GRANULE : NULL;
-}
-
-static inline void unmap(char *p, uint64_t length)
-{
-	uintptr_t start = (uintptr_t)p / GRANULE * GRANULE;
-
-	munmap((void *)start, ALIGN_UP((uintptr_t)p + length - start, GRANULE));
-}
-
-static inline int fill_at(int fd, uint64_t address, uint64_t length,
-			  uint64_t seed)
-{
-	char *p = map_at(fd, address, length);
-
-	if (!p)
-		return -errno;
-	accmem_fill(p, length, seed);
-	unmap(p, length);
-	return 0;
-}
-
-/* -1 if the first @kept bytes have the pattern and the others are zero */
-static inline int64_t check_at(int fd, uint64_t address, uint64_t kept,
-			       uint64_t length, uint64_t seed)
-{
-	char *p = map_at(fd, address, length);
-	int64_t at;
-
-	if (!p)
-		return -2;
-	at = accmem_check(p, kept, seed);
-	if (at == -1 && length > kept)
-		at = accmem_first_nonzero(p + kept, length - kept);
-	unmap(p, length);
-	return at;
 }
 
 /*

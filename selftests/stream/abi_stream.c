@@ -3,10 +3,6 @@
  * Arguments of the stream commands: structures, flags and reserved fields. A test
  * makes one thing wrong. The program is also built for 32 bits.
  */
-#include <sys/mman.h>
-#include <sys/resource.h>
-
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
 #define ROOM 256 /* bytes, beyond every structure */
@@ -22,14 +18,11 @@ FIXTURE(abi_stream)
 
 FIXTURE_SETUP(abi_stream)
 {
-	self->fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
-	ASSERT_LE(0, self->fd);
-	self->stream = stream_create(self->fd);
-	ASSERT_LE(0, self->stream);
+	self->fd = accmem_opened(ACCMEM_DEV_EMULATED);
+	self->stream = stream_created(self->fd);
 	self->fences = fence_device();
 	ASSERT_LE(0, self->fences);
-	self->sync_file = fence_create(self->fences, &self->fence);
-	ASSERT_LE(0, self->sync_file);
+	self->sync_file = fence_created(self->fences, &self->fence);
 }
 
 FIXTURE_TEARDOWN(abi_stream)

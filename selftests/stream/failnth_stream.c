@@ -3,8 +3,6 @@
  * Failed allocations for streams, for their fences, and for ALLOC on a stream. Each
  * allocation fails once, as in failnth.c.
  */
-#include <unistd.h>
-
 #include "failnth_util.h"
 #include "stream_util.h"
 
@@ -80,13 +78,11 @@ TEST_F(failnth_stream, streams)
 	SWEEP(create_stream);
 	fences = fence_device();
 	ASSERT_LE(0, fences);
-	stream = stream_create(self->fd);
-	ASSERT_LE(0, stream);
+	stream = stream_created(self->fd);
 	/* what is reached, then what is claimed */
 	sweep_stream(_metadata, stream, export_position);
 	for (i = 0; i < 2; i++) {
-		import_file = fence_create(fences, &ids[i]);
-		ASSERT_LE(0, import_file);
+		import_file = fence_created(fences, &ids[i]);
 		if (!i)
 			ASSERT_EQ(0, fence_signal(fences, ids[i], 0, 0));
 		sweep_stream(_metadata, stream, import_fence);
@@ -126,8 +122,7 @@ static int alloc_on_stream(const char *path, int fd)
 TEST_F(failnth_stream, alloc_on_a_stream)
 {
 	NEED_INJECTION();
-	stream_for_alloc = stream_create(self->fd);
-	ASSERT_LE(0, stream_for_alloc);
+	stream_for_alloc = stream_created(self->fd);
 	SWEEP(alloc_on_stream);
 	close(stream_for_alloc);
 }

@@ -3,14 +3,8 @@
  * Streams that userspace signals. The tests check the count of a stream, and that a
  * FREE at a position takes effect at that position and never before (T10).
  */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define PATIENCE_MS 20000
 
 STREAM_FIXTURE(stream)
@@ -255,10 +249,9 @@ TEST_F(stream, t10_nobody_is_given_pending_memory)
 {
 	struct accmem_alloc *bufs = calloc(4096, sizeof(*bufs));
 	struct accmem_alloc a = { .length = MIB(2) };
-	int other = accmem_dev_open(variant->path, O_RDWR);
+	int other = accmem_opened(variant->path);
 	int n;
 
-	ASSERT_LE(0, other);
 	n = accmem_take_all(self->fd, ACCMEM_CACHE_WB, bufs, 4096);
 	ASSERT_LT(0, n);
 	ASSERT_EQ(0, stream_free(self->fd, bufs[0].address, self->stream, 1));
@@ -288,9 +281,8 @@ TEST_F(stream, device_addresses_stay_taken)
 TEST_F(stream, mappings_outlive_the_position)
 {
 	struct accmem_alloc a = stream_allocate(self->fd, MIB(2));
-	char *p = accmem_mmap(self->fd, &a, MIB(2), RW);
+	char *p = accmem_mapped(self->fd, &a, MIB(2));
 
-	ASSERT_NE(NULL, p);
 	accmem_fill(p, MIB(2), 1);
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
 	EXPECT_EQ(MIB(2), stream_pending(variant->path));
@@ -337,9 +329,8 @@ TEST_F(stream, alloc_takes_what_is_pending_on_its_stream)
 	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	struct accmem_alloc b = { .length = MIB(1) };
 	uint64_t value = 0;
-	char *p = accmem_mmap(self->fd, &a, MIB(1), RW);
+	char *p = accmem_mapped(self->fd, &a, MIB(1));
 
-	ASSERT_NE(NULL, p);
 	*(uint64_t *)p = 42;
 	munmap(p, MIB(1));
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 3));
@@ -377,10 +368,9 @@ TEST_F(stream, alloc_takes_small_buffers_too)
 TEST_F(stream, alloc_takes_nothing_else)
 {
 	struct accmem_alloc a = stream_allocate(self->fd, MIB(1)), b;
-	int second = stream_create(self->fd);
+	int second = stream_created(self->fd);
 	char *p;
 
-	ASSERT_LE(0, second);
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
 	/* another stream, no stream, other sizes, other flags */
 	b = (struct accmem_alloc){ .length = MIB(1) };
@@ -399,8 +389,7 @@ TEST_F(stream, alloc_takes_nothing_else)
 	EXPECT_EQ(1, stream_query(self->stream).pending);
 	/* a buffer that is still mapped */
 	a = stream_allocate(self->fd, KIB(512));
-	p = accmem_mmap(self->fd, &a, KIB(512), RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &a, KIB(512));
 	ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream, 1));
 	b = (struct accmem_alloc){ .length = KIB(512) };
 	ASSERT_EQ(0, stream_alloc(self->fd, self->stream, &b));
@@ -418,8 +407,7 @@ TEST_F(stream, alloc_takes_nothing_that_is_pinned)
 
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
 		return; /* the device has no pages */
-	p = accmem_mmap(self->fd, &a, KIB(64), RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &a, KIB(64));
 	memset(p, 1, KIB(64));
 	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
 	munmap(p, KIB(64));
@@ -465,10 +453,9 @@ TEST_F(stream, t10_what_was_taken_keeps_its_position)
 
 TEST_F(stream, t10_two_streams_both_have_to_come)
 {
-	int second = stream_create(self->fd), first_first;
+	int second = stream_created(self->fd), first_first;
 	struct accmem_alloc a, b;
 
-	ASSERT_LE(0, second);
 	for (first_first = 0; first_first < 2; first_first++) {
 		uint64_t at = 10 * (first_first + 1);
 
@@ -545,11 +532,10 @@ TEST_F(stream, a_stream_is_of_one_context)
 	const char *elsewhere = strcmp(variant->path, ACCMEM_DEV_PHYS) ?
 					ACCMEM_DEV_PHYS : ACCMEM_DEV_EMULATED;
 	int device = accmem_dev_open(elsewhere, O_RDWR);
-	int of_other = stream_create(other), of_device = stream_create(device);
+	int of_other = stream_created(other),
+	    of_device = stream_created(device);
 	int closed = stream_create(self->fd), pipes[2];
 
-	ASSERT_LE(0, of_other);
-	ASSERT_LE(0, of_device);
 	ASSERT_EQ(0, pipe(pipes));
 	close(closed);
 	EXPECT_EQ(-EACCES, stream_free(self->fd, a.address, of_other, 1));
@@ -617,8 +603,7 @@ TEST_F(stream, what_is_pinned_hides_nothing_else)
 
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
 		return; /* the device has no pages */
-	p = accmem_mmap(self->fd, &pinned, MIB(2), RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &pinned, MIB(2));
 	memset(p, 1, 4096);
 	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
 	munmap(p, MIB(2));

@@ -5,7 +5,6 @@
  * stream and each context once, so the time does not grow with the number of frees and
  * positions.
  */
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
 #define MANY 20000
@@ -16,9 +15,8 @@ TEST_F(stream_crowd, a_fence_that_is_imported_often_calls_once)
 {
 	unsigned int i, n = accmem_scale(MANY);
 	uint32_t id;
-	int file = fence_create(self->fences, &id);
+	int file = fence_created(self->fences, &id);
 
-	ASSERT_LE(0, file);
 	for (i = 0; i < n; i++)
 		ASSERT_EQ(0, stream_import(self->stream, i + 1, file));
 	EXPECT_EQ(1, fence_callbacks(self->fences, id));
@@ -32,9 +30,8 @@ TEST_F(stream_crowd, a_fence_that_many_frees_wait_for_calls_once)
 	unsigned int i, n = accmem_scale(MANY);
 	struct accmem_alloc a;
 	uint32_t id;
-	int file = fence_create(self->fences, &id);
+	int file = fence_created(self->fences, &id);
 
-	ASSERT_LE(0, file);
 	for (i = 0; i < n; i++) {
 		a = stream_allocate(self->fd, 64);
 		ASSERT_EQ(0, fence_free(self->fd, a.address, file));
@@ -55,13 +52,10 @@ TEST_F(stream_crowd, t10_frees_at_several_fences_come_with_their_own)
 	struct accmem_alloc a;
 	uint32_t ids[FENCES];
 
-	for (i = 0; i < CONTEXTS; i++) {
-		fds[i] = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, fds[i]);
-	}
+	for (i = 0; i < CONTEXTS; i++)
+		fds[i] = accmem_opened(variant->path);
 	for (i = 0; i < FENCES; i++) {
-		files[i] = fence_create(self->fences, &ids[i]);
-		ASSERT_LE(0, files[i]);
+		files[i] = fence_created(self->fences, &ids[i]);
 	}
 	for (i = 0; i < n * CONTEXTS; i++) {
 		a = stream_allocate(fds[i % CONTEXTS], 4096);
@@ -92,8 +86,7 @@ TEST_F(stream_crowd, positions_of_two_fences_that_take_turns_come_in_order)
 	uint32_t ids[2];
 
 	for (i = 0; i < 2; i++) {
-		files[i] = fence_create(self->fences, &ids[i]);
-		ASSERT_LE(0, files[i]);
+		files[i] = fence_created(self->fences, &ids[i]);
 	}
 	for (i = 0; i < n; i++)
 		ASSERT_EQ(0, stream_import(self->stream, i + 1, files[i % 2]));

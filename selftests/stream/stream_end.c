@@ -4,11 +4,8 @@
  * them, what happens when a position is never reached, and what sysfs and the trace
  * show.
  */
-#include <pthread.h>
-#include <signal.h>
 #include <sys/time.h>
 
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
 #define PATIENCE_MS 20000

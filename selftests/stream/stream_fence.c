@@ -4,35 +4,16 @@
  * signals them as a driver does: from a process or an interrupt, with an error or
  * without one, or never.
  */
-#include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
-
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
 #define PATIENCE_MS 20000
 
 STREAM_FIXTURE(stream_fence)
 
-static int64_t pending(const char *path)
-{
-	return accmem_sysfs(path, "pending_bytes");
-}
-
 static bool comes_free(const char *path)
 {
 	return accmem_sysfs_wait(path, "pending_bytes", 0, PATIENCE_MS) == -1 &&
 	       accmem_sysfs_wait(path, "buffers", 0, PATIENCE_MS) == -1;
-}
-
-static struct accmem_alloc allocate(int fd, uint64_t length)
-{
-	struct accmem_alloc a = { .length = length };
-
-	if (accmem_ioctl_alloc(fd, &a))
-		abort();
-	return a;
 }
 
 /* --- FREE after a fence ---------------------------------------------------- */
@@ -41,20 +22,19 @@ static void free_after(struct __test_metadata *_metadata, const char *path,
 		       int fd, int fences, int error, uint32_t flags,
 		       uint64_t length)
 {
-	struct accmem_alloc a = allocate(fd, length);
+	struct accmem_alloc a = stream_allocate(fd, length);
 	uint64_t bytes = length < 4096 ? 4096 : length;
 	struct accmem_query q;
 	uint32_t id;
-	int file = fence_create(fences, &id);
+	int file = fence_created(fences, &id);
 
-	ASSERT_LE(0, file);
 	ASSERT_EQ(0, fence_free(fd, a.address, file));
 	/* the driver references the fence, not its file */
 	close(file);
 	EXPECT_EQ(-ENOENT, accmem_ioctl_query(fd, a.address, &q));
-	EXPECT_EQ(bytes, pending(path));
+	EXPECT_EQ(bytes, stream_pending(path));
 	accmem_drain(fd);
-	EXPECT_EQ(bytes, pending(path));
+	EXPECT_EQ(bytes, stream_pending(path));
 	ASSERT_EQ(0, fence_signal(fences, id, error, flags));
 	EXPECT_TRUE(comes_free(path));
 }
@@ -86,9 +66,8 @@ TEST_F(stream_fence, a_fence_of_the_past_is_a_plain_free)
 	uint32_t id;
 
 	for (error = 0; error >= -EIO; error -= EIO) {
-		a = allocate(self->fd, MIB(1));
-		file = fence_create(self->fences, &id);
-		ASSERT_LE(0, file);
+		a = stream_allocate(self->fd, MIB(1));
+		file = fence_created(self->fences, &id);
 		ASSERT_EQ(0, fence_signal(self->fences, id, error, 0));
 		ASSERT_EQ(0, fence_free(self->fd, a.address, file));
 		EXPECT_EQ(start, accmem_sysfs(variant->path, "free_bytes"));
@@ -109,8 +88,7 @@ TEST_F(stream_fence, an_alloc_that_would_fail_finds_what_is_due)
 	ASSERT_LT(0, n);
 	a.address = bufs[0].address;
 	for (i = 0; i < rounds + 1; i++) {
-		file = fence_create(self->fences, &id);
-		ASSERT_LE(0, file);
+		file = fence_created(self->fences, &id);
 		ASSERT_EQ(0, fence_free(self->fd, a.address, file));
 		a = (struct accmem_alloc){ .length = bufs[0].footprint };
 		ASSERT_EQ(-ENOMEM, accmem_ioctl_alloc(self->fd, &a));
@@ -136,8 +114,7 @@ TEST_F(stream_fence, an_alloc_without_addresses_finds_what_is_due)
 					  .flags = ACCMEM_ALLOC_RESIZABLE,
 					  .reserve = info.address_span };
 
-		file = fence_create(self->fences, &id);
-		ASSERT_LE(0, file);
+		file = fence_created(self->fences, &id);
 		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
 		ASSERT_EQ(0, fence_free(self->fd, a.address, file));
 		ASSERT_EQ(0, fence_signal(self->fences, id, 0, 0));
@@ -157,9 +134,8 @@ TEST_F(stream_fence, an_address_whose_free_is_due_can_be_had)
 	int file;
 
 	for (i = 0; i < 6 * (rounds + 1); i++) {
-		file = fence_create(self->fences, &id);
-		ASSERT_LE(0, file);
-		a = allocate(self->fd, lengths[i % 3]);
+		file = fence_created(self->fences, &id);
+		a = stream_allocate(self->fd, lengths[i % 3]);
 		if (i % 2) {
 			ASSERT_EQ(0, stream_free(self->fd, a.address,
 						 self->stream, i));
@@ -184,9 +160,8 @@ TEST_F(stream_fence, an_address_whose_free_is_due_can_be_had)
 TEST_F(stream_fence, an_import_claims_positions)
 {
 	uint32_t id;
-	int file = fence_create(self->fences, &id);
+	int file = fence_created(self->fences, &id);
 
-	ASSERT_LE(0, file);
 	ASSERT_EQ(0, stream_signal(self->stream, 3));
 	EXPECT_EQ(-ERANGE, stream_import(self->stream, 0, file));
 	EXPECT_EQ(-ERANGE, stream_import(self->stream, 3, file));
@@ -218,9 +193,8 @@ TEST_F(stream_fence, an_import_wants_a_sync_file)
 TEST_F(stream_fence, a_fence_of_the_past_reaches_at_once)
 {
 	uint32_t id;
-	int file = fence_create(self->fences, &id);
+	int file = fence_created(self->fences, &id);
 
-	ASSERT_LE(0, file);
 	ASSERT_EQ(0, fence_signal(self->fences, id, -EIO, 0));
 	ASSERT_EQ(0, stream_import(self->stream, 7, file));
 	EXPECT_EQ(7, stream_query(self->stream).reached);
@@ -231,8 +205,8 @@ TEST_F(stream_fence, a_fence_of_the_past_reaches_at_once)
 /* Positions are reached in order, whichever fence signals first. */
 TEST_F(stream_fence, positions_come_in_order)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
-	struct accmem_alloc b = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
+	struct accmem_alloc b = stream_allocate(self->fd, MIB(1));
 	int first, second;
 	uint32_t ids[2];
 
@@ -245,7 +219,7 @@ TEST_F(stream_fence, positions_come_in_order)
 	ASSERT_EQ(0, fence_signal(self->fences, ids[1], 0, 0));
 	EXPECT_EQ(-ETIMEDOUT, stream_wait(self->stream, 1, 0,
 					  stream_in_ms(30)));
-	EXPECT_EQ(MIB(2), pending(variant->path));
+	EXPECT_EQ(MIB(2), stream_pending(variant->path));
 	ASSERT_EQ(0, fence_signal(self->fences, ids[0], 0, 0));
 	EXPECT_EQ(0, stream_settle(self->stream, 2));
 	EXPECT_TRUE(comes_free(variant->path));
@@ -281,9 +255,8 @@ TEST_F(stream_fence, many_imports)
 	unsigned int i, n = ARRAY_SIZE(ids);
 
 	for (i = 0; i < n; i++) {
-		int file = fence_create(self->fences, &ids[i]);
+		int file = fence_created(self->fences, &ids[i]);
 
-		ASSERT_LE(0, file);
 		ASSERT_EQ(0, stream_import(self->stream, 2 * i + 1, file));
 		close(file);
 	}
@@ -381,8 +354,8 @@ TEST_F(stream_fence, another_device_may_wait)
 					ACCMEM_DEV_PHYS : ACCMEM_DEV_EMULATED;
 	int other = accmem_dev_open(elsewhere, O_RDWR);
 	int stream = stream_create(other), file, out;
-	struct accmem_alloc a = allocate(other, MIB(1));
-	struct accmem_alloc b = allocate(other, MIB(1));
+	struct accmem_alloc a = stream_allocate(other, MIB(1));
+	struct accmem_alloc b = stream_allocate(other, MIB(1));
 	uint32_t id;
 
 	file = fence_create(self->fences, &id);
@@ -392,7 +365,7 @@ TEST_F(stream_fence, another_device_may_wait)
 	ASSERT_EQ(0, fence_free(other, a.address, out));
 	ASSERT_EQ(0, stream_import(stream, 1, out));
 	ASSERT_EQ(0, stream_free(other, b.address, stream, 1));
-	EXPECT_EQ(MIB(2), pending(elsewhere));
+	EXPECT_EQ(MIB(2), stream_pending(elsewhere));
 	ASSERT_EQ(0, fence_signal(self->fences, id, 0, 0));
 	EXPECT_TRUE(comes_free(elsewhere));
 	close(out);
@@ -408,11 +381,9 @@ TEST_F(stream_fence, a_long_chain)
 	int stream, file, last;
 	uint32_t id;
 
-	file = fence_create(self->fences, &id);
-	ASSERT_LE(0, file);
+	file = fence_created(self->fences, &id);
 	for (i = 0, last = file; i < n; i++) {
-		stream = stream_create(self->fd);
-		ASSERT_LE(0, stream);
+		stream = stream_created(self->fd);
 		ASSERT_EQ(0, stream_import(stream, 1, last));
 		close(last);
 		last = stream_export(stream, 1);
@@ -438,7 +409,7 @@ TEST_F(stream_fence, t10_a_position_and_a_fence)
 	for (fence_first = 0; fence_first < 2; fence_first++) {
 		uint64_t at = fence_first + 1;
 
-		a = allocate(self->fd, MIB(1));
+		a = stream_allocate(self->fd, MIB(1));
 		b = (struct accmem_alloc){ .length = MIB(1) };
 		file = fence_create(self->fences, &id);
 		ASSERT_EQ(0, stream_free(self->fd, a.address, self->stream,
@@ -450,7 +421,7 @@ TEST_F(stream_fence, t10_a_position_and_a_fence)
 				     fence_signal(self->fences, id, 0, 0) :
 				     stream_signal(self->stream, at));
 		usleep(20000);
-		EXPECT_EQ(MIB(1), pending(variant->path));
+		EXPECT_EQ(MIB(1), stream_pending(variant->path));
 		ASSERT_EQ(0, fence_first ?
 				     stream_signal(self->stream, at) :
 				     fence_signal(self->fences, id, 0, 0));
@@ -468,7 +439,7 @@ TEST_F(stream_fence, t10_the_end_of_the_context_waits_for_the_kernel)
 	int file = fence_create(self->fences, &id);
 
 	for (i = 0; i < 4; i++)
-		a[i] = allocate(self->fd, i == 3 ? 64 : MIB(1));
+		a[i] = stream_allocate(self->fd, i == 3 ? 64 : MIB(1));
 	ASSERT_EQ(0, stream_import(self->stream, 5, file));
 	ASSERT_EQ(0, fence_free(self->fd, a[0].address, file));
 	ASSERT_EQ(0, stream_free(self->fd, a[1].address, self->stream, 4));
@@ -478,7 +449,7 @@ TEST_F(stream_fence, t10_the_end_of_the_context_waits_for_the_kernel)
 	close(self->fd);
 	self->fd = -1;
 	usleep(20000);
-	EXPECT_EQ(3 * MIB(1) + 4096, pending(variant->path));
+	EXPECT_EQ(3 * MIB(1) + 4096, stream_pending(variant->path));
 	EXPECT_EQ(0, accmem_sysfs(variant->path, "contexts"));
 	EXPECT_EQ(-EAGAIN, stream_try(self->stream, 5));
 	/* positions of userspace are cancelled after the claimed one */
@@ -495,7 +466,7 @@ TEST_F(stream_fence, t10_the_end_of_the_context_waits_for_the_kernel)
 
 TEST_F(stream_fence, t10_the_close_of_a_stream_waits_for_the_kernel)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	uint32_t id;
 	int file = fence_create(self->fences, &id), out;
 
@@ -505,7 +476,7 @@ TEST_F(stream_fence, t10_the_close_of_a_stream_waits_for_the_kernel)
 	close(self->stream);
 	self->stream = -1;
 	usleep(20000);
-	EXPECT_EQ(MIB(1), pending(variant->path));
+	EXPECT_EQ(MIB(1), stream_pending(variant->path));
 	EXPECT_EQ(0, fence_status(out));
 	ASSERT_EQ(0, fence_signal(self->fences, id, 0, 0));
 	EXPECT_EQ(1, fence_settle(out));
@@ -517,7 +488,7 @@ TEST_F(stream_fence, t10_the_close_of_a_stream_waits_for_the_kernel)
 /* So does a buffer that took memory which waits for a kernel fence. */
 TEST_F(stream_fence, t10_the_end_of_the_context_keeps_what_was_taken)
 {
-	struct accmem_alloc a = allocate(self->fd, MIB(1));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(1));
 	struct accmem_alloc b = { .length = MIB(1) };
 	uint32_t id;
 	int file = fence_create(self->fences, &id);
@@ -531,7 +502,7 @@ TEST_F(stream_fence, t10_the_end_of_the_context_keeps_what_was_taken)
 	close(self->stream);
 	self->stream = -1;
 	usleep(20000);
-	EXPECT_EQ(MIB(1), pending(variant->path));
+	EXPECT_EQ(MIB(1), stream_pending(variant->path));
 	ASSERT_EQ(0, fence_signal(self->fences, id, 0, 0));
 	EXPECT_TRUE(comes_free(variant->path));
 	close(file);
@@ -563,9 +534,9 @@ TEST_F(stream_fence, a_killed_process_waits_for_the_kernel)
 	int file = fence_create(self->fences, &id);
 
 	EXPECT_EQ(128 + SIGKILL, accmem_in_child(die_with_fences, &file));
-	EXPECT_LT(0, pending(path));
+	EXPECT_LT(0, stream_pending(path));
 	usleep(20000);
-	EXPECT_LT(0, pending(path));
+	EXPECT_LT(0, stream_pending(path));
 	EXPECT_TRUE(accmem_accounts_balance(path));
 	ASSERT_EQ(0, fence_signal(self->fences, id, -EIO, TEST_FENCE_IRQ));
 	EXPECT_TRUE(comes_free(path));
@@ -576,7 +547,7 @@ TEST_F(stream_fence, a_killed_process_waits_for_the_kernel)
 TEST_F(stream_fence, a_fence_that_does_not_come_keeps_the_memory)
 {
 	int64_t usual = accmem_param("overdue_ms");
-	struct accmem_alloc a = allocate(self->fd, MIB(2));
+	struct accmem_alloc a = stream_allocate(self->fd, MIB(2));
 	uint32_t id;
 	int file = fence_create(self->fences, &id);
 

@@ -11,12 +11,8 @@
  * unless the one who claimed it was about to die. Where addresses are virtual,
  * each worker checks that its own are not handed out twice.
  */
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
 #define UNIT 64
@@ -363,8 +359,7 @@ ACCMEM_VARIANTS(stream_storm);
 
 FIXTURE_SETUP(stream_storm)
 {
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	/* loads the module before the workers need it */
 	self->fences = fence_device();

@@ -4,14 +4,8 @@
  * debugfs, and the trace events. Each counter changes by the amount of what was done,
  * and by nothing else.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define TRACING "/sys/kernel/tracing/"
 #define DEBUGFS "/sys/kernel/debug/accmem/"
 
@@ -20,19 +14,6 @@ ACCMEM_FIXTURE(obs)
 static const char *base(const char *path)
 {
 	return path + strlen("/dev/");
-}
-
-/* the number after "accmem-@key:" in fdinfo, or -1 */
-static int64_t fdinfo(int fd, const char *key)
-{
-	char file[64], text[2048], want[64], *at;
-
-	snprintf(file, sizeof(file), "/proc/self/fdinfo/%d", fd);
-	if (accmem_read_file(file, text, sizeof(text)) <= 0)
-		return -1;
-	snprintf(want, sizeof(want), "\naccmem-%s:", key);
-	at = strstr(text, want);
-	return at ? strtoll(at + strlen(want), NULL, 10) : -1;
 }
 
 TEST_F(obs, fdinfo)
@@ -47,20 +28,21 @@ TEST_F(obs, fdinfo)
 	EXPECT_NE(NULL, strstr(text, want)) {
 		TH_LOG("%s", text);
 	}
-	EXPECT_EQ(0, fdinfo(self->fd, "buffers"));
-	EXPECT_EQ(0, fdinfo(self->fd, "live"));
+	EXPECT_EQ(0, accmem_fdinfo(self->fd, "buffers"));
+	EXPECT_EQ(0, accmem_fdinfo(self->fd, "live"));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(1), 0, &self->a));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 12288, 0, &b));
-	EXPECT_EQ(2, fdinfo(self->fd, "buffers"));
-	EXPECT_EQ(self->a.footprint + b.footprint, fdinfo(self->fd, "live"));
+	EXPECT_EQ(2, accmem_fdinfo(self->fd, "buffers"));
+	EXPECT_EQ(self->a.footprint + b.footprint,
+		  accmem_fdinfo(self->fd, "live"));
 	EXPECT_EQ(accmem_charge_of(&self->info,
 				   (struct accmem_alloc[]){ self->a, b }, 2),
-		  fdinfo(self->fd, "charged"));
+		  accmem_fdinfo(self->fd, "charged"));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
-	EXPECT_EQ(1, fdinfo(self->fd, "buffers"));
-	EXPECT_EQ(self->a.footprint, fdinfo(self->fd, "live"));
+	EXPECT_EQ(1, accmem_fdinfo(self->fd, "buffers"));
+	EXPECT_EQ(self->a.footprint, accmem_fdinfo(self->fd, "live"));
 	EXPECT_EQ(accmem_charge_of(&self->info, &self->a, 1),
-		  fdinfo(self->fd, "charged"));
+		  accmem_fdinfo(self->fd, "charged"));
 }
 
 TEST_F(obs, counters)
@@ -76,8 +58,7 @@ TEST_F(obs, counters)
 	for (i = 0; i < 6; i++)
 		before[i] = accmem_sysfs(variant->path, names[i]);
 	EXPECT_EQ(1, before[4]);
-	other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, other);
+	other = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &self->a));
 	ASSERT_EQ(0, accmem_alloc_bytes(other, 4096, 0, &b));
 	ASSERT_EQ(-ENOMEM, accmem_alloc_bytes(other, self->info.capacity + 1,
@@ -108,8 +89,7 @@ TEST_F(obs, resident)
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, MIB(4), 0, &self->a));
 	EXPECT_EQ(before, accmem_sysfs(variant->path, "resident_bytes"));
-	p = accmem_mmap(self->fd, &self->a, MIB(4), RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &self->a, MIB(4));
 	for (at = 0; at < MIB(4); at += 4096)
 		p[at] = 1;
 	after = accmem_sysfs(variant->path, "resident_bytes");
@@ -122,16 +102,6 @@ TEST_F(obs, resident)
 					start, 5000));
 }
 
-/* reads a file of the device in debugfs */
-static int read_debug(const char *path, const char *name, char *text,
-		      size_t size)
-{
-	char file[128];
-
-	snprintf(file, sizeof(file), DEBUGFS "%s/%s", base(path), name);
-	return accmem_read_file(file, text, size);
-}
-
 /* the number of cells of the map that are not completely free; @all counts every cell */
 static int count_cells(const char *path, bool all)
 {
@@ -139,7 +109,7 @@ static int count_cells(const char *path, bool all)
 	char *line, *save, *cells;
 	int nr = 0;
 
-	if (read_debug(path, "occupancy", text, sizeof(text)) <= 0)
+	if (accmem_debug_read(path, "occupancy", text, sizeof(text)) <= 0)
 		return -1;
 	for (line = strtok_r(text, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
@@ -187,8 +157,8 @@ TEST_F(obs, debugfs_buffers)
 	char text[8192], want[64];
 
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 12345, 0, &self->a));
-	ASSERT_LT(0, read_debug(variant->path, "buffers", text,
-				sizeof(text)));
+	ASSERT_LT(0, accmem_debug_read(variant->path, "buffers", text,
+				       sizeof(text)));
 	snprintf(want, sizeof(want), "%#llx 12345 %llu",
 		 (unsigned long long)self->a.address,
 		 (unsigned long long)self->a.footprint);
@@ -196,8 +166,8 @@ TEST_F(obs, debugfs_buffers)
 		TH_LOG("no '%s' in:\n%s", want, text);
 	}
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, self->a.address));
-	ASSERT_LT(0, read_debug(variant->path, "buffers", text,
-				sizeof(text)));
+	ASSERT_LT(0, accmem_debug_read(variant->path, "buffers", text,
+				       sizeof(text)));
 	EXPECT_EQ(NULL, strstr(text, want));
 }
 
@@ -240,8 +210,7 @@ TEST_F(obs, trace_events)
 		SKIP(return, "no tracefs in this kernel");
 	ASSERT_TRUE(accmem_trace_start());
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 12288, 0, &self->a));
-	p = accmem_mmap(self->fd, &self->a, 8192, RW);
-	ASSERT_NE(NULL, p);
+	p = accmem_mapped(self->fd, &self->a, 8192);
 	munmap(p, 8192);
 	ASSERT_EQ(-ENOMEM, accmem_alloc_bytes(self->fd,
 					      self->info.capacity + 12288, 0,

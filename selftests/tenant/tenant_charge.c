@@ -4,15 +4,8 @@
  * complete compound pages and slab pages. The charge stays when the context has ended
  * and a mapping or a pin still holds the memory.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define USER 65534
 #define ROUNDS 256
 #define ALL 4096
@@ -47,8 +40,7 @@ FIXTURE_SETUP(tenant_charge)
 	self->mode = st.st_mode & 07777;
 	ASSERT_EQ(0, chmod(variant->path, 0666));
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 	self->unit = accmem_owns_folios(&self->info) ? MIB(2) : 4096;
 }
@@ -63,13 +55,6 @@ FIXTURE_TEARDOWN(tenant_charge)
 	chmod(variant->path, self->mode);
 	close(self->fd);
 	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
-}
-
-static uint64_t charged(int fd)
-{
-	struct accmem_info info;
-
-	return accmem_ioctl_info(fd, &info) ? ~0ull : info.context_bytes;
 }
 
 /* --- contexts that have ended -------------------------------------------- */
@@ -98,7 +83,7 @@ static int mapped_counts(void *arg)
 	ACCMEM_MUST(p);
 	ACCMEM_MUST(accmem_dev_open(path, O_RDWR) == -EMFILE);
 	munmap(p, 4096);
-	ACCMEM_MUST((fd = accmem_dev_open(path, O_RDWR)) >= 0);
+	fd = accmem_opened(path);
 	close(fd);
 	return 0;
 }
@@ -281,10 +266,8 @@ TEST_F(tenant_charge, a_small_block_is_refused_for_what_it_withholds)
 static int hops(void *arg)
 {
 	struct accmem_alloc a;
-	int fd = accmem_dev_open(arg, O_RDWR), n;
+	int fd = accmem_opened(arg), n;
 
-	if (fd < 0)
-		return 255;
 	for (n = 0; n < 8; n++) {
 		a = (struct accmem_alloc){ .length = 4096,
 					   .alignment = MIB(2) };
@@ -311,21 +294,21 @@ TEST_F(tenant_charge, granules_of_one_folio_are_charged_once)
 	struct accmem_alloc a[4];
 	unsigned int i;
 
-	EXPECT_EQ(0, charged(self->fd));
+	EXPECT_EQ(0, accmem_charged(self->fd));
 	for (i = 0; i < ARRAY_SIZE(a); i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 4096, 0, &a[i]));
 		EXPECT_EQ(ALIGN_UP((i + 1) * 4096, self->unit),
-			  charged(self->fd));
+			  accmem_charged(self->fd));
 		/* wait for the cleaner, which may hold a part of the folio */
 		EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "dirty_bytes", 0,
 						20000));
 	}
 	for (i = 0; i < ARRAY_SIZE(a); i++) {
 		EXPECT_EQ(ALIGN_UP((4 - i) * 4096, self->unit),
-			  charged(self->fd));
+			  accmem_charged(self->fd));
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
 	}
-	EXPECT_EQ(0, charged(self->fd));
+	EXPECT_EQ(0, accmem_charged(self->fd));
 }
 
 TEST_F(tenant_charge, small_blocks_are_charged_by_the_slab_page)
@@ -335,33 +318,32 @@ TEST_F(tenant_charge, small_blocks_are_charged_by_the_slab_page)
 
 	for (i = 0; i < 64; i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &a[i]));
-		ASSERT_EQ(self->unit, charged(self->fd));
+		ASSERT_EQ(self->unit, accmem_charged(self->fd));
 	}
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &a[64]));
-	EXPECT_EQ(ALIGN_UP(2 * 4096, self->unit), charged(self->fd));
+	EXPECT_EQ(ALIGN_UP(2 * 4096, self->unit), accmem_charged(self->fd));
 	for (i = 0; i < 64; i++) {
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
 	}
-	EXPECT_EQ(self->unit, charged(self->fd));
+	EXPECT_EQ(self->unit, accmem_charged(self->fd));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[64].address));
-	EXPECT_EQ(0, charged(self->fd));
+	EXPECT_EQ(0, accmem_charged(self->fd));
 }
 
 /* The granules of two tenants are in different folios, and charged separately. */
 TEST_F(tenant_charge, tenants_are_charged_apart)
 {
-	int other = accmem_dev_open(variant->path, O_RDWR);
+	int other = accmem_opened(variant->path);
 	struct accmem_alloc a, b;
 
-	ASSERT_LE(0, other);
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &a));
-	EXPECT_EQ(0, charged(other));
+	EXPECT_EQ(0, accmem_charged(other));
 	ASSERT_EQ(0, accmem_alloc_bytes(other, 64, 0, &b));
-	EXPECT_EQ(self->unit, charged(self->fd));
-	EXPECT_EQ(self->unit, charged(other));
+	EXPECT_EQ(self->unit, accmem_charged(self->fd));
+	EXPECT_EQ(self->unit, accmem_charged(other));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
-	EXPECT_EQ(0, charged(self->fd));
-	EXPECT_EQ(self->unit, charged(other));
+	EXPECT_EQ(0, accmem_charged(self->fd));
+	EXPECT_EQ(self->unit, accmem_charged(other));
 	close(other);
 }
 
@@ -378,7 +360,7 @@ TEST_F(tenant_charge, a_limit_can_be_filled)
 			TH_LOG("after %u granules", i);
 		}
 	}
-	EXPECT_EQ(MIB(2), charged(self->fd));
+	EXPECT_EQ(MIB(2), accmem_charged(self->fd));
 	EXPECT_EQ(-EDQUOT, accmem_alloc_bytes(self->fd, 4096, 0, &a));
 }
 

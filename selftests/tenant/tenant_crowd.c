@@ -4,13 +4,9 @@
  * delay tenants of the same device or of another. The tests measure how long the
  * others sleep. Where they compare times, both times are from the same test.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define NAMES 8000
 #define SLOWER 6 /* times the control; it was hundreds when the search was linear */

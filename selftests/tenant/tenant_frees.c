@@ -4,16 +4,8 @@
  * leaves the quarantine, or whose fence has signalled. Only the emulated device, whose
  * memory is ordinary pages of the host, takes long to free it.
  */
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
-#include "kselftest_harness.h"
 #include "stream_util.h"
 
-#define RW (PROT_READ | PROT_WRITE)
 #define USER 65534
 #define TRIES 4
 #define FASTER 2 /* times faster than the free of all of the memory */
@@ -39,8 +31,7 @@ FIXTURE_SETUP(tenant_frees)
 	ASSERT_EQ(0, stat(self->path, &st));
 	self->mode = st.st_mode & 07777;
 	ASSERT_EQ(0, chmod(self->path, 0666));
-	self->fd = accmem_dev_open(self->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(self->path);
 	self->fences = fence_device();
 	ASSERT_LE(0, self->fences);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
@@ -90,14 +81,8 @@ static uint64_t time_info(struct __test_metadata *_metadata, int fd, int other,
 	struct accmem_info info;
 	uint64_t from;
 	int pipes[2];
-	char *p;
 
-	p = accmem_mmap(fd, &a, 4096, RW);
-	ASSERT_NE(NULL, p);
-	*p = 1;
-	ASSERT_TRUE(accmem_pin(pipes, p, 8));
-	munmap(p, 4096);
-	ASSERT_EQ(0, accmem_ioctl_free(fd, a.address));
+	ASSERT_EQ(0, accmem_free_pinned(fd, &a, pipes));
 	accmem_unpin(pipes);
 	from = stream_now();
 	ASSERT_EQ(0, accmem_ioctl_info(other, &info));
@@ -127,10 +112,9 @@ static void say(struct __test_metadata *_metadata, uint64_t time, uint64_t all)
 
 TEST_F(tenant_frees, info_does_not_wait_for_what_leaves_quarantine)
 {
-	int other = accmem_dev_open(self->path, O_RDWR), i;
+	int other = accmem_opened(self->path), i;
 	uint64_t all = ~0ull, time = ~0ull;
 
-	ASSERT_LE(0, other);
 	for (i = 0; goes_on(self, i, time, all); i++) {
 		all = least(all, time_free(_metadata, self->fd, self->length));
 		time = least(time, time_info(_metadata, self->fd, other,
@@ -157,10 +141,9 @@ static int fail_over_and_over(void *arg)
 {
 	struct tenant *t = arg;
 	uint64_t end = accmem_ms() + t->until_ms, worst = 0, from, now;
-	int fd = accmem_dev_open(t->path, O_RDWR);
+	int fd = accmem_opened(t->path);
 	struct accmem_alloc a;
 
-	ACCMEM_MUST(fd >= 0);
 	ACCMEM_MUST(accmem_alloc_bytes(fd, MIB(2), 0, &a) == -EDQUOT);
 	ACCMEM_MUST(write(t->ready[1], "", 1) == 1);
 	while (accmem_ms() < end) {
@@ -197,10 +180,9 @@ static uint64_t time_at_limit(struct __test_metadata *_metadata, int fd,
 	struct accmem_alloc a = make(_metadata, fd, length);
 	uint64_t worst = 0;
 	uint32_t id;
-	int file = fence_create(fences, &id);
+	int file = fence_created(fences, &id);
 	char byte;
 
-	ASSERT_LE(0, file);
 	ASSERT_EQ(0, fence_free(fd, a.address, file));
 	close(file);
 	ASSERT_EQ(0, pipe(run.tenant.ready));
@@ -242,16 +224,14 @@ TEST_F(tenant_frees, who_is_at_a_limit_does_not_wait_for_what_is_due)
 /* But an ALLOC that is short of memory finds all memory whose fence has signalled. */
 TEST_F(tenant_frees, who_needs_it_finds_all_that_is_due)
 {
-	int other = accmem_dev_open(self->path, O_RDWR), file, i;
+	int other = accmem_opened(self->path), file, i;
 	uint64_t more = self->capacity - self->length + MIB(2);
 	struct accmem_alloc a, b;
 	uint32_t id;
 
-	ASSERT_LE(0, other);
 	for (i = 0; i < (int)accmem_scale(1); i++) {
 		a = make(_metadata, self->fd, self->length);
-		file = fence_create(self->fences, &id);
-		ASSERT_LE(0, file);
+		file = fence_created(self->fences, &id);
 		ASSERT_EQ(0, fence_free(self->fd, a.address, file));
 		close(file);
 		ASSERT_EQ(-ENOMEM, accmem_alloc_bytes(other, more, 0, &b));

@@ -4,13 +4,9 @@
  * the group of the task. madvise() on a part of a large page triggers no warning in
  * the kernel.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define LENGTH MIB(8)
 
@@ -101,8 +97,7 @@ FIXTURE_SETUP(tenant_memcg)
 	self->log = accmem_log_open();
 	ASSERT_LE(0, self->log);
 	lseek(self->log, 0, SEEK_END);
-	fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, fd);
+	fd = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(fd, &self->info));
 	close(fd);
 }

@@ -4,11 +4,7 @@
  * files of the device and for those of an unrelated driver. The tests count how many
  * calls of open() there are in a second.
  */
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define BUFFERS 150000
 #define TRIES 5
@@ -34,8 +30,7 @@ FIXTURE_VARIANT_ADD(tenant_open, emulated)
 FIXTURE_SETUP(tenant_open)
 {
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(variant->path);
 }
 
 FIXTURE_TEARDOWN(tenant_open)
@@ -179,8 +174,7 @@ TEST_F(tenant_open, openers_do_not_disturb_each_other)
 	other = accmem_start(NULL, open_once, (void *)variant->path);
 	ASSERT_TRUE(one > 0 && other > 0);
 	for (i = 0; i < accmem_scale(500); i++) {
-		fd = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, fd);
+		fd = accmem_opened(variant->path);
 		close(fd);
 	}
 	accmem_stop(one);
@@ -200,10 +194,8 @@ TEST_F(tenant_open, devices_do_not_disturb_each_other)
 	unsigned int i, n = 3 * accmem_scale(2000);
 	int kept[3 * 16], fd;
 
-	for (i = 0; i < ARRAY_SIZE(kept); i++) {
-		kept[i] = accmem_dev_open(paths[i % 3], O_RDWR);
-		ASSERT_LE(0, kept[i]);
-	}
+	for (i = 0; i < ARRAY_SIZE(kept); i++)
+		kept[i] = accmem_opened(paths[i % 3]);
 	/* the ids on one device may equal those on another */
 	for (i = 0; i < n; i++) {
 		fd = accmem_dev_open(paths[i % 3], O_RDWR);

@@ -7,12 +7,7 @@
  * Here are the parts of the driver: whose a compound page is, what is charged, and that
  * neither a cache nor the cleaner hides memory from a request.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define GRANULE 4096ull
 #define FOLIO MIB(2)
@@ -36,10 +31,8 @@ FIXTURE_SETUP(tenant_place)
 	unsigned int i;
 
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
-	for (i = 0; i < TENANTS; i++) {
-		self->fd[i] = accmem_dev_open(variant->path, O_RDWR);
-		ASSERT_LE(0, self->fd[i]);
-	}
+	for (i = 0; i < TENANTS; i++)
+		self->fd[i] = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd[0], &self->info));
 	ASSERT_EQ(ACCMEM_TRANSLATION_IDENTITY, self->info.translation);
 	ASSERT_GE(GIB(1), self->info.capacity);

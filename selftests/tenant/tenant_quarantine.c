@@ -3,25 +3,22 @@
  * Quarantine of small buffers. One pinned page keeps its granule in quarantine as a
  * whole, not each small buffer in it. So the scans in calls of other tenants take time
  * for each granule, not for each buffer. All of the memory comes back when the pin has
- * gone.
+ * gone. The driver finds out whether a tenant's memory is pinned by unmapping it. No
+ * mapping of another tenant may be unmapped for that, whatever its offset.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/uio.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define GRANULES 512
 #define BLOCKS 64 /* of a granule */
+#define MAPPINGS 16
+#define FAULT_ROUNDS 200
 #define CALLS 20
 #define TRIES 5
 #define SLOWER 5 /* times the control; it was 30 to 60 when each buffer was scanned */
 
 FIXTURE(tenant_quarantine)
 {
-	int other;
+	int fd, other;
 	unsigned int granules;
 	struct accmem_info info;
 };
@@ -34,13 +31,14 @@ FIXTURE_SETUP(tenant_quarantine)
 	self->granules = accmem_scale(GRANULES);
 	if (self->granules > GRANULES)
 		self->granules = GRANULES;
-	self->other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->other);
+	self->fd = accmem_opened(variant->path);
+	self->other = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->other, &self->info));
 }
 
 FIXTURE_TEARDOWN(tenant_quarantine)
 {
+	close(self->fd);
 	close(self->other);
 	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
 }
@@ -255,6 +253,112 @@ TEST_F(tenant_quarantine, bytes_are_those_of_the_granules)
 	unpin(&pin);
 	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "quarantined_bytes", 0,
 					30000));
+}
+
+/* --- mappings of others --------------------------------------------------- */
+
+static long minor_faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt;
+}
+
+/* the number of faults of accesses to @p; before each access an ALLOC of @fd fails */
+static long faults_beside(int fd, const struct accmem_info *info,
+			  volatile char *p, uint64_t length)
+{
+	struct accmem_alloc a;
+	long before;
+	unsigned int i;
+	uint64_t at;
+
+	for (at = 0; at < length; at += 4096)
+		p[at] = 1;
+	before = minor_faults();
+	for (i = 0; i < FAULT_ROUNDS; i++) {
+		if (accmem_alloc_bytes(fd, info->capacity, 0, &a) != -ENOMEM)
+			return -1;
+		for (at = 0; at < length; at += 4096)
+			p[at] = 2;
+	}
+	return minor_faults() - before;
+}
+
+/*
+ * A tenant has a granule with a pinned page, and one of its small buffers is in
+ * quarantine. Another tenant has mappings at the same offsets, in each of its first
+ * granules.
+ */
+TEST_F(tenant_quarantine, a_pinned_slab_page_is_its_owner_s_affair)
+{
+	struct accmem_alloc block, kept;
+	int pipes[2];
+	struct accmem_alloc all[MAPPINGS];
+	unsigned int i;
+	long faults;
+	char *q[MAPPINGS];
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &block));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &kept));
+	ASSERT_EQ(0, accmem_free_pinned(self->fd, &block, pipes));
+	for (i = 0; i < MAPPINGS; i++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(self->other, 4096, 0, &all[i]));
+		q[i] = accmem_mapped(self->other, &all[i], 4096);
+		faults = faults_beside(self->fd, &self->info, q[i], 4096);
+		EXPECT_LE(0, faults);
+		EXPECT_GE(FAULT_ROUNDS / 10, faults)
+		{
+			TH_LOG("%ld faults in %u rounds", faults, FAULT_ROUNDS);
+		}
+	}
+	for (i = 0; i < MAPPINGS; i++)
+		munmap(q[i], 4096);
+	accmem_unpin(pipes);
+}
+
+/* A buffer is pinned and freed. Another tenant maps a large buffer. */
+TEST_F(tenant_quarantine, a_pinned_buffer_is_its_owner_s_affair)
+{
+	int pipes[2];
+	struct accmem_alloc a, b;
+	long faults;
+	char *q;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 8192, 0, &a));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->other, MIB(4), 0, &b));
+	q = accmem_mapped(self->other, &b, MIB(4));
+	ASSERT_EQ(0, accmem_free_pinned(self->fd, &a, pipes));
+	faults = faults_beside(self->fd, &self->info, q, MIB(4));
+	EXPECT_LE(0, faults);
+	EXPECT_GE(FAULT_ROUNDS / 10, faults)
+	{
+		TH_LOG("%ld faults in %u rounds", faults, FAULT_ROUNDS);
+	}
+	munmap(q, MIB(4));
+	accmem_unpin(pipes);
+}
+
+/* When the pin has gone, all memory can be allocated again. */
+TEST_F(tenant_quarantine, what_was_pinned_comes_back)
+{
+	struct accmem_alloc block;
+	int pipes[2];
+	struct accmem_alloc all;
+	uint64_t end = accmem_ms() + 20000;
+	int err;
+
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &block));
+	ASSERT_EQ(0, accmem_free_pinned(self->fd, &block, pipes));
+	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, self->info.capacity,
+					      0, &all));
+	accmem_unpin(pipes);
+	do {
+		err = accmem_alloc_bytes(self->other, self->info.capacity, 0,
+					 &all);
+	} while (err == -ENOMEM && accmem_ms() < end);
+	EXPECT_EQ(0, err);
 }
 
 ACCMEM_HARNESS_MAIN

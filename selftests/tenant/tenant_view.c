@@ -5,11 +5,8 @@
  * can see the capacity only.
  */
 #include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define PAIRS_MIN 20
 
@@ -24,10 +21,8 @@ ACCMEM_VARIANTS(tenant_view);
 FIXTURE_SETUP(tenant_view)
 {
 	ASSERT_TRUE(accmem_is_idle(variant->path, 20000));
-	self->fd = accmem_dev_open(variant->path, O_RDWR);
-	self->other = accmem_dev_open(variant->path, O_RDWR);
-	ASSERT_LE(0, self->fd);
-	ASSERT_LE(0, self->other);
+	self->fd = accmem_opened(variant->path);
+	self->other = accmem_opened(variant->path);
 	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));
 }
 

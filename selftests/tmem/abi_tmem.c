@@ -3,16 +3,7 @@
  * Arguments of the Tensor Memory commands: structures, flags, reserved fields and
  * ranges. A test makes one thing wrong. The program is also built for 32 bits.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 FIXTURE(abi_tmem)
 {
@@ -50,8 +41,7 @@ FIXTURE_SETUP(abi_tmem)
 {
 	struct accmem_tmem_launch req = { .cta_group = 1 };
 
-	self->fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(ACCMEM_DEV_EMULATED);
 	ASSERT_EQ(0, launch(self->fd, &req));
 	self->cta = req.fd;
 }

@@ -3,12 +3,6 @@
  * Failed allocations for Tensor Memory. Each allocation of a setup, a launch or a map
  * page fails once, as in failnth.c. Calls on a CTA and its exit allocate nothing.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "failnth_util.h"
 #include "tmem_calls.h"
 

@@ -8,9 +8,7 @@
 #ifndef TMEM_CALLS_H
 #define TMEM_CALLS_H
 
-#include <unistd.h>
-
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define CTA_LAUNCH(fd, ...) \
 	cta_launch(fd, (struct accmem_tmem_launch){ __VA_ARGS__ })

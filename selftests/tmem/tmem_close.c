@@ -5,19 +5,13 @@
  * other processes change nothing. A second group of tests unmaps the destination of a
  * waiting alloc: no column stays allocated.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 TMEM_FIXTURE(tmem_close, 64, 512, 0)
 
 static int64_t ctas(struct accmem_context *ctx)
 {
-	return tmem_fdinfo(accmem_fd(ctx), "tmem-ctas");
+	return accmem_fdinfo(accmem_fd(ctx), "tmem-ctas");
 }
 
 TEST_F(tmem_close, p2_closing_the_cta_ends_its_wait)
@@ -25,12 +19,11 @@ TEST_F(tmem_close, p2_closing_the_cta_ends_its_wait)
 	struct tmem_call call;
 
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 32));
-	tcgen05_exit(self->b);
-	self->b = NULL;
+	exits(&self->b);
 	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
 	EXPECT_EQ(5, ctas(self->ctx));
-	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
-	EXPECT_EQ(1, tmem_fdinfo(accmem_fd(self->ctx), "tmem-woken-exit"));
+	EXPECT_EQ(0, accmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
+	EXPECT_EQ(1, accmem_fdinfo(accmem_fd(self->ctx), "tmem-woken-exit"));
 }
 
 TEST_F(tmem_close, p2_another_descriptor_keeps_the_wait)
@@ -143,10 +136,9 @@ static bool open_many_files(void)
 
 	if (fd < 0 || setrlimit(RLIMIT_NOFILE, &many))
 		return false;
-	for (i = 0; i < MANY_FILES; i++) {
+	for (i = 0; i < MANY_FILES; i++)
 		if (dup(fd) < 0)
 			return false;
-	}
 	return true;
 }
 
@@ -208,8 +200,7 @@ TEST_F(tmem_close, p2_a_cta_that_another_process_has_lives_on)
 	}
 	ASSERT_LT(0, pid);
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 32));
-	tcgen05_exit(self->b);
-	self->b = NULL;
+	exits(&self->b);
 	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
 	EXPECT_EQ(6, ctas(self->ctx));
 	ASSERT_EQ(1, write(down[1], "", 1));
@@ -269,18 +260,6 @@ TEST_F(tmem_close, p2_a_close_that_races_the_call_leaves_no_wait)
 
 /* --- pairs --- */
 
-TEST_F(tmem_close, p12_closing_who_waits_for_the_peer)
-{
-	struct tmem_call call;
-	uint32_t at;
-
-	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
-	tcgen05_exit(self->p);
-	self->p = NULL;
-	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
-	EXPECT_EQ(-EPIPE, tcgen05_alloc(self->q, &at, 64));
-}
-
 /*
  * Both peers wait for columns. The peer that came first exits, or the one that came
  * last.
@@ -306,7 +285,8 @@ TEST_F(tmem_close, p12_closing_one_of_a_pair_in_the_queue)
 		self->p = tmem_peer(self->ctx, 1, 0);
 		self->q = tmem_peer(self->ctx, 2, 1);
 		ASSERT_TRUE(self->p && self->q);
-		EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
+		EXPECT_EQ(0,
+			  accmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
 	}
 }
 
@@ -317,29 +297,12 @@ TEST_F(tmem_close, p4_closing_who_waits_in_dealloc)
 
 	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
 	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
-	tcgen05_exit(self->p);
-	self->p = NULL;
+	exits(&self->p);
 	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
 	EXPECT_EQ(-EPIPE, tcgen05_dealloc(self->q, at, 64));
 	EXPECT_EQ(512 - 64, tmem_free_columns(self->q));
-	tcgen05_exit(self->q);
-	self->q = NULL;
+	exits(&self->q);
 	EXPECT_EQ(512, tmem_free_columns(self->w));
-}
-
-/* The exit of another CTA frees the columns that the pair waits for. */
-TEST_F(tmem_close, p12_the_exit_of_a_holder_serves_the_pair)
-{
-	struct tmem_call p, q;
-	uint32_t at;
-
-	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 32));
-	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 512));
-	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 512));
-	tcgen05_exit(self->w);
-	self->w = NULL;
-	EXPECT_EQ(0, tmem_finish(&p));
-	EXPECT_EQ(0, tmem_finish(&q));
 }
 
 /* --- a destination that goes away while the call waits --- */
@@ -404,33 +367,6 @@ TEST_F(tmem_close, p10_a_destination_that_goes_away_in_a_pair)
 	EXPECT_EQ(512, tmem_free_columns(self->p));
 	EXPECT_EQ(512, tmem_free_columns(self->q));
 	EXPECT_EQ(0, tmem_pair_alloc(self->p, self->q, 128, &at));
-}
-
-/* The failed alloc gives back the permits, so that another CTA gets the permit. */
-TEST_F(tmem_close, p10_a_destination_that_goes_away_keeps_no_permit)
-{
-	struct accmem_context *ctx = tmem_open(2, 0, 1, 64);
-	struct tcgen05_cta *p = tmem_peer(ctx, 0, 0), *q = tmem_peer(ctx, 1, 1);
-	struct tcgen05_cta *third = tmem_single(ctx, 0);
-	struct late late = { p, page_for_address(), 32 };
-	pthread_t thread;
-	uint32_t at;
-	void *ret;
-
-	ASSERT_TRUE(p && q && third && late.destination);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, alloc_to, &late));
-	ASSERT_TRUE(tmem_until_waiting(p));
-	ASSERT_EQ(0, munmap(late.destination, 4096));
-	EXPECT_EQ(-EFAULT, tcgen05_alloc(q, &at, 32));
-	ASSERT_EQ(0, pthread_join(thread, &ret));
-	EXPECT_EQ(-EFAULT, (intptr_t)ret);
-	EXPECT_EQ(0, tcgen05_try_alloc(third, &at, 32));
-	EXPECT_EQ(0, tcgen05_relinquish_alloc_permit(third));
-	EXPECT_EQ(0, tmem_pair_alloc(p, q, 32, &at));
-	tcgen05_exit(p);
-	tcgen05_exit(q);
-	tcgen05_exit(third);
-	accmem_close(ctx);
 }
 
 ACCMEM_HARNESS_MAIN

@@ -3,11 +3,6 @@
  * Launches of clusters: all CTAs of a cluster are launched, or none. And the windows
  * that a launch gives its CTAs for the addresses of their allocs (P10).
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-
-#include "kselftest_harness.h"
 #include "tmem_calls.h"
 #include "tmem_util.h"
 
@@ -29,8 +24,7 @@ FIXTURE_SETUP(tmem_cluster)
 	static const uint32_t ranks[MEMBERS] = { 2, 1, 3, 0 };
 	int i;
 
-	self->fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
-	ASSERT_LE(0, self->fd);
+	self->fd = accmem_opened(ACCMEM_DEV_EMULATED);
 	ASSERT_EQ(0, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_SETUP, &setup));
 	for (i = 0; i < MEMBERS; i++) {
 		self->members[i].rank = ranks[i];
@@ -96,7 +90,7 @@ TEST_F(tmem_cluster, p19_all_ctas_are_launched)
 		EXPECT_EQ(i + 1, q.id);
 		EXPECT_EQ(ACCMEM_CTA_PEER, q.state);
 	}
-	EXPECT_EQ(MEMBERS, tmem_fdinfo(self->fd, "tmem-ctas"));
+	EXPECT_EQ(MEMBERS, accmem_fdinfo(self->fd, "tmem-ctas"));
 	/* 0 and 2 are a pair */
 	ASSERT_EQ(0, CTA_ALLOC(m[0].fd, .columns = 32,
 			       .flags = ACCMEM_CTA_QUEUED));
@@ -109,7 +103,7 @@ TEST_F(tmem_cluster, p19_all_ctas_are_launched)
 	EXPECT_EQ(0, cta_result(m[0].fd));
 	EXPECT_EQ(0, cta_result(m[2].fd));
 	exit_all(m, MEMBERS);
-	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
+	EXPECT_EQ(0, accmem_fdinfo(self->fd, "tmem-ctas"));
 }
 
 /* A launch that failed leaves no CTA and no descriptor. */
@@ -145,7 +139,7 @@ TEST_F(tmem_cluster, p5_a_launch_that_fails_has_not_been)
 	EXPECT_EQ(-EPROTOTYPE, launch_cluster(self->fd, m, MEMBERS, 2));
 	close(other);
 	EXPECT_EQ(fds, cta_next_fd(self->fd));
-	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
+	EXPECT_EQ(0, accmem_fdinfo(self->fd, "tmem-ctas"));
 	ASSERT_EQ(0, launch_cluster(self->fd, m, MEMBERS, 2));
 	EXPECT_EQ(2, query(m[0].fd).id);
 	exit_all(m, MEMBERS);
@@ -198,7 +192,7 @@ TEST_F(tmem_cluster, descriptors_that_cannot_be_told)
 	ASSERT_EQ(0, mprotect(p, page, PROT_READ));
 	EXPECT_EQ(-EFAULT, launch_cluster(self->fd, (void *)p, MEMBERS, 2));
 	EXPECT_EQ(fds, cta_next_fd(self->fd));
-	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
+	EXPECT_EQ(0, accmem_fdinfo(self->fd, "tmem-ctas"));
 	munmap(p, page);
 }
 
@@ -226,7 +220,7 @@ TEST_F(tmem_cluster, too_many_ctas)
 					&req));
 	req.nr_members = 1;
 	EXPECT_EQ(0, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_CLUSTER, &req));
-	EXPECT_EQ(ACCMEM_TMEM_CTAS_MAX, tmem_fdinfo(self->fd, "tmem-ctas"));
+	EXPECT_EQ(ACCMEM_TMEM_CTAS_MAX, accmem_fdinfo(self->fd, "tmem-ctas"));
 }
 
 /* --- P10: the window ------------------------------------------------------- */
@@ -321,7 +315,7 @@ TEST_F(tmem_cluster, p10_each_members_window_is_checked)
 	m[3].window_length = ~0ull;
 	EXPECT_EQ(-EOVERFLOW, launch_cluster(self->fd, m, MEMBERS, 2));
 	EXPECT_EQ(fds, cta_next_fd(self->fd));
-	EXPECT_EQ(0, tmem_fdinfo(self->fd, "tmem-ctas"));
+	EXPECT_EQ(0, accmem_fdinfo(self->fd, "tmem-ctas"));
 }
 
 /* An alloc with a destination outside the window fails. The peer goes on waiting. */

@@ -4,11 +4,6 @@
  * contents are consistent whenever the sequence count is even. Everyone with a CTA on
  * the SM can map the page, and no one can write to it.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 #define PAGE 4096
@@ -67,10 +62,9 @@ static bool owns(const struct accmem_tmem_map *map, unsigned int first,
 
 	if (map->sequence % 2)
 		return false;
-	for (i = first; i < end; i++) {
+	for (i = first; i < end; i++)
 		if (map->owner[i] != owner)
 			return false;
-	}
 	return true;
 }
 
@@ -134,55 +128,13 @@ TEST_F(tmem_map, all_of_an_sm_map_the_same)
 	munmap((void *)sm1, PAGE);
 }
 
-TEST_F(tmem_map, a_pair_changes_both_sms)
-{
-	const struct accmem_tmem_map *p = map_of(self->p), *q = map_of(self->q);
-	struct tmem_call call;
-	uint32_t at;
-
-	ASSERT_TRUE(p && q);
-	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 256, &at));
-	EXPECT_TRUE(owns(p, at / 32, at / 32 + 8, tmem_id(self->p)));
-	EXPECT_TRUE(owns(q, at / 32, at / 32 + 8, tmem_id(self->q)));
-	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 256));
-	EXPECT_TRUE(owns(p, at / 32, at / 32 + 8, tmem_id(self->p)));
-	ASSERT_EQ(0, tcgen05_dealloc(self->q, at, 256));
-	ASSERT_EQ(0, tmem_finish(&call));
-	EXPECT_TRUE(is_free(p));
-	EXPECT_TRUE(is_free(q));
-	munmap((void *)p, PAGE);
-	munmap((void *)q, PAGE);
-}
-
-TEST_F(tmem_map, columns_that_a_waiter_gets_are_its_own_at_once)
-{
-	struct tmem_call call;
-	uint32_t at;
-
-	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 512));
-	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, at, 512));
-	ASSERT_EQ(0, tmem_finish(&call));
-	EXPECT_TRUE(owns(self->map, 0, 16, tmem_id(self->b)));
-}
-
-TEST_F(tmem_map, an_alloc_that_fails_shows_nothing)
-{
-	uint32_t sequence = self->map->sequence;
-
-	EXPECT_EQ(-EDOM, tcgen05_alloc(self->a, &sequence, 33));
-	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->a, NULL, 32));
-	EXPECT_TRUE(is_free(self->map));
-}
-
 /* The last close of a CTA is its exit, also while its map page is mapped. */
 TEST_F(tmem_map, keeps_no_cta_from_its_exit)
 {
 	uint32_t at;
 
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 512));
-	tcgen05_exit(self->a);
-	self->a = NULL;
+	exits(&self->a);
 	EXPECT_EQ(512, tmem_free_columns(self->b));
 	EXPECT_TRUE(is_free(self->map));
 	ASSERT_EQ(0, tcgen05_alloc(self->b, &at, 64));
@@ -195,8 +147,7 @@ TEST_F(tmem_map, is_free_after_the_end_of_the_context)
 
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 128));
 	ASSERT_EQ(0, tcgen05_alloc(self->b, &at, 32));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_TRUE(is_free(self->map));
 	EXPECT_EQ(16, self->map->nr_units);
 	/* the page can still be mapped through the other CTA */
@@ -424,10 +375,9 @@ static bool is_possible(const struct accmem_tmem_map *map,
 	for (i = 0; i < nr; i++) {
 		n = 0;
 		first = 0;
-		for (j = 0; j < UNITS; j++) {
+		for (j = 0; j < UNITS; j++)
 			if (map->owner[j] == c[i].id && !n++)
 				first = j;
-		}
 		if (!n)
 			continue;
 		if (n != c[i].columns / 32 || first % n ||

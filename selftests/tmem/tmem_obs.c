@@ -4,11 +4,6 @@
  * picture in debugfs. Each counter changes by the amount of what was done, and by
  * nothing else.
  */
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 #define TRACING "/sys/kernel/tracing/"
@@ -20,7 +15,7 @@ TMEM_FIXTURE(tmem_obs, 2, 0, 0)
 
 static int64_t of(struct tcgen05_cta *cta, const char *name)
 {
-	return tmem_fdinfo(tcgen05_fd(cta), name);
+	return accmem_fdinfo(tcgen05_fd(cta), name);
 }
 
 TEST_F(tmem_obs, fdinfo_of_a_cta)
@@ -55,7 +50,7 @@ static void read_counts(struct accmem_context *ctx, struct counts *c)
 
 	for (i = 0; i < ARRAY_SIZE(counters); i++) {
 		snprintf(name, sizeof(name), "tmem-%.32s", counters[i]);
-		c->of[i] = tmem_fdinfo(accmem_fd(ctx), name);
+		c->of[i] = accmem_fdinfo(accmem_fd(ctx), name);
 	}
 }
 
@@ -94,9 +89,9 @@ TEST_F(tmem_obs, fdinfo_counts_what_was_done)
 	uint32_t at, more;
 
 	ASSERT_NE(NULL, c);
-	EXPECT_EQ(3, tmem_fdinfo(accmem_fd(self->ctx), "tmem-sms"));
-	EXPECT_EQ(512, tmem_fdinfo(accmem_fd(self->ctx), "tmem-columns"));
-	EXPECT_EQ(7, tmem_fdinfo(accmem_fd(self->ctx), "tmem-ctas"));
+	EXPECT_EQ(3, accmem_fdinfo(accmem_fd(self->ctx), "tmem-sms"));
+	EXPECT_EQ(512, accmem_fdinfo(accmem_fd(self->ctx), "tmem-columns"));
+	EXPECT_EQ(7, accmem_fdinfo(accmem_fd(self->ctx), "tmem-ctas"));
 	read_counts(self->ctx, &n);
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 256));
 	EXPECT_TRUE(counted(self->ctx, &n, "grants=1"));
@@ -109,7 +104,7 @@ TEST_F(tmem_obs, fdinfo_counts_what_was_done)
 	EXPECT_TRUE(counted(self->ctx, &n, "waits=1 wakeups=1 woken-timeout=1 timeouts=1"));
 	/* b waits, and c bypasses it */
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	EXPECT_EQ(1, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
+	EXPECT_EQ(1, accmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
 	ASSERT_EQ(0, tcgen05_alloc(c, &more, 128));
 	EXPECT_TRUE(counted(self->ctx, &n, "grants=1 bypasses=1"));
 	EXPECT_EQ(1, of(c, "tmem-bypasses"));
@@ -272,6 +267,7 @@ TEST_F(tmem_obs, debugfs_shows_every_sm)
 
 	ASSERT_TRUE(c && d);
 	ASSERT_EQ(0, tcgen05_alloc(c, &at, 64));
+	EXPECT_EQ(ACCMEM_CTA_PERMIT, tmem_state(c));
 	ASSERT_TRUE(tmem_start_alloc(&call, d, 512));
 	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 32, &at));
 	ASSERT_LT(0, accmem_read_file(PICTURE, text, sizeof(text)));
@@ -291,6 +287,7 @@ TEST_F(tmem_obs, debugfs_shows_how_often_and_how_long)
 {
 	struct tmem_call call;
 	static const char waits[] = "waits for 512 columns, bypassed 1 of 2, ";
+	struct accmem_cta_query query;
 	char text[8192], *at;
 	uint32_t held, more;
 
@@ -298,6 +295,8 @@ TEST_F(tmem_obs, debugfs_shows_how_often_and_how_long)
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
 	ASSERT_EQ(0, tcgen05_alloc(self->a, &more, 32));
 	usleep(50000);
+	ASSERT_EQ(0, tcgen05_query(self->b, &query));
+	EXPECT_EQ(1, query.bypassed);
 	ASSERT_LT(0, accmem_read_file(PICTURE, text, sizeof(text)));
 	at = strstr(text, waits);
 	ASSERT_NE(NULL, at);

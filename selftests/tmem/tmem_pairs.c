@@ -4,33 +4,18 @@
  * the other peer gets the documented error or goes on waiting, and no column stays
  * allocated. The rules of pairs themselves are tested in lib/host/columns.
  */
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 TMEM_FIXTURE(tmem_pair, 64, 0, 0)
 
-TEST_F(tmem_pair, p12_deadlines_on_both_sides)
+TEST_F(tmem_pair, p4_a_deadline_ends_a_dealloc)
 {
-	struct tmem_call call;
-	uint32_t at, own;
+	uint32_t at;
 
-	ASSERT_EQ(0, tcgen05_alloc(self->w, &own, 32));
-	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 512));
-	/* q reaches its deadline in the queue; p goes on waiting for q */
-	EXPECT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->q, &at, 512,
-						  tmem_in_ms(30)));
-	ASSERT_EQ(0, tcgen05_dealloc(self->w, own, 32));
-	EXPECT_TRUE(tmem_state(self->p) & ACCMEM_CTA_WAITING);
-	EXPECT_EQ(0, tcgen05_alloc(self->q, &at, 512));
-	EXPECT_EQ(0, tmem_finish(&call));
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 512, &at));
 	EXPECT_EQ(-ETIMEDOUT, tcgen05_dealloc_until(self->p, at, 512,
 						    tmem_in_ms(30)));
 	EXPECT_EQ(0, tmem_free_columns(self->p));
-	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->w, &own, 32));
 }
 
 /* The request of the pair is the newest: its second alloc makes the request. */
@@ -45,37 +30,13 @@ TEST_F(tmem_pair, p2_a_deadlock_wakes_the_peer_that_sleeps)
 	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 256));
 	EXPECT_EQ(-EDEADLK, tcgen05_alloc(self->q, &none, 256));
 	EXPECT_EQ(-EDEADLK, tmem_finish(&p));
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->p), "tmem-woken-deadlock"));
-	EXPECT_EQ(0, tmem_fdinfo(tcgen05_fd(self->q), "tmem-woken-deadlock"));
+	EXPECT_EQ(1, accmem_fdinfo(tcgen05_fd(self->p), "tmem-woken-deadlock"));
+	EXPECT_EQ(0, accmem_fdinfo(tcgen05_fd(self->q), "tmem-woken-deadlock"));
 	EXPECT_TRUE(tmem_state(self->w) & ACCMEM_CTA_WAITING);
 	ASSERT_TRUE(tmem_start(&p, self->p, TMEM_DEALLOC, at, 256));
 	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 256));
 	EXPECT_EQ(0, tmem_finish(&p));
 	EXPECT_EQ(0, tmem_finish(&w));
-}
-
-TEST_F(tmem_pair, p12_nonblocking_joins_a_peer_that_waits)
-{
-	struct tmem_call call;
-	uint32_t at;
-
-	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->q, &at, 64));
-	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
-	EXPECT_EQ(0, tcgen05_try_alloc(self->q, &at, 64));
-	EXPECT_EQ(0, tmem_finish(&call));
-}
-
-/* The destination is written before the peer gets columns (P10). */
-TEST_F(tmem_pair, p10_a_bad_destination_leaves_the_peer_waiting)
-{
-	struct tmem_call call;
-	uint32_t at;
-
-	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
-	EXPECT_EQ(-EFAULT, tcgen05_alloc(self->q, NULL, 64));
-	EXPECT_EQ(512, tmem_free_columns(self->p));
-	EXPECT_EQ(0, tcgen05_alloc(self->q, &at, 64));
-	EXPECT_EQ(0, tmem_finish(&call));
 }
 
 /* --- death --- */
@@ -239,24 +200,6 @@ TEST_F(tmem_pair, p12_a_launch_that_failed_can_be_made_again)
 	meet(_metadata, self->ctx, &place, &call);
 	tcgen05_exit(first);
 	munmap(req, 4096);
-}
-
-TEST_F(tmem_pair, p12_the_end_of_the_context)
-{
-	struct tmem_call p, q;
-	uint32_t at;
-
-	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 512));
-	ASSERT_TRUE(tmem_start_alloc(&p, self->p, 64));
-	ASSERT_TRUE(tmem_start_alloc(&q, self->q, 64));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
-	EXPECT_EQ(-ECONNRESET, tmem_finish(&p));
-	EXPECT_EQ(-ECONNRESET, tmem_finish(&q));
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->p), "tmem-wakeups"));
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->p), "tmem-woken-reset"));
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->q), "tmem-wakeups"));
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->q), "tmem-woken-reset"));
 }
 
 ACCMEM_HARNESS_MAIN

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Queued calls. They wait in the same queue as calls that block, without a thread.
- * Each call leaves one completion, which read() returns.
+ * Each call leaves one completion, which read() returns. A queued call of a pair meets
+ * the call of the peer, whether that is queued or blocks.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "tmem_queue_util.h"
 
 #define FAR_MS 60000
@@ -104,17 +97,11 @@ TEST_F(tmem_queue, a_read_waits_for_it)
 	EXPECT_EQ(64, reader.columns);
 }
 
-static void ignore(int sig)
-{
-	(void)sig;
-}
-
 TEST_F(tmem_queue, a_signal_ends_the_read_and_not_the_call)
 {
-	struct sigaction action = { .sa_handler = ignore };
 	struct tmem_call reader = { .cta = self->b };
 
-	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	accmem_catch(SIGUSR1, 0);
 	ASSERT_EQ(0, fcntl(tcgen05_fd(self->b), F_SETFL, 0));
 	ASSERT_EQ(0, queue_alloc(self->b, 64, 0));
 	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_one, &reader));
@@ -143,8 +130,7 @@ TEST_F(tmem_queue, closing_the_cta_ends_the_read)
 	ASSERT_TRUE(tmem_until_thread_sleeps(&reader.tid));
 	EXPECT_EQ(1, reader.ret);
 	EXPECT_EQ(ACCMEM_CTA_WAITING, tmem_state(self->b));
-	tcgen05_exit(self->b);
-	self->b = NULL;
+	exits(&self->b);
 	EXPECT_TRUE(tmem_ends(&reader));
 	/* a read that was not ended ends now */
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
@@ -152,54 +138,6 @@ TEST_F(tmem_queue, closing_the_cta_ends_the_read)
 }
 
 /* --- order ---------------------------------------------------------------- */
-
-TEST_F(tmem_queue, p2_queued_and_blocked_ones_are_served_as_they_came)
-{
-	struct tcgen05_cta *d = tmem_single(self->ctx, 0);
-	struct tmem_call blocked;
-
-	ASSERT_NE(NULL, d);
-	ASSERT_EQ(0, queue_alloc(self->b, 512, 0));
-	ASSERT_TRUE(tmem_start_alloc(&blocked, self->c, 512));
-	ASSERT_EQ(0, queue_alloc(d, 32, 0));
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
-	EXPECT_EQ(POLLIN, events(self->b));
-	EXPECT_EQ(1, blocked.ret);
-	EXPECT_EQ(0, events(d));
-	ASSERT_EQ(0, finish(self->b));
-	ASSERT_EQ(0, tcgen05_dealloc(self->b, 0, 512));
-	EXPECT_EQ(0, tmem_finish(&blocked));
-	EXPECT_EQ(0, events(d));
-	ASSERT_EQ(0, tcgen05_dealloc(self->c, 0, 512));
-	EXPECT_EQ(0, finish(d));
-	tcgen05_exit(d);
-}
-
-TEST_F(tmem_queue, p2_many_in_one_thread)
-{
-	enum { N = 100 };
-	struct tcgen05_cta *cta[N];
-	struct accmem_cta_completion done;
-	int fd = eventfd(0, EFD_NONBLOCK), i;
-
-	for (i = 0; i < N; i++) {
-		cta[i] = tmem_single(self->ctx, 0);
-		ASSERT_NE(NULL, cta[i]);
-		ASSERT_EQ(0, set_eventfd(cta[i], fd));
-		ASSERT_EQ(0, queue_alloc(cta[i], 512, i));
-	}
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
-	for (i = 0; i < N; i++) {
-		ASSERT_EQ(1, count_of(fd));
-		ASSERT_EQ(0, take(cta[i], &done));
-		ASSERT_EQ(i, done.user_data);
-		ASSERT_EQ(0, done.result);
-		ASSERT_EQ(0, tcgen05_dealloc(cta[i], done.address, 512));
-		tcgen05_exit(cta[i]);
-	}
-	EXPECT_EQ(-EAGAIN, count_of(fd));
-	close(fd);
-}
 
 TEST_F(tmem_queue, p11_one_call_of_a_cta_at_a_time)
 {
@@ -272,19 +210,6 @@ TEST_F(tmem_queue, cancel_ends_it)
 	EXPECT_EQ(0, finish(self->b));
 }
 
-/* c was held up by the bypass bound of b, whose call is cancelled. */
-TEST_F(tmem_queue, cancel_lets_those_behind_it_go_on)
-{
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
-	ASSERT_EQ(0, tcgen05_alloc(self->a, &self->at, 256));
-	ASSERT_EQ(0, queue_alloc(self->b, 512, 0));
-	ASSERT_EQ(0, queue_alloc(self->c, 32, 0));
-	EXPECT_EQ(0, events(self->c));
-	ASSERT_EQ(0, cancel(self->b));
-	EXPECT_EQ(0, finish(self->c));
-	EXPECT_EQ(-ECANCELED, finish(self->b));
-}
-
 TEST_F(tmem_queue, the_deadline_ends_it)
 {
 	uint64_t deadline = tmem_in_ms(NEAR_MS);
@@ -294,7 +219,7 @@ TEST_F(tmem_queue, the_deadline_ends_it)
 	EXPECT_LE(deadline, tmem_now());
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(512, tmem_free_columns(self->b));
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-timeouts"));
+	EXPECT_EQ(1, accmem_fdinfo(tcgen05_fd(self->b), "tmem-timeouts"));
 }
 
 TEST_F(tmem_queue, a_deadline_is_that_of_its_own_call)
@@ -330,22 +255,13 @@ TEST_F(tmem_queue, a_deadline_as_far_as_can_be_said_is_none)
 	EXPECT_EQ(0, finish(self->c));
 }
 
-TEST_F(tmem_queue, p9_relinquish_ends_it)
-{
-	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
-	EXPECT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
-	EXPECT_EQ(-ECANCELED, finish(self->b));
-	EXPECT_EQ(-EPERM, queue_alloc(self->b, 32, 0));
-}
-
 TEST_F(tmem_queue, the_end_of_the_context_ends_it)
 {
 	struct accmem_cta_completion done;
 
 	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
 	ASSERT_EQ(0, queue_alloc(self->p, 32, 0));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_EQ(POLLIN | POLLERR | POLLHUP, events(self->b));
 	EXPECT_EQ(-ECONNRESET, finish(self->b));
 	EXPECT_EQ(-ECONNRESET, finish(self->p));
@@ -360,8 +276,7 @@ TEST_F(tmem_queue, the_end_of_the_context_leaves_completions)
 {
 	ASSERT_EQ(0, queue_alloc(self->b, 32, 0));
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_EQ(0, finish(self->b));
 	EXPECT_EQ(-ECONNRESET, queue_dealloc(self->b, 0, 32, 0));
 }
@@ -387,6 +302,79 @@ TEST_F(tmem_queue, p5_an_exit_grants_to_queued_calls)
 	ASSERT_EQ(0, queue_alloc(self->b, 512, 0));
 	exits(&self->a);
 	EXPECT_EQ(0, finish(self->b));
+}
+
+/* --- pairs: with a call of the peer that is queued, or that blocks ---------- */
+
+TEST_F(tmem_queue, p12_both_of_a_pair_from_one_thread)
+{
+	struct accmem_cta_completion p, q;
+
+	ASSERT_EQ(0, queue_alloc(self->p, 128, 1));
+	EXPECT_EQ(-EAGAIN, take(self->p, &p));
+	ASSERT_EQ(0, queue_alloc(self->q, 128, 2));
+	ASSERT_EQ(0, take(self->p, &p));
+	ASSERT_EQ(0, take(self->q, &q));
+	EXPECT_EQ(1, p.user_data);
+	EXPECT_EQ(2, q.user_data);
+	EXPECT_EQ(0, p.result);
+	EXPECT_EQ(0, q.result);
+	EXPECT_EQ(p.address, q.address);
+	ASSERT_EQ(0, queue_dealloc(self->q, q.address, 128, 0));
+	EXPECT_EQ(0, events(self->q));
+	ASSERT_EQ(0, queue_dealloc(self->p, p.address, 128, 0));
+	EXPECT_EQ(0, finish(self->q));
+	EXPECT_EQ(0, finish(self->p));
+	EXPECT_EQ(512, tmem_free_columns(self->p));
+	EXPECT_EQ(512, tmem_free_columns(self->q));
+}
+
+TEST_F(tmem_queue, p12_a_queued_one_with_a_blocking_one)
+{
+	struct accmem_cta_completion done;
+	struct tmem_call blocked;
+	uint32_t at;
+
+	/* the queued call comes first */
+	ASSERT_EQ(0, queue_alloc(self->p, 64, 0));
+	ASSERT_EQ(0, tcgen05_alloc(self->q, &at, 64));
+	ASSERT_EQ(0, take(self->p, &done));
+	EXPECT_EQ(at, done.address);
+	ASSERT_EQ(0, queue_dealloc(self->p, at, 64, 0));
+	ASSERT_EQ(0, tcgen05_dealloc(self->q, at, 64));
+	EXPECT_EQ(0, finish(self->p));
+	/* the blocking call comes first */
+	ASSERT_TRUE(tmem_start_alloc(&blocked, self->p, 64));
+	ASSERT_EQ(0, queue_alloc(self->q, 64, 0));
+	ASSERT_EQ(0, tmem_finish(&blocked));
+	ASSERT_EQ(0, finish(self->q));
+	ASSERT_TRUE(tmem_start(&blocked, self->p, TMEM_DEALLOC, blocked.address,
+			       64));
+	ASSERT_EQ(0, queue_dealloc(self->q, blocked.address, 64, 0));
+	EXPECT_EQ(0, tmem_finish(&blocked));
+	EXPECT_EQ(0, finish(self->q));
+}
+
+TEST_F(tmem_queue, p12_the_exit_of_the_peer_ends_it)
+{
+	ASSERT_EQ(0, queue_alloc(self->p, 32, 0));
+	exits(&self->q);
+	EXPECT_EQ(POLLIN | POLLHUP, events(self->p));
+	EXPECT_EQ(-EPIPE, finish(self->p));
+	EXPECT_EQ(-EPIPE, queue_alloc(self->p, 32, 0));
+}
+
+/* The exit of the peer also ends the queued call of the peer. */
+TEST_F(tmem_queue, p12_the_exit_of_a_peer_that_has_joined)
+{
+	uint32_t at;
+
+	ASSERT_EQ(0, tcgen05_alloc(self->w, &at, 512));
+	ASSERT_EQ(0, queue_alloc(self->p, 512, 0));
+	ASSERT_EQ(0, queue_alloc(self->q, 512, 0));
+	exits(&self->q);
+	EXPECT_EQ(-EPIPE, finish(self->p));
+	EXPECT_EQ(512, tmem_free_columns(self->p));
 }
 
 /* --- all at once ---------------------------------------------------------- */
@@ -452,7 +440,7 @@ TEST_F(tmem_queue, a_storm_leaves_nothing)
 		tcgen05_exit(c[i].cta);
 	}
 	EXPECT_EQ(512, tmem_free_columns(self->a));
-	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
+	EXPECT_EQ(0, accmem_fdinfo(accmem_fd(self->ctx), "tmem-waiting"));
 }
 
 ACCMEM_HARNESS_MAIN

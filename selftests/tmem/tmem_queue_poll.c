@@ -3,11 +3,7 @@
  * Notification of queued calls. poll() and epoll report that there is a completion,
  * and an eventfd counts the completions.
  */
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "tmem_queue_util.h"
 
@@ -96,8 +92,7 @@ TEST_F(tmem_queue_poll, epoll_says_of_hang_ups_alone)
 	ASSERT_EQ(1, epoll_wait(epoll, &e, 1, 0));
 	EXPECT_EQ(EPOLLHUP, e.events);
 	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_DEL, tcgen05_fd(self->p), &e));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	ASSERT_EQ(1, epoll_wait(epoll, &e, 1, 0));
 	EXPECT_EQ(EPOLLERR | EPOLLHUP, e.events);
 	close(epoll);

@@ -6,13 +6,7 @@
 #ifndef TMEM_QUEUE_UTIL_H
 #define TMEM_QUEUE_UTIL_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include "kselftest_harness.h"
+#include "accmem_test.h"
 #include "tmem_calls.h"
 #include "tmem_util.h"
 
@@ -83,12 +77,6 @@ static inline short events(struct tcgen05_cta *cta)
 	struct pollfd p = { .fd = tcgen05_fd(cta), .events = POLLIN | POLLOUT };
 
 	return poll(&p, 1, 0) == 1 ? p.revents : 0;
-}
-
-static inline void exits(struct tcgen05_cta **cta)
-{
-	tcgen05_exit(*cta);
-	*cta = NULL;
 }
 
 static inline int64_t count_of(int eventfd)

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Waits that a signal interrupts. With SA_RESTART the thread makes the call again
- * after the handler. The call keeps its place in the queue and its count of bypasses,
- * and so does the call of the peer. Columns that were granted meanwhile are returned
- * then. Without SA_RESTART nothing is left of the call.
+ * after the handler. The call keeps its place in the queue, and so does the call of
+ * the peer. Columns that were granted meanwhile are returned then. Without SA_RESTART
+ * nothing is left of the call.
  */
-#include <poll.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 #define LONG_MS 1500 /* longer than an interrupted call keeps its place */
@@ -28,11 +22,6 @@ static void linger(int sig)
 	while (!__atomic_load_n(&let_go, __ATOMIC_SEQ_CST))
 		usleep(1000);
 	__atomic_store_n(&in_handler, 0, __ATOMIC_SEQ_CST);
-}
-
-static void pass(int sig)
-{
-	(void)sig;
 }
 
 static int handle(void (*handler)(int), int flags)
@@ -138,24 +127,8 @@ TEST_F(tmem_restart, p12_both_of_a_pair_keep_their_place)
 	leave_handler();
 	EXPECT_EQ(0, tmem_finish(&p));
 	EXPECT_EQ(0, tmem_finish(&q));
-	tcgen05_exit(self->q);
-	self->q = NULL;
+	exits(&self->q);
 	EXPECT_EQ(0, tmem_finish(&other));
-}
-
-TEST_F(tmem_restart, p4_a_dealloc_that_the_peer_ends_meanwhile_has_been)
-{
-	struct tmem_call call;
-	uint32_t at;
-
-	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(tmem_start(&call, self->p, TMEM_DEALLOC, at, 64));
-	ASSERT_TRUE(interrupt(&call));
-	EXPECT_EQ(0, tcgen05_dealloc(self->q, at, 64));
-	leave_handler();
-	EXPECT_EQ(0, tmem_finish(&call));
-	EXPECT_EQ(512, tmem_free_columns(self->p));
 }
 
 TEST_F(tmem_restart, p4_a_dealloc_that_has_been_is_not_forgotten)
@@ -172,52 +145,6 @@ TEST_F(tmem_restart, p4_a_dealloc_that_has_been_is_not_forgotten)
 	leave_handler();
 	EXPECT_EQ(0, tmem_finish(&call));
 	EXPECT_EQ(512, tmem_free_columns(self->p));
-}
-
-TEST_F(tmem_restart, p12_the_peer_exits_meanwhile)
-{
-	struct tmem_call call;
-
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
-	ASSERT_TRUE(interrupt(&call));
-	tcgen05_exit(self->q);
-	self->q = NULL;
-	leave_handler();
-	EXPECT_EQ(-EPIPE, tmem_finish(&call));
-}
-
-/* The small allocs bypass the large one as often as the bound allows, and no more. */
-TEST_F(tmem_restart, p2_the_count_of_passes_is_kept)
-{
-	struct accmem_context *ctx = tmem_open(1, 0, 0, 4);
-	struct tcgen05_cta *large = tmem_single(ctx, 0);
-	struct tcgen05_cta *small = tmem_single(ctx, 0);
-	struct tcgen05_cta *rest = tmem_single(ctx, 0);
-	struct accmem_cta_query query;
-	struct tmem_call call;
-	uint32_t at, kept;
-	int i;
-
-	ASSERT_TRUE(large && small && rest);
-	ASSERT_EQ(0, tcgen05_alloc(rest, &kept, 256));
-	ASSERT_EQ(0, handle(pass, SA_RESTART));
-	ASSERT_TRUE(tmem_start_alloc(&call, large, 512));
-	for (i = 0; i < 4; i++) {
-		ASSERT_EQ(0, tcgen05_try_alloc(small, &at, 32));
-		ASSERT_EQ(0, tcgen05_dealloc(small, at, 32));
-		pthread_kill(call.thread, SIGUSR1);
-		ASSERT_TRUE(tmem_until_asleep(&call));
-		ASSERT_EQ(0, tcgen05_query(large, &query));
-		EXPECT_EQ(i + 1, query.bypassed);
-	}
-	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(small, &at, 32));
-	ASSERT_EQ(0, tcgen05_dealloc(rest, kept, 256));
-	EXPECT_EQ(0, tmem_finish(&call));
-	tcgen05_exit(large);
-	tcgen05_exit(small);
-	tcgen05_exit(rest);
-	accmem_close(ctx);
 }
 
 TEST_F(tmem_restart, p2_without_restart_nothing_is_left)
@@ -248,18 +175,6 @@ TEST_F(tmem_restart, p11_another_thread_meets_a_call_in_progress)
 	leave_handler();
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(0, tmem_finish(&call));
-}
-
-TEST_F(tmem_restart, p9_relinquish_meanwhile_ends_it)
-{
-	struct tmem_call call;
-
-	ASSERT_EQ(0, handle(linger, SA_RESTART));
-	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	ASSERT_TRUE(interrupt(&call));
-	EXPECT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
-	leave_handler();
-	EXPECT_EQ(-ECANCELED, tmem_finish(&call));
 }
 
 static sigjmp_buf out;
@@ -443,8 +358,7 @@ TEST_F(tmem_restart, p12_a_result_that_nobody_comes_back_for_is_in_nobodys_way)
 	uint32_t at;
 
 	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
-	tcgen05_exit(self->q);
-	self->q = NULL;
+	exits(&self->q);
 	usleep(LONG_MS * 1000);
 	EXPECT_EQ(-EPIPE, tcgen05_try_alloc(self->p, &at, 32));
 }
@@ -572,8 +486,7 @@ TEST_F(tmem_restart, p12_who_may_not_wait_is_not_left_waiting)
 	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
 	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
 	EXPECT_TRUE(tmem_ends(&call));
-	tcgen05_exit(self->p);
-	self->p = NULL;
+	exits(&self->p);
 	EXPECT_EQ(-ETIMEDOUT, tmem_finish(&call));
 }
 
@@ -583,8 +496,7 @@ TEST_F(tmem_restart, p5_a_cta_exits_while_its_call_is_away)
 	uint32_t at;
 
 	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
-	tcgen05_exit(self->b);
-	self->b = NULL;
+	exits(&self->b);
 	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
 	EXPECT_EQ(0, tcgen05_try_alloc(self->c, &at, 512));
 }

@@ -3,10 +3,6 @@
  * The rows P1 to P20 of Documentation/conformance.rst, each through the tcgen05
  * front-end of libaccmem. The name of a test begins with the id of its row.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 TMEM_FIXTURE(tmem, 64, 0, 0)
@@ -200,8 +196,7 @@ TEST_F(tmem, p12_a_pair_allocates_together)
 						  tmem_in_ms(20)));
 	/* a peer that exits */
 	ASSERT_TRUE(tmem_start_alloc(&call, self->p, 64));
-	tcgen05_exit(self->q);
-	self->q = NULL;
+	exits(&self->q);
 	EXPECT_EQ(-EPIPE, tmem_finish(&call));
 	EXPECT_EQ(-EPIPE, tcgen05_alloc(self->p, &at, 64));
 }
@@ -251,34 +246,40 @@ static void *call_lane(void *argument)
 /* starts a lane and waits until it sleeps in the call */
 static bool start_lane(struct lane *l, unsigned int lane,
 		       struct tcgen05_warp *warp, uint32_t *destination,
-		       uint32_t columns)
+		       uint32_t columns, bool *all_in)
 {
-	*l = (struct lane){ .warp = warp, .lane = lane,
-			    .destination = destination, .columns = columns };
+	*l = (struct lane){ .warp = warp,
+			    .lane = lane,
+			    .destination = destination,
+			    .columns = columns,
+			    .all_in = all_in };
 	return !pthread_create(&l->thread, NULL, call_lane, l) &&
 	       tmem_until_thread_sleeps(&l->tid);
 }
 
-/* starts lanes 0 to nr - 1 and waits until all of them sleep in the call */
+/* starts lanes 0 to nr - 1, which ask for 64 columns */
 static bool start_lanes(struct lane *lanes, unsigned int nr,
 			struct tcgen05_warp *warp, uint32_t *destination,
 			bool *all_in)
 {
 	unsigned int i;
 
-	for (i = 0; i < nr; i++) {
-		lanes[i] = (struct lane){ .warp = warp, .lane = i,
-					  .destination = destination,
-					  .columns = 64, .all_in = all_in };
-		if (pthread_create(&lanes[i].thread, NULL, call_lane,
-				   &lanes[i]))
+	for (i = 0; i < nr; i++)
+		if (!start_lane(&lanes[i], i, warp, destination, 64, all_in))
 			return false;
-	}
-	for (i = 0; i < nr; i++) {
-		if (!tmem_until_thread_sleeps(&lanes[i].tid))
-			return false;
-	}
 	return true;
+}
+
+/* waits for the end of their calls; true if all have this result */
+static bool lanes_end(struct lane *lanes, unsigned int nr, int ret)
+{
+	bool same = true;
+
+	for (; nr--; lanes++) {
+		pthread_join(lanes->thread, NULL);
+		same &= lanes->ret == ret && !lanes->early;
+	}
+	return same;
 }
 
 TEST_F(tmem, p14_a_call_completes_for_the_whole_warp)
@@ -287,18 +288,13 @@ TEST_F(tmem, p14_a_call_completes_for_the_whole_warp)
 	struct tcgen05_warp *warp;
 	bool all_in = false;
 	uint32_t at;
-	int i;
 
 	ASSERT_EQ(0, tcgen05_warp_create(self->a, 32, &warp));
 	ASSERT_TRUE(start_lanes(lanes, 31, warp, &at, &all_in));
 	EXPECT_EQ(512, tmem_free_columns(self->a));
 	__atomic_store_n(&all_in, true, __ATOMIC_RELEASE);
 	EXPECT_EQ(0, tcgen05_warp_alloc(warp, 31, &at, 64));
-	for (i = 0; i < 31; i++) {
-		pthread_join(lanes[i].thread, NULL);
-		EXPECT_EQ(0, lanes[i].ret);
-		EXPECT_FALSE(lanes[i].early);
-	}
+	EXPECT_TRUE(lanes_end(lanes, 31, 0));
 	/* the warp allocates once */
 	EXPECT_EQ(512 - 64, tmem_free_columns(self->a));
 	tcgen05_warp_destroy(warp);
@@ -309,21 +305,14 @@ TEST_F(tmem, p15_lanes_that_disagree_are_diagnosed)
 	struct lane lanes[3];
 	struct tcgen05_warp *warp;
 	uint32_t at;
-	int i;
 
 	ASSERT_EQ(0, tcgen05_warp_create(self->a, 4, &warp));
 	ASSERT_TRUE(start_lanes(lanes, 3, warp, &at, NULL));
 	EXPECT_EQ(-EILSEQ, tcgen05_warp_alloc(warp, 3, &at, 32));
-	for (i = 0; i < 3; i++) {
-		pthread_join(lanes[i].thread, NULL);
-		EXPECT_EQ(-EILSEQ, lanes[i].ret);
-	}
+	EXPECT_TRUE(lanes_end(lanes, 3, -EILSEQ));
 	ASSERT_TRUE(start_lanes(lanes, 3, warp, &at, NULL));
 	EXPECT_EQ(-EILSEQ, tcgen05_warp_dealloc(warp, 3, 0, 64));
-	for (i = 0; i < 3; i++) {
-		pthread_join(lanes[i].thread, NULL);
-		EXPECT_EQ(-EILSEQ, lanes[i].ret);
-	}
+	EXPECT_TRUE(lanes_end(lanes, 3, -EILSEQ));
 	EXPECT_EQ(512, tmem_free_columns(self->a));
 	tcgen05_warp_destroy(warp);
 }
@@ -340,22 +329,16 @@ TEST_F(tmem, p15_all_lanes_are_told_whatever_their_order)
 	for (odd = 0; odd < 4; odd++) {
 		for (i = 0; i < 3; i++)
 			ASSERT_TRUE(start_lane(&lanes[i], i, warp, &at,
-					       i == odd ? 32 : 64));
+					       i == odd ? 32 : 64, NULL));
 		EXPECT_EQ(-EILSEQ, tcgen05_warp_alloc(warp, 3, &at,
 						      odd == 3 ? 32 : 64));
-		for (i = 0; i < 3; i++) {
-			pthread_join(lanes[i].thread, NULL);
-			EXPECT_EQ(-EILSEQ, lanes[i].ret);
-		}
+		EXPECT_TRUE(lanes_end(lanes, 3, -EILSEQ));
 	}
 	EXPECT_EQ(512, tmem_free_columns(self->a));
 	/* the next call of the warp works */
 	ASSERT_TRUE(start_lanes(lanes, 3, warp, &at, NULL));
 	EXPECT_EQ(0, tcgen05_warp_alloc(warp, 3, &at, 64));
-	for (i = 0; i < 3; i++) {
-		pthread_join(lanes[i].thread, NULL);
-		EXPECT_EQ(0, lanes[i].ret);
-	}
+	EXPECT_TRUE(lanes_end(lanes, 3, 0));
 	tcgen05_warp_destroy(warp);
 }
 
@@ -372,14 +355,11 @@ TEST_F(tmem, p15_all_lanes_are_told_when_one_has_left)
 		ASSERT_EQ(0, tcgen05_warp_create(self->a, 4, &warp));
 		for (i = 0; i < last; i++)
 			ASSERT_TRUE(start_lane(&lanes[i], i, warp, &at,
-					       i ? 64 : 32));
+					       i ? 64 : 32, NULL));
 		tcgen05_warp_leave(warp, 3);
 		for (; i < 3; i++)
 			EXPECT_EQ(-EILSEQ, tcgen05_warp_alloc(warp, i, &at, 64));
-		for (i = 0; i < last; i++) {
-			pthread_join(lanes[i].thread, NULL);
-			EXPECT_EQ(-EILSEQ, lanes[i].ret);
-		}
+		EXPECT_TRUE(lanes_end(lanes, last, -EILSEQ));
 		EXPECT_EQ(-ESRCH, tcgen05_warp_alloc(warp, 3, &at, 64));
 		EXPECT_EQ(-ESRCH, tcgen05_warp_alloc(warp, 0, &at, 64));
 		tcgen05_warp_destroy(warp);
@@ -392,15 +372,11 @@ TEST_F(tmem, p16_a_missing_lane_is_diagnosed)
 	struct lane lanes[3];
 	struct tcgen05_warp *warp;
 	uint32_t at;
-	int i;
 
 	ASSERT_EQ(0, tcgen05_warp_create(self->a, 4, &warp));
 	ASSERT_TRUE(start_lanes(lanes, 3, warp, &at, NULL));
 	tcgen05_warp_leave(warp, 3);
-	for (i = 0; i < 3; i++) {
-		pthread_join(lanes[i].thread, NULL);
-		EXPECT_EQ(-ESRCH, lanes[i].ret);
-	}
+	EXPECT_TRUE(lanes_end(lanes, 3, -ESRCH));
 	EXPECT_EQ(-ESRCH, tcgen05_warp_alloc(warp, 0, &at, 64));
 	EXPECT_EQ(512, tmem_free_columns(self->a));
 	tcgen05_warp_destroy(warp);

@@ -13,12 +13,7 @@
  * 10,000: a million. ACCMEM_SEED repeats a run, as far as the scheduler lets it.
  */
 #include <sched.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 #define THREADS 64
@@ -233,11 +228,6 @@ static void *work(void *argument)
 	return NULL;
 }
 
-static void nothing(int sig)
-{
-	(void)sig;
-}
-
 /* --- processes that are killed --- */
 
 /* shared with the process that kills */
@@ -336,10 +326,9 @@ FIXTURE_VARIANT_ADD(tmem_storm, exclusive)
 
 FIXTURE_SETUP(tmem_storm)
 {
-	struct sigaction action = { .sa_handler = nothing };
 	struct rlimit files = { 4096, 4096 };
 
-	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	accmem_catch(SIGUSR1, 0);
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
 	self->ctx = tmem_open(SMS, 0, variant->exclusive, variant->bound);
 	ASSERT_NE(NULL, self->ctx);
@@ -355,7 +344,7 @@ static int64_t count(struct accmem_context *ctx, const char *what)
 	char name[48];
 
 	snprintf(name, sizeof(name), "tmem-%s", what);
-	return tmem_fdinfo(accmem_fd(ctx), name);
+	return accmem_fdinfo(accmem_fd(ctx), name);
 }
 
 /* how many of each there have to be, so that a calm is none of the arbiter's */

@@ -3,11 +3,8 @@
  * Strict mode. Calls that hardware would not survive are counted, traced and reported,
  * and their results do not change. Other calls are not counted. The tests use queued
  * calls to hold the CTAs in the states that matter: an alloc has returned when its
- * completion was read. The rules themselves are tested in lib/tests/columns_cases.h.
+ * completion was read. The rules themselves are tested in lib/tests/columns/cases.h.
  */
-#include <fcntl.h>
-
-#include "kselftest_harness.h"
 #include "tmem_calls.h"
 #include "tmem_util.h"
 
@@ -20,11 +17,11 @@ struct ctas {
 	int c, d;
 };
 
-static bool open_ctas(struct ctas *x, uint32_t flags, uint32_t discipline)
+static bool open_ctas(struct ctas *x, uint32_t flags)
 {
-	struct accmem_tmem_setup setup = { .size = sizeof(setup), .nr_sms = 3,
-					   .flags = flags,
-					   .discipline = discipline };
+	struct accmem_tmem_setup setup = { .size = sizeof(setup),
+					   .nr_sms = 3,
+					   .flags = flags };
 
 	x->fd = accmem_dev_open(ACCMEM_DEV_EMULATED, O_RDWR);
 	if (x->fd < 0 || accmem_ioctl(x->fd, ACCMEM_IOC_TMEM_SETUP, &setup))
@@ -71,7 +68,7 @@ static void close_ctas(struct ctas *x)
 /* the number of hazards of a CTA, or of all CTAs of a context */
 static int64_t found(int fd)
 {
-	return tmem_fdinfo(fd, "tmem-strict");
+	return accmem_fdinfo(fd, "tmem-strict");
 }
 
 FIXTURE(tmem_strict)
@@ -81,30 +78,12 @@ FIXTURE(tmem_strict)
 
 FIXTURE_SETUP(tmem_strict)
 {
-	ASSERT_TRUE(open_ctas(&self->x, ACCMEM_TMEM_STRICT,
-			      ACCMEM_TMEM_SHARED));
+	ASSERT_TRUE(open_ctas(&self->x, ACCMEM_TMEM_STRICT));
 }
 
 FIXTURE_TEARDOWN(tmem_strict)
 {
 	close_ctas(&self->x);
-}
-
-TEST_F(tmem_strict, p12_dealloc_before_the_peers_alloc_has_returned)
-{
-	struct ctas *x = &self->x;
-
-	ASSERT_EQ(0, queue_alloc(x->a));
-	ASSERT_EQ(0, alloc_by(x->b, 0));
-	EXPECT_EQ(0, found(x->fd));
-	/* b makes its next call, while the alloc of a has not returned */
-	ASSERT_EQ(0, dealloc_by(x->b, 0, 0, ACCMEM_CTA_QUEUED));
-	EXPECT_EQ(0, cta_result(x->a));
-	EXPECT_EQ(0, dealloc_by(x->a, 0, 0, 0));
-	EXPECT_EQ(0, cta_result(x->b));
-	EXPECT_EQ(1, found(x->b));
-	EXPECT_EQ(0, found(x->a));
-	EXPECT_EQ(1, found(x->fd));
 }
 
 TEST_F(tmem_strict, p12_dealloc_after_the_peers_alloc_has_returned)
@@ -163,38 +142,6 @@ TEST_F(tmem_strict, p12_callers_that_wait_are_not_late)
 	accmem_close(ctx);
 }
 
-TEST_F(tmem_strict, p11_another_warp)
-{
-	struct ctas *x = &self->x;
-
-	ASSERT_EQ(0, alloc_by(x->c, 3));
-	EXPECT_EQ(0, found(x->c));
-	ASSERT_EQ(0, alloc_by(x->c, 4));
-	EXPECT_EQ(1, found(x->c));
-	ASSERT_EQ(0, dealloc_by(x->c, 0, 4, 0));
-	EXPECT_EQ(2, found(x->c));
-	ASSERT_EQ(0, dealloc_by(x->c, 32, 4, ACCMEM_CTA_QUEUED));
-	EXPECT_EQ(0, cta_result(x->c));
-	EXPECT_EQ(3, found(x->c));
-	EXPECT_EQ(3, found(x->fd));
-}
-
-/* Without strict mode the same calls cause no hazard. */
-TEST_F(tmem_strict, without_it_nothing_is_looked_for)
-{
-	struct ctas x;
-
-	ASSERT_TRUE(open_ctas(&x, 0, ACCMEM_TMEM_SHARED));
-	ASSERT_EQ(0, queue_alloc(x.a));
-	ASSERT_EQ(0, alloc_by(x.b, 0));
-	ASSERT_EQ(0, dealloc_by(x.b, 0, 0, ACCMEM_CTA_QUEUED));
-	ASSERT_EQ(0, alloc_by(x.c, 3));
-	ASSERT_EQ(0, alloc_by(x.d, 0));
-	ASSERT_EQ(0, dealloc_by(x.c, 0, 4, 0));
-	EXPECT_EQ(0, found(x.fd));
-	close_ctas(&x);
-}
-
 TEST_F(tmem_strict, setup_takes_no_other_flag)
 {
 	struct accmem_tmem_setup setup = { .size = sizeof(setup), .nr_sms = 1,
@@ -225,19 +172,25 @@ static const struct {
 	  "cta=3 sm=2 hazard=warp" },
 };
 
-/* causes one hazard of each kind, in new CTAs */
-static bool provoke_all(void)
+/* causes one hazard of each kind, in new CTAs; true if @nr were found */
+static bool provoke_all(uint32_t flags, int nr)
 {
 	struct ctas x;
-	bool done = open_ctas(&x, ACCMEM_TMEM_STRICT, ACCMEM_TMEM_SHARED);
+	bool done = open_ctas(&x, flags);
 
 	done = done && !queue_alloc(x.a) && !alloc_by(x.b, 0) &&
 	       !dealloc_by(x.b, 0, 0, ACCMEM_CTA_QUEUED) && !cta_result(x.a) &&
 	       !dealloc_by(x.a, 0, 0, 0) && !cta_result(x.b) &&
 	       !alloc_by(x.c, 3) && !alloc_by(x.d, 0) &&
-	       !dealloc_by(x.c, 0, 4, 0) && found(x.fd) == 3;
+	       !dealloc_by(x.c, 0, 4, 0) && found(x.fd) == nr;
 	close_ctas(&x);
 	return done;
+}
+
+/* Without strict mode the same calls cause no hazard. */
+TEST_F(tmem_strict, without_it_nothing_is_looked_for)
+{
+	EXPECT_TRUE(provoke_all(0, 0));
 }
 
 TEST_F(tmem_strict, each_is_one_message)
@@ -252,7 +205,7 @@ TEST_F(tmem_strict, each_is_one_message)
 		start = accmem_ms();
 		do {
 			ASSERT_LE(0, lseek(log, 0, SEEK_END));
-			ASSERT_TRUE(provoke_all());
+			ASSERT_TRUE(provoke_all(ACCMEM_TMEM_STRICT, 3));
 			n = accmem_log_count(log, "tmem_strict[",
 					     hazards[i].who, hazards[i].message,
 					     NULL);
@@ -274,7 +227,7 @@ TEST_F(tmem_strict, each_is_one_trace_event)
 	if (access("/sys/kernel/tracing/events", F_OK))
 		SKIP(return, "no tracefs in this kernel");
 	ASSERT_TRUE(accmem_trace_start());
-	ASSERT_TRUE(provoke_all());
+	ASSERT_TRUE(provoke_all(ACCMEM_TMEM_STRICT, 3));
 	ASSERT_TRUE(accmem_trace_stop());
 	for (i = 0; i < ARRAY_SIZE(hazards); i++)
 		EXPECT_EQ(1, accmem_trace_count("accmem_tmem_strict",

@@ -6,18 +6,9 @@
 #ifndef TMEM_UTIL_H
 #define TMEM_UTIL_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <tcgen05.h>
 
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define TMEM_MS 1000000ull /* ns */
 #define TMEM_PATIENCE_MS 60000
@@ -75,6 +66,18 @@ static inline struct tcgen05_cta *tmem_peer(struct accmem_context *ctx,
 	struct tcgen05_cta *cta;
 
 	return tcgen05_launch(ctx, &place, &cta) ? NULL : cta;
+}
+
+static inline void exits(struct tcgen05_cta **cta)
+{
+	tcgen05_exit(*cta);
+	*cta = NULL;
+}
+
+static inline void closes(struct accmem_context **ctx)
+{
+	accmem_close(*ctx);
+	*ctx = NULL;
 }
 
 enum tmem_op { TMEM_ALLOC, TMEM_DEALLOC };
@@ -216,42 +219,22 @@ static inline int tmem_pair_alloc(struct tcgen05_cta *a, struct tcgen05_cta *b,
 	return ret ?: call.ret;
 }
 
-/* the value of a line in the fdinfo of a file, or -1 */
-static inline int64_t tmem_fdinfo(int fd, const char *name)
-{
-	char path[64], line[128], wanted[128];
-	int64_t value = -1;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	snprintf(wanted, sizeof(wanted), "accmem-%s:", name);
-	file = fopen(path, "r");
-	if (!file)
-		return -1;
-	while (fgets(line, sizeof(line), file)) {
-		if (!strncmp(line, wanted, strlen(wanted)))
-			value = strtoll(line + strlen(wanted), NULL, 0);
-	}
-	fclose(file);
-	return value;
-}
-
 static inline int64_t tmem_explained_wakeups(struct accmem_context *ctx)
 {
 	int fd = accmem_fd(ctx);
 
-	return tmem_fdinfo(fd, "tmem-woken-grant") +
-	       tmem_fdinfo(fd, "tmem-woken-timeout") +
-	       tmem_fdinfo(fd, "tmem-woken-signal") +
-	       tmem_fdinfo(fd, "tmem-woken-exit") +
-	       tmem_fdinfo(fd, "tmem-woken-deadlock") +
-	       tmem_fdinfo(fd, "tmem-woken-reset");
+	return accmem_fdinfo(fd, "tmem-woken-grant") +
+	       accmem_fdinfo(fd, "tmem-woken-timeout") +
+	       accmem_fdinfo(fd, "tmem-woken-signal") +
+	       accmem_fdinfo(fd, "tmem-woken-exit") +
+	       accmem_fdinfo(fd, "tmem-woken-deadlock") +
+	       accmem_fdinfo(fd, "tmem-woken-reset");
 }
 
 /* the number of wake-ups without a reason, which should be 0 */
 static inline int64_t tmem_unexplained_wakeups(struct accmem_context *ctx)
 {
-	return tmem_fdinfo(accmem_fd(ctx), "tmem-wakeups") -
+	return accmem_fdinfo(accmem_fd(ctx), "tmem-wakeups") -
 	       tmem_explained_wakeups(ctx);
 }
 
@@ -264,7 +247,7 @@ static inline bool tmem_woken_by_strays_only(struct accmem_context *ctx)
 {
 	int64_t n = tmem_unexplained_wakeups(ctx);
 
-	return n >= 0 && n <= tmem_fdinfo(accmem_fd(ctx), "tmem-waits") / 100;
+	return n >= 0 && n <= accmem_fdinfo(accmem_fd(ctx), "tmem-waits") / 100;
 }
 
 static inline uint32_t tmem_free_columns(struct tcgen05_cta *cta)

@@ -3,21 +3,13 @@
  * Waits for columns: deadlines, signals, killed processes, poll(), and the end of the
  * context. The tests also check that no waiter is woken without a reason.
  */
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/epoll.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
-#include "kselftest_harness.h"
 #include "tmem_util.h"
 
 #define WAITERS 1000
-#define CHURNERS 15
-#define BOUND 64
 
-TMEM_FIXTURE(tmem_wait, BOUND, 256, 0)
+TMEM_FIXTURE(tmem_wait, 64, 256, 0)
 
 TEST_F(tmem_wait, p2_a_deadline_ends_the_wait)
 {
@@ -27,7 +19,7 @@ TEST_F(tmem_wait, p2_a_deadline_ends_the_wait)
 	EXPECT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &at, 512,
 						  start + 50 * TMEM_MS));
 	EXPECT_LE(50 * TMEM_MS, tmem_now() - start);
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-timeouts"));
+	EXPECT_EQ(1, accmem_fdinfo(tcgen05_fd(self->b), "tmem-timeouts"));
 	EXPECT_EQ(0, tcgen05_alloc(self->b, &at, 256));
 }
 
@@ -36,28 +28,8 @@ TEST_F(tmem_wait, p2_a_deadline_in_the_past_is_one_try)
 	uint32_t at;
 
 	EXPECT_EQ(-ETIMEDOUT, tcgen05_alloc_until(self->b, &at, 512, 1));
-	EXPECT_EQ(0, tmem_fdinfo(tcgen05_fd(self->b), "tmem-waits"));
+	EXPECT_EQ(0, accmem_fdinfo(tcgen05_fd(self->b), "tmem-waits"));
 	EXPECT_EQ(0, tcgen05_alloc_until(self->b, &at, 256, 1));
-}
-
-TEST_F(tmem_wait, p2_nonblocking_is_eagain)
-{
-	uint32_t at;
-
-	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->b, &at, 512));
-	EXPECT_EQ(0, tmem_fdinfo(tcgen05_fd(self->b), "tmem-waits"));
-}
-
-static void nothing(int sig)
-{
-	(void)sig;
-}
-
-static int handle(int flags)
-{
-	struct sigaction action = { .sa_handler = nothing, .sa_flags = flags };
-
-	return sigaction(SIGUSR1, &action, NULL);
 }
 
 TEST_F(tmem_wait, p2_a_signal_restarts_with_the_same_deadline)
@@ -67,7 +39,7 @@ TEST_F(tmem_wait, p2_a_signal_restarts_with_the_same_deadline)
 	uint64_t start = tmem_now();
 	int signals = 0;
 
-	ASSERT_EQ(0, handle(SA_RESTART));
+	accmem_catch(SIGUSR1, SA_RESTART);
 	call.deadline_ns = start + 600 * TMEM_MS;
 	ASSERT_EQ(0, pthread_create(&call.thread, NULL, tmem_run_call, &call));
 	while (tmem_now() < start + 400 * TMEM_MS) {
@@ -77,7 +49,7 @@ TEST_F(tmem_wait, p2_a_signal_restarts_with_the_same_deadline)
 	}
 	EXPECT_EQ(-ETIMEDOUT, tmem_finish(&call));
 	EXPECT_LE(600 * TMEM_MS, tmem_now() - start);
-	EXPECT_LT(0, tmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-signal"));
+	EXPECT_LT(0, accmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-signal"));
 	TH_LOG("%d signals", signals);
 }
 
@@ -86,7 +58,7 @@ TEST_F(tmem_wait, p2_a_signal_without_restart_is_eintr)
 	struct tmem_call call;
 	uint32_t at;
 
-	ASSERT_EQ(0, handle(0));
+	accmem_catch(SIGUSR1, 0);
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
 	pthread_kill(call.thread, SIGUSR1);
 	EXPECT_EQ(-EINTR, tmem_finish(&call));
@@ -99,7 +71,7 @@ TEST_F(tmem_wait, p2_grants_that_race_signals_lose_nothing)
 	unsigned int i, rounds = accmem_scale(500), granted = 0;
 	struct tmem_call call;
 
-	ASSERT_EQ(0, handle(0));
+	accmem_catch(SIGUSR1, 0);
 	for (i = 0; i < rounds; i++) {
 		ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
 		pthread_kill(call.thread, SIGUSR1);
@@ -148,11 +120,10 @@ TEST_F(tmem_wait, p2_the_end_of_the_context_ends_every_wait)
 	uint32_t at;
 
 	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_EQ(-ECONNRESET, tmem_finish(&call));
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-wakeups"));
-	EXPECT_EQ(1, tmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-reset"));
+	EXPECT_EQ(1, accmem_fdinfo(tcgen05_fd(self->b), "tmem-wakeups"));
+	EXPECT_EQ(1, accmem_fdinfo(tcgen05_fd(self->b), "tmem-woken-reset"));
 	EXPECT_EQ(-ECONNRESET, tcgen05_alloc(self->b, &at, 32));
 	EXPECT_EQ(-ECONNRESET, tcgen05_dealloc(self->a, self->at, 256));
 	EXPECT_EQ(-ECONNRESET, tcgen05_relinquish_alloc_permit(self->a));
@@ -178,8 +149,7 @@ TEST_F(tmem_wait, p2_poll_says_when_to_try_again)
 	/* columns are free, but this CTA may not allocate any more */
 	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(self->b));
 	EXPECT_EQ(0, poll(&p, 1, 0));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_EQ(1, poll(&p, 1, 0));
 	EXPECT_EQ(POLLERR | POLLHUP, p.revents);
 }
@@ -235,37 +205,10 @@ TEST_F(tmem_wait, p2_an_edge_is_not_lost)
 	EXPECT_EQ(1, epoll_wait(ep, &e, 1, TMEM_PATIENCE_MS));
 	EXPECT_EQ(EPOLLIN, e.events);
 	EXPECT_EQ(0, tcgen05_try_alloc(self->b, &at, 512));
-	accmem_close(self->ctx);
-	self->ctx = NULL;
+	closes(&self->ctx);
 	EXPECT_EQ(1, epoll_wait(ep, &e, 1, TMEM_PATIENCE_MS));
 	EXPECT_NE(0, e.events & EPOLLHUP);
 	close(ep);
-}
-
-TEST_F(tmem_wait, p9_exclusive_the_permit_goes_on_with_relinquish_and_exit)
-{
-	struct accmem_context *ctx = tmem_open(1, 0, 1, 0);
-	struct tcgen05_cta *c[3];
-	struct tmem_call second, third;
-	uint32_t at;
-	int i;
-
-	ASSERT_NE(NULL, ctx);
-	for (i = 0; i < 3; i++)
-		c[i] = tmem_single(ctx, 0);
-	ASSERT_EQ(0, tcgen05_alloc(c[0], &at, 32));
-	EXPECT_TRUE(tmem_state(c[0]) & ACCMEM_CTA_PERMIT);
-	ASSERT_TRUE(tmem_start_alloc(&second, c[1], 32));
-	ASSERT_TRUE(tmem_start_alloc(&third, c[2], 32));
-	ASSERT_EQ(0, tcgen05_alloc(c[0], &at, 32));
-	ASSERT_EQ(0, tcgen05_relinquish_alloc_permit(c[0]));
-	EXPECT_EQ(0, tmem_finish(&second));
-	EXPECT_TRUE(tmem_state(c[1]) & ACCMEM_CTA_PERMIT);
-	tcgen05_exit(c[1]);
-	EXPECT_EQ(0, tmem_finish(&third));
-	tcgen05_exit(c[0]);
-	tcgen05_exit(c[2]);
-	accmem_close(ctx);
 }
 
 /* an alloc, and the exit of the CTA, which frees the columns for the next waiter */
@@ -292,10 +235,9 @@ static void count_outcomes(struct tmem_call *calls, unsigned int n,
 
 	for (i = 0; i < n; i++) {
 		ret = tmem_finish(&calls[i]);
-		for (outcome = 0; outcome < OUTCOMES - 1; outcome++) {
+		for (outcome = 0; outcome < OUTCOMES - 1; outcome++)
 			if (ret == outcomes[outcome])
 				break;
-		}
 		by[outcome]++;
 		if (calls[i].ret)
 			tcgen05_exit(calls[i].cta);
@@ -332,7 +274,7 @@ TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 
 	n = n < WAITERS ? n / 4 * 4 : WAITERS;
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
-	ASSERT_EQ(0, handle(0));
+	accmem_catch(SIGUSR1, 0);
 	ASSERT_EQ(0, pthread_attr_init(&attr));
 	ASSERT_EQ(0, pthread_attr_setstacksize(&attr, 65536));
 	for (i = 0; i < n; i++) {
@@ -366,65 +308,13 @@ TEST_F(tmem_wait, p2_a_thousand_waiters_wake_once_each)
 	EXPECT_EQ(0, by[4]);
 	EXPECT_EQ(n / 4, by[0]);
 	EXPECT_EQ(n / 4, by[1]);
-	EXPECT_LE(n - n / 4, tmem_fdinfo(fd, "tmem-waits"));
+	EXPECT_LE(n - n / 4, accmem_fdinfo(fd, "tmem-waits"));
 	/* each wait ended once, and each wake-up had a reason */
-	EXPECT_EQ(tmem_fdinfo(fd, "tmem-waits"), tmem_explained_wakeups(self->ctx));
+	EXPECT_EQ(accmem_fdinfo(fd, "tmem-waits"),
+		  tmem_explained_wakeups(self->ctx));
 	EXPECT_TRUE(tmem_woken_by_strays_only(self->ctx));
 	EXPECT_EQ(512, tmem_free_columns(self->a));
 	free(calls);
-}
-
-static bool churn_stop;
-
-static void *churn(void *argument)
-{
-	uintptr_t failed = 0;
-	uint32_t at;
-
-	while (!__atomic_load_n(&churn_stop, __ATOMIC_RELAXED)) {
-		if (tcgen05_alloc(argument, &at, 32) ||
-		    tcgen05_dealloc(argument, at, 32)) {
-			failed = 1;
-			break;
-		}
-	}
-	return (void *)failed;
-}
-
-/* An allocator that polls would starve the large request (bench/tmem_bench.c). */
-TEST_F(tmem_wait, p2_512_columns_among_15_that_churn)
-{
-	unsigned int i, round, rounds = accmem_scale(20);
-	struct tcgen05_cta *c[CHURNERS];
-	pthread_t thread[CHURNERS];
-	int64_t before, passed, most = 0;
-	uint32_t at;
-	void *ret;
-
-	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 256));
-	for (i = 0; i < CHURNERS; i++) {
-		c[i] = tmem_single(self->ctx, 0);
-		ASSERT_NE(NULL, c[i]);
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, churn, c[i]));
-	}
-	for (round = 0; round < rounds; round++) {
-		before = tmem_fdinfo(accmem_fd(self->ctx), "tmem-bypasses");
-		ASSERT_EQ(0, tcgen05_alloc(self->b, &at, 512));
-		passed = tmem_fdinfo(accmem_fd(self->ctx), "tmem-bypasses") -
-			 before;
-		ASSERT_EQ(0, tcgen05_dealloc(self->b, at, 512));
-		if (passed > most)
-			most = passed;
-	}
-	__atomic_store_n(&churn_stop, true, __ATOMIC_RELAXED);
-	for (i = 0; i < CHURNERS; i++) {
-		pthread_join(thread[i], &ret);
-		EXPECT_EQ(NULL, ret);
-		tcgen05_exit(c[i]);
-	}
-	TH_LOG("passed %lld times at most", (long long)most);
-	EXPECT_LE(most, BOUND);
-	EXPECT_EQ(0, tmem_fdinfo(accmem_fd(self->ctx), "tmem-forced"));
 }
 
 ACCMEM_HARNESS_MAIN

@@ -3,13 +3,6 @@
  * ALLOC with ACCMEM_ALLOC_WAIT: what ends the wait, when it ends, and which requests
  * fail at once.
  */
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "wait_util.h"
 
 #define WAITERS 8
@@ -21,15 +14,11 @@ TEST_F(wait, a_free_serves_a_waiter_with_one_wake_up)
 	struct waiter w = {};
 	int64_t wakeups, in_vain;
 
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	wakeups = waiting(variant->path, "wakeups");
 	in_vain = waiting(variant->path, "in_vain");
 	EXPECT_FALSE(waiter_is_done(&w, 50));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	EXPECT_EQ(PIECE, w.a.footprint);
 	EXPECT_EQ(wakeups + 1, waiting(variant->path, "wakeups"));
 	EXPECT_EQ(in_vain, waiting(variant->path, "in_vain"));
@@ -50,30 +39,18 @@ TEST_F(wait, a_free_of_another_thread_of_its_own)
 	struct accmem_alloc small;
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_start(&w, self->other, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	ASSERT_EQ(0, w.err);
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->other, PIECE, 1));
+	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	/* two neighbours are freed one after the other */
-	ASSERT_TRUE(waiter_start(&w, self->other, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->other, 2 * PIECE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[4].address));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[5].address));
-	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	ASSERT_EQ(0, w.err);
+	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[5].address));
 	/* and the slab pages of small buffers are freed */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, w.a.address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->other, 64, 0, &small));
-	ASSERT_TRUE(waiter_start(&w, self->other, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, small.address));
-	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->other, 2 * PIECE, 1));
+	EXPECT_EQ(0, waiter_serve(&w, self->other, small.address));
 }
 
 /* One waiter gets memory, and one reaches its deadline. */
@@ -85,12 +62,8 @@ TEST_F(wait, trace_events)
 	char text[64];
 
 	ASSERT_TRUE(accmem_trace_start());
-	ASSERT_TRUE(waiter_start(&w, self->fd, length, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	ASSERT_EQ(0, w.err);
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, length, 1));
+	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	ASSERT_EQ(-ETIMEDOUT,
 		  alloc_wait(self->fd, PIECE, in_ms(self->fd, 300), &a));
 	ASSERT_TRUE(accmem_trace_stop());
@@ -129,8 +102,8 @@ TEST_F(wait, a_deadline_ends_it_and_not_before)
 	EXPECT_EQ(0, waiting(variant->path, "waiting"));
 	/* the answer says what was free */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	EXPECT_EQ(-ETIMEDOUT, alloc_wait(self->fd, 2 * PIECE,
-					 in_ms(self->fd, 20), &a));
+	EXPECT_EQ(-ETIMEDOUT,
+		  alloc_wait(self->fd, 2 * PIECE, in_ms(self->fd, 20), &a));
 	EXPECT_EQ(PIECE, a.free_bytes);
 	EXPECT_EQ(PIECE, a.largest_run);
 }
@@ -152,10 +125,7 @@ TEST_F(wait, a_deadline_that_is_far_away_is_none)
 
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, ~0ull));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 }
 
 TEST_F(wait, a_grant_and_a_deadline_at_once_lose_nothing)
@@ -169,8 +139,8 @@ TEST_F(wait, a_grant_and_a_deadline_at_once_lose_nothing)
 		ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, deadline));
 		while (now_ns(self->fd) < deadline - 300000)
 			;
-		ASSERT_EQ(0, accmem_ioctl_free(self->other,
-					       self->a[0].address));
+		ASSERT_EQ(0,
+			  accmem_ioctl_free(self->other, self->a[0].address));
 		pthread_join(w.thread, NULL);
 		if (!w.err) {
 			served++;
@@ -215,8 +185,7 @@ TEST_F(wait, an_address_that_cannot_be_had_fails_at_once)
 	uint64_t end = self->info.address_base + self->info.address_span;
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	EXPECT_EQ(-EEXIST, wait_at(self->other, self->a[0].address));
 	EXPECT_EQ(-EINVAL, wait_at(self->other, self->a[0].address + 64));
 	EXPECT_EQ(-EINVAL, wait_at(self->other, end - KIB(4)));
@@ -250,7 +219,7 @@ TEST_F(wait, a_user_may_have_so_many)
 	int i;
 
 	ASSERT_NE(NULL, w);
-	handle(SIGUSR1, 0);
+	accmem_catch(SIGUSR1, 0);
 	for (i = 0; i < MOST; i++)
 		ASSERT_TRUE(waiter_start(&w[i], self->fd, PIECE, FOREVER));
 	while (waiting(variant->path, "waiting") != MOST)
@@ -265,8 +234,7 @@ TEST_F(wait, a_user_may_have_so_many)
 		usleep(1000);
 	}
 	for (i = 0; i < MOST; i++) {
-		pthread_join(w[i].thread, NULL);
-		EXPECT_EQ(-EINTR, w[i].err);
+		EXPECT_EQ(-EINTR, waiter_end(&w[i]));
 	}
 	free(w);
 }
@@ -318,8 +286,8 @@ TEST_F(wait, storm)
 	unsigned int i, j;
 
 	TH_LOG("seed %llu", (unsigned long long)seed);
-	handle(SIGUSR1, SA_RESTART);
-	handle(SIGUSR2, 0);
+	accmem_catch(SIGUSR1, SA_RESTART);
+	accmem_catch(SIGUSR2, 0);
 	for (i = 0; i < PIECES / 2; i++)
 		ASSERT_EQ(0,
 			  accmem_ioctl_free(self->other, self->a[i].address));
@@ -350,23 +318,18 @@ TEST_F(wait, a_limit_that_becomes_too_small)
 	struct waiter w = {};
 	struct accmem_alloc a;
 
-	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(-EDQUOT, w.err);
+	EXPECT_EQ(-EDQUOT, waiter_end(&w));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 2 * PIECE));
-	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
+	ASSERT_TRUE(waiter_start_in(&w, variant->path, self->fd, 2 * PIECE,
+				    "limited", 1));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(-EDQUOT, w.err);
+	EXPECT_EQ(-EDQUOT, waiter_end(&w));
 	EXPECT_EQ(0, waiting(variant->path, "waiting"));
 }
 

@@ -3,73 +3,12 @@
  * ALLOC that waits for memory, and is given what somebody frees as it is: when it is,
  * and when it has to try as any request does.
  */
-#include <errno.h>
-#include <pthread.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "wait_util.h"
 #include "stream_util.h"
 
 #define GRANULE 4096ull
-#define RW (PROT_READ | PROT_WRITE)
 
 WAIT_FIXTURE(wait_hand_over)
-
-static char *map_all(int fd, const struct accmem_alloc *a)
-{
-	char *map = mmap(NULL, a->footprint, RW, MAP_SHARED, fd,
-			 a->mmap_offset);
-
-	return map == MAP_FAILED ? NULL : map;
-}
-
-/* writes to all of it, after which it is not mapped any more */
-static int write_to(int fd, const struct accmem_alloc *a)
-{
-	char *map = map_all(fd, a);
-
-	if (!map)
-		return -errno;
-	memset(map, 0xa5, a->footprint);
-	return munmap(map, a->footprint);
-}
-
-/* how many bytes of it are not zero */
-static int64_t nonzero_in(int fd, const struct accmem_alloc *a)
-{
-	char *map = map_all(fd, a);
-	uint64_t i;
-	int64_t n = 0;
-
-	if (!map)
-		return -errno;
-	for (i = 0; i < a->footprint; i++)
-		n += !!map[i];
-	munmap(map, a->footprint);
-	return n;
-}
-
-static uint64_t charged(int fd)
-{
-	struct accmem_info info;
-
-	return accmem_ioctl_info(fd, &info) ? ~0ull : info.context_bytes;
-}
-
-/* the waiter, which sleeps, when @address of @other has been freed */
-static int serve(struct waiter *w, int other, uint64_t address)
-{
-	int err = accmem_ioctl_free(other, address);
-
-	if (err)
-		return err;
-	if (!waiter_is_done(w, PATIENCE_MS))
-		return -ETIME;
-	pthread_join(w->thread, NULL);
-	return w->err;
-}
 
 TEST_F(wait_hand_over, what_is_freed_in_its_size_goes_to_the_first)
 {
@@ -77,21 +16,19 @@ TEST_F(wait_hand_over, what_is_freed_in_its_size_goes_to_the_first)
 	int64_t in_vain;
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	in_vain = waiting(variant->path, "in_vain");
-	ASSERT_EQ(0, serve(&w, self->other, self->a[0].address));
+	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	EXPECT_EQ(handed + 1, waiting(variant->path, "handed_over"));
 	EXPECT_EQ(in_vain, waiting(variant->path, "in_vain"));
-	EXPECT_EQ(PIECE, charged(self->fd));
-	EXPECT_EQ((PIECES - 1) * PIECE, charged(self->other));
+	EXPECT_EQ(PIECE, accmem_charged(self->fd));
+	EXPECT_EQ((PIECES - 1) * PIECE, accmem_charged(self->other));
 	EXPECT_EQ(PIECE, w.a.footprint);
 	EXPECT_EQ(1, w.a.nr_runs);
-	EXPECT_EQ(0, nonzero_in(self->fd, &w.a));
-	EXPECT_EQ(-ENOENT,
-		  accmem_ioctl_free(self->other, self->a[0].address));
+	EXPECT_EQ(-1, check_at(self->fd, w.a.address, 0, w.a.footprint, 0));
+	EXPECT_EQ(-ENOENT, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, w.a.address));
-	EXPECT_EQ(0, charged(self->fd));
+	EXPECT_EQ(0, accmem_charged(self->fd));
 }
 
 /* Here it would be another's, were it free for a moment. */
@@ -102,8 +39,8 @@ TEST_F(wait_hand_over, nobody_gets_it_in_between)
 	int i;
 
 	for (i = 0; i < PIECES; i++) {
-		ASSERT_TRUE(waiter_start(&w[i], self->fd, PIECE, FOREVER));
-		ASSERT_TRUE(wait_for_state(variant->path, "asleep", i + 1));
+		ASSERT_TRUE(put_asleep(&w[i], variant->path, self->fd, PIECE,
+				       i + 1));
 	}
 	for (i = 0; i < PIECES; i++) {
 		ASSERT_EQ(0,
@@ -112,12 +49,10 @@ TEST_F(wait_hand_over, nobody_gets_it_in_between)
 			  accmem_alloc_bytes(self->other, PIECE, 0, &a));
 	}
 	for (i = 0; i < PIECES; i++) {
-		ASSERT_TRUE(waiter_is_done(&w[i], PATIENCE_MS));
-		pthread_join(w[i].thread, NULL);
-		EXPECT_EQ(0, w[i].err);
+		EXPECT_EQ(0, waiter_end(&w[i]));
 	}
-	EXPECT_EQ(LEFT, charged(self->fd));
-	EXPECT_EQ(0, charged(self->other));
+	EXPECT_EQ(LEFT, accmem_charged(self->fd));
+	EXPECT_EQ(0, accmem_charged(self->other));
 }
 
 TEST_F(wait_hand_over, what_was_written_to_is_cleared_first)
@@ -125,12 +60,12 @@ TEST_F(wait_hand_over, what_was_written_to_is_cleared_first)
 	int64_t handed = waiting(variant->path, "handed_over");
 	struct waiter w = {};
 
-	ASSERT_EQ(0, write_to(self->other, &self->a[0]));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_EQ(0, serve(&w, self->other, self->a[0].address));
+	ASSERT_EQ(0, fill_at(self->other, self->a[0].address,
+			     self->a[0].footprint, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
+	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	EXPECT_EQ(handed, waiting(variant->path, "handed_over"));
-	EXPECT_EQ(0, nonzero_in(self->fd, &w.a));
+	EXPECT_EQ(-1, check_at(self->fd, w.a.address, 0, w.a.footprint, 0));
 }
 
 TEST_F(wait_hand_over, another_size_is_not)
@@ -138,9 +73,8 @@ TEST_F(wait_hand_over, another_size_is_not)
 	int64_t handed = waiting(variant->path, "handed_over");
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE - GRANULE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_EQ(0, serve(&w, self->other, self->a[0].address));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE - 4096, 1));
+	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	EXPECT_EQ(handed, waiting(variant->path, "handed_over"));
 	EXPECT_EQ(PIECE - GRANULE, w.a.footprint);
 }
@@ -156,9 +90,8 @@ TEST_F(wait_hand_over, a_request_that_says_more_than_a_size_is_not)
 	for (i = 0; i < ARRAY_SIZE(flags); i++) {
 		struct waiter w = { .flags = flags[i] };
 
-		ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-		ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-		ASSERT_EQ(0, serve(&w, self->other, self->a[i].address));
+		ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
+		ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[i].address));
 		EXPECT_EQ(flags[i], w.a.flags & flags[i]);
 	}
 	EXPECT_EQ(handed, waiting(variant->path, "handed_over"));
@@ -170,12 +103,10 @@ TEST_F(wait_hand_over, the_first_is_not_passed_by_it)
 	int64_t passes = waiting(variant->path, "bypasses");
 	struct waiter large = {}, w = {};
 
-	ASSERT_TRUE(waiter_start(&large, self->fd, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 2));
+	ASSERT_TRUE(put_asleep(&large, variant->path, self->fd, 2 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 2));
 	/* it passes as anybody may, and that is counted */
-	ASSERT_EQ(0, serve(&w, self->other, self->a[0].address));
+	ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 	EXPECT_EQ(handed, waiting(variant->path, "handed_over"));
 	EXPECT_EQ(passes + 1, waiting(variant->path, "bypasses"));
 	EXPECT_EQ(0, waiter_end_by_close(&large, &self->other));
@@ -189,17 +120,14 @@ TEST_F(wait_hand_over, a_limit_holds)
 
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	EXPECT_EQ(handed, waiting(variant->path, "handed_over"));
-	EXPECT_EQ(PIECE, charged(self->fd));
+	EXPECT_EQ(PIECE, accmem_charged(self->fd));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 }
 
 /* Where folios have owners it has all of its folio, or gets nothing of it. */
@@ -217,26 +145,22 @@ TEST_F(wait_hand_over, a_folio_goes_whole)
 	left = accmem_free_now(self->other);
 	if (!owned)
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, left, 0, &w.a));
-	ASSERT_TRUE(waiter_start(&w, self->fd, GRANULE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, GRANULE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, a.address));
 	if (owned) {
 		EXPECT_FALSE(waiter_is_done(&w, 20));
 		EXPECT_EQ(handed, waiting(variant->path, "handed_over"));
 		ASSERT_EQ(0, accmem_ioctl_free(self->other, b.address));
 	}
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 	EXPECT_EQ(handed + 1, waiting(variant->path, "handed_over"));
-	EXPECT_EQ(0, nonzero_in(self->fd, &w.a));
+	EXPECT_EQ(-1, check_at(self->fd, w.a.address, 0, w.a.footprint, 0));
 	if (owned) {
 		/* the rest of the folio is its own context's from here on */
-		EXPECT_EQ(PIECE, charged(self->fd));
-		EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, GRANULE, 0,
-						      &a));
-		EXPECT_EQ(0,
-			  accmem_alloc_bytes(self->fd, GRANULE, 0, &a));
+		EXPECT_EQ(PIECE, accmem_charged(self->fd));
+		EXPECT_EQ(-ENOMEM,
+			  accmem_alloc_bytes(self->other, GRANULE, 0, &a));
+		EXPECT_EQ(0, accmem_alloc_bytes(self->fd, GRANULE, 0, &a));
 	}
 }
 
@@ -245,17 +169,13 @@ TEST_F(wait_hand_over, what_is_pending_goes_when_it_is_due)
 {
 	int64_t handed = waiting(variant->path, "handed_over");
 	struct waiter w = {};
-	int stream = stream_create(self->other);
+	int stream = stream_created(self->other);
 
-	ASSERT_LE(0, stream);
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_EQ(0, stream_free(self->other, self->a[0].address, stream, 1));
 	EXPECT_FALSE(waiter_is_done(&w, 20));
 	ASSERT_EQ(0, stream_signal(stream, 1));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 	EXPECT_EQ(handed + 1, waiting(variant->path, "handed_over"));
 	close(stream);
 }

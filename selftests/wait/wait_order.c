@@ -4,11 +4,6 @@
  * bypass a waiter, and how memory is reserved for a waiter that was bypassed too
  * often.
  */
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <unistd.h>
-
 #include "wait_util.h"
 
 #define USER 12345
@@ -22,16 +17,13 @@ TEST_F(wait_order, the_first_to_come_is_served_first)
 	int i;
 
 	for (i = 0; i < 4; i++) {
-		ASSERT_TRUE(waiter_start(&w[i], self->fd, PIECE, FOREVER));
-		ASSERT_TRUE(wait_for_state(variant->path, "asleep", i + 1));
+		ASSERT_TRUE(put_asleep(&w[i], variant->path, self->fd, PIECE,
+				       i + 1));
 	}
 	wakeups = waiting(variant->path, "wakeups");
 	for (i = 0; i < 4; i++) {
-		ASSERT_EQ(0,
-			  accmem_ioctl_free(self->other, self->a[i].address));
-		ASSERT_TRUE(waiter_is_done(&w[i], PATIENCE_MS));
-		pthread_join(w[i].thread, NULL);
-		EXPECT_EQ(0, w[i].err);
+		EXPECT_EQ(0,
+			  waiter_serve(&w[i], self->other, self->a[i].address));
 		EXPECT_EQ(i, w[i].order);
 	}
 	EXPECT_EQ(wakeups + 4, waiting(variant->path, "wakeups"));
@@ -44,16 +36,14 @@ TEST_F(wait_order, all_that_fit_are_woken_once_each)
 	int i;
 
 	for (i = 0; i < PIECES; i++)
-		ASSERT_TRUE(waiter_start(&w[i], self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", PIECES));
+		ASSERT_TRUE(put_asleep(&w[i], variant->path, self->fd, PIECE,
+				       i + 1));
 	wakeups = waiting(variant->path, "wakeups");
 	in_vain = waiting(variant->path, "in_vain");
 	close(self->other);
 	self->other = -1;
 	for (i = 0; i < PIECES; i++) {
-		ASSERT_TRUE(waiter_is_done(&w[i], PATIENCE_MS));
-		pthread_join(w[i].thread, NULL);
-		EXPECT_EQ(0, w[i].err);
+		EXPECT_EQ(0, waiter_end(&w[i]));
 	}
 	EXPECT_EQ(wakeups + PIECES, waiting(variant->path, "wakeups"));
 	EXPECT_EQ(in_vain, waiting(variant->path, "in_vain"));
@@ -64,17 +54,13 @@ TEST_F(wait_order, too_little_wakes_nobody)
 	struct waiter w = {};
 	int64_t wakeups;
 
-	ASSERT_TRUE(waiter_start(&w, self->fd, 3 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 3 * PIECE, 1));
 	wakeups = waiting(variant->path, "wakeups");
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	EXPECT_EQ(wakeups, waiting(variant->path, "wakeups"));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_serve(&w, self->other, self->a[2].address));
 	EXPECT_EQ(wakeups + 1, waiting(variant->path, "wakeups"));
 }
 
@@ -82,20 +68,12 @@ TEST_F(wait_order, a_younger_one_that_fits_passes)
 {
 	struct waiter large = {}, small = {};
 
-	ASSERT_TRUE(waiter_start(&large, self->fd, 3 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_TRUE(waiter_start(&small, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 2));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	ASSERT_TRUE(waiter_is_done(&small, PATIENCE_MS));
-	pthread_join(small.thread, NULL);
-	EXPECT_EQ(0, small.err);
+	ASSERT_TRUE(put_asleep(&large, variant->path, self->fd, 3 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&small, variant->path, self->fd, PIECE, 2));
+	EXPECT_EQ(0, waiter_serve(&small, self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[3].address));
-	ASSERT_TRUE(waiter_is_done(&large, PATIENCE_MS));
-	pthread_join(large.thread, NULL);
-	EXPECT_EQ(0, large.err);
+	EXPECT_EQ(0, waiter_serve(&large, self->other, self->a[3].address));
 }
 
 TEST_F(wait_order, a_large_request_is_passed_a_bounded_number_of_times)
@@ -104,8 +82,7 @@ TEST_F(wait_order, a_large_request_is_passed_a_bounded_number_of_times)
 	struct accmem_alloc a;
 
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
-	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(16, pass_until_refused(self->other, 100));
 	EXPECT_EQ(1, in_state(variant->path, "reserved"));
@@ -113,14 +90,10 @@ TEST_F(wait_order, a_large_request_is_passed_a_bounded_number_of_times)
 	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, 4096, 0, &a));
 	EXPECT_EQ(-ETIMEDOUT,
 		  alloc_wait(self->other, 4096, in_ms(self->fd, 20), &a));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_serve(&w, self->other, self->a[1].address));
 	/* the reservation has ended */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
 	EXPECT_EQ(0, accmem_alloc_bytes(self->other, PIECE, 0, &a));
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 /*
@@ -152,12 +125,10 @@ TEST_F(wait_order, a_large_request_is_passed_by_growth_a_bounded_number_of_times
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
-	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	EXPECT_EQ(16, grow_until_refused(self->other, a.address, 100));
 	EXPECT_EQ(1, in_state(variant->path, "reserved"));
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 /*
@@ -176,8 +147,7 @@ TEST_F(wait_order, a_reservation_holds_up_nobody_who_needs_nothing_of_it)
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->other, &a));
-	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	while (!accmem_alloc_bytes(self->other, KIB(4), 0, &a))
 		ASSERT_EQ(0, accmem_ioctl_free(self->other, a.address));
 	ASSERT_EQ(1, in_state(variant->path, "reserved"));
@@ -188,7 +158,6 @@ TEST_F(wait_order, a_reservation_holds_up_nobody_who_needs_nothing_of_it)
 		  alloc_wait(self->other, KIB(4), in_ms(self->fd, 20), &a));
 	EXPECT_EQ(1, in_state(variant->path, "reserved"));
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 /* An ALLOC of host memory bypasses no waiter for device memory. */
@@ -199,8 +168,7 @@ TEST_F(wait_order, host_memory_is_no_pass)
 	unsigned int i;
 
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
-	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	for (i = 0; i < 20; i++) {
 		a = (struct accmem_alloc){ .length = KIB(4),
 					   .kind = ACCMEM_KIND_HOST };
@@ -211,7 +179,6 @@ TEST_F(wait_order, host_memory_is_no_pass)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(0, accmem_alloc_bytes(self->other, KIB(4), 0, &a));
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 TEST_F(wait_order, memory_is_not_reserved_for_ever)
@@ -222,15 +189,12 @@ TEST_F(wait_order, memory_is_not_reserved_for_ever)
 	struct accmem_alloc a;
 
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 100));
-	ASSERT_TRUE(waiter_start(&w, self->fd, 4 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 4 * PIECE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(16, pass_until_refused(self->other, 100));
 	/* the reservation expires: another waiter gets memory */
 	ASSERT_TRUE(waiter_start(&next, self->other, PIECE, FOREVER));
-	ASSERT_TRUE(waiter_is_done(&next, PATIENCE_MS));
-	pthread_join(next.thread, NULL);
-	EXPECT_EQ(0, next.err);
+	EXPECT_EQ(0, waiter_end(&next));
 	EXPECT_EQ(expired + 1, waiting(variant->path, "expired"));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, next.a.address));
 	/* and so does an ALLOC that does not wait */
@@ -240,7 +204,6 @@ TEST_F(wait_order, memory_is_not_reserved_for_ever)
 	EXPECT_GT(until, accmem_ms());
 	/* the first waiter has only lost its place in the queue */
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 TEST_F(wait_order, users_take_turns)
@@ -250,9 +213,8 @@ TEST_F(wait_order, users_take_turns)
 
 	/* a context belongs to the real user id of the caller of open() */
 	ASSERT_EQ(0, setresuid(USER, 0, 0));
-	user = accmem_dev_open(variant->path, O_RDWR);
+	user = accmem_opened(variant->path);
 	ASSERT_EQ(0, setresuid(0, 0, 0));
-	ASSERT_LE(0, user);
 	for (i = 0; i < 4; i++) {
 		ASSERT_TRUE(waiter_start(&w[i], i == 3 ? user : self->fd, PIECE,
 					 FOREVER));
@@ -265,8 +227,7 @@ TEST_F(wait_order, users_take_turns)
 			usleep(1000);
 	}
 	for (i = 0; i < 4; i++) {
-		pthread_join(w[i].thread, NULL);
-		EXPECT_EQ(0, w[i].err);
+		EXPECT_EQ(0, waiter_end(&w[i]));
 	}
 	/* the last waiter belongs to the other user, so it is served second */
 	EXPECT_EQ(0, w[0].order);
@@ -284,8 +245,7 @@ TEST_F(wait_order, the_time_of_reservations_can_be_changed)
 	struct accmem_alloc a;
 
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 0));
-	ASSERT_TRUE(waiter_start(&w, self->fd, 2 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(100, pass_until_refused(self->other, 100));
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 600000));
@@ -297,7 +257,6 @@ TEST_F(wait_order, the_time_of_reservations_can_be_changed)
 		usleep(1000);
 	EXPECT_GT(until, accmem_ms());
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 }
 
 WAIT_MAIN

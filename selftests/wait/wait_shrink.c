@@ -3,16 +3,7 @@
  * SHRINK. Contexts that could free memory are notified when other contexts wait for
  * it, once for each shortage.
  */
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "wait_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 
 WAIT_FIXTURE(wait_shrink)
 
@@ -57,16 +48,14 @@ TEST_F(wait_shrink, who_can_shrink_is_told_before_others_sleep)
 	EXPECT_EQ(0, s.shortfall);
 	EXPECT_EQ(0, s.waiting);
 	EXPECT_FALSE(is_readable(self->other));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_TRUE(wait_until_readable(efd));
 	EXPECT_TRUE(is_readable(self->other));
 	EXPECT_FALSE(is_readable(self->fd));
 	ASSERT_EQ(8, read(efd, &n, 8));
 	EXPECT_EQ(1, n);
 	/* one notification until the context reads it */
-	ASSERT_TRUE(waiter_start(&more, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 2));
+	ASSERT_TRUE(put_asleep(&more, variant->path, self->fd, PIECE, 2));
 	usleep(20000);
 	EXPECT_TRUE(is_readable(self->other));
 	EXPECT_EQ(-1, read(efd, &n, 8));
@@ -80,15 +69,12 @@ TEST_F(wait_shrink, who_can_shrink_is_told_before_others_sleep)
 	EXPECT_EQ(0, s.waiting);
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
-	pthread_join(w.thread, NULL);
-	pthread_join(more.thread, NULL);
-	EXPECT_EQ(0, w.err);
-	EXPECT_EQ(0, more.err);
+	EXPECT_EQ(0, waiter_end(&w));
+	EXPECT_EQ(0, waiter_end(&more));
 	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &s));
 	EXPECT_EQ(0, s.shortfall);
 	/* a new shortage causes a new notification */
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_TRUE(wait_until_readable(efd));
 	ASSERT_EQ(8, read(efd, &n, 8));
 	EXPECT_EQ(1, n);
@@ -132,8 +118,7 @@ TEST_F(wait_shrink, a_try_in_vain_is_no_new_shortage)
 	}
 	ASSERT_EQ(0,
 		  shrink_call(self->other, ACCMEM_PRESSURE_REGISTER, efd, &s));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_TRUE(wait_until_readable(efd));
 	ASSERT_EQ(8, read(efd, &n, 8));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[odd].address));
@@ -145,9 +130,7 @@ TEST_F(wait_shrink, a_try_in_vain_is_no_new_shortage)
 	EXPECT_TRUE(wake_in_vain(variant->path, self->other));
 	EXPECT_FALSE(is_readable(self->other));
 	EXPECT_EQ(-1, read(efd, &n, 8));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[!odd].address));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_serve(&w, self->other, self->a[!odd].address));
 	close(efd);
 }
 
@@ -171,10 +154,8 @@ TEST_F(wait_shrink, two_that_wait_for_each_other_are_both_told)
 			  accmem_ioctl_free(self->other, self->a[0].address));
 		ASSERT_EQ(0,
 			  accmem_ioctl_free(self->other, self->a[1].address));
-		pthread_join(a.thread, NULL);
-		pthread_join(b.thread, NULL);
-		ASSERT_EQ(0, a.err);
-		ASSERT_EQ(0, b.err);
+		ASSERT_EQ(0, waiter_end(&a));
+		ASSERT_EQ(0, waiter_end(&b));
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.a.address));
 		self->a[0] = b.a;
 		ASSERT_EQ(0, accmem_alloc_bytes(self->other, PIECE, 0,
@@ -187,8 +168,7 @@ TEST_F(wait_shrink, who_registers_in_a_shortage_is_told_at_once)
 	struct accmem_pressure s;
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	EXPECT_FALSE(is_readable(self->other));
 	ASSERT_EQ(0,
 		  shrink_call(self->other, ACCMEM_PRESSURE_REGISTER, -1, &s));
@@ -232,8 +212,7 @@ TEST_F(wait_shrink, an_answer_that_cannot_be_written)
 	struct accmem_pressure s;
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	EXPECT_EQ(-EFAULT,
 		  shrink_untold(self->other, ACCMEM_PRESSURE_REGISTER, -1));
 	EXPECT_FALSE(is_readable(self->other));
@@ -261,14 +240,13 @@ TEST_F(wait_shrink, a_limit_of_others_is_no_shortage)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
+	ASSERT_TRUE(waiter_start_in(&w, variant->path, self->fd, PIECE,
+				    "limited", 1));
 	EXPECT_FALSE(is_readable(self->other));
 	ASSERT_EQ(0, shrink_call(self->other, 0, 0, &s));
 	EXPECT_EQ(0, s.shortfall);
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 }
 
 TEST_F(wait_shrink, bad_input_of_shrink)
@@ -305,8 +283,8 @@ TEST_F(wait_shrink, others_are_told_when_a_limit_holds_it_up_no_more)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
+	ASSERT_TRUE(waiter_start_in(&w, variant->path, self->fd, PIECE,
+				    "limited", 1));
 	EXPECT_FALSE(is_readable(self->other));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 2 * PIECE));
 	EXPECT_TRUE(wait_until_readable(self->other));

@@ -3,13 +3,6 @@
  * ALLOC with ACCMEM_ALLOC_WAIT and signals. A call that is restarted after the handler
  * keeps its place in the queue. A call that is not made again loses it after a while.
  */
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "wait_util.h"
 
 WAIT_FIXTURE(wait_signal)
@@ -18,13 +11,10 @@ TEST_F(wait_signal, a_signal_ends_it)
 {
 	struct waiter w = {};
 
-	handle(SIGUSR1, 0);
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	accmem_catch(SIGUSR1, 0);
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	pthread_kill(w.thread, SIGUSR1);
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(-EINTR, w.err);
+	EXPECT_EQ(-EINTR, waiter_end(&w));
 	EXPECT_EQ(0, waiting(variant->path, "waiting"));
 }
 
@@ -33,11 +23,9 @@ TEST_F(wait_signal, a_call_that_a_signal_restarts_keeps_its_place)
 	struct waiter first = {}, second = {};
 	int64_t signals;
 
-	handle(SIGUSR1, SA_RESTART);
-	ASSERT_TRUE(waiter_start(&first, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_TRUE(waiter_start(&second, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 2));
+	accmem_catch(SIGUSR1, SA_RESTART);
+	ASSERT_TRUE(put_asleep(&first, variant->path, self->fd, PIECE, 1));
+	ASSERT_TRUE(put_asleep(&second, variant->path, self->fd, PIECE, 2));
 	signals = waiting(variant->path, "signals");
 	pthread_kill(first.thread, SIGUSR1);
 	while (waiting(variant->path, "signals") == signals)
@@ -47,10 +35,8 @@ TEST_F(wait_signal, a_call_that_a_signal_restarts_keeps_its_place)
 	ASSERT_TRUE(waiter_is_done(&first, PATIENCE_MS));
 	EXPECT_FALSE(waiter_is_done(&second, 20));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
-	pthread_join(first.thread, NULL);
-	pthread_join(second.thread, NULL);
-	EXPECT_EQ(0, first.err);
-	EXPECT_EQ(0, second.err);
+	EXPECT_EQ(0, waiter_end(&first));
+	EXPECT_EQ(0, waiter_end(&second));
 }
 
 /* returns when the thread has made the call again */
@@ -89,17 +75,13 @@ TEST_F(wait_signal, a_call_that_a_signal_restarts_keeps_what_is_reserved)
 	struct waiter w = {};
 	struct accmem_alloc a;
 
-	handle(SIGUSR1, SA_RESTART);
+	accmem_catch(SIGUSR1, SA_RESTART);
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_TRUE(waiter_start_reserved(&w, variant->path, self->fd,
 					  self->other, self->a[0].address));
 	EXPECT_TRUE(interrupt(&w, variant->path, "reserved"));
 	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, 4096, 0, &a));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
-	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
+	EXPECT_EQ(0, waiter_serve(&w, self->other, self->a[1].address));
 }
 
 static atomic_int let_go;
@@ -118,24 +100,19 @@ TEST_F(wait_signal, a_call_that_does_not_come_back_is_forgotten)
 	struct waiter first = {}, second = {};
 
 	sigaction(SIGUSR1, &action, NULL);
-	ASSERT_TRUE(waiter_start(&first, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&first, variant->path, self->fd, PIECE, 1));
 	pthread_kill(first.thread, SIGUSR1);
 	ASSERT_TRUE(wait_for_state(variant->path, "interrupted", 1));
 	/* the call has not come back: others get the memory */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	ASSERT_TRUE(waiter_start(&second, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(waiter_is_done(&second, PATIENCE_MS));
-	pthread_join(second.thread, NULL);
-	EXPECT_EQ(0, second.err);
+	EXPECT_EQ(0, waiter_end(&second));
 	ASSERT_TRUE(wait_for_state(variant->path, "interrupted", 0));
 	EXPECT_EQ(0, waiting(variant->path, "waiting"));
 	/* the call starts again, at the end of the queue */
 	atomic_store(&let_go, 1);
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
-	pthread_join(first.thread, NULL);
-	EXPECT_EQ(0, first.err);
+	EXPECT_EQ(0, waiter_serve(&first, self->other, self->a[1].address));
 }
 
 /*
@@ -149,7 +126,7 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_one_that_is_restarted_often)
 	struct waiter often = {}, lost = {};
 	unsigned int i;
 
-	handle(SIGUSR1, SA_RESTART);
+	accmem_catch(SIGUSR1, SA_RESTART);
 	sigaction(SIGUSR2, &action, NULL);
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
 	ASSERT_TRUE(waiter_start_reserved(&often, variant->path, self->fd,
@@ -165,13 +142,9 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_one_that_is_restarted_often)
 	}
 	EXPECT_EQ(1, waiting(variant->path, "waiting"));
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
-	pthread_join(often.thread, NULL);
-	EXPECT_EQ(0, often.err);
+	EXPECT_EQ(0, waiter_serve(&often, self->other, self->a[1].address));
 	atomic_store(&let_go, 1);
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
-	pthread_join(lost.thread, NULL);
-	EXPECT_EQ(0, lost.err);
+	EXPECT_EQ(0, waiter_serve(&lost, self->other, self->a[2].address));
 }
 
 /*
@@ -189,8 +162,8 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_reservations_that_are_of_use)
 	sigaction(SIGUSR2, &action, NULL);
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECES * PIECE));
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 900));
-	ASSERT_TRUE(waiter_start(&lost, self->other, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
+	ASSERT_TRUE(waiter_start_in(&lost, variant->path, self->other, PIECE,
+				    "limited", 1));
 	pthread_kill(lost.thread, SIGUSR2);
 	ASSERT_TRUE(wait_for_state(variant->path, "interrupted", 1));
 	until = accmem_ms() + 4000;
@@ -198,11 +171,7 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_reservations_that_are_of_use)
 		ASSERT_TRUE(waiter_start_reserved(&w, variant->path, self->fd,
 						  self->other,
 						  self->a[0].address));
-		ASSERT_EQ(0,
-			  accmem_ioctl_free(self->other, self->a[1].address));
-		ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-		pthread_join(w.thread, NULL);
-		ASSERT_EQ(0, w.err);
+		ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[1].address));
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, w.a.address));
 		for (i = 0; i < 2; i++)
 			ASSERT_EQ(0, accmem_alloc_bytes(self->other, PIECE, 0,
@@ -211,9 +180,7 @@ TEST_F(wait_signal, a_call_is_forgotten_beside_reservations_that_are_of_use)
 	EXPECT_EQ(0, waiting(variant->path, "waiting"));
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));
 	atomic_store(&let_go, 1);
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
-	pthread_join(lost.thread, NULL);
-	EXPECT_EQ(0, lost.err);
+	EXPECT_EQ(0, waiter_serve(&lost, self->other, self->a[2].address));
 }
 
 static int wait_in_child(void *arg)
@@ -232,15 +199,11 @@ TEST_F(wait_signal, a_waiter_that_is_killed_leaves_its_turn)
 	if (!pid)
 		_exit(wait_in_child(&self->fd));
 	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 2));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 2));
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	EXPECT_EQ(1, waiting(variant->path, "waiting"));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 }
 
 WAIT_MAIN

@@ -7,17 +7,7 @@
 #ifndef WAIT_UTIL_H
 #define WAIT_UTIL_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "kselftest_harness.h"
-#include "accmem_util.h"
+#include "accmem_test.h"
 
 #define PATIENCE_MS 20000
 #define FOREVER 0ull
@@ -147,27 +137,41 @@ static inline bool waiter_is_done(struct waiter *w, int ms)
 	return true;
 }
 
-/* closes the context that holds the memory; the result of the waiter's ALLOC */
-static inline int waiter_end_by_close(struct waiter *w, int *fd)
+/* starts a waiter without a deadline; true when @n waiters are in @state */
+static inline bool waiter_start_in(struct waiter *w, const char *path, int fd,
+				   uint64_t length, const char *state, int n)
 {
-	close(*fd);
-	*fd = -1;
+	return waiter_start(w, fd, length, FOREVER) &&
+	       wait_for_state(path, state, n);
+}
+
+static inline bool put_asleep(struct waiter *w, const char *path, int fd,
+			      uint64_t length, int n)
+{
+	return waiter_start_in(w, path, fd, length, "asleep", n);
+}
+
+/* waits for the end of the waiter's ALLOC; its result */
+static inline int waiter_end(struct waiter *w)
+{
 	if (!waiter_is_done(w, PATIENCE_MS))
 		return -ETIME;
 	pthread_join(w->thread, NULL);
 	return w->err;
 }
 
-static inline void nothing(int sig)
+/* frees a buffer of @fd; the result of the waiter's ALLOC */
+static inline int waiter_serve(struct waiter *w, int fd, uint64_t address)
 {
-	(void)sig;
+	return accmem_ioctl_free(fd, address) ?: waiter_end(w);
 }
 
-static inline void handle(int sig, int flags)
+/* closes the context that holds the memory; the result of the waiter's ALLOC */
+static inline int waiter_end_by_close(struct waiter *w, int *fd)
 {
-	struct sigaction action = { .sa_handler = nothing, .sa_flags = flags };
-
-	sigaction(sig, &action, NULL);
+	close(*fd);
+	*fd = -1;
+	return waiter_end(w);
 }
 
 /* Allocates and frees a piece until ALLOC fails; the number of successes. */
@@ -261,10 +265,8 @@ static inline uint64_t wait_for_free(const char *path, uint64_t wanted)
 	{                                                                   \
 		struct accmem_alloc none;                                   \
 		atomic_store(&order, 0);                                    \
-		self->fd = accmem_dev_open(variant->path, O_RDWR);          \
-		self->other = accmem_dev_open(variant->path, O_RDWR);       \
-		ASSERT_LE(0, self->fd);                                     \
-		ASSERT_LE(0, self->other);                                  \
+		self->fd = accmem_opened(variant->path);                    \
+		self->other = accmem_opened(variant->path);                 \
 		self->start = accmem_free_now(self->fd);                    \
 		ASSERT_EQ(LEFT, self->start);                               \
 		ASSERT_EQ(0, accmem_ioctl_info(self->fd, &self->info));     \
@@ -275,6 +277,7 @@ static inline uint64_t wait_for_free(const char *path, uint64_t wanted)
 	FIXTURE_TEARDOWN(fixture)                                           \
 	{                                                                   \
 		EXPECT_EQ(0, accmem_param_set("max_bytes_per_context", 0)); \
+		EXPECT_EQ(0, accmem_param_set("waiter_reserve_ms", 1000));  \
 		EXPECT_TRUE(accmem_accounts_balance(variant->path));        \
 		if (self->fd >= 0)                                          \
 			close(self->fd);                                    \

@@ -3,29 +3,17 @@
  * ALLOC with ACCMEM_ALLOC_WAIT: the events that wake a waiter. Such an event frees
  * memory, or it raises the limit of the request.
  */
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <linux/userfaultfd.h>
 
 #include "wait_util.h"
 #include "stream_util.h"
 
 #define UNITS 64 /* bytes of a slab page */
-#define RW (PROT_READ | PROT_WRITE)
 
 WAIT_FIXTURE(wait_wake)
 
 /* waits until the waiter sleeps, or has ended before it was seen asleep */
-static bool waiter_sleeps(struct waiter *w, const char *path, const char *state)
+static bool waiter_waits(struct waiter *w, const char *path, const char *state)
 {
 	uint64_t until = accmem_ms() + PATIENCE_MS;
 
@@ -47,12 +35,8 @@ TEST_F(wait_wake, freed_small_buffers_are_not_kept_from_waiters)
 	ASSERT_EQ(0, accmem_alloc_bytes(self->other, KIB(64), 0, &small[1]));
 	/* one buffer is in the cache before there is a waiter, and one is freed after */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, small[0].address));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, small[1].address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
+	EXPECT_EQ(0, waiter_serve(&w, self->other, small[1].address));
 }
 
 TEST_F(wait_wake, a_position_of_a_stream_that_is_reached)
@@ -61,14 +45,11 @@ TEST_F(wait_wake, a_position_of_a_stream_that_is_reached)
 	struct waiter w = {};
 
 	ASSERT_EQ(0, stream_free(self->other, self->a[0].address, stream, 3));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	ASSERT_EQ(0, stream_signal(stream, 2));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	ASSERT_EQ(0, stream_signal(stream, 3));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 	close(stream);
 }
 
@@ -77,12 +58,9 @@ TEST_F(wait_wake, a_free_that_is_pending_on_the_stream_of_the_request)
 	int stream = stream_create(self->other);
 	struct waiter w = { .flags = ACCMEM_ALLOC_STREAM, .stream = stream };
 
-	ASSERT_TRUE(waiter_start(&w, self->other, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->other, PIECE, 1));
 	ASSERT_EQ(0, stream_free(self->other, self->a[0].address, stream, 7));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 	EXPECT_EQ(7, w.a.position);
 	close(stream);
 }
@@ -107,14 +85,13 @@ TEST_F(wait_wake, an_unmapping_of_what_is_pending_on_the_stream_of_the_request)
 	for (i = 0; i < 3 && err; i++) {
 		struct waiter w = { .flags = ACCMEM_ALLOC_STREAM,
 				    .stream = stream };
-		void *p = accmem_mmap(self->other, &self->a[i], PIECE, RW);
+		void *p = accmem_mapped(self->other, &self->a[i], PIECE);
 
-		ASSERT_NE(NULL, p);
 		ASSERT_EQ(0, stream_free(self->other, self->a[i].address,
 					 stream, i + 1));
 		ASSERT_TRUE(waiter_start(&w, self->other, PIECE,
 					 in_ms(self->other, 600)));
-		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "asleep"));
+		ASSERT_TRUE(waiter_waits(&w, variant->path, "asleep"));
 		munmap(p, PIECE);
 		pthread_join(w.thread, NULL);
 		err = w.err;
@@ -199,7 +176,7 @@ TEST_F(wait_wake, an_access_to_what_is_pending_on_the_stream_of_the_request)
 		ASSERT_EQ(0, stream_free(self->other, address, stream, i + 1));
 		ASSERT_TRUE(waiter_start(&w, self->other, PIECE,
 					 in_ms(self->other, 600)));
-		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "asleep"));
+		ASSERT_TRUE(waiter_waits(&w, variant->path, "asleep"));
 		ASSERT_TRUE(writer_go_on(&writer));
 		ASSERT_EQ(4096, writer_end(&writer));
 		pthread_join(w.thread, NULL);
@@ -238,7 +215,7 @@ static int unmap_beside(struct __test_metadata *_metadata, struct waiter *w,
 			const struct accmem_alloc *again)
 {
 	ASSERT_TRUE(waiter_start(w, fd, 4096 / UNITS, in_ms(fd, 600)));
-	ASSERT_TRUE(waiter_sleeps(w, path, "asleep"));
+	ASSERT_TRUE(waiter_waits(w, path, "asleep"));
 	munmap(*p, 4096);
 	pthread_join(w->thread, NULL);
 	*p = accmem_mmap(fd, again, 4096, RW);
@@ -289,39 +266,26 @@ TEST_F(wait_wake, an_unmapping_of_a_slab_page_of_which_units_wait)
 TEST_F(wait_wake, an_unmapping_of_what_was_freed)
 {
 	struct waiter w = {};
-	void *p = accmem_mmap(self->other, &self->a[0], PIECE, RW);
+	void *p = accmem_mapped(self->other, &self->a[0], PIECE);
 
-	ASSERT_NE(NULL, p);
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	munmap(p, PIECE);
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 }
 
 TEST_F(wait_wake, memory_that_leaves_quarantine)
 {
 	struct waiter w = {};
 	int pipes[2];
-	char *p;
 
 	if (!(self->info.features & ACCMEM_FEATURE_PIN))
 		return;
-	p = accmem_mmap(self->other, &self->a[0], PIECE, RW);
-	ASSERT_NE(NULL, p);
-	*p = 1;
-	ASSERT_TRUE(accmem_pin(pipes, p, 4096));
-	munmap(p, PIECE);
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_EQ(0, accmem_free_pinned(self->other, &self->a[0], pipes));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	accmem_unpin(pipes);
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 }
 
 /*
@@ -343,7 +307,7 @@ TEST_F(wait_wake, a_free_on_the_stream_of_a_request_that_a_limit_holds_up)
 		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
 		ASSERT_TRUE(waiter_start(&w, self->fd, PIECE,
 					 in_ms(self->fd, 600)));
-		ASSERT_TRUE(waiter_sleeps(&w, variant->path, "limited"));
+		ASSERT_TRUE(waiter_waits(&w, variant->path, "limited"));
 		ASSERT_EQ(0, stream_free(self->fd, a.address, stream, i + 1));
 		pthread_join(w.thread, NULL);
 		err = w.err;
@@ -364,23 +328,17 @@ TEST_F(wait_wake, a_limit_that_rises)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
 	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, PIECE, 0, &a));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", PIECE));
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
+	ASSERT_TRUE(waiter_start_in(&w, variant->path, self->fd, PIECE,
+				    "limited", 1));
 	/* a free of another context does not lower this charge */
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[2].address));
 	EXPECT_FALSE(waiter_is_done(&w, 50));
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 2 * PIECE));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 	/* an uncharge serves the waiter, too */
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "limited", 1));
-	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
-	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
+	ASSERT_TRUE(waiter_start_in(&w, variant->path, self->fd, PIECE,
+				    "limited", 1));
+	EXPECT_EQ(0, waiter_serve(&w, self->fd, a.address));
 }
 
 struct churn {
@@ -393,10 +351,9 @@ static void *churn(void *arg)
 	struct churn *c = arg;
 	struct accmem_alloc a;
 
-	while (!atomic_load(&c->end)) {
+	while (!atomic_load(&c->end))
 		if (!accmem_alloc_bytes(c->fd, 4096, 0, &a))
 			accmem_ioctl_free(c->fd, a.address);
-	}
 	return NULL;
 }
 
@@ -422,9 +379,8 @@ TEST_F(wait_wake, a_deadline_and_a_signal_while_others_give_back)
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, in_ms(self->fd, 300)));
 	EXPECT_TRUE(waiter_is_done(&w, PATIENCE_MS));
 	atomic_store(&c.end, !atomic_load(&w.done));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(-ETIMEDOUT, w.err);
-	handle(SIGUSR1, 0);
+	EXPECT_EQ(-ETIMEDOUT, waiter_end(&w));
+	accmem_catch(SIGUSR1, 0);
 	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
 	while (waiting(variant->path, "waiting") != 1)
 		usleep(1000);
@@ -434,8 +390,7 @@ TEST_F(wait_wake, a_deadline_and_a_signal_while_others_give_back)
 	for (i = 0; i < ARRAY_SIZE(threads); i++)
 		pthread_join(threads[i], NULL);
 	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", 0));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(-EINTR, w.err);
+	EXPECT_EQ(-EINTR, waiter_end(&w));
 }
 
 static int take_piece(void *arg)
@@ -454,21 +409,17 @@ TEST_F(wait_wake, a_process_that_dies)
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	pid = accmem_start(take_piece, accmem_rest, (void *)variant->path);
 	ASSERT_LT(0, pid);
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_end(&w));
 }
 
 TEST_F(wait_wake, a_context_that_is_closed)
 {
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_start(&w, self->fd, 3 * PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 3 * PIECE, 1));
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 }
 
@@ -476,14 +427,10 @@ TEST_F(wait_wake, its_own_file_that_is_closed_stays_until_it_ends)
 {
 	struct waiter w = {};
 
-	ASSERT_TRUE(waiter_start(&w, self->fd, PIECE, FOREVER));
-	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, PIECE, 1));
 	close(self->fd);
 	self->fd = -1;
-	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
-	ASSERT_TRUE(waiter_is_done(&w, PATIENCE_MS));
-	pthread_join(w.thread, NULL);
-	EXPECT_EQ(0, w.err);
+	EXPECT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 }
 
 WAIT_MAIN

@@ -5,17 +5,8 @@
  * Of both, carveout 0 has high bandwidth, carveout 1 low bandwidth, and they are of
  * the same size. Every test ends with all memory free.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <sys/uio.h>
-#include <unistd.h>
+#include "accmem_test.h"
 
-#include "kselftest_harness.h"
-#include "accmem_util.h"
-
-#define RW (PROT_READ | PROT_WRITE)
 #define ONLY ACCMEM_ALLOC_CARVEOUT
 #define HIGH ACCMEM_ALLOC_HIGH_BANDWIDTH
 #define LOW ACCMEM_ALLOC_LOW_BANDWIDTH
