@@ -170,7 +170,7 @@ static void measure(const struct device *dev, struct shared *s, double floor)
 	other = device_open(dev);
 	took = hand_over_memory(s, fd, other);
 	figure("handoff", dev, took, "ns");
-	goal_most("handoff-over-futex", dev, took / floor, 1.25);
+	goal_most("handoff-over-futex", dev, took / floor, 1.3);
 	close(other);
 	close(fd);
 	close(all);

@@ -261,11 +261,16 @@ static int realloc_copy(struct accmem_context *ctx, struct accmem_resize *r)
 }
 
 static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
-			const struct accmem_plan *plan)
+			const struct accmem_alloc *req)
 {
+	struct accmem_plan plan;
 	int err;
 
-	r->fresh = accmem_alloc(ctx, plan);
+	err = accmem_plan_make(ctx, req, &plan);
+	if (err)
+		return err;
+	r->carveouts = plan.carveouts;
+	r->fresh = accmem_alloc(ctx, &plan);
 	err = PTR_ERR_OR_ZERO(r->fresh);
 	if (err) {
 		r->fresh = NULL;
@@ -319,13 +324,9 @@ static int realloc_resize(struct accmem_context *ctx,
 {
 	const struct accmem_alloc req = realloc_request(r->buf, call->length);
 	const struct accmem_carveout *cv = accmem_buffer_carveout(r->buf);
-	struct accmem_plan plan;
 	int err;
 
-	err = accmem_plan_make(ctx, &req, &plan);
-	if (err)
-		return err;
-	r->carveouts = r->insists ? BIT(cv->index) : plan.carveouts;
+	r->carveouts = BIT(cv->index);
 	err = accmem_plan_layout(cv, &req, realloc_policy(r->buf), &r->layout);
 	if (err)
 		return err;
@@ -334,7 +335,7 @@ static int realloc_resize(struct accmem_context *ctx,
 		return err;
 	if (r->insists)
 		return -ENOMEM;
-	return realloc_move(ctx, r, &plan);
+	return realloc_move(ctx, r, &req);
 }
 
 /**
