@@ -58,6 +58,7 @@ static int device_open(struct inode *inode, struct file *file)
 				  &dev->due);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
+	ctx->read_only = !(file->f_mode & FMODE_WRITE);
 	file->private_data = ctx;
 	return 0;
 }

@@ -137,6 +137,8 @@ int accmem_access(struct accmem_context *ctx, struct accmem_access *req)
 	int err;
 
 	err = access_check(req);
+	if (!err && req->op != ACCMEM_ACCESS_READ && ctx->read_only)
+		err = -EBADF;
 	if (err)
 		return err;
 	size = min(req->length, ACCESS_PART);

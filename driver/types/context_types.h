@@ -63,6 +63,7 @@ struct accmem_ctx_carveout {
  * @carveouts: carveouts of the device
  * @due: due frees of the device
  * @account: account that the context is charged to
+ * @read_only: the file was opened without the right to write
  * @lock: guards the fields down to @pending_bytes, and @per_carveout; held for O(log n)
  *	steps
  * @va_tree: tree of struct accmem_va, ordered by device address
@@ -86,6 +87,7 @@ struct accmem_context {
 	struct accmem_carveouts *carveouts;
 	struct accmem_due *due;
 	struct accmem_account *account;
+	bool read_only;
 
 	spinlock_t lock; /* the fields down to pending_bytes, and per_carveout */
 	struct rb_root va_tree;

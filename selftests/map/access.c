@@ -270,6 +270,30 @@ TEST_F(access, of_another_context)
 	close(other);
 }
 
+/* A file that was opened for reading only: as write(2), and the bytes stay. */
+TEST_F(access, read_only_file)
+{
+	int fd = accmem_dev_open(variant->path, O_RDONLY);
+	struct accmem_access req = self->good;
+	struct accmem_alloc a;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, accmem_alloc_bytes(fd, LENGTH, 0, &a));
+	req.address = a.address;
+	memset(self->data, 1, LENGTH);
+	req.op = ACCMEM_ACCESS_WRITE;
+	EXPECT_EQ(-EBADF, accmem_ioctl_access(fd, &req));
+	req.op = ACCMEM_ACCESS_FILL;
+	req.data = 1;
+	EXPECT_EQ(-EBADF, accmem_ioctl_access(fd, &req));
+	EXPECT_EQ(0, req.done);
+	req.op = ACCMEM_ACCESS_READ;
+	req.data = self->good.data;
+	EXPECT_EQ(0, accmem_ioctl_access(fd, &req));
+	EXPECT_EQ(-1, accmem_first_nonzero(self->data, LENGTH));
+	close(fd);
+}
+
 /* The caller's memory is a mapping of the same buffer. */
 TEST_F(access, onto_itself)
 {

@@ -729,6 +729,7 @@ enum accmem_access_op {
  *
  * * EINVAL: @length is 0; @op is unknown; FILL with @data greater than 255.
  * * EOVERFLOW: @address + @length exceeds 2^64.
+ * * EBADF: WRITE or FILL, and the file was opened for reading only.
  * * ENOENT: no buffer of this context contains @address.
  * * ENXIO: the range leaves the usable bytes of the buffer, also because another thread
  *   has made the buffer smaller.
