@@ -16,6 +16,7 @@
 #include <linux/math64.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/string_helpers.h>
 
 #include "alloc/usage.h"
 #include "core/account.h"
@@ -202,9 +203,13 @@ static void debugfs_show_account(struct seq_file *m,
 		buffers = READ_ONCE(ctx->nr_buffers);
 		charged = accmem_usage_charged(ctx);
 	}
-	seq_printf(m, "%llu %d %s %u %llu %llu%s\n", account->id, account->pid,
-		   account->comm, from_kuid(&init_user_ns, account->user->uid),
-		   buffers, charged, ctx ? "" : " ended");
+	seq_printf(m, "%llu %d ", account->id, account->pid);
+	/* The process chooses its name: it must not add a line or a column. */
+	seq_escape_mem(m, account->comm, strlen(account->comm),
+		       ESCAPE_OCTAL | ESCAPE_NP | ESCAPE_APPEND, " \\");
+	seq_printf(m, " %u %llu %llu%s\n",
+		   from_kuid(&init_user_ns, account->user->uid), buffers,
+		   charged, ctx ? "" : " ended");
 	if (ctx)
 		accmem_context_put(ctx);
 }

@@ -250,10 +250,6 @@ struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 	kref_init(&account->refs);
 	for (i = 0; i < nr_carveouts; i++)
 		INIT_LIST_HEAD(&account->quarantine[i].memory);
-	ratelimit_state_init(&account->overdue_limit,
-			     DEFAULT_RATELIMIT_INTERVAL,
-			     DEFAULT_RATELIMIT_BURST);
-	ratelimit_set_flags(&account->overdue_limit, RATELIMIT_MSG_ON_RELEASE);
 	account->accounts = accounts;
 	account->waiters = waiters;
 	account->id = atomic_long_inc_return(&accounts->last_id);

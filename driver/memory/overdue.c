@@ -56,10 +56,11 @@ static void overdue_report(struct accmem_account *account, u64 size,
 			   unsigned int ms)
 {
 	trace_accmem_overdue(account, size, ms);
-	if (__ratelimit(&account->overdue_limit))
-		pr_warn("%s: context %llu: %s[%d]: %llu bytes have been waiting for %u ms for a position or a fence that does not come; quarantined until it does\n",
-			account->accounts->name, account->id, account->comm,
-			account->pid, size, ms);
+	if (accmem_user_ratelimit(account->user))
+		pr_warn("%s: context %llu: %*pE[%d]: %llu bytes have been waiting for %u ms for a position or a fence that does not come; quarantined until it does\n",
+			account->accounts->name, account->id,
+			(int)strlen(account->comm), account->comm, account->pid,
+			size, ms);
 }
 
 static void overdue_work(struct work_struct *work)

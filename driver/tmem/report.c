@@ -98,18 +98,20 @@ static __printf(2, 3) void report_say(const struct accmem_cta *cta,
 				      const char *fmt, ...)
 {
 	const struct accmem_columns_cta *c = &cta->c;
+	char comm[TASK_COMM_LEN];
 	struct va_format text;
 	va_list args;
 
 	if (!accmem_user_ratelimit(cta->tmem->user))
 		return;
+	get_task_comm(comm, current);
 	va_start(args, fmt);
 	text.fmt = fmt;
 	text.va = &args;
-	pr_notice("%s: context %llu: %s[%d]: CTA %llu (launch %#llx, cluster %u, rank %u, SM %u): %pV\n",
-		  cta->tmem->device, cta->tmem->context, current->comm,
-		  task_pid_nr(current), cta->id, c->launch, c->cluster, c->rank,
-		  c->sm, &text);
+	pr_notice("%s: context %llu: %*pE[%d]: CTA %llu (launch %#llx, cluster %u, rank %u, SM %u): %pV\n",
+		  cta->tmem->device, cta->tmem->context, (int)strlen(comm),
+		  comm, task_pid_nr(current), cta->id, c->launch, c->cluster,
+		  c->rank, c->sm, &text);
 	va_end(args);
 }
 
@@ -181,9 +183,12 @@ void accmem_tmem_report_leak(struct accmem_cta *cta, u64 units)
  */
 void accmem_tmem_report_reset(struct accmem_tmem *tmem, u32 ctas, u32 columns)
 {
+	char comm[TASK_COMM_LEN];
+
 	if (!accmem_user_ratelimit(tmem->user))
 		return;
-	pr_notice("%s: context %llu: %s[%d]: P5: ends while %u CTAs hold %u columns; taken back\n",
-		  tmem->device, tmem->context, current->comm,
+	get_task_comm(comm, current);
+	pr_notice("%s: context %llu: %*pE[%d]: P5: ends while %u CTAs hold %u columns; taken back\n",
+		  tmem->device, tmem->context, (int)strlen(comm), comm,
 		  task_pid_nr(current), ctas, columns);
 }

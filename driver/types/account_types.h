@@ -106,7 +106,6 @@ struct accmem_accounts {
  * @nr_starved: number of waiters of the account that are short of memory; guarded
  *	by accmem_waiters_lock
  * @overdue: bytes of pending frees that are overdue
- * @overdue_limit: rate limit of the messages about overdue frees
  * @quarantine: quarantined memory of the account, by index of the carveout
  *
  * The account outlives its context until its last buffer object has been freed.
@@ -125,7 +124,6 @@ struct accmem_account {
 	struct file *file;
 	unsigned int nr_starved;
 	atomic64_t overdue;
-	struct ratelimit_state overdue_limit;
 	struct accmem_account_quarantine quarantine[];
 };
 

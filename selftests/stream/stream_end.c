@@ -4,6 +4,7 @@
  * them, what happens when a position is never reached, and what sysfs and the trace
  * show.
  */
+#include <sys/prctl.h>
 #include <sys/time.h>
 
 #include "stream_util.h"
@@ -321,6 +322,32 @@ TEST_F(stream_end, overdue_memory_is_quarantined_and_stays)
 	EXPECT_EQ(start + (int64_t)MIB(2),
 		  accmem_sysfs(variant->path, "free_bytes"));
 	EXPECT_EQ(0, accmem_param_set("overdue_ms", usual));
+	close(log);
+}
+
+/* A name cannot begin a line of the log. /dev/kmsg shows a backslash as \x5c. */
+TEST_F(stream_end, names_in_the_log_are_escaped)
+{
+	int64_t usual = accmem_param("overdue_ms");
+	int fd, stream, log = accmem_log_open();
+	struct accmem_alloc a;
+	char name[16];
+
+	ASSERT_LE(0, log);
+	lseek(log, 0, SEEK_END);
+	ASSERT_EQ(0, prctl(PR_GET_NAME, name));
+	ASSERT_EQ(0, prctl(PR_SET_NAME, "x\nBUG: y"));
+	fd = accmem_opened(variant->path);
+	ASSERT_EQ(0, prctl(PR_SET_NAME, name));
+	stream = stream_created(fd);
+	a = stream_allocate(fd, MIB(2));
+	ASSERT_EQ(0, accmem_param_set("overdue_ms", 100));
+	ASSERT_EQ(0, stream_free(fd, a.address, stream, 1));
+	EXPECT_TRUE(accmem_log_gets(log, ": x\\x5cnBUG: y[", PATIENCE_MS));
+	ASSERT_EQ(0, stream_signal(stream, 1));
+	EXPECT_EQ(0, accmem_param_set("overdue_ms", usual));
+	close(stream);
+	close(fd);
 	close(log);
 }
 

@@ -4,6 +4,8 @@
  * debugfs, and the trace events. Each counter changes by the amount of what was done,
  * and by nothing else.
  */
+#include <sys/prctl.h>
+
 #include "accmem_test.h"
 
 #define TRACING "/sys/kernel/tracing/"
@@ -169,6 +171,25 @@ TEST_F(obs, debugfs_buffers)
 	ASSERT_LT(0, accmem_debug_read(variant->path, "buffers", text,
 				       sizeof(text)));
 	EXPECT_EQ(NULL, strstr(text, want));
+}
+
+/* A process that has chosen its name adds no line and no column. */
+TEST_F(obs, debugfs_escapes_names)
+{
+	char text[8192], name[16];
+	int fd;
+
+	ASSERT_EQ(0, prctl(PR_GET_NAME, name));
+	ASSERT_EQ(0, prctl(PR_SET_NAME, "x\n1 2 y\\"));
+	fd = accmem_opened(variant->path);
+	ASSERT_EQ(0, prctl(PR_SET_NAME, name));
+	ASSERT_LT(0, accmem_debug_read(variant->path, "contexts", text,
+				       sizeof(text)));
+	EXPECT_NE(NULL, strstr(text, " x\\0121\\0402\\040y\\134 "))
+	{
+		TH_LOG("%s", text);
+	}
+	close(fd);
 }
 
 /* Only root may read the addresses of other processes. The test checks the modes. */
