@@ -149,6 +149,13 @@ static void export_insert(struct accmem_stream *stream, struct exported *export)
 	dma_fence_get(&export->base);
 }
 
+/* Return the error of a position: that of a step that failed before it was reached. */
+static int export_error(const struct accmem_stream *stream,
+			const struct exported *export)
+{
+	return export->base.seqno > stream->error_above ? stream->error : 0;
+}
+
 /*
  * Remove an exported fence from the tree if the stream has reached its position. Return
  * the fence with the tree's reference, or NULL.
@@ -160,11 +167,12 @@ static struct exported *export_next_reached(struct accmem_stream *stream,
 
 	spin_lock(&stream->lock);
 	export = to_export(rb_first_cached(&stream->exports));
-	if (export && export->base.seqno <= stream->reached)
+	if (export && export->base.seqno <= stream->reached) {
 		rb_erase_cached(&export->node, &stream->exports);
-	else
+		*error = export_error(stream, export);
+	} else {
 		export = NULL;
-	*error = stream->error;
+	}
 	spin_unlock(&stream->lock);
 	return export;
 }
@@ -186,7 +194,7 @@ static int export_enter(struct accmem_stream *stream, struct exported *export,
 		ret = 1;
 	else
 		export_insert(stream, export);
-	*error = stream->error;
+	*error = export_error(stream, export);
 	spin_unlock(&stream->lock);
 	return ret;
 }
@@ -390,9 +398,11 @@ static bool step_take_done(struct accmem_stream *stream, struct list_head *done)
 		/* pairs with smp_store_release() in step_finish() */
 		if (nr == STEP_BATCH || !smp_load_acquire(&step->done))
 			break;
-		WRITE_ONCE(stream->reached, step->position);
-		if (step->error && !stream->error)
+		if (step->error && !stream->error) {
 			stream->error = step->error;
+			stream->error_above = stream->reached;
+		}
+		WRITE_ONCE(stream->reached, step->position);
 		list_move_tail(&step->link, done);
 		nr++;
 	}

@@ -108,6 +108,7 @@ static inline void accmem_pending_clear(struct accmem_pending *pending)
  * @claimed: highest position that is reached or that a step will reach
  * @ended: user space signals no further position
  * @error: error of the first step that failed; 0 or a negative errno value
+ * @error_above: the positions above it have @error
  * @steps: imported fences, in the order of their positions
  * @exports: exported fences of claimed positions, ordered by position
  * @pending: frees that wait for a position, ordered by position
@@ -132,6 +133,7 @@ struct accmem_stream {
 	u64 claimed;
 	bool ended;
 	int error;
+	u64 error_above;
 	struct list_head steps;
 	struct rb_root_cached exports;
 	struct rb_root_cached pending;

@@ -313,6 +313,12 @@ TEST_F(stream_fence, exports_signal_with_their_positions)
 	EXPECT_EQ(-EIO, stream_query(self->stream).error);
 	for (i = 0; i < 4; i++)
 		close(out[i]);
+	/* an export that is made afterwards says the same */
+	for (i = 0; i < 4; i++) {
+		out[i] = stream_export(self->stream, 20 - 5 * i);
+		EXPECT_EQ(i < 2 ? -EIO : 1, fence_status(out[i]));
+		close(out[i]);
+	}
 	for (i = 0; i < 2; i++)
 		close(files[i]);
 }

@@ -1058,8 +1058,9 @@ struct accmem_stream_import {
  * @fd: out: file descriptor of the sync_file, close-on-exec
  * @reserved: in: 0
  *
- * If the stream has an error when the position is reached, the fence of the sync_file
- * signals with that error.
+ * If an imported fence signals with an error, each position above the count at that moment
+ * has the error. The fence of the sync_file signals with the error of its position,
+ * whether the export is made before the failure or after it.
  *
  * Errors:
  *
