@@ -236,8 +236,10 @@ struct accmem_buffer *accmem_alloc_try(struct accmem_context *ctx,
 void accmem_alloc_count_failure(struct accmem_context *ctx,
 				const struct accmem_plan *plan)
 {
-	accmem_count_failure(
-		accmem_plan_next_carveout(ctx, plan->req, plan->carveouts));
+	struct accmem_carveout *first;
+
+	first = accmem_plan_next_carveout(ctx, plan->req, plan->carveouts);
+	accmem_count_failure(first);
 }
 
 /**
