@@ -16,7 +16,6 @@
  * Locking: ctx->lock, for single steps. No lock is held from one step to the next.
  */
 #include <linux/kernel.h>
-#include <linux/string.h>
 
 #include "alloc/alloc.h"
 #include "alloc/plan.h"
@@ -26,7 +25,6 @@
 #include "vm/buffer.h"
 #include "vm/cache.h"
 #include "vm/lookup.h"
-#include "vm/va.h"
 #include "waitq/waiters.h"
 
 /* Requests of at least this size drain the context's cache first. */

@@ -4,13 +4,13 @@
  *
  * ALLOC makes a plan once and keeps it while it tries and waits. The plan says where
  * the request may be served. The size depends on the carveout: accmem_plan_layout()
- * returns the layout that the request prefers there, accmem_plan_min_layout() the
- * smallest layout. accmem_plan_demand() collects the smallest layouts for the queue of
- * waiters.
+ * returns the layout that the request prefers there. accmem_plan_demand() collects the
+ * smallest layouts for the queue of waiters.
  *
  * Locking: ctx->lock, while the address of a request is checked.
  */
 #include <linux/kernel.h>
+#include <linux/nospec.h>
 #include <linux/string.h>
 
 #include "alloc/plan.h"
@@ -92,10 +92,14 @@ struct accmem_carveout *
 accmem_plan_next_carveout(struct accmem_context *ctx,
 			  const struct accmem_alloc *req, u32 left)
 {
+	u32 index;
+
 	if (req->flags & PLAN_CLASSES)
 		left = plan_prefer_class(ctx, req, left);
-	return &ctx->carveouts->cvs[left & BIT(req->carveout) ? req->carveout :
-								__ffs(left)];
+	if (!(left & BIT(req->carveout)))
+		return &ctx->carveouts->cvs[__ffs(left)];
+	index = array_index_nospec(req->carveout, ctx->carveouts->nr_device);
+	return &ctx->carveouts->cvs[index];
 }
 
 static bool plan_reserve_is_valid(struct accmem_context *ctx,

@@ -2,12 +2,12 @@
 /*
  * Synchronous clearing: an allocation zeroes its dirty memory.
  *
- * The allocating task first zeroes CLEAR_SYNC_ALONE chunks alone. If more chunks are dirty,
- * it starts work items on other processors, and then the task and the work items
+ * The allocating task first zeroes CLEAR_SYNC_ALONE chunks alone. If more chunks are
+ * dirty, it starts work items on other processors, and then the task and the work items
  * each zero the next dirty chunk until none is left.
  *
- * The number of work items has three limits: CLEAR_SYNC_HELPERS, the processors that the
- * task may run on, less one, and for the whole carveout the online processors, less
+ * The number of work items has three limits: CLEAR_SYNC_HELPERS, the processors that
+ * the task may run on, less one, and for the whole carveout the online processors, less
  * one. At the end the task waits only for work items that have started, so that on a
  * busy machine it zeroes its memory alone.
  *

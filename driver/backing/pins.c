@@ -97,12 +97,13 @@ bool accmem_pins_is_idle(struct accmem_bo *bo, enum accmem_idle_check check)
 	for (; at < end; at += ACCMEM_FOLIO) {
 		struct folio *folio = pins_folio_at(bo, at);
 
+		if (check != ACCMEM_IDLE_COUNT)
+			cond_resched();
 		if (folio_ref_count(folio) == 1)
 			continue;
 		if (check == ACCMEM_IDLE_COUNT ||
 		    !pins_folio_unmap_and_check(bo, folio, at))
 			return false;
-		cond_resched();
 	}
 	return true;
 }

@@ -17,7 +17,7 @@
  * are dirty, since a device may have written to them by address. The cleaner marks
  * such a chunk dirty after one to two seconds.
  *
- * Locking: cleaner.lock > the carveout's lock. The cleaner holds cleaner.lock while it has
+ * Locking: cleaner.lock > the carveout's lock. The cleaner holds its lock while it has
  * a chunk allocated. The carveout's lock guards the dirty marks.
  */
 #include <linux/kernel.h>
@@ -293,7 +293,7 @@ static void clear_count_patience(struct accmem_carveout *cv,
 }
 
 /*
- * Lock cleaner.lock when no task pauses or blocks the cleaner, or after CLEAR_YIELD_MAX.
+ * Take cleaner.lock when no task pauses or blocks the cleaner, or at CLEAR_YIELD_MAX.
  * The check runs under cleaner.lock: after a task has raised a count and has held
  * cleaner.lock once, the cleaner allocates no chunk until its wait expires.
  */

@@ -6,7 +6,8 @@
  * a buffer, with the access operation of the backing. A long operation ends early when
  * the caller is being killed.
  *
- * Locking: none here. The caller keeps the buffer objects from being shrunk.
+ * Locking: none here. The caller keeps the buffer objects from being shrunk, so that an
+ * access never fails with -ENXIO.
  */
 #include <linux/kernel.h>
 #include <linux/mm.h>

@@ -98,10 +98,15 @@ static enum quarantine_scan quarantine_check(struct accmem_carveout *cv,
 		return QUARANTINE_END;
 	if (accmem_bo_release_pages(bo, unmap))
 		return QUARANTINE_PART;
-	if (cv->ops->is_idle(bo, unmap ? ACCMEM_IDLE_UNMAP : ACCMEM_IDLE_COUNT))
-		quarantine_free(cv, bo);
-	else
+	if (!cv->ops->is_idle(bo,
+			      unmap ? ACCMEM_IDLE_UNMAP : ACCMEM_IDLE_COUNT)) {
 		quarantine_requeue(cv, bo, account);
+		return QUARANTINE_WHOLE;
+	}
+	/* Pins may have gone since the first call: many pages may be left. */
+	if (accmem_bo_release_pages(bo, true))
+		return QUARANTINE_PART;
+	quarantine_free(cv, bo);
 	return QUARANTINE_WHOLE;
 }
 

@@ -4,8 +4,14 @@
  *
  * A backing supplies the memory of a carveout: accmem_emulated_create() and
  * accmem_phys_create() set accmem_carveout.ops. The functions of memory/ call the
- * operations; memory without page structures needs no more than those that are
- * required.
+ * operations. fault(), access() and split_finish() are required. Memory that is not
+ * zero when it is free also needs init() and clear().
+ *
+ * Dirty memory: accmem_carveout_track_dirty() makes the driver record which memory may
+ * have bytes that are not zero. fault(), access() and kernel_address() call
+ * accmem_clear_mark_dirty() before the memory is mapped or written. init() calls
+ * accmem_clear_invalidate_others() and then clears the memory that accmem_clear_next()
+ * finds. Without the marks, another account would read the old bytes.
  */
 #ifndef ACCMEM_BACKING_TYPES_H
 #define ACCMEM_BACKING_TYPES_H
@@ -21,7 +27,7 @@ struct vm_fault;
 /**
  * enum accmem_idle_check - how accmem_backing_ops.is_idle() checks
  * @ACCMEM_IDLE_COUNT: compare reference counts. The result may be false although the
- *	pages are idle, never the opposite. Does not sleep for a bo of one page.
+ *	pages are idle, never the opposite. Does not sleep for a bo of fewer than 512 pages.
  * @ACCMEM_IDLE_UNMAP: exact. Neighbours in the same folio, whose mappings hide the
  *	answer, are unmapped. May sleep.
  * @ACCMEM_IDLE_IN_USE: like ACCMEM_IDLE_UNMAP, for a bo that stays in use: its own
@@ -60,19 +66,22 @@ enum accmem_release {
  * @kernel_address: return the kernel address of the byte at an offset of a bo that does
  *	not shrink, and the number of bytes that are contiguous there. With @write the
  *	caller will write: a missing page is made. The result is NULL if there is no
- *	page. Required for ACCMEM_FEATURE_FIRST_TOUCH and for host memory; where it is
- *	absent, copies go through @access.
+ *	page; the number of bytes is set then, too. Required for
+ *	ACCMEM_FEATURE_FIRST_TOUCH and for host memory; where it is absent, copies go
+ *	through @access.
  * @is_idle: return true if only the driver refers to the pages of a bo. Absent if pages
  *	cannot be pinned.
  * @release: free pages of a bo that is no longer in use; return true if there are pages
- *	left to check. Allocates no memory. Absent if there is nothing to free.
+ *	left to check. Allocates no memory. A backing that frees no single pages does
+ *	nothing but for ACCMEM_RELEASE_ALL. Absent if there is nothing to free.
  * @shrink_floor: return the number of bytes that a bo keeps when it shrinks to a size,
  *	and that it has at least when it grows to this size again. Does not sleep.
  *	Absent if that is the size.
  * @split: the backing's part of accmem_bo_split_prepare(). The caller holds
  *	accmem_bo.lock. Fails with -ENOMEM. Absent if there is nothing to do.
  * @split_finish: remove the pages of @rest from the bo that was split, and wait for
- *	faults that may map them, if @rest was mapped. Required.
+ *	faults that may map them, if @rest was mapped: the wait takes the lock under
+ *	which fault() compares accmem_bo.size. Required.
  * @clear: clear a free chunk that the cleaner has. Fails with -ENOMEM. Absent if free
  *	memory is always clean.
  * @destroy: free the resources of the carveout, also after a failed creation. Absent if

@@ -90,7 +90,7 @@ struct accmem_shared {
  * @state: enum accmem_state; guarded by the carveout's lock
  * @link: link in accmem_carveout.quarantine.list, .pending or .overdue; guarded by the
  *	carveout's lock
- * @own_link: link in accmem_quarantine.memory; guarded by the carveout's lock
+ * @own_link: link in accmem_account_quarantine.memory; guarded by the carveout's lock
  * @pending: the free of the bo is pending, and @link is in accmem_carveout.pending or
  *	.overdue. Written under the carveout's lock, read without.
  * @wake_on_put: dropping a user's reference must wake waiters, because the bo is a
@@ -107,7 +107,7 @@ struct accmem_shared {
  * @lock: guards the filling of @pages, and @io and @io_size; held while the bo
  *	is split
  * @pages: pages by index (emulated)
- * @next_free_index: index in @pages at which the next release_pages() starts. Guarded
+ * @next_free_index: index in @pages at which the next release() starts. Guarded
  *	by the mutex that its caller holds: quarantine.lock or accmem_due.lock.
  * @io: kernel mapping, of the same cache mode (phys without pages); guarded by @lock
  * @io_size: bytes that @io maps, from the start of the bo; less than @size if the

@@ -167,7 +167,7 @@ struct accmem_quarantine {
  * @cache_modes: bit (1 << enum accmem_cache_mode) for each supported mode
  * @features: enum accmem_feature bits
  * @caps: capabilities for accmem_layout()
- * @resident: number of pages present, with ACCMEM_FEATURE_FIRST_TOUCH
+ * @resident: number of pages present (emulated)
  * @counters: counters that are updated without a lock, per processor
  * @shared: counters of shared memory: pieces moved, pieces moved without a copy, and
  *	bytes copied to the device and to the host
