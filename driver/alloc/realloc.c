@@ -18,8 +18,8 @@
 #include <linux/kernel.h>
 
 #include "alloc/alloc.h"
-#include "alloc/plan.h"
 #include "alloc/free.h"
+#include "alloc/plan.h"
 #include "alloc/realloc.h"
 #include "core/carveout.h"
 #include "internal.h"

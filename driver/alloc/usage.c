@@ -155,8 +155,8 @@ static bool usage_collect(struct accmem_carveout *cv, struct cached *c)
 }
 
 /* Return the granules of the folio at @at that runs of @c cover, from run @i on. */
-static unsigned int usage_cached_in_unit(const struct cached *c, unsigned int i,
-					 u64 at, int step)
+static unsigned int usage_cached_in_folio(const struct cached *c,
+					  unsigned int i, u64 at, int step)
 {
 	u64 lo = round_down(at, ACCMEM_FOLIO), hi = lo + ACCMEM_FOLIO;
 	unsigned int granules = 0;
@@ -176,8 +176,8 @@ static unsigned int usage_cached_in_unit(const struct cached *c, unsigned int i,
  * Return true if @account may allocate from the folio at @at once the runs around run
  * @i are freed. Account 0 stands for any account.
  */
-static bool usage_unit_is_open(struct accmem_carveout *cv, u64 account,
-			       const struct cached *c, unsigned int i, u64 at)
+static bool usage_folio_is_open(struct accmem_carveout *cv, u64 account,
+				const struct cached *c, unsigned int i, u64 at)
 {
 	unsigned int used, granules;
 	u64 owner;
@@ -189,9 +189,9 @@ static bool usage_unit_is_open(struct accmem_carveout *cv, u64 account,
 	if (!owner || owner == account)
 		return true;
 	used = accmem_buddy_folio_used(&cv->buddy, at);
-	granules = usage_cached_in_unit(c, i, at, 1);
+	granules = usage_cached_in_folio(c, i, at, 1);
 	if (i)
-		granules += usage_cached_in_unit(c, i - 1, at, -1);
+		granules += usage_cached_in_folio(c, i - 1, at, -1);
 	return granules >= used;
 }
 
@@ -247,9 +247,9 @@ static u64 usage_longest_chain(struct accmem_carveout *cv, u64 account,
 		chain = usage_chain_from(cv, c, &i);
 		lo = chain.start;
 		hi = lo + chain.size;
-		if (!usage_unit_is_open(cv, account, c, first, lo))
+		if (!usage_folio_is_open(cv, account, c, first, lo))
 			lo = round_up(lo, ACCMEM_FOLIO);
-		if (!usage_unit_is_open(cv, account, c, i, hi - 1))
+		if (!usage_folio_is_open(cv, account, c, i, hi - 1))
 			hi = round_down(hi, ACCMEM_FOLIO);
 		accmem_carveout_unlock(cv);
 		longest = hi > lo ? max(longest, hi - lo) : longest;
@@ -359,7 +359,7 @@ static u64 usage_withheld(struct accmem_carveout *cv, const struct cached *c)
 			if (accmem_chunk_index(at) == chunk)
 				continue;
 			chunk = accmem_chunk_index(at);
-			if (usage_cached_in_unit(c, i, at, 1) >=
+			if (usage_cached_in_folio(c, i, at, 1) >=
 			    accmem_buddy_folio_used(&cv->buddy, at))
 				bytes += ACCMEM_FOLIO;
 		}
