@@ -287,13 +287,6 @@ int accmem_ioctl_realloc(struct accmem_command *cmd)
 	if (err)
 		return err;
 	err = accmem_realloc_prepare(cmd->ctx, req, &r);
-	/*
-	 * The REALLOC may have allocated memory for a short time and freed it without
-	 * waking a waiter.
-	 */
-	if (err == -ENOMEM || err == -EDQUOT || err == -EINTR)
-		accmem_waiters_wake_freed(cmd->ctx->account->waiters,
-					  cmd->ctx->account->user);
 	if (err)
 		return alloc_ioctl_fail_realloc(cmd, r.carveouts, err);
 	accmem_realloc_describe(&r, req);

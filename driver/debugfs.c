@@ -8,7 +8,7 @@
  * the holds of the carveouts' locks.
  *
  * Locking: ctx->lock for LINES buffers at a time, the lock of the carveout for RUNS
- * free runs at a time, accmem_waiters_lock for the list of waiters. No lock is held
+ * free runs at a time, accmem_waiters.lock for the list of waiters. No lock is held
  * while a file is printed.
  */
 #include <linux/debugfs.h>
@@ -391,7 +391,8 @@ static void debugfs_show_wait_stats(struct seq_file *m,
 {
 	seq_printf(m, "waiting %u\nwaits %llu\nwakeups %llu\nserved %llu\n",
 		   queue->nr, stats->waits, stats->wakeups, stats->served);
-	seq_printf(m, "handed_over %llu\n", stats->handed_over);
+	seq_printf(m, "by_scan %llu\nhanded_over %llu\n", stats->by_scan,
+		   stats->handed_over);
 	seq_printf(m, "in_vain %llu\ntimeouts %llu\nsignals %llu\n",
 		   stats->in_vain, stats->timeouts, stats->signals);
 	seq_printf(m, "bypasses %llu\nreservations %llu\nexpired %llu\n",
@@ -412,11 +413,11 @@ static int debugfs_waiting_show(struct seq_file *m, void *unused)
 	lines = kcalloc(WAITING_MAX, sizeof(*lines), GFP_KERNEL);
 	if (!lines)
 		return -ENOMEM;
-	spin_lock(&accmem_waiters_lock);
+	spin_lock(&ws->lock);
 	stats = ws->stats;
 	queue = ws->queue;
 	nr = debugfs_next_waiting(ws, lines);
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&ws->lock);
 	now = ktime_get_ns();
 	debugfs_show_wait_stats(m, &stats, &queue);
 	seq_puts(m, "# context uid bytes state bypassed ms\n");

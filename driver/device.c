@@ -198,6 +198,7 @@ struct accmem_device *accmem_device_alloc(unsigned int index,
 	accmem_pending_init(&dev->due);
 	mutex_init(&dev->carveouts->drain_lock);
 	accmem_waiters_init(&dev->waiters, dev->carveouts, index);
+	accmem_waiters_link(&dev->waiters);
 	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
 		device_init_carveout(dev, cv);
 	return dev;
@@ -313,6 +314,7 @@ void accmem_device_unregister(struct accmem_device *dev)
 		accmem_sysfs_remove(dev);
 		cdev_device_del(&dev->cdev, &dev->device);
 	}
+	accmem_waiters_unlink(&dev->waiters);
 	accmem_waiters_stop(&dev->waiters);
 	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++)
 		accmem_overdue_stop(cv);

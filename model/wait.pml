@@ -3,7 +3,8 @@
  * Model of waits for memory: frees, waiters and the caches between them. Memory consists
  * of pieces of equal size. Two contexts have a piece each. A context frees its piece into
  * its cache, to the carveout, or by a handoff to a waiter, which may refuse the piece. Two
- * calls wait for a piece each, and the second may give up.
+ * calls wait for a piece each, and the second may give up. A request takes a piece for a
+ * moment, and gives it back when it fails.
  *
  * A step under a lock is one atomic step: under the lock of the carveout (memory), of a
  * context (its cache), or of all waiters (the queue).
@@ -12,7 +13,7 @@
  * free or cached, that no piece is promised, and that no piece is lost.
  */
 #ifndef BUG
-#define BUG 0 /* 1 to 7: a mistake that the model must find */
+#define BUG 0 /* 1 to 8: a mistake that the model must find */
 #endif
 
 #define WAITERS 2
@@ -22,10 +23,11 @@ mtype = { NONE, AWAKE, ASLEEP, SERVED };
 
 byte memory; /* pieces that are free */
 byte cached[HOLDERS]; /* pieces in a context's cache */
-byte waiting; /* accmem_nr_waiting */
-byte seq, promised;
+byte waiting; /* accmem_waiters.nr */
+byte seq, promised, tries;
 mtype state[WAITERS] = NONE;
 byte seen[WAITERS];
+byte ended[WAITERS]; /* serial number of the last attempt that failed */
 bool served[WAITERS], gave_up[WAITERS];
 
 /* wake waiters; under the lock of all waiters */
@@ -57,6 +59,50 @@ inline memory_freed()
 			seq++;
 			run_queue()
 		}
+	:: else
+	fi
+}
+
+/* a failed request gives back a piece: waiters that may have missed it try again */
+inline memory_returned(since)
+{
+	byte k = 0;
+
+	atomic {
+		do
+		:: k < WAITERS ->
+			if
+			:: state[k] == AWAKE || ended[k] > since ->
+				seen[k] = seq - 1
+			:: else
+			fi;
+			k++
+		:: else -> break
+		od;
+		run_queue()
+	}
+}
+
+proctype taker()
+{
+	byte since;
+	bool has;
+
+	since = tries;
+	atomic { /* under the carveout's lock */
+		has = memory > 0;
+		if
+		:: has -> memory--
+		:: else
+		fi
+	}
+	if
+	:: has ->
+		memory++;
+		if
+		:: waiting > 0 && BUG != 8 -> memory_returned(since)
+		:: else
+		fi
 	:: else
 	fi
 }
@@ -207,6 +253,8 @@ again:
 		fi;
 		state[me] = ASLEEP;
 		promised--;
+		tries++;
+		ended[me] = tries;
 		run_queue()
 	}
 	do
@@ -244,6 +292,7 @@ init {
 	atomic {
 		run holder(0);
 		run holder(1);
+		run taker();
 		run waiter(0);
 		run waiter(1)
 	}

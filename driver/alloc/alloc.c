@@ -241,28 +241,6 @@ void accmem_alloc_count_failure(struct accmem_context *ctx,
 }
 
 /**
- * accmem_alloc_notify_failed() - wake waiters after a request failed
- * @ctx: the context
- * @req: the request
- * @buf: the result of the request: a buffer or an error
- *
- * A request that fails may have allocated memory for a short time and freed it again
- * without waking a waiter. A waiter that tried in that time found no memory: this
- * function wakes it.
- *
- * Context: Process context. Takes and releases accmem_waiters_lock.
- */
-void accmem_alloc_notify_failed(struct accmem_context *ctx,
-				const struct accmem_alloc *req,
-				const struct accmem_buffer *buf)
-{
-	if (buf == ERR_PTR(-ENOMEM) || buf == ERR_PTR(-EINTR) ||
-	    (buf == ERR_PTR(-EDQUOT) && req->kind == ACCMEM_KIND_SHARED))
-		accmem_waiters_wake_freed(ctx->account->waiters,
-					  ctx->account->user);
-}
-
-/**
  * accmem_alloc() - allocate a buffer
  * @ctx: the context
  * @plan: the plan of the request, which is without ACCMEM_ALLOC_WAIT
@@ -286,7 +264,6 @@ struct accmem_buffer *accmem_alloc(struct accmem_context *ctx,
 					    buf->layout.footprint);
 		return buf;
 	}
-	accmem_alloc_notify_failed(ctx, plan->req, buf);
 	if (buf == ERR_PTR(-ENOSPC))
 		buf = ERR_PTR(-ENOMEM);
 	if (buf == ERR_PTR(-ENOMEM))

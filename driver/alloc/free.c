@@ -43,7 +43,7 @@ static void free_start(struct accmem_context *ctx, struct accmem_buffer *buf)
 {
 	accmem_pending_start(buf);
 	/* A request on the same stream may reuse the pending memory and its charge. */
-	accmem_waiters_wake_freed(ctx->account->waiters, ctx->account->user);
+	accmem_waiters_wake(ctx->account->waiters, ctx->account->user);
 }
 
 static void free_finish(struct accmem_context *ctx, struct accmem_buffer *buf,

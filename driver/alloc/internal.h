@@ -30,9 +30,6 @@ void accmem_reclaim_addresses(struct accmem_context *ctx,
 /* alloc.c */
 struct accmem_buffer *accmem_alloc_try(struct accmem_context *ctx,
 				       const struct accmem_plan *plan);
-void accmem_alloc_notify_failed(struct accmem_context *ctx,
-				const struct accmem_alloc *req,
-				const struct accmem_buffer *buf);
 void accmem_alloc_count_failure(struct accmem_context *ctx,
 				const struct accmem_plan *plan);
 

@@ -9,10 +9,10 @@
  * not notified about its own waiters. A waiter notifies the clients before it sleeps,
  * one at a time.
  *
- * Locking: client.lock of a context guards its eventfd. accmem_waiters_lock guards the
+ * Locking: client.lock of a context guards its eventfd. accmem_waiters.lock guards the
  * list of clients and their other fields, and nests inside client.lock. A wake-up calls
  * the functions of any number of pollers: pressure_signal() runs without
- * accmem_waiters_lock.
+ * accmem_waiters.lock.
  */
 #include <linux/eventfd.h>
 #include <linux/fs.h>
@@ -53,7 +53,7 @@ static void pressure_mark(struct accmem_context *ctx)
 {
 	struct accmem_pressure_client *client = &ctx->pressure;
 
-	lockdep_assert_held(&accmem_waiters_lock);
+	lockdep_assert_held(&ctx->account->waiters->lock);
 	client->notified_seq = ctx->account->waiters->pressure_seq;
 	client->queried = false;
 	client->events++;
@@ -79,7 +79,7 @@ static bool pressure_scan(struct accmem_waiters *ws,
 {
 	struct accmem_context *ctx;
 
-	lockdep_assert_held(&accmem_waiters_lock);
+	lockdep_assert_held(&ws->lock);
 	ctx = list_first_entry_or_null(&ws->pressure_clients,
 				       struct accmem_context, pressure.link);
 	if (!ctx)
@@ -98,9 +98,9 @@ static bool pressure_notify_next(struct accmem_waiters *ws)
 	struct accmem_context *notified = NULL;
 	bool more;
 
-	spin_lock(&accmem_waiters_lock);
+	spin_lock(&ws->lock);
 	more = pressure_scan(ws, &notified);
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&ws->lock);
 	if (!notified)
 		return more;
 	mutex_lock(&notified->pressure.lock);
@@ -117,11 +117,11 @@ static bool pressure_notify_next(struct accmem_waiters *ws)
  * Two concurrent callers rotate the same list: each checks a part of the clients.
  * Together they check every client after both waiters were counted.
  *
- * The number of clients is read without accmem_waiters_lock (READ_ONCE). A client that
+ * The number of clients is read without accmem_waiters.lock (READ_ONCE). A client that
  * registers later checks for waiters itself.
  *
  * Context: Process context. Takes and releases client.lock of other contexts and
- * accmem_waiters_lock. May sleep.
+ * accmem_waiters.lock. May sleep.
  */
 void accmem_pressure_notify(struct accmem_context *ctx)
 {
@@ -140,7 +140,7 @@ static bool pressure_register(struct accmem_context *ctx)
 {
 	struct accmem_waiters *ws = ctx->account->waiters;
 
-	lockdep_assert_held(&accmem_waiters_lock);
+	lockdep_assert_held(&ws->lock);
 	if (list_empty(&ctx->pressure.link)) {
 		list_add_tail(&ctx->pressure.link, &ws->pressure_clients);
 		WRITE_ONCE(ws->nr_pressure_clients,
@@ -156,7 +156,7 @@ static void pressure_unregister(struct accmem_context *ctx)
 {
 	struct accmem_waiters *ws = ctx->account->waiters;
 
-	lockdep_assert_held(&accmem_waiters_lock);
+	lockdep_assert_held(&ws->lock);
 	if (!list_empty(&ctx->pressure.link)) {
 		list_del_init(&ctx->pressure.link);
 		WRITE_ONCE(ws->nr_pressure_clients,
@@ -180,16 +180,17 @@ static struct eventfd_ctx *pressure_set_eventfd(struct accmem_context *ctx,
  * @ctx: the context
  *
  * Context: Process context. Takes and releases ctx->pressure.lock and
- * accmem_waiters_lock. May sleep.
+ * accmem_waiters.lock. May sleep.
  */
 void accmem_pressure_end(struct accmem_context *ctx)
 {
+	struct accmem_waiters *ws = ctx->account->waiters;
 	struct eventfd_ctx *old;
 
 	mutex_lock(&ctx->pressure.lock);
-	spin_lock(&accmem_waiters_lock);
+	spin_lock(&ws->lock);
 	pressure_unregister(ctx);
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&ws->lock);
 	old = pressure_set_eventfd(ctx, NULL);
 	mutex_unlock(&ctx->pressure.lock);
 	if (old)
@@ -209,7 +210,7 @@ static bool pressure_do(struct accmem_context *ctx, struct accmem_pressure *req)
 {
 	bool notified = false;
 
-	lockdep_assert_held(&accmem_waiters_lock);
+	lockdep_assert_held(&ctx->account->waiters->lock);
 	if (req->flags & ACCMEM_PRESSURE_REGISTER)
 		notified = pressure_register(ctx);
 	else if (req->flags & ACCMEM_PRESSURE_UNREGISTER)
@@ -227,13 +228,14 @@ static bool pressure_do(struct accmem_context *ctx, struct accmem_pressure *req)
  *	waiters
  *
  * Context: Process context. Takes and releases ctx->pressure.lock and
- * accmem_waiters_lock. May sleep.
+ * accmem_waiters.lock. May sleep.
  *
  * Return: 0 or an error of ACCMEM_IOC_PRESSURE.
  */
 int accmem_pressure_query(struct accmem_context *ctx,
 			  struct accmem_pressure *req)
 {
+	struct accmem_waiters *ws = ctx->account->waiters;
 	struct eventfd_ctx *eventfd;
 	bool notified;
 
@@ -245,9 +247,9 @@ int accmem_pressure_query(struct accmem_context *ctx,
 	mutex_lock(&ctx->pressure.lock);
 	if (req->flags)
 		eventfd = pressure_set_eventfd(ctx, eventfd);
-	spin_lock(&accmem_waiters_lock);
+	spin_lock(&ws->lock);
 	notified = pressure_do(ctx, req);
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&ws->lock);
 	if (notified)
 		pressure_signal(ctx);
 	mutex_unlock(&ctx->pressure.lock);
@@ -261,18 +263,19 @@ int accmem_pressure_query(struct accmem_context *ctx,
  * @m: the seq_file
  * @ctx: the context
  *
- * Context: Process context. Takes and releases accmem_waiters_lock.
+ * Context: Process context. Takes and releases accmem_waiters.lock.
  */
 void accmem_pressure_show(struct seq_file *m, struct accmem_context *ctx)
 {
+	struct accmem_waiters *ws = ctx->account->waiters;
 	unsigned int waiting, others;
 	u64 wanted, events;
 
-	spin_lock(&accmem_waiters_lock);
+	spin_lock(&ws->lock);
 	waiting = ctx->account->nr_starved;
 	events = ctx->pressure.events;
 	wanted = accmem_waiters_shortfall(ctx->account, &others);
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&ws->lock);
 	seq_printf(m, "accmem-waiting:\t%u\n", waiting);
 	seq_printf(m, "accmem-shortfall:\t%llu\n", wanted);
 	seq_printf(m, "accmem-pressure-events:\t%llu\n", events);
@@ -283,7 +286,7 @@ void accmem_pressure_show(struct seq_file *m, struct accmem_context *ctx)
  * @file: the file
  * @table: the poll table of the caller
  *
- * Context: Process context. Takes and releases accmem_waiters_lock.
+ * Context: Process context. Takes and releases accmem_waiters.lock.
  *
  * Return: EPOLLIN | EPOLLRDNORM if other contexts wait and the context was notified but
  * has not queried the shortfall yet; else 0.
@@ -292,12 +295,13 @@ __poll_t accmem_pressure_poll(struct file *file,
 			      struct poll_table_struct *table)
 {
 	struct accmem_context *ctx = file->private_data;
+	struct accmem_waiters *ws = ctx->account->waiters;
 	bool wanted;
 
 	poll_wait(file, &ctx->pressure.poll, table);
-	spin_lock(&accmem_waiters_lock);
+	spin_lock(&ws->lock);
 	wanted = !list_empty(&ctx->pressure.link) && pressure_is_wanted(ctx) &&
 		 pressure_is_notified(ctx);
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&ws->lock);
 	return wanted ? EPOLLIN | EPOLLRDNORM : 0;
 }

@@ -119,8 +119,7 @@ static void realloc_lock_finish(struct accmem_context *ctx,
 	realloc_finish(ctx, buf, r);
 	spin_unlock(&ctx->lock);
 	if (gives_units)
-		accmem_waiters_wake_freed(ctx->account->waiters,
-					  ctx->account->user);
+		accmem_waiters_wake(ctx->account->waiters, ctx->account->user);
 }
 
 /* Split @bo at @size. Return -EAGAIN if the caller has to try again. */

@@ -14,7 +14,7 @@
  * If a signal restarts the system call, the waiter stays in the queue without a task.
  * The restarted call resumes it; otherwise the waiter is dropped one second later.
  *
- * Locking: none here; the waiters' functions take accmem_waiters_lock.
+ * Locking: none here; the waiters' functions take accmem_waiters.lock.
  */
 #include <linux/capability.h>
 #include <linux/kernel.h>
@@ -276,7 +276,7 @@ static struct accmem_buffer *wait_queue_up(struct accmem_context *ctx,
  * @ctx: the context
  * @plan: the plan of the request, which is with ACCMEM_ALLOC_WAIT
  *
- * Context: Process context. Takes and releases ctx->lock and accmem_waiters_lock. May
+ * Context: Process context. Takes and releases ctx->lock and accmem_waiters.lock. May
  * sleep, without limit if the request has no deadline.
  *
  * Return: as accmem_alloc(); also -ETIMEDOUT, -EAGAIN, -ERESTARTSYS.
@@ -297,7 +297,7 @@ struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
 		accmem_alloc_count_failure(ctx, plan);
 	if (err)
 		return ERR_PTR(err == -ENOSPC ? -ENOMEM : err);
-	if (accmem_waiters_present())
+	if (READ_ONCE(ctx->account->waiters->nr))
 		w = accmem_waiters_resume(ctx, plan->req);
 	once = !w && wait_is_over(plan->req->deadline_ns);
 	if (w)
@@ -306,7 +306,6 @@ struct accmem_buffer *accmem_alloc_wait(struct accmem_context *ctx,
 		buf = wait_try_once(ctx, plan);
 	else
 		buf = wait_queue_up(ctx, plan, &demand);
-	accmem_alloc_notify_failed(ctx, plan->req, buf);
 	if (once && wait_may_help(buf))
 		buf = ERR_PTR(-ETIMEDOUT);
 	if (buf == ERR_PTR(-ENOMEM) || buf == ERR_PTR(-ETIMEDOUT))

@@ -380,6 +380,8 @@ void accmem_uncharge(struct accmem_account *account, u64 bytes)
 {
 	atomic64_sub(bytes, &account->user->bytes);
 	atomic64_sub(bytes, &account->bytes);
+	/* The caller reads accmem_user.nr_waiting; see accmem_waiters_enter(). */
+	smp_mb__after_atomic();
 }
 
 /**
@@ -392,6 +394,8 @@ void accmem_uncharge(struct accmem_account *account, u64 bytes)
 void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers)
 {
 	atomic64_sub(buffers, &account->user->buffers);
+	/* The caller reads accmem_user.nr_waiting; see accmem_waiters_enter(). */
+	smp_mb__after_atomic();
 }
 
 static bool account_fits_one(const atomic64_t *counter, u64 n, u64 limit)

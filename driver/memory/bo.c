@@ -40,8 +40,9 @@ static int bo_take(struct accmem_bo *bo, const struct accmem_bo_spec *spec)
 	int err;
 
 	if (spec->size > bo->cv->capacity ||
-	    !accmem_waiters_permit(bo->cv, bo->account))
+	    !accmem_waiters_permit(bo->cv, bo->account, spec->size))
 		return -ENOSPC;
+	bo->since_try = accmem_waiters_tries(bo->cv->waiters);
 	err = accmem_charge_buffers(bo->account, spec->buffers);
 	if (err)
 		return err;
@@ -107,16 +108,17 @@ int accmem_bo_extend_prepare(struct accmem_bo *bo, u64 size, u64 page_size,
 			     struct accmem_run *more)
 {
 	struct accmem_carveout *cv = bo->cv;
+	u64 since = accmem_waiters_tries(cv->waiters);
 	int err;
 
-	if (!accmem_waiters_permit(cv, bo->account))
+	if (!accmem_waiters_permit(cv, bo->account, size))
 		return -ENOSPC;
 	err = accmem_run_alloc_at_end(bo, size, page_size, more);
 	if (err)
 		return err;
 	err = cv->ops->init ? cv->ops->init(bo, more) : 0;
 	if (err)
-		accmem_run_free(bo, more);
+		accmem_run_free(bo, more, since);
 	return err;
 }
 
@@ -165,11 +167,10 @@ static bool bo_has_waiters(const struct accmem_bo *bo,
 {
 	const struct accmem_user *user = bo->account->user;
 
-	return user != but->account->user ||
-	       user->waiting[bo->cv->waiters->index].nr > 1;
+	return atomic_read(&user->nr_waiting) > (user == but->account->user);
 }
 
-/* Callback of accmem_waiters_try_handoff(). accmem_waiters_lock is held. */
+/* Callback of accmem_waiters_try_handoff(). accmem_waiters.lock is held. */
 static bool bo_hand_over_to(struct accmem_waiter *w, void *arg)
 {
 	struct offer *offer = arg;
@@ -226,10 +227,10 @@ static bool bo_hand_over(struct accmem_bo *bo)
  */
 void accmem_bo_free(struct accmem_bo *bo)
 {
-	if (accmem_waiters_present() && bo_hand_over(bo))
+	if (unlikely(READ_ONCE(bo->cv->waiters->nr)) && bo_hand_over(bo))
 		return;
 	bo_give_back(bo);
-	accmem_waiters_wake_freed(bo->account->waiters, bo->account->user);
+	accmem_waiters_wake_freed(bo->cv, bo->account->user, bo->size);
 	bo_destroy(bo);
 }
 
@@ -237,15 +238,16 @@ void accmem_bo_free(struct accmem_bo *bo)
  * accmem_bo_abort() - undo accmem_bo_create()
  * @bo: the buffer object; only the caller has ever had a reference to it
  *
- * The function wakes no waiters: the caller may be a waiter itself, and would find no
- * more free memory than before. accmem_alloc_notify_failed() wakes them when the
- * request has failed.
+ * The function wakes only waiters that tried while the memory was allocated. The caller
+ * may be a waiter itself, and would find no more free memory than before.
  *
  * Context: Process context. Takes and releases the carveout's lock. May sleep.
  */
 void accmem_bo_abort(struct accmem_bo *bo)
 {
 	bo_give_back(bo);
+	accmem_waiters_wake_returned(bo->cv->waiters, bo->account->user,
+				     bo->since_try);
 	bo_destroy(bo);
 }
 
@@ -450,7 +452,7 @@ void accmem_bo_put_user(struct accmem_bo *bo)
 	}
 	accmem_account_get(account);
 	accmem_bo_put(bo);
-	accmem_waiters_wake_freed(account->waiters, account->user);
+	accmem_waiters_wake(account->waiters, account->user);
 	accmem_account_put(account);
 }
 

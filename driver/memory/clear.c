@@ -262,7 +262,8 @@ static void clear_free_chunk(struct accmem_carveout *cv,
 	cv->cleaner.bytes_held -= run->size;
 	WRITE_ONCE(cv->cleaner.seq, cv->cleaner.seq + 1);
 	accmem_carveout_unlock(cv);
-	accmem_waiters_wake_freed(cv->waiters, NULL);
+	/* Bytes that the cleaner has count as free: a reservation gains none. */
+	accmem_waiters_wake_freed(cv, NULL, 0);
 }
 
 /* Return true while the cleaner ignores accmem_clear_block(). */

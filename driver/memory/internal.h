@@ -29,7 +29,8 @@ void accmem_bo_free(struct accmem_bo *bo);
 int accmem_runs_alloc(struct accmem_bo *bo, const struct accmem_bo_spec *spec);
 int accmem_run_alloc_at_end(struct accmem_bo *bo, u64 size, u64 page_size,
 			    struct accmem_run *more);
-void accmem_run_free(struct accmem_bo *bo, const struct accmem_run *run);
+void accmem_run_free(struct accmem_bo *bo, const struct accmem_run *run,
+		     u64 since);
 void accmem_runs_free(struct accmem_bo *bo);
 void accmem_runs_forget(struct accmem_bo *bo);
 int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,

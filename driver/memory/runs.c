@@ -23,6 +23,7 @@
 #include "core/carveout.h"
 #include "internal.h"
 #include "memory/clear.h"
+#include "waitq/waiters.h"
 
 #define RUNS_BATCH 64u /* runs allocated or freed in one critical section */
 
@@ -31,6 +32,16 @@ static void run_free(struct accmem_bo *bo, u64 start, u64 size)
 	lockdep_assert_held(&bo->cv->lock);
 	WARN_ON_ONCE(accmem_buddy_free_owned(&bo->cv->buddy, start, size,
 					     bo->account->id));
+}
+
+/* Count @size bytes that were allocated for @bo. */
+static void run_count(struct accmem_bo *bo, u64 size)
+{
+	struct accmem_carveout *cv = bo->cv;
+
+	lockdep_assert_held(&cv->lock);
+	cv->bytes[ACCMEM_LIVE] += size;
+	bo->account->quarantine[cv->index].allocated += size;
 }
 
 /* Charge @run, which was just allocated. Free it again if a limit is reached. */
@@ -46,7 +57,7 @@ static int run_charge(struct accmem_bo *bo, const struct accmem_run *run,
 	if (err)
 		run_free(bo, run->start, run->size);
 	else
-		cv->bytes[ACCMEM_LIVE] += run->size;
+		run_count(bo, run->size);
 	return err;
 }
 
@@ -232,7 +243,7 @@ static int runs_charge(struct accmem_bo *bo, const struct accmem_run *runs,
 	lockdep_assert_held(&cv->lock);
 	err = accmem_charge(bo->account, size, exempt);
 	if (!err) {
-		cv->bytes[ACCMEM_LIVE] += size;
+		run_count(bo, size);
 		return 0;
 	}
 	while (nr--)
@@ -287,6 +298,7 @@ static void run_give(struct accmem_bo *bo, const struct accmem_run *run)
 		accmem_clear_release(cv, run, bo->account->id);
 	run_free(bo, run->start, run->size);
 	WRITE_ONCE(cv->bytes[bo->state], cv->bytes[bo->state] - run->size);
+	bo->account->quarantine[cv->index].allocated -= run->size;
 	accmem_uncharge(bo->account, released);
 }
 
@@ -362,9 +374,12 @@ int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 
 	accmem_carveout_lock(cv);
 	err = run_hand_over(from, to, &from->run, exempt);
-	if (!err)
+	if (!err) {
 		accmem_carveout_set_state(cv, from->state, to->state,
 					  from->size);
+		from->account->quarantine[cv->index].allocated -= from->size;
+		to->account->quarantine[cv->index].allocated += from->size;
+	}
 	accmem_carveout_unlock(cv);
 	if (err)
 		return err;
@@ -418,6 +433,28 @@ static void runs_trim(struct accmem_bo *bo)
 	bo->runs = &bo->run;
 }
 
+/*
+ * Check whether a request can be served at all, before it takes memory that others would
+ * miss for a moment.
+ */
+static int runs_check(struct accmem_bo *bo, u64 size, bool exempt)
+{
+	if (!accmem_charge_fits(bo->account, size, 0, exempt))
+		return -EDQUOT;
+	return accmem_carveout_free_bytes(bo->cv) < size ? -ENOSPC : 0;
+}
+
+/* Free what a request that fails has allocated, and wake the waiters that missed it. */
+static void runs_return(struct accmem_bo *bo)
+{
+	bool any = bo->nr_runs;
+
+	accmem_runs_free(bo);
+	if (any)
+		accmem_waiters_wake_returned(bo->cv->waiters, bo->account->user,
+					     bo->since_try);
+}
+
 /* Allocate several runs, for mapped translation. */
 static int runs_take_many(struct accmem_bo *bo,
 			  const struct accmem_bo_spec *spec, bool exempt)
@@ -426,6 +463,9 @@ static int runs_take_many(struct accmem_bo *bo,
 	unsigned int capacity = 0;
 	int err;
 
+	err = runs_check(bo, spec->size, exempt);
+	if (err)
+		return err;
 	while (left) {
 		if (capacity - bo->nr_runs < RUNS_BATCH) {
 			capacity =
@@ -449,7 +489,7 @@ static int runs_take_many(struct accmem_bo *bo,
 	return 0;
 
 err:
-	accmem_runs_free(bo);
+	runs_return(bo);
 	return err;
 }
 
@@ -529,10 +569,13 @@ int accmem_run_alloc_at_end(struct accmem_bo *bo, u64 size, u64 page_size,
  * accmem_run_free() - undo accmem_run_alloc_at_end()
  * @bo: the buffer object
  * @run: the run, which no task has mapped or accessed
+ * @since: accmem_waiters_tries() before accmem_run_alloc_at_end()
  *
  * Context: Process context. Takes and releases the carveout's lock. May sleep.
  */
-void accmem_run_free(struct accmem_bo *bo, const struct accmem_run *run)
+void accmem_run_free(struct accmem_bo *bo, const struct accmem_run *run,
+		     u64 since)
 {
 	runs_give_back(bo, run, 1, run->size, false);
+	accmem_waiters_wake_returned(bo->cv->waiters, bo->account->user, since);
 }

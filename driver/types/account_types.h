@@ -44,8 +44,9 @@ struct file;
  * @accounts: accounts of the user, by device and account number
  * @messages: rate limit of the log messages that the user causes
  * @last_message: jiffies of the last request for a message; 0 if there was none
+ * @nr_waiting: number of waiters of the user on all devices
  * @waiting: the user's share of the queue of waiters of each device; guarded by
- *	accmem_waiters_lock
+ *	accmem_waiters.lock of the device
  */
 struct accmem_user {
 	struct hlist_node node;
@@ -58,17 +59,20 @@ struct accmem_user {
 	struct xarray accounts;
 	struct ratelimit_state messages;
 	unsigned long last_message;
+	atomic_t nr_waiting;
 	struct accmem_queue_user waiting[ACCMEM_MAX_DEVICES];
 };
 
 /**
- * struct accmem_account_quarantine - quarantined memory of an account in one carveout
+ * struct accmem_account_quarantine - memory of an account in one carveout
+ * @allocated: bytes of the account, in any state
  * @memory: quarantined buffer objects, the least recently checked first
  * @nr: number of entries in @memory
  *
  * Guarded by the carveout's lock.
  */
 struct accmem_account_quarantine {
+	u64 allocated;
 	struct list_head memory;
 	unsigned int nr;
 };
@@ -104,7 +108,7 @@ struct accmem_accounts {
  * @bytes: bytes charged to the account
  * @file: file whose address_space the mappings use; NULL before the first mapping
  * @nr_starved: number of waiters of the account that are short of memory; guarded
- *	by accmem_waiters_lock
+ *	by accmem_waiters.lock
  * @overdue: bytes of pending frees that are overdue
  * @quarantine: quarantined memory of the account, by index of the carveout
  *

@@ -97,6 +97,7 @@ struct accmem_shared {
  *	slab page with pending frees or with slots that wait for the last reference.
  *	Written by the owner of the name, read without a lock.
  * @since: jiffies when @pending was set
+ * @since_try: accmem_waiters_tries() before the runs were allocated
  * @mapped: the bo has been mapped at least once, so that its bytes may have been
  *	written and its pages may be pinned. Set by the owner of the name before the
  *	mapping is made.
@@ -142,6 +143,7 @@ struct accmem_bo {
 	bool pending;
 	bool wake_on_put;
 	unsigned long since;
+	u64 since_try;
 	bool mapped;
 	atomic_t pin_checks;
 	u64 max_size;

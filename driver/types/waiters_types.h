@@ -7,8 +7,8 @@
  * try again, or is handed memory that another call frees (handoff). A waiter whose
  * call a signal has interrupted keeps its place for a while.
  *
- * Locks: accmem_waiters_lock, a spinlock above the carveout's lock, guards the waiters
- * of all devices.
+ * Locks: accmem_waiters.lock, a spinlock above the carveout's lock, guards the waiters
+ * of its device.
  */
 #ifndef ACCMEM_WAITERS_TYPES_H
 #define ACCMEM_WAITERS_TYPES_H
@@ -16,6 +16,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/sched.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -36,6 +37,7 @@ struct eventfd_ctx;
  * @waits: calls that began to wait
  * @wakeups: number of times that a waiter was woken
  * @served: calls that got their memory
+ * @by_scan: part of @served that only the scan once a second has woken
  * @handed_over: number of times that a waiter was woken with memory from a handoff
  * @in_vain: attempts after a wake-up that failed
  * @timeouts: calls that ended at their deadline
@@ -45,6 +47,7 @@ struct accmem_wait_stats {
 	u64 waits;
 	u64 wakeups;
 	u64 served;
+	u64 by_scan;
 	u64 handed_over;
 	u64 in_vain;
 	u64 timeouts;
@@ -73,7 +76,9 @@ struct accmem_scan {
  * struct accmem_waiters - waiters of a device
  * @carveouts: carveouts of the device
  * @index: number of the device
- * @busy: link in the list of devices that have waiters
+ * @link: link in the list of all devices
+ * @lock: guards the fields below
+ * @nr: number of waiters; read without the lock
  * @queue: order of the waiters
  * @scan: facts about carveouts, valid during one search for waiters to wake
  * @reserved_for: account of the waiter that memory is reserved for, or NULL; read
@@ -89,13 +94,14 @@ struct accmem_scan {
  * @work: ends reservations, drops interrupted waiters whose call was not repeated,
  *	and once a second checks for changes that are not notified
  * @due: time of the next run of @work while there are waiters, in jiffies
- *
- * Guarded by accmem_waiters_lock.
+ * @walk: wakes the waiters that a call did not look at, because there are too many
  */
 struct accmem_waiters {
 	struct accmem_carveouts *carveouts;
 	unsigned int index;
-	struct list_head busy;
+	struct list_head link;
+	spinlock_t lock; /* the fields below */
+	unsigned int nr;
 	struct accmem_queue queue;
 	struct accmem_scan scan;
 	struct accmem_account *reserved_for;
@@ -108,6 +114,7 @@ struct accmem_waiters {
 	struct accmem_wait_stats stats;
 	struct delayed_work work;
 	unsigned long due;
+	struct work_struct walk;
 };
 
 /**
@@ -158,7 +165,8 @@ struct accmem_handoff {
  * @exempt: the limits of the user do not apply
  * @handoff: memory that the waiter can be handed
  * @task: task that sleeps in the call
- * @woken: the waiter is to try; written under accmem_waiters_lock, read without
+ * @woken: the waiter is to try; written under accmem_waiters.lock, read without
+ * @by_scan: only the scan once a second has found that the waiter can be served
  * @is_short: the waiter is counted in accmem_waiters.nr_starved
  * @since: ktime_get_ns() at the start of the wait
  * @link: link in accmem_waiters.away
@@ -176,6 +184,7 @@ struct accmem_waiter {
 	struct accmem_handoff handoff;
 	struct task_struct *task;
 	bool woken;
+	bool by_scan;
 	bool is_short;
 	u64 since;
 	struct list_head link;
@@ -193,7 +202,7 @@ struct accmem_waiter {
  * @events: number of notifications
  * @poll: callers that poll the file
  *
- * The fields other than @eventfd and @poll are guarded by accmem_waiters_lock.
+ * The fields other than @eventfd and @poll are guarded by accmem_waiters.lock.
  */
 struct accmem_pressure_client {
 	struct mutex lock; /* the eventfd */

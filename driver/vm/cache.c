@@ -55,13 +55,14 @@ static void cache_count(struct accmem_context *ctx, struct accmem_buffer *buf,
 static bool cache_may_add(const struct accmem_buffer *buf)
 {
 	struct accmem_bo *bo = accmem_buffer_bo(buf);
+	const struct accmem_account *account = bo->account;
 
 	/*
 	 * A waiter may need the memory. A cached FIXED buffer would fit FIXED requests
 	 * only, which ask for other addresses. Pages of an emulated carveout are
 	 * ordinary memory of the host, which the cache must not retain.
 	 */
-	return !accmem_waiters_present() &&
+	return !accmem_waiters_present(account->waiters, account->user) &&
 	       !(buf->flags & ACCMEM_ALLOC_FIXED) &&
 	       buf->layout.footprint <= CACHE_BUFFER_MAX &&
 	       !accmem_bo_was_mapped(bo) && xa_empty(&bo->pages);
@@ -202,7 +203,8 @@ unsigned int accmem_cache_drain(struct accmem_context *ctx,
 	 * Racy read: a missed buffer only makes this drain less useful. A waiter
 	 * must not miss a buffer, so the lock is taken when there are waiters.
 	 */
-	if (!READ_ONCE(ctx->nr_cached) && !accmem_waiters_present())
+	if (!READ_ONCE(ctx->nr_cached) &&
+	    !accmem_waiters_present(ctx->account->waiters, ctx->account->user))
 		return 0;
 	spin_lock(&ctx->lock);
 	list_for_each_entry_safe_reverse(buf, next, &ctx->cache,

@@ -419,7 +419,7 @@ void accmem_slab_destroy(struct accmem_context *ctx, struct accmem_buffer *buf)
 	 * Wake the waiters even if the page is not free yet: the charge of the
 	 * buffer was dropped, which may be enough for a waiter at a limit.
 	 */
-	accmem_waiters_wake_freed(ctx->account->waiters, ctx->account->user);
+	accmem_waiters_wake(ctx->account->waiters, ctx->account->user);
 	kfree(buf);
 }
 

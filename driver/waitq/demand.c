@@ -13,7 +13,7 @@
  * A false positive costs one attempt, after which the waiter sleeps again. The values
  * read from a carveout are kept in struct accmem_scan for the other waiters.
  *
- * Locks: the callers hold accmem_waiters_lock; the carveout's lock is taken below it.
+ * Locks: the callers hold accmem_waiters.lock; the carveout's lock is taken below it.
  */
 #include <linux/kernel.h>
 
@@ -199,18 +199,16 @@ static bool demand_has_turned(const struct accmem_waiter *w, bool limited)
 
 /*
  * Return the promised bytes that apply to a carveout. A reservation for another waiter
- * (ACCMEM_QUEUE_RESERVED) only applies to the carveouts which that waiter can use.
+ * only applies to the carveouts which that waiter can use.
  */
 static u64 demand_promised_in(const struct accmem_waiter *w,
 			      const struct accmem_carveout *cv, u64 promised)
 {
-	const struct accmem_queue *queue = &w->ws->queue;
+	const struct accmem_waiters *ws = w->ws;
 
-	if (promised == ACCMEM_QUEUE_RESERVED &&
-	    !(accmem_waiter_of(queue->reserved)->demand.carveouts &
-	      BIT(cv->index)))
-		return queue->promised;
-	return promised;
+	return !ws->queue.reserved || ws->reserved_in & BIT(cv->index) ?
+		       promised :
+		       min(promised, ws->queue.promised);
 }
 
 /**
@@ -221,7 +219,7 @@ static u64 demand_promised_in(const struct accmem_waiter *w,
  *
  * A callback of accmem_queue_next().
  *
- * Context: accmem_waiters_lock is held. Takes and releases the locks of carveouts.
+ * Context: accmem_waiters.lock is held. Takes and releases the locks of carveouts.
  * Return: false if an attempt would fail for the same reason as the last attempt.
  */
 bool accmem_demand_can_be_met(const struct accmem_queue_waiter *q, u64 promised,

@@ -2,8 +2,8 @@
 /*
  * Functions that only waitq/ uses.
  *
- * The feasibility check of waiters (demand.c), and the wake-up after a change of the
- * limits (waiters.c, called by limits.c).
+ * The feasibility check of waiters (demand.c), the queue of a device (waiters.c), and a
+ * change of the limits (wake.c).
  */
 #ifndef ACCMEM_WAITQ_INTERNAL_H
 #define ACCMEM_WAITQ_INTERNAL_H
@@ -12,6 +12,7 @@
 
 struct accmem_carveout;
 struct accmem_queue_waiter;
+struct accmem_waiters;
 
 /* demand.c */
 u64 accmem_demand_free_bytes(struct accmem_carveout *cv);
@@ -19,6 +20,9 @@ bool accmem_demand_can_be_met(const struct accmem_queue_waiter *q, u64 promised,
 			      void *arg);
 
 /* waiters.c */
+void accmem_waiters_run_queue(struct accmem_waiters *ws);
+
+/* wake.c */
 void accmem_waiters_limits_raised(void);
 
 #endif /* ACCMEM_WAITQ_INTERNAL_H */

@@ -4,16 +4,16 @@
  *
  * lib/queue decides the order. A waiter that is woken tries again in its own call
  * (alloc/wait.c). A call that frees memory or lowers a charge first tests whether
- * any waiter exists. If so, it wakes those waiters whose request could succeed by the
- * check in demand.c, so that one free usually wakes one waiter. Changes that are not
- * notified (a dropped pin, a charge that another call made and undid) are found by a
- * scan once a second.
+ * the device has a waiter, or the user has one on another device. If so, it wakes those
+ * waiters whose request could succeed by the check in demand.c, so that one free usually
+ * wakes one waiter. It looks at a bounded number of waiters at the front of the queue; a
+ * work item looks at the others. Dropped pins, which nothing notifies, are found by a
+ * scan once a second. wake.c has the calls of those who free and allocate.
  *
  * No change is missed: a waiter is counted before its last attempt, and this attempt
  * takes the lock under which other calls free memory.
  *
- * Locks: accmem_waiters_lock guards the queues of all devices, since a user may have
- * memory, and therefore waiters, on several. It is above the carveout's lock.
+ * Locks: accmem_waiters.lock of a device is above the carveout's lock.
  */
 #include <linux/jiffies.h>
 #include <linux/kernel.h>
@@ -28,7 +28,7 @@
 #include "waitq/waiters.h"
 
 #define ACCMEM_WAIT_BYPASS_BOUND 16u
-#define ACCMEM_WAITERS_PER_USER 256u /* on one device */
+#define ACCMEM_WAITERS_PER_USER 256 /* on all devices */
 #define ACCMEM_WAIT_RESTART_MS 1000u /* until a call must be repeated */
 
 #define WAITERS_SCAN_PERIOD HZ
@@ -37,11 +37,6 @@ static unsigned int waiters_reserve_ms = 1000;
 module_param_named(waiter_reserve_ms, waiters_reserve_ms, uint, 0644);
 MODULE_PARM_DESC(waiter_reserve_ms,
 		 "ms to keep memory for who waits (0: never; default 1000)");
-
-/* The lock guards the queues, waiters_busy and accmem_nr_waiting. */
-DEFINE_SPINLOCK(accmem_waiters_lock);
-static LIST_HEAD(waiters_busy);
-unsigned int accmem_nr_waiting;
 
 static u64 waiters_capacity(const struct accmem_carveouts *carveouts)
 {
@@ -58,7 +53,7 @@ static bool waiter_set_short(struct accmem_waiter *w, bool is_short)
 {
 	struct accmem_waiters *ws = w->ws;
 
-	lockdep_assert_held(&accmem_waiters_lock);
+	lockdep_assert_held(&ws->lock);
 	if (w->is_short == is_short)
 		return false;
 	w->is_short = is_short;
@@ -122,30 +117,76 @@ static void waiters_reserve(struct accmem_waiters *ws)
 /* Wake a waiter, which is to try or has received memory by a handoff. */
 static void waiter_wake(struct accmem_waiter *w)
 {
-	lockdep_assert_held(&accmem_waiters_lock);
+	lockdep_assert_held(&w->ws->lock);
 	w->ws->stats.wakeups++;
 	trace_accmem_wake(w);
-	/* The task exists: it takes accmem_waiters_lock before it leaves. */
+	/* The task exists: it takes accmem_waiters.lock before it leaves. */
 	WRITE_ONCE(w->woken, true);
 	wake_up_process(w->task);
 }
 
 /*
- * Publish the reservation and wake the waiters that are to try. Called after each
- * change of the queue.
+ * Wake the waiters that are to try, from @at on, after a look at no more than
+ * ACCMEM_QUEUE_STEPS waiters.
  */
-static void waiters_run_queue(struct accmem_waiters *ws)
+static void waiters_wake_from(struct accmem_waiters *ws,
+			      struct accmem_queue_waiter **at, bool by_scan)
 {
-	struct accmem_queue_waiter *q = NULL;
+	unsigned int steps = ACCMEM_QUEUE_STEPS;
+	struct accmem_queue_waiter *q;
 
-	lockdep_assert_held(&accmem_waiters_lock);
-	waiters_reserve(ws);
-	if (!ws->queue.nr)
-		return;
+	lockdep_assert_held(&ws->lock);
 	ws->scan.known = 0;
-	while ((q = accmem_queue_next(&ws->queue, q, accmem_demand_can_be_met,
-				      &ws->scan)))
+	while ((q = accmem_queue_next(&ws->queue, at, &steps,
+				      accmem_demand_can_be_met, &ws->scan))) {
+		accmem_waiter_of(q)->by_scan = by_scan;
 		waiter_wake(accmem_waiter_of(q));
+	}
+}
+
+/**
+ * accmem_waiters_run_queue() - wake the waiters that are to try
+ * @ws: waiters of the device
+ *
+ * Also publishes the reservation. Called after each change of the queue.
+ *
+ * Context: ws->lock is held. Takes and releases the locks of carveouts.
+ */
+void accmem_waiters_run_queue(struct accmem_waiters *ws)
+{
+	struct accmem_queue_waiter *at = accmem_queue_walk(&ws->queue, NULL);
+
+	lockdep_assert_held(&ws->lock);
+	waiters_reserve(ws);
+	waiters_wake_from(ws, &at, false);
+	if (at)
+		queue_work(accmem_wq, &ws->walk);
+}
+
+/* Look at all waiters, and release the lock after each ACCMEM_QUEUE_STEPS. */
+static void waiters_walk(struct accmem_waiters *ws, bool by_scan)
+{
+	struct accmem_queue_waiter **at = &ws->queue.cursor;
+
+	lockdep_assert_held(&ws->lock);
+	*at = accmem_queue_walk(&ws->queue, NULL);
+	waiters_wake_from(ws, at, by_scan);
+	while (*at) {
+		spin_unlock(&ws->lock);
+		cond_resched();
+		spin_lock(&ws->lock);
+		waiters_wake_from(ws, at, by_scan);
+	}
+}
+
+static void waiters_walk_work(struct work_struct *work)
+{
+	struct accmem_waiters *ws =
+		container_of(work, struct accmem_waiters, walk);
+
+	spin_lock(&ws->lock);
+	waiters_walk(ws, false);
+	spin_unlock(&ws->lock);
 }
 
 /* Does the run match the request of the waiter? */
@@ -175,7 +216,7 @@ static bool waiter_can_do_with(const struct accmem_waiter *w,
  * Only the first waiter of the queue is considered, and only if its request has exactly
  * the size, the cache mode and the alignment of the run.
  *
- * Context: Not in an interrupt. Takes and releases accmem_waiters_lock. Does not sleep.
+ * Context: Not in an interrupt. Takes and releases accmem_waiters.lock. Does not sleep.
  * Return: true if the waiter has received the memory.
  */
 bool accmem_waiters_try_handoff(struct accmem_carveout *cv,
@@ -188,7 +229,7 @@ bool accmem_waiters_try_handoff(struct accmem_carveout *cv,
 	struct accmem_queue_waiter *q;
 	bool given;
 
-	spin_lock(&accmem_waiters_lock);
+	spin_lock(&ws->lock);
 	q = accmem_queue_first(&ws->queue);
 	given = q &&
 		waiter_can_do_with(accmem_waiter_of(q), cv, run, cache_mode) &&
@@ -199,110 +240,8 @@ bool accmem_waiters_try_handoff(struct accmem_carveout *cv,
 		accmem_queue_serve(&ws->queue, q);
 		waiter_wake(accmem_waiter_of(q));
 	}
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&ws->lock);
 	return given;
-}
-
-/**
- * __accmem_waiters_permit() - check whether a reservation permits an allocation
- * @cv: carveout
- * @account: account that allocates
- *
- * The slow path of accmem_waiters_permit(). Racy reads without accmem_waiters_lock: at
- * the moment when a reservation begins or ends, a stale value may permit one allocation
- * too many, or refuse one.
- *
- * Context: Any context. Does not sleep.
- * Return: false if the memory is reserved for a waiter of another account.
- */
-bool __accmem_waiters_permit(const struct accmem_carveout *cv,
-			     const struct accmem_account *account)
-{
-	const struct accmem_waiters *ws = cv->waiters;
-	const struct accmem_account *reserved_for = READ_ONCE(ws->reserved_for);
-
-	return !reserved_for || reserved_for == account ||
-	       !(READ_ONCE(ws->reserved_in) & BIT(cv->index));
-}
-
-/**
- * __accmem_waiters_wake() - wake waiters after a free or an uncharge
- * @ws: waiters of the device
- * @user: user whose charge has fallen, or NULL
- * @memory: memory of the device was freed, too
- *
- * The slow path of accmem_waiters_wake_freed(). A freed byte concerns the waiters
- * @ws; a fallen charge concerns the waiters of @user on all devices.
- *
- * Context: Not in an interrupt, without a spinlock held. Takes and releases
- * accmem_waiters_lock. Does not sleep.
- */
-void __accmem_waiters_wake(struct accmem_waiters *ws, struct accmem_user *user,
-			   bool memory)
-{
-	struct accmem_waiters *other;
-
-	spin_lock(&accmem_waiters_lock);
-	list_for_each_entry(other, &waiters_busy, busy) {
-		struct accmem_queue_user *own =
-			user ? &user->waiting[other->index] : NULL;
-		bool is_here = memory && other == ws;
-
-		if (!is_here && !(own && own->nr))
-			continue;
-		if (is_here)
-			accmem_queue_memory_freed(&other->queue);
-		if (own)
-			accmem_queue_charge_dropped(own);
-		waiters_run_queue(other);
-	}
-	spin_unlock(&accmem_waiters_lock);
-}
-
-/**
- * accmem_waiters_limits_raised() - wake waiters after a change of a limit
- *
- * Context: Process context. Takes and releases accmem_waiters_lock.
- */
-void accmem_waiters_limits_raised(void)
-{
-	struct accmem_waiters *ws;
-
-	spin_lock(&accmem_waiters_lock);
-	list_for_each_entry(ws, &waiters_busy, busy) {
-		accmem_queue_limits_raised(&ws->queue);
-		waiters_run_queue(ws);
-	}
-	spin_unlock(&accmem_waiters_lock);
-}
-
-/**
- * __accmem_waiters_count_bypass() - count an allocation that did not wait
- * @cv: carveout
- * @user: user that allocated
- * @got: bytes allocated
- *
- * The slow path of accmem_waiters_count_bypass(). The allocation is a bypass only if
- * the waiter at the front of the queue could have used the same carveout.
- *
- * Context: Not in an interrupt. Takes and releases accmem_waiters_lock. Does not sleep.
- */
-void __accmem_waiters_count_bypass(struct accmem_carveout *cv,
-				   struct accmem_user *user, u64 got)
-{
-	struct accmem_waiters *ws = cv->waiters;
-	struct accmem_queue *queue = &ws->queue;
-	struct accmem_queue_waiter *front;
-
-	spin_lock(&accmem_waiters_lock);
-	front = accmem_queue_front(queue);
-	if (front &&
-	    accmem_waiter_of(front)->demand.carveouts & BIT(cv->index)) {
-		accmem_queue_count_bypass(queue, &user->waiting[ws->index], got,
-					  ktime_get_ns());
-		waiters_run_queue(ws);
-	}
-	spin_unlock(&accmem_waiters_lock);
 }
 
 static struct accmem_queue_user *waiter_user(const struct accmem_waiter *w)
@@ -326,19 +265,18 @@ static void waiters_set_reserve(struct accmem_waiters *ws, u64 now)
  * Without @defer, the waiter is awake and tries once more.
  *
  * Context: Process context, of the task that waits. Takes and releases
- * accmem_waiters_lock. Does not sleep.
- * Return: 0; -EAGAIN if the user has too many waiters on the device.
+ * accmem_waiters.lock. Does not sleep.
+ * Return: 0; -EAGAIN if the user has too many waiters.
  */
 int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 {
 	u64 need = max_t(u64, w->demand.footprint, ACCMEM_GRANULE);
 	struct accmem_waiters *ws = w->ws;
 
-	spin_lock(&accmem_waiters_lock);
-	if (waiter_user(w)->nr >= ACCMEM_WAITERS_PER_USER) {
-		spin_unlock(&accmem_waiters_lock);
+	if (!atomic_add_unless(&w->account->user->nr_waiting, 1,
+			       ACCMEM_WAITERS_PER_USER))
 		return -EAGAIN;
-	}
+	spin_lock(&ws->lock);
 	w->task = current;
 	w->woken = true;
 	w->since = ktime_get_ns();
@@ -351,22 +289,23 @@ int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
 	ws->queue.credit = waiters_capacity(ws->carveouts);
 	accmem_queue_enter(&ws->queue, &w->q, waiter_user(w), need);
 	trace_accmem_wait(w);
-	WRITE_ONCE(accmem_nr_waiting, accmem_nr_waiting + 1);
-	if (ws->queue.nr == 1) {
-		list_add_tail(&ws->busy, &waiters_busy);
+	WRITE_ONCE(ws->nr, ws->queue.nr);
+	if (ws->queue.nr == 1)
 		waiters_schedule(ws);
-	}
 	if (defer) {
 		w->woken = false;
 		accmem_queue_enter_asleep(&ws->queue, &w->q);
 		waiter_set_short(w, true);
-		waiters_run_queue(w->ws);
+		accmem_waiters_run_queue(w->ws);
 	}
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&ws->lock);
 	/*
-	 * A call that frees memory and still reads accmem_nr_waiting as 0 has
+	 * A call that frees memory and still reads accmem_waiters.nr as 0 has
 	 * released the carveout's lock already. The attempt that follows takes the
-	 * same lock, and finds this memory.
+	 * same lock, and finds this memory. A call that uncharges bytes on another
+	 * device and still reads accmem_user.nr_waiting as 0 has uncharged them
+	 * already: the attempt finds the lower charge. Pairs with the barrier in
+	 * accmem_uncharge().
 	 */
 	smp_mb();
 	return 0;
@@ -379,19 +318,19 @@ int accmem_waiters_enter(struct accmem_waiter *w, bool defer)
  * If the waiter has received memory by a handoff, it uses this memory instead of
  * trying. If the memory turns out to be of no use, the caller calls this again.
  *
- * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
+ * Context: Process context. Takes and releases accmem_waiters.lock. Does not sleep.
  * Return: true if the waiter has received memory.
  */
 bool accmem_waiters_start_try(struct accmem_waiter *w)
 {
 	bool given;
 
-	spin_lock(&accmem_waiters_lock);
+	spin_lock(&w->ws->lock);
 	given = w->handoff.given;
 	w->handoff.given = false;
 	if (!given)
 		accmem_queue_start_try(&w->ws->queue, &w->q);
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&w->ws->lock);
 	return given;
 }
 
@@ -402,7 +341,7 @@ bool accmem_waiters_start_try(struct accmem_waiter *w)
  *
  * The function marks the waiter as asleep; the caller then sleeps.
  *
- * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
+ * Context: Process context. Takes and releases accmem_waiters.lock. Does not sleep.
  * Return: true if the waiter has become short of memory with this attempt, so that the
  * caller has to notify the other contexts.
  */
@@ -411,13 +350,13 @@ bool accmem_waiters_sleep(struct accmem_waiter *w, bool limited)
 	struct accmem_waiters *ws = w->ws;
 	bool newly_short;
 
-	spin_lock(&accmem_waiters_lock);
+	spin_lock(&ws->lock);
 	ws->stats.in_vain++;
 	w->woken = false;
 	accmem_queue_sleep(&ws->queue, &w->q, limited, ktime_get_ns());
 	newly_short = waiter_set_short(w, !limited);
-	waiters_run_queue(w->ws);
-	spin_unlock(&accmem_waiters_lock);
+	accmem_waiters_run_queue(ws);
+	spin_unlock(&ws->lock);
 	return newly_short;
 }
 
@@ -427,14 +366,13 @@ static void waiter_remove(struct accmem_waiter *w, int err)
 	struct accmem_waiters *ws = w->ws;
 	u64 now = ktime_get_ns();
 
-	lockdep_assert_held(&accmem_waiters_lock);
+	lockdep_assert_held(&ws->lock);
 	waiter_set_short(w, false);
 	accmem_queue_leave(&ws->queue, &w->q, !err, now);
 	trace_accmem_wait_end(w, now, err);
-	WRITE_ONCE(accmem_nr_waiting, accmem_nr_waiting - 1);
-	if (!ws->queue.nr)
-		list_del_init(&ws->busy);
-	waiters_run_queue(w->ws);
+	WRITE_ONCE(ws->nr, ws->queue.nr);
+	atomic_dec(&w->account->user->nr_waiting);
+	accmem_waiters_run_queue(ws);
 }
 
 /**
@@ -442,15 +380,19 @@ static void waiter_remove(struct accmem_waiter *w, int err)
  * @w: waiter
  * @err: error of the attempt, or 0 if the waiter was served
  *
- * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
+ * Context: Process context. Takes and releases accmem_waiters.lock. Does not sleep.
  */
 void accmem_waiters_leave(struct accmem_waiter *w, int err)
 {
-	spin_lock(&accmem_waiters_lock);
-	if (!err)
-		w->ws->stats.served++;
+	struct accmem_waiters *ws = w->ws;
+
+	spin_lock(&ws->lock);
+	if (!err) {
+		ws->stats.served++;
+		ws->stats.by_scan += w->by_scan;
+	}
 	waiter_remove(w, err);
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&ws->lock);
 }
 
 /**
@@ -463,7 +405,7 @@ void accmem_waiters_leave(struct accmem_waiter *w, int err)
  *
  * Without @restarts, the waiter is removed from the queue.
  *
- * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
+ * Context: Process context. Takes and releases accmem_waiters.lock. Does not sleep.
  * Return: true if the wait has ended; false if the waiter was woken meanwhile, in which
  * case it must try.
  */
@@ -473,7 +415,7 @@ bool accmem_waiters_cancel(struct accmem_waiter *w, int err, bool restarts,
 	struct accmem_waiters *ws = w->ws;
 	bool was_woken;
 
-	spin_lock(&accmem_waiters_lock);
+	spin_lock(&ws->lock);
 	was_woken = w->handoff.given || (w->woken && !has_tried);
 	if (!was_woken) {
 		if (err == -ETIMEDOUT)
@@ -488,12 +430,12 @@ bool accmem_waiters_cancel(struct accmem_waiter *w, int err, bool restarts,
 				msecs_to_jiffies(ACCMEM_WAIT_RESTART_MS);
 			list_add_tail(&w->link, &ws->away);
 			accmem_queue_suspend(&ws->queue, &w->q);
-			waiters_run_queue(w->ws);
+			accmem_waiters_run_queue(w->ws);
 		} else {
 			waiter_remove(w, err);
 		}
 	}
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&ws->lock);
 	return !was_woken;
 }
 
@@ -504,7 +446,7 @@ bool accmem_waiters_cancel(struct accmem_waiter *w, int err, bool restarts,
  *
  * The call is recognised by the thread, the context and the request.
  *
- * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
+ * Context: Process context. Takes and releases accmem_waiters.lock. Does not sleep.
  * Return: the waiter, which is awake and has to try; NULL if this is another call.
  */
 struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
@@ -514,7 +456,7 @@ struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 	struct accmem_waiter *w, *found = NULL;
 	pid_t pid = task_pid_nr(current);
 
-	spin_lock(&accmem_waiters_lock);
+	spin_lock(&ws->lock);
 	list_for_each_entry(w, &ws->away, link) {
 		if (w->ctx != ctx || w->pid != pid ||
 		    memcmp(&w->req, req, sizeof(*req)))
@@ -524,10 +466,10 @@ struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 		w->task = current;
 		w->woken = true;
 		accmem_queue_resume(&ws->queue, &w->q, ktime_get_ns());
-		waiters_run_queue(w->ws);
+		accmem_waiters_run_queue(w->ws);
 		break;
 	}
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&ws->lock);
 	return found;
 }
 
@@ -539,7 +481,7 @@ static void waiters_drop(struct accmem_waiters *ws, struct accmem_context *ctx)
 {
 	struct accmem_waiter *w, *next;
 
-	lockdep_assert_held(&accmem_waiters_lock);
+	lockdep_assert_held(&ws->lock);
 	list_for_each_entry_safe(w, next, &ws->away, link) {
 		if (ctx ? w->ctx != ctx : time_before(jiffies, w->away_until))
 			continue;
@@ -553,13 +495,15 @@ static void waiters_drop(struct accmem_waiters *ws, struct accmem_context *ctx)
  * accmem_waiters_drop_interrupted() - free the interrupted waiters of a context
  * @ctx: context that ends; no call sleeps in it
  *
- * Context: Process context. Takes and releases accmem_waiters_lock. Does not sleep.
+ * Context: Process context. Takes and releases accmem_waiters.lock. Does not sleep.
  */
 void accmem_waiters_drop_interrupted(struct accmem_context *ctx)
 {
-	spin_lock(&accmem_waiters_lock);
-	waiters_drop(ctx->account->waiters, ctx);
-	spin_unlock(&accmem_waiters_lock);
+	struct accmem_waiters *ws = ctx->account->waiters;
+
+	spin_lock(&ws->lock);
+	waiters_drop(ws, ctx);
+	spin_unlock(&ws->lock);
 }
 
 /**
@@ -567,7 +511,7 @@ void accmem_waiters_drop_interrupted(struct accmem_context *ctx)
  * @account: account whose own waiters do not count
  * @nr: out: number of waiters of other accounts that are short of memory
  *
- * Context: accmem_waiters_lock is held. Takes and releases the locks of carveouts.
+ * Context: accmem_waiters.lock is held. Takes and releases the locks of carveouts.
  * Return: bytes that the waiters need beyond the free bytes that are not promised. If
  * there are enough free bytes, but in runs that are too short, the bytes that the
  * first waiter needs. 0 if no other account waits.
@@ -582,7 +526,7 @@ u64 accmem_waiters_shortfall(const struct accmem_account *account,
 	struct accmem_carveout *cv;
 	u32 carveouts = 0;
 
-	lockdep_assert_held(&accmem_waiters_lock);
+	lockdep_assert_held(&ws->lock);
 	*nr = 0;
 	while ((q = accmem_queue_walk(queue, q))) {
 		const struct accmem_waiter *w = accmem_waiter_of(q);
@@ -611,16 +555,35 @@ static void waiters_work(struct work_struct *work)
 		container_of(work, struct accmem_waiters, work.work);
 	u64 now = ktime_get_ns();
 
-	spin_lock(&accmem_waiters_lock);
+	spin_lock(&ws->lock);
 	waiters_drop(ws, NULL);
 	waiters_set_reserve(ws, now);
 	accmem_queue_tick(&ws->queue, now);
-	accmem_queue_memory_freed(&ws->queue);
+	accmem_waiters_run_queue(ws);
+	accmem_queue_memory_freed(&ws->queue, NULL, 0);
 	accmem_queue_limits_raised(&ws->queue);
-	waiters_run_queue(ws);
+	waiters_walk(ws, true);
 	if (ws->queue.nr)
 		waiters_schedule(ws);
-	spin_unlock(&accmem_waiters_lock);
+	spin_unlock(&ws->lock);
+}
+
+/* Can the waiter be served if all other accounts free their memory? */
+static bool waiter_may_reserve(const struct accmem_queue_waiter *q)
+{
+	const struct accmem_waiter *w = accmem_waiter_of(q);
+	const struct accmem_carveout *cv;
+	u64 own;
+
+	for (cv = w->ws->carveouts->cvs; cv < w->ws->carveouts->end; cv++) {
+		if (!(w->demand.carveouts & BIT(cv->index)))
+			continue;
+		/* Racy read without the carveout's lock: the question is asked again. */
+		own = data_race(w->account->quarantine[cv->index].allocated);
+		if (q->need <= cv->capacity - own)
+			return true;
+	}
+	return false;
 }
 
 /**
@@ -636,11 +599,13 @@ void accmem_waiters_init(struct accmem_waiters *ws,
 {
 	ws->carveouts = carveouts;
 	ws->index = index;
+	spin_lock_init(&ws->lock);
 	accmem_queue_init(&ws->queue, ACCMEM_WAIT_BYPASS_BOUND);
-	INIT_LIST_HEAD(&ws->busy);
+	ws->queue.may_reserve = waiter_may_reserve;
 	INIT_LIST_HEAD(&ws->pressure_clients);
 	INIT_LIST_HEAD(&ws->away);
 	INIT_DELAYED_WORK(&ws->work, waiters_work);
+	INIT_WORK(&ws->walk, waiters_walk_work);
 }
 
 /**
@@ -652,4 +617,5 @@ void accmem_waiters_init(struct accmem_waiters *ws,
 void accmem_waiters_stop(struct accmem_waiters *ws)
 {
 	cancel_delayed_work_sync(&ws->work);
+	cancel_work_sync(&ws->walk);
 }

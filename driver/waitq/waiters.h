@@ -11,19 +11,20 @@
 #ifndef ACCMEM_WAITQ_WAITERS_H
 #define ACCMEM_WAITQ_WAITERS_H
 
+#include <linux/atomic.h>
+#include <linux/bits.h>
 #include <linux/compiler.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/wait.h>
 
+#include "types/account_types.h"
+#include "types/carveout_types.h"
 #include "types/waiters_types.h"
 
 struct accmem_alloc;
 struct accmem_run;
 struct accmem_user;
-
-extern spinlock_t accmem_waiters_lock;
-extern unsigned int accmem_nr_waiting; /* waiters of all devices */
 
 void accmem_waiters_init(struct accmem_waiters *ws,
 			 struct accmem_carveouts *carveouts,
@@ -45,12 +46,21 @@ bool accmem_waiters_try_handoff(struct accmem_carveout *cv,
 				bool (*give)(struct accmem_waiter *w,
 					     void *arg),
 				void *arg);
+
+/* wake.c */
+void accmem_waiters_link(struct accmem_waiters *ws);
+void accmem_waiters_unlink(struct accmem_waiters *ws);
+u64 accmem_waiters_tries(const struct accmem_waiters *ws);
 void __accmem_waiters_wake(struct accmem_waiters *ws, struct accmem_user *user,
 			   bool memory);
+void __accmem_waiters_wake_freed(struct accmem_carveout *cv,
+				 struct accmem_user *user, u64 bytes);
+void __accmem_waiters_wake_returned(struct accmem_waiters *ws,
+				    struct accmem_user *user, u64 since);
 void __accmem_waiters_count_bypass(struct accmem_carveout *cv,
 				   struct accmem_user *user, u64 got);
-bool __accmem_waiters_permit(const struct accmem_carveout *cv,
-			     const struct accmem_account *account);
+bool __accmem_waiters_permit(struct accmem_carveout *cv,
+			     const struct accmem_account *account, u64 size);
 
 static inline void
 accmem_pressure_client_init(struct accmem_pressure_client *client)
@@ -61,23 +71,37 @@ accmem_pressure_client_init(struct accmem_pressure_client *client)
 }
 
 /*
- * Return true if any device has a waiter. Racy read: a waiter that is counted after it
- * tries again afterwards, and so misses no memory.
+ * Return true if a call may have to wake a waiter of the device, or of @user on another
+ * device. @user may be NULL. Racy read: a waiter that is counted after it tries again
+ * afterwards, and so misses no memory.
  */
-static inline bool accmem_waiters_present(void)
+static inline bool accmem_waiters_present(const struct accmem_waiters *ws,
+					  const struct accmem_user *user)
 {
-	return unlikely(READ_ONCE(accmem_nr_waiting));
+	return unlikely(READ_ONCE(ws->nr)) ||
+	       (user && unlikely(atomic_read(&user->nr_waiting)));
 }
 
 /*
- * Call after memory of the device of @ws was freed, and a charge of @user may have
- * fallen. @user may be NULL; otherwise the caller holds a reference. No spinlock may be
- * held.
+ * Call after @bytes of a carveout were freed, and a charge of @user may have fallen.
+ * @user may be NULL; otherwise the caller holds a reference. No spinlock may be held.
  */
-static inline void accmem_waiters_wake_freed(struct accmem_waiters *ws,
-					     struct accmem_user *user)
+static inline void accmem_waiters_wake_freed(struct accmem_carveout *cv,
+					     struct accmem_user *user,
+					     u64 bytes)
 {
-	if (accmem_waiters_present())
+	if (accmem_waiters_present(cv->waiters, user))
+		__accmem_waiters_wake_freed(cv, user, bytes);
+}
+
+/*
+ * Call after a change that may let a waiter use memory that is not free for others. No
+ * spinlock may be held.
+ */
+static inline void accmem_waiters_wake(struct accmem_waiters *ws,
+				       struct accmem_user *user)
+{
+	if (accmem_waiters_present(ws, user))
 		__accmem_waiters_wake(ws, user, true);
 }
 
@@ -85,8 +109,20 @@ static inline void accmem_waiters_wake_freed(struct accmem_waiters *ws,
 static inline void accmem_waiters_wake_uncharged(struct accmem_waiters *ws,
 						 struct accmem_user *user)
 {
-	if (accmem_waiters_present())
+	if (accmem_waiters_present(ws, user))
 		__accmem_waiters_wake(ws, user, false);
+}
+
+/*
+ * Call after a request has given back memory that it had allocated. @since is
+ * accmem_waiters_tries() before the allocation. No spinlock may be held.
+ */
+static inline void accmem_waiters_wake_returned(struct accmem_waiters *ws,
+						struct accmem_user *user,
+						u64 since)
+{
+	if (accmem_waiters_present(ws, user))
+		__accmem_waiters_wake_returned(ws, user, since);
 }
 
 /* Call after an allocation of @got bytes that did not wait. */
@@ -94,16 +130,17 @@ static inline void accmem_waiters_count_bypass(struct accmem_carveout *cv,
 					       struct accmem_user *user,
 					       u64 got)
 {
-	if (accmem_waiters_present())
+	if (unlikely(READ_ONCE(cv->waiters->nr)))
 		__accmem_waiters_count_bypass(cv, user, got);
 }
 
-/* Return false if the memory of a carveout is reserved for another account. */
-static inline bool accmem_waiters_permit(const struct accmem_carveout *cv,
-					 const struct accmem_account *account)
+/* Return false if an allocation would use memory that is held for another account. */
+static inline bool accmem_waiters_permit(struct accmem_carveout *cv,
+					 const struct accmem_account *account,
+					 u64 size)
 {
-	return !accmem_waiters_present() ||
-	       __accmem_waiters_permit(cv, account);
+	return !unlikely(READ_ONCE(cv->waiters->reserved_for)) ||
+	       __accmem_waiters_permit(cv, account, size);
 }
 
 #endif /* ACCMEM_WAITQ_WAITERS_H */

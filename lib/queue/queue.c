@@ -13,10 +13,15 @@
 #include "queue.h"
 
 #define QUEUE_TURN_SHIFT 12
+#define QUEUE_STALL \
+	100u /* a reservation without gain lasts this part of its time */
+#define QUEUE_PAUSE \
+	100u /* pause after a reservation, per time that it refused memory */
+#define QUEUE_MAX_DOUBLINGS 6u
 
 void accmem_queue_init(struct accmem_queue *q, u32 bound)
 {
-	*q = (struct accmem_queue){ .bound = bound };
+	*q = (struct accmem_queue){ .bound = bound, .least = U64_MAX };
 	INIT_LIST_HEAD(&q->waiters);
 }
 
@@ -111,6 +116,13 @@ static void queue_insert(struct accmem_queue *q, struct accmem_queue_waiter *w)
 	list_add(&w->link, at);
 }
 
+static void queue_remove(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	if (q->cursor == w)
+		q->cursor = accmem_queue_walk(q, w);
+	list_del(&w->link);
+}
+
 static void queue_set_state(struct accmem_queue *q,
 			    struct accmem_queue_waiter *w,
 			    enum accmem_queue_state state)
@@ -122,26 +134,44 @@ static void queue_set_state(struct accmem_queue *q,
 	w->state = state;
 }
 
+static void queue_find_least(struct accmem_queue *q)
+{
+	struct accmem_queue_waiter *w = NULL;
+
+	q->least = U64_MAX;
+	while ((w = accmem_queue_walk(q, w))) {
+		if (!w->limited)
+			q->least = min(q->least, w->need);
+	}
+}
+
 static void queue_set_limited(struct accmem_queue *q,
 			      struct accmem_queue_waiter *w, bool limited)
 {
-	q->nr_starved += w->limited;
-	q->nr_starved -= limited;
+	if (w->limited == limited)
+		return;
 	w->limited = limited;
+	if (!limited) {
+		q->nr_starved++;
+		q->least = min(q->least, w->need);
+		return;
+	}
+	q->nr_starved--;
+	if (w->need == q->least)
+		queue_find_least(q);
 }
 
-static void queue_reserve_if_due(struct accmem_queue *q, u64 now)
+/* Is @user another user than that of the reserved waiter? */
+static bool queue_is_other(const struct accmem_queue *q,
+			   const struct accmem_queue_user *user)
 {
-	struct accmem_queue_waiter *w = accmem_queue_front(q);
+	return q->reserved->user != user;
+}
 
-	if (!w || q->reserved || q->suspended || !q->reserve_ns ||
-	    now < q->until)
-		return;
-	if (w->bypassed < q->bound || w->state == ACCMEM_QUEUE_SUSPENDED)
-		return;
-	q->reserved = w;
-	q->until = now + q->reserve_ns;
-	q->reservations++;
+static bool queue_can_be_served(const struct accmem_queue *q,
+				const struct accmem_queue_waiter *w)
+{
+	return !q->may_reserve || q->may_reserve(w);
 }
 
 /* Move a waiter to the tail, as if the waiter arrived now, with a count of 0. */
@@ -154,8 +184,65 @@ static void queue_demote(struct accmem_queue *q, struct accmem_queue_waiter *w)
 	w->turn = last->turn;
 	w->user->turn = max(w->user->turn, w->turn + queue_length_of(w->need));
 	q->last_turn = max(q->last_turn, w->user->turn);
-	list_del(&w->link);
+	queue_remove(q, w);
 	queue_insert(q, w);
+}
+
+/*
+ * A request that has bypassed @w, which is no longer the front, has bypassed the next
+ * front, too.
+ */
+static void queue_inherit_bypasses(struct accmem_queue *q, u32 bypassed)
+{
+	struct accmem_queue_waiter *front = accmem_queue_front(q);
+
+	if (front)
+		front->bypassed = max(front->bypassed, bypassed);
+}
+
+/* Move a front that may have no reservation to the tail, so that the next one may. */
+static void queue_skip(struct accmem_queue *q, struct accmem_queue_waiter *w)
+{
+	u32 bypassed = w->bypassed;
+
+	queue_demote(q, w);
+	if (accmem_queue_front(q) != w)
+		queue_inherit_bypasses(q, bypassed);
+}
+
+static void queue_reserve(struct accmem_queue *q, struct accmem_queue_waiter *w,
+			  u64 now)
+{
+	q->reserved = w;
+	q->held = 0;
+	q->refused = 0;
+	q->stalled[0] = 0;
+	q->stalled[1] = 0;
+	q->until = now + q->reserve_ns;
+	q->reservations++;
+}
+
+/* Return true if the last reservation of @user was unused, a short time ago. */
+static bool queue_is_banned(const struct accmem_queue *q,
+			    const struct accmem_queue_user *user, u64 now)
+{
+	return now < user->until &&
+	       now - user->ended < q->reserve_ns << (user->unused - 1);
+}
+
+static void queue_reserve_if_due(struct accmem_queue *q, u64 now)
+{
+	struct accmem_queue_waiter *w = accmem_queue_front(q);
+
+	if (!w || q->reserved || q->suspended || !q->reserve_ns ||
+	    now < q->until)
+		return;
+	if (w->bypassed < q->bound || w->state == ACCMEM_QUEUE_SUSPENDED)
+		return;
+	if (queue_is_banned(q, w->user, now) || !queue_can_be_served(q, w))
+		queue_skip(q, w);
+	else
+		queue_reserve(q, w, now);
 }
 
 static bool queue_is_reserved_for(const struct accmem_queue *q,
@@ -164,10 +251,22 @@ static bool queue_is_reserved_for(const struct accmem_queue *q,
 	return q->reserved == w || q->suspended == w;
 }
 
+/* A reservation of @user has ended unserved: postpone the next ones. */
+static void queue_postpone(struct accmem_queue *q,
+			   struct accmem_queue_user *user, u64 now)
+{
+	u64 refused = q->refused ? now - q->refused : 0;
+
+	q->expired++;
+	q->until = now + max(q->reserve_ns, QUEUE_PAUSE * refused);
+	user->ended = now;
+	user->unused = min(user->unused + 1, QUEUE_MAX_DOUBLINGS + 1);
+	user->until = now + (q->reserve_ns << (user->unused - 1));
+}
+
 /*
  * End the reservation of @w, if there is one, so that other waiters may use the
- * memory. If the reservation ends unserved, move @w to the tail, and make no new
- * reservation for reserve_ns.
+ * memory. If the reservation ends unserved, move @w to the tail.
  */
 static void queue_unreserve(struct accmem_queue *q,
 			    struct accmem_queue_waiter *w, bool used, u64 now)
@@ -176,12 +275,51 @@ static void queue_unreserve(struct accmem_queue *q,
 		return;
 	q->reserved = NULL;
 	q->suspended = NULL;
+	q->held = 0;
 	q->seq++;
-	q->until = used ? 0 : now + q->reserve_ns;
-	if (used)
+	if (!used) {
+		queue_postpone(q, w->user, now);
+		queue_demote(q, w);
 		return;
-	q->expired++;
-	queue_demote(q, w);
+	}
+	q->until = 0;
+	if (w->user->unused && !--w->user->unused)
+		w->user->until = 0;
+}
+
+/* Return true if the reservation has refused for too long what it cannot use. */
+static bool queue_is_stalled(const struct accmem_queue *q, u64 since, u64 now)
+{
+	return now - since >= q->reserve_ns / QUEUE_STALL ||
+	       !queue_can_be_served(q, q->reserved);
+}
+
+bool accmem_queue_permit(struct accmem_queue *q,
+			 const struct accmem_queue_user *user, u64 size,
+			 u64 free, u64 now)
+{
+	u64 *stalled = &q->stalled[queue_is_other(q, user)];
+
+	if (free < size || free - size >= q->held)
+		return true;
+	*stalled = *stalled ?: now;
+	q->refused = q->refused ?: now;
+	if (!queue_is_stalled(q, *stalled, now))
+		return false;
+	queue_unreserve(q, q->reserved, false, now);
+	return true;
+}
+
+void accmem_queue_memory_freed(struct accmem_queue *q,
+			       const struct accmem_queue_user *user, u64 bytes)
+{
+	q->seq++;
+	if (!q->reserved || !bytes)
+		return;
+	q->held += bytes;
+	q->stalled[0] = 0;
+	if (queue_is_other(q, user))
+		q->stalled[1] = 0;
 }
 
 void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
@@ -193,6 +331,7 @@ void accmem_queue_enter(struct accmem_queue *q, struct accmem_queue_waiter *w,
 	queue_insert(q, w);
 	q->nr++;
 	q->nr_starved++;
+	q->least = min(q->least, need);
 	w->state = ACCMEM_QUEUE_ASLEEP;
 	accmem_queue_start_try(q, w);
 }
@@ -208,6 +347,7 @@ void accmem_queue_start_try(struct accmem_queue *q,
 void accmem_queue_sleep(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			bool limited, u64 now)
 {
+	w->ended = ++q->tries;
 	queue_set_limited(q, w, limited);
 	if (limited)
 		queue_unreserve(q, w, false, now);
@@ -272,19 +412,6 @@ static void queue_count_bypass(struct accmem_queue *q,
 	queue_reserve_if_due(q, now);
 }
 
-/*
- * A request that has bypassed @w, which has left, has bypassed the waiters behind @w,
- * too.
- */
-static void queue_inherit_bypasses(struct accmem_queue *q,
-				   const struct accmem_queue_waiter *w)
-{
-	struct accmem_queue_waiter *front = accmem_queue_front(q);
-
-	if (front)
-		front->bypassed = max(front->bypassed, w->bypassed);
-}
-
 void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 			bool served, u64 now)
 {
@@ -294,14 +421,14 @@ void accmem_queue_leave(struct accmem_queue *q, struct accmem_queue_waiter *w,
 	queue_unreserve(q, w, served, now);
 	queue_set_state(q, w, ACCMEM_QUEUE_ASLEEP);
 	queue_set_limited(q, w, true);
-	list_del(&w->link);
+	queue_remove(q, w);
 	w->user->nr--;
 	q->nr--;
 	queue_end_turn(q, w, served);
 	if (served && front && !was_first)
 		queue_count_bypass(q, front, now);
 	else if (!served && was_first)
-		queue_inherit_bypasses(q, w);
+		queue_inherit_bypasses(q, w->bypassed);
 	queue_reserve_if_due(q, now);
 }
 
@@ -344,26 +471,35 @@ static bool queue_is_candidate(const struct accmem_queue *q,
 }
 
 /*
- * Return @promised for a waiter. During a reservation, awake waiters get none of the
- * reserved memory, so their promises do not count.
+ * Return the bytes that @w may not have: promised to awake waiters, or held for the
+ * reserved waiter. The reserved waiter competes with the others that are awake.
  */
 static u64 queue_promised_before(const struct accmem_queue *q,
 				 const struct accmem_queue_waiter *w)
 {
-	if (!q->reserved)
+	const struct accmem_queue_waiter *reserved = q->reserved;
+	bool awake = reserved && reserved->state == ACCMEM_QUEUE_AWAKE;
+
+	if (!reserved)
 		return q->promised;
-	return q->reserved == w ? 0 : ACCMEM_QUEUE_RESERVED;
+	if (reserved == w)
+		return 0;
+	return q->promised - (awake ? reserved->need : 0) +
+	       max(q->held, awake ? reserved->need : 0);
 }
 
 struct accmem_queue_waiter *
-accmem_queue_next(struct accmem_queue *q, struct accmem_queue_waiter *from,
+accmem_queue_next(struct accmem_queue *q, struct accmem_queue_waiter **at,
+		  unsigned int *steps,
 		  bool (*fits)(const struct accmem_queue_waiter *w,
 			       u64 promised, void *arg),
 		  void *arg)
 {
-	struct accmem_queue_waiter *w = from;
+	struct accmem_queue_waiter *w;
 
-	while ((w = accmem_queue_walk(q, w))) {
+	while ((w = *at) && *steps) {
+		*at = accmem_queue_walk(q, w);
+		--*steps;
 		if (!queue_is_candidate(q, w) ||
 		    !fits(w, queue_promised_before(q, w), arg))
 			continue;

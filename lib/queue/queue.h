@@ -27,20 +27,34 @@
  * does not wait and whose own turn begins before that of the front. If the front
  * leaves unserved, its count passes to the next front.
  *
- * Reservation: when the count reaches the bound, memory is reserved for the front.
- * No other request is served from that memory, and other waiters are woken only if
- * they need none of it. A reservation ends when the waiter leaves, when a limit
- * blocks the waiter, or after reserve_ns. If the reservation ends unserved, the
- * waiter moves to the tail of the queue, and no new reservation is made for another
- * reserve_ns. So a request that can never be served cannot stall the others. While
- * the waiter is suspended, so is its reservation: other requests may use the
- * memory, and the time still runs.
+ * Reservation: when the count reaches the bound, a reservation for the front begins.
+ * From then on, bytes that other requests free are held for the front. A younger
+ * request is served only if the held bytes stay free. Bytes that were free when the
+ * reservation began are not held. A reservation ends when the waiter leaves, when a
+ * limit blocks the waiter, or after reserve_ns. It ends earlier if it refuses memory to
+ * requests that do not wait and gains none: 1/100 of reserve_ns after the first such
+ * refusal, or at once if may_reserve() says that the waiter cannot be served. Bytes
+ * freed by the user of the waiter are no gain when a request of another user is refused.
+ *
+ * An unused reservation costs more than it gained: the waiter moves to the tail of the
+ * queue. No reservation begins for reserve_ns, nor for 100 times as long as requests
+ * were refused. The user of the waiter gets none for reserve_ns, and each time for twice
+ * as long. So a request that cannot be served lets at most one in a hundred others fail.
+ * A front that may not have a reservation moves to the tail, so that the next waiter may.
+ * While a waiter is suspended, so is its reservation: other requests may use the held
+ * bytes, and the time still runs.
  *
  * Limits: a waiter that a limit blocks is in the same queue, but is never the front,
  * since memory would not help it. It is woken when the charge of its user falls.
  *
+ * Memory given back: a request that fails may give back memory that it had for a
+ * moment. Only the other waiters that tried meanwhile are woken for it
+ * (accmem_queue_memory_missed()); otherwise two requests that fail could wake each
+ * other for ever.
+ *
  * Locking: none; the caller serialises all calls on a queue and passes the time in
- * nanoseconds. Nothing is allocated. A call takes O(n) steps for n waiters.
+ * nanoseconds. Nothing is allocated. accmem_queue_next() takes at most
+ * ACCMEM_QUEUE_STEPS steps; other calls take O(n) steps for n waiters.
  */
 #ifndef ACCMEM_QUEUE_H
 #define ACCMEM_QUEUE_H
@@ -48,8 +62,8 @@
 #include <linux/list.h>
 #include <linux/types.h>
 
-/* @promised if memory is reserved for another waiter: all of the free memory */
-#define ACCMEM_QUEUE_RESERVED (~0ull)
+/* waiters that accmem_queue_next() looks at in one walk of the caller */
+#define ACCMEM_QUEUE_STEPS 32u
 
 /**
  * enum accmem_queue_state - state of a waiter
@@ -70,6 +84,9 @@ enum accmem_queue_state {
  * @nr: number of waiters of the user
  * @turn: earliest begin of the user's next turn
  * @seq: counts the times that the charge of the user has fallen
+ * @unused: number of reservations that ended unserved, less those that served
+ * @ended: time when the latest unused reservation ended
+ * @until: earliest time of the next reservation; earlier if reserve_ns becomes shorter
  *
  * The caller zeroes the structure before the first waiter.
  */
@@ -77,6 +94,9 @@ struct accmem_queue_user {
 	unsigned int nr;
 	u64 turn;
 	u64 seq;
+	unsigned int unused;
+	u64 ended;
+	u64 until;
 };
 
 /**
@@ -99,6 +119,7 @@ struct accmem_queue_waiter {
 	u64 turn; /* begin of its turn */
 	u64 seen; /* accmem_queue.seq at its last try */
 	u64 user_seen; /* accmem_queue_user.seq at its last try */
+	u64 ended; /* accmem_queue.tries when its last try had failed */
 };
 
 /**
@@ -106,12 +127,23 @@ struct accmem_queue_waiter {
  * @nr: number of waiters
  * @nr_starved: number of waiters that lack memory, not blocked by a limit
  * @promised: bytes promised to waiters that are awake
+ * @least: smallest need of a waiter that no limit blocks; U64_MAX if there is none. A
+ *	carveout with fewer free bytes serves no waiter.
  * @bound: number of bypasses of the front before memory is reserved for it
- * @reserve_ns: duration of a reservation; 0 disables reservations
+ * @reserve_ns: longest duration of a reservation; 0 disables reservations
+ * @may_reserve: returns false if a waiter cannot be served even if all other requests
+ *	free their memory; NULL if each waiter can
  * @credit: bytes of turns by which a user without turns catches up
  * @reserved: the waiter that memory is reserved for, or NULL
  * @suspended: the suspended waiter whose reservation is suspended, too, or NULL
+ * @held: bytes freed since the reservation began, which are held for the waiter
  * @until: end of the reservation, or the earliest time of the next one
+ * @refused: time of the first refusal in this reservation; 0 if there was none
+ * @stalled: time of the first refusal since memory was gained, or 0: of a request of the
+ *	waiter's own user, and of another user
+ * @tries: number of tries that have failed
+ * @cursor: for the caller, the next waiter of a walk by accmem_queue_next() that goes on
+ *	later; moves on if this waiter leaves
  * @reservations: number of reservations so far
  * @expired: number of reservations that ended unserved
  * @bypasses: number of bypasses of waiters at the front
@@ -120,12 +152,19 @@ struct accmem_queue {
 	unsigned int nr;
 	unsigned int nr_starved;
 	u64 promised;
+	u64 least;
 	u32 bound;
 	u64 reserve_ns;
+	bool (*may_reserve)(const struct accmem_queue_waiter *w);
 	u64 credit;
 	struct accmem_queue_waiter *reserved;
 	struct accmem_queue_waiter *suspended;
+	u64 held;
 	u64 until;
+	u64 refused;
+	u64 stalled[2];
+	u64 tries;
+	struct accmem_queue_waiter *cursor;
 	u64 reservations;
 	u64 expired;
 	u64 bypasses;
@@ -302,15 +341,56 @@ void accmem_queue_count_bypass(struct accmem_queue *q,
 /**
  * accmem_queue_memory_freed() - record that memory was freed
  * @q: the queue
+ * @user: the user whose memory it was, or NULL
+ * @bytes: bytes that a reservation holds from now on; 0 if it cannot use the memory
  *
  * The caller must call accmem_queue_next().
  *
  * Context: Any context. The caller serialises. Does not sleep.
  */
-static inline void accmem_queue_memory_freed(struct accmem_queue *q)
+void accmem_queue_memory_freed(struct accmem_queue *q,
+			       const struct accmem_queue_user *user, u64 bytes);
+
+/**
+ * accmem_queue_memory_missed() - record that a waiter may have missed memory
+ * @q: the queue
+ * @w: the waiter, not that of the request
+ * @since: accmem_queue.tries before a request took memory that it has given back
+ *
+ * If a try of the waiter may have found less memory for this reason, it tries again,
+ * once. The caller must call accmem_queue_next().
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ */
+static inline void accmem_queue_memory_missed(const struct accmem_queue *q,
+					      struct accmem_queue_waiter *w,
+					      u64 since)
 {
-	q->seq++;
+	if (w->state != ACCMEM_QUEUE_AWAKE && w->ended <= since)
+		return;
+	w->seen = q->seq - 1;
+	w->user_seen = w->user->seq - 1;
 }
+
+/**
+ * accmem_queue_permit() - ask whether a request that does not wait may take memory
+ * @q: the queue
+ * @user: the user of the request
+ * @size: bytes that it takes
+ * @free: bytes that are free
+ * @now: the time in nanoseconds
+ *
+ * The caller asks only while a reservation is in force, and not for requests of the
+ * reserved waiter. A reservation that has refused others for too long ends here: the
+ * caller must call accmem_queue_next().
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: false if the request would take bytes that are held for a waiter.
+ */
+bool accmem_queue_permit(struct accmem_queue *q,
+			 const struct accmem_queue_user *user, u64 size,
+			 u64 free, u64 now);
 
 /**
  * accmem_queue_charge_dropped() - record that the charge of a user has fallen
@@ -349,27 +429,6 @@ void accmem_queue_limits_raised(struct accmem_queue *q);
 bool accmem_queue_tick(struct accmem_queue *q, u64 now);
 
 /**
- * accmem_queue_next() - find the next waiter to wake
- * @q: the queue
- * @from: the waiter that the last call returned; NULL at first
- * @fits: returns true if the waiter could be served from the free memory less
- *	@promised. @promised is ACCMEM_QUEUE_RESERVED if memory is reserved for
- *	another waiter, and 0 if it is reserved for this one. False positives are
- *	allowed, false negatives are not. The result must not change from false to
- *	true before a change is recorded.
- * @arg: argument of @fits
- *
- * Context: Any context. The caller serialises. Does not sleep.
- *
- * Return: the waiter, which is awake afterwards; NULL if there is none.
- */
-struct accmem_queue_waiter *
-accmem_queue_next(struct accmem_queue *q, struct accmem_queue_waiter *from,
-		  bool (*fits)(const struct accmem_queue_waiter *w,
-			       u64 promised, void *arg),
-		  void *arg);
-
-/**
  * accmem_queue_walk() - walk the waiters, in the order of their turns
  * @q: the queue
  * @w: the last waiter; NULL at first
@@ -380,5 +439,26 @@ accmem_queue_next(struct accmem_queue *q, struct accmem_queue_waiter *from,
  */
 struct accmem_queue_waiter *accmem_queue_walk(struct accmem_queue *q,
 					      struct accmem_queue_waiter *w);
+
+/**
+ * accmem_queue_next() - find the next waiter to wake
+ * @q: the queue
+ * @at: in: the waiter to begin with; out: the waiter to go on with, or NULL at the end
+ * @steps: in: number of waiters to look at; out: what is left of it
+ * @fits: returns true if the waiter could be served from the free memory less
+ *	@promised. False positives are allowed, false negatives are not. The result must
+ *	not change from false to true before a change is recorded.
+ * @arg: argument of @fits
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: the waiter, which is awake afterwards; NULL if there is none, or after @steps.
+ */
+struct accmem_queue_waiter *
+accmem_queue_next(struct accmem_queue *q, struct accmem_queue_waiter **at,
+		  unsigned int *steps,
+		  bool (*fits)(const struct accmem_queue_waiter *w,
+			       u64 promised, void *arg),
+		  void *arg);
 
 #endif /* ACCMEM_QUEUE_H */

@@ -250,12 +250,108 @@ TEST_F(wait_order, the_time_of_reservations_can_be_changed)
 	EXPECT_EQ(100, pass_until_refused(self->other, 100));
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 600000));
 	EXPECT_TRUE(wait_for_state(variant->path, "reserved", 1));
-	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, PIECE, 0, &a));
+	EXPECT_EQ(1, pass_until_refused(self->other, 100));
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 10));
 	while (accmem_alloc_bytes(self->other, PIECE, 0, &a) &&
 	       accmem_ms() < until)
 		usleep(1000);
 	EXPECT_GT(until, accmem_ms());
+	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
+}
+
+/*
+ * Allocates and frees 64 KiB for some time. True if at most one in a hundred requests was
+ * refused.
+ */
+static bool others_are_served(int fd, unsigned int ms)
+{
+	uint64_t until = accmem_ms() + ms;
+	unsigned int refused = 0, n = 0;
+	struct accmem_alloc a;
+
+	for (; accmem_ms() < until; n++) {
+		if (accmem_alloc_bytes(fd, KIB(64), 0, &a))
+			refused++;
+		else
+			accmem_ioctl_free(fd, a.address);
+	}
+	printf("# %u of %u requests were refused\n", refused, n);
+	return n > 100 && refused * 100 <= n;
+}
+
+/*
+ * A request waits for all memory, of which @holder has 4 KiB for ever. Nearly all memory
+ * is free: the request must not keep others from it.
+ */
+static bool wait_in_vain(const char *path, int other,
+			 const struct accmem_alloc *pieces, int fd, int holder)
+{
+	int victim = accmem_opened(path), i, err;
+	struct waiter w = {};
+	struct accmem_alloc a;
+	bool served;
+
+	err = accmem_param_set("waiter_reserve_ms", 200);
+	if (err || !put_asleep(&w, path, fd, LEFT, 1))
+		return false;
+	for (i = 0; i < PIECES && !err; i++) {
+		err = accmem_ioctl_free(other, pieces[i].address);
+		if (!i && !err)
+			err = accmem_alloc_bytes(holder, KIB(4), 0, &a);
+	}
+	served = others_are_served(victim, 600);
+	err = err ?: accmem_ioctl_free(holder, a.address);
+	close(victim);
+	return !err && !waiter_end(&w) && served;
+}
+
+TEST_F(wait_order, a_request_that_its_own_memory_prevents_costs_others_nothing)
+{
+	int64_t reservations = waiting(variant->path, "reservations");
+	int victim = accmem_opened(variant->path);
+	struct waiter w = {};
+	struct accmem_alloc a;
+
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 200));
+	/* a folio for each context */
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[1].address));
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, KIB(4), 0, &a));
+	ASSERT_TRUE(waiter_start(&w, self->fd, self->info.capacity,
+				 in_ms(self->fd, 500)));
+	ASSERT_TRUE(wait_for_state(variant->path, "asleep", 1));
+	EXPECT_TRUE(others_are_served(victim, 300));
+	EXPECT_EQ(reservations, waiting(variant->path, "reservations"));
+	EXPECT_EQ(-ETIMEDOUT, waiter_end(&w));
+	close(victim);
+}
+
+TEST_F(wait_order, a_request_that_idle_memory_prevents_costs_others_little)
+{
+	EXPECT_TRUE(wait_in_vain(variant->path, self->other, self->a, self->fd,
+				 self->other));
+}
+
+/* Memory that was free when a reservation began is for everybody. */
+TEST_F(wait_order, a_reservation_holds_only_what_is_freed_after_it_began)
+{
+	struct waiter w = {};
+	struct accmem_alloc a;
+	unsigned int i;
+
+	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 60000));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
+	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 2 * PIECE, 1));
+	for (i = 0; i < 1000; i++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(self->other, KIB(64), 0, &a));
+		if (in_state(variant->path, "reserved"))
+			break;
+		ASSERT_EQ(0, accmem_ioctl_free(self->other, a.address));
+	}
+	ASSERT_EQ(1, in_state(variant->path, "reserved"));
+	EXPECT_EQ(0, accmem_alloc_bytes(self->other, PIECE / 2, 0, &a));
+	ASSERT_EQ(0, accmem_ioctl_free(self->other, a.address));
+	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(self->other, PIECE / 2, 0, &a));
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 }
 

@@ -433,4 +433,83 @@ TEST_F(wait_wake, its_own_file_that_is_closed_stays_until_it_ends)
 	EXPECT_EQ(0, waiter_serve(&w, self->other, self->a[0].address));
 }
 
+#define BITS 2048 /* of 4 KiB, in four pieces */
+
+/* Frees four pieces; with mapped translation every second granule of them. */
+static int fragment(int fd, const struct accmem_alloc *pieces, bool mapped)
+{
+	static struct accmem_alloc bits[BITS];
+	int i, err = 0;
+
+	for (i = 0; i < 4 && !err; i++)
+		err = accmem_ioctl_free(fd, pieces[i].address);
+	if (!mapped)
+		return err;
+	for (i = 0; i < BITS && !err; i++)
+		err = accmem_alloc_bytes(fd, KIB(4), 0, &bits[i]);
+	for (i = 0; i < BITS && !err; i += 2)
+		err = accmem_ioctl_free(fd, bits[i].address);
+	return err;
+}
+
+struct refused {
+	const char *path;
+	atomic_int stop;
+	unsigned int calls;
+	int err;
+};
+
+/* asks again and again for more than a limit permits */
+static void *be_refused(void *arg)
+{
+	struct refused *r = arg;
+	struct accmem_alloc a;
+	int fd;
+
+	/* a context belongs to the real user id of the caller of open() */
+	if (syscall(SYS_setresuid, 12345, 0, 0))
+		return NULL;
+	fd = accmem_dev_open(r->path, O_RDWR);
+	/* CAP_SYS_RESOURCE would lift the limit */
+	if (syscall(SYS_setresuid, 12345, 12345, 12345))
+		return NULL;
+	while (!atomic_load(&r->stop) &&
+	       (r->err = accmem_alloc_bytes(fd, MIB(4) - KIB(4), 0, &a)))
+		r->calls++;
+	close(fd);
+	return NULL;
+}
+
+/*
+ * A request that fails holds nothing that a waiter could miss: the waiter is woken by the
+ * free that serves it, and not by the scan once a second.
+ */
+TEST_F(wait_wake, memory_that_a_refused_request_might_have_taken)
+{
+	struct refused r = { .path = variant->path };
+	struct waiter w = {};
+	pthread_t thread;
+	int64_t by_scan;
+	int i;
+
+	ASSERT_EQ(0, fragment(self->other, self->a,
+			      self->info.translation ==
+				      ACCMEM_TRANSLATION_MAPPED));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_user", MIB(1)));
+	by_scan = waiting(variant->path, "by_scan");
+	ASSERT_EQ(0, pthread_create(&thread, NULL, be_refused, &r));
+	for (i = 0; i < 20; i++) {
+		ASSERT_TRUE(
+			waiter_start(&w, self->fd, MIB(4) - KIB(64), FOREVER));
+		ASSERT_EQ(0, waiter_end(&w));
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, w.a.address));
+	}
+	atomic_store(&r.stop, 1);
+	pthread_join(thread, NULL);
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_user", 0));
+	EXPECT_LT(0, r.calls);
+	EXPECT_EQ(-EDQUOT, r.err);
+	EXPECT_EQ(by_scan, waiting(variant->path, "by_scan"));
+}
+
 WAIT_MAIN

@@ -424,10 +424,11 @@ struct accmem_info {
  * * A younger request that fits may bypass an older one that does not. So may requests
  *   that do not wait, and REALLOC.
  * * After 16 bypasses, memory is reserved for the oldest request: no other request gets
- *   any. The reservation ends when the request is served, or after the module parameter
- *   waiter_reserve_ms.
- * * If the reservation expires without being used, the request moves to the tail of the
- *   queue. No new reservation is made for another waiter_reserve_ms.
+ *   memory that is freed from then on. The reservation ends when the request is served,
+ *   or after the module parameter waiter_reserve_ms, or earlier if it refuses memory to
+ *   others and none is freed.
+ * * If the reservation ends without being used, the request moves to the tail of the
+ *   queue. No new reservation is made for another waiter_reserve_ms or longer.
  * * A signal interrupts the wait. If the signal's action has SA_RESTART, the call is
  *   restarted. It keeps its place in the queue if the same thread restarts it within one
  *   second.

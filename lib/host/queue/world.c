@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * A queue of waiters, and beside it the same told the naive way: an array in order,
- * which is sorted anew whenever it changes. The world has memory, whose bytes are
- * free or held, and users with a limit each. After every call:
+ * A queue of waiters, and a reference beside it that does the same in a simple way: an
+ * array in order, sorted anew whenever it changes. The world has memory, whose bytes are
+ * free or allocated, and users with a limit each. The program checks after every call:
  *
- * - the queue is in the order of the reference, and its sums are those of it;
- * - nobody sleeps who could be served: who fits what is free and not promised, and
- *   has not tried since that was so, unless memory is reserved for another;
- * - nobody bypassed the front more often than the bound while memory could be reserved,
- *   and nobody else was woken while it was;
- * - a reservation lasts no longer than it may, is suspended while its waiter is,
- *   and costs its waiter the place if it ends unserved.
+ * - the queue has the order, the sums and the reservation of the reference;
+ * - no waiter sleeps that could be served: that fits into the bytes that are free and
+ *   neither promised nor held, and has not tried since;
+ * - the front is not bypassed more often than the bound while a reservation could begin;
+ * - during a reservation no other request takes held bytes;
+ * - a reservation lasts no longer than it may, refuses nothing while its waiter is
+ *   suspended, and costs its waiter the place if it ends unserved.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,45 +20,7 @@
 
 #include "lib/queue/queue.h"
 #include "world.h"
-
-#define WAITERS 12
-#define USERS 3
-#define UNIT 4096ull
-#define CAPACITY (64 * UNIT)
-#define LIMIT (40 * UNIT)
-#define CREDIT 16
-#define BOUND 4
-#define RESERVE 50
-
-/* what the reference knows of a waiter */
-struct entry {
-	struct accmem_queue_waiter w;
-	bool in;
-	unsigned int user;
-	u64 turn;
-	u64 length; /* of its turn */
-	u64 order; /* of arrival, or of when it lost its place */
-	enum accmem_queue_state state;
-	bool limited;
-	u32 bypassed;
-	bool stale; /* nothing has changed since it tried */
-};
-
-struct world {
-	const char *origin;
-	u64 step;
-	struct rng *draw;
-	struct accmem_queue q;
-	struct accmem_queue_user users[USERS];
-	u64 held[USERS];
-	u64 ahead[USERS]; /* where a user's turns end */
-	u64 turn; /* where the latest that was served began */
-	u64 first; /* where everybody was when nobody waited */
-	struct entry e[WAITERS];
-	u64 arrivals;
-	u64 free;
-	u64 now;
-};
+#include "world_types.h"
 
 static void check(const struct world *w, bool ok, const char *what)
 {
@@ -115,7 +77,7 @@ static struct entry *naive_first(struct world *w)
 	while ((e = naive_next(w, e)) && e->state == ACCMEM_QUEUE_SERVED)
 		;
 	if (!e || e->state != ACCMEM_QUEUE_ASLEEP ||
-	    (w->q.reserved && w->q.reserved != &e->w))
+	    (w->r.of && !w->r.suspended && w->r.of != e))
 		return NULL;
 	return e;
 }
@@ -136,7 +98,7 @@ static bool fits(const struct accmem_queue_waiter *q, u64 promised, void *arg)
 
 static void check_sums(struct world *w)
 {
-	u64 promised = 0;
+	u64 promised = 0, least = U64_MAX;
 	unsigned int i, nr = 0, nr_starved = 0;
 
 	for (i = 0; i < WAITERS; i++) {
@@ -146,6 +108,8 @@ static void check_sums(struct world *w)
 			continue;
 		nr++;
 		nr_starved += !e->limited;
+		if (!e->limited)
+			least = min(least, e->w.need);
 		if (e->state == ACCMEM_QUEUE_AWAKE)
 			promised += e->w.need;
 		check(w, e->w.state == e->state, "its state");
@@ -156,6 +120,7 @@ static void check_sums(struct world *w)
 	check(w, w->q.nr == nr, "the number of waiters");
 	check(w, w->q.nr_starved == nr_starved, "the number of the short ones");
 	check(w, w->q.promised == promised, "what is promised");
+	check(w, w->q.least == least, "the smallest need");
 }
 
 static void check_order(struct world *w)
@@ -170,39 +135,48 @@ static void check_order(struct world *w)
 	} while (q);
 }
 
-/* one that is about to leave, which lets the next one have what it is due */
-static bool has_served(const struct world *w)
+static struct entry *reserved_for(const struct world *w)
 {
-	unsigned int i;
+	return w->r.suspended ? NULL : w->r.of;
+}
 
-	for (i = 0; i < WAITERS; i++)
-		if (w->e[i].in && w->e[i].state == ACCMEM_QUEUE_SERVED)
-			return true;
-	return false;
+/* can the waiter be served when all others have freed their memory? */
+static bool may_reserve(const struct accmem_queue_waiter *q)
+{
+	const struct entry *e = list_entry(q, const struct entry, w);
+
+	return e->world->held[e->user] + q->need <= CAPACITY;
 }
 
 static void check_reservation(struct world *w)
 {
-	struct entry *front = naive_front(w), *e = to_entry(w->q.reserved);
+	struct entry *e = reserved_for(w);
 
-	if (e) {
+	check(w, to_entry(w->q.reserved) == e, "reserved for this one");
+	check(w, to_entry(w->q.suspended) == (w->r.suspended ? w->r.of : NULL),
+	      "suspended for this one");
+	check(w, w->q.until == w->r.until, "for this time");
+	check(w, !e || w->q.held == w->r.held, "so much is held");
+	if (e)
 		check(w, e->in && !e->limited, "reserved for one who is short");
-		check(w, e->state != ACCMEM_QUEUE_SUSPENDED, "who is there");
-		check(w, w->now <= w->q.until + RESERVE, "for a time");
-	} else if (w->q.suspended) {
-		e = to_entry(w->q.suspended);
-		check(w, e->in && e->state == ACCMEM_QUEUE_SUSPENDED,
-		      "suspended for a suspended waiter");
-	} else if (front && front->state != ACCMEM_QUEUE_SUSPENDED &&
-		   w->now >= w->q.until && !has_served(w)) {
-		check(w, front->bypassed < BOUND, "the bound is kept");
-	}
+}
+
+/* the bytes that an entry may not have */
+static u64 promised_before(const struct world *w, const struct entry *e)
+{
+	const struct entry *of = reserved_for(w);
+	u64 promised = w->q.promised, held = w->r.held;
+
+	if (of == e)
+		return 0;
+	if (of && of->state == ACCMEM_QUEUE_AWAKE)
+		return promised - of->w.need + max(held, of->w.need);
+	return of ? promised + held : promised;
 }
 
 /* nobody sleeps who could be served */
 static void check_nobody_is_forgotten(struct world *w)
 {
-	struct entry *reserved = to_entry(w->q.reserved);
 	unsigned int i;
 
 	for (i = 0; i < WAITERS; i++) {
@@ -210,9 +184,7 @@ static void check_nobody_is_forgotten(struct world *w)
 
 		if (!e->in || e->state != ACCMEM_QUEUE_ASLEEP || e->stale)
 			continue;
-		check(w,
-		      (reserved && reserved != e) ||
-			      !fits(&e->w, w->q.promised, w),
+		check(w, !fits(&e->w, promised_before(w, e), w),
 		      "nobody is forgotten");
 	}
 }
@@ -235,36 +207,121 @@ static void naive_charge_dropped(struct world *w, unsigned int user)
 			w->e[i].stale = false;
 }
 
-/* after a call: a reservation that has gone leaves memory to the others */
-static void notice_reservation(struct world *w,
-			       const struct accmem_queue_waiter *before)
-{
-	if (before && w->q.reserved != before)
-		naive_memory_freed(w);
-}
-
 static void wake(struct world *w)
 {
-	struct accmem_queue_waiter *reserved = w->q.reserved, *q = NULL;
+	struct accmem_queue_waiter *q;
+	unsigned int steps;
 	struct entry *e;
+	u64 own;
 
-	while ((q = accmem_queue_next(&w->q, q, fits, w))) {
-		e = to_entry(q);
-		check(w, e->in && e->state == ACCMEM_QUEUE_ASLEEP,
-		      "a sleeper is woken");
-		check(w, !e->stale, "for a reason");
-		check(w, !reserved || q == reserved, "reserved for another");
-		e->state = ACCMEM_QUEUE_AWAKE;
-	}
+	w->q.cursor = accmem_queue_walk(&w->q, NULL);
+	do {
+		steps = 1 + rng_below(w->draw, 4);
+		while ((q = accmem_queue_next(&w->q, &w->q.cursor, &steps, fits,
+					      w))) {
+			e = to_entry(q);
+			check(w, e->in && e->state == ACCMEM_QUEUE_ASLEEP,
+			      "a sleeper is woken");
+			check(w, !e->stale, "for a reason");
+			own = e == reserved_for(w) ? 0 : q->need;
+			check(w, fits(q, promised_before(w, e) - own, w),
+			      "with bytes that are not held");
+			e->state = ACCMEM_QUEUE_AWAKE;
+		}
+	} while (w->q.cursor);
 	check(w, w->q.promised <= CAPACITY * WAITERS, "promises are kept");
+}
+
+static bool is_reserved_for(const struct world *w, const struct entry *e)
+{
+	return w->r.of == e;
+}
+
+/* the entry moves behind all others */
+static void naive_demote(struct world *w, struct entry *e)
+{
+	struct entry *last = NULL, *next = NULL;
+
+	while ((next = naive_next(w, next)))
+		last = next;
+	e->bypassed = 0;
+	e->turn = last->turn;
+	e->order = ++w->arrivals;
+	if (w->ahead[e->user] < e->turn + e->length)
+		w->ahead[e->user] = e->turn + e->length;
+}
+
+/* each unused reservation doubles the time until the next one */
+static bool is_banned(const struct world *w, unsigned int user)
+{
+	u64 time = RESERVE;
+	unsigned int i;
+
+	for (i = 1; i < w->unused[user]; i++)
+		time *= 2;
+	return w->unused[user] && w->now < w->ended[user] + time;
+}
+
+/* the front has reached the bound: reserve, or let the next one be the front */
+static void naive_reserve_if_due(struct world *w)
+{
+	struct entry *e = naive_front(w);
+	u32 bypassed;
+
+	if (!e || w->r.of || w->now < w->r.until || e->bypassed < BOUND ||
+	    e->state == ACCMEM_QUEUE_SUSPENDED)
+		return;
+	if (!is_banned(w, e->user) && may_reserve(&e->w)) {
+		w->r = (struct reservation){ .of = e,
+					     .until = w->now + RESERVE };
+		return;
+	}
+	bypassed = e->bypassed;
+	naive_demote(w, e);
+	if (naive_front(w) != e && naive_front(w)->bypassed < bypassed)
+		naive_front(w)->bypassed = bypassed;
+}
+
+static void naive_unreserve(struct world *w, bool used)
+{
+	struct entry *e = w->r.of;
+	u64 pause = RESERVE, refused = 0;
+
+	if (w->r.refused)
+		refused = w->now - w->r.refused;
+	if (pause < PAUSE * refused)
+		pause = PAUSE * refused;
+	w->r = (struct reservation){ .until = used ? 0 : w->now + pause };
+	naive_memory_freed(w);
+	if (used) {
+		w->unused[e->user] -= !!w->unused[e->user];
+		return;
+	}
+	w->ended[e->user] = w->now;
+	w->unused[e->user] += w->unused[e->user] <= DOUBLINGS;
+	naive_demote(w, e);
+}
+
+/* memory of a user comes back, and is held if memory is reserved */
+static void naive_hold(struct world *w, unsigned int user, u64 n)
+{
+	naive_memory_freed(w);
+	if (!reserved_for(w) || !n)
+		return;
+	w->r.held += n;
+	w->r.stalled[0] = 0;
+	if (w->r.of->user != user)
+		w->r.stalled[1] = 0;
 }
 
 static void naive_count_bypass(struct world *w, const struct entry *served)
 {
 	struct entry *front = naive_front(w);
 
-	if (front && front != served)
-		front->bypassed++;
+	if (!front || front == served)
+		return;
+	front->bypassed++;
+	naive_reserve_if_due(w);
 }
 
 /*
@@ -312,6 +369,7 @@ static void enter(struct world *w, struct entry *e)
 	e->bypassed = 0;
 	e->stale = false;
 	e->state = ACCMEM_QUEUE_AWAKE;
+	e->world = w;
 	accmem_queue_enter(&w->q, &e->w, &w->users[e->user], need);
 	if (rng_below(w->draw, 2)) {
 		e->state = ACCMEM_QUEUE_ASLEEP;
@@ -319,40 +377,15 @@ static void enter(struct world *w, struct entry *e)
 	}
 }
 
-static bool is_reserved_for(const struct world *w, const struct entry *e)
-{
-	return w->q.reserved == &e->w || w->q.suspended == &e->w;
-}
-
-/* a reservation has ended unserved: its waiter is behind all others */
-static void naive_demote(struct world *w, struct entry *e)
-{
-	struct entry *last = NULL, *next = NULL;
-
-	while ((next = naive_next(w, next)))
-		last = next;
-	e->bypassed = 0;
-	e->turn = last->turn;
-	e->order = ++w->arrivals;
-	if (w->ahead[e->user] < e->turn + e->length)
-		w->ahead[e->user] = e->turn + e->length;
-	naive_memory_freed(w);
-}
-
 static void leave(struct world *w, struct entry *e, bool served)
 {
-	bool was_first = naive_front(w) == e || e->state == ACCMEM_QUEUE_SERVED;
-	struct entry *next;
+	struct entry *front = naive_front(w), *next;
+	bool was_first = front == e || e->state == ACCMEM_QUEUE_SERVED;
 	unsigned int i;
 
-	if (served && !was_first)
-		naive_count_bypass(w, e);
-	if (!served && is_reserved_for(w, e))
-		naive_demote(w, e);
+	if (is_reserved_for(w, e))
+		naive_unreserve(w, served);
 	e->in = false;
-	next = naive_front(w);
-	if (!served && was_first && next && next->bypassed < e->bypassed)
-		next->bypassed = e->bypassed;
 	if (served && w->turn < e->turn)
 		w->turn = e->turn;
 	if (!served && w->ahead[e->user] == e->turn + e->length)
@@ -363,14 +396,25 @@ static void leave(struct world *w, struct entry *e, bool served)
 			w->turn = w->ahead[i];
 		w->first = w->turn;
 	}
+	next = naive_front(w);
+	if (served && front && !was_first) {
+		front->bypassed++;
+		naive_reserve_if_due(w);
+	} else if (!served && was_first && next &&
+		   next->bypassed < e->bypassed) {
+		next->bypassed = e->bypassed;
+	}
+	naive_reserve_if_due(w);
 	accmem_queue_leave(&w->q, &e->w, served, w->now);
 }
 
 /* what is reserved for another is not there */
 static bool has_room(const struct world *w, const struct entry *e)
 {
-	return w->free >= e->w.need &&
-	       (!w->q.reserved || w->q.reserved == &e->w);
+	const struct entry *of = reserved_for(w);
+	u64 held = of && of != e ? w->r.held : 0;
+
+	return w->free >= e->w.need && w->free - e->w.need >= held;
 }
 
 static void try(struct world *w, struct entry *e)
@@ -387,23 +431,63 @@ static void try(struct world *w, struct entry *e)
 	}
 	e->state = ACCMEM_QUEUE_ASLEEP;
 	e->stale = true;
+	e->ended = ++w->tries;
 	e->limited = limited;
 	if (limited && is_reserved_for(w, e))
-		naive_demote(w, e);
+		naive_unreserve(w, false);
+	naive_reserve_if_due(w);
 	accmem_queue_sleep(&w->q, &e->w, limited, w->now);
 }
 
 static void free_some(struct world *w)
 {
 	unsigned int user = rng_below(w->draw, USERS);
-	u64 n = min(w->held[user], 1 + rng_below(w->draw, 16 * UNIT));
+	u64 n = min(w->held[user] - (w->taker == user ? w->taken : 0),
+		    1 + rng_below(w->draw, 16 * UNIT));
 
 	w->held[user] -= n;
 	w->free += n;
-	accmem_queue_memory_freed(&w->q);
+	accmem_queue_memory_freed(&w->q, &w->users[user], n);
 	accmem_queue_charge_dropped(&w->users[user]);
-	naive_memory_freed(w);
+	naive_hold(w, user, n);
 	naive_charge_dropped(w, user);
+}
+
+/* a request takes memory piece by piece */
+static void take_some(struct world *w)
+{
+	u64 n = 1 + rng_below(w->draw, 16 * UNIT);
+
+	if (w->taken || w->free < n)
+		return;
+	w->taker = rng_below(w->draw, USERS);
+	if (w->held[w->taker] + n > LIMIT)
+		return;
+	w->returned_from = w->tries;
+	w->taken = n;
+	w->free -= n;
+	w->held[w->taker] += n;
+}
+
+/* and fails: those who tried meanwhile try again, and nobody else */
+static void return_it(struct world *w)
+{
+	unsigned int i;
+
+	if (!w->taken)
+		return;
+	w->free += w->taken;
+	w->held[w->taker] -= w->taken;
+	w->taken = 0;
+	for (i = 0; i < WAITERS; i++) {
+		struct entry *e = &w->e[i];
+
+		e->stale &= e->state != ACCMEM_QUEUE_AWAKE &&
+			    e->ended <= w->returned_from;
+		if (e->in)
+			accmem_queue_memory_missed(&w->q, &e->w,
+						   w->returned_from);
+	}
 }
 
 /* what a user frees goes to the first who waits, if that needs just as much */
@@ -413,7 +497,7 @@ static void hand_over(struct world *w)
 	struct entry *e = naive_first(w);
 
 	check(w, to_entry(accmem_queue_first(&w->q)) == e, "who is first");
-	if (!e || w->held[user] < e->w.need || !fits_limit(w, e))
+	if (!e || w->held[user] < e->w.need || !fits_limit(w, e) || w->taken)
 		return;
 	w->held[user] -= e->w.need;
 	w->held[e->user] += e->w.need;
@@ -428,9 +512,9 @@ static void refuse(struct world *w, struct entry *e)
 {
 	w->held[e->user] -= e->w.need;
 	w->free += e->w.need;
-	accmem_queue_memory_freed(&w->q);
+	accmem_queue_memory_freed(&w->q, &w->users[e->user], e->w.need);
 	accmem_queue_charge_dropped(&w->users[e->user]);
-	naive_memory_freed(w);
+	naive_hold(w, e->user, e->w.need);
 	naive_charge_dropped(w, e->user);
 	if (rng_below(w->draw, 2))
 		try(w, e);
@@ -438,17 +522,43 @@ static void refuse(struct world *w, struct entry *e)
 		leave(w, e, false);
 }
 
+/* may a user take memory, or is it held? a reservation may end with the question */
+static bool naive_permit(struct world *w, unsigned int user, u64 n)
+{
+	u64 *stalled = &w->r.stalled[w->r.of->user != user];
+
+	if (w->free < n || w->free - n >= w->r.held)
+		return true;
+	if (!*stalled)
+		*stalled = w->now;
+	if (!w->r.refused)
+		w->r.refused = w->now;
+	if (w->now - *stalled < STALL && may_reserve(&w->r.of->w))
+		return false;
+	naive_unreserve(w, false);
+	return true;
+}
+
 /* somebody who does not wait */
 static void barge(struct world *w)
 {
 	unsigned int user = rng_below(w->draw, USERS);
 	u64 n = 1 + rng_below(w->draw, 8 * UNIT);
-	const struct entry *front = naive_front(w);
+	struct entry *front;
+	bool may = true;
 
-	if (w->q.reserved || w->free < n || w->held[user] + n > LIMIT)
+	if (reserved_for(w)) {
+		may = naive_permit(w, user, n);
+		check(w,
+		      accmem_queue_permit(&w->q, &w->users[user], n, w->free,
+					  w->now) == may,
+		      "held bytes are refused");
+	}
+	if (!may || w->free < n || w->held[user] + n > LIMIT)
 		return;
 	w->free -= n;
 	w->held[user] += n;
+	front = naive_front(w);
 	if (front && naive_turn(w, user, n / UNIT + 1) >= front->turn)
 		naive_count_bypass(w, NULL);
 	accmem_queue_count_bypass(&w->q, &w->users[user], n, w->now);
@@ -456,30 +566,37 @@ static void barge(struct world *w)
 
 static void tick(struct world *w)
 {
-	struct entry *e = to_entry(w->q.reserved ?: w->q.suspended);
 	bool ended;
 
-	w->now += rng_below(w->draw, RESERVE);
-	ended = e && w->now >= w->q.until;
+	/* usually a short time, in which a reservation stalls; now and then a long one */
+	w->now += rng_below(w->draw, rng_below(w->draw, 4) ? STALL : RESERVE);
+	ended = w->r.of && w->now >= w->r.until;
+	if (ended)
+		naive_unreserve(w, false);
+	else
+		naive_reserve_if_due(w);
 	check(w, accmem_queue_tick(&w->q, w->now) == ended,
 	      "a reservation ends in time");
-	if (ended)
-		naive_demote(w, e);
 }
 
 static void suspend(struct world *w, struct entry *e)
 {
+	if (is_reserved_for(w, e)) {
+		w->r.suspended = true;
+		naive_memory_freed(w);
+	}
 	e->state = ACCMEM_QUEUE_SUSPENDED;
 	accmem_queue_suspend(&w->q, &e->w);
 }
 
 static void resume(struct world *w, struct entry *e)
 {
-	bool late = w->q.suspended == &e->w && w->now >= w->q.until;
-
-	if (late)
-		naive_demote(w, e);
 	e->state = ACCMEM_QUEUE_AWAKE;
+	if (is_reserved_for(w, e) && w->now >= w->r.until)
+		naive_unreserve(w, false);
+	else if (is_reserved_for(w, e))
+		w->r.suspended = false;
+	naive_reserve_if_due(w);
 	accmem_queue_resume(&w->q, &e->w, w->now);
 }
 
@@ -504,15 +621,19 @@ static void act(struct world *w, struct entry *e)
 
 static void step(struct world *w)
 {
-	struct accmem_queue_waiter *before = w->q.reserved;
-
-	switch (rng_below(w->draw, 9)) {
+	switch (rng_below(w->draw, 11)) {
 	case 0:
 	case 1:
 		free_some(w);
 		break;
 	case 8:
 		hand_over(w);
+		break;
+	case 9:
+		take_some(w);
+		break;
+	case 10:
+		return_it(w);
 		break;
 	case 2:
 		barge(w);
@@ -524,7 +645,6 @@ static void step(struct world *w)
 		act(w, &w->e[rng_below(w->draw, WAITERS)]);
 		break;
 	}
-	notice_reservation(w, before);
 	wake(w);
 	check_sums(w);
 	check_order(w);
@@ -543,6 +663,7 @@ void queue_world_run(const char *origin, struct rng *draw, u64 steps)
 	w->free = CAPACITY;
 	accmem_queue_init(&w->q, BOUND);
 	w->q.reserve_ns = RESERVE;
+	w->q.may_reserve = may_reserve;
 	w->q.credit = CREDIT * UNIT;
 	for (w->step = 0; w->step < steps && !rng_is_spent(draw); w->step++)
 		step(w);

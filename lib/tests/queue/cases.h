@@ -19,6 +19,18 @@ static bool fits(const struct accmem_queue_waiter *w, u64 promised, void *arg)
 	return *free >= promised && *free - promised >= w->need;
 }
 
+/* the first waiter to wake, of all */
+static struct accmem_queue_waiter *
+next(struct accmem_queue *q,
+     bool (*may)(const struct accmem_queue_waiter *w, u64 promised, void *arg),
+     void *arg)
+{
+	struct accmem_queue_waiter *at = accmem_queue_walk(q, NULL);
+	unsigned int steps = ACCMEM_QUEUE_STEPS;
+
+	return accmem_queue_next(q, &at, &steps, may, arg);
+}
+
 static void sleep_in(struct accmem_queue *q, struct accmem_queue_waiter *w,
 		     struct accmem_queue_user *user, u64 need)
 {
@@ -39,13 +51,13 @@ static bool users_take_turns(void)
 		sleep_in(&q, &a[i], &x, 1);
 	for (i = 0; i < 2; i++)
 		sleep_in(&q, &b[i], &y, 1);
-	accmem_queue_memory_freed(&q);
+	accmem_queue_memory_freed(&q, NULL, 0);
 	for (i = 0; i < 5; i++) {
-		w = accmem_queue_next(&q, w, fits, &free);
+		w = next(&q, fits, &free);
 		if (w != (i % 2 ? &b[i / 2] : &a[i / 2]))
 			return false;
 	}
-	return !accmem_queue_next(&q, NULL, fits, &free);
+	return !next(&q, fits, &free);
 }
 
 /* a user with one request at a time has its turn after one of the other's */
@@ -62,12 +74,12 @@ static bool a_loop_has_every_second_turn(void)
 		sleep_in(&q, &a[i], &x, 1);
 	for (i = 0; i < 3; i++) {
 		sleep_in(&q, &b, &y, 1);
-		accmem_queue_memory_freed(&q);
-		if (accmem_queue_next(&q, NULL, fits, &free) != &a[i])
+		accmem_queue_memory_freed(&q, NULL, 0);
+		if (next(&q, fits, &free) != &a[i])
 			return false;
 		accmem_queue_leave(&q, &a[i], true, 0);
-		accmem_queue_memory_freed(&q);
-		if (accmem_queue_next(&q, NULL, fits, &free) != &b)
+		accmem_queue_memory_freed(&q, NULL, 0);
+		if (next(&q, fits, &free) != &b)
 			return false;
 		accmem_queue_leave(&q, &b, true, 0);
 	}
@@ -85,22 +97,21 @@ static bool turns_are_as_long_as_requests(void)
 
 	accmem_queue_init(&q, BOUND);
 	sleep_in(&q, &large, &x, 16 * GRANULE - 1);
-	accmem_queue_memory_freed(&q);
-	if (accmem_queue_next(&q, NULL, fits, &free) != &large)
+	accmem_queue_memory_freed(&q, NULL, 0);
+	if (next(&q, fits, &free) != &large)
 		return false;
 	sleep_in(&q, &small, &y, GRANULE - 1);
 	accmem_queue_leave(&q, &large, true, 0);
 	sleep_in(&q, &large, &x, 16 * GRANULE - 1);
 	for (i = 0; i < 16; i++) {
-		accmem_queue_memory_freed(&q);
-		if (accmem_queue_next(&q, NULL, fits, &free) != &small)
+		accmem_queue_memory_freed(&q, NULL, 0);
+		if (next(&q, fits, &free) != &small)
 			return false;
 		accmem_queue_leave(&q, &small, true, 0);
 		sleep_in(&q, &small, &y, GRANULE - 1);
 	}
-	accmem_queue_memory_freed(&q);
-	return !large.bypassed &&
-	       accmem_queue_next(&q, NULL, fits, &free) == &large;
+	accmem_queue_memory_freed(&q, NULL, 0);
+	return !large.bypassed && next(&q, fits, &free) == &large;
 }
 
 /*
@@ -128,14 +139,14 @@ static bool a_credit_is_all_that_is_caught_up(void)
 		sleep_in(&q, &b[i], &y, GRANULE - 1);
 	sleep_in(&q, &a, &x, GRANULE - 1);
 	for (i = 0; i < 3; i++) {
-		accmem_queue_memory_freed(&q);
-		if (accmem_queue_next(&q, NULL, fits, &free) != &b[i])
+		accmem_queue_memory_freed(&q, NULL, 0);
+		if (next(&q, fits, &free) != &b[i])
 			return false;
 		accmem_queue_leave(&q, &b[i], true, 0);
 		sleep_in(&q, &b[i], &y, GRANULE - 1);
 	}
-	accmem_queue_memory_freed(&q);
-	return accmem_queue_next(&q, NULL, fits, &free) == &a;
+	accmem_queue_memory_freed(&q, NULL, 0);
+	return next(&q, fits, &free) == &a;
 }
 
 /*
@@ -163,8 +174,8 @@ static bool out_of_turn_leaves_nobody_behind(void)
 		accmem_queue_leave(&q, &taker, true, 0);
 		accmem_queue_leave(&q, &little, true, 0);
 		sleep_in(&q, &little, &z, GRANULE - 1);
-		accmem_queue_memory_freed(&q);
-		if (accmem_queue_next(&q, NULL, fits, &free) != &little)
+		accmem_queue_memory_freed(&q, NULL, 0);
+		if (next(&q, fits, &free) != &little)
 			return false;
 	}
 	return true;
@@ -205,9 +216,11 @@ static bool an_empty_queue_owes_nothing(void)
 	accmem_queue_leave(&q, &a, true, 0);
 	sleep_in(&q, &a, &x, GRANULE);
 	sleep_in(&q, &b, &y, GRANULE);
-	accmem_queue_memory_freed(&q);
-	return accmem_queue_next(&q, NULL, fits, &free) == &a;
+	accmem_queue_memory_freed(&q, NULL, 0);
+	return next(&q, fits, &free) == &a;
 }
+
+#define RESERVE 1000 /* and 10, if others are refused and nothing is gained */
 
 static bool the_bound_reserves(void)
 {
@@ -218,7 +231,7 @@ static bool the_bound_reserves(void)
 	int i;
 
 	accmem_queue_init(&q, BOUND);
-	q.reserve_ns = 10;
+	q.reserve_ns = RESERVE;
 	sleep_in(&q, &large, &x, 4);
 	for (i = 0; i < BOUND; i++) {
 		if (q.reserved)
@@ -226,28 +239,26 @@ static bool the_bound_reserves(void)
 		accmem_queue_count_bypass(&q, &y, 1, 100);
 	}
 	sleep_in(&q, &small, &y, 1);
-	accmem_queue_memory_freed(&q);
-	if (q.reserved != &large || accmem_queue_next(&q, NULL, fits, &free))
+	accmem_queue_memory_freed(&q, &y, 1);
+	if (q.reserved != &large || next(&q, fits, &free))
 		return false;
 	/* unserved, it ends, and its waiter is the last one */
-	if (accmem_queue_tick(&q, 109) || !accmem_queue_tick(&q, 110))
+	if (accmem_queue_tick(&q, 1099) || !accmem_queue_tick(&q, 1100))
 		return false;
 	if (q.reserved || accmem_queue_walk(&q, NULL) != &small ||
-	    accmem_queue_next(&q, NULL, fits, &free) != &small)
+	    next(&q, fits, &free) != &small)
 		return false;
-	accmem_queue_leave(&q, &small, true, 111);
+	accmem_queue_leave(&q, &small, true, 1101);
 	/* nothing is reserved for as long again */
 	for (i = 0; i < BOUND; i++)
-		accmem_queue_count_bypass(&q, &y, 1, 112);
+		accmem_queue_count_bypass(&q, &y, 1, 1102);
 	if (q.reserved)
 		return false;
-	accmem_queue_tick(&q, 120);
+	accmem_queue_tick(&q, 2100);
 	return q.reserved == &large;
 }
 
-/*
- * A large one, for which memory is reserved at 100 until 110, and a small one behind it
- */
+/* for a request that needs 4 bytes, memory is reserved at 100, and 1 byte is held */
 struct reserved {
 	struct accmem_queue q;
 	struct accmem_queue_user x, y;
@@ -260,20 +271,165 @@ static bool reserve(struct reserved *r)
 
 	*r = (struct reserved){};
 	accmem_queue_init(&r->q, BOUND);
-	r->q.reserve_ns = 10;
+	r->q.reserve_ns = RESERVE;
 	sleep_in(&r->q, &r->large, &r->x, 4);
 	for (i = 0; i < BOUND; i++)
 		accmem_queue_count_bypass(&r->q, &r->y, 1, 100);
 	sleep_in(&r->q, &r->small, &r->y, 1);
-	accmem_queue_memory_freed(&r->q);
+	accmem_queue_memory_freed(&r->q, &r->y, 1);
 	return r->q.reserved == &r->large;
 }
 
-/* the reservation is over, nothing is reserved until 120, and the small one is first */
-static bool has_expired_at_110(const struct reserved *r)
+/* the reservation is over, nothing is reserved until 2100, and the small one is first */
+static bool has_expired_at_1100(const struct reserved *r)
 {
-	return !r->q.reserved && r->q.expired == 1 && r->q.until == 120 &&
+	return !r->q.reserved && r->q.expired == 1 && r->q.until == 2100 &&
 	       r->q.waiters.next == &r->small.link;
+}
+
+/* Bytes that were free before are for everybody; freed bytes are held. */
+static bool a_reservation_holds_freed_bytes_alone(void)
+{
+	struct reserved r;
+	u64 free = 2;
+
+	if (!reserve(&r) || r.q.held != 1)
+		return false;
+	if (!accmem_queue_permit(&r.q, &r.y, 1, 2, 101) ||
+	    accmem_queue_permit(&r.q, &r.y, 2, 2, 101) ||
+	    accmem_queue_permit(&r.q, &r.y, 1, 1, 101))
+		return false;
+	return next(&r.q, fits, &free) == &r.small;
+}
+
+/* 10 after the first refusal others get the memory, unless more was freed. */
+static bool a_reservation_without_gain_ends(void)
+{
+	struct reserved r;
+
+	if (!reserve(&r) || accmem_queue_permit(&r.q, &r.y, 1, 1, 500) ||
+	    accmem_queue_permit(&r.q, &r.y, 1, 1, 509))
+		return false;
+	accmem_queue_memory_freed(&r.q, &r.y, 1);
+	if (accmem_queue_permit(&r.q, &r.y, 1, 2, 600) ||
+	    accmem_queue_permit(&r.q, &r.y, 1, 2, 609) ||
+	    !accmem_queue_permit(&r.q, &r.y, 1, 2, 610))
+		return false;
+	/* 110 of refusals: nothing is reserved for 100 times as long */
+	return !r.q.reserved && r.q.until == 610 + 100 * 110;
+}
+
+/* What a user frees itself does not make its reservation last. */
+static bool own_frees_are_no_gain_against_others(void)
+{
+	struct reserved r;
+
+	if (!reserve(&r) || accmem_queue_permit(&r.q, &r.y, 1, 1, 500))
+		return false;
+	accmem_queue_memory_freed(&r.q, &r.x, 1);
+	return accmem_queue_permit(&r.q, &r.y, 1, 2, 510) && !r.q.reserved;
+}
+
+static bool cannot(const struct accmem_queue_waiter *w)
+{
+	return !w;
+}
+
+/* A request that cannot be served has no reservation, and makes way for the next. */
+static bool what_cannot_be_served_reserves_nothing(void)
+{
+	struct reserved r;
+	int i;
+
+	/* it may be found out later */
+	if (!reserve(&r))
+		return false;
+	r.q.may_reserve = cannot;
+	if (!accmem_queue_permit(&r.q, &r.y, 1, 1, 101) || r.q.reserved)
+		return false;
+	accmem_queue_tick(&r.q, r.q.until);
+	for (i = 0; i < 2 * BOUND; i++)
+		accmem_queue_count_bypass(&r.q, &r.y, 4 * GRANULE, r.q.until);
+	return !r.q.reserved && r.q.reservations == 1;
+}
+
+/* Each unused reservation of a user doubles the time until its next one. */
+static bool unused_reservations_are_rarer_each_time(void)
+{
+	struct reserved r;
+	u64 now = 100, end, pause = RESERVE;
+	int i, n;
+
+	if (!reserve(&r))
+		return false;
+	accmem_queue_leave(&r.q, &r.small, false, now);
+	for (i = 0; i < 5; i++, pause *= 2) {
+		now = r.q.until;
+		if (!accmem_queue_tick(&r.q, now))
+			return false;
+		for (end = now + pause; now < end; now += RESERVE / 10) {
+			if (r.q.reserved)
+				return false;
+			for (n = 0; n <= BOUND; n++)
+				accmem_queue_count_bypass(&r.q, &r.y, GRANULE,
+							  now);
+		}
+		for (n = 0; n <= 2 * BOUND; n++)
+			accmem_queue_count_bypass(&r.q, &r.y, GRANULE, now);
+		if (!r.q.reserved)
+			return false;
+	}
+	return true;
+}
+
+/* Only who tried while memory was taken for a moment tries again, once. */
+static bool returned_memory_wakes_who_missed_it(void)
+{
+	struct accmem_queue_waiter before, during;
+	struct accmem_queue_user x = {}, y = {};
+	struct accmem_queue q;
+	u64 free = 4, since;
+
+	accmem_queue_init(&q, BOUND);
+	sleep_in(&q, &before, &x, 1);
+	accmem_queue_enter(&q, &during, &y, 1);
+	since = q.tries;
+	accmem_queue_sleep(&q, &during, false, 0);
+	if (next(&q, fits, &free))
+		return false;
+	accmem_queue_memory_missed(&q, &before, since);
+	accmem_queue_memory_missed(&q, &during, since);
+	if (next(&q, fits, &free) != &during || next(&q, fits, &free))
+		return false;
+	/* that one fails again, and gives back what it had */
+	accmem_queue_start_try(&q, &during);
+	accmem_queue_memory_missed(&q, &before, q.tries);
+	accmem_queue_sleep(&q, &during, false, 0);
+	return !next(&q, fits, &free);
+}
+
+/* A walk of many waiters goes on where it stopped, without those that left. */
+static bool a_walk_goes_on_where_it_stopped(void)
+{
+	struct accmem_queue_waiter w[4];
+	struct accmem_queue_user x = {};
+	unsigned int steps = 2;
+	struct accmem_queue q;
+	u64 free = 1;
+	int i;
+
+	accmem_queue_init(&q, BOUND);
+	for (i = 0; i < 4; i++)
+		sleep_in(&q, &w[i], &x, i < 3 ? 2 : 1);
+	accmem_queue_memory_freed(&q, NULL, 0);
+	q.cursor = &w[0];
+	if (accmem_queue_next(&q, &q.cursor, &steps, fits, &free) ||
+	    q.cursor != &w[2])
+		return false;
+	accmem_queue_leave(&q, &w[2], false, 0);
+	steps = 2;
+	return accmem_queue_next(&q, &q.cursor, &steps, fits, &free) == &w[3] &&
+	       !q.cursor && steps == 1;
 }
 
 static bool a_waiter_suspended_for_a_moment_keeps_the_reservation(void)
@@ -285,12 +441,11 @@ static bool a_waiter_suspended_for_a_moment_keeps_the_reservation(void)
 		return false;
 	accmem_queue_suspend(&r.q, &r.large);
 	/* what is not used meanwhile is there for others */
-	if (r.q.reserved ||
-	    accmem_queue_next(&r.q, NULL, fits, &free) != &r.small)
+	if (r.q.reserved || next(&r.q, fits, &free) != &r.small)
 		return false;
 	accmem_queue_sleep(&r.q, &r.small, false, 106);
 	accmem_queue_resume(&r.q, &r.large, 107);
-	return r.q.reserved == &r.large && r.q.until == 110 &&
+	return r.q.reserved == &r.large && r.q.until == 1100 &&
 	       r.q.reservations == 1;
 }
 
@@ -301,14 +456,14 @@ static bool a_suspended_waiter_keeps_it_no_longer_than_others(void)
 	if (!reserve(&r))
 		return false;
 	accmem_queue_suspend(&r.q, &r.large);
-	if (accmem_queue_tick(&r.q, 109) || !accmem_queue_tick(&r.q, 110) ||
-	    !has_expired_at_110(&r))
+	if (accmem_queue_tick(&r.q, 1099) || !accmem_queue_tick(&r.q, 1100) ||
+	    !has_expired_at_1100(&r))
 		return false;
 	if (!reserve(&r))
 		return false;
 	accmem_queue_suspend(&r.q, &r.large);
-	accmem_queue_resume(&r.q, &r.large, 110);
-	return has_expired_at_110(&r);
+	accmem_queue_resume(&r.q, &r.large, 1100);
+	return has_expired_at_1100(&r);
 }
 
 /* does who leaves it unused, and comes again, lose it? */
@@ -320,9 +475,9 @@ static bool has_expired_by_leaving(bool suspended)
 		return false;
 	if (suspended)
 		accmem_queue_suspend(&r.q, &r.large);
-	accmem_queue_leave(&r.q, &r.large, false, 110);
+	accmem_queue_leave(&r.q, &r.large, false, 1100);
 	sleep_in(&r.q, &r.large, &r.x, 4);
-	return has_expired_at_110(&r);
+	return has_expired_at_1100(&r);
 }
 
 /* Who leaves it unused has no better place for the next request. */
@@ -336,8 +491,8 @@ static bool a_reservation_that_is_left_costs_the_place(void)
 	/* and whom a limit holds up */
 	if (!reserve(&r))
 		return false;
-	accmem_queue_sleep(&r.q, &r.large, true, 110);
-	return has_expired_at_110(&r);
+	accmem_queue_sleep(&r.q, &r.large, true, 1100);
+	return has_expired_at_1100(&r);
 }
 
 /* A time that changes makes a reservation shorter, and never longer. */
@@ -347,21 +502,21 @@ static bool a_reservation_lasts_no_longer_than_is_said(void)
 
 	if (!reserve(&r))
 		return false;
-	accmem_queue_set_reserve(&r.q, 50, 101);
-	if (r.q.until != 110)
+	accmem_queue_set_reserve(&r.q, 5000, 101);
+	if (r.q.until != 1100)
 		return false;
-	accmem_queue_set_reserve(&r.q, 3, 102);
-	return !accmem_queue_tick(&r.q, 104) && accmem_queue_tick(&r.q, 105);
+	accmem_queue_set_reserve(&r.q, 300, 102);
+	return !accmem_queue_tick(&r.q, 401) && accmem_queue_tick(&r.q, 402);
 }
 
-/* one has what it needs, whatever is promised */
+/* one has what it needs, whatever is held */
 static bool is_that_one(const struct accmem_queue_waiter *w, u64 promised,
 			void *arg)
 {
-	return w == arg && promised == ACCMEM_QUEUE_RESERVED;
+	return w == arg && promised == 1;
 }
 
-/* Who needs nothing of it is woken, and what that one is promised is not there. */
+/* Who needs no held byte is woken; promises to others do not hold up the reserved one. */
 static bool a_reservation_holds_up_nobody_who_needs_nothing_of_it(void)
 {
 	struct reserved r;
@@ -369,10 +524,10 @@ static bool a_reservation_holds_up_nobody_who_needs_nothing_of_it(void)
 
 	if (!reserve(&r))
 		return false;
-	accmem_queue_memory_freed(&r.q);
-	if (accmem_queue_next(&r.q, NULL, is_that_one, &r.small) != &r.small)
+	accmem_queue_memory_freed(&r.q, NULL, 0);
+	if (next(&r.q, is_that_one, &r.small) != &r.small)
 		return false;
-	return accmem_queue_next(&r.q, NULL, fits, &free) == &r.large;
+	return next(&r.q, fits, &free) == &r.large;
 }
 
 /*
@@ -386,7 +541,7 @@ static bool who_gives_up_leaves_its_bypasses_to_the_next(void)
 	int i;
 
 	accmem_queue_init(&q, BOUND);
-	q.reserve_ns = 10;
+	q.reserve_ns = RESERVE;
 	sleep_in(&q, &hasty, &x, 4);
 	sleep_in(&q, &patient, &y, 4);
 	for (i = 0; i < BOUND - 1; i++)
@@ -409,21 +564,21 @@ static bool a_change_during_a_try_counts(void)
 	accmem_queue_init(&q, BOUND);
 	accmem_queue_enter(&q, &w, &x, 1);
 	accmem_queue_start_try(&q, &w);
-	accmem_queue_memory_freed(&q);
+	accmem_queue_memory_freed(&q, NULL, 0);
 	accmem_queue_sleep(&q, &w, false, 0);
-	if (accmem_queue_next(&q, NULL, fits, &free) != &w)
+	if (next(&q, fits, &free) != &w)
 		return false;
 	accmem_queue_start_try(&q, &w);
 	accmem_queue_sleep(&q, &w, false, 0);
-	if (accmem_queue_next(&q, NULL, fits, &free))
+	if (next(&q, fits, &free))
 		return false;
 	/* of a limit, too */
-	accmem_queue_memory_freed(&q);
-	accmem_queue_next(&q, NULL, fits, &free);
+	accmem_queue_memory_freed(&q, NULL, 0);
+	next(&q, fits, &free);
 	accmem_queue_start_try(&q, &w);
 	accmem_queue_charge_dropped(&x);
 	accmem_queue_sleep(&q, &w, true, 0);
-	return accmem_queue_next(&q, NULL, fits, &free) == &w;
+	return next(&q, fits, &free) == &w;
 }
 
 static const struct queue_case {
@@ -440,6 +595,18 @@ static const struct queue_case {
 	{ "only out of turn is a bypass", only_out_of_turn_is_a_bypass },
 	{ "an empty queue owes nothing", an_empty_queue_owes_nothing },
 	{ "the bound reserves, for a time", the_bound_reserves },
+	{ "a reservation holds freed bytes alone",
+	  a_reservation_holds_freed_bytes_alone },
+	{ "a reservation without gain ends", a_reservation_without_gain_ends },
+	{ "own frees are no gain against others",
+	  own_frees_are_no_gain_against_others },
+	{ "what cannot be served reserves nothing",
+	  what_cannot_be_served_reserves_nothing },
+	{ "unused reservations are rarer each time",
+	  unused_reservations_are_rarer_each_time },
+	{ "returned memory wakes who missed it",
+	  returned_memory_wakes_who_missed_it },
+	{ "a walk goes on where it stopped", a_walk_goes_on_where_it_stopped },
 	{ "a waiter suspended for a moment keeps the reservation",
 	  a_waiter_suspended_for_a_moment_keeps_the_reservation },
 	{ "a suspended waiter keeps it no longer than others",
