@@ -44,18 +44,63 @@ static void memcpy_checks_its_arguments(void)
 	CHECK_EQ(aclrtMemcpy(d, 1, NULL, 1, ACL_MEMCPY_DEFAULT),
 		 ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtMemcpy(d, 9, host, 10, ACL_MEMCPY_DEFAULT),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMemcpy(d, 9, host, 9, ACL_MEMCPY_INNER_DEVICE_TO_DEVICE),
 		 ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemcpy(d, 9, host, 9, (aclrtMemcpyKind)5),
+	CHECK_EQ(aclrtMemcpy(d, 9, host, 9, (aclrtMemcpyKind)77),
 		 ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtMemcpy(d, 200, host, 200, ACL_MEMCPY_DEFAULT),
 		 ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtMemset(NULL, 1, 0, 1), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(aclrtMemset(d, 1, 0, 2), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMemset(d, 1, 0, 2), ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtMemset(d, 200, 0, 200), ACL_ERROR_RT_PARAM_INVALID);
 	acl_delete(d);
 	CHECK_EQ(aclrtMemset(d, 1, 0, 1), ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtMemset(host, 200, 3, 200), 0);
 	CHECK_EQ(host[199], 3);
+}
+
+static void a_transfer_of_no_bytes_succeeds(void)
+{
+	const aclrtMemcpyKind kind = (aclrtMemcpyKind)77;
+	aclrtStream stream;
+
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	CHECK_EQ(aclrtMemset(NULL, 0, 0, 0), 0);
+	CHECK_EQ(aclrtMemsetAsync(NULL, 0, 0, 0, stream), 0);
+	CHECK_EQ(aclrtMemcpy(NULL, 0, NULL, 0, kind), 0);
+	CHECK_EQ(aclrtMemcpyAsync(NULL, 0, NULL, 0, kind, stream), 0);
+	CHECK_EQ(aclrtMemcpy2d(NULL, 0, NULL, 0, 0, 5, kind), 0);
+	CHECK_EQ(aclrtMemcpy2d(NULL, 0, NULL, 0, 5, 0, kind), 0);
+	CHECK_EQ(aclrtMemcpy2dAsync(NULL, 0, NULL, 0, 0, 0, kind, stream), 0);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+}
+
+/* The stream works when the source has other bytes already. */
+static void a_buffered_copy_reads_its_source_at_once(void)
+{
+	const aclrtMemcpyKind kind = ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE;
+	char *d = acl_new(MIB, 0), host[1000], back[1000];
+	aclrtStream stream;
+	int i;
+
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	for (i = 0; i < 100; i++)
+		CHECK_EQ(aclrtMemsetAsync(d, MIB, i, MIB, stream), 0);
+	memset(host, 5, sizeof(host));
+	CHECK_EQ(aclrtMemcpyAsync(d, 1000, host, 1000, kind, stream), 0);
+	memset(host, 6, sizeof(host));
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	CHECK_EQ(aclrtMemcpy(back, 1000, d, 1000, ACL_MEMCPY_DEVICE_TO_HOST),
+		 0);
+	CHECK_EQ(back[0], 5);
+	CHECK_EQ(back[999], 5);
+	CHECK_EQ(aclrtMemcpy(d, 1000, host, 1000, kind), 0);
+	CHECK_EQ(byte_at(d + 999), 6);
+	CHECK_EQ(aclrtMemcpy(host, 1000, d, 1000, kind),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	acl_delete(d);
 }
 
 #define HEIGHT 10
@@ -133,8 +178,6 @@ static void memcpy2d_checks_its_arguments(void)
 	CHECK_EQ(copy_matrix(NULL, 64, host, 64, 64, 1),
 		 ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(copy_matrix(d, 64, NULL, 64, 64, 1), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(copy_matrix(d, 64, host, 64, 0, 1), ACL_ERROR_INVALID_PARAM);
-	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, 0), ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(copy_matrix(d, 63, host, 64, 64, 2), ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(copy_matrix(d, 64, host, 63, 64, 2), ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, SIZE_MAX),
@@ -150,7 +193,11 @@ static void memcpy2d_checks_its_arguments(void)
 	CHECK_EQ(aclrtMemcpy2d(d, 64, host, 64, 64, 1,
 			       ACL_MEMCPY_DEVICE_TO_HOST),
 		 ACL_ERROR_RT_PARAM_INVALID);
-	CHECK_EQ(aclrtMemcpy2d(d, 64, host, 64, 64, 1, (aclrtMemcpyKind)5),
+	CHECK_EQ(aclrtMemcpy2d(d, 64, host, 64, 64, 1,
+			       ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMemcpy2d(host + 64, 64, host, 64, 64, 1,
+			       ACL_MEMCPY_HOST_TO_HOST),
 		 ACL_ERROR_INVALID_PARAM);
 	acl_delete(d);
 	CHECK_EQ(copy_matrix(d, 64, host, 64, 64, 1),
@@ -208,6 +255,8 @@ int main(void)
 	static const struct test tests[] = {
 		ROW(memcpy_knows_directions),
 		ROW(memcpy_checks_its_arguments),
+		ROW(a_transfer_of_no_bytes_succeeds),
+		ROW(a_buffered_copy_reads_its_source_at_once),
 		ROW(memcpy2d_copies_rows),
 		ROW(memcpy2d_checks_its_arguments),
 		ROW(what_is_queued_is_written_to_read_only_memory),

@@ -60,7 +60,20 @@ static void devices_are_set_and_reset(void)
 	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtResetDevice(0), ACL_ERROR_RT_INVALID_DEVICEID);
 	CHECK_EQ(aclFinalize(), 0);
-	CHECK_EQ(aclFinalize(), ACL_ERROR_UNINITIALIZE);
+	CHECK_EQ(aclFinalize(), ACL_ERROR_REPEAT_FINALIZE);
+	CHECK_EQ(aclInit(NULL), 0);
+	CHECK_EQ(aclFinalize(), 0);
+}
+
+static void finalize_closes_devices_without_init(void)
+{
+	void *p;
+
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	p = acl_new(100, 0);
+	CHECK_EQ(aclFinalize(), 0);
+	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclFinalize(), ACL_ERROR_REPEAT_FINALIZE);
 }
 
 static void contexts_keep_a_device_open(void)
@@ -490,6 +503,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		ROW(devices_are_set_and_reset),
+		ROW(finalize_closes_devices_without_init),
 		ROW(contexts_keep_a_device_open),
 #ifdef FAKE_DEVICE
 		ROW(a_device_may_go),

@@ -80,7 +80,7 @@ static void access_is_of_what_is_mapped(void)
 	CHECK_EQ(aclrtMemSetAccess(r, 1, &desc, 0), ACL_ERROR_INVALID_PARAM);
 	desc.flags = ACL_RT_MEM_ACCESS_FLAGS_READ;
 	CHECK_EQ(aclrtMemSetAccess(r, 1, &desc, 1),
-		 ACL_ERROR_FEATURE_UNSUPPORTED);
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
 	desc.location.type = ACL_MEM_LOCATION_TYPE_UNREGISTERED;
 	CHECK_EQ(aclrtMemSetAccess(r, 1, &desc, 1), ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtUnmapMem(r), 0);

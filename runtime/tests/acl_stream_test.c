@@ -98,19 +98,20 @@ static void timeouts_are_checked(void)
 	CHECK_EQ(aclrtStreamQuery(stream, &status), 0);
 	CHECK_EQ(status, ACL_STREAM_STATUS_COMPLETE);
 	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 0),
-		 ACL_ERROR_INVALID_PARAM);
+		 ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, -2),
-		 ACL_ERROR_INVALID_PARAM);
+		 ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 1), 0);
 	CHECK_EQ(aclrtSynchronizeEventWithTimeout(event, 0),
-		 ACL_ERROR_INVALID_PARAM);
+		 ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtSynchronizeEventWithTimeout(event, -1), 0);
 	CHECK_EQ(aclrtSynchronizeEventWithTimeout(NULL, 1),
 		 ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtDestroyEvent(event), 0);
 	CHECK_EQ(aclrtDestroyStreamForce(stream), 0);
 	CHECK_EQ(aclrtDestroyStreamForce(stream), ACL_ERROR_RT_INVALID_HANDLE);
-	CHECK_EQ(aclrtDestroyStreamForce(NULL), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtDestroyStreamForce(NULL), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtDestroyStream(NULL), ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtStreamQuery(stream, &status),
 		 ACL_ERROR_RT_INVALID_HANDLE);
 	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 1),
@@ -419,9 +420,9 @@ static void events_are_made_with_flags(void)
 	}
 	CHECK_EQ(aclrtCreateEventWithFlag(NULL, 0), ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtCreateEventWithFlag(&event, 0x20),
-		 ACL_ERROR_FEATURE_UNSUPPORTED);
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
 	CHECK_EQ(aclrtCreateEventExWithFlag(&event, 0x80000000),
-		 ACL_ERROR_FEATURE_UNSUPPORTED);
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
 	CHECK_EQ(aclrtQueryEvent(NULL, &status), ACL_ERROR_INVALID_PARAM);
 }
 
@@ -442,7 +443,7 @@ static void a_reset_event_has_no_time(void)
 	CHECK_EQ(aclrtResetEvent(event, stream), 0);
 	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
 	CHECK_EQ(aclrtEventElapsedTime(&ms, start, event),
-		 ACL_ERROR_RT_PARAM_INVALID);
+		 ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID);
 	/* nobody waits for it */
 	CHECK_EQ(aclrtSynchronizeEvent(event), 0);
 	CHECK_EQ(aclrtStreamWaitEvent(stream, event), 0);

@@ -32,20 +32,21 @@ static const int ACL_SUCCESS = 0, ACL_ERROR_NONE = 0,
 		 ACL_ERROR_INVALID_PARAM = 100000,
 		 ACL_ERROR_UNINITIALIZE = 100001,
 		 ACL_ERROR_REPEAT_INITIALIZE = 100002,
+		 ACL_ERROR_REPEAT_FINALIZE = 100037,
 		 ACL_ERROR_BAD_ALLOC = 200000,
-		 ACL_ERROR_FEATURE_UNSUPPORTED = 200006;
+		 ACL_ERROR_FEATURE_UNSUPPORTED = 200006,
+		 ACL_ERROR_INTERNAL_ERROR = 500000, ACL_ERROR_FAILURE = 500001;
 
 #define ACL_ERROR_RT_PARAM_INVALID 107000
 #define ACL_ERROR_RT_INVALID_DEVICEID 107001
 #define ACL_ERROR_RT_CONTEXT_NULL 107002
+#define ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID 107006
 #define ACL_ERROR_RT_INVALID_HANDLE 107017
+#define ACL_ERROR_RT_FEATURE_NOT_SUPPORT 207000
 #define ACL_ERROR_RT_MEMORY_ALLOCATION 207001
 #define ACL_ERROR_RT_INTERNAL_ERROR 507000
 #define ACL_ERROR_RT_STREAM_SYNC_TIMEOUT 507046
 #define ACL_ERROR_RT_EVENT_SYNC_TIMEOUT 507047
-
-/* Another name that programs use for the same error. */
-#define ACL_ERROR_INVALID_MEM_HANDLE ACL_ERROR_RT_INVALID_HANDLE
 
 /*
  * A page policy, combined with hints by "or". An unknown policy stands for huge pages if
@@ -70,7 +71,10 @@ typedef enum aclrtMemcpyKind {
 	ACL_MEMCPY_HOST_TO_DEVICE = 1,
 	ACL_MEMCPY_DEVICE_TO_HOST = 2,
 	ACL_MEMCPY_DEVICE_TO_DEVICE = 3,
-	ACL_MEMCPY_DEFAULT = 4
+	ACL_MEMCPY_DEFAULT = 4,
+	ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE = 5,
+	ACL_MEMCPY_INNER_DEVICE_TO_DEVICE = 6,
+	ACL_MEMCPY_INTER_DEVICE_TO_DEVICE = 7
 } aclrtMemcpyKind;
 
 typedef enum aclrtMemAttr {
@@ -85,7 +89,13 @@ typedef enum aclrtMemAttr {
 	ACL_HBM_MEM_P2P_HUGE = 8,
 	ACL_HBM_MEM_P2P_NORMAL = 9,
 	ACL_HBM_MEM_HUGE1G = 10,
-	ACL_HBM_MEM_P2P_HUGE1G = 11
+	ACL_HBM_MEM_P2P_HUGE1G = 11,
+	ACL_MEM_NORMAL = 12,
+	ACL_MEM_HUGE = 13,
+	ACL_MEM_HUGE1G = 14,
+	ACL_MEM_P2P_NORMAL = 15,
+	ACL_MEM_P2P_HUGE = 16,
+	ACL_MEM_P2P_HUGE1G = 17
 } aclrtMemAttr;
 
 typedef enum aclrtMemHandleType {
@@ -99,7 +109,9 @@ typedef enum aclrtMemAllocationType {
 typedef enum aclrtMemLocationType {
 	ACL_MEM_LOCATION_TYPE_HOST = 0,
 	ACL_MEM_LOCATION_TYPE_DEVICE = 1,
-	ACL_MEM_LOCATION_TYPE_UNREGISTERED = 2
+	ACL_MEM_LOCATION_TYPE_UNREGISTERED = 2,
+	ACL_MEM_LOCATION_TYPE_MANAGED = 3,
+	ACL_MEM_LOCATION_TYPE_HOST_NUMA = 4
 } aclrtMemLocationType;
 
 typedef struct aclrtMemLocation {
@@ -191,7 +203,8 @@ aclError aclInit(const char *configPath);
 /**
  * aclFinalize() - wait for all streams, and close all devices
  *
- * Return: ACL_SUCCESS; ACL_ERROR_UNINITIALIZE without aclInit().
+ * Return: ACL_SUCCESS, also without aclInit(); ACL_ERROR_REPEAT_FINALIZE for a second
+ * call without aclInit() between the two.
  */
 aclError aclFinalize(void);
 
@@ -314,7 +327,8 @@ aclError aclrtSynchronizeDevice(void);
  * The call waits for a copy in progress, and for nothing else. Queued operations do not
  * run. Events that they would have recorded count as reached.
  *
- * Return: ACL_SUCCESS; ACL_ERROR_RT_INVALID_HANDLE if there is no such stream.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_INVALID_HANDLE if
+ * there is no such stream.
  */
 aclError aclrtDestroyStreamForce(aclrtStream stream);
 
@@ -324,7 +338,7 @@ aclError aclrtDestroyStreamForce(aclrtStream stream);
  * @timeout: milliseconds, at least 1, or -1 for no end
  *
  * Return: ACL_SUCCESS; ACL_ERROR_RT_STREAM_SYNC_TIMEOUT when the time is over;
- * ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_INVALID_HANDLE.
+ * ACL_ERROR_RT_PARAM_INVALID for other timeouts; ACL_ERROR_RT_INVALID_HANDLE.
  */
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
 
@@ -351,8 +365,8 @@ aclError aclrtCreateEvent(aclrtEvent *event);
 #define ACL_EVENT_TIME_LINE 0x00000008u
 
 /*
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_FEATURE_UNSUPPORTED
- * for an unknown flag; ACL_ERROR_BAD_ALLOC.
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_FEATURE_NOT_SUPPORT
+ * for another flag; ACL_ERROR_BAD_ALLOC.
  */
 aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag);
 aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag);
@@ -381,6 +395,10 @@ aclError aclrtQueryEventStatus(aclrtEvent event,
 
 /* An older form of aclrtQueryEventStatus(), with other values. */
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
+
+/*
+ * ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID: no stream has run the latest record of an event.
+ */
 aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent,
 			       aclrtEvent endEvent);
 
@@ -396,9 +414,10 @@ aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent,
  * The call does not wait for devices or streams (A8). The memory is not initialised, and
  * has no data of other processes (A7).
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL and for 0 bytes;
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL, for 0 bytes, and for a size that
+ * overflows when it is rounded;
  * ACL_ERROR_RT_MEMORY_ALLOCATION if memory is short, or pages that the policy requires;
- * ACL_ERROR_FEATURE_UNSUPPORTED for pages that the device does not have;
+ * ACL_ERROR_RT_FEATURE_NOT_SUPPORT for pages that the device does not have;
  * ACL_ERROR_BAD_ALLOC if memory of the process is short; ACL_ERROR_RT_INVALID_DEVICEID.
  */
 aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
@@ -465,10 +484,11 @@ aclError aclrtFreeHostWithDevSync(void *hostPtr);
  * @devPtr: device memory or host memory
  * @maxCount: bytes available from @devPtr on
  * @value: the byte is its lowest 8 bits
- * @count: bytes to set
+ * @count: bytes to set; with 0 the call succeeds and ignores all other arguments, as the
+ *	calls below do for 0 bytes
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL and for @count above @maxCount;
- * ACL_ERROR_RT_PARAM_INVALID if not all @count bytes are allocated;
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID for
+ * @count above @maxCount, and if not all @count bytes are allocated;
  * ACL_ERROR_RT_MEMORY_ALLOCATION if the memory cannot be mapped.
  */
 aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value,
@@ -483,9 +503,10 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value,
  * @src: source
  * @count: bytes to copy
  * @kind: which side is device memory and which is host memory; ACL_MEMCPY_DEFAULT to
- *	determine that from the pointers
+ *	determine that from the pointers; ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE as
+ *	ACL_MEMCPY_HOST_TO_DEVICE, but a source in a stream may be changed at once
  *
- * Return: as aclrtMemset(); ACL_ERROR_INVALID_PARAM for an unknown @kind;
+ * Return: as aclrtMemset(); ACL_ERROR_INVALID_PARAM for another @kind;
  * ACL_ERROR_RT_PARAM_INVALID for a @kind that disagrees with the pointers.
  */
 aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
@@ -502,9 +523,9 @@ aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,
  * @dpitch: bytes from a row of @dst to the next row
  * @src: source
  * @spitch: bytes from a row of @src to the next row
- * @width: bytes of a row, not 0, and not more than either pitch
- * @height: number of rows, not 0
- * @kind: as for aclrtMemcpy()
+ * @width: bytes of a row, not more than either pitch
+ * @height: number of rows
+ * @kind: as for aclrtMemcpy(); not ACL_MEMCPY_HOST_TO_HOST, and no buffer
  *
  * Return: as aclrtMemcpy(); ACL_ERROR_INVALID_PARAM for an invalid matrix.
  */
@@ -579,10 +600,11 @@ aclError aclrtReleaseMemAddress(void *virPtr);
  * aclrtMallocPhysical() - allocate memory without an address
  * @handle: out: the memory
  * @size: bytes, a multiple of aclrtMemGetAllocationGranularity()
- * @prop: device and page size; all other members 0
+ * @prop: device; page size: an ACL_HBM_MEM_* or ACL_MEM_* attribute that names one, but
+ *	not an ACL_HBM_MEM_P2P_* attribute; all other members 0
  * @flags: 0
  *
- * Return: as aclrtMalloc(); ACL_ERROR_FEATURE_UNSUPPORTED for host memory.
+ * Return: as aclrtMalloc(); ACL_ERROR_RT_FEATURE_NOT_SUPPORT for host memory.
  */
 aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 			     const aclrtPhysicalMemProp *prop, uint64_t flags);
@@ -632,7 +654,7 @@ aclError aclrtUnmapMem(void *virPtr);
  * The call only checks its arguments: the host and the device have both rights from
  * aclrtMapMem() on.
  *
- * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_FEATURE_UNSUPPORTED for other
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_FEATURE_NOT_SUPPORT for other
  * rights; ACL_ERROR_RT_PARAM_INVALID if not all bytes are mapped.
  */
 aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc,

@@ -27,7 +27,7 @@ aclError accmem_acl_error(int error)
 	case -ETIMEDOUT:
 		return ACL_ERROR_RT_MEMORY_ALLOCATION;
 	case -EOPNOTSUPP:
-		return ACL_ERROR_FEATURE_UNSUPPORTED;
+		return ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
 	case -ENODEV:
 		return ACL_ERROR_RT_INVALID_DEVICEID;
 	case -EINVAL:

@@ -266,7 +266,7 @@ aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 				       "event is NULL");
 	if (flag & ~(uint32_t)(ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE |
 			       ACL_EVENT_CAPTURE_STREAM_PROGRESS))
-		return accmem_acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED,
+		return accmem_acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
 				       "no such events");
 	new = calloc(1, sizeof(*new));
 	if (!new)
@@ -384,7 +384,7 @@ static bool event_time(aclrtEvent handle, struct timespec *when,
 	*when = event->when;
 	pthread_mutex_unlock(&event->lock);
 	if (!known)
-		*error = accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+		*error = accmem_acl_fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
 					 "no stream has come to the event");
 	return known;
 }

@@ -374,8 +374,11 @@ static aclError stream_end(struct acl_stream *stream, bool discards)
 	bool exists;
 	int state;
 
+	if (!stream)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "stream is NULL");
 	pthread_mutex_lock(&accmem_acl_streams_lock);
-	exists = stream && stream_exists(stream);
+	exists = stream_exists(stream);
 	if (exists)
 		stream_set_ending(stream);
 	pthread_mutex_unlock(&accmem_acl_streams_lock);
