@@ -1,6 +1,250 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that name a part of the interface get all of it. */
+/* Devices, contexts, streams and events of ACL: see acl(3). */
 #ifndef ACCMEM_ACL_RT_H
 #define ACCMEM_ACL_RT_H
-#include <acl/acl.h>
+
+#include <acl/acl_base.h>
+#include <acl/acl_rt_memory.h>
+
+#ifdef __cplusplus
+extern "C" {
 #endif
+
+typedef enum aclrtEventStatus {
+	ACL_EVENT_STATUS_COMPLETE = 0,
+	ACL_EVENT_STATUS_NOT_READY = 1,
+	ACL_EVENT_STATUS_RESERVED = 2,
+} aclrtEventStatus;
+
+typedef enum aclrtEventRecordedStatus {
+	ACL_EVENT_RECORDED_STATUS_NOT_READY = 0,
+	ACL_EVENT_RECORDED_STATUS_COMPLETE = 1
+} aclrtEventRecordedStatus;
+
+typedef enum aclrtStreamStatus {
+	ACL_STREAM_STATUS_COMPLETE = 0,
+	ACL_STREAM_STATUS_NOT_READY = 1,
+	ACL_STREAM_STATUS_RESERVED = 0xFFFF
+} aclrtStreamStatus;
+
+typedef enum aclrtRunMode { ACL_DEVICE = 0, ACL_HOST = 1 } aclrtRunMode;
+
+/**
+ * aclInit() - initialise the interface
+ * @configPath: ignored
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_REPEAT_INITIALIZE for a second call.
+ */
+aclError aclInit(const char *configPath);
+
+/**
+ * aclFinalize() - wait for all streams, and close all devices
+ *
+ * Return: ACL_SUCCESS, also without aclInit(); ACL_ERROR_REPEAT_FINALIZE for a second
+ * call without aclInit() between the two.
+ */
+aclError aclFinalize(void);
+
+/**
+ * aclGetRecentErrMsg() - get the text of the calling thread's last error, and clear it
+ *
+ * Return: a line, valid until the thread's next call of this function; NULL if there was
+ * no error since the last call.
+ */
+const char *aclGetRecentErrMsg(void);
+
+/*
+ * The version of the interface, 1.15.0. Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for
+ * NULL.
+ */
+aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
+			 int32_t *patchVersion);
+
+/* Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL. */
+aclError aclrtGetDeviceCount(uint32_t *count);
+aclError aclrtGetRunMode(aclrtRunMode *runMode);
+
+/* Return: "accmem". */
+const char *aclrtGetSocName(void);
+
+/**
+ * aclrtSetDevice() - set the calling thread's device
+ * @deviceId: number of the device
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_RT_INVALID_DEVICEID if the device does not exist, or
+ * cannot be opened.
+ */
+aclError aclrtSetDevice(int32_t deviceId);
+aclError aclrtGetDevice(int32_t *deviceId);
+
+/**
+ * aclrtResetDevice() - undo an aclrtSetDevice()
+ * @deviceId: number of the device
+ *
+ * The last call, after as many as aclrtSetDevice(), closes the device. It waits for:
+ * - the streams of the device;
+ * - work of other streams on memory of the device; if any memory of the device is mapped
+ *   at reserved addresses, all work that is queued on any stream;
+ * - calls of other threads on any device, except calls that wait for a stream.
+ *
+ * Then all allocations of the device are freed, and their addresses are invalid. If
+ * another thread uses the number of the device in the meantime, the device is opened
+ * again.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_RT_INVALID_DEVICEID for a device that is not set.
+ */
+aclError aclrtResetDevice(int32_t deviceId);
+
+/* Undo all calls of aclrtSetDevice() so far. */
+aclError aclrtResetDeviceForce(int32_t deviceId);
+
+/**
+ * aclrtCreateContext() - create a context, and make it the calling thread's
+ * @context: out: the context
+ * @deviceId: number of the context's device, which stays open as long as the context
+ *
+ * A context has no state besides its device: streams and memory of one context may be
+ * used in another context of the same device. Thread-safe, as the three calls below.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_INVALID_DEVICEID;
+ * ACL_ERROR_BAD_ALLOC.
+ */
+aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId);
+
+/**
+ * aclrtDestroyContext() - destroy a context of aclrtCreateContext()
+ * @context: the context
+ *
+ * If the device has no other context and is not set, the call closes the device, as
+ * aclrtResetDevice() does.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM if there is no such context.
+ */
+aclError aclrtDestroyContext(aclrtContext context);
+
+/**
+ * aclrtSetCurrentContext() - set the calling thread's context and device
+ * @context: the context
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM if there is no such context.
+ */
+aclError aclrtSetCurrentContext(aclrtContext context);
+
+/**
+ * aclrtGetCurrentContext() - get the calling thread's context
+ * @context: out: the context that the thread has set; after aclrtSetDevice(), the
+ *	device's own context
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_CONTEXT_NULL if the
+ * thread has no context.
+ */
+aclError aclrtGetCurrentContext(aclrtContext *context);
+
+/*
+ * Streams. A stream runs operations in order, in a thread of its own. NULL stands for the
+ * default stream of the current device. In a child of fork(), calls with a stream or an
+ * event of the parent return ACL_ERROR_RT_INVALID_HANDLE.
+ */
+aclError aclrtCreateStream(aclrtStream *stream);
+
+/* Flags of a stream. All streams behave the same, with any priority and flags. */
+#define ACL_STREAM_FAST_LAUNCH 0x00000001u
+#define ACL_STREAM_FAST_SYNC 0x00000002u
+
+aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority,
+				     uint32_t flag);
+aclError aclrtDestroyStream(aclrtStream stream);
+aclError aclrtSynchronizeStream(aclrtStream stream);
+aclError aclrtSynchronizeDevice(void);
+
+/**
+ * aclrtDestroyStreamForce() - destroy a stream, and drop its queued operations
+ * @stream: the stream
+ *
+ * The call waits for a copy in progress, and for nothing else. Queued operations do not
+ * run. Events that they would have recorded count as reached.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_INVALID_HANDLE if
+ * there is no such stream.
+ */
+aclError aclrtDestroyStreamForce(aclrtStream stream);
+
+/**
+ * aclrtSynchronizeStreamWithTimeout() - wait for the operations of a stream
+ * @stream: the stream
+ * @timeout: milliseconds, at least 1, or -1 for no end
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_RT_STREAM_SYNC_TIMEOUT when the time is over;
+ * ACL_ERROR_RT_PARAM_INVALID for other timeouts; ACL_ERROR_RT_INVALID_HANDLE.
+ */
+aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
+
+/* Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_INVALID_HANDLE. */
+aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
+
+/* Modes of aclrtSetStreamFailureMode(). */
+#define ACL_CONTINUE_ON_FAILURE 0x0u
+#define ACL_STOP_ON_FAILURE 0x1u
+
+/**
+ * aclrtSetStreamFailureMode() - set what a stream does after an operation has failed
+ * @stream: a stream, not the default stream
+ * @mode: ACL_CONTINUE_ON_FAILURE or ACL_STOP_ON_FAILURE
+ *
+ * The mode has no effect: operations are checked when they are queued, and do not fail
+ * later.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_INVALID_HANDLE.
+ */
+aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
+
+aclError aclrtCreateEvent(aclrtEvent *event);
+
+/* Flags of an event. All events behave as if they had all flags. */
+#define ACL_EVENT_SYNC 0x00000001u
+#define ACL_EVENT_CAPTURE_STREAM_PROGRESS 0x00000002u
+#define ACL_EVENT_TIME_LINE 0x00000008u
+
+/*
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_FEATURE_NOT_SUPPORT
+ * for another flag; ACL_ERROR_BAD_ALLOC.
+ */
+aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag);
+aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag);
+
+aclError aclrtDestroyEvent(aclrtEvent event);
+aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
+aclError aclrtSynchronizeEvent(aclrtEvent event);
+
+/* As aclrtSynchronizeStreamWithTimeout(), with ACL_ERROR_RT_EVENT_SYNC_TIMEOUT. */
+aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
+aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
+
+/**
+ * aclrtResetEvent() - cancel the records of an event
+ * @event: the event
+ * @stream: stream that runs the reset in its order
+ *
+ * The time of the event is unknown until it is recorded again.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_INVALID_HANDLE;
+ * ACL_ERROR_BAD_ALLOC.
+ */
+aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
+aclError aclrtQueryEventStatus(aclrtEvent event,
+			       aclrtEventRecordedStatus *status);
+
+/* An older form of aclrtQueryEventStatus(), with other values. */
+aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
+
+/*
+ * ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID: no stream has run the latest record of an event.
+ */
+aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent,
+			       aclrtEvent endEvent);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ACCMEM_ACL_RT_H */
