@@ -45,6 +45,74 @@ static void pointers_have_a_location(void)
 	CHECK_EQ(aclrtPointerGetAttributes(d, NULL), ACL_ERROR_INVALID_PARAM);
 }
 
+static char registered[64 * KIB];
+
+static void registered_memory_is_memory_of_both_sides(void)
+{
+	char *d = acl_new(1000, 0), *p = registered + 100;
+	void *q = NULL;
+
+	CHECK_EQ(aclrtHostRegister(p, 1000, ACL_HOST_REGISTER_MAPPED, &q), 0);
+	CHECK(q == p);
+	CHECK_EQ(location_of(p), ACL_MEM_LOCATION_TYPE_HOST);
+	CHECK_EQ(location_of(p + 999), ACL_MEM_LOCATION_TYPE_HOST);
+	CHECK_EQ(location_of(p + 1000), ACL_MEM_LOCATION_TYPE_UNREGISTERED);
+	memset(p, 5, 1000);
+	CHECK_EQ(aclrtMemcpy(d, 1000, q, 1000, ACL_MEMCPY_DEVICE_TO_DEVICE), 0);
+	memset(p, 6, 1000);
+	CHECK_EQ(aclrtMemcpy(q, 1000, d, 1000, ACL_MEMCPY_DEVICE_TO_HOST), 0);
+	CHECK_EQ(p[999], 5);
+	CHECK_EQ(aclrtMemcpy(d, 1000, p, 1000, ACL_MEMCPY_DEVICE_TO_HOST),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	q = NULL;
+	CHECK_EQ(aclrtHostGetDevicePointer(p + 5, &q, 0), 0);
+	CHECK(q == p + 5);
+	CHECK_EQ(aclrtFreeHost(p), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtHostUnregister(p + 5),
+		 ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK_EQ(aclrtHostUnregister(p), 0);
+	CHECK_EQ(aclrtHostUnregister(p), ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK_EQ(location_of(p), ACL_MEM_LOCATION_TYPE_UNREGISTERED);
+	CHECK_EQ(aclrtMemcpy(d, 1, p, 1, ACL_MEMCPY_DEVICE_TO_DEVICE),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	acl_delete(d);
+}
+
+static void registrations_are_checked(void)
+{
+	char *d = acl_new(1000, 0), *p = registered;
+	void *h, *q;
+
+	CHECK_EQ(aclrtHostRegister(NULL, 1, 0, &q), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtHostRegister(p, 0, 0, &q), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtHostRegister(p, 1, 0, NULL), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtHostRegister(p, UINT64_MAX, 0, &q),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtHostRegister(p, 1, (aclrtHostRegisterType)1, &q),
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+	CHECK_EQ(aclrtHostRegisterV2(p, 1, 1),
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+	CHECK_EQ(aclrtHostRegister(d, 1000, 0, &q), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMallocHost(&h, 1000), 0);
+	CHECK_EQ(aclrtHostRegister(h, 1000, 0, &q),
+		 ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	CHECK_EQ(aclrtHostUnregister(h), ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK_EQ(aclrtHostGetDevicePointer(h, &q, 0),
+		 ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK_EQ(aclrtFreeHost(h), 0);
+	CHECK_EQ(aclrtHostRegisterV2(p + 100, 100, ACL_HOST_REG_MAPPED), 0);
+	CHECK_EQ(aclrtHostRegister(p, 101, 0, &q),
+		 ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	CHECK_EQ(aclrtHostRegister(p + 199, 100, 0, &q),
+		 ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	CHECK_EQ(aclrtHostRegister(p, 100, 0, &q), 0);
+	CHECK_EQ(aclrtHostRegister(p + 200, 100, 0, &q), 0);
+	CHECK_EQ(aclrtHostGetDevicePointer(p, &q, 1), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtHostUnregister(NULL), ACL_ERROR_INVALID_PARAM);
+	acl_delete(d);
+}
+
 static void map(void **r, aclrtDrvMemHandle *handle)
 {
 	aclrtPhysicalMemProp prop = {
@@ -258,6 +326,8 @@ int main(void)
 {
 	static const struct test tests[] = {
 		ROW(pointers_have_a_location),
+		ROW(registered_memory_is_memory_of_both_sides),
+		ROW(registrations_are_checked),
 		ROW(access_is_of_what_is_mapped),
 		ROW(padding_is_no_memory),
 		ROW(a_retained_handle_is_freed_once_more),

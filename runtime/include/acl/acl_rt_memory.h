@@ -124,6 +124,18 @@ typedef struct aclrtMallocConfig {
 	size_t numAttrs;
 } aclrtMallocConfig;
 
+typedef enum aclrtHostRegisterType {
+	ACL_HOST_REGISTER_MAPPED = 0,
+	ACL_HOST_REGISTER_IOMEMORY = 0x04,
+	ACL_HOST_REGISTER_READONLY = 0x08
+} aclrtHostRegisterType;
+
+/* Flags of aclrtHostRegisterV2(). */
+#define ACL_HOST_REG_MAPPED 0x2ul
+#define ACL_HOST_REG_IOMEMORY 0x4ul
+#define ACL_HOST_REG_READONLY 0x8ul
+#define ACL_HOST_REG_PINNED 0x10000000ul
+
 typedef struct aclrtPhysicalMemProp {
 	aclrtMemHandleType handleType;
 	aclrtMemAllocationType allocationType;
@@ -210,6 +222,37 @@ aclError aclrtFreeWithDevSync(void *devPtr);
 aclError aclrtFreeHostWithDevSync(void *hostPtr);
 
 /**
+ * aclrtHostRegister() - register host memory, for use by both sides
+ * @ptr: first byte of memory of the process
+ * @size: bytes, not 0
+ * @type: types combined by "or", which have no effect
+ * @devPtr: out: @ptr, since the address is the same on both sides
+ *
+ * The memory is not locked. Copies accept it as memory of the host and of the device, and
+ * aclrtPointerGetAttributes() reports it as memory of the host. Unregister it before you
+ * unmap it.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL and for 0 bytes;
+ * ACL_ERROR_RT_FEATURE_NOT_SUPPORT for another @type; ACL_ERROR_RT_PARAM_INVALID for
+ * memory of a device; ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED if a part is registered, or
+ * is memory of aclrtMallocHost(); ACL_ERROR_BAD_ALLOC.
+ */
+aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type,
+			   void **devPtr);
+
+/* As aclrtHostRegister(), with flags. */
+aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag);
+
+/* ACL_ERROR_HOST_MEMORY_NOT_REGISTERED: no registered memory begins there. */
+aclError aclrtHostUnregister(void *ptr);
+
+/*
+ * Get the address of registered memory for the device; @flag is 0. Return: ACL_SUCCESS;
+ * ACL_ERROR_INVALID_PARAM; ACL_ERROR_HOST_MEMORY_NOT_REGISTERED.
+ */
+aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag);
+
+/**
  * aclrtMemset() - set bytes
  * @devPtr: device memory or host memory
  * @maxCount: bytes available from @devPtr on
@@ -282,8 +325,8 @@ aclError aclrtMemInvalidate(void *devPtr, size_t size);
 /**
  * aclrtPointerGetAttributes() - get the kind of memory at a pointer
  * @ptr: any pointer
- * @attributes: out: the location: a device, the host (memory of aclrtMallocHost()), or
- *	unregistered; and the bytes of a page
+ * @attributes: out: the location: a device, the host (memory of aclrtMallocHost() and
+ *	registered memory), or unregistered; and the bytes of a page
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL.
  */

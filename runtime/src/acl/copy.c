@@ -232,22 +232,21 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value,
 			      stream);
 }
 
+static bool side_is(const struct acl_side *side, bool device)
+{
+	return side->device == device || side->registered;
+}
+
 /* Does the direction @kind agree with the memory of both sides? */
 static bool kind_fits(const struct transfer *t, aclrtMemcpyKind kind)
 {
-	switch (kind) {
-	case ACL_MEMCPY_HOST_TO_HOST:
-		return !t->src.device && !t->dst.device;
-	case ACL_MEMCPY_HOST_TO_DEVICE:
-	case ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE:
-		return !t->src.device && t->dst.device;
-	case ACL_MEMCPY_DEVICE_TO_HOST:
-		return t->src.device && !t->dst.device;
-	case ACL_MEMCPY_DEVICE_TO_DEVICE:
-		return t->src.device && t->dst.device;
-	default:
-		return true;
-	}
+	bool from_device = kind == ACL_MEMCPY_DEVICE_TO_HOST ||
+			   kind == ACL_MEMCPY_DEVICE_TO_DEVICE;
+	bool to_device = kind != ACL_MEMCPY_DEVICE_TO_HOST &&
+			 kind != ACL_MEMCPY_HOST_TO_HOST;
+
+	return kind == ACL_MEMCPY_DEFAULT ||
+	       (side_is(&t->src, from_device) && side_is(&t->dst, to_device));
 }
 
 /* @dst_size, @src_size: bytes from the first to the last byte of a side, gaps included. */

@@ -30,6 +30,7 @@ static const char *side_check(struct acl_side *side, const void *pointer,
 		return NULL;
 	if (accmem_pool_find(pointer, &side->block)) {
 		side->block.pool = NULL;
+		side->registered = acl_is_registered(pointer);
 		return accmem_pool_has_address(pointer) ?
 			       "no allocation is there" :
 			       NULL;
