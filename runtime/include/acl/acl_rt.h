@@ -198,6 +198,76 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
  */
 aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
 
+typedef enum aclrtCallbackBlockType {
+	ACL_CALLBACK_NO_BLOCK = 0,
+	ACL_CALLBACK_BLOCK = 1
+} aclrtCallbackBlockType;
+
+typedef void (*aclrtCallback)(void *userData);
+typedef void (*aclrtHostFunc)(void *args);
+
+/**
+ * aclrtSubscribeReport() - let a thread run the callbacks of a stream
+ * @threadId: pthread_t of the thread
+ * @stream: the stream
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_RT_STREAM_SUBSCRIBE if the stream has a thread already;
+ * ACL_ERROR_RT_INVALID_HANDLE; ACL_ERROR_BAD_ALLOC.
+ */
+aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream);
+
+/**
+ * aclrtUnSubscribeReport() - undo aclrtSubscribeReport()
+ * @threadId: pthread_t of the thread
+ * @stream: the stream
+ *
+ * Callbacks that the thread has not begun do not run, and the stream does not wait for
+ * them. The end of the stream undoes the subscription, too.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_RT_STREAM_SUBSCRIBE if the stream has no thread;
+ * ACL_ERROR_RT_THREAD_SUBSCRIBE if it has another one.
+ */
+aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream);
+
+/**
+ * aclrtProcessReport() - run the callbacks of the calling thread's streams
+ * @timeout: milliseconds, at least 1, or -1 for no end
+ *
+ * The call waits until a stream has come to a callback, and runs all callbacks that the
+ * streams have come to. It is not a cancellation point.
+ *
+ * Return: ACL_SUCCESS if it has run a callback; ACL_ERROR_RT_REPORT_TIMEOUT when the time
+ * is over; ACL_ERROR_RT_THREAD_SUBSCRIBE if no stream has the thread, or none has it any
+ * more; ACL_ERROR_INVALID_PARAM for another timeout.
+ */
+aclError aclrtProcessReport(int32_t timeout);
+
+/**
+ * aclrtLaunchCallback() - call a function in the thread of a subscription
+ * @fn: the function
+ * @userData: its argument
+ * @blockType: whether the stream waits until the function has returned
+ * @stream: stream that comes to the callback in its order
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for another @blockType;
+ * ACL_ERROR_RT_PARAM_INVALID if @fn is NULL; ACL_ERROR_RT_STREAM_NO_CB_REG without
+ * aclrtSubscribeReport(); ACL_ERROR_BAD_ALLOC.
+ */
+aclError aclrtLaunchCallback(aclrtCallback fn, void *userData,
+			     aclrtCallbackBlockType blockType,
+			     aclrtStream stream);
+
+/**
+ * aclrtLaunchHostFunc() - call a function in the thread of the stream itself
+ * @stream: stream that waits until the function has returned
+ * @fn: the function, which must not wait for the stream, or end it
+ * @args: its argument
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_RT_PARAM_INVALID if @fn is NULL;
+ * ACL_ERROR_RT_INVALID_HANDLE; ACL_ERROR_BAD_ALLOC.
+ */
+aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args);
+
 aclError aclrtCreateEvent(aclrtEvent *event);
 
 /* Flags of an event. All events behave as if they had all flags. */

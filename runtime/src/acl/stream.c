@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "acl/call.h"
+#include "acl/callback.h"
 #include "acl/device.h"
 #include "acl/error.h"
 #include "acl/locks.h"
@@ -169,6 +170,7 @@ static void stream_join(struct acl_stream *stream)
 	pthread_cond_broadcast(&stream->change);
 	pthread_mutex_unlock(&stream->lock);
 	pthread_join(stream->thread, NULL);
+	accmem_acl_callbacks_forget(stream);
 
 	pthread_mutex_lock(&accmem_acl_streams_lock);
 	stream_unlink(stream);
