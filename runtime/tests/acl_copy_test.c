@@ -76,6 +76,32 @@ static void a_transfer_of_no_bytes_succeeds(void)
 	CHECK_EQ(aclrtDestroyStream(stream), 0);
 }
 
+/* The program may change it, or free it, at once. */
+static void a_copy_of_other_memory_is_done_when_the_call_returns(void)
+{
+	char *d = acl_new(MIB, 0), host[1000], back[1000];
+	aclrtStream stream;
+	int i;
+
+	CHECK_EQ(aclrtCreateStream(&stream), 0);
+	for (i = 0; i < 100; i++)
+		CHECK_EQ(aclrtMemsetAsync(d, MIB, i, MIB, stream), 0);
+	memset(host, 5, sizeof(host));
+	CHECK_EQ(aclrtMemcpyAsync(d, 1000, host, 1000,
+				  ACL_MEMCPY_HOST_TO_DEVICE, stream),
+		 0);
+	memset(host, 6, sizeof(host));
+	CHECK_EQ(byte_at(d + 999), 5);
+	for (i = 0; i < 100; i++)
+		CHECK_EQ(aclrtMemsetAsync(d, MIB, i, MIB, stream), 0);
+	CHECK_EQ(aclrtMemcpy2dAsync(back, 1000, d, 1000, 1000, 1,
+				    ACL_MEMCPY_DEVICE_TO_HOST, stream),
+		 0);
+	CHECK_EQ(back[999], 99);
+	CHECK_EQ(aclrtDestroyStream(stream), 0);
+	acl_delete(d);
+}
+
 /* The stream works when the source has other bytes already. */
 static void a_buffered_copy_reads_its_source_at_once(void)
 {
@@ -256,6 +282,7 @@ int main(void)
 		ROW(memcpy_knows_directions),
 		ROW(memcpy_checks_its_arguments),
 		ROW(a_transfer_of_no_bytes_succeeds),
+		ROW(a_copy_of_other_memory_is_done_when_the_call_returns),
 		ROW(a_buffered_copy_reads_its_source_at_once),
 		ROW(memcpy2d_copies_rows),
 		ROW(memcpy2d_checks_its_arguments),

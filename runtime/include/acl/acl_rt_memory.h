@@ -285,7 +285,11 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value,
 aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
 		     aclrtMemcpyKind kind);
 
-/* Copy in the order of a stream. The pointers are checked during the call. */
+/*
+ * Copy in the order of a stream. The pointers are checked during the call. If a side is
+ * host memory that is neither of aclrtMallocHost() nor registered, the call waits until
+ * the copy is done; so do the calls below.
+ */
 aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,
 			  size_t count, aclrtMemcpyKind kind,
 			  aclrtStream stream);

@@ -6,6 +6,9 @@
  * (record.c) until the work is done. Read-only memory is written through a second mapping
  * that is writable, its view. The call opens the view, since a stream could not report a
  * failure. A transfer of 0 bytes succeeds with any other arguments.
+ *
+ * Host memory that is neither allocated here nor registered may go as soon as a call
+ * returns. A call that copies such memory in a stream waits for the stream.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -185,10 +188,16 @@ static aclError transfer_now(struct transfer *t, aclError error)
 static aclError transfer_later(const struct transfer *t, aclError error,
 			       aclrtStream stream)
 {
-	if (!error && t->count)
+	bool waits = false;
+
+	if (!error && t->count) {
+		waits = t->is_copy && (!accmem_acl_side_is_known(&t->dst) ||
+				       (!t->is_buffered &&
+					!accmem_acl_side_is_known(&t->src)));
 		error = transfer_queue(t, stream);
+	}
 	accmem_acl_call_end();
-	return error;
+	return error || !waits ? error : aclrtSynchronizeStream(stream);
 }
 
 static aclError check_count(const void *dst, size_t max, size_t count)

@@ -54,6 +54,11 @@ aclError accmem_acl_side_lookup(struct acl_side *side, const void *pointer,
 		       ACL_SUCCESS;
 }
 
+bool accmem_acl_side_is_known(const struct acl_side *side)
+{
+	return side->device || side->block.pool || acl_is_host(side->pointer);
+}
+
 /* Device and CPU caches are coherent: only check the request. */
 static aclError check_cached(void *devPtr, size_t size)
 {
@@ -66,7 +71,7 @@ static aclError check_cached(void *devPtr, size_t size)
 	accmem_acl_call_begin();
 	error = accmem_acl_side_lookup(&side, devPtr, size);
 	accmem_acl_call_end();
-	if (!error && !side.device && !side.block.pool)
+	if (!error && !accmem_acl_side_is_known(&side))
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "no allocation is there");
 	return error;
@@ -104,7 +109,7 @@ static void fill_attributes(const void *ptr, aclrtPtrAttributes *attributes)
 			     side.block.pool ?
 				     accmem_acl_device_of(side.block.pool) :
 				     accmem_acl_reserved_device(ptr));
-	else if (!side.block.pool && !acl_is_host(ptr))
+	else if (!accmem_acl_side_is_known(&side))
 		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
 }
 
