@@ -270,6 +270,21 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value,
 			  size_t count, aclrtStream stream);
 
 /**
+ * aclrtMemsetD32() - set words of 32 bits
+ * @ptr: device memory or host memory, aligned to 4 bytes
+ * @memSize: bytes available from @ptr on
+ * @value: value of each word
+ * @N: number of words
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL, another alignment, words beyond
+ * @memSize, and memory that is neither allocated here nor registered; else as
+ * aclrtMemset().
+ */
+aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N);
+aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value,
+			     size_t N, aclrtStream stream);
+
+/**
  * aclrtMemcpy() - copy bytes
  * @dst: destination
  * @destMax: bytes available from @dst on
@@ -311,6 +326,43 @@ aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
 aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src,
 			    size_t spitch, size_t width, size_t height,
 			    aclrtMemcpyKind kind, aclrtStream stream);
+
+typedef struct aclrtMemcpyBatchAttr {
+	aclrtMemLocation dstLoc;
+	aclrtMemLocation srcLoc;
+	uint8_t rsv[16];
+} aclrtMemcpyBatchAttr;
+
+/**
+ * aclrtMemcpyBatch() - make several copies between the host and devices
+ * @dsts: destinations
+ * @destMaxs: bytes available at each destination
+ * @srcs: sources
+ * @sizes: bytes of each copy, not 0; only all of them may be 0
+ * @numBatches: number of copies, not 0
+ * @attrs: locations of both sides: the host, or the device that has the memory
+ * @attrsIndexes: for each attribute, the first copy that it applies to: 0, then rising
+ * @numAttrs: number of attributes, not 0
+ * @failIndex: out: index of the copy that has failed; SIZE_MAX if no single copy has
+ *
+ * All copies are compared with their attributes before the first is made. If another
+ * check of a copy fails, those before it are made.
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL arrays, a size above its maximum,
+ * and reserved bytes that are not 0; ACL_ERROR_RT_PARAM_INVALID for other attributes,
+ * indexes and memory; errors of aclrtMemcpy().
+ */
+aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, void **srcs,
+			  size_t *sizes, size_t numBatches,
+			  aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
+			  size_t numAttrs, size_t *failIndex);
+
+/* Make the copies in the order of a stream. */
+aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **srcs,
+			       size_t *sizes, size_t numBatches,
+			       aclrtMemcpyBatchAttr *attrs,
+			       size_t *attrsIndexes, size_t numAttrs,
+			       size_t *failIndex, aclrtStream stream);
 
 /**
  * aclrtMemFlush() - make writes of the CPU visible to the device

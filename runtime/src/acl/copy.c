@@ -32,7 +32,8 @@
  * @buffer: copy of the source that a stream works from, or NULL
  * @is_copy: the transfer is a memcpy
  * @is_buffered: a stream works from a copy of the source
- * @value: byte of a memset
+ * @is_words: the transfer is a memset of words of 32 bits
+ * @value: byte, or word, of a memset
  * @count: bytes of a row
  * @rows: number of rows
  * @dst_pitch: distance of two rows of the destination
@@ -47,7 +48,8 @@ struct transfer {
 	void *buffer;
 	bool is_copy;
 	bool is_buffered;
-	int value;
+	bool is_words;
+	uint32_t value;
 	size_t count;
 	size_t rows;
 	size_t dst_pitch;
@@ -107,10 +109,15 @@ static void view_close(struct transfer *t)
 static void transfer_bytes(const struct transfer *t)
 {
 	unsigned char *to = t->dst.pointer;
-	size_t row;
+	size_t row, i;
 
 	if (t->view)
 		to = t->view + (to - (unsigned char *)t->dst.block.pointer);
+	if (t->is_words) {
+		for (i = 0; i < t->count / sizeof(t->value); i++)
+			((uint32_t *)to)[i] = t->value;
+		return;
+	}
 	if (!t->is_copy) {
 		memset(to, t->value, t->count);
 		return;
@@ -244,6 +251,45 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value,
 static bool side_is(const struct acl_side *side, bool device)
 {
 	return side->device == device || side->registered;
+}
+
+static aclError memset_words_start(struct transfer *t, void *ptr,
+				   size_t memSize, uint32_t value, size_t n)
+{
+	aclError error;
+
+	*t = (struct transfer){ .is_words = true, .value = value };
+	if (!n)
+		return ACL_SUCCESS;
+	if (!ptr || (uintptr_t)ptr % sizeof(value) ||
+	    n > memSize / sizeof(value))
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "NULL, no alignment, or too large");
+	t->count = n * sizeof(value);
+	error = side_find(&t->dst, ptr, t->count);
+	if (!error && !accmem_acl_side_is_known(&t->dst))
+		error = accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+					"no allocation is there");
+	return error;
+}
+
+aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N)
+{
+	struct transfer t;
+
+	accmem_acl_call_begin();
+	return transfer_now(&t, memset_words_start(&t, ptr, memSize, value, N));
+}
+
+aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value,
+			     size_t N, aclrtStream stream)
+{
+	struct transfer t;
+
+	accmem_acl_call_begin();
+	return transfer_later(&t,
+			      memset_words_start(&t, ptr, memSize, value, N),
+			      stream);
 }
 
 /* Does the direction @kind agree with the memory of both sides? */
