@@ -5,9 +5,11 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "acl_tests.h"
@@ -462,6 +464,82 @@ static void a_reset_event_has_no_time(void)
 	CHECK_EQ(aclrtDestroyEvent(start), 0);
 }
 
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	CHECK_EQ(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+	return now.tv_sec * 1000000ull + now.tv_nsec / 1000;
+}
+
+static void an_event_has_the_time_of_its_record(void)
+{
+	uint64_t before = now_us(), first = 0, second = 0;
+	aclrtEvent a, b;
+	float ms;
+
+	CHECK_EQ(aclrtCreateEvent(&a), 0);
+	CHECK_EQ(aclrtCreateEvent(&b), 0);
+	CHECK_EQ(aclrtEventGetTimestamp(a, &first),
+		 ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID);
+	CHECK_EQ(aclrtRecordEvent(a, NULL), 0);
+	CHECK_EQ(aclrtSynchronizeEvent(a), 0);
+	CHECK_EQ(aclrtRecordEvent(b, NULL), 0);
+	CHECK_EQ(aclrtSynchronizeEvent(b), 0);
+	CHECK_EQ(aclrtEventGetTimestamp(a, &first), 0);
+	CHECK_EQ(aclrtEventGetTimestamp(b, &second), 0);
+	CHECK(before <= first && first <= second && second <= now_us());
+	CHECK_EQ(aclrtEventElapsedTime(&ms, a, b), 0);
+	CHECK(ms * 1000 <= second - first + 2);
+	CHECK_EQ(aclrtEventGetTimestamp(a, NULL), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtEventGetTimestamp(NULL, &first), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtDestroyEvent(a), 0);
+	CHECK_EQ(aclrtDestroyEvent(b), 0);
+}
+
+static void wait_for_post(void *semaphore)
+{
+	CHECK_EQ(sem_wait(semaphore), 0);
+}
+
+static aclrtEventWaitStatus wait_status(aclrtEvent event)
+{
+	aclrtEventWaitStatus status;
+
+	CHECK_EQ(aclrtQueryEventWaitStatus(event, &status), 0);
+	return status;
+}
+
+/* The waits of all streams, and whether they are over or dropped */
+static void waits_for_an_event_are_queried(void)
+{
+	aclrtStream records, waits, other;
+	aclrtEvent event;
+	sem_t go;
+
+	CHECK_EQ(sem_init(&go, 0, 0), 0);
+	CHECK_EQ(aclrtCreateStream(&records), 0);
+	CHECK_EQ(aclrtCreateStream(&waits), 0);
+	CHECK_EQ(aclrtCreateStream(&other), 0);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	CHECK_EQ(wait_status(event), ACL_EVENT_WAIT_STATUS_COMPLETE);
+	CHECK_EQ(aclrtLaunchHostFunc(records, wait_for_post, &go), 0);
+	CHECK_EQ(aclrtRecordEvent(event, records), 0);
+	CHECK_EQ(aclrtStreamWaitEvent(waits, event), 0);
+	CHECK_EQ(aclrtStreamWaitEvent(other, event), 0);
+	CHECK_EQ(wait_status(event), ACL_EVENT_WAIT_STATUS_NOT_READY);
+	CHECK_EQ(aclrtDestroyStreamForce(other), 0);
+	CHECK_EQ(wait_status(event), ACL_EVENT_WAIT_STATUS_NOT_READY);
+	CHECK_EQ(sem_post(&go), 0);
+	CHECK_EQ(aclrtSynchronizeStream(waits), 0);
+	CHECK_EQ(wait_status(event), ACL_EVENT_WAIT_STATUS_COMPLETE);
+	CHECK_EQ(aclrtQueryEventWaitStatus(event, NULL),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtDestroyStream(records), 0);
+	CHECK_EQ(aclrtDestroyStream(waits), 0);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
+}
+
 /* Though streams have still to do with it. */
 static void an_event_is_destroyed_once(void)
 {
@@ -562,6 +640,8 @@ int main(void)
 #endif
 		ROW(events_are_made_with_flags),
 		ROW(a_reset_event_has_no_time),
+		ROW(an_event_has_the_time_of_its_record),
+		ROW(waits_for_an_event_are_queried),
 		ROW(an_event_is_destroyed_once),
 		ROW(a_thread_that_waits_may_be_cancelled),
 		ROW(mapped_memory_stays_until_streams_are_done),

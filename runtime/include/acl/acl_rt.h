@@ -21,6 +21,12 @@ typedef enum aclrtEventRecordedStatus {
 	ACL_EVENT_RECORDED_STATUS_COMPLETE = 1
 } aclrtEventRecordedStatus;
 
+typedef enum aclrtEventWaitStatus {
+	ACL_EVENT_WAIT_STATUS_COMPLETE = 0,
+	ACL_EVENT_WAIT_STATUS_NOT_READY = 1,
+	ACL_EVENT_WAIT_STATUS_RESERVED = 0xFFFF
+} aclrtEventWaitStatus;
+
 typedef enum aclrtStreamStatus {
 	ACL_STREAM_STATUS_COMPLETE = 0,
 	ACL_STREAM_STATUS_NOT_READY = 1,
@@ -304,6 +310,10 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
 aclError aclrtQueryEventStatus(aclrtEvent event,
 			       aclrtEventRecordedStatus *status);
 
+/* Query whether a stream still has a wait of aclrtStreamWaitEvent() for the event. */
+aclError aclrtQueryEventWaitStatus(aclrtEvent event,
+				   aclrtEventWaitStatus *status);
+
 /* An older form of aclrtQueryEventStatus(), with other values. */
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
 
@@ -312,6 +322,9 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
  */
 aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent,
 			       aclrtEvent endEvent);
+
+/* Get the time of the latest record, in microseconds of CLOCK_MONOTONIC. Errors: the same. */
+aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp);
 
 #ifdef __cplusplus
 }
