@@ -104,6 +104,78 @@ aclError aclrtResetDevice(int32_t deviceId);
 /* Undo all calls of aclrtSetDevice() so far. */
 aclError aclrtResetDeviceForce(int32_t deviceId);
 
+/* Attributes of aclrtGetDeviceInfo(). */
+typedef enum aclrtDevAttr {
+	ACL_DEV_ATTR_AICPU_CORE_NUM = 1,
+	ACL_DEV_ATTR_AICORE_CORE_NUM = 101,
+	ACL_DEV_ATTR_CUBE_CORE_NUM = 102,
+	ACL_DEV_ATTR_VECTOR_CORE_NUM = 201,
+	ACL_DEV_ATTR_WARP_SIZE = 202,
+	ACL_DEV_ATTR_MAX_THREAD_PER_VECTOR_CORE = 203,
+	ACL_DEV_ATTR_UBUF_PER_VECTOR_CORE = 204,
+	ACL_DEV_ATTR_LOCAL_MEM_PER_VECTOR_CORE = 204,
+	ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE = 301,
+	ACL_DEV_ATTR_L2_CACHE_SIZE = 302,
+	ACL_DEV_ATTR_SMP_ID = 401,
+	ACL_DEV_ATTR_PHY_CHIP_ID = 402,
+	ACL_DEV_ATTR_SUPER_POD_DEVICE_ID = 403,
+	ACL_DEV_ATTR_SUPER_POD_SERVER_ID = 404,
+	ACL_DEV_ATTR_SUPER_POD_ID = 405,
+	ACL_DEV_ATTR_CUST_OP_PRIVILEGE = 406,
+	ACL_DEV_ATTR_MAINBOARD_ID = 407,
+	ACL_DEV_ATTR_IS_VIRTUAL = 501,
+	ACL_DEV_ATTR_NPU_ARCH = 601
+} aclrtDevAttr;
+
+/**
+ * aclrtGetDeviceInfo() - get an attribute of a device
+ * @deviceId: number of the device
+ * @attr: ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE, the bytes of the device's memory
+ * @value: out: the attribute
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_FEATURE_NOT_SUPPORT
+ * for another attribute; ACL_ERROR_RT_INVALID_DEVICEID.
+ */
+aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr,
+			    int64_t *value);
+
+typedef enum aclrtDevFeatureType {
+	ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV = 1,
+	ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV = 21
+} aclrtDevFeatureType;
+
+/* Values of aclrtGetDeviceCapability(). */
+#define ACL_DEV_FEATURE_NOT_SUPPORT 0x0
+#define ACL_DEV_FEATURE_SUPPORT 0x1
+
+/*
+ * Get whether a device has a feature: it has none of them. Return: ACL_SUCCESS;
+ * ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID for another feature;
+ * ACL_ERROR_RT_INVALID_DEVICEID.
+ */
+aclError aclrtGetDeviceCapability(int32_t deviceId,
+				  aclrtDevFeatureType devFeatureType,
+				  int32_t *value);
+
+/**
+ * aclrtDeviceCanAccessPeer() - get whether two devices can access each other's memory
+ * @canAccessPeer: out: 1, since copies between any two devices of a process are possible
+ * @deviceId: number of a device
+ * @peerDeviceId: number of another device
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM if the devices are the same;
+ * ACL_ERROR_RT_INVALID_DEVICEID; ACL_ERROR_RT_PARAM_INVALID for NULL.
+ */
+aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId,
+				  int32_t peerDeviceId);
+
+/*
+ * Turn access of the current device to another device on or off, without effect; @flags is
+ * 0. Return: as aclrtDeviceCanAccessPeer(); ACL_ERROR_FEATURE_UNSUPPORTED for @flags.
+ */
+aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags);
+aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
+
 /**
  * aclrtCreateContext() - create a context, and make it the calling thread's
  * @context: out: the context
