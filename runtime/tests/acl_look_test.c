@@ -5,6 +5,7 @@
  * $ACCMEM_DEVICE. Built with FAKE_DEVICE it runs on the host over fake_device.c instead.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -307,6 +308,69 @@ static void streams_have_a_failure_mode(void)
 		 ACL_ERROR_RT_INVALID_HANDLE);
 }
 
+static void *last_error_of_thread(void *unused)
+{
+	(void)unused;
+	CHECK_EQ(aclrtGetLastError(ACL_RT_THREAD_LEVEL), 0);
+	return NULL;
+}
+
+static void the_last_error_is_kept_for_the_thread(void)
+{
+	const aclrtLastErrLevel level = ACL_RT_THREAD_LEVEL;
+	char local, *d = acl_new(100, 0);
+	pthread_t thread;
+	void *p;
+
+	CHECK_EQ(aclrtGetLastError(level), 0);
+	CHECK_EQ(aclrtFree(&local), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtFree(NULL), ACL_ERROR_INVALID_PARAM);
+	acl_delete(d);
+	CHECK_EQ(pthread_create(&thread, NULL, last_error_of_thread, NULL), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(aclrtPeekAtLastError(level), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMalloc(&p, SIZE_MAX / 2, 0),
+		 ACL_ERROR_RT_MEMORY_ALLOCATION);
+	CHECK_EQ(aclrtPeekAtLastError(level), ACL_ERROR_RT_MEMORY_ALLOCATION);
+	CHECK_EQ(aclrtGetLastError((aclrtLastErrLevel)1),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtGetLastError(level), ACL_ERROR_RT_MEMORY_ALLOCATION);
+	CHECK_EQ(aclrtGetLastError(level), 0);
+	CHECK_EQ(aclrtSetDevice(63), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtGetLastError(level), ACL_ERROR_RT_INVALID_DEVICEID);
+}
+
+static void types_of_memory_are_checked(void)
+{
+	const uint32_t dev = ACL_RT_MEM_TYPE_DEV, dvpp = ACL_RT_MEM_TYPE_DVPP;
+	void *list[3] = { acl_new(100, 0), acl_new(MIB, 0), registered };
+	uint32_t result = 7;
+
+	CHECK_EQ(aclrtCheckMemType(list, 2, dev, &result, 0), 0);
+	CHECK_EQ(result, 1);
+	CHECK_EQ(aclrtCheckMemType(list, 2, dev | dvpp, &result, 0), 0);
+	CHECK_EQ(result, 1);
+	CHECK_EQ(aclrtCheckMemType(list, 3, dev, &result, 0), 0);
+	CHECK_EQ(result, 0);
+	result = 7;
+	CHECK_EQ(aclrtCheckMemType(list, 1, dvpp, &result, 0), 0);
+	CHECK_EQ(result, 0);
+	CHECK_EQ(aclrtCheckMemType(list, 0, dev, &result, 0),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtCheckMemType(list, 1, 1, &result, 0),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtCheckMemType(list, 1, dev, &result, 1),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtCheckMemType(NULL, 1, dev, &result, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtCheckMemType(list, 1, dev, NULL, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	acl_delete(list[0]);
+	CHECK_EQ(aclrtCheckMemType(list, 1, dev, &result, 0), 0);
+	CHECK_EQ(result, 0);
+	acl_delete(list[1]);
+}
+
 static void a_message_is_told_once(void)
 {
 	int32_t major = 0, minor = 0, patch = -1;
@@ -337,6 +401,8 @@ int main(void)
 		ROW(mem_info_looks_at_limits),
 #endif
 		ROW(streams_have_a_failure_mode),
+		ROW(the_last_error_is_kept_for_the_thread),
+		ROW(types_of_memory_are_checked),
 		ROW(a_message_is_told_once),
 	};
 

@@ -55,6 +55,23 @@ static void streams_keep_the_order(void)
 	acl_delete(e);
 }
 
+static void the_default_stream_has_a_handle(void)
+{
+	char *d = acl_new(100, 0);
+	aclrtStream stream = NULL, again;
+
+	CHECK_EQ(aclrtCtxGetCurrentDefaultStream(&stream), 0);
+	CHECK(stream);
+	CHECK_EQ(aclrtMemsetAsync(d, 100, 4, 100, NULL), 0);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	CHECK_EQ(byte_at(d), 4);
+	CHECK_EQ(aclrtCtxGetCurrentDefaultStream(&again), 0);
+	CHECK(again == stream);
+	CHECK_EQ(aclrtCtxGetCurrentDefaultStream(NULL),
+		 ACL_ERROR_INVALID_PARAM);
+	acl_delete(d);
+}
+
 /* a wait is for the record that was there, whatever the event is used for next */
 static void a_wait_is_for_its_record(void)
 {
@@ -626,6 +643,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		ROW(streams_keep_the_order),
+		ROW(the_default_stream_has_a_handle),
 		ROW(a_wait_is_for_its_record),
 		ROW(timeouts_are_checked),
 		ROW(streams_end_in_the_middle),

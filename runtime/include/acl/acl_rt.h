@@ -59,6 +59,22 @@ aclError aclFinalize(void);
  */
 const char *aclGetRecentErrMsg(void);
 
+typedef enum aclrtLastErrLevel { ACL_RT_THREAD_LEVEL = 0 } aclrtLastErrLevel;
+
+/**
+ * aclrtGetLastError() - get the calling thread's last error, and clear it
+ * @level: ACL_RT_THREAD_LEVEL
+ *
+ * Errors of arguments alone, with codes below 101000, are not stored.
+ *
+ * Return: the code of the error, ACL_SUCCESS for none; ACL_ERROR_INVALID_PARAM for another
+ * @level.
+ */
+aclError aclrtGetLastError(aclrtLastErrLevel level);
+
+/* As aclrtGetLastError(), without clearing the error. */
+aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
+
 /*
  * The version of the interface, 1.15.0. Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for
  * NULL.
@@ -224,6 +240,9 @@ aclError aclrtGetCurrentContext(aclrtContext *context);
  * event of the parent return ACL_ERROR_RT_INVALID_HANDLE.
  */
 aclError aclrtCreateStream(aclrtStream *stream);
+
+/* Get the default stream of the current device. ACL_ERROR_INVALID_PARAM: NULL. */
+aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream);
 
 /* Flags of a stream. All streams behave the same, with any priority and flags. */
 #define ACL_STREAM_FAST_LAUNCH 0x00000001u

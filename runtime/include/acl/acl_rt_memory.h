@@ -389,6 +389,24 @@ aclError aclrtMemInvalidate(void *devPtr, size_t size);
 aclError aclrtPointerGetAttributes(const void *ptr,
 				   aclrtPtrAttributes *attributes);
 
+/* Types of aclrtCheckMemType(). */
+#define ACL_RT_MEM_TYPE_DEV 0x2u
+#define ACL_RT_MEM_TYPE_DVPP 0x8u
+#define ACL_RT_MEM_TYPE_RSVD 0x10u
+
+/**
+ * aclrtCheckMemType() - check that addresses are memory of a device
+ * @addrList: the addresses
+ * @size: number of addresses, not 0
+ * @memType: types combined by "or". All memory of a device is of ACL_RT_MEM_TYPE_DEV
+ * @checkResult: out: 1 if each address has one of the types; else 0
+ * @reserve: 0
+ *
+ * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL; ACL_ERROR_RT_PARAM_INVALID.
+ */
+aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType,
+			   uint32_t *checkResult, uint32_t reserve);
+
 /**
  * aclrtGetMemInfo() - get the size of the device's memory
  * @attr: kind of memory; for huge pages the results are whole pages

@@ -363,8 +363,10 @@ aclError aclrtProcessReport(int32_t timeout)
 	struct acl_timeout until;
 	bool subscribed, any, in_time = true;
 
-	if (accmem_acl_timeout_start(&until, timeout))
-		return ACL_ERROR_INVALID_PARAM;
+	if (timeout < -1 || !timeout)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "a timeout is -1, or at least 1 ms");
+	accmem_acl_timeout_start(&until, timeout);
 	pthread_mutex_lock(&accmem_acl_callbacks_lock);
 	for (;;) {
 		any = reports_run(thread);

@@ -143,7 +143,7 @@ aclError aclrtMallocCached(void **devPtr, size_t size,
 
 static aclError free_in(struct accmem_pool *pool, void *pointer)
 {
-	return accmem_pool_release(pool, pointer) ? ACL_ERROR_RT_PARAM_INVALID :
+	return accmem_pool_release(pool, pointer) ? accmem_acl_error(-EINVAL) :
 						    ACL_SUCCESS;
 }
 

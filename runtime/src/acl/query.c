@@ -126,3 +126,34 @@ aclError aclrtPointerGetAttributes(const void *ptr,
 	accmem_acl_call_end();
 	return ACL_SUCCESS;
 }
+
+#define MEM_TYPES \
+	(ACL_RT_MEM_TYPE_DEV | ACL_RT_MEM_TYPE_DVPP | ACL_RT_MEM_TYPE_RSVD)
+
+static bool is_device(const void *pointer)
+{
+	struct acl_side side;
+
+	return !side_check(&side, pointer, 1) && side.device;
+}
+
+/* All memory of a device has one type. */
+aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType,
+			   uint32_t *checkResult, uint32_t reserve)
+{
+	bool matches = memType & ACL_RT_MEM_TYPE_DEV;
+	uint32_t i;
+
+	if (!addrList || !checkResult)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "NULL");
+	*checkResult = 0;
+	if (!size || memType & ~MEM_TYPES || reserve)
+		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+				       "no addresses, or no such type");
+	accmem_acl_call_begin();
+	for (i = 0; i < size && matches; i++)
+		matches = is_device(addrList[i]);
+	accmem_acl_call_end();
+	*checkResult = matches;
+	return ACL_SUCCESS;
+}

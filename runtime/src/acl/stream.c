@@ -312,6 +312,20 @@ static bool stream_wait_locked(struct acl_stream *stream,
 	return in_time;
 }
 
+aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream)
+{
+	aclrtStream found;
+	aclError error = ACL_SUCCESS;
+
+	if (!stream)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "stream is NULL");
+	found = accmem_acl_stream_resolve(NULL, &error);
+	if (found)
+		*stream = found;
+	return error;
+}
+
 aclError aclrtCreateStream(aclrtStream *stream)
 {
 	struct acl_device *device;
