@@ -60,7 +60,90 @@ static void devices_are_set_and_reset(void)
 	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtResetDevice(0), ACL_ERROR_RT_INVALID_DEVICEID);
 	CHECK_EQ(aclFinalize(), 0);
-	CHECK_EQ(aclFinalize(), ACL_ERROR_UNINITIALIZE);
+	CHECK_EQ(aclFinalize(), ACL_ERROR_REPEAT_FINALIZE);
+	CHECK_EQ(aclInit(NULL), 0);
+	CHECK_EQ(aclFinalize(), 0);
+}
+
+static void finalize_closes_devices_without_init(void)
+{
+	void *p;
+
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	p = acl_new(100, 0);
+	CHECK_EQ(aclFinalize(), 0);
+	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclFinalize(), ACL_ERROR_REPEAT_FINALIZE);
+}
+
+static void a_device_tells_its_memory(void)
+{
+	size_t free_bytes, hbm;
+	int64_t value = -1;
+	int32_t has = -1;
+
+	CHECK_EQ(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE,
+				    &value),
+		 0);
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &hbm), 0);
+	CHECK(hbm && value >= (int64_t)hbm);
+	CHECK_EQ(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_AICORE_CORE_NUM, &value),
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+	CHECK_EQ(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE,
+				    NULL),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtGetDeviceInfo(UINT32_MAX,
+				    ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE, &value),
+		 ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtGetDeviceCapability(0,
+					  ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV,
+					  &has),
+		 0);
+	CHECK_EQ(has, ACL_DEV_FEATURE_NOT_SUPPORT);
+	CHECK_EQ(aclrtGetDeviceCapability(0, (aclrtDevFeatureType)2, &has),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtGetDeviceCapability(-1,
+					  ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV,
+					  &has),
+		 ACL_ERROR_RT_INVALID_DEVICEID);
+}
+
+static void peers_are_other_devices(void)
+{
+	uint32_t count;
+	int32_t can = -1;
+	char *d, *e;
+
+	CHECK_EQ(aclrtGetDeviceCount(&count), 0);
+	CHECK_EQ(aclrtDeviceCanAccessPeer(&can, 0, 0), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtDeviceCanAccessPeer(&can, 0, count),
+		 ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtDeviceCanAccessPeer(&can, -1, 0),
+		 ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtDeviceEnablePeerAccess(0, 0), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtDeviceEnablePeerAccess(1, 1),
+		 ACL_ERROR_FEATURE_UNSUPPORTED);
+	CHECK_EQ(aclrtDeviceDisablePeerAccess(count),
+		 ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(can, -1);
+	if (count < 2)
+		return;
+	CHECK_EQ(aclrtDeviceCanAccessPeer(&can, 0, 1), 0);
+	CHECK_EQ(can, 1);
+	CHECK_EQ(aclrtDeviceCanAccessPeer(NULL, 0, 1),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	d = acl_new(100, 0);
+	CHECK_EQ(aclrtMemset(d, 100, 7, 100), 0);
+	CHECK_EQ(aclrtDeviceEnablePeerAccess(1, 0), 0);
+	CHECK_EQ(aclrtSetDevice(1), 0);
+	e = acl_new(100, 0);
+	CHECK_EQ(aclrtMemcpy(e, 100, d, 100, ACL_MEMCPY_DEVICE_TO_DEVICE), 0);
+	CHECK_EQ(byte_at(e + 99), 7);
+	acl_delete(e);
+	CHECK_EQ(aclrtResetDevice(1), 0);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtDeviceDisablePeerAccess(1), 0);
+	acl_delete(d);
 }
 
 static void contexts_keep_a_device_open(void)
@@ -490,6 +573,9 @@ int main(void)
 {
 	static const struct test tests[] = {
 		ROW(devices_are_set_and_reset),
+		ROW(finalize_closes_devices_without_init),
+		ROW(a_device_tells_its_memory),
+		ROW(peers_are_other_devices),
 		ROW(contexts_keep_a_device_open),
 #ifdef FAKE_DEVICE
 		ROW(a_device_may_go),

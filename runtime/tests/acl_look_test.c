@@ -5,6 +5,7 @@
  * $ACCMEM_DEVICE. Built with FAKE_DEVICE it runs on the host over fake_device.c instead.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,74 @@ static void pointers_have_a_location(void)
 	CHECK_EQ(aclrtPointerGetAttributes(d, NULL), ACL_ERROR_INVALID_PARAM);
 }
 
+static char registered[64 * KIB];
+
+static void registered_memory_is_memory_of_both_sides(void)
+{
+	char *d = acl_new(1000, 0), *p = registered + 100;
+	void *q = NULL;
+
+	CHECK_EQ(aclrtHostRegister(p, 1000, ACL_HOST_REGISTER_MAPPED, &q), 0);
+	CHECK(q == p);
+	CHECK_EQ(location_of(p), ACL_MEM_LOCATION_TYPE_HOST);
+	CHECK_EQ(location_of(p + 999), ACL_MEM_LOCATION_TYPE_HOST);
+	CHECK_EQ(location_of(p + 1000), ACL_MEM_LOCATION_TYPE_UNREGISTERED);
+	memset(p, 5, 1000);
+	CHECK_EQ(aclrtMemcpy(d, 1000, q, 1000, ACL_MEMCPY_DEVICE_TO_DEVICE), 0);
+	memset(p, 6, 1000);
+	CHECK_EQ(aclrtMemcpy(q, 1000, d, 1000, ACL_MEMCPY_DEVICE_TO_HOST), 0);
+	CHECK_EQ(p[999], 5);
+	CHECK_EQ(aclrtMemcpy(d, 1000, p, 1000, ACL_MEMCPY_DEVICE_TO_HOST),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	q = NULL;
+	CHECK_EQ(aclrtHostGetDevicePointer(p + 5, &q, 0), 0);
+	CHECK(q == p + 5);
+	CHECK_EQ(aclrtFreeHost(p), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtFree(p), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtHostUnregister(p + 5),
+		 ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK_EQ(aclrtHostUnregister(p), 0);
+	CHECK_EQ(aclrtHostUnregister(p), ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK_EQ(location_of(p), ACL_MEM_LOCATION_TYPE_UNREGISTERED);
+	CHECK_EQ(aclrtMemcpy(d, 1, p, 1, ACL_MEMCPY_DEVICE_TO_DEVICE),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	acl_delete(d);
+}
+
+static void registrations_are_checked(void)
+{
+	char *d = acl_new(1000, 0), *p = registered;
+	void *h, *q;
+
+	CHECK_EQ(aclrtHostRegister(NULL, 1, 0, &q), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtHostRegister(p, 0, 0, &q), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtHostRegister(p, 1, 0, NULL), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtHostRegister(p, UINT64_MAX, 0, &q),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtHostRegister(p, 1, (aclrtHostRegisterType)1, &q),
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+	CHECK_EQ(aclrtHostRegisterV2(p, 1, 1),
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+	CHECK_EQ(aclrtHostRegister(d, 1000, 0, &q), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMallocHost(&h, 1000), 0);
+	CHECK_EQ(aclrtHostRegister(h, 1000, 0, &q),
+		 ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	CHECK_EQ(aclrtHostUnregister(h), ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK_EQ(aclrtHostGetDevicePointer(h, &q, 0),
+		 ACL_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK_EQ(aclrtFreeHost(h), 0);
+	CHECK_EQ(aclrtHostRegisterV2(p + 100, 100, ACL_HOST_REG_MAPPED), 0);
+	CHECK_EQ(aclrtHostRegister(p, 101, 0, &q),
+		 ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	CHECK_EQ(aclrtHostRegister(p + 199, 100, 0, &q),
+		 ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	CHECK_EQ(aclrtHostRegister(p, 100, 0, &q), 0);
+	CHECK_EQ(aclrtHostRegister(p + 200, 100, 0, &q), 0);
+	CHECK_EQ(aclrtHostGetDevicePointer(p, &q, 1), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtHostUnregister(NULL), ACL_ERROR_INVALID_PARAM);
+	acl_delete(d);
+}
+
 static void map(void **r, aclrtDrvMemHandle *handle)
 {
 	aclrtPhysicalMemProp prop = {
@@ -80,7 +149,7 @@ static void access_is_of_what_is_mapped(void)
 	CHECK_EQ(aclrtMemSetAccess(r, 1, &desc, 0), ACL_ERROR_INVALID_PARAM);
 	desc.flags = ACL_RT_MEM_ACCESS_FLAGS_READ;
 	CHECK_EQ(aclrtMemSetAccess(r, 1, &desc, 1),
-		 ACL_ERROR_FEATURE_UNSUPPORTED);
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
 	desc.location.type = ACL_MEM_LOCATION_TYPE_UNREGISTERED;
 	CHECK_EQ(aclrtMemSetAccess(r, 1, &desc, 1), ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtUnmapMem(r), 0);
@@ -239,6 +308,69 @@ static void streams_have_a_failure_mode(void)
 		 ACL_ERROR_RT_INVALID_HANDLE);
 }
 
+static void *last_error_of_thread(void *unused)
+{
+	(void)unused;
+	CHECK_EQ(aclrtGetLastError(ACL_RT_THREAD_LEVEL), 0);
+	return NULL;
+}
+
+static void the_last_error_is_kept_for_the_thread(void)
+{
+	const aclrtLastErrLevel level = ACL_RT_THREAD_LEVEL;
+	char local, *d = acl_new(100, 0);
+	pthread_t thread;
+	void *p;
+
+	CHECK_EQ(aclrtGetLastError(level), 0);
+	CHECK_EQ(aclrtFree(&local), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtFree(NULL), ACL_ERROR_INVALID_PARAM);
+	acl_delete(d);
+	CHECK_EQ(pthread_create(&thread, NULL, last_error_of_thread, NULL), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(aclrtPeekAtLastError(level), ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtMalloc(&p, SIZE_MAX / 2, 0),
+		 ACL_ERROR_RT_MEMORY_ALLOCATION);
+	CHECK_EQ(aclrtPeekAtLastError(level), ACL_ERROR_RT_MEMORY_ALLOCATION);
+	CHECK_EQ(aclrtGetLastError((aclrtLastErrLevel)1),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtGetLastError(level), ACL_ERROR_RT_MEMORY_ALLOCATION);
+	CHECK_EQ(aclrtGetLastError(level), 0);
+	CHECK_EQ(aclrtSetDevice(63), ACL_ERROR_RT_INVALID_DEVICEID);
+	CHECK_EQ(aclrtGetLastError(level), ACL_ERROR_RT_INVALID_DEVICEID);
+}
+
+static void types_of_memory_are_checked(void)
+{
+	const uint32_t dev = ACL_RT_MEM_TYPE_DEV, dvpp = ACL_RT_MEM_TYPE_DVPP;
+	void *list[3] = { acl_new(100, 0), acl_new(MIB, 0), registered };
+	uint32_t result = 7;
+
+	CHECK_EQ(aclrtCheckMemType(list, 2, dev, &result, 0), 0);
+	CHECK_EQ(result, 1);
+	CHECK_EQ(aclrtCheckMemType(list, 2, dev | dvpp, &result, 0), 0);
+	CHECK_EQ(result, 1);
+	CHECK_EQ(aclrtCheckMemType(list, 3, dev, &result, 0), 0);
+	CHECK_EQ(result, 0);
+	result = 7;
+	CHECK_EQ(aclrtCheckMemType(list, 1, dvpp, &result, 0), 0);
+	CHECK_EQ(result, 0);
+	CHECK_EQ(aclrtCheckMemType(list, 0, dev, &result, 0),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtCheckMemType(list, 1, 1, &result, 0),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtCheckMemType(list, 1, dev, &result, 1),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtCheckMemType(NULL, 1, dev, &result, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtCheckMemType(list, 1, dev, NULL, 0),
+		 ACL_ERROR_INVALID_PARAM);
+	acl_delete(list[0]);
+	CHECK_EQ(aclrtCheckMemType(list, 1, dev, &result, 0), 0);
+	CHECK_EQ(result, 0);
+	acl_delete(list[1]);
+}
+
 static void a_message_is_told_once(void)
 {
 	int32_t major = 0, minor = 0, patch = -1;
@@ -258,6 +390,8 @@ int main(void)
 {
 	static const struct test tests[] = {
 		ROW(pointers_have_a_location),
+		ROW(registered_memory_is_memory_of_both_sides),
+		ROW(registrations_are_checked),
 		ROW(access_is_of_what_is_mapped),
 		ROW(padding_is_no_memory),
 		ROW(a_retained_handle_is_freed_once_more),
@@ -267,6 +401,8 @@ int main(void)
 		ROW(mem_info_looks_at_limits),
 #endif
 		ROW(streams_have_a_failure_mode),
+		ROW(the_last_error_is_kept_for_the_thread),
+		ROW(types_of_memory_are_checked),
 		ROW(a_message_is_told_once),
 	};
 

@@ -87,16 +87,63 @@ static void reserve_and_map_check_their_arguments(void)
 		 ACL_ERROR_INVALID_PARAM);
 	prop.location.type = ACL_MEM_LOCATION_TYPE_HOST;
 	CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, &prop, 0),
-		 ACL_ERROR_FEATURE_UNSUPPORTED);
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
 	prop.location.type = ACL_MEM_LOCATION_TYPE_DEVICE;
 	CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, &prop, 0), 0);
 	/* there are not so many addresses */
 	CHECK_EQ(aclrtMapMem(r, 2 * MIB, 0, h, 0), ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtMapMem(r, MIB, 0, h, 0), ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtMapMem(r, MIB, 0, r, 0), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtMapMem(r, MIB, 0, NULL, 0), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtFreePhysical(NULL), ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtMapMem(r, MIB, 4096, h, 0), ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtFreePhysical(h), 0);
 	CHECK_EQ(aclrtReleaseMemAddress(r), 0);
+}
+
+/* 0: memory of a device is never allocated with the attribute. */
+static const size_t granularities[] = {
+	[ACL_HBM_MEM_NORMAL] = 4 * KIB, [ACL_MEM_NORMAL] = 4 * KIB,
+	[ACL_MEM_P2P_NORMAL] = 4 * KIB, [ACL_HBM_MEM_HUGE] = 2 * MIB,
+	[ACL_MEM_HUGE] = 2 * MIB,	[ACL_MEM_P2P_HUGE] = 2 * MIB,
+	[ACL_HBM_MEM_HUGE1G] = GIB,	[ACL_MEM_HUGE1G] = GIB,
+	[ACL_MEM_P2P_HUGE1G] = GIB,	[ACL_MEM_P2P_HUGE1G + 1] = 0,
+};
+
+static void an_attribute_names_a_page(void)
+{
+	const aclrtMemGranularityOptions least =
+		ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM;
+	aclrtPhysicalMemProp prop;
+	aclrtDrvMemHandle h;
+	size_t i, size;
+
+	for (i = 0; i < ARRAY_SIZE(granularities); i++) {
+		prop = prop_of((aclrtMemAttr)i);
+		size = granularities[i];
+		if (!size) {
+			CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, &prop, 0),
+				 ACL_ERROR_INVALID_PARAM);
+			CHECK_EQ(aclrtMemGetAllocationGranularity(&prop, least,
+								  &size),
+				 ACL_ERROR_INVALID_PARAM);
+			continue;
+		}
+		CHECK_EQ(aclrtMemGetAllocationGranularity(&prop, least, &size),
+			 0);
+		CHECK_EQ(size, granularities[i]);
+		if (size == GIB)
+			continue;
+		CHECK_EQ(aclrtMallocPhysical(&h, size, &prop, 0), 0);
+		CHECK_EQ(aclrtFreePhysical(h), 0);
+	}
+	prop = prop_of(ACL_MEM_NORMAL);
+	prop.location.type = ACL_MEM_LOCATION_TYPE_HOST_NUMA;
+	CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, &prop, 0),
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+	prop.location.type = ACL_MEM_LOCATION_TYPE_MANAGED;
+	CHECK_EQ(aclrtMallocPhysical(&h, 2 * MIB, &prop, 0),
+		 ACL_ERROR_INVALID_PARAM);
 }
 
 /**
@@ -138,6 +185,7 @@ int main(void)
 	static const struct test tests[] = {
 		ROW(memory_is_mapped_at_reserved_addresses),
 		ROW(reserve_and_map_check_their_arguments),
+		ROW(an_attribute_names_a_page),
 		ROW(what_cannot_be_mapped_is_told_in_words),
 	};
 

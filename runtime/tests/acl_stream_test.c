@@ -5,9 +5,11 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "acl_tests.h"
@@ -51,6 +53,23 @@ static void streams_keep_the_order(void)
 	CHECK_EQ(aclrtDestroyEvent(late), 0);
 	acl_delete(d);
 	acl_delete(e);
+}
+
+static void the_default_stream_has_a_handle(void)
+{
+	char *d = acl_new(100, 0);
+	aclrtStream stream = NULL, again;
+
+	CHECK_EQ(aclrtCtxGetCurrentDefaultStream(&stream), 0);
+	CHECK(stream);
+	CHECK_EQ(aclrtMemsetAsync(d, 100, 4, 100, NULL), 0);
+	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
+	CHECK_EQ(byte_at(d), 4);
+	CHECK_EQ(aclrtCtxGetCurrentDefaultStream(&again), 0);
+	CHECK(again == stream);
+	CHECK_EQ(aclrtCtxGetCurrentDefaultStream(NULL),
+		 ACL_ERROR_INVALID_PARAM);
+	acl_delete(d);
 }
 
 /* a wait is for the record that was there, whatever the event is used for next */
@@ -98,19 +117,20 @@ static void timeouts_are_checked(void)
 	CHECK_EQ(aclrtStreamQuery(stream, &status), 0);
 	CHECK_EQ(status, ACL_STREAM_STATUS_COMPLETE);
 	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 0),
-		 ACL_ERROR_INVALID_PARAM);
+		 ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, -2),
-		 ACL_ERROR_INVALID_PARAM);
+		 ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 1), 0);
 	CHECK_EQ(aclrtSynchronizeEventWithTimeout(event, 0),
-		 ACL_ERROR_INVALID_PARAM);
+		 ACL_ERROR_RT_PARAM_INVALID);
 	CHECK_EQ(aclrtSynchronizeEventWithTimeout(event, -1), 0);
 	CHECK_EQ(aclrtSynchronizeEventWithTimeout(NULL, 1),
 		 ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtDestroyEvent(event), 0);
 	CHECK_EQ(aclrtDestroyStreamForce(stream), 0);
 	CHECK_EQ(aclrtDestroyStreamForce(stream), ACL_ERROR_RT_INVALID_HANDLE);
-	CHECK_EQ(aclrtDestroyStreamForce(NULL), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtDestroyStreamForce(NULL), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtDestroyStream(NULL), ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtStreamQuery(stream, &status),
 		 ACL_ERROR_RT_INVALID_HANDLE);
 	CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 1),
@@ -419,9 +439,9 @@ static void events_are_made_with_flags(void)
 	}
 	CHECK_EQ(aclrtCreateEventWithFlag(NULL, 0), ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtCreateEventWithFlag(&event, 0x20),
-		 ACL_ERROR_FEATURE_UNSUPPORTED);
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
 	CHECK_EQ(aclrtCreateEventExWithFlag(&event, 0x80000000),
-		 ACL_ERROR_FEATURE_UNSUPPORTED);
+		 ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
 	CHECK_EQ(aclrtQueryEvent(NULL, &status), ACL_ERROR_INVALID_PARAM);
 }
 
@@ -442,7 +462,7 @@ static void a_reset_event_has_no_time(void)
 	CHECK_EQ(aclrtResetEvent(event, stream), 0);
 	CHECK_EQ(aclrtSynchronizeStream(stream), 0);
 	CHECK_EQ(aclrtEventElapsedTime(&ms, start, event),
-		 ACL_ERROR_RT_PARAM_INVALID);
+		 ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID);
 	/* nobody waits for it */
 	CHECK_EQ(aclrtSynchronizeEvent(event), 0);
 	CHECK_EQ(aclrtStreamWaitEvent(stream, event), 0);
@@ -459,6 +479,82 @@ static void a_reset_event_has_no_time(void)
 	CHECK_EQ(aclrtDestroyStream(stream), 0);
 	CHECK_EQ(aclrtResetEvent(start, stream), ACL_ERROR_RT_INVALID_HANDLE);
 	CHECK_EQ(aclrtDestroyEvent(start), 0);
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	CHECK_EQ(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+	return now.tv_sec * 1000000ull + now.tv_nsec / 1000;
+}
+
+static void an_event_has_the_time_of_its_record(void)
+{
+	uint64_t before = now_us(), first = 0, second = 0;
+	aclrtEvent a, b;
+	float ms;
+
+	CHECK_EQ(aclrtCreateEvent(&a), 0);
+	CHECK_EQ(aclrtCreateEvent(&b), 0);
+	CHECK_EQ(aclrtEventGetTimestamp(a, &first),
+		 ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID);
+	CHECK_EQ(aclrtRecordEvent(a, NULL), 0);
+	CHECK_EQ(aclrtSynchronizeEvent(a), 0);
+	CHECK_EQ(aclrtRecordEvent(b, NULL), 0);
+	CHECK_EQ(aclrtSynchronizeEvent(b), 0);
+	CHECK_EQ(aclrtEventGetTimestamp(a, &first), 0);
+	CHECK_EQ(aclrtEventGetTimestamp(b, &second), 0);
+	CHECK(before <= first && first <= second && second <= now_us());
+	CHECK_EQ(aclrtEventElapsedTime(&ms, a, b), 0);
+	CHECK(ms * 1000 <= second - first + 2);
+	CHECK_EQ(aclrtEventGetTimestamp(a, NULL), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtEventGetTimestamp(NULL, &first), ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtDestroyEvent(a), 0);
+	CHECK_EQ(aclrtDestroyEvent(b), 0);
+}
+
+static void wait_for_post(void *semaphore)
+{
+	CHECK_EQ(sem_wait(semaphore), 0);
+}
+
+static aclrtEventWaitStatus wait_status(aclrtEvent event)
+{
+	aclrtEventWaitStatus status;
+
+	CHECK_EQ(aclrtQueryEventWaitStatus(event, &status), 0);
+	return status;
+}
+
+/* The waits of all streams, and whether they are over or dropped */
+static void waits_for_an_event_are_queried(void)
+{
+	aclrtStream records, waits, other;
+	aclrtEvent event;
+	sem_t go;
+
+	CHECK_EQ(sem_init(&go, 0, 0), 0);
+	CHECK_EQ(aclrtCreateStream(&records), 0);
+	CHECK_EQ(aclrtCreateStream(&waits), 0);
+	CHECK_EQ(aclrtCreateStream(&other), 0);
+	CHECK_EQ(aclrtCreateEvent(&event), 0);
+	CHECK_EQ(wait_status(event), ACL_EVENT_WAIT_STATUS_COMPLETE);
+	CHECK_EQ(aclrtLaunchHostFunc(records, wait_for_post, &go), 0);
+	CHECK_EQ(aclrtRecordEvent(event, records), 0);
+	CHECK_EQ(aclrtStreamWaitEvent(waits, event), 0);
+	CHECK_EQ(aclrtStreamWaitEvent(other, event), 0);
+	CHECK_EQ(wait_status(event), ACL_EVENT_WAIT_STATUS_NOT_READY);
+	CHECK_EQ(aclrtDestroyStreamForce(other), 0);
+	CHECK_EQ(wait_status(event), ACL_EVENT_WAIT_STATUS_NOT_READY);
+	CHECK_EQ(sem_post(&go), 0);
+	CHECK_EQ(aclrtSynchronizeStream(waits), 0);
+	CHECK_EQ(wait_status(event), ACL_EVENT_WAIT_STATUS_COMPLETE);
+	CHECK_EQ(aclrtQueryEventWaitStatus(event, NULL),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtDestroyStream(records), 0);
+	CHECK_EQ(aclrtDestroyStream(waits), 0);
+	CHECK_EQ(aclrtDestroyEvent(event), 0);
 }
 
 /* Though streams have still to do with it. */
@@ -547,6 +643,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		ROW(streams_keep_the_order),
+		ROW(the_default_stream_has_a_handle),
 		ROW(a_wait_is_for_its_record),
 		ROW(timeouts_are_checked),
 		ROW(streams_end_in_the_middle),
@@ -561,6 +658,8 @@ int main(void)
 #endif
 		ROW(events_are_made_with_flags),
 		ROW(a_reset_event_has_no_time),
+		ROW(an_event_has_the_time_of_its_record),
+		ROW(waits_for_an_event_are_queried),
 		ROW(an_event_is_destroyed_once),
 		ROW(a_thread_that_waits_may_be_cancelled),
 		ROW(mapped_memory_stays_until_streams_are_done),

@@ -108,7 +108,7 @@ static void a3_pages_of_a_gib_have_no_tail(void)
 		error = aclrtMalloc(&p, GIB - 31,
 				    (aclrtMemMallocPolicy)policies[i]);
 		if (!has) {
-			CHECK_EQ(error, ACL_ERROR_FEATURE_UNSUPPORTED);
+			CHECK_EQ(error, ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
 			continue;
 		}
 		if (error == ACL_ERROR_RT_MEMORY_ALLOCATION)
@@ -162,10 +162,16 @@ static void a6_success_is_0_and_failure_a_code(void)
 		 ACL_ERROR_RT_MEMORY_ALLOCATION);
 	CHECK(strstr(aclGetRecentErrMsg(), "largest run"));
 	CHECK_EQ(aclrtMalloc(&p, SIZE_MAX, ACL_MEM_MALLOC_HUGE_FIRST),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMalloc(&p, SIZE_MAX - 63, ACL_MEM_MALLOC_NORMAL_ONLY),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMalloc(&p, SIZE_MAX - 64, ACL_MEM_MALLOC_NORMAL_ONLY),
 		 ACL_ERROR_RT_MEMORY_ALLOCATION);
-	CHECK_EQ(aclrtMalloc(&p, SIZE_MAX - 40, ACL_MEM_MALLOC_NORMAL_ONLY),
-		 ACL_ERROR_RT_MEMORY_ALLOCATION);
-	CHECK_EQ(aclrtMallocAlign32(&p, SIZE_MAX, ACL_MEM_MALLOC_HUGE_ONLY),
+	CHECK_EQ(aclrtMallocAlign32(&p, SIZE_MAX - 31,
+				    ACL_MEM_MALLOC_HUGE_ONLY),
+		 ACL_ERROR_INVALID_PARAM);
+	CHECK_EQ(aclrtMallocAlign32(&p, SIZE_MAX - 32,
+				    ACL_MEM_MALLOC_HUGE_ONLY),
 		 ACL_ERROR_RT_MEMORY_ALLOCATION);
 }
 

@@ -5,7 +5,10 @@
  * A call finds its memory when it is made. If a stream does the work, the memory is held
  * (record.c) until the work is done. Read-only memory is written through a second mapping
  * that is writable, its view. The call opens the view, since a stream could not report a
- * failure.
+ * failure. A transfer of 0 bytes succeeds with any other arguments.
+ *
+ * Host memory that is neither allocated here nor registered may go as soon as a call
+ * returns. A call that copies such memory in a stream waits for the stream.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,8 +29,11 @@
  * @view: writable mapping of the destination's whole allocation, if @dst is read-only
  * @view_size: bytes of @view
  * @src: source of a memcpy
+ * @buffer: copy of the source that a stream works from, or NULL
  * @is_copy: the transfer is a memcpy
- * @value: byte of a memset
+ * @is_buffered: a stream works from a copy of the source
+ * @is_words: the transfer is a memset of words of 32 bits
+ * @value: byte, or word, of a memset
  * @count: bytes of a row
  * @rows: number of rows
  * @dst_pitch: distance of two rows of the destination
@@ -39,8 +45,11 @@ struct transfer {
 	unsigned char *view;
 	size_t view_size;
 	struct acl_side src;
+	void *buffer;
 	bool is_copy;
-	int value;
+	bool is_buffered;
+	bool is_words;
+	uint32_t value;
 	size_t count;
 	size_t rows;
 	size_t dst_pitch;
@@ -100,10 +109,15 @@ static void view_close(struct transfer *t)
 static void transfer_bytes(const struct transfer *t)
 {
 	unsigned char *to = t->dst.pointer;
-	size_t row;
+	size_t row, i;
 
 	if (t->view)
 		to = t->view + (to - (unsigned char *)t->dst.block.pointer);
+	if (t->is_words) {
+		for (i = 0; i < t->count / sizeof(t->value); i++)
+			((uint32_t *)to)[i] = t->value;
+		return;
+	}
 	if (!t->is_copy) {
 		memset(to, t->value, t->count);
 		return;
@@ -125,7 +139,19 @@ static void transfer_drop(struct acl_op *op)
 	view_close(t);
 	accmem_acl_record_release(&t->dst);
 	accmem_acl_record_release(&t->src);
+	free(t->buffer);
 	free(t);
+}
+
+/* The program may change the source as soon as the call returns. */
+static aclError transfer_buffer(struct transfer *t)
+{
+	t->buffer = malloc(t->count);
+	if (!t->buffer)
+		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
+	memcpy(t->buffer, t->src.pointer, t->count);
+	t->src = (struct acl_side){ .pointer = t->buffer };
+	return ACL_SUCCESS;
 }
 
 static aclError transfer_queue(const struct transfer *t, aclrtStream stream)
@@ -139,7 +165,9 @@ static aclError transfer_queue(const struct transfer *t, aclrtStream stream)
 	copy->op.run = transfer_run;
 	copy->op.stop = NULL;
 	copy->op.drop = transfer_drop;
-	error = accmem_acl_record_hold(&copy->dst);
+	error = t->is_buffered ? transfer_buffer(copy) : ACL_SUCCESS;
+	if (!error)
+		error = accmem_acl_record_hold(&copy->dst);
 	if (!error)
 		error = accmem_acl_record_hold(&copy->src);
 	if (!error)
@@ -154,9 +182,9 @@ static aclError transfer_queue(const struct transfer *t, aclrtStream stream)
 /* End a call: do the transfer, or queue it, unless @error is set. */
 static aclError transfer_now(struct transfer *t, aclError error)
 {
-	if (!error)
+	if (!error && t->count)
 		error = view_open(t);
-	if (!error) {
+	if (!error && t->count) {
 		transfer_bytes(t);
 		view_close(t);
 	}
@@ -167,29 +195,37 @@ static aclError transfer_now(struct transfer *t, aclError error)
 static aclError transfer_later(const struct transfer *t, aclError error,
 			       aclrtStream stream)
 {
-	if (!error)
+	bool waits = false;
+
+	if (!error && t->count) {
+		waits = t->is_copy && (!accmem_acl_side_is_known(&t->dst) ||
+				       (!t->is_buffered &&
+					!accmem_acl_side_is_known(&t->src)));
 		error = transfer_queue(t, stream);
+	}
 	accmem_acl_call_end();
-	return error;
+	return error || !waits ? error : aclrtSynchronizeStream(stream);
 }
 
 static aclError check_count(const void *dst, size_t max, size_t count)
 {
-	if (dst && count <= max)
+	if (!dst)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "NULL");
+	if (count <= max)
 		return ACL_SUCCESS;
-	return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-			       dst ? "count is above what there is" : "NULL");
+	return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+			       "count is above what there is");
 }
 
 static aclError memset_start(struct transfer *t, void *devPtr, size_t maxCount,
 			     int32_t value, size_t count)
 {
-	aclError error = check_count(devPtr, maxCount, count);
+	aclError error = ACL_SUCCESS;
 
 	*t = (struct transfer){ .value = value, .count = count };
-	if (error)
-		return error;
-	return side_find(&t->dst, devPtr, count);
+	if (count)
+		error = check_count(devPtr, maxCount, count);
+	return error || !count ? error : side_find(&t->dst, devPtr, count);
 }
 
 aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
@@ -212,21 +248,60 @@ aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value,
 			      stream);
 }
 
+static bool side_is(const struct acl_side *side, bool device)
+{
+	return side->device == device || side->registered;
+}
+
+static aclError memset_words_start(struct transfer *t, void *ptr,
+				   size_t memSize, uint32_t value, size_t n)
+{
+	aclError error;
+
+	*t = (struct transfer){ .is_words = true, .value = value };
+	if (!n)
+		return ACL_SUCCESS;
+	if (!ptr || (uintptr_t)ptr % sizeof(value) ||
+	    n > memSize / sizeof(value))
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "NULL, no alignment, or too large");
+	t->count = n * sizeof(value);
+	error = side_find(&t->dst, ptr, t->count);
+	if (!error && !accmem_acl_side_is_known(&t->dst))
+		error = accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+					"no allocation is there");
+	return error;
+}
+
+aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N)
+{
+	struct transfer t;
+
+	accmem_acl_call_begin();
+	return transfer_now(&t, memset_words_start(&t, ptr, memSize, value, N));
+}
+
+aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value,
+			     size_t N, aclrtStream stream)
+{
+	struct transfer t;
+
+	accmem_acl_call_begin();
+	return transfer_later(&t,
+			      memset_words_start(&t, ptr, memSize, value, N),
+			      stream);
+}
+
 /* Does the direction @kind agree with the memory of both sides? */
 static bool kind_fits(const struct transfer *t, aclrtMemcpyKind kind)
 {
-	switch (kind) {
-	case ACL_MEMCPY_HOST_TO_HOST:
-		return !t->src.device && !t->dst.device;
-	case ACL_MEMCPY_HOST_TO_DEVICE:
-		return !t->src.device && t->dst.device;
-	case ACL_MEMCPY_DEVICE_TO_HOST:
-		return t->src.device && !t->dst.device;
-	case ACL_MEMCPY_DEVICE_TO_DEVICE:
-		return t->src.device && t->dst.device;
-	default:
-		return true;
-	}
+	bool from_device = kind == ACL_MEMCPY_DEVICE_TO_HOST ||
+			   kind == ACL_MEMCPY_DEVICE_TO_DEVICE;
+	bool to_device = kind != ACL_MEMCPY_DEVICE_TO_HOST &&
+			 kind != ACL_MEMCPY_HOST_TO_HOST;
+
+	return kind == ACL_MEMCPY_DEFAULT ||
+	       (side_is(&t->src, from_device) && side_is(&t->dst, to_device));
 }
 
 /* @dst_size, @src_size: bytes from the first to the last byte of a side, gaps included. */
@@ -236,10 +311,6 @@ static aclError memcpy_find(struct transfer *t, void *dst, size_t dst_size,
 {
 	aclError error;
 
-	if (!src || (int)kind < ACL_MEMCPY_HOST_TO_HOST ||
-	    kind > ACL_MEMCPY_DEFAULT)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "src is NULL, or no such kind");
 	error = side_find(&t->dst, dst, dst_size);
 	if (!error)
 		error = side_find(&t->src, src, src_size);
@@ -253,9 +324,21 @@ static aclError memcpy_start(struct transfer *t, void *dst, size_t destMax,
 			     const void *src, size_t count,
 			     aclrtMemcpyKind kind)
 {
-	aclError error = check_count(dst, destMax, count);
+	aclError error;
 
-	*t = (struct transfer){ .is_copy = true, .count = count, .rows = 1 };
+	*t = (struct transfer){
+		.is_copy = true,
+		.is_buffered = kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE,
+		.count = count,
+		.rows = 1,
+	};
+	if (!count)
+		return ACL_SUCCESS;
+	if (!src || (int)kind < ACL_MEMCPY_HOST_TO_HOST ||
+	    kind > ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "src is NULL, or no such kind");
+	error = check_count(dst, destMax, count);
 	return error ? error : memcpy_find(t, dst, count, src, count, kind);
 }
 
@@ -274,16 +357,21 @@ static aclError memcpy2d_start(struct transfer *t, void *dst, size_t dpitch,
 
 	*t = (struct transfer){
 		.is_copy = true,
-		.count = width,
+		.count = height ? width : 0,
 		.rows = height,
 		.dst_pitch = dpitch,
 		.src_pitch = spitch,
 	};
-	if (!dst || !width || !height || width > dpitch || width > spitch ||
+	if (!t->count)
+		return ACL_SUCCESS;
+	if (!dst || !src || width > dpitch || width > spitch ||
 	    !matrix_size(dpitch, width, height, &dst_size) ||
 	    !matrix_size(spitch, width, height, &src_size))
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "dst is NULL, or no such matrix");
+				       "NULL, or no such matrix");
+	if ((int)kind < ACL_MEMCPY_HOST_TO_DEVICE || kind > ACL_MEMCPY_DEFAULT)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "no such kind of a matrix");
 	return memcpy_find(t, dst, dst_size, src, src_size, kind);
 }
 

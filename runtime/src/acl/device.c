@@ -96,6 +96,7 @@ struct acl_device *accmem_acl_device_open_locked(int32_t id, aclError *error)
 	if (ret) {
 		*error = ret == -ENOMEM ? ACL_ERROR_BAD_ALLOC :
 					  ACL_ERROR_RT_INVALID_DEVICEID;
+		accmem_acl_set_error(*error);
 		free(device);
 		return NULL;
 	}

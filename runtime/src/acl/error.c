@@ -10,13 +10,25 @@
 
 #define MESSAGE_SIZE 384
 
-aclError accmem_acl_fail(aclError error, const char *text)
+/* Errors up to this one are of arguments alone. */
+#define LAST_ARGUMENT_ERROR 100999
+
+static __thread aclError last_error;
+
+aclError accmem_acl_set_error(aclError error)
 {
-	accmem_set_last_error("%s", text);
+	if (error > LAST_ARGUMENT_ERROR)
+		last_error = error;
 	return error;
 }
 
-aclError accmem_acl_error(int error)
+aclError accmem_acl_fail(aclError error, const char *text)
+{
+	accmem_set_last_error("%s", text);
+	return accmem_acl_set_error(error);
+}
+
+static aclError error_of(int error)
 {
 	switch (error) {
 	case 0:
@@ -27,7 +39,7 @@ aclError accmem_acl_error(int error)
 	case -ETIMEDOUT:
 		return ACL_ERROR_RT_MEMORY_ALLOCATION;
 	case -EOPNOTSUPP:
-		return ACL_ERROR_FEATURE_UNSUPPORTED;
+		return ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
 	case -ENODEV:
 		return ACL_ERROR_RT_INVALID_DEVICEID;
 	case -EINVAL:
@@ -37,6 +49,11 @@ aclError accmem_acl_error(int error)
 	default:
 		return ACL_ERROR_RT_INTERNAL_ERROR;
 	}
+}
+
+aclError accmem_acl_error(int error)
+{
+	return accmem_acl_set_error(error_of(error));
 }
 
 aclError accmem_acl_failed(const char *what, int error)
@@ -53,4 +70,21 @@ const char *aclGetRecentErrMsg(void)
 	snprintf(message, sizeof(message), "%s", accmem_last_error());
 	accmem_set_last_error("%s", "");
 	return *message ? message : NULL;
+}
+
+aclError aclrtPeekAtLastError(aclrtLastErrLevel level)
+{
+	if (level != ACL_RT_THREAD_LEVEL)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "no such level");
+	return last_error;
+}
+
+aclError aclrtGetLastError(aclrtLastErrLevel level)
+{
+	aclError error = aclrtPeekAtLastError(level);
+
+	if (level == ACL_RT_THREAD_LEVEL)
+		last_error = ACL_SUCCESS;
+	return error;
 }

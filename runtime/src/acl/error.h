@@ -5,6 +5,9 @@
 
 #include <acl/acl.h>
 
+/* Make an error, unless it is of an argument alone, the thread's last one. Returns @error. */
+aclError accmem_acl_set_error(aclError error);
+
 /* Set the text of the last error. Returns @error. */
 aclError accmem_acl_fail(aclError error, const char *text);
 

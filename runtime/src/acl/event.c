@@ -27,6 +27,7 @@ struct event_op;
  * @reached: number of the latest record that a stream has run
  * @when: time when a stream ran record @reached
  * @reset: number of the latest record that a reset has cancelled
+ * @waits: number of waits of streams for the event
  * @users: references: of the program, and of each operation of a stream
  */
 struct acl_event {
@@ -39,6 +40,7 @@ struct acl_event {
 	uint64_t reached;
 	struct timespec when;
 	uint64_t reset;
+	unsigned int waits;
 	unsigned int users;
 };
 
@@ -178,6 +180,16 @@ static void event_drop(struct acl_op *op)
 	free(e);
 }
 
+static void event_drop_wait(struct acl_op *op)
+{
+	struct acl_event *event = ((struct event_op *)op)->event;
+
+	pthread_mutex_lock(&event->lock);
+	event->waits--;
+	pthread_mutex_unlock(&event->lock);
+	event_drop(op);
+}
+
 /* A dropped record counts as run, so that no wait for it lasts for ever. */
 static void event_drop_record(struct acl_op *op)
 {
@@ -194,7 +206,7 @@ static const struct event_kind kind_record = {
 static const struct event_kind kind_wait = {
 	.run = event_run_wait,
 	.stop = event_stop_wait,
-	.drop = event_drop,
+	.drop = event_drop_wait,
 };
 
 static const struct event_kind kind_reset = {
@@ -227,6 +239,7 @@ static aclError event_queue(aclrtEvent handle, aclrtStream stream,
 	error = accmem_acl_stream_add(stream, &op->op);
 	if (!error) {
 		event->recorded += kind->records;
+		event->waits += kind == &kind_wait;
 		/* the stream takes the lock before it removes the record */
 		if (kind->records) {
 			op->next = event->records;
@@ -266,7 +279,7 @@ aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 				       "event is NULL");
 	if (flag & ~(uint32_t)(ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE |
 			       ACL_EVENT_CAPTURE_STREAM_PROGRESS))
-		return accmem_acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED,
+		return accmem_acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
 				       "no such events");
 	new = calloc(1, sizeof(*new));
 	if (!new)
@@ -370,6 +383,24 @@ aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
 	return error;
 }
 
+aclError aclrtQueryEventWaitStatus(aclrtEvent handle,
+				   aclrtEventWaitStatus *status)
+{
+	struct acl_event *event;
+	aclError error;
+
+	if (!status)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "status is NULL");
+	event = event_get(handle, &error);
+	if (!event)
+		return error;
+	*status = event->waits ? ACL_EVENT_WAIT_STATUS_NOT_READY :
+				 ACL_EVENT_WAIT_STATUS_COMPLETE;
+	pthread_mutex_unlock(&event->lock);
+	return ACL_SUCCESS;
+}
+
 /* Time of the latest record. False: it has not run, or a reset has cancelled it. */
 static bool event_time(aclrtEvent handle, struct timespec *when,
 		       aclError *error)
@@ -384,7 +415,7 @@ static bool event_time(aclrtEvent handle, struct timespec *when,
 	*when = event->when;
 	pthread_mutex_unlock(&event->lock);
 	if (!known)
-		*error = accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+		*error = accmem_acl_fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,
 					 "no stream has come to the event");
 	return known;
 }
@@ -402,5 +433,19 @@ aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent,
 		return error;
 	*ms = (end.tv_sec - start.tv_sec) * 1e3f +
 	      (end.tv_nsec - start.tv_nsec) / 1e6f;
+	return ACL_SUCCESS;
+}
+
+aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp)
+{
+	struct timespec when;
+	aclError error;
+
+	if (!timestamp)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "timestamp is NULL");
+	if (!event_time(event, &when, &error))
+		return error;
+	*timestamp = when.tv_sec * 1000000ull + when.tv_nsec / 1000;
 	return ACL_SUCCESS;
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "acl/call.h"
+#include "acl/callback.h"
 #include "acl/fork.h"
 #include "acl/locks.h"
 #include "acl/record.h"
@@ -16,8 +17,9 @@
 
 /* In the order in which all other functions take them. */
 static pthread_mutex_t *const locks[] = {
-	&accmem_acl_calls_lock, &accmem_acl_devices_lock, &accmem_acl_map_lock,
-	&accmem_acl_memory_lock, &accmem_acl_streams_lock
+	&accmem_acl_calls_lock,	  &accmem_acl_devices_lock,
+	&accmem_acl_map_lock,	  &accmem_acl_memory_lock,
+	&accmem_acl_streams_lock, &accmem_acl_callbacks_lock
 };
 
 static void lock_all(void)
@@ -40,6 +42,7 @@ static void start_child(void)
 {
 	accmem_acl_calls_disown();
 	accmem_acl_record_disown();
+	accmem_acl_callbacks_disown();
 	unlock_all();
 }
 

@@ -20,7 +20,9 @@
 #include "acl/stream.h"
 #include "core/util.h"
 
-static bool initialized; /* under accmem_acl_devices_lock */
+/* Under accmem_acl_devices_lock. */
+static bool initialized;
+static bool finalized; /* aclFinalize() was called after the last aclInit() */
 
 /* Remove a device, and its contexts, from the tables. The caller holds the lock. */
 static struct acl_device *device_unlink(int32_t id)
@@ -98,6 +100,7 @@ aclError aclInit(const char *configPath)
 	pthread_mutex_lock(&accmem_acl_devices_lock);
 	again = initialized;
 	initialized = true;
+	finalized = false;
 	pthread_mutex_unlock(&accmem_acl_devices_lock);
 	return again ? accmem_acl_fail(ACL_ERROR_REPEAT_INITIALIZE,
 				       "aclInit() for a second time") :
@@ -107,13 +110,14 @@ aclError aclInit(const char *configPath)
 aclError aclFinalize(void)
 {
 	struct acl_device *device, *all = NULL;
-	bool begun;
+	bool again;
 	int32_t id;
 
 	pthread_mutex_lock(&accmem_acl_devices_lock);
-	begun = initialized;
+	again = finalized;
 	initialized = false;
-	for (id = 0; begun && id < ACL_MAX_DEVICES; id++) {
+	finalized = true;
+	for (id = 0; !again && id < ACL_MAX_DEVICES; id++) {
 		device = device_unlink(id);
 		if (!device)
 			continue;
@@ -125,9 +129,9 @@ aclError aclFinalize(void)
 		all = device->next;
 		device_close(device);
 	}
-	return begun ? ACL_SUCCESS :
-		       accmem_acl_fail(ACL_ERROR_UNINITIALIZE,
-				       "aclFinalize() without aclInit()");
+	return again ? accmem_acl_fail(ACL_ERROR_REPEAT_FINALIZE,
+				       "aclFinalize() for a second time") :
+		       ACL_SUCCESS;
 }
 
 aclError aclrtSetDevice(int32_t deviceId)

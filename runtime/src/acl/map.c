@@ -250,28 +250,39 @@ aclError aclrtReleaseMemAddress(void *virPtr)
 				   "not reserved, or something is mapped there");
 }
 
+/* Bytes of a page; 0: memory of a device cannot be allocated with the attribute. */
 static uint64_t page_of(aclrtMemAttr attr)
 {
-	if (attr == ACL_HBM_MEM_HUGE1G || attr == ACL_HBM_MEM_P2P_HUGE1G)
+	switch (attr) {
+	case ACL_HBM_MEM_NORMAL:
+	case ACL_MEM_NORMAL:
+	case ACL_MEM_P2P_NORMAL:
+		return ACL_PAGE;
+	case ACL_HBM_MEM_HUGE:
+	case ACL_MEM_HUGE:
+	case ACL_MEM_P2P_HUGE:
+		return ACL_HUGE_PAGE;
+	case ACL_HBM_MEM_HUGE1G:
+	case ACL_MEM_HUGE1G:
+	case ACL_MEM_P2P_HUGE1G:
 		return 1ull << 30;
-	return attr == ACL_DDR_MEM_NORMAL || attr == ACL_HBM_MEM_NORMAL ||
-			       attr == ACL_DDR_MEM_P2P_NORMAL ||
-			       attr == ACL_HBM_MEM_P2P_NORMAL ?
-		       ACL_PAGE :
-		       ACL_HUGE_PAGE;
+	default:
+		return 0;
+	}
 }
 
 static aclError check_prop(const aclrtPhysicalMemProp *prop)
 {
+	if (prop && (prop->location.type == ACL_MEM_LOCATION_TYPE_HOST ||
+		     prop->location.type == ACL_MEM_LOCATION_TYPE_HOST_NUMA))
+		return accmem_acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+				       "memory without an address is the device's");
 	if (!prop || prop->handleType != ACL_MEM_HANDLE_TYPE_NONE ||
 	    prop->allocationType != ACL_MEM_ALLOCATION_TYPE_PINNED ||
-	    (int)prop->memAttr < ACL_DDR_MEM ||
-	    prop->memAttr > ACL_HBM_MEM_P2P_HUGE1G || prop->reserve)
+	    prop->location.type != ACL_MEM_LOCATION_TYPE_DEVICE ||
+	    !page_of(prop->memAttr) || prop->reserve)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "no such properties of memory");
-	if (prop->location.type != ACL_MEM_LOCATION_TYPE_DEVICE)
-		return accmem_acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED,
-				       "memory without an address is the device's");
 	return ACL_SUCCESS;
 }
 
@@ -392,6 +403,9 @@ aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
 {
 	aclError error;
 
+	if (!handle)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "handle is NULL");
 	accmem_acl_call_begin();
 	error = handle_free(handle);
 	accmem_acl_call_end();
@@ -450,7 +464,8 @@ aclError aclrtMapMem(void *virPtr, size_t size, size_t offset,
 {
 	aclError error;
 
-	if (!virPtr || !size || (uintptr_t)virPtr % ACL_PAGE || offset || flags)
+	if (!virPtr || !handle || !size || (uintptr_t)virPtr % ACL_PAGE ||
+	    offset || flags)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "NULL, no such size, an offset, or flags");
 	pthread_mutex_lock(&accmem_acl_map_lock);
@@ -562,7 +577,7 @@ aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc,
 			return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 					       "no such location");
 		if (desc[i].flags != ACL_RT_MEM_ACCESS_FLAGS_READWRITE)
-			return accmem_acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED,
+			return accmem_acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
 					       "mapped to read and write");
 	}
 	if (accmem_acl_reserved_covers(virPtr, size) != 1)

@@ -112,6 +112,9 @@ static aclError allocate(void **devPtr, size_t size, uint32_t policy,
 	if (!devPtr || !size)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       devPtr ? "size is 0" : "devPtr is NULL");
+	if (size > SIZE_MAX - (flags & ACCMEM_ALLOC_TAIL32 ? 64 : 32))
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "size overflows when it is rounded");
 	accmem_acl_call_begin();
 	device = accmem_acl_device_current(&error);
 	if (device)
@@ -140,7 +143,7 @@ aclError aclrtMallocCached(void **devPtr, size_t size,
 
 static aclError free_in(struct accmem_pool *pool, void *pointer)
 {
-	return accmem_pool_release(pool, pointer) ? ACL_ERROR_RT_PARAM_INVALID :
+	return accmem_pool_release(pool, pointer) ? accmem_acl_error(-EINVAL) :
 						    ACL_SUCCESS;
 }
 

@@ -30,6 +30,7 @@ static const char *side_check(struct acl_side *side, const void *pointer,
 		return NULL;
 	if (accmem_pool_find(pointer, &side->block)) {
 		side->block.pool = NULL;
+		side->registered = acl_is_registered(pointer);
 		return accmem_pool_has_address(pointer) ?
 			       "no allocation is there" :
 			       NULL;
@@ -53,6 +54,11 @@ aclError accmem_acl_side_lookup(struct acl_side *side, const void *pointer,
 		       ACL_SUCCESS;
 }
 
+bool accmem_acl_side_is_known(const struct acl_side *side)
+{
+	return side->device || side->block.pool || acl_is_host(side->pointer);
+}
+
 /* Device and CPU caches are coherent: only check the request. */
 static aclError check_cached(void *devPtr, size_t size)
 {
@@ -65,7 +71,7 @@ static aclError check_cached(void *devPtr, size_t size)
 	accmem_acl_call_begin();
 	error = accmem_acl_side_lookup(&side, devPtr, size);
 	accmem_acl_call_end();
-	if (!error && !side.device && !side.block.pool)
+	if (!error && !accmem_acl_side_is_known(&side))
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "no allocation is there");
 	return error;
@@ -103,7 +109,7 @@ static void fill_attributes(const void *ptr, aclrtPtrAttributes *attributes)
 			     side.block.pool ?
 				     accmem_acl_device_of(side.block.pool) :
 				     accmem_acl_reserved_device(ptr));
-	else if (!side.block.pool && !acl_is_host(ptr))
+	else if (!accmem_acl_side_is_known(&side))
 		set_location(attributes, ACL_MEM_LOCATION_TYPE_UNREGISTERED, 0);
 }
 
@@ -118,5 +124,36 @@ aclError aclrtPointerGetAttributes(const void *ptr,
 	accmem_acl_call_begin();
 	fill_attributes(ptr, attributes);
 	accmem_acl_call_end();
+	return ACL_SUCCESS;
+}
+
+#define MEM_TYPES \
+	(ACL_RT_MEM_TYPE_DEV | ACL_RT_MEM_TYPE_DVPP | ACL_RT_MEM_TYPE_RSVD)
+
+static bool is_device(const void *pointer)
+{
+	struct acl_side side;
+
+	return !side_check(&side, pointer, 1) && side.device;
+}
+
+/* All memory of a device has one type. */
+aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType,
+			   uint32_t *checkResult, uint32_t reserve)
+{
+	bool matches = memType & ACL_RT_MEM_TYPE_DEV;
+	uint32_t i;
+
+	if (!addrList || !checkResult)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "NULL");
+	*checkResult = 0;
+	if (!size || memType & ~MEM_TYPES || reserve)
+		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+				       "no addresses, or no such type");
+	accmem_acl_call_begin();
+	for (i = 0; i < size && matches; i++)
+		matches = is_device(addrList[i]);
+	accmem_acl_call_end();
+	*checkResult = matches;
 	return ACL_SUCCESS;
 }

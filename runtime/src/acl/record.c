@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Records about allocations, in three trees: allocations that a stream holds, allocations
- * that the CPU may not write, and host memory.
+ * that the CPU may not write, and host memory. Host memory is allocated or registered; no
+ * two of its records overlap.
  *
  * A stream holds memory that its queued work uses. A free of held memory ends the name at
  * once, and the last release of the holds frees the memory.
@@ -68,35 +69,57 @@ static void drop(void **root, struct acl_record *record)
 			   1, __ATOMIC_RELEASE);
 }
 
-static bool host_find(const void *pointer,
-		      int (*order)(const void *left, const void *right))
-{
-	const struct acl_record key = { .pointer = (void *)pointer };
-	bool yes;
-
-	pthread_mutex_lock(&accmem_acl_memory_lock);
-	yes = tfind(&key, &host, order);
-	pthread_mutex_unlock(&accmem_acl_memory_lock);
-	return yes;
-}
-
-static int compare_inside(const void *left, const void *right)
+/* Records that overlap are equal. */
+static int compare_ranges(const void *left, const void *right)
 {
 	const struct acl_record *a = left, *b = right;
 
-	if ((uintptr_t)a->pointer - (uintptr_t)b->pointer < b->size)
+	if ((uintptr_t)a->pointer - (uintptr_t)b->pointer < b->size ||
+	    (uintptr_t)b->pointer - (uintptr_t)a->pointer < a->size)
 		return 0;
 	return compare(left, right);
 }
 
+/* Return a record of host memory that overlaps the range. The caller holds the lock. */
+static struct acl_record *host_find(const void *pointer, size_t size)
+{
+	const struct acl_record key = { .pointer = (void *)pointer,
+					.size = size };
+	void *node = tfind(&key, &host, compare_ranges);
+
+	return node ? *(struct acl_record **)node : NULL;
+}
+
 bool accmem_acl_record_find_host_start(const void *pointer)
 {
-	return host_find(pointer, compare);
+	bool yes;
+
+	pthread_mutex_lock(&accmem_acl_memory_lock);
+	yes = find(&host, pointer);
+	pthread_mutex_unlock(&accmem_acl_memory_lock);
+	return yes;
 }
 
 bool accmem_acl_record_find_host(const void *pointer)
 {
-	return host_find(pointer, compare_inside);
+	bool yes;
+
+	pthread_mutex_lock(&accmem_acl_memory_lock);
+	yes = host_find(pointer, 1);
+	pthread_mutex_unlock(&accmem_acl_memory_lock);
+	return yes;
+}
+
+bool accmem_acl_record_find_registered(const void *pointer)
+{
+	struct acl_record *record;
+	bool yes;
+
+	pthread_mutex_lock(&accmem_acl_memory_lock);
+	record = host_find(pointer, 1);
+	yes = record && record->registered;
+	pthread_mutex_unlock(&accmem_acl_memory_lock);
+	return yes;
 }
 
 aclError accmem_acl_record_hold(struct acl_side *side)
@@ -180,6 +203,9 @@ bool accmem_acl_record_add_host(void *pointer, size_t size,
 	struct acl_record *record;
 
 	pthread_mutex_lock(&accmem_acl_memory_lock);
+	/* the program has unmapped registered memory that was there */
+	while ((record = host_find(pointer, size)))
+		drop(&host, record);
 	record = add(&host, pointer, pool);
 	if (record)
 		record->size = size;
@@ -231,12 +257,49 @@ struct acl_record accmem_acl_record_take_host(void *pointer)
 
 	pthread_mutex_lock(&accmem_acl_memory_lock);
 	record = find(&host, pointer);
-	if (record) {
+	if (record && !record->registered) {
 		found = *record;
 		drop(&host, record);
 	}
 	pthread_mutex_unlock(&accmem_acl_memory_lock);
 	return found;
+}
+
+aclError accmem_acl_record_register(void *pointer, size_t size)
+{
+	struct acl_record *record = NULL;
+	bool known;
+
+	pthread_mutex_lock(&accmem_acl_memory_lock);
+	known = host_find(pointer, size);
+	if (!known)
+		record = add(&host, pointer, NULL);
+	if (record) {
+		record->size = size;
+		record->registered = true;
+	}
+	pthread_mutex_unlock(&accmem_acl_memory_lock);
+	if (known)
+		return accmem_acl_fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+				       "a part is registered, or allocated");
+	return record ? ACL_SUCCESS :
+			accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
+}
+
+aclError accmem_acl_record_unregister(void *pointer)
+{
+	struct acl_record *record;
+	bool known;
+
+	pthread_mutex_lock(&accmem_acl_memory_lock);
+	record = find(&host, pointer);
+	known = record && record->registered;
+	if (known)
+		drop(&host, record);
+	pthread_mutex_unlock(&accmem_acl_memory_lock);
+	return known ? ACL_SUCCESS :
+		       accmem_acl_fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED,
+				       "no registered memory begins there");
 }
 
 /**

@@ -22,9 +22,10 @@ static inline bool acl_has_hosts(void)
 	return __atomic_load_n(&accmem_acl_record_host_count, __ATOMIC_ACQUIRE);
 }
 
-/* Is @pointer the first byte, or any byte, of host memory? */
+/* Is @pointer the first byte, or any byte, of host memory; or any of registered memory? */
 bool accmem_acl_record_find_host_start(const void *pointer);
 bool accmem_acl_record_find_host(const void *pointer);
+bool accmem_acl_record_find_registered(const void *pointer);
 
 static inline bool acl_is_host_start(const void *pointer)
 {
@@ -34,6 +35,11 @@ static inline bool acl_is_host_start(const void *pointer)
 static inline bool acl_is_host(const void *pointer)
 {
 	return acl_has_hosts() && accmem_acl_record_find_host(pointer);
+}
+
+static inline bool acl_is_registered(const void *pointer)
+{
+	return acl_has_hosts() && accmem_acl_record_find_registered(pointer);
 }
 
 /* A new allocation has the address @pointer: drop an inherited record of that address. */
@@ -50,8 +56,12 @@ bool accmem_acl_record_add_read_only(void *pointer, struct accmem_pool *pool);
 bool accmem_acl_record_add_host(void *pointer, size_t size,
 				struct accmem_pool *pool);
 
-/* Remove the record of host memory and return a copy; without a record all zeros. */
+/* Remove the record of an allocation and return a copy; without a record all zeros. */
 struct acl_record accmem_acl_record_take_host(void *pointer);
+
+/* Register host memory, and undo it. Set the last error. */
+aclError accmem_acl_record_register(void *pointer, size_t size);
+aclError accmem_acl_record_unregister(void *pointer);
 
 /* Hold, and release, memory that a stream works on. A free waits for the last release. */
 aclError accmem_acl_record_hold(struct acl_side *side);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "acl/call.h"
+#include "acl/callback.h"
 #include "acl/device.h"
 #include "acl/error.h"
 #include "acl/locks.h"
@@ -169,6 +170,7 @@ static void stream_join(struct acl_stream *stream)
 	pthread_cond_broadcast(&stream->change);
 	pthread_mutex_unlock(&stream->lock);
 	pthread_join(stream->thread, NULL);
+	accmem_acl_callbacks_forget(stream);
 
 	pthread_mutex_lock(&accmem_acl_streams_lock);
 	stream_unlink(stream);
@@ -310,6 +312,20 @@ static bool stream_wait_locked(struct acl_stream *stream,
 	return in_time;
 }
 
+aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream)
+{
+	aclrtStream found;
+	aclError error = ACL_SUCCESS;
+
+	if (!stream)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "stream is NULL");
+	found = accmem_acl_stream_resolve(NULL, &error);
+	if (found)
+		*stream = found;
+	return error;
+}
+
 aclError aclrtCreateStream(aclrtStream *stream)
 {
 	struct acl_device *device;
@@ -374,8 +390,11 @@ static aclError stream_end(struct acl_stream *stream, bool discards)
 	bool exists;
 	int state;
 
+	if (!stream)
+		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+				       "stream is NULL");
 	pthread_mutex_lock(&accmem_acl_streams_lock);
-	exists = stream && stream_exists(stream);
+	exists = stream_exists(stream);
 	if (exists)
 		stream_set_ending(stream);
 	pthread_mutex_unlock(&accmem_acl_streams_lock);

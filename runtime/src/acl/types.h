@@ -40,6 +40,7 @@ struct acl_device {
  * @pointer: the program's pointer
  * @block: allocation that contains @pointer; without a pool if no pool has it
  * @device: the memory is device memory
+ * @registered: host memory that both sides use
  * @read_only: the CPU may not write at @pointer
  * @held: accmem_acl_record_hold() was called
  */
@@ -47,6 +48,7 @@ struct acl_side {
 	unsigned char *pointer;
 	struct accmem_pool_block block;
 	bool device;
+	bool registered;
 	bool read_only;
 	bool held;
 };
@@ -58,6 +60,7 @@ struct acl_side {
  * @pool: pool of the allocation, or NULL for memory of the process
  * @holds: number of holds
  * @freed: the program has freed the allocation, and a stream holds it
+ * @registered: memory that the program has registered, not an allocation
  */
 struct acl_record {
 	void *pointer;
@@ -65,6 +68,7 @@ struct acl_record {
 	struct accmem_pool *pool;
 	unsigned int holds;
 	bool freed;
+	bool registered;
 };
 
 /**

@@ -11,7 +11,7 @@ aclError accmem_acl_timeout_start(struct acl_timeout *timeout, int32_t ms)
 	struct timespec *until = &timeout->until;
 
 	if (ms < -1 || !ms)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "a timeout is -1, or at least 1 ms");
 	timeout->limited = ms > 0;
 	clock_gettime(CLOCK_MONOTONIC, until);
