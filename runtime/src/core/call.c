@@ -45,6 +45,8 @@ static void add_info(struct accmem_info *sum, const struct accmem_info *one)
 	sum->free_bytes += one->free_bytes;
 	if (one->largest_run > sum->largest_run)
 		sum->largest_run = one->largest_run;
+	if (one->translation == ACCMEM_TRANSLATION_IDENTITY)
+		sum->translation = ACCMEM_TRANSLATION_IDENTITY;
 }
 
 int accmem_sum_info(struct accmem_context *ctx, struct accmem_info *sum)

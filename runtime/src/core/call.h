@@ -11,7 +11,7 @@ int accmem_call(const struct accmem_context *ctx, unsigned long command,
 
 /*
  * INFO of all carveouts together: the range from the lowest address to the highest, the
- * sums of the byte counts, and the longest run of all.
+ * sums of the byte counts, the longest run of all, and identity translation if any has it.
  */
 int accmem_sum_info(struct accmem_context *ctx, struct accmem_info *sum);
 

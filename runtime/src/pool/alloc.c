@@ -102,7 +102,16 @@ static bool is_aligned_to_page(const struct piece_plan *w)
 	return w->alignment > 1 || (w->pages && w->length <= POOL_SMALL_MAX);
 }
 
-/* The thread's arena has no such span: allocate it with the pool's lock. */
+/* The arena of a span that threads do not cache, see POOL_NR_ARENAS. */
+static uint32_t arena_of(const struct accmem_pool *pool,
+			 const struct pool_cache *cache,
+			 const struct piece_plan *w)
+{
+	return pool->identity && w->pages > POOL_CACHED_PAGES ? 0 :
+								cache->arena;
+}
+
+/* The arena has no such span: allocate it with the pool's lock. */
 static int alloc_span_locked(struct accmem_pool *pool,
 			     const struct piece_plan *w, uint32_t arena,
 			     struct pool_slot *slot)
@@ -122,13 +131,16 @@ static int allocate_span(struct accmem_pool *pool, const struct piece_plan *w,
 {
 	struct pool_cache *cache = cache_of(pool);
 	struct pool_slot slot;
+	uint32_t arena;
 	int ret;
 
 	if (!cache)
 		return -ENOMEM;
-	if (!accmem_pool_span_try_alloc(pool, cache->arena, w->sort, w->pages,
-					w->alignment, &slot)) {
-		ret = alloc_span_locked(pool, w, cache->arena, &slot);
+	arena = arena_of(pool, cache, w);
+	if (!accmem_pool_span_try_alloc(pool,
+					pool_heap_of(arena, w->sort, w->pages),
+					w->pages, w->alignment, &slot)) {
+		ret = alloc_span_locked(pool, w, arena, &slot);
 		if (ret)
 			return ret;
 	}
