@@ -161,9 +161,11 @@ struct accmem_pool_request {
  * @req: the request; the library sets @size. After an error the other members are
  *	unchanged
  *
- * Without ACCMEM_ALLOC_WAIT the call does not wait. If memory is short, the pool first
- * frees pieces whose position has been reached, then gives its free memory back, and
- * tries again. The call fails if that was not enough.
+ * If memory is short, the pool first frees pieces whose position has been reached. Then
+ * it, and all other pools of the context, give their free memory back, and the pool tries
+ * again. If that was not enough and other contexts hold memory, the driver asks them for
+ * memory that they keep: a call without ACCMEM_ALLOC_WAIT waits for it for 100 ms at most,
+ * and fails then. Otherwise a call without ACCMEM_ALLOC_WAIT does not wait.
  *
  * With ACCMEM_ALLOC_WAIT the call does the same and then waits. During the wait:
  * - The pool keeps no memory that is released, except in threads' caches and in front of

@@ -334,6 +334,35 @@ static uint64_t leave_room(uint64_t *rest)
 	return room;
 }
 
+static void all_memory_is_one_allocation(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	uint64_t rest, room = leave_room(&rest), less;
+	void *p;
+
+	for (less = 0; less <= 8192; less = less ? 2 * less : 64) {
+		p = accmem_pool_malloc(pool, room - less);
+		CHECK(p);
+		CHECK_EQ(accmem_pool_release(pool, p), 0);
+	}
+	CHECK_EQ(accmem_release(context, rest), 0);
+	end(pool);
+}
+
+static void another_pool_of_the_context_gives_back(void)
+{
+	struct accmem_pool *pool = new_pool(0), *other = new_pool(0);
+	uint64_t rest, room = leave_room(&rest);
+	void *p = accmem_pool_malloc(other, room / 2);
+
+	CHECK(p);
+	CHECK_EQ(accmem_pool_release(other, p), 0);
+	CHECK(accmem_pool_malloc(pool, room / 4 * 3));
+	CHECK_EQ(accmem_release(context, rest), 0);
+	accmem_pool_destroy(other);
+	end(pool);
+}
+
 static void steps_of_other_sizes_do_not_run_out(void)
 {
 	struct accmem_pool *pool = new_pool(0);
@@ -409,6 +438,8 @@ int main(void)
 {
 	static const struct test tests[] = {
 		ROW(what_is_kept_does_not_stand_in_the_way),
+		ROW(all_memory_is_one_allocation),
+		ROW(another_pool_of_the_context_gives_back),
 		ROW(steps_of_other_sizes_do_not_run_out),
 		ROW(a_large_one_fits_again_after_small_ones),
 		ROW(sizes_take_turns),

@@ -31,6 +31,13 @@ int accmem_get_info(struct accmem_context *ctx, uint32_t carveout,
 	return accmem_call(ctx, ACCMEM_IOC_INFO, info);
 }
 
+int accmem_get_host_info(struct accmem_context *ctx, struct accmem_info *info)
+{
+	*info = (struct accmem_info){ .size = sizeof(*info),
+				      .flags = ACCMEM_INFO_HOST };
+	return accmem_call(ctx, ACCMEM_IOC_INFO, info);
+}
+
 static void add_info(struct accmem_info *sum, const struct accmem_info *one)
 {
 	uint64_t sum_end = sum->address_base + sum->address_span;

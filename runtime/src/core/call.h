@@ -15,4 +15,7 @@ int accmem_call(const struct accmem_context *ctx, unsigned long command,
  */
 int accmem_sum_info(struct accmem_context *ctx, struct accmem_info *sum);
 
+/* INFO of host memory. -EOPNOTSUPP: the device has none. */
+int accmem_get_host_info(struct accmem_context *ctx, struct accmem_info *info);
+
 #endif /* ACCMEM_RUNTIME_CORE_CALL_H */
