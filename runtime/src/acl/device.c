@@ -50,11 +50,8 @@ static int device_start(struct acl_device *device)
 	if (ret)
 		return ret;
 	ret = accmem_open(device_path(device->id, path), &device->ctx);
-	if (ret) {
-		accmem_set_last_error("device %d cannot be opened (errno %d)",
-				      device->id, -ret);
+	if (ret)
 		return ret;
-	}
 	ret = accmem_get_info(device->ctx, 0, &info);
 	if (ret) {
 		accmem_acl_failed("device", ret);

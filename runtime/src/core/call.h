@@ -15,7 +15,13 @@ int accmem_call(const struct accmem_context *ctx, unsigned long command,
  */
 int accmem_sum_info(struct accmem_context *ctx, struct accmem_info *sum);
 
+/* As accmem_get_info() and accmem_get_query(), without the text of an error. */
+int accmem_query_info(struct accmem_context *ctx, uint32_t carveout,
+		      struct accmem_info *info);
+int accmem_query_address(struct accmem_context *ctx, uint64_t address,
+			 struct accmem_query *query);
+
 /* INFO of host memory. -EOPNOTSUPP: the device has none. */
-int accmem_get_host_info(struct accmem_context *ctx, struct accmem_info *info);
+int accmem_query_host(struct accmem_context *ctx, struct accmem_info *info);
 
 #endif /* ACCMEM_RUNTIME_CORE_CALL_H */

@@ -16,6 +16,7 @@
 
 #include "core/call.h"
 #include "core/context.h"
+#include "core/error.h"
 #include "core/internal.h"
 #include "core/util.h"
 
@@ -102,7 +103,7 @@ static int set_addresses(struct accmem_context *ctx)
 		return ret;
 	end = info.address_base + info.address_span;
 	if (info.features & ACCMEM_FEATURE_HOST &&
-	    !accmem_get_host_info(ctx, &host) &&
+	    !accmem_query_host(ctx, &host) &&
 	    host.address_base + host.address_span > end)
 		end = host.address_base + host.address_span;
 	ctx->address_base = info.address_base;
@@ -154,7 +155,7 @@ int accmem_open(const char *path, struct accmem_context **result)
 	int ret = open_context(path, result);
 
 	accmem_cancel_restore(state);
-	return ret;
+	return accmem_fail(ret, "device %s", device_path(path));
 }
 
 void accmem_close(struct accmem_context *ctx)

@@ -18,6 +18,7 @@
 
 #include "core/buffer.h"
 #include "core/call.h"
+#include "core/request_error.h"
 #include "pool/base.h"
 #include "pool/cache.h"
 #include "pool/direct.h"
@@ -223,7 +224,7 @@ static uint64_t now_ns(struct accmem_pool *pool)
 {
 	struct accmem_info info;
 
-	return accmem_get_info(pool->ctx, 0, &info) ? 0 : info.now_ns;
+	return accmem_query_info(pool->ctx, 0, &info) ? 0 : info.now_ns;
 }
 
 /* Wait in the driver for a second at most. 1: no memory yet, but the deadline is later. */
@@ -310,7 +311,7 @@ static bool others_may_help(struct accmem_pool *pool, uint64_t length,
 	if (reserve > length && length <= info.largest_run)
 		return false;
 	held = info.capacity - info.free_bytes;
-	if (!accmem_get_host_info(pool->ctx, &host))
+	if (!accmem_query_host(pool->ctx, &host))
 		held += host.capacity - host.free_bytes;
 	return held > info.context_bytes && length <= info.capacity;
 }
@@ -408,7 +409,7 @@ static int allocate_and_note(struct accmem_pool *pool,
 	pthread_mutex_lock(&pool->lock);
 	pool->stats.failures++;
 	pthread_mutex_unlock(&pool->lock);
-	return accmem_pool_fail(pool, "allocation", req->length, ret);
+	return accmem_pool_fail(pool, req, ret);
 }
 
 int accmem_pool_allocate(struct accmem_pool *pool,
@@ -468,6 +469,7 @@ static bool others_give(struct accmem_pool *pool, uint64_t length)
 int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 			   size_t length)
 {
+	const struct accmem_alloc asked = { .length = length };
 	struct accmem_pool_block block;
 	void *before = *pointer;
 	int ret;
@@ -485,7 +487,8 @@ int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 	if (ret == -ENOENT || (ret == -EINVAL && length) || ret == -EPERM)
 		return accmem_pool_bad_pointer("reallocation", before, ret);
 	if (ret)
-		return accmem_pool_fail(pool, "reallocation", length, ret);
+		return accmem_fail_request(pool->ctx, "reallocation", &asked, 0,
+					   ret);
 	if (pool->history) {
 		accmem_pool_history_released(pool, before, 0, SITE);
 		accmem_pool_history_allocated(pool, *pointer, length, 0, SITE);

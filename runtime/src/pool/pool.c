@@ -147,9 +147,15 @@ static int set_options(struct accmem_pool *pool,
 	pool->keep_bytes = ACCMEM_POOL_KEEP_ALL;
 	if (!options)
 		return 0;
-	if (options->size != sizeof(*options) ||
-	    options->flags & ~ACCMEM_POOL_FLAGS) {
-		accmem_set_last_error("no such options of a pool");
+	if (options->size && options->size != sizeof(*options)) {
+		accmem_set_last_error("options of a pool: %" PRIu32
+				      " bytes, not %zu",
+				      options->size, sizeof(*options));
+		return -EINVAL;
+	}
+	if (options->flags & ~ACCMEM_POOL_FLAGS) {
+		accmem_set_last_error("options of a pool: unknown flags %#" PRIx32,
+				      options->flags & ~ACCMEM_POOL_FLAGS);
 		return -EINVAL;
 	}
 	pool->flags |= options->flags;

@@ -84,7 +84,7 @@ static int resize(struct accmem_pool *pool, struct pool_region *region,
 				      .length = pages * POOL_PAGE };
 
 	pool->stats.kernel_calls++;
-	return accmem_reallocate(pool->ctx, &req);
+	return accmem_reallocate_now(pool->ctx, &req);
 }
 
 /* Map the new part of a region that is mapped. */
@@ -254,7 +254,7 @@ static int create_region(struct accmem_pool *pool, struct pool_heap *heap,
 	return 0;
 
 free_buffer:
-	accmem_release(pool->ctx, alloc.address);
+	accmem_release_now(pool->ctx, alloc.address);
 free_region:
 	free(region);
 	return ret;
@@ -330,7 +330,7 @@ static uint64_t release_region(struct accmem_pool *pool, struct pool_heap *heap,
 
 	accmem_pool_heap_remove(pool, heap, region->first, usable_end(region));
 	pool->stats.kernel_calls++;
-	ret = accmem_release(pool->ctx, region->address);
+	ret = accmem_release_now(pool->ctx, region->address);
 	if (ret && ret != -ENOENT && ret != -ENODEV) {
 		accmem_pool_heap_add(pool, heap, region->first,
 				     region->pages - 1);
@@ -499,7 +499,7 @@ void accmem_pool_region_destroy_all(struct accmem_pool *pool)
 	for (i = 0; i < POOL_NR_HEAPS; i++) {
 		while ((region = pool->heaps[i].regions)) {
 			pool->heaps[i].regions = region->next;
-			accmem_release(pool->ctx, region->address);
+			accmem_release_now(pool->ctx, region->address);
 			free(region);
 		}
 	}
