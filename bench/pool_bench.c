@@ -10,12 +10,15 @@
  *   pool_bench reserved TRACE              bytes reserved over peak live
  *   pool_bench first                       milliseconds to the first allocation
  *   pool_bench grow                        bytes copied in 1,000 steps of 64 KiB
+ *   pool_bench steps                       rounds of 60 that run out of memory at 88 %
+ *   pool_bench again                       1 if a large allocation does not fit again
  *
- * The last four commands need POOL.
+ * The last six commands need POOL.
  */
 #include <err.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -339,9 +342,75 @@ static void bench_grow(void)
 	printf("%" PRIu64 "\n", stats_of_pool().copied_bytes);
 }
 
+static uint64_t free_bytes(void)
+{
+	struct accmem_info info;
+
+	if (accmem_get_info(ctx, 0, &info))
+		errx(1, "%s", accmem_last_error());
+	return info.free_bytes;
+}
+
+/* A step of a training: the sizes differ in each step. All memory is released. */
+static bool step_fits(uint64_t bytes, unsigned int *seed)
+{
+	uint64_t left = bytes / 100 * 88, length;
+	bool fits = true;
+	void *pointers[64];
+	int n = 0;
+
+	while (n < 64 && fits) {
+		length = bytes / 256 + rand_r(seed) % (bytes / 64);
+		if (length > left)
+			break;
+		pointers[n] = get(length);
+		fits = pointers[n];
+		left -= length;
+		n += fits;
+	}
+	while (n)
+		put(pointers[--n]);
+	return fits;
+}
+
+static void bench_steps(void)
+{
+	unsigned int seed = 7, step, failed = 0;
+	uint64_t bytes;
+
+	start();
+	bytes = free_bytes();
+	for (step = 0; step < 60; step++)
+		failed += !step_fits(bytes, &seed);
+	printf("%u\n", failed);
+}
+
+/* A large allocation is released, and small ones are placed in its memory. */
+static void bench_again(void)
+{
+	uint64_t bytes;
+	unsigned int i;
+	void *large;
+
+	start();
+	bytes = free_bytes();
+	large = get(bytes / 100 * 60);
+	if (!large)
+		errx(1, "%s", accmem_last_error());
+	put(large);
+	for (i = 0; i < 20; i++)
+		if (!get(bytes / 200))
+			errx(1, "%s", accmem_last_error());
+	printf("%d\n", !get(bytes / 100 * 60));
+}
+
 static int bench_pool(const char *what)
 {
-	if (!strcmp(what, "calls"))
+	if (!strcmp(what, "steps"))
+		bench_steps();
+	else if (!strcmp(what, "again"))
+		bench_again();
+	else if (!strcmp(what, "calls"))
 		bench_calls();
 	else if (!strcmp(what, "reserved"))
 		bench_reserved();

@@ -51,14 +51,15 @@ static int torch_open(int device)
 struct accmem_pool *accmem_torch_pool(int device)
 {
 	struct accmem_pool *pool = torch_find(device);
-	int ret = -ENODEV;
 
 	if (pool)
 		return pool;
 	if (device >= 0 && device < ACCMEM_TORCH_DEVICES)
-		ret = torch_open(device);
-	if (ret)
-		accmem_set_last_error("device %d: %s", device, strerror(-ret));
+		torch_open(device);
+	else
+		accmem_set_last_error(
+			"device %d: more than %d devices are not supported",
+			device, ACCMEM_TORCH_DEVICES);
 	return torch_find(device);
 }
 
@@ -91,8 +92,12 @@ void *accmem_torch_alloc(ssize_t size, int device, void *stream)
 	struct accmem_pool_request req = { .length = size, .mapped = 1 };
 	struct accmem_streams *streams;
 
-	if (size <= 0)
+	if (size <= 0) {
+		accmem_set_last_error(
+			"allocation of %zd bytes on device %d: the length is not positive",
+			size, device);
 		return NULL;
+	}
 	streams = accmem_torch_streams(device);
 	if (!streams)
 		return NULL;

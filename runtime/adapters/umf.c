@@ -74,10 +74,8 @@ static umf_result_t umf_make_pool(struct provider *p, const char *device)
 {
 	int ret = accmem_open(device, &p->own);
 
-	if (ret) {
-		accmem_set_last_error("device: %s", strerror(-ret));
+	if (ret)
 		return ret == -ENOENT ? umf_specific(ret) : umf_result(ret);
-	}
 	ret = accmem_pool_create(p->own, NULL, &p->pool);
 	if (ret)
 		accmem_close(p->own);
@@ -102,8 +100,13 @@ static umf_result_t umf_initialize(const void *data, void **result)
 	struct provider *p;
 	int ret;
 
-	if (params->size != sizeof(*params) || params->unmapped > 1)
+	if ((params->size && params->size != sizeof(*params)) ||
+	    params->unmapped > 1) {
+		accmem_set_last_error(
+			"parameters of %u bytes (known: %zu), unmapped %u",
+			params->size, sizeof(*params), params->unmapped);
 		return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+	}
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY;
@@ -139,8 +142,12 @@ static umf_result_t umf_alloc(void *provider, size_t size, size_t alignment,
 	};
 	int ret;
 
-	if (alignment & (alignment - 1))
+	if (alignment & (alignment - 1)) {
+		accmem_set_last_error(
+			"allocation of %zu bytes: alignment %zu is no power of two",
+			size, alignment);
 		return UMF_RESULT_ERROR_INVALID_ALIGNMENT;
+	}
 	ret = accmem_pool_allocate(p->pool, &req);
 	if (!ret)
 		*pointer = req.pointer;

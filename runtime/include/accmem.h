@@ -7,7 +7,10 @@
  * behind work of the device.
  *
  * The functions return 0 or a negative errno value. They are thread-safe, except that
- * accmem_close() must be the last call on a context.
+ * accmem_close() must be the last call on a context. After an error accmem_last_error()
+ * (<accmem_pool.h>) describes it.
+ *
+ * A program need not set the member size of a structure that it passes to the library.
  */
 #ifndef ACCMEM_H
 #define ACCMEM_H
@@ -175,7 +178,8 @@ int accmem_advise_shared(struct accmem_context *ctx, uint64_t address,
  * If the buffer is mapped already, its pointer stays the same, and @prot is added to the
  * access rights of the mapping.
  *
- * Return: 0; -ENOENT, -EINVAL as accmem_release(); the errors of mmap(2).
+ * Return: 0; -ENOENT, -EINVAL as accmem_release(); -EINVAL for other access rights, or
+ * none; the errors of mmap(2).
  */
 int accmem_map(struct accmem_context *ctx, uint64_t address, int prot,
 	       void **pointer);

@@ -62,7 +62,7 @@ struct accmem_pool;
 
 /**
  * struct accmem_pool_options - options of a pool
- * @size: bytes of this structure
+ * @size: bytes of this structure, or 0
  * @flags: ACCMEM_POOL_*
  * @keep_bytes: free bytes that the pool keeps. When a release makes more bytes free, the
  *	pool gives memory back. 0 for the default, ACCMEM_POOL_KEEP_ALL
@@ -106,7 +106,7 @@ struct accmem_context *accmem_pool_context(const struct accmem_pool *pool);
 
 /**
  * struct accmem_pool_request - a request for an allocation
- * @size: bytes of this structure
+ * @size: bytes of this structure, set by the library
  * @flags: ACCMEM_ALLOC_ROUND32, _TAIL32, _POPULATE, _CONTIGUOUS, _TOP_DOWN, _RESIZABLE,
  *	_WAIT, _HIGH_BANDWIDTH, _LOW_BANDWIDTH, _CARVEOUT, with the meaning that they have
  *	for ALLOC (<linux/accmem.h>)
@@ -161,9 +161,11 @@ struct accmem_pool_request {
  * @req: the request; the library sets @size. After an error the other members are
  *	unchanged
  *
- * Without ACCMEM_ALLOC_WAIT the call does not wait. If memory is short, the pool first
- * frees pieces whose position has been reached, then gives its free memory back, and
- * tries again. The call fails if that was not enough.
+ * If memory is short, the pool first frees pieces whose position has been reached. Then
+ * it, and all other pools of the context, give their free memory back, and the pool tries
+ * again. If that was not enough and other contexts hold memory, the driver asks them for
+ * memory that they keep: a call without ACCMEM_ALLOC_WAIT waits for it for 100 ms at most,
+ * and fails then. Otherwise a call without ACCMEM_ALLOC_WAIT does not wait.
  *
  * With ACCMEM_ALLOC_WAIT the call does the same and then waits. During the wait:
  * - The pool keeps no memory that is released, except in threads' caches and in front of
@@ -441,9 +443,11 @@ long accmem_pool_report_leaks(struct accmem_pool *pool, int fd);
 /**
  * accmem_last_error() - get the text of the calling thread's last error
  *
- * The error is that of the thread's last failed call of a pool, or of a library on top of
- * pools. The text names the request. If memory was short, it also has the free bytes, the
- * largest run, the bytes that the context and all others hold, and the calls that help.
+ * The error is that of the thread's last failed call of accmem.h, of a pool, or of a
+ * library on top of pools. The text names the request and the cause: the invalid member,
+ * a limit, or a request that is larger than the device. If memory was short, it has the
+ * free bytes, the largest run, the bytes that the context and all others hold, and the
+ * call that helps.
  *
  * Return: a line without a newline, valid until the thread's next call; "" if no call has
  * failed.

@@ -40,7 +40,7 @@ struct accmem_tensorrt;
 
 /**
  * struct accmem_tensorrt_options - options of an allocator
- * @size: bytes of this structure
+ * @size: bytes of this structure, or 0
  * @flags: ACCMEM_TENSORRT_*
  * @reserve_bytes: bytes of addresses, not of memory, that a RESIZABLE allocation reserves
  *	for growth. 0 for the default: eight times the requested size, but at least 128

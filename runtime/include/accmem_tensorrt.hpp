@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -175,8 +176,15 @@ class Allocator {
 		if (!ret)
 			return;
 #ifdef __cpp_exceptions
-		throw std::system_error(-ret, std::generic_category(),
-					accmem_last_error());
+		/* system_error adds the text of the error, which may be there */
+		const std::error_code code(-ret, std::generic_category());
+		const std::string end = ": " + code.message();
+		std::string text = accmem_last_error();
+
+		if (text.size() > end.size() &&
+		    !text.compare(text.size() - end.size(), end.size(), end))
+			text.resize(text.size() - end.size());
+		throw std::system_error(code, text);
 #else
 		std::abort();
 #endif

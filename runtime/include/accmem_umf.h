@@ -19,7 +19,7 @@ extern "C" {
 
 /**
  * struct accmem_umf_params - parameters of a provider
- * @size: bytes of this structure
+ * @size: bytes of this structure, or 0
  * @kind: enum accmem_kind of the memory
  * @device: device node, or NULL: see accmem_open()
  * @pool: a pool that exists as long as the provider, or NULL for a pool of its own

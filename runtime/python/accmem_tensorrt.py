@@ -119,7 +119,7 @@ def _fit(*numbers):
 def _position(number):
     """Of a stream; what is cut off would be another one, reached too early."""
     if not _fit(number):
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        raise OSError(errno.EINVAL, f"position {number} has more than 64 bits")
     return number
 
 

@@ -269,6 +269,23 @@ static void set_limit(unsigned long long bytes)
 	CHECK_EQ(fclose(file), 0);
 }
 
+static void idle_host_memory_is_no_device_memory(void)
+{
+	static const size_t lengths[] = { 100, 5000, 16 * MIB };
+	size_t before, after, total, i;
+	void *p[ARRAY_SIZE(lengths)];
+
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &before, &total), 0);
+	for (i = 0; i < ARRAY_SIZE(lengths); i++)
+		CHECK_EQ(aclrtMallocHost(&p[i], lengths[i]), 0);
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total), 0);
+	CHECK_EQ(after, before);
+	for (i = 0; i < ARRAY_SIZE(lengths); i++)
+		CHECK_EQ(aclrtFreeHost(p[i]), 0);
+	CHECK_EQ(aclrtGetMemInfo(ACL_HBM_MEM, &after, &total), 0);
+	CHECK_EQ(after, before);
+}
+
 static void mem_info_looks_at_limits(void)
 {
 	size_t before, after, total;
@@ -398,6 +415,7 @@ int main(void)
 		ROW(allocations_are_configured),
 		ROW(mem_info_is_what_can_be_had),
 #ifndef FAKE_DEVICE
+		ROW(idle_host_memory_is_no_device_memory),
 		ROW(mem_info_looks_at_limits),
 #endif
 		ROW(streams_have_a_failure_mode),

@@ -469,6 +469,7 @@ static void umf_parameters(void)
 		 UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC);
 	ops->get_last_native_error(provider, &message, &error);
 	CHECK_EQ(error, ENOENT);
+	CHECK(strstr(message, "/dev/accmem-none: "));
 	CHECK(strstr(message, strerror(ENOENT)));
 	/* another over the same pool */
 	params.pool = accmem_umf_pool(provider);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fake_device.h"
@@ -61,8 +62,12 @@ static struct fake_buffer *buffer_at(struct fake_file *file, uint64_t offset)
 
 int fake_info(struct fake_file *file, struct accmem_info *info)
 {
+	struct timespec now;
+
 	if (info->carveout)
 		return -EINVAL;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	info->now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 	info->nr_carveouts = 1;
 	info->address_base = ADDRESS_BASE;
 	info->address_span = SPAN;

@@ -323,10 +323,126 @@ static void the_words_are_about_what_was_wrong(void)
 	end(pool);
 }
 
+/* Leave at most 128 MiB to the pool. Returns the bytes that are left. */
+static uint64_t leave_room(uint64_t *rest)
+{
+	uint64_t capacity = get_capacity(), room = capacity / 2;
+
+	if (room > 128 * MIB)
+		room = 128 * MIB;
+	CHECK_EQ(accmem_malloc(context, capacity - room, rest), 0);
+	return room;
+}
+
+static void all_memory_is_one_allocation(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	uint64_t rest, room = leave_room(&rest), less;
+	void *p;
+
+	for (less = 0; less <= 8192; less = less ? 2 * less : 64) {
+		p = accmem_pool_malloc(pool, room - less);
+		CHECK(p);
+		CHECK_EQ(accmem_pool_release(pool, p), 0);
+	}
+	CHECK_EQ(accmem_release(context, rest), 0);
+	end(pool);
+}
+
+static void another_pool_of_the_context_gives_back(void)
+{
+	struct accmem_pool *pool = new_pool(0), *other = new_pool(0);
+	uint64_t rest, room = leave_room(&rest);
+	void *p = accmem_pool_malloc(other, room / 2);
+
+	CHECK(p);
+	CHECK_EQ(accmem_pool_release(other, p), 0);
+	CHECK(accmem_pool_malloc(pool, room / 4 * 3));
+	CHECK_EQ(accmem_release(context, rest), 0);
+	accmem_pool_destroy(other);
+	end(pool);
+}
+
+static void steps_of_other_sizes_do_not_run_out(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	unsigned int seed = 7, step;
+	uint64_t rest, room = leave_room(&rest), left, length;
+	void *p[64];
+	int n;
+
+	for (step = 0; step < 60; step++) {
+		left = room / 100 * 88;
+		for (n = 0; n < 64; n++) {
+			length = room / 256 + rand_r(&seed) % (room / 64);
+			if (length > left)
+				break;
+			p[n] = accmem_pool_malloc(pool, length);
+			CHECK(p[n]);
+			left -= length;
+		}
+		while (n--)
+			CHECK_EQ(accmem_pool_release(pool, p[n]), 0);
+	}
+	CHECK_EQ(accmem_release(context, rest), 0);
+	end(pool);
+}
+
+static void a_large_one_fits_again_after_small_ones(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	uint64_t rest, room = leave_room(&rest);
+	void *large = accmem_pool_malloc(pool, room / 100 * 60);
+	int i;
+
+	CHECK(large);
+	CHECK_EQ(accmem_pool_release(pool, large), 0);
+	for (i = 0; i < 20; i++) {
+		CHECK(accmem_pool_malloc(pool, room / 200));
+		CHECK(accmem_pool_malloc(pool, 50000));
+		CHECK(accmem_pool_malloc(pool, 300));
+	}
+	large = accmem_pool_malloc(pool, room / 100 * 80);
+	CHECK(large);
+	CHECK_EQ(accmem_release(context, rest), 0);
+	end(pool);
+}
+
+/* Small blocks, short spans and long spans take turns, each with nearly all the memory. */
+static void sizes_take_turns(void)
+{
+	static const size_t lengths[] = { 2000, 40000, 3 * MIB };
+	struct accmem_pool *pool = new_pool(0);
+	uint64_t rest, room = leave_room(&rest);
+	static void *p[65536];
+	size_t i, n, most;
+
+	for (i = 0; i < 2 * ARRAY_SIZE(lengths); i++) {
+		most = room / 100 * 88 /
+		       (lengths[i % ARRAY_SIZE(lengths)] + 64);
+		for (n = 0; n < most && n < ARRAY_SIZE(p); n++) {
+			p[n] = accmem_pool_malloc(pool,
+						  lengths[i %
+							  ARRAY_SIZE(lengths)]);
+			CHECK(p[n]);
+		}
+		while (n--)
+			CHECK_EQ(accmem_pool_release(pool, p[n]), 0);
+	}
+	CHECK(get_stats(pool).kernel_calls < 2000);
+	CHECK_EQ(accmem_release(context, rest), 0);
+	end(pool);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		ROW(what_is_kept_does_not_stand_in_the_way),
+		ROW(all_memory_is_one_allocation),
+		ROW(another_pool_of_the_context_gives_back),
+		ROW(steps_of_other_sizes_do_not_run_out),
+		ROW(a_large_one_fits_again_after_small_ones),
+		ROW(sizes_take_turns),
 		ROW(trim_gives_back),
 		ROW(no_more_is_kept_than_was_said),
 		ROW(calls_of_the_kernel_are_few),

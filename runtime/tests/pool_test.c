@@ -22,9 +22,16 @@ static void options_are_checked(void)
 	struct accmem_pool *pool = new_pool(0);
 
 	CHECK_EQ(accmem_pool_create(context, &options, &pool), -EINVAL);
+	CHECK(strstr(accmem_last_error(), "flags 0x80"));
 	options.flags = 0;
 	options.size = 4;
 	CHECK_EQ(accmem_pool_create(context, &options, &pool), -EINVAL);
+	CHECK(strstr(accmem_last_error(), "4 bytes"));
+	end(pool);
+	/* the size may be left to the library, as that of all structures */
+	CHECK_EQ(accmem_open(NULL, &context), 0);
+	options.size = 0;
+	CHECK_EQ(accmem_pool_create(context, &options, &pool), 0);
 	end(pool);
 	accmem_pool_destroy(NULL);
 }
@@ -151,13 +158,40 @@ static void resizable_keeps_its_bytes(struct accmem_pool *pool)
 
 static void exhaustion_says_what_there_is(struct accmem_pool *pool)
 {
+	void *p = accmem_pool_malloc(pool, 64);
 	struct accmem_info info;
 
+	CHECK(p);
 	CHECK_EQ(accmem_get_info(context, 0, &info), 0);
 	CHECK(!accmem_pool_malloc(pool, info.capacity + info.granule));
 	CHECK_EQ(errno, ENOMEM);
+	CHECK(strstr(accmem_last_error(), "more than the device has"));
+	CHECK(!accmem_pool_malloc(pool, info.capacity));
+	CHECK_EQ(errno, ENOMEM);
 	CHECK(strstr(accmem_last_error(), "largest run"));
 	CHECK(strstr(accmem_last_error(), "accmem_pool_trim()"));
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+}
+
+static void what_is_invalid_is_named(struct accmem_pool *pool)
+{
+	static const struct {
+		struct accmem_pool_request req;
+		const char *words;
+	} rows[] = {
+		{ { .length = 0 }, "length is 0" },
+		{ { .length = 64, .alignment = 3 }, "alignment 3 is no power" },
+		{ { .length = 64, .alignment = 1ull << 62 }, "is more than" },
+		{ { .length = 64, .flags = 1u << 31 }, "flags 0x80000000" },
+	};
+	struct accmem_pool_request req;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		req = rows[i].req;
+		CHECK_EQ(accmem_pool_allocate(pool, &req), -EINVAL);
+		CHECK(strstr(accmem_last_error(), rows[i].words));
+	}
 }
 
 static void stats_count(struct accmem_pool *pool)
@@ -468,6 +502,7 @@ BOTH(bad_requests_are_refused)
 BOTH(memory_is_mapped_on_demand)
 BOTH(resizable_keeps_its_bytes)
 BOTH(exhaustion_says_what_there_is)
+BOTH(what_is_invalid_is_named)
 BOTH(stats_count)
 BOTH(kinds_are_what_they_are)
 BOTH(a_child_has_memory_of_its_own)
@@ -483,6 +518,7 @@ int main(void)
 		ROW_BOTH(memory_is_mapped_on_demand),
 		ROW_BOTH(resizable_keeps_its_bytes),
 		ROW_BOTH(exhaustion_says_what_there_is),
+		ROW_BOTH(what_is_invalid_is_named),
 		ROW_BOTH(stats_count),
 		ROW_BOTH(kinds_are_what_they_are),
 		ROW_BOTH(a_child_has_memory_of_its_own),

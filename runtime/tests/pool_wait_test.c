@@ -6,7 +6,10 @@
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,6 +83,99 @@ static void what_comes_back_later_goes_to_those_who_wait(void)
 	nanosleep(&second, NULL);
 	CHECK_EQ(fake_calls(), calls);
 	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	end(pool);
+}
+#endif
+
+#ifndef FAKE_DEVICE
+/* Keep @eighths of the device's memory, allocated or not, until the process ends. */
+static void keep(int ready, uint64_t eighths, bool allocated)
+{
+	struct accmem_pool *pool;
+	void *p[64];
+	size_t i, n = 8 * eighths;
+
+	/* the context of the parent, if there is one, stays the parent's */
+	context = NULL;
+	pool = new_pool(0);
+	for (i = 0; i < n; i++) {
+		p[i] = accmem_pool_malloc(pool, get_capacity() / 64);
+		CHECK(p[i]);
+	}
+	for (i = 0; i < n && !allocated; i++)
+		CHECK_EQ(accmem_pool_release(pool, p[i]), 0);
+	CHECK_EQ(write(ready, "", 1), 1);
+	for (;;)
+		pause();
+}
+
+/* Start a process that keeps memory. */
+static pid_t start_keeper(uint64_t eighths, bool allocated)
+{
+	int ready[2];
+	pid_t child;
+	char byte;
+
+	CHECK_EQ(pipe(ready), 0);
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
+		keep(ready[1], eighths, allocated);
+	}
+	CHECK_EQ(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return child;
+}
+
+static void stop_keeper(pid_t child)
+{
+	CHECK_EQ(kill(child, SIGKILL), 0);
+	CHECK_EQ(waitpid(child, NULL, 0), child);
+}
+
+static void what_another_process_keeps_is_had_without_wait(void)
+{
+	pid_t child = start_keeper(6, false);
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req = { .length = get_capacity() / 8,
+					   .flags = ACCMEM_ALLOC_RESIZABLE };
+	void *p = accmem_pool_malloc(pool, get_capacity() / 2);
+
+	CHECK(p);
+	CHECK_EQ(accmem_pool_release(pool, p), 0);
+	stop_keeper(child);
+
+	child = start_keeper(6, false);
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	CHECK_EQ(accmem_pool_reallocate(pool, &req.pointer, get_capacity() / 2),
+		 0);
+	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+	stop_keeper(child);
+	end(pool);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+/* The process that holds the memory cannot free it. */
+static void a_request_without_wait_fails_after_a_moment(void)
+{
+	pid_t child = start_keeper(6, true);
+	struct accmem_pool *pool = new_pool(0);
+	uint64_t begin = now_ns();
+
+	CHECK(!accmem_pool_malloc(pool, get_capacity() / 2));
+	CHECK_EQ(errno, ENOMEM);
+	CHECK(now_ns() - begin >= 50000000);
+	CHECK(now_ns() - begin < 10000000000);
+	stop_keeper(child);
 	end(pool);
 }
 #endif
@@ -272,6 +368,10 @@ int main(void)
 		ROW(memory_goes_to_those_who_wait),
 #ifdef FAKE_DEVICE
 		ROW(what_comes_back_later_goes_to_those_who_wait),
+#endif
+#ifndef FAKE_DEVICE
+		ROW(what_another_process_keeps_is_had_without_wait),
+		ROW(a_request_without_wait_fails_after_a_moment),
 #endif
 		ROW(all_pools_of_a_context_yield),
 		ROW(a_passive_pool_yields_when_it_is_called),

@@ -202,6 +202,7 @@ static void map_errors(void)
 	void *pointer;
 
 	CHECK_EQ(accmem_map(ctx, address, RW | PROT_EXEC, &pointer), -EINVAL);
+	CHECK_EQ(accmem_map(ctx, address, 0, &pointer), -EINVAL);
 	CHECK_EQ(accmem_map(ctx, address + 4096, RW, &pointer), -EINVAL);
 	CHECK_EQ(accmem_release(ctx, address), 0);
 	CHECK_EQ(accmem_map(ctx, address, RW, &pointer), -ENOENT);

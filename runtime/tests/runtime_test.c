@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <accmem_pool.h>
+
 #include "runtime_tests.h"
 
 #define THREADS 4
@@ -51,6 +53,47 @@ static void info_is_consistent(void)
 	CHECK(info.address_span >= info.capacity);
 	CHECK(info.free_bytes <= info.capacity);
 	CHECK_EQ(accmem_get_info(ctx, info.nr_carveouts, &info), -EINVAL);
+	accmem_close(ctx);
+}
+
+/* Each call of accmem.h that fails says what it was about, and why. */
+static void failed_calls_have_words(void)
+{
+	const uint64_t address = 0x123000;
+	struct accmem_realloc again = { .address = address, .length = 1 };
+	struct accmem_alloc req = { .length = 64, .alignment = 3 };
+	struct accmem_context *ctx = open_device(), *none;
+	struct accmem_query query;
+	struct accmem_info info;
+	uint64_t made;
+	void *pointer;
+
+	CHECK_EQ(accmem_open("/dev/accmem-none", &none), -ENOENT);
+	CHECK(strstr(accmem_last_error(), "/dev/accmem-none: "));
+	CHECK_EQ(accmem_get_info(ctx, 99, &info), -EINVAL);
+	CHECK(strstr(accmem_last_error(), "carveout 99"));
+	CHECK_EQ(accmem_allocate(ctx, &req), -EINVAL);
+	CHECK(strstr(accmem_last_error(), "alignment 3 is no power of two"));
+	CHECK_EQ(accmem_get_info(ctx, 0, &info), 0);
+	CHECK_EQ(accmem_malloc(ctx, info.capacity + 1, &made), -ENOMEM);
+	CHECK(strstr(accmem_last_error(), "more than the device has"));
+	accmem_set_last_error("%s", "");
+	CHECK_EQ(accmem_release(ctx, address), -ENOENT);
+	CHECK(strstr(accmem_last_error(), "release of address 0x123000"));
+	CHECK_EQ(accmem_reallocate(ctx, &again), -ENOENT);
+	CHECK(strstr(accmem_last_error(), "reallocation of address 0x123000"));
+	CHECK_EQ(accmem_get_query(ctx, address, &query), -ENOENT);
+	CHECK(strstr(accmem_last_error(), "query of address 0x123000"));
+	CHECK_EQ(accmem_map(ctx, address, RW, &pointer), -ENOENT);
+	CHECK(strstr(accmem_last_error(), "map of address 0x123000"));
+	CHECK_EQ(accmem_map(ctx, address, 0, &pointer), -EINVAL);
+	CHECK(strstr(accmem_last_error(), "access rights 0"));
+	CHECK_EQ(accmem_unmap(ctx, address), -ENOENT);
+	CHECK(strstr(accmem_last_error(), "unmap of address 0x123000"));
+	CHECK_EQ(accmem_signal(-1, 5), -EBADF);
+	CHECK(strstr(accmem_last_error(), "position 5"));
+	CHECK_EQ(accmem_release_at(ctx, address, -1, 7), -EBADF);
+	CHECK(strstr(accmem_last_error(), "position 7 of stream -1"));
 	accmem_close(ctx);
 }
 
@@ -426,6 +469,7 @@ static void a_device_may_go(void)
 static const struct test tests[] = {
 	{ "open_errors", open_errors },
 	{ "info_is_consistent", info_is_consistent },
+	{ "failed_calls_have_words", failed_calls_have_words },
 	{ "release_gives_back", release_gives_back },
 	{ "release_of_interior_changes_nothing",
 	  release_of_interior_changes_nothing },

@@ -113,7 +113,13 @@ static void t2_what_cannot_be_met_is_null()
 	void *p;
 
 	CHECK(!a.allocate(info_of(a).capacity + 1, 0, 0));
-	CHECK(strstr(accmem_last_error(), "largest run"));
+	CHECK(strstr(accmem_last_error(), "more than the device has"));
+	CHECK(!a.allocate(0, 0, 0));
+	CHECK(strstr(accmem_last_error(), "length is 0"));
+	CHECK(!a.allocate(64, 3, kRESIZABLE));
+	CHECK(strstr(accmem_last_error(), "alignment 3"));
+	CHECK(!a.allocate(64, 0, 1u << 31));
+	CHECK(strstr(accmem_last_error(), "flags 0x80000000"));
 	CHECK(!a.allocate(UINT64_MAX, 0, 0));
 	CHECK(!a.allocate(UINT64_MAX, 0, kRESIZABLE));
 	CHECK(!a.allocate(UINT64_MAX / 2, 512, kRESIZABLE));

@@ -20,6 +20,7 @@
 #include "acl/fork.h"
 #include "acl/locks.h"
 #include "core/util.h"
+#include "pool/pool.h"
 
 #define PATH_SIZE 32
 
@@ -49,11 +50,8 @@ static int device_start(struct acl_device *device)
 	if (ret)
 		return ret;
 	ret = accmem_open(device_path(device->id, path), &device->ctx);
-	if (ret) {
-		accmem_set_last_error("device %d cannot be opened (errno %d)",
-				      device->id, -ret);
+	if (ret)
 		return ret;
-	}
 	ret = accmem_get_info(device->ctx, 0, &info);
 	if (ret) {
 		accmem_acl_failed("device", ret);
@@ -281,19 +279,28 @@ static int sum_of_class(struct acl_device *device, aclrtMemAttr attr,
 	return ret;
 }
 
-/* Query the current device's memory of a class, and the statistics of its pool. */
-static aclError get_memory_info(aclrtMemAttr attr, struct accmem_info *info,
-				struct accmem_pool_stats *stats)
+/*
+ * Query the current device's memory of a class, as if its pool had given back what it
+ * keeps: that is what it does before a request fails.
+ */
+static aclError get_memory_info(aclrtMemAttr attr, struct accmem_info *info)
 {
+	uint64_t idle, idle_host;
 	struct acl_device *device;
 	aclError error;
 
 	accmem_acl_call_begin();
 	device = accmem_acl_device_current(&error);
 	if (device) {
+		accmem_pool_get_idle(device->pool, &idle, &idle_host);
 		error = accmem_acl_failed("memory of the device",
 					  sum_of_class(device, attr, info));
-		accmem_pool_get_stats(device->pool, stats);
+		info->free_bytes += idle;
+		idle += idle_host;
+		/* another thread may have freed some of it in the meantime */
+		info->context_bytes = info->context_bytes > idle ?
+					      info->context_bytes - idle :
+					      0;
 	}
 	accmem_acl_call_end();
 	return error;
@@ -301,7 +308,6 @@ static aclError get_memory_info(aclrtMemAttr attr, struct accmem_info *info,
 
 aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free_bytes, size_t *total)
 {
-	struct accmem_pool_stats stats;
 	struct accmem_info info;
 	aclError error;
 	uint64_t bytes;
@@ -310,14 +316,11 @@ aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free_bytes, size_t *total)
 	    attr > ACL_HBM_MEM_P2P_HUGE1G)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "NULL, or no such attribute");
-	error = get_memory_info(attr, &info, &stats);
+	error = get_memory_info(attr, &info);
 	if (error)
 		return error;
 	bytes = within(info.free_bytes, info.context_limit, info.context_bytes);
 	bytes = within(bytes, user_limit(), info.context_bytes);
-	bytes += stats.reserved_bytes > stats.live_bytes ?
-			 stats.reserved_bytes - stats.live_bytes :
-			 0;
 	if (bytes > info.capacity)
 		bytes = info.capacity;
 	*free_bytes = bytes - bytes % page_of(attr);

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "acl/call.h"
@@ -212,7 +213,8 @@ static int host_allocate(struct accmem_pool_request *req, void **pointer,
 	*pool = NULL;
 	ret = host_map(pointer, req->length);
 	if (ret)
-		accmem_set_last_error("no memory of the host");
+		accmem_set_last_error("allocation of %zu bytes of host memory: %s",
+				      (size_t)req->length, strerror(-ret));
 	return ret;
 }
 

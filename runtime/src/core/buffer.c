@@ -9,9 +9,14 @@
  * Locking: accmem_context.lock. An unmap and the FREE beside it are one critical section.
  */
 #include <errno.h>
+#include <inttypes.h>
+
+#include <accmem_pool.h>
 
 #include "core/buffer.h"
+#include "core/error.h"
 #include "core/internal.h"
+#include "core/request_error.h"
 
 static int free_buffer(struct accmem_context *ctx, uint64_t address)
 {
@@ -51,7 +56,7 @@ int accmem_malloc(struct accmem_context *ctx, uint64_t length,
 	ret = accmem_allocate_now(ctx, &req);
 	if (!ret)
 		*address = req.address;
-	return ret;
+	return accmem_fail_request(ctx, "allocation", &req, 0, ret);
 }
 
 /* Unmap before FREE: the driver frees memory only when its last mapping is gone. */
@@ -92,11 +97,17 @@ int accmem_free_unmapped(struct accmem_context *ctx, struct accmem_free *req)
 	return ret;
 }
 
-int accmem_release(struct accmem_context *ctx, uint64_t address)
+int accmem_release_now(struct accmem_context *ctx, uint64_t address)
 {
 	struct accmem_free req = { .size = sizeof(req), .address = address };
 
 	return accmem_free_unmapped(ctx, &req);
+}
+
+int accmem_release(struct accmem_context *ctx, uint64_t address)
+{
+	return accmem_fail_at(accmem_release_now(ctx, address), "release",
+			      address);
 }
 
 static int resize_locked(struct accmem_context *ctx, struct accmem_realloc *req)
@@ -117,7 +128,8 @@ static int resize_locked(struct accmem_context *ctx, struct accmem_realloc *req)
 	return 0;
 }
 
-int accmem_reallocate(struct accmem_context *ctx, struct accmem_realloc *req)
+int accmem_reallocate_now(struct accmem_context *ctx,
+			  struct accmem_realloc *req)
 {
 	int ret;
 
@@ -126,5 +138,22 @@ int accmem_reallocate(struct accmem_context *ctx, struct accmem_realloc *req)
 	pthread_mutex_lock(&ctx->lock);
 	ret = resize_locked(ctx, req);
 	pthread_mutex_unlock(&ctx->lock);
+	return ret;
+}
+
+int accmem_reallocate(struct accmem_context *ctx, struct accmem_realloc *req)
+{
+	const struct accmem_alloc asked = { .length = req->length };
+	const uint64_t address = req->address;
+	int ret = accmem_reallocate_now(ctx, req);
+
+	if (ret == -ENOENT || (ret == -EINVAL && asked.length))
+		return accmem_fail_at(ret, "reallocation", address);
+	if (ret == -EPERM)
+		accmem_set_last_error("reallocation of address %#" PRIx64
+				      ": not ACCMEM_ALLOC_RESIZABLE",
+				      address);
+	else
+		accmem_fail_request(ctx, "reallocation", &asked, 0, ret);
 	return ret;
 }

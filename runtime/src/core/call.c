@@ -5,11 +5,13 @@
  * Locking: none. The driver serialises calls on one file.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
 #include "core/call.h"
 #include "core/context.h"
+#include "core/error.h"
 
 int accmem_call(const struct accmem_context *ctx, unsigned long command,
 		void *argument)
@@ -22,12 +24,26 @@ int accmem_fd(const struct accmem_context *ctx)
 	return ctx->fd;
 }
 
-int accmem_get_info(struct accmem_context *ctx, uint32_t carveout,
-		    struct accmem_info *info)
+int accmem_query_info(struct accmem_context *ctx, uint32_t carveout,
+		      struct accmem_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	info->size = sizeof(*info);
 	info->carveout = carveout;
+	return accmem_call(ctx, ACCMEM_IOC_INFO, info);
+}
+
+int accmem_get_info(struct accmem_context *ctx, uint32_t carveout,
+		    struct accmem_info *info)
+{
+	return accmem_fail(accmem_query_info(ctx, carveout, info),
+			   "information about carveout %" PRIu32, carveout);
+}
+
+int accmem_query_host(struct accmem_context *ctx, struct accmem_info *info)
+{
+	*info = (struct accmem_info){ .size = sizeof(*info),
+				      .flags = ACCMEM_INFO_HOST };
 	return accmem_call(ctx, ACCMEM_IOC_INFO, info);
 }
 
@@ -45,6 +61,8 @@ static void add_info(struct accmem_info *sum, const struct accmem_info *one)
 	sum->free_bytes += one->free_bytes;
 	if (one->largest_run > sum->largest_run)
 		sum->largest_run = one->largest_run;
+	if (one->translation == ACCMEM_TRANSLATION_IDENTITY)
+		sum->translation = ACCMEM_TRANSLATION_IDENTITY;
 }
 
 int accmem_sum_info(struct accmem_context *ctx, struct accmem_info *sum)
@@ -53,9 +71,9 @@ int accmem_sum_info(struct accmem_context *ctx, struct accmem_info *sum)
 	uint32_t i;
 	int ret;
 
-	ret = accmem_get_info(ctx, 0, sum);
+	ret = accmem_query_info(ctx, 0, sum);
 	for (i = 1; !ret && i < sum->nr_carveouts; i++) {
-		ret = accmem_get_info(ctx, i, &one);
+		ret = accmem_query_info(ctx, i, &one);
 		if (!ret)
 			add_info(sum, &one);
 	}
@@ -65,7 +83,9 @@ int accmem_sum_info(struct accmem_context *ctx, struct accmem_info *sum)
 int accmem_device_access(struct accmem_context *ctx, struct accmem_access *req)
 {
 	req->size = sizeof(*req);
-	return accmem_call(ctx, ACCMEM_IOC_ACCESS, req);
+	return accmem_fail(accmem_call(ctx, ACCMEM_IOC_ACCESS, req),
+			   "access to %" PRIu64 " bytes at address %#" PRIx64,
+			   (uint64_t)req->length, (uint64_t)req->address);
 }
 
 int accmem_prefetch_shared(struct accmem_context *ctx, uint64_t address,
@@ -76,7 +96,9 @@ int accmem_prefetch_shared(struct accmem_context *ctx, uint64_t address,
 				       .address = address,
 				       .length = length };
 
-	return accmem_call(ctx, ACCMEM_IOC_PREFETCH, &req);
+	return accmem_fail(accmem_call(ctx, ACCMEM_IOC_PREFETCH, &req),
+			   "prefetch of %" PRIu64 " bytes at address %#" PRIx64,
+			   length, address);
 }
 
 int accmem_advise_shared(struct accmem_context *ctx, uint64_t address,
@@ -87,14 +109,24 @@ int accmem_advise_shared(struct accmem_context *ctx, uint64_t address,
 				     .length = length,
 				     .advice = advice };
 
-	return accmem_call(ctx, ACCMEM_IOC_ADVISE, &req);
+	return accmem_fail(accmem_call(ctx, ACCMEM_IOC_ADVISE, &req),
+			   "advice %" PRIu32 " for %" PRIu64
+			   " bytes at address %#" PRIx64,
+			   advice, length, address);
 }
 
-int accmem_get_query(struct accmem_context *ctx, uint64_t address,
-		     struct accmem_query *query)
+int accmem_query_address(struct accmem_context *ctx, uint64_t address,
+			 struct accmem_query *query)
 {
 	memset(query, 0, sizeof(*query));
 	query->size = sizeof(*query);
 	query->address = address;
 	return accmem_call(ctx, ACCMEM_IOC_QUERY, query);
+}
+
+int accmem_get_query(struct accmem_context *ctx, uint64_t address,
+		     struct accmem_query *query)
+{
+	return accmem_fail_at(accmem_query_address(ctx, address, query),
+			      "query", address);
 }

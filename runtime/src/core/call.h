@@ -11,8 +11,17 @@ int accmem_call(const struct accmem_context *ctx, unsigned long command,
 
 /*
  * INFO of all carveouts together: the range from the lowest address to the highest, the
- * sums of the byte counts, and the longest run of all.
+ * sums of the byte counts, the longest run of all, and identity translation if any has it.
  */
 int accmem_sum_info(struct accmem_context *ctx, struct accmem_info *sum);
+
+/* As accmem_get_info() and accmem_get_query(), without the text of an error. */
+int accmem_query_info(struct accmem_context *ctx, uint32_t carveout,
+		      struct accmem_info *info);
+int accmem_query_address(struct accmem_context *ctx, uint64_t address,
+			 struct accmem_query *query);
+
+/* INFO of host memory. -EOPNOTSUPP: the device has none. */
+int accmem_query_host(struct accmem_context *ctx, struct accmem_info *info);
 
 #endif /* ACCMEM_RUNTIME_CORE_CALL_H */

@@ -8,6 +8,7 @@
 
 #include "core/buffer.h"
 #include "core/internal.h"
+#include "core/request_error.h"
 #include "core/stream.h"
 
 /*
@@ -31,7 +32,15 @@ static int allocate(struct accmem_context *ctx, struct accmem_alloc *req,
 		    int stream)
 {
 	(void)stream;
-	return accmem_allocate_now(ctx, req);
+	return accmem_fail_request(ctx, "allocation", req, 0,
+				   accmem_allocate_now(ctx, req));
+}
+
+static int allocate_on(struct accmem_context *ctx, struct accmem_alloc *req,
+		       int stream)
+{
+	return accmem_fail_request(ctx, "allocation", req, 0,
+				   accmem_allocate_on_stream(ctx, req, stream));
 }
 
 /* Call @call with a structure of today's size. @old points to @size bytes. */
@@ -64,19 +73,18 @@ accmem_allocate_0_2(struct accmem_context *ctx, void *old)
 int __attribute__((symver("accmem_allocate@@ACCMEM_0.3")))
 accmem_allocate_0_3(struct accmem_context *ctx, struct accmem_alloc *req)
 {
-	return accmem_allocate_now(ctx, req);
+	return allocate(ctx, req, 0);
 }
 
 int __attribute__((symver("accmem_allocate_on@ACCMEM_0.2")))
 accmem_allocate_on_0_2(struct accmem_context *ctx, int stream, void *old)
 {
-	return allocate_old(accmem_allocate_on_stream, ctx, stream, old,
-			    ALLOC_SIZE_0_2);
+	return allocate_old(allocate_on, ctx, stream, old, ALLOC_SIZE_0_2);
 }
 
 int __attribute__((symver("accmem_allocate_on@@ACCMEM_0.3")))
 accmem_allocate_on_0_3(struct accmem_context *ctx, int stream,
 		       struct accmem_alloc *req)
 {
-	return accmem_allocate_on_stream(ctx, req, stream);
+	return allocate_on(ctx, req, stream);
 }

@@ -16,6 +16,7 @@
 
 #include "core/call.h"
 #include "core/context.h"
+#include "core/error.h"
 #include "core/internal.h"
 #include "core/util.h"
 
@@ -90,13 +91,6 @@ static const char *device_path(const char *path)
 	return path && *path ? path : DEFAULT_DEVICE;
 }
 
-static int get_host_info(struct accmem_context *ctx, struct accmem_info *info)
-{
-	*info = (struct accmem_info){ .size = sizeof(*info),
-				      .flags = ACCMEM_INFO_HOST };
-	return accmem_call(ctx, ACCMEM_IOC_INFO, info);
-}
-
 /* The range of all device addresses, those of host memory included. */
 static int set_addresses(struct accmem_context *ctx)
 {
@@ -108,7 +102,8 @@ static int set_addresses(struct accmem_context *ctx)
 	if (ret)
 		return ret;
 	end = info.address_base + info.address_span;
-	if (info.features & ACCMEM_FEATURE_HOST && !get_host_info(ctx, &host) &&
+	if (info.features & ACCMEM_FEATURE_HOST &&
+	    !accmem_query_host(ctx, &host) &&
 	    host.address_base + host.address_span > end)
 		end = host.address_base + host.address_span;
 	ctx->address_base = info.address_base;
@@ -160,7 +155,7 @@ int accmem_open(const char *path, struct accmem_context **result)
 	int ret = open_context(path, result);
 
 	accmem_cancel_restore(state);
-	return ret;
+	return accmem_fail(ret, "device %s", device_path(path));
 }
 
 void accmem_close(struct accmem_context *ctx)

@@ -3,12 +3,18 @@
  * The text of each thread's last error: accmem_last_error().
  *
  * The text is stored in a buffer of the thread, and stays valid until the thread's next
- * error.
+ * error. The calls of accmem.h set it if they fail; the functions behind them that the
+ * pools call (core/buffer.h, core/call.h, core/stream.h) do not.
  */
+#include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <accmem_pool.h>
+
+#include "core/error.h"
 
 #define MESSAGE_SIZE 384
 
@@ -26,4 +32,33 @@ void accmem_set_last_error(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(message, sizeof(message), format, args);
 	va_end(args);
+}
+
+int accmem_fail(int error, const char *format, ...)
+{
+	va_list args;
+	int length;
+
+	if (error >= 0)
+		return error;
+	va_start(args, format);
+	length = vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	if (length >= 0 && length < MESSAGE_SIZE)
+		snprintf(message + length, sizeof(message) - length, ": %s",
+			 strerror(-error));
+	return error;
+}
+
+int accmem_fail_at(int error, const char *what, uint64_t address)
+{
+	const char *text =
+		error == -ENOENT ? "no buffer of this context is there" :
+		error == -EINVAL ? "it is inside a buffer, not at its start" :
+				   strerror(-error);
+
+	if (error < 0)
+		accmem_set_last_error("%s of address %#" PRIx64 ": %s", what,
+				      address, text);
+	return error;
 }

@@ -22,12 +22,14 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <inttypes.h>
 #include <search.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "core/call.h"
+#include "core/error.h"
 #include "core/internal.h"
 
 #define KNOWN_PROT (PROT_READ | PROT_WRITE)
@@ -406,7 +408,7 @@ static int map_locked(struct accmem_context *ctx, uint64_t address, int prot,
 	struct mapping *m;
 	int ret;
 
-	ret = accmem_get_query(ctx, address, &query);
+	ret = accmem_query_address(ctx, address, &query);
 	if (ret)
 		return ret;
 	if (query.offset)
@@ -435,12 +437,15 @@ int accmem_map(struct accmem_context *ctx, uint64_t address, int prot,
 {
 	int ret;
 
-	if (prot & ~KNOWN_PROT)
-		return -EINVAL;
+	if (!prot || prot & ~KNOWN_PROT)
+		return accmem_fail(-EINVAL,
+				   "map of address %#" PRIx64
+				   " with access rights %#x",
+				   address, (unsigned int)prot);
 	pthread_mutex_lock(&ctx->lock);
 	ret = map_locked(ctx, address, prot, pointer);
 	pthread_mutex_unlock(&ctx->lock);
-	return ret;
+	return accmem_fail_at(ret, "map", address);
 }
 
 int accmem_unmap(struct accmem_context *ctx, uint64_t address)
@@ -450,5 +455,5 @@ int accmem_unmap(struct accmem_context *ctx, uint64_t address)
 	pthread_mutex_lock(&ctx->lock);
 	ret = accmem_unmap_locked(ctx, address);
 	pthread_mutex_unlock(&ctx->lock);
-	return ret;
+	return accmem_fail_at(ret, "unmap", address);
 }

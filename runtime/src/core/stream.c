@@ -7,11 +7,13 @@
  * Locking: none. The driver serialises calls on one file.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
 #include "core/buffer.h"
 #include "core/call.h"
+#include "core/error.h"
 #include "core/stream.h"
 
 /* The callback of accmem_watch_streams(), or NULL. */
@@ -35,7 +37,7 @@ int accmem_open_stream(struct accmem_context *ctx, int *stream)
 
 	ret = accmem_call(ctx, ACCMEM_IOC_STREAM_CREATE, &req);
 	if (ret)
-		return ret;
+		return accmem_fail(ret, "a new stream");
 	opened = __atomic_load_n(&stream_opened, __ATOMIC_ACQUIRE);
 	if (opened)
 		opened(req.fd);
@@ -48,14 +50,22 @@ int accmem_signal(int stream, uint64_t position)
 	struct accmem_stream_signal req = { .size = sizeof(req),
 					    .position = position };
 
-	return stream_call(stream, ACCMEM_IOC_STREAM_SIGNAL, &req);
+	return accmem_fail(stream_call(stream, ACCMEM_IOC_STREAM_SIGNAL, &req),
+			   "signal of stream %d at position %" PRIu64, stream,
+			   position);
 }
 
-int accmem_get_stream(int stream, struct accmem_stream_query *query)
+int accmem_query_stream(int stream, struct accmem_stream_query *query)
 {
 	memset(query, 0, sizeof(*query));
 	query->size = sizeof(*query);
 	return stream_call(stream, ACCMEM_IOC_STREAM_QUERY, query);
+}
+
+int accmem_get_stream(int stream, struct accmem_stream_query *query)
+{
+	return accmem_fail(accmem_query_stream(stream, query),
+			   "query of stream %d", stream);
 }
 
 static int wait_for(int stream, uint64_t position, uint32_t flags,
@@ -66,7 +76,9 @@ static int wait_for(int stream, uint64_t position, uint32_t flags,
 					  .position = position,
 					  .deadline_ns = deadline_ns };
 
-	return stream_call(stream, ACCMEM_IOC_STREAM_WAIT, &req);
+	return accmem_fail(stream_call(stream, ACCMEM_IOC_STREAM_WAIT, &req),
+			   "wait for position %" PRIu64 " of stream %d",
+			   position, stream);
 }
 
 int accmem_wait(int stream, uint64_t position)
@@ -90,7 +102,10 @@ int accmem_import_fence(int stream, uint64_t position, int sync_file)
 					    .position = position,
 					    .fd = sync_file };
 
-	return stream_call(stream, ACCMEM_IOC_STREAM_IMPORT, &req);
+	return accmem_fail(stream_call(stream, ACCMEM_IOC_STREAM_IMPORT, &req),
+			   "import of file %d for position %" PRIu64
+			   " of stream %d",
+			   sync_file, position, stream);
 }
 
 int accmem_export_fence(int stream, uint64_t position, int *sync_file)
@@ -102,7 +117,8 @@ int accmem_export_fence(int stream, uint64_t position, int *sync_file)
 	ret = stream_call(stream, ACCMEM_IOC_STREAM_EXPORT, &req);
 	if (!ret)
 		*sync_file = req.fd;
-	return ret;
+	return accmem_fail(ret, "export of position %" PRIu64 " of stream %d",
+			   position, stream);
 }
 
 int accmem_allocate_on_stream(struct accmem_context *ctx,
@@ -121,8 +137,12 @@ int accmem_release_at(struct accmem_context *ctx, uint64_t address, int stream,
 				   .address = address,
 				   .fd = stream,
 				   .position = position };
+	int ret = accmem_free_unmapped(ctx, &req);
 
-	return accmem_free_unmapped(ctx, &req);
+	return accmem_fail(ret,
+			   "release of address %#" PRIx64
+			   " at position %" PRIu64 " of stream %d",
+			   address, position, stream);
 }
 
 int accmem_release_after(struct accmem_context *ctx, uint64_t address,
@@ -132,6 +152,10 @@ int accmem_release_after(struct accmem_context *ctx, uint64_t address,
 				   .flags = ACCMEM_FREE_FENCE,
 				   .address = address,
 				   .fd = sync_file };
+	int ret = accmem_free_unmapped(ctx, &req);
 
-	return accmem_free_unmapped(ctx, &req);
+	return accmem_fail(ret,
+			   "release of address %#" PRIx64
+			   " after the fence of file %d",
+			   address, sync_file);
 }

@@ -9,6 +9,9 @@
 int accmem_allocate_on_stream(struct accmem_context *ctx,
 			      struct accmem_alloc *req, int stream);
 
+/* As accmem_get_stream(), without the text of an error. */
+int accmem_query_stream(int stream, struct accmem_stream_query *query);
+
 /*
  * Call @opened with the descriptor of each stream that is opened from now on. The pools
  * need it: an earlier stream with the same descriptor has been closed, so no memory has

@@ -4,14 +4,21 @@
  *
  * A request is served as a piece if a piece can have its options (is_piece()): from the
  * thread's cache, from the free spans of the thread's arena, or by a refill (refill.c).
- * All other requests are direct allocations, and may wait in the driver.
+ * All other requests are direct allocations, and may wait in the driver. So are requests
+ * that found no room for a piece: the driver may have room for a buffer of that length.
+ *
+ * Before a request fails for want of memory, the pools of the context free what they keep,
+ * and the request waits in the driver for a moment (MOMENT_NS), if it is one that does not
+ * wait otherwise: the driver then asks other contexts for memory that they keep.
  *
  * Locking: accmem_pool.lock, where the thread's cache and the arena have no memory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <time.h>
 
+#include "core/buffer.h"
+#include "core/call.h"
+#include "core/request_error.h"
 #include "pool/base.h"
 #include "pool/cache.h"
 #include "pool/direct.h"
@@ -29,6 +36,7 @@
 #define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
 #define HUGE_FROM (1ull << 20) /* up to here normal pages */
 #define TURN_NS 1000000000ull /* as often as a reclaim thread scans at least */
+#define MOMENT_NS 100000000ull /* for the reclaim threads of other contexts */
 #define SITE __builtin_return_address(0)
 
 /**
@@ -102,7 +110,16 @@ static bool is_aligned_to_page(const struct piece_plan *w)
 	return w->alignment > 1 || (w->pages && w->length <= POOL_SMALL_MAX);
 }
 
-/* The thread's arena has no such span: allocate it with the pool's lock. */
+/* The arena of a span that threads do not cache, see POOL_NR_ARENAS. */
+static uint32_t arena_of(const struct accmem_pool *pool,
+			 const struct pool_cache *cache,
+			 const struct piece_plan *w)
+{
+	return pool->identity && w->pages > POOL_CACHED_PAGES ? 0 :
+								cache->arena;
+}
+
+/* The arena has no such span: allocate it with the pool's lock. */
 static int alloc_span_locked(struct accmem_pool *pool,
 			     const struct piece_plan *w, uint32_t arena,
 			     struct pool_slot *slot)
@@ -122,13 +139,16 @@ static int allocate_span(struct accmem_pool *pool, const struct piece_plan *w,
 {
 	struct pool_cache *cache = cache_of(pool);
 	struct pool_slot slot;
+	uint32_t arena;
 	int ret;
 
 	if (!cache)
 		return -ENOMEM;
-	if (!accmem_pool_span_try_alloc(pool, cache->arena, w->sort, w->pages,
-					w->alignment, &slot)) {
-		ret = alloc_span_locked(pool, w, cache->arena, &slot);
+	arena = arena_of(pool, cache, w);
+	if (!accmem_pool_span_try_alloc(pool,
+					pool_heap_of(arena, w->sort, w->pages),
+					w->pages, w->alignment, &slot)) {
+		ret = alloc_span_locked(pool, w, arena, &slot);
 		if (ret)
 			return ret;
 	}
@@ -168,70 +188,57 @@ static int allocate_piece(struct accmem_pool *pool,
 	return cache_allocate(pool, w.sort, w.length, offset);
 }
 
-/* A request was short of memory: free memory that the pool keeps. False: there is none. */
-static bool make_room(struct accmem_pool *pool)
-{
-	uint64_t bytes = 0;
-
-	if (pool->flags & ACCMEM_POOL_DIRECT)
-		return false;
-	pthread_mutex_lock(&pool->lock);
-	bytes = accmem_pool_reclaim(pool);
-	pthread_mutex_unlock(&pool->lock);
-	return bytes;
-}
-
 static int allocate_now(struct accmem_pool *pool,
 			struct accmem_pool_request *req)
 {
 	int ret = accmem_pool_direct_allocate(pool, req);
 
-	return pool_is_short(ret) && make_room(pool) ?
+	return pool_is_short(ret) && accmem_pool_reclaim_all(pool) ?
 		       accmem_pool_direct_allocate(pool, req) :
 		       ret;
 }
 
-static int allocate_without_wait(struct accmem_pool *pool,
-				 struct accmem_pool_request *req)
+/* Allocate with the WAIT and the deadline of @wait in place of those of the request. */
+static int allocate_as(struct accmem_pool *pool,
+		       struct accmem_pool_request *req, uint32_t wait,
+		       uint64_t deadline_ns,
+		       int (*call)(struct accmem_pool *pool,
+				   struct accmem_pool_request *req))
 {
-	struct accmem_pool_request now = *req;
+	struct accmem_pool_request as = *req;
 	int ret;
 
-	now.flags &= ~ACCMEM_ALLOC_WAIT;
-	now.deadline_ns = 0;
-	ret = allocate_now(pool, &now);
+	as.flags = (req->flags & ~ACCMEM_ALLOC_WAIT) | wait;
+	as.deadline_ns = deadline_ns;
+	ret = call(pool, &as);
 	if (ret)
 		return ret;
-	now.flags = req->flags;
-	now.deadline_ns = req->deadline_ns;
-	*req = now;
+	as.flags = req->flags;
+	as.deadline_ns = req->deadline_ns;
+	*req = as;
 	return 0;
 }
 
-static uint64_t now_ns(void)
+/* The driver's clock: in a time namespace, CLOCK_MONOTONIC differs from it. */
+static uint64_t now_ns(struct accmem_pool *pool)
 {
-	struct timespec now;
+	struct accmem_info info;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
+	return accmem_query_info(pool->ctx, 0, &info) ? 0 : info.now_ns;
 }
 
 /* Wait in the driver for a second at most. 1: no memory yet, but the deadline is later. */
 static int wait_one_turn(struct accmem_pool *pool,
 			 struct accmem_pool_request *req)
 {
-	struct accmem_pool_request turn = *req;
+	uint64_t until = now_ns(pool) + TURN_NS;
 	int ret;
 
-	turn.deadline_ns = now_ns() + TURN_NS;
-	if (req->deadline_ns && req->deadline_ns <= turn.deadline_ns)
+	if (req->deadline_ns && req->deadline_ns <= until)
 		return accmem_pool_direct_allocate(pool, req);
-	ret = accmem_pool_direct_allocate(pool, &turn);
-	if (ret)
-		return ret == -ETIMEDOUT ? 1 : ret;
-	turn.deadline_ns = req->deadline_ns;
-	*req = turn;
-	return 0;
+	ret = allocate_as(pool, req, ACCMEM_ALLOC_WAIT, until,
+			  accmem_pool_direct_allocate);
+	return ret == -ETIMEDOUT ? 1 : ret;
 }
 
 /*
@@ -245,7 +252,7 @@ static int wait_for_reclaim(struct accmem_pool *pool,
 
 	do {
 		/* includes memory that was released since the last turn */
-		make_room(pool);
+		accmem_pool_reclaim_all(pool);
 		ret = accmem_pool_reclaim_wake(pool) ?
 			      accmem_pool_direct_allocate(pool, req) :
 			      wait_one_turn(pool, req);
@@ -264,7 +271,7 @@ static int wait_in_queue(struct accmem_pool *pool,
 	int ret = -ENOMEM;
 
 	if (!pool_waits(pool))
-		ret = allocate_without_wait(pool, req);
+		ret = allocate_as(pool, req, 0, 0, allocate_now);
 	if (!pool_is_short(ret))
 		return ret;
 	__atomic_fetch_add(&pool->waiting, 1, __ATOMIC_SEQ_CST);
@@ -282,17 +289,63 @@ static int allocate_or_wait(struct accmem_pool *pool,
 		return accmem_pool_direct_allocate(pool, req);
 	ret = wait_in_queue(pool, req);
 	/* the wait had no access to other threads' caches */
-	if (ret != -ETIMEDOUT || !make_room(pool))
+	if (ret != -ETIMEDOUT || !accmem_pool_reclaim_all(pool))
 		return ret;
-	ret = allocate_without_wait(pool, req);
+	ret = allocate_as(pool, req, 0, 0, allocate_now);
 	return pool_is_short(ret) ? -ETIMEDOUT : ret;
+}
+
+/*
+ * Could other contexts free the memory that a request of @length bytes lacks? If it found
+ * no room for its reservation only, the caller tries again with a smaller one.
+ */
+static bool others_may_help(struct accmem_pool *pool, uint64_t length,
+			    uint64_t reserve)
+{
+	struct accmem_info info, host;
+	uint64_t held;
+
+	if (accmem_sum_info(pool->ctx, &info) ||
+	    !(info.features & ACCMEM_FEATURE_WAIT))
+		return false;
+	if (reserve > length && length <= info.largest_run)
+		return false;
+	held = info.capacity - info.free_bytes;
+	if (!accmem_query_host(pool->ctx, &host))
+		held += host.capacity - host.free_bytes;
+	return held > info.context_bytes && length <= info.capacity;
+}
+
+/*
+ * Wait in the driver for a moment. While this request is counted as a waiter, the pool
+ * keeps no memory that its other threads release.
+ */
+static int wait_a_moment(struct accmem_pool *pool,
+			 struct accmem_pool_request *req)
+{
+	int ret;
+
+	__atomic_fetch_add(&pool->waiting, 1, __ATOMIC_SEQ_CST);
+	ret = allocate_as(pool, req, ACCMEM_ALLOC_WAIT,
+			  now_ns(pool) + MOMENT_NS,
+			  accmem_pool_direct_allocate);
+	__atomic_fetch_sub(&pool->waiting, 1, __ATOMIC_RELAXED);
+	/* no memory in that time, no place in the queue, or a signal */
+	return ret == -ETIMEDOUT || ret == -EAGAIN || ret == -EINTR ? -ENOMEM :
+								      ret;
 }
 
 static int allocate_buffer(struct accmem_pool *pool,
 			   struct accmem_pool_request *req)
 {
-	return req->flags & ACCMEM_ALLOC_WAIT ? allocate_or_wait(pool, req) :
-						allocate_now(pool, req);
+	int ret;
+
+	if (req->flags & ACCMEM_ALLOC_WAIT)
+		return allocate_or_wait(pool, req);
+	ret = allocate_now(pool, req);
+	if (ret == -ENOMEM && others_may_help(pool, req->length, req->reserve))
+		ret = wait_a_moment(pool, req);
+	return ret;
 }
 
 /* Free a piece that could not be mapped. Work on @stream may use it until @position. */
@@ -318,6 +371,8 @@ static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req)
 	if (!is_piece(pool, req))
 		return allocate_buffer(pool, req);
 	ret = allocate_piece(pool, req, &offset, &position);
+	if (pool_is_short(ret))
+		return allocate_buffer(pool, req);
 	if (!ret && req->mapped) {
 		ret = accmem_pool_piece_map(pool, offset);
 		if (ret)
@@ -354,7 +409,7 @@ static int allocate_and_note(struct accmem_pool *pool,
 	pthread_mutex_lock(&pool->lock);
 	pool->stats.failures++;
 	pthread_mutex_unlock(&pool->lock);
-	return accmem_pool_fail(pool, "allocation", req->length, ret);
+	return accmem_pool_fail(pool, req, ret);
 }
 
 int accmem_pool_allocate(struct accmem_pool *pool,
@@ -397,9 +452,24 @@ void *accmem_pool_malloc(struct accmem_pool *pool, size_t length)
 	return malloc_by_request(pool, length, SITE);
 }
 
+/*
+ * REALLOC does not wait. Let a buffer of the new length wait in its place, and free the
+ * buffer: with what other contexts have freed, the REALLOC may succeed.
+ */
+static bool others_give(struct accmem_pool *pool, uint64_t length)
+{
+	struct accmem_pool_request req = { .length = length };
+	struct accmem_free released = {};
+
+	if (!others_may_help(pool, length, 0) || wait_a_moment(pool, &req))
+		return false;
+	return !accmem_pool_direct_release(pool, req.pointer, &released);
+}
+
 int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 			   size_t length)
 {
+	const struct accmem_alloc asked = { .length = length };
 	struct accmem_pool_block block;
 	void *before = *pointer;
 	int ret;
@@ -410,12 +480,15 @@ int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 		ret = block.pointer == before ? -EPERM : -EINVAL;
 	else
 		ret = accmem_pool_direct_reallocate(pool, pointer, length);
-	if (pool_is_short(ret) && make_room(pool))
+	if (pool_is_short(ret) && accmem_pool_reclaim_all(pool))
+		ret = accmem_pool_direct_reallocate(pool, pointer, length);
+	if (ret == -ENOMEM && others_give(pool, length))
 		ret = accmem_pool_direct_reallocate(pool, pointer, length);
 	if (ret == -ENOENT || (ret == -EINVAL && length) || ret == -EPERM)
 		return accmem_pool_bad_pointer("reallocation", before, ret);
 	if (ret)
-		return accmem_pool_fail(pool, "reallocation", length, ret);
+		return accmem_fail_request(pool->ctx, "reallocation", &asked, 0,
+					   ret);
 	if (pool->history) {
 		accmem_pool_history_released(pool, before, 0, SITE);
 		accmem_pool_history_allocated(pool, *pointer, length, 0, SITE);

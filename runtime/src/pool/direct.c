@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 
 #include "core/buffer.h"
+#include "core/call.h"
 #include "core/stream.h"
 #include "pool/base.h"
 #include "pool/direct.h"
@@ -153,7 +154,7 @@ int accmem_pool_direct_allocate(struct accmem_pool *pool,
 	return 0;
 
 free_buffer:
-	accmem_release(pool->ctx, alloc.address);
+	accmem_release_now(pool->ctx, alloc.address);
 free_record:
 	free(d);
 	return ret;
@@ -238,7 +239,7 @@ static uint32_t carveout_of(struct accmem_pool *pool,
 	struct accmem_query query;
 
 	if (req->address == d->block.address ||
-	    accmem_get_query(pool->ctx, req->address, &query))
+	    accmem_query_address(pool->ctx, req->address, &query))
 		return d->block.carveout;
 	pool->stats.kernel_calls++;
 	return query.carveout;
@@ -285,7 +286,7 @@ static int reallocate_locked(struct accmem_pool *pool, void **pointer,
 	if (d->inherited)
 		return -EPERM;
 	req.address = d->block.address;
-	ret = accmem_reallocate(pool->ctx, &req);
+	ret = accmem_reallocate_now(pool->ctx, &req);
 	pool->stats.kernel_calls++;
 	if (ret)
 		return ret;
@@ -338,7 +339,7 @@ void accmem_pool_direct_destroy(struct accmem_pool *pool)
 
 	while ((d = accmem_pool_direct_find_range(pool, 0, UINT64_MAX))) {
 		if (!d->inherited)
-			accmem_release(pool->ctx, d->block.address);
+			accmem_release_now(pool->ctx, d->block.address);
 		accmem_pool_direct_drop(pool, d);
 	}
 }

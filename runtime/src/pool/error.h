@@ -5,9 +5,9 @@
 
 #include <accmem_pool.h>
 
-/* Set the last error of a request for @length bytes; returns @error. */
-int accmem_pool_fail(struct accmem_pool *pool, const char *what,
-		     uint64_t length, int error);
+/* Set the last error of a request; returns @error. */
+int accmem_pool_fail(struct accmem_pool *pool,
+		     const struct accmem_pool_request *req, int error);
 
 /* Set the last error of a call that was given @pointer; returns @error. */
 int accmem_pool_bad_pointer(const char *what, const void *pointer, int error);

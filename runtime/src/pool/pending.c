@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/stream.h"
 #include "pool/base.h"
 #include "pool/pending.h"
 #include "pool/piece.h"
@@ -154,7 +155,7 @@ static uint64_t reached(int stream)
 {
 	struct accmem_stream_query query;
 
-	if (accmem_get_stream(stream, &query) ||
+	if (accmem_query_stream(stream, &query) ||
 	    query.state & ACCMEM_STREAM_ENDED)
 		return UINT64_MAX;
 	return query.reached;

@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/call.h"
 #include "core/context.h"
 #include "core/stream.h"
 #include "core/util.h"
@@ -146,9 +147,15 @@ static int set_options(struct accmem_pool *pool,
 	pool->keep_bytes = ACCMEM_POOL_KEEP_ALL;
 	if (!options)
 		return 0;
-	if (options->size != sizeof(*options) ||
-	    options->flags & ~ACCMEM_POOL_FLAGS) {
-		accmem_set_last_error("no such options of a pool");
+	if (options->size && options->size != sizeof(*options)) {
+		accmem_set_last_error("options of a pool: %" PRIu32
+				      " bytes, not %zu",
+				      options->size, sizeof(*options));
+		return -EINVAL;
+	}
+	if (options->flags & ~ACCMEM_POOL_FLAGS) {
+		accmem_set_last_error("options of a pool: unknown flags %#" PRIx32,
+				      options->flags & ~ACCMEM_POOL_FLAGS);
 		return -EINVAL;
 	}
 	pool->flags |= options->flags;
@@ -169,13 +176,14 @@ static int set_window(struct accmem_pool *pool)
 {
 	struct accmem_info info;
 	uint64_t alignment;
-	int ret = create_failed(accmem_get_info(pool->ctx, 0, &info));
+	int ret = create_failed(accmem_sum_info(pool->ctx, &info));
 
 	if (ret)
 		return ret;
 	pool->window = pool->ctx->window;
 	pool->base = pool->ctx->address_base;
 	pool->span = pool->ctx->address_span;
+	pool->identity = info.translation == ACCMEM_TRANSLATION_IDENTITY;
 	alignment = (uintptr_t)pool->window & -(uintptr_t)pool->window;
 	pool->granted = alignment < info.max_alignment ? alignment :
 							 info.max_alignment;

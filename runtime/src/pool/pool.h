@@ -3,11 +3,22 @@
 #ifndef ACCMEM_RUNTIME_POOL_POOL_H
 #define ACCMEM_RUNTIME_POOL_POOL_H
 
+#include <stdint.h>
+
+struct accmem_pool;
+
 /*
  * Register the fork handlers of contexts, and of pools after them, once. A file whose
  * locks are held over calls of a pool registers its own fork handlers afterwards. 0 or a
  * negative errno value.
  */
 int accmem_pool_watch_fork(void);
+
+/*
+ * Get the bytes of device memory and of host memory that the pool keeps, but that no
+ * allocation has. Shared memory is memory of both.
+ */
+void accmem_pool_get_idle(struct accmem_pool *pool, uint64_t *device,
+			  uint64_t *host);
 
 #endif /* ACCMEM_RUNTIME_POOL_POOL_H */

@@ -108,12 +108,20 @@ static void reclaim_pool(struct accmem_pool *pool, void *sum)
 	pthread_mutex_unlock(&pool->lock);
 }
 
+uint64_t accmem_pool_reclaim_all(struct accmem_pool *pool)
+{
+	uint64_t bytes = 0;
+
+	accmem_pool_list_for_each(pool->ctx, reclaim_pool, &bytes);
+	return bytes;
+}
+
 /* Free the memory of all pools of the context if a request of this pool waits. */
 static bool reclaim_for_own(struct accmem_pool *pool, uint64_t *bytes)
 {
 	if (!pool_waits(pool))
 		return false;
-	accmem_pool_list_for_each(pool->ctx, reclaim_pool, bytes);
+	*bytes += accmem_pool_reclaim_all(pool);
 	return true;
 }
 

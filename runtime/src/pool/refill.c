@@ -3,8 +3,9 @@
  * Refill: find memory when the free spans of the thread's arena do not suffice.
  *
  * The sources are tried in this order: pending pieces whose position has been reached,
- * arenas without threads, growth of the heap, the other arenas, and reclaim from all
- * caches.
+ * arenas without threads, growth of the heap, the other heaps of the sort, and reclaim
+ * from all caches. Reclaim also frees regions and free ends of regions; the heap then
+ * grows into their memory. If all fails, alloc.c makes a direct allocation.
  *
  * Locking: accmem_pool.lock, held by all callers of accmem_pool_span_alloc() and taken by
  * accmem_pool_cache_fill().
@@ -28,16 +29,31 @@ static bool try_other_arenas(struct accmem_pool *pool, bool any, uint32_t sort,
 
 	for (arena = 0; arena < POOL_NR_ARENAS; arena++)
 		if ((any || !pool->arenas[arena].threads) &&
-		    accmem_pool_span_try_alloc(pool, arena, sort, pages,
-					       alignment, slot))
+		    accmem_pool_span_try_alloc(pool,
+					       pool_heap_of(arena, sort, pages),
+					       pages, alignment, slot))
 			return true;
 	return false;
 }
 
-static int grow_span(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
-		     uint32_t pages, uint32_t alignment, struct pool_slot *slot)
+/* Allocate a free span of any heap of the sort, also of one for other lengths. */
+static bool try_all_heaps(struct accmem_pool *pool, uint32_t sort,
+			  uint32_t pages, uint32_t alignment,
+			  struct pool_slot *slot)
 {
-	uint32_t heap = pool_heap_of(arena, sort, pages), first;
+	uint32_t heap;
+
+	for (heap = sort; heap < POOL_NR_HEAPS; heap += POOL_NR_SORTS)
+		if (accmem_pool_span_try_alloc(pool, heap, pages, alignment,
+					       slot))
+			return true;
+	return false;
+}
+
+static int grow_span(struct accmem_pool *pool, uint32_t heap, uint32_t pages,
+		     uint32_t alignment, struct pool_slot *slot)
+{
+	uint32_t first;
 	int ret = accmem_pool_region_grow(pool, &pool->heaps[heap], pages,
 					  alignment, &first);
 
@@ -54,33 +70,29 @@ int accmem_pool_span_alloc(struct accmem_pool *pool, uint32_t arena,
 			   uint32_t sort, uint32_t pages, uint32_t alignment,
 			   struct pool_slot *slot)
 {
-	uint64_t bytes;
+	uint32_t heap = pool_heap_of(arena, sort, pages);
 	int ret;
 
-	if (accmem_pool_span_try_alloc(pool, arena, sort, pages, alignment,
-				       slot))
+	if (accmem_pool_span_try_alloc(pool, heap, pages, alignment, slot))
 		return 0;
 	if (accmem_pool_pending_reap(pool) &&
-	    accmem_pool_span_try_alloc(pool, arena, sort, pages, alignment,
-				       slot))
+	    accmem_pool_span_try_alloc(pool, heap, pages, alignment, slot))
 		return 0;
 	if (try_other_arenas(pool, false, sort, pages, alignment, slot))
 		return 0;
-	ret = grow_span(pool, arena, sort, pages, alignment, slot);
+	ret = grow_span(pool, heap, pages, alignment, slot);
 	if (!ret || try_other_arenas(pool, true, sort, pages, alignment, slot))
 		return 0;
 	if (!pool_is_short(ret))
 		return ret;
-	bytes = accmem_pool_reclaim(pool);
-	if (accmem_pool_span_try_alloc(pool, arena, sort, pages, alignment,
-				       slot))
-		return 0;
-	if (bytes)
-		ret = grow_span(pool, arena, sort, pages, alignment, slot);
-	return ret;
+	if (accmem_pool_reclaim(pool))
+		ret = grow_span(pool, heap, pages, alignment, slot);
+	/* reclaim leaves only what is free in front of live pieces */
+	return ret && try_all_heaps(pool, sort, pages, alignment, slot) ? 0 :
+									  ret;
 }
 
-/* Create a slab. Its span may belong to any arena. */
+/* Create a slab. Its span may belong to any heap of the sort. */
 static int create_slab(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 		       uint32_t size_class, struct pool_slab **result)
 {
@@ -101,19 +113,18 @@ static int create_slab(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 	return 0;
 }
 
-/* Find a slab with free blocks, or create one. If both fail, use any arena's slab. */
+/* Find a slab with free blocks, or create one. If both fail, use any heap's slab. */
 static int find_slab(struct accmem_pool *pool, uint32_t arena, uint32_t sort,
 		     uint32_t size_class, struct pool_slab **slab)
 {
-	uint32_t heap = pool_heap_of(arena, sort, POOL_SLAB_PAGES), i;
+	uint32_t heap = pool_heap_of(arena, sort, POOL_SLAB_PAGES);
 	int ret;
 
 	*slab = pool->heaps[heap].slabs[size_class];
 	if (*slab)
 		return 0;
 	ret = create_slab(pool, arena, sort, size_class, slab);
-	for (i = 0; ret && i < POOL_NR_ARENAS; i++) {
-		heap = pool_heap_of(i, sort, POOL_SLAB_PAGES);
+	for (heap = sort; ret && heap < POOL_NR_HEAPS; heap += POOL_NR_SORTS) {
 		*slab = pool->heaps[heap].slabs[size_class];
 		if (*slab)
 			return 0;

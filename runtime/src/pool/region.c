@@ -2,10 +2,11 @@
 /*
  * Regions: resizable buffers of the driver, which heaps divide into spans.
  *
- * A region reserves device addresses when it is created. It grows in place when its heap
- * needs memory, shrinks from its end, and is freed when it is all free. The last page of a
- * region is never used: its entry in the table separates the free spans of regions that
- * are adjacent.
+ * A region grows in place when its heap needs memory, shrinks from its end, and is freed
+ * when it is all free. With mapped translation it reserves device addresses for growth
+ * when it is created. With identity translation it is placed where much memory is free,
+ * and grows while the memory behind it is free. The last page of a region is never used:
+ * its entry in the table separates the free spans of regions that are adjacent.
  *
  * Locking: accmem_pool.lock, held by all callers and over the driver's calls. While a
  * region changes, pool_arena.lock is held as well, so that no thread allocates pages that
@@ -16,6 +17,7 @@
 #include <sys/mman.h>
 
 #include "core/buffer.h"
+#include "core/call.h"
 #include "pool/base.h"
 #include "pool/direct_tree.h"
 #include "pool/heap.h"
@@ -82,7 +84,7 @@ static int resize(struct accmem_pool *pool, struct pool_region *region,
 				      .length = pages * POOL_PAGE };
 
 	pool->stats.kernel_calls++;
-	return accmem_reallocate(pool->ctx, &req);
+	return accmem_reallocate_now(pool->ctx, &req);
 }
 
 /* Map the new part of a region that is mapped. */
@@ -146,11 +148,25 @@ static int extend_region(struct accmem_pool *pool, struct pool_heap *heap,
 	return 0;
 }
 
+/* Is the heap one of short spans on a device with identity translation (types.h)? */
+static bool is_top_down(const struct accmem_pool *pool, uint32_t heap)
+{
+	return pool->identity && kind_of(heap) == ACCMEM_KIND_DEVICE &&
+	       heap / POOL_NR_SORTS % 2;
+}
+
+/* The driver does not resize shared memory. */
+static bool is_resizable(uint32_t heap)
+{
+	return kind_of(heap) != ACCMEM_KIND_SHARED;
+}
+
 static int call_alloc(struct accmem_pool *pool, uint32_t heap, uint64_t length,
 		      uint64_t reserve, struct accmem_alloc *alloc)
 {
 	*alloc = (struct accmem_alloc){
-		.flags = reserve ? ACCMEM_ALLOC_RESIZABLE : 0,
+		.flags = (is_resizable(heap) ? ACCMEM_ALLOC_RESIZABLE : 0) |
+			 (is_top_down(pool, heap) ? ACCMEM_ALLOC_TOP_DOWN : 0),
 		.length = length,
 		.alignment = pool->granted < HUGE_PAGE ? pool->granted :
 							 HUGE_PAGE,
@@ -164,20 +180,43 @@ static int call_alloc(struct accmem_pool *pool, uint32_t heap, uint64_t length,
 	return accmem_allocate_now(pool->ctx, alloc);
 }
 
+/* With identity translation, a region is to be where the largest run of memory is free. */
+static uint64_t largest_run(struct accmem_pool *pool)
+{
+	struct accmem_info info;
+
+	return accmem_sum_info(pool->ctx, &info) ?
+		       0 :
+		       info.largest_run & -POOL_PAGE;
+}
+
+/*
+ * Bytes, @length included, that a new region should find free; or 0. With mapped
+ * translation they are device addresses, which it then owns; else they are memory.
+ */
+static uint64_t reserve_of(struct accmem_pool *pool, uint32_t heap,
+			   uint64_t length)
+{
+	uint64_t reserve = RESERVE;
+
+	if (!is_resizable(heap) || is_top_down(pool, heap))
+		return 0;
+	if (pool->identity && kind_of(heap) == ACCMEM_KIND_DEVICE)
+		reserve = largest_run(pool);
+	else if (reserve > pool->span / 2)
+		return 0;
+	return reserve > length ? reserve : length;
+}
+
 /* Allocate with a reservation, so that the region can grow; without one if that fails. */
 static int allocate_buffer(struct accmem_pool *pool, uint32_t heap,
-			   uint64_t length, uint64_t *reserve,
-			   struct accmem_alloc *alloc)
+			   uint64_t length, struct accmem_alloc *alloc)
 {
-	int ret;
+	uint64_t reserve = reserve_of(pool, heap, length);
+	int ret = call_alloc(pool, heap, length, reserve, alloc);
 
-	*reserve = length > RESERVE ? length : RESERVE;
-	if (*reserve > pool->span / 2)
-		*reserve = length;
-	ret = call_alloc(pool, heap, length, *reserve, alloc);
-	if (!ret || ret == -EDQUOT)
+	if (!ret || !reserve || ret == -EDQUOT)
 		return ret;
-	*reserve = length;
 	return call_alloc(pool, heap, length, 0, alloc);
 }
 
@@ -187,12 +226,11 @@ static int create_region(struct accmem_pool *pool, struct pool_heap *heap,
 	uint32_t index = heap_index(pool, heap);
 	struct pool_region *region = calloc(1, sizeof(*region));
 	struct accmem_alloc alloc;
-	uint64_t reserve;
 	int ret;
 
 	if (!region)
 		return -ENOMEM;
-	ret = allocate_buffer(pool, index, pages * POOL_PAGE, &reserve, &alloc);
+	ret = allocate_buffer(pool, index, pages * POOL_PAGE, &alloc);
 	if (ret)
 		goto free_region;
 	if (!accmem_pool_pointer(pool, alloc.address)) {
@@ -202,7 +240,6 @@ static int create_region(struct accmem_pool *pool, struct pool_heap *heap,
 	region->address = alloc.address;
 	region->first = (alloc.address - pool->base) >> POOL_PAGE_SHIFT;
 	region->pages = pages;
-	region->most = reserve >> POOL_PAGE_SHIFT;
 	if (kind_of(index) != ACCMEM_KIND_DEVICE) {
 		ret = map_region(pool, region);
 		if (ret)
@@ -217,38 +254,54 @@ static int create_region(struct accmem_pool *pool, struct pool_heap *heap,
 	return 0;
 
 free_buffer:
-	accmem_release(pool->ctx, alloc.address);
+	accmem_release_now(pool->ctx, alloc.address);
 free_region:
 	free(region);
 	return ret;
 }
 
-/* Grow the newest region by a step, or by the pages needed; or create another region. */
+/* Grow a region by @step pages; by those that a span needs if these are more, or all. */
+static int grow_region(struct accmem_pool *pool, struct pool_heap *heap,
+		       struct pool_region *region, uint32_t pages,
+		       uint32_t alignment, uint32_t step)
+{
+	uint32_t end = usable_end(region);
+	uint32_t start = accmem_pool_heap_free_start(pool, end);
+	uint32_t need = (-start & (alignment - 1)) + pages;
+	int ret;
+
+	if (need <= end - start || !is_resizable(heap_index(pool, heap)))
+		return -ENOMEM;
+	need -= end - start;
+	ret = extend_region(pool, heap, region, need > step ? need : step);
+	if (pool_is_short(ret) && step > need)
+		ret = extend_region(pool, heap, region, need);
+	return ret;
+}
+
+/*
+ * Grow the newest region by a step, or by the pages needed; or create another region; or
+ * grow an older region of long spans. Short spans fit wherever an older region could grow.
+ */
 static int grow_locked(struct accmem_pool *pool, struct pool_heap *heap,
 		       uint32_t pages, uint32_t alignment)
 {
 	struct pool_region *region = heap->regions;
-	uint32_t step = step_of(heap), start, need;
-	int ret;
+	uint32_t step = step_of(heap), need = pages + 1;
+	int ret = -ENOMEM;
 
-	if (region) {
-		start = accmem_pool_heap_free_start(pool, usable_end(region));
-		need = (-start & (alignment - 1)) + pages -
-		       (usable_end(region) - start);
-		if (need <= region->most - region->pages) {
-			if (step < need || step > region->most - region->pages)
-				step = need;
-			ret = extend_region(pool, heap, region, step);
-			if (pool_is_short(ret) && step > need)
-				ret = extend_region(pool, heap, region, need);
-			if (!ret)
-				return 0;
-		}
-	}
-	need = pages + 1;
+	if (region)
+		ret = grow_region(pool, heap, region, pages, alignment, step);
+	if (!ret)
+		return 0;
 	ret = create_region(pool, heap, need > step ? need : step);
 	if (pool_is_short(ret) && step > need)
 		ret = create_region(pool, heap, need);
+	if (!pool_is_short(ret) || pages <= POOL_CACHED_PAGES)
+		return ret;
+	while (region && (region = region->next))
+		if (!grow_region(pool, heap, region, pages, alignment, 0))
+			return 0;
 	return ret;
 }
 
@@ -277,7 +330,7 @@ static uint64_t release_region(struct accmem_pool *pool, struct pool_heap *heap,
 
 	accmem_pool_heap_remove(pool, heap, region->first, usable_end(region));
 	pool->stats.kernel_calls++;
-	ret = accmem_release(pool->ctx, region->address);
+	ret = accmem_release_now(pool->ctx, region->address);
 	if (ret && ret != -ENOENT && ret != -ENODEV) {
 		accmem_pool_heap_add(pool, heap, region->first,
 				     region->pages - 1);
@@ -446,7 +499,7 @@ void accmem_pool_region_destroy_all(struct accmem_pool *pool)
 	for (i = 0; i < POOL_NR_HEAPS; i++) {
 		while ((region = pool->heaps[i].regions)) {
 			pool->heaps[i].regions = region->next;
-			accmem_release(pool->ctx, region->address);
+			accmem_release_now(pool->ctx, region->address);
 			free(region);
 		}
 	}

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/stream.h"
 #include "pool/base.h"
 #include "pool/cache.h"
 #include "pool/direct.h"
@@ -128,7 +129,7 @@ static int release_piece_at(struct accmem_pool *pool, uint64_t offset,
 			    int stream, uint64_t position)
 {
 	struct accmem_stream_query query;
-	int ret = accmem_get_stream(stream, &query);
+	int ret = accmem_query_stream(stream, &query);
 
 	/* the end of a device ends its streams */
 	if (ret == -ENODEV)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Reports on a pool: the snapshot that PyTorch's tools display, and the list of leaks.
+ * Reports on a pool: the snapshot that PyTorch's tools display, the list of leaks, and the
+ * memory that it keeps.
  *
  * A report is collected in memory with the pool's locks held. Without the locks, names
  * replace the call sites, and the report is written. dladdr() takes the lock of the
@@ -19,6 +20,7 @@
 #include "pool/direct_tree.h"
 #include "pool/history.h"
 #include "pool/pending.h"
+#include "pool/pool.h"
 
 /**
  * struct show - a report
@@ -27,6 +29,7 @@
  * @blocks: number of blocks in the segment so far
  * @segments: number of segments so far
  * @found: number of allocations so far
+ * @idle: bytes so far that no allocation has
  * @visit: called with each allocation, and with each gap and a length of 0
  * @name: writes the name of a call site
  */
@@ -36,6 +39,7 @@ struct show {
 	uint64_t blocks;
 	uint64_t segments;
 	long found;
+	uint64_t idle;
 	void (*visit)(struct show *show, uint64_t offset, uint64_t size,
 		      uint64_t length);
 	void (*name)(FILE *out, const void *site);
@@ -415,4 +419,42 @@ long accmem_pool_report_leaks(struct accmem_pool *pool, int fd)
 	int ret = write_show(&show, leaks, fd);
 
 	return ret ? ret : show.found;
+}
+
+static void count_idle(struct show *show, uint64_t offset, uint64_t size,
+		       uint64_t length)
+{
+	(void)offset;
+	if (!length)
+		show->idle += size;
+}
+
+/* Visit the regions of each sort, and keep the sums by sort. */
+static void sum_idle(struct accmem_pool *pool, uint64_t idle[POOL_NR_SORTS])
+{
+	const struct pool_region *region;
+	struct show show;
+	uint32_t i;
+
+	for (i = 0; i < POOL_NR_HEAPS; i++) {
+		show = (struct show){ .pool = pool, .visit = count_idle };
+		for (region = pool->heaps[i].regions; region;
+		     region = region->next)
+			visit_region(&show, region);
+		idle[i % POOL_NR_SORTS] += show.idle;
+	}
+}
+
+void accmem_pool_get_idle(struct accmem_pool *pool, uint64_t *device,
+			  uint64_t *host)
+{
+	uint64_t idle[POOL_NR_SORTS] = {};
+
+	pthread_mutex_lock(&pool->lock);
+	accmem_pool_lock_arenas(pool);
+	sum_idle(pool, idle);
+	accmem_pool_unlock_arenas(pool);
+	pthread_mutex_unlock(&pool->lock);
+	*device = idle[POOL_DEVICE] + idle[POOL_NORMAL] + idle[POOL_SHARED];
+	*host = idle[POOL_HOST] + idle[POOL_SHARED];
 }

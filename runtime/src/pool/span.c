@@ -49,12 +49,12 @@ void accmem_pool_span_init(struct accmem_pool *pool, uint32_t heap,
 	span_set_slot(pool, first, pages, slot);
 }
 
-bool accmem_pool_span_try_alloc(struct accmem_pool *pool, uint32_t arena,
-				uint32_t sort, uint32_t pages,
-				uint32_t alignment, struct pool_slot *slot)
+bool accmem_pool_span_try_alloc(struct accmem_pool *pool, uint32_t index,
+				uint32_t pages, uint32_t alignment,
+				struct pool_slot *slot)
 {
-	uint32_t index = pool_heap_of(arena, sort, pages), first;
 	struct pool_heap *heap = &pool->heaps[index];
+	uint32_t first;
 
 	pool_lock_heap(pool, heap);
 	first = accmem_pool_heap_alloc(pool, heap, pages, alignment);

@@ -8,10 +8,10 @@
 /* A span leaves a hint where it begins in every so many of its pages. */
 #define POOL_HINT_PAGES 64
 
-/* Take a span of the pages that are free in @arena. False: there is none. */
-bool accmem_pool_span_try_alloc(struct accmem_pool *pool, uint32_t arena,
-				uint32_t sort, uint32_t pages,
-				uint32_t alignment, struct pool_slot *slot);
+/* Take a span of the pages that are free in the heap @index. False: there is none. */
+bool accmem_pool_span_try_alloc(struct accmem_pool *pool, uint32_t index,
+				uint32_t pages, uint32_t alignment,
+				struct pool_slot *slot);
 
 /* Make a span of pages that were taken from a heap. */
 void accmem_pool_span_init(struct accmem_pool *pool, uint32_t heap,

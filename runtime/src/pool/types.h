@@ -71,6 +71,10 @@ enum pool_sort {
  * for a lock. An arena has two heaps of each sort. Long spans do not share regions with
  * slabs and short spans: these live long as a rule, and would keep the end of a region in
  * use.
+ *
+ * With identity translation a region grows only while the memory behind it is free, so
+ * regions should not stand in each other's way. Long spans of all threads are therefore
+ * in the first arena, and the regions of all other spans at the high end of the carveout.
  */
 #define POOL_NR_ARENAS 4
 #define POOL_HEAPS_OF_ARENA (2 * POOL_NR_SORTS)
@@ -170,7 +174,6 @@ struct pool_slab {
  * @address: device address
  * @first: number of the first page
  * @pages: number of pages
- * @most: number of pages that the region can grow to
  * @mapped: the region is mapped for the CPU
  * @next: next older region of the heap
  */
@@ -178,7 +181,6 @@ struct pool_region {
 	uint64_t address;
 	uint32_t first;
 	uint32_t pages;
-	uint32_t most;
 	bool mapped;
 	struct pool_region *next;
 };
@@ -195,7 +197,7 @@ struct pool_lists {
 
 /**
  * struct pool_heap - memory of one sort in one arena, for long spans or for all others
- * @regions: the regions, the newest first; only the newest grows
+ * @regions: the regions, the newest first
  * @pages: number of pages of all regions
  * @slabs: of each size class the slabs with free blocks
  * @free_pages: number of pages in free spans
@@ -281,6 +283,7 @@ struct pool_history;
  * @base: lowest device address
  * @span: bytes of device addresses
  * @granted: largest alignment that pointers and device addresses have in common
+ * @identity: a carveout of the device has identity translation
  * @flags: ACCMEM_POOL_*
  * @keep_bytes: free bytes that the pool keeps, see struct accmem_pool_options
  * @table: an entry for each page
@@ -316,6 +319,7 @@ struct accmem_pool {
 	uint64_t base;
 	uint64_t span;
 	uint64_t granted;
+	bool identity;
 	uint32_t flags;
 	uint64_t keep_bytes;
 	struct pool_page *table;

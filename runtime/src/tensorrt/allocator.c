@@ -67,9 +67,16 @@ static int tensorrt_set_options(struct accmem_tensorrt *a,
 	int ret;
 
 	if (options) {
-		if (options->size != sizeof(*options) || options->reserved ||
+		if ((options->size && options->size != sizeof(*options)) ||
+		    options->reserved ||
 		    options->flags & ~ACCMEM_TENSORRT_FLAGS) {
-			accmem_set_last_error("no such allocator options");
+			accmem_set_last_error("allocator options of %" PRIu32
+					      " bytes (known: %zu), flags %#" PRIx32
+					      " (known: %#x), reserved %" PRIu32,
+					      options->size, sizeof(*options),
+					      options->flags,
+					      ACCMEM_TENSORRT_FLAGS,
+					      options->reserved);
 			return -EINVAL;
 		}
 		a->flags = options->flags;
@@ -77,10 +84,7 @@ static int tensorrt_set_options(struct accmem_tensorrt *a,
 		a->reserve = options->reserve_bytes;
 	}
 	ret = accmem_get_info(accmem_pool_context(a->pool), a->carveout, &info);
-	if (ret)
-		accmem_set_last_error("carveout %" PRIu32 ": %s", a->carveout,
-				      strerror(-ret));
-	else
+	if (!ret)
 		tensorrt_set_reserve(a, &info);
 	return ret;
 }
@@ -125,10 +129,8 @@ int accmem_tensorrt_open(const char *path,
 	int ret;
 
 	ret = accmem_open(path, &ctx);
-	if (ret) {
-		accmem_set_last_error("device: %s", strerror(-ret));
+	if (ret)
 		return ret;
-	}
 	ret = accmem_pool_create(ctx, NULL, &pool);
 	if (ret)
 		goto close;
@@ -199,6 +201,25 @@ static int tensorrt_allocate_resizable(struct accmem_tensorrt *a,
 	return accmem_pool_allocate(a->pool, req);
 }
 
+/* Set the last error, and return false, if TensorRT refuses the request. */
+static bool tensorrt_is_valid(uint64_t size, uint64_t alignment, uint32_t flags)
+{
+	if (!size)
+		accmem_set_last_error("allocation of 0 bytes: the length is 0");
+	else if (alignment & (alignment - 1))
+		accmem_set_last_error("allocation of %" PRIu64
+				      " bytes: alignment %" PRIu64
+				      " is no power of two",
+				      size, alignment);
+	else if (flags & ~ACCMEM_TENSORRT_RESIZABLE)
+		accmem_set_last_error("allocation of %" PRIu64
+				      " bytes: unknown flags %#" PRIx32,
+				      size, flags & ~ACCMEM_TENSORRT_RESIZABLE);
+	else
+		return true;
+	return false;
+}
+
 static void *tensorrt_allocate(struct accmem_tensorrt *a, uint64_t size,
 			       uint64_t alignment, uint32_t flags,
 			       const int *stream)
@@ -213,14 +234,8 @@ static void *tensorrt_allocate(struct accmem_tensorrt *a, uint64_t size,
 	};
 	int ret;
 
-	if (!size || alignment & (alignment - 1) ||
-	    flags & ~ACCMEM_TENSORRT_RESIZABLE) {
-		accmem_set_last_error("allocation of %" PRIu64
-				      " bytes, alignment %" PRIu64
-				      ", flags %#" PRIx32 ": not supported",
-				      size, alignment, flags);
+	if (!tensorrt_is_valid(size, alignment, flags))
 		return NULL;
-	}
 	if (flags & ACCMEM_TENSORRT_RESIZABLE)
 		ret = tensorrt_allocate_resizable(a, &req);
 	else
@@ -253,14 +268,18 @@ static bool tensorrt_preserves_alignment(struct accmem_tensorrt *a, void *base,
 void *accmem_tensorrt_reallocate(struct accmem_tensorrt *a, void *base,
 				 uint64_t alignment, uint64_t new_size)
 {
+	const char *reason = NULL;
 	void *pointer = base;
 
-	if (alignment & (alignment - 1) || new_size != (size_t)new_size ||
-	    !tensorrt_preserves_alignment(a, base, alignment)) {
+	if (alignment & (alignment - 1))
+		reason = "no power of two";
+	else if (!tensorrt_preserves_alignment(a, base, alignment))
+		reason = "more than the allocation has";
+	if (reason || new_size != (size_t)new_size) {
 		accmem_set_last_error("reallocation of %p to %" PRIu64
-				      " bytes, alignment %" PRIu64
-				      ": not supported",
-				      base, new_size, alignment);
+				      " bytes, alignment %" PRIu64 ": %s",
+				      base, new_size, alignment,
+				      reason ? reason : "too many bytes");
 		return NULL;
 	}
 	return accmem_pool_reallocate(a->pool, &pointer, new_size) ? NULL :

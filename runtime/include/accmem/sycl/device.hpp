@@ -540,6 +540,9 @@ device select(const Selector &selector)
 			best_score = score;
 		}
 	}
+	/* no device can be opened: opening the default one says why */
+	if (devices.empty())
+		ask_device(default_path());
 	if (!best)
 		fail(errc::runtime, "no device that the selector takes");
 	return *best;
