@@ -80,6 +80,7 @@ call_leave(struct accmem_cta *cta, const struct accmem_cta_call *call, int err)
 	    (err != -ERESTARTSYS || cta->wait != ACCMEM_CTA_INTERRUPTED))
 		err = accmem_cta_conclude(cta, call, err);
 	accmem_tmem_wake(cta->tmem);
+	accmem_cta_wake_poll(cta);
 	return err;
 }
 

@@ -41,6 +41,10 @@ void accmem_cta_withdraw(struct accmem_cta *cta);
 void accmem_cta_complete(struct accmem_cta *cta, int err);
 void accmem_cta_disconnect(struct accmem_cta *cta);
 bool accmem_cta_would_grant(struct accmem_cta *cta);
+void accmem_cta_init_pollers(struct accmem_cta *cta);
+void accmem_cta_add_poller(struct accmem_cta *cta);
+void accmem_cta_remove_poller(struct accmem_cta *cta);
+void accmem_cta_check_poll(struct accmem_cta *cta);
 
 /* sleep.c */
 void accmem_cta_begin_wait(struct accmem_cta *cta);
@@ -62,7 +66,6 @@ void accmem_tmem_put_maps(struct accmem_tmem *tmem);
 
 /* cta.c */
 struct accmem_cta *accmem_cta_create(struct accmem_tmem *tmem,
-				     const struct accmem_columns_cta *va,
 				     const struct accmem_window *window);
 
 /* queue.c */
@@ -103,7 +106,7 @@ void accmem_cta_show_fdinfo(struct seq_file *m, struct file *file);
 /* Wake the callers whose calls have ended. Call this after each arbiter call. */
 static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
 {
-	if (tmem->columns.done || !list_empty(&tmem->pollers))
+	if (tmem->columns.done || tmem->columns.changed)
 		accmem_tmem_wake_done(tmem);
 }
 
@@ -139,6 +142,13 @@ static inline bool accmem_cta_is_queued(const struct accmem_cta *cta)
 {
 	return cta->wait == ACCMEM_CTA_IN_QUEUE ||
 	       cta->wait == ACCMEM_CTA_COMPLETED;
+}
+
+/* The call of a CTA has ended: a poll of the CTA may end, too. The lock is held. */
+static inline void accmem_cta_wake_poll(struct accmem_cta *cta)
+{
+	if (unlikely(!list_empty(&cta->pollers[0].link)))
+		accmem_cta_check_poll(cta);
 }
 
 /* Record the hazards of a call that has ended. The lock is held. */

@@ -84,19 +84,20 @@ static struct accmem_cta *launch_create(struct accmem_tmem *tmem,
 					const struct accmem_launch *launch,
 					const struct accmem_tmem_member *member)
 {
-	const struct accmem_columns_cta va = {
-		.launch = launch->launch,
-		.cluster = launch->cluster,
-		.rank = member->rank,
-		.sm = member->sm,
-		.group = launch->cta_group,
-	};
 	const struct accmem_window window = {
 		.base = member->window_base,
 		.length = member->window_length,
 	};
+	struct accmem_cta *cta = accmem_cta_create(tmem, &window);
 
-	return accmem_cta_create(tmem, &va, &window);
+	if (IS_ERR(cta))
+		return cta;
+	cta->c.launch = launch->launch;
+	cta->c.cluster = launch->cluster;
+	cta->c.rank = member->rank;
+	cta->c.sm = member->sm;
+	cta->c.group = launch->cta_group;
+	return cta;
 }
 
 /* Free the first @nr CTAs, which were not launched. */

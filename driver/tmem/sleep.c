@@ -299,6 +299,7 @@ static void sleep_drop(struct accmem_cta *cta)
 		err = accmem_columns_collect(&cta->c);
 	accmem_cta_conclude(cta, &cta->call, err);
 	accmem_columns_returned(&cta->c);
+	accmem_cta_wake_poll(cta);
 }
 
 /**

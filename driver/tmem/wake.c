@@ -7,8 +7,8 @@
  *  - a sleeping caller is woken;
  *  - a queued call becomes a completion, which read() returns;
  *  - an interrupted call is left alone: the restarted system call collects the result.
- * Then the CTAs in accmem_tmem.pollers whose alloc would be granted are woken. No
- * other task is woken.
+ * Then the polls on the SMs that have changed are woken if their alloc would be granted.
+ * No other task is woken.
  *
  * Locking: accmem_tmem.lock is held in each function.
  */
@@ -48,21 +48,89 @@ bool accmem_cta_would_grant(struct accmem_cta *cta)
 	return granted;
 }
 
-/* Wake the polls of CTAs whose alloc would be granted. */
-static void wake_pollers(struct accmem_tmem *tmem)
+/**
+ * accmem_cta_init_pollers() - initialise the poll of a CTA
+ * @cta: the CTA
+ *
+ * Context: Any context.
+ */
+void accmem_cta_init_pollers(struct accmem_cta *cta)
 {
-	struct accmem_cta *cta, *next;
+	unsigned int i;
 
-	list_for_each_entry_safe(cta, next, &tmem->pollers, poll_link) {
-		if (accmem_cta_is_queued(cta) || !wake_is_polled(cta)) {
-			list_del_init(&cta->poll_link);
-			continue;
-		}
-		if (!accmem_cta_would_grant(cta))
-			continue;
-		list_del_init(&cta->poll_link);
-		wake_up_interruptible_all(&cta->poll);
+	for (i = 0; i < ARRAY_SIZE(cta->pollers); i++) {
+		INIT_LIST_HEAD(&cta->pollers[i].link);
+		cta->pollers[i].cta = cta;
 	}
+}
+
+static void wake_add_poller(struct accmem_tmem *tmem,
+			    struct accmem_poller *poller, u32 sm)
+{
+	if (!list_empty(&poller->link))
+		return;
+	list_add_tail(&poller->link, &tmem->sms[sm].pollers);
+	tmem->columns.sms[sm].polled = true;
+}
+
+/**
+ * accmem_cta_add_poller() - let the events of a CTA's SMs end its poll
+ * @cta: the CTA
+ *
+ * A CTA whose peer is launched later is put on the peer's SM when the poll is checked
+ * again: the alloc of the peer is an event of the SM of @cta.
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_cta_add_poller(struct accmem_cta *cta)
+{
+	wake_add_poller(cta->tmem, &cta->pollers[0], cta->c.sm);
+	if (cta->c.peer)
+		wake_add_poller(cta->tmem, &cta->pollers[1], cta->c.peer->sm);
+}
+
+/**
+ * accmem_cta_remove_poller() - undo accmem_cta_add_poller()
+ * @cta: the CTA
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_cta_remove_poller(struct accmem_cta *cta)
+{
+	list_del_init(&cta->pollers[0].link);
+	list_del_init(&cta->pollers[1].link);
+}
+
+/**
+ * accmem_cta_check_poll() - wake the poll of a CTA if its alloc would be granted
+ * @cta: the CTA
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_cta_check_poll(struct accmem_cta *cta)
+{
+	if (accmem_cta_is_queued(cta) || !wake_is_polled(cta)) {
+		accmem_cta_remove_poller(cta);
+		return;
+	}
+	if (!accmem_cta_would_grant(cta)) {
+		accmem_cta_add_poller(cta);
+		return;
+	}
+	accmem_cta_remove_poller(cta);
+	wake_up_interruptible_all(&cta->poll);
+}
+
+/* Check the polls of an SM that has changed. */
+static void wake_pollers(struct accmem_tmem *tmem, struct accmem_columns_sm *sm)
+{
+	struct list_head *pollers = &tmem->sms[sm - tmem->column_sms].pollers;
+	struct accmem_poller *poller, *next;
+
+	/* The other poller of the same CTA is on another SM. */
+	list_for_each_entry_safe(poller, next, pollers, link)
+		accmem_cta_check_poll(poller->cta);
+	sm->polled = !list_empty(pollers);
 }
 
 /*
@@ -92,12 +160,14 @@ static void wake_one(struct accmem_cta *cta)
  */
 void accmem_tmem_wake_done(struct accmem_tmem *tmem)
 {
+	struct accmem_columns_sm *sm;
 	struct accmem_columns_cta *c;
 
 	lockdep_assert_held(&tmem->lock);
 	while ((c = accmem_columns_next_done(&tmem->columns)))
 		wake_one(accmem_to_cta(c));
-	wake_pollers(tmem);
+	while ((sm = accmem_columns_next_changed(&tmem->columns)))
+		wake_pollers(tmem, sm);
 }
 
 /*

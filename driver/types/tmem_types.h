@@ -26,6 +26,7 @@
 
 #include "lib/columns/columns.h"
 
+struct accmem_cta;
 struct accmem_user;
 struct eventfd_ctx;
 struct file;
@@ -70,6 +71,26 @@ struct accmem_tmem_stats {
 };
 
 /**
+ * struct accmem_tmem_sm - an SM, beside its part of the arbiter
+ * @map: file of the map page, or NULL
+ * @pollers: polls that an event on the SM may end
+ */
+struct accmem_tmem_sm {
+	struct file *map;
+	struct list_head pollers;
+};
+
+/**
+ * struct accmem_poller - a poll of a CTA, on an SM
+ * @link: link in accmem_tmem_sm.pollers
+ * @cta: the CTA
+ */
+struct accmem_poller {
+	struct list_head link;
+	struct accmem_cta *cta;
+};
+
+/**
  * struct accmem_tmem - Tensor Memory of a context
  * @refs: references: the context, and every CTA
  * @device: name of the device
@@ -77,10 +98,9 @@ struct accmem_tmem_stats {
  * @user: user, with a reference, since CTAs may write messages after the context ended
  * @lock: guards the fields below, and the fields of struct accmem_cta that name it
  * @columns: arbiter
+ * @column_sms: SMs of the arbiter
  * @sms: SMs
- * @maps: file of the map page of each SM, or NULL
  * @nr_launched: number of CTAs launched; also the number of the latest CTA
- * @pollers: polled CTAs that wait for an event other than the end of a queued call
  * @stats: sums of the counters of CTAs that have exited
  */
 struct accmem_tmem {
@@ -91,10 +111,9 @@ struct accmem_tmem {
 
 	spinlock_t lock; /* the fields below, and the CTAs */
 	struct accmem_columns columns;
-	struct accmem_columns_sm *sms;
-	struct file **maps;
+	struct accmem_columns_sm *column_sms;
+	struct accmem_tmem_sm *sms;
 	u64 nr_launched;
-	struct list_head pollers;
 	struct accmem_tmem_stats stats;
 };
 
@@ -215,7 +234,8 @@ static inline bool accmem_window_has(const struct accmem_window *window,
  * @expiry: work that ends this wait
  * @eventfd: counts completions, or NULL; guarded by accmem_tmem.lock
  * @poll: callers that poll or read
- * @poll_link: link in accmem_tmem.pollers; guarded by accmem_tmem.lock
+ * @pollers: a poll that waits for an event other than the end of a queued call: on the
+ *	CTA's SM and on the peer's; guarded by accmem_tmem.lock
  * @poll_columns: number of columns of the last alloc that failed with EAGAIN; guarded
  *	by accmem_tmem.lock
  * @stats: counters; guarded by accmem_tmem.lock
@@ -246,7 +266,7 @@ struct accmem_cta {
 	struct delayed_work expiry;
 	struct eventfd_ctx *eventfd;
 	wait_queue_head_t poll;
-	struct list_head poll_link;
+	struct accmem_poller pollers[2];
 	u32 poll_columns;
 	struct accmem_tmem_stats stats;
 };
