@@ -66,9 +66,19 @@ static __always_inline bool call_is_plain(const struct accmem_cta_call *call,
 }
 
 /*
- * End a call. The statistics and the trace event are omitted if the call continues
- * without its caller (ACCMEM_CTA_INTERRUPTED).
+ * Return true if the call has ended, and nobody has counted and traced its result. The
+ * call continues without its caller in state ACCMEM_CTA_INTERRUPTED; -EBUSY is not the
+ * result of the CTA's call in progress.
  */
+static __always_inline bool call_is_over(struct accmem_cta *cta, int err)
+{
+	if (err == -EBUSY)
+		return true;
+	return !accmem_cta_was_concluded(cta) &&
+	       (err != -ERESTARTSYS || cta->wait != ACCMEM_CTA_INTERRUPTED);
+}
+
+/* End a call, or the part of its caller. */
 static __always_inline int
 call_leave(struct accmem_cta *cta, const struct accmem_cta_call *call, int err)
 {
@@ -76,8 +86,7 @@ call_leave(struct accmem_cta *cta, const struct accmem_cta_call *call, int err)
 		accmem_columns_returned(&cta->c);
 	if (err != -EBUSY)
 		accmem_cta_check_hazards(cta);
-	if (!call_is_plain(call, err) &&
-	    (err != -ERESTARTSYS || cta->wait != ACCMEM_CTA_INTERRUPTED))
+	if (call_is_over(cta, err) && !call_is_plain(call, err))
 		err = accmem_cta_conclude(cta, call, err);
 	accmem_tmem_wake(cta->tmem);
 	accmem_cta_wake_poll(cta);
@@ -92,17 +101,21 @@ static int call_reserve(struct accmem_cta *cta,
 				      call->columns, wait);
 }
 
-/* Store the address with the lock dropped: the page of the destination is absent. */
+/*
+ * Store the address with the lock dropped: the page of the destination is absent. The
+ * peer may end the call meanwhile.
+ */
 static noinline int call_store_slowly(struct accmem_cta *cta, u32 address,
-				      u32 __user *destination)
+				      const struct accmem_cta_call *call)
 	__must_hold(&cta->tmem->lock)
 {
 	struct accmem_tmem *tmem = cta->tmem;
 	int err;
 
+	cta->call = *call;
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);
-	err = put_user(address, destination);
+	err = put_user(address, call->destination);
 	spin_lock(&tmem->lock);
 	return err;
 }
@@ -119,17 +132,18 @@ static int call_cancel(struct accmem_cta *cta)
 }
 
 /* Store the address of a reservation. Confirm the reservation if the store succeeds. */
-static int call_store(struct accmem_cta *cta, u32 __user *destination)
+static int call_store(struct accmem_cta *cta,
+		      const struct accmem_cta_call *call)
 	__must_hold(&cta->tmem->lock)
 {
 	u32 address = cta->c.address;
 	int err;
 
 	pagefault_disable();
-	err = put_user(address, destination);
+	err = put_user(address, call->destination);
 	pagefault_enable();
 	if (unlikely(err))
-		err = call_store_slowly(cta, address, destination);
+		err = call_store_slowly(cta, address, call);
 	if (unlikely(err) && fatal_signal_pending(current))
 		return call_cancel(cta);
 	return accmem_columns_confirm(&cta->tmem->columns, &cta->c, address,
@@ -156,7 +170,7 @@ static int call_alloc(struct accmem_cta *cta,
 	err = call_enter(cta, call, wait, call_reserve);
 	while (!err || err == -EINPROGRESS) {
 		if (cta->c.call == ACCMEM_CALL_RESERVED)
-			err = call_store(cta, call->destination);
+			err = call_store(cta, call);
 		else if (err)
 			err = accmem_cta_sleep(cta, call,
 					       call_deadline(cta, call));

@@ -151,6 +151,18 @@ static inline void accmem_cta_wake_poll(struct accmem_cta *cta)
 		accmem_cta_check_poll(cta);
 }
 
+/*
+ * Return true, once, if another task has counted and traced the result of the call. The
+ * lock is held.
+ */
+static inline bool accmem_cta_was_concluded(struct accmem_cta *cta)
+{
+	bool concluded = cta->concluded;
+
+	cta->concluded = false;
+	return concluded;
+}
+
 /* Record the hazards of a call that has ended. The lock is held. */
 static inline void accmem_cta_check_hazards(struct accmem_cta *cta)
 {

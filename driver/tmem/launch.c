@@ -142,8 +142,10 @@ static int launch_enter(struct accmem_tmem *tmem,
 		err = accmem_columns_launch(&tmem->columns, ctas[0]);
 	if (err)
 		return err;
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr; i++) {
 		accmem_to_cta(ctas[i])->id = ++tmem->nr_launched;
+		trace_accmem_tmem_launch(accmem_to_cta(ctas[i]));
+	}
 	return 0;
 }
 
@@ -152,10 +154,8 @@ static void launch_install(const struct accmem_launch *launch,
 {
 	u32 i;
 
-	for (i = 0; i < launch->nr_members; i++) {
-		trace_accmem_tmem_launch(accmem_to_cta(ctas[i]));
+	for (i = 0; i < launch->nr_members; i++)
 		fd_install(launch->members[i].fd, accmem_to_cta(ctas[i])->file);
-	}
 }
 
 /**

@@ -202,14 +202,12 @@ static void sleep_expire(struct accmem_cta *cta, u64 delay)
  * Leave the call in the arbiter without its caller. Return false if the system call
  * will not restart, so that the call must be cancelled.
  */
-static bool sleep_leave_behind(struct accmem_cta *cta,
-			       const struct accmem_cta_call *call)
+static bool sleep_leave_behind(struct accmem_cta *cta)
 {
 	unsigned long patience = msecs_to_jiffies(ACCMEM_CTA_RESTART_MS);
 
 	if (!accmem_syscall_restarts())
 		return false;
-	cta->call = *call;
 	cta->wait = ACCMEM_CTA_INTERRUPTED;
 	WRITE_ONCE(cta->caller, get_pid(task_pid(current)));
 	sleep_expire(cta, patience);
@@ -242,6 +240,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	lockdep_assert_held(&tmem->lock);
 	if (!cta->waited)
 		sleep_begin(cta);
+	cta->call = *call;
 	cta->wait = ACCMEM_CTA_ASLEEP;
 	cta->waiter = current;
 	cta->done = false;
@@ -263,7 +262,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	else if (!err)
 		/* The reservation was cancelled: the call still waits. */
 		err = -EINPROGRESS;
-	else if (err != -ERESTARTSYS || !sleep_leave_behind(cta, call))
+	else if (err != -ERESTARTSYS || !sleep_leave_behind(cta))
 		accmem_cta_withdraw(cta);
 	if (sleeps)
 		sleep_count(cta, sleeps, err);
@@ -286,10 +285,7 @@ static void sleep_end_interruption(struct accmem_cta *cta)
 	cta->wait = ACCMEM_CTA_IDLE;
 }
 
-/*
- * End an interrupted call that no thread will resume. If the call has ended already,
- * its result is counted.
- */
+/* End an interrupted call that no thread will resume. */
 static void sleep_drop(struct accmem_cta *cta)
 {
 	int err = -EINTR;
@@ -297,7 +293,8 @@ static void sleep_drop(struct accmem_cta *cta)
 	sleep_end_interruption(cta);
 	if (!accmem_columns_cancel(&cta->tmem->columns, &cta->c))
 		err = accmem_columns_collect(&cta->c);
-	accmem_cta_conclude(cta, &cta->call, err);
+	if (!accmem_cta_was_concluded(cta))
+		accmem_cta_conclude(cta, &cta->call, err);
 	accmem_columns_returned(&cta->c);
 	accmem_cta_wake_poll(cta);
 }

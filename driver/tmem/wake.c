@@ -7,6 +7,10 @@
  *  - a sleeping caller is woken;
  *  - a queued call becomes a completion, which read() returns;
  *  - an interrupted call is left alone: the restarted system call collects the result.
+ * Whoever ends a call counts and traces its result under the lock, in the order of the
+ * arbiter's decisions: its own first, then those of the others. A caller that wakes up
+ * later would trace a dealloc after the grant of the same columns to somebody else.
+ *
  * Then the polls on the SMs that have changed are woken if their alloc would be granted.
  * No other task is woken.
  *
@@ -134,43 +138,6 @@ static void wake_pollers(struct accmem_tmem *tmem, struct accmem_columns_sm *sm)
 }
 
 /*
- * Wake the caller of a call that has ended, or complete a queued call. An interrupted
- * call is collected when the system call restarts. A running caller collects the
- * result itself.
- */
-static void wake_one(struct accmem_cta *cta)
-{
-	if (cta->wait == ACCMEM_CTA_ASLEEP) {
-		/*
-		 * The task is valid: it sets another state under the lock before
-		 * it returns.
-		 */
-		WRITE_ONCE(cta->done, true);
-		wake_up_process(cta->waiter);
-	} else if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
-		accmem_cta_complete(cta, accmem_columns_collect(&cta->c));
-	}
-}
-
-/**
- * accmem_tmem_wake_done() - wake the callers whose calls have ended
- * @tmem: the Tensor Memory, after an arbiter call
- *
- * Context: tmem->lock is held. Does not sleep.
- */
-void accmem_tmem_wake_done(struct accmem_tmem *tmem)
-{
-	struct accmem_columns_sm *sm;
-	struct accmem_columns_cta *c;
-
-	lockdep_assert_held(&tmem->lock);
-	while ((c = accmem_columns_next_done(&tmem->columns)))
-		wake_one(accmem_to_cta(c));
-	while ((sm = accmem_columns_next_changed(&tmem->columns)))
-		wake_pollers(tmem, sm);
-}
-
-/*
  * Return the duration of the wait for the trace events. If the events were disabled
  * when the wait began, the precision is a tick: an exact clock would cost time in
  * each wait.
@@ -293,6 +260,54 @@ void accmem_cta_complete(struct accmem_cta *cta, int err)
 	if (cta->eventfd)
 		accmem_eventfd_signal(cta->eventfd);
 	wake_up_interruptible_poll(&cta->poll, EPOLLIN | EPOLLRDNORM);
+}
+
+/* Count and trace the result of a call whose caller sleeps or handles a signal. */
+static void wake_conclude(struct accmem_cta *cta)
+{
+	accmem_cta_check_hazards(cta);
+	cta->c.result = accmem_cta_conclude(cta, &cta->call, cta->c.result);
+	cta->concluded = true;
+}
+
+/*
+ * Conclude a call that has ended, and wake its caller. An interrupted call is collected
+ * when the system call restarts.
+ */
+static void wake_one(struct accmem_cta *cta)
+{
+	if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
+		accmem_cta_complete(cta, accmem_columns_collect(&cta->c));
+		return;
+	}
+	if (cta->c.call == ACCMEM_CALL_DONE)
+		wake_conclude(cta);
+	if (cta->wait == ACCMEM_CTA_ASLEEP) {
+		/*
+		 * The task is valid: it sets another state under the lock before
+		 * it returns.
+		 */
+		WRITE_ONCE(cta->done, true);
+		wake_up_process(cta->waiter);
+	}
+}
+
+/**
+ * accmem_tmem_wake_done() - wake the callers whose calls have ended
+ * @tmem: the Tensor Memory, after an arbiter call
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_tmem_wake_done(struct accmem_tmem *tmem)
+{
+	struct accmem_columns_sm *sm;
+	struct accmem_columns_cta *c;
+
+	lockdep_assert_held(&tmem->lock);
+	while ((c = accmem_columns_next_done(&tmem->columns)))
+		wake_one(accmem_to_cta(c));
+	while ((sm = accmem_columns_next_changed(&tmem->columns)))
+		wake_pollers(tmem, sm);
 }
 
 /**

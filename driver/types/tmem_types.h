@@ -203,13 +203,16 @@ static inline bool accmem_window_has(const struct accmem_window *window,
  * @c: the arbiter's part; guarded by accmem_tmem.lock
  * @id: number in the context
  * @window: user memory to which the addresses of allocs may be stored
- * @call: call that waits without a caller; guarded by accmem_tmem.lock
+ * @call: call that waits, or whose caller has dropped the lock; guarded by
+ *	accmem_tmem.lock
  * @wait: state of the wait; written under accmem_tmem.lock
  * @waiter: task that sleeps in the call. No reference is needed, since the task takes
  *	accmem_tmem.lock before it leaves. Written under accmem_tmem.lock.
  * @caller: process of the interrupted call, with a reference, or NULL; written under
  *	accmem_tmem.lock, compared without
  * @waited: the call has waited; guarded by accmem_tmem.lock
+ * @concluded: another task has ended the call, and has counted and traced its result;
+ *	guarded by accmem_tmem.lock
  * @alone: the peer had not made its call when the last deadline passed; written under
  *	accmem_tmem.lock, read without
  * @found: ACCMEM_HAZARD_* that have not been reported; set under accmem_tmem.lock,
@@ -251,6 +254,7 @@ struct accmem_cta {
 	struct task_struct *waiter;
 	struct pid *caller;
 	bool waited;
+	bool concluded;
 	bool alone;
 	atomic_t found;
 	u64 permit_owner;

@@ -157,19 +157,13 @@ void accmem_columns_forget_done(struct accmem_columns *c,
 		c->done_tail = at;
 }
 
-/*
- * End the call of @cta. A call with a reservation is not put on the list of completed
- * CTAs: its accmem_columns_confirm() returns the result.
- */
+/* End the call of @cta. Its reservation, if it has one, may not be collected yet. */
 void accmem_columns_end(struct accmem_columns *c,
 			struct accmem_columns_cta *cta, int result)
 {
-	if (cta->call != ACCMEM_CALL_RESERVED) {
-		accmem_columns_finish(c, cta, result);
-		return;
-	}
-	cta->call = ACCMEM_CALL_DONE;
-	cta->result = result;
+	if (cta->call == ACCMEM_CALL_RESERVED)
+		accmem_columns_forget_done(c, cta);
+	accmem_columns_finish(c, cta, result);
 }
 
 /*

@@ -240,6 +240,53 @@ TEST_F(tmem_obs, trace_events)
 				  NULL));
 }
 
+/* the offset of the first line with @event and @detail in the trace, or -1 */
+static long place_of(const char *trace, const char *event, const char *detail)
+{
+	char line[512];
+	const char *at = trace, *end;
+
+	for (; (end = strchr(at, '\n')); at = end + 1) {
+		snprintf(line, sizeof(line), "%.*s", (int)(end - at), at);
+		if (strstr(line, event) && strstr(line, detail))
+			return at - trace;
+	}
+	return -1;
+}
+
+/*
+ * By the trace, no columns have two holders: p has given back its own before w is granted
+ * them, though w may run first. p is the first of its pair to call, and sleeps.
+ */
+TEST_F(tmem_obs, trace_has_the_order_of_decisions)
+{
+	static char trace[65536];
+	struct tmem_call first, waiter;
+	long of_p, of_q, of_w;
+	uint32_t at;
+
+	if (access(TRACING "events", F_OK))
+		SKIP(return, "no tracefs in this kernel");
+	ASSERT_EQ(0, tmem_pair_alloc(self->q, self->p, 512, &at));
+	ASSERT_TRUE(tmem_start_alloc(&waiter, self->w, 512));
+	ASSERT_TRUE(tmem_start(&first, self->q, TMEM_DEALLOC, at, 512));
+	ASSERT_TRUE(accmem_trace_start());
+	ASSERT_EQ(0, tcgen05_dealloc(self->p, at, 512));
+	ASSERT_TRUE(accmem_trace_stop());
+	ASSERT_EQ(0, tmem_finish(&first));
+	ASSERT_EQ(0, tmem_finish(&waiter));
+	ASSERT_LT(0, accmem_read_file(TRACING "trace", trace, sizeof(trace)));
+	of_p = place_of(trace, "accmem_tmem_dealloc", "cta=3 sm=1");
+	of_q = place_of(trace, "accmem_tmem_dealloc", "cta=4 sm=2");
+	of_w = place_of(trace, "accmem_tmem_grant", "cta=6 sm=2");
+	EXPECT_LE(0, of_p);
+	/* the trace has ended before q need have run */
+	EXPECT_LT(of_p, of_q);
+	if (of_w >= 0) {
+		EXPECT_LT(of_q, of_w);
+	}
+}
+
 /* --- the picture --- */
 
 static const char *const picture[] = {
