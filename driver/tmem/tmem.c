@@ -15,6 +15,7 @@
 #include "core/account.h"
 #include "internal.h"
 #include "tmem/tmem.h"
+#include "trace/tmem_trace.h"
 #include "types/context_types.h"
 
 static void tmem_free(struct accmem_tmem *tmem)
@@ -173,6 +174,8 @@ static void tmem_reset(struct accmem_tmem *tmem, u32 *holders, u32 *columns)
 		}
 	}
 	accmem_columns_reset(c);
+	/* Trace the reset before the calls that it ends. */
+	trace_accmem_tmem_reset(tmem, *holders, *columns);
 	accmem_tmem_wake(tmem);
 	for (sm = 0; sm < c->nr_sms; sm++) {
 		list_for_each_entry(cta, &c->sms[sm].ctas, link)

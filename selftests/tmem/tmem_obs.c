@@ -287,6 +287,30 @@ TEST_F(tmem_obs, trace_has_the_order_of_decisions)
 	}
 }
 
+/* The end of a context frees all columns, and is traced before the calls that it ends. */
+TEST_F(tmem_obs, trace_has_the_end_of_the_context)
+{
+	static char trace[65536];
+	struct tmem_call call;
+	long reset, fail;
+	uint32_t at;
+
+	if (access(TRACING "events", F_OK))
+		SKIP(return, "no tracefs in this kernel");
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 256));
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_TRUE(accmem_trace_start());
+	closes(&self->ctx);
+	ASSERT_TRUE(accmem_trace_stop());
+	EXPECT_EQ(-ECONNRESET, tmem_finish(&call));
+	ASSERT_LT(0, accmem_read_file(TRACING "trace", trace, sizeof(trace)));
+	reset = place_of(trace, "accmem_tmem_reset", "ctas=3 columns=384");
+	fail = place_of(trace, "accmem_tmem_fail", "cta=2 sm=0 columns=512");
+	EXPECT_LE(0, reset);
+	EXPECT_LT(reset, fail);
+}
+
 /* --- the picture --- */
 
 static const char *const picture[] = {
