@@ -128,6 +128,8 @@ static __poll_t cta_poll(struct file *file, struct poll_table_struct *table)
 
 	poll_wait(file, &cta->poll, table);
 	spin_lock(&tmem->lock);
+	accmem_cta_drop_orphan(cta);
+	accmem_tmem_wake(tmem);
 	if (tmem->columns.ended)
 		mask = EPOLLERR | EPOLLHUP;
 	else if (cta->c.peer_gone)

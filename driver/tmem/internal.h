@@ -39,6 +39,10 @@ int accmem_cta_conclude(struct accmem_cta *cta,
 			const struct accmem_cta_call *call, int err);
 void accmem_cta_withdraw(struct accmem_cta *cta);
 void accmem_cta_complete(struct accmem_cta *cta, int err);
+void accmem_cta_end_interruption(struct accmem_cta *cta);
+void accmem_cta_drop(struct accmem_cta *cta);
+bool accmem_cta_is_orphan(const struct accmem_cta *cta);
+void accmem_cta_drop_orphan(struct accmem_cta *cta);
 void accmem_cta_disconnect(struct accmem_cta *cta);
 bool accmem_cta_would_grant(struct accmem_cta *cta);
 void accmem_cta_init_pollers(struct accmem_cta *cta);

@@ -17,7 +17,10 @@
  * Locking: accmem_tmem.lock is held in each function.
  */
 #include <linux/ktime.h>
+#include <linux/pid.h>
 #include <linux/poll.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
 
 #include "compat/compat.h"
 #include "internal.h"
@@ -262,6 +265,71 @@ void accmem_cta_complete(struct accmem_cta *cta, int err)
 	wake_up_interruptible_poll(&cta->poll, EPOLLIN | EPOLLRDNORM);
 }
 
+/**
+ * accmem_cta_end_interruption() - end the time in which a call has no caller
+ * @cta: the CTA, in state ACCMEM_CTA_INTERRUPTED
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_cta_end_interruption(struct accmem_cta *cta)
+{
+	put_pid(cta->caller);
+	WRITE_ONCE(cta->caller, NULL);
+	cta->wait = ACCMEM_CTA_IDLE;
+}
+
+/**
+ * accmem_cta_drop() - end an interrupted call that no thread will resume
+ * @cta: the CTA
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_cta_drop(struct accmem_cta *cta)
+{
+	int err = -EINTR;
+
+	accmem_cta_end_interruption(cta);
+	if (!accmem_columns_cancel(&cta->tmem->columns, &cta->c))
+		err = accmem_columns_collect(&cta->c);
+	if (!accmem_cta_was_concluded(cta))
+		accmem_cta_conclude(cta, &cta->call, err);
+	accmem_columns_returned(&cta->c);
+	accmem_cta_wake_poll(cta);
+}
+
+/**
+ * accmem_cta_is_orphan() - check if the thread of an interrupted call has ended
+ * @cta: the CTA, in state ACCMEM_CTA_INTERRUPTED
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ *
+ * Return: true if it has, so that no thread will resume the call.
+ */
+bool accmem_cta_is_orphan(const struct accmem_cta *cta)
+{
+	struct task_struct *task;
+	bool ended;
+
+	rcu_read_lock();
+	task = pid_task(cta->caller, PIDTYPE_PID);
+	/* Racy read: a thread that is found alive here may end at any time. */
+	ended = !task || data_race(task->flags) & PF_EXITING;
+	rcu_read_unlock();
+	return ended;
+}
+
+/**
+ * accmem_cta_drop_orphan() - end an interrupted call whose thread has ended
+ * @cta: the CTA
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_cta_drop_orphan(struct accmem_cta *cta)
+{
+	if (cta->wait == ACCMEM_CTA_INTERRUPTED && accmem_cta_is_orphan(cta))
+		accmem_cta_drop(cta);
+}
+
 /* Count and trace the result of a call whose caller sleeps or handles a signal. */
 static void wake_conclude(struct accmem_cta *cta)
 {
@@ -282,6 +350,9 @@ static void wake_one(struct accmem_cta *cta)
 	}
 	if (cta->c.call == ACCMEM_CALL_DONE)
 		wake_conclude(cta);
+	else
+		/* Columns are reserved for the call, which needs its thread. */
+		accmem_cta_drop_orphan(cta);
 	if (cta->wait == ACCMEM_CTA_ASLEEP) {
 		/*
 		 * The task is valid: it sets another state under the lock before
