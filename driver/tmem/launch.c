@@ -134,7 +134,7 @@ static int launch_enter(struct accmem_tmem *tmem,
 
 	lockdep_assert_held(&tmem->lock);
 	if (nr > ACCMEM_TMEM_CTAS_MAX - tmem->columns.nr_ctas)
-		return -EMFILE;
+		return -EUSERS;
 	if (launch->complete)
 		err = accmem_columns_launch_cluster(&tmem->columns, ctas, nr,
 						    culprit);

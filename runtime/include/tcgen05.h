@@ -79,12 +79,13 @@ int tcgen05_setup(struct accmem_context *ctx,
 
 /**
  * tcgen05_launch() - start a CTA
- * @ctx: the context, which may have 2,048 CTAs
+ * @ctx: the context, which may have 8,192 CTAs
  * @place: identity and place of the CTA
  * @cta: out: the CTA
  *
  * Return: 0; -EINVAL; -ENXIO, -EPROTOTYPE, -EEXIST, -EADDRINUSE for an invalid place
- * (P13, P19); -EOVERFLOW for an invalid window; -EMFILE, -ENFILE, -ENOMEM.
+ * (P13, P19); -EOVERFLOW for an invalid window; -EUSERS for too many CTAs; -EMFILE,
+ * -ENFILE, -ENOMEM.
  */
 int tcgen05_launch(struct accmem_context *ctx,
 		   const struct tcgen05_place *place,

@@ -1168,7 +1168,7 @@ enum accmem_tmem_discipline {
 #define ACCMEM_TMEM_COLUMNS 512u /* columns of an SM, by default */
 #define ACCMEM_TMEM_COLUMNS_MAX 2048u /* columns of an SM */
 #define ACCMEM_TMEM_SMS_MAX 256u /* SMs of a context */
-#define ACCMEM_TMEM_CTAS_MAX 2048u /* CTAs of a context */
+#define ACCMEM_TMEM_CTAS_MAX 8192u /* CTAs of a context */
 #define ACCMEM_TMEM_BYPASS_BOUND 64u /* bypass_bound, by default */
 #define ACCMEM_TMEM_CLUSTER_MAX 64u /* CTAs of one TMEM_CLUSTER */
 
@@ -1229,8 +1229,8 @@ struct accmem_tmem_setup {
  *
  * * EINVAL: @cta_group is not 1 or 2; @window_base without @window_length.
  * * EOVERFLOW: @window_base + @window_length exceeds 2^64.
- * * EMFILE: the context has ACCMEM_TMEM_CTAS_MAX CTAs, or the process has too many open
- *   files.
+ * * EUSERS: the context has ACCMEM_TMEM_CTAS_MAX CTAs.
+ * * EMFILE: the process has too many open files.
  * * ENFILE: the system has too many open files.
  * * ENOMEM: the kernel is short of memory.
  * * ENXIO, EPROTOTYPE, EEXIST, EADDRINUSE: as in the list of Tensor Memory's errors.
