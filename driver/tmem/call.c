@@ -202,21 +202,38 @@ static int call_check_destination(struct accmem_cta *cta,
 }
 
 /*
- * End an alloc whose destination is bad. The destination is checked before the CTA
- * is locked, so the checks that every call has follow here: another call of the CTA
- * in progress gives -EBUSY.
+ * End a call that was found to be wrong before the lock. The checks that every call has
+ * follow here: another call of the CTA in progress gives -EBUSY.
  */
-static int call_refuse_destination(struct accmem_cta *cta,
-				   const struct accmem_cta_call *call)
+static int call_refuse(struct accmem_cta *cta,
+		       const struct accmem_cta_call *call, int err)
 {
-	int err;
-
 	spin_lock(&cta->tmem->lock);
 	accmem_cta_resume(cta, call); /* ends this thread's interrupted call */
-	err = accmem_cta_is_busy(cta) ? -EBUSY : -EFAULT;
+	/* A relinquish may come beside another call. */
+	if (call->op != ACCMEM_CTA_OP_RELINQUISH && accmem_cta_is_busy(cta))
+		err = -EBUSY;
 	err = accmem_cta_conclude(cta, call, err);
 	accmem_tmem_wake(cta->tmem);
 	spin_unlock(&cta->tmem->lock);
+	return err;
+}
+
+/**
+ * accmem_cta_refuse() - end a call whose arguments are wrong, whatever the CTA's state
+ * @cta: the CTA
+ * @call: the call
+ * @err: the error
+ *
+ * Context: Process context. Takes and releases tmem->lock. Does not sleep.
+ *
+ * Return: @err, or -EBUSY if another call of the CTA is in progress.
+ */
+int accmem_cta_refuse(struct accmem_cta *cta,
+		      const struct accmem_cta_call *call, int err)
+{
+	err = call_refuse(cta, call, err);
+	accmem_tmem_report(cta, call, err);
 	return err;
 }
 
@@ -236,7 +253,7 @@ int accmem_cta_alloc(struct accmem_cta *cta, const struct accmem_cta_call *call)
 	if (unlikely(call_check_destination(cta, call->destination)))
 		err = fatal_signal_pending(current) ?
 			      -EINTR :
-			      call_refuse_destination(cta, call);
+			      call_refuse(cta, call, -EFAULT);
 	else
 		err = call_alloc(cta, call);
 	if (unlikely(err))
@@ -284,16 +301,15 @@ int accmem_cta_dealloc(struct accmem_cta *cta,
 /**
  * accmem_cta_relinquish() - relinquish the permit of a CTA to allocate
  * @cta: the CTA
+ * @call: the call
  *
  * Context: Process context. Takes and releases tmem->lock. Does not sleep.
  *
  * Return: 0; -EPROTO when the peer was waiting in alloc; -ECONNRESET.
  */
-int accmem_cta_relinquish(struct accmem_cta *cta)
+int accmem_cta_relinquish(struct accmem_cta *cta,
+			  const struct accmem_cta_call *call)
 {
-	static const struct accmem_cta_call call = {
-		.op = ACCMEM_CTA_OP_RELINQUISH,
-	};
 	struct accmem_tmem *tmem = cta->tmem;
 	int err;
 
@@ -307,7 +323,7 @@ int accmem_cta_relinquish(struct accmem_cta *cta)
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);
 	if (err)
-		accmem_tmem_report(cta, &call, err);
+		accmem_tmem_report(cta, call, err);
 	return err;
 }
 

@@ -85,7 +85,10 @@ int accmem_cta_alloc(struct accmem_cta *cta,
 		     const struct accmem_cta_call *call);
 int accmem_cta_dealloc(struct accmem_cta *cta,
 		       const struct accmem_cta_call *call);
-int accmem_cta_relinquish(struct accmem_cta *cta);
+int accmem_cta_relinquish(struct accmem_cta *cta,
+			  const struct accmem_cta_call *call);
+int accmem_cta_refuse(struct accmem_cta *cta,
+		      const struct accmem_cta_call *call, int err);
 void accmem_cta_query(struct accmem_cta *cta, struct accmem_cta_query *req);
 
 /* ioctl.c */

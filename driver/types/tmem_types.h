@@ -150,6 +150,7 @@ enum accmem_cta_op {
  * @address: address of the ioctl structure; for a queued alloc that was granted, the
  *	address of the allocation
  * @warp: warp of the ioctl structure
+ * @cta_group: cta_group of the ioctl structure
  * @deadline_ns: deadline of the ioctl structure
  * @destination: destination of the ioctl structure
  * @user_data: user data of the ioctl structure
@@ -160,6 +161,7 @@ struct accmem_cta_call {
 	u32 columns;
 	u32 address;
 	u32 warp;
+	u32 cta_group;
 	u64 deadline_ns;
 	u32 __user *destination;
 	u64 user_data;

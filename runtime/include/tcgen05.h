@@ -203,6 +203,51 @@ int tcgen05_dealloc_until(struct tcgen05_cta *cta, uint32_t address,
  */
 int tcgen05_relinquish_alloc_permit(struct tcgen05_cta *cta);
 
+/*
+ * Calls with the .cta_group of their instruction.
+ *
+ * A value other than the cta_group of the launch fails with -EPROTOTYPE (P13), and a value
+ * above 2 with -EINVAL. With 0 the calls are those without _group.
+ */
+
+/**
+ * tcgen05_alloc_group() - tcgen05.alloc.cta_group
+ * @cta: the CTA
+ * @cta_group: 1 or 2
+ * @destination: as in tcgen05_alloc()
+ * @columns: as in tcgen05_alloc()
+ * @deadline_ns: as in tcgen05_alloc_until()
+ *
+ * Return: as tcgen05_alloc_until(); -EPROTOTYPE.
+ */
+int tcgen05_alloc_group(struct tcgen05_cta *cta, uint32_t cta_group,
+			uint32_t *destination, uint32_t columns,
+			uint64_t deadline_ns);
+
+/**
+ * tcgen05_dealloc_group() - tcgen05.dealloc.cta_group
+ * @cta: the CTA
+ * @cta_group: 1 or 2
+ * @address: as in tcgen05_dealloc()
+ * @columns: as in tcgen05_dealloc()
+ * @deadline_ns: as in tcgen05_alloc_until()
+ *
+ * Return: as tcgen05_dealloc_until(); -EPROTOTYPE.
+ */
+int tcgen05_dealloc_group(struct tcgen05_cta *cta, uint32_t cta_group,
+			  uint32_t address, uint32_t columns,
+			  uint64_t deadline_ns);
+
+/**
+ * tcgen05_relinquish_group() - tcgen05.relinquish_alloc_permit.cta_group
+ * @cta: the CTA
+ * @cta_group: 1 or 2
+ *
+ * Return: as tcgen05_relinquish_alloc_permit(); -EPROTOTYPE, and the CTA may still
+ * allocate.
+ */
+int tcgen05_relinquish_group(struct tcgen05_cta *cta, uint32_t cta_group);
+
 /**
  * tcgen05_query() - ACCMEM_IOC_CTA_QUERY
  * @cta: the CTA

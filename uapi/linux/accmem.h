@@ -1120,7 +1120,8 @@ struct accmem_stream_export {
  *   EPROTO         one peer deallocates an older allocation than the other; both (P20)
  *   EPROTO         one peer relinquishes while the other is in alloc; both (P12)
  *   EBADR          the arguments of the peers differ; both (P4, P12)
- *   EPROTOTYPE     launch: the CTAs of the launch have another cta_group (P13)
+ *   EPROTOTYPE     launch, alloc, dealloc, relinquish: the CTAs of the launch have another
+ *                  cta_group (P13)
  *   EEXIST         launch of cta_group 2: a CTA has the rank in the cluster, or has had it
  *                  while its peer lives; or the cluster is complete (P19)
  *   EADDRINUSE     launch: the peer is on the same SM (P19)
@@ -1312,6 +1313,12 @@ struct accmem_tmem_cluster {
 #define ACCMEM_CTA_NONBLOCK 0x1u
 #define ACCMEM_CTA_QUEUED 0x2u
 
+/*
+ * The .cta_group qualifier of an instruction is an argument of CTA_ALLOC, CTA_DEALLOC and
+ * CTA_RELINQUISH. 0 is not checked; a value other than that of the launch fails with
+ * EPROTOTYPE (P13).
+ */
+
 /**
  * struct accmem_cta_alloc - ACCMEM_IOC_CTA_ALLOC: allocate columns
  * @size: in: bytes of this structure
@@ -1325,6 +1332,8 @@ struct accmem_tmem_cluster {
  *	columns: the column in the low half, the lane (0) in the high half. A call that
  *	fails may overwrite it. 0 with ACCMEM_CTA_QUEUED.
  * @user_data: in: with ACCMEM_CTA_QUEUED, a value that is copied to the completion; else 0
+ * @cta_group: in: 1 or 2 of the instruction, 0 if not given
+ * @reserved: in: 0
  *
  * The peers of a pair allocate together, at the same columns of both SMs. The call waits
  * for the alloc of the peer.
@@ -1339,7 +1348,7 @@ struct accmem_tmem_cluster {
  * Errors:
  *
  * * EINVAL: NONBLOCK with @deadline_ns or with QUEUED; QUEUED with @destination;
- *   @user_data without QUEUED.
+ *   @user_data without QUEUED; @cta_group above 2.
  * * others as in the list of Tensor Memory's errors.
  */
 struct accmem_cta_alloc {
@@ -1350,6 +1359,8 @@ struct accmem_cta_alloc {
 	__u64 deadline_ns;
 	__u64 destination;
 	__u64 user_data;
+	__u32 cta_group;
+	__u32 reserved;
 };
 
 /**
@@ -1361,14 +1372,15 @@ struct accmem_cta_alloc {
  * @deadline_ns: in: as in struct accmem_cta_alloc
  * @user_data: in: as in struct accmem_cta_alloc
  * @warp: in: as in struct accmem_cta_alloc
- * @reserved: in: 0
+ * @cta_group: in: as in struct accmem_cta_alloc
  *
  * The peers of a pair free together. The call waits for the dealloc of the peer. A call
  * that fails frees nothing.
  *
  * Errors:
  *
- * * EINVAL: NONBLOCK with @deadline_ns or with QUEUED; @user_data without QUEUED.
+ * * EINVAL: NONBLOCK with @deadline_ns or with QUEUED; @user_data without QUEUED;
+ *   @cta_group above 2.
  * * others as in the list of Tensor Memory's errors.
  */
 struct accmem_cta_dealloc {
@@ -1379,7 +1391,7 @@ struct accmem_cta_dealloc {
 	__u64 deadline_ns;
 	__u64 user_data;
 	__u32 warp;
-	__u32 reserved;
+	__u32 cta_group;
 };
 
 /**
@@ -1470,18 +1482,24 @@ struct accmem_tmem_map {
  * struct accmem_cta_relinquish - ACCMEM_IOC_CTA_RELINQUISH: give up the right to allocate
  * @size: in: bytes of this structure
  * @flags: in: 0
+ * @cta_group: in: as in struct accmem_cta_alloc
+ * @reserved: in: 0
  *
  * A waiting alloc of this CTA ends with ECANCELED. The CTA gives up its permit even if the
- * call fails.
+ * call fails with EPROTO.
  *
  * Errors:
  *
+ * * EINVAL: @cta_group above 2.
+ * * EPROTOTYPE: the launch has another cta_group.
  * * EPROTO: the peer waits in alloc. The alloc of the peer fails with EPROTO, too.
  * * ECONNRESET: the context has ended.
  */
 struct accmem_cta_relinquish {
 	__u32 size;
 	__u32 flags;
+	__u32 cta_group;
+	__u32 reserved;
 };
 
 /*
