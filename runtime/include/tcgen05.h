@@ -163,6 +163,10 @@ int tcgen05_alloc_until(struct tcgen05_cta *cta, uint32_t *destination,
  * @destination: as in tcgen05_alloc()
  * @columns: as in tcgen05_alloc()
  *
+ * The first of two peers to call would wait for the other, so two peers that both call
+ * this function never meet. One of them has to wait, or to queue its call:
+ * tcgen05_queue_alloc().
+ *
  * Return: as tcgen05_alloc(); -EAGAIN if the call would wait.
  */
 int tcgen05_try_alloc(struct tcgen05_cta *cta, uint32_t *destination,

@@ -1101,7 +1101,9 @@ struct accmem_stream_export {
  * for the call of the other. An alloc of a pair succeeds when both addresses are stored.
  * The second caller waits for the first caller to store its address, also with
  * ACCMEM_CTA_NONBLOCK. If the first caller gives up, the second one gets EAGAIN. If an
- * address cannot be stored, both get EFAULT.
+ * address cannot be stored, both get EFAULT. Peers that both use ACCMEM_CTA_NONBLOCK never
+ * meet, since neither waits for the other: one of them has to wait, or to use
+ * ACCMEM_CTA_QUEUED.
  *
  * Each rule that a call can break has an errno of its own. In the list, "both" means that
  * both peers of a pair get the error.
