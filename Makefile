@@ -131,6 +131,7 @@ install: modules_install
 	$(MAKE) -C runtime O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C runtime/preload O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C tools/accmem O=$(BUILD) DESTDIR=$(DESTDIR) install
+	$(MAKE) -C tools/tmem-replay O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(if $(DESTDIR),,depmod $(shell cat $(KDIR)/include/config/kernel.release))
 	$(if $(DESTDIR),,udevadm control --reload || true)
 

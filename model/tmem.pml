@@ -262,15 +262,6 @@ inline commit(c)
 	fi
 }
 
-/* end a call; a caller that is about to store an address notices when it confirms */
-inline end(c)
-{
-	if
-	:: call[c] == RESERVED -> call[c] = DONE
-	:: else -> finish(c)
-	fi
-}
-
 /* good: the address was stored, not refused */
 inline do_confirm(c, where, good)
 {
@@ -281,7 +272,7 @@ inline do_confirm(c, where, good)
 			withdraw(c);
 			count_no_more(c);
 			if
-			:: IN_PAIR(c) -> end(PEER(c))
+			:: IN_PAIR(c) -> finish(PEER(c))
 			:: else
 			fi
 		:: else
@@ -299,7 +290,7 @@ inline do_relinquish(c)
 {
 	if
 	:: HAS_PEER(c) && IN_ALLOC(PEER(c)) && !HAS_JOINED(c) ->
-		end(PEER(c))
+		finish(PEER(c))
 	:: else
 	fi;
 	if
@@ -307,11 +298,11 @@ inline do_relinquish(c)
 		withdraw(c);
 		count_no_more(c);
 		if
-		:: IN_PAIR(c) -> end(PEER(c))
+		:: IN_PAIR(c) -> finish(PEER(c))
 		:: else
 		fi;
-		end(c)
-	:: call[c] == JOIN_ALLOC -> end(c)
+		finish(c)
+	:: call[c] == JOIN_ALLOC -> finish(c)
 	:: else
 	fi;
 	relinquished[c] = true

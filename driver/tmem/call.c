@@ -66,9 +66,19 @@ static __always_inline bool call_is_plain(const struct accmem_cta_call *call,
 }
 
 /*
- * End a call. The statistics and the trace event are omitted if the call continues
- * without its caller (ACCMEM_CTA_INTERRUPTED).
+ * Return true if the call has ended, and nobody has counted and traced its result. The
+ * call continues without its caller in state ACCMEM_CTA_INTERRUPTED; -EBUSY is not the
+ * result of the CTA's call in progress.
  */
+static __always_inline bool call_is_over(struct accmem_cta *cta, int err)
+{
+	if (err == -EBUSY)
+		return true;
+	return !accmem_cta_was_concluded(cta) &&
+	       (err != -ERESTARTSYS || cta->wait != ACCMEM_CTA_INTERRUPTED);
+}
+
+/* End a call, or the part of its caller. */
 static __always_inline int
 call_leave(struct accmem_cta *cta, const struct accmem_cta_call *call, int err)
 {
@@ -76,10 +86,10 @@ call_leave(struct accmem_cta *cta, const struct accmem_cta_call *call, int err)
 		accmem_columns_returned(&cta->c);
 	if (err != -EBUSY)
 		accmem_cta_check_hazards(cta);
-	if (!call_is_plain(call, err) &&
-	    (err != -ERESTARTSYS || cta->wait != ACCMEM_CTA_INTERRUPTED))
+	if (call_is_over(cta, err) && !call_is_plain(call, err))
 		err = accmem_cta_conclude(cta, call, err);
 	accmem_tmem_wake(cta->tmem);
+	accmem_cta_wake_poll(cta);
 	return err;
 }
 
@@ -91,17 +101,21 @@ static int call_reserve(struct accmem_cta *cta,
 				      call->columns, wait);
 }
 
-/* Store the address with the lock dropped: the page of the destination is absent. */
+/*
+ * Store the address with the lock dropped: the page of the destination is absent. The
+ * peer may end the call meanwhile.
+ */
 static noinline int call_store_slowly(struct accmem_cta *cta, u32 address,
-				      u32 __user *destination)
+				      const struct accmem_cta_call *call)
 	__must_hold(&cta->tmem->lock)
 {
 	struct accmem_tmem *tmem = cta->tmem;
 	int err;
 
+	cta->call = *call;
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);
-	err = put_user(address, destination);
+	err = put_user(address, call->destination);
 	spin_lock(&tmem->lock);
 	return err;
 }
@@ -118,17 +132,18 @@ static int call_cancel(struct accmem_cta *cta)
 }
 
 /* Store the address of a reservation. Confirm the reservation if the store succeeds. */
-static int call_store(struct accmem_cta *cta, u32 __user *destination)
+static int call_store(struct accmem_cta *cta,
+		      const struct accmem_cta_call *call)
 	__must_hold(&cta->tmem->lock)
 {
 	u32 address = cta->c.address;
 	int err;
 
 	pagefault_disable();
-	err = put_user(address, destination);
+	err = put_user(address, call->destination);
 	pagefault_enable();
 	if (unlikely(err))
-		err = call_store_slowly(cta, address, destination);
+		err = call_store_slowly(cta, address, call);
 	if (unlikely(err) && fatal_signal_pending(current))
 		return call_cancel(cta);
 	return accmem_columns_confirm(&cta->tmem->columns, &cta->c, address,
@@ -155,7 +170,7 @@ static int call_alloc(struct accmem_cta *cta,
 	err = call_enter(cta, call, wait, call_reserve);
 	while (!err || err == -EINPROGRESS) {
 		if (cta->c.call == ACCMEM_CALL_RESERVED)
-			err = call_store(cta, call->destination);
+			err = call_store(cta, call);
 		else if (err)
 			err = accmem_cta_sleep(cta, call,
 					       call_deadline(cta, call));
@@ -187,21 +202,38 @@ static int call_check_destination(struct accmem_cta *cta,
 }
 
 /*
- * End an alloc whose destination is bad. The destination is checked before the CTA
- * is locked, so the checks that every call has follow here: another call of the CTA
- * in progress gives -EBUSY.
+ * End a call that was found to be wrong before the lock. The checks that every call has
+ * follow here: another call of the CTA in progress gives -EBUSY.
  */
-static int call_refuse_destination(struct accmem_cta *cta,
-				   const struct accmem_cta_call *call)
+static int call_refuse(struct accmem_cta *cta,
+		       const struct accmem_cta_call *call, int err)
 {
-	int err;
-
 	spin_lock(&cta->tmem->lock);
 	accmem_cta_resume(cta, call); /* ends this thread's interrupted call */
-	err = accmem_cta_is_busy(cta) ? -EBUSY : -EFAULT;
+	/* A relinquish may come beside another call. */
+	if (call->op != ACCMEM_CTA_OP_RELINQUISH && accmem_cta_is_busy(cta))
+		err = -EBUSY;
 	err = accmem_cta_conclude(cta, call, err);
 	accmem_tmem_wake(cta->tmem);
 	spin_unlock(&cta->tmem->lock);
+	return err;
+}
+
+/**
+ * accmem_cta_refuse() - end a call whose arguments are wrong, whatever the CTA's state
+ * @cta: the CTA
+ * @call: the call
+ * @err: the error
+ *
+ * Context: Process context. Takes and releases tmem->lock. Does not sleep.
+ *
+ * Return: @err, or -EBUSY if another call of the CTA is in progress.
+ */
+int accmem_cta_refuse(struct accmem_cta *cta,
+		      const struct accmem_cta_call *call, int err)
+{
+	err = call_refuse(cta, call, err);
+	accmem_tmem_report(cta, call, err);
 	return err;
 }
 
@@ -221,7 +253,7 @@ int accmem_cta_alloc(struct accmem_cta *cta, const struct accmem_cta_call *call)
 	if (unlikely(call_check_destination(cta, call->destination)))
 		err = fatal_signal_pending(current) ?
 			      -EINTR :
-			      call_refuse_destination(cta, call);
+			      call_refuse(cta, call, -EFAULT);
 	else
 		err = call_alloc(cta, call);
 	if (unlikely(err))
@@ -269,16 +301,15 @@ int accmem_cta_dealloc(struct accmem_cta *cta,
 /**
  * accmem_cta_relinquish() - relinquish the permit of a CTA to allocate
  * @cta: the CTA
+ * @call: the call
  *
  * Context: Process context. Takes and releases tmem->lock. Does not sleep.
  *
  * Return: 0; -EPROTO when the peer was waiting in alloc; -ECONNRESET.
  */
-int accmem_cta_relinquish(struct accmem_cta *cta)
+int accmem_cta_relinquish(struct accmem_cta *cta,
+			  const struct accmem_cta_call *call)
 {
-	static const struct accmem_cta_call call = {
-		.op = ACCMEM_CTA_OP_RELINQUISH,
-	};
 	struct accmem_tmem *tmem = cta->tmem;
 	int err;
 
@@ -292,7 +323,7 @@ int accmem_cta_relinquish(struct accmem_cta *cta)
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);
 	if (err)
-		accmem_tmem_report(cta, &call, err);
+		accmem_tmem_report(cta, call, err);
 	return err;
 }
 

@@ -55,7 +55,7 @@ static void cta_leave(struct accmem_cta *cta)
 	/* Trace the exit before the grants that become possible by it. */
 	trace_accmem_tmem_exit(cta, hweight64(units) * ACCMEM_TMEM_UNIT);
 	accmem_tmem_add_stats(&tmem->stats, &cta->stats);
-	list_del_init(&cta->poll_link);
+	accmem_cta_remove_poller(cta);
 	accmem_tmem_wake(tmem);
 	spin_unlock(&tmem->lock);
 	if (units)
@@ -128,6 +128,8 @@ static __poll_t cta_poll(struct file *file, struct poll_table_struct *table)
 
 	poll_wait(file, &cta->poll, table);
 	spin_lock(&tmem->lock);
+	accmem_cta_drop_orphan(cta);
+	accmem_tmem_wake(tmem);
 	if (tmem->columns.ended)
 		mask = EPOLLERR | EPOLLHUP;
 	else if (cta->c.peer_gone)
@@ -139,8 +141,8 @@ static __poll_t cta_poll(struct file *file, struct poll_table_struct *table)
 	 * An edge-triggered poll needs the next event, even if the file is
 	 * readable now.
 	 */
-	if (list_empty(&cta->poll_link) && !accmem_cta_is_queued(cta))
-		list_add_tail(&cta->poll_link, &tmem->pollers);
+	if (!accmem_cta_is_queued(cta))
+		accmem_cta_add_poller(cta);
 	spin_unlock(&tmem->lock);
 	return mask;
 }
@@ -161,18 +163,16 @@ static const struct file_operations cta_fops = {
 /**
  * accmem_cta_create() - allocate a CTA and its file
  * @tmem: Tensor Memory of the context
- * @va: launch, cluster, rank, SM and group of the CTA; other fields are zero
  * @window: user memory in which the addresses of allocs may be stored
  *
- * The CTA is not launched yet. Before the launch gives the CTA a number, fput() of
- * the file frees the CTA and is no exit.
+ * The CTA is not launched yet, and the caller sets its place. Before the launch gives the
+ * CTA a number, fput() of the file frees the CTA and is no exit.
  *
  * Context: Process context. May sleep.
  *
  * Return: the CTA, or an error pointer.
  */
 struct accmem_cta *accmem_cta_create(struct accmem_tmem *tmem,
-				     const struct accmem_columns_cta *va,
 				     const struct accmem_window *window)
 {
 	struct accmem_cta *cta = kzalloc(sizeof(*cta), GFP_KERNEL_ACCOUNT);
@@ -182,11 +182,10 @@ struct accmem_cta *accmem_cta_create(struct accmem_tmem *tmem,
 		return ERR_PTR(-ENOMEM);
 	kref_get(&tmem->refs);
 	cta->tmem = tmem;
-	cta->c = *va;
 	cta->window = *window;
 	cta->poll_columns = ACCMEM_TMEM_UNIT;
 	init_waitqueue_head(&cta->poll);
-	INIT_LIST_HEAD(&cta->poll_link);
+	accmem_cta_init_pollers(cta);
 	INIT_DELAYED_WORK(&cta->expiry, accmem_cta_expired);
 	file = anon_inode_getfile("[accmem-cta]", &cta_fops, cta, O_RDWR);
 	if (IS_ERR(file)) {

@@ -39,8 +39,16 @@ int accmem_cta_conclude(struct accmem_cta *cta,
 			const struct accmem_cta_call *call, int err);
 void accmem_cta_withdraw(struct accmem_cta *cta);
 void accmem_cta_complete(struct accmem_cta *cta, int err);
+void accmem_cta_end_interruption(struct accmem_cta *cta);
+void accmem_cta_drop(struct accmem_cta *cta);
+bool accmem_cta_is_orphan(const struct accmem_cta *cta);
+void accmem_cta_drop_orphan(struct accmem_cta *cta);
 void accmem_cta_disconnect(struct accmem_cta *cta);
 bool accmem_cta_would_grant(struct accmem_cta *cta);
+void accmem_cta_init_pollers(struct accmem_cta *cta);
+void accmem_cta_add_poller(struct accmem_cta *cta);
+void accmem_cta_remove_poller(struct accmem_cta *cta);
+void accmem_cta_check_poll(struct accmem_cta *cta);
 
 /* sleep.c */
 void accmem_cta_begin_wait(struct accmem_cta *cta);
@@ -62,7 +70,6 @@ void accmem_tmem_put_maps(struct accmem_tmem *tmem);
 
 /* cta.c */
 struct accmem_cta *accmem_cta_create(struct accmem_tmem *tmem,
-				     const struct accmem_columns_cta *va,
 				     const struct accmem_window *window);
 
 /* queue.c */
@@ -78,7 +85,10 @@ int accmem_cta_alloc(struct accmem_cta *cta,
 		     const struct accmem_cta_call *call);
 int accmem_cta_dealloc(struct accmem_cta *cta,
 		       const struct accmem_cta_call *call);
-int accmem_cta_relinquish(struct accmem_cta *cta);
+int accmem_cta_relinquish(struct accmem_cta *cta,
+			  const struct accmem_cta_call *call);
+int accmem_cta_refuse(struct accmem_cta *cta,
+		      const struct accmem_cta_call *call, int err);
 void accmem_cta_query(struct accmem_cta *cta, struct accmem_cta_query *req);
 
 /* ioctl.c */
@@ -103,7 +113,7 @@ void accmem_cta_show_fdinfo(struct seq_file *m, struct file *file);
 /* Wake the callers whose calls have ended. Call this after each arbiter call. */
 static inline void accmem_tmem_wake(struct accmem_tmem *tmem)
 {
-	if (tmem->columns.done || !list_empty(&tmem->pollers))
+	if (tmem->columns.done || tmem->columns.changed)
 		accmem_tmem_wake_done(tmem);
 }
 
@@ -139,6 +149,25 @@ static inline bool accmem_cta_is_queued(const struct accmem_cta *cta)
 {
 	return cta->wait == ACCMEM_CTA_IN_QUEUE ||
 	       cta->wait == ACCMEM_CTA_COMPLETED;
+}
+
+/* The call of a CTA has ended: a poll of the CTA may end, too. The lock is held. */
+static inline void accmem_cta_wake_poll(struct accmem_cta *cta)
+{
+	if (unlikely(!list_empty(&cta->pollers[0].link)))
+		accmem_cta_check_poll(cta);
+}
+
+/*
+ * Return true, once, if another task has counted and traced the result of the call. The
+ * lock is held.
+ */
+static inline bool accmem_cta_was_concluded(struct accmem_cta *cta)
+{
+	bool concluded = cta->concluded;
+
+	cta->concluded = false;
+	return concluded;
 }
 
 /* Record the hazards of a call that has ended. The lock is held. */

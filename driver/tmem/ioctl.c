@@ -18,6 +18,8 @@
 
 static int cta_ioctl_check_call(const struct accmem_cta_call *call)
 {
+	if (call->cta_group > 2)
+		return -EINVAL;
 	switch (call->flags) {
 	case 0:
 		return call->user_data ? -EINVAL : 0;
@@ -28,6 +30,12 @@ static int cta_ioctl_check_call(const struct accmem_cta_call *call)
 	default:
 		return -EINVAL;
 	}
+}
+
+/* Return true if the instruction has another cta_group than the launch (P13). */
+static bool cta_ioctl_is_misgrouped(const struct accmem_cta *cta, u32 cta_group)
+{
+	return cta_group && cta_group != cta->c.group;
 }
 
 static_assert(ACCMEM_BEGINS_WITH_SIZE(struct accmem_cta_alloc));
@@ -61,7 +69,7 @@ static int cta_ioctl_copy(void *req, size_t size, const void __user *arg,
  *  - cta_ioctl_copy_*() copies the whole structure, for any other size.
  */
 static noinline int cta_ioctl_copy_alloc(struct accmem_cta_call *call,
-					 const void __user *arg)
+					 u32 *reserved, const void __user *arg)
 {
 	struct accmem_cta_alloc req;
 	int err;
@@ -76,22 +84,24 @@ static noinline int cta_ioctl_copy_alloc(struct accmem_cta_call *call,
 	call->deadline_ns = req.deadline_ns;
 	call->user_data = req.user_data;
 	call->destination = u64_to_user_ptr(req.destination);
+	call->cta_group = req.cta_group;
+	*reserved = req.reserved;
 	return 0;
 }
 
 static __always_inline int
-cta_ioctl_fetch_alloc(struct accmem_cta_call *call,
+cta_ioctl_fetch_alloc(struct accmem_cta_call *call, u32 *reserved,
 		      const struct accmem_cta_alloc __user *arg)
 {
 	u64 destination;
 	u32 size;
 
 	if (!user_read_access_begin(arg, sizeof(*arg)))
-		return cta_ioctl_copy_alloc(call, arg);
+		return cta_ioctl_copy_alloc(call, reserved, arg);
 	unsafe_get_user(size, &arg->size, fault);
 	if (unlikely(size != sizeof(*arg))) {
 		user_read_access_end();
-		return cta_ioctl_copy_alloc(call, arg);
+		return cta_ioctl_copy_alloc(call, reserved, arg);
 	}
 	unsafe_get_user(call->flags, &arg->flags, fault);
 	unsafe_get_user(call->columns, &arg->columns, fault);
@@ -99,6 +109,8 @@ cta_ioctl_fetch_alloc(struct accmem_cta_call *call,
 	unsafe_get_user(call->deadline_ns, &arg->deadline_ns, fault);
 	unsafe_get_user(call->user_data, &arg->user_data, fault);
 	unsafe_get_user(destination, &arg->destination, fault);
+	unsafe_get_user(call->cta_group, &arg->cta_group, fault);
+	unsafe_get_user(*reserved, &arg->reserved, fault);
 	user_read_access_end();
 	call->destination = u64_to_user_ptr(destination);
 	return 0;
@@ -109,7 +121,6 @@ fault:
 }
 
 static noinline int cta_ioctl_copy_dealloc(struct accmem_cta_call *call,
-					   u32 *reserved,
 					   const void __user *arg)
 {
 	struct accmem_cta_dealloc req;
@@ -126,22 +137,22 @@ static noinline int cta_ioctl_copy_dealloc(struct accmem_cta_call *call,
 	call->warp = req.warp;
 	call->deadline_ns = req.deadline_ns;
 	call->user_data = req.user_data;
-	*reserved = req.reserved;
+	call->cta_group = req.cta_group;
 	return 0;
 }
 
 static __always_inline int
-cta_ioctl_fetch_dealloc(struct accmem_cta_call *call, u32 *reserved,
+cta_ioctl_fetch_dealloc(struct accmem_cta_call *call,
 			const struct accmem_cta_dealloc __user *arg)
 {
 	u32 size;
 
 	if (!user_read_access_begin(arg, sizeof(*arg)))
-		return cta_ioctl_copy_dealloc(call, reserved, arg);
+		return cta_ioctl_copy_dealloc(call, arg);
 	unsafe_get_user(size, &arg->size, fault);
 	if (unlikely(size != sizeof(*arg))) {
 		user_read_access_end();
-		return cta_ioctl_copy_dealloc(call, reserved, arg);
+		return cta_ioctl_copy_dealloc(call, arg);
 	}
 	unsafe_get_user(call->flags, &arg->flags, fault);
 	unsafe_get_user(call->address, &arg->address, fault);
@@ -149,7 +160,7 @@ cta_ioctl_fetch_dealloc(struct accmem_cta_call *call, u32 *reserved,
 	unsafe_get_user(call->warp, &arg->warp, fault);
 	unsafe_get_user(call->deadline_ns, &arg->deadline_ns, fault);
 	unsafe_get_user(call->user_data, &arg->user_data, fault);
-	unsafe_get_user(*reserved, &arg->reserved, fault);
+	unsafe_get_user(call->cta_group, &arg->cta_group, fault);
 	user_read_access_end();
 	return 0;
 
@@ -165,11 +176,17 @@ fault:
 static noinline int cta_ioctl_alloc(struct accmem_cta *cta, void __user *arg)
 {
 	struct accmem_cta_call call = { .op = ACCMEM_CTA_OP_ALLOC };
+	u32 reserved;
 	int err;
 
-	err = cta_ioctl_fetch_alloc(&call, arg) ?: cta_ioctl_check_call(&call);
+	err = cta_ioctl_fetch_alloc(&call, &reserved, arg) ?:
+		      cta_ioctl_check_call(&call);
 	if (err)
 		return err;
+	if (reserved)
+		return -EINVAL;
+	if (cta_ioctl_is_misgrouped(cta, call.cta_group))
+		return accmem_cta_refuse(cta, &call, -EPROTOTYPE);
 	if (!(call.flags & ACCMEM_CTA_QUEUED))
 		return accmem_cta_alloc(cta, &call);
 	return call.destination ? -EINVAL : accmem_cta_submit(cta, &call);
@@ -178,15 +195,14 @@ static noinline int cta_ioctl_alloc(struct accmem_cta *cta, void __user *arg)
 static noinline int cta_ioctl_dealloc(struct accmem_cta *cta, void __user *arg)
 {
 	struct accmem_cta_call call = { .op = ACCMEM_CTA_OP_DEALLOC };
-	u32 reserved;
 	int err;
 
-	err = cta_ioctl_fetch_dealloc(&call, &reserved, arg) ?:
-		      cta_ioctl_check_call(&call);
+	err = cta_ioctl_fetch_dealloc(&call, arg) ?:
+						    cta_ioctl_check_call(&call);
 	if (err)
 		return err;
-	if (reserved)
-		return -EINVAL;
+	if (cta_ioctl_is_misgrouped(cta, call.cta_group))
+		return accmem_cta_refuse(cta, &call, -EPROTOTYPE);
 	if (call.flags & ACCMEM_CTA_QUEUED)
 		return accmem_cta_submit(cta, &call);
 	return accmem_cta_dealloc(cta, &call);
@@ -195,6 +211,7 @@ static noinline int cta_ioctl_dealloc(struct accmem_cta *cta, void __user *arg)
 static noinline int cta_ioctl_relinquish(struct accmem_cta *cta,
 					 void __user *arg)
 {
+	const struct accmem_cta_call call = { .op = ACCMEM_CTA_OP_RELINQUISH };
 	struct accmem_cta_relinquish req;
 	int err;
 
@@ -202,9 +219,11 @@ static noinline int cta_ioctl_relinquish(struct accmem_cta *cta,
 			     offsetofend(struct accmem_cta_relinquish, flags));
 	if (err)
 		return err;
-	if (req.flags)
+	if (req.flags || req.reserved || req.cta_group > 2)
 		return -EINVAL;
-	return accmem_cta_relinquish(cta);
+	if (cta_ioctl_is_misgrouped(cta, req.cta_group))
+		return accmem_cta_refuse(cta, &call, -EPROTOTYPE);
+	return accmem_cta_relinquish(cta, &call);
 }
 
 static noinline int cta_ioctl_query(struct accmem_cta *cta, void __user *arg)

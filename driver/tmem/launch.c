@@ -84,19 +84,20 @@ static struct accmem_cta *launch_create(struct accmem_tmem *tmem,
 					const struct accmem_launch *launch,
 					const struct accmem_tmem_member *member)
 {
-	const struct accmem_columns_cta va = {
-		.launch = launch->launch,
-		.cluster = launch->cluster,
-		.rank = member->rank,
-		.sm = member->sm,
-		.group = launch->cta_group,
-	};
 	const struct accmem_window window = {
 		.base = member->window_base,
 		.length = member->window_length,
 	};
+	struct accmem_cta *cta = accmem_cta_create(tmem, &window);
 
-	return accmem_cta_create(tmem, &va, &window);
+	if (IS_ERR(cta))
+		return cta;
+	cta->c.launch = launch->launch;
+	cta->c.cluster = launch->cluster;
+	cta->c.rank = member->rank;
+	cta->c.sm = member->sm;
+	cta->c.group = launch->cta_group;
+	return cta;
 }
 
 /* Free the first @nr CTAs, which were not launched. */
@@ -133,7 +134,7 @@ static int launch_enter(struct accmem_tmem *tmem,
 
 	lockdep_assert_held(&tmem->lock);
 	if (nr > ACCMEM_TMEM_CTAS_MAX - tmem->columns.nr_ctas)
-		return -EMFILE;
+		return -EUSERS;
 	if (launch->complete)
 		err = accmem_columns_launch_cluster(&tmem->columns, ctas, nr,
 						    culprit);
@@ -141,8 +142,10 @@ static int launch_enter(struct accmem_tmem *tmem,
 		err = accmem_columns_launch(&tmem->columns, ctas[0]);
 	if (err)
 		return err;
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < nr; i++) {
 		accmem_to_cta(ctas[i])->id = ++tmem->nr_launched;
+		trace_accmem_tmem_launch(accmem_to_cta(ctas[i]));
+	}
 	return 0;
 }
 
@@ -151,10 +154,8 @@ static void launch_install(const struct accmem_launch *launch,
 {
 	u32 i;
 
-	for (i = 0; i < launch->nr_members; i++) {
-		trace_accmem_tmem_launch(accmem_to_cta(ctas[i]));
+	for (i = 0; i < launch->nr_members; i++)
 		fd_install(launch->members[i].fd, accmem_to_cta(ctas[i])->file);
-	}
 }
 
 /**

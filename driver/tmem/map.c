@@ -73,7 +73,7 @@ static void map_update(struct accmem_columns_cta *c, u64 units)
 	struct accmem_tmem *tmem = cta->tmem;
 
 	lockdep_assert_held(&tmem->lock);
-	map_set_owner(tmem->maps[c->sm]->private_data, units,
+	map_set_owner(tmem->sms[c->sm].map->private_data, units,
 		      c->held & units ? cta->id : 0);
 }
 
@@ -93,10 +93,8 @@ static void map_fill(struct accmem_tmem *tmem, struct accmem_tmem_map *map,
 {
 	struct accmem_columns_cta *c;
 
-	list_for_each_entry(c, &tmem->columns.ctas, link) {
-		if (c->sm == sm)
-			map_set_owner(map, c->held, accmem_to_cta(c)->id);
-	}
+	list_for_each_entry(c, &tmem->columns.sms[sm].ctas, link)
+		map_set_owner(map, c->held, accmem_to_cta(c)->id);
 }
 
 static struct file *map_create(const struct accmem_tmem *tmem)
@@ -121,7 +119,7 @@ static struct file *map_find(struct accmem_tmem *tmem, u32 sm)
 	struct file *file, *unused = NULL;
 
 	spin_lock(&tmem->lock);
-	file = tmem->maps[sm];
+	file = tmem->sms[sm].map;
 	if (file)
 		get_file(file);
 	spin_unlock(&tmem->lock);
@@ -131,13 +129,13 @@ static struct file *map_find(struct accmem_tmem *tmem, u32 sm)
 	if (IS_ERR(file))
 		return file;
 	spin_lock(&tmem->lock);
-	if (tmem->maps[sm]) {
+	if (tmem->sms[sm].map) {
 		unused = file;
-		file = tmem->maps[sm];
+		file = tmem->sms[sm].map;
 	} else {
 		map_fill(tmem, file->private_data, sm);
 		tmem->columns.sms[sm].watched = true;
-		tmem->maps[sm] = file;
+		tmem->sms[sm].map = file;
 	}
 	get_file(file);
 	spin_unlock(&tmem->lock);
@@ -194,8 +192,8 @@ void accmem_tmem_put_maps(struct accmem_tmem *tmem)
 
 	for (i = 0; i < tmem->columns.nr_sms; i++) {
 		spin_lock(&tmem->lock);
-		file = tmem->maps[i];
-		tmem->maps[i] = NULL;
+		file = tmem->sms[i].map;
+		tmem->sms[i].map = NULL;
 		tmem->columns.sms[i].watched = false;
 		spin_unlock(&tmem->lock);
 		if (file)

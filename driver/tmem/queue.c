@@ -189,8 +189,6 @@ static void queue_describe(const struct accmem_cta *cta,
  */
 static void queue_end(struct accmem_cta *cta)
 {
-	struct accmem_tmem *tmem = cta->tmem;
-
 	cta->wait = ACCMEM_CTA_IDLE;
 	/*
 	 * A later poll locks after it has joined the wait queue, and sees the new
@@ -198,9 +196,7 @@ static void queue_end(struct accmem_cta *cta)
 	 */
 	if (!waitqueue_active(&cta->poll))
 		return;
-	if (list_empty(&cta->poll_link))
-		list_add_tail(&cta->poll_link, &tmem->pollers);
-	accmem_tmem_wake(tmem);
+	accmem_cta_check_poll(cta);
 }
 
 /*

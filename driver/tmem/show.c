@@ -60,8 +60,8 @@ void accmem_tmem_show_fdinfo(struct seq_file *m, struct accmem_context *ctx)
 {
 	struct accmem_columns_cta *cta;
 	struct accmem_tmem_stats stats;
+	u32 sm, ctas, waiting;
 	struct accmem_tmem *tmem;
-	u32 ctas, waiting;
 	u64 forced;
 
 	tmem = accmem_tmem_find(ctx);
@@ -69,8 +69,11 @@ void accmem_tmem_show_fdinfo(struct seq_file *m, struct accmem_context *ctx)
 		return;
 	spin_lock(&tmem->lock);
 	stats = tmem->stats;
-	list_for_each_entry(cta, &tmem->columns.ctas, link)
-		accmem_tmem_add_stats(&stats, &accmem_to_cta(cta)->stats);
+	for (sm = 0; sm < tmem->columns.nr_sms; sm++) {
+		list_for_each_entry(cta, &tmem->columns.sms[sm].ctas, link)
+			accmem_tmem_add_stats(&stats,
+					      &accmem_to_cta(cta)->stats);
+	}
 	ctas = tmem->columns.nr_ctas;
 	waiting = tmem->columns.nr_queued;
 	forced = tmem->columns.forced;
@@ -126,8 +129,8 @@ static void show_units(struct seq_file *m, struct accmem_columns *c, u32 sm)
 
 	memset(units, '.', nr);
 	units[nr] = '\0';
-	list_for_each_entry(cta, &c->ctas, link) {
-		if (cta->sm != sm || !cta->held)
+	list_for_each_entry(cta, &c->sms[sm].ctas, link) {
+		if (!cta->held)
 			continue;
 		for (i = 0; i < nr; i++) {
 			if (cta->held & BIT_ULL(i))
@@ -151,8 +154,8 @@ static void show_holders(struct seq_file *m, struct accmem_columns *c, u32 sm)
 	struct accmem_columns_cta *cta;
 	unsigned int n = 0;
 
-	list_for_each_entry(cta, &c->ctas, link) {
-		if (cta->sm != sm || (!cta->held && c->sms[sm].permit != cta))
+	list_for_each_entry(cta, &c->sms[sm].ctas, link) {
+		if (!cta->held && c->sms[sm].permit != cta)
 			continue;
 		seq_printf(m, "  %c ", cta->held ? show_letter(n++) : '-');
 		show_name(m, cta);
@@ -164,18 +167,17 @@ static void show_holders(struct seq_file *m, struct accmem_columns *c, u32 sm)
 
 static void show_queue(struct seq_file *m, struct accmem_columns *c, u32 sm)
 {
-	struct accmem_columns_cta *cta;
+	struct accmem_columns_cta *cta, *leader;
 
-	list_for_each_entry(cta, &c->queue, queue) {
-		if (cta->sm != sm && (cta->group == 1 || cta->peer->sm != sm))
-			continue;
+	list_for_each_entry(cta, &c->sms[sm].queue, queue) {
+		leader = cta->leads ? cta : cta->peer;
 		seq_puts(m, "  ? ");
-		show_name(m, cta);
+		show_name(m, leader);
 		seq_printf(m,
 			   " waits for %u columns, bypassed %u of %u, %llu us\n",
-			   cta->columns, cta->bypassed, c->bypass_bound,
+			   cta->columns, leader->bypassed, c->bypass_bound,
 			   jiffies64_to_nsecs(get_jiffies_64() -
-					      accmem_to_cta(cta)->since) /
+					      accmem_to_cta(leader)->since) /
 				   NSEC_PER_USEC);
 	}
 }

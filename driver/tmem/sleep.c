@@ -9,7 +9,9 @@
  *
  * If a signal restarts the system call, the call stays in the arbiter without a caller
  * (ACCMEM_CTA_INTERRUPTED). The restarted system call resumes the call and its place
- * in the queue. After ACCMEM_CTA_RESTART_MS a call that still waits is cancelled.
+ * in the queue. After ACCMEM_CTA_RESTART_MS a call that still waits is cancelled. A call
+ * whose thread has ended is cancelled when another thread calls or polls the CTA, or when
+ * the arbiter grants it.
  *
  * Queued calls (queue.c) have no caller. The work item accmem_cta.expiry ends a
  * queued or interrupted call that has timed out.
@@ -202,14 +204,12 @@ static void sleep_expire(struct accmem_cta *cta, u64 delay)
  * Leave the call in the arbiter without its caller. Return false if the system call
  * will not restart, so that the call must be cancelled.
  */
-static bool sleep_leave_behind(struct accmem_cta *cta,
-			       const struct accmem_cta_call *call)
+static bool sleep_leave_behind(struct accmem_cta *cta)
 {
 	unsigned long patience = msecs_to_jiffies(ACCMEM_CTA_RESTART_MS);
 
 	if (!accmem_syscall_restarts())
 		return false;
-	cta->call = *call;
 	cta->wait = ACCMEM_CTA_INTERRUPTED;
 	WRITE_ONCE(cta->caller, get_pid(task_pid(current)));
 	sleep_expire(cta, patience);
@@ -242,6 +242,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	lockdep_assert_held(&tmem->lock);
 	if (!cta->waited)
 		sleep_begin(cta);
+	cta->call = *call;
 	cta->wait = ACCMEM_CTA_ASLEEP;
 	cta->waiter = current;
 	cta->done = false;
@@ -263,7 +264,7 @@ int accmem_cta_sleep(struct accmem_cta *cta, const struct accmem_cta_call *call,
 	else if (!err)
 		/* The reservation was cancelled: the call still waits. */
 		err = -EINPROGRESS;
-	else if (err != -ERESTARTSYS || !sleep_leave_behind(cta, call))
+	else if (err != -ERESTARTSYS || !sleep_leave_behind(cta))
 		accmem_cta_withdraw(cta);
 	if (sleeps)
 		sleep_count(cta, sleeps, err);
@@ -279,35 +280,13 @@ static bool sleep_is_same_call(const struct accmem_cta_call *a,
 	       a->destination == b->destination;
 }
 
-static void sleep_end_interruption(struct accmem_cta *cta)
-{
-	put_pid(cta->caller);
-	WRITE_ONCE(cta->caller, NULL);
-	cta->wait = ACCMEM_CTA_IDLE;
-}
-
-/*
- * End an interrupted call that no thread will resume. If the call has ended already,
- * its result is counted.
- */
-static void sleep_drop(struct accmem_cta *cta)
-{
-	int err = -EINTR;
-
-	sleep_end_interruption(cta);
-	if (!accmem_columns_cancel(&cta->tmem->columns, &cta->c))
-		err = accmem_columns_collect(&cta->c);
-	accmem_cta_conclude(cta, &cta->call, err);
-	accmem_columns_returned(&cta->c);
-}
-
 /**
  * accmem_cta_resume() - resume an interrupted call
  * @cta: the CTA
  * @call: the call that the current thread makes
  *
- * An interrupted call that differs from @call is ended in two cases: it is of the
- * current thread, or it has timed out.
+ * An interrupted call that differs from @call is ended in three cases: it is of the
+ * current thread, or of a thread that has ended, or it has timed out.
  *
  * Context: tmem->lock is held. Does not sleep.
  *
@@ -321,11 +300,11 @@ bool accmem_cta_resume(struct accmem_cta *cta,
 	if (cta->wait != ACCMEM_CTA_INTERRUPTED)
 		return false;
 	if (mine && sleep_is_same_call(&cta->call, call)) {
-		sleep_end_interruption(cta);
+		accmem_cta_end_interruption(cta);
 		return true;
 	}
-	if (mine || accmem_cta_is_overdue(cta))
-		sleep_drop(cta);
+	if (mine || accmem_cta_is_overdue(cta) || accmem_cta_is_orphan(cta))
+		accmem_cta_drop(cta);
 	return false;
 }
 
@@ -338,7 +317,7 @@ bool accmem_cta_resume(struct accmem_cta *cta,
 void accmem_cta_give_up(struct accmem_cta *cta)
 {
 	if (cta->wait == ACCMEM_CTA_INTERRUPTED)
-		sleep_drop(cta);
+		accmem_cta_drop(cta);
 }
 
 /**
@@ -411,11 +390,12 @@ void accmem_cta_expired(struct work_struct *work)
 		goto out;
 	if (cta->wait == ACCMEM_CTA_INTERRUPTED) {
 		if (accmem_columns_waiting(&cta->c))
-			sleep_drop(cta);
+			accmem_cta_drop(cta);
 	} else if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
 		sleep_time_out(cta);
 	}
 	accmem_tmem_wake(tmem);
+	accmem_cta_wake_poll(cta);
 out:
 	spin_unlock(&tmem->lock);
 }

@@ -15,12 +15,13 @@
 #include "core/account.h"
 #include "internal.h"
 #include "tmem/tmem.h"
+#include "trace/tmem_trace.h"
 #include "types/context_types.h"
 
 static void tmem_free(struct accmem_tmem *tmem)
 {
-	kvfree(tmem->maps);
 	kvfree(tmem->sms);
+	kvfree(tmem->column_sms);
 	kfree(tmem);
 }
 
@@ -42,29 +43,30 @@ static struct accmem_tmem *tmem_create(struct accmem_context *ctx,
 				       const struct accmem_tmem_setup *req)
 {
 	struct accmem_tmem *tmem;
-	u32 columns = req->columns ?: ACCMEM_TMEM_COLUMNS;
+	u32 i, columns = req->columns ?: ACCMEM_TMEM_COLUMNS;
 
 	tmem = kzalloc(sizeof(*tmem), GFP_KERNEL_ACCOUNT);
 	if (!tmem)
 		return ERR_PTR(-ENOMEM);
+	tmem->column_sms = kvcalloc(req->nr_sms, sizeof(*tmem->column_sms),
+				    GFP_KERNEL_ACCOUNT);
 	tmem->sms =
 		kvcalloc(req->nr_sms, sizeof(*tmem->sms), GFP_KERNEL_ACCOUNT);
-	tmem->maps =
-		kvcalloc(req->nr_sms, sizeof(*tmem->maps), GFP_KERNEL_ACCOUNT);
-	if (!tmem->sms || !tmem->maps) {
+	if (!tmem->column_sms || !tmem->sms) {
 		tmem_free(tmem);
 		return ERR_PTR(-ENOMEM);
 	}
 	kref_init(&tmem->refs);
 	spin_lock_init(&tmem->lock);
-	INIT_LIST_HEAD(&tmem->pollers);
+	for (i = 0; i < req->nr_sms; i++)
+		INIT_LIST_HEAD(&tmem->sms[i].pollers);
 	strscpy(tmem->device, ctx->account->accounts->name,
 		sizeof(tmem->device));
 	tmem->context = ctx->account->id;
 	tmem->user = ctx->account->user;
 	accmem_user_get(tmem->user);
-	accmem_columns_init(&tmem->columns, tmem->sms, req->nr_sms, columns,
-			    req->discipline == ACCMEM_TMEM_EXCLUSIVE,
+	accmem_columns_init(&tmem->columns, tmem->column_sms, req->nr_sms,
+			    columns, req->discipline == ACCMEM_TMEM_EXCLUSIVE,
 			    req->bypass_bound);
 	accmem_tmem_init_maps(tmem);
 	tmem->columns.strict = req->flags & ACCMEM_TMEM_STRICT;
@@ -157,6 +159,30 @@ struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
 	return accmem_tmem_find(ctx);
 }
 
+/* Free all columns, and wake the callers and the polls of all CTAs. */
+static void tmem_reset(struct accmem_tmem *tmem, u32 *holders, u32 *columns)
+{
+	struct accmem_columns *c = &tmem->columns;
+	struct accmem_columns_cta *cta;
+	u32 sm;
+
+	lockdep_assert_held(&tmem->lock);
+	for (sm = 0; sm < c->nr_sms; sm++) {
+		list_for_each_entry(cta, &c->sms[sm].ctas, link) {
+			*holders += !!cta->held;
+			*columns += hweight64(cta->held) * ACCMEM_TMEM_UNIT;
+		}
+	}
+	accmem_columns_reset(c);
+	/* Trace the reset before the calls that it ends. */
+	trace_accmem_tmem_reset(tmem, *holders, *columns);
+	accmem_tmem_wake(tmem);
+	for (sm = 0; sm < c->nr_sms; sm++) {
+		list_for_each_entry(cta, &c->sms[sm].ctas, link)
+			accmem_cta_disconnect(accmem_to_cta(cta));
+	}
+}
+
 /**
  * accmem_tmem_end() - reset the Tensor Memory of a context that ends
  * @ctx: the context
@@ -169,8 +195,7 @@ struct accmem_tmem *accmem_tmem_get(struct accmem_context *ctx)
  */
 void accmem_tmem_end(struct accmem_context *ctx)
 {
-	struct accmem_columns_cta *cta;
-	u32 holders = 0, units = 0;
+	u32 holders = 0, columns = 0;
 	struct accmem_tmem *tmem;
 
 	mutex_lock(&ctx->tmem_lock);
@@ -180,18 +205,10 @@ void accmem_tmem_end(struct accmem_context *ctx)
 	if (!tmem)
 		return;
 	spin_lock(&tmem->lock);
-	list_for_each_entry(cta, &tmem->columns.ctas, link) {
-		holders += !!cta->held;
-		units += hweight64(cta->held);
-	}
-	accmem_columns_reset(&tmem->columns);
-	accmem_tmem_wake(tmem);
-	list_for_each_entry(cta, &tmem->columns.ctas, link)
-		accmem_cta_disconnect(accmem_to_cta(cta));
+	tmem_reset(tmem, &holders, &columns);
 	spin_unlock(&tmem->lock);
 	if (holders)
-		accmem_tmem_report_reset(tmem, holders,
-					 units * ACCMEM_TMEM_UNIT);
+		accmem_tmem_report_reset(tmem, holders, columns);
 	accmem_tmem_put_maps(tmem);
 	accmem_tmem_put(tmem);
 }

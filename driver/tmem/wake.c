@@ -7,13 +7,20 @@
  *  - a sleeping caller is woken;
  *  - a queued call becomes a completion, which read() returns;
  *  - an interrupted call is left alone: the restarted system call collects the result.
- * Then the CTAs in accmem_tmem.pollers whose alloc would be granted are woken. No
- * other task is woken.
+ * Whoever ends a call counts and traces its result under the lock, in the order of the
+ * arbiter's decisions: its own first, then those of the others. A caller that wakes up
+ * later would trace a dealloc after the grant of the same columns to somebody else.
+ *
+ * Then the polls on the SMs that have changed are woken if their alloc would be granted.
+ * No other task is woken.
  *
  * Locking: accmem_tmem.lock is held in each function.
  */
 #include <linux/ktime.h>
+#include <linux/pid.h>
 #include <linux/poll.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
 
 #include "compat/compat.h"
 #include "internal.h"
@@ -48,56 +55,89 @@ bool accmem_cta_would_grant(struct accmem_cta *cta)
 	return granted;
 }
 
-/* Wake the polls of CTAs whose alloc would be granted. */
-static void wake_pollers(struct accmem_tmem *tmem)
+/**
+ * accmem_cta_init_pollers() - initialise the poll of a CTA
+ * @cta: the CTA
+ *
+ * Context: Any context.
+ */
+void accmem_cta_init_pollers(struct accmem_cta *cta)
 {
-	struct accmem_cta *cta, *next;
+	unsigned int i;
 
-	list_for_each_entry_safe(cta, next, &tmem->pollers, poll_link) {
-		if (accmem_cta_is_queued(cta) || !wake_is_polled(cta)) {
-			list_del_init(&cta->poll_link);
-			continue;
-		}
-		if (!accmem_cta_would_grant(cta))
-			continue;
-		list_del_init(&cta->poll_link);
-		wake_up_interruptible_all(&cta->poll);
+	for (i = 0; i < ARRAY_SIZE(cta->pollers); i++) {
+		INIT_LIST_HEAD(&cta->pollers[i].link);
+		cta->pollers[i].cta = cta;
 	}
 }
 
-/*
- * Wake the caller of a call that has ended, or complete a queued call. An interrupted
- * call is collected when the system call restarts. A running caller collects the
- * result itself.
- */
-static void wake_one(struct accmem_cta *cta)
+static void wake_add_poller(struct accmem_tmem *tmem,
+			    struct accmem_poller *poller, u32 sm)
 {
-	if (cta->wait == ACCMEM_CTA_ASLEEP) {
-		/*
-		 * The task is valid: it sets another state under the lock before
-		 * it returns.
-		 */
-		WRITE_ONCE(cta->done, true);
-		wake_up_process(cta->waiter);
-	} else if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
-		accmem_cta_complete(cta, accmem_columns_collect(&cta->c));
-	}
+	if (!list_empty(&poller->link))
+		return;
+	list_add_tail(&poller->link, &tmem->sms[sm].pollers);
+	tmem->columns.sms[sm].polled = true;
 }
 
 /**
- * accmem_tmem_wake_done() - wake the callers whose calls have ended
- * @tmem: the Tensor Memory, after an arbiter call
+ * accmem_cta_add_poller() - let the events of a CTA's SMs end its poll
+ * @cta: the CTA
+ *
+ * A CTA whose peer is launched later is put on the peer's SM when the poll is checked
+ * again: the alloc of the peer is an event of the SM of @cta.
  *
  * Context: tmem->lock is held. Does not sleep.
  */
-void accmem_tmem_wake_done(struct accmem_tmem *tmem)
+void accmem_cta_add_poller(struct accmem_cta *cta)
 {
-	struct accmem_columns_cta *c;
+	wake_add_poller(cta->tmem, &cta->pollers[0], cta->c.sm);
+	if (cta->c.peer)
+		wake_add_poller(cta->tmem, &cta->pollers[1], cta->c.peer->sm);
+}
 
-	lockdep_assert_held(&tmem->lock);
-	while ((c = accmem_columns_next_done(&tmem->columns)))
-		wake_one(accmem_to_cta(c));
-	wake_pollers(tmem);
+/**
+ * accmem_cta_remove_poller() - undo accmem_cta_add_poller()
+ * @cta: the CTA
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_cta_remove_poller(struct accmem_cta *cta)
+{
+	list_del_init(&cta->pollers[0].link);
+	list_del_init(&cta->pollers[1].link);
+}
+
+/**
+ * accmem_cta_check_poll() - wake the poll of a CTA if its alloc would be granted
+ * @cta: the CTA
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_cta_check_poll(struct accmem_cta *cta)
+{
+	if (accmem_cta_is_queued(cta) || !wake_is_polled(cta)) {
+		accmem_cta_remove_poller(cta);
+		return;
+	}
+	if (!accmem_cta_would_grant(cta)) {
+		accmem_cta_add_poller(cta);
+		return;
+	}
+	accmem_cta_remove_poller(cta);
+	wake_up_interruptible_all(&cta->poll);
+}
+
+/* Check the polls of an SM that has changed. */
+static void wake_pollers(struct accmem_tmem *tmem, struct accmem_columns_sm *sm)
+{
+	struct list_head *pollers = &tmem->sms[sm - tmem->column_sms].pollers;
+	struct accmem_poller *poller, *next;
+
+	/* The other poller of the same CTA is on another SM. */
+	list_for_each_entry_safe(poller, next, pollers, link)
+		accmem_cta_check_poll(poller->cta);
+	sm->polled = !list_empty(pollers);
 }
 
 /*
@@ -223,6 +263,122 @@ void accmem_cta_complete(struct accmem_cta *cta, int err)
 	if (cta->eventfd)
 		accmem_eventfd_signal(cta->eventfd);
 	wake_up_interruptible_poll(&cta->poll, EPOLLIN | EPOLLRDNORM);
+}
+
+/**
+ * accmem_cta_end_interruption() - end the time in which a call has no caller
+ * @cta: the CTA, in state ACCMEM_CTA_INTERRUPTED
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_cta_end_interruption(struct accmem_cta *cta)
+{
+	put_pid(cta->caller);
+	WRITE_ONCE(cta->caller, NULL);
+	cta->wait = ACCMEM_CTA_IDLE;
+}
+
+/**
+ * accmem_cta_drop() - end an interrupted call that no thread will resume
+ * @cta: the CTA
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_cta_drop(struct accmem_cta *cta)
+{
+	int err = -EINTR;
+
+	accmem_cta_end_interruption(cta);
+	if (!accmem_columns_cancel(&cta->tmem->columns, &cta->c))
+		err = accmem_columns_collect(&cta->c);
+	if (!accmem_cta_was_concluded(cta))
+		accmem_cta_conclude(cta, &cta->call, err);
+	accmem_columns_returned(&cta->c);
+	accmem_cta_wake_poll(cta);
+}
+
+/**
+ * accmem_cta_is_orphan() - check if the thread of an interrupted call has ended
+ * @cta: the CTA, in state ACCMEM_CTA_INTERRUPTED
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ *
+ * Return: true if it has, so that no thread will resume the call.
+ */
+bool accmem_cta_is_orphan(const struct accmem_cta *cta)
+{
+	struct task_struct *task;
+	bool ended;
+
+	rcu_read_lock();
+	task = pid_task(cta->caller, PIDTYPE_PID);
+	/* Racy read: a thread that is found alive here may end at any time. */
+	ended = !task || data_race(task->flags) & PF_EXITING;
+	rcu_read_unlock();
+	return ended;
+}
+
+/**
+ * accmem_cta_drop_orphan() - end an interrupted call whose thread has ended
+ * @cta: the CTA
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_cta_drop_orphan(struct accmem_cta *cta)
+{
+	if (cta->wait == ACCMEM_CTA_INTERRUPTED && accmem_cta_is_orphan(cta))
+		accmem_cta_drop(cta);
+}
+
+/* Count and trace the result of a call whose caller sleeps or handles a signal. */
+static void wake_conclude(struct accmem_cta *cta)
+{
+	accmem_cta_check_hazards(cta);
+	cta->c.result = accmem_cta_conclude(cta, &cta->call, cta->c.result);
+	cta->concluded = true;
+}
+
+/*
+ * Conclude a call that has ended, and wake its caller. An interrupted call is collected
+ * when the system call restarts.
+ */
+static void wake_one(struct accmem_cta *cta)
+{
+	if (cta->wait == ACCMEM_CTA_IN_QUEUE) {
+		accmem_cta_complete(cta, accmem_columns_collect(&cta->c));
+		return;
+	}
+	if (cta->c.call == ACCMEM_CALL_DONE)
+		wake_conclude(cta);
+	else
+		/* Columns are reserved for the call, which needs its thread. */
+		accmem_cta_drop_orphan(cta);
+	if (cta->wait == ACCMEM_CTA_ASLEEP) {
+		/*
+		 * The task is valid: it sets another state under the lock before
+		 * it returns.
+		 */
+		WRITE_ONCE(cta->done, true);
+		wake_up_process(cta->waiter);
+	}
+}
+
+/**
+ * accmem_tmem_wake_done() - wake the callers whose calls have ended
+ * @tmem: the Tensor Memory, after an arbiter call
+ *
+ * Context: tmem->lock is held. Does not sleep.
+ */
+void accmem_tmem_wake_done(struct accmem_tmem *tmem)
+{
+	struct accmem_columns_sm *sm;
+	struct accmem_columns_cta *c;
+
+	lockdep_assert_held(&tmem->lock);
+	while ((c = accmem_columns_next_done(&tmem->columns)))
+		wake_one(accmem_to_cta(c));
+	while ((sm = accmem_columns_next_changed(&tmem->columns)))
+		wake_pollers(tmem, sm);
 }
 
 /**

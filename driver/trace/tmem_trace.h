@@ -81,6 +81,24 @@ DEFINE_EVENT(accmem_tmem_number, accmem_tmem_exit,
 	TP_ARGS(cta, columns)
 );
 
+/* The context has ended: the columns that CTAs held are free now. */
+TRACE_EVENT(accmem_tmem_reset,
+	TP_PROTO(const struct accmem_tmem *tmem, u32 ctas, u32 columns),
+	TP_ARGS(tmem, ctas, columns),
+	TP_STRUCT__entry(
+		__field(u64, context)
+		__field(u32, ctas)
+		__field(u32, columns)
+	),
+	TP_fast_assign(
+		__entry->context = tmem->context;
+		__entry->ctas = ctas;
+		__entry->columns = columns;
+	),
+	TP_printk("context=%llu ctas=%u columns=%u", __entry->context,
+		  __entry->ctas, __entry->columns)
+);
+
 /* A grant has passed older requests; bypassed: the number of these. */
 TRACE_EVENT(accmem_tmem_bypass,
 	TP_PROTO(const struct accmem_cta *cta, u32 passed),

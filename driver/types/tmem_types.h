@@ -26,6 +26,7 @@
 
 #include "lib/columns/columns.h"
 
+struct accmem_cta;
 struct accmem_user;
 struct eventfd_ctx;
 struct file;
@@ -70,6 +71,26 @@ struct accmem_tmem_stats {
 };
 
 /**
+ * struct accmem_tmem_sm - an SM, beside its part of the arbiter
+ * @map: file of the map page, or NULL
+ * @pollers: polls that an event on the SM may end
+ */
+struct accmem_tmem_sm {
+	struct file *map;
+	struct list_head pollers;
+};
+
+/**
+ * struct accmem_poller - a poll of a CTA, on an SM
+ * @link: link in accmem_tmem_sm.pollers
+ * @cta: the CTA
+ */
+struct accmem_poller {
+	struct list_head link;
+	struct accmem_cta *cta;
+};
+
+/**
  * struct accmem_tmem - Tensor Memory of a context
  * @refs: references: the context, and every CTA
  * @device: name of the device
@@ -77,10 +98,9 @@ struct accmem_tmem_stats {
  * @user: user, with a reference, since CTAs may write messages after the context ended
  * @lock: guards the fields below, and the fields of struct accmem_cta that name it
  * @columns: arbiter
+ * @column_sms: SMs of the arbiter
  * @sms: SMs
- * @maps: file of the map page of each SM, or NULL
  * @nr_launched: number of CTAs launched; also the number of the latest CTA
- * @pollers: polled CTAs that wait for an event other than the end of a queued call
  * @stats: sums of the counters of CTAs that have exited
  */
 struct accmem_tmem {
@@ -91,10 +111,9 @@ struct accmem_tmem {
 
 	spinlock_t lock; /* the fields below, and the CTAs */
 	struct accmem_columns columns;
-	struct accmem_columns_sm *sms;
-	struct file **maps;
+	struct accmem_columns_sm *column_sms;
+	struct accmem_tmem_sm *sms;
 	u64 nr_launched;
-	struct list_head pollers;
 	struct accmem_tmem_stats stats;
 };
 
@@ -131,6 +150,7 @@ enum accmem_cta_op {
  * @address: address of the ioctl structure; for a queued alloc that was granted, the
  *	address of the allocation
  * @warp: warp of the ioctl structure
+ * @cta_group: cta_group of the ioctl structure
  * @deadline_ns: deadline of the ioctl structure
  * @destination: destination of the ioctl structure
  * @user_data: user data of the ioctl structure
@@ -141,6 +161,7 @@ struct accmem_cta_call {
 	u32 columns;
 	u32 address;
 	u32 warp;
+	u32 cta_group;
 	u64 deadline_ns;
 	u32 __user *destination;
 	u64 user_data;
@@ -184,13 +205,16 @@ static inline bool accmem_window_has(const struct accmem_window *window,
  * @c: the arbiter's part; guarded by accmem_tmem.lock
  * @id: number in the context
  * @window: user memory to which the addresses of allocs may be stored
- * @call: call that waits without a caller; guarded by accmem_tmem.lock
+ * @call: call that waits, or whose caller has dropped the lock; guarded by
+ *	accmem_tmem.lock
  * @wait: state of the wait; written under accmem_tmem.lock
  * @waiter: task that sleeps in the call. No reference is needed, since the task takes
  *	accmem_tmem.lock before it leaves. Written under accmem_tmem.lock.
  * @caller: process of the interrupted call, with a reference, or NULL; written under
  *	accmem_tmem.lock, compared without
  * @waited: the call has waited; guarded by accmem_tmem.lock
+ * @concluded: another task has ended the call, and has counted and traced its result;
+ *	guarded by accmem_tmem.lock
  * @alone: the peer had not made its call when the last deadline passed; written under
  *	accmem_tmem.lock, read without
  * @found: ACCMEM_HAZARD_* that have not been reported; set under accmem_tmem.lock,
@@ -215,7 +239,8 @@ static inline bool accmem_window_has(const struct accmem_window *window,
  * @expiry: work that ends this wait
  * @eventfd: counts completions, or NULL; guarded by accmem_tmem.lock
  * @poll: callers that poll or read
- * @poll_link: link in accmem_tmem.pollers; guarded by accmem_tmem.lock
+ * @pollers: a poll that waits for an event other than the end of a queued call: on the
+ *	CTA's SM and on the peer's; guarded by accmem_tmem.lock
  * @poll_columns: number of columns of the last alloc that failed with EAGAIN; guarded
  *	by accmem_tmem.lock
  * @stats: counters; guarded by accmem_tmem.lock
@@ -231,6 +256,7 @@ struct accmem_cta {
 	struct task_struct *waiter;
 	struct pid *caller;
 	bool waited;
+	bool concluded;
 	bool alone;
 	atomic_t found;
 	u64 permit_owner;
@@ -246,7 +272,7 @@ struct accmem_cta {
 	struct delayed_work expiry;
 	struct eventfd_ctx *eventfd;
 	wait_queue_head_t poll;
-	struct list_head poll_link;
+	struct accmem_poller pollers[2];
 	u32 poll_columns;
 	struct accmem_tmem_stats stats;
 };

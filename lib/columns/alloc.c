@@ -2,10 +2,13 @@
 /*
  * accmem_columns: alloc, and grants to queued requests.
  *
- * One queue for all SMs has the requests that wait for a permit or for columns, by age.
- * A pair is one request, and one of its CTAs (the leader) is in the queue. A request
- * that is at its bypass bound reserves its SMs: no younger request is
- * granted columns there.
+ * Each SM has a queue of the requests that wait for its permit or its columns, by age.
+ * A pair is one request, in the queues of both SMs. A request that is at its bypass
+ * bound reserves its SMs: no younger request is granted columns there.
+ *
+ * A pass walks the queues of the SMs on which a request may have become possible, in
+ * the order of age over all of them, as if they were one queue. The SMs are in a heap (a
+ * skew heap) by the age of the next request of each.
  *
  * In the shared discipline requests queue for columns. In the exclusive discipline
  * requests queue for the permit; the CTA that has the permit then waits for columns and
@@ -22,8 +25,8 @@
 static bool alloc_sm_at_bound(struct accmem_columns *c,
 			      const struct accmem_columns_cta *w)
 {
-	return accmem_sm_of(c, w)->nr_at_bound ||
-	       (w->group == 2 && accmem_sm_of(c, w->peer)->nr_at_bound);
+	return accmem_sm_of(c, w)->first_at_bound ||
+	       (w->group == 2 && accmem_sm_of(c, w->peer)->first_at_bound);
 }
 
 /* Return true if a new request may be granted before the queued requests. */
@@ -43,8 +46,7 @@ static void alloc_grant_queued(struct accmem_columns *c,
 {
 	int unit;
 
-	if (accmem_columns_contends(c, w) &&
-	    accmem_columns_sm_is_reserved(c, w))
+	if (accmem_columns_contends(c, w) && accmem_columns_is_blocked(c, w))
 		return;
 	if (c->exclusive && !accmem_columns_obtain_permit(c, w))
 		return;
@@ -53,26 +55,86 @@ static void alloc_grant_queued(struct accmem_columns *c,
 		accmem_columns_grant(c, w, unit);
 }
 
-/* Grant all queued requests that can be met, in one pass over the queue. */
+/* Merge two heaps. */
+static struct accmem_columns_sm *alloc_merge(struct accmem_columns_sm *a,
+					     struct accmem_columns_sm *b)
+{
+	struct accmem_columns_sm *heap, **at = &heap, *rest;
+
+	while (a && b) {
+		if (b->at < a->at)
+			swap(a, b);
+		*at = a;
+		rest = a->right;
+		a->right = a->left;
+		at = &a->left;
+		a = rest;
+	}
+	*at = a ?: b;
+	return heap;
+}
+
+/* Put an SM into the heap, unless the pass has checked all requests of its queue. */
+static struct accmem_columns_sm *alloc_push(struct accmem_columns *c,
+					    struct accmem_columns_sm *heap,
+					    struct accmem_columns_sm *sm)
+{
+	sm->walked = sm->cursor != &sm->queue && (c->exclusive || ~sm->used);
+	if (!sm->walked)
+		return heap;
+	sm->at = list_entry(sm->cursor, struct accmem_columns_cta, queue)->age;
+	sm->left = NULL;
+	sm->right = NULL;
+	return alloc_merge(heap, sm);
+}
+
+/* Add the SMs on which a request may have become possible since the last call. */
+static struct accmem_columns_sm *alloc_add_dirty(struct accmem_columns *c,
+						 struct accmem_columns_sm *heap)
+{
+	struct accmem_columns_sm *sm;
+
+	while ((sm = c->dirty)) {
+		c->dirty = sm->next_dirty;
+		sm->dirty = false;
+		sm->cursor = sm->queue.next;
+		heap = alloc_push(c, heap, sm);
+	}
+	return heap;
+}
+
+/*
+ * Grant all queued requests that can be met, in one pass. A grant may move the cursors of
+ * other SMs, so the age of an SM in the heap may be too low.
+ */
 static void alloc_run_pass(struct accmem_columns *c)
 {
-	struct accmem_columns_cta *w, *next;
+	struct accmem_columns_sm *heap = NULL, *sm;
+	struct accmem_columns_cta *cta;
 
-	c->pass++;
-	list_for_each_entry_safe(w, next, &c->queue, queue) {
-		alloc_grant_queued(c, w);
-		if (w->leads && w->at_bound)
-			accmem_columns_reserve_sm(c, w);
+	while ((heap = alloc_add_dirty(c, heap))) {
+		c->checks++;
+		sm = heap;
+		heap = alloc_merge(sm->left, sm->right);
+		cta = list_entry(sm->cursor, struct accmem_columns_cta, queue);
+		if (sm->cursor != &sm->queue && cta->age == sm->at) {
+			sm->cursor = sm->cursor->next;
+			alloc_grant_queued(c, accmem_columns_request_of(cta));
+		}
+		heap = alloc_push(c, heap, sm);
 	}
 }
 
-/* Grant all queued requests that can be met, and resolve deadlocks. */
+/*
+ * Grant all queued requests that can be met on the SMs that were touched, and resolve
+ * deadlocks.
+ */
 void accmem_columns_grant_all(struct accmem_columns *c)
 {
 	do {
 		alloc_run_pass(c);
-	} while (!c->exclusive && c->nr_holding &&
-		 accmem_columns_break_deadlock(c));
+	} while (!c->exclusive && accmem_columns_break_deadlock(c));
+	accmem_columns_forget_touched(c);
 }
 
 /*
@@ -155,6 +217,8 @@ static int alloc_join_peer(struct accmem_columns *c,
 	if (!wait)
 		return -EAGAIN;
 	cta->call = ACCMEM_CALL_JOIN_ALLOC;
+	if (peer)
+		accmem_columns_note_change(c, accmem_sm_of(c, peer));
 	return -EINPROGRESS;
 }
 
@@ -170,7 +234,6 @@ int accmem_columns_request(struct accmem_columns *c,
 			   struct accmem_columns_cta *cta, u32 columns,
 			   bool stores, bool wait)
 {
-	u32 at_bound = c->nr_at_bound;
 	int err;
 
 	err = alloc_check_alloc(c, cta, columns);
@@ -178,6 +241,7 @@ int accmem_columns_request(struct accmem_columns *c,
 		return err;
 	cta->columns = columns;
 	cta->passed = 0;
+	cta->age = c->arrivals++;
 	cta->stores = stores;
 	cta->may_wait = wait;
 	if (alloc_never_fits(c, cta, columns)) {
@@ -193,12 +257,11 @@ int accmem_columns_request(struct accmem_columns *c,
 	}
 	if (alloc_grant_at_once(c, cta)) {
 		/*
-		 * An older request has reached its bound by this grant. It
+		 * An older request that has reached its bound by this grant
 		 * may now block a request for whose columns that older request
 		 * waits: search for a deadlock.
 		 */
-		if (c->nr_at_bound != at_bound && c->nr_holding)
-			accmem_columns_run_queue(c);
+		accmem_columns_run_queue(c);
 		return alloc_result(cta);
 	}
 	if (!wait)
@@ -208,8 +271,6 @@ int accmem_columns_request(struct accmem_columns *c,
 	 * The request cannot be granted now. It may obtain a permit or be in a
 	 * deadlock.
 	 */
-	if (!c->exclusive && !c->nr_holding)
-		return -EINPROGRESS;
 	accmem_columns_run_queue(c);
 	accmem_columns_forget_done(c, cta);
 	if (cta->call == ACCMEM_CALL_DONE)

@@ -40,11 +40,14 @@ int accmem_columns_init(struct accmem_columns *c, struct accmem_columns_sm *sms,
 		.exclusive = exclusive,
 		.bypass_bound = bypass_bound,
 	};
-	INIT_LIST_HEAD(&c->ctas);
-	INIT_LIST_HEAD(&c->queue);
 	c->done_tail = &c->done;
-	for (i = 0; i < nr_sms; i++)
+	for (i = 0; i < nr_sms; i++) {
 		sms[i] = (struct accmem_columns_sm){ .used = c->absent };
+		INIT_LIST_HEAD(&sms[i].ctas);
+		INIT_LIST_HEAD(&sms[i].clusters);
+		INIT_LIST_HEAD(&sms[i].launches);
+		INIT_LIST_HEAD(&sms[i].queue);
+	}
 	return 0;
 }
 
@@ -89,7 +92,7 @@ static void columns_free_one(struct accmem_columns *c,
 {
 	u64 mask = accmem_columns_mask(columns) << unit;
 
-	accmem_sm_of(c, cta)->used &= ~mask;
+	accmem_columns_free_units(c, cta, mask);
 	accmem_columns_set_held(c, cta, cta->held & ~mask);
 	cta->starts &= ~(1ull << unit);
 }
@@ -241,6 +244,7 @@ static void columns_restart_peer(struct accmem_columns *c,
 	/* Remove the completion of the reservation, which is gone. */
 	accmem_columns_forget_done(c, peer);
 	peer->call = ACCMEM_CALL_JOIN_ALLOC;
+	accmem_columns_note_change(c, accmem_sm_of(c, peer));
 }
 
 bool accmem_columns_cancel(struct accmem_columns *c,
@@ -262,20 +266,24 @@ bool accmem_columns_cancel(struct accmem_columns *c,
 void accmem_columns_reset(struct accmem_columns *c)
 {
 	struct accmem_columns_cta *cta;
-	u32 i;
+	struct accmem_columns_sm *sm;
 
-	list_for_each_entry(cta, &c->ctas, link) {
-		if (accmem_columns_waiting(cta))
-			columns_end_wait(c, cta, -ECONNRESET, -ECONNRESET);
+	for (sm = c->sms; sm < c->sms + c->nr_sms; sm++) {
+		list_for_each_entry(cta, &sm->ctas, link) {
+			if (accmem_columns_waiting(cta))
+				columns_end_wait(c, cta, -ECONNRESET,
+						 -ECONNRESET);
+		}
 	}
-	list_for_each_entry(cta, &c->ctas, link) {
-		accmem_columns_set_held(c, cta, 0);
-		cta->starts = 0;
+	for (sm = c->sms; sm < c->sms + c->nr_sms; sm++) {
+		list_for_each_entry(cta, &sm->ctas, link) {
+			accmem_columns_set_held(c, cta, 0);
+			cta->starts = 0;
+		}
+		sm->used = c->absent;
+		sm->permit = NULL;
 	}
-	for (i = 0; i < c->nr_sms; i++) {
-		c->sms[i].used = c->absent;
-		c->sms[i].permit = NULL;
-	}
+	accmem_columns_forget_touched(c);
 	c->ended = true;
 }
 
@@ -303,12 +311,11 @@ u64 accmem_columns_exit(struct accmem_columns *c,
 		peer->peer = NULL;
 		peer->peer_gone = true;
 	}
-	accmem_sm_of(c, cta)->used &= ~held;
+	accmem_columns_free_units(c, cta, held);
 	accmem_columns_set_held(c, cta, 0);
 	cta->starts = 0;
 	accmem_columns_drop_permit(c, cta);
-	list_del_init(&cta->link);
-	c->nr_ctas--;
+	accmem_columns_leave(c, cta);
 	accmem_columns_run_queue(c);
 	return held;
 }

@@ -8,6 +8,10 @@
  * granted in order of arrival, but a request that fits may pass (bypass) an older
  * request that does not. The number of bypasses of a request is bounded.
  *
+ * Each SM has its own queue, and a pair is in the queues of both its SMs. A call works
+ * on the SMs of its CTA, and on those that queued pairs connect with them. What waits
+ * on any other SM costs the call no time.
+ *
  * A CTA is embedded in a structure of the caller, and the state of its call in the CTA.
  * A call that waits returns -EINPROGRESS. When a later call ends the wait, the CTA is
  * put on the list of completed CTAs, once (accmem_columns_next_done()).
@@ -76,7 +80,11 @@ enum accmem_columns_hazard {
  * @rank: rank in the cluster; the rank of the peer differs in the last bit
  * @sm: index of its SM
  * @group: 1 or 2 (cta_group)
- * @link: link in accmem_columns.ctas
+ * @link: link in accmem_columns_sm.ctas
+ * @same_cluster: link in accmem_columns_sm.clusters
+ * @same_launch: ring of the CTAs of the launch
+ * @of_launch: link in accmem_columns_sm.launches; the one CTA of the ring that has it
+ *	stands for the launch
  * @peer: the peer, from the peer's launch to the peer's exit
  * @held: units of the SM that are allocated to the CTA, a bit each
  * @starts: first unit of each allocation, a bit each
@@ -95,13 +103,13 @@ enum accmem_columns_hazard {
  * @stores: the caller stores the address and confirms the reservation
  * @may_wait: the alloc in progress may wait for columns and for the peer's call
  * @call: state of the call
- * @leads: @queue is in accmem_columns.queue; in a pair this is true of one CTA
+ * @leads: the request is queued, and the CTA stands for it: in a pair one of the two.
+ *	@at_bound, @counted, @left and @bypassed count in the leader.
  * @at_bound: the queued request has reached its bypass bound
- * @counted: the request is counted in accmem_columns.nr_holding
+ * @counted: the request is counted in accmem_columns_sm.nr_holding
  * @left: deadlock search: the request has not been met so far
- * @age: deadlock search: index of the request in the queue
- * @beside: deadlock search: next CTA, by age, that wants columns of the same SM
- * @queue: link in accmem_columns.queue
+ * @age: number of the request in the order of arrival, the same in both CTAs of a pair
+ * @queue: link in accmem_columns_sm.queue
  * @next_done: next CTA in accmem_columns.done
  * @columns: columns of the call
  * @address: operand of a dealloc, result of an alloc
@@ -119,6 +127,9 @@ struct accmem_columns_cta {
 	u32 group;
 
 	struct list_head link;
+	struct list_head same_cluster;
+	struct list_head same_launch;
+	struct list_head of_launch;
 	struct accmem_columns_cta *peer;
 	u64 held;
 	u64 starts;
@@ -141,8 +152,7 @@ struct accmem_columns_cta {
 	bool at_bound;
 	bool counted;
 	bool left;
-	u32 age;
-	struct accmem_columns_cta *beside;
+	u64 age;
 	struct list_head queue;
 	struct accmem_columns_cta *next_done;
 	u32 columns;
@@ -156,31 +166,66 @@ struct accmem_columns_cta {
  * struct accmem_columns_sm - the columns of an SM
  * @used: units that are not free, a bit each; units above the SM's size are set
  * @permit: the CTA that may allocate (exclusive discipline), or NULL
- * @nr_at_bound: queued requests for the SM that have reached their bypass bound
+ * @ctas: CTAs of the SM that have not exited
+ * @clusters: hash bucket of CTAs, by launch and cluster; the CTAs may be on any SM
+ * @launches: hash bucket of launches
+ * @queue: CTAs of the SM whose request is queued, by age
+ * @first_at_bound: first CTA of @queue whose request has reached its bypass bound
+ * @nr_pairs: CTAs of @queue that are one of a pair
+ * @nr_holding: CTAs of @queue whose request is of CTAs that hold columns
  * @watched: accmem_columns.held_changed is called for the SM
- * @stamp: accmem_columns.pass at the last time the SM was reserved for a request
- * @assumed: deadlock search: units that are not free; so are all fields below
- * @oldest: first CTA, by age, that wants columns of the SM
- * @youngest: last CTA, by age, that wants columns of the SM
- * @blocking: cursor: no request before this CTA is left and at its bound
- * @from: cursor: the CTAs before this CTA have been checked
- * @all: columns were freed since the last check: check from @oldest
+ * @polled: accmem_columns_next_changed() returns the SM when it has changed
+ * @changed: the SM is in accmem_columns.changed
+ * @touched: the SM is in accmem_columns.touched
+ * @dirty: the SM is in accmem_columns.dirty
+ * @walked: a pass over the queue has reached @cursor; so do all fields down to @right
+ *	belong to the pass
+ * @cursor: link of the next CTA to be checked
+ * @at: age of this CTA
+ * @left: SMs in the heap of the pass
+ * @right: SMs in the heap of the pass
+ * @next_changed: next SM in accmem_columns.changed
+ * @next_touched: next SM in accmem_columns.touched
+ * @next_dirty: next SM in accmem_columns.dirty
+ * @connected: deadlock search: the SM is searched; so do all fields below belong to it
+ * @next_connected: next SM that is searched
+ * @assumed: units that are not free
+ * @blocking: cursor: no request before this link is left and at its bound
+ * @from: cursor: the CTAs before this link have been checked
+ * @all: columns were freed since the last check: check from the first CTA
  * @listed: the SM is in the list of SMs to check
  * @next_to_check: next SM in this list
  */
 struct accmem_columns_sm {
 	u64 used;
 	struct accmem_columns_cta *permit;
-	u32 nr_at_bound;
+	struct list_head ctas;
+	struct list_head clusters;
+	struct list_head launches;
+	struct list_head queue;
+	struct accmem_columns_cta *first_at_bound;
+	u32 nr_pairs;
+	u32 nr_holding;
 	bool watched;
-	u64 stamp;
-	u64 assumed;
-	struct accmem_columns_cta *oldest;
-	struct accmem_columns_cta *youngest;
-	struct accmem_columns_cta *blocking;
-	struct accmem_columns_cta *from;
+	bool polled;
+	bool changed;
+	bool touched;
+	bool dirty;
+	bool walked;
+	bool connected;
 	bool all;
 	bool listed;
+	struct list_head *cursor;
+	u64 at;
+	struct accmem_columns_sm *left;
+	struct accmem_columns_sm *right;
+	struct accmem_columns_sm *next_changed;
+	struct accmem_columns_sm *next_touched;
+	struct accmem_columns_sm *next_dirty;
+	struct accmem_columns_sm *next_connected;
+	u64 assumed;
+	struct list_head *blocking;
+	struct list_head *from;
 	struct accmem_columns_sm *next_to_check;
 };
 
@@ -194,17 +239,18 @@ struct accmem_columns_sm {
  * @bypass_bound: how often a queued request may be passed
  * @strict: strict mode: find hazards
  * @ended: the arbiter was reset; all calls fail
- * @ctas: CTAs that have not exited
- * @nr_ctas: number of these CTAs
- * @queue: queued requests by age
+ * @nr_ctas: number of CTAs that have not exited
  * @nr_queued: number of queued requests
- * @nr_at_bound: number of queued requests that have reached their bound
- * @nr_holding: number of queued requests whose CTA, or pair, holds columns
+ * @arrivals: number of requests so far, from which they have their age
  * @done: completed CTAs, in the order of completion; a single link is enough,
  *	since CTAs are appended at the end and removed at the front
  * @done_tail: link to which the next completed CTA is appended
- * @pass: number of passes over the queue
- * @checks: number of requests that the deadlock searches have checked
+ * @changed: polled SMs on which an alloc may have become possible
+ * @touched: SMs whose queue, columns or permit this call has changed; empty between
+ *	calls, as @dirty is
+ * @dirty: those of them on which a queued request may have become possible
+ * @checks: number of requests that passes, counts of bypasses and deadlock searches
+ *	have looked at, and of CTAs that launches have looked at: the cost of the calls
  * @bypasses: number of times that a request was passed
  * @forced: number of grants against the bound, each to avoid a deadlock
  * @deadlocks: number of requests that failed with -EDEADLK
@@ -212,7 +258,7 @@ struct accmem_columns_sm {
  *	are the units that have changed. The function must not call the arbiter.
  *
  * The caller may read all fields. The caller sets @held_changed and @strict before the
- * first launch, and accmem_columns_sm.watched at any time.
+ * first launch, and @watched and @polled of an SM at any time.
  */
 struct accmem_columns {
 	struct accmem_columns_sm *sms;
@@ -223,15 +269,14 @@ struct accmem_columns {
 	u32 bypass_bound;
 	bool strict;
 	bool ended;
-	struct list_head ctas;
 	u32 nr_ctas;
-	struct list_head queue;
 	u32 nr_queued;
-	u32 nr_at_bound;
-	u32 nr_holding;
+	u64 arrivals;
 	struct accmem_columns_cta *done;
 	struct accmem_columns_cta **done_tail;
-	u64 pass;
+	struct accmem_columns_sm *changed;
+	struct accmem_columns_sm *touched;
+	struct accmem_columns_sm *dirty;
 	u64 checks;
 	u64 bypasses;
 	u64 forced;
@@ -444,6 +489,30 @@ accmem_columns_next_done(struct accmem_columns *c)
 			c->done_tail = &c->done;
 	}
 	return cta;
+}
+
+/**
+ * accmem_columns_next_changed() - remove the first SM from the list of changed SMs
+ * @c: the arbiter
+ *
+ * An alloc that accmem_columns_would_grant() has denied can become possible in two
+ * ways: the SM of the CTA, or of its peer, is in this list; or the call of the CTA
+ * itself has ended.
+ *
+ * Context: Any context. The caller serialises. Does not sleep.
+ *
+ * Return: an SM with accmem_columns_sm.polled; NULL if the list is empty.
+ */
+static inline struct accmem_columns_sm *
+accmem_columns_next_changed(struct accmem_columns *c)
+{
+	struct accmem_columns_sm *sm = c->changed;
+
+	if (sm) {
+		c->changed = sm->next_changed;
+		sm->changed = false;
+	}
+	return sm;
 }
 
 /**

@@ -18,8 +18,12 @@
  *  - Without the bounds. The requests left wait for columns that no CTA will free. The
  *    newest that holds columns fails with -EDEADLK.
  *
+ * The SMs that the call in progress has touched are searched, and all SMs that queued
+ * pairs connect with them: no request for another SM can wait for one of these. Between
+ * calls no deadlock is left, so the other SMs have none.
+ *
  * A deadlock needs a queued request whose CTA holds columns. There is no search while
- * the queue has no such request.
+ * the queues of these SMs have no such request.
  *
  * Locking: none; the caller serialises.
  */
@@ -33,12 +37,14 @@
  * @c: the arbiter
  * @bounds: the bypass bounds count
  * @left: number of requests that are left
+ * @sms: list of the SMs that are searched
  * @to_check: list of SMs to check
  */
 struct search {
 	struct accmem_columns *c;
 	bool bounds;
 	u32 left;
+	struct accmem_columns_sm *sms;
 	struct accmem_columns_sm *to_check;
 };
 
@@ -51,50 +57,27 @@ static void deadlock_queue_sm(struct search *s, struct accmem_columns_sm *sm)
 	s->to_check = sm;
 }
 
-/* Add a CTA of a request to its SM's list. The CTA is the youngest so far. */
-static void deadlock_assume_held(struct search *s,
-				 struct accmem_columns_cta *cta)
+/* Start a search on an SM: only CTAs with a queued request hold columns. */
+static void deadlock_assume_sm(struct search *s, struct accmem_columns_sm *sm)
 {
-	struct accmem_columns_sm *sm = accmem_sm_of(s->c, cta);
+	struct accmem_columns_cta *cta;
 
-	sm->assumed |= cta->held;
-	cta->beside = NULL;
-	if (sm->youngest)
-		sm->youngest->beside = cta;
-	else
-		sm->oldest = cta;
-	sm->youngest = cta;
-	sm->blocking = sm->oldest;
+	sm->assumed = s->c->absent;
+	list_for_each_entry(cta, &sm->queue, queue) {
+		s->c->checks++;
+		sm->assumed |= cta->held;
+		cta->left = cta->leads;
+		s->left += cta->leads;
+	}
+	sm->blocking = sm->queue.next;
+	sm->from = sm->queue.next;
 	sm->all = true;
 	deadlock_queue_sm(s, sm);
 }
 
-/* Start a search: only CTAs with a queued request hold columns. */
-static void deadlock_assume(struct search *s)
+static inline struct accmem_columns_cta *deadlock_cta(struct list_head *link)
 {
-	struct accmem_columns *c = s->c;
-	struct accmem_columns_cta *w;
-	u32 i, age = 0;
-
-	for (i = 0; i < c->nr_sms; i++) {
-		c->sms[i].assumed = c->absent;
-		c->sms[i].oldest = NULL;
-		c->sms[i].youngest = NULL;
-	}
-	list_for_each_entry(w, &c->queue, queue) {
-		w->left = true;
-		w->age = age++;
-		deadlock_assume_held(s, w);
-		if (w->group == 2)
-			deadlock_assume_held(s, w->peer);
-	}
-}
-
-/* Return the leader of the request that a CTA belongs to. */
-static struct accmem_columns_cta *
-deadlock_request_of(struct accmem_columns_cta *cta)
-{
-	return cta->leads ? cta : cta->peer;
+	return list_entry(link, struct accmem_columns_cta, queue);
 }
 
 /*
@@ -107,9 +90,9 @@ static bool deadlock_is_blocked_on(struct search *s,
 {
 	const struct accmem_columns_cta *old;
 
-	for (; sm->blocking; sm->blocking = sm->blocking->beside) {
+	for (; sm->blocking != &sm->queue; sm->blocking = sm->blocking->next) {
 		s->c->checks++;
-		old = deadlock_request_of(sm->blocking);
+		old = accmem_columns_request_of(deadlock_cta(sm->blocking));
 		if (old->left && old->at_bound)
 			return old->age < w->age;
 	}
@@ -161,12 +144,13 @@ static void deadlock_meet(struct search *s, struct accmem_columns_cta *w)
  */
 static void deadlock_check_sm(struct search *s, struct accmem_columns_sm *sm)
 {
-	struct accmem_columns_cta *cta = sm->all ? sm->oldest : sm->from, *w;
+	struct list_head *at = sm->all ? sm->queue.next : sm->from;
+	struct accmem_columns_cta *w;
 
 	sm->all = false;
-	for (; cta; cta = cta->beside) {
+	for (; at != &sm->queue; at = at->next) {
 		s->c->checks++;
-		w = deadlock_request_of(cta);
+		w = accmem_columns_request_of(deadlock_cta(at));
 		if (!w->left)
 			continue;
 		if (deadlock_can_be_met(s, w))
@@ -174,7 +158,7 @@ static void deadlock_check_sm(struct search *s, struct accmem_columns_sm *sm)
 		else if (s->bounds && w->at_bound)
 			break;
 	}
-	sm->from = cta;
+	sm->from = at;
 }
 
 /*
@@ -184,64 +168,130 @@ static void deadlock_check_sm(struct search *s, struct accmem_columns_sm *sm)
  * for an SM are checked once, and again whenever columns of the SM were freed: at most
  * as often as the SM has units.
  */
-static u32 deadlock_reduce(struct accmem_columns *c, bool bounds)
+static u32 deadlock_reduce(struct search *s, bool bounds)
 {
-	struct search s = { .c = c, .bounds = bounds, .left = c->nr_queued };
 	struct accmem_columns_sm *sm;
 
-	deadlock_assume(&s);
-	while ((sm = s.to_check)) {
-		s.to_check = sm->next_to_check;
+	s->bounds = bounds;
+	s->left = 0;
+	for (sm = s->sms; sm; sm = sm->next_connected)
+		deadlock_assume_sm(s, sm);
+	while ((sm = s->to_check)) {
+		s->to_check = sm->next_to_check;
 		sm->listed = false;
-		deadlock_check_sm(&s, sm);
+		deadlock_check_sm(s, sm);
 	}
-	return s.left;
+	return s->left;
+}
+
+/*
+ * Find a request that is left and holds columns: with @fits the oldest that fits now,
+ * without it the newest.
+ */
+static struct accmem_columns_cta *deadlock_pick(struct search *s, bool fits)
+{
+	struct accmem_columns_cta *w, *found = NULL;
+	struct accmem_columns_sm *sm;
+	bool older;
+
+	for (sm = s->sms; sm; sm = sm->next_connected) {
+		list_for_each_entry(w, &sm->queue, queue) {
+			s->c->checks++;
+			if (!w->left || !accmem_columns_holds(w))
+				continue;
+			older = found && w->age < found->age;
+			if (found && older != fits)
+				continue;
+			if (!fits ||
+			    accmem_columns_fits(s->c, w, w->columns) >= 0)
+				found = w;
+		}
+	}
+	return found;
 }
 
 /*
  * Grant the oldest request that is left, fits and holds columns. No request waits for
  * a request that holds no columns.
  */
-static bool deadlock_force(struct accmem_columns *c)
+static bool deadlock_force(struct search *s)
 {
-	struct accmem_columns_cta *w;
-	int unit;
+	struct accmem_columns_cta *w = deadlock_pick(s, true);
 
-	list_for_each_entry(w, &c->queue, queue) {
-		if (!w->left || !accmem_columns_holds(w))
-			continue;
-		unit = accmem_columns_fits(c, w, w->columns);
-		if (unit >= 0) {
-			c->forced++;
-			accmem_columns_grant(c, w, unit);
-			return true;
-		}
-	}
-	return false;
+	if (!w)
+		return false;
+	s->c->forced++;
+	accmem_columns_grant(s->c, w, accmem_columns_fits(s->c, w, w->columns));
+	return true;
 }
 
-static bool deadlock_refuse(struct accmem_columns *c)
+static bool deadlock_refuse(struct search *s)
 {
-	struct accmem_columns_cta *w, *newest = NULL;
+	struct accmem_columns_cta *newest = deadlock_pick(s, false);
 
-	list_for_each_entry(w, &c->queue, queue) {
-		if (w->left && accmem_columns_holds(w))
-			newest = w;
-	}
 	if (!newest)
 		return false;
-	c->deadlocks++;
-	accmem_columns_fail(c, newest, -EDEADLK);
+	s->c->deadlocks++;
+	accmem_columns_fail(s->c, newest, -EDEADLK);
 	return true;
+}
+
+static struct accmem_columns_sm **
+deadlock_connect(struct accmem_columns_sm **tail, struct accmem_columns_sm *sm)
+{
+	if (sm->connected)
+		return tail;
+	sm->connected = true;
+	sm->next_connected = NULL;
+	*tail = sm;
+	return &sm->next_connected;
+}
+
+/*
+ * Make the list of SMs to search. Return false if no queued request of them is of CTAs
+ * that hold columns.
+ */
+static bool deadlock_collect(struct search *s)
+{
+	struct accmem_columns_sm *sm, **tail = &s->sms;
+	struct accmem_columns_cta *cta;
+	bool holding = false;
+
+	for (sm = s->c->touched; sm; sm = sm->next_touched)
+		tail = deadlock_connect(tail, sm);
+	for (sm = s->sms; sm; sm = sm->next_connected) {
+		holding |= sm->nr_holding;
+		if (!sm->nr_pairs)
+			continue;
+		list_for_each_entry(cta, &sm->queue, queue) {
+			s->c->checks++;
+			if (cta->group == 2)
+				tail = deadlock_connect(tail,
+							accmem_sm_of(s->c,
+								     cta->peer));
+		}
+	}
+	return holding;
+}
+
+static bool deadlock_resolve(struct search *s)
+{
+	/* A request left without the bounds is also left with them. */
+	if (!deadlock_reduce(s, true))
+		return false;
+	if (deadlock_force(s))
+		return true;
+	return deadlock_reduce(s, false) && deadlock_refuse(s);
 }
 
 /* Resolve a deadlock. Return true if this may let other requests be granted. */
 bool accmem_columns_break_deadlock(struct accmem_columns *c)
 {
-	/* A request left without the bounds is also left with them. */
-	if (!deadlock_reduce(c, true))
-		return false;
-	if (deadlock_force(c))
-		return true;
-	return deadlock_reduce(c, false) && deadlock_refuse(c);
+	struct search s = { .c = c };
+	struct accmem_columns_sm *sm;
+	bool resolved = deadlock_collect(&s) && deadlock_resolve(&s);
+
+	for (sm = s.sms; sm; sm = sm->next_connected)
+		sm->connected = false;
+	return resolved;
 }

@@ -10,12 +10,39 @@
  * All checks come before the first CTA is added to the arbiter, so a launch that fails
  * has no effect.
  *
+ * A launch looks only at the CTAs of its own cluster, and at one CTA that stands for
+ * its launch. Two hash tables find them; each SM has a bucket of both.
+ *
  * Locking: none; the caller serialises.
  */
 #include <linux/errno.h>
+#include <linux/hash.h>
 #include <linux/kernel.h>
 
 #include "internal.h"
+
+static struct accmem_columns_sm *launch_bucket(struct accmem_columns *c,
+					       u64 launch, u32 cluster)
+{
+	u32 key = (u32)(launch ^ launch >> 32) * 31 + cluster;
+
+	return &c->sms[hash_32(key, 16) % c->nr_sms];
+}
+
+/* Return the CTA that stands for a launch, or NULL if no CTA of it is running. */
+static struct accmem_columns_cta *launch_find(struct accmem_columns *c,
+					      u64 launch)
+{
+	struct accmem_columns_cta *cta;
+
+	list_for_each_entry(cta, &launch_bucket(c, launch, 0)->launches,
+			    of_launch) {
+		c->checks++;
+		if (cta->launch == launch)
+			return cta;
+	}
+	return NULL;
+}
 
 /* Initialise a CTA, except for the fields that the caller has set, and check it. */
 static int launch_prepare(struct accmem_columns *c,
@@ -53,29 +80,28 @@ static int launch_compare_ranks(struct accmem_columns_cta *cta,
 	return 0;
 }
 
-/* Check @cta against a CTA that is running. */
-static int launch_compare(struct accmem_columns_cta *cta,
-			  struct accmem_columns_cta *other)
-{
-	if (other->launch != cta->launch)
-		return 0;
-	if (other->group != cta->group)
-		return -EPROTOTYPE;
-	if (other->cluster != cta->cluster)
-		return 0;
-	if (cta->complete || other->complete)
-		return -EEXIST;
-	return cta->group == 1 ? 0 : launch_compare_ranks(cta, other);
-}
-
+/* Check @cta against the CTAs that are running. */
 static int launch_compare_all(struct accmem_columns *c,
 			      struct accmem_columns_cta *cta)
 {
-	struct accmem_columns_cta *other;
-	int err;
+	struct accmem_columns_cta *other = launch_find(c, cta->launch);
+	int err = 0;
 
-	list_for_each_entry(other, &c->ctas, link) {
-		err = launch_compare(cta, other);
+	if (other && other->group != cta->group)
+		return -EPROTOTYPE;
+	list_for_each_entry(other,
+			    &launch_bucket(c, cta->launch, cta->cluster)
+				     ->clusters,
+			    same_cluster) {
+		c->checks++;
+		if (other->launch != cta->launch ||
+		    other->cluster != cta->cluster)
+			continue;
+		if (cta->complete || other->complete)
+			return -EEXIST;
+		if (cta->group == 1)
+			return 0;
+		err = launch_compare_ranks(cta, other);
 		if (err)
 			return err;
 	}
@@ -101,11 +127,39 @@ static int launch_compare_members(struct accmem_columns_cta *const *ctas, u32 n)
 static void launch_enter(struct accmem_columns *c,
 			 struct accmem_columns_cta *cta)
 {
+	struct accmem_columns_cta *first = launch_find(c, cta->launch);
+
 	INIT_LIST_HEAD(&cta->queue);
-	list_add_tail(&cta->link, &c->ctas);
+	INIT_LIST_HEAD(&cta->of_launch);
+	INIT_LIST_HEAD(&cta->same_launch);
+	list_add_tail(&cta->link, &accmem_sm_of(c, cta)->ctas);
+	list_add_tail(&cta->same_cluster,
+		      &launch_bucket(c, cta->launch, cta->cluster)->clusters);
+	if (first)
+		list_add_tail(&cta->same_launch, &first->same_launch);
+	else
+		list_add_tail(&cta->of_launch,
+			      &launch_bucket(c, cta->launch, 0)->launches);
 	c->nr_ctas++;
 	if (cta->peer)
 		cta->peer->peer = cta;
+}
+
+/* Remove a CTA from the arbiter. Another CTA stands for its launch, if there is one. */
+void accmem_columns_leave(struct accmem_columns *c,
+			  struct accmem_columns_cta *cta)
+{
+	struct accmem_columns_cta *next =
+		list_first_entry(&cta->same_launch, struct accmem_columns_cta,
+				 same_launch);
+
+	if (!list_empty(&cta->of_launch) && next != cta)
+		list_add(&next->of_launch, &cta->of_launch);
+	list_del_init(&cta->of_launch);
+	list_del_init(&cta->same_launch);
+	list_del_init(&cta->same_cluster);
+	list_del_init(&cta->link);
+	c->nr_ctas--;
 }
 
 /* Check one of the CTAs. The CTAs before it have passed. */

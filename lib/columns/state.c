@@ -14,6 +14,57 @@
 
 #include "internal.h"
 
+/* --- SMs that have changed ------------------------------------------------ */
+
+/* An alloc on the SM may have become possible: the caller may have to know. */
+void accmem_columns_note_change(struct accmem_columns *c,
+				struct accmem_columns_sm *sm)
+{
+	if (!sm->polled || sm->changed)
+		return;
+	sm->changed = true;
+	sm->next_changed = c->changed;
+	c->changed = sm;
+}
+
+/*
+ * The call in progress has changed the SM of @cta: look for deadlocks there, and if it
+ * is @dirty, for queued requests that can be granted. A pass that walks the queue of
+ * the SM has only requests before it that the change cannot help.
+ */
+void accmem_columns_touch(struct accmem_columns *c,
+			  const struct accmem_columns_cta *cta, bool dirty)
+{
+	struct accmem_columns_sm *sm = accmem_sm_of(c, cta);
+
+	if (dirty)
+		accmem_columns_note_change(c, sm);
+	if (list_empty(&sm->queue))
+		return;
+	if (!sm->touched) {
+		sm->touched = true;
+		sm->next_touched = c->touched;
+		c->touched = sm;
+	}
+	if (dirty && !sm->dirty && !sm->walked) {
+		sm->dirty = true;
+		sm->next_dirty = c->dirty;
+		c->dirty = sm;
+	}
+}
+
+/* The call in progress has done what its changes have made possible. */
+void accmem_columns_forget_touched(struct accmem_columns *c)
+{
+	struct accmem_columns_sm *sm;
+
+	for (; (sm = c->touched); c->touched = sm->next_touched) {
+		sm->touched = false;
+		sm->dirty = false;
+	}
+	c->dirty = NULL;
+}
+
 /* --- room ----------------------------------------------------------------- */
 
 /*
@@ -106,19 +157,13 @@ void accmem_columns_forget_done(struct accmem_columns *c,
 		c->done_tail = at;
 }
 
-/*
- * End the call of @cta. A call with a reservation is not put on the list of completed
- * CTAs: its accmem_columns_confirm() returns the result.
- */
+/* End the call of @cta. Its reservation, if it has one, may not be collected yet. */
 void accmem_columns_end(struct accmem_columns *c,
 			struct accmem_columns_cta *cta, int result)
 {
-	if (cta->call != ACCMEM_CALL_RESERVED) {
-		accmem_columns_finish(c, cta, result);
-		return;
-	}
-	cta->call = ACCMEM_CALL_DONE;
-	cta->result = result;
+	if (cta->call == ACCMEM_CALL_RESERVED)
+		accmem_columns_forget_done(c, cta);
+	accmem_columns_finish(c, cta, result);
 }
 
 /*
@@ -139,8 +184,10 @@ void accmem_columns_drop_permit(struct accmem_columns *c,
 {
 	struct accmem_columns_sm *sm = accmem_sm_of(c, cta);
 
-	if (sm->permit == cta)
+	if (sm->permit == cta) {
 		sm->permit = NULL;
+		accmem_columns_touch(c, cta, true);
+	}
 	cta->obtained_permit = false;
 }
 
@@ -161,78 +208,95 @@ static void state_release_permit(struct accmem_columns *c,
 
 /* --- the queue ------------------------------------------------------------ */
 
-static bool state_uses_sm(const struct accmem_columns_cta *w, u32 sm)
+/*
+ * The request of @cta reaches its bound, or does not block others any more: update the
+ * first such request of the SM.
+ */
+static void state_update_first(struct accmem_columns *c,
+			       struct accmem_columns_cta *cta, bool at_bound)
 {
-	return w->sm == sm || (w->group == 2 && w->peer->sm == sm);
-}
+	struct accmem_columns_sm *sm = accmem_sm_of(c, cta);
+	struct list_head *at = &cta->queue;
 
-/* Return true if two requests want columns of the same SM. */
-static bool state_share_sm(const struct accmem_columns_cta *a,
-			   const struct accmem_columns_cta *b)
-{
-	return state_uses_sm(a, b->sm) ||
-	       (b->group == 2 && state_uses_sm(a, b->peer->sm));
-}
-
-/* Reserve the SMs of @w until the end of this pass: no younger request gets columns. */
-void accmem_columns_reserve_sm(struct accmem_columns *c,
-			       const struct accmem_columns_cta *w)
-{
-	accmem_sm_of(c, w)->stamp = c->pass;
-	if (w->group == 2)
-		accmem_sm_of(c, w->peer)->stamp = c->pass;
+	if (at_bound &&
+	    (!sm->first_at_bound || cta->age < sm->first_at_bound->age))
+		sm->first_at_bound = cta;
+	accmem_columns_touch(c, cta, !at_bound);
+	if (at_bound || sm->first_at_bound != cta)
+		return;
+	sm->first_at_bound = NULL;
+	while ((at = at->next) != &sm->queue && !sm->first_at_bound) {
+		c->checks++;
+		cta = list_entry(at, struct accmem_columns_cta, queue);
+		if (accmem_columns_request_of(cta)->at_bound)
+			sm->first_at_bound = cta;
+	}
 }
 
 static void state_set_at_bound(struct accmem_columns *c,
 			       struct accmem_columns_cta *w, bool at_bound)
 {
-	u32 one = at_bound ? 1 : -1;
-
 	if (w->at_bound == at_bound)
 		return;
 	w->at_bound = at_bound;
-	accmem_sm_of(c, w)->nr_at_bound += one;
+	state_update_first(c, w, at_bound);
 	if (w->group == 2)
-		accmem_sm_of(c, w->peer)->nr_at_bound += one;
-	c->nr_at_bound += one;
-	if (at_bound)
-		accmem_columns_reserve_sm(c, w);
+		state_update_first(c, w->peer, at_bound);
+}
+
+static void state_enqueue_one(struct accmem_columns *c,
+			      struct accmem_columns_cta *cta, bool holds)
+{
+	struct accmem_columns_sm *sm = accmem_sm_of(c, cta);
+
+	cta->call = ACCMEM_CALL_QUEUED;
+	cta->bypassed = 0;
+	list_add_tail(&cta->queue, &sm->queue);
+	sm->nr_pairs += cta->group == 2;
+	sm->nr_holding += holds;
+	/* In the exclusive discipline the request may obtain a permit. */
+	accmem_columns_touch(c, cta, c->exclusive);
 }
 
 void accmem_columns_enqueue(struct accmem_columns *c,
 			    struct accmem_columns_cta *w)
 {
-	w->call = ACCMEM_CALL_QUEUED;
 	w->leads = true;
-	w->bypassed = 0;
-	list_add_tail(&w->queue, &c->queue);
-	c->nr_queued++;
-	if (w->group == 2) {
-		w->peer->call = ACCMEM_CALL_QUEUED;
-		w->peer->leads = false;
-		w->peer->bypassed = 0;
-	}
 	w->counted = accmem_columns_holds(w);
-	c->nr_holding += w->counted;
+	c->nr_queued++;
+	state_enqueue_one(c, w, w->counted);
+	if (w->group == 2) {
+		w->peer->leads = false;
+		w->peer->age = w->age;
+		state_enqueue_one(c, w->peer, w->counted);
+	}
 	if (!c->bypass_bound)
 		state_set_at_bound(c, w, accmem_columns_contends(c, w));
+}
+
+static void state_dequeue_one(struct accmem_columns *c,
+			      struct accmem_columns_cta *cta, bool held)
+{
+	struct accmem_columns_sm *sm = accmem_sm_of(c, cta);
+
+	/* A deadlock may be left on each of the SMs that a pair has connected. */
+	accmem_columns_touch(c, cta, false);
+	if (sm->cursor == &cta->queue)
+		sm->cursor = cta->queue.next;
+	list_del_init(&cta->queue);
+	sm->nr_pairs -= cta->group == 2;
+	sm->nr_holding -= held;
 }
 
 static void state_dequeue(struct accmem_columns *c,
 			  struct accmem_columns_cta *w)
 {
-	if (w->at_bound)
-		state_set_at_bound(c, w, false);
-	c->nr_holding -= w->counted;
+	state_set_at_bound(c, w, false);
+	state_dequeue_one(c, w, w->counted);
+	if (w->group == 2)
+		state_dequeue_one(c, w->peer, w->counted);
 	c->nr_queued--;
-	list_del_init(&w->queue);
 	w->leads = false;
-}
-
-static struct accmem_columns_cta *
-state_pair_leader(struct accmem_columns_cta *cta)
-{
-	return cta->leads ? cta : cta->peer;
 }
 
 /* Fail a queued request with @err, for both CTAs of a pair. */
@@ -248,18 +312,26 @@ void accmem_columns_fail(struct accmem_columns *c, struct accmem_columns_cta *w,
 	}
 }
 
-/* Count a bypass for each older request that queues for an SM of @w. */
-static u32 state_count_bypasses(struct accmem_columns *c,
-				struct accmem_columns_cta *w)
+/*
+ * Count a bypass for each request of the SM of @cta that is older than @w, except for
+ * those that queue for the SM of @counted, too.
+ */
+static u32 state_count_bypasses_on(struct accmem_columns *c,
+				   const struct accmem_columns_cta *w,
+				   const struct accmem_columns_cta *cta,
+				   const struct accmem_columns_cta *counted)
 {
-	struct accmem_columns_cta *older;
+	struct accmem_columns_cta *at, *older;
 	u32 passed = 0;
 
-	list_for_each_entry(older, &c->queue, queue) {
-		if (older == w)
+	list_for_each_entry(at, &accmem_sm_of(c, cta)->queue, queue) {
+		c->checks++;
+		if (at->age >= w->age)
 			break;
-		if (!state_share_sm(older, w) ||
-		    !accmem_columns_contends(c, older))
+		older = accmem_columns_request_of(at);
+		if (counted && at->group == 2 && at->peer->sm == counted->sm)
+			continue;
+		if (!accmem_columns_contends(c, older))
 			continue;
 		passed++;
 		/* A forced grant does not raise the count above the bound. */
@@ -268,6 +340,17 @@ static u32 state_count_bypasses(struct accmem_columns *c,
 		if (++older->bypassed >= c->bypass_bound)
 			state_set_at_bound(c, older, true);
 	}
+	return passed;
+}
+
+/* Count a bypass for each older request that queues for an SM of @w. */
+static u32 state_count_bypasses(struct accmem_columns *c,
+				struct accmem_columns_cta *w)
+{
+	u32 passed = state_count_bypasses_on(c, w, w, NULL);
+
+	if (w->group == 2)
+		passed += state_count_bypasses_on(c, w, w->peer, w);
 	c->bypasses += passed;
 	return passed;
 }
@@ -302,6 +385,16 @@ void accmem_columns_set_held(struct accmem_columns *c,
 	cta->held = held;
 	if (accmem_sm_of(c, cta)->watched && held != before)
 		c->held_changed(cta, held ^ before);
+}
+
+/* Free units of a CTA's SM, a bit each. */
+void accmem_columns_free_units(struct accmem_columns *c,
+			       const struct accmem_columns_cta *cta, u64 units)
+{
+	if (!units)
+		return;
+	accmem_sm_of(c, cta)->used &= ~units;
+	accmem_columns_touch(c, cta, true);
 }
 
 /* Turn a reservation into an allocation. */
@@ -347,7 +440,7 @@ static void state_reserve(struct accmem_columns *c,
 static void state_unreserve_one(struct accmem_columns *c,
 				struct accmem_columns_cta *cta)
 {
-	accmem_sm_of(c, cta)->used &= ~cta->reserved;
+	accmem_columns_free_units(c, cta, cta->reserved);
 	cta->reserved = 0;
 	state_release_permit(c, cta);
 }
@@ -370,7 +463,7 @@ accmem_columns_withdraw(struct accmem_columns *c,
 			struct accmem_columns_cta *cta)
 {
 	if (cta->call == ACCMEM_CALL_QUEUED)
-		state_dequeue(c, state_pair_leader(cta));
+		state_dequeue(c, accmem_columns_request_of(cta));
 	else if (!accmem_columns_is_reserved(cta))
 		return NULL;
 	state_unreserve(c, cta);
@@ -396,8 +489,7 @@ void accmem_columns_grant(struct accmem_columns *c,
 {
 	bool waited = w->leads;
 
-	if (!c->exclusive && !list_empty(&c->queue) &&
-	    !list_is_first(&w->queue, &c->queue))
+	if (!c->exclusive)
 		w->passed += state_count_bypasses(c, w);
 	if (waited)
 		state_dequeue(c, w);

@@ -23,9 +23,9 @@ strict_find_permit_owner(const struct accmem_columns *c,
 {
 	const struct accmem_columns_cta *other;
 
-	list_for_each_entry(other, &c->ctas, link) {
-		if (other->sm == cta->sm && other->last &&
-		    !other->relinquished && other->launch != cta->launch)
+	list_for_each_entry(other, &c->sms[cta->sm].ctas, link) {
+		if (other->last && !other->relinquished &&
+		    other->launch != cta->launch)
 			return other;
 	}
 	return NULL;

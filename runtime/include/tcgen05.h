@@ -79,12 +79,13 @@ int tcgen05_setup(struct accmem_context *ctx,
 
 /**
  * tcgen05_launch() - start a CTA
- * @ctx: the context, which may have 2,048 CTAs
+ * @ctx: the context, which may have 8,192 CTAs
  * @place: identity and place of the CTA
  * @cta: out: the CTA
  *
  * Return: 0; -EINVAL; -ENXIO, -EPROTOTYPE, -EEXIST, -EADDRINUSE for an invalid place
- * (P13, P19); -EOVERFLOW for an invalid window; -EMFILE, -ENFILE, -ENOMEM.
+ * (P13, P19); -EOVERFLOW for an invalid window; -EUSERS for too many CTAs; -EMFILE,
+ * -ENFILE, -ENOMEM.
  */
 int tcgen05_launch(struct accmem_context *ctx,
 		   const struct tcgen05_place *place,
@@ -162,6 +163,10 @@ int tcgen05_alloc_until(struct tcgen05_cta *cta, uint32_t *destination,
  * @destination: as in tcgen05_alloc()
  * @columns: as in tcgen05_alloc()
  *
+ * The first of two peers to call would wait for the other, so two peers that both call
+ * this function never meet. One of them has to wait, or to queue its call:
+ * tcgen05_queue_alloc().
+ *
  * Return: as tcgen05_alloc(); -EAGAIN if the call would wait.
  */
 int tcgen05_try_alloc(struct tcgen05_cta *cta, uint32_t *destination,
@@ -201,6 +206,51 @@ int tcgen05_dealloc_until(struct tcgen05_cta *cta, uint32_t address,
  * Return: 0, also for a second call; -EPROTO if the peer waits in alloc; -ECONNRESET.
  */
 int tcgen05_relinquish_alloc_permit(struct tcgen05_cta *cta);
+
+/*
+ * Calls with the .cta_group of their instruction.
+ *
+ * A value other than the cta_group of the launch fails with -EPROTOTYPE (P13), and a value
+ * above 2 with -EINVAL. With 0 the calls are those without _group.
+ */
+
+/**
+ * tcgen05_alloc_group() - tcgen05.alloc.cta_group
+ * @cta: the CTA
+ * @cta_group: 1 or 2
+ * @destination: as in tcgen05_alloc()
+ * @columns: as in tcgen05_alloc()
+ * @deadline_ns: as in tcgen05_alloc_until()
+ *
+ * Return: as tcgen05_alloc_until(); -EPROTOTYPE.
+ */
+int tcgen05_alloc_group(struct tcgen05_cta *cta, uint32_t cta_group,
+			uint32_t *destination, uint32_t columns,
+			uint64_t deadline_ns);
+
+/**
+ * tcgen05_dealloc_group() - tcgen05.dealloc.cta_group
+ * @cta: the CTA
+ * @cta_group: 1 or 2
+ * @address: as in tcgen05_dealloc()
+ * @columns: as in tcgen05_dealloc()
+ * @deadline_ns: as in tcgen05_alloc_until()
+ *
+ * Return: as tcgen05_dealloc_until(); -EPROTOTYPE.
+ */
+int tcgen05_dealloc_group(struct tcgen05_cta *cta, uint32_t cta_group,
+			  uint32_t address, uint32_t columns,
+			  uint64_t deadline_ns);
+
+/**
+ * tcgen05_relinquish_group() - tcgen05.relinquish_alloc_permit.cta_group
+ * @cta: the CTA
+ * @cta_group: 1 or 2
+ *
+ * Return: as tcgen05_relinquish_alloc_permit(); -EPROTOTYPE, and the CTA may still
+ * allocate.
+ */
+int tcgen05_relinquish_group(struct tcgen05_cta *cta, uint32_t cta_group);
 
 /**
  * tcgen05_query() - ACCMEM_IOC_CTA_QUERY

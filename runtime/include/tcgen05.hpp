@@ -134,12 +134,31 @@ class Columns {
 		return number;
 	}
 
-	/* Free the columns now. After an error the object still has them. */
-	void dealloc()
+	/*
+	 * Free the columns now; a deadline of 0 is none. After an error the object
+	 * still has them. A cta_group other than 0 is that of the instruction (P13).
+	 */
+	void dealloc(uint64_t deadline_ns = 0, uint32_t cta_group = 0)
 	{
 		if (!cta)
 			return;
-		check(tcgen05_dealloc(cta, start, number), "tcgen05_dealloc");
+		check(tcgen05_dealloc_group(cta, cta_group, start, number,
+					    deadline_ns),
+		      "tcgen05_dealloc");
+		cta = nullptr;
+	}
+
+	/*
+	 * Free the columns by a queued call, whose completion the CTA reads. If the
+	 * completion has an error, Cta::take() returns the columns.
+	 */
+	void queue_dealloc(uint64_t deadline_ns = 0, uint64_t user_data = 0)
+	{
+		if (!cta)
+			return;
+		check(tcgen05_queue_dealloc(cta, start, number, deadline_ns,
+					    user_data),
+		      "tcgen05_queue_dealloc");
 		cta = nullptr;
 	}
 
@@ -207,12 +226,15 @@ class Cta {
 		return alloc(&address, columns, deadline_ns);
 	}
 
-	/* The address is stored at @destination as well. */
+	/*
+	 * The address is stored at @destination as well. A cta_group other than 0 is
+	 * that of the instruction (P13).
+	 */
 	Columns alloc(uint32_t *destination, uint32_t columns,
-		      uint64_t deadline_ns = 0)
+		      uint64_t deadline_ns = 0, uint32_t cta_group = 0)
 	{
-		check(tcgen05_alloc_until(get(), destination, columns,
-					  deadline_ns),
+		check(tcgen05_alloc_group(get(), cta_group, destination,
+					  columns, deadline_ns),
 		      "tcgen05_alloc");
 		return Columns(get(), *destination, columns);
 	}
@@ -229,10 +251,58 @@ class Cta {
 		return Columns(get(), address, columns);
 	}
 
-	void relinquish_alloc_permit()
+	void relinquish_alloc_permit(uint32_t cta_group = 0)
 	{
-		check(tcgen05_relinquish_alloc_permit(get()),
+		check(tcgen05_relinquish_group(get(), cta_group),
 		      "tcgen05_relinquish_alloc_permit");
+	}
+
+	/* Queued calls: next_completion() returns the result. */
+	void queue_alloc(uint32_t columns, uint64_t deadline_ns = 0,
+			 uint64_t user_data = 0)
+	{
+		check(tcgen05_queue_alloc(get(), columns, deadline_ns,
+					  user_data),
+		      "tcgen05_queue_alloc");
+	}
+
+	/* Returns nothing if it would wait and the descriptor is O_NONBLOCK. */
+	std::optional<accmem_cta_completion> next_completion()
+	{
+		accmem_cta_completion completion;
+		const int result = tcgen05_next_completion(get(), &completion);
+
+		if (result == -EAGAIN)
+			return std::nullopt;
+		check(result, "tcgen05_next_completion");
+		return completion;
+	}
+
+	/*
+	 * The columns of a completion: of an alloc that was granted, or of a dealloc
+	 * that has failed.
+	 */
+	Columns take(const accmem_cta_completion &completion) noexcept
+	{
+		return Columns(get(), completion.address, completion.columns);
+	}
+
+	/* Returns false if no call is queued, or the call has ended. */
+	bool cancel()
+	{
+		const int result = tcgen05_cancel(get());
+
+		if (result == -ENOENT)
+			return false;
+		check(result, "tcgen05_cancel");
+		return true;
+	}
+
+	/* Count completions in an eventfd; -1 for none. */
+	void set_eventfd(int eventfd)
+	{
+		check(tcgen05_set_eventfd(get(), eventfd),
+		      "tcgen05_set_eventfd");
 	}
 
 	accmem_cta_query query() const
@@ -369,6 +439,25 @@ class Warp {
 					       same(address).data(),
 					       same(columns).data()),
 		      "tcgen05_warp_dealloc_all");
+	}
+
+	void queue_alloc_all(uint32_t columns, uint64_t deadline_ns = 0,
+			     uint64_t user_data = 0)
+	{
+		check(tcgen05_warp_queue_alloc_all(get(), all(),
+						   same(columns).data(),
+						   deadline_ns, user_data),
+		      "tcgen05_warp_queue_alloc_all");
+	}
+
+	void queue_dealloc_all(uint32_t address, uint32_t columns,
+			       uint64_t deadline_ns = 0, uint64_t user_data = 0)
+	{
+		check(tcgen05_warp_queue_dealloc_all(get(), all(),
+						     same(address).data(),
+						     same(columns).data(),
+						     deadline_ns, user_data),
+		      "tcgen05_warp_queue_dealloc_all");
 	}
 
 	void relinquish_all()

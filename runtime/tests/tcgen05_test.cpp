@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <functional>
+#include <fcntl.h>
+#include <sys/eventfd.h>
 #include <thread>
 #include <type_traits>
 #include <unistd.h>
@@ -242,6 +244,78 @@ static void a_warp_calls_together()
 	CHECK_EQ(error_of([&] { warp.relinquish_all(); }), ESRCH);
 }
 
+static void an_instruction_has_the_group_of_its_launch()
+{
+	const Context context = two_sms();
+	Cta cta = Launch(context, 1).cta(0);
+	uint32_t address;
+
+	CHECK_EQ(error_of([&] { cta.alloc(&address, 64, 0, 2); }), EPROTOTYPE);
+	Columns columns = cta.alloc(&address, 64, 0, 1);
+	CHECK_EQ(error_of([&] { columns.dealloc(0, 2); }), EPROTOTYPE);
+	CHECK(columns);
+	columns.dealloc(0, 1);
+	CHECK_EQ(error_of([&] { cta.relinquish_alloc_permit(2); }), EPROTOTYPE);
+	cta.alloc(64);
+	cta.relinquish_alloc_permit(1);
+	CHECK_EQ(error_of([&] { cta.alloc(64); }), EPERM);
+}
+
+static void queued_calls_have_completions()
+{
+	const Context context = two_sms();
+	const Launch launch(context, 1);
+	Cta cta = launch.cta(0), other = launch.cta(0);
+	const int counter = eventfd(0, 0);
+	Columns all = other.alloc(512);
+	eventfd_t count = 0;
+
+	cta.set_eventfd(counter);
+	cta.queue_alloc(64, 0, 7);
+	CHECK(cta.cancel());
+	CHECK(!cta.cancel());
+	CHECK_EQ(cta.next_completion()->result, -ECANCELED);
+	CHECK_EQ(error_of([&] { cta.queue_alloc(64, 1); }), ETIMEDOUT);
+	Warp(cta).queue_alloc_all(64, 0, 9);
+	all.queue_dealloc();
+	CHECK(!all);
+	CHECK_EQ(other.next_completion()->result, 0);
+	const accmem_cta_completion granted = *cta.next_completion();
+
+	CHECK_EQ(granted.result, 0);
+	CHECK_EQ(granted.user_data, 9);
+	CHECK_EQ(cta.take(granted).release(), granted.address);
+	Warp(cta).queue_dealloc_all(granted.address, 64);
+	CHECK_EQ(cta.next_completion()->result, 0);
+	CHECK_EQ(free_columns(cta), 512);
+	CHECK_EQ(eventfd_read(counter, &count), 0);
+	CHECK_EQ(count, 3);
+	close(counter);
+	CHECK_EQ(error_of([&] { cta.next_completion(); }), ENODATA);
+	CHECK_EQ(fcntl(cta.fd(), F_SETFL, O_NONBLOCK), 0);
+	Columns rest = other.alloc(512);
+	cta.queue_alloc(64);
+	CHECK(!cta.next_completion());
+}
+
+/* The first of a pair to free waits for the other, until the deadline. */
+static void a_dealloc_has_a_deadline()
+{
+	const Context context = two_sms();
+	std::vector<Cta> pair = Launch(context, 1, 2).cluster(0, { 0, 1 });
+	std::optional<Columns> mine, peers;
+	std::thread first([&] { mine = pair[0].alloc(64); });
+
+	peers = pair[1].alloc(64);
+	first.join();
+	CHECK_EQ(error_of([&] { mine->dealloc(1); }), ETIMEDOUT);
+	CHECK(*mine);
+	mine->queue_dealloc();
+	peers->dealloc();
+	CHECK_EQ(pair[0].next_completion()->result, 0);
+	CHECK_EQ(free_columns(pair[0]), 512);
+}
+
 static void a_map_tells_whose_columns_are()
 {
 	const Context context = two_sms();
@@ -294,6 +368,9 @@ int main()
 		ROW(a_pair_meets_in_each_call),
 		ROW(a_signal_does_not_lose_the_columns_of_a_pair),
 		ROW(a_warp_calls_together),
+		ROW(an_instruction_has_the_group_of_its_launch),
+		ROW(queued_calls_have_completions),
+		ROW(a_dealloc_has_a_deadline),
 		ROW(a_map_tells_whose_columns_are),
 #endif
 	};

@@ -58,10 +58,10 @@ TEST_F(abi_tmem, the_layout_is_one)
 	EXPECT_EQ(56, sizeof(struct accmem_tmem_launch));
 	EXPECT_EQ(32, sizeof(struct accmem_tmem_member));
 	EXPECT_EQ(40, sizeof(struct accmem_tmem_cluster));
-	EXPECT_EQ(40, sizeof(struct accmem_cta_alloc));
+	EXPECT_EQ(48, sizeof(struct accmem_cta_alloc));
 	EXPECT_EQ(40, sizeof(struct accmem_cta_dealloc));
 	EXPECT_EQ(24, sizeof(struct accmem_cta_completion));
-	EXPECT_EQ(8, sizeof(struct accmem_cta_relinquish));
+	EXPECT_EQ(16, sizeof(struct accmem_cta_relinquish));
 	EXPECT_EQ(88, sizeof(struct accmem_cta_query));
 	EXPECT_EQ(8, sizeof(struct accmem_cta_cancel));
 	EXPECT_EQ(16, sizeof(struct accmem_cta_eventfd));
@@ -159,8 +159,11 @@ TEST_F(abi_tmem, reserved_fields_must_be_zero)
 	struct accmem_cta_alloc a = { .size = sizeof(a), .columns = 32,
 				      .destination = (uintptr_t)&at,
 				      .user_data = 1 };
-	struct accmem_cta_dealloc d = { .size = sizeof(d), .columns = 32,
-					.reserved = 1 };
+	struct accmem_cta_alloc b = { .size = sizeof(b),
+				      .columns = 32,
+				      .destination = (uintptr_t)&at,
+				      .reserved = 1 };
+	struct accmem_cta_relinquish r = { .size = sizeof(r), .reserved = 1 };
 	struct accmem_cta_query q = { .size = sizeof(q), .reserved = 1 };
 	struct accmem_cta_eventfd e = { .size = sizeof(e), .fd = -1,
 					.reserved = 1 };
@@ -172,9 +175,60 @@ TEST_F(abi_tmem, reserved_fields_must_be_zero)
 	c.reserved = 1;
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_CLUSTER, &c));
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
-	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &b));
+	EXPECT_EQ(-EINVAL,
+		  accmem_ioctl(self->cta, ACCMEM_IOC_CTA_RELINQUISH, &r));
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_QUERY, &q));
 	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_EVENTFD, &e));
+}
+
+/* The group of the CTA is 1; the structures of an older program have no group. */
+TEST_F(abi_tmem, p13_an_instruction_has_a_group_of_its_own)
+{
+	uint32_t at;
+	struct accmem_cta_alloc a = { .size = sizeof(a),
+				      .columns = 32,
+				      .destination = (uintptr_t)&at };
+	struct accmem_cta_dealloc d = { .size = sizeof(d), .columns = 32 };
+	struct accmem_cta_relinquish r = { .size = sizeof(r) };
+
+	for (a.cta_group = 3; a.cta_group--;) {
+		int err = a.cta_group == 2 ? -EPROTOTYPE : 0;
+
+		d.cta_group = a.cta_group;
+		a.size = sizeof(a);
+		EXPECT_EQ(err,
+			  accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+		a.size = offsetof(struct accmem_cta_alloc, cta_group);
+		if (err) {
+			EXPECT_EQ(0, accmem_ioctl(self->cta,
+						  ACCMEM_IOC_CTA_ALLOC, &a));
+		}
+		d.address = at;
+		EXPECT_EQ(err,
+			  accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
+		d.cta_group = 0;
+		if (err) {
+			EXPECT_EQ(0, accmem_ioctl(self->cta,
+						  ACCMEM_IOC_CTA_DEALLOC, &d));
+		}
+	}
+	a.size = sizeof(a);
+	a.cta_group = 3;
+	d.cta_group = 3;
+	r.cta_group = 3;
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	EXPECT_EQ(-EINVAL, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_DEALLOC, &d));
+	EXPECT_EQ(-EINVAL,
+		  accmem_ioctl(self->cta, ACCMEM_IOC_CTA_RELINQUISH, &r));
+	r.cta_group = 2;
+	EXPECT_EQ(-EPROTOTYPE,
+		  accmem_ioctl(self->cta, ACCMEM_IOC_CTA_RELINQUISH, &r));
+	a.cta_group = 1;
+	r.cta_group = 1;
+	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
+	EXPECT_EQ(0, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_RELINQUISH, &r));
+	EXPECT_EQ(-EPERM, accmem_ioctl(self->cta, ACCMEM_IOC_CTA_ALLOC, &a));
 }
 
 TEST_F(abi_tmem, nonblock_has_no_deadline)
@@ -387,14 +441,14 @@ TEST_F(abi_tmem, too_many_files)
 TEST_F(abi_tmem, too_many_ctas)
 {
 	struct accmem_tmem_launch req = { .cta_group = 1 };
-	struct rlimit limit = { 4096, 4096 };
+	struct rlimit limit = { 16384, 16384 };
 	int i, err = 0;
 
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
 	for (i = 1; i < (int)ACCMEM_TMEM_CTAS_MAX && !err; i++)
 		err = launch(self->fd, &req);
 	EXPECT_EQ(0, err);
-	EXPECT_EQ(-EMFILE, launch(self->fd, &req));
+	EXPECT_EQ(-EUSERS, launch(self->fd, &req));
 	close(self->cta);
 	EXPECT_EQ(0, launch(self->fd, &req));
 }

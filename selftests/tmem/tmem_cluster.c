@@ -199,7 +199,7 @@ TEST_F(tmem_cluster, descriptors_that_cannot_be_told)
 TEST_F(tmem_cluster, too_many_ctas)
 {
 	struct accmem_tmem_member *m = self->members;
-	struct rlimit limit = { 4096, 4096 };
+	struct rlimit limit = { 16384, 16384 };
 	unsigned int i, n = ACCMEM_TMEM_CLUSTER_MAX;
 	struct accmem_tmem_cluster req = { .size = sizeof(req),
 					   .cta_group = 1, .nr_members = n,
@@ -216,11 +216,46 @@ TEST_F(tmem_cluster, too_many_ctas)
 	close(m[0].fd);
 	req.cluster = i;
 	req.nr_members = 2;
-	EXPECT_EQ(-EMFILE, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_CLUSTER,
-					&req));
+	EXPECT_EQ(-EUSERS,
+		  accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_CLUSTER, &req));
 	req.nr_members = 1;
 	EXPECT_EQ(0, accmem_ioctl(self->fd, ACCMEM_IOC_TMEM_CLUSTER, &req));
 	EXPECT_EQ(ACCMEM_TMEM_CTAS_MAX, accmem_fdinfo(self->fd, "tmem-ctas"));
+}
+
+/*
+ * 160 SMs, with the 16 CTAs of 32 columns that fill an SM, and as many without columns:
+ * more than any device has.
+ */
+TEST_F(tmem_cluster, a_device_that_is_full_is_one_context)
+{
+	struct rlimit limit = { 16384, 16384 };
+	struct tcgen05_config config = { .nr_sms = 160 };
+	struct accmem_tmem_cluster req = { .size = sizeof(req),
+					   .cta_group = 1,
+					   .nr_members = 32 };
+	struct accmem_tmem_member m[32];
+	struct accmem_context *ctx;
+	uint32_t sm, i, at;
+
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	ASSERT_EQ(0, accmem_open(NULL, &ctx));
+	ASSERT_EQ(0, tcgen05_setup(ctx, &config));
+	req.members = (uintptr_t)m;
+	for (sm = 0; sm < config.nr_sms; sm++) {
+		req.cluster = sm;
+		for (i = 0; i < 32; i++)
+			m[i] = (struct accmem_tmem_member){ .rank = i,
+							    .sm = sm };
+		ASSERT_EQ(0, accmem_ioctl(accmem_fd(ctx),
+					  ACCMEM_IOC_TMEM_CLUSTER, &req));
+		for (i = 0; i < 16; i++)
+			ASSERT_EQ(0, CTA_ALLOC(m[i].fd, .columns = 32,
+					       .destination = (uintptr_t)&at));
+		ASSERT_EQ(0, query(m[16].fd).free);
+	}
+	EXPECT_EQ(5120, accmem_fdinfo(accmem_fd(ctx), "tmem-ctas"));
+	accmem_close(ctx);
 }
 
 /* --- P10: the window ------------------------------------------------------- */

@@ -240,6 +240,77 @@ TEST_F(tmem_obs, trace_events)
 				  NULL));
 }
 
+/* the offset of the first line with @event and @detail in the trace, or -1 */
+static long place_of(const char *trace, const char *event, const char *detail)
+{
+	char line[512];
+	const char *at = trace, *end;
+
+	for (; (end = strchr(at, '\n')); at = end + 1) {
+		snprintf(line, sizeof(line), "%.*s", (int)(end - at), at);
+		if (strstr(line, event) && strstr(line, detail))
+			return at - trace;
+	}
+	return -1;
+}
+
+/*
+ * By the trace, no columns have two holders: p has given back its own before w is granted
+ * them, though w may run first. p is the first of its pair to call, and sleeps.
+ */
+TEST_F(tmem_obs, trace_has_the_order_of_decisions)
+{
+	static char trace[65536];
+	struct tmem_call first, waiter;
+	long of_p, of_q, of_w;
+	uint32_t at;
+
+	if (access(TRACING "events", F_OK))
+		SKIP(return, "no tracefs in this kernel");
+	ASSERT_EQ(0, tmem_pair_alloc(self->q, self->p, 512, &at));
+	ASSERT_TRUE(tmem_start_alloc(&waiter, self->w, 512));
+	ASSERT_TRUE(tmem_start(&first, self->q, TMEM_DEALLOC, at, 512));
+	ASSERT_TRUE(accmem_trace_start());
+	ASSERT_EQ(0, tcgen05_dealloc(self->p, at, 512));
+	ASSERT_TRUE(accmem_trace_stop());
+	ASSERT_EQ(0, tmem_finish(&first));
+	ASSERT_EQ(0, tmem_finish(&waiter));
+	ASSERT_LT(0, accmem_read_file(TRACING "trace", trace, sizeof(trace)));
+	of_p = place_of(trace, "accmem_tmem_dealloc", "cta=3 sm=1");
+	of_q = place_of(trace, "accmem_tmem_dealloc", "cta=4 sm=2");
+	of_w = place_of(trace, "accmem_tmem_grant", "cta=6 sm=2");
+	EXPECT_LE(0, of_p);
+	/* the trace has ended before q need have run */
+	EXPECT_LT(of_p, of_q);
+	if (of_w >= 0) {
+		EXPECT_LT(of_q, of_w);
+	}
+}
+
+/* The end of a context frees all columns, and is traced before the calls that it ends. */
+TEST_F(tmem_obs, trace_has_the_end_of_the_context)
+{
+	static char trace[65536];
+	struct tmem_call call;
+	long reset, fail;
+	uint32_t at;
+
+	if (access(TRACING "events", F_OK))
+		SKIP(return, "no tracefs in this kernel");
+	ASSERT_EQ(0, tcgen05_alloc(self->a, &at, 256));
+	ASSERT_EQ(0, tmem_pair_alloc(self->p, self->q, 64, &at));
+	ASSERT_TRUE(tmem_start_alloc(&call, self->b, 512));
+	ASSERT_TRUE(accmem_trace_start());
+	closes(&self->ctx);
+	ASSERT_TRUE(accmem_trace_stop());
+	EXPECT_EQ(-ECONNRESET, tmem_finish(&call));
+	ASSERT_LT(0, accmem_read_file(TRACING "trace", trace, sizeof(trace)));
+	reset = place_of(trace, "accmem_tmem_reset", "ctas=3 columns=384");
+	fail = place_of(trace, "accmem_tmem_fail", "cta=2 sm=0 columns=512");
+	EXPECT_LE(0, reset);
+	EXPECT_LT(reset, fail);
+}
+
 /* --- the picture --- */
 
 static const char *const picture[] = {

@@ -329,6 +329,21 @@ TEST_F(tmem_queue, p12_both_of_a_pair_from_one_thread)
 	EXPECT_EQ(512, tmem_free_columns(self->q));
 }
 
+/* Peers that do not wait never meet; by a queued call they do, from one thread. */
+TEST_F(tmem_queue, p12_peers_that_do_not_wait_meet_by_a_queued_call)
+{
+	uint32_t at, other;
+
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->p, &at, 64));
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->q, &other, 64));
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->p, &at, 64));
+	EXPECT_EQ(0, events(self->p) | events(self->q));
+	ASSERT_EQ(0, queue_alloc(self->p, 64, 0));
+	EXPECT_EQ(POLLIN, events(self->q));
+	EXPECT_EQ(0, tcgen05_try_alloc(self->q, &other, 64));
+	EXPECT_EQ(0, finish(self->p));
+}
+
 TEST_F(tmem_queue, p12_a_queued_one_with_a_blocking_one)
 {
 	struct accmem_cta_completion done;

@@ -268,6 +268,22 @@ TEST_F(tmem_restart, p2_a_call_that_never_comes_back_is_forgotten)
 	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
 }
 
+/* Nobody waits a second for a call whose thread has ended. */
+TEST_F(tmem_restart, p11_a_call_of_a_thread_that_has_ended_is_none)
+{
+	struct leaper leaper = { .cta = self->b, .ret = 1 };
+	uint32_t at;
+
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
+	EXPECT_EQ(-EAGAIN, tcgen05_try_alloc(self->b, &at, 32));
+	EXPECT_FALSE(tmem_state(self->b) & ACCMEM_CTA_WAITING);
+	/* columns are not kept for such a call either */
+	leaper.cta = self->c;
+	ASSERT_TRUE(leaves_by_a_jump(&leaper, leap));
+	ASSERT_EQ(0, tcgen05_dealloc(self->a, self->at, 512));
+	EXPECT_EQ(0, tcgen05_try_alloc(self->b, &at, 512));
+}
+
 TEST_F(tmem_restart, p10_a_bad_destination_is_another_call)
 {
 	struct leaper leaper = { .cta = self->b,

@@ -218,6 +218,22 @@ TEST_F(tmem, p13_one_cta_group_a_launch)
 	EXPECT_EQ(-EINVAL, tcgen05_launch(self->ctx, &place, &c));
 }
 
+TEST_F(tmem, p13_an_instruction_has_the_group_of_its_launch)
+{
+	uint32_t at, more;
+
+	EXPECT_EQ(-EPROTOTYPE, tcgen05_alloc_group(self->a, 2, &at, 64, 0));
+	ASSERT_EQ(0, tcgen05_alloc_group(self->a, 1, &at, 64, 0));
+	EXPECT_EQ(-EPROTOTYPE, tcgen05_dealloc_group(self->a, 2, at, 64, 0));
+	EXPECT_EQ(-EPROTOTYPE, tcgen05_relinquish_group(self->a, 2));
+	EXPECT_EQ(3, accmem_fdinfo(tcgen05_fd(self->a), "tmem-misuses"));
+	EXPECT_EQ(0, tcgen05_alloc(self->a, &more, 32));
+	EXPECT_EQ(0, tcgen05_dealloc_group(self->a, 1, at, 64, 0));
+	EXPECT_EQ(0, tcgen05_dealloc(self->a, more, 32));
+	EXPECT_EQ(-EPROTOTYPE, tcgen05_alloc_group(self->p, 1, &at, 64, 0));
+	EXPECT_EQ(0, tcgen05_relinquish_group(self->a, 1));
+}
+
 /* --- the warp-collective form --- */
 
 struct lane {

@@ -234,9 +234,13 @@ static bool is_event(const char *name, const char *event)
 /* @name: name of the event, after accmem_tmem_ */
 static void on_event(struct recorder *r, const char *name, const char *text)
 {
-	uint64_t id = value(r, text, "cta");
 	uint32_t cta;
+	uint64_t id;
 
+	/* The context has ended. The exits of its CTAs follow. */
+	if (is_event(name, "reset"))
+		return;
+	id = value(r, text, "cta");
 	if (is_event(name, "launch")) {
 		add_known(r, id, text);
 		r->cause = r->now;

@@ -1102,7 +1102,9 @@ struct accmem_stream_export {
  * for the call of the other. An alloc of a pair succeeds when both addresses are stored.
  * The second caller waits for the first caller to store its address, also with
  * ACCMEM_CTA_NONBLOCK. If the first caller gives up, the second one gets EAGAIN. If an
- * address cannot be stored, both get EFAULT.
+ * address cannot be stored, both get EFAULT. Peers that both use ACCMEM_CTA_NONBLOCK never
+ * meet, since neither waits for the other: one of them has to wait, or to use
+ * ACCMEM_CTA_QUEUED.
  *
  * Each rule that a call can break has an errno of its own. In the list, "both" means that
  * both peers of a pair get the error.
@@ -1121,7 +1123,8 @@ struct accmem_stream_export {
  *   EPROTO         one peer deallocates an older allocation than the other; both (P20)
  *   EPROTO         one peer relinquishes while the other is in alloc; both (P12)
  *   EBADR          the arguments of the peers differ; both (P4, P12)
- *   EPROTOTYPE     launch: the CTAs of the launch have another cta_group (P13)
+ *   EPROTOTYPE     launch, alloc, dealloc, relinquish: the CTAs of the launch have another
+ *                  cta_group (P13)
  *   EEXIST         launch of cta_group 2: a CTA has the rank in the cluster, or has had it
  *                  while its peer lives; or the cluster is complete (P19)
  *   EADDRINUSE     launch: the peer is on the same SM (P19)
@@ -1169,7 +1172,7 @@ enum accmem_tmem_discipline {
 #define ACCMEM_TMEM_COLUMNS 512u /* columns of an SM, by default */
 #define ACCMEM_TMEM_COLUMNS_MAX 2048u /* columns of an SM */
 #define ACCMEM_TMEM_SMS_MAX 256u /* SMs of a context */
-#define ACCMEM_TMEM_CTAS_MAX 2048u /* CTAs of a context */
+#define ACCMEM_TMEM_CTAS_MAX 8192u /* CTAs of a context */
 #define ACCMEM_TMEM_BYPASS_BOUND 64u /* bypass_bound, by default */
 #define ACCMEM_TMEM_CLUSTER_MAX 64u /* CTAs of one TMEM_CLUSTER */
 
@@ -1230,8 +1233,8 @@ struct accmem_tmem_setup {
  *
  * * EINVAL: @cta_group is not 1 or 2; @window_base without @window_length.
  * * EOVERFLOW: @window_base + @window_length exceeds 2^64.
- * * EMFILE: the context has ACCMEM_TMEM_CTAS_MAX CTAs, or the process has too many open
- *   files.
+ * * EUSERS: the context has ACCMEM_TMEM_CTAS_MAX CTAs.
+ * * EMFILE: the process has too many open files.
  * * ENFILE: the system has too many open files.
  * * ENOMEM: the kernel is short of memory.
  * * ENXIO, EPROTOTYPE, EEXIST, EADDRINUSE: as in the list of Tensor Memory's errors.
@@ -1313,6 +1316,12 @@ struct accmem_tmem_cluster {
 #define ACCMEM_CTA_NONBLOCK 0x1u
 #define ACCMEM_CTA_QUEUED 0x2u
 
+/*
+ * The .cta_group qualifier of an instruction is an argument of CTA_ALLOC, CTA_DEALLOC and
+ * CTA_RELINQUISH. 0 is not checked; a value other than that of the launch fails with
+ * EPROTOTYPE (P13).
+ */
+
 /**
  * struct accmem_cta_alloc - ACCMEM_IOC_CTA_ALLOC: allocate columns
  * @size: in: bytes of this structure
@@ -1326,6 +1335,8 @@ struct accmem_tmem_cluster {
  *	columns: the column in the low half, the lane (0) in the high half. A call that
  *	fails may overwrite it. 0 with ACCMEM_CTA_QUEUED.
  * @user_data: in: with ACCMEM_CTA_QUEUED, a value that is copied to the completion; else 0
+ * @cta_group: in: 1 or 2 of the instruction, 0 if not given
+ * @reserved: in: 0
  *
  * The peers of a pair allocate together, at the same columns of both SMs. The call waits
  * for the alloc of the peer.
@@ -1340,7 +1351,7 @@ struct accmem_tmem_cluster {
  * Errors:
  *
  * * EINVAL: NONBLOCK with @deadline_ns or with QUEUED; QUEUED with @destination;
- *   @user_data without QUEUED.
+ *   @user_data without QUEUED; @cta_group above 2.
  * * others as in the list of Tensor Memory's errors.
  */
 struct accmem_cta_alloc {
@@ -1351,6 +1362,8 @@ struct accmem_cta_alloc {
 	__u64 deadline_ns;
 	__u64 destination;
 	__u64 user_data;
+	__u32 cta_group;
+	__u32 reserved;
 };
 
 /**
@@ -1362,14 +1375,15 @@ struct accmem_cta_alloc {
  * @deadline_ns: in: as in struct accmem_cta_alloc
  * @user_data: in: as in struct accmem_cta_alloc
  * @warp: in: as in struct accmem_cta_alloc
- * @reserved: in: 0
+ * @cta_group: in: as in struct accmem_cta_alloc
  *
  * The peers of a pair free together. The call waits for the dealloc of the peer. A call
  * that fails frees nothing.
  *
  * Errors:
  *
- * * EINVAL: NONBLOCK with @deadline_ns or with QUEUED; @user_data without QUEUED.
+ * * EINVAL: NONBLOCK with @deadline_ns or with QUEUED; @user_data without QUEUED;
+ *   @cta_group above 2.
  * * others as in the list of Tensor Memory's errors.
  */
 struct accmem_cta_dealloc {
@@ -1380,7 +1394,7 @@ struct accmem_cta_dealloc {
 	__u64 deadline_ns;
 	__u64 user_data;
 	__u32 warp;
-	__u32 reserved;
+	__u32 cta_group;
 };
 
 /**
@@ -1471,18 +1485,24 @@ struct accmem_tmem_map {
  * struct accmem_cta_relinquish - ACCMEM_IOC_CTA_RELINQUISH: give up the right to allocate
  * @size: in: bytes of this structure
  * @flags: in: 0
+ * @cta_group: in: as in struct accmem_cta_alloc
+ * @reserved: in: 0
  *
  * A waiting alloc of this CTA ends with ECANCELED. The CTA gives up its permit even if the
- * call fails.
+ * call fails with EPROTO.
  *
  * Errors:
  *
+ * * EINVAL: @cta_group above 2.
+ * * EPROTOTYPE: the launch has another cta_group.
  * * EPROTO: the peer waits in alloc. The alloc of the peer fails with EPROTO, too.
  * * ECONNRESET: the context has ended.
  */
 struct accmem_cta_relinquish {
 	__u32 size;
 	__u32 flags;
+	__u32 cta_group;
+	__u32 reserved;
 };
 
 /*

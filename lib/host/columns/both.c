@@ -44,13 +44,37 @@ void both_init(u32 nr_sms, u32 columns, bool exclusive, u32 bound)
 	reference_init(&both.reference, nr_sms, columns, exclusive, bound);
 	memset(both.told_held, 0, sizeof(both.told_held));
 	c->held_changed = held_changed;
-	for (i = 0; i < nr_sms; i++)
+	for (i = 0; i < nr_sms; i++) {
 		both.sms[i].watched = true;
+		both.sms[i].polled = true;
+	}
 }
 
 const char *both_compare(void)
 {
 	return reference_compare(&both.reference, &both.c, both.cta);
+}
+
+/* An alloc that has become possible is on an SM that has changed. */
+static void check_changes(void)
+{
+	bool changed[REFERENCE_SMS] = {}, granted, told;
+	struct accmem_columns_sm *sm;
+	u32 i;
+
+	while ((sm = accmem_columns_next_changed(&both.c)))
+		changed[sm - both.sms] = true;
+	for (i = 0; i < REFERENCE_CTAS; i++) {
+		struct accmem_columns_cta *x = &both.cta[i];
+
+		if (!both.reference.cta[i].live)
+			continue;
+		granted = accmem_columns_would_grant(&both.c, x, 32);
+		told = changed[x->sm] || (x->peer && changed[x->peer->sm]);
+		must(!granted || !both.denied[i] || told,
+		     "an alloc is possible, and no SM has changed");
+		both.denied[i] = !granted && x->call == ACCMEM_CALL_NONE;
+	}
 }
 
 static void agree(const char *call, const struct accmem_columns_cta *x, int got,
@@ -61,6 +85,7 @@ static void agree(const char *call, const struct accmem_columns_cta *x, int got,
 	if (got != wanted || what)
 		differs(call, x, got, wanted, what);
 	must(both.told_held[number(x)] == x->held, "a change that is not told");
+	check_changes();
 }
 
 static void count_result(const struct accmem_columns_cta *x, int result)

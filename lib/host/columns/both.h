@@ -18,6 +18,7 @@
  * @reference: the reference
  * @storing: the address that the thread in an alloc is about to store, or NO_ADDRESS
  * @told_held: what the arbiter has told of what a CTA holds
+ * @denied: a CTA without a call would not have been granted a unit after the last call
  */
 struct both {
 	struct accmem_columns c;
@@ -26,6 +27,7 @@ struct both {
 	struct reference reference;
 	u32 storing[REFERENCE_CTAS];
 	u64 told_held[REFERENCE_CTAS];
+	bool denied[REFERENCE_CTAS];
 };
 
 extern struct both both;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* States of a small world, packed and unpacked; see explore.h. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <linux/bitops.h>
@@ -351,28 +352,23 @@ static void build_cta(const struct reference *r, struct world *w, u32 i)
 	struct accmem_columns_cta *cta = &w->cta[i];
 	u32 u;
 
-	*cta = (struct accmem_columns_cta){
-		.launch = x->launch,
-		.cluster = x->cluster,
-		.rank = x->rank,
-		.sm = x->sm,
-		.group = x->group,
-		.last = x->last,
-		.relinquished = x->relinquished,
-		.peer_gone = x->peer_gone,
-		.obtained_permit = x->obtained_permit,
-		.stores = x->stores,
-		.may_wait = x->may_wait,
-		.call = calls[x->stage],
-		.columns = x->columns,
-		.address = x->address,
-		.bypassed = x->bypassed,
-	};
-	if (x->peer != REFERENCE_NOBODY)
-		cta->peer = &w->cta[x->peer];
-	INIT_LIST_HEAD(&cta->queue);
-	list_add_tail(&cta->link, &w->c.ctas);
-	w->c.nr_ctas++;
+	cta->launch = x->launch;
+	cta->cluster = x->cluster;
+	cta->rank = x->rank;
+	cta->sm = x->sm;
+	cta->group = x->group;
+	if (accmem_columns_launch(&w->c, cta))
+		abort();
+	cta->last = x->last;
+	cta->relinquished = x->relinquished;
+	cta->peer_gone = x->peer_gone;
+	cta->obtained_permit = x->obtained_permit;
+	cta->stores = x->stores;
+	cta->may_wait = x->may_wait;
+	cta->call = calls[x->stage];
+	cta->columns = x->columns;
+	cta->address = x->address;
+	cta->bypassed = x->bypassed;
 	for (u = 0; u < r->units; u++) {
 		const struct reference_unit *unit = &r->unit[x->sm][u];
 
@@ -388,22 +384,31 @@ static void build_cta(const struct reference *r, struct world *w, u32 i)
 	}
 }
 
+static void build_queue(struct world *w, struct accmem_columns_cta *cta,
+			const struct accmem_columns_cta *leader)
+{
+	struct accmem_columns_sm *sm = &w->sms[cta->sm];
+
+	cta->age = w->c.arrivals;
+	list_add_tail(&cta->queue, &sm->queue);
+	sm->nr_pairs += cta->group == 2;
+	sm->nr_holding += leader->counted;
+	if (leader->at_bound && !sm->first_at_bound)
+		sm->first_at_bound = cta;
+}
+
 static void build_request(const struct reference *r, struct world *w, u32 i)
 {
 	struct accmem_columns_cta *cta = &w->cta[i];
 
 	cta->leads = true;
-	list_add_tail(&cta->queue, &w->c.queue);
-	w->c.nr_queued++;
 	cta->counted = cta->held || (cta->group == 2 && cta->peer->held);
-	w->c.nr_holding += cta->counted;
 	cta->at_bound = is_at_bound(r, i);
-	if (!cta->at_bound)
-		return;
-	w->c.nr_at_bound++;
-	w->sms[cta->sm].nr_at_bound++;
+	w->c.nr_queued++;
+	build_queue(w, cta, cta);
 	if (cta->group == 2)
-		w->sms[cta->peer->sm].nr_at_bound++;
+		build_queue(w, cta->peer, cta);
+	w->c.arrivals++;
 }
 
 void explore_build(const struct reference *r, struct world *w)
@@ -420,24 +425,10 @@ void explore_build(const struct reference *r, struct world *w)
 	for (i = 0; i < r->nr_queued; i++)
 		build_request(r, w, r->queue[i]);
 	for (i = 0; i < r->nr_sms; i++) {
+		w->sms[i].polled = true;
 		if (r->permit[i] != REFERENCE_NOBODY)
 			w->sms[i].permit = &w->cta[r->permit[i]];
 	}
-}
-
-/* how many requests for SM @sm, or for any, may not be passed any more */
-static u32 count_at_bound(const struct reference *r, u32 sm, bool any)
-{
-	u32 q, nr = 0;
-
-	for (q = 0; q < r->nr_queued; q++) {
-		const struct reference_cta *x = &r->cta[r->queue[q]];
-		bool here = any || x->sm == sm ||
-			    (x->group == 2 && r->cta[x->peer].sm == sm);
-
-		nr += here && is_at_bound(r, r->queue[q]);
-	}
-	return nr;
 }
 
 static bool holds(const struct reference *r, u32 i)
@@ -454,30 +445,58 @@ static bool holds(const struct reference *r, u32 i)
 	return false;
 }
 
+static bool request_holds(const struct reference *r, u32 i)
+{
+	return holds(r, i) ||
+	       (r->cta[i].group == 2 && holds(r, r->cta[i].peer));
+}
+
+/* what an SM has counted of its queue, whose order is right */
+static const char *check_sm(const struct reference *r, const struct world *w,
+			    const struct accmem_columns_sm *sm)
+{
+	const struct accmem_columns_cta *cta, *leader, *first = NULL;
+	u32 pairs = 0, holding = 0, n;
+
+	list_for_each_entry(cta, &sm->queue, queue) {
+		leader = cta->leads ? cta : cta->peer;
+		n = leader - w->cta;
+		if (!first && is_at_bound(r, n))
+			first = cta;
+		if (cta->age != leader->age)
+			return "the age of a pair";
+		pairs += cta->group == 2;
+		holding += request_holds(r, n);
+	}
+	if (sm->first_at_bound != first)
+		return "the first request at its bound for an SM";
+	if (sm->nr_pairs != pairs)
+		return "the number of those queued for an SM in pairs";
+	if (sm->nr_holding != holding)
+		return "the number of those queued for an SM that hold columns";
+	return NULL;
+}
+
 const char *explore_check_derived(const struct reference *r,
 				  const struct world *w)
 {
-	u32 i, holding = 0;
+	const char *what;
+	u32 i;
 
 	for (i = 0; i < r->nr_sms; i++) {
-		if (w->sms[i].nr_at_bound != count_at_bound(r, i, false))
-			return "the requests at their bound for an SM";
+		what = check_sm(r, w, &w->sms[i]);
+		if (what)
+			return what;
 	}
 	for (i = 0; i < r->nr_queued; i++) {
 		u32 n = r->queue[i];
 
 		if (w->cta[n].at_bound != is_at_bound(r, n))
 			return "whether a request may be passed";
-		holding += holds(r, n) ||
-			   (r->cta[n].group == 2 && holds(r, r->cta[n].peer));
 	}
 	for (i = 0; i < CTAS; i++) {
 		if (r->cta[i].live && w->cta[i].leads != (place_of(r, i) != 0))
 			return "who leads a request";
 	}
-	if (w->c.nr_at_bound != count_at_bound(r, 0, true))
-		return "the number of requests at their bound";
-	if (w->c.nr_holding != holding)
-		return "the number of those queued that hold columns";
 	return NULL;
 }

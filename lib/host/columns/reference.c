@@ -240,7 +240,7 @@ int reference_confirm(struct reference *r, u32 i, u32 address, bool stored)
 
 		reference_withdraw(r, i);
 		if (joined && x->peer != REFERENCE_NOBODY)
-			reference_end(r, x->peer, -EFAULT);
+			reference_finish(r, x->peer, -EFAULT);
 		x->stage = REFERENCE_IDLE;
 		reference_after_event(r);
 		return -EFAULT;
@@ -330,9 +330,9 @@ int reference_relinquish(struct reference *r, u32 i)
 	if (in_alloc(x))
 		reference_withdraw(r, i);
 	if (both)
-		reference_end(r, x->peer, -EPROTO);
+		reference_finish(r, x->peer, -EPROTO);
 	if (in_alloc(x))
-		reference_end(r, i, -ECANCELED);
+		reference_finish(r, i, -ECANCELED);
 	x->relinquished = true;
 	reference_drop_permit(r, i);
 	reference_after_event(r);
@@ -351,7 +351,7 @@ bool reference_cancel(struct reference *r, u32 i)
 		r->cta[x->peer].stage = REFERENCE_AT_ALLOC;
 		r->cta[x->peer].told = false;
 	} else if (joined) {
-		reference_end(r, x->peer, -EAGAIN);
+		reference_finish(r, x->peer, -EAGAIN);
 	}
 	x->stage = REFERENCE_IDLE;
 	x->told = false;
@@ -365,7 +365,7 @@ void reference_reset(struct reference *r)
 
 	for (i = 0; i < REFERENCE_CTAS; i++) {
 		if (r->cta[i].live && reference_waits(&r->cta[i]))
-			reference_end(r, i, -ECONNRESET);
+			reference_finish(r, i, -ECONNRESET);
 		r->cta[i].obtained_permit = false;
 	}
 	r->nr_queued = 0;

@@ -75,23 +75,38 @@ static const char *compare_cta(const struct reference *r, u32 i,
 	return NULL;
 }
 
+static bool is_for_sm(const struct reference *r, int i, u32 sm)
+{
+	const struct reference_cta *x = &r->cta[i];
+
+	return x->sm == sm || (x->group == 2 && r->cta[x->peer].sm == sm);
+}
+
+/* an SM has those that are queued for it, by age */
 static const char *compare_queue(const struct reference *r,
-				 const struct accmem_columns *c,
+				 const struct accmem_columns_sm *sm, u32 name,
 				 const struct accmem_columns_cta *first)
 {
+	const struct list_head *at = sm->queue.next;
 	const struct accmem_columns_cta *w;
-	u32 q = 0;
+	u32 q;
 
-	if (c->nr_queued != r->nr_queued)
-		return "how many are queued";
-	list_for_each_entry(w, &c->queue, queue) {
-		if (q == r->nr_queued || w - first != r->queue[q])
-			return "the order of the queue";
+	for (q = 0; q < r->nr_queued; q++) {
+		if (!is_for_sm(r, r->queue[q], name))
+			continue;
+		if (at == &sm->queue)
+			return "the length of a queue";
+		w = list_entry(at, struct accmem_columns_cta, queue);
+		at = at->next;
+		if (w->sm != name)
+			return "the SM of a queue";
+		w = w->leads ? w : w->peer;
+		if (w - first != r->queue[q])
+			return "the order of a queue";
 		if (w->bypassed != r->cta[r->queue[q]].bypassed)
 			return "how often a request was passed";
-		q++;
 	}
-	return q == r->nr_queued ? NULL : "the length of the queue";
+	return at == &sm->queue ? NULL : "the length of a queue";
 }
 
 static const char *compare_told(const struct reference *r,
@@ -124,7 +139,9 @@ static const char *compare_sm(const struct reference *r,
 		if (r->unit[sm][u].owner != REFERENCE_NOBODY)
 			taken |= 1ull << u;
 	}
-	return c->sms[sm].used == taken ? NULL : "the units that are taken";
+	if (c->sms[sm].used != taken)
+		return "the units that are taken";
+	return compare_queue(r, &c->sms[sm], sm, first);
 }
 
 const char *reference_compare(const struct reference *r,
@@ -144,6 +161,10 @@ const char *reference_compare(const struct reference *r,
 	}
 	if (c->nr_ctas != nr_ctas)
 		return "how many CTAs there are";
+	if (c->nr_queued != r->nr_queued)
+		return "how many are queued";
+	if (c->touched || c->dirty)
+		return "a change without a look at the queue";
 	for (i = 0; i < r->nr_sms; i++) {
 		what = compare_sm(r, c, i, cta);
 		if (what)
@@ -152,6 +173,5 @@ const char *reference_compare(const struct reference *r,
 	if (c->forced != r->forced || c->deadlocks != r->deadlocks ||
 	    c->bypasses != r->bypasses)
 		return "a count";
-	what = compare_queue(r, c, cta);
-	return what ?: compare_told(r, c, cta);
+	return compare_told(r, c, cta);
 }

@@ -30,14 +30,6 @@ void reference_finish(struct reference *r, int i, int result)
 	r->cta[i].told = true;
 }
 
-void reference_end(struct reference *r, int i, int result)
-{
-	bool told = r->cta[i].told || r->cta[i].stage != REFERENCE_TO_STORE;
-
-	reference_finish(r, i, result);
-	r->cta[i].told = told;
-}
-
 /* --- where there is room -------------------------------------------------- */
 
 /* where a CTA looks for room: what is not of those in @left counts as free */

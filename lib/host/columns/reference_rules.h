@@ -7,8 +7,6 @@
 
 /* the call of @i ends, and its caller is told */
 void reference_finish(struct reference *r, int i, int result);
-/* the same; who is about to store an address finds out when it confirms that */
-void reference_end(struct reference *r, int i, int result);
 
 /* can what the others hold come back, and be enough? */
 bool reference_could_ever_fit(const struct reference *r, int i, u32 columns);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * How often one call checks at a queued request in its searches for deadlocks, in
- * settings made to be hard: counted, so that the figures are the same everywhere.
- * The limits are a quarter above what they were when this was written.
+ * How many queued requests and CTAs one call looks at, in settings made to be hard, and
+ * beside many that wait on other SMs: counted, so that the figures are the same
+ * everywhere. The limits of the former are a quarter above what they were when this was
+ * written.
  */
 #include <linux/errno.h>
 #include <stdio.h>
@@ -11,7 +12,8 @@
 #include "lib/columns/columns.h"
 
 #define SMS 256u /* ACCMEM_TMEM_SMS_MAX */
-#define CTAS 2048u /* ACCMEM_TMEM_CTAS_MAX, of a context */
+#define CTAS 8192u /* ACCMEM_TMEM_CTAS_MAX, of a context */
+#define WAITERS 16u /* on an SM, of those beside which a call is measured */
 
 #define HOLDERS 5 /* of 512, 256, ... 32 columns */
 
@@ -19,7 +21,7 @@ static struct accmem_columns c;
 static struct accmem_columns_sm sms[SMS];
 static struct accmem_columns_cta ctas[CTAS];
 static u32 nr_ctas;
-static int failed;
+static int reported, failed;
 
 static void must(bool condition, const char *what)
 {
@@ -86,6 +88,7 @@ static void report(const char *name, u64 before, u64 limit)
 
 	must(!c.deadlocks && !c.done, "all go on waiting");
 	failed += !ok;
+	reported++;
 	printf("%s cost=%s queued=%u checks=%llu limit=%llu\n",
 	       ok ? "ok" : "not ok", name, c.nr_queued,
 	       (unsigned long long)checks, (unsigned long long)limit);
@@ -138,7 +141,7 @@ static void a_ring_of_pairs(void)
 		before = c.checks;
 		wait(pair[k]->peer, ACCMEM_COLUMNS_UNIT);
 	}
-	report("ring-of-pairs", before, 1903);
+	report("ring-of-pairs", before, 3172);
 }
 
 /*
@@ -167,7 +170,7 @@ static void units_come_back_one_by_one(void)
 		before = c.checks;
 		wait(holder[k], columns >> k);
 	}
-	report("units-one-by-one", before, 17912);
+	report("units-one-by-one", before, 81910);
 }
 
 /* Nothing may be passed: each request holds up all that came later. */
@@ -182,18 +185,77 @@ static void every_request_is_at_its_bound(void)
 	take(holder, ACCMEM_COLUMNS_MAX / 2);
 	take(other, ACCMEM_COLUMNS_UNIT);
 	wait(holder, ACCMEM_COLUMNS_MAX / 2);
-	while (nr_ctas < CTAS) {
+	while (nr_ctas < CTAS / 4) {
 		before = c.checks;
 		wait(launch_one(0), ACCMEM_COLUMNS_MAX);
 	}
-	report("every-request-at-its-bound", before, 10234);
+	report("every-request-at-its-bound", before, 15358);
+}
+
+/* a call on the last SM, or a launch there, that is to look at nobody */
+static void look_at_nobody(const char *name, u64 before)
+{
+	report(name, before, 0);
+}
+
+/*
+ * On all SMs but the last as many wait as there can be, each of which holds a unit
+ * (@holding) or none. What they do is no matter of the last SM.
+ */
+static void calls_beside_others(bool holding)
+{
+	struct accmem_columns_cta *cta, *waiter[WAITERS];
+	u32 columns = WAITERS * ACCMEM_COLUMNS_UNIT, sm, k, address;
+	u64 before;
+
+	begin(SMS, columns, 64);
+	for (sm = 0; sm < SMS - 1; sm++) {
+		if (!holding)
+			take(launch_one(sm), columns);
+		for (k = 0; k < WAITERS; k++) {
+			waiter[k] = launch_one(sm);
+			if (holding)
+				take(waiter[k], ACCMEM_COLUMNS_UNIT);
+		}
+		/* the last one of those that hold does not wait */
+		for (k = 0; k < WAITERS - holding; k++)
+			wait(waiter[k], ACCMEM_COLUMNS_UNIT);
+	}
+	cta = launch_one(SMS - 1);
+	before = c.checks;
+	address = take(cta, ACCMEM_COLUMNS_UNIT);
+	look_at_nobody("alloc-beside-others", before);
+	before = c.checks;
+	give_back(cta, address);
+	look_at_nobody("dealloc-beside-others", before);
+	before = c.checks;
+	accmem_columns_exit(&c, cta);
+	look_at_nobody("exit-beside-others", before);
+}
+
+/* A launch looks at one CTA of its own, however many there are. */
+static void launches_beside_others(void)
+{
+	u64 before, most = 0;
+
+	begin(SMS, ACCMEM_COLUMNS_MAX, 64);
+	while (nr_ctas < CTAS) {
+		before = c.checks;
+		launch_one(nr_ctas % SMS);
+		if (c.checks - before > most)
+			most = c.checks - before;
+	}
+	report("launch-beside-others", c.checks - most, 80);
 }
 
 int main(void)
 {
+	calls_beside_others(false);
+	calls_beside_others(true);
+	launches_beside_others();
 	a_ring_of_pairs();
 	units_come_back_one_by_one();
 	every_request_is_at_its_bound();
-	printf("%d passed, %d failed\n", 4 - failed, failed);
+	printf("%d passed, %d failed\n", reported - failed, failed);
 	return !!failed;
 }

@@ -23,6 +23,8 @@ static const struct setting *setting;
 /* where the call in progress comes from, and where it leads */
 static struct reference before, reference;
 static struct world before_world, world;
+/* a CTA that has no call would not be granted a unit */
+static bool denied[REFERENCE_CTAS];
 static unsigned long long calls;
 
 /* A call that a CTA makes; both return what it comes to */
@@ -74,6 +76,30 @@ static const char *drain(void)
 	return NULL;
 }
 
+static bool would_grant(u32 i)
+{
+	return accmem_columns_would_grant(&world.c, &world.cta[i], 32);
+}
+
+/* an alloc that has become possible is on an SM that has changed */
+static const char *check_changes(void)
+{
+	bool changed[REFERENCE_SMS] = {};
+	struct accmem_columns_sm *sm;
+	u32 i;
+
+	while ((sm = accmem_columns_next_changed(&world.c)))
+		changed[sm - world.sms] = true;
+	for (i = 0; i < REFERENCE_CTAS; i++) {
+		const struct accmem_columns_cta *x = &world.cta[i];
+
+		if (denied[i] && reference.cta[i].live && would_grant(i) &&
+		    !changed[x->sm] && !(x->peer && changed[x->peer->sm]))
+			return "an alloc is possible, and no SM has changed";
+	}
+	return NULL;
+}
+
 /* does an alloc wait that has no address to store? */
 static bool is_not_followed(void)
 {
@@ -98,6 +124,7 @@ static void arrive(const struct call *call, int got, int wanted,
 
 	calls++;
 	what = what ?: reference_compare(&reference, &world.c, world.cta);
+	what = what ?: check_changes();
 	what = what ?: drain();
 	what = what ?: explore_check_derived(&reference, &world);
 	if (what)
@@ -392,6 +419,9 @@ static void expand(const struct packed *from, struct states *next)
 	explore_unpack(setting, from, &before);
 	explore_build(&before, &world);
 	before_world = world;
+	for (i = 0; i < REFERENCE_CTAS; i++)
+		denied[i] = before.cta[i].live && !would_grant(i) &&
+			    before.cta[i].stage == REFERENCE_IDLE;
 	for (i = 0; i < setting->ctas; i++) {
 		if (!before.cta[i].live) {
 			if (!launched)

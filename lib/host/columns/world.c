@@ -126,6 +126,7 @@ static void launch(unsigned int i)
 	}
 	both.storing[i] = NO_ADDRESS;
 	both.told_held[i] = 0;
+	both.denied[i] = false;
 	both_launch(x);
 }
 

@@ -31,6 +31,7 @@ enum columns_op {
 	OP_STORED, /* its address is stored; value: address */
 	OP_LOST, /* it could not be; value: address */
 	OP_GOT, /* the wait of this CTA is over */
+	OP_TOLD, /* it is, and its caller, who stores an address, finds out later */
 	OP_AT, /* result: address of its last alloc */
 	OP_HELD, /* result: columns that it holds */
 	OP_FREE, /* value: SM; result: free columns */
@@ -81,6 +82,7 @@ struct columns_case {
 #define STORED(x, at, r) { OP_STORED, x, at, 0, r }
 #define LOST(x, at, r) { OP_LOST, x, at, 0, r }
 #define GOT(x, r) { OP_GOT, x, 0, 0, r }
+#define TOLD(x) { OP_TOLD, x, 0, 0, 0 }
 #define AT(x, at) { OP_AT, x, 0, 0, at }
 #define HELD(x, n) { OP_HELD, x, 0, 0, n }
 #define FREE(sm, n) { OP_FREE, A, sm, 0, n }
@@ -132,7 +134,8 @@ static const struct columns_case columns_cases[] = {
 		HELD(B, 0), STORED(B, 0, 0), HELD(B, 512) } },
 	{ "p9_relinquish_before_the_address_is_stored", 1, 512, false, 64, {
 		LAUNCH(A, 0), RESERVE(A, 64, 0), RELINQUISH(A, 0),
-		FREE(0, 512), STORED(A, 0, -ECANCELED), HELD(A, 0) } },
+		TOLD(A), FREE(0, 512), STORED(A, 0, -ECANCELED),
+		HELD(A, 0) } },
 	{ "p9_no_alloc_after_relinquish", 1, 512, false, 64, {
 		LAUNCH(A, 0), ALLOC(A, 64, 0), RELINQUISH(A, 0),
 		ALLOC(A, 64, -EPERM), DEALLOC(A, 0, 64, 0), RELINQUISH(A, 0),
@@ -308,7 +311,7 @@ static const struct columns_case columns_cases[] = {
 		GOT(A, 0) } },
 	{ "p10_neither_has_stored_it_yet", 2, 512, false, 64, {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), RESERVE(A, 64, WAITS),
-		RESERVE(B, 64, 0), GOT(A, 0), LOST(A, 0, -EFAULT),
+		RESERVE(B, 64, 0), GOT(A, 0), LOST(A, 0, -EFAULT), TOLD(B),
 		STORED(B, 0, -EFAULT), FREE(0, 512), FREE(1, 512) } },
 	{ "p10_exclusive_a_lost_pair_releases_both_permits", 2, 512, true,
 	  64, {
@@ -321,7 +324,7 @@ static const struct columns_case columns_cases[] = {
 		RESERVE(A, 32, WAITS), RESERVE(B, 32, 0), GOT(A, 0),
 		STORED(B, 0, WAITS), STORED(A, 0, 0), GOT(B, 0),
 		RESERVE(A, 32, WAITS), RESERVE(B, 32, 0), GOT(A, 0),
-		LOST(B, 32, -EFAULT), STORED(A, 32, -EFAULT),
+		LOST(B, 32, -EFAULT), TOLD(A), STORED(A, 32, -EFAULT),
 		TRY(C, 32, -EAGAIN), TRY(D, 32, -EAGAIN), ALLOC(B, 32, WAITS),
 		ALLOC(A, 32, 0), GOT(B, 0), HELD(A, 64) } },
 	{ "p12_who_gives_up_before_the_peer_has_stored", 2, 512, false, 64, {
@@ -342,7 +345,7 @@ static const struct columns_case columns_cases[] = {
 	{ "p9_p12_relinquish_before_a_pair_has_stored", 2, 512, false, 64, {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), RESERVE(A, 64, WAITS),
 		RESERVE(B, 64, 0), GOT(A, 0), STORED(B, 0, WAITS),
-		RELINQUISH(A, -EPROTO), GOT(B, -EPROTO),
+		RELINQUISH(A, -EPROTO), GOT(B, -EPROTO), TOLD(A),
 		STORED(A, 0, -ECANCELED), FREE(0, 512), FREE(1, 512) } },
 	{ "p12_one_of_a_pair_has_nowhere_to_store", 2, 512, false, 64, {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), ALLOC(A, 64, WAITS),
@@ -549,7 +552,7 @@ static const struct columns_case columns_cases[] = {
 		PAIR(A, 0, 0), PAIR(B, 1, 1), LAUNCH(C, 0),
 		RESERVE(A, 32, WAITS), RESERVE(B, 32, 0), GOT(A, 0),
 		STORED(B, 0, WAITS), RESERVE(C, 32, WAITS), RESET,
-		GOT(B, -ECONNRESET), GOT(C, -ECONNRESET),
+		GOT(B, -ECONNRESET), TOLD(A), GOT(C, -ECONNRESET),
 		STORED(A, 0, -ECONNRESET), FREE(0, 512), FREE(1, 512),
 		EXIT(A, 0), EXIT(B, 0), EXIT(C, 0) } },
 };
@@ -646,6 +649,13 @@ static inline int columns_launch_members(struct columns_world *w,
 	return accmem_columns_launch_cluster(&w->c, w->member, nr, &w->culprit);
 }
 
+/* the result of a wait that is over, unless its caller finds out later */
+static inline int columns_take(const struct columns_step *s,
+			       struct accmem_columns_cta *cta)
+{
+	return s->op == OP_GOT ? accmem_columns_collect(cta) : 0;
+}
+
 static inline long long columns_do(struct columns_world *w,
 				   const struct columns_step *s)
 {
@@ -684,8 +694,9 @@ static inline long long columns_do(struct columns_world *w,
 	case OP_LOST:
 		return accmem_columns_confirm(c, cta, s->value, false);
 	case OP_GOT:
+	case OP_TOLD:
 		done = accmem_columns_next_done(c);
-		return done == cta ? accmem_columns_collect(cta) : 1000;
+		return done == cta ? columns_take(s, cta) : 1000;
 	case OP_AT:
 		return cta->address;
 	case OP_HELD:
@@ -725,7 +736,7 @@ static inline bool columns_run(struct columns_world *w,
 	columns_listen(w);
 	for (; f->got == f->wanted && s->op != OP_END; s++) {
 		f->step = s - k->steps;
-		if (s->op != OP_GOT && w->c.done) {
+		if (s->op != OP_GOT && s->op != OP_TOLD && w->c.done) {
 			f->got = 1002;
 			return false;
 		}

@@ -188,10 +188,18 @@ int tcgen05_alloc(struct tcgen05_cta *cta, uint32_t *destination,
 int tcgen05_alloc_until(struct tcgen05_cta *cta, uint32_t *destination,
 			uint32_t columns, uint64_t deadline_ns)
 {
+	return tcgen05_alloc_group(cta, 0, destination, columns, deadline_ns);
+}
+
+int tcgen05_alloc_group(struct tcgen05_cta *cta, uint32_t cta_group,
+			uint32_t *destination, uint32_t columns,
+			uint64_t deadline_ns)
+{
 	return tcgen05_call_alloc(cta,
 				  (struct accmem_cta_alloc){
 					  .columns = columns,
 					  .deadline_ns = deadline_ns,
+					  .cta_group = cta_group,
 					  .destination =
 						  (uintptr_t)destination });
 }
@@ -215,9 +223,17 @@ int tcgen05_dealloc(struct tcgen05_cta *cta, uint32_t address, uint32_t columns)
 int tcgen05_dealloc_until(struct tcgen05_cta *cta, uint32_t address,
 			  uint32_t columns, uint64_t deadline_ns)
 {
+	return tcgen05_dealloc_group(cta, 0, address, columns, deadline_ns);
+}
+
+int tcgen05_dealloc_group(struct tcgen05_cta *cta, uint32_t cta_group,
+			  uint32_t address, uint32_t columns,
+			  uint64_t deadline_ns)
+{
 	return tcgen05_call_dealloc(cta, (struct accmem_cta_dealloc){
 						 .address = address,
 						 .columns = columns,
+						 .cta_group = cta_group,
 						 .deadline_ns = deadline_ns });
 }
 
@@ -282,7 +298,13 @@ void tcgen05_unmap(const struct accmem_tmem_map *map)
 
 int tcgen05_relinquish_alloc_permit(struct tcgen05_cta *cta)
 {
-	struct accmem_cta_relinquish req = { .size = sizeof(req) };
+	return tcgen05_relinquish_group(cta, 0);
+}
+
+int tcgen05_relinquish_group(struct tcgen05_cta *cta, uint32_t cta_group)
+{
+	struct accmem_cta_relinquish req = { .size = sizeof(req),
+					     .cta_group = cta_group };
 
 	return call(cta, ACCMEM_IOC_CTA_RELINQUISH, &req);
 }
