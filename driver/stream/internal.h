@@ -28,10 +28,13 @@ accmem_stream_pop(struct accmem_stream *stream,
 		  bool (*fits)(struct accmem_pending *pending, void *arg),
 		  void *arg);
 
+/* export.c */
+struct file *accmem_stream_export(struct accmem_stream *stream, u64 position);
+void accmem_exports_signal(struct accmem_stream *stream);
+
 /* fence.c */
 void accmem_stream_work(struct work_struct *work);
 int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd);
-struct file *accmem_stream_export(struct accmem_stream *stream, u64 position);
 
 /* wait.c */
 int accmem_stream_wait(struct accmem_stream *stream,

@@ -18,6 +18,7 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
+#include "core/account.h"
 #include "core/carveout.h"
 #include "internal.h"
 #include "stream/stream.h"
@@ -44,6 +45,8 @@ struct accmem_stream *accmem_stream_create(struct accmem_context *ctx, u64 id)
 	kref_init(&stream->refs);
 	stream->ctx = ctx;
 	stream->accounts = ctx->account->accounts;
+	stream->user = ctx->account->user;
+	accmem_user_get(stream->user);
 	stream->due = ctx->due;
 	stream->context = ctx->account->id;
 	stream->id = id;
@@ -53,8 +56,9 @@ struct accmem_stream *accmem_stream_create(struct accmem_context *ctx, u64 id)
 	mutex_init(&stream->finishing);
 	spin_lock_init(&stream->lock);
 	INIT_LIST_HEAD(&stream->steps);
-	stream->exports = RB_ROOT_CACHED;
 	stream->pending = RB_ROOT_CACHED;
+	spin_lock_init(&stream->exports_lock);
+	stream->exports = RB_ROOT;
 	return stream;
 }
 
@@ -64,6 +68,7 @@ static void stream_release(struct kref *refs)
 		container_of(refs, struct accmem_stream, refs);
 
 	mutex_destroy(&stream->finishing);
+	accmem_user_put(stream->user);
 	kfree_rcu(stream, rcu);
 }
 

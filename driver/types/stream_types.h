@@ -25,6 +25,7 @@
 
 struct accmem_accounts;
 struct accmem_context;
+struct accmem_user;
 
 /**
  * struct accmem_dep - dependency of a free
@@ -94,6 +95,7 @@ static inline void accmem_pending_clear(struct accmem_pending *pending)
  * @rcu: frees the stream after RCU readers have finished
  * @ctx: context; referenced until the stream's file is closed, then only compared
  * @accounts: accounts of the device
+ * @user: user of the context, with a reference; charged for steps and exported fences
  * @due: due frees of the device
  * @context: number of the account
  * @id: serial number in the context
@@ -110,15 +112,19 @@ static inline void accmem_pending_clear(struct accmem_pending *pending)
  * @error: error of the first step that failed; 0 or a negative errno value
  * @error_above: the positions above it have @error
  * @steps: imported fences, in the order of their positions
- * @exports: exported fences of claimed positions, ordered by position
  * @pending: frees that wait for a position, ordered by position
  * @nr_pending: number of entries in @pending
+ * @exports_lock: guards @exports; taken with interrupts disabled, because the last
+ *	reference to a fence can be dropped in an interrupt
+ * @exports: exported fences of claimed positions that are not reached, ordered by
+ *	position; without references: a fence removes itself when it is released
  */
 struct accmem_stream {
 	struct kref refs;
 	struct rcu_head rcu;
 	struct accmem_context *ctx;
 	struct accmem_accounts *accounts;
+	struct accmem_user *user;
 	struct accmem_due *due;
 	u64 context;
 	u64 id;
@@ -135,9 +141,11 @@ struct accmem_stream {
 	int error;
 	u64 error_above;
 	struct list_head steps;
-	struct rb_root_cached exports;
 	struct rb_root_cached pending;
 	u64 nr_pending;
+
+	spinlock_t exports_lock; /* exports; innermost */
+	struct rb_root exports;
 };
 
 /**
