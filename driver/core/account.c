@@ -31,6 +31,7 @@
 unsigned long accmem_max_contexts_per_user = 1024;
 unsigned long accmem_max_buffers_per_user = 1ul << 20;
 unsigned long accmem_max_fences_per_user = 1ul << 16;
+unsigned long accmem_max_waits_per_user = 4096;
 unsigned long long accmem_max_bytes_per_user;
 unsigned long long accmem_max_bytes_per_context;
 
@@ -402,6 +403,23 @@ int accmem_charge_fence(struct accmem_user *user)
 }
 
 /**
+ * accmem_charge_wait() - charge a STREAM_WAIT call that is about to sleep to a user
+ * @user: user
+ *
+ * With CAP_SYS_RESOURCE the limit does not apply.
+ *
+ * Context: Process context. May sleep.
+ * Return: 0; -EDQUOT if the limit would be exceeded.
+ */
+int accmem_charge_wait(struct accmem_user *user)
+{
+	return user_charge(&user->waits, 1,
+			   READ_ONCE(accmem_max_waits_per_user)) ?
+		       0 :
+		       -EDQUOT;
+}
+
+/**
  * accmem_uncharge() - undo accmem_charge(), or a part of it
  * @account: account
  * @bytes: bytes to uncharge
@@ -435,6 +453,17 @@ void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers)
 void accmem_uncharge_fence(struct accmem_user *user)
 {
 	atomic64_dec(&user->fences);
+}
+
+/**
+ * accmem_uncharge_wait() - undo accmem_charge_wait()
+ * @user: user
+ *
+ * Context: Any context. Does not sleep.
+ */
+void accmem_uncharge_wait(struct accmem_user *user)
+{
+	atomic64_dec(&user->waits);
 }
 
 static bool account_fits_one(const atomic64_t *counter, u64 n, u64 limit)

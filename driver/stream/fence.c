@@ -283,7 +283,7 @@ static bool step_take_done(struct accmem_stream *stream, struct list_head *done)
 			stream->error = step->error;
 			stream->error_above = stream->reached;
 		}
-		WRITE_ONCE(stream->reached, step->position);
+		accmem_stream_reach(stream, step->position);
 		list_move_tail(&step->link, done);
 		nr++;
 	}

@@ -44,6 +44,7 @@ struct file;
  * @pending: number of pending frees; a free counts until its memory is free
  * @fences: number of imported fences that are not reached and of exported fences that
  *	somebody holds
+ * @waits: number of STREAM_WAIT calls that sleep
  * @accounts: accounts of the user, by device and account number
  * @messages: rate limit of the log messages that the user causes
  * @last_message: jiffies of the last request for a message; 0 if there was none
@@ -59,6 +60,7 @@ struct accmem_user {
 	atomic64_t bytes;
 	atomic64_t pending;
 	atomic64_t fences;
+	atomic64_t waits;
 	struct xarray accounts;
 	struct ratelimit_state messages;
 	unsigned long last_message;

@@ -26,6 +26,7 @@
 struct accmem_accounts;
 struct accmem_context;
 struct accmem_user;
+struct task_struct;
 
 /**
  * struct accmem_dep - dependency of a free
@@ -90,6 +91,19 @@ static inline void accmem_pending_clear(struct accmem_pending *pending)
 }
 
 /**
+ * struct accmem_stream_waiter - a STREAM_WAIT call that sleeps
+ * @node: node in accmem_stream.waiters, guarded by the stream's lock; empty after the
+ *	waiter was woken
+ * @position: position that the call waits for
+ * @task: the caller
+ */
+struct accmem_stream_waiter {
+	struct rb_node node;
+	u64 position;
+	struct task_struct *task;
+};
+
+/**
  * struct accmem_stream - timeline of a context
  * @refs: references: the file, dependencies, steps, fences and queued work
  * @rcu: frees the stream after RCU readers have finished
@@ -101,7 +115,7 @@ static inline void accmem_pending_clear(struct accmem_pending *pending)
  * @id: serial number in the context
  * @fences: dma_fence context of the stream's fences
  * @work: advances the count when imported fences have signalled
- * @wait: callers that wait for a position or poll
+ * @polls: callers of poll()
  * @poll: position that poll() waits for
  * @finishing: held by a call that advances the count, and by the close of the file,
  *	until the memory of the frees that this completes is free
@@ -112,6 +126,8 @@ static inline void accmem_pending_clear(struct accmem_pending *pending)
  * @error: error of the first step that failed; 0 or a negative errno value
  * @error_above: the positions above it have @error
  * @steps: imported fences, in the order of their positions
+ * @notify: callers of poll() have to be woken
+ * @waiters: calls that sleep until a position is reached, ordered by position
  * @pending: frees that wait for a position, ordered by position
  * @nr_pending: number of entries in @pending
  * @exports_lock: guards @exports; taken with interrupts disabled, because the last
@@ -130,7 +146,7 @@ struct accmem_stream {
 	u64 id;
 	u64 fences;
 	struct work_struct work;
-	wait_queue_head_t wait;
+	wait_queue_head_t polls;
 	u64 poll;
 	struct mutex finishing; /* completion of frees */
 
@@ -141,6 +157,8 @@ struct accmem_stream {
 	int error;
 	u64 error_above;
 	struct list_head steps;
+	bool notify;
+	struct rb_root_cached waiters;
 	struct rb_root_cached pending;
 	u64 nr_pending;
 

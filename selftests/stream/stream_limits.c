@@ -8,6 +8,7 @@
 #define USER 65534
 #define LIMIT 8
 #define MANY 2000
+#define FAR (1ull << 40) /* a position that no test reaches by steps */
 
 STREAM_FIXTURE(stream_limits)
 
@@ -162,6 +163,140 @@ TEST_F(stream_limits, an_export_that_nobody_holds_leaves)
 	EXPECT_EQ(1, fence_settle(export));
 	close(export);
 	close(file);
+}
+
+/* --- waiting calls ---------------------------------------------------------- */
+
+struct waiting {
+	int stream;
+	uint64_t position;
+	pthread_t thread;
+	int result;
+};
+
+/* If the limit is reached, another call is about to give up. */
+static void *waits(void *arg)
+{
+	struct waiting *w = arg;
+
+	do {
+		w->result = stream_settle(w->stream, w->position);
+	} while (w->result == -EDQUOT);
+	return NULL;
+}
+
+/* starts @n threads that wait for the positions from @first on */
+static struct waiting *waiters(int stream, uint64_t first, unsigned int n)
+{
+	struct waiting *all = calloc(n, sizeof(*all));
+	pthread_attr_t attr;
+	unsigned int i;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 64 << 10);
+	for (i = 0; all && i < n; i++) {
+		all[i] = (struct waiting){ .stream = stream,
+					   .position = first + i };
+		if (pthread_create(&all[i].thread, &attr, waits, &all[i]))
+			err(1, "thread");
+	}
+	return all;
+}
+
+/* the number of waiters that returned something else than 0 */
+static unsigned int join(struct waiting *all, unsigned int n)
+{
+	unsigned int i, bad = 0;
+
+	for (i = 0; i < n; i++) {
+		pthread_join(all[i].thread, NULL);
+		bad += !!all[i].result;
+	}
+	free(all);
+	return bad;
+}
+
+TEST_F(stream_limits, a_signal_wakes_the_waiters_that_it_reaches)
+{
+	enum { WAITERS = 12 };
+	struct waiting *all = waiters(self->stream, 1, WAITERS);
+	unsigned int i;
+
+	ASSERT_TRUE(user_comes_to(0, "waits", WAITERS));
+	for (i = 3; i <= WAITERS; i += 3) {
+		ASSERT_EQ(0, stream_signal(self->stream, i));
+		EXPECT_TRUE(user_comes_to(0, "waits", WAITERS - i));
+	}
+	EXPECT_EQ(0, join(all, WAITERS));
+}
+
+/* The time in ns of the fastest of some signals, each of which reaches one position. */
+static uint64_t signal_time(int stream)
+{
+	uint64_t from = stream_query(stream).reached, start, best = ~0ull;
+	unsigned int i;
+
+	for (i = 1; i <= 100; i++) {
+		start = stream_now();
+		if (stream_signal(stream, from + i))
+			return ~0ull;
+		start = stream_now() - start;
+		best = start < best ? start : best;
+	}
+	return best;
+}
+
+TEST_F(stream_limits, waiters_that_a_signal_does_not_reach_cost_nothing)
+{
+	unsigned int tries = 5, n = accmem_scale(1000) + 1;
+	uint64_t alone, beside = ~0ull;
+	struct waiting *all;
+
+	alone = signal_time(self->stream);
+	all = waiters(self->stream, FAR, n);
+	ASSERT_TRUE(user_comes_to(0, "waits", n));
+	while (tries-- && beside > 2 * alone)
+		beside = signal_time(self->stream);
+	TH_LOG("a signal takes %llu ns, beside %u waiters %llu ns",
+	       (unsigned long long)alone, n, (unsigned long long)beside);
+	EXPECT_GE(2 * alone, beside);
+	ASSERT_EQ(0, stream_signal(self->stream, FAR + n));
+	EXPECT_EQ(0, join(all, n));
+	EXPECT_TRUE(user_comes_to(0, "waits", 0));
+}
+
+static int waits_up_to_the_limit(void *arg)
+{
+	int fd = accmem_opened(arg), stream = stream_created(fd);
+	struct waiting *all = waiters(stream, 2, LIMIT);
+	uint64_t end = accmem_ms() + 20000;
+	int err;
+
+	/* the others may not sleep yet */
+	do {
+		err = stream_wait(stream, 1, 0, stream_in_ms(1));
+	} while (err == -ETIMEDOUT && accmem_ms() < end);
+	ACCMEM_MUST(err == -EDQUOT);
+	ACCMEM_MUST(stream_try(stream, 1) == -EAGAIN);
+	ACCMEM_MUST(!stream_signal(stream, LIMIT + 1));
+	ACCMEM_MUST(!join(all, LIMIT));
+	ACCMEM_MUST(stream_wait(stream, FAR, 0, stream_in_ms(1)) == -ETIMEDOUT);
+	return 0;
+}
+
+TEST_F(stream_limits, so_many_calls_of_a_user_wait_at_most)
+{
+	int64_t limit = accmem_param("max_waits_per_user");
+	struct stat st;
+
+	ASSERT_EQ(0, stat(variant->path, &st));
+	ASSERT_EQ(0, accmem_param_set("max_waits_per_user", LIMIT));
+	ASSERT_EQ(0, chmod(variant->path, 0666));
+	EXPECT_EQ(0, accmem_as_user(USER, waits_up_to_the_limit,
+				    (void *)variant->path));
+	EXPECT_EQ(0, user_count(USER, "waits"));
+	EXPECT_EQ(0, accmem_param_set("max_waits_per_user", limit));
+	EXPECT_EQ(0, chmod(variant->path, st.st_mode & 07777));
 }
 
 /* --- a user at the limit ---------------------------------------------------- */

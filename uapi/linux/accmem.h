@@ -1012,6 +1012,8 @@ struct accmem_stream_query {
  * * EAGAIN: NONBLOCK, and the position is not reached.
  * * ETIMEDOUT: the deadline has passed.
  * * EINTR: a signal interrupted the wait.
+ * * EDQUOT: as many calls of the user sleep as the module parameter max_waits_per_user
+ *   allows.
  * * ECANCELED: the context has ended, all claimed positions are reached, and @position is
  *   not among them.
  */
