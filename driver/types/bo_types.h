@@ -97,6 +97,8 @@ struct accmem_shared {
  *	slab page with pending frees or with slots that wait for the last reference.
  *	Written by the owner of the name, read without a lock.
  * @since: jiffies when @pending was set
+ * @quarantined: accmem_quarantine.last when the bo was quarantined, 0 before; guarded by
+ *	the carveout's lock
  * @mapped: the bo has been mapped at least once, so that its bytes may have been
  *	written and its pages may be pinned. Set by the owner of the name before the
  *	mapping is made.
@@ -142,6 +144,7 @@ struct accmem_bo {
 	bool pending;
 	bool wake_on_put;
 	unsigned long since;
+	u64 quarantined;
 	bool mapped;
 	atomic_t pin_checks;
 	u64 max_size;
