@@ -45,6 +45,8 @@ struct file;
  * @fences: number of imported fences that are not reached and of exported fences that
  *	somebody holds
  * @waits: number of STREAM_WAIT calls that sleep
+ * @next_drain: time in ns before which the user's requests drain no caches of others,
+ *	because an earlier request has drained them in vain
  * @accounts: accounts of the user, by device and account number
  * @messages: rate limit of the log messages that the user causes
  * @last_message: jiffies of the last request for a message; 0 if there was none
@@ -61,6 +63,7 @@ struct accmem_user {
 	atomic64_t pending;
 	atomic64_t fences;
 	atomic64_t waits;
+	u64 next_drain;
 	struct xarray accounts;
 	struct ratelimit_state messages;
 	unsigned long last_message;
