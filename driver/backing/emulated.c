@@ -10,7 +10,9 @@
  *
  * accmem_bo.pages contains the pages by index; a folio is stored once, at its first
  * index. For a cache mode other than write-back, the direct mapping of a page is
- * changed when the page is made, and changed back when the page is freed.
+ * changed when the page is made, and changed back when the page is freed. This splits
+ * the kernel's large mappings for good, and flushes the TLBs of all processors. So these
+ * modes are offered only if the administrator has set emulated_uncached.
  *
  * Locking: accmem_bo.lock guards the filling of accmem_bo.pages. The page lock keeps a
  * page in its buffer object: a shrink takes the page lock after it has removed a page.
@@ -37,6 +39,12 @@ static unsigned long long resident_max;
 module_param_named(max_resident_bytes, resident_max, ullong, 0644);
 MODULE_PARM_DESC(max_resident_bytes,
 		 "host memory that all devices may use (0: half of RAM)");
+
+static bool uncached;
+module_param_named(emulated_uncached, uncached, bool, 0444);
+MODULE_PARM_DESC(
+	emulated_uncached,
+	"ordinary memory also write-combining and uncached (default N)");
 
 static atomic64_t resident; /* pages of all emulated carveouts */
 
@@ -557,6 +565,8 @@ int accmem_emulated_create(struct accmem_carveout *cv, u64 size)
 	cv->caps.page_sizes = ACCMEM_GRANULE | ACCMEM_FOLIO;
 	if (size >= SZ_1G)
 		cv->caps.page_sizes |= SZ_1G;
-	cv->cache_modes = BIT(ACCMEM_CACHE_WB) | accmem_emulated_cache_modes();
+	cv->cache_modes = BIT(ACCMEM_CACHE_WB);
+	if (uncached)
+		cv->cache_modes |= accmem_emulated_cache_modes();
 	return 0;
 }
