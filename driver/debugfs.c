@@ -454,16 +454,18 @@ static int debugfs_users_show(struct seq_file *m, void *unused)
 {
 	struct accmem_user *user = NULL;
 
-	seq_puts(m, "# uid contexts buffers bytes pending fences waits\n");
+	seq_puts(m,
+		 "# uid contexts buffers bytes pending fences waits resident\n");
 	while ((user = accmem_user_next(user))) {
-		seq_printf(m, "%u %lld %lld %lld %lld %lld %lld\n",
+		seq_printf(m, "%u %lld %lld %lld %lld %lld %lld %lld\n",
 			   from_kuid(&init_user_ns, user->uid),
 			   atomic64_read(&user->contexts),
 			   atomic64_read(&user->buffers),
 			   atomic64_read(&user->bytes),
 			   atomic64_read(&user->pending),
 			   atomic64_read(&user->fences),
-			   atomic64_read(&user->waits));
+			   atomic64_read(&user->waits),
+			   atomic64_read(&user->resident) << PAGE_SHIFT);
 		cond_resched();
 	}
 	return 0;

@@ -45,6 +45,7 @@ struct file;
  * @fences: number of imported fences that are not reached and of exported fences that
  *	somebody holds
  * @waits: number of STREAM_WAIT calls that sleep
+ * @resident: number of pages of ordinary memory that are present for the user's buffers
  * @next_drain: time in ns before which the user's requests drain no caches of others,
  *	because an earlier request has drained them in vain
  * @accounts: accounts of the user, by device and account number
@@ -63,6 +64,7 @@ struct accmem_user {
 	atomic64_t pending;
 	atomic64_t fences;
 	atomic64_t waits;
+	atomic64_t resident;
 	u64 next_drain;
 	struct xarray accounts;
 	struct ratelimit_state messages;

@@ -445,4 +445,71 @@ TEST_F(limits, ten_thousand_contexts)
 	EXPECT_EQ(0, run_as(variant->path, USER_B, opens_one));
 }
 
+/* --- host memory ---------------------------------------------------------- */
+
+#define SHARE MIB(8)
+
+/* touches twice the share; SIGBUS must come at the share, at the end of a large page */
+static int touches_its_share(const char *path)
+{
+	struct accmem_alloc a = { .length = 2 * SHARE };
+	volatile uint64_t at = 0;
+	int fd = accmem_opened(path);
+	void *p;
+
+	ACCMEM_MUST(!accmem_ioctl_alloc(fd, &a));
+	p = accmem_mapped(fd, &a, a.length);
+	ACCMEM_MUST(accmem_try_touch(p, &at, a.length, 4096) == SIGBUS);
+	ACCMEM_MUST(at <= SHARE && at > SHARE - MIB(2));
+	munmap(p, a.length);
+	close(fd);
+	fd = accmem_opened(path);
+	a = (struct accmem_alloc){ .length = 2 * SHARE,
+				   .flags = ACCMEM_ALLOC_POPULATE };
+	ACCMEM_MUST(accmem_ioctl_alloc(fd, &a) == -ENOMEM);
+	close(fd);
+	return 0;
+}
+
+static int touches_more(const char *path)
+{
+	struct accmem_alloc a = { .length = 2 * SHARE,
+				  .flags = ACCMEM_ALLOC_POPULATE };
+	int fd = accmem_opened(path);
+
+	ACCMEM_MUST(!accmem_ioctl_alloc(fd, &a));
+	return 0;
+}
+
+static int takes_its_share(void *arg)
+{
+	struct user u = { arg, USER_A, touches_its_share };
+	static int fd;
+
+	if (as_user(&u))
+		return 1;
+	/* keeps it; the first attempt has ended with its file */
+	fd = accmem_opened(arg);
+	return accmem_alloc_bytes(fd, SHARE, ACCMEM_ALLOC_POPULATE,
+				  &(struct accmem_alloc){});
+}
+
+/* One user takes what he can; that of the other is there when she touches it. */
+TEST_F(limits, host_memory_that_is_present)
+{
+	int64_t share = accmem_param("max_resident_bytes_per_user");
+	pid_t pid;
+
+	if (strcmp(variant->path, ACCMEM_DEV_EMULATED))
+		return;
+	ASSERT_EQ(0, accmem_param_set("max_resident_bytes_per_user", SHARE));
+	pid = accmem_start(takes_its_share, accmem_rest, (void *)variant->path);
+	EXPECT_LT(0, pid);
+	EXPECT_EQ(0, run_as(variant->path, USER_B, touches_its_share));
+	EXPECT_EQ(0, run_as(variant->path, 0, touches_more));
+	if (pid > 0)
+		accmem_stop(pid);
+	EXPECT_EQ(0, accmem_param_set("max_resident_bytes_per_user", share));
+}
+
 ACCMEM_HARNESS_MAIN
