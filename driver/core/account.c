@@ -12,6 +12,10 @@
  * its own, so that the messages of one user cannot suppress those of another. The last
  * reference can be dropped in any context, so users are freed when the next one is added.
  *
+ * The user of a file is the one who opened it. Inside a user namespace it is the creator
+ * of the outermost namespace: ids that a user may give out do not multiply his limits.
+ * Namespaces that root has created are left out, because root assigned their ids.
+ *
  * Charges are atomic counters, since a charge is made under the carveout's lock,
  * together with the placement that determines its size. CAP_SYS_RESOURCE lifts the
  * limits of a user, but not those of a context.
@@ -19,11 +23,13 @@
  * Locks: users_lock guards the table; it is the innermost of the locks that sleep.
  */
 #include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/jiffies.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
+#include <linux/user_namespace.h>
 
 #include "core/account.h"
 
@@ -79,6 +85,19 @@ static bool user_charge(atomic64_t *counter, u64 n, u64 limit)
 		account_charge_one(counter, n, limit, true));
 }
 
+/* Return the id of the user that the caller's files are charged to. */
+static kuid_t user_id(void)
+{
+	const struct user_namespace *ns = current_user_ns();
+	kuid_t uid = current_uid();
+
+	while (ns != &init_user_ns && !uid_eq(ns->owner, GLOBAL_ROOT_UID)) {
+		uid = ns->owner;
+		ns = ns->parent;
+	}
+	return uid;
+}
+
 static struct accmem_user *to_user(const struct rb_node *node)
 {
 	return rb_entry_safe(node, struct accmem_user, node);
@@ -116,16 +135,15 @@ static void users_forget(bool all)
 }
 
 /*
- * Return the user with a new reference. If there is none, *@spare becomes the user and
+ * Return the user of the caller with a new reference. If there is none, *@spare becomes the user and
  * is set to NULL.
  */
-static struct accmem_user *user_find_or_add(kuid_t uid,
-					    struct accmem_user **spare)
+static struct accmem_user *user_find_or_add(struct accmem_user **spare)
 {
 	struct accmem_user *user = *spare;
 	struct rb_node *found;
 
-	user->uid = uid;
+	user->uid = user_id();
 	xa_init_flags(&user->accounts, XA_FLAGS_ACCOUNT);
 	ratelimit_state_init(&user->messages, DEFAULT_RATELIMIT_INTERVAL,
 			     DEFAULT_RATELIMIT_BURST);
@@ -244,7 +262,6 @@ static int account_insert(struct accmem_account *account)
  * @accounts: accounts of the device
  * @waiters: waiters of the device
  * @nr_carveouts: number of carveouts, host memory included
- * @uid: user
  *
  * Context: Process context. Takes and releases users_lock. May sleep.
  * Return: the account, with a reference; -EMFILE if the user has reached its limit of
@@ -252,8 +269,7 @@ static int account_insert(struct accmem_account *account)
  */
 struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 					   struct accmem_waiters *waiters,
-					   unsigned int nr_carveouts,
-					   kuid_t uid)
+					   unsigned int nr_carveouts)
 {
 	struct accmem_account *account;
 	struct accmem_user *spare;
@@ -274,7 +290,7 @@ struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 	account->id = atomic_long_inc_return(&accounts->last_id);
 	account->pid = task_tgid_nr(current);
 	get_task_comm(account->comm, current);
-	account->user = user_find_or_add(uid, &spare);
+	account->user = user_find_or_add(&spare);
 	err = -EMFILE;
 	if (!user_charge(&account->user->contexts, 1,
 			 READ_ONCE(accmem_max_contexts_per_user)))

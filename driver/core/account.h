@@ -11,7 +11,6 @@
 #define ACCMEM_CORE_ACCOUNT_H
 
 #include <linux/types.h>
-#include <linux/uidgid.h>
 
 #include "types/account_types.h"
 
@@ -24,8 +23,7 @@ extern unsigned long long accmem_max_bytes_per_context;
 
 struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 					   struct accmem_waiters *waiters,
-					   unsigned int nr_carveouts,
-					   kuid_t uid);
+					   unsigned int nr_carveouts);
 void accmem_user_get(struct accmem_user *user);
 void accmem_user_put(struct accmem_user *user);
 bool accmem_user_ratelimit(struct accmem_user *user);

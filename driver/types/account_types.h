@@ -37,7 +37,8 @@ struct file;
  * @refs: number of accounts, streams and Tensor Memory objects that refer to the user.
  *	A user without references stays in the table until another user opens a file,
  *	and longer while the rate limit of its messages is still in effect.
- * @uid: user id at the time when the file was opened
+ * @uid: id of the user who opened the file; inside a user namespace, of the creator of
+ *	the outermost namespace that root has not created
  * @contexts: number of accounts, including those whose context has ended
  * @buffers: number of buffers; a buffer counts until its memory is free
  * @bytes: bytes charged to the accounts of the user
