@@ -2,14 +2,15 @@
 /*
  * debugfs: a device's occupancy, contexts, buffers, streams and waiters.
  *
- * The files are in /sys/kernel/debug/accmem/accmemN/ and only root can read them.
+ * The files are in /sys/kernel/debug/accmem/accmemN/ and only root can read them. users
+ * is in /sys/kernel/debug/accmem/, because it describes all devices together.
  * occupancy draws a map of each carveout. usage shows the accounting of each carveout
  * at one moment. The other files list the objects of the device, and lock_stats counts
  * the holds of the carveouts' locks.
  *
  * Locking: ctx->lock for LINES buffers at a time, the lock of the carveout for RUNS
- * free runs at a time, accmem_waiters.lock for the list of waiters. No lock is held
- * while a file is printed.
+ * free runs at a time, accmem_waiters.lock for the list of waiters, users_lock for one
+ * user at a time. No lock is held while a file is printed.
  */
 #include <linux/debugfs.h>
 #include <linux/ktime.h>
@@ -449,6 +450,29 @@ static int debugfs_shared_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(debugfs_shared);
 
+/* Print what each user is charged for, on all devices. */
+static int debugfs_users_show(struct seq_file *m, void *unused)
+{
+	struct accmem_user *user = NULL;
+
+	seq_puts(m,
+		 "# uid contexts buffers bytes pending fences waits resident\n");
+	while ((user = accmem_user_next(user))) {
+		seq_printf(m, "%u %lld %lld %lld %lld %lld %lld %lld\n",
+			   from_kuid(&init_user_ns, user->uid),
+			   atomic64_read(&user->contexts),
+			   atomic64_read(&user->buffers),
+			   atomic64_read(&user->bytes),
+			   atomic64_read(&user->pending),
+			   atomic64_read(&user->fences),
+			   atomic64_read(&user->waits),
+			   atomic64_read(&user->resident) << PAGE_SHIFT);
+		cond_resched();
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(debugfs_users);
+
 static int debugfs_tmem_show(struct seq_file *m, void *unused)
 {
 	struct accmem_device *dev = m->private;
@@ -458,13 +482,14 @@ static int debugfs_tmem_show(struct seq_file *m, void *unused)
 DEFINE_SHOW_ATTRIBUTE(debugfs_tmem);
 
 /**
- * accmem_debugfs_init() - create the directory of the module
+ * accmem_debugfs_init() - create the directory of the module, and the file of users
  *
  * Context: Process context, during module init. May sleep.
  */
 void accmem_debugfs_init(void)
 {
 	root = debugfs_create_dir("accmem", NULL);
+	debugfs_create_file("users", 0400, root, NULL, &debugfs_users_fops);
 }
 
 /**

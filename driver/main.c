@@ -381,9 +381,12 @@ static void __exit accmem_exit(void)
 	accmem_device_exit();
 	accmem_mapping_exit();
 	destroy_workqueue(accmem_wq);
-	accmem_users_exit();
-	/* Wait for the RCU callbacks of accounts, contexts and fences. */
+	/*
+	 * Wait for the RCU callbacks of accounts, contexts and fences. Those of fences
+	 * drop the last references to users.
+	 */
 	rcu_barrier();
+	accmem_users_exit();
 }
 
 module_init(accmem_init);

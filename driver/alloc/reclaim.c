@@ -8,7 +8,10 @@
  * - RECLAIM_OWN finishes due frees, drains the own cache and scans the quarantine.
  * - RECLAIM_CACHES drains the caches of the device (memory is short) or of the user (a
  *   limit is reached). The request fails here if free and cached memory do not suffice,
- *   or if other caches cannot have the resource (addresses, the host side).
+ *   or if other caches cannot have the resource (addresses, the host side). If the
+ *   memory has to be one run, and is none together with the cached runs, no cache is
+ *   drained. A user whose requests drain the caches of others in vain waits between
+ *   two such requests, so that the others keep most of the use of their caches.
  * - RECLAIM_CLEANER pauses the cleaner, whose chunk may split the free memory.
  *
  * If a limit follows a shortage, or a shortage a limit, the stages begin again.
@@ -17,10 +20,13 @@
  * A context that finds a cache empty then also finds its memory free.
  */
 #include <linux/capability.h>
+#include <linux/delay.h>
 #include <linux/kernel.h>
+#include <linux/ktime.h>
 #include <linux/sched/signal.h>
 
 #include "alloc/reclaim.h"
+#include "alloc/usage.h"
 #include "core/account.h"
 #include "core/carveout.h"
 #include "internal.h"
@@ -41,6 +47,10 @@
 	256u /* quarantined bos of other contexts that are checked */
 #define RECLAIM_TURNS \
 	2u /* changes of the reason, from a shortage to a limit or back */
+#define RECLAIM_REST \
+	(2 * NSEC_PER_MSEC) /* between two drains in vain of a user */
+#define RECLAIM_REST_MAX \
+	(100 * NSEC_PER_MSEC) /* of requests at the same time */
 #define RECLAIM_PAUSES 8u /* pauses of the cleaner, if pauses time out */
 
 /**
@@ -50,6 +60,7 @@
  * @accounts: the accounts whose caches are drained
  * @cached: the carveout whose buffers are drained; NULL for all carveouts
  * @next: the number of the next account to drain
+ * @drained: the request has drained caches of others for lack of memory
  * @reason: the error that @accounts and @cached were chosen for
  * @turns: how often a later error differed from @reason
  * @stage: the stage of the next step
@@ -63,6 +74,7 @@ struct reclaim {
 	struct xarray *accounts;
 	const struct accmem_carveout *cached;
 	unsigned long next;
+	bool drained;
 	int reason;
 	unsigned int turns;
 	enum { RECLAIM_OWN, RECLAIM_CACHES, RECLAIM_CLEANER } stage;
@@ -212,6 +224,41 @@ static void reclaim_begin(struct accmem_context *ctx, struct reclaim *r,
 	r->next = 0;
 }
 
+/* Wait until the user may drain the caches of others again. */
+static void reclaim_wait_turn(const struct accmem_user *user)
+{
+	/* Racy read: it may allow a request too many. */
+	u64 now = ktime_get_ns(), next = READ_ONCE(user->next_drain);
+
+	if (next > now)
+		fsleep(min_t(u64, next - now, RECLAIM_REST_MAX) /
+		       NSEC_PER_USEC);
+}
+
+/* The request fails, although it has drained the caches of others. */
+static void reclaim_rest(struct accmem_user *user)
+{
+	u64 next = max(READ_ONCE(user->next_drain), ktime_get_ns());
+
+	WRITE_ONCE(user->next_drain, next + RECLAIM_REST);
+}
+
+/*
+ * Can draining the caches help a request that is short of memory? If not, the stage ends
+ * before the first account. The owners of folios are left out of the longest run: the
+ * drain itself could change them.
+ */
+static bool reclaim_starts_drain(struct accmem_context *ctx, struct reclaim *r)
+{
+	if (!reclaim_has_cached(r->cv) ||
+	    (r->cv->translation == ACCMEM_TRANSLATION_IDENTITY &&
+	     accmem_usage_longest(r->cv, 0) < r->size))
+		return false;
+	reclaim_wait_turn(ctx->account->user);
+	r->drained = true;
+	return true;
+}
+
 /* Do the next step. Return false if no step is left. */
 static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 {
@@ -239,7 +286,7 @@ static bool reclaim_step(struct accmem_context *ctx, struct reclaim *r, int err)
 			return false;
 		if (err == -ENOSPC && reclaim_free_bytes(r->cv) < r->size)
 			return false;
-		if (err == -ENOSPC && !reclaim_has_cached(r->cv))
+		if (err == -ENOSPC && !r->next && !reclaim_starts_drain(ctx, r))
 			r->next = ULONG_MAX;
 		if (!reclaim_drain_caches(r->accounts, r->cached, &r->next))
 			r->stage = RECLAIM_CLEANER;
@@ -323,6 +370,8 @@ static noinline int reclaim_retry(struct accmem_context *ctx, struct reclaim *r,
 	}
 	if (r->paused)
 		accmem_clear_resume(r->cv);
+	if (err && r->drained)
+		reclaim_rest(ctx->account->user);
 	return err;
 }
 

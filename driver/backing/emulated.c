@@ -10,11 +10,14 @@
  *
  * accmem_bo.pages contains the pages by index; a folio is stored once, at its first
  * index. For a cache mode other than write-back, the direct mapping of a page is
- * changed when the page is made, and changed back when the page is freed.
+ * changed when the page is made, and changed back when the page is freed. This splits
+ * the kernel's large mappings for good, and flushes the TLBs of all processors. So these
+ * modes are offered only if the administrator has set emulated_uncached.
  *
  * Locking: accmem_bo.lock guards the filling of accmem_bo.pages. The page lock keeps a
  * page in its buffer object: a shrink takes the page lock after it has removed a page.
  */
+#include <linux/capability.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/numa.h>
@@ -38,24 +41,51 @@ module_param_named(max_resident_bytes, resident_max, ullong, 0644);
 MODULE_PARM_DESC(max_resident_bytes,
 		 "host memory that all devices may use (0: half of RAM)");
 
+static unsigned long long resident_share;
+module_param_named(max_resident_bytes_per_user, resident_share, ullong, 0644);
+MODULE_PARM_DESC(max_resident_bytes_per_user,
+		 "the same for a user (0: half of max_resident_bytes)");
+
+static bool uncached;
+module_param_named(emulated_uncached, uncached, bool, 0444);
+MODULE_PARM_DESC(
+	emulated_uncached,
+	"ordinary memory also write-combining and uncached (default N)");
+
 static atomic64_t resident; /* pages of all emulated carveouts */
 
-static bool emulated_add_resident(struct accmem_carveout *cv, long pages)
+/* Charge pages to the user of a bo. With CAP_SYS_RESOURCE the share does not apply. */
+static bool emulated_charge_user(struct accmem_user *user, long pages,
+				 u64 share)
 {
+	return accmem_add_within(&user->resident, pages, share) ||
+	       (capable(CAP_SYS_RESOURCE) &&
+		accmem_add_within(&user->resident, pages, U64_MAX));
+}
+
+static bool emulated_add_resident(struct accmem_bo *bo, long pages)
+{
+	u64 share = READ_ONCE(resident_share) >> PAGE_SHIFT;
 	u64 max = READ_ONCE(resident_max) >> PAGE_SHIFT;
+	struct accmem_user *user = bo->account->user;
 
 	if (!max)
 		max = totalram_pages() / 2;
-	if (!accmem_add_within(&resident, pages, max))
+	if (!emulated_charge_user(user, pages, share ?: max / 2))
 		return false;
-	atomic64_add(pages, &cv->resident);
+	if (!accmem_add_within(&resident, pages, max)) {
+		atomic64_sub(pages, &user->resident);
+		return false;
+	}
+	atomic64_add(pages, &bo->cv->resident);
 	return true;
 }
 
-static void emulated_sub_resident(struct accmem_carveout *cv, long pages)
+static void emulated_sub_resident(struct accmem_bo *bo, long pages)
 {
-	atomic64_sub(pages, &cv->resident);
+	atomic64_sub(pages, &bo->cv->resident);
 	atomic64_sub(pages, &resident);
+	atomic64_sub(pages, &bo->account->user->resident);
 }
 
 static void emulated_free_page_of(struct accmem_bo *bo, struct page *page)
@@ -67,7 +97,7 @@ static void emulated_free_page_of(struct accmem_bo *bo, struct page *page)
 	    WARN_ON_ONCE(accmem_cache_mode_set_pages(ACCMEM_CACHE_WB, page,
 						     1u << order)))
 		return;
-	emulated_sub_resident(bo->cv, 1l << order);
+	emulated_sub_resident(bo, 1l << order);
 	if (order)
 		accmem_show_charge(page);
 	__free_pages(page, order);
@@ -93,18 +123,18 @@ static struct page *emulated_new_page(struct accmem_bo *bo, unsigned int order)
 	struct page *page;
 
 	gfp |= order ? emulated_folio_gfp(bo) : __GFP_RETRY_MAYFAIL;
-	if (!emulated_add_resident(cv, 1l << order))
+	if (!emulated_add_resident(bo, 1l << order))
 		return NULL;
 	page = cv->node == NUMA_NO_NODE ?
 		       alloc_pages(gfp, order) :
 		       alloc_pages_node(cv->node, gfp, order);
 	if (!page) {
-		emulated_sub_resident(cv, 1l << order);
+		emulated_sub_resident(bo, 1l << order);
 		return NULL;
 	}
 	if (bo->cache_mode != ACCMEM_CACHE_WB &&
 	    accmem_cache_mode_set_pages(bo->cache_mode, page, 1u << order)) {
-		emulated_sub_resident(cv, 1l << order);
+		emulated_sub_resident(bo, 1l << order);
 		__free_pages(page, order);
 		return NULL;
 	}
@@ -557,6 +587,8 @@ int accmem_emulated_create(struct accmem_carveout *cv, u64 size)
 	cv->caps.page_sizes = ACCMEM_GRANULE | ACCMEM_FOLIO;
 	if (size >= SZ_1G)
 		cv->caps.page_sizes |= SZ_1G;
-	cv->cache_modes = BIT(ACCMEM_CACHE_WB) | accmem_emulated_cache_modes();
+	cv->cache_modes = BIT(ACCMEM_CACHE_WB);
+	if (uncached)
+		cv->cache_modes |= accmem_emulated_cache_modes();
 	return 0;
 }

@@ -45,6 +45,10 @@ int accmem_phys_make_pages(struct accmem_carveout *cv);
 
 /* pins.c */
 bool accmem_pins_is_idle(struct accmem_bo *bo, enum accmem_idle_check check);
+bool accmem_pins_is_hidden(struct accmem_bo *bo, u64 since,
+			   struct accmem_hidden *hidden);
+void accmem_pins_unmap(struct accmem_carveout *cv,
+		       struct accmem_account *account, u64 at);
 
 /* clear_sync.c */
 int accmem_clear_sync(struct accmem_bo *bo, const struct accmem_run *run,

@@ -7,9 +7,14 @@
  * memory stays charged. The account therefore outlives its context, and counts as one
  * of the contexts of its user until its memory is free.
  *
- * A user is in the table while it has an account or a Tensor Memory object, and while
- * the rate limit of its messages is in effect. Each user has a rate limit of its own,
- * so that the messages of one user cannot suppress those of another.
+ * A user is in the table while it has an account, a stream or a Tensor Memory object,
+ * and while the rate limit of its messages is in effect. Each user has a rate limit of
+ * its own, so that the messages of one user cannot suppress those of another. The last
+ * reference can be dropped in any context, so users are freed when the next one is added.
+ *
+ * The user of a file is the one who opened it. Inside a user namespace it is the creator
+ * of the outermost namespace: ids that a user may give out do not multiply his limits.
+ * Namespaces that root has created are left out, because root assigned their ids.
  *
  * Charges are atomic counters, since a charge is made under the carveout's lock,
  * together with the placement that determines its size. CAP_SYS_RESOURCE lifts the
@@ -18,23 +23,26 @@
  * Locks: users_lock guards the table; it is the innermost of the locks that sleep.
  */
 #include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/hashtable.h>
 #include <linux/jiffies.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
+#include <linux/user_namespace.h>
 
 #include "core/account.h"
 
 /* Module parameters, registered by waitq/limits.c. */
 unsigned long accmem_max_contexts_per_user = 1024;
 unsigned long accmem_max_buffers_per_user = 1ul << 20;
+unsigned long accmem_max_fences_per_user = 1ul << 16;
+unsigned long accmem_max_waits_per_user = 4096;
 unsigned long long accmem_max_bytes_per_user;
 unsigned long long accmem_max_bytes_per_context;
 
-static DEFINE_MUTEX(users_lock); /* the table of users, and accmem_user.refs */
-static DEFINE_HASHTABLE(users, 6);
+static DEFINE_MUTEX(users_lock); /* the table of users */
+static struct rb_root users = RB_ROOT; /* by user id */
 
 /**
  * accmem_add_within() - add to a counter unless the sum exceeds a limit
@@ -66,16 +74,40 @@ static bool account_charge_one(atomic64_t *counter, u64 n, u64 limit,
 				 limit && !exempt ? limit : U64_MAX);
 }
 
-static struct accmem_user *user_find(kuid_t uid)
+/*
+ * Charge @n to a counter of a user. With CAP_SYS_RESOURCE the limit does not apply.
+ * Sleeps.
+ */
+static bool user_charge(atomic64_t *counter, u64 n, u64 limit)
 {
-	struct accmem_user *user;
+	return account_charge_one(counter, n, limit, false) ||
+	       (capable(CAP_SYS_RESOURCE) &&
+		account_charge_one(counter, n, limit, true));
+}
 
-	lockdep_assert_held(&users_lock);
-	hash_for_each_possible(users, user, node, __kuid_val(uid)) {
-		if (uid_eq(user->uid, uid))
-			return user;
+/* Return the id of the user that the caller's files are charged to. */
+static kuid_t user_id(void)
+{
+	const struct user_namespace *ns = current_user_ns();
+	kuid_t uid = current_uid();
+
+	while (ns != &init_user_ns && !uid_eq(ns->owner, GLOBAL_ROOT_UID)) {
+		uid = ns->owner;
+		ns = ns->parent;
 	}
-	return NULL;
+	return uid;
+}
+
+static struct accmem_user *to_user(const struct rb_node *node)
+{
+	return rb_entry_safe(node, struct accmem_user, node);
+}
+
+static int user_compare(struct rb_node *a, const struct rb_node *b)
+{
+	u32 x = __kuid_val(to_user(a)->uid), y = __kuid_val(to_user(b)->uid);
+
+	return x < y ? -1 : x > y;
 }
 
 /*
@@ -84,76 +116,93 @@ static struct accmem_user *user_find(kuid_t uid)
  */
 static void users_forget(bool all)
 {
+	struct rb_node *node, *next;
 	struct accmem_user *user;
-	struct hlist_node *next;
-	unsigned int i;
 
 	lockdep_assert_held(&users_lock);
-	hash_for_each_safe(users, i, next, user, node) {
-		if (user->refs ||
+	for (node = rb_first(&users); node; node = next) {
+		next = rb_next(node);
+		user = to_user(node);
+		if (atomic_long_read(&user->refs) ||
 		    (!all && user->last_message &&
 		     time_before(jiffies, user->last_message +
 						  DEFAULT_RATELIMIT_INTERVAL)))
 			continue;
-		hash_del(&user->node);
+		rb_erase(node, &users);
 		xa_destroy(&user->accounts);
 		kfree(user);
 	}
 }
 
 /*
- * Return the user with a new reference. If there is none, *@spare becomes the user and
+ * Return the user of the caller with a new reference. If there is none, *@spare becomes the user and
  * is set to NULL.
  */
-static struct accmem_user *user_find_or_add(kuid_t uid,
-					    struct accmem_user **spare)
+static struct accmem_user *user_find_or_add(struct accmem_user **spare)
 {
-	struct accmem_user *user;
+	struct accmem_user *user = *spare;
+	struct rb_node *found;
 
+	user->uid = user_id();
+	xa_init_flags(&user->accounts, XA_FLAGS_ACCOUNT);
+	ratelimit_state_init(&user->messages, DEFAULT_RATELIMIT_INTERVAL,
+			     DEFAULT_RATELIMIT_BURST);
 	mutex_lock(&users_lock);
-	user = user_find(uid);
-	if (!user) {
-		user = *spare;
+	found = rb_find_add(&user->node, &users, user_compare);
+	if (found)
+		user = to_user(found);
+	atomic_long_inc(&user->refs);
+	if (!found) {
 		*spare = NULL;
-		user->uid = uid;
-		xa_init_flags(&user->accounts, XA_FLAGS_ACCOUNT);
-		ratelimit_state_init(&user->messages,
-				     DEFAULT_RATELIMIT_INTERVAL,
-				     DEFAULT_RATELIMIT_BURST);
-		hash_add(users, &user->node, __kuid_val(uid));
+		users_forget(false);
 	}
-	user->refs++;
 	mutex_unlock(&users_lock);
 	return user;
 }
 
 /**
  * accmem_user_get() - acquire a reference to a user
- * @user: user, of which the caller holds an account
+ * @user: user, of which the caller holds an account or another reference
  *
  * The reference is not charged to the user.
  *
- * Context: Process context. Takes and releases users_lock. May sleep.
+ * Context: Any context.
  */
 void accmem_user_get(struct accmem_user *user)
 {
-	mutex_lock(&users_lock);
-	user->refs++;
-	mutex_unlock(&users_lock);
+	atomic_long_inc(&user->refs);
 }
 
 /**
  * accmem_user_put() - drop a reference to a user
- * @user: user
+ * @user: user, which can be freed from here on
  *
- * Context: Process context. Takes and releases users_lock. May sleep.
+ * Context: Any context.
  */
 void accmem_user_put(struct accmem_user *user)
 {
+	atomic_long_dec(&user->refs);
+}
+
+/**
+ * accmem_user_next() - iterate over the users, in the order of their ids
+ * @prev: the previous user, whose reference is dropped, or NULL to begin
+ *
+ * Context: Process context. Takes and releases users_lock. May sleep.
+ * Return: the next user, with a reference; NULL when there are no more users.
+ */
+struct accmem_user *accmem_user_next(struct accmem_user *prev)
+{
+	struct accmem_user *next;
+
 	mutex_lock(&users_lock);
-	if (!--user->refs)
-		users_forget(false);
+	next = to_user(prev ? rb_next(&prev->node) : rb_first(&users));
+	if (next)
+		accmem_user_get(next);
+	if (prev)
+		accmem_user_put(prev);
 	mutex_unlock(&users_lock);
+	return next;
 }
 
 /**
@@ -185,18 +234,6 @@ void accmem_users_exit(void)
 	mutex_unlock(&users_lock);
 }
 
-/* Charge a new context to its user. */
-static int user_enter(struct accmem_user *user)
-{
-	u64 limit = READ_ONCE(accmem_max_contexts_per_user);
-
-	if (account_charge_one(&user->contexts, 1, limit, false) ||
-	    (capable(CAP_SYS_RESOURCE) &&
-	     account_charge_one(&user->contexts, 1, limit, true)))
-		return 0;
-	return -EMFILE;
-}
-
 /* Account numbers are unique on a device only, and a user has contexts on several. */
 static unsigned long user_key(const struct accmem_account *account)
 {
@@ -225,7 +262,6 @@ static int account_insert(struct accmem_account *account)
  * @accounts: accounts of the device
  * @waiters: waiters of the device
  * @nr_carveouts: number of carveouts, host memory included
- * @uid: user
  *
  * Context: Process context. Takes and releases users_lock. May sleep.
  * Return: the account, with a reference; -EMFILE if the user has reached its limit of
@@ -233,8 +269,7 @@ static int account_insert(struct accmem_account *account)
  */
 struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 					   struct accmem_waiters *waiters,
-					   unsigned int nr_carveouts,
-					   kuid_t uid)
+					   unsigned int nr_carveouts)
 {
 	struct accmem_account *account;
 	struct accmem_user *spare;
@@ -255,9 +290,10 @@ struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 	account->id = atomic_long_inc_return(&accounts->last_id);
 	account->pid = task_tgid_nr(current);
 	get_task_comm(account->comm, current);
-	account->user = user_find_or_add(uid, &spare);
-	err = user_enter(account->user);
-	if (err)
+	account->user = user_find_or_add(&spare);
+	err = -EMFILE;
+	if (!user_charge(&account->user->contexts, 1,
+			 READ_ONCE(accmem_max_contexts_per_user)))
 		goto err_user;
 	err = account_insert(account);
 	if (err)
@@ -304,7 +340,7 @@ static void account_release(struct kref *refs)
  * accmem_account_put() - drop a reference to an account
  * @account: account
  *
- * Context: Process context. Takes and releases users_lock. May sleep.
+ * Context: Process context. May sleep.
  */
 void accmem_account_put(struct accmem_account *account)
 {
@@ -344,14 +380,10 @@ int accmem_charge(struct accmem_account *account, u64 bytes, bool exempt)
  */
 int accmem_charge_buffers(struct accmem_account *account, u64 buffers)
 {
-	u64 limit = READ_ONCE(accmem_max_buffers_per_user);
-	atomic64_t *counter = &account->user->buffers;
-
-	if (account_charge_one(counter, buffers, limit, false) ||
-	    (capable(CAP_SYS_RESOURCE) &&
-	     account_charge_one(counter, buffers, limit, true)))
-		return 0;
-	return -EDQUOT;
+	return user_charge(&account->user->buffers, buffers,
+			   READ_ONCE(accmem_max_buffers_per_user)) ?
+		       0 :
+		       -EDQUOT;
 }
 
 /**
@@ -367,6 +399,40 @@ bool accmem_charge_buffer(struct accmem_account *account, bool exempt)
 	return account_charge_one(&account->user->buffers, 1,
 				  READ_ONCE(accmem_max_buffers_per_user),
 				  exempt);
+}
+
+/**
+ * accmem_charge_fence() - charge an imported or exported fence to a user
+ * @user: user
+ *
+ * With CAP_SYS_RESOURCE the limit does not apply.
+ *
+ * Context: Process context. May sleep.
+ * Return: 0; -EDQUOT if the limit would be exceeded.
+ */
+int accmem_charge_fence(struct accmem_user *user)
+{
+	return user_charge(&user->fences, 1,
+			   READ_ONCE(accmem_max_fences_per_user)) ?
+		       0 :
+		       -EDQUOT;
+}
+
+/**
+ * accmem_charge_wait() - charge a STREAM_WAIT call that is about to sleep to a user
+ * @user: user
+ *
+ * With CAP_SYS_RESOURCE the limit does not apply.
+ *
+ * Context: Process context. May sleep.
+ * Return: 0; -EDQUOT if the limit would be exceeded.
+ */
+int accmem_charge_wait(struct accmem_user *user)
+{
+	return user_charge(&user->waits, 1,
+			   READ_ONCE(accmem_max_waits_per_user)) ?
+		       0 :
+		       -EDQUOT;
 }
 
 /**
@@ -396,6 +462,28 @@ void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers)
 	atomic64_sub(buffers, &account->user->buffers);
 	/* The caller reads accmem_user.nr_waiting; see accmem_waiters_enter(). */
 	smp_mb__after_atomic();
+}
+
+/**
+ * accmem_uncharge_fence() - undo accmem_charge_fence()
+ * @user: user
+ *
+ * Context: Any context. Does not sleep.
+ */
+void accmem_uncharge_fence(struct accmem_user *user)
+{
+	atomic64_dec(&user->fences);
+}
+
+/**
+ * accmem_uncharge_wait() - undo accmem_charge_wait()
+ * @user: user
+ *
+ * Context: Any context. Does not sleep.
+ */
+void accmem_uncharge_wait(struct accmem_user *user)
+{
+	atomic64_dec(&user->waits);
 }
 
 static bool account_fits_one(const atomic64_t *counter, u64 n, u64 limit)

@@ -11,30 +11,35 @@
 #define ACCMEM_CORE_ACCOUNT_H
 
 #include <linux/types.h>
-#include <linux/uidgid.h>
 
 #include "types/account_types.h"
 
 extern unsigned long accmem_max_contexts_per_user;
 extern unsigned long accmem_max_buffers_per_user;
+extern unsigned long accmem_max_fences_per_user;
+extern unsigned long accmem_max_waits_per_user;
 extern unsigned long long accmem_max_bytes_per_user;
 extern unsigned long long accmem_max_bytes_per_context;
 
 struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 					   struct accmem_waiters *waiters,
-					   unsigned int nr_carveouts,
-					   kuid_t uid);
+					   unsigned int nr_carveouts);
 void accmem_user_get(struct accmem_user *user);
 void accmem_user_put(struct accmem_user *user);
 bool accmem_user_ratelimit(struct accmem_user *user);
+struct accmem_user *accmem_user_next(struct accmem_user *prev);
 void accmem_users_exit(void);
 void accmem_account_get(struct accmem_account *account);
 void accmem_account_put(struct accmem_account *account);
 int accmem_charge(struct accmem_account *account, u64 bytes, bool exempt);
 int accmem_charge_buffers(struct accmem_account *account, u64 buffers);
 bool accmem_charge_buffer(struct accmem_account *account, bool exempt);
+int accmem_charge_fence(struct accmem_user *user);
+int accmem_charge_wait(struct accmem_user *user);
 void accmem_uncharge(struct accmem_account *account, u64 bytes);
 void accmem_uncharge_buffers(struct accmem_account *account, u64 buffers);
+void accmem_uncharge_fence(struct accmem_user *user);
+void accmem_uncharge_wait(struct accmem_user *user);
 bool accmem_charge_exceeds_limit(u64 bytes, bool exempt);
 bool accmem_add_within(atomic64_t *counter, u64 n, u64 limit);
 bool accmem_charge_fits(const struct accmem_account *account, u64 bytes,

@@ -353,6 +353,7 @@ static void bo_quarantine(struct accmem_bo *bo)
 	__module_get(THIS_MODULE);
 	accmem_carveout_lock(cv);
 	bo_set_state(bo, ACCMEM_QUARANTINED);
+	bo->quarantined = ++cv->quarantine.last;
 	if (!cv->quarantine.nr)
 		WRITE_ONCE(cv->quarantine.delay, BO_RECHECK_DELAY);
 	WRITE_ONCE(cv->quarantine.nr, cv->quarantine.nr + 1);

@@ -12,16 +12,22 @@
  * unmapping first unmaps neighbours in the same folio whose mappings hide the answer;
  * they belong to the same account, and faults map them again. A request uses the check
  * with unmapping only for the memory of its own account; the worker uses it for all.
+ * Unmapping takes a time that the account chooses, so no lock is held meanwhile: the
+ * backing records the result, and the check begins anew. The worker leaves out a folio
+ * that was unmapped a short time ago. A request waits for the end of this time.
  *
- * Locking: quarantine.lock > folio lock, the carveout's lock, users_lock.
- * quarantine.lock is held while one buffer object is checked. The buffer object stays
- * on its lists meanwhile, so that no scan misses it. Of a buffer object with many
- * pages, one critical section frees some, and the next task with the lock continues.
+ * Locking: quarantine.lock > the carveout's lock. quarantine.lock is held while one buffer
+ * object is checked. The buffer object stays on its lists meanwhile, so that no scan
+ * misses it. Of a buffer object with many pages, one critical section frees some, and
+ * the next task with the lock continues.
  */
+#include <linux/delay.h>
 #include <linux/kernel.h>
+#include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/sched/signal.h>
 
+#include "core/account.h"
 #include "core/carveout.h"
 #include "internal.h"
 #include "memory/bo.h"
@@ -81,26 +87,62 @@ static void quarantine_free(struct accmem_carveout *cv, struct accmem_bo *bo)
 }
 
 /* Result of one critical section of quarantine.lock. */
-enum quarantine_scan {
-	QUARANTINE_END, /* the list is empty, or the caller is being killed */
+enum quarantine_result {
+	QUARANTINE_END, /* the list is empty, or the caller stops */
 	QUARANTINE_PART, /* some pages were freed; the buffer object is still first */
+	QUARANTINE_HIDDEN, /* the caller unmaps a folio; the buffer object is still first */
 	QUARANTINE_WHOLE, /* one buffer object was checked */
 };
 
-static enum quarantine_scan quarantine_check(struct accmem_carveout *cv,
-					     struct accmem_account *account,
-					     bool unmap)
+/*
+ * struct scan - a pass over quarantined memory
+ * @cv: the carveout
+ * @account: account whose memory is checked, or NULL for all
+ * @unmap: use the check with unmapping
+ * @try: do not wait for quarantine.lock
+ * @since: time in ns when the pass began
+ * @owner: QUARANTINE_HIDDEN: the account that has mapped the folio, with a reference
+ * @hidden: QUARANTINE_HIDDEN: the folio
+ */
+struct scan {
+	struct accmem_carveout *cv;
+	struct accmem_account *account;
+	bool unmap;
+	bool try;
+	u64 since;
+	struct accmem_account *owner;
+	struct accmem_hidden hidden;
+};
+
+/* Can the answer for a buffer object be had by unmapping a folio? */
+static bool scan_is_hidden(struct scan *scan, struct accmem_bo *bo)
 {
-	struct accmem_bo *bo = quarantine_next(cv, account);
+	const struct accmem_backing_ops *ops = scan->cv->ops;
+
+	if (!scan->unmap || !ops->is_hidden ||
+	    !ops->is_hidden(bo, scan->since, &scan->hidden))
+		return false;
+	if (scan->hidden.wait_ns && !scan->account)
+		return false;
+	scan->owner = bo->account;
+	accmem_account_get(scan->owner);
+	return true;
+}
+
+static enum quarantine_result scan_check(struct scan *scan)
+{
+	struct accmem_carveout *cv = scan->cv;
+	struct accmem_bo *bo = quarantine_next(cv, scan->account);
 
 	lockdep_assert_held(&cv->quarantine.lock);
 	if (!bo)
 		return QUARANTINE_END;
-	if (accmem_bo_release_pages(bo, unmap))
+	if (accmem_bo_release_pages(bo, scan->unmap))
 		return QUARANTINE_PART;
-	if (!cv->ops->is_idle(bo,
-			      unmap ? ACCMEM_IDLE_UNMAP : ACCMEM_IDLE_COUNT)) {
-		quarantine_requeue(cv, bo, account);
+	if (!cv->ops->is_idle(bo, ACCMEM_IDLE_COUNT)) {
+		if (scan_is_hidden(scan, bo))
+			return QUARANTINE_HIDDEN;
+		quarantine_requeue(cv, bo, scan->account);
 		return QUARANTINE_WHOLE;
 	}
 	/* Pins may have gone since the first call: many pages may be left. */
@@ -110,38 +152,39 @@ static enum quarantine_scan quarantine_check(struct accmem_carveout *cv,
 	return QUARANTINE_WHOLE;
 }
 
-static enum quarantine_scan quarantine_one(struct accmem_carveout *cv,
-					   struct accmem_account *account,
-					   bool unmap, u32 pass)
+static bool scan_lock(struct scan *scan)
 {
-	enum quarantine_scan ret;
+	struct mutex *lock = &scan->cv->quarantine.lock;
 
-	if (mutex_lock_killable(&cv->quarantine.lock))
+	return scan->try ? mutex_trylock(lock) : !mutex_lock_killable(lock);
+}
+
+static enum quarantine_result scan_one(struct scan *scan)
+{
+	enum quarantine_result ret;
+
+	if (!scan_lock(scan))
 		return QUARANTINE_END;
-	cv->quarantine.pass = pass;
-	ret = quarantine_check(cv, account, unmap);
-	mutex_unlock(&cv->quarantine.lock);
+	ret = scan_check(scan);
+	mutex_unlock(&scan->cv->quarantine.lock);
+	if (ret == QUARANTINE_HIDDEN) {
+		if (scan->hidden.wait_ns)
+			fsleep(scan->hidden.wait_ns / NSEC_PER_USEC + 1);
+		scan->cv->ops->unmap(scan->cv, scan->owner, scan->hidden.at);
+		accmem_account_put(scan->owner);
+	}
 	cond_resched();
 	return ret;
 }
 
-static u32 quarantine_next_pass(void)
-{
-	static atomic_t passes;
-
-	return atomic_inc_return(&passes) ?: atomic_inc_return(&passes);
-}
-
 /* Check @nr buffer objects, in at most @holds critical sections. */
-static void quarantine_pass(struct accmem_carveout *cv,
-			    struct accmem_account *account, bool unmap,
-			    unsigned int nr, unsigned int holds)
+static void scan_pass(struct scan *scan, unsigned int nr, unsigned int holds)
 {
-	u32 pass = quarantine_next_pass();
-	enum quarantine_scan ret;
+	enum quarantine_result ret;
 
+	scan->since = ktime_get_ns();
 	while (nr && holds--) {
-		ret = quarantine_one(cv, account, unmap, pass);
+		ret = scan_one(scan);
 		if (ret == QUARANTINE_END)
 			break;
 		nr -= ret == QUARANTINE_WHOLE;
@@ -155,13 +198,15 @@ static void quarantine_pass(struct accmem_carveout *cv,
  *
  * A critical section checks one buffer object, or frees some pages of a buffer object
  * that has many. The next scan continues with the buffer objects that were not checked.
+ * The function does not wait for a task that holds quarantine.lock, but ends.
  *
  * Context: Process context. Takes and releases quarantine.lock. May sleep.
  */
 void accmem_quarantine_scan(struct accmem_carveout *cv, unsigned int most)
 {
-	quarantine_pass(cv, NULL, false,
-			min(most, READ_ONCE(cv->quarantine.nr)), most);
+	struct scan scan = { .cv = cv, .try = true };
+
+	scan_pass(&scan, min(most, READ_ONCE(cv->quarantine.nr)), most);
 }
 
 /**
@@ -176,8 +221,9 @@ void accmem_quarantine_scan(struct accmem_carveout *cv, unsigned int most)
  */
 void accmem_quarantine_scan_unbounded(struct accmem_carveout *cv, unsigned int most)
 {
-	quarantine_pass(cv, NULL, false,
-			min(most, READ_ONCE(cv->quarantine.nr)), UINT_MAX);
+	struct scan scan = { .cv = cv };
+
+	scan_pass(&scan, min(most, READ_ONCE(cv->quarantine.nr)), UINT_MAX);
 }
 
 /**
@@ -192,8 +238,10 @@ void accmem_quarantine_scan_unbounded(struct accmem_carveout *cv, unsigned int m
 void accmem_quarantine_scan_account(struct accmem_carveout *cv,
 				    struct accmem_account *account)
 {
-	quarantine_pass(cv, account, true,
-			READ_ONCE(account->quarantine[cv->index].nr), UINT_MAX);
+	struct scan scan = { .cv = cv, .account = account, .unmap = true };
+
+	scan_pass(&scan, READ_ONCE(account->quarantine[cv->index].nr),
+		  UINT_MAX);
 }
 
 /**
@@ -202,40 +250,26 @@ void accmem_quarantine_scan_account(struct accmem_carveout *cv,
  *
  * The function unmaps neighbours in the same folio whose mappings hide the answer.
  *
- * Context: Process context. Takes and releases quarantine.lock in a carveout whose
- * memory can be dirty, else accmem_bo.lock. May sleep.
+ * Context: Process context. Takes and releases folio locks, or accmem_bo.lock. May sleep.
  * Return: true if only the driver has references to the pages; false if another
- * reference exists, or if the caller is being killed.
+ * reference exists.
  */
 bool accmem_quarantine_is_idle(struct accmem_bo *bo)
 {
-	struct accmem_carveout *cv = bo->cv;
-	bool idle;
-
-	if (!cv->ops->is_idle)
-		return true;
-	/* Without cv->chunks no pass stores results, and the check needs no own pass. */
-	if (!cv->chunks)
-		return cv->ops->is_idle(bo, ACCMEM_IDLE_IN_USE);
-	if (mutex_lock_killable(&cv->quarantine.lock))
-		return false;
-	cv->quarantine.pass = quarantine_next_pass();
-	idle = cv->ops->is_idle(bo, ACCMEM_IDLE_IN_USE);
-	mutex_unlock(&cv->quarantine.lock);
-	return idle;
+	return !bo->cv->ops->is_idle ||
+	       bo->cv->ops->is_idle(bo, ACCMEM_IDLE_IN_USE);
 }
 
 static void quarantine_work(struct work_struct *work)
 {
 	struct accmem_carveout *cv = container_of(work, struct accmem_carveout,
 						  quarantine.work.work);
+	struct scan scan = { .cv = cv };
 	unsigned long delay = 0;
 
 	/* After some delay, unmap the neighbours that may hide the answer. */
-	quarantine_pass(cv, NULL,
-			READ_ONCE(cv->quarantine.delay) >
-				QUARANTINE_DELAY_UNMAP,
-			READ_ONCE(cv->quarantine.nr), UINT_MAX);
+	scan.unmap = READ_ONCE(cv->quarantine.delay) > QUARANTINE_DELAY_UNMAP;
+	scan_pass(&scan, READ_ONCE(cv->quarantine.nr), UINT_MAX);
 	accmem_carveout_lock(cv);
 	if (cv->quarantine.nr) {
 		delay = cv->quarantine.delay;

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fences of streams: imported fences and exported fences.
+ * Imported fences: the steps of a stream.
  *
  * A step is an imported fence with the position that it claims. The stream reaches the
- * position when the fence signals. An exported fence belongs to a reached or claimed
- * position and signals when the stream reaches the position. Steps and exported fences
- * can outlive the stream's file, and hold references to the module.
+ * position when the fence signals. Positions that one fence claims in succession are one
+ * step. Each step is charged to the user of the stream: it can outlive the stream's file,
+ * and holds references to the stream and to the module.
  *
  * A fence signals in any context, with its lock held, so the callback of a step only
  * queues the work of the stream. The work advances the count, signals exported fences
  * and collects reached frees: no fence signals inside the callback of another fence.
  * Steps complete in order, so only the first step of a stream has a callback. Other
  * drivers may wait for exported fences: before the fences signal, the work may not
- * allocate. stream->lock protects steps and exports. No fence function is called under
- * stream->lock.
+ * allocate. stream->lock protects steps. No fence function is called under stream->lock.
  */
 #include <linux/file.h>
 #include <linux/module.h>
@@ -22,6 +21,7 @@
 #include <linux/sync_file.h>
 
 #include "compat/compat.h"
+#include "core/account.h"
 #include "core/carveout.h"
 #include "internal.h"
 #include "stream/fence.h"
@@ -57,198 +57,29 @@ struct step {
 	struct list_head link;
 };
 
-/**
- * struct exported - an exported fence of a position
- * @base: the fence; its sequence number is the position
- * @lock: lock of @base
- * @node: entry in accmem_stream.exports, guarded by the stream's lock; the tree holds a
- *	reference to @base until the position is reached
- * @name: name of the timeline
- */
-struct exported {
-	struct dma_fence base;
-	spinlock_t lock; /* of base */
-	struct rb_node node;
-	char name[40];
-};
-
-/* --- exported fences ------------------------------------------------------- */
-
-static const char *export_driver_name(struct dma_fence *fence)
-{
-	return "accmem";
-}
-
-static const char *export_timeline_name(struct dma_fence *fence)
-{
-	return container_of(fence, struct exported, base)->name;
-}
-
-/*
- * Free an exported fence after an RCU grace period. accmem_exit() waits for these
- * callbacks (rcu_barrier()), so the code is not unloaded after module_put().
- */
-static void export_free(struct rcu_head *rcu)
-{
-	struct dma_fence *fence = container_of(rcu, struct dma_fence, rcu);
-
-	kfree(container_of(fence, struct exported, base));
-	module_put(THIS_MODULE);
-}
-
-static void export_release(struct dma_fence *fence)
-{
-	call_rcu(&fence->rcu, export_free);
-}
-
-static const struct dma_fence_ops export_ops = {
-	.get_driver_name = export_driver_name,
-	.get_timeline_name = export_timeline_name,
-	ACCMEM_DMA_FENCE_RELEASE64(export_release),
-};
-
-static struct exported *export_create(struct accmem_stream *stream,
-				      u64 position)
-{
-	struct exported *export = kzalloc(sizeof(*export), GFP_KERNEL_ACCOUNT);
-
-	if (!export)
-		return NULL;
-	/* the open file of the stream holds a reference to the module already */
-	__module_get(THIS_MODULE);
-	spin_lock_init(&export->lock);
-	snprintf(export->name, sizeof(export->name), "%s-%llu-%llu",
-		 stream->accounts->name, stream->context, stream->id);
-	accmem_dma_fence_init(&export->base, &export_ops, &export->lock,
-			      stream->fences, position);
-	return export;
-}
-
-static void export_signal(struct exported *export, int error)
-{
-	if (error)
-		dma_fence_set_error(&export->base, error);
-	dma_fence_signal(&export->base);
-}
-
-static struct exported *to_export(struct rb_node *node)
-{
-	return rb_entry_safe(node, struct exported, node);
-}
-
-static bool export_is_before(struct rb_node *a, const struct rb_node *b)
-{
-	return to_export(a)->base.seqno <
-	       rb_entry(b, struct exported, node)->base.seqno;
-}
-
-static void export_insert(struct accmem_stream *stream, struct exported *export)
-{
-	lockdep_assert_held(&stream->lock);
-	rb_add_cached(&export->node, &stream->exports, export_is_before);
-	dma_fence_get(&export->base);
-}
-
-/* Return the error of a position: that of a step that failed before it was reached. */
-static int export_error(const struct accmem_stream *stream,
-			const struct exported *export)
-{
-	return export->base.seqno > stream->error_above ? stream->error : 0;
-}
-
-/*
- * Remove an exported fence from the tree if the stream has reached its position. Return
- * the fence with the tree's reference, or NULL.
- */
-static struct exported *export_next_reached(struct accmem_stream *stream,
-					    int *error)
-{
-	struct exported *export;
-
-	spin_lock(&stream->lock);
-	export = to_export(rb_first_cached(&stream->exports));
-	if (export && export->base.seqno <= stream->reached) {
-		rb_erase_cached(&export->node, &stream->exports);
-		*error = export_error(stream, export);
-	} else {
-		export = NULL;
-	}
-	spin_unlock(&stream->lock);
-	return export;
-}
-
-/*
- * Add an exported fence to the tree if its position is claimed. Return 0 if the fence
- * was added, 1 if the position is already reached, -EPERM if the position is not
- * claimed.
- */
-static int export_enter(struct accmem_stream *stream, struct exported *export,
-			int *error)
-{
-	int ret = 0;
-
-	spin_lock(&stream->lock);
-	if (export->base.seqno > stream->claimed)
-		ret = -EPERM;
-	else if (export->base.seqno <= stream->reached)
-		ret = 1;
-	else
-		export_insert(stream, export);
-	*error = export_error(stream, export);
-	spin_unlock(&stream->lock);
-	return ret;
-}
-
-/**
- * accmem_stream_export() - create a sync_file of a position
- * @stream: the stream
- * @position: a reached or claimed position
- *
- * Context: Process context. Takes and releases stream->lock. May sleep.
- * Return: the file of the sync_file; -EPERM when the position is neither reached nor
- * claimed; -ENOMEM.
- */
-struct file *accmem_stream_export(struct accmem_stream *stream, u64 position)
-{
-	struct sync_file *sync_file;
-	struct exported *export;
-	int ret, error;
-
-	export = export_create(stream, position);
-	if (!export)
-		return ERR_PTR(-ENOMEM);
-	sync_file = sync_file_create(&export->base);
-	if (!sync_file) {
-		ret = -ENOMEM;
-		goto out;
-	}
-	ret = export_enter(stream, export, &error);
-	if (ret > 0)
-		export_signal(export, error);
-	if (ret < 0)
-		fput(sync_file->file);
-out:
-	dma_fence_put(&export->base);
-	return ret < 0 ? ERR_PTR(ret) : sync_file->file;
-}
-
-/* --- imported fences ------------------------------------------------------- */
-
 static void step_destroy(struct step *step)
 {
 	dma_fence_put(step->fence);
+	accmem_uncharge_fence(step->stream->user);
 	accmem_stream_put(step->stream);
 	kfree(step);
 	module_put(THIS_MODULE);
 }
 
+/* Create a step with the caller's reference to @fence, which is dropped on failure. */
 static struct step *step_create(struct accmem_stream *stream,
 				struct dma_fence *fence, u64 position)
 {
-	struct step *step = kzalloc(sizeof(*step), GFP_KERNEL_ACCOUNT);
+	int err = accmem_charge_fence(stream->user);
+	struct step *step;
 
-	if (!step)
-		return NULL;
+	if (err)
+		goto err_fence;
+	step = kzalloc(sizeof(*step), GFP_KERNEL_ACCOUNT);
+	if (!step) {
+		err = -ENOMEM;
+		goto err_charge;
+	}
 	__module_get(THIS_MODULE);
 	accmem_stream_get(stream);
 	step->stream = stream;
@@ -256,6 +87,12 @@ static struct step *step_create(struct accmem_stream *stream,
 	step->position = position;
 	INIT_LIST_HEAD(&step->link);
 	return step;
+
+err_charge:
+	accmem_uncharge_fence(stream->user);
+err_fence:
+	dma_fence_put(fence);
+	return ERR_PTR(err);
 }
 
 static void step_finish(struct step *step)
@@ -289,6 +126,38 @@ static bool step_watch(struct step *step)
 	return !dma_fence_add_callback(step->fence, &step->cb, step_signaled);
 }
 
+/* Check whether a stream accepts a claim of a position. */
+static int stream_check_claim(const struct accmem_stream *stream, u64 position)
+{
+	lockdep_assert_held(&stream->lock);
+	if (stream->ended)
+		return -ECANCELED;
+	return position <= stream->claimed ? -ERANGE : 0;
+}
+
+/*
+ * Claim a position for the last step of the stream, if that waits for the same fence:
+ * both positions are reached together. Return false if it waits for another fence.
+ */
+static bool step_extend(struct accmem_stream *stream, struct dma_fence *fence,
+			u64 position)
+{
+	struct step *last = NULL;
+
+	spin_lock(&stream->lock);
+	if (!list_empty(&stream->steps) &&
+	    !stream_check_claim(stream, position))
+		last = list_last_entry(&stream->steps, struct step, link);
+	if (last && last->fence != fence)
+		last = NULL;
+	if (last) {
+		last->position = position;
+		stream->claimed = position;
+	}
+	spin_unlock(&stream->lock);
+	return last;
+}
+
 /*
  * Claim the position of a step and add the step to the stream. If *@watch is true, the
  * caller adds the callback; until then the step is not freed. If *@watch is false, the
@@ -297,14 +166,11 @@ static bool step_watch(struct step *step)
 static int step_enter(struct step *step, bool *watch)
 {
 	struct accmem_stream *stream = step->stream;
-	int err = 0;
+	int err;
 
 	spin_lock(&stream->lock);
-	if (stream->ended) {
-		err = -ECANCELED;
-	} else if (step->position <= stream->claimed) {
-		err = -ERANGE;
-	} else {
+	err = stream_check_claim(stream, step->position);
+	if (!err) {
 		stream->claimed = step->position;
 		step->watched = list_empty(&stream->steps);
 		*watch = step->watched;
@@ -312,6 +178,32 @@ static int step_enter(struct step *step, bool *watch)
 	}
 	spin_unlock(&stream->lock);
 	return err;
+}
+
+/*
+ * Add a step to the stream, with the caller's reference to @fence. Set *@signaled if
+ * the fence has signalled meanwhile.
+ */
+static int step_add(struct accmem_stream *stream, struct dma_fence *fence,
+		    u64 position, bool *signaled)
+{
+	struct step *step = step_create(stream, fence, position);
+	bool watch;
+	int err;
+
+	if (IS_ERR(step))
+		return PTR_ERR(step);
+	err = step_enter(step, &watch);
+	if (err) {
+		step_destroy(step);
+		return err;
+	}
+	/* The fence signaled before the callback was added: call the callback. */
+	if (watch && !step_watch(step)) {
+		step_signaled(fence, &step->cb);
+		*signaled = true;
+	}
+	return 0;
 }
 
 /**
@@ -345,33 +237,24 @@ struct dma_fence *accmem_sync_file_fence(int fd)
  * Context: Process context. Takes and releases stream->lock. May sleep.
  * Return: 0; -EBADF when @fd is not open; -EINVAL when @fd is not a sync_file; -ERANGE
  * when @position is not greater than the count and all claimed positions; -ECANCELED
- * when the stream has ended; -ENOMEM.
+ * when the stream has ended; -EDQUOT when the user has the highest permitted number of
+ * fences; -ENOMEM.
  */
 int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd)
 {
 	struct dma_fence *fence = accmem_sync_file_fence(fd);
-	bool watch, signaled;
-	struct step *step;
-	int err;
+	bool signaled;
+	int err = 0;
 
 	if (IS_ERR(fence))
 		return PTR_ERR(fence);
-	step = step_create(stream, fence, position);
-	if (!step) {
-		dma_fence_put(fence);
-		return -ENOMEM;
-	}
 	signaled = dma_fence_is_signaled(fence);
-	err = step_enter(step, &watch);
-	if (err) {
-		step_destroy(step);
+	if (step_extend(stream, fence, position))
+		dma_fence_put(fence);
+	else
+		err = step_add(stream, fence, position, &signaled);
+	if (err)
 		return err;
-	}
-	/* The fence signaled before the callback was added: call the callback. */
-	if (watch && !step_watch(step)) {
-		step_signaled(fence, &step->cb);
-		signaled = true;
-	}
 	/*
 	 * The work that completes this step or the steps before it may be queued.
 	 * Wait for the work, so that userspace finds the position reached if the
@@ -381,8 +264,6 @@ int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd)
 		flush_work(&stream->work);
 	return 0;
 }
-
-/* --- the work ------------------------------------------------------------- */
 
 /*
  * Advance the count over a batch of completed steps and move the steps to @done. Return
@@ -402,7 +283,7 @@ static bool step_take_done(struct accmem_stream *stream, struct list_head *done)
 			stream->error = step->error;
 			stream->error_above = stream->reached;
 		}
-		WRITE_ONCE(stream->reached, step->position);
+		accmem_stream_reach(stream, step->position);
 		list_move_tail(&step->link, done);
 		nr++;
 	}
@@ -450,18 +331,11 @@ static void stream_signal_exports(struct accmem_stream *stream,
 				  struct list_head *done)
 {
 	bool cookie = dma_fence_begin_signalling();
-	struct exported *export;
 	bool more;
-	int error;
 
 	do {
 		more = step_take_done(stream, done) || step_watch_next(stream);
-		while ((export = export_next_reached(stream, &error))) {
-			export_signal(export, error);
-			dma_fence_put(&export->base);
-			/* the number of exported fences has no limit */
-			cond_resched();
-		}
+		accmem_exports_signal(stream);
 		cond_resched();
 	} while (more);
 	dma_fence_end_signalling(cookie);

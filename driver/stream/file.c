@@ -49,7 +49,7 @@ static __poll_t stream_file_poll(struct file *file,
 	struct accmem_stream *stream = file->private_data;
 	__poll_t mask = 0;
 
-	poll_wait(file, &stream->wait, table);
+	poll_wait(file, &stream->polls, table);
 	if (accmem_stream_has_reached(stream, READ_ONCE(stream->poll)))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (READ_ONCE(stream->ended))

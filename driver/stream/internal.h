@@ -12,6 +12,7 @@ struct accmem_due;
 struct accmem_pending;
 struct accmem_stream;
 struct accmem_stream_wait;
+struct accmem_stream_waiter;
 struct file;
 struct llist_head;
 struct work_struct;
@@ -20,6 +21,11 @@ struct work_struct;
 struct accmem_stream *accmem_stream_create(struct accmem_context *ctx, u64 id);
 int accmem_stream_signal(struct accmem_stream *stream, u64 position,
 			 struct llist_head *due);
+void accmem_stream_reach(struct accmem_stream *stream, u64 position);
+void accmem_stream_enqueue(struct accmem_stream *stream,
+			   struct accmem_stream_waiter *waiter);
+void accmem_stream_dequeue(struct accmem_stream *stream,
+			   struct accmem_stream_waiter *waiter);
 void accmem_stream_flush(struct accmem_stream *stream, struct llist_head *due);
 bool accmem_stream_defer(struct accmem_stream *stream,
 			 struct accmem_pending *pending);
@@ -28,10 +34,13 @@ accmem_stream_pop(struct accmem_stream *stream,
 		  bool (*fits)(struct accmem_pending *pending, void *arg),
 		  void *arg);
 
+/* export.c */
+struct file *accmem_stream_export(struct accmem_stream *stream, u64 position);
+void accmem_exports_signal(struct accmem_stream *stream);
+
 /* fence.c */
 void accmem_stream_work(struct work_struct *work);
 int accmem_stream_import(struct accmem_stream *stream, u64 position, int fd);
-struct file *accmem_stream_export(struct accmem_stream *stream, u64 position);
 
 /* wait.c */
 int accmem_stream_wait(struct accmem_stream *stream,

@@ -3,8 +3,9 @@
  * Streams: timelines with a count, and frees that wait for the count.
  *
  * A position is a value of the count. Userspace signals positions by STREAM_SIGNAL; the
- * kernel reaches claimed positions when imported fences signal (fence.c). Pending frees
- * are in a tree, sorted by position. When the count grows, the caller moves the reached
+ * kernel reaches claimed positions when imported fences signal (fence.c). Waiters and
+ * pending frees are in trees, sorted by position. When the count grows, the caller wakes
+ * the waiters of the reached positions in batches, and no others. It moves the reached
  * frees to a list in batches, and finishes the frees without stream->lock (pending.c).
  *
  * States: open -> ended -> freed. A stream ends when its file is closed or its context
@@ -18,13 +19,14 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 
+#include "core/account.h"
 #include "core/carveout.h"
 #include "internal.h"
 #include "stream/stream.h"
 #include "trace/trace.h"
 
 #define STREAM_BATCH \
-	64u /* frees removed or examined before the lock is released */
+	64u /* frees or waiters that are handled before the lock is released */
 
 /**
  * accmem_stream_create() - allocate a stream
@@ -44,17 +46,21 @@ struct accmem_stream *accmem_stream_create(struct accmem_context *ctx, u64 id)
 	kref_init(&stream->refs);
 	stream->ctx = ctx;
 	stream->accounts = ctx->account->accounts;
+	stream->user = ctx->account->user;
+	accmem_user_get(stream->user);
 	stream->due = ctx->due;
 	stream->context = ctx->account->id;
 	stream->id = id;
 	stream->fences = dma_fence_context_alloc(1);
-	init_waitqueue_head(&stream->wait);
+	init_waitqueue_head(&stream->polls);
 	stream->poll = 1;
 	mutex_init(&stream->finishing);
 	spin_lock_init(&stream->lock);
 	INIT_LIST_HEAD(&stream->steps);
-	stream->exports = RB_ROOT_CACHED;
+	stream->waiters = RB_ROOT_CACHED;
 	stream->pending = RB_ROOT_CACHED;
+	spin_lock_init(&stream->exports_lock);
+	stream->exports = RB_ROOT;
 	return stream;
 }
 
@@ -64,6 +70,7 @@ static void stream_release(struct kref *refs)
 		container_of(refs, struct accmem_stream, refs);
 
 	mutex_destroy(&stream->finishing);
+	accmem_user_put(stream->user);
 	kfree_rcu(stream, rcu);
 }
 
@@ -87,6 +94,107 @@ static bool stream_is_past(const struct accmem_stream *stream, u64 position)
 	lockdep_assert_held(&stream->lock);
 	return stream->reached >= position ||
 	       (stream->ended && list_empty(&stream->steps));
+}
+
+/**
+ * accmem_stream_reach() - set the count of a stream
+ * @stream: the stream; the caller calls accmem_stream_flush() afterwards
+ * @position: new value of the count
+ *
+ * Context: Process context. The caller holds stream->lock. Does not sleep.
+ */
+void accmem_stream_reach(struct accmem_stream *stream, u64 position)
+{
+	/* Racy read: wait_poll() sets @poll, and then checks the count under the lock. */
+	u64 poll = READ_ONCE(stream->poll);
+
+	lockdep_assert_held(&stream->lock);
+	if (stream->reached < poll && position >= poll)
+		stream->notify = true;
+	WRITE_ONCE(stream->reached, position);
+}
+
+static struct accmem_stream_waiter *to_waiter(const struct rb_node *node)
+{
+	return rb_entry_safe(node, struct accmem_stream_waiter, node);
+}
+
+static bool waiter_is_before(struct rb_node *a, const struct rb_node *b)
+{
+	return to_waiter(a)->position < to_waiter(b)->position;
+}
+
+static void waiter_erase(struct accmem_stream *stream,
+			 struct accmem_stream_waiter *waiter)
+{
+	lockdep_assert_held(&stream->lock);
+	rb_erase_cached(&waiter->node, &stream->waiters);
+	RB_CLEAR_NODE(&waiter->node);
+}
+
+/**
+ * accmem_stream_enqueue() - add a waiter, which is woken when its position is past
+ * @stream: the stream
+ * @waiter: the waiter. It checks its position before it sleeps.
+ *
+ * Context: Process context. Takes and releases stream->lock. Does not sleep.
+ */
+void accmem_stream_enqueue(struct accmem_stream *stream,
+			   struct accmem_stream_waiter *waiter)
+{
+	spin_lock(&stream->lock);
+	rb_add_cached(&waiter->node, &stream->waiters, waiter_is_before);
+	spin_unlock(&stream->lock);
+}
+
+/**
+ * accmem_stream_dequeue() - remove a waiter, unless it was woken
+ * @stream: the stream
+ * @waiter: the waiter; no other task accesses it from here on
+ *
+ * Context: Process context. Takes and releases stream->lock. Does not sleep.
+ */
+void accmem_stream_dequeue(struct accmem_stream *stream,
+			   struct accmem_stream_waiter *waiter)
+{
+	spin_lock(&stream->lock);
+	if (!RB_EMPTY_NODE(&waiter->node))
+		waiter_erase(stream, waiter);
+	spin_unlock(&stream->lock);
+}
+
+/*
+ * Wake a batch of waiters whose position is past. Return true if there may be more. The
+ * lock keeps a waiter, which is on its task's stack, until its task is woken.
+ */
+static bool stream_wake_some(struct accmem_stream *stream)
+{
+	struct accmem_stream_waiter *first;
+	unsigned int nr = 0;
+
+	spin_lock(&stream->lock);
+	while (nr < STREAM_BATCH &&
+	       (first = to_waiter(rb_first_cached(&stream->waiters))) &&
+	       stream_is_past(stream, first->position)) {
+		waiter_erase(stream, first);
+		wake_up_process(first->task);
+		nr++;
+	}
+	spin_unlock(&stream->lock);
+	return nr == STREAM_BATCH;
+}
+
+/* Wake the callers of poll() if their result has changed. */
+static void stream_wake_polls(struct accmem_stream *stream)
+{
+	bool notify;
+
+	spin_lock(&stream->lock);
+	notify = stream->notify;
+	stream->notify = false;
+	spin_unlock(&stream->lock);
+	if (notify)
+		wake_up_all(&stream->polls);
 }
 
 static struct accmem_pending *stream_first(struct accmem_stream *stream)
@@ -134,8 +242,9 @@ static bool stream_take_due(struct accmem_stream *stream,
  */
 void accmem_stream_flush(struct accmem_stream *stream, struct llist_head *due)
 {
-	if (wq_has_sleeper(&stream->wait))
-		wake_up_all(&stream->wait);
+	stream_wake_polls(stream);
+	while (stream_wake_some(stream))
+		cond_resched();
 	while (stream_take_due(stream, due))
 		cond_resched();
 }
@@ -207,7 +316,7 @@ int accmem_stream_signal(struct accmem_stream *stream, u64 position,
 	} else if (!list_empty(&stream->steps)) {
 		err = -EBUSY;
 	} else {
-		WRITE_ONCE(stream->reached, position);
+		accmem_stream_reach(stream, position);
 		stream->claimed = position;
 	}
 	spin_unlock(&stream->lock);
@@ -232,6 +341,7 @@ void accmem_stream_end(struct accmem_stream *stream, struct llist_head *due)
 {
 	spin_lock(&stream->lock);
 	WRITE_ONCE(stream->ended, true);
+	stream->notify = true;
 	spin_unlock(&stream->lock);
 	accmem_stream_flush(stream, due);
 }

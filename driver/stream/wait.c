@@ -2,62 +2,40 @@
 /*
  * STREAM_WAIT: sleep until a stream reaches a position.
  *
- * A waiter adds itself with its position to the wait queue of the stream. When the
- * count grows, each waiter's wake function checks the position of the waiter, so only
- * waiters whose position is reached wake up. All waiters wake up when the stream ends.
- * If the position is reached at the same time as a signal arrives or the deadline
- * passes, the wait succeeds.
+ * A waiter adds itself to the tree of the stream, which is sorted by position. When the
+ * count grows, the waiters of the reached positions are woken and no others. When the
+ * stream ends, they are woken as soon as no claimed position is left. If the position is
+ * reached at the same time as a signal arrives or the deadline passes, the wait succeeds.
+ * Sleeping calls are charged to the user of the stream.
  *
  * A NONBLOCK call does not sleep. It sets the position that a later poll() of the file
  * waits for.
  *
- * Locking: the lock of the wait queue protects the queue.
+ * Locking: stream->lock protects the tree.
  */
 #include <linux/sched/signal.h>
 
 #include <linux/accmem.h>
 
+#include "core/account.h"
 #include "core/sleep.h"
 #include "internal.h"
 #include "stream/stream.h"
-
-/**
- * struct sleeper - a STREAM_WAIT call that sleeps
- * @entry: entry in accmem_stream.wait
- * @stream: the stream
- * @position: position that the call waits for
- */
-struct sleeper {
-	struct wait_queue_entry entry;
-	struct accmem_stream *stream;
-	u64 position;
-};
-
-static int sleeper_wake(struct wait_queue_entry *entry, unsigned int mode,
-			int sync, void *key)
-{
-	struct sleeper *sleeper = container_of(entry, struct sleeper, entry);
-
-	/* Lockless reads: the count and @ended change before the wake-up. */
-	if (!accmem_stream_has_reached(sleeper->stream, sleeper->position) &&
-	    !READ_ONCE(sleeper->stream->ended))
-		return 0;
-	return default_wake_function(entry, mode, sync, key);
-}
 
 /*
  * Sleep until the position is reached or cannot be reached any more. Return the result
  * of accmem_stream_check(), -ETIMEDOUT after the deadline, or -ERESTARTSYS for a
  * signal.
  */
-static int sleeper_sleep(struct sleeper *sleeper, u64 deadline_ns)
+static int wait_sleep(struct accmem_stream *stream, u64 position,
+		      u64 deadline_ns)
 {
 	bool passed = false;
 	int err;
 
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);
-		err = accmem_stream_check(sleeper->stream, sleeper->position);
+		err = accmem_stream_check(stream, position);
 		if (err != -EAGAIN)
 			break;
 		err = passed ? -ETIMEDOUT : -ERESTARTSYS;
@@ -83,8 +61,8 @@ static int wait_poll(struct accmem_stream *stream, u64 position)
 	WRITE_ONCE(stream->poll, position);
 	err = accmem_stream_check(stream, position);
 	/* a thread that sleeps in poll() has checked the previous position: wake it */
-	if (!err && wq_has_sleeper(&stream->wait))
-		wake_up_all(&stream->wait);
+	if (!err && wq_has_sleeper(&stream->polls))
+		wake_up_all(&stream->polls);
 	return err;
 }
 
@@ -95,14 +73,15 @@ static int wait_poll(struct accmem_stream *stream, u64 position)
  *
  * Context: Process context. Takes and releases stream->lock. May sleep.
  * Return: 0; -EAGAIN for NONBLOCK when the position is not reached; -ETIMEDOUT after
- * the deadline; -ERESTARTSYS for a signal; -ECANCELED as accmem_stream_check().
+ * the deadline; -ERESTARTSYS for a signal; -EDQUOT when the user has the highest
+ * permitted number of sleeping calls; -ECANCELED as accmem_stream_check().
  */
 int accmem_stream_wait(struct accmem_stream *stream,
 		       const struct accmem_stream_wait *req)
 {
-	struct sleeper sleeper = {
-		.stream = stream,
+	struct accmem_stream_waiter waiter = {
 		.position = req->position,
+		.task = current,
 	};
 	int err;
 
@@ -111,10 +90,12 @@ int accmem_stream_wait(struct accmem_stream *stream,
 	err = accmem_stream_check(stream, req->position);
 	if (err != -EAGAIN)
 		return err;
-	init_waitqueue_func_entry(&sleeper.entry, sleeper_wake);
-	sleeper.entry.private = current;
-	add_wait_queue(&stream->wait, &sleeper.entry);
-	err = sleeper_sleep(&sleeper, req->deadline_ns);
-	remove_wait_queue(&stream->wait, &sleeper.entry);
+	err = accmem_charge_wait(stream->user);
+	if (err)
+		return err;
+	accmem_stream_enqueue(stream, &waiter);
+	err = wait_sleep(stream, req->position, req->deadline_ns);
+	accmem_stream_dequeue(stream, &waiter);
+	accmem_uncharge_wait(stream->user);
 	return err;
 }

@@ -6,8 +6,8 @@
  * open file is charged to. The account outlives its context until the last buffer
  * object that is charged to it is freed.
  *
- * The table of users and the references of a user are guarded by users_lock in
- * core/account.c. The counters are atomic. The lists of quarantined buffer objects
+ * The table of users is guarded by users_lock in core/account.c. References and
+ * counters are atomic. The lists of quarantined buffer objects
  * are guarded by the lock of their carveout.
  */
 #ifndef ACCMEM_ACCOUNT_TYPES_H
@@ -17,6 +17,7 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/ratelimit.h>
+#include <linux/rbtree.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/uidgid.h>
@@ -32,15 +33,22 @@ struct file;
 
 /**
  * struct accmem_user - counters and messages of one Unix user
- * @node: link in the table of users; guarded by users_lock
- * @refs: number of accounts and of Tensor Memory objects that refer to the user;
- *	guarded by users_lock. A user without references stays in the table while
- *	the rate limit of its messages is still in effect.
- * @uid: user id at the time when the file was opened
+ * @node: node in the table of users; guarded by users_lock
+ * @refs: number of accounts, streams and Tensor Memory objects that refer to the user.
+ *	A user without references stays in the table until another user opens a file,
+ *	and longer while the rate limit of its messages is still in effect.
+ * @uid: id of the user who opened the file; inside a user namespace, of the creator of
+ *	the outermost namespace that root has not created
  * @contexts: number of accounts, including those whose context has ended
  * @buffers: number of buffers; a buffer counts until its memory is free
  * @bytes: bytes charged to the accounts of the user
  * @pending: number of pending frees; a free counts until its memory is free
+ * @fences: number of imported fences that are not reached and of exported fences that
+ *	somebody holds
+ * @waits: number of STREAM_WAIT calls that sleep
+ * @resident: number of pages of ordinary memory that are present for the user's buffers
+ * @next_drain: time in ns before which the user's requests drain no caches of others,
+ *	because an earlier request has drained them in vain
  * @accounts: accounts of the user, by device and account number
  * @messages: rate limit of the log messages that the user causes
  * @last_message: jiffies of the last request for a message; 0 if there was none
@@ -49,13 +57,17 @@ struct file;
  *	accmem_waiters.lock of the device
  */
 struct accmem_user {
-	struct hlist_node node;
-	unsigned long refs;
+	struct rb_node node;
+	atomic_long_t refs;
 	kuid_t uid;
 	atomic64_t contexts;
 	atomic64_t buffers;
 	atomic64_t bytes;
 	atomic64_t pending;
+	atomic64_t fences;
+	atomic64_t waits;
+	atomic64_t resident;
+	u64 next_drain;
 	struct xarray accounts;
 	struct ratelimit_state messages;
 	unsigned long last_message;

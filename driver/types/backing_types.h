@@ -19,6 +19,7 @@
 #include <linux/mm_types.h>
 #include <linux/types.h>
 
+struct accmem_account;
 struct accmem_bo;
 struct accmem_carveout;
 struct accmem_run;
@@ -28,15 +29,23 @@ struct vm_fault;
  * enum accmem_idle_check - how accmem_backing_ops.is_idle() checks
  * @ACCMEM_IDLE_COUNT: compare reference counts. The result may be false although the
  *	pages are idle, never the opposite. Does not sleep for a bo of fewer than 512 pages.
- * @ACCMEM_IDLE_UNMAP: exact. Neighbours in the same folio, whose mappings hide the
- *	answer, are unmapped. May sleep.
- * @ACCMEM_IDLE_IN_USE: like ACCMEM_IDLE_UNMAP, for a bo that stays in use: its own
- *	mappings are removed before the call, and faults may map the bo again.
+ * @ACCMEM_IDLE_IN_USE: exact, for a bo that stays in use: its own mappings are removed
+ *	before the call, and faults may map the bo again. Neighbours in the same folio,
+ *	whose mappings hide the answer, are unmapped. May sleep.
  */
 enum accmem_idle_check {
 	ACCMEM_IDLE_COUNT,
-	ACCMEM_IDLE_UNMAP,
 	ACCMEM_IDLE_IN_USE,
+};
+
+/**
+ * struct accmem_hidden - a folio whose mappings hide the pins of a quarantined bo
+ * @at: offset of the folio in the carveout
+ * @wait_ns: time for which its mappings may not be removed, or 0
+ */
+struct accmem_hidden {
+	u64 at;
+	u64 wait_ns;
 };
 
 /**
@@ -71,6 +80,11 @@ enum accmem_release {
  *	through @access.
  * @is_idle: return true if only the driver refers to the pages of a bo. Absent if pages
  *	cannot be pinned.
+ * @is_hidden: find a folio of a quarantined bo, which is not idle, whose pins may be
+ *	hidden by mappings of neighbours, and for which this was not checked since a
+ *	time in ns. Does not sleep. Absent if a folio belongs to one bo.
+ * @unmap: remove all mappings of a folio of an account, and record whether it has pins.
+ *	Required with @is_hidden.
  * @release: free pages of a bo that is no longer in use; return true if there are pages
  *	left to check. Allocates no memory. A backing that frees no single pages does
  *	nothing but for ACCMEM_RELEASE_ALL. Absent if there is nothing to free.
@@ -98,6 +112,10 @@ struct accmem_backing_ops {
 	void *(*kernel_address)(struct accmem_bo *bo, u64 offset, bool write,
 				u64 *size);
 	bool (*is_idle)(struct accmem_bo *bo, enum accmem_idle_check check);
+	bool (*is_hidden)(struct accmem_bo *bo, u64 since,
+			  struct accmem_hidden *hidden);
+	void (*unmap)(struct accmem_carveout *cv,
+		      struct accmem_account *account, u64 at);
 	bool (*release)(struct accmem_bo *bo, enum accmem_release which);
 	u64 (*shrink_floor)(struct accmem_bo *bo, u64 size);
 	int (*split)(struct accmem_bo *bo, struct accmem_bo *rest);

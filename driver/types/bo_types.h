@@ -98,6 +98,8 @@ struct accmem_shared {
  *	Written by the owner of the name, read without a lock.
  * @since: jiffies when @pending was set
  * @since_try: accmem_waiters_tries() before the runs were allocated
+ * @quarantined: accmem_quarantine.last when the bo was quarantined, 0 before; guarded by
+ *	the carveout's lock
  * @mapped: the bo has been mapped at least once, so that its bytes may have been
  *	written and its pages may be pinned. Set by the owner of the name before the
  *	mapping is made.
@@ -144,6 +146,7 @@ struct accmem_bo {
 	bool wake_on_put;
 	unsigned long since;
 	u64 since_try;
+	u64 quarantined;
 	bool mapped;
 	atomic_t pin_checks;
 	u64 max_size;

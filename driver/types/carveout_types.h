@@ -81,11 +81,18 @@ struct accmem_counters {
  * struct accmem_chunk - state of 2 MiB of a carveout
  * @clean_for: number of the account for which the clean free memory of the chunk needs
  *	no clearing; for every other account this memory is dirty. 0 if there is none.
- * @pinned: accmem_quarantine.pass in which the chunk was found to be pinned
+ * @idle_before: accmem_quarantine.last when the folio was found to have no pins: buffer
+ *	objects that were quarantined up to then have none in this chunk
+ * @checked: time in ns when mappings of the folio were last removed to find its pins
+ * @next_check: time in ns before which they are not removed again
+ *
+ * The carveout's lock guards the last three.
  */
 struct accmem_chunk {
 	u64 clean_for;
-	u32 pinned;
+	u64 idle_before;
+	u64 checked;
+	u64 next_check;
 };
 
 /**
@@ -134,17 +141,17 @@ struct accmem_cleaner {
  * @nr: number of entries in @list
  * @delay: jiffies from one run of @work to the next
  * @lock: held while one buffer object is checked, and while some of its pages are freed
- * @pass: serial number of the current scan, never 0; guarded by @lock
+ * @last: number of the latest entry, from 1 on
  * @work: scans the list
  *
- * The carveout's lock guards @list, @nr and @delay.
+ * The carveout's lock guards @list, @nr, @delay and @last.
  */
 struct accmem_quarantine {
 	struct list_head list;
 	unsigned int nr;
 	unsigned long delay;
 	struct mutex lock; /* the bo that is checked */
-	u32 pass;
+	u64 last;
 	struct delayed_work work;
 };
 

@@ -25,6 +25,8 @@
 
 struct accmem_accounts;
 struct accmem_context;
+struct accmem_user;
+struct task_struct;
 
 /**
  * struct accmem_dep - dependency of a free
@@ -89,17 +91,31 @@ static inline void accmem_pending_clear(struct accmem_pending *pending)
 }
 
 /**
+ * struct accmem_stream_waiter - a STREAM_WAIT call that sleeps
+ * @node: node in accmem_stream.waiters, guarded by the stream's lock; empty after the
+ *	waiter was woken
+ * @position: position that the call waits for
+ * @task: the caller
+ */
+struct accmem_stream_waiter {
+	struct rb_node node;
+	u64 position;
+	struct task_struct *task;
+};
+
+/**
  * struct accmem_stream - timeline of a context
  * @refs: references: the file, dependencies, steps, fences and queued work
  * @rcu: frees the stream after RCU readers have finished
  * @ctx: context; referenced until the stream's file is closed, then only compared
  * @accounts: accounts of the device
+ * @user: user of the context, with a reference; charged for steps and exported fences
  * @due: due frees of the device
  * @context: number of the account
  * @id: serial number in the context
  * @fences: dma_fence context of the stream's fences
  * @work: advances the count when imported fences have signalled
- * @wait: callers that wait for a position or poll
+ * @polls: callers of poll()
  * @poll: position that poll() waits for
  * @finishing: held by a call that advances the count, and by the close of the file,
  *	until the memory of the frees that this completes is free
@@ -110,21 +126,27 @@ static inline void accmem_pending_clear(struct accmem_pending *pending)
  * @error: error of the first step that failed; 0 or a negative errno value
  * @error_above: the positions above it have @error
  * @steps: imported fences, in the order of their positions
- * @exports: exported fences of claimed positions, ordered by position
+ * @notify: callers of poll() have to be woken
+ * @waiters: calls that sleep until a position is reached, ordered by position
  * @pending: frees that wait for a position, ordered by position
  * @nr_pending: number of entries in @pending
+ * @exports_lock: guards @exports; taken with interrupts disabled, because the last
+ *	reference to a fence can be dropped in an interrupt
+ * @exports: exported fences of claimed positions that are not reached, ordered by
+ *	position; without references: a fence removes itself when it is released
  */
 struct accmem_stream {
 	struct kref refs;
 	struct rcu_head rcu;
 	struct accmem_context *ctx;
 	struct accmem_accounts *accounts;
+	struct accmem_user *user;
 	struct accmem_due *due;
 	u64 context;
 	u64 id;
 	u64 fences;
 	struct work_struct work;
-	wait_queue_head_t wait;
+	wait_queue_head_t polls;
 	u64 poll;
 	struct mutex finishing; /* completion of frees */
 
@@ -135,9 +157,13 @@ struct accmem_stream {
 	int error;
 	u64 error_above;
 	struct list_head steps;
-	struct rb_root_cached exports;
+	bool notify;
+	struct rb_root_cached waiters;
 	struct rb_root_cached pending;
 	u64 nr_pending;
+
+	spinlock_t exports_lock; /* exports; innermost */
+	struct rb_root exports;
 };
 
 /**

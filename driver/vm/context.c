@@ -12,7 +12,6 @@
  *
  * Locking: no lock is taken here. RCU protects accmem_account.context.
  */
-#include <linux/cred.h>
 #include <linux/slab.h>
 
 #include "core/account.h"
@@ -43,8 +42,7 @@ struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
 		      GFP_KERNEL_ACCOUNT);
 	if (!ctx)
 		return ERR_PTR(-ENOMEM);
-	account = accmem_account_open(accounts, waiters, carveouts->nr,
-				      current_uid());
+	account = accmem_account_open(accounts, waiters, carveouts->nr);
 	if (IS_ERR(account)) {
 		kfree(ctx);
 		return ERR_CAST(account);

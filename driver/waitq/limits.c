@@ -50,6 +50,17 @@ __MODULE_PARM_TYPE(max_buffers_per_user, "ulong");
 MODULE_PARM_DESC(max_buffers_per_user,
 		 "buffers a user may have (0: no limit; default 1048576)");
 
+module_param_named(max_fences_per_user, accmem_max_fences_per_user, ulong,
+		   0644);
+MODULE_PARM_DESC(
+	max_fences_per_user,
+	"imported and exported fences of a user (0: no limit; default 65536)");
+
+module_param_named(max_waits_per_user, accmem_max_waits_per_user, ulong, 0644);
+MODULE_PARM_DESC(
+	max_waits_per_user,
+	"sleeping STREAM_WAIT calls of a user (0: no limit; default 4096)");
+
 module_param_cb(max_bytes_per_user, &limits_ullong_ops,
 		&accmem_max_bytes_per_user, 0644);
 __MODULE_PARM_TYPE(max_bytes_per_user, "ullong");

@@ -61,6 +61,16 @@ TEST_F(abi_out, info)
 	EXPECT_LE(-1, i->numa_node);
 }
 
+/* the module parameter emulated_uncached */
+static bool uncached_is_allowed(void)
+{
+	char text[8] = "";
+
+	accmem_read_file("/sys/module/accmem/parameters/emulated_uncached",
+			 text, sizeof(text));
+	return *text == 'Y';
+}
+
 /* The features of each backing. */
 TEST_F(abi_out, info_backing)
 {
@@ -78,6 +88,9 @@ TEST_F(abi_out, info_backing)
 		EXPECT_EQ(ACCMEM_FEATURE_SCATTER | ACCMEM_FEATURE_PIN |
 				  ACCMEM_FEATURE_FIRST_TOUCH,
 			  features);
+		/* these modes split the direct mapping of the kernel */
+		EXPECT_EQ(uncached_is_allowed() ? wc_uc : 0,
+			  i->cache_modes & wc_uc);
 	} else if (!strcmp(variant->path, ACCMEM_DEV_PHYS)) {
 		EXPECT_EQ(ACCMEM_BACKING_PHYS, i->backing);
 		EXPECT_EQ(ACCMEM_TRANSLATION_IDENTITY, i->translation);

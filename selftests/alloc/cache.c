@@ -20,11 +20,10 @@ static bool read_holds(const char *path, uint64_t *holds)
 }
 
 /* an ALLOC and a FREE; 0 or -errno */
-static int pair(int fd, uint64_t length, uint32_t flags,
-		struct accmem_alloc *a)
+static int pair(int fd, uint64_t length, uint32_t flags, struct accmem_alloc *a)
 {
 	return accmem_alloc_bytes(fd, length, flags, a) ?:
-	       accmem_ioctl_free(fd, a->address);
+		       accmem_ioctl_free(fd, a->address);
 }
 
 /* counts how often 1,000 pairs take the lock; false if a pair fails */
@@ -79,7 +78,8 @@ TEST_F(cache, a_pair_writes_nothing_shared)
 TEST_F(cache, what_a_pair_writes_without_it)
 {
 	static const uint64_t lengths[] = { 64, 4096, MIB(2) };
-	struct accmem_alloc a[3 * KEPT / 2]; /* sizes that fit, wherever the cleaner is */
+	struct accmem_alloc
+		a[3 * KEPT / 2]; /* sizes that fit, wherever the cleaner is */
 	uint64_t before, after;
 	unsigned int i, n;
 
@@ -411,6 +411,77 @@ TEST_F(cache, only_the_same_kind)
 	ASSERT_EQ(0, accmem_ioctl_query(self->fd, a.address, &query));
 	EXPECT_EQ(5000, query.length);
 	EXPECT_EQ(a.usable, query.usable);
+}
+
+/* --- requests that fail although enough bytes are free ------------------------ */
+
+/* takes a granule in the middle, so that no run has three quarters of the capacity */
+static int split_in_half(int fd, const struct accmem_info *info)
+{
+	struct accmem_alloc a = { .length = 4096,
+				  .flags = ACCMEM_ALLOC_FIXED,
+				  .address = info->address_base +
+					     info->capacity / 2 };
+
+	return accmem_ioctl_alloc(fd, &a);
+}
+
+/* Draining cannot make the run that is missing, so that the caches stay as they are. */
+TEST_F(cache, a_request_that_no_cache_can_help_drains_none)
+{
+	int other = accmem_opened(variant->path);
+	struct accmem_alloc a, b;
+	uint64_t holds = 1;
+	unsigned int tries;
+
+	if (self->info.translation != ACCMEM_TRANSLATION_IDENTITY) {
+		close(other);
+		return;
+	}
+	ASSERT_EQ(0, split_in_half(other, &self->info));
+	for (tries = 0; tries < 5 && holds; tries++) {
+		while (accmem_sysfs(variant->path, "dirty_bytes"))
+			usleep(1000);
+		ASSERT_EQ(0, pair(self->fd, 4096, 0, &a));
+		ASSERT_EQ(-ENOMEM,
+			  accmem_alloc_bytes(other, self->info.capacity / 4 * 3,
+					     0, &b));
+		ASSERT_TRUE(
+			holds_of_pairs(self->fd, variant->path, 4096, &holds));
+	}
+	EXPECT_EQ(0, holds);
+	close(other);
+}
+
+/* The memory suffices, but not at this alignment: the caches are drained in vain. */
+TEST_F(cache, requests_that_fail_drain_others_now_and_then)
+{
+	struct accmem_alloc a, b = { .flags = ACCMEM_ALLOC_CONTIGUOUS };
+	unsigned int i, rounds = 20;
+	int other = accmem_opened(variant->path);
+	uint64_t start;
+
+	b.length = self->info.capacity / 4;
+	b.alignment = self->info.capacity / 2;
+	if (self->info.translation != ACCMEM_TRANSLATION_IDENTITY) {
+		close(other);
+		return;
+	}
+	ASSERT_EQ(0, split_in_half(other, &self->info));
+	a = (struct accmem_alloc){ .length = 4096,
+				   .flags = ACCMEM_ALLOC_FIXED,
+				   .address = self->info.address_base };
+	ASSERT_EQ(0, accmem_ioctl_alloc(other, &a));
+	start = stream_now();
+	for (i = 0; i < rounds; i++) {
+		ASSERT_EQ(0, pair(self->fd, 8192, 0, &a));
+		ASSERT_EQ(-ENOMEM, accmem_ioctl_alloc(other, &b));
+	}
+	start = stream_now() - start;
+	TH_LOG("%u rounds took %llu us", rounds,
+	       (unsigned long long)start / 1000);
+	EXPECT_LE(2000000 * (rounds - 1), start);
+	close(other);
 }
 
 ACCMEM_HARNESS_MAIN

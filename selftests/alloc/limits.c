@@ -5,6 +5,8 @@
  * and the other users go on.
  */
 #include <grp.h>
+#include <sched.h>
+#include <sys/prctl.h>
 
 #include "accmem_test.h"
 
@@ -32,7 +34,8 @@ FIXTURE_SETUP(limits)
 
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
 		self->saved[i] = accmem_param(names[i]);
-		ASSERT_LE(0, self->saved[i]) {
+		ASSERT_LE(0, self->saved[i])
+		{
 			TH_LOG("no parameter %s", names[i]);
 		}
 	}
@@ -386,12 +389,13 @@ TEST_F(limits, parameters_refuse_garbage)
 	unsigned int i, j;
 
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(file, sizeof(file),
-			 "/sys/module/accmem/parameters/%s", names[i]);
+		snprintf(file, sizeof(file), "/sys/module/accmem/parameters/%s",
+			 names[i]);
 		for (j = 0; j < ARRAY_SIZE(garbage); j++) {
 			if (!*garbage[j])
 				continue; /* writes nothing */
-			EXPECT_GT(0, accmem_write_file(file, garbage[j])) {
+			EXPECT_GT(0, accmem_write_file(file, garbage[j]))
+			{
 				TH_LOG("%s took '%s'", names[i], garbage[j]);
 			}
 			EXPECT_EQ(self->saved[i], accmem_param(names[i]));
@@ -443,6 +447,159 @@ TEST_F(limits, ten_thousand_contexts)
 	EXPECT_EQ(0, run_as(variant->path, USER_A, opens_10000));
 	EXPECT_TRUE(accmem_is_idle(variant->path, 30000));
 	EXPECT_EQ(0, run_as(variant->path, USER_B, opens_one));
+}
+
+/* --- host memory ---------------------------------------------------------- */
+
+#define SHARE MIB(8)
+
+/* touches twice the share; SIGBUS must come at the share, at the end of a large page */
+static int touches_its_share(const char *path)
+{
+	struct accmem_alloc a = { .length = 2 * SHARE };
+	volatile uint64_t at = 0;
+	int fd = accmem_opened(path);
+	void *p;
+
+	ACCMEM_MUST(!accmem_ioctl_alloc(fd, &a));
+	p = accmem_mapped(fd, &a, a.length);
+	ACCMEM_MUST(accmem_try_touch(p, &at, a.length, 4096) == SIGBUS);
+	ACCMEM_MUST(at <= SHARE && at > SHARE - MIB(2));
+	munmap(p, a.length);
+	close(fd);
+	fd = accmem_opened(path);
+	a = (struct accmem_alloc){ .length = 2 * SHARE,
+				   .flags = ACCMEM_ALLOC_POPULATE };
+	ACCMEM_MUST(accmem_ioctl_alloc(fd, &a) == -ENOMEM);
+	close(fd);
+	return 0;
+}
+
+static int touches_more(const char *path)
+{
+	struct accmem_alloc a = { .length = 2 * SHARE,
+				  .flags = ACCMEM_ALLOC_POPULATE };
+	int fd = accmem_opened(path);
+
+	ACCMEM_MUST(!accmem_ioctl_alloc(fd, &a));
+	return 0;
+}
+
+static int takes_its_share(void *arg)
+{
+	struct user u = { arg, USER_A, touches_its_share };
+	static int fd;
+
+	if (as_user(&u))
+		return 1;
+	/* keeps it; the first attempt has ended with its file */
+	fd = accmem_opened(arg);
+	return accmem_alloc_bytes(fd, SHARE, ACCMEM_ALLOC_POPULATE,
+				  &(struct accmem_alloc){});
+}
+
+/* One user takes what he can; that of the other is there when she touches it. */
+TEST_F(limits, host_memory_that_is_present)
+{
+	int64_t share = accmem_param("max_resident_bytes_per_user");
+	pid_t pid;
+
+	if (strcmp(variant->path, ACCMEM_DEV_EMULATED))
+		return;
+	ASSERT_EQ(0, accmem_param_set("max_resident_bytes_per_user", SHARE));
+	pid = accmem_start(takes_its_share, accmem_rest, (void *)variant->path);
+	EXPECT_LT(0, pid);
+	EXPECT_EQ(0, run_as(variant->path, USER_B, touches_its_share));
+	EXPECT_EQ(0, run_as(variant->path, 0, touches_more));
+	if (pid > 0)
+		accmem_stop(pid);
+	EXPECT_EQ(0, accmem_param_set("max_resident_bytes_per_user", share));
+}
+
+/* --- user namespaces ------------------------------------------------------ */
+
+#define SUBORDINATE 100000
+
+struct space {
+	const char *path;
+	uid_t creator;
+	int ready[2], mapped[2];
+};
+
+/* opens the device as the user @uid of the namespace; returns to user 0 of it */
+static int open_as(const char *path, uid_t uid)
+{
+	int fd;
+
+	if (setresuid(uid, uid, 0))
+		return -errno;
+	fd = accmem_dev_open(path, O_RDWR);
+	return setresuid(-1, 0, -1) ? -errno : fd;
+}
+
+/* in a new namespace of @creator: each of its users opens the device once */
+static int opens_as_each(void *arg)
+{
+	struct space *s = arg;
+	unsigned int i;
+	char byte = 0;
+
+	if (s->creator &&
+	    (setgroups(0, NULL) || setgid(s->creator) || setuid(s->creator)))
+		return 250;
+	if (unshare(CLONE_NEWUSER))
+		return KSFT_SKIP;
+	/* the maps are for root to write: the process has become undumpable */
+	prctl(PR_SET_DUMPABLE, 1);
+	ACCMEM_MUST(write(s->ready[1], &byte, 1) == 1);
+	ACCMEM_MUST(read(s->mapped[0], &byte, 1) == 1);
+	for (i = 1; i <= 3; i++)
+		ACCMEM_MUST(open_as(s->path, i) >= 0);
+	if (s->creator)
+		ACCMEM_MUST(open_as(s->path, 4) == -EMFILE);
+	else
+		ACCMEM_MUST(open_as(s->path, 4) >= 0);
+	return 0;
+}
+
+/* runs opens_as_each() in a namespace of @creator with subordinate ids */
+static int in_namespace(const char *path, uid_t creator)
+{
+	struct space s = { .path = path, .creator = creator };
+	char file[64], map[64], byte = 0;
+	pid_t pid;
+
+	if (pipe(s.ready) || pipe(s.mapped))
+		return 1;
+	pid = fork();
+	if (!pid)
+		_exit(opens_as_each(&s));
+	close(s.ready[1]);
+	if (pid > 0 && read(s.ready[0], &byte, 1) == 1) {
+		snprintf(file, sizeof(file), "/proc/%d/uid_map", pid);
+		snprintf(map, sizeof(map), "0 %u 1\n1 %u 9\n", creator,
+			 SUBORDINATE);
+		if (accmem_write_file(file, map))
+			kill(pid, SIGKILL);
+		(void)!write(s.mapped[1], &byte, 1);
+	}
+	close(s.ready[0]);
+	close(s.mapped[0]);
+	close(s.mapped[1]);
+	return accmem_wait_child(pid);
+}
+
+TEST_F(limits, subordinate_ids_do_not_multiply_them)
+{
+	int status;
+
+	ASSERT_EQ(0, accmem_param_set(names[0], 3));
+	status = in_namespace(variant->path, USER_A);
+	if (status == KSFT_SKIP)
+		SKIP(return, "no user namespaces");
+	EXPECT_EQ(0, status);
+	/* those of root are of users of their own */
+	EXPECT_EQ(0, in_namespace(variant->path, 0));
 }
 
 ACCMEM_HARNESS_MAIN

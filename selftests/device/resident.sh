@@ -137,6 +137,27 @@ populate_is_limited()
 	is_idle && rmdir $group
 }
 
+# The kernel's own mapping of the pages would be split: of no page by default.
+uncached_is_refused()
+{
+	local out before after
+
+	before=$(grep DirectMap4k /proc/meminfo || true)
+	out=$("$helpers/hold" uncached $device 4096) || true
+	[ "$out" = 95 ] || why "errno $out" || return
+	after=$(grep DirectMap4k /proc/meminfo || true)
+	[ "$before" = "$after" ] || why "$before, then $after"
+}
+
+uncached_is_allowed()
+{
+	local out
+
+	out=$("$helpers/hold" uncached $device 4096) || true
+	[ "$out" = 0 ] || why "errno $out" || return
+	is_idle
+}
+
 reload emulated=256M,256M max_resident_bytes=$((64 * mib))
 check "touches below the cap" touch_within
 check "a touch above the cap is SIGBUS" touch_beyond
@@ -145,7 +166,10 @@ check "POPULATE below the cap" populate_within
 check "POPULATE above the cap is ENOMEM" populate_beyond
 check "POPULATE below the cap again" populate_within
 check "two devices share the cap" cap_is_shared
+reload emulated=256M emulated_uncached=1
+check "write-combining memory where the administrator allows it" uncached_is_allowed
 reload emulated=256M
+check "no write-combining memory by default" uncached_is_refused
 check "charged to the memory cgroup" is_charged
 check "a touch above memory.max" is_limited
 check "POPULATE above memory.max" populate_is_limited

@@ -11,18 +11,24 @@
 
 STREAM_FIXTURE(stream_crowd)
 
-TEST_F(stream_crowd, a_fence_that_is_imported_often_calls_once)
+/* Two fences take turns, so that each import is a step of its own. */
+TEST_F(stream_crowd, fences_that_are_imported_often_call_once)
 {
 	unsigned int i, n = accmem_scale(MANY);
-	uint32_t id;
-	int file = fence_created(self->fences, &id);
+	uint32_t ids[2];
+	int files[2];
 
+	for (i = 0; i < 2; i++)
+		files[i] = fence_created(self->fences, &ids[i]);
 	for (i = 0; i < n; i++)
-		ASSERT_EQ(0, stream_import(self->stream, i + 1, file));
-	EXPECT_EQ(1, fence_callbacks(self->fences, id));
-	ASSERT_EQ(0, fence_signal(self->fences, id, 0, 0));
+		ASSERT_EQ(0, stream_import(self->stream, i + 1, files[i % 2]));
+	EXPECT_EQ(1, fence_callbacks(self->fences, ids[0]));
+	EXPECT_EQ(0, fence_callbacks(self->fences, ids[1]));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, fence_signal(self->fences, ids[i], 0, 0));
 	EXPECT_EQ(0, stream_settle(self->stream, n));
-	close(file);
+	for (i = 0; i < 2; i++)
+		close(files[i]);
 }
 
 TEST_F(stream_crowd, a_fence_that_many_frees_wait_for_calls_once)

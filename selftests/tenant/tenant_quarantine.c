@@ -11,10 +11,12 @@
 #define GRANULES 512
 #define BLOCKS 64 /* of a granule */
 #define MAPPINGS 16
+#define MANY_MAPPINGS 3000
 #define FAULT_ROUNDS 200
 #define CALLS 20
 #define TRIES 5
-#define SLOWER 5 /* times the control; it was 30 to 60 when each buffer was scanned */
+#define SLOWER \
+	5 /* times the control; it was 30 to 60 when each buffer was scanned */
 
 FIXTURE(tenant_quarantine)
 {
@@ -48,7 +50,8 @@ struct pinned {
 	int fd;
 	int pipes[2];
 	unsigned int granules;
-	unsigned int blocks; /* buffers in each granule; 1: the granule is one buffer */
+	unsigned int
+		blocks; /* buffers in each granule; 1: the granule is one buffer */
 };
 
 /* pins a page of each granule */
@@ -338,6 +341,77 @@ TEST_F(tenant_quarantine, a_pinned_buffer_is_its_owner_s_affair)
 	}
 	munmap(q, MIB(4));
 	accmem_unpin(pipes);
+}
+
+/* --- many mappings of a page beside a pinned one ------------------------------ */
+
+struct crowd {
+	struct attacker a;
+	int pipes[2];
+	unsigned int mappings;
+	volatile char *page;
+};
+
+static int prepare_crowd(void *arg)
+{
+	struct crowd *c = arg;
+	struct accmem_alloc pinned, mapped;
+	unsigned int i;
+	int fd = accmem_dev_open(c->a.path, O_RDWR);
+
+	c->a.self.fd = fd;
+	if (fd < 0 || accmem_alloc_bytes(fd, 4096, 0, &pinned) ||
+	    accmem_alloc_bytes(fd, 4096, 0, &mapped) ||
+	    accmem_free_pinned(fd, &pinned, c->pipes))
+		return 1;
+	for (i = 0; i < c->mappings; i++) {
+		c->page = accmem_mmap(fd, &mapped, 4096, RW);
+		if (!c->page)
+			return 1;
+		*c->page = 1;
+	}
+	return 0;
+}
+
+/* an ALLOC that fails: it looks for the pin behind the mappings */
+static void attack_crowd(void *arg)
+{
+	struct crowd *c = arg;
+
+	*c->page = 1;
+	alloc_failing(&c->a.self);
+}
+
+TEST_F(tenant_quarantine, nobody_waits_for_many_mappings_beside_a_pin)
+{
+	struct crowd c = { .a = { .path = variant->path,
+				  .self = { .length = self->info.capacity } },
+			   .mappings = accmem_scale(MANY_MAPPINGS) };
+	struct victim v = { self->other, self->info.capacity, 0 };
+	uint64_t end;
+	int64_t info_slept = 0, alloc_slept = 0, since;
+	pid_t pid;
+
+	pid = accmem_start(prepare_crowd, attack_crowd, &c);
+	ASSERT_LT(0, pid);
+	end = accmem_ms() + 500;
+	while (accmem_ms() < end) {
+		since = accmem_slept(0);
+		ask(&v);
+		info_slept += accmem_slept(since);
+		EXPECT_EQ(0, v.err);
+		since = accmem_slept(0);
+		alloc_failing(&v);
+		alloc_slept += accmem_slept(since);
+		EXPECT_EQ(-ENOMEM, v.err);
+	}
+	accmem_stop(pid);
+	TH_LOG("INFO has slept %lld us in 500 ms, a failing ALLOC %lld us",
+	       (long long)info_slept / 1000, (long long)alloc_slept / 1000);
+	EXPECT_GE(50000000, info_slept);
+	EXPECT_GE(150000000, alloc_slept);
+	EXPECT_EQ(-1, accmem_sysfs_wait(variant->path, "quarantined_bytes", 0,
+					30000));
 }
 
 /* When the pin has gone, all memory can be allocated again. */

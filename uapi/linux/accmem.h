@@ -1013,6 +1013,8 @@ struct accmem_stream_query {
  * * EAGAIN: NONBLOCK, and the position is not reached.
  * * ETIMEDOUT: the deadline has passed.
  * * EINTR: a signal interrupted the wait.
+ * * EDQUOT: as many calls of the user sleep as the module parameter max_waits_per_user
+ *   allows.
  * * ECANCELED: the context has ended, all claimed positions are reached, and @position is
  *   not among them.
  */
@@ -1033,7 +1035,9 @@ struct accmem_stream_wait {
  * @reserved: in: 0
  *
  * The call claims all positions up to @position. A fence that signals with an error
- * counts as signalled.
+ * counts as signalled. An imported fence is charged to the user of the context until its
+ * position is reached, also after the stream's file is closed. Successive imports of one
+ * fence are charged once.
  *
  * Errors:
  *
@@ -1041,6 +1045,8 @@ struct accmem_stream_wait {
  * * EINVAL: @fd is not a sync_file.
  * * ERANGE: @position is claimed already.
  * * ECANCELED: the context has ended.
+ * * EDQUOT: the user has as many imported and exported fences as the module parameter
+ *   max_fences_per_user allows.
  * * ENOMEM: the kernel is short of memory.
  */
 struct accmem_stream_import {
@@ -1061,12 +1067,16 @@ struct accmem_stream_import {
  *
  * If an imported fence signals with an error, each position above the count at that moment
  * has the error. The fence of the sync_file signals with the error of its position,
- * whether the export is made before the failure or after it.
+ * whether the export is made before the failure or after it. All sync_files of a claimed
+ * position share one fence. It is charged to the user of the context until the last of
+ * them is closed.
  *
  * Errors:
  *
  * * EPERM: @position is neither reached nor claimed: only userspace can signal it.
  * * EMFILE: the process has too many open files.
+ * * EDQUOT: the user has as many imported and exported fences as the module parameter
+ *   max_fences_per_user allows.
  * * ENOMEM: the kernel is short of memory, or the system has too many open files.
  */
 struct accmem_stream_export {

@@ -8,6 +8,7 @@
  *   hold touch PATH BYTES	allocates and touches; prints how many bytes were
  *			touched before a SIGBUS, and whether there was one
  *   hold populate PATH BYTES	exits with 0, or prints the errno of ALLOC
+ *   hold uncached PATH	writes to a write-combining buffer, or prints the errno of ALLOC
  *
  * The first three print "held" and stay until their input ends.
  */
@@ -85,6 +86,17 @@ int main(int argc, char **argv)
 		int err = accmem_alloc_bytes(fd, bytes, ACCMEM_ALLOC_POPULATE,
 					     &a);
 
+		printf("%d\n", -err);
+		return err != 0;
+	}
+	if (!strcmp(argv[1], "uncached")) {
+		int err;
+
+		a = (struct accmem_alloc){ .length = bytes,
+					   .cache_mode = ACCMEM_CACHE_WC };
+		err = accmem_ioctl_alloc(fd, &a);
+		if (!err)
+			memset(accmem_mapped(fd, &a, bytes), 1, bytes);
 		printf("%d\n", -err);
 		return err != 0;
 	}
