@@ -299,7 +299,7 @@ static struct accmem_alloc realloc_request(const struct accmem_buffer *buf,
 	return (struct accmem_alloc){
 		.flags = buf->flags & ~ACCMEM_ALLOC_FIXED,
 		.length = length,
-		.alignment = buf->layout.alignment,
+		.alignment = buf->alignment,
 		.page_policy = buf->page_policy,
 		.cache_mode = accmem_buffer_bo(buf)->cache_mode,
 		.kind = accmem_buffer_carveout(buf)->kind,
@@ -317,16 +317,33 @@ static u32 realloc_policy(const struct accmem_buffer *buf)
 	return buf->page_policy;
 }
 
+/*
+ * Compute the layout of the resized buffer. A buffer with memory of its own stays in
+ * place when it becomes small: it keeps a granule and does not move to a slab page.
+ */
+static int realloc_layout(const struct accmem_buffer *buf,
+			  const struct accmem_alloc *req,
+			  struct accmem_layout *layout)
+{
+	int err = accmem_plan_layout(accmem_buffer_carveout(buf), req,
+				     realloc_policy(buf), layout);
+
+	if (!err && layout->small && !buf->layout.small) {
+		layout->small = false;
+		layout->footprint = round_up(layout->footprint, ACCMEM_GRANULE);
+	}
+	return err;
+}
+
 static int realloc_resize(struct accmem_context *ctx,
 			  const struct accmem_realloc *call,
 			  struct accmem_resize *r)
 {
 	const struct accmem_alloc req = realloc_request(r->buf, call->length);
-	const struct accmem_carveout *cv = accmem_buffer_carveout(r->buf);
 	int err;
 
-	r->carveouts = BIT(cv->index);
-	err = accmem_plan_layout(cv, &req, realloc_policy(r->buf), &r->layout);
+	r->carveouts = BIT(accmem_buffer_carveout(r->buf)->index);
+	err = realloc_layout(r->buf, &req, &r->layout);
 	if (err)
 		return err;
 	err = realloc_in_place(ctx, r);

@@ -152,6 +152,7 @@ static struct accmem_buffer *dedicated_make(struct accmem_context *ctx,
 	dedicated->va.start = req->address;
 	dedicated->buf.reserve = req->reserve;
 	dedicated->buf.length = req->length;
+	dedicated->buf.alignment = req->alignment;
 	dedicated->buf.layout = *layout;
 	dedicated->buf.flags = accmem_alloc_flags(req);
 	dedicated->buf.page_policy = req->page_policy;

@@ -167,8 +167,7 @@ struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
 	buf = cache_find(ctx, cv, req, layout);
 	if (buf) {
 		cache_take_out(ctx, buf);
-		buf->length = req->length;
-		buf->layout = *layout;
+		accmem_buffer_reuse(buf, req, layout);
 	}
 	spin_unlock(&ctx->lock);
 	if (!buf)

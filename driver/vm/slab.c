@@ -549,6 +549,7 @@ struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 	if (!buf)
 		return ERR_PTR(-ENOMEM);
 	buf->length = req->length;
+	buf->alignment = req->alignment;
 	buf->layout = *layout;
 	buf->flags = accmem_alloc_flags(req);
 	buf->page_policy = req->page_policy;

@@ -424,6 +424,51 @@ TEST_F(realloc, keeps_what_it_was_asked_for)
 	}
 }
 
+/* The alignment of a resized buffer is that of a new buffer of its length. */
+TEST_F(realloc, does_not_raise_the_alignment_for_good)
+{
+	static const struct accmem_alloc rows[] = {
+		{ .alignment = 0 },
+		{ .alignment = 256 },
+		{ .alignment = KIB(64) },
+		{ .page_policy = ACCMEM_PAGE_HUGE_FIRST },
+		{ .page_policy = ACCMEM_PAGE_HUGE_FIRST, .alignment = 256 },
+	};
+	const uint64_t lengths[] = { 100, MIB(3), 100, MIB(5), KIB(12), 64 };
+	struct accmem_alloc a, other;
+	struct accmem_query q, fresh;
+	struct accmem_realloc r;
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		a = rows[i];
+		a.flags = RESIZABLE;
+		a.length = 200;
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+		for (j = 0; j < ARRAY_SIZE(lengths); j++) {
+			ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address,
+							  lengths[j], 0, &r));
+			a.address = r.address;
+			other = rows[i];
+			other.length = lengths[j];
+			ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &other));
+			ASSERT_EQ(0, accmem_ioctl_query(self->fd, other.address,
+							&fresh));
+			ASSERT_EQ(0,
+				  accmem_ioctl_query(self->fd, r.address, &q));
+			EXPECT_EQ(fresh.alignment, q.alignment)
+			{
+				TH_LOG("row %u length %u", i, j);
+			}
+			EXPECT_EQ(0, r.address % q.alignment);
+			EXPECT_EQ(fresh.page_size, q.page_size);
+			ASSERT_EQ(0,
+				  accmem_ioctl_free(self->fd, other.address));
+		}
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	}
+}
+
 /* A buffer at a fixed address grows in place when it can. */
 TEST_F(realloc, fixed)
 {
