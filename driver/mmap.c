@@ -95,6 +95,8 @@ static struct accmem_bo *mmap_find_bo(struct accmem_context *ctx, u64 address)
 
 	spin_lock(&ctx->lock);
 	bo = accmem_buffer_reach(ctx, address);
+	if (!IS_ERR(bo))
+		accmem_bo_set_mapped(bo);
 	spin_unlock(&ctx->lock);
 	return bo;
 }

@@ -194,7 +194,7 @@ static int realloc_make_ready(struct accmem_resize *r)
 	u64 to = min(r->layout.usable, buf->layout.footprint);
 	int err = 0;
 
-	if (from < to && accmem_bo_was_mapped(bo))
+	if (from < to && accmem_bo_was_written(bo))
 		err = accmem_bo_clear(bo, realloc_offset_of(buf) + from,
 				      to - from);
 	if (!err && bo->size > r->old_size &&
@@ -243,15 +243,14 @@ static int realloc_in_place(struct accmem_context *ctx, struct accmem_resize *r)
 	return err ?: realloc_make_ready(r);
 }
 
-/* Copy the bytes that fit. The new buffer object counts as mapped: it contains data. */
+/* Copy the bytes that fit. */
 static int realloc_copy(struct accmem_context *ctx, struct accmem_resize *r)
 {
 	struct accmem_bo *to = accmem_buffer_bo(r->fresh);
 	u64 size = min(r->buf->layout.usable, r->fresh->layout.usable);
 
 	spin_lock(&ctx->lock);
-	/* WRITE_ONCE: accmem_bo_was_mapped() reads it without ctx->lock. */
-	WRITE_ONCE(to->mapped, true);
+	accmem_bo_set_written(to, true);
 	spin_unlock(&ctx->lock);
 	r->copied = size;
 	return accmem_bo_copy(to, realloc_offset_of(r->fresh),

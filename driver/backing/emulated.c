@@ -30,8 +30,8 @@
 #include "core/cache_mode.h"
 #include "core/account.h"
 #include "core/carveout.h"
+#include "memory/bo.h"
 #include "types/backing_types.h"
-#include "types/bo_types.h"
 
 #define FOLIO_PAGES BIT(ACCMEM_FOLIO_ORDER)
 #define EMULATED_RELEASE_MAX 16u /* pages freed in one call */
@@ -433,17 +433,19 @@ static int emulated_split(struct accmem_bo *bo, struct accmem_bo *rest)
 }
 
 /*
- * No fault adds a page beyond the new end: faults compare with the size. A fault that
- * holds a page lock may have found the page before the split: wait for it.
+ * No fault adds a page beyond the new end: faults compare with the size. A fault or an
+ * access that holds a page lock may have found the page before the split: wait for it,
+ * if any has a reference to @bo.
  */
 static void emulated_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 {
+	bool waits = accmem_bo_has_users(bo);
 	unsigned long index;
 	struct page *page;
 
 	xa_for_each_start(&bo->pages, index, page, bo->size >> PAGE_SHIFT) {
 		xa_erase(&bo->pages, index);
-		if (rest->mapped) {
+		if (waits) {
 			lock_page(page);
 			unlock_page(page);
 		}

@@ -160,14 +160,17 @@ static vm_fault_t pages_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 	return VM_FAULT_LOCKED;
 }
 
-/* A fault that holds a page lock found the page before the split: wait for it. */
+/*
+ * A fault or an access that holds a page lock compared with the old size: wait for it. It
+ * has a reference to @bo, as every later one that finds the new size.
+ */
 static void pages_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 {
 	u64 at = round_down(rest->run.start, ACCMEM_FOLIO);
 	u64 end = rest->run.start + rest->run.size;
 	struct page *page;
 
-	if (!rest->mapped)
+	if (!accmem_bo_has_users(bo))
 		return;
 	for (; at < end; at += ACCMEM_FOLIO) {
 		page = pages_at(bo->cv, at);

@@ -182,7 +182,8 @@ static bool bo_hand_over_to(struct accmem_waiter *w, void *arg)
 		accmem_uncharge_buffers(w->account, 1);
 		return false;
 	}
-	w->handoff.dirty = bo->account != w->account;
+	w->handoff.dirty = bo->account != w->account ||
+			   accmem_bo_was_written(bo);
 	offer->is_seen = bo_has_waiters(bo, w);
 	return true;
 }

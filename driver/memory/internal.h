@@ -39,7 +39,7 @@ int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 /* clear.c */
 void accmem_clear_release_chunks(struct accmem_carveout *cv,
 				 const struct accmem_run *run, u64 account,
-				 bool mapped);
+				 bool written);
 void accmem_clear_release(struct accmem_carveout *cv,
 			  const struct accmem_run *run, u64 account);
 

@@ -22,6 +22,7 @@
 #include "core/account.h"
 #include "core/carveout.h"
 #include "internal.h"
+#include "memory/bo.h"
 #include "memory/clear.h"
 #include "waitq/waiters.h"
 
@@ -305,24 +306,24 @@ static void run_give(struct accmem_bo *bo, const struct accmem_run *run)
 /* Set clean_for of the chunks in runs that are freed next. May sleep. */
 static void runs_release_units(struct accmem_bo *bo,
 			       const struct accmem_run *runs, unsigned int nr,
-			       bool mapped)
+			       bool written)
 {
 	unsigned int i;
 
 	for (i = 0; bo->cv->chunks && i < nr; i++)
 		accmem_clear_release_chunks(bo->cv, &runs[i], bo->account->id,
-					    mapped);
+					    written);
 }
 
-/* Free @nr runs of @size bytes in total. @mapped: user space has mapped them. */
+/* Free @nr runs of @size bytes in total. @written: their bytes may differ from zero. */
 static void runs_give_back(struct accmem_bo *bo, const struct accmem_run *runs,
-			   unsigned int nr, u64 size, bool mapped)
+			   unsigned int nr, u64 size, bool written)
 {
 	struct accmem_carveout *cv = bo->cv;
 	unsigned int i;
 
 	if (size >= ACCMEM_FOLIO)
-		runs_release_units(bo, runs, nr, mapped);
+		runs_release_units(bo, runs, nr, written);
 	accmem_carveout_lock(cv);
 	for (i = 0; i < nr; i++) {
 		if (i && !(i % RUNS_BATCH)) {
@@ -333,7 +334,7 @@ static void runs_give_back(struct accmem_bo *bo, const struct accmem_run *runs,
 		run_give(bo, &runs[i]);
 	}
 	accmem_carveout_unlock(cv);
-	accmem_clear_kick(cv, mapped);
+	accmem_clear_kick(cv, written);
 }
 
 /* Move the charge of a run, and the folios that it claims, to another account. */
@@ -419,7 +420,8 @@ void accmem_runs_forget(struct accmem_bo *bo)
  */
 void accmem_runs_free(struct accmem_bo *bo)
 {
-	runs_give_back(bo, bo->runs, bo->nr_runs, bo->size, bo->mapped);
+	runs_give_back(bo, bo->runs, bo->nr_runs, bo->size,
+		       accmem_bo_was_written(bo));
 	accmem_runs_forget(bo);
 }
 

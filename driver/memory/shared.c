@@ -418,8 +418,8 @@ int accmem_shared_create(struct accmem_bo *bo)
 	 * Set before the first mapping: every release then checks for pins, and the
 	 * cache of freed buffers does not retain the buffer.
 	 */
-	host->mapped = true;
-	bo->mapped = true;
+	accmem_bo_set_mapped(host);
+	accmem_bo_set_mapped(bo);
 	mutex_init(&shared->lock);
 	shared->host = host;
 	memset(shared->state, ACCMEM_SHARED_HOST | ACCMEM_SHARED_DEVICE, nr);

@@ -94,8 +94,8 @@ enum accmem_release {
  * @split: the backing's part of accmem_bo_split_prepare(). The caller holds
  *	accmem_bo.lock. Fails with -ENOMEM. Absent if there is nothing to do.
  * @split_finish: remove the pages of @rest from the bo that was split, and wait for
- *	faults that may map them, if @rest was mapped: the wait takes the lock under
- *	which fault() compares accmem_bo.size. Required.
+ *	faults and accesses that may reach them, if there can be any: the wait takes the
+ *	lock under which fault() and access() compare accmem_bo.size. Required.
  * @clear: clear a free chunk that the cleaner has. Fails with -ENOMEM. Absent if free
  *	memory is always clean.
  * @destroy: free the resources of the carveout, also after a failed creation. Absent if

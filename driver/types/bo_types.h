@@ -100,9 +100,11 @@ struct accmem_shared {
  * @since_try: accmem_waiters_tries() before the runs were allocated
  * @quarantined: accmem_quarantine.last when the bo was quarantined, 0 before; guarded by
  *	the carveout's lock
- * @mapped: the bo has been mapped at least once, so that its bytes may have been
- *	written and its pages may be pinned. Set by the owner of the name before the
- *	mapping is made.
+ * @mapped: the bo has been mapped at least once: page tables may show its pages, and
+ *	its pages may be pinned. Set by the owner of the name before the mapping is made.
+ * @written: bytes of the bo may differ from zero, through a mapping, ACCESS or
+ *	REALLOC. Set by the owner of the name before the first write; cleared when the
+ *	cache has zeroed the bo.
  * @pin_checks: number of checks for pinned pages in progress; faults wait for them,
  *	for a bounded time
  * @max_size: largest size in bytes before the bo shrank, 0 if it never shrank; a
@@ -148,6 +150,7 @@ struct accmem_bo {
 	u64 since_try;
 	u64 quarantined;
 	bool mapped;
+	bool written;
 	atomic_t pin_checks;
 	u64 max_size;
 	struct mutex lock; /* filling of pages; io and io_size */

@@ -660,7 +660,8 @@ struct accmem_query {
  * three exceptions, which stay in @footprint:
  *
  * * 4 KiB, of a buffer of more than 2 KiB that becomes smaller than that;
- * * the rest of a 2 MiB page that was mapped;
+ * * the rest of a 2 MiB page that was mapped, or that the host uses for memory of an
+ *   emulated carveout;
  * * memory that is reused before a stream position (ACCMEM_ALLOC_STREAM).
  *
  * Memory that is given back while it is pinned is used again when the pin is gone.
