@@ -62,23 +62,10 @@ static int run_charge(struct accmem_bo *bo, const struct accmem_run *run,
 	return err;
 }
 
-static int run_place(struct accmem_bo *bo,
-		     const struct accmem_buddy_request *req, bool exempt,
-		     struct accmem_run *run)
-{
-	struct accmem_carveout *cv = bo->cv;
-	int err;
-
-	run->size = req->size;
-	accmem_carveout_lock(cv);
-	err = accmem_buddy_alloc(&cv->buddy, req, &run->start);
-	if (!err)
-		err = run_charge(bo, run, exempt);
-	accmem_carveout_unlock(cv);
-	return err;
-}
-
-/* Search exactly, in steps, if folios of other accounts hide free runs. */
+/*
+ * Search exactly, in steps, if folios of other accounts hide free runs, or if many runs
+ * do not have the alignment.
+ */
 static int run_search(struct accmem_bo *bo,
 		      const struct accmem_buddy_request *req, bool exempt,
 		      struct accmem_run *run)
@@ -99,6 +86,25 @@ static int run_search(struct accmem_bo *bo,
 			err = run_charge(bo, run, exempt);
 		accmem_carveout_unlock(cv);
 	} while (err == -EAGAIN);
+	return err;
+}
+
+/* Allocate and charge one run: at once, or else by the exact search. */
+static int run_place(struct accmem_bo *bo,
+		     const struct accmem_buddy_request *req, bool exempt,
+		     struct accmem_run *run)
+{
+	struct accmem_carveout *cv = bo->cv;
+	int err;
+
+	run->size = req->size;
+	accmem_carveout_lock(cv);
+	err = accmem_buddy_alloc(&cv->buddy, req, &run->start);
+	if (!err)
+		err = run_charge(bo, run, exempt);
+	accmem_carveout_unlock(cv);
+	if (err == -EAGAIN || (err == -ENOSPC && cv->owners))
+		err = run_search(bo, req, exempt, run);
 	return err;
 }
 
@@ -144,8 +150,6 @@ static int run_place_owned(struct accmem_bo *bo,
 		err = run_place_aligned(bo, req, exempt, run);
 	if (err == -ENOSPC)
 		err = run_place(bo, req, exempt, run);
-	if (err == -ENOSPC)
-		err = run_search(bo, req, exempt, run);
 	if (err == -EDQUOT)
 		err = run_place_frugally(bo, req, exempt, run);
 	return err;
@@ -276,8 +280,13 @@ static int runs_take_batch(struct accmem_bo *bo,
 		if (!err)
 			err = runs_charge(bo, runs, nr, req.size, exempt);
 		accmem_carveout_unlock(cv);
-		if (err != -E2BIG || req.size <= req.align)
+		if (err != -E2BIG)
 			break;
+		if (req.size <= req.align) {
+			nr = 1;
+			err = run_place(bo, &req, exempt, runs);
+			break;
+		}
 		req.size = round_up(req.size / 2, req.align);
 		cond_resched();
 	}
