@@ -138,10 +138,13 @@ void accmem_bo_extend(struct accmem_bo *bo, const struct accmem_run *more)
 
 static void bo_drop_shared(struct accmem_bo *bo)
 {
+	unsigned int i;
+
 	if (!bo->shared)
 		return;
 	accmem_bo_put(bo->shared->host);
-	mutex_destroy(&bo->shared->lock);
+	for (i = 0; i < bo->shared->nr_pieces; i++)
+		mutex_destroy(&bo->shared->pieces[i].lock);
 	kvfree(bo->shared);
 }
 

@@ -46,7 +46,7 @@ void accmem_clear_release(struct accmem_carveout *cv,
 /* shared.c */
 int accmem_shared_hold(struct accmem_bo *bo, u64 offset, bool write);
 bool accmem_shared_try_hold(struct accmem_bo *bo, u64 offset, bool write);
-void accmem_shared_drop(struct accmem_bo *bo);
+void accmem_shared_drop(struct accmem_bo *bo, u64 offset);
 
 /*
  * Start the check for overdue memory, after a buffer object has become pending.

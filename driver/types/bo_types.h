@@ -49,24 +49,34 @@ struct accmem_bo_spec {
 	u32 private_size;
 };
 
-/* Flags of a 2 MiB piece of shared memory, in accmem_shared.state */
+/* Flags of a 2 MiB piece of shared memory, in accmem_piece.state */
 #define ACCMEM_SHARED_HOST BIT(0) /* the copy of the host is valid */
 #define ACCMEM_SHARED_DEVICE BIT(1) /* the copy of the device is valid */
 #define ACCMEM_SHARED_STAY BIT(2) /* the device accesses the copy of the host */
 
 /**
+ * struct accmem_piece - 2 MiB of shared memory
+ * @lock: held while the piece moves, and while the device accesses the piece
+ * @state: flags ACCMEM_SHARED_*; at least one of HOST and DEVICE is set. Guarded by
+ *	@lock.
+ */
+struct accmem_piece {
+	struct mutex lock; /* the piece does not move while it is held */
+	u8 state;
+};
+
+/**
  * struct accmem_shared - the host's side of shared memory
  * @host: buffer object of host memory, of the same size; this is its only reference
- * @lock: held while a piece moves, and while the device accesses a piece
- * @state: flags ACCMEM_SHARED_* of each 2 MiB piece; at least one of HOST and DEVICE
- *	is set. Guarded by @lock.
+ * @nr_pieces: number of entries in @pieces
+ * @pieces: the pieces, by offset
  *
  * memory/shared.c describes how pieces move.
  */
 struct accmem_shared {
 	struct accmem_bo *host;
-	struct mutex lock; /* no piece moves while it is held */
-	u8 state[];
+	unsigned int nr_pieces;
+	struct accmem_piece pieces[];
 };
 
 /**
