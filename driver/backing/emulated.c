@@ -30,6 +30,7 @@
 #include "core/cache_mode.h"
 #include "core/account.h"
 #include "core/carveout.h"
+#include "internal.h"
 #include "memory/bo.h"
 #include "types/backing_types.h"
 
@@ -100,6 +101,7 @@ static void emulated_free_page_of(struct accmem_bo *bo, struct page *page)
 	emulated_sub_resident(bo, 1l << order);
 	if (order)
 		accmem_show_charge(page);
+	page_folio(page)->mapping = NULL;
 	__free_pages(page, order);
 }
 
@@ -308,7 +310,7 @@ static vm_fault_t emulated_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 	 * buffer object has a name.
 	 */
 	folio = page_folio(page);
-	WRITE_ONCE(folio->index, vmf->pgoff - folio_page_idx(folio, page));
+	accmem_folio_set_mapping(folio, vmf, page);
 	vmf->page = page;
 	return VM_FAULT_LOCKED;
 }

@@ -25,6 +25,7 @@
 #include "memory/bo.h"
 #include "memory/clear.h"
 #include "waitq/waiters.h"
+#include "types/backing_types.h"
 
 #define RUNS_BATCH 64u /* runs allocated or freed in one critical section */
 
@@ -297,6 +298,22 @@ static int runs_take_batch(struct accmem_bo *bo,
 	return 0;
 }
 
+/*
+ * The folios at both ends of a run have no user any more, or, with @chown, another owner:
+ * forget their mappings.
+ */
+static void run_forget_folios(struct accmem_carveout *cv,
+			      const struct accmem_run *run, bool chown)
+{
+	u64 last = run->start + run->size - 1;
+
+	lockdep_assert_held(&cv->lock);
+	if (chown || !accmem_buddy_folio_used(&cv->buddy, run->start))
+		cv->ops->forget_folio(cv, run->start);
+	if (chown || !accmem_buddy_folio_used(&cv->buddy, last))
+		cv->ops->forget_folio(cv, last);
+}
+
 /* Free a run of @bo, whose pages are not pinned. The carveout's lock is held. */
 static void run_give(struct accmem_bo *bo, const struct accmem_run *run)
 {
@@ -307,6 +324,8 @@ static void run_give(struct accmem_bo *bo, const struct accmem_run *run)
 	if (cv->chunks)
 		accmem_clear_release(cv, run, bo->account->id);
 	run_free(bo, run->start, run->size);
+	if (cv->owners)
+		run_forget_folios(cv, run, false);
 	WRITE_ONCE(cv->bytes[bo->state], cv->bytes[bo->state] - run->size);
 	bo->account->quarantine[cv->index].allocated -= run->size;
 	accmem_uncharge(bo->account, released);
@@ -360,6 +379,8 @@ static int run_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 	if (from->account != to->account)
 		err = accmem_buddy_chown(buddy, run->start, run->size,
 					 from->account->id, to->account->id);
+	if (!err && from->account != to->account && from->cv->owners)
+		run_forget_folios(from->cv, run, true);
 	accmem_uncharge(err ? to->account : from->account, claimed);
 	return err;
 }
