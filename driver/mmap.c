@@ -58,11 +58,32 @@ static void mmap_close(struct vm_area_struct *vma)
 	accmem_bo_put_user(vma->vm_private_data);
 }
 
+/*
+ * Access the memory for a debugger: ptrace() and /proc/PID/mem call this for a mapping
+ * without page structures. The kernel does not check the rights of the mapping before.
+ */
+static int mmap_access(struct vm_area_struct *vma, unsigned long address,
+		       void *data, int size, int write)
+{
+	struct accmem_bo *bo = vma->vm_private_data;
+	u64 offset = ((u64)vma->vm_pgoff << PAGE_SHIFT) - bo->offset +
+		     (address - vma->vm_start);
+	u64 end = READ_ONCE(bo->size);
+	int err;
+
+	if (!(vma->vm_flags & (write ? VM_WRITE : VM_MAYREAD)) || offset >= end)
+		return -EIO;
+	size = min3((u64)size, end - offset, (u64)vma->vm_end - address);
+	err = bo->cv->ops->access(bo, offset, data, size, write);
+	return err ?: size;
+}
+
 static const struct vm_operations_struct mmap_vm_ops = {
 	.open = mmap_open,
 	.close = mmap_close,
 	.fault = mmap_fault,
 	.map_pages = mmap_map_pages,
+	.access = mmap_access,
 };
 
 static vm_fault_t mmap_shared_fault(struct vm_fault *vmf)
@@ -95,6 +116,8 @@ static struct accmem_bo *mmap_find_bo(struct accmem_context *ctx, u64 address)
 
 	spin_lock(&ctx->lock);
 	bo = accmem_buffer_reach(ctx, address);
+	if (!IS_ERR(bo))
+		accmem_bo_set_mapped(bo);
 	spin_unlock(&ctx->lock);
 	return bo;
 }
@@ -106,7 +129,7 @@ static int mmap_bo(struct accmem_bo *bo, struct vm_area_struct *vma, u64 offset)
 	 * VM_DONTEXPAND also prevents the kernel from merging adjacent VMAs of one
 	 * file.
 	 */
-	unsigned long set = VM_DONTEXPAND | VM_DONTDUMP;
+	unsigned long set = VM_DONTEXPAND;
 	u64 size = vma->vm_end - vma->vm_start;
 	u64 end = READ_ONCE(bo->size);
 	struct file *file;
@@ -124,8 +147,9 @@ static int mmap_bo(struct accmem_bo *bo, struct vm_area_struct *vma, u64 offset)
 	file = accmem_mapping_file(bo->account);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
+	/* Without page structures a core dump would show zeros. */
 	if (!accmem_has_pages(bo->cv) && !bo->shared)
-		set |= VM_PFNMAP;
+		set |= VM_PFNMAP | VM_DONTDUMP;
 	accmem_vm_flags_mod(vma, set, VM_MAYEXEC);
 	vma->vm_page_prot =
 		accmem_cache_mode_pgprot(bo->cache_mode, vma->vm_page_prot);

@@ -57,7 +57,14 @@ static bool alloc(void *instance, u64 size, u64 align,
 	struct accmem_buddy_request req = { .size = size, .align = align };
 	struct instance *in = instance;
 
-	if (accmem_buddy_alloc(&in->buddy, &req, &block->start))
+	u64 cursor = 0;
+	int err;
+
+	err = accmem_buddy_alloc(&in->buddy, &req, &block->start);
+	while (err == -EAGAIN)
+		err = accmem_buddy_alloc_scan(&in->buddy, &req, &cursor,
+					      &block->start);
+	if (err)
 		return false;
 	block->size = size;
 	return true;

@@ -38,10 +38,7 @@ static int access_check(const struct accmem_access *req)
 		       0;
 }
 
-/*
- * Return the buffer object that contains the whole range, with a reference. The object
- * counts as mapped from here on: accmem_buffer_reach() marks it.
- */
+/* Return the buffer object that contains the whole range, with a reference. */
 static struct accmem_bo *access_reach(struct accmem_context *ctx, u64 address,
 				      u64 length)
 {
@@ -60,12 +57,14 @@ static struct accmem_bo *access_reach(struct accmem_context *ctx, u64 address,
 }
 
 static struct accmem_bo *access_find_bo(struct accmem_context *ctx, u64 address,
-					u64 length)
+					u64 length, bool write)
 {
 	struct accmem_bo *bo;
 
 	spin_lock(&ctx->lock);
 	bo = access_reach(ctx, address, length);
+	if (write && !IS_ERR(bo))
+		accmem_bo_set_written(bo, true);
 	spin_unlock(&ctx->lock);
 	return bo;
 }
@@ -147,7 +146,8 @@ int accmem_access(struct accmem_context *ctx, struct accmem_access *req)
 		return -ENOMEM;
 	if (req->op == ACCMEM_ACCESS_FILL)
 		memset(bytes, req->data, size);
-	bo = access_find_bo(ctx, req->address, req->length);
+	bo = access_find_bo(ctx, req->address, req->length,
+			    req->op != ACCMEM_ACCESS_READ);
 	err = PTR_ERR_OR_ZERO(bo);
 	if (err)
 		goto out_free;
@@ -177,7 +177,7 @@ static struct accmem_bo *hint_find_bo(struct accmem_context *ctx, u64 address,
 
 	if (err)
 		return ERR_PTR(err);
-	bo = access_find_bo(ctx, address, length);
+	bo = access_find_bo(ctx, address, length, false);
 	if (IS_ERR(bo) || bo->shared)
 		return bo;
 	accmem_bo_put_user(bo);

@@ -194,7 +194,7 @@ static int realloc_make_ready(struct accmem_resize *r)
 	u64 to = min(r->layout.usable, buf->layout.footprint);
 	int err = 0;
 
-	if (from < to && accmem_bo_was_mapped(bo))
+	if (from < to && accmem_bo_was_written(bo))
 		err = accmem_bo_clear(bo, realloc_offset_of(buf) + from,
 				      to - from);
 	if (!err && bo->size > r->old_size &&
@@ -243,15 +243,14 @@ static int realloc_in_place(struct accmem_context *ctx, struct accmem_resize *r)
 	return err ?: realloc_make_ready(r);
 }
 
-/* Copy the bytes that fit. The new buffer object counts as mapped: it contains data. */
+/* Copy the bytes that fit. */
 static int realloc_copy(struct accmem_context *ctx, struct accmem_resize *r)
 {
 	struct accmem_bo *to = accmem_buffer_bo(r->fresh);
 	u64 size = min(r->buf->layout.usable, r->fresh->layout.usable);
 
 	spin_lock(&ctx->lock);
-	/* WRITE_ONCE: accmem_bo_was_mapped() reads it without ctx->lock. */
-	WRITE_ONCE(to->mapped, true);
+	accmem_bo_set_written(to, true);
 	spin_unlock(&ctx->lock);
 	r->copied = size;
 	return accmem_bo_copy(to, realloc_offset_of(r->fresh),
@@ -299,7 +298,7 @@ static struct accmem_alloc realloc_request(const struct accmem_buffer *buf,
 	return (struct accmem_alloc){
 		.flags = buf->flags & ~ACCMEM_ALLOC_FIXED,
 		.length = length,
-		.alignment = buf->layout.alignment,
+		.alignment = buf->alignment,
 		.page_policy = buf->page_policy,
 		.cache_mode = accmem_buffer_bo(buf)->cache_mode,
 		.kind = accmem_buffer_carveout(buf)->kind,
@@ -317,16 +316,33 @@ static u32 realloc_policy(const struct accmem_buffer *buf)
 	return buf->page_policy;
 }
 
+/*
+ * Compute the layout of the resized buffer. A buffer with memory of its own stays in
+ * place when it becomes small: it keeps a granule and does not move to a slab page.
+ */
+static int realloc_layout(const struct accmem_buffer *buf,
+			  const struct accmem_alloc *req,
+			  struct accmem_layout *layout)
+{
+	int err = accmem_plan_layout(accmem_buffer_carveout(buf), req,
+				     realloc_policy(buf), layout);
+
+	if (!err && layout->small && !buf->layout.small) {
+		layout->small = false;
+		layout->footprint = round_up(layout->footprint, ACCMEM_GRANULE);
+	}
+	return err;
+}
+
 static int realloc_resize(struct accmem_context *ctx,
 			  const struct accmem_realloc *call,
 			  struct accmem_resize *r)
 {
 	const struct accmem_alloc req = realloc_request(r->buf, call->length);
-	const struct accmem_carveout *cv = accmem_buffer_carveout(r->buf);
 	int err;
 
-	r->carveouts = BIT(cv->index);
-	err = accmem_plan_layout(cv, &req, realloc_policy(r->buf), &r->layout);
+	r->carveouts = BIT(accmem_buffer_carveout(r->buf)->index);
+	err = realloc_layout(r->buf, &req, &r->layout);
 	if (err)
 		return err;
 	err = realloc_in_place(ctx, r);

@@ -298,6 +298,20 @@ u64 accmem_usage_longest(struct accmem_carveout *cv, u64 account)
 	return longest;
 }
 
+/*
+ * Free quarantined memory whose pins were dropped. The memory of the caller is checked
+ * with unmapping, as its request checks it before it fails: a mapped neighbour in the
+ * same folio would hide that the memory is not pinned.
+ */
+static void usage_scan_quarantine(struct accmem_context *ctx,
+				  struct accmem_carveout *cv)
+{
+	/* Racy read: the count only bounds the time of the scan. */
+	if (READ_ONCE(ctx->account->quarantine[cv->index].nr) <= USAGE_SCANS)
+		accmem_quarantine_scan_account(cv, ctx->account);
+	accmem_quarantine_scan(cv, USAGE_SCANS);
+}
+
 static void usage_add_space(struct accmem_context *ctx,
 			    struct accmem_carveout *cv, u64 *free_bytes,
 			    u64 *largest_run)
@@ -305,7 +319,7 @@ static void usage_add_space(struct accmem_context *ctx,
 	unsigned int seq, pauses = 0;
 	u64 small, free, longest;
 
-	accmem_quarantine_scan(cv, USAGE_SCANS);
+	usage_scan_quarantine(ctx, cv);
 	do {
 		seq = accmem_clear_block(cv);
 		free = accmem_carveout_free_bytes(cv) +

@@ -30,8 +30,9 @@
 #include "core/cache_mode.h"
 #include "core/account.h"
 #include "core/carveout.h"
+#include "internal.h"
+#include "memory/bo.h"
 #include "types/backing_types.h"
-#include "types/bo_types.h"
 
 #define FOLIO_PAGES BIT(ACCMEM_FOLIO_ORDER)
 #define EMULATED_RELEASE_MAX 16u /* pages freed in one call */
@@ -100,6 +101,7 @@ static void emulated_free_page_of(struct accmem_bo *bo, struct page *page)
 	emulated_sub_resident(bo, 1l << order);
 	if (order)
 		accmem_show_charge(page);
+	page_folio(page)->mapping = NULL;
 	__free_pages(page, order);
 }
 
@@ -308,7 +310,7 @@ static vm_fault_t emulated_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 	 * buffer object has a name.
 	 */
 	folio = page_folio(page);
-	WRITE_ONCE(folio->index, vmf->pgoff - folio_page_idx(folio, page));
+	accmem_folio_set_mapping(folio, vmf, page);
 	vmf->page = page;
 	return VM_FAULT_LOCKED;
 }
@@ -433,17 +435,19 @@ static int emulated_split(struct accmem_bo *bo, struct accmem_bo *rest)
 }
 
 /*
- * No fault adds a page beyond the new end: faults compare with the size. A fault that
- * holds a page lock may have found the page before the split: wait for it.
+ * No fault adds a page beyond the new end: faults compare with the size. A fault or an
+ * access that holds a page lock may have found the page before the split: wait for it,
+ * if any has a reference to @bo.
  */
 static void emulated_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 {
+	bool waits = accmem_bo_has_users(bo);
 	unsigned long index;
 	struct page *page;
 
 	xa_for_each_start(&bo->pages, index, page, bo->size >> PAGE_SHIFT) {
 		xa_erase(&bo->pages, index);
-		if (rest->mapped) {
+		if (waits) {
 			lock_page(page);
 			unlock_page(page);
 		}

@@ -54,6 +54,19 @@ void accmem_pins_unmap(struct accmem_carveout *cv,
 int accmem_clear_sync(struct accmem_bo *bo, const struct accmem_run *run,
 		      accmem_clear_run_fn clear);
 
+/*
+ * Say in a folio which part of which address_space a fault maps. A futex that processes
+ * share is found by both. The backing clears the mapping before the folio may get another
+ * owner, because the address_space ends with its account.
+ */
+static inline void accmem_folio_set_mapping(struct folio *folio,
+					    const struct vm_fault *vmf,
+					    struct page *page)
+{
+	WRITE_ONCE(folio->index, vmf->pgoff - folio_page_idx(folio, page));
+	WRITE_ONCE(folio->mapping, vmf->vma->vm_file->f_mapping);
+}
+
 static inline struct accmem_phys *
 accmem_phys_of(const struct accmem_carveout *cv)
 {

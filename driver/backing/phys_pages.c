@@ -155,19 +155,46 @@ static vm_fault_t pages_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 		return VM_FAULT_SIGBUS;
 	}
 	get_page(page);
+	accmem_folio_set_mapping(page_folio(page), vmf, page);
 	accmem_clear_mark_dirty(bo->cv, &shown);
 	vmf->page = page;
 	return VM_FAULT_LOCKED;
 }
 
-/* A fault that holds a page lock found the page before the split: wait for it. */
+static void pages_forget_folio(struct accmem_carveout *cv, u64 at)
+{
+	WRITE_ONCE(page_folio(pages_at(cv, at))->mapping, NULL);
+}
+
+/*
+ * Forget the folios that only @bo uses. A folio at its end may still have other users:
+ * the last free of a granule forgets it.
+ */
+static bool pages_release(struct accmem_bo *bo, enum accmem_release which)
+{
+	u64 at = round_up(bo->run.start, ACCMEM_FOLIO);
+	u64 end = bo->run.start + bo->run.size;
+
+	if (which != ACCMEM_RELEASE_ALL || !accmem_bo_was_mapped(bo))
+		return false;
+	for (; at + ACCMEM_FOLIO <= end; at += ACCMEM_FOLIO) {
+		pages_forget_folio(bo->cv, at);
+		cond_resched();
+	}
+	return false;
+}
+
+/*
+ * A fault or an access that holds a page lock compared with the old size: wait for it. It
+ * has a reference to @bo, as every later one that finds the new size.
+ */
 static void pages_split_finish(struct accmem_bo *bo, struct accmem_bo *rest)
 {
 	u64 at = round_down(rest->run.start, ACCMEM_FOLIO);
 	u64 end = rest->run.start + rest->run.size;
 	struct page *page;
 
-	if (!rest->mapped)
+	if (!accmem_bo_has_users(bo))
 		return;
 	for (; at < end; at += ACCMEM_FOLIO) {
 		page = pages_at(bo->cv, at);
@@ -191,6 +218,8 @@ static const struct accmem_backing_ops pages_ops = {
 	.is_idle = accmem_pins_is_idle,
 	.is_hidden = accmem_pins_is_hidden,
 	.unmap = accmem_pins_unmap,
+	.release = pages_release,
+	.forget_folio = pages_forget_folio,
 	.shrink_floor = pages_shrink_floor,
 	.split_finish = pages_split_finish,
 	.clear = pages_clear_free,

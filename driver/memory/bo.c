@@ -138,10 +138,13 @@ void accmem_bo_extend(struct accmem_bo *bo, const struct accmem_run *more)
 
 static void bo_drop_shared(struct accmem_bo *bo)
 {
+	unsigned int i;
+
 	if (!bo->shared)
 		return;
 	accmem_bo_put(bo->shared->host);
-	mutex_destroy(&bo->shared->lock);
+	for (i = 0; i < bo->shared->nr_pieces; i++)
+		mutex_destroy(&bo->shared->pieces[i].lock);
 	kvfree(bo->shared);
 }
 
@@ -182,7 +185,8 @@ static bool bo_hand_over_to(struct accmem_waiter *w, void *arg)
 		accmem_uncharge_buffers(w->account, 1);
 		return false;
 	}
-	w->handoff.dirty = bo->account != w->account;
+	w->handoff.dirty = bo->account != w->account ||
+			   accmem_bo_was_written(bo);
 	offer->is_seen = bo_has_waiters(bo, w);
 	return true;
 }

@@ -36,12 +36,45 @@ int accmem_bo_adopt(struct accmem_bo *bo, u32 huge, bool dirty);
 void accmem_bo_destroy_empty(struct accmem_bo *bo);
 
 /*
- * Return true if the buffer object was ever mapped to user space. The read is racy: a
- * caller that needs a stable result holds the lock under which a mapping is made.
+ * Return true if the buffer object was ever mapped to user space: page tables may show
+ * its pages, and the pages may be pinned. The read is racy: a caller that needs a stable
+ * result holds the lock under which a mapping is made.
  */
 static inline bool accmem_bo_was_mapped(const struct accmem_bo *bo)
 {
 	return READ_ONCE(bo->mapped);
+}
+
+/*
+ * Return true if bytes of the buffer object may differ from zero. Racy, as
+ * accmem_bo_was_mapped().
+ */
+static inline bool accmem_bo_was_written(const struct accmem_bo *bo)
+{
+	return READ_ONCE(bo->written);
+}
+
+/* Say that the bytes of the buffer object may differ from zero from here on, or do not. */
+static inline void accmem_bo_set_written(struct accmem_bo *bo, bool written)
+{
+	WRITE_ONCE(bo->written, written);
+}
+
+/* Say that a mapping may reach the buffer object from here on, and write to it. */
+static inline void accmem_bo_set_mapped(struct accmem_bo *bo)
+{
+	accmem_bo_set_written(bo, true);
+	WRITE_ONCE(bo->mapped, true);
+}
+
+/*
+ * Return true if a mapping or a call refers to the buffer object, besides the name. The
+ * result false is stable while no buffer that names the bo is published, or while the
+ * caller holds the context's lock.
+ */
+static inline bool accmem_bo_has_users(const struct accmem_bo *bo)
+{
+	return kref_read(&bo->refs) > 1;
 }
 
 /* Say whether accmem_bo_put_user() must wake the waiters. */

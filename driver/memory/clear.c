@@ -169,7 +169,7 @@ static void clear_release_chunk(struct accmem_carveout *cv, u64 chunk,
  * @cv: the carveout
  * @run: the memory, allocated by the caller still
  * @account: number of the account that frees @run
- * @mapped: true if some of @run may be dirty
+ * @written: true if some of @run may be dirty
  *
  * The function handles the chunks that lie completely in @run: no other task uses
  * them, so that the lock is held only for one chunk at a time. For the other parts of
@@ -179,13 +179,13 @@ static void clear_release_chunk(struct accmem_carveout *cv, u64 chunk,
  */
 void accmem_clear_release_chunks(struct accmem_carveout *cv,
 				 const struct accmem_run *run, u64 account,
-				 bool mapped)
+				 bool written)
 {
 	u64 chunk, end;
 
 	clear_whole_chunks(run, &chunk, &end);
 	for (; chunk < end; chunk++) {
-		if (mapped)
+		if (written)
 			clear_release_chunk(cv, chunk, account);
 		else
 			clear_set_clean_for(cv, chunk, account);

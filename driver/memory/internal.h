@@ -39,14 +39,14 @@ int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 /* clear.c */
 void accmem_clear_release_chunks(struct accmem_carveout *cv,
 				 const struct accmem_run *run, u64 account,
-				 bool mapped);
+				 bool written);
 void accmem_clear_release(struct accmem_carveout *cv,
 			  const struct accmem_run *run, u64 account);
 
 /* shared.c */
 int accmem_shared_hold(struct accmem_bo *bo, u64 offset, bool write);
 bool accmem_shared_try_hold(struct accmem_bo *bo, u64 offset, bool write);
-void accmem_shared_drop(struct accmem_bo *bo);
+void accmem_shared_drop(struct accmem_bo *bo, u64 offset);
 
 /*
  * Start the check for overdue memory, after a buffer object has become pending.

@@ -269,6 +269,7 @@ bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
 	if (cv->ops->shrink_floor && cv->ops->shrink_floor(bo, size) > size)
 		return false;
 	rest->mapped = accmem_bo_was_mapped(bo);
+	rest->written = accmem_bo_was_written(bo);
 	accmem_carveout_lock(cv);
 	bo->nr_runs = resize_find(bo, size, &kept) + 1;
 	accmem_runs_last(bo)->size = kept;

@@ -22,8 +22,10 @@
 #include "core/account.h"
 #include "core/carveout.h"
 #include "internal.h"
+#include "memory/bo.h"
 #include "memory/clear.h"
 #include "waitq/waiters.h"
+#include "types/backing_types.h"
 
 #define RUNS_BATCH 64u /* runs allocated or freed in one critical section */
 
@@ -61,23 +63,10 @@ static int run_charge(struct accmem_bo *bo, const struct accmem_run *run,
 	return err;
 }
 
-static int run_place(struct accmem_bo *bo,
-		     const struct accmem_buddy_request *req, bool exempt,
-		     struct accmem_run *run)
-{
-	struct accmem_carveout *cv = bo->cv;
-	int err;
-
-	run->size = req->size;
-	accmem_carveout_lock(cv);
-	err = accmem_buddy_alloc(&cv->buddy, req, &run->start);
-	if (!err)
-		err = run_charge(bo, run, exempt);
-	accmem_carveout_unlock(cv);
-	return err;
-}
-
-/* Search exactly, in steps, if folios of other accounts hide free runs. */
+/*
+ * Search exactly, in steps, if folios of other accounts hide free runs, or if many runs
+ * do not have the alignment.
+ */
 static int run_search(struct accmem_bo *bo,
 		      const struct accmem_buddy_request *req, bool exempt,
 		      struct accmem_run *run)
@@ -98,6 +87,25 @@ static int run_search(struct accmem_bo *bo,
 			err = run_charge(bo, run, exempt);
 		accmem_carveout_unlock(cv);
 	} while (err == -EAGAIN);
+	return err;
+}
+
+/* Allocate and charge one run: at once, or else by the exact search. */
+static int run_place(struct accmem_bo *bo,
+		     const struct accmem_buddy_request *req, bool exempt,
+		     struct accmem_run *run)
+{
+	struct accmem_carveout *cv = bo->cv;
+	int err;
+
+	run->size = req->size;
+	accmem_carveout_lock(cv);
+	err = accmem_buddy_alloc(&cv->buddy, req, &run->start);
+	if (!err)
+		err = run_charge(bo, run, exempt);
+	accmem_carveout_unlock(cv);
+	if (err == -EAGAIN || (err == -ENOSPC && cv->owners))
+		err = run_search(bo, req, exempt, run);
 	return err;
 }
 
@@ -143,8 +151,6 @@ static int run_place_owned(struct accmem_bo *bo,
 		err = run_place_aligned(bo, req, exempt, run);
 	if (err == -ENOSPC)
 		err = run_place(bo, req, exempt, run);
-	if (err == -ENOSPC)
-		err = run_search(bo, req, exempt, run);
 	if (err == -EDQUOT)
 		err = run_place_frugally(bo, req, exempt, run);
 	return err;
@@ -275,8 +281,13 @@ static int runs_take_batch(struct accmem_bo *bo,
 		if (!err)
 			err = runs_charge(bo, runs, nr, req.size, exempt);
 		accmem_carveout_unlock(cv);
-		if (err != -E2BIG || req.size <= req.align)
+		if (err != -E2BIG)
 			break;
+		if (req.size <= req.align) {
+			nr = 1;
+			err = run_place(bo, &req, exempt, runs);
+			break;
+		}
 		req.size = round_up(req.size / 2, req.align);
 		cond_resched();
 	}
@@ -285,6 +296,22 @@ static int runs_take_batch(struct accmem_bo *bo,
 	bo->nr_runs += nr;
 	*taken = req.size;
 	return 0;
+}
+
+/*
+ * The folios at both ends of a run have no user any more, or, with @chown, another owner:
+ * forget their mappings.
+ */
+static void run_forget_folios(struct accmem_carveout *cv,
+			      const struct accmem_run *run, bool chown)
+{
+	u64 last = run->start + run->size - 1;
+
+	lockdep_assert_held(&cv->lock);
+	if (chown || !accmem_buddy_folio_used(&cv->buddy, run->start))
+		cv->ops->forget_folio(cv, run->start);
+	if (chown || !accmem_buddy_folio_used(&cv->buddy, last))
+		cv->ops->forget_folio(cv, last);
 }
 
 /* Free a run of @bo, whose pages are not pinned. The carveout's lock is held. */
@@ -297,6 +324,8 @@ static void run_give(struct accmem_bo *bo, const struct accmem_run *run)
 	if (cv->chunks)
 		accmem_clear_release(cv, run, bo->account->id);
 	run_free(bo, run->start, run->size);
+	if (cv->owners)
+		run_forget_folios(cv, run, false);
 	WRITE_ONCE(cv->bytes[bo->state], cv->bytes[bo->state] - run->size);
 	bo->account->quarantine[cv->index].allocated -= run->size;
 	accmem_uncharge(bo->account, released);
@@ -305,24 +334,24 @@ static void run_give(struct accmem_bo *bo, const struct accmem_run *run)
 /* Set clean_for of the chunks in runs that are freed next. May sleep. */
 static void runs_release_units(struct accmem_bo *bo,
 			       const struct accmem_run *runs, unsigned int nr,
-			       bool mapped)
+			       bool written)
 {
 	unsigned int i;
 
 	for (i = 0; bo->cv->chunks && i < nr; i++)
 		accmem_clear_release_chunks(bo->cv, &runs[i], bo->account->id,
-					    mapped);
+					    written);
 }
 
-/* Free @nr runs of @size bytes in total. @mapped: user space has mapped them. */
+/* Free @nr runs of @size bytes in total. @written: their bytes may differ from zero. */
 static void runs_give_back(struct accmem_bo *bo, const struct accmem_run *runs,
-			   unsigned int nr, u64 size, bool mapped)
+			   unsigned int nr, u64 size, bool written)
 {
 	struct accmem_carveout *cv = bo->cv;
 	unsigned int i;
 
 	if (size >= ACCMEM_FOLIO)
-		runs_release_units(bo, runs, nr, mapped);
+		runs_release_units(bo, runs, nr, written);
 	accmem_carveout_lock(cv);
 	for (i = 0; i < nr; i++) {
 		if (i && !(i % RUNS_BATCH)) {
@@ -333,7 +362,7 @@ static void runs_give_back(struct accmem_bo *bo, const struct accmem_run *runs,
 		run_give(bo, &runs[i]);
 	}
 	accmem_carveout_unlock(cv);
-	accmem_clear_kick(cv, mapped);
+	accmem_clear_kick(cv, written);
 }
 
 /* Move the charge of a run, and the folios that it claims, to another account. */
@@ -350,6 +379,8 @@ static int run_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 	if (from->account != to->account)
 		err = accmem_buddy_chown(buddy, run->start, run->size,
 					 from->account->id, to->account->id);
+	if (!err && from->account != to->account && from->cv->owners)
+		run_forget_folios(from->cv, run, true);
 	accmem_uncharge(err ? to->account : from->account, claimed);
 	return err;
 }
@@ -419,7 +450,8 @@ void accmem_runs_forget(struct accmem_bo *bo)
  */
 void accmem_runs_free(struct accmem_bo *bo)
 {
-	runs_give_back(bo, bo->runs, bo->nr_runs, bo->size, bo->mapped);
+	runs_give_back(bo, bo->runs, bo->nr_runs, bo->size,
+		       accmem_bo_was_written(bo));
 	accmem_runs_forget(bo);
 }
 

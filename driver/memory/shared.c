@@ -13,14 +13,16 @@
  *
  * A user mapping can write to a page only while the copy of the device is invalid.
  * Otherwise the page is mapped read-only, and a write faults (shared_fault.c). A fault
- * locks its page while accmem_shared.lock keeps the piece in place.
+ * locks its page while accmem_piece.lock keeps the piece in place.
  *
  * To move a piece from the host to the device, a task waits for the page locks, unmaps
- * the piece, waits until its pages have no other references, and copies it. Pinned
- * pages do not move, since another device may write to them without a fault.
+ * the piece, checks that its pages have no other references, and copies it. Pinned
+ * pages do not move, since another device may write to them without a fault. A task
+ * that finds a reference tries again for a while, and drops the lock in between.
  *
- * Locking: mmap_lock > accmem_shared.lock > page locks, the locks of the
- * address_space and of the backing. accmem_shared.lock guards the states.
+ * Locking: mmap_lock > accmem_piece.lock > page locks, the locks of the address_space
+ * and of the backing. No task holds the locks of two pieces. accmem_piece.lock guards
+ * the state of the piece.
  */
 #include <linux/kernel.h>
 #include <linux/mm.h>
@@ -34,8 +36,13 @@
 #include "trace/trace.h"
 #include "types/backing_types.h"
 
-/* Wait for references of faults that were preempted, before a page counts as pinned. */
-#define SHARED_CHECK_MS 100u
+/*
+ * A fault that was preempted has a reference to its page for a moment. A task that moves
+ * a piece waits for such references with the lock held, so that no new fault begins. It
+ * drops the lock in between, and takes the page for pinned at last.
+ */
+#define SHARED_HOLD msecs_to_jiffies(20)
+#define SHARED_PATIENCE msecs_to_jiffies(100)
 
 static unsigned int shared_piece_of(u64 offset)
 {
@@ -47,17 +54,36 @@ static u64 shared_piece_end(const struct accmem_bo *bo, unsigned int piece)
 	return min((piece + 1) * ACCMEM_FOLIO, bo->size);
 }
 
-static u32 shared_state(const struct accmem_bo *bo, unsigned int piece)
+static struct mutex *shared_lock_of(struct accmem_bo *bo, unsigned int piece)
 {
-	lockdep_assert_held(&bo->shared->lock);
-	return bo->shared->state[piece];
+	return &bo->shared->pieces[piece].lock;
+}
+
+/* Lock a piece. mutex_lock_killable() checks for signals only if it waits. */
+static int shared_lock(struct accmem_bo *bo, unsigned int piece)
+{
+	if (fatal_signal_pending(current) ||
+	    mutex_lock_killable(shared_lock_of(bo, piece)))
+		return -EINTR;
+	return 0;
+}
+
+static void shared_unlock(struct accmem_bo *bo, unsigned int piece)
+{
+	mutex_unlock(shared_lock_of(bo, piece));
+}
+
+static u32 shared_state(struct accmem_bo *bo, unsigned int piece)
+{
+	lockdep_assert_held(shared_lock_of(bo, piece));
+	return bo->shared->pieces[piece].state;
 }
 
 static void shared_set_state(struct accmem_bo *bo, unsigned int piece,
 			     u32 state)
 {
-	lockdep_assert_held(&bo->shared->lock);
-	bo->shared->state[piece] = state;
+	lockdep_assert_held(shared_lock_of(bo, piece));
+	bo->shared->pieces[piece].state = state;
 }
 
 /* Address of the host's bytes at @offset; @size: out: contiguous bytes, up to @end. */
@@ -138,9 +164,9 @@ static bool shared_is_idle(struct accmem_bo *bo, unsigned int piece)
 	return true;
 }
 
-/* Unmap a piece. -EBUSY if its pages have other references for @patience_ms. */
+/* Unmap a piece. -EBUSY if its pages have other references for @patience jiffies. */
 static int shared_take_from_host(struct accmem_bo *bo, unsigned int piece,
-				 unsigned int patience_ms)
+				 unsigned long patience)
 {
 	struct file *file = READ_ONCE(bo->account->file);
 	u64 start = piece * ACCMEM_FOLIO, end = shared_piece_end(bo, piece);
@@ -150,15 +176,27 @@ static int shared_take_from_host(struct accmem_bo *bo, unsigned int piece,
 	if (file)
 		unmap_mapping_range(file->f_mapping, bo->offset + start,
 				    end - start, 1);
-	until = jiffies + msecs_to_jiffies(patience_ms);
+	until = jiffies + patience;
 	while (!shared_is_idle(bo, piece)) {
-		if (!patience_ms || time_after(jiffies, until))
+		if (!patience || time_after(jiffies, until))
 			return -EBUSY;
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		schedule_timeout_uninterruptible(1);
 	}
 	return 0;
+}
+
+/*
+ * Wait without the lock of the piece if a page of it had a reference. Return true if the
+ * caller has to try again.
+ */
+static bool shared_waits_for_pin(int err, unsigned long until)
+{
+	if (err != -EBUSY || time_after(jiffies, until))
+		return false;
+	schedule_timeout_killable(1);
+	return true;
 }
 
 static void shared_count(struct accmem_bo *bo, unsigned int piece,
@@ -194,7 +232,7 @@ static int shared_to_device(struct accmem_bo *bo, unsigned int piece,
 	if (state == old)
 		return 0;
 	/* A pin of a clean copy only allows reads: without a copy, do not wait. */
-	err = shared_take_from_host(bo, piece, copies ? SHARED_CHECK_MS : 0);
+	err = shared_take_from_host(bo, piece, copies ? SHARED_HOLD : 0);
 	if (err == -EBUSY && !copies)
 		err = 0;
 	if (!err && copies)
@@ -233,20 +271,20 @@ static int shared_to_host(struct accmem_bo *bo, unsigned int piece, bool write)
  * The piece stays in place until accmem_shared_drop(). If the caller locks a page of
  * the piece before that call, the piece stays in place until the page is unlocked.
  *
- * Context: Process context. Acquires accmem_shared.lock on success. The caller has no
- * reference to a page of the piece: a task that holds the lock may wait for this
- * reference. May sleep.
+ * Context: Process context. Acquires accmem_piece.lock on success. The caller has no
+ * reference to a page of the piece, which would look like a pin. May sleep.
  * Return: 0; -ENOMEM, -EINTR.
  */
 int accmem_shared_hold(struct accmem_bo *bo, u64 offset, bool write)
 {
-	int err;
+	unsigned int piece = shared_piece_of(offset);
+	int err = shared_lock(bo, piece);
 
-	if (mutex_lock_killable(&bo->shared->lock))
-		return -EINTR;
-	err = shared_to_host(bo, shared_piece_of(offset), write);
 	if (err)
-		mutex_unlock(&bo->shared->lock);
+		return err;
+	err = shared_to_host(bo, piece, write);
+	if (err)
+		shared_unlock(bo, piece);
 	return err;
 }
 
@@ -256,24 +294,33 @@ int accmem_shared_hold(struct accmem_bo *bo, u64 offset, bool write)
  * @offset: offset in @bo, in bytes
  * @write: true to make the copy of the device invalid
  *
- * Context: Process context. Tries to acquire accmem_shared.lock. May sleep while the
+ * Context: Process context. Tries to acquire accmem_piece.lock. May sleep while the
  * piece is copied.
  * Return: true if the piece is locked; false if another task has the lock, or if the
  * copy failed.
  */
 bool accmem_shared_try_hold(struct accmem_bo *bo, u64 offset, bool write)
 {
-	if (!mutex_trylock(&bo->shared->lock))
+	unsigned int piece = shared_piece_of(offset);
+
+	if (!mutex_trylock(shared_lock_of(bo, piece)))
 		return false;
-	if (!shared_to_host(bo, shared_piece_of(offset), write))
+	if (!shared_to_host(bo, piece, write))
 		return true;
-	mutex_unlock(&bo->shared->lock);
+	shared_unlock(bo, piece);
 	return false;
 }
 
-void accmem_shared_drop(struct accmem_bo *bo)
+/**
+ * accmem_shared_drop() - unlock a piece
+ * @bo: the shared buffer object
+ * @offset: offset of the piece, as for accmem_shared_hold()
+ *
+ * Context: Process context. Releases accmem_piece.lock.
+ */
+void accmem_shared_drop(struct accmem_bo *bo, u64 offset)
 {
-	mutex_unlock(&bo->shared->lock);
+	shared_unlock(bo, shared_piece_of(offset));
 }
 
 /* Access a piece on the host if it has to stay there, else on the device. */
@@ -282,15 +329,19 @@ static int shared_access_piece(struct accmem_bo *bo, u64 offset, void *data,
 {
 	unsigned int piece = shared_piece_of(offset);
 	struct accmem_bo *side = bo;
-	int err;
+	int err = shared_lock(bo, piece);
 
+	if (err)
+		return err;
 	if (shared_state(bo, piece) & ACCMEM_SHARED_STAY) {
 		side = bo->shared->host;
 		err = shared_to_host(bo, piece, write);
 	} else {
 		err = shared_to_device(bo, piece, write);
 	}
-	return err ?: side->cv->ops->access(side, offset, data, size, write);
+	err = err ?: side->cv->ops->access(side, offset, data, size, write);
+	shared_unlock(bo, piece);
+	return err;
 }
 
 /**
@@ -301,18 +352,33 @@ static int shared_access_piece(struct accmem_bo *bo, u64 offset, void *data,
  * @size: bytes, all of them in one piece
  * @write: true to copy from @data to @bo; false to copy from @bo to @data
  *
- * Context: Process context. Takes and releases accmem_shared.lock. May sleep.
+ * Context: Process context. Takes and releases accmem_piece.lock. May sleep.
  * Return: 0; -EBUSY if pages of the host side are pinned; -ENOMEM, -EINTR.
  */
 int accmem_shared_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 			 bool write)
 {
+	unsigned long until = jiffies + SHARED_PATIENCE;
 	int err;
 
-	if (mutex_lock_killable(&bo->shared->lock))
-		return -EINTR;
-	err = shared_access_piece(bo, offset, data, size, write);
-	mutex_unlock(&bo->shared->lock);
+	do
+		err = shared_access_piece(bo, offset, data, size, write);
+	while (shared_waits_for_pin(err, until));
+	return err;
+}
+
+static int shared_move_piece(struct accmem_bo *bo, unsigned int piece,
+			     bool to_device)
+{
+	int err = shared_lock(bo, piece);
+
+	if (err)
+		return err;
+	if (!to_device)
+		err = shared_to_host(bo, piece, false);
+	else if (!(shared_state(bo, piece) & ACCMEM_SHARED_STAY))
+		err = shared_to_device(bo, piece, false);
+	shared_unlock(bo, piece);
 	return err;
 }
 
@@ -326,7 +392,7 @@ int accmem_shared_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
  * Pieces for which accmem_shared_stay() was called do not move to the device. After a
  * failure the pieces before the failed piece have moved.
  *
- * Context: Process context. Takes and releases accmem_shared.lock for each piece. May
+ * Context: Process context. Takes and releases accmem_piece.lock of each piece. May
  * sleep.
  * Return: 0; -EBUSY if pages of the host side are pinned; -ENOMEM, -EINTR.
  */
@@ -335,18 +401,14 @@ int accmem_shared_move(struct accmem_bo *bo, u64 offset, u64 size,
 {
 	unsigned int piece = shared_piece_of(offset);
 	unsigned int last = shared_piece_of(offset + size - 1);
+	unsigned long until;
 	int err = 0;
 
 	for (; piece <= last && !err; piece++) {
-		/* mutex_lock_killable() checks for signals only if it waits. */
-		if (fatal_signal_pending(current) ||
-		    mutex_lock_killable(&bo->shared->lock))
-			return -EINTR;
-		if (!to_device)
-			err = shared_to_host(bo, piece, false);
-		else if (!(shared_state(bo, piece) & ACCMEM_SHARED_STAY))
-			err = shared_to_device(bo, piece, false);
-		mutex_unlock(&bo->shared->lock);
+		until = jiffies + SHARED_PATIENCE;
+		do
+			err = shared_move_piece(bo, piece, to_device);
+		while (shared_waits_for_pin(err, until));
 		cond_resched();
 	}
 	return err;
@@ -359,9 +421,10 @@ int accmem_shared_move(struct accmem_bo *bo, u64 offset, u64 size,
  * @size: bytes, not 0, inside @bo; the call affects the pieces with these bytes
  * @stay: true if the device accesses the pieces on the host; false if they move
  *
- * The function moves no piece.
+ * The function moves no piece. After a failure the first pieces may be set.
  *
- * Context: Process context. Takes and releases accmem_shared.lock. May sleep.
+ * Context: Process context. Takes and releases accmem_piece.lock of each piece. May
+ * sleep.
  * Return: 0; -EINTR.
  */
 int accmem_shared_stay(struct accmem_bo *bo, u64 offset, u64 size, bool stay)
@@ -369,17 +432,37 @@ int accmem_shared_stay(struct accmem_bo *bo, u64 offset, u64 size, bool stay)
 	unsigned int piece = shared_piece_of(offset);
 	unsigned int last = shared_piece_of(offset + size - 1);
 	u32 state;
+	int err;
 
-	if (mutex_lock_killable(&bo->shared->lock))
-		return -EINTR;
 	for (; piece <= last; piece++) {
+		err = shared_lock(bo, piece);
+		if (err)
+			return err;
 		state = shared_state(bo, piece) & ~ACCMEM_SHARED_STAY;
 		if (stay)
 			state |= ACCMEM_SHARED_STAY;
 		shared_set_state(bo, piece, state);
+		shared_unlock(bo, piece);
+		cond_resched();
 	}
-	mutex_unlock(&bo->shared->lock);
 	return 0;
+}
+
+static struct accmem_shared *shared_alloc(unsigned int nr)
+{
+	struct accmem_shared *shared;
+	unsigned int i;
+
+	shared = kvzalloc(struct_size(shared, pieces, nr), GFP_KERNEL_ACCOUNT);
+	if (!shared)
+		return NULL;
+	shared->nr_pieces = nr;
+	for (i = 0; i < nr; i++) {
+		mutex_init(&shared->pieces[i].lock);
+		shared->pieces[i].state = ACCMEM_SHARED_HOST |
+					  ACCMEM_SHARED_DEVICE;
+	}
+	return shared;
 }
 
 /**
@@ -402,11 +485,10 @@ int accmem_shared_create(struct accmem_bo *bo)
 		.huge = ACCMEM_HUGE_NEVER,
 		.cache_mode = ACCMEM_CACHE_WB,
 	};
-	unsigned int nr = DIV_ROUND_UP_ULL(bo->size, ACCMEM_FOLIO);
 	struct accmem_shared *shared;
 	struct accmem_bo *host;
 
-	shared = kvzalloc(struct_size(shared, state, nr), GFP_KERNEL_ACCOUNT);
+	shared = shared_alloc(DIV_ROUND_UP_ULL(bo->size, ACCMEM_FOLIO));
 	if (!shared)
 		return -ENOMEM;
 	host = accmem_bo_create(bo->account, cv, &spec);
@@ -418,11 +500,9 @@ int accmem_shared_create(struct accmem_bo *bo)
 	 * Set before the first mapping: every release then checks for pins, and the
 	 * cache of freed buffers does not retain the buffer.
 	 */
-	host->mapped = true;
-	bo->mapped = true;
-	mutex_init(&shared->lock);
+	accmem_bo_set_mapped(host);
+	accmem_bo_set_mapped(bo);
 	shared->host = host;
-	memset(shared->state, ACCMEM_SHARED_HOST | ACCMEM_SHARED_DEVICE, nr);
 	bo->shared = shared;
 	return 0;
 }

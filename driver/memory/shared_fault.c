@@ -27,19 +27,19 @@ static u64 shared_fault_offset(const struct accmem_bo *bo,
  * @bo: the shared buffer object
  * @vmf: the fault
  *
- * Context: Fault handler. Takes and releases accmem_shared.lock. May sleep.
+ * Context: Fault handler. Takes and releases accmem_piece.lock. May sleep.
  * Return: VM_FAULT_LOCKED; VM_FAULT_SIGBUS if the page cannot be made.
  */
 vm_fault_t accmem_shared_fault(struct accmem_bo *bo, struct vm_fault *vmf)
 {
 	struct accmem_bo *host = bo->shared->host;
+	u64 offset = shared_fault_offset(bo, vmf);
 	vm_fault_t ret;
 
-	if (accmem_shared_hold(bo, shared_fault_offset(bo, vmf),
-			       vmf->flags & FAULT_FLAG_WRITE))
+	if (accmem_shared_hold(bo, offset, vmf->flags & FAULT_FLAG_WRITE))
 		return VM_FAULT_SIGBUS;
 	ret = host->cv->ops->fault(host, vmf);
-	accmem_shared_drop(bo);
+	accmem_shared_drop(bo, offset);
 	return ret;
 }
 
@@ -48,10 +48,10 @@ vm_fault_t accmem_shared_fault(struct accmem_bo *bo, struct vm_fault *vmf)
  * @bo: the shared buffer object
  * @vmf: the fault, with the page, to which the caller has a reference
  *
- * If another task has the lock of the pieces, or if the piece cannot be moved, the
+ * If another task has the lock of the piece, or if the piece cannot be moved, the
  * function unmaps the page. The program then faults again, without a page reference.
  *
- * Context: Fault handler. Tries to acquire accmem_shared.lock, and releases it. May
+ * Context: Fault handler. Tries to acquire accmem_piece.lock, and releases it. May
  * sleep.
  * Return: VM_FAULT_LOCKED or VM_FAULT_NOPAGE.
  */
@@ -65,6 +65,6 @@ vm_fault_t accmem_shared_mkwrite(struct accmem_bo *bo, struct vm_fault *vmf)
 		return VM_FAULT_NOPAGE;
 	}
 	lock_page(vmf->page);
-	accmem_shared_drop(bo);
+	accmem_shared_drop(bo, offset);
 	return VM_FAULT_LOCKED;
 }

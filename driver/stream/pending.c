@@ -264,8 +264,7 @@ struct accmem_buffer *accmem_pending_take(struct accmem_context *ctx,
 	pending_count(ctx, buf, false);
 	accmem_buffer_set_pending(ctx, buf, false);
 	buf->pending.ctx = NULL;
-	buf->length = req->length;
-	buf->layout = *layout;
+	accmem_buffer_reuse(buf, req, layout);
 	spin_unlock(&ctx->lock);
 	atomic64_dec(&ctx->account->user->pending);
 	/* the caller's open file holds references to the context and to the module */

@@ -88,14 +88,17 @@ enum accmem_release {
  * @release: free pages of a bo that is no longer in use; return true if there are pages
  *	left to check. Allocates no memory. A backing that frees no single pages does
  *	nothing but for ACCMEM_RELEASE_ALL. Absent if there is nothing to free.
+ * @forget_folio: a folio of 2 MiB has no user any more: forget the address_space of its
+ *	mappings. The caller holds the carveout's lock. Does not sleep. Required with
+ *	accmem_carveout_own_folios(); absent otherwise.
  * @shrink_floor: return the number of bytes that a bo keeps when it shrinks to a size,
  *	and that it has at least when it grows to this size again. Does not sleep.
  *	Absent if that is the size.
  * @split: the backing's part of accmem_bo_split_prepare(). The caller holds
  *	accmem_bo.lock. Fails with -ENOMEM. Absent if there is nothing to do.
  * @split_finish: remove the pages of @rest from the bo that was split, and wait for
- *	faults that may map them, if @rest was mapped: the wait takes the lock under
- *	which fault() compares accmem_bo.size. Required.
+ *	faults and accesses that may reach them, if there can be any: the wait takes the
+ *	lock under which fault() and access() compare accmem_bo.size. Required.
  * @clear: clear a free chunk that the cleaner has. Fails with -ENOMEM. Absent if free
  *	memory is always clean.
  * @destroy: free the resources of the carveout, also after a failed creation. Absent if
@@ -117,6 +120,7 @@ struct accmem_backing_ops {
 	void (*unmap)(struct accmem_carveout *cv,
 		      struct accmem_account *account, u64 at);
 	bool (*release)(struct accmem_bo *bo, enum accmem_release which);
+	void (*forget_folio)(struct accmem_carveout *cv, u64 at);
 	u64 (*shrink_floor)(struct accmem_bo *bo, u64 size);
 	int (*split)(struct accmem_bo *bo, struct accmem_bo *rest);
 	void (*split_finish)(struct accmem_bo *bo, struct accmem_bo *rest);

@@ -49,24 +49,34 @@ struct accmem_bo_spec {
 	u32 private_size;
 };
 
-/* Flags of a 2 MiB piece of shared memory, in accmem_shared.state */
+/* Flags of a 2 MiB piece of shared memory, in accmem_piece.state */
 #define ACCMEM_SHARED_HOST BIT(0) /* the copy of the host is valid */
 #define ACCMEM_SHARED_DEVICE BIT(1) /* the copy of the device is valid */
 #define ACCMEM_SHARED_STAY BIT(2) /* the device accesses the copy of the host */
 
 /**
+ * struct accmem_piece - 2 MiB of shared memory
+ * @lock: held while the piece moves, and while the device accesses the piece
+ * @state: flags ACCMEM_SHARED_*; at least one of HOST and DEVICE is set. Guarded by
+ *	@lock.
+ */
+struct accmem_piece {
+	struct mutex lock; /* the piece does not move while it is held */
+	u8 state;
+};
+
+/**
  * struct accmem_shared - the host's side of shared memory
  * @host: buffer object of host memory, of the same size; this is its only reference
- * @lock: held while a piece moves, and while the device accesses a piece
- * @state: flags ACCMEM_SHARED_* of each 2 MiB piece; at least one of HOST and DEVICE
- *	is set. Guarded by @lock.
+ * @nr_pieces: number of entries in @pieces
+ * @pieces: the pieces, by offset
  *
  * memory/shared.c describes how pieces move.
  */
 struct accmem_shared {
 	struct accmem_bo *host;
-	struct mutex lock; /* no piece moves while it is held */
-	u8 state[];
+	unsigned int nr_pieces;
+	struct accmem_piece pieces[];
 };
 
 /**
@@ -100,9 +110,11 @@ struct accmem_shared {
  * @since_try: accmem_waiters_tries() before the runs were allocated
  * @quarantined: accmem_quarantine.last when the bo was quarantined, 0 before; guarded by
  *	the carveout's lock
- * @mapped: the bo has been mapped at least once, so that its bytes may have been
- *	written and its pages may be pinned. Set by the owner of the name before the
- *	mapping is made.
+ * @mapped: the bo has been mapped at least once: page tables may show its pages, and
+ *	its pages may be pinned. Set by the owner of the name before the mapping is made.
+ * @written: bytes of the bo may differ from zero, through a mapping, ACCESS or
+ *	REALLOC. Set by the owner of the name before the first write; cleared when the
+ *	cache has zeroed the bo.
  * @pin_checks: number of checks for pinned pages in progress; faults wait for them,
  *	for a bounded time
  * @max_size: largest size in bytes before the bo shrank, 0 if it never shrank; a
@@ -148,6 +160,7 @@ struct accmem_bo {
 	u64 since_try;
 	u64 quarantined;
 	bool mapped;
+	bool written;
 	atomic_t pin_checks;
 	u64 max_size;
 	struct mutex lock; /* filling of pages; io and io_size */

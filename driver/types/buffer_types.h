@@ -58,6 +58,7 @@ struct accmem_va {
  * @length: bytes requested
  * @layout: layout computed from the request
  * @reserve: bytes that the buffer is expected to grow to, or 0
+ * @alignment: alignment that ALLOC requested, or 0; the layout may have a larger one
  * @flags: ACCMEM_ALLOC_*
  * @page_policy: enum accmem_page_policy, as requested
  * @resizing: a REALLOC is in progress; only this call may unpublish the buffer
@@ -73,6 +74,7 @@ struct accmem_buffer {
 	u64 length;
 	struct accmem_layout layout;
 	u64 reserve;
+	u64 alignment;
 	u32 flags;
 	u8 page_policy;
 	bool resizing;

@@ -152,6 +152,7 @@ static struct accmem_buffer *dedicated_make(struct accmem_context *ctx,
 	dedicated->va.start = req->address;
 	dedicated->buf.reserve = req->reserve;
 	dedicated->buf.length = req->length;
+	dedicated->buf.alignment = req->alignment;
 	dedicated->buf.layout = *layout;
 	dedicated->buf.flags = accmem_alloc_flags(req);
 	dedicated->buf.page_policy = req->page_policy;
@@ -313,8 +314,8 @@ void accmem_buffer_set_pending(struct accmem_context *ctx,
  * @ctx: the context
  * @address: any device address in a buffer, or in a slab page
  *
- * The bo counts as mapped from here on: the driver clears its memory before another
- * context can read it.
+ * A caller that writes or maps calls accmem_bo_set_written() or accmem_bo_set_mapped()
+ * before it releases the lock.
  *
  * Context: Process context. The caller holds ctx->lock. Does not sleep.
  * Return: the bo, with a reference; -ENXIO when no published buffer is in the va at
@@ -330,6 +331,5 @@ struct accmem_bo *accmem_buffer_reach(struct accmem_context *ctx, u64 address)
 		return ERR_PTR(-ENXIO);
 	bo = va->bo;
 	accmem_bo_get(bo);
-	WRITE_ONCE(bo->mapped, true);
 	return bo;
 }

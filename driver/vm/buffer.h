@@ -57,13 +57,23 @@ static inline bool accmem_buffer_fits(const struct accmem_buffer *buf,
 				      const struct accmem_layout *layout)
 {
 	return buf->layout.footprint == layout->footprint &&
-	       buf->layout.alignment == layout->alignment &&
+	       IS_ALIGNED(buf->address, layout->alignment) &&
 	       buf->layout.page_size == layout->page_size &&
 	       buf->layout.small == layout->small &&
 	       buf->page_policy == req->page_policy &&
 	       buf->flags == accmem_alloc_flags(req) &&
 	       buf->reserve == req->reserve && bo->cv == cv &&
 	       bo->cache_mode == req->cache_mode;
+}
+
+/* Make a freed buffer that fits @req the buffer of @req. The caller holds ctx->lock. */
+static inline void accmem_buffer_reuse(struct accmem_buffer *buf,
+				       const struct accmem_alloc *req,
+				       const struct accmem_layout *layout)
+{
+	buf->length = req->length;
+	buf->alignment = req->alignment;
+	buf->layout = *layout;
 }
 
 /*

@@ -11,8 +11,8 @@
  * A cached buffer is not published, so FREE, QUERY and mmap() do not find it. The
  * buffer stays charged, and its bo stays live in the carveout. Per-CPU counters of the
  * carveout sum up the cached bytes, so that INFO reports them as free. A request drains
- * the caches before it fails. Cached buffers need no clearing: no other context has
- * used their memory, and no mapping has exposed it.
+ * the caches before it fails. A cached buffer is cleared when it is used again, if
+ * ACCESS or REALLOC has written to it; no other context has used its memory.
  *
  * Locking: ctx->lock protects the cache of a context. Any task may drain any cache.
  */
@@ -21,6 +21,7 @@
 #include "core/carveout.h"
 #include "internal.h"
 #include "memory/bo.h"
+#include "memory/contents.h"
 #include "vm/buffer.h"
 #include "vm/cache.h"
 #include "vm/context.h"
@@ -60,12 +61,14 @@ static bool cache_may_add(const struct accmem_buffer *buf)
 	/*
 	 * A waiter may need the memory. A cached FIXED buffer would fit FIXED requests
 	 * only, which ask for other addresses. Pages of an emulated carveout are
-	 * ordinary memory of the host, which the cache must not retain.
+	 * ordinary memory of the host, which the cache must not retain. An ACCESS in
+	 * progress may still write.
 	 */
 	return !accmem_waiters_present(account->waiters, account->user) &&
 	       !(buf->flags & ACCMEM_ALLOC_FIXED) &&
 	       buf->layout.footprint <= CACHE_BUFFER_MAX &&
-	       !accmem_bo_was_mapped(bo) && xa_empty(&bo->pages);
+	       !accmem_bo_was_mapped(bo) && !accmem_bo_has_users(bo) &&
+	       xa_empty(&bo->pages);
 }
 
 static void cache_take_out(struct accmem_context *ctx,
@@ -142,6 +145,30 @@ static struct accmem_buffer *cache_find(struct accmem_context *ctx,
 	return NULL;
 }
 
+/*
+ * Zero the bytes of a buffer that was taken out of the cache. Return false if the caller
+ * is being killed, and the buffer is destroyed. A slab page stays marked as written:
+ * other buffers of the page contain data.
+ */
+static bool cache_clear(struct accmem_context *ctx, struct accmem_buffer *buf)
+{
+	struct accmem_bo *bo = accmem_buffer_bo(buf);
+
+	if (!accmem_bo_was_written(bo))
+		return true;
+	if (accmem_bo_clear(bo, buf->address - buf->va->start,
+			    buf->layout.footprint)) {
+		spin_lock(&ctx->lock);
+		accmem_buffer_remove(ctx, buf);
+		spin_unlock(&ctx->lock);
+		accmem_buffer_destroy(ctx, buf);
+		return false;
+	}
+	if (!buf->layout.small)
+		accmem_bo_set_written(bo, false);
+	return true;
+}
+
 /**
  * accmem_cache_take() - serve a request with a cached buffer
  * @ctx: the context
@@ -149,9 +176,9 @@ static struct accmem_buffer *cache_find(struct accmem_context *ctx,
  * @req: the request
  * @layout: the layout of the request
  *
- * Context: Process context. Takes and releases ctx->lock. Does not sleep.
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
  * Return: a buffer in the state of a buffer of accmem_buffer_create(); NULL if no
- * cached buffer fits.
+ * cached buffer fits, or if the caller is being killed.
  */
 struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
 					struct accmem_carveout *cv,
@@ -167,8 +194,7 @@ struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
 	buf = cache_find(ctx, cv, req, layout);
 	if (buf) {
 		cache_take_out(ctx, buf);
-		buf->length = req->length;
-		buf->layout = *layout;
+		accmem_buffer_reuse(buf, req, layout);
 	}
 	spin_unlock(&ctx->lock);
 	if (!buf)
@@ -179,7 +205,7 @@ struct accmem_buffer *accmem_cache_take(struct accmem_context *ctx,
 	 */
 	accmem_count_frees(cv, 1);
 	accmem_count_allocs(cv, 1);
-	return buf;
+	return cache_clear(ctx, buf) ? buf : NULL;
 }
 
 /**

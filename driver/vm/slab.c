@@ -150,8 +150,7 @@ static bool slab_page_is_idle(struct accmem_slab_page *page)
 {
 	struct accmem_bo *bo = page->va.bo;
 
-	return !accmem_bo_was_mapped(bo) ||
-	       (kref_read(&bo->refs) == 1 && accmem_bo_is_idle(bo));
+	return !accmem_bo_has_users(bo) && accmem_bo_is_idle(bo);
 }
 
 static void slab_page_stop_waiting(struct accmem_context *ctx,
@@ -512,13 +511,13 @@ static int slab_get_units(struct accmem_context *ctx,
 	return err;
 }
 
-/* Clear a new buffer if its page was mapped, and populate the page if required. */
+/* Clear a new buffer if its page was written, and populate the page if required. */
 static int slab_prepare(struct accmem_buffer *buf)
 {
 	struct accmem_bo *bo = accmem_buffer_bo(buf);
 	int err = 0;
 
-	if (accmem_bo_was_mapped(bo))
+	if (accmem_bo_was_written(bo))
 		err = accmem_bo_clear(bo, slab_offset_of(buf),
 				      buf->layout.footprint);
 	if (!err && accmem_must_populate(bo->cv, buf->flags))
@@ -549,6 +548,7 @@ struct accmem_buffer *accmem_slab_create(struct accmem_context *ctx,
 	if (!buf)
 		return ERR_PTR(-ENOMEM);
 	buf->length = req->length;
+	buf->alignment = req->alignment;
 	buf->layout = *layout;
 	buf->flags = accmem_alloc_flags(req);
 	buf->page_policy = req->page_policy;

@@ -116,10 +116,11 @@ static struct run fit_best(const struct buddy *b, const struct wanted *w)
 /*
  * The highest or lowest candidate among all runs but the wilderness. With an alignment,
  * a run that holds w->n granules at any position is found first. Only if there is none
- * are the words with shorter runs searched.
+ * are the words with shorter runs searched, as far as @f allows.
  */
 static noinline struct candidate fit_indexed(const struct buddy *b,
-					     const struct wanted *w, bool high)
+					     const struct wanted *w, bool high,
+					     struct find *f)
 {
 	u64 pos = high ? w->hi : w->lo, limit = high ? w->lo : w->hi;
 	struct candidate cand;
@@ -132,13 +133,16 @@ static noinline struct candidate fit_indexed(const struct buddy *b,
 		if (run.size)
 			pos = high ? run.start : run.start + run.size;
 	}
-	run = index_find(b, pos, limit, w->n + w->align - 1, 1, high);
+	run = index_find(b, pos, limit, w->n + w->align - 1, 1, high, NULL);
 	if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
 		return cand;
 	if (w->align > 1) {
-		run = index_find(b, pos, limit, w->n, w->align, high);
+		run = index_find(b, f->from == NOWHERE ? pos : f->from, limit,
+				 w->n, w->align, high, f);
 		if (wanted_in(w, &run, w->lo, w->hi, high, &cand))
 			return cand;
+		if (f->more)
+			return (struct candidate){};
 	}
 	/* the run that reaches into the window from below */
 	if (high && limit && limit < pos) {
@@ -151,13 +155,14 @@ static noinline struct candidate fit_indexed(const struct buddy *b,
 
 /* The highest or lowest candidate among all runs */
 static struct candidate fit_at_end(const struct buddy *b,
-				   const struct wanted *w, bool high)
+				   const struct wanted *w, bool high,
+				   struct find *f)
 {
 	struct candidate cand = {}, other;
 	struct run wild = wild_run(b);
 
 	if (longest_value(w->n) <= longest_in_range(b))
-		cand = fit_indexed(b, w, high);
+		cand = fit_indexed(b, w, high, f);
 	if (!wanted_in(w, &wild, w->lo, w->hi, high, &other))
 		return cand;
 	if (!cand.run.size || (high ? other.at > cand.at : other.at < cand.at))
@@ -183,11 +188,11 @@ static inline void fit_replace_if_longer(const struct run *run, u64 lo, u64 hi,
 /*
  * The longest candidate with an aligned start in the window of @w, of *@n granules, at
  * least w->n; *@n is 0 if there is none. Runs but the wilderness are searched from
- * @from on, until a candidate has @enough granules.
+ * @from on, until a candidate has @enough granules, and as far as @f allows.
  */
 static struct candidate fit_longest(const struct buddy *b,
 				    const struct wanted *w, u64 from,
-				    u64 enough, u64 *n)
+				    u64 enough, u64 *n, struct find *f)
 {
 	struct run run = wild_run(b);
 	struct candidate best = {};
@@ -202,8 +207,8 @@ static struct candidate fit_longest(const struct buddy *b,
 		run = index_run_around(b, from);
 	while (pos < w->hi && *n < enough) {
 		if (!run.size)
-			run = index_find(b, pos, w->hi, *n + 1, w->align,
-					 false);
+			run = index_find(b, pos, w->hi, *n + 1, w->align, false,
+					 w->align == 1 ? NULL : f);
 		if (!run.size)
 			break;
 		fit_replace_if_longer(&run, w->lo, w->hi, w->align, &best, n);
@@ -231,13 +236,13 @@ struct pieces {
  */
 static struct candidate fit_next_piece(const struct buddy *b,
 				       const struct wanted *w, struct pieces *p,
-				       u64 *n)
+				       u64 *n, struct find *f)
 {
 	struct wanted least = *w;
 	struct candidate cand;
 
 	least.n = w->align;
-	cand = fit_longest(b, &least, p->from, p->last, n);
+	cand = fit_longest(b, &least, p->from, p->last, n, f);
 	*n = ALIGN_DOWN(min(*n, w->n), w->align);
 	/* all remaining runs are as long, and there are none below this one */
 	if (p->last == w->align && !wild_is(b, &cand.run))
@@ -248,7 +253,8 @@ static struct candidate fit_next_piece(const struct buddy *b,
 	return cand;
 }
 
-static struct candidate fit_place(const struct buddy *b, const struct wanted *w)
+static struct candidate fit_place(const struct buddy *b, const struct wanted *w,
+				  struct find *f)
 {
 	bool window = w->lo || w->hi != b->nr;
 	bool high = w->high || (!window && fit_uses_high_end(b, w->n));
@@ -257,7 +263,7 @@ static struct candidate fit_place(const struct buddy *b, const struct wanted *w)
 	if (w->n > b->wild_size && longest_value(w->n) > longest_in_range(b))
 		return (struct candidate){};
 	if (high || window)
-		return fit_at_end(b, w, high);
+		return fit_at_end(b, w, high, f);
 	if (lifetime_is_big(b, w->n)) {
 		cand = big_place(b, w);
 		if (cand.run.size)
@@ -265,7 +271,7 @@ static struct candidate fit_place(const struct buddy *b, const struct wanted *w)
 	}
 	cand.run = fit_best(b, w);
 	if (!cand.run.size)
-		return fit_indexed(b, w, false);
+		return fit_indexed(b, w, false, f);
 	cand.at = ALIGN(cand.run.start, w->align);
 	return cand;
 }

@@ -58,8 +58,12 @@ static inline void buddy_block_begins(struct buddy *b, u64 lo, u64 n)
 		lifetime_begins(b, lo, n);
 }
 
-/* Place a request. Cached blocks merge first if they could hide a fit. */
-static struct candidate buddy_place(struct buddy *b, const struct wanted *w)
+/*
+ * Place a request. Cached blocks merge first if they could hide a fit. If there is no
+ * candidate and @f->more is set, the search was not complete.
+ */
+static struct candidate buddy_place(struct buddy *b, const struct wanted *w,
+				    struct find *f)
 {
 	struct candidate cand;
 
@@ -67,7 +71,9 @@ static struct candidate buddy_place(struct buddy *b, const struct wanted *w)
 		cached_merge_all(b);
 	cached_merge_some(b);
 	for (;;) {
-		cand = fit_place(b, w);
+		f->from = NOWHERE;
+		f->more = false;
+		cand = fit_place(b, w, f);
 		if (w->owner && cand.run.size &&
 		    !owner_permits(b, w->owner, cand.at, w->n))
 			cand = multi_place(b, w);
@@ -107,6 +113,7 @@ static noinline int buddy_alloc_placed(struct buddy *b,
 				       const struct accmem_buddy_request *req,
 				       u64 *offset)
 {
+	struct find find = { .words = FIND_WORDS };
 	struct candidate cand;
 	struct wanted w;
 	int err;
@@ -114,9 +121,9 @@ static noinline int buddy_alloc_placed(struct buddy *b,
 	err = buddy_check(b, req, ACCMEM_BUDDY_TOP_DOWN, &w);
 	if (err)
 		return err;
-	cand = buddy_place(b, &w);
+	cand = buddy_place(b, &w, &find);
 	if (!cand.run.size)
-		return -ENOSPC;
+		return find.more ? -EAGAIN : -ENOSPC;
 	buddy_alloc_at(b, &cand, w.n, req->owner);
 	*offset = cand.at << ACCMEM_GRANULE_SHIFT;
 	return 0;
@@ -138,10 +145,7 @@ int accmem_buddy_alloc_scan(struct accmem_buddy *range,
 			    u64 *offset)
 {
 	struct buddy *b = buddy_of(range);
-	struct scan scan = {
-		.own = b->owners && req->flags & ACCMEM_BUDDY_OWN,
-		.words = SCAN_WORDS,
-	};
+	bool own = b->owners && req->flags & ACCMEM_BUDDY_OWN;
 	struct candidate cand;
 	struct wanted w;
 	int err;
@@ -150,9 +154,8 @@ int accmem_buddy_alloc_scan(struct accmem_buddy *range,
 	if (err)
 		return err;
 	cached_merge_all(b);
-	scan.word = max(*cursor, w.lo >> WORD_SHIFT);
-	err = scan_for(b, &w, &scan, &cand);
-	*cursor = scan.word;
+	err = own || w.owner ? scan_owned(b, &w, own, cursor, &cand) :
+			       scan_any(b, &w, cursor, &cand);
 	if (err)
 		return err;
 	buddy_alloc_at(b, &cand, w.n, req->owner);
@@ -166,6 +169,7 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *range,
 			    unsigned int *nr_runs)
 {
 	struct buddy *b = buddy_of(range);
+	struct find find = { .words = FIND_WORDS };
 	struct pieces p = { .last = ~0ull };
 	unsigned int nr = 0, i;
 	struct candidate cand;
@@ -181,11 +185,11 @@ int accmem_buddy_alloc_runs(struct accmem_buddy *range,
 	p.from = w.lo;
 	for (err = -E2BIG; nr < max_runs; w.n -= n) {
 		n = w.n;
-		cand = buddy_place(b, &w);
+		cand = buddy_place(b, &w, &find);
 		if (!cand.run.size)
-			cand = fit_next_piece(b, &w, &p, &n);
+			cand = fit_next_piece(b, &w, &p, &n, &find);
 		if (!n) {
-			err = -ENOSPC;
+			err = find.more ? -E2BIG : -ENOSPC;
 			break;
 		}
 		split_alloc(b, &cand, n, 0);
@@ -285,7 +289,7 @@ int accmem_buddy_largest_run_of(struct accmem_buddy *range, u64 owner,
 				u64 *cursor, u64 *largest)
 {
 	struct buddy *b = buddy_of(range);
-	struct scan scan = { .word = *cursor, .words = SCAN_WORDS };
+	struct scan scan = { .word = *cursor, .words = FIND_WORDS };
 	u64 n = *cursor ? *largest >> ACCMEM_GRANULE_SHIFT : 0, i, all;
 	struct run run = {}, wild;
 	int err = 0;
@@ -294,7 +298,7 @@ int accmem_buddy_largest_run_of(struct accmem_buddy *range, u64 owner,
 	wild = wild_run(b);
 	all = longest_in_range(b);
 	if (all)
-		run = index_find(b, 0, b->nr, all, 1, false);
+		run = index_find(b, 0, b->nr, all, 1, false, NULL);
 	n = max(n, owner_trim(b, owner, &run).size);
 	n = max(n, owner_trim(b, owner, &wild).size);
 	while (n < all) {

@@ -157,7 +157,8 @@ void accmem_buddy_set_owners(struct accmem_buddy *b,
  *
  * In a window the result is the lowest run, with TOP_DOWN the highest. With an
  * alignment, free runs that hold the request at any position come first. If there are
- * none, the call reads each word of 64 granules in which a long enough run begins.
+ * none, the call reads words of 64 granules in which a long enough run begins, but 256
+ * at most. So a call takes a bounded time.
  *
  * With owners, that run may be in a folio of another owner. Then some free runs of each
  * size in the window are checked, and the request goes to the end of the one that
@@ -165,8 +166,10 @@ void accmem_buddy_set_owners(struct accmem_buddy *b,
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
- * Return: 0 whenever a run with that alignment exists in the window, else -ENOSPC;
- * where folios of other owners hide a run, accmem_buddy_alloc_scan() finds it. -EINVAL
+ * Return: 0; -EAGAIN if a run with that alignment may exist in the window, and
+ * accmem_buddy_alloc_scan() says whether it does; -ENOSPC if there is none. Where folios
+ * of other owners hide a run, the result is -ENOSPC too, and
+ * accmem_buddy_alloc_scan() finds the run. -EINVAL
  * for a malformed request: size or alignment 0, no multiples of the granule, an
  * alignment that is no power of two, a window that passes the end or is the wrong way
  * round, an unknown flag.
@@ -177,14 +180,15 @@ int accmem_buddy_alloc(struct accmem_buddy *b,
 /**
  * accmem_buddy_alloc_scan() - allocate one contiguous run by an exact search
  * @b: the instance
- * @req: the request; TOP_DOWN makes no difference. With OWN, and with owners,
- *	the run lies in folios that belong to its owner already, so that it claims no
- *	further folio.
+ * @req: the request. With OWN, and with owners, the run lies in folios that belong to
+ *	its owner already, so that it claims no further folio. Where folios of other
+ *	owners matter, TOP_DOWN makes no difference.
  * @cursor: position of the search; 0 at first, then the value that the last
  *	call left
  * @offset: out: where the run begins, in bytes
  *
- * The call finds a run that folios of other owners hide from accmem_buddy_alloc(). A
+ * The call finds a run that accmem_buddy_alloc() did not find, because folios of other
+ * owners hide it, or because it has an alignment that many longer runs do not have. A
  * call takes a bounded time, and the caller may drop its lock after it.
  *
  * Context: Caller holds the lock of the instance. Does not sleep.
@@ -200,7 +204,8 @@ int accmem_buddy_alloc_scan(struct accmem_buddy *b,
  * accmem_buddy_alloc_runs() - allocate one run, or several if there is no single one
  * @b: the instance
  * @req: the request, as for accmem_buddy_alloc(); its owner is ignored
- * @runs: out: the runs, the longest ones first
+ * @runs: out: the runs, the longest ones first; with an alignment, the longest ones that
+ *	were found
  * @max_runs: number of entries of @runs
  * @nr_runs: out: number of runs
  *
@@ -209,7 +214,9 @@ int accmem_buddy_alloc_scan(struct accmem_buddy *b,
  * Context: Caller holds the lock of the instance. Does not sleep.
  *
  * Return: 0; -ENOSPC when fewer bytes are free or no further piece has the alignment;
- * -E2BIG when @max_runs pieces were not enough; -EINVAL as for accmem_buddy_alloc().
+ * -E2BIG when @max_runs pieces were not enough, or when the search for pieces with the
+ * alignment took too long: the caller asks for less, and at last for one piece, by
+ * accmem_buddy_alloc_scan(). -EINVAL as for accmem_buddy_alloc().
  */
 int accmem_buddy_alloc_runs(struct accmem_buddy *b,
 			    const struct accmem_buddy_request *req,

@@ -6,14 +6,42 @@
  * walk through the classes, from the smallest on.
  */
 
+/**
+ * struct find - bound of the searches for an aligned run in one call
+ * @from: granule at which a search continues that a call before has begun; NOWHERE to
+ *	begin
+ * @words: words that may still be read
+ * @more: the last search ended early: @from says where
+ */
+struct find {
+	u64 from;
+	unsigned int words;
+	bool more;
+};
+
+/* May the search read word @i? If not, it ends there. */
+static inline bool find_may_read(struct find *f, u64 i, bool high)
+{
+	if (!f)
+		return true;
+	if (f->words) {
+		f->words--;
+		return true;
+	}
+	f->more = true;
+	f->from = (i + high) << WORD_SHIFT;
+	return false;
+}
+
 /*
  * The lowest run that begins from @pos on and below @limit and holds @n granules at a
  * multiple of @align. If @high, the highest run that begins before @pos and from @limit
- * on. Size 0 if there is none. @pos is not inside a run. The search takes one step for
- * each word in which a run of @n granules begins; these are few if @align is 1.
+ * on. Size 0 if there is none, or if @f ends the search. @pos is not inside a run. The
+ * search takes one step for each word in which a run of @n granules begins; these are
+ * few if @align is 1, and @f may be NULL then.
  */
 static struct run index_find(const struct buddy *b, u64 pos, u64 limit, u64 n,
-			     u64 align, bool high)
+			     u64 align, bool high, struct find *f)
 {
 	u64 i = pos >> WORD_SHIFT, fits;
 	u64 mask = high ? ~mask_from(pos) : mask_from(pos);
@@ -25,6 +53,8 @@ static struct run index_find(const struct buddy *b, u64 pos, u64 limit, u64 n,
 		return (struct run){};
 	for (;; mask = ~0ull) {
 		if (mask && b->longest[0][i] >= least) {
+			if (!find_may_read(f, i, high))
+				return (struct run){};
 			g = word_runs_in(b, i);
 			fits = bits_runs(g.inside, n) & bits_aligned(i, align);
 			fits &= mask;

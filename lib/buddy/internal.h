@@ -48,6 +48,14 @@
 #define MAP_TOP_WORDS 16
 #endif
 
+/*
+ * Most words that the searches of one call for an aligned run read, or one step of a
+ * search of all runs. Tests have fewer, for more steps in a small range.
+ */
+#ifndef FIND_WORDS
+#define FIND_WORDS 256
+#endif
+
 /**
  * struct map_state - summary of 64 words of the level below
  * @some: words in which a bit is set

@@ -88,10 +88,6 @@ static noinline struct candidate multi_place(const struct buddy *b,
 
 /* Search of all runs */
 
-#ifndef SCAN_WORDS
-#define SCAN_WORDS 256 /* read by one call; tests have fewer */
-#endif
-
 /**
  * struct scan - walk through the runs that are long enough, by address
  * @own: only in folios that belong to the owner already
@@ -185,23 +181,54 @@ static bool scan_word(const struct buddy *b, const struct wanted *w,
 	return false;
 }
 
-/* Search for a candidate; 0, -EAGAIN or -ENOSPC */
-static int scan_for(const struct buddy *b, const struct wanted *w,
-		    struct scan *s, struct candidate *cand)
+/* Search all runs but the wilderness for a candidate; 0, -EAGAIN or -ENOSPC */
+static int scan_runs(const struct buddy *b, const struct wanted *w,
+		     struct scan *s, struct candidate *cand)
 {
-	struct run run = wild_run(b);
+	struct run run = index_run_around(b, w->lo);
 	u64 i;
 	int err;
 
-	if (scan_run(b, w, s, &run, cand))
-		return 0;
-	run = index_run_around(b, w->lo);
 	if (scan_run(b, w, s, &run, cand))
 		return 0;
 	while ((i = scan_next(b, s, w->hi, w->n, &err)) != NOWHERE)
 		if (scan_word(b, w, s, i, cand))
 			return 0;
 	return err;
+}
+
+/* Search where folios have owners, from *@cursor on; 0, -EAGAIN or -ENOSPC */
+static int scan_owned(const struct buddy *b, const struct wanted *w, bool own,
+		      u64 *cursor, struct candidate *cand)
+{
+	struct scan s = {
+		.own = own,
+		.word = max(*cursor, w->lo >> WORD_SHIFT),
+		.words = FIND_WORDS,
+	};
+	struct run wild = wild_run(b);
+	int err = 0;
+
+	if (!scan_run(b, w, &s, &wild, cand))
+		err = scan_runs(b, w, &s, cand);
+	*cursor = s.word;
+	return err;
+}
+
+/* Search where owners do not matter, from *@cursor on; 0, -EAGAIN or -ENOSPC */
+static int scan_any(const struct buddy *b, const struct wanted *w, u64 *cursor,
+		    struct candidate *cand)
+{
+	struct find f = {
+		.from = *cursor ? *cursor : NOWHERE,
+		.words = FIND_WORDS,
+	};
+
+	*cand = fit_at_end(b, w, w->high, &f);
+	if (cand->run.size)
+		return 0;
+	*cursor = f.from;
+	return f.more ? -EAGAIN : -ENOSPC;
 }
 
 /* The longest run of a word, in granules that @owner may use */

@@ -330,6 +330,63 @@ TEST_F(cache, what_was_mapped_is_not_kept)
 	EXPECT_EQ(-1, check_at(self->fd, a.address, 0, 8192, 0));
 }
 
+/* The index of the first byte that the device does not read as zero, or -1. */
+static int64_t device_check_zero(int fd, uint64_t address, uint64_t length)
+{
+	static char bytes[KIB(64)];
+	struct accmem_access x = {
+		.address = address,
+		.length = length,
+		.op = ACCMEM_ACCESS_READ,
+		.data = (uintptr_t)bytes,
+	};
+
+	memset(bytes, 1, length);
+	return accmem_ioctl_access(fd, &x) ?:
+					     accmem_first_nonzero(bytes, length);
+}
+
+/*
+ * A buffer that the device has written to is cached, and cleared when it is used again.
+ * Its neighbours in its granule keep their bytes. The cleaner takes the lock, too: one
+ * of five tries must be without it.
+ */
+TEST_F(cache, what_the_device_wrote_is_kept_and_cleared)
+{
+	static const uint64_t lengths[] = { 1024, 8192, KIB(64) };
+	uint64_t before, after, holds;
+	struct accmem_alloc a, other;
+	unsigned int i, tries;
+
+	/* the pages of an emulated device are the host's, and no cache keeps them */
+	if (self->info.backing == ACCMEM_BACKING_EMULATED)
+		return;
+	ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &other));
+	ASSERT_EQ(0, device_fill_at(self->fd, other.address, 64, 9));
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, lengths[i], 0, &a));
+		for (tries = 0, holds = 1; tries < 5 && holds; tries++) {
+			ASSERT_EQ(0, device_fill_at(self->fd, a.address,
+						    lengths[i], 1));
+			while (accmem_sysfs(variant->path, "dirty_bytes"))
+				usleep(1000);
+			ASSERT_TRUE(read_holds(variant->path, &before));
+			ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+			ASSERT_EQ(0, accmem_alloc_bytes(self->fd, lengths[i], 0,
+							&a));
+			ASSERT_TRUE(read_holds(variant->path, &after));
+			ASSERT_EQ(-1, device_check_zero(self->fd, a.address,
+							lengths[i]));
+			holds = after - before;
+		}
+		EXPECT_EQ(0, holds)
+		{
+			TH_LOG("%lu bytes", lengths[i]);
+		}
+	}
+	EXPECT_EQ(-1, check_at(self->fd, other.address, 64, 64, 9));
+}
+
 /* A small buffer is not cached when its granule was mapped, with its neighbours. */
 TEST_F(cache, a_block_whose_granule_was_mapped_is_not_kept)
 {

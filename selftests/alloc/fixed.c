@@ -273,6 +273,61 @@ TEST_F(fixed, not_free)
 	close(other);
 }
 
+/* The holds of the carveout's lock in an ALLOC that fails; the least of five tries */
+static int64_t holds_of_failure(int fd, const char *path, uint64_t length,
+				uint64_t alignment)
+{
+	int64_t least = INT64_MAX, holds;
+	unsigned int i;
+
+	for (i = 0; i < 5; i++) {
+		struct accmem_alloc a = { .length = length,
+					  .alignment = alignment };
+
+		holds = accmem_lock_stats(path, "carveout_lock_holds");
+		if (accmem_ioctl_alloc(fd, &a) != -ENOMEM)
+			return -1;
+		holds = accmem_lock_stats(path, "carveout_lock_holds") - holds;
+		if (holds < least)
+			least = holds;
+	}
+	return least;
+}
+
+/*
+ * With identity translation an aligned request has to find aligned memory: here behind
+ * many runs that are long enough and do not have the alignment. The search does not
+ * hold the lock for all of them.
+ */
+TEST_F(fixed, an_aligned_place_is_searched_in_steps)
+{
+	const uint64_t step = KIB(256);
+	uint64_t i, n = self->info.capacity / step;
+	struct accmem_alloc *a = calloc(n, sizeof(*a));
+	struct accmem_alloc last = { .length = 4096, .alignment = step };
+	int64_t plain, aligned;
+
+	ASSERT_NE(NULL, a);
+	if (self->info.translation != ACCMEM_TRANSLATION_IDENTITY) {
+		free(a);
+		return;
+	}
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0,
+			  alloc_at(self->fd, self->info.address_base + i * step,
+				   4096, 0, &a[i]));
+	plain = holds_of_failure(self->fd, variant->path, step, 0);
+	aligned = holds_of_failure(self->fd, variant->path, 4096, step);
+	EXPECT_LT(0, plain);
+	EXPECT_LE(plain + (int64_t)(n - 1) / 256, aligned);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[n - 1].address));
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &last));
+	EXPECT_EQ(a[n - 1].address, last.address);
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
+	free(a);
+}
+
 /* Memory in the caches of other contexts is free. */
 TEST_F(fixed, cached_by_another_context)
 {

@@ -65,6 +65,27 @@ static inline int fill_at(int fd, uint64_t address, uint64_t length,
 	return 0;
 }
 
+/* as fill_at(), but written by the device: no mapping is made */
+static inline int device_fill_at(int fd, uint64_t address, uint64_t length,
+				 uint64_t seed)
+{
+	char *p = malloc(length);
+	struct accmem_access x = {
+		.address = address,
+		.length = length,
+		.op = ACCMEM_ACCESS_WRITE,
+		.data = (uintptr_t)p,
+	};
+	int ret;
+
+	if (!p)
+		return -ENOMEM;
+	accmem_fill(p, length, seed);
+	ret = accmem_ioctl_access(fd, &x);
+	free(p);
+	return ret;
+}
+
 /* -1 if the first @kept bytes have the pattern and the others are zero */
 static inline int64_t check_at(int fd, uint64_t address, uint64_t kept,
 			       uint64_t length, uint64_t seed)

@@ -10,6 +10,16 @@
 
 SHARED_FIXTURE(shared_others)
 
+#define CALLS 5
+
+/* a thread that wants a pinned piece as the device, and how often it was refused */
+struct wanting {
+	int fd;
+	uint64_t address;
+	unsigned int busy;
+	unsigned int state; /* odd while a call is in progress */
+};
+
 /* allocates nearly all host memory as shared memory; false if the device is too small */
 static bool alloc_nearly_all(int fd, struct accmem_alloc *a)
 {
@@ -99,6 +109,55 @@ TEST_F(shared_others, a_pinned_page_stays)
 	ASSERT_EQ(4096, read(fds[0], page, 4096));
 	EXPECT_EQ(8, page[1]);
 	EXPECT_EQ(8, device_get(self->fd, self->a.address + 1));
+	accmem_unpin(fds);
+}
+
+static void *want_pinned(void *arg)
+{
+	struct wanting *w = arg;
+	unsigned int i;
+
+	for (i = 0; i < CALLS; i++) {
+		__atomic_add_fetch(&w->state, 1, __ATOMIC_SEQ_CST);
+		w->busy += device_get(w->fd, w->address) == -EBUSY;
+		__atomic_add_fetch(&w->state, 1, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+/*
+ * While the device wants a pinned piece, for 100 ms each time, both sides access the
+ * other pieces: in one call at least, none of these accesses waits for long.
+ */
+TEST_F(shared_others, a_pinned_page_keeps_nobody_from_other_pieces)
+{
+	struct wanting w = { .fd = self->fd, .address = self->a.address };
+	uint64_t last = 2 * PIECE; /* the short piece */
+	uint64_t longest[CALLS + 1] = {}, least = ~0ull, begin, ms;
+	unsigned int state = 0, before, i;
+	pthread_t thread;
+	int fds[2];
+
+	memset(self->map, 7, LENGTH);
+	ASSERT_TRUE(accmem_pin(fds, self->map, 4096));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, want_pinned, &w));
+	while (state < 2 * CALLS) {
+		before = state;
+		begin = accmem_ms();
+		ASSERT_EQ(0, device_set(self->fd, self->a.address + last, 1));
+		self->map[last] = 2;
+		ms = accmem_ms() - begin;
+		state = __atomic_load_n(&w.state, __ATOMIC_SEQ_CST);
+		/* in all calls during which it waited */
+		for (i = before / 2; i <= state / 2; i++)
+			longest[i] = ms > longest[i] ? ms : longest[i];
+	}
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(CALLS, w.busy);
+	for (i = 0; i < CALLS; i++)
+		least = longest[i] < least ? longest[i] : least;
+	TH_LOG("%llu ms", (unsigned long long)least);
+	EXPECT_GT(70, least);
 	accmem_unpin(fds);
 }
 

@@ -260,27 +260,35 @@ TEST_F(realloc, what_was_copied_is_cleared)
 	}
 }
 
-/* Shrinking frees granules for all contexts. After growth the new part reads as zero. */
+/*
+ * Shrinking frees granules for all contexts. After growth the new part reads as zero.
+ * Pages of 2 MiB stay whole where they may be mapped, and where they are the host's.
+ */
 TEST_F(realloc, shrinking_returns_granules)
 {
+	enum { UNTOUCHED, BY_DEVICE, MAPPED } how;
 	uint64_t before = accmem_free_now(self->fd);
+	bool phys = self->info.backing == ACCMEM_BACKING_PHYS;
 	struct accmem_realloc r;
 	struct accmem_alloc a, b;
-	unsigned int mapped;
 	uint64_t kept;
 
-	for (mapped = 0; mapped < 2; mapped++) {
+	for (how = UNTOUCHED; how <= MAPPED; how++) {
+		bool whole = how && self->pins && (how == MAPPED || !phys);
+
 		ASSERT_EQ(0, alloc(self->fd, MIB(8), 0, &a));
-		if (mapped)
+		if (how == BY_DEVICE)
+			ASSERT_EQ(0, device_fill_at(self->fd, a.address, MIB(8),
+						    6));
+		if (how == MAPPED)
 			ASSERT_EQ(0, fill_at(self->fd, a.address, MIB(8), 6));
 		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address,
 						  KIB(20) + 8, 0, &r));
 		ASSERT_EQ(a.address, r.address);
 		ASSERT_EQ(KIB(20) + 8, r.usable);
 		kept = r.footprint;
-		/* parts of a page of 2 MiB that was mapped may stay */
 		ASSERT_LE(KIB(24), kept);
-		ASSERT_GE(mapped && self->pins ? MIB(4) : KIB(24), kept);
+		ASSERT_GE(whole ? MIB(4) : KIB(24), kept);
 		ASSERT_EQ(before - kept, accmem_free_now(self->fd));
 		ASSERT_EQ(kept, accmem_sysfs(variant->path, "live_bytes"));
 		ASSERT_TRUE(query_says(self->fd, a.address, KIB(20) + 8, kept));
@@ -290,10 +298,35 @@ TEST_F(realloc, shrinking_returns_granules)
 		ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(8),
 						  0, &r));
 		ASSERT_EQ(-1, check_at(self->fd, r.address,
-				       mapped ? KIB(20) + 8 : 0, MIB(8), 6));
+				       how ? KIB(20) + 8 : 0, MIB(8), 6));
 		ASSERT_EQ(before - MIB(8), accmem_free_now(self->fd));
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
 	}
+}
+
+/*
+ * A resized buffer that no program has mapped has no page table entries: a shrink leaves
+ * it the granule that it needs, although the move before has written to it.
+ */
+TEST_F(realloc, a_copy_is_no_mapping)
+{
+	struct accmem_alloc a = {
+		.length = 100,
+		.flags = RESIZABLE,
+		.page_policy = ACCMEM_PAGE_NORMAL_ONLY,
+	};
+	uint64_t before = accmem_free_now(self->fd);
+	struct accmem_realloc r;
+
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, device_fill_at(self->fd, a.address, 96, 6));
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(3), 0, &r));
+	ASSERT_EQ(100, r.copied);
+	ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, r.address, 100, 0, &r));
+	EXPECT_EQ(GRANULE, r.footprint);
+	EXPECT_EQ(before - GRANULE, accmem_free_now(self->fd));
+	EXPECT_EQ(-1, check_at(self->fd, r.address, 96, 96, 6));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
 }
 
 /* Bytes between the length and the end of the last granule read as zero after growth. */
@@ -421,6 +454,51 @@ TEST_F(realloc, keeps_what_it_was_asked_for)
 			}
 		}
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, address));
+	}
+}
+
+/* The alignment of a resized buffer is that of a new buffer of its length. */
+TEST_F(realloc, does_not_raise_the_alignment_for_good)
+{
+	static const struct accmem_alloc rows[] = {
+		{ .alignment = 0 },
+		{ .alignment = 256 },
+		{ .alignment = KIB(64) },
+		{ .page_policy = ACCMEM_PAGE_HUGE_FIRST },
+		{ .page_policy = ACCMEM_PAGE_HUGE_FIRST, .alignment = 256 },
+	};
+	const uint64_t lengths[] = { 100, MIB(3), 100, MIB(5), KIB(12), 64 };
+	struct accmem_alloc a, other;
+	struct accmem_query q, fresh;
+	struct accmem_realloc r;
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		a = rows[i];
+		a.flags = RESIZABLE;
+		a.length = 200;
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+		for (j = 0; j < ARRAY_SIZE(lengths); j++) {
+			ASSERT_EQ(0, accmem_ioctl_realloc(self->fd, a.address,
+							  lengths[j], 0, &r));
+			a.address = r.address;
+			other = rows[i];
+			other.length = lengths[j];
+			ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &other));
+			ASSERT_EQ(0, accmem_ioctl_query(self->fd, other.address,
+							&fresh));
+			ASSERT_EQ(0,
+				  accmem_ioctl_query(self->fd, r.address, &q));
+			EXPECT_EQ(fresh.alignment, q.alignment)
+			{
+				TH_LOG("row %u length %u", i, j);
+			}
+			EXPECT_EQ(0, r.address % q.alignment);
+			EXPECT_EQ(fresh.page_size, q.page_size);
+			ASSERT_EQ(0,
+				  accmem_ioctl_free(self->fd, other.address));
+		}
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 	}
 }
 

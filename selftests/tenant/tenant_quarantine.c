@@ -237,6 +237,44 @@ TEST_F(tenant_quarantine, info_does_not_wait)
 }
 
 /*
+ * INFO says what a request could get: also memory that only a mapped neighbour in its
+ * folio keeps in quarantine. A request would unmap the neighbour before it fails.
+ */
+TEST_F(tenant_quarantine, largest_run_has_what_a_neighbour_hides)
+{
+	uint64_t end = self->info.address_base + self->info.capacity;
+	struct accmem_alloc low, a[2], all = {};
+	struct accmem_info info;
+	unsigned int i;
+	char *p[2];
+
+	if (self->info.backing != ACCMEM_BACKING_PHYS)
+		return;
+	low = (struct accmem_alloc){ .length = self->info.capacity - MIB(4),
+				     .flags = ACCMEM_ALLOC_FIXED,
+				     .address = self->info.address_base };
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &low));
+	for (i = 0; i < 2; i++) {
+		a[i] = (struct accmem_alloc){
+			.length = 4096,
+			.flags = ACCMEM_ALLOC_FIXED,
+			.address = end - MIB(4) + i * 4096,
+		};
+		ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a[i]));
+		p[i] = accmem_mapped(self->fd, &a[i], 4096);
+		*p[i] = 1;
+	}
+	munmap(p[1], 4096);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[1].address));
+	ASSERT_EQ(0, accmem_ioctl_info(self->fd, &info));
+	EXPECT_EQ(MIB(4) - 4096, info.largest_run);
+	all.length = info.largest_run;
+	EXPECT_EQ(0, accmem_ioctl_alloc(self->fd, &all));
+	EXPECT_EQ(1, *p[0]);
+	munmap(p[0], 4096);
+}
+
+/*
  * The quarantine holds complete granules. The charge is for their compound pages where
  * these have owners.
  */

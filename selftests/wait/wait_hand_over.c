@@ -68,6 +68,28 @@ TEST_F(wait_hand_over, what_was_written_to_is_cleared_first)
 	EXPECT_EQ(-1, check_at(self->fd, w.a.address, 0, w.a.footprint, 0));
 }
 
+/* Memory that only the device wrote to is handed over, and the waiter clears it. */
+TEST_F(wait_hand_over, what_the_device_wrote_is_handed_over_cleared)
+{
+	int64_t handed = waiting(variant->path, "handed_over");
+	bool kept = strcmp(variant->path, ACCMEM_DEV_EMULATED);
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		/* to another account, and to the one that wrote it */
+		int fd = i ? self->other : self->fd;
+		struct waiter w = {};
+
+		ASSERT_EQ(0, device_fill_at(self->other, self->a[i].address,
+					    self->a[i].footprint, 1));
+		ASSERT_TRUE(put_asleep(&w, variant->path, fd, PIECE, 1));
+		ASSERT_EQ(0, waiter_serve(&w, self->other, self->a[i].address));
+		EXPECT_EQ(handed + kept * (i + 1),
+			  waiting(variant->path, "handed_over"));
+		EXPECT_EQ(-1, check_at(fd, w.a.address, 0, w.a.footprint, 0));
+	}
+}
+
 TEST_F(wait_hand_over, another_size_is_not)
 {
 	int64_t handed = waiting(variant->path, "handed_over");

@@ -83,7 +83,7 @@ static bool range_alloc(struct heap *h, struct accmem_buddy_request *req,
 
 	req->owner = h->owner;
 	err = accmem_buddy_alloc(b, req, start);
-	if (err && h->owner) {
+	if (err == -EAGAIN || (err && h->owner)) {
 		do {
 			err = accmem_buddy_alloc_scan(b, req, &cursor, start);
 		} while (err == -EAGAIN);

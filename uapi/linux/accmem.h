@@ -639,7 +639,8 @@ struct accmem_query {
  *
  * The buffer keeps the bytes that fit in both its old and its new usable size. The bytes
  * beyond the old usable size read as zero (T5). Alignment, page policy, cache mode and
- * reservation stay as ALLOC set them.
+ * reservation stay as ALLOC set them. A larger alignment, because of larger pages, lasts
+ * as long as the buffer has pages of this size.
  *
  * In place. REALLOC keeps the device address if it can:
  *
@@ -655,10 +656,12 @@ struct accmem_query {
  * memories are charged until the old one is free. A buffer at a FIXED address is moved to
  * any address. A small buffer that needs more than its footprint is moved.
  *
- * Smaller. A buffer that becomes smaller gives back the memory it does not need, with two
- * exceptions, which stay in @footprint:
+ * Smaller. A buffer that becomes smaller gives back the memory it does not need, with
+ * three exceptions, which stay in @footprint:
  *
- * * the rest of a 2 MiB page that was mapped;
+ * * 4 KiB, of a buffer of more than 2 KiB that becomes smaller than that;
+ * * the rest of a 2 MiB page that was mapped, or that the host uses for memory of an
+ *   emulated carveout;
  * * memory that is reused before a stream position (ACCMEM_ALLOC_STREAM).
  *
  * Memory that is given back while it is pinned is used again when the pin is gone.
