@@ -11,7 +11,7 @@ LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan programs
 
 .DEFAULT_GOAL := help
 .PHONY: help run replay-tmem test test-quick check pictures model bench-tmem bench-core bench-vm bench-report \
-	bench-device bench-runtime soak fuzz host selftests modules modules_install install clean $(LANES:%=test-%)
+	bench-device bench-runtime soak fuzz host selftests selftests32 modules modules_install install clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
@@ -46,6 +46,7 @@ help:
 	@echo '  make install          module, libraries, accmem run, manual pages, udev rule'
 	@echo '  make modules_install  the module only'
 	@echo '  make clean            remove build/'
+	@echo 'Missing packages are installed with apt-get, and named before.'
 
 run:
 	@tools/run
@@ -117,7 +118,11 @@ selftests:
 	$(MAKE) -C runtime O=$(BUILD) all
 	$(MAKE) -C runtime/preload O=$(BUILD) all
 	$(MAKE) -C tools/accmem O=$(BUILD) all
-	$(MAKE) -C selftests O=$(BUILD) all all32
+	$(MAKE) -C selftests O=$(BUILD) all
+
+selftests32:
+	@tools/deps build multilib
+	$(MAKE) -C selftests O=$(BUILD) all32
 
 modules:
 	@tools/build-module --kdir $(KDIR)
