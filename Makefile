@@ -11,7 +11,8 @@ LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan programs
 
 .DEFAULT_GOAL := help
 .PHONY: help run replay-tmem test test-quick check pictures model bench-tmem bench-core bench-vm bench-report \
-	bench-device bench-runtime soak fuzz host selftests selftests32 modules modules_install install clean $(LANES:%=test-%)
+	bench-device bench-runtime soak fuzz host selftests selftests32 modules modules_install install \
+	install-user uninstall clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
@@ -44,6 +45,8 @@ help:
 	@echo '  make host             libaccmem, accmem-replay, accmem-tmem-replay in build/host'
 	@echo '  make modules          accmem.ko for the running kernel'
 	@echo '  make install          module, libraries, accmem run, manual pages, udev rule'
+	@echo '  make install-user     the same without the module, and without kernel headers'
+	@echo '  make uninstall        remove what install has installed'
 	@echo '  make modules_install  the module only'
 	@echo '  make clean            remove build/'
 	@echo 'Missing packages are installed with apt-get, and named before.'
@@ -132,12 +135,21 @@ modules_install: modules
 		M=$(BUILD)/modules/$(shell cat $(KDIR)/include/config/kernel.release)/src \
 		modules_install
 
-install: modules_install
+install: modules_install install-user
+	$(if $(DESTDIR),,depmod $(shell cat $(KDIR)/include/config/kernel.release))
+
+# Without the module: needs no kernel headers
+install-user:
+	@tools/deps build
 	$(MAKE) -C runtime O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C runtime/preload O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C tools/accmem O=$(BUILD) DESTDIR=$(DESTDIR) install
-	$(if $(DESTDIR),,depmod $(shell cat $(KDIR)/include/config/kernel.release))
 	$(if $(DESTDIR),,udevadm control --reload || true)
+
+uninstall:
+	rm -rf $(BUILD)/installed
+	$(MAKE) -s install-user DESTDIR=$(BUILD)/installed
+	tools/uninstall $(BUILD)/installed $(DESTDIR)
 
 clean:
 	rm -rf $(BUILD)
