@@ -43,6 +43,7 @@ struct file;
  * @pending: number of pending frees; a free counts until its memory is free
  * @accounts: accounts of the user, by device and account number
  * @messages: rate limit of the log messages that the user causes
+ * @left_out: messages that exceeded the rate limit since the last one that did not
  * @last_message: jiffies of the last request for a message; 0 if there was none
  * @waiting: the user's share of the queue of waiters of each device; guarded by
  *	accmem_waiters_lock
@@ -57,6 +58,7 @@ struct accmem_user {
 	atomic64_t pending;
 	struct xarray accounts;
 	struct ratelimit_state messages;
+	atomic_t left_out;
 	unsigned long last_message;
 	struct accmem_queue_user waiting[ACCMEM_MAX_DEVICES];
 };
