@@ -10,7 +10,7 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan programs
 
 .DEFAULT_GOAL := help
-.PHONY: help run replay-tmem test test-quick check pictures model bench-tmem bench-core bench-vm bench-report \
+.PHONY: help run replay-tmem test test-quick check htmldocs pictures model bench-tmem bench-core bench-vm bench-report \
 	bench-device bench-runtime soak fuzz host selftests selftests32 modules modules_install install \
 	install-user uninstall clean $(LANES:%=test-%)
 
@@ -42,6 +42,7 @@ help:
 	@echo '  make bench-runtime    what pools cost, beside other allocators'
 	@echo '  make check            style and static checks'
 	@echo '  make selftests        build the programs of selftests/, for tools/vm'
+	@echo '  make htmldocs         Documentation/ as HTML, in build/html'
 	@echo '  make pictures         draw the pictures of README.md again'
 	@echo '  tools/vm --help       one command on one kernel'
 	@echo 'For this machine (KDIR=... for another kernel, DESTDIR=... to stage):'
@@ -80,6 +81,11 @@ fuzz:
 
 check:
 	@tools/check
+
+# A warning of Sphinx is a table or a link that the page does not show.
+htmldocs:
+	@tools/deps docs
+	@sphinx-build -q -W --keep-going -d $(BUILD)/doctrees Documentation $(BUILD)/html
 
 pictures:
 	@tools/deps build
