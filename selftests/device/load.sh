@@ -38,7 +38,7 @@ traces()
 # and without an unknown parameter.
 says()
 {
-	check "$1" refused_with "${@:2}"
+	sample "$1" refused_with "${@:2}"
 }
 
 refused_with()
@@ -224,24 +224,31 @@ exit_of()
 	return "$1"
 }
 
-# set PARAMETER TEXT: write a parameter and print what it is then
-set_to()
+# becomes PARAMETER TEXT NUMBER: write the text to a parameter; add it to the variable
+# wrong if the parameter is not NUMBER then
+becomes()
 {
+	local number
+
 	echo "$2" 2>/dev/null >"/sys/module/accmem/parameters/$1" || true
-	cat "/sys/module/accmem/parameters/$1"
+	read -r number <"/sys/module/accmem/parameters/$1"
+	[ "$number" = "$3" ] || wrong+=" $1: $number"
 }
 
 # Limits take the suffixes that sizes take, at a load and afterwards.
 limits_have_suffixes()
 {
+	local wrong=''
+
 	load emulated=4M max_bytes_per_user=1G max_contexts_per_user=2K \
 		max_resident_bytes=3M max_buffers_per_user=1M || return
-	[ "$(set_to max_bytes_per_user x)" = $((1 << 30)) ] &&
-		[ "$(set_to max_contexts_per_user 1k)" = 2048 ] &&
-		[ "$(set_to max_resident_bytes 0x10M)" = $((16 << 20)) ] &&
-		[ "$(set_to max_bytes_per_context 1T)" = $((1 << 40)) ] &&
-		[ "$(set_to max_buffers_per_user 7)" = 7 ] || why "another number"
+	becomes max_bytes_per_user x $((1 << 30))
+	becomes max_contexts_per_user 1k 2048
+	becomes max_resident_bytes 0x10M $((16 << 20))
+	becomes max_bytes_per_context 1T $((1 << 40))
+	becomes max_buffers_per_user 7 7
 	unload
+	[ -z "$wrong" ] || why "$wrong"
 }
 
 # --- unloading --------------------------------------------------------------
