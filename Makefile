@@ -118,6 +118,7 @@ bench-runtime:
 
 host:
 	@tools/deps build
+	$(MAKE) -C lib O=$(BUILD) all
 	$(MAKE) -C runtime O=$(BUILD) all
 	$(MAKE) -C runtime/preload O=$(BUILD) all
 	$(MAKE) -C tools/accmem O=$(BUILD) all
@@ -150,6 +151,7 @@ install: modules_install install-user
 # Without the module: needs no kernel headers
 install-user:
 	@tools/deps build
+	$(MAKE) -C lib O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C runtime O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C runtime/preload O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C tools/accmem O=$(BUILD) DESTDIR=$(DESTDIR) install
