@@ -23,7 +23,7 @@
 #include "core/carveout.h"
 #include "internal.h"
 
-#define PROBE_AT_ONCE ((u64)SZ_256M)
+#define PROBE_AT_ONCE ((u64)SZ_16M)
 
 /*
  * Move the end of the part that is known to be reserved, if @res continues it. Reserved
