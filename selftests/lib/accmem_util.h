@@ -97,6 +97,8 @@
 
 /* calls: 0 or -errno */
 int accmem_dev_open(const char *path, int flags);
+/* skips the test of this process if @path is a device of the lanes, and missing */
+void accmem_skip_without(const char *path);
 int accmem_ioctl(int fd, unsigned long cmd, void *arg);
 int accmem_ioctl_info(int fd, struct accmem_info *info);
 int accmem_info_of(int fd, uint32_t flags, struct accmem_info *info);
