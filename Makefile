@@ -10,8 +10,9 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 LANES := host kunit stock-6.1 stock-6.12 stock-7.3 debug kcsan programs
 
 .DEFAULT_GOAL := help
-.PHONY: help run replay-tmem test test-quick check pictures model bench-tmem bench-core bench-vm bench-report \
-	bench-device bench-runtime soak fuzz host selftests modules modules_install install clean $(LANES:%=test-%)
+.PHONY: help run replay-tmem test test-quick check htmldocs pictures model bench-tmem bench-core bench-vm bench-report \
+	bench-device bench-runtime soak fuzz host selftests selftests32 modules modules_install install \
+	install-user uninstall clean $(LANES:%=test-%)
 
 help:
 	@echo 'In virtual machines, with nothing installed but packages:'
@@ -28,6 +29,8 @@ help:
 	@echo '    make test-programs    SQLite, NumPy, PyTorch, Redis and stress-ng on a device'
 	@echo '  make test-quick       lib/, KUnit and one boot in two minutes; the boot with'
 	@echo '                        a few programs, or TESTS="realloc realloc_*"'
+	@echo '  One part alone, in seconds: tools/kunit; tools/check NAME...; or programs of'
+	@echo '  selftests/:           make selftests && tools/vm -- selftests/run NAME...'
 	@echo '  make soak             the lanes with a hundred times the work'
 	@echo '  make fuzz             fuzz lib/, FUZZ_SECONDS each part (60)'
 	@echo '  make model            check the models of what waits'
@@ -38,14 +41,19 @@ help:
 	@echo '  make bench-device     what a device costs: calls, waits, packing, processors'
 	@echo '  make bench-runtime    what pools cost, beside other allocators'
 	@echo '  make check            style and static checks'
+	@echo '  make selftests        build the programs of selftests/, for tools/vm'
+	@echo '  make htmldocs         Documentation/ as HTML, in build/html'
 	@echo '  make pictures         draw the pictures of README.md again'
 	@echo '  tools/vm --help       one command on one kernel'
 	@echo 'For this machine (KDIR=... for another kernel, DESTDIR=... to stage):'
 	@echo '  make host             libaccmem, accmem-replay, accmem-tmem-replay in build/host'
 	@echo '  make modules          accmem.ko for the running kernel'
 	@echo '  make install          module, libraries, accmem run, manual pages, udev rule'
+	@echo '  make install-user     the same without the module, and without kernel headers'
+	@echo '  make uninstall        remove what install has installed'
 	@echo '  make modules_install  the module only'
 	@echo '  make clean            remove build/'
+	@echo 'Missing packages are installed with apt-get, and named before.'
 
 run:
 	@tools/run
@@ -73,6 +81,11 @@ fuzz:
 
 check:
 	@tools/check
+
+# A warning of Sphinx is a table or a link that the page does not show.
+htmldocs:
+	@tools/deps docs
+	@sphinx-build -q -W --keep-going -d $(BUILD)/doctrees Documentation $(BUILD)/html
 
 pictures:
 	@tools/deps build
@@ -105,6 +118,7 @@ bench-runtime:
 
 host:
 	@tools/deps build
+	$(MAKE) -C lib O=$(BUILD) all
 	$(MAKE) -C runtime O=$(BUILD) all
 	$(MAKE) -C runtime/preload O=$(BUILD) all
 	$(MAKE) -C tools/accmem O=$(BUILD) all
@@ -117,7 +131,11 @@ selftests:
 	$(MAKE) -C runtime O=$(BUILD) all
 	$(MAKE) -C runtime/preload O=$(BUILD) all
 	$(MAKE) -C tools/accmem O=$(BUILD) all
-	$(MAKE) -C selftests O=$(BUILD) all all32
+	$(MAKE) -C selftests O=$(BUILD) all
+
+selftests32:
+	@tools/deps build multilib
+	$(MAKE) -C selftests O=$(BUILD) all32
 
 modules:
 	@tools/build-module --kdir $(KDIR)
@@ -127,13 +145,23 @@ modules_install: modules
 		M=$(BUILD)/modules/$(shell cat $(KDIR)/include/config/kernel.release)/src \
 		modules_install
 
-install: modules_install
+install: modules_install install-user
+	$(if $(DESTDIR),,depmod $(shell cat $(KDIR)/include/config/kernel.release))
+
+# Without the module: needs no kernel headers
+install-user:
+	@tools/deps build
+	$(MAKE) -C lib O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C runtime O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C runtime/preload O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C tools/accmem O=$(BUILD) DESTDIR=$(DESTDIR) install
 	$(MAKE) -C tools/tmem-replay O=$(BUILD) DESTDIR=$(DESTDIR) install
-	$(if $(DESTDIR),,depmod $(shell cat $(KDIR)/include/config/kernel.release))
 	$(if $(DESTDIR),,udevadm control --reload || true)
+
+uninstall:
+	rm -rf $(BUILD)/installed
+	$(MAKE) -s install-user DESTDIR=$(BUILD)/installed
+	tools/uninstall $(BUILD)/installed $(DESTDIR)
 
 clean:
 	rm -rf $(BUILD)

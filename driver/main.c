@@ -21,13 +21,13 @@
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/nodemask.h>
-#include <linux/overflow.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
 #include "backing/backing.h"
 #include "core/account.h"
 #include "core/carveout.h"
+#include "core/size_param.h"
 #include "debugfs.h"
 #include "device.h"
 #include "memory/mapping.h"
@@ -56,32 +56,32 @@ MODULE_PARM_DESC(host,
 static struct accmem_device *devices[ACCMEM_MAX_DEVICES];
 static unsigned int nr_devices;
 
-/*
- * Parse a number with an optional suffix K, M, G or T, up to the character @stop.
- * Unlike memparse(), reject any other text and a number that overflows.
+/**
+ * struct description - the description of a device in a parameter
+ * @parameter: name of the parameter
+ * @text: the element of the parameter
+ * @make: creates a carveout; see make_emulated() and make_phys()
  */
-static bool parse_size(const char *text, char stop, const char **rest, u64 *size)
-{
-	static const char units[] = "KMGT";
-	size_t digits = strspn(text, "0123456789abcdefABCDEFxX");
-	const char *unit = units;
-	char number[24];
+struct description {
+	const char *parameter;
+	const char *text;
+	int (*make)(struct accmem_carveout *cv, const char *word,
+		    const struct description *from);
+};
 
-	if (digits >= sizeof(number))
-		return false;
-	memcpy(number, text, digits);
-	number[digits] = '\0';
-	if (kstrtou64(number, 0, size))
-		return false;
-	text += digits;
-	if (*text && *text != stop) {
-		unit = strchr(units, *text++);
-		if (!unit || check_shl_overflow(*size, 10 * (unit - units + 1),
-						size))
-			return false;
-	}
-	*rest = text;
-	return *text == stop;
+#define SIZE_RULE                                                       \
+	"not a size in multiples of 4096, up to 16T a device: " \
+	ACCMEM_SIZE_RULE
+#define PHYS_RULE                                                            \
+	"not SIZE@ADDRESS or SIZE@ADDRESS:nopages, up to 16T a device, where " \
+	"both are " ACCMEM_SIZE_RULE
+
+/* Say why @word of a description is refused. */
+static int refuse(const struct description *from, const char *word,
+		  const char *why)
+{
+	pr_err("%s=%s: '%s' is %s\n", from->parameter, from->text, word, why);
+	return -EINVAL;
 }
 
 static bool parse_node(const char *text, int *node)
@@ -95,35 +95,41 @@ static bool parse_node(const char *text, int *node)
 	return true;
 }
 
+static bool parse_option(const char *option, struct accmem_carveout *cv)
+{
+	if (!strcmp(option, "high") && !cv->bandwidth)
+		cv->bandwidth = ACCMEM_BANDWIDTH_HIGH;
+	else if (!strcmp(option, "low") && !cv->bandwidth)
+		cv->bandwidth = ACCMEM_BANDWIDTH_LOW;
+	else
+		return cv->node == NUMA_NO_NODE &&
+		       !strncmp(option, "node", 4) &&
+		       parse_node(option + 4, &cv->node);
+	return true;
+}
+
 /* Parse the options of a carveout, separated by slashes. Each may occur once. */
-static bool parse_options(char *options, struct accmem_carveout *cv)
+static int parse_options(char *options, struct accmem_carveout *cv,
+			 const struct description *from)
 {
 	char *option;
 
 	while ((option = strsep(&options, "/"))) {
-		if (!cv->bandwidth && !strcmp(option, "high"))
-			cv->bandwidth = ACCMEM_BANDWIDTH_HIGH;
-		else if (!cv->bandwidth && !strcmp(option, "low"))
-			cv->bandwidth = ACCMEM_BANDWIDTH_LOW;
-		else if (cv->node != NUMA_NO_NODE ||
-			 strncmp(option, "node", 4) ||
-			 !parse_node(option + 4, &cv->node))
-			return false;
+		if (!parse_option(option, cv))
+			return refuse(from, option,
+				      "not an option: /high or /low, and /nodeN of a node that is online, each once");
 	}
-	return true;
+	return 0;
 }
 
-static int parse_phys(const char *text, u64 *start, u64 *size, bool *pages)
+static bool parse_phys(const char *text, u64 *start, u64 *size, bool *pages)
 {
 	const char *rest, *colon = strchr(text, ':');
 
 	*pages = !colon;
-	if (colon && strcmp(colon, ":nopages"))
-		return -EINVAL;
-	if (!parse_size(text, '@', &rest, size) ||
-	    !parse_size(rest + 1, colon ? ':' : '\0', &rest, start))
-		return -EINVAL;
-	return 0;
+	return (!colon || !strcmp(colon, ":nopages")) &&
+	       accmem_parse_size(text, '@', &rest, size) &&
+	       accmem_parse_size(rest + 1, colon ? ':' : '\0', &rest, start);
 }
 
 /* Return the device addresses that remain behind the first @nr carveouts. */
@@ -144,68 +150,55 @@ static bool fits_device(const struct accmem_carveout *cv, u64 size)
 	return size <= room_behind(cv->carveouts, cv->index);
 }
 
-static int make_emulated(struct accmem_carveout *cv, const char *text)
+static int make_emulated(struct accmem_carveout *cv, const char *word,
+			 const struct description *from)
 {
 	const char *rest;
 	u64 size;
 
-	if (!parse_size(text, '\0', &rest, &size) || !size ||
-	    !IS_ALIGNED(size, ACCMEM_GRANULE) || !fits_device(cv, size)) {
-		pr_err("emulated=%s: not a size in multiples of 4096, up to 16T a device\n",
-		       text);
-		return -EINVAL;
-	}
+	if (!accmem_parse_size(word, '\0', &rest, &size) || !size ||
+	    !IS_ALIGNED(size, ACCMEM_GRANULE) || !fits_device(cv, size))
+		return refuse(from, word, SIZE_RULE);
 	return accmem_emulated_create(cv, size);
 }
 
-static int make_phys(struct accmem_carveout *cv, const char *text)
+static int make_phys(struct accmem_carveout *cv, const char *word,
+		     const struct description *from)
 {
+	const char *why = NULL;
 	u64 start, size;
 	bool pages;
 	int err;
 
-	err = parse_phys(text, &start, &size, &pages);
-	if (!err && !fits_device(cv, size))
-		err = -EINVAL;
-	if (err) {
-		pr_err("phys=%s: not SIZE@ADDRESS[:nopages], up to 16T a device\n",
-		       text);
-		return err;
-	}
-	err = accmem_phys_create(cv, start, size, pages);
-	if (err)
-		pr_err("phys=%s: error %d\n", text, err);
+	if (!parse_phys(word, &start, &size, &pages) || !fits_device(cv, size))
+		return refuse(from, word, PHYS_RULE);
+	err = accmem_phys_create(cv, start, size, pages, &why);
+	if (why)
+		refuse(from, word, why);
 	return err;
 }
 
-typedef int (*make_fn)(struct accmem_carveout *cv, const char *text);
-
-static int make_carveout(struct accmem_carveout *cv, make_fn make, char *text)
+static int make_carveout(struct accmem_carveout *cv, char *text,
+			 const struct description *from)
 {
-	char *options = strchr(text, '/');
+	char *word = strsep(&text, "/");
+	int err = text ? parse_options(text, cv, from) : 0;
 
-	if (options) {
-		*options++ = '\0';
-		if (!parse_options(options, cv)) {
-			pr_err("%s: after it, not /high or /low, or not /nodeN of a node that is online\n",
-			       text);
-			return -EINVAL;
-		}
-	}
-	return make(cv, text);
+	return err ?: from->make(cv, word, from);
 }
 
 /*
  * Create the carveouts of a device. Writes to @text: strsep() cuts it at each plus
  * sign.
  */
-static int make_carveouts(struct accmem_device *dev, make_fn make, char *text)
+static int make_carveouts(struct accmem_device *dev, char *text,
+			  const struct description *from)
 {
 	struct accmem_carveout *cv;
 	int err;
 
 	for (cv = dev->carveouts->cvs; cv < dev->carveouts->end; cv++) {
-		err = make_carveout(cv, make, strsep(&text, "+"));
+		err = make_carveout(cv, strsep(&text, "+"), from);
 		if (err)
 			return err;
 	}
@@ -214,6 +207,7 @@ static int make_carveouts(struct accmem_device *dev, make_fn make, char *text)
 
 static int parse_host(u64 *size)
 {
+	const struct description from = { .parameter = "host", .text = host };
 	const char *rest;
 
 	if (!host) {
@@ -221,11 +215,10 @@ static int parse_host(u64 *size)
 			    HOST_DEFAULT_MAX);
 		return 0;
 	}
-	if (parse_size(host, '\0', &rest, size) &&
+	if (accmem_parse_size(host, '\0', &rest, size) &&
 	    IS_ALIGNED(*size, ACCMEM_GRANULE) && *size <= ACCMEM_MAX_SPAN)
 		return 0;
-	pr_err("host=%s: not a size in multiples of 4096, up to 16T\n", host);
-	return -EINVAL;
+	return refuse(&from, host, SIZE_RULE);
 }
 
 /* Create the carveout of host memory, limited to the device addresses that remain. */
@@ -259,39 +252,39 @@ static unsigned int count_carveouts(const char *text)
 	return nr;
 }
 
-static struct accmem_device *make_device(make_fn make, const char *text)
+static int make_device(const struct description *from,
+		       struct accmem_device *dev)
 {
-	unsigned int nr = count_carveouts(text);
-	struct accmem_device *dev;
-	char *copy;
-	int err;
+	char *copy = kstrdup(from->text, GFP_KERNEL);
+	int err = copy ? make_carveouts(dev, copy, from) : -ENOMEM;
 
-	if (nr_devices == ACCMEM_MAX_DEVICES) {
-		pr_err("at most %d devices\n", ACCMEM_MAX_DEVICES);
-		return ERR_PTR(-EINVAL);
-	}
-	if (nr > ACCMEM_MAX_CARVEOUTS) {
-		pr_err("%s: at most %u carveouts\n", text,
-		       ACCMEM_MAX_CARVEOUTS);
-		return ERR_PTR(-EINVAL);
-	}
-	copy = kstrdup(text, GFP_KERNEL);
-	dev = accmem_device_alloc(nr_devices, nr);
-	err = dev && copy ? make_carveouts(dev, make, copy) : -ENOMEM;
-	if (!err)
-		err = make_host(dev);
 	kfree(copy);
-	if (err && dev)
-		accmem_device_unregister(dev);
-	return err ? ERR_PTR(err) : dev;
+	return err ?: make_host(dev);
 }
 
-static int add_device(make_fn make, const char *text)
+static int add_device(const struct description *from)
 {
-	struct accmem_device *dev = make_device(make, text);
+	unsigned int nr = count_carveouts(from->text);
+	struct accmem_device *dev;
+	int err;
 
-	if (IS_ERR(dev))
-		return PTR_ERR(dev);
+	if (nr_devices == ACCMEM_MAX_DEVICES || nr > ACCMEM_MAX_CARVEOUTS) {
+		pr_err("%s=%s: at most %u devices, and %u carveouts a device\n",
+		       from->parameter, from->text, ACCMEM_MAX_DEVICES,
+		       ACCMEM_MAX_CARVEOUTS);
+		return -EINVAL;
+	}
+	dev = accmem_device_alloc(nr_devices, nr);
+	if (!dev)
+		return -ENOMEM;
+	err = make_device(from, dev);
+	if (err) {
+		if (err == -ENOMEM)
+			pr_err("%s=%s: the kernel has no memory for it\n",
+			       from->parameter, from->text);
+		accmem_device_unregister(dev);
+		return err;
+	}
 	devices[nr_devices++] = dev;
 	return 0;
 }
@@ -302,17 +295,27 @@ static void remove_devices(void)
 		accmem_device_unregister(devices[--nr_devices]);
 }
 
-static int make_devices(void)
+/* Add the devices of a parameter. */
+static int add_all(struct description *from, char *const *texts, int nr)
 {
 	int i, err = 0;
 
-	if (!nr_emulated && !nr_phys)
-		return add_device(make_emulated, "1G");
-	for (i = 0; i < nr_emulated && !err; i++)
-		err = add_device(make_emulated, emulated[i]);
-	for (i = 0; i < nr_phys && !err; i++)
-		err = add_device(make_phys, phys[i]);
+	for (i = 0; i < nr && !err; i++) {
+		from->text = texts[i];
+		err = add_device(from);
+	}
 	return err;
+}
+
+static int make_devices(void)
+{
+	struct description of_emulated = { "emulated", "1G", make_emulated };
+	struct description of_phys = { "phys", NULL, make_phys };
+
+	if (!nr_emulated && !nr_phys)
+		return add_device(&of_emulated);
+	return add_all(&of_emulated, emulated, nr_emulated) ?:
+	       add_all(&of_phys, phys, nr_phys);
 }
 
 /*

@@ -5,7 +5,7 @@
 
 CXX ?= c++
 CXXFLAGS ?= -O2 -g
-override CXXFLAGS += -Wall -Wextra -Wpedantic -Werror -pthread
+override CXXFLAGS += -Wall -Wextra -Wpedantic $(WERROR) -pthread
 CXX_STD := -std=c++17
 PYTHONDIR ?= $(PREFIX)/lib/python3/dist-packages
 # The distribution's, whatever else is installed.
@@ -110,7 +110,8 @@ $(CXX_EXAMPLES:%=$(HOST)/accmem-%): $(HOST)/accmem-%: $(HERE)/examples/%.cpp \
 	$(CXX) $(CXX_STD) $(TEST_CPPFLAGS) $(CXXFLAGS) $(LDFLAGS) -static -o $@ \
 		$< $(HOST)/libaccmem.a
 
-programs: $(CXX_TESTS:%=$(TESTS)/%) $(TESTS)/adapters_test $(TORCH) $(UMF) \
+libraries: $(TORCH) $(UMF)
+programs: $(CXX_TESTS:%=$(TESTS)/%) $(TESTS)/adapters_test \
 	$(CXX_EXAMPLES:%=$(HOST)/accmem-%)
 
 .PHONY: test-adapters

@@ -4,7 +4,7 @@
 
 CXX ?= c++
 CXXFLAGS ?= -O2 -g
-SYCL_CXXFLAGS := $(TEST_CPPFLAGS) $(CXXFLAGS) -Wall -Wextra -Wpedantic -Werror -pthread
+SYCL_CXXFLAGS := $(TEST_CPPFLAGS) $(CXXFLAGS) -Wall -Wextra -Wpedantic $(WERROR) -pthread
 SYCL_COMPAT := sycl/sycl.hpp sycl/usm.hpp sycl/usm/usm_allocator.hpp \
 	sycl/detail/core.hpp CL/sycl.hpp
 SYCL_HEADERS := $(wildcard $(HERE)/include/accmem/sycl/*.hpp) \

@@ -42,6 +42,31 @@ die()
 	exit 1
 }
 
+# sources PART...: list the sources of parts of the project, without the objects of a
+# kernel's build in the project's own directory, and without the programs of lib/host.
+# Conditions of find may follow
+sources()
+{
+	(cd "$ACCMEM_ROOT" && find "$@" -type f ! -path '*/host/*' ! -name '.*' \
+		! -name '*.o' ! -name '*.ko' ! -name '*.mod' ! -name '*.mod.c')
+}
+
+# link_sources DIR PART...: make links in DIR to the sources of the parts
+link_sources()
+{
+	local dir=$1 file files
+
+	shift
+	mapfile -t files < <(sources "$@" | sed 's,^,./,')
+	mkdir -p "$dir"
+	(cd "$dir" && mkdir -p "${files[@]%/*}")
+	find "$dir" -xtype l -delete
+	for file in "${files[@]}"; do
+		[ "$dir/$file" -ef "$ACCMEM_ROOT/$file" ] ||
+			ln -sf "$ACCMEM_ROOT/${file#./}" "$dir/$file"
+	done
+}
+
 # take_lock FILE: take a lock, and set lock_fd to its descriptor. The lock is released
 # when this shell and all processes that have inherited the descriptor have closed it.
 take_lock()

@@ -13,7 +13,7 @@
 struct accmem_carveout;
 
 int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
-		       bool pages);
+		       bool pages, const char **why);
 
 int accmem_emulated_create(struct accmem_carveout *cv, u64 size);
 

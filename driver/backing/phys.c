@@ -5,46 +5,146 @@
  * Here the range is checked and claimed. The operations are in phys_pages.c, with page
  * structures, or in phys_frames.c, without. At first all of the range is dirty, since
  * its contents are unknown.
+ *
+ * The resource tree must have all of the range as reserved, and a load writes to it and
+ * reads back: a reservation on the command line of the kernel may name addresses without
+ * memory.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
+#include <linux/io.h>
 #include <linux/ioport.h>
 #include <linux/kernel.h>
+#include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "backing/backing.h"
 #include "compat/compat.h"
+#include "core/cache_mode.h"
 #include "core/carveout.h"
 #include "internal.h"
 
-/* Check the range and claim it. It is mapped only after both have succeeded. */
-static int phys_claim(struct accmem_carveout *cv)
+#define PROBE_AT_ONCE ((u64)SZ_16M)
+
+/*
+ * Move the end of the part that is known to be reserved, if @res continues it. Reserved
+ * memory of arm64 has no descriptor, and no flag but that it is memory.
+ */
+static int phys_extend(struct resource *res, void *arg)
+{
+	resource_size_t *end = arg;
+
+	if (res->desc == IORES_DESC_NONE && res->flags != IORESOURCE_MEM)
+		return 0;
+	if (res->start <= *end && res->end >= *end)
+		*end = res->end + 1;
+	return 0;
+}
+
+static bool phys_is_covered(phys_addr_t start, phys_addr_t last,
+			    unsigned long desc)
+{
+	resource_size_t end = start;
+
+	walk_iomem_res_desc(desc, IORESOURCE_MEM, start, last, &end,
+			    phys_extend);
+	return end - 1 == last;
+}
+
+static bool phys_is_reserved(phys_addr_t start, phys_addr_t last)
+{
+	return phys_is_covered(start, last, IORES_DESC_RESERVED) ||
+	       phys_is_covered(start, last, IORES_DESC_SOFT_RESERVED) ||
+	       (IS_ENABLED(CONFIG_ARM64) &&
+		phys_is_covered(start, last, IORES_DESC_NONE));
+}
+
+/* Each folio is probed at its first word and at its last. */
+static u64 probe_next(u64 at)
+{
+	return IS_ALIGNED(at, ACCMEM_FOLIO) ? at + ACCMEM_FOLIO - sizeof(u64) :
+					      at + sizeof(u64);
+}
+
+/* The word at @at gets a value that no other word gets. */
+static u64 probe_value(phys_addr_t at)
+{
+	return at ^ 0x5aa5c33c96690ff0ull;
+}
+
+/*
+ * Write to the range, or compare with what was written. The mapping is uncached: a cache
+ * would return what was written without memory behind it. All is written before anything
+ * is compared, so that two addresses of the same memory are found.
+ */
+static int phys_probe_part(phys_addr_t start, u64 size, bool write)
+{
+	void __iomem *io =
+		accmem_cache_mode_ioremap(ACCMEM_CACHE_UC, start, size);
+	int err = 0;
+	u64 at;
+
+	if (!io)
+		return -ENOMEM;
+	for (at = 0; at < size && !err; at = probe_next(at)) {
+		if (write)
+			writeq(probe_value(start + at), io + at);
+		else if (readq(io + at) != probe_value(start + at))
+			err = -ENXIO;
+	}
+	iounmap(io);
+	cond_resched();
+	return err;
+}
+
+static int phys_probe(phys_addr_t start, u64 size)
+{
+	u64 at, part;
+	int pass, err;
+
+	for (pass = 0; pass < 2; pass++) {
+		for (at = 0; at < size; at += part) {
+			part = min(size - at, PROBE_AT_ONCE);
+			err = phys_probe_part(start + at, part, !pass);
+			if (err)
+				return err;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Check the range and claim it. It is mapped only after both have succeeded. *@why is the
+ * reason of an error but -ENOMEM.
+ */
+static int phys_claim(struct accmem_carveout *cv, const char **why)
 {
 	struct accmem_phys *phys = accmem_phys_of(cv);
 	phys_addr_t start = phys->start, last;
+	int err;
 
+	*why = "not a multiple of 2 MiB in size and address";
 	if (!cv->capacity || !IS_ALIGNED(start, ACCMEM_FOLIO) ||
-	    !IS_ALIGNED(cv->capacity, ACCMEM_FOLIO)) {
-		pr_err("start and size must be multiples of 2 MiB, and not 0\n");
+	    !IS_ALIGNED(cv->capacity, ACCMEM_FOLIO))
 		return -EINVAL;
-	}
-	if (check_add_overflow(start, (phys_addr_t)(cv->capacity - 1), &last)) {
-		pr_err("the range wraps around\n");
+	*why = "a range that wraps around";
+	if (check_add_overflow(start, (phys_addr_t)(cv->capacity - 1), &last))
 		return -EINVAL;
-	}
+	*why = "a range that overlaps System RAM: see /proc/iomem";
 	if (region_intersects(start, cv->capacity, IORESOURCE_SYSTEM_RAM,
-			      IORES_DESC_NONE) != REGION_DISJOINT) {
-		pr_err("%pa..%pa overlaps System RAM\n", &start, &last);
+			      IORES_DESC_NONE) != REGION_DISJOINT)
 		return -EINVAL;
-	}
+	*why = "a range that is not all Reserved or Soft Reserved: see /proc/iomem";
+	if (!phys_is_reserved(start, last))
+		return -EINVAL;
+	*why = "a range of which a part is in use: see /proc/iomem";
 	phys->resource = request_mem_region(start, cv->capacity, "accmem");
-	if (!phys->resource) {
-		pr_err("%pa..%pa is in use, or beyond what the machine can address\n",
-		       &start, &last);
+	if (!phys->resource)
 		return -EBUSY;
-	}
-	return 0;
+	*why = "a range that does not keep what is written to it: there is no memory, or the same memory twice";
+	err = phys_probe(start, cv->capacity);
+	if (!err || err == -ENOMEM)
+		*why = NULL;
+	return err;
 }
 
 /**
@@ -53,15 +153,16 @@ static int phys_claim(struct accmem_carveout *cv)
  * @start: physical address, a multiple of 2 MiB
  * @size: bytes, a multiple of 2 MiB
  * @pages: true to make page structures for the range
+ * @why: result: what is wrong with the range, for a message; NULL if nothing is
  *
- * The range must not overlap System RAM, and no other driver may have claimed it. The
- * function cannot detect memory that the firmware uses.
+ * All of the range must be reserved in the resource tree, no other driver may have claimed
+ * it, and it must be memory. The function cannot detect memory that the firmware uses.
  *
  * Context: Process context. May sleep.
- * Return: 0, -EINVAL, -EBUSY, -ENOMEM.
+ * Return: 0, -EINVAL, -EBUSY, -ENXIO, -ENOMEM.
  */
 int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
-		       bool pages)
+		       bool pages, const char **why)
 {
 	struct accmem_phys *phys = kzalloc(sizeof(*phys), GFP_KERNEL);
 	int err;
@@ -75,7 +176,7 @@ int accmem_phys_create(struct accmem_carveout *cv, phys_addr_t start, u64 size,
 	cv->translation = ACCMEM_TRANSLATION_IDENTITY;
 	cv->features = ACCMEM_FEATURE_ACCESS;
 	cv->capacity = size;
-	err = phys_claim(cv);
+	err = phys_claim(cv, why);
 	if (err)
 		return err;
 	err = accmem_carveout_init(cv);

@@ -22,6 +22,8 @@
  *
  * Locks: users_lock guards the table; it is the innermost of the locks that sleep.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/file.h>
@@ -34,10 +36,10 @@
 #include "core/account.h"
 
 /* Module parameters, registered by waitq/limits.c. */
-unsigned long accmem_max_contexts_per_user = 1024;
-unsigned long accmem_max_buffers_per_user = 1ul << 20;
-unsigned long accmem_max_fences_per_user = 1ul << 16;
-unsigned long accmem_max_waits_per_user = 4096;
+unsigned long long accmem_max_contexts_per_user = 1024;
+unsigned long long accmem_max_buffers_per_user = 1ull << 20;
+unsigned long long accmem_max_fences_per_user = 1ull << 16;
+unsigned long long accmem_max_waits_per_user = 4096;
 unsigned long long accmem_max_bytes_per_user;
 unsigned long long accmem_max_bytes_per_context;
 
@@ -147,6 +149,8 @@ static struct accmem_user *user_find_or_add(struct accmem_user **spare)
 	xa_init_flags(&user->accounts, XA_FLAGS_ACCOUNT);
 	ratelimit_state_init(&user->messages, DEFAULT_RATELIMIT_INTERVAL,
 			     DEFAULT_RATELIMIT_BURST);
+	/* accmem_user_ratelimit() counts the messages that are left out. */
+	ratelimit_set_flags(&user->messages, RATELIMIT_MSG_ON_RELEASE);
 	mutex_lock(&users_lock);
 	found = rb_find_add(&user->node, &users, user_compare);
 	if (found)
@@ -209,15 +213,26 @@ struct accmem_user *accmem_user_next(struct accmem_user *prev)
  * accmem_user_ratelimit() - check the rate limit of a user's messages
  * @user: user
  *
- * The limit stays in effect after the user has closed all files.
+ * The limit stays in effect after the user has closed all files. If messages were left
+ * out, the next one that may be written has their number before it.
  *
  * Context: Any context.
  * Return: true if a message may be written.
  */
 bool accmem_user_ratelimit(struct accmem_user *user)
 {
+	int left_out;
+
 	WRITE_ONCE(user->last_message, jiffies ?: 1);
-	return __ratelimit(&user->messages);
+	if (!__ratelimit(&user->messages)) {
+		atomic_inc(&user->left_out);
+		return false;
+	}
+	left_out = atomic_xchg(&user->left_out, 0);
+	if (left_out)
+		pr_notice("user %u: %d messages were left out\n",
+			  from_kuid(&init_user_ns, user->uid), left_out);
+	return true;
 }
 
 /**

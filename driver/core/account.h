@@ -14,10 +14,10 @@
 
 #include "types/account_types.h"
 
-extern unsigned long accmem_max_contexts_per_user;
-extern unsigned long accmem_max_buffers_per_user;
-extern unsigned long accmem_max_fences_per_user;
-extern unsigned long accmem_max_waits_per_user;
+extern unsigned long long accmem_max_contexts_per_user;
+extern unsigned long long accmem_max_buffers_per_user;
+extern unsigned long long accmem_max_fences_per_user;
+extern unsigned long long accmem_max_waits_per_user;
 extern unsigned long long accmem_max_bytes_per_user;
 extern unsigned long long accmem_max_bytes_per_context;
 

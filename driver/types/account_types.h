@@ -51,6 +51,7 @@ struct file;
  *	because an earlier request has drained them in vain
  * @accounts: accounts of the user, by device and account number
  * @messages: rate limit of the log messages that the user causes
+ * @left_out: messages that exceeded the rate limit since the last one that did not
  * @last_message: jiffies of the last request for a message; 0 if there was none
  * @nr_waiting: number of waiters of the user on all devices
  * @waiting: the user's share of the queue of waiters of each device; guarded by
@@ -70,6 +71,7 @@ struct accmem_user {
 	u64 next_drain;
 	struct xarray accounts;
 	struct ratelimit_state messages;
+	atomic_t left_out;
 	unsigned long last_message;
 	atomic_t nr_waiting;
 	struct accmem_queue_user waiting[ACCMEM_MAX_DEVICES];

@@ -12,7 +12,7 @@ set -euo pipefail
 # bad NAME ARGUMENTS...: a load that must be refused.
 bad()
 {
-	local name=$1
+	local name=$1 said
 
 	shift
 	sample "$name" refused "$@"
@@ -34,10 +34,27 @@ traces()
 		echo "/proc/devices, /proc/misc or /proc/iomem"
 }
 
-# Is a load with these parameters refused, with a message, without a trace?
+# says NAME TEXT ARGUMENTS...: a load that is refused with this text in the kernel log,
+# and without an unknown parameter.
+says()
+{
+	sample "$1" refused_with "${@:2}"
+}
+
+refused_with()
+{
+	local said
+
+	refused "${@:2}" || return
+	[[ $said != *"unknown parameter"* ]] || why "$said" || return
+	[[ $said = *"accmem: $1"* ]] || why "not '$1' but $said"
+}
+
+# Is a load with these parameters refused, with a message, without a trace? Its caller may
+# have the variable said, for the message.
 refused()
 {
-	local before said
+	local before
 
 	before=$(</proc/iomem)
 	if load "$@"; then
@@ -146,6 +163,94 @@ bad_last()
 	bad "resident limit that is no number" max_resident_bytes=-1
 }
 
+# The message names the parameter, its value, the wrong word, and what is allowed.
+bad_words()
+{
+	local size="a number, with a suffix K, M, G or T or without one"
+	local value=emulated=4M+8M
+
+	says "message: an option" "$value/fast: 'fast' is not an option: /high or /low" \
+		"$value/fast"
+	says "message: an option twice" "$value/low/low: 'low' is not an option" \
+		"$value/low/low"
+	says "message: a node" "$value/node999: 'node999' is not an option" \
+		"$value/node999"
+	says "message: a size" \
+		"emulated=4M+1Q: '1Q' is not a size in multiples of 4096, up to 16T a device: $size" \
+		emulated=4M+1Q
+	says "message: the second device" "emulated=5: '5' is not a size" emulated=4M,5
+	says "message: an address" "phys=2M@x: '2M@x' is not SIZE@ADDRESS or" "phys=2M@x"
+	says "message: host memory" "host=1Q: '1Q' is not a size" host=1Q
+	says "message: too many carveouts" \
+		"emulated=1M+1M+1M+1M+1M+1M+1M+1M+1M: at most 16 devices, and 8 carveouts" \
+		emulated=1M+1M+1M+1M+1M+1M+1M+1M+1M
+	says "message: a limit" "max_bytes_per_user=1Q: not $size" max_bytes_per_user=1Q
+}
+
+# Where there is no memory, with page structures and without.
+bad_memory()
+{
+	local pages window empty='' item
+
+	# the last window is large, and lies behind the memory
+	window=$(grep ': PCI Bus 0000:00' /proc/iomem | tail -n 1)
+	window=0x${window%%-*}
+	for item in $(</proc/cmdline); do
+		[[ $item != memmap=16M* ]] || empty=0x${item#*0x}
+	done
+	says "message: System RAM" "phys=2M@16M: '2M@16M' is a range that overlaps System RAM" \
+		phys=2M@16M
+	says "message: half a reservation" \
+		"phys=$((size + 2097152))@$start: " "phys=$((size + 2097152))@$start"
+	for pages in "" :nopages; do
+		says "phys: a window of PCI$pages" \
+			"phys=2M@$((window + 2097152))$pages: '2M@$((window + 2097152))$pages' is a range that is not all Reserved" \
+			"phys=2M@$((window + 2097152))$pages"
+		says "phys: addresses of nothing$pages" \
+			"phys=64M@32G$pages: '64M@32G$pages' is a range that is not all Reserved" \
+			"phys=64M@32G$pages"
+		if [ -n "$empty" ]; then
+			says "phys: a reservation without memory$pages" \
+				"phys=16M@$empty$pages: '16M@$empty$pages' is a range that does not keep what is written" \
+				"phys=16M@$empty$pages"
+		else
+			check "phys: a reservation without memory$pages" exit_of 77
+		fi
+	done
+}
+
+exit_of()
+{
+	return "$1"
+}
+
+# becomes PARAMETER TEXT NUMBER: write the text to a parameter; add it to the variable
+# wrong if the parameter is not NUMBER then
+becomes()
+{
+	local number
+
+	echo "$2" 2>/dev/null >"/sys/module/accmem/parameters/$1" || true
+	read -r number <"/sys/module/accmem/parameters/$1"
+	[ "$number" = "$3" ] || wrong+=" $1: $number"
+}
+
+# Limits take the suffixes that sizes take, at a load and afterwards.
+limits_have_suffixes()
+{
+	local wrong=''
+
+	load emulated=4M max_bytes_per_user=1G max_contexts_per_user=2K \
+		max_resident_bytes=3M max_buffers_per_user=1M || return
+	becomes max_bytes_per_user x $((1 << 30))
+	becomes max_contexts_per_user 1k 2048
+	becomes max_resident_bytes 0x10M $((16 << 20))
+	becomes max_bytes_per_context 1T $((1 << 40))
+	becomes max_buffers_per_user 7 7
+	unload
+	[ -z "$wrong" ] || why "$wrong"
+}
+
 # --- unloading --------------------------------------------------------------
 
 # is_kept HOW DEVICE: rmmod is refused while it is held, and works afterwards.
@@ -213,12 +318,8 @@ again_and_again()
 	done
 }
 
+reserved_range
 unload || true
-if ! reserved_range; then
-	echo "1..1"
-	echo "not ok 1 ACCMEM_MODULE_ARGS has no phys range to try things on"
-	exit 1
-fi
 check "nothing is left after an unload" test -z "$(traces)"
 dmesg -c >/dev/null
 bad_emulated
@@ -226,6 +327,10 @@ bad_phys_text
 bad_phys_place
 bad_host
 bad_last
+said=''
+bad_words
+bad_memory
+check "limits have suffixes" limits_have_suffixes
 check "a good load afterwards" good_again
 for device in /dev/accmem0 /dev/accmem1 /dev/accmem2; do
 	check "$device: kept while open" is_kept open "$device"

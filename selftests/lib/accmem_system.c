@@ -319,6 +319,7 @@ bool accmem_is_idle(const char *path, int ms)
 	int64_t left;
 	unsigned int i;
 
+	accmem_skip_without(path);
 	left = accmem_sysfs_wait(path, "free_bytes", capacity, ms);
 	if (capacity <= 0 || left != -1) {
 		fprintf(stderr, "# %s: %lld of %lld bytes are free\n", path,

@@ -16,11 +16,34 @@
 #include <unistd.h>
 
 #include "accmem_util.h"
+#include "kselftest.h"
+
+void accmem_skip_without(const char *path)
+{
+	const char *kind = NULL;
+
+	if (!access(path, F_OK))
+		return;
+	if (!strcmp(path, ACCMEM_DEV_EMULATED))
+		kind = "emulated";
+	else if (!strcmp(path, ACCMEM_DEV_PHYS))
+		kind = "phys, with page structures";
+	else if (!strcmp(path, ACCMEM_DEV_NOPAGES))
+		kind = "phys, :nopages";
+	if (!kind)
+		return;
+	printf("# needs %s (%s): CONTRIBUTING.md has the command\n", path,
+	       kind);
+	fflush(stdout);
+	_exit(KSFT_SKIP);
+}
 
 int accmem_dev_open(const char *path, int flags)
 {
 	int fd = open(path, flags | O_CLOEXEC);
 
+	if (fd < 0 && errno == ENOENT)
+		accmem_skip_without(path);
 	return fd < 0 ? -errno : fd;
 }
 

@@ -343,12 +343,14 @@ TEST_F(tmem_messages, each_broken_rule_is_a_message)
 {
 	struct world w = { .ctx = self->ctx,
 			   .cta = { self->a, self->b, self->p, self->q } };
-	int log = accmem_log_open();
+	int log = accmem_log_open(), all = accmem_log_open();
+	unsigned int i, left_out = 0;
 	uint64_t start;
-	unsigned int i;
 	int n;
 
 	ASSERT_LE(0, log);
+	ASSERT_LE(0, all);
+	ASSERT_LE(0, lseek(all, 0, SEEK_END));
 	for (i = 0; i < ARRAY_SIZE(rules); i++) {
 		/* messages are rate-limited: other tests may have used up the limit */
 		start = accmem_ms();
@@ -359,6 +361,7 @@ TEST_F(tmem_messages, each_broken_rule_is_a_message)
 				TH_LOG("rule %u", i);
 			}
 			n = log_lines(log, rules[i].who, rules[i].what);
+			left_out += !n;
 			if (!n)
 				usleep(200000);
 		} while (!n && accmem_ms() < start + MESSAGE_PATIENCE_MS);
@@ -367,6 +370,11 @@ TEST_F(tmem_messages, each_broken_rule_is_a_message)
 			TH_LOG("%s %s", rules[i].who, rules[i].what);
 		}
 	}
+	/* the next message has the number of those that the limit left out before it */
+	if (left_out)
+		EXPECT_LE(1, accmem_log_count(all, "accmem: user ",
+					      " messages were left out", NULL));
+	close(all);
 	close(log);
 }
 

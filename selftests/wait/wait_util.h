@@ -293,8 +293,10 @@ static inline int wait_main(int argc, char **argv)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(devices); i++) {
-		if (!hold_all(devices[i])) {
-			ksft_exit_fail_msg("cannot take %s\n", devices[i]);
+		/* tests on a device that is missing are skipped */
+		if (!access(devices[i], F_OK) && !hold_all(devices[i])) {
+			printf("1..1\nnot ok 1 the memory of %s cannot be taken\n",
+			       devices[i]);
 			return 1;
 		}
 	}

@@ -17,6 +17,7 @@
 #include "acl/error.h"
 #include "acl/locks.h"
 #include "acl/record.h"
+#include "core/walk.h"
 
 static void *held, *read_only, *host;
 /* Signalled when a record of @held is removed. */
@@ -312,13 +313,12 @@ struct search {
 	struct acl_record *record;
 };
 
-static void find_of_pool(const void *node, VISIT visit, void *argument)
+static void find_of_pool(void *record, void *argument)
 {
-	struct acl_record *record = *(struct acl_record *const *)node;
+	const struct acl_record *candidate = record;
 	struct search *search = argument;
 
-	if ((visit == postorder || visit == leaf) &&
-	    record->pool == search->pool)
+	if (candidate->pool == search->pool)
 		search->record = record;
 }
 
@@ -328,7 +328,7 @@ static void drop_pool(void **root, struct accmem_pool *pool)
 
 	do {
 		search.record = NULL;
-		twalk_r(*root, find_of_pool, &search);
+		accmem_walk(*root, find_of_pool, &search);
 		if (search.record)
 			drop(root, search.record);
 	} while (search.record);
@@ -338,7 +338,7 @@ static bool is_held_locked(struct accmem_pool *pool)
 {
 	struct search search = { .pool = pool };
 
-	twalk_r(held, find_of_pool, &search);
+	accmem_walk(held, find_of_pool, &search);
 	return search.record;
 }
 

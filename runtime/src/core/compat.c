@@ -25,6 +25,13 @@ static_assert(sizeof(struct accmem_query) == 104, "needs a symbol version");
 #define ALLOC_SIZE_0_1 96
 #define ALLOC_SIZE_0_2 112
 
+/* Export @function as @symbol. A link-time optimisation needs the attribute of GCC. */
+#if __has_attribute(symver)
+#define SYMBOL(function, symbol) __attribute__((symver(symbol)))
+#else
+#define SYMBOL(function, symbol) __asm__(".symver " #function ", " symbol);
+#endif
+
 typedef int allocate_fn(struct accmem_context *ctx, struct accmem_alloc *req,
 			int stream);
 
@@ -58,32 +65,32 @@ static int allocate_old(allocate_fn *call, struct accmem_context *ctx,
 	return ret;
 }
 
-int __attribute__((symver("accmem_allocate@ACCMEM_0.1")))
-accmem_allocate_0_1(struct accmem_context *ctx, void *old)
+SYMBOL(accmem_allocate_0_1, "accmem_allocate@ACCMEM_0.1")
+int accmem_allocate_0_1(struct accmem_context *ctx, void *old)
 {
 	return allocate_old(allocate, ctx, 0, old, ALLOC_SIZE_0_1);
 }
 
-int __attribute__((symver("accmem_allocate@ACCMEM_0.2")))
-accmem_allocate_0_2(struct accmem_context *ctx, void *old)
+SYMBOL(accmem_allocate_0_2, "accmem_allocate@ACCMEM_0.2")
+int accmem_allocate_0_2(struct accmem_context *ctx, void *old)
 {
 	return allocate_old(allocate, ctx, 0, old, ALLOC_SIZE_0_2);
 }
 
-int __attribute__((symver("accmem_allocate@@ACCMEM_0.3")))
-accmem_allocate_0_3(struct accmem_context *ctx, struct accmem_alloc *req)
+SYMBOL(accmem_allocate_0_3, "accmem_allocate@@ACCMEM_0.3")
+int accmem_allocate_0_3(struct accmem_context *ctx, struct accmem_alloc *req)
 {
 	return allocate(ctx, req, 0);
 }
 
-int __attribute__((symver("accmem_allocate_on@ACCMEM_0.2")))
-accmem_allocate_on_0_2(struct accmem_context *ctx, int stream, void *old)
+SYMBOL(accmem_allocate_on_0_2, "accmem_allocate_on@ACCMEM_0.2")
+int accmem_allocate_on_0_2(struct accmem_context *ctx, int stream, void *old)
 {
 	return allocate_old(allocate_on, ctx, stream, old, ALLOC_SIZE_0_2);
 }
 
-int __attribute__((symver("accmem_allocate_on@@ACCMEM_0.3")))
-accmem_allocate_on_0_3(struct accmem_context *ctx, int stream,
+SYMBOL(accmem_allocate_on_0_3, "accmem_allocate_on@@ACCMEM_0.3")
+int accmem_allocate_on_0_3(struct accmem_context *ctx, int stream,
 		       struct accmem_alloc *req)
 {
 	return allocate_on(ctx, req, stream);

@@ -10,6 +10,7 @@
 #include <search.h>
 #include <stdlib.h>
 
+#include "core/walk.h"
 #include "pool/base.h"
 #include "pool/direct_tree.h"
 
@@ -68,16 +69,17 @@ void accmem_pool_direct_drop_range(struct accmem_pool *pool, uint64_t address,
 		accmem_pool_direct_drop(pool, d);
 }
 
-static void disown(const void *node, VISIT visit, void *none)
+static void disown(void *record, void *none)
 {
+	struct pool_direct *d = record;
+
 	(void)none;
-	if (visit == postorder || visit == leaf)
-		(*(struct pool_direct *const *)node)->inherited = true;
+	d->inherited = true;
 }
 
 void accmem_pool_direct_disown(struct accmem_pool *pool)
 {
-	twalk_r(pool->direct, disown, NULL);
+	accmem_walk(pool->direct, disown, NULL);
 }
 
 /**
@@ -90,12 +92,12 @@ struct visitor {
 	void *argument;
 };
 
-static void visit_one(const void *node, VISIT visit, void *argument)
+static void visit_one(void *record, void *argument)
 {
-	const struct pool_direct *d = *(struct pool_direct *const *)node;
+	const struct pool_direct *d = record;
 	const struct visitor *visitor = argument;
 
-	if ((visit == postorder || visit == leaf) && !d->inherited)
+	if (!d->inherited)
 		visitor->visit(visitor->argument, &d->block);
 }
 
@@ -104,5 +106,5 @@ void accmem_pool_direct_visit(struct accmem_pool *pool,
 {
 	struct visitor visitor = { .visit = visit, .argument = argument };
 
-	twalk_r(pool->direct, visit_one, &visitor);
+	accmem_walk(pool->direct, visit_one, &visitor);
 }

@@ -2,8 +2,10 @@
 #ifndef ACCMEM_SHIM_COMPILER_H
 #define ACCMEM_SHIM_COMPILER_H
 
-#include <sys/cdefs.h> /* __always_inline */
-
-#define noinline __attribute_noinline__ /* as sys/cdefs.h has it */
+/* The GNU C library's <sys/cdefs.h> has it too. */
+#ifndef __always_inline
+#define __always_inline inline __attribute__((__always_inline__))
+#endif
+#define noinline __attribute__((__noinline__))
 
 #endif
