@@ -72,29 +72,36 @@ $(UMF): $(HERE)/adapters/umf.c $(TEST_HEADERS) | $(OBJ)
 	$(AR) rcs $@ $(OBJ)/umf.o
 endif
 
-# Both are tested with declarations of UMF of our own: of version 0.10, 0.12, and 1.1,
-# which is 101.
-ADAPTER_SRC := $(HERE)/tests/adapters_test.c $(HERE)/adapters/torch.c \
+# Tests in C of both. UMF is tested with declarations of our own: of version 0.10, 0.12,
+# and 1.1, which is 101.
+TORCH_TEST := $(HERE)/tests/torch_test.c $(HERE)/tests/adapter_replay.c \
+	$(HERE)/adapters/torch.c
+UMF_TEST := $(HERE)/tests/umf_test.c $(HERE)/tests/adapter_replay.c \
 	$(HERE)/adapters/umf.c
-ADAPTER_HEADERS := $(TEST_HEADERS) $(HERE)/tests/adapters_test.h \
-	$(HERE)/tests/umf/umf/memory_provider_ops.h
+ADAPTER_HEADERS := $(TEST_HEADERS) $(HERE)/tests/umf/umf/memory_provider_ops.h
 ADAPTER_FLAGS = $(TEST_CPPFLAGS) -I$(HERE)/tests/umf $(CFLAGS)
-ADAPTER_WRAP := -Wl,--wrap=accmem_streams_create -Wl,--wrap=accmem_pool_allocate
-$(TESTS)/adapters_test: $(ADAPTER_SRC) $(OBJ)/test.o $(ADAPTER_HEADERS) \
-		$(HOST)/libaccmem.a | $(TESTS)
+$(TESTS)/torch_test: $(TORCH_TEST)
+$(TESTS)/umf_test: $(UMF_TEST)
+$(TESTS)/torch_test $(TESTS)/umf_test: $(OBJ)/test.o $(HOST)/libaccmem.a \
+		$(ADAPTER_HEADERS) | $(TESTS)
 	$(CC) $(ADAPTER_FLAGS) -DUMF_MINOR=101 $(LDFLAGS) -static -o $@ \
-		$(ADAPTER_SRC) $(OBJ)/test.o $(HOST)/libaccmem.a
+		$(filter %.c %.o,$^) $(HOST)/libaccmem.a
 
-define adapters_test # SANITIZER VERSION
-$(OBJ)/$1/adapters_test-$2: $(ADAPTER_SRC) $(FAKE_$1) $(ADAPTER_HEADERS)
-	$$(CC) $$(ADAPTER_FLAGS) -DUMF_MINOR=$2 -DFAKE_DEVICE $(FLAGS_$1) $$(WRAP) \
-		$$(ADAPTER_WRAP) -o $$@ $(ADAPTER_SRC) $(FAKE_$1)
+comma := ,
+ADAPTERS :=
+define adapter_test # SANITIZER TEST SOURCES FLAGS
+$(OBJ)/$1/$2: $3 $(FAKE_$1) $(ADAPTER_HEADERS)
+	$$(CC) $$(ADAPTER_FLAGS) $4 -DFAKE_DEVICE $(FLAGS_$1) $$(WRAP) \
+		-o $$@ $3 $(FAKE_$1)
+ADAPTERS += $(OBJ)/$1/$2
 endef
-ADAPTERS := $(OBJ)/asan/adapters_test-101 $(OBJ)/tsan/adapters_test-12 \
-	$(OBJ)/plain/adapters_test-10
-$(eval $(call adapters_test,asan,101))
-$(eval $(call adapters_test,tsan,12))
-$(eval $(call adapters_test,plain,10))
+$(foreach s,asan tsan,$(eval $(call adapter_test,$s,torch_test,$(TORCH_TEST),\
+	-Wl$$(comma)--wrap=accmem_streams_create)))
+umf_test = $(eval $(call adapter_test,$1,umf_test-$2,$(UMF_TEST),\
+	-DUMF_MINOR=$2 -Wl$$(comma)--wrap=accmem_pool_allocate))
+$(call umf_test,asan,101)
+$(call umf_test,tsan,12)
+$(call umf_test,plain,10)
 
 # --- Python, over a shared library with the fake device inside
 
@@ -110,7 +117,7 @@ $(CXX_EXAMPLES:%=$(HOST)/accmem-%): $(HOST)/accmem-%: $(HERE)/examples/%.cpp \
 	$(CXX) $(CXX_STD) $(TEST_CPPFLAGS) $(CXXFLAGS) $(LDFLAGS) -static -o $@ \
 		$< $(HOST)/libaccmem.a
 
-programs: $(CXX_TESTS:%=$(TESTS)/%) $(TESTS)/adapters_test $(TORCH) $(UMF) \
+programs: $(CXX_TESTS:%=$(TESTS)/%) $(TESTS)/torch_test $(TESTS)/umf_test $(TORCH) $(UMF) \
 	$(CXX_EXAMPLES:%=$(HOST)/accmem-%)
 
 .PHONY: test-adapters
