@@ -62,23 +62,30 @@ $(TORCH): $(HERE)/adapters/torch.c $(HERE)/adapters/libaccmem_torch.map \
 		-Wl,--defsym=free=accmem_torch_free \
 		-o $@ $< -L$(HOST) -laccmem
 
-UMF_INSTALLED := $(shell echo '\#include <umf/memory_provider_ops.h>' | \
-	$(CC) -fsyntax-only -x c - 2>/dev/null && echo yes)
+# Without a directive of the preprocessor: versions of make differ in how they read "#".
+UMF_INCLUDE := umf/memory_provider_ops.h
+UMF_INSTALLED := $(shell $(CC) $(CPPFLAGS) $(CFLAGS) -MF /dev/null -fsyntax-only -x c \
+	-include $(UMF_INCLUDE) /dev/null 2>/dev/null && echo yes)
+UMF_SRC := $(HERE)/adapters/umf.c $(HERE)/adapters/umf_parts.c
 ifeq ($(UMF_INSTALLED),yes)
 UMF := $(HOST)/libaccmem_umf.a
-$(UMF): $(HERE)/adapters/umf.c $(TEST_HEADERS) | $(OBJ)
-	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) -fPIC -c -o $(OBJ)/umf.o $<
+UMF_OBJ := $(UMF_SRC:$(HERE)/adapters/%.c=$(OBJ)/adapters-%.o)
+$(UMF_OBJ): $(OBJ)/adapters-%.o: $(HERE)/adapters/%.c \
+		$(HERE)/adapters/umf_parts.h $(TEST_HEADERS) | $(OBJ)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<
+
+$(UMF): $(UMF_OBJ)
 	rm -f $@
-	$(AR) rcs $@ $(OBJ)/umf.o
+	$(AR) rcs $@ $^
 endif
 
-# Tests in C of both. UMF is tested with declarations of our own: of version 0.10, 0.12,
-# and 1.1, which is 101.
+# Tests in C of both. UMF is tested with declarations of our own, in the versions that
+# differ: 0.9 to 0.11, and 1.0 to 1.2, which are 100 to 102.
 TORCH_TEST := $(HERE)/tests/torch_test.c $(HERE)/tests/adapter_replay.c \
 	$(HERE)/adapters/torch.c
-UMF_TEST := $(HERE)/tests/umf_test.c $(HERE)/tests/adapter_replay.c \
-	$(HERE)/adapters/umf.c
-ADAPTER_HEADERS := $(TEST_HEADERS) $(HERE)/tests/umf/umf/memory_provider_ops.h
+UMF_TEST := $(HERE)/tests/umf_test.c $(HERE)/tests/adapter_replay.c $(UMF_SRC)
+ADAPTER_HEADERS := $(TEST_HEADERS) $(HERE)/adapters/umf_parts.h \
+	$(HERE)/tests/umf/$(UMF_INCLUDE)
 ADAPTER_FLAGS = $(TEST_CPPFLAGS) -I$(HERE)/tests/umf $(CFLAGS)
 $(TESTS)/torch_test: $(TORCH_TEST)
 $(TESTS)/umf_test: $(UMF_TEST)
@@ -99,9 +106,9 @@ $(foreach s,asan tsan,$(eval $(call adapter_test,$s,torch_test,$(TORCH_TEST),\
 	-Wl$$(comma)--wrap=accmem_streams_create)))
 umf_test = $(eval $(call adapter_test,$1,umf_test-$2,$(UMF_TEST),\
 	-DUMF_MINOR=$2 -Wl$$(comma)--wrap=accmem_pool_allocate))
+$(foreach v,9 10 100,$(call umf_test,plain,$v))
+$(foreach v,11 102,$(call umf_test,tsan,$v))
 $(call umf_test,asan,101)
-$(call umf_test,tsan,12)
-$(call umf_test,plain,10)
 
 # --- Python, over a shared library with the fake device inside
 
@@ -129,6 +136,7 @@ test-adapters: all $(CXX_FAKE) $(ADAPTORS) $(ADAPTERS) $(FAKE_LIBRARY)
 	done
 	ACCMEM_LIBRARY=$(FAKE_LIBRARY) ACCMEM_DEVICE=/dev/accmem-fake \
 		$(PYTHON) $(HERE)/tests/tensorrt_test.py $(HERE)/python
+	$(HERE)/tests/check-umf $(HERE) $(OBJ)/check-umf
 	LD_LIBRARY_PATH=$(dir $(FAKE_LIBRARY)) ACCMEM_DEVICE=/dev/accmem-fake \
 		$(PYTHON) $(HERE)/tests/torch_test.py $(TORCH)
 

@@ -45,7 +45,10 @@ struct accmem_umf_params {
  * - UMF_RESULT_ERROR_INVALID_ARGUMENT for invalid parameters; for a size of 0; for a
  *   pointer that is no allocation of the provider; for a size of a free that is neither
  *   0 nor the allocation's.
- * - UMF_RESULT_ERROR_INVALID_ALIGNMENT for an alignment that is no power of two.
+ * - UMF_RESULT_ERROR_INVALID_ALIGNMENT for an alignment that is neither a power of two nor
+ *   a multiple of the smallest page. For a multiple that is no power of two the
+ *   allocation takes up to that much more memory, and its pointer is aligned, not its
+ *   device address.
  * - UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY if memory of the host or of the device is short,
  *   since the framework has no other code; also within a limit, or when the time of a
  *   pool is over.

@@ -17,13 +17,22 @@
 
 #define MIB 1048576ull
 
+#if UMF_MINOR == 10
+#define umf_ops_free ext.free
+#else
+#define umf_ops_free free
+#endif
+#ifndef UMF_PROVIDER_OPS_VERSION_CURRENT
+#define UMF_PROVIDER_OPS_VERSION_CURRENT UMF_VERSION_CURRENT
+#endif
+
 static const umf_memory_provider_ops_t *ops;
 static void *provider;
 
 static void make_provider(void)
 {
 	ops = accmem_umf_provider_ops();
-	CHECK_EQ(ops->version, UMF_VERSION_CURRENT);
+	CHECK_EQ(ops->version, UMF_PROVIDER_OPS_VERSION_CURRENT);
 	CHECK_EQ(ops->initialize(NULL, &provider), UMF_RESULT_SUCCESS);
 }
 
@@ -37,7 +46,7 @@ static void *umf_take(size_t size)
 
 static int umf_give(void *pointer, size_t size)
 {
-	return ops->free(provider, pointer, size);
+	return ops->umf_ops_free(provider, pointer, size);
 }
 
 static void umf_replays_models(void)
@@ -92,6 +101,73 @@ static void umf_frees_what_it_allocated(void)
 	ops->finalize(provider);
 }
 
+/* All of an allocation at a multiple of the page size, next to another one. */
+static void umf_aligns_to_any_multiple_of_a_page(void)
+{
+	static const size_t sizes[] = { 1, 4096 + 64, 3 * 4096, 5 * MIB };
+	struct accmem_pool_stats stats;
+	size_t alignment, i;
+	char *p, *q;
+
+	make_provider();
+	for (alignment = 3 * 4096; alignment < 3 * MIB; alignment *= 5) {
+		for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+			CHECK_EQ(ops->alloc(provider, sizes[i], alignment,
+					    (void **)&p),
+				 UMF_RESULT_SUCCESS);
+			CHECK_EQ(ops->alloc(provider, sizes[i], alignment,
+					    (void **)&q),
+				 UMF_RESULT_SUCCESS);
+			CHECK_EQ((uintptr_t)p % alignment, 0);
+			memset(p, 1, sizes[i]);
+			memset(q, 2, sizes[i]);
+			CHECK_EQ(p[sizes[i] - 1], 1);
+			CHECK_EQ(umf_give(p, sizes[i]), UMF_RESULT_SUCCESS);
+			CHECK_EQ(umf_give(q, 0), UMF_RESULT_SUCCESS);
+		}
+	}
+	CHECK_EQ(ops->alloc(provider, SIZE_MAX, 3 * 4096, (void **)&p),
+		 UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(ops->alloc(provider, 0, 3 * 4096, (void **)&p),
+		 UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(ops->alloc(provider, 1ull << 50, 3 * 4096, (void **)&p),
+		 UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY);
+	CHECK_EQ(ops->alloc(provider, 4096, 4096 + 64, (void **)&p),
+		 UMF_RESULT_ERROR_INVALID_ALIGNMENT);
+	accmem_pool_get_stats(accmem_umf_pool(provider), &stats);
+	CHECK_EQ(stats.live_bytes, 0);
+	ops->finalize(provider);
+}
+
+/* Neither a second free, nor one of the bytes before the allocation. */
+static void umf_frees_an_aligned_allocation_once(void)
+{
+	const size_t alignment = 3 * 4096;
+	struct accmem_pool_block block;
+	struct accmem_pool *pool;
+	char *p, *q;
+
+	make_provider();
+	pool = accmem_umf_pool(provider);
+	CHECK_EQ(ops->alloc(provider, 5000, alignment, (void **)&p), 0);
+	CHECK_EQ(ops->alloc(provider, 5000, alignment, (void **)&q), 0);
+	CHECK_EQ(umf_give(p, 4999), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_give(p + 64, 5000), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(accmem_pool_lookup(pool, p, &block), 0);
+	if (block.pointer != p) {
+		CHECK_EQ(umf_give(block.pointer, 0),
+			 UMF_RESULT_ERROR_INVALID_ARGUMENT);
+		CHECK_EQ(umf_give(block.pointer, block.length),
+			 UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	}
+	memset(p, 1, 5000);
+	CHECK_EQ(umf_give(p, 5000), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_give(p, 5000), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_give(p, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	/* what is left is freed with the provider */
+	ops->finalize(provider);
+}
+
 static void umf_pages(void)
 {
 	size_t size, least;
@@ -110,6 +186,10 @@ static void umf_pages(void)
 	CHECK_EQ(ops->get_min_page_size(provider, &p, &size),
 		 UMF_RESULT_ERROR_INVALID_ARGUMENT);
 	CHECK_EQ(umf_give(p, 4096), 0);
+#if UMF_MINOR >= 102
+	CHECK_EQ(ops->get_cache_line_size(provider, &size), 0);
+	CHECK_EQ(size, 64);
+#endif
 	ops->finalize(provider);
 }
 
@@ -221,6 +301,8 @@ int main(void)
 		ROW(umf_replays_models),
 		ROW(umf_allocates),
 		ROW(umf_frees_what_it_allocated),
+		ROW(umf_aligns_to_any_multiple_of_a_page),
+		ROW(umf_frees_an_aligned_allocation_once),
 		ROW(umf_pages),
 		ROW(umf_parameters),
 #ifdef FAKE_DEVICE
