@@ -53,14 +53,27 @@ $(foreach v,8 10 11,$(foreach s,11 14 17 20,$(eval $(call adaptor_test,$v,$s))))
 # --- PyTorch's library, and UMF's provider where UMF is installed
 
 TORCH := $(HOST)/libaccmem_torch.so.0
-$(TORCH): $(HERE)/adapters/torch.c $(HERE)/adapters/libaccmem_torch.map \
-		$(TEST_HEADERS) $(HOST)/libaccmem.so | $(OBJ)
-	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) $(LDFLAGS) -fPIC -shared -Wl,-z,defs \
-		-Wl,-soname,$(@F) \
+TORCH_SRC := $(HERE)/adapters/torch.c $(HERE)/adapters/torch_record.c
+TORCH_OBJ := $(TORCH_SRC:$(HERE)/adapters/%.c=$(OBJ)/adapters-%.o)
+TORCH_NAMES := free=accmem_torch_free \
+	$(foreach name,alloc reset memory_fraction base_alloc record_stream,\
+		$(name)=accmem_torch_plugin_$(name))
+$(TORCH_OBJ): $(OBJ)/adapters-%.o: $(HERE)/adapters/%.c \
+		$(HERE)/adapters/torch.h $(TEST_HEADERS) | $(OBJ)
+	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<
+
+$(TORCH): $(HERE)/adapters/torch_plugin.cpp $(TORCH_OBJ) $(HERE)/adapters/torch.h \
+		$(HERE)/adapters/libaccmem_torch.map $(HOST)/libaccmem.so
+	$(CXX) $(CXX_STD) $(TEST_CPPFLAGS) $(CXXFLAGS) $(LDFLAGS) -fPIC -shared \
+		-Wl,-z,defs -Wl,-soname,$(@F) \
 		-Wl,--version-script=$(HERE)/adapters/libaccmem_torch.map \
-		-Wl,--defsym=alloc=accmem_torch_alloc \
-		-Wl,--defsym=free=accmem_torch_free \
-		-o $@ $< -L$(HOST) -laccmem
+		$(TORCH_NAMES:%=-Wl,--defsym=%) \
+		-o $@ $< $(TORCH_OBJ) -L$(HOST) -laccmem
+
+# A program of its own that loads the library, as PyTorch does: it is not static.
+TORCH_PLUGIN_TEST := $(HOST)/torch_plugin_test
+$(TORCH_PLUGIN_TEST): $(HERE)/tests/torch_plugin_test.cpp $(TEST_HEADERS) | $(OBJ)
+	$(CXX) $(CXX_STD) $(TEST_CPPFLAGS) $(CXXFLAGS) $(LDFLAGS) -o $@ $<
 
 # Without a directive of the preprocessor: versions of make differ in how they read "#".
 UMF_INCLUDE := umf/memory_provider_ops.h
@@ -82,9 +95,9 @@ endif
 # Tests in C of both. UMF is tested with declarations of our own, in the versions that
 # differ: 0.9 to 0.11, and 1.0 to 1.2, which are 100 to 102.
 TORCH_TEST := $(HERE)/tests/torch_test.c $(HERE)/tests/adapter_replay.c \
-	$(HERE)/adapters/torch.c
+	$(TORCH_SRC)
 UMF_TEST := $(HERE)/tests/umf_test.c $(HERE)/tests/adapter_replay.c $(UMF_SRC)
-ADAPTER_HEADERS := $(TEST_HEADERS) $(HERE)/adapters/umf_parts.h \
+ADAPTER_HEADERS := $(TEST_HEADERS) $(wildcard $(HERE)/adapters/*.h) \
 	$(HERE)/tests/umf/$(UMF_INCLUDE)
 ADAPTER_FLAGS = $(TEST_CPPFLAGS) -I$(HERE)/tests/umf $(CFLAGS)
 $(TESTS)/torch_test: $(TORCH_TEST)
@@ -125,6 +138,7 @@ $(CXX_EXAMPLES:%=$(HOST)/accmem-%): $(HOST)/accmem-%: $(HERE)/examples/%.cpp \
 		$< $(HOST)/libaccmem.a
 
 programs: $(CXX_TESTS:%=$(TESTS)/%) $(TESTS)/torch_test $(TESTS)/umf_test $(TORCH) $(UMF) \
+	$(TORCH_PLUGIN_TEST) \
 	$(CXX_EXAMPLES:%=$(HOST)/accmem-%)
 
 .PHONY: test-adapters
@@ -139,6 +153,8 @@ test-adapters: all $(CXX_FAKE) $(ADAPTORS) $(ADAPTERS) $(FAKE_LIBRARY)
 	$(HERE)/tests/check-umf $(HERE) $(OBJ)/check-umf
 	LD_LIBRARY_PATH=$(dir $(FAKE_LIBRARY)) ACCMEM_DEVICE=/dev/accmem-fake \
 		$(PYTHON) $(HERE)/tests/torch_test.py $(TORCH)
+	LD_LIBRARY_PATH=$(dir $(FAKE_LIBRARY)) ACCMEM_DEVICE=/dev/accmem-fake \
+		$(TORCH_PLUGIN_TEST) $(TORCH)
 
 .PHONY: install-adapters
 install-adapters:
