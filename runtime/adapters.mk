@@ -7,9 +7,11 @@ CXX ?= c++
 CXXFLAGS ?= -O2 -g
 override CXXFLAGS += -Wall -Wextra -Wpedantic -Werror -pthread
 CXX_STD := -std=c++17
-PYTHONDIR ?= $(PREFIX)/lib/python3/dist-packages
-# The distribution's, whatever else is installed.
-PYTHON := /usr/bin/python3 -I
+# The interpreter that is to find the module: it knows where it searches.
+PYTHON ?= python3
+PYTHONDIR ?= $(shell $(PYTHON) -I $(HERE)/python/install_dir.py $(PREFIX))
+# For tests the distribution's, whatever else is installed.
+TEST_PYTHON := /usr/bin/python3 -I
 
 CXX_HEADERS := $(TEST_HEADERS) $(wildcard $(HERE)/include/*.hpp) \
 	$(wildcard $(HERE)/tests/nvinfer/*.h)
@@ -149,17 +151,18 @@ test-adapters: all $(CXX_FAKE) $(ADAPTORS) $(ADAPTERS) $(FAKE_LIBRARY)
 			$$test || exit; \
 	done
 	ACCMEM_LIBRARY=$(FAKE_LIBRARY) ACCMEM_DEVICE=/dev/accmem-fake \
-		$(PYTHON) $(HERE)/tests/tensorrt_test.py $(HERE)/python
+		$(TEST_PYTHON) $(HERE)/tests/tensorrt_test.py $(HERE)/python
 	$(HERE)/tests/check-umf $(HERE) $(OBJ)/check-umf
+	$(HERE)/tests/check-install $(ROOT) $(abspath $(O)) $(OBJ)/check-install
 	LD_LIBRARY_PATH=$(dir $(FAKE_LIBRARY)) ACCMEM_DEVICE=/dev/accmem-fake \
-		$(PYTHON) $(HERE)/tests/torch_test.py $(TORCH)
+		$(TEST_PYTHON) $(HERE)/tests/torch_test.py $(TORCH)
 	LD_LIBRARY_PATH=$(dir $(FAKE_LIBRARY)) ACCMEM_DEVICE=/dev/accmem-fake \
 		$(TORCH_PLUGIN_TEST) $(TORCH)
 
 .PHONY: install-adapters
 install-adapters:
-	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(PYTHONDIR)
+	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(INCLUDEDIR)
 	install -m 0755 $(TORCH) $(DESTDIR)$(LIBDIR)
 	$(if $(UMF),install -m 0644 $(UMF) $(DESTDIR)$(LIBDIR))
 	install -m 0644 $(HERE)/include/*.hpp $(DESTDIR)$(INCLUDEDIR)
-	install -m 0644 $(HERE)/python/accmem_tensorrt.py $(DESTDIR)$(PYTHONDIR)
+	install -D -m 0644 -t $(DESTDIR)$(PYTHONDIR) $(HERE)/python/accmem_tensorrt.py
