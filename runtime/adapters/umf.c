@@ -33,6 +33,11 @@
 #else
 #define FREE free
 #endif
+#if UMF_MAKE_VERSION(1, 0) <= VERSION
+#define EXT(name) ext_##name
+#else
+#define EXT(name) ext.name
+#endif
 
 /* A function whose pointers are const, as one of those whose are not in some version. */
 #define UMF_FUNCTION(name) \
@@ -240,6 +245,37 @@ static umf_result_t umf_free(void *provider, void *pointer, size_t size)
 		       UMF_RESULT_SUCCESS;
 }
 
+/* A pool frees whole allocations: what is split stays until all its parts are freed. */
+static umf_result_t umf_split(void *provider, void *pointer, size_t total,
+			      size_t first)
+{
+	struct provider *p = provider;
+	int ret = accmem_umf_parts_split(&p->parts, pointer, total, first);
+
+	if (ret == -ENOENT && total && umf_is_block(p, pointer, total))
+		ret = accmem_umf_parts_add(&p->parts, pointer, 0, total) ?:
+			      accmem_umf_parts_split(&p->parts, pointer, total,
+						     first);
+	if (ret == -ENOENT)
+		return umf_no_allocation(pointer, total);
+	if (ret)
+		accmem_set_last_error("split of %p, %zu bytes, after %zu: %s",
+				      pointer, total, first, strerror(-ret));
+	return umf_result(ret);
+}
+
+static umf_result_t umf_merge(void *provider, void *low, void *high,
+			      size_t total)
+{
+	struct provider *p = provider;
+	int ret = accmem_umf_parts_merge(&p->parts, low, high, total);
+
+	if (ret)
+		accmem_set_last_error("merge of %p and %p, %zu bytes: %s", low,
+				      high, total, strerror(-ret));
+	return umf_result(ret);
+}
+
 static umf_result_t umf_get_recommended_page_size(void *provider, size_t size,
 						  size_t *page_size)
 {
@@ -279,6 +315,59 @@ static umf_result_t umf_get_cache_line_size(void *provider, size_t *size)
 #endif
 
 #if UMF_MAKE_VERSION(1, 0) <= VERSION
+
+#if UMF_MAKE_VERSION(1, 1) <= VERSION
+#define NO_SUCH_PATH UMF_RESULT_ERROR_INVALID_CTL_PATH
+#else
+#define NO_SUCH_PATH UMF_RESULT_ERROR_NOT_SUPPORTED
+#endif
+
+static umf_result_t umf_read(struct provider *p, const char *name,
+			     size_t *value)
+{
+	struct accmem_pool_stats stats;
+
+	accmem_pool_get_stats(p->pool, &stats);
+	if (!strcmp(name, "stats.allocated_memory"))
+		*value = stats.live_bytes;
+	else if (!strcmp(name, "stats.peak_memory"))
+		*value = stats.peak_live_bytes;
+	else if (!strcmp(name, "pool"))
+		*value = (uintptr_t)p->pool;
+	else
+		return NO_SUCH_PATH;
+	return UMF_RESULT_SUCCESS;
+}
+
+/*
+ * The statistics have the names that they have in the framework's own providers. The
+ * pool is here because the framework does not return what initialize() has made.
+ */
+static umf_result_t umf_ctl(void *provider, umf_ctl_query_source_t source,
+			    const char *name, void *arg, size_t size,
+			    umf_ctl_query_type_t type, va_list args)
+{
+	struct provider *p = provider;
+	umf_result_t ret;
+	size_t value;
+
+	(void)source;
+	(void)args;
+	if (type == CTL_QUERY_RUNNABLE &&
+	    !strcmp(name, "stats.peak_memory.reset")) {
+		accmem_pool_reset_peaks(p->pool);
+		return UMF_RESULT_SUCCESS;
+	}
+	if (type != CTL_QUERY_READ)
+		return NO_SUCH_PATH;
+	ret = umf_read(p, name, &value);
+	if (ret)
+		return ret;
+	if (!arg || size < sizeof(value))
+		return UMF_RESULT_ERROR_INVALID_ARGUMENT;
+	memcpy(arg, &value, sizeof(value));
+	return UMF_RESULT_SUCCESS;
+}
 
 static umf_result_t umf_finalize(void *provider)
 {
@@ -337,6 +426,11 @@ const umf_memory_provider_ops_t *accmem_umf_provider_ops(void)
 		.get_recommended_page_size = umf_get_recommended_page_size,
 		.get_min_page_size = UMF_FUNCTION(get_min_page_size),
 		.get_name = umf_get_name,
+		.EXT(allocation_split) = umf_split,
+		.EXT(allocation_merge) = umf_merge,
+#if UMF_MAKE_VERSION(1, 0) <= VERSION
+		.ext_ctl = umf_ctl,
+#endif
 #if UMF_MAKE_VERSION(1, 2) <= VERSION
 		.get_cache_line_size = umf_get_cache_line_size,
 #endif

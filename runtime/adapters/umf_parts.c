@@ -137,6 +137,56 @@ int accmem_umf_parts_add(struct umf_parts *parts, char *start, size_t gap,
 	return part ? 0 : -ENOMEM;
 }
 
+static int umf_split_part(struct umf_parts *parts, struct umf_part *part,
+			  size_t total, size_t first)
+{
+	if (!part)
+		return -ENOENT;
+	if (!part->live || part->size != total || !first || first >= total)
+		return -EINVAL;
+	if (!umf_insert(parts, part->block, part, part->start + first,
+			total - first))
+		return -ENOMEM;
+	part->size = first;
+	return 0;
+}
+
+int accmem_umf_parts_split(struct umf_parts *parts, void *start, size_t total,
+			   size_t first)
+{
+	int ret;
+
+	pthread_mutex_lock(&parts->lock);
+	ret = umf_split_part(parts, umf_find(parts, start), total, first);
+	pthread_mutex_unlock(&parts->lock);
+	return ret;
+}
+
+static int umf_merge_parts(struct umf_parts *parts, struct umf_part *low,
+			   struct umf_part *high, size_t total)
+{
+	if (!low || !high || low->next != high)
+		return -EOPNOTSUPP;
+	if (!low->live || !high->live || low->size + high->size != total)
+		return -EINVAL;
+	low->block->live--;
+	umf_remove(parts, &low->next);
+	low->size = total;
+	return 0;
+}
+
+int accmem_umf_parts_merge(struct umf_parts *parts, void *low, void *high,
+			   size_t total)
+{
+	int ret;
+
+	pthread_mutex_lock(&parts->lock);
+	ret = umf_merge_parts(parts, umf_find(parts, low),
+			      umf_find(parts, high), total);
+	pthread_mutex_unlock(&parts->lock);
+	return ret;
+}
+
 static int umf_free_part(struct umf_parts *parts, struct umf_part *part,
 			 size_t size, void **block)
 {

@@ -37,6 +37,32 @@ int accmem_umf_parts_add(struct umf_parts *parts, char *block, size_t gap,
 			 size_t size);
 
 /**
+ * accmem_umf_parts_split() - divide a live part
+ * @parts: the parts
+ * @start: its first byte
+ * @total: its bytes
+ * @first: bytes of the first half, which keeps the address
+ *
+ * Return: 0; -ENOENT if @start is no first byte of a part; -EINVAL if the part is free or
+ * has another size, or if @first leaves nothing of a half; -ENOMEM.
+ */
+int accmem_umf_parts_split(struct umf_parts *parts, void *start, size_t total,
+			   size_t first);
+
+/**
+ * accmem_umf_parts_merge() - make one of two live parts that lie side by side
+ * @parts: the parts
+ * @low: first byte of the first one
+ * @high: first byte of the second one
+ * @total: bytes of both
+ *
+ * Return: 0; -EOPNOTSUPP if they are not parts of one block; -EINVAL if one is free, or if
+ * @total is not their size.
+ */
+int accmem_umf_parts_merge(struct umf_parts *parts, void *low, void *high,
+			   size_t total);
+
+/**
  * accmem_umf_parts_free() - free a part
  * @parts: the parts
  * @start: its first byte

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <accmem_umf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,11 +17,19 @@
 #endif
 
 #define MIB 1048576ull
+#define THREADS 4
 
 #if UMF_MINOR == 10
 #define umf_ops_free ext.free
 #else
 #define umf_ops_free free
+#endif
+#if UMF_MINOR >= 100
+#define umf_ops_split ext_allocation_split
+#define umf_ops_merge ext_allocation_merge
+#else
+#define umf_ops_split ext.allocation_split
+#define umf_ops_merge ext.allocation_merge
 #endif
 #ifndef UMF_PROVIDER_OPS_VERSION_CURRENT
 #define UMF_PROVIDER_OPS_VERSION_CURRENT UMF_VERSION_CURRENT
@@ -168,6 +177,211 @@ static void umf_frees_an_aligned_allocation_once(void)
 	ops->finalize(provider);
 }
 
+static umf_result_t umf_split(void *pointer, size_t total, size_t first)
+{
+	return ops->umf_ops_split(provider, pointer, total, first);
+}
+
+static umf_result_t umf_merge(void *low, void *high, size_t total)
+{
+	return ops->umf_ops_merge(provider, low, high, total);
+}
+
+static uint64_t live_bytes(void)
+{
+	struct accmem_pool_stats stats;
+
+	accmem_pool_get_stats(accmem_umf_pool(provider), &stats);
+	return stats.live_bytes;
+}
+
+/* The memory is the pool's when the last part is freed. */
+static void umf_frees_split_parts_one_by_one(void)
+{
+	char *p, *q;
+
+	make_provider();
+	p = umf_take(65536);
+	q = umf_take(65536);
+	memset(p, 1, 65536);
+	CHECK_EQ(umf_split(p, 65536, 16384), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_split(p + 16384, 49152, 4096), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_give(p, 65536), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_give(p + 4096, 4096), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_give(p, 16384), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_give(p, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_give(p + 20480, 45056), UMF_RESULT_SUCCESS);
+	CHECK_EQ(live_bytes(), 2 * 65536);
+	memset(p + 16384, 2, 4096);
+	CHECK_EQ(umf_give(p + 16384, 0), UMF_RESULT_SUCCESS);
+	CHECK_EQ(live_bytes(), 65536);
+	CHECK_EQ(umf_give(p + 16384, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_give(q, 65536), UMF_RESULT_SUCCESS);
+	ops->finalize(provider);
+}
+
+static void umf_refuses_to_split_what_is_no_allocation(void)
+{
+	char *p;
+
+	make_provider();
+	p = umf_take(65536);
+	CHECK_EQ(umf_split(p, 65536, 0), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_split(p, 65536, 65536), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_split(p, 65535, 4096), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_split(p, 0, 4096), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_split(p + 4096, 61440, 4096),
+		 UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_split(&p, 65536, 4096), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK(strstr(accmem_last_error(), "no such allocation"));
+	CHECK_EQ(umf_split(p, 65536, 4096), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_give(p, 4096), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_split(p, 4096, 64), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_give(p + 4096, 61440), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_split(p, 65536, 4096), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(live_bytes(), 0);
+	ops->finalize(provider);
+}
+
+static void umf_merges_only_what_was_one(void)
+{
+	char *p, *q;
+
+	make_provider();
+	p = umf_take(65536);
+	q = umf_take(65536);
+	CHECK_EQ(umf_merge(p < q ? p : q, p < q ? q : p, 2 * 65536),
+		 UMF_RESULT_ERROR_NOT_SUPPORTED);
+	CHECK_EQ(umf_split(p, 65536, 4096), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_split(p + 4096, 61440, 4096), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_merge(p + 4096, p, 8192), UMF_RESULT_ERROR_NOT_SUPPORTED);
+	CHECK_EQ(umf_merge(p, p + 8192, 61440), UMF_RESULT_ERROR_NOT_SUPPORTED);
+	CHECK_EQ(umf_merge(p, p + 4096, 8191),
+		 UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_merge(p, p + 4096, 8192), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_give(p + 4096, 4096), UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_merge(p, p + 8192, 65536), UMF_RESULT_SUCCESS);
+	memset(p, 1, 65536);
+	CHECK_EQ(umf_give(p, 65536), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_split(q, 65536, 4096), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_give(q, 4096), UMF_RESULT_SUCCESS);
+	CHECK_EQ(umf_merge(q, q + 4096, 65536),
+		 UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(umf_give(q + 4096, 61440), UMF_RESULT_SUCCESS);
+	CHECK_EQ(live_bytes(), 0);
+	ops->finalize(provider);
+}
+
+/* Divide into pages, and join or free these in a random order. */
+static void *umf_split_work(void *argument)
+{
+	enum { PAGES = 16 };
+	unsigned int seed = *(int *)argument, i;
+	size_t pages[PAGES];
+	int round;
+	char *p;
+
+	for (round = 0; round < 200; round++) {
+		p = umf_take(PAGES * 4096);
+		CHECK(p);
+		memset(p, seed, PAGES * 4096);
+		for (i = 0; i < PAGES - 1; i++)
+			CHECK_EQ(umf_split(p + i * 4096, (PAGES - i) * 4096,
+					   4096),
+				 UMF_RESULT_SUCCESS);
+		for (i = 0; i < PAGES; i++)
+			pages[i] = 1;
+		for (i = 0; i < PAGES - 1; i += 2) {
+			if (rand_r(&seed) % 2)
+				continue;
+			CHECK_EQ(umf_merge(p + i * 4096, p + (i + 1) * 4096,
+					   8192),
+				 UMF_RESULT_SUCCESS);
+			pages[i] = 2;
+			pages[i + 1] = 0;
+		}
+		for (i = 5; i < 5 + PAGES * 3; i += 3)
+			if (pages[i % PAGES])
+				CHECK_EQ(umf_give(p + i % PAGES * 4096,
+						  pages[i % PAGES] * 4096),
+					 UMF_RESULT_SUCCESS);
+	}
+	return NULL;
+}
+
+static void umf_threads_split(void)
+{
+	int seeds[THREADS] = { 1, 2, 3, 4 }, i;
+	pthread_t threads[THREADS];
+
+	make_provider();
+	for (i = 0; i < THREADS; i++)
+		CHECK_EQ(pthread_create(&threads[i], NULL, umf_split_work,
+					&seeds[i]),
+			 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	CHECK_EQ(live_bytes(), 0);
+	ops->finalize(provider);
+}
+
+#if UMF_MINOR >= 100
+#if UMF_MINOR >= 101
+#define NO_SUCH_PATH UMF_RESULT_ERROR_INVALID_CTL_PATH
+#else
+#define NO_SUCH_PATH UMF_RESULT_ERROR_NOT_SUPPORTED
+#endif
+
+static umf_result_t ctl(umf_ctl_query_type_t type, const char *name, void *arg,
+			size_t size, ...)
+{
+	umf_result_t result;
+	va_list args;
+
+	va_start(args, size);
+	result = ops->ext_ctl(provider, CTL_QUERY_PROGRAMMATIC, name, arg, size,
+			      type, args);
+	va_end(args);
+	return result;
+}
+
+static size_t ctl_read(const char *name)
+{
+	size_t value = 0;
+
+	CHECK_EQ(ctl(CTL_QUERY_READ, name, &value, sizeof(value)),
+		 UMF_RESULT_SUCCESS);
+	return value;
+}
+
+static void umf_ctl_reads_statistics_and_the_pool(void)
+{
+	void *p, *q;
+	char byte;
+
+	make_provider();
+	CHECK_EQ(ctl_read("pool"), (uintptr_t)accmem_umf_pool(provider));
+	p = umf_take(5 * MIB);
+	q = umf_take(3 * MIB);
+	CHECK_EQ(ctl_read("stats.allocated_memory"), 8 * MIB);
+	CHECK_EQ(umf_give(p, 5 * MIB), UMF_RESULT_SUCCESS);
+	CHECK(ctl_read("stats.peak_memory") >= 8 * MIB);
+	CHECK_EQ(ctl(CTL_QUERY_RUNNABLE, "stats.peak_memory.reset", NULL, 0),
+		 UMF_RESULT_SUCCESS);
+	CHECK_EQ(ctl_read("stats.peak_memory"), 3 * MIB);
+	CHECK_EQ(umf_give(q, 3 * MIB), UMF_RESULT_SUCCESS);
+	CHECK_EQ(ctl(CTL_QUERY_READ, "pool", &byte, 1),
+		 UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(ctl(CTL_QUERY_READ, "pool", NULL, 8),
+		 UMF_RESULT_ERROR_INVALID_ARGUMENT);
+	CHECK_EQ(ctl(CTL_QUERY_READ, "stats", &byte, 1), NO_SUCH_PATH);
+	CHECK_EQ(ctl(CTL_QUERY_WRITE, "pool", &p, 8), NO_SUCH_PATH);
+	CHECK_EQ(ctl(CTL_QUERY_RUNNABLE, "post_initialize", NULL, 0),
+		 NO_SUCH_PATH);
+	ops->finalize(provider);
+}
+#endif
+
 static void umf_pages(void)
 {
 	size_t size, least;
@@ -303,6 +517,13 @@ int main(void)
 		ROW(umf_frees_what_it_allocated),
 		ROW(umf_aligns_to_any_multiple_of_a_page),
 		ROW(umf_frees_an_aligned_allocation_once),
+		ROW(umf_frees_split_parts_one_by_one),
+		ROW(umf_refuses_to_split_what_is_no_allocation),
+		ROW(umf_merges_only_what_was_one),
+		ROW(umf_threads_split),
+#if UMF_MINOR >= 100
+		ROW(umf_ctl_reads_statistics_and_the_pool),
+#endif
 		ROW(umf_pages),
 		ROW(umf_parameters),
 #ifdef FAKE_DEVICE
