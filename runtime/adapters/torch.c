@@ -123,6 +123,14 @@ int accmem_torch_set_memory_fraction(double fraction, int device)
 	return 0;
 }
 
+static int torch_over_limit(uint64_t length, int device, uint64_t limit)
+{
+	accmem_set_last_error("allocation of %" PRIu64
+			      " bytes on device %d: the fraction is %" PRIu64,
+			      length, device, limit);
+	return -EDQUOT;
+}
+
 /* The lock keeps two threads from exceeding the limit together. */
 static int torch_allocate_within(uint64_t limit, int device,
 				 struct accmem_pool_request *req)
@@ -134,16 +142,9 @@ static int torch_allocate_within(uint64_t limit, int device,
 	if (ret)
 		return ret;
 	accmem_pool_get_stats(pool, &stats);
-	if (stats.live_bytes + req->length > limit) {
-		ret = -EDQUOT;
-		accmem_set_last_error(
-			"%" PRIu64
-			" bytes on device %d: the memory fraction is %" PRIu64
-			" bytes, %" PRIu64 " are allocated",
-			req->length, device, limit, stats.live_bytes);
-	} else {
-		ret = accmem_pool_allocate(pool, req);
-	}
+	ret = stats.live_bytes + req->length > limit ?
+		      torch_over_limit(req->length, device, limit) :
+		      accmem_pool_allocate(pool, req);
 	accmem_torch_unlock();
 	return ret;
 }

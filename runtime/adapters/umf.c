@@ -28,7 +28,9 @@
 #endif
 #define VERSION UMF_PROVIDER_OPS_VERSION_CURRENT
 
-#if VERSION == UMF_MAKE_VERSION(0, 10)
+#define V0_10 UMF_MAKE_VERSION(0, 10)
+
+#if VERSION == V0_10
 #define FREE ext.free
 #else
 #define FREE free
