@@ -7,9 +7,11 @@ CXX ?= c++
 CXXFLAGS ?= -O2 -g
 override CXXFLAGS += -Wall -Wextra -Wpedantic $(WERROR) -pthread
 CXX_STD := -std=c++17
-PYTHONDIR ?= $(PREFIX)/lib/python3/dist-packages
-# The distribution's, whatever else is installed.
-PYTHON := /usr/bin/python3 -I
+# The interpreter that is to find the module: it knows where it searches.
+PYTHON ?= python3
+PYTHONDIR ?= $(shell $(PYTHON) -I $(HERE)/python/install_dir.py $(PREFIX))
+# For tests the distribution's, whatever else is installed.
+TEST_PYTHON := /usr/bin/python3 -I
 
 CXX_HEADERS := $(TEST_HEADERS) $(wildcard $(HERE)/include/*.hpp) \
 	$(wildcard $(HERE)/tests/nvinfer/*.h)
@@ -53,48 +55,75 @@ $(foreach v,8 10 11,$(foreach s,11 14 17 20,$(eval $(call adaptor_test,$v,$s))))
 # --- PyTorch's library, and UMF's provider where UMF is installed
 
 TORCH := $(HOST)/libaccmem_torch.so.0
-$(TORCH): $(HERE)/adapters/torch.c $(HERE)/adapters/libaccmem_torch.map \
-		$(TEST_HEADERS) $(HOST)/libaccmem.so | $(OBJ)
-	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) $(LDFLAGS) -fPIC -shared -Wl,-z,defs \
-		-Wl,-soname,$(@F) \
-		-Wl,--version-script=$(HERE)/adapters/libaccmem_torch.map \
-		-Wl,--defsym=alloc=accmem_torch_alloc \
-		-Wl,--defsym=free=accmem_torch_free \
-		-o $@ $< -L$(HOST) -laccmem
+TORCH_SRC := $(HERE)/adapters/torch.c $(HERE)/adapters/torch_record.c
+TORCH_OBJ := $(TORCH_SRC:$(HERE)/adapters/%.c=$(OBJ)/adapters-%.o)
+TORCH_NAMES := free=accmem_torch_free \
+	$(foreach name,alloc reset memory_fraction base_alloc record_stream,\
+		$(name)=accmem_torch_plugin_$(name))
+$(TORCH_OBJ): $(OBJ)/adapters-%.o: $(HERE)/adapters/%.c \
+		$(HERE)/adapters/torch.h $(TEST_HEADERS) | $(OBJ)
+	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<
 
-UMF_INSTALLED := $(shell echo '\#include <umf/memory_provider_ops.h>' | \
-	$(CC) -fsyntax-only -x c - 2>/dev/null && echo yes)
+$(TORCH): $(HERE)/adapters/torch_plugin.cpp $(TORCH_OBJ) $(HERE)/adapters/torch.h \
+		$(HERE)/adapters/libaccmem_torch.map $(HOST)/libaccmem.so
+	$(CXX) $(CXX_STD) $(TEST_CPPFLAGS) $(CXXFLAGS) $(LDFLAGS) -fPIC -shared \
+		-Wl,-z,defs -Wl,-soname,$(@F) \
+		-Wl,--version-script=$(HERE)/adapters/libaccmem_torch.map \
+		$(TORCH_NAMES:%=-Wl,--defsym=%) \
+		-o $@ $< $(TORCH_OBJ) -L$(HOST) -laccmem
+
+# A program of its own that loads the library, as PyTorch does: it is not static.
+TORCH_PLUGIN_TEST := $(HOST)/torch_plugin_test
+$(TORCH_PLUGIN_TEST): $(HERE)/tests/torch_plugin_test.cpp $(TEST_HEADERS) | $(OBJ)
+	$(CXX) $(CXX_STD) $(TEST_CPPFLAGS) $(CXXFLAGS) $(LDFLAGS) -o $@ $<
+
+# Without a directive of the preprocessor: versions of make differ in how they read "#".
+UMF_INCLUDE := umf/memory_provider_ops.h
+UMF_INSTALLED := $(shell $(CC) $(CPPFLAGS) $(CFLAGS) -MF /dev/null -fsyntax-only -x c \
+	-include $(UMF_INCLUDE) /dev/null 2>/dev/null && echo yes)
+UMF_SRC := $(HERE)/adapters/umf.c $(HERE)/adapters/umf_parts.c
 ifeq ($(UMF_INSTALLED),yes)
 UMF := $(HOST)/libaccmem_umf.a
-$(UMF): $(HERE)/adapters/umf.c $(TEST_HEADERS) | $(OBJ)
-	$(CC) $(TEST_CPPFLAGS) $(CFLAGS) -fPIC -c -o $(OBJ)/umf.o $<
+UMF_OBJ := $(UMF_SRC:$(HERE)/adapters/%.c=$(OBJ)/adapters-%.o)
+$(UMF_OBJ): $(OBJ)/adapters-%.o: $(HERE)/adapters/%.c \
+		$(HERE)/adapters/umf_parts.h $(TEST_HEADERS) | $(OBJ)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -c -o $@ $<
+
+$(UMF): $(UMF_OBJ)
 	rm -f $@
-	$(AR) rcs $@ $(OBJ)/umf.o
+	$(AR) rcs $@ $^
 endif
 
-# Both are tested with declarations of UMF of our own: of version 0.10, 0.12, and 1.1,
-# which is 101.
-ADAPTER_SRC := $(HERE)/tests/adapters_test.c $(HERE)/adapters/torch.c \
-	$(HERE)/adapters/umf.c
-ADAPTER_HEADERS := $(TEST_HEADERS) $(HERE)/tests/adapters_test.h \
-	$(HERE)/tests/umf/umf/memory_provider_ops.h
+# Tests in C of both. UMF is tested with declarations of our own, in the versions that
+# differ: 0.9 to 0.11, and 1.0 to 1.2, which are 100 to 102.
+TORCH_TEST := $(HERE)/tests/torch_test.c $(HERE)/tests/adapter_replay.c \
+	$(TORCH_SRC)
+UMF_TEST := $(HERE)/tests/umf_test.c $(HERE)/tests/adapter_replay.c $(UMF_SRC)
+ADAPTER_HEADERS := $(TEST_HEADERS) $(wildcard $(HERE)/adapters/*.h) \
+	$(HERE)/tests/umf/$(UMF_INCLUDE)
 ADAPTER_FLAGS = $(TEST_CPPFLAGS) -I$(HERE)/tests/umf $(CFLAGS)
-ADAPTER_WRAP := -Wl,--wrap=accmem_streams_create -Wl,--wrap=accmem_pool_allocate
-$(TESTS)/adapters_test: $(ADAPTER_SRC) $(OBJ)/test.o $(ADAPTER_HEADERS) \
-		$(HOST)/libaccmem.a | $(TESTS)
+$(TESTS)/torch_test: $(TORCH_TEST)
+$(TESTS)/umf_test: $(UMF_TEST)
+$(TESTS)/torch_test $(TESTS)/umf_test: $(OBJ)/test.o $(HOST)/libaccmem.a \
+		$(ADAPTER_HEADERS) | $(TESTS)
 	$(CC) $(ADAPTER_FLAGS) -DUMF_MINOR=101 $(LDFLAGS) -static -o $@ \
-		$(ADAPTER_SRC) $(OBJ)/test.o $(HOST)/libaccmem.a
+		$(filter %.c %.o,$^) $(HOST)/libaccmem.a
 
-define adapters_test # SANITIZER VERSION
-$(OBJ)/$1/adapters_test-$2: $(ADAPTER_SRC) $(FAKE_$1) $(ADAPTER_HEADERS)
-	$$(CC) $$(ADAPTER_FLAGS) -DUMF_MINOR=$2 -DFAKE_DEVICE $(FLAGS_$1) $$(WRAP) \
-		$$(ADAPTER_WRAP) -o $$@ $(ADAPTER_SRC) $(FAKE_$1)
+comma := ,
+ADAPTERS :=
+define adapter_test # SANITIZER TEST SOURCES FLAGS
+$(OBJ)/$1/$2: $3 $(FAKE_$1) $(ADAPTER_HEADERS)
+	$$(CC) $$(ADAPTER_FLAGS) $4 -DFAKE_DEVICE $(FLAGS_$1) $$(WRAP) \
+		-o $$@ $3 $(FAKE_$1)
+ADAPTERS += $(OBJ)/$1/$2
 endef
-ADAPTERS := $(OBJ)/asan/adapters_test-101 $(OBJ)/tsan/adapters_test-12 \
-	$(OBJ)/plain/adapters_test-10
-$(eval $(call adapters_test,asan,101))
-$(eval $(call adapters_test,tsan,12))
-$(eval $(call adapters_test,plain,10))
+$(foreach s,asan tsan,$(eval $(call adapter_test,$s,torch_test,$(TORCH_TEST),\
+	-Wl$$(comma)--wrap=accmem_streams_create)))
+umf_test = $(eval $(call adapter_test,$1,umf_test-$2,$(UMF_TEST),\
+	-DUMF_MINOR=$2 -Wl$$(comma)--wrap=accmem_pool_allocate))
+$(foreach v,9 10 100,$(call umf_test,plain,$v))
+$(foreach v,11 102,$(call umf_test,tsan,$v))
+$(call umf_test,asan,101)
 
 # --- Python, over a shared library with the fake device inside
 
@@ -111,7 +140,7 @@ $(CXX_EXAMPLES:%=$(HOST)/accmem-%): $(HOST)/accmem-%: $(HERE)/examples/%.cpp \
 		$< $(HOST)/libaccmem.a
 
 libraries: $(TORCH) $(UMF)
-programs: $(CXX_TESTS:%=$(TESTS)/%) $(TESTS)/adapters_test \
+programs: $(CXX_TESTS:%=$(TESTS)/%) $(TESTS)/torch_test $(TESTS)/umf_test $(TORCH_PLUGIN_TEST) \
 	$(CXX_EXAMPLES:%=$(HOST)/accmem-%)
 
 .PHONY: test-adapters
@@ -122,14 +151,18 @@ test-adapters: all $(CXX_FAKE) $(ADAPTORS) $(ADAPTERS) $(FAKE_LIBRARY)
 			$$test || exit; \
 	done
 	ACCMEM_LIBRARY=$(FAKE_LIBRARY) ACCMEM_DEVICE=/dev/accmem-fake \
-		$(PYTHON) $(HERE)/tests/tensorrt_test.py $(HERE)/python
+		$(TEST_PYTHON) $(HERE)/tests/tensorrt_test.py $(HERE)/python
+	$(HERE)/tests/check-umf $(HERE) $(OBJ)/check-umf
+	$(HERE)/tests/check-install $(ROOT) $(abspath $(O)) $(OBJ)/check-install
 	LD_LIBRARY_PATH=$(dir $(FAKE_LIBRARY)) ACCMEM_DEVICE=/dev/accmem-fake \
-		$(PYTHON) $(HERE)/tests/torch_test.py $(TORCH)
+		$(TEST_PYTHON) $(HERE)/tests/torch_test.py $(TORCH)
+	LD_LIBRARY_PATH=$(dir $(FAKE_LIBRARY)) ACCMEM_DEVICE=/dev/accmem-fake \
+		$(TORCH_PLUGIN_TEST) $(TORCH)
 
 .PHONY: install-adapters
 install-adapters:
-	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(PYTHONDIR)
+	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(INCLUDEDIR)
 	install -m 0755 $(TORCH) $(DESTDIR)$(LIBDIR)
 	$(if $(UMF),install -m 0644 $(UMF) $(DESTDIR)$(LIBDIR))
 	install -m 0644 $(HERE)/include/*.hpp $(DESTDIR)$(INCLUDEDIR)
-	install -m 0644 $(HERE)/python/accmem_tensorrt.py $(DESTDIR)$(PYTHONDIR)
+	install -D -m 0644 -t $(DESTDIR)$(PYTHONDIR) $(HERE)/python/accmem_tensorrt.py

@@ -39,17 +39,34 @@ struct accmem_umf_params {
  * accmem_umf_provider_ops() - get the provider's functions
  *
  * initialize() takes a struct accmem_umf_params, or NULL for device memory of the default
- * device. A free of NULL succeeds. There is no purge, no split, no merge and no IPC.
+ * device. A free of NULL succeeds.
+ *
+ * Of the optional functions there are split and merge, and ctl() since version 1.0 of the
+ * functions. Parts of an allocation are freed one by one; the pool gets the memory when
+ * all are freed. Parts of different allocations are not merged. ctl() knows the
+ * following paths; the values to read are size_t:
+ * - "stats.allocated_memory" and "stats.peak_memory", to read;
+ * - "stats.peak_memory.reset", to run;
+ * - "pool", to read: the pool, as accmem_umf_pool() returns it. The framework does not
+ *   return what initialize() has made.
+ *
+ * There is no purge, since device memory cannot leave an address that stays allocated, and
+ * no IPC, since a pool's buffers hold other allocations, too.
  *
  * The functions return these errors:
  * - UMF_RESULT_ERROR_INVALID_ARGUMENT for invalid parameters; for a size of 0; for a
  *   pointer that is no allocation of the provider; for a size of a free that is neither
- *   0 nor the allocation's.
- * - UMF_RESULT_ERROR_INVALID_ALIGNMENT for an alignment that is no power of two.
+ *   0 nor the allocation's; for a size of a split or a merge that is not the
+ *   allocation's.
+ * - UMF_RESULT_ERROR_INVALID_ALIGNMENT for an alignment that is neither a power of two nor
+ *   a multiple of the smallest page. For a multiple that is no power of two the
+ *   allocation takes up to that much more memory, and its pointer is aligned, not its
+ *   device address.
  * - UMF_RESULT_ERROR_OUT_OF_HOST_MEMORY if memory of the host or of the device is short,
  *   since the framework has no other code; also within a limit, or when the time of a
  *   pool is over.
- * - UMF_RESULT_ERROR_NOT_SUPPORTED for memory that the device does not have.
+ * - UMF_RESULT_ERROR_NOT_SUPPORTED for memory that the device does not have; for a merge of
+ *   parts that are not neighbours in one allocation.
  * - UMF_RESULT_ERROR_MEMORY_PROVIDER_SPECIFIC with a positive errno value for all other
  *   errors.
  *

@@ -26,6 +26,8 @@ RESIZABLE = 1 << 0
 UNMAPPED = 1 << 0
 
 _U64 = (1 << 64) - 1
+# No handle of a stream that is an address is less: nothing is mapped there.
+_PAGE = 4096
 
 
 class _Options(ctypes.Structure):
@@ -69,6 +71,7 @@ _CALLS = {
     "accmem_streams_forget": (_INT, _P, _P),
     "accmem_pool_get_stats": (None, _P, ctypes.POINTER(_Stats)),
     "accmem_last_error": (ctypes.c_char_p,),
+    "accmem_set_last_error": (None, ctypes.c_char_p, ctypes.c_char_p),
 }
 
 _loaded = None
@@ -109,6 +112,17 @@ def _address(memory):
     if type(memory).__name__ == "PyCapsule":
         return _capsule_address(memory)
     return int(memory)
+
+
+def _stream_first(stream, flags):
+    """Both arguments of allocate_async(), if the caller has swapped them too.
+
+    TensorRT's bindings pass the stream before the flags, and their
+    documentation has the flags first. No flag has the value of an address.
+    """
+    swapped = flags is None
+    stream, flags = _address(stream), _address(flags)
+    return (flags, stream) if swapped or flags >= _PAGE else (stream, flags)
 
 
 def _fit(*numbers):
@@ -157,10 +171,21 @@ class Allocator:
         if getattr(self, "_accmem", None):
             self.close()
 
+    def _takes(self, *numbers):
+        """Is the allocator open, and do its functions take the numbers?"""
+        if not self._accmem:
+            reason = b"the allocator is closed"
+        elif not _fit(*numbers):
+            reason = b"a number is negative or too large"
+        else:
+            return True
+        _library().accmem_set_last_error(b"%s", reason)
+        return False
+
     def allocate(self, size, alignment, flags):
         """An address, or None."""
         flags = int(flags)
-        if not self._accmem or not _fit(size, alignment, flags << 32):
+        if not self._takes(size, alignment, flags << 32):
             return None
         return _library().accmem_tensorrt_allocate(self._accmem, size,
                                                    alignment, flags)
@@ -168,7 +193,7 @@ class Allocator:
     def reallocate(self, address, alignment, new_size):
         """Where the memory is now, or None, and then it is what it was."""
         address = _address(address)
-        if not self._accmem or not _fit(address, alignment, new_size):
+        if not self._takes(address, alignment, new_size):
             return None
         return _library().accmem_tensorrt_reallocate(self._accmem, address,
                                                      alignment, new_size)
@@ -176,15 +201,21 @@ class Allocator:
     def deallocate(self, memory):
         """True if it has been released, and for None and 0."""
         memory = _address(memory)
-        if not self._accmem or not _fit(memory):
-            return not memory
+        if not memory:
+            return True
+        if not self._takes(memory):
+            return False
         return _library().accmem_tensorrt_deallocate(self._accmem, memory)
 
-    def allocate_async(self, size, alignment, flags, stream):
-        """As allocate(), for work on a stream."""
-        flags, stream = int(flags), _address(stream)
-        if not self._accmem or not _fit(size, alignment, flags << 32,
-                                        stream):
+    def allocate_async(self, size, alignment, stream, flags):
+        """As allocate(), for work on a stream.
+
+        The order is that in which TensorRT's bindings call the method. The
+        order of their documentation, flags before stream, works too if the
+        stream is None, a capsule or an address.
+        """
+        stream, flags = _stream_first(stream, flags)
+        if not self._takes(size, alignment, flags << 32, stream):
             return None
         return _library().accmem_tensorrt_allocate_async(
             self._accmem, size, alignment, flags, stream)
@@ -192,8 +223,10 @@ class Allocator:
     def deallocate_async(self, memory, stream):
         """As deallocate(), when the work on the stream is done."""
         memory, stream = _address(memory), _address(stream)
-        if not self._accmem or not _fit(memory, stream):
-            return not memory
+        if not memory:
+            return True
+        if not self._takes(memory, stream):
+            return False
         return _library().accmem_tensorrt_deallocate_async(self._accmem,
                                                            memory, stream)
 

@@ -579,6 +579,65 @@ void objects_compare_and_hash()
 	CHECK(!dev.get_platform().get_devices().empty());
 }
 
+/* A program that insists on a type finds the device, and other selectors do not. */
+void devices_are_of_the_type_that_a_variable_names()
+{
+	setenv("ACCMEM_SYCL_DEVICE_TYPE", "gpu", 1);
+	sycl::device dev(sycl::gpu_selector_v);
+
+	CHECK(dev.is_gpu() && dev.has(sycl::aspect::gpu));
+	CHECK(!dev.is_accelerator() && !dev.has(sycl::aspect::accelerator));
+	CHECK(!dev.is_cpu() && !dev.has(sycl::aspect::cpu));
+	CHECK(dev.get_info<sycl::info::device::device_type>() ==
+	      sycl::info::device_type::gpu);
+	CHECK(!sycl::device::get_devices(sycl::info::device_type::gpu).empty());
+	CHECK(sycl::device::get_devices(sycl::info::device_type::accelerator)
+		      .empty());
+	CHECK_THROWS(sycl::device(sycl::accelerator_selector_v), runtime);
+	sycl::queue q(sycl::gpu_selector_v);
+	sycl::free(sycl::malloc_device(64, q), q);
+}
+
+void devices_are_accelerators_without_the_variable()
+{
+	unsetenv("ACCMEM_SYCL_DEVICE_TYPE");
+	CHECK(sycl::device(sycl::accelerator_selector_v).is_accelerator());
+	CHECK_THROWS(sycl::device(sycl::gpu_selector_v), runtime);
+	CHECK_THROWS(sycl::device(sycl::cpu_selector_v), runtime);
+}
+
+void an_unknown_type_of_devices_is_refused()
+{
+	setenv("ACCMEM_SYCL_DEVICE_TYPE", "tpu", 1);
+	CHECK_THROWS(sycl::device().is_gpu(), invalid);
+	CHECK_THROWS(sycl::device(sycl::gpu_selector_v), invalid);
+}
+
+/* The bytes behind the requested ones are the pool's, for each way to write. */
+void commands_end_with_the_requested_bytes()
+{
+	sycl::queue q;
+	std::vector<char> host(10001);
+
+	for (std::size_t size : { std::size_t(1), std::size_t(100),
+				  std::size_t(5000), std::size_t(10000) }) {
+		char *p = sycl::malloc_device<char>(size, q);
+		char *r = sycl::malloc_device<char>(10001, q);
+
+		q.memset(p, 1, size).wait();
+		q.memcpy(p, host.data(), size).wait();
+		q.copy(r, p, size).wait();
+		CHECK_THROWS(q.memset(p, 0, size + 1), invalid);
+		CHECK_THROWS(q.memset(p + size, 0, 1), invalid);
+		CHECK_THROWS(q.memcpy(p, host.data(), size + 1), invalid);
+		CHECK_THROWS(q.memcpy(host.data(), p, size + 1), invalid);
+		CHECK_THROWS(q.copy(r, p, size + 1), invalid);
+		CHECK_THROWS(q.fill(p, 'a', size + 1), invalid);
+		sycl::free(p, q);
+		sycl::free(r, q);
+	}
+}
+
 bool looked_early;
 
 /* As the constructor of a static object does in a file that does not know the headers */
@@ -626,6 +685,10 @@ const struct test tests[] = {
 	TEST(a_child_of_fork_has_no_errors_of_its_parent),
 	TEST(objects_compare_and_hash),
 	TEST(contexts_are_looked_up_before_headers_are_initialised),
+	TEST(devices_are_of_the_type_that_a_variable_names),
+	TEST(devices_are_accelerators_without_the_variable),
+	TEST(an_unknown_type_of_devices_is_refused),
+	TEST(commands_end_with_the_requested_bytes),
 };
 
 } // namespace

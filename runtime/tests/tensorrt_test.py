@@ -52,6 +52,20 @@ class IGpuAllocator(metaclass=Bound):
         locals()[_name] = missing(_name)
 
 
+class IGpuAsyncAllocator(IGpuAllocator):
+    """The same, for TensorRT 10 and later."""
+
+
+def trampoline(allocator, size, stream, flags):
+    """The call of TensorRT's bindings when allocateAsync() is overridden.
+
+    They pass the stream before the flags, by position and as integers, in all
+    releases from 10.0 to 11.1, and make a pointer of an integer result.
+    """
+    result = allocator.allocate_async(size, 256, stream, flags)
+    return result if isinstance(result, int) else 0
+
+
 def fill(address, size, value):
     ctypes.memset(address, value, size)
 
@@ -78,9 +92,64 @@ def t12_base_is_initialised_and_all_five_are_overridden():
     a = allocator.allocate(100, 256, 0)
     a = allocator.deallocate(a)
     assert a is True
-    a = allocator.allocate_async(100, 256, RESIZABLE, STREAM)
+    a = trampoline(allocator, 100, STREAM, RESIZABLE)
     a = allocator.reallocate(a, 256, 200)
     assert allocator.deallocate_async(a, STREAM) is True
+
+
+def on_stream(allocator, allocate, stream):
+    """Is it the stream's memory that this allocates, the one freed last?"""
+    first = allocate(allocator)
+    assert first and allocator.deallocate_async(first, stream) is True
+    again = allocate(allocator)
+    assert allocator.deallocate_async(again, stream) is True
+    return again == first
+
+
+def t12_async_takes_the_order_of_the_bindings():
+    for cls in module.adapt(IGpuAsyncAllocator), Allocator:
+        allocator = cls()
+        for stream in 2, STREAM, 1 << 47:
+            # the wrong stream's memory would not come back at this one
+            assert on_stream(
+                allocator, lambda a: trampoline(a, MIB, stream, 0), stream)
+        for stream in 0, 1, 2, STREAM:
+            for flags in 0, RESIZABLE:
+                a = trampoline(allocator, MIB, stream, flags)
+                assert a
+                b = allocator.reallocate(a, 256, 2 * MIB)
+                assert bool(b) == bool(flags), (stream, flags)
+                assert allocator.deallocate(b or a) is True
+        assert trampoline(allocator, MIB, STREAM, 2) == 0
+        assert "flags 0x2" in module.last_error()
+
+
+def t12_async_of_a_class_that_names_them_as_documented():
+    class Mine(Allocator, IGpuAsyncAllocator):
+        def allocate_async(self, size, alignment, flags, stream):
+            return super().allocate_async(size, alignment, flags=flags,
+                                          stream=stream)
+
+    mine = Mine()
+    assert on_stream(mine, lambda a: trampoline(a, MIB, STREAM, 0), STREAM)
+    a = trampoline(mine, MIB, STREAM, RESIZABLE)
+    a = mine.reallocate(a, 256, 2 * MIB)
+    assert a and mine.deallocate(a) is True
+
+
+def t12_async_takes_the_order_of_the_documentation():
+    a = Allocator()
+    assert on_stream(a, lambda a: a.allocate_async(MIB, 0, 0, STREAM), STREAM)
+    assert on_stream(
+        a, lambda a: a.allocate_async(MIB, 0, flags=0, stream=STREAM), STREAM)
+    for address in (a.allocate_async(MIB, 0, RESIZABLE, STREAM),
+                    a.allocate_async(MIB, 0, RESIZABLE, None),
+                    a.allocate_async(MIB, 0, flags=RESIZABLE, stream=0)):
+        assert address
+        address = a.reallocate(address, 0, 2 * MIB)
+        assert address and a.deallocate(address)
+    assert a.allocate_async(MIB, 0, 2, STREAM) is None
+    assert a.allocate_async(MIB, 0, STREAM, STREAM) is None
 
 
 def t12_a_class_of_ones_own():
@@ -110,10 +179,12 @@ def t12_adaptors_come_with_tensorrt():
     except ImportError:
         pass
     sys.modules["tensorrt"] = types.SimpleNamespace(
-        IGpuAllocator=IGpuAllocator)
+        IGpuAllocator=IGpuAllocator, IGpuAsyncAllocator=IGpuAsyncAllocator)
     try:
         allocator = module.GpuAllocator()
         assert allocator.bound and module.GpuAllocator is type(allocator)
+        allocator = module.GpuAsyncAllocator()
+        assert isinstance(allocator, IGpuAsyncAllocator)
     finally:
         del sys.modules["tensorrt"]
 
@@ -129,6 +200,8 @@ def t12_values_are_addresses_or_none():
     assert a.allocate(100, 3, 0) is None
     assert a.allocate(1 << 62, 0, 0) is None
     assert "bytes" in module.last_error()
+    assert a.allocate(-1, 0, 0) is None
+    assert "negative" in module.last_error()
     for size in (-1, 1 << 64, (1 << 64) + 5):
         assert a.allocate(size, 0, 0) is None
         assert a.allocate_async(size, 0, 0, STREAM) is None
@@ -194,6 +267,7 @@ def t12_closed_allocates_nothing():
     a.close()
     a.close()
     assert a.allocate(100, 0, 0) is None
+    assert "closed" in module.last_error()
     assert a.reallocate(address, 0, 100) is None
     assert a.allocate_async(100, 0, 0, None) is None
     assert a.deallocate(address) is False

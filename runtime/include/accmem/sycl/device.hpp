@@ -3,7 +3,8 @@
  * SYCL on accmem: devices, their platform, and selectors.
  *
  * A device is a node: /dev/accmemN, or the node that $ACCMEM_DEVICE names, which is the
- * default device then. Two device objects are equal if they have the same node.
+ * default device then. Two device objects are equal if they have the same node. All
+ * devices are of the type that $ACCMEM_SYCL_DEVICE_TYPE names, by default accelerators.
  */
 #ifndef ACCMEM_SYCL_DEVICE_HPP
 #define ACCMEM_SYCL_DEVICE_HPP
@@ -203,6 +204,25 @@ inline std::vector<std::string> node_paths()
 	return paths;
 }
 
+/* The type that all devices claim to be. Throws invalid if the variable names none. */
+inline info::device_type type_of_devices()
+{
+	static const info::device_type type = [] {
+		const char *name = secure_getenv("ACCMEM_SYCL_DEVICE_TYPE");
+		const std::string text = name ? name : "accelerator";
+
+		if (text == "accelerator")
+			return info::device_type::accelerator;
+		if (text == "gpu")
+			return info::device_type::gpu;
+		if (text == "cpu")
+			return info::device_type::cpu;
+		fail(errc::invalid, "ACCMEM_SYCL_DEVICE_TYPE: no type " + text);
+	}();
+
+	return type;
+}
+
 } // namespace detail
 
 class device {
@@ -223,16 +243,30 @@ public:
 	static std::vector<device>
 	get_devices(info::device_type type = info::device_type::all);
 
-	bool is_cpu() const { return false; }
-	bool is_gpu() const { return false; }
-	bool is_accelerator() const { return true; }
+	bool is_cpu() const
+	{
+		return is(info::device_type::cpu);
+	}
+	bool is_gpu() const
+	{
+		return is(info::device_type::gpu);
+	}
+	bool is_accelerator() const
+	{
+		return is(info::device_type::accelerator);
+	}
 	backend get_backend() const noexcept { return backend::accmem; }
 	platform get_platform() const;
 
 	bool has(aspect which) const
 	{
 		switch (which) {
+		case aspect::cpu:
+			return is_cpu();
+		case aspect::gpu:
+			return is_gpu();
 		case aspect::accelerator:
+			return is_accelerator();
 		case aspect::queue_profiling:
 		case aspect::usm_device_allocations:
 		case aspect::fp64:
@@ -276,9 +310,14 @@ private:
 	{
 	}
 
+	static bool is(info::device_type type)
+	{
+		return detail::type_of_devices() == type;
+	}
+
 	info::device_type answer(info::device::device_type) const
 	{
-		return info::device_type::accelerator;
+		return detail::type_of_devices();
 	}
 	std::string answer(info::device::name) const
 	{
@@ -457,7 +496,7 @@ inline std::vector<device> device::get_devices(info::device_type type)
 
 	if (type != info::device_type::all &&
 	    type != info::device_type::automatic &&
-	    type != info::device_type::accelerator)
+	    type != detail::type_of_devices())
 		return list;
 	for (const std::string &path : detail::node_paths()) {
 		device dev = from_path(path);

@@ -52,8 +52,8 @@ inline void check_range(const context_impl &ctx, const void *pointer,
 	const std::size_t before = static_cast<const char *>(pointer) -
 				   static_cast<const char *>(block.pointer);
 
-	/* bytes behind the usable length belong to no allocation */
-	if (before > block.usable || bytes > block.usable - before)
+	/* the pool has more bytes there, which the program has not requested */
+	if (before > block.length || bytes > block.length - before)
 		fail(errc::invalid, std::string(what) +
 					    ": beyond the end of the allocation");
 }
