@@ -40,7 +40,8 @@ static void sleep_in(struct accmem_queue *q, struct accmem_queue_waiter *w,
 
 static bool users_take_turns(void)
 {
-	struct accmem_queue_waiter a[3], b[2], *w = NULL;
+	static struct accmem_queue_waiter a[3], b[2];
+	struct accmem_queue_waiter *w = NULL;
 	struct accmem_queue_user x = {}, y = {};
 	struct accmem_queue q;
 	u64 free = 5;
@@ -63,7 +64,7 @@ static bool users_take_turns(void)
 /* a user with one request at a time has its turn after one of the other's */
 static bool a_loop_has_every_second_turn(void)
 {
-	struct accmem_queue_waiter a[4], b;
+	static struct accmem_queue_waiter a[4], b;
 	struct accmem_queue_user x = {}, y = {};
 	struct accmem_queue q;
 	u64 free = 1;
@@ -120,7 +121,7 @@ static bool turns_are_as_long_as_requests(void)
  */
 static bool a_credit_is_all_that_is_caught_up(void)
 {
-	struct accmem_queue_waiter a, b[3], keep;
+	static struct accmem_queue_waiter a, b[3], keep;
 	struct accmem_queue_user x = {}, y = {}, z = {};
 	struct accmem_queue q;
 	u64 free = 64 * GRANULE;
@@ -411,7 +412,7 @@ static bool returned_memory_wakes_who_missed_it(void)
 /* A walk of many waiters goes on where it stopped, without those that left. */
 static bool a_walk_goes_on_where_it_stopped(void)
 {
-	struct accmem_queue_waiter w[4];
+	static struct accmem_queue_waiter w[4];
 	struct accmem_queue_user x = {};
 	unsigned int steps = 2;
 	struct accmem_queue q;

@@ -8,10 +8,10 @@
 #include <errno.h>
 
 #include "acl/call.h"
-#include "acl/callback.h"
 #include "acl/fork.h"
 #include "acl/locks.h"
 #include "acl/record.h"
+#include "acl/report.h"
 #include "core/util.h"
 #include "pool/pool.h"
 

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "acl/call.h"
-#include "acl/callback.h"
 #include "acl/device.h"
 #include "acl/error.h"
 #include "acl/locks.h"
+#include "acl/report.h"
 #include "acl/stream.h"
 #include "acl/wait.h"
 #include "core/util.h"
