@@ -69,10 +69,9 @@ struct description {
 		    const struct description *from);
 };
 
-#define SIZE_RULE                                                       \
-	"not a size in multiples of 4096, up to 16T a device: " \
-	ACCMEM_SIZE_RULE
-#define PHYS_RULE                                                            \
+#define SIZE_RULE \
+	"not a size in multiples of 4096, up to 16T a device: " ACCMEM_SIZE_RULE
+#define PHYS_RULE                                                              \
 	"not SIZE@ADDRESS or SIZE@ADDRESS:nopages, up to 16T a device, where " \
 	"both are " ACCMEM_SIZE_RULE
 
@@ -116,8 +115,9 @@ static int parse_options(char *options, struct accmem_carveout *cv,
 
 	while ((option = strsep(&options, "/"))) {
 		if (!parse_option(option, cv))
-			return refuse(from, option,
-				      "not an option: /high or /low, and /nodeN of a node that is online, each once");
+			return refuse(
+				from, option,
+				"not an option: /high or /low, and /nodeN of a node that is online, each once");
 	}
 	return 0;
 }
@@ -315,7 +315,7 @@ static int make_devices(void)
 	if (!nr_emulated && !nr_phys)
 		return add_device(&of_emulated);
 	return add_all(&of_emulated, emulated, nr_emulated) ?:
-	       add_all(&of_phys, phys, nr_phys);
+		       add_all(&of_phys, phys, nr_phys);
 }
 
 /*

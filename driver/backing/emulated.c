@@ -39,7 +39,8 @@
 #define EMULATED_RELEASE_MAX 16u /* pages freed in one call */
 
 static unsigned long long resident_max;
-module_param_cb(max_resident_bytes, &accmem_size_param_ops, &resident_max, 0644);
+module_param_cb(max_resident_bytes, &accmem_size_param_ops, &resident_max,
+		0644);
 __MODULE_PARM_TYPE(max_resident_bytes, "ullong");
 MODULE_PARM_DESC(max_resident_bytes,
 		 "host memory that all devices may use (0: half of RAM)");

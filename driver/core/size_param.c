@@ -45,8 +45,8 @@ bool accmem_parse_size(const char *text, char stop, const char **rest,
 	text += digits;
 	if (*text && *text != stop) {
 		unit = strchr(units, *text++);
-		if (!unit || check_shl_overflow(*size, 10 * (unit - units + 1),
-						size))
+		if (!unit ||
+		    check_shl_overflow(*size, 10 * (unit - units + 1), size))
 			return false;
 	}
 	*rest = text;

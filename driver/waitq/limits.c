@@ -33,8 +33,8 @@ __MODULE_PARM_TYPE(max_contexts_per_user, "ullong");
 MODULE_PARM_DESC(max_contexts_per_user,
 		 "contexts a user may have (0: no limit; default 1024)");
 
-module_param_cb(max_buffers_per_user, &limits_ops,
-		&accmem_max_buffers_per_user, 0644);
+module_param_cb(max_buffers_per_user, &limits_ops, &accmem_max_buffers_per_user,
+		0644);
 __MODULE_PARM_TYPE(max_buffers_per_user, "ullong");
 MODULE_PARM_DESC(max_buffers_per_user,
 		 "buffers a user may have (0: no limit; default 1048576)");
@@ -53,8 +53,8 @@ MODULE_PARM_DESC(
 	max_waits_per_user,
 	"sleeping STREAM_WAIT calls of a user (0: no limit; default 4096)");
 
-module_param_cb(max_bytes_per_user, &limits_ops,
-		&accmem_max_bytes_per_user, 0644);
+module_param_cb(max_bytes_per_user, &limits_ops, &accmem_max_bytes_per_user,
+		0644);
 __MODULE_PARM_TYPE(max_bytes_per_user, "ullong");
 MODULE_PARM_DESC(max_bytes_per_user,
 		 "bytes a user may have (0: no limit, the default)");

@@ -46,7 +46,8 @@ int main(void)
 	if (accmem_buddy_free(&range, b, 3 * MIB))
 		return 1;
 	while (accmem_buddy_next_free(&range, run.start + run.size, &run))
-		printf("free: %#llx to %#llx\n", run.start, run.start + run.size);
+		printf("free: %#llx to %#llx\n", run.start,
+		       run.start + run.size);
 	free(metadata);
 	return 0;
 }

@@ -206,15 +206,22 @@ TEST_F(wait_order, memory_is_not_reserved_for_ever)
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 }
 
+/* Opens the device as another user: a context belongs to the real user id of open(). */
+static int opened_by_user(const char *path)
+{
+	int fd = -1;
+
+	if (!setresuid(USER, 0, 0))
+		fd = accmem_opened(path);
+	return setresuid(0, 0, 0) ? -1 : fd;
+}
+
 TEST_F(wait_order, users_take_turns)
 {
 	struct waiter w[4] = {};
 	int i, user;
 
-	/* a context belongs to the real user id of the caller of open() */
-	ASSERT_EQ(0, setresuid(USER, 0, 0));
-	user = accmem_opened(variant->path);
-	ASSERT_EQ(0, setresuid(0, 0, 0));
+	user = opened_by_user(variant->path);
 	for (i = 0; i < 4; i++) {
 		ASSERT_TRUE(waiter_start(&w[i], i == 3 ? user : self->fd, PIECE,
 					 FOREVER));
@@ -280,13 +287,13 @@ static bool others_are_served(int fd, unsigned int ms)
 }
 
 /*
- * A request waits for all memory, of which @holder has 4 KiB for ever. Nearly all memory
- * is free: the request must not keep others from it.
+ * A request of another user waits for all memory, of which @other has 4 KiB. Nearly all
+ * memory is free: the request must not keep others from it.
  */
 static bool wait_in_vain(const char *path, int other,
-			 const struct accmem_alloc *pieces, int fd, int holder)
+			 const struct accmem_alloc *pieces)
 {
-	int victim = accmem_opened(path), i, err;
+	int victim = accmem_opened(path), fd = opened_by_user(path), i, err;
 	struct waiter w = {};
 	struct accmem_alloc a;
 	bool served;
@@ -297,12 +304,14 @@ static bool wait_in_vain(const char *path, int other,
 	for (i = 0; i < PIECES && !err; i++) {
 		err = accmem_ioctl_free(other, pieces[i].address);
 		if (!i && !err)
-			err = accmem_alloc_bytes(holder, KIB(4), 0, &a);
+			err = accmem_alloc_bytes(other, KIB(4), 0, &a);
 	}
 	served = others_are_served(victim, 600);
-	err = err ?: accmem_ioctl_free(holder, a.address);
+	err = err ?: accmem_ioctl_free(other, a.address);
 	close(victim);
-	return !err && !waiter_end(&w) && served;
+	err = err ?: waiter_end(&w);
+	close(fd);
+	return !err && served;
 }
 
 TEST_F(wait_order, a_request_that_its_own_memory_prevents_costs_others_nothing)
@@ -328,8 +337,7 @@ TEST_F(wait_order, a_request_that_its_own_memory_prevents_costs_others_nothing)
 
 TEST_F(wait_order, a_request_that_idle_memory_prevents_costs_others_little)
 {
-	EXPECT_TRUE(wait_in_vain(variant->path, self->other, self->a, self->fd,
-				 self->other));
+	EXPECT_TRUE(wait_in_vain(variant->path, self->other, self->a));
 }
 
 /* Memory that was free when a reservation began is for everybody. */

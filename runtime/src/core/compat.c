@@ -91,7 +91,7 @@ int accmem_allocate_on_0_2(struct accmem_context *ctx, int stream, void *old)
 
 SYMBOL(accmem_allocate_on_0_3, "accmem_allocate_on@@ACCMEM_0.3")
 int accmem_allocate_on_0_3(struct accmem_context *ctx, int stream,
-		       struct accmem_alloc *req)
+			   struct accmem_alloc *req)
 {
 	return allocate_on(ctx, req, stream);
 }
