@@ -13,10 +13,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
@@ -34,8 +37,11 @@
 #define CONTEXTS 32
 #define FAILS_ONCE_IN 16 /* one of so many calls of the victim is to fail */
 #define KEPT 16 /* buffers that a context caches */
+#define SLEEPERS 200 /* threads of the offender that sleep in a call */
+#define MAPPINGS 2000
 
-static unsigned int nr_rivals; /* processes of the offender, one on each processor */
+static unsigned int
+	nr_rivals; /* processes of the offender, one on each processor */
 
 /* State of an offender. Its processes are forked, and share the contexts. */
 struct tenant {
@@ -45,6 +51,8 @@ struct tenant {
 	int pipe[2];
 	int contexts[CONTEXTS];
 	unsigned int rival; /* index of this process */
+	int stream;
+	pid_t sleepers; /* process whose threads sleep, or 0 */
 	uint64_t seed;
 };
 
@@ -203,6 +211,164 @@ static void act_contexts(struct tenant *t)
 	close(fd);
 }
 
+/* Start a process whose threads call @sleep, which does not return. */
+static void start_sleepers(struct tenant *t, void *(*sleep)(void *t))
+{
+	pthread_attr_t small;
+	pthread_t thread;
+	int i;
+
+	t->sleepers = fork();
+	if (t->sleepers < 0)
+		die(errno, "fork");
+	if (t->sleepers) {
+		usleep(300000);
+		return;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, KIB(64));
+	for (i = 0; i < SLEEPERS; i++)
+		if (pthread_create(&thread, &small, sleep, t))
+			die(0, "no thread");
+	for (;;)
+		pause();
+}
+
+/* Wait for more than the others leave: the tenant's own buffer is in the way. */
+static void *wait_in_vain(void *arg)
+{
+	struct tenant *t = arg;
+	struct accmem_alloc a = { .length = t->capacity,
+				  .flags = ACCMEM_ALLOC_WAIT };
+
+	die(buffer_request(t->fd, &a), "a wait has ended");
+}
+
+static void prepare_waiters(struct tenant *t)
+{
+	buffer_alloc(t->fd, KIB(4), 0);
+	start_sleepers(t, wait_in_vain);
+}
+
+static void act_pairs(struct tenant *t)
+{
+	buffer_free(t->fd, buffer_alloc(t->fd, KIB(8), 0).address);
+}
+
+/* Map a page again and again, beside a freed page that is pinned. */
+static void prepare_mappings(struct tenant *t)
+{
+	struct accmem_alloc pinned = buffer_alloc(t->fd, 4096, 0);
+	struct accmem_alloc mapped = buffer_alloc(t->fd, 4096, 0);
+	void *page = buffer_map(t->fd, &pinned, 4096);
+	unsigned int i;
+
+	*(volatile char *)page = 1;
+	pin(t, page);
+	for (i = 0; i < MAPPINGS; i++)
+		*(volatile char *)buffer_map(t->fd, &mapped, 4096) = 1;
+	munmap(page, 4096);
+	buffer_free(t->fd, pinned.address);
+}
+
+/* Put a buffer in the middle, so that no run is longer than half of the device. */
+static void prepare_drains(struct tenant *t)
+{
+	struct accmem_info info;
+	struct accmem_alloc a = { .length = KIB(4),
+				  .flags = ACCMEM_ALLOC_FIXED };
+
+	device_info(t->fd, &info);
+	a.address = info.address_base + t->capacity / 2;
+	if (buffer_request(t->fd, &a))
+		die(0, "the middle of the device is taken");
+}
+
+/* Free memory suffices, but not in one run: caches of others cannot help. */
+static void act_drains(struct tenant *t)
+{
+	struct accmem_alloc a = { .length = t->capacity / 4 * 3,
+				  .flags = ACCMEM_ALLOC_CONTIGUOUS };
+
+	if (!buffer_request(t->fd, &a))
+		buffer_free(t->fd, a.address);
+}
+
+static int stream_open(struct tenant *t)
+{
+	struct accmem_stream_create req = { .size = sizeof(req) };
+
+	if (ioctl(t->fd, ACCMEM_IOC_STREAM_CREATE, &req))
+		die(errno, "stream");
+	return req.fd;
+}
+
+static void *wait_for_position(void *arg)
+{
+	struct tenant *t = arg;
+	struct accmem_stream_wait req = { .size = sizeof(req),
+					  .position = -1ull };
+
+	ioctl(t->stream, ACCMEM_IOC_STREAM_WAIT, &req);
+	die(errno, "a wait has ended");
+}
+
+static void *poll_stream(void *arg)
+{
+	struct tenant *t = arg;
+	struct pollfd fd = { .fd = t->stream, .events = POLLIN };
+
+	while (poll(&fd, 1, -1) >= 0)
+		;
+	die(errno, "poll");
+}
+
+static void prepare_signals(struct tenant *t)
+{
+	t->stream = stream_open(t);
+	start_sleepers(t, wait_for_position);
+}
+
+static void prepare_pollers(struct tenant *t)
+{
+	struct accmem_stream_wait req = { .size = sizeof(req),
+					  .flags = ACCMEM_STREAM_NONBLOCK,
+					  .position = -1ull };
+
+	t->stream = stream_open(t);
+	/* poll() reports this position, which is never reached */
+	ioctl(t->stream, ACCMEM_IOC_STREAM_WAIT, &req);
+	start_sleepers(t, poll_stream);
+}
+
+static void act_signals(struct tenant *t)
+{
+	struct accmem_stream_signal req = { .size = sizeof(req),
+					    .position = t->seed++ };
+
+	ioctl(t->stream, ACCMEM_IOC_STREAM_SIGNAL, &req);
+}
+
+static void prepare_imports(struct tenant *t)
+{
+	t->stream = stream_open(t);
+}
+
+/* Export a position that is reached, and import it for the next one. */
+static void act_imports(struct tenant *t)
+{
+	struct accmem_stream_export export = { .size = sizeof(export) };
+	struct accmem_stream_import import = { .size = sizeof(import),
+					       .position = t->seed++ };
+
+	if (ioctl(t->stream, ACCMEM_IOC_STREAM_EXPORT, &export))
+		die(errno, "STREAM_EXPORT");
+	import.fd = export.fd;
+	ioctl(t->stream, ACCMEM_IOC_STREAM_IMPORT, &import);
+	close(export.fd);
+}
+
 static const struct offender spinner = { .name = "spin", .act = spin };
 
 static const struct offender offenders[] = {
@@ -213,6 +379,12 @@ static const struct offender offenders[] = {
 	{ "sysfs", NULL, act_sysfs },
 	{ "cached", prepare_contexts, act_cached },
 	{ "contexts", NULL, act_contexts },
+	{ "waiters", prepare_waiters, act_pairs },
+	{ "mappings", prepare_mappings, act_failing },
+	{ "drains", prepare_drains, act_drains },
+	{ "signals", prepare_signals, act_signals },
+	{ "pollers", prepare_pollers, act_signals },
+	{ "imports", prepare_imports, act_imports },
 };
 
 #define NR_OFFENDERS (sizeof(offenders) / sizeof(*offenders))
@@ -258,6 +430,7 @@ static void tenant_open(struct tenant *t, const struct device *dev)
 	*t = (struct tenant){ .dev = dev, .fd = device_open(dev), .seed = 1 };
 	t->pipe[0] = -1;
 	t->pipe[1] = -1;
+	t->stream = -1;
 	for (i = 0; i < CONTEXTS; i++)
 		t->contexts[i] = -1;
 	device_info(t->fd, &info);
@@ -268,6 +441,11 @@ static void tenant_close(struct tenant *t)
 {
 	int i;
 
+	if (t->sleepers) {
+		kill(t->sleepers, SIGKILL);
+		waitpid(t->sleepers, NULL, 0);
+	}
+	close(t->stream);
 	close(t->pipe[0]);
 	close(t->pipe[1]);
 	for (i = 0; i < CONTEXTS; i++)
