@@ -84,7 +84,7 @@ static int phys_probe_part(phys_addr_t start, u64 size, bool write)
 	u64 at;
 
 	if (!io)
-		return -ENOMEM;
+		return -EBUSY;
 	for (at = 0; at < size && !err; at = probe_next(at)) {
 		if (write)
 			writeq(probe_value(start + at), io + at);
@@ -114,7 +114,7 @@ static int phys_probe(phys_addr_t start, u64 size)
 
 /*
  * Check the range and claim it. It is mapped only after both have succeeded. *@why is the
- * reason of an error but -ENOMEM.
+ * reason of an error.
  */
 static int phys_claim(struct accmem_carveout *cv, const char **why)
 {
@@ -142,7 +142,9 @@ static int phys_claim(struct accmem_carveout *cv, const char **why)
 		return -EBUSY;
 	*why = "a range that does not keep what is written to it: there is no memory, or the same memory twice";
 	err = phys_probe(start, cv->capacity);
-	if (!err || err == -ENOMEM)
+	if (err == -EBUSY)
+		*why = "a range that the kernel has mapped already, or cannot map: tables of the firmware may lie in it";
+	else if (!err)
 		*why = NULL;
 	return err;
 }

@@ -216,14 +216,17 @@ static const struct accmem_backing_ops pages_ops = {
 	.init = pages_init,
 	.kernel_address = pages_kernel_address,
 	.is_idle = accmem_pins_is_idle,
-	.is_hidden = accmem_pins_is_hidden,
-	.unmap = accmem_pins_unmap,
 	.release = pages_release,
-	.forget_folio = pages_forget_folio,
 	.shrink_floor = pages_shrink_floor,
 	.split_finish = pages_split_finish,
 	.clear = pages_clear_free,
 	.destroy = pages_destroy,
+};
+
+static const struct accmem_folio_ops pages_folio_ops = {
+	.is_hidden = accmem_pins_is_hidden,
+	.unmap = accmem_pins_unmap,
+	.forget = pages_forget_folio,
 };
 
 /* The driver has a reference to each page until the range is unmapped. */
@@ -262,5 +265,6 @@ int accmem_phys_make_pages(struct accmem_carveout *cv)
 	cv->features |= ACCMEM_FEATURE_PIN;
 	cv->cache_modes = BIT(ACCMEM_CACHE_WB);
 	cv->ops = &pages_ops;
+	cv->folio_ops = &pages_folio_ops;
 	return 0;
 }

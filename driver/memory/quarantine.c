@@ -117,9 +117,9 @@ struct scan {
 /* Can the answer for a buffer object be had by unmapping a folio? */
 static bool scan_is_hidden(struct scan *scan, struct accmem_bo *bo)
 {
-	const struct accmem_backing_ops *ops = scan->cv->ops;
+	const struct accmem_folio_ops *ops = scan->cv->folio_ops;
 
-	if (!scan->unmap || !ops->is_hidden ||
+	if (!scan->unmap || !ops ||
 	    !ops->is_hidden(bo, scan->since, &scan->hidden))
 		return false;
 	if (scan->hidden.wait_ns && !scan->account)
@@ -170,7 +170,8 @@ static enum quarantine_result scan_one(struct scan *scan)
 	if (ret == QUARANTINE_HIDDEN) {
 		if (scan->hidden.wait_ns)
 			fsleep(scan->hidden.wait_ns / NSEC_PER_USEC + 1);
-		scan->cv->ops->unmap(scan->cv, scan->owner, scan->hidden.at);
+		scan->cv->folio_ops->unmap(scan->cv, scan->owner,
+					   scan->hidden.at);
 		accmem_account_put(scan->owner);
 	}
 	cond_resched();

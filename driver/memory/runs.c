@@ -309,9 +309,9 @@ static void run_forget_folios(struct accmem_carveout *cv,
 
 	lockdep_assert_held(&cv->lock);
 	if (chown || !accmem_buddy_folio_used(&cv->buddy, run->start))
-		cv->ops->forget_folio(cv, run->start);
+		cv->folio_ops->forget(cv, run->start);
 	if (chown || !accmem_buddy_folio_used(&cv->buddy, last))
-		cv->ops->forget_folio(cv, last);
+		cv->folio_ops->forget(cv, last);
 }
 
 /* Free a run of @bo, whose pages are not pinned. The carveout's lock is held. */

@@ -80,17 +80,9 @@ enum accmem_release {
  *	through @access.
  * @is_idle: return true if only the driver refers to the pages of a bo. Absent if pages
  *	cannot be pinned.
- * @is_hidden: find a folio of a quarantined bo, which is not idle, whose pins may be
- *	hidden by mappings of neighbours, and for which this was not checked since a
- *	time in ns. Does not sleep. Absent if a folio belongs to one bo.
- * @unmap: remove all mappings of a folio of an account, and record whether it has pins.
- *	Required with @is_hidden.
  * @release: free pages of a bo that is no longer in use; return true if there are pages
  *	left to check. Allocates no memory. A backing that frees no single pages does
  *	nothing but for ACCMEM_RELEASE_ALL. Absent if there is nothing to free.
- * @forget_folio: a folio of 2 MiB has no user any more: forget the address_space of its
- *	mappings. The caller holds the carveout's lock. Does not sleep. Required with
- *	accmem_carveout_own_folios(); absent otherwise.
  * @shrink_floor: return the number of bytes that a bo keeps when it shrinks to a size,
  *	and that it has at least when it grows to this size again. Does not sleep.
  *	Absent if that is the size.
@@ -115,17 +107,32 @@ struct accmem_backing_ops {
 	void *(*kernel_address)(struct accmem_bo *bo, u64 offset, bool write,
 				u64 *size);
 	bool (*is_idle)(struct accmem_bo *bo, enum accmem_idle_check check);
-	bool (*is_hidden)(struct accmem_bo *bo, u64 since,
-			  struct accmem_hidden *hidden);
-	void (*unmap)(struct accmem_carveout *cv,
-		      struct accmem_account *account, u64 at);
 	bool (*release)(struct accmem_bo *bo, enum accmem_release which);
-	void (*forget_folio)(struct accmem_carveout *cv, u64 at);
 	u64 (*shrink_floor)(struct accmem_bo *bo, u64 size);
 	int (*split)(struct accmem_bo *bo, struct accmem_bo *rest);
 	void (*split_finish)(struct accmem_bo *bo, struct accmem_bo *rest);
 	int (*clear)(struct accmem_carveout *cv, u64 offset, u64 size);
 	void (*destroy)(struct accmem_carveout *cv);
+};
+
+/**
+ * struct accmem_folio_ops - operations of a backing whose folios of 2 MiB have owners
+ * @is_hidden: find a folio of a quarantined bo, which is not idle, whose pins may be
+ *	hidden by mappings of neighbours, and for which this was not checked since a
+ *	time in ns. Does not sleep.
+ * @unmap: remove all mappings of a folio of an account, and record whether it has pins.
+ *	May sleep.
+ * @forget: a folio has no user any more: forget the address_space of its mappings. The
+ *	caller holds the carveout's lock. Does not sleep.
+ *
+ * All operations are required.
+ */
+struct accmem_folio_ops {
+	bool (*is_hidden)(struct accmem_bo *bo, u64 since,
+			  struct accmem_hidden *hidden);
+	void (*unmap)(struct accmem_carveout *cv,
+		      struct accmem_account *account, u64 at);
+	void (*forget)(struct accmem_carveout *cv, u64 at);
 };
 
 #endif /* ACCMEM_BACKING_TYPES_H */

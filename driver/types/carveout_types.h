@@ -42,6 +42,7 @@
 struct accmem_accounts;
 struct accmem_backing_ops;
 struct accmem_carveouts;
+struct accmem_folio_ops;
 struct accmem_waiters;
 
 #define ACCMEM_NR_BANDWIDTHS (ACCMEM_BANDWIDTH_HIGH + 1)
@@ -166,6 +167,7 @@ struct accmem_quarantine {
  * @address_base: lowest device address
  * @address_span: size in bytes of the range of device addresses
  * @ops: operations of the backing
+ * @folio_ops: operations of the backing's folios; NULL if folios have no owner
  * @priv: data of the backing
  * @capacity: size in bytes
  * @sysfs: directory in sysfs
@@ -202,6 +204,7 @@ struct accmem_carveout {
 	u64 address_base;
 	u64 address_span;
 	const struct accmem_backing_ops *ops;
+	const struct accmem_folio_ops *folio_ops;
 	void *priv;
 	u64 capacity;
 	struct kobject *sysfs;
