@@ -181,15 +181,27 @@ TEST_F(wait_order, host_memory_is_no_pass)
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
 }
 
+/* Opens the device as another user: a context belongs to the real user id of open(). */
+static int opened_by(const char *path, int uid)
+{
+	int fd = -1;
+
+	if (!setresuid(uid, 0, 0))
+		fd = accmem_opened(path);
+	return setresuid(0, 0, 0) ? -1 : fd;
+}
+
 TEST_F(wait_order, memory_is_not_reserved_for_ever)
 {
 	struct waiter w = {}, next = {};
 	int64_t expired = waiting(variant->path, "expired");
 	uint64_t until = accmem_ms() + PATIENCE_MS;
+	/* a user whose reservation was unused in another test gets none for a while */
+	int fd = opened_by(variant->path, USER + 1);
 	struct accmem_alloc a;
 
 	ASSERT_EQ(0, accmem_param_set("waiter_reserve_ms", 100));
-	ASSERT_TRUE(put_asleep(&w, variant->path, self->fd, 4 * PIECE, 1));
+	ASSERT_TRUE(put_asleep(&w, variant->path, fd, 4 * PIECE, 1));
 	ASSERT_EQ(0, accmem_ioctl_free(self->other, self->a[0].address));
 	EXPECT_EQ(16, pass_until_refused(self->other, 100));
 	/* the reservation expires: another waiter gets memory */
@@ -204,16 +216,7 @@ TEST_F(wait_order, memory_is_not_reserved_for_ever)
 	EXPECT_GT(until, accmem_ms());
 	/* the first waiter has only lost its place in the queue */
 	EXPECT_EQ(0, waiter_end_by_close(&w, &self->other));
-}
-
-/* Opens the device as another user: a context belongs to the real user id of open(). */
-static int opened_by_user(const char *path)
-{
-	int fd = -1;
-
-	if (!setresuid(USER, 0, 0))
-		fd = accmem_opened(path);
-	return setresuid(0, 0, 0) ? -1 : fd;
+	close(fd);
 }
 
 TEST_F(wait_order, users_take_turns)
@@ -221,7 +224,7 @@ TEST_F(wait_order, users_take_turns)
 	struct waiter w[4] = {};
 	int i, user;
 
-	user = opened_by_user(variant->path);
+	user = opened_by(variant->path, USER);
 	for (i = 0; i < 4; i++) {
 		ASSERT_TRUE(waiter_start(&w[i], i == 3 ? user : self->fd, PIECE,
 					 FOREVER));
@@ -293,7 +296,7 @@ static bool others_are_served(int fd, unsigned int ms)
 static bool wait_in_vain(const char *path, int other,
 			 const struct accmem_alloc *pieces)
 {
-	int victim = accmem_opened(path), fd = opened_by_user(path), i, err;
+	int victim = accmem_opened(path), fd = opened_by(path, USER), i, err;
 	struct waiter w = {};
 	struct accmem_alloc a;
 	bool served;
