@@ -69,6 +69,8 @@ struct description {
 		    const struct description *from);
 };
 
+#define OPTION_RULE \
+	"not an option: /high or /low, and /nodeN of a node that is online, each once"
 #define SIZE_RULE \
 	"not a size in multiples of 4096, up to 16T a device: " ACCMEM_SIZE_RULE
 #define PHYS_RULE                                                              \
@@ -115,9 +117,7 @@ static int parse_options(char *options, struct accmem_carveout *cv,
 
 	while ((option = strsep(&options, "/"))) {
 		if (!parse_option(option, cv))
-			return refuse(
-				from, option,
-				"not an option: /high or /low, and /nodeN of a node that is online, each once");
+			return refuse(from, option, OPTION_RULE);
 	}
 	return 0;
 }

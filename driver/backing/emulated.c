@@ -52,9 +52,8 @@ MODULE_PARM_DESC(max_resident_bytes_per_user,
 
 static bool uncached;
 module_param_named(emulated_uncached, uncached, bool, 0444);
-MODULE_PARM_DESC(
-	emulated_uncached,
-	"ordinary memory also write-combining and uncached (default N)");
+MODULE_PARM_DESC(emulated_uncached,
+		 "ordinary memory also uncached and WC (default N)");
 
 static atomic64_t resident; /* pages of all emulated carveouts */
 

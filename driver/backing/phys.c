@@ -140,10 +140,10 @@ static int phys_claim(struct accmem_carveout *cv, const char **why)
 	phys->resource = request_mem_region(start, cv->capacity, "accmem");
 	if (!phys->resource)
 		return -EBUSY;
-	*why = "a range that does not keep what is written to it: there is no memory, or the same memory twice";
+	*why = "a range without memory, or with the same memory twice";
 	err = phys_probe(start, cv->capacity);
 	if (err == -EBUSY)
-		*why = "a range that the kernel has mapped already, or cannot map: tables of the firmware may lie in it";
+		*why = "a range that is mapped already, perhaps tables of the firmware";
 	else if (!err)
 		*why = NULL;
 	return err;

@@ -137,8 +137,8 @@ static void users_forget(bool all)
 }
 
 /*
- * Return the user of the caller with a new reference. If there is none, *@spare becomes the user and
- * is set to NULL.
+ * Return the user of the caller with a new reference. If there is none, *@spare becomes
+ * the user and is set to NULL.
  */
 static struct accmem_user *user_find_or_add(struct accmem_user **spare)
 {

@@ -151,11 +151,12 @@ static struct exported *export_insert(struct accmem_stream *stream,
 				      struct exported *export)
 {
 	struct exported *other;
+	struct rb_node *node;
 
 	lockdep_assert_held(&stream->lock);
 	spin_lock_irq(&stream->exports_lock);
-	other = to_export(
-		rb_find_add(&export->node, &stream->exports, export_compare));
+	node = rb_find_add(&export->node, &stream->exports, export_compare);
+	other = to_export(node);
 	if (other && dma_fence_get_rcu(&other->base)) {
 		export = other;
 	} else if (other) {

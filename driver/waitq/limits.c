@@ -42,16 +42,14 @@ MODULE_PARM_DESC(max_buffers_per_user,
 module_param_cb(max_fences_per_user, &accmem_size_param_ops,
 		&accmem_max_fences_per_user, 0644);
 __MODULE_PARM_TYPE(max_fences_per_user, "ullong");
-MODULE_PARM_DESC(
-	max_fences_per_user,
-	"imported and exported fences of a user (0: no limit; default 65536)");
+MODULE_PARM_DESC(max_fences_per_user,
+		 "fences a user may have (0: no limit; default 65536)");
 
 module_param_cb(max_waits_per_user, &accmem_size_param_ops,
 		&accmem_max_waits_per_user, 0644);
 __MODULE_PARM_TYPE(max_waits_per_user, "ullong");
-MODULE_PARM_DESC(
-	max_waits_per_user,
-	"sleeping STREAM_WAIT calls of a user (0: no limit; default 4096)");
+MODULE_PARM_DESC(max_waits_per_user,
+		 "sleeping STREAM_WAIT calls of a user (0: no limit)");
 
 module_param_cb(max_bytes_per_user, &limits_ops, &accmem_max_bytes_per_user,
 		0644);

@@ -61,9 +61,8 @@ struct accmem_pool *accmem_torch_pool(int device)
 	if (device >= 0 && device < ACCMEM_TORCH_DEVICES)
 		torch_open(device);
 	else
-		accmem_set_last_error(
-			"device %d: more than %d devices are not supported",
-			device, ACCMEM_TORCH_DEVICES);
+		accmem_set_last_error("device %d: the last one is %d", device,
+				      ACCMEM_TORCH_DEVICES - 1);
 	return torch_find(device);
 }
 
@@ -165,9 +164,8 @@ int accmem_torch_try(ssize_t size, int device, void *stream, void **pointer)
 
 	*pointer = NULL;
 	if (size <= 0) {
-		accmem_set_last_error(
-			"allocation of %zd bytes on device %d: the length is not positive",
-			size, device);
+		accmem_set_last_error("device %d: a length of %zd bytes",
+				      device, size);
 		return size ? -EINVAL : 0;
 	}
 	streams = accmem_torch_streams(device);

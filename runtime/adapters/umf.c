@@ -127,9 +127,8 @@ static umf_result_t umf_initialize(const void *data, void **result)
 
 	if ((params->size && params->size != sizeof(*params)) ||
 	    params->unmapped > 1) {
-		accmem_set_last_error(
-			"parameters of %u bytes (known: %zu), unmapped %u",
-			params->size, sizeof(*params), params->unmapped);
+		accmem_set_last_error("parameters: size %u, unmapped %u",
+				      params->size, params->unmapped);
 		return UMF_RESULT_ERROR_INVALID_ARGUMENT;
 	}
 	p = calloc(1, sizeof(*p));
@@ -204,9 +203,8 @@ static umf_result_t umf_alloc(void *provider, size_t size, size_t alignment,
 	} else if (!(alignment % page)) {
 		ret = umf_alloc_at_multiple(p, &req);
 	} else {
-		accmem_set_last_error(
-			"allocation of %zu bytes: alignment %zu is neither a power of two nor a multiple of %zu",
-			size, alignment, page);
+		accmem_set_last_error("%zu bytes: no multiple of %zu: align %zu",
+				      size, page, alignment);
 		return UMF_RESULT_ERROR_INVALID_ALIGNMENT;
 	}
 	if (!ret)

@@ -3,7 +3,7 @@
  * The allocator of the driver in a program, without the driver: offsets in a range of
  * 1 GiB, which may be a file, a device, or anything else.
  *
- *   cc -o buddy buddy.c -laccmem-core
+ *   cc buddy.c -o buddy -laccmem-core
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -503,8 +503,8 @@ TEST_F(cache, a_request_that_no_cache_can_help_drains_none)
 		ASSERT_EQ(-ENOMEM,
 			  accmem_alloc_bytes(other, self->info.capacity / 4 * 3,
 					     0, &b));
-		ASSERT_TRUE(
-			holds_of_pairs(self->fd, variant->path, 4096, &holds));
+		ASSERT_TRUE(holds_of_pairs(self->fd, variant->path, KIB(4),
+					   &holds));
 	}
 	EXPECT_EQ(0, holds);
 	close(other);

@@ -487,6 +487,7 @@ static void *be_refused(void *arg)
 TEST_F(wait_wake, memory_that_a_refused_request_might_have_taken)
 {
 	struct refused r = { .path = variant->path };
+	const uint64_t wanted = MIB(4) - KIB(64);
 	struct waiter w = {};
 	pthread_t thread;
 	int64_t by_scan;
@@ -499,8 +500,7 @@ TEST_F(wait_wake, memory_that_a_refused_request_might_have_taken)
 	by_scan = waiting(variant->path, "by_scan");
 	ASSERT_EQ(0, pthread_create(&thread, NULL, be_refused, &r));
 	for (i = 0; i < 20; i++) {
-		ASSERT_TRUE(
-			waiter_start(&w, self->fd, MIB(4) - KIB(64), FOREVER));
+		ASSERT_TRUE(waiter_start(&w, self->fd, wanted, FOREVER));
 		ASSERT_EQ(0, waiter_end(&w));
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, w.a.address));
 	}

@@ -19,11 +19,12 @@ static bool fits(const struct accmem_queue_waiter *w, u64 promised, void *arg)
 	return *free >= promised && *free - promised >= w->need;
 }
 
+typedef bool fits_fn(const struct accmem_queue_waiter *w, u64 promised,
+		     void *arg);
+
 /* the first waiter to wake, of all */
-static struct accmem_queue_waiter *
-next(struct accmem_queue *q,
-     bool (*may)(const struct accmem_queue_waiter *w, u64 promised, void *arg),
-     void *arg)
+static struct accmem_queue_waiter *next(struct accmem_queue *q, fits_fn *may,
+					void *arg)
 {
 	struct accmem_queue_waiter *at = accmem_queue_walk(q, NULL);
 	unsigned int steps = ACCMEM_QUEUE_STEPS;

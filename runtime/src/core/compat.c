@@ -25,12 +25,8 @@ static_assert(sizeof(struct accmem_query) == 104, "needs a symbol version");
 #define ALLOC_SIZE_0_1 96
 #define ALLOC_SIZE_0_2 112
 
-/* Export @function as @symbol. A link-time optimisation needs the attribute of GCC. */
-#if __has_attribute(symver)
-#define SYMBOL(function, symbol) __attribute__((symver(symbol)))
-#else
-#define SYMBOL(function, symbol) __asm__(".symver " #function ", " symbol);
-#endif
+/* Export @function as @symbol. Not for link-time optimisation: the Makefile says so. */
+#define SYMBOL(function, symbol) __asm__(".symver " #function ", " symbol)
 
 typedef int allocate_fn(struct accmem_context *ctx, struct accmem_alloc *req,
 			int stream);
@@ -65,31 +61,31 @@ static int allocate_old(allocate_fn *call, struct accmem_context *ctx,
 	return ret;
 }
 
-SYMBOL(accmem_allocate_0_1, "accmem_allocate@ACCMEM_0.1")
+SYMBOL(accmem_allocate_0_1, "accmem_allocate@ACCMEM_0.1");
 int accmem_allocate_0_1(struct accmem_context *ctx, void *old)
 {
 	return allocate_old(allocate, ctx, 0, old, ALLOC_SIZE_0_1);
 }
 
-SYMBOL(accmem_allocate_0_2, "accmem_allocate@ACCMEM_0.2")
+SYMBOL(accmem_allocate_0_2, "accmem_allocate@ACCMEM_0.2");
 int accmem_allocate_0_2(struct accmem_context *ctx, void *old)
 {
 	return allocate_old(allocate, ctx, 0, old, ALLOC_SIZE_0_2);
 }
 
-SYMBOL(accmem_allocate_0_3, "accmem_allocate@@ACCMEM_0.3")
+SYMBOL(accmem_allocate_0_3, "accmem_allocate@@ACCMEM_0.3");
 int accmem_allocate_0_3(struct accmem_context *ctx, struct accmem_alloc *req)
 {
 	return allocate(ctx, req, 0);
 }
 
-SYMBOL(accmem_allocate_on_0_2, "accmem_allocate_on@ACCMEM_0.2")
+SYMBOL(accmem_allocate_on_0_2, "accmem_allocate_on@ACCMEM_0.2");
 int accmem_allocate_on_0_2(struct accmem_context *ctx, int stream, void *old)
 {
 	return allocate_old(allocate_on, ctx, stream, old, ALLOC_SIZE_0_2);
 }
 
-SYMBOL(accmem_allocate_on_0_3, "accmem_allocate_on@@ACCMEM_0.3")
+SYMBOL(accmem_allocate_on_0_3, "accmem_allocate_on@@ACCMEM_0.3");
 int accmem_allocate_on_0_3(struct accmem_context *ctx, int stream,
 			   struct accmem_alloc *req)
 {

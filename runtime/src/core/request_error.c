@@ -40,17 +40,16 @@ static void over_limit(const char *what, uint64_t length,
 
 	if (limit && length > limit)
 		accmem_set_last_error("%s of %" PRIu64
-				      " bytes: more than the limit"
-				      " of a context, %" PRIu64 " bytes",
+				      " bytes: more than a context may have, %" PRIu64
+				      " bytes",
 				      what, length, limit);
 	else
 		accmem_set_last_error("%s of %" PRIu64
-				      " bytes: over a limit of context"
-				      " or user; this context holds %" PRIu64
-				      " of %" PRIu64 " bytes (0: no limit);"
-				      " release something, or accmem_pool_trim()",
+				      " bytes: over a limit; this context has %" PRIu64
+				      " of %" PRIu64 " bytes (0: no limit); %s",
 				      what, length,
-				      (uint64_t)info->context_bytes, limit);
+				      (uint64_t)info->context_bytes, limit,
+				      "release something, or accmem_pool_trim()");
 }
 
 static void no_memory(const char *what, uint64_t length,
@@ -91,8 +90,8 @@ static bool is_short(struct accmem_context *ctx, const char *what,
 		return false;
 	if (length > most)
 		accmem_set_last_error("%s of %" PRIu64
-				      " bytes: more than the %s has,"
-				      " %" PRIu64 " bytes",
+				      " bytes: more than the %s has, %" PRIu64
+				      " bytes",
 				      what, length,
 				      kind == ACCMEM_KIND_HOST ?
 					      "device's host memory" :

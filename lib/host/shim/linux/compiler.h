@@ -2,9 +2,13 @@
 #ifndef ACCMEM_SHIM_COMPILER_H
 #define ACCMEM_SHIM_COMPILER_H
 
-/* The GNU C library's <sys/cdefs.h> has it too. */
-#ifndef __always_inline
-#define __always_inline inline __attribute__((__always_inline__))
+#include <limits.h> /* __GLIBC__ */
+
+/* The GNU C library has __always_inline; musl has not. */
+#ifdef __GLIBC__
+#include <sys/cdefs.h>
+#else
+#define __always_inline inline
 #endif
 #define noinline __attribute__((__noinline__))
 
