@@ -7,7 +7,7 @@
 /* The GNU C library has __always_inline; musl has not. */
 #ifdef __GLIBC__
 #include <sys/cdefs.h>
-#else
+#elif !defined(__always_inline)
 #define __always_inline inline
 #endif
 #define noinline __attribute__((__noinline__))
