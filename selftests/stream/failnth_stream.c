@@ -21,15 +21,20 @@ static int create_stream(const char *path, int fd)
 	return 0;
 }
 
-/* of a fence that is to come, and of one of the past; the fence is made before */
-static int import_file = -1;
+/*
+ * of fences that are to come, and of fences of the past; made before. Successive imports
+ * of one fence need one step: the calls that succeed take turns.
+ */
+static int import_files[2], import_turn;
 
 static int import_fence(const char *path, int stream)
 {
 	uint64_t at = stream_query(stream).claimed + 1;
+	int err = stream_import(stream, at, import_files[import_turn]);
 
 	(void)path;
-	return stream_import(stream, at, import_file);
+	import_turn ^= !err;
+	return err;
 }
 
 static int export_position(const char *path, int stream)
@@ -71,8 +76,8 @@ static void sweep_stream(struct __test_metadata *_metadata, int stream,
 
 TEST_F(failnth_stream, streams)
 {
-	uint32_t ids[2];
-	int stream, i;
+	uint32_t ids[2][2];
+	int stream, i, j;
 
 	NEED_INJECTION();
 	SWEEP(create_stream);
@@ -82,14 +87,19 @@ TEST_F(failnth_stream, streams)
 	/* what is reached, then what is claimed */
 	sweep_stream(_metadata, stream, export_position);
 	for (i = 0; i < 2; i++) {
-		import_file = fence_created(fences, &ids[i]);
-		if (!i)
-			ASSERT_EQ(0, fence_signal(fences, ids[i], 0, 0));
+		for (j = 0; j < 2; j++) {
+			import_files[j] = fence_created(fences, &ids[i][j]);
+			if (!i)
+				ASSERT_EQ(0, fence_signal(fences, ids[i][j], 0,
+							  0));
+		}
 		sweep_stream(_metadata, stream, import_fence);
 		sweep_stream(_metadata, stream, export_position);
-		close(import_file);
+		close(import_files[0]);
+		close(import_files[1]);
 	}
-	ASSERT_EQ(0, fence_signal(fences, ids[1], 0, 0));
+	for (j = 0; j < 2; j++)
+		ASSERT_EQ(0, fence_signal(fences, ids[1][j], 0, 0));
 	EXPECT_EQ(0, stream_settle(stream, stream_query(stream).claimed));
 	close(stream);
 	close(fences);
