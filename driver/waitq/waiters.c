@@ -559,6 +559,7 @@ static void waiters_work(struct work_struct *work)
 	waiters_drop(ws, NULL);
 	waiters_set_reserve(ws, now);
 	accmem_queue_tick(&ws->queue, now);
+	/* Waiters that the end of a reservation lets try do not count as found by scan. */
 	accmem_waiters_run_queue(ws);
 	accmem_queue_memory_freed(&ws->queue, NULL, 0);
 	accmem_queue_limits_raised(&ws->queue);

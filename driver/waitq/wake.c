@@ -104,8 +104,7 @@ bool __accmem_waiters_permit(struct accmem_carveout *cv,
  */
 u64 accmem_waiters_tries(const struct accmem_waiters *ws)
 {
-	/* Racy read: a stale value wakes a waiter in vain. */
-	return data_race(ws->queue.tries); /* see above */
+	return data_race(ws->queue.tries); /* stale: wakes a waiter in vain */
 }
 
 /* Wake the waiters of a user on other devices than @ws, after an uncharge. */
@@ -113,16 +112,16 @@ static void waiters_wake_elsewhere(struct accmem_waiters *ws,
 				   struct accmem_user *user)
 {
 	struct accmem_waiters *other;
-	unsigned int nr;
+	struct accmem_queue_user *own;
 
 	spin_lock(&waiters_list_lock);
 	list_for_each_entry(other, &waiters_list, link) {
+		own = &user->waiting[other->index];
 		/* Racy read: a waiter that is counted later tries later. */
-		nr = data_race(user->waiting[other->index].nr); /* see above */
-		if (other == ws || !nr)
+		if (other == ws || !data_race(own->nr)) /* may be stale */
 			continue;
 		spin_lock(&other->lock);
-		accmem_queue_charge_dropped(&user->waiting[other->index]);
+		accmem_queue_charge_dropped(own);
 		accmem_waiters_run_queue(other);
 		spin_unlock(&other->lock);
 	}

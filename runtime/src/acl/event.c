@@ -348,16 +348,23 @@ aclError aclrtSynchronizeEvent(aclrtEvent event)
 	return aclrtSynchronizeEventWithTimeout(event, -1);
 }
 
+/* Find and lock an event for a call that stores its answer at @status. */
+static struct acl_event *event_get_for(aclrtEvent handle, const void *status,
+				       aclError *error)
+{
+	if (status)
+		return event_get(handle, error);
+	*error = accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "status is NULL");
+	return NULL;
+}
+
 aclError aclrtQueryEventStatus(aclrtEvent handle,
 			       aclrtEventRecordedStatus *status)
 {
 	struct acl_event *event;
 	aclError error;
 
-	if (!status)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "status is NULL");
-	event = event_get(handle, &error);
+	event = event_get_for(handle, status, &error);
 	if (!event)
 		return error;
 	*status = event->reached == event->recorded ?
@@ -369,7 +376,7 @@ aclError aclrtQueryEventStatus(aclrtEvent handle,
 
 aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
 {
-	aclrtEventRecordedStatus recorded;
+	aclrtEventRecordedStatus recorded = ACL_EVENT_RECORDED_STATUS_NOT_READY;
 	aclError error;
 
 	if (!status)
@@ -389,10 +396,7 @@ aclError aclrtQueryEventWaitStatus(aclrtEvent handle,
 	struct acl_event *event;
 	aclError error;
 
-	if (!status)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "status is NULL");
-	event = event_get(handle, &error);
+	event = event_get_for(handle, status, &error);
 	if (!event)
 		return error;
 	*status = event->waits ? ACL_EVENT_WAIT_STATUS_NOT_READY :
