@@ -211,7 +211,7 @@ bad_memory()
 			"phys=64M@32G$pages"
 		if [ -n "$empty" ]; then
 			says "phys: a reservation without memory$pages" \
-				"phys=16M@$empty$pages: '16M@$empty$pages' is a range that does not keep what is written" \
+				"phys=16M@$empty$pages: '16M@$empty$pages' is a range without memory" \
 				"phys=16M@$empty$pages"
 		else
 			check "phys: a reservation without memory$pages" exit_of 77

@@ -40,7 +40,7 @@ static void over_limit(const char *what, uint64_t length,
 
 	if (limit && length > limit)
 		accmem_set_last_error("%s of %" PRIu64
-				      " bytes: more than a context may have, %" PRIu64
+				      " bytes: over the limit of a context, %" PRIu64
 				      " bytes",
 				      what, length, limit);
 	else
