@@ -307,7 +307,8 @@ static void usage_scan_quarantine(struct accmem_context *ctx,
 				  struct accmem_carveout *cv)
 {
 	/* Racy read: the count only bounds the time of the scan. */
-	if (READ_ONCE(ctx->account->quarantine[cv->index].nr) <= USAGE_SCANS)
+	if (READ_ONCE(ctx->account->memory[cv->index].nr_quarantined) <=
+	    USAGE_SCANS)
 		accmem_quarantine_scan_account(cv, ctx->account);
 	accmem_quarantine_scan(cv, USAGE_SCANS);
 }

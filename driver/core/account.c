@@ -291,7 +291,7 @@ struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 	unsigned int i;
 	int err = -ENOMEM;
 
-	account = kzalloc(struct_size(account, quarantine, nr_carveouts),
+	account = kzalloc(struct_size(account, memory, nr_carveouts),
 			  GFP_KERNEL_ACCOUNT);
 	/* Allocated before users_lock is held, so that no other open() waits. */
 	spare = kzalloc(sizeof(*spare), GFP_KERNEL_ACCOUNT);
@@ -299,7 +299,7 @@ struct accmem_account *accmem_account_open(struct accmem_accounts *accounts,
 		goto err_free;
 	kref_init(&account->refs);
 	for (i = 0; i < nr_carveouts; i++)
-		INIT_LIST_HEAD(&account->quarantine[i].memory);
+		INIT_LIST_HEAD(&account->memory[i].quarantined);
 	account->accounts = accounts;
 	account->waiters = waiters;
 	account->id = atomic_long_inc_return(&accounts->last_id);

@@ -350,8 +350,7 @@ static void bo_lock_set_state(struct accmem_bo *bo, enum accmem_state state)
 static void bo_quarantine(struct accmem_bo *bo)
 {
 	struct accmem_carveout *cv = bo->cv;
-	struct accmem_account_quarantine *own =
-		&bo->account->quarantine[cv->index];
+	struct accmem_account_memory *own = &bo->account->memory[cv->index];
 
 	/* The caller closes a file of the module, so the module has a reference now. */
 	__module_get(THIS_MODULE);
@@ -361,9 +360,9 @@ static void bo_quarantine(struct accmem_bo *bo)
 	if (!cv->quarantine.nr)
 		WRITE_ONCE(cv->quarantine.delay, BO_RECHECK_DELAY);
 	WRITE_ONCE(cv->quarantine.nr, cv->quarantine.nr + 1);
-	WRITE_ONCE(own->nr, own->nr + 1);
+	WRITE_ONCE(own->nr_quarantined, own->nr_quarantined + 1);
 	list_add_tail(&bo->link, &cv->quarantine.list);
-	list_add_tail(&bo->own_link, &own->memory);
+	list_add_tail(&bo->own_link, &own->quarantined);
 	accmem_carveout_unlock(cv);
 	queue_delayed_work(accmem_wq, &cv->quarantine.work, BO_RECHECK_DELAY);
 }

@@ -50,7 +50,7 @@ static struct accmem_bo *quarantine_next(struct accmem_carveout *cv,
 
 	accmem_carveout_lock(cv);
 	if (account)
-		bo = list_first_entry_or_null(&account->quarantine[i].memory,
+		bo = list_first_entry_or_null(&account->memory[i].quarantined,
 					      struct accmem_bo, own_link);
 	else
 		bo = list_first_entry_or_null(&cv->quarantine.list,
@@ -67,19 +67,18 @@ static void quarantine_requeue(struct accmem_carveout *cv, struct accmem_bo *bo,
 	list_move_tail(&bo->link, &cv->quarantine.list);
 	if (account)
 		list_move_tail(&bo->own_link,
-			       &account->quarantine[cv->index].memory);
+			       &account->memory[cv->index].quarantined);
 	accmem_carveout_unlock(cv);
 }
 
 static void quarantine_free(struct accmem_carveout *cv, struct accmem_bo *bo)
 {
-	struct accmem_account_quarantine *own =
-		&bo->account->quarantine[cv->index];
+	struct accmem_account_memory *own = &bo->account->memory[cv->index];
 
 	accmem_carveout_lock(cv);
 	list_del_init(&bo->link);
 	list_del_init(&bo->own_link);
-	WRITE_ONCE(own->nr, own->nr - 1);
+	WRITE_ONCE(own->nr_quarantined, own->nr_quarantined - 1);
 	WRITE_ONCE(cv->quarantine.nr, cv->quarantine.nr - 1);
 	accmem_carveout_unlock(cv);
 	accmem_bo_free(bo);
@@ -241,7 +240,7 @@ void accmem_quarantine_scan_account(struct accmem_carveout *cv,
 {
 	struct scan scan = { .cv = cv, .account = account, .unmap = true };
 
-	scan_pass(&scan, READ_ONCE(account->quarantine[cv->index].nr),
+	scan_pass(&scan, READ_ONCE(account->memory[cv->index].nr_quarantined),
 		  UINT_MAX);
 }
 

@@ -43,7 +43,7 @@ static void run_count(struct accmem_bo *bo, u64 size)
 
 	lockdep_assert_held(&cv->lock);
 	cv->bytes[ACCMEM_LIVE] += size;
-	bo->account->quarantine[cv->index].allocated += size;
+	bo->account->memory[cv->index].allocated += size;
 }
 
 /* Charge @run, which was just allocated. Free it again if a limit is reached. */
@@ -327,7 +327,7 @@ static void run_give(struct accmem_bo *bo, const struct accmem_run *run)
 	if (cv->owners)
 		run_forget_folios(cv, run, false);
 	WRITE_ONCE(cv->bytes[bo->state], cv->bytes[bo->state] - run->size);
-	bo->account->quarantine[cv->index].allocated -= run->size;
+	bo->account->memory[cv->index].allocated -= run->size;
 	accmem_uncharge(bo->account, released);
 }
 
@@ -408,8 +408,8 @@ int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 	if (!err) {
 		accmem_carveout_set_state(cv, from->state, to->state,
 					  from->size);
-		from->account->quarantine[cv->index].allocated -= from->size;
-		to->account->quarantine[cv->index].allocated += from->size;
+		from->account->memory[cv->index].allocated -= from->size;
+		to->account->memory[cv->index].allocated += from->size;
 	}
 	accmem_carveout_unlock(cv);
 	if (err)

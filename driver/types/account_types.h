@@ -78,17 +78,17 @@ struct accmem_user {
 };
 
 /**
- * struct accmem_account_quarantine - memory of an account in one carveout
+ * struct accmem_account_memory - memory of an account in one carveout
  * @allocated: bytes of the account, in any state
- * @memory: quarantined buffer objects, the least recently checked first
- * @nr: number of entries in @memory
+ * @quarantined: quarantined buffer objects, the least recently checked first
+ * @nr_quarantined: number of entries in @quarantined
  *
  * Guarded by the carveout's lock.
  */
-struct accmem_account_quarantine {
+struct accmem_account_memory {
 	u64 allocated;
-	struct list_head memory;
-	unsigned int nr;
+	struct list_head quarantined;
+	unsigned int nr_quarantined;
 };
 
 /**
@@ -124,7 +124,7 @@ struct accmem_accounts {
  * @nr_starved: number of waiters of the account that are short of memory; guarded
  *	by accmem_waiters.lock
  * @overdue: bytes of pending frees that are overdue
- * @quarantine: quarantined memory of the account, by index of the carveout
+ * @memory: memory of the account, by index of the carveout
  *
  * The account outlives its context until its last buffer object has been freed.
  */
@@ -142,7 +142,7 @@ struct accmem_account {
 	struct file *file;
 	unsigned int nr_starved;
 	atomic64_t overdue;
-	struct accmem_account_quarantine quarantine[];
+	struct accmem_account_memory memory[];
 };
 
 #endif /* ACCMEM_ACCOUNT_TYPES_H */

@@ -100,7 +100,7 @@ struct accmem_shared {
  * @state: enum accmem_state; guarded by the carveout's lock
  * @link: link in accmem_carveout.quarantine.list, .pending or .overdue; guarded by the
  *	carveout's lock
- * @own_link: link in accmem_account_quarantine.memory; guarded by the carveout's lock
+ * @own_link: link in accmem_account_memory.quarantined; guarded by the carveout's lock
  * @pending: the free of the bo is pending, and @link is in accmem_carveout.pending or
  *	.overdue. Written under the carveout's lock, read without.
  * @wake_on_put: dropping a user's reference must wake waiters, because the bo is a

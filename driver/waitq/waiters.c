@@ -580,7 +580,7 @@ static bool waiter_may_reserve(const struct accmem_queue_waiter *q)
 		if (!(w->demand.carveouts & BIT(cv->index)))
 			continue;
 		/* Racy read without the carveout's lock: the question is asked again. */
-		own = data_race(w->account->quarantine[cv->index].allocated);
+		own = data_race(w->account->memory[cv->index].allocated);
 		if (q->need <= cv->capacity - own)
 			return true;
 	}
