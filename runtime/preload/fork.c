@@ -1,175 +1,190 @@
 // SPDX-License-Identifier: MIT
 /*
- * Forks. The mappings of a device are shared, and a child's heap is to be its own.
+ * Forks. The mappings of a device are shared with the child of a fork, but the child needs
+ * a heap of its own. So fork_prepare() copies the blocks to ordinary memory; the child
+ * moves the copies to the addresses of the blocks, and the parent drops them.
  *
- * A process of one thread has its blocks copied to ordinary memory before the
- * fork; the child puts the copies where the buffers were, and the parent drops
- * them. Nothing else runs meanwhile, so both see what there was at the fork.
+ * No thread is stopped. While other threads write, blocks are copied again and again
+ * until nothing has changed since the last time: then the copies are of one moment. After
+ * PASSES times, the copies may mix several moments.
  *
- * In a process of several threads, others would write to a block after it was
- * copied. They are made to stand still, and the copies take the place of the
- * buffers in the parent: from then on the kernel copies its pages as it does all
- * others', at the fork itself. The process stays on the ordinary heap.
+ * vfork(), posix_spawn() and exec copy nothing.
  *
- * Where neither can be done, there is no child: it ends before it has returned,
- * and fork() fails.
- *
- * vfork(), posix_spawn() and exec are not concerned. _Fork() and a clone() without
- * the C library run no handlers: there the heap is shared.
+ * Locking: the lock of the blocks is held from fork_prepare() on, exclusively. So no
+ * block is allocated, freed or made ordinary meanwhile.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/single_threaded.h>
+#include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "preload.h"
 
-static __thread int error_of_fork __attribute__((tls_model("initial-exec")));
+#define ANONYMOUS (MAP_PRIVATE | MAP_ANONYMOUS)
+#define PASSES 4
+#define STACK_SIZE (256ul << 10)
 
-int fork_error(void)
+/* On a stack of its own */
+struct fork_call {
+	ucontext_t here, there;
+	long (*call)(const long *arguments);
+	const long *arguments;
+	long result;
+	int error;
+};
+
+static __thread bool has_failed __attribute__((tls_model("initial-exec")));
+static __thread struct fork_call *current
+	__attribute__((tls_model("initial-exec")));
+
+bool fork_has_failed(void)
 {
-	return error_of_fork;
+	return has_failed;
 }
 
-static bool fork_is_zero(const char *page)
+/* Return true if a page was copied. Zero pages are not written, so they need no memory. */
+static bool fork_copy(struct block *block)
 {
-	return !page[0] && !memcmp(page, page + 1, GRANULE - 1);
+	size_t at = 0, end;
+	bool changed = false;
+
+	while ((end = heap_run(block, &at, block->length)) > at)
+		for (; at < end; at += GRANULE)
+			if (memcmp(block->copy + at, block->start + at,
+				   GRANULE)) {
+				memcpy(block->copy + at, block->start + at,
+				       GRANULE);
+				changed = true;
+			}
+	return changed;
 }
 
-/* Pages that are zero need no memory. */
-static char *fork_copy(const struct block *block)
+static bool fork_copy_all(void)
 {
-	size_t at;
-	char *copy = mmap(NULL, block->length, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct block *block = NULL;
+	bool changed = false;
 
-	if (copy == MAP_FAILED)
-		return NULL;
-	for (at = 0; at < block->length; at += GRANULE)
-		if (!fork_is_zero(block->start + at))
-			memcpy(copy + at, block->start + at, GRANULE);
-	return copy;
+	while ((block = heap_next(block)))
+		changed |= fork_copy(block);
+	return changed;
 }
 
-static void fork_drop_copies(void)
+static void fork_drop(void)
 {
-	struct block *block;
+	struct block *block = NULL;
 
-	for (block = table_next(NULL); block; block = table_next(block)) {
+	while ((block = heap_next(block))) {
 		if (block->copy)
 			munmap(block->copy, block->length);
 		block->copy = NULL;
 	}
 }
 
-static int fork_copy_all(void)
+void fork_prepare(void)
 {
-	struct block *block;
+	int passes = __libc_single_threaded ? 1 : PASSES;
+	struct block *block = NULL;
+	void *copy;
 
-	for (block = table_next(NULL); block; block = table_next(block)) {
-		if (block->state != BLOCK_LIVE)
-			continue;
-		block->copy = fork_copy(block);
-		if (!block->copy) {
-			fork_drop_copies();
-			return -ENOMEM;
-		}
-		heap_stats.copied += block->length;
+	heap_lock(true);
+	has_failed = false;
+	while (!has_failed && (block = heap_next(block))) {
+		copy = mmap(NULL, block->length, PROT_READ | PROT_WRITE,
+			    ANONYMOUS, -1, 0);
+		has_failed = copy == MAP_FAILED;
+		block->copy = has_failed ? NULL : copy;
+		preload_stats.copied += block->length;
 	}
-	return 0;
+	while (!has_failed && passes-- && fork_copy_all())
+		;
 }
 
-/* Nothing may be left that both would write to. */
-static void fork_take_copies(bool is_mine)
+void fork_parent(void)
 {
-	struct block *block;
+	fork_drop();
+	heap_unlock();
+}
 
-	for (block = table_next(NULL); block; block = table_next(block)) {
-		struct block buffer = *block;
+/* Move the copy over the block, so that no page is shared with the parent. */
+static void fork_install_copy(struct block *block)
+{
+	size_t at = 0, end;
 
-		if (block->state != BLOCK_LIVE)
-			continue;
-		/* frees what is mapped there, in the parent's context only */
-		if (is_mine)
-			device_free(&buffer);
-		if (mremap(block->copy, block->length, block->length,
-			   MREMAP_MAYMOVE | MREMAP_FIXED,
-			   block->start) != block->start)
+	while ((end = heap_run(block, &at, block->length)) > at) {
+		if (!preload_move(block->copy + at, end - at,
+				  block->start + at))
 			abort();
-		heap_became_private(block);
+		at = end;
 	}
+	munmap(block->copy, block->length);
+	block->copy = NULL;
+	block->is_on_device = false;
 }
 
-static bool fork_has_blocks(void)
+/* A child without its copies ends before the program can see it. */
+void fork_child(void)
 {
-	struct block *block = table_next(NULL);
+	struct block *block = NULL;
 
-	while (block && block->state != BLOCK_LIVE)
-		block = table_next(block);
-	return block;
-}
-
-static int fork_evacuate(void)
-{
-	int error = stop_world();
-
-	if (error)
-		return error;
-	error = fork_copy_all();
-	if (!error)
-		fork_take_copies(true);
-	stop_end();
-	heap_stats.evacuations += !error;
-	return error;
-}
-
-static void fork_prepare(void)
-{
-	heap_lock();
-	error_of_fork = 0;
-	if (stop_is_alone()) {
-		error_of_fork = fork_copy_all();
-		return;
-	}
-	heap_close();
-	heap_drop_cache();
-	if (fork_has_blocks())
-		error_of_fork = fork_evacuate();
-}
-
-static void fork_in_parent(void)
-{
-	fork_drop_copies();
-	heap_unlock();
-}
-
-/* The parent's cached buffers are mapped here too: nobody looks at them again. */
-static void fork_forget_cache(void)
-{
-	struct block *block;
-
-	while ((block = cache_oldest())) {
-		cache_remove(block);
-		table_remove(block);
-		device_unmap(block->start, block->length);
-		table_delete(block);
-	}
-}
-
-static void fork_in_child(void)
-{
-	if (error_of_fork)
+	if (has_failed)
 		_exit(127);
-	fork_take_copies(false);
-	fork_forget_cache();
-	device_leave();
-	heap_restart();
-	heap_unlock();
+	while ((block = heap_next(block)))
+		fork_install_copy(block);
+	device_close_inherited();
+	preload_stats = (struct stats){ 0 };
+	heap_unlock_child();
 }
 
-void fork_start(void)
+static void fork_on_other_stack(void)
 {
-	pthread_atfork(fork_prepare, fork_in_parent, fork_in_child);
+	current->result = current->call(current->arguments);
+	current->error = errno;
+}
+
+/*
+ * On a stack on the device, parent and child would write to the same frames until the
+ * child has its copies. So fork on another stack.
+ */
+static long fork_switch(long (*call)(const long *arguments),
+			const long *arguments)
+{
+	struct fork_call *f = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
+				   ANONYMOUS, -1, 0);
+	long result;
+
+	if (f == MAP_FAILED)
+		return -1;
+	f->call = call;
+	f->arguments = arguments;
+	getcontext(&f->there);
+	f->there.uc_stack.ss_sp = f + 1;
+	f->there.uc_stack.ss_size = STACK_SIZE - sizeof(*f);
+	f->there.uc_link = &f->here;
+	makecontext(&f->there, fork_on_other_stack, 0);
+	current = f;
+	swapcontext(&f->here, &f->there);
+	result = f->result;
+	errno = f->error;
+	munmap(f, STACK_SIZE);
+	return result;
+}
+
+long fork_call(long (*call)(const long *arguments), const long *arguments)
+{
+	long child = -1;
+
+	child = heap_overlaps(&child, 1) ? fork_switch(call, arguments) :
+					   call(arguments);
+	if (child <= 0 || !has_failed)
+		return child;
+	has_failed = false;
+	while (waitpid(child, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	errno = ENOMEM;
+	return -1;
 }

@@ -1,295 +1,297 @@
 // SPDX-License-Identifier: MIT
 /*
- * The heap on the device: a buffer for each allocation. Freed ones are kept, up to
- * a number of bytes, so that a program which frees and allocates again pays for no
- * call and no page fault.
+ * The blocks on the device: one buffer for each allocation. A freed block is unmapped and
+ * freed at once, so nothing that a program has done to its pages outlives the block.
  *
- * Whatever cannot be served is the ordinary heap's: a full device is no error.
+ * Pages of a block become ordinary memory when the program does to them what only ordinary
+ * memory can: heap_make_ordinary() puts a copy at their addresses.
  *
- * Locking: heap_mutex, over all of table.c and device.c. A thread that stops the
- * others holds it, so that none of them stands still with it.
+ * Locking: blocks_lock. Threads allocate and free blocks with a shared lock, each with an
+ * entry of its own, so that a system call of one does not delay the others; whoever looks
+ * at the blocks of other threads has an exclusive lock. Signals are masked under the lock,
+ * since a handler may fork, and a fork takes the lock. heap_find() needs no lock: the
+ * entry of a block that the caller owns does not change.
  */
+#define _GNU_SOURCE
 #include <errno.h>
-#include <stdatomic.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "preload.h"
 
-static pthread_mutex_t heap_mutex = PTHREAD_MUTEX_INITIALIZER;
-static int heap_cancel_state; /* of who has the lock, before it took it */
-/* SIZE_MAX as long as there is nothing to be had */
-static atomic_size_t heap_threshold = SIZE_MAX;
-static atomic_size_t heap_aligned = SIZE_MAX;
-static bool heap_must_open; /* a forked process that has not opened it yet */
-struct stats heap_stats;
+#define ANONYMOUS (MAP_PRIVATE | MAP_ANONYMOUS)
+#define INITIAL_EXEC __attribute__((tls_model("initial-exec")))
+/* A fork does not wait for threads that allocate and free without a pause. */
+#define LOCK PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
 
-/* malloc() is no cancellation point, though it opens a device. */
-void heap_lock(void)
+static pthread_rwlock_t blocks_lock = LOCK;
+static struct block blocks[BLOCKS_MAX];
+static atomic_size_t nr_blocks; /* entries from here on have never been used */
+
+/* State of the thread that heap_unlock() restores */
+static __thread struct {
+	unsigned int depth; /* calls of heap_lock() */
+	bool is_masked;
+	sigset_t mask;
+	int error;
+	int cancel_state;
+} locked INITIAL_EXEC;
+
+/*
+ * A wrapper of mmap() or ioctl() in another library may call malloc() or free() while
+ * this thread has the lock. Without a device, only system calls of a heap are made, since
+ * a seccomp filter may forbid others; a handler may fork then, as blocks only go.
+ */
+void heap_lock(bool exclusive)
 {
-	int state;
+	sigset_t all;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	pthread_mutex_lock(&heap_mutex);
-	heap_cancel_state = state;
+	if (locked.depth++)
+		return;
+	locked.error = errno;
+	locked.is_masked = !device_is_closed();
+	sigfillset(&all);
+	if (locked.is_masked)
+		pthread_sigmask(SIG_SETMASK, &all, &locked.mask);
+	/* malloc() and free() are no cancellation points */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &locked.cancel_state);
+	if (exclusive)
+		pthread_rwlock_wrlock(&blocks_lock);
+	else
+		pthread_rwlock_rdlock(&blocks_lock);
+}
+
+static void heap_restore(void)
+{
+	pthread_setcancelstate(locked.cancel_state, NULL);
+	errno = locked.error;
+	if (locked.is_masked)
+		pthread_sigmask(SIG_SETMASK, &locked.mask, NULL);
 }
 
 void heap_unlock(void)
 {
-	int state = heap_cancel_state;
-
-	pthread_mutex_unlock(&heap_mutex);
-	pthread_setcancelstate(state, NULL);
+	if (--locked.depth)
+		return;
+	pthread_rwlock_unlock(&blocks_lock);
+	heap_restore();
 }
 
-static void heap_accept(void)
+void heap_unlock_child(void)
 {
-	atomic_store(&heap_aligned, preload_settings.aligned);
-	atomic_store(&heap_threshold, preload_settings.threshold);
+	blocks_lock = (pthread_rwlock_t)LOCK;
+	locked.depth = 0;
+	heap_restore();
 }
 
-void heap_start(void)
+/* Few pointers of other heaps are multiples of the granule. */
+struct block *heap_find(const void *pointer)
 {
-	if (device_open())
-		heap_accept();
-	else
-		settings_say(2,
-			     "accmem run: %s: %s: the ordinary heap is used\n",
-			     preload_settings.device, strerror(errno));
+	size_t i, count = (uintptr_t)pointer % GRANULE ? 0 : nr_blocks;
+
+	for (i = 0; pointer && i < count; i++)
+		if (blocks[i].start == pointer)
+			return &blocks[i];
+	return NULL;
 }
 
-void heap_restart(void)
+static void heap_raise(atomic_size_t *mark, size_t to)
 {
-	heap_must_open = true;
-	heap_stats = (struct stats){ 0 };
-	/* what has fallen back for good stays so */
+	size_t old = *mark;
+
+	while (old < to && !atomic_compare_exchange_weak(mark, &old, to))
+		;
 }
 
-void heap_close(void)
+static struct block *heap_claim_block(void)
 {
-	atomic_store(&heap_threshold, SIZE_MAX);
-	atomic_store(&heap_aligned, SIZE_MAX);
-}
+	char *none;
+	size_t i;
 
-bool heap_wants(size_t size)
-{
-	return size >=
-	       atomic_load_explicit(&heap_threshold, memory_order_relaxed);
-}
-
-bool heap_wants_aligned(size_t size)
-{
-	return size >=
-	       atomic_load_explicit(&heap_aligned, memory_order_relaxed);
-}
-
-static void heap_account(size_t bytes)
-{
-	heap_stats.bytes += bytes;
-	if (heap_stats.bytes > heap_stats.peak)
-		heap_stats.peak = heap_stats.bytes;
-}
-
-static void heap_drop(struct block *block)
-{
-	cache_remove(block);
-	table_remove(block);
-	device_free(block);
-	table_delete(block);
-}
-
-void heap_drop_cache(void)
-{
-	struct block *block;
-
-	while ((block = cache_oldest()))
-		heap_drop(block);
-}
-
-static struct block *heap_reuse(size_t length, size_t alignment)
-{
-	struct block *block = cache_find(length, alignment);
-
-	if (!block)
-		return NULL;
-	cache_remove(block);
-	block->state = BLOCK_LIVE;
-	heap_stats.reused++;
-	return block;
-}
-
-static bool heap_is_ready(void)
-{
-	if (heap_must_open) {
-		heap_must_open = false;
-		if (!device_open()) {
-			heap_close();
-			return false;
+	for (i = 0; i < BLOCKS_MAX; i++) {
+		none = NULL;
+		if (atomic_compare_exchange_strong(&blocks[i].start, &none,
+						   BLOCK_BUSY)) {
+			heap_raise(&nr_blocks, i + 1);
+			return &blocks[i];
 		}
 	}
-	if (device_is_usable())
-		return true;
-	heap_close();
-	return false;
+	return NULL;
 }
 
-/* A full device is tried once more without what is cached. */
-static struct block *heap_new(size_t length, size_t alignment, size_t reserve)
+static char *heap_new(size_t length, size_t alignment)
 {
-	struct block *block = table_new();
-	int error;
+	struct block *block = heap_claim_block();
+	char *start;
 
 	if (!block)
 		return NULL;
+	start = device_alloc(length, alignment, &block->address);
 	block->length = length;
-	error = device_alloc(block, alignment, reserve);
-	if ((error == -ENOMEM || error == -EDQUOT) && cache_bytes) {
-		heap_drop_cache();
-		error = device_alloc(block, alignment, reserve);
-	}
-	if (error) {
-		table_delete(block);
-		return NULL;
-	}
-	block->state = BLOCK_LIVE;
-	table_insert(block);
-	return block;
+	block->is_on_device = true;
+	block->ordinary = NULL;
+	block->start = start;
+	return start;
 }
 
-static bool heap_round(size_t size, size_t *length)
+void *heap_alloc(size_t size, size_t alignment)
 {
-	return !__builtin_add_overflow(size, GRANULE - 1, length) &&
-	       (*length &= -GRANULE) <= PTRDIFF_MAX;
+	size_t length = (size + GRANULE - 1) & -GRANULE;
+	struct stats *s = &preload_stats;
+	void *p = NULL;
+
+	if (size < preload_settings.threshold || size > PTRDIFF_MAX ||
+	    locked.depth)
+		return NULL;
+	heap_lock(false);
+	if (atomic_fetch_add(&s->bytes, length) + length <=
+	    preload_settings.limit)
+		p = heap_new(length, alignment);
+	if (p) {
+		s->blocks++;
+		s->allocations++;
+		heap_raise(&s->peak, s->bytes);
+	} else {
+		s->bytes -= length;
+		s->fallbacks++;
+	}
+	heap_unlock();
+	return p;
 }
 
-static struct block *heap_get(size_t length, size_t alignment, bool grows,
-			      bool *is_clean)
+/* The entry is free last: another thread may get the same addresses after munmap(). */
+void heap_free(struct block *block)
 {
-	struct block *block;
+	char *start = block->start;
 
-	if (heap_stats.bytes > preload_settings.limit ||
-	    length > preload_settings.limit - heap_stats.bytes)
-		return NULL;
-	block = heap_reuse(length, alignment);
-	*is_clean = !block;
-	if (!block && heap_is_ready())
-		block = heap_new(length, alignment, grows ? 4 * length : 0);
-	if (!block)
-		return NULL;
-	heap_stats.allocations++;
-	heap_account(block->length);
-	return block;
+	heap_lock(false);
+	block->start = BLOCK_BUSY;
+	munmap(start, block->length);
+	if (block->ordinary)
+		munmap(block->ordinary, block->length / GRANULE);
+	if (block->is_on_device) {
+		device_free(block->address);
+		preload_stats.blocks--;
+		preload_stats.bytes -= block->length;
+	}
+	block->start = NULL;
+	heap_unlock();
 }
 
-/* What has grown is expected to go on, and gets addresses to grow into. */
-void *heap_alloc(size_t size, size_t alignment, bool zero, bool grows)
+struct block *heap_next(struct block *block)
+{
+	size_t i = block ? block - blocks + 1 : 0, count = nr_blocks;
+
+	while (i < count && (!blocks[i].start || !blocks[i].is_on_device))
+		i++;
+	return i < count ? &blocks[i] : NULL;
+}
+
+static bool heap_is_ordinary(const struct block *block, size_t at)
+{
+	return block->ordinary && block->ordinary[at / GRANULE];
+}
+
+size_t heap_run(const struct block *block, size_t *at, size_t end)
+{
+	size_t to;
+
+	while (*at < end && heap_is_ordinary(block, *at))
+		*at += GRANULE;
+	for (to = *at; to < end && !heap_is_ordinary(block, to);)
+		to += GRANULE;
+	return to;
+}
+
+/*
+ * Set [*first, *end) to the part of the block that the range covers, in whole pages.
+ * Return false if the range covers no page.
+ */
+static bool heap_clamp(const struct block *block, const void *start,
+		       size_t length, size_t *first, size_t *end)
+{
+	uintptr_t at = (uintptr_t)block->start, from = (uintptr_t)start, to;
+
+	if (!length || __builtin_add_overflow(from, length - 1, &to) ||
+	    to < at || from >= at + block->length)
+		return false;
+	*first = from < at ? 0 : (from - at) & -GRANULE;
+	*end = to - at >= block->length ? block->length :
+					  ((to - at) & -GRANULE) + GRANULE;
+	return true;
+}
+
+bool heap_overlaps(const void *start, size_t length)
 {
 	struct block *block = NULL;
-	int error = errno;
-	bool is_clean = true;
-	size_t length;
+	size_t at, end;
+	bool found = false;
 
-	heap_lock();
-	if (heap_round(size, &length))
-		block = heap_get(length,
-				 alignment < GRANULE ? GRANULE : alignment,
-				 grows && length < SIZE_MAX / 4, &is_clean);
-	if (!block)
-		heap_stats.fallbacks++;
-	heap_unlock();
-	errno = error;
-	if (!block)
-		return NULL;
-	return zero && !is_clean ? memset(block->start, 0, size) : block->start;
-}
-
-static void heap_trim_to(size_t bytes)
-{
-	while (cache_bytes > bytes)
-		heap_drop(cache_oldest());
-}
-
-void heap_free(void *pointer)
-{
-	struct block *block;
-	int error = errno;
-
-	heap_lock();
-	block = table_find(pointer);
-	if (!block || block->state == BLOCK_CACHED) {
-		heap_unlock();
-		settings_say(2, "accmem run: free(): invalid pointer\n");
-		__builtin_trap();
-	}
-	if (block->state == BLOCK_LIVE) {
-		heap_stats.bytes -= block->length;
-		cache_push(block);
-		heap_trim_to(preload_settings.cache);
-	} else {
-		table_remove(block);
-		device_unmap(block->start, block->length);
-		table_delete(block);
-	}
-	heap_unlock();
-	errno = error;
-}
-
-size_t heap_usable(const void *pointer)
-{
-	struct block *block;
-	size_t length = 0;
-
-	heap_lock();
-	block = table_find(pointer);
-	if (block && block->state != BLOCK_CACHED)
-		length = block->length;
-	heap_unlock();
-	return length;
-}
-
-/* Not one that shrinks by half: what it does not need others can have. */
-bool heap_resize(void *pointer, size_t size)
-{
-	struct block *block;
-	int error = errno;
-	size_t length, old;
-	bool fits;
-
-	if (!heap_round(size, &length))
+	if (!nr_blocks)
 		return false;
-	heap_lock();
-	block = table_find(pointer);
-	old = block ? block->length : 0;
-	fits = length <= old && length >= old / 2;
-	if (!fits && block && block->state == BLOCK_LIVE && length >= GRANULE &&
-	    (length < old ||
-	     (heap_stats.bytes <= preload_settings.limit &&
-	      length - old <= preload_settings.limit - heap_stats.bytes)) &&
-	    !device_resize(block, length)) {
-		heap_account(length - old);
-		heap_stats.resized++;
-		fits = true;
+	heap_lock(true);
+	while (!found && (block = heap_next(block)))
+		found = heap_clamp(block, start, length, &at, &end) &&
+			heap_run(block, &at, end) > at;
+	heap_unlock();
+	return found;
+}
+
+/* One mremap() call: another thread sees the old mapping or the new one, never a hole. */
+static bool heap_replace(struct block *block, size_t at, size_t end)
+{
+	size_t length = end - at;
+	void *copy =
+		mmap(NULL, length, PROT_READ | PROT_WRITE, ANONYMOUS, -1, 0);
+
+	if (copy == MAP_FAILED)
+		return false;
+	memcpy(copy, block->start + at, length);
+	if (!preload_move(copy, length, block->start + at)) {
+		munmap(copy, length);
+		return false;
 	}
-	heap_unlock();
-	errno = error;
-	return fits;
+	memset(block->ordinary + at / GRANULE, true, length / GRANULE);
+	preload_stats.returned += length;
+	return true;
 }
 
-bool heap_trim(void)
+static bool heap_replace_range(struct block *block, size_t at, size_t end)
 {
-	bool had = false;
+	void *ordinary;
+	size_t to;
 
-	heap_lock();
-	had = cache_bytes > 0;
-	heap_drop_cache();
-	heap_unlock();
-	return had;
+	if (!block->ordinary) {
+		ordinary = mmap(NULL, block->length / GRANULE,
+				PROT_READ | PROT_WRITE, ANONYMOUS, -1, 0);
+		if (ordinary == MAP_FAILED)
+			return false;
+		block->ordinary = ordinary;
+	}
+	while ((to = heap_run(block, &at, end)) > at) {
+		if (!heap_replace(block, at, to))
+			return false;
+		at = to;
+	}
+	return true;
 }
 
-/* The caller has put ordinary memory where the buffer was mapped. */
-void heap_became_private(struct block *block)
+bool heap_make_ordinary(const void *start, size_t length)
 {
-	if (heap_stats.bytes >= block->length)
-		heap_stats.bytes -= block->length;
-	block->state = BLOCK_PRIVATE;
-	block->copy = NULL;
+	struct block *block = NULL;
+	size_t at, end;
+	bool done = true;
+
+	if (!nr_blocks)
+		return true;
+	heap_lock(true);
+	while (done && (block = heap_next(block)))
+		if (heap_clamp(block, start, length, &at, &end))
+			done = heap_replace_range(block, at, end);
+	heap_unlock();
+	if (!done)
+		errno = ENOMEM;
+	return done;
 }

@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: MIT
 /*
- * The calls that the preload library takes the place of: those of the heap, and
- * the few that it must know about to fork.
+ * The functions that the preload library replaces: those of the heap, and those that need
+ * ordinary memory.
  *
- * A pointer is the device's if it lies in a window, which is a comparison; all
- * others go to the next malloc(), the C library's or the program's. While that is
- * looked up, a few bytes of static memory serve who allocates.
- *
- * A program that has some of the calls itself, and not others, is left alone: one
- * would free what the other has allocated.
+ * A pointer belongs to the device if a block starts there. Other pointers go to the next
+ * malloc(): that of the C library or of another preloaded library.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <link.h>
+#include <dlfcn.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
-#include <signal.h>
-#include <stdatomic.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/wait.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "preload.h"
@@ -31,48 +29,47 @@
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define EXPORT __attribute__((visibility("default")))
 
+/* The functions of the next library */
+#define CALLS                        \
+	CALL(malloc);                \
+	CALL(calloc);                \
+	CALL(realloc);               \
+	CALL(free);                  \
+	CALL(memalign);              \
+	CALL(posix_memalign);        \
+	CALL(aligned_alloc);         \
+	CALL(valloc);                \
+	CALL(pvalloc);               \
+	CALL(malloc_usable_size);    \
+	CALL(mallinfo2);             \
+	CALL(malloc_stats);          \
+	CALL(fork);                  \
+	CALL(_Fork);                 \
+	CALL(mprotect);              \
+	CALL(madvise);               \
+	CALL(mremap);                \
+	CALL(pthread_attr_setstack); \
+	CALL(prctl);                 \
+	CALL(syscall);
+
 static struct {
-	void *(*malloc)(size_t size);
-	void *(*calloc)(size_t count, size_t size);
-	void *(*realloc)(void *pointer, size_t size);
-	void (*free)(void *pointer);
-	void *(*memalign)(size_t alignment, size_t size);
-	int (*posix_memalign)(void **pointer, size_t alignment, size_t size);
-	void *(*aligned_alloc)(size_t alignment, size_t size);
-	void *(*valloc)(size_t size);
-	void *(*pvalloc)(size_t size);
-	size_t (*malloc_usable_size)(void *pointer);
-	int (*malloc_trim)(size_t pad);
-	pid_t (*fork)(void);
-	int (*pthread_sigmask)(int how, const sigset_t *set, sigset_t *old);
-	int (*sigprocmask)(int how, const sigset_t *set, sigset_t *old);
+#define CALL(name) __typeof__(name) *name
+	CALLS
+#undef CALL
 } next;
 
+struct settings preload_settings = {
+	.device = "/dev/accmem0",
+	.threshold = SIZE_MAX, /* until the constructor has run */
+	.limit = SIZE_MAX,
+};
+struct stats preload_stats;
 static atomic_bool is_resolved;
 static __thread bool is_resolving __attribute__((tls_model("initial-exec")));
-static _Alignas(16) char early[16384];
-static atomic_size_t early_used;
 static int stats_fd = -1;
+static struct stat stats_file;
 
-static void *preload_early(size_t size)
-{
-	size_t at;
-
-	if (size > sizeof(early))
-		return NULL;
-	at = atomic_fetch_add(&early_used, (size + 15) & ~15ul);
-	return at + size <= sizeof(early) ? early + at : NULL;
-}
-
-static bool preload_is_early(const void *pointer)
-{
-	return (uintptr_t)pointer - (uintptr_t)early < sizeof(early);
-}
-
-#define RESOLVE(name) \
-	(next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name))
-
-/* false: on the way here already */
+/* Return false if this thread is in dlsym() already, which tolerates a NULL of malloc(). */
 static bool preload_resolve(void)
 {
 	if (atomic_load_explicit(&is_resolved, memory_order_acquire))
@@ -80,73 +77,90 @@ static bool preload_resolve(void)
 	if (is_resolving)
 		return false;
 	is_resolving = true;
-	RESOLVE(malloc);
-	RESOLVE(calloc);
-	RESOLVE(realloc);
-	RESOLVE(free);
-	RESOLVE(memalign);
-	RESOLVE(posix_memalign);
-	RESOLVE(aligned_alloc);
-	RESOLVE(valloc);
-	RESOLVE(pvalloc);
-	RESOLVE(malloc_usable_size);
-	RESOLVE(malloc_trim);
-	RESOLVE(fork);
-	RESOLVE(pthread_sigmask);
-	RESOLVE(sigprocmask);
+#define CALL(name) next.name = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+	CALLS
 	is_resolving = false;
 	atomic_store_explicit(&is_resolved, true, memory_order_release);
 	return true;
 }
+
+/* --- the heap --- */
 
 EXPORT void *malloc(size_t size)
 {
 	void *p;
 
 	if (!preload_resolve())
-		return preload_early(size);
-	p = heap_wants(size) ? heap_alloc(size, 0, false, false) : NULL;
+		return NULL;
+	p = heap_alloc(size, 1);
 	return p ? p : next.malloc(size);
 }
 
+/* Memory of a new buffer reads as zero. */
 EXPORT void *calloc(size_t count, size_t size)
 {
 	size_t bytes;
-	void *p = NULL;
+	void *p;
 
 	if (__builtin_mul_overflow(count, size, &bytes)) {
 		errno = ENOMEM;
 		return NULL;
 	}
 	if (!preload_resolve())
-		return preload_early(bytes);
-	if (heap_wants(bytes))
-		p = heap_alloc(bytes, 0, true, false);
+		return NULL;
+	p = heap_alloc(bytes, 1);
 	return p ? p : next.calloc(count, size);
 }
 
 EXPORT void free(void *pointer)
 {
-	if (device_window_has(pointer))
-		heap_free(pointer);
-	else if (pointer && !preload_is_early(pointer) && preload_resolve())
+	struct block *block = heap_find(pointer);
+
+	if (block)
+		heap_free(block);
+	else if (pointer && preload_resolve())
 		next.free(pointer);
 }
 
 static size_t preload_usable(void *pointer)
 {
-	if (device_window_has(pointer))
-		return heap_usable(pointer);
-	if (preload_is_early(pointer))
-		return early + sizeof(early) - (char *)pointer;
-	return next.malloc_usable_size ? next.malloc_usable_size(pointer) : 0;
+	struct block *block = heap_find(pointer);
+
+	return block ? block->length : next.malloc_usable_size(pointer);
 }
 
-/* The old one stays when there is no new one. */
-static void *preload_move(void *pointer, size_t size, void *to)
+/*
+ * A block that grows gets a quarter more, because it will probably grow again. A block
+ * that shrinks below half moves, so that the device memory can be reused. A large block
+ * of the ordinary heap stays there: the device had no room for it.
+ */
+EXPORT void *realloc(void *pointer, size_t size)
 {
-	size_t old = preload_usable(pointer);
+	struct block *block = heap_find(pointer);
+	size_t old;
+	void *to = NULL;
 
+	if (!pointer)
+		return malloc(size);
+	if (!preload_resolve())
+		return NULL;
+	old = preload_usable(pointer);
+	if (!block && (old >= preload_settings.threshold || size <= old))
+		return next.realloc(pointer, size);
+	if (block && !size) {
+		heap_free(block);
+		return NULL;
+	}
+	if (size <= old && size >= old / 2)
+		return pointer;
+	if (size > old && size <= PTRDIFF_MAX)
+		to = heap_alloc(size + size / 4, 1);
+	if (!to)
+		to = heap_alloc(size, 1);
+	if (!to && !block)
+		return next.realloc(pointer, size);
+	if (!to)
+		to = next.malloc(size);
 	if (!to)
 		return NULL;
 	memcpy(to, pointer, old < size ? old : size);
@@ -154,65 +168,12 @@ static void *preload_move(void *pointer, size_t size, void *to)
 	return to;
 }
 
-static void *preload_realloc_block(void *pointer, size_t size)
-{
-	void *to = NULL;
-
-	if (!size) {
-		heap_free(pointer);
-		return NULL;
-	}
-	if (size >= preload_settings.aligned && heap_resize(pointer, size))
-		return pointer;
-	if (heap_wants(size))
-		to = heap_alloc(size, 0, false, size > preload_usable(pointer));
-	return preload_move(pointer, size, to ? to : next.malloc(size));
-}
-
-EXPORT void *realloc(void *pointer, size_t size)
-{
-	void *to;
-
-	if (!pointer)
-		return malloc(size);
-	if (!preload_resolve())
-		return preload_move(pointer, size, preload_early(size));
-	if (device_window_has(pointer))
-		return preload_realloc_block(pointer, size);
-	if (preload_is_early(pointer))
-		return preload_move(pointer, size, malloc(size));
-	/* one that is large is there because it did not fit */
-	if (!heap_wants(size) || !next.malloc_usable_size ||
-	    heap_wants(preload_usable(pointer)))
-		return next.realloc(pointer, size);
-	to = heap_alloc(size, 0, false, true);
-	return to ? preload_move(pointer, size, to) :
-		    next.realloc(pointer, size);
-}
-
-EXPORT void *reallocarray(void *pointer, size_t count, size_t size)
-{
-	size_t bytes;
-
-	if (__builtin_mul_overflow(count, size, &bytes)) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	return realloc(pointer, bytes);
-}
-
-static bool preload_is_power_of_2(size_t n)
-{
-	return n && !(n & (n - 1));
-}
-
-/* What is wrong with an alignment is the next one's to say. */
+/* An invalid alignment is left to the next library, which returns the error. */
 static void *preload_aligned(size_t alignment, size_t size)
 {
-	if (!preload_resolve() || !preload_is_power_of_2(alignment) ||
-	    !heap_wants_aligned(size))
+	if (!preload_resolve() || !alignment || alignment & (alignment - 1))
 		return NULL;
-	return heap_alloc(size, alignment, false, false);
+	return heap_alloc(size, alignment);
 }
 
 EXPORT int posix_memalign(void **pointer, size_t alignment, size_t size)
@@ -229,194 +190,297 @@ EXPORT int posix_memalign(void **pointer, size_t alignment, size_t size)
 	return 0;
 }
 
-EXPORT void *aligned_alloc(size_t alignment, size_t size)
-{
-	void *p = preload_aligned(alignment, size);
+#define ALIGNED(name, alignment, parameters, arguments)                   \
+	EXPORT void *name parameters                                      \
+	{                                                                 \
+		void *p = preload_aligned(alignment, size);               \
+                                                                          \
+		return p || !preload_resolve() ? p : next.name arguments; \
+	}
 
-	if (p || !preload_resolve())
-		return p;
-	return next.aligned_alloc(alignment, size);
-}
-
-EXPORT void *memalign(size_t alignment, size_t size)
-{
-	void *p = preload_aligned(alignment, size);
-
-	return p || !preload_resolve() ? p : next.memalign(alignment, size);
-}
-
-EXPORT void *valloc(size_t size)
-{
-	void *p = preload_aligned(GRANULE, size);
-
-	return p || !preload_resolve() ? p : next.valloc(size);
-}
-
-EXPORT void *pvalloc(size_t size)
-{
-	void *p = preload_aligned(GRANULE, size);
-
-	return p || !preload_resolve() ? p : next.pvalloc(size);
-}
+ALIGNED(aligned_alloc, alignment, (size_t alignment, size_t size),
+	(alignment, size))
+ALIGNED(memalign, alignment, (size_t alignment, size_t size), (alignment, size))
+ALIGNED(valloc, GRANULE, (size_t size), (size))
+ALIGNED(pvalloc, GRANULE, (size_t size), (size))
 
 EXPORT size_t malloc_usable_size(void *pointer)
 {
 	return pointer && preload_resolve() ? preload_usable(pointer) : 0;
 }
 
-EXPORT int malloc_trim(size_t pad)
+/* Blocks count as those that the C library maps one by one. */
+EXPORT struct mallinfo2 mallinfo2(void)
 {
-	int trimmed = heap_trim();
+	struct mallinfo2 sums = { 0 };
 
-	if (preload_resolve() && next.malloc_trim)
-		trimmed |= next.malloc_trim(pad);
-	return trimmed;
+	if (preload_resolve() && next.mallinfo2)
+		sums = next.mallinfo2();
+	sums.hblks += preload_stats.blocks;
+	sums.hblkhd += preload_stats.bytes;
+	return sums;
 }
 
-/* A child that could not be given its heap has ended by itself. */
-EXPORT pid_t fork(void)
+EXPORT void malloc_stats(void)
 {
-	pid_t child;
-	int error;
+	if (preload_resolve() && next.malloc_stats)
+		next.malloc_stats();
+	preload_print(STDERR_FILENO,
+		      "%s:\nblocks           = %10zu\n"
+		      "bytes            = %10zu\n",
+		      preload_settings.device, preload_stats.blocks,
+		      preload_stats.bytes);
+}
 
-	if (!preload_resolve()) {
-		errno = EAGAIN;
+/* --- functions that need ordinary memory --- */
+
+bool preload_move(void *from, size_t length, void *target)
+{
+	return next.mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED,
+			   target) == target;
+}
+
+EXPORT int mprotect(void *start, size_t length, int protection)
+{
+	preload_resolve();
+	if (!heap_make_ordinary(start, length))
 		return -1;
+	return next.mprotect(start, length, protection);
+}
+
+/* Return true for advice that changes no byte. Programs give it for any large memory. */
+static bool preload_is_hint(int advice)
+{
+	switch (advice) {
+	case MADV_NORMAL:
+	case MADV_RANDOM:
+	case MADV_SEQUENTIAL:
+	case MADV_WILLNEED:
+	case MADV_DOFORK:
+	case MADV_MERGEABLE:
+	case MADV_UNMERGEABLE:
+	case MADV_HUGEPAGE:
+	case MADV_NOHUGEPAGE:
+	case MADV_DONTDUMP:
+	case MADV_DODUMP:
+	case MADV_COLD:
+	case MADV_PAGEOUT:
+	case MADV_POPULATE_READ:
+	case MADV_POPULATE_WRITE:
+		return true;
 	}
-	child = next.fork();
-	error = fork_error();
-	if (child <= 0 || !error)
-		return child;
-	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-		;
-	errno = -error;
-	return -1;
+	return false;
 }
 
-/* The signal that stops a thread is never masked. */
-static const sigset_t *preload_mask(int how, const sigset_t *set,
-				    sigset_t *copy)
+EXPORT int madvise(void *start, size_t length, int advice)
 {
-	if (!set || how == SIG_UNBLOCK)
-		return set;
-	*copy = *set;
-	sigdelset(copy, stop_signal());
-	return copy;
-}
-
-EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
-{
-	sigset_t copy;
-
 	preload_resolve();
-	return next.pthread_sigmask(how, preload_mask(how, set, &copy), old);
+	/* the kernel returns an error for a start in the middle of a page */
+	if ((uintptr_t)start % GRANULE == 0) {
+		if (preload_is_hint(advice) && heap_overlaps(start, length))
+			return 0;
+		if (!preload_is_hint(advice) &&
+		    !heap_make_ordinary(start, length))
+			return -1;
+	}
+	return next.madvise(start, length, advice);
 }
 
-EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+EXPORT void *mremap(void *start, size_t length, size_t new_length, int flags,
+		    ...)
 {
-	sigset_t copy;
+	va_list args;
+	void *target;
 
+	va_start(args, flags);
+	target = va_arg(args, void *);
+	va_end(args);
 	preload_resolve();
-	return next.sigprocmask(how, preload_mask(how, set, &copy), old);
+	if (!heap_make_ordinary(start, length) ||
+	    (flags & MREMAP_FIXED && !heap_make_ordinary(target, new_length)))
+		return MAP_FAILED;
+	return next.mremap(start, length, new_length, flags, target);
 }
 
-/*
- * Does the name stand for a call of this library? A program that is not position
- * independent has an address of its own for it, of a jump, and does not define it.
- */
-static bool preload_is_from(const Dl_info *here, const char *name)
+/* The C library and the kernel wait for the end of a thread by a futex in its stack. */
+EXPORT int pthread_attr_setstack(pthread_attr_t *attr, void *stack, size_t size)
 {
-	void *address = dlsym(RTLD_DEFAULT, name);
-	const Elf64_Sym *symbol = NULL;
-	Dl_info found;
-
-	if (!address ||
-	    !dladdr1(address, &found, (void **)&symbol, RTLD_DL_SYMENT))
-		return false;
-	return found.dli_fbase == here->dli_fbase ||
-	       (symbol && symbol->st_shndx == SHN_UNDEF);
+	preload_resolve();
+	if (!heap_make_ordinary(stack, size))
+		return ENOMEM;
+	return next.pthread_attr_setstack(attr, stack, size);
 }
 
-/* Does the program use all of these, or another's? */
-static bool preload_is_complete(void)
+/* A seccomp filter that allows a heap's calls may forbid ioctl(). */
+EXPORT int prctl(int option, ...)
 {
-	static const char *const names[] = {
-		"malloc",	  "calloc",
-		"realloc",	  "free",
-		"posix_memalign", "aligned_alloc",
-		"memalign",	  "malloc_usable_size",
-	};
-	Dl_info first;
+	unsigned long a[4];
+	va_list args;
 	size_t i;
 
-	if (!dladdr(&preload_settings, &first))
-		return false;
-	for (i = 0; i < ARRAY_SIZE(names); i++)
-		if (!preload_is_from(&first, names[i]))
-			return false;
-	return true;
+	va_start(args, option);
+	for (i = 0; i < ARRAY_SIZE(a); i++)
+		a[i] = va_arg(args, unsigned long);
+	va_end(args);
+	if (option == PR_SET_SECCOMP)
+		device_close();
+	preload_resolve();
+	return next.prctl(option, a[0], a[1], a[2], a[3]);
 }
 
-/* Before the program redirects its standard error, or closes it. */
-static void preload_open_stats(void)
-{
-	const char *where = preload_settings.stats;
+/* --- forks --- */
 
-	if (!*where)
-		return;
-	if (!strcmp(where, "1"))
-		stats_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 64);
+static long preload_fork(const long *arguments)
+{
+	(void)arguments;
+	return next.fork();
+}
+
+EXPORT pid_t fork(void)
+{
+	preload_resolve();
+	return fork_call(preload_fork, NULL);
+}
+
+/* Fork without the handlers of pthread_atfork(), by a system call if @a is not NULL. */
+static long preload_bare_fork(const long *a)
+{
+	long child = -1;
+
+	fork_prepare();
+	if (!fork_has_failed())
+		child = a ? next.syscall(a[0], a[1], a[2], a[3], a[4], a[5],
+					 a[6]) :
+			    next._Fork();
+	if (child)
+		fork_parent();
 	else
-		stats_fd = open(where,
-				O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
-				0666);
+		fork_child();
+	return child;
+}
+
+EXPORT pid_t _Fork(void)
+{
+	preload_resolve();
+	return fork_call(preload_bare_fork, NULL);
+}
+
+static bool preload_is_fork(const long *a)
+{
+	switch (a[0]) {
+#ifdef SYS_fork
+	case SYS_fork:
+		return true;
+#endif
+	case SYS_clone:
+		return !(a[1] & CLONE_VM);
+	case SYS_clone3:
+		return a[1] && a[2] >= 8 &&
+		       !(*(const uint64_t *)a[1] & CLONE_VM);
+	}
+	return false;
+}
+
+EXPORT long syscall(long number, ...)
+{
+	long a[7] = { number };
+	va_list args;
+	size_t i;
+
+	va_start(args, number);
+	for (i = 1; i < ARRAY_SIZE(a); i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	preload_resolve();
+	if (preload_is_fork(a))
+		return fork_call(preload_bare_fork, a);
+	if (number == SYS_seccomp && (a[1] == SECCOMP_SET_MODE_FILTER ||
+				      a[1] == SECCOMP_SET_MODE_STRICT))
+		device_close();
+	return next.syscall(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
+}
+
+/* --- start and end --- */
+
+/* Format on the stack, and use write(): the heap or stdio may not be usable. */
+void preload_print(int fd, const char *format, ...)
+{
+	int error = errno, length;
+	char line[512];
+	va_list args;
+
+	va_start(args, format);
+	length = vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	if (length > (int)sizeof(line) - 1)
+		length = sizeof(line) - 1;
+	if (length > 0 && write(fd, line, length) != length)
+		error = errno;
+	errno = error;
+}
+
+static size_t preload_size(const char *name, size_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* The program may redirect or close its standard error, and close this descriptor. */
+static void preload_open_stats(const char *where)
+{
+	int fd = STDERR_FILENO;
+
+	if (strcmp(where, "1") != 0)
+		fd = open(where, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+			  0666);
+	stats_fd = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
+	if (stats_fd >= 0 && fstat(stats_fd, &stats_file))
+		stats_fd = -1;
+	if (fd != STDERR_FILENO)
+		close(fd);
 }
 
 __attribute__((constructor)) static void preload_start(void)
 {
+	struct settings *s = &preload_settings;
+	const char *device = getenv("ACCMEM_RUN_DEVICE");
+	const char *where = getenv("ACCMEM_RUN_STATS");
+	size_t threshold = preload_size("ACCMEM_RUN_THRESHOLD", 16ul << 20);
+
 	preload_resolve();
 	if (getauxval(AT_SECURE))
 		return;
-	settings_read();
-	if (!preload_is_complete()) {
-		settings_say(STDERR_FILENO,
-			     "accmem run: %s has a malloc() of its own: left alone\n",
-			     program_invocation_short_name);
+	if (device)
+		s->device = strdup(device);
+	s->limit = preload_size("ACCMEM_RUN_LIMIT", SIZE_MAX);
+	if (where)
+		preload_open_stats(where);
+	if (device_get() < 0) {
+		preload_print(STDERR_FILENO,
+			      "accmem run: %s: %s: the ordinary heap is used\n",
+			      s->device, strerror(errno));
 		return;
 	}
-	preload_open_stats();
-	stop_start();
-	fork_start();
-	heap_start();
+	/* Let the other heap start now: later, a seccomp filter may forbid its calls. */
+	next.free(next.malloc(1));
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	/* A smaller buffer shares its page, and so its mapping, with others. */
+	s->threshold = threshold < GRANULE ? GRANULE : threshold;
 }
 
 /* In one write, so that lines of several processes do not mix. */
 __attribute__((destructor)) static void preload_end(void)
 {
-	const struct stats *s = &heap_stats;
-	const struct {
-		const char *name;
-		uint64_t value;
-	} numbers[] = {
-		{ "pid", getpid() },
-		{ "peak", s->peak },
-		{ "allocations", s->allocations },
-		{ "reused", s->reused },
-		{ "resized", s->resized },
-		{ "fallbacks", s->fallbacks },
-		{ "copied", s->copied },
-		{ "evacuations", s->evacuations },
-	};
-	char text[384];
-	size_t i, used = 0;
+	const struct stats *s = &preload_stats;
 
-	if (stats_fd < 0)
-		return;
-	for (i = 0; i < ARRAY_SIZE(numbers); i++)
-		used += snprintf(text + used, sizeof(text) - used,
-				 " %s=%" PRIu64, numbers[i].name,
-				 numbers[i].value);
-	settings_say(stats_fd, "accmem-run: program=%.80s device=%s%s\n",
-		     program_invocation_short_name, preload_settings.device,
-		     text);
+	if (device_is_file(stats_fd, &stats_file))
+		preload_print(stats_fd,
+			      "accmem-run: program=%.80s device=%s pid=%d "
+			      "peak=%zu allocations=%zu fallbacks=%zu "
+			      "copied=%zu returned=%zu\n",
+			      program_invocation_short_name,
+			      preload_settings.device, getpid(), s->peak,
+			      s->allocations, s->fallbacks, s->copied,
+			      s->returned);
 }

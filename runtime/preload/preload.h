@@ -1,146 +1,113 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the preload library share. Nothing here is exported. */
+/* Declarations that the files of the preload library share. Nothing here is exported. */
 #ifndef ACCMEM_PRELOAD_H
 #define ACCMEM_PRELOAD_H
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
-#define GRANULE 4096ull
-#define BLOCKS_MAX 16384u /* each is one or two mappings of the process */
-#define WINDOWS_MAX 4u /* a process and the forks that it came from */
-#define NO_BLOCK UINT32_MAX
+#define GRANULE 4096ul
+#define BLOCKS_MAX 4096u
+/* Descriptors from here on: programs expect low numbers to be free, or close them. */
+#define FD_HIGH 1000
 
-/**
- * enum block_state - what is at the addresses of a block
- * @BLOCK_UNUSED: the descriptor describes nothing
- * @BLOCK_LIVE: a buffer of the device, which the program has
- * @BLOCK_CACHED: a buffer of the device, which the program has freed
- * @BLOCK_PRIVATE: ordinary memory, which the program has: a copy of a buffer
- */
-enum block_state {
-	BLOCK_UNUSED,
-	BLOCK_LIVE,
-	BLOCK_CACHED,
-	BLOCK_PRIVATE,
+/* Values from the environment; constant after the constructor */
+struct settings {
+	const char *device;
+	size_t threshold; /* bytes: smaller blocks are not for the device */
+	size_t limit; /* bytes of this process on the device */
+};
+
+struct stats {
+	atomic_size_t bytes; /* bytes that the program has on the device */
+	atomic_size_t blocks; /* blocks that the program has on the device */
+	atomic_size_t peak; /* maximum of @bytes */
+	atomic_size_t allocations; /* number of blocks allocated on the device */
+	atomic_size_t fallbacks; /* large blocks that the ordinary heap served */
+	atomic_size_t copied; /* bytes copied for forks */
+	atomic_size_t returned; /* bytes that became ordinary memory */
 };
 
 /**
  * struct block - an allocation
- * @start: its first byte
- * @length: bytes, a multiple of the granule
- * @address: device address, of a buffer
- * @copy: while a fork is under way, a copy of the bytes, or NULL
- * @next: in its hash chain, or in the list of unused descriptors
- * @older: in the list of cached blocks
- * @newer: in the list of cached blocks
- * @state: enum block_state
+ * @start: first byte; NULL if the entry is free, BLOCK_BUSY if a thread allocates or
+ *	frees the block
+ * @length: bytes, a multiple of GRANULE
+ * @address: device address of the buffer
+ * @is_on_device: false in the child of a fork, where all of the block is ordinary memory
+ * @ordinary: for each page, whether the page is ordinary memory; NULL if none is
+ * @copy: copy for the child, while a fork is under way
  */
 struct block {
-	char *start;
+	_Atomic(char *) start;
 	size_t length;
 	uint64_t address;
+	bool is_on_device;
+	bool *ordinary;
 	char *copy;
-	uint32_t next;
-	uint32_t older;
-	uint32_t newer;
-	enum block_state state;
 };
 
-/* What the environment asks for; constant once the constructor has run. */
-struct settings {
-	char device[64];
-	char stats[256]; /* empty, "1" for the standard error, or a file */
-	size_t threshold; /* bytes, of malloc() and its like */
-	size_t aligned; /* bytes, of the calls that take an alignment */
-	size_t cache; /* bytes of freed blocks that are kept */
-	size_t limit; /* bytes on the device */
-};
-
-struct stats {
-	size_t bytes; /* that the program has on the device */
-	size_t peak;
-	uint64_t allocations; /* served from the device */
-	uint64_t reused; /* of them from the cache */
-	uint64_t resized; /* in place */
-	uint64_t fallbacks; /* meant for the device, served by the heap */
-	uint64_t copied; /* bytes, for forks */
-	uint64_t evacuations;
-};
+#define BLOCK_BUSY ((char *)1)
 
 extern struct settings preload_settings;
+extern struct stats preload_stats;
 
-/* --- settings.c --- */
-void settings_read(void);
-/* to the file descriptor; allocates nothing */
-void settings_say(int fd, const char *format, ...);
+/* --- preload.c --- */
+/* Print to the file descriptor; allocate nothing. */
+void preload_print(int fd, const char *format, ...);
+/* Move a mapping to @target, as mremap(). False: not moved. */
+bool preload_move(void *from, size_t length, void *target);
 
-/* --- device.c: the open file and the windows, under the heap's lock --- */
-
-/* the first use of the device by this process; whether there is one */
-bool device_open(void);
-/* the child of a fork: leave the parent's context alone */
-void device_leave(void);
-/* whether the program has left the descriptor alone */
-bool device_is_usable(void);
-int device_alloc(struct block *block, size_t alignment, size_t reserve);
-void device_free(struct block *block);
-int device_resize(struct block *block, size_t length);
-/* makes the addresses inaccessible */
-void device_unmap(char *start, size_t length);
-/* lock-free: might it be a block's? */
-bool device_window_has(const void *pointer);
-
-/* --- table.c: the descriptors, under the heap's lock --- */
-struct block *table_new(void);
-void table_delete(struct block *block);
-void table_insert(struct block *block);
-void table_remove(struct block *block);
-struct block *table_find(const void *pointer);
-/* the next one in use after @block, from NULL on; NULL at the end */
-struct block *table_next(struct block *block);
-void cache_push(struct block *block);
-void cache_remove(struct block *block);
-struct block *cache_oldest(void);
-struct block *cache_find(size_t length, size_t alignment);
-extern size_t cache_bytes;
+/* --- device.c --- */
+/* Return the open device, or -1. The first call in a process opens the device. */
+int device_get(void);
+/* Stop using the device. Mapped blocks stay valid. */
+void device_close(void);
+bool device_is_closed(void);
+/* In the child of a fork: close the parent's file. */
+void device_close_inherited(void);
+/* Map a new buffer. NULL: the ordinary heap has to serve the request. */
+char *device_alloc(size_t length, size_t alignment, uint64_t *address);
+void device_free(uint64_t address);
+/* Does the descriptor still stand for this file? The program may have closed it. */
+bool device_is_file(int fd, const struct stat *file);
 
 /* --- heap.c --- */
-extern struct stats heap_stats;
-void heap_start(void);
-void heap_lock(void);
+/*
+ * Lock the blocks against other threads; @exclusive also against allocations and frees.
+ * Signals are masked until heap_unlock(). errno is left alone.
+ */
+void heap_lock(bool exclusive);
 void heap_unlock(void);
-bool heap_wants(size_t size);
-bool heap_wants_aligned(size_t size);
-/* NULL: it does not fit, and errno is left alone */
-void *heap_alloc(size_t size, size_t alignment, bool zero, bool grows);
-void heap_free(void *pointer);
-/* the bytes at @pointer; 0 if it is no block */
-size_t heap_usable(const void *pointer);
-/* whether the block has @size bytes now, at the same place */
-bool heap_resize(void *pointer, size_t size);
-bool heap_trim(void);
-/* under the lock */
-void heap_close(void);
-void heap_drop_cache(void);
-void heap_became_private(struct block *block);
-/* the child of a fork: a device of its own when it needs one */
-void heap_restart(void);
+/* In the child of a fork, instead of heap_unlock() */
+void heap_unlock_child(void);
+/* Return the block that starts at @pointer, or NULL. */
+struct block *heap_find(const void *pointer);
+/* NULL: the ordinary heap has to serve the request. errno is left alone. */
+void *heap_alloc(size_t size, size_t alignment);
+void heap_free(struct block *block);
+/* Return the next block on the device after @block, or NULL. @block is NULL at first. */
+struct block *heap_next(struct block *block);
+/*
+ * Find the next run of pages on the device in bytes [*at, end) of the block: set *at to
+ * its start, and return its end. If there is none, *at and the return value are @end.
+ */
+size_t heap_run(const struct block *block, size_t *at, size_t end);
+/* Is a page of the range on the device? */
+bool heap_overlaps(const void *start, size_t length);
+/* Replace pages of the range that are on the device by ordinary memory with their bytes. */
+bool heap_make_ordinary(const void *start, size_t length);
 
 /* --- fork.c --- */
-void fork_start(void);
-/* a negative errno: why the fork that this thread has just made failed */
-int fork_error(void);
-
-/* --- stop.c: every other thread stands still --- */
-void stop_start(void);
-int stop_signal(void);
-bool stop_is_alone(void);
-/* 0, or -EAGAIN: a thread did not come to a halt, and all go on */
-int stop_world(void);
-void stop_end(void);
+void fork_prepare(void);
+void fork_parent(void);
+void fork_child(void);
+/* Run @call, which forks, on a stack that is not on the device. */
+long fork_call(long (*call)(const long *arguments), const long *arguments);
+/* Is there no memory for the copies? */
+bool fork_has_failed(void);
 
 #endif /* ACCMEM_PRELOAD_H */

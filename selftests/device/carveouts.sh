@@ -43,7 +43,7 @@ programs()
 
 	reload emulated=32M+96M || return
 	work=$(mktemp -d)
-	"$helpers/../../host/accmem" run --device /dev/accmem0 \
+	"$helpers/../../host/accmem" run --device /dev/accmem0 --threshold 1M \
 		--stats="$work/stats" "$helpers/../../host/preload_test" \
 		>"$work/out" 2>&1 || why "$(cat "$work/out")" || return
 	grep -q '^ok' "$work/out" || why "no test ran" || return

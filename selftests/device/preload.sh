@@ -32,7 +32,7 @@ tests_on()
 {
 	local line
 
-	"$host/accmem" run --device "$@" --stats="$work/stats" \
+	"$host/accmem" run --device "$@" --threshold 1M --stats="$work/stats" \
 		"$host/preload_test" >"$work/out" 2>&1 || true
 	grep -q '^ok' "$work/out" || echo "not ok 0 $1: no test ran" >>"$work/out"
 	while read -r line; do

@@ -26,10 +26,7 @@
 static const char usage[] =
 	"usage: accmem run [OPTION...] [--] PROGRAM [ARGUMENT...]\n"
 	"  --device PATH      /dev/accmem0\n"
-	"  --threshold SIZE   bytes of malloc() and its like from which on the\n"
-	"                     device is used (128K)\n"
-	"  --aligned SIZE     the same of aligned allocations (16K)\n"
-	"  --cache SIZE       freed bytes that are kept (64M)\n"
+	"  --threshold SIZE   smallest allocation on the device (16M)\n"
 	"  --limit SIZE       most bytes on the device\n"
 	"  --stats[=FILE]     a line at the exit of each process\n";
 
@@ -138,28 +135,42 @@ static void preload(const char *library)
 	free(list);
 }
 
-/* Is @text a number with an optional suffix K, M or G? The library converts it. */
-static bool is_size(const char *text)
+/* Put the bytes of a number with an optional suffix K, M or G in the environment. */
+static void set_size(const char *name, const char *text)
 {
-	size_t digits = strspn(text, "0123456789");
+	static const char units[] = "KMG";
+	unsigned long long bytes;
+	char number[32], *end;
+	const char *unit;
 
-	return digits && (!text[digits] ||
-			  (strchr("KMG", text[digits]) && !text[digits + 1]));
+	errno = 0;
+	bytes = strtoull(text, &end, 10);
+	unit = *end ? strchr(units, *end) : NULL;
+	if (*text < '0' || *text > '9' || errno ||
+	    (*end && (!unit || end[1])) ||
+	    (unit &&
+	     __builtin_mul_overflow(bytes, 1024ull << 10 * (unit - units),
+				    &bytes))) {
+		fprintf(stderr, "accmem run: %s is no size\n", text);
+		exit(125);
+	}
+	snprintf(number, sizeof(number), "%llu", bytes);
+	set(name, number);
 }
 
 static void option(int which, const char *argument)
 {
 	static const char *const names[] = {
-		"ACCMEM_RUN_DEVICE",  "ACCMEM_RUN_THRESHOLD",
-		"ACCMEM_RUN_ALIGNED", "ACCMEM_RUN_CACHE",
-		"ACCMEM_RUN_LIMIT",   "ACCMEM_RUN_STATS",
+		"ACCMEM_RUN_DEVICE",
+		"ACCMEM_RUN_STATS",
+		"ACCMEM_RUN_THRESHOLD",
+		"ACCMEM_RUN_LIMIT",
 	};
 
-	if (which >= 1 && which <= 4 && !is_size(argument)) {
-		fprintf(stderr, "accmem run: %s is no size\n", argument);
-		exit(125);
-	}
-	set(names[which], argument ? argument : "1");
+	if (which >= 2)
+		set_size(names[which], argument);
+	else
+		set(names[which], argument ? argument : "1");
 }
 
 static int help(FILE *to, int status)
@@ -194,11 +205,9 @@ static int run(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "device", required_argument, NULL, 0 },
-		{ "threshold", required_argument, NULL, 1 },
-		{ "aligned", required_argument, NULL, 2 },
-		{ "cache", required_argument, NULL, 3 },
-		{ "limit", required_argument, NULL, 4 },
-		{ "stats", optional_argument, NULL, 5 },
+		{ "stats", optional_argument, NULL, 1 },
+		{ "threshold", required_argument, NULL, 2 },
+		{ "limit", required_argument, NULL, 3 },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};

@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: MIT
 /*
- * A program with the preload library under it: what the calls of the heap promise,
- * where the memory is, and what a fork gets. It is run by accmem run; every test
- * is a process of its own (test.c), and a fork by that.
+ * A program with the preload library under it, which serves blocks of 1 MiB and more:
+ * what the calls of the heap promise, where the memory is, what a fork gets, and what
+ * becomes of memory that is used as only ordinary memory can be. It is run by accmem
+ * run; every test is a process of its own (test.c), and a fork by that.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -79,19 +89,19 @@ static void aligned_is_aligned(void)
 	size_t alignment;
 	void *p;
 
-	for (alignment = 32; alignment <= 8 * KIB; alignment *= 2) {
-		CHECK_EQ(posix_memalign(&p, alignment, 64 * KIB), 0);
+	for (alignment = 32; alignment <= 64 * KIB; alignment *= 2) {
+		CHECK_EQ(posix_memalign(&p, alignment, MIB), 0);
 		CHECK_EQ((uintptr_t)p % alignment, 0);
-		CHECK(is_on_device(p));
+		CHECK(is_on_device(p) || alignment > 4096);
 		free(p);
 	}
-	p = valloc(64 * KIB);
+	p = valloc(MIB);
 	CHECK(is_on_device(p));
 	free(p);
-	p = aligned_alloc(64, 64 * KIB);
+	p = aligned_alloc(64, MIB);
 	CHECK(is_on_device(p));
 	free(p);
-	CHECK_EQ(posix_memalign(&p, 24, 64 * KIB), EINVAL);
+	CHECK_EQ(posix_memalign(&p, 24, MIB), EINVAL);
 }
 
 static void calloc_is_zero(void)
@@ -113,8 +123,8 @@ static void calloc_is_zero(void)
 
 static void realloc_keeps(void)
 {
-	static const size_t sizes[] = { 1000,	   200 * KIB, MIB,  3 * MIB,
-					500 * KIB, 64 * KIB,  2000, 2 * MIB };
+	static const size_t sizes[] = { 1000, 200 * KIB, MIB,	  3 * MIB,
+					MIB,  2000,	 2 * MIB, 2 * MIB + 1 };
 	char *p = malloc(100);
 	size_t i, old = 100;
 
@@ -192,28 +202,22 @@ static void fork_copies(void)
 	free(p);
 }
 
-/* Where the C library alone knows that there is one thread. */
-static void fork_without_proc(void)
+/* Forks; the child ends with what @check says. Return its status. */
+static int status_of_fork(bool (*check)(char *p), char *p)
 {
-	char *p = malloc(MIB), root[] = "/tmp/accmem-root-XXXXXX";
-	pid_t child;
-	int status;
+	pid_t child = fork();
+	int status = -1;
 
-	fill(p, MIB, 3);
-	CHECK(mkdtemp(root));
-	CHECK_EQ(chdir(root), 0);
-	CHECK_EQ(rmdir(root), 0);
-	if (chroot(".")) {
-		CHECK_EQ(errno, EPERM);
-		return;
-	}
-	child = fork();
 	if (!child)
-		_exit(!is_filled(p, MIB, 3));
+		_exit(!check(p));
 	CHECK(child > 0);
 	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK_EQ(status, 0);
-	free(p);
+	return status;
+}
+
+static bool is_as_filled(char *p)
+{
+	return is_filled(p, MIB, 1);
 }
 
 static void *allocate_when_cancelled(void *argument)
@@ -247,201 +251,343 @@ static void malloc_is_no_cancellation_point(void)
 	CHECK_EQ(status, 0);
 }
 
+static void *sleep_with_all_masked(void *argument)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	ppoll(NULL, 0, NULL, &all);
+	return argument;
+}
+
+/* It cannot be told anything, and need not be. */
+static void fork_beside_a_masked_thread(void)
+{
+	char *p = malloc(MIB);
+	pthread_t thread;
+
+	fill(p, MIB, 1);
+	CHECK_EQ(pthread_create(&thread, NULL, sleep_with_all_masked, NULL), 0);
+	usleep(10000);
+	CHECK_EQ(status_of_fork(is_as_filled, p), 0);
+	CHECK(is_on_device(p));
+}
+
 static atomic_bool end_writers;
 
-/* Writes a number at the front and, afterwards, at the back. */
-static void *write_pairs(void *argument)
+static void *count(void *argument)
 {
-	_Atomic uint64_t *pair = argument;
-	uint64_t i;
+	_Atomic uint64_t *word = argument;
+	uint64_t i = 0;
 
-	for (i = 1; !atomic_load(&end_writers); i++) {
-		atomic_store(&pair[0], i);
-		atomic_store(&pair[MIB / 8 - 1], i);
-	}
-	return NULL;
+	do {
+		if (atomic_fetch_add(word, 1) != i++)
+			return NULL;
+	} while (!atomic_load(&end_writers));
+	return argument;
 }
 
-/* Never are the two further apart than the writer lets them be. */
-static bool is_snapshot(_Atomic uint64_t *pair)
+/* No write of another thread is lost, and the child has what nobody writes to. */
+static void fork_beside_writers(void)
 {
-	uint64_t front = pair[0], back = pair[MIB / 8 - 1];
-
-	return front == back || front == back + 1;
-}
-
-static void fork_with_threads(void)
-{
-	_Atomic uint64_t *pairs[4];
+	_Atomic uint64_t *words[4];
 	pthread_t threads[4];
-	sigset_t all;
-	int i, status;
-	pid_t child;
+	char *p = malloc(MIB);
+	void *result;
+	int i;
 
-	/* threads that mask what they can, as those of libraries do */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, NULL);
+	fill(p, MIB, 1);
 	for (i = 0; i < 4; i++) {
-		pairs[i] = calloc(1, MIB);
-		CHECK(is_on_device(pairs[i]));
-		CHECK_EQ(pthread_create(&threads[i], NULL, write_pairs,
-					pairs[i]),
-			 0);
+		words[i] = calloc(1, MIB);
+		CHECK_EQ(pthread_create(&threads[i], NULL, count, words[i]), 0);
 	}
-	usleep(10000);
-	child = fork();
-	if (!child) {
-		for (i = 0; i < 4; i++)
-			if (!is_snapshot(pairs[i]) || is_on_device(pairs[i]))
-				_exit(1);
-		_exit(0);
-	}
-	CHECK(child > 0);
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK_EQ(status, 0);
-	CHECK(!is_on_device(pairs[0]));
+	for (i = 0; i < 4; i++)
+		CHECK_EQ(status_of_fork(is_as_filled, p), 0);
 	end_writers = true;
 	for (i = 0; i < 4; i++) {
-		pthread_join(threads[i], NULL);
-		CHECK_EQ(pairs[i][0], pairs[i][MIB / 8 - 1]);
-		free(pairs[i]);
+		CHECK_EQ(pthread_join(threads[i], &result), 0);
+		CHECK(result && is_on_device(result));
 	}
 }
 
-/* What the kernel says of the first thread of the process. */
-static char state_of_first(void)
+static bool allocates(char *p)
 {
-	char path[64], line[512] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
-	file = fopen(path, "re");
-	CHECK(file && fgets(line, sizeof(line), file));
-	fclose(file);
-	return strrchr(line, ')')[2];
+	(void)p;
+	p = malloc(MIB);
+	fill(p, MIB, 1);
+	return is_filled(p, MIB, 1);
 }
 
-static void *fork_and_exit(void *argument)
-{
-	int status;
-	pid_t child;
+static atomic_int handled;
 
-	while (state_of_first() != 'Z')
-		usleep(1000);
-	child = fork();
-	if (!child)
-		_exit(!is_filled(argument, MIB, 4));
-	CHECK(child > 0);
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK_EQ(status, 0);
-	exit(0);
+static void fork_in_handler(int signal)
+{
+	(void)signal;
+	CHECK_EQ(status_of_fork(allocates, NULL), 0);
+	handled++;
 }
 
-static void fork_after_the_first_thread(void)
+/* A signal waits until the interrupted call has released its lock. */
+static void fork_in_a_signal_handler(void)
 {
-	char *p = malloc(MIB);
-	pthread_t thread;
+	struct sigaction action = { .sa_handler = fork_in_handler,
+				    .sa_flags = SA_RESTART };
+	unsigned int i, rounds = test_scale(40) + 10;
+	struct itimerval timer = { 0 };
+	char *p;
 
-	fill(p, MIB, 4);
-	CHECK_EQ(pthread_create(&thread, NULL, fork_and_exit, p), 0);
-	pthread_exit(NULL);
-}
-
-/* A thread that takes the signal that would stop it: no child, and nothing lost. */
-static void *wait_for_all(void *argument)
-{
-	sigset_t all;
-	int signal;
-
-	(void)argument;
-	sigfillset(&all);
-	for (;;)
-		sigwait(&all, &signal);
-	return NULL;
-}
-
-static void fork_is_refused(void)
-{
-	char *p = malloc(MIB);
-	pthread_t thread;
-
-	fill(p, MIB, 9);
-	CHECK_EQ(pthread_create(&thread, NULL, wait_for_all, NULL), 0);
-	usleep(50000);
-	errno = 0;
-	CHECK_EQ(fork(), -1);
-	CHECK_EQ(errno, EAGAIN);
-	CHECK(is_filled(p, MIB, 9));
-	free(p);
-}
-
-static void *wait_for_byte(void *pipe)
-{
-	char byte;
-
-	CHECK_EQ(read(*(int *)pipe, &byte, 1), 1);
-	return NULL;
-}
-
-/* A thread cannot be told to stop: no child as long as that is so. */
-static void fork_without_signals(void)
-{
-	struct rlimit before, none;
-	char *p = malloc(MIB);
-	pthread_t thread;
-	int ends[2], status;
-	pid_t child;
-
-	fill(p, MIB, 7);
-	CHECK_EQ(pipe(ends), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, wait_for_byte, ends), 0);
-	CHECK_EQ(getrlimit(RLIMIT_SIGPENDING, &before), 0);
-	none = (struct rlimit){ 0, before.rlim_max };
-	CHECK_EQ(setrlimit(RLIMIT_SIGPENDING, &none), 0);
-	errno = 0;
-	CHECK_EQ(fork(), -1);
-	CHECK_EQ(errno, EAGAIN);
-	CHECK(is_on_device(p) && is_filled(p, MIB, 7));
-	CHECK_EQ(setrlimit(RLIMIT_SIGPENDING, &before), 0);
-	child = fork();
-	if (!child)
-		_exit(!is_filled(p, MIB, 7));
-	CHECK(child > 0);
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK_EQ(status, 0);
-	CHECK(!is_on_device(p) && is_filled(p, MIB, 7));
-	CHECK_EQ(write(ends[1], p, 1), 1);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-	free(p);
-}
-
-/* Its threads have other numbers in /proc, where they are not found. */
-static void fork_in_a_pid_namespace(void)
-{
-	char *p = malloc(MIB);
-	pthread_t thread;
-	int status;
-	pid_t child;
-
-	if (unshare(CLONE_NEWPID)) {
-		CHECK_EQ(errno, EPERM);
-		return;
-	}
-	child = fork();
-	if (!child) {
+	sigaction(SIGALRM, &action, NULL);
+	for (i = 0; i < rounds; i++) {
+		timer.it_value.tv_usec = 10 + 37 * i;
+		setitimer(ITIMER_REAL, &timer, NULL);
+		p = malloc((i % 8 + 1) * MIB);
+		p[MIB - 1] = 1;
 		free(p);
-		p = calloc(1, MIB);
-		CHECK(is_on_device(p));
-		CHECK_EQ(pthread_create(&thread, NULL, write_pairs, p), 0);
-		errno = 0;
-		CHECK_EQ(fork(), -1);
-		CHECK_EQ(errno, EAGAIN);
-		CHECK(is_on_device(p));
-		_exit(0);
 	}
-	CHECK(child > 0);
-	CHECK_EQ(waitpid(child, &status, 0), child);
-	CHECK_EQ(status, 0);
+	while (!handled)
+		sched_yield();
+}
+
+static ucontext_t outer, inner;
+
+static void run_coroutine(void)
+{
+	char bytes[4096];
+
+	fill(bytes, sizeof(bytes), 1);
+	CHECK_EQ(status_of_fork(allocates, NULL), 0);
+	CHECK(is_filled(bytes, sizeof(bytes), 1));
+	swapcontext(&inner, &outer);
+}
+
+static void fork_on_a_stack_on_the_device(void)
+{
+	getcontext(&inner);
+	inner.uc_stack.ss_sp = malloc(MIB);
+	inner.uc_stack.ss_size = MIB;
+	makecontext(&inner, run_coroutine, 0);
+	CHECK(is_on_device(inner.uc_stack.ss_sp));
+	swapcontext(&outer, &inner);
+}
+
+static void *fork_in_thread(void *argument)
+{
+	usleep(10000);
+	CHECK_EQ(status_of_fork(allocates, NULL), 0);
+	return argument;
+}
+
+/* The end of a thread is a shared futex, which a device does not have. */
+static void stack_of_a_thread(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	void *stack;
+
+	CHECK_EQ(posix_memalign(&stack, 4096, MIB), 0);
+	CHECK(is_on_device(stack));
+	pthread_attr_init(&attr);
+	CHECK_EQ(pthread_attr_setstack(&attr, stack, MIB), 0);
+	CHECK_EQ(pthread_create(&thread, &attr, fork_in_thread, NULL), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	free(stack);
+}
+
+/* Forks that run no handlers */
+static void fork_without_handlers(void)
+{
+	pid_t (*calls[2])(void) = { _Fork, NULL }, child;
+	char *p = malloc(MIB);
+	int i, status;
+
+	for (i = 0; i < 2; i++) {
+		fill(p, MIB, 1);
+		child = calls[i] ? calls[i]() :
+				   syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+		if (!child) {
+			if (!is_filled(p, MIB, 1))
+				_exit(1);
+			memset(p, 0, MIB);
+			_exit(0);
+		}
+		CHECK_EQ(waitpid(child, &status, 0), child);
+		CHECK_EQ(status, 0);
+		CHECK(is_filled(p, MIB, 1));
+	}
+	free(p);
+}
+
+static char *new_block(void)
+{
+	void *p;
+
+	CHECK_EQ(posix_memalign(&p, 4096, 2 * MIB), 0);
+	CHECK(is_on_device(p));
+	fill(p, 2 * MIB, 1);
+	return p;
+}
+
+static bool is_whole_but_a_page(char *p)
+{
+	return is_filled(p, MIB, 1) && is_on_device(p) == false;
+}
+
+static void guard_pages(void)
+{
+	char *p = new_block();
+
+	CHECK_EQ(mprotect(p + MIB, 4096, PROT_NONE), 0);
+	CHECK_EQ(status_of_fork(is_whole_but_a_page, p), 0);
+	free(p);
+	p = new_block();
+	CHECK_EQ(mprotect(p, 4096, PROT_READ | PROT_EXEC), 0);
+	CHECK(!is_on_device(p) && is_on_device(p + 4096));
+	CHECK(is_filled(p, 2 * MIB, 1));
+	free(p);
+	free(new_block());
+}
+
+static void pages_move_away(void)
+{
+	char *p = new_block(), *to;
+
+	to = mmap(NULL, MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(mremap(p, MIB, MIB, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+	free(p);
+	CHECK(is_filled(to, MIB, 1));
+	free(new_block());
+	CHECK(is_filled(to, MIB, 1));
+}
+
+static bool is_wiped(char *p)
+{
+	return !p[0] && !p[MIB - 1] && p[2 * MIB - 1] == 7;
+}
+
+static void advice_is_taken(void)
+{
+	char *p = new_block();
+
+	CHECK_EQ(madvise(p, 2 * MIB, MADV_HUGEPAGE), 0);
+	CHECK(is_on_device(p) && is_filled(p, 2 * MIB, 1));
+	CHECK_EQ(madvise(p + MIB, 4096, MADV_DONTNEED), 0);
+	CHECK_EQ(p[MIB] | p[MIB + 4095], 0);
+	CHECK(is_on_device(p + MIB + 4096));
+	CHECK(is_filled(p, MIB, 1));
+	CHECK_EQ(madvise(p + MIB, MIB, MADV_FREE), 0);
+	memset(p + MIB, 7, MIB);
+	CHECK_EQ(madvise(p, MIB, MADV_WIPEONFORK), 0);
+	CHECK_EQ(status_of_fork(is_wiped, p), 0);
+	CHECK(is_filled(p, MIB, 1));
+	free(p);
+}
+
+static void statistics_see_blocks(void)
+{
+	struct mallinfo2 before = mallinfo2(), now;
+	char *p = malloc(8 * MIB);
+
+	now = mallinfo2();
+	CHECK(is_on_device(p));
+	CHECK_EQ(now.hblkhd - before.hblkhd, 8 * MIB);
+	CHECK_EQ(now.hblks - before.hblks, 1);
+	free(p);
+	CHECK_EQ(mallinfo2().hblkhd, before.hblkhd);
+}
+
+/*
+ * Allow the calls of a heap, and the end. Return false if the kernel has no filters: the
+ * library does not use the device after the call either.
+ */
+static bool filter_system_calls(void)
+{
+	static const int allowed[] = { SYS_mmap,  SYS_munmap,	 SYS_mremap,
+				       SYS_brk,	  SYS_mprotect,	 SYS_madvise,
+				       SYS_write, SYS_exit_group };
+	struct sock_filter filter[2 * ARRAY_SIZE(allowed) + 2], *f = filter;
+	struct sock_fprog program = { ARRAY_SIZE(filter), filter };
+	size_t i;
+
+	*f++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0);
+	for (i = 0; i < ARRAY_SIZE(allowed); i++) {
+		*f++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+						    allowed[i], 0, 1);
+		*f++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+						    SECCOMP_RET_ALLOW);
+	}
+	*f = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+					  SECCOMP_RET_KILL_PROCESS);
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	if (!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return true;
+	CHECK_EQ(errno, EINVAL);
+	return false;
+}
+
+static void calls_are_filtered(void)
+{
+	char *p = malloc(MIB), *q = malloc(MIB), *r;
+	bool is_filtered;
+
+	CHECK(is_on_device(p));
+	fill(p, MIB, 1);
+	is_filtered = filter_system_calls();
+	r = malloc(2 * MIB);
+	CHECK(is_filtered || !is_on_device(r));
+	memset(r, 1, 2 * MIB);
+	free(q);
+	p = realloc(p, 3 * MIB);
+	if (!is_filled(p, MIB, 1))
+		_exit(1);
+	free(p);
+	free(r);
+	_exit(0);
+}
+
+/* Calls of a program or another library that allocate, in place of the C library's */
+static bool hooks_allocate;
+static unsigned int hooked;
+
+static void hook(void)
+{
+	if (!hooks_allocate)
+		return;
+	hooked++;
+	free(malloc(MIB));
+}
+
+void *mmap64(void *start, size_t length, int protection, int flags, int fd,
+	     off64_t offset)
+{
+	hook();
+	return (void *)syscall(SYS_mmap, start, length, protection, flags, fd,
+			       offset);
+}
+
+int ioctl(int fd, unsigned long command, ...)
+{
+	va_list args;
+	void *argument;
+
+	va_start(args, command);
+	argument = va_arg(args, void *);
+	va_end(args);
+	hook();
+	return syscall(SYS_ioctl, fd, command, argument);
+}
+
+static void hooks_are_called(void)
+{
+	char *p;
+
+	alarm(30);
+	hooks_allocate = true;
+	p = malloc(2 * MIB);
+	p = realloc(p, 4 * MIB);
+	CHECK_EQ(status_of_fork(allocates, NULL), 0);
+	hooks_allocate = false;
+	CHECK(is_on_device(p));
+	CHECK(hooked >= 3);
 	free(p);
 }
 
@@ -461,12 +607,12 @@ static void descriptors_are_closed(void)
 
 static void *churn(void *argument)
 {
-	unsigned int seed = (uintptr_t)argument, i, rounds = test_scale(400);
+	unsigned int seed = (uintptr_t)argument, i, rounds = test_scale(100);
 	char *p[8] = { NULL };
 
 	for (i = 0; i < rounds; i++) {
 		unsigned int k = rand_r(&seed) % 8;
-		size_t size = 100 * KIB + rand_r(&seed) % (400 * KIB);
+		size_t size = MIB / 2 + rand_r(&seed) % MIB;
 
 		free(p[k]);
 		p[k] = malloc(size);
@@ -507,20 +653,27 @@ int main(void)
 		{ "calloc of what was used is zero", calloc_is_zero },
 		{ "realloc keeps the bytes", realloc_keeps },
 		{ "what does not fit falls back", full_falls_back },
-		{ "fork: two heaps", fork_copies },
-		{ "fork without /proc", fork_without_proc },
+		{ "mallinfo2 counts what is on the device",
+		  statistics_see_blocks },
 		{ "malloc is no cancellation point",
 		  malloc_is_no_cancellation_point },
-		{ "fork with threads: what there was at one moment",
-		  fork_with_threads },
-		{ "fork after the end of the first thread",
-		  fork_after_the_first_thread },
-		{ "fork is refused where a thread cannot be stopped",
-		  fork_is_refused },
-		{ "fork is refused where a thread cannot be signalled",
-		  fork_without_signals },
-		{ "fork is refused where threads are not found",
-		  fork_in_a_pid_namespace },
+		{ "calls that allocate are called by the library",
+		  hooks_are_called },
+		{ "fork: two heaps", fork_copies },
+		{ "fork beside a thread with all signals masked",
+		  fork_beside_a_masked_thread },
+		{ "fork beside threads that write", fork_beside_writers },
+		{ "fork in a signal handler", fork_in_a_signal_handler },
+		{ "fork on a stack on the device",
+		  fork_on_a_stack_on_the_device },
+		{ "fork without handlers", fork_without_handlers },
+		{ "the stack of a thread is ordinary memory",
+		  stack_of_a_thread },
+		{ "a guard page ends with its block", guard_pages },
+		{ "pages that moved away stay", pages_move_away },
+		{ "madvise does what it says", advice_is_taken },
+		{ "a filter of system calls that allows a heap",
+		  calls_are_filtered },
 		{ "the program closes the descriptor", descriptors_are_closed },
 		{ "threads allocate, resize and free", threads_share },
 	};
