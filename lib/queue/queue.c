@@ -13,10 +13,12 @@
 #include "queue.h"
 
 #define QUEUE_TURN_SHIFT 12
-#define QUEUE_STALL \
-	100u /* a reservation without gain lasts this part of its time */
-#define QUEUE_PAUSE \
-	100u /* pause after a reservation, per time that it refused memory */
+/*
+ * A reservation without gain lasts this part of its time, and the pause after it is this
+ * many times as long as it refused memory. At most one in a hundred requests is to be
+ * refused, and a refusal takes half the time of an allocation and a free.
+ */
+#define QUEUE_SHARE 200u
 #define QUEUE_MAX_DOUBLINGS 6u
 
 void accmem_queue_init(struct accmem_queue *q, u32 bound)
@@ -258,7 +260,7 @@ static void queue_postpone(struct accmem_queue *q,
 	u64 refused = q->refused ? now - q->refused : 0;
 
 	q->expired++;
-	q->until = now + max(q->reserve_ns, QUEUE_PAUSE * refused);
+	q->until = now + max(q->reserve_ns, QUEUE_SHARE * refused);
 	user->ended = now;
 	user->unused = min(user->unused + 1, QUEUE_MAX_DOUBLINGS + 1);
 	user->until = now + (q->reserve_ns << (user->unused - 1));
@@ -290,7 +292,7 @@ static void queue_unreserve(struct accmem_queue *q,
 /* Return true if the reservation has refused for too long what it cannot use. */
 static bool queue_is_stalled(const struct accmem_queue *q, u64 since, u64 now)
 {
-	return now - since >= q->reserve_ns / QUEUE_STALL ||
+	return now - since >= q->reserve_ns / QUEUE_SHARE ||
 	       !queue_can_be_served(q, q->reserved);
 }
 

@@ -32,12 +32,12 @@
  * request is served only if the held bytes stay free. Bytes that were free when the
  * reservation began are not held. A reservation ends when the waiter leaves, when a
  * limit blocks the waiter, or after reserve_ns. It ends earlier if it refuses memory to
- * requests that do not wait and gains none: 1/100 of reserve_ns after the first such
+ * requests that do not wait and gains none: 1/200 of reserve_ns after the first such
  * refusal, or at once if may_reserve() says that the waiter cannot be served. Bytes
  * freed by the user of the waiter are no gain when a request of another user is refused.
  *
  * An unused reservation costs more than it gained: the waiter moves to the tail of the
- * queue. No reservation begins for reserve_ns, nor for 100 times as long as requests
+ * queue. No reservation begins for reserve_ns, nor for 200 times as long as requests
  * were refused. The user of the waiter gets none for reserve_ns, and each time for twice
  * as long. So a request that cannot be served lets at most one in a hundred others fail.
  * A front that may not have a reservation moves to the tail, so that the next waiter may.

@@ -15,8 +15,8 @@
 #define CREDIT 16
 #define BOUND 4
 #define RESERVE 500
-#define STALL (RESERVE / 100)
-#define PAUSE 100
+#define STALL (RESERVE / 200)
+#define PAUSE 200
 #define DOUBLINGS 6
 
 /* what the reference knows of a waiter */

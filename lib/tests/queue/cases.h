@@ -222,7 +222,7 @@ static bool an_empty_queue_owes_nothing(void)
 	return next(&q, fits, &free) == &a;
 }
 
-#define RESERVE 1000 /* and 10, if others are refused and nothing is gained */
+#define RESERVE 1000 /* and 5, if others are refused and nothing is gained */
 
 static bool the_bound_reserves(void)
 {
@@ -304,21 +304,21 @@ static bool a_reservation_holds_freed_bytes_alone(void)
 	return next(&r.q, fits, &free) == &r.small;
 }
 
-/* 10 after the first refusal others get the memory, unless more was freed. */
+/* 5 after the first refusal others get the memory, unless more was freed. */
 static bool a_reservation_without_gain_ends(void)
 {
 	struct reserved r;
 
 	if (!reserve(&r) || accmem_queue_permit(&r.q, &r.y, 1, 1, 500) ||
-	    accmem_queue_permit(&r.q, &r.y, 1, 1, 509))
+	    accmem_queue_permit(&r.q, &r.y, 1, 1, 504))
 		return false;
 	accmem_queue_memory_freed(&r.q, &r.y, 1);
 	if (accmem_queue_permit(&r.q, &r.y, 1, 2, 600) ||
-	    accmem_queue_permit(&r.q, &r.y, 1, 2, 609) ||
-	    !accmem_queue_permit(&r.q, &r.y, 1, 2, 610))
+	    accmem_queue_permit(&r.q, &r.y, 1, 2, 604) ||
+	    !accmem_queue_permit(&r.q, &r.y, 1, 2, 605))
 		return false;
-	/* 110 of refusals: nothing is reserved for 100 times as long */
-	return !r.q.reserved && r.q.until == 610 + 100 * 110;
+	/* 105 of refusals: nothing is reserved for 200 times as long */
+	return !r.q.reserved && r.q.until == 605 + 200 * 105;
 }
 
 /* What a user frees itself does not make its reservation last. */
@@ -329,7 +329,7 @@ static bool own_frees_are_no_gain_against_others(void)
 	if (!reserve(&r) || accmem_queue_permit(&r.q, &r.y, 1, 1, 500))
 		return false;
 	accmem_queue_memory_freed(&r.q, &r.x, 1);
-	return accmem_queue_permit(&r.q, &r.y, 1, 2, 510) && !r.q.reserved;
+	return accmem_queue_permit(&r.q, &r.y, 1, 2, 505) && !r.q.reserved;
 }
 
 static bool cannot(const struct accmem_queue_waiter *w)
