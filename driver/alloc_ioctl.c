@@ -85,8 +85,8 @@ static int alloc_ioctl_respond_alloc(struct accmem_command *cmd)
 	unsafe_put_user(req->usable, &to->usable, fault);
 	unsafe_put_user(req->footprint, &to->footprint, fault);
 	unsafe_put_user(req->mmap_offset, &to->mmap_offset, fault);
-	unsafe_put_user(req->free_bytes, &to->free_bytes, fault);
-	unsafe_put_user(req->largest_run, &to->largest_run, fault);
+	unsafe_put_user(0, &to->free_bytes, fault);
+	unsafe_put_user(0, &to->largest_run, fault);
 	unsafe_put_user(req->page_size, &to->page_size, fault);
 	unsafe_put_user(req->nr_runs, &to->nr_runs, fault);
 	unsafe_put_user(req->carveouts, &to->carveouts, fault);

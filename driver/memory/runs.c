@@ -310,6 +310,8 @@ static void run_forget_folios(struct accmem_carveout *cv,
 	lockdep_assert_held(&cv->lock);
 	if (chown || !accmem_buddy_folio_used(&cv->buddy, run->start))
 		cv->folio_ops->forget(cv, run->start);
+	if ((run->start ^ last) < ACCMEM_FOLIO)
+		return; /* both ends are in one folio */
 	if (chown || !accmem_buddy_folio_used(&cv->buddy, last))
 		cv->folio_ops->forget(cv, last);
 }
