@@ -248,14 +248,17 @@ static int realloc_copy(struct accmem_context *ctx, struct accmem_resize *r)
 {
 	struct accmem_bo *to = accmem_buffer_bo(r->fresh);
 	u64 size = min(r->buf->layout.usable, r->fresh->layout.usable);
+	int err;
 
 	spin_lock(&ctx->lock);
 	accmem_bo_set_written(to, true);
 	spin_unlock(&ctx->lock);
-	r->copied = size;
-	return accmem_bo_copy(to, realloc_offset_of(r->fresh),
-			      accmem_buffer_bo(r->buf),
-			      realloc_offset_of(r->buf), size);
+	err = accmem_bo_copy(to, realloc_offset_of(r->fresh),
+			     accmem_buffer_bo(r->buf),
+			     realloc_offset_of(r->buf), size);
+	if (!err)
+		r->copied = size;
+	return err;
 }
 
 static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
@@ -334,6 +337,22 @@ static int realloc_layout(const struct accmem_buffer *buf,
 	return err;
 }
 
+/*
+ * The buffer cannot move, for the reason @err. With identity translation the memory
+ * behind it may be held by the caches of others, which growth drains only if the buffer
+ * must not move; and the attempt to move may have freed it.
+ */
+static int realloc_stay(struct accmem_context *ctx, struct accmem_resize *r,
+			int err)
+{
+	if (accmem_buffer_carveout(r->buf)->translation !=
+		    ACCMEM_TRANSLATION_IDENTITY ||
+	    (err != -ENOMEM && err != -EDQUOT && err != -EBUSY))
+		return err;
+	r->insists = true;
+	return realloc_in_place(ctx, r) ? err : 0;
+}
+
 static int realloc_resize(struct accmem_context *ctx,
 			  const struct accmem_realloc *call,
 			  struct accmem_resize *r)
@@ -350,7 +369,8 @@ static int realloc_resize(struct accmem_context *ctx,
 		return err;
 	if (r->insists)
 		return -ENOMEM;
-	return realloc_move(ctx, r, &req);
+	err = realloc_move(ctx, r, &req);
+	return err ? realloc_stay(ctx, r, err) : 0;
 }
 
 /**
