@@ -72,7 +72,9 @@ static struct accmem_buffer *alloc_create_any(struct accmem_context *ctx,
 	struct accmem_buffer *buf = alloc_create(ctx, cv, req, layout);
 	int err = PTR_ERR_OR_ZERO(buf);
 
-	if ((err != -ENOMEM && err != -ENOSPC) || !layout->may_fall_back)
+	/* Normal pages need less memory, and fewer bytes of a limit. */
+	if ((err != -ENOMEM && err != -ENOSPC && err != -EDQUOT) ||
+	    !layout->may_fall_back)
 		return buf;
 	err = accmem_plan_layout(cv, req, ACCMEM_PAGE_NORMAL_ONLY, layout);
 	return err ? ERR_PTR(err) : alloc_create(ctx, cv, req, layout);

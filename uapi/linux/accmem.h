@@ -218,7 +218,8 @@ enum accmem_kind {
  * @ACCMEM_PAGE_ANY: the allocator chooses the place that packs best. 2 MiB pages back the
  *	buffer where they cost no memory.
  * @ACCMEM_PAGE_HUGE_FIRST: normal pages for a length of up to 1 MiB. For a greater
- *	length 2 MiB pages, or normal pages if there is no room for 2 MiB pages.
+ *	length 2 MiB pages, or normal pages if the memory or a limit has no room for
+ *	2 MiB pages.
  * @ACCMEM_PAGE_HUGE_ONLY: 2 MiB pages, or ENOMEM. On an emulated device without
  *	ACCMEM_ALLOC_POPULATE a missing page is reported by SIGBUS at the first touch.
  * @ACCMEM_PAGE_NORMAL_ONLY: normal pages
