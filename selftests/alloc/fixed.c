@@ -206,6 +206,29 @@ TEST_F(fixed, odd_to_large_pages)
 	}
 }
 
+/* Large pages are a preference: a neighbour in the last of them leaves normal ones. */
+TEST_F(fixed, large_pages_that_a_neighbour_cuts_become_normal_ones)
+{
+	struct accmem_alloc b, a = {
+		.length = MIB(3),
+		.flags = FIXED,
+		.page_policy = ACCMEM_PAGE_HUGE_FIRST,
+	};
+
+	ASSERT_EQ(0, alloc_at(self->fd, self->at + MIB(3), 4096, 0, &b));
+	a.address = self->at;
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	EXPECT_EQ(MIB(3), a.footprint);
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	/* a part of the buffer itself is taken */
+	a.address = self->at + MIB(2);
+	EXPECT_EQ(-EEXIST, accmem_ioctl_alloc(self->fd, &a));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	EXPECT_EQ(MIB(4), a.footprint);
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+}
+
 TEST_F(fixed, beyond_the_span)
 {
 	uint64_t end = self->info.address_base + self->info.address_span;
