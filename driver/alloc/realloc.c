@@ -310,7 +310,7 @@ static struct accmem_alloc realloc_request(const struct accmem_buffer *buf,
 	};
 }
 
-/* A buffer that was allocated with normal pages as a fallback keeps normal pages. */
+/* A buffer that got normal pages as a fallback keeps normal pages. */
 static u32 realloc_policy(const struct accmem_buffer *buf)
 {
 	if (buf->page_policy == ACCMEM_PAGE_HUGE_FIRST &&
@@ -337,18 +337,33 @@ static int realloc_layout(const struct accmem_buffer *buf,
 	return err;
 }
 
+/* Return true if an attempt failed for lack of room, and has not changed the buffer. */
+static bool realloc_lacks_room(const struct accmem_resize *r, int err)
+{
+	return (err == ACCMEM_NO_ROOM || err == -ENOMEM || err == -EDQUOT ||
+		err == -EBUSY) &&
+	       accmem_buffer_bo(r->buf)->size == r->old_size;
+}
+
 /*
- * The buffer cannot move, for the reason @err. With identity translation the memory
- * behind it may be held by the caches of others, which growth drains only if the buffer
- * must not move; and the attempt to move may have freed it.
+ * The request is about to fail with @err: try in place once more. With identity
+ * translation, caches of others may hold the memory behind the buffer, which growth
+ * drains only if the buffer must not move; and the attempt to move may have freed it. If
+ * large pages are only preferred, normal pages need less memory, and no alignment.
  */
 static int realloc_stay(struct accmem_context *ctx, struct accmem_resize *r,
-			int err)
+			const struct accmem_alloc *req, int err)
 {
-	if (accmem_buffer_carveout(r->buf)->translation !=
-		    ACCMEM_TRANSLATION_IDENTITY ||
-	    (err != -ENOMEM && err != -EDQUOT && err != -EBUSY))
+	struct accmem_carveout *cv = accmem_buffer_carveout(r->buf);
+
+	if (r->layout.may_fall_back) {
+		if (accmem_plan_layout(cv, req, ACCMEM_PAGE_NORMAL_ONLY,
+				       &r->layout))
+			return err;
+	} else if (r->insists ||
+		   cv->translation != ACCMEM_TRANSLATION_IDENTITY) {
 		return err;
+	}
 	r->insists = true;
 	return realloc_in_place(ctx, r) ? err : 0;
 }
@@ -365,12 +380,11 @@ static int realloc_resize(struct accmem_context *ctx,
 	if (err)
 		return err;
 	err = realloc_in_place(ctx, r);
-	if (err != ACCMEM_NO_ROOM)
-		return err;
-	if (r->insists)
-		return -ENOMEM;
-	err = realloc_move(ctx, r, &req);
-	return err ? realloc_stay(ctx, r, err) : 0;
+	if (err == ACCMEM_NO_ROOM && !r->insists)
+		err = realloc_move(ctx, r, &req);
+	if (realloc_lacks_room(r, err))
+		err = realloc_stay(ctx, r, &req, err);
+	return err == ACCMEM_NO_ROOM ? -ENOMEM : err;
 }
 
 /**

@@ -650,7 +650,8 @@ struct accmem_query {
  * * with identity translation, if the memory behind the buffer is free.
  *
  * Mappings stay valid. A touch beyond the end of a buffer that became smaller raises
- * SIGBUS. A mapping beyond the old end of a buffer that grew shows the new memory.
+ * SIGBUS. A mapping beyond the old end of a buffer that grew shows the new memory. A
+ * HUGE_FIRST buffer that can neither grow by 2 MiB pages nor move grows by normal pages.
  *
  * Moved. Else the buffer gets another device address, and the old address names nothing
  * any more. Mappings of the old memory stay valid and keep it, as after FREE. Both
