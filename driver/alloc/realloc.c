@@ -185,8 +185,16 @@ static void realloc_undo(struct accmem_context *ctx, struct accmem_buffer *buf,
 		realloc_lock_finish(ctx, buf, NULL);
 }
 
+static int realloc_populate(void *arg)
+{
+	const struct accmem_resize *r = arg;
+
+	return accmem_bo_populate(accmem_buffer_bo(r->buf), r->old_size);
+}
+
 /* Zero the bytes beyond the old end, and populate the memory that was added. */
-static int realloc_make_ready(struct accmem_resize *r)
+static int realloc_make_ready(struct accmem_context *ctx,
+			      struct accmem_resize *r)
 {
 	struct accmem_buffer *buf = r->buf;
 	struct accmem_bo *bo = accmem_buffer_bo(buf);
@@ -199,7 +207,8 @@ static int realloc_make_ready(struct accmem_resize *r)
 				      to - from);
 	if (!err && bo->size > r->old_size &&
 	    accmem_must_populate(bo->cv, buf->flags))
-		err = accmem_bo_populate(bo, r->old_size);
+		err = accmem_reclaim_retry(ctx, bo->cv, bo->size - r->old_size,
+					   realloc_populate, r);
 	return err;
 }
 
@@ -240,7 +249,7 @@ static int realloc_in_place(struct accmem_context *ctx, struct accmem_resize *r)
 			max(r->layout.footprint, r->buf->layout.footprint);
 	if (!r->layout.small && r->layout.footprint > r->old_size)
 		err = realloc_grow(ctx, r);
-	return err ?: realloc_make_ready(r);
+	return err ?: realloc_make_ready(ctx, r);
 }
 
 /* Copy the bytes that fit. */
