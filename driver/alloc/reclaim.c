@@ -182,7 +182,8 @@ static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 	struct accmem_carveout *cv;
 
 	reclaim_drain(ctx, r->cached);
-	accmem_slab_reap(ctx);
+	/* Only a small buffer can use the slots of a slab page. */
+	accmem_slab_reap(ctx, r->size < ACCMEM_GRANULE);
 	for (cv = ctx->carveouts->cvs; cv < ctx->carveouts->end; cv++) {
 		/* For a limit all carveouts count: quarantined memory stays charged. */
 		if (!r->cached || r->cached == cv)
