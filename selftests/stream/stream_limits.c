@@ -313,9 +313,19 @@ static int imports_up_to_the_limit(void *arg)
 	struct tenant *t = arg;
 	int fd = accmem_opened(t->path), stream = stream_created(fd);
 	unsigned int i;
+	int exports[2];
 
-	for (i = 0; i < LIMIT; i++)
+	for (i = 0; i < LIMIT - 1; i++)
 		ACCMEM_MUST(!stream_import(stream, i + 1, t->files[i % 2]));
+	/* another export of a position needs no other fence */
+	for (i = 0; i < 2; i++) {
+		exports[i] = stream_export(stream, 1);
+		ACCMEM_MUST(exports[i] >= 0);
+	}
+	ACCMEM_MUST(stream_export(stream, 2) == -EDQUOT);
+	close(exports[0]);
+	close(exports[1]);
+	ACCMEM_MUST(!stream_import(stream, LIMIT, t->files[(LIMIT - 1) % 2]));
 	ACCMEM_MUST(stream_import(stream, LIMIT + 1, t->files[0]) == -EDQUOT);
 	ACCMEM_MUST(stream_query(stream).claimed == LIMIT);
 	ACCMEM_MUST(stream_export(stream, 1) == -EDQUOT);
