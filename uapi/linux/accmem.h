@@ -254,8 +254,10 @@ enum accmem_page_policy {
  *	0. The address ranges of a device's carveouts do not overlap.
  * @address_span: out: number of device addresses (bytes) from @address_base on
  * @capacity: out: bytes of the carveout
- * @free_bytes: out: bytes that this context could still get: the free memory of the
- *	carveout and the unused part of the granules of this context's small buffers
+ * @free_bytes: out: the free memory of the carveout, and the unused part of the granules
+ *	of this context's small buffers. On a physical range with ACCMEM_FEATURE_PIN the
+ *	free granules of a 2 MiB page that another context uses are included, which this
+ *	context cannot get.
  * @largest_run: out: bytes of the largest request that this context could get as one
  *	run. Limits, and memory reserved for waiting requests, are not considered.
  * @context_bytes: out: bytes charged to this context in all carveouts
@@ -414,8 +416,8 @@ struct accmem_info {
  * Growth. @reserve makes room for REALLOC (T7). With mapped translation the buffer owns
  * @reserve device addresses from the start; memory is allocated and charged when REALLOC
  * asks for it. With identity translation the buffer is placed where @reserve bytes are
- * free in one run; the memory behind the buffer is not owned, and other buffers may be
- * placed there. A buffer with a reservation shares no granule.
+ * free in one run, if there is such a place; the memory behind the buffer is not owned,
+ * and other buffers may be placed there. A buffer with a reservation shares no granule.
  *
  * Waiting. With ACCMEM_ALLOC_WAIT the call sleeps until the request can be served. It
  * sleeps both when memory is short and when a limit is reached.
