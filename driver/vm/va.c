@@ -236,10 +236,13 @@ static int va_choose_address(struct accmem_context *ctx, struct accmem_va *va,
 		va->start = cv->address_base + va->bo->run.start;
 		return 0;
 	}
-	if (va->size >= ACCMEM_FOLIO)
-		alignment = max_t(u64, alignment, ACCMEM_FOLIO);
 	alignment = max_t(u64, alignment, ACCMEM_GRANULE);
-	va->start = va_find_room(ctx, cv, va->size, alignment);
+	va->start = 0;
+	/* At such an address, entries of 2 MiB can map the buffer. */
+	if (va->size >= ACCMEM_FOLIO && alignment < ACCMEM_FOLIO)
+		va->start = va_find_room(ctx, cv, va->size, ACCMEM_FOLIO);
+	if (!va->start)
+		va->start = va_find_room(ctx, cv, va->size, alignment);
 	return va->start ? 0 : -EADDRNOTAVAIL;
 }
 

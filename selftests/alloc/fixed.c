@@ -351,6 +351,56 @@ TEST_F(fixed, an_aligned_place_is_searched_in_steps)
 	free(a);
 }
 
+#define GAPS 70
+
+static int reserve_at(int fd, uint64_t address, uint64_t size)
+{
+	struct accmem_alloc a = {
+		.length = 4096,
+		.address = address,
+		.flags = FIXED | ACCMEM_ALLOC_RESIZABLE,
+		.reserve = size,
+	};
+
+	return accmem_ioctl_alloc(fd, &a);
+}
+
+/*
+ * Takes all device addresses but GAPS gaps of 2 MiB. Each begins 4 KiB behind a multiple
+ * of 2 MiB.
+ */
+static int leave_gaps(int fd, const struct accmem_info *info)
+{
+	uint64_t at = info->address_base, end = at + info->address_span;
+	int err = reserve_at(fd, at, 4096);
+	unsigned int i;
+
+	at += 4096 + MIB(2);
+	for (i = 0; i < GAPS - 1 && !err; i++, at += MIB(4))
+		err = reserve_at(fd, at, MIB(2));
+	return err ?: reserve_at(fd, at, end - at);
+}
+
+/* A buffer of 2 MiB prefers a multiple of 2 MiB, and gets any address before it fails. */
+TEST_F(fixed, large_buffers_get_the_addresses_that_are_left)
+{
+	struct accmem_alloc a;
+	unsigned int i;
+	int fd;
+
+	/* with identity translation the memory decides */
+	if (self->info.translation == ACCMEM_TRANSLATION_IDENTITY)
+		return;
+	fd = accmem_opened(variant->path);
+	ASSERT_EQ(0, leave_gaps(fd, &self->info));
+	for (i = 0; i < GAPS; i++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(fd, MIB(2), 0, &a));
+		EXPECT_EQ(4096, a.address % MIB(2));
+	}
+	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(fd, 4096, 0, &a));
+	close(fd);
+}
+
 /* Memory in the caches of other contexts is free. */
 TEST_F(fixed, cached_by_another_context)
 {
