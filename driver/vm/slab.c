@@ -340,12 +340,13 @@ static int slab_cut_from_new(struct accmem_context *ctx,
 {
 	struct accmem_ctx_carveout *h = slab_ctx_carveout(ctx, *page);
 	u32 cache_mode = (*page)->va.bo->cache_mode;
+	u64 from = 0;
 	int err = 0;
 
 	spin_lock(&ctx->lock);
 	if (slab_cut_units(ctx, h, buf, cache_mode))
 		goto out;
-	err = accmem_va_insert(ctx, &(*page)->va, ACCMEM_GRANULE);
+	err = accmem_va_insert(ctx, &(*page)->va, ACCMEM_GRANULE, &from);
 	if (err)
 		goto out;
 	accmem_slab_add(h->slabs[cache_mode], &(*page)->slots);

@@ -367,17 +367,19 @@ static int reserve_at(int fd, uint64_t address, uint64_t size)
 
 /*
  * Takes all device addresses but GAPS gaps of 2 MiB. Each begins 4 KiB behind a multiple
- * of 2 MiB.
+ * of 2 MiB, but the last one @shift bytes later.
  */
-static int leave_gaps(int fd, const struct accmem_info *info)
+static int leave_gaps(int fd, const struct accmem_info *info, uint64_t shift)
 {
 	uint64_t at = info->address_base, end = at + info->address_span;
 	int err = reserve_at(fd, at, 4096);
 	unsigned int i;
 
 	at += 4096 + MIB(2);
-	for (i = 0; i < GAPS - 1 && !err; i++, at += MIB(4))
+	for (i = 0; i < GAPS - 2 && !err; i++, at += MIB(4))
 		err = reserve_at(fd, at, MIB(2));
+	err = err ?: reserve_at(fd, at, MIB(2) + shift);
+	at += MIB(4) + shift;
 	return err ?: reserve_at(fd, at, end - at);
 }
 
@@ -392,12 +394,28 @@ TEST_F(fixed, large_buffers_get_the_addresses_that_are_left)
 	if (self->info.translation == ACCMEM_TRANSLATION_IDENTITY)
 		return;
 	fd = accmem_opened(variant->path);
-	ASSERT_EQ(0, leave_gaps(fd, &self->info));
+	ASSERT_EQ(0, leave_gaps(fd, &self->info, 0));
 	for (i = 0; i < GAPS; i++) {
 		ASSERT_EQ(0, accmem_alloc_bytes(fd, MIB(2), 0, &a));
 		EXPECT_EQ(4096, a.address % MIB(2));
 	}
 	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(fd, 4096, 0, &a));
+	close(fd);
+}
+
+/* Addresses of the alignment asked for are found behind many gaps without one. */
+TEST_F(fixed, an_aligned_gap_is_found_behind_others)
+{
+	struct accmem_alloc a = { .length = MIB(2), .alignment = MIB(2) };
+	int fd;
+
+	if (self->info.translation == ACCMEM_TRANSLATION_IDENTITY)
+		return;
+	fd = accmem_opened(variant->path);
+	ASSERT_EQ(0, leave_gaps(fd, &self->info, MIB(2) - 4096));
+	EXPECT_EQ(0, accmem_ioctl_alloc(fd, &a));
+	EXPECT_EQ(0, a.address % MIB(2));
+	EXPECT_EQ(-ENOMEM, accmem_ioctl_alloc(fd, &a));
 	close(fd);
 }
 
