@@ -36,6 +36,8 @@
 #include "vm/context.h"
 #include "waitq/waiters.h"
 
+#define OPEN_DUE 128u /* due frees that an open finishes before it fails */
+
 static dev_t region;
 static struct class device_class = { .name = "accmem" };
 
@@ -44,6 +46,12 @@ static struct class device_class = { .name = "accmem" };
  * devices: no device may be open.
  */
 static bool started;
+
+static struct accmem_context *device_open_context(struct accmem_device *dev)
+{
+	return accmem_context_open(&dev->accounts, dev->carveouts,
+				   &dev->waiters, &dev->due);
+}
 
 static int device_open(struct inode *inode, struct file *file)
 {
@@ -54,8 +62,12 @@ static int device_open(struct inode *inode, struct file *file)
 	/* Pairs with smp_store_release() in accmem_device_start(). */
 	if (!smp_load_acquire(&started))
 		return -ENXIO;
-	ctx = accmem_context_open(&dev->accounts, dev->carveouts, &dev->waiters,
-				  &dev->due);
+	ctx = device_open_context(dev);
+	/* A closed context counts until its frees that are due are finished. */
+	if (ctx == ERR_PTR(-EMFILE)) {
+		accmem_pending_finish_some(&dev->due, OPEN_DUE);
+		ctx = device_open_context(dev);
+	}
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	ctx->read_only = !(file->f_mode & FMODE_WRITE);

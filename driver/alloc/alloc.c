@@ -72,7 +72,9 @@ static struct accmem_buffer *alloc_create_any(struct accmem_context *ctx,
 	struct accmem_buffer *buf = alloc_create(ctx, cv, req, layout);
 	int err = PTR_ERR_OR_ZERO(buf);
 
-	if ((err != -ENOMEM && err != -ENOSPC) || !layout->may_fall_back)
+	/* Normal pages need less memory, and fewer bytes of a limit. */
+	if ((err != -ENOMEM && err != -ENOSPC && err != -EDQUOT) ||
+	    !layout->may_fall_back)
 		return buf;
 	err = accmem_plan_layout(cv, req, ACCMEM_PAGE_NORMAL_ONLY, layout);
 	return err ? ERR_PTR(err) : alloc_create(ctx, cv, req, layout);
@@ -102,18 +104,18 @@ static struct accmem_buffer *alloc_fixed(struct accmem_context *ctx,
 					 const struct accmem_alloc *req,
 					 struct accmem_layout *layout)
 {
-	int err = 0;
+	int err = alloc_find_fixed(ctx, cv, req, layout);
 
 	/*
-	 * The address rules out large pages. The layout only prefers them: use normal
-	 * pages.
+	 * The address rules out large pages, or the addresses behind the buffer are not
+	 * free. The layout only prefers large pages: use normal pages.
 	 */
-	if (layout->may_fall_back &&
-	    !IS_ALIGNED(req->address, layout->alignment))
+	if ((err == -EINVAL || err == -EEXIST) && layout->may_fall_back) {
 		err = accmem_plan_layout(cv, req, ACCMEM_PAGE_NORMAL_ONLY,
 					 layout);
-	if (!err)
-		err = alloc_find_fixed(ctx, cv, req, layout);
+		if (!err)
+			err = alloc_find_fixed(ctx, cv, req, layout);
+	}
 	return err ? ERR_PTR(err) : alloc_create_any(ctx, cv, req, layout);
 }
 

@@ -18,6 +18,7 @@
 #include "internal.h"
 #include "memory/bo.h"
 #include "memory/clear.h"
+#include "memory/quarantine.h"
 #include "memory/resize.h"
 #include "types/backing_types.h"
 #include "vm/buffer.h"
@@ -79,8 +80,9 @@ static int growth_alloc(void *arg)
 }
 
 /*
- * Free the cached buffers and pending frees that may lie behind the buffer, pause the
- * cleaner, and try again.
+ * Free the cached buffers, the pending frees and the quarantined memory of the context
+ * that may lie behind the buffer, pause the cleaner, and try again. While the buffer is
+ * mapped, freed memory of the context in its last folio stays in quarantine.
  */
 static int growth_find_room(struct growth *g)
 {
@@ -88,6 +90,7 @@ static int growth_find_room(struct growth *g)
 	int err;
 
 	accmem_reclaim_addresses(g->ctx, cv);
+	accmem_quarantine_scan_account(cv, g->ctx->account);
 	accmem_clear_pause(cv);
 	err = accmem_reclaim_retry(g->ctx, cv, g->size, growth_alloc, g);
 	accmem_clear_resume(cv);

@@ -185,8 +185,16 @@ static void realloc_undo(struct accmem_context *ctx, struct accmem_buffer *buf,
 		realloc_lock_finish(ctx, buf, NULL);
 }
 
+static int realloc_populate(void *arg)
+{
+	const struct accmem_resize *r = arg;
+
+	return accmem_bo_populate(accmem_buffer_bo(r->buf), r->old_size);
+}
+
 /* Zero the bytes beyond the old end, and populate the memory that was added. */
-static int realloc_make_ready(struct accmem_resize *r)
+static int realloc_make_ready(struct accmem_context *ctx,
+			      struct accmem_resize *r)
 {
 	struct accmem_buffer *buf = r->buf;
 	struct accmem_bo *bo = accmem_buffer_bo(buf);
@@ -199,7 +207,8 @@ static int realloc_make_ready(struct accmem_resize *r)
 				      to - from);
 	if (!err && bo->size > r->old_size &&
 	    accmem_must_populate(bo->cv, buf->flags))
-		err = accmem_bo_populate(bo, r->old_size);
+		err = accmem_reclaim_retry(ctx, bo->cv, bo->size - r->old_size,
+					   realloc_populate, r);
 	return err;
 }
 
@@ -240,7 +249,7 @@ static int realloc_in_place(struct accmem_context *ctx, struct accmem_resize *r)
 			max(r->layout.footprint, r->buf->layout.footprint);
 	if (!r->layout.small && r->layout.footprint > r->old_size)
 		err = realloc_grow(ctx, r);
-	return err ?: realloc_make_ready(r);
+	return err ?: realloc_make_ready(ctx, r);
 }
 
 /* Copy the bytes that fit. */
@@ -248,14 +257,17 @@ static int realloc_copy(struct accmem_context *ctx, struct accmem_resize *r)
 {
 	struct accmem_bo *to = accmem_buffer_bo(r->fresh);
 	u64 size = min(r->buf->layout.usable, r->fresh->layout.usable);
+	int err;
 
 	spin_lock(&ctx->lock);
 	accmem_bo_set_written(to, true);
 	spin_unlock(&ctx->lock);
-	r->copied = size;
-	return accmem_bo_copy(to, realloc_offset_of(r->fresh),
-			      accmem_buffer_bo(r->buf),
-			      realloc_offset_of(r->buf), size);
+	err = accmem_bo_copy(to, realloc_offset_of(r->fresh),
+			     accmem_buffer_bo(r->buf),
+			     realloc_offset_of(r->buf), size);
+	if (!err)
+		r->copied = size;
+	return err;
 }
 
 static int realloc_move(struct accmem_context *ctx, struct accmem_resize *r,
@@ -307,7 +319,7 @@ static struct accmem_alloc realloc_request(const struct accmem_buffer *buf,
 	};
 }
 
-/* A buffer that was allocated with normal pages as a fallback keeps normal pages. */
+/* A buffer that got normal pages as a fallback keeps normal pages. */
 static u32 realloc_policy(const struct accmem_buffer *buf)
 {
 	if (buf->page_policy == ACCMEM_PAGE_HUGE_FIRST &&
@@ -334,6 +346,37 @@ static int realloc_layout(const struct accmem_buffer *buf,
 	return err;
 }
 
+/* Return true if an attempt failed for lack of room, and has not changed the buffer. */
+static bool realloc_lacks_room(const struct accmem_resize *r, int err)
+{
+	return (err == ACCMEM_NO_ROOM || err == -ENOMEM || err == -EDQUOT ||
+		err == -EBUSY) &&
+	       accmem_buffer_bo(r->buf)->size == r->old_size;
+}
+
+/*
+ * The request is about to fail with @err: try in place once more. With identity
+ * translation, caches of others may hold the memory behind the buffer, which growth
+ * drains only if the buffer must not move; and the attempt to move may have freed it. If
+ * large pages are only preferred, normal pages need less memory, and no alignment.
+ */
+static int realloc_stay(struct accmem_context *ctx, struct accmem_resize *r,
+			const struct accmem_alloc *req, int err)
+{
+	struct accmem_carveout *cv = accmem_buffer_carveout(r->buf);
+
+	if (r->layout.may_fall_back) {
+		if (accmem_plan_layout(cv, req, ACCMEM_PAGE_NORMAL_ONLY,
+				       &r->layout))
+			return err;
+	} else if (r->insists ||
+		   cv->translation != ACCMEM_TRANSLATION_IDENTITY) {
+		return err;
+	}
+	r->insists = true;
+	return realloc_in_place(ctx, r) ? err : 0;
+}
+
 static int realloc_resize(struct accmem_context *ctx,
 			  const struct accmem_realloc *call,
 			  struct accmem_resize *r)
@@ -346,11 +389,11 @@ static int realloc_resize(struct accmem_context *ctx,
 	if (err)
 		return err;
 	err = realloc_in_place(ctx, r);
-	if (err != ACCMEM_NO_ROOM)
-		return err;
-	if (r->insists)
-		return -ENOMEM;
-	return realloc_move(ctx, r, &req);
+	if (err == ACCMEM_NO_ROOM && !r->insists)
+		err = realloc_move(ctx, r, &req);
+	if (realloc_lacks_room(r, err))
+		err = realloc_stay(ctx, r, &req, err);
+	return err == ACCMEM_NO_ROOM ? -ENOMEM : err;
 }
 
 /**

@@ -8,10 +8,11 @@
  * - RECLAIM_OWN finishes due frees, drains the own cache and scans the quarantine.
  * - RECLAIM_CACHES drains the caches of the device (memory is short) or of the user (a
  *   limit is reached). The request fails here if free and cached memory do not suffice,
- *   or if other caches cannot have the resource (addresses, the host side). If the
- *   memory has to be one run, and is none together with the cached runs, no cache is
- *   drained. A user whose requests drain the caches of others in vain waits between
- *   two such requests, so that the others keep most of the use of their caches.
+ *   or if other caches cannot have the resource (addresses, pages of the host, the
+ *   host side of shared memory). If the memory has to be one run, and is none together
+ *   with the cached runs, no cache is drained. A user whose requests drain the caches
+ *   of others in vain waits between two such requests, so that the others keep most of
+ *   the use of their caches.
  * - RECLAIM_CLEANER pauses the cleaner, whose chunk may split the free memory.
  *
  * If a limit follows a shortage, or a shortage a limit, the stages begin again.
@@ -181,7 +182,8 @@ static void reclaim_own(struct accmem_context *ctx, struct reclaim *r)
 	struct accmem_carveout *cv;
 
 	reclaim_drain(ctx, r->cached);
-	accmem_slab_reap(ctx);
+	/* Only a small buffer can use the slots of a slab page. */
+	accmem_slab_reap(ctx, r->size < ACCMEM_GRANULE);
 	for (cv = ctx->carveouts->cvs; cv < ctx->carveouts->end; cv++) {
 		/* For a limit all carveouts count: quarantined memory stays charged. */
 		if (!r->cached || r->cached == cv)

@@ -46,7 +46,9 @@ MODULE_PARM_DESC(max_resident_bytes,
 		 "host memory that all devices may use (0: half of RAM)");
 
 static unsigned long long resident_share;
-module_param_named(max_resident_bytes_per_user, resident_share, ullong, 0644);
+module_param_cb(max_resident_bytes_per_user, &accmem_size_param_ops,
+		&resident_share, 0644);
+__MODULE_PARM_TYPE(max_resident_bytes_per_user, "ullong");
 MODULE_PARM_DESC(max_resident_bytes_per_user,
 		 "the same for a user (0: half of max_resident_bytes)");
 

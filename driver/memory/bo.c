@@ -303,8 +303,8 @@ int accmem_bo_adopt(struct accmem_bo *bo, u32 huge, bool dirty)
  *
  * Context: Process context. Takes and releases the carveout's lock. May sleep.
  * Return: the buffer object, with one reference; -ENOSPC if memory is short;
- * -EDQUOT if a limit is reached; -ENOMEM, -EINTR. After -ENOSPC and -EDQUOT the
- * caller may reclaim memory and try again.
+ * -EDQUOT if a limit is reached; -ENOBUFS as accmem_bo_populate(); -ENOMEM, -EINTR.
+ * After -ENOSPC, -EDQUOT and -ENOBUFS the caller may reclaim memory and try again.
  */
 struct accmem_bo *accmem_bo_create(struct accmem_account *account,
 				   struct accmem_carveout *cv,

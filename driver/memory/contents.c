@@ -54,8 +54,11 @@ int accmem_bo_clear(struct accmem_bo *bo, u64 offset, u64 size)
  * @bo: the buffer object, of host memory, or with ACCMEM_FEATURE_FIRST_TOUCH
  * @offset: offset of the first page, in bytes
  *
+ * After -ENOBUFS the caller may reclaim memory and try again.
+ *
  * Context: Process context. May sleep.
- * Return: 0; -ENOMEM, -EINTR.
+ * Return: 0; -ENOBUFS if the host has no page, or if a limit on its pages is reached;
+ * -EINTR.
  */
 int accmem_bo_populate(struct accmem_bo *bo, u64 offset)
 {
@@ -65,7 +68,7 @@ int accmem_bo_populate(struct accmem_bo *bo, u64 offset)
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		if (!bo->cv->ops->kernel_address(bo, offset, true, &part))
-			return -ENOMEM;
+			return -ENOBUFS;
 		cond_resched();
 	}
 	return 0;

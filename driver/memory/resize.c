@@ -266,6 +266,7 @@ bool accmem_bo_split(struct accmem_bo *bo, struct accmem_bo *rest)
 	struct accmem_carveout *cv = bo->cv;
 	u64 kept, size = bo->size - rest->size;
 
+	lockdep_assert_held(&bo->lock);
 	if (cv->ops->shrink_floor && cv->ops->shrink_floor(bo, size) > size)
 		return false;
 	rest->mapped = accmem_bo_was_mapped(bo);

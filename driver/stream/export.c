@@ -142,6 +142,28 @@ static int export_compare(struct rb_node *a, const struct rb_node *b)
 	return x < y ? -1 : x > y;
 }
 
+static int export_compare_key(const void *key, const struct rb_node *node)
+{
+	u64 x = *(const u64 *)key, y = to_export(node)->base.seqno;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Find the fence of a position. Return it with a reference, or NULL. */
+static struct exported *export_find(struct accmem_stream *stream, u64 position)
+{
+	struct exported *export;
+	struct rb_node *node;
+
+	spin_lock_irq(&stream->exports_lock);
+	node = rb_find(&position, &stream->exports, export_compare_key);
+	export = to_export(node);
+	if (export && !dma_fence_get_rcu(&export->base))
+		export = NULL;
+	spin_unlock_irq(&stream->exports_lock);
+	return export;
+}
+
 /*
  * Add a fence to the tree, unless its position has a fence already. Return the fence of
  * the position: the caller's, or the other one with a reference. A fence that is being
@@ -211,11 +233,14 @@ static struct exported *export_enter(struct accmem_stream *stream,
  */
 struct file *accmem_stream_export(struct accmem_stream *stream, u64 position)
 {
-	struct exported *export = export_create(stream, position);
+	struct exported *export = export_find(stream, position);
 	struct sync_file *sync_file;
 
-	if (!IS_ERR(export))
-		export = export_enter(stream, export);
+	if (!export) {
+		export = export_create(stream, position);
+		if (!IS_ERR(export))
+			export = export_enter(stream, export);
+	}
 	if (IS_ERR(export))
 		return ERR_CAST(export);
 	sync_file = sync_file_create(&export->base);

@@ -53,6 +53,7 @@ static __always_inline void sleep_begin(struct accmem_cta *cta)
  */
 void accmem_cta_begin_wait(struct accmem_cta *cta)
 {
+	lockdep_assert_held(&cta->tmem->lock);
 	sleep_begin(cta);
 }
 
@@ -297,6 +298,7 @@ bool accmem_cta_resume(struct accmem_cta *cta,
 {
 	bool mine = accmem_cta_is_interrupted(cta);
 
+	lockdep_assert_held(&cta->tmem->lock);
 	if (cta->wait != ACCMEM_CTA_INTERRUPTED)
 		return false;
 	if (mine && sleep_is_same_call(&cta->call, call)) {
@@ -316,6 +318,7 @@ bool accmem_cta_resume(struct accmem_cta *cta,
  */
 void accmem_cta_give_up(struct accmem_cta *cta)
 {
+	lockdep_assert_held(&cta->tmem->lock);
 	if (cta->wait == ACCMEM_CTA_INTERRUPTED)
 		accmem_cta_drop(cta);
 }
@@ -330,6 +333,7 @@ void accmem_cta_give_up(struct accmem_cta *cta)
  */
 int accmem_cta_resumed(struct accmem_cta *cta)
 {
+	lockdep_assert_held(&cta->tmem->lock);
 	return sleep_is_over(cta) ? accmem_columns_collect(&cta->c) :
 				    -EINPROGRESS;
 }
@@ -345,6 +349,7 @@ void accmem_cta_expire_at(struct accmem_cta *cta, u64 deadline_ns)
 {
 	u64 now, delay = 0;
 
+	lockdep_assert_held(&cta->tmem->lock);
 	if (!deadline_ns) {
 		cta->expires = get_jiffies_64() + MAX_JIFFY_OFFSET;
 		return;

@@ -46,6 +46,7 @@ bool accmem_cta_would_grant(struct accmem_cta *cta)
 	enum accmem_columns_call call = cta->c.call;
 	bool granted;
 
+	lockdep_assert_held(&cta->tmem->lock);
 	if (cta->wait == ACCMEM_CTA_INTERRUPTED && accmem_cta_is_overdue(cta) &&
 	    !accmem_columns_waiting(&cta->c))
 		cta->c.call = ACCMEM_CALL_NONE;
@@ -91,6 +92,7 @@ static void wake_add_poller(struct accmem_tmem *tmem,
  */
 void accmem_cta_add_poller(struct accmem_cta *cta)
 {
+	lockdep_assert_held(&cta->tmem->lock);
 	wake_add_poller(cta->tmem, &cta->pollers[0], cta->c.sm);
 	if (cta->c.peer)
 		wake_add_poller(cta->tmem, &cta->pollers[1], cta->c.peer->sm);
@@ -104,6 +106,7 @@ void accmem_cta_add_poller(struct accmem_cta *cta)
  */
 void accmem_cta_remove_poller(struct accmem_cta *cta)
 {
+	lockdep_assert_held(&cta->tmem->lock);
 	list_del_init(&cta->pollers[0].link);
 	list_del_init(&cta->pollers[1].link);
 }
@@ -116,6 +119,7 @@ void accmem_cta_remove_poller(struct accmem_cta *cta)
  */
 void accmem_cta_check_poll(struct accmem_cta *cta)
 {
+	lockdep_assert_held(&cta->tmem->lock);
 	if (accmem_cta_is_queued(cta) || !wake_is_polled(cta)) {
 		accmem_cta_remove_poller(cta);
 		return;
@@ -193,6 +197,7 @@ static void wake_note_alone(struct accmem_cta *cta)
  */
 void accmem_cta_withdraw(struct accmem_cta *cta)
 {
+	lockdep_assert_held(&cta->tmem->lock);
 	wake_note_alone(cta);
 	accmem_columns_cancel(&cta->tmem->columns, &cta->c);
 }
@@ -255,6 +260,7 @@ int accmem_cta_conclude(struct accmem_cta *cta,
  */
 void accmem_cta_complete(struct accmem_cta *cta, int err)
 {
+	lockdep_assert_held(&cta->tmem->lock);
 	accmem_cta_check_hazards(cta);
 	cta->result = accmem_cta_conclude(cta, &cta->call, err);
 	if (!err && cta->call.op == ACCMEM_CTA_OP_ALLOC)
@@ -273,6 +279,7 @@ void accmem_cta_complete(struct accmem_cta *cta, int err)
  */
 void accmem_cta_end_interruption(struct accmem_cta *cta)
 {
+	lockdep_assert_held(&cta->tmem->lock);
 	put_pid(cta->caller);
 	WRITE_ONCE(cta->caller, NULL);
 	cta->wait = ACCMEM_CTA_IDLE;
@@ -288,6 +295,7 @@ void accmem_cta_drop(struct accmem_cta *cta)
 {
 	int err = -EINTR;
 
+	lockdep_assert_held(&cta->tmem->lock);
 	accmem_cta_end_interruption(cta);
 	if (!accmem_columns_cancel(&cta->tmem->columns, &cta->c))
 		err = accmem_columns_collect(&cta->c);
@@ -310,6 +318,7 @@ bool accmem_cta_is_orphan(const struct accmem_cta *cta)
 	struct task_struct *task;
 	bool ended;
 
+	lockdep_assert_held(&cta->tmem->lock);
 	rcu_read_lock();
 	task = pid_task(cta->caller, PIDTYPE_PID);
 	/* Racy read: a thread that is found alive here may end at any time. */
@@ -326,6 +335,7 @@ bool accmem_cta_is_orphan(const struct accmem_cta *cta)
  */
 void accmem_cta_drop_orphan(struct accmem_cta *cta)
 {
+	lockdep_assert_held(&cta->tmem->lock);
 	if (cta->wait == ACCMEM_CTA_INTERRUPTED && accmem_cta_is_orphan(cta))
 		accmem_cta_drop(cta);
 }
@@ -389,5 +399,6 @@ void accmem_tmem_wake_done(struct accmem_tmem *tmem)
  */
 void accmem_cta_disconnect(struct accmem_cta *cta)
 {
+	lockdep_assert_held(&cta->tmem->lock);
 	wake_up_interruptible_all(&cta->poll);
 }

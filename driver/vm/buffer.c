@@ -116,9 +116,9 @@ static int dedicated_insert_fixed(struct accmem_context *ctx,
 	return 0;
 }
 
-/* Give a dedicated buffer its device address. */
+/* Give a dedicated buffer its device address. Return -EAGAIN as accmem_va_insert(). */
 static int dedicated_insert(struct accmem_context *ctx,
-			    struct dedicated *dedicated)
+			    struct dedicated *dedicated, u64 *from)
 {
 	int err;
 
@@ -127,7 +127,7 @@ static int dedicated_insert(struct accmem_context *ctx,
 		err = dedicated_insert_fixed(ctx, &dedicated->va);
 	else
 		err = accmem_va_insert(ctx, &dedicated->va,
-				       dedicated->buf.layout.alignment);
+				       dedicated->buf.layout.alignment, from);
 	dedicated->buf.address = dedicated->va.start;
 	if (!err && dedicated->va.bo->shared)
 		accmem_shared_place(dedicated->va.bo);
@@ -147,6 +147,7 @@ static struct accmem_buffer *dedicated_make(struct accmem_context *ctx,
 	u64 size = accmem_carveout_addresses(bo->cv, layout->footprint,
 					     req->reserve);
 	struct dedicated *dedicated = dedicated_init(bo, size);
+	u64 from = 0;
 	int err;
 
 	dedicated->va.start = req->address;
@@ -156,9 +157,12 @@ static struct accmem_buffer *dedicated_make(struct accmem_context *ctx,
 	dedicated->buf.layout = *layout;
 	dedicated->buf.flags = accmem_alloc_flags(req);
 	dedicated->buf.page_policy = req->page_policy;
-	spin_lock(&ctx->lock);
-	err = dedicated_insert(ctx, dedicated);
-	spin_unlock(&ctx->lock);
+	do {
+		cond_resched();
+		spin_lock(&ctx->lock);
+		err = dedicated_insert(ctx, dedicated, &from);
+		spin_unlock(&ctx->lock);
+	} while (err == -EAGAIN);
 	if (err) {
 		accmem_buffer_destroy(ctx, &dedicated->buf);
 		return ERR_PTR(err);

@@ -223,24 +223,10 @@ static void slab_reap_carveout(struct accmem_context *ctx,
 	}
 }
 
-/**
- * accmem_slab_reap() - free the waiting slots of all idle slab pages
- * @ctx: the context
- *
- * Context: Process context. Takes and releases ctx->lock. May sleep.
- */
-void accmem_slab_reap(struct accmem_context *ctx)
-{
-	struct accmem_carveout *cv;
-
-	for (cv = ctx->carveouts->cvs; cv < ctx->carveouts->end; cv++)
-		slab_reap_carveout(ctx, accmem_ctx_carveout_of(ctx, cv));
-}
-
 /*
- * Check one waiting page by force if many pages wait. A plain check can report a page
- * as in use because neighbouring memory is mapped. A forced check removes such
- * mappings. If programs keep most memory mapped, only forced checks find idle pages.
+ * Check one waiting page by force. A plain check can report a page as in use because
+ * neighbouring memory is mapped. A forced check removes such mappings. If programs keep
+ * most memory mapped, only forced checks find idle pages.
  */
 static void slab_force_check(struct accmem_context *ctx,
 			     struct accmem_ctx_carveout *h)
@@ -248,9 +234,6 @@ static void slab_force_check(struct accmem_context *ctx,
 	struct accmem_slab_page *page;
 	struct accmem_bo *bo = NULL;
 
-	/* Racy read: a stale count only delays the forced check to a later call. */
-	if (READ_ONCE(h->nr_waiting) < SLAB_WAITING_MANY)
-		return;
 	spin_lock(&ctx->lock);
 	page = list_first_entry_or_null(&h->waiting_pages,
 					struct accmem_slab_page, link);
@@ -276,6 +259,39 @@ static void slab_force_check(struct accmem_context *ctx,
 			       list_last_entry(&h->waiting_pages,
 					       struct accmem_slab_page, link));
 	spin_unlock(&ctx->lock);
+}
+
+static void slab_force_carveout(struct accmem_context *ctx,
+				struct accmem_ctx_carveout *h)
+{
+	/* Racy read: the count only bounds the number of pages that are checked. */
+	unsigned int left = READ_ONCE(h->nr_waiting);
+
+	for (; left; left--) {
+		slab_force_check(ctx, h);
+		cond_resched();
+	}
+}
+
+/**
+ * accmem_slab_reap() - free the waiting slots of all idle slab pages
+ * @ctx: the context
+ * @force: remove mappings of neighbouring memory that make a page look as if it were in
+ *	use; faults map them again
+ *
+ * Context: Process context. Takes and releases ctx->lock. May sleep.
+ */
+void accmem_slab_reap(struct accmem_context *ctx, bool force)
+{
+	struct accmem_carveout *cv;
+
+	for (cv = ctx->carveouts->cvs; cv < ctx->carveouts->end; cv++) {
+		struct accmem_ctx_carveout *h = accmem_ctx_carveout_of(ctx, cv);
+
+		slab_reap_carveout(ctx, h);
+		if (force)
+			slab_force_carveout(ctx, h);
+	}
 }
 
 static bool slab_cut_units(struct accmem_context *ctx,
@@ -324,12 +340,13 @@ static int slab_cut_from_new(struct accmem_context *ctx,
 {
 	struct accmem_ctx_carveout *h = slab_ctx_carveout(ctx, *page);
 	u32 cache_mode = (*page)->va.bo->cache_mode;
+	u64 from = 0;
 	int err = 0;
 
 	spin_lock(&ctx->lock);
 	if (slab_cut_units(ctx, h, buf, cache_mode))
 		goto out;
-	err = accmem_va_insert(ctx, &(*page)->va, ACCMEM_GRANULE);
+	err = accmem_va_insert(ctx, &(*page)->va, ACCMEM_GRANULE, &from);
 	if (err)
 		goto out;
 	accmem_slab_add(h->slabs[cache_mode], &(*page)->slots);
@@ -499,7 +516,9 @@ static int slab_get_units(struct accmem_context *ctx,
 		return err;
 	if (slab_cut_from_old(ctx, h, buf, cache_mode))
 		return 0;
-	slab_force_check(ctx, h);
+	/* Racy read: a stale count only delays the forced check to a later call. */
+	if (READ_ONCE(h->nr_waiting) >= SLAB_WAITING_MANY)
+		slab_force_check(ctx, h);
 	page = slab_page_create(ctx, cv, cache_mode);
 	if (IS_ERR(page))
 		return slab_cut_from_old(ctx, h, buf, cache_mode) ?

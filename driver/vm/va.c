@@ -21,7 +21,7 @@
 #include "types/context_types.h"
 #include "vm/va.h"
 
-/* most gaps that are tried if a gap fits only with the right alignment */
+/* most gaps that one call tries if a gap fits only with the right alignment */
 #define HOLE_PROBES 64u
 
 /* most address ranges that one call of accmem_va_check() searches */
@@ -178,22 +178,25 @@ static u64 va_room_at_end(struct accmem_context *ctx, u64 from, u64 limit,
 }
 
 /*
- * Return the lowest aligned address of @size free bytes from @from to @limit, or 0.
+ * Return the lowest aligned address of @size free bytes from *@from to @limit, or 0.
  * Only gaps of at least @need bytes are tried, @probes of them at most after the first.
+ * *@from is set to the end of the part that was searched.
  */
-static u64 va_room_from(struct accmem_context *ctx, u64 from, u64 limit,
+static u64 va_room_from(struct accmem_context *ctx, u64 *from, u64 limit,
 			u64 size, u64 alignment, u64 need, unsigned int probes)
 {
-	struct accmem_va *va = accmem_va_above(ctx, from);
+	struct accmem_va *va = accmem_va_above(ctx, *from);
+	u64 address, low = *from;
 
 	for (; va && va->start < limit; va = va_hole_next(va, need)) {
-		u64 low = max(from, va->start - va->hole);
-		u64 address = va_room_between(low, va->start, size, alignment);
-
+		*from = va->start;
+		address = va_room_between(max(low, va->start - va->hole),
+					  va->start, size, alignment);
 		if (address || !probes--)
 			return address;
 	}
-	return va_room_at_end(ctx, from, limit, size, alignment);
+	*from = limit;
+	return va_room_at_end(ctx, low, limit, size, alignment);
 }
 
 /*
@@ -204,23 +207,31 @@ static u64 va_room_from(struct accmem_context *ctx, u64 from, u64 limit,
  *
  * - above the cursor, gaps that fit with any alignment of their start;
  * - in the whole span, gaps that fit with any alignment of their start;
- * - in the whole span, a few gaps that fit only with the right alignment.
+ * - from *@from on, a few gaps that fit only with the right alignment.
+ *
+ * *@from is 0 at first, which stands for the whole span. If *@from is below the end of
+ * the span afterwards, another call continues the last step there.
  */
 static u64 va_find_room(struct accmem_context *ctx,
 			const struct accmem_carveout *cv, u64 size,
-			u64 alignment)
+			u64 alignment, u64 *from)
 {
 	struct accmem_ctx_carveout *h = accmem_ctx_carveout_of(ctx, cv);
-	u64 base = cv->address_base, limit = base + cv->address_span, address;
-	u64 sure = size + alignment - ACCMEM_GRANULE;
+	u64 base = cv->address_base, limit = base + cv->address_span;
+	u64 sure = size + alignment - ACCMEM_GRANULE, address = 0, at;
 
-	address = va_room_from(ctx, h->cursor, limit, size, alignment, sure,
-			       UINT_MAX);
-	if (!address)
-		address = va_room_from(ctx, base, limit, size, alignment, sure,
+	if (!*from) {
+		at = h->cursor;
+		address = va_room_from(ctx, &at, limit, size, alignment, sure,
 				       UINT_MAX);
-	if (!address)
-		address = va_room_from(ctx, base, limit, size, alignment, size,
+		at = base;
+		if (!address)
+			address = va_room_from(ctx, &at, limit, size, alignment,
+					       sure, UINT_MAX);
+		*from = sure > size ? base : limit;
+	}
+	if (!address && *from < limit)
+		address = va_room_from(ctx, from, limit, size, alignment, size,
 				       HOLE_PROBES);
 	if (address)
 		h->cursor = address + size;
@@ -228,19 +239,27 @@ static u64 va_find_room(struct accmem_context *ctx,
 }
 
 static int va_choose_address(struct accmem_context *ctx, struct accmem_va *va,
-			     u64 alignment)
+			     u64 alignment, u64 *from)
 {
 	const struct accmem_carveout *cv = va->bo->cv;
+	u64 once = 0;
 
 	if (cv->translation == ACCMEM_TRANSLATION_IDENTITY) {
 		va->start = cv->address_base + va->bo->run.start;
 		return 0;
 	}
-	if (va->size >= ACCMEM_FOLIO)
-		alignment = max_t(u64, alignment, ACCMEM_FOLIO);
 	alignment = max_t(u64, alignment, ACCMEM_GRANULE);
-	va->start = va_find_room(ctx, cv, va->size, alignment);
-	return va->start ? 0 : -EADDRNOTAVAIL;
+	va->start = 0;
+	/* At such an address, entries of 2 MiB can map the buffer. */
+	if (!*from && va->size >= ACCMEM_FOLIO && alignment < ACCMEM_FOLIO)
+		va->start =
+			va_find_room(ctx, cv, va->size, ACCMEM_FOLIO, &once);
+	if (!va->start)
+		va->start = va_find_room(ctx, cv, va->size, alignment, from);
+	if (va->start)
+		return 0;
+	return *from < cv->address_base + cv->address_span ? -EAGAIN :
+							     -EADDRNOTAVAIL;
 }
 
 /*
@@ -289,17 +308,20 @@ static void va_link(struct accmem_context *ctx, struct accmem_va *va)
  * @ctx: the context
  * @va: the va, with its bo and size set
  * @alignment: alignment of the address in bytes (mapped translation only)
+ * @from: in, out: 0 for the first call; state of the search for the calls after -EAGAIN
  *
  * Context: Process context. The caller holds ctx->lock. Does not sleep.
- * Return: 0; -EADDRNOTAVAIL when no range of free addresses is found.
+ * Return: 0; -EADDRNOTAVAIL when there is no range of free addresses; -EAGAIN when the
+ * search has to go on after the lock was released, which an alignment of ACCMEM_GRANULE
+ * never needs.
  */
 int accmem_va_insert(struct accmem_context *ctx, struct accmem_va *va,
-		     u64 alignment)
+		     u64 alignment, u64 *from)
 {
 	int err;
 
 	lockdep_assert_held(&ctx->lock);
-	err = va_choose_address(ctx, va, alignment);
+	err = va_choose_address(ctx, va, alignment, from);
 	if (err)
 		return err;
 	va_link(ctx, va);

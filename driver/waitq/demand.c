@@ -229,6 +229,7 @@ bool accmem_demand_can_be_met(const struct accmem_queue_waiter *q, u64 promised,
 	struct accmem_carveout *cv;
 	bool limited;
 
+	lockdep_assert_held(&w->ws->lock);
 	if (demand_has_own(w))
 		return true;
 	limited = !accmem_charge_fits(w->account, demand_least_charge(w), 1,

@@ -346,6 +346,8 @@ u64 accmem_buddy_folio_owner(const struct accmem_buddy *range, u64 offset)
 {
 	const struct buddy *b = buddy_of(range);
 
+	if (WARN_ON_ONCE(!b->owners))
+		return 0;
 	return b->owners[offset >> ACCMEM_BUDDY_FOLIO_SHIFT].owner;
 }
 
@@ -356,6 +358,8 @@ unsigned int accmem_buddy_folio_used(const struct accmem_buddy *range,
 	u64 folio = offset >> ACCMEM_BUDDY_FOLIO_SHIFT;
 	u64 lo = folio << FOLIO_ORDER;
 
+	if (WARN_ON_ONCE(!b->owners))
+		return 0;
 	if (owner_folio_recorded(&b->owners[folio]))
 		return b->owners[folio].used;
 	/* without a record, all of the folio is used or none of it */

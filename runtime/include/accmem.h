@@ -236,7 +236,8 @@ int accmem_get_stream(int stream, struct accmem_stream_query *query);
  * @stream: the stream
  * @position: the position
  *
- * Return: 0; -EINTR; -ECANCELED after the end of the context.
+ * Return: 0; -EINTR; -ECANCELED after the end of the context; -EDQUOT if too many calls
+ * of the user sleep.
  */
 int accmem_wait(int stream, uint64_t position);
 
@@ -266,7 +267,8 @@ int accmem_try_wait(int stream, uint64_t position);
  * @position: the position that the stream reaches when the fence is signalled
  * @sync_file: the fence, which the caller may close after the call
  *
- * Return: 0; -EBADF, -EINVAL, -ERANGE, -ECANCELED, -ENOMEM.
+ * Return: 0; -EBADF, -EINVAL, -ERANGE, -ECANCELED, -ENOMEM; -EDQUOT if the user has too
+ * many fences.
  */
 int accmem_import_fence(int stream, uint64_t position, int sync_file);
 
@@ -276,8 +278,8 @@ int accmem_import_fence(int stream, uint64_t position, int sync_file);
  * @position: a position that is reached, or that an imported fence will reach
  * @sync_file: out: file descriptor of the fence
  *
- * Return: 0; -EPERM if userspace has to signal the position; -EMFILE; -ENOMEM, also if
- * the system has too many open files.
+ * Return: 0; -EPERM if userspace has to signal the position; -EDQUOT if the user has too
+ * many fences; -EMFILE; -ENOMEM, also if the system has too many open files.
  */
 int accmem_export_fence(int stream, uint64_t position, int *sync_file);
 

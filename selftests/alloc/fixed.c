@@ -206,6 +206,29 @@ TEST_F(fixed, odd_to_large_pages)
 	}
 }
 
+/* Large pages are a preference: a neighbour in the last of them leaves normal ones. */
+TEST_F(fixed, large_pages_that_a_neighbour_cuts_become_normal_ones)
+{
+	struct accmem_alloc b, a = {
+		.length = MIB(3),
+		.flags = FIXED,
+		.page_policy = ACCMEM_PAGE_HUGE_FIRST,
+	};
+
+	ASSERT_EQ(0, alloc_at(self->fd, self->at + MIB(3), 4096, 0, &b));
+	a.address = self->at;
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	EXPECT_EQ(MIB(3), a.footprint);
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	/* a part of the buffer itself is taken */
+	a.address = self->at + MIB(2);
+	EXPECT_EQ(-EEXIST, accmem_ioctl_alloc(self->fd, &a));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	EXPECT_EQ(MIB(4), a.footprint);
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+}
+
 TEST_F(fixed, beyond_the_span)
 {
 	uint64_t end = self->info.address_base + self->info.address_span;
@@ -326,6 +349,74 @@ TEST_F(fixed, an_aligned_place_is_searched_in_steps)
 	for (i = 0; i < n; i++)
 		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
 	free(a);
+}
+
+#define GAPS 70
+
+static int reserve_at(int fd, uint64_t address, uint64_t size)
+{
+	struct accmem_alloc a = {
+		.length = 4096,
+		.address = address,
+		.flags = FIXED | ACCMEM_ALLOC_RESIZABLE,
+		.reserve = size,
+	};
+
+	return accmem_ioctl_alloc(fd, &a);
+}
+
+/*
+ * Takes all device addresses but GAPS gaps of 2 MiB. Each begins 4 KiB behind a multiple
+ * of 2 MiB, but the last one @shift bytes later.
+ */
+static int leave_gaps(int fd, const struct accmem_info *info, uint64_t shift)
+{
+	uint64_t at = info->address_base, end = at + info->address_span;
+	int err = reserve_at(fd, at, 4096);
+	unsigned int i;
+
+	at += 4096 + MIB(2);
+	for (i = 0; i < GAPS - 2 && !err; i++, at += MIB(4))
+		err = reserve_at(fd, at, MIB(2));
+	err = err ?: reserve_at(fd, at, MIB(2) + shift);
+	at += MIB(4) + shift;
+	return err ?: reserve_at(fd, at, end - at);
+}
+
+/* A buffer of 2 MiB prefers a multiple of 2 MiB, and gets any address before it fails. */
+TEST_F(fixed, large_buffers_get_the_addresses_that_are_left)
+{
+	struct accmem_alloc a;
+	unsigned int i;
+	int fd;
+
+	/* with identity translation the memory decides */
+	if (self->info.translation == ACCMEM_TRANSLATION_IDENTITY)
+		return;
+	fd = accmem_opened(variant->path);
+	ASSERT_EQ(0, leave_gaps(fd, &self->info, 0));
+	for (i = 0; i < GAPS; i++) {
+		ASSERT_EQ(0, accmem_alloc_bytes(fd, MIB(2), 0, &a));
+		EXPECT_EQ(4096, a.address % MIB(2));
+	}
+	EXPECT_EQ(-ENOMEM, accmem_alloc_bytes(fd, 4096, 0, &a));
+	close(fd);
+}
+
+/* Addresses of the alignment asked for are found behind many gaps without one. */
+TEST_F(fixed, an_aligned_gap_is_found_behind_others)
+{
+	struct accmem_alloc a = { .length = MIB(2), .alignment = MIB(2) };
+	int fd;
+
+	if (self->info.translation == ACCMEM_TRANSLATION_IDENTITY)
+		return;
+	fd = accmem_opened(variant->path);
+	ASSERT_EQ(0, leave_gaps(fd, &self->info, MIB(2) - 4096));
+	EXPECT_EQ(0, accmem_ioctl_alloc(fd, &a));
+	EXPECT_EQ(0, a.address % MIB(2));
+	EXPECT_EQ(-ENOMEM, accmem_ioctl_alloc(fd, &a));
+	close(fd);
 }
 
 /* Memory in the caches of other contexts is free. */

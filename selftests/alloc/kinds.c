@@ -285,6 +285,30 @@ TEST_F(kinds, resident_limit_is_enomem)
 	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
+/* Freed memory counts as resident until its pins are gone, and no longer. */
+TEST_F(kinds, resident_limit_leaves_what_is_no_longer_pinned)
+{
+	struct accmem_alloc a, b;
+	struct accmem_realloc r;
+	int pipes[2];
+
+	ASSERT_EQ(0, accmem_param_set("max_resident_bytes", MIB(4)));
+	EXPECT_EQ(0, alloc_host(self->fd, MIB(4), 0, &a));
+	EXPECT_EQ(0, accmem_free_pinned(self->fd, &a, pipes));
+	EXPECT_EQ(-ENOMEM, alloc_host(self->fd, MIB(4), 0, &a));
+	accmem_unpin(pipes);
+	EXPECT_EQ(0, alloc_host(self->fd, MIB(4), 0, &a));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+
+	EXPECT_EQ(0, alloc_host(self->fd, MIB(2), ACCMEM_ALLOC_RESIZABLE, &a));
+	EXPECT_EQ(0, alloc_host(self->fd, MIB(2), 0, &b));
+	EXPECT_EQ(0, accmem_free_pinned(self->fd, &b, pipes));
+	accmem_unpin(pipes);
+	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(4), 0, &r));
+	EXPECT_EQ(0, accmem_ioctl_free(self->fd, r.address));
+	EXPECT_EQ(0, accmem_param_set("max_resident_bytes", 0));
+}
+
 /* the bytes charged to the memory cgroup of this process, or -1 */
 static int64_t cgroup_bytes(void)
 {

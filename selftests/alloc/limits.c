@@ -289,6 +289,45 @@ TEST_F(limits, bytes_of_a_context)
 	EXPECT_EQ(0, run_as(variant->path, USER_A, fills_8m));
 }
 
+/*
+ * Large pages are a preference: a limit that refuses their size leaves normal pages. In
+ * owned folios the charge of normal pages is as large, and the limit refuses both.
+ */
+TEST_F(limits, large_pages_beyond_a_limit_become_normal_ones)
+{
+	const uint32_t flags[] = { 0, ACCMEM_ALLOC_WAIT };
+	int fd = accmem_opened(variant->path);
+	struct accmem_alloc a, normal;
+	struct accmem_info info;
+	unsigned int i;
+	int err;
+
+	ASSERT_EQ(0, accmem_ioctl_info(fd, &info));
+	ASSERT_EQ(0, accmem_param_set(names[3], MIB(7)));
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		normal = (struct accmem_alloc){
+			.length = MIB(6) + KIB(512),
+			.flags = flags[i],
+			.page_policy = ACCMEM_PAGE_NORMAL_ONLY,
+		};
+		if (flags[i])
+			normal.deadline_ns = accmem_ms() * 1000000 + 1000000000;
+		a = normal;
+		a.page_policy = ACCMEM_PAGE_HUGE_FIRST;
+		err = accmem_ioctl_alloc(fd, &normal);
+		EXPECT_EQ(accmem_owns_folios(&info) ? -EDQUOT : 0, err);
+		if (!err)
+			EXPECT_EQ(0, accmem_ioctl_free(fd, normal.address));
+		EXPECT_EQ(err, accmem_ioctl_alloc(fd, &a));
+		if (err)
+			continue;
+		EXPECT_EQ(4096, a.page_size);
+		EXPECT_EQ(normal.footprint, a.footprint);
+		EXPECT_EQ(0, accmem_ioctl_free(fd, a.address));
+	}
+	close(fd);
+}
+
 static int limit_file;
 
 static bool lower_limit_to(const char *value)

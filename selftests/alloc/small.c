@@ -489,6 +489,39 @@ TEST_F(small, neighbour_mapped)
 	unmap(q, 1);
 }
 
+/* Nor can it where another buffer of the compound page is mapped. A request finds out. */
+TEST_F(small, neighbour_mapped_where_no_other_slot_is_left)
+{
+	int64_t saved = accmem_param("max_bytes_per_context");
+	struct accmem_alloc big = {
+		.length = MIB(2) - GRANULE,
+		.flags = ACCMEM_ALLOC_FIXED,
+		.address = self->info.address_base + self->info.capacity / 2,
+	};
+	struct accmem_alloc a[64], more;
+	unsigned int i;
+	char *p, *q;
+
+	ASSERT_LE(0, saved);
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", MIB(2)));
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &big));
+	for (i = 0; i < ARRAY_SIZE(a); i++)
+		ASSERT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &a[i]));
+	ASSERT_EQ(1, pages_of(a, ARRAY_SIZE(a)));
+	p = map_at(self->fd, a[0].address, 1);
+	q = map_at(self->fd, big.address, GRANULE);
+	ASSERT_TRUE(p && q);
+	accmem_fill(p, 64, 1);
+	accmem_fill(q, GRANULE, 2);
+	unmap(p, 1);
+	for (i = 1; i < ARRAY_SIZE(a); i++)
+		ASSERT_EQ(0, accmem_ioctl_free(self->fd, a[i].address));
+	EXPECT_EQ(0, accmem_alloc_bytes(self->fd, 64, 0, &more));
+	EXPECT_EQ(-1, accmem_check(q, GRANULE, 2));
+	EXPECT_EQ(0, accmem_param_set("max_bytes_per_context", saved));
+	unmap(q, GRANULE);
+}
+
 /* The charge is the granule or the compound page. The other slots count as free. */
 TEST_F(small, charged_by_the_granule)
 {

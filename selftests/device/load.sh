@@ -241,10 +241,13 @@ limits_have_suffixes()
 	local wrong=''
 
 	load emulated=4M max_bytes_per_user=1G max_contexts_per_user=2K \
-		max_resident_bytes=3M max_buffers_per_user=1M || return
+		max_resident_bytes=3M max_resident_bytes_per_user=2M \
+		max_buffers_per_user=1M || return
 	becomes max_bytes_per_user x $((1 << 30))
 	becomes max_contexts_per_user 1k 2048
 	becomes max_resident_bytes 0x10M $((16 << 20))
+	becomes max_resident_bytes_per_user 1.5M $((2 << 20))
+	becomes max_resident_bytes_per_user 5M $((5 << 20))
 	becomes max_bytes_per_context 1T $((1 << 40))
 	becomes max_buffers_per_user 7 7
 	unload

@@ -115,32 +115,65 @@ TEST_F(realloc, grows_over_what_is_kept)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
+/* Allocates a buffer with 2 MiB free before it, which the context @fd keeps if freed. */
+static int alloc_kept(int fd, struct accmem_alloc *kept)
+{
+	struct accmem_alloc low, b = { .length = KIB(64), .alignment = MIB(2) };
+
+	low = b;
+	*kept = b;
+	if (accmem_ioctl_alloc(fd, &low) || accmem_ioctl_alloc(fd, kept))
+		return -ENOMEM;
+	if (low.address > kept->address) {
+		b = *kept;
+		*kept = low;
+		low = b;
+	}
+	return accmem_ioctl_free(fd, low.address);
+}
+
 /* A cached buffer of another context does not block growth in place either. */
 TEST_F(realloc, grows_over_what_others_keep)
 {
 	int other = accmem_opened(variant->path);
-	struct accmem_alloc b[2], *kept = &b[0];
-	struct accmem_alloc a = {
+	struct accmem_alloc kept, a = {
 		.length = MIB(2),
 		.flags = RESIZABLE | ACCMEM_ALLOC_FIXED,
 	};
-	unsigned int i;
 
-	for (i = 0; i < 2; i++) {
-		b[i] = (struct accmem_alloc){ .length = KIB(64),
-					      .alignment = MIB(2) };
-		ASSERT_EQ(0, accmem_ioctl_alloc(other, &b[i]));
-		/* 2 MiB are free before it */
-		if (b[i].address > kept->address)
-			kept = &b[i];
-	}
-	ASSERT_EQ(0, accmem_ioctl_free(other, b[kept == b].address));
-	a.address = kept->address - MIB(2);
+	ASSERT_EQ(0, alloc_kept(other, &kept));
+	a.address = kept.address - MIB(2);
 	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
-	ASSERT_EQ(0, accmem_ioctl_free(other, kept->address));
+	ASSERT_EQ(0, accmem_ioctl_free(other, kept.address));
 	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(2) + KIB(64),
 					  IN_PLACE, NULL));
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
+	close(other);
+}
+
+/* Nor does it where the buffer might move, but cannot: a limit permits no second one. */
+TEST_F(realloc, grows_over_what_others_keep_if_it_cannot_move)
+{
+	int64_t saved = accmem_param("max_bytes_per_context");
+	int other = accmem_opened(variant->path);
+	struct accmem_alloc kept, a = {
+		.length = MIB(2),
+		.flags = RESIZABLE | ACCMEM_ALLOC_FIXED,
+	};
+	struct accmem_realloc r;
+
+	ASSERT_LE(0, saved);
+	ASSERT_EQ(0, alloc_kept(other, &kept));
+	a.address = kept.address - MIB(2);
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, accmem_ioctl_free(other, kept.address));
+	ASSERT_EQ(0, accmem_param_set("max_bytes_per_context", MIB(4)));
+	EXPECT_EQ(0, accmem_ioctl_realloc(self->fd, a.address, MIB(2) + KIB(64),
+					  0, &r));
+	EXPECT_EQ(0, accmem_param_set("max_bytes_per_context", saved));
+	EXPECT_EQ(a.address, r.address);
+	EXPECT_EQ(0, r.copied);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
 	close(other);
 }
 
@@ -558,53 +591,6 @@ TEST_F(realloc, pending_memory_waits_for_its_position)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
 	ASSERT_EQ(0, unblock(self->fd, &b));
 	close(stream);
-}
-
-/*
- * Large pages are a preference: if none is free, the buffer moves to normal pages. A
- * pin prevents the move with -EBUSY, but only if there is memory to move to.
- */
-TEST_F(realloc, moves_where_no_large_pages_are_left)
-{
-	unsigned int n = 0, i, nr = self->info.capacity / MIB(1);
-	struct accmem_alloc a = { .length = MIB(2),
-				  .flags = RESIZABLE,
-				  .page_policy = ACCMEM_PAGE_HUGE_FIRST,
-				  .reserve = MIB(4) };
-	struct accmem_alloc *pieces;
-	struct accmem_realloc r;
-	char *p;
-	int pipes[2];
-
-	/* on other devices a buffer is one run */
-	if (!(self->info.features & ACCMEM_FEATURE_SCATTER))
-		return;
-	pieces = calloc(nr, sizeof(*pieces));
-	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
-	ASSERT_EQ(MIB(2), a.page_size);
-	p = map_at(self->fd, a.address, MIB(2));
-	ASSERT_NE(NULL, p);
-	accmem_fill(p, MIB(2), 21);
-	ASSERT_TRUE(accmem_pin(pipes, p, GRANULE));
-	while (!accmem_alloc_bytes(self->fd, MIB(1), 0, &pieces[n]))
-		n++;
-	EXPECT_EQ(-ENOMEM,
-		  accmem_ioctl_realloc(self->fd, a.address, MIB(4), 0, &r));
-	for (i = 0; i < n; i += 2)
-		ASSERT_EQ(0, accmem_ioctl_free(self->fd, pieces[i].address));
-	EXPECT_EQ(-EBUSY,
-		  accmem_ioctl_realloc(self->fd, a.address, MIB(4), 0, &r));
-	accmem_unpin(pipes);
-	EXPECT_EQ(-ENOMEM, accmem_ioctl_realloc(self->fd, a.address, MIB(4),
-						IN_PLACE, &r));
-	ASSERT_TRUE(query_says(self->fd, a.address, MIB(2), MIB(2)));
-	ASSERT_EQ(0,
-		  accmem_ioctl_realloc(self->fd, a.address, MIB(4), 0, &r));
-	EXPECT_EQ(MIB(2), r.copied);
-	EXPECT_EQ(GRANULE, r.page_size);
-	EXPECT_EQ(-1, check_at(self->fd, r.address, MIB(2), MIB(4), 21));
-	unmap(p, MIB(2));
-	free(pieces);
 }
 
 /* A reservation holds again after the buffer was longer and has shrunk. */

@@ -73,6 +73,39 @@ TEST_F(realloc_map, mappings_go_on)
 	ASSERT_EQ(0, accmem_ioctl_free(self->fd, a.address));
 }
 
+/*
+ * Memory that was freed right behind a mapped buffer, in the same 2 MiB page, is in
+ * quarantine where mappings hide pins. It does not make the buffer move.
+ */
+TEST_F(realloc_map, grows_over_memory_that_its_mapping_hides)
+{
+	struct accmem_alloc b, a = {
+		.length = KIB(64),
+		.flags = RESIZABLE | ACCMEM_ALLOC_FIXED,
+		.address = self->info.address_base + self->info.capacity / 2,
+	};
+	struct accmem_realloc r;
+	char *p, *behind;
+
+	ASSERT_EQ(0, accmem_ioctl_alloc(self->fd, &a));
+	ASSERT_EQ(0, block(self->fd, &a, &b));
+	p = map_at(self->fd, a.address, KIB(64));
+	behind = map_at(self->fd, b.address, GRANULE);
+	ASSERT_TRUE(p && behind);
+	accmem_fill(p, KIB(64), 5);
+	accmem_fill(behind, GRANULE, 6);
+	unmap(behind, GRANULE);
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, b.address));
+	ASSERT_EQ(0,
+		  accmem_ioctl_realloc(self->fd, a.address, KIB(128), 0, &r));
+	EXPECT_EQ(a.address, r.address);
+	EXPECT_EQ(0, r.copied);
+	EXPECT_EQ(-1, accmem_check(p, KIB(64), 5));
+	unmap(p, KIB(64));
+	EXPECT_EQ(-1, check_at(self->fd, r.address, KIB(64), KIB(128), 5));
+	ASSERT_EQ(0, accmem_ioctl_free(self->fd, r.address));
+}
+
 static int device_moves(int fd, uint64_t address, uint64_t *value, uint32_t op)
 {
 	struct accmem_access access = {

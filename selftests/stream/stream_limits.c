@@ -313,9 +313,19 @@ static int imports_up_to_the_limit(void *arg)
 	struct tenant *t = arg;
 	int fd = accmem_opened(t->path), stream = stream_created(fd);
 	unsigned int i;
+	int exports[2];
 
-	for (i = 0; i < LIMIT; i++)
+	for (i = 0; i < LIMIT - 1; i++)
 		ACCMEM_MUST(!stream_import(stream, i + 1, t->files[i % 2]));
+	/* another export of a position needs no other fence */
+	for (i = 0; i < 2; i++) {
+		exports[i] = stream_export(stream, 1);
+		ACCMEM_MUST(exports[i] >= 0);
+	}
+	ACCMEM_MUST(stream_export(stream, 2) == -EDQUOT);
+	close(exports[0]);
+	close(exports[1]);
+	ACCMEM_MUST(!stream_import(stream, LIMIT, t->files[(LIMIT - 1) % 2]));
 	ACCMEM_MUST(stream_import(stream, LIMIT + 1, t->files[0]) == -EDQUOT);
 	ACCMEM_MUST(stream_query(stream).claimed == LIMIT);
 	ACCMEM_MUST(stream_export(stream, 1) == -EDQUOT);
@@ -363,6 +373,43 @@ TEST_F(stream_limits, a_user_has_at_most_so_many_fences)
 	EXPECT_EQ(0, chmod(variant->path, st.st_mode & 07777));
 	for (i = 0; i < 2; i++)
 		close(t.files[i]);
+}
+
+static int opens_when_its_frees_are_due(void *arg)
+{
+	unsigned int i, rounds = accmem_scale(50);
+	struct tenant *t = arg;
+	struct accmem_alloc a;
+	int fd, file;
+	uint32_t id;
+
+	for (i = 0; i < rounds + 1; i++) {
+		file = fence_created(t->fences, &id);
+		fd = accmem_dev_open(t->path, O_RDWR);
+		ACCMEM_MUST(fd >= 0);
+		ACCMEM_MUST(!accmem_alloc_bytes(fd, KIB(64), 0, &a));
+		ACCMEM_MUST(!fence_free(fd, a.address, file));
+		close(fd);
+		ACCMEM_MUST(accmem_dev_open(t->path, O_RDWR) == -EMFILE);
+		ACCMEM_MUST(!fence_signal(t->fences, id, 0, 0));
+		close(file);
+	}
+	return 0;
+}
+
+/* A closed context counts while its memory is pending, and no longer. */
+TEST_F(stream_limits, a_context_whose_frees_are_due_does_not_count)
+{
+	int64_t limit = accmem_param("max_contexts_per_user");
+	struct tenant t = { .path = variant->path, .fences = self->fences };
+	struct stat st;
+
+	ASSERT_EQ(0, stat(variant->path, &st));
+	ASSERT_EQ(0, accmem_param_set("max_contexts_per_user", 1));
+	ASSERT_EQ(0, chmod(variant->path, 0666));
+	EXPECT_EQ(0, accmem_as_user(USER, opens_when_its_frees_are_due, &t));
+	EXPECT_EQ(0, accmem_param_set("max_contexts_per_user", limit));
+	EXPECT_EQ(0, chmod(variant->path, st.st_mode & 07777));
 }
 
 ACCMEM_HARNESS_MAIN

@@ -218,7 +218,8 @@ enum accmem_kind {
  * @ACCMEM_PAGE_ANY: the allocator chooses the place that packs best. 2 MiB pages back the
  *	buffer where they cost no memory.
  * @ACCMEM_PAGE_HUGE_FIRST: normal pages for a length of up to 1 MiB. For a greater
- *	length 2 MiB pages, or normal pages if there is no room for 2 MiB pages.
+ *	length 2 MiB pages, or normal pages if the memory or a limit has no room for
+ *	2 MiB pages.
  * @ACCMEM_PAGE_HUGE_ONLY: 2 MiB pages, or ENOMEM. On an emulated device without
  *	ACCMEM_ALLOC_POPULATE a missing page is reported by SIGBUS at the first touch.
  * @ACCMEM_PAGE_NORMAL_ONLY: normal pages
@@ -253,8 +254,10 @@ enum accmem_page_policy {
  *	0. The address ranges of a device's carveouts do not overlap.
  * @address_span: out: number of device addresses (bytes) from @address_base on
  * @capacity: out: bytes of the carveout
- * @free_bytes: out: bytes that this context could still get: the free memory of the
- *	carveout and the unused part of the granules of this context's small buffers
+ * @free_bytes: out: the free memory of the carveout, and the unused part of the granules
+ *	of this context's small buffers. On a physical range with ACCMEM_FEATURE_PIN the
+ *	free granules of a 2 MiB page that another context uses are included, which this
+ *	context cannot get.
  * @largest_run: out: bytes of the largest request that this context could get as one
  *	run. Limits, and memory reserved for waiting requests, are not considered.
  * @context_bytes: out: bytes charged to this context in all carveouts
@@ -413,8 +416,8 @@ struct accmem_info {
  * Growth. @reserve makes room for REALLOC (T7). With mapped translation the buffer owns
  * @reserve device addresses from the start; memory is allocated and charged when REALLOC
  * asks for it. With identity translation the buffer is placed where @reserve bytes are
- * free in one run; the memory behind the buffer is not owned, and other buffers may be
- * placed there. A buffer with a reservation shares no granule.
+ * free in one run, if there is such a place; the memory behind the buffer is not owned,
+ * and other buffers may be placed there. A buffer with a reservation shares no granule.
  *
  * Waiting. With ACCMEM_ALLOC_WAIT the call sleeps until the request can be served. It
  * sleeps both when memory is short and when a limit is reached.
@@ -649,7 +652,8 @@ struct accmem_query {
  * * with identity translation, if the memory behind the buffer is free.
  *
  * Mappings stay valid. A touch beyond the end of a buffer that became smaller raises
- * SIGBUS. A mapping beyond the old end of a buffer that grew shows the new memory.
+ * SIGBUS. A mapping beyond the old end of a buffer that grew shows the new memory. A
+ * HUGE_FIRST buffer that can neither grow by 2 MiB pages nor move grows by normal pages.
  *
  * Moved. Else the buffer gets another device address, and the old address names nothing
  * any more. Mappings of the old memory stay valid and keep it, as after FREE. Both
