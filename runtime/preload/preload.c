@@ -30,33 +30,33 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /* The functions of the next library */
-#define CALLS                        \
-	CALL(malloc);                \
-	CALL(calloc);                \
-	CALL(realloc);               \
-	CALL(free);                  \
-	CALL(memalign);              \
-	CALL(posix_memalign);        \
-	CALL(aligned_alloc);         \
-	CALL(valloc);                \
-	CALL(pvalloc);               \
-	CALL(malloc_usable_size);    \
-	CALL(mallinfo2);             \
-	CALL(malloc_stats);          \
-	CALL(fork);                  \
-	CALL(_Fork);                 \
-	CALL(mprotect);              \
-	CALL(madvise);               \
-	CALL(mremap);                \
-	CALL(pthread_attr_setstack); \
-	CALL(prctl);                 \
-	CALL(syscall);
-
 static struct {
-#define CALL(name) __typeof__(name) *name
-	CALLS
-#undef CALL
+	void *(*malloc)(size_t size);
+	void *(*calloc)(size_t count, size_t size);
+	void *(*realloc)(void *pointer, size_t size);
+	void (*free)(void *pointer);
+	void *(*memalign)(size_t alignment, size_t size);
+	int (*posix_memalign)(void **pointer, size_t alignment, size_t size);
+	void *(*aligned_alloc)(size_t alignment, size_t size);
+	void *(*valloc)(size_t size);
+	void *(*pvalloc)(size_t size);
+	size_t (*malloc_usable_size)(void *pointer);
+	struct mallinfo2 (*mallinfo2)(void);
+	void (*malloc_stats)(void);
+	pid_t (*fork)(void);
+	pid_t (*_Fork)(void);
+	int (*mprotect)(void *start, size_t length, int protection);
+	int (*madvise)(void *start, size_t length, int advice);
+	void *(*mremap)(void *start, size_t length, size_t new_length,
+			int flags, ...);
+	int (*pthread_attr_setstack)(pthread_attr_t *attr, void *stack,
+				     size_t size);
+	int (*prctl)(int option, ...);
+	long (*syscall)(long number, ...);
 } next;
+
+#define RESOLVE(name) \
+	(next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name))
 
 struct settings preload_settings = {
 	.device = "/dev/accmem0",
@@ -77,8 +77,26 @@ static bool preload_resolve(void)
 	if (is_resolving)
 		return false;
 	is_resolving = true;
-#define CALL(name) next.name = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
-	CALLS
+	RESOLVE(malloc);
+	RESOLVE(calloc);
+	RESOLVE(realloc);
+	RESOLVE(free);
+	RESOLVE(memalign);
+	RESOLVE(posix_memalign);
+	RESOLVE(aligned_alloc);
+	RESOLVE(valloc);
+	RESOLVE(pvalloc);
+	RESOLVE(malloc_usable_size);
+	RESOLVE(mallinfo2);
+	RESOLVE(malloc_stats);
+	RESOLVE(fork);
+	RESOLVE(_Fork);
+	RESOLVE(mprotect);
+	RESOLVE(madvise);
+	RESOLVE(mremap);
+	RESOLVE(pthread_attr_setstack);
+	RESOLVE(prctl);
+	RESOLVE(syscall);
 	is_resolving = false;
 	atomic_store_explicit(&is_resolved, true, memory_order_release);
 	return true;
@@ -190,19 +208,34 @@ EXPORT int posix_memalign(void **pointer, size_t alignment, size_t size)
 	return 0;
 }
 
-#define ALIGNED(name, alignment, parameters, arguments)                   \
-	EXPORT void *name parameters                                      \
-	{                                                                 \
-		void *p = preload_aligned(alignment, size);               \
-                                                                          \
-		return p || !preload_resolve() ? p : next.name arguments; \
-	}
+EXPORT void *aligned_alloc(size_t alignment, size_t size)
+{
+	void *p = preload_aligned(alignment, size);
 
-ALIGNED(aligned_alloc, alignment, (size_t alignment, size_t size),
-	(alignment, size))
-ALIGNED(memalign, alignment, (size_t alignment, size_t size), (alignment, size))
-ALIGNED(valloc, GRANULE, (size_t size), (size))
-ALIGNED(pvalloc, GRANULE, (size_t size), (size))
+	return p || !preload_resolve() ? p :
+					 next.aligned_alloc(alignment, size);
+}
+
+EXPORT void *memalign(size_t alignment, size_t size)
+{
+	void *p = preload_aligned(alignment, size);
+
+	return p || !preload_resolve() ? p : next.memalign(alignment, size);
+}
+
+EXPORT void *valloc(size_t size)
+{
+	void *p = preload_aligned(GRANULE, size);
+
+	return p || !preload_resolve() ? p : next.valloc(size);
+}
+
+EXPORT void *pvalloc(size_t size)
+{
+	void *p = preload_aligned(GRANULE, size);
+
+	return p || !preload_resolve() ? p : next.pvalloc(size);
+}
 
 EXPORT size_t malloc_usable_size(void *pointer)
 {
@@ -306,9 +339,9 @@ EXPORT void *mremap(void *start, size_t length, size_t new_length, int flags,
 EXPORT int pthread_attr_setstack(pthread_attr_t *attr, void *stack, size_t size)
 {
 	preload_resolve();
-	if (!heap_make_ordinary(stack, size))
-		return ENOMEM;
-	return next.pthread_attr_setstack(attr, stack, size);
+	return heap_make_ordinary(stack, size) ?
+		       next.pthread_attr_setstack(attr, stack, size) :
+		       ENOMEM;
 }
 
 /* A seccomp filter that allows a heap's calls may forbid ioctl(). */
@@ -473,14 +506,16 @@ __attribute__((constructor)) static void preload_start(void)
 __attribute__((destructor)) static void preload_end(void)
 {
 	const struct stats *s = &preload_stats;
+	char bytes[80], blocks[64];
 
-	if (device_is_file(stats_fd, &stats_file))
-		preload_print(stats_fd,
-			      "accmem-run: program=%.80s device=%s pid=%d "
-			      "peak=%zu allocations=%zu fallbacks=%zu "
-			      "copied=%zu returned=%zu\n",
-			      program_invocation_short_name,
-			      preload_settings.device, getpid(), s->peak,
-			      s->allocations, s->fallbacks, s->copied,
-			      s->returned);
+	if (!device_is_file(stats_fd, &stats_file))
+		return;
+	snprintf(bytes, sizeof(bytes), "peak=%zu copied=%zu returned=%zu",
+		 s->peak, s->copied, s->returned);
+	snprintf(blocks, sizeof(blocks), "allocations=%zu fallbacks=%zu",
+		 s->allocations, s->fallbacks);
+	preload_print(stats_fd,
+		      "accmem-run: program=%.80s device=%s pid=%d %s %s\n",
+		      program_invocation_short_name, preload_settings.device,
+		      getpid(), bytes, blocks);
 }

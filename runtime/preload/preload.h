@@ -42,7 +42,7 @@ struct stats {
  * @copy: copy for the child, while a fork is under way
  */
 struct block {
-	_Atomic(char *) start;
+	char *_Atomic start;
 	size_t length;
 	uint64_t address;
 	bool is_on_device;
