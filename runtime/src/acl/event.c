@@ -48,6 +48,7 @@ struct acl_event {
  * struct event_op - an operation of a stream on an event
  * @op: the operation
  * @event: the event
+ * @stream: the stream
  * @next: next in acl_event.records
  * @count: number of this record; of a wait or a reset, the latest record's number
  * @stopped: the wait is cancelled; under the event's lock
@@ -55,6 +56,7 @@ struct acl_event {
 struct event_op {
 	struct acl_op op;
 	struct acl_event *event;
+	aclrtStream stream;
 	struct event_op *next;
 	uint64_t count;
 	bool stopped;
@@ -104,14 +106,20 @@ static struct acl_event *event_get(aclrtEvent handle, aclError *error)
 	return NULL;
 }
 
-/* Has a stream run this record? Other streams may have run later records before. */
-static bool event_is_reached(const struct acl_event *event, uint64_t count)
+/* The record that no stream has run yet. Other streams may have run later records. */
+static const struct event_op *event_record(const struct acl_event *event,
+					   uint64_t count)
 {
 	const struct event_op *record = event->records;
 
 	while (record && record->count != count)
 		record = record->next;
-	return !record;
+	return record;
+}
+
+static bool event_is_reached(const struct acl_event *event, uint64_t count)
+{
+	return !event_record(event, count);
 }
 
 /* A stream has run a record. The caller holds the lock. */
@@ -234,6 +242,7 @@ static aclError event_queue(aclrtEvent handle, aclrtStream stream,
 	op->op.stop = kind->stop;
 	op->op.drop = kind->drop;
 	op->event = event;
+	op->stream = stream;
 	op->count = event->recorded + kind->records;
 	event->users++;
 	error = accmem_acl_stream_add(stream, &op->op);
@@ -317,13 +326,33 @@ aclError aclrtDestroyEvent(aclrtEvent handle)
 	return ACL_SUCCESS;
 }
 
+/* Wait for the latest record. The caller holds the lock. */
+static aclError event_wait_locked(struct acl_event *event,
+				  const struct acl_timeout *timeout)
+{
+	uint64_t count = event->recorded;
+	const struct event_op *record = event_record(event, count);
+	bool in_time = true;
+	aclError error;
+
+	error = record ? accmem_acl_stream_check_wait(record->stream) :
+			 ACL_SUCCESS;
+	if (error)
+		return error;
+	while (!event_is_reached(event, count) && in_time)
+		in_time = accmem_acl_cond_wait(&event->change, &event->lock,
+					       timeout);
+	return event_is_reached(event, count) ?
+		       ACL_SUCCESS :
+		       accmem_acl_fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
+				       "no stream has come to the event yet");
+}
+
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent handle, int32_t ms)
 {
 	struct acl_timeout timeout;
 	struct acl_event *event;
-	bool in_time = true;
 	aclError error;
-	uint64_t count;
 
 	error = accmem_acl_timeout_start(&timeout, ms);
 	if (error)
@@ -331,16 +360,10 @@ aclError aclrtSynchronizeEventWithTimeout(aclrtEvent handle, int32_t ms)
 	event = event_get(handle, &error);
 	if (!event)
 		return error;
-	count = event->recorded;
 	event->users++;
-	while (!event_is_reached(event, count) && in_time)
-		in_time = accmem_acl_cond_wait(&event->change, &event->lock,
-					       &timeout);
-	in_time = event_is_reached(event, count);
+	error = event_wait_locked(event, &timeout);
 	event_put(event);
-	return in_time ? ACL_SUCCESS :
-			 accmem_acl_fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
-					 "no stream has come to the event yet");
+	return error;
 }
 
 aclError aclrtSynchronizeEvent(aclrtEvent event)

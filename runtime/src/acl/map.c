@@ -502,7 +502,9 @@ aclError aclrtUnmapMem(void *virPtr)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "virPtr is NULL");
 	/* mapped memory is not held: all streams may have work on it */
-	accmem_acl_streams_wait(NULL);
+	error = accmem_acl_streams_wait(NULL);
+	if (error)
+		return error;
 	pthread_mutex_lock(&accmem_acl_map_lock);
 	error = unmap_locked(virPtr);
 	pthread_mutex_unlock(&accmem_acl_map_lock);

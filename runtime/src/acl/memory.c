@@ -262,6 +262,20 @@ aclError aclrtMallocHost(void **hostPtr, size_t size)
 	return error;
 }
 
+/* Memory of the process is not held: all streams may have work on it. */
+static aclError free_host_of_process(void *hostPtr)
+{
+	aclError error = accmem_acl_streams_wait(NULL);
+	struct acl_record found;
+
+	if (error)
+		return error;
+	found = accmem_acl_record_take_host(hostPtr, true);
+	if (found.pointer)
+		munmap(hostPtr, found.size);
+	return ACL_SUCCESS;
+}
+
 aclError aclrtFreeHost(void *hostPtr)
 {
 	struct acl_record found;
@@ -270,19 +284,14 @@ aclError aclrtFreeHost(void *hostPtr)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "hostPtr is NULL");
 	accmem_acl_call_begin();
-	found = accmem_acl_record_take_host(hostPtr);
+	found = accmem_acl_record_take_host(hostPtr, false);
 	if (found.pool && accmem_acl_record_free_held(hostPtr) <= 0)
 		accmem_pool_release(found.pool, hostPtr);
 	accmem_acl_call_end();
 	if (!found.pointer)
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "no memory of the host is there");
-	if (found.pool)
-		return ACL_SUCCESS;
-	/* memory of the process is not held: all streams may have work on it */
-	accmem_acl_streams_wait(NULL);
-	munmap(hostPtr, found.size);
-	return ACL_SUCCESS;
+	return found.pool ? ACL_SUCCESS : free_host_of_process(hostPtr);
 }
 
 aclError aclrtFreeWithDevSync(void *devPtr)
