@@ -239,6 +239,10 @@ int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
  * while its reservation lasts, and moves otherwise. If it was mapped, its new part is
  * mapped, too. After an error the allocation is unchanged (T6).
  *
+ * If memory is short, other contexts are asked for it as by accmem_pool_allocate(), for
+ * 200 ms at most: for the bytes that the allocation lacks, then if it has to move for all
+ * bytes of its new length.
+ *
  * Return: 0; -EPERM if the allocation is not RESIZABLE (T4); -ENOENT, -EINVAL as
  * accmem_pool_release(); the errors of struct accmem_realloc.
  */
