@@ -349,6 +349,38 @@ static void all_memory_is_one_allocation(void)
 	end(pool);
 }
 
+/*
+ * The only free span that is long enough is the first one that was freed, and behind many
+ * that are a little too short. All have one list: 128 to 135 pages.
+ */
+static void a_span_that_fits_is_found_among_many(void)
+{
+	const size_t page = 4096, fits = 135, short_by_a_bit = 128;
+	struct accmem_pool *pool = new_pool(0);
+	static void *spans[512], *between[8192];
+	uint64_t rest;
+	size_t n = 0, m = 0;
+
+	leave_room(&rest);
+	spans[n++] = accmem_pool_malloc(pool, fits * page);
+	do {
+		between[m++] = accmem_pool_malloc(pool, 17 * page);
+		spans[n++] = accmem_pool_malloc(pool, short_by_a_bit * page);
+	} while (spans[n - 1] && n < ARRAY_SIZE(spans));
+	CHECK(n > 30 && n < ARRAY_SIZE(spans));
+	while (m < ARRAY_SIZE(between) &&
+	       (between[m] = accmem_pool_malloc(pool, 17 * page)))
+		m++;
+	/* the last one, and the pieces behind it, are the end of the region */
+	n -= 2;
+	for (m = 0; m < n; m++)
+		CHECK_EQ(accmem_pool_release(pool, spans[m]), 0);
+	spans[0] = accmem_pool_malloc(pool, (fits - 2) * page);
+	CHECK(spans[0]);
+	CHECK_EQ(accmem_release(context, rest), 0);
+	end(pool);
+}
+
 static void another_pool_of_the_context_gives_back(void)
 {
 	struct accmem_pool *pool = new_pool(0), *other = new_pool(0);
@@ -439,6 +471,7 @@ int main(void)
 	static const struct test tests[] = {
 		ROW(what_is_kept_does_not_stand_in_the_way),
 		ROW(all_memory_is_one_allocation),
+		ROW(a_span_that_fits_is_found_among_many),
 		ROW(another_pool_of_the_context_gives_back),
 		ROW(steps_of_other_sizes_do_not_run_out),
 		ROW(a_large_one_fits_again_after_small_ones),
