@@ -25,6 +25,7 @@
 #include "acl/map.h"
 #include "acl/stream.h"
 #include "pool/direct.h"
+#include "pool/pool.h"
 
 #define RESERVED_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
@@ -307,7 +308,6 @@ static int handle_allocate(struct handle *h, const aclrtPhysicalMemProp *prop)
 	struct accmem_pool_request req = {
 		.length = h->size,
 		.alignment = ACL_PAGE,
-		.flags = ACCMEM_ALLOC_CONTIGUOUS,
 	};
 	uint64_t page = page_of(prop->memAttr);
 	int ret;
@@ -315,7 +315,8 @@ static int handle_allocate(struct handle *h, const aclrtPhysicalMemProp *prop)
 	req.page_policy = page == ACL_PAGE	? ACCMEM_PAGE_NORMAL_ONLY :
 			  page == ACL_HUGE_PAGE ? ACCMEM_PAGE_HUGE_FIRST :
 						  ACCMEM_PAGE_HUGE1G_ONLY;
-	ret = accmem_pool_allocate(h->device->pool, &req);
+	/* a buffer of its own, which can be mapped elsewhere */
+	ret = accmem_pool_allocate_buffer(h->device->pool, &req);
 	h->pointer = req.pointer;
 	return ret;
 }

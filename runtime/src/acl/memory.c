@@ -15,6 +15,7 @@
 #include "acl/error.h"
 #include "acl/record.h"
 #include "acl/stream.h"
+#include "pool/pool.h"
 
 #define HINTS                                                         \
 	(ACL_MEM_TYPE_LOW_BAND_WIDTH | ACL_MEM_TYPE_HIGH_BAND_WIDTH | \
@@ -80,6 +81,7 @@ static void set_hint(const struct acl_device *device,
 static aclError allocate_on(struct acl_device *device, void **devPtr,
 			    size_t size, uint32_t policy, uint32_t flags)
 {
+	const bool read_only = policy & ACL_MEM_ACCESS_USER_SPACE_READONLY;
 	struct accmem_pool_request req = { .length = size, .flags = flags };
 	aclError error;
 	int ret;
@@ -87,15 +89,14 @@ static aclError allocate_on(struct acl_device *device, void **devPtr,
 	set_policy(&req, policy);
 	set_hint(device, &req, policy);
 	/* pages of its own, which no other allocation maps writable */
-	if (policy & ACL_MEM_ACCESS_USER_SPACE_READONLY)
+	if (read_only)
 		req.alignment = ACL_PAGE;
-	if (policy & ACL_MEM_ACCESS_USER_SPACE_READONLY)
-		req.flags |= ACCMEM_ALLOC_CONTIGUOUS;
-	ret = accmem_pool_allocate(device->pool, &req);
+	ret = read_only ? accmem_pool_allocate_buffer(device->pool, &req) :
+			  accmem_pool_allocate(device->pool, &req);
 	if (ret)
 		return accmem_acl_error(ret);
 	acl_drop_inherited(req.pointer);
-	if (policy & ACL_MEM_ACCESS_USER_SPACE_READONLY) {
+	if (read_only) {
 		error = enter_read_only(device, req.pointer);
 		if (error)
 			return error;

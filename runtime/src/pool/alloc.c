@@ -26,6 +26,7 @@
 #include "pool/history.h"
 #include "pool/pending.h"
 #include "pool/piece.h"
+#include "pool/pool.h"
 #include "pool/reclaim.h"
 #include "pool/refill.h"
 #include "pool/region.h"
@@ -365,13 +366,14 @@ static void free_unmappable(struct accmem_pool *pool, uint64_t offset,
 	pthread_mutex_unlock(&pool->lock);
 }
 
-static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req)
+static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req,
+		    bool direct)
 {
 	uint64_t offset, position = 0;
 	struct piece_plan w;
 	int ret;
 
-	if (!is_piece(pool, req))
+	if (direct || !is_piece(pool, req))
 		return allocate_buffer(pool, req);
 	ret = allocate_piece(pool, req, &offset, &position);
 	if (pool_is_short(ret))
@@ -393,12 +395,13 @@ static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req)
 }
 
 static int allocate_and_note(struct accmem_pool *pool,
-			     struct accmem_pool_request *req, const void *site)
+			     struct accmem_pool_request *req, bool direct,
+			     const void *site)
 {
 	int ret;
 
 	req->size = sizeof(*req);
-	ret = allocate(pool, req);
+	ret = allocate(pool, req, direct);
 	if (!ret) {
 		if (pool->history)
 			accmem_pool_history_allocated(pool, req->pointer,
@@ -418,14 +421,20 @@ static int allocate_and_note(struct accmem_pool *pool,
 int accmem_pool_allocate(struct accmem_pool *pool,
 			 struct accmem_pool_request *req)
 {
-	return allocate_and_note(pool, req, SITE);
+	return allocate_and_note(pool, req, false, SITE);
+}
+
+int accmem_pool_allocate_buffer(struct accmem_pool *pool,
+				struct accmem_pool_request *req)
+{
+	return allocate_and_note(pool, req, true, SITE);
 }
 
 static void *malloc_by_request(struct accmem_pool *pool, size_t length,
 			       const void *site)
 {
 	struct accmem_pool_request req = { .length = length };
-	int ret = allocate_and_note(pool, &req, site);
+	int ret = allocate_and_note(pool, &req, false, site);
 
 	if (!ret)
 		return req.pointer;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct accmem_pool;
+struct accmem_pool_request;
 
 /*
  * Register the fork handlers of contexts, and of pools after them, once. A file whose
@@ -13,6 +14,10 @@ struct accmem_pool;
  * negative errno value.
  */
 int accmem_pool_watch_fork(void);
+
+/* accmem_pool_allocate() of a buffer of the driver, whatever the request's options are. */
+int accmem_pool_allocate_buffer(struct accmem_pool *pool,
+				struct accmem_pool_request *req);
 
 /*
  * Get the bytes of device memory and of host memory that the pool keeps, but that no
