@@ -111,7 +111,8 @@ $(TESTS)/torch_test $(TESTS)/umf_test: $(OBJ)/test.o $(HOST)/libaccmem.a \
 
 # All of them on devices with several carveouts, which only the guest has.
 $(TESTS)/carveouts_test: $(HERE)/tests/carveouts_test.cpp $(TORCH_OBJ) \
-		$(OBJ)/test.o $(CXX_HEADERS) $(HOST)/libaccmem.a | $(TESTS)
+		$(OBJ)/test.o $(CXX_HEADERS) $(wildcard $(HERE)/include/accmem/sycl/*.hpp) \
+		$(HOST)/libaccmem.a | $(TESTS)
 	$(CXX) $(CXX_STD) $(TEST_CPPFLAGS) $(CXXFLAGS) $(LDFLAGS) -static -o $@ \
 		$< $(TORCH_OBJ) $(OBJ)/test.o $(HOST)/libaccmem.a
 

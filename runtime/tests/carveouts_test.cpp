@@ -4,8 +4,10 @@
  * memory: carveouts.sh of the selftests makes both. On any other device the tests hold as
  * well, and show less.
  */
-#include <accmem_pool.h>
+#include <accmem_sycl.hpp>
+#include <accmem_torch.h>
 
+#include <algorithm>
 #include <csignal>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -110,10 +112,67 @@ static void host_memory_that_others_keep_serves_a_resize()
 	accmem_close(ctx);
 }
 
+/* Capacities of all carveouts. */
+static std::vector<uint64_t> capacities()
+{
+	accmem_context *ctx = open_context();
+	std::vector<uint64_t> all;
+	accmem_info info = {};
+
+	info.nr_carveouts = 1;
+	for (uint32_t i = 0; i < info.nr_carveouts; i++) {
+		CHECK_EQ(accmem_get_info(ctx, i, &info), 0);
+		all.push_back(info.capacity);
+	}
+	accmem_close(ctx);
+	return all;
+}
+
+static uint64_t sum(const std::vector<uint64_t> &all)
+{
+	uint64_t bytes = 0;
+
+	for (uint64_t one : all)
+		bytes += one;
+	return bytes;
+}
+
+static void a_fraction_is_of_all_carveouts()
+{
+	const uint64_t bytes = sum(capacities());
+	void *p;
+
+	CHECK_EQ(accmem_torch_set_memory_fraction(0.5, 0), 0);
+	CHECK(!accmem_torch_alloc(bytes / 2 + MIB, 0, nullptr));
+	p = accmem_torch_alloc(bytes / 2 - MIB, 0, nullptr);
+	CHECK(p);
+	accmem_torch_free(p, 0, 0, nullptr);
+	CHECK_EQ(accmem_torch_bad_frees(), 0);
+}
+
+/* Before a context of the device is open, and as a context tells it. */
+static void sycl_has_the_memory_of_all_carveouts()
+{
+	const std::vector<uint64_t> all = capacities();
+	const accmem::sycl::device closed, open;
+	const accmem::sycl::context ctx(open);
+
+	for (const accmem::sycl::device &dev : { closed, open }) {
+		CHECK_EQ(dev.get_info<accmem::sycl::info::device::
+					      global_mem_size>(),
+			 sum(all));
+		CHECK_EQ(dev.get_info<accmem::sycl::info::device::
+					      max_mem_alloc_size>(),
+			 *std::max_element(all.begin(), all.end()));
+	}
+}
+
 int main()
 {
 	static const struct test tests[] = {
 		ROW(host_memory_that_others_keep_serves_a_resize),
+		ROW(a_fraction_is_of_all_carveouts),
+		ROW(sycl_has_the_memory_of_all_carveouts),
 	};
 
 	return test_main(tests, ARRAY_SIZE(tests));
