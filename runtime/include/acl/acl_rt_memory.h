@@ -234,8 +234,9 @@ aclError aclrtFreeHostWithDevSync(void *hostPtr);
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL and for 0 bytes;
  * ACL_ERROR_RT_FEATURE_NOT_SUPPORT for another @type; ACL_ERROR_RT_PARAM_INVALID for
- * memory of a device; ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED if a part is registered, or
- * is memory of aclrtMallocHost(); ACL_ERROR_BAD_ALLOC.
+ * memory of a device, or if nothing is mapped at a part;
+ * ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED if a part is registered, or is memory of
+ * aclrtMallocHost(); ACL_ERROR_BAD_ALLOC.
  */
 aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type,
 			   void **devPtr);
