@@ -4,6 +4,7 @@
  * memory: carveouts.sh of the selftests makes both. On any other device the tests hold as
  * well, and show less.
  */
+#include <acl/acl.h>
 #include <accmem_sycl.hpp>
 #include <accmem_torch.h>
 
@@ -167,12 +168,56 @@ static void sycl_has_the_memory_of_all_carveouts()
 	}
 }
 
+static size_t acl_free(aclrtMemAttr attr)
+{
+	size_t bytes, total;
+
+	CHECK_EQ(aclrtGetMemInfo(attr, &bytes, &total), 0);
+	CHECK(bytes <= total);
+	return bytes;
+}
+
+/* Take all but 4 MiB of the first carveout. */
+static accmem_context *take_first_carveout(uint64_t capacity)
+{
+	accmem_context *ctx = open_context();
+	accmem_alloc req = {};
+
+	req.length = capacity - 4 * MIB;
+	req.flags = ACCMEM_ALLOC_CARVEOUT;
+	CHECK_EQ(accmem_allocate(ctx, &req), 0);
+	return ctx;
+}
+
+/* Memory that the pool keeps is free memory of its carveout's class, and of no other. */
+static void kept_memory_is_free_in_its_class()
+{
+	const std::vector<uint64_t> all = capacities();
+	accmem_context *other;
+	size_t fast, slow;
+	void *p;
+
+	if (all.size() < 2)
+		return;
+	other = take_first_carveout(all[0]);
+	fast = acl_free(ACL_HBM_MEM);
+	slow = acl_free(ACL_DDR_MEM);
+	CHECK(fast <= 4 * MIB && slow > 32 * MIB);
+	CHECK_EQ(aclrtMalloc(&p, 32 * MIB, ACL_MEM_MALLOC_HUGE_FIRST), 0);
+	CHECK(acl_free(ACL_DDR_MEM) <= slow - 32 * MIB);
+	CHECK_EQ(aclrtFree(p), 0);
+	CHECK_EQ(acl_free(ACL_HBM_MEM), fast);
+	CHECK_EQ(acl_free(ACL_DDR_MEM), slow);
+	accmem_close(other);
+}
+
 int main()
 {
 	static const struct test tests[] = {
 		ROW(host_memory_that_others_keep_serves_a_resize),
 		ROW(a_fraction_is_of_all_carveouts),
 		ROW(sycl_has_the_memory_of_all_carveouts),
+		ROW(kept_memory_is_free_in_its_class),
 	};
 
 	return test_main(tests, ARRAY_SIZE(tests));

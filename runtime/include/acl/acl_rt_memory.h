@@ -415,6 +415,10 @@ aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType,
  *	free memory of its pool
  * @total: out: bytes of the device
  *
+ * The limit of the user (max_bytes_per_user) counts what all contexts of the user have.
+ * The library knows only of its own: if the user has other contexts, @free may be more
+ * than this limit allows.
+ *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_INVALID_DEVICEID.
  */
 aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total);
