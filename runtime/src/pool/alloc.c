@@ -373,6 +373,8 @@ static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req,
 	struct piece_plan w;
 	int ret;
 
+	if (!pool_request_is_valid(req))
+		return -EINVAL;
 	if (direct || !is_piece(pool, req))
 		return allocate_buffer(pool, req);
 	ret = allocate_piece(pool, req, &offset, &position);
