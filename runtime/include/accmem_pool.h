@@ -223,8 +223,8 @@ int accmem_pool_release(struct accmem_pool *pool, void *pointer);
  *
  * The pointer is invalid at once.
  *
- * A stream of another context is -EACCES for an allocation that is a buffer of its own.
- * For other allocations the pool does not check the context of the stream.
+ * A stream of another context is -EACCES. If it has reached the position already, the
+ * release may take effect at once instead.
  *
  * Return: as accmem_pool_release(); -EBADF, -EINVAL, -EACCES for the stream; -ENOMEM.
  * After an error the allocation is unchanged.

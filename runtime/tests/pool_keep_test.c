@@ -303,6 +303,40 @@ static void what_waited_for_a_handle_waits_for_no_other(void)
 	end(pool);
 }
 
+/* A stream of another context, where the device tells contexts apart. */
+static void only_streams_of_the_context_are_taken(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	int null = open("/dev/null", O_RDWR), own = open_stream(), name;
+	void *p = accmem_pool_malloc(pool, MIB);
+	struct accmem_streams *streams;
+
+	CHECK_EQ(accmem_streams_create(context, &streams), 0);
+	CHECK_EQ(accmem_streams_bind(streams, &name, null, 1), -EINVAL);
+	CHECK_EQ(accmem_streams_bind(streams, &name, own, 1), 0);
+	CHECK_EQ(accmem_streams_bind(streams, &name, null, 1), -EINVAL);
+#ifndef FAKE_DEVICE
+	struct accmem_context *other;
+	int foreign;
+
+	CHECK_EQ(accmem_open(NULL, &other), 0);
+	CHECK_EQ(accmem_open_stream(other, &foreign), 0);
+	CHECK_EQ(accmem_streams_bind(streams, &name, foreign, 1), -EACCES);
+	CHECK_EQ(accmem_pool_release_at(pool, p, foreign, 1), -EACCES);
+	CHECK(strstr(accmem_last_error(), "stream"));
+	close(foreign);
+	accmem_close(other);
+#endif
+	close(null);
+	CHECK_EQ(accmem_streams_bind(streams, &name, null, 1), -EBADF);
+	/* what was refused has changed nothing */
+	CHECK_EQ(accmem_streams_bind(streams, &name, own, 2), 0);
+	CHECK_EQ(accmem_pool_release_at(pool, p, own, 2), 0);
+	accmem_streams_destroy(streams);
+	close(own);
+	end(pool);
+}
+
 static void the_words_are_about_what_was_wrong(void)
 {
 	struct accmem_pool *pool = new_pool(0);
@@ -484,6 +518,7 @@ int main(void)
 		ROW(a_block_that_waits_is_not_aligned),
 		ROW(streams_are_joined_before_a_request_fails),
 		ROW(a_release_that_is_refused_changes_nothing),
+		ROW(only_streams_of_the_context_are_taken),
 		ROW(the_words_are_about_what_was_wrong),
 		ROW(what_waited_for_a_stream_waits_for_no_other),
 		ROW(what_waited_for_a_handle_waits_for_no_other),

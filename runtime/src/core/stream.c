@@ -68,6 +68,17 @@ int accmem_get_stream(int stream, struct accmem_stream_query *query)
 			   "query of stream %d", stream);
 }
 
+int accmem_check_stream(struct accmem_context *ctx, int stream)
+{
+	/* checks the stream, then the address, at which no buffer is */
+	struct accmem_free req = { .size = sizeof(req),
+				   .flags = ACCMEM_FREE_STREAM,
+				   .fd = stream };
+	int ret = accmem_call(ctx, ACCMEM_IOC_FREE, &req);
+
+	return ret == -ENOENT || ret == -ENODEV ? 0 : ret;
+}
+
 static int wait_for(int stream, uint64_t position, uint32_t flags,
 		    uint64_t deadline_ns)
 {

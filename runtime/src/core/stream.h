@@ -13,6 +13,12 @@ int accmem_allocate_on_stream(struct accmem_context *ctx,
 int accmem_query_stream(int stream, struct accmem_stream_query *query);
 
 /*
+ * Check that @stream is a stream of the context. 0, also on a device that is gone;
+ * -EBADF: no open file; -EINVAL: no stream; -EACCES: a stream of another context.
+ */
+int accmem_check_stream(struct accmem_context *ctx, int stream);
+
+/*
  * Call @opened with the descriptor of each stream that is opened from now on. The pools
  * need it: an earlier stream with the same descriptor has been closed, so no memory has
  * to wait for that stream. There is one callback; core/ holds no lock when it

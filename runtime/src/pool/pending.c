@@ -59,17 +59,23 @@ static struct pool_pending *pending_of(struct accmem_pool *pool, int stream)
 	return p;
 }
 
-static struct pool_pending *pending_create(struct accmem_pool *pool, int stream)
+static int pending_create(struct accmem_pool *pool, int stream,
+			  struct pool_pending **result)
 {
-	struct pool_pending *p = calloc(1, sizeof(*p));
+	int ret = accmem_check_stream(pool->ctx, stream);
+	struct pool_pending *p;
 
+	if (ret)
+		return ret;
+	p = calloc(1, sizeof(*p));
 	if (!p)
-		return NULL;
+		return -ENOMEM;
 	p->stream = stream;
 	p->last = &p->first;
 	p->next = pool->pending;
 	pool->pending = p;
-	return p;
+	*result = p;
+	return 0;
 }
 
 int accmem_pool_pending_add(struct accmem_pool *pool, uint64_t offset,
@@ -77,15 +83,12 @@ int accmem_pool_pending_add(struct accmem_pool *pool, uint64_t offset,
 {
 	struct pool_waiting *w = calloc(1, sizeof(*w));
 	struct pool_pending *p = pending_of(pool, stream);
-	int ret;
+	int ret = w ? 0 : -ENOMEM;
 
-	if (w && !p)
-		p = pending_create(pool, stream);
-	if (!w || !p) {
-		free(w);
-		return -ENOMEM;
-	}
-	ret = accmem_pool_piece_detach(pool, offset, &w->usable);
+	if (!ret && !p)
+		ret = pending_create(pool, stream, &p);
+	if (!ret)
+		ret = accmem_pool_piece_detach(pool, offset, &w->usable);
 	if (ret) {
 		free(w);
 		return ret < 0 ? ret : 0;

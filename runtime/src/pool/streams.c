@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/stream.h"
 #include "core/util.h"
 #include "pool/pool.h"
 
@@ -225,9 +226,10 @@ int accmem_streams_bind(struct accmem_streams *streams, const void *value,
 		return -EINVAL;
 	pthread_mutex_lock(&streams_lock);
 	h = streams_lookup(streams, value);
-	if (h)
+	ret = h && h->fd == fd ? 0 : accmem_check_stream(streams->ctx, fd);
+	if (!ret && h)
 		ret = streams_rebind(h, fd, position);
-	else
+	else if (!ret)
 		ret = streams_insert(streams,
 				     (struct handle){ .value = value,
 						      .fd = fd,
