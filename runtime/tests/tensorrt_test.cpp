@@ -287,6 +287,24 @@ static void t7_growth_by_small_steps_copies_nothing()
 	CHECK(a.deallocate(p));
 }
 
+/* With default reservations for all of these, no addresses would be left. */
+static void t7_reservations_leave_addresses_to_others()
+{
+	Allocator a;
+	const accmem_info info = info_of(a);
+	const int number = test_scale(520);
+	void *p;
+
+	if (info.translation != ACCMEM_TRANSLATION_MAPPED)
+		return;
+	for (int i = 0; i < number; i++)
+		CHECK(a.allocate(4 * KIB, 0, kRESIZABLE));
+	CHECK(p = a.allocate(info.capacity / 2, 0, 0));
+	CHECK(a.deallocate(p));
+	CHECK(p = a.allocate(4 * KIB, 0, kRESIZABLE));
+	CHECK(a.reallocate(p, 0, info.capacity / 2));
+}
+
 static void t8_deallocate_says_whether_it_did()
 {
 	Allocator a, b;
@@ -668,6 +686,7 @@ int main()
 		ROW(t5_what_is_in_the_way_is_moved_from),
 		ROW(t6_failure_leaves_it_untouched),
 		ROW(t7_growth_by_small_steps_copies_nothing),
+		ROW(t7_reservations_leave_addresses_to_others),
 		ROW(t8_deallocate_says_whether_it_did),
 		ROW(t9_asynchronous_calls_are_real),
 		ROW(t10_free_waits_for_its_position),
