@@ -110,15 +110,6 @@ public:
 		return nullptr;
 	}
 
-	/* The first device that has the aspect (S6), or NULL. */
-	const unit *first_with(aspect which) const
-	{
-		for (const unit &u : units_)
-			if (u.device.has(which))
-				return &u;
-		return nullptr;
-	}
-
 	/* The device with the allocation that @pointer points into, or NULL. */
 	const unit *owner(const void *pointer, accmem_pool_block *block) const
 	{
