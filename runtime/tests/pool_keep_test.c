@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "pool_tests.h"
@@ -303,6 +304,30 @@ static void what_waited_for_a_handle_waits_for_no_other(void)
 	end(pool);
 }
 
+/* Nor for a stream of that number which the library does not know of. */
+static void nor_for_one_that_the_library_has_not_opened(void)
+{
+	struct accmem_stream_create create = { .size = sizeof(create) };
+	struct accmem_pool *pool = new_pool(0);
+	void *p = accmem_pool_malloc(pool, MIB);
+	struct accmem_streams *streams;
+	uint64_t position;
+	int name, stream;
+
+	CHECK_EQ(accmem_streams_create(context, &streams), 0);
+	CHECK_EQ(accmem_streams_locate(streams, &name, &stream, &position), 0);
+	CHECK_EQ(accmem_pool_release_at(pool, p, stream, position), 0);
+	CHECK_EQ(accmem_streams_forget(streams, &name), 0);
+	CHECK_EQ(ioctl(accmem_fd(context), ACCMEM_IOC_STREAM_CREATE, &create),
+		 0);
+	CHECK_EQ(create.fd, stream);
+	accmem_pool_trim(pool, 0);
+	CHECK_EQ(get_stats(pool).pending_bytes, 0);
+	close(create.fd);
+	accmem_streams_destroy(streams);
+	end(pool);
+}
+
 /* A stream of another context, where the device tells contexts apart. */
 static void only_streams_of_the_context_are_taken(void)
 {
@@ -518,6 +543,7 @@ int main(void)
 		ROW(a_block_that_waits_is_not_aligned),
 		ROW(streams_are_joined_before_a_request_fails),
 		ROW(a_release_that_is_refused_changes_nothing),
+		ROW(nor_for_one_that_the_library_has_not_opened),
 		ROW(only_streams_of_the_context_are_taken),
 		ROW(the_words_are_about_what_was_wrong),
 		ROW(what_waited_for_a_stream_waits_for_no_other),

@@ -7,7 +7,9 @@
  * its position; accmem_pool_pending_reap() finds these pieces before a request fails.
  *
  * A stream is identified by its descriptor. A stream ends when its descriptor is closed,
- * and its pieces are free then, even if another stream gets the descriptor.
+ * and its pieces are free then, even if another stream gets the descriptor. The library
+ * says so before it closes a stream of its own (stream handles), and when a stream that it
+ * opens gets the descriptor of a stream that the program has closed.
  *
  * Locking: accmem_pool.lock, held by all callers.
  */

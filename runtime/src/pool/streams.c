@@ -18,10 +18,8 @@
 #include <search.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "core/stream.h"
-#include "core/util.h"
 #include "pool/pool.h"
 
 #include <accmem_streams.h>
@@ -79,7 +77,7 @@ static void streams_remove(struct accmem_streams *streams, struct handle *h)
 {
 	tdelete(h, &streams->handles, streams_compare);
 	if (h->ours)
-		accmem_close_locked(h->fd);
+		accmem_close_stream(h->fd);
 	free(h);
 }
 
@@ -201,7 +199,7 @@ static int streams_open(struct accmem_streams *streams, const void *value)
 		return ret;
 	ret = streams_insert(streams, new);
 	if (ret)
-		accmem_close_locked(new.fd);
+		accmem_close_stream(new.fd);
 	return ret;
 }
 
