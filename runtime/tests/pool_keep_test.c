@@ -328,6 +328,36 @@ static void nor_for_one_that_the_library_has_not_opened(void)
 	end(pool);
 }
 
+static void handles_are_of_one_kind(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	int marked, bound, fd = open_stream(), found;
+	struct accmem_streams *streams;
+	uint64_t position;
+
+	CHECK_EQ(accmem_streams_create(context, &streams), 0);
+	CHECK_EQ(accmem_streams_find(streams, &marked, &found), -ENOENT);
+	CHECK_EQ(accmem_streams_reach(streams, &marked, 1), -ENOENT);
+	CHECK_EQ(accmem_streams_mark(streams, &marked, &position), 0);
+	CHECK_EQ(accmem_streams_find(streams, &marked, &found), 0);
+	CHECK_EQ(accmem_streams_reach(streams, &marked, position + 1), -EINVAL);
+	CHECK_EQ(accmem_streams_reach(streams, &marked, 0), -EINVAL);
+	CHECK_EQ(accmem_streams_bind(streams, &marked, fd, 1), -EEXIST);
+
+	CHECK_EQ(accmem_streams_bind(streams, &bound, -1, 1), -EINVAL);
+	CHECK_EQ(accmem_streams_bind(streams, &bound, fd, 2), 0);
+	CHECK_EQ(accmem_streams_bind(streams, &bound, fd, 1), -ERANGE);
+	CHECK_EQ(accmem_streams_find(streams, &bound, &found), 0);
+	CHECK_EQ(found, fd);
+	CHECK_EQ(accmem_streams_mark(streams, &bound, &position), -EEXIST);
+	CHECK_EQ(accmem_streams_reach(streams, &bound, 1), -ENOENT);
+	CHECK_EQ(accmem_streams_locate(streams, NULL, &found, &position), 0);
+	CHECK_EQ(found, -1);
+	accmem_streams_destroy(streams);
+	close(fd);
+	end(pool);
+}
+
 /* A stream of another context, where the device tells contexts apart. */
 static void only_streams_of_the_context_are_taken(void)
 {
@@ -544,6 +574,7 @@ int main(void)
 		ROW(streams_are_joined_before_a_request_fails),
 		ROW(a_release_that_is_refused_changes_nothing),
 		ROW(nor_for_one_that_the_library_has_not_opened),
+		ROW(handles_are_of_one_kind),
 		ROW(only_streams_of_the_context_are_taken),
 		ROW(the_words_are_about_what_was_wrong),
 		ROW(what_waited_for_a_stream_waits_for_no_other),

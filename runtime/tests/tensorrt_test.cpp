@@ -444,35 +444,6 @@ static void a_stream_that_is_gone_frees()
 	CHECK(a.deallocate(p));
 }
 
-static void handles_are_of_one_kind()
-{
-	Allocator a;
-	accmem_streams *streams = a.streams();
-	uint64_t position;
-	int fd, found;
-
-	CHECK_EQ(accmem_open_stream(accmem_pool_context(a.pool()), &fd), 0);
-	CHECK_EQ(accmem_streams_find(streams, stream, &found), -ENOENT);
-	CHECK_EQ(accmem_streams_reach(streams, stream, 1), -ENOENT);
-	CHECK_EQ(accmem_streams_mark(streams, stream, &position), 0);
-	CHECK_EQ(accmem_streams_find(streams, stream, &found), 0);
-	CHECK_EQ(accmem_streams_reach(streams, stream, position + 1), -EINVAL);
-	CHECK_EQ(accmem_streams_reach(streams, stream, 0), -EINVAL);
-	CHECK_EQ(accmem_streams_bind(streams, stream, fd, 1), -EEXIST);
-
-	CHECK_EQ(accmem_streams_bind(streams, other_stream, -1, 1), -EINVAL);
-	CHECK_EQ(accmem_streams_bind(streams, other_stream, fd, 2), 0);
-	CHECK_EQ(accmem_streams_bind(streams, other_stream, fd, 1), -ERANGE);
-	CHECK_EQ(accmem_streams_find(streams, other_stream, &found), 0);
-	CHECK_EQ(found, fd);
-	CHECK_EQ(accmem_streams_mark(streams, other_stream, &position),
-		 -EEXIST);
-	CHECK_EQ(accmem_streams_reach(streams, other_stream, 1), -ENOENT);
-	CHECK_EQ(accmem_streams_locate(streams, nullptr, &found, &position), 0);
-	CHECK_EQ(found, -1);
-	close(fd);
-}
-
 /* A stream that cannot be made leaves the memory with its owner. */
 static void no_descriptors_no_release()
 {
@@ -693,7 +664,6 @@ int main()
 		ROW(t10_free_waits_for_a_bound_stream),
 		ROW(t10_the_default_stream_has_no_work),
 		ROW(a_stream_that_is_gone_frees),
-		ROW(handles_are_of_one_kind),
 		ROW(no_descriptors_no_release),
 		ROW(t11_threads_share_an_allocator),
 		ROW(a_child_goes_its_own_way),
