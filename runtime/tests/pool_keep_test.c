@@ -221,6 +221,32 @@ static void a_block_that_waits_is_not_aligned(void)
 	end(pool);
 }
 
+/* On a full device, behind more pieces of another length than a search looks at first. */
+static void a_piece_that_waits_is_found_among_many(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	void *fits = accmem_pool_malloc(pool, MIB), *p[100];
+	struct accmem_pool_request req;
+	int stream = open_stream();
+	static void *rest[FILL_MAX];
+	size_t i;
+
+	CHECK(fits);
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		p[i] = accmem_pool_malloc(pool, 20 * 4096);
+	fill(pool, rest, FILL_MAX, FILL_LENGTH);
+	while (accmem_pool_malloc(pool, 20 * 4096))
+		;
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		CHECK_EQ(accmem_pool_release_at(pool, p[i], stream, 1), 0);
+	CHECK_EQ(accmem_pool_release_at(pool, fits, stream, 1), 0);
+	req = allocate_on(pool, stream, MIB);
+	CHECK(req.pointer == fits);
+	CHECK_EQ(req.position, 1);
+	close(stream);
+	end(pool);
+}
+
 static void streams_are_joined_before_a_request_fails(void)
 {
 	struct accmem_pool *pool = new_pool(0);
@@ -571,6 +597,7 @@ int main(void)
 		ROW(what_is_kept_is_given_back_for_what_is_no_piece),
 		ROW(a_release_waits_for_its_position),
 		ROW(a_block_that_waits_is_not_aligned),
+		ROW(a_piece_that_waits_is_found_among_many),
 		ROW(streams_are_joined_before_a_request_fails),
 		ROW(a_release_that_is_refused_changes_nothing),
 		ROW(nor_for_one_that_the_library_has_not_opened),

@@ -36,6 +36,7 @@
 
 #define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
 #define HUGE_FROM (1ull << 20) /* up to here normal pages */
+#define REUSE_SCAN 64 /* pending pieces that a request compares first */
 #define TURN_NS 1000000000ull /* as often as a reclaim thread scans at least */
 #define MOMENT_NS 100000000ull /* for the reclaim threads of other contexts */
 #define SITE __builtin_return_address(0)
@@ -160,18 +161,21 @@ static int allocate_span(struct accmem_pool *pool, const struct piece_plan *w,
 	return 0;
 }
 
-static bool reuse(struct accmem_pool *pool, const struct piece_plan *w,
-		  int stream, uint64_t *offset, uint64_t *position)
+/* Reuse one of the first @scan pieces that are pending on the request's stream. */
+static bool reuse(struct accmem_pool *pool,
+		  const struct accmem_pool_request *req,
+		  const struct piece_plan *w, uint32_t scan, uint64_t *offset,
+		  uint64_t *position)
 {
 	bool found;
 
 	/* pending pieces include blocks, which have no such alignment */
-	if (is_aligned_to_page(w))
+	if (!req->on_stream || is_aligned_to_page(w))
 		return false;
 	pthread_mutex_lock(&pool->lock);
 	found = pool->pending &&
-		accmem_pool_pending_reuse(pool, w->sort, w->length, stream,
-					  offset, position);
+		accmem_pool_pending_reuse(pool, w->sort, w->length, req->stream,
+					  scan, offset, position);
 	pthread_mutex_unlock(&pool->lock);
 	return found;
 }
@@ -181,12 +185,18 @@ static int allocate_piece(struct accmem_pool *pool,
 			  uint64_t *position)
 {
 	struct piece_plan w = plan_piece(req);
+	int ret;
 
-	if (req->on_stream && reuse(pool, &w, req->stream, offset, position))
+	if (reuse(pool, req, &w, REUSE_SCAN, offset, position))
 		return 0;
 	if (is_aligned_to_page(&w) || w.pages > POOL_CACHED_PAGES)
-		return allocate_span(pool, &w, offset);
-	return cache_allocate(pool, w.sort, w.length, offset);
+		ret = allocate_span(pool, &w, offset);
+	else
+		ret = cache_allocate(pool, w.sort, w.length, offset);
+	if (pool_is_short(ret) &&
+	    reuse(pool, req, &w, UINT32_MAX, offset, position))
+		return 0;
+	return ret;
 }
 
 static int allocate_now(struct accmem_pool *pool,

@@ -22,8 +22,6 @@
 #include "pool/piece.h"
 #include "pool/size.h"
 
-#define REUSE_SCAN_MAX 64 /* number of pieces that one request compares */
-
 /**
  * struct pool_waiting - a pending piece
  * @offset: offset of the piece
@@ -130,18 +128,16 @@ static uint32_t sort_of(const struct accmem_pool *pool, uint64_t offset)
 }
 
 bool accmem_pool_pending_reuse(struct accmem_pool *pool, uint32_t sort,
-			       uint64_t length, int stream, uint64_t *offset,
-			       uint64_t *position)
+			       uint64_t length, int stream, uint32_t scan,
+			       uint64_t *offset, uint64_t *position)
 {
 	struct pool_pending *p = pending_of(pool, stream);
 	uint64_t usable = accmem_pool_size_usable(length);
 	struct pool_waiting **link;
-	unsigned int scanned = 0;
 
 	if (!p)
 		return false;
-	for (link = &p->first; *link && scanned < REUSE_SCAN_MAX;
-	     link = &(*link)->next, scanned++) {
+	for (link = &p->first; *link && scan; link = &(*link)->next, scan--) {
 		if ((*link)->usable != usable ||
 		    sort_of(pool, (*link)->offset) != sort)
 			continue;
