@@ -109,6 +109,13 @@ $(TESTS)/torch_test $(TESTS)/umf_test: $(OBJ)/test.o $(HOST)/libaccmem.a \
 	$(CC) $(ADAPTER_FLAGS) -DUMF_MINOR=101 $(LDFLAGS) -static -o $@ \
 		$(filter %.c %.o,$^) $(HOST)/libaccmem.a
 
+# All of them on devices with several carveouts, which only the guest has.
+$(TESTS)/carveouts_test: $(HERE)/tests/carveouts_test.cpp $(TORCH_OBJ) \
+		$(OBJ)/test.o $(CXX_HEADERS) $(wildcard $(HERE)/include/accmem/sycl/*.hpp) \
+		$(HOST)/libaccmem.a | $(TESTS)
+	$(CXX) $(CXX_STD) $(TEST_CPPFLAGS) $(CXXFLAGS) $(LDFLAGS) -static -o $@ \
+		$< $(TORCH_OBJ) $(OBJ)/test.o $(HOST)/libaccmem.a
+
 comma := ,
 ADAPTERS :=
 define adapter_test # SANITIZER TEST SOURCES FLAGS
@@ -140,7 +147,7 @@ $(CXX_EXAMPLES:%=$(HOST)/accmem-%): $(HOST)/accmem-%: $(HERE)/examples/%.cpp \
 		$< $(HOST)/libaccmem.a
 
 libraries: $(TORCH) $(UMF)
-programs: $(CXX_TESTS:%=$(TESTS)/%) $(TESTS)/torch_test $(TESTS)/umf_test $(TORCH_PLUGIN_TEST) \
+programs: $(CXX_TESTS:%=$(TESTS)/%) $(TESTS)/carveouts_test $(TESTS)/torch_test $(TESTS)/umf_test $(TORCH_PLUGIN_TEST) \
 	$(CXX_EXAMPLES:%=$(HOST)/accmem-%)
 
 .PHONY: test-adapters

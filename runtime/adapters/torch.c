@@ -99,15 +99,32 @@ int accmem_torch_device(const struct accmem_pool *pool)
 	return device;
 }
 
+/* Sum up the memory of all carveouts. */
+static int torch_capacity(struct accmem_pool *pool, uint64_t *bytes)
+{
+	struct accmem_info info = { .nr_carveouts = 1 };
+	uint32_t i;
+	int ret;
+
+	*bytes = 0;
+	for (i = 0; i < info.nr_carveouts; i++) {
+		ret = accmem_get_info(accmem_pool_context(pool), i, &info);
+		if (ret)
+			return ret;
+		*bytes += info.capacity;
+	}
+	return 0;
+}
+
 int accmem_torch_set_memory_fraction(double fraction, int device)
 {
 	struct accmem_pool *pool = accmem_torch_pool(device);
-	struct accmem_info info;
+	uint64_t capacity;
 	int ret;
 
 	if (!pool)
 		return -ENODEV;
-	ret = accmem_get_info(accmem_pool_context(pool), 0, &info);
+	ret = torch_capacity(pool, &capacity);
 	/* no comparison is true for what is not a number */
 	if (!ret && !(fraction >= 0 && fraction <= 1))
 		ret = -EINVAL;
@@ -117,8 +134,7 @@ int accmem_torch_set_memory_fraction(double fraction, int device)
 		return ret;
 	}
 	atomic_store(&torch_limits[device],
-		     fraction < 1 ? (uint64_t)(fraction * info.capacity) + 1 :
-				    0);
+		     fraction < 1 ? (uint64_t)(fraction * capacity) + 1 : 0);
 	return 0;
 }
 

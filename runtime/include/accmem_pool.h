@@ -121,7 +121,8 @@ struct accmem_context *accmem_pool_context(const struct accmem_pool *pool);
  * @mapped: 1: the CPU may read and write the memory when the call returns
  * @on_stream: 1: the memory is for work on @stream, and may be memory that was released
  *	at a position of @stream which has not been reached
- * @stream: file descriptor of a stream of the context (accmem_open_stream()), or 0
+ * @stream: with on_stream, file descriptor of a stream of the context
+ *	(accmem_open_stream()); else 0
  * @reserved: 0
  * @reserve: with RESIZABLE, bytes that the allocation may grow to; else 0
  * @deadline_ns: with WAIT, as in struct accmem_alloc; else 0
@@ -177,9 +178,11 @@ struct accmem_pool_request {
  * - A passive pool does not scan: memory that streams reach is freed by the next call
  *   that looks for it. At the deadline the call scans and tries once more.
  *
- * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0 and
- * for an alignment that is too large or no power of two, -EOPNOTSUPP for a kind that the
- * device does not have, -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR.
+ * Return: 0; the errors of struct accmem_alloc, among them -EINVAL for a length of 0, for
+ * an alignment that is too large or no power of two, and for a value that @mapped,
+ * @on_stream, @stream or @reserved cannot have; -EOPNOTSUPP for a kind that the device does
+ * not have; -EDQUOT, -ENOMEM, -EOVERFLOW, -EINTR. A request that the pool serves without
+ * the driver reuses nothing for a @stream of another context, and succeeds.
  */
 int accmem_pool_allocate(struct accmem_pool *pool,
 			 struct accmem_pool_request *req);
@@ -220,8 +223,8 @@ int accmem_pool_release(struct accmem_pool *pool, void *pointer);
  *
  * The pointer is invalid at once.
  *
- * A stream of another context is -EACCES for an allocation that is a buffer of its own.
- * For other allocations the pool does not check the context of the stream.
+ * A stream of another context is -EACCES. If it has reached the position already, the
+ * release may take effect at once instead.
  *
  * Return: as accmem_pool_release(); -EBADF, -EINVAL, -EACCES for the stream; -ENOMEM.
  * After an error the allocation is unchanged.
@@ -238,6 +241,10 @@ int accmem_pool_release_at(struct accmem_pool *pool, void *pointer, int stream,
  * Keeps the bytes up to the shorter of both lengths (T5). The allocation grows in place
  * while its reservation lasts, and moves otherwise. If it was mapped, its new part is
  * mapped, too. After an error the allocation is unchanged (T6).
+ *
+ * If memory is short, other contexts are asked for it as by accmem_pool_allocate(), for
+ * 200 ms at most: for the bytes that the allocation lacks, then if it has to move for all
+ * bytes of its new length.
  *
  * Return: 0; -EPERM if the allocation is not RESIZABLE (T4); -ENOENT, -EINVAL as
  * accmem_pool_release(); the errors of struct accmem_realloc.

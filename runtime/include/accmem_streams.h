@@ -62,8 +62,12 @@ void accmem_streams_destroy(struct accmem_streams *streams);
  *
  * A release at @handle is at @position until the next call.
  *
- * Return: 0; -EINVAL for a negative @stream; -EEXIST if the handle is marked; -ERANGE if
- * the position is lower than the last one of the same stream; -ENOMEM.
+ * The stream is checked when the handle is bound to it, and not when only @position is
+ * new.
+ *
+ * Return: 0; -EINVAL for a negative @stream and for a file that is no stream; -EBADF for a
+ * file that is not open; -EACCES for a stream of another context; -EEXIST if the handle is
+ * marked; -ERANGE if the position is lower than the last one of the same stream; -ENOMEM.
  */
 int accmem_streams_bind(struct accmem_streams *streams, const void *handle,
 			int stream, uint64_t position);

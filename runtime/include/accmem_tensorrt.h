@@ -44,7 +44,8 @@ struct accmem_tensorrt;
  * @flags: ACCMEM_TENSORRT_*
  * @reserve_bytes: bytes of addresses, not of memory, that a RESIZABLE allocation reserves
  *	for growth. 0 for the default: eight times the requested size, but at least 128
- *	MiB, or less if the device does not have so many addresses
+ *	MiB, or less if the device does not have so many addresses; and none once all
+ *	reservations of the context would take more than half of the addresses
  * @carveout: index of the carveout
  * @reserved: 0
  */

@@ -460,18 +460,24 @@ int tcgen05_warp_create(struct tcgen05_cta *cta, unsigned int lanes,
 
 /**
  * tcgen05_warp_set_number() - set the number of a warp in its CTA
- * @warp: the warp, in which no lane is
+ * @warp: the warp
  * @number: number of the warp, at least 1; 0 for unknown
  *
  * A strict context reports an alloc by another warp than the warp that has to free (P11).
+ *
+ * Return: 0; -EBUSY if a lane is in a call, and the number is unchanged.
  */
-void tcgen05_warp_set_number(struct tcgen05_warp *warp, uint32_t number);
+int tcgen05_warp_set_number(struct tcgen05_warp *warp, uint32_t number);
 
 /**
  * tcgen05_warp_destroy() - destroy a warp
- * @warp: the warp, in which no lane is, or NULL
+ * @warp: the warp, or NULL
+ *
+ * No lane may begin a call any more.
+ *
+ * Return: 0; -EBUSY if a lane is in a call, and the warp still exists.
  */
-void tcgen05_warp_destroy(struct tcgen05_warp *warp);
+int tcgen05_warp_destroy(struct tcgen05_warp *warp);
 
 /**
  * tcgen05_warp_leave() - remove a lane that ends, or makes no more calls

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -198,6 +199,156 @@ static void a_host_function_runs_in_order(void)
 }
 
 /**
+ * struct refused - what a function of a stream is not to do
+ * @stream: the stream
+ * @other: a stream that does not wait for the function
+ * @event: an event that is recorded on @stream later
+ * @memory: memory of the device
+ * @mapped: memory at reserved addresses
+ * @host: memory of the host
+ * @context: the only context of the device
+ * @recorded: posted when @event is recorded
+ */
+struct refused {
+	aclrtStream stream;
+	aclrtStream other;
+	aclrtEvent event;
+	char *memory;
+	void *mapped;
+	void *host;
+	aclrtContext context;
+	sem_t recorded;
+};
+
+#define REFUSED(call) CHECK_EQ(call, ACL_ERROR_RT_FEATURE_NOT_SUPPORT)
+
+static void wait_for_own_stream(void *argument)
+{
+	struct refused *r = argument;
+	char local[16] = {};
+
+	CHECK_EQ(sem_wait(&r->recorded), 0);
+	REFUSED(aclrtSynchronizeStream(r->stream));
+	REFUSED(aclrtSynchronizeStreamWithTimeout(r->stream, 1));
+	REFUSED(aclrtSynchronizeEvent(r->event));
+	REFUSED(aclrtSynchronizeDevice());
+	REFUSED(aclrtFreeWithDevSync(r->memory));
+	REFUSED(aclrtMemcpyAsync(r->memory, sizeof(local), local, sizeof(local),
+				 ACL_MEMCPY_HOST_TO_DEVICE, r->stream));
+	REFUSED(aclrtUnmapMem(r->mapped));
+#ifdef FAKE_DEVICE
+	REFUSED(aclrtFreeHost(r->host));
+	memset(r->host, 1, 100);
+#endif
+	REFUSED(aclrtDestroyStream(r->stream));
+	REFUSED(aclrtDestroyStreamForce(r->stream));
+	REFUSED(aclrtDestroyContext(r->context));
+	REFUSED(aclFinalize());
+	/* what does not wait for it is done */
+	CHECK_EQ(aclrtSynchronizeStream(r->other), 0);
+	CHECK_EQ(aclrtMemcpyAsync(r->memory, sizeof(local), local,
+				  sizeof(local), ACL_MEMCPY_HOST_TO_DEVICE,
+				  r->other),
+		 0);
+	CHECK_EQ(aclrtSetDevice(0), 0);
+	CHECK_EQ(aclrtResetDevice(0), 0);
+}
+
+static void map_memory(struct refused *r, aclrtDrvMemHandle *handle)
+{
+	aclrtPhysicalMemProp prop = {
+		.memAttr = ACL_HBM_MEM_NORMAL,
+		.location.type = ACL_MEM_LOCATION_TYPE_DEVICE,
+	};
+
+	CHECK_EQ(aclrtReserveMemAddress(&r->mapped, MIB, 0, NULL, 0), 0);
+	CHECK_EQ(aclrtMallocPhysical(handle, MIB, &prop, 0), 0);
+	CHECK_EQ(aclrtMapMem(r->mapped, MIB, 0, *handle, 0), 0);
+}
+
+static void a_host_function_does_not_wait_for_its_stream(void)
+{
+	struct refused r = {};
+	aclrtDrvMemHandle handle;
+
+	alarm(20);
+	CHECK_EQ(aclrtCreateContext(&r.context, 0), 0);
+	CHECK_EQ(aclrtCreateStream(&r.stream), 0);
+	CHECK_EQ(aclrtCreateStream(&r.other), 0);
+	CHECK_EQ(aclrtCreateEvent(&r.event), 0);
+	CHECK_EQ(aclrtMallocHost(&r.host, 100), 0);
+	CHECK_EQ(sem_init(&r.recorded, 0, 0), 0);
+	r.memory = acl_new(4096, 0);
+	map_memory(&r, &handle);
+	CHECK_EQ(aclrtMemset(r.memory, 4096, 7, 4096), 0);
+	CHECK_EQ(aclrtLaunchHostFunc(r.stream, wait_for_own_stream, &r), 0);
+	CHECK_EQ(aclrtRecordEvent(r.event, r.stream), 0);
+	CHECK_EQ(sem_post(&r.recorded), 0);
+	CHECK_EQ(aclrtSynchronizeEvent(r.event), 0);
+	CHECK_EQ(aclrtSynchronizeStream(r.stream), 0);
+	CHECK_EQ(byte_at(r.memory), 0);
+	CHECK_EQ(byte_at(r.memory + 16), 7);
+	/* and all that was refused is as it was */
+	CHECK_EQ(aclrtMemset(r.mapped, MIB, 1, MIB), 0);
+	CHECK_EQ(aclrtUnmapMem(r.mapped), 0);
+	CHECK_EQ(aclrtFreePhysical(handle), 0);
+	CHECK_EQ(aclrtFreeHost(r.host), 0);
+	CHECK_EQ(aclrtFreeHost(r.host), ACL_ERROR_RT_PARAM_INVALID);
+	acl_delete(r.memory);
+	CHECK_EQ(aclrtDestroyEvent(r.event), 0);
+	CHECK_EQ(aclrtDestroyStream(r.stream), 0);
+	CHECK_EQ(aclrtDestroyStream(r.other), 0);
+	CHECK_EQ(aclrtDestroyContext(r.context), 0);
+	CHECK_EQ(aclrtDestroyContext(r.context), ACL_ERROR_INVALID_PARAM);
+}
+
+static void wait_for_default_stream(void *argument)
+{
+	char local[16] = {};
+
+	REFUSED(aclrtSynchronizeStream(NULL));
+	REFUSED(aclrtMemcpyAsync(argument, sizeof(local), local, sizeof(local),
+				 ACL_MEMCPY_HOST_TO_DEVICE, NULL));
+}
+
+static void nor_does_one_of_the_default_stream(void)
+{
+	char *d = acl_new(4096, 0);
+
+	alarm(20);
+	CHECK_EQ(aclrtLaunchHostFunc(NULL, wait_for_default_stream, d), 0);
+	CHECK_EQ(aclrtSynchronizeStream(NULL), 0);
+	acl_delete(d);
+}
+
+static void wait_for_blocked_stream(void *argument)
+{
+	struct refused *r = argument;
+
+	REFUSED(aclrtSynchronizeStream(r->stream));
+	REFUSED(aclrtSynchronizeDevice());
+	REFUSED(aclrtDestroyStream(r->stream));
+	CHECK_EQ(aclrtSynchronizeStream(r->other), 0);
+	/* this ends the wait of the stream */
+	CHECK_EQ(aclrtDestroyStreamForce(r->stream), 0);
+	CHECK_EQ(aclrtSynchronizeDevice(), 0);
+}
+
+static void nor_does_a_callback_that_blocks_it(void)
+{
+	struct refused r = { .stream = subscribed_stream() };
+
+	alarm(20);
+	CHECK_EQ(aclrtCreateStream(&r.other), 0);
+	CHECK_EQ(aclrtLaunchCallback(wait_for_blocked_stream, &r,
+				     ACL_CALLBACK_BLOCK, r.stream),
+		 0);
+	CHECK_EQ(aclrtProcessReport(-1), 0);
+	CHECK_EQ(aclrtDestroyStream(r.stream), ACL_ERROR_RT_INVALID_HANDLE);
+	CHECK_EQ(aclrtDestroyStream(r.other), 0);
+}
+
+/**
  * struct server - a thread that runs callbacks
  * @thread: the thread
  * @subscribed: posted when the thread is subscribed to all streams
@@ -291,6 +442,9 @@ int main(void)
 		ROW(subscriptions_are_checked),
 		ROW(what_is_unsubscribed_does_not_run),
 		ROW(a_host_function_runs_in_order),
+		ROW(a_host_function_does_not_wait_for_its_stream),
+		ROW(nor_does_one_of_the_default_stream),
+		ROW(nor_does_a_callback_that_blocks_it),
 		ROW(a_thread_serves_several_streams),
 		ROW(a_child_has_no_subscriptions),
 	};

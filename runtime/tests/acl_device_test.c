@@ -455,15 +455,6 @@ static void *reset_device_1(void *unused)
 	return unused;
 }
 
-/* More than a stream does until the test ends */
-static void keep_busy(aclrtStream stream)
-{
-	int i;
-
-	for (i = 0; i < 500; i++)
-		fill_often(acl_new(LENGTH, 0), stream);
-}
-
 /* It waits for a stream that somebody else has to end. */
 static void a_device_that_is_closed_holds_up_nobody(void)
 {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "acl_tests.h"
 
@@ -112,6 +113,32 @@ static void registrations_are_checked(void)
 	CHECK_EQ(aclrtHostGetDevicePointer(p, &q, 1), ACL_ERROR_INVALID_PARAM);
 	CHECK_EQ(aclrtHostUnregister(NULL), ACL_ERROR_INVALID_PARAM);
 	acl_delete(d);
+}
+
+/* Of three pages of addresses, the one in the middle has no memory. */
+static void only_memory_is_registered(void)
+{
+	const size_t page = 4096;
+	char *p = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *q;
+
+	CHECK(p != MAP_FAILED);
+	CHECK_EQ(munmap(p + page, page), 0);
+	CHECK_EQ(aclrtHostRegister(p + page, page, 0, &q),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtHostRegister(p + page - 1, 2, 0, &q),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtHostRegister(p + 100, 2 * page, 0, &q),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtHostRegisterV2(p, 3 * page, ACL_HOST_REG_MAPPED),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtHostRegister((void *)1, UINT64_MAX - 1, 0, &q),
+		 ACL_ERROR_RT_PARAM_INVALID);
+	CHECK_EQ(aclrtHostRegister(p + 100, page - 100, 0, &q), 0);
+	CHECK_EQ(aclrtHostRegister(p + 2 * page, 1, 0, &q), 0);
+	CHECK_EQ(aclrtHostUnregister(p + 100), 0);
+	CHECK_EQ(aclrtHostUnregister(p + 2 * page), 0);
 }
 
 static void map(void **r, aclrtDrvMemHandle *handle)
@@ -409,6 +436,7 @@ int main(void)
 		ROW(pointers_have_a_location),
 		ROW(registered_memory_is_memory_of_both_sides),
 		ROW(registrations_are_checked),
+		ROW(only_memory_is_registered),
 		ROW(access_is_of_what_is_mapped),
 		ROW(padding_is_no_memory),
 		ROW(a_retained_handle_is_freed_once_more),

@@ -5,6 +5,7 @@
  * the host over fake_device.c instead.
  */
 #define _GNU_SOURCE
+#include <accmem.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -180,6 +181,47 @@ static void what_cannot_be_mapped_is_told_in_words(void)
 	CHECK_EQ(aclrtReleaseMemAddress(t.at), 0);
 }
 
+#ifndef FAKE_DEVICE
+#define PIECES_MAX 4096
+
+/* Take all memory in pieces of 1 MiB, and release every other one. */
+static struct accmem_context *take_every_other_mib(void)
+{
+	static uint64_t pieces[PIECES_MAX];
+	struct accmem_context *ctx;
+	size_t n = 0, i;
+
+	CHECK_EQ(accmem_open(NULL, &ctx), 0);
+	while (n < PIECES_MAX && !accmem_malloc(ctx, MIB, &pieces[n]))
+		n++;
+	CHECK(n < PIECES_MAX);
+	for (i = 0; i < n; i += 2)
+		CHECK_EQ(accmem_release(ctx, pieces[i]), 0);
+	return ctx;
+}
+
+/* With identity translation, memory in pieces is of no use to any allocation. */
+static void memory_in_pieces_serves_all_allocations(void)
+{
+	aclrtPhysicalMemProp prop = prop_of(ACL_HBM_MEM_NORMAL);
+	struct accmem_context *ctx = take_every_other_mib();
+	aclrtDrvMemHandle handle;
+	void *p, *read_only;
+
+	if (!aclrtMalloc(&p, 8 * MIB, ACL_MEM_MALLOC_NORMAL_ONLY)) {
+		CHECK_EQ(aclrtMallocPhysical(&handle, 8 * MIB, &prop, 0), 0);
+		read_only =
+			acl_new(8 * MIB, ACL_MEM_ACCESS_USER_SPACE_READONLY);
+		CHECK_EQ(aclrtMemset(read_only, 8 * MIB, 1, 8 * MIB), 0);
+		CHECK_EQ(byte_at((char *)read_only + 8 * MIB - 1), 1);
+		acl_delete(read_only);
+		CHECK_EQ(aclrtFreePhysical(handle), 0);
+		acl_delete(p);
+	}
+	accmem_close(ctx);
+}
+#endif
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -187,6 +229,9 @@ int main(void)
 		ROW(reserve_and_map_check_their_arguments),
 		ROW(an_attribute_names_a_page),
 		ROW(what_cannot_be_mapped_is_told_in_words),
+#ifndef FAKE_DEVICE
+		ROW(memory_in_pieces_serves_all_allocations),
+#endif
 	};
 
 #ifdef FAKE_DEVICE

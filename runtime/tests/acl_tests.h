@@ -37,6 +37,17 @@ static inline unsigned char byte_at(const void *p)
 	return byte;
 }
 
+/* More than a stream does until the test ends. */
+static inline void keep_busy(aclrtStream stream)
+{
+	char *d = acl_new(8 * MIB, 0);
+	int i;
+
+	for (i = 0; i < 10000; i++)
+		CHECK_EQ(aclrtMemsetAsync(d, 8 * MIB, i, 8 * MIB, stream), 0);
+	CHECK_EQ(aclrtFree(d), 0);
+}
+
 /* Calls @call with @argument, while nothing of the device can be mapped. */
 static inline void call_without_mappings(void (*call)(void *argument),
 					 void *argument)

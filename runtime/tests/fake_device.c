@@ -2,8 +2,8 @@
 /*
  * A device made of a memfd, for testing the library's own work (the window,
  * the table of mappings, locks, fork) on any machine and under sanitizers.
- * It stands in for the C library's open(), ioctl(), mmap() and mremap() by
- * the linker's --wrap. It is no model of the driver: the driver's behaviour
+ * It stands in for the C library's open(), close(), ioctl(), mmap() and
+ * mremap() by the linker's --wrap. It is no model of the driver: the driver's behaviour
  * is tested on the driver.
  */
 #define _GNU_SOURCE
@@ -112,6 +112,22 @@ int __wrap_open64(const char *path, int flags, ...)
 	new_file(inode_of(fd));
 	pthread_mutex_unlock(&device->lock);
 	return fd;
+}
+
+/*
+ * With the lock held, since stream_has_moved() looks at all descriptors, whatever threads
+ * they belong to: a sanitizer takes that for a use of a descriptor that is being closed.
+ */
+int __wrap_close(int fd)
+{
+	int ret, state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_mutex_lock(&device->lock);
+	ret = __real_close(fd);
+	pthread_mutex_unlock(&device->lock);
+	pthread_setcancelstate(state, NULL);
+	return ret;
 }
 
 /* Streams are files, too; they are known by their inodes. */

@@ -53,6 +53,8 @@ uint64_t fake_calls(void);
 /* The linker's names for the C library's calls and for what replaces them. */
 int __real_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
+int __real_close(int fd);
+int __wrap_close(int fd);
 int __real_ioctl(int fd, unsigned long command, void *argument);
 int __wrap_ioctl(int fd, unsigned long command, ...);
 void *__real_mmap64(void *start, size_t length, int prot, int flags, int fd,

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "pool_tests.h"
@@ -220,6 +221,32 @@ static void a_block_that_waits_is_not_aligned(void)
 	end(pool);
 }
 
+/* On a full device, behind more pieces of another length than a search looks at first. */
+static void a_piece_that_waits_is_found_among_many(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	void *fits = accmem_pool_malloc(pool, MIB), *p[100];
+	struct accmem_pool_request req;
+	int stream = open_stream();
+	static void *rest[FILL_MAX];
+	size_t i;
+
+	CHECK(fits);
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		p[i] = accmem_pool_malloc(pool, 20 * 4096);
+	fill(pool, rest, FILL_MAX, FILL_LENGTH);
+	while (accmem_pool_malloc(pool, 20 * 4096))
+		;
+	for (i = 0; i < ARRAY_SIZE(p); i++)
+		CHECK_EQ(accmem_pool_release_at(pool, p[i], stream, 1), 0);
+	CHECK_EQ(accmem_pool_release_at(pool, fits, stream, 1), 0);
+	req = allocate_on(pool, stream, MIB);
+	CHECK(req.pointer == fits);
+	CHECK_EQ(req.position, 1);
+	close(stream);
+	end(pool);
+}
+
 static void streams_are_joined_before_a_request_fails(void)
 {
 	struct accmem_pool *pool = new_pool(0);
@@ -303,6 +330,94 @@ static void what_waited_for_a_handle_waits_for_no_other(void)
 	end(pool);
 }
 
+/* Nor for a stream of that number which the library does not know of. */
+static void nor_for_one_that_the_library_has_not_opened(void)
+{
+	struct accmem_stream_create create = { .size = sizeof(create) };
+	struct accmem_pool *pool = new_pool(0);
+	void *p = accmem_pool_malloc(pool, MIB);
+	struct accmem_streams *streams;
+	uint64_t position;
+	int name, stream;
+
+	CHECK_EQ(accmem_streams_create(context, &streams), 0);
+	CHECK_EQ(accmem_streams_locate(streams, &name, &stream, &position), 0);
+	CHECK_EQ(accmem_pool_release_at(pool, p, stream, position), 0);
+	CHECK_EQ(accmem_streams_forget(streams, &name), 0);
+	CHECK_EQ(ioctl(accmem_fd(context), ACCMEM_IOC_STREAM_CREATE, &create),
+		 0);
+	CHECK_EQ(create.fd, stream);
+	accmem_pool_trim(pool, 0);
+	CHECK_EQ(get_stats(pool).pending_bytes, 0);
+	close(create.fd);
+	accmem_streams_destroy(streams);
+	end(pool);
+}
+
+static void handles_are_of_one_kind(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	int marked, bound, fd = open_stream(), found;
+	struct accmem_streams *streams;
+	uint64_t position;
+
+	CHECK_EQ(accmem_streams_create(context, &streams), 0);
+	CHECK_EQ(accmem_streams_find(streams, &marked, &found), -ENOENT);
+	CHECK_EQ(accmem_streams_reach(streams, &marked, 1), -ENOENT);
+	CHECK_EQ(accmem_streams_mark(streams, &marked, &position), 0);
+	CHECK_EQ(accmem_streams_find(streams, &marked, &found), 0);
+	CHECK_EQ(accmem_streams_reach(streams, &marked, position + 1), -EINVAL);
+	CHECK_EQ(accmem_streams_reach(streams, &marked, 0), -EINVAL);
+	CHECK_EQ(accmem_streams_bind(streams, &marked, fd, 1), -EEXIST);
+
+	CHECK_EQ(accmem_streams_bind(streams, &bound, -1, 1), -EINVAL);
+	CHECK_EQ(accmem_streams_bind(streams, &bound, fd, 2), 0);
+	CHECK_EQ(accmem_streams_bind(streams, &bound, fd, 1), -ERANGE);
+	CHECK_EQ(accmem_streams_find(streams, &bound, &found), 0);
+	CHECK_EQ(found, fd);
+	CHECK_EQ(accmem_streams_mark(streams, &bound, &position), -EEXIST);
+	CHECK_EQ(accmem_streams_reach(streams, &bound, 1), -ENOENT);
+	CHECK_EQ(accmem_streams_locate(streams, NULL, &found, &position), 0);
+	CHECK_EQ(found, -1);
+	accmem_streams_destroy(streams);
+	close(fd);
+	end(pool);
+}
+
+/* A stream of another context, where the device tells contexts apart. */
+static void only_streams_of_the_context_are_taken(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	int null = open("/dev/null", O_RDWR), own = open_stream(), name;
+	void *p = accmem_pool_malloc(pool, MIB);
+	struct accmem_streams *streams;
+
+	CHECK_EQ(accmem_streams_create(context, &streams), 0);
+	CHECK_EQ(accmem_streams_bind(streams, &name, null, 1), -EINVAL);
+	CHECK_EQ(accmem_streams_bind(streams, &name, own, 1), 0);
+	CHECK_EQ(accmem_streams_bind(streams, &name, null, 1), -EINVAL);
+#ifndef FAKE_DEVICE
+	struct accmem_context *other;
+	int foreign;
+
+	CHECK_EQ(accmem_open(NULL, &other), 0);
+	CHECK_EQ(accmem_open_stream(other, &foreign), 0);
+	CHECK_EQ(accmem_streams_bind(streams, &name, foreign, 1), -EACCES);
+	CHECK_EQ(accmem_pool_release_at(pool, p, foreign, 1), -EACCES);
+	CHECK(strstr(accmem_last_error(), "stream"));
+	close(foreign);
+	accmem_close(other);
+#endif
+	close(null);
+	CHECK_EQ(accmem_streams_bind(streams, &name, null, 1), -EBADF);
+	/* what was refused has changed nothing */
+	CHECK_EQ(accmem_streams_bind(streams, &name, own, 2), 0);
+	CHECK_EQ(accmem_pool_release_at(pool, p, own, 2), 0);
+	accmem_streams_destroy(streams);
+	close(own);
+	end(pool);
+}
+
 static void the_words_are_about_what_was_wrong(void)
 {
 	struct accmem_pool *pool = new_pool(0);
@@ -345,6 +460,38 @@ static void all_memory_is_one_allocation(void)
 		CHECK(p);
 		CHECK_EQ(accmem_pool_release(pool, p), 0);
 	}
+	CHECK_EQ(accmem_release(context, rest), 0);
+	end(pool);
+}
+
+/*
+ * The only free span that is long enough is the first one that was freed, and behind many
+ * that are a little too short. All have one list: 128 to 135 pages.
+ */
+static void a_span_that_fits_is_found_among_many(void)
+{
+	const size_t page = 4096, fits = 135, short_by_a_bit = 128;
+	struct accmem_pool *pool = new_pool(0);
+	static void *spans[512], *between[8192];
+	uint64_t rest;
+	size_t n = 0, m = 0;
+
+	leave_room(&rest);
+	spans[n++] = accmem_pool_malloc(pool, fits * page);
+	do {
+		between[m++] = accmem_pool_malloc(pool, 17 * page);
+		spans[n++] = accmem_pool_malloc(pool, short_by_a_bit * page);
+	} while (spans[n - 1] && n < ARRAY_SIZE(spans));
+	CHECK(n > 30 && n < ARRAY_SIZE(spans));
+	while (m < ARRAY_SIZE(between) &&
+	       (between[m] = accmem_pool_malloc(pool, 17 * page)))
+		m++;
+	/* the last one, and the pieces behind it, are the end of the region */
+	n -= 2;
+	for (m = 0; m < n; m++)
+		CHECK_EQ(accmem_pool_release(pool, spans[m]), 0);
+	spans[0] = accmem_pool_malloc(pool, (fits - 2) * page);
+	CHECK(spans[0]);
 	CHECK_EQ(accmem_release(context, rest), 0);
 	end(pool);
 }
@@ -439,6 +586,7 @@ int main(void)
 	static const struct test tests[] = {
 		ROW(what_is_kept_does_not_stand_in_the_way),
 		ROW(all_memory_is_one_allocation),
+		ROW(a_span_that_fits_is_found_among_many),
 		ROW(another_pool_of_the_context_gives_back),
 		ROW(steps_of_other_sizes_do_not_run_out),
 		ROW(a_large_one_fits_again_after_small_ones),
@@ -449,8 +597,12 @@ int main(void)
 		ROW(what_is_kept_is_given_back_for_what_is_no_piece),
 		ROW(a_release_waits_for_its_position),
 		ROW(a_block_that_waits_is_not_aligned),
+		ROW(a_piece_that_waits_is_found_among_many),
 		ROW(streams_are_joined_before_a_request_fails),
 		ROW(a_release_that_is_refused_changes_nothing),
+		ROW(nor_for_one_that_the_library_has_not_opened),
+		ROW(handles_are_of_one_kind),
+		ROW(only_streams_of_the_context_are_taken),
 		ROW(the_words_are_about_what_was_wrong),
 		ROW(what_waited_for_a_stream_waits_for_no_other),
 		ROW(what_waited_for_a_handle_waits_for_no_other),

@@ -183,6 +183,11 @@ static void what_is_invalid_is_named(struct accmem_pool *pool)
 		{ { .length = 64, .alignment = 3 }, "alignment 3 is no power" },
 		{ { .length = 64, .alignment = 1ull << 62 }, "is more than" },
 		{ { .length = 64, .flags = 1u << 31 }, "flags 0x80000000" },
+		{ { .length = 64, .mapped = 2 }, "mapped 2" },
+		{ { .length = 64, .on_stream = 2 }, "on_stream 2" },
+		{ { .length = 64, .stream = 1 }, "stream 1" },
+		{ { .length = 64, .on_stream = 1, .stream = -1 }, "stream -1" },
+		{ { .length = 64, .reserved = 1 }, "reserved 1" },
 	};
 	struct accmem_pool_request req;
 	size_t i;

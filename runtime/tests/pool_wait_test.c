@@ -156,6 +156,23 @@ static void what_another_process_keeps_is_had_without_wait(void)
 	end(pool);
 }
 
+/* There is no room for the allocation and its new length at the same time. */
+static void what_another_process_keeps_is_had_for_a_resize(void)
+{
+	struct accmem_pool *pool = new_pool(0);
+	struct accmem_pool_request req = { .length = get_capacity() / 8 * 5,
+					   .flags = ACCMEM_ALLOC_RESIZABLE };
+	uint64_t length = get_capacity() / 16 * 13;
+	pid_t child;
+
+	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
+	child = start_keeper(2, false);
+	CHECK_EQ(accmem_pool_reallocate(pool, &req.pointer, length), 0);
+	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
+	stop_keeper(child);
+	end(pool);
+}
+
 static uint64_t now_ns(void)
 {
 	struct timespec now;
@@ -371,6 +388,7 @@ int main(void)
 #endif
 #ifndef FAKE_DEVICE
 		ROW(what_another_process_keeps_is_had_without_wait),
+		ROW(what_another_process_keeps_is_had_for_a_resize),
 		ROW(a_request_without_wait_fails_after_a_moment),
 #endif
 		ROW(all_pools_of_a_context_yield),

@@ -301,6 +301,31 @@ static void threads_share_a_context(void)
 	accmem_close(ctx);
 }
 
+/* More descriptors than one, each used and closed by its own thread. */
+static void *open_and_close(void *unused)
+{
+	int i;
+
+	for (i = 0; i < 50; i++)
+		accmem_close(open_device());
+	return unused;
+}
+
+static void contexts_are_closed_while_streams_move(void)
+{
+	struct accmem_context *ctx = open_device();
+	pthread_t thread;
+	uint64_t position = 0;
+	int stream;
+
+	CHECK_EQ(accmem_open_stream(ctx, &stream), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, open_and_close, NULL), 0);
+	while (pthread_tryjoin_np(thread, NULL))
+		CHECK_EQ(accmem_signal(stream, ++position), 0);
+	close(stream);
+	accmem_close(ctx);
+}
+
 #ifndef FAKE_DEVICE
 static struct accmem_stream_query get_stream(int stream)
 {
@@ -481,6 +506,8 @@ static const struct test tests[] = {
 	{ "child_of_a_threaded_process_can_allocate",
 	  child_of_a_threaded_process_can_allocate },
 	{ "threads_share_a_context", threads_share_a_context },
+	{ "contexts_are_closed_while_streams_move",
+	  contexts_are_closed_while_streams_move },
 	ROW(who_is_cancelled_has_opened_all_of_a_device_or_nothing),
 #ifndef FAKE_DEVICE
 	{ "release_at_a_position", release_at_a_position },

@@ -222,6 +222,52 @@ void s6_host_memory_needs_no_device()
 		    alloc::host, q);
 }
 
+/* A limit of contexts, which only the driver has; the fake device has little memory. */
+void set_context_limit(std::size_t bytes)
+{
+	(void)bytes;
+#ifndef FAKE_DEVICE
+	FILE *file = fopen("/sys/module/accmem/parameters/max_bytes_per_context",
+			   "w");
+
+	CHECK(file);
+	fprintf(file, "%zu\n", bytes);
+	CHECK_EQ(fclose(file), 0);
+#endif
+}
+
+/* S6: of the devices of a context, the first one that has any left. */
+void s6_host_memory_is_of_any_device()
+{
+	const sycl::device first;
+	const std::string path = first.impl()->path();
+#ifdef FAKE_DEVICE
+	const std::size_t limit =
+		first.get_info<sycl::info::device::global_mem_size>();
+	fake_second = true;
+#else
+	const std::size_t limit = 52 * MIB;
+#endif
+	const sycl::device second = sycl::device::from_path(
+		path == "/dev/accmem1" ? "/dev/accmem0" : "/dev/accmem1");
+
+	if (!second.get_info<sycl::info::device::is_available>() ||
+	    !first.has(sycl::aspect::usm_host_allocations) ||
+	    !second.has(sycl::aspect::usm_host_allocations))
+		return;
+	sycl::context ctx({ first, second });
+	set_context_limit(limit);
+	void *p = sycl::malloc_device(limit - 4 * MIB, first, ctx);
+	void *q = sycl::malloc_host(8 * MIB, ctx);
+
+	set_context_limit(0);
+	CHECK(p && q);
+	CHECK_EQ(accmem_pool_lookup(ctx.get_pool(second), q, nullptr), 0);
+	CHECK_EQ(sycl::get_pointer_type(q, ctx), alloc::host);
+	sycl::free(q, ctx);
+	sycl::free(p, ctx);
+}
+
 /* S2: and nothing is lost by it. */
 void s2_too_few_resources_is_null()
 {
@@ -563,6 +609,7 @@ const struct test tests[] = {
 	TEST(s5_s6_a_kind_that_the_device_lacks_throws),
 	TEST(s5_s6_a_kind_that_the_device_has_allocates),
 	TEST(s6_host_memory_needs_no_device),
+	TEST(s6_host_memory_is_of_any_device),
 	TEST(s7_free_refuses_what_is_not_of_the_context),
 	TEST(s7_what_free_throws_names_the_context),
 	TEST(s7_free_does_not_wait_for_work),

@@ -354,12 +354,38 @@ static void a_lane_that_waits_may_be_cancelled()
 	tcgen05_warp_destroy(warp);
 }
 
+/* The two calls leave a warp alone in which a lane is. */
+static void a_warp_in_use_is_not_destroyed()
+{
+	const Context context = two_sms();
+	std::vector<Cta> ctas = Launch(context, 1).cluster(0, { 0 });
+	tcgen05_warp *warp;
+	int ret = 0;
+
+	alarm(60);
+	CHECK_EQ(tcgen05_warp_create(ctas[0].get(), 2, &warp), 0);
+	CHECK_EQ(tcgen05_warp_set_number(warp, 1), 0);
+	std::thread lane([&] {
+		ret = tcgen05_warp_relinquish_alloc_permit(warp, 0);
+	});
+	while (!tcgen05_warp_set_number(warp, 1))
+		usleep(1000);
+	CHECK_EQ(tcgen05_warp_set_number(warp, 2), -EBUSY);
+	CHECK_EQ(tcgen05_warp_destroy(warp), -EBUSY);
+	tcgen05_warp_leave(warp, 1);
+	lane.join();
+	CHECK_EQ(ret, -ESRCH);
+	CHECK_EQ(tcgen05_warp_destroy(warp), 0);
+	CHECK_EQ(tcgen05_warp_destroy(nullptr), 0);
+}
+
 int main()
 {
 	static const struct test tests[] = {
 		ROW(a_context_is_opened_or_not),
 		ROW(a_cluster_is_all_or_nothing),
 		ROW(a_lane_that_waits_may_be_cancelled),
+		ROW(a_warp_in_use_is_not_destroyed),
 #ifndef FAKE_DEVICE
 		ROW(columns_end_with_their_object),
 		ROW(dealloc_says_what_is_wrong),

@@ -287,6 +287,24 @@ static void t7_growth_by_small_steps_copies_nothing()
 	CHECK(a.deallocate(p));
 }
 
+/* With default reservations for all of these, no addresses would be left. */
+static void t7_reservations_leave_addresses_to_others()
+{
+	Allocator a;
+	const accmem_info info = info_of(a);
+	const int number = test_scale(520);
+	void *p;
+
+	if (info.translation != ACCMEM_TRANSLATION_MAPPED)
+		return;
+	for (int i = 0; i < number; i++)
+		CHECK(a.allocate(4 * KIB, 0, kRESIZABLE));
+	CHECK(p = a.allocate(info.capacity / 2, 0, 0));
+	CHECK(a.deallocate(p));
+	CHECK(p = a.allocate(4 * KIB, 0, kRESIZABLE));
+	CHECK(a.reallocate(p, 0, info.capacity / 2));
+}
+
 static void t8_deallocate_says_whether_it_did()
 {
 	Allocator a, b;
@@ -424,35 +442,6 @@ static void a_stream_that_is_gone_frees()
 	CHECK_EQ(accmem_streams_forget(a.streams(), stream), -ENOENT);
 	CHECK(p = allocate_soon(a, most_of(a)));
 	CHECK(a.deallocate(p));
-}
-
-static void handles_are_of_one_kind()
-{
-	Allocator a;
-	accmem_streams *streams = a.streams();
-	uint64_t position;
-	int fd, found;
-
-	CHECK_EQ(accmem_open_stream(accmem_pool_context(a.pool()), &fd), 0);
-	CHECK_EQ(accmem_streams_find(streams, stream, &found), -ENOENT);
-	CHECK_EQ(accmem_streams_reach(streams, stream, 1), -ENOENT);
-	CHECK_EQ(accmem_streams_mark(streams, stream, &position), 0);
-	CHECK_EQ(accmem_streams_find(streams, stream, &found), 0);
-	CHECK_EQ(accmem_streams_reach(streams, stream, position + 1), -EINVAL);
-	CHECK_EQ(accmem_streams_reach(streams, stream, 0), -EINVAL);
-	CHECK_EQ(accmem_streams_bind(streams, stream, fd, 1), -EEXIST);
-
-	CHECK_EQ(accmem_streams_bind(streams, other_stream, -1, 1), -EINVAL);
-	CHECK_EQ(accmem_streams_bind(streams, other_stream, fd, 2), 0);
-	CHECK_EQ(accmem_streams_bind(streams, other_stream, fd, 1), -ERANGE);
-	CHECK_EQ(accmem_streams_find(streams, other_stream, &found), 0);
-	CHECK_EQ(found, fd);
-	CHECK_EQ(accmem_streams_mark(streams, other_stream, &position),
-		 -EEXIST);
-	CHECK_EQ(accmem_streams_reach(streams, other_stream, 1), -ENOENT);
-	CHECK_EQ(accmem_streams_locate(streams, nullptr, &found, &position), 0);
-	CHECK_EQ(found, -1);
-	close(fd);
 }
 
 /* A stream that cannot be made leaves the memory with its owner. */
@@ -668,13 +657,13 @@ int main()
 		ROW(t5_what_is_in_the_way_is_moved_from),
 		ROW(t6_failure_leaves_it_untouched),
 		ROW(t7_growth_by_small_steps_copies_nothing),
+		ROW(t7_reservations_leave_addresses_to_others),
 		ROW(t8_deallocate_says_whether_it_did),
 		ROW(t9_asynchronous_calls_are_real),
 		ROW(t10_free_waits_for_its_position),
 		ROW(t10_free_waits_for_a_bound_stream),
 		ROW(t10_the_default_stream_has_no_work),
 		ROW(a_stream_that_is_gone_frees),
-		ROW(handles_are_of_one_kind),
 		ROW(no_descriptors_no_release),
 		ROW(t11_threads_share_an_allocator),
 		ROW(a_child_goes_its_own_way),

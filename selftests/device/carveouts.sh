@@ -54,11 +54,21 @@ programs()
 	rm -rf "$work"
 }
 
+# What libaccmem says of such a device, with little host memory.
+library()
+{
+	local out
+
+	reload emulated=64M/high+256M/low host=64M || return
+	out=$("$helpers/../carveouts_test") || why "$out"
+}
+
 reserved_range
 second=$((start + (64 << 20)))
 
 check "carveouts of a device" several
 check "accmem run uses all of them" programs
+check "libaccmem counts all of them" library
 check "as many as there may be" reload emulated=4K+4K+4K+4K+4K+4K+4K+4K
 for value in + 1M+ +1M 1M++1M 1M/ 1M/fast 1M/high/low 1M/high/high 1M/high/ \
 	1M/node 1M/node-1 1M/nodex 1M/node99999 1M/node0/node0 1M/node4294967296 \

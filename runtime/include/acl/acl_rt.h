@@ -346,6 +346,9 @@ aclError aclrtProcessReport(int32_t timeout);
  * @blockType: whether the stream waits until the function has returned
  * @stream: stream that comes to the callback in its order
  *
+ * While the stream waits for @fn, calls in @fn that would wait for the stream fail, as in
+ * aclrtLaunchHostFunc(). aclrtDestroyStreamForce() ends the wait, and succeeds.
+ *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for another @blockType;
  * ACL_ERROR_RT_PARAM_INVALID if @fn is NULL; ACL_ERROR_RT_STREAM_NO_CB_REG without
  * aclrtSubscribeReport(); ACL_ERROR_BAD_ALLOC.
@@ -357,8 +360,15 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void *userData,
 /**
  * aclrtLaunchHostFunc() - call a function in the thread of the stream itself
  * @stream: stream that waits until the function has returned
- * @fn: the function, which must not wait for the stream, or end it
+ * @fn: the function
  * @args: its argument
+ *
+ * Calls in @fn that would wait for the stream, or end it, change nothing and fail with
+ * ACL_ERROR_RT_FEATURE_NOT_SUPPORT. These calls wait for all streams:
+ * aclrtSynchronizeDevice() (for those of its device), aclrtUnmapMem(), aclrtFreeHost() on
+ * a device without host memory, aclFinalize(), and the last aclrtResetDevice() or
+ * aclrtDestroyContext() of a device. aclrtMemcpyAsync() waits for its stream if host
+ * memory is neither registered nor allocated.
  *
  * Return: ACL_SUCCESS; ACL_ERROR_RT_PARAM_INVALID if @fn is NULL;
  * ACL_ERROR_RT_INVALID_HANDLE; ACL_ERROR_BAD_ALLOC.

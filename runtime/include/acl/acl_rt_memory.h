@@ -234,8 +234,9 @@ aclError aclrtFreeHostWithDevSync(void *hostPtr);
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM for NULL and for 0 bytes;
  * ACL_ERROR_RT_FEATURE_NOT_SUPPORT for another @type; ACL_ERROR_RT_PARAM_INVALID for
- * memory of a device; ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED if a part is registered, or
- * is memory of aclrtMallocHost(); ACL_ERROR_BAD_ALLOC.
+ * memory of a device, or if nothing is mapped at a part;
+ * ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED if a part is registered, or is memory of
+ * aclrtMallocHost(); ACL_ERROR_BAD_ALLOC.
  */
 aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type,
 			   void **devPtr);
@@ -413,6 +414,10 @@ aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType,
  * @free: out: bytes that the caller can allocate now, within its limits, and including
  *	free memory of its pool
  * @total: out: bytes of the device
+ *
+ * The limit of the user (max_bytes_per_user) counts what all contexts of the user have.
+ * The library knows only of its own: if the user has other contexts, @free may be more
+ * than this limit allows.
  *
  * Return: ACL_SUCCESS; ACL_ERROR_INVALID_PARAM; ACL_ERROR_RT_INVALID_DEVICEID.
  */

@@ -222,6 +222,7 @@ static bool reports_run(uint64_t thread)
 	bool any = false;
 
 	while ((report = accmem_acl_report_take(thread, NULL))) {
+		accmem_acl_report_begin(report);
 		pthread_mutex_unlock(&accmem_acl_callbacks_lock);
 		report->function(report->argument);
 		pthread_mutex_lock(&accmem_acl_callbacks_lock);

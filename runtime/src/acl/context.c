@@ -53,17 +53,25 @@ static aclError context_unknown(void)
 	return accmem_acl_fail(ACL_ERROR_INVALID_PARAM, "no such context");
 }
 
+static void context_free(struct acl_context **at)
+{
+	struct acl_context *old = *at;
+
+	*at = old->next;
+	if (current == old)
+		current = NULL;
+	free(old);
+}
+
 void accmem_acl_contexts_free(int32_t device)
 {
-	struct acl_context **at = &contexts, *context;
+	struct acl_context **at = &contexts;
 
-	while ((context = *at)) {
-		if (context->device != device) {
-			at = &context->next;
-			continue;
-		}
-		*at = context->next;
-		free(context);
+	while (*at) {
+		if ((*at)->device == device)
+			context_free(at);
+		else
+			at = &(*at)->next;
 	}
 }
 
@@ -73,20 +81,16 @@ void accmem_acl_context_select(int32_t device)
 	current = &own[device];
 }
 
-bool accmem_acl_context_remove(const struct acl_context *context,
-			       int32_t *device)
+int32_t accmem_acl_context_device(const struct acl_context *context)
 {
-	struct acl_context **at = context_find(context), *old;
+	struct acl_context **at = context_find(context);
 
-	if (!at)
-		return false;
-	old = *at;
-	*at = old->next;
-	if (current == old)
-		current = NULL;
-	*device = old->device;
-	free(old);
-	return true;
+	return at ? (*at)->device : -1;
+}
+
+void accmem_acl_context_remove(const struct acl_context *context)
+{
+	context_free(context_find(context));
 }
 
 aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)

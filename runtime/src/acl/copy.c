@@ -201,7 +201,11 @@ static aclError transfer_later(const struct transfer *t, aclError error,
 		waits = t->is_copy && (!accmem_acl_side_is_known(&t->dst) ||
 				       (!t->is_buffered &&
 					!accmem_acl_side_is_known(&t->src)));
-		error = transfer_queue(t, stream);
+		stream = accmem_acl_stream_resolve(stream, &error);
+		if (waits && stream)
+			error = accmem_acl_stream_check_wait(stream);
+		if (!error)
+			error = transfer_queue(t, stream);
 	}
 	accmem_acl_call_end();
 	return error || !waits ? error : aclrtSynchronizeStream(stream);

@@ -19,6 +19,7 @@
 #include "acl/error.h"
 #include "acl/fork.h"
 #include "acl/locks.h"
+#include "core/call.h"
 #include "core/util.h"
 #include "pool/pool.h"
 
@@ -228,7 +229,10 @@ static uint64_t within(uint64_t bytes, uint64_t limit, uint64_t used)
 	return limit && left < bytes ? left : bytes;
 }
 
-/* The user's limit is a parameter of the module that all users may read. */
+/*
+ * The user's limit is a parameter of the module that all users may read. What the user's
+ * other contexts have of it is known to root only.
+ */
 static uint64_t user_limit(void)
 {
 	unsigned long long limit = 0;
@@ -258,10 +262,26 @@ static bool is_class(aclrtMemAttr attr, uint32_t bandwidth)
 	}
 }
 
-/* Sum up the capacity and the free bytes of a class. Other fields concern all carveouts. */
+/* Get the bytes that the device's pool keeps in memory, and that are charged for them. */
+static uint64_t idle_of(struct acl_device *device,
+			const struct accmem_info *info, uint64_t *charged)
+{
+	uint64_t idle, shared;
+
+	accmem_pool_get_idle(device->pool, info->address_base,
+			     info->address_span, &idle, &shared);
+	*charged += idle + shared;
+	return idle;
+}
+
+/*
+ * Sum up the capacity and the free bytes of a class, as if the pool had given back what it
+ * keeps: that is what it does before a request fails. Other fields concern all carveouts.
+ */
 static int sum_of_class(struct acl_device *device, aclrtMemAttr attr,
 			struct accmem_info *sum)
 {
+	uint64_t idle, charged = 0;
 	struct accmem_info one;
 	uint32_t i;
 	int ret;
@@ -271,37 +291,31 @@ static int sum_of_class(struct acl_device *device, aclrtMemAttr attr,
 	sum->free_bytes = 0;
 	for (i = 0; !ret && i < device->nr_carveouts; i++) {
 		ret = accmem_get_info(device->ctx, i, &one);
+		idle = ret ? 0 : idle_of(device, &one, &charged);
 		if (ret || !is_class(attr, one.bandwidth))
 			continue;
 		sum->capacity += one.capacity;
-		sum->free_bytes += one.free_bytes;
+		sum->free_bytes += one.free_bytes + idle;
 	}
+	if (!accmem_query_host(device->ctx, &one))
+		idle_of(device, &one, &charged);
+	/* another thread may have freed some of it in the meantime */
+	sum->context_bytes -= charged < sum->context_bytes ? charged :
+							     sum->context_bytes;
 	return ret;
 }
 
-/*
- * Query the current device's memory of a class, as if its pool had given back what it
- * keeps: that is what it does before a request fails.
- */
+/* Query the current device's memory of a class. */
 static aclError get_memory_info(aclrtMemAttr attr, struct accmem_info *info)
 {
-	uint64_t idle, idle_host;
 	struct acl_device *device;
 	aclError error;
 
 	accmem_acl_call_begin();
 	device = accmem_acl_device_current(&error);
-	if (device) {
-		accmem_pool_get_idle(device->pool, &idle, &idle_host);
+	if (device)
 		error = accmem_acl_failed("memory of the device",
 					  sum_of_class(device, attr, info));
-		info->free_bytes += idle;
-		idle += idle_host;
-		/* another thread may have freed some of it in the meantime */
-		info->context_bytes = info->context_bytes > idle ?
-					      info->context_bytes - idle :
-					      0;
-	}
 	accmem_acl_call_end();
 	return error;
 }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT
 /*
  * Events of the ACL front-end. A record of an event is an operation of a stream; the event
- * is complete when the stream has run its latest record.
+ * is complete when the stream has run its latest record. A tree has all events that the
+ * program has not destroyed, so that a handle is compared before it is used.
  *
- * Lock order: acl_event.lock > the locks of streams.
+ * Lock order: accmem_acl_events_lock > acl_event.lock > the locks of streams.
  */
+#include <search.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "acl/error.h"
+#include "acl/locks.h"
 #include "acl/stream.h"
 #include "acl/wait.h"
-
-#define EVENT_MAGIC 0xacc3e7e2u
 
 struct event_op;
 
 /**
  * struct acl_event - an event
- * @magic: EVENT_MAGIC until the program destroys the event
  * @process: process that created the event
  * @lock: protects all fields below
  * @change: signalled when a stream has run a record
@@ -31,7 +32,6 @@ struct event_op;
  * @users: references: of the program, and of each operation of a stream
  */
 struct acl_event {
-	unsigned int magic;
 	pid_t process;
 	pthread_mutex_t lock;
 	pthread_cond_t change;
@@ -48,6 +48,7 @@ struct acl_event {
  * struct event_op - an operation of a stream on an event
  * @op: the operation
  * @event: the event
+ * @stream: the stream
  * @next: next in acl_event.records
  * @count: number of this record; of a wait or a reset, the latest record's number
  * @stopped: the wait is cancelled; under the event's lock
@@ -55,6 +56,7 @@ struct acl_event {
 struct event_op {
 	struct acl_op op;
 	struct acl_event *event;
+	aclrtStream stream;
 	struct event_op *next;
 	uint64_t count;
 	bool stopped;
@@ -74,6 +76,15 @@ struct event_kind {
 	bool records;
 };
 
+/* tsearch() tree of struct acl_event, under accmem_acl_events_lock. */
+static void *events;
+
+static int event_compare(const void *left, const void *right)
+{
+	return ((uintptr_t)left > (uintptr_t)right) -
+	       ((uintptr_t)left < (uintptr_t)right);
+}
+
 /* Drop a reference. The caller holds the event's lock, which this function releases. */
 static void event_put(struct acl_event *event)
 {
@@ -87,31 +98,52 @@ static void event_put(struct acl_event *event)
 	free(event);
 }
 
-static struct acl_event *event_get(aclrtEvent handle, aclError *error)
+/* Lock an event, and with @removes remove it from the tree. NULL: it is not there. */
+static struct acl_event *event_find(aclrtEvent handle, bool removes)
 {
 	struct acl_event *event = handle;
 
-	if (event && event->magic == EVENT_MAGIC &&
-	    event->process == getpid()) {
+	pthread_mutex_lock(&accmem_acl_events_lock);
+	if (!tfind(event, &events, event_compare) || event->process != getpid())
+		event = NULL;
+	if (event)
 		pthread_mutex_lock(&event->lock);
-		if (event->magic == EVENT_MAGIC)
-			return event;
-		pthread_mutex_unlock(&event->lock);
-	}
-	*error = accmem_acl_fail(event ? ACL_ERROR_RT_INVALID_HANDLE :
-					 ACL_ERROR_INVALID_PARAM,
-				 "no such event in this process");
-	return NULL;
+	if (event && removes)
+		tdelete(event, &events, event_compare);
+	pthread_mutex_unlock(&accmem_acl_events_lock);
+	return event;
 }
 
-/* Has a stream run this record? Other streams may have run later records before. */
-static bool event_is_reached(const struct acl_event *event, uint64_t count)
+static aclError event_unknown(aclrtEvent handle)
+{
+	return accmem_acl_fail(handle ? ACL_ERROR_RT_INVALID_HANDLE :
+					ACL_ERROR_INVALID_PARAM,
+			       "no such event in this process");
+}
+
+static struct acl_event *event_get(aclrtEvent handle, aclError *error)
+{
+	struct acl_event *event = event_find(handle, false);
+
+	if (!event)
+		*error = event_unknown(handle);
+	return event;
+}
+
+/* The record that no stream has run yet. Other streams may have run later records. */
+static const struct event_op *event_record(const struct acl_event *event,
+					   uint64_t count)
 {
 	const struct event_op *record = event->records;
 
 	while (record && record->count != count)
 		record = record->next;
-	return !record;
+	return record;
+}
+
+static bool event_is_reached(const struct acl_event *event, uint64_t count)
+{
+	return !event_record(event, count);
 }
 
 /* A stream has run a record. The caller holds the lock. */
@@ -234,6 +266,7 @@ static aclError event_queue(aclrtEvent handle, aclrtStream stream,
 	op->op.stop = kind->stop;
 	op->op.drop = kind->drop;
 	op->event = event;
+	op->stream = stream;
 	op->count = event->recorded + kind->records;
 	event->users++;
 	error = accmem_acl_stream_add(stream, &op->op);
@@ -269,6 +302,29 @@ aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream)
 	return event_queue(event, stream, &kind_reset);
 }
 
+static struct acl_event *event_create(void)
+{
+	struct acl_event *event = calloc(1, sizeof(*event));
+	void *node;
+
+	if (!event)
+		return NULL;
+	event->process = getpid();
+	event->users = 1;
+	pthread_mutex_lock(&accmem_acl_events_lock);
+	node = tsearch(event, &events, event_compare);
+	if (node) {
+		pthread_mutex_init(&event->lock, NULL);
+		accmem_acl_cond_init(&event->change);
+	}
+	pthread_mutex_unlock(&accmem_acl_events_lock);
+	if (!node) {
+		free(event);
+		return NULL;
+	}
+	return event;
+}
+
 /* Every event has all the properties that the known flags ask for. */
 aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 {
@@ -281,14 +337,9 @@ aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 			       ACL_EVENT_CAPTURE_STREAM_PROGRESS))
 		return accmem_acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
 				       "no such events");
-	new = calloc(1, sizeof(*new));
+	new = event_create();
 	if (!new)
 		return accmem_acl_fail(ACL_ERROR_BAD_ALLOC, "no memory");
-	new->magic = EVENT_MAGIC;
-	new->process = getpid();
-	new->users = 1;
-	pthread_mutex_init(&new->lock, NULL);
-	accmem_acl_cond_init(&new->change);
 	*event = new;
 	return ACL_SUCCESS;
 }
@@ -306,24 +357,41 @@ aclError aclrtCreateEvent(aclrtEvent *event)
 
 aclError aclrtDestroyEvent(aclrtEvent handle)
 {
-	struct acl_event *event;
-	aclError error;
+	struct acl_event *event = event_find(handle, true);
 
-	event = event_get(handle, &error);
 	if (!event)
-		return error;
-	event->magic = 0;
+		return event_unknown(handle);
 	event_put(event);
 	return ACL_SUCCESS;
+}
+
+/* Wait for the latest record. The caller holds the lock. */
+static aclError event_wait_locked(struct acl_event *event,
+				  const struct acl_timeout *timeout)
+{
+	uint64_t count = event->recorded;
+	const struct event_op *record = event_record(event, count);
+	bool in_time = true;
+	aclError error;
+
+	error = record ? accmem_acl_stream_check_wait(record->stream) :
+			 ACL_SUCCESS;
+	if (error)
+		return error;
+	while (!event_is_reached(event, count) && in_time)
+		in_time = accmem_acl_cond_wait(&event->change, &event->lock,
+					       timeout);
+	return event_is_reached(event, count) ?
+		       ACL_SUCCESS :
+		       accmem_acl_fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
+				       "no stream has come to the event yet");
 }
 
 aclError aclrtSynchronizeEventWithTimeout(aclrtEvent handle, int32_t ms)
 {
 	struct acl_timeout timeout;
 	struct acl_event *event;
-	bool in_time = true;
 	aclError error;
-	uint64_t count;
 
 	error = accmem_acl_timeout_start(&timeout, ms);
 	if (error)
@@ -331,16 +399,10 @@ aclError aclrtSynchronizeEventWithTimeout(aclrtEvent handle, int32_t ms)
 	event = event_get(handle, &error);
 	if (!event)
 		return error;
-	count = event->recorded;
 	event->users++;
-	while (!event_is_reached(event, count) && in_time)
-		in_time = accmem_acl_cond_wait(&event->change, &event->lock,
-					       &timeout);
-	in_time = event_is_reached(event, count);
+	error = event_wait_locked(event, &timeout);
 	event_put(event);
-	return in_time ? ACL_SUCCESS :
-			 accmem_acl_fail(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT,
-					 "no stream has come to the event yet");
+	return error;
 }
 
 aclError aclrtSynchronizeEvent(aclrtEvent event)

@@ -17,9 +17,10 @@
 
 /* In the order in which all other functions take them. */
 static pthread_mutex_t *const locks[] = {
-	&accmem_acl_calls_lock,	  &accmem_acl_devices_lock,
-	&accmem_acl_map_lock,	  &accmem_acl_memory_lock,
-	&accmem_acl_streams_lock, &accmem_acl_callbacks_lock
+	&accmem_acl_calls_lock,	   &accmem_acl_devices_lock,
+	&accmem_acl_map_lock,	   &accmem_acl_memory_lock,
+	&accmem_acl_events_lock,   &accmem_acl_streams_lock,
+	&accmem_acl_callbacks_lock
 };
 
 static void lock_all(void)

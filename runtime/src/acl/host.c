@@ -6,6 +6,8 @@
  * host and of the device. It is neither locked nor mapped: the CPU does the work of streams
  * in the process's own addresses.
  */
+#include <sys/mman.h>
+
 #include "acl/call.h"
 #include "acl/error.h"
 #include "acl/query.h"
@@ -14,6 +16,16 @@
 #define REGISTER_FLAGS                                                         \
 	(ACL_HOST_REG_MAPPED | ACL_HOST_REG_IOMEMORY | ACL_HOST_REG_READONLY | \
 	 ACL_HOST_REG_PINNED)
+
+/* Is something mapped at all pages of the range? Their contents are not written back. */
+static bool host_is_mapped(void *ptr, uint64_t size)
+{
+	const uint64_t head = (uintptr_t)ptr % ACL_PAGE;
+
+	/* msync() rounds up, which must not overflow */
+	return size < UINTPTR_MAX / 2 &&
+	       !msync((unsigned char *)ptr - head, size + head, MS_ASYNC);
+}
 
 static aclError host_register(void *ptr, uint64_t size)
 {
@@ -29,6 +41,9 @@ static aclError host_register(void *ptr, uint64_t size)
 	if (!error && side.device)
 		error = accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 					"memory of a device");
+	if (!error && !host_is_mapped(ptr, size))
+		error = accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
+					"the process has no memory there");
 	return error ? error : accmem_acl_record_register(ptr, size);
 }
 

@@ -109,10 +109,13 @@ aclError aclInit(const char *configPath)
 
 aclError aclFinalize(void)
 {
+	aclError error = accmem_acl_streams_check_wait(NULL);
 	struct acl_device *device, *all = NULL;
 	bool again;
 	int32_t id;
 
+	if (error)
+		return error;
 	pthread_mutex_lock(&accmem_acl_devices_lock);
 	again = finalized;
 	initialized = false;
@@ -152,12 +155,24 @@ aclError aclrtSetDevice(int32_t deviceId)
 	return error;
 }
 
-/* Remove a device that is not set and has no context. NULL: it is in use. */
-static struct acl_device *device_unlink_unused(int32_t id)
+/*
+ * Undo @count uses of a device: aclrtSetDevice() or contexts, which @uses counts. Without
+ * a use left, remove the device, and store it at @unused. A close waits for streams.
+ */
+static aclError device_unuse(struct acl_device *device, unsigned int *uses,
+			     unsigned int count, struct acl_device **unused)
 {
-	const struct acl_device *device = accmem_acl_device_find(id);
+	bool last = device->set + device->contexts == count;
+	aclError error = ACL_SUCCESS;
 
-	return device->set || device->contexts ? NULL : device_unlink(id);
+	if (last)
+		error = accmem_acl_streams_check_wait(NULL);
+	if (error)
+		return error;
+	*uses -= count;
+	if (last)
+		*unused = device_unlink(device->id);
+	return ACL_SUCCESS;
 }
 
 /* Undo one aclrtSetDevice(), or all of them. */
@@ -165,22 +180,20 @@ static aclError device_reset(int32_t deviceId, bool all)
 {
 	struct acl_device *device, *unused = NULL;
 	aclError error = accmem_acl_device_check_id(deviceId);
-	bool is_set;
 
 	if (error)
 		return error;
 	pthread_mutex_lock(&accmem_acl_devices_lock);
 	device = accmem_acl_device_find(deviceId);
-	is_set = device && device->set;
-	if (is_set) {
-		device->set -= all ? device->set : 1;
-		unused = device_unlink_unused(deviceId);
-	}
+	if (device && device->set)
+		error = device_unuse(device, &device->set,
+				     all ? device->set : 1, &unused);
+	else
+		error = accmem_acl_fail(ACL_ERROR_RT_INVALID_DEVICEID,
+					"the device is not set");
 	pthread_mutex_unlock(&accmem_acl_devices_lock);
 	device_close(unused);
-	return is_set ? ACL_SUCCESS :
-			accmem_acl_fail(ACL_ERROR_RT_INVALID_DEVICEID,
-					"the device is not set");
+	return error;
 }
 
 aclError aclrtResetDevice(int32_t deviceId)
@@ -195,20 +208,23 @@ aclError aclrtResetDeviceForce(int32_t deviceId)
 
 aclError aclrtDestroyContext(aclrtContext context)
 {
-	struct acl_device *unused = NULL;
-	int32_t device;
-	bool found;
+	struct acl_device *device, *unused = NULL;
+	aclError error;
+	int32_t id;
 
 	pthread_mutex_lock(&accmem_acl_devices_lock);
-	found = accmem_acl_context_remove(context, &device);
-	if (found) {
-		accmem_acl_device_find(device)->contexts--;
-		unused = device_unlink_unused(device);
+	id = accmem_acl_context_device(context);
+	if (id >= 0) {
+		device = accmem_acl_device_find(id);
+		error = device_unuse(device, &device->contexts, 1, &unused);
+		/* the contexts of a device that is unlinked are freed */
+		if (!error && !unused)
+			accmem_acl_context_remove(context);
+	} else {
+		error = accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
+					"no such context");
 	}
 	pthread_mutex_unlock(&accmem_acl_devices_lock);
-	if (!found)
-		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
-				       "no such context");
 	device_close(unused);
-	return ACL_SUCCESS;
+	return error;
 }

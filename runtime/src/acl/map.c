@@ -25,6 +25,7 @@
 #include "acl/map.h"
 #include "acl/stream.h"
 #include "pool/direct.h"
+#include "pool/pool.h"
 
 #define RESERVED_FLAGS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
@@ -307,7 +308,6 @@ static int handle_allocate(struct handle *h, const aclrtPhysicalMemProp *prop)
 	struct accmem_pool_request req = {
 		.length = h->size,
 		.alignment = ACL_PAGE,
-		.flags = ACCMEM_ALLOC_CONTIGUOUS,
 	};
 	uint64_t page = page_of(prop->memAttr);
 	int ret;
@@ -315,7 +315,8 @@ static int handle_allocate(struct handle *h, const aclrtPhysicalMemProp *prop)
 	req.page_policy = page == ACL_PAGE	? ACCMEM_PAGE_NORMAL_ONLY :
 			  page == ACL_HUGE_PAGE ? ACCMEM_PAGE_HUGE_FIRST :
 						  ACCMEM_PAGE_HUGE1G_ONLY;
-	ret = accmem_pool_allocate(h->device->pool, &req);
+	/* a buffer of its own, which can be mapped elsewhere */
+	ret = accmem_pool_allocate_buffer(h->device->pool, &req);
 	h->pointer = req.pointer;
 	return ret;
 }
@@ -502,7 +503,9 @@ aclError aclrtUnmapMem(void *virPtr)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "virPtr is NULL");
 	/* mapped memory is not held: all streams may have work on it */
-	accmem_acl_streams_wait(NULL);
+	error = accmem_acl_streams_wait(NULL);
+	if (error)
+		return error;
 	pthread_mutex_lock(&accmem_acl_map_lock);
 	error = unmap_locked(virPtr);
 	pthread_mutex_unlock(&accmem_acl_map_lock);

@@ -15,6 +15,7 @@
 #include "acl/error.h"
 #include "acl/record.h"
 #include "acl/stream.h"
+#include "pool/pool.h"
 
 #define HINTS                                                         \
 	(ACL_MEM_TYPE_LOW_BAND_WIDTH | ACL_MEM_TYPE_HIGH_BAND_WIDTH | \
@@ -80,6 +81,7 @@ static void set_hint(const struct acl_device *device,
 static aclError allocate_on(struct acl_device *device, void **devPtr,
 			    size_t size, uint32_t policy, uint32_t flags)
 {
+	const bool read_only = policy & ACL_MEM_ACCESS_USER_SPACE_READONLY;
 	struct accmem_pool_request req = { .length = size, .flags = flags };
 	aclError error;
 	int ret;
@@ -87,15 +89,14 @@ static aclError allocate_on(struct acl_device *device, void **devPtr,
 	set_policy(&req, policy);
 	set_hint(device, &req, policy);
 	/* pages of its own, which no other allocation maps writable */
-	if (policy & ACL_MEM_ACCESS_USER_SPACE_READONLY)
+	if (read_only)
 		req.alignment = ACL_PAGE;
-	if (policy & ACL_MEM_ACCESS_USER_SPACE_READONLY)
-		req.flags |= ACCMEM_ALLOC_CONTIGUOUS;
-	ret = accmem_pool_allocate(device->pool, &req);
+	ret = read_only ? accmem_pool_allocate_buffer(device->pool, &req) :
+			  accmem_pool_allocate(device->pool, &req);
 	if (ret)
 		return accmem_acl_error(ret);
 	acl_drop_inherited(req.pointer);
-	if (policy & ACL_MEM_ACCESS_USER_SPACE_READONLY) {
+	if (read_only) {
 		error = enter_read_only(device, req.pointer);
 		if (error)
 			return error;
@@ -262,6 +263,20 @@ aclError aclrtMallocHost(void **hostPtr, size_t size)
 	return error;
 }
 
+/* Memory of the process is not held: all streams may have work on it. */
+static aclError free_host_of_process(void *hostPtr)
+{
+	aclError error = accmem_acl_streams_wait(NULL);
+	struct acl_record found;
+
+	if (error)
+		return error;
+	found = accmem_acl_record_take_host(hostPtr, true);
+	if (found.pointer)
+		munmap(hostPtr, found.size);
+	return ACL_SUCCESS;
+}
+
 aclError aclrtFreeHost(void *hostPtr)
 {
 	struct acl_record found;
@@ -270,19 +285,14 @@ aclError aclrtFreeHost(void *hostPtr)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "hostPtr is NULL");
 	accmem_acl_call_begin();
-	found = accmem_acl_record_take_host(hostPtr);
+	found = accmem_acl_record_take_host(hostPtr, false);
 	if (found.pool && accmem_acl_record_free_held(hostPtr) <= 0)
 		accmem_pool_release(found.pool, hostPtr);
 	accmem_acl_call_end();
 	if (!found.pointer)
 		return accmem_acl_fail(ACL_ERROR_RT_PARAM_INVALID,
 				       "no memory of the host is there");
-	if (found.pool)
-		return ACL_SUCCESS;
-	/* memory of the process is not held: all streams may have work on it */
-	accmem_acl_streams_wait(NULL);
-	munmap(hostPtr, found.size);
-	return ACL_SUCCESS;
+	return found.pool ? ACL_SUCCESS : free_host_of_process(hostPtr);
 }
 
 aclError aclrtFreeWithDevSync(void *devPtr)

@@ -251,8 +251,7 @@ int accmem_acl_record_free_held(void *pointer)
 	return ret;
 }
 
-/* Remove the record of host memory, and return a copy. */
-struct acl_record accmem_acl_record_take_host(void *pointer)
+struct acl_record accmem_acl_record_take_host(void *pointer, bool of_process)
 {
 	struct acl_record *record, found = {};
 
@@ -260,7 +259,8 @@ struct acl_record accmem_acl_record_take_host(void *pointer)
 	record = find(&host, pointer);
 	if (record && !record->registered) {
 		found = *record;
-		drop(&host, record);
+		if (!record->pool == of_process)
+			drop(&host, record);
 	}
 	pthread_mutex_unlock(&accmem_acl_memory_lock);
 	return found;

@@ -56,8 +56,11 @@ bool accmem_acl_record_add_read_only(void *pointer, struct accmem_pool *pool);
 bool accmem_acl_record_add_host(void *pointer, size_t size,
 				struct accmem_pool *pool);
 
-/* Remove the record of an allocation and return a copy; without a record all zeros. */
-struct acl_record accmem_acl_record_take_host(void *pointer);
+/*
+ * Return a copy of the record of an allocation; without a record all zeros. The record is
+ * removed if it is one of a pool's memory, or with @of_process of memory of the process.
+ */
+struct acl_record accmem_acl_record_take_host(void *pointer, bool of_process);
 
 /* Register host memory, and undo it. Set the last error. */
 aclError accmem_acl_record_register(void *pointer, size_t size);

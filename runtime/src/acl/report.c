@@ -16,6 +16,8 @@
 
 static struct acl_subscription *subscriptions;
 static struct acl_report *reports, **reports_tail = &reports;
+/* Innermost callback that the calling thread runs, or NULL. */
+static __thread struct acl_report *running;
 pthread_cond_t accmem_acl_reports_change;
 
 __attribute__((constructor)) static void report_init(void)
@@ -29,11 +31,37 @@ void accmem_acl_report_put(struct acl_report *report)
 		free(report);
 }
 
-void accmem_acl_report_end(struct acl_report *report)
+static void report_done(struct acl_report *report)
 {
 	report->done = true;
 	pthread_cond_broadcast(&accmem_acl_reports_change);
 	accmem_acl_report_put(report);
+}
+
+void accmem_acl_report_begin(struct acl_report *report)
+{
+	report->outer = running;
+	running = report;
+}
+
+void accmem_acl_report_end(struct acl_report *report)
+{
+	running = report->outer;
+	report_done(report);
+}
+
+bool accmem_acl_report_blocks(aclrtStream stream)
+{
+	struct acl_report *report = running;
+
+	if (!report)
+		return false;
+	pthread_mutex_lock(&accmem_acl_callbacks_lock);
+	while (report &&
+	       (report->stream != stream || !report->blocks || report->done))
+		report = report->outer;
+	pthread_mutex_unlock(&accmem_acl_callbacks_lock);
+	return report;
 }
 
 static struct acl_report *report_unlink(struct acl_report **link)
@@ -89,7 +117,7 @@ void accmem_acl_subscription_end(struct acl_subscription **link)
 	struct acl_report *report;
 
 	while ((report = accmem_acl_report_take(0, old->stream)))
-		accmem_acl_report_end(report);
+		report_done(report);
 	*link = old->next;
 	free(old);
 	pthread_cond_broadcast(&accmem_acl_reports_change);
@@ -108,8 +136,9 @@ void accmem_acl_callbacks_forget(aclrtStream stream)
 
 void accmem_acl_callbacks_disown(void)
 {
-	/* the threads that wait are the parent's */
+	/* the threads that wait, and the callbacks that run, are the parent's */
 	report_init();
+	running = NULL;
 	while (subscriptions)
 		accmem_acl_subscription_end(&subscriptions);
 }

@@ -35,6 +35,7 @@ struct acl_subscription {
  * @done: @function has returned, or is not going to run
  * @users: references: of the stream's operation, and of the queue or the thread
  * @next: next in @reports
+ * @outer: while the thread runs @function: the callback that called aclrtProcessReport()
  */
 struct acl_report {
 	aclrtStream stream;
@@ -45,6 +46,7 @@ struct acl_report {
 	bool done;
 	unsigned int users;
 	struct acl_report *next;
+	struct acl_report *outer;
 };
 
 /* Signalled when a report is queued or done, or a subscription ends. */
@@ -56,9 +58,15 @@ void accmem_acl_report_add(struct acl_report *report);
 /* Remove the first report of a thread, or of a stream if @stream is not NULL. */
 struct acl_report *accmem_acl_report_take(uint64_t thread, aclrtStream stream);
 
-/* The report is done: let its stream go on. */
+/* The calling thread is going to run the report. */
+void accmem_acl_report_begin(struct acl_report *report);
+
+/* The thread has run the report: let its stream go on. */
 void accmem_acl_report_end(struct acl_report *report);
 void accmem_acl_report_put(struct acl_report *report);
+
+/* Does @stream wait for a callback that the calling thread runs? Takes the lock. */
+bool accmem_acl_report_blocks(aclrtStream stream);
 
 /* Find the link to a subscription: of @stream, or any of @thread if @stream is NULL. */
 struct acl_subscription **accmem_acl_subscription_find(uint64_t thread,

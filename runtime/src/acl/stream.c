@@ -62,6 +62,10 @@ struct acl_stream {
 static struct acl_stream *streams;
 static uint64_t nr_streams; /* number of streams created so far */
 
+/* Stream whose thread is the calling thread, or NULL; and the process of both. */
+static __thread struct acl_stream *own_stream;
+static __thread pid_t own_process;
+
 /* Return the next operation, or NULL at the end. The caller holds the lock. */
 static struct acl_op *stream_next(struct acl_stream *stream)
 {
@@ -97,6 +101,8 @@ static void *stream_work(void *argument)
 	struct acl_stream *stream = argument;
 	struct acl_op *op;
 
+	own_stream = stream;
+	own_process = stream->process;
 	pthread_mutex_lock(&stream->lock);
 	while ((op = stream_next(stream))) {
 		stream_run_op(stream, op);
@@ -278,6 +284,33 @@ aclrtStream accmem_acl_stream_resolve(aclrtStream handle, aclError *error)
 	return stream;
 }
 
+/* In a child of fork(), the calling thread is no stream's thread. */
+static bool stream_is_own(const struct acl_stream *stream)
+{
+	return stream == own_stream && own_process == getpid();
+}
+
+aclError accmem_acl_stream_check_wait(aclrtStream stream)
+{
+	if (!stream_is_own(stream) && !accmem_acl_report_blocks(stream))
+		return ACL_SUCCESS;
+	return accmem_acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+			       "the stream waits for this function to return");
+}
+
+aclError accmem_acl_streams_check_wait(struct acl_device *device)
+{
+	struct acl_stream *stream;
+	aclError error = ACL_SUCCESS;
+
+	pthread_mutex_lock(&accmem_acl_streams_lock);
+	for (stream = streams; stream && !error; stream = stream->next)
+		if (!device || stream->device == device)
+			error = accmem_acl_stream_check_wait(stream);
+	pthread_mutex_unlock(&accmem_acl_streams_lock);
+	return error;
+}
+
 aclError accmem_acl_stream_add(aclrtStream handle, struct acl_op *op)
 {
 	struct acl_stream *stream;
@@ -295,13 +328,16 @@ aclError accmem_acl_stream_add(aclrtStream handle, struct acl_op *op)
 	return ACL_SUCCESS;
 }
 
-/* Wait for all operations queued so far. False: the timeout is over. */
-static bool stream_wait_locked(struct acl_stream *stream,
-			       const struct acl_timeout *timeout)
+/* Wait for all operations queued so far. */
+static aclError stream_wait_locked(struct acl_stream *stream,
+				   const struct acl_timeout *timeout)
 {
+	aclError error = accmem_acl_stream_check_wait(stream);
 	uint64_t position = stream->added;
 	bool in_time = true;
 
+	if (error)
+		return error;
 	stream->users++;
 	while (stream->done < position && in_time)
 		in_time = accmem_acl_cond_wait(&stream->change, &stream->lock,
@@ -309,7 +345,9 @@ static bool stream_wait_locked(struct acl_stream *stream,
 	in_time = stream->done >= position;
 	stream->users--;
 	pthread_cond_broadcast(&stream->change);
-	return in_time;
+	return in_time ? ACL_SUCCESS :
+			 accmem_acl_fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
+					 "the stream has work to do still");
 }
 
 aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream)
@@ -385,14 +423,20 @@ static void stream_discard(struct acl_stream *stream)
 	}
 }
 
+/* A discard ends the wait for a callback, but not a host function. */
 static aclError stream_end(struct acl_stream *stream, bool discards)
 {
+	aclError error = ACL_SUCCESS;
 	bool exists;
 	int state;
 
 	if (!stream)
 		return accmem_acl_fail(ACL_ERROR_INVALID_PARAM,
 				       "stream is NULL");
+	if (!discards || stream_is_own(stream))
+		error = accmem_acl_stream_check_wait(stream);
+	if (error)
+		return error;
 	pthread_mutex_lock(&accmem_acl_streams_lock);
 	exists = stream_exists(stream);
 	if (exists)
@@ -424,7 +468,6 @@ aclError aclrtSynchronizeStreamWithTimeout(aclrtStream handle, int32_t ms)
 	struct acl_timeout timeout;
 	struct acl_stream *stream;
 	aclError error;
-	bool in_time;
 
 	error = accmem_acl_timeout_start(&timeout, ms);
 	if (error)
@@ -432,11 +475,9 @@ aclError aclrtSynchronizeStreamWithTimeout(aclrtStream handle, int32_t ms)
 	stream = stream_get(handle, &error);
 	if (!stream)
 		return error;
-	in_time = stream_wait_locked(stream, &timeout);
+	error = stream_wait_locked(stream, &timeout);
 	pthread_mutex_unlock(&stream->lock);
-	return in_time ? ACL_SUCCESS :
-			 accmem_acl_fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
-					 "the stream has work to do still");
+	return error;
 }
 
 aclError aclrtSynchronizeStream(aclrtStream stream)
@@ -477,17 +518,19 @@ static struct acl_stream *stream_of(struct acl_device *device, uint64_t before)
 	return stream;
 }
 
-void accmem_acl_streams_wait(struct acl_device *device)
+aclError accmem_acl_streams_wait(struct acl_device *device)
 {
+	aclError error = accmem_acl_streams_check_wait(device);
 	const struct acl_timeout never = {};
 	struct acl_stream *stream;
 	uint64_t before = UINT64_MAX;
 
-	while ((stream = stream_of(device, before))) {
+	while (!error && (stream = stream_of(device, before))) {
 		before = stream->number;
-		stream_wait_locked(stream, &never);
+		error = stream_wait_locked(stream, &never);
 		pthread_mutex_unlock(&stream->lock);
 	}
+	return error;
 }
 
 static struct acl_stream *stream_first_of(const struct acl_device *device)
@@ -560,8 +603,7 @@ aclError aclrtSynchronizeDevice(void)
 	if (!device)
 		return error;
 	/* if the device is closed in the meantime, it has no streams */
-	accmem_acl_streams_wait(device);
-	return ACL_SUCCESS;
+	return accmem_acl_streams_wait(device);
 }
 
 /* The CPU does the work, and does not fail at it: both modes behave the same. */

@@ -18,6 +18,7 @@
  * @lock: protects @mappings and the host addresses inside the window; held over an unmap
  *	and the FREE after it
  * @mappings: tsearch() tree of struct mapping, disjoint ranges
+ * @reserved: bytes of addresses that resizable allocations of pools reserve; atomic
  * @parent_registered: in a child of fork(), a pool of the parent is registered with the
  *	driver for notifications of memory pressure, or will be; set when the child starts
  * @next: next context of the process, under the registry's lock
@@ -32,6 +33,7 @@ struct accmem_context {
 	size_t window_size;
 	pthread_mutex_t lock;
 	void *mappings;
+	uint64_t reserved;
 	bool parent_registered;
 	struct accmem_context *next;
 };

@@ -15,13 +15,23 @@
 #include "core/call.h"
 #include "core/error.h"
 #include "core/stream.h"
+#include "core/util.h"
 
 /* The callback of accmem_watch_streams(), or NULL. */
-static void (*stream_opened)(int stream);
+static void (*stream_ended)(int stream);
 
-void accmem_watch_streams(void (*opened)(int stream))
+void accmem_watch_streams(void (*ended)(int stream))
 {
-	__atomic_store_n(&stream_opened, opened, __ATOMIC_RELEASE);
+	__atomic_store_n(&stream_ended, ended, __ATOMIC_RELEASE);
+}
+
+static void notify_end(int stream)
+{
+	void (*ended)(int stream);
+
+	ended = __atomic_load_n(&stream_ended, __ATOMIC_ACQUIRE);
+	if (ended)
+		ended(stream);
 }
 
 static int stream_call(int stream, unsigned long command, void *argument)
@@ -32,17 +42,21 @@ static int stream_call(int stream, unsigned long command, void *argument)
 int accmem_open_stream(struct accmem_context *ctx, int *stream)
 {
 	struct accmem_stream_create req = { .size = sizeof(req) };
-	void (*opened)(int stream);
 	int ret;
 
 	ret = accmem_call(ctx, ACCMEM_IOC_STREAM_CREATE, &req);
 	if (ret)
 		return accmem_fail(ret, "a new stream");
-	opened = __atomic_load_n(&stream_opened, __ATOMIC_ACQUIRE);
-	if (opened)
-		opened(req.fd);
+	/* an earlier stream with the same descriptor has been closed */
+	notify_end(req.fd);
 	*stream = req.fd;
 	return 0;
+}
+
+void accmem_close_stream(int stream)
+{
+	notify_end(stream);
+	accmem_close_locked(stream);
 }
 
 int accmem_signal(int stream, uint64_t position)
@@ -66,6 +80,17 @@ int accmem_get_stream(int stream, struct accmem_stream_query *query)
 {
 	return accmem_fail(accmem_query_stream(stream, query),
 			   "query of stream %d", stream);
+}
+
+int accmem_check_stream(struct accmem_context *ctx, int stream)
+{
+	/* checks the stream, then the address, at which no buffer is */
+	struct accmem_free req = { .size = sizeof(req),
+				   .flags = ACCMEM_FREE_STREAM,
+				   .fd = stream };
+	int ret = accmem_call(ctx, ACCMEM_IOC_FREE, &req);
+
+	return ret == -ENOENT || ret == -ENODEV ? 0 : ret;
 }
 
 static int wait_for(int stream, uint64_t position, uint32_t flags,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams: allocation on a stream, and notification of a new descriptor. */
+/* Streams: allocation on a stream, checks of a stream, and notification of its end. */
 #ifndef ACCMEM_RUNTIME_CORE_STREAM_H
 #define ACCMEM_RUNTIME_CORE_STREAM_H
 
@@ -13,11 +13,20 @@ int accmem_allocate_on_stream(struct accmem_context *ctx,
 int accmem_query_stream(int stream, struct accmem_stream_query *query);
 
 /*
- * Call @opened with the descriptor of each stream that is opened from now on. The pools
- * need it: an earlier stream with the same descriptor has been closed, so no memory has
- * to wait for that stream. There is one callback; core/ holds no lock when it
- * calls @opened.
+ * Check that @stream is a stream of the context. 0, also on a device that is gone;
+ * -EBADF: no open file; -EINVAL: no stream; -EACCES: a stream of another context.
  */
-void accmem_watch_streams(void (*opened)(int stream));
+int accmem_check_stream(struct accmem_context *ctx, int stream);
+
+/*
+ * Call @ended with the descriptor of each stream that has ended: the library is about to
+ * close it, or a new stream has the descriptor. The pools need it: no memory has to wait
+ * for that stream, and no pool may ask for its position any more. There is one callback;
+ * core/ holds no lock when it calls @ended.
+ */
+void accmem_watch_streams(void (*ended)(int stream));
+
+/* Close a stream that the library has opened. Not a cancellation point. */
+void accmem_close_stream(int stream);
 
 #endif /* ACCMEM_RUNTIME_CORE_STREAM_H */

@@ -26,6 +26,7 @@
 #include "pool/history.h"
 #include "pool/pending.h"
 #include "pool/piece.h"
+#include "pool/pool.h"
 #include "pool/reclaim.h"
 #include "pool/refill.h"
 #include "pool/region.h"
@@ -35,6 +36,7 @@
 
 #define ROUNDING (ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32)
 #define HUGE_FROM (1ull << 20) /* up to here normal pages */
+#define REUSE_SCAN 64 /* pending pieces that a request compares first */
 #define TURN_NS 1000000000ull /* as often as a reclaim thread scans at least */
 #define MOMENT_NS 100000000ull /* for the reclaim threads of other contexts */
 #define SITE __builtin_return_address(0)
@@ -159,18 +161,21 @@ static int allocate_span(struct accmem_pool *pool, const struct piece_plan *w,
 	return 0;
 }
 
-static bool reuse(struct accmem_pool *pool, const struct piece_plan *w,
-		  int stream, uint64_t *offset, uint64_t *position)
+/* Reuse one of the first @scan pieces that are pending on the request's stream. */
+static bool reuse(struct accmem_pool *pool,
+		  const struct accmem_pool_request *req,
+		  const struct piece_plan *w, uint32_t scan, uint64_t *offset,
+		  uint64_t *position)
 {
 	bool found;
 
 	/* pending pieces include blocks, which have no such alignment */
-	if (is_aligned_to_page(w))
+	if (!req->on_stream || is_aligned_to_page(w))
 		return false;
 	pthread_mutex_lock(&pool->lock);
 	found = pool->pending &&
-		accmem_pool_pending_reuse(pool, w->sort, w->length, stream,
-					  offset, position);
+		accmem_pool_pending_reuse(pool, w->sort, w->length, req->stream,
+					  scan, offset, position);
 	pthread_mutex_unlock(&pool->lock);
 	return found;
 }
@@ -180,12 +185,18 @@ static int allocate_piece(struct accmem_pool *pool,
 			  uint64_t *position)
 {
 	struct piece_plan w = plan_piece(req);
+	int ret;
 
-	if (req->on_stream && reuse(pool, &w, req->stream, offset, position))
+	if (reuse(pool, req, &w, REUSE_SCAN, offset, position))
 		return 0;
 	if (is_aligned_to_page(&w) || w.pages > POOL_CACHED_PAGES)
-		return allocate_span(pool, &w, offset);
-	return cache_allocate(pool, w.sort, w.length, offset);
+		ret = allocate_span(pool, &w, offset);
+	else
+		ret = cache_allocate(pool, w.sort, w.length, offset);
+	if (pool_is_short(ret) &&
+	    reuse(pool, req, &w, UINT32_MAX, offset, position))
+		return 0;
+	return ret;
 }
 
 static int allocate_now(struct accmem_pool *pool,
@@ -296,11 +307,11 @@ static int allocate_or_wait(struct accmem_pool *pool,
 }
 
 /*
- * Could other contexts free the memory that a request of @length bytes lacks? If it found
- * no room for its reservation only, the caller tries again with a smaller one.
+ * Could other contexts free the memory that a request lacks? If it found no room for its
+ * reservation only, the caller tries again with a smaller one.
  */
-static bool others_may_help(struct accmem_pool *pool, uint64_t length,
-			    uint64_t reserve)
+static bool others_may_help(struct accmem_pool *pool,
+			    const struct accmem_pool_request *req)
 {
 	struct accmem_info info, host;
 	uint64_t held;
@@ -308,12 +319,15 @@ static bool others_may_help(struct accmem_pool *pool, uint64_t length,
 	if (accmem_sum_info(pool->ctx, &info) ||
 	    !(info.features & ACCMEM_FEATURE_WAIT))
 		return false;
-	if (reserve > length && length <= info.largest_run)
+	if (req->reserve > req->length && req->length <= info.largest_run)
 		return false;
-	held = info.capacity - info.free_bytes;
-	if (!accmem_query_host(pool->ctx, &host))
-		held += host.capacity - host.free_bytes;
-	return held > info.context_bytes && length <= info.capacity;
+	if (accmem_query_host(pool->ctx, &host))
+		host = (struct accmem_info){};
+	held = info.capacity - info.free_bytes + host.capacity -
+	       host.free_bytes;
+	return held > info.context_bytes &&
+	       req->length <= (req->kind == ACCMEM_KIND_HOST ? host.capacity :
+							       info.capacity);
 }
 
 /*
@@ -343,7 +357,7 @@ static int allocate_buffer(struct accmem_pool *pool,
 	if (req->flags & ACCMEM_ALLOC_WAIT)
 		return allocate_or_wait(pool, req);
 	ret = allocate_now(pool, req);
-	if (ret == -ENOMEM && others_may_help(pool, req->length, req->reserve))
+	if (ret == -ENOMEM && others_may_help(pool, req))
 		ret = wait_a_moment(pool, req);
 	return ret;
 }
@@ -362,13 +376,16 @@ static void free_unmappable(struct accmem_pool *pool, uint64_t offset,
 	pthread_mutex_unlock(&pool->lock);
 }
 
-static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req)
+static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req,
+		    bool direct)
 {
 	uint64_t offset, position = 0;
 	struct piece_plan w;
 	int ret;
 
-	if (!is_piece(pool, req))
+	if (!pool_request_is_valid(req))
+		return -EINVAL;
+	if (direct || !is_piece(pool, req))
 		return allocate_buffer(pool, req);
 	ret = allocate_piece(pool, req, &offset, &position);
 	if (pool_is_short(ret))
@@ -390,12 +407,13 @@ static int allocate(struct accmem_pool *pool, struct accmem_pool_request *req)
 }
 
 static int allocate_and_note(struct accmem_pool *pool,
-			     struct accmem_pool_request *req, const void *site)
+			     struct accmem_pool_request *req, bool direct,
+			     const void *site)
 {
 	int ret;
 
 	req->size = sizeof(*req);
-	ret = allocate(pool, req);
+	ret = allocate(pool, req, direct);
 	if (!ret) {
 		if (pool->history)
 			accmem_pool_history_allocated(pool, req->pointer,
@@ -415,14 +433,20 @@ static int allocate_and_note(struct accmem_pool *pool,
 int accmem_pool_allocate(struct accmem_pool *pool,
 			 struct accmem_pool_request *req)
 {
-	return allocate_and_note(pool, req, SITE);
+	return allocate_and_note(pool, req, false, SITE);
+}
+
+int accmem_pool_allocate_buffer(struct accmem_pool *pool,
+				struct accmem_pool_request *req)
+{
+	return allocate_and_note(pool, req, true, SITE);
 }
 
 static void *malloc_by_request(struct accmem_pool *pool, size_t length,
 			       const void *site)
 {
 	struct accmem_pool_request req = { .length = length };
-	int ret = allocate_and_note(pool, &req, site);
+	int ret = allocate_and_note(pool, &req, false, site);
 
 	if (!ret)
 		return req.pointer;
@@ -453,17 +477,61 @@ void *accmem_pool_malloc(struct accmem_pool *pool, size_t length)
 }
 
 /*
- * REALLOC does not wait. Let a buffer of the new length wait in its place, and free the
- * buffer: with what other contexts have freed, the REALLOC may succeed.
+ * REALLOC does not wait. Let a buffer wait in its place, free the buffer, and try again
+ * with what other contexts have freed, which they may have done even if the wait failed.
+ * -EAGAIN: the wait succeeded, but the REALLOC is short of memory still.
  */
-static bool others_give(struct accmem_pool *pool, uint64_t length)
+static int reallocate_after(struct accmem_pool *pool,
+			    struct accmem_pool_request *req, void **pointer,
+			    size_t length)
 {
-	struct accmem_pool_request req = { .length = length };
 	struct accmem_free released = {};
+	int waited, ret;
 
-	if (!others_may_help(pool, length, 0) || wait_a_moment(pool, &req))
-		return false;
-	return !accmem_pool_direct_release(pool, req.pointer, &released);
+	if (!others_may_help(pool, req))
+		return -ENOMEM;
+	waited = wait_a_moment(pool, req);
+	if (!waited)
+		accmem_pool_direct_release(pool, req->pointer, &released);
+	ret = accmem_pool_direct_reallocate(pool, pointer, length);
+	return ret == -ENOMEM && !waited ? -EAGAIN : ret;
+}
+
+/*
+ * Growth in place needs the bytes that the allocation lacks, in its carveout. If it has to
+ * move, it needs all bytes of the new length, in any carveout that its flags allow.
+ */
+static int reallocate_later(struct accmem_pool *pool, void **pointer,
+			    size_t length)
+{
+	const uint32_t place = ACCMEM_ALLOC_HIGH_BANDWIDTH |
+			       ACCMEM_ALLOC_LOW_BANDWIDTH |
+			       ACCMEM_ALLOC_CARVEOUT;
+	struct accmem_pool_request req;
+	struct accmem_query query;
+	int ret;
+
+	if (accmem_query_address(pool->ctx, accmem_pool_address(pool, *pointer),
+				 &query) ||
+	    length <= query.usable)
+		return -ENOMEM;
+	req = (struct accmem_pool_request){
+		.length = length - query.usable,
+		.kind = query.kind,
+		.flags = query.kind == ACCMEM_KIND_DEVICE ?
+				 ACCMEM_ALLOC_CARVEOUT :
+				 0,
+		.carveout = query.carveout,
+		.page_policy = query.page_policy,
+		.cache_mode = query.cache_mode,
+	};
+	ret = reallocate_after(pool, &req, pointer, length);
+	if (ret != -EAGAIN)
+		return ret;
+	req.length = length;
+	req.flags = query.alloc_flags & place;
+	ret = reallocate_after(pool, &req, pointer, length);
+	return ret == -EAGAIN ? -ENOMEM : ret;
 }
 
 int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
@@ -482,8 +550,8 @@ int accmem_pool_reallocate(struct accmem_pool *pool, void **pointer,
 		ret = accmem_pool_direct_reallocate(pool, pointer, length);
 	if (pool_is_short(ret) && accmem_pool_reclaim_all(pool))
 		ret = accmem_pool_direct_reallocate(pool, pointer, length);
-	if (ret == -ENOMEM && others_give(pool, length))
-		ret = accmem_pool_direct_reallocate(pool, pointer, length);
+	if (ret == -ENOMEM)
+		ret = reallocate_later(pool, pointer, length);
 	if (ret == -ENOENT || (ret == -EINVAL && length) || ret == -EPERM)
 		return accmem_pool_bad_pointer("reallocation", before, ret);
 	if (ret)

@@ -89,6 +89,7 @@ static void describe(struct accmem_pool *pool, struct pool_direct *d,
 		     const struct accmem_alloc *alloc)
 {
 	d->rounded = req->flags & ROUNDING;
+	d->reserve = req->reserve;
 	d->extent = alloc->footprint > alloc->usable ? alloc->footprint :
 						       alloc->usable;
 	d->block = (struct accmem_pool_block){

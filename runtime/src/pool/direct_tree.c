@@ -10,6 +10,7 @@
 #include <search.h>
 #include <stdlib.h>
 
+#include "core/context.h"
 #include "core/walk.h"
 #include "pool/base.h"
 #include "pool/direct_tree.h"
@@ -45,12 +46,19 @@ struct pool_direct *accmem_pool_direct_find(struct accmem_pool *pool,
 
 int accmem_pool_direct_insert(struct accmem_pool *pool, struct pool_direct *d)
 {
-	return tsearch(d, &pool->direct, compare) ? 0 : -ENOMEM;
+	if (!tsearch(d, &pool->direct, compare))
+		return -ENOMEM;
+	__atomic_fetch_add(&pool->ctx->reserved, d->reserve, __ATOMIC_RELAXED);
+	return 0;
 }
 
+/* In a child of fork(), the parent's addresses stay reserved in their common context. */
 void accmem_pool_direct_remove(struct accmem_pool *pool, struct pool_direct *d)
 {
 	tdelete(d, &pool->direct, compare);
+	if (!d->inherited)
+		__atomic_fetch_sub(&pool->ctx->reserved, d->reserve,
+				   __ATOMIC_RELAXED);
 }
 
 void accmem_pool_direct_drop(struct accmem_pool *pool, struct pool_direct *d)

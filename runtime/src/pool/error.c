@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* The text of the last error of a pool's call. */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/request_error.h"
@@ -15,6 +16,15 @@ int accmem_pool_fail(struct accmem_pool *pool,
 					    .flags = req->flags,
 					    .kind = req->kind };
 
+	if (!pool_request_is_valid(req)) {
+		accmem_set_last_error("allocation of %" PRIu64
+				      " bytes: mapped %" PRIu32
+				      ", on_stream %" PRIu32 ", stream %" PRId32
+				      ", reserved %" PRIu32,
+				      req->length, req->mapped, req->on_stream,
+				      req->stream, req->reserved);
+		return error;
+	}
 	return accmem_fail_request(pool->ctx, "allocation", &asked,
 				   pool->granted, error);
 }

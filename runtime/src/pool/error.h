@@ -4,6 +4,14 @@
 #define ACCMEM_RUNTIME_POOL_ERROR_H
 
 #include <accmem_pool.h>
+#include <stdbool.h>
+
+/* Check the members that the driver does not read. */
+static inline bool pool_request_is_valid(const struct accmem_pool_request *req)
+{
+	return req->mapped <= 1 && req->on_stream <= 1 && !req->reserved &&
+	       (req->on_stream ? req->stream >= 0 : !req->stream);
+}
 
 /* Set the last error of a request; returns @error. */
 int accmem_pool_fail(struct accmem_pool *pool,

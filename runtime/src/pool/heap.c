@@ -15,8 +15,6 @@
 #include "pool/base.h"
 #include "pool/heap.h"
 
-#define BEST_FIT_SCAN 24 /* spans that one search compares */
-
 static uint32_t list_of(uint32_t pages)
 {
 	uint32_t log = 31 - __builtin_clz(pages);
@@ -89,16 +87,16 @@ static uint32_t pages_with_head(uint32_t first, uint32_t pages,
 }
 
 /*
- * The shortest of the first BEST_FIT_SCAN spans of a list that is long enough; of several
- * such spans, the lowest.
+ * The shortest of the first @scan spans of a list that is long enough; of several such
+ * spans, the lowest.
  */
 static uint32_t best_fit(const struct accmem_pool *pool, uint32_t head,
-			 uint32_t pages, uint32_t alignment)
+			 uint32_t pages, uint32_t alignment, uint32_t scan)
 {
 	uint32_t best = POOL_NONE, size, best_size = UINT32_MAX, i;
 	uint32_t one = head;
 
-	for (i = 0; one != POOL_NONE && i < BEST_FIT_SCAN; i++) {
+	for (i = 0; one != POOL_NONE && i < scan; i++) {
 		size = pages_of(pool, one);
 		if (size >= pages_with_head(one, pages, alignment) &&
 		    (size < best_size || (size == best_size && one < best))) {
@@ -126,7 +124,7 @@ static uint32_t next_list(const struct pool_heap *heap, uint32_t list)
 
 static uint32_t find(const struct accmem_pool *pool,
 		     const struct pool_heap *heap, uint32_t pages,
-		     uint32_t alignment)
+		     uint32_t alignment, uint32_t scan)
 {
 	uint32_t list, found;
 
@@ -134,7 +132,8 @@ static uint32_t find(const struct accmem_pool *pool,
 		return POOL_NONE;
 	list = next_list(heap, list_of(pages));
 	while (list < POOL_NR_LISTS) {
-		found = best_fit(pool, head_of(heap, list), pages, alignment);
+		found = best_fit(pool, head_of(heap, list), pages, alignment,
+				 scan);
 		if (found != POOL_NONE)
 			return found;
 		list = next_list(heap, list + 1);
@@ -144,9 +143,10 @@ static uint32_t find(const struct accmem_pool *pool,
 
 uint32_t accmem_pool_heap_alloc(struct accmem_pool *pool,
 				struct pool_heap *heap, uint32_t pages,
-				uint32_t alignment)
+				uint32_t alignment, uint32_t scan)
 {
-	uint32_t span = find(pool, heap, pages, alignment), size, first, end;
+	uint32_t span = find(pool, heap, pages, alignment, scan);
+	uint32_t size, first, end;
 
 	if (span == POOL_NONE)
 		return POOL_NONE;

@@ -5,10 +5,17 @@
 
 #include "pool/types.h"
 
-/* Take @pages aligned pages. Returns the first page, or POOL_NONE. */
+/* Spans of each list that a search compares: usually, and before a request fails. */
+#define POOL_SCAN_FEW 24
+#define POOL_SCAN_ALL UINT32_MAX
+
+/*
+ * Take @pages aligned pages. @scan: POOL_SCAN_FEW, which may miss them, or POOL_SCAN_ALL.
+ * Returns the first page, or POOL_NONE.
+ */
 uint32_t accmem_pool_heap_alloc(struct accmem_pool *pool,
 				struct pool_heap *heap, uint32_t pages,
-				uint32_t alignment);
+				uint32_t alignment, uint32_t scan);
 
 /* Add pages that are new, or that were taken. */
 void accmem_pool_heap_add(struct accmem_pool *pool, struct pool_heap *heap,

@@ -7,7 +7,9 @@
  * its position; accmem_pool_pending_reap() finds these pieces before a request fails.
  *
  * A stream is identified by its descriptor. A stream ends when its descriptor is closed,
- * and its pieces are free then, even if another stream gets the descriptor.
+ * and its pieces are free then, even if another stream gets the descriptor. The library
+ * says so before it closes a stream of its own (stream handles), and when a stream that it
+ * opens gets the descriptor of a stream that the program has closed.
  *
  * Locking: accmem_pool.lock, held by all callers.
  */
@@ -19,8 +21,6 @@
 #include "pool/pending.h"
 #include "pool/piece.h"
 #include "pool/size.h"
-
-#define REUSE_SCAN_MAX 64 /* number of pieces that one request compares */
 
 /**
  * struct pool_waiting - a pending piece
@@ -59,17 +59,23 @@ static struct pool_pending *pending_of(struct accmem_pool *pool, int stream)
 	return p;
 }
 
-static struct pool_pending *pending_create(struct accmem_pool *pool, int stream)
+static int pending_create(struct accmem_pool *pool, int stream,
+			  struct pool_pending **result)
 {
-	struct pool_pending *p = calloc(1, sizeof(*p));
+	int ret = accmem_check_stream(pool->ctx, stream);
+	struct pool_pending *p;
 
+	if (ret)
+		return ret;
+	p = calloc(1, sizeof(*p));
 	if (!p)
-		return NULL;
+		return -ENOMEM;
 	p->stream = stream;
 	p->last = &p->first;
 	p->next = pool->pending;
 	pool->pending = p;
-	return p;
+	*result = p;
+	return 0;
 }
 
 int accmem_pool_pending_add(struct accmem_pool *pool, uint64_t offset,
@@ -77,15 +83,12 @@ int accmem_pool_pending_add(struct accmem_pool *pool, uint64_t offset,
 {
 	struct pool_waiting *w = calloc(1, sizeof(*w));
 	struct pool_pending *p = pending_of(pool, stream);
-	int ret;
+	int ret = w ? 0 : -ENOMEM;
 
-	if (w && !p)
-		p = pending_create(pool, stream);
-	if (!w || !p) {
-		free(w);
-		return -ENOMEM;
-	}
-	ret = accmem_pool_piece_detach(pool, offset, &w->usable);
+	if (!ret && !p)
+		ret = pending_create(pool, stream, &p);
+	if (!ret)
+		ret = accmem_pool_piece_detach(pool, offset, &w->usable);
 	if (ret) {
 		free(w);
 		return ret < 0 ? ret : 0;
@@ -125,18 +128,16 @@ static uint32_t sort_of(const struct accmem_pool *pool, uint64_t offset)
 }
 
 bool accmem_pool_pending_reuse(struct accmem_pool *pool, uint32_t sort,
-			       uint64_t length, int stream, uint64_t *offset,
-			       uint64_t *position)
+			       uint64_t length, int stream, uint32_t scan,
+			       uint64_t *offset, uint64_t *position)
 {
 	struct pool_pending *p = pending_of(pool, stream);
 	uint64_t usable = accmem_pool_size_usable(length);
 	struct pool_waiting **link;
-	unsigned int scanned = 0;
 
 	if (!p)
 		return false;
-	for (link = &p->first; *link && scanned < REUSE_SCAN_MAX;
-	     link = &(*link)->next, scanned++) {
+	for (link = &p->first; *link && scan; link = &(*link)->next, scan--) {
 		if ((*link)->usable != usable ||
 		    sort_of(pool, (*link)->offset) != sort)
 			continue;

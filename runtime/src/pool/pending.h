@@ -8,10 +8,13 @@
 int accmem_pool_pending_add(struct accmem_pool *pool, uint64_t offset,
 			    int stream, uint64_t position);
 
-/* Take a piece that waits for @stream, for an allocation on the same stream. */
+/*
+ * Take one of the first @scan pieces that wait for @stream, for an allocation on the same
+ * stream. False: none of them has the sort and the length.
+ */
 bool accmem_pool_pending_reuse(struct accmem_pool *pool, uint32_t sort,
-			       uint64_t length, int stream, uint64_t *offset,
-			       uint64_t *position);
+			       uint64_t length, int stream, uint32_t scan,
+			       uint64_t *offset, uint64_t *position);
 
 /* Free all pieces whose position has been reached. Returns the bytes. */
 uint64_t accmem_pool_pending_reap(struct accmem_pool *pool);

@@ -86,7 +86,7 @@ static void start_child(void)
 	unlock_all();
 }
 
-/* A new stream has this descriptor: an earlier stream with the descriptor has ended. */
+/* The stream with this descriptor has ended. */
 static void end_stream(int stream)
 {
 	struct accmem_pool *pool;

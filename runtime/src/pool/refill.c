@@ -5,7 +5,8 @@
  * The sources are tried in this order: pending pieces whose position has been reached,
  * arenas without threads, growth of the heap, the other heaps of the sort, and reclaim
  * from all caches. Reclaim also frees regions and free ends of regions; the heap then
- * grows into their memory. If all fails, alloc.c makes a direct allocation.
+ * grows into their memory. At last all free spans are compared, while the searches before
+ * compare a few of each length. If all fails, alloc.c makes a direct allocation.
  *
  * Locking: accmem_pool.lock, held by all callers of accmem_pool_span_alloc() and taken by
  * accmem_pool_cache_fill().
@@ -44,8 +45,7 @@ static bool try_all_heaps(struct accmem_pool *pool, uint32_t sort,
 	uint32_t heap;
 
 	for (heap = sort; heap < POOL_NR_HEAPS; heap += POOL_NR_SORTS)
-		if (accmem_pool_span_try_alloc(pool, heap, pages, alignment,
-					       slot))
+		if (accmem_pool_span_search(pool, heap, pages, alignment, slot))
 			return true;
 	return false;
 }

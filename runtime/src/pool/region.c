@@ -313,7 +313,8 @@ int accmem_pool_region_grow(struct accmem_pool *pool, struct pool_heap *heap,
 	pool_lock_heap(pool, heap);
 	ret = grow_locked(pool, heap, pages, alignment);
 	if (!ret) {
-		*first = accmem_pool_heap_alloc(pool, heap, pages, alignment);
+		*first = accmem_pool_heap_alloc(pool, heap, pages, alignment,
+						POOL_SCAN_FEW);
 		if (*first == POOL_NONE)
 			ret = -ENOMEM;
 	}

@@ -429,32 +429,36 @@ static void count_idle(struct show *show, uint64_t offset, uint64_t size,
 		show->idle += size;
 }
 
-/* Visit the regions of each sort, and keep the sums by sort. */
-static void sum_idle(struct accmem_pool *pool, uint64_t idle[POOL_NR_SORTS])
+/* Visit the regions of a heap whose addresses are in a range. */
+static uint64_t heap_idle(struct accmem_pool *pool,
+			  const struct pool_heap *heap, uint64_t address,
+			  uint64_t span)
 {
+	struct show show = { .pool = pool, .visit = count_idle };
 	const struct pool_region *region;
-	struct show show;
-	uint32_t i;
 
-	for (i = 0; i < POOL_NR_HEAPS; i++) {
-		show = (struct show){ .pool = pool, .visit = count_idle };
-		for (region = pool->heaps[i].regions; region;
-		     region = region->next)
+	for (region = heap->regions; region; region = region->next)
+		if (region->address - address < span)
 			visit_region(&show, region);
-		idle[i % POOL_NR_SORTS] += show.idle;
-	}
+	return show.idle;
 }
 
-void accmem_pool_get_idle(struct accmem_pool *pool, uint64_t *device,
-			  uint64_t *host)
+void accmem_pool_get_idle(struct accmem_pool *pool, uint64_t address,
+			  uint64_t span, uint64_t *idle, uint64_t *shared)
 {
-	uint64_t idle[POOL_NR_SORTS] = {};
+	uint64_t bytes;
+	uint32_t i;
 
+	*idle = 0;
+	*shared = 0;
 	pthread_mutex_lock(&pool->lock);
 	accmem_pool_lock_arenas(pool);
-	sum_idle(pool, idle);
+	for (i = 0; i < POOL_NR_HEAPS; i++) {
+		bytes = heap_idle(pool, &pool->heaps[i], address, span);
+		*idle += bytes;
+		if (i % POOL_NR_SORTS == POOL_SHARED)
+			*shared += bytes;
+	}
 	accmem_pool_unlock_arenas(pool);
 	pthread_mutex_unlock(&pool->lock);
-	*device = idle[POOL_DEVICE] + idle[POOL_NORMAL] + idle[POOL_SHARED];
-	*host = idle[POOL_HOST] + idle[POOL_SHARED];
 }

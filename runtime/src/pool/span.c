@@ -49,15 +49,15 @@ void accmem_pool_span_init(struct accmem_pool *pool, uint32_t heap,
 	span_set_slot(pool, first, pages, slot);
 }
 
-bool accmem_pool_span_try_alloc(struct accmem_pool *pool, uint32_t index,
-				uint32_t pages, uint32_t alignment,
-				struct pool_slot *slot)
+static bool span_alloc(struct accmem_pool *pool, uint32_t index, uint32_t pages,
+		       uint32_t alignment, uint32_t scan,
+		       struct pool_slot *slot)
 {
 	struct pool_heap *heap = &pool->heaps[index];
 	uint32_t first;
 
 	pool_lock_heap(pool, heap);
-	first = accmem_pool_heap_alloc(pool, heap, pages, alignment);
+	first = accmem_pool_heap_alloc(pool, heap, pages, alignment, scan);
 	if (first != POOL_NONE)
 		span_set_entry(pool, index, first, pages);
 	pool_unlock_heap(pool, heap);
@@ -65,6 +65,20 @@ bool accmem_pool_span_try_alloc(struct accmem_pool *pool, uint32_t index,
 		return false;
 	span_set_slot(pool, first, pages, slot);
 	return true;
+}
+
+bool accmem_pool_span_try_alloc(struct accmem_pool *pool, uint32_t index,
+				uint32_t pages, uint32_t alignment,
+				struct pool_slot *slot)
+{
+	return span_alloc(pool, index, pages, alignment, POOL_SCAN_FEW, slot);
+}
+
+bool accmem_pool_span_search(struct accmem_pool *pool, uint32_t index,
+			     uint32_t pages, uint32_t alignment,
+			     struct pool_slot *slot)
+{
+	return span_alloc(pool, index, pages, alignment, POOL_SCAN_ALL, slot);
 }
 
 static void span_free_locked(struct accmem_pool *pool, struct pool_heap *heap,

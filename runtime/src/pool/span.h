@@ -8,10 +8,16 @@
 /* A span leaves a hint where it begins in every so many of its pages. */
 #define POOL_HINT_PAGES 64
 
-/* Take a span of the pages that are free in the heap @index. False: there is none. */
+/*
+ * Take a span of the pages that are free in the heap @index. False: none was found. The
+ * second function compares all free spans, however many there are.
+ */
 bool accmem_pool_span_try_alloc(struct accmem_pool *pool, uint32_t index,
 				uint32_t pages, uint32_t alignment,
 				struct pool_slot *slot);
+bool accmem_pool_span_search(struct accmem_pool *pool, uint32_t index,
+			     uint32_t pages, uint32_t alignment,
+			     struct pool_slot *slot);
 
 /* Make a span of pages that were taken from a heap. */
 void accmem_pool_span_init(struct accmem_pool *pool, uint32_t heap,

@@ -18,9 +18,8 @@
 #include <search.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "core/util.h"
+#include "core/stream.h"
 #include "pool/pool.h"
 
 #include <accmem_streams.h>
@@ -78,7 +77,7 @@ static void streams_remove(struct accmem_streams *streams, struct handle *h)
 {
 	tdelete(h, &streams->handles, streams_compare);
 	if (h->ours)
-		accmem_close_locked(h->fd);
+		accmem_close_stream(h->fd);
 	free(h);
 }
 
@@ -200,7 +199,7 @@ static int streams_open(struct accmem_streams *streams, const void *value)
 		return ret;
 	ret = streams_insert(streams, new);
 	if (ret)
-		accmem_close_locked(new.fd);
+		accmem_close_stream(new.fd);
 	return ret;
 }
 
@@ -225,9 +224,10 @@ int accmem_streams_bind(struct accmem_streams *streams, const void *value,
 		return -EINVAL;
 	pthread_mutex_lock(&streams_lock);
 	h = streams_lookup(streams, value);
-	if (h)
+	ret = h && h->fd == fd ? 0 : accmem_check_stream(streams->ctx, fd);
+	if (!ret && h)
 		ret = streams_rebind(h, fd, position);
-	else
+	else if (!ret)
 		ret = streams_insert(streams,
 				     (struct handle){ .value = value,
 						      .fd = fd,

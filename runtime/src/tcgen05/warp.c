@@ -43,8 +43,9 @@ struct operands {
  * @cta: CTA of the warp
  * @lanes: number of lanes
  * @number: number of the warp in its CTA, or 0
- * @lock: protects all fields below
+ * @lock: protects @number and all fields below
  * @changed: signalled when a round ends, and when all lanes have returned
+ * @users: number of calls that have not returned
  * @gone: bits of the lanes that have left the warp
  * @inside: bits of the lanes that are in the round
  * @waiting: number of lanes in the round that have not returned
@@ -60,6 +61,7 @@ struct tcgen05_warp {
 	uint32_t number;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
+	unsigned int users;
 	uint32_t gone;
 	uint32_t inside;
 	unsigned int waiting;
@@ -99,18 +101,34 @@ free_warp:
 	return -ret;
 }
 
-void tcgen05_warp_set_number(struct tcgen05_warp *warp, uint32_t number)
+int tcgen05_warp_set_number(struct tcgen05_warp *warp, uint32_t number)
 {
-	warp->number = number;
+	int ret = 0;
+
+	pthread_mutex_lock(&warp->lock);
+	if (warp->users)
+		ret = -EBUSY;
+	else
+		warp->number = number;
+	pthread_mutex_unlock(&warp->lock);
+	return ret;
 }
 
-void tcgen05_warp_destroy(struct tcgen05_warp *warp)
+int tcgen05_warp_destroy(struct tcgen05_warp *warp)
 {
+	unsigned int users;
+
 	if (!warp)
-		return;
+		return 0;
+	pthread_mutex_lock(&warp->lock);
+	users = warp->users;
+	pthread_mutex_unlock(&warp->lock);
+	if (users)
+		return -EBUSY;
 	pthread_cond_destroy(&warp->changed);
 	pthread_mutex_destroy(&warp->lock);
 	free(warp);
+	return 0;
 }
 
 static void end_round(struct tcgen05_warp *warp, int result)
@@ -230,6 +248,23 @@ static int leave_round(struct tcgen05_warp *warp)
 	return result;
 }
 
+/* A call of the warp begins: take the lock, and disable cancellation. */
+static int begin_call(struct tcgen05_warp *warp)
+{
+	int state = accmem_cancel_off();
+
+	pthread_mutex_lock(&warp->lock);
+	warp->users++;
+	return state;
+}
+
+static void end_call(struct tcgen05_warp *warp, int state)
+{
+	warp->users--;
+	pthread_mutex_unlock(&warp->lock);
+	accmem_cancel_restore(state);
+}
+
 static int collective(struct tcgen05_warp *warp, unsigned int lane,
 		      const struct operands *operands)
 {
@@ -237,8 +272,7 @@ static int collective(struct tcgen05_warp *warp, unsigned int lane,
 
 	if (lane >= warp->lanes)
 		return -EINVAL;
-	state = accmem_cancel_off();
-	pthread_mutex_lock(&warp->lock);
+	state = begin_call(warp);
 	ret = enter(warp, lane, operands);
 	if (!ret) {
 		if (all_inside(warp) && warp->differ)
@@ -249,8 +283,7 @@ static int collective(struct tcgen05_warp *warp, unsigned int lane,
 			pthread_cond_wait(&warp->changed, &warp->lock);
 		ret = leave_round(warp);
 	}
-	pthread_mutex_unlock(&warp->lock);
-	accmem_cancel_restore(state);
+	end_call(warp, state);
 	return ret;
 }
 
@@ -306,9 +339,8 @@ static int check_active(const struct tcgen05_warp *warp, uint32_t active,
 static int collective_all(struct tcgen05_warp *warp, uint32_t active,
 			  const struct operands *operands, int differ)
 {
-	int ret, state = accmem_cancel_off();
+	int ret, state = begin_call(warp);
 
-	pthread_mutex_lock(&warp->lock);
 	while (warp->over)
 		pthread_cond_wait(&warp->changed, &warp->lock);
 	ret = warp->inside ? -EBUSY : check_active(warp, active, differ);
@@ -319,8 +351,7 @@ static int collective_all(struct tcgen05_warp *warp, uint32_t active,
 		run_round(warp);
 		ret = leave_round(warp);
 	}
-	pthread_mutex_unlock(&warp->lock);
-	accmem_cancel_restore(state);
+	end_call(warp, state);
 	return ret;
 }
 

@@ -14,12 +14,16 @@
 
 #include <accmem_tensorrt.h>
 
+#include "core/context.h"
+
 #define MIB 1048576ull
 #define DEFAULT_RESERVE (128 * MIB)
 #define DEFAULT_GROWTH 8
 /* A reservation may take this part of the addresses: by default, and at most. */
 #define DEFAULT_SHARE 512
 #define LARGEST_SHARE 4
+/* All default reservations of a context together leave half of the addresses free. */
+#define SUM_SHARE 2
 /* alignment of cudaMalloc(), and so the most that TensorRT asks for */
 #define USUAL_ALIGNMENT 512
 
@@ -32,6 +36,7 @@
  * @reserve: bytes that each resizable allocation reserves, or 0 for the default
  * @default_reserve: least default reservation
  * @most: largest reservation
+ * @sum: no default reservation if all reservations would take more than these bytes
  * @own: context, if the allocator owns the context and the pool
  */
 struct accmem_tensorrt {
@@ -42,6 +47,7 @@ struct accmem_tensorrt {
 	uint64_t reserve;
 	uint64_t default_reserve;
 	uint64_t most;
+	uint64_t sum;
 	struct accmem_context *own;
 };
 
@@ -55,8 +61,11 @@ static void tensorrt_set_reserve(struct accmem_tensorrt *a,
 	uint64_t share = info->address_span / DEFAULT_SHARE;
 
 	a->most = info->address_span / LARGEST_SHARE;
-	if (info->translation == ACCMEM_TRANSLATION_IDENTITY)
+	a->sum = info->address_span / SUM_SHARE;
+	if (info->translation == ACCMEM_TRANSLATION_IDENTITY) {
 		share = a->most;
+		a->sum = UINT64_MAX;
+	}
 	a->default_reserve = share < DEFAULT_RESERVE ? share : DEFAULT_RESERVE;
 }
 
@@ -169,16 +178,24 @@ struct accmem_streams *accmem_tensorrt_streams(const struct accmem_tensorrt *a)
 	return a->streams;
 }
 
-static uint64_t tensorrt_reserve_for(const struct accmem_tensorrt *a,
-				     uint64_t length)
+static uint64_t tensorrt_at_most(uint64_t bytes, uint64_t most)
 {
-	uint64_t wanted = a->reserve;
+	return bytes < most ? bytes : most;
+}
 
-	if (!wanted && __builtin_mul_overflow(length, DEFAULT_GROWTH, &wanted))
+static uint64_t tensorrt_default_reserve(const struct accmem_tensorrt *a,
+					 uint64_t length)
+{
+	const struct accmem_context *ctx = accmem_pool_context(a->pool);
+	uint64_t reserved, wanted;
+
+	if (__builtin_mul_overflow(length, DEFAULT_GROWTH, &wanted))
 		wanted = a->most;
-	if (wanted < a->default_reserve && !a->reserve)
+	if (wanted < a->default_reserve)
 		wanted = a->default_reserve;
-	return wanted < a->most ? wanted : a->most;
+	wanted = tensorrt_at_most(wanted, a->most);
+	reserved = __atomic_load_n(&ctx->reserved, __ATOMIC_RELAXED);
+	return reserved < a->sum && wanted <= a->sum - reserved ? wanted : 0;
 }
 
 /* If there are not enough addresses, try again with a smaller reservation. */
@@ -190,7 +207,8 @@ static int tensorrt_allocate_resizable(struct accmem_tensorrt *a,
 	req->flags |= ACCMEM_ALLOC_RESIZABLE;
 	if (req->alignment < USUAL_ALIGNMENT)
 		req->alignment = USUAL_ALIGNMENT;
-	req->reserve = tensorrt_reserve_for(a, req->length);
+	req->reserve = a->reserve ? tensorrt_at_most(a->reserve, a->most) :
+				    tensorrt_default_reserve(a, req->length);
 	while (req->reserve > req->length) {
 		ret = accmem_pool_allocate(a->pool, req);
 		if (ret != -ENOMEM)

@@ -39,19 +39,19 @@ inline unit open_unit(const device &dev)
 	const std::string &path = dev.impl()->path();
 	accmem_context *ctx;
 	accmem_pool *pool;
-	accmem_info info;
+	device_facts facts;
 	int ret = accmem_open(path.c_str(), &ctx);
 
 	if (ret)
 		fail_errno(errc::runtime, path, ret);
-	ret = accmem_get_info(ctx, 0, &info);
+	ret = ask_context(ctx, facts);
 	if (!ret)
 		ret = accmem_pool_create(ctx, nullptr, &pool);
 	if (ret) {
 		accmem_close(ctx);
 		fail_errno(errc::runtime, path, ret);
 	}
-	dev.impl()->learn(info);
+	dev.impl()->learn(facts);
 	return { dev, { ctx, accmem_close }, { pool, accmem_pool_destroy } };
 }
 
@@ -106,15 +106,6 @@ public:
 	{
 		for (const unit &u : units_)
 			if (u.device == dev)
-				return &u;
-		return nullptr;
-	}
-
-	/* The first device that has the aspect (S6), or NULL. */
-	const unit *first_with(aspect which) const
-	{
-		for (const unit &u : units_)
-			if (u.device.has(which))
 				return &u;
 		return nullptr;
 	}

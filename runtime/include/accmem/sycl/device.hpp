@@ -97,20 +97,49 @@ struct usm_shared_allocations { using return_type = bool; };
 
 namespace detail {
 
+/**
+ * struct device_facts - constant properties of a device
+ * @features: enum accmem_feature bits
+ * @capacity: bytes of all carveouts
+ * @largest: bytes of the largest carveout; no allocation has more
+ */
+struct device_facts {
+	std::uint64_t features = 0;
+	std::uint64_t capacity = 0;
+	std::uint64_t largest = 0;
+};
+
+/* Query a device through an open context. */
+inline int ask_context(accmem_context *ctx, device_facts &facts)
+{
+	accmem_info info{};
+
+	info.nr_carveouts = 1;
+	for (std::uint32_t i = 0; i < info.nr_carveouts; i++) {
+		if (int ret = accmem_get_info(ctx, i, &info))
+			return ret;
+		facts.features |= info.features;
+		facts.capacity += info.capacity;
+		facts.largest = std::max<std::uint64_t>(facts.largest,
+							info.capacity);
+	}
+	return 0;
+}
+
 /* Query a device through a context that is opened for the query only. */
-inline accmem_info ask_device(const std::string &path)
+inline device_facts ask_device(const std::string &path)
 {
 	accmem_context *ctx;
-	accmem_info info;
+	device_facts facts;
 	int ret = accmem_open(path.c_str(), &ctx);
 
 	if (ret)
 		fail_errno(errc::runtime, path, ret);
-	ret = accmem_get_info(ctx, 0, &info);
+	ret = ask_context(ctx, facts);
 	accmem_close(ctx);
 	if (ret)
 		fail_errno(errc::runtime, path, ret);
-	return info;
+	return facts;
 }
 
 /**
@@ -125,40 +154,41 @@ public:
 	const std::string &path() const { return path_; }
 	std::uint64_t features() { return ask().features; }
 	std::uint64_t capacity() { return ask().capacity; }
+	std::uint64_t largest() { return ask().largest; }
 
-	/* @info is the answer of a context that was opened for another reason. */
-	void learn(const accmem_info &info)
+	/* @facts are those of a context that was opened for another reason. */
+	void learn(const device_facts &facts)
 	{
 		common_guard guard;
 
-		info_ = info;
+		facts_ = facts;
 		known_ = true;
 	}
 
 private:
-	bool look_up(accmem_info &info)
+	bool look_up(device_facts &facts)
 	{
 		common_guard guard;
 
-		info = info_;
+		facts = facts_;
 		return known_;
 	}
 
-	accmem_info ask()
+	device_facts ask()
 	{
-		accmem_info info;
+		device_facts facts;
 
-		if (!look_up(info)) {
-			info = ask_device(path_);
-			learn(info);
+		if (!look_up(facts)) {
+			facts = ask_device(path_);
+			learn(facts);
 		}
-		return info;
+		return facts;
 	}
 
 	const std::string path_;
 	/* under the common lock */
 	bool known_ = false;
-	accmem_info info_{};
+	device_facts facts_;
 };
 
 /* accmem_open() ignores the variable in a set-user-ID program. */
@@ -332,7 +362,7 @@ private:
 	}
 	std::uint64_t answer(info::device::max_mem_alloc_size) const
 	{
-		return impl_->capacity();
+		return impl_->largest();
 	}
 	std::uint32_t answer(info::device::max_compute_units) const
 	{

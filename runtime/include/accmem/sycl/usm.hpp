@@ -25,28 +25,14 @@ namespace detail {
 inline const unit &unit_for(usm::alloc kind, const device &dev,
 			    const context_impl &ctx)
 {
-	const unit *u;
+	const unit *u = ctx.find(dev);
 
-	if (kind == usm::alloc::host) {
-		u = ctx.first_with(aspect_of(kind));
-		if (!u)
-			fail(errc::feature_not_supported,
-			     "no device of the context has host allocations");
-		return *u;
-	}
-	u = ctx.find(dev);
 	if (!u)
 		fail(errc::invalid, "the device is not in the context");
 	if (!dev.has(aspect_of(kind)))
 		fail(errc::feature_not_supported,
 		     "the device has not allocations of this kind");
 	return *u;
-}
-
-inline const unit &unit_for_host(const context &ctx)
-{
-	return unit_for(usm::alloc::host, ctx.impl()->units()[0].device,
-			*ctx.impl());
 }
 
 inline void *allocate(const unit &u, usm::alloc kind, std::size_t alignment,
@@ -61,11 +47,32 @@ inline void *allocate(const unit &u, usm::alloc kind, std::size_t alignment,
 	return accmem_pool_allocate(u.pool.get(), &req) ? nullptr : req.pointer;
 }
 
+/* From the first device that has host memory left (S6). Throws if none can have any. */
+inline void *allocate_host(std::size_t alignment, std::size_t bytes,
+			   const context_impl &ctx)
+{
+	bool any = false;
+
+	for (const unit &u : ctx.units()) {
+		if (!u.device.has(aspect_of(usm::alloc::host)))
+			continue;
+		any = true;
+		if (void *p = allocate(u, usm::alloc::host, alignment, bytes))
+			return p;
+	}
+	if (!any)
+		fail(errc::feature_not_supported,
+		     "no device of the context has host allocations");
+	return nullptr;
+}
+
 inline void *allocate(usm::alloc kind, std::size_t alignment,
 		      std::size_t bytes, const device &dev, const context &ctx)
 {
 	if (kind == usm::alloc::unknown)
 		return nullptr;
+	if (kind == usm::alloc::host)
+		return allocate_host(alignment, bytes, *ctx.impl());
 	return allocate(unit_for(kind, dev, *ctx.impl()), kind, alignment,
 			bytes);
 }
@@ -157,8 +164,7 @@ ACCMEM_SYCL_KIND(shared)
 inline void *aligned_alloc_host(std::size_t alignment, std::size_t bytes,
 				const context &ctx, const property_list & = {})
 {
-	return detail::allocate(detail::unit_for_host(ctx), usm::alloc::host,
-				alignment, bytes);
+	return detail::allocate_host(alignment, bytes, *ctx.impl());
 }
 
 template <typename T>
