@@ -29,6 +29,7 @@
  * @position: of @stream, that its memory waits for
  * @flags: of the allocation
  * @page_policy: likewise
+ * @kind: likewise; memory of the device, of the host, or of both
  * @stream: inode of the stream, 0 while the buffer has a name
  */
 struct fake_buffer {
@@ -41,6 +42,7 @@ struct fake_buffer {
 	uint64_t position;
 	uint32_t flags;
 	uint32_t page_policy;
+	uint32_t kind;
 	ino_t stream;
 };
 

@@ -2,6 +2,8 @@
 /*
  * The memory of the fake device: buffers by first fit, in a span of addresses that
  * is larger than the memory, with the rounding and the pages that are asked for.
+ * With fake_kinds, there is as much host memory, in the same span. What the fake device
+ * does not do (a choice of the address or the carveout, cache modes) it refuses.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,6 +16,11 @@
 #include "fake_device.h"
 #include "fake_internal.h"
 
+#define FLAGS                                                                 \
+	(ACCMEM_ALLOC_ROUND32 | ACCMEM_ALLOC_TAIL32 | ACCMEM_ALLOC_POPULATE | \
+	 ACCMEM_ALLOC_CONTIGUOUS | ACCMEM_ALLOC_STREAM |                      \
+	 ACCMEM_ALLOC_RESIZABLE | ACCMEM_ALLOC_WAIT)
+
 uint64_t fake_capacity = 256ull << 20;
 bool fake_kinds;
 
@@ -22,14 +29,28 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
 	return (value + unit - 1) & -unit;
 }
 
-static uint64_t free_bytes(const struct fake_file *file)
+/* Free bytes of the device, or of the host. Shared memory takes both. */
+static uint64_t free_bytes(const struct fake_file *file, bool host)
 {
+	uint32_t other = host ? ACCMEM_KIND_DEVICE : ACCMEM_KIND_HOST;
 	uint64_t bytes = fake_capacity;
 	unsigned int i;
 
 	for (i = 0; i < file->count; i++)
-		bytes -= file->buffers[i].footprint;
+		if (file->buffers[i].kind != other)
+			bytes -= file->buffers[i].footprint;
 	return bytes;
+}
+
+/* Free bytes for a buffer of a kind */
+static uint64_t free_for(const struct fake_file *file, uint32_t kind)
+{
+	uint64_t device = free_bytes(file, false),
+		 host = free_bytes(file, true);
+
+	if (kind == ACCMEM_KIND_SHARED)
+		return device < host ? device : host;
+	return kind == ACCMEM_KIND_HOST ? host : device;
 }
 
 /* The index of the buffer at or after @offset. */
@@ -62,17 +83,20 @@ static struct fake_buffer *buffer_at(struct fake_file *file, uint64_t offset)
 
 int fake_info(struct fake_file *file, struct accmem_info *info)
 {
+	bool host = info->flags & ACCMEM_INFO_HOST;
 	struct timespec now;
 
 	if (info->carveout)
 		return -EINVAL;
+	if (host && !fake_kinds)
+		return -EOPNOTSUPP;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	info->now_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 	info->nr_carveouts = 1;
 	info->address_base = ADDRESS_BASE;
 	info->address_span = SPAN;
 	info->capacity = fake_capacity;
-	info->free_bytes = free_bytes(file);
+	info->free_bytes = free_bytes(file, host);
 	info->largest_run = info->free_bytes;
 	info->context_bytes = fake_capacity - info->free_bytes;
 	info->max_alignment = MAX_ALIGNMENT;
@@ -108,14 +132,15 @@ static int layout(const struct accmem_alloc *req, struct fake_buffer *b)
 				   .usable = req->length,
 				   .alignment = req->alignment,
 				   .flags = req->flags,
-				   .page_policy = req->page_policy };
+				   .page_policy = req->page_policy,
+				   .kind = req->kind };
 	if (!req->length || req->alignment & (req->alignment - 1) ||
 	    req->alignment > MAX_ALIGNMENT || req->reserve > SPAN)
 		return -EINVAL;
 	if (req->length > UINT64_MAX / 2)
 		return -EOVERFLOW;
-	if (req->page_policy == ACCMEM_PAGE_HUGE1G_ONLY ||
-	    (req->kind && !fake_kinds))
+	if (req->page_policy == ACCMEM_PAGE_HUGE1G_ONLY || req->cache_mode ||
+	    req->flags & ~FLAGS || req->carveout || (req->kind && !fake_kinds))
 		return -EOPNOTSUPP;
 	b->usable = usable_of(req->length, req->flags);
 	if (req->page_policy == ACCMEM_PAGE_HUGE_ONLY)
@@ -168,7 +193,7 @@ static int place(struct fake_file *file, struct fake_buffer *b)
 
 int fake_alloc(struct fake_file *file, struct accmem_alloc *req)
 {
-	uint64_t left = free_bytes(file);
+	uint64_t left = free_for(file, req->kind);
 	struct fake_buffer b;
 	int error = layout(req, &b);
 
@@ -281,7 +306,7 @@ static int resize(int fd, struct fake_file *file, struct fake_buffer *buffer,
 	uint64_t footprint = round_up(usable, unit);
 
 	if (footprint > buffer->footprint &&
-	    footprint - buffer->footprint > free_bytes(file))
+	    footprint - buffer->footprint > free_for(file, buffer->kind))
 		return -ENOMEM;
 	if (footprint < buffer->footprint)
 		punch(fd, buffer->offset + footprint,
@@ -301,7 +326,8 @@ static int move(int fd, struct fake_file *file, const struct fake_buffer *old,
 	struct accmem_alloc alloc = { .length = req->length,
 				      .alignment = old->alignment,
 				      .flags = old->flags,
-				      .page_policy = old->page_policy };
+				      .page_policy = old->page_policy,
+				      .kind = old->kind };
 	const struct accmem_free gone = { .address =
 						  ADDRESS_BASE + old->offset };
 	uint64_t from = old->offset, length = old->length;
@@ -353,7 +379,11 @@ int fake_query(struct fake_file *file, struct accmem_query *query)
 	query->length = buffer->length;
 	query->usable = buffer->usable;
 	query->footprint = buffer->footprint;
+	query->alignment = buffer->alignment;
+	query->alloc_flags = buffer->flags &
+			     ~(ACCMEM_ALLOC_STREAM | ACCMEM_ALLOC_WAIT);
 	query->page_policy = buffer->page_policy;
+	query->kind = buffer->kind;
 	query->page_size = page_size(buffer);
 	query->nr_runs = 1;
 	return 0;

@@ -244,9 +244,12 @@ void s6_host_memory_is_of_any_device()
 #ifdef FAKE_DEVICE
 	const std::size_t limit =
 		first.get_info<sycl::info::device::global_mem_size>();
+	const alloc kind = alloc::host;
 	fake_second = true;
 #else
+	/* a limit counts both kinds of memory */
 	const std::size_t limit = 52 * MIB;
+	const alloc kind = alloc::device;
 #endif
 	const sycl::device second = sycl::device::from_path(
 		path == "/dev/accmem1" ? "/dev/accmem0" : "/dev/accmem1");
@@ -257,7 +260,7 @@ void s6_host_memory_is_of_any_device()
 		return;
 	sycl::context ctx({ first, second });
 	set_context_limit(limit);
-	void *p = sycl::malloc_device(limit - 4 * MIB, first, ctx);
+	void *p = sycl::malloc(limit - 4 * MIB, first, ctx, kind);
 	void *q = sycl::malloc_host(8 * MIB, ctx);
 
 	set_context_limit(0);
