@@ -53,7 +53,7 @@ static void measure_growth(const struct device *dev)
 		copied += grow(fd, &a, length);
 	cost = (double)(meter_now() - start) / ((a.reserve - FROM) / STEP);
 	figure("growth-step", dev, cost, "instructions");
-	goal_most("growth-step", dev, cost / null, 4.4);
+	goal_most("growth-step", dev, cost / null, 4.6);
 	goal_most("growth-copied", dev, copied, 0);
 	close(fd);
 }

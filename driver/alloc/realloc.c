@@ -391,7 +391,7 @@ static int realloc_resize(struct accmem_context *ctx,
 	err = realloc_in_place(ctx, r);
 	if (err == ACCMEM_NO_ROOM && !r->insists)
 		err = realloc_move(ctx, r, &req);
-	if (realloc_lacks_room(r, err))
+	if (err && realloc_lacks_room(r, err))
 		err = realloc_stay(ctx, r, &req, err);
 	return err == ACCMEM_NO_ROOM ? -ENOMEM : err;
 }
