@@ -9,10 +9,7 @@
 #include <accmem_torch.h>
 
 #include <algorithm>
-#include <csignal>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -49,14 +46,14 @@ static uint64_t host_capacity(accmem_context *ctx)
 							       info.capacity;
 }
 
-/* Keep @bytes of host memory in a pool, not allocated, until the process ends. */
-static void keep_host(uint64_t bytes, int ready)
+/* Keep host memory in a pool, not allocated, until the process ends. */
+static void keep_host(const void *bytes)
 {
 	accmem_pool *pool = new_pool(open_context());
 	accmem_pool_request req = {};
 	void *pieces[16];
 
-	req.length = bytes / 16;
+	req.length = *static_cast<const uint64_t *>(bytes) / 16;
 	req.kind = ACCMEM_KIND_HOST;
 	for (void *&piece : pieces) {
 		CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
@@ -64,28 +61,6 @@ static void keep_host(uint64_t bytes, int ready)
 	}
 	for (void *piece : pieces)
 		CHECK_EQ(accmem_pool_release(pool, piece), 0);
-	CHECK_EQ(write(ready, "", 1), 1);
-	for (;;)
-		pause();
-}
-
-static pid_t start_keeper(uint64_t bytes)
-{
-	int ready[2];
-	pid_t child;
-	char byte;
-
-	CHECK_EQ(pipe(ready), 0);
-	child = fork();
-	CHECK(child >= 0);
-	if (!child) {
-		CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
-		keep_host(bytes, ready[1]);
-	}
-	CHECK_EQ(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
-	close(ready[1]);
-	return child;
 }
 
 /* A resize asks other contexts for memory of the allocation's kind. */
@@ -93,6 +68,7 @@ static void host_memory_that_others_keep_serves_a_resize()
 {
 	accmem_context *ctx = open_context();
 	const uint64_t eighth = host_capacity(ctx) / 8;
+	const uint64_t kept = 2 * eighth;
 	accmem_pool_request req = {};
 	accmem_pool *pool;
 	pid_t child;
@@ -104,11 +80,10 @@ static void host_memory_that_others_keep_serves_a_resize()
 	req.kind = ACCMEM_KIND_HOST;
 	req.flags = ACCMEM_ALLOC_RESIZABLE;
 	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
-	child = start_keeper(2 * eighth);
+	child = test_start_keeper(keep_host, &kept);
 	CHECK_EQ(accmem_pool_reallocate(pool, &req.pointer, 7 * eighth), 0);
 	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
-	CHECK_EQ(kill(child, SIGKILL), 0);
-	CHECK_EQ(waitpid(child, nullptr, 0), child);
+	test_stop_keeper(child);
 	accmem_pool_destroy(pool);
 	accmem_close(ctx);
 }

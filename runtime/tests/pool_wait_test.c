@@ -6,10 +6,7 @@
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,12 +85,18 @@ static void what_comes_back_later_goes_to_those_who_wait(void)
 #endif
 
 #ifndef FAKE_DEVICE
-/* Keep @eighths of the device's memory, allocated or not, until the process ends. */
-static void keep(int ready, uint64_t eighths, bool allocated)
+/* A part of the device's memory */
+struct part {
+	uint64_t eighths;
+	bool allocated; /* or free in the pool */
+};
+
+static void keep(const void *argument)
 {
+	const struct part *part = argument;
 	struct accmem_pool *pool;
 	void *p[64];
-	size_t i, n = 8 * eighths;
+	size_t i, n = 8 * part->eighths;
 
 	/* the context of the parent, if there is one, stays the parent's */
 	context = NULL;
@@ -102,37 +105,16 @@ static void keep(int ready, uint64_t eighths, bool allocated)
 		p[i] = accmem_pool_malloc(pool, get_capacity() / 64);
 		CHECK(p[i]);
 	}
-	for (i = 0; i < n && !allocated; i++)
+	for (i = 0; i < n && !part->allocated; i++)
 		CHECK_EQ(accmem_pool_release(pool, p[i]), 0);
-	CHECK_EQ(write(ready, "", 1), 1);
-	for (;;)
-		pause();
 }
 
-/* Start a process that keeps memory. */
+/* Start a process that keeps memory until test_stop_keeper(). */
 static pid_t start_keeper(uint64_t eighths, bool allocated)
 {
-	int ready[2];
-	pid_t child;
-	char byte;
+	const struct part part = { eighths, allocated };
 
-	CHECK_EQ(pipe(ready), 0);
-	child = fork();
-	CHECK(child >= 0);
-	if (!child) {
-		CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
-		keep(ready[1], eighths, allocated);
-	}
-	CHECK_EQ(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
-	close(ready[1]);
-	return child;
-}
-
-static void stop_keeper(pid_t child)
-{
-	CHECK_EQ(kill(child, SIGKILL), 0);
-	CHECK_EQ(waitpid(child, NULL, 0), child);
+	return test_start_keeper(keep, &part);
 }
 
 static void what_another_process_keeps_is_had_without_wait(void)
@@ -145,14 +127,14 @@ static void what_another_process_keeps_is_had_without_wait(void)
 
 	CHECK(p);
 	CHECK_EQ(accmem_pool_release(pool, p), 0);
-	stop_keeper(child);
+	test_stop_keeper(child);
 
 	child = start_keeper(6, false);
 	CHECK_EQ(accmem_pool_allocate(pool, &req), 0);
 	CHECK_EQ(accmem_pool_reallocate(pool, &req.pointer, get_capacity() / 2),
 		 0);
 	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
-	stop_keeper(child);
+	test_stop_keeper(child);
 	end(pool);
 }
 
@@ -169,7 +151,7 @@ static void what_another_process_keeps_is_had_for_a_resize(void)
 	child = start_keeper(2, false);
 	CHECK_EQ(accmem_pool_reallocate(pool, &req.pointer, length), 0);
 	CHECK_EQ(accmem_pool_release(pool, req.pointer), 0);
-	stop_keeper(child);
+	test_stop_keeper(child);
 	end(pool);
 }
 
@@ -192,7 +174,7 @@ static void a_request_without_wait_fails_after_a_moment(void)
 	CHECK_EQ(errno, ENOMEM);
 	CHECK(now_ns() - begin >= 50000000);
 	CHECK(now_ns() - begin < 10000000000);
-	stop_keeper(child);
+	test_stop_keeper(child);
 	end(pool);
 }
 #endif

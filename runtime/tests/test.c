@@ -3,8 +3,10 @@
  * Runs tests one after the other, each in a child process: a crash is a
  * failed test, and what a test leaves open or limits ends with it.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +29,35 @@ unsigned int test_scale(unsigned int count)
 	unsigned int scaled = percent < 100 ? count * percent / 100 : count;
 
 	return scaled ? scaled : 1;
+}
+
+pid_t test_start_keeper(void (*keep)(const void *argument),
+			const void *argument)
+{
+	int ready[2];
+	pid_t child;
+	char byte;
+
+	CHECK_EQ(pipe(ready), 0);
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
+		keep(argument);
+		CHECK_EQ(write(ready[1], "", 1), 1);
+		for (;;)
+			pause();
+	}
+	CHECK_EQ(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return child;
+}
+
+void test_stop_keeper(pid_t keeper)
+{
+	CHECK_EQ(kill(keeper, SIGKILL), 0);
+	CHECK_EQ(waitpid(keeper, NULL, 0), keeper);
 }
 
 static bool passes(const struct test *test)

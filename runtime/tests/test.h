@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #ifdef __cplusplus
 #define TEST_NORETURN
@@ -32,6 +33,14 @@ int test_main(const struct test *tests, size_t count);
 
 /* $ACCMEM_SCALE per cent of a count, which is at least 1 and no more than all of it. */
 unsigned int test_scale(unsigned int count);
+
+/*
+ * Start a process that calls @keep and then sleeps, with what it has taken. Returns when
+ * @keep has returned. The process ends with the test, or by test_stop_keeper().
+ */
+pid_t test_start_keeper(void (*keep)(const void *argument),
+			const void *argument);
+void test_stop_keeper(pid_t keeper);
 
 /* Ends the running test as failed. */
 TEST_NORETURN void test_fail(const char *file, int line, const char *what,
