@@ -135,18 +135,16 @@ static struct exported *to_export(const struct rb_node *node)
 	return rb_entry_safe(node, struct exported, node);
 }
 
-static int export_compare(struct rb_node *a, const struct rb_node *b)
-{
-	u64 x = to_export(a)->base.seqno, y = to_export(b)->base.seqno;
-
-	return x < y ? -1 : x > y;
-}
-
 static int export_compare_key(const void *key, const struct rb_node *node)
 {
 	u64 x = *(const u64 *)key, y = to_export(node)->base.seqno;
 
 	return x < y ? -1 : x > y;
+}
+
+static int export_compare(struct rb_node *a, const struct rb_node *b)
+{
+	return export_compare_key(&to_export(a)->base.seqno, b);
 }
 
 /* Find the fence of a position. Return it with a reference, or NULL. */
