@@ -9,8 +9,8 @@
  * - RECLAIM_CACHES drains the caches of the device (memory is short) or of the user (a
  *   limit is reached). The request fails here if free and cached memory do not suffice,
  *   or if other caches cannot have the resource (addresses, pages of the host, the
- *   host side of shared memory). If the memory has to be one run, and is none together
- *   with the cached runs, no cache is drained. A user whose requests drain the caches
+ *   host side of shared memory). If the memory has to be one run, and free and cached
+ *   runs make no such run, no cache is drained. A user whose requests drain the caches
  *   of others in vain waits between two such requests, so that the others keep most of
  *   the use of their caches.
  * - RECLAIM_CLEANER pauses the cleaner, whose chunk may split the free memory.

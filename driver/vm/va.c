@@ -21,7 +21,7 @@
 #include "types/context_types.h"
 #include "vm/va.h"
 
-/* most gaps that one call tries if a gap fits only with the right alignment */
+/* most gaps that one call tries, of those whose start must have the right alignment */
 #define HOLE_PROBES 64u
 
 /* most address ranges that one call of accmem_va_check() searches */

@@ -7,9 +7,9 @@
  * memory can: heap_make_ordinary() puts a copy at their addresses.
  *
  * Locking: blocks_lock. Threads allocate and free blocks with a shared lock, each with an
- * entry of its own, so that a system call of one does not delay the others; whoever looks
- * at the blocks of other threads has an exclusive lock. Signals are masked under the lock,
- * since a handler may fork, and a fork takes the lock. heap_find() needs no lock: the
+ * entry of its own, so that a system call of one thread does not delay the others. A thread that
+ * reads the blocks of other threads has an exclusive lock. Signals are masked under the
+ * lock, since a handler may fork, and a fork takes the lock. heap_find() needs no lock: the
  * entry of a block that the caller owns does not change.
  */
 #define _GNU_SOURCE

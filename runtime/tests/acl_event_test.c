@@ -66,7 +66,7 @@ static void events_are_made_with_flags(void)
 	CHECK_EQ(aclrtQueryEvent(NULL, &status), ACL_ERROR_INVALID_PARAM);
 }
 
-/* A reset takes its turn: what is recorded before it is forgotten, and nothing after. */
+/* A reset forgets the records before the reset in the stream, and none after. */
 static void a_reset_event_has_no_time(void)
 {
 	aclrtEvent start, event;

@@ -287,7 +287,7 @@ static void *count(void *argument)
 	return argument;
 }
 
-/* No write of another thread is lost, and the child has what nobody writes to. */
+/* No write of another thread is lost, and the child has the memory without writers. */
 static void fork_beside_writers(void)
 {
 	_Atomic uint64_t *words[4];

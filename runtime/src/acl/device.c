@@ -275,8 +275,9 @@ static uint64_t idle_of(struct acl_device *device,
 }
 
 /*
- * Sum up the capacity and the free bytes of a class, as if the pool had given back what it
- * keeps: that is what it does before a request fails. Other fields concern all carveouts.
+ * Sum up the capacity and the free bytes of a class, as if the pool had given back the
+ * memory that it keeps. The pool does so before a request fails. Other fields concern all
+ * carveouts.
  */
 static int sum_of_class(struct acl_device *device, aclrtMemAttr attr,
 			struct accmem_info *sum)

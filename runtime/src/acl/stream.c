@@ -62,7 +62,7 @@ struct acl_stream {
 static struct acl_stream *streams;
 static uint64_t nr_streams; /* number of streams created so far */
 
-/* Stream whose thread is the calling thread, or NULL; and the process of both. */
+/* The stream that the calling thread runs, or NULL, and the process of the thread. */
 static __thread struct acl_stream *own_stream;
 static __thread pid_t own_process;
 

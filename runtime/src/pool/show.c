@@ -429,7 +429,7 @@ static void count_idle(struct show *show, uint64_t offset, uint64_t size,
 		show->idle += size;
 }
 
-/* Visit the regions of a heap whose addresses are in a range. */
+/* Sum up the idle bytes of those regions of a heap that lie in a range of addresses. */
 static uint64_t heap_idle(struct accmem_pool *pool,
 			  const struct pool_heap *heap, uint64_t address,
 			  uint64_t span)
