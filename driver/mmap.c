@@ -8,7 +8,7 @@
  * with its last mapping.
  *
  * Faults are served by the backing of the carveout, or by memory/shared.c for shared
- * memory.
+ * memory. A fault on revoked memory ends in SIGBUS.
  *
  * Locking: mmap_lock of the process, then ctx->lock for the lookup. The last unmap
  * takes the locks that freeing memory needs.
@@ -19,6 +19,7 @@
 #include "compat/compat.h"
 #include "core/cache_mode.h"
 #include "core/carveout.h"
+#include "core/revoke.h"
 #include "memory/bo.h"
 #include "memory/mapping.h"
 #include "memory/resize.h"
@@ -27,13 +28,30 @@
 #include "trace/trace.h"
 #include "types/backing_types.h"
 #include "vm/buffer.h"
+#include "vm/context.h"
+
+/* Serve a fault, unless the memory is revoked. */
+static vm_fault_t mmap_serve(struct vm_fault *vmf,
+			     vm_fault_t (*serve)(struct accmem_bo *bo,
+						 struct vm_fault *vmf))
+{
+	struct accmem_bo *bo = vmf->vma->vm_private_data;
+	int section = accmem_bo_enter(bo);
+	vm_fault_t ret;
+
+	if (section < 0)
+		return VM_FAULT_SIGBUS;
+	ret = serve(bo, vmf);
+	accmem_exit(section);
+	return ret;
+}
 
 static vm_fault_t mmap_fault(struct vm_fault *vmf)
 {
 	struct accmem_bo *bo = vmf->vma->vm_private_data;
 
 	accmem_bo_wait_pin_check(bo);
-	return bo->cv->ops->fault(bo, vmf);
+	return mmap_serve(vmf, bo->cv->ops->fault);
 }
 
 /*
@@ -69,12 +87,16 @@ static int mmap_access(struct vm_area_struct *vma, unsigned long address,
 	u64 offset = ((u64)vma->vm_pgoff << PAGE_SHIFT) - bo->offset +
 		     (address - vma->vm_start);
 	u64 end = READ_ONCE(bo->size);
-	int err;
+	int section, err;
 
 	if (!(vma->vm_flags & (write ? VM_WRITE : VM_MAYREAD)) || offset >= end)
 		return -EIO;
 	size = min3((u64)size, end - offset, (u64)vma->vm_end - address);
+	section = accmem_bo_enter(bo);
+	if (section < 0)
+		return -EIO;
 	err = bo->cv->ops->access(bo, offset, data, size, write);
+	accmem_exit(section);
 	return err ?: size;
 }
 
@@ -88,12 +110,12 @@ static const struct vm_operations_struct mmap_vm_ops = {
 
 static vm_fault_t mmap_shared_fault(struct vm_fault *vmf)
 {
-	return accmem_shared_fault(vmf->vma->vm_private_data, vmf);
+	return mmap_serve(vmf, accmem_shared_fault);
 }
 
 static vm_fault_t mmap_shared_mkwrite(struct vm_fault *vmf)
 {
-	return accmem_shared_mkwrite(vmf->vma->vm_private_data, vmf);
+	return mmap_serve(vmf, accmem_shared_mkwrite);
 }
 
 /* Because page_mkwrite() is set, the kernel maps pages that are read as read-only. */
@@ -170,7 +192,8 @@ static int mmap_bo(struct accmem_bo *bo, struct vm_area_struct *vma, u64 offset)
  * May sleep.
  *
  * Return: 0; -EINVAL for a private mapping, -EACCES for an executable mapping, -ENXIO
- * if the range is not inside one buffer, -ENFILE, -ENOMEM.
+ * if the range is not inside one buffer, -ENFILE, -ENOMEM; -ENODEV, -ECONNRESET if the
+ * memory of the context is revoked.
  */
 int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 {
@@ -186,6 +209,8 @@ int accmem_mmap(struct file *file, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EACCES;
+	if (!accmem_context_is_valid(ctx))
+		return accmem_revoked_error(ctx->carveouts);
 	if (offset >= ctx->carveouts->address_span)
 		return -ENXIO;
 	bo = mmap_find_bo(ctx, ctx->carveouts->address_base + offset);

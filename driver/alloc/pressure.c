@@ -21,6 +21,7 @@
 #include <linux/seq_file.h>
 
 #include "alloc/pressure.h"
+#include "core/revoke.h"
 #include "compat/compat.h"
 #include "internal.h"
 #include "vm/context.h"
@@ -288,8 +289,8 @@ void accmem_pressure_show(struct seq_file *m, struct accmem_context *ctx)
  *
  * Context: Process context. Takes and releases accmem_waiters.lock.
  *
- * Return: EPOLLIN | EPOLLRDNORM if other contexts wait and the context was notified but
- * has not queried the shortfall yet; else 0.
+ * Return: EPOLLERR | EPOLLHUP if the memory is revoked; EPOLLIN | EPOLLRDNORM if other
+ * contexts wait and the context was notified but has not queried the shortfall yet; else 0.
  */
 __poll_t accmem_pressure_poll(struct file *file,
 			      struct poll_table_struct *table)
@@ -299,6 +300,8 @@ __poll_t accmem_pressure_poll(struct file *file,
 	bool wanted;
 
 	poll_wait(file, &ctx->pressure.poll, table);
+	if (accmem_is_revoked(ctx->carveouts))
+		return EPOLLERR | EPOLLHUP;
 	spin_lock(&ws->lock);
 	wanted = !list_empty(&ctx->pressure.link) && pressure_is_wanted(ctx) &&
 		 pressure_is_notified(ctx);

@@ -24,6 +24,7 @@
 
 #include "alloc/plan.h"
 #include "alloc/wait.h"
+#include "core/revoke.h"
 #include "core/sleep.h"
 #include "internal.h"
 #include "memory/bo.h"
@@ -75,6 +76,10 @@ static int wait_until_woken(const struct accmem_waiter *w)
 		}
 		if (err)
 			break;
+		if (accmem_is_revoked(w->ctx->carveouts)) {
+			err = accmem_revoked_error(w->ctx->carveouts);
+			break;
+		}
 		if (signal_pending(current)) {
 			err = -ERESTARTSYS;
 			break;

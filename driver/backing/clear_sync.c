@@ -21,6 +21,7 @@
 #include <linux/workqueue.h>
 
 #include "core/carveout.h"
+#include "core/revoke.h"
 #include "internal.h"
 #include "memory/clear.h"
 
@@ -31,16 +32,18 @@
  * struct clear_sync - dirty memory of one request
  * @bo: its buffer object
  * @clear: function that zeroes a run
- * @lock: guards @at and @end
+ * @lock: guards the fields below
  * @at: offset in the carveout up to which the memory was assigned to a task
  * @end: end of the memory; equal to @at when nothing is left to assign
+ * @err: error of the first run that could not be cleared, or 0
  */
 struct clear_sync {
 	struct accmem_bo *bo;
 	accmem_clear_run_fn clear;
-	struct mutex lock; /* at, end */
+	struct mutex lock; /* the fields below */
 	u64 at;
 	u64 end;
+	int err;
 };
 
 /* A work item that zeroes chunks of one request. */
@@ -71,21 +74,29 @@ static bool clear_sync_next(struct clear_sync *sync, struct accmem_run *dirty)
 	return found;
 }
 
-static void clear_sync_end(struct clear_sync *sync)
+/* Assign no more memory. @err: the reason, or 0. */
+static void clear_sync_end(struct clear_sync *sync, int err)
 {
 	mutex_lock(&sync->lock);
 	sync->end = sync->at;
+	sync->err = sync->err ?: err;
 	mutex_unlock(&sync->lock);
 }
 
-/* Zero a run. @helped: true in a work item, false in the allocating task. */
-static void clear_sync_clear_run(struct accmem_bo *bo,
-				 accmem_clear_run_fn clear,
-				 const struct accmem_run *dirty, bool helped)
+/* Zero a run, @helped: true in a work item, false in the allocating task. */
+static int clear_sync_clear_run(struct accmem_bo *bo, accmem_clear_run_fn clear,
+				const struct accmem_run *dirty, bool helped)
 {
-	clear(bo, dirty);
-	accmem_clear_done(bo->cv, dirty, helped);
+	int section = accmem_bo_enter(bo), err;
+
+	if (section < 0)
+		return section;
+	err = clear(bo, dirty);
+	if (!err)
+		accmem_clear_done(bo->cv, dirty, helped);
+	accmem_exit(section);
 	cond_resched();
+	return err;
 }
 
 static void clear_sync_work(struct work_struct *work)
@@ -93,9 +104,13 @@ static void clear_sync_work(struct work_struct *work)
 	struct clear_sync *sync =
 		container_of(work, struct clear_sync_helper, work)->sync;
 	struct accmem_run dirty;
+	int err;
 
-	while (clear_sync_next(sync, &dirty))
-		clear_sync_clear_run(sync->bo, sync->clear, &dirty, true);
+	while (clear_sync_next(sync, &dirty)) {
+		err = clear_sync_clear_run(sync->bo, sync->clear, &dirty, true);
+		if (err)
+			clear_sync_end(sync, err);
+	}
 }
 
 static bool clear_sync_may_have_helper(struct accmem_carveout *cv)
@@ -124,9 +139,9 @@ static unsigned int clear_sync_start_helpers(struct clear_sync *sync,
 
 static void clear_sync_end_helpers(struct clear_sync *sync,
 				   struct clear_sync_helper *helpers,
-				   unsigned int nr)
+				   unsigned int nr, int err)
 {
-	clear_sync_end(sync);
+	clear_sync_end(sync, err);
 	while (nr--) {
 		cancel_work_sync(&helpers[nr].work);
 		destroy_work_on_stack(&helpers[nr].work);
@@ -149,13 +164,13 @@ clear_sync_clear_with_help(struct accmem_bo *bo, accmem_clear_run_fn clear,
 	mutex_init(&sync.lock);
 	nr = clear_sync_start_helpers(&sync, helpers);
 	while (!err && clear_sync_next(&sync, &dirty)) {
-		clear_sync_clear_run(bo, clear, &dirty, false);
+		err = clear_sync_clear_run(bo, clear, &dirty, false);
 		if (fatal_signal_pending(current))
 			err = -EINTR;
 	}
-	clear_sync_end_helpers(&sync, helpers, nr);
+	clear_sync_end_helpers(&sync, helpers, nr, err);
 	mutex_destroy(&sync.lock);
-	return err;
+	return sync.err;
 }
 
 /**
@@ -168,7 +183,7 @@ clear_sync_clear_with_help(struct accmem_bo *bo, accmem_clear_run_fn clear,
  * The function ends early if the caller is killed.
  *
  * Context: Process context. Takes and releases the carveout's lock. May sleep.
- * Return: 0, or -EINTR.
+ * Return: 0, -EINTR, or the error of @clear.
  */
 int accmem_clear_sync(struct accmem_bo *bo, const struct accmem_run *run,
 		      accmem_clear_run_fn clear)
@@ -176,13 +191,16 @@ int accmem_clear_sync(struct accmem_bo *bo, const struct accmem_run *run,
 	u64 at = run->start, end = at + run->size;
 	struct accmem_run dirty;
 	unsigned int nr;
+	int err;
 
 	for (nr = 0; nr < CLEAR_SYNC_ALONE; nr++) {
 		if (!clear_sync_find(bo->cv, &at, end, &dirty))
 			return 0;
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		clear_sync_clear_run(bo, clear, &dirty, false);
+		err = clear_sync_clear_run(bo, clear, &dirty, false);
+		if (err)
+			return err;
 	}
 	return clear_sync_clear_with_help(bo, clear, at, end);
 }

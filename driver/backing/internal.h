@@ -34,8 +34,8 @@ struct accmem_phys {
 };
 
 /* Zero a run of @bo. Several processors may call it at once, each for another run. */
-typedef void (*accmem_clear_run_fn)(struct accmem_bo *bo,
-				    const struct accmem_run *run);
+typedef int (*accmem_clear_run_fn)(struct accmem_bo *bo,
+				   const struct accmem_run *run);
 
 /* phys_frames.c */
 extern const struct accmem_backing_ops accmem_phys_frames_ops;

@@ -23,6 +23,7 @@
 
 #include "compat/compat.h"
 #include "core/cache_mode.h"
+#include "core/revoke.h"
 #include "internal.h"
 #include "memory/clear.h"
 
@@ -65,10 +66,11 @@ static void frames_clear_mapped(struct accmem_bo *bo, u64 offset, u64 size)
 		memset_io(bo->io + offset, 0, size);
 }
 
-static void frames_clear_dirty(struct accmem_bo *bo,
-			       const struct accmem_run *run)
+static int frames_clear_dirty(struct accmem_bo *bo,
+			      const struct accmem_run *run)
 {
 	frames_clear_mapped(bo, run->start - bo->run.start, run->size);
+	return 0;
 }
 
 /* Return true if some of @run must be cleared. */
@@ -114,10 +116,16 @@ static int frames_access_locked(struct accmem_bo *bo, u64 offset, void *data,
 static int frames_access(struct accmem_bo *bo, u64 offset, void *data, u64 size,
 			 bool write)
 {
-	int err;
+	int section, err;
 
 	mutex_lock(&bo->lock);
-	err = frames_access_locked(bo, offset, data, size, write);
+	section = accmem_bo_enter(bo);
+	if (section < 0) {
+		err = section;
+	} else {
+		err = frames_access_locked(bo, offset, data, size, write);
+		accmem_exit(section);
+	}
 	mutex_unlock(&bo->lock);
 	return err;
 }

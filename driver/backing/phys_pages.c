@@ -42,10 +42,9 @@ static int pages_clear_free(struct accmem_carveout *cv, u64 offset, u64 size)
 	return 0;
 }
 
-static void pages_clear_dirty(struct accmem_bo *bo,
-			      const struct accmem_run *run)
+static int pages_clear_dirty(struct accmem_bo *bo, const struct accmem_run *run)
 {
-	pages_clear_free(bo->cv, run->start, run->size);
+	return pages_clear_free(bo->cv, run->start, run->size);
 }
 
 static int pages_init(struct accmem_bo *bo, const struct accmem_run *run)

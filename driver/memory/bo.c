@@ -23,6 +23,7 @@
 
 #include "core/account.h"
 #include "core/carveout.h"
+#include "core/revoke.h"
 #include "internal.h"
 #include "memory/bo.h"
 #include "memory/clear.h"
@@ -186,7 +187,7 @@ static bool bo_hand_over_to(struct accmem_waiter *w, void *arg)
 		return false;
 	}
 	w->handoff.dirty = bo->account != w->account ||
-			   accmem_bo_was_written(bo);
+			   accmem_bo_is_unknown(bo);
 	offer->is_seen = bo_has_waiters(bo, w);
 	return true;
 }
@@ -305,16 +306,21 @@ int accmem_bo_adopt(struct accmem_bo *bo, u32 huge, bool dirty)
  * Return: the buffer object, with one reference; -ENOSPC if memory is short;
  * -EDQUOT if a limit is reached; -ENOBUFS as accmem_bo_populate(); -ENOMEM, -EINTR.
  * After -ENOSPC, -EDQUOT and -ENOBUFS the caller may reclaim memory and try again.
+ * -ENODEV, -ECONNRESET if the memory is revoked.
  */
 struct accmem_bo *accmem_bo_create(struct accmem_account *account,
 				   struct accmem_carveout *cv,
 				   const struct accmem_bo_spec *spec)
 {
-	struct accmem_bo *bo = bo_alloc(account, cv, spec);
+	struct accmem_bo *bo;
 	int err;
 
+	if (accmem_is_revoked(cv->carveouts))
+		return ERR_PTR(accmem_revoked_error(cv->carveouts));
+	bo = bo_alloc(account, cv, spec);
 	if (!bo)
 		return ERR_PTR(-ENOMEM);
+	bo->epoch = READ_ONCE(cv->carveouts->epoch) & ~1u;
 	err = bo_take(bo, spec);
 	if (err) {
 		bo_destroy(bo);

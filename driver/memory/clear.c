@@ -25,6 +25,7 @@
 #include <linux/wait_bit.h>
 
 #include "core/carveout.h"
+#include "core/revoke.h"
 #include "internal.h"
 #include "memory/clear.h"
 #include "types/backing_types.h"
@@ -312,6 +313,21 @@ static void clear_lock_patiently(struct accmem_carveout *cv)
 	clear_count_patience(cv, jiffies - begin);
 }
 
+/* Clear a chunk that the cleaner has allocated, and free it. */
+static bool clear_and_free_chunk(struct accmem_carveout *cv,
+				 const struct accmem_run *run)
+{
+	int section = accmem_enter(cv->carveouts);
+	bool cleared = false;
+
+	if (section >= 0)
+		cleared = !cv->ops->clear(cv, run->start, run->size);
+	clear_free_chunk(cv, run, cleared);
+	if (section >= 0)
+		accmem_exit(section);
+	return cleared;
+}
+
 /* Clear one dirty chunk. Return false if none is left, or if clearing failed. */
 static bool clear_chunk(struct accmem_carveout *cv)
 {
@@ -321,10 +337,8 @@ static bool clear_chunk(struct accmem_carveout *cv)
 
 	clear_lock_patiently(cv);
 	err = clear_alloc_chunk(cv, &run);
-	if (!err) {
-		cleared = !cv->ops->clear(cv, run.start, run.size);
-		clear_free_chunk(cv, &run, cleared);
-	}
+	if (!err)
+		cleared = clear_and_free_chunk(cv, &run);
 	mutex_unlock(&cv->cleaner.lock);
 	return cleared || err == -EAGAIN;
 }
@@ -368,6 +382,24 @@ static void clear_age_clean_for(struct accmem_carveout *cv)
 		WRITE_ONCE(cv->cleaner.has_clean_for, true);
 }
 
+/**
+ * accmem_clear_forget() - mark all memory dirty, since its contents are unknown
+ * @cv: the carveout, whose memory is revoked
+ *
+ * Context: Process context. Takes and releases the carveout's lock. May sleep.
+ */
+void accmem_clear_forget(struct accmem_carveout *cv)
+{
+	u64 nr = cv->chunks ? accmem_chunk_index(cv->capacity) : 0, chunk;
+
+	for (chunk = 0; chunk < nr; chunk++) {
+		accmem_carveout_lock(cv);
+		clear_chunk_make_dirty(cv, chunk);
+		accmem_carveout_unlock(cv);
+		cond_resched();
+	}
+}
+
 static void clear_work(struct work_struct *work)
 {
 	struct accmem_carveout *cv =
@@ -396,6 +428,17 @@ void accmem_clear_init(struct accmem_carveout *cv)
 }
 
 /**
+ * accmem_clear_end() - start the cleaner of a carveout no more
+ * @cv: the carveout, whose device is gone
+ *
+ * Context: Any. Does not sleep.
+ */
+void accmem_clear_end(struct accmem_carveout *cv)
+{
+	WRITE_ONCE(cv->stopping, true);
+}
+
+/**
  * accmem_clear_stop() - stop the cleaner of a carveout
  * @cv: the carveout, all of whose memory is free
  *
@@ -403,7 +446,7 @@ void accmem_clear_init(struct accmem_carveout *cv)
  */
 void accmem_clear_stop(struct accmem_carveout *cv)
 {
-	WRITE_ONCE(cv->stopping, true);
+	accmem_clear_end(cv);
 	cancel_delayed_work_sync(&cv->cleaner.work);
 	mutex_destroy(&cv->cleaner.lock);
 }

@@ -15,7 +15,9 @@ struct accmem_carveout;
 struct accmem_run;
 
 void accmem_clear_init(struct accmem_carveout *cv);
+void accmem_clear_end(struct accmem_carveout *cv);
 void accmem_clear_stop(struct accmem_carveout *cv);
+void accmem_clear_forget(struct accmem_carveout *cv);
 void accmem_clear_kick(struct accmem_carveout *cv, bool touched);
 unsigned int accmem_clear_pause(struct accmem_carveout *cv);
 unsigned int accmem_clear_block(struct accmem_carveout *cv);

@@ -15,6 +15,8 @@
 #include <linux/workqueue.h>
 
 #include "core/carveout.h"
+#include "core/revoke.h"
+#include "memory/bo.h"
 #include "types/bo_types.h"
 
 #define ACCMEM_OVERDUE_FIRST_SCAN msecs_to_jiffies(100)
@@ -57,6 +59,13 @@ static inline void accmem_overdue_watch(struct accmem_carveout *cv)
 	if (!delayed_work_pending(&cv->overdue_work))
 		queue_delayed_work(accmem_wq, &cv->overdue_work,
 				   ACCMEM_OVERDUE_FIRST_SCAN);
+}
+
+/* May bytes differ from zero: were they written, or lost at a reset? */
+static inline bool accmem_bo_is_unknown(const struct accmem_bo *bo)
+{
+	return accmem_bo_was_written(bo) ||
+	       bo->epoch != READ_ONCE(bo->cv->carveouts->epoch);
 }
 
 /* The buffer object has one run, accmem_bo.run, and no array of runs. */

@@ -417,6 +417,7 @@ int accmem_runs_hand_over(struct accmem_bo *from, struct accmem_bo *to,
 	if (err)
 		return err;
 	to->cv = cv;
+	to->epoch = READ_ONCE(cv->carveouts->epoch) & ~1u;
 	to->size = from->size;
 	to->cache_mode = from->cache_mode;
 	to->run = from->run;
@@ -453,7 +454,7 @@ void accmem_runs_forget(struct accmem_bo *bo)
 void accmem_runs_free(struct accmem_bo *bo)
 {
 	runs_give_back(bo, bo->runs, bo->nr_runs, bo->size,
-		       accmem_bo_was_written(bo));
+		       accmem_bo_is_unknown(bo));
 	accmem_runs_forget(bo);
 }
 

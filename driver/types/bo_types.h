@@ -89,6 +89,8 @@ struct accmem_shared {
  * @huge: enum accmem_layout_huge
  * @cache_mode: enum accmem_cache_mode
  * @buffers: number of buffers that the bo is charged as
+ * @epoch: accmem_carveouts.epoch when the bo was created: the contents are lost if it
+ *	differs
  * @nr_runs_before: value of @nr_runs before a REALLOC that is in progress; guarded by
  *	the context's lock
  * @offset: offset of the bo's mappings in the address_space of its account; set
@@ -143,6 +145,7 @@ struct accmem_bo {
 	u32 huge;
 	u32 cache_mode;
 	u32 buffers;
+	u32 epoch;
 	unsigned int nr_runs_before;
 	u64 offset;
 	struct accmem_run *runs;

@@ -240,6 +240,8 @@ struct accmem_carveout {
 
 /**
  * struct accmem_carveouts - carveouts of a device
+ * @epoch: state of the memory, see core/revoke.h; odd while the memory is revoked
+ * @gone: the memory is revoked for good
  * @accounts: accounts of the device
  * @address_base: lowest device address of all carveouts
  * @address_span: size in bytes of the device addresses of all carveouts
@@ -254,6 +256,8 @@ struct accmem_carveout {
  * @cvs: carveouts
  */
 struct accmem_carveouts {
+	u32 epoch;
+	bool gone;
 	struct accmem_accounts *accounts;
 	u64 address_base;
 	u64 address_span;

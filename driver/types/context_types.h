@@ -64,6 +64,7 @@ struct accmem_ctx_carveout {
  * @due: due frees of the device
  * @account: account that the context is charged to
  * @read_only: the file was opened without the right to write
+ * @epoch: accmem_carveouts.epoch for which the buffers are valid; written under @lock
  * @lock: guards the fields down to @pending_bytes, and @per_carveout; held for O(log n)
  *	steps
  * @va_tree: tree of struct accmem_va, ordered by device address
@@ -88,6 +89,7 @@ struct accmem_context {
 	struct accmem_due *due;
 	struct accmem_account *account;
 	bool read_only;
+	u32 epoch;
 
 	spinlock_t lock; /* the fields down to pending_bytes, and per_carveout */
 	struct rb_root va_tree;

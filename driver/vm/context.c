@@ -53,6 +53,7 @@ struct accmem_context *accmem_context_open(struct accmem_accounts *accounts,
 	ctx->carveouts = carveouts;
 	ctx->due = due;
 	ctx->account = account;
+	ctx->epoch = READ_ONCE(carveouts->epoch) & ~1u;
 	ctx->va_tree = RB_ROOT;
 	ctx->fences = RB_ROOT;
 	INIT_LIST_HEAD(&ctx->cache);

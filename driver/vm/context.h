@@ -28,6 +28,12 @@ static inline void accmem_context_get(struct accmem_context *ctx)
 	kref_get(&ctx->refs);
 }
 
+/* May the buffers of a context be used: neither revoked now, nor lost at a reset? */
+static inline bool accmem_context_is_valid(const struct accmem_context *ctx)
+{
+	return READ_ONCE(ctx->carveouts->epoch) == READ_ONCE(ctx->epoch);
+}
+
 /*
  * Add @bytes, which may be negative, to the cached bytes of a context in a carveout.
  * The caller holds the context's lock.

@@ -398,7 +398,7 @@ void accmem_waiters_leave(struct accmem_waiter *w, int err)
 /**
  * accmem_waiters_cancel() - end the sleep of a waiter at a deadline or a signal
  * @w: waiter
- * @err: -ETIMEDOUT, or -ERESTARTSYS for a signal
+ * @err: -ETIMEDOUT, -ERESTARTSYS for a signal, or the error of a revocation
  * @restarts: the kernel will repeat the call. The waiter stays in the queue and no
  *	longer belongs to the caller; accmem_handoff.bo does.
  * @has_tried: the waiter has tried, and has not slept since
@@ -420,7 +420,7 @@ bool accmem_waiters_cancel(struct accmem_waiter *w, int err, bool restarts,
 	if (!was_woken) {
 		if (err == -ETIMEDOUT)
 			ws->stats.timeouts++;
-		else
+		else if (err == -ERESTARTSYS)
 			ws->stats.signals++;
 		if (restarts) {
 			w->handoff.bo = NULL;
@@ -503,6 +503,29 @@ void accmem_waiters_drop_interrupted(struct accmem_context *ctx)
 
 	spin_lock(&ws->lock);
 	waiters_drop(ws, ctx);
+	spin_unlock(&ws->lock);
+}
+
+/**
+ * accmem_waiters_revoke() - wake all waiters of a device whose memory is revoked
+ * @ws: waiters of the device
+ *
+ * A waiter that sleeps finds the revocation, and leaves the queue with its error.
+ *
+ * Context: Process context. Takes and releases accmem_waiters.lock. Does not sleep.
+ */
+void accmem_waiters_revoke(struct accmem_waiters *ws)
+{
+	struct accmem_queue_waiter *q = NULL;
+	struct accmem_waiter *w;
+
+	spin_lock(&ws->lock);
+	while ((q = accmem_queue_walk(&ws->queue, q))) {
+		w = accmem_waiter_of(q);
+		/* The task of an interrupted call may be gone. */
+		if (list_empty(&w->link))
+			wake_up_process(w->task);
+	}
 	spin_unlock(&ws->lock);
 }
 

@@ -39,6 +39,7 @@ bool accmem_waiters_cancel(struct accmem_waiter *w, int err, bool restarts,
 struct accmem_waiter *accmem_waiters_resume(struct accmem_context *ctx,
 					    const struct accmem_alloc *req);
 void accmem_waiters_drop_interrupted(struct accmem_context *ctx);
+void accmem_waiters_revoke(struct accmem_waiters *ws);
 u64 accmem_waiters_shortfall(const struct accmem_account *account,
 			     unsigned int *nr);
 bool accmem_waiters_try_handoff(struct accmem_carveout *cv,

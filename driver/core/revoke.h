@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Revocation: memory that the driver of the device takes back.
+ *
+ * accmem_carveouts.epoch is even while the memory may be used. A revocation makes it odd.
+ * The end of a revocation makes it even again: the number of before if the contents were
+ * kept, the next number if they were lost. A buffer object and a context remember the
+ * number with which they began, and may be used only while it is the current one.
+ *
+ * All that touches the memory does so between accmem_enter() and accmem_exit(). No code
+ * is between the two when accmem_revoke() returns. The code between them takes a bounded
+ * time: it may sleep, but does not wait for user space.
+ */
+#ifndef ACCMEM_CORE_REVOKE_H
+#define ACCMEM_CORE_REVOKE_H
+
+#include <linux/compiler.h>
+#include <linux/srcu.h>
+
+#include "types/bo_types.h"
+#include "types/carveout_types.h"
+
+extern struct srcu_struct accmem_users_of_memory;
+
+void accmem_revoke(struct accmem_carveouts *carveouts, bool gone);
+void accmem_restore(struct accmem_carveouts *carveouts, bool kept);
+
+static inline bool accmem_is_revoked(const struct accmem_carveouts *carveouts)
+{
+	return READ_ONCE(carveouts->epoch) & 1;
+}
+
+/* The errno of calls while the memory is revoked, and of calls of a stale context. */
+static inline int accmem_revoked_error(const struct accmem_carveouts *carveouts)
+{
+	return READ_ONCE(carveouts->gone) ? -ENODEV : -ECONNRESET;
+}
+
+/**
+ * accmem_enter() - begin to use the memory of a device
+ * @carveouts: the carveouts of the device
+ *
+ * Context: Process context. The caller may sleep until accmem_exit().
+ * Return: a number for accmem_exit(); -ENODEV or -ECONNRESET if the memory is revoked.
+ */
+static inline int accmem_enter(const struct accmem_carveouts *carveouts)
+{
+	int section = srcu_read_lock(&accmem_users_of_memory);
+
+	if (likely(!accmem_is_revoked(carveouts)))
+		return section;
+	srcu_read_unlock(&accmem_users_of_memory, section);
+	return accmem_revoked_error(carveouts);
+}
+
+/* The end of accmem_enter() and of accmem_bo_enter(). */
+static inline void accmem_exit(int section)
+{
+	srcu_read_unlock(&accmem_users_of_memory, section);
+}
+
+/**
+ * accmem_bo_enter() - begin to use the memory of a buffer object
+ * @bo: the buffer object
+ *
+ * Context: Process context. The caller may sleep until accmem_exit().
+ * Return: as accmem_enter(); also -ECONNRESET if a reset lost the contents of @bo.
+ */
+static inline int accmem_bo_enter(const struct accmem_bo *bo)
+{
+	const struct accmem_carveouts *carveouts = bo->cv->carveouts;
+	int section = srcu_read_lock(&accmem_users_of_memory);
+
+	if (likely(READ_ONCE(carveouts->epoch) == bo->epoch))
+		return section;
+	srcu_read_unlock(&accmem_users_of_memory, section);
+	return accmem_revoked_error(carveouts);
+}
+
+#endif /* ACCMEM_CORE_REVOKE_H */
